@@ -1,0 +1,89 @@
+package ir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Digest is a SHA-256.
+type Digest [sha256.Size]byte
+
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Blob is immutable contents: bytes kept in the module's own file, or a range
+// of another file that is named relative to the module's.
+type Blob struct {
+	// Path names the external file, with '/' and relative to the file that
+	// refers to it; "" for contents that the module itself holds.
+	Path   string
+	Offset int64 // in the external file
+	Length int64
+	Digest Digest
+
+	data   []byte
+	loaded bool
+}
+
+// NewBlob returns an embedded blob of data, which it keeps and which must not
+// change any more.
+func NewBlob(data []byte) *Blob {
+	return &Blob{Length: int64(len(data)), Digest: sha256.Sum256(data), data: data, loaded: true}
+}
+
+// MappedBlob returns an embedded blob whose digest is known already, so that
+// opening a file reads none of its weights. data is kept.
+func MappedBlob(data []byte, d Digest) *Blob {
+	return &Blob{Length: int64(len(data)), Digest: d, data: data, loaded: true}
+}
+
+// ExternalBlob returns a blob that refers to a range of another file.
+func ExternalBlob(path string, offset, length int64, d Digest) *Blob {
+	return &Blob{Path: path, Offset: offset, Length: length, Digest: d}
+}
+
+// Attach gives an external blob its bytes, which the opener of the file has
+// mapped (and whose digest it answers for).
+func (b *Blob) Attach(data []byte) error {
+	if int64(len(data)) != b.Length {
+		return fmt.Errorf("blob of %d bytes attached to %d bytes", b.Length, len(data))
+	}
+	b.data, b.loaded = data, true
+	return nil
+}
+
+// Loaded reports whether the bytes are at hand.
+func (b *Blob) Loaded() bool { return b.loaded }
+
+// Bytes returns the contents; the caller must not change them.
+func (b *Blob) Bytes() ([]byte, error) {
+	if !b.loaded {
+		return nil, fmt.Errorf("contents of %q [%d:%d] are not loaded: open the graph together with that file", b.Path, b.Offset, b.Offset+b.Length)
+	}
+	return b.data, nil
+}
+
+// Verify recomputes the digest.
+func (b *Blob) Verify() error {
+	data, err := b.Bytes()
+	if err != nil {
+		return err
+	}
+	if got := Digest(sha256.Sum256(data)); got != b.Digest {
+		where := "embedded contents"
+		if b.Path != "" {
+			where = fmt.Sprintf("%q [%d:%d]", b.Path, b.Offset, b.Offset+b.Length)
+		}
+		return fmt.Errorf("%s: sha256 is %s, the graph was recorded with %s", where, got, b.Digest)
+	}
+	return nil
+}
+
+// Equal reports whether a and b name the same contents in the same place. It
+// compares digests, not bytes.
+func (b *Blob) Equal(o *Blob) bool {
+	if b == nil || o == nil {
+		return b == o
+	}
+	return b.Path == o.Path && b.Offset == o.Offset && b.Length == o.Length && b.Digest == o.Digest
+}

@@ -1,0 +1,633 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+)
+
+// maxDefects bounds what one Check reports.
+const maxDefects = 20
+
+// Metal's limits that hold on every device.
+const (
+	maxInlineBytes    = 4096 // setBytes
+	maxBufferSlots    = 31
+	maxThreads        = 1024 // of one threadgroup
+	maxThreadgroupMem = 32 << 10
+	maxSize           = 1 << 47 // of a memory, and of every offset and length: keeps sums far from 64 bits
+)
+
+// Check reports everything that is wrong with the form of a module: names,
+// references, bounds for every value of the params, argument tables, marks. It
+// says nothing about races. The error is an [Errors].
+func (m *Module) Check() error {
+	c := &checker{}
+	names := map[string]bool{}
+	if len(m.Graphs) == 0 {
+		c.add("module", Pos{}, "has no graph", "")
+	}
+	states := map[string]int64{}
+	for _, g := range m.Graphs {
+		if names[g.Name] {
+			c.add("graph "+QuoteName(g.Name), Pos{}, "another graph has this name", "rename one")
+		}
+		names[g.Name] = true
+		c.graph(g)
+		for i := range g.Memories {
+			mem := &g.Memories[i]
+			if mem.Kind != State || mem.Alias != NoMem {
+				continue
+			}
+			if size, ok := states[mem.Name]; ok && size != mem.Size {
+				c.memory(g, i, fmt.Sprintf("state has %d bytes here and %d bytes in another graph", mem.Size, size), "states of one name are one memory: give them one size")
+			}
+			states[mem.Name] = mem.Size
+		}
+	}
+	data := map[string]bool{}
+	for _, d := range m.Data {
+		at := "data " + QuoteName(d.Name)
+		switch {
+		case !validName(d.Name):
+			c.add(at, Pos{}, "name is empty, too long or not printable", "")
+		case data[d.Name]:
+			c.add(at, Pos{}, "another data blob has this name", "rename one")
+		case d.Blob == nil:
+			c.add(at, Pos{}, "has no contents", "")
+		}
+		data[d.Name] = true
+	}
+	return c.err()
+}
+
+// Check reports everything that is wrong with the form of one graph; see
+// [Module.Check].
+func (g *Graph) Check() error {
+	c := &checker{}
+	c.graph(g)
+	return c.err()
+}
+
+type checker struct {
+	file    string
+	prefix  string
+	defects Errors
+}
+
+func (c *checker) err() error {
+	if len(c.defects) == 0 {
+		return nil
+	}
+	return c.defects
+}
+
+func (c *checker) add(at string, pos Pos, what, hint string) {
+	if len(c.defects) < maxDefects {
+		c.defects = append(c.defects, &Error{File: c.file, Pos: pos, At: at, What: what, Hint: hint})
+	}
+}
+
+func (c *checker) memory(g *Graph, i int, what, hint string) {
+	var pos Pos
+	if g.Source != nil && i < len(g.Source.Memories) {
+		pos = g.Source.Memories[i]
+	}
+	c.add(c.prefix+g.memName(MemID(i)), pos, what, hint)
+}
+
+func (c *checker) graph(g *Graph) {
+	c.file = ""
+	if g.Source != nil {
+		c.file = g.Source.File
+	}
+	c.prefix = "graph " + QuoteName(g.Name) + ": "
+	if !validName(g.Name) {
+		c.add(c.prefix, Pos{}, "name is empty, too long or not printable", "")
+	}
+	if c.params(g); len(c.defects) > 0 {
+		return // bounds of everything else hang on the params
+	}
+	if c.memories(g); len(c.defects) > 0 {
+		return
+	}
+	c.kernels(g)
+	c.nodes(g)
+}
+
+func (c *checker) params(g *Graph) {
+	seen := map[string]bool{}
+	for _, p := range g.Params {
+		at := c.prefix + "param $" + QuoteName(p.Name)
+		switch {
+		case !validName(p.Name):
+			c.add(at, Pos{}, "name is empty, too long or not printable", "")
+		case seen[p.Name]:
+			c.add(at, Pos{}, "another param has this name", "rename one")
+		case p.Type != U32 && p.Type != F32:
+			c.add(at, Pos{}, fmt.Sprintf("type is %s", p.Type), "params are u32 or f32")
+		case !(p.Min <= p.Max):
+			c.add(at, Pos{}, fmt.Sprintf("bound [%v, %v] is empty", p.Min, p.Max), "")
+		case p.Type == U32 && (p.Min < 0 || p.Max > math.MaxUint32 || p.Min != math.Trunc(p.Min) || p.Max != math.Trunc(p.Max)):
+			c.add(at, Pos{}, fmt.Sprintf("bound [%v, %v] is no range of u32", p.Min, p.Max), "")
+		case p.Type == F32 && (float64(float32(p.Min)) != p.Min || float64(float32(p.Max)) != p.Max):
+			c.add(at, Pos{}, fmt.Sprintf("bound [%v, %v] is not made of f32 values", p.Min, p.Max), "")
+		}
+		seen[p.Name] = true
+	}
+	for i, k := range g.Constraints {
+		at := fmt.Sprintf("%sconstraint %d", c.prefix, i)
+		if k.LHS.IsConst() || k.LHS.Const != 0 {
+			c.add(at, Pos{}, "left side must name params and have no constant", "")
+			continue
+		}
+		if !c.intParams(g, k.LHS) {
+			c.add(at, Pos{}, "names a param that does not exist or is f32", "")
+			continue
+		}
+		if _, ok := g.boxUpper(k.LHS); !ok {
+			c.add(at, Pos{}, "left side leaves 64 bits", "use smaller bounds")
+			continue
+		}
+		if low, ok := g.boxUpper(k.LHS.Scale(-1)); ok && -low > k.Max {
+			c.add(at, Pos{}, fmt.Sprintf("no value of the params satisfies %s <= %d", g.FormatAffine(k.LHS), k.Max), "")
+		}
+	}
+}
+
+// intParams reports whether every param of a exists and is a u32.
+func (c *checker) intParams(g *Graph, a Affine) bool {
+	for _, t := range a.Terms() {
+		if t.Param < 0 || int(t.Param) >= len(g.Params) || g.Params[t.Param].Type != U32 {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) memories(g *Graph) {
+	seen := map[string]bool{}
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if !validName(m.Name) {
+			c.memory(g, i, "name is empty, too long or not printable", "")
+		}
+		if seen[m.Name] {
+			c.memory(g, i, "another memory has this name", "rename one")
+		}
+		seen[m.Name] = true
+		if m.Size <= 0 || m.Size > maxSize {
+			c.memory(g, i, fmt.Sprintf("size of %d bytes is outside [1, %d]", m.Size, int64(maxSize)), "")
+		}
+		if m.Align < 0 || m.Align&(m.Align-1) != 0 || m.Align > 1<<20 {
+			c.memory(g, i, fmt.Sprintf("alignment %d is no power of two up to 1 MiB", m.Align), "")
+		}
+		if int(m.Kind) >= len(memKinds) || m.Storage > Private || m.Init.Kind > InitRandom {
+			c.memory(g, i, "kind, storage or initial contents are of no known sort", "")
+			continue
+		}
+		c.shape(g, i, m)
+		c.init(g, i, m)
+		c.alias(g, i, m)
+	}
+}
+
+func (c *checker) shape(g *Graph, i int, m *Memory) {
+	if m.DType == Invalid && m.Shape == nil {
+		return
+	}
+	if !m.DType.Valid() {
+		c.memory(g, i, "has a shape but no element type", "")
+		return
+	}
+	bits := int64(m.DType.Bits())
+	for _, d := range m.Shape {
+		p, ok := mulOK(bits, d)
+		if d <= 0 || !ok || p > maxSize*8 {
+			c.memory(g, i, fmt.Sprintf("shape %v is not positive or too large", m.Shape), "")
+			return
+		}
+		bits = p
+	}
+	if (bits+7)/8 > m.Size {
+		c.memory(g, i, fmt.Sprintf("shape %s%v needs %d bytes, memory has %d", m.DType, m.Shape, (bits+7)/8, m.Size), "")
+	}
+}
+
+func (c *checker) init(g *Graph, i int, m *Memory) {
+	in := m.Init
+	switch {
+	case m.Alias != NoMem && in.Kind != InitNone:
+		c.memory(g, i, "an alias has no initial contents of its own", "give them to the memory that it lies in")
+	case (in.Kind == InitBlob) != (in.Blob != nil):
+		c.memory(g, i, "blob contents without a blob, or a blob without blob contents", "")
+	case in.Blob != nil && in.Blob.Length != m.Size:
+		c.memory(g, i, fmt.Sprintf("initial contents have %d bytes, memory has %d", in.Blob.Length, m.Size), "")
+	case in.Blob != nil && (in.Blob.Offset < 0 || in.Blob.Offset > maxSize):
+		c.memory(g, i, fmt.Sprintf("initial contents begin at byte %d of %q", in.Blob.Offset, in.Blob.Path), "")
+	case m.Kind == Weight && m.Alias == NoMem && in.Kind == InitNone:
+		c.memory(g, i, "a weight needs initial contents", "give it a blob, a file, a fill or a random seed")
+	case (m.Kind == Input || m.Kind == Output || m.Kind == Scratch) && in.Kind != InitNone:
+		c.memory(g, i, fmt.Sprintf("%s memory has initial contents", m.Kind), "only weights and states keep bytes between replays")
+	}
+}
+
+func (c *checker) alias(g *Graph, i int, m *Memory) {
+	if m.Alias == NoMem {
+		if m.AliasOff != 0 {
+			c.memory(g, i, "has an alias offset but is no alias", "")
+		}
+		return
+	}
+	// A parent stands before its aliases: no cycle can be written down.
+	if m.Alias < 0 || int(m.Alias) >= i {
+		c.memory(g, i, "aliases a memory that is not declared before it", "declare the memory that holds it first")
+		return
+	}
+	p := &g.Memories[m.Alias]
+	if m.Kind != p.Kind || m.Storage != p.Storage {
+		c.memory(g, i, fmt.Sprintf("is %s %s but lies in %s %s memory", m.Storage, m.Kind, p.Storage, p.Kind), "an alias takes its parent's kind")
+	}
+	if end, ok := addOK(m.AliasOff, m.Size); m.AliasOff < 0 || !ok || end > p.Size {
+		c.memory(g, i, fmt.Sprintf("alias [%d:%d] ends past %s (%d bytes)", m.AliasOff, m.AliasOff+m.Size, g.memName(m.Alias), p.Size), "shorten the alias or grow the memory")
+	}
+}
+
+func (c *checker) kernels(g *Graph) {
+	seen := map[string]bool{}
+	for i := range g.Kernels {
+		k := &g.Kernels[i]
+		at := c.prefix + "kernel @" + QuoteName(k.Name)
+		if !validName(k.Name) || !validName(k.Function) {
+			c.add(at, Pos{}, "name or function is empty, too long or not printable", "")
+		}
+		if seen[k.Name] {
+			c.add(at, Pos{}, "another kernel has this name", "rename one")
+		}
+		seen[k.Name] = true
+		if k.Library.Kind > Metallib || (k.Library.Kind == Builtin) != (k.Library.Path == "") {
+			c.add(at, Pos{}, "library is of no known sort, or has no path, or is builtin and has one", "")
+		}
+		for j, fc := range k.Constants {
+			if j > 0 && fc.Index <= k.Constants[j-1].Index {
+				c.add(at, Pos{}, "function constants do not stand in ascending order of their indices", "")
+			}
+			if s := fc.Type.Size(); s == 0 || s < 8 && fc.Bits>>(8*s) != 0 {
+				c.add(at, Pos{}, fmt.Sprintf("function constant %d: bits %#x are no %s", fc.Index, fc.Bits, fc.Type), "")
+			}
+			if fc.Name != "" && !validName(fc.Name) {
+				c.add(at, Pos{}, fmt.Sprintf("function constant %d has an unprintable name", fc.Index), "")
+			}
+		}
+		names := map[string]bool{}
+		for j, a := range k.Args {
+			switch {
+			case a.Kind > ThreadgroupArg || a.Access > ReadWriteArg || !a.Type.Valid() || a.Count < 0:
+				c.add(at, Pos{}, fmt.Sprintf("argument %d is of no known sort", a.Slot), "")
+			case a.Slot >= maxBufferSlots:
+				c.add(at, Pos{}, fmt.Sprintf("argument slot %d is past Metal's last one, %d", a.Slot, maxBufferSlots-1), "")
+			case !validName(a.Name) || names[a.Name]:
+				c.add(at, Pos{}, fmt.Sprintf("argument %d has no name of its own", a.Slot), "")
+			case j > 0 && !argBefore(k.Args[j-1], a):
+				c.add(at, Pos{}, fmt.Sprintf("argument %d is out of order", a.Slot), "buffers ascending, then threadgroup arguments ascending")
+			}
+			names[a.Name] = true
+		}
+	}
+}
+
+func argBefore(a, b Arg) bool {
+	ta, tb := a.Kind == ThreadgroupArg, b.Kind == ThreadgroupArg
+	if ta != tb {
+		return tb
+	}
+	return a.Slot < b.Slot
+}
+
+func (c *checker) nodes(g *Graph) {
+	ids := make(map[ID]bool, len(g.Nodes))
+	open := 0
+	for i, n := range g.Nodes {
+		if len(c.defects) >= maxDefects {
+			return
+		}
+		nc := nodeChecker{c: c, g: g, i: i, n: n}
+		if id, ok := NodeID(n); ok {
+			if ids[id] {
+				nc.add("another command has this id", "ids are unique in a graph")
+			}
+			ids[id] = true
+		}
+		switch n := n.(type) {
+		case *Dispatch:
+			nc.dispatch(n)
+		case *Copy:
+			nc.view("source", n.Src, false)
+			nc.view("destination", n.Dst, true)
+			if !n.Src.Len.Equal(n.Dst.Len) {
+				nc.add(fmt.Sprintf("copies %s bytes to %s bytes", g.FormatAffine(n.Src.Len), g.FormatAffine(n.Dst.Len)), "")
+			} else {
+				nc.disjoint(n)
+			}
+			nc.label(n.Label)
+		case *Fill:
+			nc.view("destination", n.Dst, true)
+			nc.label(n.Label)
+		case *Commit:
+			if int(n.Order) >= len(commitOrders) {
+				nc.add("order is of no known sort", "")
+			}
+			nc.label(n.Label)
+		case *GroupBegin:
+			open++
+			nc.label(n.Label)
+		case *GroupEnd:
+			if open--; open < 0 {
+				nc.add("closes a group that is not open", "")
+				open = 0
+			}
+		case *Barrier:
+		default:
+			nc.add(fmt.Sprintf("is of no known sort (%T)", n), "")
+		}
+	}
+	if open > 0 {
+		c.add(c.prefix+"end", Pos{}, fmt.Sprintf("%d group(s) are still open", open), "close them")
+	}
+}
+
+// nodeChecker checks one node; it formats its place only when something is
+// wrong, for a graph may have a million nodes.
+type nodeChecker struct {
+	c *checker
+	g *Graph
+	i int
+	n Node
+}
+
+func (nc *nodeChecker) add(what, hint string) {
+	var pos Pos
+	if s := nc.g.Source; s != nil && nc.i < len(s.Nodes) {
+		pos = s.Nodes[nc.i]
+	}
+	nc.c.add(nc.c.prefix+nc.g.DescribeNode(nc.i), pos, what, hint)
+}
+
+func (nc *nodeChecker) label(s string) {
+	if !validLabel(s) {
+		nc.add("label is longer than 4096 bytes or no UTF-8", "")
+	}
+}
+
+// DescribeNode names the node at index i for people: "#12 rms_norm".
+func (g *Graph) DescribeNode(i int) string {
+	switch n := g.Nodes[i].(type) {
+	case *Dispatch:
+		op := n.Op
+		if op == "" && n.Kernel >= 0 && int(n.Kernel) < len(g.Kernels) {
+			op = g.Kernels[n.Kernel].Function
+		}
+		return n.ID.String() + " " + op
+	case *Copy:
+		return n.ID.String() + " copy"
+	case *Fill:
+		return n.ID.String() + " fill"
+	case *Barrier:
+		return fmt.Sprintf("node %d (barrier)", i)
+	case *Commit:
+		return fmt.Sprintf("node %d (commit)", i)
+	}
+	return fmt.Sprintf("node %d", i)
+}
+
+// view checks that v lies in its memory for every value of the params.
+func (nc *nodeChecker) view(what string, v View, write bool) {
+	g := nc.g
+	if v.Mem < 0 || int(v.Mem) >= len(g.Memories) {
+		nc.add(fmt.Sprintf("%s is in memory %d of %d", what, v.Mem, len(g.Memories)), "")
+		return
+	}
+	m := &g.Memories[v.Mem]
+	if v.Off.IsConst() && v.Len.IsConst() {
+		// The common case allocates nothing.
+		if v.Off.Const < 0 || v.Len.Const < 0 || v.Off.Const > m.Size || v.Len.Const > m.Size-v.Off.Const {
+			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what, g.FormatView(v), m.Size), "shorten the view or grow the memory")
+		}
+	} else {
+		nc.within(what, v.Off, v.End(), v.Len, m, func() string { return g.FormatView(v) })
+	}
+	if write && m.Kind.ReadOnly() {
+		nc.add(fmt.Sprintf("%s %s writes %s memory", what, g.FormatView(v), m.Kind), "weights and inputs are read-only to a graph")
+	}
+}
+
+func (nc *nodeChecker) within(what string, lo, end, length Affine, m *Memory, format func() string) {
+	g := nc.g
+	if !nc.c.intParams(g, lo) || !nc.c.intParams(g, length) || !nc.c.intParams(g, end) {
+		nc.add(fmt.Sprintf("%s %s names a param that does not exist or is f32", what, format()), "")
+		return
+	}
+	min, _, ok1 := g.Range(lo)
+	_, max, ok2 := g.Range(end)
+	least, _, ok3 := g.Range(length)
+	switch {
+	case !ok1 || !ok2 || !ok3 || max > maxSize || min < -maxSize:
+		nc.add(fmt.Sprintf("%s %s leaves 64 bits", what, format()), "use smaller bounds")
+	case min < 0 || max > m.Size:
+		nc.add(fmt.Sprintf("%s %s reaches [%d:%d], memory has %d bytes", what, format(), min, max, m.Size), "bound the params, add a constraint, or grow the memory")
+	case least < 0:
+		nc.add(fmt.Sprintf("%s %s can have the length %d", what, format(), least), "")
+	}
+}
+
+func (nc *nodeChecker) disjoint(n *Copy) {
+	g := nc.g
+	for _, v := range []View{n.Src, n.Dst} {
+		if v.Mem < 0 || int(v.Mem) >= len(g.Memories) {
+			return
+		}
+	}
+	sm, so := g.Root(n.Src.Mem)
+	dm, do := g.Root(n.Dst.Mem)
+	if sm != dm {
+		return
+	}
+	src, dst := n.Src.Off.AddConst(so), n.Dst.Off.AddConst(do)
+	// Disjoint if one ends before the other begins, for every param value.
+	_, a, ok1 := g.Range(src.Add(n.Src.Len).Sub(dst))
+	_, b, ok2 := g.Range(dst.Add(n.Dst.Len).Sub(src))
+	if !(ok1 && a <= 0 || ok2 && b <= 0) {
+		nc.add(fmt.Sprintf("source %s and destination %s overlap", g.FormatView(n.Src), g.FormatView(n.Dst)), "copy by way of another memory")
+	}
+}
+
+func (nc *nodeChecker) dispatch(d *Dispatch) {
+	g := nc.g
+	if d.Kernel < 0 || int(d.Kernel) >= len(g.Kernels) {
+		nc.add(fmt.Sprintf("runs kernel %d of %d", d.Kernel, len(g.Kernels)), "")
+		return
+	}
+	k := &g.Kernels[d.Kernel]
+	for j := range d.Bindings {
+		nc.binding(k, d, j)
+	}
+	nc.grid(d)
+	total := int64(0)
+	for j, t := range d.ThreadgroupMemory {
+		if j > 0 && t.Slot <= d.ThreadgroupMemory[j-1].Slot || t.Slot >= maxBufferSlots {
+			nc.add(fmt.Sprintf("threadgroup memory %d is out of order or past slot %d", t.Slot, maxBufferSlots-1), "")
+		}
+		if t.Bytes == 0 || t.Bytes%16 != 0 {
+			nc.add(fmt.Sprintf("threadgroup memory %d has %d bytes", t.Slot, t.Bytes), "Metal wants a positive multiple of 16")
+		}
+		total += int64(t.Bytes)
+	}
+	if total > maxThreadgroupMem {
+		nc.add(fmt.Sprintf("threadgroup memory of %d bytes is more than %d", total, maxThreadgroupMem), "")
+	}
+	if d.Op != "" && !validName(d.Op) {
+		nc.add("op kind is too long or not printable", "")
+	}
+	nc.label(d.Label)
+	if d.Effects != nil {
+		for _, r := range d.Effects.Reads {
+			nc.region("read", r, false)
+		}
+		for _, w := range d.Effects.Writes {
+			nc.region("write", w.Region, true)
+		}
+	}
+}
+
+func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
+	g, b := nc.g, &d.Bindings[j]
+	if j > 0 && b.Slot <= d.Bindings[j-1].Slot {
+		nc.add(fmt.Sprintf("binding %d stands after binding %d", b.Slot, d.Bindings[j-1].Slot), "bindings stand in ascending order of their slots")
+	}
+	arg, known := k.Arg(b.Slot)
+	if !known {
+		nc.add(fmt.Sprintf("binds slot %d, which kernel @%s does not have", b.Slot, QuoteName(k.Name)), "")
+		return
+	}
+	switch b.Kind {
+	case BindView:
+		if b.Bytes != nil {
+			nc.add(fmt.Sprintf("binding %s is a view and has inline bytes", arg.Name), "")
+		}
+		nc.view("binding "+arg.Name, b.View, arg.Kind == DeviceArg && arg.Access != ReadArg)
+	case BindBytes:
+		n := int64(len(b.Bytes))
+		if arg.Kind != ConstantArg {
+			nc.add(fmt.Sprintf("binding %s has inline bytes, the argument is %s memory", arg.Name, arg.Kind), "")
+		}
+		if n == 0 || n > maxInlineBytes {
+			nc.add(fmt.Sprintf("binding %s has %d inline bytes", arg.Name, n), "Metal's setBytes takes 1 to 4096")
+		}
+		if want := int64(arg.Count) * arg.Type.Size(); want > 0 && n != want {
+			nc.add(fmt.Sprintf("binding %s has %d inline bytes, the argument has %d", arg.Name, n, want), "")
+		}
+	case BindScalar:
+		nc.scalar(arg, b)
+	default:
+		nc.add(fmt.Sprintf("binding %s is of no known sort", arg.Name), "")
+	}
+	_ = g
+}
+
+func (nc *nodeChecker) scalar(arg Arg, b *Binding) {
+	g := nc.g
+	if arg.Kind != ConstantArg || arg.Count != 1 || b.Type != arg.Type {
+		nc.add(fmt.Sprintf("binding %s is a %s param expression, the argument is %s %s[%d]", arg.Name, b.Type, arg.Kind, arg.Type, arg.Count), "")
+		return
+	}
+	if b.Type == F32 {
+		ts := b.Expr.Terms()
+		if b.Expr.Const != 0 || len(ts) != 1 || ts[0].Coeff != 1 || ts[0].Param < 0 || int(ts[0].Param) >= len(g.Params) || g.Params[ts[0].Param].Type != F32 {
+			nc.add(fmt.Sprintf("binding %s: an f32 expression is one f32 param", arg.Name), "")
+		}
+		return
+	}
+	if !nc.c.intParams(g, b.Expr) {
+		nc.add(fmt.Sprintf("binding %s names a param that does not exist or is f32", arg.Name), "")
+		return
+	}
+	lo, hi, ok := g.Range(b.Expr)
+	min, max := int64(0), int64(math.MaxInt64)
+	switch b.Type {
+	case U32:
+		max = math.MaxUint32
+	case I32:
+		min, max = math.MinInt32, math.MaxInt32
+	case I64:
+		min = math.MinInt64
+	case U64:
+	default:
+		nc.add(fmt.Sprintf("binding %s is a %s param expression", arg.Name, b.Type), "expressions are i32, u32, i64, u64 or f32")
+		return
+	}
+	if !ok || lo < min || hi > max {
+		nc.add(fmt.Sprintf("binding %s = %s can be %d…%d, which is no %s", arg.Name, g.FormatAffine(b.Expr), lo, hi, b.Type), "bound the params or add a constraint")
+	}
+}
+
+func (nc *nodeChecker) grid(d *Dispatch) {
+	g := nc.g
+	if d.GridKind > Threads {
+		nc.add("grid is of no known sort", "")
+	}
+	for i, e := range d.Grid {
+		if e.Div < 1 {
+			nc.add(fmt.Sprintf("grid dimension %d is divided by %d", i, e.Div), "")
+			continue
+		}
+		if !nc.c.intParams(g, e.Num) {
+			nc.add(fmt.Sprintf("grid dimension %d names a param that does not exist or is f32", i), "")
+			continue
+		}
+		lo, hi, ok := g.Range(e.Num)
+		if !ok || lo < 0 || ceilDiv(hi, e.Div) > math.MaxUint32 {
+			nc.add(fmt.Sprintf("grid dimension %d can be %d…%d", i, ceilDiv(lo, e.Div), ceilDiv(hi, e.Div)), "a grid is between 0 and 2^32-1; bound the params or add a constraint")
+		}
+	}
+	threads := int64(1)
+	for _, t := range d.Threadgroup {
+		if t == 0 || t > maxThreads {
+			threads = maxThreads + 1
+			break
+		}
+		threads *= int64(t)
+	}
+	if threads > maxThreads {
+		nc.add(fmt.Sprintf("threadgroup %v is empty or has more than %d threads", d.Threadgroup, maxThreads), "")
+	}
+}
+
+func (nc *nodeChecker) region(what string, r Region, write bool) {
+	g := nc.g
+	if r.Mem < 0 || int(r.Mem) >= len(g.Memories) {
+		nc.add(fmt.Sprintf("%s is of memory %d of %d", what, r.Mem, len(g.Memories)), "")
+		return
+	}
+	m := &g.Memories[r.Mem]
+	if len(r.Dims) > 4 {
+		nc.add(fmt.Sprintf("%s %s has %d dimensions", what, g.FormatRegion(r), len(r.Dims)), "at most 4")
+		return
+	}
+	for _, dim := range r.Dims {
+		lo, _, ok := g.Range(dim.Count)
+		if !nc.c.intParams(g, dim.Count) || !ok || lo < 0 || dim.Stride < 0 || dim.Stride > maxSize {
+			nc.add(fmt.Sprintf("%s %s has a dimension of negative count or stride", what, g.FormatRegion(r)), "")
+			return
+		}
+	}
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
+		if r.Off.Const < 0 || r.Run.Const < 0 || r.Off.Const > m.Size || r.Run.Const > m.Size-r.Off.Const {
+			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what, g.FormatRegion(r), m.Size), "")
+		}
+	} else {
+		lo, end := r.Hull()
+		nc.within(what, lo, end, r.Run, m, func() string { return g.FormatRegion(r) })
+	}
+	if write && m.Kind.ReadOnly() {
+		nc.add(fmt.Sprintf("%s %s is of %s memory", what, g.FormatRegion(r), m.Kind), "weights and inputs are read-only to a graph")
+	}
+}

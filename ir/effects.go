@@ -1,0 +1,47 @@
+package ir
+
+// Write is a region that a dispatch writes.
+type Write struct {
+	Region
+	// Must: every byte of the region is written, whatever the params and the
+	// inputs. Otherwise the write is a read-modify-write: it kills nothing and
+	// depends on the old bytes.
+	Must bool
+	// Atomic: the bytes are written by atomic operations. Atomics conflict with
+	// everything on their bytes.
+	Atomic bool
+}
+
+// Effects are the bytes that a dispatch may touch. Nil effects, or effects
+// that are not Complete, mean "unknown": the dispatch conflicts with every
+// memory and nothing may cross it.
+type Effects struct {
+	Complete bool // nothing else is touched
+	Reads    []Region
+	Writes   []Write
+}
+
+// Known reports whether e lists everything. It is false for nil.
+func (e *Effects) Known() bool { return e != nil && e.Complete }
+
+// Equal reports whether e and o list the same expressions in the same order.
+func (e *Effects) Equal(o *Effects) bool {
+	if e == nil || o == nil {
+		return e == o
+	}
+	if e.Complete != o.Complete || len(e.Reads) != len(o.Reads) || len(e.Writes) != len(o.Writes) {
+		return false
+	}
+	for i := range e.Reads {
+		if !e.Reads[i].Equal(o.Reads[i]) {
+			return false
+		}
+	}
+	for i, w := range e.Writes {
+		x := o.Writes[i]
+		if w.Must != x.Must || w.Atomic != x.Atomic || !w.Region.Equal(x.Region) {
+			return false
+		}
+	}
+	return true
+}

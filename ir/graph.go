@@ -1,0 +1,101 @@
+package ir
+
+// Graph is one replay's worth of commands and everything that they name.
+type Graph struct {
+	Name        string
+	Params      []Param
+	Constraints []Constraint
+	Memories    []Memory
+	Kernels     []Kernel
+	Nodes       []Node
+
+	// Source, when set, says where the graph was read from, for errors.
+	Source *Source
+}
+
+// Module is the contents of one file.
+type Module struct {
+	// Graphs have distinct names. States of the same name in several graphs
+	// are one memory: a prefill and a decode graph share their KV cache so.
+	Graphs []*Graph
+	// Data are named blobs beside the graphs: a tokenizer, a model card.
+	Data []Data
+}
+
+// Data is a named blob that no graph binds.
+type Data struct {
+	Name string
+	Blob *Blob
+}
+
+// Graph returns the graph called name, or nil.
+func (m *Module) Graph(name string) *Graph {
+	for _, g := range m.Graphs {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// Lookup returns the data blob called name, or nil.
+func (m *Module) Lookup(name string) *Blob {
+	for _, d := range m.Data {
+		if d.Name == name {
+			return d.Blob
+		}
+	}
+	return nil
+}
+
+// ParamNamed returns the param called name.
+func (g *Graph) ParamNamed(name string) (ParamID, bool) {
+	for i := range g.Params {
+		if g.Params[i].Name == name {
+			return ParamID(i), true
+		}
+	}
+	return 0, false
+}
+
+// MemoryNamed returns the memory called name. It scans: build a map for more
+// than a few look-ups.
+func (g *Graph) MemoryNamed(name string) (MemID, bool) {
+	for i := range g.Memories {
+		if g.Memories[i].Name == name {
+			return MemID(i), true
+		}
+	}
+	return NoMem, false
+}
+
+// FormatAffine writes a with the names of g's params.
+func (g *Graph) FormatAffine(a Affine) string {
+	return a.Format(func(p ParamID) string {
+		if p < 0 || int(p) >= len(g.Params) {
+			return "?" + itoa(int64(p))
+		}
+		return QuoteName(g.Params[p].Name)
+	})
+}
+
+// FormatView writes v as %name[off:end].
+func (g *Graph) FormatView(v View) string {
+	return g.memName(v.Mem) + "[" + g.FormatAffine(v.Off) + ":" + g.FormatAffine(v.End()) + "]"
+}
+
+// FormatRegion writes r as %name[off:end; count x stride; …].
+func (g *Graph) FormatRegion(r Region) string {
+	s := g.memName(r.Mem) + "[" + g.FormatAffine(r.Off) + ":" + g.FormatAffine(r.Off.Add(r.Run))
+	for _, d := range r.Dims {
+		s += "; " + g.FormatAffine(d.Count) + " x " + itoa(d.Stride)
+	}
+	return s + "]"
+}
+
+func (g *Graph) memName(m MemID) string {
+	if m < 0 || int(m) >= len(g.Memories) {
+		return "%?" + itoa(int64(m))
+	}
+	return "%" + QuoteName(g.Memories[m].Name)
+}

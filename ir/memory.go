@@ -1,0 +1,150 @@
+package ir
+
+import "fmt"
+
+// MemID is the index of a memory in [Graph.Memories]; NoMem is none.
+type MemID int32
+
+// NoMem is the MemID of no memory.
+const NoMem MemID = -1
+
+// MemKind says who fills a memory and how long its bytes live.
+type MemKind uint8
+
+// The kinds of memory.
+const (
+	Weight  MemKind = iota // read-only, contents given with the graph
+	Input                  // read-only, the host fills it before each replay
+	Output                 // undefined at the start of each replay, read by the host after it
+	State                  // survives from replay to replay
+	Scratch                // undefined at the start of each replay, nobody reads it after
+)
+
+var memKinds = [...]string{"weight", "input", "output", "state", "scratch"}
+
+func (k MemKind) String() string {
+	if int(k) >= len(memKinds) {
+		return fmt.Sprintf("MemKind(%d)", uint8(k))
+	}
+	return memKinds[k]
+}
+
+// ParseMemKind is the inverse of [MemKind.String].
+func ParseMemKind(s string) (MemKind, bool) {
+	for i, n := range memKinds {
+		if n == s {
+			return MemKind(i), true
+		}
+	}
+	return 0, false
+}
+
+// ReadOnly reports whether a graph may not write memory of this kind.
+func (k MemKind) ReadOnly() bool { return k == Weight || k == Input }
+
+// Storage is Metal's storage mode.
+type Storage uint8
+
+// The storage modes; Shared is the default on unified memory.
+const (
+	Shared Storage = iota
+	Private
+)
+
+func (s Storage) String() string {
+	if s == Private {
+		return "private"
+	}
+	return "shared"
+}
+
+// Memory is a byte array that dispatches bind. Two memories that are no alias
+// of one another are disjoint.
+type Memory struct {
+	Name    string
+	Kind    MemKind
+	Storage Storage
+	Size    int64 // bytes
+	Align   int64 // bytes, a power of two; 0 means the device's default
+
+	// DType and Shape (row-contiguous, outermost first) describe the contents
+	// to people and to .npy files; they may be absent (Invalid, nil).
+	DType DType
+	Shape []int64
+
+	Init Init
+
+	// An alias lies in the memory Alias from byte AliasOff on, and takes its
+	// kind. NoMem for a root.
+	Alias    MemID
+	AliasOff int64
+}
+
+// InitKind says where a memory's first contents come from.
+type InitKind uint8
+
+// The kinds of initial contents.
+const (
+	InitNone   InitKind = iota // undefined
+	InitBlob                   // Blob's bytes
+	InitFill                   // Pattern, repeated
+	InitRandom                 // bytes of a generator seeded with Seed (see [Init.Bytes])
+)
+
+// Init is the initial contents of a memory: of a weight for ever, of a state
+// at the first replay.
+type Init struct {
+	Kind    InitKind
+	Blob    *Blob
+	Pattern [4]byte
+	Seed    uint64
+}
+
+// FillU32 returns contents that repeat the little-endian word v.
+func FillU32(v uint32) Init {
+	return Init{Kind: InitFill, Pattern: [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}}
+}
+
+// Write fills dst with the initial contents. Random contents are the
+// little-endian words of SplitMix64 (Steele, Lea, Flood 2014) started at Seed.
+func (in Init) Write(dst []byte) error {
+	switch in.Kind {
+	case InitBlob:
+		b, err := in.Blob.Bytes()
+		if err != nil {
+			return err
+		}
+		if len(b) != len(dst) {
+			return fmt.Errorf("initial contents have %d bytes, memory has %d", len(b), len(dst))
+		}
+		copy(dst, b)
+	case InitFill:
+		for i := range dst {
+			dst[i] = in.Pattern[i&3]
+		}
+	case InitRandom:
+		x := in.Seed
+		for i := 0; i < len(dst); i += 8 {
+			x += 0x9e3779b97f4a7c15
+			z := (x ^ x>>30) * 0xbf58476d1ce4e5b9
+			z = (z ^ z>>27) * 0x94d049bb133111eb
+			z ^= z >> 31
+			for j := i; j < min(i+8, len(dst)); j++ {
+				dst[j] = byte(z)
+				z >>= 8
+			}
+		}
+	}
+	return nil
+}
+
+// Root follows aliases: it returns the memory that m lies in and m's first
+// byte there. It is defined for graphs that [Check] accepted.
+func (g *Graph) Root(m MemID) (MemID, int64) {
+	off := int64(0)
+	for g.Memories[m].Alias != NoMem {
+		off += g.Memories[m].AliasOff
+		m = g.Memories[m].Alias
+	}
+	return m, off
+}

@@ -1,0 +1,184 @@
+package ir
+
+import "fmt"
+
+// Node is an element of a graph's list: a command ([*Dispatch], [*Copy],
+// [*Fill]), which touches memory and has an ID, or a mark between commands
+// ([*Barrier], [*Commit], [*GroupBegin], [*GroupEnd]).
+type Node interface{ node() }
+
+// ID names a command within its graph, for ever: passes move commands, their
+// IDs stay. It prints as #12.
+type ID uint32
+
+func (id ID) String() string { return fmt.Sprintf("#%d", uint32(id)) }
+
+// BindingKind is the form of one argument of a dispatch.
+type BindingKind uint8
+
+// The kinds of binding.
+const (
+	BindView   BindingKind = iota // a buffer with an offset
+	BindBytes                     // inline bytes (setBytes)
+	BindScalar                    // a scalar computed from params
+)
+
+// Binding is one argument of a dispatch.
+type Binding struct {
+	Slot  uint8
+	Kind  BindingKind
+	Type  DType  // BindScalar: I32, U32, I64, U64; or F32 for the value of one f32 param
+	View  View   // BindView
+	Bytes []byte // BindBytes, at most 4096 of them (Metal's limit of setBytes)
+	Expr  Affine // BindScalar
+}
+
+// ThreadgroupMemory is the size of a threadgroup argument.
+type ThreadgroupMemory struct {
+	Slot  uint8
+	Bytes uint32
+}
+
+// GridKind is the unit of a dispatch's grid.
+type GridKind uint8
+
+// The units: whole threadgroups (dispatchThreadgroups) or threads
+// (dispatchThreads, whose last threadgroups may be partial).
+const (
+	Threadgroups GridKind = iota
+	Threads
+)
+
+func (k GridKind) String() string {
+	if k == Threads {
+		return "threads"
+	}
+	return "threadgroups"
+}
+
+// Dispatch runs a kernel.
+type Dispatch struct {
+	ID                ID
+	Kernel            KernelID
+	Bindings          []Binding // ascending slots
+	ThreadgroupMemory []ThreadgroupMemory
+	GridKind          GridKind
+	Grid              [3]Extent // in units of GridKind
+	Threadgroup       [3]uint32 // threads of one threadgroup
+	Effects           *Effects  // nil: unknown
+	Op                string    // kind of operation, "rms_norm"; "" if the recorder said nothing
+	Label             string    // for people
+	// From holds the IDs of the recorded commands that this one implements. Nil
+	// in a recording: the command implements itself.
+	From []ID
+}
+
+// Binding returns the binding at slot, or nil.
+func (d *Dispatch) Binding(slot uint8) *Binding {
+	for i := range d.Bindings {
+		if d.Bindings[i].Slot == slot {
+			return &d.Bindings[i]
+		}
+	}
+	return nil
+}
+
+// Copy copies Src to Dst, which have equal lengths and do not overlap.
+type Copy struct {
+	ID       ID
+	Dst, Src View
+	Label    string
+	From     []ID
+}
+
+// Fill sets every byte of Dst to Value.
+type Fill struct {
+	ID    ID
+	Dst   View
+	Value byte
+	Label string
+	From  []ID
+}
+
+// Barrier orders every command before it in its command buffer before every
+// command after it.
+type Barrier struct{}
+
+// CommitOrder says what orders the commands of a command buffer before those
+// of the next ones.
+type CommitOrder uint8
+
+// The orders. A bare commit orders nothing.
+const (
+	OrderNone CommitOrder = iota
+	OrderFence
+	OrderEvent
+)
+
+var commitOrders = [...]string{"none", "fence", "event"}
+
+func (o CommitOrder) String() string {
+	if int(o) >= len(commitOrders) {
+		return fmt.Sprintf("CommitOrder(%d)", uint8(o))
+	}
+	return commitOrders[o]
+}
+
+// ParseCommitOrder is the inverse of [CommitOrder.String].
+func ParseCommitOrder(s string) (CommitOrder, bool) {
+	for i, n := range commitOrders {
+		if n == s {
+			return CommitOrder(i), true
+		}
+	}
+	return 0, false
+}
+
+// Commit ends a command buffer.
+type Commit struct {
+	Order CommitOrder
+	Label string
+}
+
+// GroupBegin opens a labelled group, GroupEnd closes the innermost open one.
+// Groups are for people: they order nothing.
+type GroupBegin struct{ Label string }
+
+// GroupEnd closes the innermost open group.
+type GroupEnd struct{}
+
+func (*Dispatch) node()   {}
+func (*Copy) node()       {}
+func (*Fill) node()       {}
+func (*Barrier) node()    {}
+func (*Commit) node()     {}
+func (*GroupBegin) node() {}
+func (*GroupEnd) node()   {}
+
+// NodeID returns the ID of a command, and false for a mark.
+func NodeID(n Node) (ID, bool) {
+	switch n := n.(type) {
+	case *Dispatch:
+		return n.ID, true
+	case *Copy:
+		return n.ID, true
+	case *Fill:
+		return n.ID, true
+	}
+	return 0, false
+}
+
+// NodeEffects returns what a command touches: the declared effects of a
+// dispatch (nil: unknown), the views of a copy or fill. It is nil for marks
+// too; ask [NodeID] which it is.
+func NodeEffects(n Node) *Effects {
+	switch n := n.(type) {
+	case *Dispatch:
+		return n.Effects
+	case *Copy:
+		return &Effects{Complete: true, Reads: []Region{n.Src.Contiguous()}, Writes: []Write{{Region: n.Dst.Contiguous(), Must: true}}}
+	case *Fill:
+		return &Effects{Complete: true, Writes: []Write{{Region: n.Dst.Contiguous(), Must: true}}}
+	}
+	return nil
+}

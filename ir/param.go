@@ -1,0 +1,85 @@
+package ir
+
+import "strconv"
+
+// ParamID is the index of a param in [Graph.Params].
+type ParamID int32
+
+// Param is a named value that the host sets before each replay.
+type Param struct {
+	Name string
+	Type DType // U32, or F32 for arithmetic only (never in an offset, length or grid)
+	// Min and Max bound the value, both inclusive. A float64 holds every u32
+	// and every f32 exactly.
+	Min, Max float64
+}
+
+// Constraint is LHS ≤ Max, a linear relation between u32 params that the host
+// must respect; replay checks it before it submits. LHS has no constant.
+type Constraint struct {
+	LHS Affine
+	Max int64
+}
+
+// Range returns the least and the greatest value that a can take when the
+// params keep their bounds and the graph's constraints. Both are safe (never
+// too narrow), and exact for boxes cut by one constraint with coefficients ±1,
+// which is what recordings have (`pos + n <= max`). ok is false when a
+// number on the way leaves 64 bits.
+func (g *Graph) Range(a Affine) (lo, hi int64, ok bool) {
+	if a.lin == nil {
+		return a.Const, a.Const, true
+	}
+	hi, ok1 := g.upper(a, g.Constraints, 3)
+	lo, ok2 := g.upper(a.Scale(-1), g.Constraints, 3)
+	return -lo, hi, ok1 && ok2
+}
+
+// upper bounds a from above. For a constraint LHS ≤ Max and any λ ≥ 0,
+// a ≤ λ·Max + max(a − λ·LHS): the candidates for λ are those that cancel one
+// param, which is where the optimum of the linear program's dual lies.
+func (g *Graph) upper(a Affine, cs []Constraint, depth int) (int64, bool) {
+	best, ok := g.boxUpper(a)
+	if depth == 0 || a.lin == nil {
+		return best, ok
+	}
+	for i, c := range cs {
+		for _, t := range c.LHS.Terms() {
+			k := a.Coeff(t.Param)
+			if k == 0 || (k > 0) != (t.Coeff > 0) || k%t.Coeff != 0 {
+				continue
+			}
+			lambda := k / t.Coeff
+			gain, ok1 := mulOK(lambda, c.Max)
+			rest, ok2 := g.upper(a.Sub(c.LHS.Scale(lambda)), cs[i+1:], depth-1)
+			sum, ok3 := addOK(gain, rest)
+			if ok1 && ok2 && ok3 && (!ok || sum < best) {
+				best, ok = sum, true
+			}
+		}
+	}
+	return best, ok
+}
+
+func (g *Graph) boxUpper(a Affine) (int64, bool) {
+	v := a.Const
+	for _, t := range a.Terms() {
+		if int(t.Param) >= len(g.Params) || t.Param < 0 {
+			return 0, false
+		}
+		p := g.Params[t.Param]
+		x := int64(p.Max)
+		if t.Coeff < 0 {
+			x = int64(p.Min)
+		}
+		m, ok1 := mulOK(t.Coeff, x)
+		s, ok2 := addOK(v, m)
+		if !ok1 || !ok2 {
+			return 0, false
+		}
+		v = s
+	}
+	return v, true
+}
+
+func itoa(v int64) string { return strconv.FormatInt(v, 10) }

@@ -1,0 +1,88 @@
+package ir
+
+// Stats counts what a graph has.
+type Stats struct {
+	Dispatches  int            `json:"dispatches"`
+	Copies      int            `json:"copies"`
+	Fills       int            `json:"fills"`
+	Barriers    int            `json:"barriers"`
+	Commits     int            `json:"commits"`
+	Epochs      int            `json:"epochs"`      // runs of commands between barriers and commits
+	Unannotated int            `json:"unannotated"` // dispatches whose effects are unknown
+	Largest     int            `json:"largest_epoch"`
+	Kernels     map[string]int `json:"kernels"` // dispatches of each function
+	Ops         map[string]int `json:"ops"`     // dispatches of each op kind
+	Bytes       MemoryBytes    `json:"bytes"`
+}
+
+// MemoryBytes is the size of all root memories of each kind.
+type MemoryBytes struct {
+	Weight  int64 `json:"weight"`
+	Input   int64 `json:"input"`
+	Output  int64 `json:"output"`
+	State   int64 `json:"state"`
+	Scratch int64 `json:"scratch"`
+}
+
+// Stats counts g.
+func (g *Graph) Stats() Stats {
+	s := Stats{Kernels: map[string]int{}, Ops: map[string]int{}}
+	epoch := 0
+	end := func() {
+		if epoch > 0 {
+			s.Epochs++
+			s.Largest = max(s.Largest, epoch)
+		}
+		epoch = 0
+	}
+	perKernel := make([]int, len(g.Kernels))
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *Dispatch:
+			s.Dispatches++
+			epoch++
+			perKernel[n.Kernel]++
+			s.Ops[n.Op]++
+			if !n.Effects.Known() {
+				s.Unannotated++
+			}
+		case *Copy:
+			s.Copies++
+			epoch++
+		case *Fill:
+			s.Fills++
+			epoch++
+		case *Barrier:
+			s.Barriers++
+			end()
+		case *Commit:
+			s.Commits++
+			end()
+		}
+	}
+	end()
+	for i, n := range perKernel {
+		if n > 0 {
+			s.Kernels[g.Kernels[i].Function] += n
+		}
+	}
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if m.Alias != NoMem {
+			continue
+		}
+		switch m.Kind {
+		case Weight:
+			s.Bytes.Weight += m.Size
+		case Input:
+			s.Bytes.Input += m.Size
+		case Output:
+			s.Bytes.Output += m.Size
+		case State:
+			s.Bytes.State += m.Size
+		case Scratch:
+			s.Bytes.Scratch += m.Size
+		}
+	}
+	return s
+}
