@@ -101,6 +101,39 @@ func (a Affine) Scale(k int64) Affine {
 // Sub returns a − b.
 func (a Affine) Sub(b Affine) Affine { return a.Add(b.Scale(-1)) }
 
+// subScaled returns a − k·b; ok is false when a coefficient leaves 64 bits.
+func (a Affine) subScaled(k int64, b Affine) (out Affine, ok bool) {
+	ok = true
+	minus := func(x, y int64) int64 { // x − k·y
+		p, ok1 := mulOK(k, y)
+		p, ok2 := mulOK(p, -1)
+		d, ok3 := addOK(x, p)
+		ok = ok && ok1 && ok2 && ok3
+		return d
+	}
+	out.Const = minus(a.Const, b.Const)
+	x, y := a.Terms(), b.Terms()
+	ts := make([]Term, 0, len(x)+len(y))
+	for len(x) > 0 || len(y) > 0 {
+		var t Term
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0].Param < y[0].Param:
+			t, x = x[0], x[1:]
+		case len(x) == 0 || y[0].Param < x[0].Param:
+			t, y = Term{y[0].Param, minus(0, y[0].Coeff)}, y[1:]
+		default:
+			t, x, y = Term{x[0].Param, minus(x[0].Coeff, y[0].Coeff)}, x[1:], y[1:]
+		}
+		if t.Coeff != 0 {
+			ts = append(ts, t)
+		}
+	}
+	if len(ts) > 0 {
+		out.lin = &ts
+	}
+	return out, ok
+}
+
 // Eval returns the value of a for the values of all params of the graph. It is
 // exact for every expression that [Check] accepted.
 func (a Affine) Eval(params []uint32) int64 {

@@ -26,6 +26,10 @@ func (b *Builder) Graph() (*Graph, error) {
 	return b.g, nil
 }
 
+// Unfinished returns the graph as it stands, for a recorder that asks about
+// ranges while it builds. The caller must not change it.
+func (b *Builder) Unfinished() *Graph { return b.g }
+
 // Param adds a u32 param in [min, max].
 func (b *Builder) Param(name string, min, max uint32) ParamID {
 	b.g.Params = append(b.g.Params, Param{Name: name, Type: U32, Min: float64(min), Max: float64(max)})

@@ -17,6 +17,13 @@ const (
 	maxSize           = 1 << 47 // of a memory, and of every offset and length: keeps sums far from 64 bits
 )
 
+// Limits of our own, so that checking a hostile file takes time in proportion
+// to its size; recordings have two or three of either.
+const (
+	maxParams      = 64
+	maxConstraints = 64
+)
+
 // Check reports everything that is wrong with the form of a module: names,
 // references, bounds for every value of the params, argument tables, marks. It
 // says nothing about races. The error is an [Errors].
@@ -54,6 +61,8 @@ func (m *Module) Check() error {
 			c.add(at, Pos{}, "another data blob has this name", "rename one")
 		case d.Blob == nil:
 			c.add(at, Pos{}, "has no contents", "")
+		case d.Blob.Offset < 0 || d.Blob.Offset > maxSize || d.Blob.Length < 0 || d.Blob.Length > maxSize:
+			c.add(at, Pos{}, fmt.Sprintf("contents are %d bytes from byte %d of %q on", d.Blob.Length, d.Blob.Offset, d.Blob.Path), "")
 		}
 		data[d.Name] = true
 	}
@@ -102,7 +111,7 @@ func (c *checker) graph(g *Graph) {
 	}
 	c.prefix = "graph " + QuoteName(g.Name) + ": "
 	if !validName(g.Name) {
-		c.add(c.prefix, Pos{}, "name is empty, too long or not printable", "")
+		c.add("graph "+QuoteName(g.Name), Pos{}, "name is empty, too long or not printable", "")
 	}
 	if c.params(g); len(c.defects) > 0 {
 		return // bounds of everything else hang on the params
@@ -115,6 +124,10 @@ func (c *checker) graph(g *Graph) {
 }
 
 func (c *checker) params(g *Graph) {
+	if len(g.Params) > maxParams || len(g.Constraints) > maxConstraints {
+		c.add("graph "+QuoteName(g.Name), Pos{}, fmt.Sprintf("has %d params and %d constraints", len(g.Params), len(g.Constraints)), fmt.Sprintf("at most %d and %d", maxParams, maxConstraints))
+		return
+	}
 	seen := map[string]bool{}
 	for _, p := range g.Params {
 		at := c.prefix + "param $" + QuoteName(p.Name)
@@ -266,6 +279,8 @@ func (c *checker) kernels(g *Graph) {
 		seen[k.Name] = true
 		if k.Library.Kind > Metallib || (k.Library.Kind == Builtin) != (k.Library.Path == "") {
 			c.add(at, Pos{}, "library is of no known sort, or has no path, or is builtin and has one", "")
+		} else if k.Library.Kind == Builtin && k.Library.Digest != (Digest{}) {
+			c.add(at, Pos{}, "library is builtin and has a digest", "")
 		}
 		for j, fc := range k.Constants {
 			if j > 0 && fc.Index <= k.Constants[j-1].Index {
@@ -305,12 +320,13 @@ func argBefore(a, b Arg) bool {
 
 func (c *checker) nodes(g *Graph) {
 	ids := make(map[ID]bool, len(g.Nodes))
+	roots := rootsOf(g)
 	open := 0
 	for i, n := range g.Nodes {
 		if len(c.defects) >= maxDefects {
 			return
 		}
-		nc := nodeChecker{c: c, g: g, i: i, n: n}
+		nc := nodeChecker{c: c, g: g, i: i, roots: roots}
 		if id, ok := NodeID(n); ok {
 			if ids[id] {
 				nc.add("another command has this id", "ids are unique in a graph")
@@ -358,10 +374,29 @@ func (c *checker) nodes(g *Graph) {
 // nodeChecker checks one node; it formats its place only when something is
 // wrong, for a graph may have a million nodes.
 type nodeChecker struct {
-	c *checker
-	g *Graph
-	i int
-	n Node
+	c     *checker
+	g     *Graph
+	i     int
+	roots []root
+}
+
+// root is what [Graph.Root] returns; a hostile file has long chains of aliases,
+// to be walked once and not once a copy.
+type root struct {
+	mem MemID
+	off int64
+}
+
+func rootsOf(g *Graph) []root {
+	out := make([]root, len(g.Memories))
+	for i, m := range g.Memories {
+		out[i] = root{MemID(i), 0}
+		if m.Alias != NoMem { // stands before i: [checker.alias]
+			p := out[m.Alias]
+			out[i] = root{p.mem, p.off + m.AliasOff}
+		}
+	}
+	return out
 }
 
 func (nc *nodeChecker) add(what, hint string) {
@@ -380,7 +415,15 @@ func (nc *nodeChecker) label(s string) {
 
 // DescribeNode names the node at index i for people: "#12 rms_norm".
 func (g *Graph) DescribeNode(i int) string {
-	switch n := g.Nodes[i].(type) {
+	if _, ok := NodeID(g.Nodes[i]); ok {
+		return g.Describe(g.Nodes[i])
+	}
+	return fmt.Sprintf("node %d%s", i, g.Describe(g.Nodes[i]))
+}
+
+// Describe names a command for people: "#12 rms_norm"; marks have no number.
+func (g *Graph) Describe(n Node) string {
+	switch n := n.(type) {
 	case *Dispatch:
 		op := n.Op
 		if op == "" && n.Kernel >= 0 && int(n.Kernel) < len(g.Kernels) {
@@ -392,11 +435,11 @@ func (g *Graph) DescribeNode(i int) string {
 	case *Fill:
 		return n.ID.String() + " fill"
 	case *Barrier:
-		return fmt.Sprintf("node %d (barrier)", i)
+		return " (barrier)"
 	case *Commit:
-		return fmt.Sprintf("node %d (commit)", i)
+		return " (commit)"
 	}
-	return fmt.Sprintf("node %d", i)
+	return ""
 }
 
 // view checks that v lies in its memory for every value of the params.
@@ -426,11 +469,13 @@ func (nc *nodeChecker) within(what string, lo, end, length Affine, m *Memory, fo
 		nc.add(fmt.Sprintf("%s %s names a param that does not exist or is f32", what, format()), "")
 		return
 	}
-	min, _, ok1 := g.Range(lo)
+	min, latest, ok1 := g.Range(lo)
 	_, max, ok2 := g.Range(end)
-	least, _, ok3 := g.Range(length)
+	least, longest, ok3 := g.Range(length)
 	switch {
-	case !ok1 || !ok2 || !ok3 || max > maxSize || min < -maxSize:
+	// INVARIANT: offset and length stay within ±maxSize each, so that their sum,
+	// which was formed without a look at overflow, is their true sum.
+	case !ok1 || !ok2 || !ok3 || max > maxSize || min < -maxSize || latest > maxSize || longest > maxSize || least < -maxSize:
 		nc.add(fmt.Sprintf("%s %s leaves 64 bits", what, format()), "use smaller bounds")
 	case min < 0 || max > m.Size:
 		nc.add(fmt.Sprintf("%s %s reaches [%d:%d], memory has %d bytes", what, format(), min, max, m.Size), "bound the params, add a constraint, or grow the memory")
@@ -446,12 +491,11 @@ func (nc *nodeChecker) disjoint(n *Copy) {
 			return
 		}
 	}
-	sm, so := g.Root(n.Src.Mem)
-	dm, do := g.Root(n.Dst.Mem)
-	if sm != dm {
+	s, d := nc.roots[n.Src.Mem], nc.roots[n.Dst.Mem]
+	if s.mem != d.mem {
 		return
 	}
-	src, dst := n.Src.Off.AddConst(so), n.Dst.Off.AddConst(do)
+	src, dst := n.Src.Off.AddConst(s.off), n.Dst.Off.AddConst(d.off)
 	// Disjoint if one ends before the other begins, for every param value.
 	_, a, ok1 := g.Range(src.Add(n.Src.Len).Sub(dst))
 	_, b, ok2 := g.Range(dst.Add(n.Dst.Len).Sub(src))
@@ -499,7 +543,7 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 }
 
 func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
-	g, b := nc.g, &d.Bindings[j]
+	b := &d.Bindings[j]
 	if j > 0 && b.Slot <= d.Bindings[j-1].Slot {
 		nc.add(fmt.Sprintf("binding %d stands after binding %d", b.Slot, d.Bindings[j-1].Slot), "bindings stand in ascending order of their slots")
 	}
@@ -516,8 +560,8 @@ func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
 		nc.view("binding "+arg.Name, b.View, arg.Kind == DeviceArg && arg.Access != ReadArg)
 	case BindBytes:
 		n := int64(len(b.Bytes))
-		if arg.Kind != ConstantArg {
-			nc.add(fmt.Sprintf("binding %s has inline bytes, the argument is %s memory", arg.Name, arg.Kind), "")
+		if !inlineable(arg) {
+			nc.add(fmt.Sprintf("binding %s has inline bytes, the argument is %s %s memory", arg.Name, arg.Kind, arg.Access), "only constants and device memory that is read can be inline")
 		}
 		if n == 0 || n > maxInlineBytes {
 			nc.add(fmt.Sprintf("binding %s has %d inline bytes", arg.Name, n), "Metal's setBytes takes 1 to 4096")
@@ -530,12 +574,17 @@ func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
 	default:
 		nc.add(fmt.Sprintf("binding %s is of no known sort", arg.Name), "")
 	}
-	_ = g
+}
+
+// inlineable: Metal's setBytes fills a buffer slot, whatever the address space,
+// with memory that the kernel must not write.
+func inlineable(a Arg) bool {
+	return a.Kind == ConstantArg || a.Kind == DeviceArg && a.Access == ReadArg
 }
 
 func (nc *nodeChecker) scalar(arg Arg, b *Binding) {
 	g := nc.g
-	if arg.Kind != ConstantArg || arg.Count != 1 || b.Type != arg.Type {
+	if !inlineable(arg) || arg.Kind == ConstantArg && arg.Count != 1 || b.Type != arg.Type {
 		nc.add(fmt.Sprintf("binding %s is a %s param expression, the argument is %s %s[%d]", arg.Name, b.Type, arg.Kind, arg.Type, arg.Count), "")
 		return
 	}
@@ -613,9 +662,14 @@ func (nc *nodeChecker) region(what string, r Region, write bool) {
 		return
 	}
 	for _, dim := range r.Dims {
-		lo, _, ok := g.Range(dim.Count)
+		lo, hi, ok := g.Range(dim.Count)
 		if !nc.c.intParams(g, dim.Count) || !ok || lo < 0 || dim.Stride < 0 || dim.Stride > maxSize {
 			nc.add(fmt.Sprintf("%s %s has a dimension of negative count or stride", what, g.FormatRegion(r)), "")
+			return
+		}
+		// INVARIANT: four of these and an offset add up inside 64 bits.
+		if reach, ok := mulOK(hi, dim.Stride); !ok || reach > 1<<60 {
+			nc.add(fmt.Sprintf("%s %s leaves 64 bits", what, g.FormatRegion(r)), "use smaller bounds")
 			return
 		}
 	}

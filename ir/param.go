@@ -1,6 +1,9 @@
 package ir
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // ParamID is the index of a param in [Graph.Params].
 type ParamID int32
@@ -30,30 +33,50 @@ func (g *Graph) Range(a Affine) (lo, hi int64, ok bool) {
 	if a.lin == nil {
 		return a.Const, a.Const, true
 	}
-	hi, ok1 := g.upper(a, g.Constraints, 3)
-	lo, ok2 := g.upper(a.Scale(-1), g.Constraints, 3)
-	return -lo, hi, ok1 && ok2
+	minus, ok := Affine{}.subScaled(1, a)
+	if !ok {
+		return 0, 0, false
+	}
+	work := maxRangeWork
+	hi, ok1 := g.upper(a, g.Constraints, 3, &work)
+	work = maxRangeWork
+	lo, ok2 := g.upper(minus, g.Constraints, 3, &work)
+	return -lo, hi, ok1 && ok2 && lo > math.MinInt64
 }
+
+// maxRangeWork bounds the terms of constraints that one direction of Range
+// looks at: recordings have a constraint or two, a hostile file has dozens, and
+// their combinations grow with the third power. A bound not tried makes the
+// result wider, never wrong.
+const maxRangeWork = 512
 
 // upper bounds a from above. For a constraint LHS ≤ Max and any λ ≥ 0,
 // a ≤ λ·Max + max(a − λ·LHS): the candidates for λ are those that cancel one
 // param, which is where the optimum of the linear program's dual lies.
-func (g *Graph) upper(a Affine, cs []Constraint, depth int) (int64, bool) {
+func (g *Graph) upper(a Affine, cs []Constraint, depth int, work *int) (int64, bool) {
 	best, ok := g.boxUpper(a)
 	if depth == 0 || a.lin == nil {
 		return best, ok
 	}
 	for i, c := range cs {
 		for _, t := range c.LHS.Terms() {
+			if *work--; *work < 0 {
+				return best, ok
+			}
 			k := a.Coeff(t.Param)
 			if k == 0 || (k > 0) != (t.Coeff > 0) || k%t.Coeff != 0 {
 				continue
 			}
 			lambda := k / t.Coeff
 			gain, ok1 := mulOK(lambda, c.Max)
-			rest, ok2 := g.upper(a.Sub(c.LHS.Scale(lambda)), cs[i+1:], depth-1)
-			sum, ok3 := addOK(gain, rest)
-			if ok1 && ok2 && ok3 && (!ok || sum < best) {
+			// λ < 0: the one quotient that leaves 64 bits.
+			left, ok2 := a.subScaled(lambda, c.LHS)
+			if lambda < 0 || !ok1 || !ok2 {
+				continue
+			}
+			rest, ok3 := g.upper(left, cs[i+1:], depth-1, work)
+			sum, ok4 := addOK(gain, rest)
+			if ok3 && ok4 && (!ok || sum < best) {
 				best, ok = sum, true
 			}
 		}

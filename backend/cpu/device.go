@@ -1,0 +1,100 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Device is the CPU. The zero value is not usable; see [New].
+type Device struct {
+	mu   sync.Mutex // one replay at a time: all cores work on it
+	pool *pool
+}
+
+// New returns the CPU as a device of the given number of workers; 0 means one
+// for each core that the process may use.
+func New(workers int) *Device {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	return &Device{pool: newPool(workers)}
+}
+
+// Close ends the device's workers.
+func (d *Device) Close() error {
+	d.pool.close()
+	return nil
+}
+
+// Name implements [backend.Device].
+func (d *Device) Name() string { return "cpu" }
+
+// Info implements [backend.Device].
+func (d *Device) Info() backend.Info {
+	return backend.Info{
+		Description: fmt.Sprintf("%s/%s, pure Go%s", runtime.GOOS, runtime.GOARCH, acceleration()),
+		Threads:     d.pool.workers, MaxThreadgroup: 1024, ThreadgroupBytes: 32 << 10, Alignment: bufferAlign,
+	}
+}
+
+// acceleration names the assembly in use.
+func acceleration() string {
+	if a := simd.Active(); a != simd.Generic {
+		return " and " + string(a) + " assembly"
+	}
+	return ""
+}
+
+// bufferAlign keeps every tensor on its own cache lines.
+const bufferAlign = 64
+
+type buffer struct{ data []byte }
+
+func (b *buffer) Bytes() []byte { return b.data }
+
+func (b *buffer) Close() error {
+	b.data = nil
+	return nil
+}
+
+// Alloc implements [backend.Device].
+func (d *Device) Alloc(size int64) (backend.Buffer, error) {
+	if size < 0 || size > 1<<46 {
+		return nil, fmt.Errorf("cpu: cannot allocate %d bytes", size)
+	}
+	raw := make([]byte, size+bufferAlign)
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(raw)))) & (bufferAlign - 1)
+	return &buffer{raw[skip : skip+int(size) : skip+int(size)]}, nil
+}
+
+// Map implements [backend.Device].
+func (d *Device) Map(data []byte) (backend.Buffer, error) { return &buffer{data}, nil }
+
+// Compile implements [backend.Device].
+func (d *Device) Compile(p *backend.Program) (backend.Executable, error) {
+	e := &executable{device: d, graph: p.Graph, profile: p.Profile, mem: make([][]byte, len(p.Graph.Memories))}
+	for i := range p.Graph.Memories {
+		m := &p.Graph.Memories[i]
+		root, off := p.Graph.Root(ir.MemID(i))
+		if int(root) >= len(p.Buffers) || p.Buffers[root] == nil {
+			return nil, fmt.Errorf("cpu: memory %%%s has no buffer", m.Name)
+		}
+		data := p.Buffers[root].Bytes()
+		if int64(len(data)) < off+m.Size {
+			return nil, fmt.Errorf("cpu: memory %%%s needs %d bytes, its buffer has %d", m.Name, off+m.Size, len(data))
+		}
+		e.mem[i] = data[off : off+m.Size : off+m.Size]
+	}
+	for i, n := range p.Graph.Nodes {
+		if err := e.add(n); err != nil {
+			return nil, fmt.Errorf("cpu: graph %s: %s: %w", p.Graph.Name, p.Graph.DescribeNode(i), err)
+		}
+	}
+	return e, nil
+}

@@ -1,0 +1,180 @@
+package cpu
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// executable runs the commands of a graph one after another in written order,
+// each on as many workers as it deserves: one of the orders that every graph
+// allows.
+type executable struct {
+	device  *Device
+	graph   *ir.Graph
+	mem     [][]byte // by MemID, aliases resolved
+	profile bool
+	steps   []step
+	scalars []byte // 8 bytes for each BindScalar, in the order of the steps
+	call    Call   // filled anew for each dispatch
+	timing  []backend.DispatchTime
+}
+
+// step is one command, checked.
+type step struct {
+	node    ir.Node
+	kernel  *Kernel
+	align   [maxSlots]uint8 // of the views of device arguments; 0: not bound
+	scalars int             // offset of the step's scalars
+}
+
+func (e *executable) add(n ir.Node) error {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		s := step{node: n, scalars: len(e.scalars)}
+		k := &e.graph.Kernels[n.Kernel]
+		if k.Library.Kind != ir.Builtin {
+			return fmt.Errorf("kernel @%s is of %s library %q: the CPU runs builtin kernels only", k.Name, k.Library.Kind, k.Library.Path)
+		}
+		if s.kernel = Lookup(k.Function); s.kernel == nil {
+			return fmt.Errorf("the CPU has no kernel %q", k.Function)
+		}
+		for _, b := range n.Bindings {
+			a, ok := k.Arg(b.Slot)
+			if !ok {
+				return fmt.Errorf("binds slot %d, which the kernel does not have", b.Slot)
+			}
+			if b.Kind == ir.BindScalar {
+				e.scalars = append(e.scalars, make([]byte, 8)...)
+			}
+			s.align[b.Slot] = uint8(max(a.Type.Size(), 1))
+		}
+		for _, a := range k.Args {
+			if a.Kind != ir.ThreadgroupArg && n.Binding(a.Slot) == nil {
+				return fmt.Errorf("argument %d (%s) is not bound", a.Slot, a.Name)
+			}
+		}
+		e.steps = append(e.steps, s)
+	case *ir.Copy, *ir.Fill:
+		e.steps = append(e.steps, step{node: n})
+	}
+	return nil
+}
+
+// Close implements [backend.Executable].
+func (e *executable) Close() error { return nil }
+
+// done is a replay that has ended.
+type done struct {
+	timing backend.Timing
+	err    error
+}
+
+func (d done) Wait() (backend.Timing, error) { return d.timing, d.err }
+
+// Submit implements [backend.Executable]; the replay has ended when it
+// returns. A cancelled context ends it between two commands.
+func (e *executable) Submit(ctx context.Context, params []uint32) (backend.Pending, error) {
+	e.device.mu.Lock()
+	defer e.device.mu.Unlock()
+	start := time.Now()
+	e.timing = e.timing[:0]
+	stop := ctx.Done()
+	for i := range e.steps {
+		select {
+		case <-stop:
+			return nil, context.Cause(ctx)
+		default:
+		}
+		begin := time.Time{}
+		if e.profile {
+			begin = time.Now()
+		}
+		if err := e.run(&e.steps[i], params); err != nil {
+			return nil, err
+		}
+		if e.profile {
+			id, _ := ir.NodeID(e.steps[i].node)
+			e.timing = append(e.timing, backend.DispatchTime{ID: id, Time: time.Since(begin)})
+		}
+	}
+	t := backend.Timing{Total: time.Since(start)}
+	if e.profile {
+		t.Dispatches = append([]backend.DispatchTime(nil), e.timing...)
+	}
+	return done{timing: t}, nil
+}
+
+// bytes resolves a view.
+func (e *executable) bytes(v ir.View, params []uint32) []byte {
+	off := v.Off.Eval(params)
+	end := off + v.Len.Eval(params)
+	return e.mem[v.Mem][off:end:end]
+}
+
+func (e *executable) run(s *step, params []uint32) (err error) {
+	switch n := s.node.(type) {
+	case *ir.Copy:
+		copy(e.bytes(n.Dst, params), e.bytes(n.Src, params))
+		return nil
+	case *ir.Fill:
+		dst := e.bytes(n.Dst, params)
+		for i := range dst {
+			dst[i] = n.Value
+		}
+		return nil
+	case *ir.Dispatch:
+		if err := e.resolve(s, n, params); err != nil {
+			return err
+		}
+		return e.device.pool.run(s.kernel, &e.call)
+	}
+	return nil
+}
+
+// resolve fills e.call with the dispatch's arguments.
+func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) error {
+	c := &e.call
+	k := &e.graph.Kernels[n.Kernel]
+	clear(c.Device[:])
+	clear(c.Constant[:])
+	c.Constants = k.Constants
+	scalar := s.scalars
+	for i := range n.Bindings {
+		b := &n.Bindings[i]
+		var data []byte
+		switch b.Kind {
+		case ir.BindView:
+			data = e.bytes(b.View, params)
+			if a := uintptr(s.align[b.Slot]); len(data) > 0 && addressOf(data)&(a-1) != 0 {
+				return fmt.Errorf("cpu: %s: the view bound at slot %d begins at an address that is no multiple of its element's %d bytes", n.ID, b.Slot, a)
+			}
+		case ir.BindBytes:
+			data = b.Bytes
+		case ir.BindScalar:
+			data = e.scalars[scalar : scalar+8]
+			scalar += 8
+			if b.Type == ir.F32 {
+				binary.LittleEndian.PutUint64(data, uint64(params[b.Expr.Terms()[0].Param]))
+			} else {
+				binary.LittleEndian.PutUint64(data, uint64(b.Expr.Eval(params)))
+			}
+		}
+		// An argument of either space may be bound either way; see Call.
+		c.Device[b.Slot], c.Constant[b.Slot] = data, data
+	}
+	for i, g := range n.Grid {
+		v, tg := int(g.Eval(params)), int(n.Threadgroup[i])
+		c.Group[i] = tg
+		if n.GridKind == ir.Threads {
+			c.Threads[i], c.Groups[i] = v, (v+tg-1)/tg
+		} else {
+			c.Threads[i], c.Groups[i] = v*tg, v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package gguf
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// Options of a recording; zero values are the defaults.
+type Options struct {
+	// Context is the number of positions of the KV cache; default: the model's,
+	// at most 2048.
+	Context int64
+	// Prefill is the greatest number of tokens of one prefill; default 128.
+	Prefill int64
+	// External, the model's path relative to the file that the module will be
+	// written to, keeps unquantized weights in the model file.
+	External string
+	// Progress, if not nil, is told the share of the work done, in [0, 1].
+	Progress func(done float64)
+}
+
+// Record returns a module with the graphs "decode" (one token) and "prefill"
+// (n tokens at once), which share weights and KV cache, and the tokenizer as
+// data. Params: pos, the position of the first token; n, the number of tokens
+// (prefill). Inputs: tokens, i32. Outputs: logits f32 [vocab] and token u32 [1], of
+// the last token.
+func (m *Model) Record(o Options) (*ir.Module, error) {
+	if o.Context == 0 {
+		o.Context = min(m.Config.Context, 2048)
+	}
+	if o.Context < 1 || o.Context > m.Config.Context {
+		return nil, fmt.Errorf("context of %d positions: the model has %d", o.Context, m.Config.Context)
+	}
+	if o.Prefill == 0 {
+		o.Prefill = min(128, o.Context)
+	}
+	if o.Prefill < 1 || o.Prefill > o.Context {
+		return nil, fmt.Errorf("prefill of %d tokens does not fit a context of %d positions", o.Prefill, o.Context)
+	}
+	w := m.weights(o)
+	out := &ir.Module{}
+	for _, name := range []string{"decode", "prefill"} {
+		g, err := m.graph(name, w, o)
+		if err != nil {
+			return nil, err
+		}
+		out.Graphs = append(out.Graphs, g)
+	}
+	vocab, err := m.vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	out.Data = append(out.Data, ir.Data{Name: VocabularyData, Blob: ir.NewBlob(vocab)})
+	return out, nil
+}
+
+// tensor is one weight ready to be bound by a recorder.
+type tensor struct {
+	name   string
+	n, k   int64 // k elements a row; n == 0: a vector
+	dtype  ir.DType
+	blob   *ir.Blob // dense
+	codes  *ir.Blob
+	scales *ir.Blob
+	biases *ir.Blob
+	bits   int64
+}
+
+// weights repacks every tensor, once for both graphs.
+func (m *Model) weights(o Options) map[string]tensor {
+	out := map[string]tensor{}
+	for i, t := range m.File.Tensors {
+		w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: ir.F32}
+		if len(t.Dims) == 2 {
+			w.n = int64(t.Dims[1])
+		}
+		var a affine
+		switch t.Type.String() {
+		case "F16":
+			w.dtype = ir.F16
+			fallthrough
+		case "F32":
+			w.blob = m.dense(t, o.External)
+		case "Q4_0":
+			a = repackQ4(m.File.Data(t), false)
+		case "Q4_1":
+			a = repackQ4(m.File.Data(t), true)
+		case "Q8_0":
+			a = repackQ8(m.File.Data(t))
+		}
+		if a.bits > 0 {
+			w.bits = a.bits
+			w.codes, w.scales, w.biases = ir.NewBlob(a.codes), ir.NewBlob(a.scales), ir.NewBlob(a.biases)
+		}
+		out[t.Name] = w
+		if o.Progress != nil {
+			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
+		}
+	}
+	return out
+}
+
+// llama is one graph being recorded.
+type llama struct {
+	*record.Recorder
+	Config
+	weights map[string]tensor
+	context int64
+}
+
+func (l *llama) vector(name string) record.Tensor {
+	w := l.weights[name]
+	return l.Weight(name, w.blob, w.dtype, w.k)
+}
+
+func (l *llama) matrix(name string) record.Matrix {
+	w := l.weights[name]
+	if w.blob != nil {
+		return record.Dense(l.Weight(name, w.blob, w.dtype, w.n, w.k))
+	}
+	return record.Quantized(record.QTensor{
+		W:      l.Weight(name, w.codes, ir.U32, w.n, w.k*w.bits/32),
+		Scales: l.Weight(name+".scales", w.scales, ir.F32, w.n, w.k/blockElements),
+		Biases: l.Weight(name+".biases", w.biases, ir.F32, w.n, w.k/blockElements),
+		N:      w.n, K: w.k, Bits: w.bits, Group: blockElements,
+	})
+}
+
+func (m *Model) graph(name string, weights map[string]tensor, o Options) (*ir.Graph, error) {
+	c := m.Config
+	l := &llama{record.New(name), c, weights, o.Context}
+	pos := l.Param("pos", 0, uint32(o.Context-1))
+	rows, capacity := ir.Const(1), int64(1)
+	if name == "prefill" {
+		rows, capacity = l.Param("n", 1, uint32(o.Prefill)), o.Prefill
+		l.Require(pos.Add(rows), o.Context)
+	}
+	tokens := l.Input("tokens", ir.I32, capacity)
+	tokens.Shape = []ir.Affine{rows}
+
+	embedding := l.matrix("token_embd.weight")
+	head := embedding
+	if _, ok := weights["output.weight"]; ok {
+		head = l.matrix("output.weight")
+	}
+	x := l.Label("token_embd").Embed(tokens, embedding)
+	for i := range c.Layers {
+		l.layer(i, x, pos, rows)
+	}
+	l.Group("head")
+	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, c.Embedding)...)
+	h := l.norm("output_norm", last, l.vector("output_norm.weight"))
+	logits := l.Output("logits", ir.F32, c.Vocab)
+	l.Label("output").Into(logits.Reshape(Dims(1, c.Vocab)...)).Matmul(h, head)
+	token := l.Output("token", ir.U32, 1)
+	l.Label("token").Into(token).Argmax(logits.Reshape(Dims(1, c.Vocab)...))
+	l.EndGroup()
+	return l.Finish()
+}
+
+// Dims makes constant dimensions.
+func Dims(ns ...int64) []ir.Affine { return record.Dims(ns...) }
+
+// norm is RMSNorm and the multiplication by its weight, two dispatches.
+func (l *llama) norm(label string, x, w record.Tensor) record.Tensor {
+	return l.Label(label + ".weight").Mul(l.Label(label).RMSNorm(x, l.NormEps), w)
+}
+
+// layer records one transformer layer; it changes x in place.
+func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
+	at := fmt.Sprintf("blk.%d.", i)
+	l.Group(fmt.Sprintf("layer %d", i))
+	mark := l.Mark()
+	weight := func(name string) record.Matrix { return l.matrix(at + name + ".weight") }
+	project := func(x record.Tensor, name string) record.Tensor { return l.Label(name).Matmul(x, weight(name)) }
+	heads := func(t record.Tensor, n int64) record.Tensor {
+		return t.Reshape(rows, ir.Const(n), ir.Const(l.HeadDim))
+	}
+
+	h := l.norm("attn_norm", x, l.vector(at+"attn_norm.weight"))
+	q := heads(project(h, "attn_q"), l.Heads)
+	k := heads(project(h, "attn_k"), l.KVHeads)
+	v := heads(project(h, "attn_v"), l.KVHeads)
+	q = l.Label("rope_q").Rope(q, pos, l.RopeTheta, true)
+	k = l.Label("rope_k").Rope(k, pos, l.RopeTheta, true)
+	kcache := l.State(fmt.Sprintf("k_cache.%d", i), ir.F32, l.KVHeads, l.context, l.HeadDim)
+	vcache := l.State(fmt.Sprintf("v_cache.%d", i), ir.F32, l.KVHeads, l.context, l.HeadDim)
+	l.Label("k_cache").KVWrite(kcache, k, pos)
+	l.Label("v_cache").KVWrite(vcache, v, pos)
+	scale := float32(1 / math.Sqrt(float64(l.HeadDim)))
+	a := l.Label("attention").SDPA(q, kcache, vcache, pos.Add(rows), scale)
+	a = a.Reshape(rows, ir.Const(l.Heads*l.HeadDim))
+	o := project(a, "attn_output")
+	l.Label("attn_residual").Into(x).Add(x, o)
+
+	h = l.norm("ffn_norm", x, l.vector(at+"ffn_norm.weight"))
+	gate := project(h, "ffn_gate")
+	up := project(h, "ffn_up")
+	act := l.Label("ffn_mul").Mul(l.Label("ffn_silu").Silu(gate), up)
+	l.Label("ffn_residual").Into(x).Add(x, project(act, "ffn_down"))
+	l.Reset(mark)
+	l.EndGroup()
+}

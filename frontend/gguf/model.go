@@ -1,0 +1,124 @@
+package gguf
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Model is an open GGUF file of a supported model.
+type Model struct {
+	Config Config
+	File   *ggufio.File
+	path   string
+	used   map[string]bool
+}
+
+// Load opens the model at path and checks that every tensor of the file is one
+// that the recorder understands.
+func Load(path string) (*Model, error) {
+	f, err := ggufio.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := open(f, path)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+func open(f *ggufio.File, path string) (*Model, error) {
+	c, err := readConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Config: c, File: f, path: path, used: map[string]bool{}}
+	embd, ok := f.Tensor("token_embd.weight")
+	if !ok || len(embd.Dims) != 2 || int64(embd.Dims[0]) != c.Embedding {
+		return nil, fmt.Errorf("tensor token_embd.weight is missing or not [%d, vocabulary]", c.Embedding)
+	}
+	m.Config.Vocab = int64(embd.Dims[1])
+	return m, m.check()
+}
+
+// Close unmaps the file. Modules recorded with External refer to it.
+func (m *Model) Close() error { return m.File.Close() }
+
+// layerTensors are the tensors of one layer with their dimensions, innermost
+// first; a vector has one.
+func (c Config) layerTensors() map[string][]int64 {
+	e, kv := c.Embedding, c.KVHeads*c.HeadDim
+	q := c.Heads * c.HeadDim
+	return map[string][]int64{
+		"attn_norm": {e}, "attn_q": {e, q}, "attn_k": {e, kv}, "attn_v": {e, kv}, "attn_output": {q, e},
+		"ffn_norm": {e}, "ffn_gate": {e, c.FFN}, "ffn_up": {e, c.FFN}, "ffn_down": {c.FFN, e},
+	}
+}
+
+// check compares the tensors of the file with those of a llama.
+func (m *Model) check() error {
+	c := m.Config
+	want := map[string][]int64{"token_embd.weight": {c.Embedding, c.Vocab}, "output_norm.weight": {c.Embedding}}
+	for i := range c.Layers {
+		for name, dims := range c.layerTensors() {
+			want[fmt.Sprintf("blk.%d.%s.weight", i, name)] = dims
+		}
+	}
+	if _, ok := m.File.Tensor("output.weight"); ok {
+		want["output.weight"] = []int64{c.Embedding, c.Vocab}
+	}
+	for _, t := range m.File.Tensors {
+		dims, ok := want[t.Name]
+		if !ok {
+			return fmt.Errorf("tensor %s is not part of a llama that we know", t.Name)
+		}
+		delete(want, t.Name)
+		got := make([]int64, len(t.Dims))
+		for i, d := range t.Dims {
+			got[i] = int64(d)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(dims) {
+			return fmt.Errorf("tensor %s has the dimensions %v, the metadata asks for %v", t.Name, got, dims)
+		}
+		if err := supported(t, len(dims) == 1); err != nil {
+			return err
+		}
+	}
+	for name := range want {
+		return fmt.Errorf("tensor %s is missing", name)
+	}
+	return nil
+}
+
+func supported(t ggufio.Tensor, vector bool) error {
+	switch t.Type.String() {
+	case "F32":
+		return nil
+	case "F16", "Q4_0", "Q4_1", "Q8_0":
+		if !vector {
+			return nil
+		}
+	}
+	if vector {
+		return fmt.Errorf("tensor %s: type %s is not supported for a norm, only F32 is", t.Name, t.Type)
+	}
+	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, Q4_0, Q4_1 and Q8_0 are)", t.Name, t.Type)
+}
+
+// dense returns the contents of an unquantized tensor: a reference into the
+// file if rel (its path relative to the module) is given, a copy otherwise.
+func (m *Model) dense(t ggufio.Tensor, rel string) *ir.Blob {
+	data := m.File.Data(t)
+	if rel == "" {
+		return ir.NewBlob(append([]byte(nil), data...))
+	}
+	b := ir.ExternalBlob(rel, int64(t.Offset), int64(len(data)), sha256.Sum256(data))
+	if err := b.Attach(data); err != nil {
+		panic(err) // the length is the data's own
+	}
+	return b
+}

@@ -1,0 +1,145 @@
+package decl
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Mode is what a kernel does to a device argument.
+type Mode uint8
+
+// The modes.
+const (
+	Unused Mode = iota // never touched, bound or not
+	Read
+	Write  // must-write: every element, always
+	Update // may-write: old bytes survive or matter
+	Atomic
+)
+
+var modes = [...]string{"unused", "read", "write", "update", "atomic"}
+
+func (m Mode) String() string { return modes[m] }
+
+// Arg is an @arg line.
+type Arg struct {
+	Slot    uint8
+	Name    string
+	Kind    ir.ArgKind
+	Type    ir.DType // of the Metal argument
+	Elem    ir.DType // of the declared elements: Type, or what `as` says
+	Count   int32    // constant arguments: number of elements
+	Mode    Mode
+	Shape   []*term.Expr
+	Strides []*term.Expr // in elements; nil: row-contiguous
+	Symbol  int          // constant arguments: place of the (first) value in the symbol table
+}
+
+// Constant is a @constant line.
+type Constant struct {
+	Index  uint16
+	Name   string
+	Type   ir.DType
+	Symbol int
+}
+
+// Grid is one of @groups, @threads, @group: for each dimension an expression
+// to check, or the symbol that the dimension binds, or neither (`_`).
+type Grid [3]struct {
+	Check *term.Expr
+	Bind  int // symbol; −1 if none
+}
+
+// Where is a @where line.
+type Where struct {
+	Name string
+	Vars []string
+	Body *term.Expr
+}
+
+// Result is a @term line.
+type Result struct {
+	Arg  int // in Decl.Args
+	Vars []string
+	Body *term.Expr
+}
+
+// Symbol is a name that integer and float expressions may use.
+type Symbol struct {
+	Name string
+	Kind term.Kind
+}
+
+// Decl is one declaration, its template parameters filled in.
+type Decl struct {
+	Name             string
+	File             string // the .metal file, and the line of @kernel
+	Line             int
+	Constants        []Constant
+	Args             []Arg
+	Groups, Threads  *Grid // one of them
+	Group            Grid
+	Lets             []Let
+	Requires         []*term.Expr
+	Inplace          [][2]int // pairs (written, read) of arguments
+	Nondeterministic bool
+	Wheres           []Where
+	Results          []Result
+	Symbols          []Symbol
+	// Template holds the values of integer template parameters, by symbol.
+	Template map[int]int64
+}
+
+// Let is a @let line.
+type Let struct {
+	Symbol int
+	Value  *term.Expr
+}
+
+// ArgNamed returns the argument called name.
+func (d *Decl) ArgNamed(name string) (*Arg, bool) {
+	for i := range d.Args {
+		if d.Args[i].Name == name {
+			return &d.Args[i], true
+		}
+	}
+	return nil, false
+}
+
+// Abbrevs returns the @where lines as the interpreter takes them.
+func (d *Decl) Abbrevs() []term.Abbrev {
+	out := make([]term.Abbrev, len(d.Wheres))
+	for i, w := range d.Wheres {
+		out[i] = term.Abbrev{Params: len(w.Vars), Body: w.Body}
+	}
+	return out
+}
+
+// Kernel returns the IR kernel of d under the given graph-unique name, with
+// the values of its function constants.
+func (d *Decl) Kernel(name string, constants ...ir.FunctionConstant) ir.Kernel {
+	k := ir.Kernel{Name: name, Function: d.Name, Constants: constants}
+	for _, a := range d.Args {
+		if a.Mode == Unused && a.Kind == ir.DeviceArg {
+			continue
+		}
+		access := ir.ReadArg
+		switch a.Mode {
+		case Write:
+			access = ir.WriteArg
+		case Update, Atomic:
+			access = ir.ReadWriteArg
+		}
+		if a.Mode == Unused {
+			continue
+		}
+		k.Args = append(k.Args, ir.Arg{Slot: a.Slot, Name: a.Name, Kind: a.Kind, Access: access, Type: a.Type, Count: a.Count})
+	}
+	return k
+}
+
+func (d *Decl) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s:%d: kernel %s: %s", d.File, d.Line, d.Name, fmt.Sprintf(format, args...))
+}

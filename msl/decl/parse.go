@@ -1,0 +1,658 @@
+package decl
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Parse returns every declaration of a Metal source, one for each combination
+// of template values, in the order of the file.
+func Parse(file, src string) ([]*Decl, error) {
+	var out []*Decl
+	lines := strings.Split(src, "\n")
+	for i := 0; i < len(lines); {
+		if _, ok := directive(lines[i]); !ok {
+			i++
+			continue
+		}
+		var block []line
+		for ; i < len(lines); i++ {
+			text, ok := directive(lines[i])
+			if !ok {
+				break
+			}
+			at := i
+			for strings.HasSuffix(text, "\\") {
+				text = strings.TrimSuffix(text, "\\")
+				if i++; i >= len(lines) {
+					return nil, fmt.Errorf("%s:%d: the declaration ends in a continuation", file, i)
+				}
+				more, ok := strings.CutPrefix(strings.TrimSpace(lines[i]), "//")
+				if !ok {
+					return nil, fmt.Errorf("%s:%d: the line above is continued, this one is no comment", file, i+1)
+				}
+				text += " " + remarkCut(more)
+			}
+			key, rest, _ := strings.Cut(text, " ")
+			block = append(block, line{at + 1, key, strings.TrimSpace(rest)})
+		}
+		// A block may hold several declarations, each begun by @kernel.
+		for len(block) > 0 {
+			if block[0].key != "kernel" {
+				return nil, fmt.Errorf("%s:%d: @%s stands before @kernel", file, block[0].no, block[0].key)
+			}
+			end := 1
+			for end < len(block) && block[end].key != "kernel" {
+				end++
+			}
+			ds, err := expand(file, block[:end])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, ds...)
+			block = block[end:]
+		}
+	}
+	return out, nil
+}
+
+type line struct {
+	no        int
+	key, text string
+}
+
+// directive returns what follows "// @".
+func directive(s string) (string, bool) {
+	s, ok := strings.CutPrefix(strings.TrimSpace(s), "//")
+	if !ok {
+		return "", false
+	}
+	s, ok = strings.CutPrefix(strings.TrimLeft(s, "/ \t"), "@")
+	if !ok {
+		return "", false
+	}
+	return remarkCut(s), true
+}
+
+func remarkCut(s string) string {
+	if i := strings.Index(s, " --"); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimSpace(s)
+}
+
+// param is a template parameter: for each choice its spelling in the name and
+// what it stands for in the declaration.
+type param struct {
+	name    string
+	choices []choice
+}
+
+type choice struct{ spelled, value string }
+
+// expand fills in every combination of template values.
+func expand(file string, block []line) ([]*Decl, error) {
+	params, pieces, err := template(block[0].text)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", file, block[0].no, err)
+	}
+	var out []*Decl
+	pick := make([]int, len(params))
+	for {
+		name := pieces[0]
+		values := map[string]string{}
+		for i, p := range params {
+			name += p.choices[pick[i]].spelled + pieces[i+1]
+			values[p.name] = p.choices[pick[i]].value
+		}
+		d, err := build(file, name, params, values, block)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+		i := len(pick) - 1
+		for ; i >= 0; i-- {
+			if pick[i]++; pick[i] < len(params[i].choices) {
+				break
+			}
+			pick[i] = 0
+		}
+		if i < 0 {
+			return out, nil
+		}
+	}
+}
+
+func template(name string) (params []param, pieces []string, err error) {
+	for {
+		before, rest, ok := strings.Cut(name, "{")
+		pieces = append(pieces, before)
+		if !ok {
+			return params, pieces, nil
+		}
+		inner, after, ok := strings.Cut(rest, "}")
+		pname, list, ok2 := strings.Cut(inner, ":")
+		if !ok || !ok2 {
+			return nil, nil, fmt.Errorf("template parameter %q is not {name:value|value}", "{"+inner)
+		}
+		p := param{name: pname}
+		for _, c := range strings.Split(list, "|") {
+			spelled, value, ok := strings.Cut(c, "=")
+			if !ok {
+				value = spelled
+			}
+			p.choices = append(p.choices, choice{spelled, value})
+		}
+		params = append(params, p)
+		name = after
+	}
+}
+
+// builder is the scope in which one declaration's expressions are read.
+type builder struct{ d *Decl }
+
+func (b builder) Symbol(name string) (int, term.Kind, bool) {
+	for i, s := range b.d.Symbols {
+		if s.Name == name {
+			return i, s.Kind, true
+		}
+	}
+	return 0, 0, false
+}
+
+func (b builder) Load(name string) (int, int, term.Kind, bool) {
+	for i, a := range b.d.Args {
+		if a.Name == name && a.Kind == ir.DeviceArg && a.Mode != Unused {
+			kind := term.Int
+			if a.Elem.Float() {
+				kind = term.Float
+			}
+			return i, len(a.Shape), kind, true
+		}
+	}
+	return 0, 0, 0, false
+}
+
+func (b builder) Abbrev(name string) (int, int, term.Kind, bool) {
+	for i, w := range b.d.Wheres {
+		if w.Name == name {
+			return i, len(w.Vars), w.Body.Kind, true
+		}
+	}
+	return 0, 0, 0, false
+}
+
+func (b builder) define(name string, kind term.Kind) (int, error) {
+	if _, _, ok := b.Symbol(name); ok {
+		return 0, fmt.Errorf("%q is defined twice", name)
+	}
+	b.d.Symbols = append(b.d.Symbols, Symbol{name, kind})
+	return len(b.d.Symbols) - 1, nil
+}
+
+// build reads one block with its template values. Lines are read in the order
+// of what they need: constants and constant arguments define symbols, grids
+// bind more, then @let, then shapes, then conditions and terms.
+func build(file, name string, params []param, values map[string]string, block []line) (*Decl, error) {
+	d := &Decl{Name: name, File: file, Line: block[0].no, Template: map[int]int64{}}
+	b := builder{d}
+	for _, p := range params {
+		v, err := strconv.ParseInt(values[p.name], 10, 64)
+		switch values[p.name] {
+		case "true":
+			v, err = 1, nil
+		case "false":
+			v, err = 0, nil
+		}
+		if err == nil {
+			i, err := b.define(p.name, term.Int)
+			if err != nil {
+				return nil, d.errorf("%v", err)
+			}
+			d.Template[i] = v
+		}
+	}
+	type step struct {
+		keys []string
+		do   func(text string) error
+	}
+	steps := []step{
+		{[]string{"constant"}, b.constant},
+		{[]string{"arg"}, b.arg},
+		{[]string{"groups", "threads", "group"}, nil},
+		{[]string{"let"}, b.let},
+		{[]string{"arg"}, b.shape},
+		{[]string{"groups", "threads", "group"}, nil},
+		{[]string{"require"}, b.require},
+		{[]string{"inplace"}, b.inplace},
+		{[]string{"nondeterministic"}, func(string) error { d.Nondeterministic = true; return nil }},
+		{[]string{"where"}, b.where},
+		{[]string{"term"}, b.term},
+	}
+	known := map[string]bool{"kernel": true}
+	for n, s := range steps {
+		for _, k := range s.keys {
+			known[k] = true
+		}
+		for _, l := range block {
+			if !slices.Contains(s.keys, l.key) {
+				continue
+			}
+			text := l.text
+			for _, p := range params {
+				text = strings.ReplaceAll(text, "{"+p.name+"}", values[p.name])
+			}
+			var err error
+			switch {
+			case s.do != nil:
+				err = s.do(text)
+			case n == 2:
+				err = b.gridBinds(l.key, text)
+			default:
+				err = b.gridChecks(l.key, text)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: kernel %s: @%s: %w", file, l.no, name, l.key, err)
+			}
+		}
+	}
+	for _, l := range block {
+		if !known[l.key] {
+			return nil, fmt.Errorf("%s:%d: kernel %s: there is no @%s line", file, l.no, name, l.key)
+		}
+	}
+	return d, d.whole()
+}
+
+// whole checks what no single line shows.
+func (d *Decl) whole() error {
+	if (d.Groups == nil) == (d.Threads == nil) {
+		return d.errorf("has not exactly one of @groups and @threads")
+	}
+	results := map[int]bool{}
+	for _, r := range d.Results {
+		results[r.Arg] = true
+	}
+	for i, a := range d.Args {
+		if a.Mode == Write && !results[i] {
+			return d.errorf("writes %s but has no @term for it", a.Name)
+		}
+		if i > 0 && (a.Kind == ir.ThreadgroupArg) == (d.Args[i-1].Kind == ir.ThreadgroupArg) && a.Slot <= d.Args[i-1].Slot {
+			return d.errorf("argument %s is out of order", a.Name)
+		}
+	}
+	return nil
+}
+
+func (b builder) constant(text string) error {
+	f := strings.Fields(text)
+	if len(f) != 3 {
+		return fmt.Errorf("want INDEX NAME TYPE, found %q", text)
+	}
+	i, err := strconv.ParseUint(f[0], 10, 16)
+	if err != nil {
+		return fmt.Errorf("%q is no index", f[0])
+	}
+	t, err := ir.ParseDType(f[2])
+	if err != nil {
+		return err
+	}
+	s, err := b.define(f[1], kindOf(t))
+	b.d.Constants = append(b.d.Constants, Constant{uint16(i), f[1], t, s})
+	return err
+}
+
+func kindOf(t ir.DType) term.Kind {
+	if t.Float() {
+		return term.Float
+	}
+	return term.Int
+}
+
+// split cuts an @arg line: SLOT NAME SPACE TYPE [as TYPE] [SHAPE] REST.
+func split(text string) (slot uint8, name, space, types, shape, rest string, err error) {
+	if i := strings.IndexByte(text, '['); i >= 0 {
+		j := strings.LastIndexByte(text, ']')
+		if j < i {
+			return 0, "", "", "", "", "", fmt.Errorf("[ without ]")
+		}
+		text, shape, rest = text[:i], text[i+1:j], strings.TrimSpace(text[j+1:])
+	}
+	f := strings.Fields(text)
+	if len(f) < 4 {
+		return 0, "", "", "", "", "", fmt.Errorf("want SLOT NAME SPACE TYPE, found %q", text)
+	}
+	n, err := strconv.ParseUint(f[0], 10, 8)
+	if err != nil {
+		return 0, "", "", "", "", "", fmt.Errorf("%q is no slot", f[0])
+	}
+	f = f[1:]
+	if shape == "" && f[len(f)-1] == "unused" {
+		rest, f = "unused", f[:len(f)-1]
+	}
+	return uint8(n), f[0], f[1], strings.Join(f[2:], " "), shape, rest, nil
+}
+
+func (b builder) arg(text string) error {
+	slot, name, space, types, shape, rest, err := split(text)
+	if err != nil {
+		return err
+	}
+	a := Arg{Slot: slot, Name: name}
+	kind, ok := ir.ParseArgKind(space)
+	if !ok {
+		return fmt.Errorf("%q is no address space", space)
+	}
+	a.Kind = kind
+	outer, inner, as := strings.Cut(types, " as ")
+	if a.Type, err = ir.ParseDType(outer); err != nil {
+		return err
+	}
+	a.Elem = a.Type
+	if as {
+		if a.Elem, err = ir.ParseDType(inner); err != nil {
+			return err
+		}
+	}
+	switch kind {
+	case ir.ConstantArg:
+		if rest != "" && rest != "unused" {
+			return fmt.Errorf("unexpected %q after a constant argument", rest)
+		}
+		a.Count = 1
+		if shape != "" {
+			n, err := strconv.ParseInt(shape, 10, 32)
+			if err != nil || n < 1 {
+				return fmt.Errorf("a constant array has a fixed length, not %q", shape)
+			}
+			a.Count = int32(n)
+		}
+		if rest == "unused" {
+			break
+		}
+		a.Mode = Read
+		for i := int32(0); i < a.Count; i++ {
+			n := name
+			if shape != "" {
+				n = fmt.Sprintf("%s[%d]", name, i)
+			}
+			s, err := b.define(n, kindOf(a.Type))
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				a.Symbol = s
+			}
+		}
+	default:
+		i := slices.Index(modes[:], rest)
+		if i < 0 {
+			return fmt.Errorf("%q is no access (read, write, update, atomic, unused)", rest)
+		}
+		a.Mode = Mode(i)
+		if (a.Mode == Unused) != (shape == "") && kind == ir.DeviceArg {
+			return fmt.Errorf("%s has no shape, or is unused and has one", name)
+		}
+	}
+	if _, ok := b.d.ArgNamed(name); ok {
+		return fmt.Errorf("argument %q stands twice", name)
+	}
+	b.d.Args = append(b.d.Args, a)
+	return nil
+}
+
+func (b builder) shape(text string) error {
+	_, name, _, _, shape, _, err := split(text)
+	if err != nil {
+		return err
+	}
+	a, _ := b.d.ArgNamed(name)
+	if a.Kind == ir.ConstantArg || shape == "" {
+		return nil
+	}
+	dims, strides, strided := strings.Cut(shape, ":")
+	if a.Shape, err = b.exprs(dims); err != nil {
+		return err
+	}
+	if strided {
+		if a.Strides, err = b.exprs(strides); err != nil {
+			return err
+		}
+		if len(a.Strides) != len(a.Shape) {
+			return fmt.Errorf("%d dimensions but %d strides", len(a.Shape), len(a.Strides))
+		}
+	}
+	if a.Elem.Size() == 0 && a.Strides != nil {
+		return fmt.Errorf("packed elements are row-contiguous")
+	}
+	return nil
+}
+
+// exprs reads a list of integer expressions, cut at top-level commas.
+func (b builder) exprs(text string) ([]*term.Expr, error) {
+	var out []*term.Expr
+	for _, s := range commas(text) {
+		e, err := term.Parse(s, b)
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind != term.Int {
+			return nil, fmt.Errorf("%q is a %s, not an integer", s, e.Kind)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func commas(s string) []string {
+	var out []string
+	depth, start := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, strings.TrimSpace(s[start:i]))
+				start = i + 1
+			}
+		}
+	}
+	return append(out, strings.TrimSpace(s[start:]))
+}
+
+// gridBinds defines the names that a grid line binds: plain names that nothing
+// defined before it.
+func (b builder) gridBinds(key, text string) error {
+	parts := commas(text)
+	if len(parts) != 3 {
+		return fmt.Errorf("has %d dimensions, not 3", len(parts))
+	}
+	g := &Grid{}
+	for i, s := range parts {
+		g[i].Bind = -1
+		if s == "_" || !name(s) {
+			continue
+		}
+		if _, _, ok := b.Symbol(s); ok {
+			continue
+		}
+		n, err := b.define(s, term.Int)
+		if err != nil {
+			return err
+		}
+		g[i].Bind = n
+	}
+	switch key {
+	case "groups":
+		b.d.Groups = g
+	case "threads":
+		b.d.Threads = g
+	default:
+		b.d.Group = *g
+	}
+	return nil
+}
+
+func name(s string) bool {
+	for i, c := range s {
+		if !(c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (b builder) gridChecks(key, text string) error {
+	g := &b.d.Group
+	switch key {
+	case "groups":
+		g = b.d.Groups
+	case "threads":
+		g = b.d.Threads
+	}
+	for i, s := range commas(text) {
+		if s == "_" || g[i].Bind >= 0 {
+			continue
+		}
+		e, err := term.Parse(s, b)
+		if err != nil {
+			return err
+		}
+		if e.Kind != term.Int {
+			return fmt.Errorf("%q is a %s, not an integer", s, e.Kind)
+		}
+		g[i].Check = e
+	}
+	return nil
+}
+
+func (b builder) let(text string) error {
+	n, value, ok := strings.Cut(text, "=")
+	n = strings.TrimSpace(n)
+	if !ok || !name(n) {
+		return fmt.Errorf("want NAME = EXPRESSION, found %q", text)
+	}
+	e, err := term.Parse(value, b)
+	if err != nil {
+		return err
+	}
+	if e.Kind != term.Int {
+		return fmt.Errorf("%s is a %s, not an integer", n, e.Kind)
+	}
+	s, err := b.define(n, term.Int)
+	b.d.Lets = append(b.d.Lets, Let{s, e})
+	return err
+}
+
+func (b builder) require(text string) error {
+	e, err := term.Parse(text, b)
+	if err != nil {
+		return err
+	}
+	if e.Kind != term.Bool {
+		return fmt.Errorf("%q is a %s, not a condition", text, e.Kind)
+	}
+	b.d.Requires = append(b.d.Requires, e)
+	return nil
+}
+
+func (b builder) inplace(text string) error {
+	f := strings.Fields(text)
+	if len(f) != 2 {
+		return fmt.Errorf("want OUT IN, found %q", text)
+	}
+	pair := [2]int{-1, -1}
+	for i, a := range b.d.Args {
+		if a.Name == f[0] && (a.Mode == Write || a.Mode == Update) {
+			pair[0] = i
+		}
+		if a.Name == f[1] && a.Mode == Read && a.Kind == ir.DeviceArg {
+			pair[1] = i
+		}
+	}
+	if pair[0] < 0 || pair[1] < 0 {
+		return fmt.Errorf("%q is not a written and a read argument", text)
+	}
+	b.d.Inplace = append(b.d.Inplace, pair)
+	return nil
+}
+
+// indexed cuts NAME[i, j] = BODY.
+func indexed(text string) (n string, vars []string, body string, err error) {
+	left, body, ok := strings.Cut(text, "=")
+	n, list, ok2 := strings.Cut(strings.TrimSpace(left), "[")
+	list, ok3 := strings.CutSuffix(strings.TrimSpace(list), "]")
+	n = strings.TrimSpace(n)
+	if !ok || !ok2 || !ok3 || !name(n) {
+		return "", nil, "", fmt.Errorf("want NAME[i, j] = TERM, found %q", text)
+	}
+	for _, v := range strings.Split(list, ",") {
+		v = strings.TrimSpace(v)
+		if !name(v) || slices.Contains(vars, v) {
+			return "", nil, "", fmt.Errorf("%q is no index of its own", v)
+		}
+		vars = append(vars, v)
+	}
+	return n, vars, body, nil
+}
+
+func (b builder) where(text string) error {
+	n, vars, body, err := indexed(text)
+	if err != nil {
+		return err
+	}
+	if _, _, _, ok := b.Abbrev(n); ok {
+		return fmt.Errorf("%q is defined twice", n)
+	}
+	e, err := term.Parse(body, b, vars...)
+	if err != nil {
+		return err
+	}
+	b.d.Wheres = append(b.d.Wheres, Where{n, vars, e})
+	return nil
+}
+
+func (b builder) term(text string) error {
+	n, vars, body, err := indexed(text)
+	if err != nil {
+		return err
+	}
+	for i, a := range b.d.Args {
+		if a.Name != n || a.Mode < Write {
+			continue
+		}
+		if len(vars) != len(a.Shape) {
+			return fmt.Errorf("%s has %d dimensions, not %d", n, len(a.Shape), len(vars))
+		}
+		e, err := term.Parse(body, b, vars...)
+		if err != nil {
+			return err
+		}
+		if err := b.store(a, e); err != nil {
+			return err
+		}
+		b.d.Results = append(b.d.Results, Result{i, vars, e})
+		return nil
+	}
+	return fmt.Errorf("%q is no written argument", n)
+}
+
+// store checks that the value has an explicit rounding to the element's type,
+// or is a plain load of it.
+func (b builder) store(a Arg, e *term.Expr) error {
+	switch {
+	case e.Op == term.Round && e.Type == a.Elem, e.Op == term.ToInt && e.Type == a.Elem:
+		return nil
+	case e.Op == term.Load && b.d.Args[e.Index].Elem == a.Elem:
+		return nil
+	}
+	return fmt.Errorf("a store to %s needs round(%s, …), or is a load of the same type", a.Name, a.Elem)
+}

@@ -1,0 +1,95 @@
+package msl
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"sort"
+	"sync"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+//go:embed *.metal
+var sources embed.FS
+
+// Source returns the Metal source file called name ("norm.metal").
+func Source(name string) (string, error) {
+	b, err := sources.ReadFile(name)
+	return string(b), err
+}
+
+// Files returns the names of the Metal sources, sorted.
+func Files() []string {
+	names, err := fs.Glob(sources, "*.metal")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	return names
+}
+
+var load = sync.OnceValues(func() (map[string][]*decl.Decl, error) {
+	out := map[string][]*decl.Decl{}
+	for _, f := range Files() {
+		src, err := Source(f)
+		if err != nil {
+			return nil, err
+		}
+		ds, err := decl.Parse(f, src)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range ds {
+			out[d.Name] = append(out[d.Name], d)
+		}
+	}
+	return out, nil
+})
+
+// Declarations returns the declarations of the function called name, in the
+// order of the source; nil if the library has no such function. It panics on a
+// source whose declarations do not parse: a test of this package parses all.
+func Declarations(name string) []*decl.Decl {
+	m, err := load()
+	if err != nil {
+		panic(err)
+	}
+	return m[name]
+}
+
+// Functions returns the names of all declared functions, sorted.
+func Functions() []string {
+	m, err := load()
+	if err != nil {
+		panic(err)
+	}
+	out := make([]string, 0, len(m))
+	for n := range m {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Bind finds the declaration that describes a dispatch of a builtin kernel and
+// applies it. The error of a function with several declarations is the last
+// one's.
+func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
+	k := &g.Kernels[d.Kernel]
+	if k.Library.Kind != ir.Builtin {
+		return nil, fmt.Errorf("%s: kernel @%s is of library %q, which has no declarations", d.ID, ir.QuoteName(k.Name), k.Library.Path)
+	}
+	ds := Declarations(k.Function)
+	if len(ds) == 0 {
+		return nil, fmt.Errorf("%s: the builtin library has no function %q", d.ID, k.Function)
+	}
+	var err error
+	for _, x := range ds {
+		var in *decl.Instance
+		if in, err = x.Bind(g, d); err == nil {
+			return in, nil
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,29 @@
+package term
+
+import "math"
+
+// F16Round rounds v to the nearest IEEE binary16, ties to even.
+func F16Round(v float64) float64 { return roundTo2(v, 11, -14, 65504) }
+
+// BF16Round rounds v to the nearest bfloat16, ties to even.
+func BF16Round(v float64) float64 {
+	return roundTo2(v, 8, -126, math.Float64frombits(0x47efe00000000000))
+}
+
+// roundTo2 rounds to p significant bits, least normal exponent emin, greatest
+// finite value limit.
+func roundTo2(v float64, p, emin int, limit float64) float64 {
+	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+		return v
+	}
+	_, exp := math.Frexp(v) // v = f·2^exp, ½ ≤ f < 1
+	unit := math.Ldexp(1, max(exp-p, emin-p+1))
+	r := math.RoundToEven(v/unit) * unit
+	if math.Abs(r) > limit {
+		return math.Copysign(math.Inf(1), v)
+	}
+	if r == 0 {
+		return math.Copysign(0, v)
+	}
+	return r
+}

@@ -1,0 +1,47 @@
+package passes
+
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// annotate gives each dispatch of a builtin kernel the effects that the
+// kernel's declaration yields for its bindings and grid. A dispatch that no
+// declaration describes keeps what the recorder said, or stays unknown. A
+// recorder's complete effects that differ from the declaration's are reported:
+// the declaration is tested, so it wins.
+func annotate(g *ir.Graph, _ Values, r *Report) error {
+	for _, n := range g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok {
+			continue
+		}
+		if d.From == nil {
+			d.From = []ir.ID{d.ID}
+		}
+		if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+			if !d.Effects.Known() {
+				r.Not(d, "kernel %s has no declaration and the recording gives no complete effects", g.Kernels[d.Kernel].Function)
+			}
+			continue
+		}
+		in, err := msl.Bind(g, d)
+		if err != nil {
+			r.Not(d, "%v", err)
+			continue
+		}
+		e, err := in.Effects()
+		if err != nil {
+			r.Not(d, "%v", err)
+			continue
+		}
+		switch {
+		case d.Effects == nil:
+			r.Changed++
+		case !d.Effects.Equal(e):
+			r.Did(d, "the recorder's effects differ from those of the declaration, which replace them")
+		}
+		d.Effects = e
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package passes
+
+import (
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// barriers drops every barrier and places as few as the order of the commands
+// allows: one before each command that conflicts with something since the last.
+// Putting a barrier as late as possible is optimal for a fixed order: every
+// barrier that any correct placement needs lies in an interval of places, and
+// taking the last place of the first interval stabs the most others.
+//
+// A barrier orders the commands of its own command buffer only. Where a
+// conflict crosses a commit that orders nothing, the commit becomes an event.
+func barriers(g *ir.Graph, _ Values, r *Report) error {
+	epoch := hazard.NewTracker(g)   // since the last barrier or ordered commit of this command buffer
+	earlier := hazard.NewTracker(g) // of earlier command buffers that nothing orders yet
+	buffer := []pending(nil)        // commands of this command buffer, for earlier once it is committed
+	bare := []*ir.Commit(nil)       // commits that order nothing, since earlier was empty
+	recorded := g.Stats().Barriers
+	out := make([]ir.Node, 0, len(g.Nodes))
+	kept := 0
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Barrier:
+			continue
+		case *ir.Commit:
+			out = append(out, n)
+			epoch.Reset()
+			if n.Order != ir.OrderNone {
+				earlier.Reset()
+				bare = bare[:0]
+			} else {
+				for _, p := range buffer {
+					earlier.Add(p.id, p.effects)
+				}
+				bare = append(bare, n)
+			}
+			buffer = buffer[:0]
+			continue
+		}
+		id, ok := ir.NodeID(n)
+		if !ok {
+			out = append(out, n)
+			continue
+		}
+		e := ir.NodeEffects(n)
+		if c, ok := earlier.Conflict(e); ok {
+			for _, b := range bare {
+				b.Order = ir.OrderEvent
+			}
+			r.Did(n, "%s on %s of an earlier command buffer: %d commit(s) now order by event", c.Kind, c.With, len(bare))
+			earlier.Reset()
+			bare = bare[:0]
+		}
+		if c, ok := epoch.Conflict(e); ok {
+			out = append(out, &ir.Barrier{})
+			kept++
+			if c.Kind == hazard.Unknown {
+				r.Not(n, "barrier against %s: the effects of one of them are unknown", c.With)
+			}
+			epoch.Reset()
+		}
+		epoch.Add(id, e)
+		buffer = append(buffer, pending{id, e})
+		out = append(out, n)
+	}
+	if r != nil {
+		r.Changed += max(recorded-kept, kept-recorded)
+	}
+	g.Nodes = out
+	return nil
+}
+
+type pending struct {
+	id      ir.ID
+	effects *ir.Effects
+}

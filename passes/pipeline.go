@@ -1,0 +1,174 @@
+package passes
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Values are the settings of one pass in one pipeline.
+type Values map[string]string
+
+// Step is one pass with its settings.
+type Step struct {
+	Pass   Pass
+	Values Values
+}
+
+func (s Step) String() string {
+	if len(s.Values) == 0 {
+		return s.Pass.Name
+	}
+	var parts []string
+	for _, o := range s.Pass.Options {
+		if v, ok := s.Values[o.Name]; ok {
+			parts = append(parts, o.Name+"="+v)
+		}
+	}
+	return s.Pass.Name + "{" + strings.Join(parts, ",") + "}"
+}
+
+// Pipeline is a list of passes in the order in which they run.
+type Pipeline []Step
+
+// DefaultPipeline returns the passes that run when nobody asks for others.
+func DefaultPipeline() Pipeline {
+	var out Pipeline
+	for _, p := range table {
+		if p.Default {
+			out = append(out, Step{Pass: p})
+		}
+	}
+	return out
+}
+
+// ParsePipeline reads `annotate,reorder{lookahead=64},barriers`. The empty
+// string is the default pipeline, "none" the empty one.
+func ParsePipeline(s string) (Pipeline, error) {
+	switch strings.TrimSpace(s) {
+	case "":
+		return DefaultPipeline(), nil
+	case "none":
+		return nil, nil
+	}
+	var out Pipeline
+	for rest := s; rest != ""; {
+		end, depth := len(rest), 0
+		for i, c := range rest {
+			if c == '{' {
+				depth++
+			}
+			if c == '}' {
+				depth--
+			}
+			if c == ',' && depth == 0 {
+				end = i
+				break
+			}
+		}
+		step, err := parseStep(strings.TrimSpace(rest[:end]))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, step)
+		if end == len(rest) {
+			break
+		}
+		rest = rest[end+1:]
+	}
+	return out, out.check()
+}
+
+func parseStep(s string) (Step, error) {
+	name, settings, braces := strings.Cut(s, "{")
+	p, ok := lookup(strings.TrimSpace(name))
+	if !ok {
+		var names []string
+		for _, q := range table {
+			names = append(names, q.Name)
+		}
+		return Step{}, fmt.Errorf("there is no pass %q (there are %s)", name, strings.Join(names, ", "))
+	}
+	step := Step{Pass: p}
+	if !braces {
+		return step, nil
+	}
+	settings, ok = strings.CutSuffix(settings, "}")
+	if !ok {
+		return step, fmt.Errorf("pass %s: { without }", p.Name)
+	}
+	step.Values = Values{}
+	for _, kv := range strings.Split(settings, ",") {
+		k, v, ok := strings.Cut(strings.TrimSpace(kv), "=")
+		if !ok {
+			return step, fmt.Errorf("pass %s: want option=value, found %q", p.Name, kv)
+		}
+		known := false
+		for _, o := range p.Options {
+			known = known || o.Name == k
+		}
+		if !known {
+			return step, fmt.Errorf("pass %s has no option %q", p.Name, k)
+		}
+		step.Values[k] = v
+	}
+	return step, nil
+}
+
+// check applies the order constraints of the table.
+func (p Pipeline) check() error {
+	for _, o := range order {
+		seenAfter := false
+		for _, s := range p {
+			switch s.Pass.Name {
+			case o.after:
+				seenAfter = true
+			case o.before:
+				if seenAfter {
+					return fmt.Errorf("pass %s must run before %s: %s", o.before, o.after, o.reason)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Options of a run.
+type Options struct {
+	// After, if not nil, is called with the graph after each pass.
+	After func(s Step, g *ir.Graph) error
+}
+
+// Run runs the pipeline on g, in place, and reports one entry a pass. The
+// graph is checked before the first pass and after each: a pass that breaks it
+// is a bug of ours, and the error names the pass.
+func Run(g *ir.Graph, p Pipeline, o Options) ([]*Report, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if err := g.Check(); err != nil {
+		return nil, err
+	}
+	var out []*Report
+	for _, s := range p {
+		r := &Report{Pass: s.String(), graph: g, Before: g.Stats()}
+		start := time.Now()
+		if err := s.Pass.run(g, s.Values, r); err != nil {
+			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
+		}
+		r.Time = time.Since(start)
+		if err := g.Check(); err != nil {
+			return out, fmt.Errorf("pass %s broke graph %s (a bug of mlxc; please report it): %w", s, ir.QuoteName(g.Name), err)
+		}
+		r.After = g.Stats()
+		out = append(out, r)
+		if o.After != nil {
+			if err := o.After(s, g); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,54 @@
+package passes
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Report is what one pass did to one graph. Its methods work on a nil report.
+type Report struct {
+	Pass    string        `json:"pass"`
+	Before  ir.Stats      `json:"before"`
+	After   ir.Stats      `json:"after"`
+	Time    time.Duration `json:"time_ns"`
+	Changed int           `json:"changed"` // commands or marks that the pass changed
+	Remarks []Remark      `json:"remarks"`
+	graph   *ir.Graph
+}
+
+// Remark says what was done, or what was not and why.
+type Remark struct {
+	Node ir.ID  `json:"node"`
+	At   string `json:"at"` // "#12 rms_norm"
+	Done bool   `json:"done"`
+	Text string `json:"text"`
+}
+
+func (m Remark) String() string {
+	verb := "not done"
+	if m.Done {
+		verb = "done"
+	}
+	return fmt.Sprintf("%s: %s: %s", m.At, verb, m.Text)
+}
+
+// Did records a change to d.
+func (r *Report) Did(n ir.Node, format string, args ...any) {
+	if r != nil {
+		r.Changed++
+		r.remark(n, true, format, args...)
+	}
+}
+
+// Not records why something was not done to n.
+func (r *Report) Not(n ir.Node, format string, args ...any) { r.remark(n, false, format, args...) }
+
+func (r *Report) remark(n ir.Node, done bool, format string, args ...any) {
+	if r == nil {
+		return
+	}
+	id, _ := ir.NodeID(n)
+	r.Remarks = append(r.Remarks, Remark{Node: id, At: r.graph.Describe(n), Done: done, Text: fmt.Sprintf(format, args...)})
+}

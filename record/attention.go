@@ -1,0 +1,102 @@
+package record
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Rope rotates x [L, heads, head dim] by its positions pos, pos+1, …: pairs
+// (2i, 2i+1) if traditional, else (i, i+dim/2). theta is the base.
+func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool) Tensor {
+	if x.Rank() != 3 {
+		r.fail("rope takes [L, heads, dim], not %s", r.format(x.Shape))
+		return x
+	}
+	y := r.result("rope", ir.F32, x.Shape)
+	heads, dim := x.Shape[1].Const, r.last("rope", x)
+	base := float32(math.Log2(theta))
+	constants := []ir.FunctionConstant{flag(1, "forward", true), flag(2, "traditional", traditional)}
+	if l := x.Shape[0]; l.IsConst() && l.Const == 1 {
+		r.dispatch(call{
+			op: "rope", function: "rope_single_float32", constants: constants,
+			args: []ir.Binding{buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, x.Strides[1]), val(10, base)},
+			kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), ir.Ext(heads), ir.Ext(1)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
+		})
+		return y
+	}
+	strides := func(t Tensor) []any { return []any{t.Strides[1], t.Strides[0], t.Strides[2]} }
+	r.dispatch(call{
+		op: "rope", function: "rope_float32", constants: append(constants, flag(3, "hs_transpose", false)),
+		args: []ir.Binding{
+			buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, strides(x)...), val(5, strides(y)...),
+			val(6, int64(0)), val(7, int32(heads)), val(10, base),
+		},
+		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), {Num: x.Shape[0], Div: 1}, ir.Ext((heads + 3) / 4)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
+	})
+	return y
+}
+
+// KVWrite writes rows x [L, heads, dim] to positions pos, pos+1, … of a cache
+// [heads, positions, dim].
+func (r *Recorder) KVWrite(cache, x Tensor, pos ir.Affine) {
+	if cache.Rank() != 3 || x.Rank() != 3 {
+		r.fail("kv_write: %s into %s", r.format(x.Shape), r.format(cache.Shape))
+		return
+	}
+	dst := cache
+	dst.Off = dst.Off.Add(pos.Scale(cache.Strides[1] * cache.DType.Size()))
+	dst.Shape = []ir.Affine{cache.Shape[0], x.Shape[0], cache.Shape[2]}
+	src := x.Transpose(0, 1)
+	if l := x.Shape[0]; l.IsConst() && l.Const == 1 {
+		drop := func(t Tensor) Tensor {
+			t.Shape, t.Strides = []ir.Affine{t.Shape[0], t.Shape[2]}, []int64{t.Strides[0], t.Strides[2]}
+			return t
+		}
+		dst, src = drop(dst), drop(src)
+	}
+	r.CopyTo("kv_write", dst, src)
+}
+
+// SDPA is scaled-dot-product attention with grouped heads: queries
+// q [L, Hq, D] over the first n positions of caches k, v [Hkv, positions, D],
+// causal: query i of L sees positions up to n − L + i. The result is [L, Hq, D].
+func (r *Recorder) SDPA(q, k, v Tensor, n ir.Affine, scale float32) Tensor {
+	if q.Rank() != 3 || k.Rank() != 3 || v.Rank() != 3 {
+		r.fail("sdpa takes [L, heads, dim] and [heads, positions, dim], not %s, %s", r.format(q.Shape), r.format(k.Shape))
+		return q
+	}
+	hq, hkv, d := q.Shape[1].Const, k.Shape[0].Const, r.last("sdpa", q)
+	if hkv == 0 || hq%hkv != 0 {
+		r.fail("sdpa: %d query heads do not divide over %d kv heads", hq, hkv)
+		return q
+	}
+	y := r.result("sdpa", ir.F32, q.Shape)
+	upTo := func(t Tensor) Tensor {
+		t.Shape = []ir.Affine{t.Shape[0], n, t.Shape[2]}
+		return t
+	}
+	c := call{
+		op: "sdpa",
+		args: []ir.Binding{
+			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),
+			val(6, uint64(k.Strides[0])), val(7, uint64(k.Strides[1])), val(8, uint64(v.Strides[0])), val(9, uint64(v.Strides[1])), val(10, scale),
+		},
+		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{1024, 1, 1},
+	}
+	if l := q.Shape[0]; l.IsConst() && l.Const == 1 {
+		c.function = fmt.Sprintf("sdpa_vector_float_%d_%d", d, d)
+		c.constants = []ir.FunctionConstant{
+			flag(20, "has_mask", false), flag(21, "query_transposed", false), flag(22, "do_causal", false),
+			flag(23, "bool_mask", false), flag(24, "float_mask", false), flag(25, "has_sinks", false),
+		}
+	} else {
+		// MLX's sdpa_vector writes [Hq, L, D], whose strides depend on L; ours
+		// writes rows, so that L can be a param.
+		c.function = fmt.Sprintf("sdpa_rows_float_%d_%d", d, d)
+		c.constants = []ir.FunctionConstant{flag(22, "do_causal", true)}
+	}
+	r.dispatch(c)
+	return y
+}

@@ -1,0 +1,23 @@
+// Package record records what an engine dispatches into a graph: the front end
+// that every other one stands on.
+//
+// A [Recorder] captures. Its operations ([Recorder.RMSNorm], [Recorder.QMatmul],
+// …) take and give [Tensor] values, choose the kernel and grid that MLX would
+// choose (docs/kernels.md), and append dispatches. Results live in scratch
+// memory that a bump arena reuses ([Recorder.Mark], [Recorder.Reset]), as in
+// real engines. Barriers are placed as a careful engine places them: one
+// whenever a dispatch conflicts, by the ranges that it binds, with something
+// since the last barrier.
+//
+// Operations do not return errors: the first mistake is kept and
+// [Recorder.Finish] returns it, so that a model reads like a formula.
+//
+//	r := record.New("norm")
+//	x := r.Input("x", ir.F32, 576)
+//	y := r.Output("y", ir.F32, 576)
+//	r.Into(y).RMSNorm(x, 1e-5)
+//	g, err := r.Finish()
+//
+// Not here: optimization. The recorder writes what it is told, two dispatches
+// for a norm and its weight; package passes fuses them.
+package record

@@ -1,0 +1,150 @@
+package record
+
+import (
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+func buf(slot uint8, t Tensor) ir.Binding { return ir.BufferArg(slot, t.view()) }
+
+func val(slot uint8, v ...any) ir.Binding { return ir.BytesArg(slot, ir.ValueBytes(v...)) }
+
+// i32 binds an integer that may depend on params.
+func i32(slot uint8, a ir.Affine) ir.Binding {
+	if a.IsConst() {
+		return val(slot, int32(a.Const))
+	}
+	return ir.ScalarArg(slot, ir.I32, a)
+}
+
+// last returns the size of the innermost dimension.
+func (r *Recorder) last(op string, t Tensor) int64 {
+	if t.Rank() == 0 || !t.Shape[t.Rank()-1].IsConst() {
+		r.fail("%s: the innermost dimension of %s must be constant", op, r.format(t.Shape))
+		return 1
+	}
+	return t.Shape[t.Rank()-1].Const
+}
+
+// rows returns the number of rows: the elements of all dimensions but the
+// innermost.
+func (r *Recorder) rows(t Tensor) ir.Affine {
+	t.Shape = t.Shape[:max(t.Rank()-1, 0)]
+	return t.Elements()
+}
+
+// RMSNorm normalizes the rows of x: x / sqrt(mean(x²) + eps), without a weight
+// (MLX's kernel with a weight of one 1 and stride 0, as MLX itself does).
+func (r *Recorder) RMSNorm(x Tensor, eps float32) Tensor {
+	if r.ones == nil {
+		one := r.memory(ir.Memory{Name: "one", Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
+		r.ones = &one
+	}
+	k := r.last("rms_norm", x)
+	y := r.result("rms_norm", ir.F32, x.Shape)
+	function, group := "rmsfloat32", uint32((k+127)/128*32)
+	if k > 4096 {
+		function, group = "rms_loopedfloat32", 1024
+	}
+	r.dispatch(call{
+		op: "rms_norm", function: function,
+		args: []ir.Binding{buf(0, x), buf(1, *r.ones), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0))},
+		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{group, 1, 1},
+	})
+	return y
+}
+
+// Mul multiplies elementwise. b has a's shape, or is one row that every row of
+// a is multiplied by.
+func (r *Recorder) Mul(a, b Tensor) Tensor { return r.binary("elementwise_mul", "Multiply", a, b) }
+
+// Add adds elementwise, with the shapes of [Recorder.Mul].
+func (r *Recorder) Add(a, b Tensor) Tensor { return r.binary("elementwise_add", "Add", a, b) }
+
+func (r *Recorder) binary(op, name string, a, b Tensor) Tensor {
+	y := r.result(op, ir.F32, a.Shape)
+	if a.Elements().Equal(b.Elements()) {
+		n := a.Elements()
+		grid, group := threads1(n)
+		r.dispatch(call{
+			op: op, function: "vv_" + name + "float32",
+			args: []ir.Binding{buf(0, a), buf(1, b), buf(2, y)},
+			kind: ir.Threads, grid: grid, group: group,
+		})
+		return y
+	}
+	k := r.last(op, a)
+	if !b.Elements().Equal(ir.Const(k)) {
+		r.fail("%s: %s and %s do not fit: the second must have the first's shape or be one row of it", op, r.format(a.Shape), r.format(b.Shape))
+		return y
+	}
+	grid := [3]ir.Extent{ir.Ext(k), {Num: r.rows(a), Div: 1}, ir.Ext(1)}
+	r.dispatch(call{
+		op: op, function: "g2_" + name + "float32",
+		args: []ir.Binding{buf(0, a), buf(1, b), buf(2, y), val(3, int64(k), int64(1)), val(4, int64(0), int64(1))},
+		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(k, 256)), 1, 1},
+	})
+	return y
+}
+
+// Silu computes x / (1 + exp(−x)).
+func (r *Recorder) Silu(x Tensor) Tensor { return r.unary("silu", "Silu", x) }
+
+// Sigmoid computes 1 / (1 + exp(−x)).
+func (r *Recorder) Sigmoid(x Tensor) Tensor { return r.unary("sigmoid", "Sigmoid", x) }
+
+func (r *Recorder) unary(op, name string, x Tensor) Tensor {
+	y := r.result(op, ir.F32, x.Shape)
+	grid, group := threads1(x.Elements())
+	r.dispatch(call{
+		op: op, function: "v_" + name + "float32float32",
+		args: []ir.Binding{buf(0, x), buf(1, y)},
+		kind: ir.Threads, grid: grid, group: group,
+	})
+	return y
+}
+
+// Argmax returns the index (u32) of the greatest element of each row, the
+// least one of several.
+func (r *Recorder) Argmax(x Tensor) Tensor {
+	k := r.last("argmax", x)
+	shape := x.Shape[:x.Rank()-1]
+	if len(shape) == 0 {
+		shape = Dims(1)
+	}
+	y := r.result("argmax", ir.U32, shape)
+	rows := r.rows(x)
+	group := uint32(min(1024, (k+127)/128*32))
+	r.dispatch(call{
+		op: "argmax", function: "argmax_float32",
+		args: []ir.Binding{buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k))},
+		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(int64(group)), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{group, 1, 1},
+	})
+	return y
+}
+
+// CopyTo copies src to dst, which has the same shape; both may be strided (a
+// row of a KV cache). At most 3 dimensions.
+func (r *Recorder) CopyTo(op string, dst, src Tensor) {
+	if len(src.Shape) != len(dst.Shape) || src.Rank() < 2 || src.Rank() > 3 {
+		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
+		return
+	}
+	n := src.Rank()
+	grid := [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
+	var ss, ds []any
+	for i := range n {
+		if !src.Shape[i].Equal(dst.Shape[i]) {
+			r.fail("%s: cannot copy %s to %s", op, r.format(src.Shape), r.format(dst.Shape))
+			return
+		}
+		grid[n-1-i] = ir.Extent{Num: src.Shape[i], Div: 1}
+		ss, ds = append(ss, src.Strides[i]), append(ds, dst.Strides[i])
+	}
+	r.dispatch(call{
+		op: op, function: map[int]string{2: "gg2_copyfloat32float32", 3: "gg3_copyfloat32float32"}[n],
+		args: []ir.Binding{buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...)},
+		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(r.last(op, src), 256)), 1, 1},
+	})
+}

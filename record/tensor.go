@@ -1,0 +1,119 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Tensor is an array in a memory: an element type, a shape whose dimensions
+// may depend on params, and strides.
+type Tensor struct {
+	Mem     ir.MemID
+	Off     ir.Affine // bytes
+	DType   ir.DType
+	Shape   []ir.Affine
+	Strides []int64 // elements
+}
+
+// Dims makes constant dimensions.
+func Dims(ns ...int64) []ir.Affine {
+	out := make([]ir.Affine, len(ns))
+	for i, n := range ns {
+		out[i] = ir.Const(n)
+	}
+	return out
+}
+
+// contiguous returns the row-contiguous strides of shape, whose outermost
+// dimension alone may depend on params.
+func contiguous(shape []ir.Affine) ([]int64, error) {
+	strides := make([]int64, len(shape))
+	step := ir.Const(1)
+	for i := len(shape) - 1; i >= 0; i-- {
+		if !step.IsConst() {
+			return nil, fmt.Errorf("only the outermost dimension of a tensor may depend on params")
+		}
+		strides[i] = step.Const
+		step = shape[i].Scale(step.Const)
+	}
+	return strides, nil
+}
+
+// Rank returns the number of dimensions.
+func (t Tensor) Rank() int { return len(t.Shape) }
+
+// Elements returns the number of elements of a row-contiguous tensor.
+func (t Tensor) Elements() ir.Affine {
+	n := ir.Const(1)
+	for i := len(t.Shape) - 1; i >= 0; i-- {
+		n = t.Shape[i].Scale(n.Const)
+	}
+	return n
+}
+
+// bytes returns the length of the row-contiguous tensor.
+func (t Tensor) bytes() ir.Affine { return t.Elements().Scale(t.DType.Size()) }
+
+// view returns the bytes from the tensor's first to its last element.
+func (t Tensor) view() ir.View {
+	last := ir.Const(1)
+	for i, d := range t.Shape {
+		last = last.Add(d.AddConst(-1).Scale(t.Strides[i]))
+	}
+	return ir.View{Mem: t.Mem, Off: t.Off, Len: last.Scale(t.DType.Size())}
+}
+
+// Row returns row i of the outermost dimension; i may depend on params.
+func (t Tensor) Row(i ir.Affine) Tensor {
+	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
+	t.Shape, t.Strides = t.Shape[1:], t.Strides[1:]
+	return t
+}
+
+// Reshape gives a row-contiguous tensor another shape of as many elements: a
+// view, no dispatch.
+func (t Tensor) Reshape(shape ...ir.Affine) Tensor {
+	strides, err := contiguous(shape)
+	if err != nil {
+		panic("record: Reshape: " + err.Error())
+	}
+	t.Shape, t.Strides = shape, strides
+	return t
+}
+
+// Transpose swaps dimensions i and j: a view, no dispatch.
+func (t Tensor) Transpose(i, j int) Tensor {
+	t.Shape, t.Strides = append([]ir.Affine(nil), t.Shape...), append([]int64(nil), t.Strides...)
+	t.Shape[i], t.Shape[j] = t.Shape[j], t.Shape[i]
+	t.Strides[i], t.Strides[j] = t.Strides[j], t.Strides[i]
+	return t
+}
+
+// QTensor is a matrix [N, K] in MLX's affine quantization: code q of group g
+// means scale[g]·q + bias[g].
+type QTensor struct {
+	W              Tensor // u32 [N, K·Bits/32]
+	Scales, Biases Tensor // f32 [N, K/Group]
+	N, K           int64
+	Bits, Group    int64
+}
+
+// Matrix is a weight matrix [N, K]: quantized, or dense f32 or f16.
+type Matrix struct {
+	Q     *QTensor
+	Dense Tensor
+}
+
+// Quantized makes a Matrix of q.
+func Quantized(q QTensor) Matrix { return Matrix{Q: &q} }
+
+// Dense makes a Matrix of a dense [N, K] tensor.
+func Dense(t Tensor) Matrix { return Matrix{Dense: t} }
+
+func (m Matrix) dims() (n, k int64) {
+	if m.Q != nil {
+		return m.Q.N, m.Q.K
+	}
+	return m.Dense.Shape[0].Const, m.Dense.Shape[1].Const
+}

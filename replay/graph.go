@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Graph is a planned graph of a session. It is used by one goroutine at a time.
+type Graph struct {
+	session *Session
+	graph   *ir.Graph
+	buffers []backend.Buffer
+	exec    backend.Executable
+	params  []uint32 // bits
+	set     []bool
+}
+
+// IR returns the graph that is replayed; it must not be changed.
+func (p *Graph) IR() *ir.Graph { return p.graph }
+
+// SetParam sets a param for the following runs. v must be within the param's
+// bound; a u32 param takes whole numbers only.
+func (p *Graph) SetParam(name string, v float64) error {
+	i, ok := p.graph.ParamNamed(name)
+	if !ok {
+		return fmt.Errorf("graph %s has no param $%s%s", ir.QuoteName(p.graph.Name), ir.QuoteName(name), p.have())
+	}
+	q := p.graph.Params[i]
+	if !(v >= q.Min && v <= q.Max) {
+		return fmt.Errorf("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, q.Min, q.Max)
+	}
+	if q.Type == ir.U32 && v != math.Trunc(v) || q.Type == ir.F32 && float64(float32(v)) != v {
+		return fmt.Errorf("param $%s = %v is no %s", ir.QuoteName(name), v, q.Type)
+	}
+	p.params[i], p.set[i] = bitsOf(q, v), true
+	return nil
+}
+
+func (p *Graph) have() string {
+	var names []string
+	for _, q := range p.graph.Params {
+		names = append(names, "$"+ir.QuoteName(q.Name))
+	}
+	if names == nil {
+		return " (it has none)"
+	}
+	return " (it has " + strings.Join(names, ", ") + ")"
+}
+
+func bitsOf(q ir.Param, v float64) uint32 {
+	if q.Type == ir.F32 {
+		return math.Float32bits(float32(v))
+	}
+	return uint32(v)
+}
+
+// Input returns the bytes of an input, to be filled before Run; nil if the
+// graph has none of that name.
+func (p *Graph) Input(name string) []byte { return p.bytes(name, ir.Input) }
+
+// Output returns the bytes of an output, valid from one Run to the next; nil
+// if the graph has none of that name.
+func (p *Graph) Output(name string) []byte { return p.bytes(name, ir.Output) }
+
+// State returns the bytes of a state, which the host may read and change
+// between runs; nil if the graph has none of that name.
+func (p *Graph) State(name string) []byte { return p.bytes(name, ir.State) }
+
+func (p *Graph) bytes(name string, kind ir.MemKind) []byte {
+	i, ok := p.graph.MemoryNamed(name)
+	if !ok || p.graph.Memories[i].Kind != kind {
+		return nil
+	}
+	root, off := p.graph.Root(i)
+	size := p.graph.Memories[i].Size
+	return p.buffers[root].Bytes()[off : off+size : off+size]
+}
+
+// Check reports a param without a value and a broken constraint.
+func (p *Graph) Check() error {
+	for i, q := range p.graph.Params {
+		if !p.set[i] {
+			return fmt.Errorf("param $%s has no value (it is a %s in [%v, %v])", ir.QuoteName(q.Name), q.Type, q.Min, q.Max)
+		}
+	}
+	for _, c := range p.graph.Constraints {
+		if v := c.LHS.Eval(p.params); v > c.Max {
+			return fmt.Errorf("params break %s <= %d: it is %d", p.graph.FormatAffine(c.LHS), c.Max, v)
+		}
+	}
+	return nil
+}
+
+// Submit starts a run. Outputs and states are valid after Wait.
+func (p *Graph) Submit(ctx context.Context) (backend.Pending, error) {
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(p.graph.Name), err)
+	}
+	p.session.runs++
+	if p.session.options.Poison {
+		p.poison(p.session.runs)
+	}
+	return p.exec.Submit(ctx, p.params)
+}
+
+// Run submits and waits.
+func (p *Graph) Run(ctx context.Context) (backend.Timing, error) {
+	pending, err := p.Submit(ctx)
+	if err != nil {
+		return backend.Timing{}, err
+	}
+	return pending.Wait()
+}
+
+// poison fills scratch and outputs with bytes that change from run to run and
+// that are NaNs as f32 every other run.
+func (p *Graph) poison(run uint64) {
+	in := ir.Init{Kind: ir.InitRandom, Seed: run}
+	if run%2 == 1 {
+		in = ir.FillU32(0x7fc00000 | uint32(run)&0x3fffff)
+	}
+	for i, b := range p.buffers {
+		m := &p.graph.Memories[i]
+		if b != nil && (m.Kind == ir.Scratch || m.Kind == ir.Output) {
+			_ = in.Write(b.Bytes()[:m.Size]) // a fill cannot fail
+		}
+	}
+}
