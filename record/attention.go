@@ -9,17 +9,17 @@ import (
 
 // Rope rotates x [L, heads, head dim] by its positions pos, pos+1, …: pairs
 // (2i, 2i+1) if traditional, else (i, i+dim/2). theta is the base.
-func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool) Tensor {
+func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool, o ...Option) Tensor {
 	if x.Rank() != 3 {
 		r.fail("rope takes [L, heads, dim], not %s", r.format(x.Shape))
 		return x
 	}
-	y := r.result("rope", ir.F32, x.Shape)
+	y := r.result("rope", o, ir.F32, x.Shape)
 	heads, dim := x.Shape[1].Const, r.last("rope", x)
 	base := float32(math.Log2(theta))
 	constants := []ir.FunctionConstant{flag(1, "forward", true), flag(2, "traditional", traditional)}
 	if l := x.Shape[0]; l.IsConst() && l.Const == 1 {
-		r.dispatch(call{
+		r.dispatch(call{options: o,
 			op: "rope", function: "rope_single_float32", constants: constants,
 			args: []ir.Binding{buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, x.Strides[1]), val(10, base)},
 			kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), ir.Ext(heads), ir.Ext(1)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
@@ -27,7 +27,7 @@ func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool
 		return y
 	}
 	strides := func(t Tensor) []any { return []any{t.Strides[1], t.Strides[0], t.Strides[2]} }
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: "rope", function: "rope_float32", constants: append(constants, flag(3, "hs_transpose", false)),
 		args: []ir.Binding{
 			buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, strides(x)...), val(5, strides(y)...),
@@ -40,7 +40,7 @@ func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool
 
 // KVWrite writes rows x [L, heads, dim] to positions pos, pos+1, … of a cache
 // [heads, positions, dim].
-func (r *Recorder) KVWrite(cache, x Tensor, pos ir.Affine) {
+func (r *Recorder) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 	if cache.Rank() != 3 || x.Rank() != 3 {
 		r.fail("kv_write: %s into %s", r.format(x.Shape), r.format(cache.Shape))
 		return
@@ -56,13 +56,13 @@ func (r *Recorder) KVWrite(cache, x Tensor, pos ir.Affine) {
 		}
 		dst, src = drop(dst), drop(src)
 	}
-	r.CopyTo("kv_write", dst, src)
+	r.CopyTo("kv_write", dst, src, o...)
 }
 
 // SDPA is scaled-dot-product attention with grouped heads: queries
 // q [L, Hq, D] over the first n positions of caches k, v [Hkv, positions, D],
 // causal: query i of L sees positions up to n − L + i. The result is [L, Hq, D].
-func (r *Recorder) SDPA(q, k, v Tensor, n ir.Affine, scale float32) Tensor {
+func (r *Recorder) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
 	if q.Rank() != 3 || k.Rank() != 3 || v.Rank() != 3 {
 		r.fail("sdpa takes [L, heads, dim] and [heads, positions, dim], not %s, %s", r.format(q.Shape), r.format(k.Shape))
 		return q
@@ -72,12 +72,12 @@ func (r *Recorder) SDPA(q, k, v Tensor, n ir.Affine, scale float32) Tensor {
 		r.fail("sdpa: %d query heads do not divide over %d kv heads", hq, hkv)
 		return q
 	}
-	y := r.result("sdpa", ir.F32, q.Shape)
+	y := r.result("sdpa", o, ir.F32, q.Shape)
 	upTo := func(t Tensor) Tensor {
 		t.Shape = []ir.Affine{t.Shape[0], n, t.Shape[2]}
 		return t
 	}
-	c := call{
+	c := call{options: o,
 		op: "sdpa",
 		args: []ir.Binding{
 			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),

@@ -15,7 +15,7 @@
 //	r := record.New("norm")
 //	x := r.Input("x", ir.F32, 576)
 //	y := r.Output("y", ir.F32, 576)
-//	r.Into(y).RMSNorm(x, 1e-5)
+//	r.RMSNorm(x, 1e-5, record.Into(y))
 //	g, err := r.Finish()
 //
 // Not here: optimization. The recorder writes what it is told, two dispatches

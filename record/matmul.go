@@ -7,12 +7,12 @@ import (
 )
 
 // Embed looks up rows of a table: the result is [ids, K] in f32.
-func (r *Recorder) Embed(ids Tensor, table Matrix) Tensor {
+func (r *Recorder) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 	n, k := table.dims()
 	rows := ids.Elements()
 	shape := []ir.Affine{rows, ir.Const(k)}
-	y := r.result("embed", ir.F32, shape)
-	c := call{
+	y := r.result("embed", o, ir.F32, shape)
+	c := call{options: o,
 		op: "embed", kind: ir.Threads,
 		grid: [3]ir.Extent{ir.Ext(k), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{uint32(min(k, 256)), 1, 1},
 	}
@@ -32,7 +32,7 @@ func (r *Recorder) Embed(ids Tensor, table Matrix) Tensor {
 
 // Matmul computes x·Wᵀ for rows x [M, K] and a matrix W [N, K]: a matvec kernel
 // for one row, a matmul kernel otherwise, as MLX routes it (docs/kernels.md).
-func (r *Recorder) Matmul(x Tensor, w Matrix) Tensor {
+func (r *Recorder) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	n, k := w.dims()
 	if got := r.last("matmul", x); got != k {
 		r.fail("matmul: rows of %d elements times a matrix [%d, %d]", got, n, k)
@@ -42,21 +42,21 @@ func (r *Recorder) Matmul(x Tensor, w Matrix) Tensor {
 	single := rows.IsConst() && rows.Const == 1
 	switch {
 	case w.Q != nil && rows.IsConst() && rows.Const < qmvLimit:
-		return r.qmv(x, w.Q, shape, rows)
+		return r.qmv(x, w.Q, shape, rows, o)
 	case w.Q != nil:
-		return r.qmm(x, w.Q, shape, rows)
+		return r.qmm(x, w.Q, shape, rows, o)
 	case single:
-		return r.gemv(x, w.Dense, shape, n, k)
+		return r.gemv(x, w.Dense, shape, n, k, o)
 	}
-	return r.gemm(x, w.Dense, shape, n, k, rows)
+	return r.gemm(x, w.Dense, shape, n, k, rows, o)
 }
 
 // qmvLimit is the number of rows from which MLX's qmm_t takes over, for the
 // older chips and matrices up to 2048 × 2048; see the routing table.
 const qmvLimit = 6
 
-func (r *Recorder) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine) Tensor {
-	y := r.result("quantized_matmul", ir.F32, shape)
+func (r *Recorder) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
+	y := r.result("quantized_matmul", o, ir.F32, shape)
 	// MLX 0.32.4: qmv_fast wherever K is a multiple of what one simdgroup takes
 	// in a step; its variant for ragged N (pr_1) is not in our library yet.
 	step, name := int64(512), "affine_qmv"
@@ -66,7 +66,7 @@ func (r *Recorder) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine) 
 	if w.K%step == 0 && w.N%8 == 0 {
 		name = "affine_qmv_fast"
 	}
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: "quantized_matmul", function: fmt.Sprintf("%s_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4", name, w.Group, w.Bits),
 		args: []ir.Binding{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N))},
 		grid: [3]ir.Extent{{Num: rows, Div: 1}, ir.Ext((w.N + 7) / 8), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
@@ -74,9 +74,9 @@ func (r *Recorder) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine) 
 	return y
 }
 
-func (r *Recorder) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine) Tensor {
-	y := r.result("quantized_matmul", ir.F32, shape)
-	r.dispatch(call{
+func (r *Recorder) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
+	y := r.result("quantized_matmul", o, ir.F32, shape)
+	r.dispatch(call{options: o,
 		op: "quantized_matmul", function: fmt.Sprintf("affine_qmm_t_float_gs_%d_b_%d_alN_%t_batch_0", w.Group, w.Bits, w.N%32 == 0),
 		args: []ir.Binding{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N)), i32(7, rows)},
 		grid: [3]ir.Extent{ir.Ext((w.N + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
@@ -85,10 +85,10 @@ func (r *Recorder) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine) 
 }
 
 // gemv follows MLX's choice of tiles for a row-contiguous matrix.
-func (r *Recorder) gemv(x, w Tensor, shape []ir.Affine, n, k int64) Tensor {
-	y := r.result("matmul", ir.F32, shape)
+func (r *Recorder) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) Tensor {
+	y := r.result("matmul", o, ir.F32, shape)
 	if w.DType == ir.F16 {
-		r.dispatch(call{
+		r.dispatch(call{options: o,
 			op: "matmul", function: "gemv_float16_float32",
 			args: []ir.Binding{buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n))},
 			grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
@@ -108,7 +108,7 @@ func (r *Recorder) gemv(x, w Tensor, shape []ir.Affine, n, k int64) Tensor {
 	if n < tm {
 		tm = 1
 	}
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: "matmul", function: fmt.Sprintf("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn4_nc0_axpby0", bm, bn, sm, sn, tm),
 		args: []ir.Binding{buf(0, w), buf(1, x), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(k)), val(11, int64(0)), val(12, int64(0))},
 		grid: [3]ir.Extent{ir.Ext((n + bm*sm*tm - 1) / (bm * sm * tm)), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, uint32(bn), uint32(bm)},
@@ -116,13 +116,13 @@ func (r *Recorder) gemv(x, w Tensor, shape []ir.Affine, n, k int64) Tensor {
 	return y
 }
 
-func (r *Recorder) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine) Tensor {
-	y := r.result("matmul", ir.F32, shape)
+func (r *Recorder) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine, o []Option) Tensor {
+	y := r.result("matmul", o, ir.F32, shape)
 	function := "gemm_nt_float32"
 	if w.DType == ir.F16 {
 		function = "gemm_nt_float16_float32"
 	}
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: "matmul", function: function,
 		args: []ir.Binding{buf(0, x), buf(1, w), buf(2, y), val(3, int32(k)), val(4, int32(n)), i32(5, rows)},
 		grid: [3]ir.Extent{ir.Ext((n + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},

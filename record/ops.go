@@ -36,18 +36,18 @@ func (r *Recorder) rows(t Tensor) ir.Affine {
 
 // RMSNorm normalizes the rows of x: x / sqrt(mean(x²) + eps), without a weight
 // (MLX's kernel with a weight of one 1 and stride 0, as MLX itself does).
-func (r *Recorder) RMSNorm(x Tensor, eps float32) Tensor {
+func (r *Recorder) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	if r.ones == nil {
 		one := r.memory(ir.Memory{Name: "one", Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
 		r.ones = &one
 	}
 	k := r.last("rms_norm", x)
-	y := r.result("rms_norm", ir.F32, x.Shape)
+	y := r.result("rms_norm", o, ir.F32, x.Shape)
 	function, group := "rmsfloat32", uint32((k+127)/128*32)
 	if k > 4096 {
 		function, group = "rms_loopedfloat32", 1024
 	}
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: "rms_norm", function: function,
 		args: []ir.Binding{buf(0, x), buf(1, *r.ones), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0))},
 		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{group, 1, 1},
@@ -57,17 +57,21 @@ func (r *Recorder) RMSNorm(x Tensor, eps float32) Tensor {
 
 // Mul multiplies elementwise. b has a's shape, or is one row that every row of
 // a is multiplied by.
-func (r *Recorder) Mul(a, b Tensor) Tensor { return r.binary("elementwise_mul", "Multiply", a, b) }
+func (r *Recorder) Mul(a, b Tensor, o ...Option) Tensor {
+	return r.binary("elementwise_mul", "Multiply", a, b, o)
+}
 
 // Add adds elementwise, with the shapes of [Recorder.Mul].
-func (r *Recorder) Add(a, b Tensor) Tensor { return r.binary("elementwise_add", "Add", a, b) }
+func (r *Recorder) Add(a, b Tensor, o ...Option) Tensor {
+	return r.binary("elementwise_add", "Add", a, b, o)
+}
 
-func (r *Recorder) binary(op, name string, a, b Tensor) Tensor {
-	y := r.result(op, ir.F32, a.Shape)
+func (r *Recorder) binary(op, name string, a, b Tensor, o []Option) Tensor {
+	y := r.result(op, o, ir.F32, a.Shape)
 	if a.Elements().Equal(b.Elements()) {
 		n := a.Elements()
 		grid, group := threads1(n)
-		r.dispatch(call{
+		r.dispatch(call{options: o,
 			op: op, function: "vv_" + name + "float32",
 			args: []ir.Binding{buf(0, a), buf(1, b), buf(2, y)},
 			kind: ir.Threads, grid: grid, group: group,
@@ -80,7 +84,7 @@ func (r *Recorder) binary(op, name string, a, b Tensor) Tensor {
 		return y
 	}
 	grid := [3]ir.Extent{ir.Ext(k), {Num: r.rows(a), Div: 1}, ir.Ext(1)}
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: op, function: "g2_" + name + "float32",
 		args: []ir.Binding{buf(0, a), buf(1, b), buf(2, y), val(3, int64(k), int64(1)), val(4, int64(0), int64(1))},
 		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(k, 256)), 1, 1},
@@ -89,15 +93,15 @@ func (r *Recorder) binary(op, name string, a, b Tensor) Tensor {
 }
 
 // Silu computes x / (1 + exp(−x)).
-func (r *Recorder) Silu(x Tensor) Tensor { return r.unary("silu", "Silu", x) }
+func (r *Recorder) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "Silu", x, o) }
 
 // Sigmoid computes 1 / (1 + exp(−x)).
-func (r *Recorder) Sigmoid(x Tensor) Tensor { return r.unary("sigmoid", "Sigmoid", x) }
+func (r *Recorder) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "Sigmoid", x, o) }
 
-func (r *Recorder) unary(op, name string, x Tensor) Tensor {
-	y := r.result(op, ir.F32, x.Shape)
+func (r *Recorder) unary(op, name string, x Tensor, o []Option) Tensor {
+	y := r.result(op, o, ir.F32, x.Shape)
 	grid, group := threads1(x.Elements())
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: op, function: "v_" + name + "float32float32",
 		args: []ir.Binding{buf(0, x), buf(1, y)},
 		kind: ir.Threads, grid: grid, group: group,
@@ -107,16 +111,16 @@ func (r *Recorder) unary(op, name string, x Tensor) Tensor {
 
 // Argmax returns the index (u32) of the greatest element of each row, the
 // least one of several.
-func (r *Recorder) Argmax(x Tensor) Tensor {
+func (r *Recorder) Argmax(x Tensor, o ...Option) Tensor {
 	k := r.last("argmax", x)
 	shape := x.Shape[:x.Rank()-1]
 	if len(shape) == 0 {
 		shape = Dims(1)
 	}
-	y := r.result("argmax", ir.U32, shape)
+	y := r.result("argmax", o, ir.U32, shape)
 	rows := r.rows(x)
 	group := uint32(min(1024, (k+127)/128*32))
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: "argmax", function: "argmax_float32",
 		args: []ir.Binding{buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k))},
 		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(int64(group)), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{group, 1, 1},
@@ -126,7 +130,7 @@ func (r *Recorder) Argmax(x Tensor) Tensor {
 
 // CopyTo copies src to dst, which has the same shape; both may be strided (a
 // row of a KV cache). At most 3 dimensions.
-func (r *Recorder) CopyTo(op string, dst, src Tensor) {
+func (r *Recorder) CopyTo(op string, dst, src Tensor, o ...Option) {
 	if len(src.Shape) != len(dst.Shape) || src.Rank() < 2 || src.Rank() > 3 {
 		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
 		return
@@ -142,7 +146,7 @@ func (r *Recorder) CopyTo(op string, dst, src Tensor) {
 		grid[n-1-i] = ir.Extent{Num: src.Shape[i], Div: 1}
 		ss, ds = append(ss, src.Strides[i]), append(ds, dst.Strides[i])
 	}
-	r.dispatch(call{
+	r.dispatch(call{options: o,
 		op: op, function: map[int]string{2: "gg2_copyfloat32float32", 3: "gg3_copyfloat32float32"}[n],
 		args: []ir.Binding{buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...)},
 		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(r.last(op, src), 256)), 1, 1},

@@ -14,8 +14,6 @@ type Recorder struct {
 	arena   arena
 	tracker tracker
 	ones    *Tensor // the weight of a norm without weight
-	into    *Tensor // where the next operation writes; nil: scratch
-	label   string
 	err     error
 }
 
@@ -89,36 +87,6 @@ func (r *Recorder) Group(label string) { r.b.Group(label) }
 // EndGroup closes the innermost open group.
 func (r *Recorder) EndGroup() { r.b.EndGroup() }
 
-// Label labels the next dispatch.
-func (r *Recorder) Label(s string) *Recorder {
-	r.label = s
-	return r
-}
-
-// Into makes the next operation write its result to t instead of scratch.
-func (r *Recorder) Into(t Tensor) *Recorder {
-	r.into = &t
-	return r
-}
-
-// result returns where an operation writes: the tensor of Into, which must
-// have the shape and type, or scratch.
-func (r *Recorder) result(op string, t ir.DType, shape []ir.Affine) Tensor {
-	if r.into == nil {
-		return r.Scratch(t, shape...)
-	}
-	out := *r.into
-	r.into = nil
-	same := out.DType == t && len(out.Shape) == len(shape)
-	for i := 0; same && i < len(shape); i++ {
-		same = out.Shape[i].Equal(shape[i])
-	}
-	if !same {
-		r.fail("%s gives %s%s, Into has %s%s", op, t, r.format(shape), out.DType, r.format(out.Shape))
-	}
-	return out
-}
-
 func (r *Recorder) format(shape []ir.Affine) string {
 	s := "["
 	for i, d := range shape {
@@ -167,12 +135,11 @@ type call struct {
 	kind      ir.GridKind
 	grid      [3]ir.Extent
 	group     [3]uint32
+	options   []Option
 }
 
 // dispatch appends c, after a barrier where one is needed.
 func (r *Recorder) dispatch(c call) {
-	label := r.label
-	r.label = ""
 	if r.err != nil {
 		return
 	}
@@ -185,7 +152,7 @@ func (r *Recorder) dispatch(c call) {
 		r.tracker.reset()
 	}
 	r.tracker.add(r.b.KernelAt(id), c.args)
-	d := r.b.Dispatch(ir.Dispatch{Kernel: id, Bindings: c.args, GridKind: c.kind, Grid: c.grid, Threadgroup: c.group, Op: c.op, Label: label})
+	d := r.b.Dispatch(ir.Dispatch{Kernel: id, Bindings: c.args, GridKind: c.kind, Grid: c.grid, Threadgroup: c.group, Op: c.op, Label: label(c.options)})
 	// A dispatch that the kernel's declaration does not describe is a mistake
 	// of the recorder's caller: say it here, where the shapes are at hand.
 	in, err := msl.Bind(r.b.Unfinished(), d)

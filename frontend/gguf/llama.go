@@ -146,7 +146,7 @@ func (m *Model) graph(name string, weights map[string]tensor, o Options) (*ir.Gr
 	if _, ok := weights["output.weight"]; ok {
 		head = l.matrix("output.weight")
 	}
-	x := l.Label("token_embd").Embed(tokens, embedding)
+	x := l.Embed(tokens, embedding, record.Label("token_embd"))
 	for i := range c.Layers {
 		l.layer(i, x, pos, rows)
 	}
@@ -154,9 +154,9 @@ func (m *Model) graph(name string, weights map[string]tensor, o Options) (*ir.Gr
 	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, c.Embedding)...)
 	h := l.norm("output_norm", last, l.vector("output_norm.weight"))
 	logits := l.Output("logits", ir.F32, c.Vocab)
-	l.Label("output").Into(logits.Reshape(Dims(1, c.Vocab)...)).Matmul(h, head)
+	l.Matmul(h, head, record.Label("output"), record.Into(logits.Reshape(Dims(1, c.Vocab)...)))
 	token := l.Output("token", ir.U32, 1)
-	l.Label("token").Into(token).Argmax(logits.Reshape(Dims(1, c.Vocab)...))
+	l.Argmax(logits.Reshape(Dims(1, c.Vocab)...), record.Label("token"), record.Into(token))
 	l.EndGroup()
 	return l.Finish()
 }
@@ -166,7 +166,7 @@ func Dims(ns ...int64) []ir.Affine { return record.Dims(ns...) }
 
 // norm is RMSNorm and the multiplication by its weight, two dispatches.
 func (l *llama) norm(label string, x, w record.Tensor) record.Tensor {
-	return l.Label(label + ".weight").Mul(l.Label(label).RMSNorm(x, l.NormEps), w)
+	return l.Mul(l.RMSNorm(x, l.NormEps, record.Label(label)), w, record.Label(label+".weight"))
 }
 
 // layer records one transformer layer; it changes x in place.
@@ -175,7 +175,7 @@ func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	l.Group(fmt.Sprintf("layer %d", i))
 	mark := l.Mark()
 	weight := func(name string) record.Matrix { return l.matrix(at + name + ".weight") }
-	project := func(x record.Tensor, name string) record.Tensor { return l.Label(name).Matmul(x, weight(name)) }
+	project := func(x record.Tensor, name string) record.Tensor { return l.Matmul(x, weight(name), record.Label(name)) }
 	heads := func(t record.Tensor, n int64) record.Tensor {
 		return t.Reshape(rows, ir.Const(n), ir.Const(l.HeadDim))
 	}
@@ -184,23 +184,23 @@ func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	q := heads(project(h, "attn_q"), l.Heads)
 	k := heads(project(h, "attn_k"), l.KVHeads)
 	v := heads(project(h, "attn_v"), l.KVHeads)
-	q = l.Label("rope_q").Rope(q, pos, l.RopeTheta, true)
-	k = l.Label("rope_k").Rope(k, pos, l.RopeTheta, true)
+	q = l.Rope(q, pos, l.RopeTheta, true, record.Label("rope_q"))
+	k = l.Rope(k, pos, l.RopeTheta, true, record.Label("rope_k"))
 	kcache := l.State(fmt.Sprintf("k_cache.%d", i), ir.F32, l.KVHeads, l.context, l.HeadDim)
 	vcache := l.State(fmt.Sprintf("v_cache.%d", i), ir.F32, l.KVHeads, l.context, l.HeadDim)
-	l.Label("k_cache").KVWrite(kcache, k, pos)
-	l.Label("v_cache").KVWrite(vcache, v, pos)
+	l.KVWrite(kcache, k, pos, record.Label("k_cache"))
+	l.KVWrite(vcache, v, pos, record.Label("v_cache"))
 	scale := float32(1 / math.Sqrt(float64(l.HeadDim)))
-	a := l.Label("attention").SDPA(q, kcache, vcache, pos.Add(rows), scale)
+	a := l.SDPA(q, kcache, vcache, pos.Add(rows), scale, record.Label("attention"))
 	a = a.Reshape(rows, ir.Const(l.Heads*l.HeadDim))
 	o := project(a, "attn_output")
-	l.Label("attn_residual").Into(x).Add(x, o)
+	l.Add(x, o, record.Label("attn_residual"), record.Into(x))
 
 	h = l.norm("ffn_norm", x, l.vector(at+"ffn_norm.weight"))
 	gate := project(h, "ffn_gate")
 	up := project(h, "ffn_up")
-	act := l.Label("ffn_mul").Mul(l.Label("ffn_silu").Silu(gate), up)
-	l.Label("ffn_residual").Into(x).Add(x, project(act, "ffn_down"))
+	act := l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
+	l.Add(x, project(act, "ffn_down"), record.Label("ffn_residual"), record.Into(x))
 	l.Reset(mark)
 	l.EndGroup()
 }

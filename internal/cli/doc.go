@@ -1,0 +1,6 @@
+// Package cli is what the commands mlxc and mlxreplay share: how they run, fail,
+// print tables and show progress. The commands themselves are in the packages
+// below: cli/mlxc and cli/mlxreplay, one file a subcommand.
+//
+// Exit codes: 0 ok, 1 failed check, 2 bad usage, 3 bad input.
+package cli

@@ -1,0 +1,46 @@
+package mlxc
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/modfile"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+)
+
+type dumpCmd struct {
+	Graph  string `arg:"" type:"existingfile" help:"Graph file (.mlxg or .mlxt)."`
+	Format string `short:"f" enum:"text,json,dot" default:"text" help:"text, json or dot (Graphviz)."`
+	Name   string `name:"graph" placeholder:"NAME" help:"Print this graph only."`
+}
+
+func (c *dumpCmd) Run(env *cli.Env) error {
+	f, err := modfile.Open(c.Graph, modfile.Options{SkipExternal: true})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m := f.Module
+	if c.Name != "" {
+		g := m.Graph(c.Name)
+		if g == nil {
+			return cli.BadUsage("%s has no graph %q", c.Graph, c.Name)
+		}
+		m = &ir.Module{Graphs: []*ir.Graph{g}}
+	}
+	switch c.Format {
+	case "json":
+		return cli.JSON(env.Stdout, jsonModule(m))
+	case "dot":
+		for _, g := range m.Graphs {
+			if _, err := fmt.Fprint(env.Stdout, dot(g)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	// For reading: large contents are named, not printed. disasm prints a text
+	// that can be assembled again.
+	return mlxt.Options{InlineLimit: 64, External: elided}.Print(env.Stdout, m)
+}

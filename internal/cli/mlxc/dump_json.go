@@ -1,0 +1,187 @@
+package mlxc
+
+import (
+	"encoding/hex"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// The JSON form is for scripts that look into a graph: names instead of
+// indices, expressions as text. It is not read back.
+
+type jsonGraph struct {
+	Name        string       `json:"name"`
+	Params      []jsonParam  `json:"params"`
+	Constraints []string     `json:"constraints"`
+	Memories    []jsonMemory `json:"memories"`
+	Kernels     []jsonKernel `json:"kernels"`
+	Nodes       []jsonNode   `json:"nodes"`
+}
+
+type jsonParam struct {
+	Name string  `json:"name"`
+	Type string  `json:"type"`
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+}
+
+type jsonMemory struct {
+	Name    string  `json:"name"`
+	Kind    string  `json:"kind"`
+	Size    int64   `json:"size"`
+	DType   string  `json:"dtype,omitempty"`
+	Shape   []int64 `json:"shape,omitempty"`
+	AliasOf string  `json:"alias_of,omitempty"`
+	Offset  int64   `json:"alias_offset,omitempty"`
+	SHA256  string  `json:"sha256,omitempty"`
+	File    string  `json:"file,omitempty"`
+}
+
+type jsonKernel struct {
+	Name      string            `json:"name"`
+	Library   string            `json:"library"`
+	Function  string            `json:"function"`
+	Constants map[string]uint64 `json:"constants,omitempty"`
+}
+
+type jsonNode struct {
+	Kind        string            `json:"kind"`
+	ID          *ir.ID            `json:"id,omitempty"`
+	Kernel      string            `json:"kernel,omitempty"`
+	Op          string            `json:"op,omitempty"`
+	Label       string            `json:"label,omitempty"`
+	Bindings    map[string]string `json:"bindings,omitempty"`
+	Grid        []string          `json:"grid,omitempty"`
+	GridUnit    string            `json:"grid_unit,omitempty"`
+	Threadgroup []uint32          `json:"threadgroup,omitempty"`
+	Complete    *bool             `json:"effects_complete,omitempty"`
+	Reads       []string          `json:"reads,omitempty"`
+	MustWrites  []string          `json:"must_writes,omitempty"`
+	MayWrites   []string          `json:"may_writes,omitempty"`
+	From        []ir.ID           `json:"from,omitempty"`
+	Order       string            `json:"order,omitempty"`
+}
+
+func jsonModule(m *ir.Module) any {
+	type data struct {
+		Name   string `json:"name"`
+		Bytes  int64  `json:"bytes"`
+		SHA256 string `json:"sha256"`
+	}
+	out := struct {
+		Data   []data      `json:"data"`
+		Graphs []jsonGraph `json:"graphs"`
+	}{Data: []data{}}
+	for _, d := range m.Data {
+		out.Data = append(out.Data, data{d.Name, d.Blob.Length, d.Blob.Digest.String()})
+	}
+	for _, g := range m.Graphs {
+		out.Graphs = append(out.Graphs, toJSON(g))
+	}
+	return out
+}
+
+func toJSON(g *ir.Graph) jsonGraph {
+	out := jsonGraph{Name: g.Name, Params: []jsonParam{}, Constraints: []string{}, Nodes: []jsonNode{}}
+	for _, p := range g.Params {
+		out.Params = append(out.Params, jsonParam{p.Name, p.Type.String(), p.Min, p.Max})
+	}
+	for _, c := range g.Constraints {
+		out.Constraints = append(out.Constraints, g.FormatAffine(c.LHS.Sub(ir.Const(c.Max)))+" <= 0")
+	}
+	for _, m := range g.Memories {
+		j := jsonMemory{Name: m.Name, Kind: m.Kind.String(), Size: m.Size, Shape: m.Shape}
+		if m.DType.Valid() {
+			j.DType = m.DType.String()
+		}
+		if m.Alias != ir.NoMem {
+			j.AliasOf, j.Offset = g.Memories[m.Alias].Name, m.AliasOff
+		}
+		if b := m.Init.Blob; b != nil {
+			j.SHA256, j.File = b.Digest.String(), b.Path
+		}
+		out.Memories = append(out.Memories, j)
+	}
+	for _, k := range g.Kernels {
+		j := jsonKernel{Name: k.Name, Library: k.Library.Kind.String(), Function: k.Function}
+		if k.Library.Kind != ir.Builtin {
+			j.Library += ":" + k.Library.Path + ":" + hex.EncodeToString(k.Library.Digest[:])
+		}
+		for _, c := range k.Constants {
+			if j.Constants == nil {
+				j.Constants = map[string]uint64{}
+			}
+			j.Constants[c.Name] = c.Bits
+		}
+		out.Kernels = append(out.Kernels, j)
+	}
+	for _, n := range g.Nodes {
+		out.Nodes = append(out.Nodes, nodeJSON(g, n))
+	}
+	return out
+}
+
+func nodeJSON(g *ir.Graph, n ir.Node) jsonNode {
+	var j jsonNode
+	if id, ok := ir.NodeID(n); ok {
+		j.ID = &id
+	}
+	switch n := n.(type) {
+	case *ir.Barrier:
+		j.Kind = "barrier"
+	case *ir.Commit:
+		j.Kind, j.Order, j.Label = "commit", n.Order.String(), n.Label
+	case *ir.GroupBegin:
+		j.Kind, j.Label = "group_begin", n.Label
+	case *ir.GroupEnd:
+		j.Kind = "group_end"
+	case *ir.Copy:
+		j.Kind, j.Label, j.From = "copy", n.Label, n.From
+		j.Bindings = map[string]string{"dst": g.FormatView(n.Dst), "src": g.FormatView(n.Src)}
+	case *ir.Fill:
+		j.Kind, j.Label, j.From = "fill", n.Label, n.From
+		j.Bindings = map[string]string{"dst": g.FormatView(n.Dst), "value": hex.EncodeToString([]byte{n.Value})}
+	case *ir.Dispatch:
+		dispatchJSON(g, n, &j)
+	}
+	return j
+}
+
+func dispatchJSON(g *ir.Graph, d *ir.Dispatch, j *jsonNode) {
+	k := &g.Kernels[d.Kernel]
+	j.Kind, j.Kernel, j.Op, j.Label, j.From = "dispatch", k.Name, d.Op, d.Label, d.From
+	j.GridUnit, j.Threadgroup = d.GridKind.String(), d.Threadgroup[:]
+	for _, e := range d.Grid {
+		s := g.FormatAffine(e.Num)
+		if e.Div != 1 {
+			s = "ceil((" + s + ") / " + g.FormatAffine(ir.Const(e.Div)) + ")"
+		}
+		j.Grid = append(j.Grid, s)
+	}
+	j.Bindings = map[string]string{}
+	for _, b := range d.Bindings {
+		a, _ := k.Arg(b.Slot)
+		switch b.Kind {
+		case ir.BindView:
+			j.Bindings[a.Name] = g.FormatView(b.View)
+		case ir.BindBytes:
+			j.Bindings[a.Name] = "0x" + hex.EncodeToString(b.Bytes)
+		case ir.BindScalar:
+			j.Bindings[a.Name] = g.FormatAffine(b.Expr)
+		}
+	}
+	if d.Effects == nil {
+		return
+	}
+	j.Complete = &d.Effects.Complete
+	for _, r := range d.Effects.Reads {
+		j.Reads = append(j.Reads, g.FormatRegion(r))
+	}
+	for _, w := range d.Effects.Writes {
+		if w.Must {
+			j.MustWrites = append(j.MustWrites, g.FormatRegion(w.Region))
+		} else {
+			j.MayWrites = append(j.MayWrites, g.FormatRegion(w.Region))
+		}
+	}
+}

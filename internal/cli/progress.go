@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// Progress shows how far work in [0, 1] has come, on a terminal only and only
+// once it has taken a second. End must be called.
+type Progress struct {
+	bar     *progressbar.ProgressBar
+	w       io.Writer
+	what    string
+	started time.Time
+}
+
+const steps = 1000
+
+// StartProgress begins to watch work described by what.
+func StartProgress(w io.Writer, what string) *Progress {
+	p := &Progress{w: w, what: what, started: time.Now()}
+	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		p.w = nil
+	}
+	return p
+}
+
+// Set says how much is done.
+func (p *Progress) Set(done float64) {
+	if p.w == nil || p.bar == nil && time.Since(p.started) < time.Second {
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(steps, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(p.what),
+			progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+	}
+	_ = p.bar.Set(int(done * steps)) // a progress bar that cannot be drawn is no error
+}
+
+// End removes the bar.
+func (p *Progress) End() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}

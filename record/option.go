@@ -1,0 +1,44 @@
+package record
+
+import "github.com/mlxc/mlxc/ir"
+
+// Option changes one operation.
+type Option struct {
+	label string
+	into  *Tensor
+}
+
+// Label names the operation's dispatch for people.
+func Label(s string) Option { return Option{label: s} }
+
+// Into makes the operation write its result to t instead of new scratch. t
+// must have the result's shape and type.
+func Into(t Tensor) Option { return Option{into: &t} }
+
+func label(options []Option) string {
+	for _, o := range options {
+		if o.label != "" {
+			return o.label
+		}
+	}
+	return ""
+}
+
+// result returns where an operation writes: the tensor of [Into], or scratch.
+func (r *Recorder) result(op string, options []Option, t ir.DType, shape []ir.Affine) Tensor {
+	for _, o := range options {
+		if o.into == nil {
+			continue
+		}
+		out := *o.into
+		same := out.DType == t && len(out.Shape) == len(shape)
+		for i := 0; same && i < len(shape); i++ {
+			same = out.Shape[i].Equal(shape[i])
+		}
+		if !same {
+			r.fail("%s gives %s%s, Into has %s%s", op, t, r.format(shape), out.DType, r.format(out.Shape))
+		}
+		return out
+	}
+	return r.Scratch(t, shape...)
+}
