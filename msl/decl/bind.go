@@ -89,10 +89,11 @@ func (in *Instance) constants(k *ir.Kernel) error {
 				continue
 			}
 			found = true
-			if c.Type.Float() {
-				in.Symbols[c.Symbol].F = math.Float32frombits(uint32(fc.Bits))
-			} else {
-				in.Symbols[c.Symbol].Extent = ir.Ext(int64(fc.Bits))
+			if fc.Type != c.Type {
+				return in.errorf("function constant %d (%s) is %s, the kernel has %s", c.Index, c.Name, c.Type, fc.Type)
+			}
+			if err := in.set(c.Symbol, c.Type, binary.LittleEndian.AppendUint64(nil, fc.Bits)); err != nil {
+				return in.errorf("function constant %d (%s): %w", c.Index, c.Name, err)
 			}
 		}
 		if !found {
@@ -118,6 +119,9 @@ func (in *Instance) arguments() error {
 			switch {
 			case b.Kind == ir.BindView:
 				in.Views[i] = b.View
+				if _, off := in.Graph.Root(b.View.Mem); !divides(max(a.Type.Size(), 1), b.View.Off.AddConst(off)) {
+					return in.errorf("argument %d (%s): %s begins at no multiple of the %d bytes of a %s", a.Slot, a.Name, in.Graph.FormatView(b.View), a.Type.Size(), a.Type)
+				}
 			case a.Mode == Read:
 				in.Views[i] = ir.View{Mem: ir.NoMem} // inline: nobody else's memory
 			default:
@@ -139,7 +143,11 @@ func (in *Instance) constant(a *Arg, b *ir.Binding) error {
 			return in.errorf("argument %d (%s) is %s, bound as %s", a.Slot, a.Name, a.Type, b.Type)
 		}
 		if a.Type == ir.F32 {
-			in.Symbols[a.Symbol].Param = b.Expr.Terms()[0].Param
+			ts := b.Expr.Terms()
+			if len(ts) != 1 || b.Expr.Const != 0 || ts[0].Coeff != 1 {
+				return in.errorf("argument %d (%s): an f32 expression is one f32 param", a.Slot, a.Name)
+			}
+			in.Symbols[a.Symbol].Param = ts[0].Param
 		} else {
 			in.Symbols[a.Symbol].Extent = ir.Extent{Num: b.Expr, Div: 1}
 		}
@@ -152,25 +160,40 @@ func (in *Instance) constant(a *Arg, b *ir.Binding) error {
 		return in.errorf("argument %d (%s) has %d bytes, needs %d", a.Slot, a.Name, len(b.Bytes), size*int(a.Count))
 	}
 	for j := range int(a.Count) {
-		raw := b.Bytes[j*size : (j+1)*size]
-		v := &in.Symbols[a.Symbol+j]
-		switch a.Type {
-		case ir.F32:
-			v.F = math.Float32frombits(binary.LittleEndian.Uint32(raw))
-		default:
-			x, ok := integer(a.Type, raw)
-			if !ok {
-				return in.errorf("argument %d (%s) of type %s is no integer within 63 bits", a.Slot, a.Name, a.Type)
-			}
-			v.Extent = ir.Ext(x)
+		if err := in.set(a.Symbol+j, a.Type, b.Bytes[j*size:(j+1)*size]); err != nil {
+			return in.errorf("argument %d (%s): %w", a.Slot, a.Name, err)
 		}
 	}
 	return nil
 }
 
+// set gives symbol s the value of an element of type t.
+func (in *Instance) set(s int, t ir.DType, raw []byte) error {
+	v := &in.Symbols[s]
+	switch t {
+	case ir.F32:
+		v.F = math.Float32frombits(binary.LittleEndian.Uint32(raw))
+		return nil
+	case ir.F16:
+		v.F = float32(term.F16Value(binary.LittleEndian.Uint16(raw)))
+		return nil
+	case ir.BF16:
+		v.F = math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw)) << 16)
+		return nil
+	}
+	x, ok := integer(t, raw)
+	if !ok {
+		return fmt.Errorf("a %s of %#x is no integer within 63 bits", t, raw)
+	}
+	v.Extent = ir.Ext(x)
+	return nil
+}
+
 func integer(t ir.DType, raw []byte) (int64, bool) {
 	switch t {
-	case ir.Bool, ir.U8:
+	case ir.Bool:
+		return int64(min(raw[0], 1)), true
+	case ir.U8:
 		return int64(raw[0]), true
 	case ir.I8:
 		return int64(int8(raw[0])), true
@@ -259,6 +282,14 @@ func (in *Instance) checkGrid() error {
 	if err := check("group", &in.Decl.Group, func(i int) ir.Extent { return ir.Ext(int64(in.Dispatch.Threadgroup[i])) }); err != nil {
 		return err
 	}
+	if in.Decl.Groups != nil && in.Dispatch.GridKind == ir.Threads {
+		// The kernel counts on whole threadgroups.
+		for i, e := range in.Dispatch.Grid {
+			if tg := int64(in.Dispatch.Threadgroup[i]); e.Div != 1 || !divides(tg, e.Num) {
+				return in.errorf("the grid's ceil((%s) / %d) threads in dimension %d leave a threadgroup of %d partly empty", in.Graph.FormatAffine(e.Num), e.Div, i, tg)
+			}
+		}
+	}
 	if err := check("groups", in.Decl.Groups, func(i int) ir.Extent { return groups[i] }); err != nil {
 		return err
 	}
@@ -273,7 +304,7 @@ func (in *Instance) shapes() error {
 	in.Strides = make([][]int64, len(d.Args))
 	for i := range d.Args {
 		a := &d.Args[i]
-		if a.Kind != ir.DeviceArg || a.Mode == Unused {
+		if a.Kind == ir.ConstantArg || a.Mode == Unused {
 			continue
 		}
 		shape := make([]ir.Affine, len(a.Shape))
@@ -282,8 +313,8 @@ func (in *Instance) shapes() error {
 			if err != nil {
 				return in.errorf("shape of %s: %w", a.Name, err)
 			}
-			if v.IsConst() && v.Const < 0 {
-				return in.errorf("shape of %s: dimension %d is %d", a.Name, j, v.Const)
+			if lo, _, ok := in.Graph.Range(v); !ok || lo < 0 {
+				return in.errorf("shape of %s: dimension %d, %s = %s, can be %d", a.Name, j, e, in.Graph.FormatAffine(v), lo)
 			}
 			shape[j] = v
 		}
@@ -306,12 +337,67 @@ func (in *Instance) shapes() error {
 					return in.errorf("shape of %s: only the outermost dimension may depend on params", a.Name)
 				}
 				strides[j] = step.Const
-				step = shape[j].Scale(step.Const)
+				var ok bool
+				if step, ok = scale(shape[j], step.Const); !ok {
+					return in.errorf("shape of %s: it has 2^%d elements or more", a.Name, limitBits)
+				}
 			}
 		}
 		in.Shapes[i], in.Strides[i] = shape, strides
+		if a.Kind == ir.ThreadgroupArg {
+			if err := in.threadgroup(a, shape); err != nil {
+				return err
+			}
+			in.Shapes[i], in.Strides[i] = nil, nil
+		}
 	}
 	return nil
+}
+
+// threadgroup checks that the dispatch gives a threadgroup argument the memory
+// that its shape needs.
+func (in *Instance) threadgroup(a *Arg, shape []ir.Affine) error {
+	need := int64(a.Elem.Bits())
+	for _, d := range shape {
+		v, ok := scale(d, need)
+		if !ok || !v.IsConst() {
+			return in.errorf("threadgroup argument %d (%s): its size depends on params or is absurd", a.Slot, a.Name)
+		}
+		need = v.Const
+	}
+	have := int64(0)
+	for _, t := range in.Dispatch.ThreadgroupMemory {
+		if t.Slot == a.Slot {
+			have = int64(t.Bytes)
+		}
+	}
+	if 8*have < need {
+		return in.errorf("threadgroup argument %d (%s) has %d bytes, needs %d", a.Slot, a.Name, have, (need+7)/8)
+	}
+	return nil
+}
+
+// limitBits bounds every number on the way to an effect: far above any memory,
+// far below where sums and products of two leave 64 bits.
+const limitBits = 52
+
+func small(a ir.Affine) bool {
+	const limit = 1 << limitBits
+	ok := a.Const < limit && a.Const > -limit
+	for _, t := range a.Terms() {
+		ok = ok && t.Coeff < limit && t.Coeff > -limit
+	}
+	return ok
+}
+
+// scale returns k·a, and whether it is small.
+func scale(a ir.Affine, k int64) (ir.Affine, bool) {
+	const limit = 1 << limitBits
+	ok := math.Abs(float64(a.Const)*float64(k)) < limit
+	for _, t := range a.Terms() {
+		ok = ok && math.Abs(float64(t.Coeff)*float64(k)) < limit
+	}
+	return a.Scale(k), ok
 }
 
 func (in *Instance) affine(e *term.Expr) (ir.Affine, error) {
@@ -360,6 +446,14 @@ func gcd(a, b int64) int64 {
 
 // Eval computes an integer expression as an extent over the graph's params.
 func (in *Instance) Eval(e *term.Expr) (ir.Extent, error) {
+	v, err := in.eval(e)
+	if err == nil && !small(v.Num) {
+		err = fmt.Errorf("%s reaches 2^%d", e, limitBits)
+	}
+	return v, err
+}
+
+func (in *Instance) eval(e *term.Expr) (ir.Extent, error) {
 	if e.Kind != term.Int {
 		return ir.Extent{}, fmt.Errorf("%s is no integer", e)
 	}
@@ -384,13 +478,20 @@ func (in *Instance) Eval(e *term.Expr) (ir.Extent, error) {
 		if len(e.Args) == 2 {
 			b = v[1].Eval(nil)
 		}
+		if _, ok := scale(ir.Const(v[0].Eval(nil)), b); e.Op == term.Mul && !ok {
+			return ir.Extent{}, fmt.Errorf("%s reaches 2^%d", e, limitBits)
+		}
 		r, err := term.IntOp(e.Op, v[0].Eval(nil), b)
 		return ir.Ext(r), err
 	}
 	notAffine := fmt.Errorf("%s is not affine in the params", e)
 	if e.Op == term.CeilDiv && v[1].IsConst() && v[1].Eval(nil) > 0 {
 		// ⌈⌈a/b⌉/c⌉ = ⌈a/(b·c)⌉ for positive b, c.
-		return reduce(ir.Extent{Num: v[0].Num, Div: v[0].Div * v[1].Eval(nil)}), nil
+		div, ok := scale(ir.Const(v[0].Div), v[1].Eval(nil))
+		if !ok {
+			return ir.Extent{}, fmt.Errorf("%s: its divisor reaches 2^%d", e, limitBits)
+		}
+		return reduce(ir.Extent{Num: v[0].Num, Div: div.Const}), nil
 	}
 	if v[0].Div != 1 || len(e.Args) == 2 && v[1].Div != 1 {
 		return ir.Extent{}, notAffine
@@ -404,11 +505,15 @@ func (in *Instance) Eval(e *term.Expr) (ir.Extent, error) {
 	case term.Sub:
 		return ir.Extent{Num: a.Sub(b), Div: 1}, nil
 	case term.Mul:
-		if b.IsConst() {
-			return ir.Extent{Num: a.Scale(b.Const), Div: 1}, nil
-		}
 		if a.IsConst() {
-			return ir.Extent{Num: b.Scale(a.Const), Div: 1}, nil
+			a, b = b, a
+		}
+		if b.IsConst() {
+			p, ok := scale(a, b.Const)
+			if !ok {
+				return ir.Extent{}, fmt.Errorf("%s reaches 2^%d", e, limitBits)
+			}
+			return ir.Extent{Num: p, Div: 1}, nil
 		}
 	case term.Div:
 		if b.IsConst() && b.Const > 0 && divides(b.Const, a) {

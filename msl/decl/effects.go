@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -13,14 +14,14 @@ func (in *Instance) Effects() (*ir.Effects, error) {
 	e := &ir.Effects{Complete: true}
 	for i := range in.Decl.Args {
 		a := &in.Decl.Args[i]
-		if a.Kind != ir.DeviceArg || a.Mode == Unused || in.Views[i].Mem == ir.NoMem {
+		if a.Kind != ir.DeviceArg || a.Mode == Unused {
 			continue
 		}
 		r, err := in.Region(i)
 		if err != nil {
 			return nil, err
 		}
-		if r.Run.IsConst() && r.Run.Const == 0 {
+		if in.Views[i].Mem == ir.NoMem || r.Run.IsConst() && r.Run.Const == 0 {
 			continue
 		}
 		switch a.Mode {
@@ -34,64 +35,82 @@ func (in *Instance) Effects() (*ir.Effects, error) {
 }
 
 // Region returns the bytes of device argument i (of Decl.Args), in canonical
-// form: no dimension of one element, no two dimensions that are one.
+// form: outer dimensions have the greater strides, none has one element, no two
+// are one, and an empty region has no run.
 func (in *Instance) Region(i int) (ir.Region, error) {
 	a := &in.Decl.Args[i]
 	v := in.Views[i]
-	shape, strides := in.Shapes[i], in.Strides[i]
-	bits := int64(a.Elem.Bits())
 	r := ir.Region{Mem: v.Mem, Off: v.Off}
-
-	// The run: the innermost dimensions as long as they are contiguous.
-	j := len(shape) - 1
-	run := ir.Const(bits) // in bits, until the dimensions are through
-	for ; j >= 0; j-- {
-		if one(shape[j]) {
-			continue
-		}
-		if !run.IsConst() || strides[j]*bits != run.Const {
-			break
-		}
-		run = shape[j].Scale(run.Const)
+	dims, empty, err := in.dims(i)
+	if err != nil || empty {
+		return r, err
+	}
+	// The run: the dimensions of the least strides as long as they follow one
+	// another.
+	run := ir.Const(int64(a.Elem.Bits()))
+	for len(dims) > 0 && run.IsConst() && dims[0].Stride == run.Const {
+		run = dims[0].Count.Scale(run.Const)
+		dims = dims[1:]
 	}
 	bytes, ok := exactBytes(run)
 	if !ok {
 		return r, in.errorf("%s: a row of %s bits is no whole number of bytes", a.Name, in.Graph.FormatAffine(run))
 	}
 	r.Run = bytes
-	// The dimensions outside, innermost first; stride 0 repeats the same bytes.
-	for ; j >= 0; j-- {
-		if one(shape[j]) {
+	for _, d := range dims {
+		if d.Stride%8 != 0 {
+			return r, in.errorf("%s: a stride of %d bits is no whole number of bytes", a.Name, d.Stride)
+		}
+		d.Stride /= 8
+		if n := len(r.Dims) - 1; n >= 0 && r.Dims[n].Count.IsConst() && r.Dims[n].Count.Const*r.Dims[n].Stride == d.Stride {
+			r.Dims[n].Count = d.Count.Scale(r.Dims[n].Count.Const)
 			continue
 		}
-		s := strides[j] * bits
-		if s%8 != 0 {
-			return r, in.errorf("%s: a stride of %d bits is no whole number of bytes", a.Name, s)
-		}
-		s /= 8
-		if s == 0 {
-			if a.Mode != Read {
-				return r, in.errorf("%s: dimension %d is written with stride 0", a.Name, j)
-			}
-			// An empty dimension would still empty the region.
-			if lo, _, ok := in.Graph.Range(shape[j]); ok && lo >= 1 {
-				continue
-			}
-		}
-		if n := len(r.Dims); n > 0 && r.Dims[n-1].Count.IsConst() && r.Dims[n-1].Count.Const*r.Dims[n-1].Stride == s {
-			r.Dims[n-1].Count = shape[j].Scale(r.Dims[n-1].Count.Const)
-			continue
-		}
-		r.Dims = append(r.Dims, ir.Dim{Count: shape[j], Stride: s})
+		r.Dims = append(r.Dims, d)
 	}
 	slices.Reverse(r.Dims)
 	if len(r.Dims) > 4 {
 		return r, in.errorf("%s: more than 4 strided dimensions", a.Name)
 	}
-	return r, in.inside(a, v, r)
+	return r, in.inside(a, i, r)
 }
 
-func one(a ir.Affine) bool { return a.IsConst() && a.Const == 1 }
+// dims returns the dimensions of argument i that say something, of the least
+// stride (in bits) first, or that the argument is empty whatever the params.
+func (in *Instance) dims(i int) (dims []ir.Dim, empty bool, err error) {
+	a := &in.Decl.Args[i]
+	bits := int64(a.Elem.Bits())
+	for j := len(in.Shapes[i]) - 1; j >= 0; j-- {
+		n, s := in.Shapes[i][j], in.Strides[i][j]
+		lo, hi, ok := in.Graph.Range(n)
+		if !ok {
+			return nil, false, in.errorf("%s: dimension %d, %s, leaves 64 bits", a.Name, j, in.Graph.FormatAffine(n))
+		}
+		if hi == 0 {
+			return nil, true, nil
+		}
+		if n.IsConst() && n.Const == 1 {
+			continue
+		}
+		// INVARIANT: the region reaches less than 2^limitBits bits, so that no sum
+		// or product of its numbers leaves 64.
+		if _, ok := scale(ir.Const(hi), s); !ok {
+			return nil, false, in.errorf("%s: dimension %d of up to %d elements %d apart is absurd", a.Name, j, hi, s)
+		}
+		if s == 0 {
+			if a.Mode != Read {
+				return nil, false, in.errorf("%s: dimension %d is written with stride 0", a.Name, j)
+			}
+			// The same bytes again and again: once, unless there may be none.
+			if lo >= 1 {
+				continue
+			}
+		}
+		dims = append(dims, ir.Dim{Count: n, Stride: s * bits})
+	}
+	slices.SortStableFunc(dims, func(x, y ir.Dim) int { return cmp.Compare(x.Stride, y.Stride) })
+	return dims, false, nil
+}
 
 func exactBytes(bits ir.Affine) (ir.Affine, bool) {
 	if !divides(8, bits) {
@@ -106,13 +125,28 @@ func exactBytes(bits ir.Affine) (ir.Affine, bool) {
 
 // inside checks that the region ends within the bound view, for every value of
 // the params: a kernel that reads past its view reads somebody else's bytes.
-func (in *Instance) inside(a *Arg, v ir.View, r ir.Region) error {
+func (in *Instance) inside(a *Arg, i int, r ir.Region) error {
 	_, end := r.Hull()
-	_, over, ok := in.Graph.Range(end.Sub(v.End()))
-	if !ok || over > 0 {
-		return in.errorf("%s: the kernel touches %s, %d bytes past the bound view %s", a.Name, in.Graph.FormatRegion(r), over, in.Graph.FormatView(v))
+	v := in.Views[i]
+	limit := v.End()
+	if v.Mem == ir.NoMem {
+		limit = ir.Const(inlineSize(in.Dispatch.Binding(a.Slot)))
 	}
-	return nil
+	_, over, ok := in.Graph.Range(end.Sub(limit))
+	if ok && over <= 0 {
+		return nil
+	}
+	if v.Mem == ir.NoMem {
+		return in.errorf("%s: the kernel touches %d bytes past its %d inline bytes", a.Name, over, limit.Const)
+	}
+	return in.errorf("%s: the kernel touches %s, %d bytes past the bound view %s", a.Name, in.Graph.FormatRegion(r), over, in.Graph.FormatView(v))
+}
+
+func inlineSize(b *ir.Binding) int64 {
+	if b.Kind == ir.BindScalar {
+		return b.Type.Size()
+	}
+	return int64(len(b.Bytes))
 }
 
 // CheckAliasing reports an overlap of a written argument with another one that
@@ -138,12 +172,12 @@ func (in *Instance) CheckAliasing() error {
 			if disjoint(g, w, r) {
 				continue
 			}
-			if slices.Contains(d.Inplace, [2]int{i, j}) && sameBytes(g, w, r) && d.Args[i].Elem == d.Args[j].Elem {
+			if slices.Contains(d.Inplace, [2]int{i, j}) && in.sameView(i, j) {
 				continue
 			}
 			hint := "it may not overlap"
 			if slices.Contains(d.Inplace, [2]int{i, j}) {
-				hint = "it may only be the very same bytes"
+				hint = "it may only be the same view: offset, shape, strides and element size"
 			}
 			return in.errorf("%s %s overlaps %s %s: %s", d.Args[i].Name, g.FormatRegion(w), d.Args[j].Name, g.FormatRegion(r), hint)
 		}
@@ -155,7 +189,7 @@ func (in *Instance) CheckAliasing() error {
 func disjoint(g *ir.Graph, a, b ir.Region) bool {
 	ma, oa := g.Root(a.Mem)
 	mb, ob := g.Root(b.Mem)
-	if ma != mb {
+	if ma != mb || a.Run.IsConst() && a.Run.Const == 0 || b.Run.IsConst() && b.Run.Const == 0 {
 		return true
 	}
 	alo, aend := a.Hull()
@@ -165,12 +199,23 @@ func disjoint(g *ir.Graph, a, b ir.Region) bool {
 	return ok && x <= 0 || ok2 && y <= 0
 }
 
-func sameBytes(g *ir.Graph, a, b ir.Region) bool {
-	ma, oa := g.Root(a.Mem)
-	mb, ob := g.Root(b.Mem)
-	a.Mem, b.Mem = ma, mb
-	a.Off, b.Off = a.Off.AddConst(oa), b.Off.AddConst(ob)
-	return a.Equal(b)
+// sameView reports whether arguments i and j are the same elements under the
+// same indices: equal bytes do not suffice, a square matrix and its transpose
+// have these too.
+func (in *Instance) sameView(i, j int) bool {
+	ma, oa := in.Graph.Root(in.Views[i].Mem)
+	mb, ob := in.Graph.Root(in.Views[j].Mem)
+	if ma != mb || !in.Views[i].Off.AddConst(oa).Equal(in.Views[j].Off.AddConst(ob)) ||
+		in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() || len(in.Shapes[i]) != len(in.Shapes[j]) {
+		return false
+	}
+	for k, n := range in.Shapes[i] {
+		single := n.IsConst() && n.Const == 1 // its stride says nothing
+		if !n.Equal(in.Shapes[j][k]) || !single && in.Strides[i][k] != in.Strides[j][k] {
+			return false
+		}
+	}
+	return true
 }
 
 // Concrete evaluates the instance for given values of the params: the shapes

@@ -167,7 +167,8 @@ func (b builder) Symbol(name string) (int, term.Kind, bool) {
 
 func (b builder) Load(name string) (int, int, term.Kind, bool) {
 	for i, a := range b.d.Args {
-		if a.Name == name && a.Kind == ir.DeviceArg && a.Mode != Unused {
+		// What a must-write held before it does not matter to the kernel.
+		if a.Name == name && a.Kind == ir.DeviceArg && a.Mode != Unused && a.Mode != Write {
 			kind := term.Int
 			if a.Elem.Float() {
 				kind = term.Float
@@ -187,9 +188,19 @@ func (b builder) Abbrev(name string) (int, int, term.Kind, bool) {
 	return 0, 0, 0, false
 }
 
+// free reports a name that stands for something already.
+func (b builder) free(name string) error {
+	_, _, symbol := b.Symbol(name)
+	_, _, _, where := b.Abbrev(name)
+	if _, arg := b.d.ArgNamed(name); arg || symbol || where {
+		return fmt.Errorf("%q is defined twice", name)
+	}
+	return nil
+}
+
 func (b builder) define(name string, kind term.Kind) (int, error) {
-	if _, _, ok := b.Symbol(name); ok {
-		return 0, fmt.Errorf("%q is defined twice", name)
+	if err := b.free(name); err != nil {
+		return 0, err
 	}
 	b.d.Symbols = append(b.d.Symbols, Symbol{name, kind})
 	return len(b.d.Symbols) - 1, nil
@@ -200,7 +211,13 @@ func (b builder) define(name string, kind term.Kind) (int, error) {
 // bind more, then @let, then shapes, then conditions and terms.
 func build(file, name string, params []param, values map[string]string, block []line) (*Decl, error) {
 	d := &Decl{Name: name, File: file, Line: block[0].no, Template: map[int]int64{}}
+	for i := range d.Group {
+		d.Group[i].Bind = -1
+	}
 	b := builder{d}
+	if !isName(name) {
+		return nil, d.errorf("%q is no name of a function", name)
+	}
 	for _, p := range params {
 		v, err := strconv.ParseInt(values[p.name], 10, 64)
 		switch values[p.name] {
@@ -235,6 +252,13 @@ func build(file, name string, params []param, values map[string]string, block []
 		{[]string{"term"}, b.term},
 	}
 	known := map[string]bool{"kernel": true}
+	for _, k := range []string{"groups", "threads", "group"} {
+		if n := slices.IndexFunc(block, func(l line) bool { return l.key == k }); n >= 0 {
+			if m := slices.IndexFunc(block[n+1:], func(l line) bool { return l.key == k }); m >= 0 {
+				return nil, fmt.Errorf("%s:%d: kernel %s: a second @%s", file, block[n+1+m].no, name, k)
+			}
+		}
+	}
 	for n, s := range steps {
 		for _, k := range s.keys {
 			known[k] = true
@@ -276,14 +300,21 @@ func (d *Decl) whole() error {
 	}
 	results := map[int]bool{}
 	for _, r := range d.Results {
+		if results[r.Arg] {
+			return d.errorf("has two @term lines for %s", d.Args[r.Arg].Name)
+		}
 		results[r.Arg] = true
 	}
 	for i, a := range d.Args {
-		if a.Mode == Write && !results[i] {
+		if (a.Mode == Write || a.Mode == Update && !d.Nondeterministic) && !results[i] {
 			return d.errorf("writes %s but has no @term for it", a.Name)
 		}
-		if i > 0 && (a.Kind == ir.ThreadgroupArg) == (d.Args[i-1].Kind == ir.ThreadgroupArg) && a.Slot <= d.Args[i-1].Slot {
-			return d.errorf("argument %s is out of order", a.Name)
+		if i == 0 {
+			continue
+		}
+		prev := d.Args[i-1]
+		if tg := a.Kind == ir.ThreadgroupArg; tg == (prev.Kind == ir.ThreadgroupArg) && a.Slot <= prev.Slot || !tg && prev.Kind == ir.ThreadgroupArg {
+			return d.errorf("argument %s is out of order: buffers by slot, then threadgroup memory by slot", a.Name)
 		}
 	}
 	return nil
@@ -298,13 +329,19 @@ func (b builder) constant(text string) error {
 	if err != nil {
 		return fmt.Errorf("%q is no index", f[0])
 	}
+	if !isName(f[1]) {
+		return fmt.Errorf("%q is no name", f[1])
+	}
 	t, err := ir.ParseDType(f[2])
 	if err != nil {
 		return err
 	}
 	s, err := b.define(f[1], kindOf(t))
+	if err != nil {
+		return err
+	}
 	b.d.Constants = append(b.d.Constants, Constant{uint16(i), f[1], t, s})
-	return err
+	return nil
 }
 
 func kindOf(t ir.DType) term.Kind {
@@ -332,6 +369,9 @@ func split(text string) (slot uint8, name, space, types, shape, rest string, err
 		return 0, "", "", "", "", "", fmt.Errorf("%q is no slot", f[0])
 	}
 	f = f[1:]
+	if !isName(f[0]) {
+		return 0, "", "", "", "", "", fmt.Errorf("%q is no name", f[0])
+	}
 	if shape == "" && f[len(f)-1] == "unused" {
 		rest, f = "unused", f[:len(f)-1]
 	}
@@ -341,6 +381,9 @@ func split(text string) (slot uint8, name, space, types, shape, rest string, err
 func (b builder) arg(text string) error {
 	slot, name, space, types, shape, rest, err := split(text)
 	if err != nil {
+		return err
+	}
+	if err := b.free(name); err != nil {
 		return err
 	}
 	a := Arg{Slot: slot, Name: name}
@@ -375,6 +418,9 @@ func (b builder) arg(text string) error {
 		if rest == "unused" {
 			break
 		}
+		if a.Elem != a.Type || a.Type.Size() == 0 {
+			return fmt.Errorf("a constant argument has a type of whole bytes")
+		}
 		a.Mode = Read
 		for i := int32(0); i < a.Count; i++ {
 			n := name
@@ -389,18 +435,20 @@ func (b builder) arg(text string) error {
 				a.Symbol = s
 			}
 		}
+	case ir.ThreadgroupArg:
+		if rest != "" || shape == "" {
+			return fmt.Errorf("threadgroup memory has a shape and no access")
+		}
+		a.Mode = Update
 	default:
 		i := slices.Index(modes[:], rest)
 		if i < 0 {
 			return fmt.Errorf("%q is no access (read, write, update, atomic, unused)", rest)
 		}
 		a.Mode = Mode(i)
-		if (a.Mode == Unused) != (shape == "") && kind == ir.DeviceArg {
+		if (a.Mode == Unused) != (shape == "") {
 			return fmt.Errorf("%s has no shape, or is unused and has one", name)
 		}
-	}
-	if _, ok := b.d.ArgNamed(name); ok {
-		return fmt.Errorf("argument %q stands twice", name)
 	}
 	b.d.Args = append(b.d.Args, a)
 	return nil
@@ -429,6 +477,9 @@ func (b builder) shape(text string) error {
 	}
 	if a.Elem.Size() == 0 && a.Strides != nil {
 		return fmt.Errorf("packed elements are row-contiguous")
+	}
+	if a.Elem != a.Type && a.Elem.Size() != 0 {
+		return fmt.Errorf("only packed elements stand behind \"as\"")
 	}
 	return nil
 }
@@ -478,7 +529,7 @@ func (b builder) gridBinds(key, text string) error {
 	g := &Grid{}
 	for i, s := range parts {
 		g[i].Bind = -1
-		if s == "_" || !name(s) {
+		if s == "_" || !isName(s) {
 			continue
 		}
 		if _, _, ok := b.Symbol(s); ok {
@@ -501,7 +552,7 @@ func (b builder) gridBinds(key, text string) error {
 	return nil
 }
 
-func name(s string) bool {
+func isName(s string) bool {
 	for i, c := range s {
 		if !(c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
 			return false
@@ -537,7 +588,7 @@ func (b builder) gridChecks(key, text string) error {
 func (b builder) let(text string) error {
 	n, value, ok := strings.Cut(text, "=")
 	n = strings.TrimSpace(n)
-	if !ok || !name(n) {
+	if !ok || !isName(n) {
 		return fmt.Errorf("want NAME = EXPRESSION, found %q", text)
 	}
 	e, err := term.Parse(value, b)
@@ -548,8 +599,11 @@ func (b builder) let(text string) error {
 		return fmt.Errorf("%s is a %s, not an integer", n, e.Kind)
 	}
 	s, err := b.define(n, term.Int)
+	if err != nil {
+		return err
+	}
 	b.d.Lets = append(b.d.Lets, Let{s, e})
-	return err
+	return nil
 }
 
 func (b builder) require(text string) error {
@@ -571,7 +625,7 @@ func (b builder) inplace(text string) error {
 	}
 	pair := [2]int{-1, -1}
 	for i, a := range b.d.Args {
-		if a.Name == f[0] && (a.Mode == Write || a.Mode == Update) {
+		if a.Name == f[0] && (a.Mode == Write || a.Mode == Update) && a.Kind == ir.DeviceArg {
 			pair[0] = i
 		}
 		if a.Name == f[1] && a.Mode == Read && a.Kind == ir.DeviceArg {
@@ -586,18 +640,21 @@ func (b builder) inplace(text string) error {
 }
 
 // indexed cuts NAME[i, j] = BODY.
-func indexed(text string) (n string, vars []string, body string, err error) {
+func (b builder) indexed(text string) (n string, vars []string, body string, err error) {
 	left, body, ok := strings.Cut(text, "=")
 	n, list, ok2 := strings.Cut(strings.TrimSpace(left), "[")
 	list, ok3 := strings.CutSuffix(strings.TrimSpace(list), "]")
 	n = strings.TrimSpace(n)
-	if !ok || !ok2 || !ok3 || !name(n) {
+	if !ok || !ok2 || !ok3 || !isName(n) {
 		return "", nil, "", fmt.Errorf("want NAME[i, j] = TERM, found %q", text)
 	}
 	for _, v := range strings.Split(list, ",") {
 		v = strings.TrimSpace(v)
-		if !name(v) || slices.Contains(vars, v) {
+		if !isName(v) || slices.Contains(vars, v) {
 			return "", nil, "", fmt.Errorf("%q is no index of its own", v)
+		}
+		if _, _, ok := b.Symbol(v); ok {
+			return "", nil, "", fmt.Errorf("index %q hides a constant of this name", v)
 		}
 		vars = append(vars, v)
 	}
@@ -605,12 +662,15 @@ func indexed(text string) (n string, vars []string, body string, err error) {
 }
 
 func (b builder) where(text string) error {
-	n, vars, body, err := indexed(text)
+	n, vars, body, err := b.indexed(text)
 	if err != nil {
 		return err
 	}
-	if _, _, _, ok := b.Abbrev(n); ok {
-		return fmt.Errorf("%q is defined twice", n)
+	if err := b.free(n); err != nil {
+		return err
+	}
+	if len(vars) > term.MaxParams {
+		return fmt.Errorf("%s has %d indices, at most %d are possible", n, len(vars), term.MaxParams)
 	}
 	e, err := term.Parse(body, b, vars...)
 	if err != nil {
@@ -621,12 +681,12 @@ func (b builder) where(text string) error {
 }
 
 func (b builder) term(text string) error {
-	n, vars, body, err := indexed(text)
+	n, vars, body, err := b.indexed(text)
 	if err != nil {
 		return err
 	}
 	for i, a := range b.d.Args {
-		if a.Name != n || a.Mode < Write {
+		if a.Name != n || a.Kind != ir.DeviceArg || a.Mode < Write {
 			continue
 		}
 		if len(vars) != len(a.Shape) {

@@ -8,13 +8,16 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Value is the result of a term: an integer, or an f32 with a bound on how far
-// another evaluation that the meaning allows (a reduction in another order, a
-// function within its ulps) may lie from it.
+// Value is the result of a term: an integer (F is the same number), or an f32
+// with a bound on how far another evaluation that the meaning allows (a
+// reduction in another order, a function within its ulps) may lie from it.
 type Value struct {
-	I   int64
-	F   float64
-	Err float64 // absolute, ≥ 0; 0 means: equal to the bit
+	I int64
+	F float64
+	// Err is the bound, absolute. 0 means equal to the bit, save that any NaN is
+	// as good as another. Otherwise Err is at least [Tiny]; with an infinite or
+	// NaN F it says only that the value was not computed exactly.
+	Err float64
 }
 
 // Interp evaluates terms for one set of arguments. It is slow and plain on
@@ -25,26 +28,34 @@ type Interp struct {
 	Abbrevs []Abbrev
 
 	memo map[memoKey]Value
+	idx  []int64 // a stack of the indices of unfinished loads
 }
 
-// Abbrev is a @where definition: Body over Params index variables.
+// Abbrev is a @where definition: Body over Params ≤ [MaxParams] index variables.
 type Abbrev struct {
 	Params int
 	Body   *Expr
 }
 
+// MaxParams is the number of indices that an abbreviation can have.
+const MaxParams = 4
+
 type memoKey struct {
 	abbrev int
-	args   [4]int64
+	args   [MaxParams]int64
 }
 
-// ulp is half a unit in the last place of an f32, relative: the error of one
-// rounded operation.
-const ulp = 1.0 / (1 << 24)
+// Tiny is the least bound of an inexact value, the least normal f32: an
+// executor may flush subnormals once it may differ at all.
+const Tiny = 1.0 / (1 << 126)
 
-// functionUlps is how many ulps of f32 an executor's exp, sin, … may be off.
-// Metal's own precise functions promise 4 (Metal Shading Language
-// Specification, "Relative error as ULP"), sin and cos too.
+// roundoff is half a unit in the last place of an f32, relative: the error of
+// one rounded operation (u in the literature).
+const roundoff = 1.0 / (1 << 24)
+
+// functionUlps is how many ulps of f32 an executor's exp, sin, … may be off:
+// what the Metal Shading Language Specification promises of its precise
+// functions at most (chapter "Numerical Compliance").
 const functionUlps = 4
 
 // Eval computes e with the given values of its index variables.
@@ -59,15 +70,7 @@ func (in *Interp) Eval(e *Expr, vars []int64) (Value, error) {
 	case Var:
 		return Value{I: vars[e.Index], F: float64(vars[e.Index])}, nil
 	case Load:
-		idx := make([]int64, len(e.Args))
-		for i, a := range e.Args {
-			v, err := in.Eval(a, vars)
-			if err != nil {
-				return v, err
-			}
-			idx[i] = v.I
-		}
-		return in.Load(e.Index, idx)
+		return in.load(e, vars)
 	case Call:
 		return in.call(e, vars)
 	case Sum, MaxOver, ArgMax:
@@ -99,31 +102,39 @@ func (in *Interp) Eval(e *Expr, vars []int64) (Value, error) {
 func (in *Interp) float(e *Expr, vars []int64) (Value, error) {
 	v, err := in.Eval(e, vars)
 	if err == nil && e.Kind == Int {
-		v.F = float64(float32(v.I))
+		v = Value{I: v.I, F: float64(float32(v.I))}
 	}
+	return v, err
+}
+
+func (in *Interp) load(e *Expr, vars []int64) (Value, error) {
+	base := len(in.idx)
+	for _, a := range e.Args {
+		v, err := in.Eval(a, vars)
+		if err != nil {
+			in.idx = in.idx[:base]
+			return v, err
+		}
+		in.idx = append(in.idx, v.I)
+	}
+	v, err := in.Load(e.Index, in.idx[base:])
+	in.idx = in.idx[:base]
 	return v, err
 }
 
 func (in *Interp) call(e *Expr, vars []int64) (Value, error) {
 	key := memoKey{abbrev: e.Index}
-	args := make([]int64, len(e.Args))
 	for i, a := range e.Args {
 		v, err := in.Eval(a, vars)
 		if err != nil {
 			return v, err
 		}
-		args[i] = v.I
-		if i < len(key.args) {
-			key.args[i] = v.I
-		}
-	}
-	if len(args) > len(key.args) {
-		return in.Eval(in.Abbrevs[e.Index].Body, args)
+		key.args[i] = v.I
 	}
 	if v, ok := in.memo[key]; ok {
 		return v, nil
 	}
-	v, err := in.Eval(in.Abbrevs[e.Index].Body, args)
+	v, err := in.Eval(in.Abbrevs[e.Index].Body, append([]int64(nil), key.args[:len(e.Args)]...))
 	if err == nil {
 		if in.memo == nil {
 			in.memo = map[memoKey]Value{}
@@ -138,7 +149,7 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 	if err != nil {
 		return n, err
 	}
-	inner := append(append(make([]int64, 0, e.Index+1), vars[:min(e.Index, len(vars))]...), 0)
+	inner := append(append(make([]int64, 0, e.Index+1), vars[:e.Index]...), 0)
 	var sum, mag, errs float64
 	best := Value{F: math.Inf(-1)}
 	for i := int64(0); i < n.I; i++ {
@@ -147,52 +158,77 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 		if err != nil {
 			return v, err
 		}
-		switch {
-		case e.Op == Sum:
-			sum += v.F
-			mag += math.Abs(v.F)
-			errs += v.Err
-		case v.F > best.F || math.IsNaN(v.F) && !math.IsNaN(best.F):
-			best = Value{F: v.F, Err: max(best.Err, v.Err), I: i}
-		default:
-			best.Err = max(best.Err, v.Err)
+		sum += v.F
+		mag += math.Abs(v.F)
+		errs += v.Err
+		if v.F > best.F { // never a NaN
+			best.F, best.I = v.F, i
 		}
+		best.Err = max(best.Err, v.Err)
 	}
-	if e.Op != Sum {
-		return best, nil
+	switch {
+	case e.Op == ArgMax:
+		return Value{I: best.I, F: float64(best.I)}, nil
+	case e.Op == MaxOver:
+		return Value{F: best.F, Err: best.Err}, nil
 	}
-	// Any order of n additions, with or without fma: Higham, Accuracy and
-	// Stability of Numerical Algorithms, (4.4), with n capped where the
-	// random-walk bound √n·λ takes over (λ = 64 is far past certain).
-	k := min(float64(n.I), 64*math.Sqrt(float64(n.I)))
-	if n.I <= 1 {
-		k = 0
-	}
-	return Value{F: float64(float32(sum)), Err: finite(errs + k*ulp*mag)}, nil
+	return sumValue(n.I, sum, mag, errs), nil
 }
 
-func finite(e float64) float64 {
-	if math.IsNaN(e) || math.IsInf(e, 0) {
-		return 0
+// sumValue bounds a sum of n terms in any order, with or without fma, from its
+// value, the sum of its terms' magnitudes and of their errors: n − 1 rounded
+// additions, n products that fma does not round but the terms do, and our own
+// rounding. Higham, Accuracy and Stability of Numerical Algorithms (2002),
+// section 4.2, to first order; √n·λ replaces n in long sums, where roundings
+// behave like a random walk (λ = 64 is far past certain).
+func sumValue(n int64, sum, mag, errs float64) Value {
+	r := float64(float32(sum))
+	switch {
+	case n <= 0:
+		return Value{}
+	case n == 1 && errs == 0 && r != 0:
+		return Value{F: r}
+	case n == 1:
+		return inexact(r, errs) // a zero's sign is that of 0 + x, or of x
 	}
-	return e
+	k := min(float64(n), 64*math.Sqrt(float64(n))) + 2
+	return inexact(r, errs+k*roundoff*mag)
 }
 
-// rounded finishes an f32 operation: v is the exact (or nearly so) result, err
-// what the operands' errors amount to.
-func rounded(v, err, ulps float64) Value {
+// inexact returns v with the bound err, which is never 0.
+func inexact(v, err float64) Value {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		err = 0
+	}
+	if math.IsNaN(err) {
+		err = math.Inf(1)
+	}
+	return Value{F: v, Err: err + Tiny}
+}
+
+// rounded finishes an f32 operation whose operands are exact or not: v is the
+// result before rounding, err how far the operands' errors move it.
+func rounded(v, err float64, exact bool) Value {
 	r := float64(float32(v))
-	if math.IsInf(r, 0) || math.IsNaN(r) {
+	if exact {
 		return Value{F: r}
 	}
-	e := finite(err)
-	if e > 0 || ulps > 0 {
-		e += 2 * max(ulps, 1) * ulp * math.Abs(r)
-		if ulps > 0 {
-			e += 2 * math.SmallestNonzeroFloat32
-		}
+	// Two values err apart round to values at most err and one ulp apart.
+	return inexact(r, err+2*roundoff*math.Abs(r))
+}
+
+// function finishes an operation that executors compute to functionUlps only.
+func function(v, err float64) Value {
+	r := float64(float32(v))
+	return inexact(r, err+2*functionUlps*roundoff*math.Abs(r))
+}
+
+// times is a product in which 0 times an infinite bound is 0.
+func times(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return 0
 	}
-	return Value{F: r, Err: e}
+	return a * b
 }
 
 func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
@@ -206,47 +242,53 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 			return b, err
 		}
 	}
-	x, y := a.F, b.F
-	function := func(v, slope float64) Value { return rounded(v, a.Err*math.Abs(slope), functionUlps) }
+	x, y, d := a.F, b.F, a.Err
+	exact := a.Err == 0 && b.Err == 0
 	switch e.Op {
 	case Neg:
-		return Value{F: -x, Err: a.Err}, nil
+		return Value{F: -x, Err: d}, nil
 	case Abs:
-		return Value{F: math.Abs(x), Err: a.Err}, nil
+		return Value{F: math.Abs(x), Err: d}, nil
 	case Add:
-		return rounded(x+y, a.Err+b.Err, 0), nil
+		return rounded(x+y, d+b.Err, exact), nil
 	case Sub:
-		return rounded(x-y, a.Err+b.Err, 0), nil
+		return rounded(x-y, d+b.Err, exact), nil
 	case Mul:
-		return rounded(x*y, a.Err*math.Abs(y)+b.Err*math.Abs(x)+a.Err*b.Err, 0), nil
+		return rounded(x*y, times(d, math.Abs(y))+times(b.Err, math.Abs(x))+times(d, b.Err), exact), nil
 	case Div:
-		slack := max(math.Abs(y)-b.Err, math.Abs(y)/2)
-		return rounded(x/y, (a.Err+math.Abs(x/y)*b.Err)/slack, 0), nil
+		// |x'/y' − x/y| ≤ (|x' − x| + |x/y|·|y' − y|) / |y'|
+		bound := math.Inf(1)
+		if least := math.Abs(y) - b.Err; least > 0 {
+			bound = (d + times(math.Abs(x/y), b.Err)) / least
+		}
+		return rounded(x/y, bound, exact), nil
 	case Min:
-		return Value{F: min(x, y), Err: max(a.Err, b.Err)}, nil
+		return lesser(a, b), nil
 	case Max:
-		return Value{F: max(x, y), Err: max(a.Err, b.Err)}, nil
+		v := lesser(Value{F: -x, Err: a.Err}, Value{F: -y, Err: b.Err})
+		return Value{F: -v.F, Err: v.Err}, nil
 	case Exp:
 		v := math.Exp(x)
-		return function(v, v*math.Exp(min(a.Err, 1))), nil
+		return function(v, v*math.Expm1(d)), nil
 	case Exp2:
 		v := math.Exp2(x)
-		return function(v, v*math.Exp(min(a.Err, 1))), nil
+		return function(v, v*math.Expm1(d*math.Ln2)), nil
 	case Log:
-		return function(math.Log(x), 1/max(math.Abs(x)-a.Err, math.Abs(x)/2)), nil
+		return function(math.Log(x), falling(d, x, func(r float64) float64 { return -math.Log1p(-r) })), nil
 	case Sqrt:
-		return rounded(math.Sqrt(x), a.Err/(2*math.Sqrt(x)), 0), nil
+		// √(x+d) − √x ≤ √d, and √x − √(x−d) ≤ √d.
+		return rounded(math.Sqrt(x), min(math.Sqrt(d), falling(d, x, func(r float64) float64 { return math.Sqrt(x) * (1 - math.Sqrt(1-r)) })), exact), nil
 	case Rsqrt:
 		v := 1 / math.Sqrt(x)
-		return function(v, v/x), nil
+		return function(v, falling(d, x, func(r float64) float64 { return v * (1/math.Sqrt(1-r) - 1) })), nil
 	case Sin:
-		return function(math.Sin(x), 1), nil
+		return function(math.Sin(x), d), nil
 	case Cos:
-		return function(math.Cos(x), 1), nil
+		return function(math.Cos(x), d), nil
 	case Tanh:
-		return function(math.Tanh(x), 1), nil
+		return function(math.Tanh(x), d), nil
 	case Erf:
-		return function(math.Erf(x), 1.2), nil
+		return function(math.Erf(x), d*2/math.SqrtPi), nil
 	case ToF32:
 		return a, nil
 	case Round:
@@ -255,22 +297,51 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 	return a, fmt.Errorf("term: %s is no operation on floats", e)
 }
 
-// roundTo rounds to nearest, ties to even.
+// falling is bound(d/x), the error of a function whose slope falls as x > 0
+// grows, for an operand that is off by the fraction d/x; unbounded where the
+// operand may be 0 or negative, unless it is exact.
+func falling(d, x float64, bound func(fraction float64) float64) float64 {
+	switch {
+	case d == 0:
+		return 0
+	case d < x:
+		return bound(d / x)
+	}
+	return math.Inf(1)
+}
+
+// lesser is min, which prefers a number to NaN, and either zero to the other.
+func lesser(a, b Value) Value {
+	err := max(a.Err, b.Err)
+	switch {
+	case a.F == 0 && b.F == 0 && math.Signbit(a.F) != math.Signbit(b.F):
+		return inexact(0, err)
+	case math.IsNaN(a.F):
+		return Value{F: b.F, Err: err}
+	case math.IsNaN(b.F), a.F <= b.F:
+		return Value{F: a.F, Err: err}
+	}
+	return Value{F: b.F, Err: err}
+}
+
+// roundTo rounds to nearest, ties to even. Values are f32 already.
 func roundTo(t ir.DType, a Value) Value {
 	switch t {
 	case ir.F32:
 		return a
 	case ir.F16:
-		return narrowed(a, F16Round(a.F), 1.0/(1<<11), 1.0/(1<<24))
+		return narrowed(a, F16Round(a.F), 1.0/(1<<10), 1.0/(1<<24))
 	}
-	return narrowed(a, BF16Round(a.F), 1.0/(1<<8), 0)
+	return narrowed(a, BF16Round(a.F), 1.0/(1<<7), 0)
 }
 
+// narrowed bounds a rounding of an inexact operand: the operand's error and one
+// ulp, which is rel·|v|, or abs among the subnormals.
 func narrowed(a Value, v, rel, abs float64) Value {
 	if a.Err == 0 {
 		return Value{F: v}
 	}
-	return Value{F: v, Err: finite(a.Err + 2*rel*math.Abs(v) + abs)}
+	return inexact(v, a.Err+rel*math.Abs(v)+abs)
 }
 
 func (in *Interp) intOp(e *Expr, vars []int64) (Value, error) {
@@ -295,13 +366,18 @@ func (in *Interp) intOp(e *Expr, vars []int64) (Value, error) {
 		return truth(compare(e.Op, fa, fb)), nil
 	}
 	v, err := IntOp(e.Op, a.I, b.I)
-	if err == nil && e.Op == ToInt && e.Type.Size() < 8 && e.Type.Size() > 0 {
+	if err == nil && e.Op == ToInt && e.Type.Bits() < 64 {
 		v = wrap(e.Type, v)
 	}
 	return Value{I: v, F: float64(v)}, err
 }
 
+// wrap keeps the low bits of v, as a store to an integer type does; a bool is
+// whether v is not 0.
 func wrap(t ir.DType, v int64) int64 {
+	if t == ir.Bool {
+		return truth(v != 0).I
+	}
 	shift := 64 - t.Bits()
 	if t.Signed() {
 		return v << shift >> shift

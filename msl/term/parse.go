@@ -70,7 +70,7 @@ func lex(s string) ([]token, error) {
 			}
 			i++
 			if !strings.Contains("+-*/%()[],<>!==!=<=>=&&||", s[start:i]) {
-				return nil, fmt.Errorf("column %d: unexpected %q", start+1, s[start:i])
+				return nil, fmt.Errorf("column %d of %q: unexpected %q", start+1, s, s[start:i])
 			}
 		}
 		out = append(out, token{s[start:i], start})
@@ -103,10 +103,13 @@ func (p *parser) next() string {
 	return t
 }
 
-func (p *parser) errorf(format string, args ...any) error {
+// errorf is an error at the next token, errorAt one at token i.
+func (p *parser) errorf(format string, args ...any) error { return p.errorAt(p.i, format, args...) }
+
+func (p *parser) errorAt(i int, format string, args ...any) error {
 	pos := len(p.src)
-	if p.i < len(p.toks) {
-		pos = p.toks[p.i].pos
+	if i < len(p.toks) {
+		pos = p.toks[i].pos
 	}
 	return fmt.Errorf("column %d of %q: %s", pos+1, p.src, fmt.Sprintf(format, args...))
 }
@@ -134,16 +137,16 @@ func (p *parser) expr(min int) (*Expr, error) {
 		if !ok || prec < min {
 			return left, nil
 		}
+		at := p.i
 		p.i++
 		right, err := p.expr(prec + 1)
 		if err != nil {
 			return nil, err
 		}
-		if left, err = p.binary(sign, left, right); err != nil {
+		if left, err = p.binary(at, sign, left, right); err != nil {
 			return nil, err
 		}
 		if prec == 3 { // a < b < c means nothing here
-			min = max(min, 0)
 			if q, ok := precedence[p.peek()]; ok && q == 3 {
 				return nil, p.errorf("comparisons do not chain")
 			}
@@ -151,7 +154,7 @@ func (p *parser) expr(min int) (*Expr, error) {
 	}
 }
 
-func (p *parser) binary(sign string, a, b *Expr) (*Expr, error) {
+func (p *parser) binary(at int, sign string, a, b *Expr) (*Expr, error) {
 	var op Op
 	for o, s := range infix {
 		if s == sign {
@@ -165,7 +168,7 @@ func (p *parser) binary(sign string, a, b *Expr) (*Expr, error) {
 	switch op {
 	case And, Or:
 		if a.Kind != Bool || b.Kind != Bool {
-			return nil, p.errorf("%s joins conditions", sign)
+			return nil, p.errorAt(at, "%s joins conditions", sign)
 		}
 		e.Kind = Bool
 	case Eq, Ne, Lt, Le, Gt, Ge:
@@ -173,10 +176,10 @@ func (p *parser) binary(sign string, a, b *Expr) (*Expr, error) {
 		fallthrough
 	default:
 		if a.Kind == Bool || b.Kind == Bool {
-			return nil, p.errorf("%s takes numbers, not conditions", sign)
+			return nil, p.errorAt(at, "%s takes numbers, not conditions", sign)
 		}
 		if op == Mod && e.Kind == Float {
-			return nil, p.errorf("%% takes integers")
+			return nil, p.errorAt(at, "%% takes integers")
 		}
 	}
 	return e, nil
@@ -185,6 +188,7 @@ func (p *parser) binary(sign string, a, b *Expr) (*Expr, error) {
 func (p *parser) unary() (*Expr, error) {
 	switch p.peek() {
 	case "-", "!":
+		at := p.i
 		sign := p.next()
 		if p.depth++; p.depth > maxDepth {
 			return nil, p.errorf("nested deeper than %d", maxDepth)
@@ -196,12 +200,12 @@ func (p *parser) unary() (*Expr, error) {
 		}
 		if sign == "!" {
 			if a.Kind != Bool {
-				return nil, p.errorf("! takes a condition")
+				return nil, p.errorAt(at, "! takes a condition")
 			}
 			return &Expr{Op: Not, Kind: Bool, Args: []*Expr{a}}, nil
 		}
 		if a.Kind == Bool {
-			return nil, p.errorf("- takes a number")
+			return nil, p.errorAt(at, "- takes a number")
 		}
 		return &Expr{Op: Neg, Kind: a.Kind, Args: []*Expr{a}}, nil
 	}
@@ -221,18 +225,19 @@ func (p *parser) primary() (*Expr, error) {
 		}
 		return e, p.expect(")")
 	case isDigit(t[0]):
-		p.i++
 		if strings.ContainsAny(t, ".e") {
 			v, err := strconv.ParseFloat(t, 32)
 			if err != nil {
 				return nil, p.errorf("%q is no f32", t)
 			}
+			p.i++
 			return &Expr{Op: Real, Kind: Float, Val: v}, nil
 		}
 		v, err := strconv.ParseInt(t, 10, 64)
 		if err != nil {
-			return nil, p.errorf("%q is no integer", t)
+			return nil, p.errorf("%q is no integer within 63 bits", t)
 		}
+		p.i++
 		return &Expr{Op: Number, Kind: Int, Num: v}, nil
 	case !isLetter(t[0]):
 		return nil, p.errorf("unexpected %q", t)
@@ -297,10 +302,10 @@ func (p *parser) reduction(t string) (*Expr, error) {
 	}
 	if p.peek() == "[" {
 		p.i++
-		e.Class = p.next()
-		if e.Class == "" || !isLetter(e.Class[0]) {
-			return nil, p.errorf("a reduction's class is a name")
+		if e.Class = p.peek(); e.Class == "" || !isLetter(e.Class[0]) {
+			return nil, p.errorf("a reduction's class is a name, not %q", e.Class)
 		}
+		p.i++
 		if err := p.expect("]"); err != nil {
 			return nil, err
 		}
@@ -308,44 +313,48 @@ func (p *parser) reduction(t string) (*Expr, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err
 	}
-	e.Name = p.next()
-	if e.Name == "" || !isLetter(e.Name[0]) || p.known(e.Name) {
+	if e.Name = p.peek(); e.Name == "" || !isLetter(e.Name[0]) || p.known(e.Name) {
 		return nil, p.errorf("%s binds a new index, not %q", t, e.Name)
 	}
+	p.i++
 	if err := p.expect("<"); err != nil {
 		return nil, err
 	}
+	at := p.i
 	count, err := p.expr(4)
 	if err != nil {
 		return nil, err
 	}
 	if count.Kind != Int {
-		return nil, p.errorf("the bound of %s is an integer", e.Name)
+		return nil, p.errorAt(at, "the bound of %s is a %s, not an integer", e.Name, count.Kind)
 	}
 	if err := p.expect(","); err != nil {
 		return nil, err
 	}
 	e.Index = len(p.vars)
 	p.vars = append(p.vars, e.Name)
+	at = p.i
 	body, err := p.expr(0)
 	p.vars = p.vars[:e.Index]
 	if err != nil {
 		return nil, err
 	}
 	if body.Kind == Bool {
-		return nil, p.errorf("%s takes numbers", t)
+		return nil, p.errorAt(at, "%s takes numbers, not conditions", t)
 	}
 	e.Args = []*Expr{count, body}
 	return e, p.expect(")")
 }
 
 func (p *parser) call(t string) (*Expr, error) {
-	p.i++ // "("
+	at := p.i - 1 // the name
+	p.i++         // "("
 	if t == "round" {
-		d, err := ir.ParseDType(p.next())
+		d, err := ir.ParseDType(p.peek())
 		if err != nil || !d.Float() {
-			return nil, p.errorf("round takes f16, bf16 or f32 first")
+			return nil, p.errorf("round takes f16, bf16 or f32 first, not %q", p.peek())
 		}
+		p.i++
 		if err := p.expect(","); err != nil {
 			return nil, err
 		}
@@ -354,7 +363,7 @@ func (p *parser) call(t string) (*Expr, error) {
 			return nil, err
 		}
 		if a.Kind == Bool {
-			return nil, p.errorf("round takes a number")
+			return nil, p.errorAt(at, "round takes a number, not a condition")
 		}
 		return &Expr{Op: Round, Kind: Float, Type: d, Args: []*Expr{a}}, p.expect(")")
 	}
@@ -364,29 +373,29 @@ func (p *parser) call(t string) (*Expr, error) {
 	}
 	if t == "ceil" {
 		if len(args) != 1 || args[0].Op != Div || args[0].Kind != Int {
-			return nil, p.errorf("ceil takes a quotient of integers")
+			return nil, p.errorAt(at, "ceil takes a quotient of integers")
 		}
 		return &Expr{Op: CeilDiv, Kind: Int, Args: args[0].Args}, nil
 	}
 	if d, err := ir.ParseDType(t); err == nil && !d.Float() {
 		if len(args) != 1 || args[0].Kind != Int {
-			return nil, p.errorf("%s takes one integer", t)
+			return nil, p.errorAt(at, "%s takes one integer", t)
 		}
 		return &Expr{Op: ToInt, Kind: Int, Type: d, Args: args}, nil
 	}
 	f, ok := functions[t]
 	if !ok {
-		return nil, p.errorf("there is no operation %q", t)
+		return nil, p.errorAt(at, "there is no operation %q", t)
 	}
 	if len(args) != f.args {
-		return nil, p.errorf("%s takes %d arguments, not %d", t, f.args, len(args))
+		return nil, p.errorAt(at, "%s takes %d arguments, not %d", t, f.args, len(args))
 	}
 	e := &Expr{Op: f.op, Kind: f.kind, Args: args}
 	rest := args
 	switch f.op {
 	case Select:
 		if args[0].Kind != Bool {
-			return nil, p.errorf("select takes a condition first")
+			return nil, p.errorAt(at, "select takes a condition first, not a %s", args[0].Kind)
 		}
 		rest = args[1:]
 	case Min, Max:
@@ -395,12 +404,12 @@ func (p *parser) call(t string) (*Expr, error) {
 		}
 	case Pow2:
 		if args[0].Kind != Int {
-			return nil, p.errorf("pow2 takes an integer")
+			return nil, p.errorAt(at, "pow2 takes an integer, not a %s", args[0].Kind)
 		}
 	}
 	for _, a := range rest {
 		if a.Kind == Bool {
-			return nil, p.errorf("%s takes numbers", t)
+			return nil, p.errorAt(at, "%s takes numbers, not conditions", t)
 		}
 	}
 	return e, nil
@@ -415,20 +424,20 @@ func (p *parser) element(t string) (*Expr, error) {
 	}
 	for _, a := range args {
 		if a.Kind != Int {
-			return nil, p.errorf("an index of %s is no integer", t)
+			return nil, p.errorAt(at-1, "an index of %s is a %s, not an integer", t, a.Kind)
 		}
 	}
 	e := &Expr{Name: t, Args: args}
 	if i, rank, kind, ok := p.scope.Load(t); ok {
 		if rank != len(args) {
-			return nil, p.errorf("%s has %d dimensions, not %d", t, rank, len(args))
+			return nil, p.errorAt(at-1, "%s has %d dimensions, not %d", t, rank, len(args))
 		}
 		e.Op, e.Index, e.Kind = Load, i, kind
 		return e, nil
 	}
 	if i, n, kind, ok := p.scope.Abbrev(t); ok {
 		if n != len(args) {
-			return nil, p.errorf("%s takes %d indices, not %d", t, n, len(args))
+			return nil, p.errorAt(at-1, "%s takes %d indices, not %d", t, n, len(args))
 		}
 		e.Op, e.Index, e.Kind = Call, i, kind
 		return e, nil
@@ -440,8 +449,7 @@ func (p *parser) element(t string) (*Expr, error) {
 			return &Expr{Op: Symbol, Kind: kind, Name: name, Index: i}, nil
 		}
 	}
-	p.i = at
-	return nil, p.errorf("%q is no readable argument and no abbreviation", t)
+	return nil, p.errorAt(at-1, "%q is no readable argument and no abbreviation", t)
 }
 
 func (p *parser) list(close string) ([]*Expr, error) {

@@ -2,17 +2,35 @@ package term
 
 import "math"
 
+// F16Value returns the value of the IEEE binary16 with the given bits.
+func F16Value(h uint16) float64 {
+	exp, frac := int(h>>10&31), float64(h&0x3ff)
+	v := math.Ldexp(frac, -24)
+	switch {
+	case exp == 31 && frac != 0:
+		return math.NaN()
+	case exp == 31:
+		v = math.Inf(1)
+	case exp > 0:
+		v = math.Ldexp(1024+frac, exp-25)
+	}
+	if h>>15 != 0 {
+		return -v
+	}
+	return v
+}
+
 // F16Round rounds v to the nearest IEEE binary16, ties to even.
-func F16Round(v float64) float64 { return roundTo2(v, 11, -14, 65504) }
+func F16Round(v float64) float64 { return roundBits(v, 11, -14, 65504) }
 
 // BF16Round rounds v to the nearest bfloat16, ties to even.
 func BF16Round(v float64) float64 {
-	return roundTo2(v, 8, -126, math.Float64frombits(0x47efe00000000000))
+	return roundBits(v, 8, -126, math.Float64frombits(0x47efe00000000000))
 }
 
-// roundTo2 rounds to p significant bits, least normal exponent emin, greatest
+// roundBits rounds to p significant bits, least normal exponent emin, greatest
 // finite value limit.
-func roundTo2(v float64, p, emin int, limit float64) float64 {
+func roundBits(v float64, p, emin int, limit float64) float64 {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return v
 	}

@@ -1,0 +1,36 @@
+# make demo   record, optimize and run a real language model
+# make test   every test
+# MODEL=path  another GGUF model instead of the demonstration model
+
+export CGO_ENABLED = 0
+DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
+MODEL ?= $(DEMO_MODEL)
+PROMPT ?= What is the capital of France, and why is it famous?
+
+.PHONY: all demo test build model check
+
+all: build
+
+build:
+	go build -o out/ ./cmd/...
+
+# A model given by path is taken as it is.
+model:
+	@if [ "$(MODEL)" = "$(DEMO_MODEL)" ]; then scripts/fetch-model.sh "$(MODEL)"; else test -f "$(MODEL)"; fi
+
+demo: build model
+	out/mlxc record "$(MODEL)" -o out/demo.mlxg
+	out/mlxc optimize out/demo.mlxg -o out/demo-optimized.mlxg
+	out/mlxreplay generate out/demo-optimized.mlxg --chat --prompt "$(PROMPT)" -n 64
+
+check:
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	go vet ./...
+	GOOS=darwin GOARCH=arm64 go vet ./...
+	GOOS=linux GOARCH=arm64 go vet ./...
+
+# Tests of the model itself compare with stored results of the demonstration
+# model, so they always use that one.
+test: check
+	scripts/fetch-model.sh $(DEMO_MODEL)
+	MODEL="$(CURDIR)/$(DEMO_MODEL)" go test -timeout 20m ./...

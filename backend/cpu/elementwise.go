@@ -1,0 +1,101 @@
+package cpu
+
+import "github.com/mlxc/mlxc/internal/simd"
+
+func init() {
+	register(
+		vv("vv_Addfloat32", simd.AddTo),
+		vv("vv_Multiplyfloat32", simd.MulTo),
+		g2("g2_Addfloat32", simd.AddTo),
+		g2("g2_Multiplyfloat32", simd.MulTo),
+		unary("v_Sigmoidfloat32float32", simd.SigmoidTo, 0.6),
+		unary("v_Silufloat32float32", simd.SiluTo, 0.6),
+	)
+}
+
+// chunk is the number of elements of one unit of an elementwise kernel. It is
+// a multiple of every vector length, so that an element's place in a vector,
+// and so its bits, do not depend on how units are divided.
+const chunk = 1024
+
+// chunks is the number of units of n elements.
+func chunks(n int) int { return ceilDiv(n, chunk) }
+
+// vv is a binary kernel on contiguous vectors: out[i] = a[i] op b[i].
+//
+// Arguments: 0 a, 1 b, 2 out, all f32[n]; 3 size, unused. n is the number of
+// threads. out may be a or b.
+func vv(name string, op func(dst, a, b []float32)) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return chunks(c.Threads[0]) },
+		Run: func(c *Call, _ *Worker, lo, hi int) {
+			i, j := lo*chunk, min(hi*chunk, c.Threads[0])
+			op(c.F32(2)[i:j], c.F32(0)[i:j], c.F32(1)[i:j])
+		},
+		Cost: func(c *Call) float64 { return 10 + 0.1*float64(min(chunk, c.Threads[0])) },
+	}
+}
+
+// g2 is a binary kernel on two-dimensional strided views:
+//
+//	out[i,j] = a[i,j] op b[i,j]
+//
+// Arguments: 0 a and 1 b f32[d0, d1] under the strides 3 and 4 (i64[2], in
+// elements; 0 broadcasts), 2 out f32[d0, d1], contiguous. The threads are
+// (d1, d0, 1).
+func g2(name string, op func(dst, a, b []float32)) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return chunks(c.Threads[0] * c.Threads[1]) },
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			a, b, out := c.F32(0), c.F32(1), c.F32(2)
+			a0, a1 := c.Long(3, 0), c.Long(3, 1)
+			b0, b1 := c.Long(4, 0), c.Long(4, 1)
+			d := c.Threads[0]
+			buf := w.Scratch(2 * chunk)
+			end := min(hi*chunk, d*c.Threads[1])
+			for p := lo * chunk; p < end; {
+				i, j := p/d, p%d
+				n := min(d-j, end-p, chunk)
+				op(out[p:p+n],
+					run(buf[:n], a, i*a0+j*a1, a1),
+					run(buf[chunk:chunk+n], b, i*b0+j*b1, b1))
+				p += n
+			}
+		},
+		Cost: func(c *Call) float64 { return 20 + 0.5*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
+	}
+}
+
+// run returns len(buf) elements of x from offset off on, stride apart: as they
+// lie where they are neighbours, else gathered in buf.
+func run(buf, x []float32, off, stride int) []float32 {
+	if stride == 1 {
+		return x[off : off+len(buf)]
+	}
+	for i := range buf {
+		buf[i] = x[off+i*stride]
+	}
+	return buf
+}
+
+// unary is out[i] = op(in[i]). Arguments: 0 in and 1 out f32[n], 2 size,
+// unused. n is the number of threads; ns the time of one element.
+//
+// The sigmoids are those of package simd, which never form the exp(|x|) or
+// exp(-x) of the kernels' terms. Where that overflows (x < -88.7) the term is
+// ±0 and simd's value within 3e-37 of it; elsewhere they agree to some ulp.
+func unary(name string, op func(dst, x []float32), ns float64) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return chunks(c.Threads[0]) },
+		Run: func(c *Call, _ *Worker, lo, hi int) {
+			i, j := lo*chunk, min(hi*chunk, c.Threads[0])
+			op(c.F32(1)[i:j], c.F32(0)[i:j])
+		},
+		Cost: func(c *Call) float64 { return 10 + ns*float64(min(chunk, c.Threads[0])) },
+	}
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

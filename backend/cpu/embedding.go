@@ -1,0 +1,69 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+)
+
+func init() {
+	register(
+		embedding("embed_float32", 2, func(c *Call, dst []float32, id int) {
+			k := len(dst)
+			copy(dst, c.F32(1)[id*k:(id+1)*k])
+		}),
+		embedding("embed_float16", 2, func(c *Call, dst []float32, id int) {
+			k := len(dst)
+			halfTo(dst, c.U16(1)[id*k:(id+1)*k])
+		}),
+	)
+	for _, q := range affines {
+		register(embedding(fmt.Sprintf("affine_embed_float_gs_%d_b_%d", q.group, q.bits), 4, q.embed))
+	}
+}
+
+// embedding looks up rows of a table of V rows of K elements: out[t] is row
+// ids[t]. An id outside [0, V) makes a row of NaN and reads nothing.
+//
+// Arguments: 0 ids i32[n]; from 1 on the table; then, from slot out on, out
+// f32[n, K], K i32, V i32. The threads are (K, n, 1). A unit is a row.
+func embedding(name string, out int, row func(c *Call, dst []float32, id int)) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return c.Threads[1] },
+		Run: func(c *Call, _ *Worker, lo, hi int) {
+			k, v := c.Int(out+1), c.Int(out+2)
+			ids, y := c.I32(0), c.F32(out)
+			for t := lo; t < hi; t++ {
+				dst := y[t*k : (t+1)*k]
+				if id := int(ids[t]); id >= 0 && id < v {
+					row(c, dst, id)
+					continue
+				}
+				for i := range dst {
+					dst[i] = float32(math.NaN())
+				}
+			}
+		},
+		Cost: func(c *Call) float64 { return 20 + float64(c.Int(out+1)) },
+	}
+}
+
+// embed decodes row id of the quantized table 1 w, 2 scales, 3 biases:
+// dst[e] = scale*q(e) + bias, the product rounded before the sum.
+func (a affine) embed(c *Call, dst []float32, id int) {
+	r := a.rows(c, 1, id, id+1, len(dst))
+	size := a.group / 8 * a.bits // bytes of a group
+	for g, scale := range r.scales {
+		d, w, bias := dst[g*a.group:(g+1)*a.group], r.w[g*size:(g+1)*size], r.biases[g]
+		if a.bits == 8 {
+			for e, q := range w {
+				d[e] = float32(scale*float32(q)) + bias
+			}
+			continue
+		}
+		for e, q := range w {
+			d[2*e] = float32(scale*float32(q&15)) + bias
+			d[2*e+1] = float32(scale*float32(q>>4)) + bias
+		}
+	}
+}

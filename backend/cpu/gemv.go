@@ -1,0 +1,142 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/internal/simd"
+)
+
+func init() {
+	// The tilings that MLX's host code chooses from (gemv, matmul.cpp); one CPU
+	// kernel is the twin of all.
+	for _, t := range [][6]int{
+		{1, 8, 1, 32, 4, 4}, {1, 8, 1, 32, 1, 4},
+		{1, 1, 8, 4, 4, 4}, {1, 1, 8, 4, 1, 4},
+		{4, 1, 1, 32, 1, 4}, {4, 1, 1, 32, 4, 4},
+		{8, 1, 1, 32, 4, 4},
+	} {
+		register(&Kernel{
+			Name: fmt.Sprintf("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc0_axpby0",
+				t[0], t[1], t[2], t[3], t[4], t[5]),
+			Units: func(c *Call) int { return ceilDiv(c.Int(5), gemvRows) * c.Groups[2] },
+			Run:   gemv,
+			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(4))*0.06 },
+		})
+	}
+	register(
+		&Kernel{
+			Name:  "gemv_float16_float32",
+			Units: func(c *Call) int { return ceilDiv(c.Int(4), gemvRows) },
+			Run:   gemvHalf,
+			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(3)) },
+		},
+		&Kernel{Name: "gemm_nt_float32", Units: gemmUnits, Run: gemm, Cost: gemmCost},
+		&Kernel{Name: "gemm_nt_float16_float32", Units: gemmUnits, Run: gemmHalf, Cost: gemmCost},
+	)
+}
+
+const (
+	gemvRows = 8  // rows of one unit of gemv
+	gemmCols = 48 // columns of one unit of gemm
+	gemmRows = 512
+)
+
+// gemv is the product of a matrix with a vector: y[b,n] = Σ_k mat[b,n,k]*x[b,k].
+//
+// Arguments, as MLX binds them: 0 mat f32[N, K : ld, 1], 1 x f32[K], 2 unused,
+// 3 y f32[N], 4 K i32, 5 N i32, 6 ld i32, 11 and 12 the batch strides of x and
+// mat, i64[1]; 7–10 unused. Threadgroups along z are the batch. A unit is 8
+// rows.
+func gemv(c *Call, _ *Worker, lo, hi int) {
+	k, n, ld := c.Int(4), c.Int(5), c.Int(6)
+	mat, x, y := c.F32(0), c.F32(1), c.F32(3)
+	blocks := ceilDiv(n, gemvRows)
+	for u := lo; u < hi; {
+		b, i := u/blocks, u%blocks*gemvRows
+		more := min(hi-u, blocks-u%blocks) // units of this batch
+		j := min(i+more*gemvRows, n)
+		u += more
+
+		var xb []float32
+		var off int // of row 0
+		if b == 0 {
+			xb = x[:k]
+		} else {
+			s := b * c.Long(11, 0)
+			xb, off = x[s:s+k], b*c.Long(12, 0)
+		}
+		yb := y[b*n : (b+1)*n]
+		if ld == k {
+			simd.MatVecF32(yb[i:j], xb, mat[off+i*k:off+j*k], k)
+			continue
+		}
+		for r := i; r < j; r++ {
+			yb[r] = simd.Dot(xb, mat[off+r*ld:off+r*ld+k])
+		}
+	}
+}
+
+// gemvHalf is y[n] = Σ_k f32(mat[n,k]) * x[k].
+//
+// Arguments: 0 mat f16[N, K], 1 x f32[K], 2 y f32[N], 3 K i32, 4 N i32. The
+// threadgroups are (ceil(N/8), 1, 1). A unit is 8 rows.
+func gemvHalf(c *Call, w *Worker, lo, hi int) {
+	k, n := c.Int(3), c.Int(4)
+	mat, x, y := c.U16(0), c.F32(1)[:k], c.F32(2)
+	row := w.Scratch(k)
+	for i := lo * gemvRows; i < min(hi*gemvRows, n); i++ {
+		halfTo(row, mat[i*k:(i+1)*k])
+		y[i] = simd.Dot(x, row)
+	}
+}
+
+// gemm is y[m,n] = Σ_k x[m,k]*w[n,k].
+//
+// Arguments: 0 x f32[M, K], 1 w f32[N, K], 2 y f32[M, N], 3 K i32, 4 N i32,
+// 5 M i32. The threadgroups are (ceil(N/32), ceil(M/32), 1). A unit is 48
+// columns and up to 512 rows of y.
+func gemm(c *Call, s *Worker, lo, hi int) {
+	k, w := c.Int(3), c.F32(1)
+	scratch := s.Scratch(simd.MatMulScratch)
+	for u := lo; u < hi; u++ {
+		t := tileOf(c, u)
+		simd.MatMulF32(t.y, t.ldy, t.x, w[t.j*k:(t.j+t.n)*k], t.m, t.n, k, scratch)
+	}
+}
+
+// gemmHalf is gemm with w f16[N, K].
+func gemmHalf(c *Call, s *Worker, lo, hi int) {
+	k, w := c.Int(3), c.U16(1)
+	scratch := s.Scratch(simd.MatMulScratch + gemmCols*k)
+	rows := scratch[simd.MatMulScratch:]
+	for u := lo; u < hi; u++ {
+		t := tileOf(c, u)
+		halfTo(rows[:t.n*k], w[t.j*k:(t.j+t.n)*k])
+		simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+	}
+}
+
+func gemmUnits(c *Call) int { return ceilDiv(c.Int(4), gemmCols) * ceilDiv(c.Int(5), gemmRows) }
+
+func gemmCost(c *Call) float64 {
+	return 100 + float64(min(gemmRows, c.Int(5))*gemmCols*c.Int(3))*0.02
+}
+
+// tile is what one unit of gemm makes: y [m, n] with row stride ldy, from the
+// rows x [m, K] and the rows [j, j+n) of w.
+type tile struct {
+	x, y         []float32
+	j, m, n, ldy int
+}
+
+func tileOf(c *Call, u int) tile {
+	k, n, m := c.Int(3), c.Int(4), c.Int(5)
+	cols := ceilDiv(n, gemmCols)
+	i, i1 := u/cols*gemmRows, min((u/cols+1)*gemmRows, m)
+	j, j1 := u%cols*gemmCols, min((u%cols+1)*gemmCols, n)
+	return tile{
+		x: c.F32(0)[i*k : i1*k],
+		y: c.F32(2)[i*n+j : (i1-1)*n+j1],
+		j: j, m: i1 - i, n: j1 - j, ldy: n,
+	}
+}

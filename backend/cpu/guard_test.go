@@ -1,0 +1,43 @@
+package cpu
+
+import "unsafe"
+
+// guarded is memory with guard bands around the view that a kernel gets. The
+// view's capacity includes the band after it, as that of a view into a larger
+// memory does.
+type guarded struct {
+	words []uint32
+	n     int // bytes of the view
+}
+
+const (
+	guardWords = 64
+	sentinel   = 0x7fa5a5a5 // a NaN that no kernel makes
+)
+
+func newGuarded(n int) *guarded {
+	b := &guarded{make([]uint32, 2*guardWords+(n+3)/4), n}
+	for i := range b.words {
+		b.words[i] = sentinel
+	}
+	return b
+}
+
+func (b *guarded) view() []byte {
+	all := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(b.words))), 4*len(b.words))
+	return all[4*guardWords:][:b.n]
+}
+
+// intact reports whether the bands are untouched.
+func (b *guarded) intact() bool {
+	end := guardWords + (b.n+3)/4
+	for i, w := range b.words {
+		if (i < guardWords || i >= end) && w != sentinel {
+			return false
+		}
+	}
+	if tail := b.n % 4; tail != 0 {
+		return b.words[end-1]>>(8*tail) == sentinel>>(8*tail)
+	}
+	return true
+}

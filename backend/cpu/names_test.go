@@ -1,0 +1,76 @@
+package cpu
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+)
+
+// TestNames pins the library: every name of a recording is looked up in it.
+func TestNames(t *testing.T) {
+	want := []string{
+		"affine_embed_float_gs_32_b_4",
+		"affine_embed_float_gs_32_b_8",
+		"affine_embed_float_gs_64_b_4",
+		"affine_embed_float_gs_64_b_8",
+		"affine_qmm_t_float_gs_32_b_4_alN_false_batch_0",
+		"affine_qmm_t_float_gs_32_b_4_alN_true_batch_0",
+		"affine_qmm_t_float_gs_32_b_8_alN_false_batch_0",
+		"affine_qmm_t_float_gs_32_b_8_alN_true_batch_0",
+		"affine_qmm_t_float_gs_64_b_4_alN_false_batch_0",
+		"affine_qmm_t_float_gs_64_b_4_alN_true_batch_0",
+		"affine_qmm_t_float_gs_64_b_8_alN_false_batch_0",
+		"affine_qmm_t_float_gs_64_b_8_alN_true_batch_0",
+		"affine_qmv_fast_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4",
+		"affine_qmv_fast_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4",
+		"affine_qmv_fast_float_gs_64_b_4_batch_0_pr_0_hgs_0_r_4",
+		"affine_qmv_fast_float_gs_64_b_8_batch_0_pr_0_hgs_0_r_4",
+		"affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4",
+		"affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4",
+		"affine_qmv_float_gs_64_b_4_batch_0_pr_0_hgs_0_r_4",
+		"affine_qmv_float_gs_64_b_8_batch_0_pr_0_hgs_0_r_4",
+		"argmax_float32",
+		"embed_float16",
+		"embed_float32",
+		"g2_Addfloat32",
+		"g2_Multiplyfloat32",
+		"g2_copyfloat32float32",
+		"g3_copyfloat32float32",
+		"gemm_nt_float16_float32",
+		"gemm_nt_float32",
+		"gemv_float16_float32",
+		"gemv_float32_bm1_bn1_sm8_sn4_tm1_tn4_nc0_axpby0",
+		"gemv_float32_bm1_bn1_sm8_sn4_tm4_tn4_nc0_axpby0",
+		"gemv_float32_bm1_bn8_sm1_sn32_tm1_tn4_nc0_axpby0",
+		"gemv_float32_bm1_bn8_sm1_sn32_tm4_tn4_nc0_axpby0",
+		"gemv_float32_bm4_bn1_sm1_sn32_tm1_tn4_nc0_axpby0",
+		"gemv_float32_bm4_bn1_sm1_sn32_tm4_tn4_nc0_axpby0",
+		"gemv_float32_bm8_bn1_sm1_sn32_tm4_tn4_nc0_axpby0",
+		"gg2_copyfloat32float32",
+		"gg3_copyfloat32float32",
+		"rms_loopedfloat32",
+		"rmsfloat32",
+		"rope_float32",
+		"rope_single_float32",
+		"sdpa_vector_float_128_128",
+		"sdpa_vector_float_64_64",
+		"sdpa_vector_float_96_96",
+		"v_Sigmoidfloat32float32",
+		"v_Silufloat32float32",
+		"v_copyfloat32float32",
+		"vv_Addfloat32",
+		"vv_Multiplyfloat32",
+	}
+	assert.Empty(t, cmp.Diff(want, Names()))
+	assert.True(t, slices.IsSorted(Names()))
+	for _, n := range want {
+		assert.Equal(t, n, Lookup(n).Name)
+	}
+	assert.Nil(t, Lookup("rmsfloat16"))
+}
+
+func TestRegisterRefusesASecondKernel(t *testing.T) {
+	assert.PanicsWithValue(t, "cpu: two kernels are called rmsfloat32", func() { register(&Kernel{Name: "rmsfloat32"}) })
+}

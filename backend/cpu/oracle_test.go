@@ -1,0 +1,266 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// oracleCase is one line of testdata/kernels/cases.json; testdata/gen/kernels.py,
+// which writes it, says what it means.
+type oracleCase struct {
+	Kernel, Note           string
+	Flags                  map[string]uint64
+	Groups, Threads, Group [3]int
+	Device                 map[string]struct {
+		Data  *[2]int
+		Bytes int
+		Same  *int
+	}
+	Constant map[string]string
+	Expect   []expectation
+}
+
+type expectation struct {
+	Oracle         string
+	Slot           int
+	Shape, Strides []int
+	Exact          bool
+	Tol            float64
+	Values, Scale  *[2]int
+}
+
+func (c *oracleCase) String() string { return c.Kernel + " " + c.Note }
+
+func loadCases(t testing.TB) (cases []oracleCase, blob []byte) {
+	t.Helper()
+	dir := filepath.Join("..", "..", "testdata", "kernels")
+	text, err := os.ReadFile(filepath.Join(dir, "cases.json"))
+	require.NoError(t, err, "make it with testdata/gen/kernels.py")
+	blob, err = os.ReadFile(filepath.Join(dir, "cases.bin"))
+	require.NoError(t, err, "make it with testdata/gen/kernels.py")
+	var file struct{ Cases []oracleCase }
+	require.NoError(t, json.Unmarshal(text, &file))
+	require.NotEmpty(t, file.Cases)
+	return file.Cases, blob
+}
+
+// call builds the call, and the buffers behind its device arguments.
+func (c *oracleCase) call(t testing.TB, blob []byte) (*Call, map[int]*guarded) {
+	t.Helper()
+	call := &Call{Groups: c.Groups, Threads: c.Threads, Group: c.Group}
+	for s, v := range c.Flags {
+		call.Constants = append(call.Constants, ir.FunctionConstant{Index: uint16(number(t, s)), Type: ir.Bool, Bits: v})
+	}
+	for s, v := range c.Constant {
+		b, err := hex.DecodeString(v)
+		require.NoError(t, err)
+		call.Constant[number(t, s)] = b
+	}
+	buffers := map[int]*guarded{}
+	for s, v := range c.Device {
+		if v.Same != nil {
+			continue
+		}
+		b := newGuarded(v.Bytes)
+		if v.Data != nil {
+			b = newGuarded(v.Data[1])
+			copy(b.view(), blob[v.Data[0]:v.Data[0]+v.Data[1]])
+		}
+		buffers[number(t, s)] = b
+	}
+	for s, v := range c.Device {
+		if v.Same != nil {
+			buffers[number(t, s)] = buffers[*v.Same]
+		}
+	}
+	for s, b := range buffers {
+		call.Device[s] = b.view()
+	}
+	return call, buffers
+}
+
+func number(t testing.TB, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}
+
+// TestOracle runs every kernel, with every implementation of package simd, on
+// calls whose results NumPy computed in float64, and some also MLX.
+func TestOracle(t *testing.T) {
+	cases, blob := loadCases(t)
+	forEachImpl(t, func(t *testing.T) {
+		var w Worker // one for all: nothing that it remembers may show
+		for i := range cases {
+			c := &cases[i]
+			call, buffers := c.call(t, blob)
+			before := map[*guarded][]byte{}
+			for _, b := range buffers {
+				before[b] = append([]byte{}, b.view()...)
+			}
+			k := Lookup(c.Kernel)
+			require.NotNil(t, k, c)
+			k.Run(call, &w, 0, k.Units(call))
+			for _, b := range buffers {
+				require.True(t, b.intact(), "%v: wrote outside a view", c)
+			}
+			for _, e := range c.Expect {
+				b := buffers[e.Slot]
+				if msg := e.check(b.view(), before[b], blob); msg != "" {
+					t.Errorf("%v: %s: %s", c, e.Oracle, msg)
+				}
+			}
+			written := buffers[c.Expect[0].Slot]
+			for slot, b := range buffers {
+				if b != written {
+					assert.Equal(t, before[b], b.view(), "%v: changed argument %d", c, slot)
+				}
+			}
+		}
+	})
+}
+
+// check compares the elements that e names, and finds changes of the others.
+func (e *expectation) check(got, before, blob []byte) string {
+	values := blob[e.Values[0] : e.Values[0]+e.Values[1]]
+	expected := make([]bool, len(got)/4)
+	worst := ""
+	var worstRatio float64
+	n := product(e.Shape)
+	for p := range n {
+		i := offsetOf(p, e.Shape, e.Strides)
+		expected[i] = true
+		g := binary.LittleEndian.Uint32(got[4*i:])
+		w := binary.LittleEndian.Uint32(values[4*p:])
+		if e.Exact {
+			if g != w && !(isNaN(g) && isNaN(w)) {
+				return fmt.Sprintf("element %d: got %#08x (%v), want %#08x (%v)", p, g, fromBits(g), w, fromBits(w))
+			}
+			continue
+		}
+		scale := math.Abs(float64(fromBits(w)))
+		if e.Scale != nil {
+			scale = float64(fromBits(binary.LittleEndian.Uint32(blob[e.Scale[0]+4*p:])))
+		}
+		if r := ratio(fromBits(g), fromBits(w), e.Tol*scale); r > worstRatio {
+			worstRatio = r
+			worst = fmt.Sprintf("element %d: got %v, want %v, error %.3g of the tolerance %.3g", p, fromBits(g), fromBits(w), r, e.Tol*scale)
+		}
+	}
+	for i, ok := range expected {
+		if !ok && binary.LittleEndian.Uint32(got[4*i:]) != binary.LittleEndian.Uint32(before[4*i:]) {
+			return fmt.Sprintf("wrote element %d of the buffer, which is none of the result", i)
+		}
+	}
+	if worstRatio > 1 {
+		return worst
+	}
+	return ""
+}
+
+// ratio is the error of got in units of the tolerance: 0 for equal values,
+// infinite where one of them is not finite and the other differs.
+func ratio(got, want float32, tol float64) float64 {
+	switch g, w := float64(got), float64(want); {
+	case g == w || g != g && w != w:
+		return 0
+	case math.IsInf(w, 0) || w != w || g != g || tol == 0:
+		return math.Inf(1)
+	default:
+		return math.Abs(g-w) / tol
+	}
+}
+
+// TestOracleCoversEveryKernel also pins that no case lacks the numpy oracle.
+func TestOracleCoversEveryKernel(t *testing.T) {
+	cases, _ := loadCases(t)
+	seen := map[string]int{}
+	for _, c := range cases {
+		require.NotEmpty(t, c.Expect, c.String())
+		assert.Equal(t, "numpy", c.Expect[0].Oracle, c.String())
+		seen[c.Kernel]++
+	}
+	for _, n := range Names() {
+		assert.GreaterOrEqual(t, seen[n], 1, "%s has no case", n)
+	}
+	assert.Len(t, Names(), len(seen))
+}
+
+// TestCheckNotices is the test of the checker: a wrong bit, a value outside the
+// tolerance and a stray write are each seen.
+func TestCheckNotices(t *testing.T) {
+	cases, blob := loadCases(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range cases {
+		for _, e := range cases[i].Expect {
+			n := 0
+			for j, s := range e.Shape {
+				n += (s - 1) * e.Strides[j]
+			}
+			good := newGuarded(4 * (n + 1)).view()
+			before := append([]byte{}, good...)
+			for p := range product(e.Shape) {
+				copy(good[4*offsetOf(p, e.Shape, e.Strides):], blob[e.Values[0]+4*p:e.Values[0]+4*p+4])
+			}
+			require.Empty(t, e.check(good, before, blob), &cases[i])
+
+			bad := append([]byte{}, good...)
+			at := r.IntN(len(bad) / 4)
+			if v := fromBits(binary.LittleEndian.Uint32(bad[4*at:])); v != v {
+				binary.LittleEndian.PutUint32(bad[4*at:], 0)
+			} else {
+				binary.LittleEndian.PutUint32(bad[4*at:], math.Float32bits(v*1.5+1))
+			}
+			if !e.Exact || string(bad) != string(good) {
+				assert.NotEmpty(t, e.check(bad, before, blob), "%v: element %d", &cases[i], at)
+			}
+		}
+	}
+}
+
+func forEachImpl(t *testing.T, f func(t *testing.T)) {
+	for _, impl := range simd.Available() {
+		t.Run(string(impl), func(t *testing.T) {
+			previous, err := simd.Use(impl)
+			require.NoError(t, err)
+			defer simd.Use(previous)
+			f(t)
+		})
+	}
+}
+
+func fromBits(b uint32) float32 { return math.Float32frombits(b) }
+
+func isNaN(b uint32) bool { return b&0x7fffffff > 0x7f800000 }
+
+func product(shape []int) int {
+	n := 1
+	for _, s := range shape {
+		n *= s
+	}
+	return n
+}
+
+// offsetOf is the place of element p, in row-major order, under strides.
+func offsetOf(p int, shape, strides []int) int {
+	o := 0
+	for i := len(shape) - 1; i >= 0; i-- {
+		o += p % shape[i] * strides[i]
+		p /= shape[i]
+	}
+	return o
+}

@@ -1,0 +1,141 @@
+package cpu
+
+import "math"
+
+// Function constants of the rope kernels.
+const (
+	ropeForward     = 1
+	ropeTraditional = 2
+)
+
+func init() {
+	register(
+		&Kernel{
+			Name:  "rope_single_float32",
+			Units: func(c *Call) int { return c.Threads[1] },
+			Run:   ropeSingle,
+			Cost:  func(c *Call) float64 { return 10 + 2*float64(c.Threads[0]) },
+		},
+		&Kernel{
+			Name:  "rope_float32",
+			Units: func(c *Call) int { return c.Threads[1] },
+			Run:   rope,
+			Cost:  func(c *Call) float64 { return float64(c.Int(7)) * (10 + 2*float64(c.Threads[0])) },
+		},
+	)
+}
+
+// ropeSingle rotates one position of every head; the pairs and angles are
+// those of rope.
+//
+// Arguments: 0 in and 1 out f32[heads, dims : stride, 1], 2 offset i32, 3 scale
+// f32, 4 stride i64, 10 base f32. The threads are (dims/2, heads, 1). A unit is
+// a head. out may be in.
+func ropeSingle(c *Call, w *Worker, lo, hi int) {
+	half, stride := c.Threads[0], c.Long(4, 0)
+	cos, sin := w.angles.of(c.Float(3), c.Float(10), half, c.Int(2), 1)
+	in, out := c.F32(0), c.F32(1)
+	p := pairsOf(c, half)
+	for h := lo; h < hi; h++ {
+		p.rotate(out[h*stride:], 1, in[h*stride:], 1, cos, sin)
+	}
+}
+
+// rope rotates the pairs of each head's vector by angles that grow with the
+// position (rotary position embedding): with half = dims/2, and for the pair i
+// of position t,
+//
+//	theta = (scale*f32(t+offset)) * exp2(-(f32(i)/f32(half))*base)
+//	forward:  a' = a*cos(theta) - b*sin(theta),  b' = a*sin(theta) + b*cos(theta)
+//	backward: the inverse rotation
+//
+// where base is the logarithm to base 2 of the model's base. The pair is
+// (x[2i], x[2i+1]) if the function constant traditional is set, else
+// (x[i], x[half+i]).
+//
+// Arguments: 0 in f32[H, T, D] under the strides 4, 1 out under the strides 5
+// (i64[3]: head, position, element), 2 offset, a device i32[1], 3 scale f32, 6
+// unused for one batch, 7 H i32, 10 base f32. The threads are (dims/2, T,
+// ceil(H/4)). A unit is a position. out may be in.
+func rope(c *Call, w *Worker, lo, hi int) {
+	half := c.Threads[0]
+	// All positions, not only lo to hi: the next call's share may be another.
+	cos, sin := w.angles.of(c.Float(3), c.Float(10), half, int(c.I32(2)[0]), c.Threads[1])
+	in, out := c.F32(0), c.F32(1)
+	is, it, ie := c.Long(4, 0), c.Long(4, 1), c.Long(4, 2)
+	os, ot, oe := c.Long(5, 0), c.Long(5, 1), c.Long(5, 2)
+	p := pairsOf(c, half)
+	for t := lo; t < hi; t++ {
+		a := t * half
+		for h := range c.Int(7) {
+			p.rotate(out[h*os+t*ot:], oe, in[h*is+t*it:], ie, cos[a:a+half], sin[a:a+half])
+		}
+	}
+}
+
+// pairs says which elements of a vector are rotated together: i*step and
+// i*step+gap.
+type pairs struct {
+	step, gap int
+	backward  bool
+}
+
+func pairsOf(c *Call, half int) pairs {
+	p := pairs{step: 1, gap: half, backward: !c.Flag(ropeForward)}
+	if c.Flag(ropeTraditional) {
+		p.step, p.gap = 2, 1
+	}
+	return p
+}
+
+// rotate rotates the len(cos) pairs of in, whose elements are ie apart, into
+// out. Every product is rounded before the sum, on every architecture.
+func (p pairs) rotate(out []float32, oe int, in []float32, ie int, cos, sin []float32) {
+	sin = sin[:len(cos)]
+	for i, c := range cos {
+		s := sin[i]
+		if p.backward {
+			s = -s
+		}
+		a, b := in[i*p.step*ie], in[(i*p.step+p.gap)*ie]
+		out[i*p.step*oe] = float32(a*c) - float32(b*s)
+		out[(i*p.step+p.gap)*oe] = float32(a*s) + float32(b*c)
+	}
+}
+
+// angles remembers cosines and sines of the last positions that a worker was
+// asked for: the heads of a dispatch and the layers of a model ask for the same
+// ones again.
+type angles struct {
+	scale, base float32
+	half        int
+	first, n    int       // positions [first, first+n)
+	cos, sin    []float32 // [n, half]
+}
+
+// of returns the cosines and sines [n, half] of the positions from first on.
+func (a *angles) of(scale, base float32, half, first, n int) (cos, sin []float32) {
+	if scale != a.scale || base != a.base || half != a.half || first < a.first || first+n > a.first+a.n {
+		a.fill(scale, base, half, first, n)
+	}
+	lo := (first - a.first) * half
+	return a.cos[lo : lo+n*half], a.sin[lo : lo+n*half]
+}
+
+func (a *angles) fill(scale, base float32, half, first, n int) {
+	if cap(a.cos) < n*half {
+		a.cos, a.sin = make([]float32, n*half), make([]float32, n*half)
+	}
+	*a = angles{scale, base, half, first, n, a.cos[:n*half], a.sin[:n*half]}
+	for i := range half {
+		d := float32(i) / float32(half)
+		freq := float32(math.Exp2(float64(-d * base)))
+		for t := range n {
+			// The angle is rounded to f32, as in the GPU's kernel; sine and cosine
+			// of that angle are exact to the last bit or so.
+			theta := float32(scale*float32(first+t)) * freq
+			s, c := math.Sincos(float64(theta))
+			a.cos[t*half+i], a.sin[t*half+i] = float32(c), float32(s)
+		}
+	}
+}

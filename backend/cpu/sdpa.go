@@ -1,0 +1,354 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/internal/simd"
+)
+
+// Function constants of the sdpa kernels. The mask and sink variants (20,
+// 23–25) are not among them.
+const (
+	sdpaQueryTransposed = 21
+	sdpaCausal          = 22
+)
+
+func init() {
+	for _, d := range []int{64, 96, 128} {
+		registerSDPA(fmt.Sprintf("sdpa_vector_float_%d_%d", d, d), d, false)
+		registerSDPA(fmt.Sprintf("sdpa_rows_float_%d_%d", d, d), d, true)
+	}
+}
+
+func registerSDPA(name string, d int, rows bool) {
+	of := func(c *Call) sdpa {
+		s := sdpaOf(c, d)
+		s.rows = rows
+		s.transposed = s.transposed || rows
+		return s
+	}
+	register(&Kernel{
+		Name: name,
+		Units: func(c *Call) int {
+			s := of(c)
+			return s.units()
+		},
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			s := of(c)
+			for u := lo; u < hi; u++ {
+				if s.block == 0 {
+					s.vector(w, u)
+				} else {
+					s.matrix(w, u)
+				}
+			}
+		},
+		Cost: func(c *Call) float64 {
+			s := of(c)
+			if s.block == 0 {
+				return 100 + 0.25*float64(s.n*d)
+			}
+			return 1000 + 0.06*float64(s.block*s.gqa*s.n*d)
+		},
+	})
+}
+
+const (
+	sdpaTile = 240 // keys of one step
+	sdpaRows = 192 // (query, head) rows of one unit of the matrix form, at most
+	// sdpaFrom is the number of rows which share a key head from which packing
+	// keys and values for the matrix form pays.
+	sdpaFrom = 12
+)
+
+// sdpa is one call of scaled dot product attention of hq query heads, gqa of
+// which share a key head, over n keys and l queries:
+//
+//	s[h,q,j]   = Σ_e (scale*queries[h,q,e]) * keys[h/gqa,j,e],  j < n; if causal, j <= n-l+q
+//	out[h,q,e] = Σ_j exp(s[h,q,j] - m) * values[h/gqa,j,e] / Σ_j exp(s[h,q,j] - m)
+//
+// where m is the greatest of s[h,q,·]. A query without a key gets zeros. Keys
+// and values that a query does not use do not matter to it, whatever they are.
+//
+// Arguments: 0 queries f32[hq, l, d], or [l, hq, d] if the function constant
+// query_transposed is set; 1 keys and 2 values f32[hq/gqa, n, d] under the
+// strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
+// i32, 5 n i32, 10 scale f32. The threadgroups are (hq, l, 1). The kernels
+// sdpa_rows_… take queries and give out as [l, hq, d].
+//
+// There are two forms. A few queries take the vector form: a unit is one row
+// (h, q). Many take the matrix form: a unit is a block of queries with all the
+// heads that share a key head, and keys come in tiles, with the running maximum
+// and sum of online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867).
+type sdpa struct {
+	q, k, v, out   []float32
+	d, hq, l, n    int
+	gqa            int
+	kHead, kSeq    int
+	vHead, vSeq    int
+	scale          float32
+	transposed     bool
+	rows           bool // out is [l, hq, d], as queries are: sdpa_rows
+	causal         bool
+	block          int // queries of one unit of the matrix form; 0: vector form
+	blocks, kHeads int
+}
+
+func sdpaOf(c *Call, d int) sdpa {
+	s := sdpa{
+		q: c.F32(0), k: c.F32(1), v: c.F32(2), out: c.F32(3),
+		d: d, hq: c.Groups[0], l: c.Groups[1], n: c.Int(5),
+		gqa:   c.Int(4),
+		kHead: c.Long(6, 0), kSeq: c.Long(7, 0),
+		vHead: c.Long(8, 0), vSeq: c.Long(9, 0),
+		scale:      c.Float(10),
+		transposed: c.Flag(sdpaQueryTransposed),
+		causal:     c.Flag(sdpaCausal),
+	}
+	if s.gqa < 1 || s.hq%s.gqa != 0 {
+		panic(fmt.Sprintf("cpu: sdpa: %d query heads, %d of them for each key head", s.hq, s.gqa))
+	}
+	s.kHeads = s.hq / s.gqa
+	if s.l > 1 && s.l*s.gqa >= sdpaFrom {
+		s.block = min(max(1, sdpaRows/s.gqa), s.l)
+		s.blocks = ceilDiv(s.l, s.block)
+	}
+	return s
+}
+
+func (s *sdpa) units() int {
+	if s.block == 0 {
+		return s.hq * s.l
+	}
+	return s.kHeads * s.blocks
+}
+
+// keys returns the number of keys that query q uses: the first ones.
+func (s *sdpa) keys(q int) int {
+	if s.causal {
+		return max(0, min(s.n, s.n-s.l+q+1))
+	}
+	return max(0, s.n)
+}
+
+func (s *sdpa) query(h, q int) []float32 {
+	i := (h*s.l + q) * s.d
+	if s.transposed {
+		i = (q*s.hq + h) * s.d
+	}
+	return s.q[i : i+s.d]
+}
+
+func (s *sdpa) output(h, q int) []float32 {
+	i := (h*s.l + q) * s.d
+	if s.rows {
+		i = (q*s.hq + h) * s.d
+	}
+	return s.out[i : i+s.d]
+}
+
+func (s *sdpa) value(head, j int) []float32 {
+	i := head*s.vHead + j*s.vSeq
+	return s.v[i : i+s.d]
+}
+
+// noScore is where a maximum of scores starts. Being finite, it leaves
+// exp(score - maximum) zero and not NaN where every score is -Inf.
+const noScore = -math.MaxFloat32
+
+// vector makes row u of out.
+func (s *sdpa) vector(w *Worker, u int) {
+	h, q := u/s.l, u%s.l
+	head, n := h/s.gqa, s.keys(q)
+	buf := w.Scratch(2*s.d + n)
+	query, part, p := buf[:s.d], buf[s.d:2*s.d], buf[2*s.d:]
+
+	simd.ScaleTo(query, s.scale, s.query(h, q))
+	s.scores(p, query, head, 0)
+	m := max(noScore, simd.Max(p))
+	out, sum := s.output(h, q), float32(0)
+	clear(out)
+	for j := 0; j < n; j += sdpaTile { // sums of sums: smaller errors
+		tile := p[j:min(j+sdpaTile, n)]
+		sum += expSum(tile, m)
+		clear(part)
+		for i, pj := range tile {
+			simd.Axpy(pj, s.value(head, j+i), part)
+		}
+		simd.AddTo(out, out, part)
+	}
+	divide(out, sum)
+}
+
+// scores sets p to the products of query with len(p) keys of a key head, from
+// key j on.
+func (s *sdpa) scores(p, query []float32, head, j int) {
+	i := head*s.kHead + j*s.kSeq
+	if s.kSeq == s.d {
+		simd.MatVecF32(p, query, s.k[i:i+len(p)*s.d], s.d)
+		return
+	}
+	for t := range p {
+		p[t] = simd.Dot(query, s.k[i:i+s.d])
+		i += s.kSeq
+	}
+}
+
+// expSum sets each p to exp(p - m) and returns their sum. len(p) <= sdpaTile.
+func expSum(p []float32, m float32) float32 {
+	for q := p; len(q) > 0; {
+		if len(q) < 8 {
+			q[0] -= m
+			q = q[1:]
+			continue
+		}
+		v := (*[8]float32)(q)
+		v[0] -= m
+		v[1] -= m
+		v[2] -= m
+		v[3] -= m
+		v[4] -= m
+		v[5] -= m
+		v[6] -= m
+		v[7] -= m
+		q = q[8:]
+	}
+	simd.ExpTo(p, p)
+	return simd.Dot(p, ones[:len(p)])
+}
+
+// ones makes a sum out of a dot product.
+var ones = func() (x [sdpaTile]float32) {
+	for i := range x {
+		x[i] = 1
+	}
+	return x
+}()
+
+// divide divides x by sum; nothing was added to an x whose sum is zero.
+func divide(x []float32, sum float32) {
+	if sum == 0 {
+		return
+	}
+	for i := range x {
+		x[i] /= sum
+	}
+}
+
+// matrix makes the rows of out of one block of queries and one key head.
+func (s *sdpa) matrix(w *Worker, u int) {
+	head := u / s.blocks
+	b := u % s.blocks
+	// Causal blocks cost more the later they are: light and heavy ones take
+	// turns, so that contiguous ranges of units cost about the same.
+	if b%2 == 0 {
+		b /= 2
+	} else {
+		b = s.blocks - 1 - b/2
+	}
+	q0, q1 := b*s.block, min((b+1)*s.block, s.l)
+	rows, d := (q1-q0)*s.gqa, s.d
+
+	buf := w.Scratch(simd.MatMulScratch + rows*(3*d+sdpaTile+3) + 2*sdpaTile*d)
+	take := func(n int) []float32 {
+		x := buf[:n]
+		buf = buf[n:]
+		return x
+	}
+	scratch := take(simd.MatMulScratch)
+	query, part, acc := take(rows*d), take(rows*d), take(rows*d)
+	p := take(rows * sdpaTile)
+	maxima, scale, sums := take(rows), take(rows), take(rows)
+	kTile, vTile := take(sdpaTile*d), take(sdpaTile*d)
+
+	// Row r is head r%gqa of query q0 + r/gqa, so that the rows which use a key
+	// are the last ones.
+	for r := range rows {
+		simd.ScaleTo(query[r*d:(r+1)*d], s.scale, s.query(head*s.gqa+r%s.gqa, q0+r/s.gqa))
+		maxima[r] = noScore
+	}
+	clear(acc)
+	clear(sums)
+
+	for j := 0; j < s.keys(q1-1); j += sdpaTile {
+		m := min(sdpaTile, s.keys(q1-1)-j)
+		first := 0 // row that uses key j
+		for s.keys(q0+first/s.gqa) <= j {
+			first += s.gqa
+		}
+		n := rows - first
+		simd.MatMulF32(p, m, query[first*d:], s.keyTile(kTile, head, j, m), n, m, d, scratch)
+		for r := first; r < rows; r++ {
+			row := p[(r-first)*m : (r-first+1)*m]
+			row = row[:min(m, s.keys(q0+r/s.gqa)-j)]
+			greatest := max(maxima[r], simd.Max(row))
+			scale[r] = maxima[r] - greatest
+			maxima[r] = greatest
+		}
+		simd.ExpTo(scale[first:], scale[first:])
+		whole := s.keys(q0+first/s.gqa) >= j+m // every row uses the whole tile
+		finite := s.valueTile(vTile[:m*d], head, j, m)
+		for r := first; r < rows; r++ {
+			row := p[(r-first)*m : (r-first+1)*m]
+			used := min(m, s.keys(q0+r/s.gqa)-j)
+			sums[r] = float32(sums[r]*scale[r]) + expSum(row[:used], maxima[r])
+			clear(row[used:])
+			simd.ScaleTo(acc[r*d:(r+1)*d], scale[r], acc[r*d:(r+1)*d])
+		}
+		if whole || finite {
+			simd.MatMulF32(part, d, p[:n*m], vTile[:m*d], n, d, m, scratch)
+		} else { // 0 times an unused value would not be 0
+			clear(part[:n*d])
+			for r := first; r < rows; r++ {
+				row := p[(r-first)*m : (r-first+1)*m]
+				for i, pi := range row[:min(m, s.keys(q0+r/s.gqa)-j)] {
+					simd.Axpy(pi, s.value(head, j+i), part[(r-first)*d:(r-first+1)*d])
+				}
+			}
+		}
+		simd.AddTo(acc[first*d:], acc[first*d:], part[:n*d])
+	}
+	for r := range rows {
+		x := acc[r*d : (r+1)*d]
+		divide(x, sums[r])
+		copy(s.output(head*s.gqa+r%s.gqa, q0+r/s.gqa), x)
+	}
+}
+
+// keyTile returns the keys [j, j+m) of a head as rows that follow each other,
+// gathered in tile if they do not.
+func (s *sdpa) keyTile(tile []float32, head, j, m int) []float32 {
+	i := head*s.kHead + j*s.kSeq
+	if s.kSeq == s.d {
+		return s.k[i : i+m*s.d]
+	}
+	for t := range m {
+		copy(tile[t*s.d:(t+1)*s.d], s.k[i:i+s.d])
+		i += s.kSeq
+	}
+	return tile[:m*s.d]
+}
+
+// valueTile transposes the values [j, j+m) of a head, tile[e*m+t] = element e
+// of value j+t, and reports whether all are finite.
+func (s *sdpa) valueTile(tile []float32, head, j, m int) bool {
+	var zero float32 // 0 as long as all are finite, then NaN
+	t := 0
+	for ; t+4 <= m; t += 4 {
+		a, b, c, d := s.value(head, j+t), s.value(head, j+t+1), s.value(head, j+t+2), s.value(head, j+t+3)
+		b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+		for e, v := range a {
+			zero += (v*0 + b[e]*0) + (c[e]*0 + d[e]*0)
+			o := (*[4]float32)(tile[e*m+t:])
+			o[0], o[1], o[2], o[3] = v, b[e], c[e], d[e]
+		}
+	}
+	for ; t < m; t++ {
+		for e, v := range s.value(head, j+t) {
+			zero += v * 0
+			tile[e*m+t] = v
+		}
+	}
+	return zero == 0
+}

@@ -1,0 +1,94 @@
+// The place of the greatest element.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+constexpr constant uint READS = 4; // neighbouring elements that a thread takes at a time
+constexpr constant uint LANES = 32;
+
+// place returns the offset, in elements, of row `row` of an array without its
+// reduced axis.
+inline long place(ulong row, constant int* shape, constant long* strides, ulong ndim) {
+  long at = 0;
+  for (int d = int(ndim) - 1; d >= 0; d--) {
+    at += long(row % ulong(shape[d])) * strides[d];
+    row /= ulong(shape[d]);
+  }
+  return at;
+}
+
+// One threadgroup a row. Ties go to the least index. NaN is never greater than
+// anything: a row without a number above −inf gives 0.
+//
+// @kernel   argmax_{T:float32=f32}
+// @arg 0 in           device {T}[rows, axis_size] read
+// @arg 1 out          device u32[rows] write
+// @arg 2 shape        constant i32[1]
+// @arg 3 in_strides   constant i64[1]
+// @arg 4 out_strides  constant i64[1]
+// @arg 5 ndim         constant u64
+// @arg 6 axis_stride  constant i64
+// @arg 7 axis_size    constant u64
+// @threads  lanes, rows, 1
+// @group    lanes, 1, 1
+// @require  lanes % 32 == 0 && lanes >= 32 && lanes <= 1024
+// @require  axis_stride == 1 && axis_size >= 1 && axis_size < 4294967296
+// @require  ndim == 0 && rows == 1 || \
+//             ndim == 1 && shape[0] == rows && in_strides[0] == axis_size && out_strides[0] == 1
+// @term     out[r] = u32(argmax(i < axis_size, in[r,i]))
+template <typename T>
+[[kernel]] void argmax(
+    const device T* in [[buffer(0)]],
+    device uint* out [[buffer(1)]],
+    constant int* shape [[buffer(2)]],
+    constant long* in_strides [[buffer(3)]],
+    constant long* out_strides [[buffer(4)]],
+    constant ulong& ndim [[buffer(5)]],
+    constant long& axis_stride [[buffer(6)]],
+    constant ulong& axis_size [[buffer(7)]],
+    uint3 at [[thread_position_in_grid]],
+    uint3 grid [[threads_per_grid]],
+    uint3 thread_id [[thread_position_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float values[LANES];
+  threadgroup uint indices[LANES];
+
+  const ulong row = ulong(at.y) + ulong(at.z) * ulong(grid.y);
+  in += place(row, shape, in_strides, ndim);
+
+  float value = -INFINITY;
+  uint index = 0;
+  for (ulong first = ulong(thread_id.x) * READS; first < axis_size; first += ulong(threads.x) * READS) {
+    const ulong last = first + READS;
+    const uint end = uint(last < axis_size ? last : axis_size);
+    for (uint i = uint(first); i < end; i++) {
+      const float v = float(in[long(i) * axis_stride]);
+      if (v > value) {
+        value = v;
+        index = i;
+      }
+    }
+  }
+  float top = simd_max(value);
+  index = simd_min(value == top ? index : 0xffffffffu);
+  if (lane == 0) {
+    values[simdgroup] = top;
+    indices[simdgroup] = index;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (simdgroup != 0) {
+    return;
+  }
+  const bool filled = lane < (threads.x + LANES - 1) / LANES;
+  value = filled ? values[lane] : -INFINITY;
+  top = simd_max(value);
+  index = simd_min(filled && value == top ? indices[lane] : 0xffffffffu);
+  if (lane == 0) {
+    out[place(row, shape, out_strides, ndim)] = index;
+  }
+}
+
+template [[host_name("argmax_float32")]] [[kernel]] decltype(argmax<float>) argmax<float>;

@@ -1,0 +1,118 @@
+// Copies between layouts, one element a thread: v both contiguous, g the source
+// strided, gg both strided. Strides are in elements, outermost first.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+// @kernel   v_copy{T:float32float32=f32}
+// @arg 0 src   device {T}[n] read
+// @arg 1 dst   device {T}[n] write
+// @arg 2 size  constant u32 unused
+// @threads  n, 1, 1
+// @group    _, _, _
+// @inplace  dst src
+// @term     dst[i] = src[i]
+template <typename T, typename U>
+[[kernel]] void copy_v(
+    const device T* src [[buffer(0)]],
+    device U* dst [[buffer(1)]],
+    constant uint& size [[buffer(2)]],
+    uint i [[thread_position_in_grid]]) {
+  dst[i] = U(src[i]);
+}
+
+// @kernel   g2_copy{T:float32float32=f32}
+// @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
+// @arg 1 dst          device {T}[d0, d1] write
+// @arg 3 src_strides  constant i64[2]
+// @threads  d1, d0, 1
+// @group    _, _, _
+// @term     dst[i,j] = src[i,j]
+template <typename T, typename U>
+[[kernel]] void copy_g2(
+    const device T* src [[buffer(0)]],
+    device U* dst [[buffer(1)]],
+    constant long* src_strides [[buffer(3)]],
+    uint2 at [[thread_position_in_grid]],
+    uint2 grid [[threads_per_grid]]) {
+  const long from = long(at.y) * src_strides[0] + long(at.x) * src_strides[1];
+  dst[long(at.y) * long(grid.x) + long(at.x)] = U(src[from]);
+}
+
+// @kernel   g3_copy{T:float32float32=f32}
+// @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
+// @arg 1 dst          device {T}[d0, d1, d2] write
+// @arg 3 src_strides  constant i64[3]
+// @threads  d2, d1, d0
+// @group    _, _, _
+// @term     dst[i,j,k] = src[i,j,k]
+template <typename T, typename U>
+[[kernel]] void copy_g3(
+    const device T* src [[buffer(0)]],
+    device U* dst [[buffer(1)]],
+    constant long* src_strides [[buffer(3)]],
+    uint3 at [[thread_position_in_grid]],
+    uint3 grid [[threads_per_grid]]) {
+  const long from = long(at.z) * src_strides[0] + long(at.y) * src_strides[1] + long(at.x) * src_strides[2];
+  const long to = (long(at.z) * long(grid.y) + long(at.y)) * long(grid.x) + long(at.x);
+  dst[to] = U(src[from]);
+}
+
+// The destination's elements are distinct: each dimension steps over all that
+// the dimensions inside it span.
+//
+// @kernel   gg2_copy{T:float32float32=f32}
+// @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
+// @arg 1 dst          device {T}[d0, d1 : dst_strides[0], dst_strides[1]] write
+// @arg 3 src_strides  constant i64[2]
+// @arg 4 dst_strides  constant i64[2]
+// @threads  d1, d0, 1
+// @group    _, _, _
+// @require  d1 == 1 || dst_strides[1] >= 1
+// @require  d0 == 1 || dst_strides[0] > (d1 - 1) * dst_strides[1]
+// @term     dst[i,j] = src[i,j]
+template <typename T, typename U>
+[[kernel]] void copy_gg2(
+    const device T* src [[buffer(0)]],
+    device U* dst [[buffer(1)]],
+    constant long* src_strides [[buffer(3)]],
+    constant long* dst_strides [[buffer(4)]],
+    uint2 at [[thread_position_in_grid]]) {
+  const long from = long(at.y) * src_strides[0] + long(at.x) * src_strides[1];
+  const long to = long(at.y) * dst_strides[0] + long(at.x) * dst_strides[1];
+  dst[to] = U(src[from]);
+}
+
+// @kernel   gg3_copy{T:float32float32=f32}
+// @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
+// @arg 1 dst          device {T}[d0, d1, d2 : dst_strides[0], dst_strides[1], dst_strides[2]] write
+// @arg 3 src_strides  constant i64[3]
+// @arg 4 dst_strides  constant i64[3]
+// @threads  d2, d1, d0
+// @group    _, _, _
+// @require  d2 == 1 || dst_strides[2] >= 1
+// @require  d1 == 1 || dst_strides[1] > (d2 - 1) * dst_strides[2]
+// @require  d0 == 1 || dst_strides[0] > (d1 - 1) * dst_strides[1] + (d2 - 1) * dst_strides[2]
+// @term     dst[i,j,k] = src[i,j,k]
+template <typename T, typename U>
+[[kernel]] void copy_gg3(
+    const device T* src [[buffer(0)]],
+    device U* dst [[buffer(1)]],
+    constant long* src_strides [[buffer(3)]],
+    constant long* dst_strides [[buffer(4)]],
+    uint3 at [[thread_position_in_grid]]) {
+  const long from = long(at.z) * src_strides[0] + long(at.y) * src_strides[1] + long(at.x) * src_strides[2];
+  const long to = long(at.z) * dst_strides[0] + long(at.y) * dst_strides[1] + long(at.x) * dst_strides[2];
+  dst[to] = U(src[from]);
+}
+
+#define INSTANTIATE_COPY(shape)                           \
+  template [[host_name(#shape "_copyfloat32float32")]]    \
+  [[kernel]] decltype(copy_##shape<float, float>) copy_##shape<float, float>;
+
+INSTANTIATE_COPY(v)
+INSTANTIATE_COPY(g2)
+INSTANTIATE_COPY(g3)
+INSTANTIATE_COPY(gg2)
+INSTANTIATE_COPY(gg3)

@@ -1,0 +1,138 @@
+// One element a thread: arithmetic of two arrays, functions of one.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+struct Add {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+struct Multiply {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+
+// MLX's form: exp gets no negative argument, so it overflows to inf at worst
+// and the quotient is 0.
+struct Sigmoid {
+  float operator()(float x) const {
+    const float y = 1.0f / (1.0f + precise::exp(abs(x)));
+    return x < 0.0f ? y : 1.0f - y;
+  }
+};
+
+struct Silu {
+  float operator()(float x) const {
+    return x / (1.0f + precise::exp(-x));
+  }
+};
+
+// @kernel   vv_Add{T:float32=f32}
+// @arg 0 a     device {T}[n] read
+// @arg 1 b     device {T}[n] read
+// @arg 2 c     device {T}[n] write
+// @arg 3 size  constant u32 unused
+// @threads  n, 1, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i] = round({T}, a[i] + b[i])
+//
+// @kernel   vv_Multiply{T:float32=f32}
+// @arg 0 a     device {T}[n] read
+// @arg 1 b     device {T}[n] read
+// @arg 2 c     device {T}[n] write
+// @arg 3 size  constant u32 unused
+// @threads  n, 1, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i] = round({T}, a[i] * b[i])
+template <typename T, typename Op>
+[[kernel]] void binary_vv(
+    const device T* a [[buffer(0)]],
+    const device T* b [[buffer(1)]],
+    device T* c [[buffer(2)]],
+    constant uint& size [[buffer(3)]],
+    uint i [[thread_position_in_grid]]) {
+  c[i] = Op()(a[i], b[i]);
+}
+
+// Strided operands; the result is row-contiguous.
+//
+// @kernel   g2_Add{T:float32=f32}
+// @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
+// @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
+// @arg 2 c          device {T}[d0, d1] write
+// @arg 3 a_strides  constant i64[2]
+// @arg 4 b_strides  constant i64[2]
+// @threads  d1, d0, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i,j] = round({T}, a[i,j] + b[i,j])
+//
+// @kernel   g2_Multiply{T:float32=f32}
+// @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
+// @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
+// @arg 2 c          device {T}[d0, d1] write
+// @arg 3 a_strides  constant i64[2]
+// @arg 4 b_strides  constant i64[2]
+// @threads  d1, d0, 1
+// @group    _, _, _
+// @inplace  c a
+// @inplace  c b
+// @term     c[i,j] = round({T}, a[i,j] * b[i,j])
+template <typename T, typename Op>
+[[kernel]] void binary_g2(
+    const device T* a [[buffer(0)]],
+    const device T* b [[buffer(1)]],
+    device T* c [[buffer(2)]],
+    constant long a_strides[2] [[buffer(3)]],
+    constant long b_strides[2] [[buffer(4)]],
+    uint2 at [[thread_position_in_grid]],
+    uint2 grid [[threads_per_grid]]) {
+  const long i = at.y;
+  const long j = at.x;
+  c[i * long(grid.x) + j] = Op()(a[i * a_strides[0] + j * a_strides[1]], b[i * b_strides[0] + j * b_strides[1]]);
+}
+
+// @kernel   v_Sigmoid{T:float32float32=f32}
+// @arg 0 in    device {T}[n] read
+// @arg 1 out   device {T}[n] write
+// @arg 2 size  constant u32 unused
+// @threads  n, 1, 1
+// @group    _, _, _
+// @inplace  out in
+// @where    y[i] = 1.0 / (1.0 + exp(abs(in[i])))
+// @term     out[i] = round({T}, select(in[i] < 0.0, y[i], 1.0 - y[i]))
+//
+// @kernel   v_Silu{T:float32float32=f32}
+// @arg 0 in    device {T}[n] read
+// @arg 1 out   device {T}[n] write
+// @arg 2 size  constant u32 unused
+// @threads  n, 1, 1
+// @group    _, _, _
+// @inplace  out in
+// @term     out[i] = round({T}, in[i] / (1.0 + exp(-in[i])))
+template <typename T, typename Op>
+[[kernel]] void unary_v(
+    const device T* in [[buffer(0)]],
+    device T* out [[buffer(1)]],
+    constant uint& size [[buffer(2)]],
+    uint i [[thread_position_in_grid]]) {
+  out[i] = T(Op()(float(in[i])));
+}
+
+template [[host_name("vv_Addfloat32")]] [[kernel]] decltype(binary_vv<float, Add>) binary_vv<float, Add>;
+template [[host_name("vv_Multiplyfloat32")]] [[kernel]] decltype(binary_vv<float, Multiply>) binary_vv<float, Multiply>;
+template [[host_name("g2_Addfloat32")]] [[kernel]] decltype(binary_g2<float, Add>) binary_g2<float, Add>;
+template [[host_name("g2_Multiplyfloat32")]] [[kernel]] decltype(binary_g2<float, Multiply>) binary_g2<float, Multiply>;
+template [[host_name("v_Sigmoidfloat32float32")]] [[kernel]] decltype(unary_v<float, Sigmoid>) unary_v<float, Sigmoid>;
+template [[host_name("v_Silufloat32float32")]] [[kernel]] decltype(unary_v<float, Silu>) unary_v<float, Silu>;

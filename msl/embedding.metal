@@ -1,0 +1,76 @@
+// Rows of a table, picked by ids. A row whose id is outside the table becomes
+// NaN, and nothing outside the table is read.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+// @kernel   embed_{T:float32=f32|float16=f16}
+// @arg 0 ids    device i32[n] read
+// @arg 1 table  device {T}[V, K] read
+// @arg 2 out    device f32[n, K] write
+// @arg 3 K      constant i32
+// @arg 4 V      constant i32
+// @threads  K, n, 1
+// @group    _, _, _
+// @term     out[t,k] = round(f32, select(ids[t] >= 0 && ids[t] < V, table[ids[t],k], inf - inf))
+template <typename T>
+[[kernel]] void embed(
+    const device int* ids [[buffer(0)]],
+    const device T* table [[buffer(1)]],
+    device float* out [[buffer(2)]],
+    constant int& K [[buffer(3)]],
+    constant int& V [[buffer(4)]],
+    uint2 at [[thread_position_in_grid]]) {
+  const int id = ids[at.y];
+  const size_t to = size_t(at.y) * K + at.x;
+  out[to] = id >= 0 && id < V ? float(table[size_t(id) * K + at.x]) : NAN;
+}
+
+// The table holds affine codes, laid out as those of quantized matrices.
+//
+// @kernel   affine_embed_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 ids     device i32[n] read
+// @arg 1 w       device u32 as u{b}[V, K] read
+// @arg 2 scales  device f32[V, K/g] read
+// @arg 3 biases  device f32[V, K/g] read
+// @arg 4 out     device f32[n, K] write
+// @arg 5 K       constant i32
+// @arg 6 V       constant i32
+// @threads  K, n, 1
+// @group    _, _, _
+// @require  K % g == 0
+// @term     out[t,k] = round(f32, select(ids[t] >= 0 && ids[t] < V, \
+//             scales[ids[t],k/g] * f32(w[ids[t],k]) + biases[ids[t],k/g], inf - inf))
+template <int g, int b>
+[[kernel]] void affine_embed(
+    const device int* ids [[buffer(0)]],
+    const device uint* w [[buffer(1)]],
+    const device float* scales [[buffer(2)]],
+    const device float* biases [[buffer(3)]],
+    device float* out [[buffer(4)]],
+    constant int& K [[buffer(5)]],
+    constant int& V [[buffer(6)]],
+    uint2 at [[thread_position_in_grid]]) {
+  const int id = ids[at.y];
+  const size_t to = size_t(at.y) * K + at.x;
+  if (id < 0 || id >= V) {
+    out[to] = NAN;
+    return;
+  }
+  const size_t from = size_t(id) * K + at.x;
+  const uint code = (w[from / (32 / b)] >> (b * (at.x % (32 / b)))) & ((1u << b) - 1);
+  out[to] = scales[from / g] * float(code) + biases[from / g];
+}
+
+template [[host_name("embed_float32")]] [[kernel]] decltype(embed<float>) embed<float>;
+template [[host_name("embed_float16")]] [[kernel]] decltype(embed<half>) embed<half>;
+
+#define INSTANTIATE_AFFINE_EMBED(g, b)                               \
+  template [[host_name("affine_embed_float_gs_" #g "_b_" #b)]]       \
+  [[kernel]] decltype(affine_embed<g, b>) affine_embed<g, b>;
+
+INSTANTIATE_AFFINE_EMBED(32, 4)
+INSTANTIATE_AFFINE_EMBED(32, 8)
+INSTANTIATE_AFFINE_EMBED(64, 4)
+INSTANTIATE_AFFINE_EMBED(64, 8)

@@ -1,0 +1,142 @@
+// Root-mean-square normalisation of rows.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+constexpr constant int READS = 4; // consecutive elements of a row that a thread takes at a time
+constexpr constant uint LANES = 32;
+
+// sum_of_group adds acc over all threads of the threadgroup: within each
+// simdgroup first, then the simdgroups' sums, absent ones as zero. partial has
+// LANES elements, so a threadgroup has at most 32 simdgroups. Only simdgroup 0
+// gets the sum; the caller has to pass a barrier before it touches partial.
+inline float sum_of_group(float acc, threadgroup float* partial, uint lane, uint simdgroup) {
+  acc = simd_sum(acc);
+  if (simdgroup == 0) {
+    partial[lane] = 0;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (lane == 0) {
+    partial[simdgroup] = acc;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (simdgroup == 0) {
+    acc = simd_sum(partial[lane]);
+  }
+  return acc;
+}
+
+// One threadgroup a row, the whole row in the registers of its threads: each
+// takes READS elements, so 32·⌈axis_size/128⌉ threads cover the row.
+//
+// @kernel   rms{T:float32=f32}
+// @arg 0 x          device {T}[rows, axis_size] read
+// @arg 1 w          device {T}[axis_size : w_stride] read
+// @arg 2 out        device {T}[rows, axis_size] write
+// @arg 3 eps        constant f32
+// @arg 4 axis_size  constant u32
+// @arg 5 w_stride   constant u32
+// @groups   rows, 1, 1
+// @group    32*ceil(axis_size/128), 1, 1
+// @require  axis_size >= 1 && axis_size <= 4096
+// @inplace  out x
+// @where    inv[r] = rsqrt(sum[rms](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
+// @term     out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
+template <typename T>
+[[kernel]] void rms(
+    const device T* x [[buffer(0)]],
+    const device T* w [[buffer(1)]],
+    device T* out [[buffer(2)]],
+    constant float& eps [[buffer(3)]],
+    constant uint& axis_size [[buffer(4)]],
+    constant uint& w_stride [[buffer(5)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[LANES];
+  threadgroup float inverse[1];
+
+  const uint first = thread_id * READS;
+  const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
+  const size_t at = size_t(row) * axis_size + first;
+
+  float v[READS];
+  float acc = 0;
+  for (int i = 0; i < READS; i++) {
+    v[i] = i < count ? float(x[at + i]) : 0.0f;
+    acc += v[i] * v[i];
+  }
+  acc = sum_of_group(acc, partial, lane, simdgroup);
+  if (thread_id == 0) {
+    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  const float inv = inverse[0];
+  for (int i = 0; i < count; i++) {
+    out[at + i] = w[size_t(w_stride) * (first + i)] * T(v[i] * inv);
+  }
+}
+
+// The same for rows of any length: the threadgroup walks the row twice.
+//
+// @kernel   rms_looped{T:float32=f32}
+// @arg 0 x          device {T}[rows, axis_size] read
+// @arg 1 w          device {T}[axis_size : w_stride] read
+// @arg 2 out        device {T}[rows, axis_size] write
+// @arg 3 eps        constant f32
+// @arg 4 axis_size  constant u32
+// @arg 5 w_stride   constant u32
+// @groups   rows, 1, 1
+// @group    threads, 1, 1
+// @require  axis_size >= 1
+// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
+// @inplace  out x
+// @where    inv[r] = rsqrt(sum[rms](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
+// @term     out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
+template <typename T>
+[[kernel]] void rms_looped(
+    const device T* x [[buffer(0)]],
+    const device T* w [[buffer(1)]],
+    device T* out [[buffer(2)]],
+    constant float& eps [[buffer(3)]],
+    constant uint& axis_size [[buffer(4)]],
+    constant uint& w_stride [[buffer(5)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[LANES];
+  threadgroup float inverse[1];
+
+  x += size_t(row) * axis_size;
+  out += size_t(row) * axis_size;
+
+  float acc = 0;
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      const float v = x[first + i];
+      acc += v * v;
+    }
+  }
+  acc = sum_of_group(acc, partial, lane, simdgroup);
+  if (thread_id == 0) {
+    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  const float inv = inverse[0];
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      out[first + i] = w[size_t(w_stride) * (first + i)] * T(float(x[first + i]) * inv);
+    }
+  }
+}
+
+template [[host_name("rmsfloat32")]] [[kernel]] decltype(rms<float>) rms<float>;
+template [[host_name("rms_loopedfloat32")]] [[kernel]] decltype(rms_looped<float>) rms_looped<float>;
