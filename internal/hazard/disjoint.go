@@ -15,7 +15,8 @@ func Disjoint(g *ir.Graph, a, b ir.Region) bool {
 	if never(g, aend.AddConst(oa).Sub(blo.AddConst(ob))) || never(g, bend.AddConst(ob).Sub(alo.AddConst(oa))) {
 		return true
 	}
-	return interleaved(g, a, b, b.Off.AddConst(ob).Sub(a.Off.AddConst(oa)))
+	delta := b.Off.AddConst(ob).Sub(a.Off.AddConst(oa))
+	return interleaved(g, a, b, delta) || interleaved(g, b, a, delta.Scale(-1))
 }
 
 func empty(r ir.Region) bool {
