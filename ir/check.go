@@ -658,7 +658,7 @@ func (nc *nodeChecker) region(what string, r Region, write bool) {
 	}
 	m := &g.Memories[r.Mem]
 	if len(r.Dims) > 4 {
-		nc.add(fmt.Sprintf("%s %s has %d dimensions", what, g.FormatRegion(r), len(r.Dims)), "at most 4")
+		nc.add(fmt.Sprintf("%s of %s has %d dimensions", what, g.memName(r.Mem), len(r.Dims)), "at most 4")
 		return
 	}
 	for _, dim := range r.Dims {

@@ -1,5 +1,7 @@
 package ir
 
+import "strings"
+
 // Graph is one replay's worth of commands and everything that they name.
 type Graph struct {
 	Name        string
@@ -86,11 +88,13 @@ func (g *Graph) FormatView(v View) string {
 
 // FormatRegion writes r as %name[off:end; count x stride; …].
 func (g *Graph) FormatRegion(r Region) string {
-	s := g.memName(r.Mem) + "[" + g.FormatAffine(r.Off) + ":" + g.FormatAffine(r.Off.Add(r.Run))
+	var b strings.Builder
+	b.WriteString(g.memName(r.Mem) + "[" + g.FormatAffine(r.Off) + ":" + g.FormatAffine(r.Off.Add(r.Run)))
 	for _, d := range r.Dims {
-		s += "; " + g.FormatAffine(d.Count) + " x " + itoa(d.Stride)
+		b.WriteString("; " + g.FormatAffine(d.Count) + " x " + itoa(d.Stride))
 	}
-	return s + "]"
+	b.WriteByte(']')
+	return b.String()
 }
 
 func (g *Graph) memName(m MemID) string {

@@ -1,6 +1,10 @@
 package ir
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
 
 // MemID is the index of a memory in [Graph.Memories]; NoMem is none.
 type MemID int32
@@ -88,7 +92,7 @@ const (
 	InitNone   InitKind = iota // undefined
 	InitBlob                   // Blob's bytes
 	InitFill                   // Pattern, repeated
-	InitRandom                 // bytes of a generator seeded with Seed (see [Init.Bytes])
+	InitRandom                 // a generator's output from Seed (see [Memory.WriteInit])
 )
 
 // Init is the initial contents of a memory: of a weight for ever, of a state
@@ -105,8 +109,23 @@ func FillU32(v uint32) Init {
 	return Init{Kind: InitFill, Pattern: [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}}
 }
 
-// Write fills dst with the initial contents. Random contents are the
-// little-endian words of SplitMix64 (Steele, Lea, Flood 2014) started at Seed.
+// WriteInit fills dst, of m.Size bytes, with m's initial contents. Random
+// contents are the little-endian words of SplitMix64 (Steele, Lea, Flood 2014)
+// started at Seed; a memory of type f32 gets numbers instead, uniform in [−1, 1):
+// the upper 24 bits of each half word, so that kernels compute something.
+func (m *Memory) WriteInit(dst []byte) error {
+	if err := m.Init.Write(dst); err != nil || m.Init.Kind != InitRandom || m.DType != F32 {
+		return err
+	}
+	for ; len(dst) >= 4; dst = dst[4:] {
+		u := binary.LittleEndian.Uint32(dst)
+		f := float32(u>>8)/(1<<23) - 1
+		binary.LittleEndian.PutUint32(dst, math.Float32bits(f))
+	}
+	return nil
+}
+
+// Write fills dst with the contents, random ones as raw bytes.
 func (in Init) Write(dst []byte) error {
 	switch in.Kind {
 	case InitBlob:

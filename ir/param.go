@@ -37,18 +37,29 @@ func (g *Graph) Range(a Affine) (lo, hi int64, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	work := maxRangeWork
-	hi, ok1 := g.upper(a, g.Constraints, 3, &work)
-	work = maxRangeWork
-	lo, ok2 := g.upper(minus, g.Constraints, 3, &work)
+	hi, ok1 := g.maximum(a)
+	lo, ok2 := g.maximum(minus)
 	return -lo, hi, ok1 && ok2 && lo > math.MinInt64
 }
 
-// maxRangeWork bounds the terms of constraints that one direction of Range
-// looks at: recordings have a constraint or two, a hostile file has dozens, and
-// their combinations grow with the third power. A bound not tried makes the
-// result wider, never wrong.
-const maxRangeWork = 512
+// maxRangeWork bounds the terms that one direction of Range looks at:
+// recordings have a constraint or two, a hostile file has dozens, and their
+// combinations grow with the third power. A bound not tried makes the result
+// wider, never wrong.
+const maxRangeWork = 1024
+
+// maximum bounds a from above by one constraint, then by pairs, then by three,
+// until the work is used up.
+func (g *Graph) maximum(a Affine) (int64, bool) {
+	best, ok := g.boxUpper(a)
+	work := maxRangeWork
+	for depth := 1; depth <= min(3, len(g.Constraints)) && work > 0; depth++ {
+		if v, found := g.upper(a, g.Constraints, depth, &work); found && (!ok || v < best) {
+			best, ok = v, true
+		}
+	}
+	return best, ok
+}
 
 // upper bounds a from above. For a constraint LHS ≤ Max and any λ ≥ 0,
 // a ≤ λ·Max + max(a − λ·LHS): the candidates for λ are those that cancel one
@@ -67,6 +78,7 @@ func (g *Graph) upper(a Affine, cs []Constraint, depth int, work *int) (int64, b
 			if k == 0 || (k > 0) != (t.Coeff > 0) || k%t.Coeff != 0 {
 				continue
 			}
+			*work -= len(a.Terms()) + len(c.LHS.Terms())
 			lambda := k / t.Coeff
 			gain, ok1 := mulOK(lambda, c.Max)
 			// λ < 0: the one quotient that leaves 64 bits.

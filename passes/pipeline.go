@@ -54,7 +54,7 @@ func ParsePipeline(s string) (Pipeline, error) {
 		return nil, nil
 	}
 	var out Pipeline
-	for rest := s; rest != ""; {
+	for rest := s; ; {
 		end, depth := len(rest), 0
 		for i, c := range rest {
 			if c == '{' {

@@ -66,6 +66,12 @@ func (r *Recorder) Weight(name string, contents *ir.Blob, t ir.DType, shape ...i
 	return r.memory(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitBlob, Blob: contents}})
 }
 
+// RandomWeight adds a weight with pseudo-random contents (see
+// [ir.Memory.WriteInit]): for tests and benchmarks.
+func (r *Recorder) RandomWeight(name string, seed uint64, t ir.DType, shape ...int64) Tensor {
+	return r.memory(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitRandom, Seed: seed}})
+}
+
 // Input adds a memory that the host fills before each replay.
 func (r *Recorder) Input(name string, t ir.DType, shape ...int64) Tensor {
 	return r.memory(ir.Memory{Name: name, Kind: ir.Input, DType: t, Shape: shape})
@@ -101,8 +107,10 @@ func (r *Recorder) format(shape []ir.Affine) string {
 // kernel returns the IR kernel of a library function, specialized.
 func (r *Recorder) kernel(function string, constants []ir.FunctionConstant) (ir.KernelID, bool) {
 	name := function
-	for _, c := range constants {
-		name += fmt.Sprintf(".%d=%d", c.Index, c.Bits)
+	for _, c := range constants { // rope_float32.forward.traditional: the flags that are set
+		if c.Bits != 0 {
+			name += "." + c.Name
+		}
 	}
 	if id, ok := r.kernels[name]; ok {
 		return id, true

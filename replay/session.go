@@ -87,7 +87,7 @@ func (s *Session) ResetStates() error {
 		for i := range g.Memories {
 			m := &g.Memories[i]
 			if b := s.states[m.Name]; b != nil && m.Kind == ir.State && m.Alias == ir.NoMem {
-				if err := m.Init.Write(b.Bytes()[:m.Size]); err != nil {
+				if err := m.WriteInit(b.Bytes()[:m.Size]); err != nil {
 					return fmt.Errorf("state %%%s: %w", m.Name, err)
 				}
 			}
@@ -150,7 +150,7 @@ func (s *Session) buffer(m *ir.Memory) (backend.Buffer, error) {
 	if m.Kind == ir.State {
 		s.states[m.Name] = b
 	}
-	return b, m.Init.Write(b.Bytes()[:m.Size])
+	return b, m.WriteInit(b.Bytes()[:m.Size])
 }
 
 // checkOverlap reports two memories that share host bytes: the meaning of a
