@@ -1,0 +1,218 @@
+package replay_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+	"github.com/mlxc/mlxc/replay"
+)
+
+func put(b []byte, v ...float32) {
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
+	}
+}
+
+func get(b []byte) []float32 {
+	out := make([]float32, len(b)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return out
+}
+
+func open(t *testing.T, o replay.Options, gs ...*ir.Graph) *replay.Session {
+	d := cpu.New(2)
+	s, err := replay.Open(d, &ir.Module{Graphs: gs}, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.NoError(t, d.Close())
+	})
+	return s
+}
+
+func graph(t *testing.T, s *replay.Session, name string) *replay.Graph {
+	g, err := s.Graph(name)
+	require.NoError(t, err)
+	return g
+}
+
+// sum adds x to an accumulating state and gives the state out.
+func sum(t *testing.T, name string) *ir.Graph {
+	r := record.New(name)
+	x := r.Input("x", ir.F32, 4)
+	acc := r.State("acc", ir.F32, 4)
+	y := r.Output("y", ir.F32, 4)
+	r.Add(acc, x, record.Into(acc))
+	r.Add(acc, acc, record.Into(y))
+	g, err := r.Finish()
+	require.NoError(t, err)
+	return g
+}
+
+func TestRun(t *testing.T) {
+	s := open(t, replay.Options{}, sum(t, "sum"))
+	g := graph(t, s, "")
+	put(g.Input("x"), 1, 2, 3, 4)
+	_, err := g.Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 4, 6, 8}, get(g.Output("y")))
+	put(g.Input("x"), 10, 0, 0, 0)
+	_, err = g.Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []float32{22, 4, 6, 8}, get(g.Output("y")), "the state survives, the input may change")
+	require.Equal(t, []float32{11, 2, 3, 4}, get(g.State("acc")))
+	require.NoError(t, s.ResetStates())
+	require.Equal(t, []float32{0, 0, 0, 0}, get(g.State("acc")))
+}
+
+// States of one name are one memory in all graphs of a module; inputs and
+// outputs are not shared.
+func TestGraphsShareStates(t *testing.T) {
+	s := open(t, replay.Options{Poison: true}, sum(t, "a"), sum(t, "b"))
+	a, b := graph(t, s, "a"), graph(t, s, "b")
+	put(a.Input("x"), 1, 1, 1, 1)
+	put(b.Input("x"), 2, 2, 2, 2)
+	for range 2 {
+		_, err := a.Run(context.Background())
+		require.NoError(t, err)
+		_, err = b.Run(context.Background())
+		require.NoError(t, err)
+	}
+	require.Equal(t, []float32{6, 6, 6, 6}, get(a.State("acc")))
+	require.Equal(t, []float32{8, 8, 8, 8}, get(a.Output("y")), "a's output is as a left it")
+}
+
+func TestUnknownNames(t *testing.T) {
+	s := open(t, replay.Options{}, sum(t, "sum"))
+	_, err := s.Graph("summ")
+	require.EqualError(t, err, `the module has no graph "summ" (it has [sum])`)
+	g := graph(t, s, "sum")
+	require.Nil(t, g.Input("y"), "an output is no input")
+	require.Nil(t, g.Output("x"))
+	require.Nil(t, g.State("nobody"))
+	require.EqualError(t, g.SetParam("pos", 1), "graph sum has no param $pos (it has none)")
+}
+
+// rows copies n rows from a place that depends on a param.
+func rows(t *testing.T) *ir.Graph {
+	r := record.New("rows")
+	pos, n := r.Param("pos", 0, 9), r.Param("n", 1, 8)
+	r.Require(pos.Add(n), 10)
+	x := r.Input("x", ir.F32, 10, 2)
+	x.Off, x.Shape = pos.Scale(8), []ir.Affine{n, ir.Const(2)}
+	y := r.Output("y", ir.F32, 8, 2)
+	y.Shape = x.Shape
+	r.Add(x, x, record.Into(y))
+	g, err := r.Finish()
+	require.NoError(t, err)
+	return g
+}
+
+func TestParams(t *testing.T) {
+	s := open(t, replay.Options{Poison: true}, rows(t))
+	g := graph(t, s, "rows")
+	ctx := context.Background()
+	_, err := g.Run(ctx)
+	require.EqualError(t, err, "graph rows: param $pos has no value (it is a u32 in [0, 9])")
+	for i := range 20 {
+		put(g.Input("x")[4*i:], float32(i))
+	}
+	require.NoError(t, g.SetParam("pos", 3))
+	require.NoError(t, g.SetParam("n", 2))
+	_, err = g.Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []float32{12, 14, 16, 18}, get(g.Output("y"))[:4])
+	require.NoError(t, g.SetParam("n", 8))
+	_, err = g.Run(ctx)
+	require.EqualError(t, err, "graph rows: params break $pos + $n <= 10: it is 11")
+	require.EqualError(t, g.SetParam("n", 9), "param $n = 9 is outside its bound [1, 8]")
+	require.EqualError(t, g.SetParam("n", 1.5), "param $n = 1.5 is no u32")
+	require.EqualError(t, g.SetParam("n", math.NaN()), "param $n = NaN is outside its bound [1, 8]")
+	require.EqualError(t, g.SetParam("m", 1), "graph rows has no param $m (it has $pos, $n)")
+	require.NoError(t, g.SetParam("pos", 2))
+	_, err = g.Run(ctx)
+	require.NoError(t, err)
+}
+
+// Undefined bytes differ from run to run, so that reading them shows.
+func TestPoison(t *testing.T) {
+	b := ir.NewBuilder("leak")
+	scratch := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 16})
+	out := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 32})
+	b.Copy(ir.ViewOf(out, 0, 16), ir.ViewOf(scratch, 0, 16), "reads what nobody wrote")
+	ir, err := b.Graph()
+	require.NoError(t, err)
+	s := open(t, replay.Options{Poison: true}, ir)
+	g := graph(t, s, "leak")
+	var seen [][]byte
+	for range 3 {
+		_, err := g.Run(context.Background())
+		require.NoError(t, err)
+		seen = append(seen, append([]byte(nil), g.Output("y")...))
+	}
+	for i := range seen {
+		require.NotEqual(t, seen[i][:16], seen[(i+1)%3][:16])
+		require.NotEqual(t, seen[i][16:], seen[(i+1)%3][16:])
+	}
+}
+
+func TestCancel(t *testing.T) {
+	s := open(t, replay.Options{}, sum(t, "sum"))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := graph(t, s, "").Run(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestProfile(t *testing.T) {
+	s := open(t, replay.Options{Profile: true}, sum(t, "sum"))
+	timing, err := graph(t, s, "").Run(context.Background())
+	require.NoError(t, err)
+	require.Len(t, timing.Dispatches, 2)
+	require.Equal(t, ir.ID(0), timing.Dispatches[0].ID)
+	require.Positive(t, timing.Total)
+}
+
+// overlapping hands out one buffer for every memory.
+type overlapping struct {
+	backend.Device
+	one backend.Buffer
+}
+
+func (d *overlapping) Alloc(size int64) (backend.Buffer, error) {
+	if d.one == nil {
+		d.one, _ = d.Device.Alloc(1 << 16)
+	}
+	return d.one, nil
+}
+
+func TestOverlappingBuffersAreRefused(t *testing.T) {
+	d := cpu.New(1)
+	defer d.Close()
+	s, err := replay.Open(&overlapping{Device: d}, &ir.Module{Graphs: []*ir.Graph{sum(t, "sum")}}, replay.Options{})
+	require.NoError(t, err)
+	_, err = s.Graph("sum")
+	require.EqualError(t, err, "graph sum: memories %x and %acc overlap on the host: give each its own buffer, or make one an alias")
+}
+
+// A weight whose file is not at hand is an error before anything runs.
+func TestUnloadedWeights(t *testing.T) {
+	r := record.New("w")
+	w := r.Weight("w", ir.ExternalBlob("model.bin", 64, 16, ir.Digest{}), ir.F32, 4)
+	r.Silu(w, record.Into(r.Output("y", ir.F32, 4)))
+	g, err := r.Finish()
+	require.NoError(t, err)
+	s := open(t, replay.Options{}, g)
+	_, err = s.Graph("w")
+	require.EqualError(t, err, `graph w: memory %w: contents of "model.bin" [64:80] are not loaded: open the graph together with that file`)
+}
