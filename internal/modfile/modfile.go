@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
@@ -62,9 +61,9 @@ func Open(path string, o Options) (*File, error) {
 	}
 	f := &File{Path: path, Module: m}
 	if !o.SkipExternal {
-		x, err := mlxg.AttachExternal(m, filepath.Dir(path), mlxg.OpenOptions{Verify: o.Verify})
+		x, err := mlxg.AttachExternal(m, path, mlxg.OpenOptions{Verify: o.Verify})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		f.closers = append(f.closers, x)
 	}

@@ -2,6 +2,7 @@ package mlxc
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/internal/modfile"
@@ -42,5 +43,12 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 	}
 	// For reading: large contents are named, not printed. disasm prints a text
 	// that can be assembled again.
-	return mlxt.Options{InlineLimit: 64, External: elided}.Print(env.Stdout, m)
+	named := func(b *ir.Blob) (string, int64, bool) {
+		if f.Container == nil {
+			return elided(b)
+		}
+		off, _ := f.Container.Offset(b)
+		return filepath.Base(c.Graph), off, true
+	}
+	return mlxt.Options{InlineLimit: 64, External: named}.Print(env.Stdout, m)
 }

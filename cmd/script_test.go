@@ -1,0 +1,58 @@
+// Package cmd_test runs the commands as a user does: each file of
+// testdata/script is a session at a prompt (the language is testscript's). Write
+// the expected outputs anew with
+//
+//	go test ./cmd -update
+package cmd_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mlxc/mlxc/internal/cli/mlxc"
+	"github.com/mlxc/mlxc/internal/cli/mlxreplay"
+)
+
+var update = flag.Bool("update", false, "write the outputs of cmp into the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"mlxc":      func() { os.Exit(mlxc.Main(os.Args[1:])) },
+		"mlxreplay": func() { os.Exit(mlxreplay.Main(os.Args[1:])) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	model := os.Getenv("MODEL")
+	if model == "" {
+		model = filepath.Join("..", "testdata", "model", "SmolLM2-135M-Instruct.Q4_1.gguf")
+	}
+	model, err := filepath.Abs(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(model); err != nil {
+		t.Fatalf("the demonstration model is missing: run scripts/fetch-model.sh (%v)", err)
+	}
+	testdata, err := filepath.Abs("../testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("MODEL", model)
+			e.Setenv("TESTDATA", testdata)
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
+			return nil
+		},
+	})
+}

@@ -1,0 +1,184 @@
+package mlxreplay
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/generate"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+type benchCmd struct {
+	Graph   string   `arg:"" type:"existingfile" help:"Graph file, or a GGUF model."`
+	Name    string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
+	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
+	Rounds  int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`
+	Tokens  int      `default:"64" help:"Tokens to decode in one measurement."`
+	Prompt  int      `default:"128" help:"Tokens of the prompt in one measurement."`
+	Profile bool     `help:"Time each dispatch and sum by kernel (slower)."`
+	JSON    bool     `name:"json" help:"Print JSON."`
+	deviceFlags
+}
+
+// measure is the distribution of one figure.
+type measure struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func measured(v []float64) measure {
+	s := slices.Sorted(slices.Values(v))
+	return measure{round3(s[len(s)/2]), round3(s[0]), round3(s[len(s)-1])}
+}
+
+func (m measure) String() string { return fmt.Sprintf("%.2f [%.2f–%.2f]", m.Median, m.Min, m.Max) }
+
+func (c *benchCmd) Run(env *cli.Env) error {
+	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
+		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
+	}
+	module, closer, err := openModel(env, c.Graph)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	d, closeDevice, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer closeDevice()
+	if c.Name == "" && !c.Profile && module.Lookup(gguf.VocabularyData) != nil {
+		return c.model(env, d, module)
+	}
+	return c.graph(env, d, module)
+}
+
+// model measures prompt and decode speed of a language model. The tokens are
+// the first ones of the vocabulary: the work does not depend on which.
+func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) error {
+	m, err := generate.Open(d, module)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	prompt := make([]int32, c.Prompt)
+	for i := range prompt {
+		prompt[i] = int32(100 + i%1000)
+	}
+	var decode, feed []float64
+	for i := range c.Rounds + 1 {
+		r, err := m.Generate(env.Context, prompt, generate.Options{N: 1})
+		if err != nil {
+			return err
+		}
+		s, err := m.Generate(env.Context, prompt[:1], generate.Options{N: c.Tokens, IgnoreEnd: true})
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first round fills caches
+			feed = append(feed, float64(len(prompt))/r.Prompt.Seconds())
+			decode = append(decode, s.TokensPerSecond())
+		}
+	}
+	if c.JSON {
+		return cli.JSON(env.Stdout, map[string]any{
+			"device": d.Name(), "threads": d.Info().Threads, "decode_tokens_per_second": measured(decode), "prompt_tokens_per_second": measured(feed),
+		})
+	}
+	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
+	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("decode %d", c.Tokens), measured(decode).String())
+	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("prompt %d", c.Prompt), measured(feed).String())
+	return t.Print(env.Stdout)
+}
+
+// graph measures replays of one graph with inputs of zeros.
+func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) error {
+	s, err := replay.Open(d, module, replay.Options{Profile: c.Profile})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	g, err := s.Graph(c.Name)
+	if err != nil {
+		return err
+	}
+	if err := setParams(g, c.Set); err != nil {
+		return err
+	}
+	var times []float64
+	kernels := map[string]time.Duration{}
+	count := map[string]int{}
+	for i := range c.Rounds + 1 {
+		t, err := g.Run(env.Context)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			continue
+		}
+		times = append(times, 1e3*t.Total.Seconds())
+		addProfile(g.IR(), t, kernels, count)
+	}
+	if c.JSON {
+		out := map[string]any{"device": d.Name(), "threads": d.Info().Threads, "graph": g.IR().Name, "milliseconds": measured(times)}
+		if c.Profile {
+			us := map[string]float64{}
+			for k, v := range kernels {
+				us[k] = round3(float64(v.Nanoseconds()) / 1e3 / float64(c.Rounds))
+			}
+			out["kernel_microseconds"] = us
+		}
+		return cli.JSON(env.Stdout, out)
+	}
+	t := cli.Table{Header: []string{"device", "threads", "graph", "ms, median [min–max]"}}
+	t.Add(d.Name(), d.Info().Threads, g.IR().Name, measured(times).String())
+	if err := t.Print(env.Stdout); err != nil {
+		return err
+	}
+	if !c.Profile {
+		return nil
+	}
+	return printProfile(env, kernels, count, c.Rounds)
+}
+
+func addProfile(g *ir.Graph, t backend.Timing, kernels map[string]time.Duration, count map[string]int) {
+	if len(t.Dispatches) == 0 {
+		return
+	}
+	names := map[ir.ID]string{}
+	for _, n := range g.Nodes {
+		if id, ok := ir.NodeID(n); ok {
+			names[id] = "(copy or fill)"
+			if d, ok := n.(*ir.Dispatch); ok {
+				names[id] = g.Kernels[d.Kernel].Function
+			}
+		}
+	}
+	for _, x := range t.Dispatches {
+		kernels[names[x.ID]] += x.Time
+		count[names[x.ID]]++
+	}
+}
+
+func printProfile(env *cli.Env, kernels map[string]time.Duration, count map[string]int, rounds int) error {
+	var names []string
+	total := time.Duration(0)
+	for k, v := range kernels {
+		names = append(names, k)
+		total += v
+	}
+	slices.SortFunc(names, func(a, b string) int { return int(kernels[b] - kernels[a]) })
+	t := cli.Table{Header: []string{"kernel", "dispatches", "µs a replay", "share"}}
+	for _, k := range names {
+		us := float64(kernels[k].Nanoseconds()) / 1e3 / float64(rounds)
+		t.Add(k, count[k]/rounds, fmt.Sprintf("%.0f", us), fmt.Sprintf("%.1f %%", 100*float64(kernels[k])/float64(total)))
+	}
+	fmt.Fprintln(env.Stdout)
+	return t.Print(env.Stdout)
+}

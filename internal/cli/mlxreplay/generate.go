@@ -1,0 +1,164 @@
+package mlxreplay
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/generate"
+	"github.com/mlxc/mlxc/internal/modfile"
+	"github.com/mlxc/mlxc/internal/npy"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/tokenizer"
+	"github.com/mlxc/mlxc/tokenizer/chat"
+)
+
+type generateCmd struct {
+	Model     string  `arg:"" name:"graph" type:"existingfile" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
+	Prompt    string  `short:"p" required:"" help:"Text to continue; with --chat, the user's message."`
+	Chat      bool    `help:"Put the prompt into the model's chat template."`
+	System    string  `help:"System message of the chat."`
+	N         int     `short:"n" default:"128" help:"Most tokens to generate."`
+	Temp      float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
+	TopP      float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
+	Seed      uint64  `default:"0" help:"Seed of the sampler."`
+	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
+	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
+	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
+	deviceFlags
+}
+
+// openModel opens a recorded model, or records a GGUF one.
+func openModel(env *cli.Env, path string) (*ir.Module, io.Closer, error) {
+	if !modfile.IsModel(path) {
+		f, err := modfile.Open(path, modfile.Options{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return f.Module, f, nil
+	}
+	m, err := gguf.Load(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	progress := cli.StartProgress(env.Stderr, "recording")
+	defer progress.End()
+	module, err := m.Record(gguf.Options{Progress: progress.Set})
+	if err != nil {
+		m.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, g := range module.Graphs {
+		if _, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{}); err != nil {
+			m.Close()
+			return nil, nil, err
+		}
+	}
+	return module, m, nil
+}
+
+func (c *generateCmd) Run(env *cli.Env) error {
+	if c.N < 1 {
+		return cli.BadUsage("-n is %d", c.N)
+	}
+	module, closer, err := openModel(env, c.Model)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	var d backend.Device
+	d, closeDevice, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer closeDevice()
+	m, err := generate.Open(d, module)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	defer m.Close()
+	prompt, err := c.promptIDs(m)
+	if err != nil {
+		return err
+	}
+	decoder := m.Tokenizer.NewDecoder(false)
+	var logits []float32
+	o := generate.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd}
+	text := ""
+	o.Emit = func(id int32) error {
+		s := decoder.Next(id)
+		text += s
+		if c.JSON {
+			return nil
+		}
+		_, err := io.WriteString(env.Stdout, s)
+		return err
+	}
+	if c.Logits != "" {
+		o.Logits = func(l []float32) { logits = append(logits, l...) }
+	}
+	r, err := m.Generate(env.Context, prompt, o)
+	if err != nil {
+		if !c.JSON {
+			fmt.Fprintln(env.Stdout)
+		}
+		return err
+	}
+	rest := decoder.Flush()
+	text += rest
+	if c.Logits != "" {
+		a, err := npy.Of(logits, len(r.IDs), len(logits)/len(r.IDs))
+		if err != nil {
+			return err
+		}
+		if err := npy.Save(c.Logits, a); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return cli.JSON(env.Stdout, map[string]any{
+			"prompt_ids": prompt, "ids": r.IDs, "text": text, "stopped": r.Stopped,
+			"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)) / r.Prompt.Seconds()),
+		})
+	}
+	fmt.Fprintln(env.Stdout, rest)
+	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s)\n",
+		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped)
+	return nil
+}
+
+func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+func (c *generateCmd) promptIDs(m *generate.Model) ([]int32, error) {
+	t := m.Tokenizer
+	if !c.Chat {
+		if c.System != "" {
+			return nil, cli.BadUsage("--system needs --chat")
+		}
+		ids := t.Encode(c.Prompt, false)
+		if bos, ok := t.ID(tokenizer.BOS); ok && t.AddBOS() {
+			ids = append([]int32{bos}, ids...)
+		}
+		return ids, nil
+	}
+	var messages []chat.Message
+	if c.System != "" {
+		messages = append(messages, chat.Message{Role: "system", Content: c.System})
+	}
+	messages = append(messages, chat.Message{Role: "user", Content: c.Prompt})
+	text := func(r tokenizer.Role) string {
+		if id, ok := t.ID(r); ok {
+			return t.Piece(id, true)
+		}
+		return ""
+	}
+	rendered, err := chat.Render(t.ChatTemplate(), messages, chat.Options{BOS: text(tokenizer.BOS), EOS: text(tokenizer.EOS), AddGenerationPrompt: true})
+	if err != nil {
+		return nil, err
+	}
+	return t.Encode(rendered, true), nil
+}

@@ -1,0 +1,196 @@
+package mlxreplay
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/modfile"
+	"github.com/mlxc/mlxc/internal/npy"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+type runCmd struct {
+	Graph  string   `arg:"" type:"existingfile" help:"Graph file (.mlxg or .mlxt)."`
+	Name   string   `name:"graph" placeholder:"NAME" help:"Graph to replay (default: the first)."`
+	In     []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state. Repeatable."`
+	Out    []string `placeholder:"NAME=FILE.npy" help:"Write an output or state after the last replay. Repeatable."`
+	Set    []string `placeholder:"PARAM=VALUE" help:"Set a param. Repeatable."`
+	Repeat int      `default:"1" help:"Replay this often."`
+	Poison bool     `help:"Fill scratch and outputs with garbage before each replay."`
+	JSON   bool     `name:"json" help:"Print JSON."`
+	deviceFlags
+}
+
+func (c *runCmd) Run(env *cli.Env) error {
+	if c.Repeat < 1 {
+		return cli.BadUsage("--repeat is %d", c.Repeat)
+	}
+	f, err := modfile.Open(c.Graph, modfile.Options{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d, closeDevice, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer closeDevice()
+	s, err := replay.Open(d, f.Module, replay.Options{Poison: c.Poison})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	g, err := s.Graph(c.Name)
+	if err != nil {
+		return err
+	}
+	if err := setParams(g, c.Set); err != nil {
+		return err
+	}
+	if err := fillInputs(g, c.In); err != nil {
+		return err
+	}
+	if err := checkOutputs(g, c.Out); err != nil {
+		return err
+	}
+	total := 0.0
+	for range c.Repeat {
+		t, err := g.Run(env.Context)
+		if err != nil {
+			return err
+		}
+		total += t.Total.Seconds()
+	}
+	if err := writeOutputs(g, c.Out); err != nil {
+		return err
+	}
+	if c.JSON {
+		return cli.JSON(env.Stdout, map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": total})
+	}
+	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat))
+	return err
+}
+
+func setParams(g *replay.Graph, settings []string) error {
+	for _, s := range settings {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return cli.BadUsage("--set wants PARAM=VALUE, not %q", s)
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return cli.BadUsage("--set %s: %q is no number", name, value)
+		}
+		if err := g.SetParam(name, v); err != nil {
+			return cli.BadUsage("--set: %v", err)
+		}
+	}
+	return g.Check()
+}
+
+// memory finds a memory that the host may touch, by name.
+func memory(g *replay.Graph, name string, kinds ...ir.MemKind) (*ir.Memory, []byte, error) {
+	var have []string
+	for i := range g.IR().Memories {
+		m := &g.IR().Memories[i]
+		for _, k := range kinds {
+			if m.Kind != k {
+				continue
+			}
+			if m.Name == name {
+				data := g.Input(name)
+				switch k {
+				case ir.Output:
+					data = g.Output(name)
+				case ir.State:
+					data = g.State(name)
+				}
+				return m, data, nil
+			}
+			if k != ir.State {
+				have = append(have, name2(m.Name))
+			}
+		}
+	}
+	return nil, nil, cli.BadUsage("graph %s has no %s %q (it has %s)", name2(g.IR().Name), kinds[0], name, strings.Join(have, ", "))
+}
+
+func name2(s string) string { return ir.QuoteName(s) }
+
+// npyTypes are the element types that .npy files can hold.
+var npyTypes = map[ir.DType]npy.DType{
+	ir.Bool: npy.Bool, ir.U8: npy.Uint8, ir.I8: npy.Int8, ir.U16: npy.Uint16, ir.I16: npy.Int16, ir.U32: npy.Uint32, ir.I32: npy.Int32,
+	ir.U64: npy.Uint64, ir.I64: npy.Int64, ir.F16: npy.Float16, ir.F32: npy.Float32,
+}
+
+func fillInputs(g *replay.Graph, files []string) error {
+	for _, s := range files {
+		name, path, ok := strings.Cut(s, "=")
+		if !ok {
+			return cli.BadUsage("--in wants NAME=FILE.npy, not %q", s)
+		}
+		m, data, err := memory(g, name, ir.Input, ir.State)
+		if err != nil {
+			return err
+		}
+		a, err := npy.Load(path)
+		if err != nil {
+			return err
+		}
+		if t, ok := npyTypes[m.DType]; ok && t != a.DType {
+			return fmt.Errorf("%s holds %s, %s %%%s is %s", path, a.DType, m.Kind, m.Name, t)
+		}
+		if len(a.Data) > len(data) {
+			return fmt.Errorf("%s has %d bytes (shape %v), %s %%%s has %d", path, len(a.Data), a.Shape, m.Kind, m.Name, len(data))
+		}
+		// A shorter array fills the front: an input has room for the most that a
+		// param allows.
+		copy(data, a.Data)
+	}
+	return nil
+}
+
+// checkOutputs finds mistakes before the replay.
+func checkOutputs(g *replay.Graph, files []string) error {
+	for _, s := range files {
+		name, _, ok := strings.Cut(s, "=")
+		if !ok {
+			return cli.BadUsage("--out wants NAME=FILE.npy, not %q", s)
+		}
+		m, _, err := memory(g, name, ir.Output, ir.State)
+		if err != nil {
+			return err
+		}
+		if _, ok := npyTypes[m.DType]; !ok && m.DType.Valid() {
+			return fmt.Errorf("%s %%%s is of type %s, which .npy files cannot hold", m.Kind, m.Name, m.DType)
+		}
+	}
+	return nil
+}
+
+func writeOutputs(g *replay.Graph, files []string) error {
+	for _, s := range files {
+		name, path, _ := strings.Cut(s, "=")
+		m, data, err := memory(g, name, ir.Output, ir.State)
+		if err != nil {
+			return err
+		}
+		a := &npy.Array{DType: npy.Uint8, Shape: []int{len(data)}, Data: data}
+		if t, ok := npyTypes[m.DType]; ok {
+			a.DType, a.Shape = t, nil
+			n := int64(1)
+			for _, d := range m.Shape {
+				a.Shape = append(a.Shape, int(d))
+				n *= d
+			}
+			a.Data = data[:n*m.DType.Size()]
+		}
+		if err := npy.Save(path, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

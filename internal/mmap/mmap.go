@@ -1,0 +1,61 @@
+package mmap
+
+import (
+	"fmt"
+	"math"
+	"os"
+)
+
+// Map is a file's contents, read-only. The zero Map is closed and empty.
+type Map struct {
+	data    []byte
+	release func([]byte) error // nil: nothing to release (empty file, or closed)
+}
+
+// Open maps the regular file at path. An empty file gives an empty Map.
+// The file's descriptor is closed before Open returns: the mapping does not
+// need it.
+func Open(path string) (*Map, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("mmap: %s: not a regular file (%s); only regular files can be mapped", path, st.Mode().Type())
+	}
+	size := st.Size()
+	if size == 0 {
+		return &Map{}, nil // mmap(2) refuses a length of 0
+	}
+	if size > math.MaxInt {
+		return nil, fmt.Errorf("mmap: %s: %d bytes do not fit this machine's address space (at most %d)", path, size, math.MaxInt)
+	}
+	data, release, err := mapFile(f, int(size))
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %s: cannot map %d bytes: %w", path, size, err)
+	}
+	return &Map{data: data, release: release}, nil
+}
+
+// Bytes returns the whole file, without a copy. Its capacity equals its
+// length, so an append copies. It is nil after Close.
+func (m *Map) Bytes() []byte { return m.data }
+
+// Close releases the mapping; every slice of [Map.Bytes] is invalid from then
+// on. A second Close does nothing.
+func (m *Map) Close() error {
+	data, release := m.data, m.release
+	m.data, m.release = nil, nil
+	if release == nil {
+		return nil
+	}
+	if err := release(data); err != nil {
+		return fmt.Errorf("mmap: cannot unmap %d bytes: %w", len(data), err)
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+//go:build !linux && !darwin
+
+package mmap
+
+import (
+	"io"
+	"os"
+)
+
+// mapFile reads the first size bytes of f into memory.
+func mapFile(f *os.File, size int) ([]byte, func([]byte) error, error) {
+	data := make([]byte, size)
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, nil, err
+	}
+	return data, nil, nil
+}

@@ -1,0 +1,67 @@
+package mlxg
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"unsafe"
+
+	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// AttachExternal gives the external blobs of a module that was read from file
+// (a text, say) their bytes, as [Open] does for a container: paths are relative
+// to the file's directory. The blobs are valid until the result is closed.
+func AttachExternal(m *ir.Module, file string, o OpenOptions) (io.Closer, error) {
+	var blobs []*ir.Blob
+	seen := map[*ir.Blob]bool{}
+	add := func(b *ir.Blob) {
+		if b != nil && b.Path != "" && !seen[b] {
+			seen[b] = true
+			blobs = append(blobs, b)
+		}
+	}
+	for _, g := range m.Graphs {
+		for i := range g.Memories {
+			add(g.Memories[i].Init.Blob)
+		}
+	}
+	for _, d := range m.Data {
+		add(d.Blob)
+	}
+	x := externals{im: &image{name: file}, dir: filepath.Dir(file), verify: o.Verify, cache: openDigests(o.CacheDir)}
+	maps, err := x.attach(blobs, make([]blobPlace, len(blobs)))
+	a := attachment(maps)
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// attachment is a set of mappings.
+type attachment []*mmap.Map
+
+func (a attachment) Close() error {
+	var errs []error
+	for _, m := range a {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Offset returns where in the file the bytes of an embedded blob begin; false
+// for a blob that is not embedded in this file.
+func (f *File) Offset(b *ir.Blob) (int64, bool) {
+	data, err := b.Bytes()
+	if err != nil || len(data) == 0 || len(f.maps) == 0 {
+		return 0, false
+	}
+	file := f.maps[0].Bytes()
+	first := uintptr(unsafe.Pointer(unsafe.SliceData(file)))
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	if at < first || at-first+uintptr(len(data)) > uintptr(len(file)) {
+		return 0, false
+	}
+	return int64(at - first), true
+}

@@ -1,0 +1,84 @@
+package mlxg
+
+import (
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// maxOffset bounds offsets and lengths, so that sums stay far from 64 bits.
+const maxOffset = 1 << 47
+
+// blobPlace is where a blob lies in the container, in bytes from its beginning:
+// its entry in the table, and its bytes if they are embedded.
+type blobPlace struct{ entry, bytes int64 }
+
+// decodeBlobs reads BLOB: embedded blobs over their bytes in the weight section,
+// external ones without bytes.
+func (im *image) decodeBlobs() ([]*ir.Blob, []blobPlace, error) {
+	c := im.cursor(blobSection)
+	var weights []byte
+	ws, embedding := im.sections[weightSection]
+	if embedding {
+		weights = im.bytes(ws)
+		if ws.offset%weightAlign != 0 {
+			c.fail(0, "section %s begins at byte %d of the file, which is no multiple of %d", weightSection, ws.offset, weightAlign)
+		}
+	}
+	var blobs []*ir.Blob
+	var places []blobPlace
+	end := int64(0) // of the embedded blob before
+	n := c.list("the blob table", 38)
+	for i := 0; i < n && c.err == nil; i++ {
+		c.enter(0, "blob", i)
+		entry := c.pos
+		c.tuple("the blob", 4)
+		file := string(c.utf8("path"))
+		at := c.pos
+		off := c.int("offset", 0, maxOffset)
+		length := c.int("length", 0, maxOffset)
+		digest := c.digest("digest")
+		if c.err != nil {
+			break
+		}
+		var b *ir.Blob
+		switch {
+		case file != "":
+			if why := badPath(file); why != "" {
+				c.fail(entry, "path %q %s", file, why)
+			}
+			b = ir.ExternalBlob(file, off, length, digest)
+		case !embedding:
+			c.fail(entry, "is embedded, but the file has no section %s", weightSection)
+		case off%blobAlign != 0:
+			c.fail(at, "offset %d is no multiple of %d", off, blobAlign)
+		case off < end:
+			c.fail(at, "begins at byte %d of section %s, the blob before it ends at byte %d", off, weightSection, end)
+		case off+length > int64(len(weights)):
+			c.fail(at, "[%d:%d] ends past section %s (%d bytes): the file is truncated or damaged", off, off+length, weightSection, len(weights))
+		default:
+			end = off + length
+			b = ir.MappedBlob(weights[off:end:end], digest)
+		}
+		blobs, places = extend(blobs, n), extend(places, n)
+		blobs[i] = b
+		places[i] = blobPlace{entry: c.base + int64(entry), bytes: int64(ws.offset) + off}
+	}
+	c.leave(0)
+	return blobs, places, c.end()
+}
+
+// badPath says why an external file cannot be called p, or "".
+func badPath(p string) string {
+	switch {
+	case path.IsAbs(p):
+		return "is absolute: a path is relative to the directory of the file that refers to it"
+	case strings.ContainsRune(p, 0) || !utf8.ValidString(p):
+		return "contains a zero byte or is no UTF-8"
+	case len(p) > 4096:
+		return "is longer than 4096 bytes"
+	}
+	return ""
+}

@@ -1,0 +1,469 @@
+package mlxg
+
+import (
+	"math"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Codes of the nodes, and the number of elements that each one's array has.
+const (
+	nodeDispatch = iota
+	nodeCopy
+	nodeFill
+	nodeBarrier
+	nodeCommit
+	nodeGroupBegin
+	nodeGroupEnd
+)
+
+var nodeSize = [...]int{
+	nodeDispatch:   11,
+	nodeCopy:       6,
+	nodeFill:       6,
+	nodeBarrier:    1,
+	nodeCommit:     3,
+	nodeGroupBegin: 2,
+	nodeGroupEnd:   1,
+}
+
+// Bits of a write's flags.
+const (
+	writeMust   = 1
+	writeAtomic = 2
+)
+
+// decodeMeta reads META, which refers to strings and blobs by index.
+func (im *image) decodeMeta(strs []string, blobs []*ir.Blob, places []blobPlace) (*ir.Module, error) {
+	d := &decoder{cursor: im.cursor(metaSection), strs: strs, blobs: blobs, places: places}
+	m := &ir.Module{}
+	if d.tuple("the module", 2) {
+		n := d.list("graphs", 7)
+		for i := 0; i < n && d.err == nil; i++ {
+			d.enter(0, "graph", i)
+			m.Graphs = append(m.Graphs, d.graphAt())
+		}
+		d.graph = ""
+		d.leave(0)
+		n = d.list("data", 3)
+		for i := 0; i < n && d.err == nil; i++ {
+			d.enter(0, "data", i)
+			m.Data = extend(m.Data, n)
+			d.tuple("data", 2)
+			m.Data[i] = ir.Data{Name: d.str("name"), Blob: d.blob("blob", 1)}
+		}
+		d.leave(0)
+	}
+	return m, d.end()
+}
+
+// decodeStrings reads STRS. All strings share one allocation.
+func (im *image) decodeStrings() ([]string, error) {
+	c := im.cursor(stringsSection)
+	all := string(c.data)
+	n := c.list("the string table", 1)
+	if n == 0 {
+		c.fail(0, "the string table is empty, its first string must be \"\"")
+	}
+	var out []string
+	for i := 0; i < n && c.err == nil; i++ {
+		c.enter(0, "string", i)
+		b := c.utf8("string")
+		if i == 0 && len(b) > 0 {
+			c.fail(c.pos-len(b), "is %q, the first string must be empty", b[:min(len(b), 40)])
+		}
+		out = extend(out, n)
+		out[i] = all[c.pos-len(b) : c.pos]
+	}
+	c.leave(0)
+	return out, c.end()
+}
+
+// decoder reads META into an ir.Module.
+type decoder struct {
+	*cursor
+	strs   []string
+	blobs  []*ir.Blob
+	places []blobPlace // of each of blobs
+	g      *ir.Graph
+	terms  []ir.Term // scratch of affine
+}
+
+func (d *decoder) str(what string) string {
+	i := d.int(what, 0, int64(len(d.strs)-1))
+	if d.err != nil {
+		return ""
+	}
+	return d.strs[i]
+}
+
+// blob reads the index of a blob, which must begin at a multiple of align if it
+// is embedded.
+func (d *decoder) blob(what string, align int64) *ir.Blob {
+	start := d.pos
+	i := d.int(what, 0, math.MaxInt64)
+	if d.err == nil && i >= int64(len(d.blobs)) {
+		d.fail(start, "%s is %d, the blob table has %d", what, i, len(d.blobs))
+	}
+	if d.err != nil {
+		return nil
+	}
+	b := d.blobs[i]
+	if b.Path == "" && align > 1 && d.places[i].bytes%align != 0 {
+		d.fail(start, "blob %d begins at byte %d of the file, the memory wants an alignment of %d", i, d.places[i].bytes, align)
+	}
+	return b
+}
+
+// digest reads a SHA-256.
+func (c *cursor) digest(what string) (out ir.Digest) {
+	start := c.pos
+	b := c.bin(what)
+	if c.err == nil && len(b) != len(out) {
+		c.fail(start, "%s has %d bytes, a SHA-256 has %d", what, len(b), len(out))
+	}
+	copy(out[:], b)
+	return out
+}
+
+func (d *decoder) dtype(what string) ir.DType {
+	return ir.DType(d.int(what, int64(ir.Invalid), int64(ir.U6)))
+}
+
+func (d *decoder) graphAt() *ir.Graph {
+	g := &ir.Graph{Source: &ir.Source{File: d.file}}
+	d.g = g
+	d.graph = ""
+	if !d.tuple("the graph", 6) {
+		return g
+	}
+	g.Name = d.str("name")
+	d.graph = g.Name
+	d.leave(0)
+
+	n := d.list("params", 21)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(0, "param", i)
+		g.Params = extend(g.Params, n)
+		d.tuple("the param", 4)
+		g.Params[i] = ir.Param{Name: d.str("name"), Type: d.dtype("type"), Min: d.float64("min"), Max: d.float64("max")}
+	}
+	d.leave(0)
+	n = d.list("constraints", 3)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(0, "constraint", i)
+		g.Constraints = extend(g.Constraints, n)
+		d.tuple("the constraint", 2)
+		g.Constraints[i] = ir.Constraint{LHS: d.affine("left side"), Max: d.int("bound", math.MinInt64, math.MaxInt64)}
+	}
+	d.leave(0)
+	n = d.list("memories", 10)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(0, "memory", i)
+		g.Memories = extend(g.Memories, n)
+		g.Source.Memories = extend(g.Source.Memories, n)
+		g.Source.Memories[i].Offset = d.base + int64(d.pos)
+		d.memory(&g.Memories[i])
+	}
+	d.leave(0)
+	n = d.list("kernels", 6)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(0, "kernel", i)
+		g.Kernels = extend(g.Kernels, n)
+		d.kernel(&g.Kernels[i])
+	}
+	d.leave(0)
+	n = d.list("nodes", 2)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(0, "node", i)
+		g.Nodes = extend(g.Nodes, n)
+		g.Source.Nodes = extend(g.Source.Nodes, n)
+		g.Source.Nodes[i].Offset = d.base + int64(d.pos)
+		g.Nodes[i] = d.node()
+	}
+	d.leave(0)
+	return g
+}
+
+func (d *decoder) memory(m *ir.Memory) {
+	if !d.tuple("the memory", 9) {
+		return
+	}
+	m.Name = d.str("name")
+	m.Kind = ir.MemKind(d.int("kind", int64(ir.Weight), int64(ir.Scratch)))
+	m.Storage = ir.Storage(d.int("storage", int64(ir.Shared), int64(ir.Private)))
+	m.Size = d.int("size", 0, math.MaxInt64)
+	m.Align = d.int("alignment", 0, math.MaxInt64)
+	m.DType = d.dtype("element type")
+	if !d.isNil("shape") {
+		n := d.list("shape", 1)
+		if d.err == nil {
+			m.Shape = []int64{} // a scalar's shape is empty, not absent
+		}
+		for i := 0; i < n && d.err == nil; i++ {
+			m.Shape = extend(m.Shape, n)
+			m.Shape[i] = d.int("dimension", 0, math.MaxInt64)
+		}
+	}
+	if !d.isNil("initial contents") && d.tuple("initial contents", 2) {
+		m.Init.Kind = ir.InitKind(d.int("sort of the initial contents", int64(ir.InitBlob), int64(ir.InitRandom)))
+		switch m.Init.Kind {
+		case ir.InitBlob:
+			m.Init.Blob = d.blob("blob", m.Align)
+		case ir.InitFill:
+			m.Init = ir.FillU32(uint32(d.int("pattern", 0, math.MaxUint32)))
+		case ir.InitRandom:
+			m.Init.Seed = d.uint64("seed")
+		}
+	}
+	m.Alias = ir.NoMem
+	if !d.isNil("alias") && d.tuple("alias", 2) {
+		m.Alias = ir.MemID(d.int("memory of the alias", 0, math.MaxInt32))
+		m.AliasOff = d.int("offset of the alias", 0, math.MaxInt64)
+	}
+}
+
+func (d *decoder) kernel(k *ir.Kernel) {
+	if !d.tuple("the kernel", 5) {
+		return
+	}
+	k.Name = d.str("name")
+	if d.tuple("library", 3) {
+		k.Library.Kind = ir.LibraryKind(d.int("kind of the library", int64(ir.Builtin), int64(ir.Metallib)))
+		k.Library.Path = d.str("path of the library")
+		if !d.isNil("digest of the library") {
+			k.Library.Digest = d.digest("digest of the library")
+		}
+	}
+	k.Function = d.str("function")
+	n := d.list("function constants", 5)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(1, "function constant", i)
+		k.Constants = extend(k.Constants, n)
+		d.tuple("the function constant", 4)
+		k.Constants[i] = ir.FunctionConstant{
+			Index: uint16(d.int("index", 0, math.MaxUint16)), Name: d.str("name"),
+			Type: d.dtype("type"), Bits: d.uint64("bits"),
+		}
+	}
+	d.leave(1)
+	n = d.list("arguments", 7)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(1, "argument", i)
+		k.Args = extend(k.Args, n)
+		d.tuple("the argument", 6)
+		k.Args[i] = ir.Arg{
+			Slot: uint8(d.int("slot", 0, math.MaxUint8)), Name: d.str("name"),
+			Kind:   ir.ArgKind(d.int("kind", int64(ir.DeviceArg), int64(ir.ThreadgroupArg))),
+			Access: ir.ArgAccess(d.int("access", int64(ir.ReadArg), int64(ir.ReadWriteArg))),
+			Type:   d.dtype("type"), Count: int32(d.int("count", 0, math.MaxInt32)),
+		}
+	}
+	d.leave(1)
+}
+
+func (d *decoder) node() ir.Node {
+	start := d.pos
+	n := d.list("the node", 1)
+	code := d.int("code of the node", 0, int64(len(nodeSize)-1))
+	if d.err != nil {
+		return nil
+	}
+	if n != nodeSize[code] {
+		d.fail(start, "a node of code %d has %d elements, want %d", code, n, nodeSize[code])
+		return nil
+	}
+	switch code {
+	case nodeDispatch:
+		return d.dispatch()
+	case nodeCopy:
+		return &ir.Copy{ID: d.id("id"), Dst: d.view("destination"), Src: d.view("source"), Label: d.str("label"), From: d.from()}
+	case nodeFill:
+		return &ir.Fill{ID: d.id("id"), Dst: d.view("destination"), Value: uint8(d.int("value", 0, math.MaxUint8)), Label: d.str("label"), From: d.from()}
+	case nodeBarrier:
+		return &ir.Barrier{}
+	case nodeCommit:
+		return &ir.Commit{Order: ir.CommitOrder(d.int("order", int64(ir.OrderNone), int64(ir.OrderEvent))), Label: d.str("label")}
+	case nodeGroupBegin:
+		return &ir.GroupBegin{Label: d.str("label")}
+	default:
+		return &ir.GroupEnd{}
+	}
+}
+
+func (d *decoder) id(what string) ir.ID { return ir.ID(d.int(what, 0, math.MaxUint32)) }
+
+func (d *decoder) from() []ir.ID {
+	if d.isNil("provenance") {
+		return nil
+	}
+	n := d.list("provenance", 1)
+	if d.err != nil {
+		return nil
+	}
+	out := []ir.ID{}
+	for i := 0; i < n && d.err == nil; i++ {
+		out = extend(out, n)
+		out[i] = d.id("recorded id")
+	}
+	return out
+}
+
+func (d *decoder) dispatch() *ir.Dispatch {
+	x := &ir.Dispatch{ID: d.id("id")}
+	x.Kernel = ir.KernelID(d.index("kernel", len(d.g.Kernels)))
+	n := d.list("bindings", 4)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(1, "binding", i)
+		x.Bindings = extend(x.Bindings, n)
+		d.binding(&x.Bindings[i])
+	}
+	d.leave(1)
+	start := d.pos
+	if n = d.list("threadgroup memory", 1); n%2 != 0 {
+		d.fail(start, "threadgroup memory has %d elements, want pairs of slot and bytes", n)
+	}
+	for i := 0; i < n/2 && d.err == nil; i++ {
+		x.ThreadgroupMemory = extend(x.ThreadgroupMemory, n/2)
+		x.ThreadgroupMemory[i] = ir.ThreadgroupMemory{
+			Slot:  uint8(d.int("slot of threadgroup memory", 0, math.MaxUint8)),
+			Bytes: uint32(d.int("bytes of threadgroup memory", 0, math.MaxUint32)),
+		}
+	}
+	if d.tuple("grid", 7) {
+		x.GridKind = ir.GridKind(d.int("unit of the grid", int64(ir.Threadgroups), int64(ir.Threads)))
+		for i := range x.Grid {
+			x.Grid[i] = ir.Extent{Num: d.affine("grid"), Div: d.int("divisor of the grid", 1, math.MaxInt64)}
+		}
+	}
+	if d.tuple("threadgroup", 3) {
+		for i := range x.Threadgroup {
+			x.Threadgroup[i] = uint32(d.int("threadgroup", 0, math.MaxUint32))
+		}
+	}
+	if !d.isNil("effects") && d.tuple("effects", 3) {
+		x.Effects = d.effects()
+	}
+	x.Op = d.str("op")
+	x.Label = d.str("label")
+	x.From = d.from()
+	return x
+}
+
+// index reads an index into a list of n elements.
+func (d *decoder) index(what string, n int) int64 {
+	start := d.pos
+	i := d.int(what, 0, math.MaxInt32)
+	if d.err == nil && i >= int64(n) {
+		d.fail(start, "%s is %d, the graph has %d", what, i, n)
+	}
+	return i
+}
+
+func (d *decoder) binding(b *ir.Binding) {
+	start := d.pos
+	n := d.list("the binding", 1)
+	b.Slot = uint8(d.int("slot", 0, math.MaxUint8))
+	b.Kind = ir.BindingKind(d.int("kind", int64(ir.BindView), int64(ir.BindScalar)))
+	if d.err != nil {
+		return
+	}
+	if want := [...]int{ir.BindView: 5, ir.BindBytes: 3, ir.BindScalar: 4}[b.Kind]; n != want {
+		d.fail(start, "a binding of kind %d has %d elements, want %d", b.Kind, n, want)
+		return
+	}
+	switch b.Kind {
+	case ir.BindView:
+		b.View = d.viewFields()
+	case ir.BindBytes:
+		// A copy: the nodes outlive the mapping.
+		b.Bytes = slices.Clone(d.bin("inline bytes"))
+	case ir.BindScalar:
+		b.Type = d.dtype("type")
+		b.Expr = d.affine("expression")
+	}
+}
+
+func (d *decoder) view(what string) (v ir.View) {
+	if d.tuple(what, 3) {
+		v = d.viewFields()
+	}
+	return v
+}
+
+func (d *decoder) viewFields() ir.View {
+	return ir.View{Mem: d.mem(), Off: d.affine("offset"), Len: d.affine("length")}
+}
+
+func (d *decoder) mem() ir.MemID { return ir.MemID(d.index("memory", len(d.g.Memories))) }
+
+func (d *decoder) effects() *ir.Effects {
+	e := &ir.Effects{Complete: d.bool("complete")}
+	n := d.list("reads", 4)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(1, "read", i)
+		e.Reads = extend(e.Reads, n)
+		d.region(&e.Reads[i], d.list("the read", 1))
+	}
+	d.leave(1)
+	n = d.list("writes", 5)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(1, "write", i)
+		e.Writes = extend(e.Writes, n)
+		w, k := &e.Writes[i], d.list("the write", 1)
+		flags := d.int("flags", 0, writeMust|writeAtomic)
+		w.Must, w.Atomic = flags&writeMust != 0, flags&writeAtomic != 0
+		d.region(&w.Region, k-1)
+	}
+	d.leave(1)
+	return e
+}
+
+// region reads the n elements of a region.
+func (d *decoder) region(r *ir.Region, n int) {
+	if n < 3 || n%2 == 0 {
+		d.fail(d.pos, "a region of %d elements, want memory, offset, run and pairs of count and stride", n)
+		return
+	}
+	r.Mem, r.Off, r.Run = d.mem(), d.affine("offset"), d.affine("run")
+	n = (n - 3) / 2
+	for i := 0; i < n && d.err == nil; i++ {
+		r.Dims = extend(r.Dims, n)
+		r.Dims[i] = ir.Dim{Count: d.affine("count"), Stride: d.int("stride", math.MinInt64, math.MaxInt64)}
+	}
+}
+
+// affine reads a constant, or [constant, param, coefficient, …] with ascending
+// params and no coefficient 0, so that every expression has one encoding.
+func (d *decoder) affine(what string) ir.Affine {
+	if !d.arrayNext(what) {
+		return ir.Const(d.int(what, math.MinInt64, math.MaxInt64))
+	}
+	start := d.pos
+	n := d.list(what, 1)
+	if n < 3 || n%2 == 0 {
+		d.fail(start, "%s has %d elements, want a constant and pairs of param and coefficient", what, n)
+		return ir.Affine{}
+	}
+	c := d.int(what, math.MinInt64, math.MaxInt64)
+	d.terms = d.terms[:0]
+	for last := int64(-1); len(d.terms) < n/2 && d.err == nil; {
+		at := d.pos
+		p := d.index("param", len(d.g.Params))
+		if d.err == nil && p <= last {
+			d.fail(at, "param %d after param %d in %s, want ascending params", p, last, what)
+		}
+		at = d.pos
+		k := d.int("coefficient", math.MinInt64, math.MaxInt64)
+		if d.err == nil && k == 0 {
+			d.fail(at, "coefficient of param %d in %s is 0: leave the param out", p, what)
+		}
+		d.terms = append(d.terms, ir.Term{Param: ir.ParamID(p), Coeff: k})
+		last = p
+	}
+	if d.err != nil {
+		return ir.Affine{}
+	}
+	return ir.Linear(c, d.terms...)
+}

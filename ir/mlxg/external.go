@@ -1,0 +1,152 @@
+package mlxg
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// externals gives external blobs their bytes.
+type externals struct {
+	im     *image
+	dir    string // that paths are relative to
+	verify bool   // compute every digest, remembered or not
+	cache  digests
+}
+
+// attach maps each file that a blob refers to once, and returns the mappings,
+// also those that it made before an error.
+func (x *externals) attach(blobs []*ir.Blob, places []blobPlace) ([]*mmap.Map, error) {
+	var order []string
+	users := map[string][]int{} // path → indices of its blobs
+	for i, b := range blobs {
+		if b.Path == "" {
+			continue
+		}
+		if users[b.Path] == nil {
+			order = append(order, b.Path)
+		}
+		users[b.Path] = append(users[b.Path], i)
+	}
+	var maps []*mmap.Map
+	for _, p := range order {
+		m, err := x.file(p, blobs, places, users[p])
+		if m != nil {
+			maps = append(maps, m)
+		}
+		if err != nil {
+			return maps, err
+		}
+	}
+	return maps, nil
+}
+
+// file maps the file called name and checks the ranges that the given blobs
+// have in it.
+func (x *externals) file(name string, blobs []*ir.Blob, places []blobPlace, users []int) (*mmap.Map, error) {
+	path := filepath.Join(x.dir, filepath.FromSlash(name))
+	fail := func(i int, what, hint string, cause error) error {
+		return problem(x.im.name, places[i].entry, fmt.Sprintf("section %s: blob %d", blobSection, i), what, hint, cause)
+	}
+	const missing = "put the file there, or use a container with embedded weights"
+	// Before opening: opening a named pipe would wait for its writer.
+	before, err := os.Stat(path)
+	if err != nil {
+		return nil, fail(users[0], fmt.Sprintf("external file %q cannot be read as %s", name, path), missing, err)
+	}
+	if !before.Mode().IsRegular() {
+		return nil, fail(users[0], fmt.Sprintf("external file %q (%s) is no regular file", name, path), missing, nil)
+	}
+	m, err := mmap.Open(path)
+	if err != nil {
+		return nil, fail(users[0], fmt.Sprintf("external file %q cannot be read as %s", name, path), missing, err)
+	}
+	data := m.Bytes()
+	for _, i := range users {
+		b := blobs[i]
+		end := b.Offset + b.Length
+		if end > int64(len(data)) {
+			return m, fail(i, fmt.Sprintf("[%d:%d] ends past external file %q (%s), which has %d bytes", b.Offset, end, name, path, len(data)),
+				"the file is truncated or another one: get it again", nil)
+		}
+		if err := b.Attach(data[b.Offset:end:end]); err != nil {
+			return m, fail(i, fmt.Sprintf("external file %q", name), "", err)
+		}
+	}
+	got := x.digests(path, before, blobs, users)
+	for k, i := range users {
+		if b := blobs[i]; got[k] != b.Digest {
+			return m, fail(i, fmt.Sprintf("external file %q (%s) [%d:%d]: sha256 is %s, the graph was recorded with %s", name, path, b.Offset, b.Offset+b.Length, got[k], b.Digest),
+				"the file has changed since: restore it, or record the graph again", nil)
+		}
+	}
+	return m, nil
+}
+
+// digests returns the digest of each user's bytes: the recorded one where the
+// cache knows that this state of the file has it, else the one of the bytes. So
+// a wrong cache never makes a right file wrong.
+func (x *externals) digests(path string, before os.FileInfo, blobs []*ir.Blob, users []int) []ir.Digest {
+	key := fileState{path: realPath(path), size: before.Size(), mtime: before.ModTime().UnixNano()}
+	known := x.cache.load(key)
+	out := make([]ir.Digest, len(users))
+	todo := make([]int, 0, len(users))
+	for k, i := range users {
+		b := blobs[i]
+		if d, ok := known[fileRange{b.Offset, b.Length}]; ok && d == b.Digest && !x.verify {
+			out[k] = d
+		} else {
+			todo = append(todo, k)
+		}
+	}
+	if len(todo) == 0 {
+		return out
+	}
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(len(todo), runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for k := range next {
+				data, _ := blobs[users[k]].Bytes() // attached: it has bytes
+				out[k] = sha256.Sum256(data)
+			}
+		})
+	}
+	for _, k := range todo {
+		next <- k
+	}
+	close(next)
+	wg.Wait()
+
+	// Remember nothing about a file that changed while it was read.
+	after, err := os.Stat(path)
+	if err != nil || after.Size() != key.size || after.ModTime().UnixNano() != key.mtime {
+		return out
+	}
+	if known == nil {
+		known = map[fileRange]ir.Digest{}
+	}
+	for _, k := range todo {
+		b := blobs[users[k]]
+		known[fileRange{b.Offset, b.Length}] = out[k]
+	}
+	x.cache.save(key, known)
+	return out
+}
+
+// realPath names the file itself, so that two ways to it share one memory.
+func realPath(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		path = p
+	}
+	if p, err := filepath.Abs(path); err == nil {
+		path = p
+	}
+	return path
+}

@@ -1,0 +1,145 @@
+package mlxg
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// OpenOptions say how a file is opened. The zero value is the usual way.
+type OpenOptions struct {
+	// Verify reads every byte: the checksum of the weight section, the SHA-256
+	// of embedded blobs, and that of external ones even if it was computed
+	// before.
+	Verify bool
+	// SkipExternal leaves external blobs without bytes and does not look for
+	// their files: enough to print, compare or rewrite a graph.
+	SkipExternal bool
+	// CacheDir is where digests of external files are remembered; "" stands
+	// for mlxc/digests in the user's cache directory.
+	CacheDir string
+}
+
+// File is an open container. It is read-only; its methods may be called from
+// several goroutines, but Close only once nobody uses a blob any more.
+type File struct {
+	// Module's blobs lie in the mapping of this file, or of external ones.
+	// Everything else is ordinary memory. [ir.Graph.Source] holds the byte
+	// offsets of memories and nodes.
+	Module *ir.Module
+
+	weights []byte
+	maps    []*mmap.Map
+}
+
+// Open maps the container at path and reads everything but its weights.
+//
+// The module passed [ir.Module.Check]. Errors name the file, the offset in
+// bytes and the part; a defect of the module is an [ir.Errors], any other an
+// [*ir.Error] with its cause, as fs.ErrNotExist for an external file.
+func Open(path string, o OpenOptions) (*File, error) {
+	m, err := mmap.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("mlxg: %w", err)
+	}
+	f := &File{maps: []*mmap.Map{m}}
+	if err := f.read(path, m.Bytes(), o); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Weights returns the section of embedded blobs as it is mapped, nil if the
+// file has none. It begins at a multiple of 16 KiB of the file, hence of the
+// page: a GPU buffer can be made of it without a copy.
+func (f *File) Weights() []byte { return f.weights }
+
+// Close ends all mappings. The blobs' bytes must not be touched after it.
+func (f *File) Close() error {
+	var errs []error
+	for _, m := range f.maps {
+		errs = append(errs, m.Close())
+	}
+	f.maps, f.weights = nil, nil
+	return errors.Join(errs...)
+}
+
+func (f *File) read(path string, data []byte, o OpenOptions) error {
+	im, err := parse(path, data)
+	if err != nil {
+		return err
+	}
+	m, blobs, places, err := im.decode(o.Verify)
+	if err != nil {
+		return err
+	}
+	if !o.SkipExternal {
+		x := externals{im: im, dir: filepath.Dir(path), verify: o.Verify, cache: openDigests(o.CacheDir)}
+		maps, err := x.attach(blobs, places)
+		f.maps = append(f.maps, maps...)
+		if err != nil {
+			return err
+		}
+	}
+	f.Module = m
+	if s, ok := im.sections[weightSection]; ok {
+		f.weights = im.bytes(s)
+	}
+	return nil
+}
+
+// decode reads a container whose header was parsed. External blobs come without
+// bytes.
+func (im *image) decode(verify bool) (*ir.Module, []*ir.Blob, []blobPlace, error) {
+	for _, k := range []kind{metaSection, stringsSection, blobSection} {
+		if err := im.verify(im.sections[k]); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if verify {
+		rest := im.unknown
+		if s, ok := im.sections[weightSection]; ok {
+			rest = append(rest, s)
+		}
+		for _, s := range rest {
+			if err := im.verify(s); err != nil {
+				return nil, nil, nil, err
+			}
+		}
+	}
+	strs, err := im.decodeStrings()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	blobs, places, err := im.decodeBlobs()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if verify {
+		for i, b := range blobs {
+			if b.Path != "" {
+				continue
+			}
+			if err := b.Verify(); err != nil {
+				return nil, nil, nil, problem(im.name, places[i].bytes, fmt.Sprintf("section %s: blob %d", weightSection, i), "bytes differ from the recorded ones", "get the file again", err)
+			}
+		}
+	}
+	m, err := im.decodeMeta(strs, blobs, places)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := m.Check(); err != nil {
+		var defects ir.Errors
+		if errors.As(err, &defects) {
+			for _, d := range defects {
+				d.File = im.name // those of the module as a whole have none
+			}
+		}
+		return nil, nil, nil, fmt.Errorf("mlxg: %w", err)
+	}
+	return m, blobs, places, nil
+}

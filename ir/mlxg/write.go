@@ -1,0 +1,213 @@
+package mlxg
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/atomicfile"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// WriteOptions say how a module is written. The zero value is the usual way.
+type WriteOptions struct {
+	// EmbedExternal copies external blobs into the file; they must be loaded.
+	EmbedExternal bool
+	// Base is the directory that the paths of external blobs are relative to
+	// now: that of the file that the module was read from. [WriteFile] makes
+	// them relative to the new file's directory. "" keeps them as they are.
+	Base string
+}
+
+// WriteFile writes m to the file at path: beside it first, then, once the bytes
+// are on disk, by renaming over it. After an error, and after a crash, path
+// holds what it held before (a crash may leave a file named .NAME.….tmp beside
+// it). Blobs are streamed from where they lie; one whose
+// bytes do not have its digest is refused. Equal modules give equal files.
+func WriteFile(path string, m *ir.Module, o WriteOptions) error {
+	w, err := newWriter(m, o, filepath.Dir(path))
+	if err == nil {
+		err = atomicfile.Replace(path, func(f *os.File) error {
+			if _, err := f.Write(make([]byte, w.headerSize())); err != nil {
+				return err
+			}
+			sections, err := w.body(f, true)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt(header(sections), 0)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("mlxg: cannot write %s: %w", path, err)
+	}
+	return nil
+}
+
+// Write writes m to w as [WriteFile] does. The header holds checksums and comes
+// first, so every blob is read twice. o.Base is ignored: w has no directory.
+func Write(w io.Writer, m *ir.Module, o WriteOptions) error {
+	o.Base = ""
+	err := func() error {
+		wr, err := newWriter(m, o, "")
+		if err != nil {
+			return err
+		}
+		sections, err := wr.body(io.Discard, true)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(header(sections)); err != nil {
+			return err
+		}
+		again, err := wr.body(w, false)
+		if err == nil && !slices.Equal(sections, again) {
+			err = fmt.Errorf("the module changed while it was written")
+		}
+		return err
+	}()
+	if err != nil {
+		return fmt.Errorf("mlxg: cannot write: %w", err)
+	}
+	return nil
+}
+
+// writer writes one module, as often as wanted.
+type writer struct {
+	m    *ir.Module
+	plan *plan
+}
+
+func newWriter(m *ir.Module, o WriteOptions, dir string) (*writer, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	rebase, err := rebaser(dir, o.Base)
+	if err != nil {
+		return nil, err
+	}
+	p, err := planBlobs(m, o.EmbedExternal, rebase)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{m, p}, nil
+}
+
+func (w *writer) embeds() bool { return len(w.plan.embedded) > 0 }
+
+func (w *writer) headerSize() int {
+	if w.embeds() {
+		return headerSize(4)
+	}
+	return headerSize(3)
+}
+
+// body writes everything that follows the header, and returns the section
+// table. checkDigests compares the blobs' bytes with their digests.
+func (w *writer) body(to io.Writer, checkDigests bool) ([]section, error) {
+	out := &measured{to: to, n: int64(w.headerSize())}
+	buf := bufio.NewWriterSize(out, 64<<10)
+	var sections []section
+	add := func(k kind, write func() error) error {
+		start := out.n
+		out.crc = 0
+		if err := write(); err != nil {
+			return err
+		}
+		if err := buf.Flush(); err != nil {
+			return err
+		}
+		sections = append(sections, section{kind: k, offset: uint64(start), length: uint64(out.n - start), crc: out.crc})
+		return nil
+	}
+	e := newEncoder(w.plan)
+	e.mp.ResetWriter(buf)
+	encode := func(f func()) func() error {
+		return func() error {
+			f()
+			return e.err
+		}
+	}
+	if err := add(metaSection, encode(func() { e.meta(w.m) })); err != nil {
+		return nil, err
+	}
+	if err := add(stringsSection, encode(e.strings)); err != nil {
+		return nil, err
+	}
+	if err := add(blobSection, encode(e.blobs)); err != nil {
+		return nil, err
+	}
+	if !w.embeds() {
+		return sections, nil
+	}
+	if err := out.zeros(alignUp(out.n, w.plan.align) - out.n); err != nil {
+		return nil, err
+	}
+	err := add(weightSection, func() error { return w.weights(out, checkDigests) })
+	return sections, err
+}
+
+// weights streams the embedded blobs.
+func (w *writer) weights(out *measured, check bool) error {
+	start := out.n
+	for i := range w.plan.entries {
+		e := &w.plan.entries[i]
+		if e.path != "" {
+			continue
+		}
+		if err := out.zeros(start + e.offset - out.n); err != nil {
+			return err
+		}
+		data, err := e.blob.Bytes()
+		if err != nil {
+			return err
+		}
+		sum := sha256.New()
+		// In pieces that stay in the cache between checksum, digest and write.
+		for piece := range slices.Chunk(data, 1<<20) {
+			if check {
+				sum.Write(piece)
+			}
+			if _, err := out.Write(piece); err != nil {
+				return err
+			}
+		}
+		if got := ir.Digest(sum.Sum(nil)); check && got != e.digest {
+			return fmt.Errorf("blob %d (%d bytes): sha256 of its bytes is %s, the module says %s", i, e.length, got, e.digest)
+		}
+	}
+	return nil
+}
+
+// measured counts and checksums what goes through it.
+type measured struct {
+	to  io.Writer
+	n   int64  // bytes from the beginning of the file
+	crc uint32 // CRC-32C since it was last set to 0
+}
+
+func (m *measured) Write(p []byte) (int, error) {
+	n, err := m.to.Write(p)
+	m.n += int64(n)
+	m.crc = crc32.Update(m.crc, castagnoli, p[:n])
+	return n, err
+}
+
+var zeroPage [4096]byte
+
+func (m *measured) zeros(n int64) error {
+	for n > 0 {
+		k, err := m.Write(zeroPage[:min(n, int64(len(zeroPage)))])
+		if err != nil {
+			return err
+		}
+		n -= int64(k)
+	}
+	return nil
+}
