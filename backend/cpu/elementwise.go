@@ -8,8 +8,8 @@ func init() {
 		vv("vv_Multiplyfloat32", simd.MulTo),
 		g2("g2_Addfloat32", simd.AddTo),
 		g2("g2_Multiplyfloat32", simd.MulTo),
-		unary("v_Sigmoidfloat32float32", simd.SigmoidTo, 0.6),
-		unary("v_Silufloat32float32", simd.SiluTo, 0.6),
+		unary("v_Sigmoidfloat32float32", simd.SigmoidTo, 0.35),
+		unary("v_Silufloat32float32", simd.SiluTo, 0.35),
 	)
 }
 
@@ -33,7 +33,7 @@ func vv(name string, op func(dst, a, b []float32)) *Kernel {
 			i, j := lo*chunk, min(hi*chunk, c.Threads[0])
 			op(c.F32(2)[i:j], c.F32(0)[i:j], c.F32(1)[i:j])
 		},
-		Cost: func(c *Call) float64 { return 10 + 0.1*float64(min(chunk, c.Threads[0])) },
+		Cost: func(c *Call) float64 { return 10 + 0.06*float64(min(chunk, c.Threads[0])) },
 	}
 }
 
@@ -64,7 +64,7 @@ func g2(name string, op func(dst, a, b []float32)) *Kernel {
 				p += n
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + 0.5*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
+		Cost: func(c *Call) float64 { return 20 + 0.3*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
 	}
 }
 

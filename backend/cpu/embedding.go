@@ -44,7 +44,7 @@ func embedding(name string, out int, row func(c *Call, dst []float32, id int)) *
 				}
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + float64(c.Int(out+1)) },
+		Cost: func(c *Call) float64 { return 20 + 0.8*float64(c.Int(out+1)) },
 	}
 }
 

@@ -20,7 +20,7 @@ func init() {
 				t[0], t[1], t[2], t[3], t[4], t[5]),
 			Units: func(c *Call) int { return ceilDiv(c.Int(5), gemvRows) * c.Groups[2] },
 			Run:   gemv,
-			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(4))*0.06 },
+			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(4))*0.13 },
 		})
 	}
 	register(
@@ -28,10 +28,13 @@ func init() {
 			Name:  "gemv_float16_float32",
 			Units: func(c *Call) int { return ceilDiv(c.Int(4), gemvRows) },
 			Run:   gemvHalf,
-			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(3)) },
+			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(3))*1.2 },
 		},
 		&Kernel{Name: "gemm_nt_float32", Units: gemmUnits, Run: gemm, Cost: gemmCost},
-		&Kernel{Name: "gemm_nt_float16_float32", Units: gemmUnits, Run: gemmHalf, Cost: gemmCost},
+		&Kernel{
+			Name: "gemm_nt_float16_float32", Units: gemmUnits, Run: gemmHalf,
+			Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3)) },
+		},
 	)
 }
 
@@ -119,7 +122,7 @@ func gemmHalf(c *Call, s *Worker, lo, hi int) {
 func gemmUnits(c *Call) int { return ceilDiv(c.Int(4), gemmCols) * ceilDiv(c.Int(5), gemmRows) }
 
 func gemmCost(c *Call) float64 {
-	return 100 + float64(min(gemmRows, c.Int(5))*gemmCols*c.Int(3))*0.02
+	return gemmCols * float64(c.Int(3)) * (0.1 + 0.0125*float64(min(gemmRows, c.Int(5))))
 }
 
 // tile is what one unit of gemm makes: y [m, n] with row stride ldy, from the

@@ -286,8 +286,8 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		in(0, []int{heads, 2 * half}, []int{stride, 1})
 		out(1, []int{heads, 2 * half}, []int{stride, 1})
 		rc.flags[1], rc.flags[2] = dim(t, "forward", 0, 1) == 1, dim(t, "traditional", 0, 1) == 1
-		rc.constant[2], rc.constant[3] = i32(dim(t, "offset", 0, 9000)), f32(1)
-		rc.constant[4], rc.constant[10] = i64(stride), f32(13.3)
+		rc.constant[2], rc.constant[4] = i32(drawOffset(t)), i64(stride)
+		rc.constant[3], rc.constant[10] = drawAngles(t)
 
 	case kernel == "rope_float32":
 		heads, length, half := dim(t, "heads", 1, 9), dim(t, "t", 1, 20), dim(t, "half", 1, 20)
@@ -295,27 +295,33 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		rc.threads = [3]int{half, length, ceilDiv(heads, 4)}
 		a, b := in(0, shape, drawStrides(t, shape, false)).strides, drawStrides(t, shape, false)
 		out(1, shape, b)
-		offset := dim(t, "offset", 0, 9000)
+		offset := drawOffset(t)
 		in(2, []int{1}, nil).value = func(*rand.Rand) uint32 { return uint32(offset) }
 		rc.flags[1], rc.flags[2] = dim(t, "forward", 0, 1) == 1, dim(t, "traditional", 0, 1) == 1
-		rc.constant[3], rc.constant[4], rc.constant[5] = f32(1), i64(a...), i64(b...)
-		rc.constant[6], rc.constant[7], rc.constant[10] = i64(0), i32(heads), f32(13.3)
+		rc.constant[4], rc.constant[5] = i64(a...), i64(b...)
+		rc.constant[6], rc.constant[7] = i64(0), i32(heads)
+		rc.constant[3], rc.constant[10] = drawAngles(t)
 
-	case strings.HasPrefix(kernel, "sdpa_vector_float_"):
+	case strings.HasPrefix(kernel, "sdpa_"):
 		var d int
-		_, err := fmt.Sscanf(kernel, "sdpa_vector_float_%d", &d)
+		_, err := fmt.Sscanf(kernel[strings.Index(kernel, "_float_"):], "_float_%d", &d)
 		require.NoError(t, err)
 		gqa, kv, l := dim(t, "gqa", 1, 4), dim(t, "kv", 1, 3), dim(t, "l", 1, 4)
 		if dim(t, "prefill", 0, 2) == 0 {
 			l = dim(t, "l", 8, 200)
 		}
 		n := l + dim(t, "before", 0, 280)
-		hq := gqa * kv
+		hq := gqa*kv - dim(t, "fewer", 0, gqa-1)
 		rc.groups, rc.group = [3]int{hq, l, 1}, [3]int{1024, 1, 1}
 		rc.flags[21], rc.flags[22] = dim(t, "transposed", 0, 1) == 1, dim(t, "causal", 0, 1) == 1
-		q := []int{hq, l, d}
-		if rc.flags[21] {
-			q = []int{l, hq, d}
+		byHead, byQuery := []int{hq, l, d}, []int{l, hq, d}
+		q, o := byHead, byHead
+		if rc.flags[21] || has("rows") {
+			q = byQuery
+		}
+		if has("rows") {
+			o = byQuery
+			delete(rc.flags, 21)
 		}
 		strides := func(name string) []int {
 			if dim(t, name, 0, 1) == 0 {
@@ -324,9 +330,9 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 			return []int{d, kv*d + 1, 1}
 		}
 		in(0, q, nil)
+		out(3, o, nil)
 		k := in(1, []int{kv, n, d}, strides("k")).strides
 		v := in(2, []int{kv, n, d}, strides("v")).strides
-		out(3, []int{hq, l, d}, nil)
 		rc.constant[4], rc.constant[5], rc.constant[10] = i32(gqa), i32(n), f32(0.125)
 		rc.constant[6], rc.constant[7] = i64(k[0]), i64(k[1])
 		rc.constant[8], rc.constant[9] = i64(v[0]), i64(v[1])
@@ -344,6 +350,19 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		t.Fatalf("no random call for kernel %s: add a branch", kernel)
 	}
 	return rc
+}
+
+// drawOffset and drawAngles draw values that come again, as those that a worker
+// remembers do.
+func drawOffset(t *rapid.T) int {
+	if dim(t, "far", 0, 1) == 1 {
+		return dim(t, "offset", 0, 9000)
+	}
+	return dim(t, "offset", 0, 5)
+}
+
+func drawAngles(t *rapid.T) (scale, base []byte) {
+	return f32(rapid.SampledFrom([]float32{1, 0.25}).Draw(t, "scale")), f32(rapid.SampledFrom([]float32{13.25, 16.5}).Draw(t, "base"))
 }
 
 // half makes the elements finite f16.
@@ -383,7 +402,8 @@ func poison(*rand.Rand) uint32   { return 0x7fc00000 }
 var dirty Worker
 
 // TestAnySplit is the law that makes results independent of the machine: the
-// units in any ranges, in any order, on any workers, give the bits of one run.
+// units in any ranges, in any order, on any workers, give the bits of one run;
+// and no two ranges write one element.
 func TestAnySplit(t *testing.T) {
 	forEachKernel(t, func(t *rapid.T, rc *randomCall, k *Kernel, seed uint64) {
 		whole, want := rc.call(seed, finite)
@@ -410,13 +430,33 @@ func TestAnySplit(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		r.Shuffle(len(ranges), func(i, j int) { ranges[i], ranges[j] = ranges[j], ranges[i] })
 		workers := []*Worker{&dirty, {}}
+		written := 0
 		for _, x := range ranges {
 			k.Run(parts, workers[r.IntN(2)], x[0], x[1])
+			alone, buffers := rc.call(seed, finite)
+			k.Run(alone, &dirty, x[0], x[1])
+			written += rc.written(buffers)
 		}
+		require.Equal(t, rc.written(want), written, "elements written, ranges %v", ranges)
 		for slot, b := range want {
 			require.True(t, slices.Equal(b.words, got[slot].words), "argument %d, ranges %v", slot, ranges)
 		}
 	})
+}
+
+// written counts the elements of results that are not as they were made.
+func (rc *randomCall) written(buffers map[int]*guarded) (n int) {
+	for _, o := range rc.operands {
+		if !o.write {
+			continue
+		}
+		for _, w := range buffers[o.slot].words {
+			if w != sentinel {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // TestTouches watches bytes: a kernel writes every element of its result and no

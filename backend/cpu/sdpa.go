@@ -47,9 +47,10 @@ func registerSDPA(name string, d int, rows bool) {
 		Cost: func(c *Call) float64 {
 			s := of(c)
 			if s.block == 0 {
-				return 100 + 0.25*float64(s.n*d)
+				return 100 + 0.24*float64(s.n*d)
 			}
-			return 1000 + 0.06*float64(s.block*s.gqa*s.n*d)
+			keys := s.keys((s.l - 1) / 2) // the mean, if causal
+			return 1000 + float64(keys*d)*(0.7+0.052*float64(s.block*s.gqa))
 		},
 	})
 }
@@ -72,8 +73,8 @@ const (
 // and values that a query does not use do not matter to it, whatever they are.
 //
 // Arguments: 0 queries f32[hq, l, d], or [l, hq, d] if the function constant
-// query_transposed is set; 1 keys and 2 values f32[hq/gqa, n, d] under the
-// strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
+// query_transposed is set; 1 keys and 2 values f32[ceil(hq/gqa), n, d] under
+// the strides 6 and 7, 8 and 9 (u64: head, position); 3 out f32[hq, l, d]; 4 gqa
 // i32, 5 n i32, 10 scale f32. The threadgroups are (hq, l, 1). The kernels
 // sdpa_rows_… take queries and give out as [l, hq, d].
 //
@@ -106,10 +107,7 @@ func sdpaOf(c *Call, d int) sdpa {
 		transposed: c.Flag(sdpaQueryTransposed),
 		causal:     c.Flag(sdpaCausal),
 	}
-	if s.gqa < 1 || s.hq%s.gqa != 0 {
-		panic(fmt.Sprintf("cpu: sdpa: %d query heads, %d of them for each key head", s.hq, s.gqa))
-	}
-	s.kHeads = s.hq / s.gqa
+	s.kHeads = ceilDiv(s.hq, s.gqa)
 	if s.l > 1 && s.l*s.gqa >= sdpaFrom {
 		s.block = min(max(1, sdpaRows/s.gqa), s.l)
 		s.blocks = ceilDiv(s.l, s.block)
@@ -247,8 +245,11 @@ func (s *sdpa) matrix(w *Worker, u int) {
 	} else {
 		b = s.blocks - 1 - b/2
 	}
+	// Row r is head h0 + r%heads of query q0 + r/heads, so that the rows which
+	// use a key are the last ones.
 	q0, q1 := b*s.block, min((b+1)*s.block, s.l)
-	rows, d := (q1-q0)*s.gqa, s.d
+	h0, heads := head*s.gqa, min(s.gqa, s.hq-head*s.gqa)
+	rows, d := (q1-q0)*heads, s.d
 
 	buf := w.Scratch(simd.MatMulScratch + rows*(3*d+sdpaTile+3) + 2*sdpaTile*d)
 	take := func(n int) []float32 {
@@ -262,57 +263,60 @@ func (s *sdpa) matrix(w *Worker, u int) {
 	maxima, scale, sums := take(rows), take(rows), take(rows)
 	kTile, vTile := take(sdpaTile*d), take(sdpaTile*d)
 
-	// Row r is head r%gqa of query q0 + r/gqa, so that the rows which use a key
-	// are the last ones.
 	for r := range rows {
-		simd.ScaleTo(query[r*d:(r+1)*d], s.scale, s.query(head*s.gqa+r%s.gqa, q0+r/s.gqa))
+		simd.ScaleTo(query[r*d:(r+1)*d], s.scale, s.query(h0+r%heads, q0+r/heads))
 		maxima[r] = noScore
 	}
 	clear(acc)
 	clear(sums)
 
-	for j := 0; j < s.keys(q1-1); j += sdpaTile {
-		m := min(sdpaTile, s.keys(q1-1)-j)
-		first := 0 // row that uses key j
-		for s.keys(q0+first/s.gqa) <= j {
-			first += s.gqa
+	end := s.keys(q1 - 1)
+	for j := 0; j < end; j += sdpaTile {
+		m := min(sdpaTile, end-j)
+		first := 0 // the first row that uses key j
+		for s.keys(q0+first/heads) <= j {
+			first += heads
+		}
+		// row returns the scores of row r, and how many of the keys it uses.
+		row := func(r int) ([]float32, int) {
+			return p[(r-first)*m : (r-first+1)*m], min(m, s.keys(q0+r/heads)-j)
 		}
 		n := rows - first
+
 		simd.MatMulF32(p, m, query[first*d:], s.keyTile(kTile, head, j, m), n, m, d, scratch)
 		for r := first; r < rows; r++ {
-			row := p[(r-first)*m : (r-first+1)*m]
-			row = row[:min(m, s.keys(q0+r/s.gqa)-j)]
-			greatest := max(maxima[r], simd.Max(row))
+			scores, used := row(r)
+			greatest := max(maxima[r], simd.Max(scores[:used]))
 			scale[r] = maxima[r] - greatest
 			maxima[r] = greatest
 		}
 		simd.ExpTo(scale[first:], scale[first:])
-		whole := s.keys(q0+first/s.gqa) >= j+m // every row uses the whole tile
-		finite := s.valueTile(vTile[:m*d], head, j, m)
 		for r := first; r < rows; r++ {
-			row := p[(r-first)*m : (r-first+1)*m]
-			used := min(m, s.keys(q0+r/s.gqa)-j)
-			sums[r] = float32(sums[r]*scale[r]) + expSum(row[:used], maxima[r])
-			clear(row[used:])
+			weights, used := row(r)
+			sums[r] = float32(sums[r]*scale[r]) + expSum(weights[:used], maxima[r])
+			clear(weights[used:])
 			simd.ScaleTo(acc[r*d:(r+1)*d], scale[r], acc[r*d:(r+1)*d])
 		}
-		if whole || finite {
+
+		part := part[:n*d]
+		finite := s.valueTile(vTile[:m*d], head, j, m)
+		if _, used := row(first); used == m || finite {
 			simd.MatMulF32(part, d, p[:n*m], vTile[:m*d], n, d, m, scratch)
-		} else { // 0 times an unused value would not be 0
-			clear(part[:n*d])
+		} else { // 0 times a value that a row does not use would not be 0
+			clear(part)
 			for r := first; r < rows; r++ {
-				row := p[(r-first)*m : (r-first+1)*m]
-				for i, pi := range row[:min(m, s.keys(q0+r/s.gqa)-j)] {
-					simd.Axpy(pi, s.value(head, j+i), part[(r-first)*d:(r-first+1)*d])
+				weights, used := row(r)
+				for i, weight := range weights[:used] {
+					simd.Axpy(weight, s.value(head, j+i), part[(r-first)*d:(r-first+1)*d])
 				}
 			}
 		}
-		simd.AddTo(acc[first*d:], acc[first*d:], part[:n*d])
+		simd.AddTo(acc[first*d:], acc[first*d:], part)
 	}
 	for r := range rows {
 		x := acc[r*d : (r+1)*d]
 		divide(x, sums[r])
-		copy(s.output(head*s.gqa+r%s.gqa, q0+r/s.gqa), x)
+		copy(s.output(h0+r%heads, q0+r/heads), x)
 	}
 }
 

@@ -1,0 +1,114 @@
+package tokenizer
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// decodeText turns text into code points the way llama.cpp's reader does. It is
+// more lenient than UTF-8: surrogates pass and overlong forms give the value
+// that they spell. A byte that starts nothing becomes U+FFFD, and reading goes
+// on with the next byte. So do the bytes of a form above U+10FFFF, on which
+// llama.cpp aborts.
+func decodeText(text string) []rune {
+	out := make([]rune, 0, len(text))
+	for i := 0; i < len(text); {
+		r, n := decodeOne(text[i:])
+		out = append(out, r)
+		i += n
+	}
+	return out
+}
+
+// decodeOne reads one code point and says how many bytes it took.
+func decodeOne(s string) (rune, int) {
+	b := s[0]
+	n := 1
+	var r rune
+	switch {
+	case b < 0x80:
+		return rune(b), 1
+	case b >= 0xc0 && b < 0xe0:
+		r, n = rune(b&0x1f), 2
+	case b >= 0xe0 && b < 0xf0:
+		r, n = rune(b&0x0f), 3
+	case b >= 0xf0 && b < 0xf8:
+		r, n = rune(b&0x07), 4
+	default:
+		return utf8.RuneError, 1
+	}
+	if len(s) < n {
+		return utf8.RuneError, 1
+	}
+	for i := 1; i < n; i++ {
+		if s[i]&0xc0 != 0x80 {
+			return utf8.RuneError, 1
+		}
+		r = r<<6 | rune(s[i]&0x3f)
+	}
+	if r > unicode.MaxRune {
+		return utf8.RuneError, 1
+	}
+	return r, n
+}
+
+// appendCodePoint writes r as UTF-8, surrogates included.
+func appendCodePoint(b []byte, r rune) []byte {
+	if r >= 0xd800 && r <= 0xdfff {
+		return append(b, byte(0xe0|r>>12), byte(0x80|r>>6&0x3f), byte(0x80|r&0x3f))
+	}
+	return utf8.AppendRune(b, r)
+}
+
+// class is what the splitting rules distinguish.
+type class uint8
+
+const (
+	none   class = iota // past the end
+	space               // \s
+	letter              // \p{L}
+	number              // \p{N}
+	sign                // everything else
+)
+
+// newer lists code points on which Go's Unicode tables and llama.cpp's differ:
+// Go 1.26 has Unicode 15.0, llama.cpp the ideographs of extension I (15.1) too.
+// TestAllCodePoints tells when this list must change.
+var newer = []struct {
+	first, last rune
+	class       class
+}{
+	{0x2ebf0, 0x2ee5d, letter},
+}
+
+// ascii answers for most of most texts.
+var ascii = func() (a [128]class) {
+	for r := range a {
+		a[r] = classify(rune(r))
+	}
+	return a
+}()
+
+func classOf(r rune) class {
+	if r < 128 {
+		return ascii[r]
+	}
+	return classify(r)
+}
+
+func classify(r rune) class {
+	for _, n := range newer {
+		if r >= n.first && r <= n.last {
+			return n.class
+		}
+	}
+	switch {
+	case unicode.IsSpace(r): // White_Space: with U+0085, U+00A0, U+3000, without U+200B
+		return space
+	case unicode.IsLetter(r):
+		return letter
+	case unicode.IsNumber(r):
+		return number
+	}
+	return sign
+}

@@ -1,0 +1,195 @@
+package tokenizer
+
+import "slices"
+
+// symbol numbers a text that the merging can meet: one of the 256 characters of
+// the alphabet, a part of a merge, or the result of one.
+type symbol int32
+
+// merges is the merge table over symbols.
+type merges struct {
+	texts  []string          // by symbol
+	number map[string]symbol // inverse of texts
+	bytes  [256]symbol       // the characters of the alphabet
+	pairs  map[[2]symbol]merge
+	ids    [][]int32 // by symbol: what it is worth when no merge applies
+}
+
+type merge struct {
+	rank   int32
+	result symbol
+}
+
+func newMerges(list []string, tokenID map[string]int32) *merges {
+	m := &merges{
+		number: make(map[string]symbol, len(list)+256),
+		pairs:  make(map[[2]symbol]merge, len(list)),
+	}
+	for b, r := range alphabet {
+		m.bytes[b] = m.symbol(string(r))
+	}
+	for rank, s := range list {
+		left, right, _ := cutMerge(s) // Check has seen that it has two parts
+		pair := [2]symbol{m.symbol(left), m.symbol(right)}
+		if _, again := m.pairs[pair]; !again { // the first of two equal merges counts
+			m.pairs[pair] = merge{rank: int32(rank), result: m.symbol(left + right)}
+		}
+	}
+	m.ids = make([][]int32, len(m.texts))
+	for s, text := range m.texts {
+		m.ids[s] = tokensOf(text, tokenID)
+	}
+	return m
+}
+
+func (m *merges) symbol(text string) symbol {
+	if s, ok := m.number[text]; ok {
+		return s
+	}
+	s := symbol(len(m.texts))
+	m.texts = append(m.texts, text)
+	m.number[text] = s
+	return s
+}
+
+// tokensOf is the token whose text it is. Without one, llama.cpp looks up the
+// text's UTF-8 bytes one by one, which finds ASCII characters and loses the
+// rest.
+func tokensOf(text string, tokenID map[string]int32) []int32 {
+	if id, ok := tokenID[text]; ok {
+		return []int32{id}
+	}
+	var ids []int32
+	for i := range len(text) {
+		if id, ok := tokenID[text[i:i+1]]; ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// node is a symbol in the list of what a word is made of at the moment.
+type node struct {
+	sym        symbol // dead once merged into its left neighbour
+	prev, next int32  // -1 at the ends
+}
+
+const dead symbol = -1
+
+// candidate is a pair of neighbours that a merge could join.
+type candidate struct {
+	rank     int32
+	at       int32 // place of the left node: lower is further left
+	l, r     symbol
+	rightPos int32
+}
+
+func (a candidate) before(b candidate) bool {
+	return a.rank < b.rank || a.rank == b.rank && a.at < b.at
+}
+
+// merger holds the buffers for merging one word after another.
+type merger struct {
+	*merges
+	nodes []node
+	queue []candidate // a heap, first candidate on top
+}
+
+// encode merges one word, given as bytes, and appends its ids. Every merge
+// removes a node and adds at most two candidates, so a word of n bytes takes
+// O(n log n) time.
+func (m *merger) encode(word []byte, out []int32) []int32 {
+	m.nodes = m.nodes[:0]
+	for i, b := range word {
+		m.nodes = append(m.nodes, node{sym: m.bytes[b], prev: int32(i) - 1, next: int32(i) + 1})
+	}
+	m.nodes[len(word)-1].next = -1
+	m.queue = m.queue[:0]
+	for i := range len(word) - 1 {
+		m.consider(int32(i), int32(i)+1)
+	}
+	for len(m.queue) > 0 {
+		c := m.pop()
+		left, right := &m.nodes[c.at], &m.nodes[c.rightPos]
+		// A candidate is stale when either side has changed since: what is
+		// alive and unchanged on both sides still touches.
+		if left.sym != c.l || right.sym != c.r || left.next != c.rightPos {
+			continue
+		}
+		left.sym = m.pairs[[2]symbol{c.l, c.r}].result
+		right.sym = dead
+		left.next = right.next
+		if right.next >= 0 {
+			m.nodes[right.next].prev = c.at
+			m.consider(c.at, right.next)
+		}
+		if left.prev >= 0 {
+			m.consider(left.prev, c.at)
+		}
+	}
+	for i := int32(0); i >= 0; i = m.nodes[i].next {
+		out = append(out, m.ids[m.nodes[i].sym]...)
+	}
+	return out
+}
+
+func (m *merger) consider(l, r int32) {
+	ls, rs := m.nodes[l].sym, m.nodes[r].sym
+	if p, ok := m.pairs[[2]symbol{ls, rs}]; ok {
+		m.push(candidate{rank: p.rank, at: l, rightPos: r, l: ls, r: rs})
+	}
+}
+
+// push and pop are container/heap's up and down, without its interface calls,
+// which would box every candidate.
+func (m *merger) push(c candidate) {
+	m.queue = append(m.queue, c)
+	i := len(m.queue) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !c.before(m.queue[up]) {
+			break
+		}
+		m.queue[i] = m.queue[up]
+		i = up
+	}
+	m.queue[i] = c
+}
+
+func (m *merger) pop() candidate {
+	top := m.queue[0]
+	n := len(m.queue) - 1
+	c := m.queue[n]
+	m.queue = m.queue[:n]
+	if n == 0 {
+		return top
+	}
+	i := 0
+	for {
+		kid := 2*i + 1
+		if kid >= n {
+			break
+		}
+		if kid+1 < n && m.queue[kid+1].before(m.queue[kid]) {
+			kid++
+		}
+		if !m.queue[kid].before(c) {
+			break
+		}
+		m.queue[i] = m.queue[kid]
+		i = kid
+	}
+	m.queue[i] = c
+	return top
+}
+
+// missing is the bytes that encode to nothing on their own.
+func (m *merges) missing() []byte {
+	var out []byte
+	for b, s := range m.bytes {
+		if len(m.ids[s]) == 0 {
+			out = append(out, byte(b))
+		}
+	}
+	return slices.Clip(out)
+}

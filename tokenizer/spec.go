@@ -1,0 +1,162 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// TokenType says what a token is for, with GGUF's numbering
+// (tokenizer.ggml.token_type).
+type TokenType uint8
+
+// The token types.
+const (
+	Undefined   TokenType = 0
+	Normal      TokenType = 1
+	Unknown     TokenType = 2 // stands for what cannot be encoded
+	Control     TokenType = 3 // <|im_end|>: matched in raw text only when allowed
+	UserDefined TokenType = 4 // matched in raw text always
+	Unused      TokenType = 5
+	Byte        TokenType = 6 // <0x41>
+)
+
+// Role is a use that the model has for one particular token.
+type Role string
+
+// The roles. The fim ones belong to "fill in the middle" prompts; llama.cpp
+// counts the last three among the ends of generation.
+const (
+	BOS    Role = "bos" // beginning of sequence
+	EOS    Role = "eos" // end of sequence
+	EOT    Role = "eot" // end of turn
+	EOM    Role = "eom" // end of message
+	UNK    Role = "unk" // unknown
+	PAD    Role = "pad" // padding
+	FIMPre Role = "fim_pre"
+	FIMSuf Role = "fim_suf"
+	FIMMid Role = "fim_mid"
+	FIMPad Role = "fim_pad"
+	FIMRep Role = "fim_rep"
+	FIMSep Role = "fim_sep"
+)
+
+var roles = []Role{BOS, EOS, EOT, EOM, UNK, PAD, FIMPre, FIMSuf, FIMMid, FIMPad, FIMRep, FIMSep}
+
+// Bounds on a Spec. The largest published vocabularies have about 2^18 tokens.
+const (
+	maxTokens   = 1 << 20
+	maxMerges   = 1 << 21
+	maxTokenLen = 1 << 16 // bytes
+	maxTemplate = 1 << 20 // bytes
+)
+
+// Spec is all that a tokenizer is made from.
+type Spec struct {
+	Model        string         // "gpt2"
+	Pre          string         // "smollm"
+	Tokens       []string       // by id, in GPT-2's byte alphabet unless special
+	Types        []TokenType    // by id; nil: all Normal
+	Merges       []string       // by rank: two symbols with a space between
+	Special      map[Role]int32 // ids; a role that is absent has no token
+	AddBOS       bool           // prompts begin with the BOS token
+	AddEOS       bool           // prompts end with the EOS token
+	ChatTemplate string         // Jinja source; "": none
+}
+
+// Check reports the first thing wrong with the Spec: an unsupported model or
+// pre-tokenizer, by name; a token that appears twice, or is not UTF-8; a merge
+// without two parts; an id outside the vocabulary.
+func (s *Spec) Check() error {
+	if s.Model != "gpt2" {
+		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE)", s.Model)
+	}
+	if s.Pre != "smollm" {
+		return fmt.Errorf("tokenizer: pre-tokenizer %q is not supported; supported: \"smollm\"", s.Pre)
+	}
+	if n := len(s.Tokens); n == 0 || n > maxTokens {
+		return fmt.Errorf("tokenizer: %d tokens, want 1 to %d", n, maxTokens)
+	}
+	if len(s.Types) != len(s.Tokens) && s.Types != nil {
+		return fmt.Errorf("tokenizer: %d token types for %d tokens", len(s.Types), len(s.Tokens))
+	}
+	if len(s.Merges) > maxMerges {
+		return fmt.Errorf("tokenizer: %d merges, at most %d are supported", len(s.Merges), maxMerges)
+	}
+	if len(s.ChatTemplate) > maxTemplate {
+		return fmt.Errorf("tokenizer: chat template of %d bytes, at most %d are supported", len(s.ChatTemplate), maxTemplate)
+	}
+	seen := make(map[string]int, len(s.Tokens))
+	for id := range s.Tokens {
+		t := s.text(id)
+		if len(t) > maxTokenLen {
+			return fmt.Errorf("tokenizer: token %d has %d bytes, at most %d are supported", id, len(t), maxTokenLen)
+		}
+		if !utf8.ValidString(t) {
+			return fmt.Errorf("tokenizer: token %d (%.40q) is not UTF-8", id, t)
+		}
+		if first, dup := seen[t]; dup {
+			return fmt.Errorf("tokenizer: token %.40q has ids %d and %d", t, first, id)
+		}
+		seen[t] = id
+		switch typ := s.typ(id); {
+		case typ > Byte:
+			return fmt.Errorf("tokenizer: token %d (%.40q) has type %d, want 0 to %d", id, t, typ, Byte)
+		case typ == Byte:
+			if _, ok := byteToken(t); !ok {
+				return fmt.Errorf("tokenizer: token %d (%.40q) is of type byte, want a text like <0x41>", id, t)
+			}
+		}
+	}
+	for rank, m := range s.Merges {
+		if _, _, ok := cutMerge(m); !ok || !utf8.ValidString(m) {
+			return fmt.Errorf("tokenizer: merge %d (%.40q) is not two symbols with a space between", rank, m)
+		}
+	}
+	for r, id := range s.Special {
+		if !slices.Contains(roles, r) {
+			return fmt.Errorf("tokenizer: role %.40q is unknown", r)
+		}
+		if id < 0 || int(id) >= len(s.Tokens) {
+			return fmt.Errorf("tokenizer: %s is token %d, the vocabulary has 0 to %d", r, id, len(s.Tokens)-1)
+		}
+	}
+	for _, x := range []struct {
+		add  bool
+		role Role
+	}{{s.AddBOS, BOS}, {s.AddEOS, EOS}} {
+		if _, ok := s.Special[x.role]; x.add && !ok {
+			return fmt.Errorf("tokenizer: the %s token is to be added, but there is none", x.role)
+		}
+	}
+	return nil
+}
+
+// text is the token's text; llama.cpp names empty ones so.
+func (s *Spec) text(id int) string {
+	if t := s.Tokens[id]; t != "" {
+		return t
+	}
+	return fmt.Sprintf("[EMPTY_%d]", id)
+}
+
+func (s *Spec) typ(id int) TokenType {
+	if s.Types == nil {
+		return Normal
+	}
+	return s.Types[id]
+}
+
+// cutMerge splits "Ġ t" at its first space after the first byte, as llama.cpp
+// does: a symbol may itself begin with a space.
+func cutMerge(m string) (left, right string, ok bool) {
+	if m == "" {
+		return "", "", false
+	}
+	i := strings.IndexByte(m[1:], ' ')
+	if i < 0 || i+2 == len(m) {
+		return "", "", false
+	}
+	return m[:i+1], m[i+2:], true
+}

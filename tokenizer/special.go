@@ -1,0 +1,94 @@
+package tokenizer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// kind is what a token counts as, several at once. It starts as the token's
+// type; ends.go changes some by their text.
+type kind uint8
+
+const (
+	isNormal kind = 1 << iota
+	isUnknown
+	isControl
+	isUserDefined
+	isByte
+)
+
+func kindOf(t TokenType) kind {
+	switch t {
+	case Normal:
+		return isNormal
+	case Unknown:
+		return isUnknown
+	case Control:
+		return isControl
+	case UserDefined:
+		return isUserDefined
+	case Byte:
+		return isByte
+	}
+	return 0
+}
+
+// special is a token that is matched in raw text.
+type special struct {
+	id     int32
+	text   string
+	always bool // also when specials are not allowed
+}
+
+// specials lists them in the order of matching: longest first, then by id.
+// (llama.cpp leaves the order of equal lengths open.)
+func specials(texts []string, kinds []kind) []special {
+	var out []special
+	for id, k := range kinds {
+		if k&(isUnknown|isControl|isUserDefined) != 0 {
+			out = append(out, special{id: int32(id), text: texts[id], always: k&(isUnknown|isControl) == 0})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b special) int { return cmp.Compare(len(b.text), len(a.text)) })
+	return out
+}
+
+// fragment is raw text, or a token when id >= 0.
+type fragment struct {
+	text string
+	id   int32
+}
+
+// partition cuts the specials out of text: first all occurrences of the first
+// special, from the left, then those of the second in what is left, and so on.
+func partition(list []special, text string, allowed bool) []fragment {
+	if text == "" {
+		return nil
+	}
+	frags := []fragment{{text: text, id: -1}}
+	for _, s := range list {
+		if !s.always && !allowed || !strings.Contains(text, s.text) {
+			continue
+		}
+		var next []fragment
+		for _, f := range frags {
+			for f.id < 0 {
+				i := strings.Index(f.text, s.text)
+				if i < 0 {
+					break
+				}
+				if i > 0 {
+					next = append(next, fragment{text: f.text[:i], id: -1})
+				}
+				next = append(next, fragment{id: s.id})
+				f.text = f.text[i+len(s.text):]
+			}
+			if f.id >= 0 || f.text != "" {
+				next = append(next, f)
+			}
+		}
+		frags = next
+	}
+	return frags
+}
