@@ -151,12 +151,18 @@ template <typename T>
     constant float& base [[buffer(10)]],
     uint3 at [[thread_position_in_grid]],
     uint3 grid [[threads_per_grid]]) {
-  const int head = int(at.z) * HEADS;
-  const float theta = angle(scale * float(int(at.y) + offset[0]), at.x, grid.x, base);
+  // The grid's z counts groups of HEADS heads, batch by batch. The declarations
+  // cover one batch.
+  const int groups = (n_head + HEADS - 1) / HEADS;
+  const int batch = int(at.z) / groups;
+  const int head = int(at.z) % groups * HEADS;
+  const int matrix = batch * n_head + head;
+  const int position = int(at.y) + offset[batch * offset_stride];
+  const float theta = angle(scale * float(position), at.x, grid.x, base);
   const long first = traditional ? 2 * long(at.x) : long(at.x);
   const long apart = traditional ? 1 : long(grid.x);
-  long from = head * strides[0] + long(at.y) * strides[1] + first * strides[2];
-  long to = head * out_strides[0] + long(at.y) * out_strides[1] + first * out_strides[2];
+  long from = matrix * strides[0] + long(at.y) * strides[1] + first * strides[2];
+  long to = matrix * out_strides[0] + long(at.y) * out_strides[1] + first * out_strides[2];
   for (int h = head; h < min(head + HEADS, n_head); h++) {
     float a;
     float b;

@@ -35,8 +35,8 @@ func (in *Instance) Effects() (*ir.Effects, error) {
 }
 
 // Region returns the bytes of device argument i (of Decl.Args), in canonical
-// form: outer dimensions have the greater strides, none has one element, no two
-// are one, and an empty region has no run.
+// form: outer dimensions have the greater strides (0 counts as the greatest),
+// none has one element, no two are one, and an empty region has no run.
 func (in *Instance) Region(i int) (ir.Region, error) {
 	a := &in.Decl.Args[i]
 	v := in.Views[i]
@@ -75,8 +75,8 @@ func (in *Instance) Region(i int) (ir.Region, error) {
 	return r, in.inside(a, i, r)
 }
 
-// dims returns the dimensions of argument i that say something, of the least
-// stride (in bits) first, or that the argument is empty whatever the params.
+// dims returns the dimensions of argument i that say something, the innermost
+// of the canonical form first, with strides in bits, or that the argument is empty whatever the params.
 func (in *Instance) dims(i int) (dims []ir.Dim, empty bool, err error) {
 	a := &in.Decl.Args[i]
 	bits := int64(a.Elem.Bits())
@@ -108,7 +108,9 @@ func (in *Instance) dims(i int) (dims []ir.Dim, empty bool, err error) {
 		}
 		dims = append(dims, ir.Dim{Count: n, Stride: s * bits})
 	}
-	slices.SortStableFunc(dims, func(x, y ir.Dim) int { return cmp.Compare(x.Stride, y.Stride) })
+	slices.SortStableFunc(dims, func(x, y ir.Dim) int {
+		return cmp.Compare(uint64(x.Stride-1), uint64(y.Stride-1)) // 0 comes last
+	})
 	return dims, false, nil
 }
 

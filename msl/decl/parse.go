@@ -306,7 +306,7 @@ func (d *Decl) whole() error {
 		results[r.Arg] = true
 	}
 	for i, a := range d.Args {
-		if (a.Mode == Write || a.Mode == Update && !d.Nondeterministic) && !results[i] {
+		if a.Kind == ir.DeviceArg && (a.Mode == Write || a.Mode == Update && !d.Nondeterministic) && !results[i] {
 			return d.errorf("writes %s but has no @term for it", a.Name)
 		}
 		if i == 0 {
@@ -478,8 +478,8 @@ func (b builder) shape(text string) error {
 	if a.Elem.Size() == 0 && a.Strides != nil {
 		return fmt.Errorf("packed elements are row-contiguous")
 	}
-	if a.Elem != a.Type && a.Elem.Size() != 0 {
-		return fmt.Errorf("only packed elements stand behind \"as\"")
+	if a.Elem != a.Type && a.Elem.Bits() > 8 {
+		return fmt.Errorf("only codes of up to 8 bits stand behind \"as\"")
 	}
 	return nil
 }
@@ -612,7 +612,7 @@ func (b builder) require(text string) error {
 		return err
 	}
 	if e.Kind != term.Bool {
-		return fmt.Errorf("%q is a %s, not a condition", text, e.Kind)
+		return fmt.Errorf("%q is a number, not a condition", text)
 	}
 	b.d.Requires = append(b.d.Requires, e)
 	return nil

@@ -16,8 +16,27 @@ type Value struct {
 	F float64
 	// Err is the bound, absolute. 0 means equal to the bit, save that any NaN is
 	// as good as another. Otherwise Err is at least [Tiny]; with an infinite or
-	// NaN F it says only that the value was not computed exactly.
+	// NaN F that says only that the value was not computed exactly. Infinite:
+	// nothing is known, an operand may have reached a pole.
 	Err float64
+}
+
+// Allows reports whether an executor may yield the f32 x where the term yields v.
+func (v Value) Allows(x float64) bool {
+	switch {
+	case v.Err == 0 && math.IsNaN(v.F):
+		return math.IsNaN(x)
+	case v.Err == 0:
+		return x == v.F && math.Signbit(x) == math.Signbit(v.F)
+	case math.IsInf(v.Err, 1):
+		return true
+	case math.IsNaN(v.F):
+		return math.IsNaN(x) || math.IsInf(x, 0)
+	case math.IsInf(v.F, 0):
+		// Near the overflow one executor overflows and another does not.
+		return math.IsNaN(x) || math.Copysign(1, v.F)*x >= math.MaxFloat32/2
+	}
+	return math.Abs(x-v.F) <= v.Err
 }
 
 // Interp evaluates terms for one set of arguments. It is slow and plain on
@@ -191,16 +210,20 @@ func sumValue(n int64, sum, mag, errs float64) Value {
 	case n == 1:
 		return inexact(r, errs) // a zero's sign is that of 0 + x, or of x
 	}
-	k := min(float64(n), 64*math.Sqrt(float64(n))) + 2
-	return inexact(r, errs+k*roundoff*mag)
+	if !math.IsInf(mag, 1) { // else the sum has an infinite term
+		k := min(float64(n), 64*math.Sqrt(float64(n))) + 2
+		errs += k * roundoff * mag
+	}
+	return inexact(r, errs)
 }
 
 // inexact returns v with the bound err, which is never 0.
 func inexact(v, err float64) Value {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
+	switch {
+	case math.IsInf(err, 1):
+	case math.IsInf(v, 0) || math.IsNaN(v):
 		err = 0
-	}
-	if math.IsNaN(err) {
+	case math.IsNaN(err):
 		err = math.Inf(1)
 	}
 	return Value{F: v, Err: err + Tiny}
@@ -214,21 +237,30 @@ func rounded(v, err float64, exact bool) Value {
 		return Value{F: r}
 	}
 	// Two values err apart round to values at most err and one ulp apart.
-	return inexact(r, err+2*roundoff*math.Abs(r))
+	return inexact(r, err+ulps(1, r))
 }
 
 // function finishes an operation that executors compute to functionUlps only.
 func function(v, err float64) Value {
 	r := float64(float32(v))
-	return inexact(r, err+2*functionUlps*roundoff*math.Abs(r))
+	return inexact(r, err+ulps(functionUlps, r))
 }
 
-// times is a product in which 0 times an infinite bound is 0.
-func times(a, b float64) float64 {
-	if a == 0 || b == 0 {
+// ulps returns at least n units in the last place of the f32 r, if r is normal.
+func ulps(n, r float64) float64 {
+	if math.IsInf(r, 0) || math.IsNaN(r) {
 		return 0
 	}
-	return a * b
+	return n * 2 * roundoff * math.Abs(r)
+}
+
+// times is the error err of an operand, magnified by a factor of size k. No
+// error stays none, an unbounded one stays unbounded.
+func times(err, k float64) float64 {
+	if err == 0 || math.IsInf(err, 1) {
+		return err
+	}
+	return err * k
 }
 
 func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
@@ -259,7 +291,7 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 		// |x'/y' − x/y| ≤ (|x' − x| + |x/y|·|y' − y|) / |y'|
 		bound := math.Inf(1)
 		if least := math.Abs(y) - b.Err; least > 0 {
-			bound = (d + times(math.Abs(x/y), b.Err)) / least
+			bound = (d + times(b.Err, math.Abs(x/y))) / least
 		}
 		return rounded(x/y, bound, exact), nil
 	case Min:

@@ -395,7 +395,7 @@ func (p *parser) call(t string) (*Expr, error) {
 	switch f.op {
 	case Select:
 		if args[0].Kind != Bool {
-			return nil, p.errorAt(at, "select takes a condition first, not a %s", args[0].Kind)
+			return nil, p.errorAt(at, "select takes a condition first, not one of kind %s", args[0].Kind)
 		}
 		rest = args[1:]
 	case Min, Max:

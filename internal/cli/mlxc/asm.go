@@ -15,7 +15,7 @@ import (
 )
 
 type asmCmd struct {
-	Text   string `arg:"" type:"existingfile" help:"Text file (.mlxt)."`
+	Text   string `arg:"" help:"Text file (.mlxt)."`
 	Output string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Container to write."`
 	Embed  bool   `help:"Copy external contents into the container."`
 }
@@ -30,7 +30,7 @@ func (c *asmCmd) Run(env *cli.Env) error {
 }
 
 type disasmCmd struct {
-	Graph  string `arg:"" type:"existingfile" help:"Container (.mlxg)."`
+	Graph  string `arg:"" help:"Container (.mlxg)."`
 	Output string `short:"o" placeholder:"FILE.mlxt" help:"Text file to write (default: standard output)."`
 	Inline int64  `default:"4096" placeholder:"BYTES" help:"Write embedded contents up to this length into the text; refer to the container for longer ones (0: write all)."`
 }

@@ -11,7 +11,7 @@ import (
 )
 
 type dumpCmd struct {
-	Graph  string `arg:"" type:"existingfile" help:"Graph file (.mlxg or .mlxt)."`
+	Graph  string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
 	Format string `short:"f" enum:"text,json,dot" default:"text" help:"text, json or dot (Graphviz)."`
 	Name   string `name:"graph" placeholder:"NAME" help:"Print this graph only."`
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type optimizeCmd struct {
-	Graph      string   `arg:"" type:"existingfile" help:"Graph file (.mlxg or .mlxt)."`
+	Graph      string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
 	Output     string   `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Passes     string   `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
 	Remarks    bool     `help:"Print what the passes did, and what they did not and why."`

@@ -11,7 +11,7 @@ import (
 )
 
 type recordCmd struct {
-	Model    string `arg:"" type:"existingfile" help:"Model file (GGUF, Llama architecture)."`
+	Model    string `arg:"" help:"Model file (GGUF, Llama architecture)."`
 	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
 	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`

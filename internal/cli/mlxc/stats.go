@@ -10,7 +10,7 @@ import (
 )
 
 type statsCmd struct {
-	Graph   string `arg:"" type:"existingfile" help:"Graph file (.mlxg or .mlxt)."`
+	Graph   string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
 	Kernels bool   `help:"Count dispatches of each kernel too."`
 	JSON    bool   `name:"json" help:"Print JSON."`
 }

@@ -11,7 +11,7 @@ import (
 )
 
 type verifyCmd struct {
-	Graphs []string `arg:"" name:"graph" type:"existingfile" help:"Graph files (.mlxg or .mlxt)."`
+	Graphs []string `arg:"" name:"graph" help:"Graph files (.mlxg or .mlxt)."`
 	Full   bool     `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
 	JSON   bool     `name:"json" help:"Print the result as JSON."`
 }

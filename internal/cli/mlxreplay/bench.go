@@ -14,7 +14,7 @@ import (
 )
 
 type benchCmd struct {
-	Graph   string   `arg:"" type:"existingfile" help:"Graph file, or a GGUF model."`
+	Graph   string   `arg:"" help:"Graph file, or a GGUF model."`
 	Name    string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
 	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
 	Rounds  int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`

@@ -18,7 +18,7 @@ import (
 )
 
 type generateCmd struct {
-	Model     string  `arg:"" name:"graph" type:"existingfile" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
+	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
 	Prompt    string  `short:"p" required:"" help:"Text to continue; with --chat, the user's message."`
 	Chat      bool    `help:"Put the prompt into the model's chat template."`
 	System    string  `help:"System message of the chat."`

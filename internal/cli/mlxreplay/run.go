@@ -13,7 +13,7 @@ import (
 )
 
 type runCmd struct {
-	Graph  string   `arg:"" type:"existingfile" help:"Graph file (.mlxg or .mlxt)."`
+	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
 	Name   string   `name:"graph" placeholder:"NAME" help:"Graph to replay (default: the first)."`
 	In     []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state. Repeatable."`
 	Out    []string `placeholder:"NAME=FILE.npy" help:"Write an output or state after the last replay. Repeatable."`

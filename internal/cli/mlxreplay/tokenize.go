@@ -13,7 +13,7 @@ import (
 )
 
 type tokenizeCmd struct {
-	Model   string `arg:"" name:"graph" type:"existingfile" help:"Recorded model (.mlxg) or GGUF model."`
+	Model   string `arg:"" name:"graph" help:"Recorded model (.mlxg) or GGUF model."`
 	Special bool   `help:"Read special tokens such as <|im_start|> as such."`
 }
 

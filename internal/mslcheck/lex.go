@@ -1,0 +1,121 @@
+package mslcheck
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Kind is the class of a token.
+type Kind uint8
+
+// The kinds.
+const (
+	Ident Kind = iota
+	Number
+	String
+	Punct
+)
+
+// Token is a preprocessed token and what stands before it.
+type Token struct {
+	Kind Kind
+	Text string
+	Lead string // white space and directives between the token before and this one
+	File string // as the line markers of the preprocessor say
+	Line int
+}
+
+// lex cuts the output of `clang -E` into tokens. tail is what follows the last
+// one. ">" is always one token, so that "> >" and ">>" close templates alike.
+func lex(src string) (toks []Token, tail string, err error) {
+	file, line := "", 1
+	i, start := 0, 0
+	for {
+		start = i
+		for i < len(src) {
+			switch c := src[i]; {
+			case c == '\n':
+				line++
+				i++
+				continue
+			case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v':
+				i++
+				continue
+			case c == '#' && (i == 0 || strings.TrimLeft(src[strings.LastIndexByte(src[:i], '\n')+1:i], " \t") == ""):
+				end := strings.IndexByte(src[i:], '\n')
+				if end < 0 {
+					end = len(src) - i
+				}
+				if f, n, ok := marker(src[i : i+end]); ok {
+					file, line = f, n-1 // the newline after the marker counts
+				}
+				i += end
+				continue
+			}
+			break
+		}
+		lead := src[start:i]
+		if i >= len(src) {
+			return toks, lead, nil
+		}
+		t := Token{Lead: lead, File: file, Line: line}
+		at := i
+		switch c := src[i]; {
+		case letter(c):
+			t.Kind = Ident
+			for i < len(src) && (letter(src[i]) || digit(src[i])) {
+				i++
+			}
+		case digit(c) || c == '.' && i+1 < len(src) && digit(src[i+1]):
+			t.Kind = Number
+			for i < len(src) && (letter(src[i]) || digit(src[i]) || src[i] == '.' || (src[i] == '+' || src[i] == '-') && strings.IndexByte("eEpP", src[i-1]) >= 0 && !strings.HasPrefix(src[at:], "0x")) {
+				i++
+			}
+		case c == '"' || c == '\'':
+			t.Kind = String
+			i++
+			for i < len(src) && src[i] != c {
+				if src[i] == '\\' {
+					i++
+				}
+				i++
+			}
+			if i >= len(src) {
+				return nil, "", fmt.Errorf("%s:%d: a literal does not end", file, line)
+			}
+			i++
+		default:
+			t.Kind = Punct
+			i++
+			for _, p := range [...]string{"<<=", "...", "::", "->", "++", "--", "<<", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "!=", "<=", ">=", "=="} {
+				if strings.HasPrefix(src[at:], p) {
+					i = at + len(p)
+					break
+				}
+			}
+		}
+		t.Text = src[at:i]
+		toks = append(toks, t)
+	}
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+func digit(c byte) bool  { return c >= '0' && c <= '9' }
+
+// marker reads `# 12 "file" flags`.
+func marker(s string) (file string, line int, ok bool) {
+	n, rest, ok := strings.Cut(strings.TrimPrefix(s, "# "), " ")
+	if !ok {
+		return "", 0, false
+	}
+	line, err := strconv.Atoi(n)
+	if err != nil {
+		return "", 0, false
+	}
+	end := strings.LastIndexByte(rest, '"')
+	if end < 1 || rest[0] != '"' {
+		return "", 0, false
+	}
+	return rest[1:end], line, true
+}
