@@ -19,6 +19,7 @@ type optimizeCmd struct {
 	Passes     string   `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
 	Remarks    bool     `help:"Print what the passes did, and what they did not and why."`
 	PrintAfter []string `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
+	Verify     bool     `help:"Check every checksum and digest of the file first."`
 	JSON       bool     `name:"json" help:"Print the result as JSON."`
 }
 
@@ -35,7 +36,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return cli.BadUsage("--passes: %v", err)
 	}
-	f, err := modfile.Open(c.Graph, modfile.Options{})
+	f, err := modfile.Open(c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type benchCmd struct {
 	Prompt  int      `default:"128" help:"Tokens of the prompt in one measurement."`
 	Profile bool     `help:"Time each dispatch and sum by kernel (slower)."`
 	JSON    bool     `name:"json" help:"Print JSON."`
+	Verify  bool     `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 }
 
@@ -43,7 +44,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
-	module, closer, err := openModel(env, c.Graph)
+	module, closer, err := openModel(env, c.Graph, c.Verify)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,10 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 		prompt[i] = int32(100 + i%1000)
 	}
 	var decode, feed []float64
+	progress := cli.StartProgress(env.Stderr, "measuring")
+	defer progress.End()
 	for i := range c.Rounds + 1 {
+		progress.Set(float64(i) / float64(c.Rounds+1))
 		r, err := m.Generate(env.Context, prompt, generate.Options{N: 1})
 		if err != nil {
 			return err
@@ -86,6 +90,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 			decode = append(decode, s.TokensPerSecond())
 		}
 	}
+	progress.End()
 	if c.JSON {
 		return cli.JSON(env.Stdout, map[string]any{
 			"device": d.Name(), "threads": d.Info().Threads, "decode_tokens_per_second": measured(decode), "prompt_tokens_per_second": measured(feed),
@@ -114,7 +119,10 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 	var times []float64
 	kernels := map[string]time.Duration{}
 	count := map[string]int{}
+	progress := cli.StartProgress(env.Stderr, "measuring")
+	defer progress.End()
 	for i := range c.Rounds + 1 {
+		progress.Set(float64(i) / float64(c.Rounds+1))
 		t, err := g.Run(env.Context)
 		if err != nil {
 			return err
@@ -125,6 +133,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		times = append(times, 1e3*t.Total.Seconds())
 		addProfile(g.IR(), t, kernels, count)
 	}
+	progress.End()
 	if c.JSON {
 		out := map[string]any{"device": d.Name(), "threads": d.Info().Threads, "graph": g.IR().Name, "milliseconds": measured(times)}
 		if c.Profile {

@@ -29,13 +29,14 @@ type generateCmd struct {
 	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
 	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
 	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
+	Verify    bool    `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 }
 
 // openModel opens a recorded model, or records a GGUF one.
-func openModel(env *cli.Env, path string) (*ir.Module, io.Closer, error) {
+func openModel(env *cli.Env, path string, verify bool) (*ir.Module, io.Closer, error) {
 	if !modfile.IsModel(path) {
-		f, err := modfile.Open(path, modfile.Options{})
+		f, err := modfile.Open(path, modfile.Options{Verify: verify})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -65,7 +66,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if c.N < 1 {
 		return cli.BadUsage("-n is %d", c.N)
 	}
-	module, closer, err := openModel(env, c.Model)
+	module, closer, err := openModel(env, c.Model, c.Verify)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type runCmd struct {
 	Repeat int      `default:"1" help:"Replay this often."`
 	Poison bool     `help:"Fill scratch and outputs with garbage before each replay."`
 	JSON   bool     `name:"json" help:"Print JSON."`
+	Verify bool     `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 }
 
@@ -28,7 +29,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if c.Repeat < 1 {
 		return cli.BadUsage("--repeat is %d", c.Repeat)
 	}
-	f, err := modfile.Open(c.Graph, modfile.Options{})
+	f, err := modfile.Open(c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
 		return err
 	}
