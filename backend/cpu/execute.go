@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
@@ -130,6 +131,9 @@ func (e *executable) run(s *step, params []uint32) (err error) {
 	case *ir.Dispatch:
 		if err := e.resolve(s, n, params); err != nil {
 			return err
+		}
+		if slices.Contains(e.call.Threads[:], 0) {
+			return nil // a grid without threads does nothing, whatever the arguments
 		}
 		return e.device.pool.run(s.kernel, &e.call)
 	}

@@ -12,28 +12,33 @@ import (
 // pool shares the units of one call among workers. A decode step is hundreds
 // of calls of a few microseconds each, so that waking a sleeping goroutine for
 // every one would cost more than the work: helpers spin for a while before they
-// sleep.
+// sleep. A helper that the system has put aside is not waited for: the caller
+// does the work itself and waits only for helpers that have begun.
 type pool struct {
 	workers int
 	scratch []Worker
 
-	// The current job. Helpers read it after they saw generation change.
-	kernel     *Kernel
-	call       *Call
-	units      int
-	chunk      int
-	next       atomic.Int64
-	active     atomic.Int32 // helpers that have not finished the job
-	generation atomic.Uint32
-	closed     atomic.Bool
+	// The current job. INVARIANT: it changes only while state is closed and no
+	// helper has joined.
+	kernel *Kernel
+	call   *Call
+	units  int
+	chunk  int
+	next   atomic.Int64
+	// state is generation<<32 | open | number of helpers that have joined.
+	state   atomic.Uint64
+	failure atomic.Pointer[any]
 
+	closed   atomic.Bool
+	sleepers atomic.Int32
 	mu       sync.Mutex
-	sleepers int
 	wake     *sync.Cond
-	failure  atomic.Pointer[any]
 }
 
 const (
+	open       = 1 << 16
+	generation = 1 << 32
+
 	// spinFor is how long a helper looks for work before it sleeps: longer than
 	// any gap inside a decode step, shorter than a person notices.
 	spinFor = 300 * time.Microsecond
@@ -77,18 +82,18 @@ func (p *pool) run(k *Kernel, c *Call) (err error) {
 	p.kernel, p.call, p.units = k, c, units
 	p.chunk = max(1, units/(p.workers*4))
 	p.next.Store(0)
-	p.active.Store(int32(p.workers - 1))
-	p.generation.Add(1)
-	p.mu.Lock()
-	if p.sleepers > 0 {
+	job := p.state.Load()&^(generation-1) + generation | open
+	p.state.Store(job)
+	if p.sleepers.Load() > 0 {
+		p.mu.Lock()
 		p.wake.Broadcast()
+		p.mu.Unlock()
 	}
-	p.mu.Unlock()
 	p.work(0)
-	for i := 0; p.active.Load() != 0; i++ {
-		if i > 1000 {
-			runtime.Gosched()
-		}
+	// Every unit is taken: nobody may join any more, and those who have are
+	// finishing their last chunk.
+	for s := p.state.And(^uint64(open)); s&(open-1) != 0; s = p.state.Load() {
+		runtime.Gosched()
 	}
 	if f := p.failure.Swap(nil); f != nil {
 		return fmt.Errorf("cpu: kernel %s: %v", k.Name, *f)
@@ -114,28 +119,36 @@ func (p *pool) work(worker int) {
 }
 
 func (p *pool) help(worker int) {
-	seen := uint32(0)
-	for {
-		if !p.await(seen) {
+	for seen := uint64(0); ; {
+		s, ok := p.await(seen)
+		if !ok {
 			return
 		}
-		seen = p.generation.Load()
-		p.work(worker)
-		p.active.Add(-1)
+		seen = s / generation
+		if p.state.CompareAndSwap(s, s+1) {
+			p.work(worker)
+			p.state.Add(^uint64(0))
+		} else {
+			seen-- // another helper joined, or the job closed: look again
+		}
 	}
 }
 
-// await returns when there is a job newer than seen, or false when the pool is
-// closed.
-func (p *pool) await(seen uint32) bool {
+// await returns the state of an open job newer than seen, or false when the
+// pool is closed.
+func (p *pool) await(seen uint64) (uint64, bool) {
+	fresh := func() (uint64, bool) {
+		s := p.state.Load()
+		return s, s&open != 0 && s/generation != seen
+	}
 	start := time.Now()
-	for i := 0; ; i++ {
-		if p.generation.Load() != seen {
-			return true
+	for i := 1; ; i++ {
+		if s, ok := fresh(); ok {
+			return s, true
 		}
-		if i%64 == 63 {
+		if i%64 == 0 {
 			if p.closed.Load() {
-				return false
+				return 0, false
 			}
 			if time.Since(start) > spinFor {
 				break
@@ -145,12 +158,17 @@ func (p *pool) await(seen uint32) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sleepers++
-	defer func() { p.sleepers-- }()
-	for p.generation.Load() == seen && !p.closed.Load() {
+	p.sleepers.Add(1)
+	defer p.sleepers.Add(-1)
+	for {
+		if s, ok := fresh(); ok {
+			return s, true
+		}
+		if p.closed.Load() {
+			return 0, false
+		}
 		p.wake.Wait()
 	}
-	return !p.closed.Load()
 }
 
 func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
