@@ -101,8 +101,9 @@ func (a Affine) Scale(k int64) Affine {
 // Sub returns a − b.
 func (a Affine) Sub(b Affine) Affine { return a.Add(b.Scale(-1)) }
 
-// subScaled returns a − k·b; ok is false when a coefficient leaves 64 bits.
-func (a Affine) subScaled(k int64, b Affine) (out Affine, ok bool) {
+// difference is a − k·b: it returns the constant and calls yield with each
+// coefficient that is not zero. ok is false when one leaves 64 bits.
+func difference(a Affine, k int64, b Affine, yield func(Term)) (constant int64, ok bool) {
 	ok = true
 	minus := func(x, y int64) int64 { // x − k·y
 		p, ok1 := mulOK(k, y)
@@ -111,9 +112,8 @@ func (a Affine) subScaled(k int64, b Affine) (out Affine, ok bool) {
 		ok = ok && ok1 && ok2 && ok3
 		return d
 	}
-	out.Const = minus(a.Const, b.Const)
+	constant = minus(a.Const, b.Const)
 	x, y := a.Terms(), b.Terms()
-	ts := make([]Term, 0, len(x)+len(y))
 	for len(x) > 0 || len(y) > 0 {
 		var t Term
 		switch {
@@ -125,9 +125,16 @@ func (a Affine) subScaled(k int64, b Affine) (out Affine, ok bool) {
 			t, x, y = Term{x[0].Param, minus(x[0].Coeff, y[0].Coeff)}, x[1:], y[1:]
 		}
 		if t.Coeff != 0 {
-			ts = append(ts, t)
+			yield(t)
 		}
 	}
+	return constant, ok
+}
+
+// subScaled returns a − k·b; ok is false when a coefficient leaves 64 bits.
+func (a Affine) subScaled(k int64, b Affine) (out Affine, ok bool) {
+	ts := make([]Term, 0, len(a.Terms())+len(b.Terms()))
+	out.Const, ok = difference(a, k, b, func(t Term) { ts = append(ts, t) })
 	if len(ts) > 0 {
 		out.lin = &ts
 	}
@@ -203,6 +210,9 @@ func ceilDiv(a, b int64) int64 {
 
 // mulOK and addOK compute with the overflow reported.
 func mulOK(a, b int64) (int64, bool) {
+	if int64(int32(a)) == a && int64(int32(b)) == b {
+		return a * b, true
+	}
 	neg := (a < 0) != (b < 0)
 	hi, lo := bits.Mul64(abs64(a), abs64(b))
 	if hi != 0 || lo > math.MaxInt64 {

@@ -337,8 +337,8 @@ func (c *checker) nodes(g *Graph) {
 		case *Dispatch:
 			nc.dispatch(n)
 		case *Copy:
-			nc.view("source", n.Src, false)
-			nc.view("destination", n.Dst, true)
+			nc.view("source", "", n.Src, false)
+			nc.view("destination", "", n.Dst, true)
 			if !n.Src.Len.Equal(n.Dst.Len) {
 				nc.add(fmt.Sprintf("copies %s bytes to %s bytes", g.FormatAffine(n.Src.Len), g.FormatAffine(n.Dst.Len)), "")
 			} else {
@@ -346,7 +346,7 @@ func (c *checker) nodes(g *Graph) {
 			}
 			nc.label(n.Label)
 		case *Fill:
-			nc.view("destination", n.Dst, true)
+			nc.view("destination", "", n.Dst, true)
 			nc.label(n.Label)
 		case *Commit:
 			if int(n.Order) >= len(commitOrders) {
@@ -429,6 +429,12 @@ func (g *Graph) Describe(n Node) string {
 		if op == "" && n.Kernel >= 0 && int(n.Kernel) < len(g.Kernels) {
 			op = g.Kernels[n.Kernel].Function
 		}
+		if op == "" {
+			return n.ID.String()
+		}
+		if !validName(op) {
+			op = QuoteName(op)
+		}
 		return n.ID.String() + " " + op
 	case *Copy:
 		return n.ID.String() + " copy"
@@ -443,30 +449,31 @@ func (g *Graph) Describe(n Node) string {
 }
 
 // view checks that v lies in its memory for every value of the params.
-func (nc *nodeChecker) view(what string, v View, write bool) {
+// What it is called is what+name, joined only when something is wrong.
+func (nc *nodeChecker) view(what, name string, v View, write bool) {
 	g := nc.g
 	if v.Mem < 0 || int(v.Mem) >= len(g.Memories) {
-		nc.add(fmt.Sprintf("%s is in memory %d of %d", what, v.Mem, len(g.Memories)), "")
+		nc.add(fmt.Sprintf("%s is in memory %d of %d", what+name, v.Mem, len(g.Memories)), "")
 		return
 	}
 	m := &g.Memories[v.Mem]
 	if v.Off.IsConst() && v.Len.IsConst() {
 		// The common case allocates nothing.
 		if v.Off.Const < 0 || v.Len.Const < 0 || v.Off.Const > m.Size || v.Len.Const > m.Size-v.Off.Const {
-			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what, g.FormatView(v), m.Size), "shorten the view or grow the memory")
+			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what+name, g.FormatView(v), m.Size), "shorten the view or grow the memory")
 		}
 	} else {
-		nc.within(what, v.Off, v.End(), v.Len, m, func() string { return g.FormatView(v) })
+		nc.within(what, name, v.Off, v.End(), v.Len, m, func() string { return g.FormatView(v) })
 	}
 	if write && m.Kind.ReadOnly() {
-		nc.add(fmt.Sprintf("%s %s writes %s memory", what, g.FormatView(v), m.Kind), "weights and inputs are read-only to a graph")
+		nc.add(fmt.Sprintf("%s %s writes %s memory", what+name, g.FormatView(v), m.Kind), "weights and inputs are read-only to a graph")
 	}
 }
 
-func (nc *nodeChecker) within(what string, lo, end, length Affine, m *Memory, format func() string) {
+func (nc *nodeChecker) within(what, name string, lo, end, length Affine, m *Memory, format func() string) {
 	g := nc.g
 	if !nc.c.intParams(g, lo) || !nc.c.intParams(g, length) || !nc.c.intParams(g, end) {
-		nc.add(fmt.Sprintf("%s %s names a param that does not exist or is f32", what, format()), "")
+		nc.add(fmt.Sprintf("%s %s names a param that does not exist or is f32", what+name, format()), "")
 		return
 	}
 	min, latest, ok1 := g.Range(lo)
@@ -476,11 +483,11 @@ func (nc *nodeChecker) within(what string, lo, end, length Affine, m *Memory, fo
 	// INVARIANT: offset and length stay within ±maxSize each, so that their sum,
 	// which was formed without a look at overflow, is their true sum.
 	case !ok1 || !ok2 || !ok3 || max > maxSize || min < -maxSize || latest > maxSize || longest > maxSize || least < -maxSize:
-		nc.add(fmt.Sprintf("%s %s leaves 64 bits", what, format()), "use smaller bounds")
+		nc.add(fmt.Sprintf("%s %s leaves 64 bits", what+name, format()), "use smaller bounds")
 	case min < 0 || max > m.Size:
-		nc.add(fmt.Sprintf("%s %s reaches [%d:%d], memory has %d bytes", what, format(), min, max, m.Size), "bound the params, add a constraint, or grow the memory")
+		nc.add(fmt.Sprintf("%s %s reaches [%d:%d], memory has %d bytes", what+name, format(), min, max, m.Size), "bound the params, add a constraint, or grow the memory")
 	case least < 0:
-		nc.add(fmt.Sprintf("%s %s can have the length %d", what, format(), least), "")
+		nc.add(fmt.Sprintf("%s %s can have the length %d", what+name, format(), least), "")
 	}
 }
 
@@ -557,7 +564,7 @@ func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
 		if b.Bytes != nil {
 			nc.add(fmt.Sprintf("binding %s is a view and has inline bytes", arg.Name), "")
 		}
-		nc.view("binding "+arg.Name, b.View, arg.Kind == DeviceArg && arg.Access != ReadArg)
+		nc.view("binding ", arg.Name, b.View, arg.Kind == DeviceArg && arg.Access != ReadArg)
 	case BindBytes:
 		n := int64(len(b.Bytes))
 		if !inlineable(arg) {
@@ -585,7 +592,7 @@ func inlineable(a Arg) bool {
 func (nc *nodeChecker) scalar(arg Arg, b *Binding) {
 	g := nc.g
 	if !inlineable(arg) || arg.Kind == ConstantArg && arg.Count != 1 || b.Type != arg.Type {
-		nc.add(fmt.Sprintf("binding %s is a %s param expression, the argument is %s %s[%d]", arg.Name, b.Type, arg.Kind, arg.Type, arg.Count), "")
+		nc.add(fmt.Sprintf("binding %s is a param expression of type %s, the argument is %s %s[%d]", arg.Name, b.Type, arg.Kind, arg.Type, arg.Count), "")
 		return
 	}
 	if b.Type == F32 {
@@ -610,7 +617,7 @@ func (nc *nodeChecker) scalar(arg Arg, b *Binding) {
 		min = math.MinInt64
 	case U64:
 	default:
-		nc.add(fmt.Sprintf("binding %s is a %s param expression", arg.Name, b.Type), "expressions are i32, u32, i64, u64 or f32")
+		nc.add(fmt.Sprintf("binding %s is a param expression of type %s", arg.Name, b.Type), "expressions are i32, u32, i64, u64 or f32")
 		return
 	}
 	if !ok || lo < min || hi > max {
@@ -679,7 +686,7 @@ func (nc *nodeChecker) region(what string, r Region, write bool) {
 		}
 	} else {
 		lo, end := r.Hull()
-		nc.within(what, lo, end, r.Run, m, func() string { return g.FormatRegion(r) })
+		nc.within(what, "", lo, end, r.Run, m, func() string { return g.FormatRegion(r) })
 	}
 	if write && m.Kind.ReadOnly() {
 		nc.add(fmt.Sprintf("%s %s is of %s memory", what, g.FormatRegion(r), m.Kind), "weights and inputs are read-only to a graph")

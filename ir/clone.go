@@ -23,7 +23,7 @@ func (g *Graph) Clone() *Graph {
 		Constraints: slices.Clone(g.Constraints),
 		Memories:    slices.Clone(g.Memories),
 		Kernels:     slices.Clone(g.Kernels),
-		Nodes:       make([]Node, len(g.Nodes)),
+		Nodes:       slices.Clone(g.Nodes),
 	}
 	for i := range out.Memories {
 		out.Memories[i].Shape = slices.Clone(out.Memories[i].Shape)

@@ -26,19 +26,21 @@ type Constraint struct {
 
 // Range returns the least and the greatest value that a can take when the
 // params keep their bounds and the graph's constraints. Both are safe (never
-// too narrow), and exact for boxes cut by one constraint with coefficients ±1,
-// which is what recordings have (`pos + n <= max`). ok is false when a
-// number on the way leaves 64 bits.
+// too narrow), and exact for boxes cut by one constraint between at most 8
+// params with coefficients ±1, which is what recordings have
+// (`pos + n <= max`). ok is false when a number on the way leaves 64 bits.
 func (g *Graph) Range(a Affine) (lo, hi int64, ok bool) {
 	if a.lin == nil {
 		return a.Const, a.Const, true
 	}
-	minus, ok := Affine{}.subScaled(1, a)
-	if !ok {
-		return 0, 0, false
+	hi, ok1 := g.boxUpper(a)
+	lo, ok2 := g.boxUpperOf(Affine{}, 1, a)
+	if len(g.Constraints) > 0 {
+		hi, ok1 = g.maximum(a, hi, ok1)
+		if minus, ok := (Affine{}).subScaled(1, a); ok {
+			lo, ok2 = g.maximum(minus, lo, ok2)
+		}
 	}
-	hi, ok1 := g.maximum(a)
-	lo, ok2 := g.maximum(minus)
 	return -lo, hi, ok1 && ok2 && lo > math.MinInt64
 }
 
@@ -46,12 +48,11 @@ func (g *Graph) Range(a Affine) (lo, hi int64, ok bool) {
 // recordings have a constraint or two, a hostile file has dozens, and their
 // combinations grow with the third power. A bound not tried makes the result
 // wider, never wrong.
-const maxRangeWork = 1024
+const maxRangeWork = 512
 
-// maximum bounds a from above by one constraint, then by pairs, then by three,
-// until the work is used up.
-func (g *Graph) maximum(a Affine) (int64, bool) {
-	best, ok := g.boxUpper(a)
+// maximum improves a bound of a from above by one constraint, then by pairs,
+// then by three, until the work is used up.
+func (g *Graph) maximum(a Affine, best int64, ok bool) (int64, bool) {
 	work := maxRangeWork
 	for depth := 1; depth <= min(3, len(g.Constraints)) && work > 0; depth++ {
 		if v, found := g.upper(a, g.Constraints, depth, &work); found && (!ok || v < best) {
@@ -66,9 +67,6 @@ func (g *Graph) maximum(a Affine) (int64, bool) {
 // param, which is where the optimum of the linear program's dual lies.
 func (g *Graph) upper(a Affine, cs []Constraint, depth int, work *int) (int64, bool) {
 	best, ok := g.boxUpper(a)
-	if depth == 0 || a.lin == nil {
-		return best, ok
-	}
 	for i, c := range cs {
 		for _, t := range c.LHS.Terms() {
 			if *work--; *work < 0 {
@@ -81,14 +79,18 @@ func (g *Graph) upper(a Affine, cs []Constraint, depth int, work *int) (int64, b
 			*work -= len(a.Terms()) + len(c.LHS.Terms())
 			lambda := k / t.Coeff
 			gain, ok1 := mulOK(lambda, c.Max)
-			// λ < 0: the one quotient that leaves 64 bits.
-			left, ok2 := a.subScaled(lambda, c.LHS)
-			if lambda < 0 || !ok1 || !ok2 {
+			if !ok1 {
 				continue
 			}
-			rest, ok3 := g.upper(left, cs[i+1:], depth-1, work)
-			sum, ok4 := addOK(gain, rest)
-			if ok3 && ok4 && (!ok || sum < best) {
+			var rest int64
+			var ok2 bool
+			if depth == 1 {
+				rest, ok2 = g.boxUpperOf(a, lambda, c.LHS)
+			} else if left, ok := a.subScaled(lambda, c.LHS); ok {
+				rest, ok2 = g.upper(left, cs[i+1:], depth-1, work)
+			}
+			sum, ok3 := addOK(gain, rest)
+			if ok2 && ok3 && (!ok || sum < best) {
 				best, ok = sum, true
 			}
 		}
@@ -96,25 +98,29 @@ func (g *Graph) upper(a Affine, cs []Constraint, depth int, work *int) (int64, b
 	return best, ok
 }
 
-func (g *Graph) boxUpper(a Affine) (int64, bool) {
-	v := a.Const
-	for _, t := range a.Terms() {
-		if int(t.Param) >= len(g.Params) || t.Param < 0 {
-			return 0, false
+// boxUpper bounds a from above by the bounds of the params alone.
+func (g *Graph) boxUpper(a Affine) (int64, bool) { return g.boxUpperOf(a, 0, Affine{}) }
+
+// boxUpperOf bounds a − k·b so.
+func (g *Graph) boxUpperOf(a Affine, k int64, b Affine) (int64, bool) {
+	v, ok := int64(0), true
+	constant, ok1 := difference(a, k, b, func(t Term) {
+		if t.Param < 0 || int(t.Param) >= len(g.Params) {
+			ok = false
+			return
 		}
-		p := g.Params[t.Param]
+		p := &g.Params[t.Param]
 		x := int64(p.Max)
 		if t.Coeff < 0 {
 			x = int64(p.Min)
 		}
 		m, ok1 := mulOK(t.Coeff, x)
 		s, ok2 := addOK(v, m)
-		if !ok1 || !ok2 {
-			return 0, false
-		}
+		ok = ok && ok1 && ok2
 		v = s
-	}
-	return v, true
+	})
+	v, ok2 := addOK(v, constant)
+	return v, ok && ok1 && ok2
 }
 
 func itoa(v int64) string { return strconv.FormatInt(v, 10) }

@@ -183,7 +183,7 @@ func TestBoundsOfKernels(t *testing.T) {
 		"softmax":   {body: "sum[s](k < 40, exp(x[r,k] - inv[r]) * y[k,i]) / sum[s](k < 40, exp(x[r,k] - inv[r]))", where: []term.Abbrev{abbrev("max[s](k < 40, x[r,k])", "r")}, scale: 5, loose: 1e9},
 		"scores":    {body: "exp(sum[d](k < 64, 0.125 * x[r,k] * y[i,k]) - 1.0)", scale: 1, loose: 1e-4},
 		"quantized": {body: "sum[q](c < 4, x[r,c] * sum[q](k < 32, y[i,c*32 + k] * f32(id[c*32 + k])) + v[c] * sum[q](k < 32, y[i,c*32 + k]))", scale: 1, loose: 1e9},
-		"silu":      {body: "round(f32, x[r,i] / (1.0 + exp(-x[r,i])))", scale: 90, loose: 1e-4},
+		"silu":      {body: "round(f32, x[r,i] / (1.0 + exp(-x[r,i])))", scale: 90, loose: 1e-4, floor: 1e-32},
 		"sigmoid":   {body: "select(r < 3, 1.0 / (1.0 + exp(abs(x[r,i]))), 1.0 - 1.0 / (1.0 + exp(abs(x[r,i]))))", scale: 100, loose: 1e9},
 		"rope":      {body: "x[r,i] * cos(inv[i]) - x[r,i+8] * sin(inv[i])", where: []term.Abbrev{abbrev("f32(900) * exp2(-(f32(i) / 32.0) * 13.3)", "i")}, scale: 2, loose: 1e9},
 		"logs":      {body: "log(v[i] + 0.01) + sqrt(v[i]) * tanh(x[r,i]) + erf(x[i,r])", scale: 3, loose: 1e9},

@@ -290,7 +290,11 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 	case Div:
 		// |x'/y' − x/y| ≤ (|x' − x| + |x/y|·|y' − y|) / |y'|
 		bound := math.Inf(1)
-		if least := math.Abs(y) - b.Err; least > 0 {
+		switch least := math.Abs(y) - b.Err; {
+		case math.IsInf(y, 0) && least > 0:
+			// An overflow that an executor need not have had.
+			bound = (d + math.Abs(x)) / math.MaxFloat32
+		case least > 0:
 			bound = (d + times(b.Err, math.Abs(x/y))) / least
 		}
 		return rounded(x/y, bound, exact), nil

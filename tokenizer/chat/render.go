@@ -1,85 +1,119 @@
-// Package chat renders a model's own chat template, Jinja2 source that models
-// carry in their metadata, to the text of a prompt.
-//
-// The engine is gonja; trim_blocks and lstrip_blocks are on, as the programs
-// that write these templates have them. raise_exception, which templates call
-// to refuse a conversation, becomes an error.
 package chat
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/nikolalohinski/gonja/v2"
 	"github.com/nikolalohinski/gonja/v2/config"
 	"github.com/nikolalohinski/gonja/v2/exec"
 	"github.com/nikolalohinski/gonja/v2/loaders"
 )
 
+// Bounds. The longest published templates have some 30 KB.
+const (
+	maxTemplate = 256 << 10 // bytes; also bounds the depth of gonja's recursion
+	maxOutput   = 16 << 20  // bytes
+	maxRange    = 100_000   // elements, as in Jinja's sandbox
+	maxDepth    = 100       // macro calls within macro calls
+)
+
 // Message is one turn of a conversation.
 type Message struct {
-	Role    string // "system", "user" or "assistant"
+	Role    string // "system", "user", "assistant"; the template decides what it knows
 	Content string
 }
 
-// Options of a rendering.
+// Options are the template's other variables.
 type Options struct {
-	BOS, EOS            string // texts of the tokens, "" if the model has none
-	AddGenerationPrompt bool   // end where the assistant's answer begins
+	BOS, EOS            string    // texts of the tokens, for bos_token and eos_token
+	AddGenerationPrompt bool      // end with the beginning of the assistant's turn
+	Now                 time.Time // for strftime_now; zero: the present
 }
 
-// Render applies a template to a conversation. The result is to be tokenized
-// with special tokens allowed; whoever renders text from outside must have
-// refused special tokens in it.
+// Error says why a template failed and in which line of it.
+type Error struct {
+	Line   int    // from 1; 0 when gonja does not say
+	Reason string // for raise_exception: the template's own words
+	Err    error  // the whole story from gonja, or nil
+}
+
+// Error formats as "chat: template line N: reason".
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return "chat: template: " + e.Reason
+	}
+	return fmt.Sprintf("chat: template line %d: %s", e.Line, e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+const templateName = "/template" // the memory loader wants a rooted path
+
+// Render runs the template. Every error is an [*Error].
 func Render(template string, messages []Message, o Options) (text string, err error) {
 	if template == "" {
-		return "", errors.New("the model has no chat template")
+		return "", &Error{Reason: "the model has no chat template"}
 	}
-	t, err := compile(template)
-	if err != nil {
-		return "", fmt.Errorf("chat template: %w", err)
+	if len(template) > maxTemplate {
+		return "", &Error{Reason: fmt.Sprintf("it has %d bytes, at most %d are supported", len(template), maxTemplate)}
 	}
-	list := make([]map[string]any, len(messages))
-	for i, m := range messages {
-		list[i] = map[string]any{"role": m.Role, "content": m.Content}
-	}
-	ctx := exec.NewContext(map[string]any{
-		"messages": list, "bos_token": o.BOS, "eos_token": o.EOS, "add_generation_prompt": o.AddGenerationPrompt,
-		"raise_exception": func(message string) (string, error) { return "", fmt.Errorf("the template refuses: %s", message) },
-		"strftime_now":    func(format string) string { return time.Now().Format(goLayout.Replace(format)) },
-	})
+	run := &run{}
 	defer func() {
-		// gonja panics on some wrong templates.
-		if r := recover(); r != nil {
-			err = fmt.Errorf("chat template: %v", r)
+		// gonja has panics of its own (an index of the wrong type, a division
+		// by zero); they are the template's mistakes, not this program's.
+		if p := recover(); p != nil {
+			text, err = "", &Error{Reason: fmt.Sprintf("gonja gave up: %v", p)}
 		}
 	}()
-	text, err = t.ExecuteToString(ctx)
+	src, err := applyWhitespace(template)
 	if err != nil {
-		return "", fmt.Errorf("chat template: %w", err)
+		return "", err
 	}
-	return text, nil
+	loader, err := loaders.NewMemoryLoader(map[string]string{templateName: src})
+	if err != nil {
+		return "", &Error{Reason: err.Error(), Err: err}
+	}
+	cfg := config.New()
+	cfg.KeepTrailingNewline = true // applyWhitespace has dropped the one to be dropped
+	t, err := exec.NewTemplate(templateName, cfg, loader, run.environment(o))
+	if err != nil {
+		return "", parseError(err)
+	}
+	turns := make(list, len(messages))
+	for i, m := range messages {
+		turns[i] = dict("role", m.Role, "content", m.Content)
+	}
+	out := &boundedBuffer{}
+	err = t.Execute(out, exec.NewContext(map[string]any{
+		"messages":              turns,
+		"bos_token":             o.BOS,
+		"eos_token":             o.EOS,
+		"add_generation_prompt": o.AddGenerationPrompt,
+	}))
+	if err != nil {
+		return "", run.error(err)
+	}
+	return out.String(), nil
 }
 
-// goLayout turns the strftime fields that templates use into Go's.
-var goLayout = strings.NewReplacer("%d", "02", "%b", "Jan", "%B", "January", "%Y", "2006", "%m", "01", "%H", "15", "%M", "04", "%S", "05")
+// boundedBuffer refuses to grow beyond maxOutput.
+type boundedBuffer struct{ bytes.Buffer }
 
-func compile(source string) (t *exec.Template, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
-		}
-	}()
-	c := config.New()
-	c.TrimBlocks, c.LeftStripBlocks = true, true
-	name := fmt.Sprintf("chat-%x", sha256.Sum256([]byte(source)))
-	loader, err := loaders.NewShiftedLoader(name, bytes.NewReader([]byte(source)), loaders.MustNewMemoryLoader(nil))
-	if err != nil {
-		return nil, err
+var errOutput = errors.New("the output is larger than 16 MiB")
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxOutput {
+		return 0, errOutput
 	}
-	return exec.NewTemplate(name, c, loader, gonja.DefaultEnvironment)
+	return b.Buffer.Write(p)
+}
+
+func (b *boundedBuffer) WriteString(s string) (int, error) {
+	if b.Len()+len(s) > maxOutput {
+		return 0, errOutput
+	}
+	return b.Buffer.WriteString(s)
 }

@@ -1,0 +1,51 @@
+// Package simd holds the inner loops of the CPU backend: dot products against
+// quantized and plain weights, the matrix products of a prefill, and the
+// elementwise loops around them. All arithmetic is float32 with float32
+// accumulation.
+//
+// Each loop exists three times: in Go ("generic", every architecture), and for
+// amd64 as assembly for AVX2+FMA and for AVX-512. The best one that the machine
+// has is chosen once, when the program starts; the environment variable
+// MLXC_SIMD (generic, avx2, avx512) or [Use] picks another. The three differ in
+// the order of additions and so in the last bits of a sum, never in the value
+// of a decoded weight.
+//
+// # What this package is not
+//
+// It knows no tensors, shapes or strides beyond the ones in an argument list,
+// starts no goroutine and allocates nothing: the caller divides rows between
+// cores and hands in scratch. Every function checks the lengths that it was
+// given and panics with both numbers when they disagree, because the assembly
+// behind it would read past the end.
+//
+// # Words
+//
+//   - row: the k weights that make one output; a matrix w is n rows, one after
+//     another ([n, k], the layout of a linear layer's weight).
+//   - group: 32, 64 or 128 neighbouring weights of a row which share a scale and
+//     a bias.
+//   - quantized row: MLX's affine quantization. Weight e of a row is
+//     scales[e/group]*q(e) + biases[e/group]. With 4 bits, q(e) is bits
+//     4*(e%8)… of the little-endian uint32 number e/8, so that byte i holds
+//     weight 2i in its low half and weight 2i+1 in its high half. With 8 bits
+//     q(e) is byte e.
+//   - xsum: the sums of x over each group ([GroupSums]); with them the biases
+//     cost one multiplication a group: Σ (s·q+b)·x = s·Σ q·x + b·Σ x.
+//   - panel: a few rows decoded to float32 and transposed, in scratch, during a
+//     matrix product.
+//
+// # Errors
+//
+// A sum of k products is within 1e-5 of the exact one, relative to the sum of
+// the products' absolute values, for k up to 65536. With an infinity or a NaN
+// among the inputs a result that depends on it is an infinity or a NaN, but
+// which of the two may depend on the implementation.
+//
+// # Example
+//
+// One 4-bit linear layer of n rows applied to one vector:
+//
+//	xsum := make([]float32, k/group)
+//	simd.GroupSums(xsum, x, group)
+//	simd.MatVecQ4(y, x, xsum, w, scales, biases, k, group) // len(y) == n
+package simd

@@ -1,0 +1,63 @@
+package simd
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Impl names one implementation of the loops.
+type Impl string
+
+// The implementations, worst first.
+const (
+	Generic Impl = "generic" // Go; everywhere
+	AVX2    Impl = "avx2"    // amd64 with AVX2 and FMA
+	AVX512  Impl = "avx512"  // amd64 with AVX-512 F, BW, DQ and VL
+)
+
+// EnvVar overrides the choice made at start; its value is an [Impl].
+const EnvVar = "MLXC_SIMD"
+
+var (
+	available = detect() // worst first; never empty
+	active    = choose(os.Getenv(EnvVar))
+)
+
+// Available returns the implementations that this machine can run, worst first.
+func Available() []Impl { return slices.Clone(available) }
+
+// Active returns the implementation in use.
+func Active() Impl { return active }
+
+// Use selects an implementation for the whole process and returns the one that
+// was in use. It is meant for tests and measurements: nothing synchronizes it
+// with loops that are running.
+func Use(i Impl) (previous Impl, err error) {
+	if !slices.Contains(available, i) {
+		return active, unavailable(string(i))
+	}
+	previous, active = active, i
+	return previous, nil
+}
+
+// choose panics on a name that cannot be used: silently measuring another
+// implementation than the one asked for helps nobody.
+func choose(name string) Impl {
+	if name == "" {
+		return available[len(available)-1]
+	}
+	if !slices.Contains(available, Impl(name)) {
+		panic(fmt.Sprintf("%s: %v", EnvVar, unavailable(name)))
+	}
+	return Impl(name)
+}
+
+func unavailable(name string) error {
+	names := make([]string, len(available))
+	for i, a := range available {
+		names[i] = string(a)
+	}
+	return fmt.Errorf("simd: implementation %q: this machine has %s", name, strings.Join(names, ", "))
+}

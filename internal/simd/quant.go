@@ -1,0 +1,95 @@
+package simd
+
+import "fmt"
+
+// GroupSums sets dst[i] to the sum of x[i*g:(i+1)*g]. g is 32, 64 or 128, and
+// len(x) is len(dst)*g.
+func GroupSums(dst, x []float32, g int) {
+	checkGroup("GroupSums", len(x), g)
+	if len(dst) != len(x)/g {
+		panic(fmt.Sprintf("simd: GroupSums: len(dst) = %d, want len(x)/g = %d/%d", len(dst), len(x), g))
+	}
+	groupSums(dst, x, g)
+}
+
+// DotQ4 returns the dot product of x and one 4-bit row: over the groups j of
+// group weights, the sum of scales[j]*Σ q·x + biases[j]*xsum[j].
+//
+// Lengths: x k, a multiple of group; w k/2; xsum, scales and biases k/group.
+func DotQ4(x, xsum []float32, w []byte, scales, biases []float32, group int) float32 {
+	var y [1]float32
+	checkMatVec("DotQ4", 4, 1, x, xsum, w, scales, biases, len(x), group)
+	matVecQ4(y[:], x, xsum, w, scales, biases, len(x), group)
+	return y[0]
+}
+
+// DotQ8 is [DotQ4] for an 8-bit row: len(w) is k.
+func DotQ8(x, xsum []float32, w []byte, scales, biases []float32, group int) float32 {
+	var y [1]float32
+	checkMatVec("DotQ8", 8, 1, x, xsum, w, scales, biases, len(x), group)
+	matVecQ8(y[:], x, xsum, w, scales, biases, len(x), group)
+	return y[0]
+}
+
+// MatVecQ4 sets y[j] to the dot product ([DotQ4]) of x and the 4-bit row j of
+// the n = len(y) rows in w.
+//
+// Lengths: x k, a multiple of group; xsum k/group; w n*k/2; scales and biases
+// n*k/group.
+func MatVecQ4(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	checkMatVec("MatVecQ4", 4, len(y), x, xsum, w, scales, biases, k, group)
+	matVecQ4(y, x, xsum, w, scales, biases, k, group)
+}
+
+// MatVecQ8 is [MatVecQ4] for 8-bit rows: len(w) is n*k.
+func MatVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	checkMatVec("MatVecQ8", 8, len(y), x, xsum, w, scales, biases, k, group)
+	matVecQ8(y, x, xsum, w, scales, biases, k, group)
+}
+
+// DequantQ4 sets dst to the weights of one 4-bit row, or of several that follow
+// each other: dst[e] = scales[e/group]*q(e) + biases[e/group].
+//
+// Lengths: dst a multiple of group; w len(dst)/2; scales and biases
+// len(dst)/group.
+func DequantQ4(dst []float32, w []byte, scales, biases []float32, group int) {
+	checkRows("DequantQ4", 4, 1, w, scales, biases, len(dst), group)
+	dequantQ4Generic(dst, w, scales, biases, group)
+}
+
+// DequantQ8 is [DequantQ4] for 8-bit rows: len(w) is len(dst).
+func DequantQ8(dst []float32, w []byte, scales, biases []float32, group int) {
+	checkRows("DequantQ8", 8, 1, w, scales, biases, len(dst), group)
+	dequantQ8Generic(dst, w, scales, biases, group)
+}
+
+func checkGroup(fn string, k, group int) {
+	if group != 32 && group != 64 && group != 128 {
+		panic(fmt.Sprintf("simd: %s: group = %d, want 32, 64 or 128", fn, group))
+	}
+	if k < 0 || k%group != 0 {
+		panic(fmt.Sprintf("simd: %s: k = %d is no multiple of group = %d", fn, k, group))
+	}
+}
+
+// checkRows checks n quantized rows of k weights.
+func checkRows(fn string, bits, n int, w []byte, scales, biases []float32, k, group int) {
+	checkGroup(fn, k, group)
+	if want := n * (k / 8 * bits); len(w) != want {
+		panic(fmt.Sprintf("simd: %s: len(w) = %d, want %d for %d rows of %d weights of %d bits", fn, len(w), want, n, k, bits))
+	}
+	if want := n * (k / group); len(scales) != want || len(biases) != want {
+		panic(fmt.Sprintf("simd: %s: len(scales) = %d, len(biases) = %d, want %d for %d rows of %d groups",
+			fn, len(scales), len(biases), want, n, k/group))
+	}
+}
+
+func checkMatVec(fn string, bits, n int, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
+	checkRows(fn, bits, n, w, scales, biases, k, group)
+	if len(x) != k {
+		panic(fmt.Sprintf("simd: %s: len(x) = %d, want k = %d", fn, len(x), k))
+	}
+	if len(xsum) != k/group {
+		panic(fmt.Sprintf("simd: %s: len(xsum) = %d, want k/group = %d/%d", fn, len(xsum), k, group))
+	}
+}

@@ -1,0 +1,440 @@
+#include "textflag.h"
+
+// TAIL sets M to a mask for the first N (0 to 8) lanes; it uses BX and destroys
+// N.
+#define TAIL(N, M) \
+	LEAQ ·tailMask+32(SB), BX \
+	SHLQ $2, N \
+	SUBQ N, BX \
+	VMOVDQU (BX), M
+
+// SUM adds up the lanes of Y0 in X0; it uses X1.
+#define SUM \
+	VEXTRACTF128 $1, Y0, X1 \
+	VADDPS X1, X0, X0 \
+	VHADDPS X0, X0, X0 \
+	VHADDPS X0, X0, X0
+
+// BINARY is the body of an elementwise function of a and b.
+#define BINARY(OP) \
+	MOVQ dst+0(FP), DI \
+	MOVQ a+8(FP), SI \
+	MOVQ b+16(FP), DX \
+	MOVQ n+24(FP), CX \
+by16: \
+	SUBQ $16, CX \
+	JLT  rest \
+	VMOVUPS (SI), Y1 \
+	VMOVUPS 32(SI), Y2 \
+	OP (DX), Y1, Y1 \
+	OP 32(DX), Y2, Y2 \
+	VMOVUPS Y1, (DI) \
+	VMOVUPS Y2, 32(DI) \
+	ADDQ $64, SI \
+	ADDQ $64, DX \
+	ADDQ $64, DI \
+	JMP  by16 \
+rest: \
+	ADDQ $16, CX \
+by8: \
+	SUBQ $8, CX \
+	JLT  tail \
+	VMOVUPS (SI), Y1 \
+	OP (DX), Y1, Y1 \
+	VMOVUPS Y1, (DI) \
+	ADDQ $32, SI \
+	ADDQ $32, DX \
+	ADDQ $32, DI \
+	JMP  by8 \
+tail: \
+	ADDQ $8, CX \
+	JEQ  done \
+	TAIL(CX, Y4) \
+	VMASKMOVPS (SI), Y4, Y1 \
+	VMASKMOVPS (DX), Y4, Y2 \
+	OP Y2, Y1, Y1 \
+	VMASKMOVPS Y1, Y4, (DI) \
+done: \
+	VZEROUPPER \
+	RET
+
+// func dotAVX2(a, b *float32, n int) float32
+TEXT ·dotAVX2(SB), NOSPLIT, $0-28
+	MOVQ a+0(FP), SI
+	MOVQ b+8(FP), DI
+	MOVQ n+16(FP), CX
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+
+by32:
+	SUBQ $32, CX
+	JLT  rest
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y5
+	VMOVUPS 64(SI), Y6
+	VMOVUPS 96(SI), Y7
+	VFMADD231PS (DI), Y4, Y0
+	VFMADD231PS 32(DI), Y5, Y1
+	VFMADD231PS 64(DI), Y6, Y2
+	VFMADD231PS 96(DI), Y7, Y3
+	ADDQ $128, SI
+	ADDQ $128, DI
+	JMP  by32
+
+rest:
+	ADDQ $32, CX
+
+by8:
+	SUBQ $8, CX
+	JLT  tail
+	VMOVUPS (SI), Y4
+	VFMADD231PS (DI), Y4, Y0
+	ADDQ $32, SI
+	ADDQ $32, DI
+	JMP  by8
+
+tail:
+	ADDQ $8, CX
+	JEQ  sum
+	TAIL(CX, Y6)
+	VMASKMOVPS (SI), Y6, Y4
+	VMASKMOVPS (DI), Y6, Y5
+	VFMADD231PS Y5, Y4, Y1
+
+sum:
+	VADDPS Y1, Y0, Y0
+	VADDPS Y3, Y2, Y2
+	VADDPS Y2, Y0, Y0
+	SUM
+	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func matVecF32AVX2(y, x, w *float32, n, k int)
+TEXT ·matVecF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ y+0(FP), DI
+	MOVQ w+16(FP), R8
+	MOVQ n+24(FP), R11
+	MOVQ k+32(FP), R12
+	SHLQ $2, R12
+	LEAQ (R12)(R12*2), R13
+
+rows4:
+	SUBQ $4, R11
+	JLT  rows1
+	MOVQ x+8(FP), SI
+	MOVQ k+32(FP), CX
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+	VXORPS X2, X2, X2
+	VXORPS X3, X3, X3
+	VXORPS X4, X4, X4
+	VXORPS X5, X5, X5
+	VXORPS X6, X6, X6
+	VXORPS X7, X7, X7
+
+by16:
+	SUBQ $16, CX
+	JLT  rest
+	VMOVUPS (SI), Y8
+	VMOVUPS 32(SI), Y9
+	VFMADD231PS (R8), Y8, Y0
+	VFMADD231PS (R8)(R12*1), Y8, Y1
+	VFMADD231PS (R8)(R12*2), Y8, Y2
+	VFMADD231PS (R8)(R13*1), Y8, Y3
+	VFMADD231PS 32(R8), Y9, Y4
+	VFMADD231PS 32(R8)(R12*1), Y9, Y5
+	VFMADD231PS 32(R8)(R12*2), Y9, Y6
+	VFMADD231PS 32(R8)(R13*1), Y9, Y7
+	ADDQ $64, SI
+	ADDQ $64, R8
+	JMP  by16
+
+rest:
+	ADDQ $16, CX
+
+by8:
+	SUBQ $8, CX
+	JLT  tail
+	VMOVUPS (SI), Y8
+	VFMADD231PS (R8), Y8, Y0
+	VFMADD231PS (R8)(R12*1), Y8, Y1
+	VFMADD231PS (R8)(R12*2), Y8, Y2
+	VFMADD231PS (R8)(R13*1), Y8, Y3
+	ADDQ $32, SI
+	ADDQ $32, R8
+	JMP  by8
+
+tail:
+	ADDQ $8, CX
+	JEQ  sum
+	LEAQ (R8)(CX*4), DX
+	TAIL(CX, Y10)
+	VMASKMOVPS (SI), Y10, Y8
+	VMASKMOVPS (R8), Y10, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VMASKMOVPS (R8)(R12*1), Y10, Y9
+	VFMADD231PS Y9, Y8, Y5
+	VMASKMOVPS (R8)(R12*2), Y10, Y9
+	VFMADD231PS Y9, Y8, Y6
+	VMASKMOVPS (R8)(R13*1), Y10, Y9
+	VFMADD231PS Y9, Y8, Y7
+	MOVQ DX, R8
+
+sum:
+	VADDPS Y4, Y0, Y0
+	VADDPS Y5, Y1, Y1
+	VADDPS Y6, Y2, Y2
+	VADDPS Y7, Y3, Y3
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y3, Y2, Y2
+	VHADDPS Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DI)
+	ADDQ $16, DI
+	ADDQ R13, R8
+	JMP  rows4
+
+rows1:
+	ADDQ $4, R11
+
+row1:
+	SUBQ $1, R11
+	JLT  done
+	MOVQ x+8(FP), SI
+	MOVQ k+32(FP), CX
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+row1by8:
+	SUBQ $8, CX
+	JLT  row1tail
+	VMOVUPS (SI), Y8
+	VFMADD231PS (R8), Y8, Y0
+	ADDQ $32, SI
+	ADDQ $32, R8
+	JMP  row1by8
+
+row1tail:
+	ADDQ $8, CX
+	JEQ  row1sum
+	LEAQ (R8)(CX*4), DX
+	TAIL(CX, Y10)
+	VMASKMOVPS (SI), Y10, Y8
+	VMASKMOVPS (R8), Y10, Y9
+	VFMADD231PS Y9, Y8, Y1
+	MOVQ DX, R8
+
+row1sum:
+	VADDPS Y1, Y0, Y0
+	SUM
+	VMOVSS X0, (DI)
+	ADDQ $4, DI
+	JMP  row1
+
+done:
+	VZEROUPPER
+	RET
+
+// func axpyAVX2(alpha float32, x, y *float32, n int)
+TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
+	VBROADCASTSS alpha+0(FP), Y0
+	MOVQ x+8(FP), SI
+	MOVQ y+16(FP), DI
+	MOVQ n+24(FP), CX
+
+by32:
+	SUBQ $32, CX
+	JLT  rest
+	VMOVUPS (DI), Y1
+	VMOVUPS 32(DI), Y2
+	VMOVUPS 64(DI), Y3
+	VMOVUPS 96(DI), Y4
+	VFMADD231PS (SI), Y0, Y1
+	VFMADD231PS 32(SI), Y0, Y2
+	VFMADD231PS 64(SI), Y0, Y3
+	VFMADD231PS 96(SI), Y0, Y4
+	VMOVUPS Y1, (DI)
+	VMOVUPS Y2, 32(DI)
+	VMOVUPS Y3, 64(DI)
+	VMOVUPS Y4, 96(DI)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	JMP  by32
+
+rest:
+	ADDQ $32, CX
+
+by8:
+	SUBQ $8, CX
+	JLT  tail
+	VMOVUPS (DI), Y1
+	VFMADD231PS (SI), Y0, Y1
+	VMOVUPS Y1, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	JMP  by8
+
+tail:
+	ADDQ $8, CX
+	JEQ  done
+	TAIL(CX, Y4)
+	VMASKMOVPS (SI), Y4, Y2
+	VMASKMOVPS (DI), Y4, Y1
+	VFMADD231PS Y2, Y0, Y1
+	VMASKMOVPS Y1, Y4, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func scaleToAVX2(dst *float32, alpha float32, x *float32, n int)
+TEXT ·scaleToAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	VBROADCASTSS alpha+8(FP), Y0
+	MOVQ x+16(FP), SI
+	MOVQ n+24(FP), CX
+
+by16:
+	SUBQ $16, CX
+	JLT  rest
+	VMULPS (SI), Y0, Y1
+	VMULPS 32(SI), Y0, Y2
+	VMOVUPS Y1, (DI)
+	VMOVUPS Y2, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	JMP  by16
+
+rest:
+	ADDQ $16, CX
+
+by8:
+	SUBQ $8, CX
+	JLT  tail
+	VMULPS (SI), Y0, Y1
+	VMOVUPS Y1, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	JMP  by8
+
+tail:
+	ADDQ $8, CX
+	JEQ  done
+	TAIL(CX, Y4)
+	VMASKMOVPS (SI), Y4, Y1
+	VMULPS Y1, Y0, Y1
+	VMASKMOVPS Y1, Y4, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func addToAVX2(dst, a, b *float32, n int)
+TEXT ·addToAVX2(SB), NOSPLIT, $0-32
+	BINARY(VADDPS)
+
+// func mulToAVX2(dst, a, b *float32, n int)
+TEXT ·mulToAVX2(SB), NOSPLIT, $0-32
+	BINARY(VMULPS)
+
+// VMAXPS takes its first Go operand when there is a NaN; so NaNs are gathered
+// apart, in Y3.
+
+DATA negInf<>+0x00(SB)/4, $0xff800000
+GLOBL negInf<>(SB), RODATA|NOPTR, $4
+
+// func maximumAVX2(x *float32, n int) float32
+TEXT ·maximumAVX2(SB), NOSPLIT, $0-20
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	VBROADCASTSS negInf<>+0(SB), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y7
+	VXORPS X3, X3, X3
+
+by16:
+	SUBQ $16, CX
+	JLT  rest
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y5
+	VCMPPS $3, Y5, Y4, Y6
+	VMAXPS Y4, Y0, Y0
+	VMAXPS Y5, Y1, Y1
+	VORPS Y6, Y3, Y3
+	ADDQ $64, SI
+	JMP  by16
+
+rest:
+	ADDQ $16, CX
+
+by8:
+	SUBQ $8, CX
+	JLT  tail
+	VMOVUPS (SI), Y4
+	VCMPPS $3, Y4, Y4, Y6
+	VMAXPS Y4, Y0, Y0
+	VORPS Y6, Y3, Y3
+	ADDQ $32, SI
+	JMP  by8
+
+tail:
+	ADDQ $8, CX
+	JEQ  max
+	TAIL(CX, Y2)
+	VMASKMOVPS (SI), Y2, Y4
+	VBLENDVPS Y2, Y4, Y7, Y4
+	VCMPPS $3, Y4, Y4, Y6
+	VMAXPS Y4, Y0, Y0
+	VORPS Y6, Y3, Y3
+
+max:
+	VMAXPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0x0e, X0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0x01, X0, X1
+	VMAXPS X1, X0, X0
+	VMOVMSKPS Y3, AX
+	NEGL AX
+	SBBL AX, AX
+	VMOVD AX, X1
+	VORPS X1, X0, X0
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func groupSumsAVX2(dst, x *float32, n, group int)
+TEXT ·groupSumsAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+
+next:
+	SUBQ $1, CX
+	JLT  done
+	MOVQ group+24(FP), DX
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+by32:
+	VADDPS (SI), Y0, Y0
+	VADDPS 32(SI), Y1, Y1
+	VADDPS 64(SI), Y0, Y0
+	VADDPS 96(SI), Y1, Y1
+	ADDQ $128, SI
+	SUBQ $32, DX
+	JNE  by32
+	VADDPS Y1, Y0, Y0
+	SUM
+	VMOVSS X0, (DI)
+	ADDQ $4, DI
+	JMP  next
+
+done:
+	VZEROUPPER
+	RET

@@ -1,0 +1,190 @@
+package irtest
+
+import (
+	"math"
+
+	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+func (g *gen) nodes() {
+	open := 0
+	add := func(n ir.Node) { g.g.Nodes = append(g.g.Nodes, n) }
+	for range rapid.IntRange(0, 12).Draw(g.t, "nodes") {
+		switch kind := rapid.IntRange(0, 9).Draw(g.t, "node"); {
+		case kind == 0:
+			add(&ir.Barrier{})
+		case kind == 1:
+			order := rapid.SampledFrom([]ir.CommitOrder{ir.OrderNone, ir.OrderFence, ir.OrderEvent}).Draw(g.t, "order")
+			add(&ir.Commit{Order: order, Label: labels.Draw(g.t, "label")})
+		case kind == 2:
+			open++
+			add(&ir.GroupBegin{Label: labels.Draw(g.t, "label")})
+		case kind == 3 && open > 0:
+			open--
+			add(&ir.GroupEnd{})
+		case kind == 4:
+			dst, src := g.copyViews()
+			add(&ir.Copy{ID: g.id(), Dst: dst, Src: src, Label: labels.Draw(g.t, "label"), From: g.from()})
+		case kind == 5 || len(g.g.Kernels) == 0:
+			add(&ir.Fill{ID: g.id(), Dst: g.view(g.memory(true)), Value: rapid.Byte().Draw(g.t, "value"), Label: labels.Draw(g.t, "label"), From: g.from()})
+		default:
+			add(g.dispatch())
+		}
+	}
+	for ; open > 0; open-- {
+		add(&ir.GroupEnd{})
+	}
+}
+
+func (g *gen) id() ir.ID {
+	id := ir.ID(len(g.ids))
+	if g.chance(4, "odd id") {
+		id = ir.ID(rapid.OneOf(rapid.Uint32(), rapid.Just(uint32(math.MaxUint32))).Draw(g.t, "id"))
+	}
+	for g.ids[id] {
+		id++
+	}
+	g.ids[id] = true
+	return id
+}
+
+func (g *gen) from() []ir.ID {
+	var out []ir.ID
+	for range max(0, rapid.IntRange(-3, 3).Draw(g.t, "from")) {
+		out = append(out, ir.ID(rapid.Uint32().Draw(g.t, "from id")))
+	}
+	return out
+}
+
+// copyViews draws two disjoint views of one length.
+func (g *gen) copyViews() (dst, src ir.View) {
+	d, s := g.memory(true), g.anyMemory()
+	dr, do := g.g.Root(d)
+	sr, so := g.g.Root(s)
+	if dr != sr {
+		room := min(g.g.Memories[d].Size, g.g.Memories[s].Size)
+		n := g.affine(g.upTo(room, "room of the length"))
+		_, most, _ := g.g.Range(n)
+		return ir.View{Mem: d, Off: g.affine(g.g.Memories[d].Size - most), Len: n}, ir.View{Mem: s, Off: g.affine(g.g.Memories[s].Size - most), Len: n}
+	}
+	// In one root: the source's bytes end where the destination's begin or before.
+	lo, hi := so, do+g.g.Memories[d].Size
+	a := g.upTo(g.g.Memories[s].Size, "source offset")
+	n := g.upTo(min(g.g.Memories[s].Size-a, max(0, hi-lo-a), g.g.Memories[d].Size), "length")
+	b := max(so+a+n-do, 0)
+	if b+n > g.g.Memories[d].Size {
+		n = 0
+		b = 0
+	}
+	return ir.ViewOf(d, b, n), ir.ViewOf(s, a, n)
+}
+
+func (g *gen) dispatch() *ir.Dispatch {
+	t := g.t
+	d := &ir.Dispatch{
+		ID:       g.id(),
+		Kernel:   ir.KernelID(g.upTo(int64(len(g.g.Kernels)-1), "kernel")),
+		GridKind: rapid.SampledFrom([]ir.GridKind{ir.Threadgroups, ir.Threads}).Draw(t, "grid kind"),
+		Label:    labels.Draw(t, "label"),
+		From:     g.from(),
+	}
+	if g.bool("op") {
+		d.Op = names.Draw(t, "op")
+	}
+	for _, a := range g.g.Kernels[d.Kernel].Args {
+		if a.Kind == ir.ThreadgroupArg {
+			if g.bool("threadgroup memory") {
+				d.ThreadgroupMemory = append(d.ThreadgroupMemory, ir.ThreadgroupMemory{Slot: a.Slot, Bytes: 16 * uint32(1+g.upTo(255, "bytes"))})
+			}
+		} else if !g.chance(8, "unbound") {
+			d.Bindings = append(d.Bindings, g.binding(a))
+		}
+	}
+	if g.chance(8, "threadgroup memory that the table lacks") {
+		d.ThreadgroupMemory = append(d.ThreadgroupMemory, ir.ThreadgroupMemory{Slot: 30, Bytes: 16})
+	}
+	threads := int64(1024)
+	for i := range 3 {
+		d.Grid[i] = ir.Ext(1 + g.upTo(9, "grid"))
+		if g.bool("affine grid") {
+			div := rapid.SampledFrom([]int64{1, 2, 32, 1000, math.MaxInt64}).Draw(t, "divisor")
+			d.Grid[i] = ir.Extent{Num: g.affine(math.MaxUint32), Div: div}
+		}
+		n := rapid.Int64Range(1, threads).Draw(t, "threads")
+		d.Threadgroup[i] = uint32(n)
+		threads /= n
+	}
+	d.Effects = g.effects()
+	return d
+}
+
+func (g *gen) binding(a ir.Arg) ir.Binding {
+	t := g.t
+	if a.Kind == ir.DeviceArg && (a.Access != ir.ReadArg || !g.chance(4, "inline device memory")) || a.Kind == ir.ConstantArg && g.chance(4, "constant buffer") {
+		return ir.BufferArg(a.Slot, g.view(g.memory(a.Kind == ir.DeviceArg && a.Access != ir.ReadArg)))
+	}
+	if (a.Kind == ir.DeviceArg || a.Count == 1) && g.bool("scalar") {
+		switch a.Type {
+		case ir.I32, ir.U32:
+			e := g.affine(math.MaxInt32)
+			if a.Type == ir.I32 && g.bool("below zero") {
+				e = e.AddConst(math.MinInt32)
+			}
+			return ir.ScalarArg(a.Slot, a.Type, e)
+		case ir.I64, ir.U64:
+			e := g.affine(math.MaxInt64 >> 1)
+			if a.Type == ir.I64 && g.bool("below zero") {
+				e = e.AddConst(math.MinInt64 >> 1)
+			}
+			return ir.ScalarArg(a.Slot, a.Type, e)
+		case ir.F32:
+			if ps := g.floatParams(); len(ps) > 0 {
+				return ir.ScalarArg(a.Slot, ir.F32, ir.Linear(0, ir.Term{Param: rapid.SampledFrom(ps).Draw(t, "f32 param"), Coeff: 1}))
+			}
+		}
+	}
+	n := int(a.Count) * int(a.Type.Size())
+	if n > 4096 { // more than can be inline
+		return ir.BufferArg(a.Slot, g.view(g.anyMemory()))
+	}
+	if n == 0 {
+		n = rapid.IntRange(1, 24).Draw(t, "inline bytes")
+		if g.chance(16, "many inline bytes") {
+			n = 4096
+		}
+	}
+	data := rapid.SliceOfN(rapid.Byte(), min(n, 40), min(n, 40)).Draw(t, "inline data")
+	if a.Type.Float() && g.bool("odd float") {
+		// Infinities, quiet and signalling NaNs, denormals, in every element.
+		pat := rapid.SampledFrom([][]byte{{0, 0, 0x80, 0x7f}, {0, 0, 0x80, 0xff}, {1, 0, 0xc0, 0x7f}, {1, 0, 0x80, 0x7f}, {1, 0, 0, 0}, {0, 0, 0, 0x80}, {0, 0x7c, 0, 0xfc}, {1, 0x7c, 1, 0x7e}}).Draw(t, "pattern")
+		for i := range data {
+			data[i] = pat[i&3]
+		}
+	}
+	if a.Type == ir.Bool && g.bool("proper bools") {
+		for i := range data {
+			data[i] &= 1
+		}
+	}
+	for len(data) < n {
+		data = append(data, byte(len(data)))
+	}
+	return ir.BytesArg(a.Slot, data)
+}
+
+func (g *gen) effects() *ir.Effects {
+	kind := rapid.IntRange(0, 3).Draw(g.t, "effects")
+	if kind == 0 {
+		return nil
+	}
+	e := &ir.Effects{Complete: kind > 1}
+	for range rapid.IntRange(0, 3).Draw(g.t, "reads") {
+		e.Reads = append(e.Reads, g.region(g.memory(false)))
+	}
+	for range rapid.IntRange(0, 3).Draw(g.t, "writes") {
+		e.Writes = append(e.Writes, ir.Write{Region: g.region(g.memory(true)), Must: g.bool("must"), Atomic: g.chance(4, "atomic")})
+	}
+	return e
+}
