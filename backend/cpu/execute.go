@@ -29,8 +29,7 @@ type executable struct {
 type step struct {
 	node    ir.Node
 	kernel  *Kernel
-	align   [maxSlots]uint8 // of the views of device arguments; 0: not bound
-	scalars int             // offset of the step's scalars
+	scalars int // offset of the step's scalars
 }
 
 func (e *executable) add(n ir.Node) error {
@@ -52,7 +51,11 @@ func (e *executable) add(n ir.Node) error {
 			if b.Kind == ir.BindScalar {
 				e.scalars = append(e.scalars, make([]byte, 8)...)
 			}
-			s.align[b.Slot] = uint8(max(a.Type.Size(), 1))
+			if b.Kind == ir.BindView {
+				if err := e.aligned(b.View, a); err != nil {
+					return err
+				}
+			}
 		}
 		for _, a := range k.Args {
 			if a.Kind != ir.ThreadgroupArg && n.Binding(a.Slot) == nil {
@@ -62,6 +65,20 @@ func (e *executable) add(n ir.Node) error {
 		e.steps = append(e.steps, s)
 	case *ir.Copy, *ir.Fill:
 		e.steps = append(e.steps, step{node: n})
+	}
+	return nil
+}
+
+// aligned reports a view that begins at no multiple of its element's size, for
+// some value of the params: a kernel casts it to elements.
+func (e *executable) aligned(v ir.View, a ir.Arg) error {
+	size := max(a.Type.Size(), 1)
+	ok := (int64(addressOf(e.mem[v.Mem])%uintptr(size))+v.Off.Const)%size == 0
+	for _, t := range v.Off.Terms() {
+		ok = ok && t.Coeff%size == 0
+	}
+	if !ok {
+		return fmt.Errorf("argument %d (%s): %s begins at an address that is no multiple of the %d bytes of a %s", a.Slot, a.Name, e.graph.FormatView(v), size, a.Type)
 	}
 	return nil
 }
@@ -129,9 +146,7 @@ func (e *executable) run(s *step, params []uint32) (err error) {
 		}
 		return nil
 	case *ir.Dispatch:
-		if err := e.resolve(s, n, params); err != nil {
-			return err
-		}
+		e.resolve(s, n, params)
 		if slices.Contains(e.call.Threads[:], 0) {
 			return nil // a grid without threads does nothing, whatever the arguments
 		}
@@ -141,7 +156,7 @@ func (e *executable) run(s *step, params []uint32) (err error) {
 }
 
 // resolve fills e.call with the dispatch's arguments.
-func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) error {
+func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) {
 	c := &e.call
 	k := &e.graph.Kernels[n.Kernel]
 	clear(c.Device[:])
@@ -154,9 +169,6 @@ func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) error {
 		switch b.Kind {
 		case ir.BindView:
 			data = e.bytes(b.View, params)
-			if a := uintptr(s.align[b.Slot]); len(data) > 0 && addressOf(data)&(a-1) != 0 {
-				return fmt.Errorf("cpu: %s: the view bound at slot %d begins at an address that is no multiple of its element's %d bytes", n.ID, b.Slot, a)
-			}
 		case ir.BindBytes:
 			data = b.Bytes
 		case ir.BindScalar:
@@ -180,5 +192,4 @@ func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) error {
 			c.Threads[i], c.Groups[i] = v*tg, v
 		}
 	}
-	return nil
 }

@@ -87,7 +87,7 @@ func TestHostileText(t *testing.T) {
 		"terms":                     graph("param $p u32 in [0, 9]\n" + someMemory + "#0 fill %x[" + repeat("$p + ") + "$p:64]"),
 		"terms of many params":      graph(few(2e5, "param $p%d u32 in [0, 1]\n") + someMemory + "#0 fill %x[" + few(2e5, "$p%d + ") + "1:64] 0"),
 		"expressions under bounds":  graph(manyParams + strings.Repeat("require "+sum+" <= 60\n", 64) + "memory %x scratch 64\n" + strings.Repeat("#0 fill %x["+sum+":64] 0\n", 2000)),
-		"ranges under bounds":       graph(manyParams + strings.Repeat("require "+sum+" <= 60\n", 64) + someMemory + lines("#%d fill %%x[$p0:$p1 + 1] 0\n")),
+		"ranges under bounds":       graph(manyParams + strings.Repeat("require "+sum+" <= 60\n", 64) + someMemory + few(1e5, "#%d fill %%x[$p0:$p1 + 1] 0\n")),
 		"memories":                  graph(lines("memory %%m%d scratch 1\n")),
 		"memories of one name":      graph(repeat(someMemory)),
 		"near misses":               graph(few(3e5, "memory %%memory_with_a_name_%d scratch 1\n") + "#0 fill %memory_with_a_nam_x"),

@@ -3,6 +3,9 @@ package mlxt
 import (
 	"bytes"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -32,7 +35,7 @@ type token struct {
 }
 
 // is reports whether t is the punctuation or word s.
-func (t token) is(s string) bool {
+func (t *token) is(s string) bool {
 	return (t.kind == tokPunct || t.kind == tokIdent) && string(t.text) == s
 }
 
@@ -51,9 +54,27 @@ func (t token) describe() string {
 	case tokEOF:
 		return "end of file"
 	case tokString:
-		return fmt.Sprintf("string %s%s", text, dots)
+		return fmt.Sprintf("string %s%s", printable(text), dots)
 	}
-	return fmt.Sprintf("'%s%s'", text, dots)
+	return fmt.Sprintf("'%s%s'", printable(text), dots)
+}
+
+// printable writes s with escapes for what would garble a terminal.
+func printable(s []byte) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+		s = s[n:]
+	}
+	return b.String()
 }
 
 // lexer cuts the source into tokens. It is a value: a copy remembers a place.
@@ -95,12 +116,13 @@ func nameStart(c byte) bool { return classes[c]&letter != 0 }
 func nameByte(c byte) bool  { return classes[c]&inName != 0 }
 func digit(c byte) bool     { return classes[c]&decimal != 0 }
 
-// next returns the token at the current place and moves past it.
-func (l *lexer) next() token {
+// next sets t to the token at the current place and moves past it.
+func (l *lexer) next(t *token) {
 	l.skip()
-	t := token{offset: l.offset, line: l.line, col: int32(l.offset-l.start) + 1}
+	t.kind, t.escaped, t.text = tokEOF, false, nil
+	t.offset, t.line, t.col = l.offset, l.line, int32(l.offset-l.start)+1
 	if l.offset >= len(l.src) {
-		return t
+		return
 	}
 	rest := l.src[l.offset:]
 	n := 1
@@ -113,16 +135,16 @@ func (l *lexer) next() token {
 		n = numberLen(rest)
 	case c == '"':
 		t.kind = tokString
-		n = l.stringLen(&t, rest)
+		n = l.stringLen(t, rest)
 	case c == '%' || c == '@' || c == '$':
 		t.kind = sigils[c]
 		switch {
 		case len(rest) > 1 && rest[1] == '"':
-			n = 1 + l.stringLen(&t, rest[1:])
+			n = 1 + l.stringLen(t, rest[1:])
 		case len(rest) > 1 && nameStart(rest[1]):
 			n = 1 + nameLen(rest[1:])
 		default:
-			l.bad(&t, "a name follows "+string(c)+"; quote it unless it begins with a letter or _")
+			l.bad(t, "a name follows "+string(c)+"; quote it unless it begins with a letter or _")
 		}
 	case c == '#':
 		t.kind = tokID
@@ -130,7 +152,7 @@ func (l *lexer) next() token {
 			n++
 		}
 		if n == 1 {
-			l.bad(&t, "a number follows #")
+			l.bad(t, "a number follows #")
 		}
 	case c == '-' && len(rest) > 1 && rest[1] == '>', c == '<' && len(rest) > 1 && rest[1] == '=':
 		t.kind = tokPunct
@@ -138,12 +160,11 @@ func (l *lexer) next() token {
 	case classes[c]&punct != 0:
 		t.kind = tokPunct
 	default:
-		l.bad(&t, "no token begins so")
+		l.bad(t, "no token begins so")
 		_, n = utf8.DecodeRune(rest)
 	}
 	t.text = rest[:n]
 	l.offset += n
-	return t
 }
 
 func (l *lexer) bad(t *token, problem string) {

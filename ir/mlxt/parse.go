@@ -22,7 +22,7 @@ import (
 // Time and memory are linear in len(src), whatever src holds.
 func Parse(file string, src []byte) (*ir.Module, error) {
 	p := &parser{file: file, lex: lexer{src: src, line: 1}, m: &ir.Module{}}
-	p.next()
+	p.advance()
 	p.module()
 	if p.err != nil {
 		return nil, p.err
@@ -122,13 +122,19 @@ func (p *parser) want(what, hint string) {
 // next takes the next token.
 func (p *parser) next() token {
 	t := p.tok
-	if p.err == nil {
-		p.tok = p.lex.next()
-		if p.tok.kind == tokBad {
-			p.fail(p.tok, "found "+p.tok.describe(), p.lex.problem)
-		}
-	}
+	p.advance()
 	return t
+}
+
+// advance is next without the token.
+func (p *parser) advance() {
+	if p.err != nil {
+		return
+	}
+	p.lex.next(&p.tok)
+	if p.tok.kind == tokBad {
+		p.fail(p.tok, "found "+p.tok.describe(), p.lex.problem)
+	}
 }
 
 // accept takes the next token if it is s.
@@ -136,7 +142,7 @@ func (p *parser) accept(s string) bool {
 	if !p.tok.is(s) {
 		return false
 	}
-	p.next()
+	p.advance()
 	return true
 }
 
@@ -150,7 +156,7 @@ func (p *parser) expect(s string) {
 func (p *parser) word(what string, words ...string) string {
 	if p.tok.kind == tokIdent {
 		if i := slices.Index(words, string(p.tok.text)); i >= 0 {
-			p.next()
+			p.advance()
 			return words[i]
 		}
 	}
@@ -437,7 +443,7 @@ func (p *parser) size(what string) int64 { return int64(p.uint(what, math.MaxInt
 func (p *parser) dtype() ir.DType {
 	if p.tok.kind == tokIdent {
 		if d, err := ir.ParseDType(string(p.tok.text)); err == nil {
-			p.next()
+			p.advance()
 			return d
 		}
 	}
@@ -532,7 +538,7 @@ func (p *parser) sha256() (d ir.Digest) {
 		p.want(what, fmt.Sprintf("found %d characters", len(p.tok.text)))
 		return d
 	}
-	p.next()
+	p.advance()
 	return d
 }
 

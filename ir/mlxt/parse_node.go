@@ -69,10 +69,10 @@ func (c clauses) has(word string) bool { return c>>slices.Index(dispatchClauses,
 
 // clause takes the word that begins a clause, once.
 func (p *parser) clause(seen *clauses, word string) bool {
-	t := p.tok
-	if !p.accept(word) {
+	if !p.tok.is(word) {
 		return false
 	}
+	t := p.next()
 	if seen.has(word) {
 		p.fail(t, "command has two '"+word+"' clauses", "")
 	}
@@ -239,7 +239,7 @@ func (p *parser) argRef(k *ir.Kernel) (ir.Arg, bool) {
 	if p.tok.kind == tokIdent {
 		for i := range k.Args {
 			if k.Args[i].Name == string(p.tok.text) {
-				p.next()
+				p.advance()
 				return k.Args[i], true
 			}
 		}
@@ -252,10 +252,10 @@ func (p *parser) binding(a ir.Arg) ir.Binding {
 	case p.tok.kind == tokMemory:
 		return ir.BufferArg(a.Slot, p.view())
 	case p.tok.is("hex"):
-		p.next()
+		p.advance()
 		return ir.BytesArg(a.Slot, p.hexBytes())
 	case p.tok.is("expr"):
-		p.next()
+		p.advance()
 		return ir.ScalarArg(a.Slot, a.Type, p.affine())
 	case p.atExpression():
 		return ir.ScalarArg(a.Slot, a.Type, p.affine())
@@ -301,12 +301,15 @@ func (p *parser) hexBytes() []byte {
 // atExpression reports whether a param expression stands here rather than a
 // number, which it may begin with.
 func (p *parser) atExpression() bool {
+	if k := p.tok.kind; k != tokNumber && k != tokPunct {
+		return k == tokParam // the common cases copy no lexer
+	}
 	t, ahead := p.tok, p.lex
 	if t.is("-") {
-		t = ahead.next()
+		ahead.next(&t)
 	}
 	if t.kind == tokNumber {
-		t = ahead.next()
+		ahead.next(&t)
 		return t.is("*") || t.is("+") || t.is("-")
 	}
 	return t.kind == tokParam
@@ -334,7 +337,7 @@ func (p *parser) value(d ir.DType) uint64 {
 			p.fail(t, fmt.Sprintf("found bits of type %s, want type %s", t.text, d), "")
 			return 0
 		}
-		p.next()
+		p.advance()
 		p.expect(":")
 		return p.uint(fmt.Sprintf("%d bits", d.Bits()), math.MaxUint64>>(64-d.Bits()))
 	}

@@ -127,8 +127,8 @@ func parseFloat(d ir.DType, negative bool, text string) (uint64, error) {
 		width = 32
 	}
 	v, err := strconv.ParseFloat(text, width)
-	if err != nil && !errors.Is(err, strconv.ErrRange) || v != v {
-		return 0, fmt.Errorf("is no %s", d)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || v != v || strings.ContainsAny(text, "xX_") {
+		return 0, fmt.Errorf("is no %s: want a decimal, or bits like %[1]s:0x%0*x", d, d.Bits()/4, 1)
 	}
 	var bits uint64
 	if d == ir.F32 {

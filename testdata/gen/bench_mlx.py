@@ -3,11 +3,10 @@
     python testdata/gen/bench_mlx.py [--threads N] [--rounds N] [--depth N] [--seconds S] [--prompt] [--check ORACLE.json] MODEL.gguf
 
 The decode phase, and with --prompt the other one, of bench_llamacpp.py, and the
-same report. The weights stay
-quantized, in MLX's affine form with float32 scales (bits 4 or 8, group 32: a
-lossless re-ordering of Q4_1 and Q8_0, compared bit for bit when loading);
-activations and the key/value cache are float32. One mx.eval a token, no
-mx.compile. MLX has no setting for its threads: --threads binds the process to
+same report. The weights stay quantized, in MLX's affine form with float32
+scales (bits 4 or 8, group 32: a lossless re-ordering of Q4_1 and Q8_0, compared
+value by value when loading); activations and the key/value cache are float32.
+One mx.eval a token, no mx.compile. MLX has no setting for its threads: --threads binds the process to
 so many CPUs, and cpu_seconds_per_second says how many it kept busy.
 
 --check first runs the prompts of testdata/model-oracle/smollm2.json through the

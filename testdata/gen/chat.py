@@ -10,6 +10,7 @@ See README.md beside this file for the format.
 
 import json
 import os
+import random
 import sys
 
 import gguf
@@ -180,6 +181,30 @@ CONSTRUCTS_MESSAGES = [m("system", "sys tem"), m("user", " us\ner ")]
 BOS, EOS = "<s>", "</s>"
 
 
+def white_space():
+    """Random mixtures of text, tags and signs: only their white space matters."""
+    rng = random.Random(11)
+    text = [" ", "  ", "\n", "\n\n", "\t", "\r\n", "\r", "a", "b ", " c", "{", "}", "%", "\u00a0", "\u3000", "#"]
+    for _ in range(400):
+        out, depth = "", 0
+        for _ in range(rng.randint(2, 14)):
+            before, after = rng.choice(["", "", "-", "+"]), rng.choice(["", "", "-", "+"])
+            kind = rng.randrange(10)
+            if kind < 5:
+                out += rng.choice(text)
+            elif kind == 5:
+                out += "{{%s 'x' %s}}" % (before.replace("+", ""), after.replace("+", ""))
+            elif kind == 6:
+                out += "{#%s c %s#}" % (before, after)
+            elif kind == 7 and depth:
+                out, depth = out + "{%%%s endif %s%%}" % (before, after), depth - 1
+            elif kind == 8:
+                out += "{%%%s raw %s%%}%s{{ r }}%s{%%%s endraw %s%%}" % (before, after.replace("+", ""), rng.choice(text), rng.choice(text), rng.choice(["", "-", "+"]), rng.choice(["", "-", "+"]))
+            else:
+                out, depth = out + "{%%%s if true %s%%}" % (before, after), depth + 1
+        yield out + "{% endif %}" * depth
+
+
 def main():
     path, dest = sys.argv[1:]
     templates = {"model": gguf.GGUFReader(path).fields["tokenizer.chat_template"].contents(), **TEMPLATES}
@@ -205,9 +230,15 @@ def main():
         except ValueError as e:
             case["error"] = str(e)
         constructs.append(case)
+    white = []
+    for source in white_space():
+        try:
+            white.append({"template": source, "text": Jinja2ChatFormatter(template=source, bos_token=BOS, eos_token=EOS)(messages=[]).prompt})
+        except jinja2.TemplateSyntaxError:
+            pass  # "{" before a tag made another one
     data = {"jinja2": jinja2.__version__, "llama_cpp_python": llama_cpp.__version__, "bos": BOS, "eos": EOS,
             "templates": templates, "conversations": CONVERSATIONS, "cases": cases,
-            "constructs_messages": CONSTRUCTS_MESSAGES, "constructs": constructs}
+            "constructs_messages": CONSTRUCTS_MESSAGES, "constructs": constructs, "white_space": white}
     with open(dest, "w") as out:
         out.write("{\n")
         for i, (k, x) in enumerate(data.items()):
@@ -220,7 +251,7 @@ def main():
                 out.write(json.dumps(x))
             out.write(",\n" if i < len(data) - 1 else "\n")
         out.write("}\n")
-    print(f"{dest}: {len(templates)} templates, {len(CONVERSATIONS)} conversations, {len(cases)} cases, {len(constructs)} constructs, {os.path.getsize(dest)} bytes")
+    print(f"{dest}: {len(templates)} templates, {len(CONVERSATIONS)} conversations, {len(cases)} cases, {len(constructs)} constructs, {len(white)} of white space, {os.path.getsize(dest)} bytes")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,21 @@
 //
 // What not: no tools or documents (those variables are undefined), no content
 // in parts, no other files (include, import and extends do not exist here).
-// gonja is not Jinja to the last detail: it is compared with it on many
-// templates and conversations (testdata/gen/chat.py), which a template of
-// another model can go beyond. Known differences: undefined and none are the
-// same, and + with an undefined value does not fail.
+//
+// gonja is not Jinja to the last detail. What chat templates use every day and
+// gonja does otherwise is put right here: white space control (whitespace.go),
+// conditional expressions inside brackets (conditional.go), lists, strings and
+// dictionaries (repairs.go). The rest is compared with jinja2, construct by
+// construct, on data of testdata/gen/chat.py; the differences that remain are a
+// list in render_test.go. Those that do not end in an error:
+//   - none is not printed as None, and an undefined value counts as none;
+//   - 2 ** 3 is 8.0, and // and % round towards 0 for negative numbers;
+//   - a loop over a string goes by bytes, and 'a'[-1] is undefined;
+//   - a string joined to an undefined value is the string.
 //
 // A template is code from a model file. It cannot touch files, and its size,
-// its output, the length of range and the depth of macro calls are bounded;
-// its running time and memory are not.
+// its output, the length of range and all nesting are bounded; its running
+// time and memory are not.
 //
 // Encode the result with specials allowed. A user's text that spells
 // "<|im_end|>" then ends his turn: whoever cannot trust the messages must say

@@ -17,6 +17,7 @@ import (
 type run struct {
 	raised *string // what raise_exception was called with
 	depth  int     // of macro calls
+	line   int     // the last tag that was reached
 }
 
 // tags are gonja's that transformers' Jinja has too, less those that read files.
@@ -32,6 +33,10 @@ func (r *run) environment(o Options) *exec.Environment {
 	// A copy: gonja's own set is shared by the whole program.
 	functions := exec.EmptyContext().Update(builtins.GlobalFunctions)
 	functions.Set("range", rangeFunction)
+	functions.Set(lineMark, func(args *exec.VarArgs) string {
+		r.line = args.Args[0].Integer() // applyWhitespace writes these calls
+		return ""
+	})
 	functions.Set("raise_exception", func(args *exec.VarArgs) *exec.Value {
 		message := "raise_exception"
 		if len(args.Args) > 0 {

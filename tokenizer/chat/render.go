@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nikolalohinski/gonja/v2/config"
@@ -16,7 +17,8 @@ const (
 	maxTemplate = 256 << 10 // bytes; also bounds the depth of gonja's recursion
 	maxOutput   = 16 << 20  // bytes
 	maxRange    = 100_000   // elements, as in Jinja's sandbox
-	maxDepth    = 100       // macro calls within macro calls
+	maxDepth    = 100       // brackets, blocks and macro calls within one another
+	maxReason   = 500       // bytes of an error's reason: gonja repeats whole expressions
 )
 
 // Message is one turn of a conversation.
@@ -34,17 +36,21 @@ type Options struct {
 
 // Error says why a template failed and in which line of it.
 type Error struct {
-	Line   int    // from 1; 0 when gonja does not say
+	Line   int    // from 1; 0 when no line is to blame
 	Reason string // for raise_exception: the template's own words
 	Err    error  // the whole story from gonja, or nil
 }
 
 // Error formats as "chat: template line N: reason".
 func (e *Error) Error() string {
-	if e.Line == 0 {
-		return "chat: template: " + e.Reason
+	reason := e.Reason
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
 	}
-	return fmt.Sprintf("chat: template line %d: %s", e.Line, e.Reason)
+	if e.Line == 0 {
+		return "chat: template: " + reason
+	}
+	return fmt.Sprintf("chat: template line %d: %s", e.Line, reason)
 }
 
 // Unwrap returns the cause.
@@ -65,7 +71,7 @@ func Render(template string, messages []Message, o Options) (text string, err er
 		// gonja has panics of its own (an index of the wrong type, a division
 		// by zero); they are the template's mistakes, not this program's.
 		if p := recover(); p != nil {
-			text, err = "", &Error{Reason: fmt.Sprintf("gonja gave up: %v", p)}
+			text, err = "", &Error{Line: run.line, Reason: fmt.Sprintf("gonja gave up: %v", p)}
 		}
 	}()
 	src, err := applyWhitespace(template)

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -39,6 +40,7 @@ type scanner struct {
 	line    int // of pos, from 1
 	out     strings.Builder
 	outLine int  // of the end of out, from 1; INVARIANT: not after line
+	depth   int  // of blocks that are open
 	brace   bool // the last byte written is a "{" of data
 	fresh   bool // pos is at the start of a line, as Jinja sees it
 }
@@ -71,15 +73,48 @@ func (s *scanner) step() error {
 	if err != nil {
 		return err
 	}
-	if open == "{%" && strings.TrimSpace(body) == "raw" {
+	if open == "{%" && isRaw(body) {
 		return s.raw(at)
 	}
 	body, err = rewrite(body, open)
 	if err != nil {
 		return &Error{Line: at, Reason: err.Error(), Err: err}
 	}
+	if open == "{%" {
+		name := blockName(body)
+		switch {
+		case strings.HasPrefix(name, "end"):
+			s.depth--
+		case slices.Contains(opening, name):
+			s.depth++
+		}
+		if s.depth > maxDepth {
+			return &Error{Line: at, Reason: fmt.Sprintf("blocks are nested deeper than %d", maxDepth)}
+		}
+		if name == "else" || name == "elif" || strings.HasPrefix(name, "end") {
+			s.emit(open, at, body) // between two branches is no place for a mark
+			return nil
+		}
+	}
+	s.emit("{{", at, fmt.Sprintf("%s(%d)", lineMark, at))
 	s.emit(open, at, body)
 	return nil
+}
+
+// lineMark is a function that tells run which line is being rendered.
+const lineMark = "__line"
+
+// opening are the blocks that an end follows. (A set can have one too; then
+// depth falls short of the truth by one.)
+var opening = []string{"call", "filter", "for", "generation", "if", "macro", "with"}
+
+// blockName is the first word of a block.
+func blockName(body string) string {
+	word := strings.TrimLeftFunc(body, isSpace)
+	if i := strings.IndexFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
+		word = word[:i]
+	}
+	return word
 }
 
 // nextTag is the place of the first "{{", "{%" or "{#".
@@ -131,13 +166,16 @@ func (s *scanner) tag(open string, at int) (string, error) {
 			if strings.HasPrefix(end, close) {
 				body := rest[:i]
 				s.advance(len(rest) - len(end) + 2)
-				s.rstrip(sign, open == "{%")
+				// Unlike every other block, {% raw %} keeps the newline after it.
+				s.rstrip(sign, open == "{%" && !isRaw(body))
 				return body, nil
 			}
 		}
 		switch rest[i] {
 		case '(', '[', '{':
-			depth++
+			if depth++; depth > maxDepth {
+				return "", &Error{Line: at, Reason: fmt.Sprintf("brackets are nested deeper than %d", maxDepth)}
+			}
 		case ')', ']', '}':
 			depth = max(0, depth-1)
 		case '\'', '"':
@@ -150,6 +188,8 @@ func (s *scanner) tag(open string, at int) (string, error) {
 	}
 	return "", &Error{Line: at, Reason: fmt.Sprintf("the tag %q that starts here has no closing %q", open, close)}
 }
+
+func isRaw(body string) bool { return strings.TrimFunc(body, isSpace) == "raw" }
 
 // stringLen is the length of the quoted string at the start of s, or -1.
 func stringLen(s string) int {

@@ -1,0 +1,385 @@
+package conformance
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// verdict is what the runs of one dispatch showed beside a mistake.
+type verdict struct {
+	elements int    // results compared with the term
+	exact    int    // … to the bit
+	survived bool   // a byte of an update kept its old value, or mattered
+	updates  bool   // the declaration has an update
+	print    uint64 // hash of everything written
+}
+
+// maxLoads bounds the elements that the interpreter loads for one valuation;
+// results are a random sample when that is too few for all.
+const maxLoads = 12000
+
+// check runs a dispatch on a device and compares what it does with what its
+// declaration says, for each valuation of its params. The error is the first
+// difference.
+func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
+	c := &checker{x: x, g: x.graph, r: rand.New(rand.NewPCG(seed, 77)), hash: fnvOffset}
+	effects, err := x.in.Effects()
+	if err != nil {
+		return c.v, err
+	}
+	x.node.Effects = effects
+	buffers := make([]backend.Buffer, len(c.g.Memories))
+	for i := range c.g.Memories {
+		if buffers[i], err = dev.Alloc(c.g.Memories[i].Size); err != nil {
+			return c.v, err
+		}
+		defer buffers[i].Close()
+	}
+	exec, err := dev.Compile(&backend.Program{Graph: c.g, Buffers: buffers})
+	if err != nil {
+		return c.v, err
+	}
+	defer exec.Close()
+	for _, params := range x.params {
+		if err := c.valuation(exec, buffers, params); err != nil {
+			return c.v, fmt.Errorf("params %v: %w", params, err)
+		}
+	}
+	c.v.print = c.hash
+	return c.v, nil
+}
+
+type checker struct {
+	x    *dispatch
+	g    *ir.Graph
+	r    *rand.Rand
+	v    verdict
+	hash uint64
+
+	params  []uint32
+	shapes  [][]int64
+	roles   [][]role // of every byte, by memory
+	before  [2][][]byte
+	after   [2][][]byte
+	special bool
+}
+
+// role is what the declaration says of a byte.
+type role uint8
+
+const (
+	isRead  role = 1 << iota
+	isMust       // must-written
+	isMay        // may be written; its old value may matter
+	nothing role = 0
+)
+
+func (c *checker) valuation(exec backend.Executable, buffers []backend.Buffer, params []uint32) error {
+	c.params = params
+	c.shapes = c.x.in.Concrete(params)
+	c.special = c.r.IntN(3) == 0 && exactTerm(c.x.in.Decl)
+	c.mark()
+	c.fill()
+	for run := range 2 {
+		if err := c.run(exec, buffers, run); err != nil {
+			return err
+		}
+	}
+	if err := c.bytes(); err != nil {
+		return err
+	}
+	if err := c.values(); err != nil || !c.v.updates || c.v.survived {
+		return err
+	}
+	return c.old(exec, buffers)
+}
+
+func (c *checker) run(exec backend.Executable, buffers []backend.Buffer, run int) error {
+	for m, b := range buffers {
+		copy(b.Bytes(), c.before[run][m])
+	}
+	pending, err := exec.Submit(context.Background(), c.params)
+	if err == nil {
+		_, err = pending.Wait()
+	}
+	c.after[run] = nil
+	for _, b := range buffers {
+		c.after[run] = append(c.after[run], append([]byte(nil), b.Bytes()...))
+	}
+	return err
+}
+
+// old finds out whether the old bytes of an update survive or matter: it runs
+// once more with others.
+func (c *checker) old(exec backend.Executable, buffers []backend.Buffer) error {
+	first := c.after[0]
+	for m, roles := range c.roles {
+		for i, role := range roles {
+			if role&isMay != 0 && role&isRead == 0 {
+				c.before[1][m][i] = ^c.before[0][m][i]
+			}
+		}
+	}
+	if err := c.run(exec, buffers, 1); err != nil {
+		return err
+	}
+	for m, roles := range c.roles {
+		for i, role := range roles {
+			if role&isMay != 0 && c.after[1][m][i] != first[m][i] {
+				c.v.survived = true
+			}
+		}
+	}
+	return nil
+}
+
+// mark finds the role of every byte from the effects at the params' values.
+func (c *checker) mark() {
+	c.roles = make([][]role, len(c.g.Memories))
+	for m := range c.roles {
+		c.roles[m] = make([]role, c.g.Memories[m].Size)
+	}
+	set := func(r ir.Region, what role) {
+		r.Runs(c.params, func(lo, hi int64) bool {
+			for b := lo; b < hi; b++ {
+				c.roles[r.Mem][b] |= what
+			}
+			return true
+		})
+	}
+	e := c.x.node.Effects
+	for _, r := range e.Reads {
+		set(r, isRead)
+	}
+	for _, w := range e.Writes {
+		if w.Must {
+			set(w.Region, isMust)
+		} else {
+			set(w.Region, isMay)
+			c.v.updates = true
+		}
+	}
+}
+
+// fill makes the bytes before each of the two runs: the same where the kernel
+// may look (what it reads and what it updates), different in every bit
+// elsewhere, half the time so that a float there is a NaN.
+func (c *checker) fill() {
+	for run := range 2 {
+		c.before[run] = make([][]byte, len(c.g.Memories))
+		for m := range c.g.Memories {
+			c.before[run][m] = make([]byte, c.g.Memories[m].Size)
+		}
+	}
+	ones := c.r.IntN(2) == 0
+	for m, data := range c.before[0] {
+		for b := range data {
+			if data[b] = 0xff; !ones {
+				data[b] = byte(c.r.Uint32())
+			}
+			c.before[1][m][b] = ^data[b]
+		}
+	}
+	in := c.x.in
+	for i := range in.Decl.Args {
+		a := &in.Decl.Args[i]
+		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || a.Mode == decl.Write || c.x.inline[i] {
+			continue
+		}
+		v := in.Views[i]
+		lo, n := v.Off.Eval(c.params), v.Len.Eval(c.params)
+		raw := make([]byte, n)
+		fillElements(raw, a.Elem, c.r, c.special)
+		for b := range n {
+			if c.roles[v.Mem][lo+b]&(isRead|isMay) != 0 {
+				c.before[0][v.Mem][lo+b], c.before[1][v.Mem][lo+b] = raw[b], raw[b]
+			}
+		}
+	}
+}
+
+// bytes compares what the two runs did to every byte with its role.
+func (c *checker) bytes() error {
+	for m := range c.roles {
+		b0, b1, a0, a1 := c.before[0][m], c.before[1][m], c.after[0][m], c.after[1][m]
+		for i, role := range c.roles[m] {
+			name := func() string { return fmt.Sprintf("byte %d of %%%s%s", i, c.g.Memories[m].Name, c.owner(m, i)) }
+			switch {
+			case role&isMay != 0:
+				if a0[i] != a1[i] {
+					return fmt.Errorf("%s is %#x or %#x, depending on bytes that the declaration does not name", name(), a0[i], a1[i])
+				}
+			case role&isMust != 0 && a0[i] == b0[i] && a1[i] == b1[i] && role&isRead == 0:
+				return fmt.Errorf("%s is not written, the declaration says it must be", name())
+			case role&isMust != 0:
+				if a0[i] != a1[i] {
+					return fmt.Errorf("%s is %#x or %#x, depending on bytes that the declaration does not name", name(), a0[i], a1[i])
+				}
+			case a0[i] != b0[i] || a1[i] != b1[i]:
+				return fmt.Errorf("%s changes from %#x to %#x, the declaration does not say that it is written", name(), b0[i], a0[i])
+			}
+			if role&(isMust|isMay) != 0 {
+				c.hash = (c.hash ^ uint64(a0[i])) * fnvPrime
+			}
+		}
+	}
+	return nil
+}
+
+// FNV-1a, inlined: a hash.Hash would cost a call a byte.
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+// seedOf makes a seed of a name, so that a test's cases do not depend on which
+// other tests there are.
+func seedOf(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// owner names the argument whose view holds a byte.
+func (c *checker) owner(m, i int) string {
+	for j := range c.x.in.Decl.Args {
+		v := c.x.in.Views[j]
+		a := &c.x.in.Decl.Args[j]
+		if a.Kind == ir.DeviceArg && a.Mode != decl.Unused && !c.x.inline[j] && int(v.Mem) == m {
+			if lo := v.Off.Eval(c.params); int64(i) >= lo && int64(i) < lo+v.Len.Eval(c.params) {
+				return fmt.Sprintf(" (byte %d of %s)", int64(i)-lo, a.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// exactTerm: all results of the declaration are determined to the bit.
+func exactTerm(d *decl.Decl) bool {
+	exact := true
+	look := func(e *term.Expr) {
+		switch e.Op {
+		case term.Sum, term.MaxOver, term.Exp, term.Exp2, term.Log, term.Rsqrt, term.Sin, term.Cos, term.Tanh, term.Erf:
+			exact = false
+		}
+	}
+	for _, w := range d.Wheres {
+		w.Body.Walk(look)
+	}
+	for _, r := range d.Results {
+		r.Body.Walk(look)
+	}
+	return exact
+}
+
+// values compares results with the term.
+func (c *checker) values() error {
+	in := c.x.in
+	loads := 0
+	var bits uint64 // of the last element loaded
+	interp := &term.Interp{Abbrevs: in.Decl.Abbrevs(), Load: func(arg int, index []int64) (v term.Value, err error) {
+		loads++
+		v, bits, err = c.load(c.before[0], arg, index)
+		return v, err
+	}}
+	for i, s := range in.Decl.Symbols {
+		v := in.Symbols[i]
+		switch {
+		case v.Param >= 0:
+			x, _ := element(binary.LittleEndian.AppendUint32(nil, c.params[v.Param]), ir.F32, 0)
+			interp.Symbols = append(interp.Symbols, x)
+		case s.Kind == term.Float:
+			interp.Symbols = append(interp.Symbols, term.Value{F: float64(v.F)})
+		default:
+			n := v.Extent.Eval(c.params)
+			interp.Symbols = append(interp.Symbols, term.Value{I: n, F: float64(n)})
+		}
+	}
+	for _, r := range in.Decl.Results {
+		a := &in.Decl.Args[r.Arg]
+		total := int64(1)
+		for _, n := range c.shapes[r.Arg] {
+			total *= n
+		}
+		budget := loads + maxLoads/len(in.Decl.Results)
+		for k := int64(0); k < total && (loads < budget || k < 3); k++ {
+			index := unravel(c.pick(k, total), c.shapes[r.Arg])
+			want, err := interp.Eval(r.Body, index)
+			if err != nil {
+				return fmt.Errorf("%s%v: term: %w", a.Name, index, err)
+			}
+			got, stored, err := c.load(c.after[0], r.Arg, index)
+			if err != nil {
+				return err
+			}
+			switch {
+			case r.Body.Op == term.Load:
+				if stored != bits {
+					return fmt.Errorf("%s%v has the bits %#x, the term copies %#x", a.Name, index, stored, bits)
+				}
+			case a.Elem.Float():
+				if !want.Allows(got.F) {
+					return fmt.Errorf("%s%v = %v, the term gives %v ± %v", a.Name, index, got.F, want.F, want.Err)
+				}
+			case got.I != want.I:
+				return fmt.Errorf("%s%v = %d, the term gives %d", a.Name, index, got.I, want.I)
+			}
+			c.v.elements++
+			if want.Err == 0 {
+				c.v.exact++
+			}
+		}
+	}
+	return nil
+}
+
+// pick returns the k-th element to look at: the last one, then all in order if
+// that is few enough, else random ones.
+func (c *checker) pick(k, total int64) int64 {
+	switch {
+	case k == 0:
+		return total - 1
+	case total <= 4096:
+		return (k*7919 + 13) % total // a stride prime to most sizes spreads what the budget leaves
+	}
+	return c.r.Int64N(total)
+}
+
+func unravel(k int64, shape []int64) []int64 {
+	index := make([]int64, len(shape))
+	for j := len(shape) - 1; j >= 0; j-- {
+		index[j] = k % shape[j]
+		k /= shape[j]
+	}
+	return index
+}
+
+// load reads an element of an argument from the given memories.
+func (c *checker) load(memories [][]byte, arg int, index []int64) (term.Value, uint64, error) {
+	in := c.x.in
+	a := &in.Decl.Args[arg]
+	at := int64(0)
+	for j, k := range index {
+		if k < 0 || k >= c.shapes[arg][j] {
+			return term.Value{}, 0, fmt.Errorf("%s%v is outside its shape %v", a.Name, index, c.shapes[arg])
+		}
+		at += k * in.Strides[arg][j]
+	}
+	var raw []byte
+	if c.x.inline[arg] {
+		raw = c.x.node.Binding(a.Slot).Bytes
+	} else {
+		v := in.Views[arg]
+		raw = memories[v.Mem][v.Off.Eval(c.params):]
+	}
+	v, bits := element(raw, a.Elem, at)
+	return v, bits, nil
+}

@@ -1,0 +1,423 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// TestRandomDispatchesCover: the dispatches that random makes have everything
+// that dispatches can have.
+func TestRandomDispatchesCover(t *testing.T) {
+	seen := map[string]int{}
+	count := func(what string, is bool) {
+		if is {
+			seen[what]++
+		}
+	}
+	const each = 40
+	total := 0
+	for _, f := range msl.Functions() {
+		for i, d := range msl.Declarations(f) {
+			for k := range each {
+				x, err := random(d, rand.New(rand.NewPCG(seedOf(f), uint64(100*i+k))))
+				require.NoError(t, err)
+				total++
+				n := x.node
+				count("threads", n.GridKind == ir.Threads)
+				count("threadgroups", n.GridKind == ir.Threadgroups)
+				count("threadgroups of a kernel of threads", n.GridKind == ir.Threadgroups && d.Threads != nil)
+				count("threads of a kernel of threadgroups", n.GridKind == ir.Threads && d.Groups != nil)
+				count("params", len(x.graph.Params) > 0)
+				count("two params", len(x.graph.Params) > 1)
+				count("params at several values", len(x.params) > 1)
+				count("bound inline", len(x.inline) > 0)
+				count("shared memory", len(x.graph.Memories) == 1)
+				for _, b := range n.Bindings {
+					count("scalar of params", b.Kind == ir.BindScalar)
+					count("f32 param", b.Kind == ir.BindScalar && b.Type == ir.F32)
+					count("offset of params", b.Kind == ir.BindView && !b.View.Off.IsConst())
+					count("slack", b.Kind == ir.BindView && b.View.Len.Const%4 != 0)
+				}
+				for _, e := range n.Grid {
+					count("grid of params", !e.IsConst())
+					count("ceil grid of params", !e.IsConst() && e.Div > 1)
+					count("empty grid", e.IsConst() && e.Num.Const == 0)
+				}
+				for i, a := range d.Args {
+					if a.Kind != ir.DeviceArg || a.Mode == decl.Unused {
+						continue
+					}
+					for j, s := range x.in.Strides[i] {
+						several := !x.in.Shapes[i][j].IsConst() || x.in.Shapes[i][j].Const > 1
+						count("stride 0", s == 0 && several)
+						count("gaps", a.Strides != nil && j+1 == len(x.in.Strides[i]) && s > 1 && several)
+						count("shape of params", !x.in.Shapes[i][j].IsConst())
+						count("long", x.in.Shapes[i][j].Const > 1000)
+					}
+					for j := range i {
+						if b := d.Args[j]; a.Mode == decl.Write && b.Kind == ir.DeviceArg && b.Mode == decl.Read && !x.inline[j] {
+							count("in place", x.in.Views[i].Equal(x.in.Views[j]))
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, what := range []string{
+		"threads", "threadgroups", "threadgroups of a kernel of threads", "threads of a kernel of threadgroups", "params", "two params", "params at several values",
+		"bound inline", "shared memory", "scalar of params", "f32 param", "offset of params", "slack", "grid of params", "ceil grid of params", "empty grid",
+		"stride 0", "gaps", "shape of params", "long", "in place",
+	} {
+		assert.Greater(t, seen[what], total/200, "%s, in %d dispatches", what, total)
+	}
+}
+
+// TestRandomIsDeterministic: a case has the name that reproduces it.
+func TestRandomIsDeterministic(t *testing.T) {
+	for _, f := range msl.Functions() {
+		var first string
+		for range 2 {
+			x, err := random(msl.Declarations(f)[0], rand.New(rand.NewPCG(seedOf(f), 1)))
+			require.NoError(t, err)
+			if first == "" {
+				first = x.String()
+			}
+			assert.Equal(t, first, x.String())
+		}
+	}
+}
+
+// broken is a device with one defect.
+type broken struct {
+	backend.Device
+	change func(p *backend.Program)                      // what it compiles instead
+	submit func(e backend.Executable) backend.Executable // how it runs it
+	refuse func(err error) error                         // what it says instead
+}
+
+func (b broken) Compile(p *backend.Program) (backend.Executable, error) {
+	if b.change != nil {
+		copied := *p.Graph
+		copied.Nodes = slices.Clone(p.Graph.Nodes)
+		copied.Memories = slices.Clone(p.Graph.Memories)
+		q := *p
+		q.Graph = &copied
+		p = &q
+		b.change(p)
+	}
+	e, err := b.Device.Compile(p)
+	if err != nil && b.refuse != nil {
+		return late{err: err}, b.refuse(err)
+	}
+	if err == nil && b.submit != nil {
+		e = b.submit(e)
+	}
+	return e, err
+}
+
+// late fails when it is submitted.
+type late struct {
+	backend.Executable
+	err error
+}
+
+func (l late) Submit(context.Context, []uint32) (backend.Pending, error) { return nil, l.err }
+func (l late) Close() error                                              { return nil }
+
+// submitter runs an executable by way of f.
+type submitter struct {
+	backend.Executable
+	f func(ctx context.Context, params []uint32) (backend.Pending, error)
+}
+
+func (s submitter) Submit(ctx context.Context, params []uint32) (backend.Pending, error) {
+	return s.f(ctx, params)
+}
+
+func withSubmit(f func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error)) func(backend.Executable) backend.Executable {
+	return func(e backend.Executable) backend.Executable {
+		return submitter{e, func(ctx context.Context, params []uint32) (backend.Pending, error) { return f(e, ctx, params) }}
+	}
+}
+
+// drop removes the commands that f picks.
+func drop(f func(n ir.Node) bool) func(p *backend.Program) {
+	return func(p *backend.Program) { p.Graph.Nodes = slices.DeleteFunc(p.Graph.Nodes, f) }
+}
+
+// TestDefectsAreNoticed: the suite fails on devices that have the defects that
+// its tests are about. Each test is seen to fail on one of them.
+func TestDefectsAreNoticed(t *testing.T) {
+	device := cpu.New(1)
+	defer device.Close()
+	frozen := map[backend.Executable][]uint32{}
+	stepwise := func(p *backend.Program, change func(n ir.Node) ir.Node) {
+		for i, n := range p.Graph.Nodes {
+			p.Graph.Nodes[i] = change(n)
+		}
+	}
+	defects := map[string]struct {
+		b     broken
+		tests []string
+	}{
+		"runs commands backwards": {broken{change: func(p *backend.Program) { slices.Reverse(p.Graph.Nodes) }},
+			[]string{"order/barriers", "order/long_chain", "order/commits", "copy/between_dispatches", "alias/both_names", "inplace/chain", "session/at_the_same_time"}},
+		"forgets copies": {broken{change: drop(func(n ir.Node) bool { _, ok := n.(*ir.Copy); return ok })},
+			[]string{"copy/bytes", "copy/within_a_memory", "alias/of_input_and_output", "param/several", "param/no_wrap", "param/taken_at_submit", "profile/every_command", "poison/differs"}},
+		"forgets fills": {broken{change: drop(func(n ir.Node) bool { _, ok := n.(*ir.Fill); return ok })},
+			[]string{"fill/bytes", "param/length_of_copy_and_fill", "param/fixed_by_its_bound", "param/refused", "state/initial_contents_and_reset"}},
+		"copies a byte more": {broken{change: func(p *backend.Program) {
+			stepwise(p, func(n ir.Node) ir.Node {
+				if c, ok := n.(*ir.Copy); ok && c.Dst.End().IsConst() && c.Dst.End().Const < p.Graph.Memories[c.Dst.Mem].Size && c.Src.End().Const < p.Graph.Memories[c.Src.Mem].Size {
+					more := *c
+					more.Dst.Len, more.Src.Len = c.Dst.Len.AddConst(1), c.Src.Len.AddConst(1)
+					return &more
+				}
+				return n
+			})
+		}}, []string{"copy/bytes", "copy/empty"}},
+		"forgets what lies in groups": {broken{change: func(p *backend.Program) {
+			inside := 0
+			p.Graph.Nodes = slices.DeleteFunc(p.Graph.Nodes, func(n ir.Node) bool {
+				switch n.(type) {
+				case *ir.GroupBegin:
+					inside++
+				case *ir.GroupEnd:
+					inside--
+				}
+				return inside > 0
+			})
+		}}, []string{"order/groups_are_labels"}},
+		"runs the first threadgroup only": {broken{change: func(p *backend.Program) {
+			stepwise(p, func(n ir.Node) ir.Node {
+				if d, ok := n.(*ir.Dispatch); ok {
+					first := *d
+					first.GridKind = ir.Threadgroups
+					first.Grid = [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
+					return &first
+				}
+				return n
+			})
+		}}, []string{"grid/threadgroups", "grid/rows", "grid/empty", "grid/empty_by_param", "param/grid", "kernel/vv_Addfloat32", "kernel/g2_copyfloat32float32", "kernel/rmsfloat32"}},
+		"keeps the first params": {broken{submit: withSubmit(func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error) {
+			if frozen[e] == nil {
+				frozen[e] = slices.Clone(params)
+			}
+			return e.Submit(ctx, frozen[e])
+		})}, []string{"param/offset", "param/grid", "param/f32", "param/several", "param/no_wrap", "param/ceil_grid_and_scalar", "grid/empty_by_param", "kernel/vv_Addfloat32"}},
+		"takes params at Wait": {broken{submit: withSubmit(func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error) {
+			return waiter(func() (backend.Timing, error) {
+				p, err := e.Submit(ctx, params)
+				if err != nil {
+					return backend.Timing{}, err
+				}
+				return p.Wait()
+			}), nil
+		})}, []string{"param/taken_at_submit"}},
+		"never ends early": {broken{submit: withSubmit(func(e backend.Executable, _ context.Context, params []uint32) (backend.Pending, error) {
+			return e.Submit(context.Background(), params)
+		})}, []string{"cancel/before", "cancel/cause"}},
+		"runs everything twice": {broken{submit: withSubmit(func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error) {
+			if p, err := e.Submit(ctx, params); err != nil {
+				return p, err
+			}
+			return e.Submit(ctx, params)
+		})}, []string{"state/across_replays", "state/across_graphs", "state/submitted_in_turn", "state/written_by_the_host", "session/own_memory", "session/programs_share_buffers"}},
+		"runs nothing": {broken{change: drop(func(ir.Node) bool { return true })},
+			[]string{"input/changed_between_replays", "weight/contents", "session/same_bits_again", "kernel/argmax_float32", "kernel/rope_float32"}},
+		"says what is wrong too late": {broken{refuse: func(error) error { return nil }},
+			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/misaligned_for_some_param", "error/misaligned_alias", "error/missing_buffer", "error/short_buffer", "error/through_replay"}},
+		"says nothing useful": {broken{refuse: func(error) error { return errors.New("failed") }},
+			[]string{"error/unknown_kernel", "error/missing_buffer"}},
+		"allocates anything": {broken{Device: generous{device}}, []string{"error/allocation"}},
+	}
+	tests := semantics()
+	for name, f := range kernelTests(Options{Cases: 20}) {
+		tests[name] = f
+	}
+	failed := map[string]bool{}
+	for name, d := range defects {
+		if d.b.Device == nil {
+			d.b.Device = device
+		}
+		for _, test := range d.tests {
+			require.Contains(t, tests, test)
+			failed[test] = true
+			assert.NotEmpty(t, recorded(d.b, test, tests[test]), "a device that %s passes %s", name, test)
+		}
+	}
+	for test := range semantics() {
+		if !failed[test] && test != "cancel/during" { // a device that "never ends early" would take minutes for it
+			t.Errorf("no defect makes %s fail", test)
+		}
+	}
+}
+
+type waiter func() (backend.Timing, error)
+
+func (w waiter) Wait() (backend.Timing, error) { return w() }
+
+type generous struct{ backend.Device }
+
+func (g generous) Alloc(size int64) (backend.Buffer, error) {
+	return g.Device.Alloc(min(max(size, 0), 1<<30))
+}
+
+// TestRecorded: what a test that is allowed to fail says.
+func TestRecorded(t *testing.T) {
+	assert.Empty(t, recorded(nil, "x", func(*T) {}))
+	assert.Equal(t, "bad 1", recorded(nil, "x", func(t *T) { t.Errorf("bad %d", 1) }))
+	assert.Equal(t, "stopped", recorded(nil, "x", func(t *T) { t.FailNow() }))
+	assert.Equal(t, "panic: oh", recorded(nil, "x", func(t *T) { panic("oh") }))
+	cleaned := false
+	recorded(nil, "x", func(t *T) {
+		t.Cleanup(func() { cleaned = true })
+		require.True(t, false)
+	})
+	assert.True(t, cleaned)
+}
+
+func TestListed(t *testing.T) {
+	list := map[string]string{"kernel/gemv_*": "later", "cancel/before": "never"}
+	for name, want := range map[string]string{"kernel/gemv_x": "later", "cancel/before": "never", "cancel/during": "", "kernel/x": ""} {
+		reason, ok := listed(list, name)
+		assert.Equal(t, want, reason)
+		assert.Equal(t, want != "", ok)
+	}
+}
+
+func TestGlob(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		want          bool
+	}{{"a*c", "abbc", true}, {"a*c", "ac", true}, {"a*c", "acd", false}, {"a?c", "abc", true}, {"a?c", "ac", false}, {"*", "", true}, {"", "a", false}, {"*b*d", "abcd", true}, {"a[0]*", "a[0] x", true}} {
+		assert.Equal(t, c.want, glob(c.pattern, c.text), "%s %s", c.pattern, c.text)
+	}
+}
+
+func TestWitnessErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"a ; b ; c": "witness.txt:1: has 3 parts, not 4",
+		"\n# x\na ; ; groups 1 1 1 / 1 1 1 ; yes": `witness.txt:3: the verdict "yes" is neither ok nor refused`,
+		"a ; n=x ; groups 1 1 1 / 1 1 1 ; ok":     `witness.txt:1: strconv.ParseInt: parsing "x": invalid syntax`,
+		"a ; n@x=1 ; groups 1 1 1 / 1 1 1 ; ok":   `witness.txt:1: strconv.ParseUint: parsing "x": invalid syntax`,
+		"a ; ; cells 1 1 1 / 1 1 1 ; ok":          `witness.txt:1: "cells" is neither groups nor threads`,
+		"a ; ; groups 1 1 / 1 1 1 ; ok":           `witness.txt:1: the grid "groups 1 1 / 1 1 1" is not UNIT x y z / x y z: expected integer`,
+	} {
+		_, err := parseWitnesses(text)
+		assert.EqualError(t, err, want)
+	}
+}
+
+// TestElements: elements of every type, from the first to one across bytes.
+func TestElements(t *testing.T) {
+	raw := []byte{0x21, 0x43, 0x65, 0x87, 0xff, 0xff, 0x80, 0x3f}
+	for _, c := range []struct {
+		t    ir.DType
+		i    int64
+		want float64
+	}{
+		{ir.U4, 0, 1}, {ir.U4, 1, 2}, {ir.U4, 7, 8}, {ir.U2, 0, 1}, {ir.U2, 2, 2}, {ir.U3, 0, 1}, {ir.U3, 2, 4}, {ir.U5, 1, 25}, {ir.U6, 1, 12}, {ir.U8, 2, 0x65},
+		{ir.I8, 3, -121}, {ir.U16, 1, 0x8765}, {ir.I16, 2, -1}, {ir.U32, 0, 0x87654321}, {ir.I32, 1, 0x3f80ffff}, {ir.BF16, 3, 1}, {ir.F16, 3, 1.875},
+	} {
+		v, _ := element(raw, c.t, c.i)
+		if !c.t.Float() {
+			assert.Equal(t, int64(c.want), v.I, "%s %d", c.t, c.i)
+		}
+		assert.Equal(t, c.want, v.F, "%s %d", c.t, c.i)
+	}
+	v, bits := element([]byte{0, 0, 0xc0, 0x7f}, ir.F32, 0)
+	assert.True(t, math.IsNaN(v.F))
+	assert.Equal(t, uint64(0x7fc00000), bits)
+}
+
+// TestHalfBits: the bits that f16 data are made of are those of term.F16Round.
+func TestHalfBits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		f := float(r, true)
+		want, got := term.F16Round(float64(f)), term.F16Value(halfBits(f))
+		if math.IsNaN(want) {
+			assert.True(t, math.IsNaN(got))
+			continue
+		}
+		require.Equal(t, want, got, "%v", f)
+	}
+}
+
+// TestUpdates: an update that never keeps an old byte is found out, one that
+// does is not.
+func TestUpdates(t *testing.T) {
+	device := cpu.New(1)
+	defer device.Close()
+	d := *msl.Declarations("vv_Addfloat32")[0]
+	d.Args = slices.Clone(d.Args)
+	d.Args[2].Mode = decl.Update
+	_, err := kernelCases(device, &d, 10, "updates")
+	assert.ErrorContains(t, err, "declare a write")
+	half := broken{Device: device, change: func(p *backend.Program) { // the kernel leaves the last element alone
+		for i, n := range p.Graph.Nodes {
+			if x, ok := n.(*ir.Dispatch); ok && x.Grid[0].IsConst() && x.GridKind == ir.Threads {
+				less := *x
+				less.Grid[0] = ir.Ext(max(0, x.Grid[0].Num.Const-1))
+				p.Graph.Nodes[i] = &less
+			}
+		}
+	}}
+	_, err = kernelCases(half, &d, 10, "updates")
+	assert.Error(t, err)
+	assert.NotContains(t, err.Error(), "declare a write")
+}
+
+// TestMutantsAreDifferent: a mutant says what it changed, and changed it.
+func TestMutantsAreDifferent(t *testing.T) {
+	for _, f := range msl.Functions() {
+		for _, d := range msl.Declarations(f) {
+			before := describe(d)
+			for _, m := range mutants(d) {
+				assert.NotEqual(t, before, describe(m.d), "%s: %s", f, m)
+			}
+			assert.Equal(t, before, describe(d), "a mutant of %s changed the declaration itself", f)
+		}
+	}
+}
+
+// describe writes everything that mutants change.
+func describe(d *decl.Decl) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, d.Constants, d.Inplace, d.Requires, d.Group)
+	for _, a := range d.Args {
+		fmt.Fprintln(&b, a.Slot, a.Name, a.Mode, a.Shape, a.Strides)
+	}
+	for _, g := range []*decl.Grid{d.Groups, d.Threads} {
+		if g != nil {
+			fmt.Fprintln(&b, *g)
+		}
+	}
+	for _, l := range d.Lets {
+		fmt.Fprintln(&b, l.Symbol, l.Value)
+	}
+	for _, w := range d.Wheres {
+		fmt.Fprintln(&b, w.Name, w.Body)
+	}
+	for _, r := range d.Results {
+		fmt.Fprintln(&b, r.Arg, r.Body)
+	}
+	return b.String()
+}

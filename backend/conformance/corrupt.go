@@ -1,0 +1,169 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"testing"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// corruptCases is the number of random dispatches in which a mutant of one
+// instance may show; the long form takes corruptLong.
+const (
+	corruptCases = 40
+	corruptLong  = 200
+)
+
+// Corrupt damages every declaration of the library in every systematic way and
+// fails for each lie that the tests of kernels, run on the device, do not
+// notice, unless equivalents.go says why it is none.
+//
+// Instances of a template stand in one line of the source, so that a lie there
+// is noticed if it is noticed for one of them.
+func Corrupt(t *testing.T, open func() backend.Device, long bool) {
+	dev := open()
+	defer closeDevice(t, dev)
+	var order []string
+	byFamily := map[string][]instance{}
+	for _, f := range msl.Functions() {
+		for i, d := range msl.Declarations(f) {
+			name := family(d)
+			if byFamily[name] == nil {
+				order = append(order, name)
+			}
+			byFamily[name] = append(byFamily[name], instance{f, i, d})
+		}
+	}
+	cases := corruptCases
+	if long {
+		cases = corruptLong
+	}
+	used := make([]int, len(equivalents))
+	counts := map[string]tally{} // by kind
+	for _, name := range order {
+		t.Run(name, func(t *testing.T) {
+			corruptFamily(t, dev, byFamily[name], cases, counts, used)
+		})
+	}
+	for i, e := range equivalents {
+		if used[i] == 0 {
+			t.Errorf("equivalents.go lists %q of %s, which no mutant is", e.mutant, e.function)
+		}
+	}
+	var total tally
+	kinds := make([]string, 0, len(counts))
+	for k, n := range counts {
+		kinds = append(kinds, k)
+		total.all += n.all
+		total.kernel += n.kernel
+		total.witness += n.witness
+		total.impossible += n.impossible
+		total.equivalent += n.equivalent
+	}
+	slices.Sort(kinds)
+	for _, k := range kinds {
+		t.Logf("%-18s %v", k, counts[k])
+	}
+	t.Logf("%-18s %v", "total", total)
+	if total.all == 0 {
+		t.Errorf("no declaration was corrupted")
+	}
+}
+
+// instance is declaration number index of a function.
+type instance struct {
+	function string
+	index    int
+	d        *decl.Decl
+}
+
+// tally counts corruptions by how they showed.
+type tally struct{ all, kernel, witness, impossible, equivalent int }
+
+func (n tally) String() string {
+	return fmt.Sprintf("%4d corruptions: %4d contradict the kernel, %4d a witness, %3d themselves; %2d are equivalent", n.all, n.kernel, n.witness, n.impossible, n.equivalent)
+}
+
+func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases int, counts map[string]tally, used []int) {
+	// A lie is known by its text and, of several alike, by its number.
+	var order []string
+	lies := map[string][]lie{}
+	for _, x := range instances {
+		seen := map[string]int{}
+		for _, m := range mutants(x.d) {
+			seen[m.String()]++
+			key := fmt.Sprintf("%s (%d)", m, seen[m.String()])
+			if lies[key] == nil {
+				order = append(order, key)
+			}
+			lies[key] = append(lies[key], lie{x, m})
+		}
+	}
+	for _, key := range order {
+		m, in := lies[key][0].m, lies[key][0].in
+		e := equivalent(in, m)
+		var err error
+		for i, l := range lies[key] {
+			if err = l.in.notice(dev, l.m, cases); err != nil || i == 0 && e >= 0 {
+				break
+			}
+		}
+		n := counts[m.kind]
+		n.all++
+		switch {
+		case err != nil && e >= 0:
+			t.Errorf("equivalents.go lists %q as no lie (%s), and yet it shows: %v", m, equivalents[e].reason, err)
+		case errors.Is(err, errWitness):
+			n.witness++
+		case errors.Is(err, errNoDispatch):
+			n.impossible++
+		case err != nil:
+			n.kernel++
+		case e >= 0:
+			used[e]++
+			n.equivalent++
+		default:
+			t.Errorf("%v: %s: nobody notices", in, m)
+		}
+		counts[m.kind] = n
+	}
+}
+
+func (x instance) String() string { return fmt.Sprintf("%s#%d", x.function, x.index) }
+
+// lie is a mutant of one instance.
+type lie struct {
+	in instance
+	m  mutant
+}
+
+// notice runs the tests of kernels with a corrupted declaration in place of the
+// right one, and returns what they say.
+func (x instance) notice(dev backend.Device, m mutant, cases int) error {
+	ds := slices.Clone(msl.Declarations(x.function))
+	ds[x.index] = m.d
+	if err := witnessed(x.function, ds); err != nil {
+		return err
+	}
+	_, err := kernelCases(dev, m.d, cases, fmt.Sprintf("%s %d", x.function, x.index))
+	return err
+}
+
+// equivalent returns the place in equivalents of what says that m is no lie, or
+// −1.
+func equivalent(in instance, m mutant) int {
+	for i, e := range equivalents {
+		if f, err := path.Match(e.function, in.String()); !f || err != nil {
+			continue
+		}
+		if glob(e.mutant, m.String()) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,110 @@
+package conformance
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// element decodes element i of raw, whose elements of type t follow one another.
+// bits is the element as it lies in memory.
+func element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
+	n := int64(t.Bits())
+	first := i * n
+	for b := int64(0); b < n; b += 8 - (first+b)%8 { // byte by byte, from within a byte on
+		at := first + b
+		part := uint64(raw[at/8]) >> (at % 8)
+		bits |= part << b
+	}
+	if n < 64 {
+		bits &= 1<<n - 1
+	}
+	switch t {
+	case ir.F32:
+		return term.Value{F: float64(math.Float32frombits(uint32(bits)))}, bits
+	case ir.F16:
+		return term.Value{F: term.F16Value(uint16(bits))}, bits
+	case ir.BF16:
+		return term.Value{F: float64(math.Float32frombits(uint32(bits) << 16))}, bits
+	}
+	v.I = int64(bits)
+	if t.Signed() {
+		v.I = int64(bits<<(64-n)) >> (64 - n)
+	}
+	v.F = float64(v.I)
+	return v, bits
+}
+
+// fillElements fills raw with random elements: floats around 1, of both signs,
+// and with special also the values that break careless arithmetic; small
+// integers where the type may hold an index; any code where it is packed.
+func fillElements(raw []byte, t ir.DType, r *rand.Rand, special bool) {
+	size := int(t.Size())
+	if t.Bits() <= 8 || size == 0 {
+		for i := range raw {
+			raw[i] = byte(r.Uint32())
+		}
+		return
+	}
+	for i := 0; i+size <= len(raw); i += size {
+		var v uint64
+		switch t {
+		case ir.F32:
+			v = uint64(math.Float32bits(float(r, special)))
+		case ir.F16:
+			v = uint64(halfBits(float(r, special)))
+		case ir.BF16:
+			v = uint64(math.Float32bits(float(r, special)) >> 16)
+		default:
+			v = uint64(integer(r))
+		}
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], v)
+		copy(raw[i:i+size], b[:])
+	}
+}
+
+func float(r *rand.Rand, special bool) float32 {
+	switch n := r.IntN(32); {
+	case special && n < 4:
+		return []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
+			math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1.1754944e-38, -1e-40, 65504, 1e-7}[r.IntN(12)]
+	case n < 6:
+		return float32(r.IntN(17) - 8) // makes ties
+	case n < 8:
+		return float32(r.NormFloat64() * 30)
+	}
+	return float32(r.NormFloat64())
+}
+
+// halfBits rounds to f16, towards zero where that is easier: any f16 will do.
+func halfBits(f float32) uint16 {
+	v := term.F16Round(float64(f))
+	sign := uint16(0)
+	if math.Signbit(v) {
+		sign, v = 1<<15, -v
+	}
+	switch {
+	case math.IsNaN(v):
+		return 0x7e00
+	case v > 65504:
+		return sign | 0x7c00
+	case v < math.Ldexp(1, -14):
+		return sign | uint16(math.Ldexp(v, 24))
+	}
+	frac, exp := math.Frexp(v) // ½ ≤ frac < 1
+	return sign | uint16(exp+14)<<10 | uint16(math.Ldexp(frac, 11))&0x3ff
+}
+
+func integer(r *rand.Rand) int64 {
+	switch r.IntN(8) {
+	case 0:
+		return int64(r.IntN(3) - 2)
+	case 1:
+		return int64(r.IntN(4000))
+	}
+	return int64(r.IntN(9))
+}

@@ -1,0 +1,113 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// builtin returns the kernel of a library function.
+func builtin(function string) ir.Kernel { return msl.Declarations(function)[0].Kernel(function) }
+
+// gridTests: a grid means its threads, in either unit and in threadgroups of
+// any size; a grid without threads does nothing.
+var gridTests = map[string]func(*T){
+	"grid/empty": func(t *T) {
+		p := newProgram("g")
+		s := p.state("s", 16, 3)
+		p.binary("Add", floats(s, 0, 4), floats(s, 4, 4), floats(s, 8, 4), ir.Const(0))
+		g := t.plan(p)
+		t.run(g)
+		assert.Equal(t, repeated(3, 16), get(g.State("s")))
+	},
+
+	// A prefill of no tokens: the same graph with n = 0, then with more.
+	"grid/empty_by_param": func(t *T) {
+		p := newProgram("g")
+		n := p.Param("n", 0, 40)
+		const k = 64
+		x, w, s := p.memory("x", ir.Input, 40*k), p.memory("w", ir.Input, k), p.state("s", 40*k, 5)
+		rows := ir.Extent{Num: param(n, 1), Div: 1}
+		p.Dispatch(ir.Dispatch{
+			Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{rows, ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1},
+			Bindings: []ir.Binding{
+				ir.BufferArg(0, floats(x, 0, 40*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(s, 0, 40*k)),
+				ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
+			},
+		})
+		g := t.plan(p)
+		fill(g.Input("x"), 2)
+		fill(g.Input("w"), 7)
+		for _, n := range []int{0, 3, 0, 40} {
+			fill(g.State("s"), 5)
+			t.run(g, "n", n)
+			got := get(g.State("s"))
+			require.Equal(t, repeated(7, n*k), got[:n*k], "n = %d", n)
+			require.Equal(t, repeated(5, (40-n)*k), got[n*k:], "n = %d", n)
+		}
+	},
+
+	// One result, whatever the threadgroup's size, in threads or threadgroups,
+	// for counts from one threadgroup to many.
+	"grid/threadgroups": func(t *T) {
+		for _, n := range []int64{1, 31, 32, 33, 1000, 4096, 50000} {
+			for _, size := range []uint32{1, 3, 32, 256, 1024} {
+				for _, kind := range []ir.GridKind{ir.Threads, ir.Threadgroups} {
+					if kind == ir.Threadgroups && n%int64(size) != 0 || n/int64(size) > 20000 {
+						continue
+					}
+					p := newProgram("g")
+					x, s := p.memory("x", ir.Input, n), p.state("s", n+8, 0)
+					d := p.binary("Add", floats(s, 0, n), floats(x, 0, n), floats(x, 0, n), ir.Const(n))
+					d.GridKind, d.Threadgroup = kind, [3]uint32{size, 1, 1}
+					if kind == ir.Threadgroups {
+						d.Grid[0] = ir.Ext(n / int64(size))
+					}
+					g := t.plan(p)
+					put(g.Input("x"), counting(0, int(n))...)
+					t.run(g)
+					what := fmt.Sprintf("%d elements in %s of %d", n, kind, size)
+					for i, v := range get(g.State("s")) {
+						want := 2 * float32(i)
+						if int64(i) >= n {
+							want = 0
+						}
+						if v != want {
+							t.Errorf("%s: s[%d] = %v, want %v", what, i, v, want)
+							return
+						}
+					}
+				}
+			}
+		}
+	},
+
+	// Rows shared among threadgroups: all of them are made, each once.
+	"grid/rows": func(t *T) {
+		for _, rows := range []int64{1, 2, 7, 300} {
+			p := newProgram("g")
+			const k = 130
+			x, w, y := p.memory("x", ir.Input, rows*k), p.memory("w", ir.Input, k), p.memory("y", ir.Output, rows*k)
+			p.Dispatch(ir.Dispatch{
+				Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(rows), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{64, 1, 1},
+				Bindings: []ir.Binding{
+					ir.BufferArg(0, floats(x, 0, rows*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(y, 0, rows*k)),
+					ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
+				},
+			})
+			g := t.plan(p)
+			for r := range int(rows) {
+				fill(g.Input("x")[4*r*k:4*(r+1)*k], float32(r+1))
+			}
+			fill(g.Input("w"), 3)
+			t.run(g)
+			for i, v := range get(g.Output("y")) {
+				require.InDelta(t, 3, v, 1e-5, "%d rows, element %d", rows, i)
+			}
+		}
+	},
+}

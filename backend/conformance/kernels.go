@@ -1,0 +1,173 @@
+package conformance
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// family returns what the declarations of one place in a source have in common.
+func family(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
+
+// families counts the instances of every family of the library.
+func families() map[string]int {
+	n := map[string]int{}
+	for _, f := range msl.Functions() {
+		for _, d := range msl.Declarations(f) {
+			n[family(d)]++
+		}
+	}
+	return n
+}
+
+// kernelTests returns a test for each function of the library.
+func kernelTests(o Options) map[string]func(*T) {
+	instances := families()
+	tests := map[string]func(*T){
+		"witness/form": witnessForm,
+	}
+	for _, function := range msl.Functions() {
+		tests["kernel/"+function] = func(t *T) {
+			for i, d := range msl.Declarations(function) {
+				n := o.cases()
+				if !o.Long {
+					n = (n + instances[family(d)] - 1) / instances[family(d)]
+				}
+				total, err := kernelCases(t.Device, d, n, fmt.Sprintf("%s %d", function, i))
+				if err != nil {
+					t.Errorf("%v", err)
+					continue
+				}
+				if total.elements == 0 {
+					t.Errorf("%s: no result was compared with the term in %d dispatches", family(d), n)
+				}
+				t.Logf("%s: %d dispatches, %d results compared, %d of them to the bit", family(d), n, total.elements, total.exact)
+			}
+			if err := witnessed(function, msl.Declarations(function)); err != nil {
+				t.Errorf("%v", err)
+			}
+			if _, err := witnessRuns(t.Device, function); err != nil {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+	return tests
+}
+
+// kernelCases checks n random dispatches of a declaration's kernel. The name
+// seeds them.
+func kernelCases(dev backend.Device, d *decl.Decl, n int, name string) (verdict, error) {
+	var total verdict
+	for i := range n {
+		seed := seedOf(fmt.Sprintf("%s %d", name, i))
+		x, err := random(d, rand.New(rand.NewPCG(seed, 1)))
+		if err != nil {
+			return total, fmt.Errorf("case %d: %w", i, err)
+		}
+		v, err := check(dev, x, seed)
+		if err != nil {
+			return total, fmt.Errorf("case %d: %w\n\t%v", i, err, x)
+		}
+		total.elements += v.elements
+		total.exact += v.exact
+		total.survived = total.survived || v.survived
+		total.updates = total.updates || v.updates
+	}
+	if total.updates && !total.survived {
+		return total, fmt.Errorf("an update is declared, but in %d dispatches no old byte survived or mattered: declare a write", n)
+	}
+	return total, nil
+}
+
+// witnessForm: every witness is of a kernel that exists, names what it has, and
+// every kernel has a witness of either verdict.
+func witnessForm(t *T) {
+	all, err := witnesses()
+	if err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	used := map[*witness]bool{}
+	for _, f := range msl.Functions() {
+		ok := false
+		for _, w := range all {
+			if !w.matches(f) {
+				continue
+			}
+			used[w] = true
+			ok = ok || w.ok
+			for _, d := range msl.Declarations(f) {
+				if name := w.unknown(d); name != "" {
+					t.Errorf("%v: %s has no %s", w, f, name)
+				}
+			}
+		}
+		if !ok {
+			t.Errorf("witness.txt has no dispatch of %s that an engine makes: add one, with its grid", f)
+		}
+	}
+	for _, w := range all {
+		if !used[w] {
+			t.Errorf("%v: the library has no function %s", w, w.function)
+		}
+	}
+}
+
+// maxWitness bounds the buffers of a witness that is run.
+const maxWitness = 4 << 20
+
+// witnessRuns runs the dispatches that engines make of a function, those that
+// are not too large, and returns a hash of all that they write.
+func witnessRuns(dev backend.Device, function string) (uint64, error) {
+	all, err := witnesses()
+	if err != nil {
+		return 0, err
+	}
+	print := seedOf(function)
+	for _, w := range all {
+		if !w.ok || !w.matches(function) {
+			continue
+		}
+		for _, d := range msl.Declarations(function) {
+			if w.bind(d) != nil {
+				continue
+			}
+			x, err := w.dispatch(d)
+			if err != nil {
+				return 0, fmt.Errorf("%v: %s: %w", w, function, err)
+			}
+			size := int64(0)
+			for _, m := range x.graph.Memories {
+				size += m.Size
+			}
+			if size > maxWitness {
+				break
+			}
+			v, err := check(dev, x, seedOf(function))
+			if err != nil {
+				return 0, fmt.Errorf("%v: %w\n\t%v", w, err, x)
+			}
+			print = (print ^ v.print) * fnvPrime
+			break
+		}
+	}
+	return print, nil
+}
+
+// Fingerprint runs the dispatches of witness.txt and returns a hash of what
+// each function writes. Devices that promise the same bits, one that differs in
+// the number of its workers say, have the same fingerprint.
+func Fingerprint(dev backend.Device) (map[string]uint64, error) {
+	out := map[string]uint64{}
+	for _, f := range msl.Functions() {
+		v, err := witnessRuns(dev, f)
+		if err != nil {
+			return nil, err
+		}
+		out[f] = v
+	}
+	return out, nil
+}

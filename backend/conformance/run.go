@@ -1,0 +1,164 @@
+package conformance
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mlxc/mlxc/backend"
+)
+
+// Options of a run. The zero value runs every test in its short form.
+type Options struct {
+	// Unsupported names tests that the backend cannot pass, for ever, and why.
+	// They do not run. A name may be a pattern: "kernel/gemv_*".
+	Unsupported map[string]string
+	// ExpectedFailure names tests that the backend does not pass yet, and why.
+	// They run, and must fail.
+	ExpectedFailure map[string]string
+	// Cases is the number of random dispatches of each family of kernels, in the
+	// long form of each instance; 0 means 200.
+	Cases int
+	// Long asks for the long form.
+	Long bool
+}
+
+func (o Options) cases() int {
+	if o.Cases == 0 {
+		return 200
+	}
+	return o.Cases
+}
+
+// Run runs all tests on the device that open returns. A device that is an
+// [io.Closer] is closed at the end.
+func Run(t *testing.T, open func() backend.Device, o Options) {
+	dev := open()
+	defer closeDevice(t, dev)
+	tests := semantics()
+	for name, f := range kernelTests(o) {
+		tests[name] = f
+	}
+	names := make([]string, 0, len(tests))
+	for name := range tests {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, list := range []map[string]string{o.Unsupported, o.ExpectedFailure} {
+		for pattern, reason := range list {
+			if !slices.ContainsFunc(names, func(n string) bool { return matches(pattern, n) }) {
+				t.Errorf("there is no test %q, listed because %s", pattern, reason)
+			}
+			if reason == "" {
+				t.Errorf("%q is listed without a reason", pattern)
+			}
+		}
+	}
+	for _, name := range names {
+		if reason, ok := listed(o.Unsupported, name); ok {
+			t.Logf("%s is not supported by %s: %s", name, dev.Name(), reason)
+			continue
+		}
+		t.Run(name, func(real *testing.T) {
+			reason, expected := listed(o.ExpectedFailure, name)
+			if !expected {
+				x := &T{TB: real, Device: dev}
+				defer x.cleanup()
+				tests[name](x)
+				return
+			}
+			failure := recorded(dev, name, tests[name])
+			if failure == "" {
+				real.Fatalf("passes, and is listed as an expected failure (%s): take it off the list", reason)
+			}
+			real.Logf("fails as expected (%s): %s", reason, failure)
+		})
+	}
+}
+
+func closeDevice(t testing.TB, dev backend.Device) {
+	if c, ok := dev.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			t.Errorf("close the device: %v", err)
+		}
+	}
+}
+
+func listed(list map[string]string, name string) (reason string, ok bool) {
+	for pattern, reason := range list {
+		if matches(pattern, name) {
+			return reason, true
+		}
+	}
+	return "", false
+}
+
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// TB is what a test needs of [testing.TB].
+type TB interface {
+	Name() string
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	FailNow()
+}
+
+// T is a test on a device.
+type T struct {
+	TB
+	Device backend.Device
+	after  []func()
+}
+
+// Cleanup calls f after the test.
+func (t *T) Cleanup(f func()) { t.after = append(t.after, f) }
+
+func (t *T) cleanup() {
+	for _, f := range slices.Backward(t.after) {
+		f()
+	}
+}
+
+// recorder is a TB that only remembers.
+type recorder struct {
+	name   string
+	errors []string
+}
+
+func (r *recorder) Name() string                    { return r.name }
+func (r *recorder) Helper()                         {}
+func (r *recorder) Logf(format string, args ...any) {}
+func (r *recorder) Errorf(format string, args ...any) {
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+}
+func (r *recorder) FailNow() {
+	r.errors = append(r.errors, "stopped")
+	runtime.Goexit()
+}
+
+// recorded runs a test that is allowed to fail and returns how it did, or "".
+func recorded(dev backend.Device, name string, f func(*T)) string {
+	r := &recorder{name: name}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				r.errors = append(r.errors, fmt.Sprintf("panic: %v", p))
+			}
+		}()
+		x := &T{TB: r, Device: dev}
+		defer x.cleanup()
+		f(x)
+	}()
+	<-done
+	return strings.Join(r.errors, "; ")
+}

@@ -1,0 +1,162 @@
+package conformance
+
+import (
+	"context"
+	"encoding/binary"
+	"maps"
+	"math"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// semantics returns the tests of what a device means. Each is a program of a
+// few commands whose result is worked out here by hand.
+func semantics() map[string]func(*T) {
+	all := map[string]func(*T){}
+	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests} {
+		maps.Copy(all, group)
+	}
+	return all
+}
+
+// program builds a graph of builtin kernels.
+type program struct {
+	*ir.Builder
+	kernels map[string]ir.KernelID
+}
+
+func newProgram(name string) *program {
+	return &program{ir.NewBuilder(name), map[string]ir.KernelID{}}
+}
+
+func (p *program) memory(name string, kind ir.MemKind, floats int64) ir.MemID {
+	return p.Memory(ir.Memory{Name: name, Kind: kind, Size: 4 * floats})
+}
+
+func (p *program) state(name string, floats int64, fill float32) ir.MemID {
+	return p.Memory(ir.Memory{Name: name, Kind: ir.State, Size: 4 * floats, Init: ir.FillU32(math.Float32bits(fill))})
+}
+
+// kernel returns the kernel of a library function.
+func (p *program) kernel(function string) ir.KernelID {
+	id, ok := p.kernels[function]
+	if !ok {
+		id = p.Kernel(builtin(function))
+		p.kernels[function] = id
+	}
+	return id
+}
+
+// dispatch appends a dispatch of threads.
+func (p *program) dispatch(function string, threads [3]ir.Extent, group [3]uint32, args ...ir.Binding) *ir.Dispatch {
+	return p.Dispatch(ir.Dispatch{Kernel: p.kernel(function), GridKind: ir.Threads, Grid: threads, Threadgroup: group, Bindings: args})
+}
+
+// floats is the view of n floats of m from float at on.
+func floats(m ir.MemID, at, n int64) ir.View { return ir.ViewOf(m, 4*at, 4*n) }
+
+// binary appends c = a OP b for views of n floats.
+func (p *program) binary(op string, c, a, b ir.View, n ir.Affine) *ir.Dispatch {
+	return p.dispatch("vv_"+op+"float32", [3]ir.Extent{{Num: n, Div: 1}, ir.Ext(1), ir.Ext(1)}, [3]uint32{8, 1, 1}, ir.BufferArg(0, a), ir.BufferArg(1, b), ir.BufferArg(2, c))
+}
+
+// add appends c = a + b and a barrier, for whole memories of n floats.
+func (p *program) add(c, a, b ir.MemID, n int64) {
+	p.binary("Add", floats(c, 0, n), floats(a, 0, n), floats(b, 0, n), ir.Const(n))
+	p.Barrier()
+}
+
+// mul appends c = a · b and a barrier.
+func (p *program) mul(c, a, b ir.MemID, n int64) {
+	p.binary("Multiply", floats(c, 0, n), floats(a, 0, n), floats(b, 0, n), ir.Const(n))
+	p.Barrier()
+}
+
+func param(p ir.ParamID, coeff int64) ir.Affine {
+	return ir.Linear(0, ir.Term{Param: p, Coeff: coeff})
+}
+
+// graph finishes the program.
+func (t *T) graph(p *program) *ir.Graph {
+	t.Helper()
+	g, err := p.Graph()
+	require.NoError(t, err)
+	return g
+}
+
+// open opens a session on a module of the given graphs.
+func (t *T) open(o replay.Options, graphs ...*ir.Graph) *replay.Session {
+	t.Helper()
+	s, err := replay.Open(t.Device, &ir.Module{Graphs: graphs}, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// plan opens a session on the program alone and plans it.
+func (t *T) plan(p *program) *replay.Graph {
+	t.Helper()
+	return t.planned(t.open(replay.Options{}, t.graph(p)), "")
+}
+
+func (t *T) planned(s *replay.Session, name string) *replay.Graph {
+	t.Helper()
+	g, err := s.Graph(name)
+	require.NoError(t, err)
+	return g
+}
+
+// run replays g with the given params, by name and value in turn.
+func (t *T) run(g *replay.Graph, params ...any) backend.Timing {
+	t.Helper()
+	for i := 0; i < len(params); i += 2 {
+		require.NoError(t, g.SetParam(params[i].(string), float64(params[i+1].(int))))
+	}
+	timing, err := g.Run(context.Background())
+	require.NoError(t, err)
+	return timing
+}
+
+// put writes floats to the begin of data.
+func put(data []byte, values ...float32) {
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(v))
+	}
+}
+
+// fill writes v to all of data.
+func fill(data []byte, v float32) {
+	for i := 0; i+4 <= len(data); i += 4 {
+		put(data[i:], v)
+	}
+}
+
+// get returns data as floats.
+func get(data []byte) []float32 {
+	out := make([]float32, len(data)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
+
+// counting returns from, from+1, …
+func counting(from float32, n int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = from + float32(i)
+	}
+	return out
+}
+
+func repeated(v float32, n int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}

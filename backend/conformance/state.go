@@ -1,0 +1,157 @@
+package conformance
+
+import (
+	"context"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// accumulate is a graph that adds its input to the state "sum".
+func accumulate(t *T, name string, n int64) *ir.Graph {
+	p := newProgram(name)
+	x, sum := p.memory("x", ir.Input, n), p.state("sum", n, 1)
+	p.add(sum, sum, x, n)
+	return t.graph(p)
+}
+
+// stateTests: how long the bytes of each kind of memory live.
+var stateTests = map[string]func(*T){
+	"state/across_replays": func(t *T) {
+		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 500)), "")
+		want := float32(1)
+		for i := range 20 {
+			fill(g.Input("x"), float32(i))
+			t.run(g)
+			want += float32(i)
+			require.Equal(t, repeated(want, 500), get(g.State("sum")), "replay %d", i)
+		}
+	},
+
+	"state/across_graphs": func(t *T) {
+		p := newProgram("double")
+		p.add(p.state("sum", 10, 1), 0, 0, 10)
+		s := t.open(replay.Options{}, accumulate(t, "add", 10), t.graph(p))
+		add, double := t.planned(s, "add"), t.planned(s, "double")
+		fill(add.Input("x"), 2)
+		for _, g := range []*replay.Graph{add, double, double, add} {
+			t.run(g)
+		}
+		assert.Equal(t, repeated(14, 10), get(add.State("sum")))
+		assert.Equal(t, repeated(14, 10), get(double.State("sum")))
+	},
+
+	"state/initial_contents_and_reset": func(t *T) {
+		p := newProgram("g")
+		blob, random, x := p.Memory(ir.Memory{Name: "blob", Kind: ir.State, Size: 8, Init: ir.Init{Kind: ir.InitBlob, Blob: ir.NewBlob([]byte("\x00\x00\x80\x3f\x00\x00\x00\x40"))}}),
+			p.Memory(ir.Memory{Name: "random", Kind: ir.State, Size: 8, Init: ir.Init{Kind: ir.InitRandom, Seed: 7}}), p.memory("x", ir.Input, 2)
+		p.add(blob, blob, x, 2)
+		p.Fill(ir.ViewOf(random, 0, 8), 0, "")
+		s := t.open(replay.Options{}, t.graph(p))
+		g := t.planned(s, "")
+		seeded := append([]byte(nil), g.State("random")...)
+		assert.NotEqual(t, make([]byte, 8), seeded)
+		fill(g.Input("x"), 10)
+		t.run(g)
+		t.run(g)
+		assert.Equal(t, []float32{21, 22}, get(g.State("blob")))
+		assert.Equal(t, make([]byte, 8), g.State("random"))
+		require.NoError(t, s.ResetStates())
+		assert.Equal(t, []float32{1, 2}, get(g.State("blob")))
+		assert.Equal(t, seeded, g.State("random"))
+		t.run(g)
+		assert.Equal(t, []float32{11, 12}, get(g.State("blob")))
+	},
+
+	// The host may read and change states between replays.
+	"state/written_by_the_host": func(t *T) {
+		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 4)), "")
+		fill(g.Input("x"), 1)
+		t.run(g)
+		put(g.State("sum"), 10, 20, 30, 40)
+		t.run(g)
+		assert.Equal(t, []float32{11, 21, 31, 41}, get(g.State("sum")))
+	},
+
+	"input/changed_between_replays": func(t *T) {
+		p := newProgram("g")
+		x, y := p.memory("x", ir.Input, 100), p.memory("y", ir.Output, 100)
+		p.add(y, x, x, 100)
+		g := t.plan(p)
+		for i := range 10 {
+			put(g.Input("x"), counting(float32(i), 100)...)
+			t.run(g)
+			require.Equal(t, float32(2*(i+99)), get(g.Output("y"))[99])
+		}
+		t.run(g) // an input keeps what the host wrote
+		assert.Equal(t, float32(18), get(g.Output("y"))[0])
+	},
+
+	// A second replay may be submitted while the first one's Wait is due; both
+	// have their effect on the state.
+	"state/submitted_in_turn": func(t *T) {
+		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 1000)), "")
+		fill(g.Input("x"), 1)
+		for range 3 {
+			a, err := g.Submit(context.Background())
+			require.NoError(t, err)
+			b, err := g.Submit(context.Background())
+			require.NoError(t, err)
+			_, err = a.Wait()
+			require.NoError(t, err)
+			_, err = b.Wait()
+			require.NoError(t, err)
+		}
+		assert.Equal(t, repeated(7, 1000), get(g.State("sum")))
+	},
+
+	"weight/contents": func(t *T) {
+		p := newProgram("g")
+		data := make([]byte, 64)
+		put(data, counting(1, 16)...)
+		w := p.Memory(ir.Memory{Name: "w", Kind: ir.Weight, Size: 64, Init: ir.Init{Kind: ir.InitBlob, Blob: ir.NewBlob(data)}})
+		f := p.Memory(ir.Memory{Name: "f", Kind: ir.Weight, Size: 64, Init: ir.FillU32(0x40000000)})
+		y := p.memory("y", ir.Output, 16)
+		p.mul(y, w, f, 16)
+		g := t.plan(p)
+		before := append([]byte(nil), data...)
+		for range 3 {
+			t.run(g)
+		}
+		want := make([]float32, 16)
+		for i := range want {
+			want[i] = 2 * float32(i+1)
+		}
+		assert.Equal(t, want, get(g.Output("y")))
+		assert.Equal(t, before, data, "mapped weights are read-only")
+	},
+
+	// With Poison, scratch and outputs hold other bytes at each replay, so that a
+	// read of undefined bytes shows; all that a graph defines is the same.
+	"poison/differs": func(t *T) {
+		p := newProgram("g")
+		x, scratch, y, peek := p.memory("x", ir.Input, 8), p.memory("scratch", ir.Scratch, 8), p.memory("y", ir.Output, 16), p.state("peek", 24, 0)
+		p.Copy(floats(peek, 0, 8), floats(scratch, 0, 8), "undefined")
+		p.Copy(floats(peek, 8, 16), floats(y, 0, 16), "undefined")
+		p.Barrier()
+		p.add(scratch, x, x, 8)
+		p.binary("Add", floats(y, 0, 8), floats(scratch, 0, 8), floats(x, 0, 8), ir.Const(8))
+		g := t.planned(t.open(replay.Options{Poison: true}, t.graph(p)), "")
+		fill(g.Input("x"), 2)
+		seen := map[string]bool{}
+		for i := range 6 {
+			t.run(g)
+			peeked := g.State("peek")
+			for j := 0; j < len(peeked); j += 8 {
+				assert.False(t, seen[string(peeked[j:j+8])] && j == 0, "replay %d: scratch holds what it held before", i)
+			}
+			seen[string(peeked[:8])] = true
+			seen[string(peeked[32:40])] = true
+			assert.Equal(t, repeated(6, 8), get(g.Output("y"))[:8])
+		}
+		assert.GreaterOrEqual(t, len(seen), 6)
+	},
+}
