@@ -143,7 +143,7 @@ func crc(ids []int32) string {
 }
 
 // TestLongRunsAsLlamaCpp: runs of up to a million characters, which are one word
-// (a, spaces) or very many. Quadratic work would take hours.
+// (a, spaces) or very many. Quadratic work would take hours; the bound leaves room for a busy machine.
 func TestLongRunsAsLlamaCpp(t *testing.T) {
 	tok, _ := smollm2(t)
 	for _, r := range theOracle(t).Runs {
@@ -154,7 +154,7 @@ func TestLongRunsAsLlamaCpp(t *testing.T) {
 		t.Logf("%q × %d: %d tokens in %v", r.Text, r.Times, len(ids), took.Round(time.Millisecond))
 		assert.Len(t, ids, r.Count, "%q × %d", r.Text, r.Times)
 		assert.Equal(t, r.CRC, crc(ids), "%q × %d", r.Text, r.Times)
-		assert.Less(t, took, 20*time.Second, "%q × %d", r.Text, r.Times)
+		assert.Less(t, took, 2*time.Minute, "%q × %d", r.Text, r.Times)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestLinearInManyRegions(t *testing.T) {
 		tok.Encode(text, true)
 		took := time.Since(start)
 		t.Logf("1 MiB of %q: %v", unit, took.Round(time.Millisecond))
-		assert.Less(t, took, 20*time.Second, "%q", unit)
+		assert.Less(t, took, 2*time.Minute, "%q", unit)
 	}
 }
 

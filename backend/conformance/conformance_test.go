@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -248,9 +249,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 		"allocates anything": {broken{Device: generous{device}}, []string{"error/allocation"}},
 	}
 	tests := semantics()
-	for name, f := range kernelTests(Options{Cases: 20}) {
-		tests[name] = f
-	}
+	maps.Copy(tests, kernelTests(Options{Cases: 20}))
 	failed := map[string]bool{}
 	for name, d := range defects {
 		if d.b.Device == nil {

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 
 	"github.com/mlxc/mlxc/backend"
@@ -54,6 +55,7 @@ func kernelTests(o Options) map[string]func(*T) {
 			}
 		}
 	}
+	maps.Copy(tests, termTests(o))
 	return tests
 }
 

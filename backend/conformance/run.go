@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -40,9 +41,7 @@ func Run(t *testing.T, open func() backend.Device, o Options) {
 	dev := open()
 	defer closeDevice(t, dev)
 	tests := semantics()
-	for name, f := range kernelTests(o) {
-		tests[name] = f
-	}
+	maps.Copy(tests, kernelTests(o))
 	names := make([]string, 0, len(tests))
 	for name := range tests {
 		names = append(names, name)
