@@ -52,7 +52,11 @@ func (x *externals) attach(blobs []*ir.Blob, places []blobPlace) ([]*mmap.Map, e
 func (x *externals) file(name string, blobs []*ir.Blob, places []blobPlace, users []int) (*mmap.Map, error) {
 	path := filepath.Join(x.dir, filepath.FromSlash(name))
 	fail := func(i int, what, hint string, cause error) error {
-		return problem(x.im.name, places[i].entry, fmt.Sprintf("section %s: blob %d", blobSection, i), what, hint, cause)
+		at := fmt.Sprintf("section %s: blob %d", blobSection, i)
+		if x.im.sections == nil { // a text: AttachExternal
+			at = ""
+		}
+		return problem(x.im.name, places[i].entry, at, what, hint, cause)
 	}
 	const missing = "put the file there, or use a container with embedded weights"
 	// Before opening: opening a named pipe would wait for its writer.
