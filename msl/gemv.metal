@@ -71,7 +71,7 @@ inline void row_products(
 // @groups   ceil(out_vec_size/(4*bm)), 1, B
 // @group    32, 1, bm
 // @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
+// @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 //
 // @kernel   gemv_float32_bm4_bn1_sm1_sn32_tm1_tn4_nc0_axpby0
 // @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
@@ -92,7 +92,7 @@ inline void row_products(
 // @groups   ceil(out_vec_size/4), 1, B
 // @group    32, 1, 4
 // @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
+// @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 //
 // @kernel   gemv_float32_bm1_bn8_sm1_sn32_tm{tm:1|4}_tn4_nc0_axpby0
 // @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
@@ -113,7 +113,7 @@ inline void row_products(
 // @groups   ceil(out_vec_size/tm), 1, B
 // @group    32, 8, 1
 // @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
+// @term     out_vec[z,n] = round(f32, sum[gemv_bn8_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 //
 // @kernel   gemv_float32_bm1_bn1_sm8_sn4_tm{tm:1|4}_tn4_nc0_axpby0
 // @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
@@ -134,7 +134,7 @@ inline void row_products(
 // @groups   ceil(out_vec_size/(8*tm)), 1, B
 // @group    32, 1, 1
 // @require  in_vec_size >= 1 && out_vec_size >= 1
-// @term     out_vec[z,n] = round(f32, sum[gemv](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
+// @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn4](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
 [[kernel, max_total_threads_per_threadgroup(32 * BM * BN)]] void gemv(
     const device T* mat [[buffer(0)]],
@@ -214,7 +214,7 @@ INSTANTIATE_GEMV(1, 1, 8, 4, 4)
 // @groups   ceil(N/8), 1, 1
 // @group    32, 2, 1
 // @require  K >= 1 && N >= 1
-// @term     y[n] = round(f32, sum[gemv](k < K, mat[n,k] * x[k]))
+// @term     y[n] = round(f32, sum[gemv_f16](k < K, mat[n,k] * x[k]))
 template <typename W>
 [[kernel]] void gemv_mixed(
     const device W* mat [[buffer(0)]],

@@ -94,7 +94,7 @@ template <typename T>
 // @require  axis_size >= 1
 // @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
 // @inplace  out x
-// @where    inv[r] = rsqrt(sum[rms](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
+// @where    inv[r] = rsqrt(sum[rms_looped](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
 // @term     out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
 template <typename T>
 [[kernel]] void rms_looped(

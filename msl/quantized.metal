@@ -87,8 +87,8 @@ inline float dot_codes(const device uint* w, const thread float* v) {
 // @groups   M, ceil(out_vec_size/8), 1
 // @group    32, 2, 1
 // @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0 && out_vec_size >= 1 && out_vec_size % 8 == 0
-// @term     y[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
-//             scales[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, x[m,c*g + j])))
+// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
 template <int g, int b, int words, bool whole>
 [[kernel]] void qmv(
     const device uint* w [[buffer(0)]],

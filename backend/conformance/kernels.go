@@ -37,7 +37,7 @@ func kernelTests(o Options) map[string]func(*T) {
 				if !o.Long {
 					n = (n + instances[family(d)] - 1) / instances[family(d)]
 				}
-				total, err := kernelCases(t.Device, d, n, fmt.Sprintf("%s %d", function, i))
+				total, err := kernelCases(t.Device, d, n, fmt.Sprintf("%s %d %d", function, i, o.Seed))
 				if err != nil {
 					t.Errorf("%v", err)
 					continue

@@ -26,6 +26,8 @@ type Options struct {
 	Cases int
 	// Long asks for the long form.
 	Long bool
+	// Seed makes other random dispatches; 0 those that every run makes.
+	Seed uint64
 }
 
 func (o Options) cases() int {

@@ -13,7 +13,10 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 )
 
-var long = flag.Bool("long", false, "the long form of the conformance suite: 200 random dispatches of every function")
+var (
+	long = flag.Bool("long", false, "the long form of the conformance suite: 200 random dispatches of every function")
+	seed = flag.Uint64("seed", 0, "other random dispatches in the conformance suite")
+)
 
 // TestConformance runs the whole suite with two workers, and less of it with
 // one and three: fewer random dispatches, for what depends on the number of
@@ -21,7 +24,7 @@ var long = flag.Bool("long", false, "the long form of the conformance suite: 200
 func TestConformance(t *testing.T) {
 	for _, workers := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
-			o := conformance.Options{Long: *long}
+			o := conformance.Options{Long: *long, Seed: *seed}
 			if workers != 2 {
 				o.Cases = 30
 			}

@@ -183,7 +183,9 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 		if v.F > best.F { // never a NaN
 			best.F, best.I = v.F, i
 		}
-		best.Err = max(best.Err, v.Err)
+		if best.Err = max(best.Err, v.Err); math.IsNaN(v.F) {
+			best.Err = math.Inf(1) // executors pass NaN over, or pass it on
+		}
 	}
 	switch {
 	case e.Op == ArgMax:

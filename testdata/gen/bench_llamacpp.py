@@ -39,10 +39,13 @@ def arguments(description, rounds):
     return parser
 
 
-def measure(phases, rounds, seconds):
-    """Runs phases, {name: (tokens, function that returns seconds)}, in turns; the report."""
+def measure(phases, rounds, seconds, warm_up):
+    """Runs phases, {name: (tokens, function that returns seconds)}, in turns; the report.
+
+    warm_up: an uncounted round first.
+    """
     start = time.perf_counter()
-    for _, run in phases.values():
+    for _, run in phases.values() if warm_up else ():
         run()
     speeds = {name: [] for name in phases}
     done = 0
@@ -91,7 +94,7 @@ def main():
             token = int(context.logits([token]).argmax())
         return time.perf_counter() - start
 
-    report = measure({"decode": (DECODE, decode), "prompt": (PROMPT, prompt)}, args.rounds, args.seconds)
+    report = measure({"decode": (DECODE, decode), "prompt": (PROMPT, prompt)}, args.rounds, args.seconds, warm_up=True)
     report |= {"version": llamacpp.VERSION, "threads": args.threads, "depth": args.depth, "extra_bufts": args.extra_bufts,
                "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY", "")}
     print(json.dumps(report))

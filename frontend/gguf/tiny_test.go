@@ -1,0 +1,359 @@
+package gguf_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
+	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// The dimensions of a llama that is small enough to compute in plain float64.
+const (
+	tinyEmb, tinyFFN, tinyHeads, tinyKV, tinyDim, tinyVocab, tinyLayers = 128, 192, 2, 1, 64, 40, 2
+	tinyEps                                                              = 1e-5
+	tinyTheta                                                            = 10000
+)
+
+// tiny is a small model: its file and its weights as float64.
+type tiny struct {
+	file    ggufwrite.File
+	weights map[string][]float64
+	rng     *rand.Rand
+}
+
+// newTiny makes random weights; matrices have the given type, the embedding
+// too; the head is tied unless untied is set.
+func newTiny(typ ggufio.Type, untied bool) *tiny {
+	t := &tiny{weights: map[string][]float64{}, rng: rand.New(rand.NewPCG(1, uint64(typ)))}
+	f := &t.file
+	f.KV("general.architecture", "llama")
+	f.KV("llama.block_count", uint32(tinyLayers))
+	f.KV("llama.embedding_length", uint32(tinyEmb))
+	f.KV("llama.feed_forward_length", uint32(tinyFFN))
+	f.KV("llama.attention.head_count", uint32(tinyHeads))
+	f.KV("llama.attention.head_count_kv", uint32(tinyKV))
+	f.KV("llama.context_length", uint32(32))
+	f.KV("llama.attention.layer_norm_rms_epsilon", float32(tinyEps))
+	f.KV("tokenizer.ggml.model", "gpt2")
+	f.KV("tokenizer.ggml.pre", "smollm")
+	tokens := make([]string, tinyVocab)
+	for i := range tokens {
+		tokens[i] = string(rune('A' + i))
+	}
+	f.KV("tokenizer.ggml.tokens", tokens)
+	f.KV("tokenizer.ggml.merges", []string{"A B"}[:0])
+	t.matrix("token_embd.weight", typ, tinyVocab, tinyEmb)
+	if untied {
+		t.matrix("output.weight", typ, tinyVocab, tinyEmb)
+	}
+	t.vector("output_norm.weight")
+	for i := range tinyLayers {
+		at := "blk." + string(rune('0'+i)) + "."
+		t.vector(at + "attn_norm.weight")
+		t.vector(at + "ffn_norm.weight")
+		t.matrix(at+"attn_q.weight", typ, tinyHeads*tinyDim, tinyEmb)
+		t.matrix(at+"attn_k.weight", typ, tinyKV*tinyDim, tinyEmb)
+		t.matrix(at+"attn_v.weight", typ, tinyKV*tinyDim, tinyEmb)
+		t.matrix(at+"attn_output.weight", typ, tinyEmb, tinyHeads*tinyDim)
+		t.matrix(at+"ffn_gate.weight", typ, tinyFFN, tinyEmb)
+		t.matrix(at+"ffn_up.weight", typ, tinyFFN, tinyEmb)
+		t.matrix(at+"ffn_down.weight", typ, tinyEmb, tinyFFN)
+	}
+	return t
+}
+
+func (t *tiny) vector(name string) {
+	var data []byte
+	w := make([]float64, tinyEmb)
+	for i := range w {
+		v := float32(1 + 0.2*t.rng.NormFloat64())
+		w[i] = float64(v)
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	t.weights[name] = w
+	t.file.Tensor(name, ggufio.F32, []uint64{tinyEmb}, data)
+}
+
+// half rounds to a value that an f16 holds and returns its bits: 1+10 bits of
+// a normal number.
+func half(v float64) (float64, uint16) {
+	f, e := math.Frexp(math.Abs(v)) // v = f·2^e, ½ ≤ f < 1
+	m := math.RoundToEven(f * 2048) // 11 bits
+	if m == 2048 {
+		m, e = 1024, e+1
+	}
+	bits := uint16(e+14)<<10 | uint16(m)&1023
+	if v < 0 {
+		bits |= 0x8000
+	}
+	return math.Copysign(math.Ldexp(m, e-11), v), bits
+}
+
+// matrix writes n×k random weights in the type's block format, and keeps what
+// the blocks mean.
+func (t *tiny) matrix(name string, typ ggufio.Type, n, k int) {
+	var data []byte
+	var w []float64
+	scale := 1 / math.Sqrt(float64(k))
+	for range n * k / 32 {
+		d, dbits := half(scale * (0.1 + 0.1*t.rng.Float64()))
+		m, mbits := half(-scale * (0.7 + 0.3*t.rng.Float64()))
+		var q [32]int
+		for j := range q {
+			q[j] = t.rng.IntN(16)
+		}
+		switch typ {
+		case ggufio.F32:
+			for range q {
+				v := float32(scale * t.rng.NormFloat64())
+				w = append(w, float64(v))
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+			}
+		case ggufio.F16:
+			for range q {
+				v, bits := half(scale * (0.01 + t.rng.Float64()) * float64(1-2*t.rng.IntN(2)))
+				w = append(w, v)
+				data = binary.LittleEndian.AppendUint16(data, bits)
+			}
+		case ggufio.Q8_0:
+			data = binary.LittleEndian.AppendUint16(data, dbits)
+			for range q {
+				c := int8(t.rng.IntN(32) - 16)
+				w = append(w, d*float64(c))
+				data = append(data, byte(c))
+			}
+		default:
+			data = binary.LittleEndian.AppendUint16(data, dbits)
+			if typ == ggufio.Q4_1 {
+				data = binary.LittleEndian.AppendUint16(data, mbits)
+			} else {
+				m = -8 * d
+			}
+			for j := range 16 {
+				data = append(data, byte(q[j]|q[j+16]<<4))
+			}
+			for _, c := range q {
+				w = append(w, d*float64(c)+m)
+			}
+		}
+	}
+	t.weights[name] = w
+	t.file.Tensor(name, typ, []uint64{uint64(k), uint64(n)}, data)
+}
+
+// logits is the model in float64, written from the formulas: the logits of the
+// last token.
+func (t *tiny) logits(tokens []int32) []float64 {
+	matvec := func(name string, x []float64) []float64 {
+		w := t.weights[name]
+		y := make([]float64, len(w)/len(x))
+		for i := range y {
+			for j, v := range x {
+				y[i] += w[i*len(x)+j] * v
+			}
+		}
+		return y
+	}
+	norm := func(name string, x []float64) []float64 {
+		s := 0.0
+		for _, v := range x {
+			s += v * v
+		}
+		y := make([]float64, len(x))
+		for i, v := range x {
+			y[i] = v / math.Sqrt(s/float64(len(x))+tinyEps) * t.weights[name][i]
+		}
+		return y
+	}
+	rope := func(x []float64, pos int) {
+		for h := 0; h < len(x); h += tinyDim {
+			for i := range tinyDim / 2 {
+				s, c := math.Sincos(float64(pos) * math.Pow(tinyTheta, -2*float64(i)/tinyDim))
+				a, b := x[h+2*i], x[h+2*i+1]
+				x[h+2*i], x[h+2*i+1] = a*c-b*s, a*s+b*c
+			}
+		}
+	}
+	var keys, values [tinyLayers][][]float64
+	var x []float64
+	for pos, id := range tokens {
+		x = append([]float64(nil), t.weights["token_embd.weight"][int(id)*tinyEmb:(int(id)+1)*tinyEmb]...)
+		for l := range tinyLayers {
+			at := "blk." + string(rune('0'+l)) + "."
+			h := norm(at+"attn_norm.weight", x)
+			q, k := matvec(at+"attn_q.weight", h), matvec(at+"attn_k.weight", h)
+			rope(q, pos)
+			rope(k, pos)
+			keys[l] = append(keys[l], k)
+			values[l] = append(values[l], matvec(at+"attn_v.weight", h))
+			a := make([]float64, tinyHeads*tinyDim)
+			for head := range tinyHeads {
+				kv := head / (tinyHeads / tinyKV) * tinyDim
+				sum := 0.0
+				for j := range keys[l] {
+					s := 0.0
+					for i := range tinyDim {
+						s += q[head*tinyDim+i] * keys[l][j][kv+i]
+					}
+					p := math.Exp(s / math.Sqrt(tinyDim))
+					sum += p
+					for i := range tinyDim {
+						a[head*tinyDim+i] += p * values[l][j][kv+i]
+					}
+				}
+				for i := range tinyDim {
+					a[head*tinyDim+i] /= sum
+				}
+			}
+			for i, v := range matvec(at+"attn_output.weight", a) {
+				x[i] += v
+			}
+			h = norm(at+"ffn_norm.weight", x)
+			gate, up := matvec(at+"ffn_gate.weight", h), matvec(at+"ffn_up.weight", h)
+			for i, g := range gate {
+				up[i] *= g / (1 + math.Exp(-g))
+			}
+			for i, v := range matvec(at+"ffn_down.weight", up) {
+				x[i] += v
+			}
+		}
+	}
+	head := "output.weight"
+	if t.weights[head] == nil {
+		head = "token_embd.weight"
+	}
+	return matvec(head, norm("output_norm.weight", x))
+}
+
+func (t *tiny) write(tb testing.TB) string {
+	data, err := t.file.Bytes()
+	require.NoError(tb, err)
+	path := filepath.Join(tb.TempDir(), "tiny.gguf")
+	require.NoError(tb, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+// Every tensor type, tied and untied: prefill and decode against float64.
+func TestTinyModels(t *testing.T) {
+	tokens := []int32{3, 1, 39, 0, 17, 17, 5, 22, 8}
+	for _, typ := range []ggufio.Type{ggufio.F32, ggufio.F16, ggufio.Q4_0, ggufio.Q4_1, ggufio.Q8_0} {
+		for _, untied := range []bool{false, true} {
+			tm := newTiny(typ, untied)
+			m, err := gguf.Load(tm.write(t))
+			require.NoError(t, err, typ)
+			module, err := m.Record(gguf.Options{Prefill: 8})
+			require.NoError(t, err, typ)
+			for _, g := range module.Graphs {
+				_, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+				require.NoError(t, err)
+				require.Zero(t, g.Stats().Unannotated, "%s %s", typ, g.Name)
+			}
+			d := cpu.New(2)
+			s, err := replay.Open(d, module, replay.Options{Poison: true})
+			require.NoError(t, err)
+			// Six tokens at once, then two, then one by the decode graph.
+			for _, part := range []struct {
+				graph    string
+				pos, end int
+			}{{"prefill", 0, 6}, {"prefill", 6, 8}, {"decode", 8, 9}} {
+				g, err := s.Graph(part.graph)
+				require.NoError(t, err)
+				for i, id := range tokens[part.pos:part.end] {
+					binary.LittleEndian.PutUint32(g.Input("tokens")[4*i:], uint32(id))
+				}
+				require.NoError(t, g.SetParam("pos", float64(part.pos)))
+				if part.graph == "prefill" {
+					require.NoError(t, g.SetParam("n", float64(part.end-part.pos)))
+				}
+				_, err = g.Run(context.Background())
+				require.NoError(t, err)
+				want := tm.logits(tokens[:part.end])
+				best := 0
+				for i, w := range want {
+					got := float64(math.Float32frombits(binary.LittleEndian.Uint32(g.Output("logits")[4*i:])))
+					require.InDelta(t, w, got, 1e-4, "%s untied=%t %s logit %d", typ, untied, part.graph, i)
+					if w > want[best] {
+						best = i
+					}
+				}
+				require.Equal(t, uint32(best), binary.LittleEndian.Uint32(g.Output("token")))
+			}
+			require.NoError(t, s.Close())
+			require.NoError(t, d.Close())
+			require.NoError(t, m.Close())
+		}
+	}
+}
+
+// What the front end does not know it refuses by name.
+func TestRefusals(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(t *tiny)
+		want   string
+	}{
+		{"type", func(t *tiny) {
+			t.file = ggufwrite.File{}
+			*t = *newTinyWith(func(n *tiny) {
+				n.file.Tensor("blk.3.ffn_up.weight", ggufio.IQ2_XS, []uint64{256, 1}, make([]byte, 74))
+			})
+		}, "tensor blk.3.ffn_up.weight is not part of a llama that we know"},
+		{"bias", func(t *tiny) { t.vector("blk.0.attn_q.bias") }, "tensor blk.0.attn_q.bias is not part of a llama that we know"},
+		{"scaling", func(t *tiny) { t.file.KV("llama.rope.scaling.type", "yarn") }, `rope scaling "yarn" is not supported`},
+		{"partial rope", func(t *tiny) { t.file.KV("llama.rope.dimension_count", uint32(32)) }, "partial rope (32 of 64 dimensions) is not supported"},
+		{"experts", func(t *tiny) { t.file.KV("llama.expert_count", uint32(8)) }, "mixture of 8 experts is not supported"},
+	}
+	for _, c := range cases {
+		tm := newTiny(ggufio.F32, false)
+		c.change(tm)
+		path := tm.write(t)
+		_, err := gguf.Load(path)
+		require.EqualError(t, err, path+": "+c.want, c.name)
+	}
+}
+
+func newTinyWith(add func(*tiny)) *tiny {
+	t := newTiny(ggufio.F32, false)
+	add(t)
+	return t
+}
+
+// A tensor of a known name but a type that is not supported.
+func TestUnsupportedType(t *testing.T) {
+	var f ggufwrite.File
+	f.KV("general.architecture", "llama")
+	for k, v := range map[string]uint32{"block_count": 1, "embedding_length": 256, "feed_forward_length": 256, "attention.head_count": 4, "context_length": 8} {
+		f.KV("llama."+k, v)
+	}
+	f.KV("llama.attention.layer_norm_rms_epsilon", float32(1e-5))
+	f.Tensor("token_embd.weight", ggufio.IQ2_XS, []uint64{256, 1}, make([]byte, 74))
+	data, err := f.Bytes()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	_, err = gguf.Load(path)
+	require.EqualError(t, err, path+": tensor token_embd.weight: type IQ2_XS is not supported (F32, F16, Q4_0, Q4_1 and Q8_0 are)")
+}
+
+func TestArchitecture(t *testing.T) {
+	var f ggufwrite.File
+	f.KV("general.architecture", "mamba")
+	data, err := f.Bytes()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	_, err = gguf.Load(path)
+	require.EqualError(t, err, path+`: architecture "mamba" is not supported, only "llama" is`)
+}

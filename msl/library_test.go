@@ -1,0 +1,70 @@
+package msl_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// TestSources: every embedded file declares something, and every declaration
+// stands in a file that can be read.
+func TestSources(t *testing.T) {
+	declared := map[string]bool{}
+	for _, f := range msl.Functions() {
+		for _, d := range msl.Declarations(f) {
+			assert.Equal(t, f, d.Name)
+			declared[d.File] = true
+			src, err := msl.Source(d.File)
+			require.NoError(t, err)
+			line := strings.Split(src, "\n")[d.Line-1]
+			assert.Contains(t, line, "@kernel", "%s:%d", d.File, d.Line)
+		}
+	}
+	assert.NotEmpty(t, msl.Files())
+	for _, f := range msl.Files() {
+		assert.True(t, declared[f], "%s declares no kernel", f)
+	}
+	_, err := msl.Source("absent.metal")
+	assert.Error(t, err)
+	assert.True(t, slices.IsSorted(msl.Functions()))
+	assert.Nil(t, msl.Declarations("absent"))
+}
+
+// TestBind looks for the declaration that fits among those of one name, and
+// says what is wrong if none does.
+func TestBind(t *testing.T) {
+	b := ir.NewBuilder("g")
+	m := b.Memory(ir.Memory{Name: "m", Kind: ir.State, Size: 1 << 20})
+	at := func(slot uint8, off int64) ir.Binding { return ir.BufferArg(slot, ir.ViewOf(m, off, 1<<16)) }
+	rope := func(traditional uint64, function string, l ir.Library) *ir.Dispatch {
+		constants := []ir.FunctionConstant{{Index: 1, Type: ir.Bool, Bits: 1}, {Index: 2, Type: ir.Bool, Bits: traditional}}
+		k := msl.Declarations("rope_single_float32")[0].Kernel("k", constants...)
+		k.Function, k.Library = function, l
+		return b.Dispatch(ir.Dispatch{
+			Kernel: b.Kernel(k), GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(32), ir.Ext(9), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1},
+			Bindings: []ir.Binding{at(0, 0), at(1, 1<<17), ir.BytesArg(2, ir.ValueBytes(int32(3))), ir.BytesArg(3, ir.ValueBytes(float32(1))), ir.BytesArg(4, ir.ValueBytes(int64(64))), ir.BytesArg(10, ir.ValueBytes(float32(13)))},
+		})
+	}
+	var lines []int
+	for _, traditional := range []uint64{0, 1} {
+		in, err := msl.Bind(b.Unfinished(), rope(traditional, "rope_single_float32", ir.Library{}))
+		require.NoError(t, err)
+		lines = append(lines, in.Decl.Line)
+	}
+	assert.NotEqual(t, lines[0], lines[1], "two declarations of one name")
+
+	_, err := msl.Bind(b.Unfinished(), rope(0, "absent", ir.Library{}))
+	assert.EqualError(t, err, `#2: the builtin library has no function "absent"`)
+	_, err = msl.Bind(b.Unfinished(), rope(0, "rope_single_float32", ir.Library{Kind: ir.Metallib, Path: "mlx.metallib"}))
+	assert.EqualError(t, err, `#3: kernel @k is of library "mlx.metallib", which has no declarations`)
+	d := rope(1, "rope_single_float32", ir.Library{})
+	d.Grid[2] = ir.Ext(2)
+	_, err = msl.Bind(b.Unfinished(), d)
+	assert.ErrorContains(t, err, "does not describe this dispatch")
+}
