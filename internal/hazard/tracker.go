@@ -1,6 +1,9 @@
 package hazard
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/internal/interval"
+	"github.com/mlxc/mlxc/ir"
+)
 
 // Kind is the sort of a hazard, from the later access to the earlier one.
 type Kind uint8
@@ -23,11 +26,18 @@ type Conflict struct {
 	Bytes ir.Region // what the later one touches; meaningless for Unknown
 }
 
+// entry is one access.
+type entry struct {
+	id     ir.ID
+	write  bool
+	region ir.Region
+}
+
 // Tracker remembers accesses, by hull, in one interval tree for each root
 // memory that was touched.
 type Tracker struct {
 	g       *ir.Graph
-	trees   map[ir.MemID]*tree
+	trees   map[ir.MemID]*interval.Tree[entry]
 	order   []ir.MemID // of trees, so that Reset costs what was used
 	any     []ir.ID    // all commands, for an unknown one to conflict with; only the first is kept
 	pillar  ir.ID
@@ -35,12 +45,14 @@ type Tracker struct {
 }
 
 // NewTracker returns an empty tracker for regions of g.
-func NewTracker(g *ir.Graph) *Tracker { return &Tracker{g: g, trees: map[ir.MemID]*tree{}} }
+func NewTracker(g *ir.Graph) *Tracker {
+	return &Tracker{g: g, trees: map[ir.MemID]*interval.Tree[entry]{}}
+}
 
 // Reset forgets everything.
 func (t *Tracker) Reset() {
 	for _, m := range t.order {
-		t.trees[m].reset()
+		t.trees[m].Reset()
 	}
 	t.order, t.any, t.unknown = t.order[:0], t.any[:0], false
 }
@@ -73,13 +85,13 @@ func (t *Tracker) insert(id ir.ID, r ir.Region, write bool) {
 	}
 	tr := t.trees[root]
 	if tr == nil {
-		tr = &tree{}
+		tr = &interval.Tree[entry]{}
 		t.trees[root] = tr
 	}
-	if tr.root == 0 {
+	if tr.Len() == 0 {
 		t.order = append(t.order, root)
 	}
-	tr.insert(entry{lo: lo, end: end, id: id, write: write, region: r})
+	tr.Insert(lo, end, entry{id, write, r})
 }
 
 // hull returns the bytes of the root memory that r can reach.
@@ -125,7 +137,7 @@ func (t *Tracker) find(r ir.Region, write bool) (c Conflict, found bool) {
 	if tr == nil {
 		return c, false
 	}
-	tr.overlapping(lo, end, func(x *entry) bool {
+	tr.Overlapping(lo, end, func(x entry) bool {
 		if !write && !x.write || Disjoint(t.g, r, x.region) {
 			return true
 		}

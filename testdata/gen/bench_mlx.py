@@ -5,10 +5,12 @@
 
 The phases of bench_llamacpp.py, or the decode phase only, and the same report,
 without the uncounted round: nothing is compiled or tuned in it, and a round
-takes 20 s. The weights stay quantized, in MLX's affine form with float32 scales (bits 4 or 8, group 32: a lossless re-ordering of Q4_1 and Q8_0, compared
-value by value when loading); activations and the key/value cache are float32.
-One mx.eval a token, no mx.compile. MLX has no setting for its threads: --threads binds the process to
-so many CPUs, and cpu_seconds_per_second says how many it kept busy.
+takes 20 s. The weights stay quantized, in MLX's affine form with float32 scales
+(bits 4 or 8, group 32: a lossless re-ordering of Q4_1 and Q8_0, compared value
+by value when loading); activations and the key/value cache are float32. One
+mx.eval a token, no mx.compile. MLX has no setting for its threads: --threads
+binds the process to so many CPUs, and cpu_seconds_per_second says how many it
+kept busy.
 
 --check first runs the prompts of testdata/model-oracle/smollm2.json through the
 same code, prompt as one batch and then token by token, prints the largest
