@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
 )
 
 type optimizeCmd struct {
@@ -29,6 +30,7 @@ type graphResult struct {
 	Before ir.Stats         `json:"before"`
 	After  ir.Stats         `json:"after"`
 	Passes []*passes.Report `json:"passes"`
+	Proof  *prove.Result    `json:"proof"`
 }
 
 func (c *optimizeCmd) Run(env *cli.Env) error {
@@ -46,13 +48,18 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 		if err := env.Context.Err(); err != nil {
 			return err
 		}
+		recorded := g.Clone()
 		r := graphResult{Graph: g.Name, Before: g.Stats()}
 		r.Passes, err = passes.Run(g, pipeline, passes.Options{After: c.after(env)})
 		if err != nil {
 			return cli.Fail(err)
 		}
 		r.After = g.Stats()
+		r.Proof = prove.Check(recorded, g, prove.Options{})
 		results = append(results, r)
+		if r.Proof.Verdict != prove.Proved {
+			return cli.Fail(fmt.Errorf("graph %s is not proved to compute what %s does; nothing was written\n%s", ir.QuoteName(g.Name), c.Graph, r.Proof))
+		}
 	}
 	if err := mlxg.WriteFile(c.Output, f.Module, mlxg.WriteOptions{Base: filepath.Dir(c.Graph)}); err != nil {
 		return err
@@ -95,6 +102,12 @@ func (c *optimizeCmd) print(env *cli.Env, results []graphResult) error {
 	}
 	if err := t.Print(env.Stdout); err != nil {
 		return err
+	}
+	for _, r := range results {
+		fmt.Fprintf(env.Stdout, "graph %s: %s\n", ir.QuoteName(r.Graph), r.Proof)
+		for _, a := range r.Proof.Assumptions {
+			fmt.Fprintf(env.Stdout, "  given that %s\n", a)
+		}
 	}
 	if c.Remarks {
 		for _, r := range results {

@@ -3,17 +3,22 @@ package mlxc
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/prove"
 )
 
 type verifyCmd struct {
-	Graphs []string `arg:"" name:"graph" help:"Graph files (.mlxg or .mlxt)."`
-	Full   bool     `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
-	JSON   bool     `name:"json" help:"Print the result as JSON."`
+	Graph  string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
+	After  string `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
+	Full   bool   `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
+	Strict bool   `help:"Accept no proof that assumes the recording free of races somewhere."`
+	JSON   bool   `name:"json" help:"Print the result as JSON."`
 }
 
 // verdict is what verify found about one file.
@@ -25,36 +30,99 @@ type verdict struct {
 }
 
 func (c *verifyCmd) Run(env *cli.Env) error {
-	var out []verdict
+	paths := []string{c.Graph}
+	if c.After != "" {
+		paths = append(paths, c.After)
+	}
+	var files []verdict
 	bad := 0
-	for _, path := range c.Graphs {
+	for _, path := range paths {
 		v := c.check(path)
 		if !v.Valid {
 			bad++
 		}
-		out = append(out, v)
+		files = append(files, v)
+	}
+	var proofs map[string]*prove.Result
+	var err error
+	if bad == 0 && c.After != "" {
+		if proofs, err = c.prove(); err != nil {
+			return err
+		}
 	}
 	if c.JSON {
-		if err := cli.JSON(env.Stdout, out); err != nil {
+		if err := cli.JSON(env.Stdout, map[string]any{"files": files, "proofs": proofs}); err != nil {
 			return err
 		}
 	} else {
-		for _, v := range out {
-			state := "valid"
-			if !v.Valid {
-				state = "NOT valid"
-			}
-			fmt.Fprintf(env.Stdout, "%s: %s\n", v.File, state)
-			for _, e := range v.Errors {
-				fmt.Fprintf(env.Stdout, "  %s\n", e)
-			}
-			for _, u := range v.Unknown {
-				fmt.Fprintf(env.Stdout, "  note: %s\n", u)
-			}
-		}
+		printVerdicts(env, files)
+		printProofs(env, proofs)
 	}
 	if bad > 0 {
-		return cli.Fail(fmt.Errorf("%d of %d file(s) are not valid", bad, len(out)))
+		return cli.Fail(fmt.Errorf("%d of %d file(s) are not valid", bad, len(files)))
+	}
+	return proofError(proofs)
+}
+
+// prove compares the graphs of both files, by name.
+func (c *verifyCmd) prove() (map[string]*prove.Result, error) {
+	before, err := modfile.Open(c.Graph, modfile.Options{SkipExternal: true})
+	if err != nil {
+		return nil, err
+	}
+	defer before.Close()
+	after, err := modfile.Open(c.After, modfile.Options{SkipExternal: true})
+	if err != nil {
+		return nil, err
+	}
+	defer after.Close()
+	if len(before.Module.Graphs) != len(after.Module.Graphs) {
+		return nil, cli.Fail(fmt.Errorf("%s has %d graph(s), %s has %d", c.Graph, len(before.Module.Graphs), c.After, len(after.Module.Graphs)))
+	}
+	out := map[string]*prove.Result{}
+	for _, g := range before.Module.Graphs {
+		a := after.Module.Graph(g.Name)
+		if a == nil {
+			return nil, cli.Fail(fmt.Errorf("%s has no graph %s", c.After, ir.QuoteName(g.Name)))
+		}
+		out[g.Name] = prove.Check(g, a, prove.Options{Strict: c.Strict})
+	}
+	return out, nil
+}
+
+func printVerdicts(env *cli.Env, files []verdict) {
+	for _, v := range files {
+		state := "valid"
+		if !v.Valid {
+			state = "NOT valid"
+		}
+		fmt.Fprintf(env.Stdout, "%s: %s\n", v.File, state)
+		for _, e := range v.Errors {
+			fmt.Fprintf(env.Stdout, "  %s\n", e)
+		}
+		for _, u := range v.Unknown {
+			fmt.Fprintf(env.Stdout, "  note: %s\n", u)
+		}
+	}
+}
+
+// printProofs prints a line a graph, and the findings.
+func printProofs(env *cli.Env, proofs map[string]*prove.Result) {
+	for _, name := range slices.Sorted(maps.Keys(proofs)) {
+		r := proofs[name]
+		fmt.Fprintf(env.Stdout, "graph %s: %s\n", ir.QuoteName(name), r)
+		for _, a := range r.Assumptions {
+			fmt.Fprintf(env.Stdout, "  given that %s\n", a)
+		}
+	}
+}
+
+// proofError is the failed check of a proof that did not succeed.
+func proofError(proofs map[string]*prove.Result) error {
+	for _, name := range slices.Sorted(maps.Keys(proofs)) {
+		if r := proofs[name]; r.Verdict != prove.Proved {
+			return cli.Fail(fmt.Errorf("graph %s: %s", ir.QuoteName(name), r.Verdict))
+		}
 	}
 	return nil
 }

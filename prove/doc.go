@@ -1,0 +1,12 @@
+// Package prove decides whether a graph computes what another one computes:
+// equal outputs and states, for every value of the params and the inputs, under
+// every order that the graph allows.
+//
+// It stands apart from the passes: it imports the graph and the kernel
+// declarations, nothing of passes or internal/hazard, and it believes neither
+// provenance nor the effects that a graph stores. [Check] answers proved,
+// refused (with the place), or cannot tell (with what is missing).
+//
+// Files follow the points of docs/proof.md: interface.go (0), coverage.go (1), values.go (2, 3),
+// order.go (4, 6). Fusions (5) are not proved yet: cannot tell.
+package prove

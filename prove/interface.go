@@ -1,0 +1,103 @@
+package prove
+
+import (
+	"sort"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// checkInterface compares what the host sees: inputs, outputs, states and
+// weights by name, and params.
+func checkInterface(b, a *ir.Graph, r *Result) {
+	if len(b.Params) != len(a.Params) {
+		r.add(Refused, Interface, nil, nil, "%d params before, %d after", len(b.Params), len(a.Params))
+		return
+	}
+	for i := range b.Params {
+		// Params are compared by place: expressions name them so.
+		if b.Params[i] != a.Params[i] {
+			r.add(Refused, Interface, nil, nil, "param $%s differs: %v before, %v after", b.Params[i].Name, b.Params[i], a.Params[i])
+		}
+	}
+	if !sameConstraints(b, a) {
+		r.add(Refused, Interface, nil, nil, "constraints between params differ")
+	}
+	before, after := visible(b), visible(a)
+	for i := range b.Memories {
+		name := b.Memories[i].Name
+		x, ok := before[name]
+		if !ok || x != ir.MemID(i) {
+			continue
+		}
+		y, ok := after[name]
+		if !ok {
+			r.add(Refused, Interface, nil, nil, "%s %%%s is missing after", b.Memories[x].Kind, name)
+			continue
+		}
+		m, n := &b.Memories[x], &a.Memories[y]
+		switch {
+		case m.Kind != n.Kind:
+			r.add(Refused, Interface, nil, nil, "%%%s is %s before, %s after", name, m.Kind, n.Kind)
+		case m.Size != n.Size:
+			r.add(Refused, Interface, nil, nil, "%s %%%s has %d bytes before, %d after", m.Kind, name, m.Size, n.Size)
+		case !sameContents(m, n):
+			r.add(Refused, Interface, nil, nil, "%s %%%s has other initial contents", m.Kind, name)
+		}
+	}
+	for i := range a.Memories {
+		m := &a.Memories[i]
+		if _, ok := before[m.Name]; !ok && m.Alias == ir.NoMem && m.Kind != ir.Scratch {
+			r.add(Refused, Interface, nil, nil, "%s %%%s is new after", m.Kind, m.Name)
+		}
+	}
+}
+
+// visible returns the root memories that the host sees, and weights, by name.
+func visible(g *ir.Graph) map[string]ir.MemID {
+	out := map[string]ir.MemID{}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Alias == ir.NoMem && m.Kind != ir.Scratch {
+			out[m.Name] = ir.MemID(i)
+		}
+	}
+	return out
+}
+
+// sameContents compares initial contents: by digest where there is one, whose
+// place in which file does not matter.
+func sameContents(m, n *ir.Memory) bool {
+	x, y := m.Init, n.Init
+	if x.Kind != y.Kind {
+		return false
+	}
+	switch x.Kind {
+	case ir.InitBlob:
+		return x.Blob.Digest == y.Blob.Digest && x.Blob.Length == y.Blob.Length
+	case ir.InitFill:
+		return x.Pattern == y.Pattern
+	case ir.InitRandom:
+		return x.Seed == y.Seed && m.DType == n.DType // the type decides what the seed means
+	}
+	return true
+}
+
+func sameConstraints(b, a *ir.Graph) bool {
+	list := func(g *ir.Graph) []string {
+		var out []string
+		for _, c := range g.Constraints {
+			out = append(out, g.FormatAffine(c.LHS.AddConst(-c.Max)))
+		}
+		sort.Strings(out)
+		return out
+	}
+	x, y := list(b), list(a)
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,216 @@
+package prove_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// graphs returns the recordings of testdata/graphs by name.
+func graphs(t *testing.T) map[string]*ir.Graph {
+	files, err := filepath.Glob("../testdata/graphs/*.txtar")
+	require.NoError(t, err)
+	out := map[string]*ir.Graph{}
+	for _, f := range files {
+		a, err := txtar.ParseFile(f)
+		require.NoError(t, err)
+		m, err := mlxt.Parse(f, a.Files[0].Data)
+		require.NoError(t, err)
+		out[filepath.Base(f)] = m.Graphs[0]
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+func optimized(t *testing.T, g *ir.Graph) *ir.Graph {
+	out := g.Clone()
+	_, err := passes.Run(out, passes.DefaultPipeline(), passes.Options{})
+	require.NoError(t, err)
+	return out
+}
+
+// racy names the recordings whose own barriers allow another outcome.
+var racy = map[string]bool{"commits.txtar": true, "copies_and_fills.txtar": true}
+
+// Every recording is proved against itself and against what the passes make of it.
+func TestPassesAreProved(t *testing.T) {
+	for name, g := range graphs(t) {
+		if !racy[name] {
+			r := prove.Check(g, g.Clone(), prove.Options{})
+			require.Equal(t, prove.Proved, r.Verdict, "%s against itself: %s", name, r)
+		}
+		r := prove.Check(g, optimized(t, g), prove.Options{})
+		require.Equal(t, prove.Proved, r.Verdict, "%s optimized: %s", name, r)
+		require.Equal(t, len(ids(g)), r.Commands)
+	}
+}
+
+func ids(g *ir.Graph) (out []int) {
+	for i, n := range g.Nodes {
+		if _, ok := ir.NodeID(n); ok {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// The barriers pass places the fewest, so each one that it placed is needed:
+// dropping any is refused, as a matter of order.
+func TestDroppedBarriersAreRefused(t *testing.T) {
+	dropped := 0
+	for name, g := range graphs(t) {
+		o := optimized(t, g)
+		for i, n := range o.Nodes {
+			if _, ok := n.(*ir.Barrier); !ok {
+				continue
+			}
+			m := o.Clone()
+			m.Nodes = append(m.Nodes[:i:i], m.Nodes[i+1:]...)
+			r := prove.Check(g, m, prove.Options{})
+			if name == "unannotated.txtar" {
+				// The recording has no barrier against the unknown either: its own
+				// relation is kept, and assumed free of races.
+				r = prove.Check(g, m, prove.Options{Strict: true})
+				require.NotEqual(t, prove.Proved, r.Verdict, "%s", r)
+				continue
+			}
+			require.Equal(t, prove.Refused, r.Verdict, "%s without the barrier at node %d: %s", name, i, r)
+			require.Equal(t, prove.Order, r.Findings[0].Point)
+			dropped++
+		}
+	}
+	require.Greater(t, dropped, 30)
+}
+
+// changed proves a mutation of one optimized graph.
+func changed(t *testing.T, name string, change func(g *ir.Graph)) *prove.Result {
+	g := graphs(t)[name]
+	o := optimized(t, g)
+	change(o)
+	require.NoError(t, o.Check())
+	return prove.Check(g, o, prove.Options{})
+}
+
+func dispatch(g *ir.Graph, id ir.ID) *ir.Dispatch {
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+func swap(g *ir.Graph, x, y ir.ID) {
+	at := map[ir.ID]int{}
+	for i, n := range g.Nodes {
+		if id, ok := ir.NodeID(n); ok {
+			at[id] = i
+		}
+	}
+	i, j := at[x], at[y]
+	g.Nodes[i], g.Nodes[j] = g.Nodes[j], g.Nodes[i]
+}
+
+// One mutation of each kind, with the verdict and the point that must notice.
+func TestMutations(t *testing.T) {
+	const layer = "llama_layer_decode.txtar"
+	cases := []struct {
+		name   string
+		graph  string
+		change func(g *ir.Graph)
+		want   prove.Verdict
+		point  prove.Point
+	}{
+		{"independent dispatches swapped", layer, func(g *ir.Graph) { swap(g, 2, 3) }, prove.Proved, 0},
+		{"dependent dispatches swapped", layer, func(g *ir.Graph) { swap(g, 0, 1) }, prove.Refused, prove.Values},
+		{"inline byte", layer, func(g *ir.Graph) { dispatch(g, 0).Binding(3).Bytes[0] ^= 1 }, prove.Refused, prove.Interface},
+		{"grid", layer, func(g *ir.Graph) { dispatch(g, 1).Grid[0] = ir.Ext(255) }, prove.Refused, prove.Interface},
+		{"threadgroup", layer, func(g *ir.Graph) { dispatch(g, 1).Threadgroup[0] = 128 }, prove.Refused, prove.Interface},
+		{"read elsewhere", layer, func(g *ir.Graph) {
+			v := &dispatch(g, 2).Binding(3).View
+			v.Off = v.Off.AddConst(-1024)
+		}, prove.Refused, prove.Values},
+		{"weight of another matrix", layer, func(g *ir.Graph) {
+			dispatch(g, 3).Binding(0).View.Mem = dispatch(g, 4).Binding(0).View.Mem
+		}, prove.Refused, prove.Values},
+		{"cache row shifted", layer, func(g *ir.Graph) {
+			for _, n := range g.Nodes {
+				if d, ok := n.(*ir.Dispatch); ok && d.Op == "kv_write" {
+					d.Binding(1).View.Off = ir.Const(0)
+					return
+				}
+			}
+		}, prove.CannotTell, prove.Values},
+		{"provenance forged", layer, func(g *ir.Graph) { dispatch(g, 3).From = []ir.ID{4} }, prove.Refused, prove.Coverage},
+		{"provenance of nobody", layer, func(g *ir.Graph) { dispatch(g, 3).From = []ir.ID{99} }, prove.Refused, prove.Coverage},
+		{"param bound", layer, func(g *ir.Graph) { g.Params[0].Max = 30 }, prove.Refused, prove.Interface},
+		{"state contents", layer, func(g *ir.Graph) {
+			i, _ := g.MemoryNamed("k_cache")
+			g.Memories[i].Init = ir.FillU32(1)
+		}, prove.Refused, prove.Interface},
+		{"weight seed", layer, func(g *ir.Graph) {
+			i, _ := g.MemoryNamed("attn_q")
+			g.Memories[i].Init.Seed++
+		}, prove.Refused, prove.Interface},
+		{"stored effects are not believed", layer, func(g *ir.Graph) { dispatch(g, 3).Effects = &ir.Effects{Complete: true} }, prove.Proved, 0},
+		{"live dispatch dropped", layer, func(g *ir.Graph) {
+			for i, n := range g.Nodes {
+				if id, ok := ir.NodeID(n); ok && id == 3 {
+					g.Nodes = append(g.Nodes[:i:i], g.Nodes[i+1:]...)
+					return
+				}
+			}
+		}, prove.Refused, prove.Values},
+		{"last write dropped", "norm_residual.txtar", func(g *ir.Graph) { g.Nodes = g.Nodes[:len(g.Nodes)-1] }, prove.Refused, prove.FinalBytes},
+		{"scratch renamed", "norm_residual.txtar", func(g *ir.Graph) {
+			g.Memories = append(g.Memories, ir.Memory{Name: "fresh", Kind: ir.Scratch, Size: 512, Alias: ir.NoMem})
+			fresh := ir.ViewOf(ir.MemID(len(g.Memories)-1), 0, 512)
+			dispatch(g, 0).Binding(2).View = fresh
+			dispatch(g, 1).Binding(0).View = fresh
+		}, prove.Proved, 0},
+		{"scratch renamed at the writer only", "norm_residual.txtar", func(g *ir.Graph) {
+			g.Memories = append(g.Memories, ir.Memory{Name: "fresh", Kind: ir.Scratch, Size: 512, Alias: ir.NoMem})
+			dispatch(g, 0).Binding(2).View = ir.ViewOf(ir.MemID(len(g.Memories)-1), 0, 512)
+		}, prove.Refused, prove.Values},
+		{"result in place of the operand", "norm_residual.txtar", func(g *ir.Graph) {
+			v := dispatch(g, 0).Binding(2).View
+			dispatch(g, 1).Binding(2).View = v
+			dispatch(g, 2).Binding(0).View = v
+		}, prove.Proved, 0},
+		{"result beside the operand", "norm_residual.txtar", func(g *ir.Graph) {
+			v := dispatch(g, 0).Binding(2).View
+			v.Off = v.Off.AddConst(4)
+			dispatch(g, 1).Binding(2).View = v
+			dispatch(g, 2).Binding(0).View = v
+		}, prove.Refused, prove.Aliasing},
+		{"commit's order dropped", "commits.txtar", func(g *ir.Graph) {
+			for _, n := range g.Nodes {
+				if c, ok := n.(*ir.Commit); ok {
+					c.Order = ir.OrderNone
+				}
+			}
+		}, prove.Refused, prove.Order},
+		{"crossing the unknown", "unannotated.txtar", func(g *ir.Graph) { swap(g, 1, 2) }, prove.Refused, prove.Order},
+		{"foreign view moved", "two_streams.txtar", func(g *ir.Graph) {
+			v := &dispatch(g, 0).Binding(1).View
+			v.Off = v.Off.AddConst(0)
+			v.Len = v.Len.AddConst(0)
+			v.Mem = dispatch(g, 4).Binding(1).View.Mem
+		}, prove.CannotTell, prove.Coverage},
+		{"columns swapped in time", "ring_buffer.txtar", func(g *ir.Graph) { swap(g, 0, 1) }, prove.Proved, 0},
+	}
+	for _, c := range cases {
+		r := changed(t, c.graph, c.change)
+		require.Equal(t, c.want, r.Verdict, "%s: %s", c.name, r)
+		if c.want != prove.Proved {
+			require.Equal(t, c.point, r.Findings[0].Point, "%s: %s", c.name, r)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package prove
+
+import "github.com/mlxc/mlxc/ir"
+
+// All regions here are in root memories (see rooted).
+
+// apart proves that two regions share no byte, whatever the params.
+func apart(g *ir.Graph, a, b ir.Region) bool {
+	if a.Mem != b.Mem || void(a) || void(b) {
+		return true
+	}
+	alo, aend := a.Hull()
+	blo, bend := b.Hull()
+	if atMost(g, aend.Sub(blo), 0) || atMost(g, bend.Sub(alo), 0) {
+		return true
+	}
+	return columns(g, a, b) || columns(g, b, a)
+}
+
+// columns proves two regions apart that lie in different columns of one matrix:
+// every stride of both is a multiple of S or stays within one column, and the
+// columns do not meet.
+func columns(g *ir.Graph, a, b ir.Region) bool {
+	for _, d := range a.Dims {
+		s := d.Stride
+		if s <= 0 {
+			continue
+		}
+		// First column and width of each, modulo S.
+		fa, wa, ok1 := column(g, a, s)
+		fb, wb, ok2 := column(g, b, s)
+		if !ok1 || !ok2 {
+			continue
+		}
+		if fa.hi+wa <= fb.lo && fb.hi+wb <= s || fb.hi+wb <= fa.lo && fa.hi+wa <= s {
+			return true
+		}
+	}
+	return false
+}
+
+type bounds struct{ lo, hi int64 }
+
+// column returns where r begins modulo s, as a range within [0, s), and how
+// many bytes it reaches from there at most.
+func column(g *ir.Graph, r ir.Region, s int64) (first bounds, width int64, ok bool) {
+	w := r.Run
+	for _, d := range r.Dims {
+		if d.Stride%s != 0 {
+			w = w.Add(d.Count.AddConst(-1).Scale(d.Stride))
+		}
+	}
+	off := ir.Const(r.Off.Const)
+	for _, t := range r.Off.Terms() {
+		if t.Coeff%s != 0 {
+			off = off.Add(ir.Linear(0, t))
+		}
+	}
+	lo, hi, ok1 := g.Range(off)
+	_, width, ok2 := g.Range(w)
+	if !ok1 || !ok2 || lo < 0 {
+		return first, 0, false
+	}
+	base := lo / s * s
+	return bounds{lo - base, hi - base}, width, hi-base < s
+}
+
+func void(r ir.Region) bool {
+	if r.Run.IsConst() && r.Run.Const <= 0 {
+		return true
+	}
+	for _, d := range r.Dims {
+		if d.Count.IsConst() && d.Count.Const <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func atMost(g *ir.Graph, a ir.Affine, limit int64) bool {
+	_, hi, ok := g.Range(a)
+	return ok && hi <= limit
+}
+
+// covers proves that outer contains every byte of inner, whatever the params.
+func covers(g *ir.Graph, outer, inner ir.Region) bool {
+	if outer.Mem != inner.Mem {
+		return false
+	}
+	if outer.Equal(inner) {
+		return true
+	}
+	if len(outer.Dims) > 0 {
+		return false
+	}
+	lo, end := inner.Hull()
+	return atMost(g, outer.Off.Sub(lo), 0) && atMost(g, end.Sub(outer.Off.Add(outer.Run)), 0)
+}
+
+// hull returns bounds of r's bytes over all values of the params.
+func hull(g *ir.Graph, r ir.Region) (lo, end int64) {
+	a, b := r.Hull()
+	first, _, ok1 := g.Range(a)
+	_, last, ok2 := g.Range(b)
+	if !ok1 || !ok2 {
+		return 0, g.Memories[r.Mem].Size
+	}
+	return first, last
+}
