@@ -104,8 +104,8 @@ type Fill struct {
 // command after it.
 type Barrier struct{}
 
-// CommitOrder says what orders the commands of a command buffer before those
-// of the next ones.
+// CommitOrder says what orders every command before a commit, those of earlier
+// command buffers too, before every command after it.
 type CommitOrder uint8
 
 // The orders. A bare commit orders nothing.

@@ -12,12 +12,13 @@ import (
 // taking the last place of the first interval stabs the most others.
 //
 // A barrier orders the commands of its own command buffer only. Where a
-// conflict crosses a commit that orders nothing, the commit becomes an event.
+// conflict crosses commits that order nothing, the last of them becomes an
+// event, which orders everything before it.
 func barriers(g *ir.Graph, _ Values, r *Report) error {
 	epoch := hazard.NewTracker(g)   // since the last barrier or ordered commit of this command buffer
 	earlier := hazard.NewTracker(g) // of earlier command buffers that nothing orders yet
 	buffer := []pending(nil)        // commands of this command buffer, for earlier once it is committed
-	bare := []*ir.Commit(nil)       // commits that order nothing, since earlier was empty
+	var bare *ir.Commit             // the last commit that orders nothing; set while earlier has anything
 	recorded := g.Stats().Barriers
 	out := make([]ir.Node, 0, len(g.Nodes))
 	kept := 0
@@ -30,12 +31,11 @@ func barriers(g *ir.Graph, _ Values, r *Report) error {
 			epoch.Reset()
 			if n.Order != ir.OrderNone {
 				earlier.Reset()
-				bare = bare[:0]
 			} else {
 				for _, p := range buffer {
 					earlier.Add(p.id, p.effects)
 				}
-				bare = append(bare, n)
+				bare = n
 			}
 			buffer = buffer[:0]
 			continue
@@ -47,12 +47,9 @@ func barriers(g *ir.Graph, _ Values, r *Report) error {
 		}
 		e := ir.NodeEffects(n)
 		if c, ok := earlier.Conflict(e); ok {
-			for _, b := range bare {
-				b.Order = ir.OrderEvent
-			}
-			r.Did(n, "%s on %s of an earlier command buffer: %d commit(s) now order by event", c.Kind, c.With, len(bare))
+			bare.Order = ir.OrderEvent
+			r.Did(n, "%s on %s of an earlier command buffer: the commit before it now orders by event", c.Kind, c.With)
 			earlier.Reset()
-			bare = bare[:0]
 		}
 		if c, ok := epoch.Conflict(e); ok {
 			out = append(out, &ir.Barrier{})
