@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sort"
 	"sync"
 
@@ -84,6 +85,11 @@ func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	if len(ds) == 0 {
 		return nil, fmt.Errorf("%s: the builtin library has no function %q", d.ID, k.Function)
 	}
+	// Executors believe the argument table: what it calls read-only they may map
+	// from a file.
+	if want := ds[0].Kernel(k.Name).Args; !slices.Equal(k.Args, want) {
+		return nil, fmt.Errorf("%s: the argument table of kernel @%s is not that of the builtin function %s", d.ID, ir.QuoteName(k.Name), k.Function)
+	}
 	var err error
 	for _, x := range ds {
 		var in *decl.Instance
@@ -92,4 +98,20 @@ func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 		}
 	}
 	return nil, err
+}
+
+// Describe applies the declaration that describes a dispatch of a builtin
+// kernel and returns its effects. A dispatch that no declaration describes, that
+// touches bytes outside its views, or whose views overlap as the kernel does
+// not allow, is an error: it must not run.
+func Describe(g *ir.Graph, d *ir.Dispatch) (*ir.Effects, error) {
+	in, err := Bind(g, d)
+	if err != nil {
+		return nil, err
+	}
+	e, err := in.Effects()
+	if err != nil {
+		return nil, err
+	}
+	return e, in.CheckAliasing()
 }

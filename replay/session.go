@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // Options of a session.
@@ -97,6 +98,9 @@ func (s *Session) ResetStates() error {
 }
 
 func (s *Session) plan(g *ir.Graph) (*Graph, error) {
+	if err := describe(g); err != nil {
+		return nil, err
+	}
 	p := &Graph{session: s, graph: g, buffers: make([]backend.Buffer, len(g.Memories)), params: make([]uint32, len(g.Params)), set: make([]bool, len(g.Params))}
 	for i := range g.Memories {
 		m := &g.Memories[i]
@@ -120,6 +124,21 @@ func (s *Session) plan(g *ir.Graph) (*Graph, error) {
 	var err error
 	p.exec, err = s.device.Compile(&backend.Program{Graph: g, Buffers: p.buffers, Profile: s.options.Profile})
 	return p, err
+}
+
+// describe refuses a dispatch of a builtin kernel that its declaration does not
+// describe: no executor may run what nobody knows the effects of.
+func describe(g *ir.Graph) error {
+	for _, n := range g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok || g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+			continue
+		}
+		if _, err := msl.Describe(g, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // buffer returns the memory of m: mapped or shared where possible.

@@ -17,13 +17,16 @@ type Device struct {
 	pool *pool
 }
 
-// New returns the CPU as a device of the given number of workers; 0 means one
-// for each core that the process may use.
+// MaxWorkers is the greatest number of workers.
+const MaxWorkers = 1024
+
+// New returns the CPU as a device of the given number of workers, at most
+// [MaxWorkers]; 0 means one for each core that the process may use.
 func New(workers int) *Device {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(workers)}
+	return &Device{pool: newPool(min(workers, MaxWorkers))}
 }
 
 // Close ends the device's workers.

@@ -2,6 +2,8 @@ package gguf
 
 import (
 	"fmt"
+	"math"
+	"strings"
 
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 )
@@ -25,6 +27,9 @@ type Config struct {
 func readConfig(f *ggufio.File) (Config, error) {
 	var c Config
 	kv := f.KV
+	if err := knownKeys(kv); err != nil {
+		return c, err
+	}
 	arch, err := kv.String("general.architecture")
 	if err != nil {
 		return c, err
@@ -80,7 +85,30 @@ func readConfig(f *ggufio.File) (Config, error) {
 	if c.NormEps, err = kv.Float32("llama.attention.layer_norm_rms_epsilon"); err != nil {
 		return c, err
 	}
+	if !(c.NormEps >= 0) || math.IsInf(float64(c.NormEps), 0) {
+		return c, fmt.Errorf("key llama.attention.layer_norm_rms_epsilon is %v", c.NormEps)
+	}
 	return c, readRope(kv, &c)
+}
+
+// known are the keys of a llama whose meaning the recorder has, or that change
+// nothing that it computes. Any other key may change the result: it is refused.
+var known = map[string]bool{
+	"llama.block_count": true, "llama.embedding_length": true, "llama.feed_forward_length": true, "llama.context_length": true,
+	"llama.attention.head_count": true, "llama.attention.head_count_kv": true, "llama.attention.key_length": true, "llama.attention.value_length": true,
+	"llama.attention.layer_norm_rms_epsilon": true, "llama.rope.freq_base": true, "llama.rope.dimension_count": true,
+	"llama.rope.scaling.type": true, "llama.rope.scaling.factor": true, "llama.rope.scale_linear": true, "llama.rope.scaling.finetuned": true,
+	"llama.rope.scaling.original_context_length": true, "llama.expert_count": true, "llama.expert_used_count": true, "llama.vocab_size": true,
+	"llama.tensor_data_layout": true,
+}
+
+func knownKeys(kv *ggufio.KV) error {
+	for key := range kv.Keys() {
+		if strings.HasPrefix(key, "llama.") && !known[key] {
+			return fmt.Errorf("key %s is not known: it may change what the model computes", key)
+		}
+	}
+	return nil
 }
 
 // readRope reads the rotation's parameters and refuses every variant that the
@@ -94,7 +122,7 @@ func readRope(kv *ggufio.KV, c *Config) error {
 		}
 		c.RopeTheta = float64(v)
 	}
-	if !(c.RopeTheta > 1) {
+	if !(c.RopeTheta > 1) || math.IsInf(c.RopeTheta, 0) {
 		return fmt.Errorf("key llama.rope.freq_base is %v, want more than 1", c.RopeTheta)
 	}
 	if kv.Has("llama.rope.dimension_count") {
@@ -113,6 +141,27 @@ func readRope(kv *ggufio.KV, c *Config) error {
 		}
 		if v != "none" {
 			return fmt.Errorf("rope scaling %q is not supported", v)
+		}
+	}
+	for _, key := range []string{"llama.rope.scaling.factor", "llama.rope.scale_linear"} {
+		if !kv.Has(key) {
+			continue
+		}
+		v, err := kv.Float32(key)
+		if err != nil {
+			return err
+		}
+		if v != 0 && v != 1 {
+			return fmt.Errorf("key %s is %v: rope scaling is not supported", key, v)
+		}
+	}
+	if kv.Has("llama.attention.value_length") {
+		v, err := kv.Uint32("llama.attention.value_length")
+		if err != nil {
+			return err
+		}
+		if int64(v) != c.HeadDim {
+			return fmt.Errorf("values of %d elements beside keys of %d are not supported", v, c.HeadDim)
 		}
 	}
 	if kv.Has("llama.expert_count") {

@@ -3,7 +3,7 @@
 // without loss, and records its decode and prefill graphs.
 //
 //	m, err := gguf.Load("model.gguf")
-//	module, err := m.Record(gguf.Options{})
+//	module, err := m.Record(ctx, gguf.Options{})
 //
 // What it does not know it refuses by name: an architecture, a tensor, a
 // tensor's type, a kind of rope scaling.

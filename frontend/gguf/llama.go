@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -24,10 +25,10 @@ type Options struct {
 
 // Record returns a module with the graphs "decode" (one token) and "prefill"
 // (n tokens at once), which share weights and KV cache, and the tokenizer as
-// data. Params: pos, the position of the first token; n, the number of tokens
+// data; a cancelled context stops it. Params: pos, the position of the first token; n, the number of tokens
 // (prefill). Inputs: tokens, i32. Outputs: logits f32 [vocab] and token u32 [1], of
 // the last token.
-func (m *Model) Record(o Options) (*ir.Module, error) {
+func (m *Model) Record(ctx context.Context, o Options) (*ir.Module, error) {
 	if o.Context == 0 {
 		o.Context = min(m.Config.Context, 2048)
 	}
@@ -40,7 +41,10 @@ func (m *Model) Record(o Options) (*ir.Module, error) {
 	if o.Prefill < 1 || o.Prefill > o.Context {
 		return nil, fmt.Errorf("prefill of %d tokens does not fit a context of %d positions", o.Prefill, o.Context)
 	}
-	w := m.weights(o)
+	w, err := m.weights(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	out := &ir.Module{}
 	for _, name := range []string{"decode", "prefill"} {
 		g, err := m.graph(name, w, o)
@@ -70,9 +74,12 @@ type tensor struct {
 }
 
 // weights repacks every tensor, once for both graphs.
-func (m *Model) weights(o Options) map[string]tensor {
+func (m *Model) weights(ctx context.Context, o Options) (map[string]tensor, error) {
 	out := map[string]tensor{}
 	for i, t := range m.File.Tensors {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		w := tensor{name: t.Name, k: int64(t.Dims[0]), dtype: ir.F32}
 		if len(t.Dims) == 2 {
 			w.n = int64(t.Dims[1])
@@ -100,7 +107,7 @@ func (m *Model) weights(o Options) map[string]tensor {
 			o.Progress(float64(i+1) / float64(len(m.File.Tensors)))
 		}
 	}
-	return out
+	return out, nil
 }
 
 // llama is one graph being recorded.

@@ -3,6 +3,8 @@ package gguf
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/ir"
@@ -62,6 +64,9 @@ func (c Config) layerTensors() map[string][]int64 {
 // check compares the tensors of the file with those of a llama.
 func (m *Model) check() error {
 	c := m.Config
+	if most := int64(len(m.File.Tensors)); c.Layers > most {
+		return fmt.Errorf("key llama.block_count is %d, but the file has %d tensors", c.Layers, most)
+	}
 	want := map[string][]int64{"token_embd.weight": {c.Embedding, c.Vocab}, "output_norm.weight": {c.Embedding}}
 	for i := range c.Layers {
 		for name, dims := range c.layerTensors() {
@@ -88,8 +93,8 @@ func (m *Model) check() error {
 			return err
 		}
 	}
-	for name := range want {
-		return fmt.Errorf("tensor %s is missing", name)
+	if len(want) > 0 {
+		return fmt.Errorf("tensor %s is missing", slices.Min(slices.Collect(maps.Keys(want))))
 	}
 	return nil
 }

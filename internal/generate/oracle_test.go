@@ -47,7 +47,7 @@ func recordModel(t *testing.T, optimize bool) *ir.Module {
 	m, err := gguf.Load(path)
 	require.NoError(t, err, "the demonstration model is missing: run scripts/fetch-model.sh")
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	module, err := m.Record(gguf.Options{Context: 256})
+	module, err := m.Record(context.Background(), gguf.Options{Context: 256})
 	require.NoError(t, err)
 	if optimize {
 		for _, g := range module.Graphs {

@@ -33,11 +33,14 @@ func (c *recordCmd) Run(env *cli.Env) error {
 			return err
 		}
 	}
-	module, err := m.Record(o)
+	module, err := m.Record(env.Context, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	progress.End()
+	if err := env.Context.Err(); err != nil {
+		return err
+	}
 	if err := mlxg.WriteFile(c.Output, module, mlxg.WriteOptions{}); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/cli"
@@ -37,6 +38,9 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	var files []verdict
 	bad := 0
 	for _, path := range paths {
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
 		v := c.check(path)
 		if !v.Valid {
 			bad++
@@ -151,12 +155,11 @@ func (c *verifyCmd) check(path string) verdict {
 				continue
 			}
 			at := fmt.Sprintf("graph %s: ", ir.QuoteName(g.Name))
-			in, err := msl.Bind(g, d)
-			if err != nil {
-				v.Unknown = append(v.Unknown, at+err.Error())
+			if k := &g.Kernels[d.Kernel]; k.Library.Kind != ir.Builtin {
+				v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s: kernel @%s is of library %q, which has no declarations", at, d.ID, ir.QuoteName(k.Name), k.Library.Path))
 				continue
 			}
-			if err := in.CheckAliasing(); err != nil {
+			if _, err := msl.Describe(g, d); err != nil {
 				v.Errors = append(v.Errors, at+err.Error())
 			}
 		}

@@ -15,8 +15,8 @@ type deviceFlags struct {
 }
 
 func (f deviceFlags) open() (backend.Device, func(), error) {
-	if f.Threads < 0 {
-		return nil, nil, cli.BadUsage("--threads is %d", f.Threads)
+	if f.Threads < 0 || f.Threads > cpu.MaxWorkers {
+		return nil, nil, cli.BadUsage("--threads is %d, want 1 to %d", f.Threads, cpu.MaxWorkers)
 	}
 	if f.Device != "cpu" {
 		return nil, nil, cli.BadUsage("there is no device %q (mlxreplay devices lists them)", f.Device)

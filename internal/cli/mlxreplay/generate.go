@@ -48,7 +48,7 @@ func openModel(env *cli.Env, path string, verify bool) (*ir.Module, io.Closer, e
 	}
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	module, err := m.Record(gguf.Options{Progress: progress.Set})
+	module, err := m.Record(env.Context, gguf.Options{Progress: progress.Set})
 	if err != nil {
 		m.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
