@@ -33,7 +33,7 @@ func (m *Module) Check() error {
 	if len(m.Graphs) == 0 {
 		c.add("module", Pos{}, "has no graph", "")
 	}
-	states := map[string]int64{}
+	states := map[string]*Memory{}
 	for _, g := range m.Graphs {
 		if names[g.Name] {
 			c.add("graph "+QuoteName(g.Name), Pos{}, "another graph has this name", "rename one")
@@ -45,10 +45,14 @@ func (m *Module) Check() error {
 			if mem.Kind != State || mem.Alias != NoMem {
 				continue
 			}
-			if size, ok := states[mem.Name]; ok && size != mem.Size {
-				c.memory(g, i, fmt.Sprintf("state has %d bytes here and %d bytes in another graph", mem.Size, size), "states of one name are one memory: give them one size")
+			switch other := states[mem.Name]; {
+			case other == nil:
+				states[mem.Name] = mem
+			case other.Size != mem.Size:
+				c.memory(g, i, fmt.Sprintf("state has %d bytes here and %d bytes in another graph", mem.Size, other.Size), "states of one name are one memory: give them one size")
+			case !mem.SameContents(other):
+				c.memory(g, i, "state has other initial contents in another graph", "states of one name are one memory: give them the same contents")
 			}
-			states[mem.Name] = mem.Size
 		}
 	}
 	data := map[string]bool{}

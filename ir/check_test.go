@@ -82,6 +82,9 @@ var breakages = []breakage{
 	{"state of two sizes", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
 		m.Graphs = append(m.Graphs, &ir.Graph{Name: "h", Memories: []ir.Memory{{Name: "kv", Kind: ir.State, Size: 8, Alias: ir.NoMem}}})
 	}, "graph h: %kv: state has 8 bytes here and 524288 bytes in another graph (states of one name are one memory: give them one size)"},
+	{"state of two contents", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		m.Graphs = append(m.Graphs, &ir.Graph{Name: "h", Memories: []ir.Memory{{Name: "kv", Kind: ir.State, Size: 524288, Alias: ir.NoMem, Init: ir.FillU32(7)}}})
+	}, "graph h: %kv: state has other initial contents in another graph (states of one name are one memory: give them the same contents)"},
 	{"graph name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Name = "" }, `graph "": name is empty, too long or not printable`},
 
 	{"data name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { m.Data[0].Name = "a\n" }, `data "a\n": name is empty, too long or not printable`},

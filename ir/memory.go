@@ -125,6 +125,24 @@ func (m *Memory) WriteInit(dst []byte) error {
 	return nil
 }
 
+// SameContents reports whether m and o begin with the same bytes: blobs by
+// digest, wherever they are kept.
+func (m *Memory) SameContents(o *Memory) bool {
+	x, y := m.Init, o.Init
+	if x.Kind != y.Kind {
+		return false
+	}
+	switch x.Kind {
+	case InitBlob:
+		return x.Blob.Digest == y.Blob.Digest && x.Blob.Length == y.Blob.Length
+	case InitFill:
+		return x.Pattern == y.Pattern
+	case InitRandom:
+		return x.Seed == y.Seed && (m.DType == F32) == (o.DType == F32) // see WriteInit
+	}
+	return true
+}
+
 // Write fills dst with the contents, random ones as raw bytes.
 func (in Init) Write(dst []byte) error {
 	switch in.Kind {

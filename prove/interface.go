@@ -40,7 +40,7 @@ func checkInterface(b, a *ir.Graph, r *Result) {
 			r.add(Refused, Interface, nil, nil, "%%%s is %s before, %s after", name, m.Kind, n.Kind)
 		case m.Size != n.Size:
 			r.add(Refused, Interface, nil, nil, "%s %%%s has %d bytes before, %d after", m.Kind, name, m.Size, n.Size)
-		case !sameContents(m, n):
+		case !m.SameContents(n):
 			r.add(Refused, Interface, nil, nil, "%s %%%s has other initial contents", m.Kind, name)
 		}
 	}
@@ -61,24 +61,6 @@ func visible(g *ir.Graph) map[string]ir.MemID {
 		}
 	}
 	return out
-}
-
-// sameContents compares initial contents: by digest where there is one, whose
-// place in which file does not matter.
-func sameContents(m, n *ir.Memory) bool {
-	x, y := m.Init, n.Init
-	if x.Kind != y.Kind {
-		return false
-	}
-	switch x.Kind {
-	case ir.InitBlob:
-		return x.Blob.Digest == y.Blob.Digest && x.Blob.Length == y.Blob.Length
-	case ir.InitFill:
-		return x.Pattern == y.Pattern
-	case ir.InitRandom:
-		return x.Seed == y.Seed && m.DType == n.DType // the type decides what the seed means
-	}
-	return true
 }
 
 func sameConstraints(b, a *ir.Graph) bool {

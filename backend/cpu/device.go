@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
@@ -15,6 +16,7 @@ import (
 type Device struct {
 	mu   sync.Mutex // one replay at a time: all cores work on it
 	pool *pool
+	used atomic.Int64 // bytes of all buffers that were allocated and not closed
 }
 
 // MaxWorkers is the greatest number of workers.
@@ -57,27 +59,35 @@ func acceleration() string {
 // bufferAlign keeps every tensor on its own cache lines.
 const bufferAlign = 64
 
-type buffer struct{ data []byte }
+// buffer is allocated memory of a device, or mapped memory of nobody's.
+type buffer struct {
+	data   []byte
+	device *Device
+}
 
 func (b *buffer) Bytes() []byte { return b.data }
 
 func (b *buffer) Close() error {
-	b.data = nil
+	if b.device != nil {
+		b.device.used.Add(-int64(len(b.data)))
+	}
+	b.data, b.device = nil, nil
 	return nil
 }
 
 // Alloc implements [backend.Device].
 func (d *Device) Alloc(size int64) (backend.Buffer, error) {
-	if size < 0 || size > 1<<46 {
-		return nil, fmt.Errorf("cpu: cannot allocate %d bytes", size)
+	if have := physicalMemory(); size < 0 || have > 0 && size > have-d.used.Load() {
+		return nil, fmt.Errorf("cpu: cannot allocate %d bytes beside %d in use: the machine has %d", size, d.used.Load(), have)
 	}
+	d.used.Add(size)
 	raw := make([]byte, size+bufferAlign)
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(raw)))) & (bufferAlign - 1)
-	return &buffer{raw[skip : skip+int(size) : skip+int(size)]}, nil
+	return &buffer{data: raw[skip : skip+int(size) : skip+int(size)], device: d}, nil
 }
 
 // Map implements [backend.Device].
-func (d *Device) Map(data []byte) (backend.Buffer, error) { return &buffer{data}, nil }
+func (d *Device) Map(data []byte) (backend.Buffer, error) { return &buffer{data: data}, nil }
 
 // Compile implements [backend.Device].
 func (d *Device) Compile(p *backend.Program) (backend.Executable, error) {

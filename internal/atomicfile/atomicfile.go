@@ -17,6 +17,14 @@ import (
 // is safely on disk. An error, or an end of the program, leaves what was at
 // path as it was.
 func Replace(path string, write func(*os.File) error) (err error) {
+	// A link is followed: its target is replaced, not the link. A device or a pipe
+	// is written into: nothing can be put in its place.
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return into(path, write)
+	}
 	f, err := createBeside(path)
 	if err != nil {
 		return err
@@ -46,6 +54,19 @@ func Replace(path string, write func(*os.File) error) (err error) {
 	}
 	syncDir(filepath.Dir(path))
 	return nil
+}
+
+// into writes to something that is no regular file.
+func into(path string, write func(*os.File) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		f.Close() // the first error is the one that counts
+		return err
+	}
+	return f.Close()
 }
 
 // createBeside creates a file in path's directory, readable as the umask says

@@ -4,10 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/atomicfile"
 )
 
 // Write writes an array in version 1.
@@ -60,23 +61,6 @@ func Save(path string, a *Array) error {
 	return nil
 }
 
-func save(path string, a *Array) (err error) {
-	beside := fmt.Sprintf("%s.%08x.tmp", path, rand.Uint32())
-	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(beside)
-		}
-	}()
-	if err := write(f, a); err != nil {
-		f.Close() // the first error is the one that counts
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(beside, path)
+func save(path string, a *Array) error {
+	return atomicfile.Replace(path, func(f *os.File) error { return write(f, a) })
 }

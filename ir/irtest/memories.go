@@ -75,9 +75,6 @@ func (g *gen) memories() {
 		used[s.Name] = true
 	}
 	add := func(m ir.Memory) {
-		if m.DType == ir.Invalid {
-			m.DType, m.Shape = shape(t, m.Size)
-		}
 		m.Align = rapid.SampledFrom([]int64{0, 0, 1, 256, 16384, 1 << 20}).Draw(t, "alignment")
 		if !m.Kind.ReadOnly() {
 			g.writable = append(g.writable, ir.MemID(len(g.g.Memories)))
@@ -98,6 +95,7 @@ func (g *gen) memories() {
 		} else if kind == ir.State {
 			m.Init = contents(t, m.Size, true)
 		}
+		m.DType, m.Shape = shape(t, m.Size)
 		add(m)
 	}
 	root(ir.Scratch)
@@ -112,10 +110,12 @@ func (g *gen) memories() {
 			p := ir.MemID(g.upTo(int64(len(g.g.Memories)-1), "parent"))
 			par := g.g.Memories[p]
 			off := g.upTo(par.Size-1, "alias offset")
-			add(ir.Memory{
+			m := ir.Memory{
 				Name: used.draw(t, "alias name"), Kind: par.Kind, Storage: par.Storage, Alias: p, AliasOff: off,
 				Size: rapid.Int64Range(1, par.Size-off).Draw(t, "alias size"),
-			})
+			}
+			m.DType, m.Shape = shape(t, m.Size)
+			add(m)
 			continue
 		}
 		root(rapid.SampledFrom([]ir.MemKind{ir.Weight, ir.Input, ir.Output, ir.State, ir.Scratch}).Draw(t, "memory kind"))

@@ -18,6 +18,7 @@ func Module(t *rapid.T) *ir.Module {
 		s := ir.Memory{Name: stateNames.draw(t, "state name"), Kind: ir.State, Size: size(t), Alias: ir.NoMem}
 		s.Storage = storage(t)
 		s.Init = contents(t, s.Size, true)
+		s.DType, s.Shape = shape(t, s.Size) // the type decides what a seed means
 		shared = append(shared, s)
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "graphs") {

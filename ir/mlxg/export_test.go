@@ -143,7 +143,7 @@ func SmallModule() (*ir.Module, error) {
 		return nil, err
 	}
 	prefill := ir.NewBuilder("prefill")
-	prefill.Memory(ir.Memory{Name: "kv", Kind: ir.State, Size: 64})
+	prefill.Memory(ir.Memory{Name: "kv", Kind: ir.State, Size: 64, Init: ir.Init{Kind: ir.InitRandom, Seed: 1 << 63}})
 	p, err := prefill.Graph()
 	if err != nil {
 		return nil, err

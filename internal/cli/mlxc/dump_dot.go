@@ -32,8 +32,8 @@ func dot(g *ir.Graph) string {
 			open = true
 		}
 		label := g.Describe(n)
-		if d, ok := n.(*ir.Dispatch); ok && d.Label != "" {
-			label += "\\n" + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(d.Label)
+		if s := nodeLabel(n); s != "" {
+			label += "\\n" + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(s)
 		}
 		fmt.Fprintf(&b, "    n%d [label=\"%s\"];\n", uint32(id), strings.ReplaceAll(label, `"`, `\"`))
 	}
@@ -43,6 +43,18 @@ func dot(g *ir.Graph) string {
 	writeEdges(&b, g)
 	b.WriteString("}\n")
 	return b.String()
+}
+
+func nodeLabel(n ir.Node) string {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		return n.Label
+	case *ir.Copy:
+		return n.Label
+	case *ir.Fill:
+		return n.Label
+	}
+	return ""
 }
 
 // lastWriters knows, for each root memory, which command wrote which bytes

@@ -68,9 +68,12 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 		return err
 	}
 	defer m.Close()
+	if c.Tokens >= m.Context() || c.Prompt > m.Context() {
+		return cli.BadUsage("--tokens %d or --prompt %d is more than the context of %d positions", c.Tokens, c.Prompt, m.Context())
+	}
 	prompt := make([]int32, c.Prompt)
 	for i := range prompt {
-		prompt[i] = int32(100 + i%1000)
+		prompt[i] = int32((100 + i%1000) % m.Tokenizer.Size())
 	}
 	var decode, feed []float64
 	progress := cli.StartProgress(env.Stderr, "measuring")

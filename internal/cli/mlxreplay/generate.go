@@ -63,8 +63,15 @@ func openModel(env *cli.Env, path string, verify bool) (*ir.Module, io.Closer, e
 }
 
 func (c *generateCmd) Run(env *cli.Env) error {
-	if c.N < 1 {
-		return cli.BadUsage("-n is %d", c.N)
+	switch {
+	case c.N < 1:
+		return cli.BadUsage("-n is %d, want at least 1", c.N)
+	case !(c.Temp >= 0) || math.IsInf(c.Temp, 0):
+		return cli.BadUsage("--temp is %v, want 0 or more", c.Temp)
+	case !(c.TopP > 0 && c.TopP <= 1):
+		return cli.BadUsage("--top-p is %v, want more than 0 and at most 1", c.TopP)
+	case c.Prompt == "" && !c.Chat:
+		return cli.BadUsage("--prompt is empty")
 	}
 	module, closer, err := openModel(env, c.Model, c.Verify)
 	if err != nil {
@@ -104,7 +111,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	}
 	r, err := m.Generate(env.Context, prompt, o)
 	if err != nil {
-		if !c.JSON {
+		if !c.JSON && text != "" {
 			fmt.Fprintln(env.Stdout)
 		}
 		return err

@@ -2,6 +2,8 @@ package mlxreplay
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +21,7 @@ type runCmd struct {
 	Out    []string `placeholder:"NAME=FILE.npy" help:"Write an output or state after the last replay. Repeatable."`
 	Set    []string `placeholder:"PARAM=VALUE" help:"Set a param. Repeatable."`
 	Repeat int      `default:"1" help:"Replay this often."`
+	Zeros  bool     `help:"Inputs without --in are zeros; otherwise each must be given."`
 	Poison bool     `help:"Fill scratch and outputs with garbage before each replay."`
 	JSON   bool     `name:"json" help:"Print JSON."`
 	Verify bool     `help:"Check every checksum and digest of the file first."`
@@ -27,7 +30,7 @@ type runCmd struct {
 
 func (c *runCmd) Run(env *cli.Env) error {
 	if c.Repeat < 1 {
-		return cli.BadUsage("--repeat is %d", c.Repeat)
+		return cli.BadUsage("--repeat is %d, want at least 1", c.Repeat)
 	}
 	f, err := modfile.Open(c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
@@ -54,6 +57,11 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if err := fillInputs(g, c.In); err != nil {
 		return err
 	}
+	if !c.Zeros {
+		if err := inputsGiven(g, c.In); err != nil {
+			return err
+		}
+	}
 	if err := checkOutputs(g, c.Out); err != nil {
 		return err
 	}
@@ -69,7 +77,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": total})
+		return cli.JSON(env.Stdout, map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)})
 	}
 	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat))
 	return err
@@ -89,7 +97,10 @@ func setParams(g *replay.Graph, settings []string) error {
 			return cli.BadUsage("--set: %v", err)
 		}
 	}
-	return g.Check()
+	if err := g.Check(); err != nil {
+		return cli.BadUsage("--set: %v", err)
+	}
+	return nil
 }
 
 // memory finds a memory that the host may touch, by name.
@@ -118,6 +129,9 @@ func memory(g *replay.Graph, name string, kinds ...ir.MemKind) (*ir.Memory, []by
 	}
 	return nil, nil, cli.BadUsage("graph %s has no %s %q (it has %s)", name2(g.IR().Name), kinds[0], name, strings.Join(have, ", "))
 }
+
+// round9 keeps nanoseconds.
+func round9(s float64) float64 { return math.Round(s*1e9) / 1e9 }
 
 func name2(s string) string { return ir.QuoteName(s) }
 
@@ -150,6 +164,20 @@ func fillInputs(g *replay.Graph, files []string) error {
 		// A shorter array fills the front: an input has room for the most that a
 		// param allows.
 		copy(data, a.Data)
+	}
+	return nil
+}
+
+// inputsGiven reports an input that no --in names: zeros would hide a mistake.
+func inputsGiven(g *replay.Graph, files []string) error {
+	for i := range g.IR().Memories {
+		m := &g.IR().Memories[i]
+		if m.Kind != ir.Input || m.Alias != ir.NoMem {
+			continue
+		}
+		if !slices.ContainsFunc(files, func(s string) bool { return strings.HasPrefix(s, m.Name+"=") }) {
+			return cli.BadUsage("input %%%s is not given: --in %s=FILE.npy, or --zeros", m.Name, m.Name)
+		}
 	}
 	return nil
 }
