@@ -1,0 +1,381 @@
+package oracle
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// run is [lo, hi) bytes of the root memory mem.
+type run struct {
+	mem    ir.MemID
+	lo, hi int64
+}
+
+// area is the runs of one region, in the order of its dimensions.
+type area struct {
+	runs         []run
+	must, atomic bool
+	base         place // of the view that it belongs to
+	slot         int   // of that view; −1 when no binding holds it
+}
+
+// place is a byte of a root memory.
+type place struct {
+	mem ir.MemID
+	off int64
+}
+
+// command is a node of a graph for given values of the params.
+type command struct {
+	id     ir.ID
+	node   ir.Node
+	text   string // what it computes, without a word about where
+	reads  []area
+	writes []area
+	// unknown: the effects are not complete, it may touch every memory.
+	unknown bool
+	bound   []ir.MemID // roots that it binds or names
+	overlap string     // how what it writes overlaps what it binds, where no declaration allows that
+	lie     string     // how the effects that it stores are narrower than its declaration's
+	boast   string     // how they are wider
+
+	buffer, epoch int
+}
+
+// lowerer turns nodes of one graph into commands.
+type lowerer struct {
+	g        *ir.Graph
+	params   []uint32
+	declared map[*ir.Dispatch]*declared
+	lowered  map[string][]*command // by the values of the params
+}
+
+// declared is what the declaration of a builtin kernel says about a dispatch.
+type declared struct {
+	in       *decl.Instance
+	reads    []slotRegion
+	writes   []slotRegion
+	aliasing error
+}
+
+type slotRegion struct {
+	ir.Region
+	slot         int
+	must, atomic bool
+}
+
+func newLowerer(g *ir.Graph) *lowerer {
+	l := &lowerer{g: g, declared: map[*ir.Dispatch]*declared{}, lowered: map[string][]*command{}}
+	for _, n := range g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok || g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+			continue
+		}
+		if in, err := msl.Bind(g, d); err == nil {
+			l.declared[d] = declaredEffects(in)
+		}
+	}
+	return l
+}
+
+func declaredEffects(in *decl.Instance) *declared {
+	out := &declared{in: in, aliasing: in.CheckAliasing()}
+	for i := range in.Decl.Args {
+		a := &in.Decl.Args[i]
+		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[i].Mem == ir.NoMem {
+			continue
+		}
+		r, err := in.Region(i)
+		if err != nil {
+			return nil
+		}
+		s := slotRegion{Region: r, slot: int(a.Slot), must: a.Mode == decl.Write, atomic: a.Mode == decl.Atomic}
+		if a.Mode == decl.Read {
+			out.reads = append(out.reads, s)
+		} else {
+			out.writes = append(out.writes, s)
+		}
+	}
+	return out
+}
+
+// commands lowers every command, in written order.
+func (l *lowerer) commands(params []uint32) []*command {
+	l.params = params
+	key := fmt.Sprint(params)
+	if out, ok := l.lowered[key]; ok {
+		return out
+	}
+	var out []*command
+	buffer, epoch := 0, 0
+	for _, n := range l.g.Nodes {
+		var c *command
+		switch n := n.(type) {
+		case *ir.Barrier:
+			epoch++
+			continue
+		case *ir.Commit:
+			buffer++
+			continue
+		case *ir.Copy:
+			c = &command{id: n.ID, text: "copy", reads: []area{l.view(n.Src, 0)}, writes: []area{l.view(n.Dst, 1)}}
+			c.writes[0].must = true
+		case *ir.Fill:
+			c = &command{id: n.ID, text: fmt.Sprintf("fill %d", n.Value), writes: []area{l.view(n.Dst, 0)}}
+			c.writes[0].must = true
+		case *ir.Dispatch:
+			c = l.dispatch(n)
+		default:
+			continue
+		}
+		c.node, c.buffer, c.epoch = n, buffer, epoch
+		for _, x := range slices.Concat(c.reads, c.writes) {
+			for _, r := range x.runs {
+				c.bind(r.mem)
+			}
+		}
+		out = append(out, c)
+	}
+	l.lowered[key] = out
+	return out
+}
+
+func (c *command) bind(m ir.MemID) {
+	if !slices.Contains(c.bound, m) {
+		c.bound = append(c.bound, m)
+	}
+}
+
+func (l *lowerer) place(v ir.View) place {
+	root, off := l.g.Root(v.Mem)
+	return place{root, off + v.Off.Eval(l.params)}
+}
+
+func (l *lowerer) view(v ir.View, slot int) area {
+	p := l.place(v)
+	return area{runs: l.runs(v.Contiguous()), base: p, slot: slot}
+}
+
+func (l *lowerer) runs(r ir.Region) (out []run) {
+	root, off := l.g.Root(r.Mem)
+	r.Runs(l.params, func(lo, hi int64) bool {
+		out = append(out, run{root, lo + off, hi + off})
+		return true
+	})
+	return out
+}
+
+func (l *lowerer) dispatch(d *ir.Dispatch) *command {
+	k := &l.g.Kernels[d.Kernel]
+	c := &command{id: d.ID}
+	if x := l.declared[d]; x != nil {
+		for _, r := range x.reads {
+			c.reads = append(c.reads, l.area(r, d))
+		}
+		for _, w := range x.writes {
+			c.writes = append(c.writes, l.area(w, d))
+		}
+		if x.aliasing != nil {
+			c.overlap = x.aliasing.Error()
+		}
+		l.compareClaim(c, d.Effects)
+	} else {
+		c.unknown = !d.Effects.Known()
+		if d.Effects != nil {
+			for _, r := range d.Effects.Reads {
+				c.reads = append(c.reads, l.area(slotRegion{Region: r, slot: l.holder(d, r, false)}, d))
+			}
+			for _, w := range d.Effects.Writes {
+				c.writes = append(c.writes, l.area(slotRegion{Region: w.Region, slot: l.holder(d, w.Region, true), must: w.Must, atomic: w.Atomic}, d))
+			}
+		}
+		c.overlap = selfOverlap(c)
+	}
+	for i := range d.Bindings {
+		if d.Bindings[i].Kind == ir.BindView {
+			root, _ := l.g.Root(d.Bindings[i].View.Mem)
+			c.bind(root)
+		}
+	}
+	c.text = l.text(k, d, c)
+	return c
+}
+
+func (l *lowerer) area(r slotRegion, d *ir.Dispatch) area {
+	a := area{runs: l.runs(r.Region), must: r.must, atomic: r.atomic, slot: r.slot}
+	if r.slot >= 0 {
+		a.base = l.place(d.Binding(uint8(r.slot)).View)
+	}
+	return a
+}
+
+// holder finds the binding that a region of recorded effects belongs to: the
+// first whose view holds its first byte, those of a fitting access first.
+func (l *lowerer) holder(d *ir.Dispatch, r ir.Region, write bool) int {
+	rs := l.runs(r)
+	if len(rs) == 0 {
+		return -1
+	}
+	best := -1
+	for i := range d.Bindings {
+		b := &d.Bindings[i]
+		if b.Kind != ir.BindView {
+			continue
+		}
+		p := l.place(b.View)
+		if p.mem != rs[0].mem || rs[0].lo < p.off || rs[0].lo >= p.off+b.View.Len.Eval(l.params) {
+			continue
+		}
+		arg, _ := l.g.Kernels[d.Kernel].Arg(b.Slot)
+		if write && arg.Access != ir.ReadArg || !write && arg.Access != ir.WriteArg {
+			return int(b.Slot)
+		}
+		if best < 0 {
+			best = int(b.Slot)
+		}
+	}
+	return best
+}
+
+// selfOverlap says which bytes a command of recorded effects reads and writes:
+// a kernel without a declaration promises nothing about an overlap, so the same
+// overlap must stand in both graphs. It is part of the command's text.
+func selfOverlap(c *command) string {
+	var out []byte
+	all := slices.Concat(c.reads, c.writes)
+	for i, w := range c.writes {
+		for j, r := range all {
+			if j >= len(c.reads)+i {
+				break
+			}
+			for x, p := range w.runs {
+				for y, q := range r.runs {
+					if p.mem == q.mem && p.lo < q.hi && q.lo < p.hi {
+						out = fmt.Appendf(out, " w%d.%d meets %d.%d at %+d", i, x, j, y, q.lo-p.lo)
+					}
+				}
+			}
+		}
+	}
+	return string(out)
+}
+
+// compareClaim holds the effects that a dispatch of a declared kernel stores
+// against the declaration. Too narrow is a lie that a scheduler would believe.
+func (l *lowerer) compareClaim(c *command, e *ir.Effects) {
+	if !e.Known() {
+		return
+	}
+	bytesOf := func(areas []area, which func(area) bool) map[place]bool {
+		out := map[place]bool{}
+		for _, a := range areas {
+			for _, r := range a.runs {
+				for b := r.lo; b < r.hi && which(a); b++ {
+					out[place{r.mem, b}] = true
+				}
+			}
+		}
+		return out
+	}
+	claim := func(rs []ir.Region) (out []area) {
+		for _, r := range rs {
+			out = append(out, area{runs: l.runs(r), must: true})
+		}
+		return out
+	}
+	var musts, mays []ir.Region
+	for _, w := range e.Writes {
+		if w.Must {
+			musts = append(musts, w.Region)
+		} else {
+			mays = append(mays, w.Region)
+		}
+	}
+	if slices.EqualFunc(append(claim(e.Reads), claim(slices.Concat(musts, mays))...), append(slices.Clone(c.reads), c.writes...), func(a, b area) bool { return slices.Equal(a.runs, b.runs) }) && !slices.ContainsFunc(c.writes, func(a area) bool { return !a.must }) && len(mays) == 0 {
+		return // the usual case, without a map of bytes
+	}
+	all := func(area) bool { return true }
+	within := func(a, b map[place]bool) bool {
+		for p := range a {
+			if !b[p] {
+				return false
+			}
+		}
+		return true
+	}
+	reads, claimedReads := bytesOf(c.reads, all), bytesOf(claim(e.Reads), all)
+	writes, claimedWrites := bytesOf(c.writes, all), bytesOf(claim(slices.Concat(musts, mays)), all)
+	sure, claimedSure := bytesOf(c.writes, func(a area) bool { return a.must }), bytesOf(claim(musts), all)
+	switch {
+	case !within(reads, claimedReads):
+		c.lie = "stored effects leave out bytes that the kernel reads"
+	case !within(writes, claimedWrites):
+		c.lie = "stored effects leave out bytes that the kernel writes"
+	case !within(claimedSure, sure):
+		c.lie = "stored effects call a must-write what the kernel may leave alone"
+	case len(claimedReads) != len(reads) || len(claimedWrites) != len(writes) || len(claimedSure) != len(sure):
+		c.boast = "stored effects are wider than those of the kernel's declaration"
+	}
+}
+
+// text is what a dispatch computes: code, constants, grid, arguments, and where
+// its effects lie relative to the views that hold them.
+func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%d %q %x %q", k.Library.Kind, k.Library.Path, k.Library.Digest, k.Function)
+	for _, f := range k.Constants {
+		fmt.Fprintf(&b, " c%d:%d=%x", f.Index, f.Type, f.Bits)
+	}
+	for _, a := range k.Args {
+		fmt.Fprintf(&b, " a%d:%d,%d,%d,%d", a.Slot, a.Kind, a.Access, a.Type, a.Count)
+	}
+	fmt.Fprintf(&b, " grid %d", d.GridKind)
+	for i := range d.Grid {
+		fmt.Fprintf(&b, " %d/%d", d.Grid[i].Eval(l.params), d.Threadgroup[i])
+	}
+	for _, t := range d.ThreadgroupMemory {
+		fmt.Fprintf(&b, " tg%d:%d", t.Slot, t.Bytes)
+	}
+	for i := range d.Bindings {
+		x := &d.Bindings[i]
+		fmt.Fprintf(&b, " b%d:", x.Slot)
+		switch x.Kind {
+		case ir.BindView:
+			fmt.Fprintf(&b, "view %d", x.View.Len.Eval(l.params))
+		case ir.BindBytes:
+			fmt.Fprintf(&b, "bytes %x", x.Bytes)
+		case ir.BindScalar:
+			// A scalar and inline bytes of the same value are the same argument.
+			fmt.Fprintf(&b, "bytes %x", scalarBytes(x, l.params))
+		}
+	}
+	if c.unknown {
+		b.WriteString(" unknown")
+	}
+	for i, areas := range [][]area{c.reads, c.writes} {
+		for _, a := range areas {
+			fmt.Fprintf(&b, " %c%d,%t,%t", "rw"[i], a.slot, a.must, a.atomic)
+			for _, r := range a.runs {
+				if a.slot < 0 {
+					fmt.Fprintf(&b, " %q", l.g.Memories[r.mem].Name)
+				}
+				fmt.Fprintf(&b, " %d:%d", r.lo-a.base.off, r.hi-a.base.off)
+			}
+		}
+	}
+	b.WriteString(c.overlap)
+	return b.String()
+}
+
+func scalarBytes(b *ir.Binding, params []uint32) []byte {
+	if b.Type == ir.F32 {
+		return binary.LittleEndian.AppendUint32(nil, params[b.Expr.Terms()[0].Param])
+	}
+	return binary.LittleEndian.AppendUint64(nil, uint64(b.Expr.Eval(params)))[:b.Type.Size()]
+}

@@ -1,0 +1,210 @@
+package oracle
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Mutation is one way to change a graph. Apply changes a clone of g at random
+// and reports whether it found a place; the clone passes [ir.Graph.Check].
+type Mutation struct {
+	Name  string
+	Apply func(rng *rand.Rand, g *ir.Graph) (*ir.Graph, bool)
+}
+
+// Mutations are all kinds, in a fixed order.
+var Mutations = []Mutation{
+	// The order.
+	mutation("barrier_dropped", dropBarrier),
+	mutation("barrier_added", addBarrier),
+	mutation("barrier_moved", moveBarrier),
+	mutation("commands_swapped", swapCommands),
+	mutation("command_moved", moveCommand),
+	mutation("epoch_shuffled", shuffleEpoch),
+	mutation("commit_weakened", weakenCommit),
+	mutation("commit_strengthened", strengthenCommit),
+	mutation("commit_dropped", dropCommit),
+	mutation("commit_added", addCommit),
+	// What is touched.
+	mutation("view_moved", moveView),
+	mutation("view_shortened", shortenView),
+	mutation("view_grown", growView),
+	mutation("source_changed", changeSource),
+	mutation("bindings_exchanged", exchangeBindings),
+	mutation("scratch_renamed_fresh", renameFresh),
+	mutation("scratch_renamed_used", renameUsed),
+	mutation("alias_moved", moveAlias),
+	mutation("alias_resolved", resolveAlias),
+	// What is said about it.
+	mutation("effect_narrowed", narrowEffect),
+	mutation("effect_removed", removeEffect),
+	mutation("effect_widened", widenEffect),
+	mutation("effects_forgotten", forgetEffects),
+	mutation("must_flipped", flipMust),
+	mutation("provenance_forged", forgeFrom),
+	// What is computed.
+	mutation("grid_changed", changeGrid),
+	mutation("threadgroup_changed", changeThreadgroup),
+	mutation("threadgroup_memory_changed", changeThreadgroupMemory),
+	mutation("function_constant_changed", changeConstant),
+	mutation("inline_byte_changed", changeInlineByte),
+	mutation("scalar_changed", changeScalar),
+	mutation("fill_value_changed", changeFill),
+	mutation("kernel_changed", changeKernel),
+	mutation("library_digest_changed", changeDigest),
+	mutation("command_dropped", dropCommand),
+	mutation("command_duplicated", duplicateCommand),
+	// The interface.
+	mutation("memory_kind_changed", changeKind),
+	mutation("memory_size_changed", changeSize),
+	mutation("contents_changed", changeContents),
+	mutation("param_bound_changed", changeBound),
+	mutation("constraint_changed", changeConstraint),
+	// Names and places in lists, which mean nothing.
+	mutation("labels_changed", changeLabels),
+	mutation("groups_added", addGroup),
+	mutation("memories_reordered", reorderMemories),
+	mutation("commands_renumbered", renumber),
+	mutation("scratch_name_changed", renameScratchMemory),
+	mutation("kernel_copied", copyKernel),
+}
+
+// tries is how often a mutation looks for a place at which the result is
+// well-formed.
+const tries = 12
+
+func mutation(name string, edit func(*rand.Rand, *ir.Graph) bool) Mutation {
+	return Mutation{name, func(rng *rand.Rand, g *ir.Graph) (*ir.Graph, bool) {
+		for range tries {
+			out := g.Clone()
+			out.Source = nil // its lines are another graph's now
+			if edit(rng, out) && out.Check() == nil {
+				return out, true
+			}
+		}
+		return nil, false
+	}}
+}
+
+// indices returns the places of the nodes that which accepts.
+func indices(g *ir.Graph, which func(ir.Node) bool) (out []int) {
+	for i, n := range g.Nodes {
+		if which(n) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func isCommand(n ir.Node) bool { _, ok := ir.NodeID(n); return ok }
+
+func is[T ir.Node](n ir.Node) bool { _, ok := n.(T); return ok }
+
+func pick[T any](rng *rand.Rand, xs []T) (x T, ok bool) {
+	if len(xs) == 0 {
+		return x, false
+	}
+	return xs[rng.IntN(len(xs))], true
+}
+
+// pickNode draws a node of type T that which accepts (nil: any).
+func pickNode[T ir.Node](rng *rand.Rand, g *ir.Graph, which func(T) bool) (t T, ok bool) {
+	i, ok := pick(rng, indices(g, func(n ir.Node) bool {
+		t, ok := n.(T)
+		return ok && (which == nil || which(t))
+	}))
+	if !ok {
+		return t, false
+	}
+	return g.Nodes[i].(T), true
+}
+
+func insert(g *ir.Graph, at int, n ir.Node) { g.Nodes = slices.Insert(g.Nodes, at, n) }
+
+// unitOf is the greatest length that divides every boundary in the graph, for
+// changes that keep it coarse.
+func unitOf(g *ir.Graph) int64 {
+	unit := int64(0)
+	add := func(as ...ir.Affine) {
+		for _, a := range as {
+			unit = gcd(unit, a.Const)
+			for _, t := range a.Terms() {
+				unit = gcd(unit, t.Coeff)
+			}
+		}
+	}
+	for _, n := range g.Nodes {
+		for _, v := range views(n) {
+			if g.Memories[v.Mem].Kind != ir.Weight {
+				add(v.Off, v.Len)
+			}
+		}
+		if e := ir.NodeEffects(n); e != nil {
+			for _, r := range regions(e) {
+				if g.Memories[r.Mem].Kind == ir.Weight {
+					continue
+				}
+				add(r.Off, r.Run)
+				for _, d := range r.Dims {
+					unit = gcd(unit, d.Stride)
+				}
+			}
+		}
+	}
+	return max(unit, 1)
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
+}
+
+// views returns pointers to every view of a command.
+func views(n ir.Node) (out []*ir.View) {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		for i := range n.Bindings {
+			if n.Bindings[i].Kind == ir.BindView {
+				out = append(out, &n.Bindings[i].View)
+			}
+		}
+	case *ir.Copy:
+		out = append(out, &n.Src, &n.Dst)
+	case *ir.Fill:
+		out = append(out, &n.Dst)
+	}
+	return out
+}
+
+// regions returns pointers to every region of effects.
+func regions(e *ir.Effects) (out []*ir.Region) {
+	if e == nil {
+		return nil
+	}
+	for i := range e.Reads {
+		out = append(out, &e.Reads[i])
+	}
+	for i := range e.Writes {
+		out = append(out, &e.Writes[i].Region)
+	}
+	return out
+}
+
+// follow changes the regions of a dispatch that lie in view v (by memory and
+// first byte, as far as that is constant) as change says.
+func follow(n ir.Node, v ir.View, change func(*ir.Region)) {
+	d, ok := n.(*ir.Dispatch)
+	if !ok {
+		return
+	}
+	for _, r := range regions(d.Effects) {
+		delta := r.Off.Sub(v.Off)
+		if r.Mem == v.Mem && delta.IsConst() && delta.Const >= 0 && (!v.Len.IsConst() || delta.Const < v.Len.Const) {
+			change(r)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package oracle
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+func dropBarrier(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, is[*ir.Barrier]))
+	if ok {
+		g.Nodes = slices.Delete(g.Nodes, i, i+1)
+	}
+	return ok
+}
+
+func addBarrier(rng *rand.Rand, g *ir.Graph) bool {
+	insert(g, rng.IntN(len(g.Nodes)+1), &ir.Barrier{})
+	return true
+}
+
+func moveBarrier(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, is[*ir.Barrier]))
+	to := i + 1
+	if rng.IntN(2) == 0 {
+		to = i - 1
+	}
+	if !ok || to < 0 || to >= len(g.Nodes) {
+		return false
+	}
+	g.Nodes[i], g.Nodes[to] = g.Nodes[to], g.Nodes[i]
+	return true
+}
+
+func swapCommands(rng *rand.Rand, g *ir.Graph) bool {
+	at := indices(g, isCommand)
+	if len(at) < 2 {
+		return false
+	}
+	k := rng.IntN(len(at) - 1)
+	g.Nodes[at[k]], g.Nodes[at[k+1]] = g.Nodes[at[k+1]], g.Nodes[at[k]]
+	return true
+}
+
+func moveCommand(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, isCommand))
+	if !ok {
+		return false
+	}
+	n := g.Nodes[i]
+	g.Nodes = slices.Delete(g.Nodes, i, i+1)
+	to := rng.IntN(len(g.Nodes) + 1)
+	insert(g, to, n)
+	return to != i
+}
+
+// shuffleEpoch permutes the commands between two marks.
+func shuffleEpoch(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, isCommand))
+	if !ok {
+		return false
+	}
+	lo, hi := i, i+1
+	for lo > 0 && isCommand(g.Nodes[lo-1]) {
+		lo--
+	}
+	for hi < len(g.Nodes) && isCommand(g.Nodes[hi]) {
+		hi++
+	}
+	rng.Shuffle(hi-lo, func(a, b int) { g.Nodes[lo+a], g.Nodes[lo+b] = g.Nodes[lo+b], g.Nodes[lo+a] })
+	return hi-lo > 1
+}
+
+func weakenCommit(rng *rand.Rand, g *ir.Graph) bool {
+	c, ok := pickNode(rng, g, func(c *ir.Commit) bool { return c.Order != ir.OrderNone })
+	if ok {
+		c.Order = ir.OrderNone
+	}
+	return ok
+}
+
+func strengthenCommit(rng *rand.Rand, g *ir.Graph) bool {
+	c, ok := pickNode(rng, g, func(c *ir.Commit) bool { return c.Order != ir.OrderEvent })
+	if ok {
+		c.Order = ir.OrderEvent
+	}
+	return ok
+}
+
+func dropCommit(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, is[*ir.Commit]))
+	if ok {
+		g.Nodes = slices.Delete(g.Nodes, i, i+1)
+	}
+	return ok
+}
+
+func addCommit(rng *rand.Rand, g *ir.Graph) bool {
+	insert(g, rng.IntN(len(g.Nodes)+1), &ir.Commit{Order: ir.CommitOrder(rng.IntN(3))})
+	return true
+}
+
+func dropCommand(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, isCommand))
+	if ok {
+		g.Nodes = slices.Delete(g.Nodes, i, i+1)
+	}
+	return ok
+}
+
+// duplicateCommand runs a command once more, right after or anywhere.
+func duplicateCommand(rng *rand.Rand, g *ir.Graph) bool {
+	i, ok := pick(rng, indices(g, isCommand))
+	if !ok {
+		return false
+	}
+	n := ir.CloneNode(g.Nodes[i])
+	setID(n, freeID(g))
+	to := i + 1
+	if rng.IntN(2) == 0 {
+		to = rng.IntN(len(g.Nodes) + 1)
+	}
+	insert(g, to, n)
+	if rng.IntN(2) == 0 {
+		insert(g, to, &ir.Barrier{})
+		insert(g, to+2, &ir.Barrier{})
+	}
+	return true
+}
+
+func freeID(g *ir.Graph) ir.ID {
+	next := ir.ID(0)
+	for _, n := range g.Nodes {
+		if id, ok := ir.NodeID(n); ok {
+			next = max(next, id+1)
+		}
+	}
+	return next
+}
+
+func setID(n ir.Node, id ir.ID) {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		n.ID = id
+	case *ir.Copy:
+		n.ID = id
+	case *ir.Fill:
+		n.ID = id
+	}
+}

@@ -1,0 +1,173 @@
+package oracle
+
+import (
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// schedule is the happens-before relation over the commands of several replays
+// of one graph, by index in the stream: after[i][j] when i is before j.
+type schedule struct {
+	n     int
+	after [][]bool
+}
+
+// commitsOf lists the orders of a graph's commits.
+func commitsOf(g *ir.Graph) (out []ir.CommitOrder, epochs int) {
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Commit:
+			out = append(out, n.Order)
+		case *ir.Barrier:
+			epochs++
+		}
+	}
+	return out, epochs
+}
+
+// happensBefore relates the commands of consecutive replays, each given by its
+// commands.
+func happensBefore(g *ir.Graph, replays [][]*command, o Options) *schedule {
+	type spot struct{ replay, buffer, epoch int }
+	var spots []spot
+	var orders []ir.CommitOrder // of the commit that ends each buffer of the stream
+	commits, barriers := commitsOf(g)
+	for r, cs := range replays {
+		first := len(orders)
+		for _, c := range cs {
+			spots = append(spots, spot{r, first + c.buffer, r*barriers + c.epoch})
+		}
+		orders = append(orders, commits...)
+		if o.Replays == Committed {
+			orders = append(orders, ir.OrderNone)
+		}
+	}
+	ordered := func(a, b spot) bool {
+		switch {
+		case o.Replays == Waited && a.replay != b.replay:
+			return a.replay < b.replay
+		case a.buffer == b.buffer:
+			return a.epoch < b.epoch
+		case a.buffer > b.buffer:
+			return false
+		case !o.Cumulative:
+			return orders[a.buffer] != ir.OrderNone
+		}
+		for _, x := range orders[a.buffer:b.buffer] {
+			if x != ir.OrderNone {
+				return true
+			}
+		}
+		return false
+	}
+	s := &schedule{n: len(spots), after: make([][]bool, len(spots))}
+	for i := range spots {
+		s.after[i] = make([]bool, len(spots))
+		for j := range spots {
+			s.after[i][j] = i != j && ordered(spots[i], spots[j])
+		}
+	}
+	return s
+}
+
+// extension returns an order of all commands that keeps the relation and the
+// extra edges; among those that may come next, next picks one (their indices
+// ascend). It is nil when the edges make a cycle.
+func (s *schedule) extension(extra [][2]int, next func(ready []int) int) []int {
+	waits := make([]int, s.n)
+	for i := range s.n {
+		for j := range s.n {
+			if s.after[i][j] {
+				waits[j]++
+			}
+		}
+	}
+	for _, e := range extra {
+		waits[e[1]]++
+	}
+	done := make([]bool, s.n)
+	out := make([]int, 0, s.n)
+	for len(out) < s.n {
+		var ready []int
+		for i := range s.n {
+			if !done[i] && waits[i] == 0 {
+				ready = append(ready, i)
+			}
+		}
+		if len(ready) == 0 {
+			return nil
+		}
+		i := next(ready)
+		done[i] = true
+		out = append(out, i)
+		for j := range s.n {
+			if s.after[i][j] {
+				waits[j]--
+			}
+		}
+		for _, e := range extra {
+			if e[0] == i {
+				waits[e[1]]--
+			}
+		}
+	}
+	return out
+}
+
+// written picks the command that stands first: the written order, where the
+// relation and the extra edges leave the choice.
+func written(ready []int) int { return ready[0] }
+
+func randomly(rng *rand.Rand) func([]int) int {
+	return func(ready []int) int { return ready[rng.IntN(len(ready))] }
+}
+
+// adjacent returns an extension in which the unordered commands i and j follow
+// one another, and the place of the first of them.
+func (s *schedule) adjacent(i, j int, extra [][2]int) ([]int, int) {
+	for _, e := range extra { // i and j must stay unordered
+		if e == [2]int{i, j} || e == [2]int{j, i} {
+			return nil, 0
+		}
+	}
+	// What must come before either of them first, then the two, then the rest.
+	early := make([]bool, s.n)
+	for changed := true; changed; {
+		changed = false
+		for k := range s.n {
+			if early[k] || k == i || k == j {
+				continue
+			}
+			need := s.after[k][i] || s.after[k][j]
+			for m := range s.n {
+				need = need || early[m] && s.after[k][m]
+			}
+			for _, e := range extra {
+				need = need || e[0] == k && (e[1] == i || e[1] == j || early[e[1]])
+			}
+			if need {
+				early[k], changed = true, true
+			}
+		}
+	}
+	order := s.extension(extra, func(ready []int) int {
+		for _, k := range ready {
+			if early[k] {
+				return k
+			}
+		}
+		for _, k := range ready {
+			if k == i || k == j {
+				return k
+			}
+		}
+		return ready[0]
+	})
+	for at := 0; at+1 < len(order); at++ {
+		if a, b := order[at], order[at+1]; a == i && b == j || a == j && b == i {
+			return order, at
+		}
+	}
+	return nil, 0
+}

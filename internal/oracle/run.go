@@ -1,0 +1,427 @@
+package oracle
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// addr is a cell of a memory: the root's index above, the cell below.
+type addr int64
+
+func address(m ir.MemID, cell int64) addr { return addr(int64(m)<<40 | cell) }
+
+func (a addr) mem() int    { return int(a >> 40) }
+func (a addr) cell() int64 { return int64(a) & (1<<40 - 1) }
+
+// ref is a value that a command reads: a cell, or a constant (a run of a
+// weight) when fixed is not negative.
+type ref struct {
+	at    addr
+	fixed token
+}
+
+type target struct {
+	at   addr
+	must bool
+	i    int // which cell of what the command writes, whatever the addresses
+}
+
+// instance is a command in one replay of a stream.
+type instance struct {
+	*command
+	replay  int
+	reads   []ref
+	writes  []target
+	written []addr // sorted, what reads and writes touch: for conflicts
+	touched []addr
+	steps   []step // of a command that stands for others
+
+	// While it runs:
+	in  []token
+	old []token
+}
+
+// step is one command that a fused one stands for, its cells in the fused
+// command's memories or in private ones.
+type step struct {
+	text   string
+	copies bool
+	fills  bool
+	reads  []ref
+	writes []target
+}
+
+// machine runs streams of one graph.
+type machine struct {
+	g     *ir.Graph
+	ts    *tokens
+	unit  int64 // bytes of a cell
+	roots []ir.MemID
+	names []string // of the memories, scratch under the names of before
+	mem   [][]cellValue
+	// past holds, for each output, what the commands of each replay but the last
+	// wrote there: the host has read it before the next replay writes.
+	past [][][]cellValue
+	// strict: a command of unknown effects touches every memory; otherwise the
+	// scratch that it does not bind is none of its business.
+	strict bool
+}
+
+type cellValue struct {
+	t      token
+	replay int // that wrote it
+}
+
+func newMachine(g *ir.Graph, names []string, ts *tokens, unit int64, strict bool) *machine {
+	m := &machine{g: g, names: names, ts: ts, unit: unit, strict: strict}
+	for i := range g.Memories {
+		if g.Memories[i].Alias == ir.NoMem {
+			m.roots = append(m.roots, ir.MemID(i))
+		}
+	}
+	// By name, scratch last: an unknown command sees the same list in every
+	// graph with the same interface.
+	scratch := func(i ir.MemID) bool { return g.Memories[i].Kind == ir.Scratch }
+	sort.SliceStable(m.roots, func(i, j int) bool {
+		a, b := m.roots[i], m.roots[j]
+		if scratch(a) != scratch(b) {
+			return scratch(b)
+		}
+		return names[a] < names[b]
+	})
+	m.mem = make([][]cellValue, len(g.Memories))
+	m.past = make([][][]cellValue, len(g.Memories))
+	return m
+}
+
+func (m *machine) cells(root ir.MemID) int64 {
+	return (m.g.Memories[root].Size + m.unit - 1) / m.unit
+}
+
+// reset gives every memory what it holds before the first replay.
+func (m *machine) reset(replays int) {
+	for _, r := range m.roots {
+		k := &m.g.Memories[r]
+		if k.Kind.ReadOnly() {
+			continue
+		}
+		if m.mem[r] == nil {
+			m.mem[r] = make([]cellValue, m.cells(r))
+		}
+		for i := range m.mem[r] {
+			v := cellValue{replay: -1}
+			if k.Kind == ir.State {
+				v.t = m.ts.leaf(leafState, k.Name, int64(i), 0)
+			}
+			m.mem[r][i] = v
+		}
+		if k.Kind == ir.Output {
+			m.past[r] = make([][]cellValue, replays)
+			for n := range m.past[r] {
+				m.past[r][n] = make([]cellValue, len(m.mem[r]))
+				for i := range m.past[r][n] {
+					m.past[r][n][i].replay = -1
+				}
+			}
+		}
+	}
+}
+
+// load is the value of a cell as a command of a replay sees it. What an
+// earlier replay left in an output or scratch is undefined.
+func (m *machine) load(a addr, replay int) token {
+	k := &m.g.Memories[a.mem()]
+	switch k.Kind {
+	case ir.Weight:
+		return m.ts.leaf(leafWeight, k.Name, a.cell()*m.unit, 0)
+	case ir.Input:
+		return m.ts.leaf(leafInput, k.Name, a.cell(), replay)
+	}
+	v := m.mem[a.mem()][a.cell()]
+	if k.Kind != ir.State && v.replay < replay {
+		return m.ts.leaf(leafPoison, m.names[a.mem()], a.cell(), replay)
+	}
+	return v.t
+}
+
+// refs lists the cells of areas in order. A dispatch reads a run of a weight as
+// one constant; a copy moves its cells.
+func (m *machine) refs(areas []area, whole bool) (out []ref) {
+	for _, a := range areas {
+		for _, r := range a.runs {
+			if r.mem >= 0 && whole && m.g.Memories[r.mem].Kind == ir.Weight {
+				k := m.ts.leaf(leafRun, m.g.Memories[r.mem].Name, r.lo, int(r.hi-r.lo))
+				out = append(out, ref{fixed: k})
+				continue
+			}
+			for c := r.lo / m.unit; c < r.hi/m.unit; c++ {
+				out = append(out, ref{at: address(r.mem, c), fixed: -1})
+			}
+		}
+	}
+	return out
+}
+
+func (m *machine) targets(areas []area) (out []target) {
+	seen := map[addr]bool{}
+	i := 0
+	for _, a := range areas {
+		for _, r := range a.runs {
+			for c := r.lo / m.unit; c < r.hi/m.unit; c++ {
+				if at := address(r.mem, c); !seen[at] {
+					seen[at] = true
+					out = append(out, target{at, a.must && !a.atomic, i})
+				}
+				i++
+			}
+		}
+	}
+	return out
+}
+
+// instance places a command in a replay.
+func (m *machine) instance(c *command, replay int) *instance {
+	_, moves := c.node.(*ir.Copy)
+	x := &instance{command: c, replay: replay, reads: m.refs(c.reads, !moves), writes: m.targets(c.writes)}
+	if c.unknown {
+		// Also everything else. Its declared ranges stay in the list: two unknown
+		// commands that differ in them differ.
+		have := map[addr]bool{}
+		for _, w := range x.writes {
+			have[w.at] = true
+		}
+		i := 1 << 20
+		for _, r := range m.roots {
+			k := &m.g.Memories[r]
+			if k.Kind == ir.Weight || k.Kind == ir.Scratch && !m.strict && !slices.Contains(c.bound, r) {
+				continue
+			}
+			for n := range m.cells(r) {
+				at := address(r, n)
+				x.reads = append(x.reads, ref{at: at, fixed: -1})
+				if !k.Kind.ReadOnly() && !have[at] {
+					x.writes = append(x.writes, target{at, false, i})
+				}
+				i++
+			}
+		}
+	}
+	for _, r := range x.reads {
+		if r.fixed < 0 {
+			x.touched = append(x.touched, r.at)
+		}
+	}
+	for _, w := range x.writes {
+		x.touched = append(x.touched, w.at)
+		x.written = append(x.written, w.at)
+	}
+	slices.Sort(x.touched)
+	slices.Sort(x.written)
+	x.touched = slices.Compact(x.touched)
+	return x
+}
+
+// shared lists the cells on which two commands conflict.
+func shared(a, b *instance) (out []addr) {
+	meet := func(x, y []addr) {
+		for len(x) > 0 && len(y) > 0 {
+			switch {
+			case x[0] < y[0]:
+				x = x[1:]
+			case x[0] > y[0]:
+				y = y[1:]
+			default:
+				out = append(out, x[0])
+				x, y = x[1:], y[1:]
+			}
+		}
+	}
+	meet(a.written, b.touched)
+	meet(a.touched, b.written)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// The parts of a command's run. Each reads before it writes, byte for byte
+// whenever it likes.
+type event struct {
+	x     *instance
+	reads bool
+	write bool
+	only  func(addr) bool // nil: all that is left
+}
+
+// do runs an event. A cell already read or written in an earlier event of the
+// same run of the command is left alone.
+func (m *machine) do(e event) {
+	x := e.x
+	if e.reads {
+		if x.in == nil {
+			x.in, x.old = make([]token, len(x.reads)), make([]token, len(x.writes))
+			for i := range x.in {
+				x.in[i] = -1
+			}
+			for i := range x.old {
+				x.old[i] = -1
+			}
+		}
+		for i, r := range x.reads {
+			switch {
+			case x.in[i] >= 0 || r.fixed < 0 && e.only != nil && !e.only(r.at):
+			case r.fixed >= 0:
+				x.in[i] = r.fixed
+			default:
+				x.in[i] = m.load(r.at, x.replay)
+			}
+		}
+		for i, w := range x.writes {
+			if !w.must && x.old[i] < 0 && (e.only == nil || e.only(w.at)) {
+				x.old[i] = m.load(w.at, x.replay)
+			}
+		}
+	}
+	if e.write {
+		value := m.compute(x)
+		for i, w := range x.writes {
+			if e.only == nil || e.only(w.at) {
+				v := cellValue{value(i), x.replay}
+				m.mem[w.at.mem()][w.at.cell()] = v
+				if past := m.past[w.at.mem()]; past != nil {
+					past[x.replay][w.at.cell()] = v
+				}
+			}
+		}
+	}
+}
+
+// compute returns the value of each cell that x writes, from what it has read.
+func (m *machine) compute(x *instance) func(i int) token {
+	if x.steps != nil {
+		return m.computeSteps(x)
+	}
+	if _, ok := x.node.(*ir.Copy); ok {
+		return func(i int) token { return x.in[i] }
+	}
+	all := m.ts.list(x.text, x.in, !x.unknown)
+	if _, ok := x.node.(*ir.Fill); ok {
+		return func(int) token { return all } // every byte is the same
+	}
+	return func(i int) token { return m.ts.result(all, x.writes[i].i, x.old[i], !x.unknown) }
+}
+
+func (m *machine) computeSteps(x *instance) func(i int) token {
+	held := map[addr]token{}
+	for i, r := range x.reads {
+		if r.fixed < 0 {
+			held[r.at] = x.in[i]
+		}
+	}
+	get := func(r ref) token {
+		if r.fixed >= 0 {
+			return r.fixed
+		}
+		if t, ok := held[r.at]; ok {
+			return t
+		}
+		// Not among what the fused kernel reads: its value is anybody's guess.
+		return m.ts.leaf(leafPoison, "outside "+x.text, int64(r.at), x.replay)
+	}
+	for _, s := range x.steps {
+		in := make([]token, len(s.reads))
+		for i, r := range s.reads {
+			in[i] = get(r)
+		}
+		all := m.ts.list(s.text, in, true)
+		for i, w := range s.writes {
+			switch {
+			case s.copies:
+				held[w.at] = in[i]
+			case s.fills:
+				held[w.at] = all
+			case w.must:
+				held[w.at] = m.ts.result(all, w.i, -1, true)
+			default:
+				held[w.at] = m.ts.result(all, w.i, get(ref{at: w.at, fixed: -1}), true)
+			}
+		}
+	}
+	return func(i int) token { return get(ref{at: x.writes[i].at, fixed: -1}) }
+}
+
+// run executes events and returns the outcome.
+func (m *machine) run(events []event, replays int) outcome {
+	m.reset(replays)
+	for _, e := range events {
+		e.x.in, e.x.old = nil, nil
+	}
+	for _, e := range events {
+		m.do(e)
+	}
+	out := outcome{}
+	for _, r := range m.roots {
+		k := &m.g.Memories[r]
+		if k.Kind != ir.Output && k.Kind != ir.State {
+			continue
+		}
+		vs := make([]token, m.cells(r))
+		for c := range vs {
+			vs[c] = m.load(address(r, int64(c)), replays-1)
+		}
+		out = append(out, final{k.Name, replays - 1, vs})
+		for n, past := range m.past[r] {
+			if n == replays-1 {
+				break
+			}
+			vs := make([]token, len(past))
+			for c, v := range past {
+				vs[c] = v.t
+				if v.replay < 0 {
+					vs[c] = m.ts.leaf(leafPoison, k.Name, int64(c), n)
+				}
+			}
+			out = append(out, final{k.Name, n, vs})
+		}
+	}
+	return out
+}
+
+// outcome is the final contents of every output and state, and what earlier
+// replays left in the outputs, by name.
+type outcome []final
+
+type final struct {
+	name   string
+	replay int
+	cells  []token
+}
+
+// namesOf returns the names of g's memories. A scratch memory's name means
+// nothing, but what an unknown command finds in it has to be called something:
+// scratch that before does not have takes, in written order, the name of scratch
+// of its size that g does not have.
+func namesOf(before, g *ir.Graph) []string {
+	scratch := func(x *ir.Graph, i int) bool {
+		return x.Memories[i].Kind == ir.Scratch && x.Memories[i].Alias == ir.NoMem
+	}
+	has := func(x *ir.Graph, name string) bool {
+		id, ok := x.MemoryNamed(name)
+		return ok && scratch(x, int(id))
+	}
+	out := make([]string, len(g.Memories))
+	taken := map[int]bool{}
+	for i := range g.Memories {
+		out[i] = g.Memories[i].Name
+		if !scratch(g, i) || has(before, out[i]) {
+			continue
+		}
+		for k := range before.Memories {
+			if scratch(before, k) && !taken[k] && !has(g, before.Memories[k].Name) && before.Memories[k].Size == g.Memories[i].Size {
+				taken[k], out[i] = true, before.Memories[k].Name
+				break
+			}
+		}
+	}
+	return out
+}

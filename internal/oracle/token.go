@@ -1,0 +1,98 @@
+package oracle
+
+import "encoding/binary"
+
+// token is an opaque value of one cell (a run of bytes that nothing splits).
+// Equal computations have equal tokens: they are numbers of hash-consed terms.
+type token int32
+
+// tokens interns terms. Keys are exact, never hashes, so that two different
+// terms cannot share a token.
+type tokens struct {
+	leaves  map[leaf]token
+	names   map[string]int32
+	lists   map[string]token
+	results map[result]token
+	// tainted terms depend on undefined bytes by way of a read whose bytes are
+	// certain: that of a command of known effects.
+	tainted []bool
+	buf     []byte
+}
+
+// leaf is a value that no command computed: what a cell of a memory holds, in a
+// given replay where that changes from replay to replay.
+type leaf struct {
+	sort   byte
+	name   int32
+	replay int32
+	cell   int64
+}
+
+// The sorts of leaf.
+const (
+	leafWeight = 'w' // cell is a byte
+	leafRun    = 'W' // a whole run of a weight: cell is its first byte, replay its length
+	leafInput  = 'i'
+	leafState  = 's' // before the first replay
+	leafPoison = 'p' // undefined
+)
+
+// result is cell i of what a command computed from in; old is the cell's former
+// value for a may-write, and −1 for a must-write.
+type result struct {
+	in, old token
+	i       int32
+}
+
+func newTokens() *tokens {
+	return &tokens{leaves: map[leaf]token{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}}
+}
+
+func (ts *tokens) add(tainted bool) token {
+	ts.tainted = append(ts.tainted, tainted)
+	return token(len(ts.tainted) - 1)
+}
+
+func (ts *tokens) leaf(sort byte, name string, cell int64, replay int) token {
+	n, ok := ts.names[name]
+	if !ok {
+		n = int32(len(ts.names))
+		ts.names[name] = n
+	}
+	k := leaf{sort, n, int32(replay), cell}
+	t, ok := ts.leaves[k]
+	if !ok {
+		t = ts.add(sort == leafPoison)
+		ts.leaves[k] = t
+	}
+	return t
+}
+
+// list is the value of an ordered list of tokens under a name (the text of a
+// command).
+func (ts *tokens) list(name string, in []token, certain bool) token {
+	k := binary.AppendUvarint(ts.buf[:0], uint64(len(name)))
+	k = append(k, name...)
+	tainted := false
+	for _, t := range in {
+		k = binary.AppendUvarint(k, uint64(t))
+		tainted = tainted || ts.tainted[t] && certain
+	}
+	ts.buf = k
+	t, ok := ts.lists[string(k)]
+	if !ok {
+		t = ts.add(tainted)
+		ts.lists[string(k)] = t
+	}
+	return t
+}
+
+func (ts *tokens) result(in token, i int, old token, certain bool) token {
+	k := result{in, old, int32(i)}
+	t, ok := ts.results[k]
+	if !ok {
+		t = ts.add(ts.tainted[in] || certain && old >= 0 && ts.tainted[old])
+		ts.results[k] = t
+	}
+	return t
+}
