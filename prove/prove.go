@@ -47,6 +47,7 @@ func Check(before, after *ir.Graph, o Options) *Result {
 	checkValues(b, a, img, r)
 	checkOrder(b, a, img, o.Strict, r)
 	checkAliasing(a, r)
+	checkClaims(b, a, img, r)
 	return r
 }
 

@@ -159,7 +159,8 @@ func TestMutations(t *testing.T) {
 			i, _ := g.MemoryNamed("attn_q")
 			g.Memories[i].Init.Seed++
 		}, prove.Refused, prove.Interface},
-		{"stored effects are not believed", layer, func(g *ir.Graph) { dispatch(g, 3).Effects = &ir.Effects{Complete: true} }, prove.Proved, 0},
+		{"stored effects that leave bytes out", layer, func(g *ir.Graph) { dispatch(g, 3).Effects = &ir.Effects{Complete: true} }, prove.Refused, prove.Interface},
+		{"stored effects gone", layer, func(g *ir.Graph) { dispatch(g, 3).Effects = nil }, prove.Proved, 0},
 		{"live dispatch dropped", layer, func(g *ir.Graph) {
 			for i, n := range g.Nodes {
 				if id, ok := ir.NodeID(n); ok && id == 3 {
