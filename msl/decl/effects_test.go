@@ -187,7 +187,7 @@ func TestInlineReads(t *testing.T) {
 // ends where the last one does.
 func TestRegionIsItsIndices(t *testing.T) {
 	seen := map[int]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	property := func(t *rapid.T) {
 		f := newFixture()
 		pick := func(name string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, name) }
 		params := []uint32{uint32(pick("n", 0, 8)), uint32(pick("pos", 0, 92)), 0}
@@ -282,7 +282,11 @@ func TestRegionIsItsIndices(t *testing.T) {
 			seen[len(r.Dims)]++
 		}
 		require.Equal(t, want, got, "%s[%s] of shape %v, strides %v", elem, text, shape, strides)
-	})
+	}
+	// One round draws every number of strided dimensions nearly always.
+	for round := 0; round < 20 && (round == 0 || seen[3] == 0); round++ {
+		rapid.Check(t, property)
+	}
 	for dims := -1; dims <= 3; dims++ {
 		assert.Positive(t, seen[dims], "no case had %d strided dimensions", dims)
 	}
