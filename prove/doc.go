@@ -7,6 +7,7 @@
 // provenance nor the effects that a graph stores. [Check] answers proved,
 // refused (with the place), or cannot tell (with what is missing).
 //
-// Files follow the points of docs/proof.md: interface.go (0), coverage.go (1), values.go (2, 3),
-// order.go (4, 6). Fusions (5) are not proved yet: cannot tell.
+// Files follow the points of docs/proof.md: interface.go and claims.go (0), coverage.go (1),
+// values.go and trace.go (2, 3), order.go and pillars.go (4), aliasing.go (6). Fusions (5)
+// are not proved yet: cannot tell.
 package prove

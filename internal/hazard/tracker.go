@@ -39,7 +39,7 @@ type Tracker struct {
 	g       *ir.Graph
 	trees   map[ir.MemID]*interval.Tree[entry]
 	order   []ir.MemID // of trees, so that Reset costs what was used
-	any     []ir.ID    // all commands, for an unknown one to conflict with; only the first is kept
+	any     []ir.ID    // the first command, for an unknown one to conflict with; empty at first
 	pillar  ir.ID
 	unknown bool
 }
