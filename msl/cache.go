@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 )
@@ -27,11 +28,11 @@ type Cache struct {
 	count int
 	roots []root
 
-	instances slab[decl.Instance]
-	views     slab[ir.View]
-	effects   slab[ir.Effects]
-	reads     slab[ir.Region]
-	writes    slab[ir.Write]
+	instances slab.Slab[decl.Instance]
+	views     slab.Slab[ir.View]
+	effects   slab.Slab[ir.Effects]
+	reads     slab.Slab[ir.Region]
+	writes    slab.Slab[ir.Write]
 }
 
 type root struct {
@@ -71,8 +72,8 @@ func (c *Cache) Bind(d *ir.Dispatch) (*decl.Instance, error) {
 	if f == nil {
 		return Bind(c.g, d)
 	}
-	in := c.instances.one()
-	f.Place(in, d, c.views.take(f.Views()))
+	in := c.instances.One()
+	f.Place(in, d, c.views.Take(f.Views()))
 	return in, nil
 }
 
@@ -100,14 +101,9 @@ func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {
 }
 
 func (c *Cache) effectsOf(f *form, d *ir.Dispatch) *ir.Effects {
-	e := c.effects.one()
+	e := c.effects.One()
 	e.Complete = true
-	if n := f.Reads(); n > 0 {
-		e.Reads = c.reads.take(n)
-	}
-	if n := f.Writes(); n > 0 {
-		e.Writes = c.writes.take(n)
-	}
+	e.Reads, e.Writes = c.reads.Take(f.Reads()), c.writes.Take(f.Writes())
 	f.Form.Effects(d, e.Reads, e.Writes)
 	return e
 }
@@ -167,23 +163,23 @@ func (c *Cache) find(d *ir.Dispatch) *form {
 
 func (c *Cache) hash(d *ir.Dispatch) uint64 {
 	h := c.seed
-	h = mix(h, uint64(d.Kernel)<<32^uint64(d.GridKind)<<24^uint64(len(d.Bindings))<<8^uint64(len(d.ThreadgroupMemory)))
+	h = ir.Hash(h, uint64(d.Kernel)<<32^uint64(d.GridKind)<<24^uint64(len(d.Bindings))<<8^uint64(len(d.ThreadgroupMemory)))
 	for i := range d.Grid {
-		h = mix(mixAffine(h, d.Grid[i].Num), uint64(d.Grid[i].Div)<<32^uint64(d.Threadgroup[i]))
+		h = ir.Hash(d.Grid[i].Num.Hash(h), uint64(d.Grid[i].Div)<<32^uint64(d.Threadgroup[i]))
 	}
 	for _, t := range d.ThreadgroupMemory {
-		h = mix(h, uint64(t.Slot)<<32^uint64(t.Bytes))
+		h = ir.Hash(h, uint64(t.Slot)<<32^uint64(t.Bytes))
 	}
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		head := uint64(b.Slot)<<16 ^ uint64(b.Kind)<<8
 		switch b.Kind {
 		case ir.BindView:
-			h = mixAffine(h^head^uint64(c.class(&b.View))<<24, b.View.Len)
+			h = b.View.Len.Hash(h ^ head ^ uint64(c.class(&b.View))<<24)
 		case ir.BindBytes:
 			h = mixBytes(h^head, b.Bytes)
 		default:
-			h = mixAffine(h^head^uint64(b.Type), b.Expr)
+			h = b.Expr.Hash(h ^ head ^ uint64(b.Type))
 		}
 	}
 	return h
@@ -247,28 +243,14 @@ func (c *Cache) extendRoots() {
 	}
 }
 
-// mix folds a word into a hash by one wide multiplication.
-func mix(h, x uint64) uint64 {
-	hi, lo := bits.Mul64(h^x, 0x9e3779b97f4a7c15)
-	return hi ^ lo
-}
-
-func mixAffine(h uint64, a ir.Affine) uint64 {
-	h = mix(h, uint64(a.Const))
-	for _, t := range a.Terms() {
-		h = mix(h^uint64(t.Param)<<1, uint64(t.Coeff))
-	}
-	return h
-}
-
 func mixBytes(h uint64, b []byte) uint64 {
-	h = mix(h, uint64(len(b)))
+	h = ir.Hash(h, uint64(len(b)))
 	for ; len(b) >= 8; b = b[8:] {
-		h = mix(h, uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16|uint64(b[3])<<24|uint64(b[4])<<32|uint64(b[5])<<40|uint64(b[6])<<48|uint64(b[7])<<56)
+		h = ir.Hash(h, uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16|uint64(b[3])<<24|uint64(b[4])<<32|uint64(b[5])<<40|uint64(b[6])<<48|uint64(b[7])<<56)
 	}
 	x := uint64(0)
 	for i, v := range b {
 		x |= uint64(v) << (8 * i)
 	}
-	return mix(h, x)
+	return ir.Hash(h, x)
 }
