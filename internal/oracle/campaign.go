@@ -76,7 +76,7 @@ func Campaign(o CampaignOptions, check func(before, after *ir.Graph) (Answer, st
 }
 
 // mostRounds bounds how often classes that found too few places try again.
-const mostRounds = 5
+const mostRounds = 8
 
 type campaign struct {
 	CampaignOptions
@@ -106,9 +106,15 @@ func (c *campaign) prepare() error {
 			if i%2 == 1 {
 				store(g)
 			}
+			if i%7 == 6 { // a recording that waits between replays
+				dropWraparound(rng, g)
+			}
 		} else {
 			g = c.Also[i-c.Graphs].Clone()
 			g.Source = nil
+			if Judge(g, g, Options{Replays: Waited, Valuations: 2}).Verdict != Harmless {
+				placeBarriers(g) // a racy recording: no mutation of it can be blamed
+			}
 		}
 		o := c.Judge
 		if len(g.Nodes) > 25 {
@@ -120,6 +126,11 @@ func (c *campaign) prepare() error {
 		rng := rand.New(rand.NewPCG(c.Seed^1, uint64(i)))
 		for k, m := range c.Classes {
 			_, ok := m.Apply(rng, g)
+			for n := 0; n < 3 && !ok && !m.Fuses; n++ { // after a rewrite, perhaps
+				if h := g.Clone(); honestOrder(rng, h) && h.Check() == nil {
+					_, ok = m.Apply(rng, h)
+				}
+			}
 			s.has, s.seen[k] = append(s.has, ok), map[string]bool{}
 		}
 		c.subjects[i] = s
@@ -211,7 +222,7 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 		return testCase{}, false
 	}
 	s.seen[class][t] = true
-	x := testCase{class: class, nodes: len(after.Nodes)}
+	x := testCase{class: class}
 	referee := s.plain
 	if m.Fuses {
 		referee = s.fusing
@@ -233,7 +244,6 @@ func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Grap
 // testCase is one mutation, its judgement and the prover's answer.
 type testCase struct {
 	class     int
-	nodes     int
 	judgement Judgement
 	answer    Answer
 	reason    string

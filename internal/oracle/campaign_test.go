@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/mlxc/mlxc/internal/oracle"
 	"github.com/mlxc/mlxc/ir"
 )
+
+var perClass = flag.Int("oracle.perclass", 30, "mutations of each class in TestCampaign")
 
 // byText is a prover that accepts what prints alike.
 func byText(before, after *ir.Graph) (oracle.Answer, string) {
@@ -22,7 +25,7 @@ func byText(before, after *ir.Graph) (oracle.Answer, string) {
 // each time; what an honest optimizer does is harmless.
 func TestCampaign(t *testing.T) {
 	start := time.Now()
-	o := oracle.CampaignOptions{Graphs: 80, PerClass: 30, Seed: 1, Also: recordedGraphs(t)}
+	o := oracle.CampaignOptions{Graphs: 80, PerClass: *perClass, Seed: 1, Also: recordedGraphs(t)}
 	r, err := oracle.Campaign(o, byText)
 	require.NoError(t, err)
 	t.Logf("%v\n%s", time.Since(start).Round(time.Millisecond), r)

@@ -25,6 +25,7 @@ type world struct {
 	at    []int        // of the commands in g.Nodes
 	by    [][]*command // by valuation, then command
 	whole bool         // by holds every valuation that there is
+	unit  int64        // of every boundary
 }
 
 // mostValuations bounds what a world looks at; past it, ranges that depend on
@@ -39,9 +40,12 @@ func newWorld(g *ir.Graph) *world {
 		vs = [][]uint32{make([]uint32, len(g.Params))}
 	}
 	l := newLowerer(g)
+	u := unitFinder{}
 	for _, v := range vs {
 		x.by = append(x.by, l.commands(v))
+		u.add(l.commands(v), false)
 	}
+	x.unit = max(u.unit, 1)
 	return x
 }
 
@@ -188,11 +192,15 @@ func honestOrder(rng *rand.Rand, g *ir.Graph) bool {
 	return n > 1
 }
 
-// bytesOf calls yield with each byte of areas, in pieces of a unit.
-func bytesOf(areas []area, yield func(place)) {
+// cellsOf calls yield with each cell of areas, unit bytes long, but for those of
+// weights, which nothing changes.
+func (x *world) cellsOf(areas []area, yield func(place)) {
 	for _, a := range areas {
 		for _, r := range a.runs {
-			for b := r.lo; b < r.hi; b++ {
+			if x.g.Memories[r.mem].Kind == ir.Weight {
+				break
+			}
+			for b := r.lo; b < r.hi; b += x.unit {
 				yield(place{r.mem, b})
 			}
 		}
@@ -209,7 +217,7 @@ func (x *world) dead() (out []int) {
 		for i := len(cs) - 1; i >= 0; i-- {
 			c := cs[i]
 			lives := everything || c.unknown
-			bytesOf(c.writes, func(p place) {
+			x.cellsOf(c.writes, func(p place) {
 				switch x.g.Memories[p.mem].Kind {
 				case ir.Output, ir.State:
 					v, known := live[p]
@@ -224,9 +232,9 @@ func (x *world) dead() (out []int) {
 			needed[i] = true
 			everything = everything || c.unknown
 			for _, w := range c.writes {
-				bytesOf([]area{w}, func(p place) { live[p] = !w.must || w.atomic })
+				x.cellsOf([]area{w}, func(p place) { live[p] = !w.must || w.atomic })
 			}
-			bytesOf(c.reads, func(p place) { live[p] = true })
+			x.cellsOf(c.reads, func(p place) { live[p] = true })
 		}
 	}
 	for i, ok := range needed {

@@ -93,8 +93,14 @@ type Referee struct {
 	rel    *schedule
 	// wants holds before's outcomes, by unit, strictness and params.
 	machines map[machineKey]*machine
-	wants    map[string]outcome
+	wants    map[string]wanted
 	unknown  bool
+}
+
+// wanted is what before makes of a stream.
+type wanted struct {
+	outcome
+	values map[token]*instance // see machine
 }
 
 type machineKey struct {
@@ -121,7 +127,7 @@ func NewReferee(before *ir.Graph, o Options) *Referee {
 
 func (r *Referee) forget() {
 	r.ts = newTokens(r.o.Terms)
-	r.machines, r.wants = map[machineKey]*machine{}, map[string]outcome{}
+	r.machines, r.wants = map[machineKey]*machine{}, map[string]wanted{}
 }
 
 // mostTokens bounds what a referee remembers.
@@ -314,10 +320,12 @@ func (j *judgeRun) stream(params [][]uint32) {
 				recorded = append(recorded, event{x: j.mb.instance(c, r), reads: true, write: true})
 			}
 		}
-		want = j.mb.run(recorded, len(params))
+		j.mb.values = map[token]*instance{}
+		want = wanted{j.mb.run(recorded, len(params)), j.mb.values}
 		j.wants[key] = want
 	}
 	var xs []*instance
+	var odd []ir.ID // commands whose values before does not compute
 	for r, cs := range ca {
 		for _, c := range cs {
 			x := j.ma.instance(c, r)
@@ -334,9 +342,20 @@ func (j *judgeRun) stream(params [][]uint32) {
 		s = happensBefore(j.after, len(params), j.o)
 		j.schedules[len(params)] = s
 	}
+	j.ma.values = map[token]*instance{} // of the first execution
 	j.explore(j.ma, xs, s, j.assume(cb, ca), func(how func() string, got outcome) bool {
-		return j.compare(func() string { return fmt.Sprintf("params %v, %s", params, how()) }, j.unit, want, got)
+		for t, x := range j.ma.values {
+			if want.values[t] == nil {
+				odd = append(odd, x.id)
+			}
+		}
+		j.ma.values = nil
+		return j.compare(func() string { return fmt.Sprintf("params %v, %s", params, how()) }, j.unit, want.outcome, got)
 	})
+	slices.Sort(odd)
+	for _, id := range slices.Compact(odd) {
+		j.remark("%s computes a value that before does not compute, which nothing needs", id)
+	}
 }
 
 // unitFinder finds the greatest length that divides every boundary that it saw.

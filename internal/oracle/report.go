@@ -14,7 +14,7 @@ type Label uint8
 const (
 	HarmfulLabel   Label = iota
 	HarmlessLabel        // without any remark
-	RemarkedLabel        // harmless, but for what a stricter judge would say; see [Judgement.Remarks]
+	RemarkedLabel        // harmless, but for what a stricter judge would say: see [Judgement.Remarks]
 	UndecidedLabel       // before leaves it undefined, or it is equal by terms alone
 	labels
 )

@@ -73,6 +73,10 @@ type machine struct {
 	strict bool
 
 	templates map[*command]*instance
+	// values, when not nil, collects what each command of known effects wrote, as
+	// one token.
+	values map[token]*instance
+	spare  []token
 }
 
 type cellValue struct {
@@ -309,15 +313,20 @@ func (m *machine) do(e event) {
 		}
 	}
 	if e.write {
+		m.spare = m.spare[:0]
 		value := m.compute(x)
 		for i, w := range x.writes {
 			if e.only == nil || e.only(w.at) {
 				v := cellValue{value(i), x.replay}
 				m.mem[w.at.mem()][w.at.cell()] = v
+				m.spare = append(m.spare, v.t)
 				if past := m.past[w.at.mem()]; past != nil {
 					past[x.replay][w.at.cell()] = v
 				}
 			}
+		}
+		if m.values != nil && !x.unknown {
+			m.values[m.ts.list("", m.spare, false)] = x
 		}
 	}
 }
