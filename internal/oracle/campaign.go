@@ -63,7 +63,7 @@ func Campaign(o CampaignOptions, check func(before, after *ir.Graph) (Answer, st
 		for k := range o.Classes {
 			if missing := o.PerClass - report.Classes[k].Total(); missing > 0 {
 				places := max(c.places(k), 1)
-				want[k] = (missing*(10+round) + 10*places - 1) / (10 * places)
+				want[k] = (missing*(1+round) + places) / places
 			}
 		}
 		for _, cases := range c.round(round, want) {
