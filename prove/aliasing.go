@@ -4,11 +4,11 @@ import "github.com/mlxc/mlxc/ir"
 
 // checkAliasing asks every declaration whether the views of a command may
 // overlap as they do.
-func checkAliasing(a *model, r *Result) {
-	for i := range a.ops {
-		if in := a.ops[i].inst; in != nil {
+func (p *proof) checkAliasing() {
+	for i := range p.a.ops {
+		if in := p.a.ops[i].inst; in != nil {
 			if err := in.CheckAliasing(); err != nil {
-				r.add(Refused, Aliasing, nil, []ir.ID{a.ops[i].id}, "%v", err)
+				p.add(Refused, Aliasing, nil, []ir.ID{p.a.ops[i].id}, "%v", err)
 			}
 		}
 	}
