@@ -127,11 +127,13 @@ func order(m *model) schedule {
 	var s schedule
 	epoch, open := newUnordered(m), newUnordered(m)
 	var buffer []int32 // commands of this command buffer
+	commits := false
 	mark := func(n ir.Node) {
 		switch n := n.(type) {
 		case *ir.Barrier:
 			epoch.reset()
 		case *ir.Commit:
+			commits = true
 			epoch.reset()
 			if n.Order != ir.OrderNone {
 				open.reset()
@@ -159,7 +161,9 @@ func order(m *model) schedule {
 	// The next replay, against what this one leaves unordered: the params may be
 	// others.
 	for k, n := range m.g.Nodes {
-		if epoch.any < 0 && open.any < 0 {
+		// A barrier ordered the buffer's commands before the rest of the buffer only:
+		// they are open again once it ends in a bare commit.
+		if epoch.any < 0 && open.any < 0 && (len(buffer) == 0 || !commits) {
 			break
 		}
 		if i := m.at[k]; i >= 0 {
