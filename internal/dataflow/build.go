@@ -381,6 +381,7 @@ func (b *builder) finish() {
 	for i := len(f.Commands) - 1; i >= 0; i-- {
 		live := f.pillar[i]
 		ds := f.Writes(i)
+		beneath(b.g, ds)
 		for k := range ds {
 			live = live || ds[k].Final
 			for _, r := range ds[k].Readers {
@@ -400,6 +401,19 @@ func (b *builder) finish() {
 					d.Final = d.Final || kind == ir.Output || kind == ir.State
 				}
 			}
+		}
+	}
+}
+
+// beneath marks as final what a final may-write of the same command may leave
+// alone: the writes of one command have no order but that of the list.
+func beneath(g *ir.Graph, ds []Def) {
+	for k := len(ds) - 1; k > 0; k-- {
+		if ds[k].Must || !ds[k].Final {
+			continue
+		}
+		for j := range k {
+			ds[j].Final = ds[j].Final || len(ds) > 64 || !disjoint(g, ds[j].Region, ds[k].Region)
 		}
 	}
 }

@@ -21,13 +21,13 @@ func graph(t *rapid.T, symbolic bool) *ir.Graph {
 		b.Require(ir.Linear(0, ir.Term{Param: pos, Coeff: 1}, ir.Term{Param: n, Coeff: 1}), 5)
 	}
 	mems := []ir.MemID{
-		b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 64}),
-		b.Memory(ir.Memory{Name: "out", Kind: ir.Output, Size: 64}),
-		b.Memory(ir.Memory{Name: "st", Kind: ir.State, Size: 64, Init: ir.FillU32(0)}),
+		b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 96}),
+		b.Memory(ir.Memory{Name: "out", Kind: ir.Output, Size: 96}),
+		b.Memory(ir.Memory{Name: "st", Kind: ir.State, Size: 96, Init: ir.FillU32(0)}),
 	}
 	in := b.Memory(ir.Memory{Name: "in", Kind: ir.Input, Size: 64})
-	mems = append(mems, mems[0], b.Alias("a", mems[0], 8, 48))
-	mems = append(mems, b.Alias("aa", mems[4], 8, 32))
+	mems = append(mems, mems[0], b.Alias("a", mems[0], 8, 80))
+	mems = append(mems, b.Alias("aa", mems[4], 8, 72))
 	k := b.Kernel(ir.Kernel{Name: "k", Function: "k", Library: ir.Library{Kind: ir.SourceFile, Path: "k.metal"}})
 	affine := func(what string, max int64) ir.Affine {
 		c := rapid.Int64Range(0, max).Draw(t, what)
