@@ -203,21 +203,30 @@ func disjoint(g *ir.Graph, a, b ir.Region) bool {
 
 // sameView reports whether arguments i and j are the same elements under the
 // same indices: equal bytes do not suffice, a square matrix and its transpose
-// have these too.
+// have these too. Dimensions of one element count for nothing: the only row of a
+// matrix is a vector.
 func (in *Instance) sameView(i, j int) bool {
 	ma, oa := in.Graph.Root(in.Views[i].Mem)
 	mb, ob := in.Graph.Root(in.Views[j].Mem)
 	if ma != mb || !in.Views[i].Off.AddConst(oa).Equal(in.Views[j].Off.AddConst(ob)) ||
-		in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() || len(in.Shapes[i]) != len(in.Shapes[j]) {
+		in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() {
 		return false
 	}
-	for k, n := range in.Shapes[i] {
-		single := n.IsConst() && n.Const == 1 // its stride says nothing
-		if !n.Equal(in.Shapes[j][k]) || !single && in.Strides[i][k] != in.Strides[j][k] {
+	a, b := in.nextDim(i, 0), in.nextDim(j, 0)
+	for ; a < len(in.Shapes[i]) && b < len(in.Shapes[j]); a, b = in.nextDim(i, a+1), in.nextDim(j, b+1) {
+		if !in.Shapes[i][a].Equal(in.Shapes[j][b]) || in.Strides[i][a] != in.Strides[j][b] {
 			return false
 		}
 	}
-	return true
+	return a == len(in.Shapes[i]) && b == len(in.Shapes[j])
+}
+
+// nextDim returns the first dimension of argument i, from k on, of more or
+// less than one element.
+func (in *Instance) nextDim(i, k int) int {
+	for s := in.Shapes[i]; k < len(s) && s[k].IsConst() && s[k].Const == 1; k++ {
+	}
+	return k
 }
 
 // Concrete evaluates the instance for given values of the params: the shapes
