@@ -20,6 +20,8 @@ type Library struct {
 	// parts holds the skeletons of all results, so that a term that no kernel
 	// stores is not looked at any further.
 	parts map[string]bool
+	// several holds those of kernels with more results than one.
+	several map[string]bool
 }
 
 // pattern is a declaration as instruction selection sees it.
@@ -32,7 +34,7 @@ type pattern struct {
 // NewLibrary indexes declarations. Several may have one name; the first whose
 // conditions hold describes a dispatch, as everywhere.
 func NewLibrary(ds ...*decl.Decl) *Library {
-	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[string]bool{}}
+	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[string]bool{}, several: map[string]bool{}}
 	for _, d := range ds {
 		l.byName[d.Name] = append(l.byName[d.Name], d)
 		if !selectable(d) {
@@ -43,6 +45,9 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 		for _, r := range d.Results {
 			p.skels = append(p.skels, sk.of(r.Body))
 			l.parts[p.skels[len(p.skels)-1]] = true
+			if len(d.Results) > 1 {
+				l.several[p.skels[len(p.skels)-1]] = true
+			}
 		}
 		k := joined(p.skels)
 		l.byKey[k] = append(l.byKey[k], p)
