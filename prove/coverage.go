@@ -3,7 +3,7 @@ package prove
 import "github.com/mlxc/mlxc/ir"
 
 // findDead marks the commands after whose results reach no output, no state and
-// no command that may do anything. They need not be anybody's image: what they
+// no memory that a command of unknown effects may look at. They need not be anybody's image: what they
 // write, nobody reads.
 func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
