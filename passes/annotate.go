@@ -20,7 +20,7 @@ func annotate(g *ir.Graph, _ Values, r *Report) error {
 		if d.From == nil {
 			d.From = []ir.ID{d.ID}
 		}
-		if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		if !g.Kernels[d.Kernel].Library.Declared() {
 			if !d.Effects.Known() {
 				r.Not(d, "kernel %s has no declaration and the recording gives no complete effects", g.Kernels[d.Kernel].Function)
 			}

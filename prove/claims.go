@@ -15,7 +15,7 @@ func checkClaims(b, a *model, img []int, r *Result) {
 		}
 		was := b.ops[img[i]].node.(*ir.Dispatch)
 		ids := []ir.ID{d.ID}
-		if a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		if !a.g.Kernels[d.Kernel].Library.Declared() {
 			if !d.Effects.Equal(was.Effects) {
 				r.add(Refused, Interface, []ir.ID{was.ID}, ids, "%s: nobody but the recording knows its effects, and other ones are stored", a.g.Describe(d))
 			}

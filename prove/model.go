@@ -46,7 +46,7 @@ func build(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
 		e := ir.NodeEffects(n)
 		if d, ok := n.(*ir.Dispatch); ok {
 			e = nil
-			if g.Kernels[d.Kernel].Library.Kind == ir.Builtin {
+			if g.Kernels[d.Kernel].Library.Declared() {
 				if in, err := msl.Bind(g, d); err == nil {
 					if x, err := in.Effects(); err == nil {
 						o.inst, e = in, x

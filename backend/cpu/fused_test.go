@@ -36,7 +36,7 @@ func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 		case []byte:
 			data = a
 		case []float32:
-			data = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(a))), 4*len(a))
+			data = rawBytes(a)
 		default:
 			data = ir.ValueBytes(a)
 		}
@@ -53,6 +53,11 @@ func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 	for lo := 0; lo < units; lo += 7 {
 		k.Run(c, &w, lo, min(lo+7, units))
 	}
+}
+
+// rawBytes is the memory of x.
+func rawBytes(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }
 
 func floats(r *rand.Rand, n int) []float32 {
