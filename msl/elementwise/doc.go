@@ -4,7 +4,7 @@
 //
 //	d, err := decl.Elementwise("out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])")
 //	p := elementwise.Compile(d)
-//	// p.Steps: in0[i]; -v0; exp v1; 1.0; v2 + v3; v0 / v4; in1[i]; v5 * v6
+//	// p.Steps: v0 = in0[i], v1 = 1.0, v2 = -v0, v3 = exp(v2), v4 = v1 + v3, …
 //	source := p.Source()
 //
 // An executor without a Metal compiler runs the steps, a vector at a time.

@@ -30,9 +30,9 @@ func (p *Program) Source() string {
 	if p.Flat {
 		b.WriteString("    uint at [[thread_position_in_grid]]) {\n")
 	} else {
-		b.WriteString("    uint2 thread [[thread_position_in_grid]],\n    uint2 grid [[threads_per_grid]]) {\n")
-		b.WriteString("  const size_t at = size_t(thread.y) * grid.x + thread.x;\n")
-		index[Row], index[Column] = "thread.x", "thread.y"
+		b.WriteString("    uint2 position [[thread_position_in_grid]],\n    uint2 grid [[threads_per_grid]]) {\n")
+		b.WriteString("  const size_t at = size_t(position.y) * grid.x + position.x;\n")
+		index[Row], index[Column] = "position.x", "position.y"
 	}
 	for i, s := range p.Steps {
 		kind := "float"
