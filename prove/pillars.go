@@ -2,73 +2,56 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// pillars checks that nothing crosses a command of unknown effects, that none
-// was touched, and that no view changed in a graph that has one.
-func pillars(b, a *model, img []int, sameViews bool, r *Result) bool {
-	unknown := false
-	for i := range b.ops {
-		unknown = unknown || !b.ops[i].known
-	}
-	for i := range a.ops {
-		if !a.ops[i].known && b.ops[img[i]].known {
-			r.add(CannotTell, Values, []ir.ID{b.ops[img[i]].id}, []ir.ID{a.ops[i].id}, "%s: its effects are known before but not after", a.g.Describe(a.ops[i].node))
-			return false
+// A pillar, a command of unknown effects, may read what it binds and write
+// anything, whatever it finds there. So what a memory holds after it is the
+// same in both graphs if it was the same before it.
+
+// checkPillar compares what the memories hold when pillar i after runs with what
+// they hold when its image does. A memory that the pillar binds must be the same.
+func (p *proof) checkPillar(i int32, now []reading) {
+	o := &p.a.ops[i]
+	recorded := map[string]*reading{}
+	for _, j := range p.sets[i] {
+		list := p.recorded.of[j]
+		for k := range list {
+			recorded[p.b.g.Memories[list[k].at.region.Mem].Name] = &list[k]
 		}
 	}
-	if !unknown {
-		return true
-	}
-	if !sameViews {
-		r.add(CannotTell, Values, nil, nil, "memories changed in a graph with commands of unknown effects")
-		return false
-	}
-	if r.Dropped > 0 {
-		r.add(CannotTell, Coverage, nil, nil, "commands were left out of a graph with commands of unknown effects")
-		return false
-	}
-	// Position of each command relative to the pillars.
-	era := make([]int, len(b.ops))
-	n := 0
-	for i := range b.ops {
-		if !b.ops[i].known {
-			n++
-			era[i] = n
-			n++
-			continue
+	compare := func(name string, x, y *reading) {
+		same := false
+		if x != nil && y != nil {
+			p.Reads++
+			p.taint(y)
+			same, _ = equalValues(x, y, p.recordedNames, p.images)
+			same = same && sameShape(&x.at.region, &y.at.region)
 		}
-		era[i] = n
-	}
-	at := 0
-	for i := range a.ops {
-		e := era[img[i]]
-		if e < at {
-			r.add(Refused, Order, []ir.ID{b.ops[img[i]].id}, []ir.ID{a.ops[i].id}, "%s crosses a command of unknown effects", a.g.Describe(a.ops[i].node))
-			return false
-		}
-		at = e
-		x, y := b.ops[img[i]].node, a.ops[i].node
-		if !sameBytes(x, y) {
-			r.add(CannotTell, Values, []ir.ID{b.ops[img[i]].id}, []ir.ID{a.ops[i].id}, "%s has another view in a graph with commands of unknown effects", a.g.Describe(y))
-			return false
+		if same {
+			delete(p.differs, name)
+		} else {
+			p.differs[name] = true
 		}
 	}
-	return true
+	for k := range now {
+		name := p.a.g.Memories[now[k].at.region.Mem].Name
+		compare(name, recorded[name], &now[k])
+		delete(recorded, name)
+	}
+	for name := range recorded { // written before, not after
+		compare(name, nil, nil)
+	}
+	if len(p.differs) == 0 {
+		return
+	}
+	for _, m := range o.binds {
+		if name := p.a.g.Memories[m].Name; p.differs[name] {
+			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects, and %%%s, which it binds, holds other bytes than before", p.a.g.Describe(o.node), name)
+		}
+	}
+	p.assume(Values, []ir.ID{o.id}, o.id.String()+" reads no memory that it does not bind")
 }
 
-func sameBytes(x, y ir.Node) bool {
-	switch x := x.(type) {
-	case *ir.Dispatch:
-		y := y.(*ir.Dispatch)
-		for i := range x.Bindings {
-			if !x.Bindings[i].View.Equal(y.Bindings[i].View) {
-				return false
-			}
-		}
-	case *ir.Copy:
-		y := y.(*ir.Copy)
-		return x.Src.Equal(y.Src) && x.Dst.Equal(y.Dst)
-	case *ir.Fill:
-		return x.Dst.Equal(y.(*ir.Fill).Dst)
-	}
-	return true
+// taint notes that what a reading of the graph after sees as initial is not what
+// the graph before holds there.
+func (p *proof) taint(r *reading) {
+	r.tainted = r.initial && len(p.differs) > 0 && p.differs[p.a.g.Memories[r.at.region.Mem].Name]
 }
