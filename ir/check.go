@@ -274,17 +274,23 @@ func (c *checker) kernels(g *Graph) {
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
 		at := c.prefix + "kernel @" + QuoteName(k.Name)
-		if !validName(k.Name) || !validName(k.Function) {
+		switch {
+		case k.Library.Kind == Generated && !validTerm(k.Function):
+			c.add(at, Pos{}, fmt.Sprintf("the term of a generated kernel is printable ASCII of 1 to %d bytes", MaxFunction), "")
+		case !validName(k.Name) || k.Library.Kind != Generated && !validName(k.Function):
 			c.add(at, Pos{}, "name or function is empty, too long or not printable", "")
 		}
 		if seen[k.Name] {
 			c.add(at, Pos{}, "another kernel has this name", "rename one")
 		}
 		seen[k.Name] = true
-		if k.Library.Kind > Metallib || (k.Library.Kind == Builtin) != (k.Library.Path == "") {
-			c.add(at, Pos{}, "library is of no known sort, or has no path, or is builtin and has one", "")
-		} else if k.Library.Kind == Builtin && k.Library.Digest != (Digest{}) {
-			c.add(at, Pos{}, "library is builtin and has a digest", "")
+		if k.Library.Kind > Generated || k.Library.Declared() != (k.Library.Path == "") {
+			c.add(at, Pos{}, "library is of no known sort, or has no path, or is builtin or generated and has one", "")
+		} else if k.Library.Declared() && k.Library.Digest != (Digest{}) {
+			c.add(at, Pos{}, "library is "+k.Library.Kind.String()+" and has a digest", "")
+		}
+		if k.Library.Kind == Generated && len(k.Constants) > 0 {
+			c.add(at, Pos{}, "kernel is generated and has function constants", "write them into its term")
 		}
 		for j, fc := range k.Constants {
 			if j > 0 && fc.Index <= k.Constants[j-1].Index {

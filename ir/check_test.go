@@ -156,10 +156,19 @@ var breakages = []breakage{
 	{"kernel name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Name = "" }, `graph g: kernel @"": name or function is empty, too long or not printable`},
 	{"function name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Function = "" }, `graph g: kernel @k: name or function is empty, too long or not printable`},
 	{"kernels of one name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels = append(g.Kernels, g.Kernels[0]) }, "graph g: kernel @k: another kernel has this name (rename one)"},
-	{"library sort", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library = ir.Library{Kind: 3, Path: "f"} }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin and has one"},
-	{"library path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Kind = ir.Metallib }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin and has one"},
-	{"library builtin with path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Path = "f" }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin and has one"},
+	{"library sort", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library = ir.Library{Kind: 4, Path: "f"} }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
+	{"library path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Kind = ir.Metallib }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
+	{"library builtin with path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Path = "f" }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
 	{"library builtin with digest", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Digest[0] = 1 }, "graph g: kernel @k: library is builtin and has a digest"},
+	{"library generated with digest", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Library, g.Kernels[0].Constants = ir.Library{Kind: ir.Generated, Digest: ir.Digest{1}}, nil
+	}, "graph g: kernel @k: library is generated and has a digest"},
+	{"generated with constants", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Library.Kind = ir.Generated
+	}, "graph g: kernel @k: kernel is generated and has function constants (write them into its term)"},
+	{"generated term", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Library.Kind, g.Kernels[0].Constants, g.Kernels[0].Function = ir.Generated, nil, "é"
+	}, "graph g: kernel @k: the term of a generated kernel is printable ASCII of 1 to 4096 bytes"},
 	{"constants order", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Constants[0].Index = 2 }, "graph g: kernel @k: function constants do not stand in ascending order of their indices"},
 	{"constant bits", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Constants[0].Bits = 256 }, "graph g: kernel @k: function constant 1: bits 0x100 are no bool"},
 	{"constant packed", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Constants[0].Type = ir.U4 }, "graph g: kernel @k: function constant 1: bits 0x1 are no u4"},

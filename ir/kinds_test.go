@@ -48,7 +48,7 @@ func TestKindNames(t *testing.T) {
 	_, ok = ir.ParseCommitOrder("barrier")
 	require.False(t, ok)
 
-	require.Equal(t, []string{"builtin", "source", "metallib", "LibraryKind(3)"}, []string{ir.Builtin.String(), ir.SourceFile.String(), ir.Metallib.String(), ir.LibraryKind(3).String()})
+	require.Equal(t, []string{"builtin", "source", "metallib", "generated", "LibraryKind(4)"}, []string{ir.Builtin.String(), ir.SourceFile.String(), ir.Metallib.String(), ir.Generated.String(), ir.LibraryKind(4).String()})
 	require.Equal(t, []string{"shared", "private"}, []string{ir.Shared.String(), ir.Private.String()})
 	require.Equal(t, []string{"threadgroups", "threads"}, []string{ir.Threadgroups.String(), ir.Threads.String()})
 	require.Equal(t, "#12", ir.ID(12).String())

@@ -36,5 +36,15 @@ func validName(s string) bool {
 	return true
 }
 
+// validTerm: the text of a generated kernel is printable ASCII, as long as need be.
+func validTerm(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= MaxFunction
+}
+
 // validLabel: labels may be empty and long.
 func validLabel(s string) bool { return s == "" || len(s) <= 4096 && utf8.ValidString(s) }

@@ -65,7 +65,7 @@ func newModel(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
 		var e *ir.Effects
 		if d, ok := n.(*ir.Dispatch); !ok {
 			e = ir.NodeEffects(n)
-		} else if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		} else if !g.Kernels[d.Kernel].Library.Declared() {
 			e = stored(d)
 		} else if in, err := cache.Bind(d); err == nil {
 			if x, err := cache.Effects(d); err == nil {

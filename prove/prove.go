@@ -90,7 +90,7 @@ func (p *proof) build(after *ir.Graph) {
 			continue
 		}
 		d, ok := n.(*ir.Dispatch)
-		if ok && after.Kernels[d.Kernel].Library.Kind != ir.Builtin && len(p.sets[i]) == 1 {
+		if ok && !after.Kernels[d.Kernel].Library.Declared() && len(p.sets[i]) == 1 {
 			was, ok := p.b.ops[p.sets[i][0]].node.(*ir.Dispatch)
 			if ok && sameCommand(p.b.g, after, was, d) == "" {
 				images[d] = was

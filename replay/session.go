@@ -126,13 +126,13 @@ func (s *Session) plan(g *ir.Graph) (*Graph, error) {
 	return p, err
 }
 
-// describe refuses a dispatch of a builtin kernel that its declaration does not
+// describe refuses a dispatch of a builtin or generated kernel that its declaration does not
 // describe: no executor may run what nobody knows the effects of.
 func describe(g *ir.Graph) error {
 	declared := msl.NewCache(g)
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
-		if !ok || g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		if !ok || !g.Kernels[d.Kernel].Library.Declared() {
 			continue
 		}
 		if _, err := declared.Describe(d); err != nil {

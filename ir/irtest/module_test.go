@@ -34,7 +34,7 @@ func TestEveryFeatureIsDrawn(t *testing.T) {
 		"kind weight", "kind input", "kind output", "kind state", "kind scratch",
 		"storage shared", "storage private", "alignment", "alias", "alias of alias", "shape", "type without shape",
 		"contents none", "contents embedded", "contents external", "contents fill", "contents random",
-		"library builtin", "library source", "library metallib", "function constant", "named function constant",
+		"library builtin", "library source", "library metallib", "library generated", "function constant", "named function constant",
 		"argument device", "argument constant", "argument threadgroup", "argument array",
 		"bind view", "bind affine view", "bind bytes", "bind param", "bind f32 param", "bind constant expression", "bind inline device memory", "unbound argument",
 		"threadgroup memory", "grid threadgroups", "grid threads", "affine grid", "divided grid",

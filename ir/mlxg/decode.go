@@ -230,7 +230,7 @@ func (d *decoder) kernel(k *ir.Kernel) {
 	}
 	k.Name = d.str("name")
 	if d.tuple("library", 3) {
-		k.Library.Kind = ir.LibraryKind(d.int("kind of the library", int64(ir.Builtin), int64(ir.Metallib)))
+		k.Library.Kind = ir.LibraryKind(d.int("kind of the library", int64(ir.Builtin), int64(ir.Generated)))
 		k.Library.Path = d.str("path of the library")
 		if !d.isNil("digest of the library") {
 			k.Library.Digest = d.digest("digest of the library")

@@ -23,7 +23,7 @@ func TestNumbersOfTheFormat(t *testing.T) {
 	for i, name := range []string{"shared", "private"} {
 		assert.Equal(t, name, ir.Storage(i).String())
 	}
-	for i, name := range []string{"builtin", "source", "metallib", "LibraryKind(3)"} {
+	for i, name := range []string{"builtin", "source", "metallib", "generated", "LibraryKind(4)"} {
 		assert.Equal(t, name, ir.LibraryKind(i).String())
 	}
 	for i, name := range []string{"device", "constant", "threadgroup", "ArgKind(3)"} {

@@ -549,7 +549,9 @@ const maxArgs = 62
 func (p *parser) kernel(at token) {
 	k := ir.Kernel{Name: p.declared(tokKernel, "a kernel like @gemv")}
 	p.place("kernel @"+ir.QuoteName(k.Name), at)
-	switch kind := p.word("a library: builtin, source or metallib", "builtin", "source", "metallib"); kind {
+	switch kind := p.word("a library: builtin, generated, source or metallib", "builtin", "generated", "source", "metallib"); kind {
+	case "generated":
+		k.Library.Kind = ir.Generated
 	case "source", "metallib":
 		k.Library.Kind = ir.SourceFile
 		if kind == "metallib" {

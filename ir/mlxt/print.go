@@ -293,7 +293,7 @@ func (p *printer) blob(b *ir.Blob) {
 func (p *printer) kernel(i int) {
 	k := &p.g.Kernels[i]
 	p.str("  kernel @", p.kernels[i], " ", k.Library.Kind.String(), " ")
-	if k.Library.Kind != ir.Builtin {
+	if !k.Library.Declared() {
 		p.quoted(k.Library.Path)
 		p.sha(&k.Library.Digest)
 		p.str(" ")
