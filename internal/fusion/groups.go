@@ -116,7 +116,7 @@ func (r *round) try(members []int) {
 	if hit == nil {
 		var near *isel.NearMiss
 		switch {
-		case len(members) != 2 || r.missed[root] != "":
+		case len(members) != 2 || len(gr.Source) == 0 || r.missed[root] != "":
 		case errors.As(err, &near):
 			r.missed[root] = fmt.Sprintf("not fused with %s: %v", r.id(members[0]), err)
 		case err == nil:

@@ -85,7 +85,7 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 		}
 	}
 	var miss error
-	for _, p := range m.lib.byKey[joined(skels)] {
+	for _, p := range m.byLikeness(m.lib.byKey[joined(skels)]) {
 		var assign func(j int, taken []int) bool
 		var err error
 		assign = func(j int, taken []int) bool {
@@ -115,6 +115,27 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 		}
 	}
 	return nil, miss
+}
+
+// byLikeness puts kernels first whose template parameters are those of the
+// members: several variants of a kernel may fit, and whoever recorded the group
+// chose one.
+func (m *matcher) byLikeness(ps []*pattern) []*pattern {
+	likeness := func(p *pattern) (n int) {
+		for i, v := range p.d.Template {
+			for _, in := range m.gr.Members {
+				for k, w := range in.Decl.Template {
+					if v == w && p.d.Symbols[i].Name == in.Decl.Symbols[k].Name {
+						n++
+					}
+				}
+			}
+		}
+		return n
+	}
+	out := slices.Clone(ps)
+	slices.SortStableFunc(out, func(a, b *pattern) int { return likeness(b) - likeness(a) })
+	return out
 }
 
 // own are the index variables of a result under its member's own shape.
@@ -248,6 +269,9 @@ func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
 			if ds, ok := relayout(own, other.Shapes[r.Arg], rank); ok {
 				add(ds)
 			}
+			if ds, ok := permuted(own, other.Shapes[r.Arg], other.Strides[r.Arg]); ok && len(ds) == rank {
+				add(ds)
+			}
 		}
 	}
 	total := ir.Const(1)
@@ -272,6 +296,37 @@ func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
 		}
 	}
 	return out
+}
+
+// permuted is relayout for an array whose dimensions lie in the order of the
+// given strides.
+func permuted(own []dim, shape []ir.Affine, strides []int64) ([]dim, bool) {
+	order := make([]int, len(shape))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		switch {
+		case strides[x] > strides[y]:
+			return -1
+		case strides[x] < strides[y]:
+			return 1
+		}
+		return 0
+	})
+	sorted := make([]ir.Affine, len(shape))
+	for i, k := range order {
+		sorted[i] = shape[k]
+	}
+	ds, ok := relayout(own, sorted, len(shape))
+	if !ok {
+		return nil, false
+	}
+	out := make([]dim, len(shape))
+	for i, k := range order {
+		out[k] = ds[i]
+	}
+	return out, true
 }
 
 // relayout finds strides under which an array of the given shape is the bytes
