@@ -216,7 +216,7 @@ func (m *Matcher) Combines(ds ...*decl.Decl) bool {
 	}
 	var skels []string
 	for _, d := range ds {
-		sk := &skeletons{d, map[*term.Expr]string{}}
+		sk := &skeletons{d: d, memo: map[*term.Expr]string{}}
 		for _, r := range d.Results {
 			skels = append(skels, sk.of(r.Body))
 		}

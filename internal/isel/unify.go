@@ -173,7 +173,7 @@ func (f *fitter) equate(todo []pair, x integerTerm, want form) bool {
 
 // looks reports whether e and v have one skeleton.
 func (f *fitter) looks(e *term.Expr, v *value) bool {
-	sk := skeletons{f.d, f.p.memo}
+	sk := skeletons{d: f.d, memo: f.p.memo}
 	return sk.float(e) == f.skeleton(v)
 }
 
