@@ -45,7 +45,7 @@ func Run(g *ir.Graph, o Options) []Remark {
 		o.MaxThreads = 1024
 	}
 	var remarks []Remark
-	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}}
+	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}}
 	for n := range maxRounds {
 		r := f.look(n == 0)
 		r.vertical()
@@ -56,8 +56,13 @@ func Run(g *ir.Graph, o Options) []Remark {
 			break
 		}
 	}
+	if debugStats {
+		println("hits", f.m.Hits, "misses", f.m.Misses, "outlooks", len(f.outlooks))
+	}
 	return append(remarks, f.misses()...)
 }
+
+const debugStats = true
 
 // fuser is what lasts from round to round.
 type fuser struct {
@@ -67,6 +72,7 @@ type fuser struct {
 	carried  []*command // by index of the command, from the round before; nil for new ones
 	kinds    map[kind]uint16
 	outlooks map[string]isel.Outlook // by sketch
+	traffic  map[*isel.Match]float64
 	missed   []miss
 	key      []byte
 }
@@ -91,7 +97,8 @@ type command struct {
 	regions       []ir.Region // by argument
 	effects       *ir.Effects
 	kind          uint16
-	missed        bool // there is a remark on it
+	traffic       float64 // bytes
+	missed        bool    // there is a remark on it
 }
 
 // round is one look at the graph.
@@ -120,7 +127,7 @@ type link struct{ command, write int32 }
 // replaces them.
 type group struct {
 	members []int
-	match   *isel.Match
+	hit     *isel.Candidate
 	source  map[isel.Operand]isel.Operand
 	gain    float64
 }
@@ -252,7 +259,7 @@ func (r *round) bind(i int) *command {
 		id = uint16(len(r.kinds))
 		r.kinds[k] = id
 	}
-	c.in, c.kind = in, id
+	c.in, c.kind, c.traffic = in, id, traffic(r.g, c.effects)
 	return c
 }
 
@@ -303,7 +310,9 @@ func (r *round) apply() (done []Remark) {
 			continue
 		}
 		if at, why := r.place(gr); why == "" {
-			done = append(done, r.replace(gr, at))
+			if m := r.m.Build(gr.hit); m != nil {
+				done = append(done, r.replace(gr, m, at))
+			}
 		}
 	}
 	if len(done) == 0 {
@@ -354,9 +363,9 @@ type sequence struct {
 }
 
 // replace puts the dispatch of a group where member at stands.
-func (r *round) replace(gr *group, at int) Remark {
-	d := *gr.match.Dispatch()
-	d.Kernel = r.kernel(gr.match.Kernel)
+func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
+	d := *m.Dispatch()
+	d.Kernel = r.kernel(m.Kernel)
 	last := gr.members[len(gr.members)-1]
 	d.ID, _ = ir.NodeID(r.flow.Commands[last])
 	var ops, ids []string
@@ -376,7 +385,7 @@ func (r *round) replace(gr *group, at int) Remark {
 	}
 	slices.Sort(d.From)
 	d.Op = strings.Join(ops, "+")
-	if e, err := gr.match.Instance.Effects(); err == nil {
+	if e, err := m.Instance.Effects(); err == nil {
 		d.Effects = e
 	}
 	before, after := r.barriers(gr, at)
@@ -393,7 +402,7 @@ func (r *round) replace(gr *group, at int) Remark {
 		r.cur[r.at[i]] = nil
 	}
 	r.cur[r.at[at]] = s
-	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), gr.match.Kernel.Function)}
+	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Function)}
 }
 
 // provenance returns the recorded commands that n implements, and its names.

@@ -56,7 +56,7 @@ func (r *round) horizontal() {
 		}
 		var sharing, others []int
 		for j := i + 1; j < len(r.cmds) && j <= i+maxWindow && r.buffer[j] == r.buffer[i]; j++ {
-			if r.cmds[j].in == nil || !r.m.Combines(r.cmds[j].in.Decl) {
+			if r.cmds[j].in == nil || !r.m.Combines(c.in.Decl, r.cmds[j].in.Decl) && !r.m.Combines(c.in.Decl, r.cmds[j].in.Decl, r.cmds[j].in.Decl) {
 				continue
 			}
 			if r.shares(i, j) {
@@ -206,7 +206,7 @@ func (r *round) consider(members []int, look isel.Outlook) {
 		}
 		return
 	}
-	hit, err := r.m.Match(gr)
+	hit, err := r.m.Find(gr)
 	if hit == nil {
 		var miss *isel.NearMiss
 		if near && errors.As(err, &miss) {
@@ -214,21 +214,17 @@ func (r *round) consider(members []int, look isel.Outlook) {
 		}
 		return
 	}
-	d := hit.Dispatch()
+	d := hit.Like.Dispatch()
 	if n := int64(d.Threadgroup[0]) * int64(d.Threadgroup[1]) * int64(d.Threadgroup[2]); n > r.o.MaxThreads {
-		r.miss(root, first, "%s would run %d threads a threadgroup, its pipeline has at most %d", hit.Kernel.Function, n, r.o.MaxThreads)
+		r.miss(root, first, "%s would run %d threads a threadgroup, its pipeline has at most %d", hit.Like.Kernel.Function, n, r.o.MaxThreads)
 		return
 	}
-	fused, err := hit.Instance.Effects()
-	if err != nil {
-		return
+	c := group{members: members, hit: hit, source: gr.Source}
+	saved := -r.trafficOf(hit.Like)
+	for _, i := range members {
+		saved += r.cmds[i].traffic
 	}
-	c := group{members: members, match: hit, source: gr.Source}
-	effects := make([]*ir.Effects, len(members))
-	for m, i := range members {
-		effects[m] = r.cmds[i].effects
-	}
-	if c.gain = r.o.Cost.gain(r.g, effects, depth(gr), fused); c.gain <= 0 {
+	if c.gain = r.o.Cost.gain(len(members), depth(gr), saved); c.gain <= 0 {
 		return
 	}
 	if _, why := r.place(&c); why != "" {
@@ -238,6 +234,19 @@ func (r *round) consider(members []int, look isel.Outlook) {
 		return
 	}
 	r.groups = append(r.groups, c)
+}
+
+// trafficOf is what a match moves, in bytes.
+func (r *round) trafficOf(m *isel.Match) float64 {
+	if t, ok := r.traffic[m]; ok {
+		return t
+	}
+	t := 0.0
+	if e, err := m.Instance.Effects(); err == nil {
+		t = traffic(r.g, e)
+	}
+	r.traffic[m] = t
+	return t
 }
 
 // readElsewhere notes a pair that a kernel would compute if only the result of
@@ -250,7 +259,7 @@ func (r *round) readElsewhere(gr *isel.Group, members []int) {
 			alone.Results = append(alone.Results, o)
 		}
 	}
-	if hit, _ := r.m.Match(&alone); hit == nil {
+	if hit, _ := r.m.Find(&alone); hit == nil {
 		return
 	}
 	for _, def := range r.flow.Writes(members[0]) {

@@ -25,7 +25,7 @@ func (r *round) retained(gr *group, m int) (out []access) {
 		}
 	}
 	for k, j := range c.writes {
-		if slices.Contains(gr.match.Results, isel.Operand{Member: m, Arg: j}) {
+		if slices.Contains(gr.hit.Like.Results, isel.Operand{Member: m, Arg: j}) {
 			out = append(out, access{c.effects.Writes[k].Region, true})
 		}
 	}

@@ -164,9 +164,12 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 		for j := range ops {
 			shapes[j] = choices[j][pick[j]]
 		}
-		err := m.fitShapes(p, ops, shapes, fold)
+		proposed, err := m.fitShapes(p, ops, shapes, fold)
 		if m.hit != nil {
 			return nil
+		}
+		if !proposed {
+			return err
 		}
 		if first == nil || first == errContradiction {
 			first = err
@@ -188,10 +191,12 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 // maxShapes bounds the combinations of shapes that are proposed.
 const maxShapes = 12
 
-func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) error {
+// fitShapes proposes kernel p with results of given shapes. It says whether it
+// came to a proposal: if not, other shapes do not help.
+func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) (proposed bool, err error) {
 	s := newSpace(m.gr.Graph, m.lay.slots, fold)
 	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
-	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, err: errContradiction}
+	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, slots: map[int]int{}, err: errContradiction}
 	var todo []pair
 	for j, o := range ops {
 		r := &p.d.Results[j]
@@ -210,28 +215,28 @@ func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold fold
 		}
 		inner, err := c.indices(o, at)
 		if err != nil {
-			return err
+			return true, err
 		}
 		x, err := c.result(o, inner)
 		if err != nil {
-			return err
+			return true, err
 		}
 		if x.isInt {
 			var ok bool
 			if todo, ok = f.integerResult(r.Body, vars, x.f, todo); !ok {
-				return errContradiction
+				return false, errContradiction
 			}
 			continue
 		}
 		todo = append(todo, pair{r.Body, vars, x.v})
 	}
 	if s.overflow {
-		return fmt.Errorf("its numbers leave 62 bits")
+		return true, fmt.Errorf("its numbers leave 62 bits")
 	}
 	if f.run(todo) {
-		return nil
+		return true, nil
 	}
-	return f.err
+	return f.tries > 0, f.err
 }
 
 // dim is one dimension of a result: its extent and, in elements, its stride.
