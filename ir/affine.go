@@ -101,6 +101,30 @@ func (a Affine) Scale(k int64) Affine {
 // Sub returns a − b.
 func (a Affine) Sub(b Affine) Affine { return a.Add(b.Scale(-1)) }
 
+// Hash mixes a into h; equal expressions give equal hashes.
+func (a Affine) Hash(h uint64) uint64 {
+	h = Hash(h, uint64(a.Const))
+	for _, t := range a.Terms() {
+		h = Hash(h^uint64(t.Param)<<1, uint64(t.Coeff))
+	}
+	return h
+}
+
+// Hash mixes a word into a hash, by one wide multiplication.
+func Hash(h, x uint64) uint64 {
+	hi, lo := bits.Mul64(h^x, 0x9e3779b97f4a7c15)
+	return hi ^ lo
+}
+
+// Distance returns a − b if that depends on no param. It allocates nothing.
+func (a Affine) Distance(b Affine) (int64, bool) {
+	if a.lin != b.lin && !slices.Equal(a.Terms(), b.Terms()) {
+		return 0, false
+	}
+	d, ok := addOK(a.Const, -b.Const)
+	return d, ok && b.Const > math.MinInt64
+}
+
 // difference is a − k·b: it returns the constant and calls yield with each
 // coefficient that is not zero. ok is false when one leaves 64 bits.
 func difference(a Affine, k int64, b Affine, yield func(Term)) (constant int64, ok bool) {

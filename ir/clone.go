@@ -1,8 +1,9 @@
 package ir
 
 import (
-	"bytes"
 	"slices"
+
+	"github.com/mlxc/mlxc/internal/slab"
 )
 
 // Clone returns a deep copy: nothing that may change is shared. Blobs and
@@ -32,8 +33,9 @@ func (g *Graph) Clone() *Graph {
 		k := &out.Kernels[i]
 		k.Constants, k.Args = slices.Clone(k.Constants), slices.Clone(k.Args)
 	}
+	var c cloner
 	for i, n := range g.Nodes {
-		out.Nodes[i] = CloneNode(n)
+		out.Nodes[i] = c.node(n)
 	}
 	if g.Source != nil {
 		out.Source = &Source{g.Source.File, slices.Clone(g.Source.Memories), slices.Clone(g.Source.Nodes)}
@@ -43,46 +45,77 @@ func (g *Graph) Clone() *Graph {
 
 // CloneNode returns a deep copy of n.
 func CloneNode(n Node) Node {
-	switch n := n.(type) {
-	case *Dispatch:
-		d := *n
-		d.Bindings = slices.Clone(n.Bindings)
-		for i := range d.Bindings {
-			d.Bindings[i].Bytes = bytes.Clone(d.Bindings[i].Bytes)
-		}
-		d.ThreadgroupMemory = slices.Clone(n.ThreadgroupMemory)
-		d.Effects = n.Effects.Clone()
-		d.From = slices.Clone(n.From)
-		return &d
-	case *Copy:
-		c := *n
-		c.From = slices.Clone(n.From)
-		return &c
-	case *Fill:
-		c := *n
-		c.From = slices.Clone(n.From)
-		return &c
-	case *Commit:
-		c := *n
-		return &c
-	case *GroupBegin:
-		c := *n
-		return &c
-	}
-	return n // Barrier and GroupEnd have no fields
+	var c cloner
+	return c.node(n)
 }
 
 // Clone returns a deep copy of e.
 func (e *Effects) Clone() *Effects {
+	var c cloner
+	return c.effectsOf(e)
+}
+
+// cloner copies nodes into slabs.
+type cloner struct {
+	dispatches  slab.Slab[Dispatch]
+	bindings    slab.Slab[Binding]
+	bytes       slab.Slab[byte]
+	threadgroup slab.Slab[ThreadgroupMemory]
+	effects     slab.Slab[Effects]
+	reads       slab.Slab[Region]
+	writes      slab.Slab[Write]
+	dims        slab.Slab[Dim]
+	ids         slab.Slab[ID]
+}
+
+func (c *cloner) node(n Node) Node {
+	switch n := n.(type) {
+	case *Dispatch:
+		d := c.dispatches.One()
+		*d = *n
+		d.Bindings = c.bindings.Clone(n.Bindings)
+		for i := range d.Bindings {
+			if b := &d.Bindings[i]; b.Bytes != nil {
+				b.Bytes = c.bytes.Clone(b.Bytes)
+			}
+		}
+		d.ThreadgroupMemory = c.threadgroup.Clone(n.ThreadgroupMemory)
+		d.Effects = c.effectsOf(n.Effects)
+		d.From = c.ids.Clone(n.From)
+		return d
+	case *Copy:
+		x := *n
+		x.From = c.ids.Clone(n.From)
+		return &x
+	case *Fill:
+		x := *n
+		x.From = c.ids.Clone(n.From)
+		return &x
+	case *Commit:
+		x := *n
+		return &x
+	case *GroupBegin:
+		x := *n
+		return &x
+	}
+	return n // Barrier and GroupEnd have no fields
+}
+
+func (c *cloner) effectsOf(e *Effects) *Effects {
 	if e == nil {
 		return nil
 	}
-	out := &Effects{Complete: e.Complete, Reads: slices.Clone(e.Reads), Writes: slices.Clone(e.Writes)}
+	out := c.effects.One()
+	*out = Effects{Complete: e.Complete, Reads: c.reads.Clone(e.Reads), Writes: c.writes.Clone(e.Writes)}
 	for i := range out.Reads {
-		out.Reads[i].Dims = slices.Clone(out.Reads[i].Dims)
+		if r := &out.Reads[i]; r.Dims != nil {
+			r.Dims = c.dims.Clone(r.Dims)
+		}
 	}
 	for i := range out.Writes {
-		out.Writes[i].Dims = slices.Clone(out.Writes[i].Dims)
+		if r := &out.Writes[i]; r.Dims != nil {
+			r.Dims = c.dims.Clone(r.Dims)
+		}
 	}
 	return out
 }

@@ -12,13 +12,19 @@ import (
 // recorder's complete effects that differ from the declaration's are reported:
 // the declaration is tested, so it wins.
 func annotate(g *ir.Graph, _ Values, r *Report) error {
-	for _, n := range g.Nodes {
+	declared := msl.NewCache(g)
+	var from []ir.ID // of all dispatches, in one allocation
+	for i, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
 			continue
 		}
 		if d.From == nil {
-			d.From = []ir.ID{d.ID}
+			if from == nil {
+				from = make([]ir.ID, 0, len(g.Nodes)-i)
+			}
+			from = append(from, d.ID)
+			d.From = from[len(from)-1 : len(from) : len(from)]
 		}
 		if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
 			if !d.Effects.Known() {
@@ -26,7 +32,7 @@ func annotate(g *ir.Graph, _ Values, r *Report) error {
 			}
 			continue
 		}
-		e, err := msl.Describe(g, d)
+		e, err := declared.Describe(d)
 		if err != nil {
 			r.Not(d, "%v", err)
 			d.Effects = nil // whatever the recorder said: nobody has tested it

@@ -5,66 +5,60 @@ import "github.com/mlxc/mlxc/ir"
 // checkClaims compares the effects that the graph after stores with what its
 // commands touch. The proof does not use them, but whoever reads the graph next
 // may: they must not leave out a byte, nor promise a write that may not happen.
-// A dispatch of a kernel without declaration has no other truth than the
-// recording's.
-func checkClaims(b, a *model, img []int, r *Result) {
-	for i := range a.ops {
-		d, ok := a.ops[i].node.(*ir.Dispatch)
+func (p *proof) checkClaims() {
+	for i := range p.a.ops {
+		o := &p.a.ops[i]
+		d, ok := o.node.(*ir.Dispatch)
 		if !ok {
 			continue
 		}
-		was := b.ops[img[i]].node.(*ir.Dispatch)
-		ids := []ir.ID{d.ID}
-		if a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
-			if !d.Effects.Equal(was.Effects) {
-				r.add(Refused, Interface, []ir.ID{was.ID}, ids, "%s: nobody but the recording knows its effects, and other ones are stored", a.g.Describe(d))
-			}
-			continue
-		}
-		if a.ops[i].inst == nil || !d.Effects.Known() {
-			continue
-		}
-		if !claimsAll(a.g, &a.ops[i], d.Effects) {
-			r.add(Refused, Interface, nil, ids, "%s: the stored effects leave out bytes that the kernel touches, or promise writes that it does not", a.g.Describe(d))
+		foreign := p.a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin
+		switch {
+		case foreign && !p.a.sameEffects(p.told[d], d.Effects):
+			// Nobody but the recording knows what it touches: not a byte less, nor more.
+			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: nobody but the recording knows its effects, and other ones are stored", p.a.g.Describe(d))
+		case foreign || o.inst == nil || !d.Effects.Known():
+		case !p.a.claimsAll(o, d.Effects):
+			p.add(Refused, Interface, nil, []ir.ID{d.ID}, "%s: the stored effects leave out bytes that the kernel touches, or promise writes that it does not", p.a.g.Describe(d))
 		}
 	}
 }
 
 // claimsAll reports whether e covers everything that o touches and calls no
 // write certain that is not.
-func claimsAll(g *ir.Graph, o *op, e *ir.Effects) bool {
-	reads := make([]ir.Region, len(e.Reads))
-	for i, x := range e.Reads {
-		reads[i] = rooted(g, x)
+func (m *model) claimsAll(o *op, e *ir.Effects) bool {
+	if m.claimsThat(o, e) {
+		return true
 	}
-	writes := make([]access, len(e.Writes))
-	for i, w := range e.Writes {
-		writes[i] = access{rooted(g, w.Region), w.Must}
-		if !w.Must {
-			reads = append(reads, writes[i].region)
+	writes := m.writes[o.wlo:o.whi]
+	var reads, claimed []access
+	for _, x := range e.Reads {
+		reads = append(reads, m.rooted(x))
+	}
+	for i := range e.Writes {
+		w := m.rooted(e.Writes[i].Region)
+		claimed = append(claimed, w)
+		if !certain(&e.Writes[i]) {
+			reads = append(reads, w)
 		}
 	}
-	for _, x := range o.reads {
-		if !anyCovers(g, reads, x.region) {
+	for i := range o.reads {
+		if !m.anyCovers(reads, &o.reads[i]) {
 			return false
 		}
 	}
-	for _, x := range o.writes {
-		found := false
-		for _, w := range writes {
-			found = found || covers(g, w.region, x.region)
-		}
-		if !found {
+	for i := range writes {
+		if !m.anyCovers(claimed, &writes[i].access) {
 			return false
 		}
 	}
-	for _, w := range writes {
-		if !w.must {
+	for k := range claimed {
+		if !e.Writes[k].Must {
 			continue
 		}
 		sure := false
-		for _, x := range o.writes {
-			sure = sure || x.must && covers(g, x.region, w.region)
+		for i := range writes {
+			sure = sure || writes[i].must && covers(m.g, &writes[i].access, &claimed[k])
 		}
 		if !sure {
 			return false
@@ -73,11 +67,60 @@ func claimsAll(g *ir.Graph, o *op, e *ir.Effects) bool {
 	return true
 }
 
-func anyCovers(g *ir.Graph, list []ir.Region, r ir.Region) bool {
-	for _, x := range list {
-		if covers(g, x, r) {
+// claimsThat is the usual case: the very regions.
+func (m *model) claimsThat(o *op, e *ir.Effects) bool {
+	writes := m.writes[o.wlo:o.whi]
+	if len(e.Reads) != int(o.source) || len(e.Writes) != len(writes) {
+		return false
+	}
+	for i := range e.Reads {
+		if !m.sameRegion(&o.reads[i].region, &e.Reads[i]) {
+			return false
+		}
+	}
+	for i := range writes {
+		if writes[i].must != certain(&e.Writes[i]) || !m.sameRegion(&writes[i].region, &e.Writes[i].Region) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameRegion compares a region in a root memory with a stored one.
+func (m *model) sameRegion(x, y *ir.Region) bool {
+	root, off := m.g.Root(y.Mem)
+	return x.Mem == root && (off == 0 && x.Off.Equal(y.Off) || off != 0 && x.Off.Equal(y.Off.AddConst(off))) && sameShape(x, y)
+}
+
+func (m *model) anyCovers(list []access, r *access) bool {
+	for i := range list {
+		if covers(m.g, &list[i], r) {
 			return true
 		}
 	}
-	return void(r)
+	return void(&r.region)
+}
+
+// sameEffects compares lists of effects, known or not, aliases resolved.
+func (m *model) sameEffects(x, y *ir.Effects) bool {
+	if x == nil || y == nil {
+		return x == y
+	}
+	if x.Complete != y.Complete || len(x.Reads) != len(y.Reads) || len(x.Writes) != len(y.Writes) {
+		return false
+	}
+	for i := range x.Reads {
+		r := m.rooted(x.Reads[i])
+		if !m.sameRegion(&r.region, &y.Reads[i]) {
+			return false
+		}
+	}
+	for i := range x.Writes {
+		w, z := &x.Writes[i], &y.Writes[i]
+		r := m.rooted(w.Region)
+		if w.Must != z.Must || w.Atomic != z.Atomic || !m.sameRegion(&r.region, &z.Region) {
+			return false
+		}
+	}
+	return true
 }

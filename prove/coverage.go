@@ -1,140 +1,132 @@
 package prove
 
-import (
-	"bytes"
+import "github.com/mlxc/mlxc/ir"
 
-	"github.com/mlxc/mlxc/ir"
-)
-
-// image finds for every command after the command before that it implements.
-// Provenance is a hint: what it names is compared like anything else. The
-// result maps commands after to commands before, −1 where there is none.
-func image(b, a *model, r *Result) []int {
-	out := make([]int, len(a.ops))
-	used := make([]bool, len(b.ops))
-	for i := range a.ops {
-		out[i] = -1
-		o := &a.ops[i]
-		from := provenance(o.node)
-		if len(from) > 1 {
-			r.add(CannotTell, Fusion, from, []ir.ID{o.id}, "%s implements %v: fusions are not proved yet", a.g.Describe(o.node), from)
-			continue
+// findDead marks the commands after whose results reach no output, no state and
+// no command that may do anything. They need not be anybody's image: what they
+// write, nobody reads.
+func (p *proof) findDead() {
+	p.dead = make([]bool, len(p.a.ops))
+	live := make([]bool, len(p.a.ops))
+	mark := func(r *reading) {
+		for _, w := range r.writes {
+			live[p.a.writes[w].op] = true
 		}
-		j, ok := b.byID[from[0]]
-		switch {
-		case !ok:
-			r.add(Refused, Coverage, nil, []ir.ID{o.id}, "%s implements %s, which does not exist before", a.g.Describe(o.node), from[0])
-			continue
-		case used[j]:
-			r.add(Refused, Coverage, from, []ir.ID{o.id}, "%s is implemented twice", b.g.Describe(b.ops[j].node))
-			continue
-		}
-		used[j] = true
-		if why := sameCommand(b.g, a.g, b.ops[j].node, o.node); why != "" {
-			r.add(Refused, Interface, from, []ir.ID{o.id}, "%s is not %s of before: %s", a.g.Describe(o.node), b.g.Describe(b.ops[j].node), why)
-			continue
-		}
-		if d, ok := o.node.(*ir.Dispatch); ok && a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin && !sameBytes(b.ops[j].node, o.node) {
-			// Nobody but the recorder knows what it touches, and he said so of the
-			// views that he bound.
-			r.add(CannotTell, Coverage, from, []ir.ID{o.id}, "%s has no declaration and another view than before", a.g.Describe(o.node))
-			continue
-		}
-		out[i] = j
 	}
-	for j, u := range used {
-		if u {
+	for _, r := range p.current.final {
+		mark(r)
+	}
+	for i := len(p.a.ops) - 1; i >= 0; i-- {
+		if p.dead[i] = !live[i] && p.a.ops[i].known; p.dead[i] {
+			p.Dead++
 			continue
 		}
-		r.Dropped++
-		if !b.ops[j].known {
-			r.add(Refused, Coverage, []ir.ID{b.ops[j].id}, nil, "%s is left out, but its effects are unknown", b.g.Describe(b.ops[j].node))
+		for k := range p.current.of[i] {
+			mark(&p.current.of[i][k])
 		}
+	}
+}
+
+// checkCoverage compares every live command after with those before that it
+// implements, finds what was left out, and checks that nothing crosses a
+// command of unknown effects.
+func (p *proof) checkCoverage() {
+	implemented := make([]bool, len(p.b.ops))
+	for i := range p.a.ops {
+		if p.dead[i] {
+			continue
+		}
+		o := &p.a.ops[i]
+		if len(p.sets[i]) == 0 {
+			p.add(Refused, Coverage, nil, []ir.ID{o.id}, "%s implements no command of before", p.a.g.Describe(o.node))
+			continue
+		}
+		for _, j := range p.sets[i] {
+			if implemented[j] {
+				p.add(Refused, Coverage, []ir.ID{p.b.ops[j].id}, []ir.ID{o.id}, "%s is implemented twice", p.b.g.Describe(p.b.ops[j].node))
+			}
+			implemented[j] = true
+		}
+		p.checkCommand(int32(i))
+	}
+	for j := range implemented {
+		if implemented[j] {
+			continue
+		}
+		p.Dropped++
+		if o := &p.b.ops[j]; !o.known {
+			p.add(Refused, Coverage, []ir.ID{o.id}, nil, "%s is left out, but its effects are unknown", p.b.g.Describe(o.node))
+		}
+	}
+}
+
+func (p *proof) checkCommand(i int32) {
+	o := &p.a.ops[i]
+	if o.known {
+		// A view that its declaration does not describe has no meaning.
+	} else if d, ok := o.node.(*ir.Dispatch); ok && p.a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin && len(p.sets[i]) == 1 && p.b.ops[p.sets[i][0]].known {
+		p.add(CannotTell, Coverage, p.before(i), []ir.ID{o.id}, "%s has no declaration, and its views changed so that the recording does not say what it touches", p.a.g.Describe(o.node))
+		return
+	}
+	for _, j := range p.sets[i] {
+		was := &p.b.ops[j]
+		if was.era != o.era {
+			p.add(Refused, Order, []ir.ID{was.id}, []ir.ID{o.id}, "%s crosses a command of unknown effects", p.a.g.Describe(o.node))
+			return
+		}
+		if len(p.sets[i]) > 1 && !was.known {
+			p.add(CannotTell, Fusion, []ir.ID{was.id}, []ir.ID{o.id}, "%s implements %s, whose effects are unknown", p.a.g.Describe(o.node), p.b.g.Describe(was.node))
+			return
+		}
+	}
+	if len(p.sets[i]) > 1 {
+		return // point 5
+	}
+	was := &p.b.ops[p.sets[i][0]]
+	why := sameCommand(p.b.g, p.a.g, was.node, o.node)
+	if why == "" {
+		if !o.known && !sameViews(p.b.g, p.a.g, was.node, o.node) {
+			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects and another view than before", p.a.g.Describe(o.node))
+		}
+		return
+	}
+	if why == anotherKernel && was.inst != nil && o.inst != nil {
+		return // its term may be equal: point 5
+	}
+	p.add(Refused, Interface, p.before(i), []ir.ID{o.id}, "%s is not %s of before: %s", p.a.g.Describe(o.node), p.b.g.Describe(was.node), why)
+}
+
+// unfused reports whether command i after is one command of before.
+func (p *proof) unfused(i int32) bool {
+	return len(p.sets[i]) == 1 && sameCommand(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node, p.a.ops[i].node) == ""
+}
+
+// before returns the IDs of the commands that command i after implements.
+func (p *proof) before(i int32) []ir.ID {
+	out := make([]ir.ID, len(p.sets[i]))
+	for k, j := range p.sets[i] {
+		out[k] = p.b.ops[j].id
 	}
 	return out
 }
 
-func provenance(n ir.Node) []ir.ID {
-	var from []ir.ID
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		from = n.From
-	case *ir.Copy:
-		from = n.From
-	case *ir.Fill:
-		from = n.From
-	}
-	if len(from) == 0 {
-		id, _ := ir.NodeID(n)
-		return []ir.ID{id}
-	}
-	return from
-}
-
-// sameCommand compares everything of an unfused command but where its views
-// lie; it returns what differs, or "".
-func sameCommand(bg, ag *ir.Graph, x, y ir.Node) string {
-	switch x := x.(type) {
-	case *ir.Copy:
-		y, ok := y.(*ir.Copy)
-		if !ok || !x.Dst.Len.Equal(y.Dst.Len) || !x.Src.Len.Equal(y.Src.Len) {
-			return "another command or length"
-		}
-		return ""
-	case *ir.Fill:
-		y, ok := y.(*ir.Fill)
-		if !ok || x.Value != y.Value || !x.Dst.Len.Equal(y.Dst.Len) {
-			return "another command, value or length"
-		}
-		return ""
-	}
+// sameViews reports whether a dispatch binds the same bytes of memories of the
+// same names.
+func sameViews(bg, ag *ir.Graph, x, y ir.Node) bool {
 	d, ok1 := x.(*ir.Dispatch)
 	e, ok2 := y.(*ir.Dispatch)
-	if !ok1 || !ok2 {
-		return "another kind of command"
-	}
-	if !sameKernel(&bg.Kernels[d.Kernel], &ag.Kernels[e.Kernel]) {
-		return "another kernel"
-	}
-	if d.GridKind != e.GridKind || d.Threadgroup != e.Threadgroup || !d.Grid[0].Equal(e.Grid[0]) || !d.Grid[1].Equal(e.Grid[1]) || !d.Grid[2].Equal(e.Grid[2]) {
-		return "another grid or threadgroup"
-	}
-	if len(d.ThreadgroupMemory) != len(e.ThreadgroupMemory) || len(d.Bindings) != len(e.Bindings) {
-		return "other bindings"
-	}
-	for i := range d.ThreadgroupMemory {
-		if d.ThreadgroupMemory[i] != e.ThreadgroupMemory[i] {
-			return "other threadgroup memory"
-		}
-	}
-	for i := range d.Bindings {
-		p, q := &d.Bindings[i], &e.Bindings[i]
-		if p.Slot != q.Slot || p.Kind != q.Kind || p.Type != q.Type {
-			return "other bindings"
-		}
-		if !bytes.Equal(p.Bytes, q.Bytes) || !p.Expr.Equal(q.Expr) {
-			return "another argument value"
-		}
-		if p.Kind == ir.BindView && !p.View.Len.Equal(q.View.Len) {
-			return "a view of another length"
-		}
-	}
-	return ""
-}
-
-// sameKernel compares the code, its specialization and its argument table.
-func sameKernel(k, l *ir.Kernel) bool {
-	if k.Library.Kind != l.Library.Kind || k.Library.Digest != l.Library.Digest || k.Function != l.Function ||
-		len(k.Constants) != len(l.Constants) || len(k.Args) != len(l.Args) {
+	if !ok1 || !ok2 || len(d.Bindings) != len(e.Bindings) {
 		return false
 	}
-	for i, c := range k.Constants {
-		if d := l.Constants[i]; c.Index != d.Index || c.Type != d.Type || c.Bits != d.Bits {
-			return false
+	for i := range d.Bindings {
+		if d.Bindings[i].Kind != ir.BindView {
+			continue
 		}
-	}
-	for i, x := range k.Args {
-		if x != l.Args[i] {
+		v, w := d.Bindings[i].View, e.Bindings[i].View
+		vm, voff := bg.Root(v.Mem)
+		wm, woff := ag.Root(w.Mem)
+		m, n := &bg.Memories[vm], &ag.Memories[wm]
+		if m.Name != n.Name || m.Kind != n.Kind || m.Size != n.Size || !v.Off.AddConst(voff).Equal(w.Off.AddConst(woff)) {
 			return false
 		}
 	}

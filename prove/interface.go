@@ -1,7 +1,7 @@
 package prove
 
 import (
-	"sort"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -63,21 +63,16 @@ func visible(g *ir.Graph) map[string]ir.MemID {
 	return out
 }
 
+// sameConstraints reports whether two graphs admit the same values of the
+// params: each one's constraints hold wherever the other's do.
 func sameConstraints(b, a *ir.Graph) bool {
-	list := func(g *ir.Graph) []string {
-		var out []string
-		for _, c := range g.Constraints {
-			out = append(out, g.FormatAffine(c.LHS.AddConst(-c.Max)))
-		}
-		sort.Strings(out)
-		return out
-	}
-	x, y := list(b), list(a)
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if x[i] != y[i] {
+	return implied(b, a) && implied(a, b)
+}
+
+// implied proves that the constraints of h hold wherever g admits the params.
+func implied(g, h *ir.Graph) bool {
+	for _, c := range h.Constraints {
+		if !slices.ContainsFunc(g.Constraints, func(d ir.Constraint) bool { return c.Max == d.Max && c.LHS.Equal(d.LHS) }) && !atMost(g, c.LHS, c.Max) {
 			return false
 		}
 	}

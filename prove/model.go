@@ -6,79 +6,149 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// access is a region that a command touches, in its root memory.
+// access is a region that a command touches, in its root memory, with bounds of
+// its bytes over all values of the params.
 type access struct {
-	region ir.Region
-	must   bool // of a write
+	region  ir.Region
+	lo, end int64
+	flat    bool // constant and without dimensions: exactly the bytes [lo, end)
+}
+
+// write is an access that changes bytes. Writes of a graph are numbered in
+// its order.
+type write struct {
+	access
+	op   int32
+	must bool
 }
 
 // op is one command with what it touches.
 type op struct {
 	node   ir.Node
 	id     ir.ID
-	known  bool // effects are complete; otherwise the command is a pillar
-	reads  []access
-	writes []access
+	known  bool           // effects are complete; otherwise the command is a pillar
 	inst   *decl.Instance // of a declared kernel
+	reads  []access       // may-writes too: they depend on the old bytes
+	wlo    int32          // its writes are model.writes[wlo:whi]
+	whi    int32
+	era    int32 // counts pillars: 2n between the n-th and the next, 2n−1 at the n-th
+	source int32 // among reads: where those of may-writes begin
 }
 
-// model is a graph ready for the proof: marks and commands in order.
+// model is a graph ready for the proof.
 type model struct {
-	g    *ir.Graph
-	list []ir.Node
-	ops  []op
-	byID map[ir.ID]int
-	at   []int // for each node of list: its op, or −1
+	g      *ir.Graph
+	ops    []op
+	writes []write
+	byID   map[ir.ID]int32
+	at     []int32 // for each node: its op, or −1
+	// pillars counts the commands of unknown effects.
+	pillars int32
+	slab    []access
 }
 
-// build recomputes the effects of every command from the kernels'
-// declarations. A dispatch of a kernel without one keeps what stored says,
-// which for the graph after are the effects of the graph before.
-func build(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
-	m := &model{g: g, list: g.Nodes, byID: make(map[ir.ID]int, len(g.Nodes)), at: make([]int, len(g.Nodes))}
+// newModel recomputes the effects of every command from the kernels'
+// declarations. What a kernel without one touches is what stored says.
+func newModel(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
+	m := &model{g: g, byID: make(map[ir.ID]int32, len(g.Nodes)), at: make([]int32, len(g.Nodes)), ops: make([]op, 0, len(g.Nodes)), writes: make([]write, 0, len(g.Nodes))}
+	cache := msl.NewCache(g)
 	for i, n := range g.Nodes {
 		m.at[i] = -1
 		id, ok := ir.NodeID(n)
 		if !ok {
 			continue
 		}
+		m.at[i] = int32(len(m.ops))
+		m.byID[id] = int32(len(m.ops))
 		o := op{node: n, id: id}
-		e := ir.NodeEffects(n)
-		if d, ok := n.(*ir.Dispatch); ok {
-			e = nil
-			if g.Kernels[d.Kernel].Library.Kind == ir.Builtin {
-				if in, err := msl.Bind(g, d); err == nil {
-					if x, err := in.Effects(); err == nil {
-						o.inst, e = in, x
-					}
-				}
-			} else {
-				e = stored(d)
+		var e *ir.Effects
+		if d, ok := n.(*ir.Dispatch); !ok {
+			e = ir.NodeEffects(n)
+		} else if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+			e = stored(d)
+		} else if in, err := cache.Bind(d); err == nil {
+			if x, err := cache.Effects(d); err == nil {
+				o.inst, e = in, x
 			}
 		}
-		if e.Known() {
-			o.known = true
-			for _, r := range e.Reads {
-				o.reads = append(o.reads, access{region: rooted(g, r)})
-			}
-			for _, w := range e.Writes {
-				a := access{region: rooted(g, w.Region), must: w.Must && !w.Atomic}
-				o.writes = append(o.writes, a)
-				if !a.must {
-					o.reads = append(o.reads, a) // it depends on the old bytes
-				}
-			}
-		}
-		m.at[i] = len(m.ops)
-		m.byID[id] = len(m.ops)
-		m.ops = append(m.ops, o)
+		m.add(o, e)
 	}
 	return m
 }
 
-// rooted follows aliases: the same bytes in the root memory.
-func rooted(g *ir.Graph, r ir.Region) ir.Region {
-	root, off := g.Root(r.Mem)
-	r.Mem, r.Off = root, r.Off.AddConst(off)
-	return r
+// add appends o, which touches e.
+func (m *model) add(o op, e *ir.Effects) {
+	o.known = e.Known()
+	o.wlo = int32(len(m.writes))
+	switch {
+	case o.known:
+		o.era = 2 * m.pillars
+		n := len(e.Reads)
+		for i := range e.Writes {
+			if !certain(&e.Writes[i]) {
+				n++
+			}
+		}
+		o.reads = m.accesses(n)
+		for i := range e.Reads {
+			o.reads[i] = m.rooted(e.Reads[i])
+		}
+		o.source = int32(len(e.Reads))
+		n = len(e.Reads)
+		for i := range e.Writes {
+			w := write{access: m.rooted(e.Writes[i].Region), op: int32(len(m.ops)), must: certain(&e.Writes[i])}
+			m.writes = append(m.writes, w)
+			if !w.must {
+				o.reads[n] = w.access
+				n++
+			}
+		}
+	default:
+		// It may read all of what it binds. That it may write everything is not
+		// listed: nothing crosses it (see sameEra).
+		m.pillars++
+		o.era = 2*m.pillars - 1
+		if d, ok := o.node.(*ir.Dispatch); ok {
+			for i := range d.Bindings {
+				if b := &d.Bindings[i]; b.Kind == ir.BindView {
+					root, _ := m.g.Root(b.View.Mem)
+					o.reads = append(o.reads, m.rooted(ir.ViewOf(root, 0, m.g.Memories[root].Size).Contiguous()))
+				}
+			}
+		}
+		o.source = int32(len(o.reads))
+	}
+	o.whi = int32(len(m.writes))
+	m.ops = append(m.ops, o)
 }
+
+func certain(w *ir.Write) bool { return w.Must && !w.Atomic }
+
+// accesses returns n accesses of a slab.
+func (m *model) accesses(n int) []access {
+	if len(m.slab) < n {
+		m.slab = make([]access, max(n, 1024))
+	}
+	out := m.slab[:n:n]
+	m.slab = m.slab[n:]
+	return out
+}
+
+// rooted follows aliases: the same bytes in the root memory.
+func (m *model) rooted(r ir.Region) access {
+	root, off := m.g.Root(r.Mem)
+	r.Mem, r.Off = root, r.Off.AddConst(off)
+	a := access{region: r}
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
+		a.lo, a.end, a.flat = r.Off.Const, r.Off.Const+max(r.Run.Const, 0), true
+		return a
+	}
+	a.lo, a.end = hull(m.g, r)
+	return a
+}
+
+// writesOf returns the writes of op i.
+func (m *model) writesOf(i int32) []write { return m.writes[m.ops[i].wlo:m.ops[i].whi] }
+
+// readOnly reports whether nothing in a graph writes the memory.
+func (m *model) readOnly(id ir.MemID) bool { return m.g.Memories[id].Kind.ReadOnly() }

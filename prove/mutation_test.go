@@ -1,60 +1,68 @@
 package prove_test
 
 import (
-	"fmt"
-	"math/rand/v2"
+	"flag"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/oracle"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/prove"
 )
 
-// Every mutation of a random graph is judged by the slow oracle, whose author
-// had not seen the prover: what it calls harmful is never proved, and most of
-// what it calls harmless is.
-func TestMutationsAgainstOracle(t *testing.T) {
-	o := oracle.Options{Replays: oracle.Waited, Cumulative: true, Valuations: 3}
-	order := func(g *ir.Graph) error {
-		_, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
-		return err
-	}
-	rng := rand.New(rand.NewPCG(5, 6))
-	var harmful, harmless, proved int
-	refused := map[string]int{}
-	for seed := range uint64(60) {
-		g, err := oracle.Generate(rand.New(rand.NewPCG(7, seed)), o, order)
+var perClass = flag.Int("prove.perclass", 300, "mutations of each class in TestMutationCampaign")
+
+// recordings are the graphs of testdata/graphs, as recorded.
+func recordings(t *testing.T) (out []*ir.Graph) {
+	files, err := filepath.Glob("../testdata/graphs/*.txtar")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 8)
+	for _, path := range files {
+		a, err := txtar.ParseFile(path)
 		require.NoError(t, err)
-		for _, m := range oracle.Mutations {
-			h, ok := m.Apply(rng, g)
-			if !ok {
-				continue
-			}
-			r := prove.Check(g, h, prove.Options{})
-			j := oracle.Judge(g, h, o)
-			switch j.Verdict {
-			case oracle.Harmful:
-				harmful++
-				if r.Verdict == prove.Proved {
-					t.Errorf("seed %d, %s: harmful (%s), but %s", seed, m.Name, j.Reason, r)
-				}
-			case oracle.Harmless:
-				if len(j.Remarks) > 0 {
-					continue // a strict prover may refuse these
-				}
-				harmless++
-				if r.Verdict == prove.Proved {
-					proved++
-				} else {
-					refused[fmt.Sprintf("%s: %s (%s)", m.Name, r.Verdict, r.Findings[0].Point)]++
-				}
-			}
-		}
+		m, err := mlxt.Parse(path, a.Files[0].Data)
+		require.NoError(t, err)
+		out = append(out, m.Graphs...)
 	}
-	t.Logf("%d harmful, none proved; %d of %d harmless proved; not proved: %v", harmful, proved, harmless, refused)
-	require.Greater(t, harmful, 500)
-	require.Greater(t, harmless, 500)
+	return out
+}
+
+// No harmful mutation is proved, and nearly every harmless one is. The judge
+// and the mutations were written without sight of this package.
+func TestMutationCampaign(t *testing.T) {
+	start := time.Now()
+	r, err := oracle.Campaign(oracle.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recordings(t)}, func(before, after *ir.Graph) (oracle.Answer, string) {
+		p := prove.Check(before, after, prove.Options{})
+		reason := ""
+		if len(p.Findings) > 0 {
+			reason = p.Findings[0].Text
+		}
+		switch p.Verdict {
+		case prove.Proved:
+			return oracle.Accepted, reason
+		case prove.Refused:
+			return oracle.Refused, reason
+		}
+		return oracle.CannotTell, reason
+	})
+	require.NoError(t, err)
+	t.Logf("%v\n%s", time.Since(start).Round(time.Millisecond), r)
+	for _, e := range r.Missed {
+		t.Errorf("harmful, and proved: %s", e)
+	}
+	sum := r.Sum()
+	if *perClass >= 300 { // the promise is about many
+		require.GreaterOrEqual(t, sum.Total(), 10000)
+	}
+	for _, c := range r.Classes {
+		require.GreaterOrEqual(t, c.Total(), *perClass, c.Name)
+	}
+	require.GreaterOrEqual(t, sum.Of(oracle.HarmfulLabel)*10, sum.Total()*3)
+	require.GreaterOrEqual(t, sum.Of(oracle.HarmlessLabel)*5, sum.Total())
+	require.GreaterOrEqual(t, sum[oracle.HarmlessLabel][oracle.Accepted]*100, sum.Of(oracle.HarmlessLabel)*95, "harmless, and not proved:\n%s", r.Unaccepted())
 }

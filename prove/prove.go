@@ -1,13 +1,16 @@
 package prove
 
 import (
+	"slices"
+
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // Options of a proof.
 type Options struct {
-	// Strict turns a proof that assumes the recording free of races somewhere
-	// into "cannot tell".
+	// Strict turns a proof that assumes the recording free of races somewhere, or
+	// that replays wait for one another, into "cannot tell".
 	Strict bool
 }
 
@@ -18,50 +21,98 @@ func Check(before, after *ir.Graph, o Options) *Result {
 	if checkInterface(before, after, r); r.Verdict != Proved {
 		return r
 	}
-	b := build(before, func(d *ir.Dispatch) *ir.Effects { return d.Effects })
-	originals := map[ir.ID]*ir.Effects{}
-	for i := range b.ops {
-		if d, ok := b.ops[i].node.(*ir.Dispatch); ok {
-			originals[d.ID] = d.Effects
-		}
-	}
-	sameViews := identicalViews(before, after)
-	a := build(after, func(d *ir.Dispatch) *ir.Effects {
-		// What a foreign kernel touches is known from the recording alone, and
-		// in its terms: it holds after only where its views stayed.
-		if !sameViews {
-			return nil
-		}
-		from := provenance(d)
-		return originals[from[0]]
-	})
-	r.Commands = len(a.ops)
-	img := image(b, a, r)
-	if r.Verdict != Proved {
+	b := newModel(before, func(d *ir.Dispatch) *ir.Effects { return d.Effects })
+	recorded := trace(b)
+	m := byProvenance(b, after)
+	if r = attempt(b, recorded, after, m, o); r.Verdict == Proved {
 		return r
 	}
-	if !pillars(b, a, img, sameViews, r) {
+	// Provenance may be what is wrong.
+	guess := byStructure(b, after)
+	if slices.EqualFunc(guess, m, slices.Equal[[]int32]) {
 		return r
 	}
-	r.Assumptions = append(r.Assumptions, "a replay begins after the one before it has ended")
-	checkValues(b, a, img, r)
-	checkOrder(b, a, img, o.Strict, r)
-	checkAliasing(a, r)
-	checkClaims(b, a, img, r)
+	if again := attempt(b, recorded, after, guess, o); again.Verdict < r.Verdict {
+		return again
+	}
 	return r
 }
 
-// identicalViews reports whether memories have the same names, sizes and
-// aliases in the same order, so that equal views mean equal bytes.
-func identicalViews(b, a *ir.Graph) bool {
-	if len(b.Memories) != len(a.Memories) {
-		return false
+// attempt proves after with one matching of commands.
+func attempt(b *model, recorded *readings, after *ir.Graph, m matching, o Options) *Result {
+	r := &Result{}
+	p := &proof{told: map[*ir.Dispatch]*ir.Effects{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: r, opts: o}
+	p.build(after)
+	r.Commands = len(p.a.ops)
+	p.findDead()
+	if p.checkCoverage(); r.Verdict != Proved {
+		return r
 	}
-	for i := range b.Memories {
-		m, n := &b.Memories[i], &a.Memories[i]
-		if m.Name != n.Name || m.Kind != n.Kind || m.Size != n.Size || m.Alias != n.Alias || m.AliasOff != n.AliasOff {
-			return false
+	p.checkValues()
+	p.checkOrder()
+	p.checkAliasing()
+	p.checkClaims()
+	return r
+}
+
+// proof is the state of one attempt.
+type proof struct {
+	*Result
+	opts     Options
+	b, a     *model
+	recorded *readings
+	current  *readings // of the graph after
+	sets     matching  // by command after
+	dead     []bool    // commands after whose results reach nobody
+	// recordedNames are those of the writes before: their numbers, one number for
+	// writes that are known to have equal bytes. images names each write after by
+	// the write before that has the same bytes; noWrite where there is none, or
+	// none was found yet.
+	recordedNames, images names
+	// told are the effects of dispatches whose kernels have no declaration.
+	told map[*ir.Dispatch]*ir.Effects
+	// Comparing the terms of a fusion is slow, and layers repeat them.
+	fusion  fusion
+	fusions map[string]*outcome // by signature
+	forms   map[*decl.Form]int64
+	key     []byte
+}
+
+const noWrite = -2
+
+// build makes the model of the graph after.
+func (p *proof) build(after *ir.Graph) {
+	i := 0
+	images := map[*ir.Dispatch]*ir.Dispatch{}
+	for _, n := range after.Nodes {
+		if _, ok := ir.NodeID(n); !ok {
+			continue
 		}
+		d, ok := n.(*ir.Dispatch)
+		if ok && after.Kernels[d.Kernel].Library.Kind != ir.Builtin && len(p.sets[i]) == 1 {
+			was, ok := p.b.ops[p.sets[i][0]].node.(*ir.Dispatch)
+			if ok && sameCommand(p.b.g, after, was, d) == "" {
+				images[d] = was
+			}
+		}
+		i++
 	}
-	return true
+	p.a = newModel(after, func(d *ir.Dispatch) *ir.Effects {
+		was := images[d]
+		if was == nil {
+			return nil
+		}
+		e, _ := translate(p.b.g, after, was, d)
+		p.told[d] = e
+		return e
+	})
+	p.current = trace(p.a)
+	p.recordedNames = make(names, len(p.b.writes))
+	for i := range p.recordedNames {
+		p.recordedNames[i] = int32(i)
+	}
+	p.images = make(names, len(p.a.writes))
+	for i := range p.images {
+		p.images[i] = noWrite
+	}
 }

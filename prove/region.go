@@ -2,19 +2,32 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// All regions here are in root memories (see rooted).
+// All regions here are in root memories (see model.rooted).
 
-// apart proves that two regions share no byte, whatever the params.
-func apart(g *ir.Graph, a, b ir.Region) bool {
-	if a.Mem != b.Mem || void(a) || void(b) {
+// apart proves that two accesses share no byte, whatever the params.
+func apart(g *ir.Graph, a, b *access) bool {
+	if a.region.Mem != b.region.Mem || a.end <= b.lo || b.end <= a.lo || void(&a.region) || void(&b.region) {
 		return true
 	}
-	alo, aend := a.Hull()
-	blo, bend := b.Hull()
+	if a.flat && b.flat {
+		return false
+	}
+	alo, aend := a.region.Hull()
+	blo, bend := b.region.Hull()
 	if atMost(g, aend.Sub(blo), 0) || atMost(g, bend.Sub(alo), 0) {
 		return true
 	}
-	return columns(g, a, b) || columns(g, b, a)
+	return columns(g, a.region, b.region) || columns(g, b.region, a.region)
+}
+
+// apartAlways is apart where the two belong to different replays, whose params
+// have nothing to do with one another.
+func apartAlways(g *ir.Graph, a, b *access) bool {
+	if a.region.Mem != b.region.Mem || a.end <= b.lo || b.end <= a.lo || void(&a.region) || void(&b.region) {
+		return true
+	}
+	// columns bounds each side by itself.
+	return !(a.flat && b.flat) && (columns(g, a.region, b.region) || columns(g, b.region, a.region))
 }
 
 // columns proves two regions apart that lie in different columns of one matrix:
@@ -65,7 +78,7 @@ func column(g *ir.Graph, r ir.Region, s int64) (first bounds, width int64, ok bo
 	return bounds{lo - base, hi - base}, width, hi-base < s
 }
 
-func void(r ir.Region) bool {
+func void(r *ir.Region) bool {
 	if r.Run.IsConst() && r.Run.Const <= 0 {
 		return true
 	}
@@ -83,18 +96,37 @@ func atMost(g *ir.Graph, a ir.Affine, limit int64) bool {
 }
 
 // covers proves that outer contains every byte of inner, whatever the params.
-func covers(g *ir.Graph, outer, inner ir.Region) bool {
-	if outer.Mem != inner.Mem {
+func covers(g *ir.Graph, outer, inner *access) bool {
+	if outer.region.Mem != inner.region.Mem {
 		return false
 	}
-	if outer.Equal(inner) {
+	if outer.flat && inner.lo >= outer.lo && inner.end <= outer.end {
+		return true // bounds of inner hold for all values
+	}
+	if outer.flat && inner.flat {
+		return false
+	}
+	if outer.region.Equal(inner.region) {
 		return true
 	}
-	if len(outer.Dims) > 0 {
+	if len(outer.region.Dims) > 0 {
 		return false
 	}
-	lo, end := inner.Hull()
-	return atMost(g, outer.Off.Sub(lo), 0) && atMost(g, end.Sub(outer.Off.Add(outer.Run)), 0)
+	lo, end := inner.region.Hull()
+	return atMost(g, outer.region.Off.Sub(lo), 0) && atMost(g, end.Sub(outer.region.Off.Add(outer.region.Run)), 0)
+}
+
+// sameShape reports whether two regions are alike but for where they begin.
+func sameShape(x, y *ir.Region) bool {
+	if !x.Run.Equal(y.Run) || len(x.Dims) != len(y.Dims) {
+		return false
+	}
+	for i, d := range x.Dims {
+		if d.Stride != y.Dims[i].Stride || !d.Count.Equal(y.Dims[i].Count) {
+			return false
+		}
+	}
+	return true
 }
 
 // hull returns bounds of r's bytes over all values of the params.

@@ -59,6 +59,8 @@ type Result struct {
 	Verdict     Verdict   `json:"result"`
 	Commands    int       `json:"commands"` // of the graph after
 	Dropped     int       `json:"dropped"`  // commands before that nothing implements
+	Dead        int       `json:"dead"`     // commands after whose results reach nobody
+	Fused       int       `json:"fused"`    // commands after that are proved by terms
 	Reads       int       `json:"reads"`    // regions whose values were compared
 	Barriers    int       `json:"barriers"` // that end an epoch of the graph after
 	Assumptions []string  `json:"assumptions,omitempty"`
@@ -67,7 +69,7 @@ type Result struct {
 
 func (r *Result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d commands, %d dropped, %d values, %d barriers", r.Verdict, r.Commands, r.Dropped, r.Reads, r.Barriers)
+	fmt.Fprintf(&b, "%s: %d commands, %d fused, %d dropped, %d values, %d barriers", r.Verdict, r.Commands, r.Fused, r.Dropped, r.Reads, r.Barriers)
 	for _, f := range r.Findings {
 		b.WriteString("\n  " + f.String())
 	}

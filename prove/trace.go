@@ -2,85 +2,116 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// trace runs through a graph in written order: what each command reads, and
-// what every visible memory holds at the end.
-func trace(m *model) (reads [][]reading, final map[string]reading) {
-	h := newHistory(m.g)
-	reads = make([][]reading, len(m.ops))
-	for i := range m.ops {
-		o := &m.ops[i]
-		for _, x := range o.reads {
-			reads[i] = append(reads[i], reading{m, x.region, h.value(x.region)})
-		}
-		for k, x := range o.writes {
-			h.add(&write{op: i, nr: k, region: x.region, must: x.must})
-		}
-	}
-	final = map[string]reading{}
-	for i := range m.g.Memories {
-		x := &m.g.Memories[i]
-		if x.Alias == ir.NoMem && (x.Kind == ir.Output || x.Kind == ir.State) {
-			whole := ir.ViewOf(ir.MemID(i), 0, x.Size).Contiguous()
-			final[x.Name] = reading{m, whole, h.value(whole)}
-		}
-	}
-	return reads, final
+// readings are what the commands of a graph read in written order, and what
+// every visible memory holds at the end.
+type readings struct {
+	of    [][]reading // by op and read
+	final map[string]*reading
 }
 
-// checkValues compares what corresponding commands read, and the final bytes.
-// Unknown commands read everything: that nothing crosses them (pillars) makes
-// their values equal.
-func checkValues(b, a *model, img []int, r *Result) {
-	br, bf := trace(b)
-	ar, af := trace(a)
-	for i := range a.ops {
-		x, y := br[img[i]], ar[i]
-		ids := func() ([]ir.ID, []ir.ID) { return []ir.ID{b.ops[img[i]].id}, []ir.ID{a.ops[i].id} }
-		if len(x) != len(y) || len(b.ops[img[i]].writes) != len(a.ops[i].writes) {
-			p, q := ids()
-			r.add(Refused, Values, p, q, "%s touches other regions than before", a.g.Describe(a.ops[i].node))
-			continue
+// trace runs through a graph in written order.
+func trace(m *model) *readings {
+	h := newHistory(m)
+	out := &readings{of: make([][]reading, len(m.ops))}
+	slab := []reading{}
+	for i := range m.ops {
+		o := &m.ops[i]
+		if cap(slab)-len(slab) < len(o.reads) {
+			slab = make([]reading, 0, max(len(o.reads), 1024))
 		}
-		for k := range y {
-			if !sameShape(x[k].region, y[k].region) {
-				p, q := ids()
-				r.add(Refused, Values, p, q, "%s reads a region of another shape", a.g.Describe(a.ops[i].node))
-				continue
-			}
-			r.Reads++
-			equal, decided := equalValues(x[k], y[k], img)
-			if equal {
-				continue
-			}
-			p, q := ids()
-			v, why := Refused, "gets its value from elsewhere"
-			if !decided {
-				v, why = CannotTell, "may get its value from elsewhere: ranges that depend on params or may-writes could not be brought into order"
-			}
-			r.add(v, Values, p, q, "%s reading %s %s", a.g.Describe(a.ops[i].node), a.g.FormatRegion(y[k].region), why)
+		first := len(slab)
+		for k := range o.reads {
+			slab = append(slab, h.read(&o.reads[k], o.era))
 		}
-		for k := range a.ops[i].writes {
-			w, z := b.ops[img[i]].writes[k], a.ops[i].writes[k]
-			if w.must != z.must || !sameShape(w.region, z.region) {
-				p, q := ids()
-				r.add(Refused, Values, p, q, "%s writes a region of another shape", a.g.Describe(a.ops[i].node))
-			}
+		out.of[i] = slab[first:len(slab):len(slab)]
+		for w := o.wlo; w < o.whi; w++ {
+			h.add(w)
 		}
 	}
-	for i := range a.g.Memories {
-		name := a.g.Memories[i].Name
-		y, ok := af[name]
-		if !ok || y.region.Mem != ir.MemID(i) {
+	out.final = h.final()
+	return out
+}
+
+// final returns what outputs and states hold.
+func (h *history) final() map[string]*reading {
+	out := map[string]*reading{}
+	for i := range h.m.g.Memories {
+		x := &h.m.g.Memories[i]
+		if x.Alias != ir.NoMem || x.Kind != ir.Output && x.Kind != ir.State {
 			continue
 		}
-		r.Reads++
-		equal, decided := equalValues(bf[name], y, img)
+		whole := h.m.rooted(ir.ViewOf(ir.MemID(i), 0, x.Size).Contiguous())
+		r := h.read(&whole, 2*h.m.pillars)
+		out[x.Name] = &r
+	}
+	return out
+}
+
+// checkValues compares what corresponding commands read, in the written order
+// of the graph after, and then the final bytes.
+func (p *proof) checkValues() {
+	for i := range p.a.ops {
+		if !p.dead[i] {
+			p.checkReads(int32(i), p.current.of[i])
+		}
+	}
+	final := p.current.final
+	for i := range p.a.g.Memories {
+		x := &p.a.g.Memories[i]
+		y := final[x.Name]
+		if y == nil || y.at.region.Mem != ir.MemID(i) {
+			continue
+		}
+		p.Reads++
+		equal, decided := equalValues(p.recorded.final[x.Name], y, p.recordedNames, p.images)
 		switch {
 		case equal:
 		case decided:
-			r.add(Refused, FinalBytes, nil, nil, "%s %%%s ends with other bytes", a.g.Memories[i].Kind, name)
+			p.add(Refused, FinalBytes, nil, nil, "%s %%%s ends with other bytes", x.Kind, x.Name)
 		default:
-			r.add(CannotTell, FinalBytes, nil, nil, "%s %%%s may end with other bytes: ranges that depend on params or may-writes could not be brought into order", a.g.Memories[i].Kind, name)
+			p.add(CannotTell, FinalBytes, nil, nil, "%s %%%s may end with other bytes: ranges that depend on params or may-writes could not be brought into order", x.Kind, x.Name)
 		}
+	}
+}
+
+// checkReads compares what command i after reads with what its image reads, and
+// finds the images of its writes.
+func (p *proof) checkReads(i int32, now []reading) {
+	o := &p.a.ops[i]
+	if !p.unfused(i) {
+		p.checkFusion(i, now)
+		return
+	}
+	j := p.sets[i][0]
+	was, x := &p.b.ops[j], p.recorded.of[j]
+	fail := func(v Verdict, format string, args ...any) {
+		p.add(v, Values, []ir.ID{was.id}, []ir.ID{o.id}, format, append([]any{p.a.g.Describe(o.node)}, args...)...)
+	}
+	if len(x) != len(now) || was.whi-was.wlo != o.whi-o.wlo {
+		fail(Refused, "%s touches other regions than before")
+		return
+	}
+	for k := range now {
+		if !sameShape(&x[k].at.region, &now[k].at.region) {
+			fail(Refused, "%s reads a region of another shape")
+			return
+		}
+		p.Reads++
+		equal, decided := equalValues(&x[k], &now[k], p.recordedNames, p.images)
+		switch {
+		case equal:
+		case decided:
+			fail(Refused, "%s reading %s gets its value from elsewhere", p.a.g.FormatRegion(now[k].at.region))
+		default:
+			fail(CannotTell, "%s reading %s may get its value from elsewhere: ranges that depend on params, may-writes or commands of unknown effects could not be brought into order", p.a.g.FormatRegion(now[k].at.region))
+		}
+	}
+	for k := range o.whi - o.wlo {
+		w, z := &p.b.writes[was.wlo+k], &p.a.writes[o.wlo+k]
+		if w.must != z.must || !sameShape(&w.region, &z.region) {
+			fail(Refused, "%s writes a region of another shape")
+			return
+		}
+		p.images[o.wlo+k] = p.recordedNames[was.wlo+k]
 	}
 }

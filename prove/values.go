@@ -7,118 +7,127 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// write is one written region that a later read may see.
-type write struct {
-	op, nr int // the command, and which of its writes
-	region ir.Region
-	must   bool
-	gone   bool // covered by a later must-write
-}
-
 // history is what was written to each root memory, as far as it can still be
 // seen. A must-write that covers an earlier region for all values of the params
 // removes it, so that a reused arena does not grow it.
 type history struct {
-	g     *ir.Graph
-	trees map[ir.MemID]*interval.Tree[*write]
-	gone  map[ir.MemID]int
+	m     *model
+	trees []*interval.Tree[int32] // by memory, of writes
+	gone  []bool                  // by write: covered by a later must-write
+	count []int                   // of those, by memory
+	slab  []int32
 }
 
-func newHistory(g *ir.Graph) *history {
-	return &history{g: g, trees: map[ir.MemID]*interval.Tree[*write]{}, gone: map[ir.MemID]int{}}
+func newHistory(m *model) *history {
+	return &history{m: m, trees: make([]*interval.Tree[int32], len(m.g.Memories)), gone: make([]bool, len(m.writes)), count: make([]int, len(m.g.Memories))}
 }
 
-func (h *history) add(w *write) {
-	if void(w.region) {
+func (h *history) add(nr int32) {
+	w := &h.m.writes[nr]
+	if void(&w.region) {
 		return
 	}
-	m := w.region.Mem
-	t := h.trees[m]
+	mem := w.region.Mem
+	t := h.trees[mem]
 	if t == nil {
-		t = &interval.Tree[*write]{}
-		h.trees[m] = t
+		t = &interval.Tree[int32]{}
+		h.trees[mem] = t
 	}
-	lo, end := hull(h.g, w.region)
 	if w.must {
-		t.Overlapping(lo, end, func(x *write) bool {
-			if !x.gone && covers(h.g, w.region, x.region) {
-				x.gone = true
-				h.gone[m]++
+		t.Overlapping(w.lo, w.end, func(i int32) bool {
+			if x := &h.m.writes[i]; !h.gone[i] && covers(h.m.g, &w.access, &x.access) {
+				h.gone[i] = true
+				h.count[mem]++
 			}
 			return true
 		})
-		if h.gone[m] > 32 && 2*h.gone[m] > t.Len() {
-			h.compact(m)
-			t = h.trees[m]
+		if h.count[mem] > 32 && 2*h.count[mem] > t.Len() {
+			t = h.compact(mem)
 		}
 	}
-	t.Insert(lo, end, w)
+	t.Insert(w.lo, w.end, nr)
 }
 
 // compact rebuilds a tree without what is gone.
-func (h *history) compact(m ir.MemID) {
-	fresh := &interval.Tree[*write]{}
-	h.trees[m].Overlapping(-1<<62, 1<<62, func(x *write) bool {
-		if !x.gone {
-			lo, end := hull(h.g, x.region)
-			fresh.Insert(lo, end, x)
+func (h *history) compact(mem ir.MemID) *interval.Tree[int32] {
+	fresh := &interval.Tree[int32]{}
+	h.trees[mem].Overlapping(-1<<62, 1<<62, func(i int32) bool {
+		if w := &h.m.writes[i]; !h.gone[i] {
+			fresh.Insert(w.lo, w.end, i)
 		}
 		return true
 	})
-	h.trees[m], h.gone[m] = fresh, 0
+	h.trees[mem], h.count[mem] = fresh, 0
+	return fresh
 }
 
-// value is what a region holds: the writes that it may see, in the order in
-// which they were made, back to one that covers it; initial if there is none.
-type value struct {
-	writes  []*write
+// reading is what a command reads from one region: the writes that it may see,
+// in the order in which they were made, back to one that covers it; initial if
+// there is none.
+type reading struct {
+	m       *model
+	at      *access
+	writes  []int32
 	initial bool
+	era     int32 // of the reader
 }
 
-func (h *history) value(r ir.Region) value {
-	v := value{initial: true}
-	t := h.trees[r.Mem]
-	if t == nil || void(r) {
-		return v
+func (h *history) read(a *access, era int32) reading {
+	r := reading{m: h.m, at: a, initial: true, era: era}
+	t := h.trees[a.region.Mem]
+	if t == nil || void(&a.region) {
+		return r
 	}
-	lo, end := hull(h.g, r)
-	t.Overlapping(lo, end, func(w *write) bool {
-		if !w.gone && !apart(h.g, w.region, r) {
-			v.writes = append(v.writes, w)
+	first := len(h.slab)
+	t.Overlapping(a.lo, a.end, func(i int32) bool {
+		if w := &h.m.writes[i]; !h.gone[i] && !apart(h.m.g, &w.access, a) {
+			h.slab = append(h.slab, i)
 		}
 		return true
 	})
-	slices.SortFunc(v.writes, func(x, y *write) int {
-		if x.op != y.op {
-			return x.op - y.op
-		}
-		return x.nr - y.nr
-	})
-	for i := len(v.writes) - 1; i >= 0; i-- {
-		if w := v.writes[i]; w.must && covers(h.g, w.region, r) {
-			v.writes, v.initial = v.writes[i:], false
+	r.writes = h.slab[first:len(h.slab):len(h.slab)]
+	if len(r.writes) > 1 {
+		slices.Sort(r.writes)
+	}
+	for i := len(r.writes) - 1; i >= 0; i-- {
+		if w := &h.m.writes[r.writes[i]]; w.must && covers(h.m.g, &w.access, a) {
+			r.writes, r.initial = r.writes[i:], false
 			break
 		}
 	}
-	return v
+	return r
 }
 
-// reading is a region read in one graph.
-type reading struct {
-	m      *model
-	region ir.Region
-	value  value
+// names gives writes the names by which they are compared: equal names mean
+// equal bytes.
+type names []int32
+
+func (n names) of(w int32) int32 {
+	if n == nil {
+		return w
+	}
+	return n[w]
 }
 
-// equalValues compares what two regions of equal shape hold. image maps
-// commands after to commands before. The second result is false when the
-// comparison could not decide.
-func equalValues(b, a reading, image []int) (equal, decided bool) {
-	if sameLists(b, a, image) {
+// equalValues compares what two regions of equal shape hold, given names for
+// the writes of either graph; nil names a write by its number. The second result is false when the comparison
+// could not decide.
+func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
+	if crosses(b) || crosses(a) {
+		// A pillar in between may have written there: wherever it writes, it is
+		// the same bytes only if the place is.
+		if !samePlace(b, a) {
+			return false, false
+		}
+	}
+	if sameLists(b, a, bn, an) {
 		return true, true
 	}
+	if len(b.writes) == 0 && len(a.writes) == 0 || whole(b) && whole(a) {
+		return false, true
+	}
 	if constant(b) && constant(a) {
-		if slices.Equal(segments(b, nil), segments(a, image)) {
+		if slices.Equal(segments(b, bn), segments(a, an)) {
 			return true, true
 		}
 		return false, mustOnly(b) && mustOnly(a)
@@ -126,11 +135,38 @@ func equalValues(b, a reading, image []int) (equal, decided bool) {
 	return false, false
 }
 
+// whole reports whether all of a reading is one write's.
+func whole(r *reading) bool { return len(r.writes) == 1 && !r.initial }
+
+// crosses reports whether a command of unknown effects stands between the
+// reading and something that it may see.
+func crosses(r *reading) bool {
+	if r.m.pillars == 0 || r.m.readOnly(r.at.region.Mem) {
+		return false
+	}
+	if r.initial && r.era > 0 {
+		return true
+	}
+	for _, w := range r.writes {
+		if r.m.ops[r.m.writes[w].op].era != r.era {
+			return true
+		}
+	}
+	return false
+}
+
+// samePlace reports whether two readings are of the same bytes of memories of
+// one name.
+func samePlace(b, a *reading) bool {
+	m, n := &b.m.g.Memories[b.at.region.Mem], &a.m.g.Memories[a.at.region.Mem]
+	return (m == n || m.Name == n.Name && m.Kind == n.Kind) && b.at.region.Off.Equal(a.at.region.Off)
+}
+
 // mustOnly: may-writes overlay one another in ways that segments do not bring
 // to one form, so a difference there decides nothing.
-func mustOnly(r reading) bool {
-	for _, w := range r.value.writes {
-		if !w.must {
+func mustOnly(r *reading) bool {
+	for _, w := range r.writes {
+		if !r.m.writes[w].must {
 			return false
 		}
 	}
@@ -141,165 +177,85 @@ func mustOnly(r reading) bool {
 // the same place relative to the region read, and in the same order where they
 // overlap one another. It is sound for symbolic regions: the bytes of a value
 // are a function of that list.
-func sameLists(b, a reading, image []int) bool {
-	if len(b.value.writes) != len(a.value.writes) || b.value.initial != a.value.initial {
+func sameLists(b, a *reading, bn, an names) bool {
+	if len(b.writes) != len(a.writes) || b.initial != a.initial {
 		return false
 	}
-	if b.value.initial && !sameInitial(b, a) {
+	// Undefined bytes are no value; the same place of scratch of one name is taken
+	// for the same garbage, which the graph before read as well.
+	if b.initial && !samePlace(b, a) {
 		return false
 	}
-	place := map[[2]int]int{}
-	for i, w := range b.value.writes {
-		place[[2]int{w.op, w.nr}] = i
-	}
-	order := make([]int, len(a.value.writes))
-	for i, w := range a.value.writes {
-		j, ok := place[[2]int{image[w.op], w.nr}]
-		if !ok {
-			return false
+	sorted := true
+	for i, w := range a.writes {
+		j := b.writes[i]
+		if bn.of(j) != an.of(w) {
+			sorted = false
+			break
 		}
-		order[i] = j
-		x := b.value.writes[j]
-		if x.must != w.must || !x.region.Off.Sub(b.region.Off).Equal(w.region.Off.Sub(a.region.Off)) || !sameShape(x.region, w.region) {
+		if !sameOffset(b, a, j, w) {
 			return false
 		}
 	}
-	for i := range order {
-		for k := range i {
-			if order[k] > order[i] && !apart(a.m.g, a.value.writes[k].region, a.value.writes[i].region) {
+	return sorted || permuted(b, a, bn, an)
+}
+
+// sameOffset reports whether write j before lies in b as write w after in a.
+func sameOffset(b, a *reading, j, w int32) bool {
+	x, y := &b.m.writes[j], &a.m.writes[w]
+	if x.must != y.must {
+		return false
+	}
+	if x.flat && y.flat && b.at.flat && a.at.flat {
+		return x.lo-b.at.lo == y.lo-a.at.lo && x.end-x.lo == y.end-y.lo
+	}
+	return x.region.Off.Sub(b.at.region.Off).Equal(y.region.Off.Sub(a.at.region.Off)) && sameShape(&x.region, &y.region)
+}
+
+// permuted is sameLists for writes in another order.
+func permuted(b, a *reading, bn, an names) bool {
+	place := make(map[int32]int, len(b.writes))
+	for i, w := range b.writes {
+		place[bn.of(w)] = i
+	}
+	if len(place) < len(b.writes) {
+		return false // writes of equal bytes at two places: which is which?
+	}
+	order := make([]int, len(a.writes))
+	for i, w := range a.writes {
+		at, ok := place[an.of(w)]
+		if !ok || !sameOffset(b, a, b.writes[at], w) {
+			return false
+		}
+		order[i] = at
+	}
+	// Pairs in another order must lie apart. A sweep over those that overlap in
+	// their bounds keeps long lists of separate writes cheap.
+	byLo := make([]int, len(order))
+	for i := range byLo {
+		byLo[i] = i
+	}
+	slices.SortFunc(byLo, func(x, y int) int {
+		p, q := a.m.writes[a.writes[x]].lo, a.m.writes[a.writes[y]].lo
+		switch {
+		case p < q:
+			return -1
+		case p > q:
+			return 1
+		}
+		return x - y
+	})
+	for n, i := range byLo {
+		x := &a.m.writes[a.writes[i]]
+		for _, k := range byLo[n+1:] {
+			y := &a.m.writes[a.writes[k]]
+			if y.lo >= x.end {
+				break
+			}
+			if (order[i] < order[k]) != (i < k) && !apart(a.m.g, &x.access, &y.access) {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// sameInitial reports whether the initial contents under two readings are the
-// same bytes: the same place of memories of one name that the host sees.
-// Undefined bytes are no value; the same place of scratch of one name is taken
-// for the same garbage, which the graph before read as well.
-func sameInitial(b, a reading) bool {
-	m, n := &b.m.g.Memories[b.region.Mem], &a.m.g.Memories[a.region.Mem]
-	return m.Name == n.Name && m.Kind == n.Kind && b.region.Off.Equal(a.region.Off)
-}
-
-func sameShape(x, y ir.Region) bool {
-	x.Mem, x.Off = y.Mem, y.Off
-	return x.Equal(y)
-}
-
-// maxSegments bounds the exact comparison of constant regions.
-const maxSegments = 1 << 16
-
-func constant(r reading) bool {
-	n := runs(r.region)
-	if !r.region.IsConst() || n > maxSegments {
-		return false
-	}
-	for _, w := range r.value.writes {
-		if n += runs(w.region); !w.region.IsConst() || n > maxSegments {
-			return false
-		}
-	}
-	return true
-}
-
-func runs(r ir.Region) int64 {
-	n := int64(1)
-	for _, d := range r.Dims {
-		if !d.Count.IsConst() || n > maxSegments {
-			return maxSegments + 1
-		}
-		n *= max(d.Count.Const, 0)
-	}
-	return n
-}
-
-// segment says where the bytes [lo, hi) of a region (counted run after run)
-// come from: byte lo + shift of a write, counted likewise, or of a memory's
-// initial contents.
-type segment struct {
-	lo, hi int64
-	op, nr int // op −1: initial contents of the memory called name
-	name   string
-	shift  int64
-	soft   bool // a may-write: what was under it matters too, as the next segment
-}
-
-// segments returns the exact sources of a constant reading, with commands after
-// translated by image.
-func segments(r reading, image []int) []segment {
-	// Sources by byte of the memory, later writes over earlier ones.
-	var cover []segment
-	paint := func(lo, hi int64, s segment) {
-		var out []segment
-		for _, c := range cover {
-			if c.hi <= lo || hi <= c.lo || s.soft {
-				out = append(out, c)
-				continue
-			}
-			if c.lo < lo {
-				left := c
-				left.hi = lo
-				out = append(out, left)
-			}
-			if hi < c.hi {
-				right := c
-				right.lo = hi
-				out = append(out, right)
-			}
-		}
-		s.lo, s.hi = lo, hi
-		cover = append(out, s)
-	}
-	lo, end := hull(r.m.g, r.region)
-	paint(lo, end, segment{op: -1, name: r.m.g.Memories[r.region.Mem].Name})
-	for _, w := range r.value.writes {
-		op := w.op
-		if image != nil {
-			op = image[op]
-		}
-		at := int64(0)
-		w.region.Runs(nil, func(a, b int64) bool {
-			if x, y := max(a, lo), min(b, end); x < y {
-				paint(x, y, segment{op: op, nr: w.nr, shift: at - a, soft: !w.must})
-			}
-			at += b - a
-			return true
-		})
-	}
-	return project(r.region, cover)
-}
-
-// project turns sources by byte of the memory into sources by byte of the
-// region, in order, joined where they continue one another.
-func project(region ir.Region, cover []segment) []segment {
-	var out []segment
-	at := int64(0)
-	region.Runs(nil, func(a, b int64) bool {
-		first := len(out)
-		for _, c := range cover {
-			if x, y := max(a, c.lo), min(b, c.hi); x < y {
-				s := c
-				// shift: from the region's count to the write's count.
-				s.lo, s.hi = x-a+at, y-a+at
-				s.shift = c.shift + a - at
-				out = append(out, s)
-			}
-		}
-		slices.SortStableFunc(out[first:], func(p, q segment) int { return int(p.lo - q.lo) })
-		at += b - a
-		return true
-	})
-	joined := out[:0]
-	for _, s := range out {
-		if n := len(joined); n > 0 && !s.soft && !joined[n-1].soft {
-			if p := &joined[n-1]; p.hi == s.lo && p.op == s.op && p.nr == s.nr && p.name == s.name && p.shift == s.shift {
-				p.hi = s.hi
-				continue
-			}
-		}
-		joined = append(joined, s)
-	}
-	return joined
 }

@@ -129,12 +129,13 @@ func (s *Session) plan(g *ir.Graph) (*Graph, error) {
 // describe refuses a dispatch of a builtin kernel that its declaration does not
 // describe: no executor may run what nobody knows the effects of.
 func describe(g *ir.Graph) error {
+	declared := msl.NewCache(g)
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok || g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
 			continue
 		}
-		if _, err := msl.Describe(g, d); err != nil {
+		if _, err := declared.Describe(d); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,10 @@ type Judgement struct {
 	// race whose outcomes are all equal, a dispatch without an image that does
 	// nothing, a claim that is too wide.
 	Remarks []string
+	// Replays is how consecutive replays were ordered: as asked, or Waited where
+	// before itself races between streamed replays, so that nothing can be held
+	// against after.
+	Replays Order
 }
 
 // Order of consecutive replays.
@@ -37,7 +41,7 @@ type Order uint8
 const (
 	// Streamed replays follow one another in one stream of command buffers: the
 	// end of a graph is no commit, so a barrier there orders the next replay
-	// after this one.
+	// after this one. The list of a graph is a cycle.
 	Streamed Order = iota
 	// Committed replays end in a bare commit, which orders nothing.
 	Committed
@@ -45,20 +49,22 @@ const (
 	Waited
 )
 
+func (o Order) String() string { return [...]string{"streamed", "committed", "waited"}[o] }
+
 // Options are the limits of a judgement; zero values mean the defaults.
 type Options struct {
-	Replays Order
-	// Cumulative: an ordered commit orders all earlier command buffers before
-	// the later ones, not its own alone.
-	Cumulative bool
+	Replays    Order
 	Count      int // replays that are run in a row, 3
 	Valuations int // of the params, 6; all of them if there are no more
-	Random     int // random extensions for each stream, 2
+	Random     int // random extensions for each stream that has races, 2
 	Exhaustive int // races up to which every orientation is tried, 6
 	Pairs      int // races that are interleaved byte by byte, 24
 	Seed       uint64
 
 	Equivalences []Equivalence
+	// Terms: the judge knows what the norms, products and sums of the builtin
+	// library compute, element by element, and that one times x is x.
+	Terms bool
 }
 
 func (o *Options) setDefaults() {
@@ -73,14 +79,71 @@ func (o *Options) setDefaults() {
 }
 
 // Judge compares what two graphs mean. Both must have passed [ir.Graph.Check].
-func Judge(before, after *ir.Graph, o Options) Judgement {
+func Judge(before, after *ir.Graph, o Options) Judgement { return NewReferee(before, o).Judge(after) }
+
+// Referee judges rewrites of one graph, by one goroutine at a time. It
+// remembers what that graph computes.
+type Referee struct {
+	o      Options
+	before *ir.Graph
+	ts     *tokens
+	vs     [][]uint32 // valuations of before's params
+	lower  *lowerer
+	base   []run // all boundaries of before, for the unit
+	rel    *schedule
+	// wants holds before's outcomes, by unit, strictness and params.
+	machines map[machineKey]*machine
+	wants    map[string]wanted
+	unknown  bool
+}
+
+// wanted is what before makes of a stream.
+type wanted struct {
+	outcome
+	values map[token]*instance // see machine
+}
+
+type machineKey struct {
+	unit   int64
+	strict bool
+}
+
+// NewReferee prepares to judge rewrites of before, which must have passed
+// [ir.Graph.Check].
+func NewReferee(before *ir.Graph, o Options) *Referee {
 	o.setDefaults()
-	if d := interfaceDifference(before, after); d != "" {
-		return Judgement{Verdict: Harmful, Reason: "interface: " + d}
+	r := &Referee{o: o, before: before, lower: newLowerer(before)}
+	r.vs = valuations(before, o.Valuations, rand.New(rand.NewPCG(o.Seed, 1)))
+	r.unknown = hasUnknown(before)
+	if len(r.vs) > 0 && o.Replays == Streamed && len(racesOf(r.lower, r.vs, o, 1)) > 0 {
+		r.o.Replays = Waited
 	}
-	j := judge(before, after, o, true)
-	if j.Verdict == Harmful && hasUnknown(before, after) {
-		if k := judge(before, after, o, false); k.Verdict != Harmful {
+	if len(r.vs) > 0 {
+		r.rel = happensBefore(before, 1, r.o)
+	}
+	r.forget()
+	return r
+}
+
+func (r *Referee) forget() {
+	r.ts = newTokens(r.o.Terms)
+	r.machines, r.wants = map[machineKey]*machine{}, map[string]wanted{}
+}
+
+// mostTokens bounds what a referee remembers.
+const mostTokens = 1 << 20
+
+// Judge compares after with the referee's graph.
+func (r *Referee) Judge(after *ir.Graph) Judgement {
+	if d := interfaceDifference(r.before, after); d != "" {
+		return Judgement{Verdict: Harmful, Reason: "interface: " + d, Replays: r.o.Replays}
+	}
+	if len(r.ts.tainted) > mostTokens {
+		r.forget()
+	}
+	j := r.judge(after, true)
+	if j.Verdict == Harmful && (r.unknown || hasUnknown(after)) {
+		if k := r.judge(after, false); k.Verdict != Harmful {
 			k.Verdict = Undecided
 			k.Reason = "only if a command of unknown effects touches scratch that it does not bind: " + j.Reason
 			return k
@@ -89,13 +152,11 @@ func Judge(before, after *ir.Graph, o Options) Judgement {
 	return j
 }
 
-func hasUnknown(gs ...*ir.Graph) bool {
-	for _, g := range gs {
-		l := newLowerer(g)
-		for _, n := range g.Nodes {
-			if d, ok := n.(*ir.Dispatch); ok && l.declared[d] == nil && !d.Effects.Known() {
-				return true
-			}
+func hasUnknown(g *ir.Graph) bool {
+	l := newLowerer(g)
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && l.declared[d] == nil && !d.Effects.Known() {
+			return true
 		}
 	}
 	return false
@@ -103,50 +164,92 @@ func hasUnknown(gs ...*ir.Graph) bool {
 
 // judgeRun is one comparison.
 type judgeRun struct {
-	o             Options
-	before, after *ir.Graph
-	ts            *tokens
-	strict        bool
-	rng           *rand.Rand
-	lb, la        *lowerer
-	stands        map[*ir.Dispatch]Stand
-	out           Judgement
+	*Referee
+	after  *ir.Graph
+	strict bool
+	rng    *rand.Rand
+	la     *lowerer
+	unit   int64
+	mb, ma *machine
+	stands map[*ir.Dispatch]Stand
+	// unordered lists the pairs of commands that after's marks leave unordered,
+	// by the number of replays in the stream.
+	schedules map[int]*schedule
+	out       Judgement
 }
 
-func judge(before, after *ir.Graph, o Options, strict bool) Judgement {
-	j := &judgeRun{o: o, before: before, after: after, ts: newTokens(), strict: strict,
-		rng: rand.New(rand.NewPCG(o.Seed, 1)), lb: newLowerer(before), la: newLowerer(after), stands: map[*ir.Dispatch]Stand{}}
+func (r *Referee) judge(after *ir.Graph, strict bool) Judgement {
+	j := &judgeRun{Referee: r, after: after, strict: strict, rng: rand.New(rand.NewPCG(r.o.Seed, 1)), la: newLowerer(after),
+		stands: map[*ir.Dispatch]Stand{}, schedules: map[int]*schedule{}, out: Judgement{Replays: r.o.Replays}}
 	for _, n := range after.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok {
-			for _, e := range o.Equivalences {
-				if s, ok := e(before, after, d); ok {
+			for _, e := range r.o.Equivalences {
+				if s, ok := e(r.before, after, d); ok {
 					j.stands[d] = s
 					break
 				}
 			}
 		}
 	}
-	vs := valuations(before, o.Valuations, j.rng)
-	for i := range vs {
-		// Params may change from replay to replay, or stay.
-		seqs := [][][]uint32{repeat(vs[i:i+1], o.Count)}
-		if len(vs) > 1 {
-			seqs = append(seqs, repeat(append(slices.Clone(vs[i:]), vs[:i]...), o.Count))
-		}
-		for k, seq := range seqs {
-			for n := 1 + k; n <= o.Count; n++ { // the first replay is that of the other sequence
-				if j.stream(seq[:n]); j.out.Verdict == Harmful {
-					return j.out
-				}
-			}
+	j.unit = j.commonUnit()
+	key := machineKey{j.unit, strict}
+	if j.mb = r.machines[key]; j.mb == nil {
+		j.mb = newMachine(r.before, namesOf(r.before, r.before), r.ts, j.unit, strict)
+		r.machines[key] = j.mb
+	}
+	j.ma = newMachine(after, namesOf(r.before, after), r.ts, j.unit, strict)
+	for _, seq := range j.sequences() {
+		if j.stream(seq); j.out.Verdict == Harmful {
+			break
 		}
 	}
 	return j.out
 }
 
-func repeat(vs [][]uint32, n int) (out [][]uint32) {
-	for i := range n {
-		out = append(out, vs[i%len(vs)])
+// sequences are the params of consecutive replays that are tried: each
+// valuation alone; each followed by the next ones and by itself; and each pair
+// of valuations between which after races.
+func (j *judgeRun) sequences() (out [][][]uint32) {
+	vs := j.vs
+	for i := range vs {
+		out = append(out, vs[i:i+1])
+	}
+	if j.o.Count < 2 {
+		return out
+	}
+	seen := map[[2]int]bool{}
+	add := func(ks ...int) {
+		var seq [][]uint32
+		for n, k := range ks {
+			seq = append(seq, vs[k])
+			if n > 0 {
+				seen[[2]int{ks[n-1], k}] = true
+			}
+		}
+		out = append(out, seq)
+	}
+	for i := range vs {
+		ks := make([]int, j.o.Count) // i, i, i+1, i+2, …
+		for n := range ks {
+			ks[n] = (i + max(n-1, 0)) % len(vs)
+		}
+		add(ks...)
+	}
+	if j.o.Replays != Waited && len(vs) > 1 {
+		ws := make([][]uint32, len(vs))
+		for i, v := range vs {
+			ws[i] = translate(j.before, j.after, v)
+		}
+		for _, x := range racesOf(j.la, ws, j.o, 1) {
+			if !seen[[2]int{x.v, x.w}] {
+				ks := make([]int, j.o.Count)
+				for n := range ks {
+					ks[n] = x.w
+				}
+				ks[0] = x.v
+				add(ks...)
+			}
+		}
 	}
 	return out
 }
@@ -156,22 +259,23 @@ func repeat(vs [][]uint32, n int) (out [][]uint32) {
 // not count.
 func Undefined(g *ir.Graph, o Options) string {
 	o.setDefaults()
-	ts, l := newTokens(), newLowerer(g)
-	for _, v := range valuations(g, o.Valuations, rand.New(rand.NewPCG(o.Seed, 1))) {
-		var all [][]*command
-		for range o.Count {
-			all = append(all, l.commands(v))
-		}
-		m := newMachine(g, namesOf(g, g), ts, common(all, nil, false), true)
+	ts, l := newTokens(o.Terms), newLowerer(g)
+	vs := valuations(g, o.Valuations, rand.New(rand.NewPCG(o.Seed, 1)))
+	u := unitFinder{}
+	for _, v := range vs {
+		u.add(l.commands(v), false)
+	}
+	m := newMachine(g, namesOf(g, g), ts, max(u.unit, 1), true)
+	for _, v := range vs {
 		var es []event
-		for r, cs := range all {
-			for _, c := range cs {
+		for r := range o.Count {
+			for _, c := range l.commands(v) {
 				es = append(es, event{x: m.instance(c, r), reads: true, write: true})
 			}
 		}
 		for _, f := range m.run(es, o.Count) {
 			for c, t := range f.cells {
-				if ts.tainted[t] && t != ts.leaf(leafPoison, f.name, int64(c), f.replay) {
+				if ts.tainted[t] && t != ts.leaf(leafPoison, ts.name(f.name), int64(c), f.replay) {
 					return fmt.Sprintf("params %v: %%%s depends on undefined bytes at byte %d", v, f.name, int64(c)*m.unit)
 				}
 			}
@@ -188,7 +292,10 @@ func (j *judgeRun) found(v Verdict, format string, args ...any) {
 }
 
 func (j *judgeRun) remark(format string, args ...any) {
-	if s := fmt.Sprintf(format, args...); len(j.out.Remarks) < 20 && !slices.Contains(j.out.Remarks, s) {
+	if len(j.out.Remarks) >= 20 {
+		return
+	}
+	if s := fmt.Sprintf(format, args...); !slices.Contains(j.out.Remarks, s) {
 		j.out.Remarks = append(j.out.Remarks, s)
 	}
 }
@@ -197,66 +304,96 @@ func (j *judgeRun) remark(format string, args ...any) {
 func (j *judgeRun) stream(params [][]uint32) {
 	var cb, ca [][]*command
 	for _, v := range params {
-		cb = append(cb, j.lb.commands(v))
+		cb = append(cb, j.lower.commands(v))
 		ca = append(ca, j.la.commands(translate(j.before, j.after, v)))
 	}
 	j.compareCommands(cb[0], ca[0])
 	if j.out.Verdict == Harmful {
 		return
 	}
-	unit := common(cb, ca, len(j.stands) > 0)
-
-	mb := newMachine(j.before, namesOf(j.before, j.before), j.ts, unit, j.strict)
-	var recorded []event
-	for r, cs := range cb {
-		for _, c := range cs {
-			recorded = append(recorded, event{x: mb.instance(c, r), reads: true, write: true})
+	key := fmt.Sprint(j.unit, j.strict, params)
+	want, ok := j.wants[key]
+	if !ok {
+		var recorded []event
+		for r, cs := range cb {
+			for _, c := range cs {
+				recorded = append(recorded, event{x: j.mb.instance(c, r), reads: true, write: true})
+			}
 		}
+		j.mb.values = map[token]*instance{}
+		want = wanted{j.mb.run(recorded, len(params)), j.mb.values}
+		j.wants[key] = want
 	}
-	want := mb.run(recorded, len(params))
-
-	ma := newMachine(j.after, namesOf(j.before, j.after), j.ts, unit, j.strict)
 	var xs []*instance
+	var odd []ir.ID // commands whose values before does not compute
 	for r, cs := range ca {
 		for _, c := range cs {
-			x := ma.instance(c, r)
+			x := j.ma.instance(c, r)
 			if d, ok := c.node.(*ir.Dispatch); ok {
 				if s, ok := j.stands[d]; ok {
-					x.steps = ma.steps(s, cb[r], j.la)
+					x.steps = j.ma.steps(s, cb[r], j.la)
 				}
 			}
 			xs = append(xs, x)
 		}
 	}
-	s := happensBefore(j.after, ca, j.o)
-	assumed := j.assume(cb, ca)
-	j.explore(ma, xs, s, assumed, func(how string, got outcome) bool {
-		return j.compare(fmt.Sprintf("params %v, %s", params, how), unit, want, got)
+	s := j.schedules[len(params)]
+	if s == nil {
+		s = happensBefore(j.after, len(params), j.o)
+		j.schedules[len(params)] = s
+	}
+	j.ma.values = map[token]*instance{} // of the first execution
+	j.explore(j.ma, xs, s, j.assume(cb, ca), func(how func() string, got outcome) bool {
+		for t, x := range j.ma.values {
+			if want.values[t] == nil {
+				odd = append(odd, x.id)
+			}
+		}
+		j.ma.values = nil
+		return j.compare(func() string { return fmt.Sprintf("params %v, %s", params, how()) }, j.unit, want.outcome, got)
 	})
+	slices.Sort(odd)
+	for _, id := range slices.Compact(odd) {
+		j.remark("%s computes a value that before does not compute, which nothing needs", id)
+	}
 }
 
-// common is the greatest length that divides every boundary of every run.
-func common(cb, ca [][]*command, bases bool) int64 {
-	unit := int64(0)
-	add := func(v int64) {
-		for v != 0 {
-			unit, v = v, unit%v
-		}
+// unitFinder finds the greatest length that divides every boundary that it saw.
+type unitFinder struct{ unit int64 }
+
+func (u *unitFinder) addLength(v int64) {
+	for v != 0 {
+		u.unit, v = v, u.unit%v
 	}
-	for _, cs := range append(slices.Clone(cb), ca...) {
-		for _, c := range cs {
-			for _, a := range slices.Concat(c.reads, c.writes) {
+}
+
+func (u *unitFinder) add(cs []*command, bases bool) {
+	for _, c := range cs {
+		for _, as := range [2][]area{c.reads, c.writes} {
+			for _, a := range as {
 				for _, r := range a.runs {
-					add(r.lo)
-					add(r.hi)
+					u.addLength(r.lo)
+					u.addLength(r.hi)
 				}
 				if bases {
-					add(a.base.off)
+					u.addLength(a.base.off)
 				}
 			}
 		}
 	}
-	return max(unit, 1)
+}
+
+// commonUnit is the greatest length that divides every boundary of both graphs.
+func (j *judgeRun) commonUnit() int64 {
+	u := unitFinder{}
+	for _, v := range j.vs {
+		u.add(j.lower.commands(v), len(j.stands) > 0)
+		u.add(j.la.commands(translate(j.before, j.after, v)), len(j.stands) > 0)
+	}
+	if j.o.Terms && u.unit%element == 0 {
+		return element
+	}
+	return max(u.unit, 1)
 }
 
 // compareCommands looks for what no execution shows: claims that are false.
@@ -276,7 +413,7 @@ func (j *judgeRun) compareCommands(b, a []*command) {
 		if c.boast != "" {
 			j.remark("%s: %s", c.id, c.boast)
 		}
-		if had[c.text]--; had[c.text] < 0 {
+		if had[c.text]--; had[c.text] < 0 && !j.o.Terms {
 			j.remark("%s computes what no command of before computes, or once more", c.id)
 		}
 	}
@@ -286,14 +423,16 @@ func (j *judgeRun) compareCommands(b, a []*command) {
 // before left unordered within one replay, one of them of unknown effects, are
 // taken not to touch the same bytes, and stand in before's order.
 func (j *judgeRun) assume(cb, ca [][]*command) (edges [][2]int) {
-	sb := happensBefore(j.before, cb[:1], j.o)
+	if !slices.ContainsFunc(ca[0], func(c *command) bool { return c.unknown }) {
+		return nil
+	}
 	base := 0
 	for r := range ca {
 		image := images(cb[r], ca[r])
 		for p, x := range ca[r] {
 			for q, y := range ca[r] {
 				bp, bq := image[p], image[q]
-				if (x.unknown || y.unknown) && bp >= 0 && bq >= 0 && bp < bq && !sb.after[bp][bq] && !sb.after[bq][bp] {
+				if (x.unknown || y.unknown) && bp >= 0 && bq >= 0 && bp < bq && !j.rel.after[bp][bq] && !j.rel.after[bq][bp] {
 					edges = append(edges, [2]int{base + p, base + q})
 				}
 			}
@@ -320,157 +459,19 @@ func images(b, a []*command) []int {
 	return out
 }
 
-// race is two commands that conflict and that nothing orders.
-type race struct {
-	i, j int
-	on   []addr
-}
-
-// explore runs the executions that a schedule allows, until check says stop.
-//
-// Commands that do not conflict commute, so that two extensions which order
-// every race alike have one outcome: trying each orientation of the races tries
-// every extension. Past the limit, each race is turned round alone, and a few
-// random extensions are tried. Then the commands of each race are run byte by
-// byte through one another.
-func (j *judgeRun) explore(m *machine, xs []*instance, s *schedule, assumed [][2]int, check func(how string, got outcome) bool) {
-	replays := 0
-	for _, x := range xs {
-		replays = max(replays, x.replay+1)
-	}
-	if len(xs) == 0 {
-		check("without a command", m.run(nil, 1))
-		return
-	}
-	whole := func(order []int) []event {
-		es := make([]event, len(order))
-		for k, i := range order {
-			es[k] = event{x: xs[i], reads: true, write: true}
-		}
-		return es
-	}
-	// An assumption that after's own order contradicts is void.
-	var extra [][2]int
-	for _, e := range assumed {
-		if !s.after[e[1]][e[0]] && !s.after[e[0]][e[1]] {
-			extra = append(extra, e)
-		}
-	}
-	order := s.extension(extra, written)
-	if order == nil {
-		extra, order = nil, s.extension(nil, written)
-	}
-	isAssumed := map[[2]int]bool{}
-	for _, e := range extra {
-		isAssumed[e] = true
-	}
-	if !check("in written order", m.run(whole(order), replays)) {
-		return
-	}
-	var races []race
-	for a := range xs {
-		for b := a + 1; b < len(xs); b++ {
-			if s.after[a][b] || s.after[b][a] || isAssumed[[2]int{a, b}] || isAssumed[[2]int{b, a}] {
-				continue
-			}
-			if on := shared(xs[a], xs[b]); len(on) > 0 {
-				races = append(races, race{a, b, on})
-			}
-		}
-	}
-	name := func(i int) string { return fmt.Sprintf("%s of replay %d", xs[i].id, xs[i].replay+1) }
-	if len(races) <= j.o.Exhaustive {
-		for turn := 1; turn < 1<<len(races); turn++ {
-			edges := slices.Clone(extra)
-			how := ""
-			for k, r := range races {
-				e := [2]int{r.i, r.j}
-				if turn>>k&1 == 1 {
-					e = [2]int{r.j, r.i}
-					how += " " + name(r.j) + " before " + name(r.i)
-				}
-				edges = append(edges, e)
-			}
-			if order := s.extension(edges, written); order != nil && !check("with"+how, m.run(whole(order), replays)) {
-				return
-			}
-		}
-	} else {
-		for _, r := range races {
-			edges := append(slices.Clone(extra), [2]int{r.j, r.i})
-			if order := s.extension(edges, written); order != nil && !check("with "+name(r.j)+" before "+name(r.i), m.run(whole(order), replays)) {
-				return
-			}
-		}
-	}
-	for range j.o.Random {
-		if !check("in a random order", m.run(whole(s.extension(extra, randomly(j.rng))), replays)) {
-			return
-		}
-	}
-	for k, r := range races {
-		if k == j.o.Pairs {
-			break
-		}
-		order, at := s.adjacent(r.i, r.j, extra)
-		if order == nil {
-			continue
-		}
-		es := whole(order)
-		for n, mixed := range interleavings(xs[r.i], xs[r.j], r.on) {
-			all := slices.Concat(es[:at], mixed, es[at+2:])
-			if !check(fmt.Sprintf("with the bytes of %s and %s interleaved (%d)", name(r.i), name(r.j), n), m.run(all, replays)) {
-				return
-			}
-		}
-	}
-	if len(races) > 0 {
-		j.remark("%s and %s conflict and nothing orders them; every outcome is the same", xs[races[0].i].id, xs[races[0].j].id)
-	}
-}
-
-// interleavings are ways to run two commands at once: both read before either
-// writes; one writes between two halves of the other's writes; one runs between
-// two halves of the other's reads. Halves are every other shared byte, and the
-// first ones.
-func interleavings(a, b *instance, on []addr) (out [][]event) {
-	index := map[addr]int{}
-	for i, x := range on {
-		index[x] = i
-	}
-	halves := []func(addr) bool{
-		func(x addr) bool { i, ok := index[x]; return !ok || i%2 == 0 },
-		func(x addr) bool { i, ok := index[x]; return !ok || i < (len(on)+1)/2 },
-	}
-	not := func(f func(addr) bool) func(addr) bool { return func(x addr) bool { return !f(x) } }
-	r := func(x *instance, f func(addr) bool) event { return event{x: x, reads: true, only: f} }
-	w := func(x *instance, f func(addr) bool) event { return event{x: x, write: true, only: f} }
-	for _, p := range [][2]*instance{{a, b}, {b, a}} {
-		x, y := p[0], p[1]
-		out = append(out, []event{r(x, nil), r(y, nil), w(x, nil), w(y, nil)})
-		for _, h := range halves {
-			out = append(out,
-				[]event{r(x, nil), r(y, nil), w(x, h), w(y, nil), w(x, not(h))},
-				[]event{r(x, h), r(y, nil), w(y, nil), r(x, nil), w(x, nil)},
-				[]event{r(x, nil), w(x, h), r(y, nil), w(y, nil), w(x, not(h))})
-		}
-	}
-	return out
-}
-
 // compare holds an outcome against before's. It returns false once the change
 // is known to be harmful.
-func (j *judgeRun) compare(how string, unit int64, want, got outcome) bool {
+func (j *judgeRun) compare(how func() string, unit int64, want, got outcome) bool {
 	for i, w := range want {
 		for c, t := range w.cells {
 			if g := got[i].cells[c]; g == t {
 				continue
 			}
 			if j.ts.tainted[t] {
-				j.found(Undecided, "%s: %%%s after replay %d differs at byte %d, where before leaves it undefined", how, w.name, w.replay+1, int64(c)*unit)
+				j.found(Undecided, "%s: %%%s after replay %d differs at byte %d, where before leaves it undefined", how(), w.name, w.replay+1, int64(c)*unit)
 				continue
 			}
-			j.found(Harmful, "%s: %%%s after replay %d differs at byte %d", how, w.name, w.replay+1, int64(c)*unit)
+			j.found(Harmful, "%s: %%%s after replay %d differs at byte %d", how(), w.name, w.replay+1, int64(c)*unit)
 			return false
 		}
 	}

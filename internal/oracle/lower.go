@@ -45,7 +45,8 @@ type command struct {
 	lie     string     // how the effects that it stores are narrower than its declaration's
 	boast   string     // how they are wider
 
-	buffer, epoch int
+	declaredBy *declared
+	grid       [3]int64
 }
 
 // lowerer turns nodes of one graph into commands.
@@ -108,21 +109,18 @@ func declaredEffects(in *decl.Instance) *declared {
 // commands lowers every command, in written order.
 func (l *lowerer) commands(params []uint32) []*command {
 	l.params = params
-	key := fmt.Sprint(params)
+	buf := make([]byte, 0, 32)
+	for _, p := range params {
+		buf = binary.LittleEndian.AppendUint32(buf, p)
+	}
+	key := string(buf)
 	if out, ok := l.lowered[key]; ok {
 		return out
 	}
 	var out []*command
-	buffer, epoch := 0, 0
 	for _, n := range l.g.Nodes {
 		var c *command
 		switch n := n.(type) {
-		case *ir.Barrier:
-			epoch++
-			continue
-		case *ir.Commit:
-			buffer++
-			continue
 		case *ir.Copy:
 			c = &command{id: n.ID, text: "copy", reads: []area{l.view(n.Src, 0)}, writes: []area{l.view(n.Dst, 1)}}
 			c.writes[0].must = true
@@ -134,7 +132,7 @@ func (l *lowerer) commands(params []uint32) []*command {
 		default:
 			continue
 		}
-		c.node, c.buffer, c.epoch = n, buffer, epoch
+		c.node = n
 		for _, x := range slices.Concat(c.reads, c.writes) {
 			for _, r := range x.runs {
 				c.bind(r.mem)
@@ -173,7 +171,10 @@ func (l *lowerer) runs(r ir.Region) (out []run) {
 
 func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 	k := &l.g.Kernels[d.Kernel]
-	c := &command{id: d.ID}
+	c := &command{id: d.ID, declaredBy: l.declared[d]}
+	for i := range d.Grid {
+		c.grid[i] = d.Grid[i].Eval(l.params)
+	}
 	if x := l.declared[d]; x != nil {
 		for _, r := range x.reads {
 			c.reads = append(c.reads, l.area(r, d))

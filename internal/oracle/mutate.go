@@ -12,6 +12,11 @@ import (
 type Mutation struct {
 	Name  string
 	Apply func(rng *rand.Rand, g *ir.Graph) (*ir.Graph, bool)
+	// Honest: made as an optimizer makes it, to keep the meaning.
+	Honest bool
+	// Fuses: the rewrite replaces commands by one that computes the same by its
+	// term; it is judged with [Options.Terms].
+	Fuses bool
 }
 
 // Mutations are all kinds, in a fixed order.
@@ -27,6 +32,7 @@ var Mutations = []Mutation{
 	mutation("commit_strengthened", strengthenCommit),
 	mutation("commit_dropped", dropCommit),
 	mutation("commit_added", addCommit),
+	mutation("wraparound_dropped", dropWraparound),
 	// What is touched.
 	mutation("view_moved", moveView),
 	mutation("view_shortened", shortenView),
@@ -35,6 +41,7 @@ var Mutations = []Mutation{
 	mutation("bindings_exchanged", exchangeBindings),
 	mutation("scratch_renamed_fresh", renameFresh),
 	mutation("scratch_renamed_used", renameUsed),
+	mutation("scratch_renamed_live", renameLive),
 	mutation("alias_moved", moveAlias),
 	mutation("alias_resolved", resolveAlias),
 	// What is said about it.
@@ -56,6 +63,13 @@ var Mutations = []Mutation{
 	mutation("library_digest_changed", changeDigest),
 	mutation("command_dropped", dropCommand),
 	mutation("command_duplicated", duplicateCommand),
+	// What is fused.
+	fused("fused_without_condition", unfit, nil),
+	fused("fused_wrong_scale", nil, wrongScale),
+	fused("fused_wrong_input", nil, wrongInput),
+	fused("fused_wrong_result", nil, wrongResult),
+	fused("fused_wrong_argument", nil, wrongArgument),
+	fused("fused_wrong_extent", nil, wrongExtent),
 	// The interface.
 	mutation("memory_kind_changed", changeKind),
 	mutation("memory_size_changed", changeSize),
@@ -69,14 +83,23 @@ var Mutations = []Mutation{
 	mutation("commands_renumbered", renumber),
 	mutation("scratch_name_changed", renameScratchMemory),
 	mutation("kernel_copied", copyKernel),
+	// What an honest optimizer does.
+	honest("honest_barriers", honestBarriers),
+	honest("honest_order", honestOrder),
+	honest("honest_rename", honestRename),
+	honest("honest_dead_dropped", honestDead),
+	honest("honest_all", honestAll),
+	honestly(fused("honest_fusion", fits, nil)),
 }
+
+func honestly(m Mutation) Mutation { m.Honest = true; return m }
 
 // tries is how often a mutation looks for a place at which the result is
 // well-formed.
 const tries = 12
 
 func mutation(name string, edit func(*rand.Rand, *ir.Graph) bool) Mutation {
-	return Mutation{name, func(rng *rand.Rand, g *ir.Graph) (*ir.Graph, bool) {
+	return Mutation{Name: name, Apply: func(rng *rand.Rand, g *ir.Graph) (*ir.Graph, bool) {
 		for range tries {
 			out := g.Clone()
 			out.Source = nil // its lines are another graph's now

@@ -96,6 +96,26 @@ func dropCommit(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
+// dropWraparound takes away what stands after the last command or before the
+// first: what orders the next replay after this one.
+func dropWraparound(rng *rand.Rand, g *ir.Graph) bool {
+	at := indices(g, isCommand)
+	mark := func(n ir.Node) bool { return is[*ir.Barrier](n) || is[*ir.Commit](n) }
+	if len(at) == 0 {
+		return false
+	}
+	last := at[len(at)-1]
+	rest := slices.DeleteFunc(slices.Clone(g.Nodes[last+1:]), mark)
+	first := g.Nodes[:at[0]]
+	if len(rest) == len(g.Nodes)-last-1 || rng.IntN(2) == 0 {
+		first = slices.DeleteFunc(slices.Clone(first), mark)
+	}
+	out := slices.Concat(first, g.Nodes[at[0]:last+1], rest)
+	ok := len(out) < len(g.Nodes)
+	g.Nodes = out
+	return ok
+}
+
 func addCommit(rng *rand.Rand, g *ir.Graph) bool {
 	insert(g, rng.IntN(len(g.Nodes)+1), &ir.Commit{Order: ir.CommitOrder(rng.IntN(3))})
 	return true

@@ -60,7 +60,7 @@ func recordedGraphs(t testing.TB) []*ir.Graph {
 
 // readings are how replays and commits may be ordered; a generated graph is
 // free of races under one of them, which its seed picks.
-var readings = []oracle.Options{{}, {Replays: oracle.Waited}, {}, {Cumulative: true}, {Replays: oracle.Committed}}
+var readings = []oracle.Options{{}, {Replays: oracle.Waited}, {}, {Replays: oracle.Committed}}
 
 func generate(t testing.TB, seed uint64) (*ir.Graph, oracle.Options) {
 	o := readings[seed%uint64(len(readings))]

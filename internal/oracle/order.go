@@ -26,17 +26,27 @@ func commitsOf(g *ir.Graph) (out []ir.CommitOrder, epochs int) {
 	return out, epochs
 }
 
-// happensBefore relates the commands of consecutive replays, each given by its
-// commands.
-func happensBefore(g *ir.Graph, replays [][]*command, o Options) *schedule {
+// happensBefore relates the commands of consecutive replays. A barrier orders
+// its own command buffer; an ordered commit orders everything before it, earlier
+// command buffers included, before everything after it.
+func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 	type spot struct{ replay, buffer, epoch int }
 	var spots []spot
 	var orders []ir.CommitOrder // of the commit that ends each buffer of the stream
 	commits, barriers := commitsOf(g)
-	for r, cs := range replays {
-		first := len(orders)
-		for _, c := range cs {
-			spots = append(spots, spot{r, first + c.buffer, r*barriers + c.epoch})
+	for r := range replays {
+		buffer, epoch := len(orders), r*barriers
+		for _, n := range g.Nodes {
+			switch n.(type) {
+			case *ir.Barrier:
+				epoch++
+			case *ir.Commit:
+				buffer++
+			default:
+				if isCommand(n) {
+					spots = append(spots, spot{r, buffer, epoch})
+				}
+			}
 		}
 		orders = append(orders, commits...)
 		if o.Replays == Committed {
@@ -51,8 +61,6 @@ func happensBefore(g *ir.Graph, replays [][]*command, o Options) *schedule {
 			return a.epoch < b.epoch
 		case a.buffer > b.buffer:
 			return false
-		case !o.Cumulative:
-			return orders[a.buffer] != ir.OrderNone
 		}
 		for _, x := range orders[a.buffer:b.buffer] {
 			if x != ir.OrderNone {

@@ -39,8 +39,9 @@ type instance struct {
 	steps   []step // of a command that stands for others
 
 	// While it runs:
-	in  []token
-	old []token
+	begun bool
+	in    []token
+	old   []token
 }
 
 // step is one command that a fused one stands for, its cells in the fused
@@ -49,6 +50,7 @@ type step struct {
 	text   string
 	copies bool
 	fills  bool
+	each   bool // element i of the result is the text's operation on reads 2i and 2i+1
 	reads  []ref
 	writes []target
 }
@@ -60,6 +62,8 @@ type machine struct {
 	unit  int64 // bytes of a cell
 	roots []ir.MemID
 	names []string // of the memories, scratch under the names of before
+	ids   []int32  // of the names
+	own   []int32  // of the memories' own names
 	mem   [][]cellValue
 	// past holds, for each output, what the commands of each replay but the last
 	// wrote there: the host has read it before the next replay writes.
@@ -67,6 +71,12 @@ type machine struct {
 	// strict: a command of unknown effects touches every memory; otherwise the
 	// scratch that it does not bind is none of its business.
 	strict bool
+
+	templates map[*command]*instance
+	// values, when not nil, collects what each command of known effects wrote, as
+	// one token.
+	values map[token]*instance
+	spare  []token
 }
 
 type cellValue struct {
@@ -75,8 +85,9 @@ type cellValue struct {
 }
 
 func newMachine(g *ir.Graph, names []string, ts *tokens, unit int64, strict bool) *machine {
-	m := &machine{g: g, names: names, ts: ts, unit: unit, strict: strict}
+	m := &machine{g: g, names: names, ts: ts, unit: unit, strict: strict, templates: map[*command]*instance{}}
 	for i := range g.Memories {
+		m.ids, m.own = append(m.ids, ts.name(names[i])), append(m.own, ts.name(g.Memories[i].Name))
 		if g.Memories[i].Alias == ir.NoMem {
 			m.roots = append(m.roots, ir.MemID(i))
 		}
@@ -113,14 +124,16 @@ func (m *machine) reset(replays int) {
 		for i := range m.mem[r] {
 			v := cellValue{replay: -1}
 			if k.Kind == ir.State {
-				v.t = m.ts.leaf(leafState, k.Name, int64(i), 0)
+				v.t = m.ts.leaf(leafState, m.own[r], int64(i), 0)
 			}
 			m.mem[r][i] = v
 		}
 		if k.Kind == ir.Output {
-			m.past[r] = make([][]cellValue, replays)
+			for len(m.past[r]) < replays {
+				m.past[r] = append(m.past[r], make([]cellValue, len(m.mem[r])))
+			}
+			m.past[r] = m.past[r][:replays]
 			for n := range m.past[r] {
-				m.past[r][n] = make([]cellValue, len(m.mem[r]))
 				for i := range m.past[r][n] {
 					m.past[r][n][i].replay = -1
 				}
@@ -135,13 +148,13 @@ func (m *machine) load(a addr, replay int) token {
 	k := &m.g.Memories[a.mem()]
 	switch k.Kind {
 	case ir.Weight:
-		return m.ts.leaf(leafWeight, k.Name, a.cell()*m.unit, 0)
+		return m.ts.leaf(leafWeight, m.own[a.mem()], a.cell()*m.unit, 0)
 	case ir.Input:
-		return m.ts.leaf(leafInput, k.Name, a.cell(), replay)
+		return m.ts.leaf(leafInput, m.own[a.mem()], a.cell(), replay)
 	}
 	v := m.mem[a.mem()][a.cell()]
 	if k.Kind != ir.State && v.replay < replay {
-		return m.ts.leaf(leafPoison, m.names[a.mem()], a.cell(), replay)
+		return m.ts.leaf(leafPoison, m.ids[a.mem()], a.cell(), replay)
 	}
 	return v.t
 }
@@ -152,7 +165,7 @@ func (m *machine) refs(areas []area, whole bool) (out []ref) {
 	for _, a := range areas {
 		for _, r := range a.runs {
 			if r.mem >= 0 && whole && m.g.Memories[r.mem].Kind == ir.Weight {
-				k := m.ts.leaf(leafRun, m.g.Memories[r.mem].Name, r.lo, int(r.hi-r.lo))
+				k := m.ts.leaf(leafRun, m.own[r.mem], r.lo, int(r.hi-r.lo))
 				out = append(out, ref{fixed: k})
 				continue
 			}
@@ -183,8 +196,19 @@ func (m *machine) targets(areas []area) (out []target) {
 
 // instance places a command in a replay.
 func (m *machine) instance(c *command, replay int) *instance {
+	t := m.templates[c]
+	if t == nil {
+		t = m.template(c)
+		m.templates[c] = t
+	}
+	x := *t
+	x.replay = replay
+	return &x
+}
+
+func (m *machine) template(c *command) *instance {
 	_, moves := c.node.(*ir.Copy)
-	x := &instance{command: c, replay: replay, reads: m.refs(c.reads, !moves), writes: m.targets(c.writes)}
+	x := &instance{command: c, reads: m.refs(c.reads, !moves), writes: m.targets(c.writes)}
 	if c.unknown {
 		// Also everything else. Its declared ranges stay in the list: two unknown
 		// commands that differ in them differ.
@@ -220,6 +244,9 @@ func (m *machine) instance(c *command, replay int) *instance {
 	slices.Sort(x.touched)
 	slices.Sort(x.written)
 	x.touched = slices.Compact(x.touched)
+	if m.ts.terms {
+		x.steps = m.termSteps(c)
+	}
 	return x
 }
 
@@ -258,8 +285,11 @@ type event struct {
 func (m *machine) do(e event) {
 	x := e.x
 	if e.reads {
-		if x.in == nil {
-			x.in, x.old = make([]token, len(x.reads)), make([]token, len(x.writes))
+		if !x.begun {
+			x.begun = true
+			if x.in == nil {
+				x.in, x.old = make([]token, len(x.reads)), make([]token, len(x.writes))
+			}
 			for i := range x.in {
 				x.in[i] = -1
 			}
@@ -283,15 +313,20 @@ func (m *machine) do(e event) {
 		}
 	}
 	if e.write {
+		m.spare = m.spare[:0]
 		value := m.compute(x)
 		for i, w := range x.writes {
 			if e.only == nil || e.only(w.at) {
 				v := cellValue{value(i), x.replay}
 				m.mem[w.at.mem()][w.at.cell()] = v
+				m.spare = append(m.spare, v.t)
 				if past := m.past[w.at.mem()]; past != nil {
 					past[x.replay][w.at.cell()] = v
 				}
 			}
+		}
+		if m.values != nil && !x.unknown {
+			m.values[m.ts.list("", m.spare, false)] = x
 		}
 	}
 }
@@ -326,9 +361,15 @@ func (m *machine) computeSteps(x *instance) func(i int) token {
 			return t
 		}
 		// Not among what the fused kernel reads: its value is anybody's guess.
-		return m.ts.leaf(leafPoison, "outside "+x.text, int64(r.at), x.replay)
+		return m.ts.leaf(leafPoison, m.ts.name("outside "+x.text), int64(r.at), x.replay)
 	}
 	for _, s := range x.steps {
+		if s.each {
+			for i, w := range s.writes {
+				held[w.at] = m.ts.combine(s.text, get(s.reads[2*i]), get(s.reads[2*i+1]))
+			}
+			continue
+		}
 		in := make([]token, len(s.reads))
 		for i, r := range s.reads {
 			in[i] = get(r)
@@ -354,7 +395,7 @@ func (m *machine) computeSteps(x *instance) func(i int) token {
 func (m *machine) run(events []event, replays int) outcome {
 	m.reset(replays)
 	for _, e := range events {
-		e.x.in, e.x.old = nil, nil
+		e.x.begun = false
 	}
 	for _, e := range events {
 		m.do(e)
@@ -378,7 +419,7 @@ func (m *machine) run(events []event, replays int) outcome {
 			for c, v := range past {
 				vs[c] = v.t
 				if v.replay < 0 {
-					vs[c] = m.ts.leaf(leafPoison, k.Name, int64(c), n)
+					vs[c] = m.ts.leaf(leafPoison, m.own[r], int64(c), n)
 				}
 			}
 			out = append(out, final{k.Name, n, vs})

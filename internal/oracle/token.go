@@ -17,6 +17,8 @@ type tokens struct {
 	// certain: that of a command of known effects.
 	tainted []bool
 	buf     []byte
+	terms   bool           // see [Options.Terms]
+	ones    map[token]bool // cells of weights that hold nothing but the f32 1
 }
 
 // leaf is a value that no command computed: what a cell of a memory holds, in a
@@ -44,8 +46,18 @@ type result struct {
 	i       int32
 }
 
-func newTokens() *tokens {
-	return &tokens{leaves: map[leaf]token{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}}
+func newTokens(terms bool) *tokens {
+	return &tokens{leaves: map[leaf]token{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}, terms: terms, ones: map[token]bool{}}
+}
+
+// name is the number of a memory's name.
+func (ts *tokens) name(s string) int32 {
+	n, ok := ts.names[s]
+	if !ok {
+		n = int32(len(ts.names))
+		ts.names[s] = n
+	}
+	return n
 }
 
 func (ts *tokens) add(tainted bool) token {
@@ -53,13 +65,8 @@ func (ts *tokens) add(tainted bool) token {
 	return token(len(ts.tainted) - 1)
 }
 
-func (ts *tokens) leaf(sort byte, name string, cell int64, replay int) token {
-	n, ok := ts.names[name]
-	if !ok {
-		n = int32(len(ts.names))
-		ts.names[name] = n
-	}
-	k := leaf{sort, n, int32(replay), cell}
+func (ts *tokens) leaf(sort byte, name int32, cell int64, replay int) token {
+	k := leaf{sort, name, int32(replay), cell}
 	t, ok := ts.leaves[k]
 	if !ok {
 		t = ts.add(sort == leafPoison)

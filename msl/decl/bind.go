@@ -28,12 +28,15 @@ type Instance struct {
 	Dispatch *ir.Dispatch
 	Graph    *ir.Graph
 	Symbols  []Value
-	// Views are the bound views of device arguments, by index in Decl.Args.
+	// Views are the bound views of device arguments, by index in Decl.Args, up to
+	// the last device argument at least. An inline argument has memory NoMem.
 	Views []ir.View
 	// Shapes and strides (in elements) of device arguments. Strides of an outer
 	// dimension are constant: Bind refuses others.
 	Shapes  [][]ir.Affine
 	Strides [][]int64
+
+	form *Form // what is known already, of an instance that [Form.Place] made
 }
 
 // Bind applies d to a dispatch of g. An error that wraps [ErrMismatch] says

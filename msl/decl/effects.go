@@ -12,6 +12,11 @@ import (
 // under their strides. They are complete.
 func (in *Instance) Effects() (*ir.Effects, error) {
 	e := &ir.Effects{Complete: true}
+	if f := in.form; f != nil {
+		e.Reads, e.Writes = make([]ir.Region, f.Reads()), make([]ir.Write, f.Writes())
+		f.Effects(in.Dispatch, e.Reads, e.Writes)
+		return e, nil
+	}
 	for i := range in.Decl.Args {
 		a := &in.Decl.Args[i]
 		if a.Kind != ir.DeviceArg || a.Mode == Unused {
@@ -21,7 +26,7 @@ func (in *Instance) Effects() (*ir.Effects, error) {
 		if err != nil {
 			return nil, err
 		}
-		if in.Views[i].Mem == ir.NoMem || r.Run.IsConst() && r.Run.Const == 0 {
+		if in.Views[i].Mem == ir.NoMem || void(r) {
 			continue
 		}
 		switch a.Mode {
@@ -40,6 +45,11 @@ func (in *Instance) Effects() (*ir.Effects, error) {
 func (in *Instance) Region(i int) (ir.Region, error) {
 	a := &in.Decl.Args[i]
 	v := in.Views[i]
+	if in.form != nil {
+		r := in.form.regions[i]
+		r.Mem, r.Off = v.Mem, v.Off
+		return r, nil
+	}
 	r := ir.Region{Mem: v.Mem, Off: v.Off}
 	dims, empty, err := in.dims(i)
 	if err != nil || empty {
@@ -149,84 +159,6 @@ func inlineSize(b *ir.Binding) int64 {
 		return b.Type.Size()
 	}
 	return int64(len(b.Bytes))
-}
-
-// CheckAliasing reports an overlap of a written argument with another one that
-// the declaration does not allow.
-func (in *Instance) CheckAliasing() error {
-	d, g := in.Decl, in.Graph
-	for i := range d.Args {
-		if d.Args[i].Kind != ir.DeviceArg || d.Args[i].Mode < Write {
-			continue
-		}
-		for j := range d.Args {
-			if i == j || d.Args[j].Kind != ir.DeviceArg || in.Views[j].Mem == ir.NoMem || d.Args[j].Mode == Unused || d.Args[j].Mode >= Write && j < i {
-				continue
-			}
-			w, err := in.Region(i)
-			if err != nil {
-				return err
-			}
-			r, err := in.Region(j)
-			if err != nil {
-				return err
-			}
-			if disjoint(g, w, r) {
-				continue
-			}
-			if slices.Contains(d.Inplace, [2]int{i, j}) && in.sameView(i, j) {
-				continue
-			}
-			hint := "it may not overlap"
-			if slices.Contains(d.Inplace, [2]int{i, j}) {
-				hint = "it may only be the same view: offset, shape, strides and element size"
-			}
-			return in.errorf("%s %s overlaps %s %s: %s", d.Args[i].Name, g.FormatRegion(w), d.Args[j].Name, g.FormatRegion(r), hint)
-		}
-	}
-	return nil
-}
-
-// disjoint proves that the hulls do not meet, for every value of the params.
-func disjoint(g *ir.Graph, a, b ir.Region) bool {
-	ma, oa := g.Root(a.Mem)
-	mb, ob := g.Root(b.Mem)
-	if ma != mb || a.Run.IsConst() && a.Run.Const == 0 || b.Run.IsConst() && b.Run.Const == 0 {
-		return true
-	}
-	alo, aend := a.Hull()
-	blo, bend := b.Hull()
-	_, x, ok := g.Range(aend.AddConst(oa).Sub(blo.AddConst(ob)))
-	_, y, ok2 := g.Range(bend.AddConst(ob).Sub(alo.AddConst(oa)))
-	return ok && x <= 0 || ok2 && y <= 0
-}
-
-// sameView reports whether arguments i and j are the same elements under the
-// same indices: equal bytes do not suffice, a square matrix and its transpose
-// have these too. Dimensions of one element count for nothing: the only row of a
-// matrix is a vector.
-func (in *Instance) sameView(i, j int) bool {
-	ma, oa := in.Graph.Root(in.Views[i].Mem)
-	mb, ob := in.Graph.Root(in.Views[j].Mem)
-	if ma != mb || !in.Views[i].Off.AddConst(oa).Equal(in.Views[j].Off.AddConst(ob)) ||
-		in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() {
-		return false
-	}
-	a, b := in.nextDim(i, 0), in.nextDim(j, 0)
-	for ; a < len(in.Shapes[i]) && b < len(in.Shapes[j]); a, b = in.nextDim(i, a+1), in.nextDim(j, b+1) {
-		if !in.Shapes[i][a].Equal(in.Shapes[j][b]) || in.Strides[i][a] != in.Strides[j][b] {
-			return false
-		}
-	}
-	return a == len(in.Shapes[i]) && b == len(in.Shapes[j])
-}
-
-// nextDim returns the first dimension of argument i, from k on, of more or
-// less than one element.
-func (in *Instance) nextDim(i, k int) int {
-	for s := in.Shapes[i]; k < len(s) && s[k].IsConst() && s[k].Const == 1; k++ {
-	}
-	return k
 }
 
 // Concrete evaluates the instance for given values of the params: the shapes

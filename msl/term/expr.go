@@ -56,6 +56,20 @@ const (
 	Not
 )
 
+// String returns the sign or the function's name.
+func (op Op) String() string {
+	if s, ok := infix[op]; ok {
+		return s
+	}
+	if s, ok := functionNames[op]; ok {
+		return s
+	}
+	if s, ok := map[Op]string{Neg: "-", Not: "!", CeilDiv: "ceil", Round: "round", ToInt: "int", Sum: "sum", MaxOver: "max", ArgMax: "argmax"}[op]; ok {
+		return s
+	}
+	return "Op(" + strconv.Itoa(int(op)) + ")"
+}
+
 // Kind is what an expression yields.
 type Kind uint8
 

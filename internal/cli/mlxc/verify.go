@@ -149,6 +149,7 @@ func (c *verifyCmd) check(path string) verdict {
 	}
 	defer f.Close()
 	for _, g := range f.Module.Graphs {
+		declared := msl.NewCache(g)
 		for _, n := range g.Nodes {
 			d, ok := n.(*ir.Dispatch)
 			if !ok {
@@ -159,7 +160,7 @@ func (c *verifyCmd) check(path string) verdict {
 				v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s: kernel @%s is of library %q, which has no declarations", at, d.ID, ir.QuoteName(k.Name), k.Library.Path))
 				continue
 			}
-			if _, err := msl.Describe(g, d); err != nil {
+			if _, err := declared.Describe(d); err != nil {
 				v.Errors = append(v.Errors, at+err.Error())
 			}
 		}

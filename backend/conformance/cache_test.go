@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// TestCache: a cache says of every dispatch what no cache says, word for word,
+// of those too that are refused. Each declaration's random dispatches, and
+// variants of them with one thing changed, go through one cache.
+func TestCache(t *testing.T) {
+	const each, variants = 4, 40
+	refused, accepted, overlaps := 0, 0, 0
+	for _, f := range msl.Functions() {
+		for i, d := range msl.Declarations(f) {
+			for k := range each {
+				r := rand.New(rand.NewPCG(seedOf(f)^0xcac4e, uint64(100*i+k)))
+				x, err := random(d, r)
+				require.NoError(t, err)
+				g := x.graph
+				// Room for views that move, and an alias for them to move to.
+				for m := range g.Memories {
+					g.Memories[m].Size += 1 << 16
+				}
+				root := ir.MemID(r.IntN(len(g.Memories)))
+				g.Memories = append(g.Memories, ir.Memory{Name: "alias", Kind: g.Memories[root].Kind, Size: 1 << 15, Alias: root, AliasOff: int64(r.IntN(64))})
+				c := msl.NewCache(g)
+				for v := range variants {
+					n := ir.CloneNode(x.node).(*ir.Dispatch)
+					n.ID = ir.ID(v)
+					for range r.IntN(3) {
+						vary(n, g, r)
+					}
+					before := ir.CloneNode(n).(*ir.Dispatch)
+					want, wantErr := msl.Describe(g, n)
+					got, gotErr := c.Describe(n)
+					require.Equal(t, message(wantErr), message(gotErr), "%s: %s", f, x)
+					require.True(t, want.Equal(got), "%s: %s: %v, cached %v", f, x, want, got)
+					compareInstances(t, c, g, n)
+					require.Empty(t, cmp.Diff(before, n, cmp.Comparer(ir.Affine.Equal)))
+					switch {
+					case wantErr == nil:
+						accepted++
+					default:
+						refused++
+						if want != nil {
+							overlaps++
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d dispatches described, %d refused, %d of them for overlaps", accepted, refused, overlaps)
+	require.Greater(t, accepted, 2000)
+	require.Greater(t, refused, 500)
+	require.Greater(t, overlaps, 100)
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func compareInstances(t *testing.T, c *msl.Cache, g *ir.Graph, n *ir.Dispatch) {
+	want, wantErr := msl.Bind(g, n)
+	got, gotErr := c.Bind(n)
+	require.Equal(t, message(wantErr), message(gotErr))
+	if wantErr != nil {
+		return
+	}
+	require.Same(t, want.Decl, got.Decl)
+	require.Same(t, n, got.Dispatch)
+	affine := cmp.Comparer(ir.Affine.Equal)
+	require.Empty(t, cmp.Diff(want.Symbols, got.Symbols, affine, cmp.Comparer(func(a, b float32) bool { return a == b || a != a && b != b })))
+	require.Empty(t, cmp.Diff(want.Shapes, got.Shapes, affine))
+	require.Equal(t, want.Strides, got.Strides)
+	for i := range got.Views {
+		if want.Decl.Args[i].Kind == ir.DeviceArg {
+			require.True(t, want.Views[i].Mem == got.Views[i].Mem || want.Views[i] == ir.View{}, "%v %v", want.Views[i], got.Views[i])
+		}
+	}
+	a, errA := want.Effects()
+	b, errB := got.Effects()
+	require.Equal(t, message(errA), message(errB))
+	require.True(t, a.Equal(b))
+	if errA == nil {
+		require.Equal(t, message(want.CheckAliasing()), message(got.CheckAliasing()))
+	}
+}
+
+// vary changes something of a dispatch.
+func vary(n *ir.Dispatch, g *ir.Graph, r *rand.Rand) {
+	b := &n.Bindings[r.IntN(len(n.Bindings))]
+	switch r.IntN(12) {
+	case 0, 1: // another place
+		b.View.Off = b.View.Off.AddConst(int64(r.IntN(9)-4) * 8)
+	case 2:
+		b.View.Off = b.View.Off.AddConst(int64(r.IntN(9) - 4)) // another alignment
+	case 3:
+		b.View.Mem = ir.MemID(r.IntN(len(g.Memories)))
+	case 4, 5: // the place of another view
+		o := n.Bindings[r.IntN(len(n.Bindings))].View
+		b.View.Mem, b.View.Off = o.Mem, o.Off
+	case 6:
+		o := n.Bindings[r.IntN(len(n.Bindings))].View
+		b.View.Mem, b.View.Off = o.Mem, o.Off.Add(o.Len).AddConst(int64(r.IntN(3)-2)*4)
+	case 7:
+		b.View.Len = b.View.Len.AddConst(int64(r.IntN(9) - 4))
+	case 8:
+		if len(b.Bytes) > 0 {
+			b.Bytes[r.IntN(len(b.Bytes))] ^= 1 << r.IntN(8)
+		}
+	case 9:
+		i := r.IntN(3)
+		n.Grid[i].Num = n.Grid[i].Num.AddConst(int64(r.IntN(3)))
+	case 10:
+		n.Threadgroup[r.IntN(3)]++
+	case 11:
+		if len(g.Params) > 0 {
+			b.View.Off = b.View.Off.Add(ir.Linear(0, ir.Term{Param: ir.ParamID(r.IntN(len(g.Params))), Coeff: int64(r.IntN(3) * 8)}))
+		}
+	}
+}

@@ -1,0 +1,497 @@
+package oracle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// This file rewrites graphs as an honest optimizer does, by the judge's own
+// lowering and nothing else: what it makes should be harmless, and is judged
+// all the same.
+
+// honest is a mutation that looks for a rewrite that keeps the meaning.
+func honest(name string, edit func(*rand.Rand, *ir.Graph) bool) Mutation {
+	m := mutation(name, edit)
+	m.Honest = true
+	return m
+}
+
+// world is a graph with its commands for every valuation of the params.
+type world struct {
+	g     *ir.Graph
+	at    []int        // of the commands in g.Nodes
+	by    [][]*command // by valuation, then command
+	whole bool         // by holds every valuation that there is
+	unit  int64        // of every boundary
+}
+
+// mostValuations bounds what a world looks at; past it, ranges that depend on
+// params are taken to conflict.
+const mostValuations = 12
+
+func newWorld(g *ir.Graph) *world {
+	x := &world{g: g, at: indices(g, isCommand)}
+	vs := valuations(g, mostValuations+1, rand.New(rand.NewPCG(1, 1)))
+	x.whole = len(vs) > 0 && len(vs) <= mostValuations
+	if len(vs) == 0 { // no values are allowed: any will do
+		vs = [][]uint32{make([]uint32, len(g.Params))}
+	}
+	l := newLowerer(g)
+	u := unitFinder{}
+	for _, v := range vs {
+		x.by = append(x.by, l.commands(v))
+		u.add(l.commands(v), false)
+	}
+	x.unit = max(u.unit, 1)
+	return x
+}
+
+// conflict reports whether two commands conflict for some values of the params,
+// the same ones in both or, across replays, any.
+func (x *world) conflict(i, j int, across bool) bool {
+	if !x.whole && (moves(x.g.Nodes[x.at[i]]) || moves(x.g.Nodes[x.at[j]])) {
+		return true
+	}
+	for v := range x.by {
+		for w := range x.by {
+			if (across || v == w) && conflict(x.by[v][i], x.by[w][j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// moves reports whether what a command touches depends on params.
+func moves(n ir.Node) bool {
+	for _, v := range views(n) {
+		if !v.Off.IsConst() || !v.Len.IsConst() {
+			return true
+		}
+	}
+	if d, ok := n.(*ir.Dispatch); ok {
+		for _, r := range regions(d.Effects) {
+			if !r.IsConst() {
+				return true
+			}
+		}
+		for _, e := range d.Grid {
+			if !e.IsConst() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// closed reports that no command of a replay conflicts with one of the next
+// that only an order around the cycle could keep apart. The commands of the list
+// must be ordered otherwise.
+func (x *world) closed() bool {
+	rel := happensBefore(x.g, 3, Options{})
+	n := len(x.at)
+	for later := 1; later < 3; later++ {
+		for i := range n {
+			for j := range n {
+				if !rel.after[i][later*n+j] && x.conflict(i, j, true) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// placeBarriers drops every barrier, makes every commit an event, and places
+// barriers where a command conflicts with one since the last mark; one more at
+// the end where the next replay needs it.
+func placeBarriers(g *ir.Graph) {
+	x := newWorld(g)
+	var out []ir.Node
+	var epoch []int
+	k := 0
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Barrier:
+			continue
+		case *ir.Commit:
+			if n.Order == ir.OrderNone {
+				n.Order = ir.OrderEvent
+			}
+			epoch = epoch[:0]
+		default:
+			if !isCommand(n) {
+				break
+			}
+			if slices.ContainsFunc(epoch, func(i int) bool { return x.conflict(i, k, false) }) {
+				out = append(out, &ir.Barrier{})
+				epoch = epoch[:0]
+			}
+			epoch = append(epoch, k)
+			k++
+		}
+		out = append(out, n)
+	}
+	g.Nodes = out
+	if !newWorld(g).closed() {
+		g.Nodes = append(g.Nodes, &ir.Barrier{})
+	}
+}
+
+func honestBarriers(rng *rand.Rand, g *ir.Graph) bool {
+	placeBarriers(g)
+	if rng.IntN(3) == 0 {
+		insert(g, rng.IntN(len(g.Nodes)+1), &ir.Barrier{})
+	}
+	return true
+}
+
+// honestOrder draws an order of the commands that keeps conflicting ones in
+// order, cuts it into command buffers at random, and places barriers.
+func honestOrder(rng *rand.Rand, g *ir.Graph) bool {
+	x := newWorld(g)
+	n := len(x.at)
+	waits := make([]int, n)
+	next := make([][]int, n)
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			if x.conflict(i, j, false) {
+				waits[j]++
+				next[i] = append(next[i], j)
+			}
+		}
+	}
+	old := g.Nodes
+	var ready []int
+	for i := range n {
+		if waits[i] == 0 {
+			ready = append(ready, i)
+		}
+	}
+	g.Nodes = nil
+	moved := false
+	for len(ready) > 0 {
+		k := rng.IntN(len(ready))
+		i := ready[k]
+		ready = slices.Delete(ready, k, k+1)
+		moved = moved || i != len(g.Nodes)
+		g.Nodes = append(g.Nodes, old[x.at[i]])
+		for _, j := range next[i] {
+			if waits[j]--; waits[j] == 0 {
+				ready = append(ready, j)
+			}
+		}
+	}
+	for range rng.IntN(3) {
+		insert(g, 1+rng.IntN(len(g.Nodes)), &ir.Commit{Order: ir.OrderFence + ir.CommitOrder(rng.IntN(2))})
+	}
+	placeBarriers(g)
+	return n > 1
+}
+
+// cellsOf calls yield with each cell of areas, unit bytes long, but for those of
+// weights, which nothing changes.
+func (x *world) cellsOf(areas []area, yield func(place)) {
+	for _, a := range areas {
+		for _, r := range a.runs {
+			if x.g.Memories[r.mem].Kind == ir.Weight {
+				break
+			}
+			for b := r.lo; b < r.hi; b += x.unit {
+				yield(place{r.mem, b})
+			}
+		}
+	}
+}
+
+// dead lists the commands none of whose bytes an output, a state or a living
+// command ever sees.
+func (x *world) dead() (out []int) {
+	needed := make([]bool, len(x.at))
+	for _, cs := range x.by {
+		live := map[place]bool{}
+		everything := false // a command of unknown effects follows
+		for i := len(cs) - 1; i >= 0; i-- {
+			c := cs[i]
+			lives := everything || c.unknown
+			x.cellsOf(c.writes, func(p place) {
+				switch x.g.Memories[p.mem].Kind {
+				case ir.Output, ir.State:
+					v, known := live[p]
+					lives = lives || v || !known
+				default:
+					lives = lives || live[p]
+				}
+			})
+			if !lives {
+				continue
+			}
+			needed[i] = true
+			everything = everything || c.unknown
+			for _, w := range c.writes {
+				x.cellsOf([]area{w}, func(p place) { live[p] = !w.must || w.atomic })
+			}
+			x.cellsOf(c.reads, func(p place) { live[p] = true })
+		}
+	}
+	for i, ok := range needed {
+		if !ok && (x.whole || !moves(x.g.Nodes[x.at[i]])) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func honestDead(rng *rand.Rand, g *ir.Graph) bool {
+	x := newWorld(g)
+	dead := x.dead()
+	if len(dead) == 0 || !x.whole {
+		return false
+	}
+	if rng.IntN(2) == 0 { // not all of them, but the last ones first: an earlier one may feed it
+		dead = dead[rng.IntN(len(dead)):]
+	}
+	for _, i := range slices.Backward(dead) {
+		g.Nodes = slices.Delete(g.Nodes, x.at[i], x.at[i]+1)
+	}
+	if rng.IntN(2) == 0 {
+		placeBarriers(g)
+	}
+	return true
+}
+
+// value is a contiguous constant range of scratch that a command writes whole,
+// and the commands that touch it until it is written whole anew.
+type value struct {
+	root   ir.MemID
+	lo, hi int64
+	users  []int // commands, ascending, the writer first
+	last   int   // the command before which something else may lie there
+}
+
+// values lists the values of scratch of which nothing but wholes and parts are
+// named.
+func (x *world) values() (out []value) {
+	for i, at := range x.at {
+		v, ok := writtenScratch(x.g, x.g.Nodes[at])
+		if !ok || !v.Off.IsConst() || !v.Len.IsConst() || x.by[0][i].unknown {
+			continue
+		}
+		root, off := x.g.Root(v.Mem)
+		u := value{root: root, lo: off + v.Off.Const, hi: off + v.Off.Const + v.Len.Const, last: len(x.at)}
+		if !covers(x.by[0][i].writes, u) || touches(x.by[0][i].reads, u) {
+			continue
+		}
+		good := true
+	scan:
+		for k := i; k < len(x.at); k++ {
+			if k > i && covers(x.by[0][k].writes, u) && !touches(x.by[0][k].reads, u) {
+				u.last = k
+				break scan
+			}
+			used := false
+			for _, w := range views(x.g.Nodes[x.at[k]]) {
+				r, o := x.g.Root(w.Mem)
+				lo, hi, ok := x.g.Range(w.Off.AddConst(o))
+				_, end, ok2 := x.g.Range(w.End().AddConst(o))
+				if r != u.root || ok && lo >= u.hi || ok2 && end <= u.lo {
+					continue
+				}
+				used = true
+				good = good && ok && ok2 && lo == hi && w.Len.IsConst() && lo >= u.lo && end <= u.hi
+			}
+			if used {
+				u.users = append(u.users, k)
+				for v := range x.by { // what is touched must lie in a view that moves along
+					good = good && !x.by[v][k].unknown && inViews(x.g, x.g.Nodes[x.at[k]], x.by[v][k], u)
+				}
+			} else {
+				good = good && !x.by[0][k].unknown && !touches(x.by[0][k].reads, u) && !touches(x.by[0][k].writes, u)
+			}
+		}
+		if good {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func touches(areas []area, u value) bool {
+	for _, a := range areas {
+		for _, r := range a.runs {
+			if r.mem == u.root && r.lo < u.hi && u.lo < r.hi {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// covers reports a must-write of all of u in one run.
+func covers(areas []area, u value) bool {
+	for _, a := range areas {
+		for _, r := range a.runs {
+			if a.must && !a.atomic && r.mem == u.root && r.lo <= u.lo && r.hi >= u.hi {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func inViews(g *ir.Graph, n ir.Node, c *command, u value) bool {
+	for _, as := range [2][]area{c.reads, c.writes} {
+		for _, a := range as {
+			if touches([]area{a}, u) && (isDispatch(n) && a.slot < 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isDispatch(n ir.Node) bool { return is[*ir.Dispatch](n) }
+
+// busy reports whether the bytes [lo, hi) of root are touched by a command that
+// u outlives, or hold something that is read after u has lain there.
+func (x *world) busy(u value, root ir.MemID, lo, hi int64) bool {
+	there := value{root: root, lo: lo, hi: hi}
+	last := u.users[len(u.users)-1]
+	for _, cs := range x.by {
+		gone := false // what lay there before is written whole before it is read
+		for k := u.users[0]; k < len(cs); k++ {
+			if cs[k].unknown {
+				return true
+			}
+			if k <= last {
+				if touches(cs[k].reads, there) || touches(cs[k].writes, there) {
+					return true
+				}
+				continue
+			}
+			if !gone && touches(cs[k].reads, there) || !gone && touches(cs[k].writes, there) && !covers(cs[k].writes, there) {
+				return true
+			}
+			gone = gone || covers(cs[k].writes, there)
+		}
+	}
+	return false
+}
+
+// moveValue puts u at byte off of the memory to.
+func (x *world) moveValue(u value, to ir.MemID, off int64) {
+	for _, k := range u.users {
+		n := x.g.Nodes[x.at[k]]
+		shift := func(m ir.MemID, at ir.Affine) (ir.MemID, ir.Affine, bool) {
+			r, o := x.g.Root(m)
+			lo := at.AddConst(o)
+			if r != u.root || !lo.IsConst() || lo.Const < u.lo || lo.Const >= u.hi {
+				return m, at, false
+			}
+			return to, ir.Const(off + lo.Const - u.lo), true
+		}
+		for _, v := range views(n) {
+			v.Mem, v.Off, _ = shift(v.Mem, v.Off)
+		}
+		if d, ok := n.(*ir.Dispatch); ok {
+			for _, r := range regions(d.Effects) {
+				r.Mem, r.Off, _ = shift(r.Mem, r.Off)
+			}
+		}
+	}
+}
+
+// honestRename moves values of scratch into fresh bytes or where nothing lives,
+// and places barriers anew.
+func honestRename(rng *rand.Rand, g *ir.Graph) bool {
+	done := false
+	for range 1 + rng.IntN(3) {
+		x := newWorld(g)
+		if !x.whole {
+			return false
+		}
+		u, ok := pick(rng, x.values())
+		if !ok {
+			break
+		}
+		if rng.IntN(2) == 0 {
+			g.Memories = append(g.Memories, ir.Memory{Name: fmt.Sprintf("fresh%d", len(g.Memories)), Kind: ir.Scratch, Size: u.hi - u.lo, Alias: ir.NoMem})
+			x.moveValue(u, ir.MemID(len(g.Memories)-1), 0)
+			done = true
+			continue
+		}
+		if to, off, ok := x.placeFor(rng, u, false); ok {
+			x.moveValue(u, to, off)
+			done = true
+		}
+	}
+	if done {
+		placeBarriers(g)
+	}
+	return done
+}
+
+// placeFor draws a place in scratch for u that is free while u lives, or one
+// that is not.
+func (x *world) placeFor(rng *rand.Rand, u value, live bool) (ir.MemID, int64, bool) {
+	type spot struct {
+		m   ir.MemID
+		off int64
+	}
+	var spots []spot
+	unit := unitOf(x.g)
+	for i := range x.g.Memories {
+		m := &x.g.Memories[i]
+		if m.Kind != ir.Scratch || m.Alias != ir.NoMem {
+			continue
+		}
+		step := max(unit, m.Size/64/unit*unit)
+		for off := int64(0); off+u.hi-u.lo <= m.Size; off += step {
+			if (ir.MemID(i) != u.root || off != u.lo) && x.busy(u, ir.MemID(i), off, off+u.hi-u.lo) == live {
+				spots = append(spots, spot{ir.MemID(i), off})
+			}
+		}
+	}
+	s, ok := pick(rng, spots)
+	return s.m, s.off, ok
+}
+
+// renameLive moves a value to where something else lives, barriers as they
+// should be.
+func renameLive(rng *rand.Rand, g *ir.Graph) bool {
+	x := newWorld(g)
+	u, ok := pick(rng, x.values())
+	if !ok || len(u.users) < 2 {
+		return false
+	}
+	to, off, ok := x.placeFor(rng, u, true)
+	if !ok {
+		return false
+	}
+	x.moveValue(u, to, off)
+	if rng.IntN(2) == 0 {
+		placeBarriers(g)
+	}
+	return true
+}
+
+// honestAll does some of everything.
+func honestAll(rng *rand.Rand, g *ir.Graph) bool {
+	done := false
+	if rng.IntN(2) == 0 {
+		done = honestDead(rng, g)
+	}
+	if rng.IntN(2) == 0 {
+		done = honestRename(rng, g) || done
+	}
+	if rng.IntN(2) == 0 {
+		done = honestOrder(rng, g) || done
+	}
+	if !done {
+		placeBarriers(g)
+	}
+	return true
+}

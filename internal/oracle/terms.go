@@ -1,0 +1,110 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// element is the size in bytes of the only element type that terms know, f32.
+const element = 4
+
+// combine is the value of "plus" or "times" of two elements. Both commute bit
+// for bit, and one times x is x.
+func (ts *tokens) combine(op string, a, b token) token {
+	if op == "times" && ts.ones[a] {
+		return b
+	}
+	if op == "times" && ts.ones[b] {
+		return a
+	}
+	return ts.list(op, []token{min(a, b), max(a, b)}, true)
+}
+
+// termSteps spells a dispatch of a norm, a product or a sum as what its kernel
+// is documented to compute: rms(x, w) = w · n(x), element by element, n being
+// opaque in x, eps and the shape. It is nil for everything else. Written from
+// the formulas, apart from the library's declarations of terms.
+func (m *machine) termSteps(c *command) []step {
+	d, ok := c.node.(*ir.Dispatch)
+	if !ok || m.unit != element || c.declaredBy == nil || len(c.writes) != 1 {
+		return nil
+	}
+	f := m.g.Kernels[d.Kernel].Function
+	kind, rest, _ := strings.Cut(f, "_")
+	switch {
+	case (f == "rmsfloat32" || f == "rms_loopedfloat32") && len(c.reads) == 2:
+		return m.normSteps(f, d, c)
+	case kind != "vv" && kind != "g2" || len(c.reads) != 2:
+		return nil
+	}
+	op := map[string]string{"Addfloat32": "plus", "Multiplyfloat32": "times"}[rest]
+	if op == "" {
+		return nil
+	}
+	out := m.targets(c.writes)
+	rows, columns := int64(1), int64(len(out))
+	strides := [2][2]int64{{0, 1}, {0, 1}}
+	if kind == "g2" {
+		columns, rows = c.grid[0], c.grid[1]
+		for i := range strides {
+			b := d.Binding(uint8(3 + i))
+			if b == nil || len(b.Bytes) != 16 {
+				return nil
+			}
+			strides[i] = [2]int64{int64(binary.LittleEndian.Uint64(b.Bytes)), int64(binary.LittleEndian.Uint64(b.Bytes[8:]))}
+		}
+	}
+	if rows*columns != int64(len(out)) {
+		return nil
+	}
+	s := step{text: op, each: true, writes: out}
+	for i := range rows {
+		for j := range columns {
+			for k := range 2 {
+				s.reads = append(s.reads, m.elementAt(c.reads[k].base, i*strides[k][0]+j*strides[k][1]))
+			}
+		}
+	}
+	return []step{s}
+}
+
+// private is the memory of a norm's result before its weight.
+const private = ir.MemID(-2)
+
+func (m *machine) normSteps(f string, d *ir.Dispatch, c *command) []step {
+	var arg [6][]byte
+	for i := 3; i < 6; i++ {
+		b := d.Binding(uint8(i))
+		if b == nil || b.Kind != ir.BindBytes || len(b.Bytes) != 4 {
+			return nil
+		}
+		arg[i] = b.Bytes
+	}
+	axis, stride := int64(binary.LittleEndian.Uint32(arg[4])), int64(binary.LittleEndian.Uint32(arg[5]))
+	out := m.targets(c.writes)
+	norm := step{text: fmt.Sprintf("%s eps %x axis %d threads %v of %v", f, arg[3], axis, c.grid, d.Threadgroup), reads: m.refs(c.reads[:1], true)}
+	scale := step{text: "times", each: true, writes: out}
+	for i := range int64(len(out)) {
+		at := address(private, i)
+		norm.writes = append(norm.writes, target{at, true, int(i)})
+		scale.reads = append(scale.reads, ref{at: at, fixed: -1}, m.elementAt(c.reads[1].base, i%axis*stride))
+	}
+	return []step{norm, scale}
+}
+
+// elementAt is element i of the view at p.
+func (m *machine) elementAt(p place, i int64) ref {
+	cell := p.off/element + i
+	k := &m.g.Memories[p.mem]
+	if k.Kind != ir.Weight {
+		return ref{at: address(p.mem, cell), fixed: -1}
+	}
+	t := m.ts.leaf(leafWeight, m.own[p.mem], cell*m.unit, 0)
+	if k.Init.Kind == ir.InitFill && k.Init.Pattern == ir.FillU32(0x3f800000).Pattern {
+		m.ts.ones[t] = true
+	}
+	return ref{fixed: t}
+}

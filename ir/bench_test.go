@@ -1,0 +1,49 @@
+package ir_test
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/irtest"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/passes"
+)
+
+// layers is an annotated graph of a million commands: the layer of a model again
+// and again.
+func layers(b *testing.B, name string) *ir.Graph {
+	a, err := txtar.ParseFile("../testdata/graphs/" + name + ".txtar")
+	require.NoError(b, err)
+	m, err := mlxt.Parse(name, a.Files[0].Data)
+	require.NoError(b, err)
+	g := m.Graphs[0]
+	p, err := passes.ParsePipeline("annotate")
+	require.NoError(b, err)
+	_, err = passes.Run(g, p, passes.Options{})
+	require.NoError(b, err)
+	return irtest.Repeat(g, 1_000_000/(g.Stats().Dispatches))
+}
+
+func perCommand(b *testing.B, f func(g *ir.Graph)) {
+	for _, name := range []string{"llama_layer_decode", "llama_layer_prefill"} {
+		b.Run(name, func(b *testing.B) {
+			g := layers(b, name)
+			b.ReportAllocs()
+			for b.Loop() {
+				f(g)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.Stats().Dispatches), "ns/command")
+		})
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	perCommand(b, func(g *ir.Graph) { require.NoError(b, g.Check()) })
+}
+
+func BenchmarkClone(b *testing.B) { perCommand(b, func(g *ir.Graph) { g.Clone() }) }
+
+func BenchmarkStats(b *testing.B) { perCommand(b, func(g *ir.Graph) { g.Stats() }) }

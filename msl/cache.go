@@ -1,0 +1,256 @@
+package msl
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math/bits"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/slab"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// Cache binds and describes the dispatches of one graph, as [Bind] and
+// [Describe] do and with the same errors, but works once for all dispatches
+// that are alike but for where their views lie (a [decl.Form]): the layers of a
+// model, the tokens of a batch. What it returns comes from slabs: nothing is
+// allocated a dispatch.
+//
+// While it is in use, the graph's params and constraints must stay, and so must
+// the memories and kernels that it has; more may be added. A cache is for one
+// goroutine.
+type Cache struct {
+	g     *ir.Graph
+	seed  uint64
+	forms map[uint64]*form
+	last  *form
+	count int
+	roots []root
+
+	instances slab.Slab[decl.Instance]
+	views     slab.Slab[ir.View]
+	effects   slab.Slab[ir.Effects]
+	reads     slab.Slab[ir.Region]
+	writes    slab.Slab[ir.Write]
+}
+
+type root struct {
+	mem ir.MemID
+	off int64
+}
+
+// form is an entry of the table: the dispatch that it was made from, copied, for
+// passes change dispatches in place.
+type form struct {
+	*decl.Form
+	like    ir.Dispatch
+	classes []uint8 // of the views, by binding
+	next    *form   // of the same hash
+	after   *form   // what came after it last time, for graphs repeat themselves
+}
+
+// Limits that keep a hostile graph from making the table slow or large: what is
+// beyond is bound without it.
+const (
+	maxForms = 1 << 14
+	maxChain = 8
+)
+
+// NewCache returns an empty cache for the dispatches of g.
+func NewCache(g *ir.Graph) *Cache {
+	return &Cache{g: g, seed: maphash.String(maphash.MakeSeed(), ""), forms: map[uint64]*form{}}
+}
+
+// Forms returns how many forms the cache knows.
+func (c *Cache) Forms() int { return c.count }
+
+// Bind is [Bind]. The instance is valid as long as its dispatch is not changed.
+// It shares symbols, shapes and strides with others.
+func (c *Cache) Bind(d *ir.Dispatch) (*decl.Instance, error) {
+	f := c.form(d)
+	if f == nil {
+		return Bind(c.g, d)
+	}
+	in := c.instances.One()
+	f.Place(in, d, c.views.Take(f.Views()))
+	return in, nil
+}
+
+// Describe is [Describe]. Effects of different dispatches share the Dims of their
+// regions, which must not be changed in place.
+func (c *Cache) Describe(d *ir.Dispatch) (*ir.Effects, error) {
+	f := c.form(d)
+	if f == nil {
+		return Describe(c.g, d)
+	}
+	return c.effectsOf(f, d), f.CheckAliasing(d)
+}
+
+// Effects is [decl.Instance.Effects] of a dispatch that Bind accepted: without
+// the demands on aliasing.
+func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {
+	if f := c.form(d); f != nil {
+		return c.effectsOf(f, d), nil
+	}
+	in, err := Bind(c.g, d)
+	if err != nil {
+		return nil, err
+	}
+	return in.Effects()
+}
+
+func (c *Cache) effectsOf(f *form, d *ir.Dispatch) *ir.Effects {
+	e := c.effects.One()
+	e.Complete = true
+	e.Reads, e.Writes = c.reads.Take(f.Reads()), c.writes.Take(f.Writes())
+	f.Form.Effects(d, e.Reads, e.Writes)
+	return e
+}
+
+// form returns the form of d, new if need be; nil if it has none: an error, or a
+// full table.
+func (c *Cache) form(d *ir.Dispatch) *form {
+	c.extendRoots()
+	if c.last != nil && c.last.after != nil && c.alike(c.last.after, d) {
+		c.last = c.last.after
+		return c.last
+	}
+	f := c.find(d)
+	if f != nil {
+		if c.last != nil {
+			c.last.after = f
+		}
+		c.last = f
+	}
+	return f
+}
+
+func (c *Cache) find(d *ir.Dispatch) *form {
+	h := c.hash(d)
+	chain := 0
+	for f := c.forms[h]; f != nil; f = f.next {
+		if c.alike(f, d) {
+			return f
+		}
+		chain++
+	}
+	if c.count >= maxForms || chain >= maxChain {
+		return nil
+	}
+	in, err := Bind(c.g, d)
+	if err != nil {
+		return nil
+	}
+	x, err := decl.NewForm(in, c.root)
+	if err != nil {
+		return nil
+	}
+	f := &form{Form: x, like: *ir.CloneNode(d).(*ir.Dispatch), classes: make([]uint8, len(d.Bindings)), next: c.forms[h]}
+	f.like.Effects, f.like.From = nil, nil
+	for i := range d.Bindings {
+		if b := &d.Bindings[i]; b.Kind == ir.BindView {
+			f.classes[i] = c.class(&b.View)
+		}
+	}
+	c.forms[h] = f
+	c.count++
+	return f
+}
+
+// hash and alike look at everything that [Bind], regions and the demands on
+// aliasing depend on but for memories and offsets of views.
+
+func (c *Cache) hash(d *ir.Dispatch) uint64 {
+	h := c.seed
+	h = ir.Hash(h, uint64(d.Kernel)<<32^uint64(d.GridKind)<<24^uint64(len(d.Bindings))<<8^uint64(len(d.ThreadgroupMemory)))
+	for i := range d.Grid {
+		h = ir.Hash(d.Grid[i].Num.Hash(h), uint64(d.Grid[i].Div)<<32^uint64(d.Threadgroup[i]))
+	}
+	for _, t := range d.ThreadgroupMemory {
+		h = ir.Hash(h, uint64(t.Slot)<<32^uint64(t.Bytes))
+	}
+	for i := range d.Bindings {
+		b := &d.Bindings[i]
+		head := uint64(b.Slot)<<16 ^ uint64(b.Kind)<<8
+		switch b.Kind {
+		case ir.BindView:
+			h = b.View.Len.Hash(h ^ head ^ uint64(c.class(&b.View))<<24)
+		case ir.BindBytes:
+			h = mixBytes(h^head, b.Bytes)
+		default:
+			h = b.Expr.Hash(h ^ head ^ uint64(b.Type))
+		}
+	}
+	return h
+}
+
+func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
+	x := &f.like
+	if x.Kernel != d.Kernel || x.GridKind != d.GridKind || x.Threadgroup != d.Threadgroup ||
+		len(x.Bindings) != len(d.Bindings) || !slices.Equal(x.ThreadgroupMemory, d.ThreadgroupMemory) {
+		return false
+	}
+	for i := range x.Grid {
+		if !x.Grid[i].Equal(d.Grid[i]) {
+			return false
+		}
+	}
+	for i := range x.Bindings {
+		a, b := &x.Bindings[i], &d.Bindings[i]
+		if a.Slot != b.Slot || a.Kind != b.Kind {
+			return false
+		}
+		switch a.Kind {
+		case ir.BindView:
+			if !a.View.Len.Equal(b.View.Len) || f.classes[i] != c.class(&b.View) {
+				return false
+			}
+		case ir.BindBytes:
+			if !bytes.Equal(a.Bytes, b.Bytes) {
+				return false
+			}
+		default:
+			if a.Type != b.Type || !a.Expr.Equal(b.Expr) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// class is the greatest power of two up to 8, the size of the widest element,
+// that divides the view's offset in its root, as its exponent.
+func (c *Cache) class(v *ir.View) uint8 {
+	x := uint64(v.Off.Const + c.roots[v.Mem].off)
+	for _, t := range v.Off.Terms() {
+		x |= uint64(t.Coeff)
+	}
+	return uint8(bits.TrailingZeros64(x | 8))
+}
+
+func (c *Cache) root(m ir.MemID) (ir.MemID, int64) { return c.roots[m].mem, c.roots[m].off }
+
+// extendRoots follows the aliases of new memories; a parent stands before them.
+func (c *Cache) extendRoots() {
+	for i := len(c.roots); i < len(c.g.Memories); i++ {
+		r := root{ir.MemID(i), 0}
+		if m := &c.g.Memories[i]; m.Alias != ir.NoMem {
+			p := c.roots[m.Alias]
+			r = root{p.mem, p.off + m.AliasOff}
+		}
+		c.roots = append(c.roots, r)
+	}
+}
+
+func mixBytes(h uint64, b []byte) uint64 {
+	h = ir.Hash(h, uint64(len(b)))
+	for ; len(b) >= 8; b = b[8:] {
+		h = ir.Hash(h, uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16|uint64(b[3])<<24|uint64(b[4])<<32|uint64(b[5])<<40|uint64(b[6])<<48|uint64(b[7])<<56)
+	}
+	x := uint64(0)
+	for i, v := range b {
+		x |= uint64(v) << (8 * i)
+	}
+	return ir.Hash(h, x)
+}

@@ -1,0 +1,164 @@
+package decl
+
+import (
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Form is an instance without its places: what all dispatches have in common
+// that are alike but for where their views lie. That is everything but offsets:
+// the same kernel, grid, threadgroup, inline bytes and scalars, views of the same
+// lengths whose offsets are multiples of the same powers of two up to 8.
+type Form struct {
+	in      Instance    // symbols, shapes, strides; no dispatch, no views
+	regions []ir.Region // by argument, of a view at offset 0
+	slots   []int       // by argument up to the last device argument: index in Dispatch.Bindings; −1: none
+	reads   []int       // arguments in the order of the effects
+	writes  []int
+	pairs   []clash
+	root    func(ir.MemID) (ir.MemID, int64)
+}
+
+// clash is a pair of arguments (written, other) that must not overlap, with the
+// ends of their regions relative to the views: the greatest, over all params.
+type clash struct {
+	i, j       int
+	endI, endJ int64
+	same       bool // views that begin together are the same view, and that is allowed
+}
+
+// NewForm takes the form of an instance that [Decl.Bind] made, or says what its
+// dispatch touches that it must not. root is [ir.Graph.Root], or the same faster.
+func NewForm(in *Instance, root func(ir.MemID) (ir.MemID, int64)) (*Form, error) {
+	d := in.Decl
+	f := &Form{in: *in, regions: make([]ir.Region, len(d.Args)), root: root}
+	f.in.Dispatch, f.in.Views, f.in.form = nil, nil, f
+	for i := range d.Args {
+		a := &d.Args[i]
+		if a.Kind != ir.DeviceArg {
+			continue
+		}
+		for len(f.slots) <= i {
+			f.slots = append(f.slots, -1)
+		}
+		if a.Mode == Unused {
+			continue
+		}
+		r, err := in.Region(i)
+		if err != nil {
+			return nil, err
+		}
+		r.Mem, r.Off = ir.NoMem, ir.Affine{}
+		r.Dims = slices.Clip(r.Dims) // shared: nobody may append in place
+		f.regions[i] = r
+		if in.Views[i].Mem == ir.NoMem {
+			continue
+		}
+		f.slots[i] = slices.IndexFunc(in.Dispatch.Bindings, func(b ir.Binding) bool { return b.Slot == a.Slot })
+		switch {
+		case void(r):
+		case a.Mode == Read:
+			f.reads = append(f.reads, i)
+		default:
+			f.writes = append(f.writes, i)
+		}
+	}
+	for i := range f.slots {
+		for j := range f.slots {
+			if !d.mayClash(i, j) || f.slots[j] < 0 || void(f.regions[i]) || void(f.regions[j]) {
+				continue
+			}
+			_, endI := f.regions[i].Hull()
+			_, endJ := f.regions[j].Hull()
+			_, x, ok1 := in.Graph.Range(endI)
+			_, y, ok2 := in.Graph.Range(endJ)
+			const far = 1 << 60 // no distance of two offsets reaches this
+			if !ok1 || !ok2 {
+				x, y = far, far
+			}
+			f.pairs = append(f.pairs, clash{i, j, x, y, slices.Contains(d.Inplace, [2]int{i, j}) && in.sameElements(i, j)})
+		}
+	}
+	return f, nil
+}
+
+func void(r ir.Region) bool { return r.Run.IsConst() && r.Run.Const == 0 }
+
+// Form returns the form that in was placed from, nil if it was bound by itself.
+// Instances of one form differ in their views alone.
+func (in *Instance) Form() *Form { return in.form }
+
+// Views returns how many views [Form.Place] writes; Reads and Writes how many
+// regions [Form.Effects] does.
+func (f *Form) Views() int  { return len(f.slots) }
+func (f *Form) Reads() int  { return len(f.reads) }
+func (f *Form) Writes() int { return len(f.writes) }
+
+// Place makes in the instance of n, a dispatch of this form, with its views in
+// views. Symbols, shapes and strides are shared.
+func (f *Form) Place(in *Instance, n *ir.Dispatch, views []ir.View) {
+	for i, s := range f.slots {
+		if s >= 0 {
+			views[i] = n.Bindings[s].View
+		} else {
+			views[i].Mem = ir.NoMem
+		}
+	}
+	*in = f.in
+	in.Dispatch, in.Views = n, views
+}
+
+// Effects writes what n, a dispatch of this form, touches to reads and writes,
+// as [Instance.Effects] returns it. The regions of one form share their Dims,
+// which must not be changed.
+func (f *Form) Effects(n *ir.Dispatch, reads []ir.Region, writes []ir.Write) {
+	for k, i := range f.reads {
+		f.region(&reads[k], i, n)
+	}
+	for k, i := range f.writes {
+		w := &writes[k]
+		f.region(&w.Region, i, n)
+		mode := f.in.Decl.Args[i].Mode
+		w.Must, w.Atomic = mode == Write, mode == Atomic
+	}
+}
+
+func (f *Form) region(r *ir.Region, i int, n *ir.Dispatch) {
+	from, v := &f.regions[i], &n.Bindings[f.slots[i]].View
+	r.Mem, r.Off, r.Run, r.Dims = v.Mem, v.Off, from.Run, from.Dims
+}
+
+// CheckAliasing is [Instance.CheckAliasing] of n, a dispatch of this form.
+func (f *Form) CheckAliasing(n *ir.Dispatch) error {
+	if f.apart(n) {
+		return nil
+	}
+	var in Instance
+	f.Place(&in, n, make([]ir.View, f.Views()))
+	return in.overlap()
+}
+
+// apart reports whether no pair clashes, as far as a look at constants tells.
+func (f *Form) apart(n *ir.Dispatch) bool {
+	for k := range f.pairs {
+		p := &f.pairs[k]
+		v, w := &n.Bindings[f.slots[p.i]].View, &n.Bindings[f.slots[p.j]].View
+		ofI, ofJ := int64(0), int64(0)
+		if v.Mem != w.Mem {
+			var ri, rj ir.MemID
+			ri, ofI = f.root(v.Mem)
+			rj, ofJ = f.root(w.Mem)
+			if ri != rj {
+				continue
+			}
+		}
+		// Offsets, ends and memories are below 2^48: nothing overflows.
+		d, ok := w.Off.Distance(v.Off)
+		d += ofJ - ofI
+		if !ok || !(d >= p.endI || -d >= p.endJ || d == 0 && p.same) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,53 @@
+package prove
+
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// touched calls yield with each argument of a declared dispatch that is among
+// its effects, in their order (see decl.Instance.Effects).
+func touched(in *decl.Instance, yield func(arg int, mode decl.Mode)) {
+	for i := range in.Decl.Args {
+		a := &in.Decl.Args[i]
+		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[i].Mem == ir.NoMem {
+			continue
+		}
+		if r, err := in.Region(i); err != nil || r.Run.IsConst() && r.Run.Const == 0 {
+			continue
+		}
+		yield(i, a.Mode)
+	}
+}
+
+// writtenArg returns the argument that the k-th write of o belongs to.
+func (o *op) writtenArg(k int) int {
+	found := -1
+	touched(o.inst, func(arg int, mode decl.Mode) {
+		if mode != decl.Read {
+			if k == 0 {
+				found = arg
+			}
+			k--
+		}
+	})
+	return found
+}
+
+// readOf returns which of o.reads is what an argument holds before.
+func (o *op) readOf(arg int) (k int, ok bool) {
+	reads, updates := 0, int(o.source)
+	touched(o.inst, func(i int, mode decl.Mode) {
+		at := &reads
+		if mode != decl.Read {
+			at = &updates
+		}
+		if i == arg && mode != decl.Write {
+			k, ok = *at, true
+		}
+		if mode != decl.Write {
+			*at++
+		}
+	})
+	return k, ok
+}

@@ -1,0 +1,323 @@
+package prove
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// side turns the terms of declared kernels into terms over leaves: values that
+// come from outside of a set of commands. A load of what a command of the set
+// wrote is replaced by the term of what it wrote.
+type side struct {
+	t    *table
+	m    *model
+	set  []int32                       // ascending
+	read func(op int32, k int) reading // what op reads
+	leaf func(op int32, k int) int     // names what op reads, if it comes from outside
+}
+
+// evaluation is one declaration's terms, over given indices.
+type evaluation struct {
+	s     *side
+	op    int32
+	in    *decl.Instance
+	env   []termID
+	level int // of the next reduction's index
+}
+
+// stored returns what write w holds `off` bits after its region's start, as an
+// element of type dt.
+func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
+	j := s.m.writes[w].op
+	o := &s.m.ops[j]
+	switch n := o.node.(type) {
+	case *ir.Copy:
+		return s.load(j, 0, off, dt, level)
+	case *ir.Fill:
+		if dt == ir.F32 {
+			v := uint32(n.Value) * 0x01010101
+			return s.t.intern(node{form: real, num: int64(v)})
+		}
+		giveUp("%s fills %s elements", o.id, dt)
+	}
+	if o.inst == nil {
+		giveUp("%s has no declaration", o.id)
+	}
+	arg := o.writtenArg(int(w - o.wlo))
+	a := &o.inst.Decl.Args[arg]
+	if a.Elem != dt {
+		giveUp("%s of %s is %s, read as %s", a.Name, o.id, a.Elem, dt)
+	}
+	env := s.decode(o, arg, off)
+	for i := range o.inst.Decl.Results {
+		if r := &o.inst.Decl.Results[i]; r.Arg == arg {
+			e := &evaluation{s: s, op: j, in: o.inst, env: env, level: level}
+			return e.eval(r.Body)
+		}
+	}
+	giveUp("%s of %s has no term", a.Name, o.id)
+	return 0
+}
+
+// decode returns the indices of the element of argument arg that begins off
+// bits after its first: the inverse of its strides.
+func (s *side) decode(o *op, arg int, off termID) []termID {
+	a, shape, strides := &o.inst.Decl.Args[arg], o.inst.Shapes[arg], o.inst.Strides[arg]
+	bits := int64(a.Elem.Bits())
+	at := s.t.div(off, bits)
+	if s.t.scale(at, bits) != off {
+		giveUp("%s of %s is read between its elements", a.Name, o.id)
+	}
+	dims := make([]int, 0, len(shape))
+	env := make([]termID, len(shape))
+	for k, n := range shape {
+		env[k] = s.t.integer(0)
+		if !n.IsConst() || n.Const != 1 {
+			dims = append(dims, k)
+		}
+	}
+	slices.SortStableFunc(dims, func(x, y int) int {
+		switch {
+		case strides[x] > strides[y]:
+			return -1
+		case strides[x] < strides[y]:
+			return 1
+		}
+		return 0
+	})
+	inner := int64(0) // how far the dimensions below reach
+	for i := len(dims) - 1; i >= 0; i-- {
+		k := dims[i]
+		if strides[k] <= inner {
+			giveUp("elements of %s of %s interleave", a.Name, o.id)
+		}
+		_, hi, ok := s.m.g.Range(shape[k])
+		if !ok {
+			giveUp("the shape of %s of %s leaves 64 bits", a.Name, o.id)
+		}
+		inner += s.t.times(max(hi-1, 0), strides[k])
+	}
+	for _, k := range dims {
+		env[k] = s.t.div(at, strides[k])
+		at = s.t.add(at, -strides[k], env[k])
+	}
+	if v, ok := s.t.constant(at); !ok || v != 0 {
+		giveUp("%s of %s is read between its elements", a.Name, o.id)
+	}
+	return env
+}
+
+// load returns what op reads off bits after the start of its k-th read.
+func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID {
+	r := s.read(op, k)
+	if s.inside(&r) {
+		w := &s.m.writes[r.writes[0]]
+		if len(r.writes) != 1 || r.initial || !w.must {
+			giveUp("%s reads bytes of more than one write", s.m.ops[op].id)
+		}
+		delta := r.at.region.Off.Sub(w.region.Off)
+		return s.stored(r.writes[0], s.t.add(off, 8, s.t.affine(delta)), dt, level)
+	}
+	if v, ok := s.filled(&r, off, dt); ok {
+		return v
+	}
+	n := node{form: floatLoad, num: int64(s.leaf(op, k)), text: dt.String(), args: []termID{off}}
+	if !dt.Float() {
+		n.form, n.lo, n.hi = intLoad, -wide, wide
+		return s.t.atom(n)
+	}
+	return s.t.intern(n)
+}
+
+// inside reports whether a reading sees what a command of the set wrote.
+func (s *side) inside(r *reading) bool {
+	for _, w := range r.writes {
+		if slices.Contains(s.set, s.m.writes[w].op) {
+			return true
+		}
+	}
+	return false
+}
+
+// filled returns the element of a weight that is one number repeated.
+func (s *side) filled(r *reading, off termID, dt ir.DType) (termID, bool) {
+	m := &s.m.g.Memories[r.at.region.Mem]
+	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill || dt != ir.F32 {
+		return 0, false
+	}
+	at := s.t.add(off, 8, s.t.affine(r.at.region.Off))
+	if s.t.scale(s.t.div(at, 32), 32) != at {
+		return 0, false
+	}
+	return s.t.intern(node{form: real, num: int64(binary.LittleEndian.Uint32(m.Init.Pattern[:]))}), true
+}
+
+func (e *evaluation) evalAll(list []*term.Expr) []termID {
+	out := make([]termID, len(list))
+	for i, x := range list {
+		out[i] = e.eval(x)
+	}
+	return out
+}
+
+// float evaluates x and converts an integer.
+func (e *evaluation) float(x *term.Expr) termID {
+	v := e.eval(x)
+	if x.Kind == term.Int {
+		return e.s.t.float(v)
+	}
+	return v
+}
+
+func (e *evaluation) floatAll(list []*term.Expr) []termID {
+	out := make([]termID, len(list))
+	for i, x := range list {
+		out[i] = e.float(x)
+	}
+	return out
+}
+
+// eval returns the normal form of x.
+func (e *evaluation) eval(x *term.Expr) termID {
+	t := e.s.t
+	switch x.Op {
+	case term.Number:
+		return t.integer(x.Num)
+	case term.Real:
+		return t.real(float32(x.Val))
+	case term.Var:
+		return e.env[x.Index]
+	case term.Symbol:
+		v := e.in.Symbols[x.Index]
+		switch {
+		case x.Kind == term.Int:
+			return t.extent(v.Extent)
+		case v.Param >= 0:
+			return t.intern(node{form: floatParam, num: int64(v.Param)})
+		}
+		return t.real(v.F)
+	case term.Load:
+		return e.load(x)
+	case term.Call:
+		w := &e.in.Decl.Wheres[x.Index]
+		sub := *e
+		sub.env = e.evalAll(x.Args)
+		return sub.eval(w.Body)
+	case term.Sum, term.MaxOver, term.ArgMax:
+		return e.reduce(x)
+	case term.Select:
+		c := e.eval(x.Args[0])
+		if n := &t.nodes[c]; n.form == truth { // the other branch is not looked at
+			if n.num != 0 {
+				return e.float(x.Args[1])
+			}
+			return e.float(x.Args[2])
+		}
+		return t.choose(c, e.float(x.Args[1]), e.float(x.Args[2]))
+	case term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge:
+		if x.Args[0].Kind == term.Int && x.Args[1].Kind == term.Int {
+			return t.compare(x.Op, e.eval(x.Args[0]), e.eval(x.Args[1]), true)
+		}
+		return t.compare(x.Op, e.float(x.Args[0]), e.float(x.Args[1]), false)
+	case term.Not:
+		return t.not(e.eval(x.Args[0]))
+	case term.And, term.Or:
+		a := e.eval(x.Args[0])
+		if n := &t.nodes[a]; n.form == truth {
+			if (n.num != 0) == (x.Op == term.And) {
+				return e.eval(x.Args[1])
+			}
+			return a
+		}
+		return t.intern(node{form: condition, op: x.Op, args: []termID{a, e.eval(x.Args[1])}})
+	case term.Pow2:
+		return t.intern(node{form: condition, op: x.Op, args: e.evalAll(x.Args)})
+	case term.ToInt:
+		return t.atom(node{form: intOp, op: x.Op, text: x.Type.String(), args: e.evalAll(x.Args), lo: -wide, hi: wide})
+	}
+	if x.Kind == term.Int {
+		return t.integers(x.Op, e.evalAll(x.Args))
+	}
+	return t.floats(x.Op, x.Type, e.floatAll(x.Args))
+}
+
+// reduce evaluates a reduction. Its index is named by how deep it stands, so
+// that equal reductions are equal.
+func (e *evaluation) reduce(x *term.Expr) termID {
+	t := e.s.t
+	bound := e.eval(x.Args[0])
+	sub := *e
+	sub.env = append(e.env[:len(e.env):len(e.env)], t.index(e.level, bound))
+	sub.level++
+	var body termID
+	if x.Op == term.ArgMax || x.Args[1].Kind != term.Int {
+		body = sub.float(x.Args[1])
+	} else {
+		body = t.float(sub.eval(x.Args[1]))
+	}
+	n := node{form: reduction, op: x.Op, text: x.Class, args: []termID{bound, body}}
+	if x.Class != "" && !fixedGroup(e.in.Decl) {
+		// Where the dispatch chooses its threadgroup, the order of additions may
+		// depend on it.
+		n.text += fmt.Sprint(e.in.Dispatch.Threadgroup)
+	}
+	if x.Op == term.ArgMax {
+		n.lo, n.hi = -wide, wide
+		return t.atom(n)
+	}
+	return t.intern(n)
+}
+
+// fixedGroup reports whether a declaration determines the threadgroup.
+func fixedGroup(d *decl.Decl) bool {
+	for i := range d.Group {
+		if d.Group[i].Check == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// load evaluates a load of an argument's element.
+func (e *evaluation) load(x *term.Expr) termID {
+	t, arg := e.s.t, x.Index
+	a := &e.in.Decl.Args[arg]
+	bits := int64(a.Elem.Bits())
+	off := t.integer(0)
+	for k, i := range e.evalAll(x.Args) {
+		off = t.add(off, t.times(e.in.Strides[arg][k], bits), i)
+	}
+	if e.in.Views[arg].Mem == ir.NoMem {
+		return e.inline(a, off)
+	}
+	k, ok := e.s.m.ops[e.op].readOf(arg)
+	if !ok {
+		giveUp("%s of %s is not read", a.Name, e.in.Dispatch.ID)
+	}
+	return e.s.load(e.op, k, off, a.Elem, e.level)
+}
+
+// inline returns an element of a buffer argument that is bound to bytes or to a
+// scalar.
+func (e *evaluation) inline(a *decl.Arg, off termID) termID {
+	t := e.s.t
+	b := e.in.Dispatch.Binding(a.Slot)
+	at, ok := t.constant(off)
+	if b.Kind == ir.BindScalar && ok && at == 0 && b.Type == a.Elem && !a.Elem.Float() {
+		return t.affine(b.Expr)
+	}
+	if b.Kind != ir.BindBytes {
+		giveUp("%s of %s is bound to a scalar of another type", a.Name, e.in.Dispatch.ID)
+	}
+	n := node{form: floatLoad, num: -1, text: a.Elem.String() + string(b.Bytes), args: []termID{off}}
+	if !a.Elem.Float() {
+		n.form, n.lo, n.hi = intLoad, -wide, wide
+		return t.atom(n)
+	}
+	return t.intern(n)
+}

@@ -1,0 +1,160 @@
+package prove
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// matching says for every command after, in order, which commands before it is
+// meant to implement; none where nobody knows. It is a hint: nothing is
+// believed because of it.
+type matching [][]int32
+
+// byProvenance reads the matching that the graph after carries.
+func byProvenance(b *model, after *ir.Graph) matching {
+	var out matching
+	var slab []int32
+	for _, n := range after.Nodes {
+		id, ok := ir.NodeID(n)
+		if !ok {
+			continue
+		}
+		first := len(slab)
+		add := func(f ir.ID) bool {
+			j, ok := b.byID[f]
+			slab = append(slab, j)
+			return ok
+		}
+		known := true
+		for _, f := range provenance(n) {
+			known = add(f) && known
+		}
+		if len(slab) == first {
+			known = add(id)
+		}
+		set := slab[first:len(slab):len(slab)]
+		if !known {
+			set = nil
+		}
+		slices.Sort(set)
+		out = append(out, slices.Compact(set))
+	}
+	return out
+}
+
+func provenance(n ir.Node) []ir.ID {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		return n.From
+	case *ir.Copy:
+		return n.From
+	case *ir.Fill:
+		return n.From
+	}
+	return nil
+}
+
+// byStructure guesses a matching of graphs whose provenance is lost or wrong:
+// commands are alike that are the same command and read the results of alike
+// commands at the same places. Commands that are alike are matched in order.
+func byStructure(b *model, after *ir.Graph) matching {
+	a := newModel(after, func(d *ir.Dispatch) *ir.Effects { return d.Effects })
+	seed := maphash.MakeSeed()
+	names := map[uint64][]int32{}
+	for i, h := range hashes(b, seed) {
+		names[h] = append(names[h], int32(i))
+	}
+	out := make(matching, len(a.ops))
+	for i, h := range hashes(a, seed) {
+		if list := names[h]; len(list) > 0 {
+			out[i] = list[:1:1]
+			names[h] = list[1:]
+		}
+	}
+	return out
+}
+
+// hashes gives each command a number that says what it computes.
+func hashes(m *model, seed maphash.Seed) []uint64 {
+	out := make([]uint64, len(m.ops))
+	h := newHistory(m)
+	var buf []byte
+	num := func(v int64) { buf = binary.LittleEndian.AppendUint64(buf, uint64(v)) }
+	text := func(s string) {
+		num(int64(len(s)))
+		buf = append(buf, s...)
+	}
+	affine := func(a ir.Affine) {
+		num(a.Const)
+		num(int64(len(a.Terms())))
+		for _, t := range a.Terms() {
+			num(int64(t.Param))
+			num(t.Coeff)
+		}
+	}
+	for i := range m.ops {
+		o := &m.ops[i]
+		buf = buf[:0]
+		num(int64(o.era))
+		switch n := o.node.(type) {
+		case *ir.Copy:
+			text("copy")
+			affine(n.Src.Len)
+		case *ir.Fill:
+			text("fill")
+			num(int64(n.Value))
+			affine(n.Dst.Len)
+		case *ir.Dispatch:
+			k := &m.g.Kernels[n.Kernel]
+			text(k.Function)
+			num(int64(k.Library.Kind))
+			buf = append(buf, k.Library.Digest[:]...)
+			for _, c := range k.Constants {
+				num(int64(c.Index))
+				num(int64(c.Bits))
+			}
+			for j := range n.Grid {
+				affine(n.Grid[j].Num)
+				num(n.Grid[j].Div)
+				num(int64(n.Threadgroup[j]))
+			}
+			for j := range n.Bindings {
+				x := &n.Bindings[j]
+				num(int64(x.Slot))
+				text(string(x.Bytes))
+				affine(x.Expr)
+				if x.Kind == ir.BindView {
+					affine(x.View.Len)
+				}
+			}
+		}
+		for k := range o.reads {
+			r := h.read(&o.reads[k], o.era)
+			affine(r.at.region.Run)
+			if r.initial {
+				text(m.g.Memories[r.at.region.Mem].Name)
+				affine(r.at.region.Off)
+			}
+			// Writes that lie apart may have come in any order.
+			sum := uint64(0)
+			for _, nr := range r.writes {
+				w := &m.writes[nr]
+				at := len(buf)
+				affine(w.region.Off.Sub(r.at.region.Off))
+				num(int64(nr - m.ops[w.op].wlo))
+				num(int64(out[w.op]))
+				sum += maphash.Bytes(seed, buf[at:])
+				buf = buf[:at]
+			}
+			num(int64(sum))
+		}
+		out[i] = maphash.Bytes(seed, buf)
+		for w := o.wlo; w < o.whi; w++ {
+			h.add(w)
+		}
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package prove
+
+import (
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Regions that depend on no param can be compared byte by byte where their
+// lists of writes differ: one write in one graph may be covered by two in the
+// other.
+
+// maxSegments bounds the exact comparison.
+const maxSegments = 1 << 12
+
+func constant(r *reading) bool {
+	n := runs(&r.at.region)
+	if !r.at.region.IsConst() || n > maxSegments {
+		return false
+	}
+	for _, w := range r.writes {
+		x := &r.m.writes[w].region
+		if n += runs(x); !x.IsConst() || n > maxSegments {
+			return false
+		}
+	}
+	return true
+}
+
+func runs(r *ir.Region) int64 {
+	n := int64(1)
+	for _, d := range r.Dims {
+		if !d.Count.IsConst() || n > maxSegments {
+			return maxSegments + 1
+		}
+		n *= max(d.Count.Const, 0)
+	}
+	return n
+}
+
+// segment says where bytes [lo, hi) of a reading, counted from its start in
+// the order of its runs, come from: byte i from byte i+shift of a write of the
+// graph before, counted likewise, or of a memory's initial contents.
+type segment struct {
+	lo, hi int64
+	write  int32 // −1: initial contents of the memory called name
+	name   string
+	shift  int64
+	soft   bool // a may-write: what was under it matters too, as the next segment
+}
+
+// segments returns the exact sources of a constant reading, its writes by name.
+func segments(r *reading, n names) []segment {
+	// Sources by byte of the memory, later writes over earlier ones.
+	var cover []segment
+	paint := func(lo, hi int64, s segment) {
+		var out []segment
+		for _, c := range cover {
+			if c.hi <= lo || hi <= c.lo || s.soft {
+				out = append(out, c)
+				continue
+			}
+			if c.lo < lo {
+				left := c
+				left.hi = lo
+				out = append(out, left)
+			}
+			if hi < c.hi {
+				right := c
+				right.lo = hi
+				out = append(out, right)
+			}
+		}
+		s.lo, s.hi = lo, hi
+		cover = append(out, s)
+	}
+	paint(r.at.lo, r.at.end, segment{write: -1, name: r.m.g.Memories[r.at.region.Mem].Name})
+	for _, nr := range r.writes {
+		w := &r.m.writes[nr]
+		at := int64(0)
+		w.region.Runs(nil, func(a, b int64) bool {
+			if x, y := max(a, r.at.lo), min(b, r.at.end); x < y {
+				paint(x, y, segment{write: n.of(nr), shift: at - a, soft: !w.must})
+			}
+			at += b - a
+			return true
+		})
+	}
+	return project(r.at.region, cover)
+}
+
+// project turns sources by byte of the memory into sources by byte of the
+// region, in order, joined where they continue one another.
+func project(region ir.Region, cover []segment) []segment {
+	var out []segment
+	at := int64(0)
+	region.Runs(nil, func(a, b int64) bool {
+		first := len(out)
+		for _, c := range cover {
+			if x, y := max(a, c.lo), min(b, c.hi); x < y {
+				s := c
+				// shift: from the region's count to the write's count.
+				s.lo, s.hi = x-a+at, y-a+at
+				s.shift = c.shift + a - at
+				out = append(out, s)
+			}
+		}
+		slices.SortStableFunc(out[first:], func(p, q segment) int { return int(p.lo - q.lo) })
+		at += b - a
+		return true
+	})
+	joined := out[:0]
+	for _, s := range out {
+		if n := len(joined); n > 0 && !s.soft && !joined[n-1].soft {
+			if p := &joined[n-1]; p.hi == s.lo && p.write == s.write && p.name == s.name && p.shift == s.shift {
+				p.hi = s.hi
+				continue
+			}
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}
