@@ -56,13 +56,8 @@ func Run(g *ir.Graph, o Options) []Remark {
 			break
 		}
 	}
-	if debugStats {
-		println("hits", f.m.Hits, "misses", f.m.Misses, "outlooks", len(f.outlooks))
-	}
 	return append(remarks, f.misses()...)
 }
-
-const debugStats = true
 
 // fuser is what lasts from round to round.
 type fuser struct {
