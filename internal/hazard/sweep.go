@@ -74,77 +74,127 @@ func (s *sweep) addRead(a *access, x int32) {
 		s.insert(a.root, cell{lo: a.lo, end: a.end, region: a.region, w: none, r: s.read(none, x)})
 		return
 	}
-	at := a.lo
-	for _, h := range s.hits {
+	at, before := a.lo, int32(0)
+	for k, h := range s.hits {
 		c := &s.nodes[h]
 		if c.region != 0 {
-			continue
+			break // the solid ones come first
+		}
+		if k == 0 {
+			before = c.prev
 		}
 		if c.lo > at {
-			s.insert(a.root, cell{lo: at, end: c.lo, w: none, r: s.read(none, x)})
-			c = &s.nodes[h] // insert may move the nodes
+			s.insertSolid(a.root, before, cell{lo: at, end: c.lo, w: none, r: s.read(none, x)})
+			c = &s.nodes[h] // the cells may have moved
 		}
-		at = c.end
-		if c.lo >= a.lo && c.end <= a.end {
-			c.r = s.read(c.r, x)
+		at, before = c.end, h
+		r := c.r
+		if c.lo < a.lo || c.end > a.end {
+			r = s.shared(r)
+			c = &s.nodes[h]
+			c.r = r
+		}
+		if c.end > a.end { // its tail is not read
+			tail := *c
+			tail.lo = a.end
+			c.end = a.end
+			s.insertSolid(a.root, h, tail)
+			c = &s.nodes[h]
+		}
+		if c.lo < a.lo { // its head is not read
+			body := *c
+			body.lo, body.r = a.lo, s.read(r, x)
+			c.end = a.lo
+			before = s.insertSolid(a.root, h, body)
 			continue
 		}
-		old := s.trim(a, h)
-		mid := old
-		mid.lo, mid.end = max(old.lo, a.lo), min(old.end, a.end)
-		mid.r = s.read(old.r, x)
-		s.insert(a.root, mid)
+		c.r = s.read(r, x)
 	}
 	if at < a.end {
-		s.insert(a.root, cell{lo: at, end: a.end, w: none, r: s.read(none, x)})
+		if len(s.hits) == 0 || s.nodes[s.hits[0]].region != 0 {
+			before = s.solidBefore(a.root, a.lo)
+		}
+		s.insertSolid(a.root, before, cell{lo: at, end: a.end, w: none, r: s.read(none, x)})
 	}
 }
 
-// trim removes solid cell h, puts back what lies outside a, and returns it.
-func (s *sweep) trim(a *access, h int32) cell {
-	old := s.nodes[h]
-	s.remove(a.root, h)
-	if old.lo < a.lo || old.end > a.end {
-		old.r = s.shared(old.r)
+// solidBefore returns the last solid cell of a memory that begins before lo, or
+// 0.
+func (s *sweep) solidBefore(root int32, lo int64) int32 {
+	at := int32(0)
+	for n := s.roots[root].solid; n != 0; {
+		s.ops++
+		if c := &s.nodes[n]; c.lo < lo {
+			at, n = n, c.right
+		} else {
+			n = c.left
+		}
 	}
-	if old.lo < a.lo {
-		left := old
-		left.end = a.lo
-		s.insert(a.root, left)
-	}
-	if old.end > a.end {
-		right := old
-		right.lo = a.end
-		s.insert(a.root, right)
-	}
-	return old
+	return at
 }
 
 // addWrite notes that x writes a.
 func (s *sweep) addWrite(a *access, x int32) {
 	s.find(a.root, a.lo, a.end)
-	fresh := cell{lo: a.lo, end: a.end, region: a.region, w: x, r: none}
-	same := int32(0) // a cell that becomes the fresh one
-	for _, h := range s.hits {
+	// The solid cell that becomes a's, or before which a's stands.
+	same, before := int32(0), int32(0)
+	solid := a.region == 0
+	if solid && (len(s.hits) == 0 || s.nodes[s.hits[0]].region != 0) {
+		before = s.solidBefore(a.root, a.lo)
+	}
+	for k, h := range s.hits {
 		c := &s.nodes[h]
-		switch {
-		case c.region == a.region && c.lo == a.lo && c.end == a.end:
-			same = h
-		case s.covers(a, c):
-			s.remove(a.root, h)
-		case a.region == 0 && c.region == 0:
-			s.trim(a, h)
-		case c.r != none && s.share != nil && s.meets(a, c):
+		if !solid || c.region != 0 {
+			switch {
+			case c.region == a.region:
+				same = h
+			case s.covers(a, c):
+				if c.region == 0 {
+					s.removeSolid(a.root, h)
+				} else {
+					s.remove(a.root, h)
+				}
+			case c.r != none && s.share != nil && s.meets(a, c):
+				r := s.shared(c.r)
+				s.nodes[h].r = r
+			}
+			continue
+		}
+		if k == 0 {
+			before = c.prev
+		}
+		if c.lo < a.lo || c.end > a.end {
 			r := s.shared(c.r)
-			s.nodes[h].r = r
+			c = &s.nodes[h]
+			c.r = r
+		}
+		switch {
+		case c.lo < a.lo: // its head stays
+			if c.end > a.end {
+				tail := *c
+				tail.lo = a.end
+				s.insertSolid(a.root, h, tail)
+				c = &s.nodes[h]
+			}
+			c.end = a.lo
+			before = h
+		case c.end > a.end: // its tail stays
+			c.lo = a.end
+		case same == 0:
+			same = h
+		default:
+			s.removeSolid(a.root, h)
 		}
 	}
-	if same != 0 {
+	switch {
+	case same != 0:
 		c := &s.nodes[same]
-		c.w, c.r = x, none
-		return
+		c.lo, c.end, c.w, c.r = a.lo, a.end, x, none
+	case solid:
+		s.insertSolid(a.root, before, cell{lo: a.lo, end: a.end, w: x, r: none})
+	default:
+		s.insert(a.root, cell{lo: a.lo, end: a.end, region: a.region, w: x, r: none})
 	}
-	s.insert(a.root, fresh)
 }
 
 // covers reports whether a contains every byte of c, whatever the params.
