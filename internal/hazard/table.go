@@ -31,6 +31,7 @@ type command struct {
 // order of the list. The table does not follow later changes of the graph.
 type Table struct {
 	g        *ir.Graph
+	nodes    []ir.Node // of the graph when the table was made
 	commands []command
 	accesses []access
 	regions  regions
@@ -48,7 +49,7 @@ type rootOf struct {
 // NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
 // accesses, more than a process can hold.
 func NewTable(g *ir.Graph) *Table {
-	t := &Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
+	t := &Table{g: g, nodes: g.Nodes, regions: newRegions(twice(g)), roots: rootsOf(g)}
 	if len(g.Nodes) > math.MaxInt32 {
 		panic(fmt.Sprintf("hazard: %d nodes", len(g.Nodes)))
 	}
@@ -155,7 +156,7 @@ func (t *Table) loose(root *rootOf, r *ir.Region) (access, bool) {
 func (t *Table) Len() int { return len(t.commands) - 1 }
 
 // Node returns command i.
-func (t *Table) Node(i int) ir.Node { return t.g.Nodes[t.commands[i].node] }
+func (t *Table) Node(i int) ir.Node { return t.nodes[t.commands[i].node] }
 
 // Place returns the index of command i among the nodes of the graph.
 func (t *Table) Place(i int) int { return int(t.commands[i].node) }
