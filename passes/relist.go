@@ -120,11 +120,10 @@ func commandBuffers(g *ir.Graph) []commandBuffer {
 	var out []commandBuffer
 	var b commandBuffer
 	for _, n := range g.Nodes {
-		if c, ok := n.(*ir.Commit); ok {
-			b.commits = append(b.commits, c)
-			continue
-		}
-		if _, ok := ir.NodeID(n); ok {
+		switch n.(type) { // not NodeID, which looks into the command
+		case *ir.Commit:
+			b.commits = append(b.commits, n)
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
 			if len(b.commits) > 0 {
 				out = append(out, b)
 				b = commandBuffer{first: b.end, end: b.end}

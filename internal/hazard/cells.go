@@ -30,10 +30,14 @@ type cells struct {
 	seed  uint32
 	hits  []int32
 	ops   int64
+	// changes counts what makes earlier findings stale: cells that came, went or
+	// moved an end.
+	changes int64
 }
 
 type treeRoots struct {
 	solid, loose int32
+	hint         int32 // a solid cell that was found lately, or 0
 	used         bool
 }
 
@@ -56,6 +60,7 @@ func (m *cells) add(root int32, c cell) int32 {
 	m.seed ^= m.seed >> 17
 	m.seed ^= m.seed << 5
 	c.max, c.left, c.right, c.prev, c.next, c.priority = c.end, 0, 0, 0, 0, m.seed
+	m.changes++
 	if r := &m.roots[root]; !r.used {
 		m.used, r.used = append(m.used, root), true
 	}
@@ -129,6 +134,10 @@ func (m *cells) first(root int32) int32 {
 
 // removeSolid takes solid cell n out of memory root.
 func (m *cells) removeSolid(root, n int32) {
+	m.changes++
+	if m.roots[root].hint == n {
+		m.roots[root].hint = 0
+	}
 	x := &m.nodes[n]
 	if x.prev != 0 {
 		m.nodes[x.prev].next = x.next
@@ -218,6 +227,7 @@ func (m *cells) update(at int32) {
 
 // remove takes loose cell n out of memory root.
 func (m *cells) remove(root, n int32) {
+	m.changes++
 	m.roots[root].loose = m.cut(m.roots[root].loose, n)
 	m.free = append(m.free, n)
 }
@@ -255,38 +265,51 @@ func (m *cells) join(a, b int32) int32 {
 	return b
 }
 
-// find fills m.hits with the cells of memory root whose hulls meet [lo, end):
+// find appends to m.hits the cells of memory root whose hulls meet [lo, end):
 // first the solid ones, then the loose ones, each by ascending lower ends.
 func (m *cells) find(root int32, lo, end int64) {
-	m.hits = m.hits[:0]
-	r := m.roots[root]
-	at := int32(0) // the last solid cell that begins at or before lo
-	for n := r.solid; n != 0; {
-		m.ops++
-		if c := &m.nodes[n]; c.lo <= lo {
-			at, n = n, c.right
-		} else {
-			n = c.left
-		}
-	}
-	switch {
-	case at == 0 && r.solid != 0:
-		at = m.first(root)
-	case at != 0 && m.nodes[at].end <= lo:
-		at = m.nodes[at].next
-	}
+	r := &m.roots[root]
+	at := m.seek(r, lo)
 	for at != 0 {
 		m.ops++
 		c := &m.nodes[at]
 		if c.lo >= end {
 			break
 		}
+		r.hint = at
 		m.hits = append(m.hits, at)
 		at = c.next
 	}
 	if r.loose != 0 {
 		m.visit(r.loose, lo, end)
 	}
+}
+
+// seek returns the first solid cell that ends behind lo, or 0. Accesses often
+// follow one another in memory or come back to what was just written, so it
+// looks near the last one first.
+func (m *cells) seek(r *treeRoots, lo int64) int32 {
+	if r.hint != 0 {
+		m.ops++
+		if c := &m.nodes[r.hint]; c.lo <= lo {
+			if c.end > lo {
+				return r.hint
+			}
+			if c.next == 0 || m.nodes[c.next].end > lo {
+				return c.next
+			}
+		}
+	}
+	at := int32(0)
+	for n := r.solid; n != 0; {
+		m.ops++
+		if c := &m.nodes[n]; c.end > lo {
+			at, n = n, c.left
+		} else {
+			n = c.right
+		}
+	}
+	return at
 }
 
 func (m *cells) visit(at int32, lo, end int64) {

@@ -15,6 +15,10 @@ type sweep struct {
 	// Called with r where a cell is split or keeps its readers although a writer
 	// conflicts with them; what it returns takes their place.
 	share func(r int32) int32
+
+	met   []int32
+	spans []int32 // of hits, by access of a command: from, to
+	mark  int64   // changes when the command began
 }
 
 func newSweep(t *Table) *sweep {
@@ -24,17 +28,60 @@ func newSweep(t *Table) *sweep {
 // done adds the sweep's work to the table's.
 func (s *sweep) done() { s.t.ops += s.ops }
 
-// look finds the cells that a meets, exactly as far as [Disjoint] knows, and
-// calls f with the index of each.
+// begin starts a command: what the one before found is forgotten.
+func (s *sweep) begin() {
+	s.hits, s.spans, s.mark = s.hits[:0], s.spans[:0], s.changes
+}
+
+// look returns the cells that a meets, exactly as far as [Disjoint] knows. It
+// is called once for each access of a command, in their order, before any of
+// them is entered.
 func (s *sweep) look(a *access) []int32 {
+	from := len(s.hits)
 	s.find(a.root, a.lo, a.end)
-	met := s.hits[:0]
-	for _, h := range s.hits {
-		if c := &s.nodes[h]; (a.region == 0 && c.region == 0) || s.meets(a, c) {
-			met = append(met, h)
+	s.spans = append(s.spans, int32(from), int32(len(s.hits)))
+	exact := true
+	for _, h := range s.hits[from:] {
+		if c := &s.nodes[h]; (a.region != 0 || c.region != 0) && !s.meets(a, c) {
+			exact = false
+			break
 		}
 	}
-	return met
+	if exact {
+		return s.hits[from:]
+	}
+	s.met = s.met[:0]
+	for _, h := range s.hits[from:] {
+		if c := &s.nodes[h]; (a.region == 0 && c.region == 0) || s.meets(a, c) {
+			s.met = append(s.met, h)
+		}
+	}
+	return s.met
+}
+
+// found returns the cells whose hulls meet access k of the command, a.
+func (s *sweep) found(k int, a *access) []int32 {
+	if s.mark == s.changes && 2*k < len(s.spans) {
+		return s.hits[s.spans[2*k]:s.spans[2*k+1]]
+	}
+	from := len(s.hits)
+	s.find(a.root, a.lo, a.end)
+	return s.hits[from:]
+}
+
+// enter notes all accesses of a command: reads first, for its writes retire
+// them.
+func (s *sweep) enter(as []access, x int32) {
+	for k := range as {
+		if !as[k].write {
+			s.addRead(k, &as[k], x)
+		}
+	}
+	for k := range as {
+		if as[k].write {
+			s.addWrite(k, &as[k], x)
+		}
+	}
 }
 
 func (s *sweep) meets(a *access, c *cell) bool {
@@ -61,11 +108,11 @@ func (s *sweep) read(r, x int32) int32 {
 	return s.reader(r, x)
 }
 
-// addRead notes that x reads a.
-func (s *sweep) addRead(a *access, x int32) {
-	s.find(a.root, a.lo, a.end)
+// addRead notes that x reads a, access k of the command.
+func (s *sweep) addRead(k int, a *access, x int32) {
+	hits := s.found(k, a)
 	if a.region != 0 {
-		for _, h := range s.hits {
+		for _, h := range hits {
 			if c := &s.nodes[h]; c.region == a.region {
 				c.r = s.read(c.r, x)
 				return
@@ -75,12 +122,12 @@ func (s *sweep) addRead(a *access, x int32) {
 		return
 	}
 	at, before := a.lo, int32(0)
-	for k, h := range s.hits {
+	for n, h := range hits {
 		c := &s.nodes[h]
 		if c.region != 0 {
 			break // the solid ones come first
 		}
-		if k == 0 {
+		if n == 0 {
 			before = c.prev
 		}
 		if c.lo > at {
@@ -98,6 +145,7 @@ func (s *sweep) addRead(a *access, x int32) {
 			tail := *c
 			tail.lo = a.end
 			c.end = a.end
+			s.changes++
 			s.insertSolid(a.root, h, tail)
 			c = &s.nodes[h]
 		}
@@ -105,13 +153,14 @@ func (s *sweep) addRead(a *access, x int32) {
 			body := *c
 			body.lo, body.r = a.lo, s.read(r, x)
 			c.end = a.lo
+			s.changes++
 			before = s.insertSolid(a.root, h, body)
 			continue
 		}
 		c.r = s.read(r, x)
 	}
 	if at < a.end {
-		if len(s.hits) == 0 || s.nodes[s.hits[0]].region != 0 {
+		if len(hits) == 0 || s.nodes[hits[0]].region != 0 {
 			before = s.solidBefore(a.root, a.lo)
 		}
 		s.insertSolid(a.root, before, cell{lo: at, end: a.end, w: none, r: s.read(none, x)})
@@ -133,16 +182,16 @@ func (s *sweep) solidBefore(root int32, lo int64) int32 {
 	return at
 }
 
-// addWrite notes that x writes a.
-func (s *sweep) addWrite(a *access, x int32) {
-	s.find(a.root, a.lo, a.end)
+// addWrite notes that x writes a, access k of the command.
+func (s *sweep) addWrite(k int, a *access, x int32) {
+	hits := s.found(k, a)
 	// The solid cell that becomes a's, or before which a's stands.
 	same, before := int32(0), int32(0)
 	solid := a.region == 0
-	if solid && (len(s.hits) == 0 || s.nodes[s.hits[0]].region != 0) {
+	if solid && (len(hits) == 0 || s.nodes[hits[0]].region != 0) {
 		before = s.solidBefore(a.root, a.lo)
 	}
-	for k, h := range s.hits {
+	for n, h := range hits {
 		c := &s.nodes[h]
 		if !solid || c.region != 0 {
 			switch {
@@ -160,7 +209,7 @@ func (s *sweep) addWrite(a *access, x int32) {
 			}
 			continue
 		}
-		if k == 0 {
+		if n == 0 {
 			before = c.prev
 		}
 		if c.lo < a.lo || c.end > a.end {
@@ -177,9 +226,11 @@ func (s *sweep) addWrite(a *access, x int32) {
 				c = &s.nodes[h]
 			}
 			c.end = a.lo
+			s.changes++
 			before = h
 		case c.end > a.end: // its tail stays
 			c.lo = a.end
+			s.changes++
 		case same == 0:
 			same = h
 		default:
@@ -189,7 +240,11 @@ func (s *sweep) addWrite(a *access, x int32) {
 	switch {
 	case same != 0:
 		c := &s.nodes[same]
-		c.lo, c.end, c.w, c.r = a.lo, a.end, x, none
+		if c.lo != a.lo || c.end != a.end {
+			s.changes++
+			c.lo, c.end = a.lo, a.end
+		}
+		c.w, c.r = x, none
 	case solid:
 		s.insertSolid(a.root, before, cell{lo: a.lo, end: a.end, w: x, r: none})
 	default:
