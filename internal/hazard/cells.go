@@ -11,6 +11,7 @@ type cell struct {
 	prev, next  int32 // of a solid cell: its neighbours
 	priority    uint32
 	region      int32
+	root        int32 // the memory of a solid cell; none: the cell is in no tree
 	// w tells of the last writer, r of the readers since; what they are is up to
 	// the sweep (positions, levels, lists). none: there is none.
 	w, r int32
@@ -33,6 +34,9 @@ type cells struct {
 	// changes counts what makes earlier findings stale: cells that came, went or
 	// moved an end.
 	changes int64
+	// spots holds solid cells by a hash of where they begin: most accesses begin
+	// where an earlier one did. An entry may be out of date.
+	spots [1 << 10]int32
 }
 
 type treeRoots struct {
@@ -43,7 +47,7 @@ type treeRoots struct {
 
 func newCells(memories int) cells {
 	// Any seed but 0: what matters is that every run is the same.
-	return cells{nodes: make([]cell, 1, 64), roots: make([]treeRoots, memories), seed: 2463534242}
+	return cells{nodes: append(make([]cell, 0, 64), cell{root: none}), roots: make([]treeRoots, memories), seed: 2463534242}
 }
 
 // reset empties all trees, in time proportional to the memories used.
@@ -59,7 +63,7 @@ func (m *cells) add(root int32, c cell) int32 {
 	m.seed ^= m.seed << 13 // xorshift32 (Marsaglia 2003)
 	m.seed ^= m.seed >> 17
 	m.seed ^= m.seed << 5
-	c.max, c.left, c.right, c.prev, c.next, c.priority = c.end, 0, 0, 0, 0, m.seed
+	c.max, c.left, c.right, c.prev, c.next, c.root, c.priority = c.end, 0, 0, 0, 0, none, m.seed
 	m.changes++
 	if r := &m.roots[root]; !r.used {
 		m.used, r.used = append(m.used, root), true
@@ -85,6 +89,8 @@ func (m *cells) insert(root int32, c cell) {
 func (m *cells) insertSolid(root, prev int32, c cell) int32 {
 	n := m.add(root, c)
 	x := &m.nodes[n]
+	x.root = root
+	*m.spot(root, x.lo) = n
 	x.prev = prev
 	if prev != 0 {
 		x.next = m.nodes[prev].next
@@ -122,6 +128,12 @@ func (m *cells) insertSolid(root, prev int32, c cell) int32 {
 	return n
 }
 
+// spot is the place of a solid cell among spots.
+func (m *cells) spot(root int32, lo int64) *int32 {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio (Knuth)
+	return &m.spots[(uint64(lo)+uint64(root)*0x632be5ab)*golden>>(64-10)]
+}
+
 // first returns the first solid cell of a memory, or 0.
 func (m *cells) first(root int32) int32 {
 	n := m.roots[root].solid
@@ -139,6 +151,7 @@ func (m *cells) removeSolid(root, n int32) {
 		m.roots[root].hint = 0
 	}
 	x := &m.nodes[n]
+	x.root = none
 	if x.prev != 0 {
 		m.nodes[x.prev].next = x.next
 	}
@@ -269,7 +282,7 @@ func (m *cells) join(a, b int32) int32 {
 // first the solid ones, then the loose ones, each by ascending lower ends.
 func (m *cells) find(root int32, lo, end int64) {
 	r := &m.roots[root]
-	at := m.seek(r, lo)
+	at := m.seek(root, r, lo)
 	for at != 0 {
 		m.ops++
 		c := &m.nodes[at]
@@ -288,7 +301,13 @@ func (m *cells) find(root int32, lo, end int64) {
 // seek returns the first solid cell that ends behind lo, or 0. Accesses often
 // follow one another in memory or come back to what was just written, so it
 // looks near the last one first.
-func (m *cells) seek(r *treeRoots, lo int64) int32 {
+func (m *cells) seek(root int32, r *treeRoots, lo int64) int32 {
+	if n := *m.spot(root, lo); int(n) < len(m.nodes) {
+		m.ops++
+		if c := &m.nodes[n]; c.root == root && c.lo == lo {
+			return n
+		}
+	}
 	if r.hint != 0 {
 		m.ops++
 		if c := &m.nodes[r.hint]; c.lo <= lo {

@@ -230,6 +230,7 @@ func (s *sweep) addWrite(k int, a *access, x int32) {
 			before = h
 		case c.end > a.end: // its tail stays
 			c.lo = a.end
+			*s.spot(a.root, a.end) = h
 			s.changes++
 		case same == 0:
 			same = h
@@ -243,6 +244,7 @@ func (s *sweep) addWrite(k int, a *access, x int32) {
 		if c.lo != a.lo || c.end != a.end {
 			s.changes++
 			c.lo, c.end = a.lo, a.end
+			*s.spot(a.root, a.lo) = same
 		}
 		c.w, c.r = x, none
 	case solid:
