@@ -2,7 +2,9 @@ package passes
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -30,6 +32,13 @@ var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
 	{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", run: fuse,
 		Options: []Option{{"max-threads", "1024", "threads of a threadgroup that a pipeline of the device has at most"}}},
+	{Name: "reorder", Summary: "move commands up into earlier epochs, as ggml and mlx-native do, made sound", run: reorder, Options: []Option{
+		{Name: "lookahead", Default: "64", Help: "commands that are looked at behind the one that ends an epoch"},
+	}},
+	{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", run: schedule, Options: []Option{
+		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled: " + strings.Join(cost.Chips(), ", ")},
+		{Name: "profile", Default: "none", Help: "a file of measured figures, which replace the chip's"},
+	}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
 }
 
@@ -37,6 +46,10 @@ var table = []Pass{
 var order = []struct{ before, after, reason string }{
 	{"annotate", "fuse", "a dispatch of unknown effects is fused with nothing"},
 	{"fuse", "barriers", "a fused dispatch needs fewer of them"},
+	{"annotate", "reorder", "what may move follows from effects: nothing crosses a dispatch without them"},
+	{"annotate", "schedule", "what may move follows from effects: nothing crosses a dispatch without them"},
+	{"reorder", "barriers", "barriers are the fewest for one order of the commands"},
+	{"schedule", "barriers", "barriers are the fewest for one order of the commands"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
 }
 
