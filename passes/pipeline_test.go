@@ -26,8 +26,8 @@ func TestParsePipeline(t *testing.T) {
 		require.Equal(t, k.want, "["+join(names)+"]", k.in)
 	}
 	for _, k := range []struct{ in, want string }{
-		{"fusee", `there is no pass "fusee" (there are annotate, barriers)`},
-		{"annotate,", `there is no pass "" (there are annotate, barriers)`},
+		{"fusee", `there is no pass "fusee" (there are annotate, dce, rename, barriers, plan)`},
+		{"annotate,", `there is no pass "" (there are annotate, dce, rename, barriers, plan)`},
 		{"barriers,annotate", "pass annotate must run before barriers: barriers follow from effects: without them every dispatch conflicts with every other"},
 		{"barriers{x=1}", `pass barriers has no option "x"`},
 		{"barriers{x", "pass barriers: { without }"},

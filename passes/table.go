@@ -28,12 +28,21 @@ type Option struct {
 // table lists every pass in the order of the default pipeline.
 var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
+	{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", run: dce},
+	{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", run: rename,
+		Options: []Option{{"budget", renameBudget, "scratch bytes to add at most: 0, 4096, 64MiB, 1x (as much again as the recording has), unlimited"}}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
+	{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", run: plan},
 }
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
 var order = []struct{ before, after, reason string }{
+	{"annotate", "dce", "a command of unknown effects is never dead"},
+	{"annotate", "rename", "values are found by effects"},
+	{"dce", "rename", "dead values would take bytes"},
+	{"rename", "barriers", "fewer dependences need fewer barriers"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
+	{"barriers", "plan", "values share bytes where the order of the graph allows it: it must be final"},
 }
 
 func init() {
