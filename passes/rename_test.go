@@ -2,6 +2,7 @@ package passes_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,4 +134,25 @@ func TestRenameBudgets(t *testing.T) {
 		_, err = passes.Run(g, p, passes.Options{})
 		require.ErrorContains(t, err, "budget="+bad+": want bytes", bad)
 	}
+}
+
+// Sixty-four chains through two places: the more bytes, the more chains run at
+// once, and with bytes for all of them the depth is that of one.
+func TestRenameTradesBytesForDepth(t *testing.T) {
+	g := chains(64, false)
+	require.Equal(t, 3, slowValueDepth(g))
+	depths := []int{slowDepth(g)}
+	for _, b := range []string{"0", "1x", "3x", "7x", "31x", "unlimited"} {
+		h := g.Clone()
+		run(t, h, "rename{budget="+b+"},barriers")
+		requireProved(t, g, h, "")
+		depths = append(depths, slowDepth(h))
+	}
+	t.Log(depths)
+	require.True(t, slices.IsSortedFunc(depths, func(a, b int) int { return b - a }), "%v", depths)
+	for i, pairs := range []int{1, 2, 4, 8, 32} {
+		// Each pair of places takes a new chain every two levels; greed costs a few.
+		require.LessOrEqual(t, depths[i+1], 2*64/pairs+4)
+	}
+	require.Equal(t, 3, depths[len(depths)-1])
 }
