@@ -42,11 +42,12 @@ func rename(g *ir.Graph, o Values, r *Report) error {
 		r.Not(f.Commands[i], "nothing is renamed: its effects are unknown, so it may touch every byte of scratch")
 		return nil
 	}
+	if _, floor := f.Levels(); web.Depth(f) == floor {
+		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
+		return nil
+	}
 	n := newRenamer(web.Build(f), extra)
 	before := n.attempt(attempt{stay: true})
-	if before.depth == n.floor {
-		return nil // no false dependence makes a chain longer
-	}
 	best := before
 	try := func(a attempt) {
 		if x := n.attempt(a); x != nil && (x.depth < best.depth || x.depth == best.depth && x.used < best.used) {
@@ -182,7 +183,7 @@ func (n *renamer) attempt(a attempt) *placement {
 		space: web.NewSpace(s.Graph, n.extra, n.storage, n.align, a.kept)}
 	used := p.space.Added()
 	first := used
-	levels := web.NewLevels(s.Graph)
+	levels := web.NewLevels(f)
 	last := make([]int32, len(s.Webs)) // level of the last access so far
 	handed := make([]bool, len(s.Webs))
 	for w := range s.Webs {

@@ -13,6 +13,7 @@ import (
 // roots; the caller says where an access lies.
 type Levels struct {
 	g    *ir.Graph
+	f    *dataflow.Flow // for its hulls
 	mems []levelsOf
 }
 
@@ -36,7 +37,38 @@ type levelPart struct {
 }
 
 // NewLevels returns levels without an access.
-func NewLevels(g *ir.Graph) *Levels { return &Levels{g: g, mems: make([]levelsOf, len(g.Memories))} }
+func NewLevels(f *dataflow.Flow) *Levels {
+	return &Levels{g: f.Graph, f: f, mems: make([]levelsOf, len(f.Graph.Memories))}
+}
+
+// Depth returns the length of the longest chain of conflicting commands of f's
+// graph as it stands: depth(G). f has no command of unknown effects.
+func Depth(f *dataflow.Flow) (depth int32) {
+	l := NewLevels(f)
+	for i := range f.Commands {
+		us, ds := f.Reads(i), f.Writes(i)
+		level := int32(0)
+		for k := range us {
+			if us[k].Update < 0 {
+				level = max(level, l.After(us[k].Region, false))
+			}
+		}
+		for k := range ds {
+			level = max(level, l.After(ds[k].Region, true))
+		}
+		level++
+		for k := range us {
+			if us[k].Update < 0 {
+				l.Add(us[k].Region, false, level)
+			}
+		}
+		for k := range ds {
+			l.Add(ds[k].Region, true, level)
+		}
+		depth = max(depth, level)
+	}
+	return depth
+}
 
 // After returns the greatest level of what an access conflicts with, 0 if
 // nothing.
@@ -45,7 +77,7 @@ func (l *Levels) After(r ir.Region, write bool) int32 {
 		return 0
 	}
 	m := &l.mems[r.Mem]
-	lo, end := dataflow.Hull(l.g, r)
+	lo, end := l.f.Hull(r)
 	exact := r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0
 	top := int32(0)
 	m.runs.Each(lo, end, func(a, z int64, c cell) bool {
@@ -76,7 +108,7 @@ func (l *Levels) Add(r ir.Region, write bool, level int32) {
 		return
 	}
 	m := &l.mems[r.Mem]
-	lo, end := dataflow.Hull(l.g, r)
+	lo, end := l.f.Hull(r)
 	same := false
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
@@ -94,7 +126,7 @@ func (l *Levels) Add(r ir.Region, write bool, level int32) {
 			return true
 		})
 		if m.gone > 32 && 2*m.gone > m.over.Len() {
-			m.compact(l.g)
+			m.compact(l.f)
 		}
 	}
 	if r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0 {
@@ -113,7 +145,7 @@ func (l *Levels) Add(r ir.Region, write bool, level int32) {
 }
 
 // compact rebuilds the tree without what is gone.
-func (m *levelsOf) compact(g *ir.Graph) {
+func (m *levelsOf) compact(f *dataflow.Flow) {
 	kept := m.parts[:0]
 	for _, p := range m.parts {
 		if !p.gone {
@@ -123,7 +155,7 @@ func (m *levelsOf) compact(g *ir.Graph) {
 	m.parts, m.gone = kept, 0
 	m.over.Reset()
 	for k := range m.parts {
-		lo, end := dataflow.Hull(g, m.parts[k].region)
+		lo, end := f.Hull(m.parts[k].region)
 		m.over.Insert(lo, end, int32(k))
 	}
 }

@@ -176,9 +176,10 @@ func (b *builder) collect(owner [][]int32) *Set {
 		count[number[x]-1]++
 		return number[x] - 1
 	}
+	slab := make([]int32, 0, len(b.parent)+total(f))
 	for i := range f.Commands {
 		us, ds := f.Reads(i), f.Writes(i)
-		slab := make([]int32, 0, len(us)+len(ds))
+		first := len(slab)
 		for k := range us {
 			switch {
 			case us[k].Update >= 0: // with its write
@@ -196,18 +197,19 @@ func (b *builder) collect(owner [][]int32) *Set {
 				slab = append(slab, -1)
 			}
 		}
-		s.reads[i], s.writes[i] = slab[:n:n], slab[n:]
+		s.reads[i], s.writes[i] = slab[first:n:n], slab[n:len(slab):len(slab)]
 	}
-	total := int32(0)
+	all := int32(0)
 	for _, n := range count {
-		total += n
+		all += n
 	}
-	accesses := make([]Access, total)
+	accesses := make([]Access, all)
 	for w, n := range count {
 		s.Webs[w].Accesses, accesses = accesses[0:0:n], accesses[n:]
 	}
+	var buffer []int16
 	for i := range f.Commands {
-		s.enter(int32(i))
+		buffer = s.enter(int32(i), buffer)
 	}
 	for w := range s.Webs {
 		s.finish(&s.Webs[w])
@@ -215,8 +217,17 @@ func (b *builder) collect(owner [][]int32) *Set {
 	return s
 }
 
-// enter adds the accesses of command i to their webs.
-func (s *Set) enter(i int32) {
+// total counts uses.
+func total(f *dataflow.Flow) (n int) {
+	for i := range f.Commands {
+		n += len(f.Reads(i))
+	}
+	return n
+}
+
+// enter adds the accesses of command i to their webs. It returns the buffer that
+// it was given, or a longer one.
+func (s *Set) enter(i int32, buffer []int16) []int16 {
 	f := s.Flow
 	n := f.Commands[i]
 	var reads, writes []int16
@@ -225,7 +236,7 @@ func (s *Set) enter(i int32) {
 		k := &s.Graph.Kernels[d.Kernel]
 		if k.Library.Kind != ir.Builtin {
 			foreign = fmt.Sprintf("%s binds it, whose kernel has no declaration", s.Graph.Describe(n))
-		} else if reads, writes, ok = bindings(k, d); !ok {
+		} else if reads, writes, ok = bindings(k, d, &buffer); !ok {
 			foreign = fmt.Sprintf("%s binds it under views that do not fit its effects", s.Graph.Describe(n))
 		}
 	}
@@ -241,7 +252,7 @@ func (s *Set) enter(i int32) {
 		if at != nil {
 			a.Binding = at[k]
 		}
-		lo, end := dataflow.Hull(s.Graph, r)
+		lo, end := f.Hull(r)
 		if x.First < 0 {
 			x.First, x.Mem, x.Lo, x.End = i, r.Mem, lo, end
 		}
@@ -256,6 +267,7 @@ func (s *Set) enter(i int32) {
 	for k, w := range s.writes[i] {
 		add(w, k, true, writes, ds[k].Region)
 	}
+	return buffer
 }
 
 func (s *Set) touches(i int32) bool {
@@ -275,8 +287,8 @@ func (s *Set) touches(i int32) bool {
 // bindings finds the binding of each region of the effects: declarations list
 // regions in the order of arguments, each from the start of its view, and leave
 // out empty ones. ok is false if that does not hold.
-func bindings(k *ir.Kernel, d *ir.Dispatch) (reads, writes []int16, ok bool) {
-	both := make([]int16, 0, len(d.Effects.Reads)+len(d.Effects.Writes))
+func bindings(k *ir.Kernel, d *ir.Dispatch, buffer *[]int16) (reads, writes []int16, ok bool) {
+	both := (*buffer)[:0]
 	find := func(read bool, r ir.Region, from int) int {
 		for j := from; j < len(d.Bindings); j++ {
 			b := &d.Bindings[j]
@@ -320,6 +332,7 @@ func bindings(k *ir.Kernel, d *ir.Dispatch) (reads, writes []int16, ok bool) {
 			}
 		}
 	}
+	*buffer = both
 	n := len(d.Effects.Reads)
 	return both[:n:n], both[n:], true
 }
