@@ -115,16 +115,13 @@ func parseBudget(budget string, scratch int64) (int64, error) {
 type renamer struct {
 	set   *web.Set
 	extra int64
-	floor int32   // depth∞
-	tail  []int32 // of each command: the longest chain of values after it
-	mem   ir.MemID
-	// Storage and alignment of added bytes: the largest scratch memory's.
-	storage ir.Storage
-	align   int64
+	floor int32    // depth∞
+	tail  []int32  // of each command: the longest chain of values after it
+	mem   ir.MemID // some root of scratch
 }
 
 func newRenamer(set *web.Set, extra int64) *renamer {
-	n := &renamer{set: set, extra: extra, mem: ir.NoMem, align: 1}
+	n := &renamer{set: set, extra: extra, mem: ir.NoMem}
 	f, g := set.Flow, set.Graph
 	_, n.floor = f.Levels()
 	n.tail = make([]int32, len(f.Commands))
@@ -135,18 +132,10 @@ func newRenamer(set *web.Set, extra int64) *renamer {
 			}
 		}
 	}
-	size := int64(-1)
 	for i := range g.Memories {
-		m := &g.Memories[i]
-		if m.Kind != ir.Scratch || m.Alias != ir.NoMem {
-			continue
-		}
-		if n.mem == ir.NoMem {
+		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
 			n.mem = ir.MemID(i)
-		}
-		n.align = stricter(n.align, m.Align)
-		if m.Size > size {
-			size, n.storage = m.Size, m.Storage
+			break
 		}
 	}
 	return n
@@ -180,9 +169,7 @@ type late struct {
 func (n *renamer) attempt(a attempt) *placement {
 	s, f := n.set, n.set.Flow
 	p := &placement{at: make([]int64, len(s.Webs)), level: make([]int32, len(f.Commands)),
-		space: web.NewSpace(s.Graph, n.extra, n.storage, n.align, a.kept)}
-	used := p.space.Added()
-	first := used
+		space: web.NewSpace(s.Graph, n.extra, a.kept)}
 	levels := web.NewLevels(f)
 	last := make([]int32, len(s.Webs)) // level of the last access so far
 	handed := make([]bool, len(s.Webs))
@@ -193,7 +180,7 @@ func (n *renamer) attempt(a attempt) *placement {
 			p.at[w] = p.space.Recorded(x)
 		}
 		if x.Pinned != "" && !a.stay && !a.kept {
-			p.space.Take(p.at[w], x.Size(), int32(w))
+			p.space.Take(p.at[w], x, int32(w))
 		}
 	}
 	var fresh []int32
@@ -227,7 +214,7 @@ func (n *renamer) attempt(a attempt) *placement {
 			if p.at[w] >= 0 {
 				continue // two writes of one web
 			}
-			at, from, ok := n.place(a, p, levels, i, w, level+1, used, last)
+			at, from, ok := n.place(a, p, levels, i, w, level+1, last)
 			if !ok {
 				return nil
 			}
@@ -236,11 +223,8 @@ func (n *renamer) attempt(a attempt) *placement {
 				handed[from] = true
 			}
 			x := &s.Webs[w]
-			if at >= first || !a.kept {
-				p.space.Take(at, x.Size(), w)
-			}
-			if at >= first {
-				used = max(used, at+x.Size()+x.After)
+			if !a.kept || p.space.IsAdded(at) {
+				p.space.Take(at, x, w)
 			}
 			for k := range ds {
 				if s.OfWrite(i, k) == w {
@@ -275,7 +259,7 @@ func (n *renamer) attempt(a attempt) *placement {
 			if w < 0 || handed[w] {
 				return
 			}
-			if x := &s.Webs[w]; x.Last == int32(i) && x.Pinned == "" && (p.at[w] >= first || !a.kept) {
+			if x := &s.Webs[w]; x.Last == int32(i) && x.Pinned == "" && (!a.kept || p.space.IsAdded(p.at[w])) {
 				handed[w] = true
 				p.space.Give(p.at[w], x.Size(), last[w])
 			}
@@ -289,9 +273,7 @@ func (n *renamer) attempt(a attempt) *placement {
 			done(s.OfWrite(i, k))
 		}
 	}
-	if used > first {
-		p.used = used - first
-	}
+	p.used = p.space.Used(ir.Shared) + p.space.Used(ir.Private)
 	return p
 }
 
@@ -306,7 +288,7 @@ func (n *renamer) region(p *placement, w int32, r ir.Region) ir.Region {
 
 // place chooses the address of web w, born in command i, which can have level
 // born otherwise. from is the web whose bytes it takes over in place, or −1.
-func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, born int32, used int64, last []int32) (at int64, from int32, ok bool) {
+func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, born int32, last []int32) (at int64, from int32, ok bool) {
 	s, x := n.set, &n.set.Webs[w]
 	from = -1
 	storage := s.Graph.Memories[x.Mem].Storage
@@ -333,7 +315,7 @@ func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, b
 				stayLevel = max(stayLevel, levels.After(r, true))
 			}
 		}
-		if over >= 0 && over < p.space.Added() {
+		if over >= 0 && !p.space.IsAdded(over) {
 			over, overLevel, from = -1, none, -1 // it is the recorded place
 		}
 	} else if l, ok := p.space.Free(stay, x.Size()); ok {
@@ -360,8 +342,8 @@ func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, b
 	if slack := a.target - n.tail[i]; n.extra < math.MaxInt64 && slack > born && reuse(slack) {
 		return at, from, true
 	}
-	if y, found := p.space.Fresh(x, used, storage); found {
-		return y.At, -1, true
+	if y, found := p.space.Fresh(x, storage); found {
+		return y, -1, true
 	}
 	// Whatever waits least.
 	best := none
@@ -386,19 +368,29 @@ func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, b
 func (n *renamer) apply(p *placement, r *Report) {
 	s := n.set
 	g := s.Graph
-	added := ir.NoMem
-	if p.used > 0 {
-		g.Memories = append(g.Memories, ir.Memory{Name: unusedName(g, "renamed"), Kind: ir.Scratch, Storage: n.storage, Size: p.used, Align: n.align, Alias: ir.NoMem})
-		added = ir.MemID(len(g.Memories) - 1)
+	added := [2]ir.MemID{ir.NoMem, ir.NoMem}
+	for c := range added {
+		size := p.space.Used(ir.Storage(c))
+		if size == 0 {
+			continue
+		}
+		align := int64(1)
+		for i := range g.Memories {
+			if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem && m.Storage == ir.Storage(c) {
+				align = stricter(align, m.Align)
+			}
+		}
+		g.Memories = append(g.Memories, ir.Memory{Name: unusedName(g, "renamed"), Kind: ir.Scratch, Storage: ir.Storage(c), Size: size, Align: align, Alias: ir.NoMem})
+		added[c] = ir.MemID(len(g.Memories) - 1)
 	}
 	for w := range s.Webs {
 		x := &s.Webs[w]
 		if p.at[w] == p.space.Recorded(x) {
 			continue
 		}
-		mem, lo := p.space.Locate(p.at[w])
+		mem, c, lo := p.space.Locate(p.at[w])
 		if mem == ir.NoMem {
-			mem = added
+			mem = added[c]
 		}
 		s.Move(x, mem, lo)
 		r.Did(s.Flow.Commands[x.First], "its value moves from %s to %s", g.FormatView(ir.ViewOf(x.Mem, x.Lo, x.Size())), g.FormatView(ir.ViewOf(mem, lo, x.Size())))

@@ -16,7 +16,8 @@ import (
 // scratchGraph draws a graph of declared kernels, copies and fills over a small
 // reused arena, a second scratch memory and an alias, ordered by barriers: values
 // overwritten whole or in part, written in place, read by several, some of a
-// length that a param gives. Each write of the output has bytes of its own. With
+// length that a param gives, some bound by views that reach further, in memories of
+// one storage mode or two. Each write of the output has bytes of its own. With
 // simple set every value is read whole and there are no states.
 func scratchGraph(t *rapid.T, simple bool) *ir.Graph {
 	b := ir.NewBuilder("g")
@@ -25,7 +26,7 @@ func scratchGraph(t *rapid.T, simple bool) *ir.Graph {
 	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4096})
 	st := b.Memory(ir.Memory{Name: "st", Kind: ir.State, Size: 256, Init: ir.FillU32(0)})
 	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 256, Align: 16})
-	u := b.Memory(ir.Memory{Name: "u", Kind: ir.Scratch, Size: 128})
+	u := b.Memory(ir.Memory{Name: "u", Kind: ir.Scratch, Size: 128, Storage: ir.Storage(rapid.IntRange(0, 1).Draw(t, "storage"))})
 	lo := b.Alias("lo", s, 32, 128)
 	add := b.Kernel(msl.Declarations("vv_Addfloat32")[0].Kernel("add"))
 	mems := []ir.MemID{s, s, u, lo}
@@ -97,7 +98,14 @@ func scratchGraph(t *rapid.T, simple bool) *ir.Graph {
 			if !p.Len.IsConst() {
 				count = n.Scale(4)
 			}
-			b.Dispatch(ir.Dispatch{Kernel: add, Bindings: []ir.Binding{ir.BufferArg(0, p), ir.BufferArg(1, q), ir.BufferArg(2, v)},
+			// A view may be longer than what the kernel touches.
+			long := func(v ir.View) ir.View {
+				if _, end, _ := b.Unfinished().Range(v.End()); end+16 <= b.Unfinished().Memories[v.Mem].Size && rapid.IntRange(0, 3).Draw(t, "long") == 0 {
+					v.Len = v.Len.AddConst(16)
+				}
+				return v
+			}
+			b.Dispatch(ir.Dispatch{Kernel: add, Bindings: []ir.Binding{ir.BufferArg(0, long(p)), ir.BufferArg(1, long(q)), ir.BufferArg(2, long(v))},
 				GridKind: ir.Threads, Grid: [3]ir.Extent{{Num: count, Div: 1}, ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{4, 1, 1}})
 			enter(v)
 		}

@@ -30,7 +30,7 @@ var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
 	{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", run: dce},
 	{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", run: rename,
-		Options: []Option{{"budget", renameBudget, "scratch bytes to add at most: 0, 4096, 64MiB, 1x (as much again as the recording has), unlimited"}}},
+		Options: []Option{{"budget", renameBudget, "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited"}}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
 	{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", run: plan},
 }

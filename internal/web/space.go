@@ -13,6 +13,10 @@ type Space struct {
 	rooms []room
 	bytes interval.Partition[block]
 	heap  []hole // free blocks, the least level first; some are stale
+
+	extra int64
+	added [2]int   // room of added bytes of each storage mode, −1 if none
+	used  [2]int64 // bytes of it that were handed out
 }
 
 // room is a stretch of addresses that a web may lie in.
@@ -45,40 +49,45 @@ type Place struct {
 // stride keeps rooms apart and aligned to whatever a memory may ask for.
 const stride = int64(1) << 20
 
-// NewSpace lays out the scratch of g. Up to extra bytes may be added, of the
-// storage mode and alignment given. If kept is set, webs that move find places in
-// these alone.
-func NewSpace(g *ir.Graph, extra int64, storage ir.Storage, align int64, kept bool) *Space {
-	s := &Space{base: make([]int64, len(g.Memories))}
+// NewSpace lays out the scratch of g. Up to extra bytes may be added, of each
+// storage mode that scratch has, under the strictest alignment that it asks for.
+// If kept is set, webs that move find places in these alone.
+func NewSpace(g *ir.Graph, extra int64, kept bool) *Space {
+	s := &Space{base: make([]int64, len(g.Memories)), extra: min(extra, 1<<50), added: [2]int{-1, -1}}
 	at := int64(0)
 	add := func(mem ir.MemID, size, align int64, storage ir.Storage) {
-		if align == 0 {
-			align = DefaultAlign
-		}
 		step := max(stride, align)
 		at = (at + step - 1) / step * step
 		s.rooms = append(s.rooms, room{mem, at, at + size, align, storage})
 		if mem != ir.NoMem {
 			s.base[mem] = at
 		}
+		if size > 0 && (mem == ir.NoMem || !kept) {
+			s.bytes.Set(at, at+size, block{-1, 0})
+			if mem != ir.NoMem {
+				s.push(hole{at, at + size, 0})
+			}
+		}
 		at += size + 1
 	}
+	var strictest [2]int64
 	for i := range g.Memories {
 		m := &g.Memories[i]
 		s.base[i] = -1
 		if m.Kind == ir.Scratch && m.Alias == ir.NoMem {
-			add(ir.MemID(i), m.Size, m.Align, m.Storage)
-			r := s.rooms[len(s.rooms)-1]
-			if !kept {
-				s.bytes.Set(r.lo, r.end, block{-1, 0})
-				s.push(hole{r.lo, r.end, 0})
+			align := m.Align
+			if align == 0 {
+				align = DefaultAlign
 			}
+			strictest[m.Storage] = max(strictest[m.Storage], align)
+			add(ir.MemID(i), m.Size, align, m.Storage)
 		}
 	}
-	if extra > 0 {
-		add(ir.NoMem, min(extra, 1<<50), align, storage)
-		r := s.rooms[len(s.rooms)-1]
-		s.bytes.Set(r.lo, r.end, block{-1, 0})
+	for c, align := range strictest {
+		if align > 0 && s.extra > 0 {
+			s.added[c] = len(s.rooms)
+			add(ir.NoMem, s.extra, align, ir.Storage(c))
+		}
 	}
 	return s
 }
@@ -99,11 +108,15 @@ func (s *Space) room(at int64) *room {
 	return &s.rooms[lo]
 }
 
-// Locate turns an address into a byte of a root; NoMem for added bytes.
-func (s *Space) Locate(at int64) (ir.MemID, int64) {
+// Locate turns an address into a byte of a root, or of the bytes added of a
+// storage mode (root NoMem).
+func (s *Space) Locate(at int64) (root ir.MemID, storage ir.Storage, off int64) {
 	r := s.room(at)
-	return r.mem, at - r.lo
+	return r.mem, r.storage, at - r.lo
 }
+
+// Used returns how many bytes were added of a storage mode.
+func (s *Space) Used(storage ir.Storage) int64 { return s.used[storage] }
 
 // first returns the first address from lo on where w may lie, as alignment and
 // overhang ask, and whether it ends by end.
@@ -197,33 +210,37 @@ func (s *Space) Window(w *Web, storage ir.Storage) (best Place, found bool) {
 	return best, found
 }
 
-// Fresh returns a place in added bytes that nobody has touched, from the address
-// used on: what lies before it has been handed out.
-func (s *Space) Fresh(w *Web, used int64, storage ir.Storage) (Place, bool) {
-	r := &s.rooms[len(s.rooms)-1]
-	if r.mem != ir.NoMem || r.storage != storage {
-		return Place{}, false
+// Fresh returns a place in added bytes that nobody has touched.
+func (s *Space) Fresh(w *Web, storage ir.Storage) (at int64, ok bool) {
+	k := s.added[storage]
+	if k < 0 {
+		return 0, false
 	}
-	at, ok := s.first(w, max(r.lo, used), r.end)
-	return Place{At: at}, ok
+	r := &s.rooms[k]
+	return s.first(w, r.lo+s.used[storage], r.end)
 }
 
-// Added returns the address of the first added byte.
-func (s *Space) Added() int64 {
-	if r := &s.rooms[len(s.rooms)-1]; r.mem == ir.NoMem {
-		return r.lo
-	}
-	return 1 << 62
-}
+// IsAdded reports whether an address is of added bytes.
+func (s *Space) IsAdded(at int64) bool { return s.room(at).mem == ir.NoMem }
 
-// Take gives bytes to a web.
-func (s *Space) Take(at, size int64, web int32) {
-	s.bytes.Set(at, at+size, block{web, 0})
+// Take gives bytes to web number id.
+func (s *Space) Take(at int64, w *Web, id int32) {
+	end := at + w.Size()
+	s.bytes.Set(at, end, block{id, 0})
+	r := s.room(at)
+	fresh := int64(1) << 62 // where bytes begin that nobody has touched
+	if r.mem == ir.NoMem {
+		c := r.storage
+		s.used[c] = max(s.used[c], end+w.After-r.lo)
+		fresh = r.lo + s.used[c]
+		if k := s.added[1-c]; k >= 0 { // the budget is one
+			s.rooms[k].end = s.rooms[k].lo + s.extra - s.used[c]
+		}
+	}
 	// What is left of the blocks on both sides is found under its new bounds.
-	added := s.Added()
-	s.bytes.Each(at-1, at+size+1, func(lo, end int64, b block) bool {
-		if b.web < 0 && (end <= at || lo >= at+size) && !(lo >= at+size && lo >= added && b.level == 0) {
-			s.push(hole{lo, end, b.level})
+	s.bytes.Each(at-1, end+1, func(lo, hi int64, b block) bool {
+		if b.web < 0 && (hi <= at || lo >= end) && hi <= fresh {
+			s.push(hole{lo, hi, b.level})
 		}
 		return true
 	})
