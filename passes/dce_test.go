@@ -18,7 +18,7 @@ func TestDCEKeepsWhatIsSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := scratchGraph(t, rapid.Bool().Draw(t, "simple"))
 		h := g.Clone()
-		run(t, h, "dce,barriers")
+		afterPasses(t, h, "dce,barriers")
 		requireProved(t, g, h, "")
 		want := needed(g)
 		got := map[ir.ID]bool{}
@@ -139,6 +139,6 @@ func constant(g *ir.Graph) bool {
 func TestDCEKeepsAllBesideUnknownEffects(t *testing.T) {
 	g := small(t)
 	g.Kernels[g.Nodes[0].(*ir.Dispatch).Kernel].Function = "nobody_knows"
-	rs := run(t, g, "annotate,dce")
+	rs := afterPasses(t, g, "annotate,dce")
 	require.Equal(t, "dce #0 rms_norm: not done: nothing is dropped: its effects are unknown, so it may read everything\n", remarks(rs[1:]))
 }

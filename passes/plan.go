@@ -28,7 +28,7 @@ func plan(g *ir.Graph, _ Values, r *Report) error {
 		return nil
 	}
 	p := &planner{set: web.Build(f)}
-	p.epoch, p.last = epochs(g)
+	p.epoch, p.last = epochNumbers(g)
 	p.join()
 	total := p.arrange()
 	if total >= recorded {
@@ -41,12 +41,12 @@ func plan(g *ir.Graph, _ Values, r *Report) error {
 	return nil
 }
 
-// epochs numbers the commands so that each is ordered before all of a greater
+// epochNumbers numbers the commands so that each is ordered before all of a greater
 // number, and returns the number at the end of the list: that epoch runs into
 // epoch 0 of the next replay. A barrier orders nothing against another command
 // buffer, so from one ordered commit to the next it counts only if no bare commit
 // is between; seen as a cycle.
-func epochs(g *ir.Graph) (epoch []int32, last int32) {
+func epochNumbers(g *ir.Graph) (epoch []int32, last int32) {
 	bare := []bool{false} // of each stretch between ordered commits
 	for _, n := range g.Nodes {
 		if c, ok := n.(*ir.Commit); ok {

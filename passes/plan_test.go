@@ -23,7 +23,7 @@ func commitsAmong(t *rapid.T, g *ir.Graph) {
 		out = append(out, n)
 	}
 	g.Nodes = out
-	run(t, g, "barriers")
+	afterPasses(t, g, "barriers")
 	switch rapid.IntRange(0, 3).Draw(t, "end") {
 	case 0:
 		g.Nodes = append(g.Nodes, &ir.Barrier{})
@@ -68,7 +68,7 @@ func TestPlanNeedsNoNewOrder(t *testing.T) {
 		g := scratchGraph(t, rapid.Bool().Draw(t, "simple"))
 		commitsAmong(t, g)
 		h := g.Clone()
-		rs := run(t, h, "plan")
+		rs := afterPasses(t, h, "plan")
 		requireProved(t, g, h, "")
 		if scratchBytes(h) < scratchBytes(g) {
 			shrunk++
@@ -96,9 +96,9 @@ func TestPlanAfterRename(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := scratchGraph(t, rapid.Bool().Draw(t, "simple"))
 		h := g.Clone()
-		run(t, h, "dce,rename{budget=unlimited},barriers")
+		afterPasses(t, h, "dce,rename{budget=unlimited},barriers")
 		renamed, depth := scratchBytes(h), slowDepth(h)
-		run(t, h, "plan")
+		afterPasses(t, h, "plan")
 		require.LessOrEqual(t, scratchBytes(h), renamed)
 		require.LessOrEqual(t, slowDepth(h), max(depth, h.Stats().Epochs), "sharing adds chains, but none longer than the epochs")
 		requireProved(t, g, h, "")

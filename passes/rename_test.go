@@ -23,7 +23,7 @@ func TestRenameUnlimitedReachesTheDepthOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := scratchGraph(t, true)
 		h := g.Clone()
-		rs := run(t, h, "rename{budget=unlimited}")
+		rs := afterPasses(t, h, "rename{budget=unlimited}")
 		require.Equal(t, slowValueDepth(g), slowDepth(h), "%s%s%s", remarks(rs), text(g), text(h))
 		require.Equal(t, slowValueDepth(g), slowValueDepth(h))
 	})
@@ -41,7 +41,7 @@ func TestRenameKeepsItsBudgetAndMeaning(t *testing.T) {
 			bytes  int64
 		}{{"0", 0}, {"16", 16}, {"0.25x", 96}, {"1x", 384}, {"1KiB", 1024}, {"unlimited", 1 << 40}} {
 			h := g.Clone()
-			rs := run(t, h, "rename{budget="+b.budget+"},barriers")
+			rs := afterPasses(t, h, "rename{budget="+b.budget+"},barriers")
 			requireProved(t, g, h, remarks(rs))
 			require.LessOrEqual(t, scratchBytes(h), scratchBytes(g)+b.bytes)
 			d := slowDepth(h)
@@ -53,8 +53,8 @@ func TestRenameKeepsItsBudgetAndMeaning(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d proved, %d not decided by the prover", proved, undecided)
-	require.Less(t, 20*undecided, proved)
+	t.Logf("%d proved, %d not decided by the prover", provedSoFar, undecided)
+	require.Less(t, 20*undecided, provedSoFar)
 	t.Logf("graphs made less deep, by budget: %v", gained)
 	for _, b := range []string{"0", "16", "0.25x", "1x", "unlimited"} {
 		require.Positive(t, gained[b], "no graph gained anything with budget %s", b)
@@ -75,7 +75,7 @@ func TestMemoryPassesAgainstOracle(t *testing.T) {
 		require.NoError(t, err)
 		for _, p := range []string{"dce", "rename{budget=0},barriers", "rename{budget=unlimited},barriers", "plan", "dce,rename,barriers,plan"} {
 			h := g.Clone()
-			rs := run(t, h, p)
+			rs := afterPasses(t, h, p)
 			j := oracle.Judge(g, h, o)
 			require.Equal(t, oracle.Harmless, j.Verdict, "seed %d, %s: %s\n%s\n%s\n%s", seed, p, j.Reason, remarks(rs), text(g), text(h))
 			if text(g) != text(h) {
@@ -97,12 +97,12 @@ func requireProved(t require.TestingT, g, h *ir.Graph, why string) {
 		require.Equal(t, oracle.Harmless, j.Verdict, "%s\n%s%s%s", j.Reason, why, text(g), text(h))
 		return
 	}
-	proved++
+	provedSoFar++
 	require.Equal(t, prove.Proved, r.Verdict, "%s\n%s%s%s", r, why, text(g), text(h))
 }
 
-// proved and undecided count what requireProved saw.
-var proved, undecided int
+// provedSoFar and undecided count what requireProved saw.
+var provedSoFar, undecided int
 
 // What limits the depth is said: an output that is written again cannot move.
 func TestRenameSaysWhatLimitsTheDepth(t *testing.T) {
@@ -121,7 +121,7 @@ graph g {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rs := run(t, m.Graphs[0], "rename{budget=unlimited}")
+	rs := afterPasses(t, m.Graphs[0], "rename{budget=unlimited}")
 	require.Zero(t, rs[0].Changed)
 	require.Equal(t, "rename{budget=unlimited} #3 copy: not done: it waits for an earlier access of %y[0:16]: output bytes cannot be renamed\n", remarks(rs))
 }
@@ -144,7 +144,7 @@ func TestRenameTradesBytesForDepth(t *testing.T) {
 	depths := []int{slowDepth(g)}
 	for _, b := range []string{"0", "1x", "3x", "7x", "31x", "unlimited"} {
 		h := g.Clone()
-		run(t, h, "rename{budget="+b+"},barriers")
+		afterPasses(t, h, "rename{budget="+b+"},barriers")
 		requireProved(t, g, h, "")
 		depths = append(depths, slowDepth(h))
 	}

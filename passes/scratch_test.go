@@ -112,13 +112,13 @@ func scratchGraph(t *rapid.T, simple bool) *ir.Graph {
 	}
 	g, err := b.Graph()
 	require.NoError(t, err)
-	run(t, g, "annotate,barriers")
+	afterPasses(t, g, "annotate,barriers")
 	require.Zero(t, g.Stats().Unannotated)
 	return g
 }
 
-// run runs a pipeline on g.
-func run(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Report {
+// afterPasses runs a pipeline on g.
+func afterPasses(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Report {
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(t, err)
 	rs, err := passes.Run(g, p, passes.Options{})
