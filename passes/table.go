@@ -32,6 +32,9 @@ var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
 	{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", run: fuse,
 		Options: []Option{{"max-threads", "1024", "threads of a threadgroup that a pipeline of the device has at most"}}},
+	{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", run: dce},
+	{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", run: rename,
+		Options: []Option{{"budget", renameBudget, "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited"}}},
 	{Name: "reorder", Summary: "move commands up into earlier epochs, as ggml and mlx-native do, made sound", run: reorder, Options: []Option{
 		{Name: "lookahead", Default: "64", Help: "commands that are looked at behind the one that ends an epoch"},
 	}},
@@ -40,6 +43,7 @@ var table = []Pass{
 		{Name: "profile", Default: "none", Help: "a file of measured figures, which replace the chip's"},
 	}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
+	{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", run: plan},
 }
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
@@ -50,7 +54,14 @@ var order = []struct{ before, after, reason string }{
 	{"annotate", "schedule", "what may move follows from effects: nothing crosses a dispatch without them"},
 	{"reorder", "barriers", "barriers are the fewest for one order of the commands"},
 	{"schedule", "barriers", "barriers are the fewest for one order of the commands"},
+	{"annotate", "dce", "a command of unknown effects is never dead"},
+	{"annotate", "rename", "values are found by effects"},
+	{"rename", "reorder", "fewer dependences leave more to move"},
+	{"rename", "schedule", "fewer dependences leave more to move"},
+	{"dce", "rename", "dead values would take bytes"},
+	{"rename", "barriers", "fewer dependences need fewer barriers"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
+	{"barriers", "plan", "values share bytes where the order of the graph allows it: it must be final"},
 }
 
 func init() {
