@@ -36,13 +36,26 @@ func (g *Graph) Stats() Stats {
 		epoch = 0
 	}
 	perKernel := make([]int, len(g.Kernels))
+	// Nearly always a kernel serves one op: maps see a count only when it changes.
+	type tally struct {
+		op string
+		n  int
+	}
+	perOp := make([]tally, len(g.Kernels))
 	for _, n := range g.Nodes {
 		switch n := n.(type) {
 		case *Dispatch:
 			s.Dispatches++
 			epoch++
 			perKernel[n.Kernel]++
-			s.Ops[n.Op]++
+			if t := &perOp[n.Kernel]; t.op == n.Op {
+				t.n++
+			} else {
+				if t.n > 0 {
+					s.Ops[t.op] += t.n
+				}
+				*t = tally{n.Op, 1}
+			}
 			if !n.Effects.Known() {
 				s.Unannotated++
 			}
@@ -61,6 +74,11 @@ func (g *Graph) Stats() Stats {
 		}
 	}
 	end()
+	for _, t := range perOp {
+		if t.n > 0 {
+			s.Ops[t.op] += t.n
+		}
+	}
 	for i, n := range perKernel {
 		if n > 0 {
 			s.Kernels[g.Kernels[i].Function] += n
