@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -110,9 +112,10 @@ func (l *layout) order(r *Report) {
 	// The same for command buffers. What follows the last commit is in one buffer
 	// with the beginning of the next replay.
 	latest := make([]int32, 2*k)
-	why := make([]int, k) // the command that says so
+	why := make([]int, k) // the command that says so; −1: none
 	for b := range latest {
 		latest[b] = -1
+		why[b%k] = -1
 	}
 	buffer := func(j int) int { return l.buffer[j%n] + j/n*k }
 	for j, p := range earlier {
@@ -140,6 +143,10 @@ func (l *layout) order(r *Report) {
 		c := l.commits[(b+k-1)%k]
 		c.Order = ir.OrderEvent
 		j := why[b]
+		if j < 0 { // no conflict ends in this buffer, but some go round the list
+			r.Did(l.t.Node(max(slices.Index(l.buffer, b), 0)), "conflicts between replays: the commit before it now orders by event")
+			continue
+		}
 		p := int(earlier[j])
 		kind, id := l.kind(p, j), ir.ID(0)
 		id, _ = ir.NodeID(l.t.Node(p % n))

@@ -29,11 +29,17 @@ type Option struct {
 var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
+	{Name: "split", Summary: "end command buffers early, so that encoding and execution overlap and none runs too long", Options: []Option{
+		{"first", "max(64, 10 %)", "commands of the first command buffer"},
+		{"n", "2", "command buffers, 1 to 64; more where their time asks for it"},
+		{"max-ms", "50", "modelled GPU time of a command buffer, in milliseconds"},
+	}, run: split},
 }
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
 var order = []struct{ before, after, reason string }{
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
+	{"barriers", "split", "a cut takes the place of a barrier, and every command buffer has its own"},
 }
 
 func init() {

@@ -1,0 +1,172 @@
+package passes
+
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// timer models how long a command takes on the GPU, in seconds, at most over
+// the values of the params.
+type timer interface {
+	seconds(n ir.Node) float64
+}
+
+// roofline is a timer (Williams, Waterman, Patterson 2009): a command takes the
+// greater of its bytes over the bandwidth and its operations over the
+// arithmetic rate, and a launch.
+type roofline struct {
+	g        *ir.Graph
+	declared *msl.Cache
+	ops      map[*decl.Value]float64 // by form: the symbols that its instances share
+
+	bandwidth float64 // bytes a second
+	rate      float64 // operations of a term a second
+	launch    float64 // seconds
+}
+
+// newRoofline returns the timer of the slowest chip in use, an M1, for a bound
+// that holds on it holds on the others: 70 % of 68 GB/s, half of 2.6 TFLOPS (8
+// cores of 128 lanes, a fused multiply-add each, at 1.28 GHz), 2 µs a launch.
+func newRoofline(g *ir.Graph) *roofline {
+	return &roofline{g: g, declared: msl.NewCache(g), ops: map[*decl.Value]float64{}, bandwidth: 0.7 * 68e9, rate: 1.3e12, launch: 2e-6}
+}
+
+func (t *roofline) seconds(n ir.Node) float64 {
+	bytes, ops := 0.0, 0.0
+	e := ir.NodeEffects(n)
+	if e.Known() {
+		for i := range e.Reads {
+			bytes += t.size(&e.Reads[i])
+		}
+		for i := range e.Writes {
+			bytes += t.size(&e.Writes[i].Region)
+		}
+	}
+	if d, ok := n.(*ir.Dispatch); ok {
+		if !e.Known() { // it may touch no more than what it binds, if it stays in bounds
+			for i := range d.Bindings {
+				if b := &d.Bindings[i]; b.Kind == ir.BindView {
+					bytes += t.most(b.View.Len)
+				}
+			}
+		}
+		if t.g.Kernels[d.Kernel].Library.Kind == ir.Builtin {
+			ops = t.operations(d)
+		}
+	}
+	return max(bytes/t.bandwidth, ops/t.rate) + t.launch
+}
+
+// size is the number of bytes of a region, those that lie in several runs
+// counted as often.
+func (t *roofline) size(r *ir.Region) float64 {
+	n := t.most(r.Run)
+	for _, d := range r.Dims {
+		n *= t.most(d.Count)
+	}
+	return n
+}
+
+// most is the greatest value of a.
+func (t *roofline) most(a ir.Affine) float64 {
+	_, hi, ok := t.g.Range(a)
+	if !ok {
+		return 0
+	}
+	return float64(max(hi, 0))
+}
+
+// operations counts the operations of all elements that the kernel's terms say.
+func (t *roofline) operations(d *ir.Dispatch) float64 {
+	in, err := t.declared.Bind(d)
+	if err != nil || len(in.Symbols) == 0 {
+		return 0
+	}
+	form := &in.Symbols[0]
+	if ops, ok := t.ops[form]; ok {
+		return ops
+	}
+	ops := 0.0
+	for _, r := range in.Decl.Results {
+		c := counter{t, in, nil}
+		elements := 1.0
+		for _, n := range in.Shapes[r.Arg] {
+			elements *= t.most(n)
+			c.vars = append(c.vars, t.most(n))
+		}
+		ops += elements * c.operations(r.Body)
+	}
+	t.ops[form] = ops
+	return ops
+}
+
+// counter counts the operations of one element of a result.
+type counter struct {
+	t    *roofline
+	in   *decl.Instance
+	vars []float64 // how many values each index variable has
+}
+
+// operations leaves out addresses, and what an abbreviation stands for: kernels
+// compute it once for many elements.
+func (c *counter) operations(e *term.Expr) float64 {
+	n := 0.0
+	switch e.Op {
+	case term.Number, term.Real, term.Symbol, term.Var, term.Load, term.Call:
+		return 0
+	case term.Sum, term.MaxOver, term.ArgMax:
+		_, count := c.span(e.Args[0])
+		c.vars = append(c.vars, count)
+		n = 1
+		for _, a := range e.Args[1:] {
+			n += c.operations(a)
+		}
+		c.vars = c.vars[:len(c.vars)-1]
+		return n * max(count, 0)
+	}
+	if e.Kind == term.Float {
+		n = 1
+	}
+	for _, a := range e.Args {
+		n += c.operations(a)
+	}
+	return n
+}
+
+// span bounds an integer expression over params and index variables.
+func (c *counter) span(e *term.Expr) (lo, hi float64) {
+	switch e.Op {
+	case term.Number:
+		return float64(e.Num), float64(e.Num)
+	case term.Symbol:
+		v := c.in.Symbols[e.Index]
+		lo, hi, _ := c.t.g.Range(v.Num)
+		return float64(lo) / float64(v.Div), float64(hi) / float64(v.Div)
+	case term.Var:
+		if e.Index < len(c.vars) {
+			return 0, max(c.vars[e.Index]-1, 0)
+		}
+	case term.Add, term.Sub, term.Mul, term.Div, term.CeilDiv, term.Mod, term.Min, term.Max:
+		a, b := e.Args[0], e.Args[1]
+		alo, ahi := c.span(a)
+		blo, bhi := c.span(b)
+		switch e.Op {
+		case term.Add:
+			return alo + blo, ahi + bhi
+		case term.Sub:
+			return alo - bhi, ahi - blo
+		case term.Mul:
+			return min(alo*blo, alo*bhi, ahi*blo, ahi*bhi), max(alo*blo, alo*bhi, ahi*blo, ahi*bhi)
+		case term.Div, term.CeilDiv: // of counts, by positive ones
+			return alo / max(bhi, 1), ahi / max(blo, 1)
+		case term.Mod:
+			return 0, bhi
+		case term.Min:
+			return min(alo, blo), min(ahi, bhi)
+		}
+		return max(alo, blo), max(ahi, bhi)
+	}
+	return 0, 1
+}
