@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -15,22 +16,24 @@ type timer interface {
 
 // roofline is a timer (Williams, Waterman, Patterson 2009): a command takes the
 // greater of its bytes over the bandwidth and its operations over the
-// arithmetic rate, and a launch.
+// arithmetic rate, and a launch. Package cost compares schedules, at params in
+// the middle of their bounds, of work that moves bytes; a bound is about the
+// greatest params, and prompts of many rows compute.
 type roofline struct {
 	g        *ir.Graph
+	model    cost.Model
+	rate     float64 // operations of terms a second
 	declared *msl.Cache
 	ops      map[*decl.Value]float64 // by form: the symbols that its instances share
-
-	bandwidth float64 // bytes a second
-	rate      float64 // operations of a term a second
-	launch    float64 // seconds
 }
 
-// newRoofline returns the timer of the slowest chip in use, an M1, for a bound
-// that holds on it holds on the others: 70 % of 68 GB/s, half of 2.6 TFLOPS (8
-// cores of 128 lanes, a fused multiply-add each, at 1.28 GHz), 2 µs a launch.
-func newRoofline(g *ir.Graph) *roofline {
-	return &roofline{g: g, declared: msl.NewCache(g), ops: map[*decl.Value]float64{}, bandwidth: 0.7 * 68e9, rate: 1.3e12, launch: 2e-6}
+// operationsPerCore is what a core does in a second: 128 lanes at 1.28 GHz (M1;
+// later ones are clocked higher), two operations each by a fused multiply-add, of
+// which half is reached.
+const operationsPerCore = 128 * 1.28e9
+
+func newRoofline(g *ir.Graph, m cost.Model) *roofline {
+	return &roofline{g: g, model: m, rate: float64(m.Cores) * operationsPerCore, declared: msl.NewCache(g), ops: map[*decl.Value]float64{}}
 }
 
 func (t *roofline) seconds(n ir.Node) float64 {
@@ -56,7 +59,7 @@ func (t *roofline) seconds(n ir.Node) float64 {
 			ops = t.operations(d)
 		}
 	}
-	return max(bytes/t.bandwidth, ops/t.rate) + t.launch
+	return max(bytes/t.model.Bandwidth, ops/t.rate) + float64(t.model.Launch)
 }
 
 // size is the number of bytes of a region, those that lie in several runs

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -35,7 +36,7 @@ const maxBuffers = 64
 //     or the cut ends the list: the next replay may be on another queue, and is
 //     encoded when this one has been enqueued.
 func split(g *ir.Graph, o Values, r *Report) error {
-	s := splitter{g: g, r: r, time: newRoofline(g), n: 2, most: 0.050}
+	s := splitter{g: g, r: r, n: 2, most: 0.050}
 	if err := s.options(o); err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func split(g *ir.Graph, o Values, r *Report) error {
 	s.byNumber()
 	s.byTime()
 	if !slices.Contains(s.cut, true) {
-		r.Not(s.table.Node(0), "not split: %d commands, modelled at %.3g ms", s.table.Len(), 1e3*s.total(0, s.table.Len()))
+		r.Not(s.table.Node(0), "%d commands modelled at %.3g ms: one command buffer is enough", s.table.Len(), 1e3*s.total(0, s.table.Len()))
 		return nil
 	}
 	list, ours := s.insert()
@@ -95,7 +96,13 @@ func (s *splitter) options(o Values) error {
 		}
 		s.most = ms / 1e3
 	}
-	return nil
+	chip := "m1" // the slowest: a bound that holds on it holds on the others
+	if v, ok := o["chip"]; ok {
+		chip = v
+	}
+	model, err := cost.Chip(chip)
+	s.time = newRoofline(s.g, model)
+	return err
 }
 
 // places finds the marks between the commands, and sums the times.
@@ -137,7 +144,7 @@ func (s *splitter) byNumber() {
 	from, goal := 0, first
 	for k := 1; k < s.n && goal < n; k++ {
 		next := first + int(int64(n-first)*int64(k)/int64(s.n-1))
-		at := s.near(goal, goal-(goal-from)/2, goal+min(goal-from, next-goal)/2)
+		at := s.near(goal, goal-(goal-from+1)/2, goal+min(goal-from, next-goal)/2)
 		if at > from {
 			s.place(at)
 			from = at

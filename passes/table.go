@@ -33,6 +33,7 @@ var table = []Pass{
 		{"first", "max(64, 10 %)", "commands of the first command buffer"},
 		{"n", "2", "command buffers, 1 to 64; more where their time asks for it"},
 		{"max-ms", "50", "modelled GPU time of a command buffer, in milliseconds"},
+		{"chip", "m1", "the chip that is modelled"},
 	}, run: split},
 }
 
