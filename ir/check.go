@@ -198,7 +198,7 @@ func (c *checker) memories(g *Graph) {
 		if m.Align < 0 || m.Align&(m.Align-1) != 0 || m.Align > 1<<20 {
 			c.memory(g, i, fmt.Sprintf("alignment %d is no power of two up to 1 MiB", m.Align), "")
 		}
-		if int(m.Kind) >= len(memKinds) || m.Storage > Private || m.Init.Kind > InitRandom {
+		if int(m.Kind) >= len(memKinds) || m.Storage > Private || m.Init.Kind > InitValues {
 			c.memory(g, i, "kind, storage or initial contents are of no known sort", "")
 			continue
 		}
@@ -241,10 +241,45 @@ func (c *checker) init(g *Graph, i int, m *Memory) {
 		c.memory(g, i, fmt.Sprintf("initial contents have %d bytes, memory has %d", in.Blob.Length, m.Size), "")
 	case in.Blob != nil && (in.Blob.Offset < 0 || in.Blob.Offset > maxSize):
 		c.memory(g, i, fmt.Sprintf("initial contents begin at byte %d of %q", in.Blob.Offset, in.Blob.Path), "")
+	case (in.Kind == InitValues) != (in.Values != nil):
+		c.memory(g, i, "value contents without values, or values without value contents", "")
+	case m.Alias == NoMem && (m.Kind == Argument) != (in.Kind == InitValues):
+		c.memory(g, i, "argument memory has values, and nothing else does", "list what the replay writes")
+	case in.Kind == InitValues:
+		c.values(g, i, m)
 	case m.Kind == Weight && m.Alias == NoMem && in.Kind == InitNone:
 		c.memory(g, i, "a weight needs initial contents", "give it a blob, a file, a fill or a random seed")
 	case (m.Kind == Input || m.Kind == Output || m.Kind == Scratch) && in.Kind != InitNone:
 		c.memory(g, i, fmt.Sprintf("%s memory has initial contents", m.Kind), "only weights and states keep bytes between replays")
+	}
+}
+
+// values checks the recipe of argument memory.
+func (c *checker) values(g *Graph, i int, m *Memory) {
+	if m.Storage != Shared {
+		c.memory(g, i, "argument memory is private", "the host writes it: make it shared")
+	}
+	end := int64(0)
+	for j := range m.Init.Values {
+		v := &m.Init.Values[j]
+		if len(c.defects) >= maxDefects {
+			return
+		}
+		if v.Type != Invalid && !v.Type.Valid() {
+			c.memory(g, i, fmt.Sprintf("value %d is of no known type", j), "")
+			return
+		}
+		// INVARIANT: sizes of memories keep these sums far from 64 bits.
+		if v.Size() == 0 || v.Off < end || v.Off > m.Size || v.Size() > m.Size-v.Off {
+			c.memory(g, i, fmt.Sprintf("value %d, %d bytes at %d, is empty, overlaps the one before or leaves the memory (%d bytes)", j, v.Size(), v.Off, m.Size), "values stand in ascending order, apart")
+			return
+		}
+		end = v.Off + v.Size()
+		if v.Bytes == nil {
+			if what, hint := scalarDefect(c, g, v.Type, v.Expr); what != "" {
+				c.memory(g, i, fmt.Sprintf("value %d%s", j, what), hint)
+			}
+		}
 	}
 }
 
@@ -620,24 +655,32 @@ func (nc *nodeChecker) scalar(arg *Arg, b *Binding) {
 		nc.add(fmt.Sprintf("binding %s is a param expression of type %s, the argument is %s %s[%d]", arg.Name, b.Type, arg.Kind, arg.Type, arg.Count), "")
 		return
 	}
-	if b.Type == F32 {
-		ts := b.Expr.Terms()
-		if b.Expr.Const != 0 || len(ts) != 1 || ts[0].Coeff != 1 || ts[0].Param < 0 || int(ts[0].Param) >= len(g.Params) || g.Params[ts[0].Param].Type != F32 {
-			nc.add(fmt.Sprintf("binding %s: an f32 expression is one f32 param", arg.Name), "")
-		}
-		return
-	}
-	if !nc.c.intParams(g, b.Expr) {
-		nc.add(fmt.Sprintf("binding %s names a param that does not exist or is f32", arg.Name), "")
-		return
-	}
 	place, accepted := nc.memo.extent(Extent{b.Expr, 1}, b.Type)
 	if accepted {
 		return
 	}
-	lo, hi, ok := g.Range(b.Expr)
+	if what, hint := scalarDefect(nc.c, g, b.Type, b.Expr); what != "" {
+		nc.add(fmt.Sprintf("binding %s%s", arg.Name, what), hint)
+		return
+	}
+	*place = acceptedExtent{Extent{b.Expr, 1}, b.Type, true}
+}
+
+// scalarDefect says what is wrong with e as a scalar of type t, or "".
+func scalarDefect(c *checker, g *Graph, t DType, e Affine) (what, hint string) {
+	if t == F32 {
+		ts := e.Terms()
+		if e.Const != 0 || len(ts) != 1 || ts[0].Coeff != 1 || ts[0].Param < 0 || int(ts[0].Param) >= len(g.Params) || g.Params[ts[0].Param].Type != F32 {
+			return ": an f32 expression is one f32 param", ""
+		}
+		return "", ""
+	}
+	if !c.intParams(g, e) {
+		return " names a param that does not exist or is f32", ""
+	}
+	lo, hi, ok := g.Range(e)
 	min, max := int64(0), int64(math.MaxInt64)
-	switch b.Type {
+	switch t {
 	case U32:
 		max = math.MaxUint32
 	case I32:
@@ -646,14 +689,12 @@ func (nc *nodeChecker) scalar(arg *Arg, b *Binding) {
 		min = math.MinInt64
 	case U64:
 	default:
-		nc.add(fmt.Sprintf("binding %s is a param expression of type %s", arg.Name, b.Type), "expressions are i32, u32, i64, u64 or f32")
-		return
+		return fmt.Sprintf(" is a param expression of type %s", t), "expressions are i32, u32, i64, u64 or f32"
 	}
 	if !ok || lo < min || hi > max {
-		nc.add(fmt.Sprintf("binding %s = %s can be %d…%d, which is no %s", arg.Name, g.FormatAffine(b.Expr), lo, hi, b.Type), "bound the params or add a constraint")
-		return
+		return fmt.Sprintf(" = %s can be %d…%d, which is no %s", g.FormatAffine(e), lo, hi, t), "bound the params or add a constraint"
 	}
-	*place = acceptedExtent{Extent{b.Expr, 1}, b.Type, true}
+	return "", ""
 }
 
 func (nc *nodeChecker) grid(d *Dispatch) {

@@ -22,6 +22,8 @@ type MemoryBytes struct {
 	Output  int64 `json:"output"`
 	State   int64 `json:"state"`
 	Scratch int64 `json:"scratch"`
+	// Argument memory is there after the pass constants only.
+	Argument int64 `json:"argument,omitempty"`
 }
 
 // Stats counts g.
@@ -100,6 +102,8 @@ func (g *Graph) Stats() Stats {
 			s.Bytes.State += m.Size
 		case Scratch:
 			s.Bytes.Scratch += m.Size
+		case Argument:
+			s.Bytes.Argument += m.Size
 		}
 	}
 	return s

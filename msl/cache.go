@@ -25,8 +25,10 @@ type Cache struct {
 	seed  uint64
 	forms map[uint64]*form
 	last  *form
-	count int
-	roots []root
+
+	resolved ir.Binding
+	count    int
+	roots    []root
 
 	instances slab.Slab[decl.Instance]
 	views     slab.Slab[ir.View]
@@ -148,8 +150,10 @@ func (c *Cache) find(d *ir.Dispatch) *form {
 	}
 	f := &form{Form: x, like: *ir.CloneNode(d).(*ir.Dispatch), classes: make([]uint8, len(d.Bindings)), next: c.forms[h]}
 	f.like.Effects, f.like.From = nil, nil
-	for i := range d.Bindings {
-		if b := &d.Bindings[i]; b.Kind == ir.BindView {
+	for i := range f.like.Bindings {
+		b := &f.like.Bindings[i]
+		*b = *c.inline(b)
+		if b.Kind == ir.BindView {
 			f.classes[i] = c.class(&b.View)
 		}
 	}
@@ -171,7 +175,7 @@ func (c *Cache) hash(d *ir.Dispatch) uint64 {
 		h = ir.Hash(h, uint64(t.Slot)<<32^uint64(t.Bytes))
 	}
 	for i := range d.Bindings {
-		b := &d.Bindings[i]
+		b := c.inline(&d.Bindings[i])
 		head := uint64(b.Slot)<<16 ^ uint64(b.Kind)<<8
 		switch b.Kind {
 		case ir.BindView:
@@ -197,7 +201,7 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 		}
 	}
 	for i := range x.Bindings {
-		a, b := &x.Bindings[i], &d.Bindings[i]
+		a, b := &x.Bindings[i], c.inline(&d.Bindings[i])
 		if a.Slot != b.Slot || a.Kind != b.Kind {
 			return false
 		}
@@ -217,6 +221,15 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 		}
 	}
 	return true
+}
+
+// inline returns what b binds: argument memory is inline by another way.
+func (c *Cache) inline(b *ir.Binding) *ir.Binding {
+	if b.Kind == ir.BindView && c.g.Memories[b.View.Mem].Kind == ir.Argument {
+		c.resolved = c.g.Resolve(*b)
+		return &c.resolved
+	}
+	return b
 }
 
 // class is the greatest power of two up to 8, the size of the widest element,

@@ -35,6 +35,9 @@ var table = []Pass{
 		{"max-ms", "50", "modelled GPU time of a command buffer, in milliseconds"},
 		{"chip", "m1", "the chip that is modelled"},
 	}, run: split},
+	{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", Options: []Option{
+		{"align", "32", "bytes between places, a power of two; 256 under some validation layers"},
+	}, run: constants},
 }
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.

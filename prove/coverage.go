@@ -34,7 +34,7 @@ func image(b, a *model, r *Result) []int {
 			r.add(Refused, Interface, from, []ir.ID{o.id}, "%s is not %s of before: %s", a.g.Describe(o.node), b.g.Describe(b.ops[j].node), why)
 			continue
 		}
-		if d, ok := o.node.(*ir.Dispatch); ok && a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin && !sameBytes(b.ops[j].node, o.node) {
+		if d, ok := o.node.(*ir.Dispatch); ok && a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin && !sameBytes(b.g, a.g, b.ops[j].node, o.node) {
 			// Nobody but the recorder knows what it touches, and he said so of the
 			// views that he bound.
 			r.add(CannotTell, Coverage, from, []ir.ID{o.id}, "%s has no declaration and another view than before", a.g.Describe(o.node))
@@ -108,7 +108,7 @@ func sameCommand(bg, ag *ir.Graph, x, y ir.Node) string {
 		}
 	}
 	for i := range d.Bindings {
-		p, q := &d.Bindings[i], &e.Bindings[i]
+		p, q := bg.Resolve(d.Bindings[i]), ag.Resolve(e.Bindings[i])
 		if p.Slot != q.Slot || p.Kind != q.Kind || p.Type != q.Type {
 			return "other bindings"
 		}

@@ -47,7 +47,7 @@ func pillars(b, a *model, img []int, sameViews bool, r *Result) bool {
 		}
 		at = e
 		x, y := b.ops[img[i]].node, a.ops[i].node
-		if !sameBytes(x, y) {
+		if !sameBytes(b.g, a.g, x, y) {
 			r.add(CannotTell, Values, []ir.ID{b.ops[img[i]].id}, []ir.ID{a.ops[i].id}, "%s has another view in a graph with commands of unknown effects", a.g.Describe(y))
 			return false
 		}
@@ -55,12 +55,15 @@ func pillars(b, a *model, img []int, sameViews bool, r *Result) bool {
 	return true
 }
 
-func sameBytes(x, y ir.Node) bool {
+// sameBytes reports whether two commands bind the same views; what lies in argument
+// memory has been compared by value ([sameCommand]).
+func sameBytes(bg, ag *ir.Graph, x, y ir.Node) bool {
 	switch x := x.(type) {
 	case *ir.Dispatch:
 		y := y.(*ir.Dispatch)
 		for i := range x.Bindings {
-			if !x.Bindings[i].View.Equal(y.Bindings[i].View) {
+			p, q := bg.Resolve(x.Bindings[i]), ag.Resolve(y.Bindings[i])
+			if p.Kind != q.Kind || !p.View.Equal(q.View) {
 				return false
 			}
 		}

@@ -52,14 +52,20 @@ func Check(before, after *ir.Graph, o Options) *Result {
 }
 
 // identicalViews reports whether memories have the same names, sizes and
-// aliases in the same order, so that equal views mean equal bytes.
+// aliases in the same order, so that equal views mean equal bytes. Argument memory
+// may have been added.
 func identicalViews(b, a *ir.Graph) bool {
-	if len(b.Memories) != len(a.Memories) {
+	if len(b.Memories) > len(a.Memories) {
 		return false
+	}
+	for _, m := range a.Memories[len(b.Memories):] {
+		if m.Kind != ir.Argument {
+			return false
+		}
 	}
 	for i := range b.Memories {
 		m, n := &b.Memories[i], &a.Memories[i]
-		if m.Name != n.Name || m.Kind != n.Kind || m.Size != n.Size || m.Alias != n.Alias || m.AliasOff != n.AliasOff {
+		if m.Name != n.Name || m.Kind != n.Kind || m.Size != n.Size || m.Alias != n.Alias || m.AliasOff != n.AliasOff || m.Kind == ir.Argument && !m.SameContents(n) {
 			return false
 		}
 	}

@@ -180,7 +180,8 @@ func sameLists(b, a reading, image []int) bool {
 // for the same garbage, which the graph before read as well.
 func sameInitial(b, a reading) bool {
 	m, n := &b.m.g.Memories[b.region.Mem], &a.m.g.Memories[a.region.Mem]
-	return m.Name == n.Name && m.Kind == n.Kind && b.region.Off.Equal(a.region.Off)
+	return m.Name == n.Name && m.Kind == n.Kind && b.region.Off.Equal(a.region.Off) &&
+		(m.Kind != ir.Argument || m.SameContents(n)) // else: checkInterface has compared them
 }
 
 func sameShape(x, y ir.Region) bool {
