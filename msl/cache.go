@@ -64,6 +64,19 @@ func NewCache(g *ir.Graph) *Cache {
 	return &Cache{g: g, seed: maphash.String(maphash.MakeSeed(), ""), forms: map[uint64]*form{}}
 }
 
+// Form returns what d has in common with the dispatches that are alike, for what
+// depends on nothing else; nil where there is none, as for a dispatch that Bind
+// refuses.
+func (c *Cache) Form(d *ir.Dispatch) *decl.Form {
+	if c.g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		return nil
+	}
+	if f := c.form(d); f != nil {
+		return f.Form
+	}
+	return nil
+}
+
 // Forms returns how many forms the cache knows.
 func (c *Cache) Forms() int { return c.count }
 

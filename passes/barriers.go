@@ -71,6 +71,7 @@ type layout struct {
 	begins  []bool       // by command: a commit stands directly before it
 	buffer  []int        // by command: commits before it
 	commits []*ir.Commit // in their order
+	earlier []int32      // by order: of two replays, the latest conflict with an earlier command buffer
 }
 
 func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
@@ -109,6 +110,7 @@ func (l *layout) order(r *Report) {
 		return
 	}
 	earlier := l.t.Latest(func(i int) bool { return l.begins[(i+1)%n] })
+	l.earlier = earlier
 	// The same for command buffers. What follows the last commit is in one buffer
 	// with the beginning of the next replay.
 	latest := make([]int32, 2*k)

@@ -29,6 +29,7 @@ func constants(g *ir.Graph, o Values, r *Report) error {
 		align = n
 	}
 	a := argumentTable{mem: ir.MemID(len(g.Memories)), align: align, at: map[string]ir.View{}}
+	vary := variables{g: g, said: map[string]string{}}
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
@@ -49,8 +50,8 @@ func constants(g *ir.Graph, o Values, r *Report) error {
 		if moved && r != nil {
 			r.Changed++
 		}
-		if r != nil {
-			variableDispatch(g, d, r)
+		if text := vary.of(d); text != "" {
+			r.Not(d, "%s", text)
 		}
 	}
 	if len(a.values) > 0 {
@@ -113,34 +114,70 @@ func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
 	}
 }
 
-// variableDispatch remarks what of a dispatch depends on params.
-func variableDispatch(g *ir.Graph, d *ir.Dispatch, r *Report) {
-	var offsets, grid []string
+// variables says what of dispatches depends on params, each combination once.
+type variables struct {
+	g    *ir.Graph
+	key  []byte
+	said map[string]string
+}
+
+// of returns the remark about d, or "".
+func (v *variables) of(d *ir.Dispatch) string {
+	v.key = v.key[:0]
+	add := func(what int, a ir.Affine, div int64) {
+		if a.IsConst() {
+			return
+		}
+		v.key = binary.AppendVarint(append(v.key, byte(what)), a.Const)
+		v.key = binary.AppendVarint(binary.AppendVarint(v.key, div), int64(len(a.Terms())))
+		for _, t := range a.Terms() {
+			v.key = binary.AppendVarint(binary.AppendVarint(v.key, int64(t.Param)), t.Coeff)
+		}
+	}
+	for i := range d.Bindings {
+		if b := &d.Bindings[i]; b.Kind == ir.BindView {
+			add(int(b.Slot), b.View.Off, 1)
+		}
+	}
+	for i := range d.Grid {
+		add(128+i, d.Grid[i].Num, d.Grid[i].Div)
+	}
+	if len(v.key) == 0 {
+		return ""
+	}
+	v.key = binary.AppendVarint(append(v.key, byte(d.GridKind)), int64(d.Kernel))
+	text, ok := v.said[string(v.key)]
+	if !ok {
+		text = v.say(d)
+		v.said[string(v.key)] = text
+	}
+	return text
+}
+
+func (v *variables) say(d *ir.Dispatch) string {
+	var offsets, grid, how []string
 	for i := range d.Bindings {
 		if b := &d.Bindings[i]; b.Kind == ir.BindView && !b.View.Off.IsConst() {
-			arg, _ := g.Kernels[d.Kernel].Arg(b.Slot)
-			offsets = append(offsets, fmt.Sprintf("%s begins at %s", ir.QuoteName(arg.Name), g.FormatAffine(b.View.Off)))
+			arg, _ := v.g.Kernels[d.Kernel].Arg(b.Slot)
+			offsets = append(offsets, fmt.Sprintf("%s begins at %s", ir.QuoteName(arg.Name), v.g.FormatAffine(b.View.Off)))
 		}
 	}
 	for i, e := range d.Grid {
 		if !e.IsConst() {
-			s := g.FormatAffine(e.Num)
+			s := v.g.FormatAffine(e.Num)
 			if e.Div != 1 {
 				s = fmt.Sprintf("ceil((%s) / %d)", s, e.Div)
 			}
 			grid = append(grid, fmt.Sprintf("%s[%d] is %s", d.GridKind, i, s))
 		}
 	}
-	var how []string
 	if offsets != nil {
 		how = append(how, strings.Join(offsets, ", ")+" (or a kernel variant that adds the offset from argument memory)")
 	}
 	if grid != nil {
 		how = append(how, strings.Join(grid, ", ")+" (or indirect dispatch arguments, or the greatest grid and a bound in argument memory)")
 	}
-	if how != nil {
-		r.Not(d, "a variable command, to be rewritten for each replay: %s", strings.Join(how, "; "))
-	}
+	return "a variable command, to be rewritten for each replay: " + strings.Join(how, "; ")
 }
 
 // variableCopy says what of a copy or fill depends on params.

@@ -24,7 +24,7 @@ type roofline struct {
 	model    cost.Model
 	rate     float64 // operations of terms a second
 	declared *msl.Cache
-	ops      map[*decl.Value]float64 // by form: the symbols that its instances share
+	times    map[*decl.Form]float64
 }
 
 // operationsPerCore is what a core does in a second: 128 lanes at 1.28 GHz (M1;
@@ -33,37 +33,67 @@ type roofline struct {
 const operationsPerCore = 128 * 1.28e9
 
 func newRoofline(g *ir.Graph, m cost.Model) *roofline {
-	return &roofline{g: g, model: m, rate: float64(m.Cores) * operationsPerCore, declared: msl.NewCache(g), ops: map[*decl.Value]float64{}}
+	return &roofline{g: g, model: m, rate: float64(m.Cores) * operationsPerCore, declared: msl.NewCache(g), times: map[*decl.Form]float64{}}
 }
 
 func (t *roofline) seconds(n ir.Node) float64 {
+	d, ok := n.(*ir.Dispatch)
+	if !ok {
+		return t.of(t.bytes(ir.NodeEffects(n)), 0)
+	}
+	form := t.declared.Form(d)
+	if form == nil {
+		e := d.Effects
+		if !e.Known() {
+			e = bound(d)
+		}
+		return t.of(t.bytes(e), 0)
+	}
+	if s, ok := t.times[form]; ok {
+		return s
+	}
 	bytes, ops := 0.0, 0.0
-	e := ir.NodeEffects(n)
-	if e.Known() {
-		for i := range e.Reads {
-			bytes += t.size(&e.Reads[i])
-		}
-		for i := range e.Writes {
-			bytes += t.size(&e.Writes[i].Region)
+	if in, err := t.declared.Bind(d); err == nil {
+		ops = t.operations(in)
+		if e, err := in.Effects(); err == nil {
+			bytes = t.bytes(e)
 		}
 	}
-	if d, ok := n.(*ir.Dispatch); ok {
-		if !e.Known() { // it may touch no more than what it binds, if it stays in bounds
-			for i := range d.Bindings {
-				if b := &d.Bindings[i]; b.Kind == ir.BindView {
-					bytes += t.most(b.View.Len)
-				}
-			}
-		}
-		if t.g.Kernels[d.Kernel].Library.Kind == ir.Builtin {
-			ops = t.operations(d)
-		}
-	}
+	s := t.of(bytes, ops)
+	t.times[form] = s
+	return s
+}
+
+// of is the time of a command that moves bytes and does operations.
+func (t *roofline) of(bytes, ops float64) float64 {
 	return max(bytes/t.model.Bandwidth, ops/t.rate) + float64(t.model.Launch)
 }
 
-// size is the number of bytes of a region, those that lie in several runs
-// counted as often.
+// bound are the views that a dispatch binds: what it may touch, if it stays within
+// them.
+func bound(d *ir.Dispatch) *ir.Effects {
+	e := &ir.Effects{}
+	for i := range d.Bindings {
+		if b := &d.Bindings[i]; b.Kind == ir.BindView {
+			e.Reads = append(e.Reads, b.View.Contiguous())
+		}
+	}
+	return e
+}
+
+// bytes is the number of bytes of all regions, those that lie in several runs or
+// regions counted as often.
+func (t *roofline) bytes(e *ir.Effects) float64 {
+	n := 0.0
+	for i := range e.Reads {
+		n += t.size(&e.Reads[i])
+	}
+	for i := range e.Writes {
+		n += t.size(&e.Writes[i].Region)
+	}
+	return n
+}
+
 func (t *roofline) size(r *ir.Region) float64 {
 	n := t.most(r.Run)
 	for _, d := range r.Dims {
@@ -82,15 +112,7 @@ func (t *roofline) most(a ir.Affine) float64 {
 }
 
 // operations counts the operations of all elements that the kernel's terms say.
-func (t *roofline) operations(d *ir.Dispatch) float64 {
-	in, err := t.declared.Bind(d)
-	if err != nil || len(in.Symbols) == 0 {
-		return 0
-	}
-	form := &in.Symbols[0]
-	if ops, ok := t.ops[form]; ok {
-		return ops
-	}
+func (t *roofline) operations(in *decl.Instance) float64 {
 	ops := 0.0
 	for _, r := range in.Decl.Results {
 		c := counter{t, in, nil}
@@ -101,7 +123,6 @@ func (t *roofline) operations(d *ir.Dispatch) float64 {
 		}
 		ops += elements * c.operations(r.Body)
 	}
-	t.ops[form] = ops
 	return ops
 }
 

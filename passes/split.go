@@ -256,21 +256,20 @@ func (s *splitter) order(list []ir.Node, ours map[int]bool) {
 	if s.r == nil {
 		return
 	}
-	earlier := s.table.Latest(func(i int) bool { return l.begins[(i+1)%n] })
 	for i, from := 0, 0; i < k; i++ {
 		to := from
 		for to < n && l.buffer[to] <= i {
 			to++
 		}
 		if ours[i] {
-			s.r.Did(s.table.Node(to-1), "command buffer %d ends here, %d commands modelled at %.3g ms: %s", i, to-from, 1e3*s.total(from, to), s.why(l, earlier, i, to))
+			s.r.Did(s.table.Node(to-1), "command buffer %d ends here, %d commands modelled at %.3g ms: %s", i, to-from, 1e3*s.total(from, to), s.why(l, i, to))
 		}
 		from = to
 	}
 }
 
 // why says what commit i at place p orders.
-func (s *splitter) why(l *layout, earlier []int32, i, p int) string {
+func (s *splitter) why(l *layout, i, p int) string {
 	n := s.table.Len()
 	how := "inside an epoch"
 	if s.barrier[p] {
@@ -283,7 +282,7 @@ func (s *splitter) why(l *layout, earlier []int32, i, p int) string {
 	}
 	// The first conflict over it in the buffer behind it.
 	for j := n + p%n; j < 2*n && (j == n+p%n || !l.begins[j-n]); j++ {
-		if e := int(earlier[j]); e >= 0 {
+		if e := int(l.earlier[j]); e >= 0 {
 			x, _ := ir.NodeID(s.table.Node(e % n))
 			y, _ := ir.NodeID(s.table.Node(j % n))
 			replay := ""
