@@ -32,11 +32,11 @@ func barriers(g *ir.Graph, _ Values, r *Report) error {
 	out := make([]ir.Node, 0, len(g.Nodes)+1)
 	i := 0
 	for _, x := range g.Nodes {
-		if _, ok := x.(*ir.Barrier); ok {
+		switch x.(type) {
+		case *ir.Barrier:
 			recorded++
 			continue
-		}
-		if _, ok := ir.NodeID(x); ok {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
 			if i > 0 && cut[i] {
 				out = append(out, &ir.Barrier{})
 				kept++
@@ -78,10 +78,11 @@ func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
 	l := &layout{g: g, t: t, begins: make([]bool, t.Len()), buffer: make([]int, 0, t.Len())}
 	open := false
 	for _, x := range g.Nodes {
-		if c, ok := x.(*ir.Commit); ok {
-			l.commits = append(l.commits, c)
+		switch x := x.(type) {
+		case *ir.Commit:
+			l.commits = append(l.commits, x)
 			open = true
-		} else if _, ok := ir.NodeID(x); ok {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
 			l.begins[len(l.buffer)] = open
 			l.buffer = append(l.buffer, len(l.commits))
 			open = false

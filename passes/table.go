@@ -2,7 +2,9 @@ package passes
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -28,6 +30,13 @@ type Option struct {
 // table lists every pass in the order of the default pipeline.
 var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
+	{Name: "reorder", Summary: "move commands up into earlier epochs, as ggml and mlx-native do, made sound", run: reorder, Options: []Option{
+		{Name: "lookahead", Default: "64", Help: "commands that are looked at behind the one that ends an epoch"},
+	}},
+	{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", run: schedule, Options: []Option{
+		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled: " + strings.Join(cost.Chips(), ", ")},
+		{Name: "profile", Default: "none", Help: "a file of measured figures, which replace the chip's"},
+	}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
 	{Name: "split", Summary: "end command buffers early, so that encoding and execution overlap and none runs too long", Options: []Option{
 		{"first", "max(64, 10 %)", "commands of the first command buffer"},
@@ -42,6 +51,10 @@ var table = []Pass{
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
 var order = []struct{ before, after, reason string }{
+	{"annotate", "reorder", "what may move follows from effects: nothing crosses a dispatch without them"},
+	{"annotate", "schedule", "what may move follows from effects: nothing crosses a dispatch without them"},
+	{"reorder", "barriers", "barriers are the fewest for one order of the commands"},
+	{"schedule", "barriers", "barriers are the fewest for one order of the commands"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
 	{"barriers", "split", "a cut takes the place of a barrier, and every command buffer has its own"},
 }

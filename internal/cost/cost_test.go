@@ -42,7 +42,7 @@ func graph(t *testing.T) *ir.Graph {
 		b.Dispatch(ir.Dispatch{Kernel: k, Grid: grid(groups), Threadgroup: [3]uint32{32, 1, 1},
 			Effects: &ir.Effects{Complete: true, Reads: []ir.Region{read}, Writes: []ir.Write{write}}})
 	}
-	dispatch(1000, ir.ViewOf(w, 0, 78e6).Contiguous(), ir.Write{Region: ir.ViewOf(s, 0, 0).Contiguous(), Must: true})
+	dispatch(10000, ir.ViewOf(w, 0, 78e6).Contiguous(), ir.Write{Region: ir.ViewOf(s, 0, 0).Contiguous(), Must: true})
 	rows := ir.Region{Mem: s, Run: ir.Const(8), Dims: []ir.Dim{{Count: ir.Linear(0, ir.Term{Param: pos, Coeff: 2}), Stride: 16}, {Count: ir.Const(7), Stride: 0}}}
 	dispatch(1, rows, ir.Write{Region: ir.ViewOf(s, 4096, 100).Contiguous()})
 	b.Barrier()
@@ -63,6 +63,9 @@ func TestFormula(t *testing.T) {
 	first := e.Work(g.Nodes[0])
 	require.EqualValues(t, 78e6, first.Bytes)
 	require.InDelta(t, 1e-3+1.3e-6, float64(first.Alone), 1e-12)
+	g.Nodes[0].(*ir.Dispatch).Grid[0] = ir.Ext(2)
+	require.EqualValues(t, 2*32*1024, e.Work(g.Nodes[0]).Bytes, "a gather does not read all that it may")
+	g.Nodes[0].(*ir.Dispatch).Grid[0] = ir.Ext(10000)
 	second := e.Work(g.Nodes[1])
 	require.EqualValues(t, 8*100+2*100, second.Bytes, "pos = 50; a stride of 0 repeats nothing; a may-write reads")
 	require.InDelta(t, 1.3e-6+1000/(78e9/10), float64(second.Alone), 1e-12, "one threadgroup uses one core of ten")

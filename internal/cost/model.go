@@ -86,6 +86,27 @@ func (e *Estimator) Work(n ir.Node) Work {
 // move: 1024 threads of 16 bytes. An assumption: nobody documents it.
 const copyGroup = 16 << 10
 
+// perThread is the number of bytes of one argument that a thread reads at most.
+// A gather may read any row of a table, so its effect is the whole table; but
+// no thread of a kernel that is written to be fast reads more than this. An
+// assumption: those of our library read 30 to 200 in a model's graph.
+const perThread = 1 << 10
+
+func (e *Estimator) threads(d *ir.Dispatch) float64 {
+	n := 1.0
+	for i, x := range d.Grid {
+		if x.Div < 1 {
+			continue
+		}
+		v := float64(x.Eval(e.params))
+		if d.GridKind == ir.Threadgroups {
+			v *= float64(d.Threadgroup[i])
+		}
+		n *= v
+	}
+	return n
+}
+
 func (e *Estimator) groups(d *ir.Dispatch) float64 {
 	n := 1.0
 	for i, x := range d.Grid {
@@ -112,8 +133,9 @@ func (e *Estimator) bytes(d *ir.Dispatch) float64 {
 		}
 		return total
 	}
+	most := e.threads(d) * perThread
 	for i := range d.Effects.Reads {
-		total += e.region(&d.Effects.Reads[i])
+		total += min(e.region(&d.Effects.Reads[i]), most)
 	}
 	for i := range d.Effects.Writes {
 		w := &d.Effects.Writes[i]
