@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -69,6 +71,7 @@ type layout struct {
 	begins  []bool       // by command: a commit stands directly before it
 	buffer  []int        // by command: commits before it
 	commits []*ir.Commit // in their order
+	earlier []int32      // by order: of two replays, the latest conflict with an earlier command buffer
 }
 
 func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
@@ -108,12 +111,14 @@ func (l *layout) order(r *Report) {
 		return
 	}
 	earlier := l.t.Latest(func(i int) bool { return l.begins[(i+1)%n] })
+	l.earlier = earlier
 	// The same for command buffers. What follows the last commit is in one buffer
 	// with the beginning of the next replay.
 	latest := make([]int32, 2*k)
-	why := make([]int, k) // the command that says so
+	why := make([]int, k) // the command that says so; −1: none
 	for b := range latest {
 		latest[b] = -1
+		why[b%k] = -1
 	}
 	buffer := func(j int) int { return l.buffer[j%n] + j/n*k }
 	for j, p := range earlier {
@@ -141,6 +146,10 @@ func (l *layout) order(r *Report) {
 		c := l.commits[(b+k-1)%k]
 		c.Order = ir.OrderEvent
 		j := why[b]
+		if j < 0 { // no conflict ends in this buffer, but some go round the list
+			r.Did(l.t.Node(max(slices.Index(l.buffer, b), 0)), "conflicts between replays: the commit before it now orders by event")
+			continue
+		}
 		p := int(earlier[j])
 		kind, id := l.kind(p, j), ir.ID(0)
 		id, _ = ir.NodeID(l.t.Node(p % n))

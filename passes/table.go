@@ -44,6 +44,15 @@ var table = []Pass{
 	}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
 	{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", run: plan},
+	{Name: "split", Summary: "end command buffers early, so that encoding and execution overlap and none runs too long", Options: []Option{
+		{"first", "max(64, 10 %)", "commands of the first command buffer"},
+		{"n", "2", "command buffers, 1 to 64; more where their time asks for it"},
+		{"max-ms", "50", "modelled GPU time of a command buffer, in milliseconds"},
+		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled"},
+	}, run: split},
+	{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", Options: []Option{
+		{"align", "32", "bytes between places, a power of two; 256 under some validation layers"},
+	}, run: constants},
 }
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
@@ -62,6 +71,7 @@ var order = []struct{ before, after, reason string }{
 	{"rename", "barriers", "fewer dependences need fewer barriers"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
 	{"barriers", "plan", "values share bytes where the order of the graph allows it: it must be final"},
+	{"barriers", "split", "a cut takes the place of a barrier, and every command buffer has its own"},
 }
 
 func init() {
