@@ -208,7 +208,7 @@ func (x *world) cellsOf(areas []area, yield func(place)) {
 }
 
 // dead lists the commands none of whose bytes an output, a state or a living
-// command ever sees.
+// command ever sees, for any value of the params.
 func (x *world) dead() (out []int) {
 	needed := make([]bool, len(x.at))
 	for _, cs := range x.by {
@@ -238,7 +238,7 @@ func (x *world) dead() (out []int) {
 		}
 	}
 	for i, ok := range needed {
-		if !ok && (x.whole || !moves(x.g.Nodes[x.at[i]])) {
+		if !ok {
 			out = append(out, i)
 		}
 	}
@@ -247,8 +247,11 @@ func (x *world) dead() (out []int) {
 
 func honestDead(rng *rand.Rand, g *ir.Graph) bool {
 	x := newWorld(g)
+	if !x.whole {
+		return false
+	}
 	dead := x.dead()
-	if len(dead) == 0 || !x.whole {
+	if len(dead) == 0 {
 		return false
 	}
 	if rng.IntN(2) == 0 { // not all of them, but the last ones first: an earlier one may feed it
