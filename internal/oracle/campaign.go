@@ -100,7 +100,7 @@ func (c *campaign) prepare() error {
 		var g *ir.Graph
 		if i < c.Graphs {
 			rng := rand.New(rand.NewPCG(c.Seed, uint64(i)))
-			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { placeBarriers(g); return nil }); errs[i] != nil {
+			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { PlaceBarriers(g); return nil }); errs[i] != nil {
 				return
 			}
 			if i%2 == 1 {
@@ -113,7 +113,7 @@ func (c *campaign) prepare() error {
 			g = c.Also[i-c.Graphs].Clone()
 			g.Source = nil
 			if Judge(g, g, Options{Replays: Waited, Valuations: 2}).Verdict != Harmless {
-				placeBarriers(g) // a racy recording: no mutation of it can be blamed
+				PlaceBarriers(g) // a racy recording: no mutation of it can be blamed
 			}
 		}
 		o := c.Judge
