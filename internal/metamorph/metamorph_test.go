@@ -65,6 +65,8 @@ func TestPasses(t *testing.T) {
 	device := cpu.New(1)
 	defer func() { require.NoError(t, device.Close()) }()
 	pipelines := map[string]int{}
+	changed := map[string]int{} // how often a pass did something
+	added := map[string]int{}   // which kernels passes added
 	rapid.Check(t, func(t *rapid.T) {
 		r := recipes().Draw(t, "recipe")
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -80,14 +82,26 @@ func TestPasses(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		params := drawParams(before, rng)
 		after := before.Clone()
-		if _, err := passes.Run(after, p, passes.Options{}); err != nil {
+		reports, err := passes.Run(after, p, passes.Options{})
+		if err != nil {
 			t.Fatalf("%s: %v\n%s", metamorph.Text(p), err, text(before))
+		}
+		for i, r := range reports {
+			if r.Changed > 0 {
+				changed[p[i].Pass.Name]++
+			}
+		}
+		for _, k := range after.Kernels[len(before.Kernels):] {
+			added[k.Function]++
 		}
 		if err := metamorph.Compare(device, before, after, params, schedules, rng); err != nil {
 			t.Fatalf("%s: %v\n--- before.mlxt ---\n%s--- after.mlxt ---\n%s", metamorph.Text(p), err, text(before), text(after))
 		}
 	})
-	t.Logf("%d graphs, %d pipelines", *graphs, len(pipelines))
+	t.Logf("%d graphs, %d pipelines; passes that changed something: %v; kernels added: %v", *graphs, len(pipelines), changed, added)
+	for _, p := range passes.All() {
+		require.True(t, *graphs < 300 || changed[p.Name] > 0, "%s did nothing", p.Name)
+	}
 }
 
 // A recipe of random numbers, for tests that need no shrinking.
@@ -209,7 +223,7 @@ func TestGraphsAreVaried(t *testing.T) {
 	for _, k := range []string{"params", "copies", "fills", "commits", "bare commits", "stored effects", "unknown effects", "a variable grid", "scalars of params", "aliases", "states", "params in a view", "variable lengths"} {
 		require.GreaterOrEqual(t, seen[k], 25, k)
 	}
-	for _, k := range []string{"v_copyfloat32float32", "v_Silufloat32float32", "vv_Addfloat32", "vv_Multiplyfloat32", "g2_copyfloat32float32", "gg2_copyfloat32float32", "g2_Addfloat32", "rmsfloat32", "rope_single_float32"} {
+	for _, k := range []string{"v_copyfloat32float32", "v_Silufloat32float32", "vv_Addfloat32", "vv_Multiplyfloat32", "g2_copyfloat32float32", "gg2_copyfloat32float32", "g2_Addfloat32", "rmsfloat32", "affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", "rope_single_float32"} {
 		require.GreaterOrEqual(t, kernels[k], 25, k)
 	}
 	require.Greater(t, commands, 400*4)

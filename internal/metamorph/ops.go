@@ -9,7 +9,7 @@ func (k *kitchen) command() {
 		return
 	}
 	n := int64(1 + k.next(6))
-	switch k.op[0] % 16 {
+	switch k.op[0] % 18 {
 	case 0:
 		v := k.writable(n)
 		k.wrote(k.add(&ir.Fill{Dst: v, Value: byte(k.next(2))}), v)
@@ -62,6 +62,8 @@ func (k *kitchen) command() {
 		}
 	case 14:
 		k.rope(ir.ScalarArg(2, ir.I32, ir.Const(int64(k.next(5)))))
+	case 15, 16:
+		k.products()
 	default:
 		k.g.Nodes = append(k.g.Nodes, &ir.Commit{Order: ir.OrderFence + ir.CommitOrder(k.next(2))})
 	}
@@ -73,8 +75,7 @@ func (k *kitchen) unary(name string, n int64) (ir.View, bool) {
 	if k.next(4) == 0 {
 		dst = src // in place, where the memory may be written
 	}
-	ok := k.dispatch(k.kernel(name), ir.Const(n), ir.Const(1), uint32(n), ir.BufferArg(0, src), ir.BufferArg(1, dst))
-	return dst, k.wrote(ok, dst)
+	return k.elementwise(name, dst, n, src)
 }
 
 func (k *kitchen) binary(name string, a, b ir.View, n int64) (ir.View, bool) {
@@ -85,8 +86,7 @@ func (k *kitchen) binary(name string, a, b ir.View, n int64) (ir.View, bool) {
 	case 1:
 		dst = b
 	}
-	ok := k.dispatch(k.kernel(name), ir.Const(n), ir.Const(1), uint32(n), ir.BufferArg(0, a), ir.BufferArg(1, b), ir.BufferArg(2, dst))
-	return dst, k.wrote(ok, dst)
+	return k.elementwise(name, dst, n, a, b)
 }
 
 // norm adds a norm of one row of axis words.
@@ -101,10 +101,56 @@ func (k *kitchen) norm(x, w ir.View, axis int64, stride uint32) (ir.View, bool) 
 	return dst, k.wrote(ok, dst)
 }
 
+// products multiplies one vector by one to three quantized matrices, as the
+// projections of a layer do, and does with the results what a layer does.
+func (k *kitchen) products() {
+	id := k.kernel("affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4")
+	x := k.readable(columnsOf)
+	var ys []ir.View
+	for i := range 1 + k.next(3) {
+		y := k.writable(rowsOf)
+		m := codes + ir.MemID(3*i)
+		bs := []ir.Binding{
+			ir.BufferArg(0, ir.ViewOf(m, 0, rowsOf*columnsOf/2)), ir.BufferArg(1, ir.ViewOf(m+1, 0, rowsOf*word)), ir.BufferArg(2, ir.ViewOf(m+2, 0, rowsOf*word)),
+			ir.BufferArg(3, x), ir.BufferArg(4, y), ir.BytesArg(5, ir.ValueBytes(int32(columnsOf))), ir.BytesArg(6, ir.ValueBytes(int32(rowsOf))),
+		}
+		d := &ir.Dispatch{Kernel: id, Bindings: bs, Threadgroup: [3]uint32{32, 2, 1}, Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(rowsOf / 8), ir.Ext(1)}}
+		if !k.wrote(k.add(d), y) {
+			return
+		}
+		ys = append(ys, y)
+	}
+	switch n := int64(rowsOf); {
+	case k.next(3) == 0 && len(ys) > 1: // gate and up
+		if mid, ok := k.elementwise("v_Silufloat32float32", k.writable(n), n, ys[0]); ok {
+			k.elementwise("vv_Multiplyfloat32", k.writable(n), n, mid, ys[1])
+		}
+	case k.next(2) == 0 && len(ys) > 1: // queries and keys
+		at := ir.ScalarArg(2, ir.I32, ir.Const(3))
+		for _, y := range ys[:2] {
+			k.turn(y, k.writable(n), 4, at)
+		}
+	case k.next(2) == 0: // a residual
+		k.elementwise("vv_Addfloat32", k.writable(n), n, k.readable(n), ys[0])
+	}
+}
+
+func (k *kitchen) elementwise(name string, dst ir.View, n int64, src ...ir.View) (ir.View, bool) {
+	var bs []ir.Binding
+	for i, v := range append(src, dst) {
+		bs = append(bs, ir.BufferArg(uint8(i), v))
+	}
+	return dst, k.wrote(k.dispatch(k.kernel(name), ir.Const(n), ir.Const(1), uint32(n), bs...), dst)
+}
+
 // rope turns two heads of four words, which lie apart: a strided write.
 func (k *kitchen) rope(offset ir.Binding) {
 	stride := int64(4 + k.next(3))
-	src, dst := k.readable(stride+4), k.writable(stride+4)
+	k.turn(k.readable(stride+4), k.writable(stride+4), stride, offset)
+}
+
+// turn turns two heads that lie stride words apart.
+func (k *kitchen) turn(src, dst ir.View, stride int64, offset ir.Binding) {
 	id := k.kernel("rope_single_float32", ir.FunctionConstant{Index: 1, Name: "forward", Type: ir.Bool, Bits: 1}, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: 1})
 	if k.dispatch(id, ir.Const(2), ir.Const(2), 2, ir.BufferArg(0, src), ir.BufferArg(1, dst), offset,
 		ir.BytesArg(3, ir.ValueBytes(float32(1))), ir.BytesArg(4, ir.ValueBytes(stride)), ir.BytesArg(10, ir.ValueBytes(float32(13)))) {

@@ -22,7 +22,7 @@ type Recipe struct {
 }
 
 // Op is the choices of one operation; the first says which.
-type Op [8]byte
+type Op [16]byte
 
 // word is the size in bytes of an f32, the type of everything.
 const word = 4
@@ -62,9 +62,14 @@ const (
 	middle
 	inner
 	upper
+	codes // of three quantized matrices: codes, scales and biases of each
 )
 
-// Values lists the params of consecutive replays that a recipe's graph allows.
+// rowsOf and columnsOf are the shape of the quantized matrices: 4-bit codes, one
+// scale and bias for each row of 32.
+const rowsOf, columnsOf = 8, 32
+
+// values lists the params that a recipe's graph allows.
 func (k *kitchen) values() {
 	if !k.params {
 		k.vs = [][]uint32{nil}
@@ -94,7 +99,7 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 	alias := func(name string, of ir.MemID, at, words int64) {
 		g.Memories = append(g.Memories, ir.Memory{Name: name, Kind: g.Memories[of].Kind, Size: words * word, Alias: of, AliasOff: at * word})
 	}
-	root("in", ir.Input, 16, ir.Init{})
+	root("in", ir.Input, 40, ir.Init{})
 	root("w", ir.Weight, 16, random(7))
 	root("one", ir.Weight, 1, ir.FillU32(0x3f800000))
 	root("st", ir.State, 24, random(8))
@@ -106,6 +111,13 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 	alias("s_mid", scratch, 12, 20)
 	alias("s_in", middle, 4, 10)
 	alias("st_up", state, 8, 16)
+	for i := range 3 {
+		root(fmt.Sprintf("q%d", i), ir.Weight, rowsOf*columnsOf/8, random(uint64(20+i)))
+		q := &g.Memories[len(g.Memories)-1]
+		q.DType, q.Shape = ir.U32, []int64{rowsOf, columnsOf / 8}
+		root(fmt.Sprintf("q%d.scales", i), ir.Weight, rowsOf, random(uint64(30+i)))
+		root(fmt.Sprintf("q%d.biases", i), ir.Weight, rowsOf, random(uint64(40+i)))
+	}
 	k.values()
 	for range k.vs {
 		k.defined = append(k.defined, map[place]bool{})
@@ -211,7 +223,7 @@ func (k *kitchen) writable(n int64) ir.View {
 	return ir.ViewOf(scratch, 0, n*word)
 }
 
-// row is n words at pos words into a memory (times of them at most 4).
+// row is one word, or n words, at word pos + base of a memory.
 func (k *kitchen) row(m ir.MemID, base int64, rows bool) ir.View {
 	v := ir.View{Mem: m, Off: ir.Linear(base*word, ir.Term{Param: k.pos, Coeff: word}), Len: ir.Const(word)}
 	if rows {
