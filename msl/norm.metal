@@ -41,6 +41,7 @@ inline float sum_of_group(float acc, threadgroup float* partial, uint lane, uint
 // @group    32*ceil(axis_size/128), 1, 1
 // @require  axis_size >= 1 && axis_size <= 4096
 // @inplace  out x
+// @inplace  out w  -- one row: each weight is read by the thread that overwrites it
 // @where    inv[r] = rsqrt(sum[rms](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
 // @term     out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
 template <typename T>
@@ -94,6 +95,7 @@ template <typename T>
 // @require  axis_size >= 1
 // @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
 // @inplace  out x
+// @inplace  out w  -- one row: each weight is read by the thread that overwrites it
 // @where    inv[r] = rsqrt(sum[rms_looped](k < axis_size, x[r,k] * x[r,k]) / f32(axis_size) + eps)
 // @term     out[r,i] = round({T}, w[i] * round({T}, x[r,i] * inv[r]))
 template <typename T>
@@ -138,5 +140,143 @@ template <typename T>
   }
 }
 
+// The sum of two arrays and its norm: what begins a transformer block. A thread
+// has its elements of both in registers before it stores any.
+//
+// @kernel   add_rms{T:float32=f32}
+// @arg 0 a          device {T}[rows, axis_size] read
+// @arg 1 b          device {T}[rows, axis_size] read
+// @arg 2 w          device {T}[axis_size : w_stride] read
+// @arg 3 residual   device {T}[rows, axis_size] write
+// @arg 4 out        device {T}[rows, axis_size] write
+// @arg 5 eps        constant f32
+// @arg 6 axis_size  constant u32
+// @arg 7 w_stride   constant u32
+// @groups   rows, 1, 1
+// @group    32*ceil(axis_size/128), 1, 1
+// @require  axis_size >= 1 && axis_size <= 4096
+// @inplace  residual a
+// @inplace  residual b
+// @inplace  out a
+// @inplace  out b
+// @where    s[r,i] = round({T}, a[r,i] + b[r,i])
+// @where    inv[r] = rsqrt(sum[rms](k < axis_size, s[r,k] * s[r,k]) / f32(axis_size) + eps)
+// @term     residual[r,i] = round({T}, s[r,i])
+// @term     out[r,i] = round({T}, w[i] * round({T}, s[r,i] * inv[r]))
+template <typename T>
+[[kernel]] void add_rms(
+    const device T* a [[buffer(0)]],
+    const device T* b [[buffer(1)]],
+    const device T* w [[buffer(2)]],
+    device T* residual [[buffer(3)]],
+    device T* out [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    constant uint& axis_size [[buffer(6)]],
+    constant uint& w_stride [[buffer(7)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[LANES];
+  threadgroup float inverse[1];
+
+  const uint first = thread_id * READS;
+  const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
+  const size_t at = size_t(row) * axis_size + first;
+
+  float v[READS];
+  float acc = 0;
+  for (int i = 0; i < READS; i++) {
+    v[i] = i < count ? float(T(a[at + i] + b[at + i])) : 0.0f;
+    acc += v[i] * v[i];
+  }
+  for (int i = 0; i < count; i++) {
+    residual[at + i] = T(v[i]);
+  }
+  acc = sum_of_group(acc, partial, lane, simdgroup);
+  if (thread_id == 0) {
+    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  const float inv = inverse[0];
+  for (int i = 0; i < count; i++) {
+    out[at + i] = w[size_t(w_stride) * (first + i)] * T(v[i] * inv);
+  }
+}
+
+// The same for rows of any length; the second walk reads the sums that the same
+// thread stored in the first.
+//
+// @kernel   add_rms_looped{T:float32=f32}
+// @arg 0 a          device {T}[rows, axis_size] read
+// @arg 1 b          device {T}[rows, axis_size] read
+// @arg 2 w          device {T}[axis_size : w_stride] read
+// @arg 3 residual   device {T}[rows, axis_size] write
+// @arg 4 out        device {T}[rows, axis_size] write
+// @arg 5 eps        constant f32
+// @arg 6 axis_size  constant u32
+// @arg 7 w_stride   constant u32
+// @groups   rows, 1, 1
+// @group    threads, 1, 1
+// @require  axis_size >= 1
+// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
+// @inplace  residual a
+// @inplace  residual b
+// @inplace  out a
+// @inplace  out b
+// @where    s[r,i] = round({T}, a[r,i] + b[r,i])
+// @where    inv[r] = rsqrt(sum[rms_looped](k < axis_size, s[r,k] * s[r,k]) / f32(axis_size) + eps)
+// @term     residual[r,i] = round({T}, s[r,i])
+// @term     out[r,i] = round({T}, w[i] * round({T}, s[r,i] * inv[r]))
+template <typename T>
+[[kernel]] void add_rms_looped(
+    const device T* a [[buffer(0)]],
+    const device T* b [[buffer(1)]],
+    const device T* w [[buffer(2)]],
+    device T* residual [[buffer(3)]],
+    device T* out [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    constant uint& axis_size [[buffer(6)]],
+    constant uint& w_stride [[buffer(7)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[LANES];
+  threadgroup float inverse[1];
+
+  a += size_t(row) * axis_size;
+  b += size_t(row) * axis_size;
+  residual += size_t(row) * axis_size;
+  out += size_t(row) * axis_size;
+
+  float acc = 0;
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      const T s = a[first + i] + b[first + i];
+      residual[first + i] = s;
+      acc += float(s) * float(s);
+    }
+  }
+  acc = sum_of_group(acc, partial, lane, simdgroup);
+  if (thread_id == 0) {
+    inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  const float inv = inverse[0];
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      out[first + i] = w[size_t(w_stride) * (first + i)] * T(float(residual[first + i]) * inv);
+    }
+  }
+}
+
 template [[host_name("rmsfloat32")]] [[kernel]] decltype(rms<float>) rms<float>;
 template [[host_name("rms_loopedfloat32")]] [[kernel]] decltype(rms_looped<float>) rms_looped<float>;
+template [[host_name("add_rmsfloat32")]] [[kernel]] decltype(add_rms<float>) add_rms<float>;
+template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_looped<float>) add_rms_looped<float>;

@@ -38,9 +38,52 @@ inline float dot_codes(const device uint* w, const thread float* v) {
   return acc;
 }
 
-// Matrix times vector: a simdgroup computes ROWS outputs, a lane takes the
-// codes of `words` words of each row at a time; they lie in one group, so
-// scale and bias are applied once.
+// dot_rows leaves in result[i] the product of x with row first + i of a matrix
+// [N, K]. A lane takes the codes of `words` words of each row at a time; they lie
+// in one group, so scale and bias are applied once. Rows past the end are read as
+// the last one.
+template <int g, int b, int words, bool whole>
+inline void dot_rows(
+    const device uint* w, const device float* scales, const device float* biases, const device float* x, int K, int N, int first, uint lane,
+    thread float* result) {
+  constexpr int values = words * 32 / b;
+  for (int i = 0; i < ROWS; i++) {
+    result[i] = 0;
+  }
+  for (int k = int(lane) * values; k < K; k += LANES * values) {
+    float v[values];
+    const float sum = load_scaled<b, values>(x + k, v);
+    for (int i = 0; i < ROWS; i++) {
+      const size_t row = whole ? first + i : min(first + i, N - 1);
+      const size_t in_group = row * (K / g) + k / g;
+      const float acc = dot_codes<b, values>(w + row * (K / (32 / b)) + k / (32 / b), v);
+      result[i] += scales[in_group] * acc + biases[in_group] * sum;
+    }
+  }
+  for (int i = 0; i < ROWS; i++) {
+    result[i] = simd_sum(result[i]);
+  }
+}
+
+// matvec is a threadgroup's block of 2·ROWS outputs of one product.
+template <int g, int b, int words, bool whole>
+inline void matvec(
+    const device uint* w, const device float* scales, const device float* biases, const device float* x, device float* y, int K, int N, int block,
+    uint simdgroup, uint lane) {
+  const int first = block * 2 * ROWS + int(simdgroup) * ROWS;
+  if (!whole && first >= N) {
+    return;
+  }
+  float result[ROWS];
+  dot_rows<g, b, words, whole>(w, scales, biases, x, K, N, first, lane, result);
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && (whole || first + i < N)) {
+      y[first + i] = result[i];
+    }
+  }
+}
+
+// Matrix times vector: a simdgroup computes ROWS outputs.
 //
 // Any N, any K that is a multiple of the group.
 //
@@ -109,34 +152,8 @@ template <int g, int b, int words, bool whole>
     uint3 group [[threadgroup_position_in_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr int values = words * 32 / b;
-  const int K = in_vec_size;
-  const int N = out_vec_size;
-  const int first = int(group.y) * 2 * ROWS + int(simdgroup) * ROWS;
-  if (!whole && first >= N) {
-    return;
-  }
-  x += size_t(group.x) * K;
-  y += size_t(group.x) * N;
-
-  float result[ROWS] = {0};
-  for (int k = int(lane) * values; k < K; k += LANES * values) {
-    float v[values];
-    const float sum = load_scaled<b, values>(x + k, v);
-    for (int i = 0; i < ROWS; i++) {
-      // Rows past the end are read as the last one and not stored.
-      const size_t row = whole ? first + i : min(first + i, N - 1);
-      const size_t in_group = row * (K / g) + k / g;
-      const float acc = dot_codes<b, values>(w + row * (K / (32 / b)) + k / (32 / b), v);
-      result[i] += scales[in_group] * acc + biases[in_group] * sum;
-    }
-  }
-  for (int i = 0; i < ROWS; i++) {
-    const float total = simd_sum(result[i]);
-    if (lane == 0 && (whole || first + i < N)) {
-      y[first + i] = total;
-    }
-  }
+  matvec<g, b, words, whole>(
+      w, scales, biases, x + size_t(group.x) * in_vec_size, y + size_t(group.x) * out_vec_size, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
 }
 
 #define INSTANTIATE_QMV(g, b)                                                                \
@@ -150,12 +167,451 @@ INSTANTIATE_QMV(32, 8)
 INSTANTIATE_QMV(64, 4)
 INSTANTIATE_QMV(64, 8)
 
+// Two products of one input, as gate and up of a feed-forward layer: the blocks
+// of the second follow those of the first in the grid.
+//
+// @kernel   affine_qmv_x2_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w0           device u32 as u{b}[n0, in_vec_size] read
+// @arg 1 scales0      device f32[n0, in_vec_size/g] read
+// @arg 2 biases0      device f32[n0, in_vec_size/g] read
+// @arg 3 w1           device u32 as u{b}[n1, in_vec_size] read
+// @arg 4 scales1      device f32[n1, in_vec_size/g] read
+// @arg 5 biases1      device f32[n1, in_vec_size/g] read
+// @arg 6 x            device f32[M, in_vec_size] read
+// @arg 7 y0           device f32[M, n0] write
+// @arg 8 y1           device f32[M, n1] write
+// @arg 9 in_vec_size  constant i32
+// @arg 10 n0          constant i32
+// @arg 11 n1          constant i32
+// @groups   M, ceil(n0/8) + ceil(n1/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && n0 >= 1 && n1 >= 1
+// @term     y0[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
+//             scales0[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv](j < g, x[m,c*g + j])))
+// @term     y1[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
+//             scales1[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv](j < g, x[m,c*g + j])))
+//
+// Whole blocks only.
+//
+// @kernel   affine_qmv_fast_x2_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w0           device u32 as u{b}[n0, in_vec_size] read
+// @arg 1 scales0      device f32[n0, in_vec_size/g] read
+// @arg 2 biases0      device f32[n0, in_vec_size/g] read
+// @arg 3 w1           device u32 as u{b}[n1, in_vec_size] read
+// @arg 4 scales1      device f32[n1, in_vec_size/g] read
+// @arg 5 biases1      device f32[n1, in_vec_size/g] read
+// @arg 6 x            device f32[M, in_vec_size] read
+// @arg 7 y0           device f32[M, n0] write
+// @arg 8 y1           device f32[M, n1] write
+// @arg 9 in_vec_size  constant i32
+// @arg 10 n0          constant i32
+// @arg 11 n1          constant i32
+// @groups   M, ceil(n0/8) + ceil(n1/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @require  n0 >= 1 && n0 % 8 == 0
+// @require  n1 >= 1 && n1 % 8 == 0
+// @term     y0[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @term     y1[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+template <int g, int b, int words, bool whole>
+[[kernel]] void qmv_x2(
+    const device uint* w0 [[buffer(0)]],
+    const device float* scales0 [[buffer(1)]],
+    const device float* biases0 [[buffer(2)]],
+    const device uint* w1 [[buffer(3)]],
+    const device float* scales1 [[buffer(4)]],
+    const device float* biases1 [[buffer(5)]],
+    const device float* x [[buffer(6)]],
+    device float* y0 [[buffer(7)]],
+    device float* y1 [[buffer(8)]],
+    constant int& in_vec_size [[buffer(9)]],
+    constant int& n0 [[buffer(10)]],
+    constant int& n1 [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int K = in_vec_size;
+  x += size_t(group.x) * K;
+  int block = int(group.y);
+  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
+  if (block < blocks0) {
+    matvec<g, b, words, whole>(w0, scales0, biases0, x, y0 + size_t(group.x) * n0, K, n0, block, simdgroup, lane);
+    return;
+  }
+  block -= blocks0;
+  matvec<g, b, words, whole>(w1, scales1, biases1, x, y1 + size_t(group.x) * n1, K, n1, block, simdgroup, lane);
+}
+
+// Three products of one input: queries, keys and values of attention.
+//
+// @kernel   affine_qmv_x3_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w0            device u32 as u{b}[n0, in_vec_size] read
+// @arg 1 scales0       device f32[n0, in_vec_size/g] read
+// @arg 2 biases0       device f32[n0, in_vec_size/g] read
+// @arg 3 w1            device u32 as u{b}[n1, in_vec_size] read
+// @arg 4 scales1       device f32[n1, in_vec_size/g] read
+// @arg 5 biases1       device f32[n1, in_vec_size/g] read
+// @arg 6 w2            device u32 as u{b}[n2, in_vec_size] read
+// @arg 7 scales2       device f32[n2, in_vec_size/g] read
+// @arg 8 biases2       device f32[n2, in_vec_size/g] read
+// @arg 9 x             device f32[M, in_vec_size] read
+// @arg 10 y0           device f32[M, n0] write
+// @arg 11 y1           device f32[M, n1] write
+// @arg 12 y2           device f32[M, n2] write
+// @arg 13 in_vec_size  constant i32
+// @arg 14 n0           constant i32
+// @arg 15 n1           constant i32
+// @arg 16 n2           constant i32
+// @groups   M, ceil(n0/8) + ceil(n1/8) + ceil(n2/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && n0 >= 1 && n1 >= 1 && n2 >= 1
+// @term     y0[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
+//             scales0[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv](j < g, x[m,c*g + j])))
+// @term     y1[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
+//             scales1[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv](j < g, x[m,c*g + j])))
+// @term     y2[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
+//             scales2[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w2[n,c*g + j])) + biases2[n,c] * sum[qmv](j < g, x[m,c*g + j])))
+//
+// Whole blocks only.
+//
+// @kernel   affine_qmv_fast_x3_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w0            device u32 as u{b}[n0, in_vec_size] read
+// @arg 1 scales0       device f32[n0, in_vec_size/g] read
+// @arg 2 biases0       device f32[n0, in_vec_size/g] read
+// @arg 3 w1            device u32 as u{b}[n1, in_vec_size] read
+// @arg 4 scales1       device f32[n1, in_vec_size/g] read
+// @arg 5 biases1       device f32[n1, in_vec_size/g] read
+// @arg 6 w2            device u32 as u{b}[n2, in_vec_size] read
+// @arg 7 scales2       device f32[n2, in_vec_size/g] read
+// @arg 8 biases2       device f32[n2, in_vec_size/g] read
+// @arg 9 x             device f32[M, in_vec_size] read
+// @arg 10 y0           device f32[M, n0] write
+// @arg 11 y1           device f32[M, n1] write
+// @arg 12 y2           device f32[M, n2] write
+// @arg 13 in_vec_size  constant i32
+// @arg 14 n0           constant i32
+// @arg 15 n1           constant i32
+// @arg 16 n2           constant i32
+// @groups   M, ceil(n0/8) + ceil(n1/8) + ceil(n2/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @require  n0 >= 1 && n0 % 8 == 0
+// @require  n1 >= 1 && n1 % 8 == 0
+// @require  n2 >= 1 && n2 % 8 == 0
+// @term     y0[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w0[n,c*g + j])) + biases0[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @term     y1[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w1[n,c*g + j])) + biases1[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+// @term     y2[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w2[n,c*g + j])) + biases2[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+template <int g, int b, int words, bool whole>
+[[kernel]] void qmv_x3(
+    const device uint* w0 [[buffer(0)]],
+    const device float* scales0 [[buffer(1)]],
+    const device float* biases0 [[buffer(2)]],
+    const device uint* w1 [[buffer(3)]],
+    const device float* scales1 [[buffer(4)]],
+    const device float* biases1 [[buffer(5)]],
+    const device uint* w2 [[buffer(6)]],
+    const device float* scales2 [[buffer(7)]],
+    const device float* biases2 [[buffer(8)]],
+    const device float* x [[buffer(9)]],
+    device float* y0 [[buffer(10)]],
+    device float* y1 [[buffer(11)]],
+    device float* y2 [[buffer(12)]],
+    constant int& in_vec_size [[buffer(13)]],
+    constant int& n0 [[buffer(14)]],
+    constant int& n1 [[buffer(15)]],
+    constant int& n2 [[buffer(16)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int K = in_vec_size;
+  x += size_t(group.x) * K;
+  int block = int(group.y);
+  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
+  if (block < blocks0) {
+    matvec<g, b, words, whole>(w0, scales0, biases0, x, y0 + size_t(group.x) * n0, K, n0, block, simdgroup, lane);
+    return;
+  }
+  block -= blocks0;
+  const int blocks1 = (n1 + 2 * ROWS - 1) / (2 * ROWS);
+  if (block < blocks1) {
+    matvec<g, b, words, whole>(w1, scales1, biases1, x, y1 + size_t(group.x) * n1, K, n1, block, simdgroup, lane);
+    return;
+  }
+  block -= blocks1;
+  matvec<g, b, words, whole>(w2, scales2, biases2, x, y2 + size_t(group.x) * n2, K, n2, block, simdgroup, lane);
+}
+
+// A product and the residual that it is added to.
+//
+// @kernel   affine_qmv_add_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 r             device f32[M, out_vec_size] read
+// @arg 5 y             device f32[M, out_vec_size] write
+// @arg 6 in_vec_size   constant i32
+// @arg 7 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @inplace  y r
+// @term     y[m,n] = round(f32, r[m,n] + sum[qmv](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, x[m,c*g + j])))
+//
+// Whole blocks only.
+//
+// @kernel   affine_qmv_fast_add_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 r             device f32[M, out_vec_size] read
+// @arg 5 y             device f32[M, out_vec_size] write
+// @arg 6 in_vec_size   constant i32
+// @arg 7 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @require  out_vec_size >= 1 && out_vec_size % 8 == 0
+// @inplace  y r
+// @term     y[m,n] = round(f32, r[m,n] + sum[qmv_fast](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
+template <int g, int b, int words, bool whole>
+[[kernel]] void qmv_add(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device float* r [[buffer(4)]],
+    device float* y [[buffer(5)]],
+    constant int& in_vec_size [[buffer(6)]],
+    constant int& out_vec_size [[buffer(7)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  const int first = int(group.y) * 2 * ROWS + int(simdgroup) * ROWS;
+  if (!whole && first >= N) {
+    return;
+  }
+  float result[ROWS];
+  dot_rows<g, b, words, whole>(w, scales, biases, x + size_t(group.x) * K, K, N, first, lane, result);
+  const size_t at = size_t(group.x) * N + first;
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && (whole || first + i < N)) {
+      y[at + i] = r[at + i] + result[i];
+    }
+  }
+}
+
+// silu_mul is what a gated feed-forward layer makes of its two products.
+inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
+
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them.
+//
+// @kernel   affine_qmv_silu_mul_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 6 x             device f32[M, in_vec_size] read
+// @arg 7 y             device f32[M, out_vec_size] write
+// @arg 8 in_vec_size   constant i32
+// @arg 9 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @where    gate[m,n] = sum[qmv](c < in_vec_size/g, \
+//             scales_gate[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv](j < g, x[m,c*g + j]))
+// @where    up[m,n] = sum[qmv](c < in_vec_size/g, \
+//             scales_up[n,c] * sum[qmv](j < g, x[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv](j < g, x[m,c*g + j]))
+// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+//
+// Whole blocks only.
+//
+// @kernel   affine_qmv_fast_silu_mul_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 6 x             device f32[M, in_vec_size] read
+// @arg 7 y             device f32[M, out_vec_size] write
+// @arg 8 in_vec_size   constant i32
+// @arg 9 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/8), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
+// @require  out_vec_size >= 1 && out_vec_size % 8 == 0
+// @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
+// @where    up[m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv_fast](j < g, x[m,c*g + j]))
+// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+template <int g, int b, int words, bool whole>
+[[kernel]] void qmv_silu_mul(
+    const device uint* w_gate [[buffer(0)]],
+    const device float* scales_gate [[buffer(1)]],
+    const device float* biases_gate [[buffer(2)]],
+    const device uint* w_up [[buffer(3)]],
+    const device float* scales_up [[buffer(4)]],
+    const device float* biases_up [[buffer(5)]],
+    const device float* x [[buffer(6)]],
+    device float* y [[buffer(7)]],
+    constant int& in_vec_size [[buffer(8)]],
+    constant int& out_vec_size [[buffer(9)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  const int first = int(group.y) * 2 * ROWS + int(simdgroup) * ROWS;
+  if (!whole && first >= N) {
+    return;
+  }
+  x += size_t(group.x) * K;
+  float gate[ROWS];
+  float up[ROWS];
+  dot_rows<g, b, words, whole>(w_gate, scales_gate, biases_gate, x, K, N, first, lane, gate);
+  dot_rows<g, b, words, whole>(w_up, scales_up, biases_up, x, K, N, first, lane, up);
+  const size_t at = size_t(group.x) * N + first;
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && (whole || first + i < N)) {
+      y[at + i] = silu_mul(gate[i], up[i]);
+    }
+  }
+}
+
+#define INSTANTIATE_QMV_FUSED(kernel, g, b)                                  \
+  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_" #b)]]      \
+  [[kernel]] decltype(qmv_##kernel<g, b, 1, false>) qmv_##kernel<g, b, 1, false>; \
+  template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
+  [[kernel]] decltype(qmv_##kernel<g, b, 2, true>) qmv_##kernel<g, b, 2, true>;
+#define INSTANTIATE_QMV_ALL(g, b)        \
+  INSTANTIATE_QMV_FUSED(x2, g, b)        \
+  INSTANTIATE_QMV_FUSED(x3, g, b)        \
+  INSTANTIATE_QMV_FUSED(add, g, b)       \
+  INSTANTIATE_QMV_FUSED(silu_mul, g, b)
+
+INSTANTIATE_QMV_ALL(32, 4)
+INSTANTIATE_QMV_ALL(32, 8)
+INSTANTIATE_QMV_ALL(64, 4)
+INSTANTIATE_QMV_ALL(64, 8)
+
 constexpr constant int TILE = 32; // rows, columns and depth of a tile
 constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 8 rows lie in different banks
 
-// Matrix times matrix, y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y,
-// each of its four simdgroups a quarter. Per step it brings TILE columns of x
-// and of the decoded w to threadgroup memory, a thread 8 elements of a row each.
+// multiply_tile adds up the tile of x·wᵀ at (m0, n0) in a threadgroup's four
+// simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
+// quarter. Per step it brings TILE columns of x and of the decoded w to
+// threadgroup memory, a thread 8 elements of a row each.
+template <int g, int b, bool aligned>
+inline void multiply_tile(
+    const device uint* w, const device float* scales, const device float* biases, const device float* x, int K, int N, int M, int m0, int n0,
+    threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup, thread simdgroup_float8x8* acc) {
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  const bool in_x = m0 + row < M;
+  const bool in_w = aligned || n0 + row < N;
+  threadgroup float* xt = xs + row * PITCH + col;
+  threadgroup float* wt = ws + row * PITCH + col;
+  const size_t x_at = size_t(m0 + row) * K + col;
+  const size_t w_at = size_t(n0 + row) * K + col;
+
+  const int sm = int(simdgroup) / 2 * 16;
+  const int sn = int(simdgroup) % 2 * 16;
+  for (int i = 0; i < 4; i++) {
+    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+
+  for (int k = 0; k < K; k += TILE) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (int i = 0; i < 8; i++) {
+      xt[i] = in_x ? x[x_at + k + i] : 0.0f;
+    }
+    if (in_w) {
+      const float scale = scales[(w_at + k) / g];
+      const float bias = biases[(w_at + k) / g];
+      const device uint* words = w + (w_at + k) / (32 / b);
+      for (int i = 0; i < 8; i++) {
+        const uint code = (words[i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
+        wt[i] = scale * float(code) + bias;
+      }
+    } else {
+      for (int i = 0; i < 8; i++) {
+        wt[i] = 0;
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    for (int kk = 0; kk < TILE; kk += 8) {
+      simdgroup_float8x8 xm[2];
+      simdgroup_float8x8 wm[2];
+      for (int i = 0; i < 2; i++) {
+        simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
+        simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
+      }
+      for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 2; j++) {
+          simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
+        }
+      }
+    }
+  }
+}
+
+// spread writes a threadgroup's tile to threadgroup memory, where each thread
+// finds 8 elements of a row; a barrier has to follow.
+inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile, uint simdgroup) {
+  const int sm = int(simdgroup) / 2 * 16;
+  const int sn = int(simdgroup) % 2 * 16;
+  for (int i = 0; i < 2; i++) {
+    for (int j = 0; j < 2; j++) {
+      simdgroup_store(acc[2 * i + j], tile + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
+    }
+  }
+}
+
+// matmul is the tile at (m0, n0) of y = x·wᵀ.
+template <int g, int b, bool aligned>
+inline void matmul(
+    const device uint* w, const device float* scales, const device float* biases, const device float* x, device float* y, int K, int N, int M, int m0, int n0,
+    threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup) {
+  simdgroup_float8x8 acc[4];
+  multiply_tile<g, b, aligned>(w, scales, biases, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
+  if (m0 + TILE <= M && (aligned || n0 + TILE <= N)) {
+    const int sm = int(simdgroup) / 2 * 16;
+    const int sn = int(simdgroup) % 2 * 16;
+    for (int i = 0; i < 2; i++) {
+      for (int j = 0; j < 2; j++) {
+        simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
+      }
+    }
+    return;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  spread(acc, xs, simdgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  for (int i = 0; i < 8; i++) {
+    if (m0 + row < M && n0 + col + i < N) {
+      y[size_t(m0 + row) * N + n0 + col + i] = xs[row * PITCH + col + i];
+    }
+  }
+}
+
+// Matrix times matrix, y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
 //
 // @kernel   affine_qmm_t_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}_batch_0
 // @arg 0 w             device u32 as u{b}[N, K] read
@@ -202,82 +658,7 @@ template <int g, int b, bool aligned>
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
-
-  const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-  const bool in_x = m0 + row < M;
-  const bool in_w = aligned || n0 + row < N;
-  threadgroup float* xt = xs + row * PITCH + col;
-  threadgroup float* wt = ws + row * PITCH + col;
-  const size_t x_at = size_t(m0 + row) * K + col;
-  const size_t w_at = size_t(n0 + row) * K + col;
-
-  const int sm = int(simdgroup) / 2 * 16;
-  const int sn = int(simdgroup) % 2 * 16;
-  simdgroup_float8x8 acc[2][2];
-  for (int i = 0; i < 2; i++) {
-    for (int j = 0; j < 2; j++) {
-      acc[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    }
-  }
-
-  for (int k = 0; k < K; k += TILE) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (int i = 0; i < 8; i++) {
-      xt[i] = in_x ? x[x_at + k + i] : 0.0f;
-    }
-    if (in_w) {
-      const float scale = scales[(w_at + k) / g];
-      const float bias = biases[(w_at + k) / g];
-      const device uint* words = w + (w_at + k) / (32 / b);
-      for (int i = 0; i < 8; i++) {
-        const uint code = (words[i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
-        wt[i] = scale * float(code) + bias;
-      }
-    } else {
-      for (int i = 0; i < 8; i++) {
-        wt[i] = 0;
-      }
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    for (int kk = 0; kk < TILE; kk += 8) {
-      simdgroup_float8x8 xm[2];
-      simdgroup_float8x8 wm[2];
-      for (int i = 0; i < 2; i++) {
-        simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
-        simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
-      }
-      for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 2; j++) {
-          simdgroup_multiply_accumulate(acc[i][j], xm[i], wm[j], acc[i][j]);
-        }
-      }
-    }
-  }
-
-  if (m0 + TILE <= M && (aligned || n0 + TILE <= N)) {
-    for (int i = 0; i < 2; i++) {
-      for (int j = 0; j < 2; j++) {
-        simdgroup_store(acc[i][j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
-      }
-    }
-    return;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (int i = 0; i < 2; i++) {
-    for (int j = 0; j < 2; j++) {
-      simdgroup_store(acc[i][j], xs + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
-    }
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (int i = 0; i < 8; i++) {
-    if (in_x && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = xt[i];
-    }
-  }
+  matmul<g, b, aligned>(w, scales, biases, x, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
 }
 
 #define INSTANTIATE_QMM_T_ALIGNED(g, b, aligned)                                     \
@@ -291,3 +672,256 @@ INSTANTIATE_QMM_T(32, 4)
 INSTANTIATE_QMM_T(32, 8)
 INSTANTIATE_QMM_T(64, 4)
 INSTANTIATE_QMM_T(64, 8)
+
+// Two products of one input; the tiles of the second follow those of the first
+// along x.
+//
+// @kernel   affine_qmm_t_x2_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
+// @arg 0 w0       device u32 as u{b}[n0, K] read
+// @arg 1 scales0  device f32[n0, K/g] read
+// @arg 2 biases0  device f32[n0, K/g] read
+// @arg 3 w1       device u32 as u{b}[n1, K] read
+// @arg 4 scales1  device f32[n1, K/g] read
+// @arg 5 biases1  device f32[n1, K/g] read
+// @arg 6 x        device f32[M, K] read
+// @arg 7 y0       device f32[M, n0] write
+// @arg 8 y1       device f32[M, n1] write
+// @arg 9 K        constant i32
+// @arg 10 n0      constant i32
+// @arg 11 n1      constant i32
+// @arg 12 M       constant i32
+// @groups   ceil(n0/32) + ceil(n1/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= g && K % g == 0 && M >= 1 && n0 >= 1 && n1 >= 1
+// @require  aligned == 0 || n0 % 32 == 0
+// @require  aligned == 0 || n1 % 32 == 0
+// @term     y0[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales0[n,k/g] * f32(w0[n,k]) + biases0[n,k/g])))
+// @term     y1[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales1[n,k/g] * f32(w1[n,k]) + biases1[n,k/g])))
+template <int g, int b, bool aligned>
+[[kernel]] void qmm_t_x2(
+    const device uint* w0 [[buffer(0)]],
+    const device float* scales0 [[buffer(1)]],
+    const device float* biases0 [[buffer(2)]],
+    const device uint* w1 [[buffer(3)]],
+    const device float* scales1 [[buffer(4)]],
+    const device float* biases1 [[buffer(5)]],
+    const device float* x [[buffer(6)]],
+    device float* y0 [[buffer(7)]],
+    device float* y1 [[buffer(8)]],
+    constant int& K [[buffer(9)]],
+    constant int& n0 [[buffer(10)]],
+    constant int& n1 [[buffer(11)]],
+    constant int& M [[buffer(12)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  int column = int(group.x);
+  const int columns0 = (n0 + TILE - 1) / TILE;
+  if (column < columns0) {
+    matmul<g, b, aligned>(w0, scales0, biases0, x, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+    return;
+  }
+  column -= columns0;
+  matmul<g, b, aligned>(w1, scales1, biases1, x, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+}
+
+// Three products of one input.
+//
+// @kernel   affine_qmm_t_x3_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
+// @arg 0 w0       device u32 as u{b}[n0, K] read
+// @arg 1 scales0  device f32[n0, K/g] read
+// @arg 2 biases0  device f32[n0, K/g] read
+// @arg 3 w1       device u32 as u{b}[n1, K] read
+// @arg 4 scales1  device f32[n1, K/g] read
+// @arg 5 biases1  device f32[n1, K/g] read
+// @arg 6 w2       device u32 as u{b}[n2, K] read
+// @arg 7 scales2  device f32[n2, K/g] read
+// @arg 8 biases2  device f32[n2, K/g] read
+// @arg 9 x        device f32[M, K] read
+// @arg 10 y0      device f32[M, n0] write
+// @arg 11 y1      device f32[M, n1] write
+// @arg 12 y2      device f32[M, n2] write
+// @arg 13 K       constant i32
+// @arg 14 n0      constant i32
+// @arg 15 n1      constant i32
+// @arg 16 n2      constant i32
+// @arg 17 M       constant i32
+// @groups   ceil(n0/32) + ceil(n1/32) + ceil(n2/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= g && K % g == 0 && M >= 1 && n0 >= 1 && n1 >= 1 && n2 >= 1
+// @require  aligned == 0 || n0 % 32 == 0
+// @require  aligned == 0 || n1 % 32 == 0
+// @require  aligned == 0 || n2 % 32 == 0
+// @term     y0[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales0[n,k/g] * f32(w0[n,k]) + biases0[n,k/g])))
+// @term     y1[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales1[n,k/g] * f32(w1[n,k]) + biases1[n,k/g])))
+// @term     y2[m,n] = round(f32, sum[qmm](k < K, x[m,k] * (scales2[n,k/g] * f32(w2[n,k]) + biases2[n,k/g])))
+template <int g, int b, bool aligned>
+[[kernel]] void qmm_t_x3(
+    const device uint* w0 [[buffer(0)]],
+    const device float* scales0 [[buffer(1)]],
+    const device float* biases0 [[buffer(2)]],
+    const device uint* w1 [[buffer(3)]],
+    const device float* scales1 [[buffer(4)]],
+    const device float* biases1 [[buffer(5)]],
+    const device uint* w2 [[buffer(6)]],
+    const device float* scales2 [[buffer(7)]],
+    const device float* biases2 [[buffer(8)]],
+    const device float* x [[buffer(9)]],
+    device float* y0 [[buffer(10)]],
+    device float* y1 [[buffer(11)]],
+    device float* y2 [[buffer(12)]],
+    constant int& K [[buffer(13)]],
+    constant int& n0 [[buffer(14)]],
+    constant int& n1 [[buffer(15)]],
+    constant int& n2 [[buffer(16)]],
+    constant int& M [[buffer(17)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  int column = int(group.x);
+  const int columns0 = (n0 + TILE - 1) / TILE;
+  if (column < columns0) {
+    matmul<g, b, aligned>(w0, scales0, biases0, x, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+    return;
+  }
+  column -= columns0;
+  const int columns1 = (n1 + TILE - 1) / TILE;
+  if (column < columns1) {
+    matmul<g, b, aligned>(w1, scales1, biases1, x, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+    return;
+  }
+  column -= columns1;
+  matmul<g, b, aligned>(w2, scales2, biases2, x, y2, K, n2, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+}
+
+// A product and the residual that it is added to.
+//
+// @kernel   affine_qmm_t_add_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
+// @arg 0 w       device u32 as u{b}[N, K] read
+// @arg 1 scales  device f32[N, K/g] read
+// @arg 2 biases  device f32[N, K/g] read
+// @arg 3 x       device f32[M, K] read
+// @arg 4 r       device f32[M, N] read
+// @arg 5 y       device f32[M, N] write
+// @arg 6 K       constant i32
+// @arg 7 N       constant i32
+// @arg 8 M       constant i32
+// @groups   ceil(N/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= g && K % g == 0 && M >= 1 && N >= 1
+// @require  aligned == 0 || N % 32 == 0
+// @inplace  y r
+// @term     y[m,n] = round(f32, r[m,n] + sum[qmm](k < K, x[m,k] * (scales[n,k/g] * f32(w[n,k]) + biases[n,k/g])))
+template <int g, int b, bool aligned>
+[[kernel]] void qmm_t_add(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device float* r [[buffer(4)]],
+    device float* y [[buffer(5)]],
+    constant int& K [[buffer(6)]],
+    constant int& N [[buffer(7)]],
+    constant int& M [[buffer(8)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  const int n0 = int(group.x) * TILE;
+  simdgroup_float8x8 acc[4];
+  multiply_tile<g, b, aligned>(w, scales, biases, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  spread(acc, xs, simdgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  for (int i = 0; i < 8; i++) {
+    if (m0 + row < M && (aligned || n0 + col + i < N)) {
+      const size_t at = size_t(m0 + row) * N + n0 + col + i;
+      y[at] = r[at] + xs[row * PITCH + col + i];
+    }
+  }
+}
+
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them.
+//
+// @kernel   affine_qmm_t_silu_mul_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}
+// @arg 0 w_gate       device u32 as u{b}[N, K] read
+// @arg 1 scales_gate  device f32[N, K/g] read
+// @arg 2 biases_gate  device f32[N, K/g] read
+// @arg 3 w_up         device u32 as u{b}[N, K] read
+// @arg 4 scales_up    device f32[N, K/g] read
+// @arg 5 biases_up    device f32[N, K/g] read
+// @arg 6 x            device f32[M, K] read
+// @arg 7 y            device f32[M, N] write
+// @arg 8 K            constant i32
+// @arg 9 N            constant i32
+// @arg 10 M           constant i32
+// @groups   ceil(N/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= g && K % g == 0 && M >= 1 && N >= 1
+// @require  aligned == 0 || N % 32 == 0
+// @where    gate[m,n] = sum[qmm](k < K, x[m,k] * (scales_gate[n,k/g] * f32(w_gate[n,k]) + biases_gate[n,k/g]))
+// @where    up[m,n] = sum[qmm](k < K, x[m,k] * (scales_up[n,k/g] * f32(w_up[n,k]) + biases_up[n,k/g]))
+// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+template <int g, int b, bool aligned>
+[[kernel]] void qmm_t_silu_mul(
+    const device uint* w_gate [[buffer(0)]],
+    const device float* scales_gate [[buffer(1)]],
+    const device float* biases_gate [[buffer(2)]],
+    const device uint* w_up [[buffer(3)]],
+    const device float* scales_up [[buffer(4)]],
+    const device float* biases_up [[buffer(5)]],
+    const device float* x [[buffer(6)]],
+    device float* y [[buffer(7)]],
+    constant int& K [[buffer(8)]],
+    constant int& N [[buffer(9)]],
+    constant int& M [[buffer(10)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  const int n0 = int(group.x) * TILE;
+  simdgroup_float8x8 gate[4];
+  simdgroup_float8x8 up[4];
+  multiply_tile<g, b, aligned>(w_gate, scales_gate, biases_gate, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, gate);
+  multiply_tile<g, b, aligned>(w_up, scales_up, biases_up, x, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, up);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  spread(gate, xs, simdgroup);
+  spread(up, ws, simdgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  for (int i = 0; i < 8; i++) {
+    if (m0 + row < M && (aligned || n0 + col + i < N)) {
+      y[size_t(m0 + row) * N + n0 + col + i] = silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]);
+    }
+  }
+}
+
+#define INSTANTIATE_QMM_T_FUSED(kernel, g, b, aligned)                                        \
+  template [[host_name("affine_qmm_t_" #kernel "_float_gs_" #g "_b_" #b "_alN_" #aligned)]]    \
+  [[kernel]] decltype(qmm_t_##kernel<g, b, aligned>) qmm_t_##kernel<g, b, aligned>;
+#define INSTANTIATE_QMM_T_KERNEL(kernel, g, b)     \
+  INSTANTIATE_QMM_T_FUSED(kernel, g, b, true)      \
+  INSTANTIATE_QMM_T_FUSED(kernel, g, b, false)
+#define INSTANTIATE_QMM_T_ALL(g, b)          \
+  INSTANTIATE_QMM_T_KERNEL(x2, g, b)         \
+  INSTANTIATE_QMM_T_KERNEL(x3, g, b)         \
+  INSTANTIATE_QMM_T_KERNEL(add, g, b)        \
+  INSTANTIATE_QMM_T_KERNEL(silu_mul, g, b)
+
+INSTANTIATE_QMM_T_ALL(32, 4)
+INSTANTIATE_QMM_T_ALL(32, 8)
+INSTANTIATE_QMM_T_ALL(64, 4)
+INSTANTIATE_QMM_T_ALL(64, 8)

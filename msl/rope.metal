@@ -23,6 +23,19 @@ inline void turn(float a, float b, float theta, thread float& ra, thread float& 
   rb = a * s + b * c;
 }
 
+// rotate_head turns pair `pair` of one head.
+template <typename T>
+inline void rotate_head(const device T* in, device T* out, float position, uint pair, uint pairs, float base) {
+  const uint i = traditional ? 2 * pair : pair;
+  const uint j = i + (traditional ? 1 : pairs);
+  const float theta = angle(position, pair, pairs, base);
+  float a;
+  float b;
+  turn(float(in[i]), float(in[j]), theta, a, b);
+  out[i] = T(a);
+  out[j] = T(b);
+}
+
 // One position for all heads.
 //
 // @kernel   rope_single_{T:float32=f32}
@@ -73,17 +86,124 @@ template <typename T>
     uint2 at [[thread_position_in_grid]],
     uint2 grid [[threads_per_grid]]) {
   const long head = long(at.y) * stride;
-  const long i = head + (traditional ? 2 * long(at.x) : long(at.x));
-  const long j = i + (traditional ? 1 : long(grid.x));
-  const float theta = angle(scale * float(offset), at.x, grid.x, base);
-  float a;
-  float b;
-  turn(float(in[i]), float(in[j]), theta, a, b);
-  out[i] = T(a);
-  out[j] = T(b);
+  rotate_head(in + head, out + head, scale * float(offset), at.x, grid.x, base);
+}
+
+// Queries and keys in one dispatch; the keys may go where a cache wants them.
+//
+// @kernel   rope_single_x2_{T:float32=f32}
+// @constant 1 forward bool
+// @constant 2 traditional bool
+// @arg 0 q             device {T}[q_heads, 2*pairs : q_stride, 1] read
+// @arg 1 k             device {T}[k_heads, 2*pairs : k_stride, 1] read
+// @arg 2 q_out         device {T}[q_heads, 2*pairs : q_out_stride, 1] write
+// @arg 3 k_out         device {T}[k_heads, 2*pairs : k_out_stride, 1] write
+// @arg 4 offset        constant i32
+// @arg 5 scale         constant f32
+// @arg 6 q_stride      constant i64
+// @arg 7 k_stride      constant i64
+// @arg 8 q_out_stride  constant i64
+// @arg 9 k_out_stride  constant i64
+// @arg 10 base         constant f32
+// @arg 11 q_heads      constant i32
+// @arg 12 k_heads      constant i32
+// @threads  pairs, q_heads + k_heads, 1
+// @group    _, _, _
+// @require  forward == 1 && traditional == 1
+// @require  q_heads >= 1 && k_heads >= 1
+// @require  q_heads == 1 || q_out_stride >= 2*pairs
+// @require  k_heads == 1 || k_out_stride >= 2*pairs
+// @inplace  q_out q
+// @inplace  k_out k
+// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,i] = q[h,2*i] * cos(theta[i]) - q[h,2*i + 1] * sin(theta[i])
+// @where    second_q[h,i] = q[h,2*i] * sin(theta[i]) + q[h,2*i + 1] * cos(theta[i])
+// @where    first_k[h,i] = k[h,2*i] * cos(theta[i]) - k[h,2*i + 1] * sin(theta[i])
+// @where    second_k[h,i] = k[h,2*i] * sin(theta[i]) + k[h,2*i + 1] * cos(theta[i])
+// @term     q_out[h,j] = round({T}, select(j % 2 == 0, first_q[h,j/2], second_q[h,j/2]))
+// @term     k_out[h,j] = round({T}, select(j % 2 == 0, first_k[h,j/2], second_k[h,j/2]))
+//
+// @kernel   rope_single_x2_{T:float32=f32}
+// @constant 1 forward bool
+// @constant 2 traditional bool
+// @arg 0 q             device {T}[q_heads, 2*pairs : q_stride, 1] read
+// @arg 1 k             device {T}[k_heads, 2*pairs : k_stride, 1] read
+// @arg 2 q_out         device {T}[q_heads, 2*pairs : q_out_stride, 1] write
+// @arg 3 k_out         device {T}[k_heads, 2*pairs : k_out_stride, 1] write
+// @arg 4 offset        constant i32
+// @arg 5 scale         constant f32
+// @arg 6 q_stride      constant i64
+// @arg 7 k_stride      constant i64
+// @arg 8 q_out_stride  constant i64
+// @arg 9 k_out_stride  constant i64
+// @arg 10 base         constant f32
+// @arg 11 q_heads      constant i32
+// @arg 12 k_heads      constant i32
+// @threads  pairs, q_heads + k_heads, 1
+// @group    _, _, _
+// @require  forward == 1 && traditional == 0
+// @require  q_heads >= 1 && k_heads >= 1
+// @require  q_heads == 1 || q_out_stride >= 2*pairs
+// @require  k_heads == 1 || k_out_stride >= 2*pairs
+// @inplace  q_out q
+// @inplace  k_out k
+// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,i] = q[h,i] * cos(theta[i]) - q[h,i + pairs] * sin(theta[i])
+// @where    second_q[h,i] = q[h,i] * sin(theta[i]) + q[h,i + pairs] * cos(theta[i])
+// @where    first_k[h,i] = k[h,i] * cos(theta[i]) - k[h,i + pairs] * sin(theta[i])
+// @where    second_k[h,i] = k[h,i] * sin(theta[i]) + k[h,i + pairs] * cos(theta[i])
+// @term     q_out[h,j] = round({T}, select(j < pairs, first_q[h,j % pairs], second_q[h,j % pairs]))
+// @term     k_out[h,j] = round({T}, select(j < pairs, first_k[h,j % pairs], second_k[h,j % pairs]))
+template <typename T>
+[[kernel]] void rope_single_x2(
+    const device T* q [[buffer(0)]],
+    const device T* k [[buffer(1)]],
+    device T* q_out [[buffer(2)]],
+    device T* k_out [[buffer(3)]],
+    constant int& offset [[buffer(4)]],
+    constant float& scale [[buffer(5)]],
+    constant long& q_stride [[buffer(6)]],
+    constant long& k_stride [[buffer(7)]],
+    constant long& q_out_stride [[buffer(8)]],
+    constant long& k_out_stride [[buffer(9)]],
+    constant float& base [[buffer(10)]],
+    constant int& q_heads [[buffer(11)]],
+    constant int& k_heads [[buffer(12)]],
+    uint2 at [[thread_position_in_grid]],
+    uint2 grid [[threads_per_grid]]) {
+  const float position = scale * float(offset);
+  const int head = int(at.y);
+  if (head < q_heads) {
+    rotate_head(q + head * q_stride, q_out + head * q_out_stride, position, at.x, grid.x, base);
+  } else if (head < q_heads + k_heads) {
+    rotate_head(k + (head - q_heads) * k_stride, k_out + (head - q_heads) * k_out_stride, position, at.x, grid.x, base);
+  }
 }
 
 constexpr constant int HEADS = 4; // heads that a thread rotates by its angle
+
+// rotate_heads turns pair `pair` of HEADS heads from `head` on, of the n_head
+// heads at one position; in and out begin at that position of head 0. Strides
+// are those of a head and of an element.
+template <typename T>
+inline void rotate_heads(
+    const device T* in, device T* out, long in_head, long in_step, long out_head, long out_step, int head, int n_head, float position, uint pair, uint pairs,
+    float base) {
+  const float theta = angle(position, pair, pairs, base);
+  const long first = traditional ? 2 * long(pair) : long(pair);
+  const long apart = traditional ? 1 : long(pairs);
+  long from = head * in_head + first * in_step;
+  long to = head * out_head + first * out_step;
+  for (int h = head; h < min(head + HEADS, n_head); h++) {
+    float a;
+    float b;
+    turn(float(in[from]), float(in[from + apart * in_step]), theta, a, b);
+    out[to] = T(a);
+    out[to + apart * out_step] = T(b);
+    from += in_head;
+    to += out_head;
+  }
+}
 
 // A sequence of T positions from offset[0] on.
 //
@@ -156,23 +276,122 @@ template <typename T>
   const int groups = (n_head + HEADS - 1) / HEADS;
   const int batch = int(at.z) / groups;
   const int head = int(at.z) % groups * HEADS;
-  const int matrix = batch * n_head + head;
   const int position = int(at.y) + offset[batch * offset_stride];
-  const float theta = angle(scale * float(position), at.x, grid.x, base);
-  const long first = traditional ? 2 * long(at.x) : long(at.x);
-  const long apart = traditional ? 1 : long(grid.x);
-  long from = matrix * strides[0] + long(at.y) * strides[1] + first * strides[2];
-  long to = matrix * out_strides[0] + long(at.y) * out_strides[1] + first * out_strides[2];
-  for (int h = head; h < min(head + HEADS, n_head); h++) {
-    float a;
-    float b;
-    turn(float(in[from]), float(in[from + apart * strides[2]]), theta, a, b);
-    out[to] = T(a);
-    out[to + apart * out_strides[2]] = T(b);
-    from += strides[0];
-    to += out_strides[0];
+  rotate_heads(
+      in + batch * n_head * strides[0] + long(at.y) * strides[1], out + batch * n_head * out_strides[0] + long(at.y) * out_strides[1], strides[0], strides[2],
+      out_strides[0], out_strides[2], head, n_head, scale * float(position), at.x, grid.x, base);
+}
+
+// Queries and keys in one dispatch: the groups of key heads follow those of
+// query heads along z.
+//
+// @kernel   rope_x2_{T:float32=f32}
+// @constant 1 forward bool
+// @constant 2 traditional bool
+// @arg 0 q              device {T}[q_heads, length, 2*pairs : q_strides[0], q_strides[1], q_strides[2]] read
+// @arg 1 k              device {T}[k_heads, length, 2*pairs : k_strides[0], k_strides[1], k_strides[2]] read
+// @arg 2 q_out          device {T}[q_heads, length, 2*pairs : q_out_strides[0], q_out_strides[1], 1] write
+// @arg 3 k_out          device {T}[k_heads, length, 2*pairs : k_out_strides[0], k_out_strides[1], 1] write
+// @arg 4 offset         device i32[1] read
+// @arg 5 scale          constant f32
+// @arg 6 q_strides      constant i64[3]
+// @arg 7 k_strides      constant i64[3]
+// @arg 8 q_out_strides  constant i64[3]
+// @arg 9 k_out_strides  constant i64[3]
+// @arg 10 base          constant f32
+// @arg 11 q_heads       constant i32
+// @arg 12 k_heads       constant i32
+// @threads  pairs, length, ceil(q_heads/4) + ceil(k_heads/4)
+// @group    _, _, _
+// @require  forward == 1 && traditional == 1
+// @require  q_heads >= 1 && k_heads >= 1
+// @require  q_out_strides[2] == 1
+// @require  length == 1 || q_out_strides[1] >= 2*pairs
+// @require  q_heads == 1 || q_out_strides[0] >= 2*pairs
+// @require  q_heads == 1 || length == 1 || q_out_strides[0] >= length*q_out_strides[1] || q_out_strides[1] >= q_heads*q_out_strides[0]
+// @require  k_out_strides[2] == 1
+// @require  length == 1 || k_out_strides[1] >= 2*pairs
+// @require  k_heads == 1 || k_out_strides[0] >= 2*pairs
+// @require  k_heads == 1 || length == 1 || k_out_strides[0] >= length*k_out_strides[1] || k_out_strides[1] >= k_heads*k_out_strides[0]
+// @inplace  q_out q
+// @inplace  k_out k
+// @where    theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,t,i] = q[h,t,2*i] * cos(theta[t,i]) - q[h,t,2*i + 1] * sin(theta[t,i])
+// @where    second_q[h,t,i] = q[h,t,2*i] * sin(theta[t,i]) + q[h,t,2*i + 1] * cos(theta[t,i])
+// @where    first_k[h,t,i] = k[h,t,2*i] * cos(theta[t,i]) - k[h,t,2*i + 1] * sin(theta[t,i])
+// @where    second_k[h,t,i] = k[h,t,2*i] * sin(theta[t,i]) + k[h,t,2*i + 1] * cos(theta[t,i])
+// @term     q_out[h,t,j] = round({T}, select(j % 2 == 0, first_q[h,t,j/2], second_q[h,t,j/2]))
+// @term     k_out[h,t,j] = round({T}, select(j % 2 == 0, first_k[h,t,j/2], second_k[h,t,j/2]))
+//
+// @kernel   rope_x2_{T:float32=f32}
+// @constant 1 forward bool
+// @constant 2 traditional bool
+// @arg 0 q              device {T}[q_heads, length, 2*pairs : q_strides[0], q_strides[1], q_strides[2]] read
+// @arg 1 k              device {T}[k_heads, length, 2*pairs : k_strides[0], k_strides[1], k_strides[2]] read
+// @arg 2 q_out          device {T}[q_heads, length, 2*pairs : q_out_strides[0], q_out_strides[1], 1] write
+// @arg 3 k_out          device {T}[k_heads, length, 2*pairs : k_out_strides[0], k_out_strides[1], 1] write
+// @arg 4 offset         device i32[1] read
+// @arg 5 scale          constant f32
+// @arg 6 q_strides      constant i64[3]
+// @arg 7 k_strides      constant i64[3]
+// @arg 8 q_out_strides  constant i64[3]
+// @arg 9 k_out_strides  constant i64[3]
+// @arg 10 base          constant f32
+// @arg 11 q_heads       constant i32
+// @arg 12 k_heads       constant i32
+// @threads  pairs, length, ceil(q_heads/4) + ceil(k_heads/4)
+// @group    _, _, _
+// @require  forward == 1 && traditional == 0
+// @require  q_heads >= 1 && k_heads >= 1
+// @require  q_out_strides[2] == 1
+// @require  length == 1 || q_out_strides[1] >= 2*pairs
+// @require  q_heads == 1 || q_out_strides[0] >= 2*pairs
+// @require  q_heads == 1 || length == 1 || q_out_strides[0] >= length*q_out_strides[1] || q_out_strides[1] >= q_heads*q_out_strides[0]
+// @require  k_out_strides[2] == 1
+// @require  length == 1 || k_out_strides[1] >= 2*pairs
+// @require  k_heads == 1 || k_out_strides[0] >= 2*pairs
+// @require  k_heads == 1 || length == 1 || k_out_strides[0] >= length*k_out_strides[1] || k_out_strides[1] >= k_heads*k_out_strides[0]
+// @inplace  q_out q
+// @inplace  k_out k
+// @where    theta[t,i] = (scale * f32(t + offset[0])) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,t,i] = q[h,t,i] * cos(theta[t,i]) - q[h,t,i + pairs] * sin(theta[t,i])
+// @where    second_q[h,t,i] = q[h,t,i] * sin(theta[t,i]) + q[h,t,i + pairs] * cos(theta[t,i])
+// @where    first_k[h,t,i] = k[h,t,i] * cos(theta[t,i]) - k[h,t,i + pairs] * sin(theta[t,i])
+// @where    second_k[h,t,i] = k[h,t,i] * sin(theta[t,i]) + k[h,t,i + pairs] * cos(theta[t,i])
+// @term     q_out[h,t,j] = round({T}, select(j < pairs, first_q[h,t,j % pairs], second_q[h,t,j % pairs]))
+// @term     k_out[h,t,j] = round({T}, select(j < pairs, first_k[h,t,j % pairs], second_k[h,t,j % pairs]))
+template <typename T>
+[[kernel]] void rope_x2(
+    const device T* q [[buffer(0)]],
+    const device T* k [[buffer(1)]],
+    device T* q_out [[buffer(2)]],
+    device T* k_out [[buffer(3)]],
+    const device int* offset [[buffer(4)]],
+    constant float& scale [[buffer(5)]],
+    constant long q_strides[3] [[buffer(6)]],
+    constant long k_strides[3] [[buffer(7)]],
+    constant long q_out_strides[3] [[buffer(8)]],
+    constant long k_out_strides[3] [[buffer(9)]],
+    constant float& base [[buffer(10)]],
+    constant int& q_heads [[buffer(11)]],
+    constant int& k_heads [[buffer(12)]],
+    uint3 at [[thread_position_in_grid]],
+    uint3 grid [[threads_per_grid]]) {
+  const float position = scale * float(int(at.y) + offset[0]);
+  const int q_groups = (q_heads + HEADS - 1) / HEADS;
+  const long t = long(at.y);
+  if (int(at.z) < q_groups) {
+    rotate_heads(
+        q + t * q_strides[1], q_out + t * q_out_strides[1], q_strides[0], q_strides[2], q_out_strides[0], q_out_strides[2], int(at.z) * HEADS, q_heads, position,
+        at.x, grid.x, base);
+  } else {
+    rotate_heads(
+        k + t * k_strides[1], k_out + t * k_out_strides[1], k_strides[0], k_strides[2], k_out_strides[0], k_out_strides[2], (int(at.z) - q_groups) * HEADS,
+        k_heads, position, at.x, grid.x, base);
   }
 }
 
 template [[host_name("rope_single_float32")]] [[kernel]] decltype(rope_single<float>) rope_single<float>;
 template [[host_name("rope_float32")]] [[kernel]] decltype(rope<float>) rope<float>;
+template [[host_name("rope_single_x2_float32")]] [[kernel]] decltype(rope_single_x2<float>) rope_single_x2<float>;
+template [[host_name("rope_x2_float32")]] [[kernel]] decltype(rope_x2<float>) rope_x2<float>;

@@ -6,71 +6,178 @@ import (
 )
 
 // barriers drops every barrier and places as few as the order of the commands
-// allows: one before each command that conflicts with something since the last.
-// Putting a barrier as late as possible is optimal for a fixed order: every
-// barrier that any correct placement needs lies in an interval of places, and
-// taking the last place of the first interval stabs the most others.
+// allows, for any number of replays in a row ([cuts] says why they are the
+// fewest). The commands of the next replay follow the last ones in the same
+// command buffer, so what the end of a replay leaves for the beginning of the
+// next is ordered too: by a barrier behind the last command if none that stands
+// anywhere else does it. Params may have other values in the next replay.
 //
 // A barrier orders the commands of its own command buffer only. Where a
-// conflict crosses commits that order nothing, the last of them becomes an
-// event, which orders everything before it.
+// conflict crosses commits that order nothing, one of them becomes an event,
+// which orders everything before it; as few as possible do.
 func barriers(g *ir.Graph, _ Values, r *Report) error {
-	epoch := hazard.NewTracker(g)   // since the last barrier or ordered commit of this command buffer
-	earlier := hazard.NewTracker(g) // of earlier command buffers that nothing orders yet
-	buffer := []pending(nil)        // commands of this command buffer, for earlier once it is committed
-	var bare *ir.Commit             // the last commit that orders nothing; set while earlier has anything
-	recorded := g.Stats().Barriers
-	out := make([]ir.Node, 0, len(g.Nodes))
-	kept := 0
-	for _, n := range g.Nodes {
-		switch n := n.(type) {
-		case *ir.Barrier:
+	t := hazard.NewTable(g)
+	l := layoutOf(g, t)
+	l.order(r)
+	n := t.Len()
+	var cut []bool
+	var latest []int32
+	if n > 0 {
+		latest = t.Latest(nil)
+		cut = cuts(latest, n, l.begins)
+	}
+	recorded, kept := 0, 0
+	out := make([]ir.Node, 0, len(g.Nodes)+1)
+	i := 0
+	for _, x := range g.Nodes {
+		if _, ok := x.(*ir.Barrier); ok {
+			recorded++
 			continue
-		case *ir.Commit:
-			out = append(out, n)
-			epoch.Reset()
-			if n.Order != ir.OrderNone {
-				earlier.Reset()
-			} else {
-				for _, p := range buffer {
-					earlier.Add(p.id, p.effects)
+		}
+		if _, ok := ir.NodeID(x); ok {
+			if i > 0 && cut[i] {
+				out = append(out, &ir.Barrier{})
+				kept++
+				if with := int(latest[n+i]) % n; t.Pillar(i) || t.Pillar(with) {
+					id, _ := ir.NodeID(t.Node(with))
+					r.Not(x, "barrier against %s: the effects of one of them are unknown", id)
 				}
-				bare = n
 			}
-			buffer = buffer[:0]
-			continue
+			i++
 		}
-		id, ok := ir.NodeID(n)
-		if !ok {
-			out = append(out, n)
-			continue
-		}
-		e := ir.NodeEffects(n)
-		if c, ok := earlier.Conflict(e); ok {
-			bare.Order = ir.OrderEvent
-			r.Did(n, "%s on %s of an earlier command buffer: the commit before it now orders by event", c.Kind, c.With)
-			earlier.Reset()
-		}
-		if c, ok := epoch.Conflict(e); ok {
-			out = append(out, &ir.Barrier{})
-			kept++
-			if c.Kind == hazard.Unknown {
-				r.Not(n, "barrier against %s: the effects of one of them are unknown", c.With)
-			}
-			epoch.Reset()
-		}
-		epoch.Add(id, e)
-		buffer = append(buffer, pending{id, e})
-		out = append(out, n)
+		out = append(out, x)
+	}
+	if n > 0 && cut[0] {
+		out = append(out, &ir.Barrier{})
+		kept++
 	}
 	if r != nil {
 		r.Changed += max(recorded-kept, kept-recorded)
+		if n > 0 {
+			l.wrap(r, cut, latest)
+		}
 	}
 	g.Nodes = out
 	return nil
 }
 
-type pending struct {
-	id      ir.ID
-	effects *ir.Effects
+// layout says how commits cut a list of commands, seen as a circle, into
+// command buffers.
+type layout struct {
+	g       *ir.Graph
+	t       *hazard.Table
+	begins  []bool       // by command: a commit stands directly before it
+	buffer  []int        // by command: commits before it
+	commits []*ir.Commit // in their order
+}
+
+func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
+	l := &layout{g: g, t: t, begins: make([]bool, t.Len()), buffer: make([]int, 0, t.Len())}
+	open := false
+	for _, x := range g.Nodes {
+		if c, ok := x.(*ir.Commit); ok {
+			l.commits = append(l.commits, c)
+			open = true
+		} else if _, ok := ir.NodeID(x); ok {
+			l.begins[len(l.buffer)] = open
+			l.buffer = append(l.buffer, len(l.commits))
+			open = false
+		}
+	}
+	if open && t.Len() > 0 { // the list ends in a commit
+		l.begins[0] = true
+	}
+	return l
+}
+
+// order gives an event to the fewest commits that conflicts between command
+// buffers need.
+func (l *layout) order(r *Report) {
+	k, n := len(l.commits), l.t.Len()
+	fixed := make([]bool, k) // the commit before buffer b orders
+	bare := 0
+	for i, c := range l.commits {
+		if c.Order == ir.OrderNone {
+			bare++
+		} else {
+			fixed[(i+1)%k] = true
+		}
+	}
+	if bare == 0 || n == 0 {
+		return
+	}
+	earlier := l.t.Latest(func(i int) bool { return l.begins[(i+1)%n] })
+	// The same for command buffers. What follows the last commit is in one buffer
+	// with the beginning of the next replay.
+	latest := make([]int32, 2*k)
+	why := make([]int, k) // the command that says so
+	for b := range latest {
+		latest[b] = -1
+	}
+	buffer := func(j int) int { return l.buffer[j%n] + j/n*k }
+	for j, p := range earlier {
+		if p < 0 {
+			continue
+		}
+		b, from := buffer(j), buffer(int(p))
+		for b < k {
+			b, from = b+k, from+k
+		}
+		for b >= 2*k {
+			b, from = b-k, from-k
+		}
+		if b-from >= 2*k { // any event will do
+			from = b - 2*k + 1
+		}
+		if from > int(latest[b]) || latest[b] < 0 {
+			latest[b], why[b-k] = int32(max(from, 0)), j
+		}
+	}
+	for b, cut := range cuts(latest, k, fixed) {
+		if !cut {
+			continue
+		}
+		c := l.commits[(b+k-1)%k]
+		c.Order = ir.OrderEvent
+		j := why[b]
+		p := int(earlier[j])
+		kind, id := l.kind(p, j), ir.ID(0)
+		id, _ = ir.NodeID(l.t.Node(p % n))
+		r.Did(l.t.Node(j%n), "%s on %s of an earlier command buffer: the commit before it now orders by event", kind, id)
+	}
+}
+
+// kind returns the hazard of command j with p, which count from the beginning
+// of the first of two replays.
+func (l *layout) kind(p, j int) hazard.Kind {
+	if n := l.t.Len(); p/n != j/n {
+		return l.t.BetweenReplays(p%n, j%n)
+	}
+	return l.t.Between(p%l.t.Len(), j%l.t.Len())
+}
+
+// wrap remarks what orders the end of a replay before the beginning of the
+// next.
+func (l *layout) wrap(r *Report, cut []bool, latest []int32) {
+	n := l.t.Len()
+	last := l.t.Node(n - 1)
+	if l.begins[0] {
+		r.Not(last, "no barrier behind the last command: the list ends in a commit")
+		return
+	}
+	// The first conflict across the boundary that a barrier behind the end is
+	// for, or would be.
+	for j := range cut {
+		if p := int(latest[n+j]); p >= 0 && p < n {
+			id, _ := ir.NodeID(l.t.Node(p))
+			next, _ := ir.NodeID(l.t.Node(j))
+			if cut[0] {
+				r.remark(last, true, "a barrier behind the last command: %s of the next replay has a %s hazard with %s", next, l.kind(p, n+j), id)
+			} else {
+				r.Not(last, "no barrier behind the last command: those between already order %s before %s of the next replay (%s)", id, next, l.kind(p, n+j))
+			}
+			return
+		}
+	}
+	r.Not(last, "no barrier behind the last command: the next replay conflicts with nothing that is not ordered before it")
 }

@@ -266,8 +266,12 @@ var vocabulary = []*word{
 	},
 	{
 		form:      regexp.MustCompile(`^wrap-ordered #(\d+) before #(\d+)$`),
-		pipelines: always(scheduled),
-		waits:     "the prover, which knows what orders consecutive replays",
+		pipelines: always(everyOrder...),
+		check: func(e expectation, o outcome) error {
+			return want(e, wraps(o.graph, find(o.graph, e.id(0)), find(o.graph, e.id(1))), "nothing orders them")
+		},
+		holds:  asScheduled,
+		breaks: loosened,
 	},
 }
 
@@ -278,8 +282,15 @@ func want(e expectation, ok bool, format string, args ...any) error {
 	return fmt.Errorf("%s: "+format, append([]any{e.line}, args...)...)
 }
 
+// barrierCount counts the barriers between commands: one behind the last
+// command is for the next replay.
 func barrierCount(e expectation, o outcome) error {
 	n := o.graph.Stats().Barriers
+	if k := len(o.graph.Nodes); k > 0 {
+		if _, ok := o.graph.Nodes[k-1].(*ir.Barrier); ok {
+			n--
+		}
+	}
 	return want(e, n == e.number(0), "there are %d", n)
 }
 
@@ -301,6 +312,27 @@ func (p place) before(q place) bool {
 		return p.epoch < q.epoch
 	}
 	return p.ordered < q.ordered
+}
+
+// wraps reports whether the graph orders p of one replay before q of the next,
+// whose commands follow the last ones in the same command buffer.
+func wraps(g *ir.Graph, p, q place) bool {
+	var end place
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Barrier:
+			end.epoch++
+		case *ir.Commit:
+			end.buffer++
+			if n.Order != ir.OrderNone {
+				end.ordered++
+			}
+		}
+	}
+	if p.buffer == end.buffer && q.buffer == 0 {
+		return p.epoch < end.epoch || q.epoch > 0
+	}
+	return p.ordered < end.ordered || q.ordered > 0
 }
 
 func implements(n ir.Node, id ir.ID) bool {
@@ -547,15 +579,15 @@ func loosened(_ expectation, _, s *ir.Graph) outcome {
 func bareBarriers(e expectation, r, _ *ir.Graph) outcome {
 	o := loosened(e, r, r)
 	for range e.number(0) {
-		o.graph.Nodes = append(o.graph.Nodes, &ir.Barrier{})
+		o.graph.Nodes = slices.Insert(o.graph.Nodes, 0, ir.Node(&ir.Barrier{}))
 	}
 	return o
 }
 
-// fenced has a barrier after every command and an order in every commit.
+// fenced has a barrier before and after every command and an order in every commit.
 func fenced(_ expectation, r, _ *ir.Graph) outcome {
 	g := r.Clone()
-	g.Nodes = nil
+	g.Nodes = []ir.Node{&ir.Barrier{}}
 	for _, n := range r.Nodes {
 		if c, ok := n.(*ir.Commit); ok {
 			n = &ir.Commit{Order: ir.OrderEvent, Label: c.Label}

@@ -28,11 +28,15 @@ type Option struct {
 // table lists every pass in the order of the default pipeline.
 var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
+	{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", run: fuse,
+		Options: []Option{{"max-threads", "1024", "threads of a threadgroup that a pipeline of the device has at most"}}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
 }
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
 var order = []struct{ before, after, reason string }{
+	{"annotate", "fuse", "a dispatch of unknown effects is fused with nothing"},
+	{"fuse", "barriers", "a fused dispatch needs fewer of them"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
 }
 

@@ -28,8 +28,11 @@ func sameCommand(bg, ag *ir.Graph, x, y ir.Node) string {
 	if !ok1 || !ok2 {
 		return "another kind of command"
 	}
-	if !sameKernel(&bg.Kernels[d.Kernel], &ag.Kernels[e.Kernel]) {
-		return anotherKernel
+	if k, l := &bg.Kernels[d.Kernel], &ag.Kernels[e.Kernel]; !sameKernel(k, l) {
+		if k.Function != l.Function {
+			return anotherKernel
+		}
+		return "another library, constant or argument table"
 	}
 	if d.GridKind != e.GridKind || d.Threadgroup != e.Threadgroup || !sameExtent(d.Grid[0], e.Grid[0]) || !sameExtent(d.Grid[1], e.Grid[1]) || !sameExtent(d.Grid[2], e.Grid[2]) {
 		return "another grid or threadgroup"

@@ -18,7 +18,7 @@ type side struct {
 	m    *model
 	set  []int32                       // ascending
 	read func(op int32, k int) reading // what op reads
-	leaf func(r *reading) int          // names a value
+	leaf func(op int32, k int) int     // names what op reads, if it comes from outside
 }
 
 // evaluation is one declaration's terms, over given indices.
@@ -115,13 +115,7 @@ func (s *side) decode(o *op, arg int, off termID) []termID {
 // load returns what op reads off bits after the start of its k-th read.
 func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID {
 	r := s.read(op, k)
-	inside := 0
-	for _, w := range r.writes {
-		if _, ok := slices.BinarySearch(s.set, s.m.writes[w].op); ok {
-			inside++
-		}
-	}
-	if inside > 0 {
+	if s.inside(&r) {
 		w := &s.m.writes[r.writes[0]]
 		if len(r.writes) != 1 || r.initial || !w.must {
 			giveUp("%s reads bytes of more than one write", s.m.ops[op].id)
@@ -132,12 +126,22 @@ func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID 
 	if v, ok := s.filled(&r, off, dt); ok {
 		return v
 	}
-	n := node{form: floatLoad, num: int64(s.leaf(&r)), text: dt.String(), args: []termID{off}}
+	n := node{form: floatLoad, num: int64(s.leaf(op, k)), text: dt.String(), args: []termID{off}}
 	if !dt.Float() {
 		n.form, n.lo, n.hi = intLoad, -wide, wide
 		return s.t.atom(n)
 	}
 	return s.t.intern(n)
+}
+
+// inside reports whether a reading sees what a command of the set wrote.
+func (s *side) inside(r *reading) bool {
+	for _, w := range r.writes {
+		if slices.Contains(s.set, s.m.writes[w].op) {
+			return true
+		}
+	}
+	return false
 }
 
 // filled returns the element of a weight that is one number repeated.

@@ -1,8 +1,10 @@
 package prove
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -32,18 +34,30 @@ func (p *proof) checkFusion(i int32, now []reading) {
 		}
 	}
 	f := p.newFusion(i, now)
-	for w := o.wlo; w < o.whi; w++ {
-		image, err := f.imageOf(w)
-		if err != nil {
-			var v undecided
-			if errors.As(err, &v) {
-				fail(CannotTell, "%v", err)
-			} else {
-				fail(Refused, "%v", err)
-			}
-			return
+	key, ok := f.signature()
+	known := p.fusions[key]
+	if !ok || known == nil {
+		known = f.compare()
+		if ok {
+			p.fusions[key] = known
 		}
-		p.images[w] = image
+	}
+	if known.err != nil {
+		var v undecided
+		if errors.As(known.err, &v) {
+			fail(CannotTell, "%v", v)
+		} else {
+			fail(Refused, "%v", known.err)
+		}
+		return
+	}
+	for k, z := range known.images {
+		p.images[int(o.wlo)+k] = p.recordedNames[f.writeOf(z)]
+	}
+	for _, e := range known.equal {
+		// A copy, say: the same bytes twice. No write after has this name yet: its
+		// images were all found here.
+		p.recordedNames[f.writeOf(e[1])] = p.recordedNames[f.writeOf(e[0])]
 	}
 	p.Fused++
 }
@@ -54,21 +68,61 @@ func (u undecided) Error() string { return u.why }
 type fusion struct {
 	p       *proof
 	op      int32
+	now     []reading // of the command after
+	set     []int32
 	t       *table
 	a, b    *side
 	sources []source
+	leaves  []int // of the commands of the set, then of the command after: the source of each read; inner where it comes from the set
+	first   []int // where those of each command begin
 }
+
+const inner = -1
 
 // source is a value that leaves read: a reading of either graph.
 type source struct {
-	reading
+	*reading
 	after bool
 }
 
+// outcome is what comparing the terms of a fusion found. It holds for all
+// fusions of one signature.
+type outcome struct {
+	err    error
+	images []result    // by write of the command after
+	equal  [][2]result // results of the set with equal terms
+}
+
+// result is a write of a command of the set.
+type result struct{ member, nr int32 }
+
+func (f *fusion) writeOf(r result) int32 { return f.p.b.ops[f.set[r.member]].wlo + r.nr }
+
 func (p *proof) newFusion(i int32, now []reading) *fusion {
-	f := &fusion{p: p, op: i, t: newTable(p.b.g)}
-	f.a = &side{t: f.t, m: p.a, read: func(_ int32, k int) reading { return now[k] }, leaf: func(r *reading) int { return f.source(r, true) }}
-	f.b = &side{t: f.t, m: p.b, set: p.sets[i], read: func(op int32, k int) reading { return p.recorded.of[op][k] }, leaf: func(r *reading) int { return f.source(r, false) }}
+	f := &p.fusion
+	*f = fusion{p: p, op: i, now: now, set: p.sets[i], sources: f.sources[:0], leaves: f.leaves[:0], first: f.first[:0], a: f.a, b: f.b}
+	if f.a == nil {
+		f.a = &side{m: p.a, read: func(_ int32, k int) reading { return f.now[k] }, leaf: func(_ int32, k int) int { return f.leaves[f.first[len(f.set)]+k] }}
+		f.b = &side{m: p.b, read: func(op int32, k int) reading { return p.recorded.of[op][k] }, leaf: func(op int32, k int) int {
+			return f.leaves[f.first[slices.Index(f.set, op)]+k]
+		}}
+	}
+	f.b.set = f.set
+	for _, j := range f.set {
+		f.first = append(f.first, len(f.leaves))
+		for k := range p.recorded.of[j] {
+			r := &p.recorded.of[j][k]
+			if f.b.inside(r) {
+				f.leaves = append(f.leaves, inner)
+			} else {
+				f.leaves = append(f.leaves, f.source(r, false))
+			}
+		}
+	}
+	f.first = append(f.first, len(f.leaves))
+	for k := range now {
+		f.leaves = append(f.leaves, f.source(&now[k], true))
+	}
 	return f
 }
 
@@ -80,19 +134,16 @@ func (f *fusion) source(r *reading, after bool) int {
 			continue
 		}
 		var equal bool
-		switch {
-		case s.after == after:
-			equal, _ = equalValues(&s.reading, r, f.names(after), f.names(after))
-		case after:
-			equal, _ = equalValues(&s.reading, r, f.names(false), f.names(true))
-		default:
-			equal, _ = equalValues(r, &s.reading, f.names(false), f.names(true))
+		if after && !s.after {
+			equal, _ = equalValues(s.reading, r, f.names(false), f.names(true))
+		} else {
+			equal, _ = equalValues(s.reading, r, f.names(after), f.names(after))
 		}
 		if equal {
 			return i
 		}
 	}
-	f.sources = append(f.sources, source{*r, after})
+	f.sources = append(f.sources, source{r, after})
 	return len(f.sources) - 1
 }
 
@@ -103,43 +154,127 @@ func (f *fusion) names(after bool) names {
 	return f.p.recordedNames
 }
 
-// imageOf finds the write before that holds what write w after does. An error
-// that is undecided says what is missing to compare them.
-func (f *fusion) imageOf(w int32) (image int32, err error) {
-	mine := &f.p.a.writes[w]
-	if !mine.must {
-		return noWrite, undecided{"it may leave old bytes"}
+// signature says all that the terms depend on: the forms of the commands, which
+// of their reads are one value, which come from one another and from where in
+// it, and which are constants. ok is false where a command has no form.
+func (f *fusion) signature() (key string, ok bool) {
+	k := f.p.key[:0]
+	num := func(v int64) { k = binary.AppendVarint(k, v) }
+	command := func(o *op) bool {
+		if o.inst == nil || o.inst.Form() == nil {
+			return false
+		}
+		id, ok := f.p.forms[o.inst.Form()]
+		if !ok {
+			id = int64(len(f.p.forms))
+			f.p.forms[o.inst.Form()] = id
+		}
+		num(id)
+		return true
 	}
-	off, dt, got, err := f.result(w)
-	if err != nil {
-		return noWrite, err
+	read := func(r *reading, leaf int) bool {
+		num(int64(leaf))
+		m := &r.m.g.Memories[r.at.region.Mem]
+		switch {
+		case leaf == inner:
+			w := &r.m.writes[r.writes[0]]
+			num(int64(slices.Index(f.set, w.op)))
+			num(int64(r.writes[0] - r.m.ops[w.op].wlo))
+			d := r.at.region.Off.Sub(w.region.Off)
+			num(d.Const)
+			return len(r.writes) == 1 && d.IsConst()
+		case m.Kind == ir.Weight && m.Init.Kind == ir.InitFill:
+			k = append(k, m.Init.Pattern[:]...)
+			num(r.at.lo % 4)
+			return r.at.flat
+		}
+		return true
 	}
-	err = fmt.Errorf("it writes %s, and none of them writes as much", f.p.a.g.FormatRegion(mine.region))
-	image = noWrite
-	for _, j := range f.p.sets[f.op] {
-		for z := f.p.b.ops[j].wlo; z < f.p.b.ops[j].whi; z++ {
-			theirs := &f.p.b.writes[z]
-			if !theirs.must || !sameShape(&theirs.region, &mine.region) {
-				continue
-			}
-			want, why := f.term(func() termID { return f.b.stored(z, off, dt, f.level(w)) })
-			switch {
-			case why != nil:
-				err = why
-			case want == got && image == noWrite:
-				image = f.p.recordedNames[z]
-			case want == got:
-				// A copy, say: the same bytes twice.
-				f.p.rename(z, image)
-			default:
-				err = fmt.Errorf("its term is %s, theirs %s", f.t.format(got), f.t.format(want))
+	for s, j := range f.set {
+		if !command(&f.p.b.ops[j]) {
+			return "", false
+		}
+		for i := range f.p.recorded.of[j] {
+			if !read(&f.p.recorded.of[j][i], f.leaves[f.first[s]+i]) {
+				return "", false
 			}
 		}
 	}
-	if image != noWrite {
-		err = nil
+	num(-2)
+	if !command(&f.p.a.ops[f.op]) {
+		return "", false
 	}
-	return image, err
+	for i := range f.now {
+		if !read(&f.now[i], f.leaves[f.first[len(f.set)]+i]) {
+			return "", false
+		}
+	}
+	f.p.key = k
+	return string(k), true
+}
+
+// compare finds for each write of the command after the result of the set that
+// has its term. An error that is undecided says what is missing to compare
+// them.
+func (f *fusion) compare() *outcome {
+	f.t = newTable(f.p.b.g)
+	f.a.t, f.b.t = f.t, f.t
+	out := &outcome{}
+	o := &f.p.a.ops[f.op]
+	for w := o.wlo; w < o.whi; w++ {
+		if out.err = f.imageOf(w, out); out.err != nil {
+			return out
+		}
+	}
+	return out
+}
+
+func (f *fusion) imageOf(w int32, out *outcome) error {
+	mine := &f.p.a.writes[w]
+	if !mine.must {
+		return undecided{"it may leave old bytes"}
+	}
+	off, dt, got, err := f.result(w)
+	if err != nil {
+		return err
+	}
+	err = fmt.Errorf("it writes %s, and none of them writes as much", f.p.a.g.FormatRegion(mine.region))
+	found := false
+	for s, j := range f.set {
+		o := &f.p.b.ops[j]
+		for nr := range o.whi - o.wlo {
+			theirs := &f.p.b.writes[o.wlo+nr]
+			if !theirs.must || !sameShape(&theirs.region, &mine.region) {
+				continue
+			}
+			want, why := f.term(func() termID { return f.b.stored(o.wlo+nr, off, dt, f.level(w)) })
+			switch {
+			case why != nil:
+				err = why
+			case want == got && !found:
+				found = true
+				out.images = append(out.images, result{int32(s), nr})
+			case want == got:
+				out.equal = append(out.equal, [2]result{out.images[len(out.images)-1], {int32(s), nr}})
+			default:
+				err = &otherTerm{f.t, got, want}
+			}
+		}
+	}
+	if found {
+		return nil
+	}
+	return err
+}
+
+// otherTerm is the error of two terms that differ.
+type otherTerm struct {
+	t         *table
+	got, want termID
+}
+
+func (e *otherTerm) Error() string {
+	return fmt.Sprintf("its term is %s, theirs %s", e.t.format(e.got), e.t.format(e.want))
 }
 
 // term runs what may give up.

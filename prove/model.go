@@ -51,6 +51,7 @@ type model struct {
 // declarations. What a kernel without one touches is what stored says.
 func newModel(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
 	m := &model{g: g, byID: make(map[ir.ID]int32, len(g.Nodes)), at: make([]int32, len(g.Nodes)), ops: make([]op, 0, len(g.Nodes)), writes: make([]write, 0, len(g.Nodes))}
+	cache := msl.NewCache(g)
 	for i, n := range g.Nodes {
 		m.at[i] = -1
 		id, ok := ir.NodeID(n)
@@ -65,8 +66,8 @@ func newModel(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
 			e = ir.NodeEffects(n)
 		} else if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
 			e = stored(d)
-		} else if in, err := msl.Bind(g, d); err == nil {
-			if x, err := in.Effects(); err == nil {
+		} else if in, err := cache.Bind(d); err == nil {
+			if x, err := cache.Effects(d); err == nil {
 				o.inst, e = in, x
 			}
 		}

@@ -9,7 +9,6 @@ import (
 type pending struct {
 	op    int32
 	write bool
-	old   bool // of the replay before
 	*access
 }
 
@@ -34,7 +33,7 @@ func (u *unordered) reset() {
 	u.touched, u.pillar, u.any = u.touched[:0], -1, -1
 }
 
-func (u *unordered) add(i int32, old bool) {
+func (u *unordered) add(i int32) {
 	o := &u.m.ops[i]
 	u.any = i
 	if !o.known {
@@ -42,10 +41,10 @@ func (u *unordered) add(i int32, old bool) {
 		return
 	}
 	for k := range o.reads {
-		u.insert(pending{i, false, old, &o.reads[k]})
+		u.insert(pending{i, false, &o.reads[k]})
 	}
 	for k := o.wlo; k < o.whi; k++ {
-		u.insert(pending{i, true, old, &u.m.writes[k].access})
+		u.insert(pending{i, true, &u.m.writes[k].access})
 	}
 }
 
@@ -65,9 +64,9 @@ func (u *unordered) insert(p pending) {
 	t.Insert(p.lo, p.end, p)
 }
 
-// conflict finds a command that op i conflicts with, or −1. again: i runs in the
-// next replay.
-func (u *unordered) conflict(i int32, again bool) (with int32, where *ir.Region) {
+// conflict finds a command that op i conflicts with, or −1. apart proves that
+// two accesses share no byte.
+func (u *unordered) conflict(i int32, apart func(*ir.Graph, *access, *access) bool) (with int32, where *ir.Region) {
 	switch {
 	case u.any < 0:
 		return -1, nil
@@ -78,29 +77,26 @@ func (u *unordered) conflict(i int32, again bool) (with int32, where *ir.Region)
 	}
 	o := &u.m.ops[i]
 	for k := range o.reads {
-		if with, where = u.look(&o.reads[k], false, again); with >= 0 {
+		if with, where = u.look(&o.reads[k], false, apart); with >= 0 {
 			return with, where
 		}
 	}
 	for k := o.wlo; k < o.whi; k++ {
-		if with, where = u.look(&u.m.writes[k].access, true, again); with >= 0 {
+		if with, where = u.look(&u.m.writes[k].access, true, apart); with >= 0 {
 			return with, where
 		}
 	}
 	return -1, nil
 }
 
-func (u *unordered) look(a *access, write, again bool) (with int32, where *ir.Region) {
+func (u *unordered) look(a *access, write bool, apart func(*ir.Graph, *access, *access) bool) (with int32, where *ir.Region) {
 	t := u.trees[a.region.Mem]
 	if t == nil || void(&a.region) {
 		return -1, nil
 	}
 	with = -1
 	t.Overlapping(a.lo, a.end, func(p pending) bool {
-		if !write && !p.write {
-			return true
-		}
-		if p.old != again && apartAlways(u.m.g, a, p.access) || p.old == again && apart(u.m.g, a, p.access) {
+		if !write && !p.write || apart(u.m.g, a, p.access) {
 			return true
 		}
 		with, where = p.op, &a.region
@@ -130,76 +126,64 @@ type schedule struct {
 func order(m *model) schedule {
 	var s schedule
 	epoch, open := newUnordered(m), newUnordered(m)
-	var buffer []int32
-	for _, again := range []bool{false, true} {
-		if again {
-			// What was added so far belongs to the replay before.
-			old := func(u *unordered) {
-				for _, mem := range u.touched {
-					fresh := &interval.Tree[pending]{}
-					u.trees[mem].Overlapping(-1<<62, 1<<62, func(p pending) bool {
-						p.old = true
-						fresh.Insert(p.lo, p.end, p)
-						return true
-					})
-					u.trees[mem] = fresh
+	var buffer []int32 // commands of this command buffer
+	commits := false
+	mark := func(n ir.Node) {
+		switch n := n.(type) {
+		case *ir.Barrier:
+			epoch.reset()
+		case *ir.Commit:
+			commits = true
+			epoch.reset()
+			if n.Order != ir.OrderNone {
+				open.reset()
+			} else {
+				for _, i := range buffer {
+					open.add(i)
 				}
 			}
-			old(epoch)
-			old(open)
+			buffer = buffer[:0]
 		}
-		first := len(buffer) // of this replay
-		left := epoch.any >= 0 || open.any >= 0
-		for k, n := range m.g.Nodes {
-			if again && !left {
-				break // nothing of the replay before is unordered
+	}
+	for k, n := range m.g.Nodes {
+		i := m.at[k]
+		if i < 0 {
+			if _, ok := n.(*ir.Barrier); ok && epoch.any >= 0 {
+				s.barriers++
 			}
-			switch n := n.(type) {
-			case *ir.Barrier:
-				if epoch.any >= 0 && !again {
-					s.barriers++
-				}
-				epoch.reset()
-				left = open.any >= 0 || !again
-			case *ir.Commit:
-				epoch.reset()
-				if n.Order != ir.OrderNone {
-					open.reset()
-				} else {
-					for at, i := range buffer {
-						open.add(i, again && at < first)
-					}
-				}
-				buffer, first = buffer[:0], 0
-				left = open.any >= 0 || !again
-			}
-			i := m.at[k]
-			if i < 0 {
-				continue
-			}
-			for _, u := range []*unordered{epoch, open} {
-				with, where := u.conflict(i, again)
-				if with < 0 {
-					continue
-				}
-				if list := s.list(again); len(*list) < maxFindings {
-					*list = append(*list, race{i, with, where})
-				}
-			}
-			epoch.add(i, false)
-			buffer = append(buffer, i)
+			mark(n)
+			continue
+		}
+		s.races = open.races(i, apart, epoch.races(i, apart, s.races))
+		epoch.add(i)
+		buffer = append(buffer, i)
+	}
+	// The next replay, against what this one leaves unordered: the params may be
+	// others.
+	for k, n := range m.g.Nodes {
+		// A barrier ordered the buffer's commands before the rest of the buffer only:
+		// they are open again once it ends in a bare commit.
+		if epoch.any < 0 && open.any < 0 && (len(buffer) == 0 || !commits) {
+			break
+		}
+		if i := m.at[k]; i >= 0 {
+			s.around = open.races(i, apartAlways, epoch.races(i, apartAlways, s.around))
+		} else {
+			mark(n)
 		}
 	}
 	return s
 }
 
-// list returns where a race found in the first or the second replay belongs:
-// one within the second is one within the first.
-func (s *schedule) list(again bool) *[]race {
-	if again {
-		return &s.around
+// races appends what op i races with.
+func (u *unordered) races(i int32, apart func(*ir.Graph, *access, *access) bool, list []race) []race {
+	if len(list) >= maxFindings {
+		return list
 	}
-	return &s.races
+	if with, where := u.conflict(i, apart); with >= 0 {
+		list = append(list, race{i, with, where})
+	}
+	return list
 }
 
 // checkOrder refuses races of the graph after. A race between an unknown

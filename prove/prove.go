@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // Options of a proof.
@@ -40,7 +41,7 @@ func Check(before, after *ir.Graph, o Options) *Result {
 // attempt proves after with one matching of commands.
 func attempt(b *model, recorded *readings, after *ir.Graph, m matching, o Options) *Result {
 	r := &Result{}
-	p := &proof{told: map[*ir.Dispatch]*ir.Effects{}, b: b, recorded: recorded, sets: m, Result: r, opts: o}
+	p := &proof{told: map[*ir.Dispatch]*ir.Effects{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: r, opts: o}
 	p.build(after)
 	r.Commands = len(p.a.ops)
 	p.findDead()
@@ -70,6 +71,11 @@ type proof struct {
 	recordedNames, images names
 	// told are the effects of dispatches whose kernels have no declaration.
 	told map[*ir.Dispatch]*ir.Effects
+	// Comparing the terms of a fusion is slow, and layers repeat them.
+	fusion  fusion
+	fusions map[string]*outcome // by signature
+	forms   map[*decl.Form]int64
+	key     []byte
 }
 
 const noWrite = -2
@@ -110,8 +116,3 @@ func (p *proof) build(after *ir.Graph) {
 		p.images[i] = noWrite
 	}
 }
-
-// rename notes that write z before has the bytes called name. Both come from
-// one set of commands, whose images are found together: no write after was
-// named z before now.
-func (p *proof) rename(z, name int32) { p.recordedNames[z] = name }

@@ -123,6 +123,9 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if sameLists(b, a, bn, an) {
 		return true, true
 	}
+	if len(b.writes) == 0 && len(a.writes) == 0 || whole(b) && whole(a) {
+		return false, true
+	}
 	if constant(b) && constant(a) {
 		if slices.Equal(segments(b, bn), segments(a, an)) {
 			return true, true
@@ -131,6 +134,9 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	}
 	return false, false
 }
+
+// whole reports whether all of a reading is one write's.
+func whole(r *reading) bool { return len(r.writes) == 1 && !r.initial }
 
 // crosses reports whether a command of unknown effects stands between the
 // reading and something that it may see.

@@ -39,49 +39,41 @@ func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool
 }
 
 // KVWrite writes rows x [L, heads, dim] to positions pos, pos+1, … of a cache
-// [heads, positions, dim].
+// [positions, heads, dim]: the rows of a position lie together, so that this is
+// one run of bytes, which the kernel that makes x could as well write itself.
 func (r *Recorder) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
-	if cache.Rank() != 3 || x.Rank() != 3 {
-		r.fail("kv_write: %s into %s", r.format(x.Shape), r.format(cache.Shape))
+	if cache.Rank() != 3 || x.Rank() != 3 || !cache.Shape[1].Equal(x.Shape[1]) || !cache.Shape[2].Equal(x.Shape[2]) {
+		r.fail("kv_write: %s into %s: want [L, heads, dim] into [positions, heads, dim]", r.format(x.Shape), r.format(cache.Shape))
 		return
 	}
-	dst := cache
-	dst.Off = dst.Off.Add(pos.Scale(cache.Strides[1] * cache.DType.Size()))
-	dst.Shape = []ir.Affine{cache.Shape[0], x.Shape[0], cache.Shape[2]}
-	src := x.Transpose(0, 1)
-	if l := x.Shape[0]; l.IsConst() && l.Const == 1 {
-		drop := func(t Tensor) Tensor {
-			t.Shape, t.Strides = []ir.Affine{t.Shape[0], t.Shape[2]}, []int64{t.Strides[0], t.Strides[2]}
-			return t
-		}
-		dst, src = drop(dst), drop(src)
-	}
-	r.CopyTo("kv_write", dst, src, o...)
+	dst := cache.From(pos)
+	dst.Shape = x.Shape
+	r.CopyTo("kv_write", dst, x, o...)
 }
 
 // SDPA is scaled-dot-product attention with grouped heads: queries
-// q [L, Hq, D] over the first n positions of caches k, v [Hkv, positions, D],
+// q [L, Hq, D] over the first n positions of caches k, v [positions, Hkv, D],
 // causal: query i of L sees positions up to n − L + i. The result is [L, Hq, D].
 func (r *Recorder) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
 	if q.Rank() != 3 || k.Rank() != 3 || v.Rank() != 3 {
-		r.fail("sdpa takes [L, heads, dim] and [heads, positions, dim], not %s, %s", r.format(q.Shape), r.format(k.Shape))
+		r.fail("sdpa takes [L, heads, dim] and [positions, heads, dim], not %s, %s", r.format(q.Shape), r.format(k.Shape))
 		return q
 	}
-	hq, hkv, d := q.Shape[1].Const, k.Shape[0].Const, r.last("sdpa", q)
+	hq, hkv, d := q.Shape[1].Const, k.Shape[1].Const, r.last("sdpa", q)
 	if hkv == 0 || hq%hkv != 0 {
 		r.fail("sdpa: %d query heads do not divide over %d kv heads", hq, hkv)
 		return q
 	}
 	y := r.result("sdpa", o, ir.F32, q.Shape)
 	upTo := func(t Tensor) Tensor {
-		t.Shape = []ir.Affine{t.Shape[0], n, t.Shape[2]}
+		t.Shape = []ir.Affine{n, t.Shape[1], t.Shape[2]}
 		return t
 	}
 	c := call{options: o,
 		op: "sdpa",
 		args: []ir.Binding{
 			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),
-			val(6, uint64(k.Strides[0])), val(7, uint64(k.Strides[1])), val(8, uint64(v.Strides[0])), val(9, uint64(v.Strides[1])), val(10, scale),
+			val(6, uint64(k.Strides[1])), val(7, uint64(k.Strides[0])), val(8, uint64(v.Strides[1])), val(9, uint64(v.Strides[0])), val(10, scale),
 		},
 		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{1024, 1, 1},
 	}

@@ -129,7 +129,8 @@ func (r *Recorder) Argmax(x Tensor, o ...Option) Tensor {
 }
 
 // CopyTo copies src to dst, which has the same shape; both may be strided (a
-// row of a KV cache). At most 3 dimensions.
+// column of a matrix); where both are contiguous the plain copy does it. At most
+// 3 dimensions.
 func (r *Recorder) CopyTo(op string, dst, src Tensor, o ...Option) {
 	if len(src.Shape) != len(dst.Shape) || src.Rank() < 2 || src.Rank() > 3 {
 		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
@@ -145,6 +146,15 @@ func (r *Recorder) CopyTo(op string, dst, src Tensor, o ...Option) {
 		}
 		grid[n-1-i] = ir.Extent{Num: src.Shape[i], Div: 1}
 		ss, ds = append(ss, src.Strides[i]), append(ds, dst.Strides[i])
+	}
+	if src.contiguous() && dst.contiguous() {
+		grid, group := threads1(src.Elements())
+		r.dispatch(call{options: o,
+			op: op, function: "v_copyfloat32float32",
+			args: []ir.Binding{buf(0, src), buf(1, dst)},
+			kind: ir.Threads, grid: grid, group: group,
+		})
+		return
 	}
 	r.dispatch(call{options: o,
 		op: op, function: map[int]string{2: "gg2_copyfloat32float32", 3: "gg3_copyfloat32float32"}[n],

@@ -157,11 +157,11 @@ func TestMistakes(t *testing.T) {
 			r.Matmul(r.Input("x", ir.F32, 1, 32), record.Dense(r.RandomWeight("w", 1, ir.F32, 8, 64)))
 		}, "record t: matmul: rows of 32 elements times a matrix [8, 64]"},
 		{"heads do not divide", func(r *record.Recorder) {
-			kv := r.State("k", ir.F32, 2, 16, 64)
+			kv := r.State("k", ir.F32, 16, 2, 64)
 			r.SDPA(r.Input("q", ir.F32, 1, 3, 64), kv, kv, ir.Const(4), 1)
 		}, "record t: sdpa: 3 query heads do not divide over 2 kv heads"},
 		{"head dim without a kernel", func(r *record.Recorder) {
-			kv := r.State("k", ir.F32, 2, 16, 80)
+			kv := r.State("k", ir.F32, 16, 2, 80)
 			r.SDPA(r.Input("q", ir.F32, 1, 2, 80), kv, kv, ir.Const(4), 1)
 		}, `record t: the kernel library has no function "sdpa_vector_float_80_80"`},
 		{"scratch that depends on an inner param", func(r *record.Recorder) {

@@ -71,6 +71,25 @@ func (t Tensor) Row(i ir.Affine) Tensor {
 	return t
 }
 
+// From returns the rows of the outermost dimension from row i on, which may
+// depend on params; the shape is as before, the caller shortens it.
+func (t Tensor) From(i ir.Affine) Tensor {
+	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
+	return t
+}
+
+// contiguous reports whether the elements lie one after another.
+func (t Tensor) contiguous() bool {
+	strides, err := contiguous(t.Shape)
+	for i := range strides {
+		single := t.Shape[i].IsConst() && t.Shape[i].Const == 1 // its stride says nothing
+		if !single && strides[i] != t.Strides[i] {
+			return false
+		}
+	}
+	return err == nil
+}
+
 // Reshape gives a row-contiguous tensor another shape of as many elements: a
 // view, no dispatch.
 func (t Tensor) Reshape(shape ...ir.Affine) Tensor {

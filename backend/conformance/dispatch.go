@@ -94,10 +94,14 @@ func sameView(d *decl.Decl, pair [2]int) []*term.Expr {
 	equal := func(x, y *term.Expr) {
 		conds = append(conds, &term.Expr{Op: term.Eq, Kind: term.Bool, Args: []*term.Expr{x, y}})
 	}
-	for j := range out.Shape {
-		equal(out.Shape[j], in.Shape[j])
+	skip := len(out.Shape) - len(in.Shape)
+	for j := range skip { // the only row of a matrix is a vector
+		equal(out.Shape[j], &term.Expr{Op: term.Number, Num: 1})
+	}
+	for j := range in.Shape {
+		equal(out.Shape[skip+j], in.Shape[j])
 		if out.Strides != nil || in.Strides != nil {
-			equal(strideOf(out, j), strideOf(in, j))
+			equal(strideOf(out, skip+j), strideOf(in, j))
 		}
 	}
 	return conds

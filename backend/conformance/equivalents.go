@@ -13,6 +13,7 @@ var equivalents = []struct {
 }{
 	{"*", "round: *round(f32, *", "every operation yields an f32, which round(f32, …) does not change"},
 	{"vv_*", "slot: a exchanged with b", "a + b = b + a and a · b = b · a, to the bit"},
+	{"add_rms*", "slot: a exchanged with b", "a + b = b + a, to the bit"},
 	{"*", "shape: offset[0] 1 -> 2", "more bytes declared as read than are read: reads are contained"},
 	{"affine_embed_*", "inplace: allow out *", "K = K/g for K = 0 alone: nothing is touched"},
 	{"g*_copy*", "inplace: allow dst src", "a copy onto itself"},
@@ -21,10 +22,11 @@ var equivalents = []struct {
 	{"affine_qmv_fast_*", "groups: * ceil(out_vec_size / 8) -> rounded down", "out_vec_size is a multiple of 8"},
 	{"affine_qmv_fast_*", "require: in_vec_size >= 1 -> in_vec_size > 1", "in_vec_size is a multiple of 256"},
 	{"affine_qmv_fast_*", "require: out_vec_size >= 1 -> out_vec_size > 1", "out_vec_size is a multiple of 8"},
+	{"affine_qmv_fast_*", "require: n? >= 1 -> n? > 1", "each is a multiple of 8"},
 	{"affine_qmv_fast_*", "require: 1 -> 2", "both sizes are multiples of more"},
 	{"affine_qmv_fast_*", "require: 2048 -> 2049", "2049/4 = 2048/4 and 2049/8 = 2048/8"},
 	{"argmax_*", "require: 1024 -> 1025", "lanes is a multiple of 32"},
-	{"rms_looped*", "require: 1024 -> 1025", "threads is a multiple of 32"},
+	{"*rms_looped*", "require: 1024 -> 1025", "threads is a multiple of 32"},
 	{"gg?_copy*", "require: drop d? == 1 || dst_strides* >= 1", "a written dimension of stride 0 is refused in any case"},
 	{"sdpa_*", "require: gqa_factor >= 1 && N >= 1 -> N >= 1", "gqa_factor = 0 divides by zero in the shape of the keys"},
 }

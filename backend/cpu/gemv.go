@@ -73,7 +73,11 @@ func gemv(c *Call, _ *Worker, lo, hi int) {
 			simd.MatVecF32(yb[i:j], xb, mat[off+i*k:off+j*k], k)
 			continue
 		}
-		for r := i; r < j; r++ {
+		if ld > k {
+			simd.MatVecStridedF32(yb[i:j], xb, mat[off+i*ld:off+(j-1)*ld+k], k, ld)
+			continue
+		}
+		for r := i; r < j; r++ { // rows that overlap
 			yb[r] = simd.Dot(xb, mat[off+r*ld:off+r*ld+k])
 		}
 	}

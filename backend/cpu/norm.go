@@ -10,6 +10,8 @@ func init() {
 	register(
 		&Kernel{Name: "rmsfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
 		&Kernel{Name: "rms_loopedfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
+		&Kernel{Name: "add_rmsfloat32", Units: groupsX, Run: addRMS, Cost: addRMSCost},
+		&Kernel{Name: "add_rms_loopedfloat32", Units: groupsX, Run: addRMS, Cost: addRMSCost},
 	)
 }
 
@@ -24,22 +26,51 @@ func groupsX(c *Call) int { return c.Groups[0] }
 // Arguments: 0 x f32[rows, axis_size], 1 w f32[axis_size : w_stride], 2 out as
 // x, 3 eps f32, 4 axis_size u32, 5 w_stride u32. A unit is a row; the order of
 // the sum is that of simd.SumSquares. The looped kernel differs on a GPU only.
-func rms(c *Call, _ *Worker, lo, hi int) {
-	eps, n, stride := c.Float(3), c.Uint(4), c.Uint(5)
+// out may be x, and w if there is one row.
+func rms(c *Call, work *Worker, lo, hi int) {
+	n := c.Uint(4)
 	x, w, out := c.F32(0), c.F32(1), c.F32(2)
 	for r := lo; r < hi; r++ {
-		xr, o := x[r*n:(r+1)*n], out[r*n:(r+1)*n]
-		mean := simd.SumSquares(xr) / float32(n)
-		inv := float32(1 / math.Sqrt(float64(mean+eps)))
-		simd.ScaleTo(o, inv, xr)
-		if stride == 1 {
-			simd.MulTo(o, w[:n], o)
-			continue
-		}
-		for i := range o {
-			o[i] *= w[i*stride]
+		normalize(out[r*n:(r+1)*n], x[r*n:(r+1)*n], w, c.Uint(5), c.Float(3), work)
+	}
+}
+
+// normalize is rms of one row. out may be x or w.
+func normalize(out, x, w []float32, stride int, eps float32, work *Worker) {
+	n := len(x)
+	mean := simd.SumSquares(x) / float32(n)
+	inv := float32(1 / math.Sqrt(float64(mean+eps)))
+	switch stride {
+	case 0:
+		simd.ScaleTo(out, inv, x)
+		simd.ScaleTo(out, w[0], out)
+	case 1:
+		scaled := work.Scratch(n)
+		simd.ScaleTo(scaled, inv, x)
+		simd.MulTo(out, w[:n], scaled)
+	default:
+		simd.ScaleTo(out, inv, x)
+		for i := range out {
+			out[i] *= w[i*stride]
 		}
 	}
 }
 
 func rmsCost(c *Call) float64 { return 20 + 0.15*float64(c.Uint(4)) }
+
+// addRMS is residual = a + b and rms of it, with the order of additions of both.
+//
+// Arguments: 0 a, 1 b, f32[rows, axis_size], 2 w f32[axis_size : w_stride],
+// 3 residual and 4 out as a, 5 eps f32, 6 axis_size u32, 7 w_stride u32. A unit
+// is a row. residual and out may each be a or b.
+func addRMS(c *Call, work *Worker, lo, hi int) {
+	n := c.Uint(6)
+	a, b, w, residual, out := c.F32(0), c.F32(1), c.F32(2), c.F32(3), c.F32(4)
+	for r := lo; r < hi; r++ {
+		i, j := r*n, (r+1)*n
+		simd.AddTo(residual[i:j], a[i:j], b[i:j])
+		normalize(out[i:j], residual[i:j], w, c.Uint(7), c.Float(5), work)
+	}
+}
+
+func addRMSCost(c *Call) float64 { return 20 + 0.2*float64(c.Uint(6)) }

@@ -121,6 +121,20 @@ func dim(t *rapid.T, name string, lo, hi int) int { return rapid.IntRange(lo, hi
 
 // drawCall draws a call of the kernel. A kernel without a branch here fails
 // every test of this file.
+// fusedOf returns the layout of a fused quantized product, or nil.
+func fusedOf(kernel string) *linear {
+	var a affine
+	for kind, p := range a.fused() {
+		if strings.Contains(kernel, "_"+kind+"_float_") {
+			if strings.Contains(kernel, "qmm") {
+				p = p.ofMany()
+			}
+			return &p
+		}
+	}
+	return nil
+}
+
 func drawCall(t *rapid.T, kernel string) *randomCall {
 	rc := &randomCall{kernel: kernel, groups: [3]int{1, 1, 1}, threads: [3]int{1, 1, 1}, group: [3]int{32, 1, 1}, flags: map[uint16]bool{}, constant: map[int][]byte{}}
 	in := func(slot int, shape, strides []int) *operand {
@@ -144,6 +158,16 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		in(1, []int{n}, []int{ws})
 		out(2, []int{rows, n}, nil)
 		rc.constant[3], rc.constant[4], rc.constant[5] = f32(1e-5), i32(n), i32(ws)
+
+	case strings.HasPrefix(kernel, "add_rms"):
+		rows, n, ws := dim(t, "rows", 1, 9), dim(t, "n", 1, 700), dim(t, "w_stride", 0, 3)
+		rc.groups[0] = rows
+		in(0, []int{rows, n}, nil)
+		in(1, []int{rows, n}, nil)
+		in(2, []int{n}, []int{ws})
+		out(3, []int{rows, n}, nil)
+		out(4, []int{rows, n}, nil)
+		rc.constant[5], rc.constant[6], rc.constant[7] = f32(1e-5), i32(n), i32(ws)
 
 	case strings.HasPrefix(kernel, "vv_"):
 		n := dim(t, "n", 1, 5000)
@@ -197,6 +221,33 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		code := func(r *rand.Rand) uint32 { return r.Uint32() }
 		m, n := dim(t, "m", 1, 4), dim(t, "n", 1, 200)
 		first := 0
+		if fused := fusedOf(kernel); fused != nil {
+			if has("qmm") {
+				if m = dim(t, "m", 1, 40); dim(t, "tall", 0, 3) == 0 {
+					m, k = dim(t, "m", 500, 530), group
+				}
+				rc.constant[fused.m] = i32(m)
+			}
+			rc.groups = [3]int{m, 1, 1} // as qmv reads it
+			rc.constant[fused.k] = i32(k)
+			for i := range fused.x / 3 { // matrices
+				if i < fused.outs && i > 0 {
+					n = dim(t, "n", 1, 200)
+				}
+				in(3*i, []int{n, k * bits / 32}, nil).value = code
+				in(3*i+1, []int{n, k / group}, nil)
+				in(3*i+2, []int{n, k / group}, nil)
+				if i < fused.outs {
+					rc.constant[fused.n+i] = i32(n)
+					out(fused.y+i, []int{m, n}, nil)
+				}
+			}
+			in(fused.x, []int{m, k}, nil)
+			if fused.then == addTo {
+				in(fused.r, []int{m, n}, nil)
+			}
+			break
+		}
 		switch {
 		case has("embed"):
 			first = 1
@@ -288,6 +339,37 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		rc.flags[1], rc.flags[2] = dim(t, "forward", 0, 1) == 1, dim(t, "traditional", 0, 1) == 1
 		rc.constant[2], rc.constant[4] = i32(drawOffset(t)), i64(stride)
 		rc.constant[3], rc.constant[10] = drawAngles(t)
+
+	case kernel == "rope_single_x2_float32":
+		half := dim(t, "half", 1, 40)
+		rc.threads = [3]int{half, 0, 1}
+		for i := range 2 {
+			heads := dim(t, "heads", 1, 9)
+			a, b := 2*half+dim(t, "gap", 0, 5), 2*half+dim(t, "gap", 0, 5)
+			in(i, []int{heads, 2 * half}, []int{a, 1})
+			out(2+i, []int{heads, 2 * half}, []int{b, 1})
+			rc.constant[6+i], rc.constant[8+i], rc.constant[11+i] = i64(a), i64(b), i32(heads)
+			rc.threads[1] += heads
+		}
+		rc.flags[1], rc.flags[2] = dim(t, "forward", 0, 1) == 1, dim(t, "traditional", 0, 1) == 1
+		rc.constant[4] = i32(drawOffset(t))
+		rc.constant[5], rc.constant[10] = drawAngles(t)
+
+	case kernel == "rope_x2_float32":
+		length, half := dim(t, "t", 1, 20), dim(t, "half", 1, 20)
+		rc.threads = [3]int{half, length, 0}
+		for i := range 2 {
+			heads := dim(t, "heads", 1, 9)
+			shape := []int{heads, length, 2 * half}
+			a, b := in(i, shape, drawStrides(t, shape, false)).strides, drawStrides(t, shape, false)
+			out(2+i, shape, b)
+			rc.constant[6+i], rc.constant[8+i], rc.constant[11+i] = i64(a...), i64(b...), i32(heads)
+			rc.threads[2] += ceilDiv(heads, 4)
+		}
+		offset := drawOffset(t)
+		in(4, []int{1}, nil).value = func(*rand.Rand) uint32 { return uint32(offset) }
+		rc.flags[1], rc.flags[2] = dim(t, "forward", 0, 1) == 1, dim(t, "traditional", 0, 1) == 1
+		rc.constant[5], rc.constant[10] = drawAngles(t)
 
 	case kernel == "rope_float32":
 		heads, length, half := dim(t, "heads", 1, 9), dim(t, "t", 1, 20), dim(t, "half", 1, 20)

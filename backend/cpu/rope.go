@@ -22,6 +22,18 @@ func init() {
 			Run:   rope,
 			Cost:  func(c *Call) float64 { return float64(c.Int(7)) * (10 + 2*float64(c.Threads[0])) },
 		},
+		&Kernel{
+			Name:  "rope_single_x2_float32",
+			Units: func(c *Call) int { return c.Int(11) + c.Int(12) },
+			Run:   ropeSingle2,
+			Cost:  func(c *Call) float64 { return 10 + 2*float64(c.Threads[0]) },
+		},
+		&Kernel{
+			Name:  "rope_x2_float32",
+			Units: func(c *Call) int { return c.Threads[1] },
+			Run:   rope2,
+			Cost:  func(c *Call) float64 { return float64(c.Int(11)+c.Int(12)) * (10 + 2*float64(c.Threads[0])) },
+		},
 	)
 }
 
@@ -38,6 +50,49 @@ func ropeSingle(c *Call, w *Worker, lo, hi int) {
 	p := pairsOf(c, half)
 	for h := lo; h < hi; h++ {
 		p.rotate(out[h*stride:], 1, in[h*stride:], 1, cos, sin)
+	}
+}
+
+// ropeSingle2 is ropeSingle of queries and keys.
+//
+// Arguments: 0 q f32[q_heads, dims : 6, 1], 1 k f32[k_heads, dims : 7, 1], 2
+// and 3 their results under the strides 8 and 9, all i64; 4 offset i32, 5 scale
+// f32, 10 base f32, 11 q_heads and 12 k_heads i32. The threads are (dims/2,
+// q_heads + k_heads, 1). A unit is a head. Each result may be its operand.
+func ropeSingle2(c *Call, w *Worker, lo, hi int) {
+	half, queries := c.Threads[0], c.Int(11)
+	cos, sin := w.angles.of(c.Float(5), c.Float(10), half, c.Int(4), 1)
+	p := pairsOf(c, half)
+	for u := lo; u < hi; u++ {
+		i, h := 0, u // of queries, or of keys
+		if u >= queries {
+			i, h = 1, u-queries
+		}
+		p.rotate(c.F32(2 + i)[h*c.Long(8+i, 0):], 1, c.F32(i)[h*c.Long(6+i, 0):], 1, cos, sin)
+	}
+}
+
+// rope2 is rope of queries and keys.
+//
+// Arguments: 0 q f32[q_heads, T, D] and 1 k f32[k_heads, T, D] under the
+// strides 6 and 7, 2 and 3 their results under the strides 8 and 9 (i64[3]:
+// head, position, element); 4 offset, a device i32[1], 5 scale f32, 10 base f32,
+// 11 q_heads and 12 k_heads i32. The threads are (dims/2, T, ceil(q_heads/4) +
+// ceil(k_heads/4)). A unit is a position. Each result may be its operand.
+func rope2(c *Call, w *Worker, lo, hi int) {
+	half := c.Threads[0]
+	cos, sin := w.angles.of(c.Float(5), c.Float(10), half, int(c.I32(4)[0]), c.Threads[1])
+	p := pairsOf(c, half)
+	for t := lo; t < hi; t++ {
+		a := t * half
+		for i := range 2 {
+			in, out := c.F32(i), c.F32(2+i)
+			is, it, ie := c.Long(6+i, 0), c.Long(6+i, 1), c.Long(6+i, 2)
+			os, ot, oe := c.Long(8+i, 0), c.Long(8+i, 1), c.Long(8+i, 2)
+			for h := range c.Int(11 + i) {
+				p.rotate(out[h*os+t*ot:], oe, in[h*is+t*it:], ie, cos[a:a+half], sin[a:a+half])
+			}
+		}
 	}
 }
 

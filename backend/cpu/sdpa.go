@@ -187,7 +187,11 @@ func (s *sdpa) scores(p, query []float32, head, j int) {
 		simd.MatVecF32(p, query, s.k[i:i+len(p)*s.d], s.d)
 		return
 	}
-	for t := range p {
+	if s.kSeq > s.d && len(p) > 0 {
+		simd.MatVecStridedF32(p, query, s.k[i:i+(len(p)-1)*s.kSeq+s.d], s.d, s.kSeq)
+		return
+	}
+	for t := range p { // keys that overlap
 		p[t] = simd.Dot(query, s.k[i:i+s.d])
 		i += s.kSeq
 	}

@@ -38,11 +38,15 @@ func never(g *ir.Graph, e ir.Affine) bool {
 }
 
 // interleaved proves two regions disjoint that take turns: both repeat with
-// the same stride S, and within one period of S their bytes lie apart. delta is
-// b's first byte relative to a's.
+// the same stride S, and within one period of S their bytes lie apart. S is one
+// of a's strides, or what the params move them by. delta is b's first byte
+// relative to a's.
 func interleaved(g *ir.Graph, a, b ir.Region, delta ir.Affine) bool {
-	for _, da := range a.Dims {
-		s := da.Stride
+	for i := 0; i <= len(a.Dims); i++ {
+		s := period(delta)
+		if i < len(a.Dims) {
+			s = a.Dims[i].Stride
+		}
 		if s <= 0 {
 			continue
 		}
@@ -68,6 +72,17 @@ func interleaved(g *ir.Graph, a, b ir.Region, delta ir.Affine) bool {
 		}
 	}
 	return false
+}
+
+// period returns the greatest common divisor of a's coefficients.
+func period(a ir.Affine) int64 {
+	d := int64(0)
+	for _, t := range a.Terms() {
+		for x := t.Coeff; x != 0; {
+			d, x = x, d%x
+		}
+	}
+	return max(d, -d)
 }
 
 // width is how far r reaches within one period of s, when every dimension
@@ -101,4 +116,35 @@ func residue(g *ir.Graph, e ir.Affine, s int64) (lo, hi int64, ok bool) {
 	}
 	lo, hi = lo-base*s, hi-base*s
 	return lo, hi, hi < s
+}
+
+// Covers proves that outer contains every byte of inner, whatever the params.
+// A false result means that it may not.
+func Covers(g *ir.Graph, outer, inner ir.Region) bool {
+	mo, oo := g.Root(outer.Mem)
+	mi, oi := g.Root(inner.Mem)
+	if empty(inner) {
+		return true
+	}
+	if mo != mi {
+		return false
+	}
+	o, i := outer.Off.AddConst(oo), inner.Off.AddConst(oi)
+	if o.Equal(i) && outer.Run.Equal(inner.Run) && sameDims(outer.Dims, inner.Dims) {
+		return true
+	}
+	if len(outer.Dims) > 0 {
+		// The same grid of longer runs or more of them.
+		if len(outer.Dims) != len(inner.Dims) || !never(g, o.Sub(i)) || !never(g, i.Add(inner.Run).Sub(o.Add(outer.Run))) {
+			return false
+		}
+		for k, d := range outer.Dims {
+			if d.Stride != inner.Dims[k].Stride || !never(g, inner.Dims[k].Count.Sub(d.Count)) {
+				return false
+			}
+		}
+		return true
+	}
+	lo, end := inner.Hull()
+	return never(g, o.Sub(lo.AddConst(oi))) && never(g, end.AddConst(oi).Sub(o.Add(outer.Run)))
 }

@@ -1,8 +1,37 @@
-// Package hazard decides which accesses conflict, on bytes: aliases resolved,
-// strides and params taken into account. Passes use it; the prover does not
-// (it has its own).
+// Package hazard decides which commands conflict, on bytes: aliases resolved,
+// strides and params taken into account. Passes use it; the prover does not (it
+// has its own).
 //
-// [Disjoint] compares two regions for all values of the params. A [Tracker]
-// remembers the accesses of an epoch and finds those that a new one conflicts
-// with, in O((k+1) log n) for k overlapping hulls.
+// # Words
+//
+// A hazard is a pair of accesses to one byte, one of them a write: RAW (the later
+// one reads what the earlier one wrote), WAR, WAW. Ranges that only touch share
+// no byte. A pillar is a command of unknown effects; it conflicts with
+// everything. The depth of a graph is the number of commands in its longest
+// chain of conflicts, and depth∞ that of value edges alone.
+//
+// # How it works
+//
+// A [Table] resolves what every command touches, once. A sweep over it keeps,
+// for each root memory, an interval tree of cells: for every byte the last
+// writer and the readers since. A write retires the cells that it covers, may-
+// writes too: whoever conflicts with what is retired conflicts with the write,
+// which is later. Contiguous constant ranges cut cells exactly at their ends;
+// strided and param-dependent regions have a cell each, by their hull, and are
+// compared exactly ([Disjoint]), each pair of distinct expressions once. An
+// access costs O((k+1) log n), k being the number of cells that it meets.
+//
+//   - [Table.Levels], [Depth] and [ValueDepth] need no edges: a cell holds the
+//     greatest level of its writer and of its readers.
+//   - [Table.Latest] is what placing barriers needs: the last earlier command
+//     that each one conflicts with, across replays too.
+//   - [Table.Order] is the explicit order, for schedulers; [Table.Hazards] the
+//     same with the reason of each edge. Edges lead to the last writers and to the
+//     readers since. Where many readers meet many writers a join node stands
+//     between, so that edges stay few; nothing is transitively reduced.
+//   - [Tracker] compares one command with those added so far, for recorders and
+//     passes that build as they go.
+//
+// What it does not do: place barriers, move commands, or say which orders are
+// good.
 package hazard

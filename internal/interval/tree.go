@@ -1,5 +1,5 @@
 // Package interval holds half-open intervals of int64 and finds those that
-// meet a given one.
+// meet a given one ([Tree]); or keeps them disjoint, as a map of runs ([Partition]).
 package interval
 
 // Tree is an interval tree: a treap ordered by the lower end, each node knowing

@@ -23,7 +23,23 @@ func MatVecF32(y, x, w []float32, k int) {
 	if len(w) != len(y)*k {
 		panic(fmt.Sprintf("simd: MatVecF32: len(w) = %d, want len(y)*k = %d*%d", len(w), len(y), k))
 	}
-	matVecF32(y, x, w, k)
+	matVecF32(y, x, w, k, k)
+}
+
+// MatVecStridedF32 is [MatVecF32] for rows that begin ld float32 apart, ld >=
+// k; len(w) is (len(y)-1)*ld + k, or 0 without rows.
+func MatVecStridedF32(y, x, w []float32, k, ld int) {
+	if len(x) != k || ld < k {
+		panic(fmt.Sprintf("simd: MatVecStridedF32: len(x) = %d, ld = %d, want k = %d and at least k", len(x), ld, k))
+	}
+	want := 0
+	if len(y) > 0 {
+		want = (len(y)-1)*ld + k
+	}
+	if len(w) != want {
+		panic(fmt.Sprintf("simd: MatVecStridedF32: len(w) = %d, want (len(y)-1)*ld+k = (%d-1)*%d+%d", len(w), len(y), ld, k))
+	}
+	matVecF32(y, x, w, k, ld)
 }
 
 // MatMulF32 computes y = x·wᵀ for x [m, k] and w [n, k]: y[i*ldy+j] is the dot
@@ -142,7 +158,7 @@ func matVecs(y []float32, ldy int, x []float32, w weights, m, n, k int, scratch 
 		for i := range m {
 			yi, xi := y[i*ldy+j:i*ldy+end], x[i*k:(i+1)*k]
 			if w.bits == 0 {
-				matVecF32(yi, xi, w.f32[j*k:end*k], k)
+				matVecF32(yi, xi, w.f32[j*k:end*k], k, k)
 				continue
 			}
 			xs, q := xsum[i*groups:(i+1)*groups], w.q[j*rowBytes:end*rowBytes]

@@ -3,9 +3,9 @@ package simd
 // genericPanel is the width of a panel of the Go implementation.
 const genericPanel = 4
 
-func matVecF32Generic(y, x, w []float32, k int) {
+func matVecF32Generic(y, x, w []float32, k, ld int) {
 	for j := range y {
-		y[j] = dotGeneric(x, w[j*k:(j+1)*k])
+		y[j] = dotGeneric(x, w[j*ld:j*ld+k])
 	}
 }
 

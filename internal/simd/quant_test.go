@@ -245,6 +245,40 @@ func TestMatVecF32(t *testing.T) {
 	})
 }
 
+// Rows that lie apart have the bits of the same rows side by side.
+func TestMatVecStridedF32(t *testing.T) {
+	each(t, func(t *testing.T, g *guard) {
+		for i, k := range lengths() {
+			r := rng(uint64(k))
+			n, ld := 1+i%10, k+i%7
+			x, w, y := random(r, g.floats(k)), random(r, g.floats((n-1)*ld+k)), g.floats(n)
+			packed := make([]float32, n*k)
+			for j := range n {
+				copy(packed[j*k:(j+1)*k], w[j*ld:])
+			}
+			want := make([]float32, n)
+			MatVecF32(want, x, packed, k)
+			MatVecStridedF32(y, x, w, k, ld)
+			require.Equal(t, want, y, "n = %d, k = %d, ld = %d", n, k, ld)
+			g.release()
+		}
+		x, w, y := g.floats(1), g.floats(99999*2+1), g.floats(100000)
+		x[0] = 1
+		for i := range w {
+			w[i] = float32(i)
+		}
+		MatVecStridedF32(y, x, w, 1, 2) // more rows than one call of the assembly takes
+		for j, v := range y {
+			require.Equal(t, float32(2*j), v)
+		}
+		MatVecStridedF32(nil, x, nil, 1, 2)
+	})
+	require.PanicsWithValue(t, "simd: MatVecStridedF32: len(w) = 9, want (len(y)-1)*ld+k = (3-1)*4+2",
+		func() { MatVecStridedF32(make([]float32, 3), make([]float32, 2), make([]float32, 9), 2, 4) })
+	require.PanicsWithValue(t, "simd: MatVecStridedF32: len(x) = 2, ld = 1, want k = 2 and at least k",
+		func() { MatVecStridedF32(make([]float32, 3), make([]float32, 2), make([]float32, 9), 2, 1) })
+}
+
 // More rows than one call of the assembly takes.
 func TestMatVecBlocks(t *testing.T) {
 	each(t, func(t *testing.T, g *guard) {

@@ -169,21 +169,21 @@ func groupSums(dst, x []float32, group int) {
 // matVecF32 is
 //
 //	for j := range y {
-//		y[j] = dot(x, w[j*k:(j+1)*k])
+//		y[j] = dot(x, w[j*ld:j*ld+k])
 //	}
-func matVecF32(y, x, w []float32, k int) {
+func matVecF32(y, x, w []float32, k, ld int) {
 	if active == Generic {
-		matVecF32Generic(y, x, w, k)
+		matVecF32Generic(y, x, w, k, ld)
 		return
 	}
 	for step := blockRows(4 * k); len(y) > 0; {
 		n := min(step, len(y))
 		if active == AVX512 {
-			matVecF32AVX512(ptr(y), ptr(x), ptr(w), n, k)
+			matVecF32AVX512(ptr(y), ptr(x), ptr(w), n, k, ld)
 		} else {
-			matVecF32AVX2(ptr(y), ptr(x), ptr(w), n, k)
+			matVecF32AVX2(ptr(y), ptr(x), ptr(w), n, k, ld)
 		}
-		y, w = y[n:], w[n*k:]
+		y, w = y[n:], w[min(n*ld, len(w)):]
 	}
 }
 
@@ -404,10 +404,10 @@ func siluToAVX512(dst, x *float32, n int)
 func groupSumsAVX2(dst, x *float32, n, group int)
 
 //go:noescape
-func matVecF32AVX2(y, x, w *float32, n, k int)
+func matVecF32AVX2(y, x, w *float32, n, k, ld int)
 
 //go:noescape
-func matVecF32AVX512(y, x, w *float32, n, k int)
+func matVecF32AVX512(y, x, w *float32, n, k, ld int)
 
 //go:noescape
 func matVecQ4AVX2(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)

@@ -103,10 +103,10 @@ func groupSums(dst, x []float32, group int) {
 // matVecF32 is
 //
 //	for j := range y {
-//		y[j] = dot(x, w[j*k:(j+1)*k])
+//		y[j] = dot(x, w[j*ld:j*ld+k])
 //	}
-func matVecF32(y, x, w []float32, k int) {
-	matVecF32Generic(y, x, w, k)
+func matVecF32(y, x, w []float32, k, ld int) {
+	matVecF32Generic(y, x, w, k, ld)
 }
 
 // matVecQ4 is

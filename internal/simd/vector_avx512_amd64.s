@@ -69,13 +69,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func matVecF32AVX512(y, x, w *float32, n, k int)
-TEXT ·matVecF32AVX512(SB), NOSPLIT, $0-40
+// func matVecF32AVX512(y, x, w *float32, n, k, ld int)
+TEXT ·matVecF32AVX512(SB), NOSPLIT, $0-48
 	MOVQ y+0(FP), DI
 	MOVQ w+16(FP), R8
 	MOVQ n+24(FP), R11
-	MOVQ k+32(FP), R12
+	MOVQ ld+40(FP), R12
 	SHLQ $2, R12
+	MOVQ k+32(FP), R9
+	SHLQ $2, R9
+	NEGQ R9
+	ADDQ R12, R9 // from the end of a row to the next one
 	LEAQ (R12)(R12*2), R13
 
 rows4:
@@ -155,6 +159,7 @@ sum:
 	VADDPS X1, X0, X0
 	VMOVUPS X0, (DI)
 	ADDQ $16, DI
+	ADDQ R9, R8
 	ADDQ R13, R8
 	JMP  rows4
 
@@ -189,6 +194,7 @@ row1sum:
 	SUM
 	VMOVSS X0, (DI)
 	ADDQ $4, DI
+	ADDQ R9, R8
 	JMP  row1
 
 done:

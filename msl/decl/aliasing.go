@@ -141,14 +141,22 @@ func (in *Instance) sameView(i, j int) bool {
 // sameElements reports whether i and j have the same shape, strides and element
 // size, so that views that begin together are the same.
 func (in *Instance) sameElements(i, j int) bool {
-	if in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() || len(in.Shapes[i]) != len(in.Shapes[j]) {
+	if in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() {
 		return false
 	}
-	for k, n := range in.Shapes[i] {
-		single := n.IsConst() && n.Const == 1 // its stride says nothing
-		if !n.Equal(in.Shapes[j][k]) || !single && in.Strides[i][k] != in.Strides[j][k] {
+	a, b := in.nextDim(i, 0), in.nextDim(j, 0)
+	for ; a < len(in.Shapes[i]) && b < len(in.Shapes[j]); a, b = in.nextDim(i, a+1), in.nextDim(j, b+1) {
+		if !in.Shapes[i][a].Equal(in.Shapes[j][b]) || in.Strides[i][a] != in.Strides[j][b] {
 			return false
 		}
 	}
-	return true
+	return a == len(in.Shapes[i]) && b == len(in.Shapes[j])
+}
+
+// nextDim returns the first dimension of argument i, from k on, of more or
+// less than one element: the only row of a matrix is a vector.
+func (in *Instance) nextDim(i, k int) int {
+	for s := in.Shapes[i]; k < len(s) && s[k].IsConst() && s[k].Const == 1; k++ {
+	}
+	return k
 }

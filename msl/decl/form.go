@@ -85,6 +85,10 @@ func NewForm(in *Instance, root func(ir.MemID) (ir.MemID, int64)) (*Form, error)
 
 func void(r ir.Region) bool { return r.Run.IsConst() && r.Run.Const == 0 }
 
+// Form returns the form that in was placed from, nil if it was bound by itself.
+// Instances of one form differ in their views alone.
+func (in *Instance) Form() *Form { return in.form }
+
 // Views returns how many views [Form.Place] writes; Reads and Writes how many
 // regions [Form.Effects] does.
 func (f *Form) Views() int  { return len(f.slots) }

@@ -104,7 +104,7 @@ func layer(kind string) (*ir.Graph, error) {
 	k := split(r.Matmul(h, quantized(r, "attn_k", kvHeads*dim, embedding)), kvHeads)
 	v := split(r.Matmul(h, quantized(r, "attn_v", kvHeads*dim, embedding)), kvHeads)
 	q, k = r.Rope(q, pos, 10000, true), r.Rope(k, pos, 10000, true)
-	kc, vc := r.State("k_cache", ir.F32, kvHeads, context, dim), r.State("v_cache", ir.F32, kvHeads, context, dim)
+	kc, vc := r.State("k_cache", ir.F32, context, kvHeads, dim), r.State("v_cache", ir.F32, context, kvHeads, dim)
 	r.KVWrite(kc, k, pos)
 	r.KVWrite(vc, v, pos)
 	a := r.SDPA(q, kc, vc, pos.Add(rows), 0.125).Reshape(rows, ir.Const(heads*dim))

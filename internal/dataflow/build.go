@@ -1,0 +1,444 @@
+package dataflow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/interval"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// maxRuns is how many runs of a constant strided write are entered one by one,
+// which is exact; one of more runs counts as a hull whose bytes it may miss.
+const maxRuns = 32
+
+// builder goes through the list. Per root memory it knows what every byte holds:
+// a partition says exactly which def wrote the constant runs; defs that params
+// move, or of many runs, lie over it in an interval tree until something covers
+// them. Each def enters and leaves once, so that a command costs
+// O((k+1) log n) for k defs met.
+type builder struct {
+	g    *ir.Graph
+	f    *Flow
+	mems []memory // by root
+	// Roots touched since the last command of unknown effects.
+	touched []ir.MemID
+	pillars int32 // number of them so far
+	bottom  int32 // the def of the last one, or −1: what untouched memory holds
+
+	command []int32 // of each def
+	slab    []Source
+	from    []int // first source of each use
+	found   []int32
+	stamp   []int32 // of each def: the use that found it last
+	roots   []root  // of each memory
+}
+
+// root is where a memory lies: -1 until asked.
+type root struct {
+	mem ir.MemID
+	off int64
+}
+
+// memory is the state of one root.
+type memory struct {
+	runs  interval.Partition[int32] // def
+	over  interval.Tree[int32]      // place in parts
+	parts []part
+	gone  int
+	era   int32 // 1 + pillars at the time of its last reset
+}
+
+// part is a def over the runs.
+type part struct {
+	def  int32
+	gone bool
+}
+
+// Build computes the flow of g, by the effects that it stores. The list is one
+// replay: scratch and outputs begin undefined.
+func Build(g *ir.Graph) *Flow {
+	b := &builder{g: g, f: &Flow{Graph: g}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
+	for i := range g.Memories {
+		b.roots[i].mem, b.roots[i].off = g.Root(ir.MemID(i))
+	}
+	b.count()
+	for i := range b.f.Commands {
+		b.add(int32(i))
+	}
+	b.finish()
+	return b.f
+}
+
+// count lists the commands and makes room.
+func (b *builder) count() {
+	f := b.f
+	n, uses, defs := 0, 0, 0
+	for _, x := range b.g.Nodes {
+		if _, ok := ir.NodeID(x); !ok {
+			continue
+		}
+		n++
+		switch x := x.(type) {
+		case *ir.Dispatch:
+			if x.Effects.Known() {
+				uses += len(x.Effects.Reads)
+				defs += len(x.Effects.Writes)
+			} else {
+				uses, defs = uses+1, defs+1
+			}
+		case *ir.Copy:
+			uses, defs = uses+1, defs+1
+		case *ir.Fill:
+			defs++
+		}
+	}
+	f.Commands = make([]ir.Node, 0, n)
+	f.useAt, f.defAt = make([]int32, 0, n+1), make([]int32, 0, n+1)
+	f.pillar, f.live = make([]bool, n), make([]bool, n)
+	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
+	b.command, b.stamp = make([]int32, 0, defs), make([]int32, 0, defs)
+	b.slab = make([]Source, 0, uses)
+	b.from = make([]int, 0, uses)
+	f.byID = make([]named, 0, n)
+	sorted := true
+	for _, x := range b.g.Nodes {
+		id, ok := ir.NodeID(x)
+		if !ok {
+			continue
+		}
+		if k := len(f.byID); k > 0 && f.byID[k-1].id > id {
+			sorted = false
+		}
+		f.byID = append(f.byID, named{id, int32(len(f.Commands))})
+		f.Commands = append(f.Commands, x)
+	}
+	if !sorted {
+		slices.SortFunc(f.byID, func(x, y named) int { return cmp.Compare(x.id, y.id) })
+	}
+}
+
+func (b *builder) add(i int32) {
+	f := b.f
+	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
+	switch x := f.Commands[i].(type) {
+	case *ir.Copy:
+		b.use(x.Src.Contiguous(), -1)
+		b.def(i, x.Dst.Contiguous(), true)
+	case *ir.Fill:
+		b.def(i, x.Dst.Contiguous(), true)
+	case *ir.Dispatch:
+		if !x.Effects.Known() {
+			b.unknown(i)
+			return
+		}
+		for k := range x.Effects.Reads {
+			b.use(x.Effects.Reads[k], -1)
+		}
+		for k := range x.Effects.Writes {
+			if w := &x.Effects.Writes[k]; !w.Must || w.Atomic {
+				b.use(w.Region, int32(k))
+			}
+		}
+		for k := range x.Effects.Writes {
+			w := &x.Effects.Writes[k]
+			b.def(i, w.Region, w.Must && !w.Atomic)
+		}
+	}
+}
+
+func (b *builder) rooted(r ir.Region) ir.Region {
+	at := b.roots[r.Mem]
+	r.Mem, r.Off = at.mem, r.Off.AddConst(at.off)
+	return r
+}
+
+// at returns the state of a root, emptied if a command of unknown effects has
+// written over it.
+func (b *builder) at(m ir.MemID) *memory {
+	x := &b.mems[m]
+	if x.era != b.pillars+1 {
+		x.runs.Reset()
+		x.over.Reset()
+		x.parts, x.gone, x.era = x.parts[:0], 0, b.pillars+1
+		b.touched = append(b.touched, m)
+	}
+	return x
+}
+
+// use enters a read of r and finds its sources.
+func (b *builder) use(r ir.Region, update int32) {
+	r = b.rooted(r)
+	u := Use{Region: r, Update: update}
+	b.from = append(b.from, len(b.slab))
+	switch {
+	case Empty(r):
+	case b.g.Memories[r.Mem].Kind.ReadOnly():
+		u.Initial, u.Certain = true, true
+	default:
+		u.Initial, u.Certain = b.sources(r)
+	}
+	b.f.uses = append(b.f.uses, u)
+}
+
+// sources appends the defs that r may see to the slab.
+func (b *builder) sources(r ir.Region) (initial, certain bool) {
+	m := b.at(r.Mem)
+	lo, end := Hull(b.g, r)
+	b.found = b.found[:0]
+	serial := int32(len(b.f.uses)) + 1
+	see := func(def int32) {
+		if b.stamp[def] != serial {
+			b.stamp[def] = serial
+			b.found = append(b.found, def)
+		}
+	}
+	exact := contiguous(r)
+	gap := false
+	hole := func(a, z int64) {
+		if a < z && (exact || !disjoint(b.g, r, ir.ViewOf(r.Mem, a, z-a).Contiguous())) {
+			gap = true
+			if b.bottom >= 0 {
+				see(b.bottom)
+			}
+		}
+	}
+	at := lo
+	m.runs.Each(lo, end, func(a, z int64, def int32) bool {
+		hole(at, a)
+		at = z
+		if exact || !disjoint(b.g, r, ir.ViewOf(r.Mem, a, z-a).Contiguous()) {
+			see(def)
+		}
+		return true
+	})
+	hole(at, end)
+	over := false
+	if m.over.Len() > m.gone {
+		m.over.Overlapping(lo, end, func(k int32) bool {
+			if p := &m.parts[k]; !p.gone && !disjoint(b.g, b.f.defs[p.def].Region, r) {
+				over = true
+				see(p.def)
+			}
+			return true
+		})
+	}
+	initial = gap && b.bottom < 0
+	certain = initial && exact && !over
+	slices.Sort(b.found)
+	first := len(b.slab)
+	for _, def := range b.found {
+		d := &b.f.defs[def]
+		c := b.command[def]
+		s := Source{Command: c, Write: def - b.f.defAt[c], Must: d.Must, Whole: d.Region.Mem == ir.NoMem || Covers(b.g, d.Region, r)}
+		if s.Whole { // nothing older shows through, and no initial contents
+			b.slab = b.slab[:first]
+			initial, certain = false, false
+		}
+		b.slab = append(b.slab, s)
+	}
+	return initial, certain
+}
+
+// def enters a write of r.
+func (b *builder) def(i int32, r ir.Region, must bool) {
+	r = b.rooted(r)
+	n := int32(len(b.f.defs))
+	b.f.defs = append(b.f.defs, Def{Region: r, Must: must})
+	b.command = append(b.command, i)
+	b.stamp = append(b.stamp, 0)
+	if Empty(r) {
+		return
+	}
+	m := b.at(r.Mem)
+	lo, end := Hull(b.g, r)
+	if m.over.Len() > m.gone {
+		m.over.Overlapping(lo, end, func(k int32) bool {
+			if p := &m.parts[k]; !p.gone && Covers(b.g, r, b.f.defs[p.def].Region) {
+				p.gone = true
+				m.gone++
+			}
+			return true
+		})
+		if m.gone > 32 && 2*m.gone > m.over.Len() {
+			b.compact(m)
+		}
+	}
+	switch {
+	case contiguous(r):
+		m.runs.Set(lo, end, n)
+		return
+	case fewRuns(r):
+		r.Runs(nil, func(lo, end int64) bool {
+			m.runs.Set(lo, end, n)
+			return true
+		})
+		return
+	case len(r.Dims) == 0:
+		// What it covers whatever the params, it covers exactly.
+		_, first, ok1 := b.g.Range(r.Off)
+		last, _, ok2 := b.g.Range(r.Off.Add(r.Run))
+		if ok1 && ok2 {
+			m.runs.Set(first, last, n)
+		}
+	}
+	m.parts = append(m.parts, part{def: n})
+	m.over.Insert(lo, end, int32(len(m.parts)-1))
+}
+
+func fewRuns(r ir.Region) bool {
+	if !r.IsConst() {
+		return false
+	}
+	n := int64(1)
+	for _, d := range r.Dims {
+		if n *= d.Count.Const; n > maxRuns {
+			return false
+		}
+	}
+	return true
+}
+
+// compact rebuilds the tree without what is gone.
+func (b *builder) compact(m *memory) {
+	kept := m.parts[:0]
+	for _, p := range m.parts {
+		if !p.gone {
+			kept = append(kept, p)
+		}
+	}
+	m.parts, m.gone = kept, 0
+	m.over.Reset()
+	for k, p := range m.parts {
+		lo, end := Hull(b.g, b.f.defs[p.def].Region)
+		m.over.Insert(lo, end, int32(k))
+	}
+}
+
+// unknown enters a command that reads and may-writes everything.
+func (b *builder) unknown(i int32) {
+	b.f.pillar[i] = true
+	b.from = append(b.from, len(b.slab))
+	b.found = b.found[:0]
+	serial := int32(len(b.f.uses)) + 1
+	see := func(def int32) {
+		if b.stamp[def] != serial {
+			b.stamp[def] = serial
+			b.found = append(b.found, def)
+		}
+	}
+	if b.bottom >= 0 {
+		see(b.bottom)
+	}
+	for _, r := range b.touched {
+		b.visible(r, see)
+	}
+	slices.Sort(b.found)
+	for _, def := range b.found {
+		c := b.command[def]
+		b.slab = append(b.slab, Source{Command: c, Write: def - b.f.defAt[c], Must: b.f.defs[def].Must})
+	}
+	b.f.uses = append(b.f.uses, Use{Region: ir.Region{Mem: ir.NoMem}, Initial: true, Update: 0})
+	b.bottom = int32(len(b.f.defs))
+	b.f.defs = append(b.f.defs, Def{Region: ir.Region{Mem: ir.NoMem}, Final: true})
+	b.command = append(b.command, i)
+	b.stamp = append(b.stamp, 0)
+	b.pillars++
+	b.touched = b.touched[:0]
+}
+
+// visible calls see with every def that a root may hold bytes of.
+func (b *builder) visible(r ir.MemID, see func(def int32)) {
+	m := &b.mems[r]
+	m.runs.Each(-1<<62, 1<<62, func(_, _ int64, def int32) bool {
+		see(def)
+		return true
+	})
+	for _, p := range m.parts {
+		if !p.gone {
+			see(p.def)
+		}
+	}
+}
+
+// finish marks what is final and live, and turns sources into readers.
+func (b *builder) finish() {
+	f := b.f
+	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
+	for i := range f.uses {
+		end := len(b.slab)
+		if i+1 < len(f.uses) {
+			end = b.from[i+1]
+		}
+		f.uses[i].Sources = b.slab[b.from[i]:end:end]
+	}
+	for _, r := range b.touched {
+		if k := b.g.Memories[r].Kind; k == ir.Output || k == ir.State {
+			b.visible(r, func(def int32) { f.defs[def].Final = true })
+		}
+	}
+	b.readers()
+	for i := len(f.Commands) - 1; i >= 0; i-- {
+		live := f.pillar[i]
+		ds := f.Writes(i)
+		beneath(b.g, ds)
+		for k := range ds {
+			live = live || ds[k].Final
+			for _, r := range ds[k].Readers {
+				live = live || f.live[r.Command]
+			}
+		}
+		f.live[i] = live
+		us := f.Reads(i)
+		for k := range us {
+			// What a final may-write left alone is final too.
+			if us[k].Update < 0 || !ds[us[k].Update].Final {
+				continue
+			}
+			for _, s := range us[k].Sources {
+				if d := &f.defs[f.defAt[s.Command]+s.Write]; d.Region.Mem != ir.NoMem {
+					kind := b.g.Memories[d.Region.Mem].Kind
+					d.Final = d.Final || kind == ir.Output || kind == ir.State
+				}
+			}
+		}
+	}
+}
+
+// beneath marks as final what a final may-write of the same command may leave
+// alone: the writes of one command have no order but that of the list.
+func beneath(g *ir.Graph, ds []Def) {
+	for k := len(ds) - 1; k > 0; k-- {
+		if ds[k].Must || !ds[k].Final {
+			continue
+		}
+		for j := range k {
+			ds[j].Final = ds[j].Final || len(ds) > 64 || !disjoint(g, ds[j].Region, ds[k].Region)
+		}
+	}
+}
+
+// readers fills Def.Readers, in one slab.
+func (b *builder) readers() {
+	f := b.f
+	count := make([]int32, len(f.defs)+1)
+	for _, s := range b.slab {
+		count[f.defAt[s.Command]+s.Write+1]++
+	}
+	for i := 1; i < len(count); i++ {
+		count[i] += count[i-1]
+	}
+	slab := make([]Reader, len(b.slab))
+	for i := range f.defs {
+		f.defs[i].Readers = slab[count[i]:count[i]:count[i+1]]
+	}
+	for i := range f.Commands {
+		us := f.Reads(i)
+		for k := range us {
+			for _, s := range us[k].Sources {
+				d := &f.defs[f.defAt[s.Command]+s.Write]
+				d.Readers = append(d.Readers, Reader{int32(i), int32(k)})
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package dataflow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Flow is what [Build] found. Its slices are shared: do not change them.
+type Flow struct {
+	Graph    *ir.Graph
+	Commands []ir.Node // without barriers, commits and groups, in list order
+
+	byID   []named // ascending
+	useAt  []int32 // first use of each command, and the number of uses
+	defAt  []int32
+	uses   []Use
+	defs   []Def
+	pillar []bool
+	live   []bool
+}
+
+// Use is a region that a command reads.
+type Use struct {
+	Region  ir.Region // rooted; of memory NoMem for a command of unknown effects
+	Sources []Source  // the defs that it may see, oldest first
+	// Initial: it may see bytes that no command of this replay wrote.
+	Initial bool
+	// Certain: it does see such bytes, whatever the params.
+	Certain bool
+	// Update is −1 for what the effects list as a read; for the old bytes of a
+	// may-write, the number of that write.
+	Update int32
+}
+
+// Source is one def that a use may see.
+type Source struct {
+	Command int32 // index in [Flow.Commands]
+	Write   int32 // number of the def among [Flow.Writes] of that command
+	Must    bool  // a must-write
+	Whole   bool  // it covers the use's region, whatever the params
+}
+
+// Single returns the must-write whose bytes the use sees, all of them and no
+// others.
+func (u *Use) Single() (Source, bool) {
+	if len(u.Sources) != 1 || u.Initial {
+		return Source{}, false
+	}
+	s := u.Sources[0]
+	return s, s.Must && s.Whole
+}
+
+// Def is a region that a command writes.
+type Def struct {
+	Region  ir.Region // rooted; of memory NoMem for a command of unknown effects
+	Must    bool
+	Readers []Reader // the uses that may see it, in list order
+	Final   bool     // an output or state may end with its bytes
+}
+
+// Reader is a use: number Read among [Flow.Reads] of a command.
+type Reader struct{ Command, Read int32 }
+
+// named is the place of a command in Commands, by its ID.
+type named struct {
+	id ir.ID
+	at int32
+}
+
+// Index returns the place of a command in Commands.
+func (f *Flow) Index(id ir.ID) (int, bool) {
+	k, ok := slices.BinarySearchFunc(f.byID, id, func(x named, id ir.ID) int { return cmp.Compare(x.id, id) })
+	if !ok {
+		return 0, false
+	}
+	return int(f.byID[k].at), true
+}
+
+// Reads returns the uses of command i: the reads of its effects in their order,
+// then the old bytes of each may-write.
+func (f *Flow) Reads(i int) []Use { return f.uses[f.useAt[i]:f.useAt[i+1]] }
+
+// Writes returns the defs of command i: the writes of its effects in their
+// order.
+func (f *Flow) Writes(i int) []Def { return f.defs[f.defAt[i]:f.defAt[i+1]] }
+
+// Unknown reports whether the effects of command i are unknown.
+func (f *Flow) Unknown(i int) bool { return f.pillar[i] }
+
+// Pillar returns the first command of unknown effects, or −1.
+func (f *Flow) Pillar() int {
+	for i, p := range f.pillar {
+		if p {
+			return i
+		}
+	}
+	return -1
+}
+
+// Live reports whether what command i writes may reach an output or state, or a
+// command of unknown effects; such a command itself is live.
+func (f *Flow) Live(i int) bool { return f.live[i] }
+
+// Levels returns for each command the length of the longest chain of values that
+// ends in it, itself included, and the greatest of them: depth∞, the number of
+// epochs below which no renaming and no order brings the graph. Nothing crosses a
+// command of unknown effects.
+func (f *Flow) Levels() (levels []int32, depth int32) {
+	levels = make([]int32, len(f.Commands))
+	floor := int32(0)
+	for i := range f.Commands {
+		l := floor
+		for _, u := range f.Reads(i) {
+			for _, s := range u.Sources {
+				l = max(l, levels[s.Command])
+			}
+		}
+		if f.pillar[i] {
+			l = depth
+			floor = l + 1
+		}
+		levels[i] = l + 1
+		depth = max(depth, l+1)
+	}
+	return levels, depth
+}
+
+// Undefined is a read of scratch or output bytes that no command wrote, by a
+// command whose results may reach an output or state.
+type Undefined struct {
+	Command int32
+	Use     *Use
+}
+
+// Undefined lists them in list order. A recording that has one with Use.Certain
+// set is faulty; without it, it may be.
+func (f *Flow) Undefined() []Undefined {
+	var out []Undefined
+	for i := range f.Commands {
+		if !f.live[i] || f.pillar[i] {
+			continue
+		}
+		us := f.Reads(i)
+		for k := range us {
+			if !us[k].Initial {
+				continue
+			}
+			if kind := f.Graph.Memories[us[k].Region.Mem].Kind; kind == ir.Scratch || kind == ir.Output {
+				out = append(out, Undefined{int32(i), &us[k]})
+			}
+		}
+	}
+	return out
+}

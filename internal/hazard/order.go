@@ -1,0 +1,279 @@
+package hazard
+
+import "github.com/mlxc/mlxc/ir"
+
+// Order is the order that conflicts demand, as an explicit graph. Nodes below
+// Len of the table are commands. The others are joins: they stand for no work,
+// and let many readers meet many writers with few edges. The edges of a chain
+// of conflicts are there; edges that follow from others may be missing.
+type Order struct {
+	Nodes int // commands and joins
+	// The successors of node i are Next[First[i]:First[i+1]].
+	First, Next []int32
+	// Waits[i] is the number of edges into node i.
+	Waits []int32
+}
+
+// Successors returns the nodes that wait for node i.
+func (o *Order) Successors(i int32) []int32 { return o.Next[o.First[i]:o.First[i+1]] }
+
+// wideRead is the number of pieces that a read touches from which on their
+// writers are joined, so that the next read of the same bytes needs one edge to
+// them, and its readers grouped, so that each piece remembers the group.
+const wideRead = 4
+
+type edge struct{ from, to int32 }
+
+// orderBuilder makes the edges: to the last writers of the bytes that a command
+// touches, and, where it writes, to their readers since.
+type orderBuilder struct {
+	t     *Table
+	s     *sweep
+	edges []edge
+	nodes int32
+	seen  []int32 // by node: the last node that an edge from it went to
+	// Readers since the last write are lists that share their tails.
+	links []link
+	wide  map[wideKey]wideJoin
+	// Groups are joins that take in readers of the same bytes until a writer
+	// waits for them.
+	groups map[wideKey]int32
+	closed []bool  // by join: it takes in no more
+	from   []int32 // scratch: the writers of a read
+	as     []int32 // scratch: by access of a command, the node that reads it
+	visit  func(Hazard)
+}
+
+type link struct {
+	node, next int32
+}
+
+type wideKey struct {
+	lo, end      int64
+	root, region int32
+}
+
+// wideJoin is the join of the writers of some bytes, valid as long as none of
+// them was written later than command at.
+type wideJoin struct {
+	node, at int32
+}
+
+// Hazard is one reason of an [Order].
+type Hazard struct {
+	Kind     Kind
+	From, To int32 // nodes; From may be a join, To is a command
+	// Bytes [Lo, End) of root memory Mem hold every byte of the conflict: exactly,
+	// where both accesses are contiguous and free of params, their hull elsewhere.
+	// Meaningless for Unknown.
+	Mem     ir.MemID
+	Lo, End int64
+}
+
+// Order returns the explicit order of t's commands. It has O(Σ(k+1)) edges, k
+// being the number of pieces that an access touches.
+func (t *Table) Order() *Order { return t.Hazards(nil) }
+
+// Hazards is Order that shows each hazard on the way, by ascending To: those
+// towards the last writers of the bytes, and, for writes, towards the readers
+// since.
+func (t *Table) Hazards(visit func(Hazard)) *Order {
+	n := t.Len()
+	b := &orderBuilder{visit: visit, t: t, s: newSweep(t), nodes: int32(n), wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
+	b.edges = make([]edge, 0, 3*n)
+	b.links = make([]link, 0, 2*n)
+	b.seen = make([]int32, n, n+n/4)
+	for i := range b.seen {
+		b.seen[i] = none
+	}
+	b.s.reader = func(r, x int32) int32 {
+		if r != none && b.links[r].node == x {
+			return r
+		}
+		b.links = append(b.links, link{x, r})
+		return int32(len(b.links) - 1)
+	}
+	b.s.share = func(r int32) int32 {
+		if b.links[r].next == none {
+			return r
+		}
+		j := b.join()
+		for ; r != none; r = b.links[r].next {
+			b.edge(b.links[r].node, j)
+			b.close(b.links[r].node)
+		}
+		b.links = append(b.links, link{j, none})
+		return int32(len(b.links) - 1)
+	}
+	era, pillar := 0, none // first command since the last pillar
+	for i := range n {
+		x := int32(i)
+		if t.commands[i].pillar {
+			for k := era; k < i; k++ {
+				b.unknown(int32(k), x)
+			}
+			if era == i && pillar != none {
+				b.unknown(pillar, x)
+			}
+			era, pillar = i+1, x
+			b.s.reset()
+			clear(b.wide)
+			clear(b.groups)
+			continue
+		}
+		if pillar != none {
+			b.unknown(pillar, x)
+		}
+		b.command(x, t.of(i))
+	}
+	b.s.done()
+	return b.order()
+}
+
+func (b *orderBuilder) join() int32 {
+	b.seen = append(b.seen, none)
+	b.closed = append(b.closed, false)
+	b.nodes++
+	return b.nodes - 1
+}
+
+// close ends a group: INVARIANT: nothing enters a join that something waits
+// for, or the order could have a cycle.
+func (b *orderBuilder) close(node int32) {
+	if j := int(node) - b.t.Len(); j >= 0 {
+		b.closed[j] = true
+	}
+}
+
+func (b *orderBuilder) edge(from, to int32) {
+	if from != to && b.seen[from] != to {
+		b.seen[from] = to
+		b.edges = append(b.edges, edge{from, to})
+	}
+}
+
+func (b *orderBuilder) unknown(from, to int32) {
+	b.edge(from, to)
+	if b.visit != nil {
+		b.visit(Hazard{Kind: Unknown, From: from, To: to})
+	}
+}
+
+func (b *orderBuilder) show(k Kind, from, to int32, a *access, c *cell) {
+	if b.visit != nil && from != none {
+		b.visit(Hazard{k, from, to, ir.MemID(a.root), max(a.lo, c.lo), min(a.end, c.end)})
+	}
+}
+
+func (b *orderBuilder) command(x int32, as []access) {
+	b.as = b.as[:0]
+	for k := range as {
+		a := &as[k]
+		met := b.s.look(a)
+		if !a.write {
+			b.reads(x, a, met)
+			b.as = append(b.as, b.group(x, as, a, met))
+			continue
+		}
+		b.as = append(b.as, x)
+		for _, h := range met {
+			c := &b.s.nodes[h]
+			if c.r == none && c.w != none {
+				b.edge(c.w, x)
+			}
+			b.show(WAW, c.w, x, a, c)
+			for r := c.r; r != none; r = b.links[r].next {
+				b.edge(b.links[r].node, x)
+				b.close(b.links[r].node)
+				b.show(WAR, b.links[r].node, x, a, c)
+			}
+		}
+	}
+	for k := range as {
+		if !as[k].write {
+			b.s.addRead(&as[k], b.as[k])
+		}
+	}
+	for k := range as {
+		if as[k].write {
+			b.s.addWrite(&as[k], x)
+		}
+	}
+}
+
+// group returns the node that pieces remember as the reader of a: x itself, or
+// an open group, which x joins.
+func (b *orderBuilder) group(x int32, as []access, a *access, met []int32) int32 {
+	if a.region != 0 || len(met) < wideRead {
+		return x
+	}
+	for k := range as {
+		if as[k].write && as[k].root == a.root {
+			return x // it would wait for a group that it is in
+		}
+	}
+	key := wideKey{a.lo, a.end, a.root, 0}
+	g, ok := b.groups[key]
+	ok = ok && !b.closed[int(g)-b.t.Len()]
+	for _, h := range met {
+		if !ok {
+			break
+		}
+		c := &b.s.nodes[h]
+		ok = c.region != 0 || c.r != none && b.links[c.r].node == g
+	}
+	if !ok {
+		g = b.join()
+		b.groups[key] = g
+	}
+	b.edge(x, g)
+	return g
+}
+
+// reads adds the edges from the writers of a.
+func (b *orderBuilder) reads(x int32, a *access, met []int32) {
+	last := none
+	b.from = b.from[:0]
+	for _, h := range met {
+		if w := b.s.nodes[h].w; w != none {
+			b.show(RAW, w, x, a, &b.s.nodes[h])
+			b.from = append(b.from, w)
+			last = max(last, w)
+		}
+	}
+	if len(b.from) < wideRead {
+		for _, w := range b.from {
+			b.edge(w, x)
+		}
+		return
+	}
+	key := wideKey{a.lo, a.end, a.root, a.region}
+	j, ok := b.wide[key]
+	if !ok || last >= j.at {
+		j = wideJoin{b.join(), x}
+		for _, w := range b.from {
+			b.edge(w, j.node)
+		}
+		b.wide[key] = j
+	}
+	b.edge(j.node, x)
+}
+
+// order sorts the edges by their sources.
+func (b *orderBuilder) order() *Order {
+	o := &Order{Nodes: int(b.nodes), First: make([]int32, b.nodes+1), Next: make([]int32, len(b.edges)), Waits: make([]int32, b.nodes)}
+	for _, e := range b.edges {
+		o.First[e.from+1]++
+		o.Waits[e.to]++
+	}
+	for i := range b.nodes {
+		o.First[i+1] += o.First[i]
+	}
+	at := make([]int32, b.nodes)
+	copy(at, o.First)
+	for _, e := range b.edges {
+		o.Next[at[e.from]] = e.to
+		at[e.from]++
+	}
+	return o
+}

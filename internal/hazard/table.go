@@ -1,0 +1,234 @@
+package hazard
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// none is no command, no level, no list.
+const none int32 = -1
+
+// access is one region that a command touches, in a root memory.
+type access struct {
+	lo, end int64 // hull over all params, in the root memory
+	root    int32
+	region  int32 // of Table.regions; 0: every byte of the hull
+	write   bool
+	must    bool // of a write: the old bytes do not matter
+}
+
+// command is one command of the table.
+type command struct {
+	node   int32 // index in Graph.Nodes
+	first  int32 // its accesses are accesses[first:] up to the next command's
+	pillar bool  // unknown effects: conflicts with everything
+}
+
+// Table is what the commands of a graph touch, resolved once: aliases followed,
+// hulls computed, read-only memories left out. Commands count from 0 in the
+// order of the list. The table does not follow later changes of the graph.
+type Table struct {
+	g        *ir.Graph
+	commands []command
+	accesses []access
+	regions  regions
+	roots    []rootOf
+	ops      int64
+}
+
+type rootOf struct {
+	mem int32
+	off int64
+}
+
+// NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
+// accesses, more than a process can hold.
+func NewTable(g *ir.Graph) *Table {
+	t := &Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
+	n, m := 0, 0
+	for _, x := range g.Nodes {
+		switch x := x.(type) {
+		case *ir.Dispatch:
+			n++
+			if x.Effects != nil {
+				m += len(x.Effects.Reads) + len(x.Effects.Writes)
+			}
+		case *ir.Copy, *ir.Fill:
+			n++
+			m += 2
+		}
+	}
+	if len(g.Nodes) > math.MaxInt32 || m > math.MaxInt32 {
+		panic(fmt.Sprintf("hazard: %d nodes with %d accesses", len(g.Nodes), m))
+	}
+	t.commands = make([]command, 0, n+1)
+	t.accesses = make([]access, 0, m)
+	for i, x := range g.Nodes {
+		c := command{node: int32(i), first: int32(len(t.accesses))}
+		switch x := x.(type) {
+		case *ir.Dispatch:
+			c.pillar = !x.Effects.Known()
+			if !c.pillar {
+				t.effects(x.Effects)
+			}
+		case *ir.Copy:
+			r, w := x.Src.Contiguous(), x.Dst.Contiguous()
+			t.add(&r, false, false)
+			t.add(&w, true, true)
+		case *ir.Fill:
+			w := x.Dst.Contiguous()
+			t.add(&w, true, true)
+		default:
+			continue
+		}
+		t.commands = append(t.commands, c)
+	}
+	t.commands = append(t.commands, command{first: int32(len(t.accesses))}) // ends the last one
+	return t
+}
+
+// rootsOf follows every chain of aliases once: a hostile file has long ones.
+// Parents stand before their aliases.
+func rootsOf(g *ir.Graph) []rootOf {
+	out := make([]rootOf, len(g.Memories))
+	for i := range g.Memories {
+		out[i] = rootOf{int32(i), 0}
+		if p := g.Memories[i].Alias; p != ir.NoMem {
+			if int(p) < i {
+				out[i] = rootOf{out[p].mem, out[p].off + g.Memories[i].AliasOff}
+			} else {
+				m, off := g.Root(ir.MemID(i))
+				out[i] = rootOf{int32(m), off}
+			}
+		}
+	}
+	return out
+}
+
+func (t *Table) effects(e *ir.Effects) {
+	for i := range e.Reads {
+		t.add(&e.Reads[i], false, false)
+	}
+	for i := range e.Writes {
+		w := &e.Writes[i]
+		t.add(&w.Region, true, w.Must && !w.Atomic)
+	}
+}
+
+func (t *Table) add(r *ir.Region, write, must bool) {
+	a, ok := t.resolve(r)
+	if !ok {
+		return
+	}
+	a.write, a.must = write, must
+	t.accesses = append(t.accesses, a)
+}
+
+// resolve returns where r lies; false when nothing can conflict there.
+func (t *Table) resolve(r *ir.Region) (access, bool) {
+	root := t.roots[r.Mem]
+	if t.g.Memories[root.mem].Kind.ReadOnly() || empty(*r) {
+		return access{}, false
+	}
+	if !r.Off.IsConst() || !r.Run.IsConst() {
+		return t.loose(root, r)
+	}
+	lo, run := r.Off.Const+root.off, r.Run.Const
+	// Dimensions that leave no hole make a longer run.
+	for i := len(r.Dims) - 1; i >= 0; i-- {
+		d := &r.Dims[i]
+		if !d.Count.IsConst() || d.Count.Const > 1 && d.Stride > run {
+			return t.loose(root, r)
+		}
+		run += (d.Count.Const - 1) * d.Stride
+	}
+	return access{lo: lo, end: lo + run, root: root.mem}, run > 0
+}
+
+func (t *Table) loose(root rootOf, r *ir.Region) (access, bool) {
+	n := t.regions.intern(ir.MemID(root.mem), root.off, r)
+	x := &t.regions.all[n]
+	return access{lo: x.lo, end: x.end, root: root.mem, region: n}, x.lo < x.end
+}
+
+// Len returns the number of commands.
+func (t *Table) Len() int { return len(t.commands) - 1 }
+
+// Node returns command i.
+func (t *Table) Node(i int) ir.Node { return t.g.Nodes[t.commands[i].node] }
+
+// Place returns the index of command i among the nodes of the graph.
+func (t *Table) Place(i int) int { return int(t.commands[i].node) }
+
+// Pillar reports whether the effects of command i are unknown, so that it
+// conflicts with everything.
+func (t *Table) Pillar(i int) bool { return t.commands[i].pillar }
+
+// Operations returns the number of nodes of interval trees that were visited
+// for this table so far: a measure of work that no clock disturbs.
+func (t *Table) Operations() int64 { return t.ops }
+
+func (t *Table) of(i int) []access {
+	return t.accesses[t.commands[i].first:t.commands[i+1].first]
+}
+
+// meet reports whether two accesses may share a byte, under the same params.
+func (t *Table) meet(a, b *access) bool {
+	switch {
+	case a.root != b.root || a.lo >= b.end || b.lo >= a.end:
+		return false
+	case a.region == 0 && b.region == 0:
+		return true
+	case a.region == 0:
+		return !t.regions.apart(b.region, a.lo, a.end)
+	case b.region == 0:
+		return !t.regions.apart(a.region, b.lo, b.end)
+	}
+	return t.regions.pair(a.region, b.region)&factDisjoint == 0
+}
+
+// Between returns the first kind of hazard found between commands i and j > i
+// of one replay.
+func (t *Table) Between(i, j int) Kind { return t.between(i, j, (*Table).meet) }
+
+// BetweenReplays returns the same for command i of one replay and j of the
+// next, whose params may have other values.
+func (t *Table) BetweenReplays(i, j int) Kind { return t.between(i, j, (*Table).meetLater) }
+
+func (t *Table) between(i, j int, meet func(*Table, *access, *access) bool) Kind {
+	if t.commands[i].pillar || t.commands[j].pillar {
+		return Unknown
+	}
+	for y := range t.of(j) {
+		for x := range t.of(i) {
+			a, b := &t.of(i)[x], &t.of(j)[y]
+			if (a.write || b.write) && meet(t, a, b) {
+				switch {
+				case !b.write:
+					return RAW
+				case a.write:
+					return WAW
+				}
+				return WAR
+			}
+		}
+	}
+	return None
+}
+
+// meetLater is meet where b is of a later replay, with params of its own.
+func (t *Table) meetLater(a, b *access) bool {
+	if a.root != b.root || a.lo >= b.end || b.lo >= a.end {
+		return false
+	}
+	if a.region == 0 || b.region == 0 {
+		return t.meet(a, b) // one of them has no params
+	}
+	x, y := &t.regions.all[a.region], &t.regions.all[b.region]
+	if !x.params || !y.params {
+		return t.meet(a, b)
+	}
+	return t.regions.pair(a.region, t.later(b.region))&factDisjoint == 0
+}

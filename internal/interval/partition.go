@@ -1,0 +1,208 @@
+package interval
+
+// Partition maps integers to values in runs: a set of disjoint half-open
+// intervals, each with a value, in a treap ordered by their lower ends. The zero
+// value maps nothing. An operation that meets k intervals among n costs
+// O((k+1) log n); nodes live in one slice and are used again.
+type Partition[T any] struct {
+	nodes []segment[T] // index 0 is nil
+	free  int32        // a list of unused nodes, by left
+	root  int32
+	seed  uint32
+	size  int
+}
+
+type segment[T any] struct {
+	lo, end     int64
+	value       T
+	left, right int32
+	priority    uint32
+}
+
+// Len returns the number of intervals.
+func (p *Partition[T]) Len() int { return p.size }
+
+// Reset empties the partition.
+func (p *Partition[T]) Reset() {
+	if len(p.nodes) > 0 {
+		clear(p.nodes)
+		p.nodes = p.nodes[:1]
+	}
+	p.root, p.free, p.size = 0, 0, 0
+}
+
+// Set gives every integer of [lo, end) the value v.
+func (p *Partition[T]) Set(lo, end int64, v T) {
+	if lo >= end {
+		return
+	}
+	// The same interval as before is the usual case: bytes are reused as they
+	// were used.
+	if n := p.at(lo); n != 0 && p.nodes[n].lo == lo && p.nodes[n].end == end {
+		p.nodes[n].value = v
+		return
+	}
+	p.cut(lo)
+	p.cut(end)
+	left, rest := p.split(p.root, lo)
+	middle, right := p.split(rest, end)
+	p.release(middle)
+	p.root = p.merge(p.merge(left, p.alloc(lo, end, v)), right)
+}
+
+// Update replaces every value in [lo, end) by f of it; what has no value yet
+// gets f of the zero value.
+func (p *Partition[T]) Update(lo, end int64, f func(T) T) {
+	if lo >= end {
+		return
+	}
+	if n := p.at(lo); n != 0 && p.nodes[n].lo == lo && p.nodes[n].end == end {
+		p.nodes[n].value = f(p.nodes[n].value)
+		return
+	}
+	p.cut(lo)
+	p.cut(end)
+	left, rest := p.split(p.root, lo)
+	middle, right := p.split(rest, end)
+	var zero T
+	at := lo
+	filled := int32(0)
+	var walk func(n int32)
+	var order []int32
+	walk = func(n int32) {
+		if n == 0 {
+			return
+		}
+		walk(p.nodes[n].left)
+		order = append(order, n)
+		walk(p.nodes[n].right)
+	}
+	walk(middle)
+	for _, n := range order {
+		s := &p.nodes[n]
+		s.value = f(s.value)
+		s.left, s.right = 0, 0
+		lo, end := s.lo, s.end
+		if at < lo {
+			filled = p.merge(filled, p.alloc(at, lo, f(zero)))
+		}
+		filled = p.merge(filled, n)
+		at = end
+	}
+	if at < end {
+		filled = p.merge(filled, p.alloc(at, end, f(zero)))
+	}
+	p.root = p.merge(p.merge(left, filled), right)
+}
+
+// Each calls yield with every interval that meets [lo, end), whole and in
+// ascending order, until it returns false. yield must not change the partition.
+func (p *Partition[T]) Each(lo, end int64, yield func(lo, end int64, v T) bool) {
+	p.each(p.root, lo, end, yield)
+}
+
+func (p *Partition[T]) each(n int32, lo, end int64, yield func(lo, end int64, v T) bool) bool {
+	if n == 0 {
+		return true
+	}
+	s := &p.nodes[n]
+	if lo < s.lo && !p.each(s.left, lo, end, yield) {
+		return false
+	}
+	if s.lo < end && s.end > lo && !yield(s.lo, s.end, s.value) {
+		return false
+	}
+	return s.end >= end || p.each(s.right, lo, end, yield)
+}
+
+// at returns the node of the interval that holds x, or 0.
+func (p *Partition[T]) at(x int64) int32 {
+	n := p.root
+	for n != 0 {
+		s := &p.nodes[n]
+		switch {
+		case x < s.lo:
+			n = s.left
+		case x >= s.end:
+			n = s.right
+		default:
+			return n
+		}
+	}
+	return 0
+}
+
+// cut makes x an end of an interval if it lies within one.
+func (p *Partition[T]) cut(x int64) {
+	n := p.at(x)
+	if n == 0 || p.nodes[n].lo == x {
+		return
+	}
+	end, v := p.nodes[n].end, p.nodes[n].value
+	p.nodes[n].end = x
+	left, right := p.split(p.root, x)
+	p.root = p.merge(p.merge(left, p.alloc(x, end, v)), right)
+}
+
+func (p *Partition[T]) alloc(lo, end int64, v T) int32 {
+	// xorshift32 (Marsaglia 2003): deterministic, and that is all it must be.
+	if p.seed == 0 {
+		p.seed = 2463534242
+	}
+	p.seed ^= p.seed << 13
+	p.seed ^= p.seed >> 17
+	p.seed ^= p.seed << 5
+	p.size++
+	s := segment[T]{lo: lo, end: end, value: v, priority: p.seed}
+	if n := p.free; n != 0 {
+		p.free = p.nodes[n].left
+		p.nodes[n] = s
+		return n
+	}
+	if len(p.nodes) == 0 {
+		p.nodes = append(p.nodes, segment[T]{})
+	}
+	p.nodes = append(p.nodes, s)
+	return int32(len(p.nodes) - 1)
+}
+
+func (p *Partition[T]) release(n int32) {
+	if n == 0 {
+		return
+	}
+	p.release(p.nodes[n].left)
+	p.release(p.nodes[n].right)
+	p.nodes[n] = segment[T]{left: p.free}
+	p.free = n
+	p.size--
+}
+
+// split cuts a subtree into what begins before lo and the rest.
+func (p *Partition[T]) split(n int32, lo int64) (left, right int32) {
+	if n == 0 {
+		return 0, 0
+	}
+	s := &p.nodes[n]
+	if s.lo < lo {
+		l, r := p.split(s.right, lo)
+		s.right = l
+		return n, r
+	}
+	l, r := p.split(s.left, lo)
+	s.left = r
+	return l, n
+}
+
+func (p *Partition[T]) merge(a, b int32) int32 {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	case p.nodes[a].priority > p.nodes[b].priority:
+		p.nodes[a].right = p.merge(p.nodes[a].right, b)
+		return a
+	}
+	p.nodes[b].left = p.merge(a, p.nodes[b].left)
+	return b
+}

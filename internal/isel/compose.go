@@ -1,0 +1,282 @@
+package isel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// composer evaluates the terms of a group over forms of index variables.
+type composer struct {
+	*space
+	members []*decl.Instance
+	places  [][]place
+	source  map[Operand]Operand
+	level   int // bound variables in scope
+	budget  int // values left to make: a term that doubles at each step is given up
+}
+
+func newComposer(s *space, members []*decl.Instance, places [][]place, source map[Operand]Operand) *composer {
+	return &composer{space: s, members: members, places: places, source: source, budget: 20000}
+}
+
+// frame is what the names of an expression mean.
+type frame struct {
+	member int
+	vars   []form
+}
+
+// result is the element at idx of a written argument.
+func (c *composer) result(o Operand, idx []form) (scalar, error) {
+	d := c.members[o.Member].Decl
+	for i := range d.Results {
+		if d.Results[i].Arg == o.Arg {
+			return c.eval(d.Results[i].Body, frame{o.Member, idx})
+		}
+	}
+	return scalar{}, fmt.Errorf("%s has no term for %s", d.Name, d.Args[o.Arg].Name)
+}
+
+// address is the bit at which element idx of argument o lies, relative to its view.
+func (c *composer) address(o Operand, idx []form) form {
+	in := c.members[o.Member]
+	at := form{}
+	bits := int64(in.Decl.Args[o.Arg].Elem.Bits())
+	for k, i := range idx {
+		at = c.addScaled(at, c.times(in.Strides[o.Arg][k], bits), i)
+	}
+	return at
+}
+
+// indices inverts address: it finds the element of argument o that lies at bit
+// at of its view, if there is one for all values of the variables.
+func (c *composer) indices(o Operand, at form) ([]form, error) {
+	in := c.members[o.Member]
+	shape, strides := in.Shapes[o.Arg], in.Strides[o.Arg]
+	bits := int64(in.Decl.Args[o.Arg].Elem.Bits())
+	order := make([]int, 0, len(shape))
+	for k, n := range shape {
+		if !n.IsConst() || n.Const != 1 {
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		switch {
+		case strides[x] > strides[y]:
+			return -1
+		case strides[x] < strides[y]:
+			return 1
+		}
+		return 0
+	})
+	idx := make([]form, len(shape))
+	for _, k := range order {
+		step := c.times(strides[k], bits)
+		if step <= 0 {
+			return nil, fmt.Errorf("dimension %d of %s has stride %d", k, in.Decl.Args[o.Arg].Name, strides[k])
+		}
+		idx[k] = c.div(at, step)
+		at = c.addScaled(at, -step, idx[k])
+		if !c.within(idx[k], shape[k]) {
+			return nil, fmt.Errorf("the elements read are not the elements of %s that %s writes", in.Decl.Args[o.Arg].Name, in.Dispatch.ID)
+		}
+	}
+	if !at.isZero() {
+		return nil, fmt.Errorf("the elements read lie between those of %s that %s writes", in.Decl.Args[o.Arg].Name, in.Dispatch.ID)
+	}
+	return idx, nil
+}
+
+// load is element idx of a read argument: what its source wrote there, or a leaf.
+func (c *composer) load(o Operand, idx []form) (scalar, error) {
+	in := c.members[o.Member]
+	a := &in.Decl.Args[o.Arg]
+	if in.Views[o.Arg].Mem == ir.NoMem {
+		return c.inline(in, a, idx)
+	}
+	at := c.address(o, idx)
+	p := c.places[o.Member][o.Arg]
+	src, ok := c.source[o]
+	if !ok {
+		return c.space.load(p.slot, c.addScaled(at, 8, c.affine(p.off)), a.Elem), nil
+	}
+	q := c.places[src.Member][src.Arg]
+	from := &c.members[src.Member].Decl.Args[src.Arg]
+	if from.Elem != a.Elem {
+		return scalar{}, fmt.Errorf("%s writes %s, %s reads %s", c.members[src.Member].Dispatch.ID, from.Elem, in.Dispatch.ID, a.Elem)
+	}
+	if p.slot != q.slot {
+		return scalar{}, fmt.Errorf("%s and its source lie apart", a.Name)
+	}
+	inner, err := c.indices(src, c.addScaled(at, 8, c.affine(p.off.Sub(q.off))))
+	if err != nil {
+		return scalar{}, err
+	}
+	return c.result(src, inner)
+}
+
+// inline is an element of an argument that the dispatch binds to bytes or to a
+// scalar of params.
+func (c *composer) inline(in *decl.Instance, a *decl.Arg, idx []form) (scalar, error) {
+	b := in.Dispatch.Binding(a.Slot)
+	for _, i := range idx {
+		if !i.isZero() {
+			return scalar{}, fmt.Errorf("%s is bound inline and read at more than one place", a.Name)
+		}
+	}
+	if b.Kind == ir.BindScalar {
+		if b.Type != a.Elem {
+			return scalar{}, fmt.Errorf("%s is %s, bound as %s", a.Name, a.Elem, b.Type)
+		}
+		if a.Elem.Float() {
+			return scalar{v: c.make(value{op: term.Symbol, par: b.Expr})}, nil
+		}
+		return scalar{isInt: true, f: c.affine(b.Expr)}, nil
+	}
+	return c.element(a.Elem, b.Bytes)
+}
+
+// element decodes the first element of raw.
+func (c *composer) element(t ir.DType, raw []byte) (scalar, error) {
+	f, i, err := decode(t, raw)
+	if err != nil {
+		return scalar{}, err
+	}
+	if t.Float() {
+		return scalar{v: c.real(f)}, nil
+	}
+	return scalar{isInt: true, f: number(i)}, nil
+}
+
+func (c *composer) symbol(in *decl.Instance, i int) scalar {
+	v := in.Symbols[i]
+	if in.Decl.Symbols[i].Kind == term.Int {
+		return scalar{isInt: true, f: c.extent(v.Extent)}
+	}
+	if v.Param >= 0 {
+		return scalar{v: c.make(value{op: term.Symbol, par: ir.Linear(0, ir.Term{Param: v.Param, Coeff: 1})})}
+	}
+	return scalar{v: c.real(v.F)}
+}
+
+func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
+	if c.budget--; c.budget < 0 {
+		return scalar{}, fmt.Errorf("the composed term is too large")
+	}
+	in := c.members[fr.member]
+	switch e.Op {
+	case term.Number:
+		return scalar{isInt: true, f: number(e.Num)}, nil
+	case term.Real:
+		return scalar{v: c.real(float32(e.Val))}, nil
+	case term.Symbol:
+		return c.symbol(in, e.Index), nil
+	case term.Var:
+		return scalar{isInt: true, f: fr.vars[e.Index]}, nil
+	case term.Call:
+		idx, err := c.forms(e.Args, fr)
+		if err != nil {
+			return scalar{}, err
+		}
+		return c.eval(in.Decl.Wheres[e.Index].Body, frame{fr.member, idx})
+	case term.Load:
+		idx, err := c.forms(e.Args, fr)
+		if err != nil {
+			return scalar{}, err
+		}
+		return c.load(Operand{fr.member, e.Index}, idx)
+	case term.Sum, term.MaxOver, term.ArgMax:
+		return c.reduce(e, fr)
+	}
+	args := make([]scalar, len(e.Args))
+	for i, a := range e.Args {
+		var err error
+		if args[i], err = c.eval(a, fr); err != nil {
+			return scalar{}, err
+		}
+	}
+	return c.apply(e, args)
+}
+
+func (c *composer) forms(es []*term.Expr, fr frame) ([]form, error) {
+	out := make([]form, len(es))
+	for i, e := range es {
+		x, err := c.eval(e, fr)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = x.f
+	}
+	return out, nil
+}
+
+func (c *composer) reduce(e *term.Expr, fr frame) (scalar, error) {
+	bound, err := c.eval(e.Args[0], fr)
+	if err != nil {
+		return scalar{}, err
+	}
+	level := c.level
+	c.level++
+	defer func() { c.level-- }()
+	vars := append(slices.Clone(fr.vars), c.index(level, bound.f))
+	body, err := c.eval(e.Args[1], frame{fr.member, vars})
+	if err != nil {
+		return scalar{}, err
+	}
+	return c.reduction(e, level, bound.f, c.float(body)), nil
+}
+
+func (c *composer) reduction(e *term.Expr, level int, bound form, body *value) scalar {
+	v := c.make(value{op: e.Op, class: e.Class, index: level, ints: []form{bound}, args: []*value{body}})
+	if e.Op != term.ArgMax {
+		return scalar{v: v}
+	}
+	return scalar{isInt: true, f: of(c.lookup(append([]byte("a"), key(v.id)...), func() *atom {
+		return &atom{kind: opAtom, op: term.ArgMax, value: v, moving: true}
+	}))}
+}
+
+// apply is an operation on evaluated operands.
+func (c *composer) apply(e *term.Expr, args []scalar) (scalar, error) {
+	ints := true
+	for _, a := range args {
+		ints = ints && a.isInt
+	}
+	switch {
+	case e.Op == term.ToInt:
+		f := args[0].f
+		lo, hi, ok := c.bounds(f)
+		l, h := rangeOf(e.Type)
+		if ok && l <= lo && hi <= h && l < h {
+			return scalar{isInt: true, f: f}, nil
+		}
+		return scalar{isInt: true, f: c.opaque(term.ToInt, e.Type, f)}, nil
+	case e.Kind == term.Int:
+		fs := make([]form, len(args))
+		for i, a := range args {
+			fs[i] = a.f
+		}
+		f, ok := c.integer(e.Op, fs...)
+		if !ok {
+			return scalar{}, fmt.Errorf("%s divides by zero or less", e)
+		}
+		return scalar{isInt: true, f: f}, nil
+	case e.Kind == term.Bool && ints && e.Op >= term.Eq && e.Op <= term.Ge:
+		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f, args[1].f}})}, nil
+	case e.Op == term.Pow2:
+		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f}})}, nil
+	case e.Op == term.ToF32:
+		return scalar{v: c.float(args[0])}, nil
+	}
+	v := value{op: e.Op, args: make([]*value, len(args))}
+	if e.Op == term.Round {
+		v.typ = e.Type
+	}
+	for i, a := range args {
+		v.args[i] = c.float(a)
+	}
+	return scalar{v: c.make(v)}, nil
+}

@@ -1,0 +1,166 @@
+package isel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Library is a set of declared kernels, indexed by what they compute.
+type Library struct {
+	byName map[string][]*decl.Decl
+	byKey  map[string][]*pattern
+	// parts holds the skeletons of all results, so that a term that no kernel
+	// stores is not looked at any further.
+	parts map[string]bool
+	// several holds those of kernels with more results than one.
+	several map[string]bool
+}
+
+// pattern is a declaration as instruction selection sees it.
+type pattern struct {
+	d     *decl.Decl
+	skels []string // of d.Results
+	memo  map[*term.Expr]string
+}
+
+// NewLibrary indexes declarations. Several may have one name; the first whose
+// conditions hold describes a dispatch, as everywhere.
+func NewLibrary(ds ...*decl.Decl) *Library {
+	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[string]bool{}, several: map[string]bool{}}
+	for _, d := range ds {
+		l.byName[d.Name] = append(l.byName[d.Name], d)
+		if !selectable(d) {
+			continue
+		}
+		p := &pattern{d: d, memo: map[*term.Expr]string{}}
+		sk := &skeletons{d, p.memo}
+		for _, r := range d.Results {
+			p.skels = append(p.skels, sk.of(r.Body))
+			l.parts[p.skels[len(p.skels)-1]] = true
+			if len(d.Results) > 1 {
+				l.several[p.skels[len(p.skels)-1]] = true
+			}
+		}
+		k := joined(p.skels)
+		l.byKey[k] = append(l.byKey[k], p)
+	}
+	return l
+}
+
+// joined is the key of a kernel or group with results of these skeletons.
+func joined(skels []string) string {
+	s := slices.Clone(skels)
+	slices.Sort(s)
+	return strings.Join(s, " | ")
+}
+
+// selectable: everything that the kernel does is in its terms, and its result
+// does not depend on the order of threads.
+func selectable(d *decl.Decl) bool {
+	if d.Nondeterministic || len(d.Results) == 0 {
+		return false
+	}
+	for _, a := range d.Args {
+		if a.Mode == decl.Update || a.Mode == decl.Atomic {
+			return false
+		}
+	}
+	return true
+}
+
+// Builtin returns the library of package msl.
+var Builtin = sync.OnceValue(func() *Library {
+	var ds []*decl.Decl
+	for _, n := range msl.Functions() {
+		ds = append(ds, msl.Declarations(n)...)
+	}
+	return NewLibrary(ds...)
+})
+
+// Bind finds the declaration that describes a dispatch and applies it.
+func (l *Library) Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
+	err := fmt.Errorf("%s: the library has no function %q", d.ID, g.Kernels[d.Kernel].Function)
+	for _, x := range l.byName[g.Kernels[d.Kernel].Function] {
+		var in *decl.Instance
+		if in, err = x.Bind(g, d); err == nil {
+			return in, nil
+		}
+	}
+	return nil, err
+}
+
+// Selectable reports whether a dispatch described by in may be a member of a
+// group.
+func Selectable(in *decl.Instance) bool { return selectable(in.Decl) }
+
+// copies are the declarations of an [ir.Copy] as elements of each size.
+var copies = sync.OnceValue(func() map[ir.DType]*decl.Decl {
+	out := map[ir.DType]*decl.Decl{}
+	for _, t := range []ir.DType{ir.F32, ir.F16, ir.BF16, ir.U32, ir.I32, ir.U16, ir.U8} {
+		ds, err := decl.Parse("copy", "// @kernel copy\n// @arg 0 src device "+t.String()+"[n] read\n// @arg 1 dst device "+t.String()+
+			"[n] write\n// @threads n, 1, 1\n// @group _, _, _\n// @term dst[i] = src[i]\n")
+		if err != nil {
+			panic(err) // the text is constant
+		}
+		out[t] = ds[0]
+	}
+	return out
+})
+
+// CopyOperands are the arguments of the instance that [Copy] returns.
+const (
+	CopySource = 0
+	CopyResult = 1
+)
+
+var errCopy = errors.New("the copy moves no whole elements")
+
+// Copy describes a copy as a dispatch that moves elements of type t.
+func Copy(g *ir.Graph, c *ir.Copy, t ir.DType) (*decl.Instance, error) {
+	d, ok := copies()[t]
+	if !ok {
+		return nil, errCopy
+	}
+	size := t.Size()
+	n := ir.Const(0)
+	for i, x := range append([]ir.Term{{Coeff: c.Src.Len.Const}}, c.Src.Len.Terms()...) {
+		if x.Coeff%size != 0 {
+			return nil, errCopy
+		}
+		if i == 0 {
+			n = ir.Const(x.Coeff / size)
+		} else {
+			n = n.Add(ir.Linear(0, ir.Term{Param: x.Param, Coeff: x.Coeff / size}))
+		}
+	}
+	for _, v := range []ir.View{c.Src, c.Dst} {
+		_, off := g.Root(v.Mem)
+		at := v.Off.AddConst(off)
+		if at.Const%size != 0 || slices.ContainsFunc(at.Terms(), func(x ir.Term) bool { return x.Coeff%size != 0 }) {
+			return nil, errCopy
+		}
+	}
+	in := &decl.Instance{
+		Decl: d, Graph: g,
+		Dispatch: &ir.Dispatch{ID: c.ID, GridKind: ir.Threads, Grid: [3]ir.Extent{{Num: n, Div: 1}, ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1}, From: c.From, Label: c.Label, Op: "copy"},
+		Symbols:  make([]decl.Value, len(d.Symbols)),
+		Views:    []ir.View{c.Src, c.Dst},
+		Shapes:   [][]ir.Affine{{n}, {n}},
+		Strides:  [][]int64{{1}, {1}},
+	}
+	for i := range in.Symbols { // n is the only one
+		in.Symbols[i] = decl.Value{Extent: ir.Extent{Num: n, Div: 1}, Param: -1}
+	}
+	return in, nil
+}
+
+// isCopy reports whether in comes from [Copy]: it has no threadgroup.
+func isCopy(in *decl.Instance) bool { return in.Decl == copies()[in.Decl.Args[CopySource].Elem] }

@@ -1,0 +1,362 @@
+package isel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// Match is a dispatch that computes what a group computes.
+type Match struct {
+	// Instance is the dispatch as its declaration describes it, in a graph that
+	// is the group's with Kernel added behind its kernels.
+	Instance *decl.Instance
+	Kernel   ir.Kernel // its name is the function's; unique names are for the caller
+	// Results are the group's operands that it writes, kept ones and spare ones.
+	Results []Operand
+}
+
+// Dispatch returns the dispatch, without an identity.
+func (m *Match) Dispatch() *ir.Dispatch { return m.Instance.Dispatch }
+
+// NearMiss is the error of a group that looks like a kernel but is not one.
+type NearMiss struct {
+	Kernel string
+	Err    error
+}
+
+func (e *NearMiss) Error() string { return fmt.Sprintf("%s does not fit: %v", e.Kernel, e.Err) }
+
+func (e *NearMiss) Unwrap() error { return e.Err }
+
+// matcher looks for a kernel for one group.
+type matcher struct {
+	lib *Library
+	gr  *Group
+	lay *layout
+	hit *Match
+}
+
+// Match returns a dispatch of one kernel of the library that computes what the
+// group computes; nil if no kernel looks like it. If one does but a condition
+// fails, the error is a [*NearMiss].
+func (l *Library) Match(gr *Group) (*Match, error) {
+	lay, err := newLayout(gr)
+	if err != nil {
+		return nil, err
+	}
+	m := &matcher{lib: l, gr: gr, lay: lay}
+	var miss error
+	sets := [][]Operand{gr.Results}
+	for i := range gr.Spare {
+		sets = append(sets, append(slices.Clone(gr.Results), gr.Spare[i]))
+	}
+	for fold := range foldAll {
+		if fold == foldOnes && !slices.ContainsFunc(lay.slots, func(s slot) bool { return s.filled }) {
+			break
+		}
+		for _, rs := range sets {
+			hit, err := m.try(rs, fold)
+			if hit != nil {
+				return hit, nil
+			}
+			if miss == nil {
+				miss = err
+			}
+		}
+	}
+	return nil, miss
+}
+
+// try looks for a kernel that writes exactly the results rs.
+func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
+	s := newSpace(m.gr.Graph, m.lay.slots, fold)
+	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	skels := make([]string, len(rs))
+	for i, o := range rs {
+		x, err := c.result(o, c.own(o))
+		if err != nil {
+			return nil, nil // a load that no index map composes
+		}
+		if skels[i] = s.skeletonOf(x); !m.lib.parts[skels[i]] {
+			return nil, nil
+		}
+	}
+	var miss error
+	for _, p := range m.lib.byKey[joined(skels)] {
+		var assign func(j int, taken []int) bool
+		var err error
+		assign = func(j int, taken []int) bool {
+			if j < len(p.skels) {
+				for i := range rs {
+					if skels[i] == p.skels[j] && !slices.Contains(taken, i) && assign(j+1, append(taken[:j:j], i)) {
+						return true
+					}
+				}
+				return false
+			}
+			ops := make([]Operand, len(taken))
+			for j, i := range taken {
+				ops[j] = rs[i]
+			}
+			e := m.fit(p, ops, fold)
+			if err == nil {
+				err = e
+			}
+			return m.hit != nil
+		}
+		if assign(0, nil) {
+			return m.hit, nil
+		}
+		if err != nil && miss == nil {
+			miss = &NearMiss{p.d.Name, err}
+		}
+	}
+	return nil, miss
+}
+
+// own are the index variables of a result under its member's own shape.
+func (c *composer) own(o Operand) []form {
+	shape := c.members[o.Member].Shapes[o.Arg]
+	idx := make([]form, len(shape))
+	for k, n := range shape {
+		idx[k] = c.index(-1-k, c.affine(n))
+	}
+	return idx
+}
+
+// fit proposes kernel p for results ops, under every shape that the group
+// suggests for them, until a proposal is accepted.
+func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
+	choices := make([][][]dim, len(ops))
+	for j, o := range ops {
+		if choices[j] = m.shapes(o, len(p.d.Args[p.d.Results[j].Arg].Shape)); len(choices[j]) == 0 {
+			return errContradiction
+		}
+	}
+	var first error
+	pick := make([]int, len(ops))
+	for range maxShapes {
+		shapes := make([][]dim, len(ops))
+		for j := range ops {
+			shapes[j] = choices[j][pick[j]]
+		}
+		err := m.fitShapes(p, ops, shapes, fold)
+		if m.hit != nil {
+			return nil
+		}
+		if first == nil || first == errContradiction {
+			first = err
+		}
+		j := 0
+		for ; j < len(pick); j++ {
+			if pick[j]++; pick[j] < len(choices[j]) {
+				break
+			}
+			pick[j] = 0
+		}
+		if j == len(pick) {
+			break
+		}
+	}
+	return first
+}
+
+// maxShapes bounds the combinations of shapes that are proposed.
+const maxShapes = 12
+
+func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) error {
+	s := newSpace(m.gr.Graph, m.lay.slots, fold)
+	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, err: errContradiction}
+	var todo []pair
+	for j, o := range ops {
+		r := &p.d.Results[j]
+		a := &p.d.Args[r.Arg]
+		idx, vars := make([]form, len(shapes[j])), make([]integerTerm, len(shapes[j]))
+		at := form{}
+		bits := int64(m.gr.Members[o.Member].Decl.Args[o.Arg].Elem.Bits())
+		for k, d := range shapes[j] {
+			idx[k] = s.index(-1-k, s.affine(d.n))
+			vars[k] = fixed(idx[k])
+			at = s.addScaled(at, s.times(d.stride, bits), idx[k])
+			f.eqs = append(f.eqs, equation{x: integerTerm{e: a.Shape[k]}, want: s.affine(d.n), arg: -1})
+			if a.Strides != nil && !d.single() {
+				f.eqs = append(f.eqs, equation{x: integerTerm{e: a.Strides[k]}, want: number(d.stride), arg: -1})
+			}
+		}
+		inner, err := c.indices(o, at)
+		if err != nil {
+			return err
+		}
+		x, err := c.result(o, inner)
+		if err != nil {
+			return err
+		}
+		if x.isInt {
+			var ok bool
+			if todo, ok = f.integerResult(r.Body, vars, x.f, todo); !ok {
+				return errContradiction
+			}
+			continue
+		}
+		todo = append(todo, pair{r.Body, vars, x.v})
+	}
+	if s.overflow {
+		return fmt.Errorf("its numbers leave 62 bits")
+	}
+	if f.run(todo) {
+		return nil
+	}
+	return f.err
+}
+
+// dim is one dimension of a result: its extent and, in elements, its stride.
+type dim struct {
+	n      ir.Affine
+	stride int64
+}
+
+func (d dim) single() bool { return d.n.IsConst() && d.n.Const == 1 }
+
+// shapes lists index spaces of the given rank for the elements of a result: its
+// own, those of other results of the group, flat ones.
+func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
+	in := m.gr.Members[o.Member]
+	own := make([]dim, len(in.Shapes[o.Arg]))
+	for k, n := range in.Shapes[o.Arg] {
+		own[k] = dim{n, in.Strides[o.Arg][k]}
+	}
+	add := func(ds []dim) {
+		for _, x := range out {
+			if slices.EqualFunc(x, ds, func(a, b dim) bool { return a.n.Equal(b.n) && a.stride == b.stride }) {
+				return
+			}
+		}
+		out = append(out, ds)
+	}
+	if len(own) == rank {
+		add(own)
+	}
+	for i, other := range m.gr.Members {
+		for _, r := range other.Decl.Results {
+			if (Operand{i, r.Arg}) == o {
+				continue
+			}
+			if ds, ok := relayout(own, other.Shapes[r.Arg], rank); ok {
+				add(ds)
+			}
+		}
+	}
+	total := ir.Const(1)
+	for _, d := range own {
+		switch {
+		case d.n.IsConst():
+			total = total.Scale(d.n.Const)
+		case total.IsConst():
+			total = d.n.Scale(total.Const)
+		default:
+			return out
+		}
+	}
+	for k := range rank {
+		shape := make([]ir.Affine, rank)
+		for i := range shape {
+			shape[i] = ir.Const(1)
+		}
+		shape[rank-1-k] = total
+		if ds, ok := relayout(own, shape, rank); ok {
+			add(ds)
+		}
+	}
+	return out
+}
+
+// relayout finds strides under which an array of the given shape is the bytes
+// of own, element after element of the last dimension first. Dimensions of one
+// are dropped or put in front to reach the rank.
+func relayout(own []dim, shape []ir.Affine, rank int) ([]dim, bool) {
+	target := make([]ir.Affine, 0, rank)
+	for _, n := range shape {
+		if len(shape) <= rank || !n.IsConst() || n.Const != 1 {
+			target = append(target, n)
+		}
+	}
+	if len(target) > rank {
+		return nil, false
+	}
+	for len(target) < rank {
+		target = slices.Insert(target, 0, ir.Const(1))
+	}
+	// own, as few dimensions as possible, the least stride last
+	var merged []dim
+	for _, d := range own {
+		if !d.single() {
+			merged = append(merged, d)
+		}
+	}
+	slices.SortStableFunc(merged, func(a, b dim) int {
+		switch {
+		case a.stride > b.stride:
+			return -1
+		case a.stride < b.stride:
+			return 1
+		}
+		return 0
+	})
+	for i := len(merged) - 1; i > 0; i-- {
+		in, up := merged[i], merged[i-1]
+		if in.n.IsConst() && up.stride == in.stride*in.n.Const {
+			merged[i-1] = dim{up.n.Scale(in.n.Const), in.stride}
+			merged = slices.Delete(merged, i, i+1)
+		}
+	}
+	out := make([]dim, rank)
+	for k := rank - 1; k >= 0; k-- {
+		n := target[k]
+		if n.IsConst() && n.Const == 1 {
+			out[k] = dim{n, 0}
+			continue
+		}
+		if len(merged) == 0 {
+			return nil, false
+		}
+		d := &merged[len(merged)-1]
+		out[k] = dim{n, d.stride}
+		if n.Equal(d.n) {
+			merged = merged[:len(merged)-1]
+			continue
+		}
+		if !n.IsConst() || n.Const <= 0 {
+			return nil, false
+		}
+		left, ok := quotient(d.n, n.Const)
+		if !ok {
+			return nil, false
+		}
+		*d = dim{left, d.stride * n.Const}
+	}
+	// Strides of dimensions of one say nothing; the contiguous ones fit most.
+	step := int64(1)
+	for k := rank - 1; k >= 0; k-- {
+		if out[k].single() {
+			out[k].stride = step
+		}
+		if out[k].n.IsConst() {
+			step = out[k].stride * max(out[k].n.Const, 1)
+		}
+	}
+	return out, len(merged) == 0
+}
+
+func quotient(a ir.Affine, k int64) (ir.Affine, bool) {
+	out := ir.Const(a.Const / k)
+	ok := a.Const%k == 0
+	for _, t := range a.Terms() {
+		ok = ok && t.Coeff%k == 0
+		out = out.Add(ir.Linear(0, ir.Term{Param: t.Param, Coeff: t.Coeff / k}))
+	}
+	return out, ok
+}

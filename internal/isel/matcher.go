@@ -1,0 +1,233 @@
+package isel
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Matcher is a library that remembers what it found: groups that differ only in
+// where their views lie, as the layers of a model, are unified once. A matcher
+// serves one graph.
+type Matcher struct {
+	lib      *Library
+	memo     map[string]*outcome
+	combined map[[3]*decl.Decl]bool
+	key      []byte
+	// Hits and Misses count the groups that were known and those that were not.
+	Hits, Misses int
+}
+
+// NewMatcher returns a matcher of lib's kernels.
+func NewMatcher(lib *Library) *Matcher {
+	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]bool{}}
+}
+
+// outcome is what became of a group.
+type outcome struct {
+	match *Match
+	err   error
+	// views says where each device argument of the match lies: at the place of an
+	// argument of a member, or off bytes behind it.
+	views []viewOrigin
+}
+
+type viewOrigin struct {
+	binding int // in Dispatch.Bindings
+	from    Operand
+	same    bool // the member's view as it is
+	off     ir.Affine
+	length  ir.Affine
+}
+
+// Match is [Library.Match], remembered. The error of a remembered near miss is
+// the first one's.
+func (m *Matcher) Match(gr *Group) (*Match, error) {
+	lay, err := newLayout(gr)
+	if err != nil {
+		return nil, err
+	}
+	m.key = appendGroup(m.key[:0], gr, lay)
+	if o, ok := m.memo[string(m.key)]; ok {
+		m.Hits++
+		if o.match == nil {
+			return nil, o.err
+		}
+		if hit := m.again(o, gr); hit != nil {
+			return hit, nil
+		}
+		return m.lib.Match(gr)
+	}
+	m.Misses++
+	hit, err := m.lib.Match(gr)
+	o := &outcome{match: hit, err: err}
+	if hit != nil {
+		var ok bool
+		if o.views, ok = origins(hit, gr, lay); !ok {
+			return hit, err
+		}
+	}
+	m.memo[string(m.key)] = o
+	return hit, err
+}
+
+// origins finds for each view of a match a view of the group from which it can
+// be told.
+func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
+	for b := range hit.Dispatch().Bindings {
+		x := &hit.Dispatch().Bindings[b]
+		if x.Kind != ir.BindView {
+			continue
+		}
+		p, ok := lay.locate(x.View)
+		if !ok {
+			return nil, false
+		}
+		found := false
+		for i, in := range gr.Members {
+			for j, q := range lay.places[i] {
+				if in.Views[j].Mem == ir.NoMem || q.slot != p.slot || found && !in.Views[j].Equal(x.View) {
+					continue
+				}
+				o := viewOrigin{binding: b, from: Operand{i, j}, same: in.Views[j].Equal(x.View), off: p.off.Sub(q.off), length: x.View.Len}
+				if found {
+					out[len(out)-1] = o
+				} else {
+					out = append(out, o)
+				}
+				if found = true; o.same {
+					break
+				}
+			}
+			if found && out[len(out)-1].same {
+				break
+			}
+		}
+		if !found {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// again is a remembered match over the views of another group. It is bound and
+// checked for aliasing like the first; its terms are the first's.
+func (m *Matcher) again(o *outcome, gr *Group) *Match {
+	d := *o.match.Dispatch()
+	d.Bindings = slices.Clone(d.Bindings)
+	for _, v := range o.views {
+		view := gr.Members[v.from.Member].Views[v.from.Arg]
+		if !v.same {
+			view = ir.View{Mem: view.Mem, Off: view.Off.Add(v.off), Len: v.length}
+		}
+		d.Bindings[v.binding].View = view
+	}
+	g := *gr.Graph
+	g.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
+	d.Kernel = ir.KernelID(len(g.Kernels) - 1)
+	in, err := m.lib.Bind(&g, &d)
+	if err != nil || in.Decl != o.match.Instance.Decl || in.CheckAliasing() != nil {
+		return nil
+	}
+	return &Match{Instance: in, Kernel: o.match.Kernel, Results: o.match.Results}
+}
+
+// appendGroup writes all that a match depends on: the declarations, the values
+// of their symbols, the grids, and how the views lie to one another.
+func appendGroup(b []byte, gr *Group, lay *layout) []byte {
+	num := func(x int64) { b = binary.AppendVarint(b, x) }
+	affine := func(a ir.Affine) {
+		num(a.Const)
+		num(int64(len(a.Terms())))
+		for _, t := range a.Terms() {
+			num(int64(t.Param))
+			num(t.Coeff)
+		}
+	}
+	operand := func(o Operand) {
+		num(int64(o.Member))
+		num(int64(o.Arg))
+	}
+	for i, in := range gr.Members {
+		b = append(append(b, in.Decl.Name...), 0)
+		num(int64(in.Decl.Line))
+		for k := range in.Symbols {
+			v := &in.Symbols[k]
+			affine(v.Num)
+			num(v.Div)
+			num(int64(math.Float32bits(v.F)))
+			num(int64(v.Param))
+		}
+		num(int64(in.Dispatch.GridKind))
+		for k := range 3 {
+			affine(in.Dispatch.Grid[k].Num)
+			num(in.Dispatch.Grid[k].Div)
+			num(int64(in.Dispatch.Threadgroup[k]))
+		}
+		for j := range in.Decl.Args {
+			p := lay.places[i][j]
+			num(int64(p.slot))
+			if p.slot >= 0 {
+				affine(p.off)
+				affine(in.Views[j].Len)
+				if s, ok := gr.Source[Operand{i, j}]; ok {
+					operand(s)
+				} else {
+					num(-1)
+				}
+			} else if a := &in.Decl.Args[j]; a.Kind == ir.DeviceArg && a.Mode != decl.Unused {
+				x := in.Dispatch.Binding(a.Slot)
+				num(int64(x.Type))
+				affine(x.Expr)
+				num(int64(len(x.Bytes)))
+				b = append(b, x.Bytes...)
+			}
+		}
+	}
+	for _, s := range lay.slots {
+		if s.filled {
+			b = append(append(b, 1), s.fill[:]...)
+			affine(s.off)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	for _, os := range [][]Operand{gr.Results, gr.Spare} {
+		num(int64(len(os)))
+		for _, o := range os {
+			operand(o)
+		}
+	}
+	return b
+}
+
+// Combines reports whether dispatches of these kernels, up to three and without
+// data flow between them, look like one of a kernel of the library; for a single
+// one, whether it looks like a part of one.
+func (m *Matcher) Combines(ds ...*decl.Decl) bool {
+	var k [3]*decl.Decl
+	copy(k[:], ds)
+	if ok, known := m.combined[k]; known {
+		return ok
+	}
+	var skels []string
+	for _, d := range ds {
+		sk := &skeletons{d, map[*term.Expr]string{}}
+		for _, r := range d.Results {
+			skels = append(skels, sk.of(r.Body))
+		}
+	}
+	_, ok := m.lib.byKey[joined(skels)]
+	if len(ds) == 1 {
+		ok = len(skels) > 0
+		for _, s := range skels {
+			ok = ok && m.lib.several[s]
+		}
+	}
+	m.combined[k] = ok
+	return ok
+}

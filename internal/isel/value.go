@@ -1,0 +1,166 @@
+package isel
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// value is a float or a condition in normal form; interned, so that equal
+// values of one space are one pointer.
+type value struct {
+	id   int
+	op   term.Op
+	args []*value
+	ints []form    // ToF32; the bound of a reduction; comparisons of integers
+	bits uint32    // Real: the f32
+	par  ir.Affine // Symbol: the value of an f32 param
+	typ  ir.DType  // Round, Load
+	// Load: the element at bit addr of the slot.
+	slot int
+	addr form
+	// reductions
+	class string
+	index int // the level of the variable that it binds
+	skel  string
+}
+
+// space interns the forms and values of one unification.
+type space struct {
+	g        *ir.Graph
+	atoms    map[string]*atom
+	params   map[ir.ParamID]*atom
+	values   map[string]*value
+	next     int
+	overflow bool
+	fold     folding
+	slots    []slot
+}
+
+// folding is how much is computed before the replay.
+type folding uint8
+
+const (
+	foldNone folding = iota
+	foldOnes         // factors that are elements of a weight of ones are dropped
+	foldAll          // elements of constant weights, conversions of constants, factors of one
+)
+
+func newSpace(g *ir.Graph, slots []slot, fold folding) *space {
+	return &space{g: g, atoms: map[string]*atom{}, params: map[ir.ParamID]*atom{}, values: map[string]*value{}, slots: slots, fold: fold}
+}
+
+// make interns v. Operands of what commutes to the bit are put in order
+// (docs/terms.md, "When two terms are equal").
+func (s *space) make(v value) *value {
+	switch v.op {
+	case term.Round:
+		if v.typ == ir.F32 {
+			return v.args[0] // every value is an f32 already
+		}
+	case term.Mul, term.Add, term.Min, term.Max:
+		if v.args[1].id < v.args[0].id {
+			v.args = []*value{v.args[1], v.args[0]}
+		}
+		if v.op == term.Mul && s.fold != foldNone {
+			for i, a := range v.args {
+				if s.one(a) {
+					return v.args[1-i] // 1·x = x to the bit
+				}
+			}
+		}
+	case term.ToF32:
+		if s.fold == foldAll && v.ints[0].isConst() {
+			return s.real(float32(v.ints[0].c))
+		}
+	}
+	b := strconv.AppendInt(make([]byte, 0, 64), int64(v.op), 10)
+	app := func(x int64) { b = append(strconv.AppendInt(b, x, 10), ' ') }
+	b = append(b, ' ')
+	app(int64(v.typ))
+	app(int64(v.bits))
+	app(int64(v.slot))
+	app(int64(v.index))
+	b = append(append(b, v.class...), ' ')
+	b = v.addr.key(b)
+	for _, f := range v.ints {
+		b = f.key(append(b, ' ', 'i'))
+	}
+	for _, a := range v.args {
+		b = strconv.AppendInt(append(b, ' ', 'v'), int64(a.id), 10)
+	}
+	b = append(b, s.affine(v.par).key([]byte(" p"))...)
+	if x, ok := s.values[string(b)]; ok {
+		return x
+	}
+	v.id = s.next
+	s.next++
+	s.values[string(b)] = &v
+	return &v
+}
+
+// one reports whether v is a 1 that the folding sees.
+func (s *space) one(v *value) bool {
+	if v.op == term.Real {
+		return s.fold == foldAll && v.bits == math.Float32bits(1)
+	}
+	if v.op != term.Load {
+		return false
+	}
+	x, ok := s.slots[v.slot].constant(v.typ)
+	return ok && x == 1
+}
+
+func (s *space) real(f float32) *value {
+	return s.make(value{op: term.Real, bits: math.Float32bits(f)})
+}
+
+// load is an element of type t at bit addr of a slot. An integer element is a
+// form.
+func (s *space) load(at int, addr form, t ir.DType) scalar {
+	sl := s.slots[at]
+	if t.Float() {
+		if x, ok := sl.constant(t); ok && s.fold == foldAll {
+			return scalar{v: s.real(x)}
+		}
+		return scalar{v: s.make(value{op: term.Load, typ: t, slot: at, addr: addr})}
+	}
+	b := strconv.AppendInt([]byte("l"), int64(at), 10)
+	b = strconv.AppendInt(append(b, '.'), int64(t), 10)
+	return scalar{isInt: true, f: of(s.lookup(addr.key(append(b, '@')), func() *atom {
+		lo, hi := rangeOf(t)
+		return &atom{kind: loadAtom, typ: t, slot: at, num: addr, lo: lo, hi: hi, moving: addr.moving(), open: addr.open()}
+	}))}
+}
+
+// rangeOf returns the least and the greatest element of an integer type; equal
+// numbers where 64 bits do not hold the range with room to spare.
+func rangeOf(t ir.DType) (lo, hi int64) {
+	switch bits := t.Bits(); {
+	case t == ir.Bool:
+		return 0, 1
+	case bits > 32:
+		return 0, 0
+	case t.Signed():
+		return -1 << (bits - 1), 1<<(bits-1) - 1
+	default:
+		return 0, 1<<bits - 1
+	}
+}
+
+// scalar is what an expression yields.
+type scalar struct {
+	isInt bool
+	f     form
+	v     *value
+}
+
+// float converts an integer as an operation with a float does.
+func (s *space) float(x scalar) *value {
+	if !x.isInt {
+		return x.v
+	}
+	return s.make(value{op: term.ToF32, ints: []form{x.f}})
+}

@@ -1,0 +1,31 @@
+package passes
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/mlxc/mlxc/internal/fusion"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// fuse replaces groups of dispatches by one that computes the same terms, to
+// the bit (internal/fusion, internal/isel). max-threads is how many threads a
+// threadgroup of the device's pipelines can have.
+func fuse(g *ir.Graph, o Values, r *Report) error {
+	opt := fusion.Options{MaxThreads: 1024}
+	if s, ok := o["max-threads"]; ok {
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || n < 1 {
+			return fmt.Errorf("max-threads=%s: want a number from 1 on", s)
+		}
+		opt.MaxThreads = n
+	}
+	for _, m := range fusion.Run(g, opt) {
+		if m.Done {
+			r.Did(m.Node, "%s", m.Text)
+		} else {
+			r.Not(m.Node, "%s", m.Text)
+		}
+	}
+	return nil
+}
