@@ -42,10 +42,19 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 		to := make([]ir.MemID, len(g.Memories))
 		for i := range g.Memories {
 			m := g.Memories[i]
-			if to[i] = ir.MemID(i); m.Kind != ir.Input && m.Kind != ir.Output {
+			if to[i] = ir.MemID(i); m.Kind != ir.Input && m.Kind != ir.Output && m.Kind != ir.Argument {
 				continue
 			}
-			if r > 0 && (m.Kind == ir.Input || ownOutputs) {
+			if m.Kind == ir.Argument && m.Alias == ir.NoMem {
+				// Its bytes for these params: one value.
+				data := make([]byte, m.Size)
+				m.WriteValues(data, v)
+				m.Init.Values = []ir.Value{{Bytes: data}}
+			}
+			if r == 0 && m.Kind == ir.Argument {
+				s.graph.Memories[i] = m
+			}
+			if r > 0 && (m.Kind != ir.Output || ownOutputs) {
 				m.Name = fmt.Sprintf("%s@%d", m.Name, r)
 				if m.Alias != ir.NoMem {
 					m.Alias = to[m.Alias]
@@ -189,6 +198,8 @@ func (s *Stream) Run(d backend.Device, order []int, poison uint64) (out []map[st
 		switch m.Kind {
 		case ir.Weight, ir.State:
 			err = m.WriteInit(data)
+		case ir.Argument:
+			m.WriteValues(data, nil)
 		case ir.Input:
 			x := s.own[ir.MemID(i)]
 			err = writeInput(data, x.replay, x.name)
