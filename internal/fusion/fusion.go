@@ -98,7 +98,7 @@ type command struct {
 	in *decl.Instance // nil: it is no member of any group
 	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
 	reads, writes []int
-	regions       []ir.Region // by argument
+	spans         []isel.Span // by argument
 	effects       *ir.Effects
 	kind          uint16
 	traffic       float64 // bytes
@@ -235,20 +235,14 @@ func (r *round) bind(i int) *command {
 		return c
 	}
 	k := kind{d: in.Decl}
-	c.regions = make([]ir.Region, len(in.Decl.Args))
+	c.spans = make([]isel.Span, len(in.Decl.Args))
 	for j := range in.Decl.Args {
 		a := &in.Decl.Args[j]
-		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[j].Mem == ir.NoMem {
+		if c.spans[j], err = isel.SpanOf(in, j); err != nil || c.spans[j].Root == ir.NoMem {
 			continue
 		}
 		if isel.Ones(in, j) {
 			k.ones |= 1 << min(j, 31)
-		}
-		if c.regions[j], err = in.Region(j); err != nil {
-			return c
-		}
-		if c.regions[j].Run.IsConst() && c.regions[j].Run.Const == 0 {
-			return c // nothing is fused that does nothing
 		}
 		if a.Mode == decl.Read {
 			c.reads = append(c.reads, j)

@@ -151,7 +151,7 @@ func (r *round) describe(members []int) *isel.Group {
 	for m, i := range members {
 		c := r.cmds[i]
 		gr.Members = append(gr.Members, c.in)
-		gr.Regions = append(gr.Regions, c.regions)
+		gr.Spans = append(gr.Spans, c.spans)
 		for k, l := range r.links[i] {
 			if l.command < 0 {
 				continue

@@ -288,7 +288,7 @@ func (s *solution) buffer(j int) (ir.Binding, error) {
 			}
 		}
 	}
-	return ir.Binding{Kind: ir.BindView, View: ir.View{Mem: lay.slots[p.slot].root, Off: lay.slots[p.slot].off.Add(p.off), Len: need}}, nil
+	return ir.Binding{Kind: ir.BindView, View: ir.View{Mem: lay.slots[p.slot].root, Off: lay.slots[p.slot].at.Add(p.off), Len: need}}, nil
 }
 
 // length is how far the kernel reaches from the begin of an argument, in bytes.
