@@ -3,6 +3,8 @@ package prove_test
 import (
 	"flag"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +34,12 @@ func recordings(t *testing.T) (out []*ir.Graph) {
 	return out
 }
 
+// trusts reports whether a proof assumes that a command of unknown effects reads
+// only what it binds: the oracle lets it read everything.
+func trusts(r *prove.Result) bool {
+	return slices.ContainsFunc(r.Assumptions, func(a string) bool { return strings.HasSuffix(a, "reads no memory that it does not bind") })
+}
+
 // No harmful mutation is proved, and nearly every harmless one is. The judge
 // and the mutations were written without sight of this package.
 func TestMutationCampaign(t *testing.T) {
@@ -42,16 +50,19 @@ func TestMutationCampaign(t *testing.T) {
 		if len(p.Findings) > 0 {
 			reason = p.Findings[0].Text
 		}
-		switch p.Verdict {
-		case prove.Proved:
+		switch {
+		case p.Verdict == prove.Proved && trusts(p):
+			return oracle.CannotTell, p.Assumptions[0]
+		case p.Verdict == prove.Proved:
 			return oracle.Accepted, reason
-		case prove.Refused:
+		case p.Verdict == prove.Refused:
 			return oracle.Refused, reason
 		}
 		return oracle.CannotTell, reason
 	})
 	require.NoError(t, err)
 	t.Logf("%v\n%s", time.Since(start).Round(time.Millisecond), r)
+	t.Logf("harmless, and not proved:\n%s", r.Unaccepted())
 	for _, e := range r.Missed {
 		t.Errorf("harmful, and proved: %s", e)
 	}
@@ -64,5 +75,5 @@ func TestMutationCampaign(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, sum.Of(oracle.HarmfulLabel)*10, sum.Total()*3)
 	require.GreaterOrEqual(t, sum.Of(oracle.HarmlessLabel)*5, sum.Total())
-	require.GreaterOrEqual(t, sum[oracle.HarmlessLabel][oracle.Accepted]*100, sum.Of(oracle.HarmlessLabel)*95, "harmless, and not proved:\n%s", r.Unaccepted())
+	require.GreaterOrEqual(t, sum[oracle.HarmlessLabel][oracle.Accepted]*100, sum.Of(oracle.HarmlessLabel)*95)
 }

@@ -34,6 +34,8 @@ type CampaignOptions struct {
 	// Classes are the mutations, [Mutations].
 	Classes []Mutation
 	Judge   Options // but for Terms, which follows the class
+	// Judged, if not nil, is called with every case; from several goroutines.
+	Judged func(before, after *ir.Graph, j Judgement)
 }
 
 // Campaign draws graphs and mutations of them, half of them after an honest
@@ -100,7 +102,7 @@ func (c *campaign) prepare() error {
 		var g *ir.Graph
 		if i < c.Graphs {
 			rng := rand.New(rand.NewPCG(c.Seed, uint64(i)))
-			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { placeBarriers(g); return nil }); errs[i] != nil {
+			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { PlaceBarriers(g); return nil }); errs[i] != nil {
 				return
 			}
 			if i%2 == 1 {
@@ -113,7 +115,7 @@ func (c *campaign) prepare() error {
 			g = c.Also[i-c.Graphs].Clone()
 			g.Source = nil
 			if Judge(g, g, Options{Replays: Waited, Valuations: 2}).Verdict != Harmless {
-				placeBarriers(g) // a racy recording: no mutation of it can be blamed
+				PlaceBarriers(g) // a racy recording: no mutation of it can be blamed
 			}
 		}
 		o := c.Judge
@@ -233,6 +235,14 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 		if j := s.fusing.Judge(after); j.Verdict == Harmless {
 			x.judgement = Judgement{Verdict: Undecided, Reason: "equal by the terms of its kernels; otherwise " + x.judgement.Reason, Replays: j.Replays}
 		}
+	}
+	if j := &x.judgement; j.Verdict == Harmful && m.Inert {
+		if same, err := SameBits(s.graph, after, c.Judge); err == nil && same {
+			j.Verdict, j.Reason = Undecided, "equal bits on the CPU; by tokens "+j.Reason
+		}
+	}
+	if c.Judged != nil {
+		c.Judged(s.graph, after, x.judgement)
 	}
 	x.answer, x.reason = c.check(s.graph, after)
 	x.before, x.after = s.graph, t

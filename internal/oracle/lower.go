@@ -75,7 +75,7 @@ func newLowerer(g *ir.Graph) *lowerer {
 	l := &lowerer{g: g, declared: map[*ir.Dispatch]*declared{}, lowered: map[string][]*command{}}
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
-		if !ok || g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		if !ok || !g.Kernels[d.Kernel].Library.Declared() {
 			continue
 		}
 		if in, err := msl.Bind(g, d); err == nil {
