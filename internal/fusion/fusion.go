@@ -30,7 +30,7 @@ const (
 	maxMembers = 5
 	maxSpan    = 128 // nodes from the first member to the last
 	maxWindow  = 12  // commands among which horizontal partners are sought
-	maxRounds  = 10
+	maxRounds  = 32
 )
 
 // Run fuses what it can, in place.
@@ -56,7 +56,13 @@ func Run(g *ir.Graph, o Options) []Remark {
 			break
 		}
 	}
-	return append(remarks, f.misses()...)
+	// Of what was fused again, only the last step.
+	there := map[ir.Node]bool{}
+	for _, n := range g.Nodes {
+		there[n] = true
+	}
+	remarks = slices.DeleteFunc(remarks, func(m Remark) bool { return !there[m.Node] })
+	return append(remarks, f.misses(there)...)
 }
 
 // fuser is what lasts from round to round.
@@ -70,6 +76,9 @@ type fuser struct {
 	traffic  map[*isel.Match]float64
 	missed   []miss
 	key      []byte
+	// stuck are the last members of groups that found no place: what was fused
+	// since may have made room.
+	stuck map[*command]bool
 }
 
 // kind is what the outlook of a group depends on in one member.
@@ -89,7 +98,7 @@ type command struct {
 	in *decl.Instance // nil: it is no member of any group
 	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
 	reads, writes []int
-	regions       []ir.Region // by argument
+	spans         []isel.Span // by argument
 	effects       *ir.Effects
 	kind          uint16
 	traffic       float64 // bytes
@@ -104,7 +113,7 @@ type round struct {
 	at     []int32    // its place in g.Nodes
 	buffer []int32    // commits and pillars before it: a group stays within one
 	took   []bool
-	fresh  []bool // fused in the round before
+	fresh  []bool // fused in the round before, or blocked
 	near   []bool // it is fresh, or a value that it reads comes from a fresh one, a few steps away
 	first  bool   // every command is fresh
 	// links are, for each read of each command, the def that it is, if it sees all
@@ -154,11 +163,12 @@ func (f *fuser) look(first bool) *round {
 		if r.flow.Unknown(i) {
 			buffer++
 		}
-		if r.fresh[i] = r.cmds[i] == nil; r.fresh[i] {
+		if r.fresh[i] = r.cmds[i] == nil || f.stuck[r.cmds[i]]; r.cmds[i] == nil {
 			r.cmds[i] = r.bind(i)
 		}
 		i++
 	}
+	f.stuck = map[*command]bool{}
 	var steps []int8
 	for i := range r.cmds {
 		steps = append(steps, maxMembers)
@@ -225,20 +235,14 @@ func (r *round) bind(i int) *command {
 		return c
 	}
 	k := kind{d: in.Decl}
-	c.regions = make([]ir.Region, len(in.Decl.Args))
+	c.spans = make([]isel.Span, len(in.Decl.Args))
 	for j := range in.Decl.Args {
 		a := &in.Decl.Args[j]
-		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[j].Mem == ir.NoMem {
+		if c.spans[j], err = isel.SpanOf(in, j); err != nil || c.spans[j].Root == ir.NoMem {
 			continue
 		}
 		if isel.Ones(in, j) {
 			k.ones |= 1 << min(j, 31)
-		}
-		if c.regions[j], err = in.Region(j); err != nil {
-			return c
-		}
-		if c.regions[j].Run.IsConst() && c.regions[j].Run.Const == 0 {
-			return c // nothing is fused that does nothing
 		}
 		if a.Mode == decl.Read {
 			c.reads = append(c.reads, j)
@@ -308,6 +312,8 @@ func (r *round) apply() (done []Remark) {
 			if m := r.m.Build(gr.hit); m != nil {
 				done = append(done, r.replace(gr, m, at))
 			}
+		} else {
+			r.stuck[r.cmds[gr.members[len(gr.members)-1]]] = true
 		}
 	}
 	if len(done) == 0 {
@@ -363,16 +369,16 @@ func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
 	d.Kernel = r.kernel(m.Kernel)
 	last := gr.members[len(gr.members)-1]
 	d.ID, _ = ir.NodeID(r.flow.Commands[last])
-	var ops, ids []string
+	var ops []string
 	d.From = nil
 	for _, i := range gr.members {
 		n := r.flow.Commands[i]
-		id, _ := ir.NodeID(n)
-		ids = append(ids, id.String())
 		from, op, label := provenance(n)
 		d.From = append(d.From, from...)
-		if op != "" && (len(ops) == 0 || ops[len(ops)-1] != op) {
-			ops = append(ops, op)
+		for _, x := range strings.Split(op, "+") {
+			if x != "" && !slices.Contains(ops, x) {
+				ops = append(ops, x)
+			}
 		}
 		if label != "" {
 			d.Label = label
@@ -397,6 +403,10 @@ func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
 		r.cur[r.at[i]] = nil
 	}
 	r.cur[r.at[at]] = s
+	ids := make([]string, len(d.From))
+	for i, id := range d.From {
+		ids[i] = id.String()
+	}
 	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Function)}
 }
 

@@ -151,7 +151,7 @@ func (r *round) describe(members []int) *isel.Group {
 	for m, i := range members {
 		c := r.cmds[i]
 		gr.Members = append(gr.Members, c.in)
-		gr.Regions = append(gr.Regions, c.regions)
+		gr.Spans = append(gr.Spans, c.spans)
 		for k, l := range r.links[i] {
 			if l.command < 0 {
 				continue
@@ -198,6 +198,9 @@ func (r *round) try(members []int) (grow bool) {
 // consider unifies a group that looks like a kernel.
 func (r *round) consider(members []int, look isel.Outlook) {
 	gr := r.describe(members)
+	if !contributing(gr) {
+		return
+	}
 	first, root := members[0], members[len(members)-1]
 	near := len(members) == 2 && len(gr.Source) > 0 && !r.cmds[root].missed // worth a remark
 	if !look.Match {
@@ -228,12 +231,26 @@ func (r *round) consider(members []int, look isel.Outlook) {
 		return
 	}
 	if _, why := r.place(&c); why != "" {
+		r.stuck[r.cmds[root]] = true
 		if near {
 			r.miss(root, first, "%s", why)
 		}
 		return
 	}
 	r.groups = append(r.groups, c)
+}
+
+// contributing reports whether somebody reads a result of each member: what is
+// dead is left to pass dce.
+func contributing(gr *isel.Group) bool {
+	var useful [maxMembers]bool
+	for _, s := range gr.Source {
+		useful[s.Member] = true
+	}
+	for _, o := range gr.Results {
+		useful[o.Member] = true
+	}
+	return !slices.Contains(useful[:len(gr.Members)], false)
 }
 
 // trafficOf is what a match moves, in bytes.
@@ -286,11 +303,7 @@ func (r *round) miss(i, with int, format string, args ...any) {
 }
 
 // misses are the remarks on commands that stayed apart, and whose partners did.
-func (f *fuser) misses() (out []Remark) {
-	there := map[ir.Node]bool{}
-	for _, n := range f.g.Nodes {
-		there[n] = true
-	}
+func (f *fuser) misses(there map[ir.Node]bool) (out []Remark) {
 	for _, m := range f.missed {
 		if there[m.node] && there[m.with] {
 			id, _ := ir.NodeID(m.with)

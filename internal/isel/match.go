@@ -117,11 +117,16 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	return nil, miss
 }
 
-// byLikeness puts kernels first whose template parameters are those of the
-// members: several variants of a kernel may fit, and whoever recorded the group
-// chose one.
+// byLikeness puts kernels first that a member runs, then those whose template
+// parameters are those of the members: several variants of a kernel may fit, and
+// whoever recorded the group chose one.
 func (m *matcher) byLikeness(ps []*pattern) []*pattern {
 	likeness := func(p *pattern) (n int) {
+		for _, in := range m.gr.Members {
+			if in.Decl == p.d {
+				n += 100
+			}
+		}
 		for i, v := range p.d.Template {
 			for _, in := range m.gr.Members {
 				for k, w := range in.Decl.Template {

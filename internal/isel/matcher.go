@@ -219,7 +219,7 @@ func appendGroup(b []byte, gr *Group, lay *layout) []byte {
 	for _, s := range lay.slots {
 		if s.filled {
 			b = append(append(b, 1), s.fill[:]...)
-			affine(s.off)
+			affine(s.at)
 		} else {
 			b = append(b, 0)
 		}
