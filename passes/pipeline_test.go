@@ -13,7 +13,7 @@ import (
 
 func TestParsePipeline(t *testing.T) {
 	for _, k := range []struct{ in, want string }{
-		{"", "[annotate barriers]"},
+		{"", "[annotate fuse dce rename schedule barriers plan]"},
 		{"none", "[]"},
 		{"barriers", "[barriers]"},
 		{" annotate , barriers ", "[annotate barriers]"},
