@@ -136,12 +136,20 @@ type Kernel struct {
 
 // Arg returns the buffer argument at slot.
 func (k *Kernel) Arg(slot uint8) (Arg, bool) {
-	for _, a := range k.Args {
-		if a.Slot == slot && a.Kind != ThreadgroupArg {
-			return a, true
-		}
+	if i := k.index(slot); i >= 0 {
+		return k.Args[i], true
 	}
 	return Arg{}, false
+}
+
+// index returns the place of the buffer argument at slot, or −1.
+func (k *Kernel) index(slot uint8) int {
+	for i := range k.Args {
+		if k.Args[i].Slot == slot && k.Args[i].Kind != ThreadgroupArg {
+			return i
+		}
+	}
+	return -1
 }
 
 // ArgNamed returns the argument called name.

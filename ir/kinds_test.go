@@ -11,13 +11,13 @@ import (
 // Every kind has a name of its own that parses back, and what is no kind says
 // so.
 func TestKindNames(t *testing.T) {
-	for k := range ir.MemKind(5) {
+	for k := range ir.MemKind(6) {
 		got, ok := ir.ParseMemKind(k.String())
 		require.True(t, ok)
 		require.Equal(t, k, got)
-		require.Equal(t, k == ir.Weight || k == ir.Input, k.ReadOnly())
+		require.Equal(t, k == ir.Weight || k == ir.Input || k == ir.Argument, k.ReadOnly())
 	}
-	require.Equal(t, "MemKind(5)", ir.MemKind(5).String())
+	require.Equal(t, "MemKind(6)", ir.MemKind(6).String())
 	_, ok := ir.ParseMemKind("Weight")
 	require.False(t, ok)
 

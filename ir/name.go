@@ -29,7 +29,7 @@ func validName(s string) bool {
 		return false
 	}
 	for _, r := range s {
-		if !unicode.IsPrint(r) {
+		if r >= 0x7f && !unicode.IsPrint(r) || r < 0x20 {
 			return false
 		}
 	}

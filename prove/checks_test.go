@@ -191,7 +191,7 @@ func instrument(t *testing.T, name, src string, checks *[]string) string {
 			continue
 		}
 		predicate := fn.Type.Results != nil && len(fn.Type.Results.List) == 1 && isIdent(fn.Type.Results.List[0].Type, "bool")
-		words := fn.Type.Results != nil && len(fn.Type.Results.List) == 1 && isIdent(fn.Type.Results.List[0].Type, "string")
+		words := fn.Name.Name == "sameCommand" // says what differs
 		ast.Inspect(fn, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncLit:

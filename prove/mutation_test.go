@@ -62,6 +62,7 @@ func TestMutationCampaign(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Logf("%v\n%s", time.Since(start).Round(time.Millisecond), r)
+	t.Logf("harmless, and not proved:\n%s", r.Unaccepted())
 	for _, e := range r.Missed {
 		t.Errorf("harmful, and proved: %s", e)
 	}
@@ -74,5 +75,5 @@ func TestMutationCampaign(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, sum.Of(oracle.HarmfulLabel)*10, sum.Total()*3)
 	require.GreaterOrEqual(t, sum.Of(oracle.HarmlessLabel)*5, sum.Total())
-	require.GreaterOrEqual(t, sum[oracle.HarmlessLabel][oracle.Accepted]*100, sum.Of(oracle.HarmlessLabel)*95, "harmless, and not proved:\n%s", r.Unaccepted())
+	require.GreaterOrEqual(t, sum[oracle.HarmlessLabel][oracle.Accepted]*100, sum.Of(oracle.HarmlessLabel)*95)
 }

@@ -139,7 +139,7 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if len(b.writes) == 0 && len(a.writes) == 0 || whole(b) && whole(a) {
 		return false, b.at.flat && a.at.flat
 	}
-	if constant(b) && constant(a) {
+	if constant(b) && constant(a) && b.m.g.Memories[b.at.region.Mem].Kind != ir.Argument {
 		if slices.Equal(segments(b, bn), segments(a, an)) {
 			return true, true
 		}
@@ -155,7 +155,7 @@ func whole(r *reading) bool { return len(r.writes) == 1 && !r.initial }
 // one name.
 func samePlace(b, a *reading) bool {
 	m, n := &b.m.g.Memories[b.at.region.Mem], &a.m.g.Memories[a.at.region.Mem]
-	return (m == n || m.Name == n.Name && m.Kind == n.Kind) && b.at.region.Off.Equal(a.at.region.Off)
+	return (m == n || m.Name == n.Name && m.Kind == n.Kind && (m.Kind != ir.Argument || m.SameContents(n))) && b.at.region.Off.Equal(a.at.region.Off)
 }
 
 // mustOnly: may-writes overlay one another in ways that segments do not bring

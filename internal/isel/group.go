@@ -24,6 +24,39 @@ type Group struct {
 	// Spare are written arguments that nobody outside reads but whose bytes are
 	// free to be written where the fused dispatch will stand.
 	Spare []Operand
+	// Spans, if not nil, are those of each argument of each member (see SpanOf).
+	Spans [][]Span
+}
+
+// Span says where a device argument lies in its root memory: its view begins at
+// At, and for no value of the params are there bytes of it outside [Lo, End).
+type Span struct {
+	Root    ir.MemID // NoMem: the argument is none or bound inline
+	At      ir.Affine
+	Lo, End int64
+}
+
+// SpanOf returns the span of argument j of an instance.
+func SpanOf(in *decl.Instance, j int) (Span, error) {
+	a := &in.Decl.Args[j]
+	if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[j].Mem == ir.NoMem {
+		return Span{Root: ir.NoMem}, nil
+	}
+	r, err := in.Region(j)
+	if err != nil {
+		return Span{}, err
+	}
+	root, off := in.Graph.Root(in.Views[j].Mem)
+	s := Span{Root: root, At: in.Views[j].Off.AddConst(off)}
+	lo, end := r.Hull()
+	var ok1, ok2 bool
+	s.Lo, _, ok1 = in.Graph.Range(lo)
+	_, s.End, ok2 = in.Graph.Range(end)
+	s.Lo, s.End = s.Lo+off, s.End+off
+	if !ok1 || !ok2 {
+		s.Lo, s.End = 0, in.Graph.Memories[root].Size
+	}
+	return s, nil
 }
 
 // slot is a place in memory that views of a group share: two views lie in one
@@ -31,15 +64,16 @@ type Group struct {
 // any other one whose views lie to each other in the same way.
 type slot struct {
 	root   ir.MemID
-	off    ir.Affine // bytes, in root
-	end    ir.Affine // of what was seen of it
-	filled bool      // a weight that repeats one word
+	at     ir.Affine // bytes, in root
+	lo     int64     // of what was seen of it
+	end    int64
+	filled bool // a weight that repeats one word
 	fill   [4]byte
 }
 
 // constant returns the f32 that every element of the slot is.
 func (s slot) constant(t ir.DType) (float32, bool) {
-	if !s.filled || t != ir.F32 || !s.off.IsConst() || s.off.Const%4 != 0 {
+	if !s.filled || t != ir.F32 || !s.at.IsConst() || s.at.Const%4 != 0 {
 		return 0, false
 	}
 	return math.Float32frombits(uint32(s.fill[0]) | uint32(s.fill[1])<<8 | uint32(s.fill[2])<<16 | uint32(s.fill[3])<<24), true
@@ -63,41 +97,35 @@ func newLayout(gr *Group) (*layout, error) {
 	for i, in := range gr.Members {
 		l.places[i] = make([]place, len(in.Decl.Args))
 		for j := range in.Decl.Args {
-			a := &in.Decl.Args[j]
-			l.places[i][j].slot = -1
-			if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[j].Mem == ir.NoMem {
-				continue
+			var s Span
+			if gr.Spans != nil {
+				s = gr.Spans[i][j]
+			} else {
+				var err error
+				if s, err = SpanOf(in, j); err != nil {
+					return nil, err
+				}
 			}
-			r, err := in.Region(j)
-			if err != nil {
-				return nil, err
-			}
-			l.places[i][j] = l.find(in.Views[j], r)
+			l.places[i][j] = l.find(s)
 		}
 	}
 	return l, nil
 }
 
-// find returns the place of a view whose kernel touches region r, in a new slot
-// if it meets none.
-func (l *layout) find(v ir.View, r ir.Region) place {
-	root, off := l.g.Root(v.Mem)
-	lo, end := r.Hull()
-	lo, end = lo.AddConst(off), end.AddConst(off)
+// find returns the place of a span, in a new slot if it meets none.
+func (l *layout) find(x Span) place {
+	if x.Root == ir.NoMem {
+		return place{slot: -1}
+	}
 	for k := range l.slots {
 		s := &l.slots[k]
-		if s.root != root {
-			continue
-		}
-		if s.off.Equal(lo) || !atMost(l.g, s.end.Sub(lo), 0) && !atMost(l.g, end.Sub(s.off), 0) {
-			if atMost(l.g, s.end.Sub(end), 0) {
-				s.end = end
-			}
-			return place{k, v.Off.AddConst(off).Sub(s.off)}
+		if s.root == x.Root && (s.lo < x.End && x.Lo < s.end || s.at.Equal(x.At)) {
+			s.lo, s.end = min(s.lo, x.Lo), max(s.end, x.End)
+			return place{k, x.At.Sub(s.at)}
 		}
 	}
-	s := slot{root: root, off: v.Off.AddConst(off), end: end}
-	if m := &l.g.Memories[root]; m.Kind == ir.Weight && m.Init.Kind == ir.InitFill {
+	s := slot{root: x.Root, at: x.At, lo: x.Lo, end: x.End}
+	if m := &l.g.Memories[x.Root]; m.Kind == ir.Weight && m.Init.Kind == ir.InitFill {
 		s.filled, s.fill = true, m.Init.Pattern
 	}
 	l.slots = append(l.slots, s)
@@ -109,9 +137,14 @@ func (l *layout) locate(v ir.View) (place, bool) {
 	root, off := l.g.Root(v.Mem)
 	at := v.Off.AddConst(off)
 	for k := range l.slots {
-		s := &l.slots[k]
-		if s.root == root && (s.off.Equal(at) || !atMost(l.g, s.end.Sub(at), 0) && atMost(l.g, s.off.Sub(at), 0)) {
-			return place{k, at.Sub(s.off)}, true
+		if s := &l.slots[k]; s.root == root && s.at.Equal(at) {
+			return place{k, ir.Const(0)}, true
+		}
+	}
+	lo, hi, ok := l.g.Range(at)
+	for k := range l.slots {
+		if s := &l.slots[k]; s.root == root && ok && s.lo <= lo && hi < s.end {
+			return place{k, at.Sub(s.at)}, true
 		}
 	}
 	return place{}, false

@@ -109,21 +109,203 @@ const elementwise = `
   kernel @mul builtin "vv_Multiplyfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
   kernel @mul_rows builtin "g2_Multiplyfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write, 3 a_strides: constant i64[2], 4 b_strides: constant i64[2])
   kernel @add builtin "vv_Addfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @rope builtin "rope_single_float32" constants(1 forward: bool true, 2 traditional: bool false) args(0 in: device f32 read, 1 out: device f32 write, 2 offset: constant i32, 3 scale: constant f32, 4 stride: constant i64, 10 base: constant f32)
 `
 
-func TestNormTakesItsScale(t *testing.T) {
-	g := parse(t, `
-  memory %x input 512 f32[128]
-  memory %s weight 256 f32[64] = random seed 115
+// memories of 512 bytes, two rows of 64 or one of 128
+const memories = `
+  param $n u32 in [1, 8]
+  memory %x input 4096 f32[1024]
+  memory %r input 512 f32[128]
+  memory %s weight 512 f32[128] = random seed 115
+  memory %y output 4096 f32[1024]
   memory %z output 512 f32[128]
+  memory %cache state 4096 f32[16, 64]
   memory %one weight 4 f32[1] = fill 0x3f800000
-  memory %t scratch 512 f32[128]
-`+elementwise+`
-  #0 @rms (x = %x[0:512], w = %one[0:4], out = %t[0:512], eps = 1e-05, axis_size = 64, w_stride = 0) grid threads [64, 1, 1] of [32, 1, 1] op rms_norm
-  #1 @mul_rows (a = %t[0:512], b = %s[0:256], c = %z[0:512], a_strides = [64, 1], b_strides = [0, 1]) grid threads [64, 2, 1] of [64, 1, 1] op elementwise_mul
+  memory %two weight 4 f32[1] = fill 0x40000000
+  memory %t scratch 4096 f32[1024]
+  memory %u scratch 4096 f32[1024]
+` + elementwise
+
+func rope(id, in, out, heads string) string {
+	return "  #" + id + " @rope (in = " + in + ", out = " + out + ", offset = $n, scale = 1, stride = 64, base = 13.287712) grid threads [32, " + heads + ", 1] of [32, 1, 1]\n"
+}
+
+func TestMatch(t *testing.T) {
+	const norm = `
+  #0 @rms (x = %x[0:512], w = %one[0:4], out = %t[0:512], eps = 1e-05, axis_size = 64, w_stride = 0) grid threads [64, 1, 1] of [32, 1, 1]
+`
+	const mulRows = `
+  #1 @mul_rows (a = %t[0:512], b = %s[0:256], c = %z[0:512], a_strides = [64, 1], b_strides = [0, 1]) grid threads [64, 2, 1] of [64, 1, 1]
+`
+	for _, k := range []struct {
+		name, body string
+		want       string // the dispatch; "" if there is none
+		miss       string // what the error says
+	}{
+		{"a norm takes its scale", norm + mulRows,
+			"#0 @rmsfloat32 (x = %x[0:512], w = %s[0:256], out = %z[0:512], eps = 1e-05, axis_size = 64, w_stride = 1) grid threadgroups [2, 1, 1] of [32, 1, 1]", ""},
+		{"and one row that is multiplied flat, operands swapped", `
+  #0 @rms (x = %x[0:512], w = %one[0:4], out = %t[0:512], eps = 1e-05, axis_size = 128, w_stride = 0) grid threads [32, 1, 1] of [32, 1, 1]
+  #1 @mul (a = %s[0:512], b = %t[0:512], c = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+`, "#0 @rmsfloat32 (x = %x[0:512], w = %s[0:512], out = %z[0:512], eps = 1e-05, axis_size = 128, w_stride = 1) grid threadgroups [1, 1, 1] of [32, 1, 1]", ""},
+		{"as many rows as a param says", `
+  #0 @rms (x = %x[0:256*$n], w = %one[0:4], out = %t[0:256*$n], eps = 1e-05, axis_size = 64, w_stride = 0) grid threads [32*$n, 1, 1] of [32, 1, 1]
+  #1 @mul_rows (a = %t[0:256*$n], b = %s[0:256], c = %y[0:256*$n], a_strides = [64, 1], b_strides = [0, 1]) grid threads [64, $n, 1] of [64, 1, 1]
+`, "#0 @rmsfloat32 (x = %x[0:256*$n], w = %s[0:256], out = %y[0:256*$n], eps = 1e-05, axis_size = 64, w_stride = 1) grid threadgroups [$n, 1, 1] of [32, 1, 1]", ""},
+		{"a scale for each element of two rows is none for each column", norm + `
+  #1 @mul (a = %t[0:512], b = %s[0:512], c = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+`, "", "do not fit together"},
+		{"a weight of twos is a factor", strings.ReplaceAll(norm, "%one", "%two") + mulRows, "", ""},
+		{"the sum of two values, its norm, both kept", `
+  #0 @add (a = %x[0:512], b = %r[0:512], c = %y[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+  #1 @rms (x = %y[0:512], w = %s[0:512], out = %z[0:512], eps = 1e-05, axis_size = 128, w_stride = 1) grid threads [32, 1, 1] of [32, 1, 1]
+`, "#0 @add_rmsfloat32 (a = %x[0:512], b = %r[0:512], w = %s[0:512], residual = %y[0:512], out = %z[0:512], eps = 1e-05, axis_size = 128, w_stride = 1) grid threadgroups [1, 1, 1] of [32, 1, 1]", ""},
+		{"the sum kept although nobody needs it", `
+  #0 @add (a = %x[0:512], b = %r[0:512], c = %t[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+  #1 @rms (x = %t[0:512], w = %s[0:512], out = %z[0:512], eps = 1e-05, axis_size = 128, w_stride = 1) grid threads [32, 1, 1] of [32, 1, 1]
+`, "#0 @add_rmsfloat32 (a = %x[0:512], b = %r[0:512], w = %s[0:512], residual = %t[0:512], out = %z[0:512], eps = 1e-05, axis_size = 128, w_stride = 1) grid threadgroups [1, 1, 1] of [32, 1, 1]", ""},
+		{"the square of a norm", norm + `
+  #1 @mul (a = %t[0:512], b = %t[0:512], c = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+`, "", ""},
+		{"over its own input, a row further", strings.ReplaceAll(norm, "%x", "%cache") + strings.ReplaceAll(mulRows, "%z[0:512]", "%cache[256:768]"), "", "overlaps"},
+		{"over its own input", strings.ReplaceAll(norm, "%x", "%cache") + strings.ReplaceAll(mulRows, "%z", "%cache"),
+			"#0 @rmsfloat32 (x = %cache[0:512], w = %s[0:256], out = %cache[0:512], eps = 1e-05, axis_size = 64, w_stride = 1) grid threadgroups [2, 1, 1] of [32, 1, 1]", ""},
+		{"a rotation into the cache", rope("0", "%x[0:512]", "%t[0:512]", "2") + `
+  #1 copy %t[0:512] -> %cache[256*$n:256*$n + 512]
+`, "#0 @rope_single_float32 (in = %x[0:512], out = %cache[256*$n:256*$n + 512], offset = $n, scale = 1, stride = 64, base = 13.287712) grid threads [32, 2, 1] of [32, 1, 1]", ""},
+		{"queries and keys rotate at once", rope("0", "%x[0:512]", "%y[0:512]", "2") + rope("1", "%r[0:256]", "%z[0:256]", "1"),
+			"#0 @rope_single_x2_float32 (q = %x[0:512], k = %r[0:256], q_out = %y[0:512], k_out = %z[0:256], offset = $n, scale = 1, " +
+				"q_stride = 64, k_stride = 64, q_out_stride = 64, k_out_stride = 64, base = 13.287712, q_heads = 2, k_heads = 1) grid threads [32, 3, 1] of [32, 1, 1]", ""},
+		{"by one angle", rope("0", "%x[0:512]", "%y[0:512]", "2") + strings.ReplaceAll(rope("1", "%r[0:256]", "%z[0:256]", "1"), "base = 13", "base = 14"), "", "do not fit together"},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			g := parse(t, memories+k.body)
+			m, err := isel.Builtin().Match(group(t, isel.Builtin(), g))
+			if k.miss != "" {
+				require.ErrorContains(t, err, k.miss)
+			} else if k.want == "" {
+				require.NoError(t, err)
+			}
+			if k.want == "" {
+				require.Nil(t, m)
+				return
+			}
+			require.NoError(t, err)
+			require.NotNil(t, m)
+			require.Equal(t, k.want, format(m))
+		})
+	}
+}
+
+// The kernels of one family differ in the order of their sums. A group of one
+// of them never becomes another's.
+func TestEqualSkeletonsAreNotEqualTerms(t *testing.T) {
+	const source = `
+// @kernel dot_a
+// @arg 0 x device f32[k] read
+// @arg 1 w device f32[n, k] read
+// @arg 2 y device f32[n] write
+// @arg 3 k constant i32
+// @threads n, 1, 1
+// @group _, _, _
+// @term y[i] = round(f32, sum[a](j < k, w[i,j] * x[j]))
+//
+// @kernel plus
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 c device f32[n] write
+// @threads n, 1, 1
+// @group _, _, _
+// @term c[i] = round(f32, a[i] + b[i])
+//
+// @kernel dot_plus
+// @arg 0 x device f32[k] read
+// @arg 1 w device f32[n, k] read
+// @arg 2 r device f32[n] read
+// @arg 3 y device f32[n] write
+// @arg 4 k constant i32
+// @threads n, 1, 1
+// @group _, _, _
+// @inplace y r
+// @term y[i] = round(f32, r[i] + TERM)
+`
+	const body = `
+  memory %x input 512 f32[128]
+  memory %w weight 8192 f32[16, 128] = random seed 1
+  memory %r input 64 f32[16]
+  memory %y output 64 f32[16]
+  memory %t scratch 64 f32[16]
+  kernel @dot builtin "dot_a" args(0 x: device f32 read, 1 w: device f32 read, 2 y: device f32 write, 3 k: constant i32)
+  kernel @plus builtin "plus" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+
+  #0 @dot (x = %x[0:512], w = %w[0:8192], y = %t[0:64], k = 128) grid threads [16, 1, 1] of [16, 1, 1]
+  #1 @plus (a = %t[0:64], b = %r[0:64], c = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]
+`
+	for _, k := range []struct {
+		term string
+		ok   bool
+	}{
+		{"sum[a](j < k, w[i,j] * x[j])", true},
+		{"round(f32, sum[a](j < k, x[j] * w[i,j]))", true},
+		{"sum[b](j < k, w[i,j] * x[j])", false},
+		{"sum[a](j < k - 1, w[i,j] * x[j])", false},
+		{"sum[a](j < k, w[i,k - 1 - j] * x[j])", false},
+		{"sum[a](j < k, w[i,j] * x[0])", false},
+		{"sum[a](j < k, w[n - 1 - i,j] * x[j])", false},
+		{"round(f16, sum[a](j < k, w[i,j] * x[j]))", false},
+		{"sum[a](j < k, w[i,j] + x[j])", false},
+		{"sum[a](j < k, w[i,j] * w[i,j])", false},
+		{"-sum[a](j < k, w[i,j] * x[j])", false},
+		{"max[a](j < k, w[i,j] * x[j])", false},
+	} {
+		lib := library(t, strings.Replace(source, "TERM", k.term, 1))
+		m, _ := lib.Match(group(t, lib, parse(t, body)))
+		if !k.ok {
+			require.Nil(t, m, k.term)
+			continue
+		}
+		require.NotNil(t, m, k.term)
+		require.Equal(t, "#0 @dot_plus (x = %x[0:512], w = %w[0:8192], r = %r[0:64], y = %y[0:64], k = 128) grid threads [16, 1, 1] of [16, 1, 1]", format(m))
+	}
+}
+
+// A kernel that takes its threadgroup from the dispatch adds in an order of its
+// own for each: the fused one runs the recorded threadgroup.
+func TestThreadgroupOfALoopedNormStays(t *testing.T) {
+	for _, n := range []string{"64", "1024"} {
+		g := parse(t, memories+`
+  kernel @looped builtin "rms_loopedfloat32" args(0 x: device f32 read, 1 w: device f32 read, 2 out: device f32 write, 3 eps: constant f32, 4 axis_size: constant u32, 5 w_stride: constant u32)
+  #0 @looped (x = %x[0:512], w = %one[0:4], out = %t[0:512], eps = 1e-05, axis_size = 128, w_stride = 0) grid threads [`+n+`, 1, 1] of [`+n+`, 1, 1]
+  #1 @mul (a = %s[0:512], b = %t[0:512], c = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
 `)
-	m, err := isel.Builtin().Match(group(t, isel.Builtin(), g))
-	require.NoError(t, err)
-	require.NotNil(t, m)
-	t.Log(format(m))
+		m, err := isel.Builtin().Match(group(t, isel.Builtin(), g))
+		require.NoError(t, err)
+		require.NotNil(t, m)
+		require.Contains(t, format(m), "rms_loopedfloat32")
+		require.Equal(t, n, fmt.Sprint(m.Dispatch().Threadgroup[0]))
+	}
+}
+
+// A remembered match is the one that is found anew.
+func TestMatcherRemembers(t *testing.T) {
+	at := func(off string) *isel.Group {
+		g := parse(t, memories+strings.ReplaceAll(`
+  #0 @rms (x = %x[OFF:OFF + 512], w = %one[0:4], out = %t[OFF:OFF + 512], eps = 1e-05, axis_size = 128, w_stride = 0) grid threads [32, 1, 1] of [32, 1, 1]
+  #1 @mul (a = %s[0:512], b = %t[OFF:OFF + 512], c = %y[OFF:OFF + 512]) grid threads [128, 1, 1] of [64, 1, 1]
+`, "OFF", off))
+		return group(t, isel.Builtin(), g)
+	}
+	m := isel.NewMatcher(isel.Builtin())
+	for i, off := range []string{"0", "1024", "128*$n"} {
+		gr := at(off)
+		c, err := m.Find(gr)
+		require.NoError(t, err)
+		require.NotNil(t, c)
+		anew, err := isel.Builtin().Match(gr)
+		require.NoError(t, err)
+		require.Equal(t, format(anew), format(m.Build(c)))
+		require.Equal(t, i, m.Hits)
+	}
+	require.Equal(t, 1, m.Misses)
 }

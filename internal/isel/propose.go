@@ -288,7 +288,7 @@ func (s *solution) buffer(j int) (ir.Binding, error) {
 			}
 		}
 	}
-	return ir.Binding{Kind: ir.BindView, View: ir.View{Mem: lay.slots[p.slot].root, Off: lay.slots[p.slot].off.Add(p.off), Len: need}}, nil
+	return ir.Binding{Kind: ir.BindView, View: ir.View{Mem: lay.slots[p.slot].root, Off: lay.slots[p.slot].at.Add(p.off), Len: need}}, nil
 }
 
 // length is how far the kernel reaches from the begin of an argument, in bytes.
@@ -347,20 +347,20 @@ func (s *solution) grid(d *ir.Dispatch) error {
 	if spec == nil {
 		spec, d.GridKind = s.d.Threads, ir.Threads
 	}
+	// As Bind computes it: a form knows more about a quotient than its extent.
+	in, err := s.instance()
+	if err != nil {
+		return err
+	}
 	dimension := func(g *decl.Grid, k int) (ir.Extent, bool) {
-		var f form
 		switch {
 		case g[k].Bind >= 0:
-			f = s.ints[g[k].Bind]
+			return in.Symbols[g[k].Bind].Extent, true
 		case g[k].Check != nil:
-			var err error
-			if f, err = s.eval(integerTerm{e: g[k].Check}); err != nil {
-				return ir.Extent{}, false
-			}
-		default:
-			return ir.Ext(1), true
+			x, err := in.Eval(g[k].Check)
+			return x, err == nil
 		}
-		return f.asExtent()
+		return ir.Ext(1), true
 	}
 	for k := range 3 {
 		var ok bool
@@ -381,6 +381,27 @@ func (s *solution) grid(d *ir.Dispatch) error {
 		d.Threadgroup[k] = uint32(e.Num.Const)
 	}
 	return nil
+}
+
+// instance holds the values of the integer symbols.
+func (s *solution) instance() (*decl.Instance, error) {
+	in := &decl.Instance{Decl: s.d, Graph: s.g, Dispatch: &ir.Dispatch{}, Symbols: make([]decl.Value, len(s.d.Symbols))}
+	for i := range in.Symbols {
+		in.Symbols[i] = decl.Value{Extent: ir.Ext(0), Param: -1}
+		if f, ok := s.ints[i]; ok {
+			if in.Symbols[i].Extent, ok = f.asExtent(); !ok {
+				return nil, fmt.Errorf("%s is no quotient of params", s.d.Symbols[i].Name)
+			}
+		}
+	}
+	for _, l := range s.d.Lets {
+		x, err := in.Eval(l.Value)
+		if err != nil {
+			return nil, err
+		}
+		in.Symbols[l.Symbol].Extent = x
+	}
+	return in, nil
 }
 
 // threads chooses a threadgroup where the kernel takes any: that of a member

@@ -102,7 +102,7 @@ func (c *campaign) prepare() error {
 		var g *ir.Graph
 		if i < c.Graphs {
 			rng := rand.New(rand.NewPCG(c.Seed, uint64(i)))
-			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { placeBarriers(g); return nil }); errs[i] != nil {
+			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { PlaceBarriers(g); return nil }); errs[i] != nil {
 				return
 			}
 			if i%2 == 1 {
@@ -115,7 +115,7 @@ func (c *campaign) prepare() error {
 			g = c.Also[i-c.Graphs].Clone()
 			g.Source = nil
 			if Judge(g, g, Options{Replays: Waited, Valuations: 2}).Verdict != Harmless {
-				placeBarriers(g) // a racy recording: no mutation of it can be blamed
+				PlaceBarriers(g) // a racy recording: no mutation of it can be blamed
 			}
 		}
 		o := c.Judge
@@ -234,6 +234,11 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 		// What only terms show to be equal is no example of a harmful change.
 		if j := s.fusing.Judge(after); j.Verdict == Harmless {
 			x.judgement = Judgement{Verdict: Undecided, Reason: "equal by the terms of its kernels; otherwise " + x.judgement.Reason, Replays: j.Replays}
+		}
+	}
+	if j := &x.judgement; j.Verdict == Harmful && m.Inert {
+		if same, err := SameBits(s.graph, after, c.Judge); err == nil && same {
+			j.Verdict, j.Reason = Undecided, "equal bits on the CPU; by tokens "+j.Reason
 		}
 	}
 	if c.Judged != nil {

@@ -17,6 +17,9 @@ type Mutation struct {
 	// Fuses: the rewrite replaces commands by one that computes the same by its
 	// term; it is judged with [Options.Terms].
 	Fuses bool
+	// Inert: it may change an argument that means nothing beside the others; harm
+	// counts only if the CPU computes other bits, where it has the kernels.
+	Inert bool
 }
 
 // Mutations are all kinds, in a fixed order.
@@ -55,7 +58,7 @@ var Mutations = []Mutation{
 	mutation("grid_changed", changeGrid),
 	mutation("threadgroup_changed", changeThreadgroup),
 	mutation("threadgroup_memory_changed", changeThreadgroupMemory),
-	mutation("function_constant_changed", changeConstant),
+	inert(mutation("function_constant_changed", changeConstant)),
 	mutation("inline_byte_changed", changeInlineByte),
 	mutation("scalar_changed", changeScalar),
 	mutation("fill_value_changed", changeFill),
@@ -91,6 +94,8 @@ var Mutations = []Mutation{
 	honest("honest_all", honestAll),
 	honestly(fused("honest_fusion", fits, nil)),
 }
+
+func inert(m Mutation) Mutation { m.Inert = true; return m }
 
 func honestly(m Mutation) Mutation { m.Honest = true; return m }
 

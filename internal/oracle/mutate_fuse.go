@@ -139,7 +139,7 @@ func finish(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) bool {
 	if rng.IntN(4) > 0 {
 		honestOrder(rng, g)
 	} else {
-		placeBarriers(g)
+		PlaceBarriers(g)
 	}
 	return true
 }

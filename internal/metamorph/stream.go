@@ -1,0 +1,253 @@
+package metamorph
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Stream is consecutive replays of a graph as one graph without params: what a
+// replay's params make of each command, inputs of their own for each replay, as
+// a host that does not wait would give them, and states and scratch shared.
+// Outputs are shared, too, or read by the host after each replay, which then has
+// outputs of its own.
+type Stream struct {
+	graph   *ir.Graph // memories and kernels; commands in written order
+	spots   []spot    // of the commands
+	orders  []ir.CommitOrder
+	replays int
+	own     map[ir.MemID]owner // inputs and outputs of one replay
+}
+
+// spot is where a command stands: in which command buffer of the stream, after
+// how many barriers.
+type spot struct{ buffer, epoch int }
+
+type owner struct {
+	replay int
+	name   string
+}
+
+// NewStream unrolls g, one replay for each value of its params. The list is a
+// cycle: the end of a replay ends no command buffer.
+func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
+	s := &Stream{graph: &ir.Graph{Name: g.Name, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}}
+	epoch := 0
+	for r, v := range params {
+		to := make([]ir.MemID, len(g.Memories))
+		for i := range g.Memories {
+			m := g.Memories[i]
+			if to[i] = ir.MemID(i); m.Kind != ir.Input && m.Kind != ir.Output && m.Kind != ir.Argument {
+				continue
+			}
+			if m.Kind == ir.Argument && m.Alias == ir.NoMem {
+				// Its bytes for these params: one value.
+				data := make([]byte, m.Size)
+				m.WriteValues(data, v)
+				m.Init.Values = []ir.Value{{Bytes: data}}
+			}
+			if r == 0 && m.Kind == ir.Argument {
+				s.graph.Memories[i] = m
+			}
+			if r > 0 && (m.Kind != ir.Output || ownOutputs) {
+				m.Name = fmt.Sprintf("%s@%d", m.Name, r)
+				if m.Alias != ir.NoMem {
+					m.Alias = to[m.Alias]
+				}
+				to[i] = ir.MemID(len(s.graph.Memories))
+				s.graph.Memories = append(s.graph.Memories, m)
+			}
+			if m.Alias == ir.NoMem {
+				s.own[to[i]] = owner{r, g.Memories[i].Name}
+			}
+		}
+		for _, n := range g.Nodes {
+			switch n := n.(type) {
+			case *ir.Barrier:
+				epoch++
+			case *ir.Commit:
+				s.orders = append(s.orders, n.Order)
+			default:
+				if _, ok := ir.NodeID(n); ok {
+					s.graph.Nodes = append(s.graph.Nodes, constant(n, v, to))
+					s.spots = append(s.spots, spot{len(s.orders), epoch})
+				}
+			}
+		}
+	}
+	return s
+}
+
+// constant is a command for given params, its memories renamed.
+func constant(n ir.Node, v []uint32, to []ir.MemID) ir.Node {
+	n = ir.CloneNode(n)
+	fix := func(a *ir.Affine) { *a = ir.Const(a.Eval(v)) }
+	view := func(x *ir.View) {
+		fix(&x.Off)
+		fix(&x.Len)
+		x.Mem = to[x.Mem]
+	}
+	switch n := n.(type) {
+	case *ir.Copy:
+		view(&n.Src)
+		view(&n.Dst)
+	case *ir.Fill:
+		view(&n.Dst)
+	case *ir.Dispatch:
+		n.Effects = nil
+		for i := range n.Bindings {
+			switch b := &n.Bindings[i]; b.Kind {
+			case ir.BindView:
+				view(&b.View)
+			case ir.BindScalar:
+				bits := uint64(b.Expr.Eval(v))
+				if b.Type == ir.F32 {
+					bits = uint64(v[b.Expr.Terms()[0].Param])
+				}
+				*b = ir.BytesArg(b.Slot, binary.LittleEndian.AppendUint64(nil, bits)[:b.Type.Size()])
+			}
+		}
+		for i := range n.Grid {
+			n.Grid[i] = ir.Ext(n.Grid[i].Eval(v))
+		}
+	}
+	return n
+}
+
+// Before reports whether the marks of the stream order command i before j: a
+// barrier within its command buffer, an ordered commit everything.
+func (s *Stream) Before(i, j int) bool {
+	a, b := s.spots[i], s.spots[j]
+	if a.buffer == b.buffer {
+		return a.epoch < b.epoch
+	}
+	return a.buffer < b.buffer && slices.ContainsFunc(s.orders[a.buffer:b.buffer], func(o ir.CommitOrder) bool { return o != ir.OrderNone })
+}
+
+// Order returns an order of the commands that the marks allow: among those that
+// may come next, the one that pick says.
+func (s *Stream) Order(pick func(ready []int) int) []int {
+	waits := make([]int, len(s.spots))
+	for i := range waits {
+		for j := range waits {
+			if s.Before(i, j) {
+				waits[j]++
+			}
+		}
+	}
+	var out, ready []int
+	for i, w := range waits {
+		if w == 0 {
+			ready = append(ready, i)
+		}
+	}
+	for len(ready) > 0 {
+		i := pick(ready)
+		ready = slices.DeleteFunc(ready, func(k int) bool { return k == i })
+		out = append(out, i)
+		for j := range waits {
+			if s.Before(i, j) {
+				if waits[j]--; waits[j] == 0 {
+					ready = append(ready, j)
+				}
+			}
+		}
+		slices.Sort(ready)
+	}
+	return out
+}
+
+// Written, Adverse and Random are ways to pick: the written order; what stands
+// last first; any.
+func Written(ready []int) int { return ready[0] }
+
+// Adverse picks the last.
+func Adverse(ready []int) int { return ready[len(ready)-1] }
+
+// Random picks any.
+func Random(rng *rand.Rand) func([]int) int {
+	return func(ready []int) int { return ready[rng.IntN(len(ready))] }
+}
+
+// Run executes the commands in the given order and returns, for each replay, the
+// bytes of the outputs that it owns, by name, and for the last the final bytes of
+// every state, too. Scratch and outputs begin with bytes that
+// depend on poison, inputs are those of package metamorph for the replay.
+func (s *Stream) Run(d backend.Device, order []int, poison uint64) (out []map[string][]byte, err error) {
+	g := *s.graph
+	g.Nodes = make([]ir.Node, len(order))
+	for k, i := range order {
+		g.Nodes[k] = s.graph.Nodes[i]
+	}
+	p := &backend.Program{Graph: &g, Buffers: make([]backend.Buffer, len(g.Memories))}
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if m.Alias != ir.NoMem {
+			continue
+		}
+		if p.Buffers[i], err = d.Alloc(m.Size); err != nil {
+			return nil, err
+		}
+		defer p.Buffers[i].Close()
+		data := p.Buffers[i].Bytes()[:m.Size]
+		switch m.Kind {
+		case ir.Weight, ir.State:
+			err = m.WriteInit(data)
+		case ir.Argument:
+			m.WriteValues(data, nil)
+		case ir.Input:
+			x := s.own[ir.MemID(i)]
+			err = writeInput(data, x.replay, x.name)
+		default:
+			err = ir.Init{Kind: ir.InitRandom, Seed: poison}.Write(data)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	e, err := d.Compile(p)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	pending, err := e.Submit(context.Background(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pending.Wait(); err != nil {
+		return nil, err
+	}
+	for range s.replays {
+		out = append(out, map[string][]byte{})
+	}
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if m.Alias != ir.NoMem {
+			continue
+		}
+		data := slices.Clone(p.Buffers[i].Bytes()[:m.Size])
+		switch m.Kind {
+		case ir.Output:
+			x := s.own[ir.MemID(i)]
+			out[x.replay][x.name] = data
+		case ir.State:
+			out[s.replays-1][m.Name] = data
+		}
+	}
+	return out, nil
+}
+
+// writeInput fills an input with numbers that differ from replay to replay.
+func writeInput(data []byte, replay int, name string) error {
+	seed := uint64(1000 + replay)
+	for _, c := range name {
+		seed = 31*seed + uint64(c)
+	}
+	m := ir.Memory{Size: int64(len(data)), DType: ir.F32, Init: ir.Init{Kind: ir.InitRandom, Seed: seed}}
+	return m.WriteInit(data)
+}
