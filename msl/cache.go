@@ -68,7 +68,7 @@ func NewCache(g *ir.Graph) *Cache {
 // depends on nothing else; nil where there is none, as for a dispatch that Bind
 // refuses.
 func (c *Cache) Form(d *ir.Dispatch) *decl.Form {
-	if c.g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+	if !c.g.Kernels[d.Kernel].Library.Declared() {
 		return nil
 	}
 	if f := c.form(d); f != nil {

@@ -66,6 +66,15 @@ func TestNames(t *testing.T) {
 		"vv_Addfloat32",
 		"vv_Multiplyfloat32",
 	}
+	for _, kind := range []string{"x2", "x3", "add", "silu_mul"} {
+		want = append(want, "gemv_"+kind+"_float16_float32", "gemm_nt_"+kind+"_float32", "gemm_nt_"+kind+"_float16_float32")
+		for _, params := range []string{"float_gs_32_b_4", "float_gs_32_b_8", "float_gs_64_b_4", "float_gs_64_b_8"} {
+			want = append(want, "affine_qmv_"+kind+"_"+params, "affine_qmv_fast_"+kind+"_"+params,
+				"affine_qmm_t_"+kind+"_"+params+"_alN_false", "affine_qmm_t_"+kind+"_"+params+"_alN_true")
+		}
+	}
+	want = append(want, "add_rmsfloat32", "add_rms_loopedfloat32", "rope_single_x2_float32", "rope_x2_float32")
+	slices.Sort(want)
 	assert.Empty(t, cmp.Diff(want, Names()))
 	assert.True(t, slices.IsSorted(Names()))
 	for _, n := range want {

@@ -660,12 +660,26 @@ func TestCost(t *testing.T) {
 // forEachKernel checks f on random calls of every kernel, each with one of
 // simd's implementations.
 func forEachKernel(t *testing.T, f func(t *rapid.T, rc *randomCall, k *Kernel, seed uint64)) {
+	// Fused products are many and one code: their instances take turns.
+	var order []string
+	instances := map[string][]string{}
 	for _, name := range Names() {
-		t.Run(name, func(t *testing.T) {
+		group := name
+		if p := fusedOf(name); p != nil {
+			group, _, _ = strings.Cut(name, "_float")
+		}
+		if instances[group] == nil {
+			order = append(order, group)
+		}
+		instances[group] = append(instances[group], name)
+	}
+	for _, group := range order {
+		t.Run(group, func(t *testing.T) {
 			defer simd.Use(simd.Active())
 			rapid.Check(t, func(t *rapid.T) {
 				_, err := simd.Use(rapid.SampledFrom(simd.Available()).Draw(t, "impl"))
 				require.NoError(t, err)
+				name := rapid.SampledFrom(instances[group]).Draw(t, "kernel")
 				rc := drawCall(t, name)
 				f(t, rc, Lookup(name), rapid.Uint64().Draw(t, "seed"))
 			})
