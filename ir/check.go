@@ -198,7 +198,7 @@ func (c *checker) memories(g *Graph) {
 		if m.Align < 0 || m.Align&(m.Align-1) != 0 || m.Align > 1<<20 {
 			c.memory(g, i, fmt.Sprintf("alignment %d is no power of two up to 1 MiB", m.Align), "")
 		}
-		if int(m.Kind) >= len(memKinds) || m.Storage > Private || m.Init.Kind > InitRandom {
+		if int(m.Kind) >= len(memKinds) || m.Storage > Private || m.Init.Kind > InitValues {
 			c.memory(g, i, "kind, storage or initial contents are of no known sort", "")
 			continue
 		}
@@ -241,10 +241,45 @@ func (c *checker) init(g *Graph, i int, m *Memory) {
 		c.memory(g, i, fmt.Sprintf("initial contents have %d bytes, memory has %d", in.Blob.Length, m.Size), "")
 	case in.Blob != nil && (in.Blob.Offset < 0 || in.Blob.Offset > maxSize):
 		c.memory(g, i, fmt.Sprintf("initial contents begin at byte %d of %q", in.Blob.Offset, in.Blob.Path), "")
+	case (in.Kind == InitValues) != (in.Values != nil):
+		c.memory(g, i, "value contents without values, or values without value contents", "")
+	case m.Alias == NoMem && (m.Kind == Argument) != (in.Kind == InitValues):
+		c.memory(g, i, "argument memory has values, and nothing else does", "list what the replay writes")
+	case in.Kind == InitValues:
+		c.values(g, i, m)
 	case m.Kind == Weight && m.Alias == NoMem && in.Kind == InitNone:
 		c.memory(g, i, "a weight needs initial contents", "give it a blob, a file, a fill or a random seed")
 	case (m.Kind == Input || m.Kind == Output || m.Kind == Scratch) && in.Kind != InitNone:
 		c.memory(g, i, fmt.Sprintf("%s memory has initial contents", m.Kind), "only weights and states keep bytes between replays")
+	}
+}
+
+// values checks the recipe of argument memory.
+func (c *checker) values(g *Graph, i int, m *Memory) {
+	if m.Storage != Shared {
+		c.memory(g, i, "argument memory is private", "the host writes it: make it shared")
+	}
+	end := int64(0)
+	for j := range m.Init.Values {
+		v := &m.Init.Values[j]
+		if len(c.defects) >= maxDefects {
+			return
+		}
+		if v.Type != Invalid && !v.Type.Valid() {
+			c.memory(g, i, fmt.Sprintf("value %d is of no known type", j), "")
+			return
+		}
+		// INVARIANT: sizes of memories keep these sums far from 64 bits.
+		if v.Size() == 0 || v.Off < end || v.Off > m.Size || v.Size() > m.Size-v.Off {
+			c.memory(g, i, fmt.Sprintf("value %d, %d bytes at %d, is empty, overlaps the one before or leaves the memory (%d bytes)", j, v.Size(), v.Off, m.Size), "values stand in ascending order, apart")
+			return
+		}
+		end = v.Off + v.Size()
+		if v.Bytes == nil {
+			if what, hint := scalarDefect(c, g, v.Type, v.Expr); what != "" {
+				c.memory(g, i, fmt.Sprintf("value %d%s", j, what), hint)
+			}
+		}
 	}
 }
 
@@ -274,17 +309,23 @@ func (c *checker) kernels(g *Graph) {
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
 		at := c.prefix + "kernel @" + QuoteName(k.Name)
-		if !validName(k.Name) || !validName(k.Function) {
+		switch {
+		case k.Library.Kind == Generated && !validTerm(k.Function):
+			c.add(at, Pos{}, fmt.Sprintf("the term of a generated kernel is printable ASCII of 1 to %d bytes", MaxFunction), "")
+		case !validName(k.Name) || k.Library.Kind != Generated && !validName(k.Function):
 			c.add(at, Pos{}, "name or function is empty, too long or not printable", "")
 		}
 		if seen[k.Name] {
 			c.add(at, Pos{}, "another kernel has this name", "rename one")
 		}
 		seen[k.Name] = true
-		if k.Library.Kind > Metallib || (k.Library.Kind == Builtin) != (k.Library.Path == "") {
-			c.add(at, Pos{}, "library is of no known sort, or has no path, or is builtin and has one", "")
-		} else if k.Library.Kind == Builtin && k.Library.Digest != (Digest{}) {
-			c.add(at, Pos{}, "library is builtin and has a digest", "")
+		if k.Library.Kind > Generated || k.Library.Declared() != (k.Library.Path == "") {
+			c.add(at, Pos{}, "library is of no known sort, or has no path, or is builtin or generated and has one", "")
+		} else if k.Library.Declared() && k.Library.Digest != (Digest{}) {
+			c.add(at, Pos{}, "library is "+k.Library.Kind.String()+" and has a digest", "")
+		}
+		if k.Library.Kind == Generated && len(k.Constants) > 0 {
+			c.add(at, Pos{}, "kernel is generated and has function constants", "write them into its term")
 		}
 		for j, fc := range k.Constants {
 			if j > 0 && fc.Index <= k.Constants[j-1].Index {
@@ -323,19 +364,19 @@ func argBefore(a, b Arg) bool {
 }
 
 func (c *checker) nodes(g *Graph) {
-	ids := make(map[ID]bool, len(g.Nodes))
+	ids := newIDSet(len(g.Nodes))
+	memo := newMemo(len(g.Nodes))
 	roots := rootsOf(g)
 	open := 0
 	for i, n := range g.Nodes {
 		if len(c.defects) >= maxDefects {
 			return
 		}
-		nc := nodeChecker{c: c, g: g, i: i, roots: roots}
+		nc := nodeChecker{c: c, g: g, i: i, roots: roots, memo: memo}
 		if id, ok := NodeID(n); ok {
-			if ids[id] {
+			if !ids.add(id) {
 				nc.add("another command has this id", "ids are unique in a graph")
 			}
-			ids[id] = true
 		}
 		switch n := n.(type) {
 		case *Dispatch:
@@ -382,6 +423,7 @@ type nodeChecker struct {
 	g     *Graph
 	i     int
 	roots []root
+	memo  *memo
 }
 
 // root is what [Graph.Root] returns; a hostile file has long chains of aliases,
@@ -466,19 +508,21 @@ func (nc *nodeChecker) view(what, name string, v View, write bool) {
 		if v.Off.Const < 0 || v.Len.Const < 0 || v.Off.Const > m.Size || v.Len.Const > m.Size-v.Off.Const {
 			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what+name, g.FormatView(v), m.Size), "shorten the view or grow the memory")
 		}
-	} else {
-		nc.within(what, name, v.Off, v.End(), v.Len, m, func() string { return g.FormatView(v) })
+	} else if place, accepted := nc.memo.view(v); !accepted {
+		if nc.within(what, name, v.Off, v.End(), v.Len, m, func() string { return g.FormatView(v) }) {
+			*place = acceptedView{v, true}
+		}
 	}
 	if write && m.Kind.ReadOnly() {
 		nc.add(fmt.Sprintf("%s %s writes %s memory", what+name, g.FormatView(v), m.Kind), "weights and inputs are read-only to a graph")
 	}
 }
 
-func (nc *nodeChecker) within(what, name string, lo, end, length Affine, m *Memory, format func() string) {
+func (nc *nodeChecker) within(what, name string, lo, end, length Affine, m *Memory, format func() string) bool {
 	g := nc.g
 	if !nc.c.intParams(g, lo) || !nc.c.intParams(g, length) || !nc.c.intParams(g, end) {
 		nc.add(fmt.Sprintf("%s %s names a param that does not exist or is f32", what+name, format()), "")
-		return
+		return false
 	}
 	min, latest, ok1 := g.Range(lo)
 	_, max, ok2 := g.Range(end)
@@ -492,7 +536,10 @@ func (nc *nodeChecker) within(what, name string, lo, end, length Affine, m *Memo
 		nc.add(fmt.Sprintf("%s %s reaches [%d:%d], memory has %d bytes", what+name, format(), min, max, m.Size), "bound the params, add a constraint, or grow the memory")
 	case least < 0:
 		nc.add(fmt.Sprintf("%s %s can have the length %d", what+name, format(), least), "")
+	default:
+		return true
 	}
+	return false
 }
 
 func (nc *nodeChecker) disjoint(n *Copy) {
@@ -522,8 +569,17 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 		return
 	}
 	k := &g.Kernels[d.Kernel]
+	next := 0 // bindings and arguments ascend alike
 	for j := range d.Bindings {
-		nc.binding(k, d, j)
+		slot := d.Bindings[j].Slot
+		for next < len(k.Args) && k.Args[next].Slot < slot {
+			next++
+		}
+		if next == len(k.Args) || k.Args[next].Slot != slot || k.Args[next].Kind == ThreadgroupArg {
+			next = k.index(slot)
+		}
+		nc.binding(k, next, d, j)
+		next = max(next, 0)
 	}
 	nc.grid(d)
 	total := int64(0)
@@ -539,8 +595,12 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 	if total > maxThreadgroupMem {
 		nc.add(fmt.Sprintf("threadgroup memory of %d bytes is more than %d", total, maxThreadgroupMem), "")
 	}
-	if d.Op != "" && !validName(d.Op) {
-		nc.add("op kind is too long or not printable", "")
+	if d.Op != "" && d.Op != nc.memo.op {
+		if validName(d.Op) {
+			nc.memo.op = d.Op
+		} else {
+			nc.add("op kind is too long or not printable", "")
+		}
 	}
 	nc.label(d.Label)
 	if d.Effects != nil {
@@ -553,16 +613,18 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 	}
 }
 
-func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
+// binding checks binding j of d, of argument at of the kernel's table; −1: it has
+// none.
+func (nc *nodeChecker) binding(k *Kernel, at int, d *Dispatch, j int) {
 	b := &d.Bindings[j]
 	if j > 0 && b.Slot <= d.Bindings[j-1].Slot {
 		nc.add(fmt.Sprintf("binding %d stands after binding %d", b.Slot, d.Bindings[j-1].Slot), "bindings stand in ascending order of their slots")
 	}
-	arg, known := k.Arg(b.Slot)
-	if !known {
+	if at < 0 {
 		nc.add(fmt.Sprintf("binds slot %d, which kernel @%s does not have", b.Slot, QuoteName(k.Name)), "")
 		return
 	}
+	arg := &k.Args[at]
 	switch b.Kind {
 	case BindView:
 		if b.Bytes != nil {
@@ -589,30 +651,42 @@ func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
 
 // inlineable: Metal's setBytes fills a buffer slot, whatever the address space,
 // with memory that the kernel must not write.
-func inlineable(a Arg) bool {
+func inlineable(a *Arg) bool {
 	return a.Kind == ConstantArg || a.Kind == DeviceArg && a.Access == ReadArg
 }
 
-func (nc *nodeChecker) scalar(arg Arg, b *Binding) {
+func (nc *nodeChecker) scalar(arg *Arg, b *Binding) {
 	g := nc.g
 	if !inlineable(arg) || arg.Kind == ConstantArg && arg.Count != 1 || b.Type != arg.Type {
 		nc.add(fmt.Sprintf("binding %s is a param expression of type %s, the argument is %s %s[%d]", arg.Name, b.Type, arg.Kind, arg.Type, arg.Count), "")
 		return
 	}
-	if b.Type == F32 {
-		ts := b.Expr.Terms()
-		if b.Expr.Const != 0 || len(ts) != 1 || ts[0].Coeff != 1 || ts[0].Param < 0 || int(ts[0].Param) >= len(g.Params) || g.Params[ts[0].Param].Type != F32 {
-			nc.add(fmt.Sprintf("binding %s: an f32 expression is one f32 param", arg.Name), "")
+	place, accepted := nc.memo.extent(Extent{b.Expr, 1}, b.Type)
+	if accepted {
+		return
+	}
+	if what, hint := scalarDefect(nc.c, g, b.Type, b.Expr); what != "" {
+		nc.add(fmt.Sprintf("binding %s%s", arg.Name, what), hint)
+		return
+	}
+	*place = acceptedExtent{Extent{b.Expr, 1}, b.Type, true}
+}
+
+// scalarDefect says what is wrong with e as a scalar of type t, or "".
+func scalarDefect(c *checker, g *Graph, t DType, e Affine) (what, hint string) {
+	if t == F32 {
+		ts := e.Terms()
+		if e.Const != 0 || len(ts) != 1 || ts[0].Coeff != 1 || ts[0].Param < 0 || int(ts[0].Param) >= len(g.Params) || g.Params[ts[0].Param].Type != F32 {
+			return ": an f32 expression is one f32 param", ""
 		}
-		return
+		return "", ""
 	}
-	if !nc.c.intParams(g, b.Expr) {
-		nc.add(fmt.Sprintf("binding %s names a param that does not exist or is f32", arg.Name), "")
-		return
+	if !c.intParams(g, e) {
+		return " names a param that does not exist or is f32", ""
 	}
-	lo, hi, ok := g.Range(b.Expr)
+	lo, hi, ok := g.Range(e)
 	min, max := int64(0), int64(math.MaxInt64)
-	switch b.Type {
+	switch t {
 	case U32:
 		max = math.MaxUint32
 	case I32:
@@ -621,12 +695,12 @@ func (nc *nodeChecker) scalar(arg Arg, b *Binding) {
 		min = math.MinInt64
 	case U64:
 	default:
-		nc.add(fmt.Sprintf("binding %s is a param expression of type %s", arg.Name, b.Type), "expressions are i32, u32, i64, u64 or f32")
-		return
+		return fmt.Sprintf(" is a param expression of type %s", t), "expressions are i32, u32, i64, u64 or f32"
 	}
 	if !ok || lo < min || hi > max {
-		nc.add(fmt.Sprintf("binding %s = %s can be %d…%d, which is no %s", arg.Name, g.FormatAffine(b.Expr), lo, hi, b.Type), "bound the params or add a constraint")
+		return fmt.Sprintf(" = %s can be %d…%d, which is no %s", g.FormatAffine(e), lo, hi, t), "bound the params or add a constraint"
 	}
+	return "", ""
 }
 
 func (nc *nodeChecker) grid(d *Dispatch) {
@@ -635,6 +709,13 @@ func (nc *nodeChecker) grid(d *Dispatch) {
 		nc.add("grid is of no known sort", "")
 	}
 	for i, e := range d.Grid {
+		if e.Div == 1 && e.IsConst() && e.Num.Const >= 0 && e.Num.Const <= math.MaxUint32 {
+			continue
+		}
+		place, accepted := nc.memo.extent(e, Invalid)
+		if accepted {
+			continue
+		}
 		if e.Div < 1 {
 			nc.add(fmt.Sprintf("grid dimension %d is divided by %d", i, e.Div), "")
 			continue
@@ -646,7 +727,9 @@ func (nc *nodeChecker) grid(d *Dispatch) {
 		lo, hi, ok := g.Range(e.Num)
 		if !ok || lo < 0 || ceilDiv(hi, e.Div) > math.MaxUint32 {
 			nc.add(fmt.Sprintf("grid dimension %d can be %d…%d", i, ceilDiv(lo, e.Div), ceilDiv(hi, e.Div)), "a grid is between 0 and 2^32-1; bound the params or add a constraint")
+			continue
 		}
+		*place = acceptedExtent{e, Invalid, true}
 	}
 	threads := int64(1)
 	for _, t := range d.Threadgroup {
@@ -668,31 +751,39 @@ func (nc *nodeChecker) region(what string, r Region, write bool) {
 		return
 	}
 	m := &g.Memories[r.Mem]
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
+		if r.Off.Const < 0 || r.Run.Const < 0 || r.Off.Const > m.Size || r.Run.Const > m.Size-r.Off.Const {
+			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what, g.FormatRegion(r), m.Size), "")
+		}
+	} else if place, accepted := nc.memo.region(r); !accepted {
+		if nc.strided(what, r, m) {
+			*place = acceptedRegion{r, true}
+		}
+	}
+	if write && m.Kind.ReadOnly() {
+		nc.add(fmt.Sprintf("%s %s is of %s memory", what, g.FormatRegion(r), m.Kind), "weights and inputs are read-only to a graph")
+	}
+}
+
+// strided checks a region that repeats, or depends on params.
+func (nc *nodeChecker) strided(what string, r Region, m *Memory) bool {
+	g := nc.g
 	if len(r.Dims) > 4 {
 		nc.add(fmt.Sprintf("%s of %s has %d dimensions", what, g.memName(r.Mem), len(r.Dims)), "at most 4")
-		return
+		return false
 	}
 	for _, dim := range r.Dims {
 		lo, hi, ok := g.Range(dim.Count)
 		if !nc.c.intParams(g, dim.Count) || !ok || lo < 0 || dim.Stride < 0 || dim.Stride > maxSize {
 			nc.add(fmt.Sprintf("%s %s has a dimension of negative count or stride", what, g.FormatRegion(r)), "")
-			return
+			return false
 		}
 		// INVARIANT: four of these and an offset add up inside 64 bits.
 		if reach, ok := mulOK(hi, dim.Stride); !ok || reach > 1<<60 {
 			nc.add(fmt.Sprintf("%s %s leaves 64 bits", what, g.FormatRegion(r)), "use smaller bounds")
-			return
+			return false
 		}
 	}
-	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
-		if r.Off.Const < 0 || r.Run.Const < 0 || r.Off.Const > m.Size || r.Run.Const > m.Size-r.Off.Const {
-			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what, g.FormatRegion(r), m.Size), "")
-		}
-	} else {
-		lo, end := r.Hull()
-		nc.within(what, "", lo, end, r.Run, m, func() string { return g.FormatRegion(r) })
-	}
-	if write && m.Kind.ReadOnly() {
-		nc.add(fmt.Sprintf("%s %s is of %s memory", what, g.FormatRegion(r), m.Kind), "weights and inputs are read-only to a graph")
-	}
+	lo, end := r.Hull()
+	return nc.within(what, "", lo, end, r.Run, m, func() string { return g.FormatRegion(r) })
 }

@@ -124,9 +124,9 @@ var breakages = []breakage{
 	{"alignment", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Align = 48 }, "graph g: %x: alignment 48 is no power of two up to 1 MiB"},
 	{"alignment large", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Align = 1 << 21 }, "graph g: %x: alignment 2097152 is no power of two up to 1 MiB"},
 	{"alignment negative", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Align = math.MinInt64 }, "graph g: %x: alignment -9223372036854775808 is no power of two up to 1 MiB"},
-	{"memory kind", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Kind = 5 }, "graph g: %x: kind, storage or initial contents are of no known sort"},
+	{"memory kind", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Kind = 6 }, "graph g: %x: kind, storage or initial contents are of no known sort"},
 	{"storage", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Storage = 2 }, "graph g: %x: kind, storage or initial contents are of no known sort"},
-	{"contents sort", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[0].Init.Kind = 4 }, "graph g: %w: kind, storage or initial contents are of no known sort"},
+	{"contents sort", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[0].Init.Kind = 5 }, "graph g: %w: kind, storage or initial contents are of no known sort"},
 	{"shape without type", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[3].DType = ir.Invalid }, "graph g: %s: has a shape but no element type"},
 	{"shape zero", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[3].Shape = []int64{4, 0} }, "graph g: %s: shape [4 0] is not positive or too large"},
 	{"shape overflows", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[3].Shape = []int64{1 << 32, 1 << 32} }, "graph g: %s: shape [4294967296 4294967296] is not positive or too large"},
@@ -145,6 +145,33 @@ var breakages = []breakage{
 	}, `graph g: %w: initial contents begin at byte -1 of "f"`},
 	{"weight without contents", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[0].Init = ir.Init{} }, "graph g: %w: a weight needs initial contents (give it a blob, a file, a fill or a random seed)"},
 	{"contents of scratch", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[3].Init = ir.FillU32(1) }, "graph g: %s: scratch memory has initial contents (only weights and states keep bytes between replays)"},
+	{"values of another sort", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[2].Init.Values = []ir.Value{} }, "graph g: %kv: value contents without values, or values without value contents"},
+	{"argument memory without values", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Kind = ir.Argument }, "graph g: %x: argument memory has values, and nothing else does (list what the replay writes)"},
+	{"values of an input", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Init = values() }, "graph g: %x: argument memory has values, and nothing else does (list what the replay writes)"},
+	{"private argument memory", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		arguments(g)
+		g.Memories[1].Storage = ir.Private
+	}, "graph g: %x: argument memory is private (the host writes it: make it shared)"},
+	{"type of a value", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { arguments(g, ir.Value{Type: 99, Bytes: []byte{1}}) }, "graph g: %x: value 0 is of no known type"},
+	{"empty value", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { arguments(g, ir.Value{Bytes: []byte{}}) },
+		"graph g: %x: value 0, 0 bytes at 0, is empty, overlaps the one before or leaves the memory (64 bytes) (values stand in ascending order, apart)"},
+	{"values overlap", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		arguments(g, ir.Value{Bytes: []byte{1, 2}}, ir.Value{Off: 1, Bytes: []byte{1}})
+	}, "graph g: %x: value 1, 1 bytes at 1, is empty, overlaps the one before or leaves the memory (64 bytes) (values stand in ascending order, apart)"},
+	{"value past the end", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		arguments(g, ir.Value{Off: 61, Type: ir.U32, Expr: ir.Const(1)})
+	}, "graph g: %x: value 0, 4 bytes at 61, is empty, overlaps the one before or leaves the memory (64 bytes) (values stand in ascending order, apart)"},
+	{"value of a type that no expression has", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		arguments(g, ir.Value{Type: ir.U16, Expr: ir.Const(1)})
+	}, "graph g: %x: value 0 is a param expression of type u16 (expressions are i32, u32, i64, u64 or f32)"},
+	{"value out of range", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		arguments(g, ir.Value{Type: ir.U32, Expr: ir.Linear(-1, ir.Term{Param: 0, Coeff: 1})})
+	}, "graph g: %x: value 0 = $pos - 1 can be -1…2046, which is no u32 (bound the params or add a constraint)"},
+	{"write to argument memory", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		arguments(g)
+		d.Bindings[1].View = ir.ViewOf(1, 0, 64)
+		d.Effects = nil
+	}, "graph g: #0 fn: binding out %x[0:64] writes argument memory (weights and inputs are read-only to a graph)"},
 	{"alias offset of a root", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[3].AliasOff = 4 }, "graph g: %s: has an alias offset but is no alias"},
 	{"alias of itself", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[4].Alias = 4 }, "graph g: %tmp: aliases a memory that is not declared before it (declare the memory that holds it first)"},
 	{"alias of nothing", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[4].Alias = -2 }, "graph g: %tmp: aliases a memory that is not declared before it (declare the memory that holds it first)"},
@@ -156,10 +183,19 @@ var breakages = []breakage{
 	{"kernel name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Name = "" }, `graph g: kernel @"": name or function is empty, too long or not printable`},
 	{"function name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Function = "" }, `graph g: kernel @k: name or function is empty, too long or not printable`},
 	{"kernels of one name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels = append(g.Kernels, g.Kernels[0]) }, "graph g: kernel @k: another kernel has this name (rename one)"},
-	{"library sort", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library = ir.Library{Kind: 3, Path: "f"} }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin and has one"},
-	{"library path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Kind = ir.Metallib }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin and has one"},
-	{"library builtin with path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Path = "f" }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin and has one"},
+	{"library sort", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library = ir.Library{Kind: 4, Path: "f"} }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
+	{"library path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Kind = ir.Metallib }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
+	{"library builtin with path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Path = "f" }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
 	{"library builtin with digest", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Digest[0] = 1 }, "graph g: kernel @k: library is builtin and has a digest"},
+	{"library generated with digest", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Library, g.Kernels[0].Constants = ir.Library{Kind: ir.Generated, Digest: ir.Digest{1}}, nil
+	}, "graph g: kernel @k: library is generated and has a digest"},
+	{"generated with constants", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Library.Kind = ir.Generated
+	}, "graph g: kernel @k: kernel is generated and has function constants (write them into its term)"},
+	{"generated term", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Library.Kind, g.Kernels[0].Constants, g.Kernels[0].Function = ir.Generated, nil, "é"
+	}, "graph g: kernel @k: the term of a generated kernel is printable ASCII of 1 to 4096 bytes"},
 	{"constants order", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Constants[0].Index = 2 }, "graph g: kernel @k: function constants do not stand in ascending order of their indices"},
 	{"constant bits", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Constants[0].Bits = 256 }, "graph g: kernel @k: function constant 1: bits 0x100 are no bool"},
 	{"constant packed", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Constants[0].Type = ir.U4 }, "graph g: kernel @k: function constant 1: bits 0x1 are no u4"},
@@ -319,6 +355,18 @@ func TestCheckFinds(t *testing.T) {
 				require.Equal(t, err, g.Check(), "the graph alone has the same defects")
 			}
 		})
+	}
+}
+
+func values() ir.Init {
+	return ir.Init{Kind: ir.InitValues, Values: []ir.Value{{Type: ir.U32, Bytes: []byte{1, 0, 0, 0}}}}
+}
+
+// arguments makes memory %x argument memory, of the given values if there are any.
+func arguments(g *ir.Graph, vs ...ir.Value) {
+	g.Memories[1].Kind, g.Memories[1].Init = ir.Argument, values()
+	if vs != nil {
+		g.Memories[1].Init.Values = vs
 	}
 }
 

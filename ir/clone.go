@@ -27,7 +27,11 @@ func (g *Graph) Clone() *Graph {
 		Nodes:       slices.Clone(g.Nodes),
 	}
 	for i := range out.Memories {
-		out.Memories[i].Shape = slices.Clone(out.Memories[i].Shape)
+		m := &out.Memories[i]
+		m.Shape, m.Init.Values = slices.Clone(m.Shape), slices.Clone(m.Init.Values)
+		for j := range m.Init.Values {
+			m.Init.Values[j].Bytes = slices.Clone(m.Init.Values[j].Bytes)
+		}
 	}
 	for i := range out.Kernels {
 		k := &out.Kernels[i]

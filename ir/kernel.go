@@ -13,6 +13,7 @@ const (
 	Builtin    LibraryKind = iota // embedded in package msl
 	SourceFile                    // a Metal source file, by path and digest
 	Metallib                      // a compiled library, by path and digest
+	Generated                     // no code but the kernel's term, which is its function name; see package msl
 )
 
 func (k LibraryKind) String() string {
@@ -23,17 +24,27 @@ func (k LibraryKind) String() string {
 		return "source"
 	case Metallib:
 		return "metallib"
+	case Generated:
+		return "generated"
 	}
 	return fmt.Sprintf("LibraryKind(%d)", uint8(k))
 }
 
 // Library names the code that holds a kernel. Path and Digest are empty for
-// Builtin.
+// Builtin and Generated.
 type Library struct {
 	Kind   LibraryKind
 	Path   string
 	Digest Digest
 }
+
+// Declared reports whether kernels of the library have declarations (package
+// msl): what they touch and compute is known from their names.
+func (l *Library) Declared() bool { return l.Kind == Builtin || l.Kind == Generated }
+
+// MaxFunction is the greatest number of bytes of a function's name: that of a
+// generated kernel is a term.
+const MaxFunction = 4096
 
 // FunctionConstant is the value of one Metal function constant.
 type FunctionConstant struct {
@@ -118,19 +129,27 @@ type Arg struct {
 type Kernel struct {
 	Name      string // unique in the graph
 	Library   Library
-	Function  string // the function's name in the library
+	Function  string // the function's name in the library, or the term of a generated kernel
 	Constants []FunctionConstant
 	Args      []Arg // ascending slots, threadgroup arguments last
 }
 
 // Arg returns the buffer argument at slot.
 func (k *Kernel) Arg(slot uint8) (Arg, bool) {
-	for _, a := range k.Args {
-		if a.Slot == slot && a.Kind != ThreadgroupArg {
-			return a, true
-		}
+	if i := k.index(slot); i >= 0 {
+		return k.Args[i], true
 	}
 	return Arg{}, false
+}
+
+// index returns the place of the buffer argument at slot, or −1.
+func (k *Kernel) index(slot uint8) int {
+	for i := range k.Args {
+		if k.Args[i].Slot == slot && k.Args[i].Kind != ThreadgroupArg {
+			return i
+		}
+	}
+	return -1
 }
 
 // ArgNamed returns the argument called name.

@@ -11,13 +11,13 @@ import (
 // Every kind has a name of its own that parses back, and what is no kind says
 // so.
 func TestKindNames(t *testing.T) {
-	for k := range ir.MemKind(5) {
+	for k := range ir.MemKind(6) {
 		got, ok := ir.ParseMemKind(k.String())
 		require.True(t, ok)
 		require.Equal(t, k, got)
-		require.Equal(t, k == ir.Weight || k == ir.Input, k.ReadOnly())
+		require.Equal(t, k == ir.Weight || k == ir.Input || k == ir.Argument, k.ReadOnly())
 	}
-	require.Equal(t, "MemKind(5)", ir.MemKind(5).String())
+	require.Equal(t, "MemKind(6)", ir.MemKind(6).String())
 	_, ok := ir.ParseMemKind("Weight")
 	require.False(t, ok)
 
@@ -48,7 +48,7 @@ func TestKindNames(t *testing.T) {
 	_, ok = ir.ParseCommitOrder("barrier")
 	require.False(t, ok)
 
-	require.Equal(t, []string{"builtin", "source", "metallib", "LibraryKind(3)"}, []string{ir.Builtin.String(), ir.SourceFile.String(), ir.Metallib.String(), ir.LibraryKind(3).String()})
+	require.Equal(t, []string{"builtin", "source", "metallib", "generated", "LibraryKind(4)"}, []string{ir.Builtin.String(), ir.SourceFile.String(), ir.Metallib.String(), ir.Generated.String(), ir.LibraryKind(4).String()})
 	require.Equal(t, []string{"shared", "private"}, []string{ir.Shared.String(), ir.Private.String()})
 	require.Equal(t, []string{"threadgroups", "threads"}, []string{ir.Threadgroups.String(), ir.Threads.String()})
 	require.Equal(t, "#12", ir.ID(12).String())

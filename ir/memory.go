@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // MemID is the index of a memory in [Graph.Memories]; NoMem is none.
@@ -22,9 +23,13 @@ const (
 	Output                 // undefined at the start of each replay, read by the host after it
 	State                  // survives from replay to replay
 	Scratch                // undefined at the start of each replay, nobody reads it after
+	// Argument memory is read-only: values of constant arguments, which the replay
+	// computes from the params before it begins ([Value]). It stands for what
+	// dispatches would bind inline, so that a replay changes bytes, not commands.
+	Argument
 )
 
-var memKinds = [...]string{"weight", "input", "output", "state", "scratch"}
+var memKinds = [...]string{"weight", "input", "output", "state", "scratch", "argument"}
 
 func (k MemKind) String() string {
 	if int(k) >= len(memKinds) {
@@ -44,7 +49,7 @@ func ParseMemKind(s string) (MemKind, bool) {
 }
 
 // ReadOnly reports whether a graph may not write memory of this kind.
-func (k MemKind) ReadOnly() bool { return k == Weight || k == Input }
+func (k MemKind) ReadOnly() bool { return k == Weight || k == Input || k == Argument }
 
 // Storage is Metal's storage mode.
 type Storage uint8
@@ -93,15 +98,17 @@ const (
 	InitBlob                   // Blob's bytes
 	InitFill                   // Pattern, repeated
 	InitRandom                 // a generator's output from Seed (see [Memory.WriteInit])
+	InitValues                 // Values, before every replay: of argument memory
 )
 
 // Init is the initial contents of a memory: of a weight for ever, of a state
-// at the first replay.
+// at the first replay, of argument memory at every one.
 type Init struct {
 	Kind    InitKind
 	Blob    *Blob
 	Pattern [4]byte
 	Seed    uint64
+	Values  []Value // ascending, apart
 }
 
 // FillU32 returns contents that repeat the little-endian word v.
@@ -137,6 +144,8 @@ func (m *Memory) SameContents(o *Memory) bool {
 		return x.Blob.Digest == y.Blob.Digest && x.Blob.Length == y.Blob.Length
 	case InitFill:
 		return x.Pattern == y.Pattern
+	case InitValues:
+		return slices.EqualFunc(x.Values, y.Values, func(v, w Value) bool { return v.equal(&w) })
 	case InitRandom:
 		return x.Seed == y.Seed && (m.DType == F32) == (o.DType == F32) // see WriteInit
 	}

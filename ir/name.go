@@ -29,11 +29,21 @@ func validName(s string) bool {
 		return false
 	}
 	for _, r := range s {
-		if !unicode.IsPrint(r) {
+		if r >= 0x7f && !unicode.IsPrint(r) || r < 0x20 {
 			return false
 		}
 	}
 	return true
+}
+
+// validTerm: the text of a generated kernel is printable ASCII, as long as need be.
+func validTerm(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= MaxFunction
 }
 
 // validLabel: labels may be empty and long.

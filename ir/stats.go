@@ -22,6 +22,8 @@ type MemoryBytes struct {
 	Output  int64 `json:"output"`
 	State   int64 `json:"state"`
 	Scratch int64 `json:"scratch"`
+	// Argument memory is there after the pass constants only.
+	Argument int64 `json:"argument,omitempty"`
 }
 
 // Stats counts g.
@@ -36,13 +38,26 @@ func (g *Graph) Stats() Stats {
 		epoch = 0
 	}
 	perKernel := make([]int, len(g.Kernels))
+	// Nearly always a kernel serves one op: maps see a count only when it changes.
+	type tally struct {
+		op string
+		n  int
+	}
+	perOp := make([]tally, len(g.Kernels))
 	for _, n := range g.Nodes {
 		switch n := n.(type) {
 		case *Dispatch:
 			s.Dispatches++
 			epoch++
 			perKernel[n.Kernel]++
-			s.Ops[n.Op]++
+			if t := &perOp[n.Kernel]; t.op == n.Op {
+				t.n++
+			} else {
+				if t.n > 0 {
+					s.Ops[t.op] += t.n
+				}
+				*t = tally{n.Op, 1}
+			}
 			if !n.Effects.Known() {
 				s.Unannotated++
 			}
@@ -61,6 +76,11 @@ func (g *Graph) Stats() Stats {
 		}
 	}
 	end()
+	for _, t := range perOp {
+		if t.n > 0 {
+			s.Ops[t.op] += t.n
+		}
+	}
 	for i, n := range perKernel {
 		if n > 0 {
 			s.Kernels[g.Kernels[i].Function] += n
@@ -82,6 +102,8 @@ func (g *Graph) Stats() Stats {
 			s.Bytes.State += m.Size
 		case Scratch:
 			s.Bytes.Scratch += m.Size
+		case Argument:
+			s.Bytes.Argument += m.Size
 		}
 	}
 	return s

@@ -25,8 +25,10 @@ type Cache struct {
 	seed  uint64
 	forms map[uint64]*form
 	last  *form
-	count int
-	roots []root
+
+	resolved ir.Binding
+	count    int
+	roots    []root
 
 	instances slab.Slab[decl.Instance]
 	views     slab.Slab[ir.View]
@@ -60,6 +62,19 @@ const (
 // NewCache returns an empty cache for the dispatches of g.
 func NewCache(g *ir.Graph) *Cache {
 	return &Cache{g: g, seed: maphash.String(maphash.MakeSeed(), ""), forms: map[uint64]*form{}}
+}
+
+// Form returns what d has in common with the dispatches that are alike, for what
+// depends on nothing else; nil where there is none, as for a dispatch that Bind
+// refuses.
+func (c *Cache) Form(d *ir.Dispatch) *decl.Form {
+	if c.g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		return nil
+	}
+	if f := c.form(d); f != nil {
+		return f.Form
+	}
+	return nil
 }
 
 // Forms returns how many forms the cache knows.
@@ -148,8 +163,10 @@ func (c *Cache) find(d *ir.Dispatch) *form {
 	}
 	f := &form{Form: x, like: *ir.CloneNode(d).(*ir.Dispatch), classes: make([]uint8, len(d.Bindings)), next: c.forms[h]}
 	f.like.Effects, f.like.From = nil, nil
-	for i := range d.Bindings {
-		if b := &d.Bindings[i]; b.Kind == ir.BindView {
+	for i := range f.like.Bindings {
+		b := &f.like.Bindings[i]
+		*b = *c.inline(b)
+		if b.Kind == ir.BindView {
 			f.classes[i] = c.class(&b.View)
 		}
 	}
@@ -171,7 +188,7 @@ func (c *Cache) hash(d *ir.Dispatch) uint64 {
 		h = ir.Hash(h, uint64(t.Slot)<<32^uint64(t.Bytes))
 	}
 	for i := range d.Bindings {
-		b := &d.Bindings[i]
+		b := c.inline(&d.Bindings[i])
 		head := uint64(b.Slot)<<16 ^ uint64(b.Kind)<<8
 		switch b.Kind {
 		case ir.BindView:
@@ -197,7 +214,7 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 		}
 	}
 	for i := range x.Bindings {
-		a, b := &x.Bindings[i], &d.Bindings[i]
+		a, b := &x.Bindings[i], c.inline(&d.Bindings[i])
 		if a.Slot != b.Slot || a.Kind != b.Kind {
 			return false
 		}
@@ -217,6 +234,15 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 		}
 	}
 	return true
+}
+
+// inline returns what b binds: argument memory is inline by another way.
+func (c *Cache) inline(b *ir.Binding) *ir.Binding {
+	if b.Kind == ir.BindView && c.g.Memories[b.View.Mem].Kind == ir.Argument {
+		c.resolved = c.g.Resolve(*b)
+		return &c.resolved
+	}
+	return b
 }
 
 // class is the greatest power of two up to 8, the size of the widest element,

@@ -203,6 +203,32 @@ INSTANTIATE_GEMV(1, 8, 1, 32, 4)
 INSTANTIATE_GEMV(1, 1, 8, 4, 1)
 INSTANTIATE_GEMV(1, 1, 8, 4, 4)
 
+constexpr constant int ROWS = 4; // outputs of a simdgroup of the kernels below
+
+// dot_rows leaves in result[i] the product of x with row first + i of a matrix
+// [N, K], computed by a simdgroup. Rows past the end are read as the last one.
+template <typename W>
+inline void dot_rows(const device W* mat, const device float* x, int K, int N, int first, uint lane, thread float* result) {
+  constexpr int TN = 8;
+  row_products<W, ROWS, TN>(mat, x, K, N, K, first, int(lane) * TN, 32 * TN, result);
+  for (int i = 0; i < ROWS; i++) {
+    result[i] = simd_sum(result[i]);
+  }
+}
+
+// matvec is a threadgroup's block of 2·ROWS outputs of one product.
+template <typename W>
+inline void matvec(const device W* mat, const device float* x, device float* y, int K, int N, int block, uint simdgroup, uint lane) {
+  const int first = (block * 2 + int(simdgroup)) * ROWS;
+  float result[ROWS];
+  dot_rows(mat, x, K, N, first, lane, result);
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && first + i < N) {
+      y[first + i] = result[i];
+    }
+  }
+}
+
 // Weights of another type than the vector; two simdgroups, each 4 outputs.
 //
 // @kernel   gemv_{W:float16=f16}_float32
@@ -225,20 +251,181 @@ template <typename W>
     uint3 group [[threadgroup_position_in_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr int TM = 4;
-  constexpr int TN = 8;
-  const int first = (int(group.x) * 2 + int(simdgroup)) * TM;
-  float acc[TM];
-  row_products<W, TM, TN>(mat, x, K, N, K, first, int(lane) * TN, 32 * TN, acc);
-  for (int i = 0; i < TM; i++) {
-    const float total = simd_sum(acc[i]);
+  matvec(mat, x, y, K, N, int(group.x), simdgroup, lane);
+}
+
+// silu_mul is what a gated feed-forward layer makes of its two products.
+inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
+
+// Two products of one input: their blocks follow each other in the grid.
+//
+// @kernel   gemv_x2_{W:float16=f16}_float32
+// @arg 0 w0  device {W}[n0, K] read
+// @arg 1 w1  device {W}[n1, K] read
+// @arg 2 x   device f32[K] read
+// @arg 3 y0  device f32[n0] write
+// @arg 4 y1  device f32[n1] write
+// @arg 5 K   constant i32
+// @arg 6 n0  constant i32
+// @arg 7 n1  constant i32
+// @groups   ceil(n0/8) + ceil(n1/8), 1, 1
+// @group    32, 2, 1
+// @require  K >= 1 && n0 >= 1 && n1 >= 1
+// @term     y0[n] = round(f32, sum[gemv_f16](k < K, w0[n,k] * x[k]))
+// @term     y1[n] = round(f32, sum[gemv_f16](k < K, w1[n,k] * x[k]))
+template <typename W>
+[[kernel]] void gemv_x2(
+    const device W* w0 [[buffer(0)]],
+    const device W* w1 [[buffer(1)]],
+    const device float* x [[buffer(2)]],
+    device float* y0 [[buffer(3)]],
+    device float* y1 [[buffer(4)]],
+    constant int& K [[buffer(5)]],
+    constant int& n0 [[buffer(6)]],
+    constant int& n1 [[buffer(7)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  int block = int(group.x);
+  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
+  if (block < blocks0) {
+    matvec(w0, x, y0, K, n0, block, simdgroup, lane);
+    return;
+  }
+  block -= blocks0;
+  matvec(w1, x, y1, K, n1, block, simdgroup, lane);
+}
+
+// Three products of one input: their blocks follow each other in the grid.
+//
+// @kernel   gemv_x3_{W:float16=f16}_float32
+// @arg 0 w0   device {W}[n0, K] read
+// @arg 1 w1   device {W}[n1, K] read
+// @arg 2 w2   device {W}[n2, K] read
+// @arg 3 x    device f32[K] read
+// @arg 4 y0   device f32[n0] write
+// @arg 5 y1   device f32[n1] write
+// @arg 6 y2   device f32[n2] write
+// @arg 7 K    constant i32
+// @arg 8 n0   constant i32
+// @arg 9 n1   constant i32
+// @arg 10 n2  constant i32
+// @groups   ceil(n0/8) + ceil(n1/8) + ceil(n2/8), 1, 1
+// @group    32, 2, 1
+// @require  K >= 1 && n0 >= 1 && n1 >= 1 && n2 >= 1
+// @term     y0[n] = round(f32, sum[gemv_f16](k < K, w0[n,k] * x[k]))
+// @term     y1[n] = round(f32, sum[gemv_f16](k < K, w1[n,k] * x[k]))
+// @term     y2[n] = round(f32, sum[gemv_f16](k < K, w2[n,k] * x[k]))
+template <typename W>
+[[kernel]] void gemv_x3(
+    const device W* w0 [[buffer(0)]],
+    const device W* w1 [[buffer(1)]],
+    const device W* w2 [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    device float* y0 [[buffer(4)]],
+    device float* y1 [[buffer(5)]],
+    device float* y2 [[buffer(6)]],
+    constant int& K [[buffer(7)]],
+    constant int& n0 [[buffer(8)]],
+    constant int& n1 [[buffer(9)]],
+    constant int& n2 [[buffer(10)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  int block = int(group.x);
+  const int blocks0 = (n0 + 2 * ROWS - 1) / (2 * ROWS);
+  if (block < blocks0) {
+    matvec(w0, x, y0, K, n0, block, simdgroup, lane);
+    return;
+  }
+  block -= blocks0;
+  const int blocks1 = (n1 + 2 * ROWS - 1) / (2 * ROWS);
+  if (block < blocks1) {
+    matvec(w1, x, y1, K, n1, block, simdgroup, lane);
+    return;
+  }
+  block -= blocks1;
+  matvec(w2, x, y2, K, n2, block, simdgroup, lane);
+}
+
+// A product and the residual that it is added to.
+//
+// @kernel   gemv_add_{W:float16=f16}_float32
+// @arg 0 w  device {W}[N, K] read
+// @arg 1 x  device f32[K] read
+// @arg 2 r  device f32[N] read
+// @arg 3 y  device f32[N] write
+// @arg 4 K  constant i32
+// @arg 5 N  constant i32
+// @groups   ceil(N/8), 1, 1
+// @group    32, 2, 1
+// @require  K >= 1 && N >= 1
+// @inplace  y r
+// @term     y[n] = round(f32, r[n] + sum[gemv_f16](k < K, w[n,k] * x[k]))
+template <typename W>
+[[kernel]] void gemv_add(
+    const device W* w [[buffer(0)]],
+    const device float* x [[buffer(1)]],
+    const device float* r [[buffer(2)]],
+    device float* y [[buffer(3)]],
+    constant int& K [[buffer(4)]],
+    constant int& N [[buffer(5)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
+  float result[ROWS];
+  dot_rows(w, x, K, N, first, lane, result);
+  for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
-      y[first + i] = total;
+      y[first + i] = r[first + i] + result[i];
+    }
+  }
+}
+
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them.
+//
+// @kernel   gemv_silu_mul_{W:float16=f16}_float32
+// @arg 0 w_gate  device {W}[N, K] read
+// @arg 1 w_up    device {W}[N, K] read
+// @arg 2 x       device f32[K] read
+// @arg 3 y       device f32[N] write
+// @arg 4 K       constant i32
+// @arg 5 N       constant i32
+// @groups   ceil(N/8), 1, 1
+// @group    32, 2, 1
+// @require  K >= 1 && N >= 1
+// @where    gate[n] = sum[gemv_f16](k < K, w_gate[n,k] * x[k])
+// @where    up[n] = sum[gemv_f16](k < K, w_up[n,k] * x[k])
+// @term     y[n] = round(f32, gate[n] / (1.0 + exp(-gate[n])) * up[n])
+template <typename W>
+[[kernel]] void gemv_silu_mul(
+    const device W* w_gate [[buffer(0)]],
+    const device W* w_up [[buffer(1)]],
+    const device float* x [[buffer(2)]],
+    device float* y [[buffer(3)]],
+    constant int& K [[buffer(4)]],
+    constant int& N [[buffer(5)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
+  float gate[ROWS];
+  float up[ROWS];
+  dot_rows(w_gate, x, K, N, first, lane, gate);
+  dot_rows(w_up, x, K, N, first, lane, up);
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && first + i < N) {
+      y[first + i] = silu_mul(gate[i], up[i]);
     }
   }
 }
 
 template [[host_name("gemv_float16_float32")]] [[kernel]] decltype(gemv_mixed<half>) gemv_mixed<half>;
+template [[host_name("gemv_x2_float16_float32")]] [[kernel]] decltype(gemv_x2<half>) gemv_x2<half>;
+template [[host_name("gemv_x3_float16_float32")]] [[kernel]] decltype(gemv_x3<half>) gemv_x3<half>;
+template [[host_name("gemv_add_float16_float32")]] [[kernel]] decltype(gemv_add<half>) gemv_add<half>;
+template [[host_name("gemv_silu_mul_float16_float32")]] [[kernel]] decltype(gemv_silu_mul<half>) gemv_silu_mul<half>;
 
 constexpr constant int TILE = 32; // rows, columns and depth of a tile
 constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 8 rows lie in different banks
@@ -252,9 +439,93 @@ inline void load_row(const device T* from, threadgroup float* to, int count) {
   }
 }
 
-// y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y, each of its four
-// simdgroups a quarter. Per step it brings TILE columns of x and w to
-// threadgroup memory, a thread 8 elements of a row each.
+// multiply_tile adds up the tile of x·wᵀ at (m0, n0) in a threadgroup's four
+// simdgroups, a quarter each: acc[2·i + j] is the 8 × 8 block at (8·i, 8·j) of the
+// quarter. Per step it brings TILE columns of x and w to threadgroup memory, a
+// thread 8 elements of a row each.
+template <typename W>
+inline void multiply_tile(
+    const device float* x, const device W* w, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id, uint simdgroup,
+    thread simdgroup_float8x8* acc) {
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  const bool in_x = m0 + row < M;
+  const bool in_w = n0 + row < N;
+  threadgroup float* xt = xs + row * PITCH + col;
+  threadgroup float* wt = ws + row * PITCH + col;
+  x += size_t(in_x ? m0 + row : 0) * K;
+  w += size_t(in_w ? n0 + row : 0) * K;
+
+  const int sm = int(simdgroup) / 2 * 16;
+  const int sn = int(simdgroup) % 2 * 16;
+  for (int i = 0; i < 4; i++) {
+    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+
+  for (int k = col; k - col < K; k += TILE) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    load_row(x + k, xt, in_x ? K - k : 0);
+    load_row(w + k, wt, in_w ? K - k : 0);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    for (int kk = 0; kk < TILE; kk += 8) {
+      simdgroup_float8x8 xm[2];
+      simdgroup_float8x8 wm[2];
+      for (int i = 0; i < 2; i++) {
+        simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
+        simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
+      }
+      for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 2; j++) {
+          simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
+        }
+      }
+    }
+  }
+}
+
+// spread writes a threadgroup's tile to threadgroup memory, where each thread
+// finds 8 elements of a row; a barrier has to follow.
+inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile, uint simdgroup) {
+  const int sm = int(simdgroup) / 2 * 16;
+  const int sn = int(simdgroup) % 2 * 16;
+  for (int i = 0; i < 2; i++) {
+    for (int j = 0; j < 2; j++) {
+      simdgroup_store(acc[2 * i + j], tile + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
+    }
+  }
+}
+
+// matmul is the tile at (m0, n0) of y = x·wᵀ.
+template <typename W>
+inline void matmul(
+    const device float* x, const device W* w, device float* y, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id,
+    uint simdgroup) {
+  simdgroup_float8x8 acc[4];
+  multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
+  if (m0 + TILE <= M && n0 + TILE <= N) {
+    const int sm = int(simdgroup) / 2 * 16;
+    const int sn = int(simdgroup) % 2 * 16;
+    for (int i = 0; i < 2; i++) {
+      for (int j = 0; j < 2; j++) {
+        simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
+      }
+    }
+    return;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  spread(acc, xs, simdgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  for (int i = 0; i < 8; i++) {
+    if (m0 + row < M && n0 + col + i < N) {
+      y[size_t(m0 + row) * N + n0 + col + i] = xs[row * PITCH + col + i];
+    }
+  }
+}
+
+// y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
 //
 // @kernel   gemm_nt_{W:float32=f32|float16_float32=f16}
 // @arg 0 x  device f32[M, K] read
@@ -280,69 +551,212 @@ template <typename W>
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   threadgroup float xs[TILE * PITCH];
   threadgroup float ws[TILE * PITCH];
+  matmul(x, w, y, K, N, M, int(group.y) * TILE, int(group.x) * TILE, xs, ws, thread_id, simdgroup);
+}
 
+// Two products of one input: their tiles follow each other along x.
+//
+// @kernel   gemm_nt_x2_{W:float32=f32|float16_float32=f16}
+// @arg 0 w0  device {W}[n0, K] read
+// @arg 1 w1  device {W}[n1, K] read
+// @arg 2 x   device f32[M, K] read
+// @arg 3 y0  device f32[M, n0] write
+// @arg 4 y1  device f32[M, n1] write
+// @arg 5 K   constant i32
+// @arg 6 n0  constant i32
+// @arg 7 n1  constant i32
+// @arg 8 M   constant i32
+// @groups   ceil(n0/32) + ceil(n1/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= 1 && n0 >= 1 && n1 >= 1 && M >= 1
+// @term     y0[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w0[n,k]))
+// @term     y1[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w1[n,k]))
+template <typename W>
+[[kernel]] void gemm_nt_x2(
+    const device W* w0 [[buffer(0)]],
+    const device W* w1 [[buffer(1)]],
+    const device float* x [[buffer(2)]],
+    device float* y0 [[buffer(3)]],
+    device float* y1 [[buffer(4)]],
+    constant int& K [[buffer(5)]],
+    constant int& n0 [[buffer(6)]],
+    constant int& n1 [[buffer(7)]],
+    constant int& M [[buffer(8)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
   const int m0 = int(group.y) * TILE;
-  const int n0 = int(group.x) * TILE;
-  const int row = int(thread_id) / 4;
-  const int col = int(thread_id) % 4 * 8;
-  const bool in_x = m0 + row < M;
-  const bool in_w = n0 + row < N;
-  threadgroup float* xt = xs + row * PITCH + col;
-  threadgroup float* wt = ws + row * PITCH + col;
-  x += size_t(in_x ? m0 + row : 0) * K;
-  w += size_t(in_w ? n0 + row : 0) * K;
-
-  const int sm = int(simdgroup) / 2 * 16;
-  const int sn = int(simdgroup) % 2 * 16;
-  simdgroup_float8x8 acc[2][2];
-  for (int i = 0; i < 2; i++) {
-    for (int j = 0; j < 2; j++) {
-      acc[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    }
-  }
-
-  for (int k = col; k - col < K; k += TILE) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    load_row(x + k, xt, in_x ? K - k : 0);
-    load_row(w + k, wt, in_w ? K - k : 0);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-
-    for (int kk = 0; kk < TILE; kk += 8) {
-      simdgroup_float8x8 xm[2];
-      simdgroup_float8x8 wm[2];
-      for (int i = 0; i < 2; i++) {
-        simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
-        simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
-      }
-      for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 2; j++) {
-          simdgroup_multiply_accumulate(acc[i][j], xm[i], wm[j], acc[i][j]);
-        }
-      }
-    }
-  }
-
-  if (m0 + TILE <= M && n0 + TILE <= N) {
-    for (int i = 0; i < 2; i++) {
-      for (int j = 0; j < 2; j++) {
-        simdgroup_store(acc[i][j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
-      }
-    }
+  int column = int(group.x);
+  const int columns0 = (n0 + TILE - 1) / TILE;
+  if (column < columns0) {
+    matmul(x, w0, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
     return;
   }
+  column -= columns0;
+  matmul(x, w1, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+}
+
+// Three products of one input: their tiles follow each other along x.
+//
+// @kernel   gemm_nt_x3_{W:float32=f32|float16_float32=f16}
+// @arg 0 w0   device {W}[n0, K] read
+// @arg 1 w1   device {W}[n1, K] read
+// @arg 2 w2   device {W}[n2, K] read
+// @arg 3 x    device f32[M, K] read
+// @arg 4 y0   device f32[M, n0] write
+// @arg 5 y1   device f32[M, n1] write
+// @arg 6 y2   device f32[M, n2] write
+// @arg 7 K    constant i32
+// @arg 8 n0   constant i32
+// @arg 9 n1   constant i32
+// @arg 10 n2  constant i32
+// @arg 11 M   constant i32
+// @groups   ceil(n0/32) + ceil(n1/32) + ceil(n2/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= 1 && n0 >= 1 && n1 >= 1 && n2 >= 1 && M >= 1
+// @term     y0[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w0[n,k]))
+// @term     y1[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w1[n,k]))
+// @term     y2[m,n] = round(f32, sum[gemm](k < K, x[m,k] * w2[n,k]))
+template <typename W>
+[[kernel]] void gemm_nt_x3(
+    const device W* w0 [[buffer(0)]],
+    const device W* w1 [[buffer(1)]],
+    const device W* w2 [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    device float* y0 [[buffer(4)]],
+    device float* y1 [[buffer(5)]],
+    device float* y2 [[buffer(6)]],
+    constant int& K [[buffer(7)]],
+    constant int& n0 [[buffer(8)]],
+    constant int& n1 [[buffer(9)]],
+    constant int& n2 [[buffer(10)]],
+    constant int& M [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  int column = int(group.x);
+  const int columns0 = (n0 + TILE - 1) / TILE;
+  if (column < columns0) {
+    matmul(x, w0, y0, K, n0, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+    return;
+  }
+  column -= columns0;
+  const int columns1 = (n1 + TILE - 1) / TILE;
+  if (column < columns1) {
+    matmul(x, w1, y1, K, n1, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+    return;
+  }
+  column -= columns1;
+  matmul(x, w2, y2, K, n2, M, m0, column * TILE, xs, ws, thread_id, simdgroup);
+}
+
+// A product and the residual that it is added to.
+//
+// @kernel   gemm_nt_add_{W:float32=f32|float16_float32=f16}
+// @arg 0 w  device {W}[N, K] read
+// @arg 1 x  device f32[M, K] read
+// @arg 2 r  device f32[M, N] read
+// @arg 3 y  device f32[M, N] write
+// @arg 4 K  constant i32
+// @arg 5 N  constant i32
+// @arg 6 M  constant i32
+// @groups   ceil(N/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= 1 && N >= 1 && M >= 1
+// @inplace  y r
+// @term     y[m,n] = round(f32, r[m,n] + sum[gemm](k < K, x[m,k] * w[n,k]))
+template <typename W>
+[[kernel]] void gemm_nt_add(
+    const device W* w [[buffer(0)]],
+    const device float* x [[buffer(1)]],
+    const device float* r [[buffer(2)]],
+    device float* y [[buffer(3)]],
+    constant int& K [[buffer(4)]],
+    constant int& N [[buffer(5)]],
+    constant int& M [[buffer(6)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  const int n0 = int(group.x) * TILE;
+  simdgroup_float8x8 acc[4];
+  multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (int i = 0; i < 2; i++) {
-    for (int j = 0; j < 2; j++) {
-      simdgroup_store(acc[i][j], xs + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
+  spread(acc, xs, simdgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  for (int i = 0; i < 8; i++) {
+    if (m0 + row < M && n0 + col + i < N) {
+      const size_t at = size_t(m0 + row) * N + n0 + col + i;
+      y[at] = r[at] + xs[row * PITCH + col + i];
     }
   }
+}
+
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them.
+//
+// @kernel   gemm_nt_silu_mul_{W:float32=f32|float16_float32=f16}
+// @arg 0 w_gate  device {W}[N, K] read
+// @arg 1 w_up    device {W}[N, K] read
+// @arg 2 x       device f32[M, K] read
+// @arg 3 y       device f32[M, N] write
+// @arg 4 K       constant i32
+// @arg 5 N       constant i32
+// @arg 6 M       constant i32
+// @groups   ceil(N/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= 1 && N >= 1 && M >= 1
+// @where    gate[m,n] = sum[gemm](k < K, x[m,k] * w_gate[n,k])
+// @where    up[m,n] = sum[gemm](k < K, x[m,k] * w_up[n,k])
+// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+template <typename W>
+[[kernel]] void gemm_nt_silu_mul(
+    const device W* w_gate [[buffer(0)]],
+    const device W* w_up [[buffer(1)]],
+    const device float* x [[buffer(2)]],
+    device float* y [[buffer(3)]],
+    constant int& K [[buffer(4)]],
+    constant int& N [[buffer(5)]],
+    constant int& M [[buffer(6)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  const int n0 = int(group.x) * TILE;
+  simdgroup_float8x8 gate[4];
+  simdgroup_float8x8 up[4];
+  multiply_tile(x, w_gate, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, gate);
+  multiply_tile(x, w_up, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, up);
   threadgroup_barrier(mem_flags::mem_threadgroup);
+  spread(gate, xs, simdgroup);
+  spread(up, ws, simdgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
   for (int i = 0; i < 8; i++) {
-    if (in_x && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = xt[i];
+    if (m0 + row < M && n0 + col + i < N) {
+      y[size_t(m0 + row) * N + n0 + col + i] = silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]);
     }
   }
 }
 
 template [[host_name("gemm_nt_float32")]] [[kernel]] decltype(gemm_nt<float>) gemm_nt<float>;
 template [[host_name("gemm_nt_float16_float32")]] [[kernel]] decltype(gemm_nt<half>) gemm_nt<half>;
+template [[host_name("gemm_nt_x2_float32")]] [[kernel]] decltype(gemm_nt_x2<float>) gemm_nt_x2<float>;
+template [[host_name("gemm_nt_x2_float16_float32")]] [[kernel]] decltype(gemm_nt_x2<half>) gemm_nt_x2<half>;
+template [[host_name("gemm_nt_x3_float32")]] [[kernel]] decltype(gemm_nt_x3<float>) gemm_nt_x3<float>;
+template [[host_name("gemm_nt_x3_float16_float32")]] [[kernel]] decltype(gemm_nt_x3<half>) gemm_nt_x3<half>;
+template [[host_name("gemm_nt_add_float32")]] [[kernel]] decltype(gemm_nt_add<float>) gemm_nt_add<float>;
+template [[host_name("gemm_nt_add_float16_float32")]] [[kernel]] decltype(gemm_nt_add<half>) gemm_nt_add<half>;
+template [[host_name("gemm_nt_silu_mul_float32")]] [[kernel]] decltype(gemm_nt_silu_mul<float>) gemm_nt_silu_mul<float>;
+template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(gemm_nt_silu_mul<half>) gemm_nt_silu_mul<half>;

@@ -59,6 +59,53 @@ func Declarations(name string) []*decl.Decl {
 	return m[name]
 }
 
+// DeclarationsOf returns the declarations of a kernel: those of its function if
+// it is builtin, the one that its term makes if it is generated. Kernels of
+// other libraries have none; that is an error, and so are unknown functions and
+// terms that are none.
+func DeclarationsOf(k *ir.Kernel) ([]*decl.Decl, error) {
+	switch k.Library.Kind {
+	case ir.Builtin:
+		if ds := Declarations(k.Function); len(ds) > 0 {
+			return ds, nil
+		}
+		return nil, fmt.Errorf("the builtin library has no function %q", k.Function)
+	case ir.Generated:
+		return generated(k.Function)
+	}
+	return nil, fmt.Errorf("kernel @%s is of library %q, which has no declarations", ir.QuoteName(k.Name), k.Library.Path)
+}
+
+// generatedCache holds declarations of generated kernels by their text: a graph
+// asks for the same few again and again. It starts anew when it is full.
+var generatedCache struct {
+	sync.Mutex
+	of map[string][]*decl.Decl
+}
+
+const maxGeneratedCache = 1024
+
+func generated(text string) ([]*decl.Decl, error) {
+	c := &generatedCache
+	c.Lock()
+	ds := c.of[text]
+	c.Unlock()
+	if ds != nil {
+		return ds, nil
+	}
+	d, err := decl.Elementwise(text)
+	if err != nil {
+		return nil, err
+	}
+	c.Lock()
+	defer c.Unlock()
+	if c.of == nil || len(c.of) >= maxGeneratedCache {
+		c.of = map[string][]*decl.Decl{}
+	}
+	c.of[text] = []*decl.Decl{d}
+	return c.of[text], nil
+}
+
 // Functions returns the names of all declared functions, sorted.
 func Functions() []string {
 	m, err := load()
@@ -78,19 +125,15 @@ func Functions() []string {
 // one's.
 func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	k := &g.Kernels[d.Kernel]
-	if k.Library.Kind != ir.Builtin {
-		return nil, fmt.Errorf("%s: kernel @%s is of library %q, which has no declarations", d.ID, ir.QuoteName(k.Name), k.Library.Path)
-	}
-	ds := Declarations(k.Function)
-	if len(ds) == 0 {
-		return nil, fmt.Errorf("%s: the builtin library has no function %q", d.ID, k.Function)
+	ds, err := DeclarationsOf(k)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.ID, err)
 	}
 	// Executors believe the argument table: what it calls read-only they may map
 	// from a file.
 	if want := ds[0].Kernel(k.Name).Args; !slices.Equal(k.Args, want) {
-		return nil, fmt.Errorf("%s: the argument table of kernel @%s is not that of the builtin function %s", d.ID, ir.QuoteName(k.Name), k.Function)
+		return nil, fmt.Errorf("%s: the argument table of kernel @%s is not that of the %s function %s", d.ID, ir.QuoteName(k.Name), k.Library.Kind, k.Function)
 	}
-	var err error
 	for _, x := range ds {
 		var in *decl.Instance
 		if in, err = x.Bind(g, d); err == nil {

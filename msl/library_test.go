@@ -36,6 +36,33 @@ func TestSources(t *testing.T) {
 	assert.Nil(t, msl.Declarations("absent"))
 }
 
+// TestBindGenerated: a generated kernel is described by its term, and only with
+// the arguments that its term has.
+func TestBindGenerated(t *testing.T) {
+	b := ir.NewBuilder("g")
+	m := b.Memory(ir.Memory{Name: "m", Kind: ir.State, Size: 4096})
+	kernel := func(text string, args ...ir.Arg) *ir.Dispatch {
+		return b.Dispatch(ir.Dispatch{
+			Kernel:   b.Kernel(ir.Kernel{Name: "k", Library: ir.Library{Kind: ir.Generated}, Function: text, Args: args}),
+			GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(64), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1},
+			Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(m, 0, 256)), ir.BufferArg(1, ir.ViewOf(m, 256, 256))},
+		})
+	}
+	in, out := ir.Arg{Slot: 0, Name: "in0", Type: ir.F32}, ir.Arg{Slot: 1, Name: "out0", Type: ir.F32, Access: ir.WriteArg}
+	const text = "out0[i] = round(f32, in0[i] * 2.0)"
+	for range 2 { // the second time from the cache
+		e, err := msl.Describe(b.Unfinished(), kernel(text, in, out))
+		require.NoError(t, err)
+		require.Len(t, e.Writes, 1)
+		assert.True(t, e.Writes[0].Must)
+		assert.Equal(t, ir.Const(256), e.Writes[0].Run)
+	}
+	_, err := msl.Describe(b.Unfinished(), kernel(text, in))
+	assert.ErrorContains(t, err, "the argument table of kernel @k is not that of the generated function "+text)
+	_, err = msl.Describe(b.Unfinished(), kernel("out0[i] = round(f32, in0[i]*2.0)", in, out))
+	assert.ErrorContains(t, err, "is not canonical")
+}
+
 // TestBind looks for the declaration that fits among those of one name, and
 // says what is wrong if none does.
 func TestBind(t *testing.T) {

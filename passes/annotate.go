@@ -26,7 +26,7 @@ func annotate(g *ir.Graph, _ Values, r *Report) error {
 			from = append(from, d.ID)
 			d.From = from[len(from)-1 : len(from) : len(from)]
 		}
-		if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		if !g.Kernels[d.Kernel].Library.Declared() {
 			if !d.Effects.Known() {
 				r.Not(d, "kernel %s has no declaration and the recording gives no complete effects", g.Kernels[d.Kernel].Function)
 			}

@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -30,11 +32,11 @@ func barriers(g *ir.Graph, _ Values, r *Report) error {
 	out := make([]ir.Node, 0, len(g.Nodes)+1)
 	i := 0
 	for _, x := range g.Nodes {
-		if _, ok := x.(*ir.Barrier); ok {
+		switch x.(type) {
+		case *ir.Barrier:
 			recorded++
 			continue
-		}
-		if _, ok := ir.NodeID(x); ok {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
 			if i > 0 && cut[i] {
 				out = append(out, &ir.Barrier{})
 				kept++
@@ -69,16 +71,18 @@ type layout struct {
 	begins  []bool       // by command: a commit stands directly before it
 	buffer  []int        // by command: commits before it
 	commits []*ir.Commit // in their order
+	earlier []int32      // by order: of two replays, the latest conflict with an earlier command buffer
 }
 
 func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
 	l := &layout{g: g, t: t, begins: make([]bool, t.Len()), buffer: make([]int, 0, t.Len())}
 	open := false
 	for _, x := range g.Nodes {
-		if c, ok := x.(*ir.Commit); ok {
-			l.commits = append(l.commits, c)
+		switch x := x.(type) {
+		case *ir.Commit:
+			l.commits = append(l.commits, x)
 			open = true
-		} else if _, ok := ir.NodeID(x); ok {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
 			l.begins[len(l.buffer)] = open
 			l.buffer = append(l.buffer, len(l.commits))
 			open = false
@@ -107,12 +111,14 @@ func (l *layout) order(r *Report) {
 		return
 	}
 	earlier := l.t.Latest(func(i int) bool { return l.begins[(i+1)%n] })
+	l.earlier = earlier
 	// The same for command buffers. What follows the last commit is in one buffer
 	// with the beginning of the next replay.
 	latest := make([]int32, 2*k)
-	why := make([]int, k) // the command that says so
+	why := make([]int, k) // the command that says so; −1: none
 	for b := range latest {
 		latest[b] = -1
+		why[b%k] = -1
 	}
 	buffer := func(j int) int { return l.buffer[j%n] + j/n*k }
 	for j, p := range earlier {
@@ -140,6 +146,10 @@ func (l *layout) order(r *Report) {
 		c := l.commits[(b+k-1)%k]
 		c.Order = ir.OrderEvent
 		j := why[b]
+		if j < 0 { // no conflict ends in this buffer, but some go round the list
+			r.Did(l.t.Node(max(slices.Index(l.buffer, b), 0)), "conflicts between replays: the commit before it now orders by event")
+			continue
+		}
 		p := int(earlier[j])
 		kind, id := l.kind(p, j), ir.ID(0)
 		id, _ = ir.NodeID(l.t.Node(p % n))

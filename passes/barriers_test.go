@@ -114,8 +114,10 @@ func stream(nodes []ir.Node, replays int) (out []command) {
 					c.order++
 				}
 			default:
-				c.effects = ir.NodeEffects(n)
-				out = append(out, c)
+				if _, ok := ir.NodeID(n); ok {
+					c.effects = ir.NodeEffects(n)
+					out = append(out, c)
+				}
 			}
 		}
 	}

@@ -30,19 +30,20 @@ func cuts(latest []int32, n int, fixed []bool) []bool {
 		return int(p) + j - j%n - n
 	}
 	for a, f := range fixed {
-		if !f {
-			continue
-		}
-		for s, j := a, a+1; j < a+n; j++ {
-			switch {
-			case fixed[j%n]:
-				s = j
-			case at(j) >= s:
-				out[j%n] = true
-				s = j
+		if f {
+			// Of two ways with as many cuts, the one that parts replays wins.
+			count := line(at, n, a, fixed, out)
+			if !fixed[0] && !out[0] {
+				fixed[0] = true
+				other := make([]bool, n)
+				if line(at, n, a, fixed, other) < count {
+					out = other
+					out[0] = true
+				}
+				fixed[0] = false
 			}
+			return out
 		}
-		return out
 	}
 	conflicts := false
 	for _, p := range latest[n:] {
@@ -59,19 +60,16 @@ func cuts(latest []int32, n int, fixed []bool) []bool {
 	}
 	next := func(s int) int { return first[s%n] + s - s%n }
 
-	var line []int
+	l, last := 0, 0
 	for s := next(0); s < n; s = next(s) {
-		line = append(line, s)
-	}
-	l := len(line)
-	for _, s := range line {
 		out[s] = true
+		l, last = l+1, s
 	}
-	if l > 0 && next(line[l-1]) >= n+line[0] {
+	if l > 0 && next(last) >= n+next(0) {
 		return out
 	}
 	if l > 0 {
-		if s, ok := closes(next, n, l, line[l-1]); ok {
+		if s, ok := closes(next, n, l, last); ok {
 			clear(out)
 			for range l {
 				out[s%n] = true
@@ -82,6 +80,22 @@ func cuts(latest []int32, n int, fixed []bool) []bool {
 	}
 	out[0] = true
 	return out
+}
+
+// line cuts from the fixed cut a on, all the way round, and returns how many
+// cuts it took.
+func line(at func(int) int, n, a int, fixed, out []bool) (count int) {
+	for s, j := a, a+1; j < a+n; j++ {
+		switch {
+		case fixed[j%n]:
+			s = j
+		case at(j) >= s:
+			out[j%n] = true
+			count++
+			s = j
+		}
+	}
+	return count
 }
 
 // closes looks on the cycle that next leads into from s for a point from which

@@ -137,8 +137,29 @@ func (p Pipeline) check() error {
 
 // Options of a run.
 type Options struct {
+	// Chip and Profile are what modelled times follow; the options of the same
+	// names of a single pass win. See [cost.Chip] and [cost.LoadProfile].
+	Chip, Profile string
 	// After, if not nil, is called with the graph after each pass.
 	After func(s Step, g *ir.Graph) error
+}
+
+// values returns the settings of a step, with those of the run where the pass
+// has an option of the name and the step does not set it.
+func (o Options) values(s Step) Values {
+	out := Values{}
+	for _, p := range s.Pass.Options {
+		switch {
+		case p.Name == "chip" && o.Chip != "":
+			out[p.Name] = o.Chip
+		case p.Name == "profile" && o.Profile != "":
+			out[p.Name] = o.Profile
+		}
+		if v, ok := s.Values[p.Name]; ok {
+			out[p.Name] = v
+		}
+	}
+	return out
 }
 
 // Run runs the pipeline on g, in place, and reports one entry a pass. The
@@ -155,7 +176,7 @@ func Run(g *ir.Graph, p Pipeline, o Options) ([]*Report, error) {
 	for _, s := range p {
 		r := &Report{Pass: s.String(), graph: g, Before: g.Stats()}
 		start := time.Now()
-		if err := s.Pass.run(g, s.Values, r); err != nil {
+		if err := s.Pass.run(g, o.values(s), r); err != nil {
 			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
 		}
 		r.Time = time.Since(start)

@@ -45,6 +45,20 @@ func (r *Report) Did(n ir.Node, format string, args ...any) {
 // Not records why something was not done to n.
 func (r *Report) Not(n ir.Node, format string, args ...any) { r.remark(n, false, format, args...) }
 
+// About records something that was done to what is no command: a memory, say.
+func (r *Report) About(what string, format string, args ...any) {
+	if r != nil {
+		r.Remarks = append(r.Remarks, Remark{At: what, Done: true, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// NotAbout is About for what was not done.
+func (r *Report) NotAbout(what string, format string, args ...any) {
+	if r != nil {
+		r.Remarks = append(r.Remarks, Remark{At: what, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
 func (r *Report) remark(n ir.Node, done bool, format string, args ...any) {
 	if r == nil {
 		return

@@ -2,7 +2,9 @@ package passes
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -30,14 +32,46 @@ var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
 	{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", run: fuse,
 		Options: []Option{{"max-threads", "1024", "threads of a threadgroup that a pipeline of the device has at most"}}},
+	{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", run: dce},
+	{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", run: rename,
+		Options: []Option{{"budget", renameBudget, "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited"}}},
+	{Name: "reorder", Summary: "move commands up into earlier epochs, as ggml and mlx-native do, made sound", run: reorder, Options: []Option{
+		{Name: "lookahead", Default: "64", Help: "commands that are looked at behind the one that ends an epoch"},
+	}},
+	{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", run: schedule, Options: []Option{
+		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled: " + strings.Join(cost.Chips(), ", ")},
+		{Name: "profile", Default: "none", Help: "a file of measured figures, which replace the chip's"},
+	}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
+	{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", run: plan},
+	{Name: "split", Summary: "end command buffers early, so that encoding and execution overlap and none runs too long", Options: []Option{
+		{"first", "max(64, 10 %)", "commands of the first command buffer"},
+		{"n", "2", "command buffers, 1 to 64; more where their time asks for it"},
+		{"max-ms", "50", "modelled GPU time of a command buffer, in milliseconds"},
+		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled"},
+	}, run: split},
+	{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", Options: []Option{
+		{"align", "32", "bytes between places, a power of two; 256 under some validation layers"},
+	}, run: constants},
 }
 
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
 var order = []struct{ before, after, reason string }{
 	{"annotate", "fuse", "a dispatch of unknown effects is fused with nothing"},
 	{"fuse", "barriers", "a fused dispatch needs fewer of them"},
+	{"annotate", "reorder", "what may move follows from effects: nothing crosses a dispatch without them"},
+	{"annotate", "schedule", "what may move follows from effects: nothing crosses a dispatch without them"},
+	{"reorder", "barriers", "barriers are the fewest for one order of the commands"},
+	{"schedule", "barriers", "barriers are the fewest for one order of the commands"},
+	{"annotate", "dce", "a command of unknown effects is never dead"},
+	{"annotate", "rename", "values are found by effects"},
+	{"rename", "reorder", "fewer dependences leave more to move"},
+	{"rename", "schedule", "fewer dependences leave more to move"},
+	{"dce", "rename", "dead values would take bytes"},
+	{"rename", "barriers", "fewer dependences need fewer barriers"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
+	{"barriers", "plan", "values share bytes where the order of the graph allows it: it must be final"},
+	{"barriers", "split", "a cut takes the place of a barrier, and every command buffer has its own"},
 }
 
 func init() {

@@ -12,7 +12,7 @@ func (p *proof) checkClaims() {
 		if !ok {
 			continue
 		}
-		foreign := p.a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin
+		foreign := !p.a.g.Kernels[d.Kernel].Library.Declared()
 		switch {
 		case foreign && !p.a.sameEffects(p.told[d], d.Effects):
 			// Nobody but the recording knows what it touches: not a byte less, nor more.

@@ -46,7 +46,7 @@ func sameCommand(bg, ag *ir.Graph, x, y ir.Node) string {
 		}
 	}
 	for i := range d.Bindings {
-		p, q := &d.Bindings[i], &e.Bindings[i]
+		p, q := bg.Resolve(d.Bindings[i]), ag.Resolve(e.Bindings[i])
 		if p.Slot != q.Slot || p.Kind != q.Kind || p.Type != q.Type {
 			return "other bindings"
 		}

@@ -306,7 +306,7 @@ func (e *evaluation) load(x *term.Expr) termID {
 // scalar.
 func (e *evaluation) inline(a *decl.Arg, off termID) termID {
 	t := e.s.t
-	b := e.in.Dispatch.Binding(a.Slot)
+	b := e.in.Graph.Resolve(*e.in.Dispatch.Binding(a.Slot))
 	at, ok := t.constant(off)
 	if b.Kind == ir.BindScalar && ok && at == 0 && b.Type == a.Elem && !a.Elem.Float() {
 		return t.affine(b.Expr)

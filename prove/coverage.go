@@ -3,7 +3,7 @@ package prove
 import "github.com/mlxc/mlxc/ir"
 
 // findDead marks the commands after whose results reach no output, no state and
-// no command that may do anything. They need not be anybody's image: what they
+// no memory that a command of unknown effects may look at. They need not be anybody's image: what they
 // write, nobody reads.
 func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
@@ -64,7 +64,7 @@ func (p *proof) checkCommand(i int32) {
 	o := &p.a.ops[i]
 	if o.known {
 		// A view that its declaration does not describe has no meaning.
-	} else if d, ok := o.node.(*ir.Dispatch); ok && p.a.g.Kernels[d.Kernel].Library.Kind != ir.Builtin && len(p.sets[i]) == 1 && p.b.ops[p.sets[i][0]].known {
+	} else if d, ok := o.node.(*ir.Dispatch); ok && !p.a.g.Kernels[d.Kernel].Library.Declared() && len(p.sets[i]) == 1 && p.b.ops[p.sets[i][0]].known {
 		p.add(CannotTell, Coverage, p.before(i), []ir.ID{o.id}, "%s has no declaration, and its views changed so that the recording does not say what it touches", p.a.g.Describe(o.node))
 		return
 	}

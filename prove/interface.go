@@ -7,7 +7,8 @@ import (
 )
 
 // checkInterface compares what the host sees: inputs, outputs, states and
-// weights by name, and params.
+// weights by name, and params. Argument memory is filled from the params: what a
+// dispatch binds of it is compared as its value.
 func checkInterface(b, a *ir.Graph, r *Result) {
 	if len(b.Params) != len(a.Params) {
 		r.add(Refused, Interface, nil, nil, "%d params before, %d after", len(b.Params), len(a.Params))
@@ -46,17 +47,18 @@ func checkInterface(b, a *ir.Graph, r *Result) {
 	}
 	for i := range a.Memories {
 		m := &a.Memories[i]
-		if _, ok := before[m.Name]; !ok && m.Alias == ir.NoMem && m.Kind != ir.Scratch {
+		if _, ok := before[m.Name]; !ok && m.Alias == ir.NoMem && m.Kind != ir.Scratch && m.Kind != ir.Argument {
 			r.add(Refused, Interface, nil, nil, "%s %%%s is new after", m.Kind, m.Name)
 		}
 	}
 }
 
-// visible returns the root memories that the host sees, and weights, by name.
+// visible returns the root memories that the host fills or reads, and weights, by
+// name.
 func visible(g *ir.Graph) map[string]ir.MemID {
 	out := map[string]ir.MemID{}
 	for i := range g.Memories {
-		if m := &g.Memories[i]; m.Alias == ir.NoMem && m.Kind != ir.Scratch {
+		if m := &g.Memories[i]; m.Alias == ir.NoMem && m.Kind != ir.Scratch && m.Kind != ir.Argument {
 			out[m.Name] = ir.MemID(i)
 		}
 	}

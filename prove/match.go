@@ -132,7 +132,7 @@ func hashes(m *model, seed maphash.Seed) []uint64 {
 			}
 		}
 		for k := range o.reads {
-			r := h.read(&o.reads[k], o.era)
+			r := h.read(&o.reads[k])
 			affine(r.at.region.Run)
 			if r.initial {
 				text(m.g.Memories[r.at.region.Mem].Name)
@@ -152,6 +152,9 @@ func hashes(m *model, seed maphash.Seed) []uint64 {
 			num(int64(sum))
 		}
 		out[i] = maphash.Bytes(seed, buf)
+		if !o.known {
+			h.pillar()
+		}
 		for w := o.wlo; w < o.whi; w++ {
 			h.add(w)
 		}

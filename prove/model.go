@@ -31,8 +31,9 @@ type op struct {
 	reads  []access       // may-writes too: they depend on the old bytes
 	wlo    int32          // its writes are model.writes[wlo:whi]
 	whi    int32
-	era    int32 // counts pillars: 2n between the n-th and the next, 2n−1 at the n-th
-	source int32 // among reads: where those of may-writes begin
+	era    int32      // counts pillars: 2n between the n-th and the next, 2n−1 at the n-th
+	source int32      // among reads: where those of may-writes begin
+	binds  []ir.MemID // of a pillar: root memories
 }
 
 // model is a graph ready for the proof.
@@ -64,7 +65,7 @@ func newModel(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
 		var e *ir.Effects
 		if d, ok := n.(*ir.Dispatch); !ok {
 			e = ir.NodeEffects(n)
-		} else if g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		} else if !g.Kernels[d.Kernel].Library.Declared() {
 			e = stored(d)
 		} else if in, err := cache.Bind(d); err == nil {
 			if x, err := cache.Effects(d); err == nil {
@@ -104,19 +105,16 @@ func (m *model) add(o op, e *ir.Effects) {
 			}
 		}
 	default:
-		// It may read all of what it binds. That it may write everything is not
-		// listed: nothing crosses it (see sameEra).
 		m.pillars++
 		o.era = 2*m.pillars - 1
 		if d, ok := o.node.(*ir.Dispatch); ok {
 			for i := range d.Bindings {
 				if b := &d.Bindings[i]; b.Kind == ir.BindView {
 					root, _ := m.g.Root(b.View.Mem)
-					o.reads = append(o.reads, m.rooted(ir.ViewOf(root, 0, m.g.Memories[root].Size).Contiguous()))
+					o.binds = append(o.binds, root)
 				}
 			}
 		}
-		o.source = int32(len(o.reads))
 	}
 	o.whi = int32(len(m.writes))
 	m.ops = append(m.ops, o)

@@ -41,7 +41,7 @@ func Check(before, after *ir.Graph, o Options) *Result {
 // attempt proves after with one matching of commands.
 func attempt(b *model, recorded *readings, after *ir.Graph, m matching, o Options) *Result {
 	r := &Result{}
-	p := &proof{told: map[*ir.Dispatch]*ir.Effects{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: r, opts: o}
+	p := &proof{differs: map[string]bool{}, told: map[*ir.Dispatch]*ir.Effects{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: r, opts: o}
 	p.build(after)
 	r.Commands = len(p.a.ops)
 	p.findDead()
@@ -61,9 +61,10 @@ type proof struct {
 	opts     Options
 	b, a     *model
 	recorded *readings
-	current  *readings // of the graph after
-	sets     matching  // by command after
-	dead     []bool    // commands after whose results reach nobody
+	current  *readings       // of the graph after
+	sets     matching        // by command after
+	dead     []bool          // commands after whose results reach nobody
+	differs  map[string]bool // memories that held other bytes at the last pillar
 	// recordedNames are those of the writes before: their numbers, one number for
 	// writes that are known to have equal bytes. images names each write after by
 	// the write before that has the same bytes; noWrite where there is none, or
@@ -89,7 +90,7 @@ func (p *proof) build(after *ir.Graph) {
 			continue
 		}
 		d, ok := n.(*ir.Dispatch)
-		if ok && after.Kernels[d.Kernel].Library.Kind != ir.Builtin && len(p.sets[i]) == 1 {
+		if ok && !after.Kernels[d.Kernel].Library.Declared() && len(p.sets[i]) == 1 {
 			was, ok := p.b.ops[p.sets[i][0]].node.(*ir.Dispatch)
 			if ok && sameCommand(p.b.g, after, was, d) == "" {
 				images[d] = was

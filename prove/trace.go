@@ -5,7 +5,7 @@ import "github.com/mlxc/mlxc/ir"
 // readings are what the commands of a graph read in written order, and what
 // every visible memory holds at the end.
 type readings struct {
-	of    [][]reading // by op and read
+	of    [][]reading // by op and read; of a pillar, by memory written since the one before
 	final map[string]*reading
 }
 
@@ -16,12 +16,16 @@ func trace(m *model) *readings {
 	slab := []reading{}
 	for i := range m.ops {
 		o := &m.ops[i]
+		if !o.known {
+			out.of[i] = h.pillar()
+			continue
+		}
 		if cap(slab)-len(slab) < len(o.reads) {
 			slab = make([]reading, 0, max(len(o.reads), 1024))
 		}
 		first := len(slab)
 		for k := range o.reads {
-			slab = append(slab, h.read(&o.reads[k], o.era))
+			slab = append(slab, h.read(&o.reads[k]))
 		}
 		out.of[i] = slab[first:len(slab):len(slab)]
 		for w := o.wlo; w < o.whi; w++ {
@@ -41,7 +45,7 @@ func (h *history) final() map[string]*reading {
 			continue
 		}
 		whole := h.m.rooted(ir.ViewOf(ir.MemID(i), 0, x.Size).Contiguous())
-		r := h.read(&whole, 2*h.m.pillars)
+		r := h.read(&whole)
 		out[x.Name] = &r
 	}
 	return out
@@ -51,8 +55,14 @@ func (h *history) final() map[string]*reading {
 // of the graph after, and then the final bytes.
 func (p *proof) checkValues() {
 	for i := range p.a.ops {
-		if !p.dead[i] {
-			p.checkReads(int32(i), p.current.of[i])
+		switch now := p.current.of[i]; {
+		case !p.a.ops[i].known:
+			p.checkPillar(int32(i), now)
+		case !p.dead[i]:
+			for k := range now {
+				p.taint(&now[k])
+			}
+			p.checkReads(int32(i), now)
 		}
 	}
 	final := p.current.final
@@ -63,6 +73,7 @@ func (p *proof) checkValues() {
 			continue
 		}
 		p.Reads++
+		p.taint(y)
 		equal, decided := equalValues(p.recorded.final[x.Name], y, p.recordedNames, p.images)
 		switch {
 		case equal:

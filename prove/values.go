@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// history is what was written to each root memory, as far as it can still be
-// seen. A must-write that covers an earlier region for all values of the params
+// history is what was written to each root memory since the last command of
+// unknown effects, as far as it can still be seen. A must-write that covers an earlier region for all values of the params
 // removes it, so that a reused arena does not grow it.
 type history struct {
 	m     *model
@@ -16,6 +16,7 @@ type history struct {
 	gone  []bool                  // by write: covered by a later must-write
 	count []int                   // of those, by memory
 	slab  []int32
+	dirty []ir.MemID // memories written
 }
 
 func newHistory(m *model) *history {
@@ -32,6 +33,9 @@ func (h *history) add(nr int32) {
 	if t == nil {
 		t = &interval.Tree[int32]{}
 		h.trees[mem] = t
+	}
+	if t.Len() == 0 {
+		h.dirty = append(h.dirty, mem)
 	}
 	if w.must {
 		t.Overlapping(w.lo, w.end, func(i int32) bool {
@@ -61,19 +65,32 @@ func (h *history) compact(mem ir.MemID) *interval.Tree[int32] {
 	return fresh
 }
 
+// pillar returns what the memories hold that were written since the last one,
+// and forgets it: whatever they hold then, later readings see it as initial.
+func (h *history) pillar() (out []reading) {
+	for _, mem := range h.dirty {
+		whole := h.m.rooted(ir.ViewOf(mem, 0, h.m.g.Memories[mem].Size).Contiguous())
+		out = append(out, h.read(&whole))
+		h.trees[mem], h.count[mem] = &interval.Tree[int32]{}, 0
+	}
+	h.dirty = h.dirty[:0]
+	return out
+}
+
 // reading is what a command reads from one region: the writes that it may see,
 // in the order in which they were made, back to one that covers it; initial if
-// there is none.
+// there is none, back to what the memory held at first or after the last command
+// of unknown effects.
 type reading struct {
 	m       *model
 	at      *access
 	writes  []int32
 	initial bool
-	era     int32 // of the reader
+	tainted bool // initial, and that is not what the graph before holds
 }
 
-func (h *history) read(a *access, era int32) reading {
-	r := reading{m: h.m, at: a, initial: true, era: era}
+func (h *history) read(a *access) reading {
+	r := reading{m: h.m, at: a, initial: true}
 	t := h.trees[a.region.Mem]
 	if t == nil || void(&a.region) {
 		return r
@@ -113,18 +130,14 @@ func (n names) of(w int32) int32 {
 // the writes of either graph; nil names a write by its number. The second result is false when the comparison
 // could not decide.
 func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
-	if crosses(b) || crosses(a) {
-		// A pillar in between may have written there: wherever it writes, it is
-		// the same bytes only if the place is.
-		if !samePlace(b, a) {
-			return false, false
-		}
+	if b.m != a.m && (a.tainted || b.tainted) {
+		return false, false
 	}
 	if sameLists(b, a, bn, an) {
 		return true, true
 	}
 	if len(b.writes) == 0 && len(a.writes) == 0 || whole(b) && whole(a) {
-		return false, true
+		return false, b.at.flat && a.at.flat
 	}
 	if constant(b) && constant(a) {
 		if slices.Equal(segments(b, bn), segments(a, an)) {
@@ -137,23 +150,6 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 
 // whole reports whether all of a reading is one write's.
 func whole(r *reading) bool { return len(r.writes) == 1 && !r.initial }
-
-// crosses reports whether a command of unknown effects stands between the
-// reading and something that it may see.
-func crosses(r *reading) bool {
-	if r.m.pillars == 0 || r.m.readOnly(r.at.region.Mem) {
-		return false
-	}
-	if r.initial && r.era > 0 {
-		return true
-	}
-	for _, w := range r.writes {
-		if r.m.ops[r.m.writes[w].op].era != r.era {
-			return true
-		}
-	}
-	return false
-}
 
 // samePlace reports whether two readings are of the same bytes of memories of
 // one name.

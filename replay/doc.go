@@ -11,4 +11,6 @@
 // A [Session] owns the memory: weights and states are shared by all graphs of
 // the module (states by name), inputs, outputs and scratch belong to one graph.
 // Before each run the params are checked against their bounds and constraints.
+// Argument memory is written from them before each run; it is there once, so a
+// run of such a graph begins after the one before it has ended.
 package replay

@@ -18,6 +18,25 @@ type Graph struct {
 	exec    backend.Executable
 	params  []uint32 // bits
 	set     []bool
+
+	arguments []ir.MemID // argument memory, written before each run
+	running   *ended     // the last run that reads it
+}
+
+// ended is a run whose result is kept, so that two can wait for it.
+type ended struct {
+	backend.Pending
+	done   bool
+	timing backend.Timing
+	err    error
+}
+
+func (e *ended) Wait() (backend.Timing, error) {
+	if !e.done {
+		e.timing, e.err = e.Pending.Wait()
+		e.done = true
+	}
+	return e.timing, e.err
 }
 
 // IR returns the graph that is replayed; it must not be changed.
@@ -96,7 +115,8 @@ func (p *Graph) Check() error {
 	return nil
 }
 
-// Submit starts a run. Outputs and states are valid after Wait.
+// Submit starts a run. Outputs and states are valid after Wait. A graph with
+// argument memory has one set of arguments: Submit waits for the run before it.
 func (p *Graph) Submit(ctx context.Context) (backend.Pending, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(p.graph.Name), err)
@@ -105,7 +125,22 @@ func (p *Graph) Submit(ctx context.Context) (backend.Pending, error) {
 	if p.session.options.Poison {
 		p.poison(p.session.runs)
 	}
-	return p.exec.Submit(ctx, p.params)
+	if len(p.arguments) == 0 {
+		return p.exec.Submit(ctx, p.params)
+	}
+	if p.running != nil {
+		_, _ = p.running.Wait() // its error is for whoever submitted it
+	}
+	for _, i := range p.arguments {
+		p.graph.Memories[i].WriteValues(p.buffers[i].Bytes(), p.params)
+	}
+	pending, err := p.exec.Submit(ctx, p.params)
+	if err != nil {
+		p.running = nil
+		return nil, err
+	}
+	p.running = &ended{Pending: pending}
+	return p.running, nil
 }
 
 // Run submits and waits.

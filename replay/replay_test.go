@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -57,6 +58,37 @@ func sum(t *testing.T, name string) *ir.Graph {
 	g, err := r.Finish()
 	require.NoError(t, err)
 	return g
+}
+
+// A generated kernel runs from its term alone; one whose table of arguments is
+// another is refused before anything runs.
+func TestGeneratedKernel(t *testing.T) {
+	d, err := decl.Elementwise("out0[i] = round(f32, in0[i] * s0 + 1.0)")
+	require.NoError(t, err)
+	make := func(change func(*ir.Kernel)) *ir.Graph {
+		b := ir.NewBuilder("generated")
+		x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16, DType: ir.F32, Shape: []int64{4}})
+		y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 16, DType: ir.F32, Shape: []int64{4}})
+		k := d.Kernel("k")
+		change(&k)
+		b.Dispatch(ir.Dispatch{
+			Kernel: b.Kernel(k), GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(4), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{4, 1, 1},
+			Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(x, 0, 16)), ir.BufferArg(1, ir.ViewOf(y, 0, 16)), ir.BytesArg(2, ir.ValueBytes(float32(3)))},
+		})
+		g, err := b.Graph()
+		require.NoError(t, err)
+		return g
+	}
+	s := open(t, replay.Options{}, make(func(*ir.Kernel) {}))
+	g := graph(t, s, "")
+	put(g.Input("x"), 1, 2, 3, 4)
+	_, err = g.Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []float32{4, 7, 10, 13}, get(g.Output("y")))
+
+	s = open(t, replay.Options{}, make(func(k *ir.Kernel) { k.Args[0].Name = "another" }))
+	_, err = s.Graph("generated")
+	require.ErrorContains(t, err, "the argument table of kernel @k is not that of the generated function")
 }
 
 func TestRun(t *testing.T) {

@@ -101,7 +101,7 @@ func (s *Session) plan(g *ir.Graph) (*Graph, error) {
 	if err := describe(g); err != nil {
 		return nil, err
 	}
-	p := &Graph{session: s, graph: g, buffers: make([]backend.Buffer, len(g.Memories)), params: make([]uint32, len(g.Params)), set: make([]bool, len(g.Params))}
+	p := &Graph{session: s, graph: g, arguments: arguments(g), buffers: make([]backend.Buffer, len(g.Memories)), params: make([]uint32, len(g.Params)), set: make([]bool, len(g.Params))}
 	for i := range g.Memories {
 		m := &g.Memories[i]
 		if m.Alias != ir.NoMem {
@@ -126,13 +126,23 @@ func (s *Session) plan(g *ir.Graph) (*Graph, error) {
 	return p, err
 }
 
-// describe refuses a dispatch of a builtin kernel that its declaration does not
+// arguments lists the argument memories of g.
+func arguments(g *ir.Graph) (out []ir.MemID) {
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Argument && m.Alias == ir.NoMem {
+			out = append(out, ir.MemID(i))
+		}
+	}
+	return out
+}
+
+// describe refuses a dispatch of a builtin or generated kernel that its declaration does not
 // describe: no executor may run what nobody knows the effects of.
 func describe(g *ir.Graph) error {
 	declared := msl.NewCache(g)
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
-		if !ok || g.Kernels[d.Kernel].Library.Kind != ir.Builtin {
+		if !ok || !g.Kernels[d.Kernel].Library.Declared() {
 			continue
 		}
 		if _, err := declared.Describe(d); err != nil {

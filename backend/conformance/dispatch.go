@@ -257,7 +257,7 @@ func (b *builder) node() (ir.Dispatch, error) {
 		}
 		constants = append(constants, fc)
 	}
-	n.Kernel = b.g.Kernel(d.Kernel(d.Name, constants...))
+	n.Kernel = b.g.Kernel(d.Kernel("kernel", constants...))
 	if err := b.grid(&n); err != nil {
 		return n, err
 	}

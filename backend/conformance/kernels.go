@@ -28,7 +28,9 @@ func families() map[string]int {
 func kernelTests(o Options) map[string]func(*T) {
 	instances := families()
 	tests := map[string]func(*T){
-		"witness/form": witnessForm,
+		"witness/form":     witnessForm,
+		"generated/random": func(t *T) { generatedKernels(t, o, o.cases()) },
+		"generated/lies":   generatedLies,
 	}
 	for _, function := range msl.Functions() {
 		tests["kernel/"+function] = func(t *T) {

@@ -91,7 +91,7 @@ func (d *Device) Map(data []byte) (backend.Buffer, error) { return &buffer{data:
 
 // Compile implements [backend.Device].
 func (d *Device) Compile(p *backend.Program) (backend.Executable, error) {
-	e := &executable{device: d, graph: p.Graph, profile: p.Profile, mem: make([][]byte, len(p.Graph.Memories))}
+	e := &executable{device: d, graph: p.Graph, profile: p.Profile, mem: make([][]byte, len(p.Graph.Memories)), generated: map[ir.KernelID]*Kernel{}}
 	for i := range p.Graph.Memories {
 		m := &p.Graph.Memories[i]
 		root, off := p.Graph.Root(ir.MemID(i))

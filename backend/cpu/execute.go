@@ -20,9 +20,11 @@ type executable struct {
 	mem     [][]byte // by MemID, aliases resolved
 	profile bool
 	steps   []step
-	scalars []byte // 8 bytes for each BindScalar, in the order of the steps
-	call    Call   // filled anew for each dispatch
-	timing  []backend.DispatchTime
+	// generated holds the kernels that were made for this graph.
+	generated map[ir.KernelID]*Kernel
+	scalars   []byte // 8 bytes for each BindScalar, in the order of the steps
+	call      Call   // filled anew for each dispatch
+	timing    []backend.DispatchTime
 }
 
 // step is one command, checked.
@@ -37,11 +39,9 @@ func (e *executable) add(n ir.Node) error {
 	case *ir.Dispatch:
 		s := step{node: n, scalars: len(e.scalars)}
 		k := &e.graph.Kernels[n.Kernel]
-		if k.Library.Kind != ir.Builtin {
-			return fmt.Errorf("kernel @%s is of %s library %q: the CPU runs builtin kernels only", k.Name, k.Library.Kind, k.Library.Path)
-		}
-		if s.kernel = Lookup(k.Function); s.kernel == nil {
-			return fmt.Errorf("the CPU has no kernel %q", k.Function)
+		var err error
+		if s.kernel, err = e.kernel(n.Kernel); err != nil {
+			return err
 		}
 		for _, b := range n.Bindings {
 			a, ok := k.Arg(b.Slot)
@@ -67,6 +67,28 @@ func (e *executable) add(n ir.Node) error {
 		e.steps = append(e.steps, step{node: n})
 	}
 	return nil
+}
+
+// kernel returns the code of a kernel of the graph, made once.
+func (e *executable) kernel(id ir.KernelID) (*Kernel, error) {
+	k := &e.graph.Kernels[id]
+	switch k.Library.Kind {
+	case ir.Builtin:
+		if twin := Lookup(k.Function); twin != nil {
+			return twin, nil
+		}
+		return nil, fmt.Errorf("the CPU has no kernel %q", k.Function)
+	case ir.Generated:
+		if e.generated[id] == nil {
+			made, err := compileGenerated(k)
+			if err != nil {
+				return nil, err
+			}
+			e.generated[id] = made
+		}
+		return e.generated[id], nil
+	}
+	return nil, fmt.Errorf("kernel @%s is of %s library %q: the CPU runs builtin and generated kernels only", k.Name, k.Library.Kind, k.Library.Path)
 }
 
 // aligned reports a view that begins at no multiple of its element's size, for

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -36,7 +37,7 @@ func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 		case []byte:
 			data = a
 		case []float32:
-			data = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(a))), 4*len(a))
+			data = rawBytes(a)
 		default:
 			data = ir.ValueBytes(a)
 		}
@@ -55,6 +56,11 @@ func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 	}
 }
 
+// rawBytes is the memory of x.
+func rawBytes(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
 func floats(r *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -71,104 +77,122 @@ func same(t *testing.T, want, got []float32, what string, args ...any) {
 	}
 }
 
-// matrix is a quantized matrix of n rows.
+// matrix is the arguments of a matrix of n rows.
 type matrix struct {
-	w              []byte
-	scales, biases []float32
-	n              int
+	args []any
+	n    int
 }
 
-func randomMatrix(r *rand.Rand, a affine, n, k int) matrix {
-	w := make([]byte, n*k/8*a.bits)
-	for i := range w {
-		w[i] = byte(r.Uint32())
+func randomMatrix(r *rand.Rand, w weights, n, k int) matrix {
+	a, ok := w.(affine)
+	if !ok {
+		if !w.(dense).half {
+			return matrix{[]any{floats(r, n*k)}, n}
+		}
+		var half []byte
+		for range n * k {
+			half = append(half, ir.ValueBytes(uint16(0x3000+r.IntN(0x1000)|r.IntN(2)<<15))...)
+		}
+		return matrix{[]any{half}, n}
 	}
-	return matrix{w, floats(r, n*k/a.group), floats(r, n*k/a.group), n}
+	codes := make([]byte, n*k/8*a.bits)
+	for i := range codes {
+		codes[i] = byte(r.Uint32())
+	}
+	return matrix{[]any{codes, floats(r, n*k/a.group), floats(r, n*k/a.group)}, n}
+}
+
+// family is a plain kernel, its fused forms and whether M is an argument.
+type family struct {
+	weights
+	plain string
+	fused func(kind string) string
+	m     []int // numbers of vectors to try
+	withM bool
+	xLast bool // the plain kernel's matrix comes before x
+}
+
+func fusedFamilies() []family {
+	var out []family
+	for _, a := range affines {
+		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
+		out = append(out,
+			family{a, "affine_qmv_" + params + "_batch_0_pr_0_hgs_0_r_4", func(kind string) string { return "affine_qmv_" + kind + "_" + params }, []int{1, 2, 3, 5}, false, true},
+			family{a, "affine_qmm_t_" + params + "_alN_false_batch_0", func(kind string) string { return "affine_qmm_t_" + kind + "_" + params + "_alN_false" }, []int{5, 37, 515}, true, true})
+	}
+	for _, name := range []string{"float32", "float16_float32"} {
+		out = append(out, family{dense{name != "float32"}, "gemm_nt_" + name, func(kind string) string { return "gemm_nt_" + kind + "_" + name }, []int{1, 5, 37, 515}, true, false})
+	}
+	return append(out, family{dense{true}, "gemv_float16_float32", func(kind string) string { return "gemv_" + kind + "_float16_float32" }, []int{1}, false, true})
 }
 
 // A fused product has the bits of the dispatches that it stands for, for few
 // vectors and for many: this is what makes their terms equal.
 func TestFusedProductsHaveTheBitsOfTheirParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, a := range affines {
-		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
-		for _, m := range []int{1, 2, 3, 5, 37, 515} {
-			k := 64 * (1 + r.IntN(12))
-			ns := []int{8 * (1 + r.IntN(90)), 1 + r.IntN(600), 1 + r.IntN(70)}
-			x := floats(r, m*k)
-			mats := make([]matrix, 3)
-			for i, n := range ns {
-				mats[i] = randomMatrix(r, a, n, k)
-			}
-			for _, many := range []bool{false, true} {
-				if many != (m > 5) && m != 5 {
-					continue
-				}
-				name := func(kind string) string {
-					switch {
-					case many && kind == "":
-						return "affine_qmm_t_" + params + "_alN_false_batch_0"
-					case many:
-						return "affine_qmm_t_" + kind + "_" + params + "_alN_false"
-					case kind == "":
-						return "affine_qmv_" + params + "_batch_0_pr_0_hgs_0_r_4"
-					}
-					return "affine_qmv_" + kind + "_" + params
-				}
-				groups := [3]int{m, 1, 1} // the twins read M there, or as a constant
-				call := func(kind string, args ...any) {
-					t.Helper()
-					if many {
-						args = append(args, int32(m))
-					}
-					runKernel(t, name(kind), groups, [3]int{1, 1, 1}, args...)
-				}
-				product := func(b matrix) []float32 {
-					y := make([]float32, m*b.n)
-					call("", b.w, b.scales, b.biases, x, y, int32(k), int32(b.n))
-					return y
-				}
-				at := fmt.Sprintf("%s, M = %d, K = %d, N = %v", params, m, k, ns)
-				var want [3][]float32
-				for i := range mats {
-					want[i] = product(mats[i])
-				}
-				A, B, C := mats[0], mats[1], mats[2]
-				var y [3][]float32
-				fresh := func() {
-					for i := range y {
-						y[i] = make([]float32, m*ns[i])
-					}
-				}
-				fresh()
-				call("x2", A.w, A.scales, A.biases, B.w, B.scales, B.biases, x, y[0], y[1], int32(k), int32(A.n), int32(B.n))
-				same(t, want[0], y[0], "y0 of x2, %s", at)
-				same(t, want[1], y[1], "y1 of x2, %s", at)
-				fresh()
-				call("x3", A.w, A.scales, A.biases, B.w, B.scales, B.biases, C.w, C.scales, C.biases, x, y[0], y[1], y[2], int32(k), int32(A.n), int32(B.n), int32(C.n))
-				for i := range y {
-					same(t, want[i], y[i], "y%d of x3, %s", i, at)
-				}
-
-				res := floats(r, m*B.n)
-				sum := make([]float32, m*B.n)
-				elements := [3]int{m * B.n, 1, 1}
-				runKernel(t, "vv_Addfloat32", elements, elements, res, want[1], sum)
-				call("add", B.w, B.scales, B.biases, x, res, y[1], int32(k), int32(B.n))
-				same(t, sum, y[1], "add, %s", at)
-				call("add", B.w, B.scales, B.biases, x, res, res, int32(k), int32(B.n)) // in place
-				same(t, sum, res, "add in place, %s", at)
-
-				up := randomMatrix(r, a, B.n, k)
-				other := product(up)
-				act := make([]float32, m*B.n)
-				runKernel(t, "v_Silufloat32float32", elements, elements, want[1], act)
-				runKernel(t, "vv_Multiplyfloat32", elements, elements, act, other, act)
-				call("silu_mul", B.w, B.scales, B.biases, up.w, up.scales, up.biases, x, y[1], int32(k), int32(B.n))
-				same(t, act, y[1], "silu_mul, %s", at)
-			}
+	for _, f := range fusedFamilies() {
+		for _, m := range f.m {
+			testFused(t, r, f, m)
 		}
 	}
+}
+
+func testFused(t *testing.T, r *rand.Rand, f family, m int) {
+	k := 64 * (1 + r.IntN(12))
+	ns := []int{8 * (1 + r.IntN(90)), 1 + r.IntN(600), 1 + r.IntN(70)}
+	at := fmt.Sprintf("%s, M = %d, K = %d, N = %v", f.plain, m, k, ns)
+	call := func(name string, args ...any) {
+		t.Helper()
+		if f.withM {
+			args = append(args, int32(m))
+		}
+		runKernel(t, name, [3]int{m, 1, 1}, [3]int{1, 1, 1}, args...)
+	}
+	x := floats(r, m*k)
+	product := func(w matrix) []float32 {
+		y := make([]float32, m*w.n)
+		args := append([]any{x}, w.args...)
+		if f.xLast {
+			args = append(slices.Clone(w.args), x)
+		}
+		call(f.plain, append(args, y, int32(k), int32(w.n))...)
+		return y
+	}
+	var mats [3]matrix
+	var want [3][]float32
+	for i, n := range ns {
+		mats[i] = randomMatrix(r, f.weights, n, k)
+		want[i] = product(mats[i])
+	}
+	for _, count := range []int{2, 3} {
+		var args, sizes, ys []any
+		for i := range count {
+			args = append(args, mats[i].args...)
+			ys = append(ys, make([]float32, m*ns[i]))
+			sizes = append(sizes, int32(ns[i]))
+		}
+		args = append(append(append(args, x), ys...), int32(k))
+		call(f.fused(fmt.Sprint("x", count)), append(args, sizes...)...)
+		for i := range count {
+			same(t, want[i], ys[i].([]float32), "y%d of x%d, %s", i, count, at)
+		}
+	}
+
+	w, n := mats[1], ns[1]
+	elements := [3]int{m * n, 1, 1}
+	residual, sum, y := floats(r, m*n), make([]float32, m*n), make([]float32, m*n)
+	runKernel(t, "vv_Addfloat32", elements, elements, residual, want[1], sum)
+	call(f.fused("add"), append(slices.Clone(w.args), x, residual, y, int32(k), int32(n))...)
+	same(t, sum, y, "add, %s", at)
+	call(f.fused("add"), append(slices.Clone(w.args), x, residual, residual, int32(k), int32(n))...)
+	same(t, sum, residual, "add in place, %s", at)
+
+	up := randomMatrix(r, f.weights, n, k)
+	act := make([]float32, m*n)
+	runKernel(t, "v_Silufloat32float32", elements, elements, want[1], act)
+	runKernel(t, "vv_Multiplyfloat32", elements, elements, act, product(up), act)
+	call(f.fused("silu_mul"), append(append(slices.Clone(w.args), up.args...), x, y, int32(k), int32(n))...)
+	same(t, act, y, "silu_mul, %s", at)
 }
 
 // So has the norm of a sum, in each place that it may be written to.

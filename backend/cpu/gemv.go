@@ -23,6 +23,16 @@ func init() {
 			Cost:  func(c *Call) float64 { return 20 + gemvRows*float64(c.Int(4))*0.13 },
 		})
 	}
+	for kind, p := range fused(dense{half: true}) {
+		p.form = alwaysFew
+		register(p.kernel("gemv_" + kind + "_float16_float32"))
+	}
+	for name, half := range map[string]bool{"float32": false, "float16_float32": true} {
+		for kind, p := range fused(dense{half}) {
+			p.form = alwaysMany
+			register(p.ofMany().kernel("gemm_nt_" + kind + "_" + name))
+		}
+	}
 	register(
 		&Kernel{
 			Name:  "gemv_float16_float32",
@@ -146,4 +156,56 @@ func tileOf(c *Call, u int) tile {
 		y: c.F32(2)[i*n+j : (i1-1)*n+j1],
 		j: j, m: i1 - i, n: j1 - j, ldy: n,
 	}
+}
+
+// dense is a matrix in one argument, f32[N, K] or f16[N, K], for the fused
+// products: the same calls as gemv's and gemm's above.
+type dense struct{ half bool }
+
+func (d dense) slots() int { return 1 }
+
+func (d dense) scratch(k int, many bool) int {
+	switch {
+	case many && d.half:
+		return simd.MatMulScratch + gemmCols*k
+	case many:
+		return simd.MatMulScratch
+	}
+	return k
+}
+
+func (d dense) cost(many bool) float64 {
+	switch {
+	case d.half && many:
+		return 1.1
+	case d.half:
+		return 1.2
+	}
+	return 0.1
+}
+
+func (d dense) prepare(x, scratch []float32) {}
+
+func (d dense) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
+	k := len(x)
+	if !d.half {
+		simd.MatVecF32(y, x, c.F32(slot)[lo*k:hi*k], k)
+		return
+	}
+	w, row := c.U16(slot), scratch[:k]
+	for i := lo; i < hi; i++ {
+		halfTo(row, w[i*k:(i+1)*k])
+		y[i-lo] = simd.Dot(x, row)
+	}
+}
+
+func (d dense) matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32) {
+	n, rows := hi-lo, scratch[simd.MatMulScratch:]
+	if d.half {
+		rows = rows[:n*k]
+		halfTo(rows, c.U16(slot)[lo*k:hi*k])
+	} else {
+		rows = c.F32(slot)[lo*k : hi*k]
+	}
+	simd.MatMulF32(y, ldy, x, rows, m, n, k, scratch[:simd.MatMulScratch])
 }

@@ -123,14 +123,24 @@ func dim(t *rapid.T, name string, lo, hi int) int { return rapid.IntRange(lo, hi
 // every test of this file.
 // fusedOf returns the layout of a fused quantized product, or nil.
 func fusedOf(kernel string) *linear {
-	var a affine
-	for kind, p := range a.fused() {
-		if strings.Contains(kernel, "_"+kind+"_float_") {
-			if strings.Contains(kernel, "qmm") {
-				p = p.ofMany()
-			}
-			return &p
+	var w weights = affine{}
+	if strings.HasPrefix(kernel, "gem") {
+		w = dense{half: strings.Contains(kernel, "float16")}
+	}
+	for kind, p := range fused(w) {
+		if !strings.Contains(kernel, "_"+kind+"_float") {
+			continue
 		}
+		switch {
+		case strings.HasPrefix(kernel, "gemv"):
+			p.form = alwaysFew
+		case strings.HasPrefix(kernel, "gemm"):
+			p.form = alwaysMany
+			p = p.ofMany()
+		case strings.Contains(kernel, "qmm"):
+			p = p.ofMany()
+		}
+		return &p
 	}
 	return nil
 }
@@ -293,6 +303,33 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		}
 		out(2, []int{n, k}, nil)
 		rc.constant[3], rc.constant[4] = i32(k), i32(rows)
+
+	case strings.HasPrefix(kernel, "gem") && fusedOf(kernel) != nil:
+		p := fusedOf(kernel)
+		m, n, k := 1, dim(t, "n", 1, 200), dim(t, "k", 1, 90)
+		if has("gemm") {
+			if m = dim(t, "m", 1, 40); dim(t, "tall", 0, 3) == 0 {
+				m, k = dim(t, "m", 500, 530), dim(t, "k", 1, 9)
+			}
+			rc.constant[p.m] = i32(m)
+		}
+		rc.constant[p.k] = i32(k)
+		for i := range p.x { // matrices
+			if i < p.outs && i > 0 {
+				n = dim(t, "n", 1, 200)
+			}
+			if w := in(i, []int{n, k}, nil); has("float16") {
+				w.half()
+			}
+			if i < p.outs {
+				rc.constant[p.n+i] = i32(n)
+				out(p.y+i, []int{m, n}, nil)
+			}
+		}
+		in(p.x, []int{m, k}, nil)
+		if p.then == addTo {
+			in(p.r, []int{m, n}, nil)
+		}
 
 	case strings.HasPrefix(kernel, "gemv_float32"):
 		var bm, bn, sm, sn, tm int

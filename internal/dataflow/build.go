@@ -30,7 +30,8 @@ type builder struct {
 	slab    []Source
 	from    []int // first source of each use
 	found   []int32
-	stamp   []int32 // of each def: the use that found it last
+	met     []sighting
+	stamp   []int32 // of each def: the unknown command that found it last
 	roots   []root  // of each memory
 }
 
@@ -58,7 +59,7 @@ type part struct {
 // Build computes the flow of g, by the effects that it stores. The list is one
 // replay: scratch and outputs begin undefined.
 func Build(g *ir.Graph) *Flow {
-	b := &builder{g: g, f: &Flow{Graph: g}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
+	b := &builder{g: g, f: &Flow{Graph: g, hulls: hulls{}}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
 	for i := range g.Memories {
 		b.roots[i].mem, b.roots[i].off = g.Root(ir.MemID(i))
 	}
@@ -181,63 +182,104 @@ func (b *builder) use(r ir.Region, update int32) {
 	b.f.uses = append(b.f.uses, u)
 }
 
-// sources appends the defs that r may see to the slab.
+// sighting is a def met within the hull of a use: under [lo, end) of the runs, or
+// lying over them (end 0).
+type sighting struct {
+	def     int32
+	lo, end int64
+}
+
+// sources appends the defs that r may see to the slab. It looks at them from the
+// last on: most uses are of one def that covers them, and nothing before it need
+// be compared.
 func (b *builder) sources(r ir.Region) (initial, certain bool) {
 	m := b.at(r.Mem)
-	lo, end := Hull(b.g, r)
-	b.found = b.found[:0]
-	serial := int32(len(b.f.uses)) + 1
-	see := func(def int32) {
-		if b.stamp[def] != serial {
-			b.stamp[def] = serial
-			b.found = append(b.found, def)
-		}
-	}
-	exact := contiguous(r)
-	gap := false
-	hole := func(a, z int64) {
-		if a < z && (exact || !disjoint(b.g, r, ir.ViewOf(r.Mem, a, z-a).Contiguous())) {
-			gap = true
-			if b.bottom >= 0 {
-				see(b.bottom)
-			}
-		}
-	}
-	at := lo
+	lo, end := b.f.Hull(r)
+	b.met = b.met[:0]
+	over := false
 	m.runs.Each(lo, end, func(a, z int64, def int32) bool {
-		hole(at, a)
-		at = z
-		if exact || !disjoint(b.g, r, ir.ViewOf(r.Mem, a, z-a).Contiguous()) {
-			see(def)
-		}
+		b.met = append(b.met, sighting{def, a, z})
 		return true
 	})
-	hole(at, end)
-	over := false
+	runs := len(b.met)
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
-			if p := &m.parts[k]; !p.gone && !disjoint(b.g, b.f.defs[p.def].Region, r) {
-				over = true
-				see(p.def)
+			if p := &m.parts[k]; !p.gone {
+				b.met = append(b.met, sighting{def: p.def})
 			}
 			return true
 		})
 	}
-	initial = gap && b.bottom < 0
-	certain = initial && exact && !over
-	slices.Sort(b.found)
-	first := len(b.slab)
-	for _, def := range b.found {
-		d := &b.f.defs[def]
-		c := b.command[def]
-		s := Source{Command: c, Write: def - b.f.defAt[c], Must: d.Must, Whole: d.Region.Mem == ir.NoMem || Covers(b.g, d.Region, r)}
-		if s.Whole { // nothing older shows through, and no initial contents
-			b.slab = b.slab[:first]
-			initial, certain = false, false
-		}
-		b.slab = append(b.slab, s)
+	if len(b.met) > 1 {
+		slices.SortFunc(b.met, func(x, y sighting) int {
+			if c := cmp.Compare(x.def, y.def); c != 0 {
+				return c
+			}
+			return cmp.Compare(x.lo, y.lo)
+		})
 	}
+	exact := contiguous(r)
+	first := len(b.slab)
+	covered := false
+	for k := len(b.met) - 1; k >= 0 && !covered; {
+		def := b.met[k].def
+		d := &b.f.defs[def]
+		covered = d.Region.Mem == r.Mem && Covers(b.g, d.Region, r)
+		seen, lies := false, false
+		for ; k >= 0 && b.met[k].def == def; k-- {
+			x := &b.met[k]
+			lies = lies || x.end == 0
+			if seen || exact && x.end > 0 {
+				seen = true
+			} else if x.end > 0 {
+				seen = !disjoint(b.g, r, ir.ViewOf(r.Mem, x.lo, x.end-x.lo).Contiguous())
+			} else {
+				seen = d.Region.Equal(r) || !disjoint(b.g, d.Region, r)
+			}
+		}
+		if seen {
+			over = over || lies
+			b.source(def, covered)
+		}
+	}
+	if !covered {
+		if b.hole(m, r, lo, end, runs, exact) {
+			if b.bottom >= 0 {
+				b.source(b.bottom, true)
+			} else {
+				initial, certain = true, exact && !over
+			}
+		}
+	}
+	slices.Reverse(b.slab[first:])
 	return initial, certain
+}
+
+// source appends a def to the slab.
+func (b *builder) source(def int32, whole bool) {
+	c := b.command[def]
+	b.slab = append(b.slab, Source{Command: c, Write: def - b.f.defAt[c], Must: b.f.defs[def].Must, Whole: whole})
+}
+
+// hole reports whether r, of the given hull, may have a byte outside all runs.
+func (b *builder) hole(m *memory, r ir.Region, lo, end int64, runs int, exact bool) bool {
+	if runs == 0 && exact {
+		return lo < end
+	}
+	found := false
+	check := func(a, z int64) {
+		if a < z && !found {
+			found = exact || !disjoint(b.g, r, ir.ViewOf(r.Mem, a, z-a).Contiguous())
+		}
+	}
+	at := lo
+	m.runs.Each(lo, end, func(a, z int64, _ int32) bool {
+		check(at, a)
+		at = z
+		return !found
+	})
+	check(at, end)
+	return found
 }
 
 // def enters a write of r.
@@ -251,7 +293,7 @@ func (b *builder) def(i int32, r ir.Region, must bool) {
 		return
 	}
 	m := b.at(r.Mem)
-	lo, end := Hull(b.g, r)
+	lo, end := b.f.Hull(r)
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
 			if p := &m.parts[k]; !p.gone && Covers(b.g, r, b.f.defs[p.def].Region) {
@@ -310,7 +352,7 @@ func (b *builder) compact(m *memory) {
 	m.parts, m.gone = kept, 0
 	m.over.Reset()
 	for k, p := range m.parts {
-		lo, end := Hull(b.g, b.f.defs[p.def].Region)
+		lo, end := b.f.Hull(b.f.defs[p.def].Region)
 		m.over.Insert(lo, end, int32(k))
 	}
 }

@@ -90,3 +90,65 @@ func disjoint(g *ir.Graph, a, b ir.Region) bool {
 	}
 	return hazard.Disjoint(g, a, b)
 }
+
+// hulls remembers the hulls of regions that params move: a graph has few
+// expressions and many regions of each, and bounding one costs a linear program.
+type hulls map[expression][2]int64
+
+// expression is a region of at most two params a bound and two dimensions.
+type expression struct {
+	mem      ir.MemID
+	off, run bound
+	dims     [2]bound
+	stride   [2]int64
+}
+
+// bound is an affine expression of at most two params.
+type bound struct {
+	constant int64
+	terms    [2]ir.Term
+}
+
+func boundOf(a ir.Affine) (b bound, ok bool) {
+	ts := a.Terms()
+	if len(ts) > 2 {
+		return b, false
+	}
+	b.constant = a.Const
+	copy(b.terms[:], ts)
+	return b, true
+}
+
+func expressionOf(r ir.Region) (e expression, ok bool) {
+	if len(r.Dims) > 2 {
+		return e, false
+	}
+	var ok1, ok2 bool
+	e.mem = r.Mem
+	e.off, ok1 = boundOf(r.Off)
+	e.run, ok2 = boundOf(r.Run)
+	ok = ok1 && ok2
+	for i, d := range r.Dims {
+		var ok3 bool
+		e.dims[i], ok3 = boundOf(d.Count)
+		e.stride[i] = d.Stride
+		ok = ok && ok3
+	}
+	return e, ok
+}
+
+func (h hulls) of(g *ir.Graph, r ir.Region) (lo, end int64) {
+	if contiguous(r) {
+		return r.Off.Const, r.Off.Const + r.Run.Const
+	}
+	e, ok := expressionOf(r)
+	if !ok {
+		return Hull(g, r)
+	}
+	x, ok := h[e]
+	if !ok {
+		x[0], x[1] = Hull(g, r)
+		h[e] = x
+	}
+	return x[0], x[1]
+}

@@ -19,7 +19,11 @@ type Flow struct {
 	defs   []Def
 	pillar []bool
 	live   []bool
+	hulls  hulls
 }
+
+// Hull is the function [Hull], which remembers: not for concurrent use.
+func (f *Flow) Hull(r ir.Region) (lo, end int64) { return f.hulls.of(f.Graph, r) }
 
 // Use is a region that a command reads.
 type Use struct {

@@ -39,12 +39,8 @@ func traffic(g *ir.Graph, e *ir.Effects) float64 {
 	return sum
 }
 
-// gain is what it saves to run fused instead of members, of which depth chains
-// of data flow must wait for one another.
-func (c Cost) gain(g *ir.Graph, members []*ir.Effects, depth int, fused *ir.Effects) float64 {
-	moved := -traffic(g, fused)
-	for _, e := range members {
-		moved += traffic(g, e)
-	}
-	return c.Launch*float64(len(members)-1) + c.Barrier*float64(depth-1) + moved/c.Bandwidth
+// gain is what it saves to run one dispatch instead of n, of which chains of
+// depth must wait for one another, when that moves so many bytes less.
+func (c Cost) gain(n, depth int, saved float64) float64 {
+	return c.Launch*float64(n-1) + c.Barrier*float64(depth-1) + saved/c.Bandwidth
 }

@@ -45,61 +45,100 @@ func Run(g *ir.Graph, o Options) []Remark {
 		o.MaxThreads = 1024
 	}
 	var remarks []Remark
-	matcher := isel.NewMatcher(o.Library)
-	for range maxRounds {
-		r := newRound(g, o, matcher)
+	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}}
+	for n := range maxRounds {
+		r := f.look(n == 0)
 		r.vertical()
 		r.horizontal()
 		done := r.apply()
-		if len(done) == 0 {
-			return append(remarks, r.misses()...)
-		}
 		remarks = append(remarks, done...)
+		if len(done) == 0 {
+			break
+		}
 	}
-	return remarks
+	return append(remarks, f.misses()...)
 }
 
-// command is what a round knows of one command.
+// fuser is what lasts from round to round.
+type fuser struct {
+	g        *ir.Graph
+	o        Options
+	m        *isel.Matcher
+	carried  []*command // by index of the command, from the round before; nil for new ones
+	kinds    map[kind]uint16
+	outlooks map[string]isel.Outlook // by sketch
+	traffic  map[*isel.Match]float64
+	missed   []miss
+	key      []byte
+}
+
+// kind is what the outlook of a group depends on in one member.
+type kind struct {
+	d    *decl.Decl
+	ones uint32 // arguments that are weights of ones
+}
+
+// miss is why a command was not fused with one before it.
+type miss struct {
+	node, with ir.Node
+	text       string
+}
+
+// command is what is known of one command.
 type command struct {
-	at     int // in g.Nodes
-	buffer int // commits and pillars before it: a group stays within one
-	in     *decl.Instance
+	in *decl.Instance // nil: it is no member of any group
 	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
 	reads, writes []int
+	regions       []ir.Region // by argument
 	effects       *ir.Effects
+	kind          uint16
+	traffic       float64 // bytes
+	missed        bool    // there is a remark on it
 }
 
 // round is one look at the graph.
 type round struct {
-	g    *ir.Graph
-	o    Options
-	m    *isel.Matcher
-	flow *dataflow.Flow
-	cmds []command // by index in flow.Commands
-	cur  []ir.Node // g.Nodes with what was fused so far in this round
-	took []bool    // by command
-	from []int32   // the command at each node; −1 for marks
-
+	*fuser
+	flow   *dataflow.Flow
+	cmds   []*command // by index in flow.Commands
+	at     []int32    // its place in g.Nodes
+	buffer []int32    // commits and pillars before it: a group stays within one
+	took   []bool
+	fresh  []bool // fused in the round before
+	near   []bool // it is fresh, or a value that it reads comes from a fresh one, a few steps away
+	first  bool   // every command is fresh
+	// links are, for each read of each command, the def that it is, if it sees all
+	// of one must-write and nothing else (see linked).
+	links  [][]link
+	cur    []ir.Node // g.Nodes with what was fused so far in this round
+	from   []int32   // the command at each node; −1 for marks
 	groups []group
-	missed map[int]string // by root: why its first near miss was not taken
 }
+
+// link is a def: command −1 for none.
+type link struct{ command, write int32 }
 
 // group is a candidate: members (commands, ascending) and the dispatch that
 // replaces them.
 type group struct {
 	members []int
-	match   *isel.Match
+	hit     *isel.Candidate
 	source  map[isel.Operand]isel.Operand
 	gain    float64
 }
 
-func newRound(g *ir.Graph, o Options, m *isel.Matcher) *round {
-	r := &round{g: g, o: o, m: m, flow: dataflow.Build(g), missed: map[int]string{}}
+// look begins a round.
+func (f *fuser) look(first bool) *round {
+	r := &round{fuser: f, flow: dataflow.Build(f.g), first: first}
 	n := len(r.flow.Commands)
-	r.cmds, r.took = make([]command, n), make([]bool, n)
-	r.cur, r.from = slices.Clone(g.Nodes), make([]int32, len(g.Nodes))
-	i, buffer := 0, 0
-	for at, node := range g.Nodes {
+	if first {
+		f.carried = make([]*command, n)
+	}
+	r.cmds, r.took, r.fresh, r.near = f.carried, make([]bool, n), make([]bool, n), make([]bool, n)
+	r.at, r.buffer, r.links = make([]int32, n), make([]int32, n), make([][]link, n)
+	r.cur, r.from = slices.Clone(f.g.Nodes), make([]int32, len(f.g.Nodes))
+	i, buffer := 0, int32(0)
+	for at, node := range f.g.Nodes {
 		r.from[at] = -1
 		if _, ok := node.(*ir.Commit); ok {
 			buffer++
@@ -107,58 +146,99 @@ func newRound(g *ir.Graph, o Options, m *isel.Matcher) *round {
 		if _, ok := ir.NodeID(node); !ok {
 			continue
 		}
-		r.from[at] = int32(i)
-		c := &r.cmds[i]
-		c.at, c.effects = at, ir.NodeEffects(node)
+		r.from[at], r.at[i] = int32(i), int32(at)
 		if r.flow.Unknown(i) {
 			buffer++
 		}
-		c.buffer = buffer
+		r.buffer[i] = buffer
 		if r.flow.Unknown(i) {
 			buffer++
+		}
+		if r.fresh[i] = r.cmds[i] == nil; r.fresh[i] {
+			r.cmds[i] = r.bind(i)
 		}
 		i++
 	}
+	var steps []int8
 	for i := range r.cmds {
-		r.bind(i)
+		steps = append(steps, maxMembers)
+		if r.fresh[i] {
+			steps[i] = 0
+		}
+		r.link(i)
+		for _, l := range r.links[i] {
+			if l.command >= 0 {
+				steps[i] = min(steps[i], steps[l.command]+1)
+			}
+		}
+		r.near[i] = steps[i] < maxMembers
 	}
 	return r
 }
 
+// link finds the producers of command i.
+func (r *round) link(i int) {
+	c := r.cmds[i]
+	if c.in == nil {
+		return
+	}
+	uses := r.flow.Reads(i)
+	r.links[i] = make([]link, len(c.reads))
+	for k, j := range c.reads {
+		r.links[i][k] = link{-1, -1}
+		s, ok := uses[k].Single()
+		if !ok {
+			continue
+		}
+		p := r.cmds[s.Command]
+		if p.in != nil && uses[k].Region.Equal(r.flow.Writes(int(s.Command))[s.Write].Region) &&
+			element(p.in, p.writes[s.Write]) == element(c.in, j) {
+			r.links[i][k] = link{s.Command, s.Write}
+		}
+	}
+}
+
+func element(in *decl.Instance, arg int) ir.DType { return in.Decl.Args[arg].Elem }
+
 // bind gives command i its declaration if it can be a member: its effects are
 // complete and those of the declaration.
-func (r *round) bind(i int) {
-	c := &r.cmds[i]
+func (r *round) bind(i int) *command {
+	c := &command{effects: ir.NodeEffects(r.flow.Commands[i])}
+	var in *decl.Instance
+	var err error
 	switch n := r.flow.Commands[i].(type) {
 	case *ir.Dispatch:
 		if !c.effects.Known() || r.g.Kernels[n.Kernel].Library.Kind != ir.Builtin {
-			return
+			return c
 		}
-		in, err := r.o.Library.Bind(r.g, n)
-		if err != nil || !isel.Selectable(in) {
-			return
+		if in, err = r.o.Library.Bind(r.g, n); err != nil || !isel.Selectable(in) {
+			return c
 		}
-		e, err := in.Effects()
-		if err != nil || !e.Equal(c.effects) {
-			return
+		if e, err := in.Effects(); err != nil || !e.Equal(c.effects) {
+			return c
 		}
-		c.in = in
 	case *ir.Copy:
-		in, err := isel.Copy(r.g, n, r.copied(i))
-		if err != nil {
-			return
+		if in, err = isel.Copy(r.g, n, r.copied(i)); err != nil {
+			return c
 		}
-		c.in = in
 	default:
-		return
+		return c
 	}
-	for j := range c.in.Decl.Args {
-		a := &c.in.Decl.Args[j]
-		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || c.in.Views[j].Mem == ir.NoMem {
+	k := kind{d: in.Decl}
+	c.regions = make([]ir.Region, len(in.Decl.Args))
+	for j := range in.Decl.Args {
+		a := &in.Decl.Args[j]
+		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[j].Mem == ir.NoMem {
 			continue
 		}
-		if reg, err := c.in.Region(j); err != nil || reg.Run.IsConst() && reg.Run.Const == 0 {
-			continue
+		if isel.Ones(in, j) {
+			k.ones |= 1 << min(j, 31)
+		}
+		if c.regions[j], err = in.Region(j); err != nil {
+			return c
+		}
+		if c.regions[j].Run.IsConst() && c.regions[j].Run.Const == 0 {
+			return c // nothing is fused that does nothing
 		}
 		if a.Mode == decl.Read {
 			c.reads = append(c.reads, j)
@@ -167,8 +247,15 @@ func (r *round) bind(i int) {
 		}
 	}
 	if len(c.reads) != len(c.effects.Reads) || len(c.writes) != len(c.effects.Writes) {
-		c.in = nil
+		return c
 	}
+	id, ok := r.kinds[k]
+	if !ok {
+		id = uint16(len(r.kinds))
+		r.kinds[k] = id
+	}
+	c.in, c.kind, c.traffic = in, id, traffic(r.g, c.effects)
+	return c
 }
 
 // copied is the type of the elements that a copy moves: what wrote them wrote
@@ -176,7 +263,7 @@ func (r *round) bind(i int) {
 func (r *round) copied(i int) ir.DType {
 	if u := r.flow.Reads(i); len(u) == 1 {
 		if s, ok := u[0].Single(); ok {
-			if p := &r.cmds[s.Command]; p.in != nil && p.in.Decl.Args[p.writes[s.Write]].Elem.Size() > 0 {
+			if p := r.cmds[s.Command]; p.in != nil && p.in.Decl.Args[p.writes[s.Write]].Elem.Size() > 0 {
 				return p.in.Decl.Args[p.writes[s.Write]].Elem
 			}
 		}
@@ -218,25 +305,32 @@ func (r *round) apply() (done []Remark) {
 			continue
 		}
 		if at, why := r.place(gr); why == "" {
-			done = append(done, r.replace(gr, at))
+			if m := r.m.Build(gr.hit); m != nil {
+				done = append(done, r.replace(gr, m, at))
+			}
 		}
 	}
 	if len(done) == 0 {
 		return nil
 	}
 	out := r.g.Nodes[:0]
-	fresh := false // a barrier stands before, and no command since
-	for _, n := range r.cur {
+	r.carried = make([]*command, 0, len(r.cmds))
+	fenced := false // a barrier stands before, and no command since
+	for at, n := range r.cur {
 		if n == nil {
 			continue
 		}
 		if s, ok := n.(*sequence); ok {
+			r.carried = append(r.carried, nil)
 			for _, x := range s.nodes {
-				out, fresh = put(out, x, fresh)
+				out, fenced = put(out, x, fenced)
 			}
 			continue
 		}
-		out, fresh = put(out, n, fresh)
+		if i := r.from[at]; i >= 0 {
+			r.carried = append(r.carried, r.cmds[i])
+		}
+		out, fenced = put(out, n, fenced)
 	}
 	r.g.Nodes = out
 	return done
@@ -264,9 +358,9 @@ type sequence struct {
 }
 
 // replace puts the dispatch of a group where member at stands.
-func (r *round) replace(gr *group, at int) Remark {
-	d := *gr.match.Dispatch()
-	d.Kernel = r.kernel(gr.match.Kernel)
+func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
+	d := *m.Dispatch()
+	d.Kernel = r.kernel(m.Kernel)
 	last := gr.members[len(gr.members)-1]
 	d.ID, _ = ir.NodeID(r.flow.Commands[last])
 	var ops, ids []string
@@ -286,7 +380,7 @@ func (r *round) replace(gr *group, at int) Remark {
 	}
 	slices.Sort(d.From)
 	d.Op = strings.Join(ops, "+")
-	if e, err := gr.match.Instance.Effects(); err == nil {
+	if e, err := m.Instance.Effects(); err == nil {
 		d.Effects = e
 	}
 	before, after := r.barriers(gr, at)
@@ -300,10 +394,10 @@ func (r *round) replace(gr *group, at int) Remark {
 	}
 	for _, i := range gr.members {
 		r.took[i] = true
-		r.cur[r.cmds[i].at] = nil
+		r.cur[r.at[i]] = nil
 	}
-	r.cur[r.cmds[at].at] = s
-	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), gr.match.Kernel.Function)}
+	r.cur[r.at[at]] = s
+	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Function)}
 }
 
 // provenance returns the recorded commands that n implements, and its names.

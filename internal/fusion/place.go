@@ -7,7 +7,6 @@ import (
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/internal/isel"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // access is what a member touches and the fused dispatch still does.
@@ -19,14 +18,14 @@ type access struct {
 // retained lists the accesses of a member that are left: its leaves, and the
 // results that the fused dispatch writes.
 func (r *round) retained(gr *group, m int) (out []access) {
-	c := &r.cmds[gr.members[m]]
+	c := r.cmds[gr.members[m]]
 	for k, j := range c.reads {
 		if _, ok := gr.source[isel.Operand{Member: m, Arg: j}]; !ok {
 			out = append(out, access{c.effects.Reads[k], false})
 		}
 	}
 	for k, j := range c.writes {
-		if slices.Contains(gr.match.Results, isel.Operand{Member: m, Arg: j}) {
+		if slices.Contains(gr.hit.Like.Results, isel.Operand{Member: m, Arg: j}) {
 			out = append(out, access{c.effects.Writes[k].Region, true})
 		}
 	}
@@ -52,8 +51,8 @@ func (r *round) place(gr *group) (at int, why string) {
 
 // blocked says what keeps the group from the place of member at.
 func (r *round) blocked(gr *group, at int) string {
-	first, last := r.cmds[gr.members[0]].at, r.cmds[gr.members[len(gr.members)-1]].at
-	target := r.cmds[at].at
+	first, last := r.at[gr.members[0]], r.at[gr.members[len(gr.members)-1]]
+	target := r.at[at]
 	for p := first + 1; p < last; p++ {
 		n := r.cur[p]
 		if n == nil {
@@ -70,7 +69,7 @@ func (r *round) blocked(gr *group, at int) string {
 		}
 		e := ir.NodeEffects(n)
 		for m, i := range gr.members {
-			if q := r.cmds[i].at; (q < p) == (target < p) {
+			if q := r.at[i]; (q < p) == (target < p) {
 				continue // both on one side of n
 			}
 			for _, a := range r.retained(gr, m) {
@@ -107,9 +106,9 @@ func conflicts(g *ir.Graph, a access, e *ir.Effects) bool {
 // at, a barrier must stand: a member that moved over one was ordered by it, and
 // what was ordered before or behind that member must stay so.
 func (r *round) barriers(gr *group, at int) (before, after bool) {
-	target := r.cmds[at].at
+	target := r.at[at]
 	for _, i := range gr.members {
-		q := r.cmds[i].at
+		q := r.at[i]
 		for p := min(q, target); p < max(q, target); p++ {
 			crossed := false
 			switch n := r.g.Nodes[p].(type) {
@@ -129,59 +128,3 @@ func (r *round) barriers(gr *group, at int) (before, after bool) {
 	}
 	return before, after
 }
-
-// describe builds the group that isel looks at: which loads have their source
-// in it, and which results somebody else reads. It says no if a read sees a
-// member's write but not exactly it.
-func (r *round) describe(members []int) (*isel.Group, bool) {
-	gr := &isel.Group{Graph: r.g, Source: map[isel.Operand]isel.Operand{}}
-	for m, i := range members {
-		c := &r.cmds[i]
-		gr.Members = append(gr.Members, c.in)
-		uses := r.flow.Reads(i)
-		for k, j := range c.reads {
-			for _, s := range uses[k].Sources {
-				p := slices.Index(members, int(s.Command))
-				if p < 0 {
-					continue
-				}
-				if !r.linked(i, k) {
-					return nil, false
-				}
-				gr.Source[isel.Operand{Member: m, Arg: j}] = isel.Operand{Member: p, Arg: r.cmds[s.Command].writes[s.Write]}
-			}
-		}
-		defs := r.flow.Writes(i)
-		for k, j := range c.writes {
-			o := isel.Operand{Member: m, Arg: j}
-			outside := defs[k].Final
-			for _, u := range defs[k].Readers {
-				outside = outside || !slices.Contains(members, int(u.Command))
-			}
-			if outside {
-				gr.Results = append(gr.Results, o)
-			} else {
-				gr.Spare = append(gr.Spare, o)
-			}
-		}
-	}
-	return gr, true
-}
-
-// linked reports whether read k of command i is all that one must-write wrote,
-// as elements of the same type.
-func (r *round) linked(i, k int) bool {
-	u := &r.flow.Reads(i)[k]
-	s, ok := u.Single()
-	if !ok {
-		return false
-	}
-	p := &r.cmds[s.Command]
-	if p.in == nil || !u.Region.Equal(r.flow.Writes(int(s.Command))[s.Write].Region) {
-		return false
-	}
-	c := &r.cmds[i]
-	return element(p.in, p.writes[s.Write]) == element(c.in, c.reads[k])
-}
-
-func element(in *decl.Instance, arg int) ir.DType { return in.Decl.Args[arg].Elem }

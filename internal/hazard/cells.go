@@ -5,66 +5,187 @@ package hazard
 // one (region ≠ 0) stands for the bytes of its region, and [lo, end) is their
 // hull.
 type cell struct {
-	lo, end, max int64 // max: greatest end in the subtree
-	left, right  int32
-	priority     uint32
-	region       int32
+	lo, end     int64
+	max         int64 // of a loose cell: the greatest end in its subtree
+	left, right int32
+	prev, next  int32 // of a solid cell: its neighbours
+	priority    uint32
+	region      int32
+	root        int32 // the memory of a solid cell; none: the cell is in no tree
 	// w tells of the last writer, r of the readers since; what they are is up to
 	// the sweep (positions, levels, lists). none: there is none.
 	w, r int32
 }
 
-// cells holds the cells of all root memories, each memory's in an interval
-// tree: a treap ordered by (lo, index), each node knowing the greatest end below
-// it (Cormen et al., Introduction to Algorithms, 14.3; Seidel and Aragon 1996).
-// All live in one slice, so that emptying them frees nothing.
+// cells holds the cells of all root memories, two treaps a memory (Seidel and
+// Aragon 1996): the solid cells, ordered and linked to their neighbours, whose
+// ends may move in place because nothing overlaps them; and the loose ones, an
+// interval tree ordered by (lo, index), each node knowing the greatest end below
+// it (Cormen et al., Introduction to Algorithms, 14.3). All cells live in one
+// slice, so that emptying the trees frees nothing.
 type cells struct {
 	nodes []cell // index 0 is nil
 	free  []int32
-	roots []int32 // by memory
-	used  []int32 // memories that had a tree since the last reset
-	known []bool  // by memory: is it in used?
+	roots []treeRoots // by memory
+	used  []int32     // memories that had a tree since the last reset
 	seed  uint32
 	hits  []int32
 	ops   int64
+	// changes counts what makes earlier findings stale: cells that came, went or
+	// moved an end.
+	changes int64
+	// spots holds solid cells by a hash of where they begin: most accesses begin
+	// where an earlier one did. An entry may be out of date.
+	spots [1 << 10]int32
+}
+
+type treeRoots struct {
+	solid, loose int32
+	hint         int32 // a solid cell that was found lately, or 0
+	used         bool
 }
 
 func newCells(memories int) cells {
 	// Any seed but 0: what matters is that every run is the same.
-	return cells{nodes: make([]cell, 1, 64), roots: make([]int32, memories), known: make([]bool, memories), seed: 2463534242}
+	return cells{nodes: append(make([]cell, 0, 64), cell{root: none}), roots: make([]treeRoots, memories), seed: 2463534242}
 }
 
 // reset empties all trees, in time proportional to the memories used.
 func (m *cells) reset() {
 	for _, r := range m.used {
-		m.roots[r], m.known[r] = 0, false
+		m.roots[r] = treeRoots{}
 	}
 	m.used, m.free, m.nodes = m.used[:0], m.free[:0], m.nodes[:1]
 }
 
-// insert adds a cell to memory root and returns its index.
-func (m *cells) insert(root int32, c cell) int32 {
+// add makes a cell for memory root, in no tree yet.
+func (m *cells) add(root int32, c cell) int32 {
 	m.seed ^= m.seed << 13 // xorshift32 (Marsaglia 2003)
 	m.seed ^= m.seed >> 17
 	m.seed ^= m.seed << 5
-	c.max, c.left, c.right, c.priority = c.end, 0, 0, m.seed
-	var n int32
+	c.max, c.left, c.right, c.prev, c.next, c.root, c.priority = c.end, 0, 0, 0, 0, none, m.seed
+	m.changes++
+	if r := &m.roots[root]; !r.used {
+		m.used, r.used = append(m.used, root), true
+	}
 	if k := len(m.free); k > 0 {
-		n = m.free[k-1]
+		n := m.free[k-1]
 		m.free = m.free[:k-1]
 		m.nodes[n] = c
+		return n
+	}
+	m.nodes = append(m.nodes, c)
+	return int32(len(m.nodes) - 1)
+}
+
+// insert adds a loose cell to memory root.
+func (m *cells) insert(root int32, c cell) {
+	n := m.add(root, c)
+	m.roots[root].loose = m.put(m.roots[root].loose, n)
+}
+
+// insertSolid adds a solid cell behind cell prev (0: it is the first), and
+// returns its index.
+func (m *cells) insertSolid(root, prev int32, c cell) int32 {
+	n := m.add(root, c)
+	x := &m.nodes[n]
+	x.root = root
+	*m.spot(root, x.lo) = n
+	x.prev = prev
+	if prev != 0 {
+		x.next = m.nodes[prev].next
+		m.nodes[prev].next = n
 	} else {
-		m.nodes = append(m.nodes, c)
-		n = int32(len(m.nodes) - 1)
+		x.next = m.first(root)
 	}
-	if !m.known[root] {
-		m.used, m.known[root] = append(m.used, root), true
+	if x.next != 0 {
+		m.nodes[x.next].prev = n
 	}
-	m.roots[root] = m.put(m.roots[root], n)
+	// Descend to the place where n's priority belongs, and split what is there.
+	at := &m.roots[root].solid
+	for *at != 0 && m.nodes[*at].priority >= x.priority {
+		m.ops++
+		if y := &m.nodes[*at]; x.lo < y.lo {
+			at = &y.left
+		} else {
+			at = &y.right
+		}
+	}
+	rest := *at
+	*at = n
+	l, r := &x.left, &x.right
+	for rest != 0 {
+		m.ops++
+		if y := &m.nodes[rest]; y.lo < x.lo {
+			*l = rest
+			l, rest = &y.right, y.right
+		} else {
+			*r = rest
+			r, rest = &y.left, y.left
+		}
+	}
+	*l, *r = 0, 0
 	return n
 }
 
-// before orders cells by their lower ends, equal ones by index.
+// spot is the place of a solid cell among spots.
+func (m *cells) spot(root int32, lo int64) *int32 {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio (Knuth)
+	return &m.spots[(uint64(lo)+uint64(root)*0x632be5ab)*golden>>(64-10)]
+}
+
+// first returns the first solid cell of a memory, or 0.
+func (m *cells) first(root int32) int32 {
+	n := m.roots[root].solid
+	for n != 0 && m.nodes[n].left != 0 {
+		m.ops++
+		n = m.nodes[n].left
+	}
+	return n
+}
+
+// removeSolid takes solid cell n out of memory root.
+func (m *cells) removeSolid(root, n int32) {
+	m.changes++
+	if m.roots[root].hint == n {
+		m.roots[root].hint = 0
+	}
+	x := &m.nodes[n]
+	x.root = none
+	if x.prev != 0 {
+		m.nodes[x.prev].next = x.next
+	}
+	if x.next != 0 {
+		m.nodes[x.next].prev = x.prev
+	}
+	at := &m.roots[root].solid
+	for *at != n {
+		m.ops++
+		if y := &m.nodes[*at]; x.lo < y.lo {
+			at = &y.left
+		} else {
+			at = &y.right
+		}
+	}
+	// Join what was below n.
+	a, b := x.left, x.right
+	for a != 0 && b != 0 {
+		m.ops++
+		if m.nodes[a].priority > m.nodes[b].priority {
+			*at = a
+			at = &m.nodes[a].right
+			a = *at
+		} else {
+			*at = b
+			at = &m.nodes[b].left
+			b = *at
+		}
+	}
+	*at = a + b // one of them is nil
+	m.free = append(m.free, n)
+}
+
+// before orders loose cells by their lower ends, equal ones by index.
 func (m *cells) before(a, b int32) bool {
 	x, y := m.nodes[a].lo, m.nodes[b].lo
 	return x < y || x == y && a < b
@@ -117,9 +238,10 @@ func (m *cells) update(at int32) {
 	}
 }
 
-// remove takes cell n out of memory root.
+// remove takes loose cell n out of memory root.
 func (m *cells) remove(root, n int32) {
-	m.roots[root] = m.cut(m.roots[root], n)
+	m.changes++
+	m.roots[root].loose = m.cut(m.roots[root].loose, n)
 	m.free = append(m.free, n)
 }
 
@@ -156,11 +278,57 @@ func (m *cells) join(a, b int32) int32 {
 	return b
 }
 
-// find fills m.hits with the cells of memory root whose hulls meet [lo, end),
-// by ascending lower ends.
+// find appends to m.hits the cells of memory root whose hulls meet [lo, end):
+// first the solid ones, then the loose ones, each by ascending lower ends.
 func (m *cells) find(root int32, lo, end int64) {
-	m.hits = m.hits[:0]
-	m.visit(m.roots[root], lo, end)
+	r := &m.roots[root]
+	at := m.seek(root, r, lo)
+	for at != 0 {
+		m.ops++
+		c := &m.nodes[at]
+		if c.lo >= end {
+			break
+		}
+		r.hint = at
+		m.hits = append(m.hits, at)
+		at = c.next
+	}
+	if r.loose != 0 {
+		m.visit(r.loose, lo, end)
+	}
+}
+
+// seek returns the first solid cell that ends behind lo, or 0. Accesses often
+// follow one another in memory or come back to what was just written, so it
+// looks near the last one first.
+func (m *cells) seek(root int32, r *treeRoots, lo int64) int32 {
+	if n := *m.spot(root, lo); int(n) < len(m.nodes) {
+		m.ops++
+		if c := &m.nodes[n]; c.root == root && c.lo == lo {
+			return n
+		}
+	}
+	if r.hint != 0 {
+		m.ops++
+		if c := &m.nodes[r.hint]; c.lo <= lo {
+			if c.end > lo {
+				return r.hint
+			}
+			if c.next == 0 || m.nodes[c.next].end > lo {
+				return c.next
+			}
+		}
+	}
+	at := int32(0)
+	for n := r.solid; n != 0; {
+		m.ops++
+		if c := &m.nodes[n]; c.end > lo {
+			at, n = n, c.left
+		} else {
+			n = c.right
+		}
+	}
+	return at
 }
 
 func (m *cells) visit(at int32, lo, end int64) {

@@ -33,6 +33,7 @@ func (t *Table) Levels() (levels []int32, depth int) {
 		}
 		// What was there before any access of this command is entered.
 		level := floor
+		s.begin()
 		as := t.of(i)
 		for k := range as {
 			for _, h := range s.look(&as[k]) {
@@ -49,21 +50,6 @@ func (t *Table) Levels() (levels []int32, depth int) {
 		top = max(top, level)
 	}
 	return levels, int(top + 1)
-}
-
-// enter notes all accesses of a command: reads first, for its writes retire
-// them.
-func (s *sweep) enter(as []access, x int32) {
-	for k := range as {
-		if !as[k].write {
-			s.addRead(&as[k], x)
-		}
-	}
-	for k := range as {
-		if as[k].write {
-			s.addWrite(&as[k], x)
-		}
-	}
 }
 
 // ValueLevels is Levels with value edges alone. A read of a byte sees its last
@@ -84,6 +70,7 @@ func (t *Table) ValueLevels() (levels []int32, depth int) {
 			continue
 		}
 		level := floor
+		s.begin()
 		as := t.of(i)
 		for k := range as {
 			if a := &as[k]; !a.write || !a.must {
@@ -97,7 +84,7 @@ func (t *Table) ValueLevels() (levels []int32, depth int) {
 			// A cell holds the command that wrote it last: one that only may
 			// write has read what was there, so its level is above.
 			if as[k].write {
-				s.addWrite(&as[k], int32(i))
+				s.addWrite(len(as), &as[k], int32(i))
 			}
 		}
 	}

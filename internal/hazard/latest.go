@@ -41,6 +41,7 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 			p = last
 		} else {
 			as := accesses(j)
+			s.begin()
 			for k := range as {
 				for _, h := range s.look(&as[k]) {
 					c := &s.nodes[h]
@@ -56,6 +57,7 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 			enter(j)
 		} else if boundary(j % n) {
 			for ; waiting <= j; waiting++ {
+				s.begin()
 				enter(waiting)
 			}
 		}

@@ -167,6 +167,7 @@ func (b *orderBuilder) show(k Kind, from, to int32, a *access, c *cell) {
 
 func (b *orderBuilder) command(x int32, as []access) {
 	b.as = b.as[:0]
+	b.s.begin()
 	for k := range as {
 		a := &as[k]
 		met := b.s.look(a)
@@ -191,12 +192,12 @@ func (b *orderBuilder) command(x int32, as []access) {
 	}
 	for k := range as {
 		if !as[k].write {
-			b.s.addRead(&as[k], b.as[k])
+			b.s.addRead(k, &as[k], b.as[k])
 		}
 	}
 	for k := range as {
 		if as[k].write {
-			b.s.addWrite(&as[k], x)
+			b.s.addWrite(k, &as[k], x)
 		}
 	}
 }

@@ -15,6 +15,10 @@ type sweep struct {
 	// Called with r where a cell is split or keeps its readers although a writer
 	// conflicts with them; what it returns takes their place.
 	share func(r int32) int32
+
+	met   []int32
+	spans []int32 // of hits, by access of a command: from, to
+	mark  int64   // changes when the command began
 }
 
 func newSweep(t *Table) *sweep {
@@ -24,17 +28,60 @@ func newSweep(t *Table) *sweep {
 // done adds the sweep's work to the table's.
 func (s *sweep) done() { s.t.ops += s.ops }
 
-// look finds the cells that a meets, exactly as far as [Disjoint] knows, and
-// calls f with the index of each.
+// begin starts a command: what the one before found is forgotten.
+func (s *sweep) begin() {
+	s.hits, s.spans, s.mark = s.hits[:0], s.spans[:0], s.changes
+}
+
+// look returns the cells that a meets, exactly as far as [Disjoint] knows. It
+// is called once for each access of a command, in their order, before any of
+// them is entered.
 func (s *sweep) look(a *access) []int32 {
+	from := len(s.hits)
 	s.find(a.root, a.lo, a.end)
-	met := s.hits[:0]
-	for _, h := range s.hits {
-		if c := &s.nodes[h]; (a.region == 0 && c.region == 0) || s.meets(a, c) {
-			met = append(met, h)
+	s.spans = append(s.spans, int32(from), int32(len(s.hits)))
+	exact := true
+	for _, h := range s.hits[from:] {
+		if c := &s.nodes[h]; (a.region != 0 || c.region != 0) && !s.meets(a, c) {
+			exact = false
+			break
 		}
 	}
-	return met
+	if exact {
+		return s.hits[from:]
+	}
+	s.met = s.met[:0]
+	for _, h := range s.hits[from:] {
+		if c := &s.nodes[h]; (a.region == 0 && c.region == 0) || s.meets(a, c) {
+			s.met = append(s.met, h)
+		}
+	}
+	return s.met
+}
+
+// found returns the cells whose hulls meet access k of the command, a.
+func (s *sweep) found(k int, a *access) []int32 {
+	if s.mark == s.changes && 2*k < len(s.spans) {
+		return s.hits[s.spans[2*k]:s.spans[2*k+1]]
+	}
+	from := len(s.hits)
+	s.find(a.root, a.lo, a.end)
+	return s.hits[from:]
+}
+
+// enter notes all accesses of a command: reads first, for its writes retire
+// them.
+func (s *sweep) enter(as []access, x int32) {
+	for k := range as {
+		if !as[k].write {
+			s.addRead(k, &as[k], x)
+		}
+	}
+	for k := range as {
+		if as[k].write {
+			s.addWrite(k, &as[k], x)
+		}
+	}
 }
 
 func (s *sweep) meets(a *access, c *cell) bool {
@@ -61,11 +108,11 @@ func (s *sweep) read(r, x int32) int32 {
 	return s.reader(r, x)
 }
 
-// addRead notes that x reads a.
-func (s *sweep) addRead(a *access, x int32) {
-	s.find(a.root, a.lo, a.end)
+// addRead notes that x reads a, access k of the command.
+func (s *sweep) addRead(k int, a *access, x int32) {
+	hits := s.found(k, a)
 	if a.region != 0 {
-		for _, h := range s.hits {
+		for _, h := range hits {
 			if c := &s.nodes[h]; c.region == a.region {
 				c.r = s.read(c.r, x)
 				return
@@ -74,77 +121,137 @@ func (s *sweep) addRead(a *access, x int32) {
 		s.insert(a.root, cell{lo: a.lo, end: a.end, region: a.region, w: none, r: s.read(none, x)})
 		return
 	}
-	at := a.lo
-	for _, h := range s.hits {
+	at, before := a.lo, int32(0)
+	for n, h := range hits {
 		c := &s.nodes[h]
 		if c.region != 0 {
-			continue
+			break // the solid ones come first
+		}
+		if n == 0 {
+			before = c.prev
 		}
 		if c.lo > at {
-			s.insert(a.root, cell{lo: at, end: c.lo, w: none, r: s.read(none, x)})
-			c = &s.nodes[h] // insert may move the nodes
+			s.insertSolid(a.root, before, cell{lo: at, end: c.lo, w: none, r: s.read(none, x)})
+			c = &s.nodes[h] // the cells may have moved
 		}
-		at = c.end
-		if c.lo >= a.lo && c.end <= a.end {
-			c.r = s.read(c.r, x)
+		at, before = c.end, h
+		r := c.r
+		if c.lo < a.lo || c.end > a.end {
+			r = s.shared(r)
+			c = &s.nodes[h]
+			c.r = r
+		}
+		if c.end > a.end { // its tail is not read
+			tail := *c
+			tail.lo = a.end
+			c.end = a.end
+			s.changes++
+			s.insertSolid(a.root, h, tail)
+			c = &s.nodes[h]
+		}
+		if c.lo < a.lo { // its head is not read
+			body := *c
+			body.lo, body.r = a.lo, s.read(r, x)
+			c.end = a.lo
+			s.changes++
+			before = s.insertSolid(a.root, h, body)
 			continue
 		}
-		old := s.trim(a, h)
-		mid := old
-		mid.lo, mid.end = max(old.lo, a.lo), min(old.end, a.end)
-		mid.r = s.read(old.r, x)
-		s.insert(a.root, mid)
+		c.r = s.read(r, x)
 	}
 	if at < a.end {
-		s.insert(a.root, cell{lo: at, end: a.end, w: none, r: s.read(none, x)})
+		if len(hits) == 0 || s.nodes[hits[0]].region != 0 {
+			before = s.solidBefore(a.root, a.lo)
+		}
+		s.insertSolid(a.root, before, cell{lo: at, end: a.end, w: none, r: s.read(none, x)})
 	}
 }
 
-// trim removes solid cell h, puts back what lies outside a, and returns it.
-func (s *sweep) trim(a *access, h int32) cell {
-	old := s.nodes[h]
-	s.remove(a.root, h)
-	if old.lo < a.lo || old.end > a.end {
-		old.r = s.shared(old.r)
-	}
-	if old.lo < a.lo {
-		left := old
-		left.end = a.lo
-		s.insert(a.root, left)
-	}
-	if old.end > a.end {
-		right := old
-		right.lo = a.end
-		s.insert(a.root, right)
-	}
-	return old
-}
-
-// addWrite notes that x writes a.
-func (s *sweep) addWrite(a *access, x int32) {
-	s.find(a.root, a.lo, a.end)
-	fresh := cell{lo: a.lo, end: a.end, region: a.region, w: x, r: none}
-	same := int32(0) // a cell that becomes the fresh one
-	for _, h := range s.hits {
-		c := &s.nodes[h]
-		switch {
-		case c.region == a.region && c.lo == a.lo && c.end == a.end:
-			same = h
-		case s.covers(a, c):
-			s.remove(a.root, h)
-		case a.region == 0 && c.region == 0:
-			s.trim(a, h)
-		case c.r != none && s.share != nil && s.meets(a, c):
-			r := s.shared(c.r)
-			s.nodes[h].r = r
+// solidBefore returns the last solid cell of a memory that begins before lo, or
+// 0.
+func (s *sweep) solidBefore(root int32, lo int64) int32 {
+	at := int32(0)
+	for n := s.roots[root].solid; n != 0; {
+		s.ops++
+		if c := &s.nodes[n]; c.lo < lo {
+			at, n = n, c.right
+		} else {
+			n = c.left
 		}
 	}
-	if same != 0 {
-		c := &s.nodes[same]
-		c.w, c.r = x, none
-		return
+	return at
+}
+
+// addWrite notes that x writes a, access k of the command.
+func (s *sweep) addWrite(k int, a *access, x int32) {
+	hits := s.found(k, a)
+	// The solid cell that becomes a's, or before which a's stands.
+	same, before := int32(0), int32(0)
+	solid := a.region == 0
+	if solid && (len(hits) == 0 || s.nodes[hits[0]].region != 0) {
+		before = s.solidBefore(a.root, a.lo)
 	}
-	s.insert(a.root, fresh)
+	for n, h := range hits {
+		c := &s.nodes[h]
+		if !solid || c.region != 0 {
+			switch {
+			case c.region == a.region:
+				same = h
+			case s.covers(a, c):
+				if c.region == 0 {
+					s.removeSolid(a.root, h)
+				} else {
+					s.remove(a.root, h)
+				}
+			case c.r != none && s.share != nil && s.meets(a, c):
+				r := s.shared(c.r)
+				s.nodes[h].r = r
+			}
+			continue
+		}
+		if n == 0 {
+			before = c.prev
+		}
+		if c.lo < a.lo || c.end > a.end {
+			r := s.shared(c.r)
+			c = &s.nodes[h]
+			c.r = r
+		}
+		switch {
+		case c.lo < a.lo: // its head stays
+			if c.end > a.end {
+				tail := *c
+				tail.lo = a.end
+				s.insertSolid(a.root, h, tail)
+				c = &s.nodes[h]
+			}
+			c.end = a.lo
+			s.changes++
+			before = h
+		case c.end > a.end: // its tail stays
+			c.lo = a.end
+			*s.spot(a.root, a.end) = h
+			s.changes++
+		case same == 0:
+			same = h
+		default:
+			s.removeSolid(a.root, h)
+		}
+	}
+	switch {
+	case same != 0:
+		c := &s.nodes[same]
+		if c.lo != a.lo || c.end != a.end {
+			s.changes++
+			c.lo, c.end = a.lo, a.end
+			*s.spot(a.root, a.lo) = same
+		}
+		c.w, c.r = x, none
+	case solid:
+		s.insertSolid(a.root, before, cell{lo: a.lo, end: a.end, w: x, r: none})
+	default:
+		s.insert(a.root, cell{lo: a.lo, end: a.end, region: a.region, w: x, r: none})
+	}
 }
 
 // covers reports whether a contains every byte of c, whatever the params.

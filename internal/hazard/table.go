@@ -31,6 +31,7 @@ type command struct {
 // order of the list. The table does not follow later changes of the graph.
 type Table struct {
 	g        *ir.Graph
+	nodes    []ir.Node // of the graph when the table was made
 	commands []command
 	accesses []access
 	regions  regions
@@ -38,33 +39,22 @@ type Table struct {
 	ops      int64
 }
 
+// rootOf is the root of a memory and where the memory begins there.
 type rootOf struct {
-	mem int32
-	off int64
+	off      int64
+	mem      int32
+	readOnly bool
 }
 
 // NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
 // accesses, more than a process can hold.
 func NewTable(g *ir.Graph) *Table {
-	t := &Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
-	n, m := 0, 0
-	for _, x := range g.Nodes {
-		switch x := x.(type) {
-		case *ir.Dispatch:
-			n++
-			if x.Effects != nil {
-				m += len(x.Effects.Reads) + len(x.Effects.Writes)
-			}
-		case *ir.Copy, *ir.Fill:
-			n++
-			m += 2
-		}
+	t := &Table{g: g, nodes: g.Nodes, regions: newRegions(twice(g)), roots: rootsOf(g)}
+	if len(g.Nodes) > math.MaxInt32 {
+		panic(fmt.Sprintf("hazard: %d nodes", len(g.Nodes)))
 	}
-	if len(g.Nodes) > math.MaxInt32 || m > math.MaxInt32 {
-		panic(fmt.Sprintf("hazard: %d nodes with %d accesses", len(g.Nodes), m))
-	}
-	t.commands = make([]command, 0, n+1)
-	t.accesses = make([]access, 0, m)
+	t.commands = make([]command, 0, len(g.Nodes)+1)
+	t.accesses = make([]access, 0, 2*len(g.Nodes))
 	for i, x := range g.Nodes {
 		c := command{node: int32(i), first: int32(len(t.accesses))}
 		switch x := x.(type) {
@@ -85,6 +75,9 @@ func NewTable(g *ir.Graph) *Table {
 		}
 		t.commands = append(t.commands, c)
 	}
+	if len(t.accesses) > math.MaxInt32 {
+		panic(fmt.Sprintf("hazard: %d accesses", len(t.accesses)))
+	}
 	t.commands = append(t.commands, command{first: int32(len(t.accesses))}) // ends the last one
 	return t
 }
@@ -94,13 +87,13 @@ func NewTable(g *ir.Graph) *Table {
 func rootsOf(g *ir.Graph) []rootOf {
 	out := make([]rootOf, len(g.Memories))
 	for i := range g.Memories {
-		out[i] = rootOf{int32(i), 0}
+		out[i] = rootOf{0, int32(i), g.Memories[i].Kind.ReadOnly()}
 		if p := g.Memories[i].Alias; p != ir.NoMem {
 			if int(p) < i {
-				out[i] = rootOf{out[p].mem, out[p].off + g.Memories[i].AliasOff}
+				out[i] = rootOf{out[p].off + g.Memories[i].AliasOff, out[p].mem, out[p].readOnly}
 			} else {
 				m, off := g.Root(ir.MemID(i))
-				out[i] = rootOf{int32(m), off}
+				out[i] = rootOf{off, int32(m), g.Memories[m].Kind.ReadOnly()}
 			}
 		}
 	}
@@ -128,8 +121,8 @@ func (t *Table) add(r *ir.Region, write, must bool) {
 
 // resolve returns where r lies; false when nothing can conflict there.
 func (t *Table) resolve(r *ir.Region) (access, bool) {
-	root := t.roots[r.Mem]
-	if t.g.Memories[root.mem].Kind.ReadOnly() || empty(*r) {
+	root := &t.roots[r.Mem]
+	if root.readOnly {
 		return access{}, false
 	}
 	if !r.Off.IsConst() || !r.Run.IsConst() {
@@ -142,12 +135,18 @@ func (t *Table) resolve(r *ir.Region) (access, bool) {
 		if !d.Count.IsConst() || d.Count.Const > 1 && d.Stride > run {
 			return t.loose(root, r)
 		}
+		if d.Count.Const <= 0 {
+			return access{}, false
+		}
 		run += (d.Count.Const - 1) * d.Stride
 	}
 	return access{lo: lo, end: lo + run, root: root.mem}, run > 0
 }
 
-func (t *Table) loose(root rootOf, r *ir.Region) (access, bool) {
+func (t *Table) loose(root *rootOf, r *ir.Region) (access, bool) {
+	if empty(*r) {
+		return access{}, false
+	}
 	n := t.regions.intern(ir.MemID(root.mem), root.off, r)
 	x := &t.regions.all[n]
 	return access{lo: x.lo, end: x.end, root: root.mem, region: n}, x.lo < x.end
@@ -157,7 +156,7 @@ func (t *Table) loose(root rootOf, r *ir.Region) (access, bool) {
 func (t *Table) Len() int { return len(t.commands) - 1 }
 
 // Node returns command i.
-func (t *Table) Node(i int) ir.Node { return t.g.Nodes[t.commands[i].node] }
+func (t *Table) Node(i int) ir.Node { return t.nodes[t.commands[i].node] }
 
 // Place returns the index of command i among the nodes of the graph.
 func (t *Table) Place(i int) int { return int(t.commands[i].node) }

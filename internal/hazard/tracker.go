@@ -42,6 +42,7 @@ func (t *Tracker) Add(id ir.ID, e *ir.Effects) {
 	for i := range e.Writes {
 		t.resolve(&e.Writes[i].Region, true)
 	}
+	t.s.begin()
 	t.s.enter(t.scratch, n)
 }
 
@@ -81,6 +82,7 @@ func (t *Tracker) find(r *ir.Region, write bool) (Conflict, bool) {
 	if !ok {
 		return Conflict{}, false
 	}
+	t.s.begin()
 	for _, h := range t.s.look(&a) {
 		c := &t.s.nodes[h]
 		switch {

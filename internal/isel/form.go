@@ -149,10 +149,11 @@ func (s *space) affine(a ir.Affine) form {
 	return f
 }
 
-// extent turns ⌈num/div⌉ into a form: −⌊−num/div⌋.
-func (s *space) extent(e ir.Extent) form {
-	return s.scale(s.div(s.scale(s.affine(e.Num), -1), e.Div), -1)
-}
+// extent turns ⌈num/div⌉ into a form.
+func (s *space) extent(e ir.Extent) form { return s.ceil(s.affine(e.Num), e.Div) }
+
+// ceil is ⌈f / c⌉ = ⌊(f + c − 1) / c⌋.
+func (s *space) ceil(f form, c int64) form { return s.div(s.add(f, number(c-1)), c) }
 
 // index returns the variable called level (bound ones from 0, those of results
 // below it) with 0 ≤ v < ext; the constant 0 if that is all it can be.
@@ -263,19 +264,26 @@ func (s *space) bounds(f form) (lo, hi int64, ok bool) {
 
 // upper is an upper bound of f that depends on params only.
 func (s *space) upper(f form) (ir.Affine, bool) {
-	// m·(x − c·⌊x/c⌋) is m·(x mod c): far tighter than its parts.
+	// u·(x − k·⌊x/k⌋) is u·(x mod k): far tighter than its parts. With x = ⌊y/e⌋ the
+	// quotient is the atom ⌊y/(k·e)⌋.
 	for _, m := range f.t {
 		a := m.a
-		if a.kind != quotientAtom || m.k%a.den != 0 {
+		if a.kind != quotientAtom {
 			continue
 		}
-		k := -m.k / a.den
-		rest := s.addScaled(s.addScaled(f, -m.k, of(a)), -k, a.num)
-		if len(rest.t) > len(f.t)-1-len(a.num.t) {
-			continue
+		for _, other := range f.t {
+			u := other.k
+			if other.a == a || (u > 0) == (m.k > 0) || m.k%u != 0 || a.den%(-m.k/u) != 0 {
+				continue
+			}
+			k := -m.k / u
+			rest := s.addScaled(s.addScaled(f, -m.k, of(a)), -u, s.div(a.num, a.den/k))
+			if len(rest.t) > len(f.t)-2 {
+				continue
+			}
+			up, ok := s.upper(rest)
+			return up.AddConst(max(u, 0) * (k - 1)), ok
 		}
-		up, ok := s.upper(rest)
-		return up.AddConst(max(k, 0) * (a.den - 1)), ok
 	}
 	up := ir.Const(f.c)
 	for _, m := range f.t {
@@ -293,6 +301,15 @@ func (s *space) upper(f form) (ir.Affine, bool) {
 			}
 			up = up.Add(e.AddConst(-1).Scale(m.k))
 		case quotientAtom:
+			if m.k > 0 {
+				// ⌊(den·x + c)/den⌋ = x + ⌊c/den⌋ stays an expression of params.
+				if top, ok := s.upper(a.num); ok {
+					if x, ok := quotient(top.AddConst(-top.Const), a.den); ok {
+						up = up.Add(x.AddConst(floorDiv(top.Const, a.den)).Scale(m.k))
+						continue
+					}
+				}
+			}
 			lo, hi, ok := s.bounds(a.num)
 			if !ok {
 				return up, false
@@ -347,11 +364,11 @@ func (f form) asExtent() (ir.Extent, bool) {
 	if a, ok := f.paramsOnly(); ok {
 		return ir.Extent{Num: a, Div: 1}, true
 	}
-	// −⌊−num/div⌋, see extent.
-	if f.c == 0 && len(f.t) == 1 && f.t[0].k == -1 && f.t[0].a.kind == quotientAtom {
+	// ⌊(num + div − 1)/div⌋, see ceil.
+	if f.c == 0 && len(f.t) == 1 && f.t[0].k == 1 && f.t[0].a.kind == quotientAtom {
 		q := f.t[0].a
 		if a, ok := q.num.paramsOnly(); ok {
-			return ir.Extent{Num: a.Scale(-1), Div: q.den}, true
+			return ir.Extent{Num: a.AddConst(1 - q.den), Div: q.den}, true
 		}
 	}
 	return ir.Extent{}, false
@@ -397,7 +414,7 @@ func (s *space) integer(op term.Op, args ...form) (form, bool) {
 		case term.Mod:
 			return s.mod(a, b.c), true
 		}
-		return s.scale(s.div(s.scale(a, -1), b.c), -1), true
+		return s.ceil(a, b.c), true
 	case term.Min, term.Max:
 		if a.isConst() && args[1].isConst() {
 			if op == term.Min {

@@ -24,6 +24,9 @@ type Group struct {
 	// Spare are written arguments that nobody outside reads but whose bytes are
 	// free to be written where the fused dispatch will stand.
 	Spare []Operand
+	// Regions, if not nil, are the bytes of each device argument of each member;
+	// those of arguments that are not touched do not matter.
+	Regions [][]ir.Region
 }
 
 // slot is a place in memory that views of a group share: two views lie in one
@@ -68,7 +71,7 @@ func newLayout(gr *Group) (*layout, error) {
 			if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[j].Mem == ir.NoMem {
 				continue
 			}
-			r, err := in.Region(j)
+			r, err := gr.region(i, j)
 			if err != nil {
 				return nil, err
 			}
@@ -76,6 +79,13 @@ func newLayout(gr *Group) (*layout, error) {
 		}
 	}
 	return l, nil
+}
+
+func (gr *Group) region(i, j int) (ir.Region, error) {
+	if gr.Regions != nil {
+		return gr.Regions[i][j], nil
+	}
+	return gr.Members[i].Region(j)
 }
 
 // find returns the place of a view whose kernel touches region r, in a new slot

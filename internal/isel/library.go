@@ -22,6 +22,7 @@ type Library struct {
 	parts map[string]bool
 	// several holds those of kernels with more results than one.
 	several map[string]bool
+	trees   []*tree // of parts
 }
 
 // pattern is a declaration as instruction selection sees it.
@@ -41,12 +42,16 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 			continue
 		}
 		p := &pattern{d: d, memo: map[*term.Expr]string{}}
-		sk := &skeletons{d, p.memo}
+		sk := &skeletons{d: d, memo: p.memo}
 		for _, r := range d.Results {
 			p.skels = append(p.skels, sk.of(r.Body))
-			l.parts[p.skels[len(p.skels)-1]] = true
+			s := p.skels[len(p.skels)-1]
+			if !l.parts[s] {
+				l.trees = append(l.trees, parseTree(s))
+			}
+			l.parts[s] = true
 			if len(d.Results) > 1 {
-				l.several[p.skels[len(p.skels)-1]] = true
+				l.several[s] = true
 			}
 		}
 		k := joined(p.skels)

@@ -85,7 +85,7 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 		}
 	}
 	var miss error
-	for _, p := range m.lib.byKey[joined(skels)] {
+	for _, p := range m.byLikeness(m.lib.byKey[joined(skels)]) {
 		var assign func(j int, taken []int) bool
 		var err error
 		assign = func(j int, taken []int) bool {
@@ -117,6 +117,27 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	return nil, miss
 }
 
+// byLikeness puts kernels first whose template parameters are those of the
+// members: several variants of a kernel may fit, and whoever recorded the group
+// chose one.
+func (m *matcher) byLikeness(ps []*pattern) []*pattern {
+	likeness := func(p *pattern) (n int) {
+		for i, v := range p.d.Template {
+			for _, in := range m.gr.Members {
+				for k, w := range in.Decl.Template {
+					if v == w && p.d.Symbols[i].Name == in.Decl.Symbols[k].Name {
+						n++
+					}
+				}
+			}
+		}
+		return n
+	}
+	out := slices.Clone(ps)
+	slices.SortStableFunc(out, func(a, b *pattern) int { return likeness(b) - likeness(a) })
+	return out
+}
+
 // own are the index variables of a result under its member's own shape.
 func (c *composer) own(o Operand) []form {
 	shape := c.members[o.Member].Shapes[o.Arg]
@@ -143,9 +164,12 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 		for j := range ops {
 			shapes[j] = choices[j][pick[j]]
 		}
-		err := m.fitShapes(p, ops, shapes, fold)
+		proposed, err := m.fitShapes(p, ops, shapes, fold)
 		if m.hit != nil {
 			return nil
+		}
+		if !proposed {
+			return err
 		}
 		if first == nil || first == errContradiction {
 			first = err
@@ -167,10 +191,12 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 // maxShapes bounds the combinations of shapes that are proposed.
 const maxShapes = 12
 
-func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) error {
+// fitShapes proposes kernel p with results of given shapes. It says whether it
+// came to a proposal: if not, other shapes do not help.
+func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) (proposed bool, err error) {
 	s := newSpace(m.gr.Graph, m.lay.slots, fold)
 	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
-	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, err: errContradiction}
+	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, slots: map[int]int{}, err: errContradiction}
 	var todo []pair
 	for j, o := range ops {
 		r := &p.d.Results[j]
@@ -189,28 +215,28 @@ func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold fold
 		}
 		inner, err := c.indices(o, at)
 		if err != nil {
-			return err
+			return true, err
 		}
 		x, err := c.result(o, inner)
 		if err != nil {
-			return err
+			return true, err
 		}
 		if x.isInt {
 			var ok bool
 			if todo, ok = f.integerResult(r.Body, vars, x.f, todo); !ok {
-				return errContradiction
+				return false, errContradiction
 			}
 			continue
 		}
 		todo = append(todo, pair{r.Body, vars, x.v})
 	}
 	if s.overflow {
-		return fmt.Errorf("its numbers leave 62 bits")
+		return true, fmt.Errorf("its numbers leave 62 bits")
 	}
 	if f.run(todo) {
-		return nil
+		return true, nil
 	}
-	return f.err
+	return f.tries > 0, f.err
 }
 
 // dim is one dimension of a result: its extent and, in elements, its stride.
@@ -248,6 +274,9 @@ func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
 			if ds, ok := relayout(own, other.Shapes[r.Arg], rank); ok {
 				add(ds)
 			}
+			if ds, ok := permuted(own, other.Shapes[r.Arg], other.Strides[r.Arg]); ok && len(ds) == rank {
+				add(ds)
+			}
 		}
 	}
 	total := ir.Const(1)
@@ -272,6 +301,37 @@ func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
 		}
 	}
 	return out
+}
+
+// permuted is relayout for an array whose dimensions lie in the order of the
+// given strides.
+func permuted(own []dim, shape []ir.Affine, strides []int64) ([]dim, bool) {
+	order := make([]int, len(shape))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		switch {
+		case strides[x] > strides[y]:
+			return -1
+		case strides[x] < strides[y]:
+			return 1
+		}
+		return 0
+	})
+	sorted := make([]ir.Affine, len(shape))
+	for i, k := range order {
+		sorted[i] = shape[k]
+	}
+	ds, ok := relayout(own, sorted, len(shape))
+	if !ok {
+		return nil, false
+	}
+	out := make([]dim, len(shape))
+	for i, k := range order {
+		out[k] = ds[i]
+	}
+	return out, true
 }
 
 // relayout finds strides under which an array of the given shape is the bytes

@@ -34,6 +34,8 @@ type outcome struct {
 	// views says where each device argument of the match lies: at the place of an
 	// argument of a member, or off bytes behind it.
 	views []viewOrigin
+	known bool   // views is complete
+	group *Group // the first
 }
 
 type viewOrigin struct {
@@ -44,9 +46,19 @@ type viewOrigin struct {
 	length  ir.Affine
 }
 
-// Match is [Library.Match], remembered. The error of a remembered near miss is
+// Candidate is a group that is known to have a match, which is built when asked
+// for.
+type Candidate struct {
+	// Like is the match of the first group that differs from this one only in
+	// where its views lie: the same kernel, grid, constants and results.
+	Like  *Match
+	group *Group
+	o     *outcome
+}
+
+// Find is [Library.Match], remembered. The error of a remembered near miss is
 // the first one's.
-func (m *Matcher) Match(gr *Group) (*Match, error) {
+func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 	lay, err := newLayout(gr)
 	if err != nil {
 		return nil, err
@@ -57,22 +69,38 @@ func (m *Matcher) Match(gr *Group) (*Match, error) {
 		if o.match == nil {
 			return nil, o.err
 		}
-		if hit := m.again(o, gr); hit != nil {
-			return hit, nil
-		}
-		return m.lib.Match(gr)
+		return &Candidate{o.match, gr, o}, nil
 	}
 	m.Misses++
 	hit, err := m.lib.Match(gr)
 	o := &outcome{match: hit, err: err}
 	if hit != nil {
-		var ok bool
-		if o.views, ok = origins(hit, gr, lay); !ok {
-			return hit, err
-		}
+		o.group = gr
+		o.views, o.known = origins(hit, gr, lay)
 	}
 	m.memo[string(m.key)] = o
-	return hit, err
+	if hit == nil {
+		return nil, err
+	}
+	return &Candidate{hit, gr, o}, nil
+}
+
+// Build returns the match of a candidate; nil if its views may not lie as they
+// do.
+func (m *Matcher) Build(c *Candidate) *Match {
+	if c.group == c.o.group {
+		return c.o.match
+	}
+	if c.o.known {
+		if hit := m.again(c.o, c.group); hit != nil {
+			return hit
+		}
+	}
+	hit, _ := m.lib.Match(c.group)
+	if hit != nil && !slices.Equal(hit.Results, c.Like.Results) {
+		return nil
+	}
+	return hit
 }
 
 // origins finds for each view of a match a view of the group from which it can
@@ -216,7 +244,7 @@ func (m *Matcher) Combines(ds ...*decl.Decl) bool {
 	}
 	var skels []string
 	for _, d := range ds {
-		sk := &skeletons{d, map[*term.Expr]string{}}
+		sk := &skeletons{d: d, memo: map[*term.Expr]string{}}
 		for _, r := range d.Results {
 			skels = append(skels, sk.of(r.Body))
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -72,6 +73,9 @@ func operator(op term.Op, typ, class string, parts []string) string {
 type skeletons struct {
 	d    *decl.Decl
 	memo map[*term.Expr]string
+	// of a member of a group: loads may be another member's term
+	members *outline
+	at      int
 }
 
 // of is the skeleton of e where a float or a condition is wanted.
@@ -92,12 +96,28 @@ func (k *skeletons) compute(e *term.Expr) string {
 		return operator(e.Op, "", "", []string{k.of(e.Args[1])})
 	case e.Op == term.Call:
 		return k.of(k.d.Wheres[e.Index].Body)
+	case e.Op == term.Load && e.Kind == term.Int && k.members != nil:
+		if s := k.members.load(k.at, e.Index); s != "L" {
+			return s
+		}
+		return "i"
 	case e.Kind == term.Int:
 		return "i"
 	}
 	switch e.Op {
 	case term.Load:
+		if k.members != nil {
+			return k.members.load(k.at, e.Index)
+		}
 		return "L"
+	case term.Mul:
+		if k.members != nil && k.members.drop {
+			for i, a := range e.Args {
+				if k.one(a) {
+					return k.float(e.Args[1-i])
+				}
+			}
+		}
 	case term.Real, term.Symbol:
 		return "C"
 	case term.ToF32:
@@ -118,6 +138,17 @@ func (k *skeletons) compute(e *term.Expr) string {
 		}
 	}
 	return operator(e.Op, e.Type.String(), "", parts)
+}
+
+// one reports whether e is an element of a weight of ones.
+func (k *skeletons) one(e *term.Expr) bool {
+	switch e.Op {
+	case term.Round:
+		return e.Type == ir.F32 && k.one(e.Args[0])
+	case term.Load:
+		return Ones(k.members.gr.Members[k.at], e.Index)
+	}
+	return false
 }
 
 // float is the skeleton of e where an integer is converted.

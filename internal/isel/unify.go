@@ -24,6 +24,7 @@ type fitter struct {
 	eqs    []equation
 	err    error // why the last proposal was no good
 	tries  int
+	slots  map[int]int // of read arguments, on the way to the present pair
 }
 
 // maxTries bounds the proposals of one kernel for one group.
@@ -110,8 +111,16 @@ func (f *fitter) run(todo []pair) bool {
 			return false
 		}
 		q := equation{want: v.addr, arg: e.Index, slot: v.slot}
+		at, seen := f.slots[q.arg]
+		if seen && at != q.slot {
+			return f.apart(q.arg)
+		}
 		for _, a := range e.Args {
 			q.idx = append(q.idx, integerTerm{e: a, vars: p.vars})
+		}
+		if !seen {
+			f.slots[q.arg] = q.slot
+			defer delete(f.slots, q.arg)
 		}
 		return f.with(q, todo)
 	case term.Sum, term.MaxOver:
@@ -168,12 +177,43 @@ func (f *fitter) with(q equation, todo []pair) bool {
 }
 
 func (f *fitter) equate(todo []pair, x integerTerm, want form) bool {
+	if !f.possible(x.e, want) {
+		return false
+	}
 	return f.with(equation{x: x, want: want, arg: -1}, todo)
+}
+
+// possible is false if x cannot be want whatever the unknowns: most kernels
+// that look alike differ in a template parameter or an element type.
+func (f *fitter) possible(x *term.Expr, want form) bool {
+	switch x.Op {
+	case term.Number:
+		return !want.isConst() || want.c == x.Num
+	case term.Symbol:
+		v, ok := f.d.Template[x.Index]
+		return !ok || !want.isConst() || want.c == v
+	case term.Load:
+		if len(want.t) != 1 || want.c != 0 || want.t[0].a.kind != loadAtom {
+			return true
+		}
+		a := want.t[0].a
+		at, seen := f.slots[x.Index]
+		return a.typ == f.d.Args[x.Index].Elem && (!seen || at == a.slot)
+	}
+	return true
+}
+
+// apart notes that an argument of the kernel is two values of the group.
+func (f *fitter) apart(arg int) bool {
+	if f.tries == 0 {
+		f.err = fmt.Errorf("its argument %s would lie in two places", f.d.Args[arg].Name)
+	}
+	return false
 }
 
 // looks reports whether e and v have one skeleton.
 func (f *fitter) looks(e *term.Expr, v *value) bool {
-	sk := skeletons{f.d, f.p.memo}
+	sk := skeletons{d: f.d, memo: f.p.memo}
 	return sk.float(e) == f.skeleton(v)
 }
 

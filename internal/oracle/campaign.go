@@ -34,6 +34,8 @@ type CampaignOptions struct {
 	// Classes are the mutations, [Mutations].
 	Classes []Mutation
 	Judge   Options // but for Terms, which follows the class
+	// Judged, if not nil, is called with every case; from several goroutines.
+	Judged func(before, after *ir.Graph, j Judgement)
 }
 
 // Campaign draws graphs and mutations of them, half of them after an honest
@@ -238,6 +240,9 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 		if same, err := SameBits(s.graph, after, c.Judge); err == nil && same {
 			j.Verdict, j.Reason = Undecided, "equal bits on the CPU; by tokens "+j.Reason
 		}
+	}
+	if c.Judged != nil {
+		c.Judged(s.graph, after, x.judgement)
 	}
 	x.answer, x.reason = c.check(s.graph, after)
 	x.before, x.after = s.graph, t

@@ -138,7 +138,7 @@ func changeKernel(rng *rand.Rand, g *ir.Graph) bool {
 }
 
 func changeDigest(rng *rand.Rand, g *ir.Graph) bool {
-	d, ok := pickNode(rng, g, func(d *ir.Dispatch) bool { return g.Kernels[d.Kernel].Library.Kind != ir.Builtin })
+	d, ok := pickNode(rng, g, func(d *ir.Dispatch) bool { return !g.Kernels[d.Kernel].Library.Declared() })
 	if !ok {
 		return false
 	}

@@ -10,12 +10,17 @@ func (g *gen) kernels() {
 	t, used := g.t, namer{}
 	for range rapid.IntRange(0, 3).Draw(t, "kernels") {
 		k := ir.Kernel{Name: used.draw(t, "kernel name"), Function: names.Draw(t, "function")}
-		k.Library.Kind = rapid.SampledFrom([]ir.LibraryKind{ir.Builtin, ir.SourceFile, ir.Metallib}).Draw(t, "library")
-		if k.Library.Kind != ir.Builtin {
+		k.Library.Kind = rapid.SampledFrom([]ir.LibraryKind{ir.Builtin, ir.SourceFile, ir.Metallib, ir.Generated}).Draw(t, "library")
+		if k.Library.Kind == ir.Generated {
+			k.Function = rapid.SampledFrom([]string{"out0[i] = round(f32, in0[i] + 1.0)", "no term, but printable", `"quoted" \\ text`}).Draw(t, "term")
+		}
+		if !k.Library.Declared() {
 			k.Library.Path = rapid.SampledFrom([]string{"kernels/a.metal", "mlx.metallib", "sp ace.metal", `"`}).Draw(t, "path")
 			k.Library.Digest = digest(t)
 		}
-		k.Constants = g.constants()
+		if k.Library.Kind != ir.Generated {
+			k.Constants = g.constants()
+		}
 		k.Args = g.args()
 		g.g.Kernels = append(g.g.Kernels, k)
 	}

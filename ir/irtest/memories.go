@@ -94,6 +94,9 @@ func (g *gen) memories() {
 			m.Init = contents(t, m.Size, false)
 		} else if kind == ir.State {
 			m.Init = contents(t, m.Size, true)
+		} else if kind == ir.Argument {
+			m.Storage = ir.Shared
+			m.Init = ir.Init{Kind: ir.InitValues, Values: g.values(m.Size)}
 		}
 		m.DType, m.Shape = shape(t, m.Size)
 		add(m)
@@ -118,8 +121,35 @@ func (g *gen) memories() {
 			add(m)
 			continue
 		}
-		root(rapid.SampledFrom([]ir.MemKind{ir.Weight, ir.Input, ir.Output, ir.State, ir.Scratch}).Draw(t, "memory kind"))
+		root(rapid.SampledFrom([]ir.MemKind{ir.Weight, ir.Input, ir.Output, ir.State, ir.Scratch, ir.Argument}).Draw(t, "memory kind"))
 	}
+}
+
+// values draws the recipe of argument memory of n bytes.
+func (g *gen) values(n int64) []ir.Value {
+	t := g.t
+	out := []ir.Value{}
+	for at := int64(0); len(out) < 8; {
+		v := ir.Value{Off: at + rapid.Int64Range(0, 40).Draw(t, "gap"), Type: rapid.SampledFrom(append([]ir.DType{ir.Invalid}, allTypes...)).Draw(t, "type of the value")}
+		switch v.Type {
+		case ir.U32, ir.U64, ir.I32, ir.I64:
+			if g.bool("scalar") {
+				v.Expr = g.affine(1 << 20)
+				break
+			}
+			fallthrough
+		default:
+			v.Bytes = rapid.SliceOfN(rapid.Byte(), 1, 24).Draw(t, "bytes of the value")
+		}
+		if at = v.Off + v.Size(); at > n {
+			break
+		}
+		out = append(out, v)
+		if g.chance(3, "last value") {
+			break
+		}
+	}
+	return out
 }
 
 func (g *gen) anyMemory() ir.MemID {

@@ -31,9 +31,10 @@ func TestEveryFeatureIsDrawn(t *testing.T) {
 	want := []string{
 		"several graphs", "shared state", "data embedded", "data external",
 		"param u32", "param f32", "constraint",
-		"kind weight", "kind input", "kind output", "kind state", "kind scratch",
+		"kind weight", "kind input", "kind output", "kind state", "kind scratch", "kind argument",
 		"storage shared", "storage private", "alignment", "alias", "alias of alias", "shape", "type without shape",
-		"contents none", "contents embedded", "contents external", "contents fill", "contents random",
+		"library generated",
+		"contents none", "contents embedded", "contents external", "contents fill", "contents random", "contents values", "value bytes", "value scalar",
 		"library builtin", "library source", "library metallib", "function constant", "named function constant",
 		"argument device", "argument constant", "argument threadgroup", "argument array",
 		"bind view", "bind affine view", "bind bytes", "bind param", "bind f32 param", "bind constant expression", "bind inline device memory", "unbound argument",
@@ -101,6 +102,15 @@ func count(m *ir.Module, see func(string, ...any)) {
 				see("contents random")
 			case ir.InitBlob:
 				see("contents %s", place(mem.Init.Blob))
+			case ir.InitValues:
+				see("contents values")
+				for _, v := range mem.Init.Values {
+					if v.Bytes != nil {
+						see("value bytes")
+					} else {
+						see("value scalar")
+					}
+				}
 			}
 		}
 		for _, k := range g.Kernels {

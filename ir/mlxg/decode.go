@@ -191,7 +191,7 @@ func (d *decoder) memory(m *ir.Memory) {
 		return
 	}
 	m.Name = d.str("name")
-	m.Kind = ir.MemKind(d.int("kind", int64(ir.Weight), int64(ir.Scratch)))
+	m.Kind = ir.MemKind(d.int("kind", int64(ir.Weight), int64(ir.Argument)))
 	m.Storage = ir.Storage(d.int("storage", int64(ir.Shared), int64(ir.Private)))
 	m.Size = d.int("size", 0, math.MaxInt64)
 	m.Align = d.int("alignment", 0, math.MaxInt64)
@@ -207,7 +207,7 @@ func (d *decoder) memory(m *ir.Memory) {
 		}
 	}
 	if !d.isNil("initial contents") && d.tuple("initial contents", 2) {
-		m.Init.Kind = ir.InitKind(d.int("sort of the initial contents", int64(ir.InitBlob), int64(ir.InitRandom)))
+		m.Init.Kind = ir.InitKind(d.int("sort of the initial contents", int64(ir.InitBlob), int64(ir.InitValues)))
 		switch m.Init.Kind {
 		case ir.InitBlob:
 			m.Init.Blob = d.blob("blob", m.Align)
@@ -215,6 +215,8 @@ func (d *decoder) memory(m *ir.Memory) {
 			m.Init = ir.FillU32(uint32(d.int("pattern", 0, math.MaxUint32)))
 		case ir.InitRandom:
 			m.Init.Seed = d.uint64("seed")
+		case ir.InitValues:
+			m.Init.Values = d.values()
 		}
 	}
 	m.Alias = ir.NoMem
@@ -224,13 +226,33 @@ func (d *decoder) memory(m *ir.Memory) {
 	}
 }
 
+func (d *decoder) values() []ir.Value {
+	n := d.list("values", 5)
+	out := []ir.Value{}
+	for i := 0; i < n && d.err == nil; i++ {
+		out = extend(out, n)
+		v := &out[i]
+		if !d.tuple("the value", 4) {
+			break
+		}
+		v.Off = d.int("offset of the value", 0, math.MaxInt64)
+		v.Type = d.dtype("type of the value")
+		if ir.BindingKind(d.int("kind of the value", int64(ir.BindBytes), int64(ir.BindScalar))) == ir.BindBytes {
+			v.Bytes = append([]byte{}, d.bin("bytes of the value")...)
+		} else {
+			v.Expr = d.affine("expression of the value")
+		}
+	}
+	return out
+}
+
 func (d *decoder) kernel(k *ir.Kernel) {
 	if !d.tuple("the kernel", 5) {
 		return
 	}
 	k.Name = d.str("name")
 	if d.tuple("library", 3) {
-		k.Library.Kind = ir.LibraryKind(d.int("kind of the library", int64(ir.Builtin), int64(ir.Metallib)))
+		k.Library.Kind = ir.LibraryKind(d.int("kind of the library", int64(ir.Builtin), int64(ir.Generated)))
 		k.Library.Path = d.str("path of the library")
 		if !d.isNil("digest of the library") {
 			k.Library.Digest = d.digest("digest of the library")

@@ -149,6 +149,21 @@ func (e *encoder) memory(m *ir.Memory) {
 			e.uint(uint64(p[0]) | uint64(p[1])<<8 | uint64(p[2])<<16 | uint64(p[3])<<24)
 		case ir.InitRandom:
 			e.uint(m.Init.Seed)
+		case ir.InitValues:
+			e.array(len(m.Init.Values))
+			for i := range m.Init.Values {
+				v := &m.Init.Values[i]
+				e.array(4)
+				e.int(v.Off)
+				e.uint(uint64(v.Type))
+				if v.Bytes != nil {
+					e.uint(uint64(ir.BindBytes))
+					e.bin(v.Bytes)
+				} else {
+					e.uint(uint64(ir.BindScalar))
+					e.affine(v.Expr)
+				}
+			}
 		}
 	}
 	if m.Alias == ir.NoMem {

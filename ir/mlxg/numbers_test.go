@@ -17,13 +17,13 @@ func TestNumbersOfTheFormat(t *testing.T) {
 		assert.Equal(t, name, ir.DType(i).String())
 	}
 	assert.False(t, ir.DType(18).Valid(), "a new element type needs a new version of the format")
-	for i, name := range []string{"weight", "input", "output", "state", "scratch", "MemKind(5)"} {
+	for i, name := range []string{"weight", "input", "output", "state", "scratch", "argument", "MemKind(6)"} {
 		assert.Equal(t, name, ir.MemKind(i).String())
 	}
 	for i, name := range []string{"shared", "private"} {
 		assert.Equal(t, name, ir.Storage(i).String())
 	}
-	for i, name := range []string{"builtin", "source", "metallib", "LibraryKind(3)"} {
+	for i, name := range []string{"builtin", "source", "metallib", "generated", "LibraryKind(4)"} {
 		assert.Equal(t, name, ir.LibraryKind(i).String())
 	}
 	for i, name := range []string{"device", "constant", "threadgroup", "ArgKind(3)"} {
@@ -38,7 +38,7 @@ func TestNumbersOfTheFormat(t *testing.T) {
 	for i, name := range []string{"threadgroups", "threads"} {
 		assert.Equal(t, name, ir.GridKind(i).String())
 	}
-	assert.Equal(t, []ir.InitKind{0, 1, 2, 3}, []ir.InitKind{ir.InitNone, ir.InitBlob, ir.InitFill, ir.InitRandom})
+	assert.Equal(t, []ir.InitKind{0, 1, 2, 3, 4}, []ir.InitKind{ir.InitNone, ir.InitBlob, ir.InitFill, ir.InitRandom, ir.InitValues})
 	assert.Equal(t, []ir.BindingKind{0, 1, 2}, []ir.BindingKind{ir.BindView, ir.BindBytes, ir.BindScalar})
 	assert.Equal(t, 1, mlxg.Version)
 }

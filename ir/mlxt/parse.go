@@ -400,8 +400,8 @@ func (p *parser) require(at token) {
 
 func (p *parser) memory(at token) {
 	m := ir.Memory{Name: p.declared(tokMemory, "a memory like %x"), Alias: ir.NoMem}
-	const what = "a kind of memory (weight, input, output, state, scratch) or 'alias'"
-	kind := p.word(what, "weight", "input", "output", "state", "scratch", "alias")
+	const what = "a kind of memory (weight, input, output, state, scratch, argument) or 'alias'"
+	kind := p.word(what, "weight", "input", "output", "state", "scratch", "argument", "alias")
 	if kind == "alias" {
 		m.Alias = p.memoryID()
 		p.expect("+")
@@ -471,7 +471,7 @@ func (p *parser) shape() []int64 {
 }
 
 func (p *parser) contents() ir.Init {
-	switch t := p.tok; p.word("contents: blob, file, fill or random", "blob", "file", "fill", "random") {
+	switch t := p.tok; p.word("contents: blob, file, fill, random or values", "blob", "file", "fill", "random", "values") {
 	case "blob":
 		return ir.Init{Kind: ir.InitBlob, Blob: p.embedded()}
 	case "file":
@@ -481,8 +481,29 @@ func (p *parser) contents() ir.Init {
 	case "random":
 		p.expect("seed")
 		return ir.Init{Kind: ir.InitRandom, Seed: p.uint("a seed", math.MaxUint64)}
+	case "values":
+		return ir.Init{Kind: ir.InitValues, Values: p.values()}
 	}
 	return ir.Init{}
+}
+
+// values takes (OFFSET: TYPE VALUE, …).
+func (p *parser) values() []ir.Value {
+	out := []ir.Value{}
+	for more := p.open("(", ")"); more; more = p.more(")") {
+		v := ir.Value{Off: p.size("an offset in bytes")}
+		p.expect(":")
+		if !p.tok.is("hex") {
+			v.Type = p.dtype()
+		}
+		b := p.binding(ir.Arg{Name: "value", Type: v.Type})
+		if p.err == nil && b.Kind == ir.BindView {
+			p.want("a value", "")
+		}
+		v.Bytes, v.Expr = b.Bytes, b.Expr
+		out = append(out, v)
+	}
+	return out
 }
 
 func (p *parser) blob() *ir.Blob {
@@ -549,7 +570,9 @@ const maxArgs = 62
 func (p *parser) kernel(at token) {
 	k := ir.Kernel{Name: p.declared(tokKernel, "a kernel like @gemv")}
 	p.place("kernel @"+ir.QuoteName(k.Name), at)
-	switch kind := p.word("a library: builtin, source or metallib", "builtin", "source", "metallib"); kind {
+	switch kind := p.word("a library: builtin, generated, source or metallib", "builtin", "generated", "source", "metallib"); kind {
+	case "generated":
+		k.Library.Kind = ir.Generated
 	case "source", "metallib":
 		k.Library.Kind = ir.SourceFile
 		if kind == "metallib" {

@@ -236,6 +236,27 @@ func (p *printer) memory(i int) {
 	case ir.InitRandom:
 		p.str(" = random seed ")
 		p.uint(m.Init.Seed)
+	case ir.InitValues:
+		p.str(" = values(")
+		for j := range m.Init.Values {
+			v := &m.Init.Values[j]
+			p.str(separator(j, ""))
+			p.int(v.Off)
+			p.str(": ")
+			if v.Type != ir.Invalid {
+				p.str(v.Type.String(), " ")
+			}
+			if v.Bytes == nil {
+				p.binding(&ir.Binding{Kind: ir.BindScalar, Expr: v.Expr}, ir.Arg{})
+				continue
+			}
+			a := ir.Arg{Type: v.Type}
+			if int64(len(v.Bytes)) == v.Type.Size() {
+				a.Count = 1
+			}
+			p.inline(v.Bytes, a)
+		}
+		p.str(")")
 	}
 	p.newline()
 }
@@ -293,7 +314,7 @@ func (p *printer) blob(b *ir.Blob) {
 func (p *printer) kernel(i int) {
 	k := &p.g.Kernels[i]
 	p.str("  kernel @", p.kernels[i], " ", k.Library.Kind.String(), " ")
-	if k.Library.Kind != ir.Builtin {
+	if !k.Library.Declared() {
 		p.quoted(k.Library.Path)
 		p.sha(&k.Library.Digest)
 		p.str(" ")

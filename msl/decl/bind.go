@@ -114,10 +114,11 @@ func (in *Instance) arguments() error {
 		if a.Mode == Unused || a.Kind == ir.ThreadgroupArg {
 			continue
 		}
-		b := in.Dispatch.Binding(a.Slot)
-		if b == nil {
+		bound := in.Dispatch.Binding(a.Slot)
+		if bound == nil {
 			return in.errorf("argument %d (%s) is not bound", a.Slot, a.Name)
 		}
+		b := new(in.Graph.Resolve(*bound)) // argument memory is inline by another way
 		if a.Kind == ir.DeviceArg {
 			switch {
 			case b.Kind == ir.BindView:

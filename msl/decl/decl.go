@@ -75,7 +75,8 @@ type Symbol struct {
 // Decl is one declaration, its template parameters filled in.
 type Decl struct {
 	Name             string
-	File             string // the .metal file, and the line of @kernel
+	Library          ir.LibraryKind // Builtin, or Generated: Name is the term then
+	File             string         // the .metal file, and the line of @kernel
 	Line             int
 	Constants        []Constant
 	Args             []Arg
@@ -120,7 +121,7 @@ func (d *Decl) Abbrevs() []term.Abbrev {
 // Kernel returns the IR kernel of d under the given graph-unique name, with
 // the values of its function constants.
 func (d *Decl) Kernel(name string, constants ...ir.FunctionConstant) ir.Kernel {
-	k := ir.Kernel{Name: name, Function: d.Name, Constants: constants}
+	k := ir.Kernel{Name: name, Library: ir.Library{Kind: d.Library}, Function: d.Name, Constants: constants}
 	for _, a := range d.Args {
 		if a.Mode == Unused && a.Kind == ir.DeviceArg {
 			continue

@@ -142,7 +142,7 @@ func (in *Instance) inside(a *Arg, i int, r ir.Region) error {
 	v := in.Views[i]
 	limit := v.End()
 	if v.Mem == ir.NoMem {
-		limit = ir.Const(inlineSize(in.Dispatch.Binding(a.Slot)))
+		limit = ir.Const(inlineSize(in.Graph.Resolve(*in.Dispatch.Binding(a.Slot))))
 	}
 	_, over, ok := in.Graph.Range(end.Sub(limit))
 	if ok && over <= 0 {
@@ -154,7 +154,7 @@ func (in *Instance) inside(a *Arg, i int, r ir.Region) error {
 	return in.errorf("%s: the kernel touches %s, %d bytes past the bound view %s", a.Name, in.Graph.FormatRegion(r), over, in.Graph.FormatView(v))
 }
 
-func inlineSize(b *ir.Binding) int64 {
+func inlineSize(b ir.Binding) int64 {
 	if b.Kind == ir.BindScalar {
 		return b.Type.Size()
 	}

@@ -104,7 +104,7 @@ func toJSON(g *ir.Graph) jsonGraph {
 	}
 	for _, k := range g.Kernels {
 		j := jsonKernel{Name: k.Name, Library: k.Library.Kind.String(), Function: k.Function}
-		if k.Library.Kind != ir.Builtin {
+		if !k.Library.Declared() {
 			j.Library += ":" + k.Library.Path + ":" + hex.EncodeToString(k.Library.Digest[:])
 		}
 		for _, c := range k.Constants {

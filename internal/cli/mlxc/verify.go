@@ -156,7 +156,7 @@ func (c *verifyCmd) check(path string) verdict {
 				continue
 			}
 			at := fmt.Sprintf("graph %s: ", ir.QuoteName(g.Name))
-			if k := &g.Kernels[d.Kernel]; k.Library.Kind != ir.Builtin {
+			if k := &g.Kernels[d.Kernel]; !k.Library.Declared() {
 				v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s: kernel @%s is of library %q, which has no declarations", at, d.ID, ir.QuoteName(k.Name), k.Library.Path))
 				continue
 			}

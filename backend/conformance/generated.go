@@ -1,0 +1,178 @@
+package conformance
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Generated kernels have no source of their own that could be wrong, but each
+// executor compiles their terms: so random ones are run as the library's are,
+// against the interpreter.
+
+// generatedExamples are generated kernels as a pass makes them, and the corners
+// of the form.
+var generatedExamples = []string{
+	"out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])",
+	"out0[i, j] = round(f32, in0[i, j] * in1[j])",
+	"out0[i, j] = round(f32, (in0[i, j] - in1[i]) * s0 + in2[0]); out1[i, j] = round(f32, in0[i, j] - in1[i])",
+	"out0[i] = round(f32, select(in0[i] < 0.0, 1.0 / (1.0 + exp(abs(in0[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0[i])))))",
+	"out0[i] = in0[i]; out1[i] = in1[i]; out2[i] = round(f32, in0[i] + in1[i])",
+	"out0[i] = round(f32, s0 * inf)",
+}
+
+// randomGenerated makes the text of a random generated kernel.
+func randomGenerated(r *rand.Rand) string {
+	g := &randomTerm{r: r, flat: r.IntN(2) == 0}
+	text := ""
+	for k := range 1 + r.IntN(3) {
+		head := fmt.Sprintf("out%d[i, j] = ", k)
+		if g.flat {
+			head = fmt.Sprintf("out%d[i] = ", k)
+		}
+		if k > 0 {
+			text += "; "
+		}
+		e := g.float(1 + r.IntN(4))
+		if e.Op == term.Load && r.IntN(2) == 0 {
+			text += head + e.String()
+			continue
+		}
+		text += head + (&term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}).String()
+	}
+	return text
+}
+
+// randomTerm draws terms from left to right, as they are written: names are
+// numbered as they appear.
+type randomTerm struct {
+	r        *rand.Rand
+	flat     bool
+	operands []string // their indices
+	scalars  int
+}
+
+func (g *randomTerm) leaf() *term.Expr {
+	switch g.r.IntN(8) {
+	case 0:
+		return &term.Expr{Op: term.Real, Kind: term.Float, Val: []float64{0, 1, 0.5, 2, 1e-5, 3.25}[g.r.IntN(6)]}
+	case 1:
+		if g.scalars < 3 {
+			g.scalars++
+		}
+		return &term.Expr{Op: term.Symbol, Kind: term.Float, Name: fmt.Sprintf("s%d", g.scalars-1)}
+	}
+	k := g.r.IntN(len(g.operands) + 1)
+	if k == len(g.operands) && k < 6 {
+		indices := []string{"i, j", "i, j", "j", "i", "0"}
+		if g.flat {
+			indices = []string{"i", "i", "i", "0"}
+		}
+		g.operands = append(g.operands, indices[g.r.IntN(len(indices))])
+	}
+	k = min(k, len(g.operands)-1)
+	return &term.Expr{Op: term.Load, Kind: term.Float, Name: fmt.Sprintf("in%d", k), Args: []*term.Expr{{Op: term.Var, Name: g.operands[k]}}}
+}
+
+func (g *randomTerm) float(depth int) *term.Expr {
+	if depth == 0 {
+		return g.leaf()
+	}
+	unary := []term.Op{term.Neg, term.Abs, term.Exp, term.Exp2, term.Sin, term.Cos, term.Tanh, term.Sqrt, term.Log, term.Rsqrt}
+	binary := []term.Op{term.Add, term.Sub, term.Mul, term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max}
+	e := &term.Expr{Kind: term.Float}
+	switch g.r.IntN(6) {
+	case 0:
+		// Functions that are defined on a part of the line or grow fast take what
+		// stays there.
+		e.Op = unary[g.r.IntN(len(unary))]
+		switch e.Op {
+		case term.Sqrt, term.Log, term.Rsqrt:
+			e.Args = []*term.Expr{{Op: term.Add, Kind: term.Float, Args: []*term.Expr{{Op: term.Abs, Kind: term.Float, Args: []*term.Expr{g.float(depth - 1)}}, {Op: term.Real, Kind: term.Float, Val: 1}}}}
+		case term.Neg, term.Abs, term.Tanh:
+			e.Args = []*term.Expr{g.float(depth - 1)}
+		default:
+			e.Args = []*term.Expr{{Op: term.Tanh, Kind: term.Float, Args: []*term.Expr{g.float(depth - 1)}}}
+		}
+	case 1:
+		e.Op, e.Args = term.Select, []*term.Expr{g.condition(1), g.float(depth - 1), g.float(depth - 1)}
+	default:
+		e.Op = binary[g.r.IntN(len(binary))]
+		e.Args = []*term.Expr{g.float(depth - 1), g.float(depth - 1)}
+	}
+	return e
+}
+
+// condition compares exact values: near a tie an inexact one may fall on either
+// side.
+func (g *randomTerm) condition(depth int) *term.Expr {
+	e := &term.Expr{Kind: term.Bool}
+	switch k := g.r.IntN(8); {
+	case k == 0 && depth > 0:
+		e.Op, e.Args = term.And, []*term.Expr{g.condition(depth - 1), g.condition(depth - 1)}
+	case k == 1 && depth > 0:
+		e.Op, e.Args = term.Or, []*term.Expr{g.condition(depth - 1), g.condition(depth - 1)}
+	case k == 2 && depth > 0:
+		e.Op, e.Args = term.Not, []*term.Expr{g.condition(depth - 1)}
+	default:
+		e.Op = []term.Op{term.Lt, term.Le, term.Gt, term.Ge, term.Eq, term.Ne}[g.r.IntN(6)]
+		e.Args = []*term.Expr{g.leaf(), g.leaf()}
+	}
+	return e
+}
+
+// generatedKernels runs the examples and n random generated kernels, a few
+// dispatches of each.
+func generatedKernels(t *T, o Options, n int) {
+	texts := generatedExamples
+	for k := range n {
+		texts = append(texts, randomGenerated(rand.New(rand.NewPCG(o.Seed, uint64(k)))))
+	}
+	exact, total := 0, 0
+	for k, text := range texts {
+		d, err := decl.Elementwise(text)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		v, err := kernelCases(t.Device, d, 3, fmt.Sprint("generated ", k, o.Seed))
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		exact, total = exact+v.exact, total+v.elements
+	}
+	t.Logf("%d generated kernels: %d results compared, %d of them to the bit", len(texts), total, exact)
+}
+
+// noLies are the corruptions of the examples that change nothing, and why.
+var noLies = map[string]string{
+	"shape: in2[0] 1 -> 2":                   "more bytes declared as read than are read",
+	"operation: out0: abs(in0[i]) -> in0[i]": "one of the two stands where in0[i] is not negative",
+}
+
+// generatedLies: what a declaration of a generated kernel says of bytes and
+// values is what the executor does: each of its corruptions shows.
+func generatedLies(t *T) {
+	for k, text := range generatedExamples[:4] {
+		d, err := decl.Elementwise(text)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		for _, m := range mutants(d) {
+			switch m.kind {
+			case "threads", "group", "inplace", "round": // not seen by running, or no lies
+				continue
+			}
+			if reason := noLies[m.String()]; reason != "" {
+				continue
+			}
+			if _, err := kernelCases(t.Device, m.d, 40, fmt.Sprint("generated ", k)); err == nil {
+				t.Errorf("%q: %v: nobody notices", text, m)
+			}
+		}
+	}
+}

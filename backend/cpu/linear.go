@@ -1,0 +1,232 @@
+package cpu
+
+import "github.com/mlxc/mlxc/internal/simd"
+
+const (
+	qmvRows = 8   // rows of one unit of few vectors
+	qmmCols = 48  // columns, and
+	qmmRows = 512 // rows, at most, of one unit of many
+	// qmmFrom is the number of vectors from which decoding a weight once for all
+	// of them pays for writing it down.
+	qmmFrom = 4
+)
+
+// weights is how a kernel's matrices [N, K] are stored.
+type weights interface {
+	// slots is the number of arguments of one matrix; methods are given the first.
+	slots() int
+	// scratch is the number of floats that few or many products want.
+	scratch(k int, many bool) int
+	// cost is the time of a weight: of a product with a vector, or of its decoding
+	// for many; in ns.
+	cost(many bool) float64
+	// prepare is called once for each vector, before its products.
+	prepare(x, scratch []float32)
+	// matVec makes y, the products of rows [lo, hi) with x.
+	matVec(c *Call, slot, lo, hi int, y, x, scratch []float32)
+	// matMul makes y [m, hi-lo], whose rows are ldy apart, of rows [lo, hi) and
+	// m vectors of k.
+	matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32)
+}
+
+// linear is the product of vectors with one or several matrices,
+//
+//	p_i[m,n] = Σ_k x[m,k] * w_i[n,k]
+//
+// and what becomes of it: y_i = p_i, y = r + p_0, or y = silu(p_0)·p_1. Kernels
+// of few vectors have a threadgroup for 8 columns, those of many for 32 × 32
+// results; fast and alN of their names are promises to the GPU. Fused or not, it
+// is the same calls on the same blocks of columns, so the bits are the same too.
+type linear struct {
+	weights
+	then epilogue
+	outs int // matrices of y
+	// Slots. Matrices come first; x is f32[M, K], y and r f32[M, N_i]; k and the
+	// n are i32.
+	x, r, y, k, n int
+	form          form
+	m             int // M, i32; 0: the threadgroups along x
+}
+
+// form says which of the two ways a kernel takes.
+type form uint8
+
+const (
+	byVectors form = iota // by the number of vectors
+	alwaysFew             // one vector
+	alwaysMany
+)
+
+type epilogue uint8
+
+const (
+	store epilogue = iota
+	addTo
+	siluMul
+)
+
+// plain is the product with so many matrices: the matrices, x, as many y, K, as
+// many N.
+func plain(w weights, mats int) linear {
+	x := w.slots() * mats
+	return linear{weights: w, outs: mats, x: x, y: x + 1, k: x + 1 + mats, n: x + 2 + mats}
+}
+
+// fused are the products that do more than one dispatch of a plain one.
+func fused(w weights) map[string]linear {
+	n := w.slots()
+	return map[string]linear{
+		"x2":       plain(w, 2),
+		"x3":       plain(w, 3),
+		"add":      {weights: w, then: addTo, outs: 1, x: n, r: n + 1, y: n + 2, k: n + 3, n: n + 4},
+		"silu_mul": {weights: w, then: siluMul, outs: 1, x: 2 * n, y: 2*n + 1, k: 2*n + 2, n: 2*n + 3},
+	}
+}
+
+// ofMany is the product whose M stands behind the last N.
+func (p linear) ofMany() linear {
+	p.m = p.n + p.outs
+	return p
+}
+
+func (p *linear) vectors(c *Call) int {
+	switch {
+	case p.form == alwaysFew:
+		return 1
+	case p.m == 0:
+		return c.Groups[0]
+	}
+	return c.Int(p.m)
+}
+
+// isFew reports whether the vectors are taken one by one.
+func (p *linear) isFew(c *Call) bool {
+	return p.form == alwaysFew || p.form == byVectors && p.vectors(c) < qmmFrom
+}
+
+// units is the number of units of output i: 8 columns for few vectors, 48
+// columns and up to 512 rows for many.
+func (p *linear) units(c *Call, i int) int {
+	n := c.Int(p.n + i)
+	if p.isFew(c) {
+		return ceilDiv(n, qmvRows)
+	}
+	return ceilDiv(n, qmmCols) * ceilDiv(p.vectors(c), qmmRows)
+}
+
+func (p linear) kernel(name string) *Kernel {
+	mats := 1.0
+	if p.then == siluMul {
+		mats = 2
+	}
+	return &Kernel{
+		Name: name,
+		Units: func(c *Call) int {
+			n := 0
+			for i := range p.outs {
+				n += p.units(c, i)
+			}
+			return n
+		},
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			for i := range p.outs { // the outputs' units follow each other
+				n := p.units(c, i)
+				if from, to := max(lo, 0), min(hi, n); from < to {
+					if p.isFew(c) {
+						p.few(c, w, i, from, to)
+					} else {
+						p.many(c, w, i, from, to)
+					}
+				}
+				lo, hi = lo-n, hi-n
+			}
+		},
+		Cost: func(c *Call) float64 {
+			k, m := c.Int(p.k), p.vectors(c)
+			if p.isFew(c) {
+				return 10 + mats*float64(m*qmvRows*k)*p.cost(false)
+			}
+			return mats * float64(qmmCols*k) * (p.cost(true) + 0.0125*float64(min(m, qmmRows)))
+		},
+	}
+}
+
+// qmvBlock is the number of columns that an epilogue takes at a time: they stay
+// in the first cache. A multiple of qmvRows.
+const qmvBlock = 512
+
+// few makes units [lo, hi) of output i for few vectors.
+func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
+	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
+	x, y := c.F32(p.x), c.F32(p.y+i)
+	size := p.scratch(k, false)
+	scratch := w.Scratch(size + 2*qmvBlock)
+	first, second := scratch[size:][:qmvBlock], scratch[size+qmvBlock:]
+	scratch = scratch[:size]
+	j, end := lo*qmvRows, min(hi*qmvRows, n)
+	for v := range m {
+		xv := x[v*k : (v+1)*k]
+		p.prepare(xv, scratch)
+		if p.then == store {
+			p.matVec(c, i*p.slots(), j, end, y[v*n+j:v*n+end], xv, scratch)
+			continue
+		}
+		for b := j; b < end; b += qmvBlock {
+			e := min(b+qmvBlock, end)
+			yb, one, two := y[v*n+b:v*n+e], first[:e-b], second[:e-b]
+			p.matVec(c, 0, b, e, one, xv, scratch)
+			if p.then == siluMul {
+				p.matVec(c, p.slots(), b, e, two, xv, scratch)
+			} else {
+				two = c.F32(p.r)[v*n+b : v*n+e]
+			}
+			p.finish(yb, one, two)
+		}
+	}
+}
+
+// finish is the epilogue: y = other + dot, or y = silu(dot)·other. It changes
+// dot; y may be other.
+func (p *linear) finish(y, dot, other []float32) {
+	if p.then == addTo {
+		simd.AddTo(y, other, dot)
+		return
+	}
+	simd.SiluTo(dot, dot)
+	simd.MulTo(y, dot, other)
+}
+
+// many makes units [lo, hi) of output i for many vectors.
+func (p *linear) many(c *Call, w *Worker, i, lo, hi int) {
+	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
+	cols := ceilDiv(n, qmmCols)
+	x, y := c.F32(p.x), c.F32(p.y+i)
+	size, more := p.scratch(k, true), 0
+	if p.then != store {
+		more = 2 * qmmRows * qmmCols
+	}
+	scratch := w.Scratch(size + more)
+	scratch, tiles := scratch[:size], scratch[size:]
+	for u := lo; u < hi; u++ {
+		v, v1 := u/cols*qmmRows, min((u/cols+1)*qmmRows, m)
+		j, j1 := u%cols*qmmCols, min((u%cols+1)*qmmCols, n)
+		xv, width := x[v*k:v1*k], j1-j
+		if p.then == store {
+			p.matMul(c, i*p.slots(), j, j1, y[v*n+j:(v1-1)*n+j1], n, xv, v1-v, k, scratch)
+			continue
+		}
+		one, two := tiles[:(v1-v)*width], tiles[qmmRows*qmmCols:][:(v1-v)*width]
+		p.matMul(c, 0, j, j1, one, width, xv, v1-v, k, scratch)
+		if p.then == siluMul {
+			p.matMul(c, p.slots(), j, j1, two, width, xv, v1-v, k, scratch)
+		}
+		for t := range v1 - v {
+			at, dot := (v+t)*n, one[t*width:(t+1)*width]
+			other := two[t*width : (t+1)*width]
+			if p.then == addTo {
+				other = c.F32(p.r)[at+j : at+j1]
+			}
+			p.finish(y[at+j:at+j1], dot, other)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package cost
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+)
+
+// maxProfile bounds the size in bytes of a profile file.
+const maxProfile = 16 << 20
+
+// LoadProfile reads a measured profile, a JSON object; what it leaves out is
+// that of its chip ([DefaultChip] if it names none):
+//
+//	{
+//	  "chip": "m3-max",
+//	  "bandwidth_gbs": 312, "cores": 40,
+//	  "launch_ns": 1300, "concurrent_launch_ns": 500, "barrier_ns": 4500,
+//	  "command_buffer_ns": 20000, "event_ns": 1250, "encode_ns": 160,
+//	  "kernels": {"rmsfloat32": {"fixed_ns": 2000, "ns_per_byte": 0.004}}
+//	}
+//
+// Bandwidth is what was attained. Errors name the file, the byte offset and the
+// field.
+func LoadProfile(path string) (Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Model{}, fmt.Errorf("profile: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxProfile+1))
+	if err != nil {
+		return Model{}, fmt.Errorf("profile: %w", err)
+	}
+	if len(data) > maxProfile {
+		return Model{}, fmt.Errorf("%s: profile has more than %d bytes", path, maxProfile)
+	}
+	return ParseProfile(path, data)
+}
+
+// ParseProfile is LoadProfile on bytes; name is for errors.
+func ParseProfile(name string, data []byte) (Model, error) {
+	p := &profileReader{d: json.NewDecoder(bytes.NewReader(data)), name: name, size: len(data)}
+	m, err := p.model()
+	if err != nil {
+		return Model{}, err
+	}
+	return m, nil
+}
+
+type profileReader struct {
+	d    *json.Decoder
+	name string
+	size int
+}
+
+func (p *profileReader) fail(at int64, format string, args ...any) error {
+	return fmt.Errorf("%s: byte %d: %s", p.name, at, fmt.Sprintf(format, args...))
+}
+
+// token returns the next token and the offset behind it.
+func (p *profileReader) token() (json.Token, int64, error) {
+	t, err := p.d.Token()
+	at := p.d.InputOffset()
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return nil, at, p.fail(int64(p.size), "the profile ends too soon: it is one JSON object")
+	}
+	if err != nil {
+		if s, ok := err.(*json.SyntaxError); ok {
+			at = s.Offset
+		}
+		return nil, at, p.fail(at, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return t, at, nil
+}
+
+// object calls field with each key, whose value it must read.
+func (p *profileReader) object(what string, field func(key string, at int64) error) error {
+	t, at, err := p.token()
+	if err != nil {
+		return err
+	}
+	if t != json.Delim('{') {
+		return p.fail(at, "%s is %v, want an object", what, t)
+	}
+	seen := map[string]bool{}
+	for p.d.More() {
+		t, at, err := p.token()
+		if err != nil {
+			return err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return p.fail(at, "%s: %v is no name", what, t)
+		}
+		if seen[key] {
+			return p.fail(at, "%s has %q twice", what, key)
+		}
+		seen[key] = true
+		if err := field(key, at); err != nil {
+			return err
+		}
+	}
+	_, _, err = p.token() // the closing brace
+	return err
+}
+
+func (p *profileReader) number(key string, least float64) (float64, error) {
+	t, at, err := p.token()
+	if err != nil {
+		return 0, err
+	}
+	v, ok := t.(float64)
+	if !ok || v < least || math.IsInf(v, 0) || v > 1e18 {
+		return 0, p.fail(at, "%q is %v, want a number from %g on", key, t, least)
+	}
+	return v, nil
+}
+
+func (p *profileReader) model() (Model, error) {
+	chip, kernels := "", map[string]Kernel{}
+	set := map[string]float64{}
+	err := p.object("the profile", func(key string, at int64) error {
+		switch key {
+		case "chip":
+			t, at, err := p.token()
+			if err != nil {
+				return err
+			}
+			s, ok := t.(string)
+			if !ok {
+				return p.fail(at, `"chip" is %v, want a name`, t)
+			}
+			if _, err := Chip(s); err != nil {
+				return p.fail(at, "%v", err)
+			}
+			chip = s
+		case "kernels":
+			return p.object(`"kernels"`, func(function string, _ int64) (err error) {
+				kernels[function], err = p.kernel(function)
+				return err
+			})
+		case "bandwidth_gbs":
+			v, err := p.number(key, 1e-3)
+			set[key] = v
+			return err
+		case "cores":
+			v, err := p.number(key, 1)
+			if err == nil && v != math.Trunc(v) || v > 1<<20 {
+				return p.fail(p.d.InputOffset(), `"cores" is %g, want a whole number up to %d`, v, 1<<20)
+			}
+			set[key] = v
+			return err
+		case "launch_ns", "concurrent_launch_ns", "barrier_ns", "command_buffer_ns", "event_ns", "encode_ns":
+			v, err := p.number(key, 0)
+			set[key] = v
+			return err
+		default:
+			return p.fail(at, "a profile has no field %q", key)
+		}
+		return nil
+	})
+	if err != nil {
+		return Model{}, err
+	}
+	if _, err := p.d.Token(); err != io.EOF {
+		return Model{}, p.fail(p.d.InputOffset(), "something stands behind the profile")
+	}
+	m, err := Chip(chip)
+	if err != nil {
+		return Model{}, err
+	}
+	m.Name, m.Kernels = p.name, kernels
+	const ns = 1e-9
+	for key, to := range map[string]*Seconds{"launch_ns": &m.Launch, "concurrent_launch_ns": &m.ConcurrentLaunch, "barrier_ns": &m.Barrier, "command_buffer_ns": &m.CommandBuffer, "event_ns": &m.Event, "encode_ns": &m.Encode} {
+		if v, ok := set[key]; ok {
+			*to = Seconds(v * ns)
+		}
+	}
+	if v, ok := set["bandwidth_gbs"]; ok {
+		m.Bandwidth = v * 1e9
+	}
+	if v, ok := set["cores"]; ok {
+		m.Cores = int(v)
+	}
+	return m, nil
+}
+
+func (p *profileReader) kernel(function string) (Kernel, error) {
+	var k Kernel
+	err := p.object(fmt.Sprintf("kernel %q", function), func(key string, at int64) error {
+		to := &k.Fixed
+		switch key {
+		case "fixed_ns":
+		case "ns_per_byte":
+			to = &k.PerByte
+		default:
+			return p.fail(at, "kernel %q has no field %q, but fixed_ns and ns_per_byte", function, key)
+		}
+		v, err := p.number(key, 0)
+		*to = Seconds(v * 1e-9)
+		return err
+	})
+	return k, err
+}

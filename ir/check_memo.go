@@ -1,0 +1,83 @@
+package ir
+
+import "math/bits"
+
+// memo remembers what a check accepted, so that the views, regions and extents
+// of params that graphs repeat a million times are decided once. A table has one
+// place for each hash and forgets what was there: a hostile graph gains nothing.
+type memo struct {
+	views   []acceptedView
+	regions []acceptedRegion
+	extents []acceptedExtent
+	op      string // the last op kind that was accepted
+}
+
+type acceptedView struct {
+	View
+	ok bool
+}
+
+type acceptedRegion struct {
+	Region
+	ok bool
+}
+
+type acceptedExtent struct {
+	Extent
+	as DType // of a scalar; Invalid for a grid
+	ok bool
+}
+
+// newMemo returns a memo for a graph of so many commands.
+func newMemo(commands int) *memo {
+	n := 1 << bits.Len(uint(4*min(commands, 1000)))
+	return &memo{make([]acceptedView, n), make([]acceptedRegion, n), make([]acceptedExtent, n), ""}
+}
+
+// view returns the place of v, and whether v was accepted before.
+func (m *memo) view(v View) (place *acceptedView, accepted bool) {
+	h := v.Len.Hash(v.Off.Hash(uint64(v.Mem)))
+	place = &m.views[h%uint64(len(m.views))]
+	return place, place.ok && place.Equal(v)
+}
+
+func (m *memo) region(r Region) (place *acceptedRegion, accepted bool) {
+	h := r.Run.Hash(r.Off.Hash(uint64(r.Mem)))
+	for i := range r.Dims {
+		h = r.Dims[i].Count.Hash(Hash(h, uint64(r.Dims[i].Stride)))
+	}
+	place = &m.regions[h%uint64(len(m.regions))]
+	return place, place.ok && place.Equal(r)
+}
+
+func (m *memo) extent(e Extent, as DType) (place *acceptedExtent, accepted bool) {
+	h := e.Num.Hash(Hash(uint64(as), uint64(e.Div)))
+	place = &m.extents[h%uint64(len(m.extents))]
+	return place, place.ok && place.as == as && place.Equal(e)
+}
+
+// idSet holds the ids that a graph has used: as bits where they are dense.
+type idSet struct {
+	bits   []uint64
+	sparse map[ID]bool
+}
+
+func newIDSet(commands int) *idSet { return &idSet{bits: make([]uint64, commands/4+16)} }
+
+// add reports whether id is new.
+func (s *idSet) add(id ID) bool {
+	if i := int(id / 64); i < len(s.bits) {
+		b := uint64(1) << (id % 64)
+		fresh := s.bits[i]&b == 0
+		s.bits[i] |= b
+		return fresh
+	}
+	if s.sparse == nil {
+		s.sparse = map[ID]bool{}
+	}
+	if s.sparse[id] {
+		return false
+	}
+	s.sparse[id] = true
+	return true
+}

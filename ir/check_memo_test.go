@@ -1,0 +1,95 @@
+package ir_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/irtest"
+)
+
+// What Check says about a command does not depend on what it accepted before:
+// a command and a variant of it, which is wrong more often than not, one after
+// the other and the variant alone.
+func TestCheckForgetsNothingWrong(t *testing.T) {
+	wrong, right := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := irtest.Module(t).Graphs[0]
+		var ds []*ir.Dispatch
+		for _, n := range g.Nodes {
+			if d, ok := n.(*ir.Dispatch); ok {
+				ds = append(ds, d)
+			}
+		}
+		if len(ds) == 0 {
+			return
+		}
+		d := rapid.SampledFrom(ds).Draw(t, "dispatch")
+		v := ir.CloneNode(d).(*ir.Dispatch)
+		v.ID = 1 << 20
+		delta := rapid.SampledFrom([]int64{-1 << 40, -64, -1, 1, 64, 1 << 40}).Draw(t, "delta")
+		change := func(a *ir.Affine) {
+			if len(g.Params) > 0 && rapid.Bool().Draw(t, "by a param") {
+				*a = a.Add(ir.Linear(0, ir.Term{Param: ir.ParamID(rapid.IntRange(0, len(g.Params)).Draw(t, "param")), Coeff: delta}))
+				return
+			}
+			*a = a.AddConst(delta)
+		}
+		for i := range v.Bindings {
+			if rapid.IntRange(0, 3).Draw(t, "binding") == 0 {
+				b := &v.Bindings[i]
+				change(rapid.SampledFrom([]*ir.Affine{&b.View.Off, &b.View.Len, &b.Expr}).Draw(t, "of"))
+			}
+		}
+		if i := rapid.IntRange(0, 9).Draw(t, "grid"); i < 3 {
+			change(&v.Grid[i].Num)
+		}
+		if v.Effects != nil {
+			for i := range v.Effects.Reads {
+				change(rapid.SampledFrom([]*ir.Affine{&v.Effects.Reads[i].Off, &v.Effects.Reads[i].Run}).Draw(t, "of"))
+			}
+		}
+		about := func(nodes ...ir.Node) (out []string) {
+			x := *g
+			x.Nodes, x.Source = nodes, nil
+			if err := x.Check(); err != nil {
+				for _, line := range strings.Split(err.Error(), "\n") {
+					if strings.Contains(line, v.ID.String()) {
+						out = append(out, line)
+					}
+				}
+			}
+			return out
+		}
+		alone := about(v)
+		require.Equal(t, alone, about(d, v))
+		if len(alone) > 0 {
+			wrong++
+			// … nor does a wrong one make a right one wrong.
+			x := *g
+			x.Nodes, x.Source = []ir.Node{v, d}, nil
+			require.NotContains(t, strings.ReplaceAll(x.Check().Error(), v.ID.String(), ""), d.ID.String()+" ")
+		} else {
+			right++
+		}
+	})
+	require.Positive(t, wrong)
+	require.Positive(t, right)
+}
+
+// Ids are unique whether they are dense or not.
+func TestCheckFindsRepeatedIDs(t *testing.T) {
+	for _, id := range []ir.ID{0, 5, 1<<32 - 1} {
+		b := ir.NewBuilder("g")
+		m := b.Memory(ir.Memory{Name: "m", Kind: ir.State, Size: 8})
+		b.Fill(ir.ViewOf(m, 0, 8), 0, "").ID = id
+		b.Fill(ir.ViewOf(m, 0, 8), 0, "").ID = id ^ 1
+		b.Fill(ir.ViewOf(m, 0, 8), 0, "").ID = id
+		_, err := b.Graph()
+		require.ErrorContains(t, err, "graph g: "+id.String()+" fill: another command has this id")
+		require.Len(t, strings.Split(err.Error(), "\n"), 1)
+	}
+}

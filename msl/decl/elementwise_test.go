@@ -1,0 +1,89 @@
+package decl_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+func TestElementwise(t *testing.T) {
+	d, err := decl.Elementwise("out0[i, j] = round(f32, in0[i, j] * in1[j] + s0); out1[i, j] = round(f32, in2[i] - in3[0])")
+	require.NoError(t, err)
+	var args []string
+	for _, a := range d.Args {
+		s := fmt.Sprint(a.Slot, " ", a.Name, " ", a.Kind, " ", a.Type)
+		for _, e := range a.Shape {
+			s += " " + e.String()
+		}
+		args = append(args, s+" "+a.Mode.String())
+	}
+	assert.Equal(t, []string{
+		"0 in0 device f32 d0 d1 read", "1 in1 device f32 d1 read", "2 in2 device f32 d0 read", "3 in3 device f32 1 read",
+		"4 out0 device f32 d0 d1 write", "5 out1 device f32 d0 d1 write", "6 s0 constant f32 read",
+	}, args)
+	assert.Equal(t, [][2]int{{4, 0}, {5, 0}}, d.Inplace)
+	k := d.Kernel("k")
+	assert.Equal(t, ir.Generated, k.Library.Kind)
+	assert.Equal(t, d.Name, k.Function)
+}
+
+// Whatever is not canonical is refused: one kernel has one text.
+func TestElementwiseRefuses(t *testing.T) {
+	many := "in0[i]"
+	for k := 1; k < 31; k++ {
+		many += fmt.Sprintf(" + in%d[i]", k)
+	}
+	for text, want := range map[string]string{
+		"":                                                              `does not begin with "out0[i, j] = "`,
+		"out0[i] = in0[j]":                                              "in0[j]: no index of a result with [i]",
+		"out0[i] = round(f32, in1[i])":                                  "in1: operands are in0[…], in1[…]",
+		"out0[i] = round(f32, in00[i])":                                 "in00: operands are",
+		"out0[i] = round(f32, x[i])":                                    "x: operands are",
+		"out0[i] = round(f32, s1)":                                      "s1: operands are",
+		"out0[i] = round(f32, in0)":                                     "in0: operands are",
+		"out0[i] = round(f32, in0[i)":                                   "[ without ]",
+		"out0[i] = in0[i] * 2.0":                                        "needs round(f32, …)",
+		"out0[i] = round(f16, in0[i])":                                  "needs round(f32, …)",
+		"out0[i] = round(f32, in0[i]*2.0)":                              "is not canonical",
+		"out0[i] = round(f32, (in0[i]))":                                "is not canonical",
+		"out0[i] = round(f32, in0[i] * 2)":                              "write 2.0 for the number 2",
+		"out0[i] = round(f32, f32(i))":                                  "not an operation of elements",
+		"out0[i] = round(f32, erf(in0[i]))":                             "not an operation of elements",
+		"out0[i] = round(f32, sum[c](k < 3, in0[i]))":                   "sum: operands are",
+		"out0[i] = round(f32, round(f32, in0[i]))":                      "around a whole result only",
+		"out0[i] = round(f32, in0[i]); out1[i, j] = round(f32, in0[i])": `result 1 does not begin with "out1[i] = "`,
+		"out0[i] = round(f32, in0[i] + in0[0])":                         "in0 is indexed with [i] and with [0]",
+		"out0[i] = round(f32, " + many + ")":                            "has 32 arguments, Metal 31 slots",
+		"out0[i] = round(f32, " + strings.Repeat("-", 5000) + "in0[i])": "at most 4096 are possible",
+		"out0[i] = round(f32, " + strings.Repeat("-", 500) + "in0[i])":  "nested deeper than 100",
+		"out0[i] = in0[i]" + strings.Repeat("; out1[i] = in0[i]", 4):    "has 5 results, at most 4 are possible",
+		"out0[i] = round(f32, in0[i] \\ 2.0)":                           "unexpected",
+		"out0[i] = round(f32, in99999999999999999999[i])":               "operands are",
+	} {
+		_, err := decl.Elementwise(text)
+		assert.ErrorContains(t, err, want, "%.60s", text)
+	}
+}
+
+// Any text is refused or describes a kernel; it never panics.
+func TestElementwiseOfAnything(t *testing.T) {
+	pieces := []string{"out0[i] = ", "out0[i, j] = ", "out1[i] = ", "; ", "round(f32, ", ")", "(", "in0[i]", "in1[i]", "in0[i, j]", "in1[j]", "s0", " + ", " * ", "-", "1.0", "2e",
+		"select(", ", ", " < ", "inf", "[", "]", "!", "x", "exp(", "\x00", "é"}
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 14).Draw(t, "pieces"), "")
+		d, err := decl.Elementwise(text)
+		require.NotEqual(t, err == nil, d == nil)
+		if d != nil {
+			again, err := decl.Elementwise(d.Name)
+			require.NoError(t, err)
+			require.Equal(t, d.Kernel("k"), again.Kernel("k"))
+		}
+	})
+}

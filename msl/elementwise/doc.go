@@ -1,0 +1,15 @@
+// Package elementwise turns the term of a generated kernel into code: a straight
+// line of operations on values, each computed once however often the term
+// writes it, and from that Metal source.
+//
+//	d, err := decl.Elementwise("out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])")
+//	p := elementwise.Compile(d)
+//	// p.Steps: v0 = in0[i], v1 = 1.0, v2 = -v0, v3 = exp(v2), v4 = v1 + v3, …
+//	source := p.Source()
+//
+// An executor without a Metal compiler runs the steps, a vector at a time.
+//
+// What it is not: the language of generated kernels, their limits and their
+// declarations are in package decl ([decl.Elementwise]); which dispatches
+// become one is decided by a pass.
+package elementwise

@@ -1,0 +1,128 @@
+package elementwise_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/mslcheck"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/elementwise"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+func compile(t *testing.T, text string) *elementwise.Program {
+	t.Helper()
+	d, err := decl.Elementwise(text)
+	require.NoError(t, err)
+	return elementwise.Compile(d)
+}
+
+const silu = "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])"
+
+func ExampleProgram_Source() {
+	d, err := decl.Elementwise(silu)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, body, _ := strings.Cut(elementwise.Compile(d).Source(), ") {\n")
+	fmt.Print(body)
+	// Output:
+	//   const float v0 = in0[at];
+	//   const float v1 = 1.0f;
+	//   const float v2 = -v0;
+	//   const float v3 = precise::exp(v2);
+	//   const float v4 = v1 + v3;
+	//   const float v5 = v0 / v4;
+	//   const float v6 = in1[at];
+	//   const float v7 = v5 * v6;
+	//   out0[at] = v7;
+	// }
+}
+
+// What a term writes twice is computed once.
+func TestSharedSteps(t *testing.T) {
+	p := compile(t, "out0[i] = round(f32, exp(in0[i]) + exp(in0[i])); out1[i] = round(f32, exp(in0[i]) * s0)")
+	count := map[term.Op]int{}
+	for _, s := range p.Steps {
+		count[s.Op]++
+	}
+	assert.Equal(t, map[term.Op]int{term.Load: 1, term.Exp: 1, term.Add: 1, term.Symbol: 1, term.Mul: 1}, count)
+	assert.Equal(t, []uint8{1, 2}, p.Out)
+	assert.Equal(t, []uint8{3}, p.Constants)
+}
+
+var texts = []string{
+	silu,
+	"out0[i, j] = round(f32, (in0[i, j] - in1[i]) * in2[j] + in3[0] * s0); out1[i, j] = in0[i, j]",
+	"out0[i] = round(f32, select(!(in0[i] < 0.0) && in0[i] <= inf || in0[i] == 1e-05, 1.0, -abs(in0[i])))",
+	"out0[i] = round(f32, min(exp(in0[i]), exp2(in0[i])) + max(log(in0[i]), sqrt(in0[i])) + rsqrt(in0[i]) * sin(in0[i]) - cos(in0[i]) / tanh(in0[i]))",
+	"out0[i, j] = round(f32, 2.5)",
+	"out0[i] = round(f32, select(in0[i] != s0 && in0[i] > s1, s0, select(in0[i] >= s1, s1, in0[i])))",
+}
+
+// Metal source of generated kernels passes the same checks as the library's,
+// and its arguments are the declaration's.
+func TestSourceIsMetal(t *testing.T) {
+	for i, text := range texts {
+		p := compile(t, text)
+		lib, err := mslcheck.Check(context.Background(), fmt.Sprintf("generated%d.metal", i), p.Source())
+		require.NoError(t, err, "%s\n%s", text, p.Source())
+		require.Len(t, lib.Kernels, 1)
+		k := lib.Kernels[0]
+		assert.Equal(t, elementwise.Function, k.Host)
+		var got []ir.Arg
+		for _, a := range k.Params {
+			x := ir.Arg{Slot: uint8(a.Slot), Name: a.Name, Type: ir.F32, Access: ir.WriteArg}
+			if a.Const {
+				x.Access = ir.ReadArg
+			}
+			if a.Space == "constant" {
+				x.Kind, x.Count = ir.ConstantArg, 1
+			}
+			got = append(got, x)
+		}
+		want := p.Decl.Kernel("k").Args
+		for i := range want { // a device argument has no count
+			if want[i].Kind == ir.DeviceArg {
+				want[i].Count = 0
+			}
+		}
+		assert.Equal(t, want, got, text)
+	}
+}
+
+// scope makes every unknown name an operand or a constant, for terms as a pass
+// composes them.
+type scope struct{}
+
+func (scope) Symbol(n string) (int, term.Kind, bool)    { return 0, term.Float, n == "eps" }
+func (scope) Load(n string) (int, int, term.Kind, bool) { return 0, 1, term.Float, n != "grid" }
+func (scope) Abbrev(string) (int, int, term.Kind, bool) { return 0, 0, 0, false }
+func parse(t *testing.T, s string, vars ...string) *term.Expr {
+	t.Helper()
+	e, err := term.Parse(s, scope{}, vars...)
+	require.NoError(t, err)
+	return e
+}
+
+func TestText(t *testing.T) {
+	text, names, err := elementwise.Text(true,
+		parse(t, "round(f32, up[i] * round(f32, gate[i] + eps))", "i"), parse(t, "round(f32, gate[i])", "i"))
+	require.NoError(t, err)
+	assert.Equal(t, "out0[i] = round(f32, in0[i] * (in1[i] + s0)); out1[i] = in1[i]", text)
+	assert.Equal(t, elementwise.Names{Operands: []string{"up", "gate"}, Constants: []string{"eps"}}, names)
+
+	_, _, err = elementwise.Text(true, parse(t, "round(f16, up[i])", "i"))
+	assert.ErrorContains(t, err, "round")
+	_, _, err = elementwise.Text(true, parse(t, "f32(i) * up[i]", "i"))
+	assert.ErrorContains(t, err, "not an operation of elements")
+	_, _, err = elementwise.Text(true, parse(t, "up[i] * up[0]", "i"))
+	assert.ErrorContains(t, err, "in0 is indexed with [i] and with [0]")
+}

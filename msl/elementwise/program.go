@@ -1,0 +1,115 @@
+package elementwise
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Index says how an operand is indexed, in a kernel of results [d0, d1]; one of
+// results [n] is the kernel of d0 = 1.
+type Index uint8
+
+// The indices.
+const (
+	Full   Index = iota // [i, j], as the results are
+	Row                 // [j]: one row for all
+	Column              // [i]: one element a row
+	One                 // [0]
+)
+
+// Step computes one value from earlier ones.
+type Step struct {
+	// Op is an operation of a term: Load (of Operand), Symbol (constant Operand),
+	// Real (Val), or one on Args.
+	Op      term.Op
+	Args    []int // steps
+	Val     float32
+	Operand int // of a Load in Program.Operands, of a Symbol in Program.Constants
+}
+
+// Program is a generated kernel as a straight line of steps.
+type Program struct {
+	Decl     *decl.Decl
+	Flat     bool // results are [n], not [d0, d1]
+	Steps    []Step
+	Results  []int // the steps that are stored
+	Operands []Operand
+	// Slots of the results and of the f32 constants.
+	Out, Constants []uint8
+}
+
+// Operand is an argument that the kernel reads.
+type Operand struct {
+	Slot  uint8
+	Index Index
+}
+
+// commutative: operands in either order give the same bits.
+var commutative = map[term.Op]bool{term.Add: true, term.Mul: true, term.Min: true, term.Max: true, term.Eq: true, term.Ne: true, term.And: true, term.Or: true}
+
+// Compile makes the program of a declaration that [decl.Elementwise] returned.
+func Compile(d *decl.Decl) *Program {
+	p := &Program{Decl: d, Flat: len(d.Results[0].Vars) == 1}
+	operand, constant := map[int]int{}, map[int]int{}
+	for i, a := range d.Args {
+		switch {
+		case a.Mode == decl.Write:
+			p.Out = append(p.Out, a.Slot)
+		case len(a.Shape) == 0:
+			constant[a.Symbol] = len(p.Constants)
+			p.Constants = append(p.Constants, a.Slot)
+		default:
+			operand[i] = len(p.Operands)
+			p.Operands = append(p.Operands, Operand{a.Slot, p.index(a.Shape)})
+		}
+	}
+	known := map[string]int{}
+	var walk func(e *term.Expr) int
+	walk = func(e *term.Expr) int {
+		s := Step{Op: e.Op}
+		switch e.Op {
+		case term.Round: // to f32, which every value is
+			return walk(e.Args[0])
+		case term.Load:
+			s.Operand = operand[e.Index]
+		case term.Symbol:
+			s.Operand = constant[e.Index]
+		case term.Real:
+			s.Val = float32(e.Val)
+		default:
+			for _, a := range e.Args {
+				s.Args = append(s.Args, walk(a))
+			}
+			if commutative[s.Op] && s.Args[0] > s.Args[1] {
+				s.Args[0], s.Args[1] = s.Args[1], s.Args[0]
+			}
+		}
+		key := fmt.Sprint(s.Op, s.Args, math.Float32bits(s.Val), s.Operand)
+		if v, ok := known[key]; ok {
+			return v
+		}
+		p.Steps = append(p.Steps, s)
+		known[key] = len(p.Steps) - 1
+		return known[key]
+	}
+	for _, r := range d.Results {
+		p.Results = append(p.Results, walk(r.Body))
+	}
+	return p
+}
+
+// index tells the index of an operand from its declared shape.
+func (p *Program) index(shape []*term.Expr) Index {
+	switch {
+	case shape[0].Op == term.Number:
+		return One
+	case len(shape) == 2 || p.Flat:
+		return Full
+	case shape[0].Name == "d1":
+		return Row
+	}
+	return Column
+}

@@ -1,0 +1,95 @@
+package elementwise
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Function is the host name of the kernel in its source.
+const Function = "elementwise"
+
+// Source returns the Metal source of the kernel. A thread loads all its operands
+// before it stores a result, so that a result may lie where an operand lay.
+func (p *Program) Source() string {
+	var b strings.Builder
+	b.WriteString("// " + p.Decl.Name + "\n\n#include <metal_stdlib>\nusing namespace metal;\n#pragma clang fp contract(off)\n\n[[kernel]] void " + Function + "(\n")
+	for _, o := range p.Operands {
+		fmt.Fprintf(&b, "    const device float* in%d [[buffer(%d)]],\n", o.Slot, o.Slot)
+	}
+	for i, s := range p.Out {
+		fmt.Fprintf(&b, "    device float* out%d [[buffer(%d)]],\n", i, s)
+	}
+	for i, s := range p.Constants {
+		fmt.Fprintf(&b, "    constant float& s%d [[buffer(%d)]],\n", i, s)
+	}
+	index := map[Index]string{Full: "at", One: "0"}
+	if p.Flat {
+		b.WriteString("    uint at [[thread_position_in_grid]]) {\n")
+	} else {
+		b.WriteString("    uint2 position [[thread_position_in_grid]],\n    uint2 grid [[threads_per_grid]]) {\n")
+		b.WriteString("  const size_t at = size_t(position.y) * grid.x + position.x;\n")
+		index[Row], index[Column] = "position.x", "position.y"
+	}
+	for i, s := range p.Steps {
+		kind := "float"
+		if _, ok := conditions[s.Op]; ok {
+			kind = "bool"
+		}
+		fmt.Fprintf(&b, "  const %s v%d = %s;\n", kind, i, p.expression(s, index))
+	}
+	for i, r := range p.Results {
+		fmt.Fprintf(&b, "  out%d[at] = v%d;\n", i, r)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+var conditions = map[term.Op]string{
+	term.Eq: "==", term.Ne: "!=", term.Lt: "<", term.Le: "<=", term.Gt: ">", term.Ge: ">=", term.And: "&&", term.Or: "||", term.Not: "!",
+}
+
+var operators = map[term.Op]string{term.Add: "+", term.Sub: "-", term.Mul: "*", term.Div: "/"}
+
+// functions are spelled so that fast-math does not change them.
+var functions = map[term.Op]string{
+	term.Min: "precise::fmin", term.Max: "precise::fmax", term.Abs: "abs", term.Exp: "precise::exp", term.Exp2: "precise::exp2", term.Log: "precise::log",
+	term.Sqrt: "precise::sqrt", term.Rsqrt: "precise::rsqrt", term.Sin: "precise::sin", term.Cos: "precise::cos", term.Tanh: "precise::tanh",
+}
+
+func (p *Program) expression(s Step, index map[Index]string) string {
+	v := func(k int) string { return "v" + strconv.Itoa(s.Args[k]) }
+	switch {
+	case s.Op == term.Load:
+		o := p.Operands[s.Operand]
+		return fmt.Sprintf("in%d[%s]", o.Slot, index[o.Index])
+	case s.Op == term.Symbol:
+		return fmt.Sprintf("s%d", s.Operand)
+	case s.Op == term.Real && math.IsInf(float64(s.Val), 1):
+		return "INFINITY"
+	case s.Op == term.Real:
+		text := strconv.FormatFloat(float64(s.Val), 'g', -1, 32)
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0"
+		}
+		return text + "f"
+	case s.Op == term.Neg:
+		return "-" + v(0)
+	case s.Op == term.Not:
+		return "!" + v(0)
+	case s.Op == term.Select:
+		return v(0) + " ? " + v(1) + " : " + v(2)
+	case operators[s.Op] != "":
+		return v(0) + " " + operators[s.Op] + " " + v(1)
+	case conditions[s.Op] != "":
+		return v(0) + " " + conditions[s.Op] + " " + v(1)
+	}
+	args := v(0)
+	if len(s.Args) == 2 {
+		args += ", " + v(1)
+	}
+	return functions[s.Op] + "(" + args + ")"
+}

@@ -1,0 +1,199 @@
+package passes
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// constants moves inline bytes and scalars of params into one argument memory,
+// which every replay fills before it begins: then a replay changes bytes and no
+// command, and commands can stand in an indirect command buffer, which has no
+// inline bytes. Equal values share a place. Places are aligned to 32 bytes, what
+// buffers bound to the constant address space want.
+//
+// What is left are the variable commands, each with a remark: an offset or a grid
+// that depends on params is part of the command, and an executor must rewrite
+// that command, or run a variant of the kernel that reads it from argument memory.
+// (The length of a view is no part of a command.)
+func constants(g *ir.Graph, o Values, r *Report) error {
+	align := int64(32)
+	if v, ok := o["align"]; ok {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < 16 || n > 4096 || n&(n-1) != 0 {
+			return fmt.Errorf("align=%s: want a power of two from 16 to 4096", v)
+		}
+		align = n
+	}
+	a := argumentTable{mem: ir.MemID(len(g.Memories)), align: align, at: map[string]ir.View{}}
+	vary := variables{g: g, said: map[string]string{}}
+	for _, n := range g.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok {
+			if varies := variableCopy(g, n); varies != "" {
+				r.Not(n, "a variable command: %s (to be rewritten for each replay)", varies)
+			}
+			continue
+		}
+		k := &g.Kernels[d.Kernel]
+		moved := false
+		for i := range d.Bindings {
+			if b := &d.Bindings[i]; b.Kind != ir.BindView {
+				arg, _ := k.Arg(b.Slot)
+				*b = ir.BufferArg(b.Slot, a.place(b, arg.Type))
+				moved = true
+			}
+		}
+		if moved && r != nil {
+			r.Changed++
+		}
+		if text := vary.of(d); text != "" {
+			r.Not(d, "%s", text)
+		}
+	}
+	if len(a.values) > 0 {
+		g.Memories = append(g.Memories, a.memory(g))
+	}
+	return nil
+}
+
+// argumentTable lays out argument memory.
+type argumentTable struct {
+	mem    ir.MemID
+	align  int64
+	end    int64
+	at     map[string]ir.View // by value
+	key    []byte
+	values []ir.Value
+}
+
+// place returns where the value of an inline binding lies. Type is that of the
+// argument, for people.
+func (a *argumentTable) place(b *ir.Binding, t ir.DType) ir.View {
+	v := ir.Value{Type: t, Bytes: b.Bytes}
+	if b.Kind == ir.BindScalar {
+		v.Type, v.Bytes, v.Expr = b.Type, nil, b.Expr
+	}
+	a.key = a.key[:0]
+	if v.Bytes != nil {
+		a.key = append(append(a.key, 'b'), v.Bytes...)
+	} else {
+		a.key = append(a.key, 's', byte(v.Type))
+		a.key = binary.AppendVarint(a.key, v.Expr.Const)
+		for _, t := range v.Expr.Terms() {
+			a.key = binary.AppendVarint(binary.AppendVarint(a.key, int64(t.Param)), t.Coeff)
+		}
+	}
+	if view, ok := a.at[string(a.key)]; ok {
+		return view
+	}
+	v.Off = (a.end + a.align - 1) / a.align * a.align
+	a.end = v.Off + v.Size()
+	a.values = append(a.values, v)
+	view := ir.ViewOf(a.mem, v.Off, v.Size())
+	a.at[string(a.key)] = view
+	return view
+}
+
+// memory returns the memory of the table, whole places long: Metal wants what is
+// bound to the constant address space mapped up to the argument's size.
+func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
+	name := "arguments"
+	for i := 2; ; i++ {
+		if _, taken := g.MemoryNamed(name); !taken {
+			break
+		}
+		name = fmt.Sprintf("arguments.%d", i)
+	}
+	return ir.Memory{
+		Name: name, Kind: ir.Argument, Size: (a.end + a.align - 1) / a.align * a.align, Align: a.align, Alias: ir.NoMem,
+		Init: ir.Init{Kind: ir.InitValues, Values: a.values},
+	}
+}
+
+// variables says what of dispatches depends on params, each combination once.
+type variables struct {
+	g    *ir.Graph
+	key  []byte
+	said map[string]string
+}
+
+// of returns the remark about d, or "".
+func (v *variables) of(d *ir.Dispatch) string {
+	v.key = v.key[:0]
+	add := func(what int, a ir.Affine, div int64) {
+		if a.IsConst() {
+			return
+		}
+		v.key = binary.AppendVarint(append(v.key, byte(what)), a.Const)
+		v.key = binary.AppendVarint(binary.AppendVarint(v.key, div), int64(len(a.Terms())))
+		for _, t := range a.Terms() {
+			v.key = binary.AppendVarint(binary.AppendVarint(v.key, int64(t.Param)), t.Coeff)
+		}
+	}
+	for i := range d.Bindings {
+		if b := &d.Bindings[i]; b.Kind == ir.BindView {
+			add(int(b.Slot), b.View.Off, 1)
+		}
+	}
+	for i := range d.Grid {
+		add(128+i, d.Grid[i].Num, d.Grid[i].Div)
+	}
+	if len(v.key) == 0 {
+		return ""
+	}
+	v.key = binary.AppendVarint(append(v.key, byte(d.GridKind)), int64(d.Kernel))
+	text, ok := v.said[string(v.key)]
+	if !ok {
+		text = v.say(d)
+		v.said[string(v.key)] = text
+	}
+	return text
+}
+
+func (v *variables) say(d *ir.Dispatch) string {
+	var offsets, grid, how []string
+	for i := range d.Bindings {
+		if b := &d.Bindings[i]; b.Kind == ir.BindView && !b.View.Off.IsConst() {
+			arg, _ := v.g.Kernels[d.Kernel].Arg(b.Slot)
+			offsets = append(offsets, fmt.Sprintf("%s begins at %s", ir.QuoteName(arg.Name), v.g.FormatAffine(b.View.Off)))
+		}
+	}
+	for i, e := range d.Grid {
+		if !e.IsConst() {
+			s := v.g.FormatAffine(e.Num)
+			if e.Div != 1 {
+				s = fmt.Sprintf("ceil((%s) / %d)", s, e.Div)
+			}
+			grid = append(grid, fmt.Sprintf("%s[%d] is %s", d.GridKind, i, s))
+		}
+	}
+	if offsets != nil {
+		how = append(how, strings.Join(offsets, ", ")+" (or a kernel variant that adds the offset from argument memory)")
+	}
+	if grid != nil {
+		how = append(how, strings.Join(grid, ", ")+" (or indirect dispatch arguments, or the greatest grid and a bound in argument memory)")
+	}
+	return "a variable command, to be rewritten for each replay: " + strings.Join(how, "; ")
+}
+
+// variableCopy says what of a copy or fill depends on params.
+func variableCopy(g *ir.Graph, n ir.Node) string {
+	var views []ir.View
+	switch n := n.(type) {
+	case *ir.Copy:
+		views = []ir.View{n.Dst, n.Src}
+	case *ir.Fill:
+		views = []ir.View{n.Dst}
+	}
+	var out []string
+	for _, v := range views {
+		if !v.Off.IsConst() || !v.Len.IsConst() {
+			out = append(out, g.FormatView(v))
+		}
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,11 @@
+package passes
+
+import "github.com/mlxc/mlxc/internal/cost"
+
+// model returns the cost model that the options chip and profile name.
+func (o Values) model() (cost.Model, error) {
+	if p := o["profile"]; p != "" && p != "none" {
+		return cost.LoadProfile(p)
+	}
+	return cost.Chip(o["chip"])
+}

@@ -1,0 +1,43 @@
+package passes_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// What the passes about order make of random graphs (params, strides, aliases,
+// may-writes, atomics, pillars, commits) is free of races, over three replays that
+// follow one another in one command buffer, and computes the same: the slow
+// oracle, which knows nothing of this package, says so, and the prover too.
+func TestOrderAgainstOracle(t *testing.T) {
+	o := oracle.Options{Replays: oracle.Streamed, Valuations: 3}
+	moved := 0
+	for seed := range uint64(60) {
+		g, err := oracle.Generate(rand.New(rand.NewPCG(11, seed)), o, func(g *ir.Graph) error {
+			p, err := passes.ParsePipeline("annotate,barriers")
+			require.NoError(t, err)
+			_, err = passes.Run(g, p, passes.Options{})
+			return err
+		})
+		require.NoError(t, err)
+		for _, pipeline := range []string{"barriers", "reorder", "reorder,barriers", "schedule", "schedule,barriers", "reorder{lookahead=2},schedule,barriers"} {
+			after := g.Clone()
+			for _, r := range run(t, after, pipeline) {
+				moved += r.Changed
+			}
+			j := oracle.Judge(g, after, o)
+			require.Equal(t, oracle.Harmless, j.Verdict, "seed %d, %s: %s", seed, pipeline, j.Reason)
+			require.Empty(t, j.Remarks, "seed %d, %s", seed, pipeline)
+			r := prove.Check(g, after, prove.Options{})
+			require.Equal(t, prove.Proved, r.Verdict, "seed %d, %s: %s", seed, pipeline, r)
+		}
+	}
+	require.Positive(t, moved)
+}

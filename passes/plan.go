@@ -1,0 +1,221 @@
+package passes
+
+import (
+	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/web"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// plan assigns the values of scratch to one arena. Two of them share bytes if the
+// barriers and ordered commits of the graph have every command that touches the
+// one done before any command that touches the other begins, in this replay and
+// across the boundary to the next. So no new order is needed. Time is counted in
+// epochs; a chain of commands that each write in place where they read is one
+// value. The graph stays as it is unless its scratch shrinks.
+func plan(g *ir.Graph, _ Values, r *Report) error {
+	f := dataflow.Build(g)
+	if i := f.Pillar(); i >= 0 {
+		r.Not(f.Commands[i], "scratch stays as recorded: its effects are unknown, so it may touch every byte")
+		return nil
+	}
+	var recorded int64
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
+			recorded += m.Size
+		}
+	}
+	if recorded == 0 {
+		return nil
+	}
+	p := &planner{set: web.Build(f)}
+	p.epoch, p.last = epochNumbers(g)
+	p.join()
+	total := p.arrange()
+	if total >= recorded {
+		r.NotAbout("scratch", "its %d bytes stay as they are: a new assignment would take %d (at one time %d are needed)", recorded, total, p.bound)
+		return nil
+	}
+	p.apply(r)
+	dropScratch(g, nil)
+	r.About("scratch", "%d bytes instead of %d (at one time %d are needed)", total, recorded, p.bound)
+	return nil
+}
+
+// epochNumbers numbers the commands so that each is ordered before all of a greater
+// number, and returns the number at the end of the list: that epoch runs into
+// epoch 0 of the next replay. A barrier orders nothing against another command
+// buffer, so from one ordered commit to the next it counts only if no bare commit
+// is between; seen as a cycle.
+func epochNumbers(g *ir.Graph) (epoch []int32, last int32) {
+	bare := []bool{false} // of each stretch between ordered commits
+	for _, n := range g.Nodes {
+		if c, ok := n.(*ir.Commit); ok {
+			if c.Order == ir.OrderNone {
+				bare[len(bare)-1] = true
+			} else {
+				bare = append(bare, false)
+			}
+		}
+	}
+	around := bare[0] || bare[len(bare)-1]
+	bare[0], bare[len(bare)-1] = around, around
+	stretch := 0
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Barrier:
+			if !bare[stretch] {
+				last++
+			}
+		case *ir.Commit:
+			if n.Order != ir.OrderNone {
+				stretch++
+				last++
+			}
+		default:
+			if _, ok := ir.NodeID(n); ok {
+				epoch = append(epoch, last)
+			}
+		}
+	}
+	return epoch, last
+}
+
+// planner assigns the webs of one graph.
+type planner struct {
+	set   *web.Set
+	epoch []int32
+	last  int32
+
+	item  []int32 // of each web, −1 for a pinned one
+	items []web.Item
+	// class of each item: a storage mode has an arena of its own.
+	class   []ir.Storage
+	layouts [2]web.Layout
+	places  [2][]int32 // items of each class, in the order of its layout
+	fixed   []bool     // memories that pinned webs keep
+	bound   int64
+}
+
+// join makes items of webs.
+func (p *planner) join() {
+	s := p.set
+	p.item = make([]int32, len(s.Webs))
+	p.fixed = make([]bool, len(s.Graph.Memories))
+	for w := range s.Webs {
+		x := &s.Webs[w]
+		p.item[w] = -1
+		if x.Pinned != "" {
+			p.fixed[x.Mem] = true
+			continue
+		}
+		a, b := p.epoch[x.First], p.epoch[x.Last]
+		// INVARIANT: webs come by first command, so u has its item already.
+		if u := p.before(int32(w)); u >= 0 {
+			p.item[w] = p.item[u]
+			it := &p.items[p.item[u]]
+			it.B = max(it.B, b)
+			it.Before, it.After = max(it.Before, x.Before), max(it.After, x.After)
+			it.Align = max(it.Align, x.Align)
+			it.Rest = x.Lo % it.Align
+			continue
+		}
+		p.item[w] = int32(len(p.items))
+		p.items = append(p.items, web.Item{A: a, B: b, Size: x.Size(), Before: x.Before, After: x.After, Align: x.Align, Rest: x.Lo % x.Align})
+		p.class = append(p.class, s.Graph.Memories[x.Mem].Storage)
+	}
+}
+
+// before returns the web whose bytes web w takes over in place, or −1.
+func (p *planner) before(w int32) int32 {
+	s := p.set
+	i := s.Webs[w].First
+	for k, u := range s.Flow.Reads(int(i)) {
+		if u.Update >= 0 {
+			continue
+		}
+		v := s.OfRead(int(i), k)
+		if v < 0 || p.item[v] < 0 || !s.Inplace(v, w, i) {
+			continue
+		}
+		// Others that read the old bytes must be done.
+		done := true
+		for _, a := range s.Webs[v].Accesses {
+			done = done && (a.Command == i || p.epoch[a.Command] < p.epoch[i])
+		}
+		if done {
+			return v
+		}
+	}
+	return -1
+}
+
+// arrange lays out an arena for each storage mode and returns the bytes of all
+// scratch then.
+func (p *planner) arrange() (total int64) {
+	g := p.set.Graph
+	for m := range p.fixed {
+		if p.fixed[m] {
+			total += g.Memories[m].Size
+		}
+	}
+	p.bound = total
+	for c := range p.layouts {
+		var items []web.Item
+		for i := range p.items {
+			if p.class[i] == ir.Storage(c) {
+				items = append(items, p.items[i])
+				p.places[c] = append(p.places[c], int32(i))
+			}
+		}
+		p.layouts[c] = web.Arrange(items, p.last, true)
+		total += p.layouts[c].Peak
+		p.bound += p.layouts[c].Bound
+	}
+	return total
+}
+
+// apply moves every value to its arena: the largest memory that has become free,
+// or a new one.
+func (p *planner) apply(r *Report) {
+	g := p.set.Graph
+	at := make([]int64, len(p.items))
+	var arena [2]ir.MemID
+	for c := range p.layouts {
+		for k, i := range p.places[c] {
+			at[i] = p.layouts[c].At[k]
+		}
+		arena[c] = ir.NoMem
+		if len(p.places[c]) == 0 {
+			continue
+		}
+		align := int64(1)
+		for m := range g.Memories {
+			x := &g.Memories[m]
+			if x.Kind != ir.Scratch || x.Alias != ir.NoMem || x.Storage != ir.Storage(c) {
+				continue
+			}
+			align = stricter(align, x.Align)
+			if !p.fixed[m] && (arena[c] == ir.NoMem || x.Size > g.Memories[arena[c]].Size) {
+				arena[c] = ir.MemID(m)
+			}
+		}
+		if arena[c] == ir.NoMem {
+			g.Memories = append(g.Memories, ir.Memory{Name: unusedName(g, "arena"), Kind: ir.Scratch, Storage: ir.Storage(c), Alias: ir.NoMem})
+			arena[c] = ir.MemID(len(g.Memories) - 1)
+			p.fixed = append(p.fixed, false)
+		}
+		m := &g.Memories[arena[c]]
+		m.Size, m.Align = p.layouts[c].Peak, align
+		m.DType, m.Shape = ir.Invalid, nil
+	}
+	for w := range p.set.Webs {
+		if i := p.item[w]; i >= 0 {
+			x := &p.set.Webs[w]
+			mem, lo := arena[p.class[i]], at[i]
+			if r != nil && (mem != x.Mem || lo != x.Lo) {
+				r.Changed += len(x.Accesses)
+			}
+			p.set.Move(x, mem, lo)
+		}
+	}
+}

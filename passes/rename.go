@@ -1,0 +1,453 @@
+package passes
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/web"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// rename breaks false dependences: a scratch value whose bytes were used before
+// moves to bytes that no command touches at that time, where it must wait for
+// nothing but its operands. Values are the webs of package web.
+//
+// It goes through the list once and gives each command its level, the length of
+// the longest chain of conflicts that ends in it. A value born at level b takes
+// bytes that were touched last below b, which adds a dependence but no level: its
+// recorded bytes if they are such, else others, else new ones. Where the budget
+// has no more, values whose command may come later without making the longest
+// chain longer give way first; then whoever waits least. So new bytes go to the
+// critical path.
+func rename(g *ir.Graph, o Values, r *Report) error {
+	value, ok := o["budget"]
+	if !ok {
+		value = renameBudget
+	}
+	var scratch int64
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
+			scratch += m.Size
+		}
+	}
+	extra, err := parseBudget(value, scratch)
+	if err != nil || scratch == 0 {
+		return err
+	}
+	f := dataflow.Build(g)
+	if i := f.Pillar(); i >= 0 {
+		r.Not(f.Commands[i], "nothing is renamed: its effects are unknown, so it may touch every byte of scratch")
+		return nil
+	}
+	if _, floor := f.Levels(); web.Depth(f) == floor {
+		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
+		return nil
+	}
+	n := newRenamer(web.Build(f), extra)
+	before := n.attempt(attempt{stay: true})
+	best := before
+	try := func(a attempt) {
+		if x := n.attempt(a); x != nil && (x.depth < best.depth || x.depth == best.depth && x.used < best.used) {
+			best = x
+		}
+	}
+	try(attempt{target: n.floor})
+	if extra > 0 {
+		try(attempt{target: n.floor, kept: true})
+	}
+	if best.depth > n.floor {
+		for _, t := range []int32{best.depth, (best.depth + n.floor) / 2} {
+			try(attempt{target: t})
+			if extra > 0 {
+				try(attempt{target: t, kept: true})
+			}
+		}
+	}
+	if best.depth < before.depth {
+		n.apply(best, r)
+	}
+	n.explain(best, r)
+	return nil
+}
+
+// renameBudget is the default: as much again as the recording has. Activations
+// are small beside weights, and plan gives back what the schedule does not need.
+const renameBudget = "1x"
+
+// parseBudget returns the bytes that a budget adds to scratch bytes of the
+// recording: "0", "4096", "64MiB", "2x", "unlimited".
+func parseBudget(budget string, scratch int64) (int64, error) {
+	s := budget
+	wrong := func() (int64, error) {
+		return 0, fmt.Errorf("budget=%s: want bytes (4096, 64KiB, 64MiB, 1GiB), a multiple of the recording's scratch (1x, 0.5x) or unlimited", budget)
+	}
+	if s == "unlimited" {
+		return math.MaxInt64, nil
+	}
+	if x, ok := strings.CutSuffix(s, "x"); ok {
+		v, err := strconv.ParseFloat(x, 64)
+		if err != nil || !(v >= 0) || v > 1e6 {
+			return wrong()
+		}
+		return int64(v * float64(scratch)), nil
+	}
+	unit := int64(1)
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}} {
+		if x, ok := strings.CutSuffix(s, u.name); ok {
+			s, unit = x, u.bytes
+			break
+		}
+	}
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || v < 0 || v > math.MaxInt64/unit {
+		return wrong()
+	}
+	return v * unit, nil
+}
+
+// renamer tries placements of one graph's webs.
+type renamer struct {
+	set   *web.Set
+	extra int64
+	floor int32    // depth∞
+	tail  []int32  // of each command: the longest chain of values after it
+	mem   ir.MemID // some root of scratch
+}
+
+func newRenamer(set *web.Set, extra int64) *renamer {
+	n := &renamer{set: set, extra: extra, mem: ir.NoMem}
+	f, g := set.Flow, set.Graph
+	_, n.floor = f.Levels()
+	n.tail = make([]int32, len(f.Commands))
+	for i := len(f.Commands) - 1; i >= 0; i-- {
+		for _, d := range f.Writes(i) {
+			for _, x := range d.Readers {
+				n.tail[i] = max(n.tail[i], 1+n.tail[x.Command])
+			}
+		}
+	}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
+			n.mem = ir.MemID(i)
+			break
+		}
+	}
+	return n
+}
+
+// attempt is one way to choose places.
+type attempt struct {
+	stay   bool  // nothing moves
+	kept   bool  // what moves moves to added bytes, never into gaps
+	target int32 // commands may be delayed as long as chains stay this short
+}
+
+// placement is the result of an attempt.
+type placement struct {
+	at    []int64 // address of each web
+	level []int32 // of each command
+	late  []late  // of commands that wait for more than their values
+	depth int32
+	used  int64 // added bytes
+	space *web.Space
+}
+
+// late is a command that an access of it delays.
+type late struct {
+	command int32
+	read    bool
+	index   int32
+}
+
+// attempt returns nil if some value finds no place.
+func (n *renamer) attempt(a attempt) *placement {
+	s, f := n.set, n.set.Flow
+	p := &placement{at: make([]int64, len(s.Webs)), level: make([]int32, len(f.Commands)),
+		space: web.NewSpace(s.Graph, n.extra, a.kept)}
+	levels := web.NewLevels(f)
+	last := make([]int32, len(s.Webs)) // level of the last access so far
+	handed := make([]bool, len(s.Webs))
+	for w := range s.Webs {
+		x := &s.Webs[w]
+		p.at[w] = -1
+		if a.stay || x.Pinned != "" {
+			p.at[w] = p.space.Recorded(x)
+		}
+		if x.Pinned != "" && !a.stay && !a.kept {
+			p.space.Take(p.at[w], x, int32(w))
+		}
+	}
+	var fresh []int32
+	for i := range f.Commands {
+		us, ds := f.Reads(i), f.Writes(i)
+		value, level, cause := int32(0), int32(0), late{command: -1}
+		wait := func(w int32, r ir.Region, read bool, k int) {
+			if x := levels.After(n.region(p, w, r), !read); x > level {
+				level, cause = x, late{int32(i), read, int32(k)}
+			}
+		}
+		fresh = fresh[:0]
+		for k := range us {
+			for _, x := range us[k].Sources {
+				value = max(value, p.level[x.Command])
+			}
+			if us[k].Update < 0 {
+				if w := s.OfRead(i, k); w < 0 || p.at[w] >= 0 {
+					wait(w, us[k].Region, true, k)
+				}
+			}
+		}
+		for k := range ds {
+			if w := s.OfWrite(i, k); w < 0 || p.at[w] >= 0 {
+				wait(w, ds[k].Region, false, k)
+			} else {
+				fresh = append(fresh, w)
+			}
+		}
+		for _, w := range fresh {
+			if p.at[w] >= 0 {
+				continue // two writes of one web
+			}
+			at, from, ok := n.place(a, p, levels, i, w, level+1, last)
+			if !ok {
+				return nil
+			}
+			p.at[w] = at
+			if from >= 0 {
+				handed[from] = true
+			}
+			x := &s.Webs[w]
+			if !a.kept || p.space.IsAdded(at) {
+				p.space.Take(at, x, w)
+			}
+			for k := range ds {
+				if s.OfWrite(i, k) == w {
+					wait(w, ds[k].Region, false, k)
+				}
+			}
+		}
+		if level > value && cause.command >= 0 {
+			p.late = append(p.late, cause)
+		}
+		level++
+		p.level[i] = level
+		p.depth = max(p.depth, level)
+		enter := func(w int32, r ir.Region, write bool) {
+			levels.Add(n.region(p, w, r), write, level)
+			if w >= 0 {
+				last[w] = max(last[w], level)
+			}
+		}
+		for k := range us {
+			if us[k].Update < 0 {
+				enter(s.OfRead(i, k), us[k].Region, false)
+			}
+		}
+		for k := range ds {
+			enter(s.OfWrite(i, k), ds[k].Region, true)
+		}
+		if a.stay {
+			continue
+		}
+		done := func(w int32) {
+			if w < 0 || handed[w] {
+				return
+			}
+			if x := &s.Webs[w]; x.Last == int32(i) && x.Pinned == "" && (!a.kept || p.space.IsAdded(p.at[w])) {
+				handed[w] = true
+				p.space.Give(p.at[w], x.Size(), last[w])
+			}
+		}
+		for k := range us {
+			if us[k].Update < 0 {
+				done(s.OfRead(i, k))
+			}
+		}
+		for k := range ds {
+			done(s.OfWrite(i, k))
+		}
+	}
+	p.used = p.space.Used(ir.Shared) + p.space.Used(ir.Private)
+	return p
+}
+
+// region is r, of web w (−1: none), where it lies under p: scratch is one row of
+// addresses of memory n.mem.
+func (n *renamer) region(p *placement, w int32, r ir.Region) ir.Region {
+	if w >= 0 {
+		r.Mem, r.Off = n.mem, r.Off.AddConst(p.at[w]-n.set.Webs[w].Lo)
+	}
+	return r
+}
+
+// place chooses the address of web w, born in command i, which can have level
+// born otherwise. from is the web whose bytes it takes over in place, or −1.
+func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, born int32, last []int32) (at int64, from int32, ok bool) {
+	s, x := n.set, &n.set.Webs[w]
+	from = -1
+	storage := s.Graph.Memories[x.Mem].Storage
+	none := int32(math.MaxInt32)
+	stay, stayLevel := p.space.Recorded(x), none
+	over, overLevel := int64(-1), none
+	for k := range s.Flow.Reads(i) {
+		if s.Flow.Reads(i)[k].Update >= 0 {
+			continue
+		}
+		u := s.OfRead(i, k)
+		if u < 0 || !s.Inplace(u, w, int32(i)) || s.Webs[u].Pinned != "" || !p.space.Fits(x, p.at[u]) {
+			continue
+		}
+		over, overLevel, from = p.at[u], last[u], u
+	}
+	if a.kept {
+		// What stays where it was recorded is always right.
+		stayLevel = 0
+		for k := range s.Flow.Writes(i) {
+			if s.OfWrite(i, k) == w {
+				r := s.Flow.Writes(i)[k].Region
+				r.Mem, r.Off = n.mem, r.Off.AddConst(stay-x.Lo)
+				stayLevel = max(stayLevel, levels.After(r, true))
+			}
+		}
+		if over >= 0 && !p.space.IsAdded(over) {
+			over, overLevel, from = -1, none, -1 // it is the recorded place
+		}
+	} else if l, ok := p.space.Free(stay, x.Size()); ok {
+		stayLevel = l
+	}
+	reuse := func(before int32) bool {
+		if stayLevel < before {
+			at, from = stay, -1
+			return true
+		}
+		if overLevel < before {
+			at = over
+			return true
+		}
+		if y, found := p.space.Find(x, before, storage); found {
+			at, from = y.At, -1
+			return true
+		}
+		return false
+	}
+	if reuse(born) {
+		return at, from, true
+	}
+	if slack := a.target - n.tail[i]; n.extra < math.MaxInt64 && slack > born && reuse(slack) {
+		return at, from, true
+	}
+	if y, found := p.space.Fresh(x, storage); found {
+		return y, -1, true
+	}
+	// Whatever waits least.
+	best := none
+	if stayLevel < best {
+		at, best = stay, stayLevel
+	}
+	keep := int32(-1)
+	if overLevel < best {
+		at, best, keep = over, overLevel, from
+	}
+	if y, found := p.space.Find(x, best, storage); found {
+		at, best, keep = y.At, y.Level, -1
+	} else if best == none {
+		if y, found := p.space.Window(x, storage); found {
+			at, best = y.At, y.Level
+		}
+	}
+	return at, keep, best < none
+}
+
+// apply moves the webs of g.
+func (n *renamer) apply(p *placement, r *Report) {
+	s := n.set
+	g := s.Graph
+	added := [2]ir.MemID{ir.NoMem, ir.NoMem}
+	for c := range added {
+		size := p.space.Used(ir.Storage(c))
+		if size == 0 {
+			continue
+		}
+		align := int64(1)
+		for i := range g.Memories {
+			if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem && m.Storage == ir.Storage(c) {
+				align = stricter(align, m.Align)
+			}
+		}
+		g.Memories = append(g.Memories, ir.Memory{Name: unusedName(g, "renamed"), Kind: ir.Scratch, Storage: ir.Storage(c), Size: size, Align: align, Alias: ir.NoMem})
+		added[c] = ir.MemID(len(g.Memories) - 1)
+	}
+	for w := range s.Webs {
+		x := &s.Webs[w]
+		if p.at[w] == p.space.Recorded(x) {
+			continue
+		}
+		mem, c, lo := p.space.Locate(p.at[w])
+		if mem == ir.NoMem {
+			mem = added[c]
+		}
+		s.Move(x, mem, lo)
+		r.Did(s.Flow.Commands[x.First], "its value moves from %s to %s", g.FormatView(ir.ViewOf(x.Mem, x.Lo, x.Size())), g.FormatView(ir.ViewOf(mem, lo, x.Size())))
+	}
+}
+
+// explain says what keeps the longest chains longer than values ask.
+func (n *renamer) explain(p *placement, r *Report) {
+	s := n.set
+	f, g := s.Flow, s.Graph
+	if p.depth == n.floor {
+		return
+	}
+	for _, l := range p.late {
+		i := l.command
+		if p.level[i]+n.tail[i] < p.depth {
+			continue // not on a longest chain
+		}
+		region, w := ir.Region{}, int32(-1)
+		if l.read {
+			region, w = f.Reads(int(i))[l.index].Region, s.OfRead(int(i), int(l.index))
+		} else {
+			region, w = f.Writes(int(i))[l.index].Region, s.OfWrite(int(i), int(l.index))
+		}
+		switch {
+		case w < 0:
+			r.Not(f.Commands[i], "it waits for an earlier access of %s: %s bytes cannot be renamed", g.FormatRegion(region), g.Memories[region.Mem].Kind)
+		case s.Webs[w].Pinned != "":
+			r.Not(f.Commands[i], "it waits for an earlier access of %s: %s", g.FormatRegion(region), s.Webs[w].Pinned)
+		default:
+			r.Not(f.Commands[i], "it waits for an earlier access of the bytes of its %d-byte value: the budget has no others", s.Webs[w].Size())
+		}
+	}
+}
+
+// stricter returns the greater of two alignments; 0 is the default one.
+func stricter(a, b int64) int64 {
+	x, y := a, b
+	if x == 0 {
+		x = web.DefaultAlign
+	}
+	if y == 0 {
+		y = web.DefaultAlign
+	}
+	if x < y || x == y && b == 0 {
+		return b
+	}
+	return a
+}
+
+// unusedName returns base, or base with a number that makes it new.
+func unusedName(g *ir.Graph, base string) string {
+	name := base
+	for i := 2; ; i++ {
+		if _, ok := g.MemoryNamed(name); !ok {
+			return name
+		}
+		name = base + "." + strconv.Itoa(i)
+	}
+}

@@ -1,0 +1,187 @@
+package passes
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/ir"
+)
+
+const defaultLookahead = 64
+
+// reorder is the greedy of ggml's Metal backend and of mlx-native, made sound.
+// Commands are taken in recorded order into an epoch. One that conflicts with
+// the epoch, the head, ends it; before that, of the lookahead commands that
+// still wait behind the head, each that conflicts neither with the epoch nor
+// with any command that it would cross moves up into it.
+//
+// What conflicts is decided on bytes, whatever the kind of operation; a command
+// of unknown effects neither moves nor is crossed; nothing leaves its command
+// buffer. One command that moves up counts as one move.
+//
+// Who may move needs no comparison: a command is free when each command that it
+// must wait for is in an epoch that has ended. Ending an epoch frees those that
+// wait for its members, so that all of it takes time in proportion to the
+// conflicts, and the window is a few words of a bit set.
+func reorder(g *ir.Graph, o Values, r *Report) error {
+	lookahead := defaultLookahead
+	if v, ok := o["lookahead"]; ok {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return fmt.Errorf("lookahead is %q, want the number of commands behind the head", v)
+		}
+		lookahead = n
+	}
+	t := hazard.NewTable(g)
+	w := newWindow(t)
+	l := relist(g, t)
+	epoch := make([]int32, 0, 64)
+	head, begins := int32(-1), false
+	take := func(i int32) {
+		w.take(i)
+		epoch = append(epoch, i)
+		l.command(i, t.Node(int(i)), begins)
+		begins = false
+	}
+	up := func(i int32) {
+		if r != nil {
+			// Commands that were taken stand before the head or have moved too.
+			r.Did(t.Node(int(i)), "moved up before %s", r.graph.Describe(t.Node(int(head))))
+		}
+		take(i)
+	}
+	for _, b := range commandBuffers(g) {
+		for head = b.first; head < b.end; head++ {
+			if w.taken(head) {
+				continue
+			}
+			if !w.free(head) {
+				n := w.each(head, b.end, lookahead, up)
+				if r != nil && n == 0 {
+					r.Not(t.Node(int(head)), "ends the epoch before it, and no command of the %d behind it can move up", lookahead)
+				}
+				w.end(epoch)
+				epoch, begins = epoch[:0], true
+			}
+			take(head)
+			if r != nil && t.Pillar(int(head)) {
+				r.Not(t.Node(int(head)), "nothing moves across it: its effects are unknown")
+			}
+		}
+		w.end(epoch)
+		epoch, begins = epoch[:0], false
+		for _, c := range b.commits {
+			l.commit(c)
+		}
+	}
+	g.Nodes = l.finish()
+	return nil
+}
+
+// window holds the commands that are not in an epoch yet, and which of them are
+// free.
+type window struct {
+	order   *hazard.Order
+	waits   []int32
+	waiting []uint64 // bit sets by command
+	ready   []uint64
+	skip    []int32 // by word: a later word, all of those between being empty
+	n       int32
+	joins   []int32 // scratch
+}
+
+func newWindow(t *hazard.Table) *window {
+	n := t.Len()
+	w := &window{order: t.Order(), n: int32(n)}
+	w.waits = w.order.Waits
+	words := n/64 + 1
+	w.waiting, w.ready, w.skip = make([]uint64, words), make([]uint64, words), make([]int32, words)
+	for i := range w.skip {
+		w.skip[i] = int32(i) + 1
+	}
+	for i := range n {
+		w.waiting[i/64] |= 1 << (i % 64)
+		if w.waits[i] == 0 {
+			w.ready[i/64] |= 1 << (i % 64)
+		}
+	}
+	return w
+}
+
+func (w *window) taken(i int32) bool { return w.waiting[i/64]>>(i%64)&1 == 0 }
+
+func (w *window) free(i int32) bool { return w.waits[i] == 0 }
+
+func (w *window) take(i int32) {
+	w.waiting[i/64] &^= 1 << (i % 64)
+	w.ready[i/64] &^= 1 << (i % 64)
+}
+
+// end frees what waited for the members of an epoch alone.
+func (w *window) end(epoch []int32) {
+	for _, i := range epoch {
+		w.release(i)
+	}
+}
+
+func (w *window) release(i int32) {
+	w.joins = append(w.joins[:0], i)
+	for len(w.joins) > 0 {
+		i := w.joins[len(w.joins)-1]
+		w.joins = w.joins[:len(w.joins)-1]
+		for _, s := range w.order.Successors(i) {
+			if w.waits[s]--; w.waits[s] > 0 {
+				continue
+			}
+			if s < w.n {
+				w.ready[s/64] |= 1 << (s % 64)
+			} else { // a join takes no time
+				w.joins = append(w.joins, s)
+			}
+		}
+	}
+}
+
+// each calls up with every free command among the first n that wait behind the
+// head and before end, and returns how many there were.
+func (w *window) each(head, end int32, n int, up func(int32)) (found int) {
+	at := head + 1
+	for n > 0 && at < end {
+		k := at / 64
+		word := w.waiting[k] >> (at % 64) << (at % 64)
+		if word == 0 {
+			at = w.after(k) * 64
+			continue
+		}
+		if last := end - k*64; last < 64 {
+			word &= 1<<last - 1
+		}
+		// Drop what is more than n.
+		for extra := bits.OnesCount64(word) - n; extra > 0; extra-- {
+			word &^= 1 << (63 - bits.LeadingZeros64(word))
+		}
+		n -= bits.OnesCount64(word)
+		for free := word & w.ready[k]; free != 0; free &= free - 1 {
+			found++
+			up(k*64 + int32(bits.TrailingZeros64(free)))
+		}
+		at = (k + 1) * 64
+	}
+	return found
+}
+
+// after returns the next word behind k in which a command waits, or the number
+// of words. Words empty for good, so paths are shortened (Tarjan 1975).
+func (w *window) after(k int32) int32 {
+	end := int32(len(w.waiting))
+	to := w.skip[k]
+	for to < end && w.waiting[to] == 0 {
+		to = w.skip[to]
+	}
+	for k < to {
+		k, w.skip[k] = w.skip[k], to
+	}
+	return to
+}

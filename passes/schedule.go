@@ -1,0 +1,281 @@
+package passes
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/mlxc/mlxc/internal/cost"
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// schedule orders the commands of each command buffer into as few epochs as
+// their conflicts allow, which is the longest chain of them, and then lowers the
+// modelled time (package cost) without adding an epoch.
+//
+// A command of such a chain has one epoch in which it can be; the others have
+// room. Each first goes where it was recorded: into the epoch of the last
+// command of a longest chain recorded before it, or the earliest that its
+// conflicts allow after that one. So commands without a reason to move stay
+// near their neighbours, and results live no longer than the recording meant.
+// Then commands with room move, each to the epoch nearby where the two epochs
+// concerned take the least time together: beside a large kernel that leaves
+// cores or bandwidth idle, out of an epoch that is full. Within an epoch the long
+// ones stand first, so that none of them runs on alone at its end.
+//
+// Nothing leaves its command buffer, and a command of unknown effects neither
+// moves nor is crossed: in a graph that is cut by commits, the epochs of each
+// command buffer are as few as its own conflicts allow. (Fewer command buffers
+// would be another pass's decision; split places them after this one.)
+//
+// Equal graphs give equal schedules.
+func schedule(g *ir.Graph, o Values, r *Report) error {
+	m, err := o.model()
+	if err != nil {
+		return err
+	}
+	t := hazard.NewTable(g)
+	s := newScheduler(g, t, m)
+	l := relist(g, t)
+	order := make([]int32, 0, t.Len())
+	for _, b := range commandBuffers(g) {
+		n := len(order)
+		order = s.buffer(b.first, b.end, order)
+		epoch := int32(0)
+		for _, i := range order[n:] {
+			l.command(i, t.Node(int(i)), s.epoch[i] != epoch)
+			epoch = s.epoch[i]
+		}
+		for _, c := range b.commits {
+			l.commit(c)
+		}
+	}
+	g.Nodes = l.finish()
+	if r != nil {
+		s.report(order, r)
+	}
+	return nil
+}
+
+func (s *scheduler) report(order []int32, r *Report) {
+	if len(order) == 0 {
+		return
+	}
+	stays := increasing(order)
+	for k, i := range order {
+		n := s.t.Node(int(i))
+		switch {
+		case s.t.Pillar(int(i)):
+			r.Not(n, "nothing moves across it: its effects are unknown")
+		case !stays[k]:
+			r.Did(n, "moved into epoch %d of its command buffer", s.epoch[i])
+		}
+	}
+	r.remark(s.t.Node(int(order[len(order)-1])), true, "%d epochs, the fewest that conflicts allow; modelled on %s: %.1f µs for the epochs", s.epochs, s.model.Name, s.time.Microseconds())
+}
+
+// increasing marks a longest increasing subsequence: the commands that need not
+// move to turn one order into the other (Fredman 1975, patience sorting).
+func increasing(order []int32) []bool {
+	tails, before := []int{}, make([]int, len(order))
+	for k, x := range order {
+		p := sort.Search(len(tails), func(i int) bool { return order[tails[i]] >= x })
+		before[k] = -1
+		if p > 0 {
+			before[k] = tails[p-1]
+		}
+		if p == len(tails) {
+			tails = append(tails, k)
+		} else {
+			tails[p] = k
+		}
+	}
+	out := make([]bool, len(order))
+	if len(tails) > 0 {
+		for k := tails[len(tails)-1]; k >= 0; k = before[k] {
+			out[k] = true
+		}
+	}
+	return out
+}
+
+// scheduler assigns an epoch to every command, one command buffer after another.
+type scheduler struct {
+	t      *hazard.Table
+	model  cost.Model
+	work   []cost.Work
+	order  *hazard.Order
+	first  []int32 // by node: its predecessors are prior[first[i]:first[i+1]]
+	prior  []int32
+	epoch  []int32 // by node, counted from the begin of its command buffer
+	height []int32 // by node: epochs of the command buffer behind it
+	epochs int
+	time   cost.Seconds
+}
+
+func newScheduler(g *ir.Graph, t *hazard.Table, m cost.Model) *scheduler {
+	o := t.Order()
+	s := &scheduler{t: t, model: m, work: make([]cost.Work, t.Len()), order: o}
+	e := m.For(g)
+	for i := range s.work {
+		s.work[i] = e.Work(t.Node(i))
+	}
+	s.epoch, s.height = make([]int32, o.Nodes), make([]int32, o.Nodes)
+	s.first, s.prior = make([]int32, o.Nodes+1), make([]int32, len(o.Next))
+	for i, w := range o.Waits {
+		s.first[i+1] = s.first[i] + w
+	}
+	at := slices.Clone(s.first)
+	for i := range int32(o.Nodes) {
+		for _, j := range o.Successors(i) {
+			s.prior[at[j]] = i
+			at[j]++
+		}
+	}
+	return s
+}
+
+func (s *scheduler) priors(i int32) []int32 { return s.prior[s.first[i]:s.first[i+1]] }
+
+func (s *scheduler) isJoin(i int32) bool { return int(i) >= s.t.Len() }
+
+// buffer schedules commands [first, end) and appends them to out in their new
+// order.
+func (s *scheduler) buffer(first, end int32, out []int32) []int32 {
+	if first == end {
+		return out
+	}
+	sorted := s.sorted(first, end)
+	// Longest chains to and from each node. A join takes no epoch: it is as late
+	// as the latest command before it, and as high as the highest behind it.
+	depth := int32(0)
+	for _, i := range sorted {
+		s.epoch[i] = s.earliest(i, first)
+		if !s.isJoin(i) {
+			depth = max(depth, s.epoch[i]+1)
+		}
+	}
+	for k := len(sorted) - 1; k >= 0; k-- {
+		i := sorted[k]
+		h := int32(0)
+		for _, j := range s.order.Successors(i) {
+			if s.inside(j, end) {
+				h = max(h, s.height[j])
+				if !s.isJoin(j) {
+					h = max(h, s.height[j]+1)
+				}
+			}
+		}
+		s.height[i] = h
+	}
+	// Where it was recorded, within its room. INVARIANT: epoch ≤ depth − 1 −
+	// height, for that holds of what it waits for, whose height is greater.
+	home := make([]int32, end-first)
+	front := int32(0)
+	for i := first; i < end; i++ {
+		if s.epoch[i]+s.height[i] == depth-1 { // on a longest chain
+			front = max(front, s.epoch[i])
+		}
+		home[i-first] = min(front, depth-1-s.height[i])
+	}
+	for _, i := range sorted {
+		s.epoch[i] = s.earliest(i, first)
+		if !s.isJoin(i) {
+			s.epoch[i] = max(s.epoch[i], home[i-first])
+		}
+	}
+	b := s.balance(first, end, depth, home)
+	s.epochs += int(depth)
+	for k := range b.load {
+		s.time += s.model.Of(b.load[k])
+	}
+	for _, i := range sorted {
+		if s.isJoin(i) {
+			s.epoch[i] = -1 // of another command buffer, from here on
+		}
+	}
+	return s.list(first, end, depth, out)
+}
+
+// sorted returns commands [first, end), and the joins among them, such that
+// each stands behind what it waits for: commands in recorded order, joins as
+// soon as they can.
+func (s *scheduler) sorted(first, end int32) []int32 {
+	out := make([]int32, 0, end-first)
+	for i := first; i < end; i++ {
+		out = append(out, i)
+		s.joins(i, &out)
+	}
+	return out
+}
+
+// joins appends the joins that waited for node i last.
+func (s *scheduler) joins(i int32, out *[]int32) {
+	for _, j := range s.order.Successors(i) {
+		if s.isJoin(j) {
+			// A join's successors are commands recorded after all that it waits for,
+			// and joins made later.
+			if s.order.Waits[j]--; s.order.Waits[j] == 0 {
+				*out = append(*out, j)
+				s.joins(j, out)
+			}
+		}
+	}
+}
+
+// inside reports whether node j is in the command buffer that ends at end. Joins
+// may reach into the next one; there they hold nothing back.
+func (s *scheduler) inside(j, end int32) bool { return s.isJoin(j) || j < end }
+
+// earliest returns the epoch of node i, given those of what it waits for in its
+// command buffer.
+func (s *scheduler) earliest(i, first int32) int32 {
+	e := int32(0)
+	if s.isJoin(i) {
+		e = -1
+	}
+	for _, j := range s.priors(i) {
+		switch {
+		case s.isJoin(i) && s.isJoin(j):
+			e = max(e, s.epoch[j])
+		case s.isJoin(i):
+			if j >= first {
+				e = max(e, s.epoch[j])
+			}
+		case s.isJoin(j) || j >= first:
+			e = max(e, s.epoch[j]+1)
+		}
+	}
+	return e
+}
+
+// list appends the commands by epoch, within an epoch the long ones first, as
+// recorded among those of about the same time.
+func (s *scheduler) list(first, end, depth int32, out []int32) []int32 {
+	at := make([]int32, depth+1)
+	for i := first; i < end; i++ {
+		at[s.epoch[i]+1]++
+	}
+	for e := range depth {
+		at[e+1] += at[e]
+	}
+	n := len(out)
+	out = append(out, make([]int32, end-first)...)
+	place := slices.Clone(at)
+	for i := first; i < end; i++ {
+		out[n+int(place[s.epoch[i]])] = i
+		place[s.epoch[i]]++
+	}
+	for e := range depth {
+		members := out[n+int(at[e]) : n+int(at[e+1])]
+		slices.SortStableFunc(members, func(a, b int32) int { return s.magnitude(b) - s.magnitude(a) })
+	}
+	return out
+}
+
+// magnitude is the binary logarithm of a command's time.
+func (s *scheduler) magnitude(i int32) int {
+	_, e := math.Frexp(float64(s.work[i].Alone))
+	return e
+}

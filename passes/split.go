@@ -1,0 +1,296 @@
+package passes
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/mlxc/mlxc/internal/cost"
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// maxBuffers is how many command buffers a Metal queue holds before it blocks.
+const maxBuffers = 64
+
+// split ends command buffers early, so that the GPU begins while the host still
+// encodes (or several threads do), and so that none runs for so long that the
+// system kills it. There are n buffers, the first of max(64, 10 %) commands,
+// the others of equal numbers; each is cut further where its modelled time is
+// above the bound. A recorded commit stays, and takes the place of a cut near it.
+//
+// A cut is made between two epochs where there is a place near, and replaces
+// their barrier. The list then ends in a commit too, in place of a barrier behind
+// the last command: the buffers of one replay are those of the next.
+//
+// A barrier orders its own command buffer only, so a cut takes away orders: what
+// every barrier of the buffer gave between the two parts. Each cut is written
+// down with the least that gives them back:
+//
+//   - none, if every conflict over it meets another commit that orders;
+//   - fence, if those that it orders come from the command buffer that it ends
+//     (the commit before that one orders as well): an encoder's end and the next
+//     one's beginning on one queue;
+//   - event, if they come from further back, over a commit that orders nothing,
+//     or the cut ends the list: the next replay may be on another queue, and is
+//     encoded when this one has been enqueued.
+func split(g *ir.Graph, o Values, r *Report) error {
+	s := splitter{g: g, r: r, n: 2, most: 0.050}
+	if err := s.options(o); err != nil {
+		return err
+	}
+	s.table = hazard.NewTable(g)
+	if s.table.Len() == 0 {
+		return nil
+	}
+	s.places()
+	s.byNumber()
+	s.byTime()
+	if !slices.Contains(s.cut, true) {
+		r.Not(s.table.Node(0), "%d commands modelled at %.3g ms: one command buffer is enough", s.table.Len(), 1e3*s.total(0, s.table.Len()))
+		return nil
+	}
+	list, ours := s.insert()
+	s.order(list, ours)
+	g.Nodes = list
+	return nil
+}
+
+// splitter works on commands by their number; a place i is the one directly
+// before command i.
+type splitter struct {
+	g     *ir.Graph
+	r     *Report
+	table *hazard.Table
+	time  timer
+	first int     // commands of the first buffer; 0: max(64, 10 %)
+	n     int     // buffers
+	most  float64 // seconds of a buffer
+
+	commit  []bool    // by place: a recorded commit stands there
+	barrier []bool    // by place: a barrier does
+	until   []float64 // by place: the seconds of all commands before it
+	cut     []bool    // by place: a new commit
+	last    bool      // the list ends in a commit
+}
+
+func (s *splitter) options(o Values) error {
+	for _, x := range []struct {
+		name string
+		to   *int
+		max  int
+	}{{"first", &s.first, math.MaxInt32}, {"n", &s.n, maxBuffers}} {
+		if v, ok := o[x.name]; ok {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 || n > x.max {
+				return fmt.Errorf("%s=%s: want a number from 1 to %d", x.name, v, x.max)
+			}
+			*x.to = n
+		}
+	}
+	if v, ok := o["max-ms"]; ok {
+		ms, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(ms > 0) {
+			return fmt.Errorf("max-ms=%s: want a number of milliseconds above 0", v)
+		}
+		s.most = ms / 1e3
+	}
+	chip := "m1" // the slowest: a bound that holds on it holds on the others
+	if v, ok := o["chip"]; ok {
+		chip = v
+	}
+	model, err := cost.Chip(chip)
+	s.time = newRoofline(s.g, model)
+	return err
+}
+
+// places finds the marks between the commands, and sums the times.
+func (s *splitter) places() {
+	n := s.table.Len()
+	s.commit, s.barrier, s.cut = make([]bool, n+1), make([]bool, n+1), make([]bool, n+1)
+	s.until = make([]float64, 1, n+1)
+	for _, x := range s.g.Nodes {
+		i := len(s.until) - 1
+		switch x.(type) {
+		case *ir.Barrier:
+			s.barrier[i] = true
+		case *ir.Commit:
+			s.commit[i] = true
+			s.last = i == n
+		default:
+			if _, ok := ir.NodeID(x); ok {
+				s.until = append(s.until, s.until[i]+s.time.seconds(x))
+			}
+		}
+	}
+}
+
+func (s *splitter) total(from, to int) float64 { return s.until[to] - s.until[from] }
+
+// boundary reports whether an epoch ends at place i.
+func (s *splitter) boundary(i int) bool { return s.barrier[i] || s.commit[i] }
+
+// byNumber cuts off the first buffer and parts the rest.
+func (s *splitter) byNumber() {
+	n := s.table.Len()
+	first := s.first
+	if first == 0 {
+		first = max(64, (n+9)/10)
+	}
+	if s.n < 2 || first >= n {
+		return
+	}
+	from, goal := 0, first
+	for k := 1; k < s.n && goal < n; k++ {
+		next := first + int(int64(n-first)*int64(k)/int64(s.n-1))
+		at := s.near(goal, goal-(goal-from+1)/2, goal+min(goal-from, next-goal)/2)
+		if at > from {
+			s.place(at)
+			from = at
+		}
+		goal = next
+	}
+}
+
+// near returns the boundary nearest to goal within (lo, hi]; goal if there is
+// none.
+func (s *splitter) near(goal, lo, hi int) int {
+	for d := 0; goal-d > lo || goal+d <= hi; d++ {
+		if i := goal - d; i > lo && i > 0 && s.boundary(i) {
+			return i
+		}
+		if i := goal + d; i <= hi && i < s.table.Len() && s.boundary(i) {
+			return i
+		}
+	}
+	return goal
+}
+
+// place makes a cut at place i if there is no commit.
+func (s *splitter) place(i int) {
+	if !s.commit[i] {
+		s.cut[i] = true
+	}
+}
+
+// byTime cuts buffers that take too long: before the epoch with which they do,
+// and within an epoch that does so alone.
+func (s *splitter) byTime() {
+	n := s.table.Len()
+	from, epoch := 0, 0 // the buffer's and the epoch's first command
+	for i := 1; i <= n; i++ {
+		// Command i−1 is the last one looked at.
+		for s.total(from, i) > s.most && from < i-1 {
+			at := epoch
+			if at <= from {
+				at = i - 1
+			}
+			s.place(at)
+			from, epoch = at, max(at, epoch)
+		}
+		if s.total(from, i) > s.most && from == i-1 {
+			s.r.Not(s.table.Node(from), "it takes a command buffer of its own and still more than %.3g ms: %.3g ms", 1e3*s.most, 1e3*s.total(from, i))
+		}
+		switch {
+		case i < n && (s.commit[i] || s.cut[i]):
+			from, epoch = i, i
+		case i < n && s.barrier[i]:
+			epoch = i
+		}
+	}
+}
+
+// insert returns the list with the commits, one behind its end too, and which of
+// all commits are new.
+func (s *splitter) insert() (list []ir.Node, ours map[int]bool) {
+	n := s.table.Len()
+	s.cut[n] = !s.last
+	list, ours = make([]ir.Node, 0, len(s.g.Nodes)+8), map[int]bool{}
+	place, commits, waiting := 0, 0, false // waiting: the cut here is still to be made
+	end := func() {
+		if waiting {
+			ours[commits] = true
+			list = append(list, &ir.Commit{})
+			commits++
+			waiting = false
+		}
+	}
+	for _, x := range s.g.Nodes {
+		_, command := ir.NodeID(x)
+		switch x.(type) {
+		case *ir.Barrier:
+			if s.cut[place] { // the commit takes its place
+				end()
+				continue
+			}
+		case *ir.Commit:
+			commits++
+		case *ir.GroupBegin: // groups end before a cut and begin behind it
+			end()
+		}
+		if command {
+			end()
+			place++
+			waiting = s.cut[place]
+		}
+		list = append(list, x)
+	}
+	end()
+	return list, ours
+}
+
+// order writes down what every cut orders, and says why.
+func (s *splitter) order(list []ir.Node, ours map[int]bool) {
+	g := *s.g
+	g.Nodes = list
+	l := layoutOf(&g, s.table)
+	l.order(nil)
+	k, n := len(l.commits), s.table.Len()
+	for i, c := range l.commits {
+		before := l.commits[(i+k-1)%k]
+		if ours[i] && c.Order != ir.OrderNone && i < k-1 && before.Order != ir.OrderNone {
+			c.Order = ir.OrderFence
+		}
+	}
+	if s.r == nil {
+		return
+	}
+	for i, from := 0, 0; i < k; i++ {
+		to := from
+		for to < n && l.buffer[to] <= i {
+			to++
+		}
+		if ours[i] {
+			s.r.Did(s.table.Node(to-1), "command buffer %d ends here, %d commands modelled at %.3g ms: %s", i, to-from, 1e3*s.total(from, to), s.why(l, i, to))
+		}
+		from = to
+	}
+}
+
+// why says what commit i at place p orders.
+func (s *splitter) why(l *layout, i, p int) string {
+	n := s.table.Len()
+	how := "inside an epoch"
+	if s.barrier[p] {
+		how = "in place of a barrier"
+	} else if p == n {
+		how = "at the end of the list"
+	}
+	if l.commits[i].Order == ir.OrderNone {
+		return how + ", no order needed"
+	}
+	// The first conflict over it in the buffer behind it.
+	for j := n + p%n; j < 2*n && (j == n+p%n || !l.begins[j-n]); j++ {
+		if e := int(l.earlier[j]); e >= 0 {
+			x, _ := ir.NodeID(s.table.Node(e % n))
+			y, _ := ir.NodeID(s.table.Node(j % n))
+			replay := ""
+			if e < n {
+				replay = " of the replay before"
+			}
+			return fmt.Sprintf("%s, %s for the %s of %s with %s%s", how, l.commits[i].Order, l.kind(e, j), y, x, replay)
+		}
+	}
+	return fmt.Sprintf("%s, %s for command buffers further on", how, l.commits[i].Order)
+}

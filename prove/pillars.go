@@ -1,0 +1,57 @@
+package prove
+
+import "github.com/mlxc/mlxc/ir"
+
+// A pillar, a command of unknown effects, may read what it binds and write
+// anything, whatever it finds there. So what a memory holds after it is the
+// same in both graphs if it was the same before it.
+
+// checkPillar compares what the memories hold when pillar i after runs with what
+// they hold when its image does. A memory that the pillar binds must be the same.
+func (p *proof) checkPillar(i int32, now []reading) {
+	o := &p.a.ops[i]
+	recorded := map[string]*reading{}
+	for _, j := range p.sets[i] {
+		list := p.recorded.of[j]
+		for k := range list {
+			recorded[p.b.g.Memories[list[k].at.region.Mem].Name] = &list[k]
+		}
+	}
+	compare := func(name string, x, y *reading) {
+		same := false
+		if x != nil && y != nil {
+			p.Reads++
+			p.taint(y)
+			same, _ = equalValues(x, y, p.recordedNames, p.images)
+			same = same && sameShape(&x.at.region, &y.at.region)
+		}
+		if same {
+			delete(p.differs, name)
+		} else {
+			p.differs[name] = true
+		}
+	}
+	for k := range now {
+		name := p.a.g.Memories[now[k].at.region.Mem].Name
+		compare(name, recorded[name], &now[k])
+		delete(recorded, name)
+	}
+	for name := range recorded { // written before, not after
+		compare(name, nil, nil)
+	}
+	if len(p.differs) == 0 {
+		return
+	}
+	for _, m := range o.binds {
+		if name := p.a.g.Memories[m].Name; p.differs[name] {
+			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects, and %%%s, which it binds, holds other bytes than before", p.a.g.Describe(o.node), name)
+		}
+	}
+	p.assume(Values, []ir.ID{o.id}, o.id.String()+" reads no memory that it does not bind")
+}
+
+// taint notes that what a reading of the graph after sees as initial is not what
+// the graph before holds there.
+func (p *proof) taint(r *reading) {
+	r.tainted = r.initial && len(p.differs) > 0 && p.differs[p.a.g.Memories[r.at.region.Mem].Name]
+}
