@@ -71,7 +71,7 @@ func TestPasses(t *testing.T) {
 	defer func() { require.NoError(t, device.Close()) }()
 	pipelines := map[string]int{}
 	verdicts := map[prove.Verdict]int{}
-	doubts := map[string]int{} // why the prover did not prove what computes the same bits
+	doubts := map[string]int{}  // why the prover did not prove what computes the same bits
 	changed := map[string]int{} // how often a pass did something
 	added := map[string]int{}   // which kernels passes added
 	rapid.Check(t, func(t *rapid.T) {
