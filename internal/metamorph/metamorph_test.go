@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -17,9 +18,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
 )
 
 var graphs = flag.Int("metamorph.graphs", 300, "random graphs that TestPasses tries")
+
+// particulars are what differs between findings that say the same.
+var particulars = regexp.MustCompile(`#\d+ \w+|[%@$][\w.]+(\[[^]]*\])?|\d+`)
 
 // schedules is how many orders of each stream are tried.
 const schedules = 20
@@ -65,6 +70,8 @@ func TestPasses(t *testing.T) {
 	device := cpu.New(1)
 	defer func() { require.NoError(t, device.Close()) }()
 	pipelines := map[string]int{}
+	verdicts := map[prove.Verdict]int{}
+	doubts := map[string]int{}  // why the prover did not prove what computes the same bits
 	changed := map[string]int{} // how often a pass did something
 	added := map[string]int{}   // which kernels passes added
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,6 +93,11 @@ func TestPasses(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", metamorph.Text(p), err, text(before))
 		}
+		v := prove.Check(before, after, prove.Options{})
+		verdicts[v.Verdict]++
+		if v.Verdict != prove.Proved {
+			doubts[v.Verdict.String()+": "+particulars.ReplaceAllString(v.Findings[0].Text, "_")]++
+		}
 		for i, r := range reports {
 			if r.Changed > 0 {
 				changed[p[i].Pass.Name]++
@@ -98,6 +110,8 @@ func TestPasses(t *testing.T) {
 			t.Fatalf("%s: %v\n--- before.mlxt ---\n%s--- after.mlxt ---\n%s", metamorph.Text(p), err, text(before), text(after))
 		}
 	})
+	t.Logf("proofs: %v; not proved, numbers and names aside: %v", verdicts, doubts)
+	require.Greater(t, verdicts[prove.Proved]*100, *graphs*90)
 	t.Logf("%d graphs, %d pipelines; passes that changed something: %v; kernels added: %v", *graphs, len(pipelines), changed, added)
 	for _, p := range passes.All() {
 		require.True(t, *graphs < 300 || changed[p.Name] > 0, "%s did nothing", p.Name)

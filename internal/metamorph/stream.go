@@ -12,8 +12,8 @@ import (
 )
 
 // Stream is consecutive replays of a graph as one graph without params: what a
-// replay's params make of each command, inputs of their own for each replay, as
-// a host that does not wait would give them, and states and scratch shared.
+// replay's params make of each command, inputs and arguments of their own for each
+// replay, as a host that does not wait would give them, and states and scratch shared.
 // Outputs are shared, too, or read by the host after each replay, which then has
 // outputs of its own.
 type Stream struct {
@@ -21,7 +21,8 @@ type Stream struct {
 	spots   []spot    // of the commands
 	orders  []ir.CommitOrder
 	replays int
-	own     map[ir.MemID]owner // inputs and outputs of one replay
+	own     map[ir.MemID]owner // inputs, outputs and argument memory of one replay
+	params  [][]uint32
 }
 
 // spot is where a command stands: in which command buffer of the stream, after
@@ -36,7 +37,7 @@ type owner struct {
 // NewStream unrolls g, one replay for each value of its params. The list is a
 // cycle: the end of a replay ends no command buffer.
 func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
-	s := &Stream{graph: &ir.Graph{Name: g.Name, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}}
+	s := &Stream{graph: &ir.Graph{Name: g.Name, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params}
 	epoch := 0
 	for r, v := range params {
 		to := make([]ir.MemID, len(g.Memories))
@@ -44,15 +45,6 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 			m := g.Memories[i]
 			if to[i] = ir.MemID(i); m.Kind != ir.Input && m.Kind != ir.Output && m.Kind != ir.Argument {
 				continue
-			}
-			if m.Kind == ir.Argument && m.Alias == ir.NoMem {
-				// Its bytes for these params: one value.
-				data := make([]byte, m.Size)
-				m.WriteValues(data, v)
-				m.Init.Values = []ir.Value{{Bytes: data}}
-			}
-			if r == 0 && m.Kind == ir.Argument {
-				s.graph.Memories[i] = m
 			}
 			if r > 0 && (m.Kind != ir.Output || ownOutputs) {
 				m.Name = fmt.Sprintf("%s@%d", m.Name, r)
@@ -199,7 +191,7 @@ func (s *Stream) Run(d backend.Device, order []int, poison uint64) (out []map[st
 		case ir.Weight, ir.State:
 			err = m.WriteInit(data)
 		case ir.Argument:
-			m.WriteValues(data, nil)
+			m.WriteValues(data, s.params[s.own[ir.MemID(i)].replay])
 		case ir.Input:
 			x := s.own[ir.MemID(i)]
 			err = writeInput(data, x.replay, x.name)

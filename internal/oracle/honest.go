@@ -309,7 +309,7 @@ func (x *world) values() (out []value) {
 			if used {
 				u.users = append(u.users, k)
 				for v := range x.by { // what is touched must lie in a view that moves along
-					good = good && !x.by[v][k].unknown && inViews(x.g, x.g.Nodes[x.at[k]], x.by[v][k], u)
+					good = good && !x.by[v][k].unknown && inViews(x.g.Nodes[x.at[k]], x.by[v][k], u)
 				}
 			} else {
 				good = good && !x.by[0][k].unknown && !touches(x.by[0][k].reads, u) && !touches(x.by[0][k].writes, u)
@@ -345,18 +345,17 @@ func covers(areas []area, u value) bool {
 	return false
 }
 
-func inViews(g *ir.Graph, n ir.Node, c *command, u value) bool {
+// inViews reports that a view holds whatever a command touches of u.
+func inViews(n ir.Node, c *command, u value) bool {
 	for _, as := range [2][]area{c.reads, c.writes} {
 		for _, a := range as {
-			if touches([]area{a}, u) && (isDispatch(n) && a.slot < 0) {
+			if touches([]area{a}, u) && is[*ir.Dispatch](n) && a.slot < 0 {
 				return false
 			}
 		}
 	}
 	return true
 }
-
-func isDispatch(n ir.Node) bool { return is[*ir.Dispatch](n) }
 
 // busy reports whether the bytes [lo, hi) of root are touched by a command that
 // u outlives, or hold something that is read after u has lain there.

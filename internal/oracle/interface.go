@@ -11,20 +11,20 @@ import (
 
 // interfaceDifference says in words how what the host sees of b differs from a,
 // or "". Aliases are names inside a graph: their places show in what commands
-// touch.
+// touch. Argument memory is another place for inline arguments.
 func interfaceDifference(a, b *ir.Graph) string {
 	if d := paramDifference(a, b); d != "" {
 		return d
 	}
 	other := map[string]*ir.Memory{}
 	for i := range b.Memories {
-		if m := &b.Memories[i]; m.Alias == ir.NoMem && m.Kind != ir.Scratch {
+		if m := &b.Memories[i]; m.Alias == ir.NoMem && m.Kind != ir.Scratch && m.Kind != ir.Argument {
 			other[m.Name] = m
 		}
 	}
 	for i := range a.Memories {
 		m := &a.Memories[i]
-		if m.Alias != ir.NoMem || m.Kind == ir.Scratch {
+		if m.Alias != ir.NoMem || m.Kind == ir.Scratch || m.Kind == ir.Argument {
 			continue
 		}
 		n := other[m.Name]

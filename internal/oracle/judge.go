@@ -89,12 +89,12 @@ type Referee struct {
 	ts     *tokens
 	vs     [][]uint32 // valuations of before's params
 	lower  *lowerer
-	base   []run // all boundaries of before, for the unit
-	rel    *schedule
-	// wants holds before's outcomes, by unit, strictness and params.
+	rel    *schedule // of one replay
+	// What before's commands do, by unit and strictness, and what they make of
+	// streams, by these and the params.
 	machines map[machineKey]*machine
 	wants    map[string]wanted
-	unknown  bool
+	unknown  bool // before has a command of unknown effects
 }
 
 // wanted is what before makes of a stream.
@@ -165,16 +165,14 @@ func hasUnknown(g *ir.Graph) bool {
 // judgeRun is one comparison.
 type judgeRun struct {
 	*Referee
-	after  *ir.Graph
-	strict bool
-	rng    *rand.Rand
-	la     *lowerer
-	unit   int64
-	mb, ma *machine
-	stands map[*ir.Dispatch]Stand
-	// unordered lists the pairs of commands that after's marks leave unordered,
-	// by the number of replays in the stream.
-	schedules map[int]*schedule
+	after     *ir.Graph
+	strict    bool
+	rng       *rand.Rand
+	la        *lowerer
+	unit      int64
+	mb, ma    *machine
+	stands    map[*ir.Dispatch]Stand
+	schedules map[int]*schedule // of after, by the number of replays
 	out       Judgement
 }
 

@@ -199,8 +199,8 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 		c.overlap = selfOverlap(c)
 	}
 	for i := range d.Bindings {
-		if d.Bindings[i].Kind == ir.BindView {
-			root, _ := l.g.Root(d.Bindings[i].View.Mem)
+		if x := l.g.Resolve(d.Bindings[i]); x.Kind == ir.BindView {
+			root, _ := l.g.Root(x.View.Mem)
 			c.bind(root)
 		}
 	}
@@ -344,7 +344,8 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 		fmt.Fprintf(&b, " tg%d:%d", t.Slot, t.Bytes)
 	}
 	for i := range d.Bindings {
-		x := &d.Bindings[i]
+		x := new(ir.Binding)
+		*x = l.g.Resolve(d.Bindings[i]) // argument memory holds what is inline otherwise
 		fmt.Fprintf(&b, " b%d:", x.Slot)
 		switch x.Kind {
 		case ir.BindView:
