@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Library    *isel.Library // nil: the builtin one
 	Cost       *Cost         // nil: DefaultCost
+	Generate   bool          // kernels for elementwise groups that no kernel computes
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
 }
 
@@ -46,6 +47,7 @@ func Run(g *ir.Graph, o Options) []Remark {
 	}
 	var remarks []Remark
 	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}}
+	f.m.Generate = o.Generate
 	for n := range maxRounds {
 		r := f.look(n == 0)
 		r.vertical()
@@ -218,7 +220,7 @@ func (r *round) bind(i int) *command {
 	var err error
 	switch n := r.flow.Commands[i].(type) {
 	case *ir.Dispatch:
-		if !c.effects.Known() || r.g.Kernels[n.Kernel].Library.Kind != ir.Builtin {
+		if !c.effects.Known() || !declared(r.g.Kernels[n.Kernel].Library.Kind) {
 			return c
 		}
 		if in, err = r.o.Library.Bind(r.g, n); err != nil || !isel.Selectable(in) {
@@ -261,6 +263,9 @@ func (r *round) bind(i int) *command {
 	c.in, c.kind, c.traffic = in, id, traffic(r.g, c.effects)
 	return c
 }
+
+// declared reports whether kernels of a library say what they compute.
+func declared(k ir.LibraryKind) bool { return k == ir.Builtin || k == ir.Generated }
 
 // copied is the type of the elements that a copy moves: what wrote them wrote
 // such elements, or what reads them first reads such.
@@ -407,7 +412,7 @@ func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
 	for i, id := range d.From {
 		ids[i] = id.String()
 	}
-	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Function)}
+	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Name)}
 }
 
 // provenance returns the recorded commands that n implements, and its names.
@@ -439,9 +444,9 @@ func (r *round) kernel(k ir.Kernel) ir.KernelID {
 			return ir.KernelID(i)
 		}
 	}
-	k.Name = k.Function
+	base := k.Name // its function, or what stands for a generated one
 	for n := 2; names[k.Name]; n++ {
-		k.Name = fmt.Sprintf("%s_%d", k.Function, n)
+		k.Name = fmt.Sprintf("%s_%d", base, n)
 	}
 	r.g.Kernels = append(r.g.Kernels, k)
 	return ir.KernelID(len(r.g.Kernels) - 1)

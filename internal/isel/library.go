@@ -90,10 +90,18 @@ var Builtin = sync.OnceValue(func() *Library {
 	return NewLibrary(ds...)
 })
 
-// Bind finds the declaration that describes a dispatch and applies it.
+// Bind finds the declaration that describes a dispatch, of the library or of a
+// generated kernel, and applies it.
 func (l *Library) Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
-	err := fmt.Errorf("%s: the library has no function %q", d.ID, g.Kernels[d.Kernel].Function)
-	for _, x := range l.byName[g.Kernels[d.Kernel].Function] {
+	k := &g.Kernels[d.Kernel]
+	ds := l.byName[k.Function]
+	err := fmt.Errorf("%s: the library has no function %q", d.ID, k.Function)
+	if k.Library.Kind != ir.Builtin {
+		if ds, err = msl.DeclarationsOf(k); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range ds {
 		var in *decl.Instance
 		if in, err = x.Bind(g, d); err == nil {
 			return in, nil

@@ -18,6 +18,9 @@ type Matcher struct {
 	memo     map[string]*outcome
 	combined map[[3]*decl.Decl]bool
 	key      []byte
+	// Generate: groups of elementwise commands that no kernel computes become
+	// kernels of their own.
+	Generate bool
 	// Hits and Misses count the groups that were known and those that were not.
 	Hits, Misses int
 }
@@ -72,7 +75,7 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 		return &Candidate{o.match, gr, o}, nil
 	}
 	m.Misses++
-	hit, err := m.lib.Match(gr)
+	hit, err := m.match(gr)
 	o := &outcome{match: hit, err: err}
 	if hit != nil {
 		o.group = gr
@@ -83,6 +86,18 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 		return nil, err
 	}
 	return &Candidate{hit, gr, o}, nil
+}
+
+// match prefers a kernel of the library to a generated one.
+func (m *Matcher) match(gr *Group) (*Match, error) {
+	hit, err := m.lib.Match(gr)
+	if hit != nil || !m.Generate || slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
+		return hit, err
+	}
+	if hit, _ := m.lib.Generate(gr); hit != nil {
+		return hit, nil
+	}
+	return nil, err
 }
 
 // Build returns the match of a candidate; nil if its views may not lie as they
@@ -96,7 +111,7 @@ func (m *Matcher) Build(c *Candidate) *Match {
 			return hit
 		}
 	}
-	hit, _ := m.lib.Match(c.group)
+	hit, _ := m.match(c.group)
 	if hit != nil && !slices.Equal(hit.Results, c.Like.Results) {
 		return nil
 	}
