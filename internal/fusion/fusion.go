@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/isel"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
@@ -48,6 +49,9 @@ func Run(g *ir.Graph, o Options) []Remark {
 	var remarks []Remark
 	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}}
 	f.m.Generate = o.Generate
+	if o.Library == isel.Builtin() {
+		f.declared = msl.NewCache(g)
+	}
 	for n := range maxRounds {
 		r := f.look(n == 0)
 		r.vertical()
@@ -72,6 +76,7 @@ type fuser struct {
 	g        *ir.Graph
 	o        Options
 	m        *isel.Matcher
+	declared *msl.Cache // of the builtin library; nil for another
 	carried  []*command // by index of the command, from the round before; nil for new ones
 	kinds    map[kind]uint16
 	outlooks map[string]isel.Outlook // by sketch
@@ -220,13 +225,18 @@ func (r *round) bind(i int) *command {
 	var err error
 	switch n := r.flow.Commands[i].(type) {
 	case *ir.Dispatch:
-		if !c.effects.Known() || !declared(r.g.Kernels[n.Kernel].Library.Kind) {
+		if !c.effects.Known() || !r.g.Kernels[n.Kernel].Library.Declared() {
 			return c
 		}
-		if in, err = r.o.Library.Bind(r.g, n); err != nil || !isel.Selectable(in) {
-			return c
+		var e *ir.Effects
+		if r.declared != nil {
+			if in, err = r.declared.Bind(n); err == nil {
+				e, err = r.declared.Effects(n)
+			}
+		} else if in, err = r.o.Library.Bind(r.g, n); err == nil {
+			e, err = in.Effects()
 		}
-		if e, err := in.Effects(); err != nil || !e.Equal(c.effects) {
+		if err != nil || !isel.Selectable(in) || !e.Equal(c.effects) {
 			return c
 		}
 	case *ir.Copy:
@@ -263,9 +273,6 @@ func (r *round) bind(i int) *command {
 	c.in, c.kind, c.traffic = in, id, traffic(r.g, c.effects)
 	return c
 }
-
-// declared reports whether kernels of a library say what they compute.
-func declared(k ir.LibraryKind) bool { return k == ir.Builtin || k == ir.Generated }
 
 // copied is the type of the elements that a copy moves: what wrote them wrote
 // such elements, or what reads them first reads such.
@@ -391,6 +398,9 @@ func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
 	}
 	slices.Sort(d.From)
 	d.Op = strings.Join(ops, "+")
+	if d.Op == "" && m.Kernel.Library.Kind == ir.Generated {
+		d.Op = "elementwise" // its function is too long a name
+	}
 	if e, err := m.Instance.Effects(); err == nil {
 		d.Effects = e
 	}

@@ -29,7 +29,9 @@ type Library struct {
 type pattern struct {
 	d     *decl.Decl
 	skels []string // of d.Results
-	memo  map[*term.Expr]string
+	// shares: two results read one argument
+	shares bool
+	memo   map[*term.Expr]string
 }
 
 // NewLibrary indexes declarations. Several may have one name; the first whose
@@ -54,10 +56,33 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 				l.several[s] = true
 			}
 		}
+		p.shares = shares(d)
 		k := joined(p.skels)
 		l.byKey[k] = append(l.byKey[k], p)
 	}
 	return l
+}
+
+// shares reports whether two results of d read one argument.
+func shares(d *decl.Decl) bool {
+	seen := map[int]int{}
+	common := false
+	for i := range d.Results {
+		var see func(e *term.Expr)
+		see = func(e *term.Expr) {
+			switch e.Op {
+			case term.Load:
+				if j, ok := seen[e.Index]; ok && j != i {
+					common = true
+				}
+				seen[e.Index] = i
+			case term.Call:
+				d.Wheres[e.Index].Body.Walk(see)
+			}
+		}
+		d.Results[i].Body.Walk(see)
+	}
+	return common
 }
 
 // joined is the key of a kernel or group with results of these skeletons.

@@ -16,7 +16,7 @@ import (
 type Matcher struct {
 	lib      *Library
 	memo     map[string]*outcome
-	combined map[[3]*decl.Decl]bool
+	combined map[[3]*decl.Decl]combination
 	key      []byte
 	// Generate: groups of elementwise commands that no kernel computes become
 	// kernels of their own.
@@ -27,7 +27,7 @@ type Matcher struct {
 
 // NewMatcher returns a matcher of lib's kernels.
 func NewMatcher(lib *Library) *Matcher {
-	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]bool{}}
+	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}}
 }
 
 // outcome is what became of a group.
@@ -133,7 +133,7 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 		found := false
 		for i, in := range gr.Members {
 			for j, q := range lay.places[i] {
-				if in.Views[j].Mem == ir.NoMem || q.slot != p.slot || found && !in.Views[j].Equal(x.View) {
+				if q.slot != p.slot || found && !in.Views[j].Equal(x.View) {
 					continue
 				}
 				o := viewOrigin{binding: b, from: Operand{i, j}, same: in.Views[j].Equal(x.View), off: p.off.Sub(q.off), length: x.View.Len}
@@ -248,15 +248,28 @@ func appendGroup(b []byte, gr *Group, lay *layout) []byte {
 	return b
 }
 
+// combination says whether some kernels look like one of the library.
+type combination struct {
+	ok    bool
+	apart bool // even if they read no value in common
+}
+
 // Combines reports whether dispatches of these kernels, up to three and without
 // data flow between them, look like one of a kernel of the library; for a single
-// one, whether it looks like a part of one.
-func (m *Matcher) Combines(ds ...*decl.Decl) bool {
+// one, whether it looks like a part of one. Unless they share a value that they
+// read, only kernels count whose results share none.
+func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	var k [3]*decl.Decl
 	copy(k[:], ds)
-	if ok, known := m.combined[k]; known {
-		return ok
+	c, known := m.combined[k]
+	if !known {
+		c = m.combine(ds)
+		m.combined[k] = c
 	}
+	return c.apart || sharing && c.ok
+}
+
+func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
 	var skels []string
 	for _, d := range ds {
 		sk := &skeletons{d: d, memo: map[*term.Expr]string{}}
@@ -264,13 +277,15 @@ func (m *Matcher) Combines(ds ...*decl.Decl) bool {
 			skels = append(skels, sk.of(r.Body))
 		}
 	}
-	_, ok := m.lib.byKey[joined(skels)]
 	if len(ds) == 1 {
-		ok = len(skels) > 0
+		c.ok = len(skels) > 0
 		for _, s := range skels {
-			ok = ok && m.lib.several[s]
+			c.ok = c.ok && m.lib.several[s]
 		}
+		return c
 	}
-	m.combined[k] = ok
-	return ok
+	for _, p := range m.lib.byKey[joined(skels)] {
+		c.ok, c.apart = true, c.apart || !p.shares
+	}
+	return c
 }

@@ -287,7 +287,7 @@ func (s *solution) buffer(j int) (ir.Binding, error) {
 func (m *matcher) view(p place, n ir.Affine) ir.View {
 	for i, in := range m.gr.Members {
 		for k, q := range m.lay.places[i] {
-			if q.slot == p.slot && q.off.Equal(p.off) && in.Views[k].Mem != ir.NoMem && atMost(m.gr.Graph, n.Sub(in.Views[k].Len), 0) {
+			if q.slot == p.slot && q.off.Equal(p.off) && atMost(m.gr.Graph, n.Sub(in.Views[k].Len), 0) {
 				return in.Views[k]
 			}
 		}
