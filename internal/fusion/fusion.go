@@ -47,7 +47,7 @@ func Run(g *ir.Graph, o Options) []Remark {
 		o.MaxThreads = 1024
 	}
 	var remarks []Remark
-	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}}
+	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}, kernels: map[*isel.Match]ir.KernelID{}}
 	f.m.Generate = o.Generate
 	if o.Library == isel.Builtin() {
 		f.declared = msl.NewCache(g)
@@ -81,6 +81,7 @@ type fuser struct {
 	kinds    map[kind]uint16
 	outlooks map[string]isel.Outlook // by sketch
 	traffic  map[*isel.Match]float64
+	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
 	missed   []miss
 	key      []byte
 	// stuck are the last members of groups that found no place: what was fused
@@ -321,8 +322,20 @@ func (r *round) apply() (done []Remark) {
 			continue
 		}
 		if at, why := r.place(gr); why == "" {
-			if m := r.m.Build(gr.hit); m != nil {
-				done = append(done, r.replace(gr, m, at))
+			kernel, ok := r.kernels[gr.hit.Like]
+			if !ok {
+				kernel = -1
+			}
+			if m := r.m.Build(gr.hit, kernel); m != nil {
+				// Built anew, it may be another kernel than its like.
+				like := &gr.hit.Like.Kernel
+				if same := m.Kernel.Function == like.Function && slices.Equal(m.Kernel.Constants, like.Constants); !same || !ok {
+					kernel = r.kernel(m.Kernel)
+					if same {
+						r.kernels[gr.hit.Like] = kernel
+					}
+				}
+				done = append(done, r.replace(gr, m, kernel, at))
 			}
 		} else {
 			r.stuck[r.cmds[gr.members[len(gr.members)-1]]] = true
@@ -376,9 +389,9 @@ type sequence struct {
 }
 
 // replace puts the dispatch of a group where member at stands.
-func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
+func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int) Remark {
 	d := *m.Dispatch()
-	d.Kernel = r.kernel(m.Kernel)
+	d.Kernel = kernel
 	last := gr.members[len(gr.members)-1]
 	d.ID, _ = ir.NodeID(r.flow.Commands[last])
 	var ops []string

@@ -101,13 +101,13 @@ func (m *Matcher) match(gr *Group) (*Match, error) {
 }
 
 // Build returns the match of a candidate; nil if its views may not lie as they
-// do.
-func (m *Matcher) Build(c *Candidate) *Match {
+// do. kernel is the kernel of c.Like in the group's graph, −1 if it has none yet.
+func (m *Matcher) Build(c *Candidate, kernel ir.KernelID) *Match {
 	if c.group == c.o.group {
 		return c.o.match
 	}
 	if c.o.known {
-		if hit := m.again(c.o, c.group); hit != nil {
+		if hit := m.again(c.o, c.group, kernel); hit != nil {
 			return hit
 		}
 	}
@@ -159,7 +159,7 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 
 // again is a remembered match over the views of another group. It is bound and
 // checked for aliasing like the first; its terms are the first's.
-func (m *Matcher) again(o *outcome, gr *Group) *Match {
+func (m *Matcher) again(o *outcome, gr *Group, kernel ir.KernelID) *Match {
 	d := *o.match.Dispatch()
 	d.Bindings = slices.Clone(d.Bindings)
 	for _, v := range o.views {
@@ -169,10 +169,13 @@ func (m *Matcher) again(o *outcome, gr *Group) *Match {
 		}
 		d.Bindings[v.binding].View = view
 	}
-	g := *gr.Graph
-	g.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
-	d.Kernel = ir.KernelID(len(g.Kernels) - 1)
-	in, err := m.lib.Bind(&g, &d)
+	g := gr.Graph
+	if d.Kernel = kernel; kernel < 0 {
+		with := *g
+		with.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
+		g, d.Kernel = &with, ir.KernelID(len(with.Kernels)-1)
+	}
+	in, err := m.lib.Bind(g, &d)
 	if err != nil || in.Decl != o.match.Instance.Decl || in.CheckAliasing() != nil {
 		return nil
 	}
