@@ -275,3 +275,29 @@ func TestBarriersKeepCommands(t *testing.T) {
 		require.Equal(t, before, after)
 	})
 }
+
+// A chain of three, and two fills of the same bytes beside it, the last of which
+// conflicts with the first of the next replay. As late as possible, the barriers
+// would stand before #2 and #3, and a third one at the end; two are enough.
+func TestBarriersMoveForTheNextReplay(t *testing.T) {
+	b := ir.NewBuilder("g")
+	m := b.Memory(ir.Memory{Name: "m", Kind: ir.State, Size: 32, Init: ir.FillU32(0)})
+	at := func(i int64) ir.View { return ir.ViewOf(m, 8*i, 8) }
+	b.Fill(at(0), 1, "")
+	b.Fill(at(1), 2, "")
+	b.Copy(at(2), at(0), "")
+	b.Copy(at(3), at(2), "")
+	g, err := b.Graph()
+	require.NoError(t, err)
+	g.Nodes = append(g.Nodes, &ir.Fill{ID: 9, Dst: at(1), Value: 3})
+	runBarriers(t, g)
+	var got []string
+	for _, n := range g.Nodes {
+		if id, ok := ir.NodeID(n); ok {
+			got = append(got, id.String())
+		} else {
+			got = append(got, "|")
+		}
+	}
+	require.Equal(t, "#0 | #1 #2 | #3 #9", join(got))
+}

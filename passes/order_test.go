@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -223,6 +224,11 @@ func TestScheduleReachesTheDepth(t *testing.T) {
 		once := again.Clone()
 		run(t, again, "barriers")
 		require.Equal(t, depths(places(g)), epochs(places(again)))
+		if ds := depths(places(g)); len(ds) == 1 && again.Stats().Commits == 0 {
+			require.Equal(t, hazard.Depth(g), ds[0])
+			barriers, _ := counts(again.Nodes)
+			require.Contains(t, []int{ds[0] - 1, ds[0]}, barriers, "one more for the next replay")
+		}
 		if i, j, found := race(stream(again.Nodes, 3)); found {
 			t.Fatalf("race of %d and %d", i, j)
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestParsePipeline(t *testing.T) {
 	for _, k := range []struct{ in, want string }{
-		{"", "[annotate barriers]"},
+		{"", "[annotate fuse dce rename schedule barriers plan]"},
 		{"none", "[]"},
 		{"barriers", "[barriers]"},
 		{" annotate , barriers ", "[annotate barriers]"},
@@ -55,6 +55,13 @@ func join(s []string) string {
 	return out
 }
 
+// annotateAndBarriers is the pipeline that changes no command.
+func annotateAndBarriers(t require.TestingT) passes.Pipeline {
+	p, err := passes.ParsePipeline("annotate,barriers")
+	require.NoError(t, err)
+	return p
+}
+
 // small records a norm, its weight and a residual.
 func small(t *testing.T) *ir.Graph {
 	r := record.New("small")
@@ -70,7 +77,7 @@ func small(t *testing.T) *ir.Graph {
 func TestAnnotateGivesExactEffects(t *testing.T) {
 	g := small(t)
 	require.Equal(t, 3, g.Stats().Unannotated)
-	rs, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+	rs, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
 	require.NoError(t, err)
 	require.Zero(t, g.Stats().Unannotated)
 	require.Equal(t, 3, rs[0].Changed)
@@ -87,7 +94,7 @@ func TestAnnotateReportsALyingRecorder(t *testing.T) {
 	g := small(t)
 	d := g.Nodes[0].(*ir.Dispatch)
 	d.Effects = &ir.Effects{Complete: true, Reads: []ir.Region{ir.ViewOf(0, 0, 4).Contiguous()}}
-	rs, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+	rs, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
 	require.NoError(t, err)
 	require.Len(t, rs[0].Remarks, 1)
 	require.Equal(t, "#0 rms_norm: done: the recorder's effects differ from those of the declaration, which replace them", rs[0].Remarks[0].String())
@@ -99,7 +106,7 @@ func TestAnnotateReportsALyingRecorder(t *testing.T) {
 func TestUnknownKernelStaysUnknown(t *testing.T) {
 	g := small(t)
 	g.Kernels[g.Nodes[0].(*ir.Dispatch).Kernel].Function = "nobody_knows"
-	rs, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+	rs, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
 	require.NoError(t, err)
 	require.Equal(t, `#0 rms_norm: not done: #0: the builtin library has no function "nobody_knows"`, rs[0].Remarks[0].String())
 	require.Equal(t, 1, g.Stats().Unannotated)
@@ -112,7 +119,13 @@ func TestAfterSeesEveryPass(t *testing.T) {
 		return nil
 	}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"annotate", "barriers"}, seen)
+	var want []string
+	for _, p := range passes.All() {
+		if p.Default {
+			want = append(want, p.Name)
+		}
+	}
+	require.Equal(t, want, seen)
 }
 
 func TestRunRefusesABrokenGraph(t *testing.T) {

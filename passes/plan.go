@@ -114,13 +114,13 @@ func (p *planner) join() {
 			p.item[w] = p.item[u]
 			it := &p.items[p.item[u]]
 			it.B = max(it.B, b)
-			it.Before, it.After = max(it.Before, x.Before), max(it.After, x.After)
+			it.After = max(it.After, x.After)
 			it.Align = max(it.Align, x.Align)
 			it.Rest = x.Lo % it.Align
 			continue
 		}
 		p.item[w] = int32(len(p.items))
-		p.items = append(p.items, web.Item{A: a, B: b, Size: x.Size(), Before: x.Before, After: x.After, Align: x.Align, Rest: x.Lo % x.Align})
+		p.items = append(p.items, web.Item{A: a, B: b, Size: x.Size(), After: x.After, Align: x.Align, Rest: x.Lo % x.Align})
 		p.class = append(p.class, s.Graph.Memories[x.Mem].Storage)
 	}
 }
@@ -134,15 +134,8 @@ func (p *planner) before(w int32) int32 {
 			continue
 		}
 		v := s.OfRead(int(i), k)
-		if v < 0 || p.item[v] < 0 || !s.Inplace(v, w, i) {
-			continue
-		}
-		// Others that read the old bytes must be done.
-		done := true
-		for _, a := range s.Webs[v].Accesses {
-			done = done && (a.Command == i || p.epoch[a.Command] < p.epoch[i])
-		}
-		if done {
+		// Others that read the old bytes conflict with i as it is.
+		if v >= 0 && p.item[v] >= 0 && s.Inplace(v, w, i) {
 			return v
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // recorded bytes if they are such, else others, else new ones. Where the budget
 // has no more, values whose command may come later without making the longest
 // chain longer give way first; then whoever waits least. So new bytes go to the
-// critical path.
+// critical path. The barriers of the graph are out of date after it.
 func rename(g *ir.Graph, o Values, r *Report) error {
 	value, ok := o["budget"]
 	if !ok {

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -66,7 +68,7 @@ func TestRenameKeepsItsBudgetAndMeaning(t *testing.T) {
 func TestMemoryPassesAgainstOracle(t *testing.T) {
 	o := oracle.Options{Replays: oracle.Waited, Valuations: 3}
 	order := func(g *ir.Graph) error {
-		_, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+		_, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
 		return err
 	}
 	changed := map[string]int{}
@@ -140,13 +142,13 @@ func TestRenameBudgets(t *testing.T) {
 // once, and with bytes for all of them the depth is that of one.
 func TestRenameTradesBytesForDepth(t *testing.T) {
 	g := chains(64, false)
-	require.Equal(t, 3, slowValueDepth(g))
-	depths := []int{slowDepth(g)}
+	depth := func(g *ir.Graph) int { return int(web.Depth(dataflow.Build(g))) } // slowDepth is too slow here
+	depths := []int{depth(g)}
 	for _, b := range []string{"0", "1x", "3x", "7x", "31x", "unlimited"} {
 		h := g.Clone()
 		afterPasses(t, h, "rename{budget="+b+"},barriers")
 		requireProved(t, g, h, "")
-		depths = append(depths, slowDepth(h))
+		depths = append(depths, depth(h))
 	}
 	t.Log(depths)
 	require.True(t, slices.IsSortedFunc(depths, func(a, b int) int { return b - a }), "%v", depths)
@@ -155,4 +157,40 @@ func TestRenameTradesBytesForDepth(t *testing.T) {
 		require.LessOrEqual(t, depths[i+1], 2*64/pairs+4)
 	}
 	require.Equal(t, 3, depths[len(depths)-1])
+}
+
+// One budget serves memories of both storage modes, and a value stays in its mode.
+func TestRenameWithTwoStorageModes(t *testing.T) {
+	b := ir.NewBuilder("g")
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 64})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 512})
+	mems := []ir.MemID{b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 64}), b.Memory(ir.Memory{Name: "p", Kind: ir.Scratch, Storage: ir.Private, Size: 64})}
+	for i := range int64(8) {
+		v := ir.ViewOf(mems[i%2], 0, 64)
+		b.Copy(v, ir.ViewOf(x, 0, 64), "")
+		b.Copy(ir.ViewOf(y, 64*i, 64), v, "")
+	}
+	g := b.Unfinished()
+	for _, k := range []struct {
+		budget string
+		depth  int
+		bytes  [2]int64 // shared and private bytes added
+	}{{"63", 8, [2]int64{0, 0}}, {"192", 4, [2]int64{64, 64}}, {"256", 4, [2]int64{64, 64}}, {"384", 2, [2]int64{192, 192}}, {"unlimited", 2, [2]int64{192, 192}}} {
+		h := g.Clone()
+		afterPasses(t, h, "rename{budget="+k.budget+"},barriers")
+		requireProved(t, g, h, "")
+		var bytes [2]int64
+		for _, m := range h.Memories[len(g.Memories):] {
+			bytes[m.Storage] += m.Size
+		}
+		t.Log(k.budget, slowDepth(h), bytes)
+		for i, n := range h.Nodes {
+			if c, ok := n.(*ir.Copy); ok && h.Memories[c.Dst.Mem].Kind == ir.Scratch {
+				id, _ := ir.NodeID(n)
+				require.Equal(t, ir.Storage(id/2%2), h.Memories[c.Dst.Mem].Storage, "node %d", i)
+			}
+		}
+		require.LessOrEqual(t, slowDepth(h), k.depth)
+		require.Equal(t, k.bytes, bytes, "budget %s", k.budget)
+	}
 }

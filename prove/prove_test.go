@@ -29,9 +29,15 @@ func graphs(t testing.TB) map[string]*ir.Graph {
 	return out
 }
 
-func optimized(t *testing.T, g *ir.Graph) *ir.Graph {
+// ordered returns g with effects and the fewest barriers, its commands as they
+// were.
+func ordered(t *testing.T, g *ir.Graph) *ir.Graph { return optimized(t, g, "annotate,barriers") }
+
+func optimized(t *testing.T, g *ir.Graph, pipeline string) *ir.Graph {
 	out := g.Clone()
-	_, err := passes.Run(out, passes.DefaultPipeline(), passes.Options{})
+	p, err := passes.ParsePipeline(pipeline)
+	require.NoError(t, err)
+	_, err = passes.Run(out, p, passes.Options{})
 	require.NoError(t, err)
 	return out
 }
@@ -46,9 +52,13 @@ func TestPassesAreProved(t *testing.T) {
 			r := prove.Check(g, g.Clone(), prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "%s against itself: %s", name, r)
 		}
-		r := prove.Check(g, optimized(t, g), prove.Options{})
-		require.Equal(t, prove.Proved, r.Verdict, "%s optimized: %s", name, r)
+		r := prove.Check(g, ordered(t, g), prove.Options{})
+		require.Equal(t, prove.Proved, r.Verdict, "%s ordered: %s", name, r)
 		require.Equal(t, len(ids(g)), r.Commands)
+		for _, pipeline := range []string{"", "annotate,fuse,dce,rename{budget=unlimited},reorder,barriers,plan,split,constants"} {
+			r := prove.Check(g, optimized(t, g, pipeline), prove.Options{})
+			require.Equal(t, prove.Proved, r.Verdict, "%s, %q: %s", name, pipeline, r)
+		}
 	}
 }
 
@@ -66,7 +76,7 @@ func ids(g *ir.Graph) (out []int) {
 func TestDroppedBarriersAreRefused(t *testing.T) {
 	dropped := 0
 	for name, g := range graphs(t) {
-		o := optimized(t, g)
+		o := ordered(t, g)
 		for i, n := range o.Nodes {
 			if _, ok := n.(*ir.Barrier); !ok {
 				continue
@@ -92,7 +102,7 @@ func TestDroppedBarriersAreRefused(t *testing.T) {
 // changed proves a mutation of one optimized graph.
 func changed(t *testing.T, name string, change func(g *ir.Graph)) *prove.Result {
 	g := graphs(t)[name]
-	o := optimized(t, g)
+	o := ordered(t, g)
 	for _, n := range o.Nodes { // no claims, so that only the change counts
 		if d, ok := n.(*ir.Dispatch); ok && o.Kernels[d.Kernel].Library.Kind == ir.Builtin {
 			d.Effects = nil

@@ -32,6 +32,10 @@ func TestCache(t *testing.T) {
 				}
 				root := ir.MemID(r.IntN(len(g.Memories)))
 				g.Memories = append(g.Memories, ir.Memory{Name: "alias", Kind: g.Memories[root].Kind, Size: 1 << 15, Alias: root, AliasOff: int64(r.IntN(64))})
+				// Another kernel that binds the same.
+				other := g.Kernels[0]
+				other.Name, other.Library = "other", ir.Library{Kind: ir.SourceFile, Path: "k.metal"}
+				g.Kernels = append(g.Kernels, other)
 				inArguments := argumentMemory(g, x.node)
 				c := msl.NewCache(g)
 				for v := range variants {
@@ -128,7 +132,9 @@ func compareInstances(t *testing.T, c *msl.Cache, g *ir.Graph, n *ir.Dispatch) {
 // vary changes something of a dispatch.
 func vary(n *ir.Dispatch, g *ir.Graph, r *rand.Rand) {
 	b := &n.Bindings[r.IntN(len(n.Bindings))]
-	switch r.IntN(12) {
+	switch r.IntN(13) {
+	case 12:
+		n.Kernel = ir.KernelID(len(g.Kernels) - 1)
 	case 0, 1: // another place
 		b.View.Off = b.View.Off.AddConst(int64(r.IntN(9)-4) * 8)
 	case 2:

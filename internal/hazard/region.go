@@ -26,6 +26,10 @@ const (
 	factCovers        // the first contains the second
 )
 
+// maxFacts bounds what is remembered of pairs, in entries; the rest is found
+// out again.
+const maxFacts = 1 << 20
+
 // regions interns. Number 0 is no region: the access is solid, every byte of
 // its hull, whatever the params.
 type regions struct {
@@ -114,6 +118,9 @@ func (rs *regions) pair(a, b int32) fact {
 		}
 		if Covers(rs.g, x.Region, y.Region) {
 			f |= factCovers
+		}
+		if len(rs.facts) >= maxFacts {
+			clear(rs.facts)
 		}
 		rs.facts[key] = f
 	}

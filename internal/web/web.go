@@ -19,8 +19,9 @@ type Web struct {
 	First, Last int32    // commands, as numbered by the flow
 	Mem         ir.MemID // root
 	Lo, End     int64    // extent, bytes of the root
-	Before      int64    // overhang of views, bytes before Lo
-	After       int64    // and after End
+	// After is the overhang in bytes: how far views reach behind End. None begins
+	// before Lo, since accesses begin where their views do.
+	After int64
 	// Align: a distance that is a multiple of it keeps every alignment that the
 	// recording gave, up to the memory's and the value's size.
 	Align int64
@@ -234,7 +235,7 @@ func (s *Set) enter(i int32, buffer []int16) []int16 {
 	foreign := ""
 	if d, ok := n.(*ir.Dispatch); ok && s.touches(i) {
 		k := &s.Graph.Kernels[d.Kernel]
-		if k.Library.Kind != ir.Builtin {
+		if kind := k.Library.Kind; kind == ir.SourceFile || kind == ir.Metallib {
 			foreign = fmt.Sprintf("%s binds it, whose kernel has no declaration", s.Graph.Describe(n))
 		} else if reads, writes, ok = bindings(k, d, &buffer); !ok {
 			foreign = fmt.Sprintf("%s binds it under views that do not fit its effects", s.Graph.Describe(n))
@@ -369,21 +370,20 @@ func (s *Set) finish(w *Web) {
 		limit = min(limit, int64(1)<<bits.Len64(uint64(max(n, 1)-1)))
 	}
 	w.Align = 1
-	lo, end := w.Lo, w.End
+	end := w.End
 	for _, a := range w.Accesses {
 		v := s.view(a)
 		_, off := g.Root(v.Mem)
 		at := v.Off.AddConst(off)
-		x, _, ok1 := g.Range(at)
-		_, y, ok2 := g.Range(at.Add(v.Len))
-		if !ok1 || !ok2 {
+		_, y, ok := g.Range(at.Add(v.Len))
+		if !ok {
 			w.Pinned = "the range of a view leaves 64 bits"
 			return
 		}
-		lo, end = min(lo, x), max(end, y)
+		end = max(end, y)
 		w.Align = max(w.Align, min(limit, alignment(at)))
 	}
-	w.Before, w.After = w.Lo-lo, end-w.End
+	w.After = end - w.End
 }
 
 // alignment is the greatest power of two that divides a for all values.

@@ -40,8 +40,8 @@ graph g {
 func show(s *web.Set) (out []string) {
 	for _, w := range s.Webs {
 		x := fmt.Sprintf("[%d:%d] #%d-#%d align %d", w.Lo, w.End, w.First, w.Last, w.Align)
-		if w.Before+w.After > 0 {
-			x += fmt.Sprintf(" reach %d+%d", w.Before, w.After)
+		if w.After > 0 {
+			x += fmt.Sprintf(" reach %d", w.After)
 		}
 		if w.Pinned != "" {
 			x = fmt.Sprintf("[%d:%d] %s", w.Lo, w.End, w.Pinned)
@@ -87,7 +87,7 @@ func TestWebsThatMoveTogetherOrNot(t *testing.T) {
 		"[16:112] #0-#2 align 16",
 		"[512:528] #3 copy may read bytes of it that nothing wrote",
 		"[256:320] #5 own binds it, whose kernel has no declaration",
-		"[640:704] #6-#6 align 64 reach 0+64",
+		"[640:704] #6-#6 align 64 reach 64",
 		"[832:896] #7-#7 align 64",
 	}, show(s))
 }
