@@ -10,7 +10,8 @@ import (
 
 // fuse replaces groups of dispatches by one that computes the same terms, to
 // the bit (internal/fusion, internal/isel). max-threads is how many threads a
-// threadgroup of the device's pipelines can have.
+// threadgroup of the device's pipelines can have. With generate, elementwise
+// commands that no kernel of the library computes together become a generated one.
 func fuse(g *ir.Graph, o Values, r *Report) error {
 	opt := fusion.Options{MaxThreads: 1024}
 	if s, ok := o["max-threads"]; ok {
@@ -19,6 +20,13 @@ func fuse(g *ir.Graph, o Values, r *Report) error {
 			return fmt.Errorf("max-threads=%s: want a number from 1 on", s)
 		}
 		opt.MaxThreads = n
+	}
+	if s, ok := o["generate"]; ok {
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return fmt.Errorf("generate=%s: want true or false", s)
+		}
+		opt.Generate = b
 	}
 	for _, m := range fusion.Run(g, opt) {
 		if m.Done {

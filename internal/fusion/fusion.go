@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/isel"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
@@ -15,6 +16,7 @@ import (
 type Options struct {
 	Library    *isel.Library // nil: the builtin one
 	Cost       *Cost         // nil: DefaultCost
+	Generate   bool          // kernels for elementwise groups that no kernel computes
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
 }
 
@@ -45,7 +47,11 @@ func Run(g *ir.Graph, o Options) []Remark {
 		o.MaxThreads = 1024
 	}
 	var remarks []Remark
-	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}}
+	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}, kernels: map[*isel.Match]ir.KernelID{}}
+	f.m.Generate = o.Generate
+	if o.Library == isel.Builtin() {
+		f.declared = msl.NewCache(g)
+	}
 	for n := range maxRounds {
 		r := f.look(n == 0)
 		r.vertical()
@@ -70,10 +76,12 @@ type fuser struct {
 	g        *ir.Graph
 	o        Options
 	m        *isel.Matcher
+	declared *msl.Cache // of the builtin library; nil for another
 	carried  []*command // by index of the command, from the round before; nil for new ones
 	kinds    map[kind]uint16
 	outlooks map[string]isel.Outlook // by sketch
 	traffic  map[*isel.Match]float64
+	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
 	missed   []miss
 	key      []byte
 	// stuck are the last members of groups that found no place: what was fused
@@ -218,13 +226,18 @@ func (r *round) bind(i int) *command {
 	var err error
 	switch n := r.flow.Commands[i].(type) {
 	case *ir.Dispatch:
-		if !c.effects.Known() || r.g.Kernels[n.Kernel].Library.Kind != ir.Builtin {
+		if !c.effects.Known() || !r.g.Kernels[n.Kernel].Library.Declared() {
 			return c
 		}
-		if in, err = r.o.Library.Bind(r.g, n); err != nil || !isel.Selectable(in) {
-			return c
+		var e *ir.Effects
+		if r.declared != nil {
+			if in, err = r.declared.Bind(n); err == nil {
+				e, err = r.declared.Effects(n)
+			}
+		} else if in, err = r.o.Library.Bind(r.g, n); err == nil {
+			e, err = in.Effects()
 		}
-		if e, err := in.Effects(); err != nil || !e.Equal(c.effects) {
+		if err != nil || !isel.Selectable(in) || !e.Equal(c.effects) {
 			return c
 		}
 	case *ir.Copy:
@@ -309,8 +322,20 @@ func (r *round) apply() (done []Remark) {
 			continue
 		}
 		if at, why := r.place(gr); why == "" {
-			if m := r.m.Build(gr.hit); m != nil {
-				done = append(done, r.replace(gr, m, at))
+			kernel, ok := r.kernels[gr.hit.Like]
+			if !ok {
+				kernel = -1
+			}
+			if m := r.m.Build(gr.hit, kernel); m != nil {
+				// Built anew, it may be another kernel than its like.
+				like := &gr.hit.Like.Kernel
+				if same := m.Kernel.Function == like.Function && slices.Equal(m.Kernel.Constants, like.Constants); !same || !ok {
+					kernel = r.kernel(m.Kernel)
+					if same {
+						r.kernels[gr.hit.Like] = kernel
+					}
+				}
+				done = append(done, r.replace(gr, m, kernel, at))
 			}
 		} else {
 			r.stuck[r.cmds[gr.members[len(gr.members)-1]]] = true
@@ -364,9 +389,9 @@ type sequence struct {
 }
 
 // replace puts the dispatch of a group where member at stands.
-func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
+func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int) Remark {
 	d := *m.Dispatch()
-	d.Kernel = r.kernel(m.Kernel)
+	d.Kernel = kernel
 	last := gr.members[len(gr.members)-1]
 	d.ID, _ = ir.NodeID(r.flow.Commands[last])
 	var ops []string
@@ -386,6 +411,9 @@ func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
 	}
 	slices.Sort(d.From)
 	d.Op = strings.Join(ops, "+")
+	if d.Op == "" && m.Kernel.Library.Kind == ir.Generated {
+		d.Op = "elementwise" // its function is too long a name
+	}
 	if e, err := m.Instance.Effects(); err == nil {
 		d.Effects = e
 	}
@@ -407,7 +435,7 @@ func (r *round) replace(gr *group, m *isel.Match, at int) Remark {
 	for i, id := range d.From {
 		ids[i] = id.String()
 	}
-	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Function)}
+	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Name)}
 }
 
 // provenance returns the recorded commands that n implements, and its names.
@@ -439,9 +467,9 @@ func (r *round) kernel(k ir.Kernel) ir.KernelID {
 			return ir.KernelID(i)
 		}
 	}
-	k.Name = k.Function
+	base := k.Name // its function, or what stands for a generated one
 	for n := 2; names[k.Name]; n++ {
-		k.Name = fmt.Sprintf("%s_%d", k.Function, n)
+		k.Name = fmt.Sprintf("%s_%d", base, n)
 	}
 	r.g.Kernels = append(r.g.Kernels, k)
 	return ir.KernelID(len(r.g.Kernels) - 1)

@@ -48,31 +48,36 @@ func (r *round) grow(members, frontier []int) {
 }
 
 // horizontal tries pairs and triples of commands that stand near one another:
-// those that read one value, else any whose kernels have a common one.
+// those that read one value, else those whose common kernel reads none.
 func (r *round) horizontal() {
 	for i, c := range r.cmds {
-		if c.in == nil || !r.m.Combines(c.in.Decl) {
+		if c.in == nil || !r.m.Combines(true, c.in.Decl) {
 			continue
 		}
 		var sharing, others []int
 		for j := i + 1; j < len(r.cmds) && j <= i+maxWindow && r.buffer[j] == r.buffer[i]; j++ {
-			if r.cmds[j].in == nil || !r.m.Combines(c.in.Decl, r.cmds[j].in.Decl) && !r.m.Combines(c.in.Decl, r.cmds[j].in.Decl, r.cmds[j].in.Decl) {
+			d := r.cmds[j]
+			if d.in == nil {
 				continue
 			}
-			if r.shares(i, j) {
+			// A third one of j's kind may be what makes a kernel.
+			switch {
+			case !r.m.Combines(true, c.in.Decl, d.in.Decl) && !r.m.Combines(true, c.in.Decl, d.in.Decl, d.in.Decl):
+			case r.shares(i, j):
 				sharing = append(sharing, j)
-			} else {
+			case r.m.Combines(false, c.in.Decl, d.in.Decl) || r.m.Combines(false, c.in.Decl, d.in.Decl, d.in.Decl):
 				others = append(others, j)
 			}
 		}
-		partners := append(sharing[:min(len(sharing), 3)], others[:min(len(others), 2)]...)
+		together := len(sharing[:min(len(sharing), 3)])
+		partners := append(sharing[:together], others[:min(len(others), 2)]...)
 		for n, j := range partners {
-			if r.m.Combines(c.in.Decl, r.cmds[j].in.Decl) {
+			if r.m.Combines(n < together, c.in.Decl, r.cmds[j].in.Decl) {
 				r.try([]int{i, j})
 			}
-			for _, k := range partners[n+1:] {
-				if r.m.Combines(c.in.Decl, r.cmds[j].in.Decl, r.cmds[k].in.Decl) {
-					r.try([]int{i, j, k})
+			for k, l := range partners[n+1:] {
+				if r.m.Combines(n+1+k < together, c.in.Decl, r.cmds[j].in.Decl, r.cmds[l].in.Decl) {
+					r.try([]int{i, j, l})
 				}
 			}
 		}

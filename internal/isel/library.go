@@ -29,7 +29,9 @@ type Library struct {
 type pattern struct {
 	d     *decl.Decl
 	skels []string // of d.Results
-	memo  map[*term.Expr]string
+	// shares: two results read one argument
+	shares bool
+	memo   map[*term.Expr]string
 }
 
 // NewLibrary indexes declarations. Several may have one name; the first whose
@@ -54,10 +56,33 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 				l.several[s] = true
 			}
 		}
+		p.shares = shares(d)
 		k := joined(p.skels)
 		l.byKey[k] = append(l.byKey[k], p)
 	}
 	return l
+}
+
+// shares reports whether two results of d read one argument.
+func shares(d *decl.Decl) bool {
+	seen := map[int]int{}
+	common := false
+	for i := range d.Results {
+		var see func(e *term.Expr)
+		see = func(e *term.Expr) {
+			switch e.Op {
+			case term.Load:
+				if j, ok := seen[e.Index]; ok && j != i {
+					common = true
+				}
+				seen[e.Index] = i
+			case term.Call:
+				d.Wheres[e.Index].Body.Walk(see)
+			}
+		}
+		d.Results[i].Body.Walk(see)
+	}
+	return common
 }
 
 // joined is the key of a kernel or group with results of these skeletons.
@@ -90,10 +115,18 @@ var Builtin = sync.OnceValue(func() *Library {
 	return NewLibrary(ds...)
 })
 
-// Bind finds the declaration that describes a dispatch and applies it.
+// Bind finds the declaration that describes a dispatch, of the library or of a
+// generated kernel, and applies it.
 func (l *Library) Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
-	err := fmt.Errorf("%s: the library has no function %q", d.ID, g.Kernels[d.Kernel].Function)
-	for _, x := range l.byName[g.Kernels[d.Kernel].Function] {
+	k := &g.Kernels[d.Kernel]
+	ds := l.byName[k.Function]
+	err := fmt.Errorf("%s: the library has no function %q", d.ID, k.Function)
+	if k.Library.Kind != ir.Builtin {
+		if ds, err = msl.DeclarationsOf(k); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range ds {
 		var in *decl.Instance
 		if in, err = x.Bind(g, d); err == nil {
 			return in, nil

@@ -304,8 +304,44 @@ func TestMatcherRemembers(t *testing.T) {
 		require.NotNil(t, c)
 		anew, err := isel.Builtin().Match(gr)
 		require.NoError(t, err)
-		require.Equal(t, format(anew), format(m.Build(c)))
+		require.Equal(t, format(anew), format(m.Build(c, -1)))
 		require.Equal(t, i, m.Hits)
 	}
 	require.Equal(t, 1, m.Misses)
+}
+
+// Elementwise commands without a kernel of their own become one: over rows where
+// an operand is one row, over all elements otherwise.
+func TestGenerate(t *testing.T) {
+	const silu = `
+  kernel @silu builtin "v_Silufloat32float32" args(0 in: device f32 read, 1 out: device f32 write)
+`
+	for _, k := range []struct{ body, want string }{
+		{`
+  #0 @mul (a = %x[0:512], b = %r[0:512], c = %t[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+  #1 @silu (in = %t[0:512], out = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+`, "out0[i] = round(f32, in0[i] * in1[i] / (1.0 + exp(-(in0[i] * in1[i]))))"},
+		{`
+  #0 @mul_rows (a = %x[0:256*$n], b = %s[0:256], c = %t[0:256*$n], a_strides = [64, 1], b_strides = [0, 1]) grid threads [64, $n, 1] of [64, 1, 1]
+  #1 @add (a = %t[0:256*$n], b = %t[0:256*$n], c = %y[0:256*$n]) grid threads [64*$n, 1, 1] of [64, 1, 1]
+`, "out0[i, j] = round(f32, in0[i, j] * in1[j] + in0[i, j] * in1[j])"},
+		{`
+  #0 @mul_rows (a = %x[0:512], b = %two[0:4], c = %t[0:512], a_strides = [64, 1], b_strides = [0, 0]) grid threads [64, 2, 1] of [64, 1, 1]
+  #1 @silu (in = %t[0:512], out = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+`, "out0[i] = round(f32, in0[i] * 2.0 / (1.0 + exp(-(in0[i] * 2.0))))"},
+		{`
+  #0 @mul_rows (a = %x[0:512], b = %s[0:256], c = %t[0:512], a_strides = [1, 64], b_strides = [0, 1]) grid threads [64, 2, 1] of [64, 1, 1]
+  #1 @silu (in = %t[0:512], out = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
+`, ""}, // transposed: no index of a generated kernel
+	} {
+		lib := isel.Builtin()
+		m, err := lib.Generate(group(t, lib, parse(t, memories+silu+k.body)))
+		if k.want == "" {
+			require.Error(t, err)
+			require.Nil(t, m)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, k.want, m.Kernel.Function)
+	}
 }

@@ -16,15 +16,18 @@ import (
 type Matcher struct {
 	lib      *Library
 	memo     map[string]*outcome
-	combined map[[3]*decl.Decl]bool
+	combined map[[3]*decl.Decl]combination
 	key      []byte
+	// Generate: groups of elementwise commands that no kernel computes become
+	// kernels of their own.
+	Generate bool
 	// Hits and Misses count the groups that were known and those that were not.
 	Hits, Misses int
 }
 
 // NewMatcher returns a matcher of lib's kernels.
 func NewMatcher(lib *Library) *Matcher {
-	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]bool{}}
+	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}}
 }
 
 // outcome is what became of a group.
@@ -72,7 +75,7 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 		return &Candidate{o.match, gr, o}, nil
 	}
 	m.Misses++
-	hit, err := m.lib.Match(gr)
+	hit, err := m.match(gr)
 	o := &outcome{match: hit, err: err}
 	if hit != nil {
 		o.group = gr
@@ -85,18 +88,30 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 	return &Candidate{hit, gr, o}, nil
 }
 
+// match prefers a kernel of the library to a generated one.
+func (m *Matcher) match(gr *Group) (*Match, error) {
+	hit, err := m.lib.Match(gr)
+	if hit != nil || !m.Generate || slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
+		return hit, err
+	}
+	if hit, _ := m.lib.Generate(gr); hit != nil {
+		return hit, nil
+	}
+	return nil, err
+}
+
 // Build returns the match of a candidate; nil if its views may not lie as they
-// do.
-func (m *Matcher) Build(c *Candidate) *Match {
+// do. kernel is the kernel of c.Like in the group's graph, −1 if it has none yet.
+func (m *Matcher) Build(c *Candidate, kernel ir.KernelID) *Match {
 	if c.group == c.o.group {
 		return c.o.match
 	}
 	if c.o.known {
-		if hit := m.again(c.o, c.group); hit != nil {
+		if hit := m.again(c.o, c.group, kernel); hit != nil {
 			return hit
 		}
 	}
-	hit, _ := m.lib.Match(c.group)
+	hit, _ := m.match(c.group)
 	if hit != nil && !slices.Equal(hit.Results, c.Like.Results) {
 		return nil
 	}
@@ -118,7 +133,7 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 		found := false
 		for i, in := range gr.Members {
 			for j, q := range lay.places[i] {
-				if in.Views[j].Mem == ir.NoMem || q.slot != p.slot || found && !in.Views[j].Equal(x.View) {
+				if q.slot != p.slot || found && !in.Views[j].Equal(x.View) {
 					continue
 				}
 				o := viewOrigin{binding: b, from: Operand{i, j}, same: in.Views[j].Equal(x.View), off: p.off.Sub(q.off), length: x.View.Len}
@@ -144,7 +159,7 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 
 // again is a remembered match over the views of another group. It is bound and
 // checked for aliasing like the first; its terms are the first's.
-func (m *Matcher) again(o *outcome, gr *Group) *Match {
+func (m *Matcher) again(o *outcome, gr *Group, kernel ir.KernelID) *Match {
 	d := *o.match.Dispatch()
 	d.Bindings = slices.Clone(d.Bindings)
 	for _, v := range o.views {
@@ -154,10 +169,13 @@ func (m *Matcher) again(o *outcome, gr *Group) *Match {
 		}
 		d.Bindings[v.binding].View = view
 	}
-	g := *gr.Graph
-	g.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
-	d.Kernel = ir.KernelID(len(g.Kernels) - 1)
-	in, err := m.lib.Bind(&g, &d)
+	g := gr.Graph
+	if d.Kernel = kernel; kernel < 0 {
+		with := *g
+		with.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
+		g, d.Kernel = &with, ir.KernelID(len(with.Kernels)-1)
+	}
+	in, err := m.lib.Bind(g, &d)
 	if err != nil || in.Decl != o.match.Instance.Decl || in.CheckAliasing() != nil {
 		return nil
 	}
@@ -233,15 +251,28 @@ func appendGroup(b []byte, gr *Group, lay *layout) []byte {
 	return b
 }
 
+// combination says whether some kernels look like one of the library.
+type combination struct {
+	ok    bool
+	apart bool // even if they read no value in common
+}
+
 // Combines reports whether dispatches of these kernels, up to three and without
 // data flow between them, look like one of a kernel of the library; for a single
-// one, whether it looks like a part of one.
-func (m *Matcher) Combines(ds ...*decl.Decl) bool {
+// one, whether it looks like a part of one. Unless they share a value that they
+// read, only kernels count whose results share none.
+func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	var k [3]*decl.Decl
 	copy(k[:], ds)
-	if ok, known := m.combined[k]; known {
-		return ok
+	c, known := m.combined[k]
+	if !known {
+		c = m.combine(ds)
+		m.combined[k] = c
 	}
+	return c.apart || sharing && c.ok
+}
+
+func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
 	var skels []string
 	for _, d := range ds {
 		sk := &skeletons{d: d, memo: map[*term.Expr]string{}}
@@ -249,13 +280,15 @@ func (m *Matcher) Combines(ds ...*decl.Decl) bool {
 			skels = append(skels, sk.of(r.Body))
 		}
 	}
-	_, ok := m.lib.byKey[joined(skels)]
 	if len(ds) == 1 {
-		ok = len(skels) > 0
+		c.ok = len(skels) > 0
 		for _, s := range skels {
-			ok = ok && m.lib.several[s]
+			c.ok = c.ok && m.lib.several[s]
 		}
+		return c
 	}
-	m.combined[k] = ok
-	return ok
+	for _, p := range m.lib.byKey[joined(skels)] {
+		c.ok, c.apart = true, c.apart || !p.shares
+	}
+	return c
 }

@@ -56,6 +56,9 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 			break
 		}
 	}
+	if m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
+		out.Match, out.Grow = true, true
+	}
 	return out
 }
 

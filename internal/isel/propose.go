@@ -279,16 +279,21 @@ func (s *solution) buffer(j int) (ir.Binding, error) {
 	if err != nil {
 		return ir.Binding{}, err
 	}
-	p := s.base[j]
-	lay := s.m.lay
-	for i, in := range s.m.gr.Members {
-		for k, q := range lay.places[i] {
-			if q.slot == p.slot && q.off.Equal(p.off) && in.Views[k].Mem != ir.NoMem && atMost(s.g, need.Sub(in.Views[k].Len), 0) {
-				return ir.Binding{Kind: ir.BindView, View: in.Views[k]}, nil
+	return ir.Binding{Kind: ir.BindView, View: s.m.view(s.base[j], need)}, nil
+}
+
+// view is n bytes from p on: a view of the group if one begins there and is
+// long enough.
+func (m *matcher) view(p place, n ir.Affine) ir.View {
+	for i, in := range m.gr.Members {
+		for k, q := range m.lay.places[i] {
+			if q.slot == p.slot && q.off.Equal(p.off) && atMost(m.gr.Graph, n.Sub(in.Views[k].Len), 0) {
+				return in.Views[k]
 			}
 		}
 	}
-	return ir.Binding{Kind: ir.BindView, View: ir.View{Mem: lay.slots[p.slot].root, Off: lay.slots[p.slot].at.Add(p.off), Len: need}}, nil
+	s := &m.lay.slots[p.slot]
+	return ir.View{Mem: s.root, Off: s.at.Add(p.off), Len: n}
 }
 
 // length is how far the kernel reaches from the begin of an argument, in bytes.
@@ -368,7 +373,7 @@ func (s *solution) grid(d *ir.Dispatch) error {
 			return fmt.Errorf("dimension %d of the grid is no quotient of params", k)
 		}
 	}
-	free := s.threads(d)
+	free := s.m.threads(d)
 	for k := range 3 {
 		if s.d.Group[k].Bind < 0 && s.d.Group[k].Check == nil {
 			d.Threadgroup[k] = free[k]
@@ -406,10 +411,10 @@ func (s *solution) instance() (*decl.Instance, error) {
 
 // threads chooses a threadgroup where the kernel takes any: that of a member
 // with the same grid, else a row of up to 256 threads.
-func (s *solution) threads(d *ir.Dispatch) [3]uint32 {
-	for _, in := range s.m.gr.Members {
+func (m *matcher) threads(d *ir.Dispatch) [3]uint32 {
+	for _, in := range m.gr.Members {
 		n := in.Dispatch
-		if n.GridKind == d.GridKind && n.Grid[0].Equal(d.Grid[0]) && n.Grid[1].Equal(d.Grid[1]) && n.Grid[2].Equal(d.Grid[2]) && in.Graph == s.m.gr.Graph && !isCopy(in) {
+		if n.GridKind == d.GridKind && n.Grid[0].Equal(d.Grid[0]) && n.Grid[1].Equal(d.Grid[1]) && n.Grid[2].Equal(d.Grid[2]) && !isCopy(in) {
 			return n.Threadgroup
 		}
 	}

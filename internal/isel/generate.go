@@ -1,0 +1,261 @@
+package isel
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/elementwise"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Elementwise reports whether each element of the results of d is computed from
+// single elements of its operands by operations on floats: what a generated
+// kernel may be made of.
+func Elementwise(d *decl.Decl) bool {
+	ok := len(d.Results) > 0
+	see := func(e *term.Expr) {
+		switch e.Op {
+		case term.Sum, term.MaxOver, term.ArgMax, term.ToF32, term.ToInt, term.Erf:
+			ok = false
+		}
+	}
+	for i := range d.Wheres {
+		d.Wheres[i].Body.Walk(see)
+	}
+	for i := range d.Results {
+		d.Results[i].Body.Walk(see)
+	}
+	return ok
+}
+
+var errGenerated = errors.New("no generated kernel computes it")
+
+// Generate returns a dispatch of a kernel that is nothing but the composed terms
+// of an elementwise group (docs/kernels.md, "Generated kernels"): over all
+// elements, or over rows if an operand is one row or column of them.
+func (l *Library) Generate(gr *Group) (*Match, error) {
+	lay, err := newLayout(gr)
+	if err != nil {
+		return nil, err
+	}
+	m := &matcher{lib: l, gr: gr, lay: lay}
+	if len(gr.Results) == 0 {
+		return nil, errGenerated
+	}
+	for rank := 1; rank <= 2; rank++ {
+		for _, shape := range m.shapes(gr.Results[0], rank) {
+			hit, e := m.generate(shape)
+			if hit != nil {
+				return hit, nil
+			}
+			err = e
+		}
+	}
+	return nil, err
+}
+
+// operand is a load of a generated kernel.
+type operand struct {
+	place place
+	elems ir.Affine // that it has
+}
+
+// writer turns values into the text of a generated kernel.
+type writer struct {
+	shape    []dim
+	vars     []form
+	operands map[string]operand
+	floats   map[string]ir.Affine // f32 params
+	left     int
+}
+
+func (m *matcher) generate(shape []dim) (*Match, error) {
+	s := newSpace(m.gr.Graph, m.lay.slots, foldAll)
+	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	w := &writer{shape: shape, operands: map[string]operand{}, floats: map[string]ir.Affine{}, left: 1000}
+	step := int64(1)
+	for k := len(shape) - 1; k >= 0; k-- {
+		if shape[k].stride != step && !shape[k].single() || k > 0 && !shape[k].n.IsConst() {
+			return nil, errGenerated
+		}
+		if k > 0 {
+			step *= shape[k].n.Const
+		}
+	}
+	for k, d := range shape {
+		w.vars = append(w.vars, s.index(-1-k, s.affine(d.n)))
+	}
+	var bodies []*term.Expr
+	for _, o := range m.gr.Results {
+		a := &m.gr.Members[o.Member].Decl.Args[o.Arg]
+		at := form{}
+		for k, d := range shape {
+			at = s.addScaled(at, 32*d.stride, w.vars[k])
+		}
+		idx, err := c.indices(o, at)
+		if err != nil || a.Elem != ir.F32 {
+			return nil, errGenerated
+		}
+		x, err := c.result(o, idx)
+		if err != nil || x.isInt || s.overflow {
+			return nil, errGenerated
+		}
+		e, err := w.write(s, x.v)
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, e)
+	}
+	text, names, err := elementwise.Text(len(shape) == 1, bodies...)
+	if err != nil {
+		return nil, err
+	}
+	return m.bindGenerated(w, text, names)
+}
+
+// write is a value as an expression over the indices of the kernel.
+func (w *writer) write(s *space, v *value) (*term.Expr, error) {
+	if w.left--; w.left < 0 {
+		return nil, errGenerated
+	}
+	switch v.op {
+	case term.Real:
+		f := math.Float32frombits(v.bits)
+		if f != f {
+			return nil, errGenerated
+		}
+		e := &term.Expr{Op: term.Real, Kind: term.Float, Val: math.Abs(float64(f))}
+		if math.Signbit(float64(f)) {
+			e = &term.Expr{Op: term.Neg, Kind: term.Float, Args: []*term.Expr{e}}
+		}
+		return e, nil
+	case term.Symbol:
+		name := "p" + string(s.affine(v.par).key(nil))
+		w.floats[name] = v.par
+		return &term.Expr{Op: term.Symbol, Kind: term.Float, Name: name}, nil
+	case term.Load:
+		return w.load(v)
+	}
+	if len(v.ints) > 0 {
+		return nil, errGenerated
+	}
+	e := &term.Expr{Op: v.op, Kind: term.Float, Type: v.typ}
+	if v.op >= term.Eq && v.op <= term.Not {
+		e.Kind = term.Bool
+	}
+	for _, a := range v.args {
+		x, err := w.write(s, a)
+		if err != nil {
+			return nil, err
+		}
+		e.Args = append(e.Args, x)
+	}
+	return e, nil
+}
+
+// load finds the index of an operand whose element lies at a bit that is linear
+// in the indices of the kernel.
+func (w *writer) load(v *value) (*term.Expr, error) {
+	base := form{c: v.addr.c}
+	coeff := make([]int64, len(w.vars))
+next:
+	for _, t := range v.addr.t {
+		for k, x := range w.vars {
+			if len(x.t) == 1 && x.t[0].a == t.a {
+				coeff[k] = t.k
+				continue next
+			}
+		}
+		base.t = append(base.t, t)
+	}
+	off, ok := base.paramsOnly()
+	bytes, whole := eighth(off)
+	if !ok || !whole || v.typ != ir.F32 {
+		return nil, errGenerated
+	}
+	// Each pattern of strides that a generated kernel reads by.
+	n := len(w.shape)
+	name := func(k int) *term.Expr { return &term.Expr{Op: term.Var, Kind: term.Int, Name: []string{"i", "j"}[k]} }
+	fits := func(want ...int64) bool {
+		for k := range want {
+			if coeff[k] != want[k] && !w.shape[k].single() {
+				return false
+			}
+		}
+		return true
+	}
+	e := &term.Expr{Op: term.Load, Kind: term.Float, Name: fmt.Sprintf("x%d@%s", v.slot, base.key(nil))}
+	elems := ir.Const(1)
+	switch {
+	case n == 1 && fits(32):
+		e.Args, elems = []*term.Expr{name(0)}, w.shape[0].n
+	case n == 2 && fits(32*w.shape[1].n.Const, 32):
+		e.Args, elems = []*term.Expr{name(0), name(1)}, w.shape[0].n.Scale(w.shape[1].n.Const)
+	case n == 2 && fits(0, 32):
+		e.Args, elems = []*term.Expr{name(1)}, w.shape[1].n
+	case n == 2 && fits(32, 0):
+		e.Args, elems = []*term.Expr{name(0)}, w.shape[0].n
+	case fits(make([]int64, n)...):
+		e.Args = []*term.Expr{{Op: term.Number, Kind: term.Int}}
+	default:
+		return nil, errGenerated
+	}
+	e.Name += fmt.Sprint(len(e.Args), e.Args[0])
+	w.operands[e.Name] = operand{place{v.slot, bytes}, elems}
+	return e, nil
+}
+
+// bindGenerated builds the dispatch of a text and checks it like any other.
+func (m *matcher) bindGenerated(w *writer, text string, names elementwise.Names) (*Match, error) {
+	ds, err := msl.DeclarationsOf(&ir.Kernel{Library: ir.Library{Kind: ir.Generated}, Function: text})
+	if err != nil {
+		return nil, err
+	}
+	k := ds[0].Kernel("elementwise")
+	d := &ir.Dispatch{GridKind: ir.Threads}
+	slot := uint8(0)
+	bind := func(b ir.Binding) {
+		b.Slot = slot
+		d.Bindings = append(d.Bindings, b)
+		slot++
+	}
+	for _, n := range names.Operands {
+		o := w.operands[n]
+		bind(ir.Binding{Kind: ir.BindView, View: m.view(o.place, o.elems.Scale(4))})
+	}
+	for _, o := range m.gr.Results {
+		bind(ir.Binding{Kind: ir.BindView, View: m.gr.Members[o.Member].Views[o.Arg]})
+	}
+	for _, n := range names.Constants {
+		p := w.floats[n]
+		if p.IsConst() {
+			return nil, errGenerated
+		}
+		bind(ir.Binding{Kind: ir.BindScalar, Type: ir.F32, Expr: p})
+	}
+	d.Grid = [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
+	for i, x := range w.shape {
+		d.Grid[len(w.shape)-1-i] = ir.Extent{Num: x.n, Div: 1}
+	}
+	d.Threadgroup = m.threads(d)
+	g := *m.gr.Graph
+	g.Kernels = append(slices.Clip(g.Kernels), k)
+	d.Kernel = ir.KernelID(len(g.Kernels) - 1)
+	in, err := ds[0].Bind(&g, d)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.CheckAliasing(); err != nil {
+		return nil, err
+	}
+	hit := &Match{Instance: in, Kernel: k, Results: m.gr.Results}
+	if err := m.verify(hit); err != nil {
+		return nil, err
+	}
+	return hit, nil
+}
