@@ -1,6 +1,11 @@
 package prove
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
 
 // All regions here are in root memories (see model.rooted).
 
@@ -17,7 +22,7 @@ func apart(g *ir.Graph, a, b *access) bool {
 	if atMost(g, aend.Sub(blo), 0) || atMost(g, bend.Sub(alo), 0) {
 		return true
 	}
-	return columns(g, a.region, b.region) || columns(g, b.region, a.region)
+	return columns(g, a.region, b.region) || columns(g, b.region, a.region) || gaps(a.region, b.region)
 }
 
 // apartAlways is apart where the two belong to different replays, whose params
@@ -27,7 +32,42 @@ func apartAlways(g *ir.Graph, a, b *access) bool {
 		return true
 	}
 	// columns bounds each side by itself.
-	return !(a.flat && b.flat) && (columns(g, a.region, b.region) || columns(g, b.region, a.region))
+	return !(a.flat && b.flat) && (columns(g, a.region, b.region) || columns(g, b.region, a.region) ||
+		a.region.Off.IsConst() && b.region.Off.IsConst() && gaps(a.region, b.region))
+}
+
+// gaps proves two regions apart run by run, where nothing but their common
+// beginning depends on params.
+func gaps(a, b ir.Region) bool {
+	delta := b.Off.Sub(a.Off)
+	if !delta.IsConst() {
+		return false
+	}
+	a.Off, b.Off = ir.Const(0), delta
+	if !a.IsConst() || !b.IsConst() || runs(&a)+runs(&b) > maxSegments {
+		return false
+	}
+	type run struct{ lo, end int64 }
+	list := func(r ir.Region) (out []run) {
+		r.Runs(nil, func(lo, end int64) bool {
+			out = append(out, run{lo, end})
+			return true
+		})
+		slices.SortFunc(out, func(x, y run) int { return cmp.Compare(x.lo, y.lo) })
+		return out
+	}
+	x, y := list(a), list(b)
+	for i, j := 0, 0; i < len(x) && j < len(y); {
+		switch {
+		case x[i].end <= y[j].lo:
+			i++
+		case y[j].end <= x[i].lo:
+			j++
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // columns proves two regions apart that lie in different columns of one matrix:
