@@ -15,6 +15,7 @@ import (
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -61,6 +62,10 @@ var graphs = []struct {
 	{"ring_buffer", "Columns of one matrix, written and read interleaved: strided effects do not meet where their hulls do.", interleaved},
 	{"unannotated", "Kernels of a foreign library: one with complete effects, one with incomplete ones, one with none. Nothing crosses the unknown.", unannotated},
 	{"commits", "Three command buffers; a hazard crosses the first commit, which orders nothing, and none crosses the second.", commits},
+	{"moe_layer", "A mixture of experts: a norm, a router, and two of four experts whose weights foreign kernels gather by index.", mixture},
+	{"norm_mul", "What the reference fuses: two norms and their scales. The first is fused; the second's intermediate is read again, so it is not.", normMul},
+	{"lookahead", "What the reference reorders: a chain with a barrier after each step, and independent dispatches behind it.", lookahead},
+	{"arena_reuse", "Eight short chains through the same bytes of one arena: only false dependences order them.", arenaReuse},
 	{"copies_and_fills", "Copies and fills between aliases of one memory.", copies},
 }
 
@@ -229,5 +234,139 @@ func copies() (*ir.Graph, error) {
 	b.Copy(ir.ViewOf(low, 0, 128), ir.ViewOf(in, 0, 128), "")
 	b.Copy(ir.ViewOf(high, 0, 128), ir.ViewOf(low, 0, 128), "")
 	b.Copy(ir.ViewOf(high, 128, 128), ir.ViewOf(in, 128, 128), "")
+	return b.Graph()
+}
+
+// builtin adds a dispatch of a declared kernel.
+func builtin(b *ir.Builder, kernels map[string]ir.KernelID, function string, grid, group [3]int64, args ...ir.Binding) {
+	k, ok := kernels[function]
+	if !ok {
+		k = b.Kernel(msl.Declarations(function)[0].Kernel(function))
+		kernels[function] = k
+	}
+	d := ir.Dispatch{Kernel: k, Bindings: args, GridKind: ir.Threads}
+	for i := range grid {
+		d.Grid[i], d.Threadgroup[i] = ir.Ext(grid[i]), uint32(group[i])
+	}
+	b.Dispatch(d)
+	b.Barrier()
+}
+
+func mixture() (*ir.Graph, error) {
+	const hidden, ffn, experts, used = 64, 128, 4, 2
+	b, kernels := ir.NewBuilder("moe_layer"), map[string]ir.KernelID{}
+	f32 := func(name string, kind ir.MemKind, n int64) ir.MemID {
+		m := ir.Memory{Name: name, Kind: kind, Size: 4 * n, DType: ir.F32, Shape: []int64{n}}
+		if kind == ir.Weight {
+			m.Init = ir.Init{Kind: ir.InitRandom, Seed: uint64(len(name))}
+		}
+		return b.Memory(m)
+	}
+	view := func(m ir.MemID, at, n int64) ir.View { return ir.ViewOf(m, 4*at, 4*n) }
+	buffer := func(slot uint8, v ir.View) ir.Binding { return ir.BufferArg(slot, v) }
+	x, y := f32("x", ir.Input, hidden), f32("y", ir.Output, hidden)
+	norm, router := f32("ffn_norm", ir.Weight, hidden), f32("router", ir.Weight, experts*hidden)
+	gate, up, down := f32("gate_exps", ir.Weight, experts*ffn*hidden), f32("up_exps", ir.Weight, experts*ffn*hidden), f32("down_exps", ir.Weight, experts*hidden*ffn)
+	one := b.Memory(ir.Memory{Name: "one", Kind: ir.Weight, Size: 4, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(0x3f800000)})
+	s := b.Memory(ir.Memory{Name: "scratch", Kind: ir.Scratch, Size: 4 * 4096, Align: 256})
+	at := int64(0)
+	scratch := func(n int64) ir.View {
+		v := view(s, at, n)
+		at += (n + 63) / 64 * 64
+		return v
+	}
+	user := func(name string, dst ir.View, srcs ...ir.View) {
+		k := ir.Kernel{Name: name, Function: name, Library: ir.Library{Kind: ir.SourceFile, Path: "moe.metal"}}
+		e := &ir.Effects{Complete: true, Writes: []ir.Write{{Region: dst.Contiguous(), Must: true}}}
+		var args []ir.Binding
+		for i, v := range srcs {
+			k.Args = append(k.Args, ir.Arg{Slot: uint8(i), Name: fmt.Sprintf("src%d", i), Type: ir.F32})
+			args = append(args, buffer(uint8(i), v))
+			e.Reads = append(e.Reads, v.Contiguous())
+		}
+		k.Args = append(k.Args, ir.Arg{Slot: uint8(len(srcs)), Name: "dst", Access: ir.WriteArg, Type: ir.F32})
+		args = append(args, buffer(uint8(len(srcs)), dst))
+		id, ok := kernels[name]
+		if !ok {
+			id = b.Kernel(k)
+			kernels[name] = id
+		}
+		b.Dispatch(ir.Dispatch{Kernel: id, Bindings: args, Effects: e, Op: name,
+			Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1}})
+		b.Barrier()
+	}
+	t, h, logits, ids, weights := scratch(hidden), scratch(hidden), scratch(experts), scratch(used), scratch(used)
+	builtin(b, kernels, "rmsfloat32", [3]int64{32, 1, 1}, [3]int64{32, 1, 1}, buffer(0, view(x, 0, hidden)), buffer(1, ir.ViewOf(one, 0, 4)), buffer(2, t),
+		ir.BytesArg(3, ir.ValueBytes(float32(1e-5))), ir.BytesArg(4, ir.ValueBytes(uint32(hidden))), ir.BytesArg(5, ir.ValueBytes(uint32(0))))
+	vv := func(function string, a, c, out ir.View, n int64) {
+		builtin(b, kernels, function, [3]int64{n, 1, 1}, [3]int64{min(n, 256), 1, 1}, buffer(0, a), buffer(1, c), buffer(2, out))
+	}
+	vv("vv_Multiplyfloat32", t, view(norm, 0, hidden), h, hidden)
+	user("gemv_router", logits, view(router, 0, experts*hidden), h)
+	user("topk", ids, logits)
+	user("topk_weights", weights, logits, ids)
+	var parts []ir.View
+	for e := range int64(used) {
+		id := ids
+		id.Off, id.Len = ids.Off.AddConst(4*e), ir.Const(4)
+		g, u, a, p := scratch(ffn), scratch(ffn), scratch(ffn), scratch(hidden)
+		user("gather_mv", g, view(gate, 0, experts*ffn*hidden), h, id)
+		user("gather_mv", u, view(up, 0, experts*ffn*hidden), h, id)
+		act := scratch(ffn)
+		builtin(b, kernels, "v_Silufloat32float32", [3]int64{ffn, 1, 1}, [3]int64{ffn, 1, 1}, buffer(0, g), buffer(1, act))
+		vv("vv_Multiplyfloat32", act, u, a, ffn)
+		user("gather_mv", p, view(down, 0, experts*hidden*ffn), a, id)
+		parts = append(parts, p)
+	}
+	sum := scratch(hidden)
+	user("weighted_sum", sum, parts[0], parts[1], weights)
+	vv("vv_Addfloat32", view(x, 0, hidden), sum, view(y, 0, hidden), hidden)
+	return b.Graph()
+}
+
+func normMul() (*ir.Graph, error) {
+	r := record.New("norm_mul")
+	x := r.Input("x", ir.F32, 1, 64)
+	y, z := r.Output("y", ir.F32, 1, 64), r.Output("z", ir.F32, 1, 64)
+	a := r.Mul(r.RMSNorm(x, 1e-5), weight(r, "w", ir.F32, 64))
+	t := r.RMSNorm(a, 1e-5)
+	r.Mul(t, weight(r, "scale", ir.F32, 64), record.Into(y))
+	r.Add(t, x, record.Into(z))
+	return r.Finish()
+}
+
+func lookahead() (*ir.Graph, error) {
+	b, kernels := ir.NewBuilder("lookahead"), map[string]ir.KernelID{}
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 256})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 8 * 256})
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 4 * 256})
+	at := func(m ir.MemID, i int64) ir.View { return ir.ViewOf(m, 256*i, 256) }
+	add := func(a, c, out ir.View) {
+		builtin(b, kernels, "vv_Addfloat32", [3]int64{64, 1, 1}, [3]int64{64, 1, 1}, ir.BufferArg(0, a), ir.BufferArg(1, c), ir.BufferArg(2, out))
+	}
+	add(at(x, 0), at(x, 0), at(s, 0))
+	for i := range int64(3) {
+		add(at(s, i), at(s, i), at(s, i+1))
+		add(at(s, i), at(x, 0), at(y, i))
+	}
+	add(at(s, 3), at(x, 0), at(y, 3))
+	for i := range int64(4) {
+		add(at(x, 0), at(x, 0), at(y, 4+i))
+	}
+	return b.Graph()
+}
+
+func arenaReuse() (*ir.Graph, error) {
+	b, kernels := ir.NewBuilder("arena_reuse"), map[string]ir.KernelID{}
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 8 * 256})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 8 * 256})
+	z := b.Memory(ir.Memory{Name: "z", Kind: ir.Output, Size: 8 * 256})
+	arena := b.Memory(ir.Memory{Name: "arena", Kind: ir.Scratch, Size: 256, Align: 256})
+	at := func(m ir.MemID, i int64) ir.View { return ir.ViewOf(m, 256*i, 256) }
+	for i := range int64(8) {
+		builtin(b, kernels, "v_Silufloat32float32", [3]int64{64, 1, 1}, [3]int64{64, 1, 1}, ir.BufferArg(0, at(x, i)), ir.BufferArg(1, at(arena, 0)))
+		builtin(b, kernels, "vv_Addfloat32", [3]int64{64, 1, 1}, [3]int64{64, 1, 1}, ir.BufferArg(0, at(arena, 0)), ir.BufferArg(1, at(x, i)), ir.BufferArg(2, at(y, i)))
+		builtin(b, kernels, "vv_Multiplyfloat32", [3]int64{64, 1, 1}, [3]int64{64, 1, 1}, ir.BufferArg(0, at(arena, 0)), ir.BufferArg(1, at(x, i)), ir.BufferArg(2, at(z, i)))
+	}
 	return b.Graph()
 }
