@@ -10,10 +10,10 @@ import (
 
 // fuse replaces groups of dispatches by one that computes the same terms, to
 // the bit (internal/fusion, internal/isel). max-threads is how many threads a
-// threadgroup of the device's pipelines can have. With generate, elementwise
+// threadgroup of the device's pipelines can have. Unless generate=false, elementwise
 // commands that no kernel of the library computes together become a generated one.
 func fuse(g *ir.Graph, o Values, r *Report) error {
-	opt := fusion.Options{MaxThreads: 1024}
+	opt := fusion.Options{MaxThreads: 1024, Generate: true}
 	if s, ok := o["max-threads"]; ok {
 		n, err := strconv.ParseInt(s, 10, 32)
 		if err != nil || n < 1 {

@@ -32,7 +32,7 @@ var table = []Pass{
 	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
 	{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", Default: true, run: fuse,
 		Options: []Option{{"max-threads", "1024", "threads of a threadgroup that a pipeline of the device has at most"},
-			{"generate", "false", "true: elementwise commands become kernels of their own where the library has none"}}},
+			{"generate", "true", "true: elementwise commands become kernels of their own where the library has none"}}},
 	{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", Default: true, run: dce},
 	{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", Default: true, run: rename,
 		Options: []Option{{"budget", renameBudget, "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited"}}},

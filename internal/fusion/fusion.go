@@ -48,7 +48,6 @@ func Run(g *ir.Graph, o Options) []Remark {
 	}
 	var remarks []Remark
 	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}, kernels: map[*isel.Match]ir.KernelID{}}
-	f.m.Generate = o.Generate
 	if o.Library == isel.Builtin() {
 		f.declared = msl.NewCache(g)
 	}
@@ -58,9 +57,17 @@ func Run(g *ir.Graph, o Options) []Remark {
 		r.horizontal()
 		done := r.apply()
 		remarks = append(remarks, done...)
-		if len(done) == 0 {
+		if len(done) > 0 {
+			continue
+		}
+		if !o.Generate || f.m.Generate {
 			break
 		}
+		// The library's kernels first: they are known to be fast, and a norm that
+		// loses its product to a sum stays a dispatch.
+		f.m = isel.NewMatcher(o.Library)
+		f.m.Generate = true
+		clear(f.outlooks)
 	}
 	// Of what was fused again, only the last step.
 	there := map[ir.Node]bool{}
