@@ -26,13 +26,10 @@ func (p *proof) checkClaims() {
 	}
 }
 
-// saidSo reports whether the recording stores the effects of command i after.
+// saidSo reports whether the recording stores the effects of d, which is command
+// i after and unfused: it has no term.
 func (p *proof) saidSo(i int32, d *ir.Dispatch) bool {
-	was, ok := p.b.ops[p.sets[i][0]].node.(*ir.Dispatch)
-	if !ok {
-		return false
-	}
-	e, ok := translate(p.b.g, p.a.g, was, d)
+	e, ok := translate(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node.(*ir.Dispatch), d)
 	return ok && p.a.sameEffects(e, d.Effects)
 }
 

@@ -184,6 +184,7 @@ func (f *fusion) signature() (key string, ok bool) {
 			num(d.Const)
 			return len(r.writes) == 1 && !r.initial && d.IsConst()
 		case m.Kind == ir.Weight && m.Init.Kind == ir.InitFill:
+			num(-3) // no leaf
 			k = append(k, m.Init.Pattern[:]...)
 			num(r.at.lo % 4)
 			return r.at.flat

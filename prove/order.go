@@ -304,7 +304,7 @@ func (p *proof) checkPillarOrder(before, after []place) {
 		}
 	}
 	if more > 0 {
-		p.assume(Order, nil, fmt.Sprintf("the recording is race-free at %d more commands", more))
+		p.assume(Order, nil, fmt.Sprintf("the recording is race-free at %d other places", more))
 	}
 }
 
