@@ -66,9 +66,13 @@ func (u *unordered) insert(p pending) {
 	t.Insert(p.lo, p.end, p)
 }
 
-// clash finds a command that op i conflicts with, or −1, and where; nowhere if
-// the effects of one of them are unknown.
-func (u *unordered) clash(i int32) (with int32, where *ir.Region) {
+// within finds a command of known effects that op i, of known effects too,
+// conflicts with in one replay, or −1, and where.
+func (u *unordered) within(i int32) (with int32, where *ir.Region) { return u.conflict(i, apart) }
+
+// around finds a command of the replay before that op i conflicts with, or −1,
+// and where; nowhere if the effects of one of them are unknown.
+func (u *unordered) around(i int32) (with int32, where *ir.Region) {
 	switch {
 	case u.pillar >= 0:
 		return u.pillar, nil
@@ -78,8 +82,7 @@ func (u *unordered) clash(i int32) (with int32, where *ir.Region) {
 	return u.conflict(i, apartAlways)
 }
 
-// conflict finds a command of known effects that op i, of known effects too,
-// conflicts with, or −1. apart proves that two accesses share no byte.
+// conflict looks at accesses. apart proves that two of them share no byte.
 func (u *unordered) conflict(i int32, apart func(*ir.Graph, *access, *access) bool) (with int32, where *ir.Region) {
 	o := &u.m.ops[i]
 	for k := range o.reads {
@@ -178,8 +181,8 @@ func order(m *model) schedule {
 		}
 		s.places[i] = at
 		if m.ops[i].known {
-			find := func(u *unordered) (int32, *ir.Region) { return u.conflict(i, apart) }
-			s.races = appendRace(appendRace(s.races, i, epoch, find), i, open, find)
+			s.races = appendRace(s.races, i, epoch, (*unordered).within)
+			s.races = appendRace(s.races, i, open, (*unordered).within)
 		}
 		epoch.add(i)
 		buffer = append(buffer, i)
@@ -193,8 +196,8 @@ func order(m *model) schedule {
 			break
 		}
 		if i := m.at[k]; i >= 0 {
-			find := func(u *unordered) (int32, *ir.Region) { return u.clash(i) }
-			s.around = appendRace(appendRace(s.around, i, epoch, find), i, open, find)
+			s.around = appendRace(s.around, i, epoch, (*unordered).around)
+			s.around = appendRace(s.around, i, open, (*unordered).around)
 		} else {
 			mark(n)
 		}
@@ -204,11 +207,11 @@ func order(m *model) schedule {
 
 // appendRace appends what op i races with in u. A few races are enough: one
 // refuses a proof.
-func appendRace(list []race, i int32, u *unordered, find func(*unordered) (int32, *ir.Region)) []race {
+func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32) (int32, *ir.Region)) []race {
 	if len(list) >= maxFindings || u.any < 0 {
 		return list
 	}
-	if with, where := find(u); with >= 0 {
+	if with, where := find(u, i); with >= 0 {
 		list = append(list, race{i, with, where})
 	}
 	return list
