@@ -17,11 +17,20 @@ func (p *proof) checkClaims() {
 		case foreign && !p.a.sameEffects(p.told[d], d.Effects):
 			// Nobody but the recording knows what it touches: not a byte less, nor more.
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: nobody but the recording knows its effects, and other ones are stored", p.a.g.Describe(d))
+		case o.inst == nil && d.Effects.Known() && !p.saidSo(int32(i), d):
+			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: its declaration does not describe it, and complete effects are stored that the recording does not give", p.a.g.Describe(d))
 		case foreign || o.inst == nil || !d.Effects.Known():
 		case !p.a.claimsAll(o, d.Effects):
 			p.add(Refused, Interface, nil, []ir.ID{d.ID}, "%s: the stored effects leave out bytes that the kernel touches, or promise writes that it does not", p.a.g.Describe(d))
 		}
 	}
+}
+
+// saidSo reports whether the recording stores the effects of d, which is command
+// i after and unfused: it has no term.
+func (p *proof) saidSo(i int32, d *ir.Dispatch) bool {
+	e, ok := translate(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node.(*ir.Dispatch), d)
+	return ok && p.a.sameEffects(e, d.Effects)
 }
 
 // claimsAll reports whether e covers everything that o touches and calls no

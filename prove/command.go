@@ -100,7 +100,12 @@ func translate(bg, ag *ir.Graph, d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
 	move := func(r ir.Region) (ir.Region, bool) {
 		root, off := bg.Root(r.Mem)
 		r.Mem, r.Off = root, r.Off.AddConst(off)
-		found, moved := false, r
+		found, inside, moved := false, false, r
+		put := func(x ir.Region) bool { // whichever view the kernel goes by
+			ok := !found || x.Equal(moved)
+			found, moved = true, x
+			return ok
+		}
 		for i := range d.Bindings {
 			if d.Bindings[i].Kind != ir.BindView || e.Bindings[i].Kind != ir.BindView {
 				continue
@@ -109,28 +114,29 @@ func translate(bg, ag *ir.Graph, d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
 			vm, voff := bg.Root(v.Mem)
 			wm, woff := ag.Root(w.Mem)
 			from, to := v.Off.AddConst(voff), w.Off.AddConst(woff)
-			if vm != root || !within(bg, r, from, v.Len) {
+			if vm != root || outside(bg, r, from, v.Len) {
 				continue
 			}
+			inside = inside || within(bg, r, from, v.Len)
 			if !aligned(from, to, argumentAlign(&ag.Kernels[e.Kernel], d.Bindings[i].Slot)) {
 				return r, false
 			}
 			x := r
 			x.Mem, x.Off = wm, r.Off.Sub(from).Add(to)
-			if found && !x.Equal(moved) {
+			if !put(x) {
 				return r, false
 			}
-			found, moved = true, x
 		}
-		if !found {
-			// In nobody's view: the memory of the same name is the same bytes.
-			m, ok := ag.MemoryNamed(bg.Memories[root].Name)
-			if !ok || ag.Memories[m].Alias != ir.NoMem || ag.Memories[m].Size != bg.Memories[root].Size {
-				return r, false
-			}
-			moved.Mem = m
+		if inside {
+			return moved, true
 		}
-		return moved, true
+		// In nobody's view: the memory of the same name is the same bytes.
+		m, ok := ag.MemoryNamed(bg.Memories[root].Name)
+		if !ok || ag.Memories[m].Alias != ir.NoMem || ag.Memories[m].Size != bg.Memories[root].Size {
+			return r, false
+		}
+		r.Mem = m
+		return r, put(r)
 	}
 	out = &ir.Effects{Complete: d.Effects.Complete}
 	for _, r := range d.Effects.Reads {
@@ -155,6 +161,12 @@ func translate(bg, ag *ir.Graph, d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
 func within(g *ir.Graph, r ir.Region, off, n ir.Affine) bool {
 	lo, end := r.Hull()
 	return atMost(g, off.Sub(lo), 0) && atMost(g, end.Sub(off.Add(n)), 0)
+}
+
+// outside proves that r has none of the n bytes from off on.
+func outside(g *ir.Graph, r ir.Region, off, n ir.Affine) bool {
+	lo, end := r.Hull()
+	return atMost(g, end.Sub(off), 0) || atMost(g, off.Add(n).Sub(lo), 0)
 }
 
 // argumentAlign returns the alignment in bytes that a kernel may count on: that of

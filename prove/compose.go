@@ -43,10 +43,9 @@ func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
 			v := uint32(n.Value) * 0x01010101
 			return s.t.intern(node{form: real, num: int64(v)})
 		}
-		giveUp("%s fills %s elements", o.id, dt)
 	}
 	if o.inst == nil {
-		giveUp("%s has no declaration", o.id)
+		giveUp("nothing says what %s writes as %s", o.id, dt)
 	}
 	arg := o.writtenArg(int(w - o.wlo))
 	a := &o.inst.Decl.Args[arg]
@@ -98,7 +97,7 @@ func (s *side) decode(o *op, arg int, off termID) []termID {
 		}
 		_, hi, ok := s.m.g.Range(shape[k])
 		if !ok {
-			giveUp("the shape of %s of %s leaves 64 bits", a.Name, o.id)
+			panic("prove: a shape leaves 64 bits") // INVARIANT: decl.Bind refuses it.
 		}
 		inner += s.t.times(max(hi-1, 0), strides[k])
 	}

@@ -47,7 +47,9 @@ func (p *proof) checkCoverage() {
 			}
 			implemented[j] = true
 		}
-		p.checkCommand(int32(i))
+		if !p.checkCommand(int32(i)) {
+			return
+		}
 	}
 	for j := range implemented {
 		if implemented[j] {
@@ -60,40 +62,35 @@ func (p *proof) checkCoverage() {
 	}
 }
 
-func (p *proof) checkCommand(i int32) {
-	o := &p.a.ops[i]
-	if o.known {
-		// A view that its declaration does not describe has no meaning.
-	} else if d, ok := o.node.(*ir.Dispatch); ok && !p.a.g.Kernels[d.Kernel].Library.Declared() && len(p.sets[i]) == 1 && p.b.ops[p.sets[i][0]].known {
-		p.add(CannotTell, Coverage, p.before(i), []ir.ID{o.id}, "%s has no declaration, and its views changed so that the recording does not say what it touches", p.a.g.Describe(o.node))
-		return
-	}
-	for _, j := range p.sets[i] {
-		was := &p.b.ops[j]
-		if was.era != o.era {
-			p.add(Refused, Order, []ir.ID{was.id}, []ir.ID{o.id}, "%s crosses a command of unknown effects", p.a.g.Describe(o.node))
-			return
-		}
-		if len(p.sets[i]) > 1 && !was.known {
-			p.add(CannotTell, Fusion, []ir.ID{was.id}, []ir.ID{o.id}, "%s implements %s, whose effects are unknown", p.a.g.Describe(o.node), p.b.g.Describe(was.node))
-			return
-		}
-	}
-	if len(p.sets[i]) > 1 {
-		return // point 5
-	}
-	was := &p.b.ops[p.sets[i][0]]
-	why := sameCommand(p.b.g, p.a.g, was.node, o.node)
-	if why == "" {
-		if !o.known && !sameViews(p.b.g, p.a.g, was.node, o.node) {
+// checkCommand compares command i after with those before that it implements.
+// It returns false where what follows it makes no sense.
+func (p *proof) checkCommand(i int32) bool {
+	o, set := &p.a.ops[i], p.sets[i]
+	if len(set) == 1 {
+		was := &p.b.ops[set[0]]
+		why := sameCommand(p.b.g, p.a.g, was.node, o.node)
+		d, ok := o.node.(*ir.Dispatch)
+		switch {
+		case why == anotherKernel && was.inst != nil && o.inst != nil: // its term may be equal: point 5
+		case why != "":
+			p.add(Refused, Interface, p.before(i), []ir.ID{o.id}, "%s is not %s of before: %s", p.a.g.Describe(o.node), p.b.g.Describe(was.node), why)
+			return true
+		case !o.known && was.known && ok && !p.a.g.Kernels[d.Kernel].Library.Declared():
+			p.add(CannotTell, Coverage, p.before(i), []ir.ID{o.id}, "%s has no declaration, and its views changed so that the recording does not say what it touches", p.a.g.Describe(o.node))
+			return false // everything seems to cross it
+		case !o.known && !was.known && !sameViews(p.b.g, p.a.g, was.node.(*ir.Dispatch), d):
 			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects and another view than before", p.a.g.Describe(o.node))
 		}
-		return
 	}
-	if why == anotherKernel && was.inst != nil && o.inst != nil {
-		return // its term may be equal: point 5
+	// Each command of unknown effects is an era of its own: it can be the image of
+	// one such command only, and of nothing beside it.
+	for _, j := range set {
+		if was := &p.b.ops[j]; was.era != o.era {
+			p.add(Refused, Order, []ir.ID{was.id}, []ir.ID{o.id}, "%s crosses a command of unknown effects", p.a.g.Describe(o.node))
+			break
+		}
 	}
-	p.add(Refused, Interface, p.before(i), []ir.ID{o.id}, "%s is not %s of before: %s", p.a.g.Describe(o.node), p.b.g.Describe(was.node), why)
+	return true
 }
 
 // unfused reports whether command i after is one command of before.
@@ -111,13 +108,8 @@ func (p *proof) before(i int32) []ir.ID {
 }
 
 // sameViews reports whether a dispatch binds the same bytes of memories of the
-// same names.
-func sameViews(bg, ag *ir.Graph, x, y ir.Node) bool {
-	d, ok1 := x.(*ir.Dispatch)
-	e, ok2 := y.(*ir.Dispatch)
-	if !ok1 || !ok2 || len(d.Bindings) != len(e.Bindings) {
-		return false
-	}
+// same names as another one, which sameCommand finds to be the same.
+func sameViews(bg, ag *ir.Graph, d, e *ir.Dispatch) bool {
 	for i := range d.Bindings {
 		if d.Bindings[i].Kind != ir.BindView {
 			continue

@@ -182,8 +182,9 @@ func (f *fusion) signature() (key string, ok bool) {
 			num(int64(r.writes[0] - r.m.ops[w.op].wlo))
 			d := r.at.region.Off.Sub(w.region.Off)
 			num(d.Const)
-			return len(r.writes) == 1 && d.IsConst()
+			return len(r.writes) == 1 && !r.initial && d.IsConst()
 		case m.Kind == ir.Weight && m.Init.Kind == ir.InitFill:
+			num(-3) // no leaf
 			k = append(k, m.Init.Pattern[:]...)
 			num(r.at.lo % 4)
 			return r.at.flat

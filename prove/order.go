@@ -1,6 +1,8 @@
 package prove
 
 import (
+	"fmt"
+
 	"github.com/mlxc/mlxc/internal/interval"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -64,17 +66,24 @@ func (u *unordered) insert(p pending) {
 	t.Insert(p.lo, p.end, p)
 }
 
-// conflict finds a command that op i conflicts with, or −1. apart proves that
-// two accesses share no byte.
-func (u *unordered) conflict(i int32, apart func(*ir.Graph, *access, *access) bool) (with int32, where *ir.Region) {
+// within finds a command of known effects that op i, of known effects too,
+// conflicts with in one replay, or −1, and where.
+func (u *unordered) within(i int32) (with int32, where *ir.Region) { return u.conflict(i, apart) }
+
+// around finds a command of the replay before that op i conflicts with, or −1,
+// and where; nowhere if the effects of one of them are unknown.
+func (u *unordered) around(i int32) (with int32, where *ir.Region) {
 	switch {
-	case u.any < 0:
-		return -1, nil
 	case u.pillar >= 0:
 		return u.pillar, nil
 	case !u.m.ops[i].known:
 		return u.any, nil
 	}
+	return u.conflict(i, apartAlways)
+}
+
+// conflict looks at accesses. apart proves that two of them share no byte.
+func (u *unordered) conflict(i int32, apart func(*ir.Graph, *access, *access) bool) (with int32, where *ir.Region) {
 	o := &u.m.ops[i]
 	for k := range o.reads {
 		if with, where = u.look(&o.reads[k], false, apart); with >= 0 {
@@ -114,9 +123,20 @@ type race struct {
 
 // schedule is what the barriers and commits of a graph leave unordered.
 type schedule struct {
-	races    []race // within a replay
-	around   []race // between a command and one of the replay before
-	barriers int    // that end an epoch
+	races    []race  // within a replay, of commands of known effects
+	around   []race  // between a command and one of the replay before
+	barriers int     // that end an epoch
+	places   []place // by command
+}
+
+// place is where a command stands among the barriers and commits, counted: its
+// epoch, its command buffer, and its span between two ordered commits.
+type place struct{ epoch, buffer, span int32 }
+
+// unordered reports whether commands at p and q of one replay may run
+// concurrently.
+func (p place) unordered(q place) bool {
+	return p.span == q.span && (p.buffer != q.buffer || p.epoch == q.epoch)
 }
 
 // order finds the conflicting pairs of a graph's written order that its
@@ -124,18 +144,23 @@ type schedule struct {
 // only; a commit that orders nothing lets everything before it run on. The end
 // of the list is neither: the next replay goes on where this one ended.
 func order(m *model) schedule {
-	var s schedule
+	s := schedule{places: make([]place, len(m.ops))}
+	var at place
 	epoch, open := newUnordered(m), newUnordered(m)
 	var buffer []int32 // commands of this command buffer
 	commits := false
 	mark := func(n ir.Node) {
 		switch n := n.(type) {
 		case *ir.Barrier:
+			at.epoch++
 			epoch.reset()
 		case *ir.Commit:
 			commits = true
+			at.epoch++
+			at.buffer++
 			epoch.reset()
 			if n.Order != ir.OrderNone {
+				at.span++
 				open.reset()
 			} else {
 				for _, i := range buffer {
@@ -154,7 +179,11 @@ func order(m *model) schedule {
 			mark(n)
 			continue
 		}
-		s.races = open.races(i, apart, epoch.races(i, apart, s.races))
+		s.places[i] = at
+		if m.ops[i].known {
+			s.races = appendRace(s.races, i, epoch, (*unordered).within)
+			s.races = appendRace(s.races, i, open, (*unordered).within)
+		}
 		epoch.add(i)
 		buffer = append(buffer, i)
 	}
@@ -167,7 +196,8 @@ func order(m *model) schedule {
 			break
 		}
 		if i := m.at[k]; i >= 0 {
-			s.around = open.races(i, apartAlways, epoch.races(i, apartAlways, s.around))
+			s.around = appendRace(s.around, i, epoch, (*unordered).around)
+			s.around = appendRace(s.around, i, open, (*unordered).around)
 		} else {
 			mark(n)
 		}
@@ -175,41 +205,28 @@ func order(m *model) schedule {
 	return s
 }
 
-// races appends what op i races with.
-func (u *unordered) races(i int32, apart func(*ir.Graph, *access, *access) bool, list []race) []race {
-	if len(list) >= maxFindings {
+// appendRace appends what op i races with in u. A few races are enough: one
+// refuses a proof.
+func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32) (int32, *ir.Region)) []race {
+	if len(list) >= maxFindings || u.any < 0 {
 		return list
 	}
-	if with, where := u.conflict(i, apart); with >= 0 {
+	if with, where := find(u, i); with >= 0 {
 		list = append(list, race{i, with, where})
 	}
 	return list
 }
 
-// checkOrder refuses races of the graph after. A race between an unknown
-// command and another one that the recording had put in one epoch as well
-// keeps the recorded relation: the proof then assumes that the recording is
-// free of races there. Likewise around the end of a replay.
+// checkOrder refuses races of the graph after, within a replay and around its
+// end.
 func (p *proof) checkOrder() {
 	recorded, found := order(p.b), order(p.a)
 	p.Barriers = found.barriers
-	together := map[[2]int32]bool{}
-	for _, x := range recorded.races {
-		together[[2]int32{x.op, x.with}] = true
-	}
 	for _, x := range found.races {
 		o, w := &p.a.ops[x.op], &p.a.ops[x.with]
-		ids := []ir.ID{w.id, o.id}
-		if x.where != nil {
-			p.add(Refused, Order, nil, ids, "%s and %s both touch %s and nothing orders them", p.a.g.Describe(w.node), p.a.g.Describe(o.node), p.a.g.FormatRegion(*x.where))
-			continue
-		}
-		if len(p.sets[x.op]) == 1 && len(p.sets[x.with]) == 1 && together[[2]int32{p.sets[x.op][0], p.sets[x.with][0]}] {
-			p.assume(Order, ids, "the recording is race-free at "+w.id.String()+","+o.id.String())
-			continue
-		}
-		p.add(Refused, Order, nil, ids, "%s and %s are not ordered, and the effects of one of them are unknown", p.a.g.Describe(w.node), p.a.g.Describe(o.node))
+		p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s both touch %s and nothing orders them", p.a.g.Describe(w.node), p.a.g.Describe(o.node), p.a.g.FormatRegion(*x.where))
 	}
+	p.checkPillarOrder(recorded.places, found.places)
 	if len(found.around) == 0 {
 		return
 	}
@@ -220,6 +237,78 @@ func (p *proof) checkOrder() {
 	x := found.around[0]
 	o, w := &p.a.ops[x.op], &p.a.ops[x.with]
 	p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s of the next replay conflict and nothing orders them, as the recording does", p.a.g.Describe(w.node), p.a.g.Describe(o.node))
+}
+
+// maxPairs bounds the pairs that checkPillarOrder looks at.
+const maxPairs = 1 << 22
+
+// checkPillarOrder refuses pairs of commands, one of them of unknown effects,
+// that the graph after leaves unordered. Where the recording does so too, its
+// relation is kept: the proof then assumes that the recording is free of races
+// there. Every such pair counts: that a command was recorded beside the last one
+// of an epoch says nothing about the others.
+func (p *proof) checkPillarOrder(before, after []place) {
+	kept := func(i, j int32) bool {
+		// A command that reaches nobody need be nobody's image (findDead).
+		return !p.dead[i] && !p.dead[j] && len(p.sets[i]) == 1 && len(p.sets[j]) == 1 &&
+			before[p.sets[i][0]].unordered(before[p.sets[j][0]])
+	}
+	var pillars, all []int32
+	// Where the current span, command buffer and epoch begin, among all commands
+	// and among pillars.
+	type begin struct{ all, pillars int }
+	var span, buffer, epoch begin
+	pairs, more := 0, 0
+	for i := range p.a.ops {
+		if i > 0 {
+			here := begin{i, len(pillars)}
+			if after[i].epoch != after[i-1].epoch {
+				epoch = here
+			}
+			if after[i].buffer != after[i-1].buffer {
+				buffer = here
+			}
+			if after[i].span != after[i-1].span {
+				span = here
+			}
+		}
+		all = append(all, int32(i))
+		o := &p.a.ops[i]
+		lists := [2][]int32{pillars[span.pillars:buffer.pillars], pillars[epoch.pillars:]}
+		if !o.known {
+			lists = [2][]int32{all[span.all:buffer.all], all[epoch.all:i]}
+			pillars = append(pillars, int32(i))
+		}
+		if pairs += len(lists[0]) + len(lists[1]); pairs > maxPairs {
+			p.add(CannotTell, Order, nil, []ir.ID{o.id}, "more than %d pairs of commands, one of them of unknown effects, are not ordered", maxPairs)
+			return
+		}
+		with := int32(-1) // the last one, a pillar if there is one
+		refused := false
+		for _, list := range lists {
+			for _, j := range list {
+				w := &p.a.ops[j]
+				if !refused && !kept(int32(i), j) {
+					refused = true
+					p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s are not ordered, and the effects of one of them are unknown", p.a.g.Describe(w.node), p.a.g.Describe(o.node))
+				}
+				if with < 0 || !w.known || p.a.ops[with].known {
+					with = j
+				}
+			}
+		}
+		switch {
+		case with < 0 || refused:
+		case len(p.Assumptions) < maxFindings:
+			w := &p.a.ops[with]
+			p.assume(Order, []ir.ID{w.id, o.id}, "the recording is race-free at "+w.id.String()+","+o.id.String())
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		p.assume(Order, nil, fmt.Sprintf("the recording is race-free at %d other places", more))
+	}
 }
 
 // assume records what a proof takes for granted; a strict one takes nothing.

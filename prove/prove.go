@@ -40,19 +40,27 @@ func Check(before, after *ir.Graph, o Options) *Result {
 
 // attempt proves after with one matching of commands.
 func attempt(b *model, recorded *readings, after *ir.Graph, m matching, o Options) *Result {
-	r := &Result{}
-	p := &proof{differs: map[string]bool{}, told: map[*ir.Dispatch]*ir.Effects{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: r, opts: o}
+	p := newProof(b, recorded, m, o)
 	p.build(after)
-	r.Commands = len(p.a.ops)
+	p.check()
+	return p.Result
+}
+
+func newProof(b *model, recorded *readings, m matching, o Options) *proof {
+	return &proof{differs: map[string]bool{}, told: map[*ir.Dispatch]*ir.Effects{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: &Result{}, opts: o}
+}
+
+// check goes through the points of the proof.
+func (p *proof) check() {
+	p.Commands = len(p.a.ops)
 	p.findDead()
-	if p.checkCoverage(); r.Verdict != Proved {
-		return r
+	if p.checkCoverage(); p.Verdict != Proved {
+		return
 	}
 	p.checkValues()
 	p.checkOrder()
 	p.checkAliasing()
 	p.checkClaims()
-	return r
 }
 
 // proof is the state of one attempt.

@@ -165,9 +165,11 @@ func (t *table) bounds(n node) (lo, hi int64) {
 		if !ok || p <= -wide || q >= wide {
 			return -wide, wide
 		}
-		lo, hi = lo+p, hi+q
+		if lo, hi = lo+p, hi+q; lo <= -wide || hi >= wide {
+			return -wide, wide
+		}
 	}
-	return max(lo, -wide), min(hi, wide)
+	return lo, hi
 }
 
 // mul saturates at ±wide.

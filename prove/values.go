@@ -136,6 +136,9 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if sameLists(b, a, bn, an) {
 		return true, true
 	}
+	if slices.ContainsFunc(a.writes, func(w int32) bool { return an.of(w) == noWrite }) {
+		return false, false // what is not known to have an image may still have one
+	}
 	if len(b.writes) == 0 && len(a.writes) == 0 || whole(b) && whole(a) {
 		return false, b.at.flat && a.at.flat
 	}
@@ -197,11 +200,10 @@ func sameLists(b, a *reading, bn, an names) bool {
 }
 
 // sameOffset reports whether write j before lies in b as write w after in a.
+// INVARIANT: writes of equal names are both must-writes or both not: images are
+// found for such only.
 func sameOffset(b, a *reading, j, w int32) bool {
 	x, y := &b.m.writes[j], &a.m.writes[w]
-	if x.must != y.must {
-		return false
-	}
 	if x.flat && y.flat && b.at.flat && a.at.flat {
 		return x.lo-b.at.lo == y.lo-a.at.lo && x.end-x.lo == y.end-y.lo
 	}
@@ -214,9 +216,9 @@ func permuted(b, a *reading, bn, an names) bool {
 	for i, w := range b.writes {
 		place[bn.of(w)] = i
 	}
-	if len(place) < len(b.writes) {
-		return false // writes of equal bytes at two places: which is which?
-	}
+	// Writes of one name are must-writes of equal bytes (checkFusion); two of them
+	// in one place are not both seen, so no two of a find the same one of b, and
+	// lists of equal length then pair off.
 	order := make([]int, len(a.writes))
 	for i, w := range a.writes {
 		at, ok := place[an.of(w)]

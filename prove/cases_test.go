@@ -1,0 +1,175 @@
+package prove_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// caseHead is the head of the graphs of TestChecks.
+const caseHead = `mlxt 1
+
+graph g {
+  param $n u32 in [1, 8]
+  param $p f32 in [0, 1]
+  param $q f32 in [0, 1]
+  memory %x input 2048
+  memory %s weight 256 f32[64] = random seed 1
+  memory %ones weight 256 f32[64] = fill 0x3f800000
+  memory %twos weight 256 f32[64] = fill 0x40000000
+  memory %y output 2048
+  memory %t scratch 2048
+  memory %u scratch 2048
+  kernel @looped builtin "rms_loopedfloat32" args(0 x: device f32 read, 1 w: device f32 read, 2 out: device f32 write, 3 eps: constant f32, 4 axis_size: constant u32, 5 w_stride: constant u32)
+  kernel @mul builtin "vv_Multiplyfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @add builtin "vv_Addfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @silu builtin "v_Silufloat32float32" args(0 in: device f32 read, 1 out: device f32 write)
+  kernel @bmul builtin "g2_Multiplyfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write, 3 a_strides: constant i64[2], 4 b_strides: constant i64[2])
+  kernel @user source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "user_kernel" args(0 src: device f32 read, 1 dst: device f32 write)
+  kernel @other source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "user_kernel" args(0 src: device f32 read, 1 dst: device i32 write)
+  kernel @two source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "two_kernel" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+
+`
+
+func caseGraph(t *testing.T, text string) *ir.Graph {
+	if !strings.HasPrefix(text, "mlxt") {
+		text = caseHead + text
+	}
+	m, err := mlxt.Parse("test", []byte(text+"}\n"))
+	require.NoError(t, err, text)
+	require.NoError(t, m.Graphs[0].Check(), text)
+	return m.Graphs[0]
+}
+
+// Short commands of the cases: grids, and a foreign kernel's effects.
+const (
+	row  = " grid threads [64, 1, 1] of [64, 1, 1]"
+	one  = " grid threadgroups [1, 1, 1] of [32, 1, 1]"
+	loop = " grid threadgroups [1, 1, 1] of [64, 1, 1]"
+)
+
+// lots are n commands of unknown effects in one epoch, in pairs whose second is
+// written before or after.
+func lots(n int, separate bool) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "  #%d @user (src = %%x[0:256], dst = %%y[0:256])%s\n", i, one)
+		if separate && i%2 == 1 {
+			b.WriteString("  barrier\n")
+		}
+	}
+	return b.String()
+}
+
+// What each check is for: a pair of graphs that would be proved, or answered in
+// other words, without it.
+func TestChecks(t *testing.T) {
+	const (
+		mulT     = "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %t[0:256])" + row + "\n"
+		barrier  = "  barrier\n"
+		reads1   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
+		unknown  = "@user (src = %t[0:256], dst = %y[0:256])" + one
+		chainOf  = "  require $a1 - $i <= 0\n  require $a2 - $a1 <= 0\n  require -$a2 <= -2\n  require $b1 - $j <= 0\n  require $b2 - $b1 <= 0\n  require -$b2 <= -1\n"
+		sixParam = "  param $i u32 in [0, 4]\n  param $j u32 in [0, 4]\n  param $a1 u32 in [0, 4]\n  param $a2 u32 in [0, 4]\n  param $b1 u32 in [0, 4]\n  param $b2 u32 in [0, 4]\n"
+		rows     = "  #0 @bmul (a = %x[0:256*$i + 256*$j - 512], b = %s[0:256], c = %y[0:256*$i + 256*$j - 512], a_strides = [64, 1], b_strides = [0, 1]) grid threads [64, $i + $j - 2, 1] of [64, 1, 1]\n"
+	)
+	withParams := func(more string) string {
+		return strings.Replace(caseHead, "  memory %x", sixParam+more+"  memory %x", 1) + rows
+	}
+	for _, c := range []struct {
+		name          string
+		before, after string
+		want          prove.Verdict
+		point         prove.Point
+		text          string
+	}{
+		{"another number of params", "", strings.Replace(caseHead, "  memory %x", "  param $more u32 in [0, 1]\n  memory %x", 1), prove.Refused, prove.Interface, "3 params before, 4 after"},
+		{"a copy made a computation", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 @silu (in = %x[0:256], out = %y[0:256])" + row + "\n", prove.Refused, prove.Interface, "another command or length"},
+		{"a computation made a copy", "  #0 @silu (in = %x[0:256], out = %y[0:256])" + row + "\n", "  #0 copy %x[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "another kind"},
+		{"other threadgroup memory", "  #0 @user (src = %x[0:256], dst = %t[0:256]) threadgroup(0 = 16)" + one + reads1 + "  #1 copy %t[0:256] -> %y[0:256]\n",
+			"  #0 @user (src = %x[0:256], dst = %t[0:256]) threadgroup(0 = 32)" + one + reads1 + "  barrier\n  #1 copy %t[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "other threadgroup memory"},
+		{"another slot", "  #0 @two (a = %x[0:256], c = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n",
+			"  #0 @two (b = %x[0:256], c = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n", prove.Refused, prove.Interface, "other bindings"},
+		{"another argument table", "  #0 @user (src = %x[0:256], dst = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n",
+			"  #0 @other (src = %x[0:256], dst = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n", prove.Refused, prove.Interface, "argument table"},
+
+		{"a command of nobody, of unknown effects", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 copy %x[0:256] -> %y[0:256]\n  barrier\n  #9 @user (src = %x[0:256], dst = %u[0:256])" + one + "\n", prove.Refused, prove.Coverage, "implements no command"},
+		{"one command run twice", mulT + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %t[0:256], b = %t[0:256], c = %y[256:512])" + row + "\n" + barrier,
+			mulT + "  #3 @mul (a = %x[0:256], b = %s[0:256], c = %u[0:256])" + row + " from #0\n" + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %u[0:256], b = %u[0:256], c = %y[256:512])" + row + "\n" + barrier,
+			prove.Refused, prove.Coverage, "implemented twice"},
+		{"a command of unknown effects left out", "  #0 @user (src = %x[0:256], dst = %y[0:256])" + one + "\n", "", prove.Refused, prove.Coverage, "left out"},
+		{"a foreign view that lost its alignment", "  #0 @user (src = %x[0:256], dst = %t[0:256])" + one + reads1 + barrier + "  #1 copy %t[0:256] -> %y[0:256]\n",
+			"  #0 @user (src = %x[0:256], dst = %t[2:258])" + one + "\n      effects complete reads %x[0:256] writes must %t[2:258]\n" + barrier + "  #1 copy %t[2:258] -> %y[0:256]\n", prove.CannotTell, prove.Coverage, "no declaration"},
+		{"what a command of unknown effects finds", "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 " + unknown + "\n", "  #1 " + unknown + "\n", prove.CannotTell, prove.Values, "which it binds"},
+		{"may-writes left out", "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 @user (src = %x[0:256], dst = %t[0:256])" + one + "\n      effects complete reads %x[0:256] writes may %t[0:256]\n" + barrier + "  #2 copy %t[0:256] -> %y[0:256]\n",
+			"  #0 fill %t[0:256] 0x01\n" + barrier + "  #2 copy %t[0:256] -> %y[0:256]\n", prove.CannotTell, prove.Values, "may get its value"},
+		{"rows that one graph's constraints show to be", withParams(chainOf + "  require -$i <= -2\n  require -$j <= -1\n"), withParams(chainOf), prove.CannotTell, prove.Values, "constraints between params"},
+
+		{"threads of a looped sum", "  #0 @looped (x = %x[0:256], w = %ones[0:256], out = %t[0:256], eps = 1e-05, axis_size = 64, w_stride = 1)" + loop + "\n" + barrier + "  #1 @mul (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n",
+			"  #1 @looped (x = %x[0:256], w = %s[0:256], out = %y[0:256], eps = 1e-05, axis_size = 64, w_stride = 1) grid threadgroups [1, 1, 1] of [128, 1, 1] from #0, #1\n", prove.Refused, prove.Fusion, "its term is"},
+		{"the same threads", "  #0 @looped (x = %x[0:256], w = %ones[0:256], out = %t[0:256], eps = 1e-05, axis_size = 64, w_stride = 1)" + loop + "\n" + barrier + "  #1 @mul (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n",
+			"  #1 @looped (x = %x[0:256], w = %s[0:256], out = %y[0:256], eps = 1e-05, axis_size = 64, w_stride = 1)" + loop + " from #0, #1\n", prove.Proved, 0, ""},
+		{"another number of the host's", "  #0 @mul (a = $p, b = %ones[0:4], c = %t[0:4]) grid threads [1, 1, 1] of [1, 1, 1]\n" + barrier + "  #1 @mul (a = %t[0:4], b = %s[0:4], c = %y[0:4]) grid threads [1, 1, 1] of [1, 1, 1]\n",
+			"  #1 @mul (a = $q, b = %s[0:4], c = %y[0:4]) grid threads [1, 1, 1] of [1, 1, 1] from #0, #1\n", prove.CannotTell, prove.Fusion, "bound to a scalar"},
+		{"a fill read byte by byte", "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 copy %t[0:256] -> %y[0:256]\n", "  #1 copy %s[0:256] -> %y[0:256] from #0, #1\n", prove.CannotTell, prove.Fusion, "as u8"},
+		{"floats read byte by byte", mulT + barrier + "  #1 copy %t[0:256] -> %y[0:256]\n", "  #1 copy %s[0:256] -> %y[0:256] from #0, #1\n", prove.CannotTell, prove.Fusion, "is f32, read as u8"},
+		{"halves of two floats", "  #0 @mul (a = %ones[0:256], b = %twos[0:256], c = %t[0:256])" + row + "\n" + barrier + "  #1 copy %t[2:254] -> %y[0:252]\n",
+			"  #1 @mul (a = %ones[0:252], b = %twos[0:252], c = %y[0:252]) grid threads [63, 1, 1] of [63, 1, 1] from #0, #1\n", prove.CannotTell, prove.Fusion, "between its elements"},
+		{"two fills made one", "  #0 fill %y[0:256] 0x01\n  #1 fill %y[256:512] 0x01\n", "  #1 fill %y[0:512] 0x01 from #0, #1\n", prove.CannotTell, prove.Fusion, "no declared term"},
+
+		// #2 was recorded beside #1, not beside #0.
+		{"all that the unknown runs beside", "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 fill %u[0:256] 0x01\n  #2 " + unknown + "\n", "  #0 fill %t[0:256] 0x01\n  #1 fill %u[0:256] 0x01\n  #2 " + unknown + "\n", prove.Refused, prove.Order, "#0 fill and #2"},
+		{"what races behind the unknown's back", "  #0 " + unknown + "\n  #1 fill %t[0:256] 0x01\n" + "  #2 copy %t[0:256] -> %y[256:512]\n", "  #0 " + unknown + "\n  #1 fill %t[0:256] 0x01\n" + "  #2 copy %t[0:256] -> %y[256:512]\n", prove.Refused, prove.Order, "both touch %t"},
+		{"a race after many that were recorded", lots(12, false) + barrier + "  #20 fill %t[0:256] 0x01\n" + barrier + "  #21 copy %t[0:256] -> %y[0:256]\n", lots(12, false) + barrier + "  #20 fill %t[0:256] 0x01\n  #21 copy %t[0:256] -> %y[0:256]\n", prove.Refused, prove.Order, "both touch %t"},
+		{"somebody else's place beside the unknown", "  #0 " + unknown + "\n  #1 fill %u[0:256] 0x01\n", "  #0 " + unknown + "\n  #2 fill %t[0:256] 0x02 from #1\n", prove.Refused, prove.Order, "#0 user_kernel and #2 fill are not ordered"},
+		{"unknown commands, recorded without order", lots(12, false), lots(12, false), prove.Proved, 0, ""},
+		{"unknown commands, order dropped", lots(12, true), lots(12, false), prove.Refused, prove.Order, "are not ordered"},
+		{"too many to look at", lots(3000, false), lots(3000, false), prove.CannotTell, prove.Order, "pairs of commands"},
+
+		// The effects list the bytes of both views as one range.
+		{"a range that two views share", "  #0 fill %t[0:512] 0x01\n" + barrier + "  #1 @two (a = %t[0:256], b = %t[128:384], c = %y[0:256])" + one + "\n      effects complete reads %t[0:256] writes must %y[0:256]\n",
+			"  #0 fill %t[0:512] 0x01\n" + barrier + "  #1 @two (a = %t[0:256], b = %u[128:384], c = %y[0:256])" + one + "\n      effects complete reads %t[0:256] writes must %y[0:256]\n", prove.CannotTell, prove.Coverage, "no declaration"},
+		{"effects that nobody can vouch for", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", prove.Refused, prove.Interface, "complete effects are stored"},
+		{"effects that the recording vouches for", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", prove.Proved, 0, ""},
+	} {
+		r := prove.Check(caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{})
+		assert.Equal(t, c.want.String(), r.Verdict.String(), "%s: %s", c.name, r)
+		if c.want != prove.Proved && len(r.Findings) > 0 {
+			assert.Equal(t, c.point.String(), r.Findings[0].Point.String(), "%s: %s", c.name, r)
+			assert.Contains(t, r.Findings[0].Text, c.text, c.name)
+		}
+	}
+}
+
+// A proof lists what it assumes, and a strict one assumes nothing.
+func TestChecksAssumptions(t *testing.T) {
+	const unknown = "@user (src = %t[0:256], dst = %y[0:256])" + one + "\n"
+	for _, c := range []struct {
+		name, before, after string
+		want                []string
+	}{
+		{"nothing", "  #0 copy %x[0:256] -> %y[0:256]\n  barrier\n", "  #0 copy %x[0:256] -> %y[0:256]\n  barrier\n", nil},
+		{"an order", "  #0 fill %u[0:256] 0x01\n  #1 " + unknown + "  barrier\n", "  #0 fill %u[0:256] 0x01\n  #1 " + unknown + "  barrier\n", []string{"the recording is race-free at #0,#1"}},
+		{"the end of a replay", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 copy %x[0:256] -> %y[0:256]\n", []string{"a replay begins after the one before it has ended"}},
+		{"what the unknown reads", "  #0 fill %u[0:256] 0x01\n  barrier\n  #1 " + unknown + "  barrier\n", "  #1 " + unknown + "  barrier\n", []string{"#1 reads no memory that it does not bind"}},
+		{"many", lots(12, false) + "  barrier\n", lots(12, false) + "  barrier\n", []string{
+			"the recording is race-free at #0,#1", "the recording is race-free at #1,#2", "the recording is race-free at #2,#3", "the recording is race-free at #3,#4", "the recording is race-free at #4,#5",
+			"the recording is race-free at #5,#6", "the recording is race-free at #6,#7", "the recording is race-free at #7,#8", "the recording is race-free at #8,#9", "the recording is race-free at #9,#10",
+			"the recording is race-free at 1 other places",
+		}},
+	} {
+		r := prove.Check(caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{})
+		assert.Equal(t, "proved", r.Verdict.String(), "%s: %s", c.name, r)
+		assert.Equal(t, c.want, r.Assumptions, c.name)
+		r = prove.Check(caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{Strict: true})
+		assert.Equal(t, len(c.want) == 0, r.Verdict == prove.Proved, "%s: %s", c.name, r)
+		assert.Empty(t, r.Assumptions, c.name)
+	}
+}

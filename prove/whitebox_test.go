@@ -1,0 +1,176 @@
+package prove
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// gives returns why make gives up.
+func gives(make func()) (why string) {
+	defer func() {
+		if u, ok := recover().(undecided); ok {
+			why = u.why
+		}
+	}()
+	make()
+	return ""
+}
+
+// Numbers and terms that only a hostile graph has end a comparison, not the
+// program.
+func TestChecksLimits(t *testing.T) {
+	g := &ir.Graph{Params: []ir.Param{{Name: "n", Type: ir.U32, Min: 0, Max: 7}}}
+	tb := newTable(g)
+	n := tb.affine(ir.Linear(0, ir.Term{Coeff: 1}))
+	require.Contains(t, gives(func() { tb.linear(wide, nil) }), "an index reaches")
+	require.Contains(t, gives(func() { tb.add(tb.integer(wide/2), 1, tb.integer(wide/2)) }), "an index reaches")
+	require.Contains(t, gives(func() { tb.scale(tb.scale(n, 1<<40), 1<<40) }), "an index reaches")
+	require.Contains(t, gives(func() { tb.div(n, 0) }), "a division by 0")
+	require.Contains(t, gives(func() { tb.div(n, -3) }), "a division by -3")
+	require.Empty(t, gives(func() {
+		for i := range maxTerms - len(tb.nodes) {
+			tb.intern(node{form: floatLoad, num: int64(i)})
+		}
+	}))
+	require.Contains(t, gives(func() { tb.intern(node{form: floatLoad, num: maxTerms}) }), "parts")
+
+	// Sums beyond all bounds have none.
+	far := newTable(g)
+	x := far.intern(node{form: intOp, num: 1, lo: wide / 2, hi: wide/2 + 1})
+	y := far.intern(node{form: intOp, num: 2, lo: wide/2 - 1, hi: wide / 2})
+	lo, hi := far.bounds(node{num: wide / 2, lin: []linTerm{{x, 1}, {y, 1}}})
+	require.Equal(t, [2]int64{-wide, wide}, [2]int64{lo, hi})
+}
+
+// The inverse of an argument's strides, where there is one.
+func TestChecksDecode(t *testing.T) {
+	g := &ir.Graph{}
+	s := &side{t: newTable(g), m: &model{g: g}}
+	decode := func(shape []int64, strides []int64, off func() termID) (env []termID, why string) {
+		in := &decl.Instance{Decl: &decl.Decl{Args: []decl.Arg{{Name: "c", Elem: ir.F32}}}, Strides: [][]int64{strides}, Shapes: make([][]ir.Affine, 1)}
+		for _, n := range shape {
+			in.Shapes[0] = append(in.Shapes[0], ir.Const(n))
+		}
+		why = gives(func() { env = s.decode(&op{inst: in}, 0, off()) })
+		return env, why
+	}
+	i := s.t.index(0, s.t.integer(4))
+	j := s.t.index(1, s.t.integer(8))
+	at := func(k, l int64) func() termID {
+		return func() termID { return s.t.add(s.t.scale(i, 32*k), 32*l, j) }
+	}
+	env, why := decode([]int64{4, 8}, []int64{16, 2}, at(16, 2))
+	require.Empty(t, why)
+	require.Equal(t, []termID{i, j}, env)
+	_, why = decode([]int64{4, 8}, []int64{16, 2}, at(16, 1))
+	require.Contains(t, why, "between its elements")
+	_, why = decode([]int64{4, 8}, []int64{7, 1}, at(7, 1))
+	require.Contains(t, why, "interleave")
+	_, why = decode([]int64{4, 8}, []int64{8, 1}, func() termID { return s.t.add(at(8, 1)(), 1, s.t.integer(16)) })
+	require.Contains(t, why, "between its elements")
+}
+
+// A view may go where it keeps the alignment that it had.
+func TestChecksAligned(t *testing.T) {
+	n := func(c, k int64) ir.Affine { return ir.Linear(c, ir.Term{Coeff: k}) }
+	for _, c := range []struct {
+		from, to ir.Affine
+		want     bool
+	}{
+		{ir.Const(64), ir.Const(128), true},
+		{ir.Const(64), ir.Const(68), false},
+		{ir.Const(4), ir.Const(68), true},
+		{ir.Const(64), n(64, 16), false},
+		{n(0, 16), ir.Const(16), true},
+		{n(0, 64), n(0, 32), true},
+		{n(32, 4), n(4, 8), true},
+		{n(32, 4), n(2, 8), false},
+	} {
+		require.Equal(t, c.want, aligned(c.from, c.to, 32), "%v to %v", c.from, c.to)
+	}
+}
+
+const fusing = `mlxt 1
+
+graph g {
+  memory %x input 256
+  memory %s weight 256 f32[64] = random seed 1
+  memory %y output 256
+  memory %t scratch 256
+  kernel @mul builtin "vv_Multiplyfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @copy builtin "v_copyfloat32float32" args(0 src: device f32 read, 1 dst: device f32 write)
+
+`
+
+// What a declaration may say that none of the library does.
+func TestChecksDeclarations(t *testing.T) {
+	parse := func(body string) *ir.Graph {
+		m, err := mlxt.Parse("test", []byte(fusing+body+"}\n"))
+		require.NoError(t, err)
+		require.NoError(t, m.Graphs[0].Check())
+		return m.Graphs[0]
+	}
+	const grid = " grid threads [64, 1, 1] of [64, 1, 1]"
+	before := parse("  #0 @mul (a = %x[0:256], b = %s[0:256], c = %t[0:256])" + grid + "\n  barrier\n  #1 @copy (src = %t[0:256], dst = %y[0:256])" + grid + "\n")
+	after := parse("  #1 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:256])" + grid + " from #0, #1\n")
+	change := func(o *op, with func(d *decl.Decl)) {
+		in, d := *o.inst, *o.inst.Decl
+		d.Args, d.Results = slices.Clone(d.Args), slices.Clone(d.Results)
+		with(&d)
+		in.Decl = &d
+		o.inst = &in
+	}
+	for _, c := range []struct {
+		name   string
+		change func(p *proof)
+		want   Verdict
+		text   string
+	}{
+		{"as they are", func(p *proof) {}, Proved, ""},
+		{"nondeterministic", func(p *proof) { change(&p.a.ops[0], func(d *decl.Decl) { d.Nondeterministic = true }) }, CannotTell, "its kernel is nondeterministic"},
+		{"nondeterministic before", func(p *proof) { change(&p.b.ops[1], func(d *decl.Decl) { d.Nondeterministic = true }) }, CannotTell, "#1 is nondeterministic"},
+		{"no terms", func(p *proof) {
+			for _, o := range []*op{&p.a.ops[0], &p.b.ops[0], &p.b.ops[1]} {
+				change(o, func(d *decl.Decl) { d.Results = nil })
+			}
+		}, CannotTell, "has no term"},
+	} {
+		b := newModel(before, func(d *ir.Dispatch) *ir.Effects { return nil })
+		p := newProof(b, trace(b), byProvenance(b, after), Options{})
+		p.build(after)
+		c.change(p)
+		p.check()
+		if c.want == Proved {
+			require.Equal(t, c.want, p.Verdict, "%s: %s", c.name, p.Result)
+		} else {
+			require.NotEmpty(t, p.Findings, c.name)
+			require.Equal(t, c.want, p.Findings[0].Verdict, "%s: %s", c.name, p.Result)
+			require.Contains(t, p.Findings[0].Text, c.text, c.name)
+		}
+	}
+}
+
+// A load of an argument that has no bytes, under a sum of none, is of no value
+// that the dispatch reads.
+func TestChecksEmptyLoad(t *testing.T) {
+	d := &decl.Decl{Args: []decl.Arg{{Name: "x", Kind: ir.DeviceArg, Mode: decl.Read, Elem: ir.F32}, {Slot: 1, Name: "w", Kind: ir.DeviceArg, Mode: decl.Read, Elem: ir.F32}}}
+	g := &ir.Graph{Memories: []ir.Memory{{Name: "x", Size: 64, Alias: ir.NoMem}}}
+	in := &decl.Instance{Decl: d, Graph: g, Dispatch: &ir.Dispatch{ID: 7}, Views: []ir.View{ir.ViewOf(0, 0, 0), ir.ViewOf(0, 0, 64)}, Shapes: [][]ir.Affine{{ir.Const(0)}, {ir.Const(16)}}, Strides: [][]int64{{1}, {1}}}
+	s := &side{t: newTable(g), m: &model{g: g, ops: []op{{inst: in, known: true}}}, leaf: func(int32, int) int { return 0 },
+		read: func(int32, int) reading { return reading{m: &model{g: g}, at: &access{}, initial: true} }}
+	e := &evaluation{s: s, in: in}
+	load := func(arg int) string {
+		return gives(func() {
+			e.load(&term.Expr{Op: term.Load, Index: arg, Args: []*term.Expr{{Op: term.Number, Kind: term.Int}}})
+		})
+	}
+	require.Empty(t, load(1))
+	require.Contains(t, load(0), "x of #7 is not read")
+}
