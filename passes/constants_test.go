@@ -107,11 +107,13 @@ func TestConstantsNameVariableCommands(t *testing.T) {
 	one := [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
 	dispatch := func(v ir.View, grid [3]ir.Extent) {
 		b.Dispatch(ir.Dispatch{Kernel: k, Bindings: []ir.Binding{ir.BufferArg(0, v), ir.ScalarArg(1, ir.U32, pos), ir.ScalarArg(2, ir.I64, pos)}, Grid: grid, Threadgroup: [3]uint32{1, 1, 1}})
+		b.Barrier()
 	}
 	dispatch(at(ir.Const(0), pos.Scale(4)), one)
 	dispatch(at(pos.Scale(4), ir.Const(4)), one)
 	dispatch(at(ir.Const(0), ir.Const(4)), [3]ir.Extent{{Num: pos, Div: 2}, ir.Ext(1), {Num: pos, Div: 1}})
 	b.Fill(at(ir.Const(0), pos.Scale(4)), 0, "")
+	b.Barrier()
 	b.Copy(at(ir.Const(0), ir.Const(4)), ir.ViewOf(x, 0, 4), "")
 	g, err := b.Graph()
 	require.NoError(t, err)

@@ -82,9 +82,9 @@ func always(p ...string) func(expectation) []string {
 // fusing and reordering take the limit that the line may end in.
 func fusing(e expectation) []string {
 	if e.args[2] != "" {
-		return []string{"annotate,fuse{max-threads=" + e.args[2] + "},barriers"}
+		return []string{"annotate,fuse{max-threads=" + e.args[2] + ",generate=false},barriers"}
 	}
-	return []string{"annotate,fuse,barriers"}
+	return []string{"annotate,fuse{generate=false},barriers"}
 }
 
 func reordering(e expectation) []string {
@@ -96,8 +96,9 @@ func reordering(e expectation) []string {
 
 // everyOrder lists the pipelines that must keep what is ordered in order.
 var everyOrder = []string{
-	scheduled, "annotate,fuse,barriers", "annotate,reorder,barriers", "annotate,fuse,reorder,barriers",
+	scheduled, "annotate,fuse,barriers", "annotate,fuse{generate=false},barriers", "", "annotate,reorder,barriers", "annotate,fuse,reorder,barriers",
 	"annotate,barriers,split", "annotate,fuse,reorder,barriers,split",
+	"annotate,fuse,dce,rename{budget=unlimited},schedule,barriers,plan,split,constants",
 }
 
 var vocabulary = []*word{
@@ -203,14 +204,14 @@ var vocabulary = []*word{
 	},
 	{
 		form:      regexp.MustCompile(`^fused-barriers (\d+)$`),
-		pipelines: always("annotate,fuse,barriers"),
+		pipelines: always("annotate,fuse{generate=false},barriers"),
 		check:     barrierCount,
 		holds:     bareBarriers,
 		breaks:    fenced,
 	},
 	{
 		form:      regexp.MustCompile(`^fused-reordered-barriers (\d+)$`),
-		pipelines: always("annotate,fuse,reorder,barriers"),
+		pipelines: always("annotate,fuse{generate=false},reorder,barriers"),
 		check:     barrierCount,
 		holds:     bareBarriers,
 		breaks:    fenced,

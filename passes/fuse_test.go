@@ -223,10 +223,10 @@ func TestFuseSaysWhyNot(t *testing.T) {
 	stuck.Nodes = slices.Insert(stuck.Nodes, 1, ir.Node(&ir.Copy{ID: 8, Dst: ir.ViewOf(2, 0, 256), Src: ir.ViewOf(5, 0, 256)}))
 	known["stuck"] = stuck
 	for _, k := range []struct{ graph, pipeline, want string }{
-		{"F1", "annotate,fuse", "#1 elementwise_mul: not done: not fused with #0: intermediate read by #2"},
-		{"F2", "annotate,fuse", "#1 elementwise_mul: not done: not fused with #0: its result is an output or a state"},
+		{"F1", "annotate,fuse{generate=false}", "#1 elementwise_mul: not done: not fused with #0: intermediate read by #2"},
+		{"F2", "annotate,fuse{generate=false}", "#1 elementwise_mul: not done: not fused with #0: its result is an output or a state"},
 		{"stuck", "annotate,fuse{generate=false}", "#1 elementwise_mul: not done: not fused with #0: #7 stands between and touches %x[0:256]"},
-		{"F13", "annotate,fuse{max-threads=512}", "#1 elementwise_mul: not done: not fused with #0: rms_loopedfloat32 would run 1024 threads a threadgroup, its pipeline has at most 512"},
+		{"F13", "annotate,fuse{max-threads=512,generate=false}", "#1 elementwise_mul: not done: not fused with #0: rms_loopedfloat32 would run 1024 threads a threadgroup, its pipeline has at most 512"},
 	} {
 		o := transform(t, known[k.graph], k.pipeline)
 		text := ""

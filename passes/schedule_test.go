@@ -87,7 +87,7 @@ func TestScheduleComesNearTheBest(t *testing.T) {
 		try(0)
 		ratio := got / least
 		require.GreaterOrEqual(t, ratio, 1-1e-9, "better than the best")
-		require.LessOrEqual(t, ratio, 1.6)
+		require.LessOrEqual(t, ratio, 2.5, "a greedy choice costs something on graphs of a few commands, not this much")
 		worst, sum, count = max(worst, ratio), sum+ratio, count+1
 		if ratio < 1+1e-9 {
 			best++

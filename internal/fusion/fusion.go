@@ -51,8 +51,10 @@ func Run(g *ir.Graph, o Options) []Remark {
 	if o.Library == isel.Builtin() {
 		f.declared = msl.NewCache(g)
 	}
-	for n := range maxRounds {
-		r := f.look(n == 0)
+	first := true // every group is new
+	for range maxRounds {
+		r := f.look(first)
+		first = false
 		r.vertical()
 		r.horizontal()
 		done := r.apply()
@@ -68,6 +70,7 @@ func Run(g *ir.Graph, o Options) []Remark {
 		f.m = isel.NewMatcher(o.Library)
 		f.m.Generate = true
 		clear(f.outlooks)
+		first = true
 	}
 	// Of what was fused again, only the last step.
 	there := map[ir.Node]bool{}
