@@ -68,22 +68,23 @@ func (d *Diff) Summary() string {
 		return fmt.Sprintf("equal, %d commands", d.CommandsBefore)
 	}
 	parts := []string{fmt.Sprintf("%d commands before, %d after", d.CommandsBefore, d.CommandsAfter)}
-	count := map[Kind]int{}
+	count, from := map[Kind]int{}, map[Kind]int{}
 	for _, c := range d.Changes {
 		count[c.Kind]++
-	}
-	words := map[Kind]string{
-		Interface: "interface changes", Param: "param changes", Memory: "memory changes", Split: "split", Barriers: "barrier changes", Commits: "commit changes",
-		Views: "views changed", Constants: "constants changed", Command: "commands changed", Effects: "effects changed", Provenance: "provenances changed",
-		Labels: "label changes", Kernels: "kernel changes",
+		from[c.Kind] += len(c.Before)
 	}
 	for _, k := range Kinds {
-		if n := count[k]; n > 0 {
-			word := words[k]
-			if word == "" {
-				word = string(k)
-			}
-			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		n := count[k]
+		switch {
+		case n == 0:
+		case k == Fused:
+			parts = append(parts, fmt.Sprintf("%d fused into %d", from[k], n))
+		case k == Dropped || k == Added || k == Split || k == Moved:
+			parts = append(parts, fmt.Sprintf("%d %s", n, k))
+		case n == 1:
+			parts = append(parts, fmt.Sprintf("1 %s change", k))
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s changes", n, k))
 		}
 	}
 	return strings.Join(parts, ", ")

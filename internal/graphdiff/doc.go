@@ -15,7 +15,8 @@
 //
 // A [Change] is one difference, of a [Kind], with the commands on both sides. An
 // empty [Diff] means that the texts of both graphs (ir/mlxt) are equal, but for
-// where contents of weights are kept.
+// where contents of weights are kept, and for commands that say or do not say that
+// they stand for themselves.
 //
 // It takes O(n log n) for n commands.
 //

@@ -10,17 +10,42 @@ import (
 
 // match finds out which commands stand for which.
 func (c *comparison) match() {
+	c.images, c.of = make([][]int, len(c.a.commands)), make([][]int, len(c.b.commands))
+	// What has the same ID and the same provenance is the same command, even if
+	// others claim to stand for it too.
+	byID := make(map[ir.ID]int, len(c.b.commands))
+	for j, id := range c.b.ids {
+		byID[id] = j
+	}
+	slab := make([]int, 0, 2*len(c.a.commands))
+	one := func(x int) []int {
+		slab = append(slab, x)
+		return slab[len(slab)-1 : len(slab) : len(slab)]
+	}
+	for i, id := range c.a.ids {
+		if j, ok := byID[id]; ok && slices.Equal(c.b.from[j], c.a.from[i]) {
+			c.images[i], c.of[j] = one(j), one(i)
+		}
+	}
 	owner := make(map[ir.ID]int, len(c.b.commands))
 	for j, ids := range c.b.from {
+		if len(c.of[j]) > 0 {
+			continue
+		}
 		for _, id := range ids {
 			owner[id] = j
 		}
 	}
-	c.images, c.of = make([][]int, len(c.a.commands)), make([][]int, len(c.b.commands))
 	for i, ids := range c.a.from {
+		if len(c.images[i]) > 0 {
+			continue
+		}
 		for _, id := range ids {
 			j, ok := owner[id]
-			if ok && !slices.Contains(c.of[j], i) {
+			if !ok {
+				continue
+			}
+			if n := len(c.of[j]); n == 0 || c.of[j][n-1] != i {
 				c.images[i] = append(c.images[i], j)
 				c.of[j] = append(c.of[j], i)
 			}
@@ -158,6 +183,7 @@ func (c *comparison) marks() {
 		return key{at, 'e', ""}
 	}
 	was := map[key][]mark{}
+	before := len(c.found[Barriers]) + len(c.found[Commits]) + len(c.found[Labels])
 	for _, m := range c.b.marks {
 		k := of(m, image[m.at])
 		was[k] = append(was[k], m)
@@ -179,6 +205,15 @@ func (c *comparison) marks() {
 		if old := was[k]; len(old) > 0 && old[0].node == m.node && old[0].at == m.at {
 			was[k] = old[1:]
 			c.mark(c.b, m, "removed")
+		}
+	}
+	if before < len(c.found[Barriers])+len(c.found[Commits])+len(c.found[Labels]) {
+		return
+	}
+	for i, m := range c.a.marks { // as many, of the same kinds, in the same places
+		if of(m, m.at) != of(c.b.marks[i], image[c.b.marks[i].at]) {
+			c.add(Barriers, nil, nil, "marks %s stand in another order", c.a.place(m))
+			return
 		}
 	}
 }
