@@ -2,7 +2,6 @@ package passes
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/ir"
@@ -45,7 +44,7 @@ var table = []Pass{
 		{Name: "lookahead", Default: "64", Help: "commands that are looked at behind the one that ends an epoch"},
 	}},
 	{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", Default: true, run: schedule, Options: []Option{
-		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled: " + strings.Join(cost.Chips(), ", ")},
+		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled: " + cost.Chips()[0] + " to " + cost.Chips()[len(cost.Chips())-1]},
 		{Name: "profile", Default: "none", Help: "a file of measured figures, which replace the chip's"},
 	}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
