@@ -52,6 +52,51 @@ func TestPassesPage(t *testing.T) {
 	}
 }
 
+// The README shows what optimize prints for decode, but for how long passes took.
+// Written anew with -update.
+func TestReadmeShowsOptimize(t *testing.T) {
+	const page = "../README.md"
+	m, err := gguf.Load(modelPath(t))
+	require.NoError(t, err)
+	defer m.Close()
+	module, err := m.Record(context.Background(), gguf.Options{})
+	require.NoError(t, err)
+	r, err := optimize.Run(context.Background(), module.Graph("decode"), optimize.Options{Pipeline: passes.DefaultPipeline()})
+	require.NoError(t, err)
+	table := cli.Table{Header: []string{"decode", "dispatches", "barriers", "epochs", "depth", "depth∞", "scratch", "modelled"}}
+	add := func(name string, f optimize.Figures) {
+		table.Add(name, f.Dispatches, f.Barriers, f.Epochs, f.Depth, f.ValueDepth, cli.Bytes(f.Bytes.Scratch), cli.Micros(f.Modelled.GPU))
+	}
+	add("(recorded)", r.Before)
+	for _, x := range r.Rows {
+		add(x.Pass, x.After)
+	}
+	var b strings.Builder
+	require.NoError(t, table.Print(&b))
+	fmt.Fprintf(&b, "graph decode: times modelled for %s with $%s = %d\ngraph decode: %s\n", r.Model, r.ModelledAt[0].Name, r.ModelledAt[0].Value, r.Proof)
+	var want strings.Builder
+	for line := range strings.Lines(b.String()) {
+		want.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	fmt.Fprintf(&want, "```\n\n%.0f %% of the dispatches and %.0f %% of the barriers",
+		100*float64(r.After.Dispatches)/float64(r.Before.Dispatches), 100*float64(r.After.Barriers)/float64(r.Before.Barriers))
+
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	const begin, end = "through `mlxc optimize`:\n\n```\n", " that a careful engine records"
+	head, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	got, tail, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(head+begin+want.String()+end+tail), 0o644))
+		return
+	}
+	if diff := cmp.Diff(got, want.String()); diff != "" {
+		t.Errorf("%s: -page +now\n%s", page, diff)
+	}
+}
+
 // figures is a table of what each pass makes of g; what stands before rename is
 // the same for every budget.
 func figures(t *testing.T, g *ir.Graph) string {
