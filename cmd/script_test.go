@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func TestScripts(t *testing.T) {
+// modelPath returns the demonstration model, which must be there.
+func modelPath(t *testing.T) string {
 	model := os.Getenv("MODEL")
 	if model == "" {
 		model = filepath.Join("..", "testdata", "model", "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -38,6 +39,11 @@ func TestScripts(t *testing.T) {
 	if _, err := os.Stat(model); err != nil {
 		t.Fatalf("the demonstration model is missing: run scripts/fetch-model.sh (%v)", err)
 	}
+	return model
+}
+
+func TestScripts(t *testing.T) {
+	model := modelPath(t)
 	testdata, err := filepath.Abs("../testdata")
 	if err != nil {
 		t.Fatal(err)

@@ -123,11 +123,11 @@ func (p Pipeline) check() error {
 		seenAfter := false
 		for _, s := range p {
 			switch s.Pass.Name {
-			case o.after:
+			case o.After:
 				seenAfter = true
-			case o.before:
+			case o.Before:
 				if seenAfter {
-					return fmt.Errorf("pass %s must run before %s: %s", o.before, o.after, o.reason)
+					return fmt.Errorf("pass %s must run before %s: %s", o.Before, o.After, o.Reason)
 				}
 			}
 		}
@@ -137,9 +137,12 @@ func (p Pipeline) check() error {
 
 // Options of a run.
 type Options struct {
-	// Chip and Profile are what modelled times follow; the options of the same
-	// names of a single pass win. See [cost.Chip] and [cost.LoadProfile].
+	// Chip and Profile are what modelled times follow; a single pass that sets
+	// either for itself takes neither. See [cost.Chip] and [cost.LoadProfile].
 	Chip, Profile string
+	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
+	// used. No pass uses one yet.
+	Allow []string
 	// After, if not nil, is called with the graph after each pass.
 	After func(s Step, g *ir.Graph) error
 }
@@ -148,8 +151,10 @@ type Options struct {
 // has an option of the name and the step does not set it.
 func (o Options) values(s Step) Values {
 	out := Values{}
+	own := s.Values["chip"] != "" || s.Values["profile"] != ""
 	for _, p := range s.Pass.Options {
 		switch {
+		case own:
 		case p.Name == "chip" && o.Chip != "":
 			out[p.Name] = o.Chip
 		case p.Name == "profile" && o.Profile != "":
@@ -160,6 +165,20 @@ func (o Options) values(s Step) Values {
 		}
 	}
 	return out
+}
+
+// Validate says what is wrong with the settings of the pipeline: each pass is
+// asked for a graph without commands.
+func (p Pipeline) Validate(o Options) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	for _, s := range p {
+		if err := s.Pass.run(&ir.Graph{Name: "none"}, o.values(s), nil); err != nil {
+			return fmt.Errorf("pass %s: %w", s, err)
+		}
+	}
+	return nil
 }
 
 // Run runs the pipeline on g, in place, and reports one entry a pass. The

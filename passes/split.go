@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -57,6 +56,9 @@ func split(g *ir.Graph, o Values, r *Report) error {
 	return nil
 }
 
+// splitChip is the slowest: a bound that holds on it holds on the others.
+const splitChip = "m1"
+
 // splitter works on commands by their number; a place i is the one directly
 // before command i.
 type splitter struct {
@@ -96,11 +98,10 @@ func (s *splitter) options(o Values) error {
 		}
 		s.most = ms / 1e3
 	}
-	chip := "m1" // the slowest: a bound that holds on it holds on the others
-	if v, ok := o["chip"]; ok {
-		chip = v
+	if o["chip"] == "" {
+		o = Values{"chip": splitChip, "profile": o["profile"]}
 	}
-	model, err := cost.Chip(chip)
+	model, err := o.model()
 	s.time = newRoofline(s.g, model)
 	return err
 }

@@ -2,7 +2,6 @@ package passes
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/ir"
@@ -18,6 +17,12 @@ type Pass struct {
 	// another.
 	Default bool
 	run     func(g *ir.Graph, o Values, r *Report) error
+}
+
+// New returns a pass that is not in the table, for a pipeline that a program
+// puts together itself. No order constraint names it.
+func New(name, summary string, run func(g *ir.Graph, o Values, r *Report) error) Pass {
+	return Pass{Name: name, Summary: summary, run: run}
 }
 
 // Option is a setting of a pass.
@@ -40,7 +45,7 @@ var table = []Pass{
 		{Name: "lookahead", Default: "64", Help: "commands that are looked at behind the one that ends an epoch"},
 	}},
 	{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", Default: true, run: schedule, Options: []Option{
-		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled: " + strings.Join(cost.Chips(), ", ")},
+		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled: " + cost.Chips()[0] + " to " + cost.Chips()[len(cost.Chips())-1]},
 		{Name: "profile", Default: "none", Help: "a file of measured figures, which replace the chip's"},
 	}},
 	{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true, run: barriers},
@@ -49,15 +54,26 @@ var table = []Pass{
 		{"first", "max(64, 10 %)", "commands of the first command buffer"},
 		{"n", "2", "command buffers, 1 to 64; more where their time asks for it"},
 		{"max-ms", "50", "modelled GPU time of a command buffer, in milliseconds"},
-		{Name: "chip", Default: cost.DefaultChip, Help: "the chip whose figures are modelled"},
+		{Name: "chip", Default: splitChip, Help: "the chip whose figures are modelled; the slowest, whose bound holds on the others"},
+		{Name: "profile", Default: "none", Help: "a file of measured figures, which replace the chip's"},
 	}, run: split},
 	{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", Options: []Option{
 		{"align", "32", "bytes between places, a power of two; 256 under some validation layers"},
 	}, run: constants},
 }
 
+// Constraint says that one pass runs before another where a pipeline has both.
+type Constraint struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+	Reason string `json:"reason"`
+}
+
+// Constraints returns every constraint on the order of passes.
+func Constraints() []Constraint { return append([]Constraint(nil), order...) }
+
 // order holds pairs "a runs before b". A pipeline that breaks one is refused.
-var order = []struct{ before, after, reason string }{
+var order = []Constraint{
 	{"annotate", "fuse", "a dispatch of unknown effects is fused with nothing"},
 	{"fuse", "barriers", "a fused dispatch needs fewer of them"},
 	{"annotate", "reorder", "what may move follows from effects: nothing crosses a dispatch without them"},
@@ -84,10 +100,10 @@ func init() {
 		at[p.Name] = i
 	}
 	for _, o := range order {
-		a, ok1 := at[o.before]
-		b, ok2 := at[o.after]
+		a, ok1 := at[o.Before]
+		b, ok2 := at[o.After]
 		if !ok1 || !ok2 || a >= b {
-			panic(fmt.Sprintf("passes: the table breaks %q before %q", o.before, o.after))
+			panic(fmt.Sprintf("passes: the table breaks %q before %q", o.Before, o.After))
 		}
 	}
 }

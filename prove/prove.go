@@ -12,6 +12,9 @@ type Options struct {
 	// Strict turns a proof that assumes the recording free of races somewhere, or
 	// that replays wait for one another, into "cannot tell".
 	Strict bool
+	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
+	// used. There is none yet: terms must be equal to the bit.
+	Allow []string
 }
 
 // Check decides whether after computes what before does. Both graphs must have

@@ -39,7 +39,7 @@ func (t *Table) Print(w io.Writer) error {
 		number := len(t.Rows) > 0
 		for _, r := range t.Rows {
 			switch r[i].(type) {
-			case int, int64, float64, Bytes:
+			case int, int64, float64, Bytes, Micros:
 			default:
 				number = false
 			}
@@ -76,3 +76,8 @@ func (b Bytes) String() string {
 	}
 	return fmt.Sprintf("%.1f MiB", float64(b)/(1<<20))
 }
+
+// Micros is a time in microseconds that prints with one digit behind the point.
+type Micros float64
+
+func (m Micros) String() string { return fmt.Sprintf("%.1f µs", float64(m)) }

@@ -34,11 +34,19 @@ type codeError struct {
 	err  error
 }
 
-func (e codeError) Error() string { return e.err.Error() }
+func (e codeError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
 func (e codeError) Unwrap() error { return e.err }
 
 // Fail makes err a failed check (exit code 1).
 func Fail(err error) error { return codeError{Failed, err} }
+
+// Exit ends the command with a code and no message: the output says it all.
+func Exit(code int) error { return codeError{code, nil} }
 
 // BadUsage makes err a mistake of the command line (exit code 2).
 func BadUsage(format string, args ...any) error { return codeError{Usage, fmt.Errorf(format, args...)} }
@@ -96,8 +104,11 @@ func run(name, description string, grammar any, args []string, env *Env) (code i
 		fmt.Fprintf(env.Stderr, "%s: interrupted\n", name)
 		return 130 // 128 + SIGINT, as shells have it
 	}
-	fmt.Fprintf(env.Stderr, "%s: %v\n", name, err)
-	if errors.As(err, &coded) {
+	known := errors.As(err, &coded)
+	if !known || coded.err != nil {
+		fmt.Fprintf(env.Stderr, "%s: %v\n", name, err)
+	}
+	if known {
 		return coded.code
 	}
 	return Input

@@ -53,6 +53,9 @@ func (m Model) For(g *ir.Graph) *Estimator {
 	return e
 }
 
+// Param returns the value of a param that times are modelled at.
+func (e *Estimator) Param(p ir.ParamID) uint32 { return e.params[p] }
+
 // Dispatch returns the time that a command of g takes alone; 0 for marks.
 func (m Model) Dispatch(g *ir.Graph, n ir.Node) Seconds { return m.For(g).Work(n).Alone }
 

@@ -35,6 +35,14 @@ type jsonMemory struct {
 	Offset  int64   `json:"alias_offset,omitempty"`
 	SHA256  string  `json:"sha256,omitempty"`
 	File    string  `json:"file,omitempty"`
+	// Values are those of argument memory, computed before each replay.
+	Values []jsonValue `json:"values,omitempty"`
+}
+
+type jsonValue struct {
+	Offset int64  `json:"offset"`
+	Type   string `json:"type,omitempty"`
+	Value  string `json:"value"` // hexadecimal bytes, or an expression
 }
 
 type jsonKernel struct {
@@ -99,6 +107,17 @@ func toJSON(g *ir.Graph) jsonGraph {
 		}
 		if b := m.Init.Blob; b != nil {
 			j.SHA256, j.File = b.Digest.String(), b.Path
+		}
+		for i := range m.Init.Values {
+			v := &m.Init.Values[i]
+			x := jsonValue{Offset: v.Off, Value: "0x" + hex.EncodeToString(v.Bytes)}
+			if v.Bytes == nil {
+				x.Value = g.FormatAffine(v.Expr)
+			}
+			if v.Type.Valid() {
+				x.Type = v.Type.String()
+			}
+			j.Values = append(j.Values, x)
 		}
 		out.Memories = append(out.Memories, j)
 	}

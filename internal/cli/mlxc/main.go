@@ -8,6 +8,7 @@ type grammar struct {
 	Record   recordCmd   `cmd:"" help:"Record a language model (GGUF) into a graph file."`
 	Optimize optimizeCmd `cmd:"" help:"Run passes over the graphs of a file and write the result."`
 	Verify   verifyCmd   `cmd:"" help:"Check that files are whole and their graphs valid."`
+	Diff     diffCmd     `cmd:"" help:"Say what changed between two graph files (exit code 0: nothing, 1: something)."`
 	Stats    statsCmd    `cmd:"" help:"Count what the graphs of a file have."`
 	Dump     dumpCmd     `cmd:"" help:"Print a graph file as text, JSON or Graphviz."`
 	Asm      asmCmd      `cmd:"" help:"Turn a text (.mlxt) into a container (.mlxg)."`

@@ -2,64 +2,72 @@ package mlxc
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
+	"github.com/mlxc/mlxc/internal/atomicfile"
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/internal/modfile"
+	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )
 
 type optimizeCmd struct {
+	modelFlags
+
 	Graph      string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
 	Output     string   `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Passes     string   `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
+	Allow      []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md). There is none yet."`
 	Remarks    bool     `help:"Print what the passes did, and what they did not and why."`
 	PrintAfter []string `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
 	Verify     bool     `help:"Check every checksum and digest of the file first."`
 	JSON       bool     `name:"json" help:"Print the result as JSON."`
 }
 
-// graphResult is what optimize did to one graph.
-type graphResult struct {
-	Graph  string           `json:"graph"`
-	Before ir.Stats         `json:"before"`
-	After  ir.Stats         `json:"after"`
-	Passes []*passes.Report `json:"passes"`
-	Proof  *prove.Result    `json:"proof"`
-}
-
 func (c *optimizeCmd) Run(env *cli.Env) error {
-	pipeline, err := passes.ParsePipeline(c.Passes)
+	o, err := c.options()
 	if err != nil {
-		return cli.BadUsage("--passes: %v", err)
+		return err
 	}
 	f, err := modfile.Open(c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	var results []graphResult
-	for _, g := range f.Module.Graphs {
+	progress := cli.StartProgress(env.Stderr, "optimizing")
+	defer progress.End()
+	o.Passes.After = c.after(env)
+	var results []*optimize.Result
+	for i, g := range f.Module.Graphs {
 		if err := env.Context.Err(); err != nil {
 			return err
 		}
-		recorded := g.Clone()
-		r := graphResult{Graph: g.Name, Before: g.Stats()}
-		r.Passes, err = passes.Run(g, pipeline, passes.Options{After: c.after(env)})
+		o.Progress = func(done int) {
+			progress.Set((float64(i) + float64(done)/float64(len(o.Pipeline)+1)) / float64(len(f.Module.Graphs)))
+		}
+		r, err := optimize.Run(env.Context, g, o)
 		if err != nil {
+			if env.Context.Err() != nil {
+				return err
+			}
 			return cli.Fail(err)
 		}
-		r.After = g.Stats()
-		r.Proof = prove.Check(recorded, g, prove.Options{})
-		results = append(results, r)
 		if r.Proof.Verdict != prove.Proved {
-			return cli.Fail(fmt.Errorf("graph %s is not proved to compute what %s does; nothing was written\n%s", ir.QuoteName(g.Name), c.Graph, r.Proof))
+			return c.unproved(env, g, r, o)
 		}
+		results = append(results, r)
+	}
+	progress.End()
+	for i, r := range results {
+		f.Module.Graphs[i] = r.Optimized
 	}
 	if err := mlxg.WriteFile(c.Output, f.Module, mlxg.WriteOptions{Base: filepath.Dir(c.Graph)}); err != nil {
 		return err
@@ -67,7 +75,61 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if c.JSON {
 		return cli.JSON(env.Stdout, map[string]any{"graphs": results, "output": c.Output})
 	}
-	return c.print(env, results)
+	return c.print(env, results, o.Model)
+}
+
+// options checks the flags before anything is read.
+func (c *optimizeCmd) options() (o optimize.Options, err error) {
+	if err := term.CheckAllowed(c.Allow); err != nil {
+		return o, cli.BadUsage("--allow: %v", err)
+	}
+	if o.Model, err = c.model(); err != nil {
+		return o, err
+	}
+	if o.Pipeline, err = passes.ParsePipeline(c.Passes); err != nil {
+		return o, cli.BadUsage("--passes: %v", err)
+	}
+	o.Passes = passes.Options{Chip: c.Chip, Profile: c.Profile, Allow: c.Allow}
+	o.Proof = prove.Options{Allow: c.Allow}
+	if err := o.Pipeline.Validate(o.Passes); err != nil {
+		return o, cli.BadUsage("--passes: %v", err)
+	}
+	for _, name := range c.PrintAfter {
+		known := name == "all"
+		for _, p := range passes.All() {
+			known = known || p.Name == name
+		}
+		if !known {
+			return o, cli.BadUsage("--print-after: there is no pass %q", name)
+		}
+	}
+	return o, nil
+}
+
+// unproved is the error of a graph that is not written, and keeps a small
+// recording beside the output where the proof was refused.
+func (c *optimizeCmd) unproved(env *cli.Env, recorded *ir.Graph, r *optimize.Result, o optimize.Options) error {
+	what := fmt.Errorf("graph %s is not proved to compute what %s does; nothing was written\n%s", ir.QuoteName(r.Graph), c.Graph, r.Proof)
+	if r.OfRecording != prove.Proved {
+		what = fmt.Errorf("%w\nthe recording is not even proved against itself (%s): look for a race or a read of undefined bytes in it", what, r.OfRecording)
+	} else if r.Proof.Verdict == prove.Refused {
+		what = fmt.Errorf("%w\nthis is a bug of mlxc: please report it", what)
+	}
+	if r.Proof.Verdict != prove.Refused {
+		return cli.Fail(what)
+	}
+	if small := optimize.Reduce(env.Context, recorded, o, optimize.ReduceLimit); small != nil {
+		path := c.Output + ".refused.txtar"
+		err := atomicfile.Write(path, func(w io.Writer) error {
+			_, err := w.Write(small.Reproduction(filepath.Base(c.Graph)))
+			return err
+		})
+		if err != nil {
+			return cli.Fail(fmt.Errorf("%w\na reproduction could not be kept: %w", what, err))
+		}
+		what = fmt.Errorf("%w\na small recording for which it is so: %s", what, path)
+	}
+	return cli.Fail(what)
 }
 
 // after prints the graph where --print-after asks for it.
@@ -89,29 +151,39 @@ func (c *optimizeCmd) after(env *cli.Env) func(passes.Step, *ir.Graph) error {
 // elided stands for contents that a printed graph leaves out.
 func elided(b *ir.Blob) (string, int64, bool) { return "(embedded)", 0, true }
 
-func (c *optimizeCmd) print(env *cli.Env, results []graphResult) error {
-	t := cli.Table{Header: []string{"graph", "after", "dispatches", "barriers", "epochs", "unannotated", "scratch", "time"}}
-	for _, r := range results {
-		add := func(name string, s ir.Stats, d string) {
-			t.Add(r.Graph, name, s.Dispatches, s.Barriers, s.Epochs, s.Unannotated, cli.Bytes(s.Bytes.Scratch), d)
+func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Model) error {
+	for i, r := range results {
+		if i > 0 {
+			fmt.Fprintln(env.Stdout)
+		}
+		t := cli.Table{Header: []string{r.Graph, "dispatches", "barriers", "epochs", "depth", "depth∞", "scratch", "modelled", "time"}}
+		add := func(name string, f optimize.Figures, d string) {
+			t.Add(name, f.Dispatches, f.Barriers, f.Epochs, f.Depth, f.ValueDepth, cli.Bytes(f.Bytes.Scratch), cli.Micros(f.Modelled.GPU), d)
 		}
 		add("(recorded)", r.Before, "")
-		for _, p := range r.Passes {
+		for _, p := range r.Rows {
+			if p.Undone != "" {
+				add(p.Pass+" (undone)", p.After, "")
+				continue
+			}
 			add(p.Pass, p.After, p.Time.Round(10*time.Microsecond).String())
 		}
-	}
-	if err := t.Print(env.Stdout); err != nil {
-		return err
-	}
-	for _, r := range results {
-		fmt.Fprintf(env.Stdout, "graph %s: %s\n", ir.QuoteName(r.Graph), r.Proof)
-		for _, a := range r.Proof.Assumptions {
-			fmt.Fprintf(env.Stdout, "  given that %s\n", a)
+		if err := t.Print(env.Stdout); err != nil {
+			return err
 		}
+		name := ir.QuoteName(r.Graph)
+		printModel(env.Stdout, name, m, r.ModelledAt)
+		if n := r.After.Unannotated; n > 0 {
+			fmt.Fprintf(env.Stdout, "graph %s: %d dispatch(es) of unknown effects: nothing crosses them, and their times are guesses\n", name, n)
+		}
+		for _, p := range r.Undone() {
+			fmt.Fprintf(env.Stdout, "graph %s: undone: %s: %s\n", name, p.Pass, p.Undone)
+		}
+		printProof(env.Stdout, name, r.Proof)
 	}
 	if c.Remarks {
 		for _, r := range results {
-			for _, p := range r.Passes {
+			for _, p := range r.Rows {
 				for _, m := range p.Remarks {
 					fmt.Fprintf(env.Stdout, "%s: %s: %s\n", r.Graph, p.Pass, m)
 				}
@@ -120,4 +192,12 @@ func (c *optimizeCmd) print(env *cli.Env, results []graphResult) error {
 	}
 	_, err := fmt.Fprintf(env.Stdout, "wrote %s\n", c.Output)
 	return err
+}
+
+// printProof prints the answer of a proof and what it assumes.
+func printProof(w io.Writer, graph string, r *prove.Result) {
+	fmt.Fprintf(w, "graph %s: %s\n", graph, r)
+	for _, a := range r.Assumptions {
+		fmt.Fprintf(w, "  given that %s\n", a)
+	}
 }

@@ -2,6 +2,7 @@ package mlxc
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/passes"
@@ -12,7 +13,11 @@ type passesCmd struct {
 }
 
 func (c *passesCmd) Run(env *cli.Env) error {
-	type option struct{ Name, Default, Help string }
+	type option struct {
+		Name    string `json:"name"`
+		Default string `json:"default"`
+		Help    string `json:"help"`
+	}
 	type row struct {
 		Name    string   `json:"name"`
 		Summary string   `json:"summary"`
@@ -35,11 +40,19 @@ func (c *passesCmd) Run(env *cli.Env) error {
 		rows = append(rows, r)
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, rows)
+		return cli.JSON(env.Stdout, map[string]any{"passes": rows, "order": passes.Constraints()})
 	}
 	if err := t.Print(env.Stdout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(env.Stdout, "The default pipeline runs in this order. Choose another: mlxc optimize --passes=annotate,barriers\n")
-	return err
+	var names []string
+	for _, s := range passes.DefaultPipeline() {
+		names = append(names, s.String())
+	}
+	fmt.Fprintf(env.Stdout, "The default pipeline: %s. Choose another: mlxc optimize --passes='annotate,reorder{lookahead=16},barriers'\n", strings.Join(names, ","))
+	fmt.Fprintln(env.Stdout, "Where a pipeline has both, the first runs before the second:")
+	for _, o := range passes.Constraints() {
+		fmt.Fprintf(env.Stdout, "  %s before %s: %s\n", o.Before, o.After, o.Reason)
+	}
+	return nil
 }

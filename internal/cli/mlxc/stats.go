@@ -6,28 +6,41 @@ import (
 
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/internal/modfile"
+	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
 )
 
 type statsCmd struct {
+	modelFlags
+
 	Graph   string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
 	Kernels bool   `help:"Count dispatches of each kernel too."`
 	JSON    bool   `name:"json" help:"Print JSON."`
 }
 
 func (c *statsCmd) Run(env *cli.Env) error {
+	model, err := c.model()
+	if err != nil {
+		return err
+	}
 	f, err := modfile.Open(c.Graph, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	stats := map[string]ir.Stats{}
-	t := cli.Table{Header: []string{"graph", "dispatches", "barriers", "epochs", "largest", "unannotated", "weights", "state", "scratch"}}
+	type result struct {
+		optimize.Figures
+		Model      string                `json:"model"`
+		ModelledAt []optimize.ParamValue `json:"modelled_at"`
+	}
+	stats := map[string]result{}
+	t := cli.Table{Header: []string{"graph", "dispatches", "barriers", "epochs", "largest", "depth", "depth∞", "unannotated", "weights", "state", "scratch", "arguments", "modelled"}}
 	kernels := cli.Table{Header: []string{"graph", "kernel", "dispatches"}}
 	for _, g := range f.Module.Graphs {
-		s := g.Stats()
-		stats[g.Name] = s
-		t.Add(g.Name, s.Dispatches, s.Barriers, s.Epochs, s.Largest, s.Unannotated, cli.Bytes(s.Bytes.Weight), cli.Bytes(s.Bytes.State), cli.Bytes(s.Bytes.Scratch))
+		s := optimize.Measure(g, model)
+		stats[g.Name] = result{s, model.Name, optimize.ModelledAt(g, model)}
+		t.Add(g.Name, s.Dispatches, s.Barriers, s.Epochs, s.Largest, s.Depth, s.ValueDepth, s.Unannotated,
+			cli.Bytes(s.Bytes.Weight), cli.Bytes(s.Bytes.State), cli.Bytes(s.Bytes.Scratch), cli.Bytes(s.Bytes.Argument), cli.Micros(s.Modelled.GPU))
 		var names []string
 		for k := range s.Kernels {
 			names = append(names, k)
@@ -47,6 +60,9 @@ func (c *statsCmd) Run(env *cli.Env) error {
 	}
 	if err := t.Print(env.Stdout); err != nil {
 		return err
+	}
+	for _, g := range f.Module.Graphs {
+		printModel(env.Stdout, ir.QuoteName(g.Name), model, stats[g.Name].ModelledAt)
 	}
 	if c.Kernels {
 		fmt.Fprintln(env.Stdout)

@@ -11,15 +11,17 @@ import (
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/prove"
 )
 
 type verifyCmd struct {
-	Graph  string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
-	After  string `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
-	Full   bool   `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
-	Strict bool   `help:"Accept no proof that assumes the recording free of races somewhere."`
-	JSON   bool   `name:"json" help:"Print the result as JSON."`
+	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
+	After  string   `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
+	Full   bool     `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
+	Strict bool     `help:"Accept no proof that assumes the recording free of races somewhere."`
+	Allow  []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md). There is none yet."`
+	JSON   bool     `name:"json" help:"Print the result as JSON."`
 }
 
 // verdict is what verify found about one file.
@@ -31,6 +33,9 @@ type verdict struct {
 }
 
 func (c *verifyCmd) Run(env *cli.Env) error {
+	if err := term.CheckAllowed(c.Allow); err != nil {
+		return cli.BadUsage("--allow: %v", err)
+	}
 	paths := []string{c.Graph}
 	if c.After != "" {
 		paths = append(paths, c.After)
@@ -89,7 +94,7 @@ func (c *verifyCmd) prove() (map[string]*prove.Result, error) {
 		if a == nil {
 			return nil, cli.Fail(fmt.Errorf("%s has no graph %s", c.After, ir.QuoteName(g.Name)))
 		}
-		out[g.Name] = prove.Check(g, a, prove.Options{Strict: c.Strict})
+		out[g.Name] = prove.Check(g, a, prove.Options{Strict: c.Strict, Allow: c.Allow})
 	}
 	return out, nil
 }
@@ -113,11 +118,7 @@ func printVerdicts(env *cli.Env, files []verdict) {
 // printProofs prints a line a graph, and the findings.
 func printProofs(env *cli.Env, proofs map[string]*prove.Result) {
 	for _, name := range slices.Sorted(maps.Keys(proofs)) {
-		r := proofs[name]
-		fmt.Fprintf(env.Stdout, "graph %s: %s\n", ir.QuoteName(name), r)
-		for _, a := range r.Assumptions {
-			fmt.Fprintf(env.Stdout, "  given that %s\n", a)
-		}
+		printProof(env.Stdout, ir.QuoteName(name), proofs[name])
 	}
 }
 

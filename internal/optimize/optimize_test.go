@@ -1,0 +1,202 @@
+package optimize_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/optimize"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+func recording(t *testing.T, name string) *ir.Graph {
+	path := filepath.Join("../../testdata/graphs", name+".txtar")
+	a, err := txtar.ParseFile(path)
+	require.NoError(t, err)
+	m, err := mlxt.Parse(path, a.Files[0].Data)
+	require.NoError(t, err)
+	return m.Graphs[0]
+}
+
+func pipeline(t *testing.T, list string) passes.Pipeline {
+	p, err := passes.ParsePipeline(list)
+	require.NoError(t, err)
+	return p
+}
+
+// with puts a pass of the test's behind the one called name.
+func with(p passes.Pipeline, name string, run func(g *ir.Graph)) (out passes.Pipeline) {
+	for _, s := range p {
+		out = append(out, s)
+		if s.Pass.Name == name {
+			out = append(out, passes.Step{Pass: passes.New("bad", "", func(g *ir.Graph, _ passes.Values, _ *passes.Report) error {
+				run(g)
+				return nil
+			})})
+		}
+	}
+	return out
+}
+
+// dropBarriers is a wrong pass.
+func dropBarriers(g *ir.Graph) {
+	var kept []ir.Node
+	for _, n := range g.Nodes {
+		if _, ok := n.(*ir.Barrier); !ok {
+			kept = append(kept, n)
+		}
+	}
+	g.Nodes = kept
+}
+
+// narrow shortens what a kernel without declaration binds: the recording does
+// not say what it touches then.
+func narrow(g *ir.Graph) {
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && !g.Kernels[d.Kernel].Library.Declared() {
+			d.Bindings[0].View.Len = ir.Const(d.Bindings[0].View.Len.Const / 2)
+		}
+	}
+}
+
+func TestProved(t *testing.T) {
+	g := recording(t, "llama_layer_decode")
+	was := mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}})
+	done := 0
+	r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: passes.DefaultPipeline(), Progress: func(n int) { done = n }})
+	require.NoError(t, err)
+	require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)
+	require.Equal(t, was, mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}), "the recording is left alone")
+	require.Equal(t, len(r.Rows), done)
+	require.Empty(t, r.Undone())
+	require.Less(t, r.After.Dispatches, r.Before.Dispatches)
+	require.Less(t, r.After.Modelled.GPU, r.Before.Modelled.GPU)
+	require.Equal(t, r.After, r.Rows[len(r.Rows)-1].After)
+	require.Equal(t, r.After.Epochs, r.After.Depth)
+	// What the recording's depth is does not depend on whether it has effects.
+	require.Equal(t, r.Rows[0].After.Depth, r.Before.Depth)
+	require.Equal(t, r.Rows[0].After.Modelled, r.Before.Modelled)
+	require.Positive(t, r.Before.Unannotated)
+	require.Greater(t, r.Before.Depth, 1)
+}
+
+func TestRefusedAndReduced(t *testing.T) {
+	g := recording(t, "llama_layer_decode")
+	o := optimize.Options{Pipeline: with(passes.DefaultPipeline(), "plan", dropBarriers)}
+	r, err := optimize.Run(context.Background(), g, o)
+	require.NoError(t, err)
+	require.Equal(t, prove.Refused, r.Proof.Verdict)
+	require.Equal(t, prove.Proved, r.OfRecording, "the recording is not at fault")
+	require.Empty(t, r.Undone(), "a wrong pass is never undone in silence")
+
+	small := optimize.Reduce(context.Background(), g, o, optimize.ReduceLimit)
+	require.NotNil(t, small)
+	require.Equal(t, prove.Refused, small.Proof.Verdict)
+	require.LessOrEqual(t, len(small.Before.Nodes), 3, "two commands and what orders them")
+	require.Equal(t, "bad", small.Pipeline[len(small.Pipeline)-1].Pass.Name)
+	require.LessOrEqual(t, len(small.Pipeline), 2)
+	require.Less(t, len(small.Before.Memories), 8)
+
+	// The text says the same again.
+	a := txtar.Parse(small.Reproduction("g.mlxg"))
+	require.Contains(t, string(a.Comment), "Graph decode of g.mlxg")
+	var of [2]*ir.Graph
+	for i, name := range []string{"before.mlxt", "after.mlxt"} {
+		require.Equal(t, name, a.Files[i].Name)
+		m, err := mlxt.Parse(name, a.Files[i].Data)
+		require.NoError(t, err)
+		of[i] = m.Graphs[0]
+	}
+	require.Equal(t, prove.Refused, prove.Check(of[0], of[1], prove.Options{}).Verdict)
+	require.Equal(t, "proof", a.Files[2].Name)
+
+	// Without time it is still a reproduction.
+	large := optimize.Reduce(context.Background(), g, o, time.Nanosecond)
+	require.NotNil(t, large)
+	require.Len(t, large.Before.Nodes, len(g.Nodes))
+	o.Pipeline = passes.DefaultPipeline()
+	require.Nil(t, optimize.Reduce(context.Background(), g, o, optimize.ReduceLimit), "nothing to reproduce")
+}
+
+// foreign has a kernel that only its recorder knows.
+const foreign = `mlxt 1
+graph g {
+  memory %x input 64 f32[16]
+  memory %y output 64 f32[16]
+  kernel @own source "own.metal" sha256 0000000000000000000000000000000000000000000000000000000000000001 "own" args(0 a: device f32 read, 1 b: device f32 write)
+
+  #1 @own (a = %x[0:64], b = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]
+      effects complete reads %x[0:32] writes must %y[0:64]
+  barrier
+}
+`
+
+func TestCannotTellIsUndone(t *testing.T) {
+	m, err := mlxt.Parse("g", []byte(foreign))
+	require.NoError(t, err)
+	g := m.Graphs[0]
+	o := optimize.Options{Pipeline: with(pipeline(t, "annotate,barriers"), "annotate", narrow)}
+	r, err := optimize.Run(context.Background(), g, o)
+	require.NoError(t, err)
+	require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)
+	undone := r.Undone()
+	require.Len(t, undone, 1)
+	require.Equal(t, "bad", undone[0].Pass)
+	require.Contains(t, undone[0].Undone, "cannot tell (")
+	require.Contains(t, undone[0].Remarks[0].String(), "undone: bad: cannot tell (")
+	require.Len(t, r.Rows, 3, "the pass keeps its row")
+	require.Equal(t, r.Rows[0].After, r.Rows[1].After)
+	require.Equal(t, ir.Const(64), r.Optimized.Nodes[0].(*ir.Dispatch).Bindings[0].View.Len, "what it did is gone")
+
+	// Two of them.
+	o.Pipeline = with(o.Pipeline, "barriers", narrow)
+	r, err = optimize.Run(context.Background(), g, o)
+	require.NoError(t, err)
+	require.Equal(t, prove.Proved, r.Proof.Verdict)
+	require.Len(t, r.Undone(), 2)
+}
+
+// Of a recording that races by itself no prefix is proved, and the pass is found by
+// leaving out one at a time.
+func TestOfARaceIsUndone(t *testing.T) {
+	m, err := mlxt.Parse("g", []byte(strings.Replace(foreign, "  barrier\n", "  #2 @own (a = %x[0:64], b = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]\n      effects complete reads %x[0:32] writes must %y[0:64]\n", 1)))
+	require.NoError(t, err)
+	g := m.Graphs[0]
+	r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: with(pipeline(t, "annotate,barriers"), "annotate", narrow)})
+	require.NoError(t, err)
+	require.NotEqual(t, prove.Proved, r.OfRecording)
+	require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)
+	require.Len(t, r.Undone(), 1)
+	require.Equal(t, "bad", r.Undone()[0].Pass)
+}
+
+// With nothing that could be undone there is no result.
+func TestNothingToUndo(t *testing.T) {
+	m, err := mlxt.Parse("g", []byte(strings.Replace(foreign, "  barrier\n", "", 1)))
+	require.NoError(t, err)
+	o := optimize.Options{Proof: prove.Options{Strict: true}}
+	r, err := optimize.Run(context.Background(), m.Graphs[0], o)
+	require.NoError(t, err)
+	require.Equal(t, prove.CannotTell, r.Proof.Verdict, "%s", r.Proof)
+	require.Equal(t, prove.CannotTell, r.OfRecording)
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := optimize.Options{Pipeline: passes.DefaultPipeline()}
+	o.Progress = func(done int) {
+		if done == 2 {
+			cancel()
+		}
+	}
+	_, err := optimize.Run(ctx, recording(t, "norm_residual"), o)
+	require.ErrorIs(t, err, context.Canceled)
+}

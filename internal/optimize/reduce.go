@@ -1,0 +1,212 @@
+package optimize
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// ReduceLimit is how long [Reduce] may look for a smaller recording.
+const ReduceLimit = 10 * time.Second
+
+// Reduced is a small recording of which the proof is refused.
+type Reduced struct {
+	Before   *ir.Graph
+	After    *ir.Graph // what the pipeline makes of it
+	Pipeline passes.Pipeline
+	Proof    *prove.Result
+}
+
+// Reduce makes a recording smaller for which o's pipeline gives a refused result,
+// for at most limit: passes that are not needed for that are left out, then
+// commands, halves first and then one by one, then contents, memories and kernels
+// that nothing uses. A recording that is proved against itself is reduced to
+// one that is. It returns nil if recorded is not refused.
+func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Duration) *Reduced {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r := &reducer{ctx: ctx, o: o, g: recorded.Clone(), pipeline: o.Pipeline, own: prove.Check(recorded, recorded.Clone(), o.Proof).Verdict}
+	r.g.Source = nil
+	if !r.refused(r.g, r.pipeline) {
+		return nil
+	}
+	r.dropPasses()
+	r.dropCommands()
+	for _, change := range []func(*ir.Graph){forgetContents, prune} {
+		g := r.g.Clone()
+		change(g)
+		r.try(g)
+	}
+	after := r.g.Clone()
+	po := o.Passes
+	po.After = nil
+	if _, err := passes.Run(after, r.pipeline, po); err != nil {
+		return nil // it ran before
+	}
+	return &Reduced{Before: r.g, After: after, Pipeline: r.pipeline, Proof: prove.Check(r.g, after, o.Proof)}
+}
+
+type reducer struct {
+	ctx      context.Context
+	o        Options
+	own      prove.Verdict // of the recording against itself
+	g        *ir.Graph
+	pipeline passes.Pipeline
+}
+
+// refused reports whether g shows what is to be shown.
+func (r *reducer) refused(g *ir.Graph, p passes.Pipeline) bool {
+	return g.Check() == nil && r.o.verdict(g, p) == prove.Refused && prove.Check(g, g.Clone(), r.o.Proof).Verdict == r.own
+}
+
+// try takes g if it is still refused.
+func (r *reducer) try(g *ir.Graph) bool {
+	if r.ctx.Err() != nil || !r.refused(g, r.pipeline) {
+		return false
+	}
+	r.g = g
+	return true
+}
+
+func (r *reducer) dropPasses() {
+	for i := len(r.pipeline) - 1; i >= 0 && r.ctx.Err() == nil; i-- {
+		shorter := append(append(passes.Pipeline(nil), r.pipeline[:i]...), r.pipeline[i+1:]...)
+		if r.refused(r.g, shorter) {
+			r.pipeline = shorter
+		}
+	}
+}
+
+// dropCommands leaves out runs of nodes, marks among them, as long as one can be
+// (Zeller, Hildebrandt 2002, without its complements).
+func (r *reducer) dropCommands() {
+	for size := (len(r.g.Nodes) + 1) / 2; size > 0 && r.ctx.Err() == nil; {
+		dropped := false
+		for end := len(r.g.Nodes); end > 0 && r.ctx.Err() == nil; end -= size {
+			at := max(0, end-size)
+			g := *r.g
+			g.Nodes = append(append([]ir.Node(nil), r.g.Nodes[:at]...), r.g.Nodes[end:]...)
+			if r.try(&g) {
+				dropped = true
+			}
+		}
+		if !dropped || size > 1 {
+			size /= 2
+		}
+	}
+}
+
+// forgetContents puts random numbers in the place of blobs, so that a text needs
+// no other file.
+func forgetContents(g *ir.Graph) {
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Init.Kind == ir.InitBlob {
+			m.Init = ir.Init{Kind: ir.InitRandom, Seed: uint64(i) + 1}
+		}
+	}
+}
+
+// prune removes memories and kernels that no command names.
+func prune(g *ir.Graph) {
+	memories, kernels := make([]bool, len(g.Memories)), make([]bool, len(g.Kernels))
+	eachMemory(g, func(m *ir.MemID) {
+		for x := *m; x != ir.NoMem; x = g.Memories[x].Alias {
+			memories[x] = true
+		}
+	})
+	eachKernel(g, func(k *ir.KernelID) { kernels[*k] = true })
+	toMemory, toKernel := make([]ir.MemID, len(memories)), make([]ir.KernelID, len(kernels))
+	var ms []ir.Memory
+	for i, used := range memories {
+		if toMemory[i] = ir.MemID(len(ms)); used {
+			ms = append(ms, g.Memories[i])
+		}
+	}
+	var ks []ir.Kernel
+	for i, used := range kernels {
+		if toKernel[i] = ir.KernelID(len(ks)); used {
+			ks = append(ks, g.Kernels[i])
+		}
+	}
+	eachMemory(g, func(m *ir.MemID) { *m = toMemory[*m] })
+	eachKernel(g, func(k *ir.KernelID) { *k = toKernel[*k] })
+	for i := range ms {
+		if m := &ms[i]; m.Alias != ir.NoMem {
+			m.Alias = toMemory[m.Alias]
+		}
+	}
+	g.Memories, g.Kernels = ms, ks
+}
+
+func eachKernel(g *ir.Graph, f func(*ir.KernelID)) {
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			f(&d.Kernel)
+		}
+	}
+}
+
+func eachMemory(g *ir.Graph, f func(*ir.MemID)) {
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Copy:
+			f(&n.Dst.Mem)
+			f(&n.Src.Mem)
+		case *ir.Fill:
+			f(&n.Dst.Mem)
+		case *ir.Dispatch:
+			for i := range n.Bindings {
+				if b := &n.Bindings[i]; b.Kind == ir.BindView {
+					f(&b.View.Mem)
+				}
+			}
+			if n.Effects == nil {
+				continue
+			}
+			for i := range n.Effects.Reads {
+				f(&n.Effects.Reads[i].Mem)
+			}
+			for i := range n.Effects.Writes {
+				f(&n.Effects.Writes[i].Mem)
+			}
+		}
+	}
+}
+
+// Reproduction is the text of a reduced refusal: an archive (txtar) of the
+// recording, what was made of it, and the proof.
+func (r *Reduced) Reproduction(where string) []byte {
+	var names []string
+	for _, s := range r.Pipeline {
+		names = append(names, s.String())
+	}
+	list := strings.Join(names, ",")
+	if list == "" {
+		list = "none"
+	}
+	a := &txtar.Archive{Comment: fmt.Appendf(nil, "The proof of an optimized graph was refused; this is a small recording for which it still is.\nGraph %s of %s. Extract before.mlxt, then:\n\n\tmlxc optimize --passes='%s' -o after.mlxg before.mlxt\n\n",
+		ir.QuoteName(r.Before.Name), where, list)}
+	add := func(name string, data []byte) { a.Files = append(a.Files, txtar.File{Name: name, Data: data}) }
+	text := func(g *ir.Graph) []byte {
+		var b bytes.Buffer
+		// What has contents that are too long to print is named, not printed.
+		o := mlxt.Options{InlineLimit: 4096, External: func(*ir.Blob) (string, int64, bool) { return "(left out)", 0, true }}
+		if err := o.Print(&b, &ir.Module{Graphs: []*ir.Graph{g}}); err != nil {
+			fmt.Fprintf(&b, "\n// %v\n", err)
+		}
+		return b.Bytes()
+	}
+	add("before.mlxt", text(r.Before))
+	add("after.mlxt", text(r.After))
+	add("proof", []byte(r.Proof.String()+"\n"))
+	return txtar.Format(a)
+}
