@@ -9,6 +9,7 @@ import (
 	"github.com/mlxc/mlxc/internal/oracle"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // What a dispatch of a declared kernel stores about its effects may be absent
@@ -16,9 +17,15 @@ import (
 func TestStoredEffects(t *testing.T) {
 	a, err := txtar.ParseFile("../../testdata/graphs/norm_residual.txtar")
 	require.NoError(t, err)
-	m, err := mlxt.Parse("annotate.mlxt", a.Files[1].Data)
+	m, err := mlxt.Parse("recorded.mlxt", a.Files[0].Data)
 	require.NoError(t, err)
 	before := m.Graphs[0]
+	for _, n := range before.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			d.Effects, err = msl.Describe(before, d)
+			require.NoError(t, err)
+		}
+	}
 	for _, x := range []struct {
 		name   string
 		edit   func(*ir.Effects)
