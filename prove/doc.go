@@ -8,6 +8,6 @@
 // refused (with the place), or cannot tell (with what is missing).
 //
 // Files follow the points of docs/proof.md: interface.go and claims.go (0), coverage.go (1),
-// values.go and trace.go (2, 3), order.go and pillars.go (4), aliasing.go (6). Fusions (5)
-// are not proved yet: cannot tell.
+// values.go and trace.go (2, 3), order.go and pillars.go (4), fusion.go, compose.go and
+// terms.go (5), aliasing.go (6).
 package prove
