@@ -148,6 +148,9 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 			continue
 		}
 		now = figures[0]
+		if reports[0].Remarks == nil {
+			reports[0].Remarks = []passes.Remark{} // a list in JSON
+		}
 		r.Rows = append(r.Rows, Row{Report: reports[0], After: now})
 		reports, figures = reports[1:], figures[1:]
 	}

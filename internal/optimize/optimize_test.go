@@ -2,6 +2,7 @@ package optimize_test
 
 import (
 	"context"
+	"encoding/base64"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -199,4 +200,48 @@ func TestInterrupted(t *testing.T) {
 	}
 	_, err := optimize.Run(ctx, recording(t, "norm_residual"), o)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A reduced recording keeps the aliases that it uses and loses what it does not,
+// wherever that stands in the tables; contents become random numbers.
+func TestReducedTables(t *testing.T) {
+	m, err := mlxt.Parse("g", []byte(`mlxt 1
+graph g {
+  memory %unused input 64
+  memory %w weight 64 f32[16] = blob base64"`+base64.StdEncoding.EncodeToString(make([]byte, 64))+`"
+  memory %s scratch 256
+  memory %other alias %s + 0 size 64
+  memory %a alias %s + 64 size 64
+  memory %y output 64 f32[16]
+  kernel @gone builtin "vv_Addfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @silu builtin "v_Silufloat32float32" args(0 in: device f32 read, 1 out: device f32 write)
+
+  #0 @gone (a = %unused[0:64], b = %w[0:64], c = %other[0:64]) grid threads [16, 1, 1] of [16, 1, 1]
+  barrier
+  #1 @silu (in = %w[0:64], out = %a[0:64]) grid threads [16, 1, 1] of [16, 1, 1]
+  barrier
+  #2 copy %a[0:64] -> %y[0:64]
+  barrier
+}
+`))
+	require.NoError(t, err)
+	small := optimize.Reduce(context.Background(), m.Graphs[0], optimize.Options{Pipeline: with(pipeline(t, "annotate"), "annotate", func(g *ir.Graph) {
+		for i, n := range g.Nodes { // the barrier before the copy
+			if _, ok := n.(*ir.Copy); ok && i > 0 {
+				g.Nodes = append(g.Nodes[:i-1:i-1], g.Nodes[i:]...)
+				return
+			}
+		}
+	})}, optimize.ReduceLimit)
+	require.NotNil(t, small)
+	text := mlxt.Format(&ir.Module{Graphs: []*ir.Graph{small.Before}})
+	require.NotContains(t, text, "%unused")
+	require.NotContains(t, text, "%other")
+	require.NotContains(t, text, "@gone")
+	require.NotContains(t, text, "blob")
+	require.Contains(t, text, "memory %a alias %s + 64 size 64")
+	require.Contains(t, text, "#2 copy %a[0:64] -> %y[0:64]")
+	again, err := mlxt.Parse("again", []byte(text))
+	require.NoError(t, err)
+	require.NoError(t, again.Graphs[0].Check())
 }

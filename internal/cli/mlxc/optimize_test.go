@@ -64,12 +64,16 @@ func TestUndonePassIsPrinted(t *testing.T) {
 	data, err := json.Marshal(r)
 	require.NoError(t, err)
 	var back struct {
-		Passes []struct{ Pass, Undone string }
-		Proof  struct{ Result string }
+		Passes []struct {
+			Pass, Undone string
+			After        struct{ Depth int }
+		}
+		Proof struct{ Result string }
 	}
 	require.NoError(t, json.Unmarshal(data, &back))
 	require.Equal(t, "bad", back.Passes[0].Pass)
 	require.Equal(t, why, back.Passes[0].Undone)
+	require.Equal(t, 1, back.Passes[0].After.Depth)
 	require.Equal(t, "proved", back.Proof.Result)
 }
 
