@@ -25,7 +25,7 @@ graph g {
   memory %y output 64 f32[16]
   kernel @own source "own.metal" sha256 0000000000000000000000000000000000000000000000000000000000000001 "own" args(0 a: device f32 read, 1 b: device f32 write)
 
-  #1 @own (a = %x[0:64], b = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]
+  #1 @own (a = %x[0:32], b = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]
       effects complete reads %x[0:32] writes must %y[0:64]
   barrier
 }
@@ -48,7 +48,7 @@ func run(t *testing.T, o optimize.Options) (*ir.Graph, *optimize.Result) {
 
 // An undone pass has its row, its line and its place in the JSON.
 func TestUndonePassIsPrinted(t *testing.T) {
-	_, r := run(t, optimize.Options{Pipeline: bad(func(g *ir.Graph) { g.Nodes[0].(*ir.Dispatch).Bindings[0].View.Len = ir.Const(32) })})
+	_, r := run(t, optimize.Options{Pipeline: bad(func(g *ir.Graph) { g.Nodes[0].(*ir.Dispatch).Bindings[0].View.Off = ir.Const(2) })})
 	require.Equal(t, prove.Proved, r.Proof.Verdict)
 	var out bytes.Buffer
 	c := optimizeCmd{Output: "o.mlxg", Remarks: true}
