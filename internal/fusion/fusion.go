@@ -37,8 +37,8 @@ const (
 	maxRounds  = 32
 )
 
-// Run fuses what it can, in place.
-func Run(g *ir.Graph, o Options) []Remark {
+// Run fuses what it can, in place, and returns the flow of what came of it.
+func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 	if o.Library == nil {
 		o.Library = isel.Builtin()
 	}
@@ -64,7 +64,7 @@ func Run(g *ir.Graph, o Options) []Remark {
 			break
 		}
 	}
-	return f.remarks()
+	return f.remarks(), f.flow
 }
 
 // remarks returns those of what was fused, only the last step of what was fused
