@@ -81,7 +81,18 @@ func (g *Graph) Check() error {
 	return c.err()
 }
 
+// CheckList is the part of Check that is about the list: ids, marks and groups.
+// It says enough of a graph that passed Check and of which commands were since
+// moved or dropped, and marks set.
+func (g *Graph) CheckList() error {
+	c := &checker{list: true}
+	c.begin(g)
+	c.nodes(g)
+	return c.err()
+}
+
 type checker struct {
+	list    bool // commands are not looked into
 	file    string
 	prefix  string
 	defects Errors
@@ -108,12 +119,17 @@ func (c *checker) memory(g *Graph, i int, what, hint string) {
 	c.add(c.prefix+g.memName(MemID(i)), pos, what, hint)
 }
 
-func (c *checker) graph(g *Graph) {
+// begin says where defects are from now on.
+func (c *checker) begin(g *Graph) {
 	c.file = ""
 	if g.Source != nil {
 		c.file = g.Source.File
 	}
 	c.prefix = "graph " + QuoteName(g.Name) + ": "
+}
+
+func (c *checker) graph(g *Graph) {
+	c.begin(g)
 	if !validName(g.Name) {
 		c.add("graph "+QuoteName(g.Name), Pos{}, "name is empty, too long or not printable", "")
 	}
@@ -377,6 +393,9 @@ func (c *checker) nodes(g *Graph) {
 			if !ids.add(id) {
 				nc.add("another command has this id", "ids are unique in a graph")
 			}
+		}
+		if _, ok := NodeID(n); ok && c.list {
+			continue
 		}
 		switch n := n.(type) {
 		case *Dispatch:

@@ -18,6 +18,7 @@ import (
 // conflict crosses commits that order nothing, one of them becomes an event,
 // which orders everything before it; as few as possible do.
 func barriers(g *ir.Graph, _ Values, r *Report) error {
+	r.unchanged()
 	t := hazard.NewTable(g)
 	l := layoutOf(g, t)
 	l.order(r)

@@ -10,8 +10,10 @@ import (
 // a command of unknown effects keeps its commands: that one may read everything,
 // and what it does with it nobody knows.
 func dce(g *ir.Graph, _ Values, r *Report) error {
-	f := dataflow.Build(g)
+	f := r.dataflow(g)
 	if i := f.Pillar(); i >= 0 {
+		r.unchanged()
+		r.keep(f)
 		r.Not(f.Commands[i], "nothing is dropped: its effects are unknown, so it may read everything")
 		return nil
 	}
@@ -36,7 +38,12 @@ func dce(g *ir.Graph, _ Values, r *Report) error {
 		clear(g.Nodes[len(out):])
 		g.Nodes = out
 	}
-	dropScratch(g, r)
+	if !dropScratch(g, r) {
+		r.unchanged()
+		if dead == 0 {
+			r.keep(f)
+		}
+	}
 	return nil
 }
 
@@ -54,8 +61,9 @@ func whyDead(f *dataflow.Flow, i int) string {
 	return "no byte that it writes is read later"
 }
 
-// dropScratch removes scratch memories, aliases too, that nothing binds.
-func dropScratch(g *ir.Graph, r *Report) {
+// dropScratch removes scratch memories, aliases too, that nothing binds, and
+// reports whether there were any.
+func dropScratch(g *ir.Graph, r *Report) bool {
 	used := make([]bool, len(g.Memories))
 	use := func(m ir.MemID) {
 		for m != ir.NoMem && !used[m] {
@@ -78,7 +86,7 @@ func dropScratch(g *ir.Graph, r *Report) {
 		n++
 	}
 	if n == len(g.Memories) {
-		return
+		return false
 	}
 	eachMemory(g, func(m *ir.MemID) { *m = to[*m] })
 	kept := g.Memories[:0]
@@ -102,6 +110,7 @@ func dropScratch(g *ir.Graph, r *Report) {
 		}
 		g.Source.Memories = at
 	}
+	return true
 }
 
 // eachMemory calls f with each place in the commands that names a memory.

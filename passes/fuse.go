@@ -28,7 +28,9 @@ func fuse(g *ir.Graph, o Values, r *Report) error {
 		}
 		opt.Generate = b
 	}
-	for _, m := range fusion.Run(g, opt) {
+	remarks, flow := fusion.Run(g, opt)
+	r.keep(flow)
+	for _, m := range remarks {
 		if m.Done {
 			r.Did(m.Node, "%s", m.Text)
 		} else {

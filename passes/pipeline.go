@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -182,8 +183,9 @@ func (p Pipeline) Validate(o Options) error {
 }
 
 // Run runs the pipeline on g, in place, and reports one entry a pass. The
-// graph is checked before the first pass and after each: a pass that breaks it
-// is a bug of ours, and the error names the pass.
+// graph is checked before the first pass and after each (after one that only
+// moved commands, its list alone; all of it after the last): a pass that breaks
+// it is a bug of ours, and the error names the pass.
 func Run(g *ir.Graph, p Pipeline, o Options) ([]*Report, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -192,17 +194,25 @@ func Run(g *ir.Graph, p Pipeline, o Options) ([]*Report, error) {
 		return nil, err
 	}
 	var out []*Report
-	for _, s := range p {
-		r := &Report{Pass: s.String(), graph: g, Before: g.Stats()}
+	stats := g.Stats()
+	var flow *dataflow.Flow
+	for i, s := range p {
+		r := &Report{Pass: s.String(), graph: g, Before: stats, given: flow}
 		start := time.Now()
 		if err := s.Pass.run(g, o.values(s), r); err != nil {
 			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
 		}
 		r.Time = time.Since(start)
-		if err := g.Check(); err != nil {
+		check := g.Check
+		if r.moved && i < len(p)-1 {
+			check = g.CheckList
+		}
+		if err := check(); err != nil {
 			return out, fmt.Errorf("pass %s broke graph %s (a bug of mlxc; please report it): %w", s, ir.QuoteName(g.Name), err)
 		}
-		r.After = g.Stats()
+		stats = g.Stats()
+		r.After = stats
+		flow, r.given, r.flow = r.flow, nil, nil
 		out = append(out, r)
 		if o.After != nil {
 			if err := o.After(s, g); err != nil {

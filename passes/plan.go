@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -13,7 +12,7 @@ import (
 // epochs; a chain of commands that each write in place where they read is one
 // value. The graph stays as it is unless its scratch shrinks.
 func plan(g *ir.Graph, _ Values, r *Report) error {
-	f := dataflow.Build(g)
+	f := r.dataflow(g)
 	if i := f.Pillar(); i >= 0 {
 		r.Not(f.Commands[i], "scratch stays as recorded: its effects are unknown, so it may touch every byte")
 		return nil

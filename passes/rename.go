@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -37,12 +36,15 @@ func rename(g *ir.Graph, o Values, r *Report) error {
 	if err != nil || scratch == 0 {
 		return err
 	}
-	f := dataflow.Build(g)
+	f := r.dataflow(g)
 	if i := f.Pillar(); i >= 0 {
+		r.unchanged()
 		r.Not(f.Commands[i], "nothing is renamed: its effects are unknown, so it may touch every byte of scratch")
 		return nil
 	}
 	if _, floor := f.Levels(); web.Depth(f) == floor {
+		r.unchanged()
+		r.keep(f)
 		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
 		return nil
 	}
@@ -68,6 +70,8 @@ func rename(g *ir.Graph, o Values, r *Report) error {
 	}
 	if best.depth < before.depth {
 		n.apply(best, r)
+	} else {
+		r.unchanged()
 	}
 	n.explain(best, r)
 	return nil

@@ -34,6 +34,7 @@ func reorder(g *ir.Graph, o Values, r *Report) error {
 		}
 		lookahead = n
 	}
+	r.unchanged()
 	t := hazard.NewTable(g)
 	w := newWindow(t)
 	l := relist(g, t)

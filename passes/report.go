@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -16,6 +17,33 @@ type Report struct {
 	Changed int           `json:"changed"` // commands or marks that the pass changed
 	Remarks []Remark      `json:"remarks"`
 	graph   *ir.Graph
+	given   *dataflow.Flow // of the graph before the pass; nil: not known
+	flow    *dataflow.Flow // of the graph after it
+	moved   bool           // the pass has moved or dropped commands and set marks, and changed nothing else
+}
+
+// dataflow returns the flow of g, which a pass before may have found. A pass that
+// leaves it true says so by calling keep.
+func (r *Report) dataflow(g *ir.Graph) *dataflow.Flow {
+	if r != nil && r.given != nil {
+		return r.given
+	}
+	return dataflow.Build(g)
+}
+
+// keep hands a flow on to the next pass: it is that of the graph as it is now.
+func (r *Report) keep(f *dataflow.Flow) {
+	if r != nil {
+		r.flow = f
+	}
+}
+
+// unchanged says that the pass changed no command and no memory: some may have
+// moved or gone.
+func (r *Report) unchanged() {
+	if r != nil {
+		r.moved = true
+	}
 }
 
 // Remark says what was done, or what was not and why.

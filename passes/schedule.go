@@ -52,6 +52,7 @@ func schedule(g *ir.Graph, o Values, r *Report) error {
 		}
 	}
 	g.Nodes = l.finish()
+	r.unchanged()
 	if r != nil {
 		s.report(order, r)
 	}

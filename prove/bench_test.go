@@ -54,7 +54,7 @@ func chained(b *testing.B, g *ir.Graph) *ir.Graph {
 // The proof of a graph of n recorded dispatches; ns/dispatch should not grow
 // with n.
 func BenchmarkProof(b *testing.B) {
-	layer := chained(b, graphs(b)["llama_layer_decode.txtar"])
+	layer := chained(b, texts(b)["llama_layer_decode.txtar"])
 	m := layer.Stats().Dispatches
 	for _, pipeline := range []string{"annotate,barriers", "annotate,fuse,barriers"} {
 		for _, n := range []int{500, 5_000} {

@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// graphs returns the recordings of testdata/graphs by name.
-func graphs(t testing.TB) map[string]*ir.Graph {
+// texts returns the recordings of testdata/graphs by name.
+func texts(t testing.TB) map[string]*ir.Graph {
 	files, err := filepath.Glob("../testdata/graphs/*.txtar")
 	require.NoError(t, err)
 	out := map[string]*ir.Graph{}
@@ -47,7 +47,7 @@ var racy = map[string]bool{"commits.txtar": true, "copies_and_fills.txtar": true
 
 // Every recording is proved against itself and against what the passes make of it.
 func TestPassesAreProved(t *testing.T) {
-	for name, g := range graphs(t) {
+	for name, g := range texts(t) {
 		if !racy[name] {
 			r := prove.Check(g, g.Clone(), prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "%s against itself: %s", name, r)
@@ -75,7 +75,7 @@ func ids(g *ir.Graph) (out []int) {
 // dropping any is refused, as a matter of order.
 func TestDroppedBarriersAreRefused(t *testing.T) {
 	dropped := 0
-	for name, g := range graphs(t) {
+	for name, g := range texts(t) {
 		o := ordered(t, g)
 		for i, n := range o.Nodes {
 			if _, ok := n.(*ir.Barrier); !ok {
@@ -101,7 +101,7 @@ func TestDroppedBarriersAreRefused(t *testing.T) {
 
 // changed proves a mutation of one optimized graph.
 func changed(t *testing.T, name string, change func(g *ir.Graph)) *prove.Result {
-	g := graphs(t)[name]
+	g := texts(t)[name]
 	o := ordered(t, g)
 	for _, n := range o.Nodes { // no claims, so that only the change counts
 		if d, ok := n.(*ir.Dispatch); ok && o.Kernels[d.Kernel].Library.Kind == ir.Builtin {

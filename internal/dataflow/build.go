@@ -101,21 +101,10 @@ func (b *builder) count() {
 	b.command, b.stamp = make([]int32, 0, defs), make([]int32, 0, defs)
 	b.slab = make([]Source, 0, uses)
 	b.from = make([]int, 0, uses)
-	f.byID = make([]named, 0, n)
-	sorted := true
 	for _, x := range b.g.Nodes {
-		id, ok := ir.NodeID(x)
-		if !ok {
-			continue
+		if _, ok := ir.NodeID(x); ok {
+			f.Commands = append(f.Commands, x)
 		}
-		if k := len(f.byID); k > 0 && f.byID[k-1].id > id {
-			sorted = false
-		}
-		f.byID = append(f.byID, named{id, int32(len(f.Commands))})
-		f.Commands = append(f.Commands, x)
-	}
-	if !sorted {
-		slices.SortFunc(f.byID, func(x, y named) int { return cmp.Compare(x.id, y.id) })
 	}
 }
 
@@ -419,7 +408,7 @@ func (b *builder) finish() {
 			b.visible(r, func(def int32) { f.defs[def].Final = true })
 		}
 	}
-	b.readers()
+	f.readers(len(b.slab))
 	for i := len(f.Commands) - 1; i >= 0; i-- {
 		live := f.pillar[i]
 		ds := f.Writes(i)
@@ -460,17 +449,18 @@ func beneath(g *ir.Graph, ds []Def) {
 	}
 }
 
-// readers fills Def.Readers, in one slab.
-func (b *builder) readers() {
-	f := b.f
+// readers fills Def.Readers, in one slab for that many sources.
+func (f *Flow) readers(sources int) {
 	count := make([]int32, len(f.defs)+1)
-	for _, s := range b.slab {
-		count[f.defAt[s.Command]+s.Write+1]++
+	for i := range f.uses {
+		for _, s := range f.uses[i].Sources {
+			count[f.defAt[s.Command]+s.Write+1]++
+		}
 	}
 	for i := 1; i < len(count); i++ {
 		count[i] += count[i-1]
 	}
-	slab := make([]Reader, len(b.slab))
+	slab := make([]Reader, sources)
 	for i := range f.defs {
 		f.defs[i].Readers = slab[count[i]:count[i]:count[i+1]]
 	}

@@ -12,7 +12,7 @@ type Flow struct {
 	Graph    *ir.Graph
 	Commands []ir.Node // without barriers, commits and groups, in list order
 
-	byID   []named // ascending
+	byID   []named // ascending; made when first asked
 	useAt  []int32 // first use of each command, and the number of uses
 	defAt  []int32
 	uses   []Use
@@ -75,6 +75,18 @@ type named struct {
 
 // Index returns the place of a command in Commands.
 func (f *Flow) Index(id ir.ID) (int, bool) {
+	if f.byID == nil {
+		sorted := true
+		f.byID = make([]named, len(f.Commands))
+		for i, n := range f.Commands {
+			x, _ := ir.NodeID(n)
+			f.byID[i] = named{x, int32(i)}
+			sorted = sorted && (i == 0 || f.byID[i-1].id <= x)
+		}
+		if !sorted {
+			slices.SortFunc(f.byID, func(x, y named) int { return cmp.Compare(x.id, y.id) })
+		}
+	}
 	k, ok := slices.BinarySearchFunc(f.byID, id, func(x named, id ir.ID) int { return cmp.Compare(x.id, id) })
 	if !ok {
 		return 0, false

@@ -1,14 +1,19 @@
 package fusion_test
 
 import (
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
 
+	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/fusion"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/passes"
 )
 
 // annotated reads a graph of rows of 64 elements and gives its dispatches their
@@ -125,7 +130,7 @@ func TestOnlyWhatGainsIsFused(t *testing.T) {
 // graph if that has it.
 func TestProvenanceAndKernelOfAFusedDispatch(t *testing.T) {
 	g := annotated(t, norm+"barrier\n"+scale)
-	remarks := fusion.Run(g, fusion.Options{})
+	remarks, _ := fusion.Run(g, fusion.Options{})
 	d := g.Nodes[len(g.Nodes)-2].(*ir.Dispatch)
 	require.Equal(t, []ir.ID{0, 2}, d.From)
 	require.Equal(t, "rms", g.Kernels[d.Kernel].Name)
@@ -136,4 +141,40 @@ func TestProvenanceAndKernelOfAFusedDispatch(t *testing.T) {
 	want, err := msl.Describe(g, d)
 	require.NoError(t, err)
 	require.True(t, want.Equal(d.Effects))
+}
+
+// The flow that follows what is fused is the one that is found anew.
+func TestFlowAfterFusion(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/graphs/*.txtar")
+	require.NoError(t, err)
+	fused := 0
+	for _, name := range files {
+		a, err := txtar.ParseFile(name)
+		require.NoError(t, err)
+		m, err := mlxt.Parse(a.Files[0].Name, a.Files[0].Data)
+		require.NoError(t, err)
+		for _, g := range m.Graphs {
+			annotate, err := passes.ParsePipeline("annotate")
+			require.NoError(t, err)
+			_, err = passes.Run(g, annotate, passes.Options{})
+			require.NoError(t, err)
+			remarks, flow := fusion.Run(g, fusion.Options{})
+			fused += len(remarks)
+			anew := dataflow.Build(g)
+			require.Equal(t, anew.Commands, flow.Commands, name)
+			for i := range anew.Commands {
+				require.Equal(t, anew.Live(i), flow.Live(i), "%s %d", name, i)
+				require.Equal(t, anew.Writes(i), flow.Writes(i), "%s %d", name, i)
+				us, vs := slices.Clone(anew.Reads(i)), slices.Clone(flow.Reads(i))
+				for k := range us {
+					us[k].Certain, vs[k].Certain = false, false
+					if len(us[k].Sources) == 0 {
+						us[k].Sources, vs[k].Sources = nil, nil
+					}
+				}
+				require.Equal(t, us, vs, "%s %d", name, i)
+			}
+		}
+	}
+	require.Positive(t, fused)
 }

@@ -304,7 +304,7 @@ func TestMatcherRemembers(t *testing.T) {
 		require.NotNil(t, c)
 		anew, err := isel.Builtin().Match(gr)
 		require.NoError(t, err)
-		require.Equal(t, format(anew), format(m.Build(c, -1)))
+		require.Equal(t, format(anew), format(m.Again(c, gr.Members, -1)))
 		require.Equal(t, i, m.Hits)
 	}
 	require.Equal(t, 1, m.Misses)

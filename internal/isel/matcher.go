@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -21,6 +22,8 @@ type Matcher struct {
 	// Generate: groups of elementwise commands that no kernel computes become
 	// kernels of their own.
 	Generate bool
+	// Declared, if not nil, binds the dispatches of the graph as lib does, faster.
+	Declared *msl.Cache
 	// Hits and Misses count the groups that were known and those that were not.
 	Hits, Misses int
 }
@@ -54,9 +57,8 @@ type viewOrigin struct {
 type Candidate struct {
 	// Like is the match of the first group that differs from this one only in
 	// where its views lie: the same kernel, grid, constants and results.
-	Like  *Match
-	group *Group
-	o     *outcome
+	Like *Match
+	o    *outcome
 }
 
 // Find is [Library.Match], remembered. The error of a remembered near miss is
@@ -72,7 +74,7 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 		if o.match == nil {
 			return nil, o.err
 		}
-		return &Candidate{o.match, gr, o}, nil
+		return &Candidate{o.match, o}, nil
 	}
 	m.Misses++
 	hit, err := m.match(gr)
@@ -85,7 +87,7 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 	if hit == nil {
 		return nil, err
 	}
-	return &Candidate{hit, gr, o}, nil
+	return &Candidate{hit, o}, nil
 }
 
 // match prefers a kernel of the library to a generated one.
@@ -100,18 +102,25 @@ func (m *Matcher) match(gr *Group) (*Match, error) {
 	return nil, err
 }
 
-// Build returns the match of a candidate; nil if its views may not lie as they
-// do. kernel is the kernel of c.Like in the group's graph, −1 if it has none yet.
-func (m *Matcher) Build(c *Candidate, kernel ir.KernelID) *Match {
-	if c.group == c.o.group {
+// Again returns the match of a candidate over other members, of a group that
+// differs from the candidate's only in where its views lie; nil if the views may
+// not lie as they do, or it must be found anew. kernel is the kernel of c.Like in
+// the group's graph, −1 if it has none yet. A match of the candidate's own members
+// is c.Like.
+func (m *Matcher) Again(c *Candidate, members []*decl.Instance, kernel ir.KernelID) *Match {
+	if slices.Equal(members, c.o.group.Members) {
 		return c.o.match
 	}
-	if c.o.known {
-		if hit := m.again(c.o, c.group, kernel); hit != nil {
-			return hit
-		}
+	if !c.o.known {
+		return nil
 	}
-	hit, _ := m.match(c.group)
+	return m.again(c.o, members[0].Graph, members, kernel)
+}
+
+// Anew looks for the match of a candidate over another group without what is
+// remembered.
+func (m *Matcher) Anew(c *Candidate, gr *Group) *Match {
+	hit, _ := m.match(gr)
 	if hit != nil && !slices.Equal(hit.Results, c.Like.Results) {
 		return nil
 	}
@@ -159,24 +168,37 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 
 // again is a remembered match over the views of another group. It is bound and
 // checked for aliasing like the first; its terms are the first's.
-func (m *Matcher) again(o *outcome, gr *Group, kernel ir.KernelID) *Match {
+func (m *Matcher) again(o *outcome, g *ir.Graph, members []*decl.Instance, kernel ir.KernelID) *Match {
 	d := *o.match.Dispatch()
 	d.Bindings = slices.Clone(d.Bindings)
 	for _, v := range o.views {
-		view := gr.Members[v.from.Member].Views[v.from.Arg]
+		view := members[v.from.Member].Views[v.from.Arg]
 		if !v.same {
 			view = ir.View{Mem: view.Mem, Off: view.Off.Add(v.off), Len: v.length}
 		}
 		d.Bindings[v.binding].View = view
 	}
-	g := gr.Graph
 	if d.Kernel = kernel; kernel < 0 {
 		with := *g
 		with.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
 		g, d.Kernel = &with, ir.KernelID(len(with.Kernels)-1)
 	}
-	in, err := m.lib.Bind(g, &d)
-	if err != nil || in.Decl != o.match.Instance.Decl || in.CheckAliasing() != nil {
+	var in *decl.Instance
+	var err error
+	if m.Declared != nil && kernel >= 0 {
+		in, err = m.Declared.Bind(&d)
+	} else {
+		in, err = m.lib.Bind(g, &d)
+	}
+	if err != nil || in.Decl != o.match.Instance.Decl {
+		return nil
+	}
+	if f := in.Form(); f != nil {
+		err = f.CheckAliasing(&d)
+	} else {
+		err = in.CheckAliasing()
+	}
+	if err != nil {
 		return nil
 	}
 	return &Match{Instance: in, Kernel: o.match.Kernel, Results: o.match.Results}

@@ -1,0 +1,199 @@
+package dataflow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Replacement is one command in the place of several.
+type Replacement struct {
+	Members []int32 // ascending indices in [Flow.Commands]
+	At      int32   // the member where Command stands
+	Command ir.Node
+}
+
+// Replace returns the flow of the list in which commands were replaced, without
+// looking at the bytes again; nil if that cannot be told from f. Each replacement
+// must have known effects: must-writes of regions that members wrote, reads of
+// regions that members read from outside; nothing that it does not write may be
+// seen outside the group; and nothing that its accesses conflict with stands
+// between a member and the place of it.
+//
+// Only Use.Certain may differ from what [Build] finds: it may be false where no
+// command covers the use any longer.
+func (f *Flow) Replace(rs []Replacement) *Flow {
+	r := replacer{old: f, in: make([]int32, len(f.Commands)), def: make([]int32, len(f.defs))}
+	dropped := 0
+	for i := range r.in {
+		r.in[i] = -1
+	}
+	for k := range rs {
+		for _, m := range rs[k].Members {
+			r.in[m] = int32(k)
+		}
+		dropped += len(rs[k].Members) - 1
+	}
+	n := len(f.Commands) - dropped
+	r.f = &Flow{Graph: f.Graph, hulls: f.hulls, Commands: make([]ir.Node, 0, n), useAt: make([]int32, 0, n+1), defAt: make([]int32, 0, n+1),
+		uses: make([]Use, 0, len(f.uses)), defs: make([]Def, 0, len(f.defs)), pillar: make([]bool, 0, n), live: make([]bool, 0, n)}
+	for i := range f.Commands {
+		k := r.in[i]
+		switch {
+		case k < 0:
+			r.keep(i)
+		case rs[k].At == int32(i):
+			if !r.replace(&rs[k]) {
+				return nil
+			}
+		}
+	}
+	r.f.useAt, r.f.defAt = append(r.f.useAt, int32(len(r.f.uses))), append(r.f.defAt, int32(len(r.f.defs)))
+	if !r.sources() {
+		return nil
+	}
+	return r.f
+}
+
+// replacer makes f out of old.
+type replacer struct {
+	old, f *Flow
+	in     []int32 // of each old command: its replacement, or −1
+	def    []int32 // of each old def: its number in f, or −1
+	owner  []int32 // of each def of f: its command
+}
+
+func (r *replacer) begin(n ir.Node, pillar, live bool) {
+	f := r.f
+	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
+	f.Commands, f.pillar, f.live = append(f.Commands, n), append(f.pillar, pillar), append(f.live, live)
+}
+
+func (r *replacer) keep(i int) {
+	r.begin(r.old.Commands[i], r.old.pillar[i], r.old.live[i])
+	f := r.f
+	for d := r.old.defAt[i]; d < r.old.defAt[i+1]; d++ {
+		r.def[d] = int32(len(f.defs))
+		r.owner = append(r.owner, int32(len(f.Commands)-1))
+		f.defs = append(f.defs, r.old.defs[d])
+	}
+	f.uses = append(f.uses, r.old.Reads(i)...)
+}
+
+// replace enters the command of a replacement.
+func (r *replacer) replace(x *Replacement) bool {
+	e := ir.NodeEffects(x.Command)
+	if !e.Known() {
+		return false
+	}
+	old, f := r.old, r.f
+	live := old.live[x.Members[0]]
+	for _, m := range x.Members {
+		if old.live[m] != live {
+			return false
+		}
+		for d := old.defAt[m]; d < old.defAt[m+1]; d++ {
+			r.def[d] = -1
+		}
+	}
+	r.begin(x.Command, false, live)
+	for k := range e.Reads {
+		region := Rooted(f.Graph, e.Reads[k])
+		var use *Use
+		for _, m := range x.Members {
+			us := old.Reads(int(m))
+			for j := range us {
+				u := &us[j]
+				if !u.Region.Equal(region) || u.Update >= 0 || r.inside(u, x) {
+					continue
+				}
+				if use != nil && (use.Initial != u.Initial || !slices.Equal(use.Sources, u.Sources)) {
+					return false
+				}
+				use = u
+			}
+		}
+		if use == nil {
+			return false
+		}
+		f.uses = append(f.uses, *use)
+	}
+	for k := range e.Writes {
+		w := &e.Writes[k]
+		region := Rooted(f.Graph, w.Region)
+		from, seen := int32(-1), false
+		for _, m := range x.Members {
+			for d := old.defAt[m]; d < old.defAt[m+1]; d++ {
+				def := &old.defs[d]
+				if !def.Must || !def.Region.Equal(region) {
+					continue
+				}
+				if now := def.Final || r.seen(def, x); now || !seen {
+					if now && seen {
+						return false
+					}
+					from, seen = d, now
+				}
+			}
+		}
+		if from < 0 || !w.Must || w.Atomic {
+			return false
+		}
+		r.def[from] = int32(len(f.defs))
+		r.owner = append(r.owner, int32(len(f.Commands)-1))
+		f.defs = append(f.defs, old.defs[from])
+	}
+	return true
+}
+
+// inside reports whether a use sees a member.
+func (r *replacer) inside(u *Use, x *Replacement) bool {
+	for _, s := range u.Sources {
+		if slices.Contains(x.Members, s.Command) {
+			return true
+		}
+	}
+	return false
+}
+
+// seen reports whether a command that is no member reads a def.
+func (r *replacer) seen(d *Def, x *Replacement) bool {
+	for _, u := range d.Readers {
+		if !slices.Contains(x.Members, u.Command) {
+			return true
+		}
+	}
+	return false
+}
+
+// sources renumbers the sources of all uses and turns them into readers.
+func (r *replacer) sources() bool {
+	f := r.f
+	n := 0
+	for i := range f.uses {
+		n += len(f.uses[i].Sources)
+	}
+	slab := make([]Source, 0, n)
+	for i := range f.uses {
+		from := len(slab)
+		for _, s := range f.uses[i].Sources {
+			d := r.def[r.old.defAt[s.Command]+s.Write]
+			if d < 0 {
+				return false
+			}
+			s.Command = r.owner[d]
+			s.Write = d - f.defAt[s.Command]
+			slab = append(slab, s)
+		}
+		ss := slab[from:len(slab):len(slab)]
+		if len(ss) > 1 {
+			slices.SortFunc(ss, func(a, b Source) int {
+				return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Write, b.Write))
+			})
+		}
+		f.uses[i].Sources = ss
+	}
+	f.readers(n)
+	return true
+}

@@ -1,0 +1,104 @@
+package prove_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/graphs"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// pipeline is what BenchmarkPipeline runs.
+const pipeline = "annotate,fuse,dce,rename,schedule,barriers,plan"
+
+// read adds an output that depends on all scratch of g, so that little is dead.
+func read(g *ir.Graph) *ir.Graph {
+	g.Memories = append(g.Memories, ir.Memory{Name: "out", Kind: ir.Output, Size: 16, Alias: ir.NoMem})
+	out := ir.ViewOf(ir.MemID(len(g.Memories)-1), 0, 16)
+	e := &ir.Effects{Complete: true, Writes: []ir.Write{{Region: out.Contiguous(), Must: true}}}
+	last := ir.ID(0)
+	written := map[ir.MemID]bool{}
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok {
+			last = max(last, d.ID)
+			for i := range d.Effects.Writes {
+				written[d.Effects.Writes[i].Mem] = true
+			}
+		}
+	}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Scratch && written[ir.MemID(i)] {
+			e.Reads = append(e.Reads, ir.ViewOf(ir.MemID(i), 0, m.Size).Contiguous())
+		}
+	}
+	g.Nodes = append(g.Nodes, &ir.Dispatch{ID: last + 1, Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{64, 1, 1}, Effects: e})
+	return g
+}
+
+// BenchmarkPipeline runs the passes and the proof over graphs of n commands:
+// the layer of a model that is annotated, fused and proved term by term, and
+// the families of internal/graphs, whose kernels have no declarations.
+// ns/command is the whole; the parts are those of the fastest run.
+func BenchmarkPipeline(b *testing.B) {
+	type family struct {
+		name string
+		make func(n int) *ir.Graph
+	}
+	fs := []family{{"layer", func(n int) *ir.Graph {
+		layer := chained(b, texts(b)["llama_layer_decode.txtar"])
+		m := layer.Stats().Dispatches
+		return layers(layer, m, n/m)
+	}}}
+	for _, f := range graphs.Families() {
+		fs = append(fs, family{f.Name, func(n int) *ir.Graph { return read(f.Make(n)) }})
+	}
+	p, err := passes.ParsePipeline(pipeline)
+	require.NoError(b, err)
+	for _, f := range fs {
+		for _, n := range []int{10_000, 100_000, 1_000_000} {
+			b.Run(fmt.Sprintf("%s/%d", f.name, n), func(b *testing.B) {
+				before := f.make(n)
+				commands := float64(before.Stats().Dispatches)
+				least := time.Duration(1 << 62)
+				parts := map[string]float64{}
+				b.ResetTimer()
+				for range b.N {
+					b.StopTimer()
+					after := before.Clone()
+					b.StartTimer()
+					start := time.Now()
+					reports, err := passes.Run(after, p, passes.Options{})
+					require.NoError(b, err)
+					ran := time.Since(start)
+					r := prove.Check(before, after, prove.Options{})
+					all := time.Since(start)
+					require.Equal(b, prove.Proved, r.Verdict, "%s", r)
+					if all >= least {
+						continue
+					}
+					least = all
+					rest := ran
+					for _, x := range reports {
+						name, _, _ := strings.Cut(x.Pass, "{")
+						parts[name] = float64(x.Time.Nanoseconds()) / commands
+						rest -= x.Time
+					}
+					parts["check"] = float64(rest.Nanoseconds()) / commands
+					parts["prove"] = float64((all - ran).Nanoseconds()) / commands
+				}
+				b.StopTimer()
+				for name, ns := range parts {
+					b.ReportMetric(ns, name)
+				}
+				b.ReportMetric(float64(least.Nanoseconds())/commands, "ns/command")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
