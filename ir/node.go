@@ -168,6 +168,20 @@ func NodeID(n Node) (ID, bool) {
 	return 0, false
 }
 
+// NodeFrom returns the recorded commands that a command implements (its From);
+// nil for a mark, and for a command that implements itself.
+func NodeFrom(n Node) []ID {
+	switch n := n.(type) {
+	case *Dispatch:
+		return n.From
+	case *Copy:
+		return n.From
+	case *Fill:
+		return n.From
+	}
+	return nil
+}
+
 // NodeEffects returns what a command touches: the declared effects of a
 // dispatch (nil: unknown), the views of a copy or fill. It is nil for marks
 // too; ask [NodeID] which it is.

@@ -29,7 +29,7 @@ func byProvenance(b *model, after *ir.Graph) matching {
 			return ok
 		}
 		known := true
-		for _, f := range provenance(n) {
+		for _, f := range ir.NodeFrom(n) {
 			known = add(f) && known
 		}
 		if len(slab) == first {
@@ -43,18 +43,6 @@ func byProvenance(b *model, after *ir.Graph) matching {
 		out = append(out, slices.Compact(set))
 	}
 	return out
-}
-
-func provenance(n ir.Node) []ir.ID {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		return n.From
-	case *ir.Copy:
-		return n.From
-	case *ir.Fill:
-		return n.From
-	}
-	return nil
 }
 
 // byStructure guesses a matching of graphs whose provenance is lost or wrong:

@@ -139,24 +139,11 @@ func newSide(g *ir.Graph) *side {
 	}
 	s.from = make([][]ir.ID, len(s.commands))
 	for i, n := range s.commands {
-		if s.from[i] = stored(n); s.from[i] == nil {
+		if s.from[i] = ir.NodeFrom(n); s.from[i] == nil {
 			s.from[i] = s.ids[i : i+1 : i+1]
 		}
 	}
 	return s
-}
-
-// stored returns the From of a command.
-func stored(n ir.Node) []ir.ID {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		return n.From
-	case *ir.Copy:
-		return n.From
-	case *ir.Fill:
-		return n.From
-	}
-	return nil
 }
 
 type comparison struct {
