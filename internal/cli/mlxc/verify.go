@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -29,7 +30,7 @@ type verdict struct {
 	File    string   `json:"file"`
 	Valid   bool     `json:"valid"`
 	Errors  []string `json:"errors,omitempty"`
-	Unknown []string `json:"undescribed,omitempty"` // dispatches that no declaration describes
+	Unknown []string `json:"undescribed,omitempty"` // dispatches that no declaration describes; reads of what may be undefined
 }
 
 func (c *verifyCmd) Run(env *cli.Env) error {
@@ -71,6 +72,22 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		return cli.Fail(fmt.Errorf("%d of %d file(s) are not valid", bad, len(files)))
 	}
 	return proofError(proofs)
+}
+
+// undefined notes what reads bytes that nobody wrote and passes them on to an
+// output or state: certainly, which is an error of the recording, or for some
+// values of the params.
+func (v *verdict) undefined(g *ir.Graph) {
+	flow := dataflow.Build(g)
+	for _, u := range flow.Undefined() {
+		n := flow.Commands[u.Command]
+		text := fmt.Sprintf("graph %s: %s reads bytes of %s that nothing wrote in this replay, and an output or state depends on it", ir.QuoteName(g.Name), g.Describe(n), g.FormatRegion(u.Use.Region))
+		if u.Use.Certain {
+			v.Errors = append(v.Errors, text)
+		} else {
+			v.Unknown = append(v.Unknown, text+", for some values of the params")
+		}
+	}
 }
 
 // prove compares the graphs of both files, by name.
@@ -161,9 +178,12 @@ func (c *verifyCmd) check(path string) verdict {
 				v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s: kernel @%s is of library %q, which has no declarations", at, d.ID, ir.QuoteName(k.Name), k.Library.Path))
 				continue
 			}
-			if _, err := declared.Describe(d); err != nil {
+			if d.Effects, err = declared.Describe(d); err != nil {
 				v.Errors = append(v.Errors, at+err.Error())
 			}
+		}
+		if len(v.Errors) == 0 {
+			v.undefined(g)
 		}
 	}
 	v.Valid = len(v.Errors) == 0
