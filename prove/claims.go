@@ -14,7 +14,7 @@ func (p *proof) checkClaims() {
 		}
 		foreign := !p.a.g.Kernels[d.Kernel].Library.Declared()
 		switch {
-		case foreign && !p.a.sameEffects(p.told[d], d.Effects):
+		case foreign && !p.a.sameEffects(p.toldOf(i), d.Effects):
 			// Nobody but the recording knows what it touches: not a byte less, nor more.
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: nobody but the recording knows its effects, and other ones are stored", p.a.g.Describe(d))
 		case foreign || o.inst == nil || !d.Effects.Known():
@@ -22,6 +22,14 @@ func (p *proof) checkClaims() {
 			p.add(Refused, Interface, nil, []ir.ID{d.ID}, "%s: the stored effects leave out bytes that the kernel touches, or promise writes that it does not", p.a.g.Describe(d))
 		}
 	}
+}
+
+// toldOf returns what the recording says that command i after touches.
+func (p *proof) toldOf(i int) *ir.Effects {
+	if p.told == nil {
+		return nil
+	}
+	return p.told[i]
 }
 
 // claimsAll reports whether e covers everything that o touches and calls no

@@ -83,8 +83,12 @@ func (p *proof) checkCommand(i int32) {
 		return // point 5
 	}
 	was := &p.b.ops[p.sets[i][0]]
-	why := sameCommand(p.b.g, p.a.g, was.node, o.node)
+	why := ""
+	if p.same[i] != alike {
+		why = sameCommand(p.b.g, p.a.g, was.node, o.node)
+	}
 	if why == "" {
+		p.same[i] = alike
 		if !o.known && !sameViews(p.b.g, p.a.g, was.node, o.node) {
 			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects and another view than before", p.a.g.Describe(o.node))
 		}
@@ -98,7 +102,13 @@ func (p *proof) checkCommand(i int32) {
 
 // unfused reports whether command i after is one command of before.
 func (p *proof) unfused(i int32) bool {
-	return len(p.sets[i]) == 1 && sameCommand(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node, p.a.ops[i].node) == ""
+	if p.same[i] == unasked {
+		p.same[i] = unlike
+		if len(p.sets[i]) == 1 && sameCommand(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node, p.a.ops[i].node) == "" {
+			p.same[i] = alike
+		}
+	}
+	return p.same[i] == alike
 }
 
 // before returns the IDs of the commands that command i after implements.
