@@ -12,7 +12,13 @@ func (p *proof) checkAliasing() {
 		switch {
 		case !ok: // ir.Check refuses a copy onto itself
 		case o.inst != nil:
-			if err := o.inst.CheckAliasing(); err != nil {
+			var err error
+			if f := o.inst.Form(); f != nil {
+				err = f.CheckAliasing(d)
+			} else {
+				err = o.inst.CheckAliasing()
+			}
+			if err != nil {
 				p.add(Refused, Aliasing, nil, []ir.ID{o.id}, "%v", err)
 			}
 		case o.known:

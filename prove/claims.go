@@ -14,7 +14,7 @@ func (p *proof) checkClaims() {
 		}
 		foreign := !p.a.g.Kernels[d.Kernel].Library.Declared()
 		switch {
-		case foreign && !p.a.sameEffects(p.told[d], d.Effects):
+		case foreign && !p.a.sameEffects(p.toldOf(i), d.Effects):
 			// Nobody but the recording knows what it touches: not a byte less, nor more.
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: nobody but the recording knows its effects, and other ones are stored", p.a.g.Describe(d))
 		case o.inst == nil && d.Effects.Known() && !p.saidSo(int32(i), d):
@@ -31,6 +31,14 @@ func (p *proof) checkClaims() {
 func (p *proof) saidSo(i int32, d *ir.Dispatch) bool {
 	e, ok := translate(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node.(*ir.Dispatch), d)
 	return ok && p.a.sameEffects(e, d.Effects)
+}
+
+// toldOf returns what the recording says that command i after touches.
+func (p *proof) toldOf(i int) *ir.Effects {
+	if p.told == nil {
+		return nil
+	}
+	return p.told[i]
 }
 
 // claimsAll reports whether e covers everything that o touches and calls no

@@ -68,7 +68,13 @@ func (p *proof) checkCommand(i int32) bool {
 	o, set := &p.a.ops[i], p.sets[i]
 	if len(set) == 1 {
 		was := &p.b.ops[set[0]]
-		why := sameCommand(p.b.g, p.a.g, was.node, o.node)
+		why := ""
+		if p.same[i] != alike {
+			why = sameCommand(p.b.g, p.a.g, was.node, o.node)
+		}
+		if why == "" {
+			p.same[i] = alike
+		}
 		d, ok := o.node.(*ir.Dispatch)
 		switch {
 		case why == anotherKernel && was.inst != nil && o.inst != nil: // its term may be equal: point 5
@@ -95,7 +101,13 @@ func (p *proof) checkCommand(i int32) bool {
 
 // unfused reports whether command i after is one command of before.
 func (p *proof) unfused(i int32) bool {
-	return len(p.sets[i]) == 1 && sameCommand(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node, p.a.ops[i].node) == ""
+	if p.same[i] == unasked {
+		p.same[i] = unlike
+		if len(p.sets[i]) == 1 && sameCommand(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node, p.a.ops[i].node) == "" {
+			p.same[i] = alike
+		}
+	}
+	return p.same[i] == alike
 }
 
 // before returns the IDs of the commands that command i after implements.

@@ -35,11 +35,11 @@ func (p *proof) checkFusion(i int32, now []reading) {
 	}
 	f := p.newFusion(i, now)
 	key, ok := f.signature()
-	known := p.fusions[key]
+	known := p.fusions[string(key)]
 	if !ok || known == nil {
 		known = f.compare()
 		if ok {
-			p.fusions[key] = known
+			p.fusions[string(key)] = known
 		}
 	}
 	if known.err != nil {
@@ -157,7 +157,7 @@ func (f *fusion) names(after bool) names {
 // signature says all that the terms depend on: the forms of the commands, which
 // of their reads are one value, which come from one another and from where in
 // it, and which are constants. ok is false where a command has no form.
-func (f *fusion) signature() (key string, ok bool) {
+func (f *fusion) signature() (key []byte, ok bool) {
 	k := f.p.key[:0]
 	num := func(v int64) { k = binary.AppendVarint(k, v) }
 	command := func(o *op) bool {
@@ -193,25 +193,25 @@ func (f *fusion) signature() (key string, ok bool) {
 	}
 	for s, j := range f.set {
 		if !command(&f.p.b.ops[j]) {
-			return "", false
+			return nil, false
 		}
 		for i := range f.p.recorded.of[j] {
 			if !read(&f.p.recorded.of[j][i], f.leaves[f.first[s]+i]) {
-				return "", false
+				return nil, false
 			}
 		}
 	}
 	num(-2)
 	if !command(&f.p.a.ops[f.op]) {
-		return "", false
+		return nil, false
 	}
 	for i := range f.now {
 		if !read(&f.now[i], f.leaves[f.first[len(f.set)]+i]) {
-			return "", false
+			return nil, false
 		}
 	}
 	f.p.key = k
-	return string(k), true
+	return k, true
 }
 
 // compare finds for each write of the command after the result of the set that

@@ -15,8 +15,8 @@ type matching [][]int32
 
 // byProvenance reads the matching that the graph after carries.
 func byProvenance(b *model, after *ir.Graph) matching {
-	var out matching
-	var slab []int32
+	out := make(matching, 0, len(b.ops))
+	slab := make([]int32, 0, len(b.ops))
 	for _, n := range after.Nodes {
 		id, ok := ir.NodeID(n)
 		if !ok {
@@ -24,7 +24,7 @@ func byProvenance(b *model, after *ir.Graph) matching {
 		}
 		first := len(slab)
 		add := func(f ir.ID) bool {
-			j, ok := b.byID[f]
+			j, ok := b.byID.find(f)
 			slab = append(slab, j)
 			return ok
 		}
@@ -39,8 +39,11 @@ func byProvenance(b *model, after *ir.Graph) matching {
 		if !known {
 			set = nil
 		}
-		slices.Sort(set)
-		out = append(out, slices.Compact(set))
+		if len(set) > 1 {
+			slices.Sort(set)
+			set = slices.Compact(set)
+		}
+		out = append(out, set)
 	}
 	return out
 }
@@ -49,7 +52,7 @@ func byProvenance(b *model, after *ir.Graph) matching {
 // commands are alike that are the same command and read the results of alike
 // commands at the same places. Commands that are alike are matched in order.
 func byStructure(b *model, after *ir.Graph) matching {
-	a := newModel(after, func(d *ir.Dispatch) *ir.Effects { return d.Effects })
+	a := newModel(after, func(_ int, d *ir.Dispatch) *ir.Effects { return d.Effects })
 	seed := maphash.MakeSeed()
 	names := map[uint64][]int32{}
 	for i, h := range hashes(b, seed) {

@@ -1,6 +1,8 @@
 package prove
 
 import (
+	"slices"
+
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -41,7 +43,7 @@ type model struct {
 	g      *ir.Graph
 	ops    []op
 	writes []write
-	byID   map[ir.ID]int32
+	byID   index
 	at     []int32 // for each node: its op, or −1
 	// pillars counts the commands of unknown effects.
 	pillars int32
@@ -50,9 +52,11 @@ type model struct {
 
 // newModel recomputes the effects of every command from the kernels'
 // declarations. What a kernel without one touches is what stored says.
-func newModel(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
-	m := &model{g: g, byID: make(map[ir.ID]int32, len(g.Nodes)), at: make([]int32, len(g.Nodes)), ops: make([]op, 0, len(g.Nodes)), writes: make([]write, 0, len(g.Nodes))}
+func newModel(g *ir.Graph, stored func(op int, d *ir.Dispatch) *ir.Effects) *model {
+	m := &model{g: g, byID: newIndex(g), at: make([]int32, len(g.Nodes)), ops: make([]op, 0, len(g.Nodes)), writes: make([]write, 0, len(g.Nodes))}
 	cache := msl.NewCache(g)
+	var reads []ir.Region
+	var writes []ir.Write
 	for i, n := range g.Nodes {
 		m.at[i] = -1
 		id, ok := ir.NodeID(n)
@@ -60,15 +64,20 @@ func newModel(g *ir.Graph, stored func(*ir.Dispatch) *ir.Effects) *model {
 			continue
 		}
 		m.at[i] = int32(len(m.ops))
-		m.byID[id] = int32(len(m.ops))
+		m.byID.set(id, int32(len(m.ops)))
 		o := op{node: n, id: id}
 		var e *ir.Effects
 		if d, ok := n.(*ir.Dispatch); !ok {
 			e = ir.NodeEffects(n)
 		} else if !g.Kernels[d.Kernel].Library.Declared() {
-			e = stored(d)
+			e = stored(len(m.ops), d)
 		} else if in, err := cache.Bind(d); err == nil {
-			if x, err := cache.Effects(d); err == nil {
+			if f := in.Form(); f != nil {
+				// add copies what it keeps, so one array serves all.
+				reads, writes = slices.Grow(reads[:0], f.Reads())[:f.Reads()], slices.Grow(writes[:0], f.Writes())[:f.Writes()]
+				f.Effects(d, reads, writes)
+				o.inst, e = in, &ir.Effects{Complete: true, Reads: reads, Writes: writes}
+			} else if x, err := cache.Effects(d); err == nil {
 				o.inst, e = in, x
 			}
 		}
@@ -118,6 +127,45 @@ func (m *model) add(o op, e *ir.Effects) {
 	}
 	o.whi = int32(len(m.writes))
 	m.ops = append(m.ops, o)
+}
+
+// index finds the op of an ID: in an array, where IDs are numbers up to a few
+// times the commands, as recorders give them.
+type index struct {
+	dense  []int32 // 1 + op, 0 for none
+	sparse map[ir.ID]int32
+}
+
+func newIndex(g *ir.Graph) index {
+	last := ir.ID(0)
+	for _, n := range g.Nodes {
+		if id, ok := ir.NodeID(n); ok {
+			last = max(last, id)
+		}
+	}
+	if int64(last) < 4*int64(len(g.Nodes))+64 {
+		return index{dense: make([]int32, int64(last)+1)}
+	}
+	return index{sparse: make(map[ir.ID]int32, len(g.Nodes))}
+}
+
+func (x index) set(id ir.ID, op int32) {
+	if x.sparse != nil {
+		x.sparse[id] = op
+	} else {
+		x.dense[id] = op + 1
+	}
+}
+
+func (x index) find(id ir.ID) (op int32, ok bool) {
+	if x.sparse != nil {
+		op, ok = x.sparse[id]
+		return op, ok
+	}
+	if int64(id) >= int64(len(x.dense)) || x.dense[id] == 0 {
+		return 0, false
+	}
+	return x.dense[id] - 1, true
 }
 
 func certain(w *ir.Write) bool { return w.Must && !w.Atomic }

@@ -24,7 +24,7 @@ func Check(before, after *ir.Graph, o Options) *Result {
 	if checkInterface(before, after, r); r.Verdict != Proved {
 		return r
 	}
-	b := newModel(before, func(d *ir.Dispatch) *ir.Effects { return d.Effects })
+	b := newModel(before, func(_ int, d *ir.Dispatch) *ir.Effects { return d.Effects })
 	recorded := trace(b)
 	m := byProvenance(b, after)
 	if r = attempt(b, recorded, after, m, o); r.Verdict == Proved {
@@ -50,7 +50,7 @@ func attempt(b *model, recorded *readings, after *ir.Graph, m matching, o Option
 }
 
 func newProof(b *model, recorded *readings, m matching, o Options) *proof {
-	return &proof{differs: map[string]bool{}, told: map[*ir.Dispatch]*ir.Effects{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: &Result{}, opts: o}
+	return &proof{differs: map[string]bool{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: &Result{}, opts: o}
 }
 
 // check goes through the points of the proof.
@@ -81,8 +81,10 @@ type proof struct {
 	// the write before that has the same bytes; noWrite where there is none, or
 	// none was found yet.
 	recordedNames, images names
-	// told are the effects of dispatches whose kernels have no declaration.
-	told map[*ir.Dispatch]*ir.Effects
+	// told are the effects of commands after whose kernels have no declaration; nil
+	// if none.
+	told []*ir.Effects
+	same []likeness // by command after
 	// Comparing the terms of a fusion is slow, and layers repeat them.
 	fusion  fusion
 	fusions map[string]*outcome // by signature
@@ -92,30 +94,32 @@ type proof struct {
 
 const noWrite = -2
 
+// likeness remembers whether a command is its image, by sameCommand.
+type likeness uint8
+
+const (
+	unasked likeness = iota
+	alike
+	unlike
+)
+
 // build makes the model of the graph after.
 func (p *proof) build(after *ir.Graph) {
-	i := 0
-	images := map[*ir.Dispatch]*ir.Dispatch{}
-	for _, n := range after.Nodes {
-		if _, ok := ir.NodeID(n); !ok {
-			continue
-		}
-		d, ok := n.(*ir.Dispatch)
-		if ok && !after.Kernels[d.Kernel].Library.Declared() && len(p.sets[i]) == 1 {
-			was, ok := p.b.ops[p.sets[i][0]].node.(*ir.Dispatch)
-			if ok && sameCommand(p.b.g, after, was, d) == "" {
-				images[d] = was
-			}
-		}
-		i++
-	}
-	p.a = newModel(after, func(d *ir.Dispatch) *ir.Effects {
-		was := images[d]
-		if was == nil {
+	p.same = make([]likeness, len(p.sets))
+	p.a = newModel(after, func(i int, d *ir.Dispatch) *ir.Effects {
+		if len(p.sets[i]) != 1 {
 			return nil
 		}
+		was, ok := p.b.ops[p.sets[i][0]].node.(*ir.Dispatch)
+		if !ok || sameCommand(p.b.g, after, was, d) != "" {
+			return nil
+		}
+		p.same[i] = alike
 		e, _ := translate(p.b.g, after, was, d)
-		p.told[d] = e
+		if p.told == nil {
+			p.told = make([]*ir.Effects, len(p.sets))
+		}
+		p.told[i] = e
 		return e
 	})
 	p.current = trace(p.a)

@@ -8,19 +8,24 @@ import (
 )
 
 // history is what was written to each root memory since the last command of
-// unknown effects, as far as it can still be seen. A must-write that covers an earlier region for all values of the params
-// removes it, so that a reused arena does not grow it.
+// unknown effects, as far as it can still be seen. Of constant must-writes
+// without dimensions it knows which bytes are still theirs; the others stay until a
+// must-write covers them for all values of the params. So a reused arena does
+// not grow it.
 type history struct {
 	m     *model
-	trees []*interval.Tree[int32] // by memory, of writes
-	gone  []bool                  // by write: covered by a later must-write
-	count []int                   // of those, by memory
+	runs  []interval.Partition[int32] // by memory, of flat must-writes
+	trees []*interval.Tree[int32]     // by memory, of the other writes
+	gone  []bool                      // by write: covered by a later must-write
+	count []int                       // of those in trees, by memory
 	slab  []int32
 	dirty []ir.MemID // memories written
+	first []bool     // by memory: it is in dirty
 }
 
 func newHistory(m *model) *history {
-	return &history{m: m, trees: make([]*interval.Tree[int32], len(m.g.Memories)), gone: make([]bool, len(m.writes)), count: make([]int, len(m.g.Memories))}
+	n := len(m.g.Memories)
+	return &history{m: m, runs: make([]interval.Partition[int32], n), trees: make([]*interval.Tree[int32], n), gone: make([]bool, len(m.writes)), count: make([]int, n), first: make([]bool, n)}
 }
 
 func (h *history) add(nr int32) {
@@ -29,15 +34,12 @@ func (h *history) add(nr int32) {
 		return
 	}
 	mem := w.region.Mem
-	t := h.trees[mem]
-	if t == nil {
-		t = &interval.Tree[int32]{}
-		h.trees[mem] = t
-	}
-	if t.Len() == 0 {
+	if !h.first[mem] {
+		h.first[mem] = true
 		h.dirty = append(h.dirty, mem)
 	}
-	if w.must {
+	t := h.trees[mem]
+	if w.must && t != nil {
 		t.Overlapping(w.lo, w.end, func(i int32) bool {
 			if x := &h.m.writes[i]; !h.gone[i] && covers(h.m.g, &w.access, &x.access) {
 				h.gone[i] = true
@@ -48,6 +50,14 @@ func (h *history) add(nr int32) {
 		if h.count[mem] > 32 && 2*h.count[mem] > t.Len() {
 			t = h.compact(mem)
 		}
+	}
+	if w.must && w.flat {
+		h.runs[mem].Set(w.lo, w.end, nr)
+		return
+	}
+	if t == nil {
+		t = &interval.Tree[int32]{}
+		h.trees[mem] = t
 	}
 	t.Insert(w.lo, w.end, nr)
 }
@@ -71,7 +81,8 @@ func (h *history) pillar() (out []reading) {
 	for _, mem := range h.dirty {
 		whole := h.m.rooted(ir.ViewOf(mem, 0, h.m.g.Memories[mem].Size).Contiguous())
 		out = append(out, h.read(&whole))
-		h.trees[mem], h.count[mem] = &interval.Tree[int32]{}, 0
+		h.trees[mem], h.count[mem], h.first[mem] = nil, 0, false
+		h.runs[mem].Reset()
 	}
 	h.dirty = h.dirty[:0]
 	return out
@@ -79,7 +90,7 @@ func (h *history) pillar() (out []reading) {
 
 // reading is what a command reads from one region: the writes that it may see,
 // in the order in which they were made, back to one that covers it; initial if
-// there is none, back to what the memory held at first or after the last command
+// some byte may be none's: what the memory held at first or after the last command
 // of unknown effects.
 type reading struct {
 	m       *model
@@ -91,20 +102,35 @@ type reading struct {
 
 func (h *history) read(a *access) reading {
 	r := reading{m: h.m, at: a, initial: true}
-	t := h.trees[a.region.Mem]
-	if t == nil || void(&a.region) {
+	mem := a.region.Mem
+	if !h.first[mem] || void(&a.region) {
 		return r
 	}
 	first := len(h.slab)
-	t.Overlapping(a.lo, a.end, func(i int32) bool {
-		if w := &h.m.writes[i]; !h.gone[i] && !apart(h.m.g, &w.access, a) {
+	at, hole := a.lo, !a.flat // hole: some byte is no flat must-write's
+	h.runs[mem].Each(a.lo, a.end, func(lo, end int64, i int32) bool {
+		hole = hole || at < lo
+		at = end
+		if a.flat || !apart(h.m.g, &h.m.writes[i].access, a) {
 			h.slab = append(h.slab, i)
 		}
 		return true
 	})
+	r.initial = hole || at < a.end
+	if t := h.trees[mem]; t != nil {
+		t.Overlapping(a.lo, a.end, func(i int32) bool {
+			if w := &h.m.writes[i]; !h.gone[i] && !apart(h.m.g, &w.access, a) {
+				h.slab = append(h.slab, i)
+			}
+			return true
+		})
+	}
 	r.writes = h.slab[first:len(h.slab):len(h.slab)]
 	if len(r.writes) > 1 {
 		slices.Sort(r.writes)
+		r.writes = slices.Compact(r.writes) // several runs of one write
+		h.slab = h.slab[:first+len(r.writes)]
+		r.writes = r.writes[:len(r.writes):len(r.writes)]
 	}
 	for i := len(r.writes) - 1; i >= 0; i-- {
 		if w := &h.m.writes[r.writes[i]]; w.must && covers(h.m.g, &w.access, a) {

@@ -142,7 +142,7 @@ func TestChecksDeclarations(t *testing.T) {
 			}
 		}, CannotTell, "has no term"},
 	} {
-		b := newModel(before, func(d *ir.Dispatch) *ir.Effects { return nil })
+		b := newModel(before, func(_ int, d *ir.Dispatch) *ir.Effects { return nil })
 		p := newProof(b, trace(b), byProvenance(b, after), Options{})
 		p.build(after)
 		c.change(p)
