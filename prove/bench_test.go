@@ -33,7 +33,7 @@ func layers(g *ir.Graph, m, n int) *ir.Graph {
 }
 
 // chained makes a layer's output its input, so that the next one depends on it.
-func chained(b *testing.B, g *ir.Graph) *ir.Graph {
+func chained(b testing.TB, g *ir.Graph) *ir.Graph {
 	x, ok1 := g.MemoryNamed("x")
 	y, ok2 := g.MemoryNamed("y")
 	require.True(b, ok1 && ok2)

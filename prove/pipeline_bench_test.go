@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/fusion"
 	"github.com/mlxc/mlxc/internal/graphs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
@@ -114,4 +115,24 @@ func BenchmarkPipeline(b *testing.B) {
 			})
 		}
 	}
+}
+
+// The groups that fuse looks at, a command, do not grow with the graph.
+func TestGroupsScale(t *testing.T) {
+	annotate, err := passes.ParsePipeline("annotate")
+	require.NoError(t, err)
+	tried := func(n int) float64 {
+		layer := chained(t, texts(t)["llama_layer_decode.txtar"])
+		m := layer.Stats().Dispatches
+		g := layers(layer, m, n/m)
+		_, err := passes.Run(g, annotate, passes.Options{})
+		require.NoError(t, err)
+		count := int64(0)
+		fusion.Run(g, fusion.Options{Tried: &count})
+		return float64(count) / float64(n)
+	}
+	few, many := tried(500), tried(20_000)
+	t.Logf("groups a command: %.2f of 500, %.2f of 20,000", few, many)
+	require.Positive(t, few)
+	require.InDelta(t, 1, many/few, 0.5)
 }

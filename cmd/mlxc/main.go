@@ -3,8 +3,16 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/mlxc/mlxc/internal/cli/mlxc"
 )
 
-func main() { os.Exit(mlxc.Main(os.Args[1:])) }
+func main() {
+	// A compiler's life is short and most of what it makes lives as long: collect
+	// less often, unless somebody wants it otherwise.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	os.Exit(mlxc.Main(os.Args[1:]))
+}

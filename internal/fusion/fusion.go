@@ -20,6 +20,7 @@ type Options struct {
 	Cost       *Cost         // nil: DefaultCost
 	Generate   bool          // kernels for elementwise groups that no kernel computes
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
+	Tried      *int64        // if not nil, counts the groups looked at
 }
 
 // Remark says what became of a group.

@@ -299,6 +299,9 @@ func (r *round) describe(members []int32) *isel.Group {
 // reports whether a larger group with the same last command may be a kernel's.
 func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	members := list[:n]
+	if r.o.Tried != nil {
+		*r.o.Tried++
+	}
 	slices.Sort(members)
 	var ok bool
 	if r.key, ok = r.sketch(r.key[:0], members); !ok {
