@@ -5,6 +5,7 @@ import (
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Options of a proof.
@@ -12,12 +13,19 @@ type Options struct {
 	// Strict turns a proof that assumes the recording free of races somewhere, or
 	// that replays wait for one another, into "cannot tell".
 	Strict bool
+	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
+	// used, only where terms are not equal to the bit. By default none is.
+	Allow []string
 }
 
 // Check decides whether after computes what before does. Both graphs must have
 // passed [ir.Graph.Check].
 func Check(before, after *ir.Graph, o Options) *Result {
 	r := &Result{}
+	if err := term.CheckAllowed(o.Allow); err != nil {
+		r.add(Refused, Interface, nil, nil, "%v", err)
+		return r
+	}
 	if checkInterface(before, after, r); r.Verdict != Proved {
 		return r
 	}

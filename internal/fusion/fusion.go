@@ -17,6 +17,7 @@ type Options struct {
 	Library    *isel.Library // nil: the builtin one
 	Cost       *Cost         // nil: DefaultCost
 	Generate   bool          // kernels for elementwise groups that no kernel computes
+	Unrounded  bool          // rewrite round is allowed (docs/terms.md)
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
 }
 
@@ -48,6 +49,7 @@ func Run(g *ir.Graph, o Options) []Remark {
 	}
 	var remarks []Remark
 	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}, kernels: map[*isel.Match]ir.KernelID{}}
+	f.m.Unrounded = o.Unrounded
 	if o.Library == isel.Builtin() {
 		f.declared = msl.NewCache(g)
 	}
@@ -68,7 +70,7 @@ func Run(g *ir.Graph, o Options) []Remark {
 		// The library's kernels first: they are known to be fast, and a norm that
 		// loses its product to a sum stays a dispatch.
 		f.m = isel.NewMatcher(o.Library)
-		f.m.Generate = true
+		f.m.Generate, f.m.Unrounded = true, o.Unrounded
 		clear(f.outlooks)
 		first = true
 	}
@@ -445,7 +447,11 @@ func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int) Re
 	for i, id := range d.From {
 		ids[i] = id.String()
 	}
-	return Remark{&d, true, fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Name)}
+	text := fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Name)
+	if m.Unrounded > 0 {
+		text += fmt.Sprintf(", which leaves out %d roundings of intermediates (rewrite round)", m.Unrounded)
+	}
+	return Remark{&d, true, text}
 }
 
 // provenance returns the recorded commands that n implements, and its names.

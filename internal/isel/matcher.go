@@ -2,6 +2,7 @@ package isel
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 
@@ -21,6 +22,9 @@ type Matcher struct {
 	// Generate: groups of elementwise commands that no kernel computes become
 	// kernels of their own.
 	Generate bool
+	// Unrounded allows rewrite round: kernels that do not round intermediates to
+	// f16 and bf16 where the group does.
+	Unrounded bool
 	// Hits and Misses count the groups that were known and those that were not.
 	Hits, Misses int
 }
@@ -91,14 +95,25 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 // match prefers a kernel of the library to a generated one.
 func (m *Matcher) match(gr *Group) (*Match, error) {
 	hit, err := m.lib.Match(gr)
+	narrow := hit == nil && narrowed(gr)
+	if narrow {
+		if other, _ := m.lib.Unrounded(gr); other != nil {
+			if m.Unrounded {
+				return other, nil
+			}
+			err = &NearMiss{other.Kernel.Function, errUnrounded}
+		}
+	}
 	if hit != nil || !m.Generate || slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
 		return hit, err
 	}
-	if hit, _ := m.lib.Generate(gr); hit != nil {
+	if hit, _ := m.lib.Generate(gr, narrow && m.Unrounded); hit != nil {
 		return hit, nil
 	}
 	return nil, err
 }
+
+var errUnrounded = errors.New("it leaves out the rounding of an intermediate, which needs --allow=" + term.Unrounded)
 
 // Build returns the match of a candidate; nil if its views may not lie as they
 // do. kernel is the kernel of c.Like in the group's graph, −1 if it has none yet.
@@ -179,7 +194,7 @@ func (m *Matcher) again(o *outcome, gr *Group, kernel ir.KernelID) *Match {
 	if err != nil || in.Decl != o.match.Instance.Decl || in.CheckAliasing() != nil {
 		return nil
 	}
-	return &Match{Instance: in, Kernel: o.match.Kernel, Results: o.match.Results}
+	return &Match{Instance: in, Kernel: o.match.Kernel, Results: o.match.Results, Unrounded: o.match.Unrounded}
 }
 
 // appendGroup writes all that a match depends on: the declarations, the values
