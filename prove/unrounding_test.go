@@ -12,7 +12,9 @@ import (
 // What no kernel of the library has yet: bf16, and roundings inside reductions.
 func TestChecksUnroundings(t *testing.T) {
 	tab := newTable(&ir.Graph{})
-	leaf := func(n int64) termID { return tab.intern(node{form: floatLoad, num: n, text: "f32", args: []termID{tab.integer(0)}}) }
+	leaf := func(n int64) termID {
+		return tab.intern(node{form: floatLoad, num: n, text: "f32", args: []termID{tab.integer(0)}})
+	}
 	half := tab.intern(node{form: floatLoad, num: 7, text: "bf16", args: []termID{tab.integer(0)}})
 	op := func(o term.Op, args ...termID) termID { return tab.floats(o, ir.Invalid, args) }
 	round := func(typ ir.DType, a termID) termID { return tab.floats(term.Round, typ, []termID{a}) }
