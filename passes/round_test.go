@@ -192,3 +192,92 @@ func TestUnroundedIsWithinItsBound(t *testing.T) {
 		require.Positive(t, n, name)
 	}
 }
+
+// halfChain draws a graph of f16 commands, each with a memory of its own, which
+// read each other's results; some compare what they read.
+func halfChain(t *rapid.T) *ir.Graph {
+	text := "mlxt 1\n\ngraph g {\n  memory %v0 input 128 f16[64]\n  memory %v1 input 128 f16[64]\n  memory %one weight 4 f16[2] = fill 0x3c003c00\n"
+	kernels := `  kernel @mul builtin "vv_Multiplyfloat16" args(0 a: device f16 read, 1 b: device f16 read, 2 c: device f16 write)
+  kernel @add builtin "vv_Addfloat16" args(0 a: device f16 read, 1 b: device f16 read, 2 c: device f16 write)
+  kernel @copy builtin "v_copyfloat16float16" args(0 src: device f16 read, 1 dst: device f16 write)
+  kernel @rms builtin "rmsfloat16" args(0 x: device f16 read, 1 w: device f16 read, 2 out: device f16 write, 3 eps: constant f32, 4 axis_size: constant u32, 5 w_stride: constant u32)
+  kernel @sign generated "out0[i] = round(f16, select(in0_f16[i] < 0.0, in0_f16[i], exp(in0_f16[i])))" args(0 in0_f16: device f16 read, 1 out0: device f16 write)
+  kernel @floor generated "out0[i] = round(f16, max(in0_f16[i], 0.1))" args(0 in0_f16: device f16 read, 1 out0: device f16 write)
+  kernel @wide generated "out0[i] = round(f32, in0_f16[i] * 3.0)" args(0 in0_f16: device f16 read, 1 out0: device f32 write)
+  kernel @thin generated "out0[i] = round(f16, in0[i] + 1.0)" args(0 in0: device f32 read, 1 out0: device f16 write)
+
+`
+	commands := rapid.IntRange(2, 9).Draw(t, "commands")
+	nodes, half, single := "", []int{0, 1}, []int{}
+	for k := 2; k < commands+2; k++ {
+		source := func(of []int) int {
+			if n := len(of); rapid.Bool().Draw(t, "the last") {
+				return of[n-1]
+			}
+			return rapid.SampledFrom(of).Draw(t, "source")
+		}
+		kind, typ, size, grid := "scratch", "f16", 128, " grid threads [64, 1, 1] of [64, 1, 1]\n"
+		if k >= commands {
+			kind = "output"
+		}
+		command := ""
+		switch op := rapid.SampledFrom(strings.Fields("mul mul mul add add copy rms sign floor wide thin")).Draw(t, "command"); op {
+		case "mul", "add":
+			command = fmt.Sprintf("@%s (a = %%v%d[0:128], b = %%v%d[0:128], c = %%v%d[0:128])", op, source(half), source(half), k)
+		case "copy":
+			command = fmt.Sprintf("@copy (src = %%v%d[0:128], dst = %%v%d[0:128])", source(half), k)
+		case "rms":
+			grid = " grid threadgroups [1, 1, 1] of [32, 1, 1]\n"
+			command = fmt.Sprintf("@rms (x = %%v%d[0:128], w = %%one[0:2], out = %%v%d[0:128], eps = 1e-05, axis_size = 64, w_stride = 0)", source(half), k)
+		case "wide":
+			typ, size = "f32", 256
+			command = fmt.Sprintf("@wide (in0_f16 = %%v%d[0:128], out0 = %%v%d[0:256])", source(half), k)
+		case "thin":
+			if len(single) == 0 {
+				op = "floor"
+				command = fmt.Sprintf("@floor (in0_f16 = %%v%d[0:128], out0 = %%v%d[0:128])", source(half), k)
+				break
+			}
+			command = fmt.Sprintf("@thin (in0 = %%v%d[0:256], out0 = %%v%d[0:128])", source(single), k)
+		default:
+			command = fmt.Sprintf("@%s (in0_f16 = %%v%d[0:128], out0 = %%v%d[0:128])", op, source(half), k)
+		}
+		if typ == "f16" {
+			half = append(half, k)
+		} else {
+			single = append(single, k)
+		}
+		text += fmt.Sprintf("  memory %%v%d %s %d %s[64]\n", k, kind, size, typ)
+		nodes += fmt.Sprintf("  #%d %s%s  barrier\n", k, command, grid)
+	}
+	m, err := mlxt.Parse("test", []byte(text+kernels+nodes+"}\n"))
+	require.NoError(t, err, text+kernels+nodes)
+	require.NoError(t, m.Check())
+	return m.Graphs[0]
+}
+
+// Whatever fuse makes of half precision is proved: to the bit without leave, by
+// rewrite round with it; roundings are left out only then.
+func TestFusedHalvesAreProved(t *testing.T) {
+	fused, unrounded := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := halfChain(t)
+		for _, allow := range [][]string{nil, {term.Unrounded}} {
+			after := g.Clone()
+			_, err := passes.Run(after, passes.DefaultPipeline(), passes.Options{Allow: allow})
+			require.NoError(t, err)
+			text := mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) + mlxt.Format(&ir.Module{Graphs: []*ir.Graph{after}})
+			r := prove.Check(g, after, prove.Options{Allow: allow})
+			require.Equal(t, prove.Proved, r.Verdict, "%v: %s\n%s", allow, r, text)
+			if r.Fused > 0 {
+				fused++
+			}
+			if len(r.Rewrites) > 0 {
+				unrounded++
+				require.Equal(t, prove.Refused, prove.Check(g, after, prove.Options{}).Verdict)
+			}
+		}
+	})
+	t.Logf("%d graphs with fused commands, %d with roundings left out", fused, unrounded)
+	require.Positive(t, unrounded)
+}

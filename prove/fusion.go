@@ -272,16 +272,40 @@ func (f *fusion) imageOf(w int32, out *outcome) error {
 	if found {
 		return nil
 	}
-	if slices.Contains(f.p.opts.Allow, term.Unrounded) {
-		for _, c := range others {
-			if n, ok := f.t.unroundings(c.want, got); ok {
-				out.images = append(out.images, c.result)
-				out.unrounded += n
-				return nil
-			}
-		}
+	if slices.Contains(f.p.opts.Allow, term.Unrounded) && f.rewritten(mine, others, got, out) {
+		return nil
 	}
 	return err
+}
+
+// rewritten looks for the result whose term lacks nothing but roundings of
+// intermediates: of several the one that lay where w lies, else that which lost
+// the fewest.
+func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcome) (found bool) {
+	var best candidate
+	dropped, here := 0, false
+	for _, c := range others {
+		n, ok := f.t.unroundings(c.want, got)
+		if !ok {
+			continue
+		}
+		at := f.p.b.writes[f.writeOf(c.result)].region
+		same := at.Equal(w.region) && f.p.b.g.Memories[at.Mem].Name == f.p.a.g.Memories[at.Mem].Name
+		if !found || same && !here || same == here && n < dropped {
+			best, dropped, here, found = c, n, same, true
+		}
+	}
+	if !found {
+		return found
+	}
+	out.images = append(out.images, best.result)
+	out.unrounded += dropped
+	for _, c := range others { // to the bit what best is
+		if c.want == best.want && c.result != best.result {
+			out.equal = append(out.equal, [2]result{best.result, c.result})
+		}
+	}
+	return found
 }
 
 // candidate is a result of the set that has another term.

@@ -59,6 +59,8 @@ func TestChecksRewrites(t *testing.T) {
 		chain = "\n  #0 @mul (a = %a[0:128], b = %b[0:128], c = %t[0:128])" + grid + "\n  barrier\n  #1 @add (a = %t[0:128], b = %c[0:128], c = %y[0:128])" + grid + "\n"
 		long  = "\n  #0 @mul (a = %a[0:128], b = %b[0:128], c = %t[0:128])" + grid + "\n  barrier\n  #1 @add (a = %t[0:128], b = %c[0:128], c = %u[0:128])" + grid +
 			"\n  barrier\n  #2 @mul (a = %u[0:128], b = %t[0:128], c = %y[0:128])" + grid + "\n"
+		twice = "\n  #0 @mul (a = %a[0:128], b = %b[0:128], c = %t[0:128])" + grid + "\n  barrier\n  #1 @mul (a = %t[0:128], b = %t[0:128], c = %u[0:128])" + grid +
+			"\n  #2 @mul (a = %t[0:128], b = %t[0:128], c = %y[0:128])" + grid + "\n"
 		norm = "\n  #0 @rms (x = %a[0:128], w = %one[0:2], out = %t[0:128], eps = 1e-05, axis_size = 64, w_stride = 0) grid threadgroups [1, 1, 1] of [32, 1, 1]\n  barrier\n" +
 			"  #1 @mul (a = %t[0:128], b = %b[0:128], c = %y[0:128])" + grid + "\n"
 	)
@@ -74,6 +76,10 @@ func TestChecksRewrites(t *testing.T) {
 		}
 		return elementwise("k", len(operands), text) + "\n  #9 @k (" + strings.Join(bind, ", ") + ", out0 = " + out + ")" + grid + " from " + from + "\n"
 	}
+	// Two results of one set whose terms differ in roundings only.
+	nearly := elementwise("e", 1, "out0[i] = round(f16, exp(in0_f16[i]))") + elementwise("f", 2, "out0[i] = round(f16, exp(round(f16, in0_f16[i] * in1_f16[i]) * 1.0))") +
+		"\n  #0 @mul (a = %a[0:128], b = %b[0:128], c = %t[0:128])" + grid + "\n  #1 @f (in0_f16 = %a[0:128], in1_f16 = %b[0:128], out0 = %u[0:128])" + grid +
+		"\n  barrier\n  #2 @e (in0_f16 = %t[0:128], out0 = %y[0:128])" + grid + "\n"
 	// A recorded command behind #0 mul that reads %t.
 	behind := func(text string) string {
 		out := "%y[0:128]"
@@ -95,6 +101,8 @@ func TestChecksRewrites(t *testing.T) {
 		{"in one place of two", long, fused("#0, #1, #2", "abc", "out0[i] = round(f16, (round(f16, in0_f16[i] * in1_f16[i]) + in2_f16[i]) * (in0_f16[i] * in1_f16[i]))"), 2},
 		{"a norm and its scale, to the bit", norm, "\n  #9 @rms (x = %a[0:128], w = %b[0:128], out = %y[0:128], eps = 1e-05, axis_size = 64, w_stride = 1) grid threadgroups [1, 1, 1] of [32, 1, 1] from #0, #1\n", 0},
 		{"under a select", behind("out0[i] = round(f16, sqrt(abs(in0_f16[i])))"), fused("#0, #1", "ab", "out0[i] = round(f16, sqrt(abs(in0_f16[i] * in1_f16[i])))"), 1},
+		{"two results that it may be", twice, fused("#0, #1, #2", "ab", "out0[i] = round(f16, in0_f16[i] * in1_f16[i] * (in0_f16[i] * in1_f16[i]))"), 1},
+		{"of two results the one that lies there", nearly, fused("#0, #1, #2", "ab", "out0[i] = round(f16, exp(in0_f16[i] * in1_f16[i]))"), 1},
 
 		{"another operation beside", chain, fused("#0, #1", "abc", "out0[i] = round(f16, in0_f16[i] * in1_f16[i] - in2_f16[i])"), -1},
 		{"another operand beside", chain, fused("#0, #1", "ab", "out0[i] = round(f16, in0_f16[i] * in1_f16[i] + in1_f16[i])"), -1},

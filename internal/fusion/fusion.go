@@ -10,6 +10,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Options of a run.
@@ -48,8 +49,13 @@ func Run(g *ir.Graph, o Options) []Remark {
 		o.MaxThreads = 1024
 	}
 	var remarks []Remark
-	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}, kernels: map[*isel.Match]ir.KernelID{}}
+	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{}, kernels: map[*isel.Match]ir.KernelID{}, unrounded: map[ir.Node]bool{}}
 	f.m.Unrounded = o.Unrounded
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && len(d.From) > 1 {
+			f.unrounded[d] = true // an earlier run may have left some out
+		}
+	}
 	if o.Library == isel.Builtin() {
 		f.declared = msl.NewCache(g)
 	}
@@ -95,7 +101,9 @@ type fuser struct {
 	traffic  map[*isel.Match]float64
 	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
 	missed   []miss
-	key      []byte
+	// unrounded are dispatches whose terms lack roundings that were recorded.
+	unrounded map[ir.Node]bool
+	key       []byte
 	// stuck are the last members of groups that found no place: what was fused
 	// since may have made room.
 	stuck map[*command]bool
@@ -439,6 +447,9 @@ func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int) Re
 		s.nodes = append(s.nodes, &ir.Barrier{})
 	}
 	for _, i := range gr.members {
+		if m.Unrounded > 0 || r.unrounded[r.flow.Commands[i]] {
+			r.unrounded[&d] = true
+		}
 		r.took[i] = true
 		r.cur[r.at[i]] = nil
 	}
@@ -449,7 +460,11 @@ func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int) Re
 	}
 	text := fmt.Sprintf("fused %s into %s", strings.Join(ids, " "), m.Kernel.Name)
 	if m.Unrounded > 0 {
-		text += fmt.Sprintf(", which leaves out %d roundings of intermediates (rewrite round)", m.Unrounded)
+		what := "1 rounding of an intermediate"
+		if m.Unrounded > 1 {
+			what = fmt.Sprintf("%d roundings of intermediates", m.Unrounded)
+		}
+		text += fmt.Sprintf(", which leaves out %s (rewrite %s)", what, term.Unrounded)
 	}
 	return Remark{&d, true, text}
 }

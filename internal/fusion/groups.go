@@ -157,6 +157,9 @@ func (r *round) describe(members []int) *isel.Group {
 		c := r.cmds[i]
 		gr.Members = append(gr.Members, c.in)
 		gr.Spans = append(gr.Spans, c.spans)
+		if r.o.Unrounded {
+			gr.Unrounded = append(gr.Unrounded, r.unrounded[r.flow.Commands[i]])
+		}
 		for k, l := range r.links[i] {
 			if l.command < 0 {
 				continue

@@ -22,7 +22,8 @@ type composer struct {
 	// results that this concerned.
 	unrounded bool
 	dropped   map[Operand]bool
-	exact     int // conditions and integers around what is evaluated
+	inexact   []bool // Group.Unrounded
+	exact     int    // conditions and integers around what is evaluated
 }
 
 func newComposer(s *space, members []*decl.Instance, places [][]place, source map[Operand]Operand) *composer {
@@ -108,6 +109,9 @@ func (c *composer) load(o Operand, idx []form) (scalar, error) {
 	src, ok := c.source[o]
 	if !ok {
 		return c.space.load(p.slot, c.addScaled(at, 8, c.affine(p.off)), a.Elem), nil
+	}
+	if c.exact > 0 && c.inexact != nil && c.inexact[src.Member] {
+		return scalar{}, fmt.Errorf("%s lacks roundings, and its result decides something", c.members[src.Member].Dispatch.ID)
 	}
 	q := c.places[src.Member][src.Arg]
 	from := &c.members[src.Member].Decl.Args[src.Arg]

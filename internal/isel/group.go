@@ -25,6 +25,10 @@ type Group struct {
 	// Spare are written arguments that nobody outside reads but whose bytes are
 	// free to be written where the fused dispatch will stand.
 	Spare []Operand
+	// Unrounded, if not nil, says which members' terms lack roundings that were
+	// recorded (rewrite round): nothing may be decided by their results within one
+	// term.
+	Unrounded []bool
 	// Spans, if not nil, are those of each argument of each member (see SpanOf).
 	Spans [][]Span
 }

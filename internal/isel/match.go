@@ -47,7 +47,7 @@ type matcher struct {
 // composer evaluates the terms of the group.
 func (m *matcher) composer(s *space) *composer {
 	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
-	c.unrounded, c.dropped = m.unrounded, map[Operand]bool{}
+	c.unrounded, c.dropped, c.inexact = m.unrounded, map[Operand]bool{}, m.gr.Unrounded
 	return c
 }
 

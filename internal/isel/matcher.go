@@ -257,6 +257,12 @@ func appendGroup(b []byte, gr *Group, lay *layout) []byte {
 			b = append(b, 0)
 		}
 	}
+	for _, u := range gr.Unrounded {
+		b = append(b, '-')
+		if u {
+			b[len(b)-1] = 'u'
+		}
+	}
 	for _, os := range [][]Operand{gr.Results, gr.Spare} {
 		num(int64(len(os)))
 		for _, o := range os {
