@@ -69,6 +69,9 @@ func (u *unrounding) from(want, got termID) way {
 	if w := u.memo[key]; w != open {
 		return w
 	}
+	if len(u.memo) >= maxTerms { // what a hostile graph may make a proof compare
+		return differs
+	}
 	w := u.operands(want, got)
 	if n := &u.t.nodes[want]; w == differs && u.t.isRounding(want) && u.from(n.args[0], got) != differs {
 		w = unrounded
