@@ -5,7 +5,7 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
-// @kernel   v_copy{T:float32float32=f32}
+// @kernel   v_copy{T:float32float32=f32|float16float16=f16}
 // @arg 0 src   device {T}[n] read
 // @arg 1 dst   device {T}[n] write
 // @arg 2 size  constant u32 unused
@@ -112,6 +112,7 @@ template <typename T, typename U>
   [[kernel]] decltype(copy_##shape<float, float>) copy_##shape<float, float>;
 
 INSTANTIATE_COPY(v)
+template [[host_name("v_copyfloat16float16")]] [[kernel]] decltype(copy_v<half, half>) copy_v<half, half>;
 INSTANTIATE_COPY(g2)
 INSTANTIATE_COPY(g3)
 INSTANTIATE_COPY(gg2)

@@ -33,7 +33,7 @@ struct Silu {
   }
 };
 
-// @kernel   vv_Add{T:float32=f32}
+// @kernel   vv_Add{T:float32=f32|float16=f16}
 // @arg 0 a     device {T}[n] read
 // @arg 1 b     device {T}[n] read
 // @arg 2 c     device {T}[n] write
@@ -44,7 +44,7 @@ struct Silu {
 // @inplace  c b
 // @term     c[i] = round({T}, a[i] + b[i])
 //
-// @kernel   vv_Multiply{T:float32=f32}
+// @kernel   vv_Multiply{T:float32=f32|float16=f16}
 // @arg 0 a     device {T}[n] read
 // @arg 1 b     device {T}[n] read
 // @arg 2 c     device {T}[n] write
@@ -66,7 +66,7 @@ template <typename T, typename Op>
 
 // Strided operands; the result is row-contiguous.
 //
-// @kernel   g2_Add{T:float32=f32}
+// @kernel   g2_Add{T:float32=f32|float16=f16}
 // @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
 // @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
 // @arg 2 c          device {T}[d0, d1] write
@@ -78,7 +78,7 @@ template <typename T, typename Op>
 // @inplace  c b
 // @term     c[i,j] = round({T}, a[i,j] + b[i,j])
 //
-// @kernel   g2_Multiply{T:float32=f32}
+// @kernel   g2_Multiply{T:float32=f32|float16=f16}
 // @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
 // @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
 // @arg 2 c          device {T}[d0, d1] write
@@ -131,8 +131,12 @@ template <typename T, typename Op>
 }
 
 template [[host_name("vv_Addfloat32")]] [[kernel]] decltype(binary_vv<float, Add>) binary_vv<float, Add>;
+template [[host_name("vv_Addfloat16")]] [[kernel]] decltype(binary_vv<half, Add>) binary_vv<half, Add>;
 template [[host_name("vv_Multiplyfloat32")]] [[kernel]] decltype(binary_vv<float, Multiply>) binary_vv<float, Multiply>;
+template [[host_name("vv_Multiplyfloat16")]] [[kernel]] decltype(binary_vv<half, Multiply>) binary_vv<half, Multiply>;
 template [[host_name("g2_Addfloat32")]] [[kernel]] decltype(binary_g2<float, Add>) binary_g2<float, Add>;
+template [[host_name("g2_Addfloat16")]] [[kernel]] decltype(binary_g2<half, Add>) binary_g2<half, Add>;
 template [[host_name("g2_Multiplyfloat32")]] [[kernel]] decltype(binary_g2<float, Multiply>) binary_g2<float, Multiply>;
+template [[host_name("g2_Multiplyfloat16")]] [[kernel]] decltype(binary_g2<half, Multiply>) binary_g2<half, Multiply>;
 template [[host_name("v_Sigmoidfloat32float32")]] [[kernel]] decltype(unary_v<float, Sigmoid>) unary_v<float, Sigmoid>;
 template [[host_name("v_Silufloat32float32")]] [[kernel]] decltype(unary_v<float, Silu>) unary_v<float, Silu>;

@@ -30,7 +30,7 @@ inline float sum_of_group(float acc, threadgroup float* partial, uint lane, uint
 // One threadgroup a row, the whole row in the registers of its threads: each
 // takes READS elements, so 32·⌈axis_size/128⌉ threads cover the row.
 //
-// @kernel   rms{T:float32=f32}
+// @kernel   rms{T:float32=f32|float16=f16}
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
 // @arg 2 out        device {T}[rows, axis_size] write
@@ -83,7 +83,7 @@ template <typename T>
 
 // The same for rows of any length: the threadgroup walks the row twice.
 //
-// @kernel   rms_looped{T:float32=f32}
+// @kernel   rms_looped{T:float32=f32|float16=f16}
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
 // @arg 2 out        device {T}[rows, axis_size] write
@@ -277,6 +277,8 @@ template <typename T>
 }
 
 template [[host_name("rmsfloat32")]] [[kernel]] decltype(rms<float>) rms<float>;
+template [[host_name("rmsfloat16")]] [[kernel]] decltype(rms<half>) rms<half>;
 template [[host_name("rms_loopedfloat32")]] [[kernel]] decltype(rms_looped<float>) rms_looped<float>;
+template [[host_name("rms_loopedfloat16")]] [[kernel]] decltype(rms_looped<half>) rms_looped<half>;
 template [[host_name("add_rmsfloat32")]] [[kernel]] decltype(add_rms<float>) add_rms<float>;
 template [[host_name("add_rms_loopedfloat32")]] [[kernel]] decltype(add_rms_looped<float>) add_rms_looped<float>;

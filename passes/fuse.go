@@ -2,16 +2,20 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mlxc/mlxc/internal/fusion"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // fuse replaces groups of dispatches by one that computes the same terms, to
-// the bit (internal/fusion, internal/isel). max-threads is how many threads a
+// the bit unless allowed otherwise (internal/fusion, internal/isel). max-threads is how many threads a
 // threadgroup of the device's pipelines can have. Unless generate=false, elementwise
 // commands that no kernel of the library computes together become a generated one.
+// allow names rewrites that may change bits, joined by +; only round concerns it.
 func fuse(g *ir.Graph, o Values, r *Report) error {
 	opt := fusion.Options{MaxThreads: 1024, Generate: true}
 	if s, ok := o["max-threads"]; ok {
@@ -27,6 +31,13 @@ func fuse(g *ir.Graph, o Values, r *Report) error {
 			return fmt.Errorf("generate=%s: want true or false", s)
 		}
 		opt.Generate = b
+	}
+	if s, ok := o["allow"]; ok && s != "none" {
+		names := strings.Split(s, "+")
+		if err := term.CheckAllowed(names); err != nil {
+			return fmt.Errorf("allow=%s: %v", s, err)
+		}
+		opt.Unrounded = slices.Contains(names, term.Unrounded)
 	}
 	remarks, flow := fusion.Run(g, opt)
 	r.keep(flow)

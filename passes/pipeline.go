@@ -142,7 +142,7 @@ type Options struct {
 	// either for itself takes neither. See [cost.Chip] and [cost.LoadProfile].
 	Chip, Profile string
 	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
-	// used. No pass uses one yet.
+	// used; the option allow of a single pass wins.
 	Allow []string
 	// After, if not nil, is called with the graph after each pass.
 	After func(s Step, g *ir.Graph) error
@@ -160,6 +160,8 @@ func (o Options) values(s Step) Values {
 			out[p.Name] = o.Chip
 		case p.Name == "profile" && o.Profile != "":
 			out[p.Name] = o.Profile
+		case p.Name == "allow" && len(o.Allow) > 0:
+			out[p.Name] = strings.Join(o.Allow, "+")
 		}
 		if v, ok := s.Values[p.Name]; ok {
 			out[p.Name] = v

@@ -146,14 +146,22 @@ func (s *side) inside(r *reading) bool {
 // filled returns the element of a weight that is one number repeated.
 func (s *side) filled(r *reading, off termID, dt ir.DType) (termID, bool) {
 	m := &s.m.g.Memories[r.at.region.Mem]
-	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill || dt != ir.F32 {
+	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill {
 		return 0, false
 	}
 	at := s.t.add(off, 8, s.t.affine(r.at.region.Off))
-	if s.t.scale(s.t.div(at, 32), 32) != at {
+	bits := int64(dt.Bits())
+	if s.t.scale(s.t.div(at, bits), bits) != at {
 		return 0, false
 	}
-	return s.t.intern(node{form: real, num: int64(binary.LittleEndian.Uint32(m.Init.Pattern[:]))}), true
+	word := binary.LittleEndian.Uint32(m.Init.Pattern[:])
+	switch {
+	case dt == ir.F32:
+		return s.t.intern(node{form: real, num: int64(word)}), true
+	case dt == ir.F16 && word>>16 == word&0xffff:
+		return s.t.real(float32(term.F16Value(uint16(word)))), true
+	}
+	return 0, false
 }
 
 func (e *evaluation) evalAll(list []*term.Expr) []termID {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // checkFusion proves that each result of command i after is, as a term over
@@ -59,6 +60,7 @@ func (p *proof) checkFusion(i int32, now []reading) {
 		// images were all found here.
 		p.recordedNames[f.writeOf(e[1])] = p.recordedNames[f.writeOf(e[0])]
 	}
+	p.use(term.Unrounded, known.unrounded)
 	p.Fused++
 }
 
@@ -91,6 +93,9 @@ type outcome struct {
 	err    error
 	images []result    // by write of the command after
 	equal  [][2]result // results of the set with equal terms
+	// unrounded is the number of roundings of intermediates that rewrite round
+	// left out.
+	unrounded int
 }
 
 // result is a write of a command of the set.
@@ -241,6 +246,7 @@ func (f *fusion) imageOf(w int32, out *outcome) error {
 	}
 	err = fmt.Errorf("it writes %s, and none of them writes as much", f.p.a.g.FormatRegion(mine.region))
 	found := false
+	var others []candidate
 	for s, j := range f.set {
 		o := &f.p.b.ops[j]
 		for nr := range o.whi - o.wlo {
@@ -259,13 +265,53 @@ func (f *fusion) imageOf(w int32, out *outcome) error {
 				out.equal = append(out.equal, [2]result{out.images[len(out.images)-1], {int32(s), nr}})
 			default:
 				err = &otherTerm{f.t, got, want}
+				others = append(others, candidate{result{int32(s), nr}, want})
 			}
 		}
 	}
 	if found {
 		return nil
 	}
+	if slices.Contains(f.p.opts.Allow, term.Unrounded) && f.rewritten(mine, others, got, out) {
+		return nil
+	}
 	return err
+}
+
+// rewritten looks for the result whose term lacks nothing but roundings of
+// intermediates: of several the one that lay where w lies, else that which lost
+// the fewest.
+func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcome) (found bool) {
+	var best candidate
+	dropped, here := 0, false
+	for _, c := range others {
+		n, ok := f.t.unroundings(c.want, got)
+		if !ok {
+			continue
+		}
+		at := f.p.b.writes[f.writeOf(c.result)].region
+		same := at.Equal(w.region) && f.p.b.g.Memories[at.Mem].Name == f.p.a.g.Memories[at.Mem].Name
+		if !found || same && !here || same == here && n < dropped {
+			best, dropped, here, found = c, n, same, true
+		}
+	}
+	if !found {
+		return found
+	}
+	out.images = append(out.images, best.result)
+	out.unrounded += dropped
+	for _, c := range others { // to the bit what best is
+		if c.want == best.want && c.result != best.result {
+			out.equal = append(out.equal, [2]result{best.result, c.result})
+		}
+	}
+	return found
+}
+
+// candidate is a result of the set that has another term.
+type candidate struct {
+	result
+	want termID
 }
 
 // otherTerm is the error of two terms that differ.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Options of a proof.
@@ -13,7 +14,7 @@ type Options struct {
 	// that replays wait for one another, into "cannot tell".
 	Strict bool
 	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
-	// used. There is none yet: terms must be equal to the bit.
+	// used, only where terms are not equal to the bit. By default none is.
 	Allow []string
 }
 
@@ -21,6 +22,10 @@ type Options struct {
 // passed [ir.Graph.Check].
 func Check(before, after *ir.Graph, o Options) *Result {
 	r := &Result{}
+	if err := term.CheckAllowed(o.Allow); err != nil {
+		r.add(Refused, Interface, nil, nil, "%v", err)
+		return r
+	}
 	if checkInterface(before, after, r); r.Verdict != Proved {
 		return r
 	}

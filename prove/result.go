@@ -57,12 +57,13 @@ func (f Finding) String() string { return fmt.Sprintf("%s (%s): %s", f.Verdict, 
 // Result is what a proof found.
 type Result struct {
 	Verdict     Verdict   `json:"result"`
-	Commands    int       `json:"commands"` // of the graph after
-	Dropped     int       `json:"dropped"`  // commands before that nothing implements
-	Dead        int       `json:"dead"`     // commands after whose results reach nobody
-	Fused       int       `json:"fused"`    // commands after that are proved by terms
-	Reads       int       `json:"reads"`    // regions whose values were compared
-	Barriers    int       `json:"barriers"` // that end an epoch of the graph after
+	Commands    int       `json:"commands"`           // of the graph after
+	Dropped     int       `json:"dropped"`            // commands before that nothing implements
+	Dead        int       `json:"dead"`               // commands after whose results reach nobody
+	Fused       int       `json:"fused"`              // commands after that are proved by terms
+	Reads       int       `json:"reads"`              // regions whose values were compared
+	Barriers    int       `json:"barriers"`           // that end an epoch of the graph after
+	Rewrites    []Used    `json:"rewrites,omitempty"` // that may change bits
 	Assumptions []string  `json:"assumptions,omitempty"`
 	Findings    []Finding `json:"findings,omitempty"`
 }
@@ -70,6 +71,9 @@ type Result struct {
 func (r *Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d commands, %d fused, %d dropped, %d values, %d barriers", r.Verdict, r.Commands, r.Fused, r.Dropped, r.Reads, r.Barriers)
+	for _, u := range r.Rewrites {
+		fmt.Fprintf(&b, "\n  rewrite %s, %d times: %s", u.Name, u.Count, u.Bound)
+	}
 	for _, f := range r.Findings {
 		b.WriteString("\n  " + f.String())
 	}

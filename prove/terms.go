@@ -378,12 +378,26 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	case term.ToF32:
 		return args[0] // of a float
 	case term.Round:
-		if typ == ir.F32 {
+		n := &t.nodes[args[0]]
+		switch {
+		case typ == ir.F32:
 			return args[0] // every operation yields an f32
+		case (n.form == floatLoad || t.isRounding(args[0])) && n.text == typ.String():
+			return args[0] // it is one already
+		case n.form == real:
+			return t.real(narrow(typ, math.Float32frombits(uint32(n.num))))
 		}
 		return t.intern(node{form: floatOp, op: op, text: typ.String(), args: args})
 	}
 	return t.intern(node{form: floatOp, op: op, args: args})
+}
+
+// narrow rounds to f16 or bf16.
+func narrow(typ ir.DType, v float32) float32 {
+	if typ == ir.F16 {
+		return float32(term.F16Round(float64(v)))
+	}
+	return float32(term.BF16Round(float64(v)))
 }
 
 // compare returns a condition. Integers are brought to `x < 0` and `x = 0`.

@@ -11,6 +11,15 @@ func init() {
 			},
 			Cost: func(c *Call) float64 { return 10 + 0.05*float64(min(chunk, c.Threads[0])) },
 		},
+		&Kernel{
+			Name:  "v_copyfloat16float16",
+			Units: func(c *Call) int { return chunks(c.Threads[0]) },
+			Run: func(c *Call, _ *Worker, lo, hi int) {
+				i, j := lo*chunk, min(hi*chunk, c.Threads[0])
+				copy(c.U16(1)[i:j], c.U16(0)[i:j])
+			},
+			Cost: func(c *Call) float64 { return 10 + 0.03*float64(min(chunk, c.Threads[0])) },
+		},
 		stridedCopy("g2_copyfloat32float32", 2, false),
 		stridedCopy("g3_copyfloat32float32", 3, false),
 		stridedCopy("gg2_copyfloat32float32", 2, true),

@@ -6,8 +6,12 @@ func init() {
 	register(
 		vv("vv_Addfloat32", simd.AddTo),
 		vv("vv_Multiplyfloat32", simd.MulTo),
+		vvHalf("vv_Addfloat16", simd.AddTo),
+		vvHalf("vv_Multiplyfloat16", simd.MulTo),
 		g2("g2_Addfloat32", simd.AddTo),
 		g2("g2_Multiplyfloat32", simd.MulTo),
+		g2Half("g2_Addfloat16", simd.AddTo),
+		g2Half("g2_Multiplyfloat16", simd.MulTo),
 		unary("v_Sigmoidfloat32float32", simd.SigmoidTo, 0.35),
 		unary("v_Silufloat32float32", simd.SiluTo, 0.35),
 	)
@@ -34,6 +38,29 @@ func vv(name string, op func(dst, a, b []float32)) *Kernel {
 			op(c.F32(2)[i:j], c.F32(0)[i:j], c.F32(1)[i:j])
 		},
 		Cost: func(c *Call) float64 { return 10 + 0.06*float64(min(chunk, c.Threads[0])) },
+	}
+}
+
+// vvHalf is vv with f16[n]. The result in f32, rounded to f16, is the sum or
+// product of two f16 rounded once: f32 has more than twice their bits, and two
+// more.
+func vvHalf(name string, op func(dst, a, b []float32)) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return chunks(c.Threads[0]) },
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			x, y, out := c.U16(0), c.U16(1), c.U16(2)
+			buf := w.Scratch(2 * chunk)
+			for end := min(hi*chunk, c.Threads[0]); lo*chunk < end; lo++ {
+				i, j := lo*chunk, min((lo+1)*chunk, end)
+				a, b := buf[:j-i], buf[chunk:chunk+j-i]
+				halfTo(a, x[i:j])
+				halfTo(b, y[i:j])
+				op(a, a, b)
+				toHalf(out[i:j], a)
+			}
+		},
+		Cost: func(c *Call) float64 { return 10 + 3*float64(min(chunk, c.Threads[0])) },
 	}
 }
 
@@ -65,6 +92,44 @@ func g2(name string, op func(dst, a, b []float32)) *Kernel {
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + 0.3*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
+	}
+}
+
+// g2Half is g2 with f16[d0, d1].
+func g2Half(name string, op func(dst, a, b []float32)) *Kernel {
+	return &Kernel{
+		Name:  name,
+		Units: func(c *Call) int { return chunks(c.Threads[0] * c.Threads[1]) },
+		Run: func(c *Call, w *Worker, lo, hi int) {
+			x, y, out := c.U16(0), c.U16(1), c.U16(2)
+			a0, a1 := c.Long(3, 0), c.Long(3, 1)
+			b0, b1 := c.Long(4, 0), c.Long(4, 1)
+			d := c.Threads[0]
+			buf := w.Scratch(2 * chunk)
+			end := min(hi*chunk, d*c.Threads[1])
+			for p := lo * chunk; p < end; {
+				i, j := p/d, p%d
+				n := min(d-j, end-p, chunk)
+				a, b := buf[:n], buf[chunk:chunk+n]
+				gatherHalf(a, x, i*a0+j*a1, a1)
+				gatherHalf(b, y, i*b0+j*b1, b1)
+				op(a, a, b)
+				toHalf(out[p:p+n], a)
+				p += n
+			}
+		},
+		Cost: func(c *Call) float64 { return 20 + 4*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
+	}
+}
+
+// gatherHalf decodes len(dst) elements of x from offset off on, stride apart.
+func gatherHalf(dst []float32, x []uint16, off, stride int) {
+	if stride == 1 {
+		halfTo(dst, x[off:off+len(dst)])
+		return
+	}
+	for i := range dst {
+		halfTo(dst[i:i+1], x[off+i*stride:][:1])
 	}
 }
 

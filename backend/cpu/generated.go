@@ -38,9 +38,10 @@ func compileGenerated(k *ir.Kernel) (*Kernel, error) {
 const (
 	opSilu    = term.Op(200 + iota) // x / (1 + exp(-x))
 	opSigmoid                       // y = 1 / (1 + exp(|x|)); x < 0 ? y : 1 - y
+	opWiden                         // an f16 operand in f32
 )
 
-// place is where a value is: in a register, or in an operand.
+// place is where a value is: in a register, or in an f32 operand.
 type place struct {
 	register int // -1: in operand
 	operand  int
@@ -49,8 +50,8 @@ type place struct {
 // instruction is a step with places in place of values.
 type instruction struct {
 	op   term.Op
-	dst  int // register; -1: the only result itself
-	args [3]place
+	dst  int      // register; -1: the only result itself
+	args [3]place // of opWiden: the operand
 }
 
 // splat is a value that is the same for all elements, or for a row of them.
@@ -114,6 +115,12 @@ func newGenerated(p *elementwise.Program) *generated {
 		case term.Real, term.Symbol, term.Load:
 			if s.Op == term.Load && (p.Operands[s.Operand].Index == elementwise.Full || p.Operands[s.Operand].Index == elementwise.Row) {
 				at[i] = place{-1, s.Operand}
+				if p.Operands[s.Operand].Type == ir.F16 {
+					in := instruction{op: opWiden, dst: take(), args: [3]place{at[i]}}
+					at[i] = place{register: in.dst}
+					g.code = append(g.code, in)
+					g.cost += costOf(opWiden)
+				}
 				continue
 			}
 			g.registers++
@@ -144,7 +151,7 @@ func newGenerated(p *elementwise.Program) *generated {
 	for _, r := range p.Results {
 		g.results = append(g.results, at[r])
 	}
-	if n := len(g.code); len(p.Results) == 1 && n > 0 && at[p.Results[0]].register == g.code[n-1].dst && !splats[p.Results[0]] {
+	if n := len(g.code); len(p.Results) == 1 && p.OutTypes[0] == ir.F32 && n > 0 && at[p.Results[0]].register == g.code[n-1].dst && !splats[p.Results[0]] {
 		g.code[n-1].dst, g.results = -1, nil
 	}
 	return g
@@ -192,6 +199,10 @@ func costOf(op term.Op) float64 {
 		return 0.06
 	case opSilu, opSigmoid, term.Exp:
 		return 0.35
+	case opWiden:
+		return 1
+	case term.Round:
+		return 3
 	case term.Exp2, term.Log, term.Sin, term.Cos, term.Tanh:
 		return 12
 	}
@@ -234,6 +245,15 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 		}
 		for k := range g.code {
 			in := &g.code[k]
+			if in.op == opWiden {
+				o := g.Operands[in.args[0].operand]
+				from := p
+				if o.Index == elementwise.Row {
+					from = j
+				}
+				halfTo(register(in.dst, n), c.U16(int(o.Slot))[from:from+n])
+				continue
+			}
 			var args [3][]float32
 			for a := range arity(in.op) {
 				args[a] = get(in.args[a])
@@ -259,6 +279,10 @@ func (g *generated) store(c *Call, p, n int, get func(place) []float32) {
 		}
 	}
 	for r := range g.results {
+		if g.OutTypes[r] == ir.F16 {
+			toHalf(c.U16(int(g.Out[r]))[p:p+n], kept[r])
+			continue
+		}
 		copy(c.F32(int(g.Out[r]))[p:p+n], kept[r])
 	}
 }
@@ -270,6 +294,11 @@ func (g *generated) value(c *Call, s elementwise.Step, row int) float32 {
 		return s.Val
 	case term.Symbol:
 		return c.Float(int(g.Constants[s.Operand]))
+	}
+	if o := g.Operands[s.Operand]; o.Type == ir.F16 {
+		var v [1]float32
+		halfTo(v[:], c.U16(int(o.Slot))[row:row+1])
+		return v[0]
 	}
 	return c.F32(int(g.Operands[s.Operand].Slot))[row]
 }
@@ -304,6 +333,9 @@ func execute(op term.Op, dst []float32, args [3][]float32) {
 		return
 	case opSigmoid:
 		simd.SigmoidTo(dst, a)
+		return
+	case term.Round:
+		roundToHalf(dst, a)
 		return
 	case term.Neg:
 		for i, x := range a {

@@ -12,7 +12,7 @@ type guarded struct {
 
 const (
 	guardWords = 64
-	sentinel   = 0x7fa5a5a5 // a NaN that no kernel makes
+	sentinel   = 0x7fa57fa5 // a NaN that no kernel makes, and so is each half, as f16
 )
 
 func newGuarded(n int) *guarded {

@@ -21,3 +21,40 @@ func halfTo(dst []float32, src []uint16) {
 		dst[i] = math.Float32frombits(f | uint32(h&0x8000)<<16)
 	}
 }
+
+// toHalf sets dst[i] to the f16 nearest to src[i], ties to even: infinity from
+// 65520 on, subnormals kept. Of a NaN the top of the payload stays, so that
+// what halfTo decoded comes back bit by bit. The slices have one length.
+func toHalf(dst []uint16, src []float32) {
+	dst = dst[:len(src)]
+	for i, f := range src {
+		b := math.Float32bits(f)
+		m := b & 0x7fffffff
+		var h uint32
+		switch {
+		case m-113<<23 < 143<<23-1<<12-113<<23: // 2^-14 … below 65520
+			h = (m + 0xfff + m>>13&1 - (127-15)<<23) >> 13
+		case m > 0xff<<23:
+			if h = 0x7c00 | m>>13&0x3ff; h == 0x7c00 {
+				h |= 0x200 // the payload that is left may not be that of infinity
+			}
+		case m > 113<<23:
+			h = 0x7c00
+		default:
+			// The sum with 1/2, whose unit is 2^-24, rounds to the unit of subnormals.
+			h = math.Float32bits(math.Float32frombits(m)+0.5) - math.Float32bits(0.5)
+		}
+		dst[i] = uint16(h | b>>16&0x8000)
+	}
+}
+
+// roundToHalf sets dst[i] to src[i], rounded to f16. dst may be src.
+func roundToHalf(dst, src []float32) {
+	var h [64]uint16
+	for len(src) > 0 {
+		n := min(len(src), len(h))
+		toHalf(h[:n], src[:n])
+		halfTo(dst[:n], h[:n])
+		dst, src = dst[n:], src[n:]
+	}
+}

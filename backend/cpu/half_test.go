@@ -2,9 +2,12 @@ package cpu
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // TestHalf decodes every f16 by the definition of IEEE 754 binary16.
@@ -31,5 +34,44 @@ func TestHalf(t *testing.T) {
 			want = math.Copysign(want, -1)
 		}
 		require.Equal(t, math.Float32bits(float32(want)), math.Float32bits(got[0]), "%#04x", h)
+	}
+}
+
+// Every f16 comes back from its f32, payloads of NaN included; what lies between
+// two neighbours goes to the nearer one, and halfway to the even one.
+func TestToHalf(t *testing.T) {
+	one := func(f float32) uint16 {
+		var h [1]uint16
+		toHalf(h[:], []float32{f})
+		return h[0]
+	}
+	for h := range 1 << 16 {
+		var f [1]float32
+		halfTo(f[:], []uint16{uint16(h)})
+		require.Equal(t, uint16(h), one(f[0]), "%#04x", h)
+		if h&0x7fff >= 0x7c00 {
+			continue
+		}
+		var up [1]float32
+		if halfTo(up[:], []uint16{uint16(h + 1)}); h&0x7fff == 0x7bff {
+			up[0] = float32(math.Copysign(65536, float64(f[0])))
+		}
+		middle := (f[0] + up[0]) / 2 // exact
+		require.Equal(t, uint16(h+h&1), one(middle), "%#04x: the middle", h)
+		require.Equal(t, uint16(h), one(math.Nextafter32(middle, f[0])), "%#04x: below the middle", h)
+		require.Equal(t, uint16(h+1), one(math.Nextafter32(middle, up[0])), "%#04x: above the middle", h)
+	}
+	require.Equal(t, uint16(0x7c00), one(math.MaxFloat32))
+	require.Equal(t, uint16(0x8000), one(-math.SmallestNonzeroFloat32))
+	require.Equal(t, uint16(0x7e00), one(math.Float32frombits(0x7f800001)))
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 100000 {
+		f := math.Float32frombits(r.Uint32())
+		if f != f {
+			continue
+		}
+		var got [1]float32
+		roundToHalf(got[:], []float32{f})
+		require.Equal(t, math.Float32bits(float32(term.F16Round(float64(f)))), math.Float32bits(got[0]), "%v", f)
 	}
 }

@@ -73,14 +73,15 @@ func TestNames(t *testing.T) {
 				"affine_qmm_t_"+kind+"_"+params+"_alN_false", "affine_qmm_t_"+kind+"_"+params+"_alN_true")
 		}
 	}
-	want = append(want, "add_rmsfloat32", "add_rms_loopedfloat32", "rope_single_x2_float32", "rope_x2_float32")
+	want = append(want, "add_rmsfloat32", "add_rms_loopedfloat32", "rope_single_x2_float32", "rope_x2_float32",
+		"rmsfloat16", "rms_loopedfloat16", "vv_Addfloat16", "vv_Multiplyfloat16", "g2_Addfloat16", "g2_Multiplyfloat16", "v_copyfloat16float16")
 	slices.Sort(want)
 	assert.Empty(t, cmp.Diff(want, Names()))
 	assert.True(t, slices.IsSorted(Names()))
 	for _, n := range want {
 		assert.Equal(t, n, Lookup(n).Name)
 	}
-	assert.Nil(t, Lookup("rmsfloat16"))
+	assert.Nil(t, Lookup("rmsbfloat16"))
 }
 
 func TestRegisterRefusesASecondKernel(t *testing.T) {

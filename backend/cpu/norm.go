@@ -10,6 +10,8 @@ func init() {
 	register(
 		&Kernel{Name: "rmsfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
 		&Kernel{Name: "rms_loopedfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
+		&Kernel{Name: "rmsfloat16", Units: groupsX, Run: rmsHalf, Cost: rmsHalfCost},
+		&Kernel{Name: "rms_loopedfloat16", Units: groupsX, Run: rmsHalf, Cost: rmsHalfCost},
 		&Kernel{Name: "add_rmsfloat32", Units: groupsX, Run: addRMS, Cost: addRMSCost},
 		&Kernel{Name: "add_rms_loopedfloat32", Units: groupsX, Run: addRMS, Cost: addRMSCost},
 	)
@@ -57,6 +59,30 @@ func normalize(out, x, w []float32, stride int, eps float32, work *Worker) {
 }
 
 func rmsCost(c *Call) float64 { return 20 + 0.15*float64(c.Uint(4)) }
+
+// rmsHalf is rms in f16, with the sum in f32 and two roundings to f16:
+//
+//	out[r,i] = f16(w[i] * f16(x[r,i] * inv))
+//
+// Arguments are those of rms, x, w and out in f16.
+func rmsHalf(c *Call, work *Worker, lo, hi int) {
+	n, stride := c.Uint(4), c.Uint(5)
+	x, w, out := c.U16(0), c.U16(1), c.U16(2)
+	buf := work.Scratch(2 * n)
+	row, scale := buf[:n], buf[n:]
+	for r := lo; r < hi; r++ {
+		halfTo(row, x[r*n:(r+1)*n])
+		gatherHalf(scale, w, 0, stride) // again for each row: out may be w
+		mean := simd.SumSquares(row) / float32(n)
+		inv := float32(1 / math.Sqrt(float64(mean+c.Float(3))))
+		simd.ScaleTo(row, inv, row)
+		roundToHalf(row, row)
+		simd.MulTo(row, scale, row)
+		toHalf(out[r*n:(r+1)*n], row)
+	}
+}
+
+func rmsHalfCost(c *Call) float64 { return 20 + 6*float64(c.Uint(4)) }
 
 // addRMS is residual = a + b and rms of it, with the order of additions of both.
 //

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/simd"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/term"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -38,6 +39,7 @@ type expectation struct {
 	Slot           int
 	Shape, Strides []int
 	Exact          bool
+	Half           bool // elements are f16; so are Values that are exact
 	Tol            float64
 	Values, Scale  *[2]int
 }
@@ -137,15 +139,34 @@ func TestOracle(t *testing.T) {
 // check compares the elements that e names, and finds changes of the others.
 func (e *expectation) check(got, before, blob []byte) string {
 	values := blob[e.Values[0] : e.Values[0]+e.Values[1]]
-	expected := make([]bool, len(got)/4)
+	size := 4
+	if e.Half {
+		size = 2
+	}
+	at := func(b []byte, i int) uint32 {
+		if e.Half {
+			return uint32(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+		return binary.LittleEndian.Uint32(b[4*i:])
+	}
+	expected := make([]bool, len(got)/size)
 	worst := ""
 	var worstRatio float64
 	n := product(e.Shape)
 	for p := range n {
 		i := offsetOf(p, e.Shape, e.Strides)
 		expected[i] = true
-		g := binary.LittleEndian.Uint32(got[4*i:])
+		g := at(got, i)
+		if e.Half && e.Exact {
+			if w := at(values, p); g != w && !(g&0x7fff > 0x7c00 && w&0x7fff > 0x7c00) {
+				return fmt.Sprintf("element %d: got %#04x, want %#04x", p, g, w)
+			}
+			continue
+		}
 		w := binary.LittleEndian.Uint32(values[4*p:])
+		if e.Half {
+			g = math.Float32bits(float32(term.F16Value(uint16(g))))
+		}
 		if e.Exact {
 			if g != w && !(isNaN(g) && isNaN(w)) {
 				return fmt.Sprintf("element %d: got %#08x (%v), want %#08x (%v)", p, g, fromBits(g), w, fromBits(w))
@@ -162,7 +183,7 @@ func (e *expectation) check(got, before, blob []byte) string {
 		}
 	}
 	for i, ok := range expected {
-		if !ok && binary.LittleEndian.Uint32(got[4*i:]) != binary.LittleEndian.Uint32(before[4*i:]) {
+		if !ok && at(got, i) != at(before, i) {
 			return fmt.Sprintf("wrote element %d of the buffer, which is none of the result", i)
 		}
 	}
@@ -216,16 +237,34 @@ func TestCheckNotices(t *testing.T) {
 			for j, s := range e.Shape {
 				n += (s - 1) * e.Strides[j]
 			}
-			good := newGuarded(4 * (n + 1)).view()
+			size := 4
+			if e.Half {
+				size = 2
+			}
+			good := newGuarded(size * (n + 1)).view()
 			before := append([]byte{}, good...)
 			for p := range product(e.Shape) {
-				copy(good[4*offsetOf(p, e.Shape, e.Strides):], blob[e.Values[0]+4*p:e.Values[0]+4*p+4])
+				if e.Half && !e.Exact { // values are f32
+					h := [1]uint16{}
+					toHalf(h[:], []float32{fromBits(binary.LittleEndian.Uint32(blob[e.Values[0]+4*p:]))})
+					binary.LittleEndian.PutUint16(good[2*offsetOf(p, e.Shape, e.Strides):], h[0])
+					continue
+				}
+				copy(good[size*offsetOf(p, e.Shape, e.Strides):], blob[e.Values[0]+size*p:e.Values[0]+size*p+size])
 			}
 			require.Empty(t, e.check(good, before, blob), &cases[i])
 
 			bad := append([]byte{}, good...)
-			at := r.IntN(len(bad) / 4)
-			if v := fromBits(binary.LittleEndian.Uint32(bad[4*at:])); v != v {
+			at := r.IntN(len(bad) / size)
+			if e.Half {
+				h, v := [1]uint16{binary.LittleEndian.Uint16(bad[2*at:])}, [1]float32{}
+				if halfTo(v[:], h[:]); v[0] != v[0] {
+					h[0] = 0
+				} else {
+					toHalf(h[:], []float32{v[0]*1.5 + 1})
+				}
+				binary.LittleEndian.PutUint16(bad[2*at:], h[0])
+			} else if v := fromBits(binary.LittleEndian.Uint32(bad[4*at:])); v != v {
 				binary.LittleEndian.PutUint32(bad[4*at:], 0)
 			} else {
 				binary.LittleEndian.PutUint32(bad[4*at:], math.Float32bits(v*1.5+1))

@@ -12,6 +12,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Options of a run.
@@ -19,6 +20,7 @@ type Options struct {
 	Library    *isel.Library // nil: the builtin one
 	Cost       *Cost         // nil: DefaultCost
 	Generate   bool          // kernels for elementwise groups that no kernel computes
+	Unrounded  bool          // rewrite round is allowed (docs/terms.md)
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
 	Tried      *int64        // if not nil, counts the groups looked at
 }
@@ -50,7 +52,13 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 		o.MaxThreads = 1024
 	}
 	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{},
-		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}}
+		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}, unrounded: map[ir.Node]bool{}}
+	f.m.Unrounded = o.Unrounded
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && len(d.From) > 1 {
+			f.unrounded[d] = true // an earlier run may have left some out
+		}
+	}
 	if o.Library == isel.Builtin() {
 		f.declared = msl.NewCache(g)
 		f.m.Declared = f.declared
@@ -71,7 +79,7 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 		// The library's kernels first: they are known to be fast, and a norm that
 		// loses its product to a sum stays a dispatch.
 		f.m = isel.NewMatcher(o.Library)
-		f.m.Declared, f.m.Generate = f.declared, true
+		f.m.Declared, f.m.Generate, f.m.Unrounded = f.declared, true, o.Unrounded
 		clear(f.outlooks)
 		clear(f.verdicts)
 		first = true
@@ -125,6 +133,9 @@ type fuser struct {
 	froms      slab.Slab[ir.ID]
 	reads      []ir.Region // room for the effects of one command
 	writes     []ir.Write
+
+	// unrounded are dispatches whose terms lack roundings that were recorded.
+	unrounded map[ir.Node]bool
 }
 
 // kind is what the outlook of a group depends on in one member.
@@ -619,6 +630,9 @@ func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int32) 
 	s := &sequence{cmd: r.bind(d, -1)}
 	s.before, s.after = r.barriers(gr, at)
 	for _, i := range gr.members() {
+		if m.Unrounded > 0 || r.unrounded[r.flow.Commands[i]] {
+			r.unrounded[d] = true
+		}
 		r.took[i] = true
 		r.cmds[i].gone = true
 		r.cur[r.at[i]] = nil
@@ -630,6 +644,13 @@ func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int32) 
 		r.ids = strconv.AppendUint(append(r.ids, " #"...), uint64(id), 10)
 	}
 	r.ids = append(append(r.ids, " into "...), m.Kernel.Name...)
+	if m.Unrounded > 0 {
+		what := "1 rounding of an intermediate"
+		if m.Unrounded > 1 {
+			what = fmt.Sprintf("%d roundings of intermediates", m.Unrounded)
+		}
+		r.ids = fmt.Appendf(r.ids, ", which leaves out %s (rewrite %s)", what, term.Unrounded)
+	}
 	r.done = append(r.done, done{Remark{d, true, string(r.ids)}, s.cmd})
 }
 

@@ -3,6 +3,7 @@ package fusion_test
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/fusion"
+	"github.com/mlxc/mlxc/internal/isel"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/passes"
 )
 
@@ -177,4 +180,61 @@ func TestFlowAfterFusion(t *testing.T) {
 		}
 	}
 	require.Positive(t, fused)
+}
+
+// A kernel that leaves out the rounding of an intermediate is taken only where
+// rewrite round is allowed; else a remark says that it would be.
+func TestRoundingOfAnIntermediate(t *testing.T) {
+	ds, err := decl.Parse("fused.metal", `
+// @kernel   mul_addfloat16
+// @arg 0 a  device f16[n] read
+// @arg 1 b  device f16[n] read
+// @arg 2 c  device f16[n] read
+// @arg 3 y  device f16[n] write
+// @threads  n, 1, 1
+// @group    _, _, _
+// @term     y[i] = round(f16, a[i] * b[i] + c[i])
+`)
+	require.NoError(t, err)
+	lib := isel.NewLibrary(append(ds, msl.Declarations("vv_Multiplyfloat16")[0], msl.Declarations("vv_Addfloat16")[0])...)
+	const head = `mlxt 1
+
+graph g {
+  memory %a input 128 f16[64]
+  memory %b input 128 f16[64]
+  memory %c input 128 f16[64]
+  memory %y output 128 f16[64]
+  memory %t scratch 128 f16[64]
+  kernel @mul builtin "vv_Multiplyfloat16" args(0 a: device f16 read, 1 b: device f16 read, 2 c: device f16 write)
+  kernel @add builtin "vv_Addfloat16" args(0 a: device f16 read, 1 b: device f16 read, 2 c: device f16 write)
+
+  #0 @mul (a = %a[0:128], b = %b[0:128], c = %t[0:128]) grid threads [64, 1, 1] of [64, 1, 1]
+`
+	const sum = "  #1 @add (a = %t[0:128], b = %c[0:128], c = %y[0:128]) grid threads [64, 1, 1] of [64, 1, 1]\n"
+	for _, k := range []struct {
+		name, body string
+		o          fusion.Options
+		want, text string
+	}{
+		{"not allowed", sum, fusion.Options{Library: lib}, "#0 #1 ", "not fused with #0: mul_addfloat16 does not fit: it leaves out the rounding of an intermediate, which needs --allow=round"},
+		{"allowed", sum, fusion.Options{Library: lib, Unrounded: true}, "#1 ", "fused #0 #1 into mul_addfloat16, which leaves out 1 rounding of an intermediate (rewrite round)"},
+		{"another computation", strings.ReplaceAll(sum, "@add", "@mul"), fusion.Options{Library: lib, Unrounded: true}, "#0 #1 ", ""},
+	} {
+		m, err := mlxt.Parse("test", []byte(head+k.body+"}\n"))
+		require.NoError(t, err)
+		g := m.Graphs[0]
+		for _, n := range g.Nodes {
+			d := n.(*ir.Dispatch)
+			d.Effects, err = msl.Describe(g, d)
+			require.NoError(t, err)
+		}
+		remarks, _ := fusion.Run(g, k.o)
+		require.Equal(t, k.want, list(g), k.name)
+		if k.text == "" {
+			require.Empty(t, remarks, k.name)
+			continue
+		}
+		require.Len(t, remarks, 1, k.name)
+		require.Equal(t, k.text, remarks[0].Text, k.name)
+	}
 }

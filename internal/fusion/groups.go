@@ -275,6 +275,9 @@ func (r *round) describe(members []int32) *isel.Group {
 		c := r.cmds[i]
 		gr.Members = append(gr.Members, c.in)
 		gr.Spans = append(gr.Spans, c.spans)
+		if r.o.Unrounded {
+			gr.Unrounded = append(gr.Unrounded, r.unrounded[r.flow.Commands[i]])
+		}
 		for k, l := range r.linksOf(i) {
 			if l.command < 0 {
 				continue
@@ -412,6 +415,15 @@ func (r *round) judge(members []int32, look isel.Outlook) *verdict {
 // consider keeps a group that looks like a kernel if it is one and gains.
 func (r *round) consider(gr group, look isel.Outlook) {
 	members := gr.members()
+	if r.o.Unrounded {
+		for _, i := range members {
+			flag := byte(0)
+			if r.unrounded[r.flow.Commands[i]] {
+				flag = 1
+			}
+			r.key = append(r.key, flag)
+		}
+	}
 	var known bool
 	if r.key, known = r.layout(r.key, members); known {
 		gr.v = r.verdicts[string(r.key)]

@@ -17,6 +17,13 @@ type composer struct {
 	source  map[Operand]Operand
 	level   int // bound variables in scope
 	budget  int // values left to make: a term that doubles at each step is given up
+	// unrounded leaves out the rounding of what a member reads of another, unless
+	// a condition or an integer depends on it: rewrite round. dropped are the
+	// results that this concerned.
+	unrounded bool
+	dropped   map[Operand]bool
+	inexact   []bool // Group.Unrounded
+	exact     int    // conditions and integers around what is evaluated
 }
 
 func newComposer(s *space, members []*decl.Instance, places [][]place, source map[Operand]Operand) *composer {
@@ -103,6 +110,9 @@ func (c *composer) load(o Operand, idx []form) (scalar, error) {
 	if !ok {
 		return c.space.load(p.slot, c.addScaled(at, 8, c.affine(p.off)), a.Elem), nil
 	}
+	if c.exact > 0 && c.inexact != nil && c.inexact[src.Member] {
+		return scalar{}, fmt.Errorf("%s lacks roundings, and its result decides something", c.members[src.Member].Dispatch.ID)
+	}
 	q := c.places[src.Member][src.Arg]
 	from := &c.members[src.Member].Decl.Args[src.Arg]
 	if from.Elem != a.Elem {
@@ -115,7 +125,12 @@ func (c *composer) load(o Operand, idx []form) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	return c.result(src, inner)
+	x, err := c.result(src, inner)
+	if err == nil && c.unrounded && c.exact == 0 && !x.isInt && x.v.op == term.Round {
+		c.dropped[src] = true
+		x.v = x.v.args[0]
+	}
+	return x, err
 }
 
 // inline is an element of an argument that the dispatch binds to bytes or to a
@@ -165,6 +180,10 @@ func (c *composer) symbol(in *decl.Instance, i int) scalar {
 func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	if c.budget--; c.budget < 0 {
 		return scalar{}, fmt.Errorf("the composed term is too large")
+	}
+	if e.Kind == term.Bool || e.Op == term.ArgMax || e.Op == term.ToInt {
+		c.exact++
+		defer func() { c.exact-- }()
 	}
 	in := c.members[fr.member]
 	switch e.Op {

@@ -12,6 +12,9 @@
 // accepted only if they are the same terms over the same leaves and if it writes
 // exactly the bytes of the results that the group keeps.
 //
+// Terms are equal to the bit, unless rewrite round is allowed: then roundings of
+// intermediates to f16 and bf16 may be missing (docs/terms.md, "Named rewrites").
+//
 // No kernel is named here: a new fused kernel is a new declaration.
 //
 // Not here: which groups to try, where the fused dispatch may stand, and whether

@@ -37,13 +37,15 @@ var errGenerated = errors.New("no generated kernel computes it")
 
 // Generate returns a dispatch of a kernel that is nothing but the composed terms
 // of an elementwise group (docs/kernels.md, "Generated kernels"): over all
-// elements, or over rows if an operand is one row or column of them.
-func (l *Library) Generate(gr *Group) (*Match, error) {
+// elements, or over rows if an operand is one row or column of them. With
+// unrounded, the roundings of intermediates are left out (see
+// [Library.Unrounded]).
+func (l *Library) Generate(gr *Group, unrounded bool) (*Match, error) {
 	lay, err := newLayout(gr)
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{lib: l, gr: gr, lay: lay}
+	m := &matcher{lib: l, gr: gr, lay: lay, unrounded: unrounded}
 	if len(gr.Results) == 0 {
 		return nil, errGenerated
 	}
@@ -62,7 +64,7 @@ func (l *Library) Generate(gr *Group) (*Match, error) {
 // operand is a load of a generated kernel.
 type operand struct {
 	place place
-	elems ir.Affine // that it has
+	bytes ir.Affine // that it has
 }
 
 // writer turns values into the text of a generated kernel.
@@ -76,7 +78,7 @@ type writer struct {
 
 func (m *matcher) generate(shape []dim) (*Match, error) {
 	s := newSpace(m.gr.Graph, m.lay.slots, foldAll)
-	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	c := m.composer(s)
 	w := &writer{shape: shape, operands: map[string]operand{}, floats: map[string]ir.Affine{}, left: 1000}
 	step := int64(1)
 	for k := len(shape) - 1; k >= 0; k-- {
@@ -95,10 +97,10 @@ func (m *matcher) generate(shape []dim) (*Match, error) {
 		a := &m.gr.Members[o.Member].Decl.Args[o.Arg]
 		at := form{}
 		for k, d := range shape {
-			at = s.addScaled(at, 32*d.stride, w.vars[k])
+			at = s.addScaled(at, int64(a.Elem.Bits())*d.stride, w.vars[k])
 		}
 		idx, err := c.indices(o, at)
-		if err != nil || a.Elem != ir.F32 {
+		if err != nil || a.Elem != ir.F32 && a.Elem != ir.F16 {
 			return nil, errGenerated
 		}
 		x, err := c.result(o, idx)
@@ -108,6 +110,9 @@ func (m *matcher) generate(shape []dim) (*Match, error) {
 		e, err := w.write(s, x.v)
 		if err != nil {
 			return nil, err
+		}
+		if !x.v.fits(a.Elem) {
+			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: a.Elem, Args: []*term.Expr{e}}
 		}
 		bodies = append(bodies, e)
 	}
@@ -175,9 +180,10 @@ next:
 	}
 	off, ok := base.paramsOnly()
 	bytes, whole := eighth(off)
-	if !ok || !whole || v.typ != ir.F32 {
+	if !ok || !whole || v.typ != ir.F32 && v.typ != ir.F16 {
 		return nil, errGenerated
 	}
+	unit := int64(v.typ.Bits())
 	// Each pattern of strides that a generated kernel reads by.
 	n := len(w.shape)
 	name := func(k int) *term.Expr { return &term.Expr{Op: term.Var, Kind: term.Int, Name: []string{"i", "j"}[k]} }
@@ -189,24 +195,24 @@ next:
 		}
 		return true
 	}
-	e := &term.Expr{Op: term.Load, Kind: term.Float, Name: fmt.Sprintf("x%d@%s", v.slot, base.key(nil))}
+	e := &term.Expr{Op: term.Load, Kind: term.Float, Type: v.typ, Name: fmt.Sprintf("x%d@%s", v.slot, base.key(nil))}
 	elems := ir.Const(1)
 	switch {
-	case n == 1 && fits(32):
+	case n == 1 && fits(unit):
 		e.Args, elems = []*term.Expr{name(0)}, w.shape[0].n
-	case n == 2 && fits(32*w.shape[1].n.Const, 32):
+	case n == 2 && fits(unit*w.shape[1].n.Const, unit):
 		e.Args, elems = []*term.Expr{name(0), name(1)}, w.shape[0].n.Scale(w.shape[1].n.Const)
-	case n == 2 && fits(0, 32):
+	case n == 2 && fits(0, unit):
 		e.Args, elems = []*term.Expr{name(1)}, w.shape[1].n
-	case n == 2 && fits(32, 0):
+	case n == 2 && fits(unit, 0):
 		e.Args, elems = []*term.Expr{name(0)}, w.shape[0].n
 	case fits(make([]int64, n)...):
 		e.Args = []*term.Expr{{Op: term.Number, Kind: term.Int}}
 	default:
 		return nil, errGenerated
 	}
-	e.Name += fmt.Sprint(len(e.Args), e.Args[0])
-	w.operands[e.Name] = operand{place{v.slot, bytes}, elems}
+	e.Name += fmt.Sprint(v.typ, len(e.Args), e.Args[0])
+	w.operands[e.Name] = operand{place{v.slot, bytes}, elems.Scale(v.typ.Size())}
 	return e, nil
 }
 
@@ -226,7 +232,7 @@ func (m *matcher) bindGenerated(w *writer, text string, names elementwise.Names)
 	}
 	for _, n := range names.Operands {
 		o := w.operands[n]
-		bind(ir.Binding{Kind: ir.BindView, View: m.view(o.place, o.elems.Scale(4))})
+		bind(ir.Binding{Kind: ir.BindView, View: m.view(o.place, o.bytes)})
 	}
 	for _, o := range m.gr.Results {
 		bind(ir.Binding{Kind: ir.BindView, View: m.gr.Members[o.Member].Views[o.Arg]})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Operand is an argument (by index in Decl.Args) of a member of a group.
@@ -24,6 +25,10 @@ type Group struct {
 	// Spare are written arguments that nobody outside reads but whose bytes are
 	// free to be written where the fused dispatch will stand.
 	Spare []Operand
+	// Unrounded, if not nil, says which members' terms lack roundings that were
+	// recorded (rewrite round): nothing may be decided by their results within one
+	// term.
+	Unrounded []bool
 	// Spans, if not nil, are those of each argument of each member (see SpanOf).
 	Spans [][]Span
 }
@@ -71,9 +76,15 @@ type slot struct {
 	fill   [4]byte
 }
 
-// constant returns the f32 that every element of the slot is.
+// constant returns the number that every element of the slot is.
 func (s slot) constant(t ir.DType) (float32, bool) {
-	if !s.filled || t != ir.F32 || !s.at.IsConst() || s.at.Const%4 != 0 {
+	if !s.filled || !s.at.IsConst() || s.at.Const%t.Size() != 0 {
+		return 0, false
+	}
+	switch {
+	case t == ir.F16 && s.fill[0] == s.fill[2] && s.fill[1] == s.fill[3]:
+		return float32(term.F16Value(uint16(s.fill[0]) | uint16(s.fill[1])<<8)), true
+	case t != ir.F32:
 		return 0, false
 	}
 	return math.Float32frombits(uint32(s.fill[0]) | uint32(s.fill[1])<<8 | uint32(s.fill[2])<<16 | uint32(s.fill[3])<<24), true

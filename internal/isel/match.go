@@ -16,6 +16,9 @@ type Match struct {
 	Kernel   ir.Kernel // its name is the function's; unique names are for the caller
 	// Results are the group's operands that it writes, kept ones and spare ones.
 	Results []Operand
+	// Unrounded is the number of intermediates whose rounding to f16 or bf16 is
+	// left out: rewrite round.
+	Unrounded int
 }
 
 // Dispatch returns the dispatch, without an identity.
@@ -37,17 +40,33 @@ type matcher struct {
 	gr  *Group
 	lay *layout
 	hit *Match
+	// unrounded: with the roundings of intermediates left out
+	unrounded bool
+}
+
+// composer evaluates the terms of the group.
+func (m *matcher) composer(s *space) *composer {
+	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	c.unrounded, c.dropped, c.inexact = m.unrounded, map[Operand]bool{}, m.gr.Unrounded
+	return c
 }
 
 // Match returns a dispatch of one kernel of the library that computes what the
 // group computes; nil if no kernel looks like it. If one does but a condition
 // fails, the error is a [*NearMiss].
-func (l *Library) Match(gr *Group) (*Match, error) {
+func (l *Library) Match(gr *Group) (*Match, error) { return l.match(gr, false) }
+
+// Unrounded is [Library.Match] of the group without the roundings of its
+// intermediates to f16 and bf16: rewrite round of docs/terms.md. Roundings that
+// a condition or an integer depends on stay.
+func (l *Library) Unrounded(gr *Group) (*Match, error) { return l.match(gr, true) }
+
+func (l *Library) match(gr *Group, unrounded bool) (*Match, error) {
 	lay, err := newLayout(gr)
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{lib: l, gr: gr, lay: lay}
+	m := &matcher{lib: l, gr: gr, lay: lay, unrounded: unrounded}
 	var miss error
 	sets := [][]Operand{gr.Results}
 	for i := range gr.Spare {
@@ -73,7 +92,7 @@ func (l *Library) Match(gr *Group) (*Match, error) {
 // try looks for a kernel that writes exactly the results rs.
 func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	s := newSpace(m.gr.Graph, m.lay.slots, fold)
-	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	c := m.composer(s)
 	skels := make([]string, len(rs))
 	for i, o := range rs {
 		x, err := c.result(o, c.own(o))
@@ -200,7 +219,7 @@ const maxShapes = 12
 // came to a proposal: if not, other shapes do not help.
 func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) (proposed bool, err error) {
 	s := newSpace(m.gr.Graph, m.lay.slots, fold)
-	c := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	c := m.composer(s)
 	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, slots: map[int]int{}, err: errContradiction}
 	var todo []pair
 	for j, o := range ops {

@@ -335,7 +335,7 @@ func TestGenerate(t *testing.T) {
 `, ""}, // transposed: no index of a generated kernel
 	} {
 		lib := isel.Builtin()
-		m, err := lib.Generate(group(t, lib, parse(t, memories+silu+k.body)))
+		m, err := lib.Generate(group(t, lib, parse(t, memories+silu+k.body)), false)
 		if k.want == "" {
 			require.Error(t, err)
 			require.Nil(t, m)

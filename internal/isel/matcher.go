@@ -2,6 +2,7 @@ package isel
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 
@@ -24,6 +25,9 @@ type Matcher struct {
 	Generate bool
 	// Declared, if not nil, binds the dispatches of the graph as lib does, faster.
 	Declared *msl.Cache
+	// Unrounded allows rewrite round: kernels that do not round intermediates to
+	// f16 and bf16 where the group does.
+	Unrounded bool
 	// Hits and Misses count the groups that were known and those that were not.
 	Hits, Misses int
 }
@@ -93,14 +97,25 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 // match prefers a kernel of the library to a generated one.
 func (m *Matcher) match(gr *Group) (*Match, error) {
 	hit, err := m.lib.Match(gr)
+	narrow := hit == nil && narrowed(gr)
+	if narrow {
+		if other, _ := m.lib.Unrounded(gr); other != nil {
+			if m.Unrounded {
+				return other, nil
+			}
+			err = &NearMiss{other.Kernel.Function, errUnrounded}
+		}
+	}
 	if hit != nil || !m.Generate || slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
 		return hit, err
 	}
-	if hit, _ := m.lib.Generate(gr); hit != nil {
+	if hit, _ := m.lib.Generate(gr, narrow && m.Unrounded); hit != nil {
 		return hit, nil
 	}
 	return nil, err
 }
+
+var errUnrounded = errors.New("it leaves out the rounding of an intermediate, which needs --allow=" + term.Unrounded)
 
 // Again returns the match of a candidate over other members, of a group that
 // differs from the candidate's only in where its views lie; nil if the views may
@@ -201,7 +216,7 @@ func (m *Matcher) again(o *outcome, g *ir.Graph, members []*decl.Instance, kerne
 	if err != nil {
 		return nil
 	}
-	return &Match{Instance: in, Kernel: o.match.Kernel, Results: o.match.Results}
+	return &Match{Instance: in, Kernel: o.match.Kernel, Results: o.match.Results, Unrounded: o.match.Unrounded}
 }
 
 // appendGroup writes all that a match depends on: the declarations, the values
@@ -262,6 +277,12 @@ func appendGroup(b []byte, gr *Group, lay *layout) []byte {
 			affine(s.at)
 		} else {
 			b = append(b, 0)
+		}
+	}
+	for _, u := range gr.Unrounded {
+		b = append(b, '-')
+		if u {
+			b[len(b)-1] = 'u'
 		}
 	}
 	for _, os := range [][]Operand{gr.Results, gr.Spare} {

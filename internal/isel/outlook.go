@@ -27,8 +27,16 @@ type Outlook struct {
 // Results and on Spare.
 func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 	last := len(gr.Members) - 1
-	for _, ones := range []bool{false, true} {
+	for way := range 4 {
+		ones, unrounded := way&1 != 0, way&2 != 0
+		if unrounded && !narrowed(gr) {
+			break
+		}
 		w := newOutline(gr, ones)
+		w.unrounded = unrounded
+		if ones && !w.ones {
+			continue
+		}
 		skel := func(os []Operand) (skels []string) {
 			for _, o := range os {
 				skels = append(skels, w.result(o))
@@ -52,9 +60,6 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 				out.Grow = out.Grow || t.begins(k)
 			}
 		}
-		if !w.ones {
-			break
-		}
 	}
 	if m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
 		out.Match, out.Grow = true, true
@@ -64,11 +69,13 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 
 // outline computes the skeletons of a group's results from the declarations.
 type outline struct {
-	gr    *Group
-	drop  bool // factors that are weights of ones
-	ones  bool // there are any
-	byArg map[Operand]string
-	ws    []*skeletons
+	gr   *Group
+	drop bool // factors that are weights of ones
+	ones bool // there are any
+	// unrounded: the rounding of what another member reads is left out
+	unrounded bool
+	byArg     map[Operand]string
+	ws        []*skeletons
 }
 
 func newOutline(gr *Group, drop bool) *outline {
@@ -100,21 +107,50 @@ func (w *outline) result(o Operand) string {
 
 // load is the skeleton of an element that member i reads, in the place of "L".
 func (w *outline) load(i, arg int) string {
-	if s, ok := w.gr.Source[Operand{i, arg}]; ok {
-		return w.result(s)
+	s, ok := w.gr.Source[Operand{i, arg}]
+	if !ok {
+		return "L"
 	}
-	return "L"
+	skel := w.result(s)
+	if t := w.gr.Members[s.Member].Decl.Args[s.Arg].Elem; w.unrounded && strings.HasPrefix(skel, rounding(t)) {
+		return skel[len(rounding(t)) : len(skel)-1]
+	}
+	return skel
+}
+
+// rounding begins the skeleton of a rounding to t.
+func rounding(t ir.DType) string {
+	return strings.TrimSuffix(operator(term.Round, t.String(), "", nil), ")")
+}
+
+// narrowed reports whether a member reads what another rounded to f16 or bf16.
+func narrowed(gr *Group) bool {
+	for _, s := range gr.Source {
+		if t := gr.Members[s.Member].Decl.Args[s.Arg].Elem; t == ir.F16 || t == ir.BF16 {
+			return true
+		}
+	}
+	return false
 }
 
 // Ones reports whether argument j of an instance is a weight all of whose
 // elements are 1.
 func Ones(in *decl.Instance, j int) bool {
-	if in.Decl.Args[j].Kind != ir.DeviceArg || in.Decl.Args[j].Elem != ir.F32 || in.Views[j].Mem == ir.NoMem {
+	if in.Decl.Args[j].Kind != ir.DeviceArg || in.Views[j].Mem == ir.NoMem {
 		return false
 	}
 	root, _ := in.Graph.Root(in.Views[j].Mem)
 	m := &in.Graph.Memories[root]
-	return m.Kind == ir.Weight && m.Init.Kind == ir.InitFill && m.Init.Pattern == [4]byte{0, 0, 0x80, 0x3f}
+	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill {
+		return false
+	}
+	switch in.Decl.Args[j].Elem {
+	case ir.F32:
+		return m.Init.Pattern == [4]byte{0, 0, 0x80, 0x3f}
+	case ir.F16:
+		return m.Init.Pattern == [4]byte{0, 0x3c, 0, 0x3c}
+	}
+	return false
 }
 
 // tree is a skeleton taken apart.

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -123,8 +122,9 @@ func (k *skeletons) compute(e *term.Expr) string {
 	case term.ToF32:
 		return k.float(e.Args[0])
 	case term.Round:
-		if e.Type.Bits() == 32 {
-			return k.float(e.Args[0])
+		inner := k.float(e.Args[0])
+		if e.Type.Bits() == 32 || strings.HasPrefix(inner, rounding(e.Type)) || e.Args[0].Op == term.Load && inner == "L" && k.d.Args[e.Args[0].Index].Elem == e.Type {
+			return inner // it changes nothing
 		}
 	case term.Sum, term.MaxOver:
 		return operator(e.Op, "", e.Class, []string{k.float(e.Args[1])})
@@ -144,7 +144,7 @@ func (k *skeletons) compute(e *term.Expr) string {
 func (k *skeletons) one(e *term.Expr) bool {
 	switch e.Op {
 	case term.Round:
-		return e.Type == ir.F32 && k.one(e.Args[0])
+		return k.one(e.Args[0])
 	case term.Load:
 		return Ones(k.members.gr.Members[k.at], e.Index)
 	}

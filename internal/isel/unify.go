@@ -90,7 +90,8 @@ func (f *fitter) run(todo []pair) bool {
 		if e.Type == ir.F32 {
 			return f.run(append(todo, sub(e.Args[0], v)))
 		}
-		return v.op == term.Round && v.typ == e.Type && f.run(append(todo, sub(e.Args[0], v.args[0])))
+		return v.op == term.Round && v.typ == e.Type && f.run(append(todo, sub(e.Args[0], v.args[0]))) ||
+			v.fits(e.Type) && f.run(append(todo, sub(e.Args[0], v)))
 	case term.Real:
 		return v.op == term.Real && v.bits == math.Float32bits(float32(e.Val)) && f.run(todo)
 	case term.Symbol:

@@ -57,8 +57,11 @@ func newSpace(g *ir.Graph, slots []slot, fold folding) *space {
 func (s *space) make(v value) *value {
 	switch v.op {
 	case term.Round:
-		if v.typ == ir.F32 {
-			return v.args[0] // every value is an f32 already
+		if v.typ == ir.F32 || v.args[0].fits(v.typ) {
+			return v.args[0]
+		}
+		if v.args[0].op == term.Real && s.fold == foldAll {
+			return s.real(narrow(v.typ, math.Float32frombits(v.args[0].bits)))
 		}
 	case term.Mul, term.Add, term.Min, term.Max:
 		if v.args[1].id < v.args[0].id {
@@ -99,6 +102,19 @@ func (s *space) make(v value) *value {
 	s.next++
 	s.values[string(b)] = &v
 	return &v
+}
+
+// fits reports whether rounding v to t is known to change nothing.
+func (v *value) fits(t ir.DType) bool {
+	return (v.op == term.Round || v.op == term.Load) && v.typ == t
+}
+
+// narrow rounds to f16 or bf16.
+func narrow(t ir.DType, f float32) float32 {
+	if t == ir.F16 {
+		return float32(term.F16Round(float64(f)))
+	}
+	return float32(term.BF16Round(float64(f)))
 }
 
 // one reports whether v is a 1 that the folding sees.

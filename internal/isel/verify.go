@@ -37,7 +37,7 @@ func (m *matcher) verify(h *Match) error {
 		}
 	}
 	kernel := newComposer(s, []*decl.Instance{in}, [][]place{places}, nil)
-	group := newComposer(s, m.gr.Members, m.lay.places, m.gr.Source)
+	group := m.composer(s)
 	for j, o := range h.Results {
 		arg := in.Decl.Results[j].Arg
 		if err := m.sameRegion(in, arg, o); err != nil {
@@ -72,6 +72,7 @@ func (m *matcher) verify(h *Match) error {
 			return fmt.Errorf("it computes another term")
 		}
 	}
+	h.Unrounded = len(group.dropped)
 	return nil
 }
 

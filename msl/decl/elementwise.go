@@ -32,10 +32,12 @@ var elementwiseOps = []term.Op{
 //	out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])
 //	out0[i, j] = round(f32, in0[i, j] * in1[j]); out1[i, j] = round(f32, in0[i, j] * s0)
 //
-// All results have one shape, [n] or [d0, d1], in f32, row-contiguous. An
-// operand is indexed as the results are, or as a row [j], a column [i] or one
-// element [0] of them; s0, s1, … are f32 constants. The text must be canonical:
-// as [term.Expr] writes it, names numbered in the order in which they appear.
+// All results have one shape, [n] or [d0, d1], row-contiguous; each is f32, or
+// f16 if its term is round(f16, …) or a load of an f16. An operand is indexed as
+// the results are, or as a row [j], a column [i] or one element [0] of them; in2
+// is f32, in2_f16 is f16; s0, s1, … are f32 constants. round(f16, …) may stand
+// anywhere. The text must be canonical: as [term.Expr] writes it, names numbered
+// in the order in which they appear.
 // Slots are operands, results, constants, in this order; a result may be a
 // full operand, for a thread loads before it stores.
 func Elementwise(text string) (*Decl, error) {
@@ -80,14 +82,19 @@ func Elementwise(text string) (*Decl, error) {
 	b := builder{d}
 	var args []string
 	for k, index := range operands {
-		shape, ok := shapes[index]
+		shape, ok := shapes[index.index]
 		if !ok {
-			return fail(fmt.Errorf("in%d[%s]: no index of a result with %s", k, index, head))
+			return fail(fmt.Errorf("in%d[%s]: no index of a result with %s", k, index.index, head))
 		}
-		args = append(args, fmt.Sprintf("%d in%d device f32[%s] read", len(args), k, shape))
+		args = append(args, fmt.Sprintf("%d %s device %s[%s] read", len(args), ElementwiseOperand(k, index.typ), index.typ, shape))
 	}
-	for k := range results {
-		args = append(args, fmt.Sprintf("%d out%d device f32[%s] write", len(args), k, shapes[full]))
+	types := make([]ir.DType, len(results))
+	for k, body := range bodies {
+		types[k] = ir.F32
+		if name, _, _ := strings.Cut(body, "["); strings.HasPrefix(body, "round(f16, ") || strings.HasPrefix(name, "in") && strings.HasSuffix(name, halfOperand) {
+			types[k] = ir.F16
+		}
+		args = append(args, fmt.Sprintf("%d out%d device %s[%s] write", len(args), k, types[k], shapes[full]))
 	}
 	for k := range scalars {
 		args = append(args, fmt.Sprintf("%d s%d constant f32", len(args), k))
@@ -105,8 +112,8 @@ func Elementwise(text string) (*Decl, error) {
 	each(func(g string) error { return b.gridChecks("threads", g) }, grid)
 	for k := range results {
 		for o, index := range operands {
-			if index == full {
-				each(b.inplace, fmt.Sprintf("out%d in%d", k, o))
+			if index.index == full && index.typ == types[k] {
+				each(b.inplace, fmt.Sprintf("out%d %s", k, ElementwiseOperand(o, index.typ)))
 			}
 		}
 	}
@@ -133,9 +140,26 @@ func Elementwise(text string) (*Decl, error) {
 	return d, d.whole()
 }
 
-// elementwiseNames returns the indices of the operands in0, in1, … and the
-// number of constants s0, s1, …
-func elementwiseNames(bodies []string) (operands []string, scalars int, err error) {
+// halfOperand ends the name of an f16 operand.
+const halfOperand = "_f16"
+
+// ElementwiseOperand returns the name of operand k of a generated kernel.
+func ElementwiseOperand(k int, t ir.DType) string {
+	if t == ir.F16 {
+		return fmt.Sprintf("in%d%s", k, halfOperand)
+	}
+	return fmt.Sprintf("in%d", k)
+}
+
+// elementwiseOperand is what the text says of an operand.
+type elementwiseOperand struct {
+	index string
+	typ   ir.DType
+}
+
+// elementwiseNames returns the operands in0, in1_f16, … and the number of
+// constants s0, s1, …
+func elementwiseNames(bodies []string) (operands []elementwiseOperand, scalars int, err error) {
 	letter := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 	digit := func(c byte) bool { return c >= '0' && c <= '9' }
 	for _, s := range bodies {
@@ -158,9 +182,12 @@ func elementwiseNames(bodies []string) (operands []string, scalars int, err erro
 				index, indexed = s[i+1:i+end], true
 				i += end
 			}
-			k, number := 0, false
+			k, number, typ := 0, false, ir.F32
 			for _, prefix := range []string{"in", "s"} {
 				if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" && digit(rest[0]) {
+					if half, ok := strings.CutSuffix(rest, halfOperand); ok && prefix == "in" {
+						rest, typ = half, ir.F16
+					}
 					k, err = strconv.Atoi(rest)
 					number = err == nil && strconv.Itoa(k) == rest
 				}
@@ -168,11 +195,14 @@ func elementwiseNames(bodies []string) (operands []string, scalars int, err erro
 			switch {
 			case !number && !indexed: // a function
 			case number && indexed && name[0] == 'i' && k < len(operands):
-				if operands[k] != index {
-					return nil, 0, fmt.Errorf("%s is indexed with [%s] and with [%s]", name, operands[k], index)
+				if operands[k].typ != typ {
+					return nil, 0, fmt.Errorf("%s is also %s", name, ElementwiseOperand(k, operands[k].typ))
+				}
+				if operands[k].index != index {
+					return nil, 0, fmt.Errorf("%s is indexed with [%s] and with [%s]", name, operands[k].index, index)
 				}
 			case number && indexed && name[0] == 'i' && k == len(operands):
-				operands = append(operands, index)
+				operands = append(operands, elementwiseOperand{index, typ})
 			case number && !indexed && name[0] == 's' && k <= scalars:
 				scalars = max(scalars, k+1)
 			default:
@@ -183,8 +213,8 @@ func elementwiseNames(bodies []string) (operands []string, scalars int, err erro
 	return operands, scalars, nil
 }
 
-// elementwiseTerm checks the operations of a result: a rounding to f32 around
-// anything, or a load alone.
+// elementwiseTerm checks the operations of a result: a rounding to its type
+// around anything, or a load alone.
 func elementwiseTerm(e *term.Expr) error {
 	body := e
 	if e.Op == term.Round {
@@ -197,8 +227,8 @@ func elementwiseTerm(e *term.Expr) error {
 		case err != nil:
 		case !slices.Contains(elementwiseOps, x.Op) || x.Kind == term.Int:
 			err = fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", x)
-		case x.Op == term.Round:
-			err = fmt.Errorf("%s: round(f32, …) stands around a whole result only", x)
+		case x.Op == term.Round && x.Type != ir.F16:
+			err = fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", x)
 		case x.Op == term.Load: // its indices are integers
 		default:
 			for _, a := range x.Args {

@@ -29,6 +29,14 @@ func TestElementwise(t *testing.T) {
 		"4 out0 device f32 d0 d1 write", "5 out1 device f32 d0 d1 write", "6 s0 constant f32 read",
 	}, args)
 	assert.Equal(t, [][2]int{{4, 0}, {5, 0}}, d.Inplace)
+	half, err := decl.Elementwise("out0[i] = round(f16, round(f16, in0_f16[i] * in1[i]) * 2.0); out1[i] = in0_f16[i]; out2[i] = round(f32, in0_f16[i])")
+	require.NoError(t, err)
+	args = nil
+	for _, a := range half.Args {
+		args = append(args, fmt.Sprint(a.Slot, " ", a.Name, " ", a.Type))
+	}
+	assert.Equal(t, []string{"0 in0_f16 f16", "1 in1 f32", "2 out0 f16", "3 out1 f16", "4 out2 f32"}, args)
+	assert.Equal(t, [][2]int{{2, 0}, {3, 0}, {4, 1}}, half.Inplace, "operands of the same type")
 	k := d.Kernel("k")
 	assert.Equal(t, ir.Generated, k.Library.Kind)
 	assert.Equal(t, d.Name, k.Function)
@@ -50,7 +58,13 @@ func TestElementwiseRefuses(t *testing.T) {
 		"out0[i] = round(f32, in0)":                                     "in0: operands are",
 		"out0[i] = round(f32, in0[i)":                                   "[ without ]",
 		"out0[i] = in0[i] * 2.0":                                        "needs round(f32, …)",
-		"out0[i] = round(f16, in0[i])":                                  "needs round(f32, …)",
+		"out0[i] = round(bf16, in0[i])":                                 "needs round(f32, …)",
+		"out0[i] = round(f32, round(bf16, in0[i]))":                     "a rounding within a term is to f16",
+		"out0[i] = round(f16, in0[i]) + in1[i]":                         "needs round(f16, …)",
+		"out0[i] = round(f16, in0[i] + in0_f16[i])":                     "in0_f16 is also in0",
+		"out0[i] = round(f16, in0_bf16[i])":                             "in0_bf16: operands are",
+		"out0[i] = round(f16, s0_f16)":                                  "not an operation",
+		"out0[i] = in0[i] + in1_f16[i]":                                 "needs round(f32, …)",
 		"out0[i] = round(f32, in0[i]*2.0)":                              "is not canonical",
 		"out0[i] = round(f32, (in0[i]))":                                "is not canonical",
 		"out0[i] = round(f32, in0[i] * 2)":                              "write 2.0 for the number 2",
@@ -74,7 +88,7 @@ func TestElementwiseRefuses(t *testing.T) {
 
 // Any text is refused or describes a kernel; it never panics.
 func TestElementwiseOfAnything(t *testing.T) {
-	pieces := []string{"out0[i] = ", "out0[i, j] = ", "out1[i] = ", "; ", "round(f32, ", ")", "(", "in0[i]", "in1[i]", "in0[i, j]", "in1[j]", "s0", " + ", " * ", "-", "1.0", "2e",
+	pieces := []string{"out0[i] = ", "out0[i, j] = ", "out1[i] = ", "; ", "round(f32, ", ")", "(", "in0[i]", "in1[i]", "in0[i, j]", "in1[j]", "round(f16, ", "in0_f16[i]", "in1_f16[j]", "s0", " + ", " * ", "-", "1.0", "2e",
 		"select(", ", ", " < ", "inf", "[", "]", "!", "x", "exp(", "\x00", "é"}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 14).Draw(t, "pieces"), "")

@@ -9,6 +9,10 @@
 //
 // An executor without a Metal compiler runs the steps, a vector at a time.
 //
+// Values are f32. What is f16 in memory is widened when it is loaded, and
+// round(f16, …) is a step like any other; a result in f16 has one at its end, or
+// is an operand whose bits are copied.
+//
 // What it is not: the language of generated kernels, their limits and their
 // declarations are in package decl ([decl.Elementwise]); which dispatches
 // become one is decided by a pass.

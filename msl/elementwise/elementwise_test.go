@@ -64,6 +64,8 @@ var texts = []string{
 	"out0[i] = round(f32, select(!(in0[i] < 0.0) && in0[i] <= inf || in0[i] == 1e-05, 1.0, -abs(in0[i])))",
 	"out0[i] = round(f32, min(exp(in0[i]), exp2(in0[i])) + max(log(in0[i]), sqrt(in0[i])) + rsqrt(in0[i]) * sin(in0[i]) - cos(in0[i]) / tanh(in0[i]))",
 	"out0[i, j] = round(f32, 2.5)",
+	"out0[i] = round(f16, round(f16, in0_f16[i] * in1[i]) + s0); out1[i] = in0_f16[i]; out2[i] = round(f32, -in0_f16[i])",
+	"out0[i, j] = round(f16, in0_f16[i] * in1_f16[j] - in2_f16[0])",
 	"out0[i] = round(f32, select(in0[i] != s0 && in0[i] > s1, s0, select(in0[i] >= s1, s1, in0[i])))",
 }
 
@@ -79,7 +81,7 @@ func TestSourceIsMetal(t *testing.T) {
 		assert.Equal(t, elementwise.Function, k.Host)
 		var got []ir.Arg
 		for _, a := range k.Params {
-			x := ir.Arg{Slot: uint8(a.Slot), Name: a.Name, Type: ir.F32, Access: ir.WriteArg}
+			x := ir.Arg{Slot: uint8(a.Slot), Name: a.Name, Type: map[string]ir.DType{"float": ir.F32, "half": ir.F16}[a.Type], Access: ir.WriteArg}
 			if a.Const {
 				x.Access = ir.ReadArg
 			}
@@ -119,7 +121,12 @@ func TestText(t *testing.T) {
 	assert.Equal(t, "out0[i] = round(f32, in0[i] * (in1[i] + s0)); out1[i] = in1[i]", text)
 	assert.Equal(t, elementwise.Names{Operands: []string{"up", "gate"}, Constants: []string{"eps"}}, names)
 
-	_, _, err = elementwise.Text(true, parse(t, "round(f16, up[i])", "i"))
+	half := parse(t, "round(f16, up[i])", "i")
+	half.Args[0].Type = ir.F16
+	text, _, err = elementwise.Text(true, half, half.Args[0], parse(t, "round(f32, round(f16, gate[i]))", "i"))
+	require.NoError(t, err)
+	assert.Equal(t, "out0[i] = round(f16, in0_f16[i]); out1[i] = in0_f16[i]; out2[i] = round(f32, round(f16, in1[i]))", text)
+	_, _, err = elementwise.Text(true, parse(t, "round(bf16, up[i])", "i"))
 	assert.ErrorContains(t, err, "round")
 	_, _, err = elementwise.Text(true, parse(t, "f32(i) * up[i]", "i"))
 	assert.ErrorContains(t, err, "not an operation of elements")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -23,7 +24,7 @@ const (
 // Step computes one value from earlier ones.
 type Step struct {
 	// Op is an operation of a term: Load (of Operand), Symbol (constant Operand),
-	// Real (Val), or one on Args.
+	// Real (Val), Round (to f16), or one on Args.
 	Op      term.Op
 	Args    []int // steps
 	Val     float32
@@ -39,12 +40,14 @@ type Program struct {
 	Operands []Operand
 	// Slots of the results and of the f32 constants.
 	Out, Constants []uint8
+	OutTypes       []ir.DType // f32, or f16: what is stored is one already
 }
 
 // Operand is an argument that the kernel reads.
 type Operand struct {
 	Slot  uint8
 	Index Index
+	Type  ir.DType // f32 or f16
 }
 
 // commutative: operands in either order give the same bits.
@@ -57,22 +60,23 @@ func Compile(d *decl.Decl) *Program {
 	for i, a := range d.Args {
 		switch {
 		case a.Mode == decl.Write:
-			p.Out = append(p.Out, a.Slot)
+			p.Out, p.OutTypes = append(p.Out, a.Slot), append(p.OutTypes, a.Elem)
 		case len(a.Shape) == 0:
 			constant[a.Symbol] = len(p.Constants)
 			p.Constants = append(p.Constants, a.Slot)
 		default:
 			operand[i] = len(p.Operands)
-			p.Operands = append(p.Operands, Operand{a.Slot, p.index(a.Shape)})
+			p.Operands = append(p.Operands, Operand{a.Slot, p.index(a.Shape), a.Elem})
 		}
 	}
 	known := map[string]int{}
 	var walk func(e *term.Expr) int
 	walk = func(e *term.Expr) int {
 		s := Step{Op: e.Op}
-		switch e.Op {
-		case term.Round: // to f32, which every value is
+		if e.Op == term.Round && e.Type == ir.F32 { // which every value is
 			return walk(e.Args[0])
+		}
+		switch e.Op {
 		case term.Load:
 			s.Operand = operand[e.Index]
 		case term.Symbol:

@@ -3,14 +3,19 @@ package elementwise
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Function is the host name of the kernel in its source.
 const Function = "elementwise"
+
+var metal = map[ir.DType]string{ir.F32: "float", ir.F16: "half"}
 
 // Source returns the Metal source of the kernel. A thread loads all its operands
 // before it stores a result, so that a result may lie where an operand lay.
@@ -18,10 +23,10 @@ func (p *Program) Source() string {
 	var b strings.Builder
 	b.WriteString("// " + p.Decl.Name + "\n\n#include <metal_stdlib>\nusing namespace metal;\n#pragma clang fp contract(off)\n\n[[kernel]] void " + Function + "(\n")
 	for _, o := range p.Operands {
-		fmt.Fprintf(&b, "    const device float* in%d [[buffer(%d)]],\n", o.Slot, o.Slot)
+		fmt.Fprintf(&b, "    const device %s* %s [[buffer(%d)]],\n", metal[o.Type], decl.ElementwiseOperand(int(o.Slot), o.Type), o.Slot)
 	}
 	for i, s := range p.Out {
-		fmt.Fprintf(&b, "    device float* out%d [[buffer(%d)]],\n", i, s)
+		fmt.Fprintf(&b, "    device %s* out%d [[buffer(%d)]],\n", metal[p.OutTypes[i]], i, s)
 	}
 	for i, s := range p.Constants {
 		fmt.Fprintf(&b, "    constant float& s%d [[buffer(%d)]],\n", i, s)
@@ -39,13 +44,35 @@ func (p *Program) Source() string {
 		if _, ok := conditions[s.Op]; ok {
 			kind = "bool"
 		}
+		if half := s.Op == term.Load && p.Operands[s.Operand].Type == ir.F16 || s.Op == term.Round; half {
+			// The half itself, for a store that copies its bits.
+			fmt.Fprintf(&b, "  const half h%d = %s;\n", i, p.expression(s, index))
+			if p.widened(i) {
+				fmt.Fprintf(&b, "  const float v%d = float(h%d);\n", i, i)
+			}
+			continue
+		}
 		fmt.Fprintf(&b, "  const %s v%d = %s;\n", kind, i, p.expression(s, index))
 	}
 	for i, r := range p.Results {
-		fmt.Fprintf(&b, "  out%d[at] = v%d;\n", i, r)
+		name := "v"
+		if p.OutTypes[i] == ir.F16 { // a load of one, or rounded
+			name = "h"
+		}
+		fmt.Fprintf(&b, "  out%d[at] = %s%d;\n", i, name, r)
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// widened reports whether step i is read as a float.
+func (p *Program) widened(i int) bool {
+	for k, r := range p.Results {
+		if r == i && p.OutTypes[k] == ir.F32 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.Args, i) })
 }
 
 var conditions = map[term.Op]string{
@@ -65,7 +92,9 @@ func (p *Program) expression(s Step, index map[Index]string) string {
 	switch {
 	case s.Op == term.Load:
 		o := p.Operands[s.Operand]
-		return fmt.Sprintf("in%d[%s]", o.Slot, index[o.Index])
+		return fmt.Sprintf("%s[%s]", decl.ElementwiseOperand(int(o.Slot), o.Type), index[o.Index])
+	case s.Op == term.Round:
+		return "half(" + v(0) + ")"
 	case s.Op == term.Symbol:
 		return fmt.Sprintf("s%d", s.Operand)
 	case s.Op == term.Real && math.IsInf(float64(s.Val), 1):

@@ -15,9 +15,10 @@ type Names struct{ Operands, Constants []string }
 // Text writes results, whose loads and symbols may have any names, as the
 // canonical text of a generated kernel, and returns the names that became in0,
 // in1, … and s0, s1, …. Loads are indexed by i and j ([i, j], [j], [i]) or by 0;
-// a load of one name has one index. round(f32, …) inside a term is dropped,
-// which is exact; around a result it is added. An error says why no generated
-// kernel computes the results.
+// a load of one name has one index and one Type: f16, or any other for f32.
+// round(f32, …) inside a term is dropped, which is exact; around a result it is
+// added, unless the result is f16: round(f16, …) or a load of an f16. An error
+// says why no generated kernel computes the results.
 func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 	var names Names
 	operands, constants := map[string]int{}, map[string]int{}
@@ -37,7 +38,7 @@ func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 		case e.Op == term.Round && e.Type == ir.F32:
 			return rename(e.Args[0])
 		case e.Op == term.Load:
-			out.Name = fmt.Sprintf("in%d", number(operands, &names.Operands, e.Name))
+			out.Name = decl.ElementwiseOperand(number(operands, &names.Operands, e.Name), e.Type)
 			return &out
 		case e.Op == term.Symbol && e.Kind == term.Float:
 			out.Name = fmt.Sprintf("s%d", number(constants, &names.Constants, e.Name))
@@ -58,7 +59,8 @@ func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 			text += "; "
 		}
 		e := rename(r)
-		if e.Op != term.Load {
+		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
+		if !half && (e.Op != term.Load || e.Type == ir.F16) {
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}
 		}
 		if text += fmt.Sprintf("out%d%s = %s", k, index, e); len(text) > decl.MaxElementwiseText {

@@ -368,18 +368,31 @@ func roundTo(t ir.DType, a Value) Value {
 	case ir.F32:
 		return a
 	case ir.F16:
-		return narrowed(a, F16Round(a.F), 1.0/(1<<10), 1.0/(1<<24))
+		return narrowed(a, F16Round)
 	}
-	return narrowed(a, BF16Round(a.F), 1.0/(1<<7), 0)
+	return narrowed(a, BF16Round)
 }
 
-// narrowed bounds a rounding of an inexact operand: the operand's error and one
-// ulp, which is rel·|v|, or abs among the subnormals.
-func narrowed(a Value, v, rel, abs float64) Value {
+// narrowed is a rounding of an operand that may be inexact. Rounding is
+// monotone, so the result lies between those of the ends of what is allowed; it
+// is exact again where they are one number.
+func narrowed(a Value, round func(float64) float64) Value {
+	v := round(a.F)
 	if a.Err == 0 {
 		return Value{F: v}
 	}
-	return inexact(v, a.Err+rel*math.Abs(v)+abs)
+	if math.IsInf(a.F, 0) || math.IsNaN(a.F) || math.IsInf(a.Err, 1) {
+		return inexact(v, a.Err)
+	}
+	lo := round(math.Nextafter(a.F-a.Err, math.Inf(-1)))
+	hi := round(math.Nextafter(a.F+a.Err, math.Inf(1)))
+	if lo == hi && math.Abs(v) >= Tiny && !math.IsInf(v, 0) {
+		return Value{F: v}
+	}
+	if math.IsInf(lo, 0) || math.IsInf(hi, 0) {
+		return inexact(v, math.Inf(1)) // it overflows in one executor and not in another
+	}
+	return inexact(v, max(v-lo, hi-v))
 }
 
 func (in *Interp) intOp(e *Expr, vars []int64) (Value, error) {

@@ -7,15 +7,23 @@ import (
 )
 
 // Rewrite is a rewrite of terms that may change bits, and therefore is used only
-// where its name is allowed (docs/terms.md, "When two terms are equal").
+// where its name is allowed (docs/terms.md, "Named rewrites").
 type Rewrite struct {
 	Name  string
+	What  string // what it does
 	Bound string // how far results may move
 }
 
-// rewrites is what passes and the prover know. It is empty: every rewrite that
-// they make is exact to the bit.
-var rewrites []Rewrite
+// Unrounded is the name of the rewrite that drops roundings of intermediates.
+const Unrounded = "round"
+
+// rewrites is what passes and the prover know. By default none is allowed.
+var rewrites = []Rewrite{{
+	Name: Unrounded,
+	What: "drops the rounding of an intermediate to f16 or bf16",
+	Bound: "each dropped rounding of v to f16 moves it by at most 2^-11·|v|, or 2^-25 where |v| < 2^-14; to bf16, by 2^-8·|v|, or 2^-134 where |v| < 2^-126; " +
+		"where the rounding overflows to infinity (|v| ≥ 65520 in f16), v stays finite instead; how that propagates is the term's matter",
+}}
 
 // Rewrites lists the rewrites that can be allowed.
 func Rewrites() []Rewrite { return slices.Clone(rewrites) }

@@ -93,13 +93,16 @@ def case(kernel, note, device, constant, threads=None, groups=None, group=(32, 1
     return c
 
 
-def expect(c, slot, value, scale=None, tol=1e-5, oracle="numpy", strides=None):
+def expect(c, slot, value, scale=None, tol=1e-5, oracle="numpy", strides=None, half=False):
     """Says what the elements of a slot become. strides are in elements; scale
-    None asks for the bits of value."""
+    None asks for the bits of value. Elements are f16 with half, or if value is."""
     value = np.asarray(value)
+    half = half or value.dtype == np.float16
     if strides is None:
         strides = [int(np.prod(value.shape[i + 1 :])) for i in range(value.ndim)]
     e = {"oracle": oracle, "slot": slot, "shape": list(value.shape), "strides": [int(s) for s in strides]}
+    if half:
+        e["half"] = True
     if scale is None:
         e["exact"] = True
         e["values"] = ref(value)
@@ -725,10 +728,86 @@ def argmax():
     one(np.full((1, 40), np.nan, F32), 0, note=" all NaN", oracle=False)
 
 
+# ---- half precision
+
+
+def halves():
+    rng = np.random.default_rng(11)
+    F16 = np.float16
+
+    def half(*shape):
+        return rng.standard_normal(shape).astype(F16)
+
+    specials = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 65504, -65504, 6.1e-5, 1.0, -1.0, 255.9, 2.0**-13], F16)
+    ops = {"Add": (np.add, mx.add), "Multiply": (np.multiply, mx.multiply)}
+    for name, (op, mlx_op) in ops.items():
+
+        def both(a, b):
+            with np.errstate(all="ignore"):
+                return op(a.astype(F64), b.astype(F64)).astype(F16)
+
+        for n in (1, 7, 576, 2051):
+            a, b = half(n), half(n)
+            c = case(f"vv_{name}float16", f"{n}", {0: a, 1: b, 2: out(n, F16)}, {3: u32(n)}, threads=(n, 1, 1))
+            expect(c, 2, both(a, b))
+            if n == 576:
+                expect(c, 2, np.array(mlx_op(mx.array(a), mx.array(b))), oracle="mlx")
+        a, b = np.meshgrid(specials, specials)
+        a, b = a.ravel().copy(), b.ravel().copy()
+        for note, dev in (
+            ("specials", {0: a, 1: b, 2: out(a.size, F16)}),
+            ("specials, c is a", {0: a, 1: b, 2: same(0)}),
+            ("specials, c is b", {0: a, 1: b, 2: same(1)}),
+        ):
+            c = case(f"vv_{name}float16", note, dev, {3: u32(a.size)}, threads=(a.size, 1, 1))
+            expect(c, 2, both(a, b))
+        for d0, d1, sa, sb in ((3, 5, (5, 1), (0, 1)), (3, 700, (701, 1), (1, 0)), (40, 3, (1, 40), (4, 1))):
+            a = half(d0 if sa[0] else 1, d1 if sa[1] else 1)
+            b = half(d0 if sb[0] else 1, d1 if sb[1] else 1)
+            c = case(
+                f"g2_{name}float16",
+                f"{d0}x{d1} a {sa} b {sb}",
+                {0: strided(a, sa), 1: strided(b, sb), 2: out(d0 * d1, F16)},
+                {3: i64(*sa), 4: i64(*sb)},
+                threads=(d1, d0, 1),
+            )
+            expect(c, 2, np.broadcast_to(both(a, b), (d0, d1)))
+    for n in (1, 5, 2051):
+        x = rng.integers(0, 2**16, n, np.uint16).view(F16)  # any bits
+        c = case("v_copyfloat16float16", f"{n}", {0: x, 1: out(n, F16)}, {2: u32(n)}, threads=(n, 1, 1))
+        expect(c, 1, x)
+    for kernel, rows, n, ws, group in (
+        ("rmsfloat16", 1, 576, 1, 160),
+        ("rmsfloat16", 3, 577, 1, 160),
+        ("rmsfloat16", 2, 37, 2, 32),
+        ("rmsfloat16", 2, 37, 0, 32),
+        ("rms_loopedfloat16", 1, 4100, 1, 1024),
+    ):
+        x, w = half(rows, n), half(n if ws else 1)
+        c = case(
+            kernel,
+            f"{rows}x{n} w_stride {ws}",
+            {0: x, 1: strided(w, [ws or 1]), 2: out(rows * n, F16)},
+            {3: f32(1e-5), 4: u32(n), 5: u32(ws)},
+            groups=(rows, 1, 1),
+            group=(group, 1, 1),
+        )
+        y = x.astype(F64)
+        scaled = (y / np.sqrt(np.mean(y**2, -1, keepdims=True) + F64(F32(1e-5)))).astype(F16)
+        want = (w.astype(F64) * scaled.astype(F64)).astype(F16).astype(F64)
+        # An inverse near the middle of two f16 may move the first rounding by a
+        # unit, and that the second by one more.
+        scale = np.abs(want) + F64(2**-14)
+        expect(c, 2, want, scale, tol=2 * 2.0**-10, half=True)
+        if ws == 1:
+            got = np.array(mx.fast.rms_norm(mx.array(x), mx.array(w), 1e-5))
+            expect(c, 2, got.astype(F64), scale, tol=2 * 2.0**-10, oracle="mlx", half=True)
+
+
 def main():
     target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "kernels")
     mx.set_default_device(mx.cpu)
-    for family in (rms, binary, unary, copies, quantized, embed, gemv, rope, sdpa, argmax):
+    for family in (rms, binary, unary, copies, quantized, embed, gemv, rope, sdpa, argmax, halves):
         family()
     target.mkdir(parents=True, exist_ok=True)
     versions = f"numpy {np.__version__}, mlx {mx.__version__}"
