@@ -63,7 +63,7 @@ func TestElementwiseRefuses(t *testing.T) {
 		"out0[i] = round(f16, in0[i]) + in1[i]":                         "needs round(f16, …)",
 		"out0[i] = round(f16, in0[i] + in0_f16[i])":                     "in0_f16 is also in0",
 		"out0[i] = round(f16, in0_bf16[i])":                             "in0_bf16: operands are",
-		"out0[i] = round(f16, s0_f16)":                                  "not an operation",
+		"out0[i] = round(f16, s0_f16)":                                  "\"s0_f16\" is not defined",
 		"out0[i] = in0[i] + in1_f16[i]":                                 "needs round(f32, …)",
 		"out0[i] = round(f32, in0[i]*2.0)":                              "is not canonical",
 		"out0[i] = round(f32, (in0[i]))":                                "is not canonical",
