@@ -25,7 +25,7 @@ type optimizeCmd struct {
 	Graph      string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
 	Output     string   `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Passes     string   `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
-	Allow      []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md). There is none yet."`
+	Allow      []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
 	Remarks    bool     `help:"Print what the passes did, and what they did not and why."`
 	PrintAfter []string `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
 	Verify     bool     `help:"Check every checksum and digest of the file first."`

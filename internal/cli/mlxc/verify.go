@@ -21,7 +21,7 @@ type verifyCmd struct {
 	After  string   `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
 	Full   bool     `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
 	Strict bool     `help:"Accept no proof that assumes the recording free of races somewhere."`
-	Allow  []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md). There is none yet."`
+	Allow  []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
 	JSON   bool     `name:"json" help:"Print the result as JSON."`
 }
 
