@@ -73,7 +73,7 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 		if r.apply() {
 			continue
 		}
-		if !o.Generate || f.m.Generate {
+		if !o.Generate || f.m.Generate || !r.elementwise() {
 			break
 		}
 		// The library's kernels first: they are known to be fast, and a norm that
@@ -85,6 +85,29 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 		first = true
 	}
 	return f.remarks(), f.flow
+}
+
+// elementwise reports whether there are two commands that a generated kernel may
+// compute together.
+func (r *round) elementwise() bool {
+	n, known := 0, map[*decl.Decl]bool{}
+	for _, c := range r.cmds {
+		if c == nil || c.gone || c.in == nil {
+			continue
+		}
+		ok, seen := known[c.in.Decl]
+		if !seen {
+			ok = isel.Elementwise(c.in.Decl)
+			known[c.in.Decl] = ok
+		}
+		if ok {
+			n++
+		}
+		if n == 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // remarks returns those of what was fused, only the last step of what was fused
