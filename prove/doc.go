@@ -3,11 +3,13 @@
 // every order that the graph allows.
 //
 // It stands apart from the passes: it imports the graph and the kernel
-// declarations, nothing of passes or internal/hazard, and it believes neither
+// declarations, nothing of passes, internal/hazard or internal/dataflow, and it believes neither
 // provenance nor the effects that a graph stores. [Check] answers proved,
 // refused (with the place), or cannot tell (with what is missing).
 //
 // Files follow the points of docs/proof.md: interface.go and claims.go (0), coverage.go (1),
-// values.go and trace.go (2, 3), order.go and pillars.go (4), fusion.go, compose.go and
-// terms.go (5), aliasing.go (6).
+// values.go, segments.go and trace.go (2, 3), order.go and pillars.go (4), fusion.go,
+// compose.go, terms.go and rewrites.go (5), aliasing.go (6). match.go guesses which
+// command is whose image, command.go compares one with another, region.go compares
+// ranges of bytes, model.go resolves what a graph touches.
 package prove

@@ -1,11 +1,12 @@
 // Package fusion chooses groups of commands that one dispatch can replace, and
 // replaces them: the work of pass fuse.
 //
-// Each round looks at the graph anew: the use-def chains (internal/dataflow), the
-// groups that a kernel of the library computes (internal/isel), what each would
+// Each round looks at the groups that a kernel of the library computes
+// (internal/isel), by the use-def chains (internal/dataflow), at what each would
 // save, and where its dispatch may stand. Groups that share no command are taken,
-// the most profitable first, until none is left; the next round may fuse what this
-// one fused. It ends when nothing gains.
+// the most profitable first, until none is left; the next round looks at what this
+// one fused. When nothing gains, elementwise groups may become generated kernels.
+// What was decided of one group holds for all that are alike.
 //
 // A group is vertical (a command with producers of what it reads, and theirs),
 // horizontal (commands without data flow between them), or both. Its size, and how

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/fusion"

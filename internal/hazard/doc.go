@@ -29,8 +29,8 @@
 //     same with the reason of each edge. Edges lead to the last writers and to the
 //     readers since. Where many readers meet many writers a join node stands
 //     between, so that edges stay few; nothing is transitively reduced.
-//   - [Tracker] compares one command with those added so far, for recorders and
-//     passes that build as they go.
+//   - [Tracker] compares one command with those added so far, for who builds
+//     a graph as it goes.
 //
 // What it does not do: place barriers, move commands, or say which orders are
 // good.

@@ -158,9 +158,6 @@ func (t *Table) Len() int { return len(t.commands) - 1 }
 // Node returns command i.
 func (t *Table) Node(i int) ir.Node { return t.nodes[t.commands[i].node] }
 
-// Place returns the index of command i among the nodes of the graph.
-func (t *Table) Place(i int) int { return int(t.commands[i].node) }
-
 // Pillar reports whether the effects of command i are unknown, so that it
 // conflicts with everything.
 func (t *Table) Pillar(i int) bool { return t.commands[i].pillar }

@@ -18,7 +18,7 @@
 // No kernel is named here: a new fused kernel is a new declaration.
 //
 // Not here: which groups to try, where the fused dispatch may stand, and whether
-// the intermediates are dead (passes/fuse.go).
+// the intermediates are dead (internal/fusion).
 //
 // Words: a form is an integer expression in normal form (a sum of atoms with
 // coefficients); a space interns forms and values, so that equal ones have equal
