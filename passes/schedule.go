@@ -3,10 +3,10 @@ package passes
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/sequence"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -63,7 +63,7 @@ func (s *scheduler) report(order []int32, r *Report) {
 	if len(order) == 0 {
 		return
 	}
-	stays := increasing(order)
+	stays := sequence.Increasing(order)
 	for k, i := range order {
 		n := s.t.Node(int(i))
 		switch {
@@ -74,31 +74,6 @@ func (s *scheduler) report(order []int32, r *Report) {
 		}
 	}
 	r.remark(s.t.Node(int(order[len(order)-1])), true, "%d epochs, the fewest that conflicts allow; modelled on %s: %.1f µs for the epochs", s.epochs, s.model.Name, s.time.Microseconds())
-}
-
-// increasing marks a longest increasing subsequence: the commands that need not
-// move to turn one order into the other (Fredman 1975, patience sorting).
-func increasing(order []int32) []bool {
-	tails, before := []int{}, make([]int, len(order))
-	for k, x := range order {
-		p := sort.Search(len(tails), func(i int) bool { return order[tails[i]] >= x })
-		before[k] = -1
-		if p > 0 {
-			before[k] = tails[p-1]
-		}
-		if p == len(tails) {
-			tails = append(tails, k)
-		} else {
-			tails[p] = k
-		}
-	}
-	out := make([]bool, len(order))
-	if len(tails) > 0 {
-		for k := tails[len(tails)-1]; k >= 0; k = before[k] {
-			out[k] = true
-		}
-	}
-	return out
 }
 
 // scheduler assigns an epoch to every command, one command buffer after another.

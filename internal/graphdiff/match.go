@@ -2,9 +2,9 @@ package graphdiff
 
 import (
 	"slices"
-	"sort"
 	"strings"
 
+	"github.com/mlxc/mlxc/internal/sequence"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -117,7 +117,7 @@ func (c *comparison) order() {
 			at, place = append(at, i), append(place, c.images[i][n-1])
 		}
 	}
-	stays := increasing(place)
+	stays := sequence.Increasing(place)
 	for k, i := range at {
 		if stays[k] {
 			continue
@@ -128,30 +128,6 @@ func (c *comparison) order() {
 		}
 		c.add(Moved, c.idsOf(c.b, c.images[i]), c.a.ids[i:i+1], "%s, %s", c.a.describe(i), where)
 	}
-}
-
-// increasing marks a longest non-decreasing subsequence.
-func increasing(list []int) []bool {
-	tails, before := []int{}, make([]int, len(list))
-	for k, x := range list {
-		p := sort.Search(len(tails), func(i int) bool { return list[tails[i]] > x })
-		before[k] = -1
-		if p > 0 {
-			before[k] = tails[p-1]
-		}
-		if p == len(tails) {
-			tails = append(tails, k)
-		} else {
-			tails[p] = k
-		}
-	}
-	out := make([]bool, len(list))
-	if len(tails) > 0 {
-		for k := tails[len(tails)-1]; k >= 0; k = before[k] {
-			out[k] = true
-		}
-	}
-	return out
 }
 
 // marks compares barriers, commits and groups by the command that they stand
