@@ -16,15 +16,15 @@ type arena struct {
 type Mark int64
 
 // Mark returns the arena's current top.
-func (r *Recorder) Mark() Mark { return Mark(r.arena.top) }
+func (r *Session) Mark() Mark { return Mark(r.arena.top) }
 
 // Reset gives back everything that was taken from the arena since m: later
 // tensors reuse those bytes.
-func (r *Recorder) Reset(m Mark) { r.arena.top = int64(m) }
+func (r *Session) Reset(m Mark) { r.arena.top = int64(m) }
 
 // Scratch takes a row-contiguous tensor from the arena, large enough for every
 // value of the params.
-func (r *Recorder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
+func (r *Session) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 	strides, err := contiguous(shape)
 	if err != nil {
 		r.fail("scratch %s: %w", r.format(shape), err)

@@ -9,7 +9,7 @@ import (
 
 // Rope rotates x [L, heads, head dim] by its positions pos, pos+1, …: pairs
 // (2i, 2i+1) if traditional, else (i, i+dim/2). theta is the base.
-func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool, o ...Option) Tensor {
+func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool, o ...Option) Tensor {
 	if x.Rank() != 3 {
 		r.fail("rope takes [L, heads, dim], not %s", r.format(x.Shape))
 		return x
@@ -41,7 +41,7 @@ func (r *Recorder) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool
 // KVWrite writes rows x [L, heads, dim] to positions pos, pos+1, … of a cache
 // [positions, heads, dim]: the rows of a position lie together, so that this is
 // one run of bytes, which the kernel that makes x could as well write itself.
-func (r *Recorder) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
+func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 	if cache.Rank() != 3 || x.Rank() != 3 || !cache.Shape[1].Equal(x.Shape[1]) || !cache.Shape[2].Equal(x.Shape[2]) {
 		r.fail("kv_write: %s into %s: want [L, heads, dim] into [positions, heads, dim]", r.format(x.Shape), r.format(cache.Shape))
 		return
@@ -54,7 +54,7 @@ func (r *Recorder) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 // SDPA is scaled-dot-product attention with grouped heads: queries
 // q [L, Hq, D] over the first n positions of caches k, v [positions, Hkv, D],
 // causal: query i of L sees positions up to n − L + i. The result is [L, Hq, D].
-func (r *Recorder) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
+func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
 	if q.Rank() != 3 || k.Rank() != 3 || v.Rank() != 3 {
 		r.fail("sdpa takes [L, heads, dim] and [positions, heads, dim], not %s, %s", r.format(q.Shape), r.format(k.Shape))
 		return q

@@ -7,7 +7,7 @@ import (
 )
 
 // Embed looks up rows of a table: the result is [ids, K] in f32.
-func (r *Recorder) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
+func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 	n, k := table.dims()
 	rows := ids.Elements()
 	shape := []ir.Affine{rows, ir.Const(k)}
@@ -32,7 +32,7 @@ func (r *Recorder) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 
 // Matmul computes x·Wᵀ for rows x [M, K] and a matrix W [N, K]: a matvec kernel
 // for one row, a matmul kernel otherwise, as MLX routes it (docs/kernels.md).
-func (r *Recorder) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
+func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	n, k := w.dims()
 	if got := r.last("matmul", x); got != k {
 		r.fail("matmul: rows of %d elements times a matrix [%d, %d]", got, n, k)
@@ -55,7 +55,7 @@ func (r *Recorder) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 // older chips and matrices up to 2048 × 2048; see the routing table.
 const qmvLimit = 6
 
-func (r *Recorder) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
+func (r *Session) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
 	y := r.result("quantized_matmul", o, ir.F32, shape)
 	// MLX 0.32.4: qmv_fast wherever K is a multiple of what one simdgroup takes
 	// in a step; its variant for ragged N (pr_1) is not in our library yet.
@@ -74,7 +74,7 @@ func (r *Recorder) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, 
 	return y
 }
 
-func (r *Recorder) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
+func (r *Session) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
 	y := r.result("quantized_matmul", o, ir.F32, shape)
 	r.dispatch(call{options: o,
 		op: "quantized_matmul", function: fmt.Sprintf("affine_qmm_t_float_gs_%d_b_%d_alN_%t_batch_0", w.Group, w.Bits, w.N%32 == 0),
@@ -85,7 +85,7 @@ func (r *Recorder) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, 
 }
 
 // gemv follows MLX's choice of tiles for a row-contiguous matrix.
-func (r *Recorder) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) Tensor {
+func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) Tensor {
 	y := r.result("matmul", o, ir.F32, shape)
 	if w.DType == ir.F16 {
 		r.dispatch(call{options: o,
@@ -116,7 +116,7 @@ func (r *Recorder) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) 
 	return y
 }
 
-func (r *Recorder) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine, o []Option) Tensor {
+func (r *Session) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affine, o []Option) Tensor {
 	y := r.result("matmul", o, ir.F32, shape)
 	function := "gemm_nt_float32"
 	if w.DType == ir.F16 {

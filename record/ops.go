@@ -19,7 +19,7 @@ func i32(slot uint8, a ir.Affine) ir.Binding {
 }
 
 // last returns the size of the innermost dimension.
-func (r *Recorder) last(op string, t Tensor) int64 {
+func (r *Session) last(op string, t Tensor) int64 {
 	if t.Rank() == 0 || !t.Shape[t.Rank()-1].IsConst() {
 		r.fail("%s: the innermost dimension of %s must be constant", op, r.format(t.Shape))
 		return 1
@@ -29,14 +29,14 @@ func (r *Recorder) last(op string, t Tensor) int64 {
 
 // rows returns the number of rows: the elements of all dimensions but the
 // innermost.
-func (r *Recorder) rows(t Tensor) ir.Affine {
+func (r *Session) rows(t Tensor) ir.Affine {
 	t.Shape = t.Shape[:max(t.Rank()-1, 0)]
 	return t.Elements()
 }
 
 // RMSNorm normalizes the rows of x: x / sqrt(mean(x²) + eps), without a weight
 // (MLX's kernel with a weight of one 1 and stride 0, as MLX itself does).
-func (r *Recorder) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
+func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	if r.ones == nil {
 		one := r.memory(ir.Memory{Name: "one", Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
 		r.ones = &one
@@ -57,16 +57,16 @@ func (r *Recorder) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 
 // Mul multiplies elementwise. b has a's shape, or is one row that every row of
 // a is multiplied by.
-func (r *Recorder) Mul(a, b Tensor, o ...Option) Tensor {
+func (r *Session) Mul(a, b Tensor, o ...Option) Tensor {
 	return r.binary("elementwise_mul", "Multiply", a, b, o)
 }
 
-// Add adds elementwise, with the shapes of [Recorder.Mul].
-func (r *Recorder) Add(a, b Tensor, o ...Option) Tensor {
+// Add adds elementwise, with the shapes of [Session.Mul].
+func (r *Session) Add(a, b Tensor, o ...Option) Tensor {
 	return r.binary("elementwise_add", "Add", a, b, o)
 }
 
-func (r *Recorder) binary(op, name string, a, b Tensor, o []Option) Tensor {
+func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
 	y := r.result(op, o, ir.F32, a.Shape)
 	if a.Elements().Equal(b.Elements()) {
 		n := a.Elements()
@@ -93,12 +93,12 @@ func (r *Recorder) binary(op, name string, a, b Tensor, o []Option) Tensor {
 }
 
 // Silu computes x / (1 + exp(−x)).
-func (r *Recorder) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "Silu", x, o) }
+func (r *Session) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "Silu", x, o) }
 
 // Sigmoid computes 1 / (1 + exp(−x)).
-func (r *Recorder) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "Sigmoid", x, o) }
+func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "Sigmoid", x, o) }
 
-func (r *Recorder) unary(op, name string, x Tensor, o []Option) Tensor {
+func (r *Session) unary(op, name string, x Tensor, o []Option) Tensor {
 	y := r.result(op, o, ir.F32, x.Shape)
 	grid, group := threads1(x.Elements())
 	r.dispatch(call{options: o,
@@ -111,7 +111,7 @@ func (r *Recorder) unary(op, name string, x Tensor, o []Option) Tensor {
 
 // Argmax returns the index (u32) of the greatest element of each row, the
 // least one of several.
-func (r *Recorder) Argmax(x Tensor, o ...Option) Tensor {
+func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	k := r.last("argmax", x)
 	shape := x.Shape[:x.Rank()-1]
 	if len(shape) == 0 {
@@ -131,7 +131,7 @@ func (r *Recorder) Argmax(x Tensor, o ...Option) Tensor {
 // CopyTo copies src to dst, which has the same shape; both may be strided (a
 // column of a matrix); where both are contiguous the plain copy does it. At most
 // 3 dimensions.
-func (r *Recorder) CopyTo(op string, dst, src Tensor, o ...Option) {
+func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 	if len(src.Shape) != len(dst.Shape) || src.Rank() < 2 || src.Rank() > 3 {
 		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
 		return

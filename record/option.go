@@ -25,7 +25,7 @@ func label(options []Option) string {
 }
 
 // result returns where an operation writes: the tensor of [Into], or scratch.
-func (r *Recorder) result(op string, options []Option, t ir.DType, shape []ir.Affine) Tensor {
+func (r *Session) result(op string, options []Option, t ir.DType, shape []ir.Affine) Tensor {
 	for _, o := range options {
 		if o.into == nil {
 			continue

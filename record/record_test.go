@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-func ExampleRecorder() {
+func ExampleSession() {
 	r := record.New("norm")
 	x := r.Input("x", ir.F32, 576)
 	y := r.Output("y", ir.F32, 576)
@@ -144,30 +144,30 @@ func TestMatmulRoutes(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	cases := []struct {
 		name string
-		make func(r *record.Recorder)
+		make func(r *record.Session)
 		want string
 	}{
-		{"into has another shape", func(r *record.Recorder) {
+		{"into has another shape", func(r *record.Session) {
 			r.Silu(r.Input("x", ir.F32, 4, 8), record.Into(r.Output("y", ir.F32, 32)))
 		}, "record t: silu gives f32[4, 8], Into has f32[32]"},
-		{"shapes do not fit", func(r *record.Recorder) {
+		{"shapes do not fit", func(r *record.Session) {
 			r.Mul(r.Input("x", ir.F32, 4, 8), r.Input("w", ir.F32, 4))
 		}, "record t: elementwise_mul: [4, 8] and [4] do not fit: the second must have the first's shape or be one row of it"},
-		{"matmul of other rows", func(r *record.Recorder) {
+		{"matmul of other rows", func(r *record.Session) {
 			r.Matmul(r.Input("x", ir.F32, 1, 32), record.Dense(r.RandomWeight("w", 1, ir.F32, 8, 64)))
 		}, "record t: matmul: rows of 32 elements times a matrix [8, 64]"},
-		{"heads do not divide", func(r *record.Recorder) {
+		{"heads do not divide", func(r *record.Session) {
 			kv := r.State("k", ir.F32, 16, 2, 64)
 			r.SDPA(r.Input("q", ir.F32, 1, 3, 64), kv, kv, ir.Const(4), 1)
 		}, "record t: sdpa: 3 query heads do not divide over 2 kv heads"},
-		{"head dim without a kernel", func(r *record.Recorder) {
+		{"head dim without a kernel", func(r *record.Session) {
 			kv := r.State("k", ir.F32, 16, 2, 80)
 			r.SDPA(r.Input("q", ir.F32, 1, 2, 80), kv, kv, ir.Const(4), 1)
 		}, `record t: the kernel library has no function "sdpa_vector_float_80_80"`},
-		{"scratch that depends on an inner param", func(r *record.Recorder) {
+		{"scratch that depends on an inner param", func(r *record.Session) {
 			r.Scratch(ir.F32, ir.Const(2), r.Param("n", 1, 4))
 		}, "record t: scratch [2, $n]: only the outermost dimension of a tensor may depend on params"},
-		{"result overlaps an operand", func(r *record.Recorder) {
+		{"result overlaps an operand", func(r *record.Session) {
 			y := r.State("y", ir.F32, 96)
 			shifted := y
 			shifted.Off, shifted.Shape = ir.Const(128), record.Dims(64)

@@ -112,7 +112,7 @@ func (m *Model) weights(ctx context.Context, o Options) (map[string]tensor, erro
 
 // llama is one graph being recorded.
 type llama struct {
-	*record.Recorder
+	*record.Session
 	Config
 	weights map[string]tensor
 	context int64

@@ -71,11 +71,11 @@ var graphs = []struct {
 
 // weight is a random weight: the graph runs without any file. Scales and
 // biases are random too, and codes are random bytes.
-func weight(r *record.Recorder, name string, t ir.DType, shape ...int64) record.Tensor {
+func weight(r *record.Session, name string, t ir.DType, shape ...int64) record.Tensor {
 	return r.RandomWeight(name, uint64(len(name)), t, shape...)
 }
 
-func quantized(r *record.Recorder, name string, n, k int64) record.Matrix {
+func quantized(r *record.Session, name string, n, k int64) record.Matrix {
 	return record.Quantized(record.QTensor{
 		W: weight(r, name, ir.U32, n, k/8), Scales: weight(r, name+".scales", ir.F32, n, k/32), Biases: weight(r, name+".biases", ir.F32, n, k/32),
 		N: n, K: k, Bits: 4, Group: 32,

@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Recorder captures dispatches into a graph.
-type Recorder struct {
+// Session captures dispatches into a graph.
+type Session struct {
 	b       *ir.Builder
 	kernels map[string]ir.KernelID
 	arena   arena
@@ -18,15 +18,15 @@ type Recorder struct {
 }
 
 // New starts a recording called name.
-func New(name string) *Recorder {
-	r := &Recorder{b: ir.NewBuilder(name), kernels: map[string]ir.KernelID{}}
+func New(name string) *Session {
+	r := &Session{b: ir.NewBuilder(name), kernels: map[string]ir.KernelID{}}
 	r.arena.mem = ir.NoMem
 	r.tracker.g = r.b.Unfinished()
 	return r
 }
 
 // Finish returns the graph, or the first mistake of the recording.
-func (r *Recorder) Finish() (*ir.Graph, error) {
+func (r *Session) Finish() (*ir.Graph, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -36,21 +36,21 @@ func (r *Recorder) Finish() (*ir.Graph, error) {
 	return r.b.Graph()
 }
 
-func (r *Recorder) fail(format string, args ...any) {
+func (r *Session) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("record %s: "+format, append([]any{r.b.Unfinished().Name}, args...)...)
 	}
 }
 
 // Param adds a u32 param in [min, max].
-func (r *Recorder) Param(name string, min, max uint32) ir.Affine {
+func (r *Session) Param(name string, min, max uint32) ir.Affine {
 	return ir.Linear(0, ir.Term{Param: r.b.Param(name, min, max), Coeff: 1})
 }
 
 // Require adds the constraint lhs ≤ max.
-func (r *Recorder) Require(lhs ir.Affine, max int64) { r.b.Require(lhs, max) }
+func (r *Session) Require(lhs ir.Affine, max int64) { r.b.Require(lhs, max) }
 
-func (r *Recorder) memory(m ir.Memory) Tensor {
+func (r *Session) memory(m ir.Memory) Tensor {
 	size := int64(m.DType.Bits())
 	for _, d := range m.Shape {
 		size *= d
@@ -62,38 +62,38 @@ func (r *Recorder) memory(m ir.Memory) Tensor {
 }
 
 // Weight adds a weight with the given contents.
-func (r *Recorder) Weight(name string, contents *ir.Blob, t ir.DType, shape ...int64) Tensor {
+func (r *Session) Weight(name string, contents *ir.Blob, t ir.DType, shape ...int64) Tensor {
 	return r.memory(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitBlob, Blob: contents}})
 }
 
 // RandomWeight adds a weight with pseudo-random contents (see
 // [ir.Memory.WriteInit]): for tests and benchmarks.
-func (r *Recorder) RandomWeight(name string, seed uint64, t ir.DType, shape ...int64) Tensor {
+func (r *Session) RandomWeight(name string, seed uint64, t ir.DType, shape ...int64) Tensor {
 	return r.memory(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitRandom, Seed: seed}})
 }
 
 // Input adds a memory that the host fills before each replay.
-func (r *Recorder) Input(name string, t ir.DType, shape ...int64) Tensor {
+func (r *Session) Input(name string, t ir.DType, shape ...int64) Tensor {
 	return r.memory(ir.Memory{Name: name, Kind: ir.Input, DType: t, Shape: shape})
 }
 
 // Output adds a memory that the host reads after each replay.
-func (r *Recorder) Output(name string, t ir.DType, shape ...int64) Tensor {
+func (r *Session) Output(name string, t ir.DType, shape ...int64) Tensor {
 	return r.memory(ir.Memory{Name: name, Kind: ir.Output, DType: t, Shape: shape})
 }
 
 // State adds a memory that survives from replay to replay, at first all zero.
-func (r *Recorder) State(name string, t ir.DType, shape ...int64) Tensor {
+func (r *Session) State(name string, t ir.DType, shape ...int64) Tensor {
 	return r.memory(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: ir.FillU32(0)})
 }
 
 // Group opens a labelled group of dispatches; EndGroup closes it.
-func (r *Recorder) Group(label string) { r.b.Group(label) }
+func (r *Session) Group(label string) { r.b.Group(label) }
 
 // EndGroup closes the innermost open group.
-func (r *Recorder) EndGroup() { r.b.EndGroup() }
+func (r *Session) EndGroup() { r.b.EndGroup() }
 
-func (r *Recorder) format(shape []ir.Affine) string {
+func (r *Session) format(shape []ir.Affine) string {
 	s := "["
 	for i, d := range shape {
 		if i > 0 {
@@ -105,7 +105,7 @@ func (r *Recorder) format(shape []ir.Affine) string {
 }
 
 // kernel returns the IR kernel of a library function, specialized.
-func (r *Recorder) kernel(function string, constants []ir.FunctionConstant) (ir.KernelID, bool) {
+func (r *Session) kernel(function string, constants []ir.FunctionConstant) (ir.KernelID, bool) {
 	name := function
 	for _, c := range constants { // rope_float32.forward.traditional: the flags that are set
 		if c.Bits != 0 {
@@ -147,7 +147,7 @@ type call struct {
 }
 
 // dispatch appends c, after a barrier where one is needed.
-func (r *Recorder) dispatch(c call) {
+func (r *Session) dispatch(c call) {
 	if r.err != nil {
 		return
 	}
