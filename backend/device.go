@@ -15,8 +15,8 @@ type Device interface {
 	Info() Info
 	// Alloc returns a buffer of size bytes of undefined contents.
 	Alloc(size int64) (Buffer, error)
-	// Map returns a buffer over data without copying it, if the device can; the
-	// buffer is read-only and data must outlive it.
+	// Map returns a buffer over data without copying it, if the device can. data
+	// must outlive it, and must be writable if a program writes the buffer.
 	Map(data []byte) (Buffer, error)
 	// Compile makes a program ready to run. What the device cannot do is an
 	// error here, before anything is submitted.
@@ -31,7 +31,18 @@ type Info struct {
 	MaxThreadgroup   int   // threads of a threadgroup
 	ThreadgroupBytes int   // threadgroup memory
 	Alignment        int64 // bytes, of memories that say nothing
+	Sampling         Sampling
 }
+
+// Sampling says where a device can take times.
+type Sampling uint8
+
+// The places. Apple's GPUs sample where an encoder ends.
+const (
+	SampleCommands Sampling = iota // around each command
+	SampleEncoders                 // around an encoder: one for each command, if asked for times
+	SampleNothing
+)
 
 // Buffer is memory that a device can bind.
 type Buffer interface {

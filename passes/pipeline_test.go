@@ -69,7 +69,7 @@ func small(t *testing.T) *ir.Graph {
 	w := r.Weight("w", ir.NewBlob(make([]byte, 256)), ir.F32, 64)
 	y := r.Output("y", ir.F32, 2, 64)
 	r.Add(r.Mul(r.RMSNorm(x, 1e-5), w), x, record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	return g
 }

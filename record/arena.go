@@ -10,39 +10,64 @@ const arenaAlign = 256
 type arena struct {
 	mem       ir.MemID
 	top, peak int64
+	taken     []allocation // from front to back
+}
+
+// allocation is a tensor of the arena that was not given back.
+type allocation struct {
+	off    int64
+	serial uint32
 }
 
 // Mark is a place in the arena.
 type Mark int64
 
 // Mark returns the arena's current top.
-func (r *Session) Mark() Mark { return Mark(r.arena.top) }
+func (e *Encoder) Mark() Mark { return Mark(e.arena.top) }
 
 // Reset gives back everything that was taken from the arena since m: later
-// tensors reuse those bytes.
-func (r *Session) Reset(m Mark) { r.arena.top = int64(m) }
+// tensors reuse those bytes, and using an earlier one is a mistake.
+func (e *Encoder) Reset(m Mark) {
+	if int64(m) > e.arena.top || m < 0 {
+		e.fail("Reset to a mark above the arena's top: marks end when what is below them is given back")
+		return
+	}
+	e.arena.top = int64(m)
+	for n := len(e.arena.taken); n > 0 && e.arena.taken[n-1].off >= int64(m); n-- {
+		e.arena.taken = e.arena.taken[:n-1]
+	}
+}
 
 // Scratch takes a row-contiguous tensor from the arena, large enough for every
-// value of the params.
-func (r *Session) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
-	strides, err := contiguous(shape)
-	if err != nil {
-		r.fail("scratch %s: %w", r.format(shape), err)
-		return Tensor{DType: t, Shape: shape, Strides: make([]int64, len(shape))}
+// value of the params. It lives until [Encoder.Reset] to an earlier mark, or
+// until the recording is finished.
+func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
+	strides := e.strides.Take(len(shape))
+	if err := fillContiguous(strides, shape); err != nil {
+		e.fail("scratch %s: %w", e.format(shape), err)
+		return e.broken(t, len(shape))
 	}
-	if r.arena.mem == ir.NoMem {
-		r.arena.mem = r.b.Memory(ir.Memory{Name: "scratch", Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign})
+	if e.arena.mem == ir.NoMem {
+		e.arena.mem = e.memory(ir.Memory{Name: "scratch", Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
 	}
-	out := Tensor{Mem: r.arena.mem, Off: ir.Const(r.arena.top), DType: t, Shape: shape, Strides: strides}
-	_, size, ok := r.b.Unfinished().Range(out.bytes())
+	out := Tensor{Mem: e.arena.mem, Off: ir.Const(e.arena.top), DType: t, Shape: shape, Strides: strides}
+	_, size, ok := e.g.Range(out.bytes())
 	if !ok || size <= 0 {
-		r.fail("scratch %s%s has no size", t, r.format(shape))
-		return out
+		e.fail("scratch %s%s has no size", t, e.format(shape))
+		return e.broken(t, len(shape))
 	}
-	r.arena.top += (size + arenaAlign - 1) / arenaAlign * arenaAlign
-	if r.arena.top > r.arena.peak {
-		r.arena.peak = r.arena.top
-		r.b.SetSize(r.arena.mem, r.arena.peak)
+	e.serial++
+	e.arena.taken = append(e.arena.taken, allocation{e.arena.top, e.serial})
+	out.serial, out.stack = e.serial, uint32(len(e.arena.taken))
+	e.arena.top += (size + arenaAlign - 1) / arenaAlign * arenaAlign
+	if e.arena.top > e.arena.peak {
+		e.arena.peak = e.arena.top
+		e.g.Memories[e.arena.mem].Size = e.arena.peak
 	}
 	return out
+}
+
+func (e *Encoder) arenaAlive(t Tensor) bool {
+	n := int(t.stack) - 1
+	return n < len(e.arena.taken) && e.arena.taken[n].serial == t.serial
 }

@@ -21,7 +21,7 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 	if l := x.Shape[0]; l.IsConst() && l.Const == 1 {
 		r.dispatch(call{options: o,
 			op: "rope", function: "rope_single_float32", constants: constants,
-			args: []ir.Binding{buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, x.Strides[1]), val(10, base)},
+			args: []arg{buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, x.Strides[1]), val(10, base)},
 			kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), ir.Ext(heads), ir.Ext(1)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
 		})
 		return y
@@ -29,7 +29,7 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 	strides := func(t Tensor) []any { return []any{t.Strides[1], t.Strides[0], t.Strides[2]} }
 	r.dispatch(call{options: o,
 		op: "rope", function: "rope_float32", constants: append(constants, flag(3, "hs_transpose", false)),
-		args: []ir.Binding{
+		args: []arg{
 			buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, strides(x)...), val(5, strides(y)...),
 			val(6, int64(0)), val(7, int32(heads)), val(10, base),
 		},
@@ -71,7 +71,7 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 	}
 	c := call{options: o,
 		op: "sdpa",
-		args: []ir.Binding{
+		args: []arg{
 			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),
 			val(6, uint64(k.Strides[1])), val(7, uint64(k.Strides[0])), val(8, uint64(v.Strides[1])), val(9, uint64(v.Strides[0])), val(10, scale),
 		},

@@ -18,13 +18,13 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 	}
 	if q := table.Q; q != nil {
 		c.function = fmt.Sprintf("affine_embed_float_gs_%d_b_%d", q.Group, q.Bits)
-		c.args = []ir.Binding{buf(0, ids), buf(1, q.W), buf(2, q.Scales), buf(3, q.Biases), buf(4, y), val(5, int32(k)), val(6, int32(n))}
+		c.args = []arg{buf(0, ids), buf(1, q.W), buf(2, q.Scales), buf(3, q.Biases), buf(4, y), val(5, int32(k)), val(6, int32(n))}
 	} else {
 		c.function = "embed_float32"
 		if table.Dense.DType == ir.F16 {
 			c.function = "embed_float16"
 		}
-		c.args = []ir.Binding{buf(0, ids), buf(1, table.Dense), buf(2, y), val(3, int32(k)), val(4, int32(n))}
+		c.args = []arg{buf(0, ids), buf(1, table.Dense), buf(2, y), val(3, int32(k)), val(4, int32(n))}
 	}
 	r.dispatch(c)
 	return y
@@ -68,7 +68,7 @@ func (r *Session) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 	}
 	r.dispatch(call{options: o,
 		op: "quantized_matmul", function: fmt.Sprintf("%s_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4", name, w.Group, w.Bits),
-		args: []ir.Binding{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N))},
+		args: []arg{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N))},
 		grid: [3]ir.Extent{{Num: rows, Div: 1}, ir.Ext((w.N + 7) / 8), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
 	})
 	return y
@@ -78,7 +78,7 @@ func (r *Session) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 	y := r.result("quantized_matmul", o, ir.F32, shape)
 	r.dispatch(call{options: o,
 		op: "quantized_matmul", function: fmt.Sprintf("affine_qmm_t_float_gs_%d_b_%d_alN_%t_batch_0", w.Group, w.Bits, w.N%32 == 0),
-		args: []ir.Binding{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N)), i32(7, rows)},
+		args: []arg{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N)), i32(7, rows)},
 		grid: [3]ir.Extent{ir.Ext((w.N + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
 	})
 	return y
@@ -90,7 +90,7 @@ func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) T
 	if w.DType == ir.F16 {
 		r.dispatch(call{options: o,
 			op: "matmul", function: "gemv_float16_float32",
-			args: []ir.Binding{buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n))},
+			args: []arg{buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n))},
 			grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
 		})
 		return y
@@ -110,7 +110,7 @@ func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) T
 	}
 	r.dispatch(call{options: o,
 		op: "matmul", function: fmt.Sprintf("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn4_nc0_axpby0", bm, bn, sm, sn, tm),
-		args: []ir.Binding{buf(0, w), buf(1, x), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(k)), val(11, int64(0)), val(12, int64(0))},
+		args: []arg{buf(0, w), buf(1, x), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(k)), val(11, int64(0)), val(12, int64(0))},
 		grid: [3]ir.Extent{ir.Ext((n + bm*sm*tm - 1) / (bm * sm * tm)), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, uint32(bn), uint32(bm)},
 	})
 	return y
@@ -124,7 +124,7 @@ func (r *Session) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affin
 	}
 	r.dispatch(call{options: o,
 		op: "matmul", function: function,
-		args: []ir.Binding{buf(0, x), buf(1, w), buf(2, y), val(3, int32(k)), val(4, int32(n)), i32(5, rows)},
+		args: []arg{buf(0, x), buf(1, w), buf(2, y), val(3, int32(k)), val(4, int32(n)), i32(5, rows)},
 		grid: [3]ir.Extent{ir.Ext((n + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
 	})
 	return y

@@ -6,18 +6,6 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-func buf(slot uint8, t Tensor) ir.Binding { return ir.BufferArg(slot, t.view()) }
-
-func val(slot uint8, v ...any) ir.Binding { return ir.BytesArg(slot, ir.ValueBytes(v...)) }
-
-// i32 binds an integer that may depend on params.
-func i32(slot uint8, a ir.Affine) ir.Binding {
-	if a.IsConst() {
-		return val(slot, int32(a.Const))
-	}
-	return ir.ScalarArg(slot, ir.I32, a)
-}
-
 // last returns the size of the innermost dimension.
 func (r *Session) last(op string, t Tensor) int64 {
 	if t.Rank() == 0 || !t.Shape[t.Rank()-1].IsConst() {
@@ -38,7 +26,7 @@ func (r *Session) rows(t Tensor) ir.Affine {
 // (MLX's kernel with a weight of one 1 and stride 0, as MLX itself does).
 func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	if r.ones == nil {
-		one := r.memory(ir.Memory{Name: "one", Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
+		one := r.declare(ir.Memory{Name: "one", Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
 		r.ones = &one
 	}
 	k := r.last("rms_norm", x)
@@ -49,7 +37,7 @@ func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	}
 	r.dispatch(call{options: o,
 		op: "rms_norm", function: function,
-		args: []ir.Binding{buf(0, x), buf(1, *r.ones), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0))},
+		args: []arg{buf(0, x), buf(1, *r.ones), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0))},
 		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{group, 1, 1},
 	})
 	return y
@@ -73,7 +61,7 @@ func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
 		grid, group := threads1(n)
 		r.dispatch(call{options: o,
 			op: op, function: "vv_" + name + "float32",
-			args: []ir.Binding{buf(0, a), buf(1, b), buf(2, y)},
+			args: []arg{buf(0, a), buf(1, b), buf(2, y)},
 			kind: ir.Threads, grid: grid, group: group,
 		})
 		return y
@@ -86,7 +74,7 @@ func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
 	grid := [3]ir.Extent{ir.Ext(k), {Num: r.rows(a), Div: 1}, ir.Ext(1)}
 	r.dispatch(call{options: o,
 		op: op, function: "g2_" + name + "float32",
-		args: []ir.Binding{buf(0, a), buf(1, b), buf(2, y), val(3, int64(k), int64(1)), val(4, int64(0), int64(1))},
+		args: []arg{buf(0, a), buf(1, b), buf(2, y), val(3, int64(k), int64(1)), val(4, int64(0), int64(1))},
 		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(k, 256)), 1, 1},
 	})
 	return y
@@ -103,7 +91,7 @@ func (r *Session) unary(op, name string, x Tensor, o []Option) Tensor {
 	grid, group := threads1(x.Elements())
 	r.dispatch(call{options: o,
 		op: op, function: "v_" + name + "float32float32",
-		args: []ir.Binding{buf(0, x), buf(1, y)},
+		args: []arg{buf(0, x), buf(1, y)},
 		kind: ir.Threads, grid: grid, group: group,
 	})
 	return y
@@ -122,7 +110,7 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	group := uint32(min(1024, (k+127)/128*32))
 	r.dispatch(call{options: o,
 		op: "argmax", function: "argmax_float32",
-		args: []ir.Binding{buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k))},
+		args: []arg{buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k))},
 		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(int64(group)), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{group, 1, 1},
 	})
 	return y
@@ -151,14 +139,14 @@ func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 		grid, group := threads1(src.Elements())
 		r.dispatch(call{options: o,
 			op: op, function: "v_copyfloat32float32",
-			args: []ir.Binding{buf(0, src), buf(1, dst)},
+			args: []arg{buf(0, src), buf(1, dst)},
 			kind: ir.Threads, grid: grid, group: group,
 		})
 		return
 	}
 	r.dispatch(call{options: o,
 		op: op, function: map[int]string{2: "gg2_copyfloat32float32", 3: "gg3_copyfloat32float32"}[n],
-		args: []ir.Binding{buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...)},
+		args: []arg{buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...)},
 		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(r.last(op, src), 256)), 1, 1},
 	})
 }

@@ -15,7 +15,7 @@ func ExampleSession() {
 	x := r.Input("x", ir.F32, 576)
 	y := r.Output("y", ir.F32, 576)
 	r.RMSNorm(x, 1e-5, record.Into(y), record.Label("final norm"))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -45,16 +45,16 @@ func TestBarriersOnConflictOnly(t *testing.T) {
 	r := record.New("t")
 	x := r.Input("x", ir.F32, 64)
 	y := r.Output("y", ir.F32, 64)
+	d := r.Scratch(ir.F32, record.Dims(64)...)
 	mark := r.Mark()
 	a := r.Silu(x)
 	b := r.Sigmoid(x)
 	c := r.Mul(a, b)
-	d := r.Scratch(ir.F32, record.Dims(64)...)
 	r.Add(c, x, record.Into(d))
 	r.Reset(mark)
 	r.Silu(x) // reuses a's bytes, which Mul read in an earlier epoch
 	r.Add(d, x, record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	require.Equal(t, []string{"silu", "sigmoid", "|", "elementwise_mul", "|", "elementwise_add", "silu", "|", "elementwise_add"}, shape(g))
 }
@@ -70,7 +70,7 @@ func TestArenaReuse(t *testing.T) {
 		r.Reset(m)
 	}
 	r.Silu(x, record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	require.Equal(t, int64(2*4096), g.Stats().Bytes.Scratch)
 }
@@ -84,7 +84,7 @@ func TestScratchForParams(t *testing.T) {
 	y := r.Output("y", ir.F32, 7, 100)
 	y.Shape[0] = n
 	r.Silu(r.RMSNorm(x, 1e-5), record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	require.Equal(t, int64(2816), g.Stats().Bytes.Scratch)
 	require.Equal(t, "%scratch[0:400*$n]", g.FormatView(g.Nodes[0].(*ir.Dispatch).Binding(2).View))
@@ -113,7 +113,7 @@ func TestMatmulRoutes(t *testing.T) {
 			N: k.n, K: k.k, Bits: k.bits, Group: k.group,
 		})
 		r.Matmul(x, w, record.Into(y))
-		g, err := r.Finish()
+		g, err := r.Graph()
 		require.NoError(t, err, k.want)
 		require.Equal(t, k.want, g.Kernels[0].Function)
 	}
@@ -134,7 +134,7 @@ func TestMatmulRoutes(t *testing.T) {
 		x := r.Input("x", ir.F32, k.rows, k.k)
 		y := r.Output("y", ir.F32, k.rows, k.n)
 		r.Matmul(x, record.Dense(r.RandomWeight("w", 1, k.t, k.n, k.k)), record.Into(y))
-		g, err := r.Finish()
+		g, err := r.Graph()
 		require.NoError(t, err, k.want)
 		require.Equal(t, k.want, g.Kernels[0].Function)
 	}
@@ -178,7 +178,7 @@ func TestMistakes(t *testing.T) {
 	for _, c := range cases {
 		r := record.New("t")
 		c.make(r)
-		_, err := r.Finish()
+		_, err := r.Graph()
 		require.EqualError(t, err, c.want, c.name)
 	}
 }
@@ -190,7 +190,7 @@ func TestIntoDoesNotLeakIntoArguments(t *testing.T) {
 	x := r.Input("x", ir.F32, 64)
 	y := r.Output("y", ir.F32, 64)
 	r.Add(x, r.Silu(x), record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	silu := g.Nodes[0].(*ir.Dispatch)
 	require.Equal(t, "%scratch[0:256]", g.FormatView(silu.Binding(1).View))

@@ -2,18 +2,24 @@ package record
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
 
 // Tensor is an array in a memory: an element type, a shape whose dimensions
-// may depend on params, and strides.
+// may depend on params, and strides. Tensors are values: slicing one gives
+// another of the same memory, and no place but the tensor's own says where it
+// lies.
 type Tensor struct {
 	Mem     ir.MemID
 	Off     ir.Affine // bytes
 	DType   ir.DType
 	Shape   []ir.Affine
 	Strides []int64 // elements
+
+	serial uint32 // of the allocation that it is part of; 0: declared memory
+	stack  uint32 // of the arena: 1 + its index in the list of what lives
 }
 
 // Dims makes constant dimensions.
@@ -29,15 +35,19 @@ func Dims(ns ...int64) []ir.Affine {
 // dimension alone may depend on params.
 func contiguous(shape []ir.Affine) ([]int64, error) {
 	strides := make([]int64, len(shape))
+	return strides, fillContiguous(strides, shape)
+}
+
+func fillContiguous(strides []int64, shape []ir.Affine) error {
 	step := ir.Const(1)
 	for i := len(shape) - 1; i >= 0; i-- {
 		if !step.IsConst() {
-			return nil, fmt.Errorf("only the outermost dimension of a tensor may depend on params")
+			return fmt.Errorf("only the outermost dimension of a tensor may depend on params")
 		}
 		strides[i] = step.Const
 		step = shape[i].Scale(step.Const)
 	}
-	return strides, nil
+	return nil
 }
 
 // Rank returns the number of dimensions.
@@ -76,6 +86,29 @@ func (t Tensor) Row(i ir.Affine) Tensor {
 func (t Tensor) From(i ir.Affine) Tensor {
 	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
 	return t
+}
+
+// Bytes returns n bytes of t from byte off of it on, as a tensor of u8: offsets
+// add up, so that a slice of a slice lies where one expects it.
+func (t Tensor) Bytes(off, n ir.Affine) Tensor {
+	t.Off, t.DType = t.Off.Add(off), ir.U8
+	t.Shape, t.Strides = []ir.Affine{n}, []int64{1}
+	return t
+}
+
+// region returns the bytes of t's elements, without those between them.
+func (t Tensor) region() ir.Region {
+	r := ir.Region{Mem: t.Mem, Off: t.Off, Run: ir.Const(t.DType.Size())}
+	for i := len(t.Shape) - 1; i >= 0; i-- {
+		step := t.Strides[i] * t.DType.Size()
+		if len(r.Dims) == 0 && r.Run.IsConst() && r.Run.Const == step {
+			r.Run = t.Shape[i].Scale(step) // runs that touch are one
+			continue
+		}
+		r.Dims = append(r.Dims, ir.Dim{Count: t.Shape[i], Stride: step})
+	}
+	slices.Reverse(r.Dims)
+	return r
 }
 
 // contiguous reports whether the elements lie one after another.

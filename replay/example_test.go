@@ -18,7 +18,7 @@ func Example() {
 	x := r.Input("x", ir.F32, 4)
 	y := r.Output("y", ir.F32, 4)
 	r.RMSNorm(x, 0, record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -55,7 +55,7 @@ func sum(t *testing.T, name string) *ir.Graph {
 	y := r.Output("y", ir.F32, 4)
 	r.Add(acc, x, record.Into(acc))
 	r.Add(acc, acc, record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	return g
 }
@@ -145,7 +145,7 @@ func rows(t *testing.T) *ir.Graph {
 	y := r.Output("y", ir.F32, 8, 2)
 	y.Shape = x.Shape
 	r.Add(x, x, record.Into(y))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	return g
 }
@@ -242,7 +242,7 @@ func TestUnloadedWeights(t *testing.T) {
 	r := record.New("w")
 	w := r.Weight("w", ir.ExternalBlob("model.bin", 64, 16, ir.Digest{}), ir.F32, 4)
 	r.Silu(w, record.Into(r.Output("y", ir.F32, 4)))
-	g, err := r.Finish()
+	g, err := r.Graph()
 	require.NoError(t, err)
 	s := open(t, replay.Options{}, g)
 	_, err = s.Graph("w")

@@ -158,29 +158,21 @@ func (s *Session) buffer(m *ir.Memory) (backend.Buffer, error) {
 	switch {
 	case m.Kind == ir.Weight && blob != nil && s.blobs[blob] != nil:
 		return s.blobs[blob], nil
-	case m.Kind == ir.Weight && blob != nil:
-		data, err := blob.Bytes()
-		if err != nil {
-			return nil, err
-		}
-		b, err := s.device.Map(data)
-		if err == nil {
-			s.blobs[blob] = b
-			s.owned = append(s.owned, b)
-		}
-		return b, err
 	case m.Kind == ir.State && s.states[m.Name] != nil:
 		return s.states[m.Name], nil
 	}
-	b, err := s.device.Alloc(m.Size)
+	b, err := backend.AllocMemory(s.device, m)
 	if err != nil {
 		return nil, err
 	}
 	s.owned = append(s.owned, b)
-	if m.Kind == ir.State {
+	switch {
+	case m.Kind == ir.Weight && blob != nil:
+		s.blobs[blob] = b
+	case m.Kind == ir.State:
 		s.states[m.Name] = b
 	}
-	return b, m.WriteInit(b.Bytes()[:m.Size])
+	return b, nil
 }
 
 // checkOverlap reports two memories that share host bytes: the meaning of a

@@ -165,7 +165,7 @@ func (m *Model) graph(name string, weights map[string]tensor, o Options) (*ir.Gr
 	token := l.Output("token", ir.U32, 1)
 	l.Argmax(logits.Reshape(Dims(1, c.Vocab)...), record.Label("token"), record.Into(token))
 	l.EndGroup()
-	return l.Finish()
+	return l.Graph()
 }
 
 // Dims makes constant dimensions.

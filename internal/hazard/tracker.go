@@ -11,7 +11,23 @@ type Tracker struct {
 	scratch []access
 }
 
-// NewTracker returns an empty tracker for regions of g.
+// grow learns of memories that the graph has got since.
+func (t *Tracker) grow() {
+	g := t.s.t.g
+	for i := len(t.s.t.roots); i < len(g.Memories); i++ {
+		t.s.t.roots = append(t.s.t.roots, rootOf{0, int32(i), g.Memories[i].Kind.ReadOnly()})
+		if m := &g.Memories[i]; m.Alias != ir.NoMem {
+			p := t.s.t.roots[m.Alias]
+			t.s.t.roots[i] = rootOf{p.off + m.AliasOff, p.mem, p.readOnly}
+		}
+		t.s.roots = append(t.s.roots, treeRoots{})
+	}
+	t.s.t.regions.g.Memories = g.Memories // it may be a copy, see twice
+}
+
+// NewTracker returns an empty tracker for regions of g. While it is in use g may
+// get more memories, aliases after their parents, but no other params or
+// constraints.
 func NewTracker(g *ir.Graph) *Tracker {
 	t := &Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
 	return &Tracker{s: newSweep(t), pillar: none}
@@ -29,6 +45,7 @@ func (t *Tracker) Empty() bool { return len(t.ids) == 0 }
 // Add remembers what command id touches; nil or incomplete effects may be
 // anything.
 func (t *Tracker) Add(id ir.ID, e *ir.Effects) {
+	t.grow()
 	n := int32(len(t.ids))
 	t.ids = append(t.ids, id)
 	if !e.Known() {
@@ -64,6 +81,7 @@ func (t *Tracker) Conflict(e *ir.Effects) (Conflict, bool) {
 	case !e.Known():
 		return Conflict{Kind: Unknown, With: t.ids[0]}, true
 	}
+	t.grow()
 	for i := range e.Reads {
 		if c, ok := t.find(&e.Reads[i], false); ok {
 			return c, true

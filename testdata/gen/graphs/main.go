@@ -87,7 +87,7 @@ func normResidual() (*ir.Graph, error) {
 	x := r.Input("x", ir.F32, 2, 64)
 	y := r.Output("y", ir.F32, 2, 64)
 	r.Add(r.Mul(r.RMSNorm(x, 1e-5), weight(r, "w", ir.F32, 64)), x, record.Into(y))
-	return r.Finish()
+	return r.Graph()
 }
 
 func layer(kind string) (*ir.Graph, error) {
@@ -120,7 +120,7 @@ func layer(kind string) (*ir.Graph, error) {
 	up := r.Matmul(h, quantized(r, "ffn_up", ffn, embedding))
 	act := r.Mul(r.Silu(gate), up)
 	r.Add(x, r.Matmul(act, quantized(r, "ffn_down", embedding, ffn)), record.Into(out))
-	return r.Finish()
+	return r.Graph()
 }
 
 // foreign adds a kernel that has no declaration.
@@ -332,7 +332,7 @@ func normMul() (*ir.Graph, error) {
 	t := r.RMSNorm(a, 1e-5)
 	r.Mul(t, weight(r, "scale", ir.F32, 64), record.Into(y))
 	r.Add(t, x, record.Into(z))
-	return r.Finish()
+	return r.Graph()
 }
 
 func lookahead() (*ir.Graph, error) {

@@ -1,0 +1,143 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Capturing reports whether what is given now is kept.
+func (e *Encoder) Capturing() bool { return e.records() || e.captured >= 0 }
+
+// StartCapture keeps what a live encoder executes from now on, for
+// [Encoder.TakeCapture].
+func (e *Encoder) StartCapture() {
+	switch {
+	case e.err != nil:
+	case e.Capturing():
+		e.fail("StartCapture: it is capturing already")
+	default:
+		e.captured = len(e.g.Nodes)
+	}
+}
+
+// TakeCapture ends the capture and returns it. Of an encoder that captures
+// anyway it takes the whole recording: Finish has nothing left of it.
+func (e *Encoder) TakeCapture() (*ir.Graph, error) {
+	if e.err == nil && !e.Capturing() {
+		e.fail("TakeCapture: it is not capturing: StartCapture, or the setting Capture")
+	}
+	if e.ended("TakeCapture") != nil {
+		return nil, e.err
+	}
+	g, err := e.recorded(max(e.captured, 0))
+	if err != nil {
+		return nil, err
+	}
+	e.captured = -1
+	if !e.live() {
+		e.restart()
+	}
+	return g, nil
+}
+
+// recorded returns the graph of the nodes from index from on.
+func (e *Encoder) recorded(from int) (*ir.Graph, error) {
+	g := &ir.Graph{
+		Name: e.g.Name, Params: slices.Clone(e.g.Params), Constraints: slices.Clone(e.g.Constraints),
+		Memories: slices.Clone(e.g.Memories), Kernels: slices.Clone(e.g.Kernels), Nodes: slices.Clone(e.g.Nodes[from:]),
+	}
+	if err := g.Check(); err != nil {
+		return nil, fmt.Errorf("record %s: %w", ir.QuoteName(e.g.Name), err)
+	}
+	return g, nil
+}
+
+// restart forgets the recording; what was declared stays.
+func (e *Encoder) restart() {
+	e.g.Nodes, e.next = nil, 0
+	e.building.open = false
+	e.committed, e.commands, e.captured, e.err = 0, 0, -1, nil
+	if e.tracker != nil {
+		e.tracker.Reset()
+	}
+	e.group, e.first, e.races, e.safeFound = 0, 0, 0, 0
+	e.stats, e.safe, e.found = GroupStats{}, GroupStats{}, nil
+	e.arena.top, e.arena.taken = 0, e.arena.taken[:0]
+}
+
+// Encode adds the commands of a graph, under new IDs. Its params, and its
+// memories but for scratch, are those of the encoder of the same names, declared
+// if need be; its scratch is its own. Barriers stand where the graph has them,
+// and where a command conflicts with something before it.
+func (e *Encoder) Encode(g *ir.Graph) { e.encode(g, true) }
+
+// EncodeRecomputed is [Encoder.Encode] without the graph's own barriers: one
+// stands only where there is a conflict.
+func (e *Encoder) EncodeRecomputed(g *ir.Graph) { e.encode(g, false) }
+
+func (e *Encoder) encode(g *ir.Graph, barriers bool) {
+	if e.err != nil || e.ended("Encode") != nil {
+		return
+	}
+	t, err := e.translation(g)
+	if err != nil {
+		e.fail("Encode %s: %w", ir.QuoteName(g.Name), err)
+		return
+	}
+	for _, n := range g.Nodes {
+		switch n := n.(type) {
+		case *ir.Barrier:
+			if barriers {
+				e.Barrier()
+			}
+		case *ir.Commit:
+			e.Commit(n.Label)
+		case *ir.GroupBegin:
+			e.Group(n.Label)
+		case *ir.GroupEnd:
+			e.EndGroup()
+		default:
+			e.encodeCommand(t.command(n, e.next))
+		}
+	}
+}
+
+func (e *Encoder) encodeCommand(n ir.Node) {
+	e.ready()
+	if e.err != nil {
+		return
+	}
+	if e.device != nil {
+		each(n, func(v *ir.View) {
+			root, _ := e.g.Root(v.Mem)
+			e.places[root].used = e.device.current()
+		})
+	}
+	fx := e.touches(n)
+	if !e.begin(fx, e.nameOf(n)) {
+		return
+	}
+	e.append(n, e.next, fx)
+	if _, ok := n.(*ir.Dispatch); ok {
+		e.counters.add(dispatches, 1)
+	}
+}
+
+// each calls f with every view that a command binds.
+func each(n ir.Node, f func(v *ir.View)) {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		for i := range n.Bindings {
+			if n.Bindings[i].Kind == ir.BindView {
+				f(&n.Bindings[i].View)
+			}
+		}
+	case *ir.Copy:
+		f(&n.Dst)
+		f(&n.Src)
+	case *ir.Fill:
+		f(&n.Dst)
+	}
+}

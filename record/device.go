@@ -1,0 +1,141 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+)
+
+// device is what an encoder that executes has: a queue, the open command
+// buffer, and those that have not ended. Memory is given back to the device when
+// the last command buffer that may use it has ended: the caller need not keep
+// anything alive.
+type device struct {
+	queue   backend.Queue
+	open    backend.CommandBuffer // nil: none
+	serial  uint64                // of the open command buffer, or of the last one
+	flight  []*submitted          // not known to have ended; oldest first
+	ended   uint64                // all up to this one have
+	given   []given
+	pending []*submitted // of the recording, in order
+	begin   time.Time    // of the recording's first command
+	last    time.Time    // of its last commit
+	warned  bool
+}
+
+// submitted is a command buffer that was committed.
+type submitted struct {
+	serial   uint64
+	label    string
+	commands int
+	buffer   backend.CommandBuffer
+	waited   bool
+	times    backend.Times
+	err      error
+}
+
+func (s *submitted) wait() error {
+	if !s.waited {
+		s.times, s.err = s.buffer.Wait()
+		s.waited = true
+	}
+	return s.err
+}
+
+// abandon forgets the open command buffer, which was discarded.
+func (d *device) abandon() {
+	d.open = nil
+	d.serial--
+}
+
+// given is memory that was given up but may be in use.
+type given struct {
+	buffer backend.Buffer
+	used   uint64
+}
+
+func newDevice(d backend.Device) *device { return &device{queue: backend.NewQueue(d)} }
+
+// current returns the serial of the command buffer that the next command goes
+// to.
+func (d *device) current() uint64 {
+	if d.open != nil {
+		return d.serial
+	}
+	return d.serial + 1
+}
+
+// done reports whether memory last used by a command buffer is used no more.
+// Serials beyond the last are those of command buffers that were abandoned.
+func (d *device) done(used uint64) bool { return used <= d.ended || used > d.serial }
+
+// idle reports why the host must not touch memory now.
+func (d *device) idle(p *place) error {
+	d.reap()
+	switch {
+	case d.done(p.used):
+		return nil
+	case d.open != nil && p.used == d.serial:
+		return fmt.Errorf("commands that bind it are not committed: Commit and Wait, or Finish")
+	}
+	return fmt.Errorf("a command buffer that binds it has not ended: Wait")
+}
+
+// wait waits for the command buffers up to serial and returns their errors.
+func (d *device) wait(serial uint64) error {
+	var errs []error
+	for _, s := range d.flight {
+		if s.serial <= serial {
+			errs = append(errs, s.wait())
+		}
+	}
+	d.reap()
+	return errors.Join(errs...)
+}
+
+// reap forgets the command buffers that have ended, and closes memory that only
+// they used.
+func (d *device) reap() {
+	n := 0
+	for n < len(d.flight) && d.flight[n].buffer.Status().Ended() {
+		_ = d.flight[n].wait() // its error is kept there
+		d.ended = d.flight[n].serial
+		n++
+	}
+	d.flight = d.flight[n:]
+	keep := d.given[:0]
+	for _, r := range d.given {
+		if d.done(r.used) {
+			_ = r.buffer.Close()
+		} else {
+			keep = append(keep, r)
+		}
+	}
+	d.given = keep
+}
+
+// retire gives the memory of p up.
+func (d *device) retire(p *place) {
+	if p.buffer != nil {
+		d.given = append(d.given, given{p.buffer, p.used})
+		p.buffer, p.bytes = nil, 0
+	}
+	d.reap()
+}
+
+func (d *device) close(places []place) error {
+	err := d.wait(d.serial)
+	for i := range places {
+		if b := places[i].buffer; b != nil {
+			err = errors.Join(err, b.Close())
+			places[i].buffer, places[i].bytes = nil, 0
+		}
+	}
+	for _, r := range d.given {
+		err = errors.Join(err, r.buffer.Close())
+	}
+	d.given = nil
+	return errors.Join(err, d.queue.Close())
+}

@@ -1,0 +1,407 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Dispatch is one dispatch being described. It is recorded by the call that ends
+// it, [Dispatch.Threads] or [Dispatch.Threadgroups]; before that nothing has
+// happened, so that nothing said of it can be taken for another's.
+type Dispatch struct {
+	e      *Encoder
+	open   bool
+	kernel ir.KernelID
+
+	args   []ir.Binding
+	memory []ir.ThreadgroupMemory
+	reads  []ir.Region
+	writes []ir.Write
+	given  bool
+	op     string
+	label  string
+}
+
+// Limits of Metal that hold for every dispatch.
+const (
+	maxSlot  = 30
+	maxBytes = 4 << 10
+)
+
+// Dispatch begins a dispatch of a kernel.
+func (e *Encoder) Dispatch(k ir.KernelID) *Dispatch {
+	d := &e.building
+	if d.open {
+		d.fail("was begun and not ended (Threads, Threadgroups) before another")
+	}
+	if k < 0 || int(k) >= len(e.g.Kernels) {
+		e.fail("there is no kernel %d", k)
+		k = -1
+	}
+	*d = Dispatch{e: e, open: true, kernel: k, args: d.args[:0], memory: d.memory[:0], reads: d.reads[:0], writes: d.writes[:0]}
+	return d
+}
+
+func (d *Dispatch) fail(format string, args ...any) {
+	what := "a dispatch"
+	if d.kernel >= 0 {
+		what = "@" + d.e.g.Kernels[d.kernel].Name
+	}
+	if d.label != "" {
+		what += fmt.Sprintf(" (%s)", d.label)
+	}
+	d.e.fail("%s: "+format, append([]any{what}, args...)...)
+}
+
+// bind adds a binding, in the order of slots.
+func (d *Dispatch) bind(b ir.Binding) {
+	if b.Slot > maxSlot {
+		d.fail("slot %d: Metal has slots 0 to %d", b.Slot, maxSlot)
+		return
+	}
+	at := len(d.args)
+	for at > 0 && d.args[at-1].Slot > b.Slot {
+		at--
+	}
+	if at > 0 && d.args[at-1].Slot == b.Slot {
+		d.fail("slot %d is bound twice", b.Slot)
+		return
+	}
+	d.args = append(d.args, b)
+	if at < len(d.args)-1 {
+		copy(d.args[at+1:], d.args[at:])
+		d.args[at] = b
+	}
+}
+
+// Buffer binds t: the bytes from its first to its last element.
+func (d *Dispatch) Buffer(slot uint8, t Tensor) *Dispatch {
+	if d.use(slot, t) {
+		d.bind(ir.Binding{Slot: slot, Kind: ir.BindView, View: t.view()})
+	}
+	return d
+}
+
+// use checks that t may be used, now and where it lies.
+func (d *Dispatch) use(slot uint8, t Tensor) bool {
+	e := d.e
+	if !d.open {
+		e.fail("a dispatch was changed after its end")
+		return false
+	}
+	if e.err != nil {
+		return false
+	}
+	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
+		d.fail("argument %d is a tensor of no memory", slot)
+		return false
+	}
+	if !e.alive(t) {
+		d.fail("argument %d: %s was given back before (Reset, Free, or the end of its recording)", slot, e.tensorName(t))
+		return false
+	}
+	if e.device != nil {
+		root, _ := e.g.Root(t.Mem)
+		e.places[root].used = e.device.current()
+	}
+	v := t.view()
+	size := e.g.Memories[t.Mem].Size
+	if v.Off.IsConst() && v.Len.IsConst() {
+		if v.Off.Const >= 0 && v.Len.Const >= 0 && v.Off.Const <= size-v.Len.Const {
+			return true
+		}
+	} else if lo, _, ok := e.g.Range(v.Off); ok && lo >= 0 {
+		if _, end, ok := e.g.Range(v.End()); ok && end <= size {
+			return true
+		}
+	}
+	d.fail("argument %d: %s reaches outside its memory of %d bytes", slot, e.g.FormatView(v), size)
+	return false
+}
+
+// Bytes binds a copy of data: small constants, at most 4 KiB.
+func (d *Dispatch) Bytes(slot uint8, data []byte) *Dispatch {
+	if len(data) == 0 || len(data) > maxBytes {
+		d.fail("argument %d: %d bytes inline: 1 to %d can be", slot, len(data), maxBytes)
+		return d
+	}
+	d.bind(ir.Binding{Slot: slot, Kind: ir.BindBytes, Bytes: d.e.bytes.Clone(data)})
+	return d
+}
+
+func (d *Dispatch) word(slot uint8, v uint32) *Dispatch {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], v)
+	return d.Bytes(slot, b[:])
+}
+
+func (d *Dispatch) long(slot uint8, v uint64) *Dispatch {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	return d.Bytes(slot, b[:])
+}
+
+// Int32, Uint32, Int64, Uint64 and Float32 bind one number inline.
+func (d *Dispatch) Int32(slot uint8, v int32) *Dispatch { return d.word(slot, uint32(v)) }
+
+// Uint32 binds a number inline.
+func (d *Dispatch) Uint32(slot uint8, v uint32) *Dispatch { return d.word(slot, v) }
+
+// Int64 binds a number inline.
+func (d *Dispatch) Int64(slot uint8, v int64) *Dispatch { return d.long(slot, uint64(v)) }
+
+// Uint64 binds a number inline.
+func (d *Dispatch) Uint64(slot uint8, v uint64) *Dispatch { return d.long(slot, v) }
+
+// Float32 binds a number inline.
+func (d *Dispatch) Float32(slot uint8, v float32) *Dispatch {
+	return d.word(slot, math.Float32bits(v))
+}
+
+// Scalar binds the value of an expression of params, as type t.
+func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
+	d.bind(ir.Binding{Slot: slot, Kind: ir.BindScalar, Type: t, Expr: v})
+	return d
+}
+
+// Threadgroup gives the threadgroup argument at slot its bytes.
+func (d *Dispatch) Threadgroup(slot uint8, bytes uint32) *Dispatch {
+	d.memory = append(d.memory, ir.ThreadgroupMemory{Slot: slot, Bytes: bytes})
+	return d
+}
+
+// Reads, Writes and Updates say what a kernel without declaration touches:
+// everything that it does, for the list is taken to be complete. A dispatch of
+// which nothing is said, of a kernel without declaration, may touch anything:
+// barriers stand on both sides of it. What is said of a declared kernel must
+// include what its declaration says.
+func (d *Dispatch) Reads(ts ...Tensor) *Dispatch {
+	d.given = true
+	for i := range ts {
+		if d.use(0, ts[i]) {
+			d.reads = append(d.reads, ts[i].region())
+		}
+	}
+	return d
+}
+
+// Writes says that every byte of the tensors' elements is written, whatever the
+// inputs. See [Dispatch.Reads].
+func (d *Dispatch) Writes(ts ...Tensor) *Dispatch { return d.write(ts, true) }
+
+// Updates says that bytes of the tensors may be written, and that old ones may
+// matter. See [Dispatch.Reads].
+func (d *Dispatch) Updates(ts ...Tensor) *Dispatch { return d.write(ts, false) }
+
+func (d *Dispatch) write(ts []Tensor, must bool) *Dispatch {
+	d.given = true
+	for i := range ts {
+		if !d.use(0, ts[i]) {
+			continue
+		}
+		if kind := d.e.g.Memories[ts[i].Mem].Kind; kind.ReadOnly() {
+			d.fail("writes %s, whose kind is %s", d.e.tensorName(ts[i]), kind)
+			continue
+		}
+		d.writes = append(d.writes, ir.Write{Region: ts[i].region(), Must: must})
+	}
+	return d
+}
+
+// Op names the kind of operation, "rms_norm", for people and statistics.
+func (d *Dispatch) Op(name string) *Dispatch {
+	d.op = name
+	return d
+}
+
+// Label names this dispatch, for people.
+func (d *Dispatch) Label(s string) *Dispatch {
+	d.label = s
+	return d
+}
+
+// Size makes a constant grid of up to three dimensions; those left out are 1.
+func Size(n ...int64) [3]ir.Extent {
+	out := [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
+	for i := range min(len(n), 3) {
+		out[i] = ir.Ext(n[i])
+	}
+	return out
+}
+
+// Threads ends the dispatch: grid threads in threadgroups of group threads, the
+// last of which may be partial (dispatchThreads:threadsPerThreadgroup:). It
+// returns the dispatch's ID.
+func (d *Dispatch) Threads(grid [3]ir.Extent, group [3]uint32) ir.ID {
+	return d.end(ir.Threads, grid, group)
+}
+
+// Threadgroups ends the dispatch: grid threadgroups of group threads
+// (dispatchThreadgroups:threadsPerThreadgroup:). It returns the dispatch's ID.
+func (d *Dispatch) Threadgroups(grid [3]ir.Extent, group [3]uint32) ir.ID {
+	return d.end(ir.Threadgroups, grid, group)
+}
+
+func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.ID {
+	e := d.e
+	if !d.open {
+		e.fail("a dispatch was ended twice")
+	}
+	d.open = false
+	if e.err != nil {
+		return 0
+	}
+	if n := uint64(group[0]) * uint64(group[1]) * uint64(group[2]); n == 0 || n > 1024 || group[0] > 1024 || group[1] > 1024 || group[2] > 1024 {
+		d.fail("threadgroups of %dx%dx%d threads: 1 to 1024 can be", group[0], group[1], group[2])
+		return 0
+	}
+	n := e.dispatches.One()
+	*n = ir.Dispatch{
+		ID: e.next, Kernel: d.kernel, Bindings: e.bindings.Clone(d.args), ThreadgroupMemory: e.threadgrp.Clone(d.memory),
+		GridKind: kind, Grid: grid, Threadgroup: group, Op: d.op, Label: d.label,
+	}
+	touches, err := d.effects(n)
+	if err != nil {
+		e.fail("%w", err)
+		return 0
+	}
+	if !e.begin(touches, e.nameOf(n)) {
+		return 0
+	}
+	e.append(n, n.ID, touches)
+	e.counters.add(dispatches, 1)
+	return n.ID
+}
+
+// effects returns what the dispatch touches; it sets those of n where its
+// kernel has no declaration to say so.
+func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
+	e := d.e
+	e.ready()
+	k := &e.g.Kernels[d.kernel]
+	if k.Library.Declared() {
+		// A dispatch that the declaration does not describe is a mistake of the
+		// caller: say it here, where the shapes are at hand.
+		declared, err := e.cache.Describe(n)
+		if err != nil || !d.given {
+			return declared, err
+		}
+		return declared, d.covers(declared)
+	}
+	for i := range n.Bindings {
+		if _, ok := k.Arg(n.Bindings[i].Slot); !ok {
+			return nil, fmt.Errorf("@%s has no argument at slot %d", k.Name, n.Bindings[i].Slot)
+		}
+	}
+	if !d.given {
+		return nil, nil
+	}
+	fx := e.effects.One()
+	*fx = ir.Effects{Complete: true, Reads: e.regions.Clone(d.reads), Writes: e.writes.Clone(d.writes)}
+	n.Effects = fx
+	return fx, nil
+}
+
+// covers reports what the caller's effects leave out of the declared ones.
+func (d *Dispatch) covers(declared *ir.Effects) error {
+	g := d.e.g
+	for _, r := range declared.Reads {
+		if !slices.ContainsFunc(d.reads, func(have ir.Region) bool { return hazard.Covers(g, have, r) }) {
+			return fmt.Errorf("@%s reads %s, which Reads leaves out", g.Kernels[d.kernel].Name, g.FormatRegion(r))
+		}
+	}
+	for _, w := range declared.Writes {
+		if !slices.ContainsFunc(d.writes, func(have ir.Write) bool { return hazard.Covers(g, have.Region, w.Region) }) {
+			return fmt.Errorf("@%s writes %s, which Writes leaves out", g.Kernels[d.kernel].Name, g.FormatRegion(w.Region))
+		}
+	}
+	return nil
+}
+
+// Annotate says what a dispatch touches that was encoded without saying so, of a
+// kernel without declaration. It serves the passes; barriers were placed as for
+// a dispatch that may touch anything.
+func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
+	if e.err != nil {
+		return
+	}
+	for i := len(e.g.Nodes) - 1; i >= 0; i-- {
+		n, ok := e.g.Nodes[i].(*ir.Dispatch)
+		if !ok || n.ID != id {
+			continue
+		}
+		switch {
+		case n.Effects != nil:
+			e.fail("Annotate: dispatch %s has effects already", id)
+		case e.g.Kernels[n.Kernel].Library.Declared():
+			e.fail("Annotate: dispatch %s: the declaration of @%s says what it touches", id, e.g.Kernels[n.Kernel].Name)
+		case e.building.open:
+			e.fail("Annotate: a dispatch was begun and not ended")
+		default:
+			d := e.Dispatch(n.Kernel)
+			d.Reads(reads...).Writes(writes...)
+			d.open = false
+			n.Effects = &ir.Effects{Complete: true, Reads: slices.Clone(d.reads), Writes: slices.Clone(d.writes)}
+		}
+		return
+	}
+	if e.records() {
+		e.fail("Annotate: this recording has no dispatch %s", id)
+	} else {
+		e.fail("Annotate: dispatch %s is no longer here: nothing is captured", id)
+	}
+}
+
+// Copy copies src to dst, which have equal lengths and do not overlap.
+func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
+	if !e.usable(label, dst, src) || !e.writable(dst) {
+		return 0
+	}
+	c := &ir.Copy{ID: e.next, Dst: dst.view(), Src: src.view(), Label: label}
+	e.command(c, c.ID)
+	return c.ID
+}
+
+// Fill sets every byte of dst.
+func (e *Encoder) Fill(dst Tensor, value byte, label string) ir.ID {
+	if !e.usable(label, dst) || !e.writable(dst) {
+		return 0
+	}
+	f := &ir.Fill{ID: e.next, Dst: dst.view(), Value: value, Label: label}
+	e.command(f, f.ID)
+	return f.ID
+}
+
+func (e *Encoder) usable(label string, ts ...Tensor) bool {
+	if e.building.open {
+		e.building.fail("was begun and not ended (Threads, Threadgroups) before another command")
+	}
+	d := Dispatch{e: e, open: true, kernel: -1, label: label}
+	for i := range ts {
+		if !d.use(uint8(i), ts[i]) {
+			return false
+		}
+	}
+	return e.err == nil
+}
+
+func (e *Encoder) writable(t Tensor) bool {
+	kind := e.g.Memories[t.Mem].Kind
+	if kind.ReadOnly() {
+		e.fail("a command writes %s, whose kind is %s", e.tensorName(t), kind)
+	}
+	return !kind.ReadOnly()
+}
+
+// command adds a copy or fill.
+func (e *Encoder) command(n ir.Node, id ir.ID) {
+	fx := ir.NodeEffects(n)
+	if e.begin(fx, e.nameOf(n)) {
+		e.append(n, id, fx)
+	}
+}

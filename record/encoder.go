@@ -1,0 +1,207 @@
+package record
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/internal/slab"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// Encoder takes dispatches as a Metal compute encoder does, and executes them
+// ([Live]), records them, or both. It is for one goroutine; its counters may be
+// read by any.
+//
+// Methods that declare or encode return no error: the first mistake is kept,
+// whatever follows is ignored, and [Encoder.Finish] returns it and abandons the
+// recording. [Encoder.Err] tells it earlier.
+type Encoder struct {
+	settings
+	// g holds what was declared; its nodes are those of the recording, or of the
+	// open command buffer alone where nothing is captured.
+	g         *ir.Graph
+	next      ir.ID
+	names     map[string]ir.MemID
+	functions map[string]ir.KernelID
+	cache     *msl.Cache
+	places    []place // by memory
+	serial    uint32  // of the last allocation
+	params    []uint32
+	set       []bool
+	captured  int // the first node of a capture that began late; -1: none
+
+	arena
+	tracking
+	counters counters
+	building Dispatch
+	err      error
+	commands int // of the open command buffer
+	device   *device
+
+	strides    slab.Slab[int64]
+	dispatches slab.Slab[ir.Dispatch]
+	bindings   slab.Slab[ir.Binding]
+	threadgrp  slab.Slab[ir.ThreadgroupMemory]
+	bytes      slab.Slab[byte]
+	effects    slab.Slab[ir.Effects]
+	regions    slab.Slab[ir.Region]
+	writes     slab.Slab[ir.Write]
+}
+
+// NewEncoder returns an encoder called name. Without settings it captures.
+func NewEncoder(name string, with ...Setting) *Encoder {
+	e := &Encoder{}
+	e.init(name, with)
+	return e
+}
+
+func (e *Encoder) init(name string, with []Setting) {
+	e.g = &ir.Graph{Name: name}
+	e.names, e.functions = map[string]ir.MemID{}, map[string]ir.KernelID{}
+	e.captured, e.arena.mem = -1, ir.NoMem
+	for _, s := range with {
+		s(&e.settings)
+	}
+	e.building.e = e
+	if e.on != nil {
+		e.device = newDevice(e.on)
+	}
+}
+
+// Err returns the first mistake since the last Finish.
+func (e *Encoder) Err() error { return e.err }
+
+func (e *Encoder) fail(format string, args ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf("record %s: "+format, append([]any{e.g.Name}, args...)...)
+	}
+}
+
+// Param adds a u32 param in [min, max]: a number that a replay may change. The
+// param of that name is returned if there is one already.
+func (e *Encoder) Param(name string, min, max uint32) ir.Affine {
+	return ir.Linear(0, ir.Term{Param: e.param(ir.Param{Name: name, Type: ir.U32, Min: float64(min), Max: float64(max)}), Coeff: 1})
+}
+
+// ParamF32 adds an f32 param in [min, max], for [Dispatch.Scalar].
+func (e *Encoder) ParamF32(name string, min, max float32) ir.Affine {
+	return ir.Linear(0, ir.Term{Param: e.param(ir.Param{Name: name, Type: ir.F32, Min: float64(min), Max: float64(max)}), Coeff: 1})
+}
+
+func (e *Encoder) param(p ir.Param) ir.ParamID {
+	if i, ok := e.g.ParamNamed(p.Name); ok {
+		if e.g.Params[i] != p {
+			e.fail("param $%s is a %s in [%v, %v] already", ir.QuoteName(p.Name), e.g.Params[i].Type, e.g.Params[i].Min, e.g.Params[i].Max)
+		}
+		return i
+	}
+	e.g.Params = append(e.g.Params, p)
+	e.params, e.set = append(e.params, 0), append(e.set, false)
+	i := len(e.g.Params) - 1
+	if p.Min == p.Max {
+		e.params[i], e.set[i] = paramBits(p, p.Min), true
+	}
+	e.renewTracker()
+	return ir.ParamID(i)
+}
+
+// Require adds the constraint lhs ≤ max.
+func (e *Encoder) Require(lhs ir.Affine, max int64) {
+	c := ir.Constraint{LHS: lhs.AddConst(-lhs.Const), Max: max - lhs.Const}
+	for _, have := range e.g.Constraints {
+		if have.Max == c.Max && have.LHS.Equal(c.LHS) {
+			return
+		}
+	}
+	e.g.Constraints = append(e.g.Constraints, c)
+	e.renewTracker()
+}
+
+// SetParam sets the value of a param for what is executed from now on. A
+// recording has one value of each param: between two recordings only.
+func (e *Encoder) SetParam(name string, v float64) {
+	if e.err != nil {
+		return
+	}
+	i, ok := e.g.ParamNamed(name)
+	switch {
+	case e.on == nil:
+		e.fail("SetParam %s: nothing is executed here, the param stays a symbol: give its value to the replay", ir.QuoteName(name))
+	case !ok:
+		e.fail("there is no param $%s", ir.QuoteName(name))
+	case len(e.g.Nodes) > 0 || len(e.device.pending) > 0:
+		e.fail("param $%s can change between two recordings only: Finish first", ir.QuoteName(name))
+	case !(v >= e.g.Params[i].Min && v <= e.g.Params[i].Max):
+		e.fail("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, e.g.Params[i].Min, e.g.Params[i].Max)
+	case e.g.Params[i].Type == ir.U32 && v != math.Trunc(v), e.g.Params[i].Type == ir.F32 && float64(float32(v)) != v:
+		e.fail("param $%s = %v is no %s", ir.QuoteName(name), v, e.g.Params[i].Type)
+	default:
+		e.params[i], e.set[i] = paramBits(e.g.Params[i], v), true
+	}
+}
+
+func paramBits(p ir.Param, v float64) uint32 {
+	if p.Type == ir.F32 {
+		return math.Float32bits(float32(v))
+	}
+	return uint32(v)
+}
+
+// Kernel adds a kernel of a library of your own.
+func (e *Encoder) Kernel(k ir.Kernel) ir.KernelID {
+	e.g.Kernels = append(e.g.Kernels, k)
+	return ir.KernelID(len(e.g.Kernels) - 1)
+}
+
+// Function returns a function of the kernel library (docs/kernels.md),
+// specialized by function constants.
+func (e *Encoder) Function(function string, constants ...ir.FunctionConstant) ir.KernelID {
+	id, _ := e.kernel(function, constants)
+	return id
+}
+
+// kernel returns the IR kernel of a library function, specialized.
+func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.KernelID, bool) {
+	name := function
+	for _, c := range constants { // rope_float32.forward.traditional: the flags that are set
+		if c.Bits != 0 {
+			name += "." + c.Name
+		}
+	}
+	if id, ok := e.functions[name]; ok {
+		return id, true
+	}
+	ds := msl.Declarations(function)
+	if len(ds) == 0 {
+		e.fail("the kernel library has no function %q", function)
+		return 0, false
+	}
+	id := e.Kernel(ds[0].Kernel(name, constants...))
+	e.functions[name] = id
+	return id, true
+}
+
+// Group opens a labelled group of commands; EndGroup closes it. Groups are for
+// people: they order nothing.
+func (e *Encoder) Group(label string) { e.g.Nodes = append(e.g.Nodes, &ir.GroupBegin{Label: label}) }
+
+// EndGroup closes the innermost open group.
+func (e *Encoder) EndGroup() { e.g.Nodes = append(e.g.Nodes, &ir.GroupEnd{}) }
+
+func (e *Encoder) format(shape []ir.Affine) string {
+	s := "["
+	for i, d := range shape {
+		if i > 0 {
+			s += ", "
+		}
+		s += e.g.FormatAffine(d)
+	}
+	return s + "]"
+}
+
+// id returns the next command's ID.
+func (e *Encoder) id() ir.ID {
+	e.next++
+	return e.next - 1
+}

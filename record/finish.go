@@ -1,0 +1,286 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/optimize"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// FinishOption changes how a recording is finished.
+type FinishOption func(*finishing)
+
+type finishing struct {
+	optimize bool
+	pipeline passes.Pipeline
+	allow    []string
+	noWait   bool
+	err      error
+}
+
+// Optimize runs the default pipeline of passes (docs/passes.md) and proves the
+// result, before it is executed.
+func Optimize() FinishOption { return Passes("") }
+
+// Passes runs the given passes, "fuse,reorder{lookahead=64},barriers", and
+// proves the result, before it is executed.
+func Passes(list string) FinishOption {
+	return func(f *finishing) {
+		f.optimize = true
+		f.pipeline, f.err = passes.ParsePipeline(list)
+	}
+}
+
+// Allow permits named rewrites that may change bits (docs/terms.md): "round".
+func Allow(names ...string) FinishOption {
+	return func(f *finishing) { f.allow = append(f.allow, names...) }
+}
+
+// NoWait does not wait for the device: [Result.Wait] does.
+func NoWait() FinishOption { return func(f *finishing) { f.noWait = true } }
+
+// Result is what became of a recording.
+type Result struct {
+	// Graph is the recording; nil if nothing was captured.
+	Graph *ir.Graph
+	// Optimization is what the passes did; nil without any.
+	Optimization *Optimization
+	// Groups, Conflicts and Races describe the recording: its groups, why each
+	// automatic barrier stands, and conflicts without one ([ManualBarriers]).
+	Groups    GroupStats
+	Conflicts []Conflict
+	Races     []Conflict
+	// Encode is the time from the first command to the last commit, on the host.
+	Encode time.Duration
+	// Counters are the encoder's, so far.
+	Counters Counters
+
+	// These are there after the wait: what the device took from begin to end of
+	// its command buffers, each of them, and what could not be measured.
+	GPU            time.Duration
+	CommandBuffers []CommandBufferResult
+	Warnings       []string
+
+	e       *Encoder
+	pending []*submitted
+	waited  bool
+	err     error
+}
+
+// Optimization is what passes did to a recording.
+type Optimization struct {
+	Graph  *ir.Graph // the result, proved to compute what the recording does
+	Before ir.Stats
+	After  ir.Stats
+	Passes []*passes.Report
+	Proof  *prove.Result
+}
+
+// CommandBufferResult is one command buffer that was executed.
+type CommandBufferResult struct {
+	Label      string
+	Commands   int
+	Start, End time.Duration // on the device's clock
+	Dispatches []backend.DispatchTime
+	Err        error
+}
+
+// Finish ends the recording and begins the next: what was declared stays, and
+// scratch is given back. On a device it commits what is left, executes what was
+// deferred, and waits for everything, unless [NoWait]. An error means that the
+// recording was abandoned: what was not committed before is not executed, and no
+// command buffer is left open.
+func (e *Encoder) Finish(options ...FinishOption) (*Result, error) {
+	var f finishing
+	for _, o := range options {
+		o(&f)
+	}
+	r, err := e.finish(&f)
+	if err != nil {
+		e.Discard()
+		var failed error
+		if e.device != nil { // what was committed before runs on; tell what became of it
+			failed = e.device.wait(e.device.serial)
+			e.device.pending, e.device.begin = nil, time.Time{}
+		}
+		e.restart()
+		if failed != nil && !errors.Is(err, failed) {
+			err = errors.Join(err, failed)
+		}
+		return nil, err
+	}
+	e.restart()
+	if e.on == nil || f.noWait {
+		return r, nil
+	}
+	e.counters.add(syncs, 1)
+	err = r.Wait()
+	r.Counters = e.Counters()
+	return r, err
+}
+
+func (e *Encoder) finish(f *finishing) (*Result, error) {
+	_ = e.ended("Finish")
+	switch {
+	case e.err != nil:
+	case f.err != nil:
+		e.fail("Passes: %w", f.err)
+	case f.optimize && e.live():
+		e.fail("Finish: passes rewrite what was recorded, and this recording has been executed: use Deferred")
+	case f.noWait && e.on == nil:
+		e.fail("Finish: NoWait: %s", e.whyNot())
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	r := &Result{Groups: e.Groups(), Conflicts: e.conflicts(false), Races: e.conflicts(true), e: e}
+	if e.records() {
+		g, err := e.recorded(0)
+		if err != nil {
+			return nil, err
+		}
+		r.Graph = g
+	}
+	execute := r.Graph
+	if f.optimize {
+		o, err := e.optimize(r.Graph, f)
+		if err != nil {
+			return nil, err
+		}
+		r.Optimization, execute = o, o.Graph
+	}
+	switch {
+	case e.live():
+		e.Commit(e.g.Name)
+	case e.deferred:
+		e.execute(execute)
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	if d := e.device; d != nil {
+		r.pending, d.pending = d.pending, nil
+		if !d.begin.IsZero() {
+			r.Encode = d.last.Sub(d.begin)
+		}
+		d.begin = time.Time{}
+	}
+	r.Counters = e.Counters()
+	return r, nil
+}
+
+func (e *Encoder) optimize(g *ir.Graph, f *finishing) (*Optimization, error) {
+	o := optimize.Options{Pipeline: f.pipeline, Passes: passes.Options{Allow: f.allow}, Proof: prove.Options{Allow: f.allow}}
+	if err := o.Pipeline.Validate(o.Passes); err != nil {
+		return nil, fmt.Errorf("record %s: Passes: %w", e.g.Name, err)
+	}
+	x, err := optimize.Run(context.Background(), g, o)
+	if err != nil {
+		return nil, fmt.Errorf("record %s: %w", e.g.Name, err)
+	}
+	if x.Proof.Verdict != prove.Proved {
+		return nil, fmt.Errorf("record %s: the result of the passes is not proved to compute what was recorded; nothing is executed\n%s", e.g.Name, x.Proof)
+	}
+	out := &Optimization{Graph: x.Optimized, Before: g.Stats(), After: x.Optimized.Stats(), Proof: x.Proof}
+	for i := range x.Rows {
+		out.Passes = append(out.Passes, x.Rows[i].Report)
+	}
+	return out, nil
+}
+
+// execute submits a deferred recording, a command buffer for each of its own.
+func (e *Encoder) execute(g *ir.Graph) {
+	type part struct {
+		nodes []ir.Node
+		label string
+		order ir.CommitOrder // after what is before it
+	}
+	var parts []part
+	from, order := 0, ir.OrderEvent
+	end := func(to int, label string) {
+		commands := 0
+		for _, n := range g.Nodes[from:to] {
+			if _, ok := ir.NodeID(n); ok {
+				commands++
+			}
+		}
+		if commands > 0 {
+			parts = append(parts, part{g.Nodes[from:to], label, order})
+		}
+	}
+	for i, n := range g.Nodes {
+		if c, ok := n.(*ir.Commit); ok {
+			end(i, c.Label)
+			from, order = i+1, c.Order
+		}
+	}
+	end(len(g.Nodes), g.Name)
+	if len(parts) == 0 {
+		return
+	}
+	d := e.device
+	buffers := e.buffers(g, d.serial+uint64(len(parts)))
+	for _, p := range parts {
+		if e.err != nil || !e.openBuffer() {
+			return
+		}
+		e.submit(g, p.nodes, buffers, p.order, p.label)
+	}
+}
+
+// Wait waits until the recording's command buffers have ended, and returns the
+// errors of all that failed.
+func (r *Result) Wait() error {
+	if r.waited || r.e.device == nil {
+		return r.err
+	}
+	r.waited = true
+	var errs []error
+	unsampled := 0
+	for _, s := range r.pending {
+		err := s.wait()
+		if err != nil {
+			errs = append(errs, err)
+			r.e.counters.add(failedBuffers, 1)
+		}
+		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{
+			Label: s.label, Commands: s.commands, Start: s.times.Start, End: s.times.End, Dispatches: s.times.Dispatches, Err: err,
+		})
+		r.GPU += s.times.End - s.times.Start
+		unsampled += s.times.Unsampled
+	}
+	if unsampled > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d dispatches have no time: a command buffer has room for so many samples only; commit more often", unsampled))
+	}
+	if w := r.e.samplingWarning(); w != "" {
+		r.Warnings = append(r.Warnings, w)
+	}
+	r.e.device.reap()
+	if len(errs) > 0 {
+		r.err = fmt.Errorf("record %s: %w", r.e.g.Name, errors.Join(errs...))
+	}
+	return r.err
+}
+
+// samplingWarning says, once, what the times of dispatches are not.
+func (e *Encoder) samplingWarning() string {
+	if !e.profile || e.device.warned {
+		return ""
+	}
+	name := e.on.Name()
+	switch e.on.Info().Sampling {
+	case backend.SampleEncoders:
+		e.device.warned = true
+		return name + " takes times at the ends of encoders only: each dispatch had one of its own, and nothing overlapped"
+	case backend.SampleNothing:
+		e.device.warned = true
+		return name + " cannot take the time of a dispatch"
+	}
+	return ""
+}

@@ -1,0 +1,222 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// place is what the encoder knows of a root memory beside its declaration.
+type place struct {
+	buffer backend.Buffer
+	bytes  int64  // of the buffer
+	host   []byte // [Encoder.Map]: the caller's memory
+	pool   *Pool
+	// serial is that of the allocation that lives in pooled memory now; 0: none.
+	serial uint32
+	used   uint64 // the last command buffer that binds it
+}
+
+// declare returns the memory of m's name, added if need be: a live engine
+// declares the same memories for every token.
+func (e *Encoder) declare(m ir.Memory) Tensor {
+	bits := int64(m.DType.Bits())
+	for _, d := range m.Shape {
+		if d < 1 || d > math.MaxInt64/8/max(bits, 1) {
+			e.fail("memory %%%s of shape %v: dimensions are at least 1, and a size fits 63 bits", ir.QuoteName(m.Name), m.Shape)
+			return e.broken(m.DType, len(m.Shape))
+		}
+		bits *= d
+	}
+	m.Size, m.Alias = (bits+7)/8, ir.NoMem
+	id, ok := e.names[m.Name]
+	if ok {
+		have := &e.g.Memories[id]
+		if have.Kind != m.Kind || have.DType != m.DType || !slices.Equal(have.Shape, m.Shape) || !have.SameContents(&m) {
+			e.fail("memory %%%s is declared again, otherwise: it is %s %s%v, not %s %s%v of these contents", ir.QuoteName(m.Name), have.Kind, have.DType, have.Shape, m.Kind, m.DType, m.Shape)
+		}
+	} else {
+		id = e.memory(m)
+	}
+	shape := Dims(m.Shape...)
+	strides, _ := contiguous(shape)
+	return Tensor{Mem: id, DType: m.DType, Shape: shape, Strides: strides}
+}
+
+func (e *Encoder) memory(m ir.Memory) ir.MemID {
+	id := ir.MemID(len(e.g.Memories))
+	e.g.Memories = append(e.g.Memories, m)
+	e.places = append(e.places, place{})
+	e.names[m.Name] = id
+	return id
+}
+
+// broken is what a failed operation gives: something of the asked rank.
+func (e *Encoder) broken(t ir.DType, rank int) Tensor {
+	shape := make([]ir.Affine, rank)
+	for i := range shape {
+		shape[i] = ir.Const(1)
+	}
+	return Tensor{Mem: ir.NoMem, DType: t, Shape: shape, Strides: make([]int64, rank)}
+}
+
+// Weight adds a weight with the given contents.
+func (e *Encoder) Weight(name string, contents *ir.Blob, t ir.DType, shape ...int64) Tensor {
+	return e.declare(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitBlob, Blob: contents}})
+}
+
+// RandomWeight adds a weight with pseudo-random contents (see
+// [ir.Memory.WriteInit]): for tests and benchmarks.
+func (e *Encoder) RandomWeight(name string, seed uint64, t ir.DType, shape ...int64) Tensor {
+	return e.declare(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitRandom, Seed: seed}})
+}
+
+// Input adds a memory that the host fills before each replay.
+func (e *Encoder) Input(name string, t ir.DType, shape ...int64) Tensor {
+	return e.declare(ir.Memory{Name: name, Kind: ir.Input, DType: t, Shape: shape})
+}
+
+// Output adds a memory that the host reads after each replay.
+func (e *Encoder) Output(name string, t ir.DType, shape ...int64) Tensor {
+	return e.declare(ir.Memory{Name: name, Kind: ir.Output, DType: t, Shape: shape})
+}
+
+// State adds a memory that survives from replay to replay, at first all zero.
+func (e *Encoder) State(name string, t ir.DType, shape ...int64) Tensor {
+	return e.declare(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: ir.FillU32(0)})
+}
+
+// StateFrom is [Encoder.State] with first contents.
+func (e *Encoder) StateFrom(name string, contents *ir.Blob, t ir.DType, shape ...int64) Tensor {
+	return e.declare(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitBlob, Blob: contents}})
+}
+
+// hostPage is the page of Apple's GPUs: what lies in one page is mapped
+// together.
+const hostPage = 16 << 10
+
+// Map adds a memory of the given kind over the caller's bytes, uncopied, which
+// must stay until [Encoder.Close]. Two mapped memories may share a host page only
+// if both are read-only.
+func (e *Encoder) Map(name string, kind ir.MemKind, data []byte, t ir.DType, shape ...int64) Tensor {
+	m := ir.Memory{Name: name, Kind: kind, DType: t, Shape: shape}
+	if e.on == nil {
+		e.fail("Map %%%s: nothing is executed here, so that no memory of the host can be bound: declare it, and give the bytes to the replay", ir.QuoteName(name))
+		return e.broken(t, len(shape))
+	}
+	if id, ok := e.names[name]; ok && !sameBytes(e.places[id].host, data) {
+		e.fail("Map %%%s: it lies elsewhere already", ir.QuoteName(name))
+		return e.broken(t, len(shape))
+	} else if !ok {
+		if other := e.sharesPage(kind, data); other != ir.NoMem {
+			e.fail("Map %%%s: a page of the host (%d bytes) holds bytes of it and of %%%s: an access to one would not be seen to touch the other; map one memory over both, and slice it", ir.QuoteName(name), hostPage, ir.QuoteName(e.g.Memories[other].Name))
+			return e.broken(t, len(shape))
+		}
+	}
+	out := e.declare(m)
+	if e.err != nil {
+		return out
+	}
+	if size := e.g.Memories[out.Mem].Size; int64(len(data)) < size {
+		e.fail("Map %%%s: %d bytes, %s%v needs %d", ir.QuoteName(name), len(data), t, shape, size)
+		return out
+	}
+	e.places[out.Mem].host = data
+	return out
+}
+
+func sameBytes(a, b []byte) bool {
+	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
+}
+
+func (e *Encoder) sharesPage(kind ir.MemKind, data []byte) ir.MemID {
+	pages := func(b []byte) (lo, end uintptr) {
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+		return at / hostPage, (at + uintptr(len(b)) + hostPage - 1) / hostPage
+	}
+	lo, end := pages(data)
+	for i := range e.places {
+		host := e.places[i].host
+		if len(host) == 0 || len(data) == 0 || kind.ReadOnly() && e.g.Memories[i].Kind.ReadOnly() {
+			continue
+		}
+		if l, h := pages(host); l < end && lo < h {
+			return ir.MemID(i)
+		}
+	}
+	return ir.NoMem
+}
+
+// Bytes returns the memory of t as the host sees it, from t's first byte on: to
+// fill an input, to read an output. It may be used until the next command that
+// binds t.
+func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
+	if e.on == nil {
+		return nil, fmt.Errorf("record %s: Bytes: nothing is executed here, so that %s has no bytes", e.g.Name, e.tensorName(t))
+	}
+	if !e.alive(t) {
+		return nil, fmt.Errorf("record %s: Bytes: %s was given back before", e.g.Name, e.tensorName(t))
+	}
+	if t.Mem < 0 || int(t.Mem) >= len(e.places) || !t.Off.IsConst() {
+		return nil, fmt.Errorf("record %s: Bytes: %s is no memory at a constant place", e.g.Name, e.tensorName(t))
+	}
+	root, off := e.g.Root(t.Mem)
+	p := &e.places[root]
+	if err := e.device.idle(p); err != nil {
+		return nil, fmt.Errorf("record %s: Bytes of %s: %w", e.g.Name, e.tensorName(t), err)
+	}
+	if err := e.ensure(root); err != nil {
+		return nil, err
+	}
+	return p.buffer.Bytes()[off+t.Off.Const : e.g.Memories[root].Size], nil
+}
+
+func (e *Encoder) tensorName(t Tensor) string {
+	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
+		return "a tensor of no memory"
+	}
+	return e.g.FormatView(t.view())
+}
+
+// ensure allocates the memory of root.
+func (e *Encoder) ensure(root ir.MemID) error {
+	p, m := &e.places[root], &e.g.Memories[root]
+	if p.buffer != nil && p.bytes >= m.Size {
+		return nil
+	}
+	var b backend.Buffer
+	var err error
+	if p.host != nil {
+		b, err = e.on.Map(p.host)
+	} else {
+		b, err = backend.AllocMemory(e.on, m)
+	}
+	if err != nil {
+		return fmt.Errorf("record %s: memory %%%s: %w", e.g.Name, ir.QuoteName(m.Name), err)
+	}
+	if p.buffer != nil { // a scratch memory has grown; what it holds stays
+		if err := e.device.wait(p.used); err != nil {
+			return errors.Join(err, b.Close())
+		}
+		copy(b.Bytes(), p.buffer.Bytes()[:p.bytes])
+		if err := p.buffer.Close(); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	p.buffer, p.bytes = b, m.Size
+	return nil
+}
+
+// Close waits for what was committed and releases all memory.
+func (e *Encoder) Close() error {
+	e.Discard()
+	if e.device == nil {
+		return nil
+	}
+	return e.device.close(e.places)
+}

@@ -1,0 +1,45 @@
+package record
+
+import "github.com/mlxc/mlxc/backend"
+
+// Setting says what an encoder does with what it is given.
+type Setting func(*settings)
+
+type settings struct {
+	on       backend.Device // nil: only captured
+	deferred bool           // executed at Finish
+	keep     bool           // captured although it is executed
+	manual   bool
+	profile  bool
+	clock    bool
+}
+
+// Live executes on d, command buffer by command buffer as they are committed.
+// Nothing is kept of them, unless [Capture] or [Encoder.StartCapture] asks for it.
+func Live(d backend.Device) Setting { return func(s *settings) { s.on = d } }
+
+// Capture keeps the whole recording of an encoder that is live.
+func Capture() Setting { return func(s *settings) { s.keep = true } }
+
+// Deferred records, and executes on d at Finish, after the passes that Finish
+// is given.
+func Deferred(d backend.Device) Setting { return func(s *settings) { s.on, s.deferred = d, true } }
+
+// ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). A
+// conflict without a barrier between is listed in [Result.Races].
+func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
+
+// TimeDispatches asks the device for the time of each dispatch. Devices that can
+// take times only where an encoder ends change what overlaps; their
+// [Result.Warnings] say so.
+func TimeDispatches() Setting { return func(s *settings) { s.profile = true } }
+
+// TimeBarriers measures what finding and placing barriers costs on the host,
+// two clock readings a dispatch: [Counters.BarrierTime].
+func TimeBarriers() Setting { return func(s *settings) { s.clock = true } }
+
+// live reports whether command buffers are executed when they are committed.
+func (s *settings) live() bool { return s.on != nil && !s.deferred }
+
+// records reports whether the whole recording is kept until Finish.
+func (s *settings) records() bool { return s.on == nil || s.deferred || s.keep }

@@ -1,0 +1,280 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// Conflict is why two commands must not overlap.
+type Conflict struct {
+	// Kind is RAW, WAR or WAW by what the later command does to bytes of the
+	// earlier one; "unknown" where one of the two may touch anything.
+	Kind           string
+	Earlier, Later ir.ID
+	// Labels of the two commands: what the recording calls them.
+	EarlierLabel, LaterLabel string
+	// Bytes is what the later command touches, %name[off:end]; "" if unknown.
+	Bytes string
+}
+
+func (c Conflict) String() string {
+	s := fmt.Sprintf("%s: %s %s after %s %s", c.Kind, c.Later, c.LaterLabel, c.Earlier, c.EarlierLabel)
+	if c.Bytes != "" {
+		s += " on " + c.Bytes
+	}
+	return s
+}
+
+// GroupStats describes the groups of commands that may run side by side: those
+// between two barriers.
+type GroupStats struct {
+	Dispatches int // and copies and fills
+	Barriers   int
+	Groups     int
+	// Sizes[i] is the number of groups of i+1 commands.
+	Sizes []int
+}
+
+// Ratio is the mean size of a group.
+func (s GroupStats) Ratio() float64 {
+	if s.Groups == 0 {
+		return 0
+	}
+	return float64(s.Dispatches) / float64(s.Groups)
+}
+
+func (s GroupStats) String() string {
+	out := fmt.Sprintf("dispatches=%d barriers=%d groups=%d ratio=%.2f", s.Dispatches, s.Barriers, s.Groups, s.Ratio())
+	for i, n := range s.Sizes {
+		if n > 0 {
+			out += fmt.Sprintf("\n  size %d: %d", i+1, n)
+		}
+	}
+	return out
+}
+
+// tracking finds conflicts with the commands since the last barrier.
+type tracking struct {
+	tracker *hazard.Tracker
+	group   int // commands since the last barrier
+	first   int // the group's first node
+	stats   GroupStats
+	found   []conflict
+	races   int
+
+	// What Discard goes back to: the state at the last commit.
+	committed int // nodes
+	safe      GroupStats
+	safeFound int
+}
+
+func (s GroupStats) clone() GroupStats {
+	s.Sizes = slices.Clone(s.Sizes)
+	return s
+}
+
+// conflict is a Conflict before it is put in words.
+type conflict struct {
+	hazard.Conflict
+	later         ir.ID
+	earlier, name string
+	race          bool // nothing stands between
+}
+
+// maxRaces bounds how many conflicts without a barrier are kept.
+const maxRaces = 256
+
+// renewTracker forgets what was computed with other params: ranges depend on
+// all of them.
+func (e *Encoder) renewTracker() {
+	e.tracker, e.cache = nil, nil
+	if e.group == 0 {
+		return
+	}
+	e.ready()
+	for _, n := range e.g.Nodes[e.first:] {
+		if id, ok := ir.NodeID(n); ok {
+			e.tracker.Add(id, e.touches(n))
+		}
+	}
+}
+
+func (e *Encoder) touches(n ir.Node) *ir.Effects {
+	if d, ok := n.(*ir.Dispatch); ok && e.g.Kernels[d.Kernel].Library.Declared() {
+		fx, err := e.cache.Describe(d)
+		if err != nil {
+			return nil // it was described before; a pillar is safe
+		}
+		return fx
+	}
+	return ir.NodeEffects(n)
+}
+
+func (e *Encoder) ready() {
+	if e.tracker == nil {
+		e.tracker, e.cache = hazard.NewTracker(e.g), msl.NewCache(e.g)
+	}
+}
+
+// begin makes room for a command that touches fx: a command buffer, and a
+// barrier if it conflicts with one of its group.
+func (e *Encoder) begin(fx *ir.Effects, name string) bool {
+	if e.err != nil {
+		return false
+	}
+	if e.building.open {
+		e.building.fail("was begun and not ended (Threads, Threadgroups)")
+		return false
+	}
+	if e.commands == 0 && e.live() && !e.openBuffer() {
+		return false
+	}
+	e.ready()
+	var start time.Time
+	if e.clock {
+		start = time.Now()
+	}
+	c, found := e.tracker.Conflict(fx)
+	switch {
+	case found && e.manual:
+		if e.races++; e.races <= maxRaces {
+			e.found = append(e.found, conflict{c, e.next, e.nameInGroup(c.With), name, true})
+		}
+	case found:
+		e.found = append(e.found, conflict{c, e.next, e.nameInGroup(c.With), name, false})
+		e.barrier()
+		e.counters.add(autoBarriers, 1)
+	case !e.manual:
+		e.counters.add(elidedBarriers, 1)
+	}
+	if e.clock {
+		e.counters.add(barrierTime, int64(time.Since(start)))
+	}
+	return true
+}
+
+// append adds a command that [Encoder.begin] has let in.
+func (e *Encoder) append(n ir.Node, id ir.ID, fx *ir.Effects) {
+	if e.group == 0 {
+		e.first = len(e.g.Nodes)
+	}
+	e.tracker.Add(id, fx)
+	e.g.Nodes = append(e.g.Nodes, n)
+	e.next++
+	e.commands++
+	e.group++
+	e.stats.Dispatches++
+}
+
+// Barrier orders all commands before it in the command buffer before all after
+// it, whether or not any two of them conflict.
+func (e *Encoder) Barrier() {
+	if e.err != nil {
+		return
+	}
+	if e.building.open {
+		e.building.fail("was begun and not ended (Threads, Threadgroups) before a barrier")
+		return
+	}
+	if e.commands == 0 && e.live() && !e.openBuffer() {
+		return
+	}
+	e.barrier()
+}
+
+func (e *Encoder) barrier() {
+	e.g.Nodes = append(e.g.Nodes, theBarrier)
+	e.stats.Barriers++
+	e.counters.add(barriers, 1)
+	e.endGroup()
+}
+
+// theBarrier is every barrier: it has no properties.
+var theBarrier = &ir.Barrier{}
+
+// endGroup closes the group of commands that may run side by side.
+func (e *Encoder) endGroup() {
+	if e.tracker != nil {
+		e.tracker.Reset()
+	}
+	if e.group == 0 {
+		return
+	}
+	for len(e.stats.Sizes) < e.group {
+		e.stats.Sizes = append(e.stats.Sizes, 0)
+	}
+	e.stats.Sizes[e.group-1]++
+	e.stats.Groups++
+	e.group = 0
+}
+
+// TrackerSize returns the number of commands that the next one is compared with.
+func (e *Encoder) TrackerSize() int { return e.group }
+
+// Groups returns the statistics of the recording so far, its open group
+// included.
+func (e *Encoder) Groups() GroupStats {
+	s := e.stats.clone()
+	if e.group > 0 {
+		for len(s.Sizes) < e.group {
+			s.Sizes = append(s.Sizes, 0)
+		}
+		s.Sizes[e.group-1]++
+		s.Groups++
+	}
+	return s
+}
+
+// Conflicts returns why each automatic barrier of the recording stands.
+func (e *Encoder) Conflicts() []Conflict { return e.conflicts(false) }
+
+func (e *Encoder) conflicts(races bool) (out []Conflict) {
+	for i := range e.found {
+		c := &e.found[i]
+		if c.race != races {
+			continue
+		}
+		x := Conflict{Kind: c.Kind.String(), Earlier: c.With, Later: c.later, EarlierLabel: c.earlier, LaterLabel: c.name}
+		if c.Kind != hazard.Unknown {
+			x.Bytes = e.g.FormatRegion(c.Bytes)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// nameInGroup names a command of the open group. Each barrier ends a group, so
+// looking there costs no more than recording it did.
+func (e *Encoder) nameInGroup(id ir.ID) string {
+	for _, n := range e.g.Nodes[e.first:] {
+		if have, ok := ir.NodeID(n); ok && have == id {
+			return e.nameOf(n)
+		}
+	}
+	return ""
+}
+
+// nameOf is what people call a command: its label, else its operation or kernel.
+func (e *Encoder) nameOf(n ir.Node) string {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		switch {
+		case n.Label != "":
+			return n.Label
+		case n.Op != "":
+			return n.Op
+		}
+		return e.g.Kernels[n.Kernel].Name
+	case *ir.Copy:
+		return cmp.Or(n.Label, "copy")
+	case *ir.Fill:
+		return cmp.Or(n.Label, "fill")
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// translation maps what a graph declares to what an encoder has.
+type translation struct {
+	memories []ir.MemID
+	kernels  []ir.KernelID
+	params   []ir.ParamID
+	same     bool // params have the same numbers
+}
+
+func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
+	t := &translation{same: true}
+	for i, p := range g.Params {
+		id := e.param(p)
+		t.params, t.same = append(t.params, id), t.same && id == ir.ParamID(i)
+	}
+	for _, c := range g.Constraints {
+		e.Require(t.affine(c.LHS), c.Max)
+	}
+	for _, k := range g.Kernels {
+		at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return sameKernel(&have, &k) })
+		if at < 0 {
+			at = int(e.Kernel(k))
+		}
+		t.kernels = append(t.kernels, ir.KernelID(at))
+	}
+	for i := range g.Memories {
+		m := g.Memories[i]
+		if m.Alias != ir.NoMem {
+			if int(m.Alias) >= i {
+				return nil, fmt.Errorf("alias %%%s stands before its parent", ir.QuoteName(m.Name))
+			}
+			m.Alias = t.memories[m.Alias]
+		}
+		if m.Kind == ir.Argument {
+			return nil, fmt.Errorf("memory %%%s: argument memory is written by a replay: Encode the graph before the pass constants", ir.QuoteName(m.Name))
+		}
+		if m.Kind == ir.Scratch {
+			m.Name = g.Name + "." + m.Name
+		}
+		id, ok := e.names[m.Name]
+		if !ok {
+			id = e.memory(m)
+		} else if have := &e.g.Memories[id]; have.Kind != m.Kind || have.Size != m.Size || have.Alias != m.Alias || have.AliasOff != m.AliasOff {
+			return nil, fmt.Errorf("memory %%%s is another here: %s of %d bytes, not %s of %d", ir.QuoteName(m.Name), have.Kind, have.Size, m.Kind, m.Size)
+		}
+		t.memories = append(t.memories, id)
+	}
+	return t, e.err
+}
+
+func sameKernel(a, b *ir.Kernel) bool {
+	return a.Function == b.Function && a.Library == b.Library && slices.Equal(a.Constants, b.Constants) && slices.Equal(a.Args, b.Args)
+}
+
+// command returns a copy of n under another ID, with names of the encoder.
+func (t *translation) command(n ir.Node, id ir.ID) ir.Node {
+	n = ir.CloneNode(n)
+	each(n, t.view)
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		n.ID, n.From, n.Kernel = id, nil, t.kernels[n.Kernel]
+		for i := range n.Grid {
+			n.Grid[i].Num = t.affine(n.Grid[i].Num)
+		}
+		for i := range n.Bindings {
+			n.Bindings[i].Expr = t.affine(n.Bindings[i].Expr)
+		}
+		if n.Effects != nil {
+			for i := range n.Effects.Reads {
+				t.region(&n.Effects.Reads[i])
+			}
+			for i := range n.Effects.Writes {
+				t.region(&n.Effects.Writes[i].Region)
+			}
+		}
+	case *ir.Copy:
+		n.ID, n.From = id, nil
+	case *ir.Fill:
+		n.ID, n.From = id, nil
+	}
+	return n
+}
+
+func (t *translation) view(v *ir.View) {
+	v.Mem, v.Off, v.Len = t.memories[v.Mem], t.affine(v.Off), t.affine(v.Len)
+}
+
+func (t *translation) region(r *ir.Region) {
+	r.Mem, r.Off, r.Run = t.memories[r.Mem], t.affine(r.Off), t.affine(r.Run)
+	for i := range r.Dims {
+		r.Dims[i].Count = t.affine(r.Dims[i].Count)
+	}
+}
+
+func (t *translation) affine(a ir.Affine) ir.Affine {
+	if t.same || a.IsConst() {
+		return a
+	}
+	terms := slices.Clone(a.Terms())
+	for i := range terms {
+		terms[i].Param = t.params[terms[i].Param]
+	}
+	return ir.Linear(a.Const, terms...)
+}
