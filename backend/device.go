@@ -55,8 +55,8 @@ type Buffer interface {
 // Program is a graph bound to buffers.
 type Program struct {
 	Graph *ir.Graph
-	// Buffers holds one buffer for each root memory, by MemID, of at least the
-	// memory's size; nil for aliases.
+	// Buffers holds one buffer for each root memory that a command binds, by MemID,
+	// of at least the memory's size; nil for aliases.
 	Buffers []Buffer
 	// Profile asks for a time for each dispatch.
 	Profile bool

@@ -16,13 +16,14 @@ type Queue interface {
 	// CommandBuffer returns a new command buffer. It is uncommitted until Commit
 	// or Discard; a queue holds at most so many uncommitted ones (Metal: 64) and
 	// refuses another.
-	CommandBuffer(label string) (CommandBuffer, error)
+	CommandBuffer() (CommandBuffer, error)
 	// Close waits for what was committed. Uncommitted command buffers are an error.
 	Close() error
 }
 
 // Submission is what a command buffer executes.
 type Submission struct {
+	Label string // for people and errors
 	// Program holds the commands of this one command buffer: its graph has no
 	// commits. The memories may be more than it binds.
 	Program *Program
@@ -105,14 +106,14 @@ type queue struct {
 	last        *commandBuffer // the last that was committed
 }
 
-func (q *queue) CommandBuffer(label string) (CommandBuffer, error) {
+func (q *queue) CommandBuffer() (CommandBuffer, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.uncommitted >= MaxUncommitted {
 		return nil, fmt.Errorf("%s: %d command buffers are uncommitted, a queue holds no more: commit or discard them", q.device.Name(), q.uncommitted)
 	}
 	q.uncommitted++
-	return &commandBuffer{queue: q, label: label, done: make(chan struct{})}, nil
+	return &commandBuffer{queue: q, done: make(chan struct{})}, nil
 }
 
 func (q *queue) Close() error {
@@ -149,7 +150,7 @@ func (c *commandBuffer) leave(to Status) error {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	if c.status != Uncommitted {
-		return fmt.Errorf("command buffer %q is %s, not uncommitted", c.label, c.status)
+		return fmt.Errorf("a command buffer is %s, not uncommitted", c.status)
 	}
 	c.status = to
 	c.queue.uncommitted--
@@ -176,6 +177,7 @@ func (c *commandBuffer) Commit(ctx context.Context, s Submission) error {
 	before := q.last
 	q.last = c
 	q.mu.Unlock()
+	c.label = s.Label
 	params := append([]uint32(nil), s.Params...)
 	go func() {
 		if before != nil {
@@ -213,7 +215,7 @@ func (c *commandBuffer) set(s Status) {
 
 func (c *commandBuffer) Wait() (Times, error) {
 	if s := c.Status(); s == Uncommitted || s == Discarded {
-		return Times{}, fmt.Errorf("command buffer %q is %s: it never ends", c.label, s)
+		return Times{}, fmt.Errorf("a command buffer is %s: it never ends", s)
 	}
 	<-c.done
 	return c.times, c.err

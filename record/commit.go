@@ -16,7 +16,7 @@ func (e *Encoder) openBuffer() bool {
 	if d.open != nil {
 		return true
 	}
-	cb, err := d.queue.CommandBuffer(e.g.Name)
+	cb, err := d.queue.CommandBuffer()
 	if err != nil {
 		e.fail("%w", err)
 		return false
@@ -48,7 +48,7 @@ func (e *Encoder) Commit(label string) {
 		e.g.Nodes = append(e.g.Nodes, &ir.Commit{Order: ir.OrderEvent, Label: label})
 	}
 	if e.live() {
-		e.submit(e.g, nodes, e.buffers(e.g, 0), ir.OrderEvent, label)
+		e.submit(e.g, nodes, nil, ir.OrderEvent, label)
 	}
 	if !keep {
 		e.g.Nodes = nil
@@ -119,44 +119,54 @@ func (e *Encoder) Discard() {
 	}
 }
 
-// buffers allocates what g declares, and returns the buffers by memory. g's
-// memories are the encoder's, by number or, of an optimized graph, by name; that
-// one uses them until the command buffer of the given serial ends.
-func (e *Encoder) buffers(g *ir.Graph, until uint64) []backend.Buffer {
+// bound returns buffers for what nodes of g bind, by memory. g's memories are the
+// encoder's, by number or, of an optimized graph, by name; others are in made,
+// which lasts as long as the execution of g.
+func (e *Encoder) bound(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend.Buffer) ([]backend.Buffer, error) {
 	out := make([]backend.Buffer, len(g.Memories))
-	for i := range g.Memories {
-		m := &g.Memories[i]
-		if m.Alias != ir.NoMem {
-			continue
-		}
-		id, ok := ir.MemID(i), true
-		if g != e.g {
-			id, ok = e.names[m.Name]
-			ok = ok && e.g.Memories[id].Kind == m.Kind && e.g.Memories[id].Size >= m.Size && m.Kind != ir.Argument
-		}
-		var err error
-		if ok {
-			if err = e.ensure(id); err == nil {
-				out[i] = e.places[id].buffer
-				e.places[id].used = max(e.places[id].used, until)
+	var err error
+	for _, n := range nodes {
+		each(n, func(v *ir.View) {
+			root, _ := g.Root(v.Mem)
+			if out[root] == nil && err == nil {
+				out[root], err = e.bufferOf(g, root, made)
 			}
-		} else if out[i], err = backend.AllocMemory(e.on, m); err == nil {
-			// A memory of the passes: it lives as long as this execution.
-			m.WriteValues(out[i].Bytes(), e.params)
-			e.device.given = append(e.device.given, given{out[i], until})
-		} else {
-			err = fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
-		}
-		if err != nil {
-			e.fail("%w", err)
-			return nil
-		}
+		})
 	}
-	return out
+	return out, err
+}
+
+func (e *Encoder) bufferOf(g *ir.Graph, root ir.MemID, made map[ir.MemID]backend.Buffer) (backend.Buffer, error) {
+	m := &g.Memories[root]
+	id, ok := root, true
+	if g != e.g {
+		id, ok = e.names[m.Name]
+		ok = ok && e.g.Memories[id].Kind == m.Kind && e.g.Memories[id].Size >= m.Size && m.Kind != ir.Argument
+	}
+	if ok {
+		e.places[id].used = e.device.current()
+		err := e.ensure(id)
+		return e.places[id].buffer, err
+	}
+	if b := made[root]; b != nil {
+		return b, nil
+	}
+	b, err := backend.AllocMemory(e.on, m) // a memory of the passes
+	if err != nil {
+		return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
+	}
+	if m.Kind == ir.Argument {
+		m.WriteValues(b.Bytes(), e.params)
+	}
+	made[root] = b
+	return b, nil
 }
 
 // submit hands commands of g over as the open command buffer.
-func (e *Encoder) submit(g *ir.Graph, nodes []ir.Node, buffers []backend.Buffer, order ir.CommitOrder, label string) {
+func (e *Encoder) submit(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend.Buffer, order ir.CommitOrder, label string) {
+	if e.err != nil {
+		return
+	}
 	d := e.device
 	cb := d.open
 	part := *g
@@ -168,18 +178,19 @@ func (e *Encoder) submit(g *ir.Graph, nodes []ir.Node, buffers []backend.Buffer,
 			part.Nodes = append(part.Nodes, n)
 		}
 	}
-	err := e.err
-	if err == nil {
-		err = part.Check()
-	}
+	err := part.Check()
 	if err == nil {
 		err = e.checkParams(g)
+	}
+	var buffers []backend.Buffer
+	if err == nil {
+		buffers, err = e.bound(g, part.Nodes, made)
 	}
 	if err != nil {
 		cb.Discard()
 	} else {
 		err = cb.Commit(context.Background(), backend.Submission{
-			Program: &backend.Program{Graph: &part, Buffers: buffers, Profile: e.profile}, Params: e.params, Order: order,
+			Label: label, Program: &backend.Program{Graph: &part, Buffers: buffers, Profile: e.profile}, Params: e.params, Order: order,
 		})
 	}
 	if err != nil {

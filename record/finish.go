@@ -224,14 +224,17 @@ func (e *Encoder) execute(g *ir.Graph) {
 	if len(parts) == 0 {
 		return
 	}
-	d := e.device
-	buffers := e.buffers(g, d.serial+uint64(len(parts)))
+	made := map[ir.MemID]backend.Buffer{}
 	for _, p := range parts {
 		if e.err != nil || !e.openBuffer() {
-			return
+			break
 		}
-		e.submit(g, p.nodes, buffers, p.order, p.label)
+		e.submit(g, p.nodes, made, p.order, p.label)
 	}
+	for _, b := range made {
+		e.device.given = append(e.device.given, given{b, e.device.serial})
+	}
+	e.device.reap()
 }
 
 // Wait waits until the recording's command buffers have ended, and returns the

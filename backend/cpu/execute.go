@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -52,6 +53,9 @@ func (e *executable) add(n ir.Node) error {
 				e.scalars = append(e.scalars, make([]byte, 8)...)
 			}
 			if b.Kind == ir.BindView {
+				if err := e.here(b.View); err != nil {
+					return err
+				}
 				if err := e.aligned(b.View, a); err != nil {
 					return err
 				}
@@ -63,8 +67,20 @@ func (e *executable) add(n ir.Node) error {
 			}
 		}
 		e.steps = append(e.steps, s)
-	case *ir.Copy, *ir.Fill:
+	case *ir.Copy:
 		e.steps = append(e.steps, step{node: n})
+		return errors.Join(e.here(n.Dst), e.here(n.Src))
+	case *ir.Fill:
+		e.steps = append(e.steps, step{node: n})
+		return e.here(n.Dst)
+	}
+	return nil
+}
+
+// here reports a view of memory that the program has no buffer for.
+func (e *executable) here(v ir.View) error {
+	if e.mem[v.Mem] == nil {
+		return fmt.Errorf("memory %%%s has no buffer", ir.QuoteName(e.graph.Memories[v.Mem].Name))
 	}
 	return nil
 }

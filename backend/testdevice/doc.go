@@ -1,0 +1,18 @@
+// Package testdevice is a device with command buffers as Metal has them, for
+// tests of what drives one: they execute on another thread, later; at most 64 may
+// be uncommitted; each has a status; they can fail.
+//
+// It executes on another device (backend/cpu) and adds what that one cannot do
+// wrong: [Options.Fault] makes a command buffer fail, [Options.Hold] keeps all of
+// them from ending until [Device.Release], a buffer that is closed while a command
+// buffer uses it makes that one fail as a GPU would, and [Device.Leaks] lists what
+// was never given back.
+//
+//	d := testdevice.New(cpu.New(1), testdevice.Options{Hold: true})
+//	e := record.NewEncoder("t", record.Live(d))
+//	…
+//	e.Commit("first")
+//	d.Release(1) // now it ends
+//
+// Not here: timing that resembles a GPU's.
+package testdevice

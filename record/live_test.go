@@ -1,0 +1,334 @@
+package record_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/testdevice"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// device returns a test device on one worker that must leak nothing.
+func device(t *testing.T, o testdevice.Options) *testdevice.Device {
+	c := cpu.New(1)
+	d := testdevice.New(c, o)
+	t.Cleanup(func() {
+		require.Empty(t, d.Leaks())
+		require.NoError(t, c.Close())
+	})
+	return d
+}
+
+func put(t *testing.T, e *record.Encoder, x record.Tensor, v ...float32) {
+	b, err := e.Bytes(x)
+	require.NoError(t, err)
+	for i := range v {
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v[i]))
+	}
+}
+
+func get(t *testing.T, e *record.Encoder, x record.Tensor, n int) []float32 {
+	b, err := e.Bytes(x)
+	require.NoError(t, err)
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return out
+}
+
+// The same calls give the same numbers and the same counters, executed as they
+// come, at the end, and at the end after the passes.
+func TestModes(t *testing.T) {
+	for _, mode := range []string{"live", "both", "deferred", "optimized"} {
+		t.Run(mode, func(t *testing.T) {
+			d := device(t, testdevice.Options{})
+			with := map[string][]record.Setting{
+				"live": {record.Live(d)}, "both": {record.Live(d), record.Capture()},
+				"deferred": {record.Deferred(d)}, "optimized": {record.Deferred(d)},
+			}[mode]
+			var finish []record.FinishOption
+			if mode == "optimized" {
+				finish = append(finish, record.Optimize())
+			}
+			s := record.New("t", with...)
+			for round := range 3 {
+				x := s.Input("x", ir.F32, 4)
+				y := s.Output("y", ir.F32, 4)
+				put(t, s.Encoder, x, 1, 2, 3, float32(round))
+				a := s.Mul(x, x)
+				b := s.Add(x, x)
+				s.Commit("first")
+				s.Add(a, b, record.Into(y))
+				r, err := s.Finish(finish...)
+				require.NoError(t, err)
+				f := float32(round)
+				require.Equal(t, []float32{3, 8, 15, f*f + 2*f}, get(t, s.Encoder, y, 4))
+				require.Equal(t, mode != "live", r.Graph != nil)
+				require.Equal(t, mode == "optimized", r.Optimization != nil)
+				want := 2
+				if mode == "optimized" {
+					want = len(r.CommandBuffers) // fuse may leave one
+				}
+				require.Len(t, r.CommandBuffers, want)
+				require.Equal(t, record.GroupStats{Dispatches: 3, Groups: 2, Sizes: []int{1, 1}}, r.Groups)
+			}
+			c := s.Counters()
+			require.Equal(t, int64(9), c.Dispatches)
+			require.Equal(t, int64(3), c.Syncs)
+			require.Zero(t, c.Barriers)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// B6: the status of every command buffer is looked at, not the last one's only.
+func TestB6FaultOfTheFirstCommandBuffer(t *testing.T) {
+	fault := errors.New("page fault")
+	d := device(t, testdevice.Options{Fault: func(n int, _ string) error {
+		if n == 0 {
+			return fault
+		}
+		return nil
+	}})
+	s := record.New("t", record.Live(d))
+	x, y := s.Input("x", ir.F32, 4), s.Output("y", ir.F32, 4)
+	s.Mul(x, x)
+	s.Commit("first")
+	s.Add(x, x, record.Into(y))
+	r, err := s.Finish()
+	require.ErrorIs(t, err, fault)
+	require.ErrorContains(t, err, `command buffer "first"`)
+	require.ErrorIs(t, r.CommandBuffers[0].Err, fault)
+	require.NoError(t, r.CommandBuffers[1].Err)
+	require.Equal(t, int64(1), s.Counters().FailedBuffers)
+	require.NoError(t, s.Close())
+}
+
+// C1: what is bound and what is said to be touched lie at one place: the
+// tensor's, whichever way it was sliced.
+func TestC1OffsetOfASlice(t *testing.T) {
+	e := record.NewEncoder("t")
+	x := e.Output("x", ir.F32, 256)
+	slice := x.Bytes(ir.Const(100), ir.Const(400))
+	again := slice.Bytes(ir.Const(28), ir.Const(64))
+	k := e.Kernel(foreign)
+	e.Dispatch(k).Buffer(0, again).Writes(again).Threads(record.Size(1), [3]uint32{1, 1, 1})
+	r, err := e.Finish()
+	require.NoError(t, err)
+	d := r.Graph.Nodes[0].(*ir.Dispatch)
+	require.Equal(t, "%x[128:192]", r.Graph.FormatView(d.Bindings[0].View))
+	require.Equal(t, "%x[128:192]", r.Graph.FormatRegion(d.Effects.Writes[0].Region))
+}
+
+// foreign is a kernel that nobody has declared.
+var foreign = ir.Kernel{
+	Name: "foreign", Library: ir.Library{Kind: ir.SourceFile, Path: "foreign.metal"}, Function: "foreign",
+	Args: []ir.Arg{{Slot: 0, Name: "a", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 1, Name: "b", Access: ir.ReadWriteArg, Type: ir.U8}},
+}
+
+// C2: what a failed or unfinished dispatch was told is nobody else's.
+func TestC2NothingPending(t *testing.T) {
+	e := record.NewEncoder("t")
+	x, y := e.State("x", ir.F32, 64), e.State("y", ir.F32, 64)
+	k := e.Kernel(foreign)
+	e.Dispatch(k).Buffer(0, x).Reads(x).Op("mine").Label("mine")
+	e.Dispatch(k).Buffer(0, y).Threads(record.Size(1), [3]uint32{1, 1, 1})
+	_, err := e.Finish()
+	require.EqualError(t, err, "record t: @foreign (mine): was begun and not ended (Threads, Threadgroups) before another")
+
+	// After the error the encoder is as new; a dispatch of which nothing is said
+	// has unknown effects and no label.
+	e.Dispatch(k).Buffer(0, y).Threads(record.Size(1), [3]uint32{1, 1, 1})
+	r, err := e.Finish()
+	require.NoError(t, err)
+	d := r.Graph.Nodes[0].(*ir.Dispatch)
+	require.Nil(t, d.Effects)
+	require.Empty(t, d.Op+d.Label)
+}
+
+// C3: what makes no sense where nothing is executed is an error, not nothing.
+func TestC3NoSilentNoOps(t *testing.T) {
+	d := device(t, testdevice.Options{})
+	for name, call := range map[string]func(e *record.Encoder) error{
+		"Wait":          func(e *record.Encoder) error { return e.Wait() },
+		"CommitAndWait": func(e *record.Encoder) error { return e.CommitAndWait("x") },
+		"StartCapture":  func(e *record.Encoder) error { e.StartCapture(); return e.Err() },
+	} {
+		for mode, with := range map[string][]record.Setting{"capture": nil, "deferred": {record.Deferred(d)}} {
+			e := record.NewEncoder("t", with...)
+			require.Error(t, call(e), "%s while %s", name, mode)
+			require.NoError(t, e.Close())
+		}
+	}
+	for name, call := range map[string]func(e *record.Encoder) error{
+		"SetParam": func(e *record.Encoder) error { e.Param("n", 1, 2); e.SetParam("n", 1); return e.Err() },
+		"Bytes":    func(e *record.Encoder) error { _, err := e.Bytes(e.Input("x", ir.F32, 1)); return err },
+		"Map":      func(e *record.Encoder) error { e.Map("x", ir.Input, make([]byte, 4), ir.F32, 1); return e.Err() },
+		"NoWait":   func(e *record.Encoder) error { _, err := e.Finish(record.NoWait()); return err },
+	} {
+		require.Error(t, call(record.NewEncoder("t")), "%s while capturing", name)
+	}
+	e := record.NewEncoder("t", record.Live(d))
+	_, err := e.Finish(record.Optimize())
+	require.ErrorContains(t, err, "this recording has been executed: use Deferred")
+	_, err = e.TakeCapture()
+	require.ErrorContains(t, err, "not capturing")
+	_, _ = e.Finish()
+	require.NoError(t, e.Close())
+}
+
+// C4: a late annotation is of the dispatch that it names, whatever stands after it.
+func TestC4LateAnnotation(t *testing.T) {
+	e := record.NewEncoder("t")
+	x, y := e.State("x", ir.F32, 64), e.State("y", ir.F32, 64)
+	k := e.Kernel(foreign)
+	one := [3]uint32{1, 1, 1}
+	first := e.Dispatch(k).Buffer(0, x).Threads(record.Size(1), one)
+	e.Dispatch(k).Buffer(0, y).Threads(record.Size(1), one)
+	e.Barrier()
+	e.Annotate(first, nil, []record.Tensor{x})
+	r, err := e.Finish()
+	require.NoError(t, err)
+	require.Equal(t, "%x[0:256]", r.Graph.FormatRegion(r.Graph.Nodes[0].(*ir.Dispatch).Effects.Writes[0].Region))
+	require.Nil(t, r.Graph.Nodes[2].(*ir.Dispatch).Effects)
+
+	first = e.Dispatch(k).Buffer(0, x).Threads(record.Size(1), one)
+	e.Annotate(first+1, nil, []record.Tensor{x})
+	_, err = e.Finish()
+	require.ErrorContains(t, err, "this recording has no dispatch #1")
+}
+
+// C5: memory stays until the last command buffer that uses it has ended, also
+// when nobody waits and nothing is retained.
+func TestC5MemoryOutlivesAsynchronousCommits(t *testing.T) {
+	d := device(t, testdevice.Options{Hold: true})
+	s := record.New("t", record.Deferred(d))
+	x, y := s.Input("x", ir.F32, 4), s.Output("y", ir.F32, 4)
+	put(t, s.Encoder, x, 1, 2, 3, 4)
+	pool := s.NewPool("tmp", ir.Scratch)
+	a := pool.Alloc(ir.F32, 4)
+	s.Add(x, x, record.Into(a))
+	s.Mul(a, s.Mul(a, a), record.Into(y))
+	r, err := s.Finish(record.NoWait(), record.Passes("rename,schedule,barriers,plan"))
+	require.NoError(t, err)
+	pool.Reset()
+	pool.Trim()
+	_, err = s.Bytes(y)
+	require.ErrorContains(t, err, "has not ended: Wait")
+	d.ReleaseAll()
+	require.NoError(t, r.Wait())
+	require.Equal(t, []float32{8, 64, 216, 512}, get(t, s.Encoder, y, 4))
+	require.NoError(t, s.Close())
+}
+
+// C6: whatever fails, no command buffer is left open: a queue has 64.
+func TestC6ErrorsLeaveNoCommandBuffer(t *testing.T) {
+	d := device(t, testdevice.Options{})
+	s := record.New("t", record.Deferred(d))
+	l := record.New("t", record.Live(d))
+	for range 2 * backend.MaxUncommitted {
+		x := s.Input("x", ir.F32, 4)
+		s.Add(x, x, record.Into(s.Output("y", ir.F32, 4)))
+		_, err := s.Finish(record.Passes("reorder{lookahead=none}"))
+		require.Error(t, err)
+
+		x = l.Input("x", ir.F32, 4)
+		l.Add(x, x)
+		l.Add(x, l.Input("z", ir.F32, 3)) // shapes do not fit
+		_, err = l.Finish()
+		require.ErrorContains(t, err, "do not fit")
+
+		l.Add(x, x)
+		l.Discard()
+		require.Zero(t, d.Uncommitted())
+	}
+	x := l.Input("x", ir.F32, 4)
+	l.Add(x, x, record.Into(l.Output("y", ir.F32, 4)))
+	_, err := l.Finish()
+	require.NoError(t, err)
+	require.Equal(t, int64(256), l.Counters().DiscardedBuffers)
+	require.NoError(t, s.Close())
+	require.NoError(t, l.Close())
+}
+
+// C7: ranges are of memories, by name and offset: a capture of one process is
+// that of another, and memory that was reused is another generation.
+func TestC7Generations(t *testing.T) {
+	e := record.NewEncoder("t")
+	p := e.NewPool("tmp", ir.Scratch)
+	a := p.Alloc(ir.F32, 64)
+	p.Free(a)
+	b := p.Alloc(ir.F32, 64)
+	require.Equal(t, a.Mem, b.Mem, "the memory is reused")
+	e.Fill(b, 0, "")
+	require.NoError(t, e.Err())
+	e.Fill(a, 0, "late")
+	require.EqualError(t, e.Err(), "record t: a dispatch (late): argument 0: %tmp.0[0:256] was given back before (Reset, Free, or the end of its recording)")
+	_, err := e.Finish()
+	require.Error(t, err)
+	p.Free(a)
+	require.ErrorContains(t, e.Err(), "Free of %tmp.0[0:256], which was given back before")
+}
+
+// Scratch of the arena is given back by Reset, and at the end of its recording.
+func TestScratchGenerations(t *testing.T) {
+	s := record.New("t")
+	x := s.Input("x", ir.F32, 64)
+	m := s.Mark()
+	a := s.Silu(x)
+	s.Reset(m)
+	b := s.Silu(x)
+	require.Equal(t, a.Off, b.Off)
+	s.Silu(b)
+	require.NoError(t, s.Err())
+	s.Silu(a)
+	require.ErrorContains(t, s.Err(), "was given back before")
+	_, err := s.Finish()
+	require.Error(t, err)
+	s.Silu(b)
+	require.ErrorContains(t, s.Err(), "was given back before")
+}
+
+// B9: two memories over one page of the host would not be seen to alias.
+func TestB9MapsOverOnePage(t *testing.T) {
+	d := device(t, testdevice.Options{})
+	host := make([]byte, 256<<10)
+	e := record.NewEncoder("t", record.Live(d))
+	e.Map("a", ir.Input, host[:64<<10], ir.U8, 64<<10)
+	e.Map("b", ir.Input, host[32<<10:96<<10], ir.U8, 64<<10) // both are read only
+	require.NoError(t, e.Err())
+	e.Map("c", ir.State, host[128<<10:160<<10], ir.U8, 32<<10)
+	e.Map("d", ir.Input, host[160<<10:161<<10], ir.U8, 1<<10) // touches, and shares a page unless the host is aligned
+	e.Map("e", ir.State, host[16<<10:17<<10], ir.U8, 1<<10)
+	require.ErrorContains(t, e.Err(), "a page of the host (16384 bytes) holds bytes of it and of %")
+	_, _ = e.Finish()
+	require.NoError(t, e.Close())
+}
+
+// Conflicts say why each automatic barrier stands, groups how many commands may
+// run side by side.
+func ExampleEncoder_Conflicts() {
+	s := record.New("t")
+	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+	a := s.Silu(x, record.Label("gate"))
+	b := s.Sigmoid(x)
+	s.Mul(a, b, record.Into(y), record.Label("product"))
+	for _, c := range s.Conflicts() {
+		fmt.Println(c)
+	}
+	fmt.Println(s.Groups())
+	// Output:
+	// RAW: #2 product after #0 gate on %scratch[0:256]
+	// dispatches=3 barriers=1 groups=2 ratio=1.50
+	//   size 1: 1
+	//   size 2: 1
+}
