@@ -63,7 +63,7 @@ func (e *Encoder) restart() {
 		e.tracker.Reset()
 	}
 	e.group, e.first, e.races, e.safeFound = 0, 0, 0, 0
-	e.stats, e.safe, e.found = GroupStats{}, GroupStats{}, nil
+	e.stats, e.safe, e.found = GroupStats{}, GroupStats{}, conflictLog{}
 	e.arena.top, e.arena.taken = 0, e.arena.taken[:0]
 }
 

@@ -55,7 +55,7 @@ func (e *Encoder) Commit(label string) {
 	}
 	e.committed = len(e.g.Nodes)
 	e.safe = e.stats.clone()
-	e.safeFound = len(e.found)
+	e.safeFound = e.found.n
 }
 
 // ended reports a dispatch that was begun and not ended.
@@ -108,7 +108,7 @@ func (e *Encoder) Discard() {
 	e.g.Nodes = e.g.Nodes[:e.committed]
 	e.captured = min(e.captured, e.committed)
 	e.group, e.commands = 0, 0
-	e.stats, e.found = e.safe.clone(), e.found[:e.safeFound]
+	e.stats, e.found.n = e.safe.clone(), e.safeFound
 	if e.tracker != nil {
 		e.tracker.Reset()
 	}

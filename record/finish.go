@@ -51,11 +51,8 @@ type Result struct {
 	Graph *ir.Graph
 	// Optimization is what the passes did; nil without any.
 	Optimization *Optimization
-	// Groups, Conflicts and Races describe the recording: its groups, why each
-	// automatic barrier stands, and conflicts without one ([ManualBarriers]).
-	Groups    GroupStats
-	Conflicts []Conflict
-	Races     []Conflict
+	// Groups describes which commands may run side by side.
+	Groups GroupStats
 	// Encode is the time from the first command to the last commit, on the host.
 	Encode time.Duration
 	// Counters are the encoder's, so far.
@@ -68,6 +65,7 @@ type Result struct {
 	Warnings       []string
 
 	e       *Encoder
+	found   conflictLog
 	pending []*submitted
 	waited  bool
 	err     error
@@ -139,7 +137,7 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	r := &Result{Groups: e.Groups(), Conflicts: e.conflicts(false), Races: e.conflicts(true), e: e}
+	r := &Result{Groups: e.Groups(), found: e.found, e: e}
 	if e.records() {
 		g, err := e.recorded(0)
 		if err != nil {
@@ -236,6 +234,13 @@ func (e *Encoder) execute(g *ir.Graph) {
 	}
 	e.device.reap()
 }
+
+// Conflicts returns why each automatic barrier of the recording stands.
+func (r *Result) Conflicts() []Conflict { return r.found.list(r.e.g, false) }
+
+// Races returns conflicts of the recording without a barrier between, the first
+// ones of many: see [ManualBarriers].
+func (r *Result) Races() []Conflict { return r.found.list(r.e.g, true) }
 
 // Wait waits until the recording's command buffers have ended, and returns the
 // errors of all that failed.

@@ -132,7 +132,7 @@ func TestC1OffsetOfASlice(t *testing.T) {
 // foreign is a kernel that nobody has declared.
 var foreign = ir.Kernel{
 	Name: "foreign", Library: ir.Library{Kind: ir.SourceFile, Path: "foreign.metal"}, Function: "foreign",
-	Args: []ir.Arg{{Slot: 0, Name: "a", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 1, Name: "b", Access: ir.ReadWriteArg, Type: ir.U8}},
+	Args: []ir.Arg{{Slot: 0, Name: "a", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 1, Name: "b", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 2, Name: "n", Kind: ir.ConstantArg, Type: ir.U32, Count: 1}},
 }
 
 // C2: what a failed or unfinished dispatch was told is nobody else's.

@@ -65,7 +65,7 @@ type tracking struct {
 	group   int // commands since the last barrier
 	first   int // the group's first node
 	stats   GroupStats
-	found   []conflict
+	found   conflictLog
 	races   int
 
 	// What Discard goes back to: the state at the last commit.
@@ -86,6 +86,24 @@ type conflict struct {
 	earlier, name string
 	race          bool // nothing stands between
 }
+
+// conflictLog holds conflicts in blocks, which do not move as it grows.
+type conflictLog struct {
+	blocks [][]conflict
+	n      int
+}
+
+const logBlock = 64
+
+func (l *conflictLog) add(c conflict) {
+	if l.n/logBlock == len(l.blocks) {
+		l.blocks = append(l.blocks, make([]conflict, logBlock))
+	}
+	l.blocks[l.n/logBlock][l.n%logBlock] = c
+	l.n++
+}
+
+func (l *conflictLog) at(i int) *conflict { return &l.blocks[i/logBlock][i%logBlock] }
 
 // maxRaces bounds how many conflicts without a barrier are kept.
 const maxRaces = 256
@@ -144,10 +162,10 @@ func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 	switch {
 	case found && e.manual:
 		if e.races++; e.races <= maxRaces {
-			e.found = append(e.found, conflict{c, e.next, e.nameInGroup(c.With), name, true})
+			e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, true})
 		}
 	case found:
-		e.found = append(e.found, conflict{c, e.next, e.nameInGroup(c.With), name, false})
+		e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, false})
 		e.barrier()
 		e.counters.add(autoBarriers, 1)
 	case !e.manual:
@@ -232,17 +250,17 @@ func (e *Encoder) Groups() GroupStats {
 }
 
 // Conflicts returns why each automatic barrier of the recording stands.
-func (e *Encoder) Conflicts() []Conflict { return e.conflicts(false) }
+func (e *Encoder) Conflicts() []Conflict { return e.found.list(e.g, false) }
 
-func (e *Encoder) conflicts(races bool) (out []Conflict) {
-	for i := range e.found {
-		c := &e.found[i]
+func (l *conflictLog) list(g *ir.Graph, races bool) (out []Conflict) {
+	for i := range l.n {
+		c := l.at(i)
 		if c.race != races {
 			continue
 		}
 		x := Conflict{Kind: c.Kind.String(), Earlier: c.With, Later: c.later, EarlierLabel: c.earlier, LaterLabel: c.name}
 		if c.Kind != hazard.Unknown {
-			x.Bytes = e.g.FormatRegion(c.Bytes)
+			x.Bytes = g.FormatRegion(c.Bytes)
 		}
 		out = append(out, x)
 	}

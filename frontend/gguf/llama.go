@@ -29,25 +29,18 @@ type Options struct {
 // (prefill). Inputs: tokens, i32. Outputs: logits f32 [vocab] and token u32 [1], of
 // the last token.
 func (m *Model) Record(ctx context.Context, o Options) (*ir.Module, error) {
-	if o.Context == 0 {
-		o.Context = min(m.Config.Context, 2048)
-	}
-	if o.Context < 1 || o.Context > m.Config.Context {
-		return nil, fmt.Errorf("context of %d positions: the model has %d", o.Context, m.Config.Context)
-	}
-	if o.Prefill == 0 {
-		o.Prefill = min(128, o.Context)
-	}
-	if o.Prefill < 1 || o.Prefill > o.Context {
-		return nil, fmt.Errorf("prefill of %d tokens does not fit a context of %d positions", o.Prefill, o.Context)
-	}
-	w, err := m.weights(ctx, o)
+	l, err := m.llama(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	out := &ir.Module{}
-	for _, name := range []string{"decode", "prefill"} {
-		g, err := m.graph(name, w, o)
+	for _, f := range []struct {
+		name   string
+		record func(*record.Session) Step
+	}{{"decode", l.Decode}, {"prefill", l.Prefill}} {
+		s := record.New(f.name)
+		f.record(s)
+		g, err := s.Graph()
 		if err != nil {
 			return nil, err
 		}
@@ -59,6 +52,52 @@ func (m *Model) Record(ctx context.Context, o Options) (*ir.Module, error) {
 	}
 	out.Data = append(out.Data, ir.Data{Name: VocabularyData, Blob: ir.NewBlob(vocab)})
 	return out, nil
+}
+
+// Llama is a model whose weights are ready to be bound, for an engine that
+// dispatches by itself. Params, inputs and outputs are those of [Model.Record].
+type Llama struct {
+	Config
+	weights map[string]tensor
+	options Options
+}
+
+// Step is what one step of a model takes and gives.
+type Step struct {
+	Tokens record.Tensor // input, i32
+	Logits record.Tensor // output, f32 [vocab], of the last token
+	Token  record.Tensor // output, u32 [1]: the greatest logit's
+}
+
+// Llama repacks the model's weights; a cancelled context stops it.
+func (m *Model) Llama(ctx context.Context, o Options) (*Llama, error) { return m.llama(ctx, o) }
+
+func (m *Model) llama(ctx context.Context, o Options) (*Llama, error) {
+	if err := o.fill(m.Config.Context); err != nil {
+		return nil, err
+	}
+	w, err := m.weights(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Llama{m.Config, w, o}, nil
+}
+
+// fill sets the defaults for a model of the given context.
+func (o *Options) fill(model int64) error {
+	if o.Context == 0 {
+		o.Context = min(model, 2048)
+	}
+	if o.Context < 1 || o.Context > model {
+		return fmt.Errorf("context of %d positions: the model has %d", o.Context, model)
+	}
+	if o.Prefill == 0 {
+		o.Prefill = min(128, o.Context)
+	}
+	if o.Prefill < 1 || o.Prefill > o.Context {
+		return fmt.Errorf("prefill of %d tokens does not fit a context of %d positions", o.Prefill, o.Context)
+	}
+	return nil
 }
 
 // tensor is one weight ready to be bound by a recorder.
@@ -110,12 +149,10 @@ func (m *Model) weights(ctx context.Context, o Options) (map[string]tensor, erro
 	return out, nil
 }
 
-// llama is one graph being recorded.
+// llama is one step being recorded.
 type llama struct {
 	*record.Session
-	Config
-	weights map[string]tensor
-	context int64
+	*Llama
 }
 
 func (l *llama) vector(name string) record.Tensor {
@@ -136,36 +173,45 @@ func (l *llama) matrix(name string) record.Matrix {
 	})
 }
 
-func (m *Model) graph(name string, weights map[string]tensor, o Options) (*ir.Graph, error) {
-	c := m.Config
-	l := &llama{record.New(name), c, weights, o.Context}
-	pos := l.Param("pos", 0, uint32(o.Context-1))
-	rows, capacity := ir.Const(1), int64(1)
-	if name == "prefill" {
-		rows, capacity = l.Param("n", 1, uint32(o.Prefill)), o.Prefill
-		l.Require(pos.Add(rows), o.Context)
-	}
+// Decode records one token.
+func (m *Llama) Decode(s *record.Session) Step {
+	l := &llama{s, m}
+	return l.step(l.position(), ir.Const(1), 1)
+}
+
+// Prefill records n tokens, n being a param.
+func (m *Llama) Prefill(s *record.Session) Step {
+	l := &llama{s, m}
+	pos, rows := l.position(), l.Param("n", 1, uint32(m.options.Prefill))
+	l.Require(pos.Add(rows), m.options.Context)
+	return l.step(pos, rows, m.options.Prefill)
+}
+
+func (l *llama) position() ir.Affine { return l.Param("pos", 0, uint32(l.options.Context-1)) }
+
+// step records rows tokens, at most capacity, from position pos on.
+func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 	tokens := l.Input("tokens", ir.I32, capacity)
 	tokens.Shape = []ir.Affine{rows}
 
 	embedding := l.matrix("token_embd.weight")
 	head := embedding
-	if _, ok := weights["output.weight"]; ok {
+	if _, ok := l.weights["output.weight"]; ok {
 		head = l.matrix("output.weight")
 	}
 	x := l.Embed(tokens, embedding, record.Label("token_embd"))
-	for i := range c.Layers {
+	for i := range l.Layers {
 		l.layer(i, x, pos, rows)
 	}
 	l.Group("head")
-	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, c.Embedding)...)
+	last := x.Row(rows.AddConst(-1)).Reshape(Dims(1, l.Config.Embedding)...)
 	h := l.norm("output_norm", last, l.vector("output_norm.weight"))
-	logits := l.Output("logits", ir.F32, c.Vocab)
-	l.Matmul(h, head, record.Label("output"), record.Into(logits.Reshape(Dims(1, c.Vocab)...)))
+	logits := l.Output("logits", ir.F32, l.Vocab)
+	l.Matmul(h, head, record.Label("output"), record.Into(logits.Reshape(Dims(1, l.Vocab)...)))
 	token := l.Output("token", ir.U32, 1)
-	l.Argmax(logits.Reshape(Dims(1, c.Vocab)...), record.Label("token"), record.Into(token))
+	l.Argmax(logits.Reshape(Dims(1, l.Vocab)...), record.Label("token"), record.Into(token))
 	l.EndGroup()
-	return l.Graph()
+	return Step{tokens, logits, token}
 }
 
 // Dims makes constant dimensions.
@@ -193,8 +239,8 @@ func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	v := heads(project(h, "attn_v"), l.KVHeads)
 	q = l.Rope(q, pos, l.RopeTheta, true, record.Label("rope_q"))
 	k = l.Rope(k, pos, l.RopeTheta, true, record.Label("rope_k"))
-	kcache := l.State(fmt.Sprintf("k_cache.%d", i), ir.F32, l.context, l.KVHeads, l.HeadDim)
-	vcache := l.State(fmt.Sprintf("v_cache.%d", i), ir.F32, l.context, l.KVHeads, l.HeadDim)
+	kcache := l.State(fmt.Sprintf("k_cache.%d", i), ir.F32, l.options.Context, l.KVHeads, l.HeadDim)
+	vcache := l.State(fmt.Sprintf("v_cache.%d", i), ir.F32, l.options.Context, l.KVHeads, l.HeadDim)
 	l.KVWrite(kcache, k, pos, record.Label("k_cache"))
 	l.KVWrite(vcache, v, pos, record.Label("v_cache"))
 	scale := float32(1 / math.Sqrt(float64(l.HeadDim)))
