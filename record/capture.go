@@ -57,6 +57,7 @@ func (e *Encoder) recorded(from int) (*ir.Graph, error) {
 // restart forgets the recording; what was declared stays.
 func (e *Encoder) restart() {
 	e.g.Nodes, e.next = nil, 0
+	e.recording++
 	e.building.open = false
 	e.committed, e.commands, e.captured, e.err = 0, 0, -1, nil
 	if e.tracker != nil {
@@ -109,12 +110,7 @@ func (e *Encoder) encodeCommand(n ir.Node) {
 	if e.err != nil {
 		return
 	}
-	if e.device != nil {
-		each(n, func(v *ir.View) {
-			root, _ := e.g.Root(v.Mem)
-			e.places[root].used = e.device.current()
-		})
-	}
+	each(n, func(v *ir.View) { e.touch(v.Mem) })
 	fx := e.touches(n)
 	if !e.begin(fx, e.nameOf(n)) {
 		return
@@ -122,6 +118,18 @@ func (e *Encoder) encodeCommand(n ir.Node) {
 	e.append(n, e.next, fx)
 	if _, ok := n.(*ir.Dispatch); ok {
 		e.counters.add(dispatches, 1)
+	}
+}
+
+// touch notes that the command being encoded binds memory m.
+func (e *Encoder) touch(m ir.MemID) {
+	if e.device != nil {
+		root, _ := e.g.Root(m)
+		p := &e.places[root]
+		p.bound = e.recording
+		if !e.deferred {
+			e.device.use(p)
+		}
 	}
 }
 

@@ -144,7 +144,7 @@ func (e *Encoder) bufferOf(g *ir.Graph, root ir.MemID, made map[ir.MemID]backend
 		ok = ok && e.g.Memories[id].Kind == m.Kind && e.g.Memories[id].Size >= m.Size && m.Kind != ir.Argument
 	}
 	if ok {
-		e.places[id].used = e.device.current()
+		e.device.use(&e.places[id])
 		err := e.ensure(id)
 		return e.places[id].buffer, err
 	}

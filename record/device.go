@@ -67,20 +67,35 @@ func (d *device) current() uint64 {
 	return d.serial + 1
 }
 
+// use notes that the next command binds p.
+func (d *device) use(p *place) {
+	if c := d.current(); p.used != c {
+		p.before, p.used = p.used, c
+	}
+}
+
 // done reports whether memory last used by a command buffer is used no more.
 // Serials beyond the last are those of command buffers that were abandoned.
 func (d *device) done(used uint64) bool { return used <= d.ended || used > d.serial }
 
-// idle reports why the host must not touch memory now.
-func (d *device) idle(p *place) error {
+// idle reports why the host must not touch memory now. What the device only
+// reads may be written until it is committed.
+func (e *Encoder) idle(p *place, readOnly bool) error {
+	d := e.device
 	d.reap()
 	switch {
-	case d.done(p.used):
+	case d.done(p.used) && !(e.deferred && p.bound == e.recording && !readOnly):
 		return nil
-	case d.open != nil && p.used == d.serial:
-		return fmt.Errorf("commands that bind it are not committed: Commit and Wait, or Finish")
+	case e.deferred && p.bound == e.recording:
+		return fmt.Errorf("commands that bind it are not executed before Finish")
+	case d.open == nil || p.used != d.serial:
+		return fmt.Errorf("a command buffer that binds it has not ended: Wait")
+	case readOnly && d.done(p.before):
+		return nil
+	case readOnly:
+		return fmt.Errorf("a command buffer that reads it has not ended: Wait")
 	}
-	return fmt.Errorf("a command buffer that binds it has not ended: Wait")
+	return fmt.Errorf("commands that bind it are not committed: Commit and Wait, or Finish")
 }
 
 // wait waits for the command buffers up to serial and returns their errors.

@@ -105,10 +105,7 @@ func (d *Dispatch) use(slot uint8, t Tensor) bool {
 		d.fail("argument %d: %s was given back before (Reset, Free, or the end of its recording)", slot, e.tensorName(t))
 		return false
 	}
-	if e.device != nil {
-		root, _ := e.g.Root(t.Mem)
-		e.places[root].used = e.device.current()
-	}
+	e.touch(t.Mem)
 	v := t.view()
 	size := e.g.Memories[t.Mem].Size
 	if v.Off.IsConst() && v.Len.IsConst() {

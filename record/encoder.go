@@ -29,7 +29,8 @@ type Encoder struct {
 	serial    uint32  // of the last allocation
 	params    []uint32
 	set       []bool
-	captured  int // the first node of a capture that began late; -1: none
+	recording uint32 // counted from 1
+	captured  int    // the first node of a capture that began late; -1: none
 
 	arena
 	tracking
@@ -59,7 +60,7 @@ func NewEncoder(name string, with ...Setting) *Encoder {
 func (e *Encoder) init(name string, with []Setting) {
 	e.g = &ir.Graph{Name: name}
 	e.names, e.functions = map[string]ir.MemID{}, map[string]ir.KernelID{}
-	e.captured, e.arena.mem = -1, ir.NoMem
+	e.captured, e.arena.mem, e.recording = -1, ir.NoMem, 1
 	for _, s := range with {
 		s(&e.settings)
 	}

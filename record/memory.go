@@ -20,6 +20,8 @@ type place struct {
 	// serial is that of the allocation that lives in pooled memory now; 0: none.
 	serial uint32
 	used   uint64 // the last command buffer that binds it
+	before uint64 // the one before that
+	bound  uint32 // the last recording that binds it
 }
 
 // declare returns the memory of m's name, added if need be: a live engine
@@ -153,8 +155,8 @@ func (e *Encoder) sharesPage(kind ir.MemKind, data []byte) ir.MemID {
 }
 
 // Bytes returns the memory of t as the host sees it, from t's first byte on: to
-// fill an input, to read an output. It may be used until the next command that
-// binds t.
+// fill an input, which may be done until the commands that read it are committed;
+// to read an output or state, when the commands that write it have ended.
 func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	if e.on == nil {
 		return nil, fmt.Errorf("record %s: Bytes: nothing is executed here, so that %s has no bytes", e.g.Name, e.tensorName(t))
@@ -167,7 +169,7 @@ func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	}
 	root, off := e.g.Root(t.Mem)
 	p := &e.places[root]
-	if err := e.device.idle(p); err != nil {
+	if err := e.idle(p, e.g.Memories[root].Kind.ReadOnly()); err != nil {
 		return nil, fmt.Errorf("record %s: Bytes of %s: %w", e.g.Name, e.tensorName(t), err)
 	}
 	if err := e.ensure(root); err != nil {

@@ -191,7 +191,8 @@ func (e *Encoder) append(n ir.Node, id ir.ID, fx *ir.Effects) {
 }
 
 // Barrier orders all commands before it in the command buffer before all after
-// it, whether or not any two of them conflict.
+// it, whether or not any two of them conflict. At the beginning of a command
+// buffer there is nothing to order: it does nothing, and is not counted.
 func (e *Encoder) Barrier() {
 	if e.err != nil {
 		return
@@ -200,10 +201,9 @@ func (e *Encoder) Barrier() {
 		e.building.fail("was begun and not ended (Threads, Threadgroups) before a barrier")
 		return
 	}
-	if e.commands == 0 && e.live() && !e.openBuffer() {
-		return
+	if e.commands > 0 {
+		e.barrier()
 	}
-	e.barrier()
 }
 
 func (e *Encoder) barrier() {

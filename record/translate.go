@@ -48,6 +48,8 @@ func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
 		id, ok := e.names[m.Name]
 		if !ok {
 			id = e.memory(m)
+		} else if have := &e.g.Memories[id]; m.Kind == ir.Scratch && have.Kind == m.Kind && have.Alias == m.Alias && have.AliasOff == m.AliasOff {
+			have.Size = max(have.Size, m.Size) // it served another graph
 		} else if have := &e.g.Memories[id]; have.Kind != m.Kind || have.Size != m.Size || have.Alias != m.Alias || have.AliasOff != m.AliasOff {
 			return nil, fmt.Errorf("memory %%%s is another here: %s of %d bytes, not %s of %d", ir.QuoteName(m.Name), have.Kind, have.Size, m.Kind, m.Size)
 		}
