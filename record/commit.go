@@ -171,12 +171,16 @@ func (e *Encoder) submit(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend
 	cb := d.open
 	part := *g
 	part.Memories, part.Nodes = slices.Clone(g.Memories), make([]ir.Node, 0, len(nodes))
+	commands := 0
 	for _, n := range nodes {
 		switch n.(type) {
 		case *ir.GroupBegin, *ir.GroupEnd: // groups may reach over commits
+			continue
+		case *ir.Barrier:
 		default:
-			part.Nodes = append(part.Nodes, n)
+			commands++
 		}
+		part.Nodes = append(part.Nodes, n)
 	}
 	err := part.Check()
 	if err == nil {
@@ -200,7 +204,7 @@ func (e *Encoder) submit(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend
 		return
 	}
 	d.open = nil
-	s := &submitted{serial: d.serial, label: label, commands: len(part.Nodes), buffer: cb}
+	s := &submitted{serial: d.serial, label: label, commands: commands, buffer: cb}
 	d.flight, d.pending = append(d.flight, s), append(d.pending, s)
 	d.last = time.Now()
 	d.reap()

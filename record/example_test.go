@@ -1,0 +1,439 @@
+package record_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log"
+	"math"
+
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/testdevice"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// A first graph: y = norm(x) · w. It is captured; nothing is executed.
+func Example() {
+	s := record.New("norm")
+	x := s.Input("x", ir.F32, 1, 576)
+	w := s.RandomWeight("w", 1, ir.F32, 576)
+	y := s.Output("y", ir.F32, 1, 576)
+
+	s.Mul(s.RMSNorm(x, 1e-5), w, record.Into(y), record.Label("weight"))
+
+	g, err := s.Graph()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range g.Nodes {
+		fmt.Println(g.DescribeNode(i))
+	}
+	// Output:
+	// #0 rms_norm
+	// node 1 (barrier)
+	// #1 elementwise_mul
+}
+
+// floats is little-endian f32 memory.
+func setFloats(b []byte, v ...float32) {
+	for i := range v {
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v[i]))
+	}
+}
+
+func floats(b []byte, n int) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return out
+}
+
+// An engine that executes what it dispatches, token by token.
+func ExampleLive() {
+	d := cpu.New(1)
+	defer d.Close()
+	s := record.New("step", record.Live(d))
+	defer s.Close()
+	for token := range 3 {
+		x := s.Input("x", ir.F32, 4)
+		sum := s.State("sum", ir.F32, 4)
+		in, err := s.Bytes(x)
+		if err != nil {
+			log.Fatal(err)
+		}
+		setFloats(in, 1, 2, 3, float32(token))
+		s.Add(sum, x, record.Into(sum))
+		if _, err := s.Finish(); err != nil {
+			log.Fatal(err)
+		}
+		out, err := s.Bytes(sum)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(floats(out, 4))
+	}
+	// Output:
+	// [1 2 3 0]
+	// [2 4 6 1]
+	// [3 6 9 3]
+}
+
+// A recording that is executed at its end, after passes whose result is proved.
+func ExampleDeferred() {
+	d := cpu.New(1)
+	defer d.Close()
+	s := record.New("norm", record.Deferred(d))
+	defer s.Close()
+	x := s.Input("x", ir.F32, 1, 4)
+	w := s.State("w", ir.F32, 4)
+	y := s.Output("y", ir.F32, 1, 4)
+	in, _ := s.Bytes(x)
+	setFloats(in, 3, 3, 3, 3)
+	weights, _ := s.Bytes(w)
+	setFloats(weights, 1, 2, 3, 4)
+
+	s.Mul(s.RMSNorm(x, 0), w, record.Into(y))
+	r, err := s.Finish(record.Passes("annotate,fuse,dce,barriers"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	o := r.Optimization
+	fmt.Printf("%s: %d dispatches, now %d\n", o.Proof.Verdict, o.Before.Dispatches, o.After.Dispatches)
+	out, _ := s.Bytes(y)
+	fmt.Println(floats(out, 4))
+	// Output:
+	// proved: 2 dispatches, now 1
+	// [1 2 3 4]
+}
+
+// Live and captured at once: the engine runs, and leaves a graph behind.
+func ExampleCapture() {
+	d := cpu.New(1)
+	defer d.Close()
+	s := record.New("double", record.Live(d), record.Capture())
+	defer s.Close()
+	x, y := s.Input("x", ir.F32, 2), s.Output("y", ir.F32, 2)
+	in, _ := s.Bytes(x)
+	setFloats(in, 1, 2)
+	s.Add(x, x, record.Into(y))
+	r, err := s.Finish()
+	if err != nil {
+		log.Fatal(err)
+	}
+	out, _ := s.Bytes(y)
+	fmt.Println(floats(out, 2), r.Graph.Stats().Dispatches)
+	// Output: [2 4] 1
+}
+
+// scale is a kernel of the caller's own: y = x · factor, with a threadgroup
+// argument.
+var scale = ir.Kernel{
+	Name: "scale", Function: "scale", Library: ir.Library{Kind: ir.SourceFile, Path: "scale.metal"},
+	Args: []ir.Arg{
+		{Slot: 0, Name: "x", Access: ir.ReadArg, Type: ir.F32},
+		{Slot: 1, Name: "y", Access: ir.WriteArg, Type: ir.F32},
+		{Slot: 2, Name: "factor", Kind: ir.ConstantArg, Type: ir.F32, Count: 1},
+		{Slot: 0, Name: "partial", Kind: ir.ThreadgroupArg, Type: ir.F32},
+	},
+}
+
+// A dispatch in full: buffers, a buffer from an offset on, inline bytes,
+// threadgroup memory, what it touches, and a grid in threadgroups.
+func ExampleEncoder_Dispatch() {
+	e := record.NewEncoder("raw")
+	x := e.Input("x", ir.F32, 4096)
+	y := e.Output("y", ir.F32, 4096)
+	half := ir.Const(8192) // bytes
+	k := e.Kernel(scale)
+	e.Dispatch(k).
+		Buffer(0, x.Bytes(half, half)).
+		Buffer(1, y.Bytes(half, half)).
+		Float32(2, 0.5).
+		Threadgroup(0, 1024).
+		Reads(x.Bytes(half, half)).
+		Writes(y.Bytes(half, half)).
+		Op("scale").Label("upper half").
+		Threadgroups(record.Size(8), [3]uint32{256, 1, 1})
+	e.Dispatch(k).Buffer(0, x).Buffer(1, y).Bytes(2, []byte{0, 0, 128, 63}).
+		Reads(x).Writes(y).
+		Threads(record.Size(4096), [3]uint32{256, 1, 1})
+	r, err := e.Finish()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, c := range r.Conflicts() {
+		fmt.Println(c)
+	}
+	// Output: WAW: #1 scale after #0 upper half on %y[0:16384]
+}
+
+// Barriers stand exactly where commands conflict; one can be forced.
+func ExampleEncoder_Barrier() {
+	s := record.New("t")
+	x := s.Input("x", ir.F32, 64)
+	a := s.Silu(x)
+	s.Sigmoid(x)
+	fmt.Println(s.TrackerSize(), "commands may overlap")
+	s.Barrier()
+	fmt.Println(s.TrackerSize(), "after a barrier")
+	s.Silu(a) // conflicts with nothing since
+	c := s.Counters()
+	fmt.Println(c.Dispatches, "dispatches,", c.Barriers, "barrier,", c.AutoBarriers, "of them automatic")
+	// Output:
+	// 2 commands may overlap
+	// 0 after a barrier
+	// 3 dispatches, 1 barrier, 0 of them automatic
+}
+
+// Barriers by hand, and what they miss.
+func ExampleManualBarriers() {
+	s := record.New("t", record.ManualBarriers())
+	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+	a := s.Silu(x)
+	s.Sigmoid(a, record.Into(y))
+	r, err := s.Finish()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Races())
+	// Output: [RAW: #1 sigmoid after #0 silu on %scratch[0:256]]
+}
+
+// A capture of a part of what a live encoder executes.
+func ExampleEncoder_StartCapture() {
+	d := cpu.New(1)
+	defer d.Close()
+	s := record.New("t", record.Live(d))
+	defer s.Close()
+	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+	s.Silu(x, record.Into(y))
+	s.StartCapture()
+	s.Sigmoid(x, record.Into(y))
+	fmt.Println(s.Capturing())
+	g, err := s.TakeCapture()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(g.DescribeNode(len(g.Nodes)-1), s.Capturing())
+	// Output:
+	// true
+	// #1 sigmoid false
+}
+
+// What a dispatch touches can be said later, of that dispatch.
+func ExampleEncoder_Annotate() {
+	e := record.NewEncoder("t")
+	x, y := e.Input("x", ir.F32, 64), e.Output("y", ir.F32, 64)
+	id := e.Dispatch(e.Kernel(scale)).Buffer(0, x).Buffer(1, y).Float32(2, 2).Threadgroup(0, 256).
+		Threads(record.Size(64), [3]uint32{64, 1, 1})
+	e.Annotate(id, []record.Tensor{x}, []record.Tensor{y})
+	r, err := e.Finish()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Graph.Stats().Unannotated)
+	// Output: 0
+}
+
+// The kind of an operation is for people: whether a dispatch may move is decided
+// on the bytes that it touches.
+func ExampleDispatch_Op() {
+	e := record.NewEncoder("t")
+	x, y := e.Input("x", ir.F32, 64), e.Output("y", ir.F32, 64)
+	e.Dispatch(e.Function("v_Silufloat32float32")).Buffer(0, x).Buffer(1, y).Op("my_activation").
+		Threads(record.Size(64), [3]uint32{64, 1, 1})
+	r, err := e.Finish()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Graph.Nodes[0].(*ir.Dispatch).Op)
+	// Output: my_activation
+}
+
+// Counters of one encoder and of all of the process.
+func ExampleEncoder_Counters() {
+	d := cpu.New(1)
+	defer d.Close()
+	record.ResetProcessCounters()
+	for range 2 {
+		s := record.New("t", record.Live(d))
+		x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+		s.Sigmoid(s.Silu(x), record.Into(y))
+		if _, err := s.Finish(); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%+v\n", s.Counters())
+		s.ResetCounters()
+		s.Close()
+	}
+	fmt.Println(record.ProcessCounters().Dispatches)
+	// Output:
+	// {Syncs:1 Dispatches:2 CommandBuffers:1 Barriers:1 AutoBarriers:1 ElidedBarriers:1 BarrierTime:0s FailedBuffers:0 DiscardedBuffers:0}
+	// {Syncs:1 Dispatches:2 CommandBuffers:1 Barriers:1 AutoBarriers:1 ElidedBarriers:1 BarrierTime:0s FailedBuffers:0 DiscardedBuffers:0}
+	// 4
+}
+
+// Times of command buffers and of dispatches, and what a device cannot time.
+func ExampleTimeDispatches() {
+	c := cpu.New(1)
+	defer c.Close()
+	d := testdevice.New(c, testdevice.Options{Samples: 4}) // room for two dispatches
+	s := record.New("t", record.Live(d), record.TimeDispatches())
+	defer s.Close()
+	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+	for range 3 {
+		s.Silu(x, record.Into(y))
+	}
+	r, err := s.Finish()
+	if err != nil {
+		log.Fatal(err)
+	}
+	cb := r.CommandBuffers[0]
+	fmt.Println(cb.Commands, "commands,", len(cb.Dispatches), "times,", cb.Start < cb.End && r.GPU == cb.End-cb.Start)
+	fmt.Println(r.Warnings)
+	// Output:
+	// 3 commands, 2 times, true
+	// [1 dispatches have no time: a command buffer has room for so many samples only; commit more often]
+}
+
+// Command buffers have labels; what fails is called by them.
+func ExampleEncoder_Commit() {
+	c := cpu.New(1)
+	defer c.Close()
+	d := testdevice.New(c, testdevice.Options{Fault: func(n int, label string) error {
+		if label == "layer 0" {
+			return fmt.Errorf("out of memory")
+		}
+		return nil
+	}})
+	s := record.New("t", record.Live(d))
+	defer s.Close()
+	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+	a := s.Silu(x)
+	s.Commit("layer 0")
+	s.Sigmoid(a, record.Into(y))
+	s.Commit("layer 1")
+	_, err := s.Finish()
+	fmt.Println(err)
+	// Output: record t: command buffer "layer 0": out of memory
+}
+
+// Wait in the middle of a recording, and abandon what was not committed.
+func ExampleEncoder_CommitAndWait() {
+	d := cpu.New(1)
+	defer d.Close()
+	s := record.New("t", record.Live(d))
+	defer s.Close()
+	x, y := s.State("x", ir.F32, 2), s.Output("y", ir.F32, 2)
+	s.Fill(x, 0, "zero")
+	s.Sigmoid(x, record.Into(y))
+	if err := s.CommitAndWait("first"); err != nil {
+		log.Fatal(err)
+	}
+	out, _ := s.Bytes(y)
+	fmt.Println(floats(out, 2))
+	s.Add(y, y, record.Into(y))
+	s.Discard()
+	if _, err := s.Finish(); err != nil {
+		log.Fatal(err)
+	}
+	out, _ = s.Bytes(y)
+	fmt.Println(floats(out, 2), "after the abandoned addition")
+	// Output:
+	// [0.5 0.5]
+	// [0.5 0.5] after the abandoned addition
+}
+
+// A captured graph goes into another encoder: as it was recorded, or with
+// barriers only where they are needed.
+func ExampleEncoder_EncodeRecomputed() {
+	s := record.New("layer", record.ManualBarriers())
+	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+	for range 3 {
+		s.Silu(x, record.Into(y))
+		s.Barrier() // after each dispatch, as some engines do
+		s.Sigmoid(x)
+		s.Barrier()
+	}
+	g, err := s.Graph()
+	if err != nil {
+		log.Fatal(err)
+	}
+	e := record.NewEncoder("as recorded")
+	e.Encode(g)
+	fmt.Println(e.Groups().Barriers)
+	e = record.NewEncoder("recomputed")
+	e.EncodeRecomputed(g)
+	fmt.Println(e.Groups().Barriers)
+	// Output:
+	// 6
+	// 2
+}
+
+// Two command buffers: the device begins with the first one while the host
+// encodes the second (pass split).
+func ExamplePasses() {
+	d := cpu.New(1)
+	defer d.Close()
+	s := record.New("t", record.Deferred(d))
+	defer s.Close()
+	x := s.Input("x", ir.F32, 64)
+	y := s.Output("y", ir.F32, 64)
+	a := s.Silu(x)
+	for range 99 {
+		a = s.Silu(a)
+	}
+	s.Silu(a, record.Into(y))
+	r, err := s.Finish(record.Passes("annotate,reorder{lookahead=64},barriers,split"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, cb := range r.CommandBuffers {
+		fmt.Println(cb.Commands)
+	}
+	// Output:
+	// 64
+	// 37
+}
+
+// Everything that a finished recording says.
+func ExampleEncoder_Finish() {
+	d := cpu.New(1)
+	defer d.Close()
+	s := record.New("t", record.Deferred(d))
+	defer s.Close()
+	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+	s.Mul(s.Silu(x), x, record.Into(y))
+	r, err := s.Finish(record.Optimize(), record.NoWait())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := r.Wait(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("recorded", r.Graph.Stats().Dispatches, "executed", r.Optimization.After.Dispatches, r.Optimization.Proof.Verdict)
+	fmt.Println("times:", r.Encode > 0, r.GPU > 0)
+	// Output:
+	// recorded 2 executed 1 proved
+	// times: true true
+}
+
+// Memory for as long as it is needed: what was given back may not be used.
+func ExampleEncoder_NewPool() {
+	s := record.New("t")
+	pool := s.NewPool("tmp", ir.Scratch)
+	x := s.Input("x", ir.F32, 64)
+	a := pool.Alloc(ir.F32, 64)
+	s.Silu(x, record.Into(a))
+	pool.Free(a)
+	b := pool.Alloc(ir.F32, 64)
+	s.Silu(x, record.Into(b))
+	fmt.Println(pool.Bytes(), "bytes serve both")
+	s.Add(a, b)
+	_, err := s.Finish()
+	fmt.Println(err)
+	// Output:
+	// 256 bytes serve both
+	// record t: @vv_Addfloat32: argument 0: %tmp.0[0:256] was given back before (Reset, Free, or the end of its recording)
+}
