@@ -1,23 +1,82 @@
-// Package record records what an engine dispatches into a graph: the front end
-// that every other one stands on.
+// Package record is how an engine gets its dispatches into a graph, onto a
+// device, or both.
 //
-// A [Session] captures. Its operations ([Session.RMSNorm], [Session.QMatmul],
-// …) take and give [Tensor] values, choose the kernel and grid that MLX would
-// choose (docs/kernels.md), and append dispatches. Results live in scratch
-// memory that a bump arena reuses ([Session.Mark], [Session.Reset]), as in
-// real engines. Barriers are placed as a careful engine places them: one
-// whenever a dispatch conflicts, by the ranges that it binds, with something
-// since the last barrier.
+// # A first graph
 //
-// Operations do not return errors: the first mistake is kept and
-// [Session.Finish] returns it, so that a model reads like a formula.
+// A [Session] has operations on [Tensor] values. Each chooses the kernel and grid
+// that MLX would choose (docs/kernels.md); its result lies in scratch memory,
+// unless [Into] says where.
 //
-//	r := record.New("norm")
-//	x := r.Input("x", ir.F32, 576)
-//	y := r.Output("y", ir.F32, 576)
-//	r.RMSNorm(x, 1e-5, record.Into(y))
-//	g, err := r.Finish()
+//	s := record.New("norm")
+//	x := s.Input("x", ir.F32, 1, 576)
+//	w := s.RandomWeight("w", 1, ir.F32, 576)
+//	y := s.Output("y", ir.F32, 1, 576)
+//	s.Mul(s.RMSNorm(x, 1e-5), w, record.Into(y))
+//	g, err := s.Graph()
 //
-// Not here: optimization. The recorder writes what it is told, two dispatches
-// for a norm and its weight; package passes fuses them.
+// Operations return no errors, so that a model reads like a formula: the first
+// mistake is kept, and Graph or Finish returns it. The graph goes into a file with
+//
+//	err = mlxg.WriteFile("norm.mlxg", &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{})
+//
+// and from there to mlxc optimize and mlxreplay run; package replay runs it in
+// this process. The recorder writes what it is told, two dispatches for a norm
+// and its weight: package passes makes one of them.
+//
+// # Memory
+//
+// Memory is declared by name: [Encoder.Weight], [Encoder.Input],
+// [Encoder.Output], [Encoder.State]. Declaring it again gives the same memory, so
+// that one function can record every token. Scratch comes from an arena
+// ([Encoder.Mark], [Encoder.Reset]) or a [Pool]. Either reuses what was given back,
+// and knows: a tensor of an earlier generation is a mistake where it is used,
+// although its bytes are there.
+//
+// Numbers that change from replay to replay, a position, a length, are params
+// ([Encoder.Param]). Offsets, lengths and grids may depend on them.
+//
+// # On a device
+//
+// With [Live] the same calls execute, command buffer by command buffer:
+//
+//	s := record.New("decode", record.Live(cpu.New(0)))
+//	for … {
+//		in, err := s.Bytes(x)    // fill the input
+//		s.SetParam("pos", pos)
+//		model(s)                 // dispatch
+//		r, err := s.Finish()     // commit, wait
+//		out, err := s.Bytes(y)   // read the output
+//	}
+//
+// With [Capture] beside Live the graph is kept as well. With [Deferred] it is
+// executed at Finish, after passes if Finish is given any ([Optimize], [Passes]);
+// what they make is proved to compute what was recorded, or is not executed.
+// [Encoder.Commit] ends a command buffer earlier; everything before it is ordered
+// before everything after it. The error of every command buffer reaches Wait or
+// Finish. Memory outlives the last command buffer that uses it.
+//
+// # One dispatch in full
+//
+// A Session stands on an [Encoder], which takes dispatches one by one, of any
+// kernel:
+//
+//	s.Dispatch(kernel).Buffer(0, x).Buffer(1, y).Float32(2, 0.5).
+//		Reads(x).Writes(y).Label("scale").
+//		Threads(record.Size(4096), [3]uint32{256, 1, 1})
+//
+// What a dispatch touches belongs to it and is given with it; nothing is recorded
+// before the call that ends it. Of kernels of the library the declaration says
+// what they touch; a foreign kernel of which nothing is said may touch anything.
+//
+// # Barriers
+//
+// A barrier is placed exactly where a command conflicts, on bytes, with one since
+// the last barrier. [Encoder.Conflicts] says why each stands, [Encoder.Groups] how
+// many commands may overlap. [Encoder.Barrier] forces one; [ManualBarriers] leaves
+// them to the caller, and [Result.Races] lists what they miss.
+//
+// # Not here
+//
+// What a pass does (package passes) or a proof shows (package prove), how a graph
+// runs again and again (package replay), and model files (frontend/gguf).
 package record

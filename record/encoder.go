@@ -28,6 +28,7 @@ type Encoder struct {
 	places    []place // by memory
 	serial    uint32  // of the last allocation
 	params    []uint32
+	dump      string // the file that the first recording goes to
 	set       []bool
 	recording uint32 // counted from 1
 	captured  int    // the first node of a capture that began late; -1: none
@@ -67,6 +68,7 @@ func (e *Encoder) init(name string, with []Setting) {
 	e.building.e = e
 	if e.on != nil {
 		e.device = newDevice(e.on)
+		e.dump = claimDump(e)
 	}
 }
 

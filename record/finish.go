@@ -145,6 +145,13 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 		}
 		r.Graph = g
 	}
+	if e.dump != "" {
+		path := e.dump
+		e.dump = ""
+		if err := dump(path, r.Graph); err != nil {
+			return nil, fmt.Errorf("record %s: %s: %w", e.g.Name, DumpVariable, err)
+		}
+	}
 	execute := r.Graph
 	if f.optimize {
 		o, err := e.optimize(r.Graph, f)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxg"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -331,4 +333,37 @@ func ExampleEncoder_Conflicts() {
 	// dispatches=3 barriers=1 groups=2 ratio=1.50
 	//   size 1: 1
 	//   size 2: 1
+}
+
+// An engine that was not made to write graphs writes one where the environment
+// says: the first of a name.
+func TestDumpByEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(record.DumpVariable, dir)
+	d := device(t, testdevice.Options{})
+	for range 2 {
+		s := record.New("de code", record.Live(d))
+		for n := range 2 {
+			x, y := s.Input("x", ir.F32, 4), s.Output("y", ir.F32, 4)
+			for range n + 1 {
+				s.Silu(x, record.Into(y))
+			}
+			_, err := s.Finish()
+			require.NoError(t, err)
+			require.False(t, s.Capturing())
+		}
+		require.NoError(t, s.Close())
+	}
+	f, err := mlxg.Open(filepath.Join(dir, "de_code.mlxg"), mlxg.OpenOptions{})
+	require.NoError(t, err)
+	require.Equal(t, 1, f.Module.Graphs[0].Stats().Dispatches)
+	require.NoError(t, f.Close())
+
+	t.Setenv(record.DumpVariable, filepath.Join(dir, "no", "such", "x.mlxg"))
+	s := record.New("t", record.Live(d))
+	s.Silu(s.Input("x", ir.F32, 4), record.Into(s.Output("y", ir.F32, 4)))
+	_, err = s.Finish()
+	require.ErrorContains(t, err, "MLXC_CAPTURE")
+	require.Zero(t, d.Uncommitted())
+	require.NoError(t, s.Close())
 }

@@ -42,4 +42,4 @@ func TimeBarriers() Setting { return func(s *settings) { s.clock = true } }
 func (s *settings) live() bool { return s.on != nil && !s.deferred }
 
 // records reports whether the whole recording is kept until Finish.
-func (s *settings) records() bool { return s.on == nil || s.deferred || s.keep }
+func (e *Encoder) records() bool { return e.on == nil || e.deferred || e.keep || e.dump != "" }
