@@ -102,6 +102,20 @@ func (c *Cache) Describe(d *ir.Dispatch) (*ir.Effects, error) {
 	return c.effectsOf(f, d), f.CheckAliasing(d)
 }
 
+// DescribeTo is [Cache.Describe] into memory of the caller's, which is used again:
+// what it returns is valid until the next call with the same e.
+func (c *Cache) DescribeTo(e *ir.Effects, d *ir.Dispatch) (*ir.Effects, error) {
+	f := c.form(d)
+	if f == nil {
+		return Describe(c.g, d)
+	}
+	e.Complete = true
+	e.Reads = slices.Grow(e.Reads[:0], f.Reads())[:f.Reads()]
+	e.Writes = slices.Grow(e.Writes[:0], f.Writes())[:f.Writes()]
+	f.Form.Effects(d, e.Reads, e.Writes)
+	return e, f.CheckAliasing(d)
+}
+
 // Effects is [decl.Instance.Effects] of a dispatch that Bind accepted: without
 // the demands on aliasing.
 func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
@@ -78,7 +77,7 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{1024, 1, 1},
 	}
 	if l := q.Shape[0]; l.IsConst() && l.Const == 1 {
-		c.function = fmt.Sprintf("sdpa_vector_float_%d_%d", d, d)
+		c.function = r.spell("sdpa_vector_float_%d_%d", d, d)
 		c.constants = []ir.FunctionConstant{
 			flag(20, "has_mask", false), flag(21, "query_transposed", false), flag(22, "do_causal", false),
 			flag(23, "bool_mask", false), flag(24, "float_mask", false), flag(25, "has_sinks", false),
@@ -86,7 +85,7 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 	} else {
 		// MLX's sdpa_vector writes [Hq, L, D], whose strides depend on L; ours
 		// writes rows, so that L can be a param.
-		c.function = fmt.Sprintf("sdpa_rows_float_%d_%d", d, d)
+		c.function = r.spell("sdpa_rows_float_%d_%d", d, d)
 		c.constants = []ir.FunctionConstant{flag(22, "do_causal", true)}
 	}
 	r.dispatch(c)

@@ -284,7 +284,7 @@ func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 	if k.Library.Declared() {
 		// A dispatch that the declaration does not describe is a mistake of the
 		// caller: say it here, where the shapes are at hand.
-		declared, err := e.cache.Describe(n)
+		declared, err := e.cache.DescribeTo(&e.touched, n)
 		if err != nil || !d.given {
 			return declared, err
 		}

@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
@@ -23,7 +24,8 @@ type Encoder struct {
 	g         *ir.Graph
 	next      ir.ID
 	names     map[string]ir.MemID
-	functions map[string]ir.KernelID
+	functions map[functionKey]ir.KernelID
+	plain     map[string]ir.KernelID // those without constants
 	cache     *msl.Cache
 	places    []place // by memory
 	serial    uint32  // of the last allocation
@@ -60,7 +62,8 @@ func NewEncoder(name string, with ...Setting) *Encoder {
 
 func (e *Encoder) init(name string, with []Setting) {
 	e.g = &ir.Graph{Name: name}
-	e.names, e.functions = map[string]ir.MemID{}, map[string]ir.KernelID{}
+	e.names, e.functions = map[string]ir.MemID{}, map[functionKey]ir.KernelID{}
+	e.plain = map[string]ir.KernelID{}
 	e.captured, e.arena.mem, e.recording = -1, ir.NoMem, 1
 	for _, s := range with {
 		s(&e.settings)
@@ -164,25 +167,63 @@ func (e *Encoder) Function(function string, constants ...ir.FunctionConstant) ir
 	return id
 }
 
+// functionKey is a function and the constants that specialize it.
+type functionKey struct {
+	function  string
+	constants [8]constantKey
+}
+
+type constantKey struct {
+	index uint16
+	t     ir.DType
+	bits  uint64
+}
+
 // kernel returns the IR kernel of a library function, specialized.
 func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.KernelID, bool) {
-	name := function
-	for _, c := range constants { // rope_float32.forward.traditional: the flags that are set
-		if c.Bits != 0 {
-			name += "." + c.Name
+	if len(constants) == 0 {
+		if id, ok := e.plain[function]; ok {
+			return id, true
 		}
 	}
-	if id, ok := e.functions[name]; ok {
+	key := functionKey{function: function}
+	for i, c := range constants {
+		if i < len(key.constants) {
+			key.constants[i] = constantKey{c.Index, c.Type, c.Bits}
+		}
+	}
+	if id, ok := e.functions[key]; ok && len(constants) <= len(key.constants) {
 		return id, true
+	}
+	name := function
+	for _, c := range constants { // rope_float32.forward.traditional: the flags that are set
+		switch {
+		case c.Bits == 0:
+		case c.Type == ir.Bool:
+			name += "." + c.Name
+		default:
+			name += fmt.Sprintf(".%s_%d", c.Name, c.Bits)
+		}
 	}
 	ds := msl.Declarations(function)
 	if len(ds) == 0 {
 		e.fail("the kernel library has no function %q", function)
 		return 0, false
 	}
+	for base, n := name, 2; e.named(name); n++ { // other values of constants that the name leaves out
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
 	id := e.Kernel(ds[0].Kernel(name, constants...))
-	e.functions[name] = id
+	e.functions[key] = id
+	if len(constants) == 0 {
+		e.plain[function] = id
+	}
 	return id, true
+}
+
+// named reports whether there is a kernel of that name.
+func (e *Encoder) named(name string) bool {
+	return slices.ContainsFunc(e.g.Kernels, func(k ir.Kernel) bool { return k.Name == name })
 }
 
 // Group opens a labelled group of commands; EndGroup closes it. Groups are for

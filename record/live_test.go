@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -366,4 +367,51 @@ func TestDumpByEnvironment(t *testing.T) {
 	require.ErrorContains(t, err, "MLXC_CAPTURE")
 	require.Zero(t, d.Uncommitted())
 	require.NoError(t, s.Close())
+}
+
+// Changes of what is resident are handed to the system at most once a command
+// buffer, however much is allocated.
+func TestResidency(t *testing.T) {
+	d := device(t, testdevice.Options{})
+	s := record.New("t", record.Live(d))
+	pool := s.NewPool("tmp", ir.Scratch)
+	for i := range 4 {
+		x := s.Input("x", ir.F32, 64)
+		for range i + 1 { // more memory each time
+			s.Silu(x, record.Into(pool.Alloc(ir.F32, 64)))
+		}
+		s.Commit("a")
+		s.Silu(x, record.Into(s.Output("y", ir.F32, 64)))
+		_, err := s.Finish()
+		require.NoError(t, err)
+		pool.Reset()
+	}
+	require.Equal(t, 5, d.ResidencyFlushes(), "one for each of the four first commits, one for y")
+	require.NoError(t, s.Close())
+}
+
+// The counters may be read while others encode.
+func TestCountersFromOtherGoroutines(t *testing.T) {
+	before := record.ProcessCounters().Dispatches
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			s := record.New("t")
+			x := s.Input("x", ir.F32, 64)
+			done := make(chan int64)
+			go func() {
+				last := int64(0)
+				for last < 100 {
+					last = s.Counters().Dispatches
+				}
+				done <- last
+			}()
+			for range 100 {
+				s.Silu(x)
+			}
+			<-done
+		})
+	}
+	wg.Wait()
+	require.GreaterOrEqual(t, record.ProcessCounters().Dispatches-before, int64(400))
 }

@@ -1,8 +1,6 @@
 package record
 
 import (
-	"fmt"
-
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -17,7 +15,7 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 		grid: [3]ir.Extent{ir.Ext(k), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{uint32(min(k, 256)), 1, 1},
 	}
 	if q := table.Q; q != nil {
-		c.function = fmt.Sprintf("affine_embed_float_gs_%d_b_%d", q.Group, q.Bits)
+		c.function = r.spell("affine_embed_float_gs_%d_b_%d", q.Group, q.Bits)
 		c.args = []arg{buf(0, ids), buf(1, q.W), buf(2, q.Scales), buf(3, q.Biases), buf(4, y), val(5, int32(k)), val(6, int32(n))}
 	} else {
 		c.function = "embed_float32"
@@ -37,7 +35,9 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	if got := r.last("matmul", x); got != k {
 		r.fail("matmul: rows of %d elements times a matrix [%d, %d]", got, n, k)
 	}
-	shape := append(append([]ir.Affine(nil), x.Shape[:x.Rank()-1]...), ir.Const(n))
+	shape := r.shapes.Take(x.Rank())
+	copy(shape, x.Shape[:x.Rank()-1])
+	shape[x.Rank()-1] = ir.Const(n)
 	rows := r.rows(x)
 	single := rows.IsConst() && rows.Const == 1
 	switch {
@@ -59,15 +59,15 @@ func (r *Session) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 	y := r.result("quantized_matmul", o, ir.F32, shape)
 	// MLX 0.32.4: qmv_fast wherever K is a multiple of what one simdgroup takes
 	// in a step; its variant for ragged N (pr_1) is not in our library yet.
-	step, name := int64(512), "affine_qmv"
+	step, name := int64(512), "affine_qmv_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4"
 	if w.Bits == 8 {
 		step = 256
 	}
 	if w.K%step == 0 && w.N%8 == 0 {
-		name = "affine_qmv_fast"
+		name = "affine_qmv_fast_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4"
 	}
 	r.dispatch(call{options: o,
-		op: "quantized_matmul", function: fmt.Sprintf("%s_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4", name, w.Group, w.Bits),
+		op: "quantized_matmul", function: r.spell(name, w.Group, w.Bits),
 		args: []arg{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N))},
 		grid: [3]ir.Extent{{Num: rows, Div: 1}, ir.Ext((w.N + 7) / 8), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
 	})
@@ -76,8 +76,12 @@ func (r *Session) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 
 func (r *Session) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
 	y := r.result("quantized_matmul", o, ir.F32, shape)
+	name := "affine_qmm_t_float_gs_%d_b_%d_alN_false_batch_0"
+	if w.N%32 == 0 {
+		name = "affine_qmm_t_float_gs_%d_b_%d_alN_true_batch_0"
+	}
 	r.dispatch(call{options: o,
-		op: "quantized_matmul", function: fmt.Sprintf("affine_qmm_t_float_gs_%d_b_%d_alN_%t_batch_0", w.Group, w.Bits, w.N%32 == 0),
+		op: "quantized_matmul", function: r.spell(name, w.Group, w.Bits),
 		args: []arg{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N)), i32(7, rows)},
 		grid: [3]ir.Extent{ir.Ext((w.N + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
 	})
@@ -109,7 +113,7 @@ func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) T
 		tm = 1
 	}
 	r.dispatch(call{options: o,
-		op: "matmul", function: fmt.Sprintf("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn4_nc0_axpby0", bm, bn, sm, sn, tm),
+		op: "matmul", function: r.spell("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn4_nc0_axpby0", bm, bn, sm, sn, tm),
 		args: []arg{buf(0, w), buf(1, x), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(k)), val(11, int64(0)), val(12, int64(0))},
 		grid: [3]ir.Extent{ir.Ext((n + bm*sm*tm - 1) / (bm * sm * tm)), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, uint32(bn), uint32(bm)},
 	})

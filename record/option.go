@@ -5,7 +5,8 @@ import "github.com/mlxc/mlxc/ir"
 // Option changes one operation.
 type Option struct {
 	label string
-	into  *Tensor
+	into  Tensor
+	given bool // into
 }
 
 // Label names the operation's dispatch for people.
@@ -13,12 +14,12 @@ func Label(s string) Option { return Option{label: s} }
 
 // Into makes the operation write its result to t instead of new scratch. t
 // must have the result's shape and type.
-func Into(t Tensor) Option { return Option{into: &t} }
+func Into(t Tensor) Option { return Option{into: t, given: true} }
 
 func label(options []Option) string {
-	for _, o := range options {
-		if o.label != "" {
-			return o.label
+	for i := range options {
+		if options[i].label != "" {
+			return options[i].label
 		}
 	}
 	return ""
@@ -26,11 +27,11 @@ func label(options []Option) string {
 
 // result returns where an operation writes: the tensor of [Into], or scratch.
 func (r *Session) result(op string, options []Option, t ir.DType, shape []ir.Affine) Tensor {
-	for _, o := range options {
-		if o.into == nil {
+	for i := range options {
+		if !options[i].given {
 			continue
 		}
-		out := *o.into
+		out := options[i].into
 		same := out.DType == t && len(out.Shape) == len(shape)
 		for i := 0; same && i < len(shape); i++ {
 			same = out.Shape[i].Equal(shape[i])

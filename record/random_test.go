@@ -38,14 +38,14 @@ func (o *one) executes() bool { return o.mode != "capture" }
 
 // machine drives sessions of all modes with the same calls.
 type machine struct {
-	all    []*one
-	next   int
-	kinds  map[int]string // input, output, state, scratch, pool, dead
-	ready  map[int]bool   // holds defined bytes
-	safe   map[int]bool   // the same at the last commit
-	marks  [][]int        // tensors of the arena at each mark
-	arena  []int
-	last   *ir.Graph // what was captured last
+	all   []*one
+	next  int
+	kinds map[int]string // input, output, state, scratch, pool, dead
+	ready map[int]bool   // holds defined bytes
+	safe  map[int]bool   // the same at the last commit
+	marks [][]int        // tensors of the arena at each mark
+	arena []int
+	last  *ir.Graph // what was captured last
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -417,7 +417,9 @@ func (m *machine) misuse(t *rapid.T) {
 		func(o *one) { o.Fill(o.tensors[in], 0, "") },
 		func(o *one) { o.Add(o.tensors[in], o.Input("short", ir.F32, 3)) },
 		func(o *one) { o.Dispatch(o.Function("no_such_kernel")).Threads(record.Size(1), [3]uint32{1, 1, 1}) },
-		func(o *one) { o.Dispatch(o.Function("vv_Addfloat32")).Buffer(0, o.tensors[in]).Buffer(0, o.tensors[in]) },
+		func(o *one) {
+			o.Dispatch(o.Function("vv_Addfloat32")).Buffer(0, o.tensors[in]).Buffer(0, o.tensors[in])
+		},
 		func(o *one) { o.Dispatch(o.Function("vv_Addfloat32")).Threads(record.Size(1), [3]uint32{1, 1, 1}) },
 		func(o *one) {
 			o.Dispatch(o.Function("vv_Addfloat32")).Buffer(0, o.tensors[in])

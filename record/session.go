@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -13,10 +14,39 @@ import (
 type Session struct {
 	*Encoder
 	ones *Tensor // the weight of a norm without weight
+
+	names  map[nameKey]string
+	shapes slab.Slab[ir.Affine]
+}
+
+// nameKey is a function's name before it is put together.
+type nameKey struct {
+	format  string
+	numbers [6]int64
+}
+
+// spell formats the name of a function, once for equal numbers.
+func (s *Session) spell(format string, numbers ...int64) string {
+	k := nameKey{format: format}
+	if copy(k.numbers[:], numbers) < len(numbers) {
+		panic("record: a name of too many numbers")
+	}
+	name, ok := s.names[k]
+	if !ok {
+		list := make([]any, len(numbers))
+		for i, n := range numbers {
+			list[i] = n
+		}
+		name = fmt.Sprintf(format, list...)
+		s.names[k] = name
+	}
+	return name
 }
 
 // New returns a session called name. Without settings it captures.
-func New(name string, with ...Setting) *Session { return &Session{Encoder: NewEncoder(name, with...)} }
+func New(name string, with ...Setting) *Session {
+	return &Session{Encoder: NewEncoder(name, with...), names: map[nameKey]string{}}
+}
 
 // Graph finishes the recording and returns its graph.
 func (s *Session) Graph() (*ir.Graph, error) {

@@ -62,6 +62,7 @@ func (s GroupStats) String() string {
 // tracking finds conflicts with the commands since the last barrier.
 type tracking struct {
 	tracker *hazard.Tracker
+	touched ir.Effects // of a declared kernel, until the next
 	group   int // commands since the last barrier
 	first   int // the group's first node
 	stats   GroupStats
@@ -125,7 +126,7 @@ func (e *Encoder) renewTracker() {
 
 func (e *Encoder) touches(n ir.Node) *ir.Effects {
 	if d, ok := n.(*ir.Dispatch); ok && e.g.Kernels[d.Kernel].Library.Declared() {
-		fx, err := e.cache.Describe(d)
+		fx, err := e.cache.DescribeTo(&e.touched, d)
 		if err != nil {
 			return nil // it was described before; a pillar is safe
 		}
