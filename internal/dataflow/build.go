@@ -95,7 +95,7 @@ func (b *builder) count() {
 		}
 	}
 	f.Commands = make([]ir.Node, 0, n)
-	f.useAt, f.defAt = make([]int32, 0, n+1), make([]int32, 0, n+1)
+	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
 	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
 	b.command, b.stamp = make([]int32, 0, defs), make([]int32, 0, defs)
@@ -110,8 +110,15 @@ func (b *builder) count() {
 
 func (b *builder) add(i int32) {
 	f := b.f
-	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
-	switch x := f.Commands[i].(type) {
+	s := &f.spans[i]
+	s.use, s.def = int32(len(f.uses)), int32(len(f.defs))
+	b.effects(i)
+	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
+}
+
+// effects enters the accesses of command i.
+func (b *builder) effects(i int32) {
+	switch x := b.f.Commands[i].(type) {
 	case *ir.Copy:
 		b.use(x.Src.Contiguous(), -1)
 		b.def(i, x.Dst.Contiguous(), true)
@@ -162,7 +169,7 @@ func (b *builder) use(r ir.Region, update int32) {
 	u := Use{Region: r, Update: update}
 	b.from = append(b.from, len(b.slab))
 	switch {
-	case Empty(r):
+	case Empty(&r):
 	case b.g.Memories[r.Mem].Kind.ReadOnly():
 		u.Initial, u.Certain = true, true
 	default:
@@ -247,7 +254,7 @@ func (b *builder) sources(r ir.Region) (initial, certain bool) {
 // source appends a def to the slab.
 func (b *builder) source(def int32, whole bool) {
 	c := b.command[def]
-	b.slab = append(b.slab, Source{Command: c, Write: def - b.f.defAt[c], Must: b.f.defs[def].Must, Whole: whole})
+	b.slab = append(b.slab, Source{Command: c, Write: def - b.f.spans[c].def, Must: b.f.defs[def].Must, Whole: whole})
 }
 
 // hole reports whether r, of the given hull, may have a byte outside all runs.
@@ -278,7 +285,7 @@ func (b *builder) def(i int32, r ir.Region, must bool) {
 	b.f.defs = append(b.f.defs, Def{Region: r, Must: must})
 	b.command = append(b.command, i)
 	b.stamp = append(b.stamp, 0)
-	if Empty(r) {
+	if Empty(&r) {
 		return
 	}
 	m := b.at(r.Mem)
@@ -367,7 +374,7 @@ func (b *builder) unknown(i int32) {
 	slices.Sort(b.found)
 	for _, def := range b.found {
 		c := b.command[def]
-		b.slab = append(b.slab, Source{Command: c, Write: def - b.f.defAt[c], Must: b.f.defs[def].Must})
+		b.slab = append(b.slab, Source{Command: c, Write: def - b.f.spans[c].def, Must: b.f.defs[def].Must})
 	}
 	b.f.uses = append(b.f.uses, Use{Region: ir.Region{Mem: ir.NoMem}, Initial: true, Update: 0})
 	b.bottom = int32(len(b.f.defs))
@@ -395,7 +402,6 @@ func (b *builder) visible(r ir.MemID, see func(def int32)) {
 // finish marks what is final and live, and turns sources into readers.
 func (b *builder) finish() {
 	f := b.f
-	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
 	for i := range f.uses {
 		end := len(b.slab)
 		if i+1 < len(f.uses) {
@@ -427,7 +433,7 @@ func (b *builder) finish() {
 				continue
 			}
 			for _, s := range us[k].Sources {
-				if d := &f.defs[f.defAt[s.Command]+s.Write]; d.Region.Mem != ir.NoMem {
+				if d := &f.defs[f.def(&s)]; d.Region.Mem != ir.NoMem {
 					kind := b.g.Memories[d.Region.Mem].Kind
 					d.Final = d.Final || kind == ir.Output || kind == ir.State
 				}
@@ -454,7 +460,7 @@ func (f *Flow) readers(sources int) {
 	count := make([]int32, len(f.defs)+1)
 	for i := range f.uses {
 		for _, s := range f.uses[i].Sources {
-			count[f.defAt[s.Command]+s.Write+1]++
+			count[f.def(&s)+1]++
 		}
 	}
 	for i := 1; i < len(count); i++ {
@@ -468,7 +474,7 @@ func (f *Flow) readers(sources int) {
 		us := f.Reads(i)
 		for k := range us {
 			for _, s := range us[k].Sources {
-				d := &f.defs[f.defAt[s.Command]+s.Write]
+				d := &f.defs[f.def(&s)]
 				d.Readers = append(d.Readers, Reader{int32(i), int32(k)})
 			}
 		}

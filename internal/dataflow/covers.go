@@ -18,7 +18,7 @@ func Covers(g *ir.Graph, outer, inner ir.Region) bool {
 	if outer.Mem != inner.Mem {
 		return false
 	}
-	if outer.Equal(inner) || Empty(inner) {
+	if outer.Equal(inner) || Empty(&inner) {
 		return true
 	}
 	lo, end := inner.Off, inner.Off.Add(inner.Run)
@@ -49,7 +49,7 @@ func atMost(g *ir.Graph, e ir.Affine) bool {
 }
 
 // Empty reports whether r has no byte, whatever the params.
-func Empty(r ir.Region) bool {
+func Empty(r *ir.Region) bool {
 	if r.Run.IsConst() && r.Run.Const <= 0 {
 		return true
 	}

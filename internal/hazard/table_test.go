@@ -187,6 +187,35 @@ func TestLevelsAgainstBytes(t *testing.T) {
 	})
 }
 
+// A table in another order is that of the list in that order.
+func TestReorder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := commands(t, false)
+		table := hazard.NewTable(g)
+		table.Levels()
+		order := make([]int32, table.Len())
+		for i := range order {
+			order[i] = int32(i)
+		}
+		order = rapid.Permutation(order).Draw(t, "order")
+		moved := *g
+		moved.Nodes = nil
+		for _, i := range order {
+			moved.Nodes = append(moved.Nodes, table.Node(int(i)))
+		}
+		table.Reorder(order)
+		anew := hazard.NewTable(&moved)
+		for i := range order {
+			require.Equal(t, anew.Node(i), table.Node(i))
+			require.Equal(t, anew.Pillar(i), table.Pillar(i))
+		}
+		want, _ := anew.Levels()
+		got, _ := table.Levels()
+		require.Equal(t, want, got)
+		require.Equal(t, anew.Latest(nil), table.Latest(nil))
+	})
+}
+
 // latestOf is the slow form of Table.Latest.
 func latestOf(same, later [][]bool, ends []bool) []int32 {
 	n := len(same)

@@ -73,7 +73,7 @@ func Depth(f *dataflow.Flow) (depth int32) {
 // After returns the greatest level of what an access conflicts with, 0 if
 // nothing.
 func (l *Levels) After(r ir.Region, write bool) int32 {
-	if dataflow.Empty(r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
+	if dataflow.Empty(&r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
 		return 0
 	}
 	m := &l.mems[r.Mem]
@@ -104,7 +104,7 @@ func (l *Levels) After(r ir.Region, write bool) int32 {
 // Add enters an access of the given level, which is greater than what After
 // returned for it.
 func (l *Levels) Add(r ir.Region, write bool, level int32) {
-	if dataflow.Empty(r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
+	if dataflow.Empty(&r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
 		return
 	}
 	m := &l.mems[r.Mem]

@@ -43,8 +43,8 @@ func show(s *web.Set) (out []string) {
 		if w.After > 0 {
 			x += fmt.Sprintf(" reach %d", w.After)
 		}
-		if w.Pinned != "" {
-			x = fmt.Sprintf("[%d:%d] %s", w.Lo, w.End, w.Pinned)
+		if w.Pinned() {
+			x = fmt.Sprintf("[%d:%d] %s", w.Lo, w.End, s.Why(&w))
 		}
 		out = append(out, x)
 	}
