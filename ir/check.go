@@ -91,6 +91,22 @@ func (g *Graph) CheckList() error {
 	return c.err()
 }
 
+// CheckEffects is the part of Check that is about effects. It says enough of a graph
+// that passed Check and of which nothing but effects has changed since.
+func (g *Graph) CheckEffects() error {
+	c := &checker{}
+	c.begin(g)
+	nc := nodeChecker{c: c, g: g}
+	nc.prepare()
+	for i, n := range g.Nodes {
+		if d, ok := n.(*Dispatch); ok && len(c.defects) < maxDefects {
+			nc.i = i
+			nc.effects(d.Effects)
+		}
+	}
+	return c.err()
+}
+
 type checker struct {
 	list    bool // commands are not looked into
 	file    string

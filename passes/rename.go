@@ -42,9 +42,12 @@ func rename(g *ir.Graph, o Values, r *Report) error {
 		r.Not(f.Commands[i], "nothing is renamed: its effects are unknown, so it may touch every byte of scratch")
 		return nil
 	}
-	if _, floor := f.Levels(); web.Depth(f) == floor {
+	_, floor := f.Levels()
+	table := r.hazards(g)
+	if _, depth := table.Levels(); depth == int(floor) {
 		r.unchanged()
 		r.keep(f)
+		r.keepTable(table)
 		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
 		return nil
 	}

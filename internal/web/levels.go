@@ -41,35 +41,6 @@ func NewLevels(f *dataflow.Flow) *Levels {
 	return &Levels{g: f.Graph, f: f, mems: make([]levelsOf, len(f.Graph.Memories))}
 }
 
-// Depth returns the length of the longest chain of conflicting commands of f's
-// graph as it stands: depth(G). f has no command of unknown effects.
-func Depth(f *dataflow.Flow) (depth int32) {
-	l := NewLevels(f)
-	for i := range f.Commands {
-		us, ds := f.Reads(i), f.Writes(i)
-		level := int32(0)
-		for k := range us {
-			if us[k].Update < 0 {
-				level = max(level, l.After(us[k].Region, false))
-			}
-		}
-		for k := range ds {
-			level = max(level, l.After(ds[k].Region, true))
-		}
-		level++
-		for k := range us {
-			if us[k].Update < 0 {
-				l.Add(us[k].Region, false, level)
-			}
-		}
-		for k := range ds {
-			l.Add(ds[k].Region, true, level)
-		}
-		depth = max(depth, level)
-	}
-	return depth
-}
-
 // After returns the greatest level of what an access conflicts with, 0 if
 // nothing.
 func (l *Levels) After(r ir.Region, write bool) int32 {
