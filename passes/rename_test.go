@@ -141,7 +141,7 @@ func TestRenameBudgets(t *testing.T) {
 // once, and with bytes for all of them the depth is that of one.
 func TestRenameTradesBytesForDepth(t *testing.T) {
 	g := chains(64, false)
-	depth := func(g *ir.Graph) int { return hazard.Depth(g) } // slowDepth is too slow here
+	depth := hazard.Depth // slowDepth is too slow here
 	depths := []int{depth(g)}
 	for _, b := range []string{"0", "1x", "3x", "7x", "31x", "unlimited"} {
 		h := g.Clone()

@@ -18,14 +18,14 @@ type Flow struct {
 	defs   []Def
 	pillar []bool
 	live   []bool
-	hulls  hulls
+	facts  *facts
 }
 
 // span is where the uses and defs of a command are.
 type span struct{ use, useEnd, def, defEnd int32 }
 
 // Hull is the function [Hull], which remembers: not for concurrent use.
-func (f *Flow) Hull(r ir.Region) (lo, end int64) { return f.hulls.of(f.Graph, r) }
+func (f *Flow) Hull(r *ir.Region) (lo, end int64) { return f.facts.hull(r) }
 
 // Use is a region that a command reads.
 type Use struct {

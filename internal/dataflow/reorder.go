@@ -69,5 +69,5 @@ func (f *Flow) Renumber(to []ir.MemID) {
 	for i := range f.defs {
 		number(&f.defs[i].Region)
 	}
-	clear(f.hulls)
+	f.facts.forget()
 }

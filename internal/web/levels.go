@@ -48,7 +48,7 @@ func (l *Levels) After(r ir.Region, write bool) int32 {
 		return 0
 	}
 	m := &l.mems[r.Mem]
-	lo, end := l.f.Hull(r)
+	lo, end := l.f.Hull(&r)
 	exact := r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0
 	top := int32(0)
 	m.runs.Each(lo, end, func(a, z int64, c cell) bool {
@@ -79,7 +79,7 @@ func (l *Levels) Add(r ir.Region, write bool, level int32) {
 		return
 	}
 	m := &l.mems[r.Mem]
-	lo, end := l.f.Hull(r)
+	lo, end := l.f.Hull(&r)
 	same := false
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
@@ -126,7 +126,7 @@ func (m *levelsOf) compact(f *dataflow.Flow) {
 	m.parts, m.gone = kept, 0
 	m.over.Reset()
 	for k := range m.parts {
-		lo, end := f.Hull(m.parts[k].region)
+		lo, end := f.Hull(&m.parts[k].region)
 		m.over.Insert(lo, end, int32(k))
 	}
 }

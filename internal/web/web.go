@@ -312,7 +312,7 @@ func (b *builder) enter(i int32) {
 		if at != nil {
 			a.Binding = at[k]
 		}
-		lo, end := f.Hull(*r)
+		lo, end := f.Hull(r)
 		if x.First < 0 {
 			x.First, x.Mem, x.Lo, x.End = i, r.Mem, lo, end
 		}
