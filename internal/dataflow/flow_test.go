@@ -1,6 +1,7 @@
 package dataflow_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -211,6 +212,9 @@ func TestReorderFollows(t *testing.T) {
 				order[i-1], order[i] = order[i], order[i-1]
 				moved++
 			}
+		}
+		if rapid.Bool().Draw(t, "drop what is dead") {
+			order = slices.DeleteFunc(order, func(i int32) bool { return !f.Live(int(i)) })
 		}
 		g.Nodes = make([]ir.Node, len(order))
 		for i, j := range order {
