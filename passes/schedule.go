@@ -37,7 +37,7 @@ func schedule(g *ir.Graph, o Values, r *Report) error {
 	}
 	t := r.hazards(g)
 	s := newScheduler(g, t, m)
-	l := relist(g, t)
+	l := relist(g, t.Len())
 	order := make([]int32, 0, t.Len())
 	for _, b := range commandBuffers(g) {
 		n := len(order)

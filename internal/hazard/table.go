@@ -63,25 +63,12 @@ func NewTable(g *ir.Graph) *Table {
 	t.nodes, t.commands = make([]ir.Node, 0, n), make([]command, 0, n)
 	t.accesses = make([]access, 0, 3*n)
 	for _, x := range g.Nodes {
-		c := command{first: int32(len(t.accesses))}
-		switch x := x.(type) {
-		case *ir.Dispatch:
-			c.pillar = !x.Effects.Known()
-			if !c.pillar {
-				t.effects(x.Effects)
-			}
-		case *ir.Copy:
-			r, w := x.Src.Contiguous(), x.Dst.Contiguous()
-			t.add(&r, false, false)
-			t.add(&w, true, true)
-		case *ir.Fill:
-			w := x.Dst.Contiguous()
-			t.add(&w, true, true)
-		default:
-			continue
+		switch x.(type) {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			c := command{first: int32(len(t.accesses)), pillar: !t.touch(x)}
+			c.end = int32(len(t.accesses))
+			t.nodes, t.commands = append(t.nodes, x), append(t.commands, c)
 		}
-		c.end = int32(len(t.accesses))
-		t.nodes, t.commands = append(t.nodes, x), append(t.commands, c)
 	}
 	if len(t.accesses) > math.MaxInt32 {
 		panic(fmt.Sprintf("hazard: %d accesses", len(t.accesses)))
@@ -114,6 +101,25 @@ func rootsOf(g *ir.Graph) []rootOf {
 		}
 	}
 	return out
+}
+
+// touch appends the accesses of a command; false: its effects are unknown.
+func (t *Table) touch(x ir.Node) (known bool) {
+	switch x := x.(type) {
+	case *ir.Dispatch:
+		if !x.Effects.Known() {
+			return false
+		}
+		t.effects(x.Effects)
+	case *ir.Copy:
+		r, w := x.Src.Contiguous(), x.Dst.Contiguous()
+		t.add(&r, false, false)
+		t.add(&w, true, true)
+	case *ir.Fill:
+		w := x.Dst.Contiguous()
+		t.add(&w, true, true)
+	}
+	return true
 }
 
 func (t *Table) effects(e *ir.Effects) {

@@ -323,6 +323,52 @@ func TestOrderAgainstBytes(t *testing.T) {
 	})
 }
 
+// A stream says of each command that it has entered whether all that the order has
+// before it have ended, whichever of those that are free end when.
+func TestStreamAgainstOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := commands(t, rapid.Bool().Draw(t, "plain"))
+		table := hazard.NewTable(g)
+		o := table.Order()
+		direct := square(o.Nodes)
+		for i := range int32(o.Nodes) {
+			for _, j := range o.Successors(i) {
+				direct[i][j] = true
+			}
+		}
+		reach := closed(direct)
+		s := hazard.NewStream(g)
+		n := table.Len()
+		require.Equal(t, n, s.Len())
+		free, ended := make([]bool, n), make([]bool, n)
+		for left := n; left > 0; {
+			if x := int(s.Entered()); x < n && rapid.Bool().Draw(t, "enter") {
+				require.Equal(t, table.Node(x), s.Node(x))
+				require.Equal(t, table.Pillar(x), s.Pillar(x))
+				free[x] = s.Enter()
+			} else if x > 0 {
+				i := rapid.IntRange(0, x-1).Draw(t, "end")
+				if !free[i] || ended[i] {
+					continue
+				}
+				ended[i] = true
+				left--
+				s.End(int32(i), func(j int32) {
+					require.False(t, free[j])
+					free[j] = true
+				})
+			}
+			for j := range int(s.Entered()) {
+				want := true
+				for i := range n {
+					want = want && (!reach[i][j] || ended[i])
+				}
+				require.Equal(t, want, free[j], "%d is free", j)
+			}
+		}
+	})
+}
+
 // valuesOf is the slow form of ValueLevels, for one value of the params.
 func valuesOf(g *ir.Graph, params []uint32) []int32 {
 	fs := footprints(g, params)
