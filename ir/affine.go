@@ -103,8 +103,13 @@ func (a Affine) Sub(b Affine) Affine { return a.Add(b.Scale(-1)) }
 
 // Hash mixes a into h; equal expressions give equal hashes.
 func (a Affine) Hash(h uint64) uint64 {
-	h = Hash(h, uint64(a.Const))
-	for _, t := range a.Terms() {
+	if a.lin == nil {
+		return Hash(h, uint64(a.Const))
+	}
+	// The number of terms tells (512·p) and 512 from 0 and (512·p + 512): a row of a
+	// cache, and all rows up to it.
+	h = Hash(h^uint64(len(*a.lin))<<48, uint64(a.Const))
+	for _, t := range *a.lin {
 		h = Hash(h^uint64(t.Param)<<1, uint64(t.Coeff))
 	}
 	return h

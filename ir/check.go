@@ -91,6 +91,22 @@ func (g *Graph) CheckList() error {
 	return c.err()
 }
 
+// CheckEffects is the part of Check that is about effects. It says enough of a graph
+// that passed Check and of which nothing but effects has changed since.
+func (g *Graph) CheckEffects() error {
+	c := &checker{}
+	c.begin(g)
+	nc := nodeChecker{c: c, g: g}
+	nc.prepare()
+	for i, n := range g.Nodes {
+		if d, ok := n.(*Dispatch); ok && len(c.defects) < maxDefects {
+			nc.i = i
+			nc.effects(d.Effects)
+		}
+	}
+	return c.err()
+}
+
 type checker struct {
 	list    bool // commands are not looked into
 	file    string
@@ -381,21 +397,23 @@ func argBefore(a, b Arg) bool {
 
 func (c *checker) nodes(g *Graph) {
 	ids := newIDSet(len(g.Nodes))
-	memo := newMemo(len(g.Nodes))
-	roots := rootsOf(g)
+	nc := nodeChecker{c: c, g: g}
+	if !c.list {
+		nc.prepare()
+	}
 	open := 0
 	for i, n := range g.Nodes {
 		if len(c.defects) >= maxDefects {
 			return
 		}
-		nc := nodeChecker{c: c, g: g, i: i, roots: roots, memo: memo}
+		nc.i = i
 		if id, ok := NodeID(n); ok {
 			if !ids.add(id) {
 				nc.add("another command has this id", "ids are unique in a graph")
 			}
-		}
-		if _, ok := NodeID(n); ok && c.list {
-			continue
+			if c.list {
+				continue
+			}
 		}
 		switch n := n.(type) {
 		case *Dispatch:
@@ -435,14 +453,82 @@ func (c *checker) nodes(g *Graph) {
 	}
 }
 
-// nodeChecker checks one node; it formats its place only when something is
-// wrong, for a graph may have a million nodes.
+// nodeChecker checks one node after another; it formats its place only when
+// something is wrong, for a graph may have a million nodes.
 type nodeChecker struct {
-	c     *checker
-	g     *Graph
-	i     int
-	roots []root
-	memo  *memo
+	c       *checker
+	g       *Graph
+	i       int
+	roots   []root
+	memo    *memo
+	extents []extent
+	slots   []slots
+	ops     []string // by kernel: the last op kind of it that was accepted
+}
+
+// extent is what a view must keep to: the little of a memory that every view of a
+// million commands asks for.
+type extent struct {
+	size     int64
+	readOnly bool
+}
+
+// slots says what a kernel takes at each slot, of its buffers.
+type slots [maxBufferSlots]slot
+
+type slot struct {
+	taken, written, inlineable bool
+	want                       int32 // inline bytes; 0: any number of them
+}
+
+func (nc *nodeChecker) prepare() {
+	g := nc.g
+	nc.roots, nc.memo = rootsOf(g), newMemo(len(g.Nodes))
+	nc.extents = make([]extent, len(g.Memories))
+	for i := range g.Memories {
+		nc.extents[i] = extent{g.Memories[i].Size, g.Memories[i].Kind.ReadOnly()}
+	}
+	nc.slots, nc.ops = make([]slots, len(g.Kernels)), make([]string, len(g.Kernels))
+	for i := range g.Kernels {
+		for j := range g.Kernels[i].Args {
+			// Where a hostile file gives a slot two arguments, [Kernel.index] takes the
+			// first, and so does this.
+			if a := &g.Kernels[i].Args[j]; a.Kind != ThreadgroupArg && a.Slot < maxBufferSlots && !nc.slots[i][a.Slot].taken {
+				want := int64(a.Count) * a.Type.Size()
+				if want > maxInlineBytes {
+					want = -1 // no number of bytes will do
+				}
+				nc.slots[i][a.Slot] = slot{true, writes(a), inlineable(a), int32(max(want, -1))}
+			}
+		}
+	}
+}
+
+// writes reports whether what is bound to a may be written.
+func writes(a *Arg) bool { return a.Kind == DeviceArg && a.Access != ReadArg }
+
+// plain reports whether binding b of slot s is right beyond doubt: a constant view
+// within its memory, or inline bytes. Nearly all are.
+func (nc *nodeChecker) plain(s *slot, b *Binding) bool {
+	switch b.Kind {
+	case BindView:
+		v := &b.View
+		return b.Bytes == nil && v.Off.lin == nil && v.Len.lin == nil && nc.inside(v.Mem, v.Off.Const, v.Len.Const, s.written)
+	case BindBytes:
+		n := len(b.Bytes)
+		return s.inlineable && n > 0 && n <= maxInlineBytes && (s.want == 0 || int(s.want) == n)
+	}
+	return false
+}
+
+// inside reports whether n bytes from off on lie in memory m, which may be written
+// if write is set.
+func (nc *nodeChecker) inside(m MemID, off, n int64, write bool) bool {
+	if uint(m) >= uint(len(nc.extents)) {
+		return false
+	}
+	x := &nc.extents[m]
+	return off >= 0 && n >= 0 && n <= x.size && off <= x.size-n && !(write && x.readOnly)
 }
 
 // root is what [Graph.Root] returns; a hostile file has long chains of aliases,
@@ -587,18 +673,15 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 		nc.add(fmt.Sprintf("runs kernel %d of %d", d.Kernel, len(g.Kernels)), "")
 		return
 	}
-	k := &g.Kernels[d.Kernel]
-	next := 0 // bindings and arguments ascend alike
+	takes := &nc.slots[d.Kernel]
+	last := -1
 	for j := range d.Bindings {
-		slot := d.Bindings[j].Slot
-		for next < len(k.Args) && k.Args[next].Slot < slot {
-			next++
+		b := &d.Bindings[j]
+		at := int(b.Slot)
+		if at <= last || at >= len(takes) || !takes[at].taken || !nc.plain(&takes[at], b) {
+			nc.binding(&g.Kernels[d.Kernel], d, j)
 		}
-		if next == len(k.Args) || k.Args[next].Slot != slot || k.Args[next].Kind == ThreadgroupArg {
-			next = k.index(slot)
-		}
-		nc.binding(k, next, d, j)
-		next = max(next, 0)
+		last = at
 	}
 	nc.grid(d)
 	total := int64(0)
@@ -614,28 +697,33 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 	if total > maxThreadgroupMem {
 		nc.add(fmt.Sprintf("threadgroup memory of %d bytes is more than %d", total, maxThreadgroupMem), "")
 	}
-	if d.Op != "" && d.Op != nc.memo.op {
+	if d.Op != "" && d.Op != nc.ops[d.Kernel] {
 		if validName(d.Op) {
-			nc.memo.op = d.Op
+			nc.ops[d.Kernel] = d.Op
 		} else {
 			nc.add("op kind is too long or not printable", "")
 		}
 	}
 	nc.label(d.Label)
-	if d.Effects != nil {
-		for _, r := range d.Effects.Reads {
-			nc.region("read", r, false)
-		}
-		for _, w := range d.Effects.Writes {
-			nc.region("write", w.Region, true)
-		}
+	nc.effects(d.Effects)
+}
+
+func (nc *nodeChecker) effects(e *Effects) {
+	if e == nil {
+		return
+	}
+	for i := range e.Reads {
+		nc.region("read", &e.Reads[i], false)
+	}
+	for i := range e.Writes {
+		nc.region("write", &e.Writes[i].Region, true)
 	}
 }
 
-// binding checks binding j of d, of argument at of the kernel's table; −1: it has
-// none.
-func (nc *nodeChecker) binding(k *Kernel, at int, d *Dispatch, j int) {
+// binding checks binding j of d.
+func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
 	b := &d.Bindings[j]
+	at := k.index(b.Slot)
 	if j > 0 && b.Slot <= d.Bindings[j-1].Slot {
 		nc.add(fmt.Sprintf("binding %d stands after binding %d", b.Slot, d.Bindings[j-1].Slot), "bindings stand in ascending order of their slots")
 	}
@@ -649,7 +737,7 @@ func (nc *nodeChecker) binding(k *Kernel, at int, d *Dispatch, j int) {
 		if b.Bytes != nil {
 			nc.add(fmt.Sprintf("binding %s is a view and has inline bytes", arg.Name), "")
 		}
-		nc.view("binding ", arg.Name, b.View, arg.Kind == DeviceArg && arg.Access != ReadArg)
+		nc.view("binding ", arg.Name, b.View, writes(arg))
 	case BindBytes:
 		n := int64(len(b.Bytes))
 		if !inlineable(arg) {
@@ -763,8 +851,12 @@ func (nc *nodeChecker) grid(d *Dispatch) {
 	}
 }
 
-func (nc *nodeChecker) region(what string, r Region, write bool) {
-	g := nc.g
+func (nc *nodeChecker) region(what string, at *Region, write bool) {
+	// The common case.
+	if len(at.Dims) == 0 && at.Off.lin == nil && at.Run.lin == nil && nc.inside(at.Mem, at.Off.Const, at.Run.Const, write) {
+		return
+	}
+	g, r := nc.g, *at
 	if r.Mem < 0 || int(r.Mem) >= len(g.Memories) {
 		nc.add(fmt.Sprintf("%s is of memory %d of %d", what, r.Mem, len(g.Memories)), "")
 		return

@@ -9,7 +9,7 @@ type memo struct {
 	views   []acceptedView
 	regions []acceptedRegion
 	extents []acceptedExtent
-	op      string // the last op kind that was accepted
+	shift   uint // of a hash: its high bits, which all bits of what was hashed reach
 }
 
 type acceptedView struct {
@@ -30,14 +30,15 @@ type acceptedExtent struct {
 
 // newMemo returns a memo for a graph of so many commands.
 func newMemo(commands int) *memo {
-	n := 1 << bits.Len(uint(4*min(commands, 1000)))
-	return &memo{make([]acceptedView, n), make([]acceptedRegion, n), make([]acceptedExtent, n), ""}
+	log := bits.Len(uint(4 * min(commands, 500)))
+	n := 1 << log
+	return &memo{make([]acceptedView, n), make([]acceptedRegion, n), make([]acceptedExtent, n), uint(64 - log)}
 }
 
 // view returns the place of v, and whether v was accepted before.
 func (m *memo) view(v View) (place *acceptedView, accepted bool) {
 	h := v.Len.Hash(v.Off.Hash(uint64(v.Mem)))
-	place = &m.views[h%uint64(len(m.views))]
+	place = &m.views[h>>m.shift]
 	return place, place.ok && place.Equal(v)
 }
 
@@ -46,13 +47,13 @@ func (m *memo) region(r Region) (place *acceptedRegion, accepted bool) {
 	for i := range r.Dims {
 		h = r.Dims[i].Count.Hash(Hash(h, uint64(r.Dims[i].Stride)))
 	}
-	place = &m.regions[h%uint64(len(m.regions))]
+	place = &m.regions[h>>m.shift]
 	return place, place.ok && place.Equal(r)
 }
 
 func (m *memo) extent(e Extent, as DType) (place *acceptedExtent, accepted bool) {
 	h := e.Num.Hash(Hash(uint64(as), uint64(e.Div)))
-	place = &m.extents[h%uint64(len(m.extents))]
+	place = &m.extents[h>>m.shift]
 	return place, place.ok && place.as == as && place.Equal(e)
 }
 

@@ -93,3 +93,47 @@ func TestCheckFindsRepeatedIDs(t *testing.T) {
 		require.Len(t, strings.Split(err.Error(), "\n"), 1)
 	}
 }
+
+// Of a graph in which nothing but effects changed since it was right, CheckEffects
+// says what Check does.
+func TestCheckEffects(t *testing.T) {
+	wrong, right := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := irtest.Module(t).Graphs[0]
+		require.NoError(t, g.Check())
+		for _, n := range g.Nodes {
+			d, ok := n.(*ir.Dispatch)
+			if !ok || d.Effects == nil || rapid.IntRange(0, 2).Draw(t, "leave") > 0 {
+				continue
+			}
+			change := func(r *ir.Region) {
+				delta := rapid.SampledFrom([]int64{-1 << 40, -64, -1, 1, 64, 1 << 40}).Draw(t, "delta")
+				switch rapid.IntRange(0, 3).Draw(t, "of") {
+				case 0:
+					r.Off = r.Off.AddConst(delta)
+				case 1:
+					r.Run = r.Run.AddConst(delta)
+				case 2:
+					r.Mem = ir.MemID(rapid.IntRange(-1, len(g.Memories)).Draw(t, "memory"))
+				case 3:
+					r.Dims = append(r.Dims[:len(r.Dims):len(r.Dims)], ir.Dim{Count: ir.Const(delta), Stride: 64})
+				}
+			}
+			for i := range d.Effects.Reads {
+				change(&d.Effects.Reads[i])
+			}
+			for i := range d.Effects.Writes {
+				change(&d.Effects.Writes[i].Region)
+			}
+		}
+		want := g.Check()
+		require.Equal(t, want, g.CheckEffects())
+		if want == nil {
+			right++
+		} else {
+			wrong++
+		}
+	})
+	require.Positive(t, wrong)
+	require.Positive(t, right)
+}

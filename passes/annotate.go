@@ -12,6 +12,7 @@ import (
 // recorder's complete effects that differ from the declaration's are reported:
 // the declaration is tested, so it wins.
 func annotate(g *ir.Graph, _ Values, r *Report) error {
+	r.described()
 	declared := msl.NewCache(g)
 	var from []ir.ID // of all dispatches, in one allocation
 	for i, n := range g.Nodes {

@@ -19,7 +19,7 @@ import (
 // which orders everything before it; as few as possible do.
 func barriers(g *ir.Graph, _ Values, r *Report) error {
 	r.unchanged()
-	t := hazard.NewTable(g)
+	t := r.hazards(g)
 	l := layoutOf(g, t)
 	l.order(r)
 	n := t.Len()
@@ -61,6 +61,7 @@ func barriers(g *ir.Graph, _ Values, r *Report) error {
 		}
 	}
 	g.Nodes = out
+	r.stayed(t)
 	return nil
 }
 

@@ -17,13 +17,13 @@ func dce(g *ir.Graph, _ Values, r *Report) error {
 		r.Not(f.Commands[i], "nothing is dropped: its effects are unknown, so it may read everything")
 		return nil
 	}
-	dead := 0
+	live := make([]int32, 0, len(f.Commands))
 	for i := range f.Commands {
-		if !f.Live(i) {
-			dead++
+		if f.Live(i) {
+			live = append(live, int32(i))
 		}
 	}
-	if dead > 0 {
+	if len(live) < len(f.Commands) {
 		out, i := g.Nodes[:0], 0
 		for _, n := range g.Nodes {
 			if _, ok := ir.NodeID(n); ok {
@@ -37,13 +37,15 @@ func dce(g *ir.Graph, _ Values, r *Report) error {
 		}
 		clear(g.Nodes[len(out):])
 		g.Nodes = out
+		f.Reorder(live)
 	}
-	if !dropScratch(g, r) {
+	to := dropScratch(g, r)
+	if to == nil {
 		r.unchanged()
-		if dead == 0 {
-			r.keep(f)
-		}
+	} else {
+		f.Renumber(to)
 	}
+	r.keep(f)
 	return nil
 }
 
@@ -62,16 +64,27 @@ func whyDead(f *dataflow.Flow, i int) string {
 }
 
 // dropScratch removes scratch memories, aliases too, that nothing binds, and
-// reports whether there were any.
-func dropScratch(g *ir.Graph, r *Report) bool {
+// returns their numbers from then on, NoMem for those that are gone; nil if none is.
+func dropScratch(g *ir.Graph, r *Report) []ir.MemID {
 	used := make([]bool, len(g.Memories))
-	use := func(m ir.MemID) {
-		for m != ir.NoMem && !used[m] {
-			used[m] = true
-			m = g.Memories[m].Alias
+	unseen := 0 // scratch memories that may be unused
+	for i := range g.Memories {
+		if g.Memories[i].Kind == ir.Scratch {
+			unseen++
 		}
 	}
-	eachMemory(g, func(m *ir.MemID) { use(*m) })
+	eachMemory(g, func(at *ir.MemID) bool {
+		for m := *at; m != ir.NoMem && !used[m]; m = g.Memories[m].Alias {
+			used[m] = true
+			if g.Memories[m].Kind == ir.Scratch {
+				unseen--
+			}
+		}
+		return unseen > 0
+	})
+	if unseen == 0 {
+		return nil
+	}
 	to := make([]ir.MemID, len(g.Memories)) // NoMem: dropped
 	n := 0
 	for i := range g.Memories {
@@ -85,10 +98,10 @@ func dropScratch(g *ir.Graph, r *Report) bool {
 		to[i] = ir.MemID(n)
 		n++
 	}
-	if n == len(g.Memories) {
-		return false
-	}
-	eachMemory(g, func(m *ir.MemID) { *m = to[*m] })
+	eachMemory(g, func(m *ir.MemID) bool {
+		*m = to[*m]
+		return true
+	})
 	kept := g.Memories[:0]
 	for i := range g.Memories {
 		m := g.Memories[i]
@@ -110,32 +123,37 @@ func dropScratch(g *ir.Graph, r *Report) bool {
 		}
 		g.Source.Memories = at
 	}
-	return true
+	return to
 }
 
-// eachMemory calls f with each place in the commands that names a memory.
-func eachMemory(g *ir.Graph, f func(*ir.MemID)) {
+// eachMemory calls f with each place in the commands that names a memory. A command
+// for which f returns false is the last one.
+func eachMemory(g *ir.Graph, f func(*ir.MemID) bool) {
 	for _, n := range g.Nodes {
+		more := true
 		switch n := n.(type) {
 		case *ir.Copy:
 			f(&n.Src.Mem)
-			f(&n.Dst.Mem)
+			more = f(&n.Dst.Mem)
 		case *ir.Fill:
-			f(&n.Dst.Mem)
+			more = f(&n.Dst.Mem)
 		case *ir.Dispatch:
 			for i := range n.Bindings {
 				if n.Bindings[i].Kind == ir.BindView {
-					f(&n.Bindings[i].View.Mem)
+					more = f(&n.Bindings[i].View.Mem)
 				}
 			}
 			if n.Effects != nil {
 				for i := range n.Effects.Reads {
-					f(&n.Effects.Reads[i].Mem)
+					more = f(&n.Effects.Reads[i].Mem)
 				}
 				for i := range n.Effects.Writes {
-					f(&n.Effects.Writes[i].Mem)
+					more = f(&n.Effects.Writes[i].Mem)
 				}
 			}
+		}
+		if !more {
+			return
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -185,9 +184,9 @@ func (p Pipeline) Validate(o Options) error {
 }
 
 // Run runs the pipeline on g, in place, and reports one entry a pass. The
-// graph is checked before the first pass and after each (after one that only
-// moved commands, its list alone; all of it after the last): a pass that breaks
-// it is a bug of ours, and the error names the pass.
+// graph is checked before the first pass and after each (after one that says that it
+// changed nothing but the list, or effects, these alone; all of it after the last):
+// a pass that breaks it is a bug of ours, and the error names the pass.
 func Run(g *ir.Graph, p Pipeline, o Options) ([]*Report, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -197,24 +196,23 @@ func Run(g *ir.Graph, p Pipeline, o Options) ([]*Report, error) {
 	}
 	var out []*Report
 	stats := g.Stats()
-	var flow *dataflow.Flow
+	var found known
 	for i, s := range p {
-		r := &Report{Pass: s.String(), graph: g, Before: stats, given: flow}
+		r := &Report{Pass: s.String(), graph: g, Before: stats, given: found, check: (*ir.Graph).Check}
 		start := time.Now()
 		if err := s.Pass.run(g, o.values(s), r); err != nil {
 			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
 		}
 		r.Time = time.Since(start)
-		check := g.Check
-		if r.moved && i < len(p)-1 {
-			check = g.CheckList
+		if i == len(p)-1 {
+			r.check = (*ir.Graph).Check
 		}
-		if err := check(); err != nil {
+		if err := r.check(g); err != nil {
 			return out, fmt.Errorf("pass %s broke graph %s (a bug of mlxc; please report it): %w", s, ir.QuoteName(g.Name), err)
 		}
 		stats = g.Stats()
 		r.After = stats
-		flow, r.given, r.flow = r.flow, nil, nil
+		found, r.given, r.kept = r.kept, known{}, known{}
 		out = append(out, r)
 		if o.After != nil {
 			if err := o.After(s, g); err != nil {

@@ -103,7 +103,7 @@ func (p *planner) join() {
 	for w := range s.Webs {
 		x := &s.Webs[w]
 		p.item[w] = -1
-		if x.Pinned != "" {
+		if x.Pinned() {
 			p.fixed[x.Mem] = true
 			continue
 		}

@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -34,9 +33,9 @@ type group struct {
 	begin  *ir.GroupBegin
 }
 
-// relist prepares to write the list of g, whose commands are those of t.
-func relist(g *ir.Graph, t *hazard.Table) *relister {
-	l := &relister{out: make([]ir.Node, 0, len(g.Nodes)+len(g.Nodes)/4), groups: make([]group, 1), of: make([]int32, 0, t.Len())}
+// relist prepares to write the list of g, which has so many commands.
+func relist(g *ir.Graph, commands int) *relister {
+	l := &relister{out: make([]ir.Node, 0, len(g.Nodes)+len(g.Nodes)/4), groups: make([]group, 1), of: make([]int32, 0, commands)}
 	at, hidden := int32(0), 0
 	for _, n := range g.Nodes {
 		switch n := n.(type) {

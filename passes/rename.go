@@ -42,9 +42,12 @@ func rename(g *ir.Graph, o Values, r *Report) error {
 		r.Not(f.Commands[i], "nothing is renamed: its effects are unknown, so it may touch every byte of scratch")
 		return nil
 	}
-	if _, floor := f.Levels(); web.Depth(f) == floor {
+	_, floor := f.Levels()
+	table := r.hazards(g)
+	if _, depth := table.Levels(); depth == int(floor) {
 		r.unchanged()
 		r.keep(f)
+		r.keepTable(table)
 		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
 		return nil
 	}
@@ -180,10 +183,10 @@ func (n *renamer) attempt(a attempt) *placement {
 	for w := range s.Webs {
 		x := &s.Webs[w]
 		p.at[w] = -1
-		if a.stay || x.Pinned != "" {
+		if a.stay || x.Pinned() {
 			p.at[w] = p.space.Recorded(x)
 		}
-		if x.Pinned != "" && !a.stay && !a.kept {
+		if x.Pinned() && !a.stay && !a.kept {
 			p.space.Take(p.at[w], x, int32(w))
 		}
 	}
@@ -263,7 +266,7 @@ func (n *renamer) attempt(a attempt) *placement {
 			if w < 0 || handed[w] {
 				return
 			}
-			if x := &s.Webs[w]; x.Last == int32(i) && x.Pinned == "" && (!a.kept || p.space.IsAdded(p.at[w])) {
+			if x := &s.Webs[w]; x.Last == int32(i) && !x.Pinned() && (!a.kept || p.space.IsAdded(p.at[w])) {
 				handed[w] = true
 				p.space.Give(p.at[w], x.Size(), last[w])
 			}
@@ -304,7 +307,7 @@ func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, b
 			continue
 		}
 		u := s.OfRead(i, k)
-		if u < 0 || !s.Inplace(u, w, int32(i)) || s.Webs[u].Pinned != "" || !p.space.Fits(x, p.at[u]) {
+		if u < 0 || !s.Inplace(u, w, int32(i)) || s.Webs[u].Pinned() || !p.space.Fits(x, p.at[u]) {
 			continue
 		}
 		over, overLevel, from = p.at[u], last[u], u
@@ -422,8 +425,8 @@ func (n *renamer) explain(p *placement, r *Report) {
 		switch {
 		case w < 0:
 			r.Not(f.Commands[i], "it waits for an earlier access of %s: %s bytes cannot be renamed", g.FormatRegion(region), g.Memories[region.Mem].Kind)
-		case s.Webs[w].Pinned != "":
-			r.Not(f.Commands[i], "it waits for an earlier access of %s: %s", g.FormatRegion(region), s.Webs[w].Pinned)
+		case s.Webs[w].Pinned():
+			r.Not(f.Commands[i], "it waits for an earlier access of %s: %s", g.FormatRegion(region), s.Why(&s.Webs[w]))
 		default:
 			r.Not(f.Commands[i], "it waits for an earlier access of the bytes of its %d-byte value: the budget has no others", s.Webs[w].Size())
 		}

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/internal/oracle"
-	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -142,7 +141,7 @@ func TestRenameBudgets(t *testing.T) {
 // once, and with bytes for all of them the depth is that of one.
 func TestRenameTradesBytesForDepth(t *testing.T) {
 	g := chains(64, false)
-	depth := func(g *ir.Graph) int { return int(web.Depth(dataflow.Build(g))) } // slowDepth is too slow here
+	depth := hazard.Depth // slowDepth is too slow here
 	depths := []int{depth(g)}
 	for _, b := range []string{"0", "1x", "3x", "7x", "31x", "unlimited"} {
 		h := g.Clone()

@@ -24,7 +24,8 @@ const defaultLookahead = 64
 // Who may move needs no comparison: a command is free when each command that it
 // must wait for is in an epoch that has ended. Ending an epoch frees those that
 // wait for its members, so that all of it takes time in proportion to the
-// conflicts, and the window is a few words of a bit set.
+// conflicts, which are found as the window reaches commands; it is a few words of a
+// bit set.
 func reorder(g *ir.Graph, o Values, r *Report) error {
 	lookahead := defaultLookahead
 	if v, ok := o["lookahead"]; ok {
@@ -35,9 +36,9 @@ func reorder(g *ir.Graph, o Values, r *Report) error {
 		lookahead = n
 	}
 	r.unchanged()
-	t := hazard.NewTable(g)
+	t := hazard.NewStream(g)
 	w := newWindow(t)
-	l := relist(g, t)
+	l := relist(g, t.Len())
 	epoch := make([]int32, 0, 64)
 	head, begins := int32(-1), false
 	take := func(i int32) {
@@ -84,36 +85,42 @@ func reorder(g *ir.Graph, o Values, r *Report) error {
 // window holds the commands that are not in an epoch yet, and which of them are
 // free.
 type window struct {
-	order   *hazard.Order
-	waits   []int32
+	stream  *hazard.Stream
 	waiting []uint64 // bit sets by command
-	ready   []uint64
-	skip    []int32 // by word: a later word, all of those between being empty
-	n       int32
-	joins   []int32 // scratch
+	ready   []uint64 // of those entered
+	skip    []int32  // by word: a later word, all of those between being empty
+	found   func(i int32)
 }
 
-func newWindow(t *hazard.Table) *window {
+func newWindow(t *hazard.Stream) *window {
 	n := t.Len()
-	w := &window{order: t.Order(), n: int32(n)}
-	w.waits = w.order.Waits
+	w := &window{stream: t}
 	words := n/64 + 1
 	w.waiting, w.ready, w.skip = make([]uint64, words), make([]uint64, words), make([]int32, words)
 	for i := range w.skip {
 		w.skip[i] = int32(i) + 1
+		w.waiting[i] = ^uint64(0)
 	}
-	for i := range n {
-		w.waiting[i/64] |= 1 << (i % 64)
-		if w.waits[i] == 0 {
-			w.ready[i/64] |= 1 << (i % 64)
-		}
-	}
+	w.waiting[words-1] = 1<<(n%64) - 1
+	w.found = func(i int32) { w.ready[i/64] |= 1 << (i % 64) }
 	return w
 }
 
 func (w *window) taken(i int32) bool { return w.waiting[i/64]>>(i%64)&1 == 0 }
 
-func (w *window) free(i int32) bool { return w.waits[i] == 0 }
+// reach enters the commands before end.
+func (w *window) reach(end int32) {
+	for i := w.stream.Entered(); i < end; i++ {
+		if w.stream.Enter() {
+			w.found(i)
+		}
+	}
+}
+
+func (w *window) free(i int32) bool {
+	w.reach(i + 1)
+	return w.ready[i/64]>>(i%64)&1 != 0
+}
 
 func (w *window) take(i int32) {
 	w.waiting[i/64] &^= 1 << (i % 64)
@@ -123,25 +130,7 @@ func (w *window) take(i int32) {
 // end frees what waited for the members of an epoch alone.
 func (w *window) end(epoch []int32) {
 	for _, i := range epoch {
-		w.release(i)
-	}
-}
-
-func (w *window) release(i int32) {
-	w.joins = append(w.joins[:0], i)
-	for len(w.joins) > 0 {
-		i := w.joins[len(w.joins)-1]
-		w.joins = w.joins[:len(w.joins)-1]
-		for _, s := range w.order.Successors(i) {
-			if w.waits[s]--; w.waits[s] > 0 {
-				continue
-			}
-			if s < w.n {
-				w.ready[s/64] |= 1 << (s % 64)
-			} else { // a join takes no time
-				w.joins = append(w.joins, s)
-			}
-		}
+		w.stream.End(i, w.found)
 	}
 }
 
@@ -164,6 +153,7 @@ func (w *window) each(head, end int32, n int, up func(int32)) (found int) {
 			word &^= 1 << (63 - bits.LeadingZeros64(word))
 		}
 		n -= bits.OnesCount64(word)
+		w.reach(k*64 + 64 - int32(bits.LeadingZeros64(word)))
 		for free := word & w.ready[k]; free != 0; free &= free - 1 {
 			found++
 			up(k*64 + int32(bits.TrailingZeros64(free)))

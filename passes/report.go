@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -17,32 +18,84 @@ type Report struct {
 	Changed int           `json:"changed"` // commands or marks that the pass changed
 	Remarks []Remark      `json:"remarks"`
 	graph   *ir.Graph
-	given   *dataflow.Flow // of the graph before the pass; nil: not known
-	flow    *dataflow.Flow // of the graph after it
-	moved   bool           // the pass has moved or dropped commands and set marks, and changed nothing else
+	given   known // of the graph before the pass
+	kept    known // of the graph after it
+	check   func(*ir.Graph) error
+}
+
+// known is what passes found out about a graph, for those after them as long as it
+// stays true. Each of both may be nil.
+type known struct {
+	flow  *dataflow.Flow
+	table *hazard.Table
 }
 
 // dataflow returns the flow of g, which a pass before may have found. A pass that
-// leaves it true says so by calling keep.
+// leaves it true, or makes it follow what it does, says so by calling keep.
 func (r *Report) dataflow(g *ir.Graph) *dataflow.Flow {
-	if r != nil && r.given != nil {
-		return r.given
+	if r != nil && r.given.flow != nil {
+		return r.given.flow
 	}
 	return dataflow.Build(g)
+}
+
+// hazards is dataflow for the table of conflicts; see keepTable.
+func (r *Report) hazards(g *ir.Graph) *hazard.Table {
+	if r != nil && r.given.table != nil {
+		return r.given.table
+	}
+	return hazard.NewTable(g)
 }
 
 // keep hands a flow on to the next pass: it is that of the graph as it is now.
 func (r *Report) keep(f *dataflow.Flow) {
 	if r != nil {
-		r.flow = f
+		r.kept.flow = f
+	}
+}
+
+// keepTable is keep for the table of conflicts.
+func (r *Report) keepTable(t *hazard.Table) {
+	if r != nil {
+		r.kept.table = t
+	}
+}
+
+// reordered keeps what is known, for a pass that put the commands into another
+// order: command i is what was order[i].
+func (r *Report) reordered(t *hazard.Table, order []int32) {
+	if r == nil {
+		return
+	}
+	t.Reorder(order)
+	r.keepTable(t)
+	if f := r.given.flow; f != nil {
+		f.Reorder(order)
+		r.keep(f)
+	}
+}
+
+// stayed keeps what is known, for a pass that left the commands as they were, in
+// their order.
+func (r *Report) stayed(t *hazard.Table) {
+	if r != nil {
+		r.kept = r.given
+		r.keepTable(t)
 	}
 }
 
 // unchanged says that the pass changed no command and no memory: some may have
-// moved or gone.
-func (r *Report) unchanged() {
+// moved or gone. What has been checked of them stays true.
+func (r *Report) unchanged() { r.changed((*ir.Graph).CheckList) }
+
+// described says that the pass changed the effects of commands and nothing else.
+func (r *Report) described() { r.changed((*ir.Graph).CheckEffects) }
+
+// changed says which check finds all that the pass can have done wrong; without
+// it, everything is checked.
+func (r *Report) changed(check func(*ir.Graph) error) {
 	if r != nil {
-		r.moved = true
+		r.check = check
 	}
 }
 

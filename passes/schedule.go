@@ -35,9 +35,9 @@ func schedule(g *ir.Graph, o Values, r *Report) error {
 	if err != nil {
 		return err
 	}
-	t := hazard.NewTable(g)
+	t := r.hazards(g)
 	s := newScheduler(g, t, m)
-	l := relist(g, t)
+	l := relist(g, t.Len())
 	order := make([]int32, 0, t.Len())
 	for _, b := range commandBuffers(g) {
 		n := len(order)
@@ -56,6 +56,7 @@ func schedule(g *ir.Graph, o Values, r *Report) error {
 	if r != nil {
 		s.report(order, r)
 	}
+	r.reordered(t, order)
 	return nil
 }
 

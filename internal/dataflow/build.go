@@ -28,17 +28,17 @@ type builder struct {
 
 	command []int32 // of each def
 	slab    []Source
-	from    []int // first source of each use
 	found   []int32
 	met     []sighting
-	stamp   []int32 // of each def: the unknown command that found it last
+	stamp   []int32 // of each def: the unknown command that found it last; made for the first
 	roots   []root  // of each memory
 }
 
-// root is where a memory lies: -1 until asked.
+// root is where a memory lies.
 type root struct {
-	mem ir.MemID
-	off int64
+	mem      ir.MemID
+	off      int64
+	readOnly bool
 }
 
 // memory is the state of one root.
@@ -59,9 +59,10 @@ type part struct {
 // Build computes the flow of g, by the effects that it stores. The list is one
 // replay: scratch and outputs begin undefined.
 func Build(g *ir.Graph) *Flow {
-	b := &builder{g: g, f: &Flow{Graph: g, hulls: hulls{}}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
+	b := &builder{g: g, f: &Flow{Graph: g, facts: newFacts(g)}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
 	for i := range g.Memories {
-		b.roots[i].mem, b.roots[i].off = g.Root(ir.MemID(i))
+		m, off := g.Root(ir.MemID(i))
+		b.roots[i] = root{m, off, g.Memories[m].Kind.ReadOnly()}
 	}
 	b.count()
 	for i := range b.f.Commands {
@@ -95,12 +96,11 @@ func (b *builder) count() {
 		}
 	}
 	f.Commands = make([]ir.Node, 0, n)
-	f.useAt, f.defAt = make([]int32, 0, n+1), make([]int32, 0, n+1)
+	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
 	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
-	b.command, b.stamp = make([]int32, 0, defs), make([]int32, 0, defs)
+	b.command = make([]int32, 0, defs)
 	b.slab = make([]Source, 0, uses)
-	b.from = make([]int, 0, uses)
 	for _, x := range b.g.Nodes {
 		if _, ok := ir.NodeID(x); ok {
 			f.Commands = append(f.Commands, x)
@@ -110,37 +110,40 @@ func (b *builder) count() {
 
 func (b *builder) add(i int32) {
 	f := b.f
-	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
-	switch x := f.Commands[i].(type) {
+	s := &f.spans[i]
+	s.use, s.def = int32(len(f.uses)), int32(len(f.defs))
+	b.effects(i)
+	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
+}
+
+// effects enters the accesses of command i.
+func (b *builder) effects(i int32) {
+	switch x := b.f.Commands[i].(type) {
 	case *ir.Copy:
-		b.use(x.Src.Contiguous(), -1)
-		b.def(i, x.Dst.Contiguous(), true)
+		src, dst := x.Src.Contiguous(), x.Dst.Contiguous()
+		b.use(&src, -1)
+		b.def(i, &dst, true)
 	case *ir.Fill:
-		b.def(i, x.Dst.Contiguous(), true)
+		dst := x.Dst.Contiguous()
+		b.def(i, &dst, true)
 	case *ir.Dispatch:
 		if !x.Effects.Known() {
 			b.unknown(i)
 			return
 		}
 		for k := range x.Effects.Reads {
-			b.use(x.Effects.Reads[k], -1)
+			b.use(&x.Effects.Reads[k], -1)
 		}
 		for k := range x.Effects.Writes {
 			if w := &x.Effects.Writes[k]; !w.Must || w.Atomic {
-				b.use(w.Region, int32(k))
+				b.use(&w.Region, int32(k))
 			}
 		}
 		for k := range x.Effects.Writes {
 			w := &x.Effects.Writes[k]
-			b.def(i, w.Region, w.Must && !w.Atomic)
+			b.def(i, &w.Region, w.Must && !w.Atomic)
 		}
 	}
-}
-
-func (b *builder) rooted(r ir.Region) ir.Region {
-	at := b.roots[r.Mem]
-	r.Mem, r.Off = at.mem, r.Off.AddConst(at.off)
-	return r
 }
 
 // at returns the state of a root, emptied if a command of unknown effects has
@@ -157,18 +160,20 @@ func (b *builder) at(m ir.MemID) *memory {
 }
 
 // use enters a read of r and finds its sources.
-func (b *builder) use(r ir.Region, update int32) {
-	r = b.rooted(r)
-	u := Use{Region: r, Update: update}
-	b.from = append(b.from, len(b.slab))
+func (b *builder) use(r *ir.Region, update int32) {
+	f, at := b.f, &b.roots[r.Mem]
+	f.uses = append(f.uses, Use{Region: *r, Update: update})
+	u := &f.uses[len(f.uses)-1]
+	u.Region.Mem, u.Region.Off = at.mem, r.Off.AddConst(at.off)
 	switch {
 	case Empty(r):
-	case b.g.Memories[r.Mem].Kind.ReadOnly():
+	case at.readOnly:
 		u.Initial, u.Certain = true, true
 	default:
-		u.Initial, u.Certain = b.sources(r)
+		first := len(b.slab)
+		u.Initial, u.Certain = b.sources(&u.Region)
+		u.Sources = b.slab[first:len(b.slab):len(b.slab)]
 	}
-	b.f.uses = append(b.f.uses, u)
 }
 
 // sighting is a def met within the hull of a use: under [lo, end) of the runs, or
@@ -181,9 +186,18 @@ type sighting struct {
 // sources appends the defs that r may see to the slab. It looks at them from the
 // last on: most uses are of one def that covers them, and nothing before it need
 // be compared.
-func (b *builder) sources(r ir.Region) (initial, certain bool) {
+func (b *builder) sources(r *ir.Region) (initial, certain bool) {
 	m := b.at(r.Mem)
-	lo, end := b.f.Hull(r)
+	facts := b.f.facts
+	lo, end := facts.hull(r)
+	exact := contiguous(r)
+	if exact && m.over.Len() == m.gone {
+		// The usual case: one def, and nothing else, holds all of it.
+		if _, z, def, ok := m.runs.At(lo); ok && z >= end {
+			b.source(def, facts.covers(&b.f.defs[def].Region, r))
+			return false, false
+		}
+	}
 	b.met = b.met[:0]
 	over := false
 	m.runs.Each(lo, end, func(a, z int64, def int32) bool {
@@ -207,13 +221,12 @@ func (b *builder) sources(r ir.Region) (initial, certain bool) {
 			return cmp.Compare(x.lo, y.lo)
 		})
 	}
-	exact := contiguous(r)
 	first := len(b.slab)
 	covered := false
 	for k := len(b.met) - 1; k >= 0 && !covered; {
 		def := b.met[k].def
 		d := &b.f.defs[def]
-		covered = d.Region.Mem == r.Mem && Covers(b.g, d.Region, r)
+		covered = facts.covers(&d.Region, r)
 		seen, lies := false, false
 		for ; k >= 0 && b.met[k].def == def; k-- {
 			x := &b.met[k]
@@ -221,9 +234,9 @@ func (b *builder) sources(r ir.Region) (initial, certain bool) {
 			if seen || exact && x.end > 0 {
 				seen = true
 			} else if x.end > 0 {
-				seen = !disjoint(b.g, r, ir.ViewOf(r.Mem, x.lo, x.end-x.lo).Contiguous())
+				seen = !disjoint(b.g, *r, ir.ViewOf(r.Mem, x.lo, x.end-x.lo).Contiguous())
 			} else {
-				seen = d.Region.Equal(r) || !disjoint(b.g, d.Region, r)
+				seen = d.Region.Equal(*r) || !facts.disjoint(&d.Region, r)
 			}
 		}
 		if seen {
@@ -247,18 +260,18 @@ func (b *builder) sources(r ir.Region) (initial, certain bool) {
 // source appends a def to the slab.
 func (b *builder) source(def int32, whole bool) {
 	c := b.command[def]
-	b.slab = append(b.slab, Source{Command: c, Write: def - b.f.defAt[c], Must: b.f.defs[def].Must, Whole: whole})
+	b.slab = append(b.slab, Source{Command: c, Write: def - b.f.spans[c].def, Must: b.f.defs[def].Must, Whole: whole})
 }
 
 // hole reports whether r, of the given hull, may have a byte outside all runs.
-func (b *builder) hole(m *memory, r ir.Region, lo, end int64, runs int, exact bool) bool {
+func (b *builder) hole(m *memory, r *ir.Region, lo, end int64, runs int, exact bool) bool {
 	if runs == 0 && exact {
 		return lo < end
 	}
 	found := false
 	check := func(a, z int64) {
 		if a < z && !found {
-			found = exact || !disjoint(b.g, r, ir.ViewOf(r.Mem, a, z-a).Contiguous())
+			found = exact || !disjoint(b.g, *r, ir.ViewOf(r.Mem, a, z-a).Contiguous())
 		}
 	}
 	at := lo
@@ -272,20 +285,21 @@ func (b *builder) hole(m *memory, r ir.Region, lo, end int64, runs int, exact bo
 }
 
 // def enters a write of r.
-func (b *builder) def(i int32, r ir.Region, must bool) {
-	r = b.rooted(r)
-	n := int32(len(b.f.defs))
-	b.f.defs = append(b.f.defs, Def{Region: r, Must: must})
+func (b *builder) def(i int32, r *ir.Region, must bool) {
+	f, at := b.f, &b.roots[r.Mem]
+	n := int32(len(f.defs))
+	f.defs = append(f.defs, Def{Region: *r, Must: must})
 	b.command = append(b.command, i)
-	b.stamp = append(b.stamp, 0)
+	r = &f.defs[n].Region
+	r.Mem, r.Off = at.mem, r.Off.AddConst(at.off)
 	if Empty(r) {
 		return
 	}
 	m := b.at(r.Mem)
-	lo, end := b.f.Hull(r)
+	lo, end := f.facts.hull(r)
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
-			if p := &m.parts[k]; !p.gone && Covers(b.g, r, b.f.defs[p.def].Region) {
+			if p := &m.parts[k]; !p.gone && f.facts.covers(r, &f.defs[p.def].Region) {
 				p.gone = true
 				m.gone++
 			}
@@ -317,7 +331,7 @@ func (b *builder) def(i int32, r ir.Region, must bool) {
 	m.over.Insert(lo, end, int32(len(m.parts)-1))
 }
 
-func fewRuns(r ir.Region) bool {
+func fewRuns(r *ir.Region) bool {
 	if !r.IsConst() {
 		return false
 	}
@@ -341,7 +355,7 @@ func (b *builder) compact(m *memory) {
 	m.parts, m.gone = kept, 0
 	m.over.Reset()
 	for k, p := range m.parts {
-		lo, end := b.f.Hull(b.f.defs[p.def].Region)
+		lo, end := b.f.facts.hull(&b.f.defs[p.def].Region)
 		m.over.Insert(lo, end, int32(k))
 	}
 }
@@ -349,8 +363,9 @@ func (b *builder) compact(m *memory) {
 // unknown enters a command that reads and may-writes everything.
 func (b *builder) unknown(i int32) {
 	b.f.pillar[i] = true
-	b.from = append(b.from, len(b.slab))
+	first := len(b.slab)
 	b.found = b.found[:0]
+	b.stamp = append(b.stamp, make([]int32, len(b.f.defs)-len(b.stamp))...)
 	serial := int32(len(b.f.uses)) + 1
 	see := func(def int32) {
 		if b.stamp[def] != serial {
@@ -367,13 +382,12 @@ func (b *builder) unknown(i int32) {
 	slices.Sort(b.found)
 	for _, def := range b.found {
 		c := b.command[def]
-		b.slab = append(b.slab, Source{Command: c, Write: def - b.f.defAt[c], Must: b.f.defs[def].Must})
+		b.slab = append(b.slab, Source{Command: c, Write: def - b.f.spans[c].def, Must: b.f.defs[def].Must})
 	}
-	b.f.uses = append(b.f.uses, Use{Region: ir.Region{Mem: ir.NoMem}, Initial: true, Update: 0})
+	b.f.uses = append(b.f.uses, Use{Region: ir.Region{Mem: ir.NoMem}, Sources: b.slab[first:len(b.slab):len(b.slab)], Initial: true, Update: 0})
 	b.bottom = int32(len(b.f.defs))
 	b.f.defs = append(b.f.defs, Def{Region: ir.Region{Mem: ir.NoMem}, Final: true})
 	b.command = append(b.command, i)
-	b.stamp = append(b.stamp, 0)
 	b.pillars++
 	b.touched = b.touched[:0]
 }
@@ -392,17 +406,9 @@ func (b *builder) visible(r ir.MemID, see func(def int32)) {
 	}
 }
 
-// finish marks what is final and live, and turns sources into readers.
+// finish turns sources into readers, and marks what is final and live.
 func (b *builder) finish() {
 	f := b.f
-	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
-	for i := range f.uses {
-		end := len(b.slab)
-		if i+1 < len(f.uses) {
-			end = b.from[i+1]
-		}
-		f.uses[i].Sources = b.slab[b.from[i]:end:end]
-	}
 	for _, r := range b.touched {
 		if k := b.g.Memories[r].Kind; k == ir.Output || k == ir.State {
 			b.visible(r, func(def int32) { f.defs[def].Final = true })
@@ -427,7 +433,7 @@ func (b *builder) finish() {
 				continue
 			}
 			for _, s := range us[k].Sources {
-				if d := &f.defs[f.defAt[s.Command]+s.Write]; d.Region.Mem != ir.NoMem {
+				if d := &f.defs[f.def(&s)]; d.Region.Mem != ir.NoMem {
 					kind := b.g.Memories[d.Region.Mem].Kind
 					d.Final = d.Final || kind == ir.Output || kind == ir.State
 				}
@@ -454,7 +460,7 @@ func (f *Flow) readers(sources int) {
 	count := make([]int32, len(f.defs)+1)
 	for i := range f.uses {
 		for _, s := range f.uses[i].Sources {
-			count[f.defAt[s.Command]+s.Write+1]++
+			count[f.def(&s)+1]++
 		}
 	}
 	for i := 1; i < len(count); i++ {
@@ -468,7 +474,7 @@ func (f *Flow) readers(sources int) {
 		us := f.Reads(i)
 		for k := range us {
 			for _, s := range us[k].Sources {
-				d := &f.defs[f.defAt[s.Command]+s.Write]
+				d := &f.defs[f.def(&s)]
 				d.Readers = append(d.Readers, Reader{int32(i), int32(k)})
 			}
 		}

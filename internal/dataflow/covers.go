@@ -1,6 +1,8 @@
 package dataflow
 
 import (
+	"math/bits"
+
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -18,7 +20,7 @@ func Covers(g *ir.Graph, outer, inner ir.Region) bool {
 	if outer.Mem != inner.Mem {
 		return false
 	}
-	if outer.Equal(inner) || Empty(inner) {
+	if outer.Equal(inner) || Empty(&inner) {
 		return true
 	}
 	lo, end := inner.Off, inner.Off.Add(inner.Run)
@@ -49,7 +51,7 @@ func atMost(g *ir.Graph, e ir.Affine) bool {
 }
 
 // Empty reports whether r has no byte, whatever the params.
-func Empty(r ir.Region) bool {
+func Empty(r *ir.Region) bool {
 	if r.Run.IsConst() && r.Run.Const <= 0 {
 		return true
 	}
@@ -77,7 +79,7 @@ func Hull(g *ir.Graph, r ir.Region) (lo, end int64) {
 }
 
 // contiguous reports whether r is one run that no param moves.
-func contiguous(r ir.Region) bool {
+func contiguous(r *ir.Region) bool {
 	return r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0
 }
 
@@ -85,70 +87,117 @@ func disjoint(g *ir.Graph, a, b ir.Region) bool {
 	if a.Mem != b.Mem {
 		return true
 	}
-	if contiguous(a) && contiguous(b) {
+	if contiguous(&a) && contiguous(&b) {
 		return a.Off.Const+a.Run.Const <= b.Off.Const || b.Off.Const+b.Run.Const <= a.Off.Const
 	}
 	return hazard.Disjoint(g, a, b)
 }
 
-// hulls remembers the hulls of regions that params move: a graph has few
-// expressions and many regions of each, and bounding one costs a linear program.
-type hulls map[expression][2]int64
-
-// expression is a region of at most two params a bound and two dimensions.
-type expression struct {
-	mem      ir.MemID
-	off, run bound
-	dims     [2]bound
-	stride   [2]int64
+// facts remembers what was found about regions that params move, or that repeat: a
+// graph has few expressions and many regions of each, and bounding one costs a
+// linear program. A fact depends on the regions' expressions and on the params and
+// the sizes of memories, which stay. A table has one place for each hash and forgets
+// what was there. Not for concurrent use.
+type facts struct {
+	g     *ir.Graph
+	hulls []hull // nil until somebody asks
+	pairs []pair
+	shift uint
 }
 
-// bound is an affine expression of at most two params.
-type bound struct {
-	constant int64
-	terms    [2]ir.Term
+// hull is what [Hull] says of a region.
+type hull struct {
+	region  ir.Region
+	lo, end int64
+	known   bool
 }
 
-func boundOf(a ir.Affine) (b bound, ok bool) {
-	ts := a.Terms()
-	if len(ts) > 2 {
-		return b, false
+// pair is what is known of two regions.
+type pair struct {
+	a, b             ir.Region
+	disjoint, covers answer
+}
+
+type answer uint8
+
+const (
+	unasked answer = iota
+	no
+	yes
+)
+
+func answerOf(x bool) answer {
+	if x {
+		return yes
 	}
-	b.constant = a.Const
-	copy(b.terms[:], ts)
-	return b, true
+	return no
 }
 
-func expressionOf(r ir.Region) (e expression, ok bool) {
-	if len(r.Dims) > 2 {
-		return e, false
-	}
-	var ok1, ok2 bool
-	e.mem = r.Mem
-	e.off, ok1 = boundOf(r.Off)
-	e.run, ok2 = boundOf(r.Run)
-	ok = ok1 && ok2
-	for i, d := range r.Dims {
-		var ok3 bool
-		e.dims[i], ok3 = boundOf(d.Count)
-		e.stride[i] = d.Stride
-		ok = ok && ok3
-	}
-	return e, ok
+func newFacts(g *ir.Graph) *facts { return &facts{g: g} }
+
+// forget is for memories whose numbers changed.
+func (f *facts) forget() { f.hulls, f.pairs = nil, nil }
+
+func (f *facts) room() {
+	log := bits.Len(uint(min(len(f.g.Nodes), 400)))
+	f.hulls, f.pairs, f.shift = make([]hull, 1<<log), make([]pair, 1<<log), uint(64-log)
 }
 
-func (h hulls) of(g *ir.Graph, r ir.Region) (lo, end int64) {
+func hash(h uint64, r *ir.Region) uint64 {
+	h = r.Run.Hash(r.Off.Hash(h ^ uint64(r.Mem)))
+	for i := range r.Dims {
+		h = r.Dims[i].Count.Hash(ir.Hash(h, uint64(r.Dims[i].Stride)))
+	}
+	return h
+}
+
+func (f *facts) hull(r *ir.Region) (lo, end int64) {
 	if contiguous(r) {
 		return r.Off.Const, r.Off.Const + r.Run.Const
 	}
-	e, ok := expressionOf(r)
-	if !ok {
-		return Hull(g, r)
+	if f.hulls == nil {
+		f.room()
 	}
-	x, ok := h[e]
-	if !ok {
-		x[0], x[1] = Hull(g, r)
-		h[e] = x
+	x := &f.hulls[hash(0, r)>>f.shift]
+	if !x.known || !x.region.Equal(*r) {
+		*x = hull{region: *r, known: true}
+		x.lo, x.end = Hull(f.g, *r)
 	}
-	return x[0], x[1]
+	return x.lo, x.end
+}
+
+func (f *facts) pair(a, b *ir.Region) *pair {
+	if f.hulls == nil {
+		f.room()
+	}
+	x := &f.pairs[hash(hash(0, a), b)>>f.shift]
+	if !x.a.Equal(*a) || !x.b.Equal(*b) {
+		*x = pair{a: *a, b: *b}
+	}
+	return x
+}
+
+func (f *facts) disjoint(a, b *ir.Region) bool {
+	if a.Mem != b.Mem || contiguous(a) && contiguous(b) {
+		return disjoint(f.g, *a, *b)
+	}
+	p := f.pair(a, b)
+	if p.disjoint == unasked {
+		p.disjoint = answerOf(disjoint(f.g, *a, *b))
+	}
+	return p.disjoint == yes
+}
+
+func (f *facts) covers(outer, inner *ir.Region) bool {
+	if outer.Mem != inner.Mem {
+		return false
+	}
+	if contiguous(outer) && contiguous(inner) {
+		return inner.Run.Const <= 0 || outer.Off.Const <= inner.Off.Const && inner.Off.Const+inner.Run.Const <= outer.Off.Const+outer.Run.Const
+	}
+	p := f.pair(outer, inner)
+	if p.covers == unasked {
+		p.covers = answerOf(Covers(f.g, *outer, *inner))
+	}
+	return p.covers == yes
 }

@@ -13,17 +13,19 @@ type Flow struct {
 	Commands []ir.Node // without barriers, commits and groups, in list order
 
 	byID   []named // ascending; made when first asked
-	useAt  []int32 // first use of each command, and the number of uses
-	defAt  []int32
+	spans  []span  // of each command
 	uses   []Use
 	defs   []Def
 	pillar []bool
 	live   []bool
-	hulls  hulls
+	facts  *facts
 }
 
+// span is where the uses and defs of a command are.
+type span struct{ use, useEnd, def, defEnd int32 }
+
 // Hull is the function [Hull], which remembers: not for concurrent use.
-func (f *Flow) Hull(r ir.Region) (lo, end int64) { return f.hulls.of(f.Graph, r) }
+func (f *Flow) Hull(r *ir.Region) (lo, end int64) { return f.facts.hull(r) }
 
 // Use is a region that a command reads.
 type Use struct {
@@ -96,11 +98,33 @@ func (f *Flow) Index(id ir.ID) (int, bool) {
 
 // Reads returns the uses of command i: the reads of its effects in their order,
 // then the old bytes of each may-write.
-func (f *Flow) Reads(i int) []Use { return f.uses[f.useAt[i]:f.useAt[i+1]] }
+func (f *Flow) Reads(i int) []Use {
+	s := &f.spans[i]
+	return f.uses[s.use:s.useEnd:s.useEnd]
+}
 
 // Writes returns the defs of command i: the writes of its effects in their
 // order.
-func (f *Flow) Writes(i int) []Def { return f.defs[f.defAt[i]:f.defAt[i+1]] }
+func (f *Flow) Writes(i int) []Def {
+	s := &f.spans[i]
+	return f.defs[s.def:s.defEnd:s.defEnd]
+}
+
+// Uses and Defs return how many there are in the whole graph. FirstUse and
+// FirstDef number them, for tables: read k of command i is use FirstUse(i)+k.
+func (f *Flow) Uses() int { return len(f.uses) }
+
+// Defs: see Uses.
+func (f *Flow) Defs() int { return len(f.defs) }
+
+// FirstUse returns the number of the first read of command i; see Uses.
+func (f *Flow) FirstUse(i int) int32 { return f.spans[i].use }
+
+// FirstDef returns the number of the first write of command i; see Uses.
+func (f *Flow) FirstDef(i int) int32 { return f.spans[i].def }
+
+// def returns the number of the def of a source.
+func (f *Flow) def(s *Source) int32 { return f.spans[s.Command].def + s.Write }
 
 // Unknown reports whether the effects of command i are unknown.
 func (f *Flow) Unknown(i int) bool { return f.pillar[i] }

@@ -1,12 +1,14 @@
 package dataflow_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -188,47 +190,98 @@ func valuations(g *ir.Graph, f func([]uint32)) {
 func TestSourcesCoverWhatIsSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := graph(t, rapid.Bool().Draw(t, "symbolic"))
+		covers(t, g, dataflow.Build(g))
+	})
+}
+
+// The same holds of a flow that follows a new order of the commands, and none of
+// its sources is more than what is found anew lists.
+func TestReorderFollows(t *testing.T) {
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := graph(t, rapid.Bool().Draw(t, "symbolic"))
 		f := dataflow.Build(g)
-		consistent(t, f)
-		valuations(g, func(params []uint32) {
-			uses, final := slow(g, f, params)
-			for i := range f.Commands {
-				require.Len(t, f.Reads(i), len(uses[i]))
-				for k, u := range f.Reads(i) {
-					s := uses[i][k]
-					listed := map[def]bool{}
-					for j, x := range u.Sources {
-						d := def{int(x.Command), int(x.Write)}
-						listed[d] = true
-						if j > 0 {
-							last := u.Sources[j-1]
-							require.True(t, last.Command < x.Command || last.Command == x.Command && last.Write < x.Write, "sources ascend")
+		order := make([]int32, len(f.Commands))
+		for i := range order {
+			order[i] = int32(i)
+		}
+		table := hazard.NewTable(g)
+		for range 3 * len(order) {
+			i := rapid.IntRange(0, len(order)-1).Draw(t, "swap")
+			if i > 0 && table.Between(int(min(order[i-1], order[i])), int(max(order[i-1], order[i]))) == hazard.None {
+				order[i-1], order[i] = order[i], order[i-1]
+				moved++
+			}
+		}
+		if rapid.Bool().Draw(t, "drop what is dead") {
+			order = slices.DeleteFunc(order, func(i int32) bool { return !f.Live(int(i)) })
+		}
+		g.Nodes = make([]ir.Node, len(order))
+		for i, j := range order {
+			g.Nodes[i] = f.Commands[j]
+		}
+		f.Reorder(order)
+		covers(t, g, f)
+		anew := dataflow.Build(g)
+		require.Equal(t, anew.Commands, f.Commands)
+		for i := range f.Commands {
+			require.Equal(t, anew.Unknown(i), f.Unknown(i))
+			for k, u := range f.Reads(i) {
+				require.True(t, anew.Reads(i)[k].Region.Equal(u.Region))
+				require.Subset(t, places(anew.Reads(i)[k].Sources), places(u.Sources))
+			}
+		}
+	})
+	require.Positive(t, moved)
+}
+
+func places(ss []dataflow.Source) (out []def) {
+	for _, s := range ss {
+		out = append(out, def{int(s.Command), int(s.Write)})
+	}
+	return out
+}
+
+func covers(t *rapid.T, g *ir.Graph, f *dataflow.Flow) {
+	consistent(t, f)
+	valuations(g, func(params []uint32) {
+		uses, final := slow(g, f, params)
+		for i := range f.Commands {
+			require.Len(t, f.Reads(i), len(uses[i]))
+			for k, u := range f.Reads(i) {
+				s := uses[i][k]
+				listed := map[def]bool{}
+				for j, x := range u.Sources {
+					d := def{int(x.Command), int(x.Write)}
+					listed[d] = true
+					if j > 0 {
+						last := u.Sources[j-1]
+						require.True(t, last.Command < x.Command || last.Command == x.Command && last.Write < x.Write, "sources ascend")
+					}
+					if x.Whole && s.bytes != nil && f.Writes(d[0])[d[1]].Region.Mem != ir.NoMem {
+						w := map[int64]bool{}
+						for _, b := range touched(g, f.Writes(d[0])[d[1]].Region, params) {
+							w[b] = true
 						}
-						if x.Whole && s.bytes != nil && f.Writes(d[0])[d[1]].Region.Mem != ir.NoMem {
-							w := map[int64]bool{}
-							for _, b := range touched(g, f.Writes(d[0])[d[1]].Region, params) {
-								w[b] = true
-							}
-							for b := range s.bytes {
-								require.True(t, w[b], "#%d covers byte %d of use %d of #%d", d[0], b, k, i)
-							}
+						for b := range s.bytes {
+							require.True(t, w[b], "#%d covers byte %d of use %d of #%d", d[0], b, k, i)
 						}
-					}
-					for d := range s.sources {
-						require.True(t, listed[d], "use %d of #%d sees write %v, params %v", k, i, d, params)
-					}
-					if s.initial && (len(s.bytes) > 0 || f.Unknown(i)) {
-						require.True(t, u.Initial, "use %d of #%d sees initial bytes, params %v", k, i, params)
-					}
-					if u.Certain && f.Graph.Memories[u.Region.Mem].Kind != ir.Input {
-						require.True(t, s.initial, "use %d of #%d sees no initial bytes, params %v", k, i, params)
 					}
 				}
+				for d := range s.sources {
+					require.True(t, listed[d], "use %d of #%d sees write %v, params %v", k, i, d, params)
+				}
+				if s.initial && (len(s.bytes) > 0 || f.Unknown(i)) {
+					require.True(t, u.Initial, "use %d of #%d sees initial bytes, params %v", k, i, params)
+				}
+				if u.Certain && f.Graph.Memories[u.Region.Mem].Kind != ir.Input {
+					require.True(t, s.initial, "use %d of #%d sees no initial bytes, params %v", k, i, params)
+				}
 			}
-			for d := range final {
-				require.True(t, f.Writes(d[0])[d[1]].Final, "write %v is final, params %v", d, params)
-			}
-		})
+		}
+		for d := range final {
+			require.True(t, f.Writes(d[0])[d[1]].Final, "write %v is final, params %v", d, params)
+		}
 	})
 }
 
@@ -244,7 +297,11 @@ func consistent(t require.TestingT, f *dataflow.Flow) {
 		live := f.Unknown(i)
 		for k, d := range f.Writes(i) {
 			live = live || d.Final
-			for _, r := range d.Readers {
+			for j, r := range d.Readers {
+				if j > 0 {
+					last := d.Readers[j-1]
+					require.True(t, last.Command < r.Command || last.Command == r.Command && last.Read < r.Read, "readers ascend")
+				}
 				back[[4]int{i, k, int(r.Command), int(r.Read)}]++
 				live = live || f.Live(int(r.Command))
 			}

@@ -36,7 +36,7 @@ func (f *Flow) Replace(rs []Replacement) *Flow {
 		dropped += len(rs[k].Members) - 1
 	}
 	n := len(f.Commands) - dropped
-	r.f = &Flow{Graph: f.Graph, hulls: f.hulls, Commands: make([]ir.Node, 0, n), useAt: make([]int32, 0, n+1), defAt: make([]int32, 0, n+1),
+	r.f = &Flow{Graph: f.Graph, facts: f.facts, Commands: make([]ir.Node, 0, n), spans: make([]span, 0, n),
 		uses: make([]Use, 0, len(f.uses)), defs: make([]Def, 0, len(f.defs)), pillar: make([]bool, 0, n), live: make([]bool, 0, n)}
 	for i := range f.Commands {
 		k := r.in[i]
@@ -49,7 +49,6 @@ func (f *Flow) Replace(rs []Replacement) *Flow {
 			}
 		}
 	}
-	r.f.useAt, r.f.defAt = append(r.f.useAt, int32(len(r.f.uses))), append(r.f.defAt, int32(len(r.f.defs)))
 	if !r.sources() {
 		return nil
 	}
@@ -66,19 +65,26 @@ type replacer struct {
 
 func (r *replacer) begin(n ir.Node, pillar, live bool) {
 	f := r.f
-	f.useAt, f.defAt = append(f.useAt, int32(len(f.uses))), append(f.defAt, int32(len(f.defs)))
+	f.spans = append(f.spans, span{use: int32(len(f.uses)), def: int32(len(f.defs))})
 	f.Commands, f.pillar, f.live = append(f.Commands, n), append(f.pillar, pillar), append(f.live, live)
+}
+
+// end closes what begin opened.
+func (r *replacer) end() {
+	s := &r.f.spans[len(r.f.spans)-1]
+	s.useEnd, s.defEnd = int32(len(r.f.uses)), int32(len(r.f.defs))
 }
 
 func (r *replacer) keep(i int) {
 	r.begin(r.old.Commands[i], r.old.pillar[i], r.old.live[i])
 	f := r.f
-	for d := r.old.defAt[i]; d < r.old.defAt[i+1]; d++ {
+	for d := r.old.spans[i].def; d < r.old.spans[i].defEnd; d++ {
 		r.def[d] = int32(len(f.defs))
 		r.owner = append(r.owner, int32(len(f.Commands)-1))
 		f.defs = append(f.defs, r.old.defs[d])
 	}
 	f.uses = append(f.uses, r.old.Reads(i)...)
+	r.end()
 }
 
 // replace enters the command of a replacement.
@@ -93,7 +99,7 @@ func (r *replacer) replace(x *Replacement) bool {
 		if old.live[m] != live {
 			return false
 		}
-		for d := old.defAt[m]; d < old.defAt[m+1]; d++ {
+		for d := old.spans[m].def; d < old.spans[m].defEnd; d++ {
 			r.def[d] = -1
 		}
 	}
@@ -124,7 +130,7 @@ func (r *replacer) replace(x *Replacement) bool {
 		region := Rooted(f.Graph, w.Region)
 		from, seen := int32(-1), false
 		for _, m := range x.Members {
-			for d := old.defAt[m]; d < old.defAt[m+1]; d++ {
+			for d := old.spans[m].def; d < old.spans[m].defEnd; d++ {
 				def := &old.defs[d]
 				if !def.Must || !def.Region.Equal(region) {
 					continue
@@ -144,6 +150,7 @@ func (r *replacer) replace(x *Replacement) bool {
 		r.owner = append(r.owner, int32(len(f.Commands)-1))
 		f.defs = append(f.defs, old.defs[from])
 	}
+	r.end()
 	return true
 }
 
@@ -178,12 +185,12 @@ func (r *replacer) sources() bool {
 	for i := range f.uses {
 		from := len(slab)
 		for _, s := range f.uses[i].Sources {
-			d := r.def[r.old.defAt[s.Command]+s.Write]
+			d := r.def[r.old.def(&s)]
 			if d < 0 {
 				return false
 			}
 			s.Command = r.owner[d]
-			s.Write = d - f.defAt[s.Command]
+			s.Write = d - f.spans[s.Command].def
 			slab = append(slab, s)
 		}
 		ss := slab[from:len(slab):len(slab)]

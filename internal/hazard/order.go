@@ -24,14 +24,14 @@ const wideRead = 4
 
 type edge struct{ from, to int32 }
 
-// orderBuilder makes the edges: to the last writers of the bytes that a command
+// orderBuilder finds the edges: to the last writers of the bytes that a command
 // touches, and, where it writes, to their readers since.
 type orderBuilder struct {
-	t     *Table
-	s     *sweep
-	edges []edge
-	nodes int32
-	seen  []int32 // by node: the last node that an edge from it went to
+	t        *Table
+	s        *sweep
+	commands int32
+	nodes    int32   // commands and joins
+	seen     []int32 // by node: the last node that an edge from it went to
 	// Readers since the last write are lists that share their tails.
 	links []link
 	wide  map[wideKey]wideJoin
@@ -42,6 +42,11 @@ type orderBuilder struct {
 	from   []int32 // scratch: the writers of a read
 	as     []int32 // scratch: by access of a command, the node that reads it
 	visit  func(Hazard)
+
+	era, pillar int32 // the first command since the last pillar, and that one
+
+	edges  []edge  // all of them
+	stream *Stream // or, where they are asked for as the list goes on, who takes them
 }
 
 type link struct {
@@ -79,8 +84,18 @@ func (t *Table) Order() *Order { return t.Hazards(nil) }
 // since.
 func (t *Table) Hazards(visit func(Hazard)) *Order {
 	n := t.Len()
-	b := &orderBuilder{visit: visit, t: t, s: newSweep(t), nodes: int32(n), wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
+	b := newOrderBuilder(t, n)
+	b.visit = visit
 	b.edges = make([]edge, 0, 3*n)
+	for i := range n {
+		b.enter(int32(i), t.of(i), t.commands[i].pillar)
+	}
+	b.s.done()
+	return b.order()
+}
+
+func newOrderBuilder(t *Table, n int) *orderBuilder {
+	b := &orderBuilder{t: t, s: newSweep(t), commands: int32(n), nodes: int32(n), pillar: none, wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
 	b.links = make([]link, 0, 2*n)
 	b.seen = make([]int32, n, n+n/4)
 	for i := range b.seen {
@@ -94,6 +109,9 @@ func (t *Table) Hazards(visit func(Hazard)) *Order {
 		return int32(len(b.links) - 1)
 	}
 	b.s.share = func(r int32) int32 {
+		if b.stream != nil && b.stream.ended(r) {
+			return none
+		}
 		if b.links[r].next == none {
 			return r
 		}
@@ -105,34 +123,36 @@ func (t *Table) Hazards(visit func(Hazard)) *Order {
 		b.links = append(b.links, link{j, none})
 		return int32(len(b.links) - 1)
 	}
-	era, pillar := 0, none // first command since the last pillar
-	for i := range n {
-		x := int32(i)
-		if t.commands[i].pillar {
-			for k := era; k < i; k++ {
-				b.unknown(int32(k), x)
-			}
-			if era == i && pillar != none {
-				b.unknown(pillar, x)
-			}
-			era, pillar = i+1, x
-			b.s.reset()
-			clear(b.wide)
-			clear(b.groups)
-			continue
+	return b
+}
+
+// enter finds the edges into command x, the next one of the list.
+func (b *orderBuilder) enter(x int32, as []access, pillar bool) {
+	if !pillar {
+		if b.pillar != none {
+			b.unknown(b.pillar, x)
 		}
-		if pillar != none {
-			b.unknown(pillar, x)
-		}
-		b.command(x, t.of(i))
+		b.command(x, as)
+		return
 	}
-	b.s.done()
-	return b.order()
+	for k := b.era; k < x; k++ {
+		b.unknown(k, x)
+	}
+	if b.era == x && b.pillar != none {
+		b.unknown(b.pillar, x)
+	}
+	b.era, b.pillar = x+1, x
+	b.s.reset()
+	clear(b.wide)
+	clear(b.groups)
 }
 
 func (b *orderBuilder) join() int32 {
 	b.seen = append(b.seen, none)
 	b.closed = append(b.closed, false)
+	if b.stream != nil {
+		b.stream.join()
+	}
 	b.nodes++
 	return b.nodes - 1
 }
@@ -140,14 +160,19 @@ func (b *orderBuilder) join() int32 {
 // close ends a group: INVARIANT: nothing enters a join that something waits
 // for, or the order could have a cycle.
 func (b *orderBuilder) close(node int32) {
-	if j := int(node) - b.t.Len(); j >= 0 {
+	if j := node - b.commands; j >= 0 {
 		b.closed[j] = true
 	}
 }
 
 func (b *orderBuilder) edge(from, to int32) {
-	if from != to && b.seen[from] != to {
-		b.seen[from] = to
+	if from == to || b.seen[from] == to {
+		return
+	}
+	b.seen[from] = to
+	if b.stream != nil {
+		b.stream.edge(from, to)
+	} else {
 		b.edges = append(b.edges, edge{from, to})
 	}
 }
@@ -215,7 +240,7 @@ func (b *orderBuilder) group(x int32, as []access, a *access, met []int32) int32
 	}
 	key := wideKey{a.lo, a.end, a.root, 0}
 	g, ok := b.groups[key]
-	ok = ok && !b.closed[int(g)-b.t.Len()]
+	ok = ok && !b.closed[g-b.commands]
 	for _, h := range met {
 		if !ok {
 			break

@@ -21,17 +21,17 @@ type access struct {
 
 // command is one command of the table.
 type command struct {
-	node   int32 // index in Graph.Nodes
-	first  int32 // its accesses are accesses[first:] up to the next command's
-	pillar bool  // unknown effects: conflicts with everything
+	first, end int32 // its accesses are accesses[first:end]
+	pillar     bool  // unknown effects: conflicts with everything
 }
 
 // Table is what the commands of a graph touch, resolved once: aliases followed,
 // hulls computed, read-only memories left out. Commands count from 0 in the
-// order of the list. The table does not follow later changes of the graph.
+// order of the list. The table does not follow later changes of the graph, but it
+// can be put into another order ([Table.Reorder]).
 type Table struct {
 	g        *ir.Graph
-	nodes    []ir.Node // of the graph when the table was made
+	nodes    []ir.Node // the commands
 	commands []command
 	accesses []access
 	regions  regions
@@ -49,37 +49,40 @@ type rootOf struct {
 // NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
 // accesses, more than a process can hold.
 func NewTable(g *ir.Graph) *Table {
-	t := &Table{g: g, nodes: g.Nodes, regions: newRegions(twice(g)), roots: rootsOf(g)}
+	t := &Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
 	if len(g.Nodes) > math.MaxInt32 {
 		panic(fmt.Sprintf("hazard: %d nodes", len(g.Nodes)))
 	}
-	t.commands = make([]command, 0, len(g.Nodes)+1)
-	t.accesses = make([]access, 0, 2*len(g.Nodes))
-	for i, x := range g.Nodes {
-		c := command{node: int32(i), first: int32(len(t.accesses))}
-		switch x := x.(type) {
-		case *ir.Dispatch:
-			c.pillar = !x.Effects.Known()
-			if !c.pillar {
-				t.effects(x.Effects)
-			}
-		case *ir.Copy:
-			r, w := x.Src.Contiguous(), x.Dst.Contiguous()
-			t.add(&r, false, false)
-			t.add(&w, true, true)
-		case *ir.Fill:
-			w := x.Dst.Contiguous()
-			t.add(&w, true, true)
-		default:
-			continue
+	n := 0
+	for _, x := range g.Nodes {
+		switch x.(type) {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			n++
 		}
-		t.commands = append(t.commands, c)
+	}
+	t.nodes, t.commands = make([]ir.Node, 0, n), make([]command, 0, n)
+	t.accesses = make([]access, 0, 3*n)
+	for _, x := range g.Nodes {
+		switch x.(type) {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			c := command{first: int32(len(t.accesses)), pillar: !t.touch(x)}
+			c.end = int32(len(t.accesses))
+			t.nodes, t.commands = append(t.nodes, x), append(t.commands, c)
+		}
 	}
 	if len(t.accesses) > math.MaxInt32 {
 		panic(fmt.Sprintf("hazard: %d accesses", len(t.accesses)))
 	}
-	t.commands = append(t.commands, command{first: int32(len(t.accesses))}) // ends the last one
 	return t
+}
+
+// Reorder puts the commands into another order: command i is what was order[i].
+func (t *Table) Reorder(order []int32) {
+	nodes, commands := make([]ir.Node, len(order)), make([]command, len(order))
+	for i, j := range order {
+		nodes[i], commands[i] = t.nodes[j], t.commands[j]
+	}
+	t.nodes, t.commands = nodes, commands
 }
 
 // rootsOf follows every chain of aliases once: a hostile file has long ones.
@@ -98,6 +101,25 @@ func rootsOf(g *ir.Graph) []rootOf {
 		}
 	}
 	return out
+}
+
+// touch appends the accesses of a command; false: its effects are unknown.
+func (t *Table) touch(x ir.Node) (known bool) {
+	switch x := x.(type) {
+	case *ir.Dispatch:
+		if !x.Effects.Known() {
+			return false
+		}
+		t.effects(x.Effects)
+	case *ir.Copy:
+		r, w := x.Src.Contiguous(), x.Dst.Contiguous()
+		t.add(&r, false, false)
+		t.add(&w, true, true)
+	case *ir.Fill:
+		w := x.Dst.Contiguous()
+		t.add(&w, true, true)
+	}
+	return true
 }
 
 func (t *Table) effects(e *ir.Effects) {
@@ -153,10 +175,10 @@ func (t *Table) loose(root *rootOf, r *ir.Region) (access, bool) {
 }
 
 // Len returns the number of commands.
-func (t *Table) Len() int { return len(t.commands) - 1 }
+func (t *Table) Len() int { return len(t.commands) }
 
 // Node returns command i.
-func (t *Table) Node(i int) ir.Node { return t.nodes[t.commands[i].node] }
+func (t *Table) Node(i int) ir.Node { return t.nodes[i] }
 
 // Pillar reports whether the effects of command i are unknown, so that it
 // conflicts with everything.
@@ -167,7 +189,7 @@ func (t *Table) Pillar(i int) bool { return t.commands[i].pillar }
 func (t *Table) Operations() int64 { return t.ops }
 
 func (t *Table) of(i int) []access {
-	return t.accesses[t.commands[i].first:t.commands[i+1].first]
+	return t.accesses[t.commands[i].first:t.commands[i].end]
 }
 
 // meet reports whether two accesses may share a byte, under the same params.

@@ -187,6 +187,35 @@ func TestLevelsAgainstBytes(t *testing.T) {
 	})
 }
 
+// A table in another order is that of the list in that order.
+func TestReorder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := commands(t, false)
+		table := hazard.NewTable(g)
+		table.Levels()
+		order := make([]int32, table.Len())
+		for i := range order {
+			order[i] = int32(i)
+		}
+		order = rapid.Permutation(order).Draw(t, "order")
+		moved := *g
+		moved.Nodes = nil
+		for _, i := range order {
+			moved.Nodes = append(moved.Nodes, table.Node(int(i)))
+		}
+		table.Reorder(order)
+		anew := hazard.NewTable(&moved)
+		for i := range order {
+			require.Equal(t, anew.Node(i), table.Node(i))
+			require.Equal(t, anew.Pillar(i), table.Pillar(i))
+		}
+		want, _ := anew.Levels()
+		got, _ := table.Levels()
+		require.Equal(t, want, got)
+		require.Equal(t, anew.Latest(nil), table.Latest(nil))
+	})
+}
+
 // latestOf is the slow form of Table.Latest.
 func latestOf(same, later [][]bool, ends []bool) []int32 {
 	n := len(same)
@@ -289,6 +318,52 @@ func TestOrderAgainstBytes(t *testing.T) {
 				case hazard.WAW:
 					require.True(t, x.writes[k] && y.writes[k], "%v", h)
 				}
+			}
+		}
+	})
+}
+
+// A stream says of each command that it has entered whether all that the order has
+// before it have ended, whichever of those that are free end when.
+func TestStreamAgainstOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := commands(t, rapid.Bool().Draw(t, "plain"))
+		table := hazard.NewTable(g)
+		o := table.Order()
+		direct := square(o.Nodes)
+		for i := range int32(o.Nodes) {
+			for _, j := range o.Successors(i) {
+				direct[i][j] = true
+			}
+		}
+		reach := closed(direct)
+		s := hazard.NewStream(g)
+		n := table.Len()
+		require.Equal(t, n, s.Len())
+		free, ended := make([]bool, n), make([]bool, n)
+		for left := n; left > 0; {
+			if x := int(s.Entered()); x < n && rapid.Bool().Draw(t, "enter") {
+				require.Equal(t, table.Node(x), s.Node(x))
+				require.Equal(t, table.Pillar(x), s.Pillar(x))
+				free[x] = s.Enter()
+			} else if x > 0 {
+				i := rapid.IntRange(0, x-1).Draw(t, "end")
+				if !free[i] || ended[i] {
+					continue
+				}
+				ended[i] = true
+				left--
+				s.End(int32(i), func(j int32) {
+					require.False(t, free[j])
+					free[j] = true
+				})
+			}
+			for j := range int(s.Entered()) {
+				want := true
+				for i := range n {
+					want = want && (!reach[i][j] || ended[i])
+				}
+				require.Equal(t, want, free[j], "%d is free", j)
 			}
 		}
 	})

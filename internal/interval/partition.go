@@ -95,6 +95,16 @@ func (p *Partition[T]) Update(lo, end int64, f func(T) T) {
 	p.root = p.merge(p.merge(left, filled), right)
 }
 
+// At returns the interval that holds x, whole, and its value.
+func (p *Partition[T]) At(x int64) (lo, end int64, v T, ok bool) {
+	n := p.at(x)
+	if n == 0 {
+		return 0, 0, v, false
+	}
+	s := &p.nodes[n]
+	return s.lo, s.end, s.value, true
+}
+
 // Each calls yield with every interval that meets [lo, end), whole and in
 // ascending order, until it returns false. yield must not change the partition.
 func (p *Partition[T]) Each(lo, end int64, yield func(lo, end int64, v T) bool) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -19,8 +20,9 @@ func Example() {
 	}
 	g := b.Unfinished()
 	s := web.Build(dataflow.Build(g))
+	before := hazard.Depth(g)
 	s.Move(&s.Webs[1], t, 16)
-	fmt.Println(len(s.Webs), "values, depth", web.Depth(s.Flow), "then", web.Depth(dataflow.Build(g)))
+	fmt.Println(len(s.Webs), "values, depth", before, "then", hazard.Depth(g))
 	// Output:
 	// 2 values, depth 4 then 2
 }

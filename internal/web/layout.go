@@ -2,9 +2,8 @@ package web
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
-
-	"github.com/mlxc/mlxc/internal/interval"
 )
 
 // Item is something that needs bytes from time A to time B, both inclusive.
@@ -96,45 +95,43 @@ func around(items []Item, last int32) {
 const maxPairs = 16
 
 func bySize(items []Item, last int32, wrap bool) (at []int64, ok bool) {
-	order := make([]int32, len(items))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(i, j int32) int { return cmp.Compare(items[j].Size, items[i].Size) })
 	at = make([]int64, len(items))
-	var placed interval.Tree[int32]
-	var near, first, end []int32 // placed: near in time, at time 0, at the last time
+	placed := newTimeline(items, last)
+	var near []taken       // by those placed that are needed at some time with x
+	var first, end []int32 // placed: at time 0, at the last time
 	work := 0
-	for _, i := range order {
+	for _, i := range largestFirst(items) {
 		x := &items[i]
 		near = near[:0]
-		placed.Overlapping(int64(x.A), int64(x.B)+1, func(j int32) bool {
-			near = append(near, j)
-			return true
-		})
+		add := func(j int32) { near = append(near, taken{at[j], at[j] + items[j].Size}) }
+		placed.overlapping(x.A, x.B, add)
 		if wrap && x.A == 0 {
-			near = append(near, end...)
+			for _, j := range end {
+				add(j)
+			}
 		}
 		if wrap && x.B == last {
-			near = append(near, first...)
+			for _, j := range first {
+				add(j)
+			}
 		}
 		if work += len(near); work > maxPairs*len(items)+1<<20 {
 			return nil, false
 		}
-		slices.SortFunc(near, func(j, k int32) int { return cmp.Compare(at[j], at[k]) })
+		slices.SortFunc(near, func(y, z taken) int { return cmp.Compare(y.lo, z.lo) })
 		top, best, waste := int64(0), int64(-1), int64(0)
-		for _, j := range near {
-			y := x.first(top)
-			if gap := at[j] - (y + x.Size); gap >= 0 && (best < 0 || gap < waste) {
-				best, waste = y, gap
+		for _, y := range near {
+			p := x.first(top)
+			if left := y.lo - (p + x.Size); left >= 0 && (best < 0 || left < waste) {
+				best, waste = p, left
 			}
-			top = max(top, at[j]+items[j].Size)
+			top = max(top, y.end)
 		}
 		if best < 0 {
 			best = x.first(top)
 		}
 		at[i] = best
-		placed.Insert(int64(x.A), int64(x.B)+1, i)
+		placed.add(i, x.B)
 		if x.A == 0 {
 			first = append(first, i)
 		}
@@ -145,9 +142,99 @@ func bySize(items []Item, last int32, wrap bool) (at []int64, ok bool) {
 	return at, true
 }
 
+// taken are the bytes [lo, end).
+type taken struct{ lo, end int64 }
+
+// largestFirst orders items by size, equal ones as they stand: graphs have few
+// sizes, so they are counted.
+func largestFirst(items []Item) []int32 {
+	place := map[int64]int32{}
+	for i := range items {
+		place[items[i].Size]++
+	}
+	sizes := make([]int64, 0, len(place))
+	for n := range place {
+		sizes = append(sizes, n)
+	}
+	slices.SortFunc(sizes, func(m, n int64) int { return cmp.Compare(n, m) })
+	next := int32(0)
+	for _, n := range sizes {
+		next, place[n] = next+place[n], next
+	}
+	out := make([]int32, len(items))
+	for i := range items {
+		n := items[i].Size
+		out[place[n]] = int32(i)
+		place[n]++
+	}
+	return out
+}
+
+// timeline finds those items, of the ones added so far, that are needed at some time
+// of a stretch. All items are known before, so that the tree over them is an array:
+// leaves in the order in which they begin, each node with the greatest end below it
+// (Cormen et al., Introduction to Algorithms, 14.3).
+type timeline struct {
+	item  []int32 // of each leaf
+	leaf  []int32 // of each item
+	begun []int32 // of each time: items that begin up to then
+	ends  []int32 // of each node, one after the last time; 0: none below it was added
+	size  int32   // number of leaves, a power of two
+}
+
+func newTimeline(items []Item, last int32) *timeline {
+	n := len(items)
+	t := &timeline{item: make([]int32, n), leaf: make([]int32, n), begun: make([]int32, last+2), size: int32(1) << bits.Len(uint(max(n, 1)-1))}
+	t.ends = make([]int32, 2*t.size)
+	for i := range items {
+		t.begun[items[i].A+1]++
+	}
+	for a := range last + 1 {
+		t.begun[a+1] += t.begun[a]
+	}
+	// begun[a] is where the items of time a go, and, once they are there, their end.
+	for i := range items {
+		k := &t.begun[items[i].A]
+		t.item[*k], t.leaf[i] = int32(i), *k
+		*k++
+	}
+	return t
+}
+
+// add adds an item that is needed up to time b.
+func (t *timeline) add(i, b int32) {
+	for n := t.size + t.leaf[i]; n > 0 && t.ends[n] < b+1; n /= 2 {
+		t.ends[n] = b + 1
+	}
+}
+
+// overlapping calls yield with each item added that is needed at some time from a to
+// b, both inclusive.
+func (t *timeline) overlapping(a, b int32, yield func(i int32)) {
+	if t.begun[b] == 0 {
+		return
+	}
+	// From the last leaf that begins in time to the left; subtrees in which all end
+	// before a are passed over.
+	for n := t.size + t.begun[b] - 1; ; n-- {
+		for t.ends[n] > a && n < t.size {
+			n = 2*n + 1
+		}
+		if t.ends[n] > a {
+			yield(t.item[n-t.size])
+		}
+		for n%2 == 0 { // all to the right of it, under its parent, has been seen
+			n /= 2
+		}
+		if n == 1 {
+			return
+		}
+	}
+}
+
 // first returns the first place from lo on.
 func (x *Item) first(lo int64) int64 {
-	return (lo-x.Rest+x.Align-1)/x.Align*x.Align + x.Rest
+	return (lo-x.Rest+x.Align-1)&^(x.Align-1) + x.Rest
 }
 
 // byTurns gives items of one shape the places of earlier ones that are no longer

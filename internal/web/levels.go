@@ -41,43 +41,14 @@ func NewLevels(f *dataflow.Flow) *Levels {
 	return &Levels{g: f.Graph, f: f, mems: make([]levelsOf, len(f.Graph.Memories))}
 }
 
-// Depth returns the length of the longest chain of conflicting commands of f's
-// graph as it stands: depth(G). f has no command of unknown effects.
-func Depth(f *dataflow.Flow) (depth int32) {
-	l := NewLevels(f)
-	for i := range f.Commands {
-		us, ds := f.Reads(i), f.Writes(i)
-		level := int32(0)
-		for k := range us {
-			if us[k].Update < 0 {
-				level = max(level, l.After(us[k].Region, false))
-			}
-		}
-		for k := range ds {
-			level = max(level, l.After(ds[k].Region, true))
-		}
-		level++
-		for k := range us {
-			if us[k].Update < 0 {
-				l.Add(us[k].Region, false, level)
-			}
-		}
-		for k := range ds {
-			l.Add(ds[k].Region, true, level)
-		}
-		depth = max(depth, level)
-	}
-	return depth
-}
-
 // After returns the greatest level of what an access conflicts with, 0 if
 // nothing.
 func (l *Levels) After(r ir.Region, write bool) int32 {
-	if dataflow.Empty(r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
+	if dataflow.Empty(&r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
 		return 0
 	}
 	m := &l.mems[r.Mem]
-	lo, end := l.f.Hull(r)
+	lo, end := l.f.Hull(&r)
 	exact := r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0
 	top := int32(0)
 	m.runs.Each(lo, end, func(a, z int64, c cell) bool {
@@ -104,11 +75,11 @@ func (l *Levels) After(r ir.Region, write bool) int32 {
 // Add enters an access of the given level, which is greater than what After
 // returned for it.
 func (l *Levels) Add(r ir.Region, write bool, level int32) {
-	if dataflow.Empty(r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
+	if dataflow.Empty(&r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
 		return
 	}
 	m := &l.mems[r.Mem]
-	lo, end := l.f.Hull(r)
+	lo, end := l.f.Hull(&r)
 	same := false
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
@@ -155,7 +126,7 @@ func (m *levelsOf) compact(f *dataflow.Flow) {
 	m.parts, m.gone = kept, 0
 	m.over.Reset()
 	for k := range m.parts {
-		lo, end := f.Hull(m.parts[k].region)
+		lo, end := f.Hull(&m.parts[k].region)
 		m.over.Insert(lo, end, int32(k))
 	}
 }

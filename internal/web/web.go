@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"math/bits"
 	"slices"
 
@@ -25,8 +24,48 @@ type Web struct {
 	// Align: a distance that is a multiple of it keeps every alignment that the
 	// recording gave, up to the memory's and the value's size.
 	Align int64
-	// Pinned says why the web cannot move; empty if it can.
-	Pinned string
+
+	pin pin
+}
+
+// Pinned reports whether the web cannot move; [Set.Why] says why.
+func (w *Web) Pinned() bool { return w.pin.why != free }
+
+// pin is why a web cannot move, and the command that has it so. It is put into
+// words when somebody asks: in a graph of kernels without declarations that is
+// true of all webs.
+type pin struct {
+	why     reason
+	command int32
+}
+
+type reason uint8
+
+const (
+	free       reason = iota
+	unwritten         // a command may read bytes of it that nothing wrote
+	undeclared        // a command binds it whose kernel has no declaration
+	misfit            // a command binds it under views that do not fit its effects
+	unbounded         // the range of a view leaves 64 bits
+)
+
+// Why says why a web cannot move; "" if it can.
+func (s *Set) Why(w *Web) string {
+	by := ""
+	if w.Pinned() {
+		by = s.Graph.Describe(s.Flow.Commands[w.pin.command])
+	}
+	switch w.pin.why {
+	case unwritten:
+		return by + " may read bytes of it that nothing wrote"
+	case undeclared:
+		return by + " binds it, whose kernel has no declaration"
+	case misfit:
+		return by + " binds it under views that do not fit its effects"
+	case unbounded:
+		return "the range of a view leaves 64 bits"
+	}
+	return ""
 }
 
 // Size is the extent in bytes.
@@ -46,55 +85,62 @@ type Set struct {
 	Flow  *dataflow.Flow
 	Webs  []Web // by first command
 
-	reads, writes [][]int32 // web of each effect of each command, −1 if none
+	ofUse, ofDef []int32 // the web of each use and def of the flow, −1 if none
 }
 
 // OfRead returns the web that read k of command i belongs to, or −1: its bytes
-// are no scratch, or none.
-func (s *Set) OfRead(i, k int) int32 { return s.reads[i][k] }
+// are no scratch, or none. The old bytes of a may-write go with the write.
+func (s *Set) OfRead(i, k int) int32 { return s.ofUse[int(s.Flow.FirstUse(i))+k] }
 
 // OfWrite is OfRead for writes.
-func (s *Set) OfWrite(i, k int) int32 { return s.writes[i][k] }
+func (s *Set) OfWrite(i, k int) int32 { return s.ofDef[int(s.Flow.FirstDef(i))+k] }
 
 // builder joins defs into webs.
 type builder struct {
-	g      *ir.Graph
-	f      *dataflow.Flow
-	defAt  []int32 // number of the first def of each command
-	parent []int32 // of defs, and after them of reads without a def
-	why    []string
+	*Set
+	scratch []bool  // by root
+	parent  []int32 // of defs, and after them of reads without a def
+	pins    []pin   // of those that stand for others; nil as long as there are none
+	count   []int32 // accesses of each web
+	roots   []root  // by memory
+	slots   [][]access
+	buffer  []int16
 }
+
+type root struct {
+	mem ir.MemID
+	off int64
+}
+
+// access is what a kernel does to the buffer at a slot.
+type access uint8
+
+const (
+	never access = iota // it has none there, or in another address space
+	read
+	write
+)
 
 // Build finds the webs of the graph of f, which must have no command of unknown
 // effects: such a command reads and writes all scratch.
 func Build(f *dataflow.Flow) *Set {
-	b := &builder{g: f.Graph, f: f}
-	n, stray := int32(0), 0
-	b.defAt = make([]int32, len(f.Commands)+1)
-	for i := range f.Commands {
-		if f.Unknown(i) {
-			panic("web.Build: a command of unknown effects")
-		}
-		b.defAt[i] = n
-		n += int32(len(f.Writes(i)))
-		for _, u := range f.Reads(i) {
-			if len(u.Sources) == 0 && b.scratch(u.Region) {
-				stray++
-			}
-		}
+	if f.Pillar() >= 0 {
+		panic("web.Build: a command of unknown effects")
 	}
-	b.defAt[len(f.Commands)] = n
-	b.parent = make([]int32, int(n)+stray)
-	b.why = make([]string, len(b.parent))
-	for i := range b.parent {
-		b.parent[i] = int32(i)
+	g := f.Graph
+	b := &builder{Set: &Set{Graph: g, Flow: f, ofUse: make([]int32, f.Uses()), ofDef: make([]int32, f.Defs())},
+		scratch: make([]bool, len(g.Memories)), roots: make([]root, len(g.Memories)), slots: make([][]access, len(g.Kernels))}
+	for i := range g.Memories {
+		b.scratch[i] = g.Memories[i].Kind == ir.Scratch
+		b.roots[i].mem, b.roots[i].off = g.Root(ir.MemID(i))
 	}
-	return b.collect(b.join(n))
+	b.join()
+	b.number()
+	b.collect()
+	return b.Set
 }
 
-func (b *builder) scratch(r ir.Region) bool {
-	return !dataflow.Empty(r) && b.g.Memories[r.Mem].Kind == ir.Scratch
-}
+func (b *builder) isScratch(r *ir.Region) bool { return b.scratch[r.Mem] && !dataflow.Empty(r) }
 
 func (b *builder) find(x int32) int32 {
 	for b.parent[x] != x {
@@ -113,142 +159,155 @@ func (b *builder) union(x, y int32) {
 		x, y = y, x
 	}
 	b.parent[y] = x
-	if b.why[x] == "" {
-		b.why[x] = b.why[y]
+	if b.pins != nil && b.pins[x].why == free {
+		b.pins[x] = b.pins[y]
 	}
 }
 
-func (b *builder) pin(x int32, format string, args ...any) {
-	if x = b.find(x); b.why[x] == "" {
-		b.why[x] = fmt.Sprintf(format, args...)
+func (b *builder) pinned(x int32, p pin) {
+	if b.pins == nil {
+		b.pins = make([]pin, len(b.parent))
+	}
+	if x = b.find(x); b.pins[x].why == free {
+		b.pins[x] = p
 	}
 }
 
-// join unites the defs that one use sees; owner is the def that stands for each
-// use of each command, −1 where it is no scratch.
-func (b *builder) join(next int32) (owner [][]int32) {
-	f := b.f
-	owner = make([][]int32, len(f.Commands))
-	slab := make([]int32, 0, len(b.parent)*2)
+// join unites the defs that one use sees. It leaves in ofUse and ofDef one of those
+// that a use sees and the def itself, −1 where there is no scratch.
+func (b *builder) join() {
+	f := b.Flow
+	b.parent = make([]int32, f.Defs(), f.Defs()+f.Defs()/8)
+	for x := range b.parent {
+		b.parent[x] = int32(x)
+	}
 	for i := range f.Commands {
-		us := f.Reads(i)
-		first := len(slab)
+		us, ds := f.Reads(i), f.Writes(i)
+		firstUse, firstDef := f.FirstUse(i), f.FirstDef(i)
 		for k := range us {
 			u := &us[k]
-			if !b.scratch(u.Region) {
-				slab = append(slab, -1)
+			of := &b.ofUse[int(firstUse)+k]
+			*of = -1
+			if !b.isScratch(&u.Region) {
 				continue
 			}
-			x := next
 			if len(u.Sources) == 0 {
-				next++
+				*of = int32(len(b.parent))
+				b.parent = append(b.parent, *of)
+				if b.pins != nil {
+					b.pins = append(b.pins, pin{})
+				}
 			} else {
-				x = b.defAt[u.Sources[0].Command] + u.Sources[0].Write
-			}
-			for _, s := range u.Sources {
-				b.union(x, b.defAt[s.Command]+s.Write)
+				*of = f.FirstDef(int(u.Sources[0].Command)) + u.Sources[0].Write
+				for j := range u.Sources[1:] {
+					s := &u.Sources[j+1]
+					b.union(*of, f.FirstDef(int(s.Command))+s.Write)
+				}
 			}
 			if u.Update >= 0 {
-				b.union(x, b.defAt[i]+u.Update)
+				b.union(*of, firstDef+u.Update)
 			}
 			if u.Initial {
-				b.pin(x, "%s may read bytes of it that nothing wrote", b.g.Describe(f.Commands[i]))
+				b.pinned(*of, pin{unwritten, int32(i)})
 			}
-			slab = append(slab, x)
 		}
-		owner[i] = slab[first:len(slab):len(slab)]
+		for k := range ds {
+			of := firstDef + int32(k)
+			if !b.isScratch(&ds[k].Region) {
+				of = -1
+			}
+			b.ofDef[int(firstDef)+k] = of
+		}
 	}
-	return owner
 }
 
-// collect lists the accesses of each web.
-func (b *builder) collect(owner [][]int32) *Set {
-	f := b.f
-	s := &Set{Graph: b.g, Flow: f, reads: make([][]int32, len(f.Commands)), writes: make([][]int32, len(f.Commands))}
-	number := make([]int32, len(b.parent)) // of a web, by its root, plus one
-	count := []int32{}
+// number turns what join found into webs, by first command, and counts their
+// accesses.
+func (b *builder) number() {
+	f := b.Flow
+	number := make([]int32, len(b.parent)) // of a web, by what stands for it, plus one
+	b.count = make([]int32, 0, f.Defs())
 	of := func(x int32) int32 {
 		x = b.find(x)
 		if number[x] == 0 {
-			s.Webs = append(s.Webs, Web{First: -1, Pinned: b.why[x]})
-			count = append(count, 0)
-			number[x] = int32(len(s.Webs))
+			b.count = append(b.count, 0)
+			number[x] = int32(len(b.count))
 		}
-		count[number[x]-1]++
+		b.count[number[x]-1]++
 		return number[x] - 1
 	}
-	slab := make([]int32, 0, len(b.parent)+total(f))
 	for i := range f.Commands {
-		us, ds := f.Reads(i), f.Writes(i)
-		first := len(slab)
+		us := f.Reads(i)
+		first := f.FirstUse(i)
 		for k := range us {
-			switch {
+			switch w := &b.ofUse[int(first)+k]; {
 			case us[k].Update >= 0: // with its write
-			case owner[i][k] < 0:
-				slab = append(slab, -1)
-			default:
-				slab = append(slab, of(owner[i][k]))
+				*w = -1
+			case *w >= 0:
+				*w = of(*w)
 			}
 		}
-		n := len(slab)
-		for k := range ds {
-			if b.scratch(ds[k].Region) {
-				slab = append(slab, of(b.defAt[i]+int32(k)))
-			} else {
-				slab = append(slab, -1)
+		first = f.FirstDef(i)
+		for k := range f.Writes(i) {
+			if w := &b.ofDef[int(first)+k]; *w >= 0 {
+				*w = of(*w)
 			}
 		}
-		s.reads[i], s.writes[i] = slab[first:n:n], slab[n:len(slab):len(slab)]
 	}
+	b.Webs = make([]Web, len(b.count))
+	for w := range b.Webs {
+		b.Webs[w].First = -1
+	}
+	if b.pins != nil {
+		for x, w := range number {
+			if w > 0 {
+				b.Webs[w-1].pin = b.pins[x]
+			}
+		}
+	}
+}
+
+// collect lists the accesses of each web.
+func (b *builder) collect() {
 	all := int32(0)
-	for _, n := range count {
+	for _, n := range b.count {
 		all += n
 	}
 	accesses := make([]Access, all)
-	for w, n := range count {
-		s.Webs[w].Accesses, accesses = accesses[0:0:n], accesses[n:]
+	for w, n := range b.count {
+		b.Webs[w].Accesses, accesses = accesses[0:0:n], accesses[n:]
 	}
-	var buffer []int16
-	for i := range f.Commands {
-		buffer = s.enter(int32(i), buffer)
+	for i := range b.Flow.Commands {
+		b.enter(int32(i))
 	}
-	for w := range s.Webs {
-		s.finish(&s.Webs[w])
+	for w := range b.Webs {
+		b.finish(&b.Webs[w])
 	}
-	return s
 }
 
-// total counts uses.
-func total(f *dataflow.Flow) (n int) {
-	for i := range f.Commands {
-		n += len(f.Reads(i))
+// enter adds the accesses of command i to their webs.
+func (b *builder) enter(i int32) {
+	f := b.Flow
+	us, ds := f.Reads(int(i)), f.Writes(int(i))
+	firstUse, firstDef := f.FirstUse(int(i)), f.FirstDef(int(i))
+	ofUse, ofDef := b.ofUse[firstUse:int(firstUse)+len(us)], b.ofDef[firstDef:int(firstDef)+len(ds)]
+	if !touches(ofUse) && !touches(ofDef) {
+		return
 	}
-	return n
-}
-
-// enter adds the accesses of command i to their webs. It returns the buffer that
-// it was given, or a longer one.
-func (s *Set) enter(i int32, buffer []int16) []int16 {
-	f := s.Flow
-	n := f.Commands[i]
-	var reads, writes []int16
-	foreign := ""
-	if d, ok := n.(*ir.Dispatch); ok && s.touches(i) {
-		k := &s.Graph.Kernels[d.Kernel]
-		if kind := k.Library.Kind; kind == ir.SourceFile || kind == ir.Metallib {
-			foreign = fmt.Sprintf("%s binds it, whose kernel has no declaration", s.Graph.Describe(n))
-		} else if reads, writes, ok = bindings(k, d, &buffer); !ok {
-			foreign = fmt.Sprintf("%s binds it under views that do not fit its effects", s.Graph.Describe(n))
+	var reads, writes []int16 // bindings
+	why := free
+	if d, ok := f.Commands[i].(*ir.Dispatch); ok {
+		if kind := b.Graph.Kernels[d.Kernel].Library.Kind; kind == ir.SourceFile || kind == ir.Metallib {
+			why = undeclared
+		} else if reads, writes, ok = b.bindings(d); !ok {
+			why = misfit
 		}
 	}
-	add := func(w int32, k int, write bool, at []int16, r ir.Region) {
-		if w < 0 {
-			return
-		}
-		x := &s.Webs[w]
+	add := func(w int32, k int, write bool, at []int16, r *ir.Region) {
+		x := &b.Webs[w]
 		a := Access{Command: i, Index: int32(k), Binding: -1, Write: write}
-		if foreign != "" && x.Pinned == "" {
-			x.Pinned = foreign
+		if why != free && (x.pin.why == free || x.pin.why == unbounded) {
+			x.pin = pin{why, i}
 		}
 		if at != nil {
 			a.Binding = at[k]
@@ -260,24 +319,24 @@ func (s *Set) enter(i int32, buffer []int16) []int16 {
 		x.Last = i
 		x.Lo, x.End = min(x.Lo, lo), max(x.End, end)
 		x.Accesses = append(x.Accesses, a)
-	}
-	us, ds := f.Reads(int(i)), f.Writes(int(i))
-	for k, w := range s.reads[i] {
-		add(w, k, false, reads, us[k].Region)
-	}
-	for k, w := range s.writes[i] {
-		add(w, k, true, writes, ds[k].Region)
-	}
-	return buffer
-}
-
-func (s *Set) touches(i int32) bool {
-	for _, w := range s.reads[i] {
-		if w >= 0 {
-			return true
+		if !x.Pinned() {
+			b.bound(x, a)
 		}
 	}
-	for _, w := range s.writes[i] {
+	for k, w := range ofUse {
+		if w >= 0 {
+			add(w, k, false, reads, &us[k].Region)
+		}
+	}
+	for k, w := range ofDef {
+		if w >= 0 {
+			add(w, k, true, writes, &ds[k].Region)
+		}
+	}
+}
+
+func touches(of []int32) bool {
+	for _, w := range of {
 		if w >= 0 {
 			return true
 		}
@@ -287,55 +346,63 @@ func (s *Set) touches(i int32) bool {
 
 // bindings finds the binding of each region of the effects: declarations list
 // regions in the order of arguments, each from the start of its view, and leave
-// out empty ones. ok is false if that does not hold.
-func bindings(k *ir.Kernel, d *ir.Dispatch, buffer *[]int16) (reads, writes []int16, ok bool) {
-	both := (*buffer)[:0]
-	find := func(read bool, r ir.Region, from int) int {
-		for j := from; j < len(d.Bindings); j++ {
-			b := &d.Bindings[j]
-			if b.Kind != ir.BindView {
-				continue
-			}
-			if a, ok := k.Arg(b.Slot); ok && a.Kind == ir.DeviceArg && (a.Access == ir.ReadArg) == read {
-				if b.View.Mem == r.Mem && b.View.Off.Equal(r.Off) {
-					return j
-				}
-				return -1
-			}
-		}
-		return -1
+// out empty ones. ok is false if that does not hold, or if some view has no region:
+// it would stay behind.
+func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, ok bool) {
+	slots := b.slots[d.Kernel]
+	if slots == nil {
+		slots = accesses(&b.Graph.Kernels[d.Kernel])
+		b.slots[d.Kernel] = slots
 	}
-	for pass := range 2 {
-		j, n := 0, 0
-		if pass == 0 {
-			n = len(d.Effects.Reads)
-		} else {
-			n = len(d.Effects.Writes)
-		}
-		for i := range n {
-			var r ir.Region
-			if pass == 0 {
-				r = d.Effects.Reads[i]
-			} else {
-				r = d.Effects.Writes[i].Region
-			}
-			if j = find(pass == 0, r, j); j < 0 {
-				return nil, nil, false
-			}
-			both = append(both, int16(j))
-			j++
-		}
-		// A view that no region uses would stay behind.
-		for ; j < len(d.Bindings); j++ {
-			b := &d.Bindings[j]
-			if a, ok := k.Arg(b.Slot); ok && b.Kind == ir.BindView && a.Kind == ir.DeviceArg && (a.Access == ir.ReadArg) == (pass == 0) {
-				return nil, nil, false
-			}
-		}
-	}
-	*buffer = both
 	n := len(d.Effects.Reads)
-	return both[:n:n], both[n:], true
+	b.buffer = slices.Grow(b.buffer[:0], n+len(d.Effects.Writes))
+	reads, writes = b.buffer[:0:n], b.buffer[n:n:n+len(d.Effects.Writes)]
+	for j := range d.Bindings {
+		x := &d.Bindings[j]
+		if x.Kind != ir.BindView || int(x.Slot) >= len(slots) {
+			continue
+		}
+		var r *ir.Region
+		switch slots[x.Slot] {
+		case never:
+			continue
+		case read:
+			if len(reads) == cap(reads) {
+				return nil, nil, false
+			}
+			r = &d.Effects.Reads[len(reads)]
+			reads = append(reads, int16(j))
+		case write:
+			if len(writes) == cap(writes) {
+				return nil, nil, false
+			}
+			r = &d.Effects.Writes[len(writes)].Region
+			writes = append(writes, int16(j))
+		}
+		if x.View.Mem != r.Mem || !x.View.Off.Equal(r.Off) {
+			return nil, nil, false
+		}
+	}
+	return reads, writes, len(reads) == cap(reads) && len(writes) == cap(writes)
+}
+
+// accesses returns what a kernel does to each slot.
+func accesses(k *ir.Kernel) []access {
+	out := []access{}
+	for i := range k.Args {
+		a, ok := k.Arg(k.Args[i].Slot)
+		if !ok || a.Kind != ir.DeviceArg {
+			continue
+		}
+		for len(out) <= int(a.Slot) {
+			out = append(out, never)
+		}
+		out[a.Slot] = write
+		if a.Access == ir.ReadArg {
+			out[a.Slot] = read
+		}
+	}
+	return out
 }
 
 // view returns the view of an access; nil for a pinned one.
@@ -356,34 +423,35 @@ func (s *Set) view(a Access) *ir.View {
 	return nil
 }
 
-// finish computes overhang and alignment.
-func (s *Set) finish(w *Web) {
-	if w.Pinned != "" {
+// bound notes how far the view of an access reaches and what it is aligned to. Until
+// finish, After is the former, as an offset, and Align the greatest of the latter.
+func (b *builder) bound(w *Web, a Access) {
+	v := b.view(a)
+	at := v.Off.AddConst(b.roots[v.Mem].off)
+	_, end, ok := b.Graph.Range(at.Add(v.Len))
+	if !ok {
+		w.pin = pin{unbounded, a.Command}
 		return
 	}
-	g := s.Graph
-	limit := g.Memories[w.Mem].Align
+	w.After = max(w.After, end)
+	w.Align = max(w.Align, alignment(at))
+}
+
+// finish computes overhang and alignment.
+func (b *builder) finish(w *Web) {
+	if w.Pinned() {
+		w.After, w.Align = 0, 0
+		return
+	}
+	limit := b.Graph.Memories[w.Mem].Align
 	if limit == 0 {
 		limit = DefaultAlign
 	}
 	if n := w.Size(); n < limit {
 		limit = min(limit, int64(1)<<bits.Len64(uint64(max(n, 1)-1)))
 	}
-	w.Align = 1
-	end := w.End
-	for _, a := range w.Accesses {
-		v := s.view(a)
-		_, off := g.Root(v.Mem)
-		at := v.Off.AddConst(off)
-		_, y, ok := g.Range(at.Add(v.Len))
-		if !ok {
-			w.Pinned = "the range of a view leaves 64 bits"
-			return
-		}
-		end = max(end, y)
-		w.Align = max(w.Align, min(limit, alignment(at)))
-	}
-	w.After = end - w.End
+	w.Align = max(1, min(limit, w.Align))
+	w.After = max(0, w.After-w.End)
 }
 
 // alignment is the greatest power of two that divides a for all values.

@@ -43,8 +43,8 @@ func show(s *web.Set) (out []string) {
 		if w.After > 0 {
 			x += fmt.Sprintf(" reach %d", w.After)
 		}
-		if w.Pinned != "" {
-			x = fmt.Sprintf("[%d:%d] %s", w.Lo, w.End, w.Pinned)
+		if w.Pinned() {
+			x = fmt.Sprintf("[%d:%d] %s", w.Lo, w.End, s.Why(&w))
 		}
 		out = append(out, x)
 	}
@@ -109,9 +109,9 @@ func TestMove(t *testing.T) {
 	require.True(t, e.Equal(d.Effects), "the effects are those of the declaration")
 }
 
-// Depth counts conflicts in the written order, as TestRename's slow one does; this
+// Levels count conflicts in the written order, as TestRename's slow ones do; this
 // is a case by hand: a value, its reader, and its bytes written again.
-func TestDepth(t *testing.T) {
+func TestLevels(t *testing.T) {
 	_, s := build(t, `
   #0 copy %x[0:64] -> %s[0:64]
   #1 copy %s[0:64] -> %y[0:64]
@@ -119,5 +119,14 @@ func TestDepth(t *testing.T) {
   #3 copy %s[32:96] -> %y[64:128]
   #4 copy %x[0:64] -> %s[128:192]
 `)
-	require.Equal(t, int32(4), web.Depth(s.Flow))
+	l := web.NewLevels(s.Flow)
+	var levels []int32
+	for i := range s.Flow.Commands {
+		read, write := s.Flow.Reads(i)[0].Region, s.Flow.Writes(i)[0].Region
+		level := max(l.After(read, false), l.After(write, true)) + 1
+		l.Add(read, false, level)
+		l.Add(write, true, level)
+		levels = append(levels, level)
+	}
+	require.Equal(t, []int32{1, 2, 3, 4, 1}, levels)
 }

@@ -1,0 +1,131 @@
+package hazard
+
+import "github.com/mlxc/mlxc/ir"
+
+// Stream finds an [Order] as the list goes on, for who takes commands away from its
+// front: the next command is entered when somebody asks for it, and nothing is kept
+// of those that have ended, or of what waited for them. So it needs a few words a
+// command where an Order has all edges.
+type Stream struct {
+	b     *orderBuilder
+	nodes []ir.Node // the commands
+	next  int32     // the first command that is not entered
+	// By node: how many nodes it waits for that have not ended, −1 when it has ended
+	// itself; and the list of nodes that wait for it, 0 if none does.
+	waits, behind []int32
+	waiters       []waiter // index 0 is none
+	free          int32    // a list of those not in use
+	joins         []int32  // scratch
+}
+
+type waiter struct{ node, next int32 }
+
+const over int32 = -1
+
+// NewStream prepares to enter the commands of g.
+func NewStream(g *ir.Graph) *Stream {
+	s := &Stream{waiters: make([]waiter, 1)}
+	n := 0
+	for _, x := range g.Nodes {
+		switch x.(type) {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			n++
+		}
+	}
+	s.nodes = make([]ir.Node, 0, n)
+	for _, x := range g.Nodes {
+		switch x.(type) {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			s.nodes = append(s.nodes, x)
+		}
+	}
+	s.waits, s.behind = make([]int32, n, n+n/8), make([]int32, n, n+n/8)
+	s.b = newOrderBuilder(&Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}, n)
+	s.b.stream = s
+	return s
+}
+
+// Len returns the number of commands.
+func (s *Stream) Len() int { return len(s.nodes) }
+
+// Node returns command i.
+func (s *Stream) Node(i int) ir.Node { return s.nodes[i] }
+
+// Pillar reports whether the effects of command i are unknown.
+func (s *Stream) Pillar(i int) bool {
+	d, ok := s.nodes[i].(*ir.Dispatch)
+	return ok && !d.Effects.Known()
+}
+
+// Entered returns the number of commands entered so far.
+func (s *Stream) Entered() int32 { return s.next }
+
+// Enter enters the next command, and reports whether it waits for nothing.
+func (s *Stream) Enter() (free bool) {
+	x, t := s.next, s.b.t
+	s.next++
+	t.accesses = t.accesses[:0]
+	known := t.touch(s.nodes[x])
+	s.b.enter(x, t.accesses, !known)
+	return s.waits[x] == 0
+}
+
+// End ends command i, which must be entered and wait for nothing, and calls free
+// with every command that waited for it last.
+func (s *Stream) End(i int32, free func(int32)) {
+	s.joins = append(s.joins[:0], i)
+	for len(s.joins) > 0 {
+		i := s.joins[len(s.joins)-1]
+		s.joins = s.joins[:len(s.joins)-1]
+		if i < s.b.commands {
+			s.waits[i] = over
+		}
+		at := s.behind[i]
+		for at != 0 {
+			w := &s.waiters[at]
+			x, next := w.node, w.next
+			w.next, s.free = s.free, at
+			at = next
+			if s.waits[x]--; s.waits[x] > 0 {
+				continue
+			}
+			if x < s.b.commands {
+				free(x)
+			} else { // a join takes no time
+				s.joins = append(s.joins, x)
+			}
+		}
+		s.behind[i] = 0
+	}
+}
+
+// edge has a node wait for another, unless that has ended. A join that waits for
+// nothing has: who waits for it has closed it.
+func (s *Stream) edge(from, to int32) {
+	if w := s.waits[from]; w == over || w == 0 && from >= s.b.commands {
+		return
+	}
+	at := s.free
+	if at != 0 {
+		s.free = s.waiters[at].next
+	} else {
+		s.waiters = append(s.waiters, waiter{})
+		at = int32(len(s.waiters) - 1)
+	}
+	s.waiters[at] = waiter{to, s.behind[from]}
+	s.behind[from] = at
+	s.waits[to]++
+}
+
+func (s *Stream) join() { s.waits, s.behind = append(s.waits, 0), append(s.behind, 0) }
+
+// ended reports whether all readers of a list have ended.
+func (s *Stream) ended(r int32) bool {
+	for ; r != none; r = s.b.links[r].next {
+		x := s.b.links[r].node
+		if w := s.waits[x]; w != over && (w > 0 || x < s.b.commands) {
+			return false
+		}
+	}
+	return true
+}
