@@ -38,8 +38,9 @@ type Cache struct {
 }
 
 type root struct {
-	mem ir.MemID
-	off int64
+	mem      ir.MemID
+	argument bool // argument memory
+	off      int64
 }
 
 // form is an entry of the table: the dispatch that it was made from, copied, for
@@ -238,7 +239,7 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 
 // inline returns what b binds: argument memory is inline by another way.
 func (c *Cache) inline(b *ir.Binding) *ir.Binding {
-	if b.Kind == ir.BindView && c.g.Memories[b.View.Mem].Kind == ir.Argument {
+	if b.Kind == ir.BindView && c.roots[b.View.Mem].argument {
 		c.resolved = c.g.Resolve(*b)
 		return &c.resolved
 	}
@@ -260,10 +261,11 @@ func (c *Cache) root(m ir.MemID) (ir.MemID, int64) { return c.roots[m].mem, c.ro
 // extendRoots follows the aliases of new memories; a parent stands before them.
 func (c *Cache) extendRoots() {
 	for i := len(c.roots); i < len(c.g.Memories); i++ {
-		r := root{ir.MemID(i), 0}
-		if m := &c.g.Memories[i]; m.Alias != ir.NoMem {
+		m := &c.g.Memories[i]
+		r := root{ir.MemID(i), m.Kind == ir.Argument, 0}
+		if m.Alias != ir.NoMem { // an alias takes its parent's kind
 			p := c.roots[m.Alias]
-			r = root{p.mem, p.off + m.AliasOff}
+			r.mem, r.off = p.mem, p.off+m.AliasOff
 		}
 		c.roots = append(c.roots, r)
 	}

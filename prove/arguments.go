@@ -34,9 +34,9 @@ func (o *op) writtenArg(k int) int {
 	return found
 }
 
-// readOf returns which of o.reads is what an argument holds before.
+// readOf returns which of o's reads is what an argument holds before.
 func (o *op) readOf(arg int) (k int, ok bool) {
-	reads, updates := 0, int(o.source)
+	reads, updates := 0, int(o.maybe-o.rlo)
 	touched(o.inst, func(i int, mode decl.Mode) {
 		at := &reads
 		if mode != decl.Read {

@@ -14,17 +14,21 @@ import (
 const maxSegments = 1 << 12
 
 func constant(r *reading) bool {
-	n := runs(&r.at.region)
-	if !r.at.region.IsConst() || n > maxSegments {
-		return false
-	}
-	for _, w := range r.writes {
-		x := &r.m.writes[w].region
-		if n += runs(x); !x.IsConst() || n > maxSegments {
-			return false
+	n := int64(0)
+	add := func(a *access) bool {
+		if a.flat() {
+			n++
+			return n <= maxSegments
 		}
+		x := r.m.region(a)
+		n += runs(&x)
+		return x.IsConst() && n <= maxSegments
 	}
-	return true
+	ok := add(r.at)
+	for k := 0; ok && k < len(r.writes); k++ {
+		ok = add(&r.m.writes[r.writes[k]].access)
+	}
+	return ok
 }
 
 func runs(r *ir.Region) int64 {
@@ -74,11 +78,11 @@ func segments(r *reading, n names) []segment {
 		s.lo, s.hi = lo, hi
 		cover = append(out, s)
 	}
-	paint(r.at.lo, r.at.end, segment{write: -1, name: r.m.g.Memories[r.at.region.Mem].Name})
+	paint(r.at.lo, r.at.end, segment{write: -1, name: r.m.g.Memories[r.at.mem].Name})
 	for _, nr := range r.writes {
 		w := &r.m.writes[nr]
 		at := int64(0)
-		w.region.Runs(nil, func(a, b int64) bool {
+		r.m.region(&w.access).Runs(nil, func(a, b int64) bool {
 			if x, y := max(a, r.at.lo), min(b, r.at.end); x < y {
 				paint(x, y, segment{write: n.of(nr), shift: at - a, soft: !w.must})
 			}
@@ -86,7 +90,7 @@ func segments(r *reading, n names) []segment {
 			return true
 		})
 	}
-	return project(r.at.region, cover)
+	return project(r.m.region(r.at), cover)
 }
 
 // project turns sources by byte of the memory into sources by byte of the
