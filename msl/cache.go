@@ -51,6 +51,7 @@ type form struct {
 	classes []uint8 // of the views, by binding
 	next    *form   // of the same hash
 	after   *form   // what came after it last time, for graphs repeat themselves
+	or      *form   // and what did before that: a norm is followed by this or by that
 }
 
 // Limits that keep a hostile graph from making the table slow or large: what is
@@ -128,16 +129,23 @@ func (c *Cache) effectsOf(f *form, d *ir.Dispatch) *ir.Effects {
 // full table.
 func (c *Cache) form(d *ir.Dispatch) *form {
 	c.extendRoots()
-	if c.last != nil && c.last.after != nil && c.alike(c.last.after, d) {
-		c.last = c.last.after
+	l := c.last
+	if l == nil {
+		c.last = c.find(d)
 		return c.last
 	}
-	f := c.find(d)
-	if f != nil {
-		if c.last != nil {
-			c.last.after = f
-		}
+	f := l.after
+	switch {
+	case f != nil && c.alike(f, d):
 		c.last = f
+		return f
+	case l.or != nil && c.alike(l.or, d):
+		f = l.or
+	default:
+		f = c.find(d)
+	}
+	if f != nil {
+		l.after, l.or, c.last = f, l.after, f
 	}
 	return f
 }
