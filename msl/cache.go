@@ -39,8 +39,8 @@ type Cache struct {
 
 type root struct {
 	mem      ir.MemID
-	argument bool // argument memory
 	off      int64
+	argument bool // memory that is bound inline
 }
 
 // form is an entry of the table: the dispatch that it was made from, copied, for
@@ -270,8 +270,8 @@ func (c *Cache) root(m ir.MemID) (ir.MemID, int64) { return c.roots[m].mem, c.ro
 func (c *Cache) extendRoots() {
 	for i := len(c.roots); i < len(c.g.Memories); i++ {
 		m := &c.g.Memories[i]
-		r := root{ir.MemID(i), m.Kind == ir.Argument, 0}
-		if m.Alias != ir.NoMem { // an alias takes its parent's kind
+		r := root{ir.MemID(i), 0, m.Kind == ir.Argument}
+		if m.Alias != ir.NoMem {
 			p := c.roots[m.Alias]
 			r.mem, r.off = p.mem, p.off+m.AliasOff
 		}

@@ -9,7 +9,7 @@ func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
 	live := make([]bool, len(p.a.ops))
 	mark := func(s *seen) {
-		for _, w := range p.current.writes(s) {
+		for _, w := range p.current.h.writes(s) {
 			live[p.a.writes[w].op] = true
 		}
 	}

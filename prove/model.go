@@ -117,8 +117,7 @@ func (m *model) nameAs(other *model) {
 // declarations. What a kernel without one touches is what stored says. each is
 // called with every op, while what it looks at is at hand; nil for none.
 func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func(op int32)) *model {
-	cache := msl.NewCache(m.g)
-	var scratch ir.Effects
+	t := &touched{m: m, declared: msl.NewCache(m.g), stored: stored}
 	for _, n := range m.g.Nodes {
 		id, ok := ir.NodeID(n)
 		if !ok {
@@ -129,28 +128,65 @@ func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func
 		m.at = append(m.at, i)
 		m.byID.set(id, i)
 		o := op{node: n, id: id, kind: -1}
-		var e *ir.Effects
-		if d, ok := n.(*ir.Dispatch); !ok {
-			e = ir.NodeEffects(n)
-		} else if !m.g.Kernels[d.Kernel].Library.Declared() {
-			e = stored(int(i), d)
-		} else if f := cache.Form(d); f != nil {
-			// add copies what it keeps, so one array serves all.
-			scratch = ir.Effects{Complete: true, Reads: slices.Grow(scratch.Reads[:0], f.Reads())[:f.Reads()], Writes: slices.Grow(scratch.Writes[:0], f.Writes())[:f.Writes()]}
-			f.Effects(d, scratch.Reads, scratch.Writes)
-			o.kind, e = m.kindOf(f, d), &scratch
-			o.inst = m.kinds[o.kind].inst
-		} else if in, err := msl.Bind(m.g, d); err == nil {
-			if x, err := in.Effects(); err == nil {
-				o.inst, e = in, x
-			}
-		}
+		e := t.by(&o)
 		m.add(o, e)
 		if each != nil {
 			each(i)
 		}
 	}
 	return m
+}
+
+// touched finds what the commands of a graph touch.
+type touched struct {
+	m        *model
+	declared *msl.Cache
+	stored   func(op int, d *ir.Dispatch) *ir.Effects
+	out      ir.Effects // of the last command
+}
+
+// by returns what o, the next op, touches, and notes its kind. The next call
+// overwrites the effects.
+func (t *touched) by(o *op) *ir.Effects {
+	t.out = ir.Effects{Complete: true, Reads: t.out.Reads[:0], Writes: t.out.Writes[:0]}
+	d, ok := o.node.(*ir.Dispatch)
+	switch {
+	case !ok:
+		return t.transfer(o.node)
+	case !t.m.g.Kernels[d.Kernel].Library.Declared():
+		return t.stored(len(t.m.ops), d)
+	}
+	if f := t.declared.Form(d); f != nil {
+		t.out.Reads, t.out.Writes = slices.Grow(t.out.Reads, f.Reads())[:f.Reads()], slices.Grow(t.out.Writes, f.Writes())[:f.Writes()]
+		f.Effects(d, t.out.Reads, t.out.Writes)
+		o.kind = t.m.kindOf(f, d)
+		o.inst = t.m.kinds[o.kind].inst
+		return &t.out
+	}
+	in, err := msl.Bind(t.m.g, d)
+	if err != nil {
+		return nil
+	}
+	e, err := in.Effects()
+	if err != nil {
+		return nil
+	}
+	o.inst = in
+	return e
+}
+
+// transfer is [ir.NodeEffects] of a copy or a fill.
+func (t *touched) transfer(n ir.Node) *ir.Effects {
+	dst := ir.View{}
+	switch n := n.(type) {
+	case *ir.Copy:
+		dst = n.Dst
+		t.out.Reads = append(t.out.Reads, n.Src.Contiguous())
+	case *ir.Fill:
+		dst = n.Dst
+	}
+	t.out.Writes = append(t.out.Writes, ir.Write{Region: dst.Contiguous(), Must: true})
+	return &t.out
 }
 
 // kindOf returns the kind of d, which has form f.

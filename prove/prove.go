@@ -86,10 +86,11 @@ type proof struct {
 	// the write before that has the same bytes; noWrite where there is none, or
 	// none was found yet.
 	recordedNames, images names
-	same                  []bool  // by command after: it is its only image, by sameCommand
-	usual                 []usual // by command after
-	pairs                 []pair  // by kind after
-	moved                 *translation
+
+	same  []bool  // by command after: it is its only image, by sameCommand
+	pairs []pair  // by kind after
+	usual []usual // by command after
+	moved *translation
 	// Comparing the terms of a fusion is slow, and layers repeat them.
 	fusion  fusion
 	fusions map[string]*outcome // by signature

@@ -14,21 +14,28 @@ import (
 const maxSegments = 1 << 12
 
 func constant(r *reading) bool {
-	n := int64(0)
-	add := func(a *access) bool {
-		if a.flat() {
-			n++
-			return n <= maxSegments
+	n := r.m.constantRuns(r.at)
+	if n > maxSegments {
+		return false
+	}
+	for _, w := range r.writes {
+		if n += r.m.constantRuns(&r.m.writes[w].access); n > maxSegments {
+			return false
 		}
-		x := r.m.region(a)
-		n += runs(&x)
-		return x.IsConst() && n <= maxSegments
 	}
-	ok := add(r.at)
-	for k := 0; ok && k < len(r.writes); k++ {
-		ok = add(&r.m.writes[r.writes[k]].access)
+	return true
+}
+
+// constantRuns is runs of a constant access; of another one it is too many.
+func (m *model) constantRuns(a *access) int64 {
+	if a.flat() {
+		return 1
 	}
-	return ok
+	r := m.region(a)
+	if !r.IsConst() {
+		return maxSegments + 1
+	}
+	return runs(&r)
 }
 
 func runs(r *ir.Region) int64 {

@@ -39,9 +39,6 @@ func trace(m *model) *readings {
 // reading returns what read k of the graph, counted over all ops, sees.
 func (t *readings) reading(k int32) reading { return t.h.reading(&t.h.m.reads[k], t.of[k]) }
 
-// writes returns the writes that were seen.
-func (t *readings) writes(s *seen) []int32 { return t.h.list[s.from:s.to] }
-
 // whole returns what was seen of a whole memory.
 func (t *readings) whole(w *whole) reading { return t.h.reading(&w.access, w.seen) }
 

@@ -114,16 +114,17 @@ type reading struct {
 	tainted bool // initial, and that is not what the graph before holds
 }
 
-// seen is a reading as it is kept: its writes are history.list[from:to].
+// seen is a reading as it is kept: its writes are n of history.list.
 type seen struct {
-	from, to int32
-	initial  bool
+	from    int64
+	n       int32
+	initial bool
 }
 
 func (h *history) read(a *access) seen {
 	mem, first := a.mem, len(h.list)
 	if !h.first[mem] || h.m.void(a) {
-		return seen{int32(first), int32(first), true}
+		return seen{initial: true}
 	}
 	at, hole := a.lo, !a.flat() // hole: some byte is no flat must-write's
 	h.runs[mem].Each(a.lo, a.end, func(lo, end int64, i int32) bool {
@@ -155,12 +156,18 @@ func (h *history) read(a *access) seen {
 			break
 		}
 	}
-	return seen{int32(first), int32(len(h.list)), initial}
+	return seen{int64(first), int32(len(h.list) - first), initial}
 }
 
 // reading returns what was seen of a.
 func (h *history) reading(a *access, s seen) reading {
-	return reading{m: h.m, at: a, writes: h.list[s.from:s.to:s.to], initial: s.initial}
+	return reading{m: h.m, at: a, writes: h.writes(&s), initial: s.initial}
+}
+
+// writes returns the writes that were seen.
+func (h *history) writes(s *seen) []int32 {
+	to := s.from + int64(s.n)
+	return h.list[s.from:to:to]
 }
 
 // names gives writes the names by which they are compared: equal names mean
