@@ -134,23 +134,19 @@ func (t *translation) effects(d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
 		return nil, false
 	}
 	stays := t.stays(d, e)
-	t.out.Complete, t.out.Reads, t.out.Writes = d.Effects.Complete, t.out.Reads[:0], t.out.Writes[:0]
-	for i := range d.Effects.Reads {
-		x, ok := t.move(d, e, stays, &d.Effects.Reads[i])
-		if !ok {
+	out = &t.out
+	out.Complete, out.Reads, out.Writes = d.Effects.Complete, append(out.Reads[:0], d.Effects.Reads...), append(out.Writes[:0], d.Effects.Writes...)
+	for i := range out.Reads {
+		if !t.move(&out.Reads[i], d, e, stays) {
 			return nil, false
 		}
-		t.out.Reads = append(t.out.Reads, x)
 	}
-	for i := range d.Effects.Writes {
-		w := &d.Effects.Writes[i]
-		x, ok := t.move(d, e, stays, &w.Region)
-		if !ok {
+	for i := range out.Writes {
+		if !t.move(&out.Writes[i].Region, d, e, stays) {
 			return nil, false
 		}
-		t.out.Writes = append(t.out.Writes, ir.Write{Region: x, Must: w.Must, Atomic: w.Atomic})
 	}
-	return &t.out, true
+	return out, true
 }
 
 // stays reports whether e binds the same bytes of memories of the same names as
@@ -168,18 +164,17 @@ func (t *translation) stays(d, e *ir.Dispatch) (same bool) {
 	return same
 }
 
-// move returns where the bytes r that d touches lie for e.
-func (t *translation) move(d, e *ir.Dispatch, stays bool, from *ir.Region) (moved ir.Region, ok bool) {
-	at := t.b.roots[from.Mem]
-	r := *from
-	r.Mem, r.Off = at.mem, from.Off.AddConst(at.off)
+// move makes of the bytes r that d touches those that e does.
+func (t *translation) move(r *ir.Region, d, e *ir.Dispatch, stays bool) (ok bool) {
+	at := &t.b.roots[r.Mem]
 	twin := t.twins[at.mem]
+	r.Off.Const += at.off
 	if stays && twin != ir.NoMem {
 		r.Mem = twin
-		return r, true
+		return true
 	}
-	found, inside := false, false
-	moved = r
+	r.Mem = at.mem
+	found, inside, moved := false, false, *r
 	put := func(x ir.Region) bool { // whichever view the kernel goes by
 		ok := !found || x.Equal(moved)
 		found, moved = true, x
@@ -192,28 +187,28 @@ func (t *translation) move(d, e *ir.Dispatch, stays bool, from *ir.Region) (move
 		v, w := &d.Bindings[i].View, &e.Bindings[i].View
 		x, y := t.b.roots[v.Mem], t.a.roots[w.Mem]
 		was, is := v.Off.AddConst(x.off), w.Off.AddConst(y.off)
-		if x.mem != at.mem || outside(t.b.g, &r, was, v.Len) {
+		if x.mem != at.mem || outside(t.b.g, r, was, v.Len) {
 			continue
 		}
-		inside = inside || within(t.b.g, &r, was, v.Len)
+		inside = inside || within(t.b.g, r, was, v.Len)
 		if !aligned(was, is, argumentAlign(&t.a.g.Kernels[e.Kernel], d.Bindings[i].Slot)) {
-			return r, false
+			return false
 		}
-		z := r
+		z := *r
 		z.Mem, z.Off = y.mem, r.Off.Sub(was).Add(is)
 		if !put(z) {
-			return r, false
+			return false
 		}
 	}
-	if inside {
-		return moved, true
+	if !inside {
+		// In nobody's view: the memory of the same name is the same bytes.
+		x := *r
+		if x.Mem = twin; twin == ir.NoMem || !put(x) {
+			return false
+		}
 	}
-	// In nobody's view: the memory of the same name is the same bytes.
-	if twin == ir.NoMem {
-		return r, false
-	}
-	r.Mem = twin
-	return r, put(r)
+	*r = moved
+	return true
 }
 
 // within proves that r lies in the n bytes from off on.
