@@ -38,8 +38,9 @@ type Cache struct {
 }
 
 type root struct {
-	mem ir.MemID
-	off int64
+	mem      ir.MemID
+	off      int64
+	argument bool // memory that is bound inline
 }
 
 // form is an entry of the table: the dispatch that it was made from, copied, for
@@ -50,6 +51,7 @@ type form struct {
 	classes []uint8 // of the views, by binding
 	next    *form   // of the same hash
 	after   *form   // what came after it last time, for graphs repeat themselves
+	or      *form   // and what did before that: a norm is followed by this or by that
 }
 
 // Limits that keep a hostile graph from making the table slow or large: what is
@@ -141,16 +143,23 @@ func (c *Cache) effectsOf(f *form, d *ir.Dispatch) *ir.Effects {
 // full table.
 func (c *Cache) form(d *ir.Dispatch) *form {
 	c.extendRoots()
-	if c.last != nil && c.last.after != nil && c.alike(c.last.after, d) {
-		c.last = c.last.after
+	l := c.last
+	if l == nil {
+		c.last = c.find(d)
 		return c.last
 	}
-	f := c.find(d)
-	if f != nil {
-		if c.last != nil {
-			c.last.after = f
-		}
+	f := l.after
+	switch {
+	case f != nil && c.alike(f, d):
 		c.last = f
+		return f
+	case l.or != nil && c.alike(l.or, d):
+		f = l.or
+	default:
+		f = c.find(d)
+	}
+	if f != nil {
+		l.after, l.or, c.last = f, l.after, f
 	}
 	return f
 }
@@ -252,7 +261,7 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 
 // inline returns what b binds: argument memory is inline by another way.
 func (c *Cache) inline(b *ir.Binding) *ir.Binding {
-	if b.Kind == ir.BindView && c.g.Memories[b.View.Mem].Kind == ir.Argument {
+	if b.Kind == ir.BindView && c.roots[b.View.Mem].argument {
 		c.resolved = c.g.Resolve(*b)
 		return &c.resolved
 	}
@@ -274,10 +283,11 @@ func (c *Cache) root(m ir.MemID) (ir.MemID, int64) { return c.roots[m].mem, c.ro
 // extendRoots follows the aliases of new memories; a parent stands before them.
 func (c *Cache) extendRoots() {
 	for i := len(c.roots); i < len(c.g.Memories); i++ {
-		r := root{ir.MemID(i), 0}
-		if m := &c.g.Memories[i]; m.Alias != ir.NoMem {
+		m := &c.g.Memories[i]
+		r := root{ir.MemID(i), 0, m.Kind == ir.Argument}
+		if m.Alias != ir.NoMem {
 			p := c.roots[m.Alias]
-			r = root{p.mem, p.off + m.AliasOff}
+			r.mem, r.off = p.mem, p.off+m.AliasOff
 		}
 		c.roots = append(c.roots, r)
 	}

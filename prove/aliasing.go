@@ -10,54 +10,53 @@ func (p *proof) checkAliasing() {
 		o := &p.a.ops[i]
 		d, ok := o.node.(*ir.Dispatch)
 		switch {
-		case !ok: // ir.Check refuses a copy onto itself
+		case p.usual[i]&unaliased != 0 || !ok: // ir.Check refuses a copy onto itself
 		case o.inst != nil:
-			var err error
-			if f := o.inst.Form(); f != nil {
-				err = f.CheckAliasing(d)
-			} else {
-				err = o.inst.CheckAliasing()
-			}
-			if err != nil {
+			if err := p.a.overlap(o, d); err != nil {
 				p.add(Refused, Aliasing, nil, []ir.ID{o.id}, "%v", err)
 			}
 		case o.known:
 			if x, y := p.newOverlap(int32(i)); x != nil {
 				p.add(CannotTell, Aliasing, p.before(int32(i)), []ir.ID{d.ID}, "%s: %s, which it writes, overlaps %s otherwise than before, and no declaration says that it may",
-					p.a.g.Describe(d), p.a.g.FormatRegion(x.region), p.a.g.FormatRegion(y.region))
+					p.a.g.Describe(d), p.a.format(x), p.a.format(y))
 			}
 		}
 	}
+}
+
+// overlap returns what the declaration of d has against its views.
+func (m *model) overlap(o *op, d *ir.Dispatch) error {
+	if o.kind >= 0 {
+		return m.kinds[o.kind].form.CheckAliasing(d)
+	}
+	return o.inst.CheckAliasing()
 }
 
 // newOverlap returns a pair of accesses of command i after, one of them a
 // write, that meet and did not lie so in the recording.
 func (p *proof) newOverlap(i int32) (x, y *access) {
-	now := p.a.accessesOf(i)
-	was := p.b.accessesOf(p.sets[i][0])
-	for k := range p.a.writesOf(i) {
-		for l := range now {
-			if k == l || apart(p.a.g, now[k], now[l]) {
+	o, was := &p.a.ops[i], &p.b.ops[p.sets.of(i)[0]]
+	writes := int(o.whi - o.wlo)
+	for k := range writes {
+		x = p.a.access(o, k)
+		for l := range writes + int(o.rhi-o.rlo) {
+			y = p.a.access(o, l)
+			if k == l || p.a.apart(x, y) {
 				continue
 			}
-			if now[k].region.Off.Sub(now[l].region.Off).Equal(was[k].region.Off.Sub(was[l].region.Off)) && was[k].region.Mem == was[l].region.Mem {
-				continue
+			v, w := p.b.access(was, k), p.b.access(was, l)
+			if v.mem != w.mem || !sameDistance(p.a.off(x), p.a.off(y), p.b.off(v), p.b.off(w)) {
+				return x, y
 			}
-			return now[k], now[l]
 		}
 	}
 	return nil, nil
 }
 
-// accessesOf returns the writes, then the reads of op i.
-func (m *model) accessesOf(i int32) []*access {
-	var out []*access
-	w := m.writesOf(i)
-	for k := range w {
-		out = append(out, &w[k].access)
+// access returns the k-th of the writes, then the reads of o.
+func (m *model) access(o *op, k int) *access {
+	if n := int(o.whi - o.wlo); k >= n {
+		return &m.reads[int(o.rlo)+k-n]
 	}
-	for k := range m.ops[i].reads {
-		out = append(out, &m.ops[i].reads[k])
-	}
-	return out
+	return &m.writes[int(o.wlo)+k].access
 }

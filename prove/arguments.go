@@ -5,9 +5,9 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// touched calls yield with each argument of a declared dispatch that is among
+// arguments calls yield with each argument of a declared dispatch that is among
 // its effects, in their order (see decl.Instance.Effects).
-func touched(in *decl.Instance, yield func(arg int, mode decl.Mode)) {
+func arguments(in *decl.Instance, yield func(arg int, mode decl.Mode)) {
 	for i := range in.Decl.Args {
 		a := &in.Decl.Args[i]
 		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused || in.Views[i].Mem == ir.NoMem {
@@ -23,7 +23,7 @@ func touched(in *decl.Instance, yield func(arg int, mode decl.Mode)) {
 // writtenArg returns the argument that the k-th write of o belongs to.
 func (o *op) writtenArg(k int) int {
 	found := -1
-	touched(o.inst, func(arg int, mode decl.Mode) {
+	arguments(o.inst, func(arg int, mode decl.Mode) {
 		if mode != decl.Read {
 			if k == 0 {
 				found = arg
@@ -34,10 +34,10 @@ func (o *op) writtenArg(k int) int {
 	return found
 }
 
-// readOf returns which of o.reads is what an argument holds before.
+// readOf returns which of o's reads is what an argument holds before.
 func (o *op) readOf(arg int) (k int, ok bool) {
-	reads, updates := 0, int(o.source)
-	touched(o.inst, func(i int, mode decl.Mode) {
+	reads, updates := 0, int(o.maybe-o.rlo)
+	arguments(o.inst, func(i int, mode decl.Mode) {
 		at := &reads
 		if mode != decl.Read {
 			at = &updates

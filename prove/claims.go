@@ -9,17 +9,17 @@ func (p *proof) checkClaims() {
 	for i := range p.a.ops {
 		o := &p.a.ops[i]
 		d, ok := o.node.(*ir.Dispatch)
-		if !ok {
+		if p.usual[i]&claimed != 0 || !ok {
 			continue
 		}
 		foreign := !p.a.g.Kernels[d.Kernel].Library.Declared()
 		switch {
-		case foreign && !p.a.sameEffects(p.toldOf(i), d.Effects):
+		case foreign:
 			// Nobody but the recording knows what it touches: not a byte less, nor more.
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: nobody but the recording knows its effects, and other ones are stored", p.a.g.Describe(d))
 		case o.inst == nil && d.Effects.Known() && !p.saidSo(int32(i), d):
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: its declaration does not describe it, and complete effects are stored that the recording does not give", p.a.g.Describe(d))
-		case foreign || o.inst == nil || !d.Effects.Known():
+		case o.inst == nil || !d.Effects.Known():
 		case !p.a.claimsAll(o, d.Effects):
 			p.add(Refused, Interface, nil, []ir.ID{d.ID}, "%s: the stored effects leave out bytes that the kernel touches, or promise writes that it does not", p.a.g.Describe(d))
 		}
@@ -29,38 +29,27 @@ func (p *proof) checkClaims() {
 // saidSo reports whether the recording stores the effects of d, which is command
 // i after and unfused: it has no term.
 func (p *proof) saidSo(i int32, d *ir.Dispatch) bool {
-	e, ok := translate(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node.(*ir.Dispatch), d)
+	e, ok := p.moved.effects(p.b.ops[p.sets.of(i)[0]].node.(*ir.Dispatch), d)
 	return ok && p.a.sameEffects(e, d.Effects)
-}
-
-// toldOf returns what the recording says that command i after touches.
-func (p *proof) toldOf(i int) *ir.Effects {
-	if p.told == nil {
-		return nil
-	}
-	return p.told[i]
 }
 
 // claimsAll reports whether e covers everything that o touches and calls no
 // write certain that is not.
 func (m *model) claimsAll(o *op, e *ir.Effects) bool {
-	if m.claimsThat(o, e) {
-		return true
-	}
 	writes := m.writes[o.wlo:o.whi]
 	var reads, claimed []access
-	for _, x := range e.Reads {
-		reads = append(reads, m.rooted(x))
+	for i := range e.Reads {
+		reads = append(reads, m.rooted(&e.Reads[i]))
 	}
 	for i := range e.Writes {
-		w := m.rooted(e.Writes[i].Region)
+		w := m.rooted(&e.Writes[i].Region)
 		claimed = append(claimed, w)
 		if !certain(&e.Writes[i]) {
 			reads = append(reads, w)
 		}
 	}
-	for i := range o.reads {
-		if !m.anyCovers(reads, &o.reads[i]) {
+	for k := o.rlo; k < o.rhi; k++ {
+		if !m.anyCovers(reads, &m.reads[k]) {
 			return false
 		}
 	}
@@ -75,7 +64,7 @@ func (m *model) claimsAll(o *op, e *ir.Effects) bool {
 		}
 		sure := false
 		for i := range writes {
-			sure = sure || writes[i].must && covers(m.g, &writes[i].access, &claimed[k])
+			sure = sure || writes[i].must && m.covers(&writes[i].access, &claimed[k])
 		}
 		if !sure {
 			return false
@@ -84,41 +73,44 @@ func (m *model) claimsAll(o *op, e *ir.Effects) bool {
 	return true
 }
 
-// claimsThat is the usual case: the very regions.
-func (m *model) claimsThat(o *op, e *ir.Effects) bool {
+// claimsThat is the usual case of claimsAll: the very regions.
+func (m *model) claimsThat(o *op, e *ir.Effects) (same bool) {
 	writes := m.writes[o.wlo:o.whi]
-	if len(e.Reads) != int(o.source) || len(e.Writes) != len(writes) {
-		return false
+	same = len(e.Reads) == int(o.maybe-o.rlo) && len(e.Writes) == len(writes)
+	for i := 0; same && i < len(e.Reads); i++ {
+		same = m.isRegion(&m.reads[int(o.rlo)+i], &e.Reads[i])
 	}
-	for i := range e.Reads {
-		if !m.sameRegion(&o.reads[i].region, &e.Reads[i]) {
-			return false
-		}
+	for i := 0; same && i < len(writes); i++ {
+		same = writes[i].must == certain(&e.Writes[i]) && m.isRegion(&writes[i].access, &e.Writes[i].Region)
 	}
-	for i := range writes {
-		if writes[i].must != certain(&e.Writes[i]) || !m.sameRegion(&writes[i].region, &e.Writes[i].Region) {
-			return false
-		}
+	return same
+}
+
+// isRegion compares an access with a stored region.
+func (m *model) isRegion(x *access, y *ir.Region) bool {
+	if x.flat() {
+		at := &m.roots[y.Mem]
+		return len(y.Dims) == 0 && y.Off.IsConst() && y.Run.IsConst() && x.mem == at.mem && x.lo == y.Off.Const+at.off && x.end-x.lo == y.Run.Const
 	}
-	return true
+	return m.sameRegion(&m.shapes.of(x).Region, y)
 }
 
 // sameRegion compares a region in a root memory with a stored one.
 func (m *model) sameRegion(x, y *ir.Region) bool {
-	root, off := m.g.Root(y.Mem)
-	return x.Mem == root && (off == 0 && x.Off.Equal(y.Off) || off != 0 && x.Off.Equal(y.Off.AddConst(off))) && sameShape(x, y)
+	at := &m.roots[y.Mem]
+	return x.Mem == at.mem && x.Off.Equal(y.Off.AddConst(at.off)) && sameExtents(x, y)
 }
 
 func (m *model) anyCovers(list []access, r *access) bool {
 	for i := range list {
-		if covers(m.g, &list[i], r) {
+		if m.covers(&list[i], r) {
 			return true
 		}
 	}
-	return void(&r.region)
+	return m.void(r)
 }
 
-// sameEffects compares lists of effects, known or not, aliases resolved.
+// sameEffects compares effects in root memories, known or not, with stored ones.
 func (m *model) sameEffects(x, y *ir.Effects) bool {
 	if x == nil || y == nil {
 		return x == y
@@ -127,15 +119,13 @@ func (m *model) sameEffects(x, y *ir.Effects) bool {
 		return false
 	}
 	for i := range x.Reads {
-		r := m.rooted(x.Reads[i])
-		if !m.sameRegion(&r.region, &y.Reads[i]) {
+		if !m.sameRegion(&x.Reads[i], &y.Reads[i]) {
 			return false
 		}
 	}
 	for i := range x.Writes {
 		w, z := &x.Writes[i], &y.Writes[i]
-		r := m.rooted(w.Region)
-		if w.Must != z.Must || w.Atomic != z.Atomic || !m.sameRegion(&r.region, &z.Region) {
+		if w.Must != z.Must || w.Atomic != z.Atomic || !m.sameRegion(&w.Region, &z.Region) {
 			return false
 		}
 	}

@@ -45,19 +45,30 @@ func sameCommand(bg, ag *ir.Graph, x, y ir.Node) string {
 			return "other threadgroup memory"
 		}
 	}
+	var inline [2]ir.Binding
 	for i := range d.Bindings {
-		p, q := bg.Resolve(d.Bindings[i]), ag.Resolve(e.Bindings[i])
-		if p.Slot != q.Slot || p.Kind != q.Kind || p.Type != q.Type {
+		p, q := resolve(bg, &d.Bindings[i], &inline[0]), resolve(ag, &e.Bindings[i], &inline[1])
+		if p.Slot != q.Slot || p.Kind != q.Kind || p.Kind == ir.BindScalar && p.Type != q.Type {
 			return "other bindings"
 		}
-		if !bytes.Equal(p.Bytes, q.Bytes) || !p.Expr.Equal(q.Expr) {
+		if p.Kind == ir.BindView {
+			if !p.View.Len.Equal(q.View.Len) {
+				return "a view of another length"
+			}
+		} else if !bytes.Equal(p.Bytes, q.Bytes) || !p.Expr.Equal(q.Expr) {
 			return "another argument value"
-		}
-		if p.Kind == ir.BindView && !p.View.Len.Equal(q.View.Len) {
-			return "a view of another length"
 		}
 	}
 	return ""
+}
+
+// resolve is [ir.Graph.Resolve], but copies no binding that stands for itself.
+func resolve(g *ir.Graph, b, inline *ir.Binding) *ir.Binding {
+	if b.Kind != ir.BindView || g.Memories[b.View.Mem].Kind != ir.Argument {
+		return b
+	}
+	*inline = g.Resolve(*b)
+	return inline
 }
 
 func sameExtent(x, y ir.Extent) bool {
@@ -85,86 +96,129 @@ func sameKernel(k, l *ir.Kernel) bool {
 	return true
 }
 
-// translate returns what a dispatch after touches whose kernel nobody
-// declares: what its image before touches by the recording, moved with the
-// views that it binds. ok is false where that says nothing: a region outside
-// the views or in views that moved apart, or a view that lost its alignment,
-// which the kernel may count on.
-func translate(bg, ag *ir.Graph, d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
+// translation finds what the commands after touch whose kernels nobody
+// declares.
+type translation struct {
+	b, a  *model
+	twins []ir.MemID // by root memory before: that of the same name and size after, NoMem if none
+	out   ir.Effects // of the last command
+}
+
+func newTranslation(b, a *model) *translation {
+	t := &translation{b: b, a: a, twins: make([]ir.MemID, len(b.roots))}
+	named := make(map[int32]ir.MemID, len(a.names))
+	for i, nr := range a.names {
+		named[nr] = ir.MemID(i)
+	}
+	for i := range t.twins {
+		m, ok := named[b.names[i]]
+		if !ok || a.g.Memories[m].Alias != ir.NoMem || a.g.Memories[m].Size != b.g.Memories[i].Size {
+			m = ir.NoMem
+		}
+		t.twins[i] = m
+	}
+	return t
+}
+
+// effects returns what e, a dispatch after whose kernel nobody declares,
+// touches: what d, its image before, touches by the recording, moved with the
+// views that it binds. All regions are in root memories. ok is false where that
+// says nothing: a region outside the views or in views that moved apart, or a
+// view that lost its alignment, which the kernel may count on. The next call
+// overwrites the effects.
+func (t *translation) effects(d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
 	if d.Effects == nil {
 		return nil, true
 	}
 	if len(d.Bindings) != len(e.Bindings) {
 		return nil, false
 	}
-	move := func(r ir.Region) (ir.Region, bool) {
-		root, off := bg.Root(r.Mem)
-		r.Mem, r.Off = root, r.Off.AddConst(off)
-		found, inside, moved := false, false, r
-		put := func(x ir.Region) bool { // whichever view the kernel goes by
-			ok := !found || x.Equal(moved)
-			found, moved = true, x
-			return ok
-		}
-		for i := range d.Bindings {
-			if d.Bindings[i].Kind != ir.BindView || e.Bindings[i].Kind != ir.BindView {
-				continue
-			}
-			v, w := d.Bindings[i].View, e.Bindings[i].View
-			vm, voff := bg.Root(v.Mem)
-			wm, woff := ag.Root(w.Mem)
-			from, to := v.Off.AddConst(voff), w.Off.AddConst(woff)
-			if vm != root || outside(bg, r, from, v.Len) {
-				continue
-			}
-			inside = inside || within(bg, r, from, v.Len)
-			if !aligned(from, to, argumentAlign(&ag.Kernels[e.Kernel], d.Bindings[i].Slot)) {
-				return r, false
-			}
-			x := r
-			x.Mem, x.Off = wm, r.Off.Sub(from).Add(to)
-			if !put(x) {
-				return r, false
-			}
-		}
-		if inside {
-			return moved, true
-		}
-		// In nobody's view: the memory of the same name is the same bytes.
-		m, ok := ag.MemoryNamed(bg.Memories[root].Name)
-		if !ok || ag.Memories[m].Alias != ir.NoMem || ag.Memories[m].Size != bg.Memories[root].Size {
-			return r, false
-		}
-		r.Mem = m
-		return r, put(r)
-	}
-	out = &ir.Effects{Complete: d.Effects.Complete}
-	for _, r := range d.Effects.Reads {
-		x, ok := move(r)
-		if !ok {
+	stays := t.stays(d, e)
+	out = &t.out
+	out.Complete, out.Reads, out.Writes = d.Effects.Complete, append(out.Reads[:0], d.Effects.Reads...), append(out.Writes[:0], d.Effects.Writes...)
+	for i := range out.Reads {
+		if !t.move(&out.Reads[i], d, e, stays) {
 			return nil, false
 		}
-		out.Reads = append(out.Reads, x)
 	}
-	for _, w := range d.Effects.Writes {
-		x, ok := move(w.Region)
-		if !ok {
+	for i := range out.Writes {
+		if !t.move(&out.Writes[i].Region, d, e, stays) {
 			return nil, false
 		}
-		w.Region = x
-		out.Writes = append(out.Writes, w)
 	}
 	return out, true
 }
 
+// stays reports whether e binds the same bytes of memories of the same names as
+// d: then all that d touches stays too.
+func (t *translation) stays(d, e *ir.Dispatch) (same bool) {
+	same = true
+	for i := 0; same && i < len(d.Bindings); i++ {
+		if d.Bindings[i].Kind != ir.BindView || e.Bindings[i].Kind != ir.BindView {
+			continue
+		}
+		v, w := &d.Bindings[i].View, &e.Bindings[i].View
+		x, y := t.b.roots[v.Mem], t.a.roots[w.Mem]
+		same = t.twins[x.mem] == y.mem && v.Off.AddConst(x.off).Equal(w.Off.AddConst(y.off))
+	}
+	return same
+}
+
+// move makes of the bytes r that d touches those that e does.
+func (t *translation) move(r *ir.Region, d, e *ir.Dispatch, stays bool) (ok bool) {
+	at := &t.b.roots[r.Mem]
+	twin := t.twins[at.mem]
+	r.Off.Const += at.off
+	if stays && twin != ir.NoMem {
+		r.Mem = twin
+		return true
+	}
+	r.Mem = at.mem
+	found, inside, moved := false, false, *r
+	put := func(x ir.Region) bool { // whichever view the kernel goes by
+		ok := !found || x.Equal(moved)
+		found, moved = true, x
+		return ok
+	}
+	for i := range d.Bindings {
+		if d.Bindings[i].Kind != ir.BindView || e.Bindings[i].Kind != ir.BindView {
+			continue
+		}
+		v, w := &d.Bindings[i].View, &e.Bindings[i].View
+		x, y := t.b.roots[v.Mem], t.a.roots[w.Mem]
+		was, is := v.Off.AddConst(x.off), w.Off.AddConst(y.off)
+		if x.mem != at.mem || outside(t.b.g, r, was, v.Len) {
+			continue
+		}
+		inside = inside || within(t.b.g, r, was, v.Len)
+		if !aligned(was, is, argumentAlign(&t.a.g.Kernels[e.Kernel], d.Bindings[i].Slot)) {
+			return false
+		}
+		z := *r
+		z.Mem, z.Off = y.mem, r.Off.Sub(was).Add(is)
+		if !put(z) {
+			return false
+		}
+	}
+	if !inside {
+		// In nobody's view: the memory of the same name is the same bytes.
+		x := *r
+		if x.Mem = twin; twin == ir.NoMem || !put(x) {
+			return false
+		}
+	}
+	*r = moved
+	return true
+}
+
 // within proves that r lies in the n bytes from off on.
-func within(g *ir.Graph, r ir.Region, off, n ir.Affine) bool {
+func within(g *ir.Graph, r *ir.Region, off, n ir.Affine) bool {
 	lo, end := r.Hull()
 	return atMost(g, off.Sub(lo), 0) && atMost(g, end.Sub(off.Add(n)), 0)
 }
 
 // outside proves that r has none of the n bytes from off on.
-func outside(g *ir.Graph, r ir.Region, off, n ir.Affine) bool {
+func outside(g *ir.Graph, r *ir.Region, off, n ir.Affine) bool {
 	lo, end := r.Hull()
 	return atMost(g, end.Sub(off), 0) || atMost(g, off.Add(n).Sub(lo), 0)
 }

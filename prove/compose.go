@@ -119,7 +119,7 @@ func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID 
 		if len(r.writes) != 1 || r.initial || !w.must {
 			giveUp("%s reads bytes of more than one write", s.m.ops[op].id)
 		}
-		delta := r.at.region.Off.Sub(w.region.Off)
+		delta := s.m.off(r.at).Sub(s.m.off(&w.access))
 		return s.stored(r.writes[0], s.t.add(off, 8, s.t.affine(delta)), dt, level)
 	}
 	if v, ok := s.filled(&r, off, dt); ok {
@@ -145,11 +145,11 @@ func (s *side) inside(r *reading) bool {
 
 // filled returns the element of a weight that is one number repeated.
 func (s *side) filled(r *reading, off termID, dt ir.DType) (termID, bool) {
-	m := &s.m.g.Memories[r.at.region.Mem]
+	m := &s.m.g.Memories[r.at.mem]
 	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill {
 		return 0, false
 	}
-	at := s.t.add(off, 8, s.t.affine(r.at.region.Off))
+	at := s.t.add(off, 8, s.t.affine(s.m.off(r.at)))
 	bits := int64(dt.Bits())
 	if s.t.scale(s.t.div(at, bits), bits) != at {
 		return 0, false
@@ -304,7 +304,7 @@ func (e *evaluation) load(x *term.Expr) termID {
 	}
 	k, ok := e.s.m.ops[e.op].readOf(arg)
 	if !ok {
-		giveUp("%s of %s is not read", a.Name, e.in.Dispatch.ID)
+		giveUp("%s of %s is not read", a.Name, e.s.m.ops[e.op].id)
 	}
 	return e.s.load(e.op, k, off, a.Elem, e.level)
 }
@@ -319,7 +319,7 @@ func (e *evaluation) inline(a *decl.Arg, off termID) termID {
 		return t.affine(b.Expr)
 	}
 	if b.Kind != ir.BindBytes {
-		giveUp("%s of %s is bound to a scalar of another type", a.Name, e.in.Dispatch.ID)
+		giveUp("%s of %s is bound to a scalar of another type", a.Name, e.s.m.ops[e.op].id)
 	}
 	n := node{form: floatLoad, num: -1, text: a.Elem.String() + string(b.Bytes), args: []termID{off}}
 	if !a.Elem.Float() {

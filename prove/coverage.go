@@ -8,21 +8,29 @@ import "github.com/mlxc/mlxc/ir"
 func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
 	live := make([]bool, len(p.a.ops))
-	mark := func(r *reading) {
-		for _, w := range r.writes {
+	mark := func(s *seen) {
+		for _, w := range p.current.h.writes(s) {
 			live[p.a.writes[w].op] = true
 		}
 	}
-	for _, r := range p.current.final {
-		mark(r)
+	for i := range p.current.final {
+		mark(&p.current.final[i].seen)
 	}
 	for i := len(p.a.ops) - 1; i >= 0; i-- {
-		if p.dead[i] = !live[i] && p.a.ops[i].known; p.dead[i] {
+		o := &p.a.ops[i]
+		if !o.known {
+			list := p.current.pillars[int32(i)]
+			for k := range list {
+				mark(&list[k].seen)
+			}
+			continue
+		}
+		if p.dead[i] = !live[i]; p.dead[i] {
 			p.Dead++
 			continue
 		}
-		for k := range p.current.of[i] {
-			mark(&p.current.of[i][k])
+		for k := o.rlo; k < o.rhi; k++ {
+			mark(&p.current.of[k])
 		}
 	}
 }
@@ -37,11 +45,12 @@ func (p *proof) checkCoverage() {
 			continue
 		}
 		o := &p.a.ops[i]
-		if len(p.sets[i]) == 0 {
+		set := p.sets.of(int32(i))
+		if len(set) == 0 {
 			p.add(Refused, Coverage, nil, []ir.ID{o.id}, "%s implements no command of before", p.a.g.Describe(o.node))
 			continue
 		}
-		for _, j := range p.sets[i] {
+		for _, j := range set {
 			if implemented[j] {
 				p.add(Refused, Coverage, []ir.ID{p.b.ops[j].id}, []ir.ID{o.id}, "%s is implemented twice", p.b.g.Describe(p.b.ops[j].node))
 			}
@@ -65,15 +74,12 @@ func (p *proof) checkCoverage() {
 // checkCommand compares command i after with those before that it implements.
 // It returns false where what follows it makes no sense.
 func (p *proof) checkCommand(i int32) bool {
-	o, set := &p.a.ops[i], p.sets[i]
+	o, set := &p.a.ops[i], p.sets.of(i)
 	if len(set) == 1 {
 		was := &p.b.ops[set[0]]
 		why := ""
-		if p.same[i] != alike {
+		if !p.same[i] {
 			why = sameCommand(p.b.g, p.a.g, was.node, o.node)
-		}
-		if why == "" {
-			p.same[i] = alike
 		}
 		d, ok := o.node.(*ir.Dispatch)
 		switch {
@@ -99,21 +105,11 @@ func (p *proof) checkCommand(i int32) bool {
 	return true
 }
 
-// unfused reports whether command i after is one command of before.
-func (p *proof) unfused(i int32) bool {
-	if p.same[i] == unasked {
-		p.same[i] = unlike
-		if len(p.sets[i]) == 1 && sameCommand(p.b.g, p.a.g, p.b.ops[p.sets[i][0]].node, p.a.ops[i].node) == "" {
-			p.same[i] = alike
-		}
-	}
-	return p.same[i] == alike
-}
-
 // before returns the IDs of the commands that command i after implements.
 func (p *proof) before(i int32) []ir.ID {
-	out := make([]ir.ID, len(p.sets[i]))
-	for k, j := range p.sets[i] {
+	set := p.sets.of(i)
+	out := make([]ir.ID, len(set))
+	for k, j := range set {
 		out[k] = p.b.ops[j].id
 	}
 	return out

@@ -11,5 +11,5 @@
 // values.go, segments.go and trace.go (2, 3), order.go and pillars.go (4), fusion.go,
 // compose.go, terms.go and rewrites.go (5), aliasing.go (6). match.go guesses which
 // command is whose image, command.go compares one with another, region.go compares
-// ranges of bytes, model.go resolves what a graph touches.
+// ranges of bytes (shapes.go: each pair once), model.go resolves what a graph touches.
 package prove

@@ -14,7 +14,7 @@ import (
 // equal values, a result of the commands before that it implements. That their
 // other results have no other use is point 2: who read one would find no
 // command that writes it.
-func (p *proof) checkFusion(i int32, now []reading) {
+func (p *proof) checkFusion(i int32) {
 	o := &p.a.ops[i]
 	fail := func(v Verdict, format string, args ...any) {
 		p.add(v, Fusion, p.before(i), []ir.ID{o.id}, "%s for %v: %s", p.a.g.Describe(o.node), p.before(i), fmt.Sprintf(format, args...))
@@ -28,13 +28,13 @@ func (p *proof) checkFusion(i int32, now []reading) {
 		fail(CannotTell, "its kernel is nondeterministic")
 		return
 	}
-	for _, j := range p.sets[i] {
+	for _, j := range p.sets.of(i) {
 		if in := p.b.ops[j].inst; in != nil && in.Decl.Nondeterministic {
 			fail(CannotTell, "%s is nondeterministic", p.b.ops[j].id)
 			return
 		}
 	}
-	f := p.newFusion(i, now)
+	f := p.newFusion(i)
 	key, ok := f.signature()
 	known := p.fusions[string(key)]
 	if !ok || known == nil {
@@ -83,7 +83,7 @@ const inner = -1
 
 // source is a value that leaves read: a reading of either graph.
 type source struct {
-	*reading
+	reading
 	after bool
 }
 
@@ -103,30 +103,31 @@ type result struct{ member, nr int32 }
 
 func (f *fusion) writeOf(r result) int32 { return f.p.b.ops[f.set[r.member]].wlo + r.nr }
 
-func (p *proof) newFusion(i int32, now []reading) *fusion {
+func (p *proof) newFusion(i int32) *fusion {
 	f := &p.fusion
-	*f = fusion{p: p, op: i, now: now, set: p.sets[i], sources: f.sources[:0], leaves: f.leaves[:0], first: f.first[:0], a: f.a, b: f.b}
+	*f = fusion{p: p, op: i, now: f.now[:0], set: p.sets.of(i), sources: f.sources[:0], leaves: f.leaves[:0], first: f.first[:0], a: f.a, b: f.b}
 	if f.a == nil {
 		f.a = &side{m: p.a, read: func(_ int32, k int) reading { return f.now[k] }, leaf: func(_ int32, k int) int { return f.leaves[f.first[len(f.set)]+k] }}
-		f.b = &side{m: p.b, read: func(op int32, k int) reading { return p.recorded.of[op][k] }, leaf: func(op int32, k int) int {
+		f.b = &side{m: p.b, read: func(op int32, k int) reading { return p.recorded.reading(p.b.ops[op].rlo + int32(k)) }, leaf: func(op int32, k int) int {
 			return f.leaves[f.first[slices.Index(f.set, op)]+k]
 		}}
 	}
 	f.b.set = f.set
 	for _, j := range f.set {
 		f.first = append(f.first, len(f.leaves))
-		for k := range p.recorded.of[j] {
-			r := &p.recorded.of[j][k]
-			if f.b.inside(r) {
+		for k := p.b.ops[j].rlo; k < p.b.ops[j].rhi; k++ {
+			r := p.recorded.reading(k)
+			if f.b.inside(&r) {
 				f.leaves = append(f.leaves, inner)
 			} else {
-				f.leaves = append(f.leaves, f.source(r, false))
+				f.leaves = append(f.leaves, f.source(&r, false))
 			}
 		}
 	}
 	f.first = append(f.first, len(f.leaves))
-	for k := range now {
-		f.leaves = append(f.leaves, f.source(&now[k], true))
+	for k := p.a.ops[i].rlo; k < p.a.ops[i].rhi; k++ {
+		f.now = append(f.now, p.reading(k))
+		f.leaves = append(f.leaves, f.source(&f.now[len(f.now)-1], true))
 	}
 	return f
 }
@@ -135,20 +136,20 @@ func (p *proof) newFusion(i int32, now []reading) *fusion {
 func (f *fusion) source(r *reading, after bool) int {
 	for i := range f.sources {
 		s := &f.sources[i]
-		if !sameShape(&s.at.region, &r.at.region) {
+		if !sameShape(s.m, s.at, r.m, r.at) {
 			continue
 		}
 		var equal bool
 		if after && !s.after {
-			equal, _ = equalValues(s.reading, r, f.names(false), f.names(true))
+			equal, _ = equalValues(&s.reading, r, f.names(false), f.names(true))
 		} else {
-			equal, _ = equalValues(s.reading, r, f.names(after), f.names(after))
+			equal, _ = equalValues(&s.reading, r, f.names(after), f.names(after))
 		}
 		if equal {
 			return i
 		}
 	}
-	f.sources = append(f.sources, source{r, after})
+	f.sources = append(f.sources, source{*r, after})
 	return len(f.sources) - 1
 }
 
@@ -165,51 +166,43 @@ func (f *fusion) names(after bool) names {
 func (f *fusion) signature() (key []byte, ok bool) {
 	k := f.p.key[:0]
 	num := func(v int64) { k = binary.AppendVarint(k, v) }
-	command := func(o *op) bool {
-		if o.inst == nil || o.inst.Form() == nil {
-			return false
-		}
-		id, ok := f.p.forms[o.inst.Form()]
-		if !ok {
-			id = int64(len(f.p.forms))
-			f.p.forms[o.inst.Form()] = id
-		}
-		num(id)
-		return true
-	}
 	read := func(r *reading, leaf int) bool {
 		num(int64(leaf))
-		m := &r.m.g.Memories[r.at.region.Mem]
+		m := &r.m.g.Memories[r.at.mem]
 		switch {
 		case leaf == inner:
 			w := &r.m.writes[r.writes[0]]
 			num(int64(slices.Index(f.set, w.op)))
 			num(int64(r.writes[0] - r.m.ops[w.op].wlo))
-			d := r.at.region.Off.Sub(w.region.Off)
-			num(d.Const)
-			return len(r.writes) == 1 && !r.initial && d.IsConst()
+			d, ok := r.m.off(r.at).Distance(r.m.off(&w.access))
+			num(d)
+			return len(r.writes) == 1 && !r.initial && ok
 		case m.Kind == ir.Weight && m.Init.Kind == ir.InitFill:
 			num(-3) // no leaf
 			k = append(k, m.Init.Pattern[:]...)
 			num(r.at.lo % 4)
-			return r.at.flat
+			return r.at.flat()
 		}
 		return true
 	}
 	for s, j := range f.set {
-		if !command(&f.p.b.ops[j]) {
+		o := &f.p.b.ops[j]
+		if o.kind < 0 {
 			return nil, false
 		}
-		for i := range f.p.recorded.of[j] {
-			if !read(&f.p.recorded.of[j][i], f.leaves[f.first[s]+i]) {
+		num(int64(o.kind))
+		for i := range o.rhi - o.rlo {
+			r := f.p.recorded.reading(o.rlo + i)
+			if !read(&r, f.leaves[f.first[s]+int(i)]) {
 				return nil, false
 			}
 		}
 	}
 	num(-2)
-	if !command(&f.p.a.ops[f.op]) {
+	if f.p.a.ops[f.op].kind < 0 {
 		return nil, false
 	}
+	num(int64(f.p.a.ops[f.op].kind))
 	for i := range f.now {
 		if !read(&f.now[i], f.leaves[f.first[len(f.set)]+i]) {
 			return nil, false
@@ -244,14 +237,14 @@ func (f *fusion) imageOf(w int32, out *outcome) error {
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("it writes %s, and none of them writes as much", f.p.a.g.FormatRegion(mine.region))
+	err = fmt.Errorf("it writes %s, and none of them writes as much", f.p.a.format(&mine.access))
 	found := false
 	var others []candidate
 	for s, j := range f.set {
 		o := &f.p.b.ops[j]
 		for nr := range o.whi - o.wlo {
 			theirs := &f.p.b.writes[o.wlo+nr]
-			if !theirs.must || !sameShape(&theirs.region, &mine.region) {
+			if !theirs.must || !sameShape(f.p.b, &theirs.access, f.p.a, &mine.access) {
 				continue
 			}
 			want, why := f.term(func() termID { return f.b.stored(o.wlo+nr, off, dt, f.level(w)) })
@@ -289,8 +282,8 @@ func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcom
 		if !ok {
 			continue
 		}
-		at := f.p.b.writes[f.writeOf(c.result)].region
-		same := at.Equal(w.region) && f.p.b.g.Memories[at.Mem].Name == f.p.a.g.Memories[at.Mem].Name
+		x, y := f.p.b.region(&f.p.b.writes[f.writeOf(c.result)].access), f.p.a.region(&w.access)
+		same := x.Equal(y) && f.p.b.names[x.Mem] == f.p.a.names[y.Mem]
 		if !found || same && !here || same == here && n < dropped {
 			best, dropped, here, found = c, n, same, true
 		}

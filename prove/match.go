@@ -11,39 +11,57 @@ import (
 // matching says for every command after, in order, which commands before it is
 // meant to implement; none where nobody knows. It is a hint: nothing is
 // believed because of it.
-type matching [][]int32
+type matching struct {
+	ends []int32 // by command: where its list ends
+	list []int32
+}
+
+func (m *matching) of(i int32) []int32 {
+	from := int32(0)
+	if i > 0 {
+		from = m.ends[i-1]
+	}
+	return m.list[from:m.ends[i]:m.ends[i]]
+}
+
+// end ends the list of the next command, which began at from.
+func (m *matching) end(from int) {
+	if set := m.list[from:]; len(set) > 1 {
+		slices.Sort(set)
+		m.list = m.list[:from+len(slices.Compact(set))]
+	}
+	m.ends = append(m.ends, int32(len(m.list)))
+}
+
+func (m *matching) equal(n *matching) bool {
+	return slices.Equal(m.ends, n.ends) && slices.Equal(m.list, n.list)
+}
 
 // byProvenance reads the matching that the graph after carries.
-func byProvenance(b *model, after *ir.Graph) matching {
-	out := make(matching, 0, len(b.ops))
-	slab := make([]int32, 0, len(b.ops))
+func byProvenance(b *model, after *ir.Graph) *matching {
+	out := &matching{ends: make([]int32, 0, len(b.ops)), list: make([]int32, 0, len(b.ops))}
 	for _, n := range after.Nodes {
 		id, ok := ir.NodeID(n)
 		if !ok {
 			continue
 		}
-		first := len(slab)
+		first := len(out.list)
 		add := func(f ir.ID) bool {
 			j, ok := b.byID.find(f)
-			slab = append(slab, j)
+			out.list = append(out.list, j)
 			return ok
 		}
 		known := true
 		for _, f := range ir.NodeFrom(n) {
 			known = add(f) && known
 		}
-		if len(slab) == first {
+		if len(out.list) == first {
 			known = add(id)
 		}
-		set := slab[first:len(slab):len(slab)]
 		if !known {
-			set = nil
+			out.list = out.list[:first]
 		}
-		if len(set) > 1 {
-			slices.Sort(set)
-			set = slices.Compact(set)
-		}
-		out = append(out, set)
+		out.end(first)
 	}
 	return out
 }
@@ -51,19 +69,21 @@ func byProvenance(b *model, after *ir.Graph) matching {
 // byStructure guesses a matching of graphs whose provenance is lost or wrong:
 // commands are alike that are the same command and read the results of alike
 // commands at the same places. Commands that are alike are matched in order.
-func byStructure(b *model, after *ir.Graph) matching {
-	a := newModel(after, func(_ int, d *ir.Dispatch) *ir.Effects { return d.Effects })
+func byStructure(b *model, after *ir.Graph) *matching {
+	a := newModel(after, b).build(recordedEffects, nil)
 	seed := maphash.MakeSeed()
 	names := map[uint64][]int32{}
 	for i, h := range hashes(b, seed) {
 		names[h] = append(names[h], int32(i))
 	}
-	out := make(matching, len(a.ops))
-	for i, h := range hashes(a, seed) {
+	out := &matching{}
+	for _, h := range hashes(a, seed) {
+		from := len(out.list)
 		if list := names[h]; len(list) > 0 {
-			out[i] = list[:1:1]
+			out.list = append(out.list, list[0])
 			names[h] = list[1:]
 		}
+		out.end(from)
 	}
 	return out
 }
@@ -122,19 +142,19 @@ func hashes(m *model, seed maphash.Seed) []uint64 {
 				}
 			}
 		}
-		for k := range o.reads {
-			r := h.read(&o.reads[k])
-			affine(r.at.region.Run)
+		for k := o.rlo; k < o.rhi; k++ {
+			r := h.reading(&m.reads[k], h.read(&m.reads[k]))
+			affine(m.region(r.at).Run)
 			if r.initial {
-				text(m.g.Memories[r.at.region.Mem].Name)
-				affine(r.at.region.Off)
+				text(m.g.Memories[r.at.mem].Name)
+				affine(m.off(r.at))
 			}
 			// Writes that lie apart may have come in any order.
 			sum := uint64(0)
 			for _, nr := range r.writes {
 				w := &m.writes[nr]
 				at := len(buf)
-				affine(w.region.Off.Sub(r.at.region.Off))
+				affine(m.off(&w.access).Sub(m.off(r.at)))
 				num(int64(nr - m.ops[w.op].wlo))
 				num(int64(out[w.op]))
 				sum += maphash.Bytes(seed, buf[at:])

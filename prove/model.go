@@ -9,12 +9,15 @@ import (
 )
 
 // access is a region that a command touches, in its root memory, with bounds of
-// its bytes over all values of the params.
+// its bytes over all values of the params. Graphs have millions: it is small, and
+// holds no pointer that the collector would follow.
 type access struct {
-	region  ir.Region
 	lo, end int64
-	flat    bool // constant and without dimensions: exactly the bytes [lo, end)
+	mem     ir.MemID
+	shape   int32 // 1 + its place in model.shapes; 0 of a constant run without dimensions: exactly the bytes [lo, end)
 }
+
+func (a *access) flat() bool { return a.shape == 0 }
 
 // write is an access that changes bytes. Writes of a graph are numbered in
 // its order.
@@ -26,175 +29,294 @@ type write struct {
 
 // op is one command with what it touches.
 type op struct {
-	node   ir.Node
-	id     ir.ID
-	known  bool           // effects are complete; otherwise the command is a pillar
-	inst   *decl.Instance // of a declared kernel
-	reads  []access       // may-writes too: they depend on the old bytes
-	wlo    int32          // its writes are model.writes[wlo:whi]
-	whi    int32
-	era    int32      // counts pillars: 2n between the n-th and the next, 2n−1 at the n-th
-	source int32      // among reads: where those of may-writes begin
-	binds  []ir.MemID // of a pillar: root memories
+	node  ir.Node
+	inst  *decl.Instance // of a declared kernel; of all ops of one kind that of the first: views are another's
+	id    ir.ID
+	kind  int32 // place in model.kinds, −1: none
+	rlo   int32 // its reads are model.reads[rlo:rhi], may-writes too: they depend on the old bytes
+	rhi   int32
+	wlo   int32 // its writes are model.writes[wlo:whi]
+	whi   int32
+	era   int32 // counts pillars: 2n between the n-th and the next, 2n−1 at the n-th
+	maybe int32 // number of the first read that is a may-write's
+	known bool  // effects are complete; otherwise the command is a pillar
+}
+
+// kind is what dispatches have in common that are alike but for where their
+// views lie. Everything that is decided by a form is decided once a kind.
+type kind struct {
+	form *decl.Form
+	inst *decl.Instance // of the first one
+	next int32          // the kind that came after it last time, for graphs repeat themselves
 }
 
 // model is a graph ready for the proof.
 type model struct {
 	g      *ir.Graph
 	ops    []op
+	reads  []access
 	writes []write
 	byID   index
 	at     []int32 // for each node: its op, or −1
 	// pillars counts the commands of unknown effects.
 	pillars int32
-	slab    []access
+	// names are numbers of the memories' names, the same in both graphs of a proof.
+	names []int32
+	roots []root
+	kinds []kind
+	forms map[*decl.Form]int32
+	last  int32 // kind of the last dispatch
+	shapes
 }
 
-// newModel recomputes the effects of every command from the kernels'
-// declarations. What a kernel without one touches is what stored says.
-func newModel(g *ir.Graph, stored func(op int, d *ir.Dispatch) *ir.Effects) *model {
-	m := &model{g: g, byID: newIndex(g), at: make([]int32, len(g.Nodes)), ops: make([]op, 0, len(g.Nodes)), writes: make([]write, 0, len(g.Nodes))}
-	cache := msl.NewCache(g)
-	var reads []ir.Region
-	var writes []ir.Write
-	for i, n := range g.Nodes {
-		m.at[i] = -1
-		id, ok := ir.NodeID(n)
-		if !ok {
-			continue
+// root is where a memory lies in its root memory.
+type root struct {
+	mem ir.MemID
+	off int64
+}
+
+// newModel returns a model of g without ops. Its memories get the numbers of
+// those of the same name in other, if there is one.
+func newModel(g *ir.Graph, other *model) *model {
+	commands := 0
+	for _, n := range g.Nodes {
+		switch n.(type) {
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			commands++
 		}
-		m.at[i] = int32(len(m.ops))
-		m.byID.set(id, int32(len(m.ops)))
-		o := op{node: n, id: id}
-		var e *ir.Effects
-		if d, ok := n.(*ir.Dispatch); !ok {
-			e = ir.NodeEffects(n)
-		} else if !g.Kernels[d.Kernel].Library.Declared() {
-			e = stored(len(m.ops), d)
-		} else if in, err := cache.Bind(d); err == nil {
-			if f := in.Form(); f != nil {
-				// add copies what it keeps, so one array serves all.
-				reads, writes = slices.Grow(reads[:0], f.Reads())[:f.Reads()], slices.Grow(writes[:0], f.Writes())[:f.Writes()]
-				f.Effects(d, reads, writes)
-				o.inst, e = in, &ir.Effects{Complete: true, Reads: reads, Writes: writes}
-			} else if x, err := cache.Effects(d); err == nil {
-				o.inst, e = in, x
-			}
-		}
-		m.add(o, e)
+	}
+	m := &model{
+		g: g, at: make([]int32, 0, len(g.Nodes)), ops: make([]op, 0, commands), byID: newIndex(commands),
+		names: make([]int32, len(g.Memories)), roots: make([]root, len(g.Memories)), forms: map[*decl.Form]int32{}, shapes: newShapes(g),
+	}
+	for i := range g.Memories {
+		m.roots[i].mem, m.roots[i].off = g.Root(ir.MemID(i))
+		m.names[i] = int32(i)
+	}
+	if other != nil {
+		m.nameAs(other)
 	}
 	return m
+}
+
+func (m *model) nameAs(other *model) {
+	known := make(map[string]int32, len(other.names))
+	for i := range other.g.Memories {
+		known[other.g.Memories[i].Name] = other.names[i]
+	}
+	for i := range m.names {
+		nr, ok := known[m.g.Memories[i].Name]
+		if !ok {
+			nr = int32(len(other.names) + i)
+		}
+		m.names[i] = nr
+	}
+}
+
+// build recomputes the effects of every command from the kernels'
+// declarations. What a kernel without one touches is what stored says. each is
+// called with every op, while what it looks at is at hand; nil for none.
+func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func(op int32)) *model {
+	t := &touched{m: m, declared: msl.NewCache(m.g), stored: stored}
+	for _, n := range m.g.Nodes {
+		id, ok := ir.NodeID(n)
+		if !ok {
+			m.at = append(m.at, -1)
+			continue
+		}
+		i := int32(len(m.ops))
+		m.at = append(m.at, i)
+		m.byID.set(id, i)
+		o := op{node: n, id: id, kind: -1}
+		e := t.by(&o)
+		m.add(o, e)
+		if each != nil {
+			each(i)
+		}
+	}
+	return m
+}
+
+// touched finds what the commands of a graph touch.
+type touched struct {
+	m        *model
+	declared *msl.Cache
+	stored   func(op int, d *ir.Dispatch) *ir.Effects
+	out      ir.Effects // of the last command
+}
+
+// by returns what o, the next op, touches, and notes its kind. The next call
+// overwrites the effects.
+func (t *touched) by(o *op) *ir.Effects {
+	t.out = ir.Effects{Complete: true, Reads: t.out.Reads[:0], Writes: t.out.Writes[:0]}
+	d, ok := o.node.(*ir.Dispatch)
+	switch {
+	case !ok:
+		return t.transfer(o.node)
+	case !t.m.g.Kernels[d.Kernel].Library.Declared():
+		return t.stored(len(t.m.ops), d)
+	}
+	if f := t.declared.Form(d); f != nil {
+		t.out.Reads, t.out.Writes = slices.Grow(t.out.Reads, f.Reads())[:f.Reads()], slices.Grow(t.out.Writes, f.Writes())[:f.Writes()]
+		f.Effects(d, t.out.Reads, t.out.Writes)
+		o.kind = t.m.kindOf(f, d)
+		o.inst = t.m.kinds[o.kind].inst
+		return &t.out
+	}
+	in, err := msl.Bind(t.m.g, d)
+	if err != nil {
+		return nil
+	}
+	e, err := in.Effects()
+	if err != nil {
+		return nil
+	}
+	o.inst = in
+	return e
+}
+
+// transfer is [ir.NodeEffects] of a copy or a fill.
+func (t *touched) transfer(n ir.Node) *ir.Effects {
+	dst := ir.View{}
+	switch n := n.(type) {
+	case *ir.Copy:
+		dst = n.Dst
+		t.out.Reads = append(t.out.Reads, n.Src.Contiguous())
+	case *ir.Fill:
+		dst = n.Dst
+	}
+	t.out.Writes = append(t.out.Writes, ir.Write{Region: dst.Contiguous(), Must: true})
+	return &t.out
+}
+
+// kindOf returns the kind of d, which has form f.
+func (m *model) kindOf(f *decl.Form, d *ir.Dispatch) int32 {
+	if len(m.kinds) > 0 {
+		if next := m.kinds[m.last].next; m.kinds[next].form == f {
+			m.last = next
+			return next
+		}
+	}
+	k, ok := m.forms[f]
+	if !ok {
+		k = int32(len(m.kinds))
+		in := &decl.Instance{}
+		f.Place(in, d, make([]ir.View, f.Views()))
+		m.kinds = append(m.kinds, kind{form: f, inst: in})
+		m.forms[f] = k
+	}
+	m.kinds[m.last].next, m.last = k, k
+	return k
 }
 
 // add appends o, which touches e.
 func (m *model) add(o op, e *ir.Effects) {
 	o.known = e.Known()
-	o.wlo = int32(len(m.writes))
-	switch {
-	case o.known:
+	o.rlo, o.wlo = int32(len(m.reads)), int32(len(m.writes))
+	if o.known {
 		o.era = 2 * m.pillars
-		n := len(e.Reads)
-		for i := range e.Writes {
-			if !certain(&e.Writes[i]) {
-				n++
-			}
-		}
-		o.reads = m.accesses(n)
+		m.reads = reserve(m, m.reads, len(e.Reads)+len(e.Writes))
+		m.writes = reserve(m, m.writes, len(e.Writes))
 		for i := range e.Reads {
-			o.reads[i] = m.rooted(e.Reads[i])
+			m.reads = append(m.reads, m.rooted(&e.Reads[i]))
 		}
-		o.source = int32(len(e.Reads))
-		n = len(e.Reads)
+		o.maybe = int32(len(m.reads))
 		for i := range e.Writes {
-			w := write{access: m.rooted(e.Writes[i].Region), op: int32(len(m.ops)), must: certain(&e.Writes[i])}
+			w := write{access: m.rooted(&e.Writes[i].Region), op: int32(len(m.ops)), must: certain(&e.Writes[i])}
 			m.writes = append(m.writes, w)
 			if !w.must {
-				o.reads[n] = w.access
-				n++
+				m.reads = append(m.reads, w.access)
 			}
 		}
-	default:
+	} else {
 		m.pillars++
 		o.era = 2*m.pillars - 1
-		if d, ok := o.node.(*ir.Dispatch); ok {
-			for i := range d.Bindings {
-				if b := &d.Bindings[i]; b.Kind == ir.BindView {
-					root, _ := m.g.Root(b.View.Mem)
-					o.binds = append(o.binds, root)
-				}
-			}
-		}
 	}
-	o.whi = int32(len(m.writes))
+	o.rhi, o.whi = int32(len(m.reads)), int32(len(m.writes))
 	m.ops = append(m.ops, o)
+}
+
+// reserve makes room for n more elements, and, if there is none, for those of the
+// ops to come, so that few copies are made: as many an op as so far, and some.
+func reserve[T any](m *model, list []T, n int) []T {
+	if len(list)+n <= cap(list) {
+		return list
+	}
+	done := len(m.ops) + 1
+	total := float64(len(list)+n) / float64(done) * float64(cap(m.ops)) * 1.05
+	return slices.Grow(list, max(n, min(int(total), 2*cap(m.ops)+64*done)-len(list)))
 }
 
 // index finds the op of an ID: in an array, where IDs are numbers up to a few
 // times the commands, as recorders give them.
 type index struct {
 	dense  []int32 // 1 + op, 0 for none
+	limit  int     // of dense
 	sparse map[ir.ID]int32
 }
 
-func newIndex(g *ir.Graph) index {
-	last := ir.ID(0)
-	for _, n := range g.Nodes {
-		if id, ok := ir.NodeID(n); ok {
-			last = max(last, id)
-		}
-	}
-	if int64(last) < 4*int64(len(g.Nodes))+64 {
-		return index{dense: make([]int32, int64(last)+1)}
-	}
-	return index{sparse: make(map[ir.ID]int32, len(g.Nodes))}
+func newIndex(commands int) index {
+	return index{dense: make([]int32, commands), limit: 4*commands + 64, sparse: map[ir.ID]int32{}}
 }
 
-func (x index) set(id ir.ID, op int32) {
-	if x.sparse != nil {
+func (x *index) set(id ir.ID, op int32) {
+	switch i := int(id); {
+	case i < len(x.dense):
+		x.dense[i] = op + 1
+	case i < x.limit:
+		x.dense = append(x.dense, make([]int32, max(i+1, min(2*len(x.dense), x.limit))-len(x.dense))...)
+		x.dense[i] = op + 1
+	default:
 		x.sparse[id] = op
-	} else {
-		x.dense[id] = op + 1
 	}
 }
 
-func (x index) find(id ir.ID) (op int32, ok bool) {
-	if x.sparse != nil {
+func (x *index) find(id ir.ID) (op int32, ok bool) {
+	if int(id) >= len(x.dense) {
 		op, ok = x.sparse[id]
 		return op, ok
 	}
-	if int64(id) >= int64(len(x.dense)) || x.dense[id] == 0 {
-		return 0, false
-	}
-	return x.dense[id] - 1, true
+	op = x.dense[id] - 1
+	return op, op >= 0
 }
 
 func certain(w *ir.Write) bool { return w.Must && !w.Atomic }
 
-// accesses returns n accesses of a slab.
-func (m *model) accesses(n int) []access {
-	if len(m.slab) < n {
-		m.slab = make([]access, max(n, 1024))
+// rooted follows aliases: the same bytes in the root memory.
+func (m *model) rooted(r *ir.Region) access {
+	at := &m.roots[r.Mem]
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
+		lo := r.Off.Const + at.off
+		return access{lo: lo, end: lo + max(r.Run.Const, 0), mem: at.mem}
 	}
-	out := m.slab[:n:n]
-	m.slab = m.slab[n:]
-	return out
+	x := *r
+	x.Mem, x.Off = at.mem, r.Off.AddConst(at.off)
+	return m.shape(x)
 }
 
-// rooted follows aliases: the same bytes in the root memory.
-func (m *model) rooted(r ir.Region) access {
-	root, off := m.g.Root(r.Mem)
-	r.Mem, r.Off = root, r.Off.AddConst(off)
-	a := access{region: r}
-	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
-		a.lo, a.end, a.flat = r.Off.Const, r.Off.Const+max(r.Run.Const, 0), true
-		return a
+// region returns the bytes of an access.
+func (m *model) region(a *access) ir.Region {
+	if a.flat() {
+		return ir.ViewOf(a.mem, a.lo, a.end-a.lo).Contiguous()
 	}
-	a.lo, a.end = hull(m.g, r)
-	return a
+	return m.shapes.of(a).Region
 }
+
+// off returns where an access begins in its root memory.
+func (m *model) off(a *access) ir.Affine {
+	if a.flat() {
+		return ir.Const(a.lo)
+	}
+	return m.shapes.of(a).Off
+}
+
+func (m *model) format(a *access) string { return m.g.FormatRegion(m.region(a)) }
 
 // writesOf returns the writes of op i.
 func (m *model) writesOf(i int32) []write { return m.writes[m.ops[i].wlo:m.ops[i].whi] }
+
+// readsOf returns the reads of op i.
+func (m *model) readsOf(i int32) []access { return m.reads[m.ops[i].rlo:m.ops[i].rhi] }
 
 // readOnly reports whether nothing in a graph writes the memory.
 func (m *model) readOnly(id ir.MemID) bool { return m.g.Memories[id].Kind.ReadOnly() }

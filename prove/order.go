@@ -7,86 +7,104 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// pending is an access that nothing orders yet before what follows.
+// pending is an access that nothing orders yet before what follows: a read or a
+// write of the model, by number.
 type pending struct {
-	op    int32
-	write bool
-	*access
+	op, nr int32
+	write  bool
 }
 
 // unordered holds the accesses that the next command would run concurrently
 // with.
 type unordered struct {
 	m       *model
-	trees   []*interval.Tree[pending]
+	trees   []interval.Tree[pending]
 	touched []ir.MemID
-	pillar  int32 // an unknown command among them, or −1
-	any     int32 // some command among them, or −1
+	// last is a command of known effects whose accesses are not in the trees yet, or
+	// −1: that of an epoch of one command need never be.
+	last   int32
+	pillar int32 // an unknown command among them, or −1
+	any    int32 // some command among them, or −1
 }
 
 func newUnordered(m *model) *unordered {
-	return &unordered{m: m, trees: make([]*interval.Tree[pending], len(m.g.Memories)), pillar: -1, any: -1}
+	return &unordered{m: m, trees: make([]interval.Tree[pending], len(m.g.Memories)), last: -1, pillar: -1, any: -1}
 }
 
 func (u *unordered) reset() {
 	for _, m := range u.touched {
 		u.trees[m].Reset()
 	}
-	u.touched, u.pillar, u.any = u.touched[:0], -1, -1
+	u.touched, u.last, u.pillar, u.any = u.touched[:0], -1, -1, -1
 }
 
 func (u *unordered) add(i int32) {
-	o := &u.m.ops[i]
+	u.insertLast()
 	u.any = i
-	if !o.known {
+	if u.m.ops[i].known {
+		u.last = i
+	} else {
 		u.pillar = i
-		return
-	}
-	for k := range o.reads {
-		u.insert(pending{i, false, &o.reads[k]})
-	}
-	for k := o.wlo; k < o.whi; k++ {
-		u.insert(pending{i, true, &u.m.writes[k].access})
 	}
 }
 
-func (u *unordered) insert(p pending) {
-	mem := p.region.Mem
-	if u.m.readOnly(mem) || void(&p.region) {
+func (u *unordered) insertLast() {
+	i := u.last
+	if i < 0 {
 		return
 	}
-	t := u.trees[mem]
-	if t == nil {
-		t = &interval.Tree[pending]{}
-		u.trees[mem] = t
+	u.last = -1
+	o := &u.m.ops[i]
+	for k := o.rlo; k < o.rhi; k++ {
+		u.insert(&u.m.reads[k], pending{i, k, false})
 	}
+	for k := o.wlo; k < o.whi; k++ {
+		u.insert(&u.m.writes[k].access, pending{i, k, true})
+	}
+}
+
+func (u *unordered) insert(a *access, p pending) {
+	if u.m.readOnly(a.mem) || u.m.void(a) {
+		return
+	}
+	t := &u.trees[a.mem]
 	if t.Len() == 0 {
-		u.touched = append(u.touched, mem)
+		u.touched = append(u.touched, a.mem)
 	}
-	t.Insert(p.lo, p.end, p)
+	t.Insert(a.lo, a.end, p)
+}
+
+func (u *unordered) access(p pending) *access {
+	if p.write {
+		return &u.m.writes[p.nr].access
+	}
+	return &u.m.reads[p.nr]
 }
 
 // within finds a command of known effects that op i, of known effects too,
 // conflicts with in one replay, or −1, and where.
-func (u *unordered) within(i int32) (with int32, where *ir.Region) { return u.conflict(i, apart) }
+func (u *unordered) within(i int32) (with int32, where *access) {
+	return u.conflict(i, (*model).apart)
+}
 
 // around finds a command of the replay before that op i conflicts with, or −1,
 // and where; nowhere if the effects of one of them are unknown.
-func (u *unordered) around(i int32) (with int32, where *ir.Region) {
+func (u *unordered) around(i int32) (with int32, where *access) {
 	switch {
 	case u.pillar >= 0:
 		return u.pillar, nil
 	case !u.m.ops[i].known:
 		return u.any, nil
 	}
-	return u.conflict(i, apartAlways)
+	return u.conflict(i, (*model).apartAlways)
 }
 
 // conflict looks at accesses. apart proves that two of them share no byte.
-func (u *unordered) conflict(i int32, apart func(*ir.Graph, *access, *access) bool) (with int32, where *ir.Region) {
+func (u *unordered) conflict(i int32, apart func(m *model, a, b *access) bool) (with int32, where *access) {
+	u.insertLast()
 	o := &u.m.ops[i]
-	for k := range o.reads {
-		if with, where = u.look(&o.reads[k], false, apart); with >= 0 {
+	for k := o.rlo; k < o.rhi; k++ {
+		if with, where = u.look(&u.m.reads[k], false, apart); with >= 0 {
 			return with, where
 		}
 	}
@@ -98,17 +116,17 @@ func (u *unordered) conflict(i int32, apart func(*ir.Graph, *access, *access) bo
 	return -1, nil
 }
 
-func (u *unordered) look(a *access, write bool, apart func(*ir.Graph, *access, *access) bool) (with int32, where *ir.Region) {
-	t := u.trees[a.region.Mem]
-	if t == nil || void(&a.region) {
+func (u *unordered) look(a *access, write bool, apart func(m *model, a, b *access) bool) (with int32, where *access) {
+	t := &u.trees[a.mem]
+	if t.Len() == 0 || u.m.void(a) {
 		return -1, nil
 	}
 	with = -1
 	t.Overlapping(a.lo, a.end, func(p pending) bool {
-		if !write && !p.write || apart(u.m.g, a, p.access) {
+		if !write && !p.write || apart(u.m, a, u.access(p)) {
 			return true
 		}
-		with, where = p.op, &a.region
+		with, where = p.op, a
 		return false
 	})
 	return with, where
@@ -118,7 +136,7 @@ func (u *unordered) look(a *access, write bool, apart func(*ir.Graph, *access, *
 // conflicts with.
 type race struct {
 	op, with int32
-	where    *ir.Region // nil where one of them may touch anything
+	where    *access // nil where one of them may touch anything
 }
 
 // schedule is what the barriers and commits of a graph leave unordered.
@@ -207,7 +225,7 @@ func order(m *model) schedule {
 
 // appendRace appends what op i races with in u. A few races are enough: one
 // refuses a proof.
-func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32) (int32, *ir.Region)) []race {
+func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32) (int32, *access)) []race {
 	if len(list) >= maxFindings || u.any < 0 {
 		return list
 	}
@@ -228,7 +246,7 @@ func (p *proof) checkOrder() {
 	recorded := order(p.b)
 	for _, x := range found.races {
 		o, w := &p.a.ops[x.op], &p.a.ops[x.with]
-		p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s both touch %s and nothing orders them", p.a.g.Describe(w.node), p.a.g.Describe(o.node), p.a.g.FormatRegion(*x.where))
+		p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s both touch %s and nothing orders them", p.a.g.Describe(w.node), p.a.g.Describe(o.node), p.a.format(x.where))
 	}
 	p.checkPillarOrder(recorded.places, found.places)
 	if len(found.around) == 0 {
@@ -254,8 +272,8 @@ const maxPairs = 1 << 22
 func (p *proof) checkPillarOrder(before, after []place) {
 	kept := func(i, j int32) bool {
 		// A command that reaches nobody need be nobody's image (findDead).
-		return !p.dead[i] && !p.dead[j] && len(p.sets[i]) == 1 && len(p.sets[j]) == 1 &&
-			before[p.sets[i][0]].unordered(before[p.sets[j][0]])
+		return !p.dead[i] && !p.dead[j] && len(p.sets.of(i)) == 1 && len(p.sets.of(j)) == 1 &&
+			before[p.sets.of(i)[0]].unordered(before[p.sets.of(j)[0]])
 	}
 	var pillars, all []int32
 	// Where the current span, command buffer and epoch begin, among all commands

@@ -8,22 +8,23 @@ import "github.com/mlxc/mlxc/ir"
 
 // checkPillar compares what the memories hold when pillar i after runs with what
 // they hold when its image does. A memory that the pillar binds must be the same.
-func (p *proof) checkPillar(i int32, now []reading) {
+func (p *proof) checkPillar(i int32, now []whole) {
 	o := &p.a.ops[i]
-	recorded := map[string]*reading{}
-	for _, j := range p.sets[i] {
-		list := p.recorded.of[j]
+	recorded := map[string]*whole{}
+	for _, j := range p.sets.of(i) {
+		list := p.recorded.pillars[j]
 		for k := range list {
-			recorded[p.b.g.Memories[list[k].at.region.Mem].Name] = &list[k]
+			recorded[p.b.g.Memories[list[k].mem].Name] = &list[k]
 		}
 	}
-	compare := func(name string, x, y *reading) {
+	compare := func(name string, was, now *whole) {
 		same := false
-		if x != nil && y != nil {
+		if was != nil && now != nil {
 			p.Reads++
-			p.taint(y)
-			same, _ = equalValues(x, y, p.recordedNames, p.images)
-			same = same && sameShape(&x.at.region, &y.at.region)
+			x, y := p.recorded.whole(was), p.current.whole(now)
+			p.taint(&y)
+			same, _ = equalValues(&x, &y, p.recordedNames, p.images)
+			same = same && sameShape(p.b, x.at, p.a, y.at)
 		}
 		if same {
 			delete(p.differs, name)
@@ -32,7 +33,7 @@ func (p *proof) checkPillar(i int32, now []reading) {
 		}
 	}
 	for k := range now {
-		name := p.a.g.Memories[now[k].at.region.Mem].Name
+		name := p.a.g.Memories[now[k].mem].Name
 		compare(name, recorded[name], &now[k])
 		delete(recorded, name)
 	}
@@ -42,8 +43,13 @@ func (p *proof) checkPillar(i int32, now []reading) {
 	if len(p.differs) == 0 {
 		return
 	}
-	for _, m := range o.binds {
-		if name := p.a.g.Memories[m].Name; p.differs[name] {
+	d := o.node.(*ir.Dispatch) // everything else has known effects
+	for k := range d.Bindings {
+		b := &d.Bindings[k]
+		if b.Kind != ir.BindView {
+			continue
+		}
+		if name := p.a.g.Memories[p.a.roots[b.View.Mem].mem].Name; p.differs[name] {
 			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects, and %%%s, which it binds, holds other bytes than before", p.a.g.Describe(o.node), name)
 		}
 	}
@@ -53,5 +59,5 @@ func (p *proof) checkPillar(i int32, now []reading) {
 // taint notes that what a reading of the graph after sees as initial is not what
 // the graph before holds there.
 func (p *proof) taint(r *reading) {
-	r.tainted = r.initial && len(p.differs) > 0 && p.differs[p.a.g.Memories[r.at.region.Mem].Name]
+	r.tainted = r.initial && len(p.differs) > 0 && p.differs[p.a.g.Memories[r.at.mem].Name]
 }

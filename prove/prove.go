@@ -1,10 +1,7 @@
 package prove
 
 import (
-	"slices"
-
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
 
@@ -29,7 +26,7 @@ func Check(before, after *ir.Graph, o Options) *Result {
 	if checkInterface(before, after, r); r.Verdict != Proved {
 		return r
 	}
-	b := newModel(before, func(_ int, d *ir.Dispatch) *ir.Effects { return d.Effects })
+	b := newModel(before, nil).build(recordedEffects, nil)
 	recorded := trace(b)
 	m := byProvenance(b, after)
 	if r = attempt(b, recorded, after, m, o); r.Verdict == Proved {
@@ -37,7 +34,7 @@ func Check(before, after *ir.Graph, o Options) *Result {
 	}
 	// Provenance may be what is wrong.
 	guess := byStructure(b, after)
-	if slices.EqualFunc(guess, m, slices.Equal[[]int32]) {
+	if guess.equal(m) {
 		return r
 	}
 	if again := attempt(b, recorded, after, guess, o); again.Verdict < r.Verdict {
@@ -46,16 +43,19 @@ func Check(before, after *ir.Graph, o Options) *Result {
 	return r
 }
 
+// recordedEffects are what kernels without declaration touch in the recording.
+func recordedEffects(_ int, d *ir.Dispatch) *ir.Effects { return d.Effects }
+
 // attempt proves after with one matching of commands.
-func attempt(b *model, recorded *readings, after *ir.Graph, m matching, o Options) *Result {
+func attempt(b *model, recorded *readings, after *ir.Graph, m *matching, o Options) *Result {
 	p := newProof(b, recorded, m, o)
 	p.build(after)
 	p.check()
 	return p.Result
 }
 
-func newProof(b *model, recorded *readings, m matching, o Options) *proof {
-	return &proof{differs: map[string]bool{}, fusions: map[string]*outcome{}, forms: map[*decl.Form]int64{}, b: b, recorded: recorded, sets: m, Result: &Result{}, opts: o}
+func newProof(b *model, recorded *readings, m *matching, o Options) *proof {
+	return &proof{differs: map[string]bool{}, fusions: map[string]*outcome{}, b: b, recorded: recorded, sets: m, Result: &Result{}, opts: o}
 }
 
 // check goes through the points of the proof.
@@ -78,7 +78,7 @@ type proof struct {
 	b, a     *model
 	recorded *readings
 	current  *readings       // of the graph after
-	sets     matching        // by command after
+	sets     *matching       // by command after
 	dead     []bool          // commands after whose results reach nobody
 	differs  map[string]bool // memories that held other bytes at the last pillar
 	// recordedNames are those of the writes before: their numbers, one number for
@@ -86,47 +86,45 @@ type proof struct {
 	// the write before that has the same bytes; noWrite where there is none, or
 	// none was found yet.
 	recordedNames, images names
-	// told are the effects of commands after whose kernels have no declaration; nil
-	// if none.
-	told []*ir.Effects
-	same []likeness // by command after
+
+	same  []bool  // by command after: it is its only image, by sameCommand
+	pairs []pair  // by kind after
+	usual []usual // by command after
+	moved *translation
 	// Comparing the terms of a fusion is slow, and layers repeat them.
 	fusion  fusion
 	fusions map[string]*outcome // by signature
-	forms   map[*decl.Form]int64
 	key     []byte
 }
 
 const noWrite = -2
 
-// likeness remembers whether a command is its image, by sameCommand.
-type likeness uint8
+// usual says of a command what was found while its graph's model was built and
+// everything of it at hand: that there is nothing to report. Where a bit is not
+// set, the check looks again.
+type usual uint8
 
 const (
-	unasked likeness = iota
-	alike
-	unlike
+	claimed   usual = 1 << iota // by checkClaims
+	unaliased                   // by checkAliasing
 )
+
+// pair remembers whether commands of a kind after and of a kind before are the
+// same, by sameCommand. All that this compares is part of a kind: the kernel, the
+// grid, the threadgroup, its memory, the slots and kinds of the bindings, inline
+// bytes and scalars, and the lengths of views.
+type pair struct {
+	before int32 // 1 + the kind before; 0: none yet
+	same   bool
+}
 
 // build makes the model of the graph after.
 func (p *proof) build(after *ir.Graph) {
-	p.same = make([]likeness, len(p.sets))
-	p.a = newModel(after, func(i int, d *ir.Dispatch) *ir.Effects {
-		if len(p.sets[i]) != 1 {
-			return nil
-		}
-		was, ok := p.b.ops[p.sets[i][0]].node.(*ir.Dispatch)
-		if !ok || sameCommand(p.b.g, after, was, d) != "" {
-			return nil
-		}
-		p.same[i] = alike
-		e, _ := translate(p.b.g, after, was, d)
-		if p.told == nil {
-			p.told = make([]*ir.Effects, len(p.sets))
-		}
-		p.told[i] = e
-		return e
-	})
+	p.a = newModel(after, p.b)
+	p.moved = newTranslation(p.b, p.a)
+	commands := cap(p.a.ops)
+	p.same, p.usual = make([]bool, commands), make([]usual, commands)
+	p.a.build(func(i int, d *ir.Dispatch) *ir.Effects { return p.foreignEffects(int32(i), d) }, p.look)
 	p.current = trace(p.a)
 	p.recordedNames = make(names, len(p.b.writes))
 	for i := range p.recordedNames {
@@ -136,4 +134,54 @@ func (p *proof) build(after *ir.Graph) {
 	for i := range p.images {
 		p.images[i] = noWrite
 	}
+}
+
+// foreignEffects returns what d, command i after, touches by the recording; nil
+// if that does not say.
+func (p *proof) foreignEffects(i int32, d *ir.Dispatch) *ir.Effects {
+	var e *ir.Effects
+	set := p.sets.of(i)
+	if len(set) == 1 {
+		if was, ok := p.b.ops[set[0]].node.(*ir.Dispatch); ok && sameCommand(p.b.g, p.a.g, was, d) == "" {
+			p.same[i] = true
+			e, _ = p.moved.effects(was, d)
+		}
+	}
+	if p.a.sameEffects(e, d.Effects) {
+		p.usual[i] |= claimed
+	}
+	return e
+}
+
+// look compares command i after with its image, and finds what is usual.
+func (p *proof) look(i int32) {
+	o := &p.a.ops[i]
+	if set := p.sets.of(i); len(set) == 1 && !p.same[i] {
+		p.same[i] = p.sameAs(o, &p.b.ops[set[0]])
+	}
+	d, ok := o.node.(*ir.Dispatch)
+	if !ok || o.inst == nil {
+		return
+	}
+	if !d.Effects.Known() || p.a.claimsThat(o, d.Effects) {
+		p.usual[i] |= claimed
+	}
+	if p.a.overlap(o, d) == nil {
+		p.usual[i] |= unaliased
+	}
+}
+
+// sameAs reports whether o is the same command as one before, by sameCommand.
+func (p *proof) sameAs(o, was *op) bool {
+	if o.kind < 0 || was.kind < 0 {
+		return sameCommand(p.b.g, p.a.g, was.node, o.node) == ""
+	}
+	for len(p.pairs) <= int(o.kind) {
+		p.pairs = append(p.pairs, pair{})
+	}
+	x := &p.pairs[o.kind]
+	if x.before != was.kind+1 {
+		*x = pair{was.kind + 1, sameCommand(p.b.g, p.a.g, was.node, o.node) == ""}
+	}
+	return x.same
 }

@@ -10,30 +10,39 @@ import (
 // All regions here are in root memories (see model.rooted).
 
 // apart proves that two accesses share no byte, whatever the params.
-func apart(g *ir.Graph, a, b *access) bool {
-	if a.region.Mem != b.region.Mem || a.end <= b.lo || b.end <= a.lo || void(&a.region) || void(&b.region) {
+func (m *model) apart(a, b *access) bool {
+	if m.outOfBounds(a, b) {
 		return true
 	}
-	if a.flat && b.flat {
+	if a.flat() && b.flat() {
 		return false
 	}
-	alo, aend := a.region.Hull()
-	blo, bend := b.region.Hull()
-	if atMost(g, aend.Sub(blo), 0) || atMost(g, bend.Sub(alo), 0) {
-		return true
-	}
-	return columns(g, a.region, b.region) || columns(g, b.region, a.region) || gaps(a.region, b.region)
+	return m.ask(areApart, a, b)
 }
 
 // apartAlways is apart where the two belong to different replays, whose params
 // have nothing to do with one another.
-func apartAlways(g *ir.Graph, a, b *access) bool {
-	if a.region.Mem != b.region.Mem || a.end <= b.lo || b.end <= a.lo || void(&a.region) || void(&b.region) {
+func (m *model) apartAlways(a, b *access) bool {
+	return m.outOfBounds(a, b) || !(a.flat() && b.flat()) && m.ask(areApartAlways, a, b)
+}
+
+func regionsApart(g *ir.Graph, x, y ir.Region) bool {
+	xlo, xend := x.Hull()
+	ylo, yend := y.Hull()
+	if atMost(g, xend.Sub(ylo), 0) || atMost(g, yend.Sub(xlo), 0) {
 		return true
 	}
+	return columns(g, x, y) || columns(g, y, x) || gaps(x, y)
+}
+
+func regionsApartAlways(g *ir.Graph, x, y ir.Region) bool {
 	// columns bounds each side by itself.
-	return !(a.flat && b.flat) && (columns(g, a.region, b.region) || columns(g, b.region, a.region) ||
-		a.region.Off.IsConst() && b.region.Off.IsConst() && gaps(a.region, b.region))
+	return columns(g, x, y) || columns(g, y, x) || x.Off.IsConst() && y.Off.IsConst() && gaps(x, y)
+}
+
+// outOfBounds proves two accesses apart by their bounds.
+func (m *model) outOfBounds(a, b *access) bool {
+	return a.mem != b.mem || a.end <= b.lo || b.end <= a.lo || m.void(a) || m.void(b)
 }
 
 // gaps proves two regions apart run by run, where nothing but their common
@@ -136,28 +145,45 @@ func atMost(g *ir.Graph, a ir.Affine, limit int64) bool {
 }
 
 // covers proves that outer contains every byte of inner, whatever the params.
-func covers(g *ir.Graph, outer, inner *access) bool {
-	if outer.region.Mem != inner.region.Mem {
+func (m *model) covers(outer, inner *access) bool {
+	if outer.mem != inner.mem {
 		return false
 	}
-	if outer.flat && inner.lo >= outer.lo && inner.end <= outer.end {
+	if outer.flat() && inner.lo >= outer.lo && inner.end <= outer.end {
 		return true // bounds of inner hold for all values
 	}
-	if outer.flat && inner.flat {
+	if outer.flat() && inner.flat() {
 		return false
 	}
-	if outer.region.Equal(inner.region) {
+	if outer.shape == inner.shape {
 		return true
 	}
-	if len(outer.region.Dims) > 0 {
-		return false
-	}
-	lo, end := inner.region.Hull()
-	return atMost(g, outer.region.Off.Sub(lo), 0) && atMost(g, end.Sub(outer.region.Off.Add(outer.region.Run)), 0)
+	return m.ask(areCovered, outer, inner)
 }
 
-// sameShape reports whether two regions are alike but for where they begin.
-func sameShape(x, y *ir.Region) bool {
+func regionCovers(g *ir.Graph, outer, inner ir.Region) bool {
+	if outer.Equal(inner) {
+		return true
+	}
+	if len(outer.Dims) > 0 {
+		return false
+	}
+	lo, end := inner.Hull()
+	return atMost(g, outer.Off.Sub(lo), 0) && atMost(g, end.Sub(outer.Off.Add(outer.Run)), 0)
+}
+
+// sameShape reports whether two accesses, of graphs with the same params, are
+// alike but for where they begin.
+func sameShape(m *model, x *access, n *model, y *access) bool {
+	if x.flat() && y.flat() {
+		return x.end-x.lo == y.end-y.lo
+	}
+	r, s := m.region(x), n.region(y)
+	return sameExtents(&r, &s)
+}
+
+// sameExtents is sameShape of regions.
+func sameExtents(x, y *ir.Region) bool {
 	if !x.Run.Equal(y.Run) || len(x.Dims) != len(y.Dims) {
 		return false
 	}

@@ -14,17 +14,28 @@ import (
 const maxSegments = 1 << 12
 
 func constant(r *reading) bool {
-	n := runs(&r.at.region)
-	if !r.at.region.IsConst() || n > maxSegments {
+	n := r.m.constantRuns(r.at)
+	if n > maxSegments {
 		return false
 	}
 	for _, w := range r.writes {
-		x := &r.m.writes[w].region
-		if n += runs(x); !x.IsConst() || n > maxSegments {
+		if n += r.m.constantRuns(&r.m.writes[w].access); n > maxSegments {
 			return false
 		}
 	}
 	return true
+}
+
+// constantRuns is runs of a constant access; of another one it is too many.
+func (m *model) constantRuns(a *access) int64 {
+	if a.flat() {
+		return 1
+	}
+	r := m.region(a)
+	if !r.IsConst() {
+		return maxSegments + 1
+	}
+	return runs(&r)
 }
 
 func runs(r *ir.Region) int64 {
@@ -74,11 +85,11 @@ func segments(r *reading, n names) []segment {
 		s.lo, s.hi = lo, hi
 		cover = append(out, s)
 	}
-	paint(r.at.lo, r.at.end, segment{write: -1, name: r.m.g.Memories[r.at.region.Mem].Name})
+	paint(r.at.lo, r.at.end, segment{write: -1, name: r.m.g.Memories[r.at.mem].Name})
 	for _, nr := range r.writes {
 		w := &r.m.writes[nr]
 		at := int64(0)
-		w.region.Runs(nil, func(a, b int64) bool {
+		r.m.region(&w.access).Runs(nil, func(a, b int64) bool {
 			if x, y := max(a, r.at.lo), min(b, r.at.end); x < y {
 				paint(x, y, segment{write: n.of(nr), shift: at - a, soft: !w.must})
 			}
@@ -86,7 +97,7 @@ func segments(r *reading, n names) []segment {
 			return true
 		})
 	}
-	return project(r.at.region, cover)
+	return project(r.m.region(r.at), cover)
 }
 
 // project turns sources by byte of the memory into sources by byte of the

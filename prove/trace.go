@@ -5,76 +5,66 @@ import "github.com/mlxc/mlxc/ir"
 // readings are what the commands of a graph read in written order, and what
 // every visible memory holds at the end.
 type readings struct {
-	of    [][]reading // by op and read; of a pillar, by memory written since the one before
-	final map[string]*reading
+	h       *history
+	of      []seen            // by read, as model.reads
+	pillars map[int32][]whole // by op: what memories hold that were written since the one before
+	final   []whole           // of outputs and states
 }
 
 // trace runs through a graph in written order.
 func trace(m *model) *readings {
 	h := newHistory(m)
-	out := &readings{of: make([][]reading, len(m.ops))}
-	slab := []reading{}
+	t := &readings{h: h, of: make([]seen, len(m.reads)), pillars: map[int32][]whole{}}
 	for i := range m.ops {
 		o := &m.ops[i]
 		if !o.known {
-			out.of[i] = h.pillar()
+			t.pillars[int32(i)] = h.pillar()
 			continue
 		}
-		if cap(slab)-len(slab) < len(o.reads) {
-			slab = make([]reading, 0, max(len(o.reads), 1024))
+		for k := o.rlo; k < o.rhi; k++ {
+			t.of[k] = h.read(&m.reads[k])
 		}
-		first := len(slab)
-		for k := range o.reads {
-			slab = append(slab, h.read(&o.reads[k]))
-		}
-		out.of[i] = slab[first:len(slab):len(slab)]
 		for w := o.wlo; w < o.whi; w++ {
 			h.add(w)
 		}
 	}
-	out.final = h.final()
-	return out
+	for i := range m.g.Memories {
+		if x := &m.g.Memories[i]; x.Alias == ir.NoMem && (x.Kind == ir.Output || x.Kind == ir.State) {
+			t.final = append(t.final, h.whole(ir.MemID(i)))
+		}
+	}
+	return t
 }
 
-// final returns what outputs and states hold.
-func (h *history) final() map[string]*reading {
-	out := map[string]*reading{}
-	for i := range h.m.g.Memories {
-		x := &h.m.g.Memories[i]
-		if x.Alias != ir.NoMem || x.Kind != ir.Output && x.Kind != ir.State {
-			continue
-		}
-		whole := h.m.rooted(ir.ViewOf(ir.MemID(i), 0, x.Size).Contiguous())
-		r := h.read(&whole)
-		out[x.Name] = &r
-	}
-	return out
-}
+// reading returns what read k of the graph, counted over all ops, sees.
+func (t *readings) reading(k int32) reading { return t.h.reading(&t.h.m.reads[k], t.of[k]) }
+
+// whole returns what was seen of a whole memory.
+func (t *readings) whole(w *whole) reading { return t.h.reading(&w.access, w.seen) }
 
 // checkValues compares what corresponding commands read, in the written order
 // of the graph after, and then the final bytes.
 func (p *proof) checkValues() {
 	for i := range p.a.ops {
-		switch now := p.current.of[i]; {
+		switch {
 		case !p.a.ops[i].known:
-			p.checkPillar(int32(i), now)
+			p.checkPillar(int32(i), p.current.pillars[int32(i)])
 		case !p.dead[i]:
-			for k := range now {
-				p.taint(&now[k])
-			}
-			p.checkReads(int32(i), now)
+			p.checkReads(int32(i))
 		}
 	}
-	final := p.current.final
-	for i := range p.a.g.Memories {
-		x := &p.a.g.Memories[i]
-		y := final[x.Name]
-		if y == nil || y.at.region.Mem != ir.MemID(i) {
-			continue
-		}
+	recorded := map[string]*whole{}
+	for i := range p.recorded.final {
+		w := &p.recorded.final[i]
+		recorded[p.b.g.Memories[w.mem].Name] = w
+	}
+	for i := range p.current.final {
+		w := &p.current.final[i]
+		x := &p.a.g.Memories[w.mem]
 		p.Reads++
-		p.taint(y)
-		equal, decided := equalValues(p.recorded.final[x.Name], y, p.recordedNames, p.images)
+		was, now := p.recorded.whole(recorded[x.Name]), p.current.whole(w)
+		p.taint(&now)
+		equal, decided := equalValues(&was, &now, p.recordedNames, p.images)
 		switch {
 		case equal:
 		case decided:
@@ -85,16 +75,22 @@ func (p *proof) checkValues() {
 	}
 }
 
+// reading returns what read k of the graph after, counted over all ops, sees.
+func (p *proof) reading(k int32) reading {
+	r := p.current.reading(k)
+	p.taint(&r)
+	return r
+}
+
 // checkReads compares what command i after reads with what its image reads, and
 // finds the images of its writes.
-func (p *proof) checkReads(i int32, now []reading) {
-	o := &p.a.ops[i]
-	if !p.unfused(i) {
-		p.checkFusion(i, now)
+func (p *proof) checkReads(i int32) {
+	if !p.same[i] {
+		p.checkFusion(i)
 		return
 	}
-	j := p.sets[i][0]
-	was, x := &p.b.ops[j], p.recorded.of[j]
+	o, j := &p.a.ops[i], p.sets.of(i)[0]
+	was := &p.b.ops[j]
 	fail := func(v Verdict, format string, args ...any) {
 		p.add(v, Values, []ir.ID{was.id}, []ir.ID{o.id}, format, append([]any{p.a.g.Describe(o.node)}, args...)...)
 	}
@@ -104,15 +100,16 @@ func (p *proof) checkReads(i int32, now []reading) {
 		fail(CannotTell, "%s may touch other regions than before: the constraints between params do not tell")
 		return
 	}
-	for k := range now {
+	for k := range o.rhi - o.rlo {
 		p.Reads++
-		equal, decided := equalValues(&x[k], &now[k], p.recordedNames, p.images)
+		x, y := p.recorded.reading(was.rlo+k), p.reading(o.rlo+k)
+		equal, decided := equalValues(&x, &y, p.recordedNames, p.images)
 		switch {
 		case equal:
 		case decided:
-			fail(Refused, "%s reading %s gets its value from elsewhere", p.a.g.FormatRegion(now[k].at.region))
+			fail(Refused, "%s reading %s gets its value from elsewhere", p.a.format(y.at))
 		default:
-			fail(CannotTell, "%s reading %s may get its value from elsewhere: ranges that depend on params, may-writes or commands of unknown effects could not be brought into order", p.a.g.FormatRegion(now[k].at.region))
+			fail(CannotTell, "%s reading %s may get its value from elsewhere: ranges that depend on params, may-writes or commands of unknown effects could not be brought into order", p.a.format(y.at))
 		}
 	}
 	for k := range o.whi - o.wlo {
@@ -123,13 +120,13 @@ func (p *proof) checkReads(i int32, now []reading) {
 // sameShapes reports whether two commands touch regions that are alike but for
 // where they begin, and write them with the same certainty.
 func (p *proof) sameShapes(b, a *op) bool {
-	same := len(b.reads) == len(a.reads) && b.whi-b.wlo == a.whi-a.wlo
-	for k := 0; same && k < len(a.reads); k++ {
-		same = sameShape(&b.reads[k].region, &a.reads[k].region)
+	same := b.rhi-b.rlo == a.rhi-a.rlo && b.whi-b.wlo == a.whi-a.wlo
+	for k := int32(0); same && k < a.rhi-a.rlo; k++ {
+		same = sameShape(p.b, &p.b.reads[b.rlo+k], p.a, &p.a.reads[a.rlo+k])
 	}
 	for k := int32(0); same && k < a.whi-a.wlo; k++ {
 		w, z := &p.b.writes[b.wlo+k], &p.a.writes[a.wlo+k]
-		same = w.must == z.must && sameShape(&w.region, &z.region)
+		same = w.must == z.must && sameShape(p.b, &w.access, p.a, &z.access)
 	}
 	return same
 }

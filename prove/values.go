@@ -15,77 +15,91 @@ import (
 type history struct {
 	m     *model
 	runs  []interval.Partition[int32] // by memory, of flat must-writes
-	trees []*interval.Tree[int32]     // by memory, of the other writes
+	trees []interval.Tree[int32]      // by memory, of the other writes
 	gone  []bool                      // by write: covered by a later must-write
 	count []int                       // of those in trees, by memory
-	slab  []int32
-	dirty []ir.MemID // memories written
-	first []bool     // by memory: it is in dirty
+	list  []int32                     // writes that readings see, one after another
+	dirty []ir.MemID                  // memories written
+	first []bool                      // by memory: it is in dirty
 }
 
 func newHistory(m *model) *history {
 	n := len(m.g.Memories)
-	return &history{m: m, runs: make([]interval.Partition[int32], n), trees: make([]*interval.Tree[int32], n), gone: make([]bool, len(m.writes)), count: make([]int, n), first: make([]bool, n)}
+	return &history{
+		m: m, runs: make([]interval.Partition[int32], n), trees: make([]interval.Tree[int32], n), gone: make([]bool, len(m.writes)),
+		count: make([]int, n), list: make([]int32, 0, len(m.reads)), first: make([]bool, n),
+	}
 }
 
 func (h *history) add(nr int32) {
 	w := &h.m.writes[nr]
-	if void(&w.region) {
+	if h.m.void(&w.access) {
 		return
 	}
-	mem := w.region.Mem
+	mem := w.mem
 	if !h.first[mem] {
 		h.first[mem] = true
 		h.dirty = append(h.dirty, mem)
 	}
-	t := h.trees[mem]
-	if w.must && t != nil {
+	t := &h.trees[mem]
+	if w.must && t.Len() > 0 {
 		t.Overlapping(w.lo, w.end, func(i int32) bool {
-			if x := &h.m.writes[i]; !h.gone[i] && covers(h.m.g, &w.access, &x.access) {
+			if x := &h.m.writes[i]; !h.gone[i] && h.m.covers(&w.access, &x.access) {
 				h.gone[i] = true
 				h.count[mem]++
 			}
 			return true
 		})
 		if h.count[mem] > 32 && 2*h.count[mem] > t.Len() {
-			t = h.compact(mem)
+			h.compact(mem)
 		}
 	}
-	if w.must && w.flat {
+	if w.must && w.flat() {
 		h.runs[mem].Set(w.lo, w.end, nr)
 		return
-	}
-	if t == nil {
-		t = &interval.Tree[int32]{}
-		h.trees[mem] = t
 	}
 	t.Insert(w.lo, w.end, nr)
 }
 
 // compact rebuilds a tree without what is gone.
-func (h *history) compact(mem ir.MemID) *interval.Tree[int32] {
-	fresh := &interval.Tree[int32]{}
-	h.trees[mem].Overlapping(-1<<62, 1<<62, func(i int32) bool {
-		if w := &h.m.writes[i]; !h.gone[i] {
-			fresh.Insert(w.lo, w.end, i)
+func (h *history) compact(mem ir.MemID) {
+	var left []int32
+	t := &h.trees[mem]
+	t.Overlapping(-1<<62, 1<<62, func(i int32) bool {
+		if !h.gone[i] {
+			left = append(left, i)
 		}
 		return true
 	})
-	h.trees[mem], h.count[mem] = fresh, 0
-	return fresh
+	t.Reset()
+	for _, i := range left {
+		t.Insert(h.m.writes[i].lo, h.m.writes[i].end, i)
+	}
+	h.count[mem] = 0
 }
 
 // pillar returns what the memories hold that were written since the last one,
 // and forgets it: whatever they hold then, later readings see it as initial.
-func (h *history) pillar() (out []reading) {
+func (h *history) pillar() (out []whole) {
 	for _, mem := range h.dirty {
-		whole := h.m.rooted(ir.ViewOf(mem, 0, h.m.g.Memories[mem].Size).Contiguous())
-		out = append(out, h.read(&whole))
-		h.trees[mem], h.count[mem], h.first[mem] = nil, 0, false
+		out = append(out, h.whole(mem))
+		h.trees[mem].Reset()
+		h.count[mem], h.first[mem] = 0, false
 		h.runs[mem].Reset()
 	}
 	h.dirty = h.dirty[:0]
 	return out
+}
+
+// whole is what all of a memory holds.
+type whole struct {
+	access
+	seen
+}
+
+func (h *history) whole(mem ir.MemID) whole {
+	a := access{end: h.m.g.Memories[mem].Size, mem: mem}
+	return whole{a, h.read(&a)}
 }
 
 // reading is what a command reads from one region: the writes that it may see,
@@ -100,45 +114,60 @@ type reading struct {
 	tainted bool // initial, and that is not what the graph before holds
 }
 
-func (h *history) read(a *access) reading {
-	r := reading{m: h.m, at: a, initial: true}
-	mem := a.region.Mem
-	if !h.first[mem] || void(&a.region) {
-		return r
+// seen is a reading as it is kept: its writes are n of history.list.
+type seen struct {
+	from    int64
+	n       int32
+	initial bool
+}
+
+func (h *history) read(a *access) seen {
+	mem, first := a.mem, len(h.list)
+	if !h.first[mem] || h.m.void(a) {
+		return seen{initial: true}
 	}
-	first := len(h.slab)
-	at, hole := a.lo, !a.flat // hole: some byte is no flat must-write's
+	at, hole := a.lo, !a.flat() // hole: some byte is no flat must-write's
 	h.runs[mem].Each(a.lo, a.end, func(lo, end int64, i int32) bool {
 		hole = hole || at < lo
 		at = end
-		if a.flat || !apart(h.m.g, &h.m.writes[i].access, a) {
-			h.slab = append(h.slab, i)
+		if a.flat() || !h.m.apart(&h.m.writes[i].access, a) {
+			h.list = append(h.list, i)
 		}
 		return true
 	})
-	r.initial = hole || at < a.end
-	if t := h.trees[mem]; t != nil {
+	initial := hole || at < a.end
+	if t := &h.trees[mem]; t.Len() > 0 {
 		t.Overlapping(a.lo, a.end, func(i int32) bool {
-			if w := &h.m.writes[i]; !h.gone[i] && !apart(h.m.g, &w.access, a) {
-				h.slab = append(h.slab, i)
+			if w := &h.m.writes[i]; !h.gone[i] && !h.m.apart(&w.access, a) {
+				h.list = append(h.list, i)
 			}
 			return true
 		})
 	}
-	r.writes = h.slab[first:len(h.slab):len(h.slab)]
-	if len(r.writes) > 1 {
-		slices.Sort(r.writes)
-		r.writes = slices.Compact(r.writes) // several runs of one write
-		h.slab = h.slab[:first+len(r.writes)]
-		r.writes = r.writes[:len(r.writes):len(r.writes)]
+	writes := h.list[first:]
+	if len(writes) > 1 {
+		slices.Sort(writes)
+		writes = slices.Compact(writes) // several runs of one write
+		h.list = h.list[:first+len(writes)]
 	}
-	for i := len(r.writes) - 1; i >= 0; i-- {
-		if w := &h.m.writes[r.writes[i]]; w.must && covers(h.m.g, &w.access, a) {
-			r.writes, r.initial = r.writes[i:], false
+	for i := len(writes) - 1; i >= 0; i-- {
+		if w := &h.m.writes[writes[i]]; w.must && h.m.covers(&w.access, a) {
+			first, initial = first+i, false
 			break
 		}
 	}
-	return r
+	return seen{int64(first), int32(len(h.list) - first), initial}
+}
+
+// reading returns what was seen of a.
+func (h *history) reading(a *access, s seen) reading {
+	return reading{m: h.m, at: a, writes: h.writes(&s), initial: s.initial}
+}
+
+// writes returns the writes that were seen.
+func (h *history) writes(s *seen) []int32 {
+	to := s.from + int64(s.n)
+	return h.list[s.from:to:to]
 }
 
 // names gives writes the names by which they are compared: equal names mean
@@ -165,11 +194,14 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if slices.ContainsFunc(a.writes, func(w int32) bool { return an.of(w) == noWrite }) {
 		return false, false // what is not known to have an image may still have one
 	}
-	if len(b.writes) == 0 && len(a.writes) == 0 || whole(b) && whole(a) {
-		return false, b.at.flat && a.at.flat
+	if len(b.writes) == 0 && len(a.writes) == 0 || oneWrite(b) && oneWrite(a) {
+		return false, b.at.flat() && a.at.flat()
 	}
-	if constant(b) && constant(a) && b.m.g.Memories[b.at.region.Mem].Kind != ir.Argument {
-		if slices.Equal(segments(b, bn), segments(a, an)) {
+	if constant(b) && constant(a) && b.m.g.Memories[b.at.mem].Kind != ir.Argument {
+		// One only of what was there at first, the other of none of it: no segment of
+		// theirs is alike.
+		unlike := len(b.writes) == 0 && !a.initial || len(a.writes) == 0 && !b.initial
+		if !unlike && slices.Equal(segments(b, bn), segments(a, an)) {
 			return true, true
 		}
 		return false, mustOnly(b) && mustOnly(a)
@@ -177,14 +209,17 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	return false, false
 }
 
-// whole reports whether all of a reading is one write's.
-func whole(r *reading) bool { return len(r.writes) == 1 && !r.initial }
+// oneWrite reports whether all of a reading is one write's.
+func oneWrite(r *reading) bool { return len(r.writes) == 1 && !r.initial }
 
 // samePlace reports whether two readings are of the same bytes of memories of
 // one name.
 func samePlace(b, a *reading) bool {
-	m, n := &b.m.g.Memories[b.at.region.Mem], &a.m.g.Memories[a.at.region.Mem]
-	return (m == n || m.Name == n.Name && m.Kind == n.Kind && (m.Kind != ir.Argument || m.SameContents(n))) && b.at.region.Off.Equal(a.at.region.Off)
+	if b.m.names[b.at.mem] != a.m.names[a.at.mem] || !b.m.off(b.at).Equal(a.m.off(a.at)) {
+		return false
+	}
+	m, n := &b.m.g.Memories[b.at.mem], &a.m.g.Memories[a.at.mem]
+	return m == n || m.Kind == n.Kind && (m.Kind != ir.Argument || m.SameContents(n))
 }
 
 // mustOnly: may-writes overlay one another in ways that segments do not bring
@@ -230,10 +265,19 @@ func sameLists(b, a *reading, bn, an names) bool {
 // found for such only.
 func sameOffset(b, a *reading, j, w int32) bool {
 	x, y := &b.m.writes[j], &a.m.writes[w]
-	if x.flat && y.flat && b.at.flat && a.at.flat {
+	if x.flat() && y.flat() && b.at.flat() && a.at.flat() {
 		return x.lo-b.at.lo == y.lo-a.at.lo && x.end-x.lo == y.end-y.lo
 	}
-	return x.region.Off.Sub(b.at.region.Off).Equal(y.region.Off.Sub(a.at.region.Off)) && sameShape(&x.region, &y.region)
+	return sameDistance(b.m.off(&x.access), b.m.off(b.at), a.m.off(&y.access), a.m.off(a.at)) && sameShape(b.m, &x.access, a.m, &y.access)
+}
+
+// sameDistance reports whether w − x = y − z.
+func sameDistance(w, x, y, z ir.Affine) bool {
+	if d, ok := w.Distance(x); ok { // the usual case, without arithmetic on terms
+		e, ok := y.Distance(z)
+		return ok && d == e
+	}
+	return w.Sub(x).Equal(y.Sub(z))
 }
 
 // permuted is sameLists for writes in another order.
@@ -276,7 +320,7 @@ func permuted(b, a *reading, bn, an names) bool {
 			if y.lo >= x.end {
 				break
 			}
-			if (order[i] < order[k]) != (i < k) && !apart(a.m.g, &x.access, &y.access) {
+			if (order[i] < order[k]) != (i < k) && !a.m.apart(&x.access, &y.access) {
 				return false
 			}
 		}

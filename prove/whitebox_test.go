@@ -142,7 +142,7 @@ func TestChecksDeclarations(t *testing.T) {
 			}
 		}, CannotTell, "has no term"},
 	} {
-		b := newModel(before, func(_ int, d *ir.Dispatch) *ir.Effects { return nil })
+		b := newModel(before, nil).build(recordedEffects, nil)
 		p := newProof(b, trace(b), byProvenance(b, after), Options{})
 		p.build(after)
 		c.change(p)
@@ -162,8 +162,8 @@ func TestChecksDeclarations(t *testing.T) {
 func TestChecksEmptyLoad(t *testing.T) {
 	d := &decl.Decl{Args: []decl.Arg{{Name: "x", Kind: ir.DeviceArg, Mode: decl.Read, Elem: ir.F32}, {Slot: 1, Name: "w", Kind: ir.DeviceArg, Mode: decl.Read, Elem: ir.F32}}}
 	g := &ir.Graph{Memories: []ir.Memory{{Name: "x", Size: 64, Alias: ir.NoMem}}}
-	in := &decl.Instance{Decl: d, Graph: g, Dispatch: &ir.Dispatch{ID: 7}, Views: []ir.View{ir.ViewOf(0, 0, 0), ir.ViewOf(0, 0, 64)}, Shapes: [][]ir.Affine{{ir.Const(0)}, {ir.Const(16)}}, Strides: [][]int64{{1}, {1}}}
-	s := &side{t: newTable(g), m: &model{g: g, ops: []op{{inst: in, known: true}}}, leaf: func(int32, int) int { return 0 },
+	in := &decl.Instance{Decl: d, Graph: g, Dispatch: &ir.Dispatch{}, Views: []ir.View{ir.ViewOf(0, 0, 0), ir.ViewOf(0, 0, 64)}, Shapes: [][]ir.Affine{{ir.Const(0)}, {ir.Const(16)}}, Strides: [][]int64{{1}, {1}}}
+	s := &side{t: newTable(g), m: &model{g: g, ops: []op{{inst: in, id: 7, known: true}}}, leaf: func(int32, int) int { return 0 },
 		read: func(int32, int) reading { return reading{m: &model{g: g}, at: &access{}, initial: true} }}
 	e := &evaluation{s: s, in: in}
 	load := func(arg int) string {

@@ -10,6 +10,7 @@ type Partition[T any] struct {
 	root  int32
 	seed  uint32
 	size  int
+	meets []int32 // scratch of Set
 }
 
 type segment[T any] struct {
@@ -42,12 +43,85 @@ func (p *Partition[T]) Set(lo, end int64, v T) {
 		p.nodes[n].value = v
 		return
 	}
-	p.cut(lo)
-	p.cut(end)
-	left, rest := p.split(p.root, lo)
-	middle, right := p.split(rest, end)
-	p.release(middle)
-	p.root = p.merge(p.merge(left, p.alloc(lo, end, v)), right)
+	// What meets it and reaches out becomes shorter, in place: that changes no
+	// order. Of what lies within, one node is used again.
+	p.meets = p.appendMeeting(p.meets[:0], p.root, lo, end)
+	within := int32(0)
+	for _, n := range p.meets {
+		s := &p.nodes[n]
+		switch {
+		case s.lo < lo && s.end > end:
+			rest, w := s.end, s.value
+			s.end = lo
+			p.insert(p.alloc(end, rest, w))
+		case s.lo < lo:
+			s.end = lo
+		case s.end > end:
+			s.lo = end
+		case within == 0:
+			within = n
+		default:
+			p.remove(n)
+		}
+	}
+	if within == 0 {
+		p.insert(p.alloc(lo, end, v))
+		return
+	}
+	s := &p.nodes[within]
+	s.lo, s.end, s.value = lo, end, v
+}
+
+// appendMeeting appends the nodes of the intervals that meet [lo, end), in
+// order.
+func (p *Partition[T]) appendMeeting(list []int32, n int32, lo, end int64) []int32 {
+	for n != 0 {
+		s := &p.nodes[n]
+		if s.lo > lo {
+			list = p.appendMeeting(list, s.left, lo, end)
+		}
+		if s.lo < end && s.end > lo {
+			list = append(list, n)
+		}
+		if s.end >= end {
+			break
+		}
+		n = s.right
+	}
+	return list
+}
+
+// insert adds a node whose interval meets no other.
+func (p *Partition[T]) insert(n int32) {
+	s := &p.nodes[n]
+	at := &p.root
+	for *at != 0 && p.nodes[*at].priority >= s.priority {
+		at = p.toward(*at, s.lo)
+	}
+	s.left, s.right = p.split(*at, s.lo)
+	*at = n
+}
+
+// remove takes out one node.
+func (p *Partition[T]) remove(n int32) {
+	s := &p.nodes[n]
+	at := &p.root
+	for *at != n {
+		at = p.toward(*at, s.lo)
+	}
+	*at = p.merge(s.left, s.right)
+	s.left, s.right = 0, 0
+	p.release(n)
+}
+
+// toward returns where the subtree of n goes on that an interval from lo on
+// belongs to, which is not that of n.
+func (p *Partition[T]) toward(n int32, lo int64) *int32 {
+	s := &p.nodes[n]
+	if lo < s.lo {
+		return &s.left
+	}
+	return &s.right
 }
 
 // Update replaces every value in [lo, end) by f of it; what has no value yet

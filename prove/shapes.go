@@ -1,0 +1,108 @@
+package prove
+
+import "github.com/mlxc/mlxc/ir"
+
+// shapes are the regions of a graph that are no constant runs: that depend on
+// params, or have dimensions. Equal ones are kept once, and what is proved of two
+// of them is proved once: layers repeat them.
+type shapes struct {
+	graph  *ir.Graph
+	list   []shape
+	byHash map[uint64]int32 // 1 + the last one
+	proved []provedPair
+}
+
+type shape struct {
+	ir.Region
+	lo, end int64 // bounds over all values of the params
+	void    bool
+	before  int32 // 1 + the one before of the same hash
+}
+
+// provedPair is what was found of two regions. A table of them has one place for
+// each hash and forgets what was there: a hostile graph gains nothing.
+type provedPair struct {
+	x, y           int32 // as access.shape
+	what           question
+	known, decided bool // known: the place is taken
+}
+
+// question is asked of two regions of one graph. The answer depends on nothing
+// but the two, the params and the constraints between them.
+type question uint8
+
+const (
+	areApart question = iota
+	areApartAlways
+	areCovered // the second by the first
+)
+
+func (q question) answer(g *ir.Graph, x, y ir.Region) bool {
+	switch q {
+	case areApart:
+		return regionsApart(g, x, y)
+	case areApartAlways:
+		return regionsApartAlways(g, x, y)
+	}
+	return regionCovers(g, x, y)
+}
+
+const (
+	maxSameHash = 8 // of shapes: what is beyond is not shared
+	pairTable   = 1 << 12
+)
+
+func newShapes(g *ir.Graph) shapes {
+	return shapes{graph: g, byHash: map[uint64]int32{}}
+}
+
+// shape returns the access to a region in a root memory.
+func (s *shapes) shape(r ir.Region) access {
+	h := r.Run.Hash(r.Off.Hash(uint64(r.Mem)))
+	for i := range r.Dims {
+		h = r.Dims[i].Count.Hash(ir.Hash(h, uint64(r.Dims[i].Stride)))
+	}
+	nr, chain := s.byHash[h], 0
+	for ; nr != 0; nr, chain = s.list[nr-1].before, chain+1 {
+		if s.list[nr-1].Region.Equal(r) {
+			break
+		}
+	}
+	if nr == 0 {
+		x := shape{Region: r, void: void(&r)}
+		x.lo, x.end = hull(s.graph, r)
+		if chain < maxSameHash {
+			x.before = s.byHash[h]
+			s.byHash[h] = int32(len(s.list) + 1)
+		}
+		s.list = append(s.list, x)
+		nr = int32(len(s.list))
+	}
+	x := &s.list[nr-1]
+	return access{lo: x.lo, end: x.end, mem: r.Mem, shape: nr}
+}
+
+func (s *shapes) of(a *access) *shape { return &s.list[a.shape-1] }
+
+// void reports whether an access touches no byte, whatever the params.
+func (s *shapes) void(a *access) bool {
+	if a.flat() {
+		return a.lo >= a.end
+	}
+	return s.of(a).void
+}
+
+// ask answers a question of two accesses, once where both have a shape.
+func (m *model) ask(what question, a, b *access) bool {
+	if a.flat() || b.flat() {
+		return what.answer(m.g, m.region(a), m.region(b))
+	}
+	if m.proved == nil {
+		m.proved = make([]provedPair, pairTable)
+	}
+	x := &m.proved[ir.Hash(uint64(what), uint64(a.shape)<<32|uint64(b.shape))%pairTable]
+	if !x.known || x.what != what || x.x != a.shape || x.y != b.shape {
+		*x = provedPair{a.shape, b.shape, what, true, what.answer(m.g, m.region(a), m.region(b))}
+	}
+	return x.decided
+}
