@@ -111,11 +111,10 @@ func (e *Encoder) encodeCommand(n ir.Node) {
 		return
 	}
 	each(n, func(v *ir.View) { e.touch(v.Mem) })
-	fx := e.touches(n)
-	if !e.begin(fx, e.nameOf(n)) {
+	if !e.begin(e.touches(n), e.nameOf(n)) {
 		return
 	}
-	e.append(n, e.next, fx)
+	e.append(n)
 	if _, ok := n.(*ir.Dispatch); ok {
 		e.counters.add(dispatches, 1)
 	}

@@ -270,7 +270,7 @@ func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.
 	if !e.begin(touches, e.nameOf(n)) {
 		return 0
 	}
-	e.append(n, n.ID, touches)
+	e.append(n)
 	e.counters.add(dispatches, 1)
 	return n.ID
 }
@@ -360,7 +360,7 @@ func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
 		return 0
 	}
 	c := &ir.Copy{ID: e.next, Dst: dst.view(), Src: src.view(), Label: label}
-	e.command(c, c.ID)
+	e.command(c)
 	return c.ID
 }
 
@@ -370,7 +370,7 @@ func (e *Encoder) Fill(dst Tensor, value byte, label string) ir.ID {
 		return 0
 	}
 	f := &ir.Fill{ID: e.next, Dst: dst.view(), Value: value, Label: label}
-	e.command(f, f.ID)
+	e.command(f)
 	return f.ID
 }
 
@@ -396,9 +396,8 @@ func (e *Encoder) writable(t Tensor) bool {
 }
 
 // command adds a copy or fill.
-func (e *Encoder) command(n ir.Node, id ir.ID) {
-	fx := ir.NodeEffects(n)
-	if e.begin(fx, e.nameOf(n)) {
-		e.append(n, id, fx)
+func (e *Encoder) command(n ir.Node) {
+	if e.begin(ir.NodeEffects(n), e.nameOf(n)) {
+		e.append(n)
 	}
 }

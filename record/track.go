@@ -141,8 +141,8 @@ func (e *Encoder) ready() {
 	}
 }
 
-// begin makes room for a command that touches fx: a command buffer, and a
-// barrier if it conflicts with one of its group.
+// begin makes room for the next command, which touches fx: a command buffer, a
+// barrier if it conflicts with one of its group, and a place in the tracker.
 func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 	if e.err != nil {
 		return false
@@ -159,16 +159,18 @@ func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 	if e.clock {
 		start = time.Now()
 	}
-	c, found := e.tracker.Conflict(fx)
+	c, found := e.tracker.Try(e.next, fx)
 	switch {
 	case found && e.manual:
 		if e.races++; e.races <= maxRaces {
 			e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, true})
 		}
+		e.tracker.Add(e.next, fx)
 	case found:
 		e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, false})
 		e.barrier()
 		e.counters.add(autoBarriers, 1)
+		e.tracker.Add(e.next, fx)
 	case !e.manual:
 		e.counters.add(elidedBarriers, 1)
 	}
@@ -179,11 +181,10 @@ func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 }
 
 // append adds a command that [Encoder.begin] has let in.
-func (e *Encoder) append(n ir.Node, id ir.ID, fx *ir.Effects) {
+func (e *Encoder) append(n ir.Node) {
 	if e.group == 0 {
 		e.first = len(e.g.Nodes)
 	}
-	e.tracker.Add(id, fx)
 	e.g.Nodes = append(e.g.Nodes, n)
 	e.next++
 	e.commands++

@@ -182,9 +182,18 @@ func TestTrackerAgainstAllPairs(t *testing.T) {
 			}
 			if rapid.IntRange(0, 9).Draw(t, "reset") == 0 {
 				tr.Reset()
-				before = nil
+				before, got = nil, false
 			}
-			tr.Add(ir.ID(i), e)
+			if rapid.Bool().Draw(t, "try") {
+				again, found := tr.Try(ir.ID(i), e)
+				require.Equal(t, got, found, "command %d", i)
+				if found {
+					require.Equal(t, c, again)
+					continue // it is not added
+				}
+			} else {
+				tr.Add(ir.ID(i), e)
+			}
 			before = append(before, e)
 		}
 	})

@@ -70,6 +70,45 @@ func (t *Tracker) resolve(r *ir.Region, write bool) {
 	}
 }
 
+// Try adds command id, as Add does, unless it conflicts with what the tracker
+// remembers: then it returns the first conflict found, and forgets nothing.
+func (t *Tracker) Try(id ir.ID, e *ir.Effects) (Conflict, bool) {
+	if t.Empty() || t.pillar != none || !e.Known() {
+		if c, found := t.Conflict(e); found {
+			return c, true
+		}
+		t.Add(id, e)
+		return Conflict{}, false
+	}
+	t.grow()
+	t.scratch = t.scratch[:0]
+	t.s.begin()
+	for i := range e.Reads {
+		if c, found := t.meet(&e.Reads[i], false); found {
+			return c, true
+		}
+	}
+	for i := range e.Writes {
+		if c, found := t.meet(&e.Writes[i].Region, true); found {
+			return c, true
+		}
+	}
+	t.s.enter(t.scratch, int32(len(t.ids)))
+	t.ids = append(t.ids, id)
+	return Conflict{}, false
+}
+
+// meet looks r up, and keeps what it found for who adds it.
+func (t *Tracker) meet(r *ir.Region, write bool) (Conflict, bool) {
+	a, ok := t.s.t.resolve(r)
+	if !ok {
+		return Conflict{}, false
+	}
+	a.write = write
+	t.scratch = append(t.scratch, a)
+	return t.judge(t.s.look(&a), r, write)
+}
+
 // Conflict returns the first conflict found between a command with the given
 // effects and what the tracker remembers.
 func (t *Tracker) Conflict(e *ir.Effects) (Conflict, bool) {
@@ -101,7 +140,12 @@ func (t *Tracker) find(r *ir.Region, write bool) (Conflict, bool) {
 		return Conflict{}, false
 	}
 	t.s.begin()
-	for _, h := range t.s.look(&a) {
+	return t.judge(t.s.look(&a), r, write)
+}
+
+// judge returns the conflict of an access to r with cells that it meets.
+func (t *Tracker) judge(cells []int32, r *ir.Region, write bool) (Conflict, bool) {
+	for _, h := range cells {
 		c := &t.s.nodes[h]
 		switch {
 		case !write && c.w != none:
