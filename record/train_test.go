@@ -15,6 +15,8 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -314,6 +316,22 @@ func TestTransposedProducts(t *testing.T) {
 		r.MatmulTN(x, w, record.Into(r.Output("y", ir.F32, 1, 2)))
 	}, map[string][]float32{"x": {1, 10, 100, 1000}, "w": {1, 2, 3, 4, 5, 6, 7, 8}}, map[string]float64{"n": 3})
 	require.Equal(t, []float32{531, 642}, got["y"])
+}
+
+// A copy that turns a matrix and the product that follows are one command: their
+// composed term is that of gemm_nn, whose sums are those of gemm_nt.
+func TestTransposingCopyIsFused(t *testing.T) {
+	r := record.New("t")
+	w, turned := r.Input("w", ir.F32, 64, 48), r.Scratch(ir.F32, record.Dims(48, 64)...)
+	r.CopyTo("transpose", turned, w.Transpose(0, 1))
+	r.Matmul(r.Input("x", ir.F32, 40, 64), record.Dense(turned), record.Into(r.Output("y", ir.F32, 40, 48)))
+	g, err := r.Finish()
+	require.NoError(t, err)
+	after := (&ir.Module{Graphs: []*ir.Graph{g}}).Clone().Graphs[0]
+	_, err = passes.Run(after, passes.DefaultPipeline(), passes.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"gemm_nn_float32"}, functions(after))
+	require.Equal(t, prove.Proved, prove.Check(g, after, prove.Options{}).Verdict)
 }
 
 func TestElementwise(t *testing.T) {
