@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	"github.com/mlxc/mlxc/internal/cli/mlxc"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
 	"github.com/mlxc/mlxc/replay"
 )
 
@@ -168,4 +171,31 @@ func TestOptimize(t *testing.T) {
 	require.NoError(t, n.train(recorded, 20, 0.0625, func(_ int, loss float32) { want = append(want, loss) }))
 	require.NoError(t, n.train(m, 20, 0.0625, func(_ int, loss float32) { got = append(got, loss) }))
 	assert.Equal(t, want, got)
+}
+
+// TestEverySize: networks of any size, one row and one column included, are
+// proved, and give the same losses as recorded.
+func TestEverySize(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	size := func(most int64) int64 {
+		if r.IntN(4) == 0 {
+			return 1
+		}
+		return 1 + r.Int64N(most)
+	}
+	for range 25 {
+		n := network{batch: size(70), inputs: size(20), hidden: size(300), outputs: size(12)}
+		g, err := n.step(r.IntN(2) == 0)
+		require.NoError(t, err, "%+v", n)
+		recorded := &ir.Module{Graphs: []*ir.Graph{g}}
+		after := recorded.Clone()
+		_, err = passes.Run(after.Graphs[0], passes.DefaultPipeline(), passes.Options{})
+		require.NoError(t, err, "%+v", n)
+		proof := prove.Check(g, after.Graphs[0], prove.Options{})
+		require.Equal(t, prove.Proved, proof.Verdict, "%+v: %v", n, proof)
+		var want, got []float32
+		require.NoError(t, n.train(recorded, 3, 0.0625, func(_ int, loss float32) { want = append(want, loss) }))
+		require.NoError(t, n.train(after, 3, 0.0625, func(_ int, loss float32) { got = append(got, loss) }))
+		require.Equal(t, want, got, "%+v", n)
+	}
 }
