@@ -68,7 +68,7 @@ inline float mean_of_walk(
 // stride 0 are one element for all: MLX binds a one and a zero where there is
 // no weight or bias.
 //
-// @kernel   layer_norm{T:float32=f32|float16=f16}
+// @kernel   layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
 // @arg 2 b          device {T}[axis_size : b_stride] read
@@ -125,7 +125,7 @@ template <typename T>
 
 // The same for rows of any length: the threadgroup walks the row three times.
 //
-// @kernel   layer_norm_looped{T:float32=f32|float16=f16}
+// @kernel   layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
 // @arg 2 b          device {T}[axis_size : b_stride] read
@@ -348,7 +348,9 @@ template <typename T>
 
 template [[host_name("layer_normfloat32")]] [[kernel]] decltype(layer_norm<float>) layer_norm<float>;
 template [[host_name("layer_normfloat16")]] [[kernel]] decltype(layer_norm<half>) layer_norm<half>;
+template [[host_name("layer_normbfloat16")]] [[kernel]] decltype(layer_norm<bfloat>) layer_norm<bfloat>;
 template [[host_name("layer_norm_loopedfloat32")]] [[kernel]] decltype(layer_norm_looped<float>) layer_norm_looped<float>;
 template [[host_name("layer_norm_loopedfloat16")]] [[kernel]] decltype(layer_norm_looped<half>) layer_norm_looped<half>;
+template [[host_name("layer_norm_loopedbfloat16")]] [[kernel]] decltype(layer_norm_looped<bfloat>) layer_norm_looped<bfloat>;
 template [[host_name("vjp_layer_normfloat32")]] [[kernel]] decltype(vjp_layer_norm<float>) vjp_layer_norm<float>;
 template [[host_name("vjp_layer_norm_loopedfloat32")]] [[kernel]] decltype(vjp_layer_norm_looped<float>) vjp_layer_norm_looped<float>;

@@ -13,7 +13,7 @@ const (
 	layerNormGradHeld = 8192
 )
 
-// LayerNorm normalizes the rows of x, f32 or f16:
+// LayerNorm normalizes the rows of x, f32, f16 or bf16:
 //
 //	(x − mean(x)) / sqrt(mean((x − mean(x))²) + eps) · w + b
 //
@@ -23,8 +23,8 @@ const (
 func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	const op = "layer_norm"
 	k := r.last(op, x)
-	if x.DType != ir.F32 && x.DType != ir.F16 || !x.contiguous() {
-		r.fail("%s: rows of %s%s: want contiguous rows of f32 or f16", op, x.DType, r.format(x.Shape))
+	if !x.DType.Float() || !x.contiguous() {
+		r.fail("%s: rows of %s%s: want contiguous rows of f32, f16 or bf16", op, x.DType, r.format(x.Shape))
 		return x
 	}
 	w, ws := r.perColumn(op, "weight", w, x.DType, k, 1)
@@ -82,7 +82,7 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 // layerNormKernel returns the function and the threads of a threadgroup for rows
 // of k elements.
 func (r *Session) layerNormKernel(name string, t ir.DType, k, held int64) (string, uint32) {
-	suffix := map[ir.DType]string{ir.F32: "float32", ir.F16: "float16"}[t]
+	suffix := map[ir.DType]string{ir.F32: "float32", ir.F16: "float16", ir.BF16: "bfloat16"}[t]
 	if k > held {
 		return name + "_looped" + suffix, 1024
 	}
@@ -116,10 +116,10 @@ func (r *Session) filled(t ir.DType, v float32) Tensor {
 		return *r.ones
 	}
 	bits, name := math.Float32bits(v), map[float32]string{0: "zero", 1: "one"}[v]
-	if t == ir.F16 {
-		name += "_f16"
+	if t != ir.F32 {
+		name += "_" + t.String()
 		if v != 0 {
-			bits = 0x3c003c00
+			bits = map[ir.DType]uint32{ir.F16: 0x3c003c00, ir.BF16: 0x3f803f80}[t]
 		}
 	}
 	init, g := ir.FillU32(bits), r.b.Unfinished()

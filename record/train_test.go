@@ -205,6 +205,7 @@ func TestLayerNormRoutes(t *testing.T) {
 		{ir.F32, 6657, "layer_norm_loopedfloat32", "vjp_layer_normfloat32", [2]uint32{1024, 864}},
 		{ir.F32, 8193, "layer_norm_loopedfloat32", "vjp_layer_norm_loopedfloat32", [2]uint32{1024, 1024}},
 		{ir.F16, 100, "layer_normfloat16", "", [2]uint32{32}},
+		{ir.BF16, 300, "layer_normbfloat16", "", [2]uint32{64}},
 		{ir.F16, 7000, "layer_norm_loopedfloat16", "", [2]uint32{1024}},
 	} {
 		r := record.New("t")
@@ -235,13 +236,14 @@ func TestLayerNormRoutes(t *testing.T) {
 func TestNormsShareTheirConstants(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		r := record.New("t")
-		x, h := r.Input("x", ir.F32, 2, 8), r.Input("h", ir.F16, 2, 8)
+		x, h, b := r.Input("x", ir.F32, 2, 8), r.Input("h", ir.F16, 2, 8), r.Input("b", ir.BF16, 2, 8)
 		if first {
 			r.RMSNorm(x, 1e-5)
 		}
 		for range 2 {
 			r.LayerNorm(x, record.Tensor{}, record.Tensor{}, 1e-5)
 			r.LayerNorm(h, record.Tensor{}, record.Tensor{}, 1e-5)
+			r.LayerNorm(b, record.Tensor{}, record.Tensor{}, 1e-5)
 		}
 		r.RMSNorm(x, 1e-5)
 		g, err := r.Finish()
@@ -252,7 +254,7 @@ func TestNormsShareTheirConstants(t *testing.T) {
 				names = append(names, m.Name)
 			}
 		}
-		require.ElementsMatch(t, []string{"one", "zero", "one_f16", "zero_f16"}, names)
+		require.ElementsMatch(t, []string{"one", "zero", "one_f16", "zero_f16", "one_bf16", "zero_bf16"}, names)
 	}
 }
 
@@ -391,7 +393,7 @@ func TestTrainingMistakes(t *testing.T) {
 		}, "record t: layer_norm: a bias of f32[8] for rows of 8 f16: want 8 of them, or one for all"},
 		{"strided rows", func(r *record.Session) {
 			r.LayerNorm(r.Input("x", ir.F32, 4, 8).Transpose(0, 1), record.Tensor{}, record.Tensor{}, 1e-5)
-		}, "record t: layer_norm: rows of f32[8, 4]: want contiguous rows of f32 or f16"},
+		}, "record t: layer_norm: rows of f32[8, 4]: want contiguous rows of f32, f16 or bf16"},
 		{"gradient of another shape", func(r *record.Session) {
 			r.LayerNormGrad(r.Input("x", ir.F32, 4, 8), record.Tensor{}, r.Input("g", ir.F32, 8, 4), 1e-5)
 		}, "record t: layer_norm_grad: x f32[4, 8] and g f32[8, 4]: want the same contiguous rows of f32"},

@@ -10,8 +10,10 @@ func init() {
 	register(
 		&Kernel{Name: "layer_normfloat32", Units: groupsX, Run: layerNorm, Cost: layerNormCost},
 		&Kernel{Name: "layer_norm_loopedfloat32", Units: groupsX, Run: layerNorm, Cost: layerNormCost},
-		&Kernel{Name: "layer_normfloat16", Units: groupsX, Run: layerNormHalf, Cost: layerNormHalfCost},
-		&Kernel{Name: "layer_norm_loopedfloat16", Units: groupsX, Run: layerNormHalf, Cost: layerNormHalfCost},
+		&Kernel{Name: "layer_normfloat16", Units: groupsX, Run: layerNormNarrow(halfType), Cost: layerNormNarrowCost},
+		&Kernel{Name: "layer_norm_loopedfloat16", Units: groupsX, Run: layerNormNarrow(halfType), Cost: layerNormNarrowCost},
+		&Kernel{Name: "layer_normbfloat16", Units: groupsX, Run: layerNormNarrow(bfloatType), Cost: layerNormNarrowCost},
+		&Kernel{Name: "layer_norm_loopedbfloat16", Units: groupsX, Run: layerNormNarrow(bfloatType), Cost: layerNormNarrowCost},
 		&Kernel{Name: "vjp_layer_normfloat32", Units: groupsX, Run: layerNormGrad, Cost: layerNormGradCost},
 		&Kernel{Name: "vjp_layer_norm_loopedfloat32", Units: groupsX, Run: layerNormGrad, Cost: layerNormGradCost},
 	)
@@ -84,32 +86,34 @@ func (c *Call) centre(r *rowSums, dst, x []float32, eps float32) {
 
 func layerNormCost(c *Call) float64 { return 30 + 1.2*float64(c.Uint(5)) }
 
-// layerNormHalf is layerNorm in f16, with the sums in f32 and three roundings
-// to f16:
+// layerNormNarrow is layerNorm in f16 or bf16, with the sums in f32 and three
+// roundings to that type:
 //
-//	out[r,i] = f16(f16(w[i] * f16((x[r,i] - mean[r]) * inv[r])) + b[i])
+//	out[r,i] = round(round(w[i] * round((x[r,i] - mean[r]) * inv[r])) + b[i])
 //
-// Arguments are those of layerNorm, x, w, b and out in f16.
-func layerNormHalf(c *Call, work *Worker, lo, hi int) {
-	n := c.Uint(5)
-	x, w, b, out := c.U16(0), c.U16(1), c.U16(2), c.U16(3)
-	r := newRowSums(work, n, 2)
-	y, scale := r.rows[0], r.rows[1]
-	for row := lo; row < hi; row++ {
-		halfTo(y, x[row*n:(row+1)*n])
-		c.centre(r, y, y, c.Float(4))
-		simd.ScaleTo(y, r.inv, y)
-		roundToHalf(y, y)
-		gatherHalf(scale, w, 0, c.Uint(6))
-		simd.MulTo(y, scale, y)
-		roundToHalf(y, y)
-		gatherHalf(scale, b, 0, c.Uint(7))
-		simd.AddTo(y, y, scale)
-		toHalf(out[row*n:(row+1)*n], y)
+// Arguments are those of layerNorm, x, w, b and out in the type.
+func layerNormNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
+	return func(c *Call, work *Worker, lo, hi int) {
+		n := c.Uint(5)
+		x, w, b, out := c.U16(0), c.U16(1), c.U16(2), c.U16(3)
+		r := newRowSums(work, n, 2)
+		y, scale := r.rows[0], r.rows[1]
+		for row := lo; row < hi; row++ {
+			t.from(y, x[row*n:(row+1)*n])
+			c.centre(r, y, y, c.Float(4))
+			simd.ScaleTo(y, r.inv, y)
+			t.round(y)
+			t.gather(scale, w, c.Uint(6))
+			simd.MulTo(y, scale, y)
+			t.round(y)
+			t.gather(scale, b, c.Uint(7))
+			simd.AddTo(y, y, scale)
+			t.to(out[row*n:(row+1)*n], y)
+		}
 	}
 }
 
-func layerNormHalfCost(c *Call) float64 { return 30 + 12*float64(c.Uint(5)) }
+func layerNormNarrowCost(c *Call) float64 { return 30 + 12*float64(c.Uint(5)) }
 
 // layerNormGrad is the gradient of layerNorm: of x, and of w row by row.
 //

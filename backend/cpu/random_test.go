@@ -131,8 +131,8 @@ func dim(t *rapid.T, name string, lo, hi int) int { return rapid.IntRange(lo, hi
 
 // drawCall draws a call of the kernel. A kernel without a branch here fails
 // every test of this file.
-// allHalf are kernels all of whose elements are f16.
-var allHalf = regexp.MustCompile(`^(rms|rms_looped|layer_norm|layer_norm_looped|vv_.*|g2_.*|v_copyfloat16)float16$`)
+// allHalf are kernels all of whose elements are f16 or bf16.
+var allHalf = regexp.MustCompile(`^(rms|rms_looped|layer_norm|layer_norm_looped|vv_.*|g2_.*|v_copyfloat16)b?float16$`)
 
 // fusedOf returns the layout of a fused quantized product, or nil.
 func fusedOf(kernel string) *linear {

@@ -93,16 +93,29 @@ def case(kernel, note, device, constant, threads=None, groups=None, group=(32, 1
     return c
 
 
-def expect(c, slot, value, scale=None, tol=1e-5, oracle="numpy", strides=None, half=False):
+def bf16(v):
+    """The bits of the bf16 nearest to finite values, ties to even."""
+    bits = np.asarray(v, F32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def bf16_value(bits):
+    return (np.asarray(bits, np.uint32) << 16).view(F32)
+
+
+def expect(c, slot, value, scale=None, tol=1e-5, oracle="numpy", strides=None, half=False, bfloat=False):
     """Says what the elements of a slot become. strides are in elements; scale
-    None asks for the bits of value. Elements are f16 with half, or if value is."""
+    None asks for the bits of value. Elements are f16 with half, or if value is;
+    bf16 with bfloat."""
     value = np.asarray(value)
-    half = half or value.dtype == np.float16
+    half = half or bfloat or value.dtype == np.float16
     if strides is None:
         strides = [int(np.prod(value.shape[i + 1 :])) for i in range(value.ndim)]
     e = {"oracle": oracle, "slot": slot, "shape": list(value.shape), "strides": [int(s) for s in strides]}
     if half:
         e["half"] = True
+        if bfloat:
+            e["bfloat"] = True
     if scale is None:
         e["exact"] = True
         e["values"] = ref(value)
@@ -821,32 +834,42 @@ def layer_norms():
     def spread(a, n, stride):
         return np.broadcast_to(a, n) if stride == 0 else a
 
+    # Of each type: numbers to elements and back, the unit of a rounding.
+    types = {
+        "float32": (lambda v: v.astype(F32), lambda e: e, mx.float32, 1e-5),
+        "float16": (lambda v: v.astype(F16), lambda e: e.astype(F64), mx.float16, 2.0**-10),
+        "bfloat16": (bf16, lambda e: bf16_value(e).astype(F64), mx.bfloat16, 2.0**-7),
+    }
+
     def forward(kernel, rows, n, ws=1, bs=1, eps=1e-5, inplace=False, x=None, group=None, note="", oracle=False):
-        dtype = F16 if kernel.endswith("float16") else F32
-        x = normal(rng, rows, n).astype(dtype) if x is None else x
-        w, b = (normal(rng, n if s else 1).astype(dtype) for s in (ws, bs))
+        name = kernel.replace("layer_norm", "").replace("_looped", "")
+        to, back, mlx_type, unit = types[name]
+        narrow = name != "float32"
+        x = normal(rng, rows, n) if x is None else x
+        x, w, b = (to(v) for v in (x, normal(rng, n if ws else 1), normal(rng, n if bs else 1)))
         c = case(
             kernel,
             f"{rows}x{n} strides {ws} {bs}" + (" in place" if inplace else "") + note,
-            {0: x, 1: strided(w, [ws or 1]), 2: strided(b, [bs or 1]), 3: same(0) if inplace else out(rows * n, dtype)},
+            {0: x, 1: strided(w, [ws or 1]), 2: strided(b, [bs or 1]), 3: same(0) if inplace else out(rows * n, x.dtype)},
             {4: f32(eps), 5: u32(n), 6: u32(ws), 7: u32(bs)},
             groups=(rows, 1, 1),
             group=(group or 32 * -(-n // 256), 1, 1),
         )
-        w, b = (np.ascontiguousarray(spread(v, n, s)) for v, s in ((w, ws), (b, bs)))
+        x, w, b = back(x), *(np.ascontiguousarray(spread(back(v), n, s)).astype(F64) for v, s in ((w, ws), (b, bs)))
         with np.errstate(invalid="ignore"):
             centred, inv, size = parts(x, eps)
-            if dtype == F16:  # rounded three times
-                scaled = (w.astype(F64) * (centred * inv).astype(F16).astype(F64)).astype(F16).astype(F64)
-                want = (scaled + b.astype(F64)).astype(F16).astype(F64)
-                scale, tol = np.abs(scaled) + np.abs(b.astype(F64)) + 2**-14, 2 * 2.0**-10
+            if narrow:  # rounded three times; the first two may fall on either side
+                scaled = back(to(w * back(to(centred * inv))))
+                want = back(to(scaled + b))
+                scale, tol = np.abs(scaled) + np.abs(b) + 2**-14, 2 * unit
             else:
-                want = w.astype(F64) * centred * inv + b
-                scale, tol = np.abs(w.astype(F64)) * size * inv + np.abs(b), 1e-5
-        expect(c, 3, want, scale, tol, half=dtype == F16)
+                want = w * centred * inv + b
+                scale, tol = np.abs(w) * size * inv + np.abs(b), unit
+        kind = {"half": name == "float16", "bfloat": name == "bfloat16"}
+        expect(c, 3, want, scale, tol, **kind)
         if oracle:
-            got = np.array(mx.fast.layer_norm(mx.array(x), mx.array(w), mx.array(b), eps)).astype(F64)
-            expect(c, 3, got, scale, tol, oracle="mlx", half=dtype == F16)
+            got = mx.fast.layer_norm(*(mx.array(v.astype(F32)).astype(mlx_type) for v in (x, w, b)), eps)
+            expect(c, 3, np.array(got.astype(mx.float32)), scale, tol, oracle="mlx", **kind)
 
     def backward(kernel, rows, n, ws=1, has_w=True, eps=1e-5, inplace=None, x=None, group=None, note="", oracle=False):
         x, g = normal(rng, rows, n) if x is None else x, normal(rng, rows, n)
@@ -880,16 +903,16 @@ def layer_norms():
             _, got = mx.vjp(lambda x: mx.fast.layer_norm(x, mx.array(w), None, eps), [mx.array(x)], [mx.array(g)])
             expect(c, 3, np.array(got[0]), scale, oracle="mlx")
 
-    for t in ("32", "16"):
-        forward("layer_normfloat" + t, 1, 576, oracle=True)
-        forward("layer_normfloat" + t, 3, 577, oracle=True)
-        forward("layer_normfloat" + t, 4, 1)
-        forward("layer_normfloat" + t, 2, 130, inplace=True)
-        forward("layer_normfloat" + t, 2, 37, ws=2, bs=3)
-        forward("layer_normfloat" + t, 2, 37, ws=0)
-        forward("layer_normfloat" + t, 2, 37, bs=0)
-        forward("layer_norm_loopedfloat" + t, 1, 1300, group=1024, oracle=True)
-        forward("layer_norm_loopedfloat" + t, 2, 1301, group=64, inplace=True)
+    for t in types:
+        forward("layer_norm" + t, 1, 576, oracle=True)
+        forward("layer_norm" + t, 3, 577, oracle=True)
+        forward("layer_norm" + t, 4, 1)
+        forward("layer_norm" + t, 2, 130, inplace=True)
+        forward("layer_norm" + t, 2, 37, ws=2, bs=3)
+        forward("layer_norm" + t, 2, 37, ws=0)
+        forward("layer_norm" + t, 2, 37, bs=0)
+        forward("layer_norm_looped" + t, 1, 1300, group=1024, oracle=True)
+        forward("layer_norm_looped" + t, 2, 1301, group=64, inplace=True)
     forward("layer_normfloat32", 2, 64, eps=1.0)
     forward("layer_normfloat32", 2, 64, x=np.full((2, 64), 1e-3, F32), note=" constant rows")
     forward("layer_normfloat32", 2, 64, x=100 + normal(rng, 2, 64), note=" far from zero")
