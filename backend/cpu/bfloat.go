@@ -28,15 +28,30 @@ func toBFloat(dst []uint16, src []float32) {
 }
 
 // narrow is a type of 16 bits, widened to f32 for arithmetic.
-type narrow struct {
-	from func(dst []float32, src []uint16)
-	to   func(dst []uint16, src []float32)
+type narrow uint8
+
+const (
+	halfType narrow = iota
+	bfloatType
+)
+
+// The functions are called by name, so that what they are given need not escape.
+
+func (n narrow) from(dst []float32, src []uint16) {
+	if n == bfloatType {
+		bfloatTo(dst, src)
+	} else {
+		halfTo(dst, src)
+	}
 }
 
-var (
-	halfType   = narrow{halfTo, toHalf}
-	bfloatType = narrow{bfloatTo, toBFloat}
-)
+func (n narrow) to(dst []uint16, src []float32) {
+	if n == bfloatType {
+		toBFloat(dst, src)
+	} else {
+		toHalf(dst, src)
+	}
+}
 
 // round sets x to what is left of it in the type.
 func (n narrow) round(x []float32) {

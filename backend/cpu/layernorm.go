@@ -34,9 +34,9 @@ const layerNormHasW = 20
 func layerNorm(c *Call, work *Worker, lo, hi int) {
 	n := c.Uint(5)
 	x, w, b, out := c.F32(0), c.F32(1), c.F32(2), c.F32(3)
-	r := newRowSums(work, n, 2)
+	r := newRowSums(work.Scratch(5*n), n)
 	for row := lo; row < hi; row++ {
-		c.centre(r, r.rows[0], x[row*n:(row+1)*n], c.Float(4))
+		r.centre(r.rows[0], x[row*n:(row+1)*n], c.Float(4))
 		o := out[row*n : (row+1)*n]
 		simd.ScaleTo(o, r.inv, r.rows[0])
 		simd.MulTo(o, run(r.rows[1], w, 0, c.Uint(6)), o)
@@ -48,18 +48,18 @@ func layerNorm(c *Call, work *Worker, lo, hi int) {
 // numbers that are rounded first, products too: one order for all of them.
 type rowSums struct {
 	ones, products []float32
-	rows           [][]float32
+	rows           [3][]float32
 	inv2, inv      float32
 }
 
-func newRowSums(work *Worker, n, rows int) *rowSums {
-	buf := work.Scratch((2 + rows) * n)
-	r := &rowSums{ones: buf[:n], products: buf[n : 2*n]}
+// newRowSums wants 5·n floats of scratch.
+func newRowSums(scratch []float32, n int) (r rowSums) {
+	r.ones, r.products = scratch[:n], scratch[n:2*n]
 	for i := range r.ones {
 		r.ones[i] = 1
 	}
-	for i := range rows {
-		r.rows = append(r.rows, buf[(2+i)*n:(3+i)*n])
+	for i := range r.rows {
+		r.rows[i] = scratch[(2+i)*n : (3+i)*n]
 	}
 	return r
 }
@@ -74,7 +74,7 @@ func (r *rowSums) meanOfProducts(a, b []float32) float32 {
 
 // centre sets dst to x less its mean, and inv2 and inv to the inverse of its
 // variance and deviation. dst may be x.
-func (c *Call) centre(r *rowSums, dst, x []float32, eps float32) {
+func (r *rowSums) centre(dst, x []float32, eps float32) {
 	mean := r.mean(x)
 	for i, v := range x {
 		dst[i] = v - mean
@@ -96,11 +96,11 @@ func layerNormNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
 	return func(c *Call, work *Worker, lo, hi int) {
 		n := c.Uint(5)
 		x, w, b, out := c.U16(0), c.U16(1), c.U16(2), c.U16(3)
-		r := newRowSums(work, n, 2)
+		r := newRowSums(work.Scratch(5*n), n)
 		y, scale := r.rows[0], r.rows[1]
 		for row := lo; row < hi; row++ {
 			t.from(y, x[row*n:(row+1)*n])
-			c.centre(r, y, y, c.Float(4))
+			r.centre(y, y, c.Float(4))
 			simd.ScaleTo(y, r.inv, y)
 			t.round(y)
 			t.gather(scale, w, c.Uint(6))
@@ -133,12 +133,12 @@ func layerNormGrad(c *Call, work *Worker, lo, hi int) {
 	if hasW {
 		gw = c.F32(4)
 	}
-	r := newRowSums(work, n, 3)
+	r := newRowSums(work.Scratch(5*n), n)
 	centred, wg, grad := r.rows[0], r.rows[1], r.rows[2]
 	for row := lo; row < hi; row++ {
 		i, j := row*n, (row+1)*n
 		copy(grad, g[i:j]) // gx may be g
-		c.centre(r, centred, x[i:j], c.Float(5))
+		r.centre(centred, x[i:j], c.Float(5))
 		simd.MulTo(wg, run(wg, w, 0, c.Uint(7)), grad)
 		meanWG, meanWGC := r.mean(wg), r.meanOfProducts(wg, centred)
 		inv := float32(math.Sqrt(float64(r.inv2)))
