@@ -90,11 +90,6 @@ func (e *Encoder) Param(name string, min, max uint32) ir.Affine {
 	return ir.Linear(0, ir.Term{Param: e.param(ir.Param{Name: name, Type: ir.U32, Min: float64(min), Max: float64(max)}), Coeff: 1})
 }
 
-// ParamF32 adds an f32 param in [min, max], for [Dispatch.Scalar].
-func (e *Encoder) ParamF32(name string, min, max float32) ir.Affine {
-	return ir.Linear(0, ir.Term{Param: e.param(ir.Param{Name: name, Type: ir.F32, Min: float64(min), Max: float64(max)}), Coeff: 1})
-}
-
 func (e *Encoder) param(p ir.Param) ir.ParamID {
 	if i, ok := e.g.ParamNamed(p.Name); ok {
 		if e.g.Params[i] != p {

@@ -78,6 +78,7 @@ type arg struct {
 	slot   uint8
 	kind   ir.BindingKind
 	t      Tensor
+	number ir.DType // of expr
 	expr   ir.Affine
 	values [32]byte
 	n      int
@@ -122,7 +123,7 @@ func i32(slot uint8, x ir.Affine) arg {
 	if x.IsConst() {
 		return val(slot, int32(x.Const))
 	}
-	return arg{slot: slot, kind: ir.BindScalar, expr: x}
+	return arg{slot: slot, kind: ir.BindScalar, number: ir.I32, expr: x}
 }
 
 // dispatch encodes c.
@@ -140,7 +141,7 @@ func (s *Session) dispatch(c call) {
 		case ir.BindView:
 			d.Buffer(a.slot, a.t)
 		case ir.BindScalar:
-			d.Scalar(a.slot, ir.I32, a.expr)
+			d.Scalar(a.slot, a.number, a.expr)
 		default:
 			d.Bytes(a.slot, a.values[:a.n])
 		}

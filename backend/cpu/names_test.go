@@ -74,7 +74,9 @@ func TestNames(t *testing.T) {
 		}
 	}
 	want = append(want, "add_rmsfloat32", "add_rms_loopedfloat32", "rope_single_x2_float32", "rope_x2_float32",
-		"rmsfloat16", "rms_loopedfloat16", "vv_Addfloat16", "vv_Multiplyfloat16", "g2_Addfloat16", "g2_Multiplyfloat16", "v_copyfloat16float16")
+		"rmsfloat16", "rms_loopedfloat16", "vv_Addfloat16", "vv_Multiplyfloat16", "g2_Addfloat16", "g2_Multiplyfloat16", "v_copyfloat16float16",
+		"layer_normfloat32", "layer_norm_loopedfloat32", "layer_normfloat16", "layer_norm_loopedfloat16", "layer_normbfloat16", "layer_norm_loopedbfloat16", "vjp_layer_normfloat32", "vjp_layer_norm_loopedfloat32",
+		"col_reduce_small_1_reduce_sumfloat32", "col_reduce_looped_1_32_32_reduce_sumfloat32", "gemm_nn_float32", "gemm_tn_float32")
 	slices.Sort(want)
 	assert.Empty(t, cmp.Diff(want, Names()))
 	assert.True(t, slices.IsSorted(Names()))

@@ -131,8 +131,8 @@ func dim(t *rapid.T, name string, lo, hi int) int { return rapid.IntRange(lo, hi
 
 // drawCall draws a call of the kernel. A kernel without a branch here fails
 // every test of this file.
-// allHalf are kernels all of whose elements are f16.
-var allHalf = regexp.MustCompile(`^(rms|rms_looped|vv_.*|g2_.*|v_copyfloat16)float16$`)
+// allHalf are kernels all of whose elements are f16 or bf16.
+var allHalf = regexp.MustCompile(`^(rms|rms_looped|layer_norm|layer_norm_looped|vv_.*|g2_.*|v_copyfloat16)b?float16$`)
 
 // fusedOf returns the layout of a fused quantized product, or nil.
 func fusedOf(kernel string) *linear {
@@ -195,6 +195,35 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		out(3, []int{rows, n}, nil)
 		out(4, []int{rows, n}, nil)
 		rc.constant[5], rc.constant[6], rc.constant[7] = f32(1e-5), i32(n), i32(ws)
+
+	case strings.HasPrefix(kernel, "layer_norm"), strings.HasPrefix(kernel, "vjp_layer_norm"):
+		rows, n, ws, bs := dim(t, "rows", 1, 9), dim(t, "n", 1, 700), dim(t, "w_stride", 0, 3), dim(t, "b_stride", 0, 3)
+		if has("looped") {
+			n = dim(t, "n", 6657, 7000)
+		}
+		rc.groups[0] = rows
+		in(0, []int{rows, n}, nil)
+		in(1, []int{n}, []int{ws})
+		if !has("vjp") {
+			in(2, []int{n}, []int{bs})
+			out(3, []int{rows, n}, nil)
+			rc.constant[4], rc.constant[5], rc.constant[6], rc.constant[7] = f32(1e-5), i32(n), i32(ws), i32(bs)
+			break
+		}
+		in(2, []int{rows, n}, nil)
+		out(3, []int{rows, n}, nil)
+		if rc.flags[layerNormHasW] = dim(t, "has_w", 0, 1) == 1; rc.flags[layerNormHasW] {
+			out(4, []int{rows, n}, nil)
+		}
+		rc.constant[5], rc.constant[6], rc.constant[7] = f32(1e-5), i32(n), i32(ws)
+
+	case strings.HasPrefix(kernel, "col_reduce_"):
+		rows, n := dim(t, "rows", 1, 70), dim(t, "n", 1, 300)
+		stride := n + dim(t, "gap", 0, 3)
+		in(0, []int{rows, n}, []int{stride, 1})
+		out(1, []int{n}, nil)
+		rc.constant[2], rc.constant[3], rc.constant[8] = i64(rows), i64(n), i64(stride)
+		rc.constant[4], rc.constant[5], rc.constant[6], rc.constant[10] = i32(0), i64(0), i32(0), i64(1)
 
 	case strings.HasPrefix(kernel, "vv_"):
 		n := dim(t, "n", 1, 5000)
@@ -370,15 +399,21 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		out(2, []int{n}, nil)
 		rc.constant[3], rc.constant[4] = i32(k), i32(n)
 
-	case strings.HasPrefix(kernel, "gemm_nt"):
+	case strings.HasPrefix(kernel, "gemm_"):
 		m, n, k := dim(t, "m", 1, 40), dim(t, "n", 1, 200), dim(t, "k", 1, 90)
 		if dim(t, "tall", 0, 3) == 0 {
 			m, k = dim(t, "m", 500, 530), dim(t, "k", 1, 9)
 		}
 		rc.groups = [3]int{ceilDiv(n, 32), ceilDiv(m, 32), 1}
-		in(0, []int{m, k}, nil)
-		w := in(1, []int{n, k}, nil)
-		if has("float16") {
+		x, w := []int{m, k}, []int{n, k}
+		if has("_tn_") {
+			x = []int{k, m}
+		}
+		if !has("_nt_") {
+			w = []int{k, n}
+		}
+		in(0, x, nil)
+		if w := in(1, w, nil); has("float16") {
 			w.half()
 		}
 		out(2, []int{m, n}, nil)
