@@ -49,7 +49,9 @@ type form struct {
 	like    ir.Dispatch
 	classes []uint8 // of the views, by binding
 	next    *form   // of the same hash
-	after   *form   // what came after it last time, for graphs repeat themselves
+	// What came after it the last times, the latest first: graphs repeat themselves,
+	// and most forms stand at one or two places of what is repeated.
+	after [2]*form
 }
 
 // Limits that keep a hostile graph from making the table slow or large: what is
@@ -127,14 +129,18 @@ func (c *Cache) effectsOf(f *form, d *ir.Dispatch) *ir.Effects {
 // full table.
 func (c *Cache) form(d *ir.Dispatch) *form {
 	c.extendRoots()
-	if c.last != nil && c.last.after != nil && c.alike(c.last.after, d) {
-		c.last = c.last.after
-		return c.last
+	if c.last != nil {
+		for _, f := range c.last.after {
+			if f != nil && c.alike(f, d) {
+				c.last = f
+				return f
+			}
+		}
 	}
 	f := c.find(d)
 	if f != nil {
 		if c.last != nil {
-			c.last.after = f
+			c.last.after = [2]*form{f, c.last.after[0]}
 		}
 		c.last = f
 	}
