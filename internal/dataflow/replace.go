@@ -1,7 +1,6 @@
 package dataflow
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
@@ -201,9 +200,7 @@ func (r *replacer) sources() bool {
 		}
 		ss := slab[from:len(slab):len(slab)]
 		if len(ss) > 1 {
-			slices.SortFunc(ss, func(a, b Source) int {
-				return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Write, b.Write))
-			})
+			slices.SortFunc(ss, earlierWrite)
 		}
 		f.uses[i].Sources = ss
 	}
