@@ -38,8 +38,9 @@ type Cache struct {
 }
 
 type root struct {
-	mem ir.MemID
-	off int64
+	mem      ir.MemID
+	off      int64
+	argument bool // memory that is bound inline
 }
 
 // form is an entry of the table: the dispatch that it was made from, copied, for
@@ -99,14 +100,14 @@ func (c *Cache) Describe(d *ir.Dispatch) (*ir.Effects, error) {
 	if f == nil {
 		return Describe(c.g, d)
 	}
-	return c.effectsOf(f, d), f.CheckAliasing(d)
+	return c.EffectsOf(f.Form, d), f.CheckAliasing(d)
 }
 
 // Effects is [decl.Instance.Effects] of a dispatch that Bind accepted: without
 // the demands on aliasing.
 func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {
 	if f := c.form(d); f != nil {
-		return c.effectsOf(f, d), nil
+		return c.EffectsOf(f.Form, d), nil
 	}
 	in, err := Bind(c.g, d)
 	if err != nil {
@@ -115,11 +116,12 @@ func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {
 	return in.Effects()
 }
 
-func (c *Cache) effectsOf(f *form, d *ir.Dispatch) *ir.Effects {
+// EffectsOf is [Cache.Effects] of a dispatch whose form is known.
+func (c *Cache) EffectsOf(f *decl.Form, d *ir.Dispatch) *ir.Effects {
 	e := c.effects.One()
 	e.Complete = true
 	e.Reads, e.Writes = c.reads.Take(f.Reads()), c.writes.Take(f.Writes())
-	f.Form.Effects(d, e.Reads, e.Writes)
+	f.Effects(d, e.Reads, e.Writes)
 	return e
 }
 
@@ -238,7 +240,7 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 
 // inline returns what b binds: argument memory is inline by another way.
 func (c *Cache) inline(b *ir.Binding) *ir.Binding {
-	if b.Kind == ir.BindView && c.g.Memories[b.View.Mem].Kind == ir.Argument {
+	if b.Kind == ir.BindView && c.roots[b.View.Mem].argument {
 		c.resolved = c.g.Resolve(*b)
 		return &c.resolved
 	}
@@ -260,10 +262,11 @@ func (c *Cache) root(m ir.MemID) (ir.MemID, int64) { return c.roots[m].mem, c.ro
 // extendRoots follows the aliases of new memories; a parent stands before them.
 func (c *Cache) extendRoots() {
 	for i := len(c.roots); i < len(c.g.Memories); i++ {
-		r := root{ir.MemID(i), 0}
-		if m := &c.g.Memories[i]; m.Alias != ir.NoMem {
+		m := &c.g.Memories[i]
+		r := root{ir.MemID(i), 0, m.Kind == ir.Argument}
+		if m.Alias != ir.NoMem {
 			p := c.roots[m.Alias]
-			r = root{p.mem, p.off + m.AliasOff}
+			r.mem, r.off = p.mem, p.off+m.AliasOff
 		}
 		c.roots = append(c.roots, r)
 	}

@@ -140,11 +140,15 @@ func Ones(in *decl.Instance, j int) bool {
 		return false
 	}
 	root, _ := in.Graph.Root(in.Views[j].Mem)
-	m := &in.Graph.Memories[root]
+	return OnesOf(&in.Graph.Memories[root], in.Decl.Args[j].Elem)
+}
+
+// OnesOf reports whether m is a weight whose elements of type t are all 1.
+func OnesOf(m *ir.Memory, t ir.DType) bool {
 	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill {
 		return false
 	}
-	switch in.Decl.Args[j].Elem {
+	switch t {
 	case ir.F32:
 		return m.Init.Pattern == [4]byte{0, 0, 0x80, 0x3f}
 	case ir.F16:
