@@ -40,6 +40,8 @@ type matcher struct {
 	gr  *Group
 	lay *layout
 	hit *Match
+	// What was composed, for kernels that look alike differ in little else.
+	composed []*composed
 	// unrounded: with the roundings of intermediates left out
 	unrounded bool
 }
@@ -218,33 +220,26 @@ const maxShapes = 12
 // fitShapes proposes kernel p with results of given shapes. It says whether it
 // came to a proposal: if not, other shapes do not help.
 func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) (proposed bool, err error) {
-	s := newSpace(m.gr.Graph, m.lay.slots, fold)
-	c := m.composer(s)
+	x := m.compose(ops, shapes, fold)
+	s := x.space
+	s.overflow = x.overflow
 	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, slots: map[int]int{}, err: errContradiction}
 	var todo []pair
-	for j, o := range ops {
+	for j := range ops {
 		r := &p.d.Results[j]
 		a := &p.d.Args[r.Arg]
-		idx, vars := make([]form, len(shapes[j])), make([]integerTerm, len(shapes[j]))
-		at := form{}
-		bits := int64(m.gr.Members[o.Member].Decl.Args[o.Arg].Elem.Bits())
+		if j == len(x.results) {
+			return true, x.err
+		}
+		vars := make([]integerTerm, len(shapes[j]))
 		for k, d := range shapes[j] {
-			idx[k] = s.index(-1-k, s.affine(d.n))
-			vars[k] = fixed(idx[k])
-			at = s.addScaled(at, s.times(d.stride, bits), idx[k])
+			vars[k] = fixed(x.idx[j][k])
 			f.eqs = append(f.eqs, equation{x: integerTerm{e: a.Shape[k]}, want: s.affine(d.n), arg: -1})
 			if a.Strides != nil && !d.single() {
 				f.eqs = append(f.eqs, equation{x: integerTerm{e: a.Strides[k]}, want: number(d.stride), arg: -1})
 			}
 		}
-		inner, err := c.indices(o, at)
-		if err != nil {
-			return true, err
-		}
-		x, err := c.result(o, inner)
-		if err != nil {
-			return true, err
-		}
+		x := x.results[j]
 		if x.isInt {
 			var ok bool
 			if todo, ok = f.integerResult(r.Body, vars, x.f, todo); !ok {
@@ -261,6 +256,59 @@ func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold fold
 		return true, nil
 	}
 	return f.tries > 0, f.err
+}
+
+// composed are the terms of results under given shapes.
+type composed struct {
+	ops      []Operand
+	shapes   [][]dim
+	fold     folding
+	space    *space
+	idx      [][]form // the index variables of each
+	results  []scalar // those before err
+	err      error
+	overflow bool
+}
+
+// compose returns the terms of results ops of the group under given shapes, in a
+// space in which kernels are fitted to them.
+func (m *matcher) compose(ops []Operand, shapes [][]dim, fold folding) *composed {
+	for _, x := range m.composed {
+		if x.fold == fold && slices.Equal(x.ops, ops) && slices.EqualFunc(x.shapes, shapes, sameShape) {
+			return x
+		}
+	}
+	s := newSpace(m.gr.Graph, m.lay.slots, fold)
+	c := m.composer(s)
+	x := &composed{ops: ops, shapes: shapes, fold: fold, space: s}
+	m.composed = append(m.composed, x)
+	for j, o := range ops {
+		idx := make([]form, len(shapes[j]))
+		at := form{}
+		bits := int64(m.gr.Members[o.Member].Decl.Args[o.Arg].Elem.Bits())
+		for k, d := range shapes[j] {
+			idx[k] = s.index(-1-k, s.affine(d.n))
+			at = s.addScaled(at, s.times(d.stride, bits), idx[k])
+		}
+		x.idx = append(x.idx, idx)
+		inner, err := c.indices(o, at)
+		if err == nil {
+			var v scalar
+			if v, err = c.result(o, inner); err == nil {
+				x.results = append(x.results, v)
+			}
+		}
+		if err != nil {
+			x.err = err
+			break
+		}
+	}
+	x.overflow = s.overflow
+	return x
+}
+
+func sameShape(a, b []dim) bool {
+	return slices.EqualFunc(a, b, func(a, b dim) bool { return a.n.Equal(b.n) && a.stride == b.stride })
 }
 
 // dim is one dimension of a result: its extent and, in elements, its stride.
@@ -281,7 +329,7 @@ func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
 	}
 	add := func(ds []dim) {
 		for _, x := range out {
-			if slices.EqualFunc(x, ds, func(a, b dim) bool { return a.n.Equal(b.n) && a.stride == b.stride }) {
+			if sameShape(x, ds) {
 				return
 			}
 		}

@@ -20,6 +20,8 @@ type Matcher struct {
 	lib      *Library
 	memo     map[string]*outcome
 	combined map[[3]*decl.Decl]combination
+	skels    map[*decl.Decl][]string // of kernels that the library has not
+	grows    map[string]bool         // by skeleton: see Outlook.Grow
 	key      []byte
 
 	dispatches slab.Slab[ir.Dispatch]
@@ -38,7 +40,7 @@ type Matcher struct {
 
 // NewMatcher returns a matcher of lib's kernels.
 func NewMatcher(lib *Library) *Matcher {
-	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}}
+	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}, skels: map[*decl.Decl][]string{}, grows: map[string]bool{}}
 }
 
 // outcome is what became of a group.
@@ -315,13 +317,26 @@ func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	return c.apart || sharing && c.ok
 }
 
-func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
-	var skels []string
-	for _, d := range ds {
+// skeletons are those of the results of a kernel.
+func (m *Matcher) skeletons(d *decl.Decl) []string {
+	if p, ok := m.lib.byDecl[d]; ok {
+		return p.skels
+	}
+	skels, ok := m.skels[d]
+	if !ok {
 		sk := &skeletons{d: d, memo: map[*term.Expr]string{}}
 		for _, r := range d.Results {
 			skels = append(skels, sk.of(r.Body))
 		}
+		m.skels[d] = skels
+	}
+	return skels
+}
+
+func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
+	var skels []string
+	for _, d := range ds {
+		skels = append(skels, m.skeletons(d)...)
 	}
 	if len(ds) == 1 {
 		c.ok = len(skels) > 0

@@ -55,16 +55,24 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		}
 		out.Last = out.Last || known(skel(own))
 		for _, s := range skel(own) {
-			t := parseTree(s)
-			for _, k := range m.lib.trees {
-				out.Grow = out.Grow || t.begins(k)
-			}
+			out.Grow = out.Grow || m.grow(s)
 		}
 	}
 	if m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
 		out.Match, out.Grow = true, true
 	}
 	return out
+}
+
+// grow reports whether a term of skeleton s may be the top of a kernel's.
+func (m *Matcher) grow(s string) bool {
+	ok, known := m.grows[s]
+	if !known {
+		t := parseTree(s)
+		ok = slices.ContainsFunc(m.lib.trees, t.begins)
+		m.grows[s] = ok
+	}
+	return ok
 }
 
 // outline computes the skeletons of a group's results from the declarations.
