@@ -50,7 +50,8 @@ type form struct {
 	like    ir.Dispatch
 	classes []uint8 // of the views, by binding
 	next    *form   // of the same hash
-	after   *form   // what came after it last time, for graphs repeat themselves
+	// What came after it the last times, the latest first: graphs repeat themselves.
+	after [2]*form
 }
 
 // Limits that keep a hostile graph from making the table slow or large: what is
@@ -129,14 +130,20 @@ func (c *Cache) EffectsOf(f *decl.Form, d *ir.Dispatch) *ir.Effects {
 // full table.
 func (c *Cache) form(d *ir.Dispatch) *form {
 	c.extendRoots()
-	if c.last != nil && c.last.after != nil && c.alike(c.last.after, d) {
-		c.last = c.last.after
-		return c.last
+	if c.last != nil {
+		after := &c.last.after
+		for k, f := range after {
+			if f != nil && c.alike(f, d) {
+				after[0], after[k] = f, after[0]
+				c.last = f
+				return f
+			}
+		}
 	}
 	f := c.find(d)
 	if f != nil {
 		if c.last != nil {
-			c.last.after = f
+			c.last.after = [2]*form{f, c.last.after[0]}
 		}
 		c.last = f
 	}

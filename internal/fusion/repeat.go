@@ -26,14 +26,14 @@ import (
 // recognized is what is known of the numbers, from round to round.
 type recognized struct {
 	wirings, lies interner
-	words         []uint32
+	words, lying  []uint32
 }
 
 // interner numbers lists of words; 0 is the number of none.
 type interner struct {
-	words []uint32 // of all lists
-	from  []uint32 // where each begins, and the end of the last
-	next  []int32  // the number that came after each last time
+	words []uint32   // of all lists
+	from  []uint32   // where each begins, and the end of the last
+	next  [][2]int32 // the numbers that came after each last
 	table map[string]int32
 	key   []byte
 	last  int32
@@ -41,11 +41,15 @@ type interner struct {
 
 func (t *interner) number(words []uint32) int32 {
 	if t.table == nil {
-		t.table, t.from, t.next = map[string]int32{}, []uint32{0, 0}, []int32{0}
+		t.table, t.from, t.next = map[string]int32{}, []uint32{0, 0}, make([][2]int32, 1)
 	}
-	if n := t.next[t.last]; n != 0 && slices.Equal(t.words[t.from[n]:t.from[n+1]], words) {
-		t.last = n
-		return n
+	after := &t.next[t.last]
+	for k, n := range after {
+		if n != 0 && slices.Equal(t.words[t.from[n]:t.from[n+1]], words) {
+			after[0], after[k] = n, after[0]
+			t.last = n
+			return n
+		}
 	}
 	t.key = t.key[:0]
 	for _, w := range words {
@@ -56,10 +60,12 @@ func (t *interner) number(words []uint32) int32 {
 		n = int32(len(t.next))
 		t.words = append(t.words, words...)
 		t.from = append(t.from, uint32(len(t.words)))
-		t.next = append(t.next, 0)
+		t.next = append(t.next, [2]int32{})
 		t.table[string(t.key)] = n
 	}
-	t.next[t.last], t.last = n, n
+	after = &t.next[t.last]
+	after[0], after[1] = n, after[0]
+	t.last = n
 	return n
 }
 
@@ -114,10 +120,7 @@ func (r *round) recognize() {
 		r.words(i, steps)
 		if c.shape != nil && c.id != 0 {
 			r.wiring[i] = r.seen.wirings.number(r.seen.words)
-			r.lies(i)
-			r.lie[i] = r.seen.lies.number(r.seen.words)
-		} else {
-			r.lies(i)
+			r.lie[i] = r.seen.lies.number(r.seen.lying)
 		}
 		for int(r.wiring[i]) >= len(last) {
 			last = append(last, 0)
@@ -166,17 +169,19 @@ func (x *likeness) alike(i, lo, hi int32) bool {
 	return x.like[i] >= 0 && x.since[i] <= lo && int(hi) < len(x.like) && x.since[hi] == x.since[i] && x.like[hi]-x.like[i] == hi-i
 }
 
-// words writes the wiring of command i, and finds its links and values.
+// words writes the wiring of command i and how it lies, and finds its links and
+// values.
 func (r *round) words(i int, steps []int8) {
 	c := r.cmds[i]
 	steps[i] = maxMembers
 	if c.fresh {
 		steps[i] = 0
 	}
-	w := r.seen.words[:0]
 	if c.shape == nil {
 		return
 	}
+	w := r.seen.words[:0]
+	r.seen.lying = r.seen.lying[:0]
 	gap, buffers := uint32(0), uint32(0)
 	if i > 0 {
 		gap, buffers = uint32(r.at[i]-r.at[i-1]), uint32(r.buffer[i]-r.buffer[i-1])
@@ -185,6 +190,7 @@ func (r *round) words(i int, steps []int8) {
 	uses := r.flow.Reads(i)
 	for k, j := range c.reads {
 		u := &uses[k]
+		r.lies(int32(i), j, &u.Region)
 		l, value := link{-1, -1}, int64(0)
 		if s, ok := u.Single(); ok && u.Region.Equal(r.flow.Writes(int(s.Command))[s.Write].Region) {
 			def := r.defAt[s.Command] + s.Write
@@ -219,6 +225,7 @@ func (r *round) words(i int, steps []int8) {
 	r.near[i] = steps[i] < maxMembers
 	defs := r.flow.Writes(i)
 	for k := range defs {
+		r.lies(int32(i), c.writes[k], &defs[k].Region)
 		if r.everybody(int32(i), k) {
 			w = append(w, wordSeen)
 			continue
@@ -297,56 +304,52 @@ type lying struct {
 	at      ir.Affine
 }
 
-// lies writes how command i lies.
-func (r *round) lies(i int) {
-	c := r.cmds[i]
-	w := r.seen.words[:0]
-	if c.shape == nil {
-		return
-	}
-	wide := func(x int64) { w = append(w, uint32(x), uint32(x>>32)) }
+// lies writes how argument j of command i lies, whose region is given.
+func (r *round) lies(i int32, j int, region *ir.Region) {
+	w := r.seen.lying
 	affine := func(a ir.Affine) {
 		for _, t := range a.Terms() {
-			w = append(w, uint32(t.Param)+1)
-			wide(t.Coeff)
+			w = append(w, uint32(t.Param)+1, uint32(t.Coeff), uint32(t.Coeff>>32))
 		}
 		w = append(w, 0)
 	}
-	for j := range c.spans {
-		if c.spans[j].Root == ir.NoMem {
-			continue
-		}
-		x := r.span(c, j)
-		b := &r.beside[x.Root]
-		at := b.command - 1
+	root, at := region.Mem, region.Off
+	b := &r.beside[root]
+	last := b.command - 1
+	near := last >= 0 && !r.far(last, i)
+	filled := r.mems[root].filled
+	if !near && !filled && at.IsConst() {
 		w = append(w, 0)
-		if m := &r.mems[x.Root]; m.filled {
-			p := &r.g.Memories[x.Root].Init.Pattern
-			w[len(w)-1] = 1
-			w = append(w, binary.LittleEndian.Uint32(p[:]))
-			wide(x.At.Const)
-			affine(x.At)
+	} else {
+		flags := uint32(1)
+		if near {
+			flags |= 2
 		}
-		if at >= 0 && !r.far(at, int32(i)) {
-			w = append(w, uint32(int32(i)-at)+1)
-			wide(x.At.Const - b.at.Const)
-			if !x.At.IsConst() || !b.at.IsConst() {
-				affine(x.At)
-				affine(b.at)
-			} else {
-				w = append(w, 0, 0)
-			}
-		} else {
-			w = append(w, 0)
-			affine(x.At)
+		if filled {
+			flags |= 4
 		}
-		if !x.At.IsConst() {
-			wide(x.Lo - x.At.Const)
-			wide(x.End - x.At.Const)
+		if !at.IsConst() {
+			flags |= 8
 		}
-		b.command, b.at = int32(i)+1, x.At
+		w = append(w, flags)
+		if near {
+			by := at.Const - b.at.Const
+			w = append(w, uint32(i-last), uint32(by), uint32(by>>32))
+			affine(b.at)
+		}
+		if filled {
+			p := &r.g.Memories[root].Init.Pattern
+			w = append(w, binary.LittleEndian.Uint32(p[:]), uint32(at.Const), uint32(at.Const>>32))
+		}
+		if !at.IsConst() {
+			affine(at)
+			x := r.span(r.cmds[i], j)
+			lo, end := x.Lo-at.Const, x.End-at.Const
+			w = append(w, uint32(lo), uint32(lo>>32), uint32(end), uint32(end>>32))
+		}
 	}
-	r.seen.words = w
+	b.command, b.at = i+1, at
+	r.seen.lying = w
 }
 
 // search remembers what was found around each command.

@@ -42,6 +42,8 @@ type matcher struct {
 	hit *Match
 	// What was composed, for kernels that look alike differ in little else.
 	composed []*composed
+	// clash: the last proposal was refused because its views overlap
+	clash bool
 	// unrounded: with the roundings of intermediates left out
 	unrounded bool
 }
@@ -190,6 +192,7 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 		for j := range ops {
 			shapes[j] = choices[j][pick[j]]
 		}
+		m.clash = false
 		proposed, err := m.fitShapes(p, ops, shapes, fold)
 		if m.hit != nil {
 			return nil
@@ -199,6 +202,9 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 		}
 		if first == nil || first == errContradiction {
 			first = err
+		}
+		if m.clash && m.twice(ops) {
+			return first // under any shape
 		}
 		j := 0
 		for ; j < len(pick); j++ {
@@ -212,6 +218,23 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 		}
 	}
 	return first
+}
+
+// twice reports whether two results are the same bytes.
+func (m *matcher) twice(ops []Operand) bool {
+	var seen []ir.Region
+	for _, o := range ops {
+		r, err := m.gr.Members[o.Member].Region(o.Arg)
+		if err != nil {
+			return false
+		}
+		r = rooted(m.gr.Graph, r)
+		if slices.ContainsFunc(seen, r.Equal) {
+			return true
+		}
+		seen = append(seen, r)
+	}
+	return false
 }
 
 // maxShapes bounds the combinations of shapes that are proposed.
