@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -23,45 +24,91 @@ type Replacement struct {
 //
 // Only Use.Certain may differ from what [Build] finds: it may be false where no
 // command covers the use any longer.
+//
+// f is spent: its arrays become those of the flow returned.
 func (f *Flow) Replace(rs []Replacement) *Flow {
-	r := replacer{old: f, in: make([]int32, len(f.Commands)), def: make([]int32, len(f.defs))}
-	dropped := 0
+	n := len(f.Commands)
+	r := replacer{old: *f, in: make([]int32, n), def: make([]int32, len(f.defs)), owner: make([]int32, 0, len(f.defs)), pieces: make([]piece, len(rs))}
 	for i := range r.in {
 		r.in[i] = -1
 	}
+	dropped := 0
 	for k := range rs {
 		for _, m := range rs[k].Members {
 			r.in[m] = int32(k)
 		}
 		dropped += len(rs[k].Members) - 1
 	}
-	n := len(f.Commands) - dropped
-	r.f = &Flow{Graph: f.Graph, hulls: f.hulls, Commands: make([]ir.Node, 0, n), useAt: make([]int32, 0, n+1), defAt: make([]int32, 0, n+1),
-		uses: make([]Use, 0, len(f.uses)), defs: make([]Def, 0, len(f.defs)), pillar: make([]bool, 0, n), live: make([]bool, 0, n)}
-	for i := range f.Commands {
+	r.f = &Flow{Graph: f.Graph, hulls: f.hulls, Commands: f.Commands[:0], pillar: f.pillar[:0], live: f.live[:0], uses: f.uses[:0], defs: f.defs[:0],
+		useAt: make([]int32, 0, n-dropped+1), defAt: make([]int32, 0, n-dropped+1)}
+	if r.inPlace = r.fits(rs); !r.inPlace {
+		r.f.uses, r.f.defs = make([]Use, 0, len(f.uses)), make([]Def, 0, len(f.defs))
+	}
+	for i := range int32(n) {
 		k := r.in[i]
-		switch {
-		case k < 0:
+		if k < 0 {
 			r.keep(i)
-		case rs[k].At == int32(i):
-			if !r.replace(&rs[k]) {
-				return nil
-			}
+			continue
+		}
+		// What the members had is read before anything moves to its place.
+		if rs[k].Members[0] == i && !r.replace(&rs[k], &r.pieces[k]) {
+			return nil
+		}
+		if rs[k].At == i {
+			r.put(rs[k].Command, &r.pieces[k])
 		}
 	}
 	r.f.useAt, r.f.defAt = append(r.f.useAt, int32(len(r.f.uses))), append(r.f.defAt, int32(len(r.f.defs)))
+	clear(r.old.Commands[len(r.f.Commands):])
 	if !r.sources() {
 		return nil
 	}
 	return r.f
 }
 
-// replacer makes f out of old.
+// replacer makes f out of old, whose arrays f takes over from the front.
 type replacer struct {
-	old, f *Flow
+	old    Flow
+	f      *Flow
 	in     []int32 // of each old command: its replacement, or −1
 	def    []int32 // of each old def: its number in f, or −1
 	owner  []int32 // of each def of f: its command
+	pieces []piece // of each replacement
+	// inPlace: uses and defs, too, move within the arrays of old.
+	inPlace bool
+
+	uses  slab.Slab[Use]
+	defs  slab.Slab[Def]
+	froms slab.Slab[int32]
+	found slab.Slab[Source]
+}
+
+// piece is the flow of one replacement.
+type piece struct {
+	uses []Use
+	defs []Def
+	from []int32 // the old def that each is
+	live bool
+}
+
+// fits reports whether nothing that is still to be read is written over.
+func (r *replacer) fits(rs []Replacement) bool {
+	uses, defs := int32(0), int32(0)
+	for i, k := range r.in {
+		if k < 0 {
+			uses += r.old.useAt[i+1] - r.old.useAt[i]
+			defs += r.old.defAt[i+1] - r.old.defAt[i]
+		} else if x := &rs[k]; x.At == int32(i) {
+			if e := ir.NodeEffects(x.Command); e != nil {
+				uses += int32(len(e.Reads))
+				defs += int32(len(e.Writes))
+			}
+		}
+		if uses > r.old.useAt[i+1] || defs > r.old.defAt[i+1] {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *replacer) begin(n ir.Node, pillar, live bool) {
@@ -70,42 +117,56 @@ func (r *replacer) begin(n ir.Node, pillar, live bool) {
 	f.Commands, f.pillar, f.live = append(f.Commands, n), append(f.pillar, pillar), append(f.live, live)
 }
 
-func (r *replacer) keep(i int) {
-	r.begin(r.old.Commands[i], r.old.pillar[i], r.old.live[i])
-	f := r.f
-	for d := r.old.defAt[i]; d < r.old.defAt[i+1]; d++ {
-		r.def[d] = int32(len(f.defs))
+func (r *replacer) keep(i int32) {
+	old, f := &r.old, r.f
+	r.begin(old.Commands[i], old.pillar[i], old.live[i])
+	for d := old.defAt[i]; d < old.defAt[i+1]; d++ {
+		r.def[d] = int32(len(r.owner))
 		r.owner = append(r.owner, int32(len(f.Commands)-1))
-		f.defs = append(f.defs, r.old.defs[d])
 	}
-	f.uses = append(f.uses, r.old.Reads(i)...)
+	if r.inPlace && int(old.useAt[i]) == len(f.uses) && int(old.defAt[i]) == len(f.defs) {
+		f.uses, f.defs = old.uses[:old.useAt[i+1]], old.defs[:old.defAt[i+1]] // they are there
+		return
+	}
+	f.defs = append(f.defs, old.defs[old.defAt[i]:old.defAt[i+1]]...)
+	f.uses = append(f.uses, old.uses[old.useAt[i]:old.useAt[i+1]]...)
 }
 
-// replace enters the command of a replacement.
-func (r *replacer) replace(x *Replacement) bool {
+// put enters the command of a replacement.
+func (r *replacer) put(n ir.Node, p *piece) {
+	r.begin(n, false, p.live)
+	for _, d := range p.from {
+		r.def[d] = int32(len(r.owner))
+		r.owner = append(r.owner, int32(len(r.f.Commands)-1))
+	}
+	r.f.uses, r.f.defs = append(r.f.uses, p.uses...), append(r.f.defs, p.defs...)
+}
+
+// replace finds the flow of the command of a replacement.
+func (r *replacer) replace(x *Replacement, p *piece) bool {
 	e := ir.NodeEffects(x.Command)
 	if !e.Known() {
 		return false
 	}
-	old, f := r.old, r.f
-	live := old.live[x.Members[0]]
+	old := &r.old
+	p.live = old.live[x.Members[0]]
 	for _, m := range x.Members {
-		if old.live[m] != live {
+		if old.live[m] != p.live {
 			return false
 		}
 		for d := old.defAt[m]; d < old.defAt[m+1]; d++ {
 			r.def[d] = -1
 		}
 	}
-	r.begin(x.Command, false, live)
+	p.uses, p.defs, p.from = r.uses.Take(len(e.Reads)), r.defs.Take(len(e.Writes)), r.froms.Take(len(e.Writes))
 	for k := range e.Reads {
-		region := Rooted(f.Graph, e.Reads[k])
+		region := Rooted(old.Graph, e.Reads[k])
 		var use *Use
 		for _, m := range x.Members {
 			us := old.Reads(int(m))
 			for j := range us {
 				u := &us[j]
-				if !u.Region.Equal(region) || u.Update >= 0 || r.inside(u, x) {
+				if !same(&u.Region, &region) || u.Update >= 0 || r.inside(u, x) {
 					continue
 				}
 				if use != nil && (use.Initial != u.Initial || !slices.Equal(use.Sources, u.Sources)) {
@@ -117,16 +178,17 @@ func (r *replacer) replace(x *Replacement) bool {
 		if use == nil {
 			return false
 		}
-		f.uses = append(f.uses, *use)
+		p.uses[k] = *use
+		p.uses[k].Sources = r.found.Clone(use.Sources) // two may be the same use
 	}
 	for k := range e.Writes {
 		w := &e.Writes[k]
-		region := Rooted(f.Graph, w.Region)
+		region := Rooted(old.Graph, w.Region)
 		from, seen := int32(-1), false
 		for _, m := range x.Members {
 			for d := old.defAt[m]; d < old.defAt[m+1]; d++ {
 				def := &old.defs[d]
-				if !def.Must || !def.Region.Equal(region) {
+				if !def.Must || !same(&def.Region, &region) {
 					continue
 				}
 				if now := def.Final || r.seen(def, x); now || !seen {
@@ -140,11 +202,14 @@ func (r *replacer) replace(x *Replacement) bool {
 		if from < 0 || !w.Must || w.Atomic {
 			return false
 		}
-		r.def[from] = int32(len(f.defs))
-		r.owner = append(r.owner, int32(len(f.Commands)-1))
-		f.defs = append(f.defs, old.defs[from])
+		p.from[k], p.defs[k] = from, old.defs[from]
 	}
 	return true
+}
+
+// same is [ir.Region.Equal], which is seldom needed.
+func same(a, b *ir.Region) bool {
+	return a.Mem == b.Mem && a.Off.Const == b.Off.Const && a.Equal(*b)
 }
 
 // inside reports whether a use sees a member.
@@ -172,27 +237,22 @@ func (r *replacer) sources() bool {
 	f := r.f
 	n := 0
 	for i := range f.uses {
-		n += len(f.uses[i].Sources)
-	}
-	slab := make([]Source, 0, n)
-	for i := range f.uses {
-		from := len(slab)
-		for _, s := range f.uses[i].Sources {
+		ss := f.uses[i].Sources
+		n += len(ss)
+		for k := range ss {
+			s := &ss[k]
 			d := r.def[r.old.defAt[s.Command]+s.Write]
 			if d < 0 {
 				return false
 			}
 			s.Command = r.owner[d]
 			s.Write = d - f.defAt[s.Command]
-			slab = append(slab, s)
 		}
-		ss := slab[from:len(slab):len(slab)]
 		if len(ss) > 1 {
 			slices.SortFunc(ss, func(a, b Source) int {
 				return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Write, b.Write))
 			})
 		}
-		f.uses[i].Sources = ss
 	}
 	f.readers(n)
 	return true

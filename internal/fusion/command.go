@@ -35,7 +35,7 @@ type shape struct {
 	// spans: absolute without a form, else from where the view begins, if they end at
 	// a constant from there; 1 to 0 if not.
 	spans []isel.Span
-	// moved holds the last span of an argument whose view params move.
+	// moved holds where an argument whose view params move was last.
 	moved []moved
 	// ones are the kinds of ones (see memory) that an argument may be; ofOnes is the
 	// kind of commands with none.
@@ -45,12 +45,12 @@ type shape struct {
 	after  *shape // of the command that came next last time
 }
 
-// moved is the span of a view.
+// moved is where the region of a view lies in the memory of the view, for all
+// values of the params: within [lo, end), or anywhere if not ok.
 type moved struct {
-	known bool
-	mem   ir.MemID
-	off   ir.Affine
-	span  isel.Span
+	known, ok bool
+	off       ir.Affine
+	lo, end   int64
 }
 
 // memory is what is asked of a memory for each view of it.
@@ -276,21 +276,28 @@ func (f *fuser) span(c *command, j int) isel.Span {
 		return *rel
 	}
 	v := c.view(j)
-	if m := &f.mems[v.Mem]; v.Off.IsConst() && rel.Lo <= rel.End {
+	m := &f.mems[v.Mem]
+	if v.Off.IsConst() && rel.Lo <= rel.End {
 		at := v.Off.Const + m.off
 		return isel.Span{Root: m.root, At: ir.Const(at), Lo: at + rel.Lo, End: at + rel.End}
 	}
-	// It depends on the form, the memory and the offset.
-	m := &c.moved[j]
-	if !m.known || m.mem != v.Mem || !m.off.Equal(v.Off) {
-		span, err := isel.SpanOf(c.instance(), j)
-		if err != nil { // a region without a form: anywhere
-			m := &f.mems[v.Mem]
-			span = isel.Span{Root: m.root, At: v.Off.AddConst(m.off), End: f.g.Memories[m.root].Size}
+	// The form and the offset say where it is relative to the memory.
+	x := &c.moved[j]
+	if !x.known || !x.off.Equal(v.Off) {
+		*x = moved{known: true, off: v.Off}
+		if r, err := c.instance().Region(j); err == nil {
+			lo, end := r.Hull()
+			var ok1, ok2 bool
+			x.lo, _, ok1 = f.g.Range(lo)
+			_, x.end, ok2 = f.g.Range(end)
+			x.ok = ok1 && ok2
 		}
-		*m = moved{true, v.Mem, v.Off, span}
 	}
-	return m.span
+	at := v.Off.AddConst(m.off)
+	if !x.ok {
+		return isel.Span{Root: m.root, At: at, End: f.g.Memories[m.root].Size}
+	}
+	return isel.Span{Root: m.root, At: at, Lo: x.lo + m.off, End: x.end + m.off}
 }
 
 // spansOf are the spans of all arguments of a command.

@@ -170,6 +170,7 @@ type fuser struct {
 	// Room that rounds use again.
 	links  []link
 	groups []group
+	sorted []group
 	cur    []ir.Node
 }
 
@@ -259,7 +260,7 @@ func (r *round) linksOf(i int32) []link { return r.links[r.linkAt[i]:r.linkAt[i+
 func (f *fuser) look(first bool) *round {
 	n := len(f.flow.Commands)
 	if first && len(f.carried) != n {
-		f.carried = make([]*command, n)
+		f.carried, f.groups, f.sorted = make([]*command, n), make([]group, 0, n), make([]group, 0, n)
 	}
 	r := &round{fuser: f, first: first, cmds: f.carried, took: make([]bool, n), near: make([]bool, n),
 		at: make([]int32, n), buffer: make([]int32, n), linkAt: make([]int32, 0, n+1), links: f.links[:0], groups: f.groups[:0],
@@ -297,6 +298,7 @@ func (f *fuser) look(first bool) *round {
 // are still possible, and puts their dispatches into the graph.
 func (r *round) apply() bool {
 	r.byGain()
+	r.fuser.groups = r.groups
 	for k := range r.groups {
 		gr := &r.groups[k]
 		if slices.ContainsFunc(gr.members(), func(i int32) bool { return r.took[i] }) {
@@ -394,7 +396,7 @@ func (r *round) byGain() {
 		v.count = at // from now on the place of its next group
 		at += n
 	}
-	out := make([]group, len(r.groups))
+	out := slices.Grow(r.sorted[:0], len(r.groups))[:len(r.groups)]
 	for k := range r.groups {
 		v := r.groups[k].v
 		out[v.count] = r.groups[k]
@@ -403,13 +405,18 @@ func (r *round) byGain() {
 	for _, v := range vs {
 		v.count = 0
 	}
-	compare := func(a, b group) int { return slices.Compare(a.members(), b.members()) }
+	compare := func(a, b group) int {
+		if a.list[0] != b.list[0] {
+			return cmp.Compare(a.list[0], b.list[0])
+		}
+		return slices.Compare(a.members(), b.members())
+	}
 	for _, x := range same {
 		if gs := out[x.from:x.to]; !slices.IsSortedFunc(gs, compare) {
 			slices.SortFunc(gs, compare)
 		}
 	}
-	r.groups = out
+	r.groups, r.sorted = out, r.groups[:0]
 }
 
 // put appends a node; of barriers without a command between them it keeps the
