@@ -41,8 +41,16 @@ func (f *Flow) Replace(rs []Replacement) *Flow {
 	}
 	r.f = &Flow{Graph: f.Graph, hulls: f.hulls, Commands: f.Commands[:0], pillar: f.pillar[:0], live: f.live[:0], uses: f.uses[:0], defs: f.defs[:0],
 		useAt: make([]int32, 0, n-dropped+1), defAt: make([]int32, 0, n-dropped+1)}
-	if r.inPlace = r.fits(rs); !r.inPlace {
-		r.f.uses, r.f.defs = make([]Use, 0, len(f.uses)), make([]Def, 0, len(f.defs))
+	if r.inPlace = r.fits(rs, 0, 0); !r.inPlace {
+		uses, defs := cap(f.uses)-len(f.uses), cap(f.defs)-len(f.defs)
+		if r.fits(rs, int32(uses), int32(defs)) {
+			// What is to be read moves to the end first.
+			r.old.uses, r.old.defs = f.uses[uses:cap(f.uses)], f.defs[defs:cap(f.defs)]
+			copy(r.old.uses, f.uses)
+			copy(r.old.defs, f.defs)
+		} else {
+			r.f.uses, r.f.defs = make([]Use, 0, len(f.uses)), make([]Def, 0, len(f.defs))
+		}
 	}
 	for i := range int32(n) {
 		k := r.in[i]
@@ -74,7 +82,7 @@ type replacer struct {
 	def    []int32 // of each old def: its number in f, or −1
 	owner  []int32 // of each def of f: its command
 	pieces []piece // of each replacement
-	// inPlace: uses and defs, too, move within the arrays of old.
+	// inPlace: uses and defs before the first replacement stay where they are.
 	inPlace bool
 
 	uses  slab.Slab[Use]
@@ -91,9 +99,10 @@ type piece struct {
 	live bool
 }
 
-// fits reports whether nothing that is still to be read is written over.
-func (r *replacer) fits(rs []Replacement) bool {
-	uses, defs := int32(0), int32(0)
+// fits reports whether nothing that is still to be read is written over, if it
+// stands so many uses and defs behind where it is.
+func (r *replacer) fits(rs []Replacement, moreUses, moreDefs int32) bool {
+	uses, defs := -moreUses, -moreDefs
 	for i, k := range r.in {
 		if k < 0 {
 			uses += r.old.useAt[i+1] - r.old.useAt[i]

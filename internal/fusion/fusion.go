@@ -113,20 +113,27 @@ func (r *round) elementwise() bool {
 // again, then the misses.
 func (f *fuser) remarks() (out []Remark) {
 	out = make([]Remark, 0, len(f.done)+len(f.missed))
-	// All texts are pieces of one string.
+	// Texts are pieces of long strings.
 	var text []byte
-	ends := make([]int, 0, len(f.done))
-	for _, x := range f.done {
-		if !x.cmd.gone {
+	first, from := 0, 0
+	ends := make([]int, 0, 256)
+	cut := func() {
+		all := string(text)
+		for k, end := range ends {
+			out[first+k].Text, from = all[from:end], end
+		}
+		text, ends, first, from = text[:0], ends[:0], len(out), 0
+	}
+	for k := range f.done {
+		if x := &f.done[k]; !x.cmd.gone {
 			text = x.text(text)
-			ends = append(ends, len(text))
 			out = append(out, Remark{Node: x.cmd.node, Done: true})
+			if ends = append(ends, len(text)); len(ends) == cap(ends) {
+				cut()
+			}
 		}
 	}
-	all, from := string(text), 0
-	for k, end := range ends {
-		out[k].Text, from = all[from:end], end
-	}
+	cut()
 	for _, m := range f.missed {
 		if !m.node.gone && !m.with.gone {
 			id, _ := ir.NodeID(m.with.node)
@@ -159,6 +166,7 @@ type fuser struct {
 	stack    []int32 // of producers, see grow
 	mems     []memory
 	seen     recognized
+	others   others
 	tried    int64
 	last     *shape // of the dispatch bound last
 
@@ -167,11 +175,33 @@ type fuser struct {
 	froms      slab.Slab[ir.ID]
 	sequences  slab.Slab[sequence]
 
-	// Room that rounds use again.
 	links  []link
 	groups []group
 	sorted []group
-	cur    []ir.Node
+	room   room
+}
+
+// room is what rounds use again.
+type room struct {
+	took, near                                            []bool
+	at, buffer, linkAt, from, numbers, defAt, read, fresh []int32
+	vertically, horizontally                              []int32
+	steps                                                 []int8
+	values                                                []int64
+	beside                                                []lying
+	cur                                                   []ir.Node
+	fused                                                 []dataflow.Replacement
+}
+
+// take returns n zeros, in *s if it is long enough.
+func take[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = make([]T, n)
+		return *s
+	}
+	out := (*s)[:n]
+	clear(out)
+	return out
 }
 
 // kind is what the outlook of a group depends on in one member.
@@ -182,9 +212,8 @@ type kind struct {
 
 // done is a remark on a dispatch that was fused, which may be fused again.
 type done struct {
-	cmd       *command
-	kernel    string
-	unrounded int
+	cmd   *command
+	match *isel.Match
 }
 
 // text appends what the remark says.
@@ -193,11 +222,11 @@ func (x *done) text(b []byte) []byte {
 	for _, id := range x.cmd.node.(*ir.Dispatch).From {
 		b = strconv.AppendUint(append(b, " #"...), uint64(id), 10)
 	}
-	b = append(append(b, " into "...), x.kernel...)
-	if x.unrounded > 0 {
+	b = append(append(b, " into "...), x.match.Kernel.Name...)
+	if n := x.match.Unrounded; n > 0 {
 		what := "1 rounding of an intermediate"
-		if x.unrounded > 1 {
-			what = fmt.Sprintf("%d roundings of intermediates", x.unrounded)
+		if n > 1 {
+			what = fmt.Sprintf("%d roundings of intermediates", n)
 		}
 		b = fmt.Appendf(b, ", which leaves out %s (rewrite %s)", what, term.Unrounded)
 	}
@@ -235,7 +264,6 @@ type round struct {
 	values []int64 // of the reads, beside links; 0: of a weight
 	defAt  []int32 // the first write of each command
 	read   []int32 // of each write: 1 + the command that read it last
-	others others
 	beside []lying // by memory
 }
 
@@ -262,9 +290,11 @@ func (f *fuser) look(first bool) *round {
 	if first && len(f.carried) != n {
 		f.carried, f.groups, f.sorted = make([]*command, n), make([]group, 0, n), make([]group, 0, n)
 	}
-	r := &round{fuser: f, first: first, cmds: f.carried, took: make([]bool, n), near: make([]bool, n),
-		at: make([]int32, n), buffer: make([]int32, n), linkAt: make([]int32, 0, n+1), links: f.links[:0], groups: f.groups[:0],
-		cur: append(f.cur[:0], f.g.Nodes...), from: make([]int32, len(f.g.Nodes))}
+	x := &f.room
+	r := &round{fuser: f, first: first, cmds: f.carried, took: take(&x.took, n), near: take(&x.near, n),
+		at: take(&x.at, n), buffer: take(&x.buffer, n), linkAt: take(&x.linkAt, n+1)[:0], links: f.links[:0], groups: f.groups[:0],
+		cur: append(x.cur[:0], f.g.Nodes...), from: take(&x.from, len(f.g.Nodes))}
+	x.cur = r.cur
 	i, buffer := 0, int32(0)
 	for at, node := range f.g.Nodes {
 		r.from[at] = -1
@@ -299,6 +329,8 @@ func (f *fuser) look(first bool) *round {
 func (r *round) apply() bool {
 	r.byGain()
 	r.fuser.groups = r.groups
+	r.fused = slices.Grow(r.room.fused[:0], len(r.groups)/3)
+	r.done = slices.Grow(r.done, len(r.groups)/3)
 	for k := range r.groups {
 		gr := &r.groups[k]
 		if slices.ContainsFunc(gr.members(), func(i int32) bool { return r.took[i] }) {
@@ -366,6 +398,7 @@ func (r *round) apply() bool {
 	}
 	clear(r.g.Nodes[len(out):])
 	r.g.Nodes = out
+	r.room.fused = r.fused
 	if r.fuser.flow = r.flow.Replace(r.fused); r.fuser.flow == nil {
 		r.fuser.flow = dataflow.Build(r.g)
 	}
@@ -513,7 +546,7 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 	}
 	r.cur[r.at[at]] = s
 	r.fused = append(r.fused, dataflow.Replacement{Members: gr.members(), At: at, Command: d})
-	r.done = append(r.done, done{s.cmd, m.Kernel.Name, m.Unrounded})
+	r.done = append(r.done, done{s.cmd, m})
 }
 
 // provenance returns the recorded commands that n implements, none for itself,

@@ -14,7 +14,7 @@ import (
 
 // vertical tries each command with producers of what it reads, and theirs.
 func (r *round) vertical() {
-	r.vertically.begin(len(r.cmds))
+	r.vertically.of = take(&r.room.vertically, len(r.cmds))
 	for i, c := range r.cmds {
 		if c.shape == nil || !r.near[i] || r.again(&r.vertically, int32(i)) {
 			continue
@@ -101,14 +101,14 @@ func (r *round) pairing(c, d *command) uint8 {
 func (r *round) horizontal() {
 	n := len(r.cmds)
 	fresh := n // the next one
-	freshAt := make([]int32, n)
+	freshAt := take(&r.room.fresh, n)
 	for i := n - 1; i >= 0; i-- {
 		if r.cmds[i].fresh {
 			fresh = i
 		}
 		freshAt[i] = int32(fresh)
 	}
-	r.horizontally.begin(n)
+	r.horizontally.of = take(&r.room.horizontally, n)
 	alone := map[*decl.Decl]bool{}
 	var last *decl.Decl
 	joins := false

@@ -101,19 +101,23 @@ func (r *round) recognize() {
 	if cap(r.links) < reads {
 		r.links = make([]link, 0, reads)
 	}
-	r.values = make([]int64, 0, reads)
-	r.defAt = make([]int32, 1, n+1)
-	r.read = make([]int32, writes)
-	r.others = others{table: map[uint64]int32{}}
-	r.beside = make([]lying, len(r.g.Memories))
-	numbers := make([]int32, 5*n)
-	take := func() (x []int32) {
+	r.values = take(&r.room.values, reads)[:0]
+	r.defAt = take(&r.room.defAt, n+1)[:1]
+	r.read = take(&r.room.read, writes)
+	if r.others.table == nil {
+		r.others.table = map[uint64]int32{}
+	}
+	clear(r.others.table)
+	r.others.list = r.others.list[:0]
+	r.beside = take(&r.room.beside, len(r.g.Memories))
+	numbers := take(&r.room.numbers, 5*n)
+	some := func() (x []int32) {
 		x, numbers = numbers[:n:n], numbers[n:]
 		return x
 	}
-	r.likeness = likeness{wiring: take(), lie: take(), like: take(), since: take(), lieSince: take()}
+	r.likeness = likeness{wiring: some(), lie: some(), like: some(), since: some(), lieSince: some()}
 	last := make([]int32, 0, 64) // 1 + the last command of each wiring
-	steps := make([]int8, n)
+	steps := take(&r.room.steps, n)
 	for i, c := range r.cmds {
 		r.linkAt = append(r.linkAt, int32(len(r.links)))
 		r.defAt = append(r.defAt, r.defAt[i]+int32(len(r.flow.Writes(i))))
@@ -372,8 +376,6 @@ type found struct {
 	group
 	look isel.Outlook
 }
-
-func (s *search) begin(n int) { s.of = make([]int32, n) }
 
 func (s *search) reached(i int32) { s.low = min(s.low, i) }
 
