@@ -95,15 +95,21 @@ func (l *Library) match(gr *Group, unrounded bool) (*Match, error) {
 
 // try looks for a kernel that writes exactly the results rs.
 func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
-	s := newSpace(m.gr.Graph, m.lay.slots, fold)
-	c := m.composer(s)
-	skels := make([]string, len(rs))
+	shapes := make([][]dim, len(rs))
 	for i, o := range rs {
-		x, err := c.result(o, c.own(o))
-		if err != nil {
+		shapes[i] = m.own(o)
+	}
+	// Most kernels have results of the shapes that they have now.
+	x := m.compose(rs, shapes, fold)
+	if x.err != nil {
+		x = m.composeOwn(rs, fold)
+	}
+	skels := make([]string, len(rs))
+	for i := range rs {
+		if i >= len(x.results) {
 			return nil, nil // a load that no index map composes
 		}
-		if skels[i] = s.skeletonOf(x); !m.lib.parts[skels[i]] {
+		if skels[i] = x.space.skeletonOf(x.results[i]); !m.lib.parts[skels[i]] {
 			return nil, nil
 		}
 	}
@@ -330,6 +336,33 @@ func (m *matcher) compose(ops []Operand, shapes [][]dim, fold folding) *composed
 	return x
 }
 
+// composeOwn is compose of results under the shapes of their members, which need
+// no inverse of their index maps.
+func (m *matcher) composeOwn(ops []Operand, fold folding) *composed {
+	s := newSpace(m.gr.Graph, m.lay.slots, fold)
+	c := m.composer(s)
+	x := &composed{space: s}
+	for _, o := range ops {
+		v, err := c.result(o, c.own(o))
+		if err != nil {
+			x.err = err
+			break
+		}
+		x.results = append(x.results, v)
+	}
+	return x
+}
+
+// own is the shape of a result in its member.
+func (m *matcher) own(o Operand) []dim {
+	in := m.gr.Members[o.Member]
+	out := make([]dim, len(in.Shapes[o.Arg]))
+	for k, n := range in.Shapes[o.Arg] {
+		out[k] = dim{n, in.Strides[o.Arg][k]}
+	}
+	return out
+}
+
 func sameShape(a, b []dim) bool {
 	return slices.EqualFunc(a, b, func(a, b dim) bool { return a.n.Equal(b.n) && a.stride == b.stride })
 }
@@ -345,11 +378,7 @@ func (d dim) single() bool { return d.n.IsConst() && d.n.Const == 1 }
 // shapes lists index spaces of the given rank for the elements of a result: its
 // own, those of other results of the group, flat ones.
 func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
-	in := m.gr.Members[o.Member]
-	own := make([]dim, len(in.Shapes[o.Arg]))
-	for k, n := range in.Shapes[o.Arg] {
-		own[k] = dim{n, in.Strides[o.Arg][k]}
-	}
+	own := m.own(o)
 	add := func(ds []dim) {
 		for _, x := range out {
 			if sameShape(x, ds) {
