@@ -23,6 +23,7 @@ type Options struct {
 	Unrounded  bool          // rewrite round is allowed (docs/terms.md)
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
 	Tried      *int64        // if not nil, counts the groups looked at
+	anew       bool          // search around each command, whatever repeats: for tests
 }
 
 // Remark says what became of a group.

@@ -141,7 +141,7 @@ func (r *round) recognize() {
 func (r *round) compare(i int32, last []int32) {
 	x := &r.likeness
 	x.like[i], x.since[i], x.lieSince[i] = -1, i, i
-	if x.wiring[i] == 0 {
+	if x.wiring[i] == 0 || r.o.anew {
 		return
 	}
 	if i > 0 && x.like[i-1] >= 0 {
@@ -423,10 +423,13 @@ func (r *round) again(s *search, i int32) bool {
 		for m := range gr.members() {
 			gr.list[m] += by
 		}
-		if gr.at >= 0 {
+		switch root := r.cmds[gr.list[gr.n-1]]; {
+		case gr.at >= 0:
 			gr.at += by
 			r.groups = append(r.groups, gr)
-		} else {
+		case e.v.hit != nil && !(gr.n == 2 && e.v.linked && !root.missed):
+			root.stuck = true // by what stood in the way there; nobody need know
+		default:
 			r.settle(&gr)
 		}
 	}
