@@ -210,12 +210,14 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	case term.Sum, term.MaxOver, term.ArgMax:
 		return c.reduce(e, fr)
 	}
-	args := make([]scalar, len(e.Args))
-	for i, a := range e.Args {
-		var err error
-		if args[i], err = c.eval(a, fr); err != nil {
+	var room [3]scalar // most have as many
+	args := room[:0]
+	for _, a := range e.Args {
+		x, err := c.eval(a, fr)
+		if err != nil {
 			return scalar{}, err
 		}
+		args = append(args, x)
 	}
 	return c.apply(e, args)
 }

@@ -304,7 +304,12 @@ func TestMatcherRemembers(t *testing.T) {
 		require.NotNil(t, c)
 		anew, err := isel.Builtin().Match(gr)
 		require.NoError(t, err)
-		require.Equal(t, format(anew), format(m.Again(c, gr.Members, -1)))
+		d, _ := m.Again(c, gr.Graph, func(o isel.Operand) *ir.View { return &gr.Members[o.Member].Views[o.Arg] }, -1)
+		require.NotNil(t, d)
+		g := *gr.Graph
+		g.Kernels = append(slices.Clip(g.Kernels), c.Like.Kernel)
+		again := &isel.Match{Instance: &decl.Instance{Graph: &g, Dispatch: d}, Kernel: c.Like.Kernel}
+		require.Equal(t, format(anew), format(again))
 		require.Equal(t, i, m.Hits)
 	}
 	require.Equal(t, 1, m.Misses)

@@ -37,6 +37,7 @@ type space struct {
 	overflow bool
 	fold     folding
 	slots    []slot
+	buf      []byte // for keys
 }
 
 // folding is how much is computed before the replay.
@@ -79,7 +80,7 @@ func (s *space) make(v value) *value {
 			return s.real(float32(v.ints[0].c))
 		}
 	}
-	b := strconv.AppendInt(make([]byte, 0, 64), int64(v.op), 10)
+	b := strconv.AppendInt(s.buf[:0], int64(v.op), 10)
 	app := func(x int64) { b = append(strconv.AppendInt(b, x, 10), ' ') }
 	b = append(b, ' ')
 	app(int64(v.typ))
@@ -94,14 +95,19 @@ func (s *space) make(v value) *value {
 	for _, a := range v.args {
 		b = strconv.AppendInt(append(b, ' ', 'v'), int64(a.id), 10)
 	}
-	b = append(b, s.affine(v.par).key([]byte(" p"))...)
+	if v.op == term.Symbol {
+		b = s.affine(v.par).key(append(b, ' ', 'p'))
+	}
+	s.buf = b
 	if x, ok := s.values[string(b)]; ok {
 		return x
 	}
-	v.id = s.next
+	x := new(value) // not &v, which would cost as much for each that is known
+	*x = v
+	x.id = s.next
 	s.next++
-	s.values[string(b)] = &v
-	return &v
+	s.values[string(b)] = x
+	return x
 }
 
 // fits reports whether rounding v to t is known to change nothing.
