@@ -27,6 +27,8 @@ var equivalents = []struct {
 	{"affine_qmv_fast_*", "require: 2048 -> 2049", "2049/4 = 2048/4 and 2049/8 = 2048/8"},
 	{"argmax_*", "require: 1024 -> 1025", "lanes is a multiple of 32"},
 	{"*rms_looped*", "require: 1024 -> 1025", "threads is a multiple of 32"},
+	{"looped_softmax_*", "require: 1024 -> 1025", "threads is a multiple of 32"},
+	{"*_softmax_*", "operation: top: max[*", "exp(x - c) / Σ exp(x - c) is one number for every c; where it overflows or underflows, nothing is said of it"},
 	{"gg?_copy*", "require: drop d? == 1 || dst_strides* >= 1", "a written dimension of stride 0 is refused in any case"},
 	{"sdpa_*", "require: gqa_factor >= 1 && N >= 1 -> N >= 1", "gqa_factor = 0 divides by zero in the shape of the keys"},
 }
