@@ -951,8 +951,9 @@ inline uint count(constant int* shape, int ndims) {
 // is read; MLX's kernel does not look.
 //
 // The kernel takes batches of any dimensions. These declarations are of stacks
-// of one dimension, and of indices of one and of two (tokens by experts of a
-// token).
+// of one dimension, whose shapes and strides have two more for the matrix, and of
+// indices of one and of two dimensions (tokens by experts of a token); the last
+// three arrays have room for two in either case.
 //
 // Any N, any K that is a multiple of the group.
 //
@@ -967,17 +968,17 @@ inline uint count(constant int* shape, int ndims) {
 // @arg 7 in_vec_size     constant i32
 // @arg 8 out_vec_size    constant i32
 // @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[2]
-// @arg 11 x_strides      constant i64[1]
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
 // @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[1]
-// @arg 14 w_strides      constant i64[1]
-// @arg 15 s_strides      constant i64[1]
-// @arg 16 b_strides      constant i64[1]
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
 // @arg 17 batch_ndims    constant i32
-// @arg 18 batch_shape    constant i32[1]
-// @arg 19 lhs_strides    constant i64[1]
-// @arg 20 rhs_strides    constant i64[1]
+// @arg 18 batch_shape    constant i32[2]
+// @arg 19 lhs_strides    constant i64[2]
+// @arg 20 rhs_strides    constant i64[2]
 // @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]
 // @group    32, 2, 1
 // @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
@@ -999,13 +1000,13 @@ inline uint count(constant int* shape, int ndims) {
 // @arg 7 in_vec_size     constant i32
 // @arg 8 out_vec_size    constant i32
 // @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[2]
-// @arg 11 x_strides      constant i64[1]
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
 // @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[1]
-// @arg 14 w_strides      constant i64[1]
-// @arg 15 s_strides      constant i64[1]
-// @arg 16 b_strides      constant i64[1]
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
 // @arg 17 batch_ndims    constant i32
 // @arg 18 batch_shape    constant i32[2]
 // @arg 19 lhs_strides    constant i64[2]
@@ -1033,17 +1034,17 @@ inline uint count(constant int* shape, int ndims) {
 // @arg 7 in_vec_size     constant i32
 // @arg 8 out_vec_size    constant i32
 // @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[2]
-// @arg 11 x_strides      constant i64[1]
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
 // @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[1]
-// @arg 14 w_strides      constant i64[1]
-// @arg 15 s_strides      constant i64[1]
-// @arg 16 b_strides      constant i64[1]
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
 // @arg 17 batch_ndims    constant i32
-// @arg 18 batch_shape    constant i32[1]
-// @arg 19 lhs_strides    constant i64[1]
-// @arg 20 rhs_strides    constant i64[1]
+// @arg 18 batch_shape    constant i32[2]
+// @arg 19 lhs_strides    constant i64[2]
+// @arg 20 rhs_strides    constant i64[2]
 // @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]
 // @group    32, 2, 1
 // @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
@@ -1065,13 +1066,13 @@ inline uint count(constant int* shape, int ndims) {
 // @arg 7 in_vec_size     constant i32
 // @arg 8 out_vec_size    constant i32
 // @arg 9 x_batch_ndims   constant i32
-// @arg 10 x_shape        constant i32[2]
-// @arg 11 x_strides      constant i64[1]
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
 // @arg 12 w_batch_ndims  constant i32
-// @arg 13 w_shape        constant i32[1]
-// @arg 14 w_strides      constant i64[1]
-// @arg 15 s_strides      constant i64[1]
-// @arg 16 b_strides      constant i64[1]
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
 // @arg 17 batch_ndims    constant i32
 // @arg 18 batch_shape    constant i32[2]
 // @arg 19 lhs_strides    constant i64[2]
