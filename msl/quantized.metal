@@ -1130,11 +1130,64 @@ template <int g, int b, int words, bool whole>
   matvec<g, b, words, whole>(w, scales, biases, x, y, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
 }
 
+// The same with one stack of rows and without indices of its own for them, as
+// gather_gemv of gemv.metal: rows may be as many as a param says.
+//
+// @kernel   gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w          device u32 as u{b}[E, N, K] read
+// @arg 1 scales     device f32[E, N, K/g] read
+// @arg 2 biases     device f32[E, N, K/g] read
+// @arg 3 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
+// @arg 4 ids        device u32[rows, slots] read
+// @arg 5 y          device f32[rows, slots, N] write
+// @arg 6 K          constant i32
+// @arg 7 N          constant i32
+// @arg 8 E          constant i32
+// @arg 9 x_strides  constant i64[2]
+// @groups   ceil(N/8), slots, rows
+// @group    32, 2, 1
+// @require  K >= g && K % g == 0 && N >= 1
+// @where    dot[e,r,s,n] = sum[qmv](c < K/g, \
+//             scales[e,n,c] * sum[qmv](j < g, x[r,s,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv](j < g, x[r,s,c*g + j]))
+// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
+template <int g, int b, int words>
+[[kernel]] void gather_qmv_rows(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device uint* ids [[buffer(4)]],
+    device float* y [[buffer(5)]],
+    constant int& K [[buffer(6)]],
+    constant int& N [[buffer(7)]],
+    constant int& E [[buffer(8)]],
+    constant long x_strides[2] [[buffer(9)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const size_t at = size_t(group.z) * groups.y + group.y;
+  const uint id = ids[at];
+  y += at * N;
+  if (id >= uint(E)) {
+    const int n = (int(group.x) * 2 + int(simdgroup)) * ROWS + int(lane);
+    if (int(lane) < ROWS && n < N) {
+      y[n] = NAN;
+    }
+    return;
+  }
+  const size_t rows = size_t(id) * N;
+  x += long(group.z) * x_strides[0] + long(group.y) * x_strides[1];
+  matvec<g, b, words, false>(w + rows * (K / (32 / b)), scales + rows * (K / g), biases + rows * (K / g), x, y, K, N, int(group.x), simdgroup, lane);
+}
+
 #define INSTANTIATE_GATHER_QMV(g, b)                                      \
   template [[host_name("affine_gather_qmv_float_gs_" #g "_b_" #b)]]       \
   [[kernel]] decltype(gather_qmv<g, b, 1, false>) gather_qmv<g, b, 1, false>; \
   template [[host_name("affine_gather_qmv_fast_float_gs_" #g "_b_" #b)]]  \
-  [[kernel]] decltype(gather_qmv<g, b, 2, true>) gather_qmv<g, b, 2, true>;
+  [[kernel]] decltype(gather_qmv<g, b, 2, true>) gather_qmv<g, b, 2, true>; \
+  template [[host_name("gather_qmv_float_gs_" #g "_b_" #b)]]              \
+  [[kernel]] decltype(gather_qmv_rows<g, b, 1>) gather_qmv_rows<g, b, 1>;
 
 INSTANTIATE_GATHER_QMV(32, 4)
 INSTANTIATE_GATHER_QMV(32, 8)

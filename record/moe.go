@@ -54,7 +54,7 @@ func intoOf(t ir.DType, options []Option) []Option {
 //
 // experts is a [Matrix] of three dimensions: Dense of an f32 or f16 tensor
 // [E, N, K], or Quantized with W [E, N, K·Bits/32], Scales and Biases
-// [E, N, K/Group]. With quantized experts T must be constant.
+// [E, N, K/Group].
 //
 // An id that is E or more makes a row of NaN, and nothing is read for it.
 func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option) Tensor {
@@ -74,21 +74,32 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 		r.fail("%s: rows %s of ids %s times matrices [%d, %d, %d]: want row-contiguous [T, K] or [T, k, K]", op, r.format(x.Shape), r.format(ids.Shape), e, n, k)
 		return x
 	}
-	if experts.Q != nil {
+	if experts.Q != nil && rows.IsConst() {
 		return r.gatherQMV(x, experts.Q, ids, e, shared, o)
 	}
+	// Kernels of ours: MLX's takes the number of rows from an array, which cannot
+	// depend on params.
 	shape := []ir.Affine{rows, ir.Const(slots), ir.Const(n)}
 	y := r.result(op, o, ir.F32, shape)
-	function, row, slot := "gather_gemv_float32", slots*k, k
-	if experts.Dense.DType == ir.F16 {
-		function = "gather_gemv_float16_float32"
+	var function string
+	var args []ir.Binding
+	switch q := experts.Q; {
+	case q != nil:
+		function = fmt.Sprintf("gather_qmv_float_gs_%d_b_%d", q.Group, q.Bits)
+		args = []ir.Binding{buf(0, q.W), buf(1, q.Scales), buf(2, q.Biases)}
+	case experts.Dense.DType == ir.F16:
+		function, args = "gather_gemv_float16_float32", []ir.Binding{buf(0, experts.Dense)}
+	default:
+		function, args = "gather_gemv_float32", []ir.Binding{buf(0, experts.Dense)}
 	}
+	row, slot := slots*k, k
 	if shared {
 		row, slot = k, 0
 	}
+	at := uint8(len(args))
 	r.dispatch(call{options: o,
 		op: op, function: function,
-		args: []ir.Binding{buf(0, experts.Dense), buf(1, x), buf(2, ids), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(e)), val(7, row, slot)},
+		args: append(args, buf(at, x), buf(at+1, ids), buf(at+2, y), val(at+3, int32(k)), val(at+4, int32(n)), val(at+5, int32(e)), val(at+6, row, slot)),
 		grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(slots), {Num: rows, Div: 1}}, group: [3]uint32{32, 2, 1},
 	})
 	return y
@@ -136,10 +147,6 @@ func sameShape(a, b []ir.Affine) bool {
 // experts; as MLX's host code does, those that one step can walk are one.
 func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e int64, shared bool, o []Option) Tensor {
 	const op = "gather_matmul"
-	if !ids.Shape[0].IsConst() {
-		r.fail("%s: %s rows: with quantized experts their number must be constant", op, r.format(ids.Shape[:1]))
-		return x
-	}
 	rows, slots := ids.Shape[0].Const, ids.Shape[1].Const
 	y := r.result(op, o, ir.F32, Dims(rows, slots, w.N))
 	of := rows // rows of x

@@ -141,24 +141,28 @@ func ExampleSession_GatherMatmul() {
 type gatherCase struct {
 	rows, slots, e, n, k, bits, group int64
 	each                              bool // a row of x for each slot
+	param                             bool // so many rows as a param says
 	want                              string
 }
 
 // Every route gives the products, and NaN where an id is outside.
 func TestGatherMatmul(t *testing.T) {
 	for _, c := range []gatherCase{
-		{1, 2, 4, 24, 96, 4, 32, false, "affine_gather_qmv_float_gs_32_b_4"},
-		{3, 2, 4, 24, 96, 4, 32, false, "affine_gather_qmv_float_gs_32_b_4"},
-		{3, 1, 4, 24, 96, 4, 32, false, "affine_gather_qmv_float_gs_32_b_4"},
-		{3, 2, 4, 24, 96, 4, 32, true, "affine_gather_qmv_float_gs_32_b_4"},
-		{1, 1, 1, 1, 64, 8, 64, true, "affine_gather_qmv_float_gs_64_b_8"},
-		{2, 3, 4, 16, 512, 4, 64, false, "affine_gather_qmv_fast_float_gs_64_b_4"},
-		{2, 3, 4, 8, 256, 8, 32, true, "affine_gather_qmv_fast_float_gs_32_b_8"},
-		{2, 3, 4, 9, 256, 8, 32, true, "affine_gather_qmv_float_gs_32_b_8"},
-		{40, 30, 3, 2, 32, 8, 32, true, "affine_gather_qmv_float_gs_32_b_8"}, // more indices than inline bytes hold
-		{3, 2, 4, 11, 37, 32, 0, false, "gather_gemv_float32"},
-		{3, 2, 4, 11, 37, 32, 0, true, "gather_gemv_float32"},
-		{3, 2, 4, 11, 37, 16, 0, false, "gather_gemv_float16_float32"},
+		{1, 2, 4, 24, 96, 4, 32, false, false, "affine_gather_qmv_float_gs_32_b_4"},
+		{3, 2, 4, 24, 96, 4, 32, false, false, "affine_gather_qmv_float_gs_32_b_4"},
+		{3, 1, 4, 24, 96, 4, 32, false, false, "affine_gather_qmv_float_gs_32_b_4"},
+		{3, 2, 4, 24, 96, 4, 32, true, false, "affine_gather_qmv_float_gs_32_b_4"},
+		{1, 1, 1, 1, 64, 8, 64, true, false, "affine_gather_qmv_float_gs_64_b_8"},
+		{2, 3, 4, 16, 512, 4, 64, false, false, "affine_gather_qmv_fast_float_gs_64_b_4"},
+		{2, 3, 4, 8, 256, 8, 32, true, false, "affine_gather_qmv_fast_float_gs_32_b_8"},
+		{2, 3, 4, 9, 256, 8, 32, true, false, "affine_gather_qmv_float_gs_32_b_8"},
+		{40, 30, 3, 2, 32, 8, 32, true, false, "affine_gather_qmv_float_gs_32_b_8"}, // more indices than inline bytes hold
+		{3, 2, 4, 11, 37, 32, 0, false, false, "gather_gemv_float32"},
+		{3, 2, 4, 11, 37, 32, 0, true, false, "gather_gemv_float32"},
+		{3, 2, 4, 11, 37, 16, 0, false, false, "gather_gemv_float16_float32"},
+		{3, 2, 4, 11, 37, 16, 0, true, true, "gather_gemv_float16_float32"},
+		{3, 2, 4, 24, 96, 4, 32, false, true, "gather_qmv_float_gs_32_b_4"},
+		{3, 2, 4, 24, 128, 8, 64, true, true, "gather_qmv_float_gs_64_b_8"},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(c.rows), uint64(c.k)))
@@ -183,11 +187,20 @@ func TestGatherMatmul(t *testing.T) {
 			// at returns element k of row n of matrix e; small integers, so that every
 			// order of sums gives the same.
 			matrix, at := c.experts(r, rng)
-			r.GatherMatmul(x, matrix, r.Input("ids", ir.U32, c.rows, c.slots), record.Into(r.Output("y", ir.F32, c.rows, c.slots, c.n)))
+			id, to := r.Input("ids", ir.U32, c.rows, c.slots), r.Output("y", ir.F32, c.rows, c.slots, c.n)
+			params := map[string]float64{}
+			if c.param {
+				rows := r.Param("rows", 1, uint32(c.rows))
+				params["rows"] = float64(c.rows)
+				for _, tensor := range []*record.Tensor{&x, &id, &to} {
+					tensor.Shape[0] = rows
+				}
+			}
+			r.GatherMatmul(x, matrix, id, record.Into(to))
 			g, err := r.Finish()
 			require.NoError(t, err)
 			require.Equal(t, c.want, g.Kernels[0].Function)
-			out, err := evaluate(r, map[string][]byte{"x": floats(xs...), "ids": words(ids...)}, nil)
+			out, err := evaluate(r, map[string][]byte{"x": floats(xs...), "ids": words(ids...)}, params)
 			require.NoError(t, err)
 			y := asFloats(out["y"])
 			for i, id := range ids {
@@ -312,12 +325,6 @@ func TestMoEMistakes(t *testing.T) {
 			q := quantized(r)
 			q.W = q.W.Reshape(record.Dims(32, 8)...)
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 64), record.Quantized(q), r.Input("ids", ir.U32, 2, 3))
-		}},
-		{"gather_matmul: [$n] rows: with quantized experts their number must be constant", func(r *record.Session) {
-			x, ids := r.Input("x", ir.F32, 2, 64), r.Input("ids", ir.U32, 2, 3)
-			x.Shape[0] = r.Param("n", 1, 2)
-			ids.Shape[0] = x.Shape[0]
-			r.GatherMatmul(x, record.Quantized(quantized(r)), ids)
 		}},
 		{"weighted_sum: rows [2, 3, 8] with weights [3, 2]: want row-contiguous [T, k, N] and [T, k]", func(r *record.Session) {
 			r.WeightedSum(r.Input("x", ir.F32, 2, 3, 8), r.Input("w", ir.F32, 3, 2))

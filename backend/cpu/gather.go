@@ -13,8 +13,9 @@ func init() {
 		for _, fast := range []string{"", "_fast"} {
 			register(gatherQMV(a, fmt.Sprintf("affine_gather_qmv%s_float_gs_%d_b_%d", fast, a.group, a.bits)))
 		}
+		register(gatherRows(fmt.Sprintf("gather_qmv_float_gs_%d_b_%d", a.group, a.bits), a))
 	}
-	register(gatherGEMV("gather_gemv_float32", dense{}), gatherGEMV("gather_gemv_float16_float32", dense{half: true}))
+	register(gatherRows("gather_gemv_float32", dots{dense{}}), gatherRows("gather_gemv_float16_float32", dots{dense{half: true}}))
 }
 
 // gatherQMV is the product of vectors with matrices that indices pick from a
@@ -89,50 +90,60 @@ func element32(c *Call, slot, i int) int {
 	return int(int32(binary.LittleEndian.Uint32(c.Constant[slot][4*i:])))
 }
 
-// gatherGEMV is the product of rows with dense matrices that ids pick from a
-// stack:
+// gatherRows is the product of rows with matrices that ids pick from a stack:
 //
-//	y[r,s,n] = Σ_k mat[ids[r,s],n,k] * x[r,s,k]
+//	y[r,s,n] = Σ_k w[ids[r,s],n,k] * x[r,s,k]
 //
 // An id outside the stack makes NaN and reads nothing.
 //
-// Arguments: 0 mat f32 or f16[E, N, K], 1 x f32[rows, slots, K] under the strides
-// 7 (i64[2]: row, slot; 0 shares a row), 2 ids u32[rows, slots], 3 y f32[rows,
-// slots, N], 4 K, 5 N, 6 E i32. The threadgroups are (ceil(N/8), slots, rows). A
-// unit is 8 columns of a result.
-func gatherGEMV(name string, mat dense) *Kernel {
+// Arguments: the stack [E, N, K], as the weights have it; then x f32[rows, slots,
+// K] under the strides of the last argument, ids u32[rows, slots], y f32[rows,
+// slots, N], K, N, E i32, strides i64[2] (row, slot; 0 shares a row). The
+// threadgroups are (ceil(N/8), slots, rows). A unit is 8 columns of a result.
+func gatherRows(name string, mat weights) *Kernel {
+	x, ids, y := mat.slots(), mat.slots()+1, mat.slots()+2
+	k, n, e, strides := y+1, y+2, y+3, y+4
 	return &Kernel{
 		Name: name,
 		Units: func(c *Call) int {
-			return ceilDiv(c.Int(5), gemvRows) * c.Groups[1] * c.Groups[2]
+			return ceilDiv(c.Int(n), qmvRows) * c.Groups[1] * c.Groups[2]
 		},
 		Run: func(c *Call, worker *Worker, lo, hi int) {
-			k, n, slots := c.Int(4), c.Int(5), c.Groups[1]
-			blocks := ceilDiv(n, gemvRows)
-			row := worker.Scratch(k)
-			for u := lo; u < hi; u++ {
-				of, j := u/blocks, u%blocks*gemvRows
-				end := min(j+gemvRows, n)
-				out := c.F32(3)[of*n+j : of*n+end]
-				id := int(c.U32(2)[of])
-				if id >= c.Int(6) {
+			depth, width, slots := c.Int(k), c.Int(n), c.Groups[1]
+			blocks := ceilDiv(width, qmvRows)
+			scratch := worker.Scratch(mat.scratch(depth, false))
+			for u := lo; u < hi; {
+				of, j := u/blocks, u%blocks*qmvRows
+				more := min(hi-u, blocks-u%blocks)
+				end := min(j+more*qmvRows, width)
+				u += more
+				out := c.F32(y)[of*width+j : of*width+end]
+				id := int(c.U32(ids)[of])
+				if id >= c.Int(e) {
 					fill(out, float32(math.NaN()))
 					continue
 				}
-				at := of/slots*c.Long(7, 0) + of%slots*c.Long(7, 1)
-				x := c.F32(1)[at : at+k]
-				for i := j; i < end; i++ {
-					first := (id*n + i) * k
-					w := row
-					if mat.half {
-						halfTo(row, c.U16(0)[first:first+k])
-					} else {
-						w = c.F32(0)[first : first+k]
-					}
-					out[i-j] = simd.Dot(x, w)
-				}
+				at := of/slots*c.Long(strides, 0) + of%slots*c.Long(strides, 1)
+				row := c.F32(x)[at : at+depth]
+				mat.prepare(row, scratch)
+				mat.matVec(c, 0, id*width+j, id*width+end, out, row, scratch)
 			}
 		},
-		Cost: func(c *Call) float64 { return 20 + float64(gemvRows*c.Int(4))*mat.cost(false) },
+		Cost: func(c *Call) float64 { return 20 + float64(qmvRows*c.Int(k))*mat.cost(false) },
+	}
+}
+
+// dots is dense with one order of sums for f32 and f16, that of class gemv_f16.
+type dots struct{ dense }
+
+func (d dots) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {
+	if d.half {
+		d.dense.matVec(c, slot, lo, hi, y, x, scratch)
+		return
+	}
+	k := len(x)
+	w := c.F32(slot)[lo*k : hi*k]
+	for i := range y {
+		y[i] = simd.Dot(x, w[i*k:(i+1)*k])
 	}
 }

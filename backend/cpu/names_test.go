@@ -78,7 +78,7 @@ func TestNames(t *testing.T) {
 	want = append(want, "block_softmax_float32", "looped_softmax_float32", "v_Gelufloat32float32", "v_GeluErffloat32float32", "v_Softcapfloat32float32",
 		"topk_float32", "gather_gemv_float32", "gather_gemv_float16_float32", "weighted_sum_float32")
 	for _, params := range []string{"float_gs_32_b_4", "float_gs_32_b_8", "float_gs_64_b_4", "float_gs_64_b_8"} {
-		want = append(want, "affine_gather_qmv_"+params, "affine_gather_qmv_fast_"+params)
+		want = append(want, "affine_gather_qmv_"+params, "affine_gather_qmv_fast_"+params, "gather_qmv_"+params)
 	}
 	slices.Sort(want)
 	assert.Empty(t, cmp.Diff(want, Names()))

@@ -254,6 +254,32 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		out(3, []int{rows, slots, n}, nil)
 		rc.constant[4], rc.constant[5], rc.constant[6], rc.constant[7] = i32(k), i32(n), i32(e), i64(strides[:2]...)
 
+	case strings.HasPrefix(kernel, "gather_qmv"):
+		g, b := 32, 4
+		if has("gs_64") {
+			g = 64
+		}
+		if has("b_8") {
+			b = 8
+		}
+		e, n, k := dim(t, "e", 1, 5), dim(t, "n", 1, 40), g*dim(t, "k", 1, 4)
+		rows, slots := dim(t, "rows", 1, 4), dim(t, "slots", 1, 3)
+		rc.groups = [3]int{ceilDiv(n, 8), slots, rows}
+		in(0, []int{e, n, k * b / 32}, nil).value = func(r *rand.Rand) uint32 { return r.Uint32() }
+		in(1, []int{e, n, k / g}, nil)
+		in(2, []int{e, n, k / g}, nil)
+		strides := []int{slots*k + 3, k, 1}
+		if dim(t, "shared", 0, 1) == 1 {
+			strides = []int{k, 0, 1}
+		}
+		in(3, []int{rows, slots, k}, strides)
+		for i := range rc.operands {
+			rc.operands[i].gathered = true
+		}
+		in(4, []int{rows, slots}, nil).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+		out(5, []int{rows, slots, n}, nil)
+		rc.constant[6], rc.constant[7], rc.constant[8], rc.constant[9] = i32(k), i32(n), i32(e), i64(strides[:2]...)
+
 	case strings.HasPrefix(kernel, "affine_gather"):
 		g, b := 32, 4
 		if has("gs_64") {

@@ -167,6 +167,36 @@ def gathered():
     quantized(4, 32, 5, 24, 96, 3, 1, (3, 2), tokens, None, note=", tokens by experts")
     quantized(4, 64, 3, 9, 64, 4, 1, (4,), np.array([0, 4, 2, 1], np.uint32), np.array([2, 1, 3, 0xFFFFFFFF], np.uint32), note=", outside", bad=True)
 
+    def rows_of(bits, group, rows, slots, shared, note=""):
+        e, n, k = 4, 19, 3 * group
+        codes = rng.integers(0, 1 << bits, (e, n, k), np.uint8)
+        w = np.stack([pack(c, bits) for c in codes])
+        s = (normal(rng, e, n, k // group) / (1 << bits)).astype(F32)
+        b = normal(rng, e, n, k // group)
+        x = normal(rng, rows, 1 if shared else slots, k)
+        ids = rng.integers(0, e, (rows, slots), np.uint32)
+        if note:
+            ids[0, 0], ids[-1, -1] = e, 0xFFFFFFFF
+        c = case(
+            f"gather_qmv_float_gs_{group}_b_{bits}",
+            f"{rows}x{slots} of {e}x{n}x{k}{', a row for all' if shared else ''}{note}",
+            {0: w, 1: s, 2: b, 3: x, 4: ids, 5: out(rows * slots * n)},
+            {6: i32(k), 7: i32(n), 8: i32(e), 9: i64(k if shared else slots * k, 0 if shared else k)},
+            groups=(-(-n // 8), slots, rows),
+            group=(32, 2, 1),
+        )
+        full = np.stack([dequantized(w[i], s[i], b[i], bits, group) for i in range(e)]).astype(F64)
+        size = np.stack([np.abs(s[i]).repeat(group, -1) * codes[i] + np.abs(b[i]).repeat(group, -1) for i in range(e)])
+        at = np.minimum(ids, e - 1)
+        v = np.broadcast_to(x, (rows, slots, k)).astype(F64)
+        want = np.where((ids < e)[..., None], np.einsum("rsnk,rsk->rsn", full[at], v), np.nan)
+        expect(c, 5, want, np.einsum("rsnk,rsk->rsn", size[at], np.abs(v)))
+
+    for bits in (4, 8):
+        for group in (32, 64):
+            rows_of(bits, group, 2, 3, True)
+            rows_of(bits, group, 3, 2, False, note=", outside")
+
     for half in (False, True):
         for rows, slots, shared, note in ((1, 2, True, ""), (3, 2, False, ""), (4, 3, True, ", outside")):
             e, n, k = 5, 21, 197
@@ -191,9 +221,9 @@ def gathered():
             scale = np.einsum("rsnk,rsk->rsn", np.abs(picked), np.abs(v))
             expect(c, 3, want, scale)
             if not half and not note:
-                rows_of = np.arange(rows * (1 if shared else slots), dtype=np.uint32).reshape(rows, -1)
+                of_rows = np.arange(rows * (1 if shared else slots), dtype=np.uint32).reshape(rows, -1)
                 got = mx.gather_mm(
-                    mx.array(x.reshape(-1, 1, k)), mx.swapaxes(mx.array(mat), 1, 2), mx.array(np.broadcast_to(rows_of, (rows, slots)).copy()), mx.array(ids)
+                    mx.array(x.reshape(-1, 1, k)), mx.swapaxes(mx.array(mat), 1, 2), mx.array(np.broadcast_to(of_rows, (rows, slots)).copy()), mx.array(ids)
                 )
                 expect(c, 3, np.array(got).reshape(rows, slots, n), scale, oracle="mlx")
 
