@@ -15,7 +15,7 @@ import (
 // [Into] a u32 tensor is for the indices, Into an f32 tensor for the elements.
 func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
 	e := r.last("topk", x)
-	if k < 1 || k > e {
+	if x.Rank() == 0 || k < 1 || k > e {
 		r.fail("topk: %d of rows of %d elements, %s", k, e, r.format(x.Shape))
 		return x, x
 	}
@@ -108,6 +108,10 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 // stack returns the dimensions [e, n, k] of a stack of matrices.
 func (r *Session) stack(op string, m Matrix) (e, n, k int64, ok bool) {
 	if q := m.Q; q != nil {
+		if q.Bits < 1 || q.Group < 1 {
+			r.fail("%s: quantized experts of %d bits in groups of %d", op, q.Bits, q.Group)
+			return 0, 0, 0, false
+		}
 		if q.W.Rank() != 3 || !q.W.Shape[0].IsConst() || !q.W.contiguous() || !q.Scales.contiguous() || !q.Biases.contiguous() {
 			r.fail("%s: quantized experts are %s, %s and %s: want row-contiguous [E, N, K·bits/32] and twice [E, N, K/group]",
 				op, r.format(q.W.Shape), r.format(q.Scales.Shape), r.format(q.Biases.Shape))
