@@ -74,11 +74,15 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 		r.fail("%s: rows %s of ids %s times matrices [%d, %d, %d]: want row-contiguous [T, K] or [T, k, K]", op, r.format(x.Shape), r.format(ids.Shape), e, n, k)
 		return x
 	}
-	if experts.Q != nil && rows.IsConst() {
-		return r.gatherQMV(x, experts.Q, ids, e, shared, o)
+	of := x.Shape[0] // rows of x that have an index
+	if !shared {
+		of = of.Scale(slots)
 	}
-	// Kernels of ours: MLX's takes the number of rows from an array, which cannot
-	// depend on params.
+	if experts.Q != nil && of.IsConst() && of.Const <= countingLimit {
+		return r.gatherQMV(x, experts.Q, ids, e, of.Const, o)
+	}
+	// Kernels of ours: MLX has none for f16 matrices, and its quantized one wants the
+	// number of rows in an array, which cannot depend on params, and an index for each.
 	shape := []ir.Affine{rows, ir.Const(slots), ir.Const(n)}
 	y := r.result(op, o, ir.F32, shape)
 	var function string
@@ -149,19 +153,16 @@ func sameShape(a, b []ir.Affine) bool {
 // gatherQMV is MLX's kernel: a batch of matvecs, each with the index of its row
 // of x and of its matrix. The dimensions of the batch are tokens and their
 // experts; as MLX's host code does, those that one step can walk are one.
-func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e int64, shared bool, o []Option) Tensor {
+func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, of int64, o []Option) Tensor {
 	const op = "gather_matmul"
 	rows, slots := ids.Shape[0].Const, ids.Shape[1].Const
 	y := r.result(op, o, ir.F32, Dims(rows, slots, w.N))
-	of := rows // rows of x
+	shared := x.Rank() == 2
 	ndim, batch, lhs, rhs := 2, [2]int64{rows, slots}, [2]int64{1, 0}, [2]int64{slots, 1}
 	if !shared || rows == 1 || slots == 1 {
 		ndim, batch, lhs, rhs = 1, [2]int64{rows * slots, 1}, [2]int64{1, 0}, [2]int64{1, 0}
 	}
-	switch {
-	case !shared:
-		of = rows * slots
-	case rows == 1:
+	if shared && rows == 1 {
 		lhs[0] = 0
 	}
 	step, name := int64(512), "affine_gather_qmv"
@@ -175,7 +176,7 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e int64, shared bo
 	r.dispatch(call{options: o,
 		op: op, function: fmt.Sprintf("%s_float_gs_%d_b_%d", name, w.Group, w.Bits),
 		args: []ir.Binding{
-			buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), r.counting(4, of), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
+			buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, of), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
 			val(9, int32(1)), val(10, int32(of), int32(1), int32(w.K)), val(11, w.K, w.K, int64(1)),
 			val(12, int32(1)), val(13, int32(e), int32(w.N), int32(words)), val(14, w.N*words, words, int64(1)),
 			val(15, w.N*groups, groups, int64(1)), val(16, w.N*groups, groups, int64(1)),
@@ -186,20 +187,16 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e int64, shared bo
 	return y
 }
 
-// inlineLimit is how many bytes Metal's setBytes takes.
-const inlineLimit = 4096
+// countingLimit is how many indices go inline: Metal's setBytes takes 4 KiB.
+const countingLimit = 1024
 
-// counting binds the indices 0, 1, … n−1: inline bytes, or a weight where they
-// are too many.
-func (r *Session) counting(slot uint8, n int64) ir.Binding {
+// counting binds the indices 0, 1, … n−1.
+func counting(slot uint8, n int64) ir.Binding {
 	data := make([]byte, 0, 4*n)
 	for i := range n {
 		data = binary.LittleEndian.AppendUint32(data, uint32(i))
 	}
-	if len(data) <= inlineLimit {
-		return ir.BytesArg(slot, data)
-	}
-	return buf(slot, r.Weight(fmt.Sprintf("0…%d", n-1), ir.NewBlob(data), ir.U32, n))
+	return ir.BytesArg(slot, data)
 }
 
 // WeightedSum adds rows with weights, as the results of experts are put together:

@@ -156,7 +156,8 @@ func TestGatherMatmul(t *testing.T) {
 		{2, 3, 4, 16, 512, 4, 64, false, false, "affine_gather_qmv_fast_float_gs_64_b_4"},
 		{2, 3, 4, 8, 256, 8, 32, true, false, "affine_gather_qmv_fast_float_gs_32_b_8"},
 		{2, 3, 4, 9, 256, 8, 32, true, false, "affine_gather_qmv_float_gs_32_b_8"},
-		{40, 30, 3, 2, 32, 8, 32, true, false, "affine_gather_qmv_float_gs_32_b_8"}, // more indices than inline bytes hold
+		{32, 32, 3, 2, 32, 8, 32, true, false, "affine_gather_qmv_float_gs_32_b_8"},
+		{41, 25, 3, 2, 32, 8, 32, true, false, "gather_qmv_float_gs_32_b_8"}, // more indices than inline bytes hold
 		{3, 2, 4, 11, 37, 32, 0, false, false, "gather_gemv_float32"},
 		{3, 2, 4, 11, 37, 32, 0, true, false, "gather_gemv_float32"},
 		{3, 2, 4, 11, 37, 16, 0, false, false, "gather_gemv_float16_float32"},
