@@ -82,6 +82,7 @@ type arg struct {
 	expr   ir.Affine
 	values [32]byte
 	n      int
+	data   []byte // instead of values: many of them
 }
 
 func buf(slot uint8, t Tensor) arg { return arg{slot: slot, kind: ir.BindView, t: t} }
@@ -143,7 +144,11 @@ func (s *Session) dispatch(c call) {
 		case ir.BindScalar:
 			d.Scalar(a.slot, a.number, a.expr)
 		default:
-			d.Bytes(a.slot, a.values[:a.n])
+			if a.data != nil {
+				d.Bytes(a.slot, a.data)
+			} else {
+				d.Bytes(a.slot, a.values[:a.n])
+			}
 		}
 	}
 	d.end(c.kind, c.grid, c.group)
