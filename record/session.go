@@ -57,6 +57,9 @@ func (s *Session) Graph() (*ir.Graph, error) {
 	if r.Graph == nil {
 		return nil, fmt.Errorf("record %s: Graph: nothing was captured: use the setting Capture", ir.QuoteName(s.g.Name))
 	}
+	if len(r.Graph.Nodes) == 0 {
+		return nil, fmt.Errorf("record %s: Graph: nothing was recorded since the last one: Graph and Finish end a recording", ir.QuoteName(s.g.Name))
+	}
 	return r.Graph, nil
 }
 
