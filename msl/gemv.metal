@@ -427,6 +427,56 @@ template [[host_name("gemv_x3_float16_float32")]] [[kernel]] decltype(gemv_x3<ha
 template [[host_name("gemv_add_float16_float32")]] [[kernel]] decltype(gemv_add<half>) gemv_add<half>;
 template [[host_name("gemv_silu_mul_float16_float32")]] [[kernel]] decltype(gemv_silu_mul<half>) gemv_silu_mul<half>;
 
+// Matrix times vector with matrices picked from a stack, the experts of a
+// mixture: row r of x, or the row of each of its slots, times the matrices
+// ids[r,…]. x_strides has 0 for slots that share a row. An id outside the stack
+// makes NaN, and nothing outside is read.
+//
+// @kernel   gather_gemv_{W:float32=f32|float16_float32=f16}
+// @arg 0 mat        device {W}[E, N, K] read
+// @arg 1 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
+// @arg 2 ids        device u32[rows, slots] read
+// @arg 3 y          device f32[rows, slots, N] write
+// @arg 4 K          constant i32
+// @arg 5 N          constant i32
+// @arg 6 E          constant i32
+// @arg 7 x_strides  constant i64[2]
+// @groups   ceil(N/8), slots, rows
+// @group    32, 2, 1
+// @require  K >= 1 && N >= 1
+// @where    dot[r,s,n] = sum[gemv_f16](k < K, mat[ids[r,s],n,k] * x[r,s,k])
+// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[r,s,n], inf - inf))
+template <typename W>
+[[kernel]] void gather_gemv(
+    const device W* mat [[buffer(0)]],
+    const device float* x [[buffer(1)]],
+    const device uint* ids [[buffer(2)]],
+    device float* y [[buffer(3)]],
+    constant int& K [[buffer(4)]],
+    constant int& N [[buffer(5)]],
+    constant int& E [[buffer(6)]],
+    constant long x_strides[2] [[buffer(7)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const size_t at = size_t(group.z) * groups.y + group.y;
+  const uint id = ids[at];
+  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
+  float result[ROWS];
+  if (id < uint(E)) {
+    dot_rows(mat + size_t(id) * N * K, x + long(group.z) * x_strides[0] + long(group.y) * x_strides[1], K, N, first, lane, result);
+  }
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && first + i < N) {
+      y[at * N + first + i] = id < uint(E) ? result[i] : NAN;
+    }
+  }
+}
+
+template [[host_name("gather_gemv_float32")]] [[kernel]] decltype(gather_gemv<float>) gather_gemv<float>;
+template [[host_name("gather_gemv_float16_float32")]] [[kernel]] decltype(gather_gemv<half>) gather_gemv<half>;
+
 constexpr constant int TILE = 32; // rows, columns and depth of a tile
 constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 8 rows lie in different banks
 

@@ -268,6 +268,7 @@ func (e *evaluation) reduce(x *term.Expr) termID {
 		body = t.float(sub.eval(x.Args[1]))
 	}
 	n := node{form: reduction, op: x.Op, text: x.Class, args: []termID{bound, body}}
+	n.args = append(n.args, e.evalAll(x.Args[2:])...)
 	if x.Class != "" && !fixedGroup(e.in.Decl) {
 		// Where the dispatch chooses its threadgroup, the order of additions may
 		// depend on it.

@@ -29,7 +29,7 @@ const (
 	floatParam             // float: an f32 param, num
 	floatLoad              // float: an element of a leaf
 	floatOp                // float: op over args
-	reduction              // op (Sum, MaxOver, ArgMax) of class text over args[0] of args[1]
+	reduction              // op (Sum, MaxOver, ArgMax) of class text over args[0] of args[1]; ArgMax: at place args[2], if there is one
 	condition              // op over args
 	truth                  // a decided condition, num
 )

@@ -174,3 +174,25 @@ func TestChecksEmptyLoad(t *testing.T) {
 	require.Empty(t, load(1))
 	require.Contains(t, load(0), "x of #7 is not read")
 }
+
+// argmax at one place is another integer than at another, and than without one.
+func TestChecksPlaces(t *testing.T) {
+	number := func(n int64) *term.Expr { return &term.Expr{Op: term.Number, Num: n} }
+	row := &term.Expr{Op: term.Var, Index: 0}
+	argmax := func(place ...*term.Expr) *term.Expr {
+		value := &term.Expr{Op: term.ToF32, Kind: term.Float, Args: []*term.Expr{{Op: term.Var, Index: 1}}}
+		return &term.Expr{Op: term.ArgMax, Index: 1, Args: append([]*term.Expr{number(8), value}, place...)}
+	}
+	tb := newTable(&ir.Graph{})
+	e := &evaluation{s: &side{t: tb}, env: []termID{tb.index(0, tb.integer(4))}, level: 1}
+	one := &term.Expr{Op: term.Add, Args: []*term.Expr{row, number(1)}}
+	seen := map[termID]string{}
+	for _, x := range []*term.Expr{argmax(), argmax(number(0)), argmax(number(1)), argmax(row), argmax(one)} {
+		id := e.eval(x)
+		require.NotContains(t, seen, id, tb.format(id))
+		seen[id] = tb.format(id)
+		require.Equal(t, id, e.eval(x))
+	}
+	also := &term.Expr{Op: term.Sub, Args: []*term.Expr{row, number(-1)}}
+	require.Equal(t, e.eval(argmax(one)), e.eval(argmax(also)), "places in normal form")
+}

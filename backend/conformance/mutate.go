@@ -333,7 +333,19 @@ func (m *mutator) body(at string, e *term.Expr, set func(*decl.Decl, *term.Expr)
 		if e.Op != term.Sum && e.Op != term.MaxOver && e.Op != term.ArgMax {
 			return nil
 		}
-		return []*term.Expr{with(e, e.Op, plus(e.Args[0], -1), e.Args[1]), with(e, e.Op, plus(e.Args[0], 1), e.Args[1])}
+		var out []*term.Expr
+		change := func(i int, n int64) {
+			args := slices.Clone(e.Args)
+			args[i] = plus(args[i], n)
+			out = append(out, with(e, e.Op, args...))
+		}
+		change(0, -1)
+		change(0, 1)
+		if len(e.Args) == 3 { // the place of an argmax
+			change(2, 1)
+			out = append(out, with(e, e.Op, e.Args[:2]...))
+		}
+		return out
 	})
 	m.rewrite("round", at, e, set, func(x *term.Expr) []*term.Expr {
 		if x.Op != term.Round {

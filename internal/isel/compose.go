@@ -237,6 +237,14 @@ func (c *composer) reduce(e *term.Expr, fr frame) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
+	ints := []form{bound.f}
+	if len(e.Args) == 3 { // the place of an argmax
+		place, err := c.eval(e.Args[2], fr)
+		if err != nil {
+			return scalar{}, err
+		}
+		ints = append(ints, place.f)
+	}
 	level := c.level
 	c.level++
 	defer func() { c.level-- }()
@@ -245,11 +253,11 @@ func (c *composer) reduce(e *term.Expr, fr frame) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	return c.reduction(e, level, bound.f, c.float(body)), nil
+	return c.reduction(e, level, ints, c.float(body)), nil
 }
 
-func (c *composer) reduction(e *term.Expr, level int, bound form, body *value) scalar {
-	v := c.make(value{op: e.Op, class: e.Class, index: level, ints: []form{bound}, args: []*value{body}})
+func (c *composer) reduction(e *term.Expr, level int, ints []form, body *value) scalar {
+	v := c.make(value{op: e.Op, class: e.Class, index: level, ints: ints, args: []*value{body}})
 	if e.Op != term.ArgMax {
 		return scalar{v: v}
 	}

@@ -270,6 +270,69 @@ func TestEqualSkeletonsAreNotEqualTerms(t *testing.T) {
 	}
 }
 
+// The place of an argmax is part of the term, and whether there is one.
+func TestPlacesOfArgmax(t *testing.T) {
+	const source = `
+// @kernel plus
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 c device f32[n] write
+// @threads n, 1, 1
+// @group _, _, _
+// @term c[i] = round(f32, a[i] + b[i])
+//
+// @kernel best
+// @arg 0 x device f32[n] read
+// @arg 1 ids device u32[k] write
+// @arg 2 n constant i32
+// @threads k, 1, 1
+// @group _, _, _
+// @term ids[s] = u32(OLD)
+//
+// @kernel plus_best
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 ids device u32[k] write
+// @arg 3 n constant i32
+// @threads k, 1, 1
+// @group _, _, _
+// @term ids[s] = u32(NEW)
+`
+	const body = `
+  memory %x input 512 f32[128]
+  memory %r input 512 f32[128]
+  memory %y output 32 u32[8]
+  memory %t scratch 512 f32[128]
+  kernel @plus builtin "plus" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @best builtin "best" args(0 x: device f32 read, 1 ids: device u32 write, 2 n: constant i32)
+
+  #0 @plus (a = %x[0:512], b = %r[0:512], c = %t[0:512]) grid threads [128, 1, 1] of [32, 1, 1]
+  #1 @best (x = %t[0:512], ids = %y[0:32], n = 128) grid threads [8, 1, 1] of [8, 1, 1]
+`
+	for _, k := range []struct {
+		old, new string
+		ok       bool
+	}{
+		{"argmax(i < n, x[i], s)", "argmax(i < n, b[i] + a[i], s)", true},
+		{"argmax(i < n, x[i], 7 - s)", "argmax(i < n, a[i] + b[i], 6 - s + 1)", true},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] + b[i], 7 - s)", false},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] + b[i], 0)", false},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] + b[i])", false},
+		{"argmax(i < n, x[i])", "argmax(i < n, a[i] + b[i])", true},
+		{"argmax(i < n, x[i])", "argmax(i < n, a[i] + b[i], 0)", false},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] - b[i], s)", false},
+	} {
+		lib := library(t, strings.NewReplacer("OLD", k.old, "NEW", k.new).Replace(source))
+		m, _ := lib.Match(group(t, lib, parse(t, body)))
+		if !k.ok {
+			require.Nil(t, m, k.new)
+			continue
+		}
+		require.NotNil(t, m, k.new)
+		require.Equal(t, "plus_best", m.Kernel.Function)
+	}
+}
+
 // A kernel that takes its threadgroup from the dispatch adds in an order of its
 // own for each: the fused one runs the recorded threadgroup.
 func TestThreadgroupOfALoopedNormStays(t *testing.T) {

@@ -14,7 +14,7 @@ type value struct {
 	id   int
 	op   term.Op
 	args []*value
-	ints []form    // ToF32; the bound of a reduction; comparisons of integers
+	ints []form    // ToF32; the bound of a reduction, and the place of an argmax; comparisons of integers
 	bits uint32    // Real: the f32
 	par  ir.Affine // Symbol: the value of an f32 param
 	typ  ir.DType  // Round, Load

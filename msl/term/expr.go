@@ -44,7 +44,7 @@ const (
 	Select
 	Sum     // over Var Index in [0, Args[0]) of Args[1], order Class
 	MaxOver // likewise
-	ArgMax  // Int: least index of the greatest value
+	ArgMax  // Int: least index of the greatest value; with Args[2], the index at that place of their order
 	Eq
 	Ne
 	Lt
@@ -201,8 +201,7 @@ func (e *Expr) write(b *strings.Builder, outer int) {
 		b.WriteString("(" + e.Name + " < ")
 		e.Args[0].write(b, 4)
 		b.WriteString(", ")
-		e.Args[1].write(b, 0)
-		b.WriteByte(')')
+		list("", ")", e.Args[1:])
 	default:
 		list(functionNames[e.Op]+"(", ")", e.Args)
 	}

@@ -259,11 +259,18 @@ func TestReductions(t *testing.T) {
 		{"argmax(k < 2, v[k])", []float32{float32(math.Copysign(0, -1)), 0}, 0},
 		{"sum[a](k < 3, sum[b](j < k, v[j]))", []float32{1, 2, 4}, 4},
 		{"f32(argmax(k < 4, v[k])) / 2", []float32{1, 1, 1, 2}, 1.5},
+		{"argmax(k < 4, v[k], 0)", []float32{1, 3, 3, 2}, 1},
+		{"argmax(k < 4, v[k], 1)", []float32{1, 3, 3, 2}, 2},
+		{"argmax(k < 4, v[k], 3)", []float32{1, 3, 3, 2}, 0},
+		{"argmax(k < 4, v[k], n - 5)", []float32{1, 3, 3, 2}, 3},
+		{"argmax(k < 4, v[k], 2)", []float32{nan, -inf, nan, inf}, 0},
+		{"argmax(k < 4, v[k], 3)", []float32{nan, -inf, nan, inf}, 2},
+		{"argmax(k < 3, v[k], 1)", []float32{float32(math.Copysign(0, -1)), -1, 0}, 2},
 	} {
 		v := eval(t, operands(c.values...), parse(t, c.src))
 		assert.Equal(t, c.want, v.F, "%s of %v", c.src, c.values)
 	}
-	for _, src := range []string{"sum[a](k < 3, v[k])", "max[a](k < 3, v[k])", "sum[a](k < 1 / (n - 7), eps)", "argmax(k < 3, v[k])", "exp(v[k - k + 9])"} {
+	for _, src := range []string{"sum[a](k < 3, v[k])", "max[a](k < 3, v[k])", "sum[a](k < 1 / (n - 7), eps)", "argmax(k < 3, v[k])", "argmax(k < 2, v[k], 2)", "argmax(k < 2, v[k], -1)", "exp(v[k - k + 9])"} {
 		vars := []string{"k"}
 		if src != "exp(v[k - k + 9])" {
 			vars = nil

@@ -109,6 +109,10 @@ func TestParseErrors(t *testing.T) {
 		{"max[a](k < n, k < n)", `column 15 of "max[a](k < n, k < n)": max takes numbers, not conditions`},
 		{"sum(k < n, v[k]) + k", `column 20 of "sum(k < n, v[k]) + k": "k" is not defined`},
 		{"sum(n)", `column 1 of "sum(n)": there is no operation "sum"`},
+		{"argmax(k < n, v[k], eps)", `column 21 of "argmax(k < n, v[k], eps)": the place of argmax is a float, not an integer`},
+		{"argmax(k < n, v[k], k)", `column 21 of "argmax(k < n, v[k], k)": "k" is not defined`},
+		{"argmax(k < n, v[k], 1, 2)", `column 22 of "argmax(k < n, v[k], 1, 2)": found ",", want ")"`},
+		{"max(k < n, v[k], 1)", `column 16 of "max(k < n, v[k], 1)": found ",", want ")"`},
 		{"argmax(k < n, v[k]", `column 19 of "argmax(k < n, v[k]": found "", want ")"`},
 	} {
 		_, err := term.Parse(c.src, scope{}, "r", "i")
@@ -124,7 +128,7 @@ func TestParseKinds(t *testing.T) {
 		"-n": term.Int, "-eps": term.Float, "n < m": term.Bool, "n < eps": term.Bool, "!(n < m)": term.Bool,
 		"min(n, m)": term.Int, "min(n, eps)": term.Float, "abs(n)": term.Float, "f32(n)": term.Float, "exp(n)": term.Float,
 		"select(n < m, n, m)": term.Float, "x[r, i]": term.Float, "id[r]": term.Int, "x[id[r], i]": term.Float,
-		"sum[a](k < n, k)": term.Float, "max[a](k < n, v[k])": term.Float, "argmax(k < n, v[k])": term.Int,
+		"sum[a](k < n, k)": term.Float, "max[a](k < n, v[k])": term.Float, "argmax(k < n, v[k])": term.Int, "argmax(k < n, v[k], i)": term.Int,
 		"inv[r]": term.Float, "at[r]": term.Int, "big[r]": term.Bool, "round(f16, n)": term.Float, "u8(n)": term.Int, "pow2(n)": term.Bool,
 	} {
 		assert.Equal(t, want, parse(t, src, "r", "i").Kind, src)
@@ -153,6 +157,7 @@ func TestPrecedence(t *testing.T) {
 		"max(k<n,v[k])":                   "max(k < n, v[k])",
 		"sum[q](k<n*3,sum(j<k,x[k,j]))":   "sum[q](k < n * 3, sum(j < k, x[k, j]))",
 		"argmax(k<(n),v[k])+1":            "argmax(k < n, v[k]) + 1",
+		"argmax(k<n,v[k],(i)+1)*2":        "argmax(k < n, v[k], i + 1) * 2",
 		"round( f16 , 1e-5*eps )":         "round(f16, 1e-05 * eps)",
 		"u32( s[1]*n )":                   "u32(s[1] * n)",
 		"select(n<m,-inf,1e30)":           "select(n < m, -inf, 1e+30)",
@@ -197,7 +202,7 @@ func TestRoundTrip(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "n", "ceil((n + 1) / m) * 3", "round(f16, sum[rms](k < n, x[r, k] * x[r, k]) / f32(n) + eps)",
-		"select(id[r] >= 0 && !(id[r] >= n), x[id[r], i], inf - inf)", "u8(argmax(k < n, v[k]) % 3)", "--n", "1e-5", "max(max(j < m, y[j, i]), 2.5)",
+		"select(id[r] >= 0 && !(id[r] >= n), x[id[r], i], inf - inf)", "u8(argmax(k < n, v[k]) % 3)", "argmax(k < n, v[k], i % 2)", "--n", "1e-5", "max(max(j < m, y[j, i]), 2.5)",
 	} {
 		f.Add(s)
 	}
