@@ -208,6 +208,94 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		rc.threads[0] = n
 		in(0, []int{n}, nil)
 		out(1, []int{n}, nil)
+		if has("Softcap") {
+			rc.constant[3] = f32(30)
+		}
+
+	case has("softmax"):
+		rows, n := dim(t, "rows", 1, 9), dim(t, "n", 1, 700)
+		rc.groups[0] = rows
+		in(0, []int{rows, n}, nil)
+		out(1, []int{rows, n}, nil)
+		rc.constant[2] = i32(n)
+
+	case kernel == "topk_float32":
+		rows, n := dim(t, "rows", 1, 9), dim(t, "n", 1, 200)
+		k := dim(t, "k", 1, n)
+		rc.groups[0] = rows
+		in(0, []int{rows, n}, nil)
+		out(1, []int{rows, k}, nil)
+		out(2, []int{rows, k}, nil)
+		rc.constant[3], rc.constant[4] = i32(n), i32(k)
+
+	case kernel == "weighted_sum_float32":
+		rows, count, width := dim(t, "rows", 1, 5), dim(t, "count", 1, 9), dim(t, "width", 1, 700)
+		rc.threads = [3]int{width, rows, 1}
+		in(0, []int{rows, count, width}, nil)
+		in(1, []int{rows, count}, nil)
+		out(2, []int{rows, width}, nil)
+		rc.constant[3] = i32(count)
+
+	case strings.HasPrefix(kernel, "gather_gemv"):
+		e, n, k := dim(t, "e", 1, 5), dim(t, "n", 1, 40), dim(t, "k", 1, 300)
+		rows, slots := dim(t, "rows", 1, 4), dim(t, "slots", 1, 3)
+		rc.groups = [3]int{ceilDiv(n, 8), slots, rows}
+		mat := in(0, []int{e, n, k}, nil)
+		mat.gathered = true
+		if has("float16") {
+			mat.half()
+		}
+		strides := []int{slots*k + 3, k, 1}
+		if dim(t, "shared", 0, 1) == 1 {
+			strides = []int{k, 0, 1}
+		}
+		in(1, []int{rows, slots, k}, strides).gathered = true
+		in(2, []int{rows, slots}, nil).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+		out(3, []int{rows, slots, n}, nil)
+		rc.constant[4], rc.constant[5], rc.constant[6], rc.constant[7] = i32(k), i32(n), i32(e), i64(strides[:2]...)
+
+	case strings.HasPrefix(kernel, "affine_gather"):
+		g, b := 32, 4
+		if has("gs_64") {
+			g = 64
+		}
+		if has("b_8") {
+			b = 8
+		}
+		step, cols := g, 1
+		if has("fast") {
+			step, cols = 2048/b, 8
+		}
+		k, n := step*dim(t, "k", 1, 3), cols*dim(t, "n", 1, 5)
+		e, xs, m := dim(t, "e", 1, 4), dim(t, "xs", 1, 4), dim(t, "m", 1, 2)
+		batch := []int{dim(t, "batch", 1, 4)}
+		lhs, rhs := []int{1}, []int{dim(t, "stride", 0, 2)}
+		if dim(t, "dims", 1, 2) == 2 {
+			batch = append(batch, dim(t, "slots", 1, 3))
+			lhs, rhs = []int{1, 0}, []int{batch[1], 1}
+		}
+		rc.groups = [3]int{m, ceilDiv(n, 8), product(batch)}
+		in(0, []int{e, n, k * b / 32}, nil).value = func(r *rand.Rand) uint32 { return r.Uint32() }
+		in(1, []int{e, n, k / g}, []int{n*k/g + 2, k / g, 1})
+		in(2, []int{e, n, k / g}, []int{n*k/g + 1, k / g, 1})
+		in(3, []int{xs, m, k}, []int{m*k + 5, k, 1})
+		for i := range rc.operands {
+			rc.operands[i].gathered = true
+		}
+		in(4, batch, lhs).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(xs+1) - r.IntN(2)) }
+		in(5, batch, rhs).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+		out(6, append(slices.Clone(batch), m, n), nil)
+		words := func(v ...int) (out []byte) {
+			for _, x := range v {
+				out = append(out, i32(x)...)
+			}
+			return out
+		}
+		rc.constant[7], rc.constant[8] = i32(k), i32(n)
+		rc.constant[9], rc.constant[10], rc.constant[11] = i32(1), words(xs, m), i64(m*k+5)
+		rc.constant[12], rc.constant[13], rc.constant[14] = i32(1), words(e), i64(n*k*b/32)
+		rc.constant[15], rc.constant[16] = i64(n*k/g+2), i64(n*k/g+1)
+		rc.constant[17], rc.constant[18], rc.constant[19], rc.constant[20] = i32(len(batch)), words(batch...), i64(lhs...), i64(rhs...)
 
 	case has("2_Add"), has("2_Multiply"), has("_copy"):
 		dims := 2

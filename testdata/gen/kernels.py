@@ -804,20 +804,20 @@ def halves():
             expect(c, 2, got.astype(F64), scale, tol=2 * 2.0**-10, oracle="mlx", half=True)
 
 
-def main():
+def main(name, families):
     target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "kernels")
     mx.set_default_device(mx.cpu)
-    for family in (rms, binary, unary, copies, quantized, embed, gemv, rope, sdpa, argmax, halves):
+    for family in families:
         family()
     target.mkdir(parents=True, exist_ok=True)
     versions = f"numpy {np.__version__}, mlx {mx.__version__}"
-    with open(target / "cases.json", "w") as f:
-        f.write('{"made by": "testdata/gen/kernels.py, %s",\n"cases": [\n' % versions)
+    with open(target / f"{name}.json", "w") as f:
+        f.write('{"made by": "testdata/gen/%s, %s",\n"cases": [\n' % (Path(sys.argv[0]).name, versions))
         f.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
         f.write("\n]}\n")
-    (target / "cases.bin").write_bytes(blob)
+    (target / f"{name}.bin").write_bytes(blob)
     print(f"{len(cases)} cases, {len(blob)} bytes")
 
 
 if __name__ == "__main__":
-    main()
+    main("cases", (rms, binary, unary, copies, quantized, embed, gemv, rope, sdpa, argmax, halves))
