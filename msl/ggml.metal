@@ -128,7 +128,7 @@ inline void dot_rows(const device ushort* w, const device float* x, int K, int N
 // rows; each of them reads the matrix once.
 //
 // @kernel   ggml_mul_mv_q4_0_f32
-// @arg 0 w  device u16 as u8[N, K/32, 18] read
+// @arg 0 w  device u16 as u4[N, K/32, 36] read
 // @arg 1 x  device f32[M, K] read
 // @arg 2 y  device f32[M, N] write
 // @arg 3 K  constant i32
@@ -136,8 +136,8 @@ inline void dot_rows(const device ushort* w, const device float* x, int K, int N
 // @groups   ceil(N/8), M, 1
 // @group    32, 2, 1
 // @require  K >= 32 && K % 32 == 0 && N >= 1
-// @where    d[n,c] = as_f16(w[n,c,0] + 256*w[n,c,1])
-// @where    q[n,c,j] = w[n,c,2 + j%16] / (1 + 15*(j/16)) % 16 - 8
+// @where    d[n,c] = as_f16(w[n,c,0] + 16*w[n,c,1] + 256*w[n,c,2] + 4096*w[n,c,3])
+// @where    q[n,c,j] = w[n,c,4 + j%16*2 + j/16] - 8
 // @term     y[m,n] = round(f32, sum[ggml_q4_0](c < K/32, d[n,c] * sum[ggml_q4_0](j < 32, x[m,c*32 + j] * f32(q[n,c,j]))))
 //
 // @kernel   ggml_mul_mv_q8_0_f32
@@ -197,7 +197,7 @@ template [[host_name("ggml_mul_mv_q6_K_f32")]] [[kernel]] decltype(ggml_mul_mv<q
 // and nothing outside is read.
 //
 // @kernel   ggml_mul_mv_id_q4_0_f32
-// @arg 0 w          device u16 as u8[E, N, K/32, 18] read
+// @arg 0 w          device u16 as u4[E, N, K/32, 36] read
 // @arg 1 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
 // @arg 2 ids        device u32[rows, slots] read
 // @arg 3 y          device f32[rows, slots, N] write
@@ -208,8 +208,8 @@ template [[host_name("ggml_mul_mv_q6_K_f32")]] [[kernel]] decltype(ggml_mul_mv<q
 // @groups   ceil(N/8), slots, rows
 // @group    32, 2, 1
 // @require  K >= 32 && K % 32 == 0 && N >= 1
-// @where    d[e,n,c] = as_f16(w[e,n,c,0] + 256*w[e,n,c,1])
-// @where    q[e,n,c,j] = w[e,n,c,2 + j%16] / (1 + 15*(j/16)) % 16 - 8
+// @where    d[e,n,c] = as_f16(w[e,n,c,0] + 16*w[e,n,c,1] + 256*w[e,n,c,2] + 4096*w[e,n,c,3])
+// @where    q[e,n,c,j] = w[e,n,c,4 + j%16*2 + j/16] - 8
 // @where    dot[e,r,s,n] = sum[ggml_q4_0](c < K/32, d[e,n,c] * sum[ggml_q4_0](j < 32, x[r,s,c*32 + j] * f32(q[e,n,c,j])))
 // @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
 //

@@ -346,7 +346,7 @@ func TestHalvesOfIntegers(t *testing.T) {
 //
 // @kernel scale
 // @arg 0 x device f32[n] read
-// @arg 1 d device u8[n, 2] read
+// @arg 1 d device u16[n] read
 // @arg 2 y device f32[n] write
 // @threads n, 1, 1
 // @group _, _, _
@@ -355,7 +355,7 @@ func TestHalvesOfIntegers(t *testing.T) {
 // @kernel plus_scale
 // @arg 0 a device f32[n] read
 // @arg 1 b device f32[n] read
-// @arg 2 d device u8[n, 2] read
+// @arg 2 d device u16[n] read
 // @arg 3 y device f32[n] write
 // @threads n, 1, 1
 // @group _, _, _
@@ -364,31 +364,33 @@ func TestHalvesOfIntegers(t *testing.T) {
 	const body = `
   memory %x input 512 f32[128]
   memory %r input 512 f32[128]
-  memory %d input 256 u8[128, 2]
+  memory %d input 256 u16[128]
   memory %y output 512 f32[128]
   memory %t scratch 512 f32[128]
   kernel @plus builtin "plus" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
-  kernel @scale builtin "scale" args(0 x: device f32 read, 1 d: device u8 read, 2 y: device f32 write)
+  kernel @scale builtin "scale" args(0 x: device f32 read, 1 d: device u16 read, 2 y: device f32 write)
 
   #0 @plus (a = %x[0:512], b = %r[0:512], c = %t[0:512]) grid threads [128, 1, 1] of [32, 1, 1]
   #1 @scale (x = %t[0:512], d = %d[0:256], y = %y[0:512]) grid threads [128, 1, 1] of [32, 1, 1]
 `
-	const bits = "d[i,0] + 256*d[i,1]"
 	for _, k := range []struct {
 		old, new string
 		ok       bool
 	}{
-		{"x[i] * as_f16(" + bits + ")", "as_f16(256*d[i,1] + d[i,0]) * (b[i] + a[i])", true},
-		{"x[i] * as_f16(" + bits + ")", "(a[i] + b[i]) * round(f16, as_f16(" + bits + "))", true},
-		{"x[i] * round(f16, as_f16(" + bits + "))", "(a[i] + b[i]) * as_f16(" + bits + ")", true},
-		{"x[i] * as_f16(" + bits + ")", "(a[i] + b[i]) * round(bf16, as_f16(" + bits + "))", false},
-		{"x[i] * as_f16(" + bits + ")", "(a[i] + b[i]) * as_f16(d[i,1] + 256*d[i,0])", false},
-		{"x[i] * as_f16(" + bits + ")", "(a[i] + b[i]) * as_f16(d[i,0] + 255*d[i,1])", false},
-		{"x[i] * as_f16(" + bits + ")", "(a[i] + b[i]) * f32(" + bits + ")", false},
-		{"x[i] * f32(" + bits + ")", "(a[i] + b[i]) * as_f16(" + bits + ")", false},
-		{"x[i] * f32(" + bits + ")", "(a[i] + b[i]) * round(f16, f32(" + bits + "))", false},
-		{"x[i] * as_f16(4096) * as_f16(" + bits + ")", "(a[i] + b[i]) * as_f16(4096) * as_f16(" + bits + ")", true},
-		{"x[i] * as_f16(4096) * as_f16(" + bits + ")", "(a[i] + b[i]) * as_f16(4097) * as_f16(" + bits + ")", false},
+		{"x[i] * as_f16(d[i])", "as_f16(d[i]) * (b[i] + a[i])", true},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * round(f16, as_f16(d[i]))", true},
+		{"x[i] * round(f16, as_f16(d[i]))", "(a[i] + b[i]) * as_f16(d[i])", true},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * round(bf16, as_f16(d[i]))", false},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * as_f16(d[i] + 1)", false},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * as_f16(d[i] / 2)", false},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * f32(d[i])", false},
+		{"x[i] * f32(d[i])", "(a[i] + b[i]) * as_f16(d[i])", false},
+		{"x[i] * f32(d[i])", "(a[i] + b[i]) * round(f16, f32(d[i]))", false},
+		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(256*d[127 - i] + d[i])", true},
+		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(d[i] + 256*d[126 - i])", false},
+		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(d[127 - i] + 256*d[i])", false},
+		{"x[i] * as_f16(d[i]) * as_f16(4096)", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(4096)", true},
+		{"x[i] * as_f16(d[i]) * as_f16(4096)", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(4097)", false},
 	} {
 		lib := library(t, strings.NewReplacer("OLD", k.old, "NEW", k.new).Replace(source))
 		m, _ := lib.Match(group(t, lib, parse(t, body)))
