@@ -33,18 +33,29 @@ func init() {
 	}
 }
 
-// codes4 are the values of the codes of q4_0.
-var codes4 = func() (t [16]float32) {
-	for i := range t {
-		t[i] = float32(i - 8)
+// codes4, codes6 and codes8 are the values of the codes.
+var (
+	codes4 [16]float32
+	codes6 [64]float32
+	codes8 [256]float32
+)
+
+func init() {
+	for i := range codes4 {
+		codes4[i] = float32(i - 8)
 	}
-	return t
-}()
+	for i := range codes6 {
+		codes6[i] = float32(i - 32)
+	}
+	for i := range codes8 {
+		codes8[i] = float32(int8(i))
+	}
+}
 
 func decodeQ4(dst []float32, row []byte, at int) {
 	for row = row[at/32*18:]; len(dst) >= 32; row, dst = row[18:], dst[32:] {
-		d, low, high := halfAt(row), dst[:16], dst[16:32]
-		for i, c := range row[2:18] {
+		d, codes, low, high := halfAt(row), row[2:18], dst[:16], dst[16:32]
+		for i, c := range codes {
 			low[i], high[i] = d*codes4[c&15], d*codes4[c>>4]
 		}
 	}
@@ -52,9 +63,9 @@ func decodeQ4(dst []float32, row []byte, at int) {
 
 func decodeQ8(dst []float32, row []byte, at int) {
 	for row = row[at/32*34:]; len(dst) >= 32; row, dst = row[34:], dst[32:] {
-		d, out := halfAt(row), dst[:32]
-		for i, c := range row[2:34] {
-			out[i] = d * float32(int8(c))
+		d, codes, out := halfAt(row), row[2:34], dst[:32]
+		for i, c := range codes {
+			out[i] = d * codes8[c]
 		}
 	}
 }
@@ -63,14 +74,19 @@ func decodeQ6(dst []float32, row []byte, at int) {
 	block, half := row[at/256*210:][:210], at/128%2
 	d := halfAt(block[208:])
 	low, high, scales := block[64*half:][:64], block[128+32*half:][:32], block[192+8*half:][:8]
-	for q := range 4 {
-		low := low[q%2*32:][:32]
-		for i := range 2 {
-			s, out := d*float32(int8(scales[2*q+i])), dst[32*q+16*i:][:16]
-			for j := range out {
-				l, h := low[16*i+j]>>(q/2*4)&15, high[16*i+j]>>(2*q)&3
-				out[j] = s * float32(int32(l|h<<4)-32)
-			}
+	for i := range 2 { // halves of the four quarters
+		var s [4]float32
+		for q := range s {
+			s[q] = d * codes8[scales[2*q+i]]
+		}
+		a, b, h := low[16*i:][:16], low[32+16*i:][:16], high[16*i:][:16]
+		p, q, r, t := dst[16*i:][:16], dst[32+16*i:][:16], dst[64+16*i:][:16], dst[96+16*i:][:16]
+		for j, u := range h {
+			x, y := a[j], b[j]
+			p[j] = s[0] * codes6[x&15|u<<4&48]
+			q[j] = s[1] * codes6[y&15|u<<2&48]
+			r[j] = s[2] * codes6[x>>4|u&48]
+			t[j] = s[3] * codes6[y>>4|u>>2&48]
 		}
 	}
 }
