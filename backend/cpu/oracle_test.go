@@ -50,7 +50,7 @@ func (c *oracleCase) String() string { return c.Kernel + " " + c.Note }
 func loadCases(t testing.TB) (cases []oracleCase, blob []byte) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "testdata", "kernels")
-	for _, name := range []string{"cases", "moe"} {
+	for _, name := range []string{"cases", "moe", "ggml"} {
 		text, err := os.ReadFile(filepath.Join(dir, name+".json"))
 		require.NoError(t, err, "make it with testdata/gen/kernels*.py")
 		arrays, err := os.ReadFile(filepath.Join(dir, name+".bin"))

@@ -380,6 +380,35 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 			out(1, shape, nil)
 		}
 
+	case strings.HasPrefix(kernel, "ggml_mul_mv"):
+		f := ggmlFormats[slices.IndexFunc(ggmlFormats, func(f ggmlFormat) bool { return has(f.name) })]
+		n, k, first := dim(t, "n", 1, 40), f.weights*dim(t, "k", 1, 5), 3
+		blocks := func(dims ...int) *operand {
+			w := in(0, append(dims, n, k/f.weights*f.bytes/2), nil)
+			w.size, w.value = 2, func(r *rand.Rand) uint32 { return r.Uint32() }
+			return w
+		}
+		if !has("_id_") {
+			m := dim(t, "m", 1, 6)
+			rc.groups = [3]int{ceilDiv(n, 8), m, 1}
+			blocks()
+			in(1, []int{m, k}, nil)
+			out(2, []int{m, n}, nil)
+		} else {
+			e, rows, slots := dim(t, "e", 1, 5), dim(t, "rows", 1, 4), dim(t, "slots", 1, 3)
+			rc.groups = [3]int{ceilDiv(n, 8), slots, rows}
+			strides := []int{slots*k + 3, k, 1}
+			if dim(t, "shared", 0, 1) == 1 {
+				strides = []int{k, 0, 1}
+			}
+			blocks(e).gathered = true
+			in(1, []int{rows, slots, k}, strides).gathered = true
+			in(2, []int{rows, slots}, nil).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+			out(3, []int{rows, slots, n}, nil)
+			first, rc.constant[6], rc.constant[7] = 4, i32(e), i64(strides[:2]...)
+		}
+		rc.constant[first], rc.constant[first+1] = i32(k), i32(n)
+
 	case strings.HasPrefix(kernel, "affine_"):
 		var group, bits int
 		_, err := fmt.Sscanf(kernel[strings.Index(kernel, "_gs_"):], "_gs_%d_b_%d", &group, &bits)

@@ -14,7 +14,7 @@ type value struct {
 	id   int
 	op   term.Op
 	args []*value
-	ints []form    // ToF32; the bound of a reduction, and the place of an argmax; comparisons of integers
+	ints []form    // ToF32, AsF16; the bound of a reduction, and the place of an argmax; comparisons of integers
 	bits uint32    // Real: the f32
 	par  ir.Affine // Symbol: the value of an f32 param
 	typ  ir.DType  // Round, Load
@@ -79,6 +79,10 @@ func (s *space) make(v value) *value {
 		if s.fold == foldAll && v.ints[0].isConst() {
 			return s.real(float32(v.ints[0].c))
 		}
+	case term.AsF16:
+		if s.fold == foldAll && v.ints[0].isConst() {
+			return s.real(float32(term.F16Value(uint16(v.ints[0].c))))
+		}
 	}
 	b := strconv.AppendInt(s.buf[:0], int64(v.op), 10)
 	app := func(x int64) { b = append(strconv.AppendInt(b, x, 10), ' ') }
@@ -112,7 +116,7 @@ func (s *space) make(v value) *value {
 
 // fits reports whether rounding v to t is known to change nothing.
 func (v *value) fits(t ir.DType) bool {
-	return (v.op == term.Round || v.op == term.Load) && v.typ == t
+	return (v.op == term.Round || v.op == term.Load) && v.typ == t || v.op == term.AsF16 && t == ir.F16
 }
 
 // narrow rounds to f16 or bf16.

@@ -175,7 +175,7 @@ func fromDeclaration(d *decl.Decl) []argument {
 }
 
 // ours are the kernels that MLX does not have.
-var ours = regexp.MustCompile(`^(v_Silu|v_Gelu|v_Softcap|topk_|gather_(gemv|qmv)_|weighted_sum_|affine_embed_|embed_|gemv_float16_float32$|gemv_(x2|x3|add|silu_mul)_|gemm_(nt|nn|tn)_|sdpa_rows_|add_rms|affine_qm.*_(x2|x3|add|silu_mul)_|rope.*_x2_)`)
+var ours = regexp.MustCompile(`^(v_Silu|ggml_|v_Gelu|v_Softcap|topk_|gather_(gemv|qmv)_|weighted_sum_|affine_embed_|embed_|gemv_float16_float32$|gemv_(x2|x3|add|silu_mul)_|gemm_(nt|nn|tn)_|sdpa_rows_|add_rms|affine_qm.*_(x2|x3|add|silu_mul)_|rope.*_x2_)`)
 
 // leftOut are kernels of MLX that the table of signatures lacks, and the kernel
 // that has the same signature there ("" if none does).

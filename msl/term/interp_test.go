@@ -228,6 +228,30 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestAsF16: the low 16 bits of the integer are those of the half, whatever is
+// above them.
+func TestAsF16(t *testing.T) {
+	e := parse(t, "as_f16(id[r] * 65536 + r)", "r")
+	for bits := range int64(1 << 16) {
+		want := term.F16Value(uint16(bits))
+		v := eval(t, operands(), parse(t, "as_f16(r)", "r"), bits)
+		if math.IsNaN(want) {
+			require.True(t, math.IsNaN(v.F) && v.Err == 0, "%#x: %v", bits, v)
+			continue
+		}
+		require.Equal(t, term.Value{F: want}, v, "%#x", bits)
+		require.Equal(t, math.Signbit(want), math.Signbit(v.F), "%#x", bits)
+	}
+	for _, high := range []int64{1, 7, -1} {
+		in := operands()
+		in.Load = func(int, []int64) (term.Value, error) { return term.Value{I: high}, nil }
+		assert.Equal(t, term.Value{F: -2.5}, eval(t, in, e, 0xc100), "%d", high)
+	}
+	assert.Equal(t, -0.5, eval(t, operands(), parse(t, "as_f16(0 - 18432)")).F, "0xb800 in two's complement")
+	_, err := operands().Eval(parse(t, "as_f16(n / 0)"), nil)
+	assert.EqualError(t, err, "division by zero")
+}
+
 // TestSelect evaluates one branch only, so that a guard protects a gather.
 func TestSelect(t *testing.T) {
 	e := parse(t, "select(id[r] >= 0 && id[r] < 3, v[id[r]], inf - inf)", "r")

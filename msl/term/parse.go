@@ -414,9 +414,9 @@ func (p *parser) call(t string) (*Expr, error) {
 		if args[0].Kind == Float || args[1].Kind == Float {
 			e.Kind = Float
 		}
-	case Pow2:
+	case Pow2, AsF16:
 		if args[0].Kind != Int {
-			return nil, p.errorAt(at, "pow2 takes an integer, not a %s", args[0].Kind)
+			return nil, p.errorAt(at, "%s takes an integer, not a %s", t, args[0].Kind)
 		}
 	}
 	for _, a := range rest {
