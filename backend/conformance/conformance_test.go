@@ -247,6 +247,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 		"says nothing useful": {broken{refuse: func(error) error { return errors.New("failed") }},
 			[]string{"error/unknown_kernel", "error/missing_buffer"}},
 		"allocates anything": {broken{Device: generous{device}}, []string{"error/allocation"}},
+		"wants a buffer for every memory": {broken{Device: greedy{device}}, []string{"error/unbound_memory"}},
 	}
 	tests := semantics()
 	maps.Copy(tests, kernelTests(Options{Cases: 20}))
@@ -271,6 +272,15 @@ func TestDefectsAreNoticed(t *testing.T) {
 type waiter func() (backend.Timing, error)
 
 func (w waiter) Wait() (backend.Timing, error) { return w() }
+
+type greedy struct{ backend.Device }
+
+func (g greedy) Compile(p *backend.Program) (backend.Executable, error) {
+	if slices.Contains(p.Buffers, nil) {
+		return nil, errors.New("a memory has no buffer")
+	}
+	return g.Device.Compile(p)
+}
 
 type generous struct{ backend.Device }
 
