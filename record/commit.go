@@ -88,7 +88,7 @@ func (e *Encoder) Wait() error {
 		return e.err
 	}
 	e.counters.add(syncs, 1)
-	if err := e.device.wait(e.device.serial); err != nil {
+	if err := e.device.wait(); err != nil {
 		e.fail("%w", err)
 	}
 	return e.err

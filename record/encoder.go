@@ -70,7 +70,7 @@ func (e *Encoder) init(name string, with []Setting) {
 	}
 	e.building.e = e
 	if e.on != nil {
-		e.device = newDevice(e.on)
+		e.device = newDevice(e.on, &e.counters)
 		e.dump = claimDump(e)
 	}
 }

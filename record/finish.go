@@ -104,7 +104,7 @@ func (e *Encoder) Finish(options ...FinishOption) (*Result, error) {
 		e.Discard()
 		var failed error
 		if e.device != nil { // what was committed before runs on; tell what became of it
-			failed = e.device.wait(e.device.serial)
+			failed = e.device.wait()
 			e.device.pending, e.device.begin = nil, time.Time{}
 		}
 		e.restart()
@@ -237,7 +237,7 @@ func (e *Encoder) execute(g *ir.Graph) {
 		e.submit(g, p.nodes, made, p.order, p.label)
 	}
 	for _, b := range made {
-		e.device.given = append(e.device.given, given{b, e.device.serial})
+		e.device.given = append(e.device.given, given{b, e.device.serial, 0})
 	}
 	e.device.reap()
 }
@@ -262,7 +262,7 @@ func (r *Result) Wait() error {
 		err := s.wait()
 		if err != nil {
 			errs = append(errs, err)
-			r.e.counters.add(failedBuffers, 1)
+			s.told = true
 		}
 		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{
 			Label: s.label, Commands: s.commands, Start: s.times.Start, End: s.times.End, Dispatches: s.times.Dispatches, Err: err,

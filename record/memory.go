@@ -202,9 +202,7 @@ func (e *Encoder) ensure(root ir.MemID) error {
 		return fmt.Errorf("record %s: memory %%%s: %w", e.g.Name, ir.QuoteName(m.Name), err)
 	}
 	if p.buffer != nil { // a scratch memory has grown; what it holds stays
-		if err := e.device.wait(p.used); err != nil {
-			return errors.Join(err, b.Close())
-		}
+		e.device.drain(p.used) // who asks for their errors is told
 		copy(b.Bytes(), p.buffer.Bytes()[:p.bytes])
 		if err := p.buffer.Close(); err != nil {
 			return errors.Join(err, b.Close())
