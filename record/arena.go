@@ -50,7 +50,7 @@ func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 	if e.arena.mem == ir.NoMem {
 		e.arena.mem = e.memory(ir.Memory{Name: "scratch", Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
 	}
-	out := Tensor{Mem: e.arena.mem, Off: ir.Const(e.arena.top), DType: t, Shape: shape, Strides: strides}
+	out := Tensor{Mem: e.arena.mem, owner: e.number, Off: ir.Const(e.arena.top), DType: t, Shape: shape, Strides: strides}
 	_, size, ok := e.g.Range(out.bytes())
 	if !ok || size <= 0 {
 		e.fail("scratch %s%s has no size", t, e.format(shape))

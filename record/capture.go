@@ -59,7 +59,7 @@ func (e *Encoder) restart() {
 	e.g.Nodes, e.next = nil, 0
 	e.recording++
 	e.building.open = false
-	e.committed, e.commands, e.captured, e.err = 0, 0, -1, nil
+	e.committed, e.commands, e.captured, e.err = 0, 0, -1, e.dead
 	if e.tracker != nil {
 		e.tracker.Reset()
 	}

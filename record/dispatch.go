@@ -97,6 +97,10 @@ func (d *Dispatch) use(slot uint8, t Tensor) bool {
 	if e.err != nil {
 		return false
 	}
+	if t.owner != e.number {
+		d.fail("argument %d is %s", slot, notOurs)
+		return false
+	}
 	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
 		d.fail("argument %d is a tensor of no memory", slot)
 		return false

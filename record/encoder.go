@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
@@ -19,6 +20,7 @@ import (
 // recording. [Encoder.Err] tells it earlier.
 type Encoder struct {
 	settings
+	number uint32 // of all encoders of the process
 	// g holds what was declared; its nodes are those of the recording, or of the
 	// open command buffer alone where nothing is captured.
 	g         *ir.Graph
@@ -40,6 +42,8 @@ type Encoder struct {
 	counters counters
 	building Dispatch
 	err      error
+	closed   bool
+	dead     error // what no Finish mends: settings, Close
 	commands int // of the open command buffer
 	device   *device
 
@@ -53,6 +57,9 @@ type Encoder struct {
 	writes     slab.Slab[ir.Write]
 }
 
+// encoders is the number of encoders that were made.
+var encoders atomic.Uint32
+
 // NewEncoder returns an encoder called name. Without settings it captures.
 func NewEncoder(name string, with ...Setting) *Encoder {
 	e := &Encoder{}
@@ -61,6 +68,7 @@ func NewEncoder(name string, with ...Setting) *Encoder {
 }
 
 func (e *Encoder) init(name string, with []Setting) {
+	e.number = encoders.Add(1)
 	e.g = &ir.Graph{Name: name}
 	e.names, e.functions = map[string]ir.MemID{}, map[functionKey]ir.KernelID{}
 	e.plain = map[string]ir.KernelID{}
@@ -69,6 +77,10 @@ func (e *Encoder) init(name string, with []Setting) {
 		s(&e.settings)
 	}
 	e.building.e = e
+	if err := e.settings.err; err != nil {
+		e.on, e.deferred = nil, false
+		e.kill("%w", err)
+	}
 	if e.on != nil {
 		e.device = newDevice(e.on, &e.counters)
 		e.dump = claimDump(e)
@@ -77,6 +89,14 @@ func (e *Encoder) init(name string, with []Setting) {
 
 // Err returns the first mistake since the last Finish.
 func (e *Encoder) Err() error { return e.err }
+
+// kill makes every further call a mistake.
+func (e *Encoder) kill(format string, args ...any) {
+	e.dead = fmt.Errorf("record %s: "+format, append([]any{e.g.Name}, args...)...)
+	if e.err == nil {
+		e.err = e.dead
+	}
+}
 
 func (e *Encoder) fail(format string, args ...any) {
 	if e.err == nil {

@@ -47,7 +47,7 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 	}
 	shape := Dims(m.Shape...)
 	strides, _ := contiguous(shape)
-	return Tensor{Mem: id, DType: m.DType, Shape: shape, Strides: strides}
+	return Tensor{Mem: id, owner: e.number, DType: m.DType, Shape: shape, Strides: strides}
 }
 
 func (e *Encoder) memory(m ir.Memory) ir.MemID {
@@ -64,7 +64,7 @@ func (e *Encoder) broken(t ir.DType, rank int) Tensor {
 	for i := range shape {
 		shape[i] = ir.Const(1)
 	}
-	return Tensor{Mem: ir.NoMem, DType: t, Shape: shape, Strides: make([]int64, rank)}
+	return Tensor{Mem: ir.NoMem, owner: e.number, DType: t, Shape: shape, Strides: make([]int64, rank)}
 }
 
 // Weight adds a weight with the given contents.
@@ -154,18 +154,33 @@ func (e *Encoder) sharesPage(kind ir.MemKind, data []byte) ir.MemID {
 	return ir.NoMem
 }
 
-// Bytes returns the memory of t as the host sees it, from t's first byte on: to
-// fill an input, which may be done until the commands that read it are committed;
-// to read an output or state, when the commands that write it have ended.
+// Bytes returns the memory of t as the host sees it, from t's first element to its
+// last, of the greatest shape if that depends on params: to fill an input, which
+// may be done until the commands that read it are committed; to read an output or
+// state, or to write a state, when the commands that bind it have ended. Ask anew
+// for each recording: the slice is of no use after the commit of a command that
+// binds it, [Pool.Trim] or [Encoder.Close]. Bytes of a weight are the caller's
+// contents and must not be written. It tells of its own mistakes only, and leaves
+// the recording as it is.
 func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
+	if e.dead != nil {
+		return nil, e.dead
+	}
 	if e.on == nil {
 		return nil, fmt.Errorf("record %s: Bytes: nothing is executed here, so that %s has no bytes", e.g.Name, e.tensorName(t))
+	}
+	if t.owner != e.number {
+		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, notOurs)
 	}
 	if !e.alive(t) {
 		return nil, fmt.Errorf("record %s: Bytes: %s was given back before", e.g.Name, e.tensorName(t))
 	}
 	if t.Mem < 0 || int(t.Mem) >= len(e.places) || !t.Off.IsConst() {
 		return nil, fmt.Errorf("record %s: Bytes: %s is no memory at a constant place", e.g.Name, e.tensorName(t))
+	}
+	_, n, ok := e.g.Range(t.view().Len)
+	if size := e.g.Memories[t.Mem].Size; !ok || t.Off.Const < 0 || n < 0 || t.Off.Const > size-n {
+		return nil, fmt.Errorf("record %s: Bytes: %s reaches outside its memory of %d bytes", e.g.Name, e.tensorName(t), size)
 	}
 	root, off := e.g.Root(t.Mem)
 	p := &e.places[root]
@@ -175,8 +190,13 @@ func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	if err := e.ensure(root); err != nil {
 		return nil, err
 	}
-	return p.buffer.Bytes()[off+t.Off.Const : e.g.Memories[root].Size], nil
+	from := off + t.Off.Const
+	return p.buffer.Bytes()[from : from+n : from+n], nil
 }
+
+// notOurs is what is wrong with a tensor of another encoder: its memory's number
+// is that of another memory here.
+const notOurs = "a tensor that did not come from this encoder"
 
 func (e *Encoder) tensorName(t Tensor) string {
 	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
@@ -212,9 +232,17 @@ func (e *Encoder) ensure(root ir.MemID) error {
 	return nil
 }
 
-// Close waits for what was committed and releases all memory.
+// Close abandons what is not committed, waits for what is, and releases all
+// memory; slices of [Encoder.Bytes] end here. It returns the errors of command
+// buffers that nobody has asked for. Whatever follows is a mistake; a second Close
+// does nothing.
 func (e *Encoder) Close() error {
 	e.Discard()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.kill("it was closed")
 	if e.device == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func sizeClass(n int64) int64 {
 func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 	dims := Dims(shape...)
 	strides, _ := contiguous(dims)
-	out := Tensor{DType: t, Shape: dims, Strides: strides}
+	out := Tensor{owner: p.e.number, DType: t, Shape: dims, Strides: strides}
 	n := out.bytes().Const
 	if t.Size() == 0 || n <= 0 {
 		p.e.fail("pool %s: %s%v has no size", p.name, t, shape)
@@ -80,6 +80,10 @@ func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 
 // Free gives t's memory back, whatever part of it t is.
 func (p *Pool) Free(t Tensor) {
+	if t.owner != p.e.number {
+		p.e.fail("pool %s: Free of %s", p.name, notOurs)
+		return
+	}
 	if t.Mem < 0 || int(t.Mem) >= len(p.e.places) || p.e.places[t.Mem].pool != p {
 		p.e.fail("pool %s: Free of %s, which is not from here", p.name, p.e.tensorName(t))
 		return

@@ -10,9 +10,12 @@ import (
 // Tensor is an array in a memory: an element type, a shape whose dimensions
 // may depend on params, and strides. Tensors are values: slicing one gives
 // another of the same memory, and no place but the tensor's own says where it
-// lies.
+// lies. Every one comes from an encoder and is of use with that one only; its
+// fields may be changed, but copies share the elements of Shape and Strides: give
+// a copy a new slice.
 type Tensor struct {
 	Mem     ir.MemID
+	owner   uint32    // the encoder
 	Off     ir.Affine // bytes
 	DType   ir.DType
 	Shape   []ir.Affine
