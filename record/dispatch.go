@@ -358,9 +358,17 @@ func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 	}
 }
 
-// Copy copies src to dst, which have equal lengths and do not overlap.
+// Copy copies src to dst, which are contiguous, have equal lengths and do not
+// overlap. [Session.CopyTo] copies what is strided.
 func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
 	if !e.usable(label, dst, src) || !e.writable(dst) {
+		return 0
+	}
+	if d, s := dst.view(), src.view(); !d.Len.Equal(s.Len) {
+		e.fail("copy %q: %s to %s: their lengths differ", label, e.tensorName(src), e.tensorName(dst))
+		return 0
+	} else if gap, ok := d.Off.Distance(s.Off); ok && d.Mem == s.Mem && d.Len.IsConst() && gap < d.Len.Const && -gap < d.Len.Const {
+		e.fail("copy %q: %s and %s overlap: copy by way of another memory", label, e.tensorName(src), e.tensorName(dst))
 		return 0
 	}
 	c := &ir.Copy{ID: e.next, Dst: dst.view(), Src: src.view(), Label: label}
@@ -368,7 +376,7 @@ func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
 	return c.ID
 }
 
-// Fill sets every byte of dst.
+// Fill sets every byte of dst, which is contiguous.
 func (e *Encoder) Fill(dst Tensor, value byte, label string) ir.ID {
 	if !e.usable(label, dst) || !e.writable(dst) {
 		return 0
@@ -385,6 +393,10 @@ func (e *Encoder) usable(label string, ts ...Tensor) bool {
 	d := Dispatch{e: e, open: true, kernel: -1, label: label}
 	for i := range ts {
 		if !d.use(uint8(i), ts[i]) {
+			return false
+		}
+		if !ts[i].contiguous() {
+			d.fail("argument %d: %s%s is strided: a copy or fill takes one run of bytes", i, ts[i].DType, e.format(ts[i].Shape))
 			return false
 		}
 	}

@@ -116,14 +116,21 @@ func (t Tensor) region() ir.Region {
 
 // contiguous reports whether the elements lie one after another.
 func (t Tensor) contiguous() bool {
-	strides, err := contiguous(t.Shape)
-	for i := range strides {
-		single := t.Shape[i].IsConst() && t.Shape[i].Const == 1 // its stride says nothing
-		if !single && strides[i] != t.Strides[i] {
+	if len(t.Shape) != len(t.Strides) {
+		return false
+	}
+	step := int64(1)
+	for i := len(t.Shape) - 1; i >= 0; i-- {
+		d := t.Shape[i]
+		if d.IsConst() && d.Const == 1 { // its stride says nothing
+			continue
+		}
+		if t.Strides[i] != step || i > 0 && !d.IsConst() {
 			return false
 		}
+		step *= d.Const
 	}
-	return err == nil
+	return true
 }
 
 // Reshape gives a row-contiguous tensor another shape of as many elements: a
