@@ -50,6 +50,36 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 	return Tensor{Mem: id, owner: e.number, DType: m.DType, Shape: shape, Strides: strides}
 }
 
+// maxMemory bounds the bytes of a tensor and of the arena: far beyond any machine,
+// and far from where 64 bits wrap.
+const maxMemory = 1 << 60
+
+// sizeOf returns the bytes of a row-contiguous tensor, of the greatest ones if its
+// shape depends on params.
+func (e *Encoder) sizeOf(t ir.DType, shape []ir.Affine) (int64, error) {
+	n := t.Size()
+	if n == 0 {
+		return 0, fmt.Errorf("has no size: elements of this type have none of their own")
+	}
+	for _, d := range shape {
+		lo, hi := d.Const, d.Const
+		if !d.IsConst() {
+			var ok bool
+			if lo, hi, ok = e.g.Range(d); !ok {
+				lo = -1
+			}
+		}
+		if lo < 0 || hi < 1 {
+			return 0, fmt.Errorf("has no size: dimensions are at least 1 (one that depends on params is at least 0)")
+		}
+		if n > maxMemory/hi {
+			return 0, fmt.Errorf("is too much: more than %d bytes", int64(maxMemory))
+		}
+		n *= hi
+	}
+	return n, nil
+}
+
 func (e *Encoder) memory(m ir.Memory) ir.MemID {
 	id := ir.MemID(len(e.g.Memories))
 	e.g.Memories = append(e.g.Memories, m)

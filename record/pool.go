@@ -49,12 +49,12 @@ func sizeClass(n int64) int64 {
 func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 	dims := Dims(shape...)
 	strides, _ := contiguous(dims)
-	out := Tensor{owner: p.e.number, DType: t, Shape: dims, Strides: strides}
-	n := out.bytes().Const
-	if t.Size() == 0 || n <= 0 {
-		p.e.fail("pool %s: %s%v has no size", p.name, t, shape)
+	n, err := p.e.sizeOf(t, dims)
+	if err != nil {
+		p.e.fail("pool %s: %s%v %w", p.name, t, shape, err)
 		return p.e.broken(t, len(shape))
 	}
+	out := Tensor{owner: p.e.number, DType: t, Shape: dims, Strides: strides}
 	size := sizeClass(n)
 	if list := p.free[size]; len(list) > 0 {
 		out.Mem, p.free[size] = list[0], list[1:]

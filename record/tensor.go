@@ -65,9 +65,6 @@ func (t Tensor) Elements() ir.Affine {
 	return n
 }
 
-// bytes returns the length of the row-contiguous tensor.
-func (t Tensor) bytes() ir.Affine { return t.Elements().Scale(t.DType.Size()) }
-
 // view returns the bytes from the tensor's first to its last element.
 func (t Tensor) view() ir.View {
 	last := ir.Const(1)
