@@ -101,6 +101,10 @@ func (d *Dispatch) use(slot uint8, t Tensor) bool {
 		d.fail("argument %d is %s", slot, notOurs)
 		return false
 	}
+	if t.bad != nil {
+		d.fail("argument %d: %s", slot, *t.bad)
+		return false
+	}
 	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
 		d.fail("argument %d is a tensor of no memory", slot)
 		return false

@@ -202,6 +202,9 @@ func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	if t.owner != e.number {
 		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, notOurs)
 	}
+	if t.bad != nil {
+		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, *t.bad)
+	}
 	if !e.alive(t) {
 		return nil, fmt.Errorf("record %s: Bytes: %s was given back before", e.g.Name, e.tensorName(t))
 	}

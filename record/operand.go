@@ -8,6 +8,8 @@ import "github.com/mlxc/mlxc/ir"
 func (r *Session) dense(op string, t Tensor, want ir.DType) bool {
 	switch {
 	case r.err != nil:
+	case t.bad != nil:
+		r.fail("%s: %s", op, *t.bad)
 	case t.DType != want:
 		r.fail("%s takes %s, not %s%s", op, want, t.DType, r.format(t.Shape))
 	case t.Rank() == 0:
@@ -24,7 +26,7 @@ func (r *Session) dense(op string, t Tensor, want ir.DType) bool {
 func (r *Session) matrix(op string, m Matrix) bool {
 	q := m.Q
 	if q == nil {
-		if t := m.Dense; r.err == nil && (t.Rank() != 2 || !t.Shape[0].IsConst() || !t.Shape[1].IsConst()) {
+		if t := m.Dense; r.err == nil && t.bad == nil && (t.Rank() != 2 || !t.Shape[0].IsConst() || !t.Shape[1].IsConst()) {
 			r.fail("%s: a dense matrix is [N, K], not %s", op, r.format(t.Shape))
 			return false
 		}
@@ -53,6 +55,8 @@ func (r *Session) matrix(op string, m Matrix) bool {
 func (r *Session) heads(op string, t Tensor) bool {
 	switch {
 	case r.err != nil:
+	case t.bad != nil:
+		r.fail("%s: %s", op, *t.bad)
 	case t.Rank() != 3 || !t.Shape[1].IsConst() || !t.Shape[2].IsConst():
 		r.fail("%s takes [L, heads, dim], with heads and dim constant, not %s", op, r.format(t.Shape))
 	case t.DType != ir.F32 || t.Strides[2] != 1:

@@ -132,6 +132,11 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 // of a matrix); where both are contiguous the plain copy does it. 2 or 3
 // dimensions. op names the operation.
 func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
+	for _, t := range []*Tensor{&src, &dst} {
+		if t.bad != nil {
+			r.fail("%s: %s", op, *t.bad)
+		}
+	}
 	if len(src.Shape) != len(dst.Shape) || src.Rank() < 2 || src.Rank() > 3 {
 		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
 		return

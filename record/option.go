@@ -32,6 +32,9 @@ func (r *Session) result(op string, options []Option, t ir.DType, shape []ir.Aff
 			continue
 		}
 		out := options[i].into
+		if out.bad != nil {
+			r.fail("%s: Into: %s", op, *out.bad)
+		}
 		same := out.DType == t && len(out.Shape) == len(shape)
 		for i := 0; same && i < len(shape); i++ {
 			same = out.Shape[i].Equal(shape[i])

@@ -23,6 +23,18 @@ type Tensor struct {
 
 	serial uint32 // of the allocation that it is part of; 0: declared memory
 	stack  uint32 // of the arena: 1 + its index in the list of what lives
+
+	bad *string // why there is no such view; whoever uses it says so
+}
+
+// wrong makes t a view that cannot be: what is wrong with a slice of a model is
+// the encoder's first mistake, as any other.
+func (t Tensor) wrong(format string, args ...any) Tensor {
+	if t.bad == nil {
+		s := fmt.Sprintf(format, args...)
+		t.bad = &s
+	}
+	return t
 }
 
 // Dims makes constant dimensions.
@@ -74,16 +86,24 @@ func (t Tensor) view() ir.View {
 	return ir.View{Mem: t.Mem, Off: t.Off, Len: last.Scale(t.DType.Size())}
 }
 
-// Row returns row i of the outermost dimension; i may depend on params.
+// Row returns row i of the outermost dimension; i may depend on params. It is
+// compared with the size of the memory, not with the shape.
 func (t Tensor) Row(i ir.Affine) Tensor {
+	if t.Rank() == 0 {
+		return t.wrong("Row of a tensor without dimensions")
+	}
 	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
 	t.Shape, t.Strides = t.Shape[1:], t.Strides[1:]
 	return t
 }
 
 // From returns the rows of the outermost dimension from row i on, which may
-// depend on params; the shape is as before, the caller shortens it.
+// depend on params. The shape is as before, and as a rule too long: set Shape to a
+// new slice.
 func (t Tensor) From(i ir.Affine) Tensor {
+	if t.Rank() == 0 {
+		return t.wrong("From of a tensor without dimensions")
+	}
 	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
 	return t
 }
@@ -135,7 +155,21 @@ func (t Tensor) contiguous() bool {
 func (t Tensor) Reshape(shape ...ir.Affine) Tensor {
 	strides, err := contiguous(shape)
 	if err != nil {
-		panic("record: Reshape: " + err.Error())
+		return t.wrong("Reshape: %v", err)
+	}
+	if !t.contiguous() {
+		return t.wrong("Reshape of a tensor with strides %v, which is not row-contiguous", t.Strides)
+	}
+	n := ir.Const(1)
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i].IsConst() && shape[i].Const < 1 {
+			return t.wrong("Reshape: a dimension of %d", shape[i].Const)
+		}
+		n = shape[i].Scale(n.Const)
+	}
+	if have := t.Elements(); !have.Equal(n) {
+		number := func(ir.ParamID) string { return "param" }
+		return t.wrong("Reshape of %s elements to %s", have.Format(number), n.Format(number))
 	}
 	t.Shape, t.Strides = shape, strides
 	return t
@@ -143,6 +177,9 @@ func (t Tensor) Reshape(shape ...ir.Affine) Tensor {
 
 // Transpose swaps dimensions i and j: a view, no dispatch.
 func (t Tensor) Transpose(i, j int) Tensor {
+	if n := t.Rank(); i < 0 || j < 0 || i >= n || j >= n {
+		return t.wrong("Transpose of dimensions %d and %d of %d", i, j, n)
+	}
 	t.Shape, t.Strides = append([]ir.Affine(nil), t.Shape...), append([]int64(nil), t.Strides...)
 	t.Shape[i], t.Shape[j] = t.Shape[j], t.Shape[i]
 	t.Strides[i], t.Strides[j] = t.Strides[j], t.Strides[i]
