@@ -52,7 +52,10 @@ func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 		return e.broken(t, len(shape))
 	}
 	if e.arena.mem == ir.NoMem {
-		e.arena.mem = e.memory(ir.Memory{Name: "scratch", Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
+		e.arena.mem = e.memory(ir.Memory{Name: e.unused("scratch"), Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
+		if e.arena.mem == ir.NoMem {
+			return e.broken(t, len(shape))
+		}
 	}
 	out := Tensor{Mem: e.arena.mem, owner: e.number, Off: ir.Const(e.arena.top), DType: t, Shape: shape, Strides: strides}
 	size, err := e.sizeOf(t, shape)

@@ -82,6 +82,14 @@ func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 	if e.err != nil || e.ended("Encode") != nil {
 		return
 	}
+	if g == nil {
+		e.fail("Encode of no graph")
+		return
+	}
+	if err := g.Check(); err != nil {
+		e.fail("Encode: %w", err)
+		return
+	}
 	t, err := e.translation(g)
 	if err != nil {
 		e.fail("Encode %s: %w", ir.QuoteName(g.Name), err)

@@ -43,7 +43,9 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 			e.fail("memory %%%s is declared again, otherwise: it is %s %s%v, not %s %s%v of these contents", ir.QuoteName(m.Name), have.Kind, have.DType, have.Shape, m.Kind, m.DType, m.Shape)
 		}
 	} else {
-		id = e.memory(m)
+		if id = e.memory(m); id == ir.NoMem {
+			return e.broken(m.DType, len(m.Shape))
+		}
 	}
 	shape := Dims(m.Shape...)
 	strides, _ := contiguous(shape)
@@ -80,7 +82,13 @@ func (e *Encoder) sizeOf(t ir.DType, shape []ir.Affine) (int64, error) {
 	return n, nil
 }
 
+// memory adds m; its alias, if any, is there already. NoMem: it is invalid.
 func (e *Encoder) memory(m ir.Memory) ir.MemID {
+	alone := m
+	alone.Alias, alone.AliasOff = ir.NoMem, 0
+	if !e.valid(&ir.Graph{Memories: []ir.Memory{alone}}) {
+		return ir.NoMem
+	}
 	id := ir.MemID(len(e.g.Memories))
 	e.g.Memories = append(e.g.Memories, m)
 	e.places = append(e.places, place{})
@@ -132,11 +140,19 @@ func (e *Encoder) StateFrom(name string, contents *ir.Blob, t ir.DType, shape ..
 // together.
 const hostPage = 16 << 10
 
-// Map adds a memory of the given kind over the caller's bytes, uncopied, which
-// must stay until [Encoder.Close]. Two mapped memories may share a host page only
-// if both are read-only.
+// Map adds an input, output or state over the caller's bytes, uncopied, which must
+// stay until [Encoder.Close]. Two mapped memories may share a host page only if
+// both are read-only. A capture has the memory, without the bytes. A weight lies
+// uncopied where its blob is: [Encoder.Weight] with [ir.MappedBlob].
 func (e *Encoder) Map(name string, kind ir.MemKind, data []byte, t ir.DType, shape ...int64) Tensor {
 	m := ir.Memory{Name: name, Kind: kind, DType: t, Shape: shape}
+	if kind == ir.State {
+		m.Init = ir.FillU32(0) // in a capture
+	}
+	if kind != ir.Input && kind != ir.Output && kind != ir.State {
+		e.fail("Map %%%s: an input, output or state, not a %s: a weight has contents, see Weight and ir.MappedBlob; what else there is has no bytes of the host", ir.QuoteName(name), kind)
+		return e.broken(t, len(shape))
+	}
 	if e.on == nil {
 		e.fail("Map %%%s: nothing is executed here, so that no memory of the host can be bound: declare it, and give the bytes to the replay", ir.QuoteName(name))
 		return e.broken(t, len(shape))

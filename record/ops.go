@@ -29,7 +29,7 @@ func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 		return r.broken(ir.F32, x.Rank())
 	}
 	if r.ones == nil {
-		one := r.declare(ir.Memory{Name: "one", Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
+		one := r.declare(ir.Memory{Name: r.unused("one"), Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
 		r.ones = &one
 	}
 	k := r.last("rms_norm", x)
@@ -62,7 +62,11 @@ func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
 		return r.broken(ir.F32, a.Rank())
 	}
 	y := r.result(op, o, ir.F32, a.Shape)
-	if a.Elements().Equal(b.Elements()) {
+	same := len(a.Shape) == len(b.Shape)
+	for i := 0; same && i < len(a.Shape); i++ {
+		same = a.Shape[i].Equal(b.Shape[i])
+	}
+	if n := b.Elements(); same || n.Equal(a.Elements()) && n.Equal(a.Shape[a.Rank()-1]) {
 		n := a.Elements()
 		grid, group := threads1(n)
 		r.dispatch(call{options: o,
