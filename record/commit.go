@@ -55,7 +55,7 @@ func (e *Encoder) Commit(label string) {
 	}
 	e.committed = len(e.g.Nodes)
 	e.safe = e.stats.clone()
-	e.safeFound = e.found.n
+	e.safeFound, e.safeDepth = e.found.n, e.depth
 }
 
 // ended reports a dispatch that was begun and not ended.
@@ -101,13 +101,14 @@ func (e *Encoder) whyNot() string {
 	return "nothing is executed here, the recording is captured only"
 }
 
-// Discard abandons the commands since the last Commit: it is as if they had not
-// been given.
+// Discard abandons the commands since the last Commit, and their groups: it is as
+// if they had not been given. What was declared, taken from the arena or a pool,
+// and counted stays.
 func (e *Encoder) Discard() {
 	e.building.open = false
 	e.g.Nodes = e.g.Nodes[:e.committed]
 	e.captured = min(e.captured, e.committed)
-	e.group, e.commands = 0, 0
+	e.group, e.commands, e.depth = 0, 0, e.safeDepth
 	e.stats, e.found.n = e.safe.clone(), e.safeFound
 	if e.tracker != nil {
 		e.tracker.Reset()

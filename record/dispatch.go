@@ -12,7 +12,8 @@ import (
 
 // Dispatch is one dispatch being described. It is recorded by the call that ends
 // it, [Dispatch.Threads] or [Dispatch.Threadgroups]; before that nothing has
-// happened, so that nothing said of it can be taken for another's.
+// happened, so that nothing said of it can be taken for another's. An encoder
+// describes one at a time: a Dispatch is of no use after the call that ends it.
 type Dispatch struct {
 	e      *Encoder
 	open   bool
@@ -60,6 +61,9 @@ func (d *Dispatch) fail(format string, args ...any) {
 
 // bind adds a binding, in the order of slots.
 func (d *Dispatch) bind(b ir.Binding) {
+	if d.over() {
+		return
+	}
 	if b.Slot > maxSlot {
 		d.fail("slot %d: Metal has slots 0 to %d", b.Slot, maxSlot)
 		return
@@ -87,11 +91,18 @@ func (d *Dispatch) Buffer(slot uint8, t Tensor) *Dispatch {
 	return d
 }
 
+// over reports, as a mistake, that the dispatch has ended.
+func (d *Dispatch) over() bool {
+	if !d.open {
+		d.e.fail("a dispatch was changed after its end")
+	}
+	return !d.open
+}
+
 // use checks that t may be used, now and where it lies.
 func (d *Dispatch) use(slot uint8, t Tensor) bool {
 	e := d.e
-	if !d.open {
-		e.fail("a dispatch was changed after its end")
+	if d.over() {
 		return false
 	}
 	if e.err != nil {
@@ -174,9 +185,11 @@ func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
 	return d
 }
 
-// Threadgroup gives the threadgroup argument at slot its bytes.
+// Threadgroup gives the threadgroup argument at slot its bytes, a multiple of 16.
 func (d *Dispatch) Threadgroup(slot uint8, bytes uint32) *Dispatch {
-	d.memory = append(d.memory, ir.ThreadgroupMemory{Slot: slot, Bytes: bytes})
+	if !d.over() {
+		d.memory = append(d.memory, ir.ThreadgroupMemory{Slot: slot, Bytes: bytes})
+	}
 	return d
 }
 
@@ -220,13 +233,17 @@ func (d *Dispatch) write(ts []Tensor, must bool) *Dispatch {
 
 // Op names the kind of operation, "rms_norm", for people and statistics.
 func (d *Dispatch) Op(name string) *Dispatch {
-	d.op = name
+	if !d.over() {
+		d.op = name
+	}
 	return d
 }
 
 // Label names this dispatch, for people.
 func (d *Dispatch) Label(s string) *Dispatch {
-	d.label = s
+	if !d.over() {
+		d.label = s
+	}
 	return d
 }
 
@@ -264,6 +281,12 @@ func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.
 	if n := uint64(group[0]) * uint64(group[1]) * uint64(group[2]); n == 0 || n > 1024 || group[0] > 1024 || group[1] > 1024 || group[2] > 1024 {
 		d.fail("threadgroups of %dx%dx%d threads: 1 to 1024 can be", group[0], group[1], group[2])
 		return 0
+	}
+	for i := range grid {
+		if g := grid[i]; g.Div < 1 || g.Num.IsConst() && (g.Num.Const < 0 || g.Num.Const/g.Div > math.MaxUint32) {
+			d.fail("dimension %d of the grid is %s divided by %d: 0 to 2^32-1 can be", i, e.g.FormatAffine(g.Num), g.Div)
+			return 0
+		}
 	}
 	n := e.dispatches.One()
 	*n = ir.Dispatch{

@@ -45,6 +45,7 @@ type Encoder struct {
 	closed   bool
 	dead     error // what no Finish mends: settings, Close
 	commands int // of the open command buffer
+	depth    int // open groups
 	device   *device
 
 	strides    slab.Slab[int64]
@@ -96,7 +97,7 @@ func (e *Encoder) Err() error { return e.err }
 
 // kill makes every further call a mistake.
 func (e *Encoder) kill(format string, args ...any) {
-	e.dead = fmt.Errorf("record %s: "+format, append([]any{e.g.Name}, args...)...)
+	e.dead = fmt.Errorf("record %s: "+format, append([]any{ir.QuoteName(e.g.Name)}, args...)...)
 	if e.err == nil {
 		e.err = e.dead
 	}
@@ -176,7 +177,7 @@ func (e *Encoder) Require(lhs ir.Affine, max int64) {
 			return
 		}
 	}
-	if !e.valid(&ir.Graph{Params: e.g.Params, Constraints: []ir.Constraint{c}}) {
+	if !e.valid(&ir.Graph{Params: e.g.Params, Constraints: append(slices.Clone(e.g.Constraints), c)}) {
 		return
 	}
 	e.g.Constraints = append(e.g.Constraints, c)
@@ -304,10 +305,27 @@ func (e *Encoder) unusedKernel(name string) string {
 
 // Group opens a labelled group of commands; EndGroup closes it. Groups are for
 // people: they order nothing.
-func (e *Encoder) Group(label string) { e.g.Nodes = append(e.g.Nodes, &ir.GroupBegin{Label: label}) }
+// They may reach over commits, but not over the end of a recording. Not those that
+// [Encoder.Groups] counts.
+func (e *Encoder) Group(label string) {
+	if e.err != nil {
+		return
+	}
+	e.g.Nodes = append(e.g.Nodes, &ir.GroupBegin{Label: label})
+	e.depth++
+}
 
 // EndGroup closes the innermost open group.
-func (e *Encoder) EndGroup() { e.g.Nodes = append(e.g.Nodes, &ir.GroupEnd{}) }
+func (e *Encoder) EndGroup() {
+	switch {
+	case e.err != nil:
+	case e.depth == 0:
+		e.fail("EndGroup: no group is open")
+	default:
+		e.g.Nodes = append(e.g.Nodes, &ir.GroupEnd{})
+		e.depth--
+	}
+}
 
 func (e *Encoder) format(shape []ir.Affine) string {
 	s := "["

@@ -32,6 +32,10 @@ func Optimize() FinishOption { return Passes("") }
 // proves the result, before it is executed.
 func Passes(list string) FinishOption {
 	return func(f *finishing) {
+		if f.optimize {
+			f.err = errors.New("passes are given twice: one Passes, or Optimize")
+			return
+		}
 		f.optimize = true
 		f.pipeline, f.err = passes.ParsePipeline(list)
 	}
@@ -47,7 +51,7 @@ func NoWait() FinishOption { return func(f *finishing) { f.noWait = true } }
 
 // Result is what became of a recording.
 type Result struct {
-	// Graph is the recording; nil if nothing was captured.
+	// Graph is the recording, or what was captured of it; nil if nothing was.
 	Graph *ir.Graph
 	// Optimization is what the passes did; nil without any.
 	Optimization *Optimization
@@ -127,6 +131,10 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	_ = e.ended("Finish")
 	switch {
 	case e.err != nil:
+	case e.depth > 0:
+		e.fail("Finish: %d groups are still open: EndGroup", e.depth)
+	case !f.optimize && len(f.allow) > 0:
+		e.fail("Finish: Allow is about passes, and there are none: Optimize or Passes")
 	case f.err != nil:
 		e.fail("Passes: %w", f.err)
 	case f.optimize && e.live():
@@ -140,6 +148,12 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	r := &Result{Groups: e.Groups(), found: e.found, e: e}
 	if e.records() {
 		g, err := e.recorded(0)
+		if err != nil {
+			return nil, err
+		}
+		r.Graph = g
+	} else if e.captured >= 0 {
+		g, err := e.recorded(e.captured)
 		if err != nil {
 			return nil, err
 		}

@@ -52,9 +52,9 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 	return Tensor{Mem: id, owner: e.number, DType: m.DType, Shape: shape, Strides: strides}
 }
 
-// maxMemory bounds the bytes of a tensor and of the arena: far beyond any machine,
-// and far from where 64 bits wrap.
-const maxMemory = 1 << 60
+// maxMemory bounds the bytes of a tensor and of the arena: those of a memory of a
+// graph, see [ir.Graph.Check].
+const maxMemory = 1 << 47
 
 // sizeOf returns the bytes of a row-contiguous tensor, of the greatest ones if its
 // shape depends on params.

@@ -42,7 +42,8 @@ func Capture() Setting { return func(s *settings) { s.keep = true } }
 func Deferred(d backend.Device) Setting { return func(s *settings) { s.device("Deferred", d, true) } }
 
 // ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). A
-// conflict without a barrier between is listed in [Result.Races].
+// conflict without a barrier between is listed in [Result.Races], and executed
+// as it stands. [Encoder.EncodeRecomputed] places its own all the same.
 func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
 
 // TimeDispatches asks the device for the time of each dispatch. Devices that can
