@@ -44,8 +44,8 @@ type Encoder struct {
 	err      error
 	closed   bool
 	dead     error // what no Finish mends: settings, Close
-	commands int // of the open command buffer
-	depth    int // open groups
+	commands int   // of the open command buffer
+	depth    int   // open groups
 	device   *device
 
 	strides    slab.Slab[int64]

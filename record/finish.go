@@ -264,7 +264,7 @@ func (r *Result) Conflicts() []Conflict { return r.found.list(r.e.g, false) }
 func (r *Result) Races() []Conflict { return r.found.list(r.e.g, true) }
 
 // Wait waits until the recording's command buffers have ended, and returns the
-// errors of all that failed.
+// errors of all that failed. It belongs to the encoder's goroutine.
 func (r *Result) Wait() error {
 	if r.waited || r.e.device == nil {
 		return r.err

@@ -271,6 +271,11 @@ func (e *Encoder) ensure(root ir.MemID) error {
 		return fmt.Errorf("record %s: memory %%%s: %w", e.g.Name, ir.QuoteName(m.Name), err)
 	}
 	if p.buffer != nil { // a scratch memory has grown; what it holds stays
+		if d := e.device; p.used <= d.ended || p.used >= d.current() && p.before <= d.ended {
+			// nobody else uses it
+		} else {
+			e.counters.add(syncs, 1)
+		}
 		e.device.drain(p.used) // who asks for their errors is told
 		copy(b.Bytes(), p.buffer.Bytes()[:p.bytes])
 		if err := p.buffer.Close(); err != nil {

@@ -45,7 +45,8 @@ func sizeClass(n int64) int64 {
 }
 
 // Alloc returns a row-contiguous tensor of its own memory. Its contents are
-// undefined.
+// undefined. The tensor lasts beyond the recording, its contents only if the pool
+// is of kind state: scratch begins each recording undefined.
 func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 	dims := Dims(shape...)
 	strides, _ := contiguous(dims)
@@ -110,7 +111,7 @@ func (p *Pool) Reset() {
 	}
 }
 
-// Trim returns the memory of what was given back to the device, once the
+// Trim gives the memory of what was given back to the device, once the
 // command buffers that use it have ended.
 func (p *Pool) Trim() {
 	if p.e.device == nil {
