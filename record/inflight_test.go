@@ -95,3 +95,20 @@ func TestWaitTellsEveryFault(t *testing.T) {
 	assert.Equal(t, int64(1), s.Counters().FailedBuffers)
 	require.NoError(t, s.Close())
 }
+
+// What a deferred recording has left running can be waited for, as Bytes advises.
+func TestWaitForADeferredRecording(t *testing.T) {
+	d := device(t, testdevice.Options{})
+	s := record.New("t", record.Deferred(d))
+	x := s.State("x", ir.F32, 4)
+	require.ErrorContains(t, s.Wait(), "nothing is executed before Finish")
+	_, err := s.Finish()
+	require.Error(t, err)
+	s.Add(x, x, record.Into(x))
+	_, err = s.Finish(record.NoWait())
+	require.NoError(t, err)
+	require.NoError(t, s.Wait())
+	_, err = s.Bytes(x)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
