@@ -196,8 +196,9 @@ func (d *Dispatch) Threadgroup(slot uint8, bytes uint32) *Dispatch {
 // Reads, Writes and Updates say what a kernel without declaration touches:
 // everything that it does, for the list is taken to be complete. A dispatch of
 // which nothing is said, of a kernel without declaration, may touch anything:
-// barriers stand on both sides of it. What is said of a declared kernel must
-// include what its declaration says.
+// barriers stand on both sides of it. What is said must include something of every
+// memory that the kernel's table says it reads or writes, and of a declared kernel
+// what its declaration says.
 func (d *Dispatch) Reads(ts ...Tensor) *Dispatch {
 	d.given = true
 	for i := range ts {
@@ -329,10 +330,43 @@ func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 	if !d.given {
 		return nil, nil
 	}
+	if err := d.leavesOut(k, n); err != nil {
+		return nil, err
+	}
 	fx := e.effects.One()
 	*fx = ir.Effects{Complete: true, Reads: e.regions.Clone(d.reads), Writes: e.writes.Clone(d.writes)}
 	n.Effects = fx
 	return fx, nil
+}
+
+// leavesOut reports a binding that the kernel's table says is read or written, and
+// that nothing given touches: a list that is taken to be complete would hide it.
+func (d *Dispatch) leavesOut(k *ir.Kernel, n *ir.Dispatch) error {
+	g := d.e.g
+	root := func(m ir.MemID) ir.MemID { m, _ = g.Root(m); return m }
+	for i := range n.Bindings {
+		b := &n.Bindings[i]
+		a, _ := k.Arg(b.Slot)
+		if b.Kind != ir.BindView || a.Kind != ir.DeviceArg {
+			continue
+		}
+		mem := root(b.View.Mem)
+		found := false
+		for j := range d.writes {
+			found = found || root(d.writes[j].Mem) == mem
+		}
+		what := "written, and Writes and Updates leave it out"
+		if a.Access == ir.ReadArg {
+			what = "read, and Reads leaves it out"
+			for j := range d.reads {
+				found = found || root(d.reads[j].Mem) == mem
+			}
+		}
+		if !found {
+			return fmt.Errorf("@%s: by its table %s %s is %s", k.Name, a.Name, g.FormatView(b.View), what)
+		}
+	}
+	return nil
 }
 
 // covers reports what the caller's effects leave out of the declared ones.
@@ -352,7 +386,8 @@ func (d *Dispatch) covers(declared *ir.Effects) error {
 }
 
 // Annotate says what a dispatch touches that was encoded without saying so, of a
-// kernel without declaration. It serves the passes; barriers were placed as for
+// kernel without declaration, as [Dispatch.Reads] and [Dispatch.Writes] do, of
+// tensors that were not given back since. It serves the passes; barriers were placed as for
 // a dispatch that may touch anything.
 func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 	if e.err != nil {
@@ -374,6 +409,10 @@ func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 			d := e.Dispatch(n.Kernel)
 			d.Reads(reads...).Writes(writes...)
 			d.open = false
+			if err := d.leavesOut(&e.g.Kernels[n.Kernel], n); err != nil {
+				e.fail("Annotate: %w", err)
+				return
+			}
 			n.Effects = &ir.Effects{Complete: true, Reads: slices.Clone(d.reads), Writes: slices.Clone(d.writes)}
 		}
 		return

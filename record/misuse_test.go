@@ -327,3 +327,48 @@ func TestRecomputedBarriersAmongManualOnes(t *testing.T) {
 	require.Equal(t, 1, r.Graph.Stats().Barriers)
 	require.Len(t, r.Races(), 1)
 }
+
+// What is said of a foreign kernel is taken to be all, so it must not leave out
+// what the kernel's own table says.
+func TestEffectsAgainstTheTable(t *testing.T) {
+	k := foreign
+	k.Args = append([]ir.Arg(nil), foreign.Args...)
+	k.Args[0].Access = ir.ReadArg
+	for name, c := range map[string]struct {
+		reads, writes bool
+		want          string
+	}{
+		"nothing":     {want: "a %x[0:16] is read, and Reads leaves it out"},
+		"reads alone": {reads: true, want: "b %y[0:16] is written, and Writes and Updates leave it out"},
+		"writes only": {writes: true, want: "a %x[0:16] is read"},
+		"both":        {reads: true, writes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, late := range []bool{false, true} {
+				s := record.New("t")
+				x, y := s.Input("x", ir.F32, 4), s.State("y", ir.F32, 4)
+				var reads, writes []record.Tensor
+				if c.reads {
+					reads = append(reads, x)
+				}
+				if c.writes {
+					writes = append(writes, y)
+				}
+				d := s.Dispatch(s.Kernel(k)).Buffer(0, x).Buffer(1, y)
+				if !late {
+					d.Reads(reads...).Writes(writes...)
+				}
+				id := d.Threads(record.Size(1), oneThread)
+				if late {
+					s.Annotate(id, reads, writes)
+				}
+				_, err := s.Finish()
+				if c.want == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, c.want)
+				}
+			}
+		})
+	}
+}
