@@ -32,7 +32,9 @@ func (e *Encoder) openBuffer() bool {
 
 // Commit ends the command buffer and, on a device, submits it; it does not wait.
 // Everything before it is ordered before everything after it. Without a command
-// since the last Commit it does nothing.
+// since the last Commit it does nothing. What a recording knows of itself, its
+// conflicts and command buffers, grows until Finish, also in an engine that lives
+// on commits alone.
 func (e *Encoder) Commit(label string) {
 	if e.err != nil || e.ended("Commit") != nil {
 		return

@@ -98,7 +98,7 @@ func (e *Encoder) idle(p *place, readOnly bool) error {
 	switch {
 	case d.done(p.used, p.before) && !(e.deferred && p.bound == e.recording && !readOnly):
 		return nil
-	case e.deferred && p.bound == e.recording:
+	case e.deferred && p.bound == e.recording && !readOnly:
 		return fmt.Errorf("commands that bind it are not executed before Finish")
 	case d.open == nil || p.used != d.serial:
 		return fmt.Errorf("a command buffer that binds it has not ended: Wait")

@@ -61,7 +61,8 @@ type Encoder struct {
 // encoders is the number of encoders that were made.
 var encoders atomic.Uint32
 
-// NewEncoder returns an encoder called name. Without settings it captures.
+// NewEncoder returns an encoder called name. Without settings it captures. One that
+// executes has memory of the device until [Encoder.Close].
 func NewEncoder(name string, with ...Setting) *Encoder {
 	e := &Encoder{}
 	e.init(name, with)

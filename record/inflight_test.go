@@ -112,3 +112,25 @@ func TestWaitForADeferredRecording(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
+
+// Bytes of an input say what to wait for, not that Finish is missing.
+func TestBytesOfADeferredInput(t *testing.T) {
+	d := device(t, testdevice.Options{Hold: true})
+	s := record.New("t", record.Deferred(d))
+	x, y := s.Input("x", ir.F32, 4), s.Output("y", ir.F32, 4)
+	for range 2 {
+		s.Silu(x, record.Into(y))
+		_, err := s.Finish(record.NoWait())
+		require.NoError(t, err)
+	}
+	s.Silu(x, record.Into(y))
+	_, err := s.Bytes(x)
+	require.ErrorContains(t, err, "has not ended: Wait")
+	_, err = s.Bytes(y)
+	require.ErrorContains(t, err, "not executed before Finish")
+	d.ReleaseAll()
+	require.NoError(t, s.Wait())
+	_, err = s.Bytes(x)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
