@@ -30,7 +30,8 @@ check:
 	GOOS=linux GOARCH=arm64 go vet ./...
 
 # Tests of the model itself compare with stored results of the demonstration
-# model, so they always use that one.
+# model, so they always use that one. Those of examples/python need msgpack.
 test: check
 	scripts/fetch-model.sh $(DEMO_MODEL)
+	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" go test -timeout 20m ./...

@@ -101,7 +101,7 @@ func (c *Cache) Describe(d *ir.Dispatch) (*ir.Effects, error) {
 	if f == nil {
 		return Describe(c.g, d)
 	}
-	return c.effectsOf(f, d), f.CheckAliasing(d)
+	return c.EffectsOf(f.Form, d), f.CheckAliasing(d)
 }
 
 // DescribeTo is [Cache.Describe] into memory of the caller's, which is used again:
@@ -122,7 +122,7 @@ func (c *Cache) DescribeTo(e *ir.Effects, d *ir.Dispatch) (*ir.Effects, error) {
 // the demands on aliasing.
 func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {
 	if f := c.form(d); f != nil {
-		return c.effectsOf(f, d), nil
+		return c.EffectsOf(f.Form, d), nil
 	}
 	in, err := Bind(c.g, d)
 	if err != nil {
@@ -131,11 +131,12 @@ func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {
 	return in.Effects()
 }
 
-func (c *Cache) effectsOf(f *form, d *ir.Dispatch) *ir.Effects {
+// EffectsOf is [Cache.Effects] of a dispatch whose form is known.
+func (c *Cache) EffectsOf(f *decl.Form, d *ir.Dispatch) *ir.Effects {
 	e := c.effects.One()
 	e.Complete = true
 	e.Reads, e.Writes = c.reads.Take(f.Reads()), c.writes.Take(f.Writes())
-	f.Form.Effects(d, e.Reads, e.Writes)
+	f.Effects(d, e.Reads, e.Writes)
 	return e
 }
 

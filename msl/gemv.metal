@@ -427,6 +427,56 @@ template [[host_name("gemv_x3_float16_float32")]] [[kernel]] decltype(gemv_x3<ha
 template [[host_name("gemv_add_float16_float32")]] [[kernel]] decltype(gemv_add<half>) gemv_add<half>;
 template [[host_name("gemv_silu_mul_float16_float32")]] [[kernel]] decltype(gemv_silu_mul<half>) gemv_silu_mul<half>;
 
+// Matrix times vector with matrices picked from a stack, the experts of a
+// mixture: row r of x, or the row of each of its slots, times the matrices
+// ids[r,…]. x_strides has 0 for slots that share a row. An id outside the stack
+// makes NaN, and nothing outside is read.
+//
+// @kernel   gather_gemv_{W:float32=f32|float16_float32=f16}
+// @arg 0 mat        device {W}[E, N, K] read
+// @arg 1 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
+// @arg 2 ids        device u32[rows, slots] read
+// @arg 3 y          device f32[rows, slots, N] write
+// @arg 4 K          constant i32
+// @arg 5 N          constant i32
+// @arg 6 E          constant i32
+// @arg 7 x_strides  constant i64[2]
+// @groups   ceil(N/8), slots, rows
+// @group    32, 2, 1
+// @require  K >= 1 && N >= 1
+// @where    dot[r,s,n] = sum[gemv_f16](k < K, mat[ids[r,s],n,k] * x[r,s,k])
+// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[r,s,n], inf - inf))
+template <typename W>
+[[kernel]] void gather_gemv(
+    const device W* mat [[buffer(0)]],
+    const device float* x [[buffer(1)]],
+    const device uint* ids [[buffer(2)]],
+    device float* y [[buffer(3)]],
+    constant int& K [[buffer(4)]],
+    constant int& N [[buffer(5)]],
+    constant int& E [[buffer(6)]],
+    constant long x_strides[2] [[buffer(7)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const size_t at = size_t(group.z) * groups.y + group.y;
+  const uint id = ids[at];
+  const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
+  float result[ROWS];
+  if (id < uint(E)) {
+    dot_rows(mat + size_t(id) * N * K, x + long(group.z) * x_strides[0] + long(group.y) * x_strides[1], K, N, first, lane, result);
+  }
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && first + i < N) {
+      y[at * N + first + i] = id < uint(E) ? result[i] : NAN;
+    }
+  }
+}
+
+template [[host_name("gather_gemv_float32")]] [[kernel]] decltype(gather_gemv<float>) gather_gemv<float>;
+template [[host_name("gather_gemv_float16_float32")]] [[kernel]] decltype(gather_gemv<half>) gather_gemv<half>;
+
 constexpr constant int TILE = 32; // rows, columns and depth of a tile
 constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 8 rows lie in different banks
 
@@ -436,6 +486,23 @@ template <typename T>
 inline void load_row(const device T* from, threadgroup float* to, int count) {
   for (int i = 0; i < 8; i++) {
     to[i] = i < count ? float(from[i]) : 0.0f;
+  }
+}
+
+// add_product adds the product of the tiles xs and wsᵀ to a simdgroup's quarter.
+inline void add_product(const threadgroup float* xs, const threadgroup float* ws, int sm, int sn, thread simdgroup_float8x8* acc) {
+  for (int kk = 0; kk < TILE; kk += 8) {
+    simdgroup_float8x8 xm[2];
+    simdgroup_float8x8 wm[2];
+    for (int i = 0; i < 2; i++) {
+      simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
+      simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
+    }
+    for (int i = 0; i < 2; i++) {
+      for (int j = 0; j < 2; j++) {
+        simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
+      }
+    }
   }
 }
 
@@ -468,19 +535,7 @@ inline void multiply_tile(
     load_row(w + k, wt, in_w ? K - k : 0);
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    for (int kk = 0; kk < TILE; kk += 8) {
-      simdgroup_float8x8 xm[2];
-      simdgroup_float8x8 wm[2];
-      for (int i = 0; i < 2; i++) {
-        simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
-        simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
-      }
-      for (int i = 0; i < 2; i++) {
-        for (int j = 0; j < 2; j++) {
-          simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
-        }
-      }
-    }
+    add_product(xs, ws, sm, sn, acc);
   }
 }
 
@@ -496,13 +551,10 @@ inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile
   }
 }
 
-// matmul is the tile at (m0, n0) of y = x·wᵀ.
-template <typename W>
-inline void matmul(
-    const device float* x, const device W* w, device float* y, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id,
-    uint simdgroup) {
-  simdgroup_float8x8 acc[4];
-  multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
+// store_tile writes a threadgroup's tile to (m0, n0) of y; xs is a tile that
+// nobody needs any more.
+inline void store_tile(
+    const thread simdgroup_float8x8* acc, device float* y, int N, int M, int m0, int n0, threadgroup float* xs, uint thread_id, uint simdgroup) {
   if (m0 + TILE <= M && n0 + TILE <= N) {
     const int sm = int(simdgroup) / 2 * 16;
     const int sn = int(simdgroup) % 2 * 16;
@@ -523,6 +575,16 @@ inline void matmul(
       y[size_t(m0 + row) * N + n0 + col + i] = xs[row * PITCH + col + i];
     }
   }
+}
+
+// matmul is the tile at (m0, n0) of y = x·wᵀ.
+template <typename W>
+inline void matmul(
+    const device float* x, const device W* w, device float* y, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id,
+    uint simdgroup) {
+  simdgroup_float8x8 acc[4];
+  multiply_tile(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
+  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
 }
 
 // y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
@@ -750,8 +812,97 @@ template <typename W>
   }
 }
 
+// load_column is load_row for a matrix whose elements lie along the other side:
+// from is 8 elements of one depth, of the tile's rows from `first` on.
+inline void load_column(const device float* from, threadgroup float* tile, int first, int depth, int count) {
+  for (int i = 0; i < 8; i++) {
+    tile[(first + i) * PITCH + depth] = i < count ? from[i] : 0.0f;
+  }
+}
+
+// multiply_tile_t is multiply_tile for w [K, N] and, with TX, for x [K, M]: the
+// same tiles come to threadgroup memory, so the same sums.
+template <bool TX>
+inline void multiply_tile_t(
+    const device float* x, const device float* w, int K, int N, int M, int m0, int n0, threadgroup float* xs, threadgroup float* ws, uint thread_id,
+    uint simdgroup, thread simdgroup_float8x8* acc) {
+  const int row = int(thread_id) / 4;
+  const int col = int(thread_id) % 4 * 8;
+  const int sm = int(simdgroup) / 2 * 16;
+  const int sn = int(simdgroup) % 2 * 16;
+  for (int i = 0; i < 4; i++) {
+    acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+
+  for (int k = 0; k < K; k += TILE) {
+    const bool in_k = k + row < K;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (TX) {
+      load_column(x + size_t(in_k ? k + row : 0) * M + m0 + col, xs, col, row, in_k ? M - m0 - col : 0);
+    } else {
+      const bool in_x = m0 + row < M;
+      load_row(x + size_t(in_x ? m0 + row : 0) * K + k + col, xs + row * PITCH + col, in_x ? K - k - col : 0);
+    }
+    load_column(w + size_t(in_k ? k + row : 0) * N + n0 + col, ws, col, row, in_k ? N - n0 - col : 0);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    add_product(xs, ws, sm, sn, acc);
+  }
+}
+
+// y = x·w: the gradient of the input of a linear layer, for w [its outputs, its
+// inputs].
+//
+// @kernel   gemm_nn_{T:float32=f32}
+// @arg 0 x  device {T}[M, K] read
+// @arg 1 w  device {T}[K, N] read
+// @arg 2 y  device {T}[M, N] write
+// @arg 3 K  constant i32
+// @arg 4 N  constant i32
+// @arg 5 M  constant i32
+// @groups   ceil(N/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= 1 && N >= 1 && M >= 1
+// @term     y[m,n] = round({T}, sum[gemm](k < K, x[m,k] * w[k,n]))
+//
+// y = xᵀ·w: the gradient of its weight, for x the gradient of its output and w its
+// input, row by row of a batch of K.
+//
+// @kernel   gemm_tn_{T:float32=f32}
+// @arg 0 x  device {T}[K, M] read
+// @arg 1 w  device {T}[K, N] read
+// @arg 2 y  device {T}[M, N] write
+// @arg 3 K  constant i32
+// @arg 4 N  constant i32
+// @arg 5 M  constant i32
+// @groups   ceil(N/32), ceil(M/32), 1
+// @group    32, 2, 2
+// @require  K >= 1 && N >= 1 && M >= 1
+// @term     y[m,n] = round({T}, sum[gemm](k < K, x[k,m] * w[k,n]))
+template <bool TX>
+[[kernel]] void gemm_t(
+    const device float* x [[buffer(0)]],
+    const device float* w [[buffer(1)]],
+    device float* y [[buffer(2)]],
+    constant int& K [[buffer(3)]],
+    constant int& N [[buffer(4)]],
+    constant int& M [[buffer(5)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float xs[TILE * PITCH];
+  threadgroup float ws[TILE * PITCH];
+  const int m0 = int(group.y) * TILE;
+  const int n0 = int(group.x) * TILE;
+  simdgroup_float8x8 acc[4];
+  multiply_tile_t<TX>(x, w, K, N, M, m0, n0, xs, ws, thread_id, simdgroup, acc);
+  store_tile(acc, y, N, M, m0, n0, xs, thread_id, simdgroup);
+}
+
 template [[host_name("gemm_nt_float32")]] [[kernel]] decltype(gemm_nt<float>) gemm_nt<float>;
 template [[host_name("gemm_nt_float16_float32")]] [[kernel]] decltype(gemm_nt<half>) gemm_nt<half>;
+template [[host_name("gemm_nn_float32")]] [[kernel]] decltype(gemm_t<false>) gemm_t<false>;
+template [[host_name("gemm_tn_float32")]] [[kernel]] decltype(gemm_t<true>) gemm_t<true>;
 template [[host_name("gemm_nt_x2_float32")]] [[kernel]] decltype(gemm_nt_x2<float>) gemm_nt_x2<float>;
 template [[host_name("gemm_nt_x2_float16_float32")]] [[kernel]] decltype(gemm_nt_x2<half>) gemm_nt_x2<half>;
 template [[host_name("gemm_nt_x3_float32")]] [[kernel]] decltype(gemm_nt_x3<float>) gemm_nt_x3<float>;

@@ -925,3 +925,271 @@ INSTANTIATE_QMM_T_ALL(32, 4)
 INSTANTIATE_QMM_T_ALL(32, 8)
 INSTANTIATE_QMM_T_ALL(64, 4)
 INSTANTIATE_QMM_T_ALL(64, 8)
+
+// place returns the offset, in elements, of number i of a batch.
+inline long place(uint i, constant int* shape, constant long* strides, int ndims) {
+  long at = 0;
+  for (int d = ndims - 1; d >= 0; d--) {
+    at += long(i % uint(shape[d])) * strides[d];
+    i /= uint(shape[d]);
+  }
+  return at;
+}
+
+// count returns how many a batch has.
+inline uint count(constant int* shape, int ndims) {
+  uint n = 1;
+  for (int d = 0; d < ndims; d++) {
+    n *= uint(shape[d]);
+  }
+  return n;
+}
+
+// Matrix times vector with matrices picked from a stack, the experts of a
+// mixture: product i of the batch is of matrix rhs_indices[i] and the vectors
+// lhs_indices[i] of x. An index outside its stack makes NaN, and nothing outside
+// is read; MLX's kernel does not look.
+//
+// The kernel takes batches of any dimensions. These declarations are of stacks
+// of one dimension, whose shapes and strides have two more for the matrix, and of
+// indices of one and of two dimensions (tokens by experts of a token); the last
+// three arrays have room for two in either case.
+//
+// Any N, any K that is a multiple of the group.
+//
+// @kernel   affine_gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
+// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
+// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
+// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
+// @arg 4 lhs_indices     device u32[batch_shape[0] : lhs_strides[0]] read
+// @arg 5 rhs_indices     device u32[batch_shape[0] : rhs_strides[0]] read
+// @arg 6 y               device f32[batch_shape[0], x_shape[1], out_vec_size] write
+// @arg 7 in_vec_size     constant i32
+// @arg 8 out_vec_size    constant i32
+// @arg 9 x_batch_ndims   constant i32
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
+// @arg 12 w_batch_ndims  constant i32
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
+// @arg 17 batch_ndims    constant i32
+// @arg 18 batch_shape    constant i32[2]
+// @arg 19 lhs_strides    constant i64[2]
+// @arg 20 rhs_strides    constant i64[2]
+// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 1
+// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
+// @where    dot[e,r,m,n] = sum[qmv](c < in_vec_size/g, \
+//             scales[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j]))
+// @term     y[i,m,n] = round(f32, select(lhs_indices[i] < x_shape[0] && rhs_indices[i] < w_shape[0], \
+//             dot[rhs_indices[i],lhs_indices[i],m,n], inf - inf))
+//
+// @kernel   affine_gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
+// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
+// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
+// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
+// @arg 4 lhs_indices     device u32[batch_shape[0], batch_shape[1] : lhs_strides[0], lhs_strides[1]] read
+// @arg 5 rhs_indices     device u32[batch_shape[0], batch_shape[1] : rhs_strides[0], rhs_strides[1]] read
+// @arg 6 y               device f32[batch_shape[0], batch_shape[1], x_shape[1], out_vec_size] write
+// @arg 7 in_vec_size     constant i32
+// @arg 8 out_vec_size    constant i32
+// @arg 9 x_batch_ndims   constant i32
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
+// @arg 12 w_batch_ndims  constant i32
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
+// @arg 17 batch_ndims    constant i32
+// @arg 18 batch_shape    constant i32[2]
+// @arg 19 lhs_strides    constant i64[2]
+// @arg 20 rhs_strides    constant i64[2]
+// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]*batch_shape[1]
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
+// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 2
+// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
+// @where    dot[e,r,m,n] = sum[qmv](c < in_vec_size/g, \
+//             scales[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv](j < g, x[r,m,c*g + j]))
+// @term     y[i,s,m,n] = round(f32, select(lhs_indices[i,s] < x_shape[0] && rhs_indices[i,s] < w_shape[0], \
+//             dot[rhs_indices[i,s],lhs_indices[i,s],m,n], inf - inf))
+//
+// Whole blocks only: K a multiple of 2048/b, N of 8.
+//
+// @kernel   affine_gather_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
+// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
+// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
+// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
+// @arg 4 lhs_indices     device u32[batch_shape[0] : lhs_strides[0]] read
+// @arg 5 rhs_indices     device u32[batch_shape[0] : rhs_strides[0]] read
+// @arg 6 y               device f32[batch_shape[0], x_shape[1], out_vec_size] write
+// @arg 7 in_vec_size     constant i32
+// @arg 8 out_vec_size    constant i32
+// @arg 9 x_batch_ndims   constant i32
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
+// @arg 12 w_batch_ndims  constant i32
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
+// @arg 17 batch_ndims    constant i32
+// @arg 18 batch_shape    constant i32[2]
+// @arg 19 lhs_strides    constant i64[2]
+// @arg 20 rhs_strides    constant i64[2]
+// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]
+// @group    32, 2, 1
+// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
+// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 1
+// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
+// @where    dot[e,r,m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j]))
+// @term     y[i,m,n] = round(f32, select(lhs_indices[i] < x_shape[0] && rhs_indices[i] < w_shape[0], \
+//             dot[rhs_indices[i],lhs_indices[i],m,n], inf - inf))
+//
+// @kernel   affine_gather_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
+// @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
+// @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
+// @arg 3 x               device f32[x_shape[0], x_shape[1], in_vec_size : x_strides[0], in_vec_size, 1] read
+// @arg 4 lhs_indices     device u32[batch_shape[0], batch_shape[1] : lhs_strides[0], lhs_strides[1]] read
+// @arg 5 rhs_indices     device u32[batch_shape[0], batch_shape[1] : rhs_strides[0], rhs_strides[1]] read
+// @arg 6 y               device f32[batch_shape[0], batch_shape[1], x_shape[1], out_vec_size] write
+// @arg 7 in_vec_size     constant i32
+// @arg 8 out_vec_size    constant i32
+// @arg 9 x_batch_ndims   constant i32
+// @arg 10 x_shape        constant i32[3]
+// @arg 11 x_strides      constant i64[3]
+// @arg 12 w_batch_ndims  constant i32
+// @arg 13 w_shape        constant i32[3]
+// @arg 14 w_strides      constant i64[3]
+// @arg 15 s_strides      constant i64[3]
+// @arg 16 b_strides      constant i64[3]
+// @arg 17 batch_ndims    constant i32
+// @arg 18 batch_shape    constant i32[2]
+// @arg 19 lhs_strides    constant i64[2]
+// @arg 20 rhs_strides    constant i64[2]
+// @groups   x_shape[1], ceil(out_vec_size/8), batch_shape[0]*batch_shape[1]
+// @group    32, 2, 1
+// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && out_vec_size >= 8 && out_vec_size % 8 == 0
+// @require  x_batch_ndims == 1 && w_batch_ndims == 1 && batch_ndims == 2
+// @require  w_strides[0] == out_vec_size*(in_vec_size/(32/b))
+// @where    dot[e,r,m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv_fast](j < g, x[r,m,c*g + j]))
+// @term     y[i,s,m,n] = round(f32, select(lhs_indices[i,s] < x_shape[0] && rhs_indices[i,s] < w_shape[0], \
+//             dot[rhs_indices[i,s],lhs_indices[i,s],m,n], inf - inf))
+template <int g, int b, int words, bool whole>
+[[kernel]] void gather_qmv(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device uint* lhs_indices [[buffer(4)]],
+    const device uint* rhs_indices [[buffer(5)]],
+    device float* y [[buffer(6)]],
+    constant int& in_vec_size [[buffer(7)]],
+    constant int& out_vec_size [[buffer(8)]],
+    constant int& x_batch_ndims [[buffer(9)]],
+    constant int* x_shape [[buffer(10)]],
+    constant long* x_strides [[buffer(11)]],
+    constant int& w_batch_ndims [[buffer(12)]],
+    constant int* w_shape [[buffer(13)]],
+    constant long* w_strides [[buffer(14)]],
+    constant long* s_strides [[buffer(15)]],
+    constant long* b_strides [[buffer(16)]],
+    constant int& batch_ndims [[buffer(17)]],
+    constant int* batch_shape [[buffer(18)]],
+    constant long* lhs_strides [[buffer(19)]],
+    constant long* rhs_strides [[buffer(20)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const uint from = lhs_indices[place(group.z, batch_shape, lhs_strides, batch_ndims)];
+  const uint which = rhs_indices[place(group.z, batch_shape, rhs_strides, batch_ndims)];
+  const int M = x_shape[x_batch_ndims];
+  y += (size_t(group.z) * M + group.x) * out_vec_size;
+  if (from >= count(x_shape, x_batch_ndims) || which >= count(w_shape, w_batch_ndims)) {
+    const int n = (int(group.y) * 2 + int(simdgroup)) * ROWS + int(lane);
+    if (int(lane) < ROWS && n < out_vec_size) {
+      y[n] = NAN;
+    }
+    return;
+  }
+  x += place(from, x_shape, x_strides, x_batch_ndims) + long(group.x) * in_vec_size;
+  w += place(which, w_shape, w_strides, w_batch_ndims);
+  scales += place(which, w_shape, s_strides, w_batch_ndims);
+  biases += place(which, w_shape, b_strides, w_batch_ndims);
+  matvec<g, b, words, whole>(w, scales, biases, x, y, in_vec_size, out_vec_size, int(group.y), simdgroup, lane);
+}
+
+// The same with one stack of rows and without indices of its own for them, as
+// gather_gemv of gemv.metal: rows may be as many as a param says.
+//
+// @kernel   gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w          device u32 as u{b}[E, N, K] read
+// @arg 1 scales     device f32[E, N, K/g] read
+// @arg 2 biases     device f32[E, N, K/g] read
+// @arg 3 x          device f32[rows, slots, K : x_strides[0], x_strides[1], 1] read
+// @arg 4 ids        device u32[rows, slots] read
+// @arg 5 y          device f32[rows, slots, N] write
+// @arg 6 K          constant i32
+// @arg 7 N          constant i32
+// @arg 8 E          constant i32
+// @arg 9 x_strides  constant i64[2]
+// @groups   ceil(N/8), slots, rows
+// @group    32, 2, 1
+// @require  K >= g && K % g == 0 && N >= 1
+// @where    dot[e,r,s,n] = sum[qmv](c < K/g, \
+//             scales[e,n,c] * sum[qmv](j < g, x[r,s,c*g + j] * f32(w[e,n,c*g + j])) + biases[e,n,c] * sum[qmv](j < g, x[r,s,c*g + j]))
+// @term     y[r,s,n] = round(f32, select(ids[r,s] < E, dot[ids[r,s],r,s,n], inf - inf))
+template <int g, int b, int words>
+[[kernel]] void gather_qmv_rows(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device uint* ids [[buffer(4)]],
+    device float* y [[buffer(5)]],
+    constant int& K [[buffer(6)]],
+    constant int& N [[buffer(7)]],
+    constant int& E [[buffer(8)]],
+    constant long x_strides[2] [[buffer(9)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const size_t at = size_t(group.z) * groups.y + group.y;
+  const uint id = ids[at];
+  y += at * N;
+  if (id >= uint(E)) {
+    const int n = (int(group.x) * 2 + int(simdgroup)) * ROWS + int(lane);
+    if (int(lane) < ROWS && n < N) {
+      y[n] = NAN;
+    }
+    return;
+  }
+  const size_t rows = size_t(id) * N;
+  x += long(group.z) * x_strides[0] + long(group.y) * x_strides[1];
+  matvec<g, b, words, false>(w + rows * (K / (32 / b)), scales + rows * (K / g), biases + rows * (K / g), x, y, K, N, int(group.x), simdgroup, lane);
+}
+
+#define INSTANTIATE_GATHER_QMV(g, b)                                      \
+  template [[host_name("affine_gather_qmv_float_gs_" #g "_b_" #b)]]       \
+  [[kernel]] decltype(gather_qmv<g, b, 1, false>) gather_qmv<g, b, 1, false>; \
+  template [[host_name("affine_gather_qmv_fast_float_gs_" #g "_b_" #b)]]  \
+  [[kernel]] decltype(gather_qmv<g, b, 2, true>) gather_qmv<g, b, 2, true>; \
+  template [[host_name("gather_qmv_float_gs_" #g "_b_" #b)]]              \
+  [[kernel]] decltype(gather_qmv_rows<g, b, 1>) gather_qmv_rows<g, b, 1>;
+
+INSTANTIATE_GATHER_QMV(32, 4)
+INSTANTIATE_GATHER_QMV(32, 8)
+INSTANTIATE_GATHER_QMV(64, 4)
+INSTANTIATE_GATHER_QMV(64, 8)

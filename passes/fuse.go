@@ -41,12 +41,9 @@ func fuse(g *ir.Graph, o Values, r *Report) error {
 	}
 	remarks, flow := fusion.Run(g, opt)
 	r.keep(flow)
+	r.expect(len(remarks))
 	for _, m := range remarks {
-		if m.Done {
-			r.Did(m.Node, "%s", m.Text)
-		} else {
-			r.Not(m.Node, "%s", m.Text)
-		}
+		r.say(m.Node, m.Done, m.Text)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -19,7 +21,7 @@ import (
 type relister struct {
 	out    []ir.Node
 	groups []group // 0 is no group
-	of     []int32 // by command: its innermost group
+	of     []int32 // by command: its innermost group; nil if there are no groups
 	open   int32   // the innermost group that is open
 	stack  []int32
 	nodes  int // commands written since the last barrier or commit
@@ -35,7 +37,11 @@ type group struct {
 
 // relist prepares to write the list of g, which has so many commands.
 func relist(g *ir.Graph, commands int) *relister {
-	l := &relister{out: make([]ir.Node, 0, len(g.Nodes)+len(g.Nodes)/4), groups: make([]group, 1), of: make([]int32, 0, commands)}
+	l := &relister{out: make([]ir.Node, 0, len(g.Nodes)+len(g.Nodes)/4), groups: make([]group, 1)}
+	if !slices.ContainsFunc(g.Nodes, isGroup) {
+		return l
+	}
+	l.of = make([]int32, 0, commands)
 	at, hidden := int32(0), 0
 	for _, n := range g.Nodes {
 		switch n := n.(type) {
@@ -58,6 +64,11 @@ func relist(g *ir.Graph, commands int) *relister {
 		}
 	}
 	return l
+}
+
+func isGroup(n ir.Node) bool {
+	_, ok := n.(*ir.GroupBegin)
+	return ok
 }
 
 // enter closes and opens groups until group x is the innermost.
@@ -83,7 +94,9 @@ func (l *relister) enter(x int32) {
 
 // command writes command i; barrier: a new epoch begins with it.
 func (l *relister) command(i int32, n ir.Node, barrier bool) {
-	l.enter(l.of[i])
+	if l.of != nil {
+		l.enter(l.of[i])
+	}
 	if barrier && l.nodes > 0 {
 		l.out = append(l.out, &ir.Barrier{})
 		l.nodes = 0

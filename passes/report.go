@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
@@ -116,12 +117,7 @@ func (m Remark) String() string {
 }
 
 // Did records a change to d.
-func (r *Report) Did(n ir.Node, format string, args ...any) {
-	if r != nil {
-		r.Changed++
-		r.remark(n, true, format, args...)
-	}
-}
+func (r *Report) Did(n ir.Node, format string, args ...any) { r.remark(n, true, format, args...) }
 
 // Not records why something was not done to n.
 func (r *Report) Not(n ir.Node, format string, args ...any) { r.remark(n, false, format, args...) }
@@ -141,9 +137,26 @@ func (r *Report) NotAbout(what string, format string, args ...any) {
 }
 
 func (r *Report) remark(n ir.Node, done bool, format string, args ...any) {
+	if r != nil {
+		r.say(n, done, fmt.Sprintf(format, args...))
+	}
+}
+
+// say is Did or Not of a text.
+func (r *Report) say(n ir.Node, done bool, text string) {
 	if r == nil {
 		return
 	}
+	if done {
+		r.Changed++
+	}
 	id, _ := ir.NodeID(n)
-	r.Remarks = append(r.Remarks, Remark{Node: id, At: r.graph.Describe(n), Done: done, Text: fmt.Sprintf(format, args...)})
+	r.Remarks = append(r.Remarks, Remark{Node: id, At: r.graph.Describe(n), Done: done, Text: text})
+}
+
+// expect makes room for so many remarks.
+func (r *Report) expect(n int) {
+	if r != nil {
+		r.Remarks = slices.Grow(r.Remarks, n)
+	}
 }

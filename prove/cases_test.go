@@ -136,6 +136,10 @@ func TestChecks(t *testing.T) {
 		// The effects list the bytes of both views as one range.
 		{"a range that two views share", "  #0 fill %t[0:512] 0x01\n" + barrier + "  #1 @two (a = %t[0:256], b = %t[128:384], c = %y[0:256])" + one + "\n      effects complete reads %t[0:256] writes must %y[0:256]\n",
 			"  #0 fill %t[0:512] 0x01\n" + barrier + "  #1 @two (a = %t[0:256], b = %u[128:384], c = %y[0:256])" + one + "\n      effects complete reads %t[0:256] writes must %y[0:256]\n", prove.CannotTell, prove.Coverage, "no declaration"},
+		{"a range that begins in a view and ends outside", "  #0 fill %t[0:512] 0x01\n" + barrier + "  #1 @two (a = %t[0:256], c = %y[0:256])" + one + "\n      effects complete reads %t[0:512] writes must %y[0:256]\n",
+			"  #0 fill %t[0:512] 0x01\n" + barrier + "  #1 @two (a = %u[0:256], c = %y[0:256])" + one + "\n      effects complete reads %t[0:512] writes must %y[0:256]\n", prove.CannotTell, prove.Coverage, "no declaration"},
+		{"a range in no view, of a memory that is another now", "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 @two (a = %x[0:256], c = %y[0:256])" + one + "\n      effects complete reads %t[0:256] writes must %y[0:256]\n",
+			strings.Replace(caseHead, "%t scratch 2048", "%t scratch 4096", 1) + "  #0 fill %t[0:256] 0x01\n" + barrier + "  #1 @two (a = %x[0:256], c = %y[0:256])" + one + "\n      effects complete reads %t[0:256] writes must %y[0:256]\n", prove.CannotTell, prove.Coverage, "no declaration"},
 		{"effects that nobody can vouch for", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", prove.Refused, prove.Interface, "complete effects are stored"},
 		{"effects that the recording vouches for", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", prove.Proved, 0, ""},
 	} {

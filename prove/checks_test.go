@@ -91,7 +91,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 	run := func(off int) (out []byte, err error) {
 		// The corpus is slow, and most checks are needed by something small.
 		for _, tests := range []string{"^(TestChecks.*|TestFusions|TestMutations|TestPassesAreProved|TestDroppedBarriersAreRefused)$", "^TestHarmfulCorpus$"} {
-			cmd := exec.Command(binary, "-test.run", tests, "-test.failfast")
+			cmd := exec.Command(binary, "-test.run", tests, "-test.failfast", "-rapid.nofailfile")
 			cmd.Env = append(os.Environ(), corpusVar+"="+corpus, fmt.Sprintf("%s=%d", offVar, off))
 			if out, err = cmd.CombinedOutput(); err != nil {
 				return out, err

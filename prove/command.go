@@ -203,7 +203,8 @@ func (t *translation) move(r *ir.Region, d, e *ir.Dispatch, stays bool) (ok bool
 	if !inside {
 		// In nobody's view: the memory of the same name is the same bytes.
 		x := *r
-		if x.Mem = twin; twin == ir.NoMem || !put(x) {
+		x.Mem = twin
+		if twin == ir.NoMem || !put(x) {
 			return false
 		}
 	}

@@ -244,6 +244,8 @@ func (e *evaluation) eval(x *term.Expr) termID {
 		return t.intern(node{form: condition, op: x.Op, args: []termID{a, e.eval(x.Args[1])}})
 	case term.Pow2:
 		return t.intern(node{form: condition, op: x.Op, args: e.evalAll(x.Args)})
+	case term.AsF16:
+		return t.half(e.eval(x.Args[0]))
 	case term.ToInt:
 		return t.atom(node{form: intOp, op: x.Op, text: x.Type.String(), args: e.evalAll(x.Args), lo: -wide, hi: wide})
 	}
@@ -268,6 +270,7 @@ func (e *evaluation) reduce(x *term.Expr) termID {
 		body = t.float(sub.eval(x.Args[1]))
 	}
 	n := node{form: reduction, op: x.Op, text: x.Class, args: []termID{bound, body}}
+	n.args = append(n.args, e.evalAll(x.Args[2:])...)
 	if x.Class != "" && !fixedGroup(e.in.Decl) {
 		// Where the dispatch chooses its threadgroup, the order of additions may
 		// depend on it.

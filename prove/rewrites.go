@@ -115,9 +115,10 @@ func (u *unrounding) operands(want, got termID) way {
 	return differs
 }
 
-// sameOperation: one on floats, with as many operands.
+// sameOperation: one on floats, with as many operands; a conversion of an integer
+// is none.
 func sameOperation(x, y *node) bool {
-	if x.form != floatOp && x.form != reduction || x.op == term.ArgMax || x.op == term.ToF32 {
+	if x.form != floatOp && x.form != reduction || x.op == term.ArgMax || x.op == term.ToF32 || x.op == term.AsF16 {
 		return false
 	}
 	return x.form == y.form && x.op == y.op && x.text == y.text

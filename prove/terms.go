@@ -29,7 +29,7 @@ const (
 	floatParam             // float: an f32 param, num
 	floatLoad              // float: an element of a leaf
 	floatOp                // float: op over args
-	reduction              // op (Sum, MaxOver, ArgMax) of class text over args[0] of args[1]
+	reduction              // op (Sum, MaxOver, ArgMax) of class text over args[0] of args[1]; ArgMax: at place args[2], if there is one
 	condition              // op over args
 	truth                  // a decided condition, num
 )
@@ -360,6 +360,14 @@ func (t *table) float(a termID) termID {
 	return t.intern(node{form: floatOp, op: term.ToF32, args: []termID{a}})
 }
 
+// half is the f16 whose bits are the low 16 of an integer.
+func (t *table) half(a termID) termID {
+	if v, ok := t.constant(a); ok {
+		return t.real(float32(term.F16Value(uint16(v))))
+	}
+	return t.intern(node{form: floatOp, op: term.AsF16, args: []termID{a}})
+}
+
 var one = int64(math.Float32bits(1))
 
 // floats applies an operation on floats.
@@ -384,6 +392,8 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 			return args[0] // every operation yields an f32
 		case (n.form == floatLoad || t.isRounding(args[0])) && n.text == typ.String():
 			return args[0] // it is one already
+		case n.form == floatOp && n.op == term.AsF16 && typ == ir.F16:
+			return args[0] // likewise
 		case n.form == real:
 			return t.real(narrow(typ, math.Float32frombits(uint32(n.num))))
 		}

@@ -174,3 +174,56 @@ func TestChecksEmptyLoad(t *testing.T) {
 	require.Empty(t, load(1))
 	require.Contains(t, load(0), "x of #7 is not read")
 }
+
+// A half is determined by its bits: it is one already, and no number that is
+// converted.
+func TestHalvesOfIntegers(t *testing.T) {
+	number := func(n int64) *term.Expr { return &term.Expr{Op: term.Number, Num: n} }
+	i := &term.Expr{Op: term.Var, Index: 0}
+	of := func(op term.Op, x *term.Expr) *term.Expr {
+		return &term.Expr{Op: op, Kind: term.Float, Args: []*term.Expr{x}}
+	}
+	round := func(typ ir.DType, x *term.Expr) *term.Expr {
+		return &term.Expr{Op: term.Round, Kind: term.Float, Type: typ, Args: []*term.Expr{x}}
+	}
+	tb := newTable(&ir.Graph{})
+	e := &evaluation{s: &side{t: tb}, env: []termID{tb.index(0, tb.integer(70000))}, level: 1}
+	half := e.eval(of(term.AsF16, i))
+	require.Equal(t, half, e.eval(of(term.AsF16, i)))
+	require.Equal(t, half, e.eval(round(ir.F16, of(term.AsF16, i))))
+	require.Equal(t, half, e.eval(round(ir.F32, of(term.AsF16, i))))
+	require.NotEqual(t, half, e.eval(round(ir.BF16, of(term.AsF16, i))))
+	require.NotEqual(t, half, e.eval(of(term.ToF32, i)))
+	require.NotEqual(t, half, e.eval(round(ir.F16, of(term.ToF32, i))))
+	require.NotEqual(t, half, e.eval(of(term.AsF16, &term.Expr{Op: term.Add, Args: []*term.Expr{i, number(1)}})))
+	require.Equal(t, tb.real(-2.5), e.eval(of(term.AsF16, number(0xc100))))
+	require.Equal(t, tb.real(-2.5), e.eval(of(term.AsF16, number(0x7c100))), "the low 16 bits")
+	require.NotEqual(t, tb.real(0), e.eval(of(term.AsF16, number(0x8000))), "minus zero")
+
+	// The rewrite "round" is for floats: two integers are one or are not.
+	x, y := &tb.nodes[half], &tb.nodes[e.eval(of(term.AsF16, number(3)))]
+	require.False(t, sameOperation(x, x))
+	require.False(t, sameOperation(x, y))
+}
+
+// argmax at one place is another integer than at another, and than without one.
+func TestChecksPlaces(t *testing.T) {
+	number := func(n int64) *term.Expr { return &term.Expr{Op: term.Number, Num: n} }
+	row := &term.Expr{Op: term.Var, Index: 0}
+	argmax := func(place ...*term.Expr) *term.Expr {
+		value := &term.Expr{Op: term.ToF32, Kind: term.Float, Args: []*term.Expr{{Op: term.Var, Index: 1}}}
+		return &term.Expr{Op: term.ArgMax, Index: 1, Args: append([]*term.Expr{number(8), value}, place...)}
+	}
+	tb := newTable(&ir.Graph{})
+	e := &evaluation{s: &side{t: tb}, env: []termID{tb.index(0, tb.integer(4))}, level: 1}
+	one := &term.Expr{Op: term.Add, Args: []*term.Expr{row, number(1)}}
+	seen := map[termID]string{}
+	for _, x := range []*term.Expr{argmax(), argmax(number(0)), argmax(number(1)), argmax(row), argmax(one)} {
+		id := e.eval(x)
+		require.NotContains(t, seen, id, tb.format(id))
+		seen[id] = tb.format(id)
+		require.Equal(t, id, e.eval(x))
+	}
+	also := &term.Expr{Op: term.Sub, Args: []*term.Expr{row, number(-1)}}
+	require.Equal(t, e.eval(argmax(one)), e.eval(argmax(also)), "places in normal form")
+}

@@ -179,7 +179,15 @@ func (d *Dispatch) Float32(slot uint8, v float32) *Dispatch {
 	return d.word(slot, math.Float32bits(v))
 }
 
-// Scalar binds the value of an expression of params, as type t.
+// Float binds an f32 number or param.
+func (d *Dispatch) Float(slot uint8, v Scalar) *Dispatch {
+	if v.param.IsConst() {
+		return d.Float32(slot, v.value)
+	}
+	return d.Scalar(slot, ir.F32, v.param)
+}
+
+// Scalar binds the value of an integer expression of params, as type t.
 func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
 	d.bind(ir.Binding{Slot: slot, Kind: ir.BindScalar, Type: t, Expr: v})
 	return d

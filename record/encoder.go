@@ -116,11 +116,6 @@ func (e *Encoder) Param(name string, min, max uint32) ir.Affine {
 	return e.param(ir.Param{Name: name, Type: ir.U32, Min: float64(min), Max: float64(max)})
 }
 
-// ParamF32 adds an f32 param in [min, max], for [Dispatch.Scalar].
-func (e *Encoder) ParamF32(name string, min, max float32) ir.Affine {
-	return e.param(ir.Param{Name: name, Type: ir.F32, Min: float64(min), Max: float64(max)})
-}
-
 func (e *Encoder) param(p ir.Param) ir.Affine {
 	i, ok := e.paramID(p)
 	if !ok {

@@ -437,3 +437,41 @@ func ExampleEncoder_NewPool() {
 	// 256 bytes serve both
 	// record t: @vv_Addfloat32: argument 0: %tmp.0[0:256] was given back before (Reset, Free, or the end of its recording)
 }
+
+// Attention of one token: queries and keys turned to its position, keys and
+// values added to their caches, and all positions so far looked at.
+func ExampleSession_SDPA() {
+	s := record.New("attention")
+	pos := s.Param("pos", 0, 127)
+	q := s.Input("q", ir.F32, 1, 8, 64) // 8 heads
+	k, v := s.Input("k", ir.F32, 1, 2, 64), s.Input("v", ir.F32, 1, 2, 64)
+	keys, values := s.State("keys", ir.F32, 128, 2, 64), s.State("values", ir.F32, 128, 2, 64)
+	q = s.Rope(q, pos, 10000, false)
+	k = s.Rope(k, pos, 10000, false)
+	s.KVWrite(keys, k, pos)
+	s.KVWrite(values, v, pos)
+	s.SDPA(q, keys, values, pos.AddConst(1), 0.125, record.Into(s.Output("y", ir.F32, 1, 8, 64)))
+	g, err := s.Graph()
+	if err != nil {
+		log.Fatal(err)
+	}
+	d := g.Nodes[len(g.Nodes)-1].(*ir.Dispatch)
+	fmt.Println(g.Kernels[d.Kernel].Function, g.FormatView(d.Bindings[1].View))
+	// Output: sdpa_vector_float_64_64 %keys[0:512*$pos + 512]
+}
+
+// From a token's id to the next one's: the parts of a model around its layers.
+func ExampleSession_Matmul() {
+	s := record.New("head")
+	table := record.Dense(s.RandomWeight("embedding", 1, ir.F32, 100, 32))
+	x := s.Embed(s.Input("token", ir.I32, 1), table)
+	x = s.Add(s.Mul(x, x), s.Silu(x))
+	logits := s.Matmul(x, table)
+	s.Argmax(logits, record.Into(s.Output("next", ir.U32, 1)))
+	g, err := s.Graph()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(g.Stats().Dispatches, "dispatches,", g.Stats().Barriers, "barriers")
+	// Output: 6 dispatches, 4 barriers
+}

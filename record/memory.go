@@ -131,9 +131,10 @@ func (e *Encoder) State(name string, t ir.DType, shape ...int64) Tensor {
 	return e.declare(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: ir.FillU32(0)})
 }
 
-// StateFrom is [Encoder.State] with first contents.
-func (e *Encoder) StateFrom(name string, contents *ir.Blob, t ir.DType, shape ...int64) Tensor {
-	return e.declare(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitBlob, Blob: contents}})
+// StateFrom is [Encoder.State] with first contents: ir.FillU32(math.Float32bits(1))
+// for ones, ir.Init{Kind: ir.InitRandom, Seed: 1} for f32 numbers in [−1, 1), a blob.
+func (e *Encoder) StateFrom(name string, init ir.Init, t ir.DType, shape ...int64) Tensor {
+	return e.declare(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: init})
 }
 
 // hostPage is the page of Apple's GPUs: what lies in one page is mapped

@@ -109,7 +109,7 @@ func TestMistakesAtTheCall(t *testing.T) {
 
 		"name of a memory":      {func(s session) { s.Input("a\nb", ir.F32, 4) }, "not printable"},
 		"name of nothing":       {func(s session) { s.NewPool("", ir.Scratch); s.Input("", ir.F32, 4) }, "name is empty"},
-		"no contents":           {func(s session) { s.StateFrom("s", nil, ir.F32, 4); s.StateFrom("s", nil, ir.F32, 4) }, "without a blob"},
+		"no contents":           {func(s session) { s.StateFrom("s", ir.Init{Kind: ir.InitBlob}, ir.F32, 4); s.StateFrom("s", ir.Init{Kind: ir.InitBlob}, ir.F32, 4) }, "without a blob"},
 		"param without values":  {func(s session) { s.Param("p", 5, 4) }, "bound [5, 4] is empty"},
 		"param of NaN":          {func(s session) { s.ParamF32("p", float32(math.NaN()), 4) }, "is empty"},
 		"require nonsense":      {func(s session) { s.Require(s.Param("p", 1, 4), 0) }, "no value of the params satisfies"},

@@ -57,6 +57,9 @@ func (s *Session) Graph() (*ir.Graph, error) {
 	if r.Graph == nil {
 		return nil, fmt.Errorf("record %s: Graph: nothing was captured: use the setting Capture", ir.QuoteName(s.g.Name))
 	}
+	if len(r.Graph.Nodes) == 0 {
+		return nil, fmt.Errorf("record %s: Graph: nothing was recorded since the last one: Graph and Finish end a recording", ir.QuoteName(s.g.Name))
+	}
 	return r.Graph, nil
 }
 
@@ -78,9 +81,11 @@ type arg struct {
 	slot   uint8
 	kind   ir.BindingKind
 	t      Tensor
+	number ir.DType // of expr
 	expr   ir.Affine
 	values [32]byte
 	n      int
+	data   []byte // instead of values: many of them
 }
 
 func buf(slot uint8, t Tensor) arg { return arg{slot: slot, kind: ir.BindView, t: t} }
@@ -122,7 +127,7 @@ func i32(slot uint8, x ir.Affine) arg {
 	if x.IsConst() {
 		return val(slot, int32(x.Const))
 	}
-	return arg{slot: slot, kind: ir.BindScalar, expr: x}
+	return arg{slot: slot, kind: ir.BindScalar, number: ir.I32, expr: x}
 }
 
 // dispatch encodes c.
@@ -140,9 +145,13 @@ func (s *Session) dispatch(c call) {
 		case ir.BindView:
 			d.Buffer(a.slot, a.t)
 		case ir.BindScalar:
-			d.Scalar(a.slot, ir.I32, a.expr)
+			d.Scalar(a.slot, a.number, a.expr)
 		default:
-			d.Bytes(a.slot, a.values[:a.n])
+			if a.data != nil {
+				d.Bytes(a.slot, a.data)
+			} else {
+				d.Bytes(a.slot, a.values[:a.n])
+			}
 		}
 	}
 	d.end(c.kind, c.grid, c.group)

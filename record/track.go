@@ -63,8 +63,8 @@ func (s GroupStats) String() string {
 type tracking struct {
 	tracker *hazard.Tracker
 	touched ir.Effects // of a declared kernel, until the next
-	group   int // commands since the last barrier
-	first   int // the group's first node
+	group   int        // commands since the last barrier
+	first   int        // the group's first node
 	stats   GroupStats
 	found   conflictLog
 	races   int

@@ -105,10 +105,22 @@ var errorTests = map[string]func(*T){
 	},
 
 	"error/missing_buffer": func(t *T) {
-		p, _ := wrong()
-		p.memory("x", ir.Input, 4)
+		p, s := wrong()
+		x := p.memory("x", ir.Input, 4)
+		p.Copy(floats(s, 0, 4), floats(x, 0, 4), "")
 		err := refused(t, p, func(g *ir.Graph) []backend.Buffer { return append(t.exact(g)[:1:1], nil) })
 		assert.ErrorContains(t, err, "%x")
+	},
+
+	// A memory that no command binds needs none.
+	"error/unbound_memory": func(t *T) {
+		p, _ := wrong()
+		p.memory("x", ir.Input, 4)
+		g, err := p.Graph()
+		require.NoError(t, err)
+		x, err := t.Device.Compile(&backend.Program{Graph: g, Buffers: append(t.exact(g)[:1:1], nil)})
+		require.NoError(t, err)
+		require.NoError(t, x.Close())
 	},
 
 	"error/short_buffer": func(t *T) {

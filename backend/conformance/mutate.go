@@ -301,7 +301,7 @@ var otherOperation = map[term.Op]term.Op{
 	term.Add: term.Sub, term.Sub: term.Add, term.Mul: term.Add, term.Div: term.Mul, term.Mod: term.Div, term.Min: term.Max, term.Max: term.Min,
 	term.Exp: term.Exp2, term.Exp2: term.Exp, term.Sin: term.Cos, term.Cos: term.Sin, term.Rsqrt: term.Sqrt, term.Sqrt: term.Rsqrt,
 	term.Tanh: term.Erf, term.Erf: term.Tanh, term.Log: term.Exp, term.Abs: term.Neg, term.Neg: term.Abs, term.Sum: term.MaxOver, term.MaxOver: term.Sum,
-	term.Lt: term.Ge, term.Ge: term.Lt, term.Gt: term.Le, term.Le: term.Gt, term.Eq: term.Ne, term.Ne: term.Eq, term.And: term.Or, term.Or: term.And,
+	term.Lt: term.Ge, term.Ge: term.Lt, term.Gt: term.Le, term.Le: term.Gt, term.Eq: term.Ne, term.Ne: term.Eq, term.AsF16: term.ToF32, term.And: term.Or, term.Or: term.And,
 }
 
 func (m *mutator) body(at string, e *term.Expr, set func(*decl.Decl, *term.Expr)) {
@@ -333,7 +333,19 @@ func (m *mutator) body(at string, e *term.Expr, set func(*decl.Decl, *term.Expr)
 		if e.Op != term.Sum && e.Op != term.MaxOver && e.Op != term.ArgMax {
 			return nil
 		}
-		return []*term.Expr{with(e, e.Op, plus(e.Args[0], -1), e.Args[1]), with(e, e.Op, plus(e.Args[0], 1), e.Args[1])}
+		var out []*term.Expr
+		change := func(i int, n int64) {
+			args := slices.Clone(e.Args)
+			args[i] = plus(args[i], n)
+			out = append(out, with(e, e.Op, args...))
+		}
+		change(0, -1)
+		change(0, 1)
+		if len(e.Args) == 3 { // the place of an argmax
+			change(2, 1)
+			out = append(out, with(e, e.Op, e.Args[:2]...))
+		}
+		return out
 	})
 	m.rewrite("round", at, e, set, func(x *term.Expr) []*term.Expr {
 		if x.Op != term.Round {

@@ -266,3 +266,28 @@ func TestRope2HasTheBitsOfItsParts(t *testing.T) {
 	same(t, rows(qh, q), q1, "a sequence of q")
 	same(t, rows(kh, k), k1, "a sequence of k")
 }
+
+// Products with transposed operands have the bits of gemm_nt on what a copy turned:
+// they share its class of sums.
+func TestTransposedProductsHaveTheBitsOfGemm(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	turn := func(x []float32, rows, cols int) []float32 {
+		out := make([]float32, len(x))
+		transpose(out, x, cols, rows, cols)
+		return out
+	}
+	for _, m := range []int{1, 3, 5, 37, 63, 64, 515} {
+		for _, n := range []int{1, 47, 49, 130} {
+			k := 1 + r.IntN(400)
+			x, w := floats(r, m*k), floats(r, n*k)
+			want, nn, tn := make([]float32, m*n), make([]float32, m*n), make([]float32, m*n)
+			sizes := []any{int32(k), int32(n), int32(m)}
+			groups := [3]int{ceilDiv(n, 32), ceilDiv(m, 32), 1}
+			runKernel(t, "gemm_nt_float32", groups, groups, append([]any{x, w, want}, sizes...)...)
+			runKernel(t, "gemm_nn_float32", groups, groups, append([]any{x, turn(w, n, k), nn}, sizes...)...)
+			runKernel(t, "gemm_tn_float32", groups, groups, append([]any{turn(x, m, k), turn(w, n, k), tn}, sizes...)...)
+			same(t, want, nn, "nn %dx%dx%d", m, n, k)
+			same(t, want, tn, "tn %dx%dx%d", m, n, k)
+		}
+	}
+}

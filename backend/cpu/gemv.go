@@ -45,6 +45,8 @@ func init() {
 			Name: "gemm_nt_float16_float32", Units: gemmUnits, Run: gemmHalf,
 			Cost: func(c *Call) float64 { return gemmCost(c) + gemmCols*float64(c.Int(3)) },
 		},
+		&Kernel{Name: "gemm_nn_float32", Units: gemmUnits, Run: gemmNN, Cost: gemmTransposedCost},
+		&Kernel{Name: "gemm_tn_float32", Units: gemmUnits, Run: gemmTN, Cost: gemmTransposedCost},
 	)
 }
 
@@ -133,17 +135,65 @@ func gemmHalf(c *Call, s *Worker, lo, hi int) {
 	}
 }
 
+// gemmNN is y[m,n] = Σ_k x[m,k]*w[k,n], with the sums of gemm: a unit turns its
+// columns of w into rows and does what gemm does.
+//
+// Arguments: 0 x f32[M, K], 1 w f32[K, N]; the others and the units are gemm's.
+func gemmNN(c *Call, s *Worker, lo, hi int) {
+	k, n, w := c.Int(3), c.Int(4), c.F32(1)
+	scratch := s.Scratch(simd.MatMulScratch + gemmCols*k)
+	rows := scratch[simd.MatMulScratch:]
+	for u := lo; u < hi; u++ {
+		t := tileOf(c, u)
+		transpose(rows, w[t.j:], t.n, k, n)
+		simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+	}
+}
+
+// gemmTN is y[m,n] = Σ_k x[k,m]*w[k,n], likewise.
+//
+// Arguments: 0 x f32[K, M], 1 w f32[K, N]; the others and the units are gemm's.
+func gemmTN(c *Call, s *Worker, lo, hi int) {
+	k, n, m := c.Int(3), c.Int(4), c.Int(5)
+	x, w := c.F32(0), c.F32(1)
+	scratch := s.Scratch(simd.MatMulScratch + (gemmCols+min(gemmRows, m))*k)
+	rows, left := scratch[simd.MatMulScratch:], scratch[simd.MatMulScratch+gemmCols*k:]
+	last := -1 // first row of y whose xᵀ is in left
+	for u := lo; u < hi; u++ {
+		t := tileOf(c, u)
+		if t.i != last {
+			transpose(left, x[t.i:], t.m, k, m)
+			last = t.i
+		}
+		transpose(rows, w[t.j:], t.n, k, n)
+		simd.MatMulF32(t.y, t.ldy, left[:t.m*k], rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+	}
+}
+
+// transpose sets dst to the n columns of k that src holds, its rows ld apart.
+func transpose(dst, src []float32, n, k, ld int) {
+	for i := range k {
+		for j, v := range src[i*ld : i*ld+n] {
+			dst[j*k+i] = v
+		}
+	}
+}
+
+func gemmTransposedCost(c *Call) float64 {
+	return gemmCost(c) + (gemmCols+float64(min(gemmRows, c.Int(5))))*float64(c.Int(3))
+}
+
 func gemmUnits(c *Call) int { return ceilDiv(c.Int(4), gemmCols) * ceilDiv(c.Int(5), gemmRows) }
 
 func gemmCost(c *Call) float64 {
 	return gemmCols * float64(c.Int(3)) * (0.1 + 0.0125*float64(min(gemmRows, c.Int(5))))
 }
 
-// tile is what one unit of gemm makes: y [m, n] with row stride ldy, from the
-// rows x [m, K] and the rows [j, j+n) of w.
+// tile is what one unit of gemm makes: y [m, n] with row stride ldy, rows from i
+// on, from the rows x [m, K] and the rows [j, j+n) of w.
 type tile struct {
-	x, y         []float32
-	j, m, n, ldy int
+	x, y            []float32
+	i, j, m, n, ldy int
 }
 
 func tileOf(c *Call, u int) tile {
@@ -154,7 +204,7 @@ func tileOf(c *Call, u int) tile {
 	return tile{
 		x: c.F32(0)[i*k : i1*k],
 		y: c.F32(2)[i*n+j : (i1-1)*n+j1],
-		j: j, m: i1 - i, n: j1 - j, ldy: n,
+		i: i, j: j, m: i1 - i, n: j1 - j, ldy: n,
 	}
 }
 

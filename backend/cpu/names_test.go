@@ -74,7 +74,16 @@ func TestNames(t *testing.T) {
 		}
 	}
 	want = append(want, "add_rmsfloat32", "add_rms_loopedfloat32", "rope_single_x2_float32", "rope_x2_float32",
-		"rmsfloat16", "rms_loopedfloat16", "vv_Addfloat16", "vv_Multiplyfloat16", "g2_Addfloat16", "g2_Multiplyfloat16", "v_copyfloat16float16")
+		"rmsfloat16", "rms_loopedfloat16", "vv_Addfloat16", "vv_Multiplyfloat16", "g2_Addfloat16", "g2_Multiplyfloat16", "v_copyfloat16float16",
+		"layer_normfloat32", "layer_norm_loopedfloat32", "layer_normfloat16", "layer_norm_loopedfloat16", "layer_normbfloat16", "layer_norm_loopedbfloat16", "vjp_layer_normfloat32", "vjp_layer_norm_loopedfloat32",
+		"col_reduce_small_1_reduce_sumfloat32", "col_reduce_looped_1_32_32_reduce_sumfloat32", "gemm_nn_float32", "gemm_tn_float32")
+	want = append(want, "block_softmax_float32", "looped_softmax_float32", "v_Gelufloat32float32", "v_GeluErffloat32float32", "v_Softcapfloat32float32",
+		"topk_float32", "gather_gemv_float32", "gather_gemv_float16_float32", "weighted_sum_float32",
+		"ggml_mul_mv_q4_0_f32", "ggml_mul_mv_q8_0_f32", "ggml_mul_mv_q6_K_f32",
+		"ggml_mul_mv_id_q4_0_f32", "ggml_mul_mv_id_q8_0_f32", "ggml_mul_mv_id_q6_K_f32")
+	for _, params := range []string{"float_gs_32_b_4", "float_gs_32_b_8", "float_gs_64_b_4", "float_gs_64_b_8"} {
+		want = append(want, "affine_gather_qmv_"+params, "affine_gather_qmv_fast_"+params, "gather_qmv_"+params)
+	}
 	slices.Sort(want)
 	assert.Empty(t, cmp.Diff(want, Names()))
 	assert.True(t, slices.IsSorted(Names()))

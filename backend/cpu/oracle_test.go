@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oracleCase is one line of testdata/kernels/cases.json; testdata/gen/kernels.py,
-// which writes it, says what it means.
+// oracleCase is one line of testdata/kernels/*.json; testdata/gen/kernels.py, which
+// writes one of them, says what it means.
 type oracleCase struct {
 	Kernel, Note           string
 	Flags                  map[string]uint64
@@ -39,7 +39,8 @@ type expectation struct {
 	Slot           int
 	Shape, Strides []int
 	Exact          bool
-	Half           bool // elements are f16; so are Values that are exact
+	Half           bool // elements have 16 bits, f16; so have Values that are exact
+	BFloat         bool // they are bf16
 	Tol            float64
 	Values, Scale  *[2]int
 }
@@ -49,14 +50,35 @@ func (c *oracleCase) String() string { return c.Kernel + " " + c.Note }
 func loadCases(t testing.TB) (cases []oracleCase, blob []byte) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "testdata", "kernels")
-	text, err := os.ReadFile(filepath.Join(dir, "cases.json"))
-	require.NoError(t, err, "make it with testdata/gen/kernels.py")
-	blob, err = os.ReadFile(filepath.Join(dir, "cases.bin"))
-	require.NoError(t, err, "make it with testdata/gen/kernels.py")
-	var file struct{ Cases []oracleCase }
-	require.NoError(t, json.Unmarshal(text, &file))
-	require.NotEmpty(t, file.Cases)
-	return file.Cases, blob
+	for _, name := range []string{"cases", "moe", "ggml"} {
+		text, err := os.ReadFile(filepath.Join(dir, name+".json"))
+		require.NoError(t, err, "make it with testdata/gen/kernels*.py")
+		arrays, err := os.ReadFile(filepath.Join(dir, name+".bin"))
+		require.NoError(t, err, "make it with testdata/gen/kernels*.py")
+		var file struct{ Cases []oracleCase }
+		require.NoError(t, json.Unmarshal(text, &file))
+		require.NotEmpty(t, file.Cases)
+		for i := range file.Cases {
+			file.Cases[i].move(len(blob))
+		}
+		cases, blob = append(cases, file.Cases...), append(blob, arrays...)
+	}
+	return cases, blob
+}
+
+// move shifts the places of all arrays by so many bytes.
+func (c *oracleCase) move(by int) {
+	for _, v := range c.Device {
+		if v.Data != nil {
+			v.Data[0] += by
+		}
+	}
+	for _, e := range c.Expect {
+		e.Values[0] += by
+		if e.Scale != nil {
+			e.Scale[0] += by
+		}
+	}
 }
 
 // call builds the call, and the buffers behind its device arguments.
@@ -126,9 +148,12 @@ func TestOracle(t *testing.T) {
 					t.Errorf("%v: %s: %s", c, e.Oracle, msg)
 				}
 			}
-			written := buffers[c.Expect[0].Slot]
+			written := map[*guarded]bool{}
+			for _, e := range c.Expect {
+				written[buffers[e.Slot]] = true
+			}
 			for slot, b := range buffers {
-				if b != written {
+				if !written[b] {
 					assert.Equal(t, before[b], b.view(), "%v: changed argument %d", c, slot)
 				}
 			}
@@ -165,7 +190,7 @@ func (e *expectation) check(got, before, blob []byte) string {
 		}
 		w := binary.LittleEndian.Uint32(values[4*p:])
 		if e.Half {
-			g = math.Float32bits(float32(term.F16Value(uint16(g))))
+			g = math.Float32bits(e.decode(uint16(g)))
 		}
 		if e.Exact {
 			if g != w && !(isNaN(g) && isNaN(w)) {
@@ -191,6 +216,24 @@ func (e *expectation) check(got, before, blob []byte) string {
 		return worst
 	}
 	return ""
+}
+
+// decode is the value of an element of 16 bits, encode the element of a value.
+func (e *expectation) decode(h uint16) float32 {
+	if e.BFloat {
+		return fromBits(uint32(h) << 16)
+	}
+	return float32(term.F16Value(h))
+}
+
+func (e *expectation) encode(v float32) uint16 {
+	h := [1]uint16{}
+	if e.BFloat {
+		toBFloat(h[:], []float32{v})
+	} else {
+		toHalf(h[:], []float32{v})
+	}
+	return h[0]
 }
 
 // ratio is the error of got in units of the tolerance: 0 for equal values,
@@ -245,9 +288,8 @@ func TestCheckNotices(t *testing.T) {
 			before := append([]byte{}, good...)
 			for p := range product(e.Shape) {
 				if e.Half && !e.Exact { // values are f32
-					h := [1]uint16{}
-					toHalf(h[:], []float32{fromBits(binary.LittleEndian.Uint32(blob[e.Values[0]+4*p:]))})
-					binary.LittleEndian.PutUint16(good[2*offsetOf(p, e.Shape, e.Strides):], h[0])
+					h := e.encode(fromBits(binary.LittleEndian.Uint32(blob[e.Values[0]+4*p:])))
+					binary.LittleEndian.PutUint16(good[2*offsetOf(p, e.Shape, e.Strides):], h)
 					continue
 				}
 				copy(good[size*offsetOf(p, e.Shape, e.Strides):], blob[e.Values[0]+size*p:e.Values[0]+size*p+size])
@@ -257,13 +299,11 @@ func TestCheckNotices(t *testing.T) {
 			bad := append([]byte{}, good...)
 			at := r.IntN(len(bad) / size)
 			if e.Half {
-				h, v := [1]uint16{binary.LittleEndian.Uint16(bad[2*at:])}, [1]float32{}
-				if halfTo(v[:], h[:]); v[0] != v[0] {
-					h[0] = 0
-				} else {
-					toHalf(h[:], []float32{v[0]*1.5 + 1})
+				h := uint16(0)
+				if v := e.decode(binary.LittleEndian.Uint16(bad[2*at:])); v == v {
+					h = e.encode(v*1.5 + 1)
 				}
-				binary.LittleEndian.PutUint16(bad[2*at:], h[0])
+				binary.LittleEndian.PutUint16(bad[2*at:], h)
 			} else if v := fromBits(binary.LittleEndian.Uint32(bad[4*at:])); v != v {
 				binary.LittleEndian.PutUint32(bad[4*at:], 0)
 			} else {

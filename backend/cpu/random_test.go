@@ -131,8 +131,8 @@ func dim(t *rapid.T, name string, lo, hi int) int { return rapid.IntRange(lo, hi
 
 // drawCall draws a call of the kernel. A kernel without a branch here fails
 // every test of this file.
-// allHalf are kernels all of whose elements are f16.
-var allHalf = regexp.MustCompile(`^(rms|rms_looped|vv_.*|g2_.*|v_copyfloat16)float16$`)
+// allHalf are kernels all of whose elements are f16 or bf16.
+var allHalf = regexp.MustCompile(`^(rms|rms_looped|layer_norm|layer_norm_looped|vv_.*|g2_.*|v_copyfloat16)b?float16$`)
 
 // fusedOf returns the layout of a fused quantized product, or nil.
 func fusedOf(kernel string) *linear {
@@ -196,6 +196,35 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		out(4, []int{rows, n}, nil)
 		rc.constant[5], rc.constant[6], rc.constant[7] = f32(1e-5), i32(n), i32(ws)
 
+	case strings.HasPrefix(kernel, "layer_norm"), strings.HasPrefix(kernel, "vjp_layer_norm"):
+		rows, n, ws, bs := dim(t, "rows", 1, 9), dim(t, "n", 1, 700), dim(t, "w_stride", 0, 3), dim(t, "b_stride", 0, 3)
+		if has("looped") {
+			n = dim(t, "n", 6657, 7000)
+		}
+		rc.groups[0] = rows
+		in(0, []int{rows, n}, nil)
+		in(1, []int{n}, []int{ws})
+		if !has("vjp") {
+			in(2, []int{n}, []int{bs})
+			out(3, []int{rows, n}, nil)
+			rc.constant[4], rc.constant[5], rc.constant[6], rc.constant[7] = f32(1e-5), i32(n), i32(ws), i32(bs)
+			break
+		}
+		in(2, []int{rows, n}, nil)
+		out(3, []int{rows, n}, nil)
+		if rc.flags[layerNormHasW] = dim(t, "has_w", 0, 1) == 1; rc.flags[layerNormHasW] {
+			out(4, []int{rows, n}, nil)
+		}
+		rc.constant[5], rc.constant[6], rc.constant[7] = f32(1e-5), i32(n), i32(ws)
+
+	case strings.HasPrefix(kernel, "col_reduce_"):
+		rows, n := dim(t, "rows", 1, 70), dim(t, "n", 1, 300)
+		stride := n + dim(t, "gap", 0, 3)
+		in(0, []int{rows, n}, []int{stride, 1})
+		out(1, []int{n}, nil)
+		rc.constant[2], rc.constant[3], rc.constant[8] = i64(rows), i64(n), i64(stride)
+		rc.constant[4], rc.constant[5], rc.constant[6], rc.constant[10] = i32(0), i64(0), i32(0), i64(1)
+
 	case strings.HasPrefix(kernel, "vv_"):
 		n := dim(t, "n", 1, 5000)
 		rc.threads[0] = n
@@ -208,6 +237,120 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		rc.threads[0] = n
 		in(0, []int{n}, nil)
 		out(1, []int{n}, nil)
+		if has("Softcap") {
+			rc.constant[3] = f32(30)
+		}
+
+	case has("softmax"):
+		rows, n := dim(t, "rows", 1, 9), dim(t, "n", 1, 700)
+		rc.groups[0] = rows
+		in(0, []int{rows, n}, nil)
+		out(1, []int{rows, n}, nil)
+		rc.constant[2] = i32(n)
+
+	case kernel == "topk_float32":
+		rows, n := dim(t, "rows", 1, 9), dim(t, "n", 1, 200)
+		k := dim(t, "k", 1, n)
+		rc.groups[0] = rows
+		in(0, []int{rows, n}, nil)
+		out(1, []int{rows, k}, nil)
+		out(2, []int{rows, k}, nil)
+		rc.constant[3], rc.constant[4] = i32(n), i32(k)
+
+	case kernel == "weighted_sum_float32":
+		rows, count, width := dim(t, "rows", 1, 5), dim(t, "count", 1, 9), dim(t, "width", 1, 700)
+		rc.threads = [3]int{width, rows, 1}
+		in(0, []int{rows, count, width}, nil)
+		in(1, []int{rows, count}, nil)
+		out(2, []int{rows, width}, nil)
+		rc.constant[3] = i32(count)
+
+	case strings.HasPrefix(kernel, "gather_gemv"):
+		e, n, k := dim(t, "e", 1, 5), dim(t, "n", 1, 40), dim(t, "k", 1, 300)
+		rows, slots := dim(t, "rows", 1, 4), dim(t, "slots", 1, 3)
+		rc.groups = [3]int{ceilDiv(n, 8), slots, rows}
+		mat := in(0, []int{e, n, k}, nil)
+		mat.gathered = true
+		if has("float16") {
+			mat.half()
+		}
+		strides := []int{slots*k + 3, k, 1}
+		if dim(t, "shared", 0, 1) == 1 {
+			strides = []int{k, 0, 1}
+		}
+		in(1, []int{rows, slots, k}, strides).gathered = true
+		in(2, []int{rows, slots}, nil).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+		out(3, []int{rows, slots, n}, nil)
+		rc.constant[4], rc.constant[5], rc.constant[6], rc.constant[7] = i32(k), i32(n), i32(e), i64(strides[:2]...)
+
+	case strings.HasPrefix(kernel, "gather_qmv"):
+		g, b := 32, 4
+		if has("gs_64") {
+			g = 64
+		}
+		if has("b_8") {
+			b = 8
+		}
+		e, n, k := dim(t, "e", 1, 5), dim(t, "n", 1, 40), g*dim(t, "k", 1, 4)
+		rows, slots := dim(t, "rows", 1, 4), dim(t, "slots", 1, 3)
+		rc.groups = [3]int{ceilDiv(n, 8), slots, rows}
+		in(0, []int{e, n, k * b / 32}, nil).value = func(r *rand.Rand) uint32 { return r.Uint32() }
+		in(1, []int{e, n, k / g}, nil)
+		in(2, []int{e, n, k / g}, nil)
+		strides := []int{slots*k + 3, k, 1}
+		if dim(t, "shared", 0, 1) == 1 {
+			strides = []int{k, 0, 1}
+		}
+		in(3, []int{rows, slots, k}, strides)
+		for i := range rc.operands {
+			rc.operands[i].gathered = true
+		}
+		in(4, []int{rows, slots}, nil).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+		out(5, []int{rows, slots, n}, nil)
+		rc.constant[6], rc.constant[7], rc.constant[8], rc.constant[9] = i32(k), i32(n), i32(e), i64(strides[:2]...)
+
+	case strings.HasPrefix(kernel, "affine_gather"):
+		g, b := 32, 4
+		if has("gs_64") {
+			g = 64
+		}
+		if has("b_8") {
+			b = 8
+		}
+		step, cols := g, 1
+		if has("fast") {
+			step, cols = 2048/b, 8
+		}
+		k, n := step*dim(t, "k", 1, 3), cols*dim(t, "n", 1, 5)
+		e, xs, m := dim(t, "e", 1, 4), dim(t, "xs", 1, 4), dim(t, "m", 1, 2)
+		batch := []int{dim(t, "batch", 1, 4)}
+		lhs, rhs := []int{1}, []int{dim(t, "stride", 0, 2)}
+		if dim(t, "dims", 1, 2) == 2 {
+			batch = append(batch, dim(t, "slots", 1, 3))
+			lhs, rhs = []int{1, 0}, []int{batch[1], 1}
+		}
+		rc.groups = [3]int{m, ceilDiv(n, 8), product(batch)}
+		in(0, []int{e, n, k * b / 32}, nil).value = func(r *rand.Rand) uint32 { return r.Uint32() }
+		in(1, []int{e, n, k / g}, []int{n*k/g + 2, k / g, 1})
+		in(2, []int{e, n, k / g}, []int{n*k/g + 1, k / g, 1})
+		in(3, []int{xs, m, k}, []int{m*k + 5, k, 1})
+		for i := range rc.operands {
+			rc.operands[i].gathered = true
+		}
+		in(4, batch, lhs).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(xs+1) - r.IntN(2)) }
+		in(5, batch, rhs).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+		out(6, append(slices.Clone(batch), m, n), nil)
+		words := func(v ...int) (out []byte) {
+			for _, x := range v {
+				out = append(out, i32(x)...)
+			}
+			return out
+		}
+		rc.constant[7], rc.constant[8] = i32(k), i32(n)
+		rc.constant[9], rc.constant[10], rc.constant[11] = i32(1), words(xs, m), i64(m*k+5)
+		rc.constant[12], rc.constant[13], rc.constant[14] = i32(1), words(e), i64(n*k*b/32)
+		rc.constant[15], rc.constant[16] = i64(n*k/g+2), i64(n*k/g+1)
+		rc.constant[17], rc.constant[18], rc.constant[19], rc.constant[20] = i32(len(batch)), words(batch...), i64(lhs...), i64(rhs...)
 
 	case has("2_Add"), has("2_Multiply"), has("_copy"):
 		dims := 2
@@ -236,6 +379,35 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		default:
 			out(1, shape, nil)
 		}
+
+	case strings.HasPrefix(kernel, "ggml_mul_mv"):
+		f := ggmlFormats[slices.IndexFunc(ggmlFormats, func(f ggmlFormat) bool { return has(f.name) })]
+		n, k, first := dim(t, "n", 1, 40), f.weights*dim(t, "k", 1, 5), 3
+		blocks := func(dims ...int) *operand {
+			w := in(0, append(dims, n, k/f.weights*f.bytes/2), nil)
+			w.size, w.value = 2, func(r *rand.Rand) uint32 { return r.Uint32() }
+			return w
+		}
+		if !has("_id_") {
+			m := dim(t, "m", 1, 6)
+			rc.groups = [3]int{ceilDiv(n, 8), m, 1}
+			blocks()
+			in(1, []int{m, k}, nil)
+			out(2, []int{m, n}, nil)
+		} else {
+			e, rows, slots := dim(t, "e", 1, 5), dim(t, "rows", 1, 4), dim(t, "slots", 1, 3)
+			rc.groups = [3]int{ceilDiv(n, 8), slots, rows}
+			strides := []int{slots*k + 3, k, 1}
+			if dim(t, "shared", 0, 1) == 1 {
+				strides = []int{k, 0, 1}
+			}
+			blocks(e).gathered = true
+			in(1, []int{rows, slots, k}, strides).gathered = true
+			in(2, []int{rows, slots}, nil).value = func(r *rand.Rand) uint32 { return uint32(r.IntN(e+1) - r.IntN(2)) }
+			out(3, []int{rows, slots, n}, nil)
+			first, rc.constant[6], rc.constant[7] = 4, i32(e), i64(strides[:2]...)
+		}
+		rc.constant[first], rc.constant[first+1] = i32(k), i32(n)
 
 	case strings.HasPrefix(kernel, "affine_"):
 		var group, bits int
@@ -370,15 +542,21 @@ func drawCall(t *rapid.T, kernel string) *randomCall {
 		out(2, []int{n}, nil)
 		rc.constant[3], rc.constant[4] = i32(k), i32(n)
 
-	case strings.HasPrefix(kernel, "gemm_nt"):
+	case strings.HasPrefix(kernel, "gemm_"):
 		m, n, k := dim(t, "m", 1, 40), dim(t, "n", 1, 200), dim(t, "k", 1, 90)
 		if dim(t, "tall", 0, 3) == 0 {
 			m, k = dim(t, "m", 500, 530), dim(t, "k", 1, 9)
 		}
 		rc.groups = [3]int{ceilDiv(n, 32), ceilDiv(m, 32), 1}
-		in(0, []int{m, k}, nil)
-		w := in(1, []int{n, k}, nil)
-		if has("float16") {
+		x, w := []int{m, k}, []int{n, k}
+		if has("_tn_") {
+			x = []int{k, m}
+		}
+		if !has("_nt_") {
+			w = []int{k, n}
+		}
+		in(0, x, nil)
+		if w := in(1, w, nil); has("float16") {
 			w.half()
 		}
 		out(2, []int{m, n}, nil)

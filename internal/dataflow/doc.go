@@ -7,6 +7,9 @@
 // [ir.Graph.Range] can; otherwise two of them are taken to overlap and none to
 // cover the other.
 //
+// [Flow.Replace], [Flow.Reorder] and [Flow.Renumber] make it follow what passes do,
+// so that one flow serves a pipeline.
+//
 // # Words
 //
 // A use is a region that a command reads, a def one that it writes. The sources

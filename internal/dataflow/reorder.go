@@ -35,10 +35,8 @@ func (f *Flow) Reorder(order []int32) {
 			for j := range ss {
 				ss[j].Command = at[ss[j].Command]
 			}
-			if len(ss) > 1 {
-				slices.SortFunc(ss, func(a, b Source) int {
-					return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Write, b.Write))
-				})
+			if len(ss) > 1 && !slices.IsSortedFunc(ss, earlierWrite) {
+				slices.SortFunc(ss, earlierWrite)
 			}
 		}
 		for k := range ds {
@@ -48,14 +46,20 @@ func (f *Flow) Reorder(order []int32) {
 					rs = append(rs, r)
 				}
 			}
-			if len(rs) > 1 {
-				slices.SortFunc(rs, func(a, b Reader) int {
-					return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Read, b.Read))
-				})
+			if len(rs) > 1 && !slices.IsSortedFunc(rs, earlierRead) {
+				slices.SortFunc(rs, earlierRead)
 			}
 			ds[k].Readers = rs
 		}
 	}
+}
+
+func earlierWrite(a, b Source) int {
+	return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Write, b.Write))
+}
+
+func earlierRead(a, b Reader) int {
+	return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Read, b.Read))
 }
 
 func permuted[T any](x []T, order []int32) []T {

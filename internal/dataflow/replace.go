@@ -1,7 +1,6 @@
 package dataflow
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
@@ -111,7 +110,7 @@ func (r *replacer) replace(x *Replacement) bool {
 			us := old.Reads(int(m))
 			for j := range us {
 				u := &us[j]
-				if !u.Region.Equal(region) || u.Update >= 0 || r.inside(u, x) {
+				if !same(&u.Region, &region) || u.Update >= 0 || r.inside(u, x) {
 					continue
 				}
 				if use != nil && (use.Initial != u.Initial || !slices.Equal(use.Sources, u.Sources)) {
@@ -132,7 +131,7 @@ func (r *replacer) replace(x *Replacement) bool {
 		for _, m := range x.Members {
 			for d := old.spans[m].def; d < old.spans[m].defEnd; d++ {
 				def := &old.defs[d]
-				if !def.Must || !def.Region.Equal(region) {
+				if !def.Must || !same(&def.Region, &region) {
 					continue
 				}
 				if now := def.Final || r.seen(def, x); now || !seen {
@@ -152,6 +151,12 @@ func (r *replacer) replace(x *Replacement) bool {
 	}
 	r.end()
 	return true
+}
+
+// same is [ir.Region.Equal]. Of the pairs that are compared here few are equal, and
+// these two words tell most of the others.
+func same(a, b *ir.Region) bool {
+	return a.Mem == b.Mem && a.Off.Const == b.Off.Const && a.Equal(*b)
 }
 
 // inside reports whether a use sees a member.
@@ -195,9 +200,7 @@ func (r *replacer) sources() bool {
 		}
 		ss := slab[from:len(slab):len(slab)]
 		if len(ss) > 1 {
-			slices.SortFunc(ss, func(a, b Source) int {
-				return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Write, b.Write))
-			})
+			slices.SortFunc(ss, earlierWrite)
 		}
 		f.uses[i].Sources = ss
 	}

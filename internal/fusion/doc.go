@@ -6,7 +6,8 @@
 // save, and where its dispatch may stand. Groups that share no command are taken,
 // the most profitable first, until none is left; the next round looks at what this
 // one fused. When nothing gains, elementwise groups may become generated kernels.
-// What was decided of one group holds for all that are alike.
+// What was decided of one group holds for all that are alike, and what was found
+// around one command for all with the same around them (repeat.go).
 //
 // A group is vertical (a command with producers of what it reads, and theirs),
 // horizontal (commands without data flow between them), or both. Its size, and how

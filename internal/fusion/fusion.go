@@ -23,6 +23,7 @@ type Options struct {
 	Unrounded  bool          // rewrite round is allowed (docs/terms.md)
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
 	Tried      *int64        // if not nil, counts the groups looked at
+	anew       bool          // search around each command, whatever repeats: for tests
 }
 
 // Remark says what became of a group.
@@ -52,13 +53,9 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 		o.MaxThreads = 1024
 	}
 	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{},
-		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}, unrounded: map[ir.Node]bool{}}
+		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}}
 	f.m.Unrounded = o.Unrounded
-	for _, n := range g.Nodes {
-		if d, ok := n.(*ir.Dispatch); ok && len(d.From) > 1 {
-			f.unrounded[d] = true // an earlier run may have left some out
-		}
-	}
+	f.mems = memories(g)
 	if o.Library == isel.Builtin() {
 		f.declared = msl.NewCache(g)
 		f.m.Declared = f.declared
@@ -84,6 +81,9 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 		clear(f.verdicts)
 		first = true
 	}
+	if o.Tried != nil {
+		*o.Tried += f.tried
+	}
 	return f.remarks(), f.flow
 }
 
@@ -92,7 +92,7 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 func (r *round) elementwise() bool {
 	n, known := 0, map[*decl.Decl]bool{}
 	for _, c := range r.cmds {
-		if c == nil || c.gone || c.in == nil {
+		if c.gone || c.shape == nil {
 			continue
 		}
 		ok, seen := known[c.in.Decl]
@@ -113,11 +113,28 @@ func (r *round) elementwise() bool {
 // remarks returns those of what was fused, only the last step of what was fused
 // again, then the misses.
 func (f *fuser) remarks() (out []Remark) {
-	for _, x := range f.done {
-		if !x.cmd.gone {
-			out = append(out, x.Remark)
+	out = make([]Remark, 0, len(f.done)+len(f.missed))
+	// Texts are pieces of long strings.
+	var text []byte
+	first, from := 0, 0
+	ends := make([]int, 0, 256)
+	cut := func() {
+		all := string(text)
+		for k, end := range ends {
+			out[first+k].Text, from = all[from:end], end
+		}
+		text, ends, first, from = text[:0], ends[:0], len(out), 0
+	}
+	for k := range f.done {
+		if x := &f.done[k]; !x.cmd.gone {
+			text = x.text(text)
+			out = append(out, Remark{Node: x.cmd.node, Done: true})
+			if ends = append(ends, len(text)); len(ends) == cap(ends) {
+				cut()
+			}
 		}
 	}
+	cut()
 	for _, m := range f.missed {
 		if !m.node.gone && !m.with.gone {
 			id, _ := ir.NodeID(m.with.node)
@@ -148,17 +165,44 @@ type fuser struct {
 	key      []byte
 	slots    []placed
 	stack    []int32 // of producers, see grow
-	ids      []byte
+	mems     []memory
+	seen     recognized
+	others   others
+	tried    int64
+	last     *shape // of the dispatch bound last
 
 	commands   slab.Slab[command]
-	spans      slab.Slab[isel.Span]
 	dispatches slab.Slab[ir.Dispatch]
 	froms      slab.Slab[ir.ID]
-	reads      []ir.Region // room for the effects of one command
-	writes     []ir.Write
+	sequences  slab.Slab[sequence]
 
-	// unrounded are dispatches whose terms lack roundings that were recorded.
-	unrounded map[ir.Node]bool
+	links  []link
+	groups []group
+	sorted []group
+	room   room
+}
+
+// room is what rounds use again.
+type room struct {
+	took, near                                            []bool
+	at, buffer, linkAt, from, numbers, defAt, read, fresh []int32
+	vertically, horizontally                              []int32
+	steps                                                 []int8
+	values                                                []int64
+	beside                                                []lying
+	cur                                                   []ir.Node
+	fused                                                 []dataflow.Replacement
+}
+
+// take returns n zeros, in *s if it is long enough.
+func take[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = make([]T, n)
+		return *s
+	}
+	out := (*s)[:n]
+	clear(out)
+	return out
 }
 
 // kind is what the outlook of a group depends on in one member.
@@ -169,42 +213,31 @@ type kind struct {
 
 // done is a remark on a dispatch that was fused, which may be fused again.
 type done struct {
-	Remark
-	cmd *command
+	cmd   *command
+	match *isel.Match
+}
+
+// text appends what the remark says.
+func (x *done) text(b []byte) []byte {
+	b = append(b, "fused"...)
+	for _, id := range x.cmd.node.(*ir.Dispatch).From {
+		b = strconv.AppendUint(append(b, " #"...), uint64(id), 10)
+	}
+	b = append(append(b, " into "...), x.match.Kernel.Name...)
+	if n := x.match.Unrounded; n > 0 {
+		what := "1 rounding of an intermediate"
+		if n > 1 {
+			what = fmt.Sprintf("%d roundings of intermediates", n)
+		}
+		b = fmt.Appendf(b, ", which leaves out %s (rewrite %s)", what, term.Unrounded)
+	}
+	return b
 }
 
 // miss is why a command was not fused with one before it.
 type miss struct {
 	node, with *command
 	text       string
-}
-
-// command is what is known of one command.
-type command struct {
-	*shape
-	node    ir.Node
-	in      *decl.Instance // nil: it is no member of any group
-	spans   []isel.Span    // by argument
-	effects *ir.Effects
-	kind    uint16
-	fresh   bool // fused in the round before, or blocked
-	missed  bool // there is a remark on it
-	gone    bool // it is part of another
-	// stuck: it is the last member of a group that found no place; what was fused
-	// since may have made room.
-	stuck bool
-}
-
-// shape is what commands of one form have in common.
-type shape struct {
-	id uint32 // 0: it is of one command only
-	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
-	reads, writes []int
-	decl          uint16
-	traffic       float64 // bytes
-	// spans, relative to views that begin at a constant.
-	spans  []isel.Span
-	usable bool
 }
 
 // round is one look at the graph.
@@ -224,6 +257,15 @@ type round struct {
 	from   []int32   // the command at each node; −1 for marks
 	groups []group
 	fused  []dataflow.Replacement
+	// What the search found by command: see search.
+	vertically, horizontally search
+	finding                  *search // the one in hand
+	// What is near each command: see recognize.
+	likeness
+	values []int64 // of the reads, beside links; 0: of a weight
+	defAt  []int32 // the first write of each command
+	read   []int32 // of each write: 1 + the command that read it last
+	beside []lying // by memory
 }
 
 // link is a def: command −1 for none.
@@ -234,6 +276,7 @@ type link struct{ command, write int32 }
 type group struct {
 	list [maxMembers]int32
 	n    int32
+	at   int32 // the member where it may stand when nothing has moved
 	v    *verdict
 }
 
@@ -244,14 +287,15 @@ func (r *round) linksOf(i int32) []link { return r.links[r.linkAt[i]:r.linkAt[i+
 
 // look begins a round.
 func (f *fuser) look(first bool) *round {
-	r := &round{fuser: f, first: first}
-	n := len(r.flow.Commands)
-	if first {
-		f.carried = make([]*command, n)
+	n := len(f.flow.Commands)
+	if first && len(f.carried) != n {
+		f.carried, f.groups, f.sorted = make([]*command, n), make([]group, 0, n), make([]group, 0, n)
 	}
-	r.cmds, r.took, r.near = f.carried, make([]bool, n), make([]bool, n)
-	r.at, r.buffer, r.linkAt = make([]int32, n), make([]int32, n), make([]int32, 0, n+1)
-	r.cur, r.from = slices.Clone(f.g.Nodes), make([]int32, len(f.g.Nodes))
+	x := &f.room
+	r := &round{fuser: f, first: first, cmds: f.carried, took: take(&x.took, n), near: take(&x.near, n),
+		at: take(&x.at, n), buffer: take(&x.buffer, n), linkAt: take(&x.linkAt, n+1)[:0], links: f.links[:0], groups: f.groups[:0],
+		cur: append(x.cur[:0], f.g.Nodes...), from: take(&x.from, len(f.g.Nodes))}
+	x.cur = r.cur
 	i, buffer := 0, int32(0)
 	for at, node := range f.g.Nodes {
 		r.from[at] = -1
@@ -271,238 +315,51 @@ func (f *fuser) look(first bool) *round {
 			buffer++
 		}
 		if first {
-			r.cmds[i] = r.bind(node, i)
+			r.cmds[i] = r.anew(r.cmds[i], node, i)
 		}
 		c := r.cmds[i]
 		c.fresh, c.stuck = c.fresh || c.stuck, false
 		i++
 	}
-	steps := make([]int8, n)
-	for i := range r.cmds {
-		r.linkAt = append(r.linkAt, int32(len(r.links)))
-		steps[i] = maxMembers
-		if r.cmds[i].fresh {
-			steps[i] = 0
-		}
-		r.link(i)
-		for _, l := range r.links[r.linkAt[i]:] {
-			if l.command >= 0 {
-				steps[i] = min(steps[i], steps[l.command]+1)
-			}
-		}
-		r.near[i] = steps[i] < maxMembers
-	}
-	r.linkAt = append(r.linkAt, int32(len(r.links)))
+	r.recognize()
 	return r
-}
-
-// link finds the producers of command i.
-func (r *round) link(i int) {
-	c := r.cmds[i]
-	if c.in == nil {
-		return
-	}
-	uses := r.flow.Reads(i)
-	for k, j := range c.reads {
-		l := link{-1, -1}
-		if s, ok := uses[k].Single(); ok {
-			p := r.cmds[s.Command]
-			if p.in != nil && uses[k].Region.Equal(r.flow.Writes(int(s.Command))[s.Write].Region) &&
-				element(p.in, p.writes[s.Write]) == element(c.in, j) {
-				l = link{s.Command, s.Write}
-			}
-		}
-		r.links = append(r.links, l)
-	}
-}
-
-func element(in *decl.Instance, arg int) ir.DType { return in.Decl.Args[arg].Elem }
-
-// bind gives command i its declaration if it can be a member: its effects are
-// complete and those of the declaration.
-func (r *round) bind(node ir.Node, i int) *command {
-	c := r.commands.One()
-	c.node, c.effects, c.fresh = node, ir.NodeEffects(node), true
-	var in *decl.Instance
-	var err error
-	switch n := node.(type) {
-	case *ir.Dispatch:
-		if !c.effects.Known() || !r.g.Kernels[n.Kernel].Library.Declared() {
-			return c
-		}
-		var e *ir.Effects
-		if r.declared != nil {
-			in, err = r.declared.Bind(n)
-		} else {
-			in, err = r.o.Library.Bind(r.g, n)
-		}
-		if err != nil {
-			return c
-		}
-		if form := in.Form(); form != nil {
-			// Nothing of a form is allocated for each of its commands.
-			r.reads, r.writes = slices.Grow(r.reads[:0], form.Reads())[:form.Reads()], slices.Grow(r.writes[:0], form.Writes())[:form.Writes()]
-			form.Effects(n, r.reads, r.writes)
-			e = &ir.Effects{Complete: true, Reads: r.reads, Writes: r.writes}
-		} else if e, err = in.Effects(); err != nil {
-			return c
-		}
-		if !e.Equal(c.effects) {
-			return c
-		}
-		if form := in.Form(); form != nil {
-			s, ok := r.forms[form]
-			if !ok {
-				s = r.shape(in, c.effects)
-				s.id = uint32(len(r.forms) + 1)
-				r.forms[form] = s
-			}
-			c.shape = s
-		} else {
-			c.shape = r.shape(in, c.effects)
-		}
-	case *ir.Copy:
-		if in, err = isel.Copy(r.g, n, r.copied(i)); err != nil {
-			return c
-		}
-		c.shape = r.shape(in, c.effects)
-	default:
-		return c
-	}
-	if !c.usable {
-		return c
-	}
-	k := kind{d: in.Decl}
-	c.spans = r.spans.Take(len(in.Decl.Args))
-	for j := range in.Decl.Args {
-		rel := &c.shape.spans[j]
-		if rel.Root == ir.NoMem {
-			c.spans[j] = *rel
-			continue
-		}
-		if v := &in.Views[j]; rel.Lo <= rel.End && v.Off.IsConst() {
-			root, off := r.g.Root(v.Mem)
-			at := v.Off.AddConst(off)
-			c.spans[j] = isel.Span{Root: root, At: at, Lo: at.Const + rel.Lo, End: at.Const + rel.End}
-		} else if c.spans[j], err = isel.SpanOf(in, j); err != nil {
-			return c
-		}
-		if isel.Ones(in, j) {
-			k.ones |= 1 << min(j, 31)
-		}
-	}
-	id, ok := r.kinds[k]
-	if !ok {
-		id = uint16(len(r.kinds))
-		r.kinds[k] = id
-	}
-	c.in, c.kind = in, id
-	return c
-}
-
-// shape returns what follows from the form of an instance with these effects.
-func (f *fuser) shape(in *decl.Instance, e *ir.Effects) *shape {
-	s := &shape{}
-	if !isel.Selectable(in) {
-		return s
-	}
-	s.spans = make([]isel.Span, len(in.Decl.Args))
-	for j := range in.Decl.Args {
-		var err error
-		if s.spans[j], err = isel.SpanOf(in, j); err != nil {
-			s.spans[j].Root = ir.NoMem // as if it were inline
-			continue
-		}
-		if s.spans[j].Root == ir.NoMem {
-			continue
-		}
-		if in.Decl.Args[j].Mode == decl.Read {
-			s.reads = append(s.reads, j)
-		} else {
-			s.writes = append(s.writes, j)
-		}
-		// Where the view begins at a constant, what it covers ends at one.
-		x := &s.spans[j]
-		x.Lo, x.End = 1, 0
-		if region, err := in.Region(j); err == nil {
-			lo, end := region.Hull()
-			_, n, ok := f.g.Range(end.Sub(in.Views[j].Off))
-			if lo.Equal(in.Views[j].Off) && ok && n >= 0 {
-				x.Lo, x.End = 0, n
-			}
-		}
-	}
-	if len(s.reads) != len(e.Reads) || len(s.writes) != len(e.Writes) {
-		return s
-	}
-	id, ok := f.decls[in.Decl]
-	if !ok {
-		id = uint16(len(f.decls))
-		f.decls[in.Decl] = id
-		f.pairs = append(f.pairs, nil)
-	}
-	s.decl, s.traffic, s.usable = id, traffic(f.g, e), true
-	return s
-}
-
-// copied is the type of the elements that a copy moves: what wrote them wrote
-// such elements, or what reads them first reads such.
-func (r *round) copied(i int) ir.DType {
-	if u := r.flow.Reads(i); len(u) == 1 {
-		if s, ok := u[0].Single(); ok {
-			if p := r.cmds[s.Command]; p.in != nil && p.in.Decl.Args[p.writes[s.Write]].Elem.Size() > 0 {
-				return p.in.Decl.Args[p.writes[s.Write]].Elem
-			}
-		}
-	}
-	if w := r.flow.Writes(i); len(w) == 1 && len(w[0].Readers) > 0 {
-		reader := w[0].Readers[0]
-		if d, ok := r.flow.Commands[reader.Command].(*ir.Dispatch); ok {
-			if in, err := r.o.Library.Bind(r.g, d); err == nil {
-				k := int32(0)
-				for j := range in.Decl.Args {
-					if a := &in.Decl.Args[j]; a.Kind == ir.DeviceArg && a.Mode == decl.Read && in.Views[j].Mem != ir.NoMem {
-						if k == reader.Read && a.Elem.Size() > 0 {
-							return a.Elem
-						}
-						k++
-					}
-				}
-			}
-		}
-	}
-	return ir.U8
 }
 
 // apply takes groups by gain, the earlier one of two equals, as long as they
 // are still possible, and puts their dispatches into the graph.
 func (r *round) apply() bool {
 	r.byGain()
+	r.fuser.groups = r.groups
+	r.fused = slices.Grow(r.room.fused[:0], len(r.groups)/3)
+	r.done = slices.Grow(r.done, len(r.groups)/3)
 	for k := range r.groups {
 		gr := &r.groups[k]
 		if slices.ContainsFunc(gr.members(), func(i int32) bool { return r.took[i] }) {
 			continue
 		}
-		at, why := r.place(gr)
-		if why != nil {
-			r.cmds[gr.members()[gr.n-1]].stuck = true
-			continue
+		at := gr.at
+		if r.changed(gr) {
+			var why *obstacle
+			if at, why = r.place(gr); why != nil {
+				r.cmds[gr.members()[gr.n-1]].stuck = true
+				continue
+			}
 		}
 		like := gr.v.hit.Like
 		kernel, ok := r.kernels[like]
 		if !ok {
 			kernel = -1
 		}
-		ins := make([]*decl.Instance, 0, maxMembers)
-		for _, i := range gr.members() {
-			ins = append(ins, r.cmds[i].in)
+		m := like
+		d, form := like.Dispatch(), (*decl.Form)(nil)
+		if !r.are(gr.members(), gr.v.hit.Members()) {
+			d, form = r.m.Again(gr.v.hit, r.g, func(o isel.Operand) *ir.View { return r.cmds[gr.list[o.Member]].view(o.Arg) }, kernel)
 		}
-		m := r.m.Again(gr.v.hit, ins, kernel)
-		if m == nil {
-			m = r.m.Anew(gr.v.hit, r.describe(gr.members()))
-		}
-		if m == nil {
-			continue
+		if d == nil {
+			if m = r.m.Anew(gr.v.hit, r.describe(gr.members())); m == nil {
+				continue
+			}
+			d = m.Dispatch()
 		}
 		// Built anew, it may be another kernel than its like.
 		if same := m.Kernel.Function == like.Kernel.Function && slices.Equal(m.Kernel.Constants, like.Kernel.Constants); !same || !ok {
@@ -511,7 +368,7 @@ func (r *round) apply() bool {
 				r.kernels[like] = kernel
 			}
 		}
-		r.replace(gr, m, kernel, at)
+		r.replace(gr, m, d, form, kernel, at)
 	}
 	if len(r.fused) == 0 {
 		return false
@@ -542,6 +399,7 @@ func (r *round) apply() bool {
 	}
 	clear(r.g.Nodes[len(out):])
 	r.g.Nodes = out
+	r.room.fused = r.fused
 	if r.fuser.flow = r.flow.Replace(r.fused); r.fuser.flow == nil {
 		r.fuser.flow = dataflow.Build(r.g)
 	}
@@ -572,7 +430,7 @@ func (r *round) byGain() {
 		v.count = at // from now on the place of its next group
 		at += n
 	}
-	out := make([]group, len(r.groups))
+	out := slices.Grow(r.sorted[:0], len(r.groups))[:len(r.groups)]
 	for k := range r.groups {
 		v := r.groups[k].v
 		out[v.count] = r.groups[k]
@@ -581,13 +439,18 @@ func (r *round) byGain() {
 	for _, v := range vs {
 		v.count = 0
 	}
-	compare := func(a, b group) int { return slices.Compare(a.members(), b.members()) }
+	compare := func(a, b group) int {
+		if a.list[0] != b.list[0] {
+			return cmp.Compare(a.list[0], b.list[0])
+		}
+		return slices.Compare(a.members(), b.members())
+	}
 	for _, x := range same {
 		if gs := out[x.from:x.to]; !slices.IsSortedFunc(gs, compare) {
 			slices.SortFunc(gs, compare)
 		}
 	}
-	r.groups = out
+	r.groups, r.sorted = out, r.groups[:0]
 }
 
 // put appends a node; of barriers without a command between them it keeps the
@@ -612,13 +475,29 @@ type sequence struct {
 	before, after bool
 }
 
-// replace puts the dispatch of a group where member at stands.
-func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int32) {
-	d := r.dispatches.One()
-	*d = *m.Dispatch()
+// are reports whether the commands are these instances.
+func (r *round) are(members []int32, ins []*decl.Instance) bool {
+	for k, i := range members {
+		c := r.cmds[i]
+		if c.in != ins[k] && (c.form == nil || ins[k].Dispatch != c.node) {
+			return false
+		}
+	}
+	return true
+}
+
+// replace puts dispatch d, of match m or of one like it, where member at stands.
+// form is its form if it is known.
+func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.Form, kernel ir.KernelID, at int32) {
+	d := like
+	if form == nil {
+		d = r.dispatches.One()
+		*d = *like
+	}
 	d.Kernel = kernel
 	d.ID, _ = ir.NodeID(r.flow.Commands[gr.members()[gr.n-1]])
 	n := 0
+	unrounded := m.Unrounded > 0
 	var ops [maxMembers]string
 	for k, i := range gr.members() {
 		from, op, label := provenance(r.flow.Commands[i])
@@ -627,6 +506,7 @@ func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int32) 
 		if label != "" {
 			d.Label = label
 		}
+		unrounded = unrounded || r.cmds[i].unrounded
 	}
 	d.From = r.froms.Take(n)[:0]
 	for _, i := range gr.members() {
@@ -643,38 +523,31 @@ func (r *round) replace(gr *group, m *isel.Match, kernel ir.KernelID, at int32) 
 	if d.Op == "" && m.Kernel.Library.Kind == ir.Generated {
 		d.Op = "elementwise" // its function is too long a name
 	}
-	if r.declared != nil {
-		if e, err := r.declared.Effects(d); err == nil {
-			d.Effects = e
-		}
-	} else if e, err := m.Instance.Effects(); err == nil {
-		d.Effects = e
+	if form == nil && r.declared != nil {
+		form = r.declared.Form(d)
 	}
-	s := &sequence{cmd: r.bind(d, -1)}
+	s := r.sequences.One()
+	if form != nil {
+		d.Effects = r.declared.EffectsOf(form, d)
+		s.cmd = r.placed(d, form)
+	} else {
+		if in, err := r.o.Library.Bind(r.g, d); err == nil {
+			if e, err := in.Effects(); err == nil {
+				d.Effects = e
+			}
+		}
+		s.cmd = r.bind(d, -1)
+	}
+	s.cmd.unrounded = unrounded
 	s.before, s.after = r.barriers(gr, at)
 	for _, i := range gr.members() {
-		if m.Unrounded > 0 || r.unrounded[r.flow.Commands[i]] {
-			r.unrounded[d] = true
-		}
 		r.took[i] = true
 		r.cmds[i].gone = true
 		r.cur[r.at[i]] = nil
 	}
 	r.cur[r.at[at]] = s
 	r.fused = append(r.fused, dataflow.Replacement{Members: gr.members(), At: at, Command: d})
-	r.ids = append(r.ids[:0], "fused"...)
-	for _, id := range d.From {
-		r.ids = strconv.AppendUint(append(r.ids, " #"...), uint64(id), 10)
-	}
-	r.ids = append(append(r.ids, " into "...), m.Kernel.Name...)
-	if m.Unrounded > 0 {
-		what := "1 rounding of an intermediate"
-		if m.Unrounded > 1 {
-			what = fmt.Sprintf("%d roundings of intermediates", m.Unrounded)
-		}
-		r.ids = fmt.Appendf(r.ids, ", which leaves out %s (rewrite %s)", what, term.Unrounded)
-	}
-	r.done = append(r.done, done{Remark{d, true, string(r.ids)}, s.cmd})
+	r.done = append(r.done, done{s.cmd, m})
 }
 
 // provenance returns the recorded commands that n implements, none for itself,

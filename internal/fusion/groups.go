@@ -14,20 +14,29 @@ import (
 
 // vertical tries each command with producers of what it reads, and theirs.
 func (r *round) vertical() {
+	r.vertically.of = take(&r.room.vertically, len(r.cmds))
 	for i, c := range r.cmds {
-		if c.in == nil || !r.near[i] {
+		if c.shape == nil || !r.near[i] || r.again(&r.vertically, int32(i)) {
 			continue
 		}
+		r.record(&r.vertically, int32(i))
 		r.stack = r.stack[:0]
 		for _, l := range r.linksOf(int32(i)) {
-			if p := l.command; p >= 0 && r.buffer[p] == r.buffer[i] && !slices.Contains(r.stack, p) {
+			if p := l.command; p >= 0 && r.within(p, int32(i)) && !slices.Contains(r.stack, p) {
 				r.stack = append(r.stack, p)
 			}
 		}
 		if n := len(r.stack); n > 0 {
 			r.grow([maxMembers]int32{int32(i)}, 1, 0, n)
 		}
+		r.recorded(0)
 	}
+}
+
+// within reports whether a group may hold p and the later command i.
+func (r *round) within(p, i int32) bool {
+	r.finding.reached(p)
+	return r.buffer[p] == r.buffer[i]
 }
 
 // grow tries every set that adds to the first n of members (a command first, then
@@ -46,7 +55,7 @@ func (r *round) grow(members [maxMembers]int32, n, lo, hi int) {
 		r.stack = append(r.stack, r.stack[k+1:hi]...)
 		for _, l := range r.linksOf(p) {
 			q := l.command
-			if q >= 0 && r.buffer[q] == r.buffer[p] && !slices.Contains(members[:n], q) &&
+			if q >= 0 && r.within(q, p) && !slices.Contains(members[:n], q) &&
 				!slices.Contains(r.stack[lo:hi], q) && !slices.Contains(r.stack[rest:], q) {
 				r.stack = append(r.stack, q)
 			}
@@ -92,19 +101,20 @@ func (r *round) pairing(c, d *command) uint8 {
 func (r *round) horizontal() {
 	n := len(r.cmds)
 	fresh := n // the next one
-	freshAt := make([]int32, n)
+	freshAt := take(&r.room.fresh, n)
 	for i := n - 1; i >= 0; i-- {
 		if r.cmds[i].fresh {
 			fresh = i
 		}
 		freshAt[i] = int32(fresh)
 	}
+	r.horizontally.of = take(&r.room.horizontally, n)
 	alone := map[*decl.Decl]bool{}
 	var last *decl.Decl
 	joins := false
 	var sharing, others []int32
 	for i, c := range r.cmds {
-		if c.in == nil || int(freshAt[i]) > i+maxWindow {
+		if c.shape == nil || int(freshAt[i]) > i+maxWindow {
 			continue
 		}
 		if c.in.Decl != last {
@@ -115,13 +125,14 @@ func (r *round) horizontal() {
 				alone[last] = joins
 			}
 		}
-		if !joins {
+		if !joins || r.again(&r.horizontally, int32(i)) {
 			continue
 		}
+		r.record(&r.horizontally, int32(i))
 		sharing, others = sharing[:0], others[:0]
 		for j := i + 1; j < n && j <= i+maxWindow && r.buffer[j] == r.buffer[i]; j++ {
 			d := r.cmds[j]
-			if d.in == nil {
+			if d.shape == nil {
 				continue
 			}
 			// A third one of j's kind may be what makes a kernel.
@@ -145,23 +156,16 @@ func (r *round) horizontal() {
 				}
 			}
 		}
+		r.recorded(maxWindow)
 	}
 }
 
 // shares reports whether two commands read the same value, not counting
 // weights.
 func (r *round) shares(i, j int) bool {
-	us, vs := r.flow.Reads(i), r.flow.Reads(j)
-	for k := range us {
-		u := &us[k]
-		if r.g.Memories[u.Region.Mem].Kind == ir.Weight {
-			continue
-		}
-		for l := range vs {
-			v := &vs[l]
-			if u.Region.Equal(v.Region) && slices.Equal(u.Sources, v.Sources) {
-				return true
-			}
+	for _, u := range r.values[r.linkAt[i]:r.linkAt[i+1]] {
+		if u != 0 && slices.Contains(r.values[r.linkAt[j]:r.linkAt[j+1]], u) {
+			return true
 		}
 	}
 	return false
@@ -227,10 +231,10 @@ func (r *round) layout(b []byte, members []int32) ([]byte, bool) {
 		b = binary.LittleEndian.AppendUint32(b, c.id)
 	next:
 		for j := range c.spans {
-			x := &c.spans[j]
-			if x.Root == ir.NoMem {
+			if c.spans[j].Root == ir.NoMem {
 				continue
 			}
+			x := r.span(c, j)
 			for k := range r.slots {
 				s := &r.slots[k]
 				if s.root != x.Root || !(s.lo < x.End && x.Lo < s.end || s.at.Equal(x.At)) {
@@ -273,10 +277,10 @@ func (r *round) describe(members []int32) *isel.Group {
 	gr := &isel.Group{Graph: r.g, Source: map[isel.Operand]isel.Operand{}}
 	for m, i := range members {
 		c := r.cmds[i]
-		gr.Members = append(gr.Members, c.in)
-		gr.Spans = append(gr.Spans, c.spans)
+		gr.Members = append(gr.Members, c.instance())
+		gr.Spans = append(gr.Spans, r.spansOf(c))
 		if r.o.Unrounded {
-			gr.Unrounded = append(gr.Unrounded, r.unrounded[r.flow.Commands[i]])
+			gr.Unrounded = append(gr.Unrounded, c.unrounded)
 		}
 		for k, l := range r.linksOf(i) {
 			if l.command < 0 {
@@ -302,9 +306,7 @@ func (r *round) describe(members []int32) *isel.Group {
 // reports whether a larger group with the same last command may be a kernel's.
 func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	members := list[:n]
-	if r.o.Tried != nil {
-		*r.o.Tried++
-	}
+	r.tried++
 	slices.Sort(members)
 	var ok bool
 	if r.key, ok = r.sketch(r.key[:0], members); !ok {
@@ -418,7 +420,7 @@ func (r *round) consider(gr group, look isel.Outlook) {
 	if r.o.Unrounded {
 		for _, i := range members {
 			flag := byte(0)
-			if r.unrounded[r.flow.Commands[i]] {
+			if r.cmds[i].unrounded {
 				flag = 1
 			}
 			r.key = append(r.key, flag)
@@ -435,7 +437,15 @@ func (r *round) consider(gr group, look isel.Outlook) {
 			r.verdicts[key] = gr.v
 		}
 	}
-	v := gr.v
+	s := r.finding
+	s.found = append(s.found, found{gr, look})
+	r.settle(&s.found[len(s.found)-1].group)
+}
+
+// settle keeps a group whose verdict is known, if it has a place.
+func (r *round) settle(gr *group) {
+	v, members := gr.v, gr.members()
+	gr.at = -1
 	if v.none {
 		return
 	}
@@ -451,14 +461,16 @@ func (r *round) consider(gr group, look isel.Outlook) {
 			r.readElsewhere(v, members)
 		}
 	default:
-		if _, why := r.place(&gr); why != nil {
+		at, why := r.place(gr)
+		if why != nil {
 			r.cmds[root].stuck = true
 			if near {
 				r.miss(root, first, why.String())
 			}
 			return
 		}
-		r.groups = append(r.groups, gr)
+		gr.at = at
+		r.groups = append(r.groups, *gr)
 	}
 }
 

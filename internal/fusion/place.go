@@ -46,6 +46,25 @@ func (r *round) place(gr *group) (at int32, why *obstacle) {
 	return -1, why
 }
 
+// changed reports whether anything has moved or gone in this round between the
+// members of a group.
+func (r *round) changed(gr *group) bool {
+	members := gr.members()
+	for p := r.at[members[0]] + 1; p < r.at[members[len(members)-1]]; p++ {
+		if r.from[p] < 0 {
+			continue
+		}
+		n := r.cur[p]
+		if n == nil {
+			return true
+		}
+		if _, ok := n.(*sequence); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // blocked says what keeps the group from the place of member at.
 func (r *round) blocked(gr *group, at int32) *obstacle {
 	members := gr.members()

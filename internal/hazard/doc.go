@@ -29,6 +29,8 @@
 //     same with the reason of each edge. Edges lead to the last writers and to the
 //     readers since. Where many readers meet many writers a join node stands
 //     between, so that edges stay few; nothing is transitively reduced.
+//   - [Stream] finds the same order as the list goes on, for who takes commands from
+//     its front and forgets those that have ended.
 //   - [Tracker] compares one command with those added so far, for who builds
 //     a graph as it goes.
 //

@@ -13,11 +13,11 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 	n := t.Len()
 	latest := make([]int32, 2*n)
 	pillar, last := none, none
-	waiting := 0 // with boundary: the first command that is not entered
 	later := []access(nil)
-	accesses := func(j int) []access {
-		as := t.of(j % max(n, 1))
-		if j < n {
+	// accesses returns those of command i of the given turn.
+	accesses := func(turn, i int) []access {
+		as := t.of(i)
+		if turn == 0 || !t.moves(as) {
 			return as
 		}
 		later = append(later[:0], as...)
@@ -26,41 +26,54 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 		}
 		return later
 	}
-	enter := func(j int) {
-		last = int32(j)
-		if t.commands[j%n].pillar {
+	enter := func(turn, i int, as []access) {
+		last = int32(turn*n + i)
+		if t.commands[i].pillar {
 			pillar = last
 			s.reset()
 			return
 		}
-		s.enter(accesses(j), last)
+		s.enter(as, last)
 	}
-	for j := range latest {
-		p := pillar
-		if t.commands[j%n].pillar {
-			p = last
-		} else {
-			as := accesses(j)
-			s.begin()
-			for k := range as {
-				for _, h := range s.look(&as[k]) {
-					c := &s.nodes[h]
-					p = max(p, c.w)
-					if as[k].write {
-						p = max(p, c.r)
+	waiting := 0 // with boundary: the first command that is not entered
+	for turn := range 2 {
+		for i := range n {
+			p, as := pillar, accesses(turn, i)
+			if t.commands[i].pillar {
+				p = last
+			} else {
+				s.begin()
+				for k := range as {
+					for _, h := range s.look(&as[k]) {
+						c := &s.nodes[h]
+						p = max(p, c.w)
+						if as[k].write {
+							p = max(p, c.r)
+						}
 					}
 				}
 			}
-		}
-		latest[j] = p
-		if boundary == nil {
-			enter(j)
-		} else if boundary(j % n) {
-			for ; waiting <= j; waiting++ {
-				s.begin()
-				enter(waiting)
+			j := turn*n + i
+			latest[j] = p
+			if boundary == nil {
+				enter(turn, i, as)
+			} else if boundary(i) {
+				for ; waiting <= j; waiting++ {
+					s.begin()
+					enter(waiting/n, waiting%n, accesses(waiting/n, waiting%n))
+				}
 			}
 		}
 	}
 	return latest
+}
+
+// moves reports whether params move an access: that of a later replay is another.
+func (t *Table) moves(as []access) bool {
+	for k := range as {
+		if n := as[k].region; n != 0 && t.regions.all[n].params {
+			return true
+		}
+	}
+	return false
 }

@@ -37,6 +37,15 @@ type regions struct {
 	all   []region
 	heads map[uint64]int32
 	facts map[uint64]fact
+	// near holds facts by a hash of their pair, in front of the map: a place for each,
+	// which forgets what was there.
+	near [256]pairFact
+}
+
+// pairFact is what is known of a pair; key 0 is no pair.
+type pairFact struct {
+	key uint64
+	fact
 }
 
 func newRegions(g *ir.Graph) regions {
@@ -110,6 +119,10 @@ func (rs *regions) pair(a, b int32) fact {
 		return factCovers
 	}
 	key := uint64(a)<<32 | uint64(b)
+	near := &rs.near[(uint32(a)*37+uint32(b))%uint32(len(rs.near))]
+	if near.key == key {
+		return near.fact
+	}
 	f, ok := rs.facts[key]
 	if !ok {
 		x, y := &rs.all[a], &rs.all[b]
@@ -124,6 +137,7 @@ func (rs *regions) pair(a, b int32) fact {
 		}
 		rs.facts[key] = f
 	}
+	*near = pairFact{key, f}
 	return f
 }
 

@@ -8,7 +8,8 @@ import "github.com/mlxc/mlxc/ir"
 // command where an Order has all edges.
 type Stream struct {
 	b     *orderBuilder
-	nodes []ir.Node // the commands
+	nodes []ir.Node // of the graph
+	at    []int32   // of each command among them
 	next  int32     // the first command that is not entered
 	// By node: how many nodes it waits for that have not ended, −1 when it has ended
 	// itself; and the list of nodes that wait for it, 0 if none does.
@@ -24,21 +25,14 @@ const over int32 = -1
 
 // NewStream prepares to enter the commands of g.
 func NewStream(g *ir.Graph) *Stream {
-	s := &Stream{waiters: make([]waiter, 1)}
-	n := 0
-	for _, x := range g.Nodes {
+	s := &Stream{nodes: g.Nodes, at: make([]int32, 0, len(g.Nodes)), waiters: make([]waiter, 1)}
+	for i, x := range g.Nodes {
 		switch x.(type) {
 		case *ir.Dispatch, *ir.Copy, *ir.Fill:
-			n++
+			s.at = append(s.at, int32(i))
 		}
 	}
-	s.nodes = make([]ir.Node, 0, n)
-	for _, x := range g.Nodes {
-		switch x.(type) {
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
-			s.nodes = append(s.nodes, x)
-		}
-	}
+	n := len(s.at)
 	s.waits, s.behind = make([]int32, n, n+n/8), make([]int32, n, n+n/8)
 	s.b = newOrderBuilder(&Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}, n)
 	s.b.stream = s
@@ -46,14 +40,14 @@ func NewStream(g *ir.Graph) *Stream {
 }
 
 // Len returns the number of commands.
-func (s *Stream) Len() int { return len(s.nodes) }
+func (s *Stream) Len() int { return len(s.at) }
 
 // Node returns command i.
-func (s *Stream) Node(i int) ir.Node { return s.nodes[i] }
+func (s *Stream) Node(i int) ir.Node { return s.nodes[s.at[i]] }
 
 // Pillar reports whether the effects of command i are unknown.
 func (s *Stream) Pillar(i int) bool {
-	d, ok := s.nodes[i].(*ir.Dispatch)
+	d, ok := s.Node(i).(*ir.Dispatch)
 	return ok && !d.Effects.Known()
 }
 
@@ -65,7 +59,7 @@ func (s *Stream) Enter() (free bool) {
 	x, t := s.next, s.b.t
 	s.next++
 	t.accesses = t.accesses[:0]
-	known := t.touch(s.nodes[x])
+	known := t.touch(s.Node(int(x)))
 	s.b.enter(x, t.accesses, !known)
 	return s.waits[x] == 0
 }

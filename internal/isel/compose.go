@@ -181,7 +181,7 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	if c.budget--; c.budget < 0 {
 		return scalar{}, fmt.Errorf("the composed term is too large")
 	}
-	if e.Kind == term.Bool || e.Op == term.ArgMax || e.Op == term.ToInt {
+	if e.Kind == term.Bool || e.Op == term.ArgMax || e.Op == term.ToInt || e.Op == term.AsF16 {
 		c.exact++
 		defer func() { c.exact-- }()
 	}
@@ -210,12 +210,14 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	case term.Sum, term.MaxOver, term.ArgMax:
 		return c.reduce(e, fr)
 	}
-	args := make([]scalar, len(e.Args))
-	for i, a := range e.Args {
-		var err error
-		if args[i], err = c.eval(a, fr); err != nil {
+	var room [3]scalar // most have as many
+	args := room[:0]
+	for _, a := range e.Args {
+		x, err := c.eval(a, fr)
+		if err != nil {
 			return scalar{}, err
 		}
+		args = append(args, x)
 	}
 	return c.apply(e, args)
 }
@@ -237,6 +239,14 @@ func (c *composer) reduce(e *term.Expr, fr frame) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
+	ints := []form{bound.f}
+	if len(e.Args) == 3 { // the place of an argmax
+		place, err := c.eval(e.Args[2], fr)
+		if err != nil {
+			return scalar{}, err
+		}
+		ints = append(ints, place.f)
+	}
 	level := c.level
 	c.level++
 	defer func() { c.level-- }()
@@ -245,11 +255,11 @@ func (c *composer) reduce(e *term.Expr, fr frame) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	return c.reduction(e, level, bound.f, c.float(body)), nil
+	return c.reduction(e, level, ints, c.float(body)), nil
 }
 
-func (c *composer) reduction(e *term.Expr, level int, bound form, body *value) scalar {
-	v := c.make(value{op: e.Op, class: e.Class, index: level, ints: []form{bound}, args: []*value{body}})
+func (c *composer) reduction(e *term.Expr, level int, ints []form, body *value) scalar {
+	v := c.make(value{op: e.Op, class: e.Class, index: level, ints: ints, args: []*value{body}})
 	if e.Op != term.ArgMax {
 		return scalar{v: v}
 	}
@@ -285,7 +295,7 @@ func (c *composer) apply(e *term.Expr, args []scalar) (scalar, error) {
 		return scalar{isInt: true, f: f}, nil
 	case e.Kind == term.Bool && ints && e.Op >= term.Eq && e.Op <= term.Ge:
 		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f, args[1].f}})}, nil
-	case e.Op == term.Pow2:
+	case e.Op == term.Pow2, e.Op == term.AsF16:
 		return scalar{v: c.make(value{op: e.Op, ints: []form{args[0].f}})}, nil
 	case e.Op == term.ToF32:
 		return scalar{v: c.float(args[0])}, nil

@@ -47,8 +47,9 @@ type atom struct {
 	slot   int // load
 	which  int // unknown
 	lo, hi int64
-	open   bool // an unknown occurs in it
-	moving bool // an index variable occurs in it
+	open   bool    // an unknown occurs in it
+	moving bool    // an index variable occurs in it
+	alone  [1]mono // itself, once: see of
 }
 
 func number(c int64) form { return form{c: c} }
@@ -132,7 +133,10 @@ func (s *space) sub(f, g form) form { return s.addScaled(f, -1, g) }
 
 func (s *space) scale(f form, k int64) form { return s.addScaled(form{}, k, f) }
 
-func of(a *atom) form { return form{t: []mono{{1, a}}} }
+func of(a *atom) form {
+	a.alone[0] = mono{1, a}
+	return form{t: a.alone[:]}
+}
 
 // affine turns an expression of the graph's params into a form.
 func (s *space) affine(a ir.Affine) form {

@@ -20,7 +20,7 @@ func Elementwise(d *decl.Decl) bool {
 	ok := len(d.Results) > 0
 	see := func(e *term.Expr) {
 		switch e.Op {
-		case term.Sum, term.MaxOver, term.ArgMax, term.ToF32, term.ToInt, term.Erf:
+		case term.Sum, term.MaxOver, term.ArgMax, term.ToF32, term.AsF16, term.ToInt, term.Erf:
 			ok = false
 		}
 	}

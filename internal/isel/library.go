@@ -23,6 +23,7 @@ type Library struct {
 	// several holds those of kernels with more results than one.
 	several map[string]bool
 	trees   []*tree // of parts
+	byDecl  map[*decl.Decl]*pattern
 }
 
 // pattern is a declaration as instruction selection sees it.
@@ -37,7 +38,7 @@ type pattern struct {
 // NewLibrary indexes declarations. Several may have one name; the first whose
 // conditions hold describes a dispatch, as everywhere.
 func NewLibrary(ds ...*decl.Decl) *Library {
-	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[string]bool{}, several: map[string]bool{}}
+	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[string]bool{}, several: map[string]bool{}, byDecl: map[*decl.Decl]*pattern{}}
 	for _, d := range ds {
 		l.byName[d.Name] = append(l.byName[d.Name], d)
 		if !selectable(d) {
@@ -57,6 +58,7 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 			}
 		}
 		p.shares = shares(d)
+		l.byDecl[d] = p
 		k := joined(p.skels)
 		l.byKey[k] = append(l.byKey[k], p)
 	}

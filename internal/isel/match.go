@@ -40,6 +40,10 @@ type matcher struct {
 	gr  *Group
 	lay *layout
 	hit *Match
+	// What was composed, for kernels that look alike differ in little else.
+	composed []*composed
+	// clash: the last proposal was refused because its views overlap
+	clash bool
 	// unrounded: with the roundings of intermediates left out
 	unrounded bool
 }
@@ -91,15 +95,21 @@ func (l *Library) match(gr *Group, unrounded bool) (*Match, error) {
 
 // try looks for a kernel that writes exactly the results rs.
 func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
-	s := newSpace(m.gr.Graph, m.lay.slots, fold)
-	c := m.composer(s)
-	skels := make([]string, len(rs))
+	shapes := make([][]dim, len(rs))
 	for i, o := range rs {
-		x, err := c.result(o, c.own(o))
-		if err != nil {
+		shapes[i] = m.own(o)
+	}
+	// Most kernels have results of the shapes that they have now.
+	x := m.compose(rs, shapes, fold)
+	if x.err != nil {
+		x = m.composeOwn(rs, fold)
+	}
+	skels := make([]string, len(rs))
+	for i := range rs {
+		if i >= len(x.results) {
 			return nil, nil // a load that no index map composes
 		}
-		if skels[i] = s.skeletonOf(x); !m.lib.parts[skels[i]] {
+		if skels[i] = x.space.skeletonOf(x.results[i]); !m.lib.parts[skels[i]] {
 			return nil, nil
 		}
 	}
@@ -188,6 +198,7 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 		for j := range ops {
 			shapes[j] = choices[j][pick[j]]
 		}
+		m.clash = false
 		proposed, err := m.fitShapes(p, ops, shapes, fold)
 		if m.hit != nil {
 			return nil
@@ -197,6 +208,9 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 		}
 		if first == nil || first == errContradiction {
 			first = err
+		}
+		if m.clash && m.twice(ops) {
+			return first // under any shape
 		}
 		j := 0
 		for ; j < len(pick); j++ {
@@ -212,39 +226,49 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 	return first
 }
 
+// twice reports whether two results are the same bytes.
+func (m *matcher) twice(ops []Operand) bool {
+	var seen []ir.Region
+	for _, o := range ops {
+		r, err := m.gr.Members[o.Member].Region(o.Arg)
+		if err != nil {
+			return false
+		}
+		r = rooted(m.gr.Graph, r)
+		if slices.ContainsFunc(seen, r.Equal) {
+			return true
+		}
+		seen = append(seen, r)
+	}
+	return false
+}
+
 // maxShapes bounds the combinations of shapes that are proposed.
 const maxShapes = 12
 
 // fitShapes proposes kernel p with results of given shapes. It says whether it
 // came to a proposal: if not, other shapes do not help.
 func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold folding) (proposed bool, err error) {
-	s := newSpace(m.gr.Graph, m.lay.slots, fold)
-	c := m.composer(s)
+	x := m.compose(ops, shapes, fold)
+	s := x.space
+	s.overflow = x.overflow
 	f := &fitter{m: m, space: s, p: p, d: p.d, results: ops, shapes: shapes, floats: map[int]*value{}, slots: map[int]int{}, err: errContradiction}
 	var todo []pair
-	for j, o := range ops {
+	for j := range ops {
 		r := &p.d.Results[j]
 		a := &p.d.Args[r.Arg]
-		idx, vars := make([]form, len(shapes[j])), make([]integerTerm, len(shapes[j]))
-		at := form{}
-		bits := int64(m.gr.Members[o.Member].Decl.Args[o.Arg].Elem.Bits())
+		if j == len(x.results) {
+			return true, x.err
+		}
+		vars := make([]integerTerm, len(shapes[j]))
 		for k, d := range shapes[j] {
-			idx[k] = s.index(-1-k, s.affine(d.n))
-			vars[k] = fixed(idx[k])
-			at = s.addScaled(at, s.times(d.stride, bits), idx[k])
+			vars[k] = fixed(x.idx[j][k])
 			f.eqs = append(f.eqs, equation{x: integerTerm{e: a.Shape[k]}, want: s.affine(d.n), arg: -1})
 			if a.Strides != nil && !d.single() {
 				f.eqs = append(f.eqs, equation{x: integerTerm{e: a.Strides[k]}, want: number(d.stride), arg: -1})
 			}
 		}
-		inner, err := c.indices(o, at)
-		if err != nil {
-			return true, err
-		}
-		x, err := c.result(o, inner)
-		if err != nil {
-			return true, err
-		}
+		x := x.results[j]
 		if x.isInt {
 			var ok bool
 			if todo, ok = f.integerResult(r.Body, vars, x.f, todo); !ok {
@@ -263,6 +287,86 @@ func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold fold
 	return f.tries > 0, f.err
 }
 
+// composed are the terms of results under given shapes.
+type composed struct {
+	ops      []Operand
+	shapes   [][]dim
+	fold     folding
+	space    *space
+	idx      [][]form // the index variables of each
+	results  []scalar // those before err
+	err      error
+	overflow bool
+}
+
+// compose returns the terms of results ops of the group under given shapes, in a
+// space in which kernels are fitted to them.
+func (m *matcher) compose(ops []Operand, shapes [][]dim, fold folding) *composed {
+	for _, x := range m.composed {
+		if x.fold == fold && slices.Equal(x.ops, ops) && slices.EqualFunc(x.shapes, shapes, sameShape) {
+			return x
+		}
+	}
+	s := newSpace(m.gr.Graph, m.lay.slots, fold)
+	c := m.composer(s)
+	x := &composed{ops: ops, shapes: shapes, fold: fold, space: s}
+	m.composed = append(m.composed, x)
+	for j, o := range ops {
+		idx := make([]form, len(shapes[j]))
+		at := form{}
+		bits := int64(m.gr.Members[o.Member].Decl.Args[o.Arg].Elem.Bits())
+		for k, d := range shapes[j] {
+			idx[k] = s.index(-1-k, s.affine(d.n))
+			at = s.addScaled(at, s.times(d.stride, bits), idx[k])
+		}
+		x.idx = append(x.idx, idx)
+		inner, err := c.indices(o, at)
+		if err == nil {
+			var v scalar
+			if v, err = c.result(o, inner); err == nil {
+				x.results = append(x.results, v)
+			}
+		}
+		if err != nil {
+			x.err = err
+			break
+		}
+	}
+	x.overflow = s.overflow
+	return x
+}
+
+// composeOwn is compose of results under the shapes of their members, which need
+// no inverse of their index maps.
+func (m *matcher) composeOwn(ops []Operand, fold folding) *composed {
+	s := newSpace(m.gr.Graph, m.lay.slots, fold)
+	c := m.composer(s)
+	x := &composed{space: s}
+	for _, o := range ops {
+		v, err := c.result(o, c.own(o))
+		if err != nil {
+			x.err = err
+			break
+		}
+		x.results = append(x.results, v)
+	}
+	return x
+}
+
+// own is the shape of a result in its member.
+func (m *matcher) own(o Operand) []dim {
+	in := m.gr.Members[o.Member]
+	out := make([]dim, len(in.Shapes[o.Arg]))
+	for k, n := range in.Shapes[o.Arg] {
+		out[k] = dim{n, in.Strides[o.Arg][k]}
+	}
+	return out
+}
+
+func sameShape(a, b []dim) bool {
+	return slices.EqualFunc(a, b, func(a, b dim) bool { return a.n.Equal(b.n) && a.stride == b.stride })
+}
+
 // dim is one dimension of a result: its extent and, in elements, its stride.
 type dim struct {
 	n      ir.Affine
@@ -274,14 +378,10 @@ func (d dim) single() bool { return d.n.IsConst() && d.n.Const == 1 }
 // shapes lists index spaces of the given rank for the elements of a result: its
 // own, those of other results of the group, flat ones.
 func (m *matcher) shapes(o Operand, rank int) (out [][]dim) {
-	in := m.gr.Members[o.Member]
-	own := make([]dim, len(in.Shapes[o.Arg]))
-	for k, n := range in.Shapes[o.Arg] {
-		own[k] = dim{n, in.Strides[o.Arg][k]}
-	}
+	own := m.own(o)
 	add := func(ds []dim) {
 		for _, x := range out {
-			if slices.EqualFunc(x, ds, func(a, b dim) bool { return a.n.Equal(b.n) && a.stride == b.stride }) {
+			if sameShape(x, ds) {
 				return
 			}
 		}

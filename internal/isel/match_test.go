@@ -2,6 +2,7 @@ package isel_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -270,6 +271,206 @@ func TestEqualSkeletonsAreNotEqualTerms(t *testing.T) {
 	}
 }
 
+// The place of an argmax is part of the term, and whether there is one.
+func TestPlacesOfArgmax(t *testing.T) {
+	const source = `
+// @kernel plus
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 c device f32[n] write
+// @threads n, 1, 1
+// @group _, _, _
+// @term c[i] = round(f32, a[i] + b[i])
+//
+// @kernel best
+// @arg 0 x device f32[n] read
+// @arg 1 ids device u32[k] write
+// @arg 2 n constant i32
+// @threads k, 1, 1
+// @group _, _, _
+// @term ids[s] = u32(OLD)
+//
+// @kernel plus_best
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 ids device u32[k] write
+// @arg 3 n constant i32
+// @threads k, 1, 1
+// @group _, _, _
+// @term ids[s] = u32(NEW)
+`
+	const body = `
+  memory %x input 512 f32[128]
+  memory %r input 512 f32[128]
+  memory %y output 32 u32[8]
+  memory %t scratch 512 f32[128]
+  kernel @plus builtin "plus" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @best builtin "best" args(0 x: device f32 read, 1 ids: device u32 write, 2 n: constant i32)
+
+  #0 @plus (a = %x[0:512], b = %r[0:512], c = %t[0:512]) grid threads [128, 1, 1] of [32, 1, 1]
+  #1 @best (x = %t[0:512], ids = %y[0:32], n = 128) grid threads [8, 1, 1] of [8, 1, 1]
+`
+	for _, k := range []struct {
+		old, new string
+		ok       bool
+	}{
+		{"argmax(i < n, x[i], s)", "argmax(i < n, b[i] + a[i], s)", true},
+		{"argmax(i < n, x[i], 7 - s)", "argmax(i < n, a[i] + b[i], 6 - s + 1)", true},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] + b[i], 7 - s)", false},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] + b[i], 0)", false},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] + b[i])", false},
+		{"argmax(i < n, x[i])", "argmax(i < n, a[i] + b[i])", true},
+		{"argmax(i < n, x[i])", "argmax(i < n, a[i] + b[i], 0)", false},
+		{"argmax(i < n, x[i], s)", "argmax(i < n, a[i] - b[i], s)", false},
+	} {
+		lib := library(t, strings.NewReplacer("OLD", k.old, "NEW", k.new).Replace(source))
+		m, _ := lib.Match(group(t, lib, parse(t, body)))
+		if !k.ok {
+			require.Nil(t, m, k.new)
+			continue
+		}
+		require.NotNil(t, m, k.new)
+		require.Equal(t, "plus_best", m.Kernel.Function)
+	}
+}
+
+// The bits of a half are part of the term, and it is rounded to f16 already.
+func TestHalvesOfIntegers(t *testing.T) {
+	const source = `
+// @kernel plus
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 c device f32[n] write
+// @threads n, 1, 1
+// @group _, _, _
+// @term c[i] = round(f32, a[i] + b[i])
+//
+// @kernel scale
+// @arg 0 x device f32[n] read
+// @arg 1 d device u16[n] read
+// @arg 2 y device f32[n] write
+// @threads n, 1, 1
+// @group _, _, _
+// @term y[i] = round(f32, OLD)
+//
+// @kernel plus_scale
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 d device u16[n] read
+// @arg 3 y device f32[n] write
+// @threads n, 1, 1
+// @group _, _, _
+// @term y[i] = round(f32, NEW)
+`
+	const body = `
+  memory %x input 512 f32[128]
+  memory %r input 512 f32[128]
+  memory %d input 256 u16[128]
+  memory %y output 512 f32[128]
+  memory %t scratch 512 f32[128]
+  kernel @plus builtin "plus" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  kernel @scale builtin "scale" args(0 x: device f32 read, 1 d: device u16 read, 2 y: device f32 write)
+
+  #0 @plus (a = %x[0:512], b = %r[0:512], c = %t[0:512]) grid threads [128, 1, 1] of [32, 1, 1]
+  #1 @scale (x = %t[0:512], d = %d[0:256], y = %y[0:512]) grid threads [128, 1, 1] of [32, 1, 1]
+`
+	for _, k := range []struct {
+		old, new string
+		ok       bool
+	}{
+		{"x[i] * as_f16(d[i])", "as_f16(d[i]) * (b[i] + a[i])", true},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * round(f16, as_f16(d[i]))", true},
+		{"x[i] * round(f16, as_f16(d[i]))", "(a[i] + b[i]) * as_f16(d[i])", true},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * round(bf16, as_f16(d[i]))", false},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * as_f16(d[i] + 1)", false},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * as_f16(d[i] / 2)", false},
+		{"x[i] * as_f16(d[i])", "(a[i] + b[i]) * f32(d[i])", false},
+		{"x[i] * f32(d[i])", "(a[i] + b[i]) * as_f16(d[i])", false},
+		{"x[i] * f32(d[i])", "(a[i] + b[i]) * round(f16, f32(d[i]))", false},
+		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(256*d[127 - i] + d[i])", true},
+		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(d[i] + 256*d[126 - i])", false},
+		{"x[i] * as_f16(d[i]) * as_f16(d[i] + 256*d[127 - i])", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(d[127 - i] + 256*d[i])", false},
+		{"x[i] * as_f16(d[i]) * as_f16(4096)", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(4096)", true},
+		{"x[i] * as_f16(d[i]) * as_f16(4096)", "(a[i] + b[i]) * as_f16(d[i]) * as_f16(4097)", false},
+	} {
+		lib := library(t, strings.NewReplacer("OLD", k.old, "NEW", k.new).Replace(source))
+		m, _ := lib.Match(group(t, lib, parse(t, body)))
+		if !k.ok {
+			require.Nil(t, m, "%s: %s", k.old, k.new)
+			continue
+		}
+		require.NotNil(t, m, "%s: %s", k.old, k.new)
+		require.Equal(t, "plus_scale", m.Kernel.Function)
+	}
+}
+
+// Products with GGML's blocks, whose scales are bits among bytes, compose like
+// others: with an addition they are a kernel that does both.
+func TestBlocksOfGGML(t *testing.T) {
+	source, err := os.ReadFile("../../msl/ggml.metal")
+	require.NoError(t, err)
+	for _, k := range []struct {
+		format string
+		row    int // bytes of 512 weights
+	}{{"q4_0", 16 * 18}, {"q8_0", 16 * 34}, {"q6_K", 2 * 210}} {
+		name := "ggml_mul_mv_" + k.format + "_f32"
+		_, text, _ := strings.Cut(string(source), "@kernel   "+name+"\n")
+		text, _, _ = strings.Cut(text, "@kernel")
+		text, _, _ = strings.Cut(text, "template")
+		const plus = `
+// @kernel plus
+// @arg 0 a device f32[n] read
+// @arg 1 b device f32[n] read
+// @arg 2 c device f32[n] write
+// @threads n, 1, 1
+// @group _, _, _
+// @term c[i] = round(f32, a[i] + b[i])
+//
+`
+		added := strings.NewReplacer(
+			"@arg 2 y", "@arg 2 r device f32[M, N] read\n// @arg 3 y", "@arg 3 K", "@arg 4 K", "@arg 4 N", "@arg 5 N",
+			"round(f32, ", "round(f32, r[m,n] + ").Replace(text)
+		body := fmt.Sprintf(`
+  memory %%w input %[2]d u8[24, %[3]d]
+  memory %%x input 4096 f32[1024]
+  memory %%r input 192 f32[48]
+  memory %%y output 192 f32[48]
+  memory %%t scratch 192 f32[48]
+  kernel @product builtin "%[1]s" args(0 w: device u16 read, 1 x: device f32 read, 2 y: device f32 write, 3 K: constant i32, 4 N: constant i32)
+  kernel @plus builtin "plus" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+
+  #0 @product (w = %%w[0:%[2]d], x = %%x[0:4096], y = %%t[0:192], K = 512, N = 24) grid threadgroups [3, 2, 1] of [32, 2, 1]
+  #1 @plus (a = %%t[0:192], b = %%r[0:192], c = %%y[0:192]) grid threads [48, 1, 1] of [32, 1, 1]
+`, name, 24*k.row, k.row)
+		for change, ok := range map[string]bool{
+			"":                             true,
+			"256*w[n,c,1] -> 255*w[n,c,1]": false,
+			"16*w[n,c,1] -> 16*w[n,c,2]":   false,
+			"x[m,c* -> x[m,1+c*":           false,
+			"% 256 + -> % 128 + ":          false,
+			"w[n,c,2 + -> w[n,c,3 + ":      false,
+			"w[n,c,192 + -> w[n,c,191 + ":  false,
+			" - 8\n ->  - 7\n":             false,
+			"low[n,c,g -> low[n,c,1 + g":   false,
+			"% 4\n -> % 8\n":               false,
+		} {
+			from, to, _ := strings.Cut(change, " -> ")
+			changed := strings.Replace(added, from, to, 1)
+			if changed == added && !ok {
+				continue // it is of another format
+			}
+			lib := library(t, "// @kernel   "+name+"\n"+text+plus+"// @kernel   "+name+"_add\n"+changed)
+			m, err := lib.Match(group(t, lib, parse(t, body)))
+			if !ok {
+				require.Nil(t, m, "%s: %s", name, change)
+				continue
+			}
+			require.NotNil(t, m, "%s: %v", name, err)
+			require.Equal(t, name+"_add", m.Kernel.Function)
+		}
+	}
+}
+
 // A kernel that takes its threadgroup from the dispatch adds in an order of its
 // own for each: the fused one runs the recorded threadgroup.
 func TestThreadgroupOfALoopedNormStays(t *testing.T) {
@@ -304,7 +505,12 @@ func TestMatcherRemembers(t *testing.T) {
 		require.NotNil(t, c)
 		anew, err := isel.Builtin().Match(gr)
 		require.NoError(t, err)
-		require.Equal(t, format(anew), format(m.Again(c, gr.Members, -1)))
+		d, _ := m.Again(c, gr.Graph, func(o isel.Operand) *ir.View { return &gr.Members[o.Member].Views[o.Arg] }, -1)
+		require.NotNil(t, d)
+		g := *gr.Graph
+		g.Kernels = append(slices.Clip(g.Kernels), c.Like.Kernel)
+		again := &isel.Match{Instance: &decl.Instance{Graph: &g, Dispatch: d}, Kernel: c.Like.Kernel}
+		require.Equal(t, format(anew), format(again))
 		require.Equal(t, i, m.Hits)
 	}
 	require.Equal(t, 1, m.Misses)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -19,7 +20,12 @@ type Matcher struct {
 	lib      *Library
 	memo     map[string]*outcome
 	combined map[[3]*decl.Decl]combination
+	skels    map[*decl.Decl][]string // of kernels that the library has not
+	grows    map[string]bool         // by skeleton: see Outlook.Grow
 	key      []byte
+
+	dispatches slab.Slab[ir.Dispatch]
+	bindings   slab.Slab[ir.Binding]
 	// Generate: groups of elementwise commands that no kernel computes become
 	// kernels of their own.
 	Generate bool
@@ -34,7 +40,7 @@ type Matcher struct {
 
 // NewMatcher returns a matcher of lib's kernels.
 func NewMatcher(lib *Library) *Matcher {
-	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}}
+	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}, skels: map[*decl.Decl][]string{}, grows: map[string]bool{}}
 }
 
 // outcome is what became of a group.
@@ -117,20 +123,20 @@ func (m *Matcher) match(gr *Group) (*Match, error) {
 
 var errUnrounded = errors.New("it leaves out the rounding of an intermediate, which needs --allow=" + term.Unrounded)
 
-// Again returns the match of a candidate over other members, of a group that
-// differs from the candidate's only in where its views lie; nil if the views may
-// not lie as they do, or it must be found anew. kernel is the kernel of c.Like in
-// the group's graph, −1 if it has none yet. A match of the candidate's own members
-// is c.Like.
-func (m *Matcher) Again(c *Candidate, members []*decl.Instance, kernel ir.KernelID) *Match {
-	if slices.Equal(members, c.o.group.Members) {
-		return c.o.match
-	}
+// Again returns the dispatch of a candidate over another group, which differs
+// from the candidate's only in where its views lie; nil if the views may not lie
+// as they do, or it must be found anew. view returns the view of an argument of a
+// member. kernel is the kernel of c.Like in g, −1 if it has none yet. The form is
+// that of the dispatch, if [Matcher.Declared] found one.
+func (m *Matcher) Again(c *Candidate, g *ir.Graph, view func(Operand) *ir.View, kernel ir.KernelID) (*ir.Dispatch, *decl.Form) {
 	if !c.o.known {
-		return nil
+		return nil, nil
 	}
-	return m.again(c.o, members[0].Graph, members, kernel)
+	return m.again(c.o, g, view, kernel)
 }
+
+// Members are those of the group that c.Like was found for.
+func (c *Candidate) Members() []*decl.Instance { return c.o.group.Members }
 
 // Anew looks for the match of a candidate over another group without what is
 // remembered.
@@ -183,40 +189,36 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 
 // again is a remembered match over the views of another group. It is bound and
 // checked for aliasing like the first; its terms are the first's.
-func (m *Matcher) again(o *outcome, g *ir.Graph, members []*decl.Instance, kernel ir.KernelID) *Match {
-	d := *o.match.Dispatch()
-	d.Bindings = slices.Clone(d.Bindings)
-	for _, v := range o.views {
-		view := members[v.from.Member].Views[v.from.Arg]
+func (m *Matcher) again(o *outcome, g *ir.Graph, view func(Operand) *ir.View, kernel ir.KernelID) (*ir.Dispatch, *decl.Form) {
+	d := m.dispatches.One()
+	*d = *o.match.Dispatch()
+	d.Bindings = m.bindings.Clone(d.Bindings)
+	for k := range o.views {
+		v := &o.views[k]
+		to := &d.Bindings[v.binding].View
+		*to = *view(v.from)
 		if !v.same {
-			view = ir.View{Mem: view.Mem, Off: view.Off.Add(v.off), Len: v.length}
+			to.Off, to.Len = to.Off.Add(v.off), v.length
 		}
-		d.Bindings[v.binding].View = view
 	}
 	if d.Kernel = kernel; kernel < 0 {
 		with := *g
 		with.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
 		g, d.Kernel = &with, ir.KernelID(len(with.Kernels)-1)
 	}
-	var in *decl.Instance
-	var err error
 	if m.Declared != nil && kernel >= 0 {
-		in, err = m.Declared.Bind(&d)
-	} else {
-		in, err = m.lib.Bind(g, &d)
+		if f := m.Declared.Form(d); f != nil {
+			if f.Decl() != o.match.Instance.Decl || f.CheckAliasing(d) != nil {
+				return nil, nil
+			}
+			return d, f
+		}
 	}
-	if err != nil || in.Decl != o.match.Instance.Decl {
-		return nil
+	in, err := m.lib.Bind(g, d)
+	if err != nil || in.Decl != o.match.Instance.Decl || in.CheckAliasing() != nil {
+		return nil, nil
 	}
-	if f := in.Form(); f != nil {
-		err = f.CheckAliasing(&d)
-	} else {
-		err = in.CheckAliasing()
-	}
-	if err != nil {
-		return nil
-	}
-	return &Match{Instance: in, Kernel: o.match.Kernel, Results: o.match.Results, Unrounded: o.match.Unrounded}
+	return d, nil
 }
 
 // appendGroup writes all that a match depends on: the declarations, the values
@@ -315,13 +317,26 @@ func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	return c.apart || sharing && c.ok
 }
 
-func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
-	var skels []string
-	for _, d := range ds {
+// skeletons are those of the results of a kernel.
+func (m *Matcher) skeletons(d *decl.Decl) []string {
+	if p, ok := m.lib.byDecl[d]; ok {
+		return p.skels
+	}
+	skels, ok := m.skels[d]
+	if !ok {
 		sk := &skeletons{d: d, memo: map[*term.Expr]string{}}
 		for _, r := range d.Results {
 			skels = append(skels, sk.of(r.Body))
 		}
+		m.skels[d] = skels
+	}
+	return skels
+}
+
+func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
+	var skels []string
+	for _, d := range ds {
+		skels = append(skels, m.skeletons(d)...)
 	}
 	if len(ds) == 1 {
 		c.ok = len(skels) > 0

@@ -55,16 +55,24 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		}
 		out.Last = out.Last || known(skel(own))
 		for _, s := range skel(own) {
-			t := parseTree(s)
-			for _, k := range m.lib.trees {
-				out.Grow = out.Grow || t.begins(k)
-			}
+			out.Grow = out.Grow || m.grow(s)
 		}
 	}
 	if m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
 		out.Match, out.Grow = true, true
 	}
 	return out
+}
+
+// grow reports whether a term of skeleton s may be the top of a kernel's.
+func (m *Matcher) grow(s string) bool {
+	ok, known := m.grows[s]
+	if !known {
+		t := parseTree(s)
+		ok = slices.ContainsFunc(m.lib.trees, t.begins)
+		m.grows[s] = ok
+	}
+	return ok
 }
 
 // outline computes the skeletons of a group's results from the declarations.
@@ -140,11 +148,15 @@ func Ones(in *decl.Instance, j int) bool {
 		return false
 	}
 	root, _ := in.Graph.Root(in.Views[j].Mem)
-	m := &in.Graph.Memories[root]
+	return OnesOf(&in.Graph.Memories[root], in.Decl.Args[j].Elem)
+}
+
+// OnesOf reports whether m is a weight whose elements of type t are all 1.
+func OnesOf(m *ir.Memory, t ir.DType) bool {
 	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill {
 		return false
 	}
-	switch in.Decl.Args[j].Elem {
+	switch t {
 	case ir.F32:
 		return m.Init.Pattern == [4]byte{0, 0, 0x80, 0x3f}
 	case ir.F16:

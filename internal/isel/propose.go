@@ -36,6 +36,7 @@ func (f *fitter) propose() bool {
 		return f.fail("%w", err)
 	}
 	if err := in.CheckAliasing(); err != nil {
+		f.m.clash = true
 		return f.fail("%w", err)
 	}
 	hit := &Match{Instance: in, Kernel: k, Results: f.results}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -123,7 +124,7 @@ func (k *skeletons) compute(e *term.Expr) string {
 		return k.float(e.Args[0])
 	case term.Round:
 		inner := k.float(e.Args[0])
-		if e.Type.Bits() == 32 || strings.HasPrefix(inner, rounding(e.Type)) || e.Args[0].Op == term.Load && inner == "L" && k.d.Args[e.Args[0].Index].Elem == e.Type {
+		if e.Type.Bits() == 32 || strings.HasPrefix(inner, rounding(e.Type)) || e.Type == ir.F16 && inner == asF16 || e.Args[0].Op == term.Load && inner == "L" && k.d.Args[e.Args[0].Index].Elem == e.Type {
 			return inner // it changes nothing
 		}
 	case term.Sum, term.MaxOver:
@@ -159,9 +160,12 @@ func (k *skeletons) float(e *term.Expr) string {
 	return k.of(e)
 }
 
-// integers reports whether e is a condition on integers.
+// asF16 is the skeleton of a half made of an integer.
+var asF16 = operator(term.AsF16, "", "", []string{"i"})
+
+// integers reports whether e is a condition on integers, or a half made of one.
 func integers(e *term.Expr) bool {
-	if e.Op == term.Pow2 {
+	if e.Op == term.Pow2 || e.Op == term.AsF16 {
 		return true
 	}
 	return e.Op >= term.Eq && e.Op <= term.Ge && e.Args[0].Kind == term.Int && e.Args[1].Kind == term.Int

@@ -237,6 +237,12 @@ func (f *fitter) integerResult(e *term.Expr, vars []integerTerm, x form, todo []
 			return f.integerResult(e, vars, a.args[0], todo)
 		case a.op == term.ArgMax && e.Op == term.ArgMax:
 			v := a.value
+			if len(v.ints) != len(e.Args)-1 { // one has a place, the other none
+				return nil, false
+			}
+			for i, x := range e.Args[2:] {
+				f.eqs = append(f.eqs, equation{x: integerTerm{e: x, vars: vars}, want: v.ints[1+i], arg: -1})
+			}
 			inner := append(vars[:len(vars):len(vars)], fixed(f.index(v.index, v.ints[0])))
 			f.eqs = append(f.eqs, equation{x: integerTerm{e: e.Args[0], vars: vars}, want: v.ints[0], arg: -1})
 			return append(todo, pair{e.Args[1], inner, v.args[0]}), true

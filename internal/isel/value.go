@@ -14,7 +14,7 @@ type value struct {
 	id   int
 	op   term.Op
 	args []*value
-	ints []form    // ToF32; the bound of a reduction; comparisons of integers
+	ints []form    // ToF32, AsF16; the bound of a reduction, and the place of an argmax; comparisons of integers
 	bits uint32    // Real: the f32
 	par  ir.Affine // Symbol: the value of an f32 param
 	typ  ir.DType  // Round, Load
@@ -37,6 +37,7 @@ type space struct {
 	overflow bool
 	fold     folding
 	slots    []slot
+	buf      []byte // for keys
 }
 
 // folding is how much is computed before the replay.
@@ -78,8 +79,12 @@ func (s *space) make(v value) *value {
 		if s.fold == foldAll && v.ints[0].isConst() {
 			return s.real(float32(v.ints[0].c))
 		}
+	case term.AsF16:
+		if s.fold == foldAll && v.ints[0].isConst() {
+			return s.real(float32(term.F16Value(uint16(v.ints[0].c))))
+		}
 	}
-	b := strconv.AppendInt(make([]byte, 0, 64), int64(v.op), 10)
+	b := strconv.AppendInt(s.buf[:0], int64(v.op), 10)
 	app := func(x int64) { b = append(strconv.AppendInt(b, x, 10), ' ') }
 	b = append(b, ' ')
 	app(int64(v.typ))
@@ -94,19 +99,24 @@ func (s *space) make(v value) *value {
 	for _, a := range v.args {
 		b = strconv.AppendInt(append(b, ' ', 'v'), int64(a.id), 10)
 	}
-	b = append(b, s.affine(v.par).key([]byte(" p"))...)
+	if v.op == term.Symbol {
+		b = s.affine(v.par).key(append(b, ' ', 'p'))
+	}
+	s.buf = b
 	if x, ok := s.values[string(b)]; ok {
 		return x
 	}
-	v.id = s.next
+	x := new(value) // not &v, which would cost as much for each that is known
+	*x = v
+	x.id = s.next
 	s.next++
-	s.values[string(b)] = &v
-	return &v
+	s.values[string(b)] = x
+	return x
 }
 
 // fits reports whether rounding v to t is known to change nothing.
 func (v *value) fits(t ir.DType) bool {
-	return (v.op == term.Round || v.op == term.Load) && v.typ == t
+	return (v.op == term.Round || v.op == term.Load) && v.typ == t || v.op == term.AsF16 && t == ir.F16
 }
 
 // narrow rounds to f16 or bf16.

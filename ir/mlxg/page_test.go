@@ -41,11 +41,10 @@ func minimalModule(t *testing.T) *ir.Module {
 		{Slot: 0, Name: "a", Type: ir.F32},
 		{Slot: 1, Name: "b", Type: ir.F32},
 		{Slot: 2, Name: "c", Access: ir.WriteArg, Type: ir.F32},
-		{Slot: 3, Name: "size", Kind: ir.ConstantArg, Type: ir.U32, Count: 1},
 	}})
 	b.Dispatch(ir.Dispatch{
 		Kernel:   k,
-		Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(x, 0, 16)), ir.BufferArg(1, ir.ViewOf(w, 0, 16)), ir.BufferArg(2, ir.ViewOf(y, 0, 16)), ir.BytesArg(3, ir.ValueBytes(uint32(4)))},
+		Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(x, 0, 16)), ir.BufferArg(1, ir.ViewOf(w, 0, 16)), ir.BufferArg(2, ir.ViewOf(y, 0, 16))},
 		GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(4), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{4, 1, 1},
 		Effects: &ir.Effects{
 			Complete: true,

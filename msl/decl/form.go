@@ -95,6 +95,46 @@ func (f *Form) Views() int  { return len(f.slots) }
 func (f *Form) Reads() int  { return len(f.reads) }
 func (f *Form) Writes() int { return len(f.writes) }
 
+// Decl returns the declaration of the form's dispatches.
+func (f *Form) Decl() *Decl { return f.in.Decl }
+
+// View returns where n, a dispatch of this form, binds device argument i; nil if
+// it binds it inline.
+func (f *Form) View(n *ir.Dispatch, i int) *ir.View {
+	if i >= len(f.slots) || f.slots[i] < 0 {
+		return nil
+	}
+	return &n.Bindings[f.slots[i]].View
+}
+
+// Describes reports whether e is what [Form.Effects] writes for n, complete.
+func (f *Form) Describes(n *ir.Dispatch, e *ir.Effects) bool {
+	if !e.Known() || len(e.Reads) != len(f.reads) || len(e.Writes) != len(f.writes) {
+		return false
+	}
+	for k, i := range f.reads {
+		if !f.regionIs(&e.Reads[k], i, n) {
+			return false
+		}
+	}
+	for k, i := range f.writes {
+		w, mode := &e.Writes[k], f.in.Decl.Args[i].Mode
+		if w.Must != (mode == Write) || w.Atomic != (mode == Atomic) || !f.regionIs(&w.Region, i, n) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Form) regionIs(r *ir.Region, i int, n *ir.Dispatch) bool {
+	from, v := &f.regions[i], &n.Bindings[f.slots[i]].View
+	if r.Mem != v.Mem || !r.Off.Equal(v.Off) || !r.Run.Equal(from.Run) || len(r.Dims) != len(from.Dims) {
+		return false
+	}
+	// Effects that were written by this form share its Dims.
+	return len(r.Dims) == 0 || &r.Dims[0] == &from.Dims[0] || r.Equal(ir.Region{Mem: v.Mem, Off: v.Off, Run: from.Run, Dims: from.Dims})
+}
+
 // Place makes in the instance of n, a dispatch of this form, with its views in
 // views. Symbols, shapes and strides are shared.
 func (f *Form) Place(in *Instance, n *ir.Dispatch, views []ir.View) {

@@ -63,6 +63,8 @@ func (s *sloppy) float(e *term.Expr, vars []int64) float32 {
 		return float32(math.Abs(float64(arg(0))))
 	case term.ToF32:
 		return arg(0)
+	case term.AsF16:
+		return float32(term.F16Value(uint16(s.int(e.Args[0], vars))))
 	case term.Add:
 		return arg(0) + arg(1)
 	case term.Sub:

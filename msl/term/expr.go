@@ -37,14 +37,15 @@ const (
 	Cos
 	Tanh
 	Erf
-	Pow2 // Bool: the integer is a power of two
+	Pow2  // Bool: the integer is a power of two
+	AsF16 // Float: the f16 whose bits are the low 16 of an integer
 	ToF32
 	Round // to Type
 	ToInt // an integer store of Type
 	Select
 	Sum     // over Var Index in [0, Args[0]) of Args[1], order Class
 	MaxOver // likewise
-	ArgMax  // Int: least index of the greatest value
+	ArgMax  // Int: least index of the greatest value; with Args[2], the index at that place of their order
 	Eq
 	Ne
 	Lt
@@ -104,7 +105,8 @@ var functions = map[string]struct {
 	"abs": {Abs, 1, Float}, "exp": {Exp, 1, Float}, "exp2": {Exp2, 1, Float}, "log": {Log, 1, Float},
 	"sqrt": {Sqrt, 1, Float}, "rsqrt": {Rsqrt, 1, Float}, "sin": {Sin, 1, Float}, "cos": {Cos, 1, Float},
 	"tanh": {Tanh, 1, Float}, "erf": {Erf, 1, Float}, "f32": {ToF32, 1, Float}, "pow2": {Pow2, 1, Bool},
-	"min": {Min, 2, Int}, "max": {Max, 2, Int}, "select": {Select, 3, Float},
+	"as_f16": {AsF16, 1, Float},
+	"min":    {Min, 2, Int}, "max": {Max, 2, Int}, "select": {Select, 3, Float},
 }
 
 var functionNames = func() map[Op]string {
@@ -201,8 +203,7 @@ func (e *Expr) write(b *strings.Builder, outer int) {
 		b.WriteString("(" + e.Name + " < ")
 		e.Args[0].write(b, 4)
 		b.WriteString(", ")
-		e.Args[1].write(b, 0)
-		b.WriteByte(')')
+		list("", ")", e.Args[1:])
 	default:
 		list(functionNames[e.Op]+"(", ")", e.Args)
 	}

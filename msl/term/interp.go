@@ -1,9 +1,11 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -111,6 +113,10 @@ func (in *Interp) Eval(e *Expr, vars []int64) (Value, error) {
 		}
 		return in.Eval(e.Args[1], vars)
 	}
+	if e.Op == AsF16 {
+		v, err := in.Eval(e.Args[0], vars)
+		return Value{F: F16Value(uint16(v.I))}, err
+	}
 	if e.Kind == Float {
 		return in.floatOp(e, vars)
 	}
@@ -168,6 +174,9 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 	if err != nil {
 		return n, err
 	}
+	if len(e.Args) == 3 {
+		return in.placed(e, n.I, vars)
+	}
 	inner := append(append(make([]int64, 0, e.Index+1), vars[:e.Index]...), 0)
 	var sum, mag, errs float64
 	best := Value{F: math.Inf(-1)}
@@ -194,6 +203,33 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 		return Value{F: best.F, Err: best.Err}, nil
 	}
 	return sumValue(n.I, sum, mag, errs), nil
+}
+
+// placed is argmax with a place: the index that stands there when the values are
+// put in order, greater ones first, equal ones by index, NaN behind all numbers.
+func (in *Interp) placed(e *Expr, n int64, vars []int64) (Value, error) {
+	place, err := in.Eval(e.Args[2], vars)
+	if err != nil {
+		return place, err
+	}
+	if place.I < 0 || place.I >= n {
+		return Value{}, fmt.Errorf("%s: place %d of %d", e, place.I, n)
+	}
+	inner := append(append(make([]int64, 0, e.Index+1), vars[:e.Index]...), 0)
+	values, order := make([]float64, n), make([]int64, n)
+	for i := range n {
+		inner[e.Index] = i
+		v, err := in.float(e.Args[1], inner)
+		if err != nil {
+			return v, err
+		}
+		values[i], order[i] = v.F, i
+	}
+	slices.SortStableFunc(order, func(i, j int64) int {
+		return -cmp.Compare(values[i], values[j]) // to which NaN is the least, and −0 is 0
+	})
+	i := order[place.I]
+	return Value{I: i, F: float64(i)}, nil
 }
 
 // sumValue bounds a sum of n terms in any order, with or without fma, from its

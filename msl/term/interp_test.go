@@ -228,6 +228,30 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestAsF16: the low 16 bits of the integer are those of the half, whatever is
+// above them.
+func TestAsF16(t *testing.T) {
+	e := parse(t, "as_f16(id[r] * 65536 + r)", "r")
+	for bits := range int64(1 << 16) {
+		want := term.F16Value(uint16(bits))
+		v := eval(t, operands(), parse(t, "as_f16(r)", "r"), bits)
+		if math.IsNaN(want) {
+			require.True(t, math.IsNaN(v.F) && v.Err == 0, "%#x: %v", bits, v)
+			continue
+		}
+		require.Equal(t, term.Value{F: want}, v, "%#x", bits)
+		require.Equal(t, math.Signbit(want), math.Signbit(v.F), "%#x", bits)
+	}
+	for _, high := range []int64{1, 7, -1} {
+		in := operands()
+		in.Load = func(int, []int64) (term.Value, error) { return term.Value{I: high}, nil }
+		assert.Equal(t, term.Value{F: -2.5}, eval(t, in, e, 0xc100), "%d", high)
+	}
+	assert.Equal(t, -0.5, eval(t, operands(), parse(t, "as_f16(0 - 18432)")).F, "0xb800 in two's complement")
+	_, err := operands().Eval(parse(t, "as_f16(n / 0)"), nil)
+	assert.EqualError(t, err, "division by zero")
+}
+
 // TestSelect evaluates one branch only, so that a guard protects a gather.
 func TestSelect(t *testing.T) {
 	e := parse(t, "select(id[r] >= 0 && id[r] < 3, v[id[r]], inf - inf)", "r")
@@ -259,11 +283,18 @@ func TestReductions(t *testing.T) {
 		{"argmax(k < 2, v[k])", []float32{float32(math.Copysign(0, -1)), 0}, 0},
 		{"sum[a](k < 3, sum[b](j < k, v[j]))", []float32{1, 2, 4}, 4},
 		{"f32(argmax(k < 4, v[k])) / 2", []float32{1, 1, 1, 2}, 1.5},
+		{"argmax(k < 4, v[k], 0)", []float32{1, 3, 3, 2}, 1},
+		{"argmax(k < 4, v[k], 1)", []float32{1, 3, 3, 2}, 2},
+		{"argmax(k < 4, v[k], 3)", []float32{1, 3, 3, 2}, 0},
+		{"argmax(k < 4, v[k], n - 5)", []float32{1, 3, 3, 2}, 3},
+		{"argmax(k < 4, v[k], 2)", []float32{nan, -inf, nan, inf}, 0},
+		{"argmax(k < 4, v[k], 3)", []float32{nan, -inf, nan, inf}, 2},
+		{"argmax(k < 3, v[k], 1)", []float32{float32(math.Copysign(0, -1)), -1, 0}, 2},
 	} {
 		v := eval(t, operands(c.values...), parse(t, c.src))
 		assert.Equal(t, c.want, v.F, "%s of %v", c.src, c.values)
 	}
-	for _, src := range []string{"sum[a](k < 3, v[k])", "max[a](k < 3, v[k])", "sum[a](k < 1 / (n - 7), eps)", "argmax(k < 3, v[k])", "exp(v[k - k + 9])"} {
+	for _, src := range []string{"sum[a](k < 3, v[k])", "max[a](k < 3, v[k])", "sum[a](k < 1 / (n - 7), eps)", "argmax(k < 3, v[k])", "argmax(k < 2, v[k], 2)", "argmax(k < 2, v[k], -1)", "exp(v[k - k + 9])"} {
 		vars := []string{"k"}
 		if src != "exp(v[k - k + 9])" {
 			vars = nil

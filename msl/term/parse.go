@@ -343,6 +343,18 @@ func (p *parser) reduction(t string) (*Expr, error) {
 		return nil, p.errorAt(at, "%s takes numbers, not conditions", t)
 	}
 	e.Args = []*Expr{count, body}
+	if e.Op == ArgMax && p.peek() == "," {
+		p.i++
+		at = p.i
+		place, err := p.expr(0)
+		if err != nil {
+			return nil, err
+		}
+		if place.Kind != Int {
+			return nil, p.errorAt(at, "the place of argmax is a %s, not an integer", place.Kind)
+		}
+		e.Args = append(e.Args, place)
+	}
 	return e, p.expect(")")
 }
 
@@ -402,9 +414,9 @@ func (p *parser) call(t string) (*Expr, error) {
 		if args[0].Kind == Float || args[1].Kind == Float {
 			e.Kind = Float
 		}
-	case Pow2:
+	case Pow2, AsF16:
 		if args[0].Kind != Int {
-			return nil, p.errorAt(at, "pow2 takes an integer, not a %s", args[0].Kind)
+			return nil, p.errorAt(at, "%s takes an integer, not a %s", t, args[0].Kind)
 		}
 	}
 	for _, a := range rest {

@@ -92,6 +92,9 @@ func TestParseErrors(t *testing.T) {
 		{"select(n, n, m)", `column 1 of "select(n, n, m)": select takes a condition first, not one of kind integer`},
 		{"select(n < m, n < m, m)", `column 1 of "select(n < m, n < m, m)": select takes numbers, not conditions`},
 		{"pow2(eps)", `column 1 of "pow2(eps)": pow2 takes an integer, not a float`},
+		{"as_f16(eps)", `column 1 of "as_f16(eps)": as_f16 takes an integer, not a float`},
+		{"as_f16(n < m)", `column 1 of "as_f16(n < m)": as_f16 takes an integer, not a condition`},
+		{"as_f16(n, m)", `column 1 of "as_f16(n, m)": as_f16 takes 1 arguments, not 2`},
 		{"exp(n < m)", `column 1 of "exp(n < m)": exp takes numbers, not conditions`},
 		{"max(big[r], n)", `column 1 of "max(big[r], n)": max takes numbers, not conditions`},
 		// Reductions.
@@ -109,6 +112,10 @@ func TestParseErrors(t *testing.T) {
 		{"max[a](k < n, k < n)", `column 15 of "max[a](k < n, k < n)": max takes numbers, not conditions`},
 		{"sum(k < n, v[k]) + k", `column 20 of "sum(k < n, v[k]) + k": "k" is not defined`},
 		{"sum(n)", `column 1 of "sum(n)": there is no operation "sum"`},
+		{"argmax(k < n, v[k], eps)", `column 21 of "argmax(k < n, v[k], eps)": the place of argmax is a float, not an integer`},
+		{"argmax(k < n, v[k], k)", `column 21 of "argmax(k < n, v[k], k)": "k" is not defined`},
+		{"argmax(k < n, v[k], 1, 2)", `column 22 of "argmax(k < n, v[k], 1, 2)": found ",", want ")"`},
+		{"max(k < n, v[k], 1)", `column 16 of "max(k < n, v[k], 1)": found ",", want ")"`},
 		{"argmax(k < n, v[k]", `column 19 of "argmax(k < n, v[k]": found "", want ")"`},
 	} {
 		_, err := term.Parse(c.src, scope{}, "r", "i")
@@ -124,8 +131,8 @@ func TestParseKinds(t *testing.T) {
 		"-n": term.Int, "-eps": term.Float, "n < m": term.Bool, "n < eps": term.Bool, "!(n < m)": term.Bool,
 		"min(n, m)": term.Int, "min(n, eps)": term.Float, "abs(n)": term.Float, "f32(n)": term.Float, "exp(n)": term.Float,
 		"select(n < m, n, m)": term.Float, "x[r, i]": term.Float, "id[r]": term.Int, "x[id[r], i]": term.Float,
-		"sum[a](k < n, k)": term.Float, "max[a](k < n, v[k])": term.Float, "argmax(k < n, v[k])": term.Int,
-		"inv[r]": term.Float, "at[r]": term.Int, "big[r]": term.Bool, "round(f16, n)": term.Float, "u8(n)": term.Int, "pow2(n)": term.Bool,
+		"sum[a](k < n, k)": term.Float, "max[a](k < n, v[k])": term.Float, "argmax(k < n, v[k])": term.Int, "argmax(k < n, v[k], i)": term.Int,
+		"inv[r]": term.Float, "at[r]": term.Int, "big[r]": term.Bool, "round(f16, n)": term.Float, "u8(n)": term.Int, "pow2(n)": term.Bool, "as_f16(n)": term.Float,
 	} {
 		assert.Equal(t, want, parse(t, src, "r", "i").Kind, src)
 	}
@@ -153,7 +160,9 @@ func TestPrecedence(t *testing.T) {
 		"max(k<n,v[k])":                   "max(k < n, v[k])",
 		"sum[q](k<n*3,sum(j<k,x[k,j]))":   "sum[q](k < n * 3, sum(j < k, x[k, j]))",
 		"argmax(k<(n),v[k])+1":            "argmax(k < n, v[k]) + 1",
+		"argmax(k<n,v[k],(i)+1)*2":        "argmax(k < n, v[k], i + 1) * 2",
 		"round( f16 , 1e-5*eps )":         "round(f16, 1e-05 * eps)",
+		"as_f16( id[r]+256*n )*eps":       "as_f16(id[r] + 256 * n) * eps",
 		"u32( s[1]*n )":                   "u32(s[1] * n)",
 		"select(n<m,-inf,1e30)":           "select(n < m, -inf, 1e+30)",
 		"x[ id[r] % n , i/2 ]":            "x[id[r] % n, i / 2]",
@@ -197,7 +206,7 @@ func TestRoundTrip(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "n", "ceil((n + 1) / m) * 3", "round(f16, sum[rms](k < n, x[r, k] * x[r, k]) / f32(n) + eps)",
-		"select(id[r] >= 0 && !(id[r] >= n), x[id[r], i], inf - inf)", "u8(argmax(k < n, v[k]) % 3)", "--n", "1e-5", "max(max(j < m, y[j, i]), 2.5)",
+		"select(id[r] >= 0 && !(id[r] >= n), x[id[r], i], inf - inf)", "u8(argmax(k < n, v[k]) % 3)", "argmax(k < n, v[k], i % 2)", "as_f16(id[r] + 256 * n) * 2", "--n", "1e-5", "max(max(j < m, y[j, i]), 2.5)",
 	} {
 		f.Add(s)
 	}
@@ -291,7 +300,7 @@ func (g *generator) float(depth int) *term.Expr {
 	depth--
 	e := &term.Expr{Kind: term.Float, Op: rapid.SampledFrom([]term.Op{
 		term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max, term.Neg, term.Abs, term.Exp, term.Exp2, term.Log, term.Sqrt, term.Rsqrt,
-		term.Sin, term.Cos, term.Tanh, term.Erf, term.ToF32, term.Round, term.Select, term.Sum, term.MaxOver, term.Load, term.Call,
+		term.Sin, term.Cos, term.Tanh, term.Erf, term.ToF32, term.AsF16, term.Round, term.Select, term.Sum, term.MaxOver, term.Load, term.Call,
 	}).Draw(g.t, "op")}
 	switch e.Op {
 	case term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max:
@@ -301,6 +310,8 @@ func (g *generator) float(depth int) *term.Expr {
 		}
 	case term.Neg:
 		e.Args = []*term.Expr{g.float(depth)}
+	case term.AsF16:
+		e.Args = []*term.Expr{g.integer(depth)}
 	case term.Round:
 		e.Type = rapid.SampledFrom([]ir.DType{ir.F16, ir.BF16, ir.F32}).Draw(g.t, "type")
 		e.Args = []*term.Expr{g.number(depth)}

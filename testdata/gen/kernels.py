@@ -93,16 +93,29 @@ def case(kernel, note, device, constant, threads=None, groups=None, group=(32, 1
     return c
 
 
-def expect(c, slot, value, scale=None, tol=1e-5, oracle="numpy", strides=None, half=False):
+def bf16(v):
+    """The bits of the bf16 nearest to finite values, ties to even."""
+    bits = np.asarray(v, F32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def bf16_value(bits):
+    return (np.asarray(bits, np.uint32) << 16).view(F32)
+
+
+def expect(c, slot, value, scale=None, tol=1e-5, oracle="numpy", strides=None, half=False, bfloat=False):
     """Says what the elements of a slot become. strides are in elements; scale
-    None asks for the bits of value. Elements are f16 with half, or if value is."""
+    None asks for the bits of value. Elements are f16 with half, or if value is;
+    bf16 with bfloat."""
     value = np.asarray(value)
-    half = half or value.dtype == np.float16
+    half = half or bfloat or value.dtype == np.float16
     if strides is None:
         strides = [int(np.prod(value.shape[i + 1 :])) for i in range(value.ndim)]
     e = {"oracle": oracle, "slot": slot, "shape": list(value.shape), "strides": [int(s) for s in strides]}
     if half:
         e["half"] = True
+        if bfloat:
+            e["bfloat"] = True
     if scale is None:
         e["exact"] = True
         e["values"] = ref(value)
@@ -804,20 +817,194 @@ def halves():
             expect(c, 2, got.astype(F64), scale, tol=2 * 2.0**-10, oracle="mlx", half=True)
 
 
-def main():
+# ---- layer norm
+
+
+def layer_norms():
+    rng = np.random.default_rng(12)
+    F16 = np.float16
+
+    def parts(x, eps):
+        x = x.astype(F64)
+        mean = np.mean(x, -1, keepdims=True)
+        inv = 1 / np.sqrt(np.mean((x - mean) ** 2, -1, keepdims=True) + F64(F32(eps)))
+        # The mean is exact to some units of f32, less than 1e-2 of a tolerance.
+        return x - mean, inv, np.abs(x - mean) + 1e-2 * (np.abs(x) + np.mean(np.abs(x), -1, keepdims=True)) * (x.shape[-1] > 1)
+
+    def spread(a, n, stride):
+        return np.broadcast_to(a, n) if stride == 0 else a
+
+    # Of each type: numbers to elements and back, the unit of a rounding.
+    types = {
+        "float32": (lambda v: v.astype(F32), lambda e: e, mx.float32, 1e-5),
+        "float16": (lambda v: v.astype(F16), lambda e: e.astype(F64), mx.float16, 2.0**-10),
+        "bfloat16": (bf16, lambda e: bf16_value(e).astype(F64), mx.bfloat16, 2.0**-7),
+    }
+
+    def forward(kernel, rows, n, ws=1, bs=1, eps=1e-5, inplace=False, x=None, group=None, note="", oracle=False):
+        name = kernel.replace("layer_norm", "").replace("_looped", "")
+        to, back, mlx_type, unit = types[name]
+        narrow = name != "float32"
+        x = normal(rng, rows, n) if x is None else x
+        x, w, b = (to(v) for v in (x, normal(rng, n if ws else 1), normal(rng, n if bs else 1)))
+        c = case(
+            kernel,
+            f"{rows}x{n} strides {ws} {bs}" + (" in place" if inplace else "") + note,
+            {0: x, 1: strided(w, [ws or 1]), 2: strided(b, [bs or 1]), 3: same(0) if inplace else out(rows * n, x.dtype)},
+            {4: f32(eps), 5: u32(n), 6: u32(ws), 7: u32(bs)},
+            groups=(rows, 1, 1),
+            group=(group or 32 * -(-n // 256), 1, 1),
+        )
+        x, w, b = back(x), *(np.ascontiguousarray(spread(back(v), n, s)).astype(F64) for v, s in ((w, ws), (b, bs)))
+        with np.errstate(invalid="ignore"):
+            centred, inv, size = parts(x, eps)
+            if narrow:  # rounded three times; the first two may fall on either side
+                scaled = back(to(w * back(to(centred * inv))))
+                want = back(to(scaled + b))
+                scale, tol = np.abs(scaled) + np.abs(b) + 2**-14, 2 * unit
+            else:
+                want = w * centred * inv + b
+                scale, tol = np.abs(w) * size * inv + np.abs(b), unit
+        kind = {"half": name == "float16", "bfloat": name == "bfloat16"}
+        expect(c, 3, want, scale, tol, **kind)
+        if oracle:
+            got = mx.fast.layer_norm(*(mx.array(v.astype(F32)).astype(mlx_type) for v in (x, w, b)), eps)
+            expect(c, 3, np.array(got.astype(mx.float32)), scale, tol, oracle="mlx", **kind)
+
+    def backward(kernel, rows, n, ws=1, has_w=True, eps=1e-5, inplace=None, x=None, group=None, note="", oracle=False):
+        x, g = normal(rng, rows, n) if x is None else x, normal(rng, rows, n)
+        w = normal(rng, n if ws else 1)
+        device = {0: x, 1: strided(w, [ws or 1]), 2: g, 3: out(rows * n)}
+        if has_w:
+            device[4] = out(rows * n)
+        if inplace:
+            device[inplace[0]] = same(inplace[1])
+        c = case(
+            kernel,
+            f"{rows}x{n} w_stride {ws} has_w {has_w}" + (" %d in place of %d" % inplace if inplace else "") + note,
+            device,
+            {5: f32(eps), 6: u32(n), 7: u32(ws)},
+            groups=(rows, 1, 1),
+            group=(group or 32 * -(-n // 256), 1, 1),
+            flags={20: has_w},
+        )
+        w = np.ascontiguousarray(spread(w, n, ws))
+        centred, inv, size = parts(x, eps)
+        wg, norm = w.astype(F64) * g, centred * inv
+        mean_wg, mean_wgc = (np.mean(v, -1, keepdims=True) for v in (wg, wg * centred))
+        sizes = (np.mean(np.abs(v), -1, keepdims=True) for v in (wg, wg * size))
+        gx = inv * (wg - mean_wg) - norm * mean_wgc * inv**2
+        size_wg, size_wgc = sizes
+        scale = inv * (np.abs(wg) + size_wg) + size * inv * size_wgc * inv**2
+        expect(c, 3, gx, scale)
+        if has_w:
+            expect(c, 4, g * norm, np.abs(g) * size * inv)
+        if oracle:
+            _, got = mx.vjp(lambda x: mx.fast.layer_norm(x, mx.array(w), None, eps), [mx.array(x)], [mx.array(g)])
+            expect(c, 3, np.array(got[0]), scale, oracle="mlx")
+
+    for t in types:
+        forward("layer_norm" + t, 1, 576, oracle=True)
+        forward("layer_norm" + t, 3, 577, oracle=True)
+        forward("layer_norm" + t, 4, 1)
+        forward("layer_norm" + t, 2, 130, inplace=True)
+        forward("layer_norm" + t, 2, 37, ws=2, bs=3)
+        forward("layer_norm" + t, 2, 37, ws=0)
+        forward("layer_norm" + t, 2, 37, bs=0)
+        forward("layer_norm_looped" + t, 1, 1300, group=1024, oracle=True)
+        forward("layer_norm_looped" + t, 2, 1301, group=64, inplace=True)
+    forward("layer_normfloat32", 2, 64, eps=1.0)
+    forward("layer_normfloat32", 2, 64, x=np.full((2, 64), 1e-3, F32), note=" constant rows")
+    forward("layer_normfloat32", 2, 64, x=100 + normal(rng, 2, 64), note=" far from zero")
+    x = normal(rng, 3, 33)
+    x[1, 20] = np.nan
+    forward("layer_normfloat32", 3, 33, x=x, note=" NaN in one row")
+
+    backward("vjp_layer_normfloat32", 1, 576, oracle=True)
+    backward("vjp_layer_normfloat32", 3, 577, oracle=True)
+    backward("vjp_layer_normfloat32", 3, 70, has_w=False, oracle=True)
+    backward("vjp_layer_normfloat32", 3, 70, ws=0, has_w=False, oracle=True)
+    backward("vjp_layer_normfloat32", 4, 1)
+    backward("vjp_layer_normfloat32", 2, 37, ws=2)
+    backward("vjp_layer_normfloat32", 2, 64, eps=1.0)
+    backward("vjp_layer_normfloat32", 2, 64, x=100 + normal(rng, 2, 64), note=" far from zero")
+    for pair in ((3, 0), (3, 2), (4, 0), (4, 2)):
+        backward("vjp_layer_normfloat32", 3, 130, inplace=pair)
+        backward("vjp_layer_norm_loopedfloat32", 2, 300, inplace=pair, group=64)
+    backward("vjp_layer_norm_loopedfloat32", 1, 1300, group=1024, oracle=True)
+    backward("vjp_layer_norm_loopedfloat32", 2, 1301, group=64, has_w=False)
+
+
+# ---- sums of columns
+
+
+def column_sums():
+    rng = np.random.default_rng(13)
+
+    def one(rows, n, stride=None):
+        stride = stride or n
+        x = normal(rng, rows, n)
+        for kernel, groups, group, more in (
+            ("col_reduce_small_1_reduce_sumfloat32", -(-n // 128), (min(-(-n // 4), 32), min(rows, 8), 1), {}),
+            ("col_reduce_looped_1_32_32_reduce_sumfloat32", -(-n // 32), (256, 1, 1), {11: i64(0)}),
+        ):
+            c = case(
+                kernel,
+                f"{rows}x{n} stride {stride}",
+                {0: strided(x, (stride, 1)), 1: out(n)},
+                {2: i64(rows), 3: i64(n), 4: i32(0), 5: i64(0), 6: i32(0), 7: i32(rows), 8: i64(stride), 9: i32(1), 10: i64(1)} | more,
+                groups=(groups, 1, 1),
+                group=group,
+            )
+            expect(c, 1, np.sum(x.astype(F64), 0), np.sum(np.abs(x.astype(F64)), 0))
+            expect(c, 1, np.array(mx.sum(mx.array(x), axis=0)), np.sum(np.abs(x), 0), oracle="mlx")
+
+    one(1, 1)
+    one(1, 200)
+    one(7, 37)
+    one(31, 129)
+    one(33, 300)
+    one(500, 3)
+    one(9, 20, stride=25)
+
+
+# ---- products with transposed operands
+
+
+def transposed():
+    rng = np.random.default_rng(14)
+    for m, n, k in ((1, 1, 1), (3, 5, 2), (33, 50, 70), (65, 97, 129), (513, 3, 4), (4, 60, 300)):
+        for name, xs in (("nn", (m, k)), ("tn", (k, m))):
+            x, w = normal(rng, *xs), normal(rng, k, n)
+            c = case(
+                f"gemm_{name}_float32",
+                f"{m}x{n}x{k}",
+                {0: x, 1: w, 2: out(m * n)},
+                {3: i32(k), 4: i32(n), 5: i32(m)},
+                groups=(-(-n // 32), -(-m // 32), 1),
+                group=(32, 2, 2),
+            )
+            left = x.T if name == "tn" else x
+            scale = np.abs(left).astype(F64) @ np.abs(w)
+            expect(c, 2, left.astype(F64) @ w.astype(F64), scale)
+            got = mx.matmul(mx.array(x).T if name == "tn" else mx.array(x), mx.array(w))
+            expect(c, 2, np.array(got), scale, oracle="mlx")
+
+
+def main(name, families):
     target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "kernels")
     mx.set_default_device(mx.cpu)
-    for family in (rms, binary, unary, copies, quantized, embed, gemv, rope, sdpa, argmax, halves):
+    for family in families:
         family()
     target.mkdir(parents=True, exist_ok=True)
     versions = f"numpy {np.__version__}, mlx {mx.__version__}"
-    with open(target / "cases.json", "w") as f:
-        f.write('{"made by": "testdata/gen/kernels.py, %s",\n"cases": [\n' % versions)
+    with open(target / f"{name}.json", "w") as f:
+        f.write('{"made by": "testdata/gen/%s, %s",\n"cases": [\n' % (Path(sys.argv[0]).name, versions))
         f.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
         f.write("\n]}\n")
-    (target / "cases.bin").write_bytes(blob)
+    (target / f"{name}.bin").write_bytes(blob)
     print(f"{len(cases)} cases, {len(blob)} bytes")
 
 
 if __name__ == "__main__":
-    main()
+    main("cases", (rms, binary, unary, copies, quantized, embed, gemv, rope, sdpa, argmax, halves, layer_norms, column_sums, transposed))

@@ -28,12 +28,12 @@ assert crc32c(b"123456789") == 0xE3069283
 # Numbers of the format.
 WEIGHT, INPUT, OUTPUT = 0, 1, 2
 SHARED = 0
-U32, F32 = 6, 12
+F32 = 12
 INIT_BLOB = 1
 BUILTIN = 0
-DEVICE, CONSTANT = 0, 1
+DEVICE = 0
 READ, WRITE = 0, 1
-BIND_VIEW, BIND_BYTES = 0, 1
+BIND_VIEW = 0
 THREADS = 1
 DISPATCH = 0
 WRITE_MUST = 1
@@ -65,7 +65,6 @@ kernel = [
         [0, s("a"), DEVICE, READ, F32, 0],
         [1, s("b"), DEVICE, READ, F32, 0],
         [2, s("c"), DEVICE, WRITE, F32, 0],
-        [3, s("size"), CONSTANT, READ, U32, 1],
     ],
 ]
 X, W, Y = 0, 1, 2  # memories
@@ -77,7 +76,6 @@ dispatch = [
         [0, BIND_VIEW, X, 0, 16],
         [1, BIND_VIEW, W, 0, 16],
         [2, BIND_VIEW, Y, 0, 16],
-        [3, BIND_BYTES, struct.pack("<I", 4)],
     ],
     [],  # threadgroup memory
     [THREADS, 4, 1, 1, 1, 1, 1],

@@ -89,7 +89,12 @@ func setParams(g *replay.Graph, settings []string) error {
 		if !ok {
 			return cli.BadUsage("--set wants PARAM=VALUE, not %q", s)
 		}
-		v, err := strconv.ParseFloat(value, 64)
+		// An f32 param takes the f32 nearest to the decimal: 1e-5 is none itself.
+		bits := 64
+		if i, ok := g.IR().ParamNamed(name); ok && g.IR().Params[i].Type == ir.F32 {
+			bits = 32
+		}
+		v, err := strconv.ParseFloat(value, bits)
 		if err != nil {
 			return cli.BadUsage("--set %s: %q is no number", name, value)
 		}

@@ -1,0 +1,76 @@
+package cpu
+
+import "math"
+
+// bfloatTo sets dst[i] to the f32 value of the bf16 bits src[i]: its upper half.
+// The slices have one length.
+func bfloatTo(dst []float32, src []uint16) {
+	dst = dst[:len(src)]
+	for i, h := range src {
+		dst[i] = math.Float32frombits(uint32(h) << 16)
+	}
+}
+
+// toBFloat sets dst[i] to the bf16 nearest to src[i], ties to even. Of a NaN the
+// top of the payload stays. The slices have one length.
+func toBFloat(dst []uint16, src []float32) {
+	dst = dst[:len(src)]
+	for i, f := range src {
+		b := math.Float32bits(f)
+		switch {
+		case b&0x7fffffff <= 0xff<<23: // past the greatest value the sum carries to infinity
+			b += 0x7fff + b>>16&1
+		case b&0x7f0000 == 0: // the payload that is left may not be that of infinity
+			b |= 1 << 22
+		}
+		dst[i] = uint16(b >> 16)
+	}
+}
+
+// narrow is a type of 16 bits, widened to f32 for arithmetic.
+type narrow uint8
+
+const (
+	halfType narrow = iota
+	bfloatType
+)
+
+// The functions are called by name, so that what they are given need not escape.
+
+func (n narrow) from(dst []float32, src []uint16) {
+	if n == bfloatType {
+		bfloatTo(dst, src)
+	} else {
+		halfTo(dst, src)
+	}
+}
+
+func (n narrow) to(dst []uint16, src []float32) {
+	if n == bfloatType {
+		toBFloat(dst, src)
+	} else {
+		toHalf(dst, src)
+	}
+}
+
+// round sets x to what is left of it in the type.
+func (n narrow) round(x []float32) {
+	var h [64]uint16
+	for len(x) > 0 {
+		k := min(len(x), len(h))
+		n.to(h[:k], x[:k])
+		n.from(x[:k], h[:k])
+		x = x[k:]
+	}
+}
+
+// gather widens len(dst) elements of x, stride apart.
+func (n narrow) gather(dst []float32, x []uint16, stride int) {
+	if stride == 1 {
+		n.from(dst, x[:len(dst)])
+		return
+	}
+	for i := range dst {
+		n.from(dst[i:i+1], x[i*stride:][:1])
+	}
+}

@@ -1,0 +1,156 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/mlxc/mlxc/internal/simd"
+)
+
+func init() {
+	register(
+		&Kernel{Name: "layer_normfloat32", Units: groupsX, Run: layerNorm, Cost: layerNormCost},
+		&Kernel{Name: "layer_norm_loopedfloat32", Units: groupsX, Run: layerNorm, Cost: layerNormCost},
+		&Kernel{Name: "layer_normfloat16", Units: groupsX, Run: layerNormNarrow(halfType), Cost: layerNormNarrowCost},
+		&Kernel{Name: "layer_norm_loopedfloat16", Units: groupsX, Run: layerNormNarrow(halfType), Cost: layerNormNarrowCost},
+		&Kernel{Name: "layer_normbfloat16", Units: groupsX, Run: layerNormNarrow(bfloatType), Cost: layerNormNarrowCost},
+		&Kernel{Name: "layer_norm_loopedbfloat16", Units: groupsX, Run: layerNormNarrow(bfloatType), Cost: layerNormNarrowCost},
+		&Kernel{Name: "vjp_layer_normfloat32", Units: groupsX, Run: layerNormGrad, Cost: layerNormGradCost},
+		&Kernel{Name: "vjp_layer_norm_loopedfloat32", Units: groupsX, Run: layerNormGrad, Cost: layerNormGradCost},
+	)
+}
+
+// layerNormHasW is the index of the function constant has_w.
+const layerNormHasW = 20
+
+// layerNorm is layer normalization, in MLX's arithmetic:
+//
+//	out[r,i] = w[i] * (x[r,i] - mean[r]) * inv[r] + b[i]
+//	mean = Σ x[r,i] / axis_size,  inv = 1/sqrt(Σ (x[r,i] - mean)² / axis_size + eps)
+//
+// Arguments: 0 x f32[rows, axis_size], 1 w f32[axis_size : w_stride], 2 b
+// f32[axis_size : b_stride], 3 out as x, 4 eps f32, 5 axis_size u32, 6 w_stride
+// u32, 7 b_stride u32. A unit is a row; the looped kernel differs on a GPU only.
+// out may be x.
+func layerNorm(c *Call, work *Worker, lo, hi int) {
+	n := c.Uint(5)
+	x, w, b, out := c.F32(0), c.F32(1), c.F32(2), c.F32(3)
+	r := newRowSums(work.Scratch(5*n), n)
+	for row := lo; row < hi; row++ {
+		r.centre(r.rows[0], x[row*n:(row+1)*n], c.Float(4))
+		o := out[row*n : (row+1)*n]
+		simd.ScaleTo(o, r.inv, r.rows[0])
+		simd.MulTo(o, run(r.rows[1], w, 0, c.Uint(6)), o)
+		simd.AddTo(o, o, run(r.rows[1], b, 0, c.Uint(7)))
+	}
+}
+
+// rowSums is what the sums of one row want. Every sum of class layer_norm is of
+// numbers that are rounded first, products too: one order for all of them.
+type rowSums struct {
+	ones, products []float32
+	rows           [3][]float32
+	inv2, inv      float32
+}
+
+// newRowSums wants 5·n floats of scratch.
+func newRowSums(scratch []float32, n int) (r rowSums) {
+	r.ones, r.products = scratch[:n], scratch[n:2*n]
+	for i := range r.ones {
+		r.ones[i] = 1
+	}
+	for i := range r.rows {
+		r.rows[i] = scratch[(2+i)*n : (3+i)*n]
+	}
+	return r
+}
+
+func (r *rowSums) mean(x []float32) float32 { return simd.Dot(x, r.ones) / float32(len(x)) }
+
+// meanOfProducts is Σ a[i]*b[i] / n.
+func (r *rowSums) meanOfProducts(a, b []float32) float32 {
+	simd.MulTo(r.products, a, b)
+	return r.mean(r.products)
+}
+
+// centre sets dst to x less its mean, and inv2 and inv to the inverse of its
+// variance and deviation. dst may be x.
+func (r *rowSums) centre(dst, x []float32, eps float32) {
+	mean := r.mean(x)
+	for i, v := range x {
+		dst[i] = v - mean
+	}
+	variance := r.meanOfProducts(dst, dst)
+	r.inv = float32(1 / math.Sqrt(float64(variance+eps)))
+	r.inv2 = 1 / (variance + eps)
+}
+
+func layerNormCost(c *Call) float64 { return 30 + 1.2*float64(c.Uint(5)) }
+
+// layerNormNarrow is layerNorm in f16 or bf16, with the sums in f32 and three
+// roundings to that type:
+//
+//	out[r,i] = round(round(w[i] * round((x[r,i] - mean[r]) * inv[r])) + b[i])
+//
+// Arguments are those of layerNorm, x, w, b and out in the type.
+func layerNormNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
+	return func(c *Call, work *Worker, lo, hi int) {
+		n := c.Uint(5)
+		x, w, b, out := c.U16(0), c.U16(1), c.U16(2), c.U16(3)
+		r := newRowSums(work.Scratch(5*n), n)
+		y, scale := r.rows[0], r.rows[1]
+		for row := lo; row < hi; row++ {
+			t.from(y, x[row*n:(row+1)*n])
+			r.centre(y, y, c.Float(4))
+			simd.ScaleTo(y, r.inv, y)
+			t.round(y)
+			t.gather(scale, w, c.Uint(6))
+			simd.MulTo(y, scale, y)
+			t.round(y)
+			t.gather(scale, b, c.Uint(7))
+			simd.AddTo(y, y, scale)
+			t.to(out[row*n:(row+1)*n], y)
+		}
+	}
+}
+
+func layerNormNarrowCost(c *Call) float64 { return 30 + 12*float64(c.Uint(5)) }
+
+// layerNormGrad is the gradient of layerNorm: of x, and of w row by row.
+//
+//	gx[r,i] = inv * (w[i]*g[r,i] - mean(w*g)) - norm[r,i] * mean(w*g*c) * inv²
+//	gw[r,i] = g[r,i] * norm[r,i]
+//	c = x - mean(x),  norm = c * inv
+//
+// with inv the root of inv² = 1/(mean(c²) + eps), and means of rows.
+//
+// Arguments: 0 x f32[rows, axis_size], 1 w f32[axis_size : w_stride], 2 g, 3 gx
+// and 4 gw as x, 5 eps f32, 6 axis_size u32, 7 w_stride u32. gw is written with
+// the constant has_w. A unit is a row. gx and gw may each be x or g.
+func layerNormGrad(c *Call, work *Worker, lo, hi int) {
+	n, hasW := c.Uint(6), c.Flag(layerNormHasW)
+	x, w, g, gx := c.F32(0), c.F32(1), c.F32(2), c.F32(3)
+	var gw []float32
+	if hasW {
+		gw = c.F32(4)
+	}
+	r := newRowSums(work.Scratch(5*n), n)
+	centred, wg, grad := r.rows[0], r.rows[1], r.rows[2]
+	for row := lo; row < hi; row++ {
+		i, j := row*n, (row+1)*n
+		copy(grad, g[i:j]) // gx may be g
+		r.centre(centred, x[i:j], c.Float(5))
+		simd.MulTo(wg, run(wg, w, 0, c.Uint(7)), grad)
+		meanWG, meanWGC := r.mean(wg), r.meanOfProducts(wg, centred)
+		inv := float32(math.Sqrt(float64(r.inv2)))
+		for k, v := range centred {
+			norm := v * inv
+			left, right := inv*(wg[k]-meanWG), norm*meanWGC*r.inv2
+			gx[i+k] = left - right
+			if hasW {
+				gw[i+k] = grad[k] * norm
+			}
+		}
+	}
+}
+
+func layerNormGradCost(c *Call) float64 { return 40 + 4*float64(c.Uint(6)) }

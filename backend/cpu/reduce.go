@@ -1,0 +1,54 @@
+package cpu
+
+import (
+	"encoding/binary"
+
+	"github.com/mlxc/mlxc/internal/simd"
+)
+
+func init() {
+	register(
+		&Kernel{Name: "col_reduce_small_1_reduce_sumfloat32", Units: columnBlocks, Run: sumColumns, Cost: sumColumnsCost},
+		&Kernel{Name: "col_reduce_looped_1_32_32_reduce_sumfloat32", Units: columnBlocks, Run: sumColumns, Cost: sumColumnsCost},
+	)
+}
+
+// blockColumns is the number of columns of one unit of a sum of columns.
+const blockColumns = 128
+
+func columnBlocks(c *Call) int { return ceilDiv(c.Long(3, 0), blockColumns) }
+
+// sumColumns is the sum of the rows of a matrix: out[i] = Σ_r in[r,i].
+//
+// Arguments, as MLX binds them: 0 in f32[rows, columns : stride, 1], 1 out
+// f32[columns], 2 rows u64, 3 columns i64, 8 stride i64[1]; 4 shape i32[ndim], 5
+// strides i64[ndim] and 6 ndim i32 of the dimensions that stay, 7 and 9 unused,
+// 10 rows are so many times more, u64; 11 the first column, i64, of the looped
+// kernel. Rows are added one after another.
+func sumColumns(c *Call, _ *Worker, lo, hi int) {
+	rows, columns, stride := c.Long(2, 0)*c.Long(10, 0), c.Long(3, 0), c.Long(8, 0)
+	in, out := c.F32(0)[c.firstOfRow(0):], c.F32(1)
+	i, j := lo*blockColumns, min(hi*blockColumns, columns)
+	if c.Constant[11] != nil {
+		i += c.Long(11, 0)
+	}
+	o := out[i:j]
+	clear(o)
+	for r := range rows {
+		simd.AddTo(o, o, in[r*stride+i:r*stride+j])
+	}
+}
+
+// firstOfRow is the offset of row `row` of the argument's dimensions that stay.
+func (c *Call) firstOfRow(row int) (at int) {
+	for d := c.Int(6) - 1; d >= 0; d-- {
+		n := int(int32(binary.LittleEndian.Uint32(c.Constant[4][4*d:])))
+		at += row % n * c.Long(5, d)
+		row /= n
+	}
+	return at
+}
+
+func sumColumnsCost(c *Call) float64 {
+	return 10 + float64(c.Long(2, 0))*(4+0.06*float64(min(blockColumns, c.Long(3, 0))))
+}

@@ -1,0 +1,104 @@
+// Command moe records one layer of a mixture of experts, writes it to a file and
+// replays that file on the CPU.
+//
+//	go run ./examples/moe -o moe.mlxg
+//
+// The layer is that of Mixtral and its kin: a norm, a router that picks 2 of 8
+// experts for each token, their gated feed-forward layers with quantized weights,
+// and the sum of what they give. layer.go records it and plain.go computes it a
+// second time, without this module, to compare with. Weights are made up.
+//
+// It uses the public packages only: record, ir, ir/mlxg, replay and backend/cpu.
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxg"
+	"github.com/mlxc/mlxc/replay"
+)
+
+func main() {
+	output := flag.String("o", "moe.mlxg", "graph `file` to write")
+	seed := flag.Uint64("seed", 1, "of the weights and of the input")
+	flag.Parse()
+	if err := run(os.Stdout, *output, *seed); err != nil {
+		fmt.Fprintln(os.Stderr, "moe:", err)
+		os.Exit(1)
+	}
+}
+
+// tolerance is how far a replay may lie from the plain computation, whose values
+// are about 1: sums of 256 products in f32.
+const tolerance = 1e-4
+
+func run(w io.Writer, path string, seed uint64) error {
+	layer := newWeights(seed)
+	g, err := recordLayer(layer)
+	if err != nil {
+		return err
+	}
+	if err := mlxg.WriteFile(path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "wrote %s: %d dispatches\n", path, g.Stats().Dispatches)
+
+	r := rand.New(rand.NewPCG(seed, 1))
+	x := make([]float32, tokens*width)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	got, err := replayFile(path, x)
+	if err != nil {
+		return err
+	}
+	worst := 0.0
+	for i, want := range compute(layer, x) {
+		if d := math.Abs(float64(got[i]) - want); !(d <= worst) {
+			worst = d // also NaN
+		}
+	}
+	fmt.Fprintf(w, "the replay is within %.1e of the plain computation\n", worst)
+	if !(worst <= tolerance) {
+		return fmt.Errorf("replay and plain computation differ by %v, more than %v", worst, tolerance)
+	}
+	return nil
+}
+
+// replayFile opens a graph file, runs its first graph once with x as its input
+// %x, and returns the output %y.
+func replayFile(path string, x []float32) (y []float32, err error) {
+	f, err := mlxg.Open(path, mlxg.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	device := cpu.New(0)
+	defer device.Close()
+	s, err := replay.Open(device, f.Module, replay.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	p, err := s.Graph("")
+	if err != nil {
+		return nil, err
+	}
+	copy(p.Input("x"), floats(x))
+	if _, err := p.Run(context.Background()); err != nil {
+		return nil, err
+	}
+	for b := p.Output("y"); len(b) > 0; b = b[4:] {
+		y = append(y, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	return y, nil
+}

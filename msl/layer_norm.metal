@@ -1,0 +1,356 @@
+// Layer normalisation of rows, and its gradient.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+// Whether the gradient of the weight is wanted, row by row; MLX's constant.
+constant bool has_w [[function_constant(20)]];
+
+constexpr constant int HELD = 8;  // elements that a thread holds where the threadgroup holds a row
+constexpr constant int READS = 4; // elements that a thread takes at a time where the threadgroup walks the row
+constexpr constant uint LANES = 32;
+
+// sum_of_group adds each of N numbers over all threads of the threadgroup, for
+// all of them: within each simdgroup first, then the simdgroups' sums, absent
+// ones as zero. partial has N·LANES elements, so a threadgroup has at most 32
+// simdgroups.
+template <int N>
+inline void sum_of_group(thread float* acc, threadgroup float* partial, uint lane, uint simdgroup) {
+  for (int i = 0; i < N; i++) {
+    acc[i] = simd_sum(acc[i]);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup); // the sums before these are read
+  if (simdgroup == 0) {
+    for (int i = 0; i < N; i++) {
+      partial[N * lane + i] = 0;
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (lane == 0) {
+    for (int i = 0; i < N; i++) {
+      partial[N * simdgroup + i] = acc[i];
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (int i = 0; i < N; i++) {
+    acc[i] = simd_sum(partial[N * lane + i]);
+  }
+}
+
+// mean_of_row adds up what the threads hold, zero where a row ended.
+inline float mean_of_row(const thread float* v, uint axis_size, threadgroup float* partial, uint lane, uint simdgroup) {
+  float acc[1] = {0};
+  for (int i = 0; i < HELD; i++) {
+    acc[0] += v[i];
+  }
+  sum_of_group<1>(acc, partial, lane, simdgroup);
+  return acc[0] / float(axis_size);
+}
+
+// mean_of_walk is the mean of a row in memory.
+template <typename T>
+inline float mean_of_walk(
+    const device T* x, uint axis_size, uint thread_id, uint threads, threadgroup float* partial, uint lane, uint simdgroup) {
+  float acc[1] = {0};
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      acc[0] += float(x[first + i]);
+    }
+  }
+  sum_of_group<1>(acc, partial, lane, simdgroup);
+  return acc[0] / float(axis_size);
+}
+
+// One threadgroup a row, the whole row in the registers of its threads: each
+// holds 8 elements, so 32·⌈axis_size/256⌉ threads cover the row. w and b of
+// stride 0 are one element for all: MLX binds a one and a zero where there is
+// no weight or bias.
+//
+// @kernel   layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
+// @arg 0 x          device {T}[rows, axis_size] read
+// @arg 1 w          device {T}[axis_size : w_stride] read
+// @arg 2 b          device {T}[axis_size : b_stride] read
+// @arg 3 out        device {T}[rows, axis_size] write
+// @arg 4 eps        constant f32
+// @arg 5 axis_size  constant u32
+// @arg 6 w_stride   constant u32
+// @arg 7 b_stride   constant u32
+// @groups   rows, 1, 1
+// @group    32*ceil(axis_size/256), 1, 1
+// @require  axis_size >= 1 && axis_size <= 6656
+// @inplace  out x
+// @where    mean[r] = sum[layer_norm](k < axis_size, x[r,k]) / f32(axis_size)
+// @where    c[r,i] = x[r,i] - mean[r]
+// @where    inv[r] = rsqrt(sum[layer_norm](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @term     out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
+template <typename T>
+[[kernel]] void layer_norm(
+    const device T* x [[buffer(0)]],
+    const device T* w [[buffer(1)]],
+    const device T* b [[buffer(2)]],
+    device T* out [[buffer(3)]],
+    constant float& eps [[buffer(4)]],
+    constant uint& axis_size [[buffer(5)]],
+    constant uint& w_stride [[buffer(6)]],
+    constant uint& b_stride [[buffer(7)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[LANES];
+
+  const uint first = thread_id * HELD;
+  const int count = first < axis_size ? min(HELD, int(axis_size - first)) : 0;
+  const size_t at = size_t(row) * axis_size + first;
+
+  float v[HELD];
+  for (int i = 0; i < HELD; i++) {
+    v[i] = i < count ? float(x[at + i]) : 0.0f;
+  }
+  const float mean = mean_of_row(v, axis_size, partial, lane, simdgroup);
+  float acc[1] = {0};
+  for (int i = 0; i < HELD; i++) {
+    v[i] = i < count ? v[i] - mean : 0.0f;
+    acc[0] += v[i] * v[i];
+  }
+  sum_of_group<1>(acc, partial, lane, simdgroup);
+  const float inv = precise::rsqrt(acc[0] / float(axis_size) + eps);
+  for (int i = 0; i < count; i++) {
+    const T scaled = w[size_t(w_stride) * (first + i)] * T(v[i] * inv);
+    out[at + i] = scaled + b[size_t(b_stride) * (first + i)];
+  }
+}
+
+// The same for rows of any length: the threadgroup walks the row three times.
+//
+// @kernel   layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
+// @arg 0 x          device {T}[rows, axis_size] read
+// @arg 1 w          device {T}[axis_size : w_stride] read
+// @arg 2 b          device {T}[axis_size : b_stride] read
+// @arg 3 out        device {T}[rows, axis_size] write
+// @arg 4 eps        constant f32
+// @arg 5 axis_size  constant u32
+// @arg 6 w_stride   constant u32
+// @arg 7 b_stride   constant u32
+// @groups   rows, 1, 1
+// @group    threads, 1, 1
+// @require  axis_size >= 1
+// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
+// @inplace  out x
+// @where    mean[r] = sum[layer_norm_looped](k < axis_size, x[r,k]) / f32(axis_size)
+// @where    c[r,i] = x[r,i] - mean[r]
+// @where    inv[r] = rsqrt(sum[layer_norm_looped](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @term     out[r,i] = round({T}, round({T}, w[i] * round({T}, c[r,i] * inv[r])) + b[i])
+template <typename T>
+[[kernel]] void layer_norm_looped(
+    const device T* x [[buffer(0)]],
+    const device T* w [[buffer(1)]],
+    const device T* b [[buffer(2)]],
+    device T* out [[buffer(3)]],
+    constant float& eps [[buffer(4)]],
+    constant uint& axis_size [[buffer(5)]],
+    constant uint& w_stride [[buffer(6)]],
+    constant uint& b_stride [[buffer(7)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[LANES];
+
+  x += size_t(row) * axis_size;
+  out += size_t(row) * axis_size;
+
+  const float mean = mean_of_walk(x, axis_size, thread_id, threads, partial, lane, simdgroup);
+  float acc[1] = {0};
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      const float c = float(x[first + i]) - mean;
+      acc[0] += c * c;
+    }
+  }
+  sum_of_group<1>(acc, partial, lane, simdgroup);
+  const float inv = precise::rsqrt(acc[0] / float(axis_size) + eps);
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      const T scaled = w[size_t(w_stride) * (first + i)] * T((float(x[first + i]) - mean) * inv);
+      out[first + i] = scaled + b[size_t(b_stride) * (first + i)];
+    }
+  }
+}
+
+// The gradient, for the gradient g of the result: gx that of x, and gw, with
+// has_w, row by row what is to be added up for that of w; without, gw is not
+// touched, whatever is bound (MLX binds w). The gradient of b is the sum of the
+// rows of g. A thread has its elements of x and g before it stores any.
+//
+// @kernel   vjp_layer_norm{T:float32=f32}
+// @constant 20 has_w bool
+// @arg 0 x          device {T}[rows, axis_size] read
+// @arg 1 w          device {T}[axis_size : w_stride] read
+// @arg 2 g          device {T}[rows, axis_size] read
+// @arg 3 gx         device {T}[rows, axis_size] write
+// @arg 4 gw         device {T}[has_w*rows, axis_size] write
+// @arg 5 eps        constant f32
+// @arg 6 axis_size  constant u32
+// @arg 7 w_stride   constant u32
+// @groups   rows, 1, 1
+// @group    32*ceil(axis_size/256), 1, 1
+// @require  axis_size >= 1 && axis_size <= 8192
+// @inplace  gx x
+// @inplace  gx g
+// @inplace  gw x
+// @inplace  gw g
+// @where    mean[r] = sum[layer_norm](k < axis_size, x[r,k]) / f32(axis_size)
+// @where    c[r,i] = x[r,i] - mean[r]
+// @where    wg[r,i] = w[i] * g[r,i]
+// @where    mean_wg[r] = sum[layer_norm](k < axis_size, wg[r,k]) / f32(axis_size)
+// @where    mean_wgc[r] = sum[layer_norm](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
+// @where    inv2[r] = 1.0 / (sum[layer_norm](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @where    norm[r,i] = c[r,i] * sqrt(inv2[r])
+// @term     gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
+// @term     gw[r,i] = round({T}, g[r,i] * norm[r,i])
+template <typename T>
+[[kernel]] void vjp_layer_norm(
+    const device T* x [[buffer(0)]],
+    const device T* w [[buffer(1)]],
+    const device T* g [[buffer(2)]],
+    device T* gx [[buffer(3)]],
+    device T* gw [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    constant uint& axis_size [[buffer(6)]],
+    constant uint& w_stride [[buffer(7)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[3 * LANES];
+
+  const uint first = thread_id * HELD;
+  const int count = first < axis_size ? min(HELD, int(axis_size - first)) : 0;
+  const size_t at = size_t(row) * axis_size + first;
+
+  float v[HELD];
+  float gs[HELD];
+  float wg[HELD];
+  for (int i = 0; i < HELD; i++) {
+    v[i] = i < count ? float(x[at + i]) : 0.0f;
+    gs[i] = i < count ? float(g[at + i]) : 0.0f;
+    wg[i] = i < count ? float(w[size_t(w_stride) * (first + i)]) * gs[i] : 0.0f;
+  }
+  const float mean = mean_of_row(v, axis_size, partial, lane, simdgroup);
+  float acc[3] = {0};
+  for (int i = 0; i < HELD; i++) {
+    v[i] = i < count ? v[i] - mean : 0.0f;
+    acc[0] += wg[i];
+    acc[1] += wg[i] * v[i];
+    acc[2] += v[i] * v[i];
+  }
+  sum_of_group<3>(acc, partial, lane, simdgroup);
+  const float mean_wg = acc[0] / float(axis_size);
+  const float mean_wgc = acc[1] / float(axis_size);
+  const float inv2 = 1.0f / (acc[2] / float(axis_size) + eps);
+  const float inv = precise::sqrt(inv2);
+  for (int i = 0; i < count; i++) {
+    const float norm = v[i] * inv;
+    gx[at + i] = T(inv * (wg[i] - mean_wg) - norm * mean_wgc * inv2);
+    if (has_w) {
+      gw[at + i] = T(gs[i] * norm);
+    }
+  }
+}
+
+// The same for rows of any length. In the last walk a thread reads its element of
+// x and g before it stores that of gx and gw.
+//
+// @kernel   vjp_layer_norm_looped{T:float32=f32}
+// @constant 20 has_w bool
+// @arg 0 x          device {T}[rows, axis_size] read
+// @arg 1 w          device {T}[axis_size : w_stride] read
+// @arg 2 g          device {T}[rows, axis_size] read
+// @arg 3 gx         device {T}[rows, axis_size] write
+// @arg 4 gw         device {T}[has_w*rows, axis_size] write
+// @arg 5 eps        constant f32
+// @arg 6 axis_size  constant u32
+// @arg 7 w_stride   constant u32
+// @groups   rows, 1, 1
+// @group    threads, 1, 1
+// @require  axis_size >= 1
+// @require  threads % 32 == 0 && threads >= 32 && threads <= 1024
+// @inplace  gx x
+// @inplace  gx g
+// @inplace  gw x
+// @inplace  gw g
+// @where    mean[r] = sum[layer_norm_looped](k < axis_size, x[r,k]) / f32(axis_size)
+// @where    c[r,i] = x[r,i] - mean[r]
+// @where    wg[r,i] = w[i] * g[r,i]
+// @where    mean_wg[r] = sum[layer_norm_looped](k < axis_size, wg[r,k]) / f32(axis_size)
+// @where    mean_wgc[r] = sum[layer_norm_looped](k < axis_size, wg[r,k] * c[r,k]) / f32(axis_size)
+// @where    inv2[r] = 1.0 / (sum[layer_norm_looped](k < axis_size, c[r,k] * c[r,k]) / f32(axis_size) + eps)
+// @where    norm[r,i] = c[r,i] * sqrt(inv2[r])
+// @term     gx[r,i] = round({T}, sqrt(inv2[r]) * (wg[r,i] - mean_wg[r]) - norm[r,i] * mean_wgc[r] * inv2[r])
+// @term     gw[r,i] = round({T}, g[r,i] * norm[r,i])
+template <typename T>
+[[kernel]] void vjp_layer_norm_looped(
+    const device T* x [[buffer(0)]],
+    const device T* w [[buffer(1)]],
+    const device T* g [[buffer(2)]],
+    device T* gx [[buffer(3)]],
+    device T* gw [[buffer(4)]],
+    constant float& eps [[buffer(5)]],
+    constant uint& axis_size [[buffer(6)]],
+    constant uint& w_stride [[buffer(7)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_id [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float partial[3 * LANES];
+
+  x += size_t(row) * axis_size;
+  g += size_t(row) * axis_size;
+  gx += size_t(row) * axis_size;
+
+  const float mean = mean_of_walk(x, axis_size, thread_id, threads, partial, lane, simdgroup);
+  float acc[3] = {0};
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      const float c = float(x[first + i]) - mean;
+      const float wg = float(w[size_t(w_stride) * (first + i)]) * float(g[first + i]);
+      acc[0] += wg;
+      acc[1] += wg * c;
+      acc[2] += c * c;
+    }
+  }
+  sum_of_group<3>(acc, partial, lane, simdgroup);
+  const float mean_wg = acc[0] / float(axis_size);
+  const float mean_wgc = acc[1] / float(axis_size);
+  const float inv2 = 1.0f / (acc[2] / float(axis_size) + eps);
+  const float inv = precise::sqrt(inv2);
+  for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
+    const int count = min(READS, int(axis_size - first));
+    for (int i = 0; i < count; i++) {
+      const float gi = float(g[first + i]);
+      const float norm = (float(x[first + i]) - mean) * inv;
+      const float wg = float(w[size_t(w_stride) * (first + i)]) * gi;
+      gx[first + i] = T(inv * (wg - mean_wg) - norm * mean_wgc * inv2);
+      if (has_w) {
+        gw[size_t(row) * axis_size + first + i] = T(gi * norm);
+      }
+    }
+  }
+}
+
+template [[host_name("layer_normfloat32")]] [[kernel]] decltype(layer_norm<float>) layer_norm<float>;
+template [[host_name("layer_normfloat16")]] [[kernel]] decltype(layer_norm<half>) layer_norm<half>;
+template [[host_name("layer_normbfloat16")]] [[kernel]] decltype(layer_norm<bfloat>) layer_norm<bfloat>;
+template [[host_name("layer_norm_loopedfloat32")]] [[kernel]] decltype(layer_norm_looped<float>) layer_norm_looped<float>;
+template [[host_name("layer_norm_loopedfloat16")]] [[kernel]] decltype(layer_norm_looped<half>) layer_norm_looped<half>;
+template [[host_name("layer_norm_loopedbfloat16")]] [[kernel]] decltype(layer_norm_looped<bfloat>) layer_norm_looped<bfloat>;
+template [[host_name("vjp_layer_normfloat32")]] [[kernel]] decltype(vjp_layer_norm<float>) vjp_layer_norm<float>;
+template [[host_name("vjp_layer_norm_loopedfloat32")]] [[kernel]] decltype(vjp_layer_norm_looped<float>) vjp_layer_norm_looped<float>;

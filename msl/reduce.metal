@@ -1,0 +1,163 @@
+// Sums of columns.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+constexpr constant int READS = 4; // neighbouring columns of a thread
+constexpr constant int TILE = 32; // rows and columns of a step
+constexpr constant uint LANES = 32;
+
+// place returns the offset, in elements, of row `row` of an array without its
+// reduced dimensions.
+inline long place(ulong row, constant int* shape, constant long* strides, int ndim) {
+  long at = 0;
+  for (int d = ndim - 1; d >= 0; d--) {
+    at += long(row % ulong(shape[d])) * strides[d];
+    row /= ulong(shape[d]);
+  }
+  return at;
+}
+
+// Few rows: a threadgroup takes 128 columns, a thread 4 of them in every eighth
+// row; the threads' sums are added in the order of the rows that they began with.
+// MLX's kernel; the conditions say that there is one reduced dimension and no
+// other.
+//
+// @kernel   col_reduce_small_1_reduce_sum{T:float32=f32}
+// @arg 0 in                   device {T}[reduction_size, reduction_stride : reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @groups   ceil(reduction_stride/128), 1, 1
+// @group    min(ceil(reduction_stride/4), 32), min(reduction_size, 8), 1
+// @require  reduction_size >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 0
+// @term     out[i] = round({T}, sum[col_small](r < reduction_size, in[r,i]))
+template <typename T>
+[[kernel]] void col_reduce_small(
+    const device T* in [[buffer(0)]],
+    device T* out [[buffer(1)]],
+    constant ulong& reduction_size [[buffer(2)]],
+    constant long& reduction_stride [[buffer(3)]],
+    constant int* shape [[buffer(4)]],
+    constant long* strides [[buffer(5)]],
+    constant int& ndim [[buffer(6)]],
+    constant int* reduce_shape [[buffer(7)]],
+    constant long* reduce_strides [[buffer(8)]],
+    constant int& reduce_ndim [[buffer(9)]],
+    constant ulong& non_col_reductions [[buffer(10)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint3 at [[thread_position_in_threadgroup]],
+    uint3 threads [[threads_per_threadgroup]]) {
+  threadgroup T partial[LANES * 8 * READS];
+
+  const ulong result = ulong(group.y) + ulong(groups.y) * ulong(group.z);
+  in += place(result, shape, strides, ndim);
+  out += long(result) * reduction_stride;
+  const ulong rows = reduction_size * non_col_reductions;
+  const long column = (long(group.x) * threads.x + at.x) * READS;
+  const int count = column < reduction_stride ? int(min(long(READS), reduction_stride - column)) : 0;
+  T acc[READS] = {0};
+  for (ulong r = at.y; r < rows; r += threads.y) {
+    const device T* row = in + long(r) * reduce_strides[0] + column;
+    for (int i = 0; i < count; i++) {
+      acc[i] += row[i];
+    }
+  }
+  for (int i = 0; i < READS; i++) {
+    partial[(at.y * threads.x + at.x) * READS + i] = acc[i];
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (at.y != 0) {
+    return;
+  }
+  for (uint j = 1; j < threads.y; j++) {
+    for (int i = 0; i < READS; i++) {
+      acc[i] += partial[(j * threads.x + at.x) * READS + i];
+    }
+  }
+  for (int i = 0; i < count; i++) {
+    out[column + i] = acc[i];
+  }
+}
+
+// Any number of rows: a threadgroup of 256 threads takes 32 columns, a thread 4
+// of them in every 32nd row; then a simdgroup adds 4 columns of the threads' sums.
+//
+// @kernel   col_reduce_looped_1_32_32_reduce_sum{T:float32=f32}
+// @arg 0 in                   device {T}[reduction_size, reduction_stride : reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @arg 11 column_offset       constant i64
+// @groups   ceil(reduction_stride/32), 1, 1
+// @group    256, 1, 1
+// @require  reduction_size >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 0 && column_offset == 0
+// @term     out[i] = round({T}, sum[col_looped](r < reduction_size, in[r,i]))
+template <typename T>
+[[kernel]] void col_reduce_looped(
+    const device T* in [[buffer(0)]],
+    device T* out [[buffer(1)]],
+    constant ulong& reduction_size [[buffer(2)]],
+    constant long& reduction_stride [[buffer(3)]],
+    constant int* shape [[buffer(4)]],
+    constant long* strides [[buffer(5)]],
+    constant int& ndim [[buffer(6)]],
+    constant int* reduce_shape [[buffer(7)]],
+    constant long* reduce_strides [[buffer(8)]],
+    constant int& reduce_ndim [[buffer(9)]],
+    constant ulong& non_col_reductions [[buffer(10)]],
+    constant long& column_offset [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint3 groups [[threadgroups_per_grid]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup T partial[TILE * TILE];
+
+  const ulong result = ulong(group.y) + ulong(groups.y) * ulong(group.z);
+  in += place(result, shape, strides, ndim);
+  out += long(result) * reduction_stride;
+  const ulong rows = reduction_size * non_col_reductions;
+  const int thread_id = int(simdgroup * LANES + lane);
+  const int first = thread_id % (TILE / READS) * READS; // of the tile's columns
+  const int begin = thread_id / (TILE / READS);         // of the tile's rows
+  const long tile = column_offset + long(group.x) * TILE;
+  const long column = tile + first;
+  const int count = column < reduction_stride ? int(min(long(READS), reduction_stride - column)) : 0;
+  T acc[READS] = {0};
+  for (ulong r = ulong(begin); r < rows; r += TILE) {
+    const device T* row = in + long(r) * reduce_strides[0] + column;
+    for (int i = 0; i < count; i++) {
+      acc[i] += row[i];
+    }
+  }
+  for (int i = 0; i < READS; i++) {
+    partial[begin * TILE + first + i] = acc[i];
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (int i = 0; i < READS; i++) {
+    const int own = int(simdgroup) * READS + i;
+    const T sum = simd_sum(partial[int(lane) * TILE + own]);
+    if (lane == 0 && tile + own < reduction_stride) {
+      out[tile + own] = sum;
+    }
+  }
+}
+
+template [[host_name("col_reduce_small_1_reduce_sumfloat32")]] [[kernel]] decltype(col_reduce_small<float>) col_reduce_small<float>;
+template [[host_name("col_reduce_looped_1_32_32_reduce_sumfloat32")]] [[kernel]] decltype(col_reduce_looped<float>) col_reduce_looped<float>;

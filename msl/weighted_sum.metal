@@ -1,0 +1,34 @@
+// Sums of rows with weights: what the experts of a mixture give, put together.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+// One element a thread; its terms are added in their order.
+//
+// @kernel   weighted_sum_{T:float32=f32}
+// @arg 0 x        device {T}[rows, count, width] read
+// @arg 1 weights  device {T}[rows, count] read
+// @arg 2 out      device {T}[rows, width] write
+// @arg 3 count    constant i32
+// @threads  width, rows, 1
+// @group    _, _, _
+// @require  count >= 1
+// @term     out[r,i] = round({T}, sum[weighted_sum](j < count, weights[r,j] * x[r,j,i]))
+template <typename T>
+[[kernel]] void weighted_sum(
+    const device T* x [[buffer(0)]],
+    const device T* weights [[buffer(1)]],
+    device T* out [[buffer(2)]],
+    constant int& count [[buffer(3)]],
+    uint2 at [[thread_position_in_grid]],
+    uint2 grid [[threads_per_grid]]) {
+  const size_t first = size_t(at.y) * count;
+  float acc = 0;
+  for (int j = 0; j < count; j++) {
+    acc += float(weights[first + j]) * float(x[(first + j) * grid.x + at.x]);
+  }
+  out[size_t(at.y) * grid.x + at.x] = T(acc);
+}
+
+template [[host_name("weighted_sum_float32")]] [[kernel]] decltype(weighted_sum<float>) weighted_sum<float>;

@@ -1,0 +1,215 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Elementwise runs a kernel that needs no source: it is its term, and the backend
+// makes the code (docs/kernels.md, "Generated kernels").
+//
+//	r.Elementwise("out0[i] = round(f32, in0[i] - s0 * in1[i])", []record.Tensor{w, g}, []record.Scalar{rate})
+//	r.Elementwise("out0[i, j] = round(f32, in0[i, j] * in1[j] + in2[i])", []record.Tensor{x, row, column}, nil)
+//
+// With [i] in0 is indexed as a whole, whatever its shape, with [i, j] by row and
+// element of the innermost dimension; an operand [j] is one row for all, [i] then
+// one element for each row, [0] one for all. in1_f16 is an operand of type f16,
+// s0 the first of scalars. The operations are those of docs/kernels.md; numbers
+// have a point (2.0), and round(f32, …) stands around the whole.
+//
+// The result has the shape of the first operand that is indexed as it is. It may
+// lie where such an operand lay: Into(w). Operands are contiguous. For a term of
+// several results there is [Session.ElementwiseAll].
+func (r *Session) Elementwise(term string, inputs []Tensor, scalars []Scalar, o ...Option) Tensor {
+	return r.elementwise("elementwise", term, 1, inputs, scalars, o)[0]
+}
+
+// ElementwiseAll is [Session.Elementwise] for a term of up to four results of one
+// shape: "out0[i] = …; out1[i] = …". Options Into stand in the order of the
+// results.
+func (r *Session) ElementwiseAll(term string, inputs []Tensor, scalars []Scalar, o ...Option) []Tensor {
+	return r.elementwise("elementwise", term, 0, inputs, scalars, o)
+}
+
+// Sub subtracts elementwise, with the shapes of [Session.Mul].
+func (r *Session) Sub(a, b Tensor, o ...Option) Tensor {
+	text := "out0[i] = round(f32, in0[i] - in1[i])"
+	if !a.Elements().Equal(b.Elements()) {
+		text = "out0[i, j] = round(f32, in0[i, j] - in1[j])"
+	}
+	return r.elementwise("elementwise_sub", text, 1, []Tensor{a, b}, nil, o)[0]
+}
+
+// Scale multiplies by a number.
+func (r *Session) Scale(x Tensor, by Scalar, o ...Option) Tensor {
+	return r.elementwise("scale", "out0[i] = round(f32, in0[i] * s0)", 1, []Tensor{x}, []Scalar{by}, o)[0]
+}
+
+// Relu is the greater of x and 0, and NaN of NaN, as in MLX.
+func (r *Session) Relu(x Tensor, o ...Option) Tensor {
+	return r.elementwise("relu", "out0[i] = round(f32, select(in0[i] <= 0.0, 0.0, in0[i]))", 1, []Tensor{x}, nil, o)[0]
+}
+
+// elementwise records a generated kernel; it wants so many results, or any
+// number if that is 0.
+func (r *Session) elementwise(op, text string, want int, inputs []Tensor, scalars []Scalar, o []Option) []Tensor {
+	out := make([]Tensor, decl.MaxElementwiseResults)
+	for i := range out { // what a caller may go on with after a mistake
+		if len(inputs) > 0 {
+			out[i] = inputs[0]
+		}
+	}
+	d, err := r.generated(text)
+	if err != nil {
+		r.fail("%s: %w. A term is written like out0[i] = round(f32, in0[i] * in1[i] + s0): docs/kernels.md, Generated kernels", op, err)
+		return out
+	}
+	var count [3]int // by elementwiseRole
+	for i := range d.Args {
+		count[roleOf(&d.Args[i])]++
+	}
+	switch {
+	case count[operandArg] != len(inputs):
+		r.fail("%s: %s: the term has %d operands in0, in1, …, the call %d", op, text, count[operandArg], len(inputs))
+	case count[constantArg] != len(scalars):
+		r.fail("%s: %s: the term has %d constants s0, s1, …, the call %d", op, text, count[constantArg], len(scalars))
+	case want != 0 && count[resultArg] != want:
+		r.fail("%s: %s: the term has %d results: use ElementwiseAll", op, text, count[resultArg])
+	}
+	into := 0
+	for i := range o {
+		if o[i].given {
+			into++
+		}
+	}
+	if into > count[resultArg] {
+		r.fail("%s: %s: %d options Into for %d results", op, text, into, count[resultArg])
+	}
+	if r.err != nil {
+		return out
+	}
+
+	options := splitInto(o, count[resultArg])
+	flat := len(d.Results[0].Vars) == 1
+	shape, ok := r.elementwiseShape(d, flat, inputs, options[0])
+	if !ok {
+		r.fail("%s: %s: no operand is indexed as the result is: say with Into what shape it has", op, text)
+		return out
+	}
+	whole := Tensor{Shape: shape}
+	d0, d1 := whole.Elements(), ir.Const(1)
+	if !flat {
+		d0, d1 = r.rows(whole), ir.Const(r.last(op, whole))
+	}
+	c := call{options: o, op: op, function: text, kind: ir.Threads}
+	for i := range d.Args {
+		a := &d.Args[i]
+		switch roleOf(a) {
+		case operandArg:
+			t := inputs[i]
+			n, what := d0, "rows"
+			switch indexOf(a, flat) {
+			case byAll:
+				n, what = whole.Elements(), "elements"
+			case byColumn:
+				n, what = d1, "elements of a row"
+			case byNone:
+				n, what = ir.Const(1), "element"
+			}
+			if t.DType != a.Elem || !t.contiguous() || !t.Elements().Equal(n) {
+				r.fail("%s: %s: %s is %s%s: want contiguous %s, %s %s of the result %s", op, text, a.Name, t.DType, r.format(t.Shape), a.Elem,
+					r.g.FormatAffine(n), what, r.format(shape))
+				return out
+			}
+			c.args = append(c.args, buf(a.Slot, t))
+		case resultArg:
+			k := i - len(inputs)
+			out[k] = r.result(op, options[k], a.Elem, shape)
+			if !out[k].contiguous() {
+				r.fail("%s: %s: result %d is strided: want contiguous memory", op, text, k)
+			}
+			c.args = append(c.args, buf(a.Slot, out[k]))
+		case constantArg:
+			c.args = append(c.args, scalars[i-len(inputs)-count[resultArg]].bind(a.Slot))
+		}
+	}
+	c.grid, c.group = threads1(d0)
+	if !flat {
+		c.grid, c.group = [3]ir.Extent{{Num: d1, Div: 1}, {Num: d0, Div: 1}, ir.Ext(1)}, [3]uint32{uint32(min(d1.Const, 256)), 1, 1}
+	}
+	r.dispatch(c)
+	return out[:count[resultArg]]
+}
+
+// generated returns the declaration of a generated kernel and makes it known
+// under its term.
+func (r *Session) generated(text string) (*decl.Decl, error) {
+	ds, err := msl.DeclarationsOf(&ir.Kernel{Library: ir.Library{Kind: ir.Generated}, Function: text})
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := r.plain[text]; !ok {
+		r.plain[text] = r.Kernel(ds[0].Kernel(fmt.Sprintf("elementwise%d", len(r.g.Kernels))))
+	}
+	return ds[0], nil
+}
+
+// elementwiseShape finds the shape of the results.
+func (r *Session) elementwiseShape(d *decl.Decl, flat bool, inputs []Tensor, first []Option) ([]ir.Affine, bool) {
+	for i, t := range inputs {
+		if indexOf(&d.Args[i], flat) == byAll {
+			return t.Shape, t.Rank() > 0
+		}
+	}
+	for _, o := range first {
+		if o.given {
+			return o.into.Shape, o.into.Rank() > 0
+		}
+	}
+	return nil, false
+}
+
+// elementwiseRole is what an argument of a generated kernel is.
+type elementwiseRole uint8
+
+const (
+	operandArg elementwiseRole = iota
+	resultArg
+	constantArg
+)
+
+func roleOf(a *decl.Arg) elementwiseRole {
+	switch {
+	case a.Kind == ir.ConstantArg:
+		return constantArg
+	case a.Mode == decl.Write:
+		return resultArg
+	}
+	return operandArg
+}
+
+// elementwiseIndex is how an operand is indexed.
+type elementwiseIndex uint8
+
+const (
+	byAll    elementwiseIndex = iota // as the results are
+	byColumn                         // [j]
+	byRow                            // [i] of [i, j]
+	byNone                           // [0]
+)
+
+func indexOf(a *decl.Arg, flat bool) elementwiseIndex {
+	switch first := a.Shape[0]; {
+	case first.Op == term.Number:
+		return byNone
+	case flat || len(a.Shape) == 2:
+		return byAll
+	case first.Name == "d1":
+		return byColumn
+	}
+	return byRow
+}

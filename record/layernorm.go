@@ -1,0 +1,201 @@
+package record
+
+import (
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// MLX's limits: the rows that a threadgroup holds in its registers, 8 elements a
+// thread. Longer ones are walked by 1024 threads.
+const (
+	layerNormHeld     = 6656
+	layerNormGradHeld = 8192
+)
+
+// LayerNorm normalizes the rows of x, f32, f16 or bf16:
+//
+//	(x − mean(x)) / sqrt(mean((x − mean(x))²) + eps) · w + b
+//
+// w and b have one element for each of a row, or one for all, of x's type; a zero
+// Tensor is no weight, no bias (MLX's kernel with a one and a zero of stride 0, as
+// MLX itself does). The result may lie where x lay: Into(x).
+func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
+	const op = "layer_norm"
+	k := r.last(op, x)
+	if !x.DType.Float() || !x.contiguous() {
+		r.fail("%s: rows of %s%s: want contiguous rows of f32, f16 or bf16", op, x.DType, r.format(x.Shape))
+		return x
+	}
+	w, ws := r.perColumn(op, "weight", w, x.DType, k, 1)
+	b, bs := r.perColumn(op, "bias", b, x.DType, k, 0)
+	y := r.result(op, o, x.DType, x.Shape)
+	function, group := r.layerNormKernel(op, x.DType, k, layerNormHeld)
+	r.dispatch(call{options: o,
+		op: op, function: function,
+		args: []arg{buf(0, x), buf(1, w), buf(2, b), buf(3, y), val(4, eps), val(5, uint32(k)), val(6, ws), val(7, bs)},
+		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
+	})
+	return y
+}
+
+// LayerNormGrad is the gradient of [Session.LayerNorm]: from x, its weight and g,
+// the gradient of its result, all f32, the gradients of x, of the weight and of
+// the bias. Without a weight (a zero Tensor) there is none of it, gw is a zero
+// Tensor; who has no bias leaves gb alone, and pass dce its dispatch.
+//
+// As in MLX it is one dispatch that gives gx and, for each row, what the weight's
+// gradient is the sum of, and a sum of rows for each of gb and gw. Options Into
+// stand in the order of the results; gx may lie where x or g lay.
+func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, gw, gb Tensor) {
+	const op = "layer_norm_grad"
+	k := r.last(op, x)
+	if !x.rowsOf(ir.F32) || !g.rowsOf(ir.F32) || !equalShapes(x.Shape, g.Shape) {
+		r.fail("%s: x %s%s and g %s%s: want the same contiguous rows of f32", op, x.DType, r.format(x.Shape), g.DType, r.format(g.Shape))
+		return x, w, w
+	}
+	hasW := w.Rank() > 0
+	into := splitInto(o, 2)
+	if hasW {
+		into = splitInto(o, 3)
+	}
+	// First, for g may give its bytes to gx.
+	gb = r.SumRows(g, into[len(into)-1]...)
+	gx = r.result(op, into[0], ir.F32, x.Shape)
+	w, ws := r.perColumn(op, "weight", w, ir.F32, k, 1)
+	each := gx // not touched without a weight
+	if hasW {
+		each = r.Scratch(ir.F32, x.Shape...)
+	}
+	function, group := r.layerNormKernel("vjp_layer_norm", ir.F32, k, layerNormGradHeld)
+	r.dispatch(call{options: o,
+		op: op, function: function, constants: []ir.FunctionConstant{flag(20, "has_w", hasW)},
+		args: []arg{buf(0, x), buf(1, w), buf(2, g), buf(3, gx), buf(4, each), val(5, eps), val(6, uint32(k)), val(7, ws)},
+		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
+	})
+	if hasW {
+		gw = r.SumRows(each, into[1]...)
+	}
+	return gx, gw, gb
+}
+
+// layerNormKernel returns the function and the threads of a threadgroup for rows
+// of k elements.
+func (r *Session) layerNormKernel(name string, t ir.DType, k, held int64) (string, uint32) {
+	suffix := map[ir.DType]string{ir.F32: "float32", ir.F16: "float16", ir.BF16: "bfloat16"}[t]
+	if k > held {
+		return name + "_looped" + suffix, 1024
+	}
+	return name + suffix, uint32((k + 255) / 256 * 32)
+}
+
+// rowGroups is a grid of one threadgroup a row, in threads.
+func rowGroups(rows ir.Affine, group uint32) [3]ir.Extent {
+	return [3]ir.Extent{{Num: rows.Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}
+}
+
+// perColumn returns an operand that has one element for each column of k, and its
+// stride: t, or where t is a zero Tensor one element `absent` for all.
+func (r *Session) perColumn(op, what string, t Tensor, of ir.DType, k int64, absent float32) (Tensor, uint32) {
+	switch n := t.Elements(); {
+	case t.Rank() == 0:
+		return r.filled(of, absent), 0
+	case t.DType != of || t.Rank() > 1 && !t.contiguous() || !n.Equal(ir.Const(k)) && !n.Equal(ir.Const(1)):
+		r.fail("%s: a %s of %s%s for rows of %d %s: want %d of them, or one for all", op, what, t.DType, r.format(t.Shape), k, of, k)
+		return t, 0
+	case n.Equal(ir.Const(1)):
+		return t, 0
+	}
+	return t, uint32(t.Strides[t.Rank()-1])
+}
+
+// filled returns one element with the value v (0 or 1), in weight memory: the
+// passes can read it there.
+func (r *Session) filled(t ir.DType, v float32) Tensor {
+	if t == ir.F32 && v == 1 && r.ones != nil {
+		return *r.ones
+	}
+	bits, name := math.Float32bits(v), map[float32]string{0: "zero", 1: "one"}[v]
+	if t != ir.F32 {
+		name += "_" + t.String()
+		if v != 0 {
+			bits = map[ir.DType]uint32{ir.F16: 0x3c003c00, ir.BF16: 0x3f803f80}[t]
+		}
+	}
+	out := r.declare(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: []int64{4 / t.Size()}, Init: ir.FillU32(bits)}) // the pattern has 4 bytes
+	out.Shape = Dims(1)
+	if t == ir.F32 && v == 1 {
+		r.ones = &out
+	}
+	return out
+}
+
+// SumRows adds up the rows of x, f32: the result has one element for each column.
+// Rows may lie apart (a matrix of two dimensions with a stride).
+func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
+	const op = "sum_rows"
+	k := r.last(op, x)
+	stride, rows := k, r.rows(x)
+	apart := x.Rank() == 2 && x.Strides[1] == 1
+	if apart {
+		stride = x.Strides[0]
+	}
+	if x.DType != ir.F32 || !apart && !x.contiguous() {
+		r.fail("%s: %s%s: want rows of f32, each contiguous", op, x.DType, r.format(x.Shape))
+		return x
+	}
+	y := r.result(op, o, ir.F32, Dims(k))
+	c := call{options: o, op: op}
+	n := val(2, uint64(rows.Const))
+	if !rows.IsConst() {
+		n = arg{slot: 2, kind: ir.BindScalar, number: ir.U64, expr: rows}
+	}
+	// What follows the stride says that there is no other dimension.
+	c.args = []arg{buf(0, x), buf(1, y), n, val(3, k), val(4, int32(0)), val(5, int64(0)), val(6, int32(0)), val(8, stride), val(10, uint64(1))}
+	if rows.IsConst() && rows.Const < 32 {
+		c.function = "col_reduce_small_1_reduce_sumfloat32"
+		c.grid, c.group = [3]ir.Extent{ir.Ext((k + 127) / 128), ir.Ext(1), ir.Ext(1)}, [3]uint32{uint32(min((k+3)/4, 32)), uint32(min(rows.Const, 8)), 1}
+	} else {
+		// MLX cuts long columns in two passes; ours are always one.
+		c.function = "col_reduce_looped_1_32_32_reduce_sumfloat32"
+		c.args = append(c.args, val(11, int64(0)))
+		c.kind, c.grid, c.group = ir.Threads, [3]ir.Extent{ir.Ext((k + 31) / 32 * 256), ir.Ext(1), ir.Ext(1)}, [3]uint32{256, 1, 1}
+	}
+	r.dispatch(c)
+	return y
+}
+
+// rowsOf reports whether t is contiguous and of type of.
+func (t Tensor) rowsOf(of ir.DType) bool { return t.DType == of && t.contiguous() }
+
+func equalShapes(a, b []ir.Affine) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !a[i].Equal(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// splitInto deals the options Into to n results in their order; the others are for
+// all.
+func splitInto(options []Option, n int) [][]Option {
+	out := make([][]Option, n)
+	next := 0
+	for _, o := range options {
+		if !o.given {
+			for i := range out {
+				out[i] = append(out[i], o)
+			}
+			continue
+		}
+		if next < n {
+			out[next] = append(out[next], o)
+		}
+		next++
+	}
+	return out
+}

@@ -1,0 +1,207 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// TopK picks the k greatest elements of each row of x [..., E]: their indices,
+// u32 [..., k], and themselves, f32 [..., k], in descending order. Of equal
+// elements the one with the least index stands first; NaN stands behind all
+// numbers.
+//
+// [Into] a u32 tensor is for the indices, Into an f32 tensor for the elements.
+func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
+	e := r.last("topk", x)
+	if x.Rank() == 0 || k < 1 || k > e {
+		r.fail("topk: %d of rows of %d elements, %s", k, e, r.format(x.Shape))
+		return x, x
+	}
+	for _, option := range o {
+		if t := option.into; option.given && t.DType != ir.U32 && t.DType != ir.F32 {
+			r.fail("topk gives u32 indices and f32 elements, Into has %s%s", t.DType, r.format(t.Shape))
+		}
+	}
+	shape := append(append([]ir.Affine(nil), x.Shape[:x.Rank()-1]...), ir.Const(k))
+	ids = r.result("topk", intoOf(ir.U32, o), ir.U32, shape)
+	values = r.result("topk", intoOf(ir.F32, o), ir.F32, shape)
+	group := min(1024, (e+31)/32*32)
+	r.dispatch(call{options: o,
+		op: "topk", function: "topk_float32",
+		args: []arg{buf(0, x), buf(1, ids), buf(2, values), val(3, uint32(e)), val(4, uint32(k))},
+		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(group), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(group), 1, 1},
+	})
+	return ids, values
+}
+
+// intoOf returns the [Into] options of tensors of one type.
+func intoOf(t ir.DType, options []Option) []Option {
+	var out []Option
+	for _, o := range options {
+		if o.given && o.into.DType == t {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// GatherMatmul multiplies by matrices that ids pick from a stack, as a layer of
+// experts does: y[t, j] = experts[ids[t, j]] · x[t] for x [T, K], and
+// experts[ids[t, j]] · x[t, j] for x [T, k, K]. ids are u32 [T, k], as [Session.TopK]
+// gives them; the result is f32 [T, k, N].
+//
+// experts is a [Matrix] of three dimensions: Dense of an f32 or f16 tensor
+// [E, N, K], or Quantized with W [E, N, K·Bits/32], Scales and Biases
+// [E, N, K/Group].
+//
+// An id that is E or more makes a row of NaN, and nothing is read for it.
+func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option) Tensor {
+	const op = "gather_matmul"
+	e, n, k, ok := r.stack(op, experts)
+	if !ok {
+		return x
+	}
+	if ids.Rank() != 2 || ids.DType != ir.U32 || !ids.Shape[1].IsConst() || !ids.contiguous() {
+		r.fail("%s: ids are %s%s: want row-contiguous u32 [T, k], k constant", op, ids.DType, r.format(ids.Shape))
+		return x
+	}
+	rows, slots := ids.Shape[0], ids.Shape[1].Const
+	shared := x.Rank() == 2
+	fits := (shared || x.Rank() == 3 && x.Shape[1].Equal(ids.Shape[1])) && x.Shape[0].Equal(rows) && x.contiguous()
+	if !fits || r.last(op, x) != k {
+		r.fail("%s: rows %s of ids %s times matrices [%d, %d, %d]: want row-contiguous [T, K] or [T, k, K]", op, r.format(x.Shape), r.format(ids.Shape), e, n, k)
+		return x
+	}
+	of := x.Shape[0] // rows of x that have an index
+	if !shared {
+		of = of.Scale(slots)
+	}
+	if experts.Q != nil && of.IsConst() && of.Const <= countingLimit {
+		return r.gatherQMV(x, experts.Q, ids, e, of.Const, o)
+	}
+	// Kernels of ours: MLX has none for f16 matrices, and its quantized one wants the
+	// number of rows in an array, which cannot depend on params, and an index for each.
+	shape := []ir.Affine{rows, ir.Const(slots), ir.Const(n)}
+	y := r.result(op, o, ir.F32, shape)
+	var function string
+	var args []arg
+	switch q := experts.Q; {
+	case q != nil:
+		function = fmt.Sprintf("gather_qmv_float_gs_%d_b_%d", q.Group, q.Bits)
+		args = []arg{buf(0, q.W), buf(1, q.Scales), buf(2, q.Biases)}
+	case experts.Dense.DType == ir.F16:
+		function, args = "gather_gemv_float16_float32", []arg{buf(0, experts.Dense)}
+	default:
+		function, args = "gather_gemv_float32", []arg{buf(0, experts.Dense)}
+	}
+	row, slot := slots*k, k
+	if shared {
+		row, slot = k, 0
+	}
+	at := uint8(len(args))
+	r.dispatch(call{options: o,
+		op: op, function: function,
+		args: append(args, buf(at, x), buf(at+1, ids), buf(at+2, y), val(at+3, int32(k)), val(at+4, int32(n)), val(at+5, int32(e)), val(at+6, row, slot)),
+		grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(slots), {Num: rows, Div: 1}}, group: [3]uint32{32, 2, 1},
+	})
+	return y
+}
+
+// stack returns the dimensions [e, n, k] of a stack of matrices.
+func (r *Session) stack(op string, m Matrix) (e, n, k int64, ok bool) {
+	if q := m.Q; q != nil {
+		if q.Bits < 1 || q.Group < 1 {
+			r.fail("%s: quantized experts of %d bits in groups of %d", op, q.Bits, q.Group)
+			return 0, 0, 0, false
+		}
+		if q.W.Rank() != 3 || !q.W.Shape[0].IsConst() || !q.W.contiguous() || !q.Scales.contiguous() || !q.Biases.contiguous() {
+			r.fail("%s: quantized experts are %s, %s and %s: want row-contiguous [E, N, K·bits/32] and twice [E, N, K/group]",
+				op, r.format(q.W.Shape), r.format(q.Scales.Shape), r.format(q.Biases.Shape))
+			return 0, 0, 0, false
+		}
+		e = q.W.Shape[0].Const
+		codes, groups := Dims(e, q.N, q.K*q.Bits/32), Dims(e, q.N, q.K/q.Group)
+		if !equalShapes(q.W.Shape, codes) || !equalShapes(q.Scales.Shape, groups) || !equalShapes(q.Biases.Shape, groups) {
+			r.fail("%s: quantized experts are %s, %s and %s: want %s and twice %s for %d matrices [%d, %d] of %d bits in groups of %d",
+				op, r.format(q.W.Shape), r.format(q.Scales.Shape), r.format(q.Biases.Shape), r.format(codes), r.format(groups), e, q.N, q.K, q.Bits, q.Group)
+			return 0, 0, 0, false
+		}
+		return e, q.N, q.K, true
+	}
+	d := m.Dense
+	if d.Rank() != 3 || !d.Shape[0].IsConst() || !d.contiguous() || d.DType != ir.F32 && d.DType != ir.F16 {
+		r.fail("%s: dense experts are %s%s: want row-contiguous f32 or f16 [E, N, K]", op, d.DType, r.format(d.Shape))
+		return 0, 0, 0, false
+	}
+	return d.Shape[0].Const, d.Shape[1].Const, d.Shape[2].Const, true
+}
+
+// gatherQMV is MLX's kernel: a batch of matvecs, each with the index of its row
+// of x and of its matrix. The dimensions of the batch are tokens and their
+// experts; as MLX's host code does, those that one step can walk are one.
+func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, of int64, o []Option) Tensor {
+	const op = "gather_matmul"
+	rows, slots := ids.Shape[0].Const, ids.Shape[1].Const
+	y := r.result(op, o, ir.F32, Dims(rows, slots, w.N))
+	shared := x.Rank() == 2
+	ndim, batch, lhs, rhs := 2, [2]int64{rows, slots}, [2]int64{1, 0}, [2]int64{slots, 1}
+	if !shared || rows == 1 || slots == 1 {
+		ndim, batch, lhs, rhs = 1, [2]int64{rows * slots, 1}, [2]int64{1, 0}, [2]int64{1, 0}
+	}
+	if shared && rows == 1 {
+		lhs[0] = 0
+	}
+	step, name := int64(512), "affine_gather_qmv"
+	if w.Bits == 8 {
+		step = 256
+	}
+	if w.K%step == 0 && w.N%8 == 0 {
+		name = "affine_gather_qmv_fast"
+	}
+	words, groups := w.K*w.Bits/32, w.K/w.Group
+	r.dispatch(call{options: o,
+		op: op, function: fmt.Sprintf("%s_float_gs_%d_b_%d", name, w.Group, w.Bits),
+		args: []arg{
+			buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, of), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
+			val(9, int32(1)), val(10, int32(of), int32(1), int32(w.K)), val(11, w.K, w.K, int64(1)),
+			val(12, int32(1)), val(13, int32(e), int32(w.N), int32(words)), val(14, w.N*words, words, int64(1)),
+			val(15, w.N*groups, groups, int64(1)), val(16, w.N*groups, groups, int64(1)),
+			val(17, int32(ndim)), val(18, int32(batch[0]), int32(batch[1])), val(19, lhs[0], lhs[1]), val(20, rhs[0], rhs[1]),
+		},
+		grid: [3]ir.Extent{ir.Ext(1), ir.Ext((w.N + 7) / 8), ir.Ext(rows * slots)}, group: [3]uint32{32, 2, 1},
+	})
+	return y
+}
+
+// countingLimit is how many indices go inline: Metal's setBytes takes 4 KiB.
+const countingLimit = 1024
+
+// counting binds the indices 0, 1, … n−1.
+func counting(slot uint8, n int64) arg {
+	data := make([]byte, 0, 4*n)
+	for i := range n {
+		data = binary.LittleEndian.AppendUint32(data, uint32(i))
+	}
+	return arg{slot: slot, kind: ir.BindBytes, data: data}
+}
+
+// WeightedSum adds rows with weights, as the results of experts are put together:
+// y[t, i] = Σ_j weights[t, j] · x[t, j, i] for x [T, k, N] and weights [T, k]. The
+// result is [T, N].
+func (r *Session) WeightedSum(x, weights Tensor, o ...Option) Tensor {
+	const op = "weighted_sum"
+	if x.Rank() != 3 || weights.Rank() != 2 || !equalShapes(x.Shape[:2], weights.Shape) || !x.Shape[1].IsConst() || !x.contiguous() || !weights.contiguous() {
+		r.fail("%s: rows %s with weights %s: want row-contiguous [T, k, N] and [T, k]", op, r.format(x.Shape), r.format(weights.Shape))
+		return x
+	}
+	n := r.last(op, x)
+	y := r.result(op, o, ir.F32, []ir.Affine{x.Shape[0], ir.Const(n)})
+	r.dispatch(call{options: o,
+		op: op, function: "weighted_sum_float32",
+		args: []arg{buf(0, x), buf(1, weights), buf(2, y), val(3, int32(x.Shape[1].Const))},
+		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(n), {Num: x.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{uint32(min(n, 256)), 1, 1},
+	})
+	return y
+}
