@@ -97,6 +97,15 @@ func TestMistakesAtTheCall(t *testing.T) {
 			s.KVWrite(cache, input(s, 2, 2, 4), ir.Const(3))
 		}, "5 positions of a cache of 4"},
 
+		"softmax transposed":  {func(s session) { s.Softmax(input(s, 2, 3).Transpose(0, 1)) }, "is not row-contiguous"},
+		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, not u32"},
+		"topk transposed":     {func(s session) { s.TopK(input(s, 2, 3).Transpose(0, 1), 1) }, "is not row-contiguous"},
+		"weights of integers": {func(s session) { s.WeightedSum(input(s, 2, 3, 4), s.Input("i", ir.U32, 2, 3)) }, "takes f32, not u32"},
+		"gather of integers": {func(s session) {
+			s.GatherMatmul(s.Input("i", ir.U32, 1, 4), record.Dense(input(s, 2, 4, 4)), s.Input("ids", ir.U32, 1, 1))
+		}, "takes f32, not u32"},
+		"layer norm by a scalar": {func(s session) { s.LayerNorm(input(s, 2, 4), s.State("scalar", ir.F32), record.Tensor{}, 1) }, "without dimensions"},
+
 		"encode of nothing":  {func(s session) { s.Encode(nil) }, "Encode of no graph"},
 		"encode of nonsense": {func(s session) { s.Encode(&ir.Graph{Name: "g", Nodes: []ir.Node{&ir.Fill{Dst: ir.ViewOf(5, 0, 4)}}}) }, "memory 5 of 0"},
 		"encode of other contents": {func(s session) {
@@ -107,9 +116,12 @@ func TestMistakesAtTheCall(t *testing.T) {
 			s.Encode(g)
 		}, "memory %w has other contents"},
 
-		"name of a memory":      {func(s session) { s.Input("a\nb", ir.F32, 4) }, "not printable"},
-		"name of nothing":       {func(s session) { s.NewPool("", ir.Scratch); s.Input("", ir.F32, 4) }, "name is empty"},
-		"no contents":           {func(s session) { s.StateFrom("s", ir.Init{Kind: ir.InitBlob}, ir.F32, 4); s.StateFrom("s", ir.Init{Kind: ir.InitBlob}, ir.F32, 4) }, "without a blob"},
+		"name of a memory": {func(s session) { s.Input("a\nb", ir.F32, 4) }, "not printable"},
+		"name of nothing":  {func(s session) { s.NewPool("", ir.Scratch); s.Input("", ir.F32, 4) }, "name is empty"},
+		"no contents": {func(s session) {
+			s.StateFrom("s", ir.Init{Kind: ir.InitBlob}, ir.F32, 4)
+			s.StateFrom("s", ir.Init{Kind: ir.InitBlob}, ir.F32, 4)
+		}, "without a blob"},
 		"param without values":  {func(s session) { s.Param("p", 5, 4) }, "bound [5, 4] is empty"},
 		"param of NaN":          {func(s session) { s.ParamF32("p", float32(math.NaN()), 4) }, "is empty"},
 		"require nonsense":      {func(s session) { s.Require(s.Param("p", 1, 4), 0) }, "no value of the params satisfies"},
