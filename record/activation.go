@@ -8,6 +8,9 @@ import (
 
 // Softmax computes exp(x − max) / Σ exp(x − max) of each row of x.
 func (r *Session) Softmax(x Tensor, o ...Option) Tensor {
+	if !r.dense("softmax", x, ir.F32) {
+		return r.broken(ir.F32, x.Rank())
+	}
 	k := r.last("softmax", x)
 	y := r.result("softmax", o, ir.F32, x.Shape)
 	function, group := "block_softmax_float32", (k+127)/128*32
@@ -35,6 +38,9 @@ func (r *Session) GeluErf(x Tensor, o ...Option) Tensor {
 func (r *Session) Softcap(x Tensor, cap float32, o ...Option) Tensor {
 	if !(cap > 0) || math.IsInf(float64(cap), 0) {
 		r.fail("softcap: the cap is %v, want a number above 0", cap)
+	}
+	if !r.dense("softcap", x, ir.F32) {
+		return r.broken(ir.F32, x.Rank())
 	}
 	y := r.result("softcap", o, ir.F32, x.Shape)
 	grid, group := threads1(x.Elements())

@@ -1,6 +1,10 @@
 package record
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+)
 
 // arenaAlign is the alignment of scratch tensors: Metal's for buffer offsets
 // of any argument.
@@ -48,12 +52,18 @@ func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 		return e.broken(t, len(shape))
 	}
 	if e.arena.mem == ir.NoMem {
-		e.arena.mem = e.memory(ir.Memory{Name: "scratch", Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
+		e.arena.mem = e.memory(ir.Memory{Name: e.unused("scratch"), Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
+		if e.arena.mem == ir.NoMem {
+			return e.broken(t, len(shape))
+		}
 	}
-	out := Tensor{Mem: e.arena.mem, Off: ir.Const(e.arena.top), DType: t, Shape: shape, Strides: strides}
-	_, size, ok := e.g.Range(out.bytes())
-	if !ok || size <= 0 {
-		e.fail("scratch %s%s has no size", t, e.format(shape))
+	out := Tensor{Mem: e.arena.mem, owner: e.number, Off: ir.Const(e.arena.top), DType: t, Shape: shape, Strides: strides}
+	size, err := e.sizeOf(t, shape)
+	if err == nil && size > maxMemory-e.arena.top {
+		err = fmt.Errorf("is too much beside the %d bytes that are taken", e.arena.top)
+	}
+	if err != nil {
+		e.fail("scratch %s%s %w", t, e.format(shape), err)
 		return e.broken(t, len(shape))
 	}
 	e.serial++

@@ -9,9 +9,12 @@ import (
 // Rope rotates x [L, heads, head dim] by its positions pos, pos+1, …: pairs
 // (2i, 2i+1) if traditional, else (i, i+dim/2). theta is the base.
 func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool, o ...Option) Tensor {
-	if x.Rank() != 3 {
-		r.fail("rope takes [L, heads, dim], not %s", r.format(x.Shape))
-		return x
+	if !r.heads("rope", x) {
+		return r.broken(ir.F32, 3)
+	}
+	if d := x.Shape[2].Const; d < 2 || d%2 != 0 || !(theta > 0) {
+		r.fail("rope of heads of %d elements with base %v: pairs of elements, and a base above 0", d, theta)
+		return r.broken(ir.F32, 3)
 	}
 	y := r.result("rope", o, ir.F32, x.Shape)
 	heads, dim := x.Shape[1].Const, r.last("rope", x)
@@ -45,6 +48,9 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 		r.fail("kv_write: %s into %s: want [L, heads, dim] into [positions, heads, dim]", r.format(x.Shape), r.format(cache.Shape))
 		return
 	}
+	if !r.within("kv_write", pos.Add(x.Shape[0]), cache) {
+		return
+	}
 	dst := cache.From(pos)
 	dst.Shape = x.Shape
 	r.CopyTo("kv_write", dst, x, o...)
@@ -54,9 +60,12 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 // q [L, Hq, D] over the first n positions of caches k, v [positions, Hkv, D],
 // causal: query i of L sees positions up to n − L + i. The result is [L, Hq, D].
 func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
-	if q.Rank() != 3 || k.Rank() != 3 || v.Rank() != 3 {
-		r.fail("sdpa takes [L, heads, dim] and [positions, heads, dim], not %s, %s", r.format(q.Shape), r.format(k.Shape))
-		return q
+	if !r.heads("sdpa", q) || !r.dense("sdpa", q, ir.F32) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
+		return r.broken(ir.F32, 3)
+	}
+	if !k.Shape[1].Equal(v.Shape[1]) || !k.Shape[2].Equal(q.Shape[2]) || !v.Shape[2].Equal(q.Shape[2]) {
+		r.fail("sdpa: queries %s, keys %s and values %s: keys and values have as many heads, and all have heads of one size", r.format(q.Shape), r.format(k.Shape), r.format(v.Shape))
+		return r.broken(ir.F32, 3)
 	}
 	hq, hkv, d := q.Shape[1].Const, k.Shape[1].Const, r.last("sdpa", q)
 	if hkv == 0 || hq%hkv != 0 {

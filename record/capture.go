@@ -8,22 +8,29 @@ import (
 )
 
 // Capturing reports whether what is given now is kept.
-func (e *Encoder) Capturing() bool { return e.records() || e.captured >= 0 }
+func (e *Encoder) Capturing() bool {
+	return !e.live() || e.keep || e.captured >= 0
+}
 
 // StartCapture keeps what a live encoder executes from now on, for
-// [Encoder.TakeCapture].
+// [Encoder.TakeCapture] or [Result.Graph]. What was given before is not part of the
+// graph: bytes of scratch that it wrote are undefined there. Not inside a group.
 func (e *Encoder) StartCapture() {
 	switch {
 	case e.err != nil:
 	case e.Capturing():
 		e.fail("StartCapture: it is capturing already")
+	case e.depth > 0:
+		e.fail("StartCapture: %d groups are open: a capture begins outside of them", e.depth)
 	default:
 		e.captured = len(e.g.Nodes)
 	}
 }
 
-// TakeCapture ends the capture and returns it. Of an encoder that captures
-// anyway it takes the whole recording: Finish has nothing left of it.
+// TakeCapture ends the capture and returns it. Of an encoder with [Capture] it
+// returns what there is of the recording, which goes on. Of one that is not live it
+// takes the whole recording away: Finish has nothing left of it, and what was
+// [Deferred] is not executed.
 func (e *Encoder) TakeCapture() (*ir.Graph, error) {
 	if e.err == nil && !e.Capturing() {
 		e.fail("TakeCapture: it is not capturing: StartCapture, or the setting Capture")
@@ -59,10 +66,11 @@ func (e *Encoder) restart() {
 	e.g.Nodes, e.next = nil, 0
 	e.recording++
 	e.building.open = false
-	e.committed, e.commands, e.captured, e.err = 0, 0, -1, nil
+	e.committed, e.commands, e.captured, e.err = 0, 0, -1, e.dead
 	if e.tracker != nil {
 		e.tracker.Reset()
 	}
+	e.depth, e.safeDepth = 0, 0
 	e.group, e.first, e.races, e.safeFound = 0, 0, 0, 0
 	e.stats, e.safe, e.found = GroupStats{}, GroupStats{}, conflictLog{}
 	e.arena.top, e.arena.taken = 0, e.arena.taken[:0]
@@ -81,6 +89,18 @@ func (e *Encoder) EncodeRecomputed(g *ir.Graph) { e.encode(g, false) }
 func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 	if e.err != nil || e.ended("Encode") != nil {
 		return
+	}
+	if g == nil {
+		e.fail("Encode of no graph")
+		return
+	}
+	if err := g.Check(); err != nil {
+		e.fail("Encode: %w", err)
+		return
+	}
+	if !barriers { // theirs are recomputed whoever places the others
+		defer func(manual bool) { e.manual = manual }(e.manual)
+		e.manual = false
 	}
 	t, err := e.translation(g)
 	if err != nil {

@@ -32,7 +32,9 @@ func (e *Encoder) openBuffer() bool {
 
 // Commit ends the command buffer and, on a device, submits it; it does not wait.
 // Everything before it is ordered before everything after it. Without a command
-// since the last Commit it does nothing.
+// since the last Commit it does nothing. What a recording knows of itself, its
+// conflicts and command buffers, grows until Finish, also in an engine that lives
+// on commits alone.
 func (e *Encoder) Commit(label string) {
 	if e.err != nil || e.ended("Commit") != nil {
 		return
@@ -55,7 +57,7 @@ func (e *Encoder) Commit(label string) {
 	}
 	e.committed = len(e.g.Nodes)
 	e.safe = e.stats.clone()
-	e.safeFound = e.found.n
+	e.safeFound, e.safeDepth = e.found.n, e.depth
 }
 
 // ended reports a dispatch that was begun and not ended.
@@ -79,16 +81,16 @@ func (e *Encoder) CommitAndWait(label string) error {
 
 // Wait waits until everything that was committed has ended, and returns the
 // errors of the command buffers that failed. Commands that are not committed yet
-// stay so.
+// stay so. those of a [Deferred] recording until Finish.
 func (e *Encoder) Wait() error {
-	if e.err == nil && !e.live() {
+	if e.err == nil && !e.live() && !(e.deferred && e.device.serial > 0) {
 		e.fail("Wait: %s", e.whyNot())
 	}
 	if e.err != nil {
 		return e.err
 	}
 	e.counters.add(syncs, 1)
-	if err := e.device.wait(e.device.serial); err != nil {
+	if err := e.device.wait(); err != nil {
 		e.fail("%w", err)
 	}
 	return e.err
@@ -101,13 +103,14 @@ func (e *Encoder) whyNot() string {
 	return "nothing is executed here, the recording is captured only"
 }
 
-// Discard abandons the commands since the last Commit: it is as if they had not
-// been given.
+// Discard abandons the commands since the last Commit, and their groups: it is as
+// if they had not been given. What was declared, taken from the arena or a pool,
+// and counted stays.
 func (e *Encoder) Discard() {
 	e.building.open = false
 	e.g.Nodes = e.g.Nodes[:e.committed]
 	e.captured = min(e.captured, e.committed)
-	e.group, e.commands = 0, 0
+	e.group, e.commands, e.depth = 0, 0, e.safeDepth
 	e.stats, e.found.n = e.safe.clone(), e.safeFound
 	if e.tracker != nil {
 		e.tracker.Reset()

@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
@@ -13,16 +14,18 @@ import (
 // the last command buffer that may use it has ended: the caller need not keep
 // anything alive.
 type device struct {
-	queue   backend.Queue
-	open    backend.CommandBuffer // nil: none
-	serial  uint64                // of the open command buffer, or of the last one
-	flight  []*submitted          // not known to have ended; oldest first
-	ended   uint64                // all up to this one have
-	given   []given
-	pending []*submitted // of the recording, in order
-	begin   time.Time    // of the recording's first command
-	last    time.Time    // of its last commit
-	warned  bool
+	counters *counters // the encoder's
+	queue    backend.Queue
+	open     backend.CommandBuffer // nil: none
+	serial   uint64                // of the open command buffer, or of the last one
+	flight   []*submitted          // not known to have ended; oldest first
+	ended    uint64                // all up to this one have
+	given    []given
+	failed   []*submitted // ended with an error that Wait has not returned yet
+	pending  []*submitted // of the recording, in order
+	begin    time.Time    // of the recording's first command
+	last     time.Time    // of its last commit
+	warned   bool
 }
 
 // submitted is a command buffer that was committed.
@@ -32,6 +35,7 @@ type submitted struct {
 	commands int
 	buffer   backend.CommandBuffer
 	waited   bool
+	told     bool // its error was returned to the caller
 	times    backend.Times
 	err      error
 }
@@ -52,11 +56,13 @@ func (d *device) abandon() {
 
 // given is memory that was given up but may be in use.
 type given struct {
-	buffer backend.Buffer
-	used   uint64
+	buffer       backend.Buffer
+	used, before uint64 // as those of a place
 }
 
-func newDevice(d backend.Device) *device { return &device{queue: backend.NewQueue(d)} }
+func newDevice(d backend.Device, c *counters) *device {
+	return &device{queue: backend.NewQueue(d), counters: c}
+}
 
 // current returns the serial of the command buffer that the next command goes
 // to.
@@ -74,9 +80,15 @@ func (d *device) use(p *place) {
 	}
 }
 
-// done reports whether memory last used by a command buffer is used no more.
-// Serials beyond the last are those of command buffers that were abandoned.
-func (d *device) done(used uint64) bool { return used <= d.ended || used > d.serial }
+// done reports whether memory is used no more: the last command buffer that
+// binds it and the one before that are given. A serial beyond the last is that of
+// a command buffer that was abandoned, or never begun; the one before it counts.
+func (d *device) done(used, before uint64) bool {
+	if used > d.serial {
+		used = before
+	}
+	return used <= d.ended
+}
 
 // idle reports why the host must not touch memory now. What the device only
 // reads may be written until it is committed.
@@ -84,13 +96,13 @@ func (e *Encoder) idle(p *place, readOnly bool) error {
 	d := e.device
 	d.reap()
 	switch {
-	case d.done(p.used) && !(e.deferred && p.bound == e.recording && !readOnly):
+	case d.done(p.used, p.before) && !(e.deferred && p.bound == e.recording && !readOnly):
 		return nil
-	case e.deferred && p.bound == e.recording:
+	case e.deferred && p.bound == e.recording && !readOnly:
 		return fmt.Errorf("commands that bind it are not executed before Finish")
 	case d.open == nil || p.used != d.serial:
 		return fmt.Errorf("a command buffer that binds it has not ended: Wait")
-	case readOnly && d.done(p.before):
+	case readOnly && p.before <= d.ended:
 		return nil
 	case readOnly:
 		return fmt.Errorf("a command buffer that reads it has not ended: Wait")
@@ -98,15 +110,28 @@ func (e *Encoder) idle(p *place, readOnly bool) error {
 	return fmt.Errorf("commands that bind it are not committed: Commit and Wait, or Finish")
 }
 
-// wait waits for the command buffers up to serial and returns their errors.
-func (d *device) wait(serial uint64) error {
-	var errs []error
+// drain waits for the command buffers up to serial.
+func (d *device) drain(serial uint64) {
 	for _, s := range d.flight {
 		if s.serial <= serial {
-			errs = append(errs, s.wait())
+			_ = s.wait() // its error is kept there
 		}
 	}
 	d.reap()
+}
+
+// wait waits for all command buffers and returns the errors of those that failed,
+// once each, whenever they did.
+func (d *device) wait() error {
+	d.drain(d.serial)
+	var errs []error
+	for _, s := range d.failed {
+		if !s.told {
+			s.told = true
+			errs = append(errs, s.err)
+		}
+	}
+	d.failed = nil
 	return errors.Join(errs...)
 }
 
@@ -115,14 +140,18 @@ func (d *device) wait(serial uint64) error {
 func (d *device) reap() {
 	n := 0
 	for n < len(d.flight) && d.flight[n].buffer.Status().Ended() {
-		_ = d.flight[n].wait() // its error is kept there
+		if d.flight[n].wait() != nil {
+			d.counters.add(failedBuffers, 1)
+			d.failed = append(d.failed, d.flight[n])
+		}
 		d.ended = d.flight[n].serial
 		n++
 	}
 	d.flight = d.flight[n:]
+	d.failed = slices.DeleteFunc(d.failed, func(s *submitted) bool { return s.told })
 	keep := d.given[:0]
 	for _, r := range d.given {
-		if d.done(r.used) {
+		if d.done(r.used, r.before) {
 			_ = r.buffer.Close()
 		} else {
 			keep = append(keep, r)
@@ -134,14 +163,14 @@ func (d *device) reap() {
 // retire gives the memory of p up.
 func (d *device) retire(p *place) {
 	if p.buffer != nil {
-		d.given = append(d.given, given{p.buffer, p.used})
+		d.given = append(d.given, given{p.buffer, p.used, p.before})
 		p.buffer, p.bytes = nil, 0
 	}
 	d.reap()
 }
 
 func (d *device) close(places []place) error {
-	err := d.wait(d.serial)
+	err := d.wait()
 	for i := range places {
 		if b := places[i].buffer; b != nil {
 			err = errors.Join(err, b.Close())

@@ -12,7 +12,8 @@ import (
 
 // Dispatch is one dispatch being described. It is recorded by the call that ends
 // it, [Dispatch.Threads] or [Dispatch.Threadgroups]; before that nothing has
-// happened, so that nothing said of it can be taken for another's.
+// happened, so that nothing said of it can be taken for another's. An encoder
+// describes one at a time: a Dispatch is of no use after the call that ends it.
 type Dispatch struct {
 	e      *Encoder
 	open   bool
@@ -60,6 +61,9 @@ func (d *Dispatch) fail(format string, args ...any) {
 
 // bind adds a binding, in the order of slots.
 func (d *Dispatch) bind(b ir.Binding) {
+	if d.over() {
+		return
+	}
 	if b.Slot > maxSlot {
 		d.fail("slot %d: Metal has slots 0 to %d", b.Slot, maxSlot)
 		return
@@ -87,14 +91,29 @@ func (d *Dispatch) Buffer(slot uint8, t Tensor) *Dispatch {
 	return d
 }
 
+// over reports, as a mistake, that the dispatch has ended.
+func (d *Dispatch) over() bool {
+	if !d.open {
+		d.e.fail("a dispatch was changed after its end")
+	}
+	return !d.open
+}
+
 // use checks that t may be used, now and where it lies.
 func (d *Dispatch) use(slot uint8, t Tensor) bool {
 	e := d.e
-	if !d.open {
-		e.fail("a dispatch was changed after its end")
+	if d.over() {
 		return false
 	}
 	if e.err != nil {
+		return false
+	}
+	if t.owner != e.number {
+		d.fail("argument %d is %s", slot, notOurs)
+		return false
+	}
+	if t.bad != nil {
+		d.fail("argument %d: %s", slot, *t.bad)
 		return false
 	}
 	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
@@ -174,17 +193,20 @@ func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
 	return d
 }
 
-// Threadgroup gives the threadgroup argument at slot its bytes.
+// Threadgroup gives the threadgroup argument at slot its bytes, a multiple of 16.
 func (d *Dispatch) Threadgroup(slot uint8, bytes uint32) *Dispatch {
-	d.memory = append(d.memory, ir.ThreadgroupMemory{Slot: slot, Bytes: bytes})
+	if !d.over() {
+		d.memory = append(d.memory, ir.ThreadgroupMemory{Slot: slot, Bytes: bytes})
+	}
 	return d
 }
 
 // Reads, Writes and Updates say what a kernel without declaration touches:
 // everything that it does, for the list is taken to be complete. A dispatch of
 // which nothing is said, of a kernel without declaration, may touch anything:
-// barriers stand on both sides of it. What is said of a declared kernel must
-// include what its declaration says.
+// barriers stand on both sides of it. What is said must include something of every
+// memory that the kernel's table says it reads or writes, and of a declared kernel
+// what its declaration says.
 func (d *Dispatch) Reads(ts ...Tensor) *Dispatch {
 	d.given = true
 	for i := range ts {
@@ -220,13 +242,17 @@ func (d *Dispatch) write(ts []Tensor, must bool) *Dispatch {
 
 // Op names the kind of operation, "rms_norm", for people and statistics.
 func (d *Dispatch) Op(name string) *Dispatch {
-	d.op = name
+	if !d.over() {
+		d.op = name
+	}
 	return d
 }
 
 // Label names this dispatch, for people.
 func (d *Dispatch) Label(s string) *Dispatch {
-	d.label = s
+	if !d.over() {
+		d.label = s
+	}
 	return d
 }
 
@@ -264,6 +290,12 @@ func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.
 	if n := uint64(group[0]) * uint64(group[1]) * uint64(group[2]); n == 0 || n > 1024 || group[0] > 1024 || group[1] > 1024 || group[2] > 1024 {
 		d.fail("threadgroups of %dx%dx%d threads: 1 to 1024 can be", group[0], group[1], group[2])
 		return 0
+	}
+	for i := range grid {
+		if g := grid[i]; g.Div < 1 || g.Num.IsConst() && (g.Num.Const < 0 || g.Num.Const/g.Div > math.MaxUint32) {
+			d.fail("dimension %d of the grid is %s divided by %d: 0 to 2^32-1 can be", i, e.g.FormatAffine(g.Num), g.Div)
+			return 0
+		}
 	}
 	n := e.dispatches.One()
 	*n = ir.Dispatch{
@@ -306,10 +338,43 @@ func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 	if !d.given {
 		return nil, nil
 	}
+	if err := d.leavesOut(k, n); err != nil {
+		return nil, err
+	}
 	fx := e.effects.One()
 	*fx = ir.Effects{Complete: true, Reads: e.regions.Clone(d.reads), Writes: e.writes.Clone(d.writes)}
 	n.Effects = fx
 	return fx, nil
+}
+
+// leavesOut reports a binding that the kernel's table says is read or written, and
+// that nothing given touches: a list that is taken to be complete would hide it.
+func (d *Dispatch) leavesOut(k *ir.Kernel, n *ir.Dispatch) error {
+	g := d.e.g
+	root := func(m ir.MemID) ir.MemID { m, _ = g.Root(m); return m }
+	for i := range n.Bindings {
+		b := &n.Bindings[i]
+		a, _ := k.Arg(b.Slot)
+		if b.Kind != ir.BindView || a.Kind != ir.DeviceArg {
+			continue
+		}
+		mem := root(b.View.Mem)
+		found := false
+		for j := range d.writes {
+			found = found || root(d.writes[j].Mem) == mem
+		}
+		what := "written, and Writes and Updates leave it out"
+		if a.Access == ir.ReadArg {
+			what = "read, and Reads leaves it out"
+			for j := range d.reads {
+				found = found || root(d.reads[j].Mem) == mem
+			}
+		}
+		if !found {
+			return fmt.Errorf("@%s: by its table %s %s is %s", k.Name, a.Name, g.FormatView(b.View), what)
+		}
+	}
+	return nil
 }
 
 // covers reports what the caller's effects leave out of the declared ones.
@@ -329,7 +394,8 @@ func (d *Dispatch) covers(declared *ir.Effects) error {
 }
 
 // Annotate says what a dispatch touches that was encoded without saying so, of a
-// kernel without declaration. It serves the passes; barriers were placed as for
+// kernel without declaration, as [Dispatch.Reads] and [Dispatch.Writes] do, of
+// tensors that were not given back since. It serves the passes; barriers were placed as for
 // a dispatch that may touch anything.
 func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 	if e.err != nil {
@@ -351,6 +417,10 @@ func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 			d := e.Dispatch(n.Kernel)
 			d.Reads(reads...).Writes(writes...)
 			d.open = false
+			if err := d.leavesOut(&e.g.Kernels[n.Kernel], n); err != nil {
+				e.fail("Annotate: %w", err)
+				return
+			}
 			n.Effects = &ir.Effects{Complete: true, Reads: slices.Clone(d.reads), Writes: slices.Clone(d.writes)}
 		}
 		return
@@ -362,9 +432,17 @@ func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 	}
 }
 
-// Copy copies src to dst, which have equal lengths and do not overlap.
+// Copy copies src to dst, which are contiguous, have equal lengths and do not
+// overlap. [Session.CopyTo] copies what is strided.
 func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
 	if !e.usable(label, dst, src) || !e.writable(dst) {
+		return 0
+	}
+	if d, s := dst.view(), src.view(); !d.Len.Equal(s.Len) {
+		e.fail("copy %q: %s to %s: their lengths differ", label, e.tensorName(src), e.tensorName(dst))
+		return 0
+	} else if gap, ok := d.Off.Distance(s.Off); ok && d.Mem == s.Mem && d.Len.IsConst() && gap < d.Len.Const && -gap < d.Len.Const {
+		e.fail("copy %q: %s and %s overlap: copy by way of another memory", label, e.tensorName(src), e.tensorName(dst))
 		return 0
 	}
 	c := &ir.Copy{ID: e.next, Dst: dst.view(), Src: src.view(), Label: label}
@@ -372,7 +450,7 @@ func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
 	return c.ID
 }
 
-// Fill sets every byte of dst.
+// Fill sets every byte of dst, which is contiguous.
 func (e *Encoder) Fill(dst Tensor, value byte, label string) ir.ID {
 	if !e.usable(label, dst) || !e.writable(dst) {
 		return 0
@@ -389,6 +467,10 @@ func (e *Encoder) usable(label string, ts ...Tensor) bool {
 	d := Dispatch{e: e, open: true, kernel: -1, label: label}
 	for i := range ts {
 		if !d.use(uint8(i), ts[i]) {
+			return false
+		}
+		if !ts[i].contiguous() {
+			d.fail("argument %d: %s%s is strided: a copy or fill takes one run of bytes", i, ts[i].DType, e.format(ts[i].Shape))
 			return false
 		}
 	}

@@ -14,12 +14,20 @@
 //	s.Mul(s.RMSNorm(x, 1e-5), w, record.Into(y))
 //	g, err := s.Graph()
 //
+// The types of elements and memories are those of package ir, files those of
+// package ir/mlxg.
+//
 // Operations return no errors, so that a model reads like a formula: the first
 // mistake is kept, and Graph or Finish returns it. The graph goes into a file with
 //
 //	err = mlxg.WriteFile("norm.mlxg", &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{})
 //
-// and from there to mlxc optimize and mlxreplay run; package replay runs it in
+// and from there through the commands:
+//
+//	mlxc optimize norm.mlxg -o fast.mlxg
+//	mlxreplay run fast.mlxg --in x=x.npy --out y=y.npy
+//
+// Package replay runs it in
 // this process. The recorder writes what it is told, two dispatches for a norm
 // and its weight: package passes makes one of them.
 //
@@ -30,16 +38,26 @@
 // that one function can record every token. Scratch comes from an arena
 // ([Encoder.Mark], [Encoder.Reset]) or a [Pool]. Either reuses what was given back,
 // and knows: a tensor of an earlier generation is a mistake where it is used,
-// although its bytes are there.
+// although its bytes are there. Scratch and outputs begin each recording
+// undefined, those of a pool too, although on a device the old bytes are there:
+// what must last is a state.
 //
-// Numbers that change from replay to replay, a position, a length, are params
-// ([Encoder.Param]). Offsets, lengths and grids may depend on them.
+// Numbers that change from replay to replay, a position, a length, are params.
+// Offsets, lengths and grids may depend on them:
+//
+//	pos := s.Param("pos", 0, 2047)
+//	s.Silu(cache.Row(pos))
+//	s.Require(pos.Add(n), 2048) // for every replay
+//
+// A replay, or [Encoder.SetParam] before a recording that is executed, gives them
+// values.
 //
 // # On a device
 //
 // With [Live] the same calls execute, command buffer by command buffer:
 //
 //	s := record.New("decode", record.Live(cpu.New(0)))
+//	defer s.Close()
 //	for … {
 //		in, err := s.Bytes(x)    // fill the input
 //		s.SetParam("pos", pos)
@@ -52,14 +70,18 @@
 // executed at Finish, after passes if Finish is given any ([Optimize], [Passes]);
 // what they make is proved to compute what was recorded, or is not executed.
 // [Encoder.Commit] ends a command buffer earlier; everything before it is ordered
-// before everything after it. The error of every command buffer reaches Wait or
-// Finish. Memory outlives the last command buffer that uses it.
+// before everything after it. The error of every command buffer reaches Wait,
+// Finish or Close. Memory outlives the last command buffer that uses it.
+//
+// An encoder, its session, tensors and results are for one goroutine; several
+// encoders may share a device, each with its own memory and queue.
 //
 // # One dispatch in full
 //
 // A Session stands on an [Encoder], which takes dispatches one by one, of any
 // kernel:
 //
+//	kernel := s.Kernel(scale) // an ir.Kernel; Function gives those of the library
 //	s.Dispatch(kernel).Buffer(0, x).Buffer(1, y).Float32(2, 0.5).
 //		Reads(x).Writes(y).Label("scale").
 //		Threads(record.Size(4096), [3]uint32{256, 1, 1})
@@ -67,6 +89,7 @@
 // What a dispatch touches belongs to it and is given with it; nothing is recorded
 // before the call that ends it. Of kernels of the library the declaration says
 // what they touch; a foreign kernel of which nothing is said may touch anything.
+// Foreign kernels are for captures, and for devices that have their code.
 //
 // # Barriers
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
@@ -19,6 +20,7 @@ import (
 // recording. [Encoder.Err] tells it earlier.
 type Encoder struct {
 	settings
+	number uint32 // of all encoders of the process
 	// g holds what was declared; its nodes are those of the recording, or of the
 	// open command buffer alone where nothing is captured.
 	g         *ir.Graph
@@ -40,7 +42,10 @@ type Encoder struct {
 	counters counters
 	building Dispatch
 	err      error
-	commands int // of the open command buffer
+	closed   bool
+	dead     error // what no Finish mends: settings, Close
+	commands int   // of the open command buffer
+	depth    int   // open groups
 	device   *device
 
 	strides    slab.Slab[int64]
@@ -53,7 +58,11 @@ type Encoder struct {
 	writes     slab.Slab[ir.Write]
 }
 
-// NewEncoder returns an encoder called name. Without settings it captures.
+// encoders is the number of encoders that were made.
+var encoders atomic.Uint32
+
+// NewEncoder returns an encoder called name. Without settings it captures. One that
+// executes has memory of the device until [Encoder.Close].
 func NewEncoder(name string, with ...Setting) *Encoder {
 	e := &Encoder{}
 	e.init(name, with)
@@ -61,6 +70,7 @@ func NewEncoder(name string, with ...Setting) *Encoder {
 }
 
 func (e *Encoder) init(name string, with []Setting) {
+	e.number = encoders.Add(1)
 	e.g = &ir.Graph{Name: name}
 	e.names, e.functions = map[string]ir.MemID{}, map[functionKey]ir.KernelID{}
 	e.plain = map[string]ir.KernelID{}
@@ -69,14 +79,30 @@ func (e *Encoder) init(name string, with []Setting) {
 		s(&e.settings)
 	}
 	e.building.e = e
+	if err := (&ir.Graph{Name: name}).Check(); err != nil {
+		e.on, e.deferred = nil, false
+		e.kill("%w", err)
+	}
+	if err := e.settings.err; err != nil {
+		e.on, e.deferred = nil, false
+		e.kill("%w", err)
+	}
 	if e.on != nil {
-		e.device = newDevice(e.on)
+		e.device = newDevice(e.on, &e.counters)
 		e.dump = claimDump(e)
 	}
 }
 
 // Err returns the first mistake since the last Finish.
 func (e *Encoder) Err() error { return e.err }
+
+// kill makes every further call a mistake.
+func (e *Encoder) kill(format string, args ...any) {
+	e.dead = fmt.Errorf("record %s: "+format, append([]any{ir.QuoteName(e.g.Name)}, args...)...)
+	if e.err == nil {
+		e.err = e.dead
+	}
+}
 
 func (e *Encoder) fail(format string, args ...any) {
 	if e.err == nil {
@@ -87,15 +113,26 @@ func (e *Encoder) fail(format string, args ...any) {
 // Param adds a u32 param in [min, max]: a number that a replay may change. The
 // param of that name is returned if there is one already.
 func (e *Encoder) Param(name string, min, max uint32) ir.Affine {
-	return ir.Linear(0, ir.Term{Param: e.param(ir.Param{Name: name, Type: ir.U32, Min: float64(min), Max: float64(max)}), Coeff: 1})
+	return e.param(ir.Param{Name: name, Type: ir.U32, Min: float64(min), Max: float64(max)})
 }
 
-func (e *Encoder) param(p ir.Param) ir.ParamID {
+func (e *Encoder) param(p ir.Param) ir.Affine {
+	i, ok := e.paramID(p)
+	if !ok {
+		return ir.Const(0)
+	}
+	return ir.Linear(0, ir.Term{Param: i, Coeff: 1})
+}
+
+func (e *Encoder) paramID(p ir.Param) (ir.ParamID, bool) {
 	if i, ok := e.g.ParamNamed(p.Name); ok {
 		if e.g.Params[i] != p {
-			e.fail("param $%s is a %s in [%v, %v] already", ir.QuoteName(p.Name), e.g.Params[i].Type, e.g.Params[i].Min, e.g.Params[i].Max)
+			e.fail("param $%s is a %s in [%v, %v] already, not a %s in [%v, %v]", ir.QuoteName(p.Name), e.g.Params[i].Type, e.g.Params[i].Min, e.g.Params[i].Max, p.Type, p.Min, p.Max)
 		}
-		return i
+		return i, true
+	}
+	if !e.valid(&ir.Graph{Params: []ir.Param{p}}) {
+		return 0, false
 	}
 	e.g.Params = append(e.g.Params, p)
 	e.params, e.set = append(e.params, 0), append(e.set, false)
@@ -104,7 +141,28 @@ func (e *Encoder) param(p ir.Param) ir.ParamID {
 		e.params[i], e.set[i] = paramBits(p, p.Min), true
 	}
 	e.renewTracker()
-	return ir.ParamID(i)
+	return ir.ParamID(i), true
+}
+
+// valid reports whether a graph of what is being declared, alone, passes Check.
+// What does not is a mistake now, and not in every recording from now on.
+func (e *Encoder) valid(g *ir.Graph) bool {
+	g.Name = e.g.Name
+	err := g.Check()
+	if err != nil {
+		e.fail("%w", err)
+	}
+	return err == nil
+}
+
+// unused returns a name that no memory has.
+func (e *Encoder) unused(name string) string {
+	for base, n := name, 2; ; n++ {
+		if _, ok := e.names[name]; !ok {
+			return name
+		}
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
 }
 
 // Require adds the constraint lhs ≤ max.
@@ -114,6 +172,9 @@ func (e *Encoder) Require(lhs ir.Affine, max int64) {
 		if have.Max == c.Max && have.LHS.Equal(c.LHS) {
 			return
 		}
+	}
+	if !e.valid(&ir.Graph{Params: e.g.Params, Constraints: append(slices.Clone(e.g.Constraints), c)}) {
+		return
 	}
 	e.g.Constraints = append(e.g.Constraints, c)
 	e.renewTracker()
@@ -149,8 +210,19 @@ func paramBits(p ir.Param, v float64) uint32 {
 	return uint32(v)
 }
 
-// Kernel adds a kernel of a library of your own.
+// Kernel adds a kernel of a library of your own: its code, and the table of its
+// arguments, by which every dispatch is checked. The same kernel, given again, is
+// the one that is there.
 func (e *Encoder) Kernel(k ir.Kernel) ir.KernelID {
+	if at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return have.Name == k.Name }); at >= 0 {
+		if !sameKernel(&e.g.Kernels[at], &k) {
+			e.fail("there is another kernel @%s: rename one", k.Name)
+		}
+		return ir.KernelID(at)
+	}
+	if !e.valid(&ir.Graph{Kernels: []ir.Kernel{k}}) {
+		return -1
+	}
 	e.g.Kernels = append(e.g.Kernels, k)
 	return ir.KernelID(len(e.g.Kernels) - 1)
 }
@@ -205,10 +277,13 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.K
 		e.fail("the kernel library has no function %q", function)
 		return 0, false
 	}
-	for base, n := name, 2; e.named(name); n++ { // other values of constants that the name leaves out
-		name = fmt.Sprintf("%s.%d", base, n)
+	k := ds[0].Kernel(name, constants...)
+	at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return sameKernel(&have, &k) })
+	id := ir.KernelID(at)
+	if at < 0 { // not from a graph that was encoded
+		k.Name = e.unusedKernel(name) // other values of constants that the name leaves out
+		id = e.Kernel(k)
 	}
-	id := e.Kernel(ds[0].Kernel(name, constants...))
 	e.functions[key] = id
 	if len(constants) == 0 {
 		e.plain[function] = id
@@ -216,17 +291,37 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.K
 	return id, true
 }
 
-// named reports whether there is a kernel of that name.
-func (e *Encoder) named(name string) bool {
-	return slices.ContainsFunc(e.g.Kernels, func(k ir.Kernel) bool { return k.Name == name })
+// unusedKernel returns a name that no kernel has.
+func (e *Encoder) unusedKernel(name string) string {
+	for base, n := name, 2; slices.ContainsFunc(e.g.Kernels, func(k ir.Kernel) bool { return k.Name == name }); n++ {
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
+	return name
 }
 
 // Group opens a labelled group of commands; EndGroup closes it. Groups are for
 // people: they order nothing.
-func (e *Encoder) Group(label string) { e.g.Nodes = append(e.g.Nodes, &ir.GroupBegin{Label: label}) }
+// They may reach over commits, but not over the end of a recording. Not those that
+// [Encoder.Groups] counts.
+func (e *Encoder) Group(label string) {
+	if e.err != nil {
+		return
+	}
+	e.g.Nodes = append(e.g.Nodes, &ir.GroupBegin{Label: label})
+	e.depth++
+}
 
 // EndGroup closes the innermost open group.
-func (e *Encoder) EndGroup() { e.g.Nodes = append(e.g.Nodes, &ir.GroupEnd{}) }
+func (e *Encoder) EndGroup() {
+	switch {
+	case e.err != nil:
+	case e.depth == 0:
+		e.fail("EndGroup: no group is open")
+	default:
+		e.g.Nodes = append(e.g.Nodes, &ir.GroupEnd{})
+		e.depth--
+	}
+}
 
 func (e *Encoder) format(shape []ir.Affine) string {
 	s := "["

@@ -32,6 +32,10 @@ func Optimize() FinishOption { return Passes("") }
 // proves the result, before it is executed.
 func Passes(list string) FinishOption {
 	return func(f *finishing) {
+		if f.optimize {
+			f.err = errors.New("passes are given twice: one Passes, or Optimize")
+			return
+		}
 		f.optimize = true
 		f.pipeline, f.err = passes.ParsePipeline(list)
 	}
@@ -47,7 +51,7 @@ func NoWait() FinishOption { return func(f *finishing) { f.noWait = true } }
 
 // Result is what became of a recording.
 type Result struct {
-	// Graph is the recording; nil if nothing was captured.
+	// Graph is the recording, or what was captured of it; nil if nothing was.
 	Graph *ir.Graph
 	// Optimization is what the passes did; nil without any.
 	Optimization *Optimization
@@ -104,7 +108,7 @@ func (e *Encoder) Finish(options ...FinishOption) (*Result, error) {
 		e.Discard()
 		var failed error
 		if e.device != nil { // what was committed before runs on; tell what became of it
-			failed = e.device.wait(e.device.serial)
+			failed = e.device.wait()
 			e.device.pending, e.device.begin = nil, time.Time{}
 		}
 		e.restart()
@@ -127,6 +131,10 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	_ = e.ended("Finish")
 	switch {
 	case e.err != nil:
+	case e.depth > 0:
+		e.fail("Finish: %d groups are still open: EndGroup", e.depth)
+	case !f.optimize && len(f.allow) > 0:
+		e.fail("Finish: Allow is about passes, and there are none: Optimize or Passes")
 	case f.err != nil:
 		e.fail("Passes: %w", f.err)
 	case f.optimize && e.live():
@@ -140,6 +148,12 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	r := &Result{Groups: e.Groups(), found: e.found, e: e}
 	if e.records() {
 		g, err := e.recorded(0)
+		if err != nil {
+			return nil, err
+		}
+		r.Graph = g
+	} else if e.captured >= 0 {
+		g, err := e.recorded(e.captured)
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +251,7 @@ func (e *Encoder) execute(g *ir.Graph) {
 		e.submit(g, p.nodes, made, p.order, p.label)
 	}
 	for _, b := range made {
-		e.device.given = append(e.device.given, given{b, e.device.serial})
+		e.device.given = append(e.device.given, given{b, e.device.serial, 0})
 	}
 	e.device.reap()
 }
@@ -250,7 +264,7 @@ func (r *Result) Conflicts() []Conflict { return r.found.list(r.e.g, false) }
 func (r *Result) Races() []Conflict { return r.found.list(r.e.g, true) }
 
 // Wait waits until the recording's command buffers have ended, and returns the
-// errors of all that failed.
+// errors of all that failed. It belongs to the encoder's goroutine.
 func (r *Result) Wait() error {
 	if r.waited || r.e.device == nil {
 		return r.err
@@ -262,7 +276,7 @@ func (r *Result) Wait() error {
 		err := s.wait()
 		if err != nil {
 			errs = append(errs, err)
-			r.e.counters.add(failedBuffers, 1)
+			s.told = true
 		}
 		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{
 			Label: s.label, Commands: s.commands, Start: s.times.Start, End: s.times.End, Dispatches: s.times.Dispatches, Err: err,

@@ -98,6 +98,9 @@ func rowGroups(rows ir.Affine, group uint32) [3]ir.Extent {
 // stride: t, or where t is a zero Tensor one element `absent` for all.
 func (r *Session) perColumn(op, what string, t Tensor, of ir.DType, k int64, absent float32) (Tensor, uint32) {
 	switch n := t.Elements(); {
+	case t.Rank() == 0 && t.owner != 0:
+		r.fail("%s: a %s without dimensions: want %d elements, or one for all", op, what, k)
+		return t, 0
 	case t.Rank() == 0:
 		return r.filled(of, absent), 0
 	case t.DType != of || t.Rank() > 1 && !t.contiguous() || !n.Equal(ir.Const(k)) && !n.Equal(ir.Const(1)):

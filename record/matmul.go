@@ -6,6 +6,12 @@ import (
 
 // Embed looks up rows of a table: the result is [ids, K] in f32.
 func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
+	if t := ids.DType; t == ir.U32 {
+		ids.DType = ir.I32 // Argmax gives such; an index is not negative
+	}
+	if !r.dense("embed", ids, ir.I32) || !r.matrix("embed", table) {
+		return r.broken(ir.F32, 2)
+	}
 	n, k := table.dims()
 	rows := ids.Elements()
 	shape := []ir.Affine{rows, ir.Const(k)}
@@ -31,6 +37,9 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 // Matmul computes x·Wᵀ for rows x [M, K] and a matrix W [N, K]: a matvec kernel
 // for one row, a matmul kernel otherwise, as MLX routes it (docs/kernels.md).
 func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
+	if !r.dense("matmul", x, ir.F32) || !r.matrix("matmul", w) {
+		return r.broken(ir.F32, max(x.Rank(), 1))
+	}
 	n, k := w.dims()
 	if got := r.last("matmul", x); got != k {
 		r.fail("matmul: rows of %d elements times a matrix [%d, %d]", got, n, k)

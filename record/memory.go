@@ -43,14 +43,52 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 			e.fail("memory %%%s is declared again, otherwise: it is %s %s%v, not %s %s%v of these contents", ir.QuoteName(m.Name), have.Kind, have.DType, have.Shape, m.Kind, m.DType, m.Shape)
 		}
 	} else {
-		id = e.memory(m)
+		if id = e.memory(m); id == ir.NoMem {
+			return e.broken(m.DType, len(m.Shape))
+		}
 	}
 	shape := Dims(m.Shape...)
 	strides, _ := contiguous(shape)
-	return Tensor{Mem: id, DType: m.DType, Shape: shape, Strides: strides}
+	return Tensor{Mem: id, owner: e.number, DType: m.DType, Shape: shape, Strides: strides}
 }
 
+// maxMemory bounds the bytes of a tensor and of the arena: those of a memory of a
+// graph, see [ir.Graph.Check].
+const maxMemory = 1 << 47
+
+// sizeOf returns the bytes of a row-contiguous tensor, of the greatest ones if its
+// shape depends on params.
+func (e *Encoder) sizeOf(t ir.DType, shape []ir.Affine) (int64, error) {
+	n := t.Size()
+	if n == 0 {
+		return 0, fmt.Errorf("has no size: elements of this type have none of their own")
+	}
+	for _, d := range shape {
+		lo, hi := d.Const, d.Const
+		if !d.IsConst() {
+			var ok bool
+			if lo, hi, ok = e.g.Range(d); !ok {
+				lo = -1
+			}
+		}
+		if lo < 0 || hi < 1 {
+			return 0, fmt.Errorf("has no size: dimensions are at least 1 (one that depends on params is at least 0)")
+		}
+		if n > maxMemory/hi {
+			return 0, fmt.Errorf("is too much: more than %d bytes", int64(maxMemory))
+		}
+		n *= hi
+	}
+	return n, nil
+}
+
+// memory adds m; its alias, if any, is there already. NoMem: it is invalid.
 func (e *Encoder) memory(m ir.Memory) ir.MemID {
+	alone := m
+	alone.Alias, alone.AliasOff = ir.NoMem, 0
+	if !e.valid(&ir.Graph{Memories: []ir.Memory{alone}}) {
+		return ir.NoMem
+	}
 	id := ir.MemID(len(e.g.Memories))
 	e.g.Memories = append(e.g.Memories, m)
 	e.places = append(e.places, place{})
@@ -64,7 +102,7 @@ func (e *Encoder) broken(t ir.DType, rank int) Tensor {
 	for i := range shape {
 		shape[i] = ir.Const(1)
 	}
-	return Tensor{Mem: ir.NoMem, DType: t, Shape: shape, Strides: make([]int64, rank)}
+	return Tensor{Mem: ir.NoMem, owner: e.number, DType: t, Shape: shape, Strides: make([]int64, rank)}
 }
 
 // Weight adds a weight with the given contents.
@@ -103,11 +141,19 @@ func (e *Encoder) StateFrom(name string, init ir.Init, t ir.DType, shape ...int6
 // together.
 const hostPage = 16 << 10
 
-// Map adds a memory of the given kind over the caller's bytes, uncopied, which
-// must stay until [Encoder.Close]. Two mapped memories may share a host page only
-// if both are read-only.
+// Map adds an input, output or state over the caller's bytes, uncopied, which must
+// stay until [Encoder.Close]. Two mapped memories may share a host page only if
+// both are read-only. A capture has the memory, without the bytes. A weight lies
+// uncopied where its blob is: [Encoder.Weight] with [ir.MappedBlob].
 func (e *Encoder) Map(name string, kind ir.MemKind, data []byte, t ir.DType, shape ...int64) Tensor {
 	m := ir.Memory{Name: name, Kind: kind, DType: t, Shape: shape}
+	if kind == ir.State {
+		m.Init = ir.FillU32(0) // in a capture
+	}
+	if kind != ir.Input && kind != ir.Output && kind != ir.State {
+		e.fail("Map %%%s: an input, output or state, not a %s: a weight has contents, see Weight and ir.MappedBlob; what else there is has no bytes of the host", ir.QuoteName(name), kind)
+		return e.broken(t, len(shape))
+	}
 	if e.on == nil {
 		e.fail("Map %%%s: nothing is executed here, so that no memory of the host can be bound: declare it, and give the bytes to the replay", ir.QuoteName(name))
 		return e.broken(t, len(shape))
@@ -155,18 +201,36 @@ func (e *Encoder) sharesPage(kind ir.MemKind, data []byte) ir.MemID {
 	return ir.NoMem
 }
 
-// Bytes returns the memory of t as the host sees it, from t's first byte on: to
-// fill an input, which may be done until the commands that read it are committed;
-// to read an output or state, when the commands that write it have ended.
+// Bytes returns the memory of t as the host sees it, from t's first element to its
+// last, of the greatest shape if that depends on params: to fill an input, which
+// may be done until the commands that read it are committed; to read an output or
+// state, or to write a state, when the commands that bind it have ended. Ask anew
+// for each recording: the slice is of no use after the commit of a command that
+// binds it, [Pool.Trim] or [Encoder.Close]. Bytes of a weight are the caller's
+// contents and must not be written. It tells of its own mistakes only, and leaves
+// the recording as it is.
 func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
+	if e.dead != nil {
+		return nil, e.dead
+	}
 	if e.on == nil {
 		return nil, fmt.Errorf("record %s: Bytes: nothing is executed here, so that %s has no bytes", e.g.Name, e.tensorName(t))
+	}
+	if t.owner != e.number {
+		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, notOurs)
+	}
+	if t.bad != nil {
+		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, *t.bad)
 	}
 	if !e.alive(t) {
 		return nil, fmt.Errorf("record %s: Bytes: %s was given back before", e.g.Name, e.tensorName(t))
 	}
 	if t.Mem < 0 || int(t.Mem) >= len(e.places) || !t.Off.IsConst() {
 		return nil, fmt.Errorf("record %s: Bytes: %s is no memory at a constant place", e.g.Name, e.tensorName(t))
+	}
+	_, n, ok := e.g.Range(t.view().Len)
+	if size := e.g.Memories[t.Mem].Size; !ok || t.Off.Const < 0 || n < 0 || t.Off.Const > size-n {
+		return nil, fmt.Errorf("record %s: Bytes: %s reaches outside its memory of %d bytes", e.g.Name, e.tensorName(t), size)
 	}
 	root, off := e.g.Root(t.Mem)
 	p := &e.places[root]
@@ -176,8 +240,13 @@ func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	if err := e.ensure(root); err != nil {
 		return nil, err
 	}
-	return p.buffer.Bytes()[off+t.Off.Const : e.g.Memories[root].Size], nil
+	from := off + t.Off.Const
+	return p.buffer.Bytes()[from : from+n : from+n], nil
 }
+
+// notOurs is what is wrong with a tensor of another encoder: its memory's number
+// is that of another memory here.
+const notOurs = "a tensor that did not come from this encoder"
 
 func (e *Encoder) tensorName(t Tensor) string {
 	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
@@ -203,9 +272,12 @@ func (e *Encoder) ensure(root ir.MemID) error {
 		return fmt.Errorf("record %s: memory %%%s: %w", e.g.Name, ir.QuoteName(m.Name), err)
 	}
 	if p.buffer != nil { // a scratch memory has grown; what it holds stays
-		if err := e.device.wait(p.used); err != nil {
-			return errors.Join(err, b.Close())
+		if d := e.device; p.used <= d.ended || p.used >= d.current() && p.before <= d.ended {
+			// nobody else uses it
+		} else {
+			e.counters.add(syncs, 1)
 		}
+		e.device.drain(p.used) // who asks for their errors is told
 		copy(b.Bytes(), p.buffer.Bytes()[:p.bytes])
 		if err := p.buffer.Close(); err != nil {
 			return errors.Join(err, b.Close())
@@ -215,9 +287,17 @@ func (e *Encoder) ensure(root ir.MemID) error {
 	return nil
 }
 
-// Close waits for what was committed and releases all memory.
+// Close abandons what is not committed, waits for what is, and releases all
+// memory; slices of [Encoder.Bytes] end here. It returns the errors of command
+// buffers that nobody has asked for. Whatever follows is a mistake; a second Close
+// does nothing.
 func (e *Encoder) Close() error {
 	e.Discard()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.kill("it was closed")
 	if e.device == nil {
 		return nil
 	}

@@ -14,8 +14,11 @@ import (
 //
 // [Into] a u32 tensor is for the indices, Into an f32 tensor for the elements.
 func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
+	if !r.dense("topk", x, ir.F32) {
+		return r.broken(ir.U32, x.Rank()), r.broken(ir.F32, x.Rank())
+	}
 	e := r.last("topk", x)
-	if x.Rank() == 0 || k < 1 || k > e {
+	if k < 1 || k > e {
 		r.fail("topk: %d of rows of %d elements, %s", k, e, r.format(x.Shape))
 		return x, x
 	}
@@ -65,6 +68,9 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	}
 	if ids.Rank() != 2 || ids.DType != ir.U32 || !ids.Shape[1].IsConst() || !ids.contiguous() {
 		r.fail("%s: ids are %s%s: want row-contiguous u32 [T, k], k constant", op, ids.DType, r.format(ids.Shape))
+		return x
+	}
+	if !r.dense(op, x, ir.F32) {
 		return x
 	}
 	rows, slots := ids.Shape[0], ids.Shape[1].Const
@@ -192,6 +198,9 @@ func counting(slot uint8, n int64) arg {
 // result is [T, N].
 func (r *Session) WeightedSum(x, weights Tensor, o ...Option) Tensor {
 	const op = "weighted_sum"
+	if !r.dense(op, x, ir.F32) || !r.dense(op, weights, ir.F32) {
+		return x
+	}
 	if x.Rank() != 3 || weights.Rank() != 2 || !equalShapes(x.Shape[:2], weights.Shape) || !x.Shape[1].IsConst() || !x.contiguous() || !weights.contiguous() {
 		r.fail("%s: rows %s with weights %s: want row-contiguous [T, k, N] and [T, k]", op, r.format(x.Shape), r.format(weights.Shape))
 		return x

@@ -25,8 +25,11 @@ func (r *Session) rows(t Tensor) ir.Affine {
 // RMSNorm normalizes the rows of x: x / sqrt(mean(x²) + eps), without a weight
 // (MLX's kernel with a weight of one 1 and stride 0, as MLX itself does).
 func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
+	if !r.dense("rms_norm", x, ir.F32) {
+		return r.broken(ir.F32, x.Rank())
+	}
 	if r.ones == nil {
-		one := r.declare(ir.Memory{Name: "one", Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
+		one := r.declare(ir.Memory{Name: r.unused("one"), Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
 		r.ones = &one
 	}
 	k := r.last("rms_norm", x)
@@ -55,8 +58,15 @@ func (r *Session) Add(a, b Tensor, o ...Option) Tensor {
 }
 
 func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
+	if !r.dense(op, a, ir.F32) || !r.dense(op, b, ir.F32) {
+		return r.broken(ir.F32, a.Rank())
+	}
 	y := r.result(op, o, ir.F32, a.Shape)
-	if a.Elements().Equal(b.Elements()) {
+	same := len(a.Shape) == len(b.Shape)
+	for i := 0; same && i < len(a.Shape); i++ {
+		same = a.Shape[i].Equal(b.Shape[i])
+	}
+	if n := b.Elements(); same || n.Equal(a.Elements()) && n.Equal(a.Shape[a.Rank()-1]) {
 		n := a.Elements()
 		grid, group := threads1(n)
 		r.dispatch(call{options: o,
@@ -87,6 +97,9 @@ func (r *Session) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "S
 func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "Sigmoid", x, o) }
 
 func (r *Session) unary(op, name string, x Tensor, o []Option) Tensor {
+	if !r.dense(op, x, ir.F32) {
+		return r.broken(ir.F32, x.Rank())
+	}
 	y := r.result(op, o, ir.F32, x.Shape)
 	grid, group := threads1(x.Elements())
 	r.dispatch(call{options: o,
@@ -100,6 +113,9 @@ func (r *Session) unary(op, name string, x Tensor, o []Option) Tensor {
 // Argmax returns the index (u32) of the greatest element of each row, the
 // least one of several.
 func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
+	if !r.dense("argmax", x, ir.F32) {
+		return r.broken(ir.U32, max(x.Rank()-1, 1))
+	}
 	k := r.last("argmax", x)
 	shape := x.Shape[:x.Rank()-1]
 	if len(shape) == 0 {
@@ -116,12 +132,21 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	return y
 }
 
-// CopyTo copies src to dst, which has the same shape; both may be strided (a
-// column of a matrix); where both are contiguous the plain copy does it. At most
-// 3 dimensions.
+// CopyTo copies src to dst, f32 of the same shape; both may be strided (a column
+// of a matrix); where both are contiguous the plain copy does it. 2 or 3
+// dimensions. op names the operation.
 func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
+	for _, t := range []*Tensor{&src, &dst} {
+		if t.bad != nil {
+			r.fail("%s: %s", op, *t.bad)
+		}
+	}
 	if len(src.Shape) != len(dst.Shape) || src.Rank() < 2 || src.Rank() > 3 {
 		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
+		return
+	}
+	if src.DType != ir.F32 || dst.DType != ir.F32 {
+		r.fail("%s: cannot copy %s to %s: f32 only; Encoder.Copy copies bytes", op, src.DType, dst.DType)
 		return
 	}
 	n := src.Rank()

@@ -13,7 +13,7 @@ type Option struct {
 func Label(s string) Option { return Option{label: s} }
 
 // Into makes the operation write its result to t instead of new scratch. t
-// must have the result's shape and type.
+// must have the result's shape and type, and be row-contiguous.
 func Into(t Tensor) Option { return Option{into: t, given: true} }
 
 func label(options []Option) string {
@@ -32,9 +32,15 @@ func (r *Session) result(op string, options []Option, t ir.DType, shape []ir.Aff
 			continue
 		}
 		out := options[i].into
+		if out.bad != nil {
+			r.fail("%s: Into: %s", op, *out.bad)
+		}
 		same := out.DType == t && len(out.Shape) == len(shape)
 		for i := 0; same && i < len(shape); i++ {
 			same = out.Shape[i].Equal(shape[i])
+		}
+		if same && !out.contiguous() {
+			r.fail("%s: Into %s%s with strides %v: results are row-contiguous", op, t, r.format(shape), out.Strides)
 		}
 		if !same {
 			r.fail("%s gives %s%s, Into has %s%s", op, t, r.format(shape), out.DType, r.format(out.Shape))

@@ -45,16 +45,17 @@ func sizeClass(n int64) int64 {
 }
 
 // Alloc returns a row-contiguous tensor of its own memory. Its contents are
-// undefined.
+// undefined. The tensor lasts beyond the recording, its contents only if the pool
+// is of kind state: scratch begins each recording undefined.
 func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 	dims := Dims(shape...)
 	strides, _ := contiguous(dims)
-	out := Tensor{DType: t, Shape: dims, Strides: strides}
-	n := out.bytes().Const
-	if t.Size() == 0 || n <= 0 {
-		p.e.fail("pool %s: %s%v has no size", p.name, t, shape)
+	n, err := p.e.sizeOf(t, dims)
+	if err != nil {
+		p.e.fail("pool %s: %s%v %w", p.name, t, shape, err)
 		return p.e.broken(t, len(shape))
 	}
+	out := Tensor{owner: p.e.number, DType: t, Shape: dims, Strides: strides}
 	size := sizeClass(n)
 	if list := p.free[size]; len(list) > 0 {
 		out.Mem, p.free[size] = list[0], list[1:]
@@ -80,6 +81,10 @@ func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 
 // Free gives t's memory back, whatever part of it t is.
 func (p *Pool) Free(t Tensor) {
+	if t.owner != p.e.number {
+		p.e.fail("pool %s: Free of %s", p.name, notOurs)
+		return
+	}
 	if t.Mem < 0 || int(t.Mem) >= len(p.e.places) || p.e.places[t.Mem].pool != p {
 		p.e.fail("pool %s: Free of %s, which is not from here", p.name, p.e.tensorName(t))
 		return
@@ -106,7 +111,7 @@ func (p *Pool) Reset() {
 	}
 }
 
-// Trim returns the memory of what was given back to the device, once the
+// Trim gives the memory of what was given back to the device, once the
 // command buffers that use it have ended.
 func (p *Pool) Trim() {
 	if p.e.device == nil {

@@ -16,7 +16,7 @@ func Float(v float32) Scalar { return Scalar{value: v} }
 // may differ from replay to replay. Unlike [Encoder.Param] it stands in no shape
 // and no offset.
 func (e *Encoder) ParamF32(name string, min, max float32) Scalar {
-	return Scalar{param: ir.Linear(0, ir.Term{Param: e.param(ir.Param{Name: name, Type: ir.F32, Min: float64(min), Max: float64(max)}), Coeff: 1})}
+	return Scalar{param: e.param(ir.Param{Name: name, Type: ir.F32, Min: float64(min), Max: float64(max)})}
 }
 
 func (s Scalar) bind(slot uint8) arg {

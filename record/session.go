@@ -48,7 +48,7 @@ func New(name string, with ...Setting) *Session {
 	return &Session{Encoder: NewEncoder(name, with...), names: map[nameKey]string{}}
 }
 
-// Graph finishes the recording and returns its graph.
+// Graph is [Encoder.Finish] for the graph alone; what is [Deferred] is executed.
 func (s *Session) Graph() (*ir.Graph, error) {
 	r, err := s.Finish()
 	if err != nil {

@@ -1,6 +1,10 @@
 package record
 
-import "github.com/mlxc/mlxc/backend"
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend"
+)
 
 // Setting says what an encoder does with what it is given.
 type Setting func(*settings)
@@ -12,21 +16,34 @@ type settings struct {
 	manual   bool
 	profile  bool
 	clock    bool
+	err      error // settings that no encoder can have
+}
+
+// device sets where an encoder executes.
+func (s *settings) device(name string, d backend.Device, deferred bool) {
+	switch {
+	case d == nil:
+		s.err = fmt.Errorf("%s of a nil device", name)
+	case s.on != nil:
+		s.err = fmt.Errorf("%s: one of Live and Deferred, once", name)
+	}
+	s.on, s.deferred = d, deferred
 }
 
 // Live executes on d, command buffer by command buffer as they are committed.
 // Nothing is kept of them, unless [Capture] or [Encoder.StartCapture] asks for it.
-func Live(d backend.Device) Setting { return func(s *settings) { s.on = d } }
+func Live(d backend.Device) Setting { return func(s *settings) { s.device("Live", d, false) } }
 
 // Capture keeps the whole recording of an encoder that is live.
 func Capture() Setting { return func(s *settings) { s.keep = true } }
 
 // Deferred records, and executes on d at Finish, after the passes that Finish
 // is given.
-func Deferred(d backend.Device) Setting { return func(s *settings) { s.on, s.deferred = d, true } }
+func Deferred(d backend.Device) Setting { return func(s *settings) { s.device("Deferred", d, true) } }
 
 // ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). A
-// conflict without a barrier between is listed in [Result.Races].
+// conflict without a barrier between is listed in [Result.Races], and executed
+// as it stands. [Encoder.EncodeRecomputed] places its own all the same.
 func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
 
 // TimeDispatches asks the device for the time of each dispatch. Devices that can

@@ -10,9 +10,12 @@ import (
 // Tensor is an array in a memory: an element type, a shape whose dimensions
 // may depend on params, and strides. Tensors are values: slicing one gives
 // another of the same memory, and no place but the tensor's own says where it
-// lies.
+// lies. Every one comes from an encoder and is of use with that one only; its
+// fields may be changed, but copies share the elements of Shape and Strides: give
+// a copy a new slice.
 type Tensor struct {
 	Mem     ir.MemID
+	owner   uint32    // the encoder
 	Off     ir.Affine // bytes
 	DType   ir.DType
 	Shape   []ir.Affine
@@ -20,6 +23,18 @@ type Tensor struct {
 
 	serial uint32 // of the allocation that it is part of; 0: declared memory
 	stack  uint32 // of the arena: 1 + its index in the list of what lives
+
+	bad *string // why there is no such view; whoever uses it says so
+}
+
+// wrong makes t a view that cannot be: what is wrong with a slice of a model is
+// the encoder's first mistake, as any other.
+func (t Tensor) wrong(format string, args ...any) Tensor {
+	if t.bad == nil {
+		s := fmt.Sprintf(format, args...)
+		t.bad = &s
+	}
+	return t
 }
 
 // Dims makes constant dimensions.
@@ -62,9 +77,6 @@ func (t Tensor) Elements() ir.Affine {
 	return n
 }
 
-// bytes returns the length of the row-contiguous tensor.
-func (t Tensor) bytes() ir.Affine { return t.Elements().Scale(t.DType.Size()) }
-
 // view returns the bytes from the tensor's first to its last element.
 func (t Tensor) view() ir.View {
 	last := ir.Const(1)
@@ -74,16 +86,24 @@ func (t Tensor) view() ir.View {
 	return ir.View{Mem: t.Mem, Off: t.Off, Len: last.Scale(t.DType.Size())}
 }
 
-// Row returns row i of the outermost dimension; i may depend on params.
+// Row returns row i of the outermost dimension; i may depend on params. It is
+// compared with the size of the memory, not with the shape.
 func (t Tensor) Row(i ir.Affine) Tensor {
+	if t.Rank() == 0 {
+		return t.wrong("Row of a tensor without dimensions")
+	}
 	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
 	t.Shape, t.Strides = t.Shape[1:], t.Strides[1:]
 	return t
 }
 
 // From returns the rows of the outermost dimension from row i on, which may
-// depend on params; the shape is as before, the caller shortens it.
+// depend on params. The shape is as before, and as a rule too long: set Shape to a
+// new slice.
 func (t Tensor) From(i ir.Affine) Tensor {
+	if t.Rank() == 0 {
+		return t.wrong("From of a tensor without dimensions")
+	}
 	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
 	return t
 }
@@ -113,14 +133,21 @@ func (t Tensor) region() ir.Region {
 
 // contiguous reports whether the elements lie one after another.
 func (t Tensor) contiguous() bool {
-	strides, err := contiguous(t.Shape)
-	for i := range strides {
-		single := t.Shape[i].IsConst() && t.Shape[i].Const == 1 // its stride says nothing
-		if !single && strides[i] != t.Strides[i] {
+	if len(t.Shape) != len(t.Strides) {
+		return false
+	}
+	step := int64(1)
+	for i := len(t.Shape) - 1; i >= 0; i-- {
+		d := t.Shape[i]
+		if d.IsConst() && d.Const == 1 { // its stride says nothing
+			continue
+		}
+		if t.Strides[i] != step || i > 0 && !d.IsConst() {
 			return false
 		}
+		step *= d.Const
 	}
-	return err == nil
+	return true
 }
 
 // Reshape gives a row-contiguous tensor another shape of as many elements: a
@@ -128,7 +155,21 @@ func (t Tensor) contiguous() bool {
 func (t Tensor) Reshape(shape ...ir.Affine) Tensor {
 	strides, err := contiguous(shape)
 	if err != nil {
-		panic("record: Reshape: " + err.Error())
+		return t.wrong("Reshape: %v", err)
+	}
+	if !t.contiguous() {
+		return t.wrong("Reshape of a tensor with strides %v, which is not row-contiguous", t.Strides)
+	}
+	n := ir.Const(1)
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i].IsConst() && shape[i].Const < 1 {
+			return t.wrong("Reshape: a dimension of %d", shape[i].Const)
+		}
+		n = shape[i].Scale(n.Const)
+	}
+	if have := t.Elements(); !have.Equal(n) {
+		number := func(ir.ParamID) string { return "param" }
+		return t.wrong("Reshape of %s elements to %s", have.Format(number), n.Format(number))
 	}
 	t.Shape, t.Strides = shape, strides
 	return t
@@ -136,6 +177,9 @@ func (t Tensor) Reshape(shape ...ir.Affine) Tensor {
 
 // Transpose swaps dimensions i and j: a view, no dispatch.
 func (t Tensor) Transpose(i, j int) Tensor {
+	if n := t.Rank(); i < 0 || j < 0 || i >= n || j >= n {
+		return t.wrong("Transpose of dimensions %d and %d of %d", i, j, n)
+	}
 	t.Shape, t.Strides = append([]ir.Affine(nil), t.Shape...), append([]int64(nil), t.Strides...)
 	t.Shape[i], t.Shape[j] = t.Shape[j], t.Shape[i]
 	t.Strides[i], t.Strides[j] = t.Strides[j], t.Strides[i]

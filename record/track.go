@@ -71,6 +71,7 @@ type tracking struct {
 
 	// What Discard goes back to: the state at the last commit.
 	committed int // nodes
+	safeDepth int
 	safe      GroupStats
 	safeFound int
 }

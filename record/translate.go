@@ -18,7 +18,10 @@ type translation struct {
 func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
 	t := &translation{same: true}
 	for i, p := range g.Params {
-		id := e.param(p)
+		id, ok := e.paramID(p)
+		if !ok {
+			return nil, e.err
+		}
 		t.params, t.same = append(t.params, id), t.same && id == ir.ParamID(i)
 	}
 	for _, c := range g.Constraints {
@@ -27,6 +30,7 @@ func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
 	for _, k := range g.Kernels {
 		at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return sameKernel(&have, &k) })
 		if at < 0 {
+			k.Name = e.unusedKernel(k.Name)
 			at = int(e.Kernel(k))
 		}
 		t.kernels = append(t.kernels, ir.KernelID(at))
@@ -47,11 +51,15 @@ func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
 		}
 		id, ok := e.names[m.Name]
 		if !ok {
-			id = e.memory(m)
+			if id = e.memory(m); id == ir.NoMem {
+				return nil, e.err
+			}
 		} else if have := &e.g.Memories[id]; m.Kind == ir.Scratch && have.Kind == m.Kind && have.Alias == m.Alias && have.AliasOff == m.AliasOff {
 			have.Size = max(have.Size, m.Size) // it served another graph
 		} else if have := &e.g.Memories[id]; have.Kind != m.Kind || have.Size != m.Size || have.Alias != m.Alias || have.AliasOff != m.AliasOff {
 			return nil, fmt.Errorf("memory %%%s is another here: %s of %d bytes, not %s of %d", ir.QuoteName(m.Name), have.Kind, have.Size, m.Kind, m.Size)
+		} else if !have.SameContents(&m) {
+			return nil, fmt.Errorf("memory %%%s has other contents here", ir.QuoteName(m.Name))
 		}
 		t.memories = append(t.memories, id)
 	}
