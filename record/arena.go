@@ -77,7 +77,7 @@ func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 	return out
 }
 
-func (e *Encoder) arenaAlive(t Tensor) bool {
+func (e *Encoder) arenaAlive(t *Tensor) bool {
 	n := int(t.stack) - 1
 	return n < len(e.arena.taken) && e.arena.taken[n].serial == t.serial
 }

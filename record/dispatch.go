@@ -59,36 +59,44 @@ func (d *Dispatch) fail(format string, args ...any) {
 	d.e.fail("%s: "+format, append([]any{what}, args...)...)
 }
 
-// bind adds a binding, in the order of slots.
-func (d *Dispatch) bind(b ir.Binding) {
+// bind adds a binding, in the order of slots, to be filled; nil after a mistake.
+func (d *Dispatch) bind(slot uint8, kind ir.BindingKind) *ir.Binding {
 	if d.over() {
-		return
+		return nil
 	}
-	if b.Slot > maxSlot {
-		d.fail("slot %d: Metal has slots 0 to %d", b.Slot, maxSlot)
-		return
+	if slot > maxSlot {
+		d.fail("slot %d: Metal has slots 0 to %d", slot, maxSlot)
+		return nil
 	}
 	at := len(d.args)
-	for at > 0 && d.args[at-1].Slot > b.Slot {
+	for at > 0 && d.args[at-1].Slot > slot {
 		at--
 	}
-	if at > 0 && d.args[at-1].Slot == b.Slot {
-		d.fail("slot %d is bound twice", b.Slot)
-		return
+	if at > 0 && d.args[at-1].Slot == slot {
+		d.fail("slot %d is bound twice", slot)
+		return nil
 	}
-	d.args = append(d.args, b)
+	d.args = append(d.args, ir.Binding{})
 	if at < len(d.args)-1 {
 		copy(d.args[at+1:], d.args[at:])
-		d.args[at] = b
+		d.args[at] = ir.Binding{}
 	}
+	d.args[at].Slot, d.args[at].Kind = slot, kind
+	return &d.args[at]
 }
 
 // Buffer binds t: the bytes from its first to its last element.
 func (d *Dispatch) Buffer(slot uint8, t Tensor) *Dispatch {
-	if d.use(slot, t) {
-		d.bind(ir.Binding{Slot: slot, Kind: ir.BindView, View: t.view()})
-	}
+	d.buffer(slot, &t)
 	return d
+}
+
+func (d *Dispatch) buffer(slot uint8, t *Tensor) {
+	if v, ok := d.use(slot, t); ok {
+		if b := d.bind(slot, ir.BindView); b != nil {
+			b.View = v
+		}
+	}
 }
 
 // over reports, as a mistake, that the dispatch has ended.
@@ -99,45 +107,45 @@ func (d *Dispatch) over() bool {
 	return !d.open
 }
 
-// use checks that t may be used, now and where it lies.
-func (d *Dispatch) use(slot uint8, t Tensor) bool {
+// use returns t's bytes if it may be used, now and where it lies.
+func (d *Dispatch) use(slot uint8, t *Tensor) (ir.View, bool) {
 	e := d.e
 	if d.over() {
-		return false
+		return ir.View{}, false
 	}
 	if e.err != nil {
-		return false
+		return ir.View{}, false
 	}
 	if t.owner != e.number {
 		d.fail("argument %d is %s", slot, notOurs)
-		return false
+		return ir.View{}, false
 	}
 	if t.bad != nil {
 		d.fail("argument %d: %s", slot, *t.bad)
-		return false
+		return ir.View{}, false
 	}
 	if t.Mem < 0 || int(t.Mem) >= len(e.g.Memories) {
 		d.fail("argument %d is a tensor of no memory", slot)
-		return false
+		return ir.View{}, false
 	}
 	if !e.alive(t) {
-		d.fail("argument %d: %s was given back before (Reset, Free, or the end of its recording)", slot, e.tensorName(t))
-		return false
+		d.fail("argument %d: %s was given back before (Reset, Free, or the end of its recording)", slot, e.tensorName(*t))
+		return ir.View{}, false
 	}
 	e.touch(t.Mem)
 	v := t.view()
 	size := e.g.Memories[t.Mem].Size
 	if v.Off.IsConst() && v.Len.IsConst() {
 		if v.Off.Const >= 0 && v.Len.Const >= 0 && v.Off.Const <= size-v.Len.Const {
-			return true
+			return v, true
 		}
 	} else if lo, _, ok := e.g.Range(v.Off); ok && lo >= 0 {
 		if _, end, ok := e.g.Range(v.End()); ok && end <= size {
-			return true
+			return v, true
 		}
 	}
 	d.fail("argument %d: %s reaches outside its memory of %d bytes", slot, e.g.FormatView(v), size)
-	return false
+	return ir.View{}, false
 }
 
 // Bytes binds a copy of data: small constants, at most 4 KiB.
@@ -146,7 +154,9 @@ func (d *Dispatch) Bytes(slot uint8, data []byte) *Dispatch {
 		d.fail("argument %d: %d bytes inline: 1 to %d can be", slot, len(data), maxBytes)
 		return d
 	}
-	d.bind(ir.Binding{Slot: slot, Kind: ir.BindBytes, Bytes: d.e.bytes.Clone(data)})
+	if b := d.bind(slot, ir.BindBytes); b != nil {
+		b.Bytes = d.e.bytes.Clone(data)
+	}
 	return d
 }
 
@@ -189,7 +199,9 @@ func (d *Dispatch) Float(slot uint8, v Scalar) *Dispatch {
 
 // Scalar binds the value of an integer expression of params, as type t.
 func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
-	d.bind(ir.Binding{Slot: slot, Kind: ir.BindScalar, Type: t, Expr: v})
+	if b := d.bind(slot, ir.BindScalar); b != nil {
+		b.Type, b.Expr = t, v
+	}
 	return d
 }
 
@@ -210,7 +222,7 @@ func (d *Dispatch) Threadgroup(slot uint8, bytes uint32) *Dispatch {
 func (d *Dispatch) Reads(ts ...Tensor) *Dispatch {
 	d.given = true
 	for i := range ts {
-		if d.use(0, ts[i]) {
+		if _, ok := d.use(0, &ts[i]); ok {
 			d.reads = append(d.reads, ts[i].region())
 		}
 	}
@@ -228,7 +240,7 @@ func (d *Dispatch) Updates(ts ...Tensor) *Dispatch { return d.write(ts, false) }
 func (d *Dispatch) write(ts []Tensor, must bool) *Dispatch {
 	d.given = true
 	for i := range ts {
-		if !d.use(0, ts[i]) {
+		if _, ok := d.use(0, &ts[i]); !ok {
 			continue
 		}
 		if kind := d.e.g.Memories[ts[i].Mem].Kind; kind.ReadOnly() {
@@ -466,7 +478,7 @@ func (e *Encoder) usable(label string, ts ...Tensor) bool {
 	}
 	d := Dispatch{e: e, open: true, kernel: -1, label: label}
 	for i := range ts {
-		if !d.use(uint8(i), ts[i]) {
+		if _, ok := d.use(uint8(i), &ts[i]); !ok {
 			return false
 		}
 		if !ts[i].contiguous() {

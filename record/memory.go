@@ -222,7 +222,7 @@ func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	if t.bad != nil {
 		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, *t.bad)
 	}
-	if !e.alive(t) {
+	if !e.alive(&t) {
 		return nil, fmt.Errorf("record %s: Bytes: %s was given back before", e.g.Name, e.tensorName(t))
 	}
 	if t.Mem < 0 || int(t.Mem) >= len(e.places) || !t.Off.IsConst() {

@@ -89,7 +89,7 @@ func (p *Pool) Free(t Tensor) {
 		p.e.fail("pool %s: Free of %s, which is not from here", p.name, p.e.tensorName(t))
 		return
 	}
-	if !p.e.alive(t) {
+	if !p.e.alive(&t) {
 		p.e.fail("pool %s: Free of %s, which was given back before", p.name, p.e.tensorName(t))
 		return
 	}
@@ -133,7 +133,7 @@ func (p *Pool) Bytes() (n int64) {
 }
 
 // alive reports whether t's memory was not given back since t was made.
-func (e *Encoder) alive(t Tensor) bool {
+func (e *Encoder) alive(t *Tensor) bool {
 	if t.serial == 0 {
 		return true // declared memory
 	}

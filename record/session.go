@@ -143,7 +143,7 @@ func (s *Session) dispatch(c call) {
 	for i := range c.args {
 		switch a := &c.args[i]; a.kind {
 		case ir.BindView:
-			d.Buffer(a.slot, a.t)
+			d.buffer(a.slot, &a.t)
 		case ir.BindScalar:
 			d.Scalar(a.slot, a.number, a.expr)
 		default:

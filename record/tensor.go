@@ -78,7 +78,16 @@ func (t Tensor) Elements() ir.Affine {
 }
 
 // view returns the bytes from the tensor's first to its last element.
-func (t Tensor) view() ir.View {
+func (t *Tensor) view() ir.View {
+	n, constant := int64(1), true
+	for i := range t.Shape {
+		if constant = constant && t.Shape[i].IsConst(); constant {
+			n += (t.Shape[i].Const - 1) * t.Strides[i]
+		}
+	}
+	if constant {
+		return ir.View{Mem: t.Mem, Off: t.Off, Len: ir.Const(n * t.DType.Size())}
+	}
 	last := ir.Const(1)
 	for i, d := range t.Shape {
 		last = last.Add(d.AddConst(-1).Scale(t.Strides[i]))

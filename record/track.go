@@ -166,12 +166,12 @@ func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 		if e.races++; e.races <= maxRaces {
 			e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, true})
 		}
-		e.tracker.Add(e.next, fx)
+		e.tracker.AddTried(e.next, fx)
 	case found:
 		e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, false})
 		e.barrier()
 		e.counters.add(autoBarriers, 1)
-		e.tracker.Add(e.next, fx)
+		e.tracker.AddTried(e.next, fx)
 	case !e.manual:
 		e.counters.add(elidedBarriers, 1)
 	}

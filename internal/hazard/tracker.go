@@ -4,12 +4,27 @@ import "github.com/mlxc/mlxc/ir"
 
 // Tracker remembers commands one by one and tells whether another one
 // conflicts with any of them. For a whole graph a [Table] is faster.
+//
+// Between two barriers of a recording there are a few commands, so it begins with
+// a list; where that grows long the trees of a sweep take over.
 type Tracker struct {
 	s       *sweep
 	ids     []ir.ID
 	pillar  int32
+	few     []held // in the order of commands
+	many    bool   // the trees hold what few held
 	scratch []access
+	fresh   bool // scratch is of the effects that Try was given last
 }
+
+// held is an access of command n.
+type held struct {
+	access
+	n int32
+}
+
+// maxFew is the length at which searching the list costs what searching trees does.
+const maxFew = 24
 
 // grow learns of memories that the graph has got since.
 func (t *Tracker) grow() {
@@ -35,8 +50,10 @@ func NewTracker(g *ir.Graph) *Tracker {
 
 // Reset forgets everything.
 func (t *Tracker) Reset() {
-	t.s.reset()
-	t.ids, t.pillar = t.ids[:0], none
+	if t.many {
+		t.s.reset()
+	}
+	t.ids, t.pillar, t.few, t.many = t.ids[:0], none, t.few[:0], false
 }
 
 // Empty reports whether nothing was added since the last Reset.
@@ -45,68 +62,95 @@ func (t *Tracker) Empty() bool { return len(t.ids) == 0 }
 // Add remembers what command id touches; nil or incomplete effects may be
 // anything.
 func (t *Tracker) Add(id ir.ID, e *ir.Effects) {
-	t.grow()
-	n := int32(len(t.ids))
-	t.ids = append(t.ids, id)
 	if !e.Known() {
-		t.pillar = n
+		t.pillar = int32(len(t.ids))
+		t.ids = append(t.ids, id)
 		return
 	}
-	t.scratch = t.scratch[:0]
-	for i := range e.Reads {
-		t.resolve(&e.Reads[i], false)
+	t.resolve(e)
+	if t.many {
+		t.s.begin()
 	}
-	for i := range e.Writes {
-		t.resolve(&e.Writes[i].Region, true)
-	}
-	t.s.begin()
-	t.s.enter(t.scratch, n)
-}
-
-func (t *Tracker) resolve(r *ir.Region, write bool) {
-	if a, ok := t.s.t.resolve(r); ok {
-		a.write = write
-		t.scratch = append(t.scratch, a)
-	}
+	t.enter(id)
 }
 
 // Try adds command id, as Add does, unless it conflicts with what the tracker
 // remembers: then it returns the first conflict found, and forgets nothing.
 func (t *Tracker) Try(id ir.ID, e *ir.Effects) (Conflict, bool) {
-	if t.Empty() || t.pillar != none || !e.Known() {
-		if c, found := t.Conflict(e); found {
-			return c, true
-		}
+	t.fresh = false
+	c, found := t.Conflict(e)
+	if found {
+		return c, true
+	}
+	if !e.Known() || t.Empty() || t.pillar != none {
 		t.Add(id, e)
-		return Conflict{}, false
+	} else {
+		t.enter(id)
 	}
-	t.grow()
-	t.scratch = t.scratch[:0]
-	t.s.begin()
-	for i := range e.Reads {
-		if c, found := t.meet(&e.Reads[i], false); found {
-			return c, true
-		}
-	}
-	for i := range e.Writes {
-		if c, found := t.meet(&e.Writes[i].Region, true); found {
-			return c, true
-		}
-	}
-	t.s.enter(t.scratch, int32(len(t.ids)))
-	t.ids = append(t.ids, id)
 	return Conflict{}, false
 }
 
-// meet looks r up, and keeps what it found for who adds it.
-func (t *Tracker) meet(r *ir.Region, write bool) (Conflict, bool) {
-	a, ok := t.s.t.resolve(r)
-	if !ok {
-		return Conflict{}, false
+// AddTried adds command id, which Try has refused: after a Reset, say.
+func (t *Tracker) AddTried(id ir.ID, e *ir.Effects) {
+	if !t.fresh {
+		t.Add(id, e)
+		return
 	}
-	a.write = write
-	t.scratch = append(t.scratch, a)
-	return t.judge(t.s.look(&a), r, write)
+	if t.many {
+		t.s.begin()
+	}
+	t.enter(id)
+}
+
+// resolve lists in scratch what e touches.
+func (t *Tracker) resolve(e *ir.Effects) {
+	t.grow()
+	t.scratch, t.fresh = t.scratch[:0], true
+	for i := range e.Reads {
+		if a, ok := t.s.t.resolve(&e.Reads[i]); ok {
+			t.scratch = append(t.scratch, a)
+		}
+	}
+	for i := range e.Writes {
+		if a, ok := t.s.t.resolve(&e.Writes[i].Region); ok {
+			a.write = true
+			t.scratch = append(t.scratch, a)
+		}
+	}
+}
+
+// enter adds what scratch lists as command id; the trees have been searched for
+// it, or [sweep.begin] called.
+func (t *Tracker) enter(id ir.ID) {
+	n := int32(len(t.ids))
+	t.ids = append(t.ids, id)
+	if !t.many && len(t.few)+len(t.scratch) <= maxFew {
+		for i := range t.scratch {
+			t.few = append(t.few, held{t.scratch[i], n})
+		}
+		return
+	}
+	if !t.many {
+		t.plant()
+		t.s.begin()
+	}
+	t.s.enter(t.scratch, n)
+}
+
+// plant moves the list into the trees.
+func (t *Tracker) plant() {
+	t.many = true
+	var as []access
+	for i := 0; i < len(t.few); {
+		n := t.few[i].n
+		as = as[:0]
+		for ; i < len(t.few) && t.few[i].n == n; i++ {
+			as = append(as, t.few[i].access)
+		}
+		t.s.begin()
+		t.s.enter(as, n)
+	}
+	t.few = t.few[:0]
 }
 
 // Conflict returns the first conflict found between a command with the given
@@ -120,41 +164,82 @@ func (t *Tracker) Conflict(e *ir.Effects) (Conflict, bool) {
 	case !e.Known():
 		return Conflict{Kind: Unknown, With: t.ids[0]}, true
 	}
-	t.grow()
-	for i := range e.Reads {
-		if c, ok := t.find(&e.Reads[i], false); ok {
-			return c, true
+	t.resolve(e)
+	if !t.many {
+		for i := range t.scratch {
+			if kind, n := t.search(&t.scratch[i]); kind != None {
+				return Conflict{Kind: kind, With: t.ids[n], Bytes: t.regionOf(e, i)}, true
+			}
 		}
-	}
-	for i := range e.Writes {
-		if c, ok := t.find(&e.Writes[i].Region, true); ok {
-			return c, true
-		}
-	}
-	return Conflict{}, false
-}
-
-func (t *Tracker) find(r *ir.Region, write bool) (Conflict, bool) {
-	a, ok := t.s.t.resolve(r)
-	if !ok {
 		return Conflict{}, false
 	}
 	t.s.begin()
-	return t.judge(t.s.look(&a), r, write)
-}
-
-// judge returns the conflict of an access to r with cells that it meets.
-func (t *Tracker) judge(cells []int32, r *ir.Region, write bool) (Conflict, bool) {
-	for _, h := range cells {
-		c := &t.s.nodes[h]
-		switch {
-		case !write && c.w != none:
-			return Conflict{Kind: RAW, With: t.ids[c.w], Bytes: *r}, true
-		case write && c.r != none:
-			return Conflict{Kind: WAR, With: t.ids[c.r], Bytes: *r}, true
-		case write && c.w != none:
-			return Conflict{Kind: WAW, With: t.ids[c.w], Bytes: *r}, true
+	for i := range t.scratch {
+		a := &t.scratch[i]
+		for _, h := range t.s.look(a) {
+			c := &t.s.nodes[h]
+			switch {
+			case !a.write && c.w != none:
+				return Conflict{Kind: RAW, With: t.ids[c.w], Bytes: t.regionOf(e, i)}, true
+			case a.write && c.r != none:
+				return Conflict{Kind: WAR, With: t.ids[c.r], Bytes: t.regionOf(e, i)}, true
+			case a.write && c.w != none:
+				return Conflict{Kind: WAW, With: t.ids[c.w], Bytes: t.regionOf(e, i)}, true
+			}
 		}
 	}
 	return Conflict{}, false
+}
+
+// search returns the latest command of the list that conflicts with a.
+func (t *Tracker) search(a *access) (Kind, int32) {
+	for i := len(t.few) - 1; i >= 0; i-- {
+		h := &t.few[i]
+		if h.root != a.root || h.lo >= a.end || a.lo >= h.end || !h.write && !a.write || !t.meet(a, &h.access) {
+			continue
+		}
+		switch {
+		case !a.write:
+			return RAW, h.n
+		case !h.write:
+			return WAR, h.n
+		}
+		return WAW, h.n
+	}
+	return None, 0
+}
+
+// meet reports whether two accesses whose hulls overlap share a byte.
+func (t *Tracker) meet(a, b *access) bool {
+	rs := &t.s.t.regions
+	switch {
+	case a.region == 0 && b.region == 0:
+		return true
+	case a.region == 0:
+		return !rs.apart(b.region, a.lo, a.end)
+	case b.region == 0:
+		return !rs.apart(a.region, b.lo, b.end)
+	}
+	return rs.pair(a.region, b.region)&factDisjoint == 0
+}
+
+// regionOf returns the region that entry k of scratch was made of.
+func (t *Tracker) regionOf(e *ir.Effects, k int) ir.Region {
+	for i := range e.Reads {
+		if _, ok := t.s.t.resolve(&e.Reads[i]); ok {
+			if k == 0 {
+				return e.Reads[i]
+			}
+			k--
+		}
+	}
+	for i := range e.Writes {
+		if _, ok := t.s.t.resolve(&e.Writes[i].Region); ok {
+			if k == 0 {
+				return e.Writes[i].Region
+			}
+			k--
+		}
+	}
+	panic("hazard: an access of no region")
 }
