@@ -9,6 +9,7 @@ type memo struct {
 	views   []acceptedView
 	regions []acceptedRegion
 	extents []acceptedExtent
+	size    int  // of each table, made when it is needed
 	shift   uint // of a hash: its high bits, which all bits of what was hashed reach
 }
 
@@ -31,18 +32,23 @@ type acceptedExtent struct {
 // newMemo returns a memo for a graph of so many commands.
 func newMemo(commands int) *memo {
 	log := bits.Len(uint(4 * min(commands, 500)))
-	n := 1 << log
-	return &memo{make([]acceptedView, n), make([]acceptedRegion, n), make([]acceptedExtent, n), uint(64 - log)}
+	return &memo{size: 1 << log, shift: uint(64 - log)}
 }
 
 // view returns the place of v, and whether v was accepted before.
 func (m *memo) view(v View) (place *acceptedView, accepted bool) {
+	if m.views == nil {
+		m.views = make([]acceptedView, m.size)
+	}
 	h := v.Len.Hash(v.Off.Hash(uint64(v.Mem)))
 	place = &m.views[h>>m.shift]
 	return place, place.ok && place.Equal(v)
 }
 
 func (m *memo) region(r Region) (place *acceptedRegion, accepted bool) {
+	if m.regions == nil {
+		m.regions = make([]acceptedRegion, m.size)
+	}
 	h := r.Run.Hash(r.Off.Hash(uint64(r.Mem)))
 	for i := range r.Dims {
 		h = r.Dims[i].Count.Hash(Hash(h, uint64(r.Dims[i].Stride)))
@@ -52,6 +58,9 @@ func (m *memo) region(r Region) (place *acceptedRegion, accepted bool) {
 }
 
 func (m *memo) extent(e Extent, as DType) (place *acceptedExtent, accepted bool) {
+	if m.extents == nil {
+		m.extents = make([]acceptedExtent, m.size)
+	}
 	h := e.Num.Hash(Hash(uint64(as), uint64(e.Div)))
 	place = &m.extents[h>>m.shift]
 	return place, place.ok && place.as == as && place.Equal(e)

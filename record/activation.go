@@ -17,21 +17,21 @@ func (r *Session) Softmax(x Tensor, o ...Option) Tensor {
 	if k > 4096 {
 		function, group = "looped_softmax_float32", 1024
 	}
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "softmax", function: function,
-		args: []arg{buf(0, x), buf(1, y), val(2, int32(k))},
 		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(group), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(group), 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, y), val(2, int32(k)))
 	return y
 }
 
 // Gelu computes 0.5·x·(1 + tanh(√(2/π)·x·(1 + 0.044715·x²))), the approximation
 // that ggml and most models mean by gelu.
-func (r *Session) Gelu(x Tensor, o ...Option) Tensor { return r.unary("gelu", "Gelu", x, o) }
+func (r *Session) Gelu(x Tensor, o ...Option) Tensor { return r.unary("gelu", "v_Gelufloat32float32", x, o) }
 
 // GeluErf computes x·(1 + erf(x/√2)) / 2, gelu itself.
 func (r *Session) GeluErf(x Tensor, o ...Option) Tensor {
-	return r.unary("gelu_erf", "GeluErf", x, o)
+	return r.unary("gelu_erf", "v_GeluErffloat32float32", x, o)
 }
 
 // Softcap computes cap·tanh(x/cap), which keeps x within ±cap. cap is above 0.
@@ -44,10 +44,10 @@ func (r *Session) Softcap(x Tensor, cap float32, o ...Option) Tensor {
 	}
 	y := r.result("softcap", o, ir.F32, x.Shape)
 	grid, group := threads1(x.Elements())
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "softcap", function: "v_Softcapfloat32float32",
-		args: []arg{buf(0, x), buf(1, y), val(3, cap)},
 		kind: ir.Threads, grid: grid, group: group,
-	})
+	}, o,
+		buf(0, x), buf(1, y), val(3, cap))
 	return y
 }

@@ -21,22 +21,20 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 	base := float32(math.Log2(theta))
 	constants := []ir.FunctionConstant{flag(1, "forward", true), flag(2, "traditional", traditional)}
 	if l := x.Shape[0]; l.IsConst() && l.Const == 1 {
-		r.dispatch(call{options: o,
+		r.dispatch(call{
 			op: "rope", function: "rope_single_float32", constants: constants,
-			args: []arg{buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, x.Strides[1]), val(10, base)},
 			kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), ir.Ext(heads), ir.Ext(1)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
-		})
+		}, o,
+			buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, x.Strides[1]), val(10, base))
 		return y
 	}
 	strides := func(t Tensor) []any { return []any{t.Strides[1], t.Strides[0], t.Strides[2]} }
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "rope", function: "rope_float32", constants: append(constants, flag(3, "hs_transpose", false)),
-		args: []arg{
-			buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, strides(x)...), val(5, strides(y)...),
-			val(6, int64(0)), val(7, int32(heads)), val(10, base),
-		},
 		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(dim / 2), {Num: x.Shape[0], Div: 1}, ir.Ext((heads + 3) / 4)}, group: [3]uint32{uint32(min(dim/2, 256)), 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, y), i32(2, pos), val(3, float32(1)), val(4, strides(x)...), val(5, strides(y)...),
+		val(6, int64(0)), val(7, int32(heads)), val(10, base))
 	return y
 }
 
@@ -77,7 +75,7 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		t.Shape = []ir.Affine{n, t.Shape[1], t.Shape[2]}
 		return t
 	}
-	c := call{options: o,
+	c := call{
 		op: "sdpa",
 		args: []arg{
 			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),
@@ -97,6 +95,6 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 		c.function = r.spell("sdpa_rows_float_%d_%d", d, d)
 		c.constants = []ir.FunctionConstant{flag(22, "do_causal", true)}
 	}
-	r.dispatch(c)
+	r.dispatch(c, o, c.args...)
 	return y
 }

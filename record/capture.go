@@ -61,9 +61,16 @@ func (e *Encoder) recorded(from int) (*ir.Graph, error) {
 	return g, nil
 }
 
+// emptyNodes makes room for other nodes; who needs them has a list of their own.
+func (e *Encoder) emptyNodes() {
+	clear(e.g.Nodes)
+	e.g.Nodes = e.g.Nodes[:0]
+}
+
 // restart forgets the recording; what was declared stays.
 func (e *Encoder) restart() {
-	e.g.Nodes, e.next = nil, 0
+	e.emptyNodes()
+	e.next = 0
 	e.recording++
 	e.building.open = false
 	e.committed, e.commands, e.captured, e.err = 0, 0, -1, e.dead

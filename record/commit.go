@@ -53,7 +53,7 @@ func (e *Encoder) Commit(label string) {
 		e.submit(e.g, nodes, nil, ir.OrderEvent, label)
 	}
 	if !keep {
-		e.g.Nodes = nil
+		e.emptyNodes()
 	}
 	e.committed = len(e.g.Nodes)
 	e.safe = e.stats.clone()

@@ -310,10 +310,9 @@ func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.
 		}
 	}
 	n := e.dispatches.One()
-	*n = ir.Dispatch{
-		ID: e.next, Kernel: d.kernel, Bindings: e.bindings.Clone(d.args), ThreadgroupMemory: e.threadgrp.Clone(d.memory),
-		GridKind: kind, Grid: grid, Threadgroup: group, Op: d.op, Label: d.label,
-	}
+	n.ID, n.Kernel, n.GridKind, n.Grid, n.Threadgroup = e.next, d.kernel, kind, grid, group
+	n.Bindings, n.ThreadgroupMemory = e.bindings.Clone(d.args), e.threadgrp.Clone(d.memory)
+	n.Op, n.Label = d.op, d.label
 	touches, err := d.effects(n)
 	if err != nil {
 		e.fail("%w", err)

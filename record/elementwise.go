@@ -105,7 +105,7 @@ func (r *Session) elementwise(op, text string, want int, inputs []Tensor, scalar
 	if !flat {
 		d0, d1 = r.rows(whole), ir.Const(r.last(op, whole))
 	}
-	c := call{options: o, op: op, function: text, kind: ir.Threads}
+	c := call{op: op, function: text, kind: ir.Threads}
 	for i := range d.Args {
 		a := &d.Args[i]
 		switch roleOf(a) {
@@ -141,7 +141,7 @@ func (r *Session) elementwise(op, text string, want int, inputs []Tensor, scalar
 	if !flat {
 		c.grid, c.group = [3]ir.Extent{{Num: d1, Div: 1}, {Num: d0, Div: 1}, ir.Ext(1)}, [3]uint32{uint32(min(d1.Const, 256)), 1, 1}
 	}
-	r.dispatch(c)
+	r.dispatch(c, o, c.args...)
 	return out[:count[resultArg]]
 }
 

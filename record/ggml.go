@@ -102,11 +102,11 @@ func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
 	copy(shape, x.Shape[:x.Rank()-1])
 	shape[x.Rank()-1] = ir.Const(w.N)
 	y := r.result(op, o, ir.F32, shape)
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: ggmlKernels[w.Format].rows,
-		args: []arg{buf(0, w.Blocks), buf(1, x), buf(2, y), val(3, int32(w.K)), val(4, int32(w.N))},
 		grid: [3]ir.Extent{ir.Ext((w.N + 7) / 8), {Num: r.rows(x), Div: 1}, ir.Ext(1)}, group: [3]uint32{32, 2, 1},
-	})
+	}, o,
+		buf(0, w.Blocks), buf(1, x), buf(2, y), val(3, int32(w.K)), val(4, int32(w.N)))
 	return y
 }
 
@@ -142,11 +142,11 @@ func (r *Session) GatherMatmulGGML(x Tensor, experts GGMLMatrix, ids Tensor, o .
 	shape := r.shapes.Take(3)
 	shape[0], shape[1], shape[2] = rows, ids.Shape[1], ir.Const(w.N)
 	y := r.result(op, o, ir.F32, shape)
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: ggmlKernels[w.Format].experts,
-		args: []arg{buf(0, w.Blocks), buf(1, x), buf(2, ids), buf(3, y), val(4, int32(w.K)), val(5, int32(w.N)), val(6, int32(count)), val(7, row, slot)},
 		grid: [3]ir.Extent{ir.Ext((w.N + 7) / 8), ir.Ext(slots), {Num: rows, Div: 1}}, group: [3]uint32{32, 2, 1},
-	})
+	}, o,
+		buf(0, w.Blocks), buf(1, x), buf(2, ids), buf(3, y), val(4, int32(w.K)), val(5, int32(w.N)), val(6, int32(count)), val(7, row, slot))
 	return y
 }
 

@@ -31,11 +31,11 @@ func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	b, bs := r.perColumn(op, "bias", b, x.DType, k, 0)
 	y := r.result(op, o, x.DType, x.Shape)
 	function, group := r.layerNormKernel(op, x.DType, k, layerNormHeld)
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: function,
-		args: []arg{buf(0, x), buf(1, w), buf(2, b), buf(3, y), val(4, eps), val(5, uint32(k)), val(6, ws), val(7, bs)},
 		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, w), buf(2, b), buf(3, y), val(4, eps), val(5, uint32(k)), val(6, ws), val(7, bs))
 	return y
 }
 
@@ -68,11 +68,11 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 		each = r.Scratch(ir.F32, x.Shape...)
 	}
 	function, group := r.layerNormKernel("vjp_layer_norm", ir.F32, k, layerNormGradHeld)
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: function, constants: []ir.FunctionConstant{flag(20, "has_w", hasW)},
-		args: []arg{buf(0, x), buf(1, w), buf(2, g), buf(3, gx), buf(4, each), val(5, eps), val(6, uint32(k)), val(7, ws)},
 		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, w), buf(2, g), buf(3, gx), buf(4, each), val(5, eps), val(6, uint32(k)), val(7, ws))
 	if hasW {
 		gw = r.SumRows(each, into[1]...)
 	}
@@ -148,7 +148,7 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 		return x
 	}
 	y := r.result(op, o, ir.F32, Dims(k))
-	c := call{options: o, op: op}
+	c := call{op: op}
 	n := val(2, uint64(rows.Const))
 	if !rows.IsConst() {
 		n = arg{slot: 2, kind: ir.BindScalar, number: ir.U64, expr: rows}
@@ -164,7 +164,7 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 		c.args = append(c.args, val(11, int64(0)))
 		c.kind, c.grid, c.group = ir.Threads, [3]ir.Extent{ir.Ext((k + 31) / 32 * 256), ir.Ext(1), ir.Ext(1)}, [3]uint32{256, 1, 1}
 	}
-	r.dispatch(c)
+	r.dispatch(c, o, c.args...)
 	return y
 }
 

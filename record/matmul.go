@@ -16,7 +16,7 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 	rows := ids.Elements()
 	shape := []ir.Affine{rows, ir.Const(k)}
 	y := r.result("embed", o, ir.F32, shape)
-	c := call{options: o,
+	c := call{
 		op: "embed", kind: ir.Threads,
 		grid: [3]ir.Extent{ir.Ext(k), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{uint32(min(k, 256)), 1, 1},
 	}
@@ -30,7 +30,7 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 		}
 		c.args = []arg{buf(0, ids), buf(1, table.Dense), buf(2, y), val(3, int32(k)), val(4, int32(n))}
 	}
-	r.dispatch(c)
+	r.dispatch(c, o, c.args...)
 	return y
 }
 
@@ -75,11 +75,11 @@ func (r *Session) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 	if w.K%step == 0 && w.N%8 == 0 {
 		name = "affine_qmv_fast_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4"
 	}
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "quantized_matmul", function: r.spell(name, w.Group, w.Bits),
-		args: []arg{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N))},
 		grid: [3]ir.Extent{{Num: rows, Div: 1}, ir.Ext((w.N + 7) / 8), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
-	})
+	}, o,
+		buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N)))
 	return y
 }
 
@@ -89,11 +89,11 @@ func (r *Session) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 	if w.N%32 == 0 {
 		name = "affine_qmm_t_float_gs_%d_b_%d_alN_true_batch_0"
 	}
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "quantized_matmul", function: r.spell(name, w.Group, w.Bits),
-		args: []arg{buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N)), i32(7, rows)},
 		grid: [3]ir.Extent{ir.Ext((w.N + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
-	})
+	}, o,
+		buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), buf(4, y), val(5, int32(w.K)), val(6, int32(w.N)), i32(7, rows))
 	return y
 }
 
@@ -101,11 +101,11 @@ func (r *Session) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) Tensor {
 	y := r.result("matmul", o, ir.F32, shape)
 	if w.DType == ir.F16 {
-		r.dispatch(call{options: o,
+		r.dispatch(call{
 			op: "matmul", function: "gemv_float16_float32",
-			args: []arg{buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n))},
 			grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, 2, 1},
-		})
+		}, o,
+			buf(0, w), buf(1, x), buf(2, y), val(3, int32(k)), val(4, int32(n)))
 		return y
 	}
 	bm, bn, sm, sn, tm := int64(4), int64(1), int64(1), int64(32), int64(4)
@@ -121,11 +121,11 @@ func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) T
 	if n < tm {
 		tm = 1
 	}
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "matmul", function: r.spell("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn4_nc0_axpby0", bm, bn, sm, sn, tm),
-		args: []arg{buf(0, w), buf(1, x), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(k)), val(11, int64(0)), val(12, int64(0))},
 		grid: [3]ir.Extent{ir.Ext((n + bm*sm*tm - 1) / (bm * sm * tm)), ir.Ext(1), ir.Ext(1)}, group: [3]uint32{32, uint32(bn), uint32(bm)},
-	})
+	}, o,
+		buf(0, w), buf(1, x), buf(3, y), val(4, int32(k)), val(5, int32(n)), val(6, int32(k)), val(11, int64(0)), val(12, int64(0)))
 	return y
 }
 
@@ -135,10 +135,10 @@ func (r *Session) gemm(x, w Tensor, shape []ir.Affine, n, k int64, rows ir.Affin
 	if w.DType == ir.F16 {
 		function = "gemm_nt_float16_float32"
 	}
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "matmul", function: function,
-		args: []arg{buf(0, x), buf(1, w), buf(2, y), val(3, int32(k)), val(4, int32(n)), i32(5, rows)},
 		grid: [3]ir.Extent{ir.Ext((n + 31) / 32), {Num: rows, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
-	})
+	}, o,
+		buf(0, x), buf(1, w), buf(2, y), val(3, int32(k)), val(4, int32(n)), i32(5, rows))
 	return y
 }

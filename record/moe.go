@@ -31,11 +31,11 @@ func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
 	ids = r.result("topk", intoOf(ir.U32, o), ir.U32, shape)
 	values = r.result("topk", intoOf(ir.F32, o), ir.F32, shape)
 	group := min(1024, (e+31)/32*32)
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "topk", function: "topk_float32",
-		args: []arg{buf(0, x), buf(1, ids), buf(2, values), val(3, uint32(e)), val(4, uint32(k))},
 		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(group), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(group), 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, ids), buf(2, values), val(3, uint32(e)), val(4, uint32(k)))
 	return ids, values
 }
 
@@ -107,11 +107,11 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 		row, slot = k, 0
 	}
 	at := uint8(len(args))
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: function,
-		args: append(args, buf(at, x), buf(at+1, ids), buf(at+2, y), val(at+3, int32(k)), val(at+4, int32(n)), val(at+5, int32(e)), val(at+6, row, slot)),
 		grid: [3]ir.Extent{ir.Ext((n + 7) / 8), ir.Ext(slots), {Num: rows, Div: 1}}, group: [3]uint32{32, 2, 1},
-	})
+	}, o,
+		append(args, buf(at, x), buf(at+1, ids), buf(at+2, y), val(at+3, int32(k)), val(at+4, int32(n)), val(at+5, int32(e)), val(at+6, row, slot))...)
 	return y
 }
 
@@ -167,17 +167,15 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, of int64, o []O
 		name = "affine_gather_qmv_fast"
 	}
 	words, groups := w.K*w.Bits/32, w.K/w.Group
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: fmt.Sprintf("%s_float_gs_%d_b_%d", name, w.Group, w.Bits),
-		args: []arg{
-			buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, of), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
-			val(9, int32(1)), val(10, int32(of), int32(1), int32(w.K)), val(11, w.K, w.K, int64(1)),
-			val(12, int32(1)), val(13, int32(e), int32(w.N), int32(words)), val(14, w.N*words, words, int64(1)),
-			val(15, w.N*groups, groups, int64(1)), val(16, w.N*groups, groups, int64(1)),
-			val(17, int32(ndim)), val(18, int32(batch[0]), int32(batch[1])), val(19, lhs[0], lhs[1]), val(20, rhs[0], rhs[1]),
-		},
 		grid: [3]ir.Extent{ir.Ext(1), ir.Ext((w.N + 7) / 8), ir.Ext(rows * slots)}, group: [3]uint32{32, 2, 1},
-	})
+	}, o,
+		buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, of), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
+		val(9, int32(1)), val(10, int32(of), int32(1), int32(w.K)), val(11, w.K, w.K, int64(1)),
+		val(12, int32(1)), val(13, int32(e), int32(w.N), int32(words)), val(14, w.N*words, words, int64(1)),
+		val(15, w.N*groups, groups, int64(1)), val(16, w.N*groups, groups, int64(1)),
+		val(17, int32(ndim)), val(18, int32(batch[0]), int32(batch[1])), val(19, lhs[0], lhs[1]), val(20, rhs[0], rhs[1]))
 	return y
 }
 
@@ -207,10 +205,10 @@ func (r *Session) WeightedSum(x, weights Tensor, o ...Option) Tensor {
 	}
 	n := r.last(op, x)
 	y := r.result(op, o, ir.F32, []ir.Affine{x.Shape[0], ir.Const(n)})
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: "weighted_sum_float32",
-		args: []arg{buf(0, x), buf(1, weights), buf(2, y), val(3, int32(x.Shape[1].Const))},
 		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(n), {Num: x.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{uint32(min(n, 256)), 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, weights), buf(2, y), val(3, int32(x.Shape[1].Const)))
 	return y
 }

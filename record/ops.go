@@ -38,26 +38,26 @@ func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	if k > 4096 {
 		function, group = "rms_loopedfloat32", 1024
 	}
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "rms_norm", function: function,
-		args: []arg{buf(0, x), buf(1, *r.ones), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0))},
 		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{group, 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, *r.ones), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0)))
 	return y
 }
 
 // Mul multiplies elementwise. b has a's shape, or is one row that every row of
 // a is multiplied by.
 func (r *Session) Mul(a, b Tensor, o ...Option) Tensor {
-	return r.binary("elementwise_mul", "Multiply", a, b, o)
+	return r.binary("elementwise_mul", "vv_Multiplyfloat32", "g2_Multiplyfloat32", a, b, o)
 }
 
 // Add adds elementwise, with the shapes of [Session.Mul].
 func (r *Session) Add(a, b Tensor, o ...Option) Tensor {
-	return r.binary("elementwise_add", "Add", a, b, o)
+	return r.binary("elementwise_add", "vv_Addfloat32", "g2_Addfloat32", a, b, o)
 }
 
-func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
+func (r *Session) binary(op, plain, strided string, a, b Tensor, o []Option) Tensor {
 	if !r.dense(op, a, ir.F32) || !r.dense(op, b, ir.F32) {
 		return r.broken(ir.F32, a.Rank())
 	}
@@ -69,11 +69,11 @@ func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
 	if n := b.Elements(); same || n.Equal(a.Elements()) && n.Equal(a.Shape[a.Rank()-1]) {
 		n := a.Elements()
 		grid, group := threads1(n)
-		r.dispatch(call{options: o,
-			op: op, function: "vv_" + name + "float32",
-			args: []arg{buf(0, a), buf(1, b), buf(2, y)},
+		r.dispatch(call{
+			op: op, function: plain,
 			kind: ir.Threads, grid: grid, group: group,
-		})
+		}, o,
+			buf(0, a), buf(1, b), buf(2, y))
 		return y
 	}
 	k := r.last(op, a)
@@ -82,31 +82,31 @@ func (r *Session) binary(op, name string, a, b Tensor, o []Option) Tensor {
 		return y
 	}
 	grid := [3]ir.Extent{ir.Ext(k), {Num: r.rows(a), Div: 1}, ir.Ext(1)}
-	r.dispatch(call{options: o,
-		op: op, function: "g2_" + name + "float32",
-		args: []arg{buf(0, a), buf(1, b), buf(2, y), val(3, int64(k), int64(1)), val(4, int64(0), int64(1))},
+	r.dispatch(call{
+		op: op, function: strided,
 		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(k, 256)), 1, 1},
-	})
+	}, o,
+		buf(0, a), buf(1, b), buf(2, y), val(3, int64(k), int64(1)), val(4, int64(0), int64(1)))
 	return y
 }
 
 // Silu computes x / (1 + exp(−x)).
-func (r *Session) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "Silu", x, o) }
+func (r *Session) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "v_Silufloat32float32", x, o) }
 
 // Sigmoid computes 1 / (1 + exp(−x)).
-func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "Sigmoid", x, o) }
+func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "v_Sigmoidfloat32float32", x, o) }
 
-func (r *Session) unary(op, name string, x Tensor, o []Option) Tensor {
+func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
 	if !r.dense(op, x, ir.F32) {
 		return r.broken(ir.F32, x.Rank())
 	}
 	y := r.result(op, o, ir.F32, x.Shape)
 	grid, group := threads1(x.Elements())
-	r.dispatch(call{options: o,
-		op: op, function: "v_" + name + "float32float32",
-		args: []arg{buf(0, x), buf(1, y)},
+	r.dispatch(call{
+		op: op, function: function,
 		kind: ir.Threads, grid: grid, group: group,
-	})
+	}, o,
+		buf(0, x), buf(1, y))
 	return y
 }
 
@@ -124,11 +124,11 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	y := r.result("argmax", o, ir.U32, shape)
 	rows := r.rows(x)
 	group := uint32(min(1024, (k+127)/128*32))
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: "argmax", function: "argmax_float32",
-		args: []arg{buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k))},
 		kind: ir.Threads, grid: [3]ir.Extent{ir.Ext(int64(group)), {Num: rows, Div: 1}, ir.Ext(1)}, group: [3]uint32{group, 1, 1},
-	})
+	}, o,
+		buf(0, x), buf(1, y), i32(2, rows), val(3, int64(k)), val(4, int64(1)), val(5, uint64(1)), val(6, int64(1)), val(7, uint64(k)))
 	return y
 }
 
@@ -162,16 +162,16 @@ func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 	}
 	if src.contiguous() && dst.contiguous() {
 		grid, group := threads1(src.Elements())
-		r.dispatch(call{options: o,
+		r.dispatch(call{
 			op: op, function: "v_copyfloat32float32",
-			args: []arg{buf(0, src), buf(1, dst)},
 			kind: ir.Threads, grid: grid, group: group,
-		})
+		}, o,
+			buf(0, src), buf(1, dst))
 		return
 	}
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: map[int]string{2: "gg2_copyfloat32float32", 3: "gg3_copyfloat32float32"}[n],
-		args: []arg{buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...)},
 		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(r.last(op, src), 256)), 1, 1},
-	})
+	}, o,
+		buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...))
 }

@@ -68,11 +68,10 @@ type call struct {
 	op        string
 	function  string
 	constants []ir.FunctionConstant
-	args      []arg
+	args      []arg // put together before the call
 	kind      ir.GridKind
 	grid      [3]ir.Extent
 	group     [3]uint32
-	options   []Option
 }
 
 // arg is one argument of a call. It holds small values itself, so that none is
@@ -106,7 +105,7 @@ func val(slot uint8, values ...any) arg {
 		case uint64:
 			a.long(v)
 		default:
-			panic(fmt.Sprintf("record: val of a %T", v))
+			panic("record: val of another type")
 		}
 	}
 	return a
@@ -130,8 +129,9 @@ func i32(slot uint8, x ir.Affine) arg {
 	return arg{slot: slot, kind: ir.BindScalar, number: ir.I32, expr: x}
 }
 
-// dispatch encodes c.
-func (s *Session) dispatch(c call) {
+// dispatch encodes c with args. They and the options stand apart, for what is
+// kept of c, its names, would take them along to the heap.
+func (s *Session) dispatch(c call, o []Option, args ...arg) {
 	if s.err != nil {
 		return
 	}
@@ -139,9 +139,9 @@ func (s *Session) dispatch(c call) {
 	if !ok {
 		return
 	}
-	d := s.Dispatch(id).Op(c.op).Label(label(c.options))
-	for i := range c.args {
-		switch a := &c.args[i]; a.kind {
+	d := s.Dispatch(id).Op(c.op).Label(label(o))
+	for i := range args {
+		switch a := &args[i]; a.kind {
 		case ir.BindView:
 			d.buffer(a.slot, &a.t)
 		case ir.BindScalar:

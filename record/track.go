@@ -97,11 +97,12 @@ type conflictLog struct {
 
 const logBlock = 64
 
-func (l *conflictLog) add(c conflict) {
+func (l *conflictLog) add(c *hazard.Conflict, later ir.ID, earlier, name string, race bool) {
 	if l.n/logBlock == len(l.blocks) {
 		l.blocks = append(l.blocks, make([]conflict, logBlock))
 	}
-	l.blocks[l.n/logBlock][l.n%logBlock] = c
+	x := &l.blocks[l.n/logBlock][l.n%logBlock]
+	x.Conflict, x.later, x.earlier, x.name, x.race = *c, later, earlier, name, race
 	l.n++
 }
 
@@ -164,11 +165,11 @@ func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 	switch {
 	case found && e.manual:
 		if e.races++; e.races <= maxRaces {
-			e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, true})
+			e.found.add(&c, e.next, e.nameInGroup(c.With), name, true)
 		}
 		e.tracker.AddTried(e.next, fx)
 	case found:
-		e.found.add(conflict{c, e.next, e.nameInGroup(c.With), name, false})
+		e.found.add(&c, e.next, e.nameInGroup(c.With), name, false)
 		e.barrier()
 		e.counters.add(autoBarriers, 1)
 		e.tracker.AddTried(e.next, fx)

@@ -34,10 +34,10 @@ func (r *Session) MatmulTN(x, w Tensor, o ...Option) Tensor {
 
 func (r *Session) gemmTransposed(op, function string, x, w Tensor, shape []ir.Affine, k ir.Affine, n int64, m ir.Affine, o []Option) Tensor {
 	y := r.result(op, o, ir.F32, shape)
-	r.dispatch(call{options: o,
+	r.dispatch(call{
 		op: op, function: function,
-		args: []arg{buf(0, x), buf(1, w), buf(2, y), i32(3, k), val(4, int32(n)), i32(5, m)},
 		grid: [3]ir.Extent{ir.Ext((n + 31) / 32), {Num: m, Div: 32}, ir.Ext(1)}, group: [3]uint32{32, 2, 2},
-	})
+	}, o,
+		buf(0, x), buf(1, w), buf(2, y), i32(3, k), val(4, int32(n)), i32(5, m))
 	return y
 }
