@@ -27,7 +27,9 @@ func (r *Session) Softmax(x Tensor, o ...Option) Tensor {
 
 // Gelu computes 0.5·x·(1 + tanh(√(2/π)·x·(1 + 0.044715·x²))), the approximation
 // that ggml and most models mean by gelu.
-func (r *Session) Gelu(x Tensor, o ...Option) Tensor { return r.unary("gelu", "v_Gelufloat32float32", x, o) }
+func (r *Session) Gelu(x Tensor, o ...Option) Tensor {
+	return r.unary("gelu", "v_Gelufloat32float32", x, o)
+}
 
 // GeluErf computes x·(1 + erf(x/√2)) / 2, gelu itself.
 func (r *Session) GeluErf(x Tensor, o ...Option) Tensor {

@@ -26,14 +26,14 @@ type allocation struct {
 // Mark is a place in the arena.
 type Mark int64
 
-// Mark returns the arena's current top.
-func (e *Encoder) Mark() Mark { return Mark(e.arena.top) }
+// ScratchMark returns the arena's current top.
+func (e *Encoder) ScratchMark() Mark { return Mark(e.arena.top) }
 
-// Reset gives back everything that was taken from the arena since m: later
+// ScratchReset gives back everything that was taken from the arena since m: later
 // tensors reuse those bytes, and using an earlier one is a mistake.
-func (e *Encoder) Reset(m Mark) {
+func (e *Encoder) ScratchReset(m Mark) {
 	if int64(m) > e.arena.top || m < 0 {
-		e.fail("Reset to a mark above the arena's top: marks end when what is below them is given back")
+		e.fail("ScratchReset to a mark above the arena's top: marks end when what is below them is given back")
 		return
 	}
 	e.arena.top = int64(m)
@@ -43,7 +43,7 @@ func (e *Encoder) Reset(m Mark) {
 }
 
 // Scratch takes a row-contiguous tensor from the arena, large enough for every
-// value of the params. It lives until [Encoder.Reset] to an earlier mark, or
+// value of the params. It lives until [Encoder.ScratchReset] to an earlier mark, or
 // until the recording is finished.
 func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 	strides := e.strides.Take(len(shape))

@@ -49,9 +49,7 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 	if !r.within("kv_write", pos.Add(x.Shape[0]), cache) {
 		return
 	}
-	dst := cache.From(pos)
-	dst.Shape = x.Shape
-	r.CopyTo("kv_write", dst, x, o...)
+	r.CopyTo("kv_write", cache.Rows(pos, x.Shape[0]), x, o...)
 }
 
 // SDPA is scaled-dot-product attention with grouped heads: queries

@@ -83,7 +83,7 @@ func BenchmarkDispatch(b *testing.B) {
 			}))
 		}
 		return func(i int) {
-			m := s.Mark()
+			m := s.ScratchMark()
 			switch i % 4 {
 			case 0:
 				s.RMSNorm(x, 1e-5)
@@ -94,7 +94,7 @@ func BenchmarkDispatch(b *testing.B) {
 			default:
 				s.Add(x, x, record.Into(y))
 			}
-			s.Reset(m)
+			s.ScratchReset(m)
 		}
 	})
 }

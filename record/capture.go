@@ -38,7 +38,7 @@ func (e *Encoder) TakeCapture() (*ir.Graph, error) {
 	if e.ended("TakeCapture") != nil {
 		return nil, e.err
 	}
-	g, err := e.recorded(max(e.captured, 0))
+	g, _, err := e.recorded(max(e.captured, 0))
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +50,21 @@ func (e *Encoder) TakeCapture() (*ir.Graph, error) {
 }
 
 // recorded returns the graph of the nodes from index from on.
-func (e *Encoder) recorded(from int) (*ir.Graph, error) {
-	g := &ir.Graph{
+func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error) {
+	g = &ir.Graph{
 		Name: e.g.Name, Params: slices.Clone(e.g.Params), Constraints: slices.Clone(e.g.Constraints),
 		Memories: slices.Clone(e.g.Memories), Kernels: slices.Clone(e.g.Kernels), Nodes: slices.Clone(e.g.Nodes[from:]),
 	}
-	if err := g.Check(); err != nil {
-		return nil, fmt.Errorf("record %s: %w", ir.QuoteName(e.g.Name), err)
+	if err = g.Check(); err == nil {
+		warnings, err = undefined(g)
+		if err != nil && e.live() { // it has happened
+			warnings, err = append(warnings, err.Error()), nil
+		}
 	}
-	return g, nil
+	if err != nil {
+		return nil, nil, fmt.Errorf("record %s: %w", ir.QuoteName(e.g.Name), err)
+	}
+	return g, warnings, nil
 }
 
 // emptyNodes makes room for other nodes; who needs them has a list of their own.

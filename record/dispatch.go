@@ -129,7 +129,7 @@ func (d *Dispatch) use(slot uint8, t *Tensor) (ir.View, bool) {
 		return ir.View{}, false
 	}
 	if !e.alive(t) {
-		d.fail("argument %d: %s was given back before (Reset, Free, or the end of its recording)", slot, e.tensorName(*t))
+		d.fail("argument %d: %s was given back before (ScratchReset, Free, or the end of its recording)", slot, e.tensorName(*t))
 		return ir.View{}, false
 	}
 	e.touch(t.Mem)
@@ -205,8 +205,8 @@ func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
 	return d
 }
 
-// Threadgroup gives the threadgroup argument at slot its bytes, a multiple of 16.
-func (d *Dispatch) Threadgroup(slot uint8, bytes uint32) *Dispatch {
+// ThreadgroupMemory gives the threadgroup argument at slot its bytes, a multiple of 16.
+func (d *Dispatch) ThreadgroupMemory(slot uint8, bytes uint32) *Dispatch {
 	if !d.over() {
 		d.memory = append(d.memory, ir.ThreadgroupMemory{Slot: slot, Bytes: bytes})
 	}

@@ -36,7 +36,7 @@
 // Memory is declared by name: [Encoder.Weight], [Encoder.Input],
 // [Encoder.Output], [Encoder.State]. Declaring it again gives the same memory, so
 // that one function can record every token. Scratch comes from an arena
-// ([Encoder.Mark], [Encoder.Reset]) or a [Pool]. Either reuses what was given back,
+// ([Encoder.ScratchMark], [Encoder.ScratchReset]) or a [Pool]. Either reuses what was given back,
 // and knows: a tensor of an earlier generation is a mistake where it is used,
 // although its bytes are there. Scratch and outputs begin each recording
 // undefined, those of a pool too, although on a device the old bytes are there:

@@ -147,12 +147,12 @@ func ExampleEncoder_Dispatch() {
 	half := ir.Const(8192) // bytes
 	k := e.Kernel(scale)
 	e.Dispatch(k).
-		Buffer(0, x.Bytes(half, half)).
-		Buffer(1, y.Bytes(half, half)).
+		Buffer(0, x.Slice(half, half)).
+		Buffer(1, y.Slice(half, half)).
 		Float32(2, 0.5).
-		Threadgroup(0, 1024).
-		Reads(x.Bytes(half, half)).
-		Writes(y.Bytes(half, half)).
+		ThreadgroupMemory(0, 1024).
+		Reads(x.Slice(half, half)).
+		Writes(y.Slice(half, half)).
 		Op("scale").Label("upper half").
 		Threadgroups(record.Size(8), [3]uint32{256, 1, 1})
 	e.Dispatch(k).Buffer(0, x).Buffer(1, y).Bytes(2, []byte{0, 0, 128, 63}).
@@ -225,7 +225,7 @@ func ExampleEncoder_StartCapture() {
 func ExampleEncoder_Annotate() {
 	e := record.NewEncoder("t")
 	x, y := e.Input("x", ir.F32, 64), e.Output("y", ir.F32, 64)
-	id := e.Dispatch(e.Kernel(scale)).Buffer(0, x).Buffer(1, y).Float32(2, 2).Threadgroup(0, 256).
+	id := e.Dispatch(e.Kernel(scale)).Buffer(0, x).Buffer(1, y).Float32(2, 2).ThreadgroupMemory(0, 256).
 		Threads(record.Size(64), [3]uint32{64, 1, 1})
 	e.Annotate(id, []record.Tensor{x}, []record.Tensor{y})
 	r, err := e.Finish()
@@ -435,7 +435,7 @@ func ExampleEncoder_NewPool() {
 	fmt.Println(err)
 	// Output:
 	// 256 bytes serve both
-	// record t: @vv_Addfloat32: argument 0: %tmp.0[0:256] was given back before (Reset, Free, or the end of its recording)
+	// record t: @vv_Addfloat32: argument 0: %tmp.0[0:256] was given back before (ScratchReset, Free, or the end of its recording)
 }
 
 // Attention of one token: queries and keys turned to its position, keys and

@@ -146,18 +146,15 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 		return nil, e.err
 	}
 	r := &Result{Groups: e.Groups(), found: e.found, e: e}
-	if e.records() {
-		g, err := e.recorded(0)
-		if err != nil {
+	if e.records() || e.captured >= 0 {
+		from := 0
+		if !e.records() {
+			from = e.captured
+		}
+		var err error
+		if r.Graph, r.Warnings, err = e.recorded(from); err != nil {
 			return nil, err
 		}
-		r.Graph = g
-	} else if e.captured >= 0 {
-		g, err := e.recorded(e.captured)
-		if err != nil {
-			return nil, err
-		}
-		r.Graph = g
 	}
 	if e.dump != "" {
 		path := e.dump

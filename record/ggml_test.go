@@ -148,7 +148,7 @@ func TestGGMLProducts(t *testing.T) {
 			s := record.New("t", record.Live(d))
 			stack := record.GGMLMatrix{Format: f, N: n, K: int64(k), Blocks: s.Weight("w", ir.NewBlob(file), ir.U8, experts, n, int64(size))}
 			one := stack // the second of them
-			one.Blocks = stack.Blocks.Bytes(ir.Const(int64(n*size)), ir.Const(int64(n*size)))
+			one.Blocks = stack.Blocks.Slice(ir.Const(int64(n*size)), ir.Const(int64(n*size)))
 			x, ids := s.Input("x", ir.F32, rows, int64(k)), s.Input("ids", ir.U32, rows, slots)
 			own := s.Input("own", ir.F32, rows, slots, int64(k))
 			y := s.Output("y", ir.F32, rows, n)
@@ -249,7 +249,7 @@ func TestGGMLMistakes(t *testing.T) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: s.RandomWeight("w", 1, ir.U32, 2, 36)})
 		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64] are u32[2, 36]: want row-contiguous u8, 72 bytes a matrix (2 rows of 36)"},
 		{"an odd offset", func(s *record.Session) {
-			w := u8(s, 80).Bytes(ir.Const(3), ir.Const(72))
+			w := u8(s, 80).Slice(ir.Const(3), ir.Const(72))
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: w})
 		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64][72] begin at byte 3: scales are read as 16 bits, which want an even offset"},
 		{"several matrices", func(s *record.Session) {

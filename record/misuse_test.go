@@ -31,7 +31,8 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"free of another session":   {func(s session) { s.NewPool("p", ir.Scratch).Free(foreigner) }, "did not come from this encoder"},
 
 		"row without dimensions":  {func(s session) { s.Fill(s.State("scalar", ir.F32).Row(ir.Const(0)), 0, "") }, "Row of a tensor without dimensions"},
-		"from without dimensions": {func(s session) { s.Fill(s.State("scalar", ir.F32).From(ir.Const(0)), 0, "") }, "From of a tensor without dimensions"},
+		"rows without dimensions": {func(s session) { s.Fill(s.State("scalar", ir.F32).Rows(ir.Const(0), ir.Const(1)), 0, "") }, "Rows of a tensor without dimensions"},
+		"slice outside":           {func(s session) { s.Fill(s.State("x", ir.F32, 4).Slice(ir.Const(8), ir.Const(12)), 0, "") }, "Slice of 12 bytes from byte 8 on of a tensor of 16"},
 		"transpose out of range":  {func(s session) { s.Silu(input(s, 4).Transpose(0, 1)) }, "Transpose of dimensions 0 and 1 of 1"},
 		"reshape of other size":   {func(s session) { s.Silu(input(s, 4).Reshape(record.Dims(2)...)) }, "Reshape of 4 elements to 2"},
 		"reshape negative":        {func(s session) { s.Silu(input(s, 4).Reshape(record.Dims(-2, -2)...)) }, "a dimension of -2"},
@@ -42,12 +43,12 @@ func TestMistakesAtTheCall(t *testing.T) {
 
 		"copy of a column": {func(s session) { s.Copy(state(s).Row(ir.Const(0)), state(s).Transpose(0, 1).Row(ir.Const(1)), "") }, "is strided"},
 		"fill of a column": {func(s session) { s.Fill(state(s).Transpose(0, 1).Row(ir.Const(1)), 0, "") }, "is strided"},
-		"copy of lengths":  {func(s session) { s.Copy(state(s).Row(ir.Const(0)), state(s).Bytes(ir.Const(8), ir.Const(3)), "") }, "their lengths differ"},
+		"copy of lengths":  {func(s session) { s.Copy(state(s).Row(ir.Const(0)), state(s).Slice(ir.Const(8), ir.Const(3)), "") }, "their lengths differ"},
 		"copy with overlap": {func(s session) {
-			s.Copy(state(s).Bytes(ir.Const(0), ir.Const(4)), state(s).Bytes(ir.Const(3), ir.Const(4)), "")
+			s.Copy(state(s).Slice(ir.Const(0), ir.Const(4)), state(s).Slice(ir.Const(3), ir.Const(4)), "")
 		}, "overlap"},
 		"copy before itself": {func(s session) {
-			s.Copy(state(s).Bytes(ir.Const(3), ir.Const(4)), state(s).Bytes(ir.Const(0), ir.Const(4)), "")
+			s.Copy(state(s).Slice(ir.Const(3), ir.Const(4)), state(s).Slice(ir.Const(0), ir.Const(4)), "")
 		}, "overlap"},
 
 		"scratch of negative shape": {func(s session) { s.Scratch(ir.F32, record.Dims(-2, -3)...) }, "has no size"},
@@ -241,14 +242,14 @@ func TestBytesOfATensor(t *testing.T) {
 	n := s.Param("n", 1, 3)
 	part := x
 	part.Shape = []ir.Affine{n, ir.Const(4)}
-	for want, y := range map[int]record.Tensor{64: x, 16: x.Row(ir.Const(3)), 7: x.Bytes(ir.Const(57), ir.Const(7)), 48: part} {
+	for want, y := range map[int]record.Tensor{64: x, 16: x.Row(ir.Const(3)), 7: x.Slice(ir.Const(57), ir.Const(7)), 48: part} {
 		b, err := s.Bytes(y)
 		require.NoError(t, err)
 		require.Len(t, b, want)
 	}
-	for _, y := range []record.Tensor{x.Row(ir.Const(4)), x.Row(ir.Const(-1)), x.Bytes(ir.Const(60), ir.Const(5)), x.Bytes(ir.Const(99), ir.Const(0)), x.Bytes(ir.Const(4), ir.Const(-1))} {
+	for _, y := range []record.Tensor{x.Row(ir.Const(4)), x.Row(ir.Const(-1)), x.Slice(ir.Const(60), ir.Const(5)), x.Slice(ir.Const(99), ir.Const(0)), x.Slice(ir.Const(4), ir.Const(-1))} {
 		_, err := s.Bytes(y)
-		require.ErrorContains(t, err, "reaches outside its memory of 64 bytes")
+		require.Regexp(t, "reaches outside its memory of 64 bytes|Slice of .* of a tensor of 64", err)
 	}
 	require.NoError(t, s.Close())
 }

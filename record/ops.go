@@ -91,10 +91,14 @@ func (r *Session) binary(op, plain, strided string, a, b Tensor, o []Option) Ten
 }
 
 // Silu computes x / (1 + exp(−x)).
-func (r *Session) Silu(x Tensor, o ...Option) Tensor { return r.unary("silu", "v_Silufloat32float32", x, o) }
+func (r *Session) Silu(x Tensor, o ...Option) Tensor {
+	return r.unary("silu", "v_Silufloat32float32", x, o)
+}
 
 // Sigmoid computes 1 / (1 + exp(−x)).
-func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor { return r.unary("sigmoid", "v_Sigmoidfloat32float32", x, o) }
+func (r *Session) Sigmoid(x Tensor, o ...Option) Tensor {
+	return r.unary("sigmoid", "v_Sigmoidfloat32float32", x, o)
+}
 
 func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
 	if !r.dense(op, x, ir.F32) {

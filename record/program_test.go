@@ -123,9 +123,7 @@ func newWorld(s *record.Session) *world {
 }
 
 func two(t record.Tensor, row ir.Affine) record.Tensor {
-	t = t.From(row)
-	t.Shape = record.Dims(2, colsN)
-	return t
+	return t.Rows(row, ir.Const(2))
 }
 
 func draw(r *rand.Rand) program {
@@ -205,10 +203,10 @@ func draw(r *rand.Rand) program {
 			})
 		case 10:
 			add(func(w *world) {
-				mark := w.s.Mark()
+				mark := w.s.ScratchMark()
 				t := w.s.Mul(w.s.Sigmoid(x(w)), y(w))
 				w.s.Copy(w.outs[b], t, "out")
-				w.s.Reset(mark)
+				w.s.ScratchReset(mark)
 			})
 		case 11:
 			add(func(w *world) { w.s.Copy(two(w.states[0], w.n), two(w.states[1], w.n.AddConst(int64(lab))), "state") })

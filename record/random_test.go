@@ -252,7 +252,7 @@ func (m *machine) actions() map[string]func(t *rapid.T) {
 		"mark": func(t *rapid.T) {
 			m.marks = append(m.marks, append([]int(nil), m.arena...))
 			for _, o := range m.all {
-				o.marks = append(o.marks, o.Mark())
+				o.marks = append(o.marks, o.ScratchMark())
 			}
 		},
 		"reset": func(t *rapid.T) {
@@ -266,7 +266,7 @@ func (m *machine) actions() map[string]func(t *rapid.T) {
 			}
 			m.arena = append([]int(nil), keep...)
 			m.must(t, func(o *one) {
-				o.Reset(o.marks[len(o.marks)-1])
+				o.ScratchReset(o.marks[len(o.marks)-1])
 				o.marks = o.marks[:len(o.marks)-1]
 			})
 		},
@@ -429,9 +429,9 @@ func (m *machine) misuse(t *rapid.T) {
 			o.Dispatch(o.Function("vv_Addfloat32")).Buffer(0, o.tensors[in])
 			o.Commit("open")
 		},
-		func(o *one) { o.Fill(o.tensors[in].Bytes(ir.Const(4), ir.Const(4*elements)), 0, "") },
+		func(o *one) { o.Fill(o.tensors[in].Slice(ir.Const(4), ir.Const(4*elements)), 0, "") },
 		func(o *one) { o.pool.Free(o.tensors[in]) },
-		func(o *one) { o.Reset(1 << 40) },
+		func(o *one) { o.ScratchReset(1 << 40) },
 		func(o *one) { o.Param("p", 1, 2); o.Param("p", 1, 3) },
 	}
 	if hasDead {

@@ -46,12 +46,12 @@ func TestBarriersOnConflictOnly(t *testing.T) {
 	x := r.Input("x", ir.F32, 64)
 	y := r.Output("y", ir.F32, 64)
 	d := r.Scratch(ir.F32, record.Dims(64)...)
-	mark := r.Mark()
+	mark := r.ScratchMark()
 	a := r.Silu(x)
 	b := r.Sigmoid(x)
 	c := r.Mul(a, b)
 	r.Add(c, x, record.Into(d))
-	r.Reset(mark)
+	r.ScratchReset(mark)
 	r.Silu(x) // reuses a's bytes, which Mul read in an earlier epoch
 	r.Add(d, x, record.Into(y))
 	g, err := r.Graph()
@@ -65,9 +65,9 @@ func TestArenaReuse(t *testing.T) {
 	x := r.Input("x", ir.F32, 1000)
 	y := r.Output("y", ir.F32, 1000)
 	for range 10 {
-		m := r.Mark()
+		m := r.ScratchMark()
 		r.Silu(r.Silu(x))
-		r.Reset(m)
+		r.ScratchReset(m)
 	}
 	r.Silu(x, record.Into(y))
 	g, err := r.Graph()

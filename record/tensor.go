@@ -106,20 +106,23 @@ func (t Tensor) Row(i ir.Affine) Tensor {
 	return t
 }
 
-// From returns the rows of the outermost dimension from row i on, which may
-// depend on params. The shape is as before, and as a rule too long: set Shape to a
-// new slice.
-func (t Tensor) From(i ir.Affine) Tensor {
+// Rows returns n rows of the outermost dimension from row i on; both may depend
+// on params. They are compared with the size of the memory, not with the shape.
+func (t Tensor) Rows(i, n ir.Affine) Tensor {
 	if t.Rank() == 0 {
-		return t.wrong("From of a tensor without dimensions")
+		return t.wrong("Rows of a tensor without dimensions")
 	}
 	t.Off = t.Off.Add(i.Scale(t.Strides[0] * t.DType.Size()))
+	t.Shape = append([]ir.Affine{n}, t.Shape[1:]...)
 	return t
 }
 
-// Bytes returns n bytes of t from byte off of it on, as a tensor of u8: offsets
+// Slice returns n bytes of t from byte off of it on, as a tensor of u8: offsets
 // add up, so that a slice of a slice lies where one expects it.
-func (t Tensor) Bytes(off, n ir.Affine) Tensor {
+func (t Tensor) Slice(off, n ir.Affine) Tensor {
+	if v := t.view(); off.IsConst() && n.IsConst() && v.Len.IsConst() && (off.Const < 0 || n.Const < 0 || off.Const > v.Len.Const-n.Const) {
+		return t.wrong("Slice of %d bytes from byte %d on of a tensor of %d", n.Const, off.Const, v.Len.Const)
+	}
 	t.Off, t.DType = t.Off.Add(off), ir.U8
 	t.Shape, t.Strides = []ir.Affine{n}, []int64{1}
 	return t

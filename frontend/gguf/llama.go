@@ -226,7 +226,7 @@ func (l *llama) norm(label string, x, w record.Tensor) record.Tensor {
 func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	at := fmt.Sprintf("blk.%d.", i)
 	l.Group(fmt.Sprintf("layer %d", i))
-	mark := l.Mark()
+	mark := l.ScratchMark()
 	weight := func(name string) record.Matrix { return l.matrix(at + name + ".weight") }
 	project := func(x record.Tensor, name string) record.Tensor { return l.Matmul(x, weight(name), record.Label(name)) }
 	heads := func(t record.Tensor, n int64) record.Tensor {
@@ -254,6 +254,6 @@ func (l *llama) layer(i int64, x record.Tensor, pos, rows ir.Affine) {
 	up := project(h, "ffn_up")
 	act := l.Mul(l.Silu(gate, record.Label("ffn_silu")), up, record.Label("ffn_mul"))
 	l.Add(x, project(act, "ffn_down"), record.Label("ffn_residual"), record.Into(x))
-	l.Reset(mark)
+	l.ScratchReset(mark)
 	l.EndGroup()
 }

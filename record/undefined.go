@@ -1,0 +1,40 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// undefined reports a read of scratch or output bytes that nothing in the
+// recording has written before and an output or state depends on. Live, such a
+// command gets what the last token left; a replay gives it anything. Where only
+// some values of the params make it so, it is a warning.
+func undefined(g *ir.Graph) (warnings []string, err error) {
+	shadow := *g
+	shadow.Nodes = make([]ir.Node, len(g.Nodes))
+	cache := msl.NewCache(g)
+	for i, n := range g.Nodes {
+		shadow.Nodes[i] = n
+		if d, ok := n.(*ir.Dispatch); ok && g.Kernels[d.Kernel].Library.Declared() {
+			fx, err := cache.Describe(d)
+			if err != nil {
+				return nil, err
+			}
+			described := *d
+			described.Effects = fx
+			shadow.Nodes[i] = &described
+		}
+	}
+	flow := dataflow.Build(&shadow)
+	for _, u := range flow.Undefined() {
+		text := fmt.Sprintf("%s reads %s, which nothing in this recording has written before", g.Describe(flow.Commands[u.Command]), g.FormatRegion(u.Use.Region))
+		if u.Use.Certain {
+			return nil, fmt.Errorf("%s: scratch and outputs begin undefined", text)
+		}
+		warnings = append(warnings, text+", for some values of the params")
+	}
+	return warnings, nil
+}
