@@ -268,10 +268,14 @@ func (d *Dispatch) Label(s string) *Dispatch {
 	return d
 }
 
-// Size makes a constant grid of up to three dimensions; those left out are 1.
+// Size makes a constant grid of up to three dimensions; those left out are 1. Of
+// more it makes a grid that no dispatch accepts.
 func Size(n ...int64) [3]ir.Extent {
 	out := [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
-	for i := range min(len(n), 3) {
+	if len(n) > len(out) {
+		return [3]ir.Extent{}
+	}
+	for i := range n {
 		out[i] = ir.Ext(n[i])
 	}
 	return out

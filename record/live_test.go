@@ -82,7 +82,7 @@ func TestModes(t *testing.T) {
 					want = len(r.CommandBuffers) // fuse may leave one
 				}
 				require.Len(t, r.CommandBuffers, want)
-				require.Equal(t, record.GroupStats{Dispatches: 3, Groups: 2, Sizes: []int{1, 1}}, r.Groups)
+				require.Equal(t, record.GroupStats{Commands: 3, Groups: 2, Sizes: []int{1, 1}}, r.Groups)
 			}
 			c := s.Counters()
 			require.Equal(t, int64(9), c.Dispatches)
@@ -331,7 +331,7 @@ func ExampleEncoder_Conflicts() {
 	fmt.Println(s.Groups())
 	// Output:
 	// RAW: #2 product after #0 gate on %scratch[0:256]
-	// dispatches=3 barriers=1 groups=2 ratio=1.50
+	// commands=3 barriers=1 groups=2 ratio=1.50
 	//   size 1: 1
 	//   size 2: 1
 }
@@ -454,4 +454,40 @@ func TestUndefinedReads(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Warnings, 1)
 	require.NoError(t, l.Close())
+}
+
+// Command buffers between which split found nothing to order are executed in the
+// worst order: the results are the same.
+func TestUnorderedCommandBuffers(t *testing.T) {
+	d := device(t, testdevice.Options{Hold: true, Reverse: true})
+	s := record.New("t", record.Deferred(d))
+	x := s.Input("x", ir.F32, 4)
+	put(t, s.Encoder, x, 1, 2, 3, 4)
+	chain := func(name string, n int) record.Tensor {
+		y := s.Output(name, ir.F32, 4)
+		a := x
+		for range n - 1 {
+			a = s.Add(a, x)
+		}
+		s.Add(a, x, record.Into(y))
+		return y
+	}
+	y := chain("y", 64)
+	s.Barrier() // split cuts where one stands
+	z := chain("z", 99)
+	r, err := s.Finish(record.Passes("annotate,split"), record.NoWait())
+	require.NoError(t, err)
+	var orders []ir.CommitOrder
+	for _, n := range r.Optimization.Graph.Nodes {
+		if c, ok := n.(*ir.Commit); ok {
+			orders = append(orders, c.Order)
+		}
+	}
+	require.Equal(t, []ir.CommitOrder{ir.OrderNone, ir.OrderEvent}, orders)
+	d.ReleaseAll()
+	require.NoError(t, r.Wait())
+	require.Greater(t, r.CommandBuffers[0].Start, r.CommandBuffers[1].Start, "backwards")
+	require.Equal(t, []float32{65, 130, 195, 260}, get(t, s.Encoder, y, 4))
+	require.Equal(t, []float32{100, 200, 300, 400}, get(t, s.Encoder, z, 4))
+	require.NoError(t, s.Close())
 }

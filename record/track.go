@@ -34,9 +34,9 @@ func (c Conflict) String() string {
 // GroupStats describes the groups of commands that may run side by side: those
 // between two barriers.
 type GroupStats struct {
-	Dispatches int // and copies and fills
-	Barriers   int
-	Groups     int
+	Commands int // dispatches, copies and fills
+	Barriers int
+	Groups   int
 	// Sizes[i] is the number of groups of i+1 commands.
 	Sizes []int
 }
@@ -46,11 +46,11 @@ func (s GroupStats) Ratio() float64 {
 	if s.Groups == 0 {
 		return 0
 	}
-	return float64(s.Dispatches) / float64(s.Groups)
+	return float64(s.Commands) / float64(s.Groups)
 }
 
 func (s GroupStats) String() string {
-	out := fmt.Sprintf("dispatches=%d barriers=%d groups=%d ratio=%.2f", s.Dispatches, s.Barriers, s.Groups, s.Ratio())
+	out := fmt.Sprintf("commands=%d barriers=%d groups=%d ratio=%.2f", s.Commands, s.Barriers, s.Groups, s.Ratio())
 	for i, n := range s.Sizes {
 		if n > 0 {
 			out += fmt.Sprintf("\n  size %d: %d", i+1, n)
@@ -191,7 +191,7 @@ func (e *Encoder) append(n ir.Node) {
 	e.next++
 	e.commands++
 	e.group++
-	e.stats.Dispatches++
+	e.stats.Commands++
 }
 
 // Barrier orders all commands before it in the command buffer before all after

@@ -16,6 +16,10 @@ type Options struct {
 	Fault func(n int, label string) error
 	// Hold keeps committed command buffers from executing until Release.
 	Hold bool
+	// Reverse executes command buffers that nothing orders in the reverse order of
+	// their commits, as far as they are committed: what a queue may do, and the
+	// worst for who forgot an order. With Hold the outcome is the same every time.
+	Reverse bool
 	// Retain makes command buffers retain what they bind, as Metal's do unless
 	// asked for unretained references: a buffer closed too early stays.
 	Retain bool
@@ -43,7 +47,8 @@ type Device struct {
 	programs    int              // compiled and not closed
 	staged      bool             // the residency set has changes
 	flushes     int
-	last        *commandBuffer
+	queued      []*commandBuffer // committed, in order
+	boundary    int              // what stands before this number is ordered before what is committed next
 }
 
 // New returns a device that executes on inner.

@@ -28,10 +28,10 @@ func (q queue) CommandBuffer() (backend.CommandBuffer, error) {
 
 func (q queue) Close() error {
 	q.d.mu.Lock()
-	last, open := q.d.last, q.d.uncommitted
+	queued, open := q.d.queued, q.d.uncommitted
 	q.d.mu.Unlock()
-	if last != nil {
-		<-last.done
+	for _, c := range queued {
+		<-c.done
 	}
 	if open > 0 {
 		return fmt.Errorf("test device: %d command buffers were neither committed nor discarded", open)
@@ -42,6 +42,8 @@ func (q queue) Close() error {
 type commandBuffer struct {
 	d      *Device
 	label  string
+	n      int            // in the order of commits
+	after  int            // it waits for all below this number
 	status backend.Status // guarded by d.mu
 	done   chan struct{}
 	times  backend.Times // these two: by done
@@ -98,21 +100,47 @@ func (c *commandBuffer) Commit(ctx context.Context, s backend.Submission) error 
 		d.flushes++
 	}
 	c.label = s.Label
-	n, before := d.committed, d.last
+	c.n = d.committed
 	d.committed++
-	d.last = c
+	if s.Order != ir.OrderNone {
+		d.boundary = c.n
+	}
+	c.after = d.boundary
+	d.queued = append(d.queued, c)
 	params := append([]uint32(nil), s.Params...)
-	go c.run(ctx, n, before, x, params, used)
+	go c.run(ctx, x, params, used)
 	return nil
 }
 
-func (c *commandBuffer) run(ctx context.Context, n int, before *commandBuffer, x backend.Executable, params []uint32, used []*buffer) {
-	d := c.d
-	if before != nil {
-		<-before.done
+// turn reports whether c is the one to execute now: an order lets it, and among
+// those that an order lets it is the first, or the last if the device is perverse.
+func (d *Device) turn(c *commandBuffer) bool {
+	ready := func(c *commandBuffer) bool {
+		if d.options.Hold && d.released <= c.n {
+			return false
+		}
+		for _, b := range d.queued[:c.after] {
+			if !b.status.Ended() {
+				return false
+			}
+		}
+		return true
 	}
+	if !ready(c) {
+		return false
+	}
+	for _, b := range d.queued {
+		if b.status == backend.Scheduled || b.status == backend.Committed && b != c && (b.n > c.n) == d.options.Reverse && ready(b) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *commandBuffer) run(ctx context.Context, x backend.Executable, params []uint32, used []*buffer) {
+	d, n := c.d, c.n
 	d.mu.Lock()
-	for d.options.Hold && d.released <= n {
+	for !d.turn(c) {
 		d.wake.Wait()
 	}
 	c.status = backend.Scheduled
@@ -160,6 +188,7 @@ func (c *commandBuffer) run(ctx context.Context, n int, before *commandBuffer, x
 	}
 	d.mu.Unlock()
 	close(c.done)
+	d.wake.Broadcast()
 }
 
 func (c *commandBuffer) Wait() (backend.Times, error) {
