@@ -312,11 +312,5 @@ func (m *model) off(a *access) ir.Affine {
 
 func (m *model) format(a *access) string { return m.g.FormatRegion(m.region(a)) }
 
-// writesOf returns the writes of op i.
-func (m *model) writesOf(i int32) []write { return m.writes[m.ops[i].wlo:m.ops[i].whi] }
-
-// readsOf returns the reads of op i.
-func (m *model) readsOf(i int32) []access { return m.reads[m.ops[i].rlo:m.ops[i].rhi] }
-
 // readOnly reports whether nothing in a graph writes the memory.
 func (m *model) readOnly(id ir.MemID) bool { return m.g.Memories[id].Kind.ReadOnly() }

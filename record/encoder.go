@@ -333,9 +333,3 @@ func (e *Encoder) format(shape []ir.Affine) string {
 	}
 	return s + "]"
 }
-
-// id returns the next command's ID.
-func (e *Encoder) id() ir.ID {
-	e.next++
-	return e.next - 1
-}

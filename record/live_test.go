@@ -491,3 +491,15 @@ func TestUnorderedCommandBuffers(t *testing.T) {
 	require.Equal(t, []float32{100, 200, 300, 400}, get(t, s.Encoder, z, 4))
 	require.NoError(t, s.Close())
 }
+
+// What finding conflicts costs is measured if asked for.
+func TestTimeBarriers(t *testing.T) {
+	for _, with := range [][]record.Setting{nil, {record.TimeBarriers()}} {
+		s := record.New("t", with...)
+		x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
+		for range 100 {
+			s.Silu(x, record.Into(y))
+		}
+		require.Equal(t, with != nil, s.Counters().BarrierTime > 0)
+	}
+}
