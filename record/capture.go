@@ -56,7 +56,7 @@ func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error)
 		Memories: slices.Clone(e.g.Memories), Kernels: slices.Clone(e.g.Kernels), Nodes: slices.Clone(e.g.Nodes[from:]),
 	}
 	if err = g.Check(); err == nil {
-		warnings, err = undefined(g)
+		warnings, err = e.undefined(g)
 		if err != nil && e.live() { // it has happened
 			warnings, err = append(warnings, err.Error()), nil
 		}

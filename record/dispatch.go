@@ -44,7 +44,8 @@ func (e *Encoder) Dispatch(k ir.KernelID) *Dispatch {
 		e.fail("there is no kernel %d", k)
 		k = -1
 	}
-	*d = Dispatch{e: e, open: true, kernel: k, args: d.args[:0], memory: d.memory[:0], reads: d.reads[:0], writes: d.writes[:0]}
+	d.e, d.open, d.kernel, d.given, d.op, d.label = e, true, k, false, "", ""
+	d.args, d.memory, d.reads, d.writes = d.args[:0], d.memory[:0], d.reads[:0], d.writes[:0]
 	return d
 }
 

@@ -5,21 +5,20 @@ import (
 
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl"
 )
 
 // undefined reports a read of scratch or output bytes that nothing in the
 // recording has written before and an output or state depends on. Live, such a
 // command gets what the last token left; a replay gives it anything. Where only
 // some values of the params make it so, it is a warning.
-func undefined(g *ir.Graph) (warnings []string, err error) {
+func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
+	e.ready()
 	shadow := *g
 	shadow.Nodes = make([]ir.Node, len(g.Nodes))
-	cache := msl.NewCache(g)
 	for i, n := range g.Nodes {
 		shadow.Nodes[i] = n
 		if d, ok := n.(*ir.Dispatch); ok && g.Kernels[d.Kernel].Library.Declared() {
-			fx, err := cache.Describe(d)
+			fx, err := e.cache.Describe(d)
 			if err != nil {
 				return nil, err
 			}
