@@ -246,7 +246,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/misaligned_for_some_param", "error/misaligned_alias", "error/missing_buffer", "error/short_buffer", "error/through_replay"}},
 		"says nothing useful": {broken{refuse: func(error) error { return errors.New("failed") }},
 			[]string{"error/unknown_kernel", "error/missing_buffer"}},
-		"allocates anything": {broken{Device: generous{device}}, []string{"error/allocation"}},
+		"allocates anything":              {broken{Device: generous{device}}, []string{"error/allocation"}},
 		"wants a buffer for every memory": {broken{Device: greedy{device}}, []string{"error/unbound_memory"}},
 	}
 	tests := semantics()
