@@ -69,7 +69,7 @@ func BenchmarkDispatch(b *testing.B) {
 			s.Dispatch(k).Buffer(0, rows[i%64]).Buffer(1, rows[(i+2)%64]).Uint32(2, 256).Reads(rows[i%64]).Writes(rows[(i+2)%64]).Threads(grid, group)
 		}
 	})
-	run("operations", capture, func(s *record.Session) func(i int) {
+	operations := func(s *record.Session) func(i int) {
 		x := s.Input("x", ir.F32, 1, 576)
 		y := s.Output("y", ir.F32, 1, 576)
 		var w []record.Matrix
@@ -96,5 +96,7 @@ func BenchmarkDispatch(b *testing.B) {
 			}
 			s.ScratchReset(m)
 		}
-	})
+	}
+	run("operations", capture, operations)
+	run("operations/live", live, operations)
 }

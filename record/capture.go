@@ -23,6 +23,7 @@ func (e *Encoder) StartCapture() {
 	case e.depth > 0:
 		e.fail("StartCapture: %d groups are open: a capture begins outside of them", e.depth)
 	default:
+		e.taint()
 		e.captured = len(e.g.Nodes)
 	}
 }
@@ -85,7 +86,8 @@ func (e *Encoder) restart() {
 	}
 	e.depth, e.safeDepth = 0, 0
 	e.group, e.first, e.races, e.safeFound = 0, 0, 0, 0
-	e.stats, e.safe, e.found = GroupStats{}, GroupStats{}, conflictLog{}
+	e.turn()
+	e.stats, e.safe = GroupStats{}, GroupStats{}
 	e.arena.top, e.arena.taken = 0, e.arena.taken[:0]
 }
 
@@ -139,6 +141,7 @@ func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 }
 
 func (e *Encoder) encodeCommand(n ir.Node) {
+	e.diverge()
 	e.ready()
 	if e.err != nil {
 		return

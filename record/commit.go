@@ -46,8 +46,11 @@ func (e *Encoder) Commit(label string) {
 	e.commands = 0
 	nodes := e.g.Nodes[e.committed:]
 	keep := e.records() || e.captured >= 0
+	end := &ir.Commit{Order: ir.OrderEvent, Label: label}
+	e.follow(end)
+	e.note(end)
 	if keep {
-		e.g.Nodes = append(e.g.Nodes, &ir.Commit{Order: ir.OrderEvent, Label: label})
+		e.g.Nodes = append(e.g.Nodes, end)
 	}
 	if e.live() {
 		e.submit(e.g, nodes, nil, ir.OrderEvent, label)
@@ -108,6 +111,7 @@ func (e *Encoder) whyNot() string {
 // and counted stays.
 func (e *Encoder) Discard() {
 	e.building.open = false
+	e.taint()
 	e.g.Nodes = e.g.Nodes[:e.committed]
 	e.captured = min(e.captured, e.committed)
 	e.group, e.commands, e.depth = 0, 0, e.safeDepth

@@ -314,6 +314,14 @@ func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.
 			return 0
 		}
 	}
+	if e.same {
+		if !d.given {
+			if id, ok := d.again(kind, &grid, group); ok {
+				return id
+			}
+		}
+		e.diverge()
+	}
 	n := e.dispatches.One()
 	n.ID, n.Kernel, n.GridKind, n.Grid, n.Threadgroup = e.next, d.kernel, kind, grid, group
 	n.Bindings, n.ThreadgroupMemory = e.bindings.Clone(d.args), e.threadgrp.Clone(d.memory)
@@ -503,6 +511,7 @@ func (e *Encoder) writable(t Tensor) bool {
 
 // command adds a copy or fill.
 func (e *Encoder) command(n ir.Node) {
+	e.diverge()
 	if e.begin(ir.NodeEffects(n), e.nameOf(n)) {
 		e.append(n)
 	}

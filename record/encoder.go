@@ -307,7 +307,10 @@ func (e *Encoder) Group(label string) {
 	if e.err != nil {
 		return
 	}
-	e.g.Nodes = append(e.g.Nodes, &ir.GroupBegin{Label: label})
+	g := &ir.GroupBegin{Label: label}
+	e.follow(g)
+	e.note(g)
+	e.g.Nodes = append(e.g.Nodes, g)
 	e.depth++
 }
 
@@ -318,7 +321,9 @@ func (e *Encoder) EndGroup() {
 	case e.depth == 0:
 		e.fail("EndGroup: no group is open")
 	default:
-		e.g.Nodes = append(e.g.Nodes, &ir.GroupEnd{})
+		e.follow(theGroupEnd)
+		e.note(theGroupEnd)
+		e.g.Nodes = append(e.g.Nodes, theGroupEnd)
 		e.depth--
 	}
 }

@@ -62,6 +62,7 @@ func (s GroupStats) String() string {
 // tracking finds conflicts with the commands since the last barrier.
 type tracking struct {
 	tracker *hazard.Tracker
+	repeating
 	touched ir.Effects // of a declared kernel, until the next
 	group   int        // commands since the last barrier
 	first   int        // the group's first node
@@ -106,6 +107,15 @@ func (l *conflictLog) add(c *hazard.Conflict, later ir.ID, earlier, name string,
 	l.n++
 }
 
+// own makes the log one that shares no block that may still be written.
+func (l *conflictLog) own() {
+	l.blocks = slices.Clone(l.blocks[:(l.n+logBlock-1)/logBlock])
+	if l.n%logBlock != 0 {
+		last := &l.blocks[len(l.blocks)-1]
+		*last = append(make([]conflict, 0, logBlock), (*last)[:l.n%logBlock]...)[:logBlock]
+	}
+}
+
 func (l *conflictLog) at(i int) *conflict { return &l.blocks[i/logBlock][i%logBlock] }
 
 // maxRaces bounds how many conflicts without a barrier are kept.
@@ -114,6 +124,10 @@ const maxRaces = 256
 // renewTracker forgets what was computed with other params: ranges depend on
 // all of them.
 func (e *Encoder) renewTracker() {
+	if e.same {
+		e.same, e.unseen = false, false
+		e.found.own()
+	}
 	e.tracker, e.cache = nil, nil
 	if e.group == 0 {
 		return
@@ -188,6 +202,7 @@ func (e *Encoder) append(n ir.Node) {
 		e.first = len(e.g.Nodes)
 	}
 	e.g.Nodes = append(e.g.Nodes, n)
+	e.note(n)
 	e.next++
 	e.commands++
 	e.group++
@@ -206,25 +221,31 @@ func (e *Encoder) Barrier() {
 		return
 	}
 	if e.commands > 0 {
+		e.follow(theBarrier)
 		e.barrier()
 	}
 }
 
 func (e *Encoder) barrier() {
+	e.note(theBarrier)
 	e.g.Nodes = append(e.g.Nodes, theBarrier)
 	e.stats.Barriers++
 	e.counters.add(barriers, 1)
 	e.endGroup()
 }
 
-// theBarrier is every barrier: it has no properties.
-var theBarrier = &ir.Barrier{}
+// These are every barrier and every end of a group: they have no properties.
+var (
+	theBarrier  = &ir.Barrier{}
+	theGroupEnd = &ir.GroupEnd{}
+)
 
 // endGroup closes the group of commands that may run side by side.
 func (e *Encoder) endGroup() {
 	if e.tracker != nil {
 		e.tracker.Reset()
 	}
+	e.unseen = false
 	if e.group == 0 {
 		return
 	}

@@ -1,0 +1,176 @@
+package record
+
+import (
+	"bytes"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// repeating recognizes a recording that says again what the one before said, as
+// an engine does for every token: a dispatch equal to the one that stood in its
+// place takes that one's node and what was found out about its barrier. Only where
+// nodes never leave the encoder, live and not captured: who is given a graph may
+// change it.
+type repeating struct {
+	before  []ir.Node   // the list of the recording before, marks included
+	reasons conflictLog // why its automatic barriers stand
+	list    []ir.Node   // of this one
+	same    bool        // so far it is as before
+	reason  int         // the next of reasons
+	unseen  bool        // the tracker does not know the open group
+	tainted bool        // this one does not serve the next
+}
+
+// repeats reports whether recordings of these settings are compared.
+func (e *Encoder) repeats() bool { return e.live() && !e.keep && !e.manual && !e.clock }
+
+// again records d as what stood in its place, if that is the same.
+func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) (ir.ID, bool) {
+	e := d.e
+	at := len(e.list)
+	automatic := e.barrierNext()
+	if automatic {
+		at++
+	}
+	if at >= len(e.before) {
+		return 0, false
+	}
+	n, ok := e.before[at].(*ir.Dispatch)
+	if !ok || n.ID != e.next || n.Kernel != d.kernel || n.GridKind != kind || n.Threadgroup != group || n.Effects != nil || n.Op != d.op || n.Label != d.label ||
+		len(n.ThreadgroupMemory) != len(d.memory) || !sameBindings(n.Bindings, d.args) {
+		return 0, false
+	}
+	for i := range grid {
+		if !n.Grid[i].Equal(grid[i]) {
+			return 0, false
+		}
+	}
+	for i := range d.memory {
+		if n.ThreadgroupMemory[i] != d.memory[i] {
+			return 0, false
+		}
+	}
+	if e.commands == 0 && !e.openBuffer() {
+		return 0, true
+	}
+	if automatic {
+		e.reason++
+		e.found.n = e.reason // the logs are one as long as the recordings are
+		e.barrier()
+		e.counters.add(autoBarriers, 1)
+	} else {
+		e.counters.add(elidedBarriers, 1)
+	}
+	e.unseen = true
+	e.append(n)
+	e.counters.add(dispatches, 1)
+	return n.ID, true
+}
+
+// barrierNext reports whether an automatic barrier stood before the command whose
+// place is next.
+func (e *Encoder) barrierNext() bool {
+	return e.reason < e.reasons.n && e.reasons.at(e.reason).later == e.next
+}
+
+func sameBindings(a, b []ir.Binding) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.Slot != y.Slot || x.Kind != y.Kind {
+			return false
+		}
+		switch x.Kind {
+		case ir.BindView:
+			if !x.View.Equal(y.View) {
+				return false
+			}
+		case ir.BindBytes:
+			if !bytes.Equal(x.Bytes, y.Bytes) {
+				return false
+			}
+		default:
+			if x.Type != y.Type || !x.Expr.Equal(y.Expr) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// follow compares a mark with what stood in its place: a barrier of the caller's, a
+// commit, a group.
+func (e *Encoder) follow(n ir.Node) {
+	if !e.same {
+		return
+	}
+	same := len(e.list) < len(e.before)
+	if same {
+		have := e.before[len(e.list)]
+		switch n := n.(type) {
+		case *ir.Barrier:
+			_, same = have.(*ir.Barrier)
+			same = same && !e.barrierNext()
+		case *ir.Commit:
+			x, ok := have.(*ir.Commit)
+			same = ok && *x == *n
+		case *ir.GroupBegin:
+			x, ok := have.(*ir.GroupBegin)
+			same = ok && *x == *n
+		case *ir.GroupEnd:
+			_, same = have.(*ir.GroupEnd)
+		}
+	}
+	if !same {
+		e.diverge()
+	}
+}
+
+// note adds to the list of this recording.
+func (e *Encoder) note(n ir.Node) {
+	if e.repeats() {
+		e.list = append(e.list, n)
+	}
+}
+
+// diverge goes on as for a first recording: the tracker learns the open group.
+func (e *Encoder) diverge() {
+	if !e.same {
+		return
+	}
+	e.same = false
+	e.found.own()
+	if !e.unseen {
+		return
+	}
+	e.unseen = false
+	e.ready()
+	e.tracker.Reset()
+	for _, n := range e.g.Nodes[e.first:] {
+		if id, ok := ir.NodeID(n); ok {
+			e.tracker.Add(id, e.touches(n))
+		}
+	}
+}
+
+// taint makes this recording useless for the next.
+func (e *Encoder) taint() {
+	e.diverge()
+	e.tainted = true
+}
+
+// turn makes this recording the one before; found is its log of conflicts.
+func (e *Encoder) turn() {
+	if e.tainted || !e.repeats() {
+		e.list = e.list[:0]
+	}
+	clear(e.before)
+	e.before, e.list = e.list, e.before[:0]
+	e.reasons, e.reason, e.found = e.found, 0, conflictLog{}
+	e.same, e.unseen, e.tainted = len(e.before) > 0, false, false
+	if e.same {
+		e.found.blocks = e.reasons.blocks
+	}
+}

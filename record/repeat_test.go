@@ -1,0 +1,167 @@
+package record_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/testdevice"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// step is one call of a script.
+type step struct {
+	kind    string
+	a, b, c int // tensors
+	text    string
+}
+
+func drawStep(t *rapid.T) step {
+	tensor := rapid.IntRange(0, 5)
+	return step{
+		kind: rapid.SampledFrom([]string{"add", "add", "mul", "silu", "norm", "raw", "scratch", "copy", "fill", "barrier", "commit", "group", "param", "discard"}).Draw(t, "kind"),
+		a:    tensor.Draw(t, "a"), b: tensor.Draw(t, "b"), c: tensor.Draw(t, "c"),
+		text: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "text"),
+	}
+}
+
+// run makes the calls of a script; every tensor is a state, so that everything is
+// defined.
+func runScript(s *record.Session, script []step) {
+	var ts []record.Tensor
+	for i := range 6 {
+		ts = append(ts, s.State(fmt.Sprint("t", i), ir.F32, elements))
+	}
+	mark := s.ScratchMark()
+	for _, x := range script {
+		a, b, c := ts[x.a], ts[x.b], ts[x.c]
+		into := []record.Option{record.Into(c), record.Label(x.text)}
+		switch x.kind {
+		case "add":
+			s.Add(a, b, into...)
+		case "mul":
+			s.Mul(a, b, into...)
+		case "silu":
+			s.Sigmoid(a, into...)
+		case "norm":
+			s.RMSNorm(a, 1e-5, into...)
+		case "raw":
+			d := s.Dispatch(s.Function("vv_Addfloat32")).Buffer(0, a).Buffer(1, b).Buffer(2, c)
+			if x.text == "x" {
+				d.Reads(a, b).Writes(c)
+			}
+			d.Threads(record.Size(elements), [3]uint32{uint32(32 << len(x.text)), 1, 1})
+		case "scratch":
+			s.Add(s.Sigmoid(a), s.Sigmoid(b), into...)
+			if x.text == "x" {
+				s.ScratchReset(mark)
+			}
+		case "copy":
+			if x.a != x.c {
+				s.Copy(c, a, x.text)
+			}
+		case "fill":
+			s.Fill(c, byte(x.a), x.text)
+		case "barrier":
+			s.Barrier()
+		case "commit":
+			s.Commit(x.text)
+		case "group":
+			s.Group(x.text)
+			s.Silu(a)
+			s.EndGroup()
+		case "param":
+			s.Param("p"+x.text, 1, 1)
+		case "discard":
+			if x.text == "x" && x.a == 0 {
+				s.Discard()
+			}
+		}
+	}
+}
+
+// A recording that repeats the one before, in whole or up to somewhere, is what it
+// is where nothing is remembered: barriers, reasons, counters and bytes.
+func TestRepeatedRecordings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := cpu.New(1)
+		d := testdevice.New(c, testdevice.Options{})
+		live, both := record.New("t", record.Live(d)), record.New("t", record.Live(d), record.Capture())
+		all := []*record.Session{live, both}
+		script := rapid.SliceOfN(rapid.Custom(drawStep), 1, 25).Draw(t, "script")
+		var last []*record.Result
+		var reasons [][]record.Conflict
+		for range rapid.IntRange(2, 8).Draw(t, "recordings") {
+			switch at := rapid.IntRange(0, len(script)-1).Draw(t, "at"); rapid.IntRange(0, 5).Draw(t, "change") {
+			case 0:
+				script = slices.Clone(script)
+				script[at] = drawStep(t)
+			case 1:
+				script = slices.Insert(slices.Clone(script), at, drawStep(t))
+			case 2:
+				if len(script) > 1 {
+					script = slices.Delete(slices.Clone(script), at, at+1)
+				}
+			}
+			for _, s := range all {
+				runScript(s, script)
+			}
+			require.Equal(t, both.Groups(), live.Groups())
+			require.Equal(t, both.Conflicts(), live.Conflicts())
+			require.Equal(t, both.TrackerSize(), live.TrackerSize())
+			require.Equal(t, both.Counters(), live.Counters())
+			for _, s := range all {
+				r, err := s.Finish()
+				require.NoError(t, err)
+				last = append(last, r)
+				reasons = append(reasons, r.Conflicts())
+			}
+			for i := range 6 {
+				want, err := both.Bytes(both.State(fmt.Sprint("t", i), ir.F32, elements))
+				require.NoError(t, err)
+				got, err := live.Bytes(live.State(fmt.Sprint("t", i), ir.F32, elements))
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(want, got), "state %d", i)
+			}
+		}
+		for i, r := range last { // a log stays what it was
+			require.Equal(t, reasons[i], r.Conflicts())
+		}
+		for _, s := range all {
+			require.NoError(t, s.Close())
+		}
+		require.Empty(t, d.Leaks())
+		require.NoError(t, c.Close())
+	})
+}
+
+// A repeated recording allocates next to nothing.
+func TestRepeatedRecordingsTakeTheirNodes(t *testing.T) {
+	c := cpu.New(1)
+	s := record.New("t", record.Live(c))
+	k := s.Function("vv_Addfloat32")
+	x, y := s.State("x", ir.F32, elements), s.State("y", ir.F32, elements)
+	once := func() {
+		for range 500 {
+			s.Dispatch(k).Buffer(0, x).Buffer(1, x).Buffer(2, y).Threads(record.Size(elements), [3]uint32{32, 1, 1})
+		}
+	}
+	finish := func() {
+		_, err := s.Finish()
+		require.NoError(t, err)
+	}
+	once()
+	finish()
+	once()
+	finish()
+	require.Less(t, testing.AllocsPerRun(1, once), 20.0) // runs it twice: the second half is new
+	finish()
+	require.NoError(t, s.Close())
+	require.NoError(t, c.Close())
+}
