@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
@@ -31,12 +32,28 @@ func drawStep(t *rapid.T) step {
 	}
 }
 
-// run makes the calls of a script; every tensor is a state, so that everything is
+// tensor is one of three rows of two states.
+func tensor(s *record.Session, i int) record.Tensor {
+	return s.State(fmt.Sprint("t", i/3), ir.F32, 3, elements).Row(ir.Const(int64(i % 3)))
+}
+
+// spy keeps what it is given to execute.
+type spy struct {
+	backend.Device
+	nodes [][]ir.Node
+}
+
+func (s *spy) Compile(p *backend.Program) (backend.Executable, error) {
+	s.nodes = append(s.nodes, slices.Clone(p.Graph.Nodes))
+	return s.Device.Compile(p)
+}
+
+// runScript makes the calls of a script; every tensor is a state, so that everything is
 // defined.
 func runScript(s *record.Session, script []step) {
 	var ts []record.Tensor
 	for i := range 6 {
-		ts = append(ts, s.State(fmt.Sprint("t", i), ir.F32, elements))
+		ts = append(ts, tensor(s, i))
 	}
 	mark := s.ScratchMark()
 	for _, x := range script {
@@ -91,8 +108,9 @@ func runScript(s *record.Session, script []step) {
 func TestRepeatedRecordings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cpu.New(1)
-		d := testdevice.New(c, testdevice.Options{})
-		live, both := record.New("t", record.Live(d)), record.New("t", record.Live(d), record.Capture())
+		spies := []*spy{{Device: c}, {Device: c}}
+		devices := []*testdevice.Device{testdevice.New(spies[0], testdevice.Options{}), testdevice.New(spies[1], testdevice.Options{})}
+		live, both := record.New("t", record.Live(devices[0])), record.New("t", record.Live(devices[1]), record.Capture())
 		all := []*record.Session{live, both}
 		script := rapid.SliceOfN(rapid.Custom(drawStep), 1, 25).Draw(t, "script")
 		var last []*record.Result
@@ -122,10 +140,11 @@ func TestRepeatedRecordings(t *testing.T) {
 				last = append(last, r)
 				reasons = append(reasons, r.Conflicts())
 			}
+			require.Equal(t, spies[1].nodes, spies[0].nodes)
 			for i := range 6 {
-				want, err := both.Bytes(both.State(fmt.Sprint("t", i), ir.F32, elements))
+				want, err := both.Bytes(tensor(both, i))
 				require.NoError(t, err)
-				got, err := live.Bytes(live.State(fmt.Sprint("t", i), ir.F32, elements))
+				got, err := live.Bytes(tensor(live, i))
 				require.NoError(t, err)
 				require.True(t, bytes.Equal(want, got), "state %d", i)
 			}
@@ -133,10 +152,10 @@ func TestRepeatedRecordings(t *testing.T) {
 		for i, r := range last { // a log stays what it was
 			require.Equal(t, reasons[i], r.Conflicts())
 		}
-		for _, s := range all {
+		for i, s := range all {
 			require.NoError(t, s.Close())
+			require.Empty(t, devices[i].Leaks())
 		}
-		require.Empty(t, d.Leaks())
 		require.NoError(t, c.Close())
 	})
 }
