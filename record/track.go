@@ -1,63 +1,12 @@
 package record
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
-
-// Conflict is why two commands must not overlap.
-type Conflict struct {
-	// Kind is RAW, WAR or WAW by what the later command does to bytes of the
-	// earlier one; "unknown" where one of the two may touch anything.
-	Kind           string
-	Earlier, Later ir.ID
-	// Labels of the two commands: what the recording calls them.
-	EarlierLabel, LaterLabel string
-	// Bytes is what the later command touches, %name[off:end]; "" if unknown.
-	Bytes string
-}
-
-func (c Conflict) String() string {
-	s := fmt.Sprintf("%s: %s %s after %s %s", c.Kind, c.Later, c.LaterLabel, c.Earlier, c.EarlierLabel)
-	if c.Bytes != "" {
-		s += " on " + c.Bytes
-	}
-	return s
-}
-
-// GroupStats describes the groups of commands that may run side by side: those
-// between two barriers.
-type GroupStats struct {
-	Commands int // dispatches, copies and fills
-	Barriers int
-	Groups   int
-	// Sizes[i] is the number of groups of i+1 commands.
-	Sizes []int
-}
-
-// Ratio is the mean size of a group.
-func (s GroupStats) Ratio() float64 {
-	if s.Groups == 0 {
-		return 0
-	}
-	return float64(s.Commands) / float64(s.Groups)
-}
-
-func (s GroupStats) String() string {
-	out := fmt.Sprintf("commands=%d barriers=%d groups=%d ratio=%.2f", s.Commands, s.Barriers, s.Groups, s.Ratio())
-	for i, n := range s.Sizes {
-		if n > 0 {
-			out += fmt.Sprintf("\n  size %d: %d", i+1, n)
-		}
-	}
-	return out
-}
 
 // tracking finds conflicts with the commands since the last barrier.
 type tracking struct {
@@ -76,50 +25,6 @@ type tracking struct {
 	safe      GroupStats
 	safeFound int
 }
-
-func (s GroupStats) clone() GroupStats {
-	s.Sizes = slices.Clone(s.Sizes)
-	return s
-}
-
-// conflict is a Conflict before it is put in words.
-type conflict struct {
-	hazard.Conflict
-	later         ir.ID
-	earlier, name string
-	race          bool // nothing stands between
-}
-
-// conflictLog holds conflicts in blocks, which do not move as it grows.
-type conflictLog struct {
-	blocks [][]conflict
-	n      int
-}
-
-const logBlock = 64
-
-func (l *conflictLog) add(c *hazard.Conflict, later ir.ID, earlier, name string, race bool) {
-	if l.n/logBlock == len(l.blocks) {
-		l.blocks = append(l.blocks, make([]conflict, logBlock))
-	}
-	x := &l.blocks[l.n/logBlock][l.n%logBlock]
-	x.Conflict, x.later, x.earlier, x.name, x.race = *c, later, earlier, name, race
-	l.n++
-}
-
-// own makes the log one that shares no block that may still be written.
-func (l *conflictLog) own() {
-	l.blocks = slices.Clone(l.blocks[:(l.n+logBlock-1)/logBlock])
-	if l.n%logBlock != 0 {
-		last := &l.blocks[len(l.blocks)-1]
-		*last = append(make([]conflict, 0, logBlock), (*last)[:l.n%logBlock]...)[:logBlock]
-	}
-}
-
-func (l *conflictLog) at(i int) *conflict { return &l.blocks[i/logBlock][i%logBlock] }
-
-// maxRaces bounds how many conflicts without a barrier are kept.
-const maxRaces = 256
 
 // renewTracker forgets what was computed with other params: ranges depend on
 // all of them.
@@ -259,65 +164,3 @@ func (e *Encoder) endGroup() {
 
 // TrackerSize returns the number of commands that the next one is compared with.
 func (e *Encoder) TrackerSize() int { return e.group }
-
-// Groups returns the statistics of the recording so far, its open group
-// included.
-func (e *Encoder) Groups() GroupStats {
-	s := e.stats.clone()
-	if e.group > 0 {
-		for len(s.Sizes) < e.group {
-			s.Sizes = append(s.Sizes, 0)
-		}
-		s.Sizes[e.group-1]++
-		s.Groups++
-	}
-	return s
-}
-
-// Conflicts returns why each automatic barrier of the recording stands.
-func (e *Encoder) Conflicts() []Conflict { return e.found.list(e.g, false) }
-
-func (l *conflictLog) list(g *ir.Graph, races bool) (out []Conflict) {
-	for i := range l.n {
-		c := l.at(i)
-		if c.race != races {
-			continue
-		}
-		x := Conflict{Kind: c.Kind.String(), Earlier: c.With, Later: c.later, EarlierLabel: c.earlier, LaterLabel: c.name}
-		if c.Kind != hazard.Unknown {
-			x.Bytes = g.FormatRegion(c.Bytes)
-		}
-		out = append(out, x)
-	}
-	return out
-}
-
-// nameInGroup names a command of the open group. Each barrier ends a group, so
-// looking there costs no more than recording it did.
-func (e *Encoder) nameInGroup(id ir.ID) string {
-	for _, n := range e.g.Nodes[e.first:] {
-		if have, ok := ir.NodeID(n); ok && have == id {
-			return e.nameOf(n)
-		}
-	}
-	return ""
-}
-
-// nameOf is what people call a command: its label, else its operation or kernel.
-func (e *Encoder) nameOf(n ir.Node) string {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		switch {
-		case n.Label != "":
-			return n.Label
-		case n.Op != "":
-			return n.Op
-		}
-		return e.g.Kernels[n.Kernel].Name
-	case *ir.Copy:
-		return cmp.Or(n.Label, "copy")
-	case *ir.Fill:
-		return cmp.Or(n.Label, "fill")
-	}
-	return ""
-}

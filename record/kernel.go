@@ -1,0 +1,98 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// Kernel adds a kernel of a library of your own: its code, and the table of its
+// arguments, by which every dispatch is checked. The same kernel, given again, is
+// the one that is there.
+func (e *Encoder) Kernel(k ir.Kernel) ir.KernelID {
+	if at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return have.Name == k.Name }); at >= 0 {
+		if !sameKernel(&e.g.Kernels[at], &k) {
+			e.fail("there is another kernel @%s: rename one", k.Name)
+		}
+		return ir.KernelID(at)
+	}
+	if !e.valid(&ir.Graph{Kernels: []ir.Kernel{k}}) {
+		return -1
+	}
+	e.g.Kernels = append(e.g.Kernels, k)
+	return ir.KernelID(len(e.g.Kernels) - 1)
+}
+
+// Function returns a function of the kernel library (docs/kernels.md),
+// specialized by function constants.
+func (e *Encoder) Function(function string, constants ...ir.FunctionConstant) ir.KernelID {
+	id, _ := e.kernel(function, constants)
+	return id
+}
+
+// functionKey is a function and the constants that specialize it.
+type functionKey struct {
+	function  string
+	constants [8]constantKey
+}
+
+type constantKey struct {
+	index uint16
+	t     ir.DType
+	bits  uint64
+}
+
+// kernel returns the IR kernel of a library function, specialized.
+func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.KernelID, bool) {
+	if len(constants) == 0 {
+		if id, ok := e.plain[function]; ok {
+			return id, true
+		}
+	}
+	key := functionKey{function: function}
+	for i, c := range constants {
+		if i < len(key.constants) {
+			key.constants[i] = constantKey{c.Index, c.Type, c.Bits}
+		}
+	}
+	if id, ok := e.functions[key]; ok && len(constants) <= len(key.constants) {
+		return id, true
+	}
+	name := function
+	for _, c := range constants { // rope_float32.forward.traditional: the flags that are set
+		switch {
+		case c.Bits == 0:
+		case c.Type == ir.Bool:
+			name += "." + c.Name
+		default:
+			name += fmt.Sprintf(".%s_%d", c.Name, c.Bits)
+		}
+	}
+	ds := msl.Declarations(function)
+	if len(ds) == 0 {
+		e.fail("the kernel library has no function %q", function)
+		return 0, false
+	}
+	k := ds[0].Kernel(name, constants...)
+	at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return sameKernel(&have, &k) })
+	id := ir.KernelID(at)
+	if at < 0 { // not from a graph that was encoded
+		k.Name = e.unusedKernel(name) // other values of constants that the name leaves out
+		id = e.Kernel(k)
+	}
+	e.functions[key] = id
+	if len(constants) == 0 {
+		e.plain[function] = id
+	}
+	return id, true
+}
+
+// unusedKernel returns a name that no kernel has.
+func (e *Encoder) unusedKernel(name string) string {
+	for base, n := name, 2; slices.ContainsFunc(e.g.Kernels, func(k ir.Kernel) bool { return k.Name == name }); n++ {
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
+	return name
+}

@@ -1,0 +1,87 @@
+package record
+
+import (
+	"math"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Param adds a u32 param in [min, max]: a number that a replay may change. The
+// param of that name is returned if there is one already.
+func (e *Encoder) Param(name string, min, max uint32) ir.Affine {
+	return e.param(ir.Param{Name: name, Type: ir.U32, Min: float64(min), Max: float64(max)})
+}
+
+func (e *Encoder) param(p ir.Param) ir.Affine {
+	i, ok := e.paramID(p)
+	if !ok {
+		return ir.Const(0)
+	}
+	return ir.Linear(0, ir.Term{Param: i, Coeff: 1})
+}
+
+func (e *Encoder) paramID(p ir.Param) (ir.ParamID, bool) {
+	if i, ok := e.g.ParamNamed(p.Name); ok {
+		if e.g.Params[i] != p {
+			e.fail("param $%s is a %s in [%v, %v] already, not a %s in [%v, %v]", ir.QuoteName(p.Name), e.g.Params[i].Type, e.g.Params[i].Min, e.g.Params[i].Max, p.Type, p.Min, p.Max)
+		}
+		return i, true
+	}
+	if !e.valid(&ir.Graph{Params: []ir.Param{p}}) {
+		return 0, false
+	}
+	e.g.Params = append(e.g.Params, p)
+	e.params, e.set = append(e.params, 0), append(e.set, false)
+	i := len(e.g.Params) - 1
+	if p.Min == p.Max {
+		e.params[i], e.set[i] = paramBits(p, p.Min), true
+	}
+	e.renewTracker()
+	return ir.ParamID(i), true
+}
+
+// Require adds the constraint lhs ≤ max.
+func (e *Encoder) Require(lhs ir.Affine, max int64) {
+	c := ir.Constraint{LHS: lhs.AddConst(-lhs.Const), Max: max - lhs.Const}
+	for _, have := range e.g.Constraints {
+		if have.Max == c.Max && have.LHS.Equal(c.LHS) {
+			return
+		}
+	}
+	if !e.valid(&ir.Graph{Params: e.g.Params, Constraints: append(slices.Clone(e.g.Constraints), c)}) {
+		return
+	}
+	e.g.Constraints = append(e.g.Constraints, c)
+	e.renewTracker()
+}
+
+// SetParam sets the value of a param for what is executed from now on. A
+// recording has one value of each param: between two recordings only.
+func (e *Encoder) SetParam(name string, v float64) {
+	if e.err != nil {
+		return
+	}
+	i, ok := e.g.ParamNamed(name)
+	switch {
+	case e.on == nil:
+		e.fail("SetParam %s: nothing is executed here, the param stays a symbol: give its value to the replay", ir.QuoteName(name))
+	case !ok:
+		e.fail("there is no param $%s", ir.QuoteName(name))
+	case len(e.g.Nodes) > 0 || len(e.device.pending) > 0:
+		e.fail("param $%s can change between two recordings only: Finish first", ir.QuoteName(name))
+	case !(v >= e.g.Params[i].Min && v <= e.g.Params[i].Max):
+		e.fail("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, e.g.Params[i].Min, e.g.Params[i].Max)
+	case e.g.Params[i].Type == ir.U32 && v != math.Trunc(v), e.g.Params[i].Type == ir.F32 && float64(float32(v)) != v:
+		e.fail("param $%s = %v is no %s", ir.QuoteName(name), v, e.g.Params[i].Type)
+	default:
+		e.params[i], e.set[i] = paramBits(e.g.Params[i], v), true
+	}
+}
+
+func paramBits(p ir.Param, v float64) uint32 {
+	if p.Type == ir.F32 {
+		return math.Float32bits(float32(v))
+	}
+	return uint32(v)
+}
