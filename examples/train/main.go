@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	file := flag.String("o", "", "write the step to `FILE`.mlxg")
+	file := flag.String("o", "", "graph `file` to write")
 	steps := flag.Int("steps", 100, "steps of gradient descent")
 	rate := flag.Float64("rate", 0.0625, "learning rate; a float32")
 	flag.Parse()
