@@ -77,19 +77,11 @@ func g2(name string, op func(dst, a, b []float32)) *Kernel {
 		Units: func(c *Call) int { return chunks(c.Threads[0] * c.Threads[1]) },
 		Run: func(c *Call, w *Worker, lo, hi int) {
 			a, b, out := c.F32(0), c.F32(1), c.F32(2)
-			a0, a1 := c.Long(3, 0), c.Long(3, 1)
-			b0, b1 := c.Long(4, 0), c.Long(4, 1)
-			d := c.Threads[0]
+			a1, b1 := c.Long(3, 1), c.Long(4, 1)
 			buf := w.Scratch(2 * chunk)
-			end := min(hi*chunk, d*c.Threads[1])
-			for p := lo * chunk; p < end; {
-				i, j := p/d, p%d
-				n := min(d-j, end-p, chunk)
-				op(out[p:p+n],
-					run(buf[:n], a, i*a0+j*a1, a1),
-					run(buf[chunk:chunk+n], b, i*b0+j*b1, b1))
-				p += n
-			}
+			eachRun(c, lo, hi, func(p, n, ia, ib int) {
+				op(out[p:p+n], run(buf[:n], a, ia, a1), run(buf[chunk:chunk+n], b, ib, b1))
+			})
 		},
 		Cost: func(c *Call) float64 { return 20 + 0.3*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
 	}
@@ -102,23 +94,32 @@ func g2Half(name string, op func(dst, a, b []float32)) *Kernel {
 		Units: func(c *Call) int { return chunks(c.Threads[0] * c.Threads[1]) },
 		Run: func(c *Call, w *Worker, lo, hi int) {
 			x, y, out := c.U16(0), c.U16(1), c.U16(2)
-			a0, a1 := c.Long(3, 0), c.Long(3, 1)
-			b0, b1 := c.Long(4, 0), c.Long(4, 1)
-			d := c.Threads[0]
+			a1, b1 := c.Long(3, 1), c.Long(4, 1)
 			buf := w.Scratch(2 * chunk)
-			end := min(hi*chunk, d*c.Threads[1])
-			for p := lo * chunk; p < end; {
-				i, j := p/d, p%d
-				n := min(d-j, end-p, chunk)
+			eachRun(c, lo, hi, func(p, n, ia, ib int) {
 				a, b := buf[:n], buf[chunk:chunk+n]
-				gatherHalf(a, x, i*a0+j*a1, a1)
-				gatherHalf(b, y, i*b0+j*b1, b1)
+				gatherHalf(a, x, ia, a1)
+				gatherHalf(b, y, ib, b1)
 				op(a, a, b)
 				toHalf(out[p:p+n], a)
-				p += n
-			}
+			})
 		},
 		Cost: func(c *Call) float64 { return 20 + 4*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
+	}
+}
+
+// eachRun calls f for the parts of rows in chunks lo to hi of the result of a g2
+// kernel: n elements from p on, whose operands begin at ia and ib.
+func eachRun(c *Call, lo, hi int, f func(p, n, ia, ib int)) {
+	a0, a1 := c.Long(3, 0), c.Long(3, 1)
+	b0, b1 := c.Long(4, 0), c.Long(4, 1)
+	d := c.Threads[0]
+	end := min(hi*chunk, d*c.Threads[1])
+	for p := lo * chunk; p < end; {
+		i, j := p/d, p%d
+		n := min(d-j, end-p, chunk)
+		f(p, n, i*a0+j*a1, i*b0+j*b1)
+		p += n
 	}
 }
 
