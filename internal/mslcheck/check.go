@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/clang"
 )
 
 //go:embed shim
@@ -63,7 +65,7 @@ type FunctionConstant struct {
 // Check checks the source of a Metal file; name stands in messages. The error
 // holds one line for each mistake: NAME:LINE:COLUMN: error: TEXT.
 func Check(ctx context.Context, name, source string) (*Library, error) {
-	clang, err := Clang()
+	c, err := clang.Find(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func Check(ctx context.Context, name, source string) (*Library, error) {
 	if err := lay(dir, name, source); err != nil {
 		return nil, err
 	}
-	pre, err := run(ctx, clang, dir, "-E", "-x", "c++", "-std=c++17", "-I", "include", "-D__METAL__=1", "-D__METAL_VERSION__=310", "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1", name)
+	pre, err := run(ctx, c, dir, "-E", "-x", "c++", "-std=c++17", "-I", "include", "-D__METAL__=1", "-D__METAL_VERSION__=310", "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1", name)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +107,7 @@ func Check(ctx context.Context, name, source string) (*Library, error) {
 		if len(errs) > 0 && pass.name == "object" {
 			break // it would say the same again
 		}
-		if _, err := run(ctx, clang, dir, append(append(append([]string(nil), language...), pass.args...), cpp)...); err != nil {
+		if _, err := run(ctx, c, dir, append(append(append([]string(nil), language...), pass.args...), cpp)...); err != nil {
 			errs = append(errs, fmt.Errorf("%w (pass %s)", err, pass.name))
 			if pass.name == "flat" {
 				break

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/clang"
 	"github.com/mlxc/mlxc/internal/mslcheck"
 )
 
@@ -183,24 +184,9 @@ func TestMistakesAreNoticed(t *testing.T) {
 	}
 }
 
-func TestClangIsNamedOrFound(t *testing.T) {
-	found, err := mslcheck.Clang()
-	require.NoError(t, err)
-
-	t.Setenv("MLXC_CLANG", found)
-	named, err := mslcheck.Clang()
-	require.NoError(t, err)
-	assert.Equal(t, found, named)
-
-	t.Setenv("MLXC_CLANG", filepath.Join(t.TempDir(), "nothing"))
-	_, err = mslcheck.Clang()
+func TestWithoutClang(t *testing.T) {
+	t.Setenv(clang.Env, filepath.Join(t.TempDir(), "nothing"))
+	_, err := mslcheck.Check(context.Background(), "good.metal", good)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	assert.ErrorContains(t, err, "MLXC_CLANG")
-
-	t.Setenv("MLXC_CLANG", "")
-	t.Setenv("PATH", t.TempDir())
-	_, err = mslcheck.Clang()
-	require.ErrorContains(t, err, "install clang 19")
-	_, err = mslcheck.Check(context.Background(), "good.metal", good)
-	require.ErrorContains(t, err, "install clang 19")
+	assert.ErrorContains(t, err, clang.Env)
 }

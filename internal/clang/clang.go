@@ -1,0 +1,162 @@
+package clang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// MinVersion is the least major version that will do: it is the first whose
+// bitcode reader takes what Apple's compilers of MLX's libraries wrote.
+const MinVersion = 19
+
+// maxVersion is the highest version whose numbered name (clang-N) is tried.
+const maxVersion = 24
+
+// Env names the environment variable that chooses the compiler.
+const Env = "MLXC_CLANG"
+
+// Compiler is a clang that starts.
+type Compiler struct {
+	Path    string   // of the program
+	prefix  []string // arguments that make the program clang: ["clang"] of zig
+	Version int      // its major version
+}
+
+// Command returns a run of the compiler's driver, which takes C++ by `-x c++`.
+// Its messages are in English, whatever the user's language, so that they can
+// be compared.
+func (c Compiler) Command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, c.Path, append(append([]string(nil), c.prefix...), args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	return cmd
+}
+
+// String is how a user would start it.
+func (c Compiler) String() string {
+	return strings.Join(append([]string{c.Path}, c.prefix...), " ")
+}
+
+// found are the programs that were asked for their version, by path. A program
+// is asked once in the life of a process.
+var found struct {
+	sync.Mutex
+	byPath map[string]Compiler
+}
+
+// Find returns the compiler, or an error that says what was looked for and how
+// to get one.
+func Find(ctx context.Context) (Compiler, error) {
+	if name := os.Getenv(Env); name != "" {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return Compiler{}, fmt.Errorf("%s: %w", Env, err)
+		}
+		c, err := probe(ctx, path)
+		if err != nil {
+			return Compiler{}, fmt.Errorf("%s: %w", Env, err)
+		}
+		return c, nil
+	}
+	var unfit []error // what was there and will not do
+	for _, path := range candidates() {
+		c, err := probe(ctx, path)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return Compiler{}, ctx.Err()
+		}
+		unfit = append(unfit, err)
+	}
+	err := fmt.Errorf("no clang %d or later found: put one on PATH (Debian: the package clang-19), or run scripts/fetch-clang.sh, which needs no root, or name one in %s", MinVersion, Env)
+	return Compiler{}, errors.Join(append([]error{err}, unfit...)...)
+}
+
+// candidates returns the programs that are there, best first.
+func candidates() []string {
+	names := []string{"clang"}
+	for v := maxVersion; v >= MinVersion; v-- {
+		names = append(names, "clang-"+strconv.Itoa(v))
+	}
+	names = append(names, "zig")
+	var paths []string
+	for _, n := range names {
+		if p, err := exec.LookPath(n); err == nil {
+			paths = append(paths, p)
+		}
+	}
+	if p := fetched(); p != "" {
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// fetched returns the program that scripts/fetch-clang.sh leaves in the source
+// tree which the working folder is in, or "".
+func fetched() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
+			p := filepath.Join(dir, "out", "ziglang", "zig")
+			if _, err := os.Stat(p); err == nil && strings.HasPrefix(string(mod), "module github.com/mlxc/mlxc\n") {
+				return p
+			}
+			return ""
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
+// versionLine is what `clang --version` begins with, behind the name of a
+// distribution or vendor.
+var versionLine = regexp.MustCompile(`(?m)^(.*)clang version (\d+)\.`)
+
+// probe asks the program for its version.
+func probe(ctx context.Context, path string) (Compiler, error) {
+	found.Lock()
+	defer found.Unlock()
+	if c, ok := found.byPath[path]; ok {
+		return c, nil
+	}
+	c := Compiler{Path: path}
+	base := strings.TrimSuffix(filepath.Base(path), ".exe")
+	if base == "zig" || base == "python-zig" {
+		c.prefix = []string{"clang"}
+	}
+	out, err := c.Command(ctx, "--version").Output()
+	if err != nil {
+		return Compiler{}, fmt.Errorf("%s --version: %w", c, err)
+	}
+	m := versionLine.FindSubmatch(out)
+	switch {
+	case m == nil:
+		first, _, _ := strings.Cut(string(out), "\n")
+		return Compiler{}, fmt.Errorf("%s: no clang: it says %q", c, first)
+	case strings.HasPrefix(string(m[1]), "Apple"):
+		return Compiler{}, fmt.Errorf("%s: Apple's clang, which has no GPU targets", c)
+	}
+	c.Version, err = strconv.Atoi(string(m[2]))
+	if err != nil || c.Version < MinVersion {
+		return Compiler{}, fmt.Errorf("%s: clang %s, at least %d is needed", c, m[2], MinVersion)
+	}
+	if found.byPath == nil {
+		found.byPath = map[string]Compiler{}
+	}
+	found.byPath[path] = c
+	return c, nil
+}
