@@ -1,6 +1,7 @@
 package ir_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -17,12 +18,12 @@ import (
 func layers(b *testing.B, name string) *ir.Graph {
 	a, err := txtar.ParseFile("../testdata/graphs/" + name + ".txtar")
 	require.NoError(b, err)
-	m, err := mlxt.Parse(name, a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), name, a.Files[0].Data)
 	require.NoError(b, err)
 	g := m.Graphs[0]
 	p, err := passes.ParsePipeline("annotate")
 	require.NoError(b, err)
-	_, err = passes.Run(g, p, passes.Options{})
+	_, err = passes.Run(context.Background(), g, p, passes.Options{})
 	require.NoError(b, err)
 	return irtest.Repeat(g, 1_000_000/(g.Stats().Dispatches))
 }

@@ -1,8 +1,11 @@
 package ir
 
 import (
+	"context"
 	"fmt"
 	"math"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
 // maxDefects bounds what one Check reports.
@@ -27,8 +30,12 @@ const (
 // Check reports everything that is wrong with the form of a module: names,
 // references, bounds for every value of the params, argument tables, marks. It
 // says nothing about races. The error is an [Errors].
-func (m *Module) Check() error {
-	c := &checker{}
+func (m *Module) Check() error { return m.CheckContext(context.Background()) }
+
+// CheckContext is Check that ends with the cause of ctx once that is done.
+func (m *Module) CheckContext(ctx context.Context) (err error) {
+	defer interrupt.Catch(&err)
+	c := &checker{ctx: ctx}
 	names := map[string]bool{}
 	if len(m.Graphs) == 0 {
 		c.add("module", Pos{}, "has no graph", "")
@@ -75,8 +82,12 @@ func (m *Module) Check() error {
 
 // Check reports everything that is wrong with the form of one graph; see
 // [Module.Check].
-func (g *Graph) Check() error {
-	c := &checker{}
+func (g *Graph) Check() error { return g.CheckContext(context.Background()) }
+
+// CheckContext is Check that ends with the cause of ctx once that is done.
+func (g *Graph) CheckContext(ctx context.Context) (err error) {
+	defer interrupt.Catch(&err)
+	c := &checker{ctx: ctx}
 	c.graph(g)
 	return c.err()
 }
@@ -84,8 +95,9 @@ func (g *Graph) Check() error {
 // CheckList is the part of Check that is about the list: ids, marks and groups.
 // It says enough of a graph that passed Check and of which commands were since
 // moved or dropped, and marks set.
-func (g *Graph) CheckList() error {
-	c := &checker{list: true}
+func (g *Graph) CheckList(ctx context.Context) (err error) {
+	defer interrupt.Catch(&err)
+	c := &checker{ctx: ctx, list: true}
 	c.begin(g)
 	c.nodes(g)
 	return c.err()
@@ -93,12 +105,14 @@ func (g *Graph) CheckList() error {
 
 // CheckEffects is the part of Check that is about effects. It says enough of a graph
 // that passed Check and of which nothing but effects has changed since.
-func (g *Graph) CheckEffects() error {
-	c := &checker{}
+func (g *Graph) CheckEffects(ctx context.Context) (err error) {
+	defer interrupt.Catch(&err)
+	c := &checker{ctx: ctx}
 	c.begin(g)
 	nc := nodeChecker{c: c, g: g}
 	nc.prepare()
 	for i, n := range g.Nodes {
+		interrupt.Poll(ctx)
 		if d, ok := n.(*Dispatch); ok && len(c.defects) < maxDefects {
 			nc.i = i
 			nc.effects(d.Effects)
@@ -108,6 +122,7 @@ func (g *Graph) CheckEffects() error {
 }
 
 type checker struct {
+	ctx     context.Context
 	list    bool // commands are not looked into
 	file    string
 	prefix  string
@@ -216,6 +231,7 @@ func (c *checker) intParams(g *Graph, a Affine) bool {
 func (c *checker) memories(g *Graph) {
 	seen := map[string]bool{}
 	for i := range g.Memories {
+		interrupt.Poll(c.ctx)
 		m := &g.Memories[i]
 		if !validName(m.Name) {
 			c.memory(g, i, "name is empty, too long or not printable", "")
@@ -339,6 +355,7 @@ func (c *checker) alias(g *Graph, i int, m *Memory) {
 func (c *checker) kernels(g *Graph) {
 	seen := map[string]bool{}
 	for i := range g.Kernels {
+		interrupt.Poll(c.ctx)
 		k := &g.Kernels[i]
 		at := c.prefix + "kernel @" + QuoteName(k.Name)
 		switch {
@@ -403,6 +420,7 @@ func (c *checker) nodes(g *Graph) {
 	}
 	open := 0
 	for i, n := range g.Nodes {
+		interrupt.Poll(c.ctx)
 		if len(c.defects) >= maxDefects {
 			return
 		}

@@ -1,6 +1,7 @@
 package ir_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -127,7 +128,7 @@ func TestCheckEffects(t *testing.T) {
 			}
 		}
 		want := g.Check()
-		require.Equal(t, want, g.CheckEffects())
+		require.Equal(t, want, g.CheckEffects(context.Background()))
 		if want == nil {
 			right++
 		} else {

@@ -1,6 +1,7 @@
 package ir_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,17 +22,17 @@ func TestTextAndContainerAgree(t *testing.T) {
 	again := filepath.Join(dir, "h.mlxg")
 	rapid.Check(t, func(t *rapid.T) {
 		text := mlxt.Format(irtest.Module(t))
-		m, err := mlxt.Parse("g.mlxt", []byte(text))
+		m, err := mlxt.Parse(context.Background(), "g.mlxt", []byte(text))
 		require.NoError(t, err)
-		require.NoError(t, mlxg.WriteFile(path, m, mlxg.WriteOptions{}))
-		f, err := mlxg.Open(path, mlxg.OpenOptions{SkipExternal: true})
+		require.NoError(t, mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{}))
+		f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{SkipExternal: true})
 		require.NoError(t, err)
 		back := mlxt.Format(f.Module)
 		require.Equal(t, text, back)
 
-		n, err := mlxt.Parse("g.mlxt", []byte(back))
+		n, err := mlxt.Parse(context.Background(), "g.mlxt", []byte(back))
 		require.NoError(t, err)
-		require.NoError(t, mlxg.WriteFile(again, n, mlxg.WriteOptions{}))
+		require.NoError(t, mlxg.WriteFile(context.Background(), again, n, mlxg.WriteOptions{}))
 		require.NoError(t, f.Close())
 		a, err := os.ReadFile(path)
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package msl_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 func recorded(t testing.TB, name string) *ir.Graph {
 	a, err := txtar.ParseFile("../testdata/graphs/" + name + ".txtar")
 	require.NoError(t, err)
-	m, err := mlxt.Parse(name, a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), name, a.Files[0].Data)
 	require.NoError(t, err)
 	return m.Graphs[0]
 }

@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"context"
+
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -11,7 +13,7 @@ import (
 // recorder said. A
 // recorder's complete effects that differ from the declaration's are reported:
 // the declaration is tested, so it wins.
-func annotate(g *ir.Graph, _ Values, r *Report) error {
+func annotate(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	r.described()
 	declared := msl.NewCache(g)
 	var from []ir.ID // of all dispatches, in one allocation

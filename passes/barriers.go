@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/hazard"
@@ -17,9 +18,9 @@ import (
 // A barrier orders the commands of its own command buffer only. Where a
 // conflict crosses commits that order nothing, one of them becomes an event,
 // which orders everything before it; as few as possible do.
-func barriers(g *ir.Graph, _ Values, r *Report) error {
+func barriers(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	r.unchanged()
-	t := r.hazards(g)
+	t := r.hazards(ctx, g)
 	l := layoutOf(g, t)
 	l.order(r)
 	n := t.Len()

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 	"testing"
@@ -159,7 +160,7 @@ func counts(nodes []ir.Node) (barriers, ordered int) {
 func runBarriers(t require.TestingT, g *ir.Graph) {
 	p, err := passes.ParsePipeline("barriers")
 	require.NoError(t, err)
-	_, err = passes.Run(g, p, passes.Options{})
+	_, err = passes.Run(context.Background(), g, p, passes.Options{})
 	require.NoError(t, err)
 }
 

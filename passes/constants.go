@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -19,7 +20,7 @@ import (
 // that depends on params is part of the command, and an executor must rewrite
 // that command, or run a variant of the kernel that reads it from argument memory.
 // (The length of a view is no part of a command.)
-func constants(g *ir.Graph, o Values, r *Report) error {
+func constants(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	align := int64(32)
 	if v, ok := o["align"]; ok {
 		n, err := strconv.ParseInt(v, 10, 64)

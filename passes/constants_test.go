@@ -72,8 +72,8 @@ func TestConstantsKeepValues(t *testing.T) {
 			}
 		}
 		require.Equal(t, runs(t, g, params), runs(t, after, params), name)
-		require.Equal(t, prove.Proved, prove.Check(g, after, prove.Options{}).Verdict, name)
-		require.Equal(t, prove.Proved, prove.Check(after, after.Clone(), prove.Options{}).Verdict, name)
+		require.Equal(t, prove.Proved, prove.Check(context.Background(), g, after, prove.Options{}).Verdict, name)
+		require.Equal(t, prove.Proved, prove.Check(context.Background(), after, after.Clone(), prove.Options{}).Verdict, name)
 		again := after.Clone()
 		require.Zero(t, runPasses(t, again, "constants")[0].Changed)
 		require.Len(t, again.Memories, len(after.Memories))
@@ -91,7 +91,7 @@ func TestConstantsKeepValues(t *testing.T) {
 				v.Expr = v.Expr.Scale(0)
 			}
 			require.NoError(t, bad.Check())
-			require.NotEqual(t, prove.Proved, prove.Check(g, bad, prove.Options{}).Verdict, "%s: value %d", name, i)
+			require.NotEqual(t, prove.Proved, prove.Check(context.Background(), g, bad, prove.Options{}).Verdict, "%s: value %d", name, i)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestConstantsNameVariableCommands(t *testing.T) {
 		"#3 fill: : %m[0:4*$pos] (to be rewritten for each replay)",
 	}, got)
 	require.Equal(t, []ir.Value{{Off: 0, Type: ir.U32, Expr: pos}, {Off: 32, Type: ir.I64, Expr: pos}}, g.Memories[2].Init.Values, "a place for each value and type")
-	require.Equal(t, prove.Proved, prove.Check(before, g, prove.Options{}).Verdict, "a foreign kernel's arguments move too")
+	require.Equal(t, prove.Proved, prove.Check(context.Background(), before, g, prove.Options{}).Verdict, "a foreign kernel's arguments move too")
 }
 
 func TestConstantsAlign(t *testing.T) {

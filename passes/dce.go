@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"context"
+
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -9,8 +11,8 @@ import (
 // commands on; then each scratch memory that nothing binds any more. A graph with
 // a command of unknown effects keeps its commands: that one may read everything,
 // and what it does with it nobody knows.
-func dce(g *ir.Graph, _ Values, r *Report) error {
-	f := r.dataflow(g)
+func dce(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
+	f := r.dataflow(ctx, g)
 	if i := f.Pillar(); i >= 0 {
 		r.unchanged()
 		r.keep(f)

@@ -388,7 +388,7 @@ func parseDefect(t *testing.T, path string) defect {
 	require.Equal(t, "recorded.mlxt", a.Files[0].Name, path)
 	require.Equal(t, "expect.txt", a.Files[1].Name, path)
 	require.NotEmpty(t, strings.TrimSpace(string(a.Comment)), "%s: the comment says what the graph is", path)
-	m, err := mlxt.Parse(path+"/recorded.mlxt", a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), path+"/recorded.mlxt", a.Files[0].Data)
 	require.NoError(t, err)
 	require.NoError(t, m.Check(), path)
 	if text := mlxt.Format(m); *update && string(a.Files[0].Data) != text {
@@ -467,7 +467,7 @@ func transform(t *testing.T, g *ir.Graph, pipeline string) outcome {
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(t, err)
 	o := outcome{graph: g.Clone()}
-	o.reports, err = passes.Run(o.graph, p, passes.Options{})
+	o.reports, err = passes.Run(context.Background(), o.graph, p, passes.Options{})
 	require.NoError(t, err)
 	if strings.Contains(pipeline, "barriers") {
 		idle := true // nothing to order since the begin of the command buffer or the last barrier

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +46,7 @@ func passExample(t *testing.T, path string) {
 	add := func(name, text string) {
 		got.Files = append(got.Files, txtar.File{Name: name, Data: []byte(text)})
 	}
-	in, err := mlxt.Parse(path+"/in.mlxt", a.Files[1].Data)
+	in, err := mlxt.Parse(context.Background(), path+"/in.mlxt", a.Files[1].Data)
 	require.NoError(t, err)
 	require.Len(t, in.Graphs, 1)
 	recorded := in.Graphs[0]
@@ -54,9 +55,9 @@ func passExample(t *testing.T, path string) {
 		p, err := passes.ParsePipeline(line)
 		require.NoError(t, err)
 		g := recorded.Clone()
-		reports, err := passes.Run(g, p, passes.Options{})
+		reports, err := passes.Run(context.Background(), g, p, passes.Options{})
 		require.NoError(t, err)
-		r := prove.Check(recorded, g, prove.Options{})
+		r := prove.Check(context.Background(), recorded, g, prove.Options{})
 		require.Equal(t, prove.Proved, r.Verdict, "%s: %s", line, r)
 		add(line+".mlxt", mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}))
 		remarks := ""

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 // threadgroup of the device's pipelines can have. Unless generate=false, elementwise
 // commands that no kernel of the library computes together become a generated one.
 // allow names rewrites that may change bits, joined by +; only round concerns it.
-func fuse(g *ir.Graph, o Values, r *Report) error {
+func fuse(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	opt := fusion.Options{MaxThreads: 1024, Generate: true}
 	if s, ok := o["max-threads"]; ok {
 		n, err := strconv.ParseInt(s, 10, 32)
@@ -39,7 +40,7 @@ func fuse(g *ir.Graph, o Values, r *Report) error {
 		}
 		opt.Unrounded = slices.Contains(names, term.Unrounded)
 	}
-	remarks, flow := fusion.Run(g, opt)
+	remarks, flow := fusion.Run(ctx, g, opt)
 	r.keep(flow)
 	r.expect(len(remarks))
 	for _, m := range remarks {

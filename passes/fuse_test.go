@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,7 +118,7 @@ func fusable(t *rapid.T) *ir.Graph {
 
 // fusableKernels are the kernels of the text below, by function.
 func fusableKernels() map[string]ir.Kernel {
-	m, err := mlxt.Parse("kernels", []byte(`mlxt 1
+	m, err := mlxt.Parse(context.Background(), "kernels", []byte(`mlxt 1
 
 graph g {
   kernel @rms builtin "rmsfloat32" args(0 x: device f32 read, 1 w: device f32 read, 2 out: device f32 write, 3 eps: constant f32, 4 axis_size: constant u32, 5 w_stride: constant u32)
@@ -154,7 +155,7 @@ func TestFuseKeepsValuesAndOrder(t *testing.T) {
 					fused++
 				}
 			}
-			v := prove.Check(recorded, o.graph, prove.Options{})
+			v := prove.Check(context.Background(), recorded, o.graph, prove.Options{})
 			require.Equal(rt, prove.Proved, v.Verdict, "%s: %s\n%s", p, v, dump(recorded, o.graph))
 			require.Equal(rt, want, threeReplays(t, o.graph), "%s, as written\n%s", p, dump(recorded, o.graph))
 			require.Equal(rt, want, threeReplays(t, adverse(o.graph)), "%s, in adverse order\n%s", p, dump(recorded, o.graph))
@@ -186,7 +187,7 @@ func TestFuseOfALayer(t *testing.T) {
 	for _, file := range []string{"llama_layer_decode", "llama_layer_prefill"} {
 		a, err := txtar.ParseFile("../testdata/graphs/" + file + ".txtar")
 		require.NoError(t, err)
-		m, err := mlxt.Parse(file, a.Files[0].Data)
+		m, err := mlxt.Parse(context.Background(), file, a.Files[0].Data)
 		require.NoError(t, err)
 		require.Equal(t, 20, m.Graphs[0].Stats().Dispatches)
 		var got []string

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -57,7 +58,7 @@ func golden(t *testing.T, path string) {
 	require.NoError(t, err)
 	require.NotEmpty(t, a.Files)
 	require.Equal(t, "recorded.mlxt", a.Files[0].Name)
-	m, err := mlxt.Parse(path+"/recorded.mlxt", a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), path+"/recorded.mlxt", a.Files[0].Data)
 	require.NoError(t, err)
 	require.Equal(t, string(a.Files[0].Data), mlxt.Format(m), "recorded.mlxt is not in canonical form")
 	require.Len(t, m.Graphs, 1)
@@ -73,14 +74,14 @@ func golden(t *testing.T, path string) {
 		text := func() string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }
 		was := text()
 		var changes []string
-		reports, err := passes.Run(g, p, passes.Options{After: func(s passes.Step, g *ir.Graph) error {
+		reports, err := passes.Run(context.Background(), g, p, passes.Options{After: func(s passes.Step, g *ir.Graph) error {
 			is := text()
 			changes = append(changes, string(diff.Diff("before", []byte(was), "after "+s.String(), []byte(is))))
 			was = is
 			return nil
 		}})
 		require.NoError(t, err)
-		proof := prove.Check(m.Graphs[0], g, prove.Options{})
+		proof := prove.Check(context.Background(), m.Graphs[0], g, prove.Options{})
 		require.Equal(t, prove.Proved, proof.Verdict, "%v: %s", p, proof)
 		for i, r := range reports {
 			if !keep(r.Pass) {

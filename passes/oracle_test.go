@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestOrderAgainstOracle(t *testing.T) {
 		g, err := oracle.Generate(rand.New(rand.NewPCG(11, seed)), o, func(g *ir.Graph) error {
 			p, err := passes.ParsePipeline("annotate,barriers")
 			require.NoError(t, err)
-			_, err = passes.Run(g, p, passes.Options{})
+			_, err = passes.Run(context.Background(), g, p, passes.Options{})
 			return err
 		})
 		require.NoError(t, err)
@@ -35,7 +36,7 @@ func TestOrderAgainstOracle(t *testing.T) {
 			j := oracle.Judge(g, after, o)
 			require.Equal(t, oracle.Harmless, j.Verdict, "seed %d, %s: %s", seed, pipeline, j.Reason)
 			require.Empty(t, j.Remarks, "seed %d, %s", seed, pipeline)
-			r := prove.Check(g, after, prove.Options{})
+			r := prove.Check(context.Background(), g, after, prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "seed %d, %s: %s", seed, pipeline, r)
 		}
 	}

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -49,10 +50,10 @@ func TestOrderScales(t *testing.T) {
 			operations, allocations = map[string]float64{}, map[string]float64{}
 			g := f.Make(n)
 			nodes := slices.Clone(g.Nodes)
-			table := hazard.NewTable(g)
+			table := hazard.NewTable(context.Background(), g)
 			o := table.Order()
 			operations["order"] = float64(table.Operations()+int64(len(o.Next))) / float64(n)
-			table = hazard.NewTable(g)
+			table = hazard.NewTable(context.Background(), g)
 			table.Latest(nil)
 			operations["latest"] = float64(table.Operations()) / float64(n)
 			for _, pass := range []string{"reorder", "schedule", "barriers"} {

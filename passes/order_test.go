@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -57,7 +58,7 @@ func labels(g *ir.Graph) map[ir.ID][]string {
 func run(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Report {
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(t, err)
-	r, err := passes.Run(g, p, passes.Options{})
+	r, err := passes.Run(context.Background(), g, p, passes.Options{})
 	require.NoError(t, err)
 	return r
 }
@@ -118,7 +119,7 @@ func keeps(t *rapid.T, before, after *ir.Graph) {
 
 // proved wants what the prover makes of the graph to be a proof.
 func proved(t *rapid.T, before, after *ir.Graph) {
-	r := prove.Check(before, after, prove.Options{})
+	r := prove.Check(context.Background(), before, after, prove.Options{})
 	require.Equal(t, prove.Proved, r.Verdict, "%s", r)
 }
 
@@ -225,7 +226,7 @@ func TestScheduleReachesTheDepth(t *testing.T) {
 		run(t, again, "barriers")
 		require.Equal(t, depths(places(g)), epochs(places(again)))
 		if ds := depths(places(g)); len(ds) == 1 && again.Stats().Commits == 0 {
-			require.Equal(t, hazard.Depth(g), ds[0])
+			require.Equal(t, hazard.Depth(context.Background(), g), ds[0])
 			barriers, _ := counts(again.Nodes)
 			require.Contains(t, []int{ds[0] - 1, ds[0]}, barriers, "one more for the next replay")
 		}
@@ -266,7 +267,7 @@ func TestLookaheadIsANumber(t *testing.T) {
 	for _, v := range []string{"", "-1", "x", "1.5"} {
 		p, err := passes.ParsePipeline("reorder{lookahead=" + v + "}")
 		require.NoError(t, err)
-		_, err = passes.Run(small(t), p, passes.Options{})
+		_, err = passes.Run(context.Background(), small(t), p, passes.Options{})
 		require.ErrorContains(t, err, fmt.Sprintf("lookahead is %q, want the number of commands behind the head", v))
 	}
 }
@@ -280,14 +281,14 @@ func TestOptionsReachPasses(t *testing.T) {
 	} {
 		p, err := passes.ParsePipeline(k.pipeline)
 		require.NoError(t, err)
-		rs, err := passes.Run(small(t), p, passes.Options{Chip: k.chip})
+		rs, err := passes.Run(context.Background(), small(t), p, passes.Options{Chip: k.chip})
 		require.NoError(t, err)
 		require.Contains(t, rs[1].Remarks[len(rs[1].Remarks)-1].Text, "modelled on "+k.want+":")
 	}
 	p, err := passes.ParsePipeline("annotate,schedule")
 	require.NoError(t, err)
-	_, err = passes.Run(small(t), p, passes.Options{Chip: "m9"})
+	_, err = passes.Run(context.Background(), small(t), p, passes.Options{Chip: "m9"})
 	require.ErrorContains(t, err, `pass schedule: graph small: there is no chip "m9"`)
-	_, err = passes.Run(small(t), p, passes.Options{Profile: "nowhere.json"})
+	_, err = passes.Run(context.Background(), small(t), p, passes.Options{Profile: "nowhere.json"})
 	require.ErrorContains(t, err, "profile: open nowhere.json")
 }

@@ -1,10 +1,12 @@
 package passes
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -176,7 +178,7 @@ func (p Pipeline) Validate(o Options) error {
 		return err
 	}
 	for _, s := range p {
-		if err := s.Pass.run(&ir.Graph{Name: "none"}, o.values(s), nil); err != nil {
+		if err := s.Pass.run(context.Background(), &ir.Graph{Name: "none"}, o.values(s), nil); err != nil {
 			return fmt.Errorf("pass %s: %w", s, err)
 		}
 	}
@@ -186,28 +188,29 @@ func (p Pipeline) Validate(o Options) error {
 // Run runs the pipeline on g, in place, and reports one entry a pass. The
 // graph is checked before the first pass and after each (after one that says that it
 // changed nothing but the list, or effects, these alone; all of it after the last):
-// a pass that breaks it is a bug of ours, and the error names the pass.
-func Run(g *ir.Graph, p Pipeline, o Options) ([]*Report, error) {
+// a pass that breaks it is a bug of ours, and the error names the pass. Once ctx is
+// done the error is its cause. After an error g is of no use.
+func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report, err error) {
+	defer interrupt.Catch(&err)
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if err := g.Check(); err != nil {
+	if err := g.CheckContext(ctx); err != nil {
 		return nil, err
 	}
-	var out []*Report
 	stats := g.Stats()
 	var found known
 	for i, s := range p {
-		r := &Report{Pass: s.String(), graph: g, Before: stats, given: found, check: (*ir.Graph).Check}
+		r := &Report{Pass: s.String(), graph: g, Before: stats, given: found, check: (*ir.Graph).CheckContext}
 		start := time.Now()
-		if err := s.Pass.run(g, o.values(s), r); err != nil {
+		if err := s.Pass.run(ctx, g, o.values(s), r); err != nil {
 			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
 		}
 		r.Time = time.Since(start)
 		if i == len(p)-1 {
-			r.check = (*ir.Graph).Check
+			r.check = (*ir.Graph).CheckContext
 		}
-		if err := r.check(g); err != nil {
+		if err := r.check(g, ctx); err != nil {
 			return out, fmt.Errorf("pass %s broke graph %s (a bug of mlxc; please report it): %w", s, ir.QuoteName(g.Name), err)
 		}
 		stats = g.Stats()

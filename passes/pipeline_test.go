@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func small(t *testing.T) *ir.Graph {
 func TestAnnotateGivesExactEffects(t *testing.T) {
 	g := small(t)
 	require.Equal(t, 3, g.Stats().Unannotated)
-	rs, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
+	rs, err := passes.Run(context.Background(), g, annotateAndBarriers(t), passes.Options{})
 	require.NoError(t, err)
 	require.Zero(t, g.Stats().Unannotated)
 	require.Equal(t, 3, rs[0].Changed)
@@ -94,7 +95,7 @@ func TestAnnotateReportsALyingRecorder(t *testing.T) {
 	g := small(t)
 	d := g.Nodes[0].(*ir.Dispatch)
 	d.Effects = &ir.Effects{Complete: true, Reads: []ir.Region{ir.ViewOf(0, 0, 4).Contiguous()}}
-	rs, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
+	rs, err := passes.Run(context.Background(), g, annotateAndBarriers(t), passes.Options{})
 	require.NoError(t, err)
 	require.Len(t, rs[0].Remarks, 1)
 	require.Equal(t, "#0 rms_norm: done: the recorder's effects differ from those of the declaration, which replace them", rs[0].Remarks[0].String())
@@ -106,7 +107,7 @@ func TestAnnotateReportsALyingRecorder(t *testing.T) {
 func TestUnknownKernelStaysUnknown(t *testing.T) {
 	g := small(t)
 	g.Kernels[g.Nodes[0].(*ir.Dispatch).Kernel].Function = "nobody_knows"
-	rs, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
+	rs, err := passes.Run(context.Background(), g, annotateAndBarriers(t), passes.Options{})
 	require.NoError(t, err)
 	require.Equal(t, `#0 rms_norm: not done: #0: the builtin library has no function "nobody_knows"`, rs[0].Remarks[0].String())
 	require.Equal(t, 1, g.Stats().Unannotated)
@@ -114,7 +115,7 @@ func TestUnknownKernelStaysUnknown(t *testing.T) {
 
 func TestAfterSeesEveryPass(t *testing.T) {
 	var seen []string
-	_, err := passes.Run(small(t), passes.DefaultPipeline(), passes.Options{After: func(s passes.Step, g *ir.Graph) error {
+	_, err := passes.Run(context.Background(), small(t), passes.DefaultPipeline(), passes.Options{After: func(s passes.Step, g *ir.Graph) error {
 		seen = append(seen, s.String())
 		return nil
 	}})
@@ -131,6 +132,6 @@ func TestAfterSeesEveryPass(t *testing.T) {
 func TestRunRefusesABrokenGraph(t *testing.T) {
 	g := small(t)
 	g.Nodes[0].(*ir.Dispatch).Kernel = 99
-	_, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+	_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
 	require.ErrorContains(t, err, "runs kernel 99 of 3")
 }

@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"context"
+
 	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -11,8 +13,8 @@ import (
 // across the boundary to the next. So no new order is needed. Time is counted in
 // epochs; a chain of commands that each write in place where they read is one
 // value. The graph stays as it is unless its scratch shrinks.
-func plan(g *ir.Graph, _ Values, r *Report) error {
-	f := r.dataflow(g)
+func plan(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
+	f := r.dataflow(ctx, g)
 	if i := f.Pillar(); i >= 0 {
 		r.Not(f.Commands[i], "scratch stays as recorded: its effects are unknown, so it may touch every byte")
 		return nil
@@ -26,7 +28,7 @@ func plan(g *ir.Graph, _ Values, r *Report) error {
 	if recorded == 0 {
 		return nil
 	}
-	p := &planner{set: web.Build(f)}
+	p := &planner{set: web.Build(ctx, f)}
 	p.epoch, p.last = epochNumbers(g)
 	p.join()
 	total := p.arrange()

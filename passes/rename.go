@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -21,7 +22,7 @@ import (
 // has no more, values whose command may come later without making the longest
 // chain longer give way first; then whoever waits least. So new bytes go to the
 // critical path. The barriers of the graph are out of date after it.
-func rename(g *ir.Graph, o Values, r *Report) error {
+func rename(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	value, ok := o["budget"]
 	if !ok {
 		value = renameBudget
@@ -36,14 +37,14 @@ func rename(g *ir.Graph, o Values, r *Report) error {
 	if err != nil || scratch == 0 {
 		return err
 	}
-	f := r.dataflow(g)
+	f := r.dataflow(ctx, g)
 	if i := f.Pillar(); i >= 0 {
 		r.unchanged()
 		r.Not(f.Commands[i], "nothing is renamed: its effects are unknown, so it may touch every byte of scratch")
 		return nil
 	}
 	_, floor := f.Levels()
-	table := r.hazards(g)
+	table := r.hazards(ctx, g)
 	if _, depth := table.Levels(); depth == int(floor) {
 		r.unchanged()
 		r.keep(f)
@@ -51,7 +52,7 @@ func rename(g *ir.Graph, o Values, r *Report) error {
 		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
 		return nil
 	}
-	n := newRenamer(web.Build(f), extra)
+	n := newRenamer(web.Build(ctx, f), extra)
 	before := n.attempt(attempt{stay: true})
 	best := before
 	try := func(a attempt) {

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -67,7 +68,7 @@ func TestRenameKeepsItsBudgetAndMeaning(t *testing.T) {
 func TestMemoryPassesAgainstOracle(t *testing.T) {
 	o := oracle.Options{Replays: oracle.Waited, Valuations: 3}
 	order := func(g *ir.Graph) error {
-		_, err := passes.Run(g, annotateAndBarriers(t), passes.Options{})
+		_, err := passes.Run(context.Background(), g, annotateAndBarriers(t), passes.Options{})
 		return err
 	}
 	changed := map[string]int{}
@@ -91,7 +92,7 @@ func TestMemoryPassesAgainstOracle(t *testing.T) {
 // requireProved: the prover agrees; or, where ranges depend on params, it cannot
 // tell, and the slow judge finds no difference.
 func requireProved(t require.TestingT, g, h *ir.Graph, why string) {
-	r := prove.Check(g, h, prove.Options{})
+	r := prove.Check(context.Background(), g, h, prove.Options{})
 	if r.Verdict == prove.CannotTell {
 		undecided++
 		j := oracle.Judge(g, h, oracle.Options{Replays: oracle.Waited})
@@ -107,7 +108,7 @@ var provedSoFar, undecided int
 
 // What limits the depth is said: an output that is written again cannot move.
 func TestRenameSaysWhatLimitsTheDepth(t *testing.T) {
-	m, err := mlxt.Parse("t", []byte(`mlxt 1
+	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 1
 graph g {
   memory %x input 16
   memory %y output 16
@@ -132,7 +133,7 @@ func TestRenameBudgets(t *testing.T) {
 		p, err := passes.ParsePipeline("rename{budget=" + bad + "}")
 		require.NoError(t, err)
 		g := small(t)
-		_, err = passes.Run(g, p, passes.Options{})
+		_, err = passes.Run(context.Background(), g, p, passes.Options{})
 		require.ErrorContains(t, err, "budget="+bad+": want bytes", bad)
 	}
 }
@@ -141,7 +142,7 @@ func TestRenameBudgets(t *testing.T) {
 // once, and with bytes for all of them the depth is that of one.
 func TestRenameTradesBytesForDepth(t *testing.T) {
 	g := chains(64, false)
-	depth := hazard.Depth // slowDepth is too slow here
+	depth := func(g *ir.Graph) int { return hazard.Depth(context.Background(), g) } // slowDepth is too slow here
 	depths := []int{depth(g)}
 	for _, b := range []string{"0", "1x", "3x", "7x", "31x", "unlimited"} {
 		h := g.Clone()

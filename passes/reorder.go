@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -26,7 +27,7 @@ const defaultLookahead = 64
 // wait for its members, so that all of it takes time in proportion to the
 // conflicts, which are found as the window reaches commands; it is a few words of a
 // bit set.
-func reorder(g *ir.Graph, o Values, r *Report) error {
+func reorder(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	lookahead := defaultLookahead
 	if v, ok := o["lookahead"]; ok {
 		n, err := strconv.Atoi(v)
@@ -36,7 +37,7 @@ func reorder(g *ir.Graph, o Values, r *Report) error {
 		lookahead = n
 	}
 	r.unchanged()
-	t := hazard.NewStream(g)
+	t := hazard.NewStream(ctx, g)
 	w := newWindow(t)
 	l := relist(g, t.Len())
 	epoch := make([]int32, 0, 64)

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ type Report struct {
 	graph   *ir.Graph
 	given   known // of the graph before the pass
 	kept    known // of the graph after it
-	check   func(*ir.Graph) error
+	check   func(*ir.Graph, context.Context) error
 }
 
 // known is what passes found out about a graph, for those after them as long as it
@@ -33,19 +34,20 @@ type known struct {
 
 // dataflow returns the flow of g, which a pass before may have found. A pass that
 // leaves it true, or makes it follow what it does, says so by calling keep.
-func (r *Report) dataflow(g *ir.Graph) *dataflow.Flow {
+func (r *Report) dataflow(ctx context.Context, g *ir.Graph) *dataflow.Flow {
 	if r != nil && r.given.flow != nil {
 		return r.given.flow
 	}
-	return dataflow.Build(g)
+	return dataflow.Build(ctx, g)
 }
 
 // hazards is dataflow for the table of conflicts; see keepTable.
-func (r *Report) hazards(g *ir.Graph) *hazard.Table {
+func (r *Report) hazards(ctx context.Context, g *ir.Graph) *hazard.Table {
 	if r != nil && r.given.table != nil {
+		r.given.table.Under(ctx)
 		return r.given.table
 	}
-	return hazard.NewTable(g)
+	return hazard.NewTable(ctx, g)
 }
 
 // keep hands a flow on to the next pass: it is that of the graph as it is now.
@@ -94,7 +96,7 @@ func (r *Report) described() { r.changed((*ir.Graph).CheckEffects) }
 
 // changed says which check finds all that the pass can have done wrong; without
 // it, everything is checked.
-func (r *Report) changed(check func(*ir.Graph) error) {
+func (r *Report) changed(check func(*ir.Graph, context.Context) error) {
 	if r != nil {
 		r.check = check
 	}

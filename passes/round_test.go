@@ -44,7 +44,7 @@ graph halves {
 `
 
 func halfGraph(t require.TestingT) *ir.Graph {
-	m, err := mlxt.Parse("test", []byte(halves))
+	m, err := mlxt.Parse(context.Background(), "test", []byte(halves))
 	require.NoError(t, err)
 	require.NoError(t, m.Check())
 	return m.Graphs[0]
@@ -55,9 +55,9 @@ func optimizedHalves(t *testing.T, pipeline string, allow ...string) (*ir.Graph,
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(t, err)
 	g := halfGraph(t)
-	reports, err := passes.Run(g, p, passes.Options{Allow: allow})
+	reports, err := passes.Run(context.Background(), g, p, passes.Options{Allow: allow})
 	require.NoError(t, err)
-	return g, reports, prove.Check(halfGraph(t), g, prove.Options{Allow: []string{term.Unrounded}})
+	return g, reports, prove.Check(context.Background(), halfGraph(t), g, prove.Options{Allow: []string{term.Unrounded}})
 }
 
 func onlyFunction(t *testing.T, g *ir.Graph) string {
@@ -100,11 +100,11 @@ func TestFuseRounds(t *testing.T) {
 		require.Len(t, proof.Rewrites, 1)
 		require.Equal(t, c.dropped, proof.Rewrites[0].Count)
 		require.Contains(t, remarks, "rewrite round")
-		require.Equal(t, prove.Refused, prove.Check(halfGraph(t), g, prove.Options{}).Verdict, "not allowed to the proof")
+		require.Equal(t, prove.Refused, prove.Check(context.Background(), halfGraph(t), g, prove.Options{}).Verdict, "not allowed to the proof")
 	}
 	p, err := passes.ParsePipeline("annotate,fuse{allow=round+fma}")
 	require.NoError(t, err)
-	_, err = passes.Run(halfGraph(t), p, passes.Options{})
+	_, err = passes.Run(context.Background(), halfGraph(t), p, passes.Options{})
 	require.ErrorContains(t, err, `allow=round+fma: there is no rewrite "fma" (there are round)`)
 }
 
@@ -251,7 +251,7 @@ func halfChain(t *rapid.T) *ir.Graph {
 		text += fmt.Sprintf("  memory %%v%d %s %d %s[64]\n", k, kind, size, typ)
 		nodes += fmt.Sprintf("  #%d %s%s  barrier\n", k, command, grid)
 	}
-	m, err := mlxt.Parse("test", []byte(text+kernels+nodes+"}\n"))
+	m, err := mlxt.Parse(context.Background(), "test", []byte(text+kernels+nodes+"}\n"))
 	require.NoError(t, err, text+kernels+nodes)
 	require.NoError(t, m.Check())
 	return m.Graphs[0]
@@ -274,10 +274,10 @@ func TestFusedHalvesAreProved(t *testing.T) {
 		g := halfChain(t)
 		for _, allow := range [][]string{nil, {term.Unrounded}} {
 			after := g.Clone()
-			_, err := passes.Run(after, passes.DefaultPipeline(), passes.Options{Allow: allow})
+			_, err := passes.Run(context.Background(), after, passes.DefaultPipeline(), passes.Options{Allow: allow})
 			require.NoError(t, err)
 			text := mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) + mlxt.Format(&ir.Module{Graphs: []*ir.Graph{after}})
-			r := prove.Check(g, after, prove.Options{Allow: allow})
+			r := prove.Check(context.Background(), g, after, prove.Options{Allow: allow})
 			require.Equal(t, prove.Proved, r.Verdict, "%v: %s\n%s", allow, r, text)
 			if r.Fused > 0 {
 				fused++
@@ -305,7 +305,7 @@ func TestFusedHalvesAreProved(t *testing.T) {
 			}
 			if len(r.Rewrites) > 0 {
 				unrounded++
-				require.Equal(t, prove.Refused, prove.Check(g, after, prove.Options{}).Verdict)
+				require.Equal(t, prove.Refused, prove.Check(context.Background(), g, after, prove.Options{}).Verdict)
 			}
 		}
 	})

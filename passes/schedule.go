@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -30,12 +31,12 @@ import (
 // would be another pass's decision; split places them after this one.)
 //
 // Equal graphs give equal schedules.
-func schedule(g *ir.Graph, o Values, r *Report) error {
+func schedule(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	m, err := o.model()
 	if err != nil {
 		return err
 	}
-	t := r.hazards(g)
+	t := r.hazards(ctx, g)
 	s := newScheduler(g, t, m)
 	l := relist(g, t.Len())
 	order := make([]int32, 0, t.Len())

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -73,7 +74,7 @@ func BenchmarkMemoryPasses(b *testing.B) {
 						b.StopTimer()
 						h := g.Clone()
 						b.StartTimer()
-						if _, err := passes.Run(h, p, passes.Options{}); err != nil {
+						if _, err := passes.Run(context.Background(), h, p, passes.Options{}); err != nil {
 							b.Fatal(err)
 						}
 					}

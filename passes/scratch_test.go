@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -121,7 +122,7 @@ func scratchGraph(t *rapid.T, simple bool) *ir.Graph {
 func afterPasses(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Report {
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(t, err)
-	rs, err := passes.Run(g, p, passes.Options{})
+	rs, err := passes.Run(context.Background(), g, p, passes.Options{})
 	require.NoError(t, err)
 	return rs
 }

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -34,12 +35,12 @@ const maxBuffers = 64
 //   - event, if they come from further back, over a commit that orders nothing,
 //     or the cut ends the list: the next replay may be on another queue, and is
 //     encoded when this one has been enqueued.
-func split(g *ir.Graph, o Values, r *Report) error {
+func split(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	s := splitter{g: g, r: r, n: 2, most: 0.050}
 	if err := s.options(o); err != nil {
 		return err
 	}
-	s.table = hazard.NewTable(g)
+	s.table = hazard.NewTable(ctx, g)
 	if s.table.Len() == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ import (
 func runPasses(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Report {
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(t, err)
-	r, err := passes.Run(g, p, passes.Options{})
+	r, err := passes.Run(context.Background(), g, p, passes.Options{})
 	require.NoError(t, err)
 	return r
 }
@@ -168,7 +169,7 @@ func TestSplitPlaces(t *testing.T) {
 	for _, bad := range []string{"first=0", "n=65", "n=x", "max-ms=0", "max-ms=x", "chip=m0"} {
 		p, err := passes.ParsePipeline("split{" + bad + "}")
 		require.NoError(t, err)
-		_, err = passes.Run(chain(t, repeated(3, 8)), p, passes.Options{})
+		_, err = passes.Run(context.Background(), chain(t, repeated(3, 8)), p, passes.Options{})
 		want := bad + ": want a number"
 		if bad == "chip=m0" {
 			want = `there is no chip "m0"`
@@ -213,7 +214,7 @@ func TestSplitCountsOperations(t *testing.T) {
 func graph(t *testing.T, name string) *ir.Graph {
 	a, err := txtar.ParseFile("../testdata/graphs/" + name + ".txtar")
 	require.NoError(t, err)
-	m, err := mlxt.Parse(name, a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), name, a.Files[0].Data)
 	require.NoError(t, err)
 	return m.Graphs[0]
 }
@@ -225,7 +226,7 @@ func TestSplitIsProved(t *testing.T) {
 			g := graph(t, name)
 			after := g.Clone()
 			runPasses(t, after, "annotate,barriers,split"+s)
-			r := prove.Check(g, after, prove.Options{})
+			r := prove.Check(context.Background(), g, after, prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "%s, %s: %s", name, s, r)
 		}
 	}

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/cost"
@@ -16,12 +17,12 @@ type Pass struct {
 	// Default: the pass is part of the pipeline that runs when nobody asks for
 	// another.
 	Default bool
-	run     func(g *ir.Graph, o Values, r *Report) error
+	run     func(ctx context.Context, g *ir.Graph, o Values, r *Report) error
 }
 
 // New returns a pass that is not in the table, for a pipeline that a program
 // puts together itself. No order constraint names it.
-func New(name, summary string, run func(g *ir.Graph, o Values, r *Report) error) Pass {
+func New(name, summary string, run func(ctx context.Context, g *ir.Graph, o Values, r *Report) error) Pass {
 	return Pass{Name: name, Summary: summary, run: run}
 }
 

@@ -1,6 +1,7 @@
 package passes_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,12 +47,12 @@ func TestValidateFindsWrongSettings(t *testing.T) {
 
 func TestAPassOfOnesOwn(t *testing.T) {
 	ran := false
-	p := passes.New("mine", "", func(g *ir.Graph, o passes.Values, r *passes.Report) error {
+	p := passes.New("mine", "", func(ctx context.Context, g *ir.Graph, o passes.Values, r *passes.Report) error {
 		ran = true
 		r.About("%x", "seen")
 		return nil
 	})
-	rs, err := passes.Run(small(t), passes.Pipeline{{Pass: p}}, passes.Options{})
+	rs, err := passes.Run(context.Background(), small(t), passes.Pipeline{{Pass: p}}, passes.Options{})
 	require.NoError(t, err)
 	require.True(t, ran)
 	require.Equal(t, "%x: done: seen", rs[0].Remarks[0].String())

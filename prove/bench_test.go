@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -61,13 +62,13 @@ func BenchmarkProof(b *testing.B) {
 			before, after := layers(layer, m, n), layer.Clone()
 			p, err := passes.ParsePipeline(pipeline)
 			require.NoError(b, err)
-			_, err = passes.Run(after, p, passes.Options{})
+			_, err = passes.Run(context.Background(), after, p, passes.Options{})
 			require.NoError(b, err)
 			after = layers(after, m, n)
 			b.Run(fmt.Sprintf("%s/%d", pipeline, m*n), func(b *testing.B) {
 				b.ReportAllocs()
 				for range b.N {
-					r := prove.Check(before, after, prove.Options{})
+					r := prove.Check(context.Background(), before, after, prove.Options{})
 					require.Equal(b, prove.Proved, r.Verdict, "%s", r)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(m*n), "ns/dispatch")

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func caseGraph(t *testing.T, text string) *ir.Graph {
 	if !strings.HasPrefix(text, "mlxt") {
 		text = caseHead + text
 	}
-	m, err := mlxt.Parse("test", []byte(text+"}\n"))
+	m, err := mlxt.Parse(context.Background(), "test", []byte(text+"}\n"))
 	require.NoError(t, err, text)
 	require.NoError(t, m.Graphs[0].Check(), text)
 	return m.Graphs[0]
@@ -143,7 +144,7 @@ func TestChecks(t *testing.T) {
 		{"effects that nobody can vouch for", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", prove.Refused, prove.Interface, "complete effects are stored"},
 		{"effects that the recording vouches for", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %y[0:128])" + row + "\n      effects complete\n", prove.Proved, 0, ""},
 	} {
-		r := prove.Check(caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{})
+		r := prove.Check(context.Background(), caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{})
 		assert.Equal(t, c.want.String(), r.Verdict.String(), "%s: %s", c.name, r)
 		if c.want != prove.Proved && len(r.Findings) > 0 {
 			assert.Equal(t, c.point.String(), r.Findings[0].Point.String(), "%s: %s", c.name, r)
@@ -169,10 +170,10 @@ func TestChecksAssumptions(t *testing.T) {
 			"the recording is race-free at 1 other places",
 		}},
 	} {
-		r := prove.Check(caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{})
+		r := prove.Check(context.Background(), caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{})
 		assert.Equal(t, "proved", r.Verdict.String(), "%s: %s", c.name, r)
 		assert.Equal(t, c.want, r.Assumptions, c.name)
-		r = prove.Check(caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{Strict: true})
+		r = prove.Check(context.Background(), caseGraph(t, c.before), caseGraph(t, c.after), prove.Options{Strict: true})
 		assert.Equal(t, len(c.want) == 0, r.Verdict == prove.Proved, "%s: %s", c.name, r)
 		assert.Empty(t, r.Assumptions, c.name)
 	}

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -44,12 +45,12 @@ func TestHarmfulCorpus(t *testing.T) {
 	read := func(path string) *ir.Graph {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		m, err := mlxt.Parse(path, text)
+		m, err := mlxt.Parse(context.Background(), path, text)
 		require.NoError(t, err)
 		return m.Graphs[0]
 	}
 	for _, f := range files {
-		r := prove.Check(read(f), read(strings.TrimSuffix(f, "before")+"after"), prove.Options{})
+		r := prove.Check(context.Background(), read(f), read(strings.TrimSuffix(f, "before")+"after"), prove.Options{})
 		require.True(t, r.Verdict != prove.Proved || trusts(r), "%s", f)
 	}
 }

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ graph g {
 `
 
 func parseGraph(t *testing.T, body string) *ir.Graph {
-	m, err := mlxt.Parse("test", []byte(norms+body+"}\n"))
+	m, err := mlxt.Parse(context.Background(), "test", []byte(norms+body+"}\n"))
 	require.NoError(t, err)
 	require.NoError(t, m.Graphs[0].Check())
 	return m.Graphs[0]
@@ -99,7 +100,7 @@ func TestFusions(t *testing.T) {
   #1 @mul (a = %y[0:256], b = %s[0:256], c = %y[0:256]) grid threads [64, 1, 1] of [64, 1, 1]
 `, prove.Proved, 0, ""},
 	} {
-		r := prove.Check(parseGraph(t, c.before), parseGraph(t, c.after), prove.Options{})
+		r := prove.Check(context.Background(), parseGraph(t, c.before), parseGraph(t, c.after), prove.Options{})
 		require.Equal(t, c.want, r.Verdict, "%s: %s", c.name, r)
 		if c.want != prove.Proved {
 			require.Equal(t, c.point, r.Findings[0].Point, "%s: %s", c.name, r)

@@ -1,8 +1,10 @@
 package prove
 
 import (
+	"context"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -52,6 +54,7 @@ type kind struct {
 
 // model is a graph ready for the proof.
 type model struct {
+	ctx    context.Context
 	g      *ir.Graph
 	ops    []op
 	reads  []access
@@ -77,7 +80,7 @@ type root struct {
 
 // newModel returns a model of g without ops. Its memories get the numbers of
 // those of the same name in other, if there is one.
-func newModel(g *ir.Graph, other *model) *model {
+func newModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	commands := 0
 	for _, n := range g.Nodes {
 		switch n.(type) {
@@ -86,7 +89,7 @@ func newModel(g *ir.Graph, other *model) *model {
 		}
 	}
 	m := &model{
-		g: g, at: make([]int32, 0, len(g.Nodes)), ops: make([]op, 0, commands), byID: newIndex(commands),
+		ctx: ctx, g: g, at: make([]int32, 0, len(g.Nodes)), ops: make([]op, 0, commands), byID: newIndex(commands),
 		names: make([]int32, len(g.Memories)), roots: make([]root, len(g.Memories)), forms: map[*decl.Form]int32{}, shapes: newShapes(g),
 	}
 	for i := range g.Memories {
@@ -119,6 +122,7 @@ func (m *model) nameAs(other *model) {
 func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func(op int32)) *model {
 	t := &touched{m: m, declared: msl.NewCache(m.g), stored: stored}
 	for _, n := range m.g.Nodes {
+		interrupt.Poll(m.ctx)
 		id, ok := ir.NodeID(n)
 		if !ok {
 			m.at = append(m.at, -1)

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"flag"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,7 @@ func recordings(t *testing.T) (out []*ir.Graph) {
 	for _, path := range files {
 		a, err := txtar.ParseFile(path)
 		require.NoError(t, err)
-		m, err := mlxt.Parse(path, a.Files[0].Data)
+		m, err := mlxt.Parse(context.Background(), path, a.Files[0].Data)
 		require.NoError(t, err)
 		out = append(out, m.Graphs...)
 	}
@@ -45,7 +46,7 @@ func trusts(r *prove.Result) bool {
 func TestMutationCampaign(t *testing.T) {
 	start := time.Now()
 	r, err := oracle.Campaign(oracle.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recordings(t)}, func(before, after *ir.Graph) (oracle.Answer, string) {
-		p := prove.Check(before, after, prove.Options{})
+		p := prove.Check(context.Background(), before, after, prove.Options{})
 		reason := ""
 		if len(p.Findings) > 0 {
 			reason = p.Findings[0].Text

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -92,13 +93,13 @@ func BenchmarkPipeline(b *testing.B) {
 					now := map[string]time.Duration{}
 					start := cpuTime()
 					last := start
-					_, err := passes.Run(after, p, passes.Options{After: func(s passes.Step, _ *ir.Graph) error {
+					_, err := passes.Run(context.Background(), after, p, passes.Options{After: func(s passes.Step, _ *ir.Graph) error {
 						t := cpuTime()
 						now[s.Pass.Name], last = t-last, t
 						return nil
 					}})
 					require.NoError(b, err)
-					r := prove.Check(before, after, prove.Options{})
+					r := prove.Check(context.Background(), before, after, prove.Options{})
 					end := cpuTime()
 					require.Equal(b, prove.Proved, r.Verdict, "%s", r)
 					now["prove"] = end - last
@@ -125,10 +126,10 @@ func TestGroupsScale(t *testing.T) {
 		layer := chained(t, texts(t)["llama_layer_decode.txtar"])
 		m := layer.Stats().Dispatches
 		g := layers(layer, m, n/m)
-		_, err := passes.Run(g, annotate, passes.Options{})
+		_, err := passes.Run(context.Background(), g, annotate, passes.Options{})
 		require.NoError(t, err)
 		count := int64(0)
-		fusion.Run(g, fusion.Options{Tried: &count})
+		fusion.Run(context.Background(), g, fusion.Options{Tried: &count})
 		return float64(count) / float64(n)
 	}
 	few, many := tried(500), tried(20_000)

@@ -1,6 +1,9 @@
 package prove
 
 import (
+	"context"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -17,45 +20,55 @@ type Options struct {
 
 // Check decides whether after computes what before does. Both graphs must have
 // passed [ir.Graph.Check].
-func Check(before, after *ir.Graph, o Options) *Result {
-	r := &Result{}
+func Check(ctx context.Context, before, after *ir.Graph, o Options) *Result {
+	r, err := check(ctx, before, after, o)
+	if err != nil {
+		r = &Result{Err: err}
+		r.add(CannotTell, Stopped, nil, nil, "the proof was ended: %v", err)
+	}
+	return r
+}
+
+func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, err error) {
+	defer interrupt.Catch(&err)
+	r = &Result{}
 	if err := term.CheckAllowed(o.Allow); err != nil {
 		r.add(Refused, Interface, nil, nil, "%v", err)
-		return r
+		return r, nil
 	}
 	if checkInterface(before, after, r); r.Verdict != Proved {
-		return r
+		return r, nil
 	}
-	b := newModel(before, nil).build(recordedEffects, nil)
+	b := newModel(ctx, before, nil).build(recordedEffects, nil)
 	recorded := trace(b)
 	m := byProvenance(b, after)
-	if r = attempt(b, recorded, after, m, o); r.Verdict == Proved {
-		return r
+	if r = attempt(ctx, b, recorded, after, m, o); r.Verdict == Proved {
+		return r, nil
 	}
 	// Provenance may be what is wrong.
 	guess := byStructure(b, after)
 	if guess.equal(m) {
-		return r
+		return r, nil
 	}
-	if again := attempt(b, recorded, after, guess, o); again.Verdict < r.Verdict {
-		return again
+	if again := attempt(ctx, b, recorded, after, guess, o); again.Verdict < r.Verdict {
+		return again, nil
 	}
-	return r
+	return r, nil
 }
 
 // recordedEffects are what kernels without declaration touch in the recording.
 func recordedEffects(_ int, d *ir.Dispatch) *ir.Effects { return d.Effects }
 
 // attempt proves after with one matching of commands.
-func attempt(b *model, recorded *readings, after *ir.Graph, m *matching, o Options) *Result {
-	p := newProof(b, recorded, m, o)
+func attempt(ctx context.Context, b *model, recorded *readings, after *ir.Graph, m *matching, o Options) *Result {
+	p := newProof(ctx, b, recorded, m, o)
 	p.build(after)
 	p.check()
 	return p.Result
 }
 
-func newProof(b *model, recorded *readings, m *matching, o Options) *proof {
-	return &proof{differs: map[string]bool{}, fusions: map[string]*outcome{}, b: b, recorded: recorded, sets: m, Result: &Result{}, opts: o}
+func newProof(ctx context.Context, b *model, recorded *readings, m *matching, o Options) *proof {
+	return &proof{ctx: ctx, differs: map[string]bool{}, fusions: map[string]*outcome{}, b: b, recorded: recorded, sets: m, Result: &Result{}, opts: o}
 }
 
 // check goes through the points of the proof.
@@ -73,6 +86,7 @@ func (p *proof) check() {
 
 // proof is the state of one attempt.
 type proof struct {
+	ctx context.Context
 	*Result
 	opts     Options
 	b, a     *model
@@ -120,7 +134,7 @@ type pair struct {
 
 // build makes the model of the graph after.
 func (p *proof) build(after *ir.Graph) {
-	p.a = newModel(after, p.b)
+	p.a = newModel(p.ctx, after, p.b)
 	p.moved = newTranslation(p.b, p.a)
 	commands := cap(p.a.ops)
 	p.same, p.usual = make([]bool, commands), make([]usual, commands)

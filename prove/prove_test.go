@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -21,7 +22,7 @@ func texts(t testing.TB) map[string]*ir.Graph {
 	for _, f := range files {
 		a, err := txtar.ParseFile(f)
 		require.NoError(t, err)
-		m, err := mlxt.Parse(f, a.Files[0].Data)
+		m, err := mlxt.Parse(context.Background(), f, a.Files[0].Data)
 		require.NoError(t, err)
 		out[filepath.Base(f)] = m.Graphs[0]
 	}
@@ -37,7 +38,7 @@ func optimized(t *testing.T, g *ir.Graph, pipeline string) *ir.Graph {
 	out := g.Clone()
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(t, err)
-	_, err = passes.Run(out, p, passes.Options{})
+	_, err = passes.Run(context.Background(), out, p, passes.Options{})
 	require.NoError(t, err)
 	return out
 }
@@ -49,14 +50,14 @@ var racy = map[string]bool{"commits.txtar": true, "copies_and_fills.txtar": true
 func TestPassesAreProved(t *testing.T) {
 	for name, g := range texts(t) {
 		if !racy[name] {
-			r := prove.Check(g, g.Clone(), prove.Options{})
+			r := prove.Check(context.Background(), g, g.Clone(), prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "%s against itself: %s", name, r)
 		}
-		r := prove.Check(g, ordered(t, g), prove.Options{})
+		r := prove.Check(context.Background(), g, ordered(t, g), prove.Options{})
 		require.Equal(t, prove.Proved, r.Verdict, "%s ordered: %s", name, r)
 		require.Equal(t, len(ids(g)), r.Commands)
 		for _, pipeline := range []string{"", "annotate,fuse,dce,rename{budget=unlimited},reorder,barriers,plan,split,constants"} {
-			r := prove.Check(g, optimized(t, g, pipeline), prove.Options{})
+			r := prove.Check(context.Background(), g, optimized(t, g, pipeline), prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "%s, %q: %s", name, pipeline, r)
 		}
 	}
@@ -83,11 +84,11 @@ func TestDroppedBarriersAreRefused(t *testing.T) {
 			}
 			m := o.Clone()
 			m.Nodes = append(m.Nodes[:i:i], m.Nodes[i+1:]...)
-			r := prove.Check(g, m, prove.Options{})
+			r := prove.Check(context.Background(), g, m, prove.Options{})
 			if name == "unannotated.txtar" || i == len(o.Nodes)-1 {
 				// The recording has no barrier there either, against the unknown or the
 				// next replay: its own relation is kept, and assumed free of races.
-				r = prove.Check(g, m, prove.Options{Strict: true})
+				r = prove.Check(context.Background(), g, m, prove.Options{Strict: true})
 				require.NotEqual(t, prove.Proved, r.Verdict, "%s", r)
 				continue
 			}
@@ -110,7 +111,7 @@ func changed(t *testing.T, name string, change func(g *ir.Graph)) *prove.Result 
 	}
 	change(o)
 	require.NoError(t, o.Check())
-	return prove.Check(g, o, prove.Options{})
+	return prove.Check(context.Background(), g, o, prove.Options{})
 }
 
 func dispatch(g *ir.Graph, id ir.ID) *ir.Dispatch {

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -19,7 +20,7 @@ func recordedGraphs(t *testing.T) (out []*ir.Graph) {
 	for _, f := range files {
 		a, err := txtar.ParseFile(f)
 		require.NoError(t, err)
-		m, err := mlxt.Parse(f, a.Files[0].Data)
+		m, err := mlxt.Parse(context.Background(), f, a.Files[0].Data)
 		require.NoError(t, err)
 		out = append(out, m.Graphs...)
 	}
@@ -31,8 +32,8 @@ func recordedGraphs(t *testing.T) (out []*ir.Graph) {
 // and the instance that a kind shares has its commands' effects.
 func TestChecksKinds(t *testing.T) {
 	for _, g := range recordedGraphs(t) {
-		b := newModel(g, nil).build(recordedEffects, nil)
-		p := newProof(b, trace(b), byProvenance(b, g), Options{})
+		b := newModel(context.Background(), g, nil).build(recordedEffects, nil)
+		p := newProof(context.Background(), b, trace(b), byProvenance(b, g), Options{})
 		p.build(g.Clone())
 		for i := range p.a.ops {
 			for j := range p.b.ops {
@@ -47,8 +48,8 @@ func TestChecksKinds(t *testing.T) {
 // case finds, view by view.
 func TestChecksStays(t *testing.T) {
 	for _, g := range recordedGraphs(t) {
-		b := newModel(g, nil).build(recordedEffects, nil)
-		a := newModel(g.Clone(), b)
+		b := newModel(context.Background(), g, nil).build(recordedEffects, nil)
+		a := newModel(context.Background(), g.Clone(), b)
 		a.build(recordedEffects, nil)
 		x := newTranslation(b, a)
 		for i := range b.ops {
@@ -86,7 +87,7 @@ func TestChecksShapes(t *testing.T) {
 		}
 		return r
 	})
-	m := newModel(g, nil) // one for all: its table fills
+	m := newModel(context.Background(), g, nil) // one for all: its table fills
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := region.Draw(t, "x"), region.Draw(t, "y")
 		a, b := m.rooted(&x), m.rooted(&y)

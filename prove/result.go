@@ -34,10 +34,11 @@ const (
 	Order
 	Fusion
 	Aliasing
+	Stopped // the proof was ended by its context
 )
 
 func (p Point) String() string {
-	return [...]string{"interface", "coverage", "values", "final bytes", "order", "fusion", "aliasing"}[p]
+	return [...]string{"interface", "coverage", "values", "final bytes", "order", "fusion", "aliasing", "stopped"}[p]
 }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -66,6 +67,8 @@ type Result struct {
 	Rewrites    []Used    `json:"rewrites,omitempty"` // that may change bits
 	Assumptions []string  `json:"assumptions,omitempty"`
 	Findings    []Finding `json:"findings,omitempty"`
+	// Err is the cause of the context that ended the proof before it knew.
+	Err error `json:"-"`
 }
 
 func (r *Result) String() string {

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func elementwise(name string, operands int, text string) string {
 }
 
 func halfGraph(t *testing.T, body string) *ir.Graph {
-	m, err := mlxt.Parse("test", []byte(halves+body+"}\n"))
+	m, err := mlxt.Parse(context.Background(), "test", []byte(halves+body+"}\n"))
 	require.NoError(t, err, body)
 	require.NoError(t, m.Graphs[0].Check(), body)
 	return m.Graphs[0]
@@ -118,13 +119,13 @@ func TestChecksRewrites(t *testing.T) {
 		{"another branch", behind("out0[i] = round(f16, select(in0_f16[i] < 0.0, 1.0, exp(in0_f16[i])))"), fused("#0, #1", "ab", "out0[i] = round(f16, select(round(f16, in0_f16[i] * in1_f16[i]) < 0.0, 2.0, exp(in0_f16[i] * in1_f16[i])))"), -1},
 	} {
 		before, after := halfGraph(t, c.before), halfGraph(t, c.after)
-		r := prove.Check(before, after, prove.Options{})
+		r := prove.Check(context.Background(), before, after, prove.Options{})
 		require.Empty(t, r.Rewrites, c.name)
 		require.Equal(t, c.dropped == 0, r.Verdict == prove.Proved, "%s, not allowed: %s", c.name, r)
 		if c.dropped != 0 {
 			require.Contains(t, r.Findings[0].Text, "its term is", c.name)
 		}
-		r = prove.Check(before, after, prove.Options{Allow: []string{"round"}})
+		r = prove.Check(context.Background(), before, after, prove.Options{Allow: []string{"round"}})
 		require.Equal(t, c.dropped >= 0, r.Verdict == prove.Proved, "%s, allowed: %s", c.name, r)
 		switch {
 		case c.dropped > 0:
@@ -136,7 +137,7 @@ func TestChecksRewrites(t *testing.T) {
 			require.Empty(t, r.Rewrites, c.name)
 		}
 	}
-	r := prove.Check(halfGraph(t, chain), halfGraph(t, chain), prove.Options{Allow: []string{"round", "fma"}})
+	r := prove.Check(context.Background(), halfGraph(t, chain), halfGraph(t, chain), prove.Options{Allow: []string{"round", "fma"}})
 	require.Equal(t, prove.Refused, r.Verdict)
 	require.Equal(t, `there is no rewrite "fma" (there are round)`, r.Findings[0].Text)
 }

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -112,7 +113,7 @@ graph g {
 // What a declaration may say that none of the library does.
 func TestChecksDeclarations(t *testing.T) {
 	parse := func(body string) *ir.Graph {
-		m, err := mlxt.Parse("test", []byte(fusing+body+"}\n"))
+		m, err := mlxt.Parse(context.Background(), "test", []byte(fusing+body+"}\n"))
 		require.NoError(t, err)
 		require.NoError(t, m.Graphs[0].Check())
 		return m.Graphs[0]
@@ -142,8 +143,8 @@ func TestChecksDeclarations(t *testing.T) {
 			}
 		}, CannotTell, "has no term"},
 	} {
-		b := newModel(before, nil).build(recordedEffects, nil)
-		p := newProof(b, trace(b), byProvenance(b, after), Options{})
+		b := newModel(context.Background(), before, nil).build(recordedEffects, nil)
+		p := newProof(context.Background(), b, trace(b), byProvenance(b, after), Options{})
 		p.build(after)
 		c.change(p)
 		p.check()

@@ -20,7 +20,7 @@
 // Operations return no errors, so that a model reads like a formula: the first
 // mistake is kept, and Graph or Finish returns it. The graph goes into a file with
 //
-//	err = mlxg.WriteFile("norm.mlxg", &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{})
+//	err = mlxg.WriteFile(ctx, "norm.mlxg", &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{})
 //
 // and from there through the commands:
 //

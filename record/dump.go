@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,5 +51,5 @@ func fileName(s string) string {
 }
 
 func dump(path string, g *ir.Graph) error {
-	return mlxg.WriteFile(path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{})
+	return mlxg.WriteFile(context.Background(), path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{})
 }

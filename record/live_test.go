@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -355,7 +356,7 @@ func TestDumpByEnvironment(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 	}
-	f, err := mlxg.Open(filepath.Join(dir, "de_code.mlxg"), mlxg.OpenOptions{})
+	f, err := mlxg.Open(context.Background(), filepath.Join(dir, "de_code.mlxg"), mlxg.OpenOptions{})
 	require.NoError(t, err)
 	require.Equal(t, 1, f.Module.Graphs[0].Stats().Dispatches)
 	require.NoError(t, f.Close())

@@ -315,8 +315,8 @@ func TestRandomPrograms(t *testing.T) {
 		}
 		// replayed from a file
 		path := filepath.Join(t.TempDir(), "x.mlxg")
-		require.NoError(t, mlxg.WriteFile(path, &ir.Module{Graphs: graphs}, mlxg.WriteOptions{}))
-		f, err := mlxg.Open(path, mlxg.OpenOptions{})
+		require.NoError(t, mlxg.WriteFile(context.Background(), path, &ir.Module{Graphs: graphs}, mlxg.WriteOptions{}))
+		f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{})
 		require.NoError(t, err)
 		rs, err := replay.Open(c, f.Module, replay.Options{Poison: true})
 		require.NoError(t, err)

@@ -330,10 +330,10 @@ func TestTransposingCopyIsFused(t *testing.T) {
 	g, err := r.Graph()
 	require.NoError(t, err)
 	after := (&ir.Module{Graphs: []*ir.Graph{g}}).Clone().Graphs[0]
-	_, err = passes.Run(after, passes.DefaultPipeline(), passes.Options{})
+	_, err = passes.Run(context.Background(), after, passes.DefaultPipeline(), passes.Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"gemm_nn_float32"}, functions(after))
-	require.Equal(t, prove.Proved, prove.Check(g, after, prove.Options{}).Verdict)
+	require.Equal(t, prove.Proved, prove.Check(context.Background(), g, after, prove.Options{}).Verdict)
 }
 
 func TestElementwise(t *testing.T) {

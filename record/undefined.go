@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
@@ -27,7 +28,7 @@ func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
 			shadow.Nodes[i] = &described
 		}
 	}
-	flow := dataflow.Build(&shadow)
+	flow := dataflow.Build(context.Background(), &shadow)
 	for _, u := range flow.Undefined() {
 		text := fmt.Sprintf("%s reads %s, which nothing in this recording has written before", g.Describe(flow.Commands[u.Command]), g.FormatRegion(u.Use.Region))
 		if u.Use.Certain {

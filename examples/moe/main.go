@@ -47,7 +47,7 @@ func run(w io.Writer, path string, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := mlxg.WriteFile(path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}); err != nil {
+	if err := mlxg.WriteFile(context.Background(), path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "wrote %s: %d dispatches\n", path, g.Stats().Dispatches)
@@ -77,7 +77,7 @@ func run(w io.Writer, path string, seed uint64) error {
 // replayFile opens a graph file, runs its first graph once with x as its input
 // %x, and returns the output %y.
 func replayFile(path string, x []float32) (y []float32, err error) {
-	f, err := mlxg.Open(path, mlxg.OpenOptions{})
+	f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,10 +35,10 @@ func TestOptimized(t *testing.T) {
 	require.NoError(t, err)
 	g, err := recordLayer(w)
 	require.NoError(t, err)
-	reports, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+	reports, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
 	require.NoError(t, err)
 	require.NotEmpty(t, reports)
-	proof := prove.Check(recorded, g, prove.Options{})
+	proof := prove.Check(context.Background(), recorded, g, prove.Options{})
 	require.Equal(t, prove.Proved, proof.Verdict, "%v", proof)
 
 	var functions []string
@@ -59,7 +60,7 @@ func TestOptimized(t *testing.T) {
 	var results [2][]float32
 	for i, g := range []*ir.Graph{recorded, g} {
 		path := filepath.Join(t.TempDir(), "moe.mlxg")
-		require.NoError(t, mlxg.WriteFile(path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}))
+		require.NoError(t, mlxg.WriteFile(context.Background(), path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}))
 		results[i], err = replayFile(path, x)
 		require.NoError(t, err)
 	}

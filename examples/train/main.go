@@ -37,7 +37,7 @@ func run(out io.Writer, file string, steps int, rate float64) error {
 	}
 	m := &ir.Module{Graphs: []*ir.Graph{g}}
 	if file != "" {
-		if err := mlxg.WriteFile(file, m, mlxg.WriteOptions{}); err != nil {
+		if err := mlxg.WriteFile(context.Background(), file, m, mlxg.WriteOptions{}); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "%s: %d commands\n", file, g.Stats().Dispatches)

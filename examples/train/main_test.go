@@ -51,10 +51,10 @@ func optimized(t *testing.T, m *ir.Module) *ir.Module {
 	t.Helper()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "step.mlxg"), filepath.Join(dir, "optimized.mlxg")
-	require.NoError(t, mlxg.WriteFile(from, m, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), from, m, mlxg.WriteOptions{}))
 	require.Equal(t, 0, mlxc.Main([]string{"optimize", from, "-o", to}))
 	require.Equal(t, 0, mlxc.Main([]string{"verify", "--strict", from, to})) // with no assumption
-	f, err := mlxg.Open(to, mlxg.OpenOptions{})
+	f, err := mlxg.Open(context.Background(), to, mlxg.OpenOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f.Module
@@ -126,7 +126,7 @@ func TestLossFalls(t *testing.T) {
 	require.Equal(t, file+": 26 commands", lines[0])
 	require.Len(t, lines, 12)
 
-	f, err := mlxg.Open(file, mlxg.OpenOptions{})
+	f, err := mlxg.Open(context.Background(), file, mlxg.OpenOptions{})
 	require.NoError(t, err)
 	defer f.Close()
 	var losses []float32
@@ -189,9 +189,9 @@ func TestEverySize(t *testing.T) {
 		require.NoError(t, err, "%+v", n)
 		recorded := &ir.Module{Graphs: []*ir.Graph{g}}
 		after := recorded.Clone()
-		_, err = passes.Run(after.Graphs[0], passes.DefaultPipeline(), passes.Options{})
+		_, err = passes.Run(context.Background(), after.Graphs[0], passes.DefaultPipeline(), passes.Options{})
 		require.NoError(t, err, "%+v", n)
-		proof := prove.Check(g, after.Graphs[0], prove.Options{})
+		proof := prove.Check(context.Background(), g, after.Graphs[0], prove.Options{})
 		require.Equal(t, prove.Proved, proof.Verdict, "%+v: %v", n, proof)
 		var want, got []float32
 		require.NoError(t, n.train(recorded, 3, 0.0625, func(_ int, loss float32) { want = append(want, loss) }))

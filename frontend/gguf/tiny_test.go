@@ -256,7 +256,7 @@ func TestTinyModels(t *testing.T) {
 			module, err := m.Record(context.Background(), gguf.Options{Prefill: 8})
 			require.NoError(t, err, typ)
 			for _, g := range module.Graphs {
-				_, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+				_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
 				require.NoError(t, err)
 				require.Zero(t, g.Stats().Unannotated, "%s %s", typ, g.Name)
 			}

@@ -1,6 +1,7 @@
 package dataflow_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
@@ -52,7 +53,7 @@ func BenchmarkBuild(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				for range b.N {
-					dataflow.Build(g)
+					dataflow.Build(context.Background(), g)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/command")
 			})

@@ -2,8 +2,10 @@ package dataflow
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/interval"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -18,6 +20,7 @@ const maxRuns = 32
 // them. Each def enters and leaves once, so that a command costs
 // O((k+1) log n) for k defs met.
 type builder struct {
+	ctx  context.Context
 	g    *ir.Graph
 	f    *Flow
 	mems []memory // by root
@@ -58,14 +61,15 @@ type part struct {
 
 // Build computes the flow of g, by the effects that it stores. The list is one
 // replay: scratch and outputs begin undefined.
-func Build(g *ir.Graph) *Flow {
-	b := &builder{g: g, f: &Flow{Graph: g, facts: newFacts(g)}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
+func Build(ctx context.Context, g *ir.Graph) *Flow {
+	b := &builder{ctx: ctx, g: g, f: &Flow{Graph: g, facts: newFacts(g)}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
 	for i := range g.Memories {
 		m, off := g.Root(ir.MemID(i))
 		b.roots[i] = root{m, off, g.Memories[m].Kind.ReadOnly()}
 	}
 	b.count()
 	for i := range b.f.Commands {
+		interrupt.Poll(ctx)
 		b.add(int32(i))
 	}
 	b.finish()

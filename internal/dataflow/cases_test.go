@@ -1,6 +1,7 @@
 package dataflow_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestRowsOfACache(t *testing.T) {
 	c.run(writes(true, row))
 	c.run(reads(at(c.st, k(0), c.pos.Add(c.n).Scale(64))))
 	c.run(reads(row))
-	f := dataflow.Build(c.Unfinished())
+	f := dataflow.Build(context.Background(), c.Unfinished())
 	require.Equal(t, "initial", print(f, 1, 0))
 	require.Equal(t, "0 initial", print(f, 2, 0))
 	require.Equal(t, "3 initial", print(f, 4, 0))
@@ -94,7 +95,7 @@ func TestPartlyCertain(t *testing.T) {
 	c.run(writes(true, at(c.s, k(0), c.n.Scale(64)))) // 64 bytes at least
 	c.run(reads(at(c.s, k(0), k(64))))
 	c.run(reads(at(c.s, k(0), k(128))))
-	f := dataflow.Build(c.Unfinished())
+	f := dataflow.Build(context.Background(), c.Unfinished())
 	require.Equal(t, "1w ", print(f, 2, 0))
 	require.Equal(t, "0w 1 ", print(f, 3, 0))
 }
@@ -111,7 +112,7 @@ func TestColumns(t *testing.T) {
 	c.run(writes(true, at(c.y, k(0), k(32), many)))
 	c.run(reads(at(c.y, k(32), k(32), many)))
 	c.run(reads(at(c.y, k(0), k(16), many)))
-	f := dataflow.Build(c.Unfinished())
+	f := dataflow.Build(context.Background(), c.Unfinished())
 	require.Equal(t, "1w ", print(f, 2, 0))
 	require.Equal(t, "0 1 ", print(f, 3, 0))
 	require.Equal(t, "initial", print(f, 5, 0))
@@ -128,7 +129,7 @@ func TestMayWritePassesOn(t *testing.T) {
 	c.run(&ir.Effects{Complete: true, Reads: []ir.Region{whole}, Writes: []ir.Write{{Region: at(c.st, k(0), k(64)), Must: true}}})
 	c.run(writes(false, at(c.s, k(0), k(8))))
 	c.run(&ir.Effects{Complete: true, Reads: []ir.Region{at(c.s, k(0), k(8))}, Writes: []ir.Write{{Region: at(c.st, k(64), k(64)), Must: true}}})
-	f := dataflow.Build(c.Unfinished())
+	f := dataflow.Build(context.Background(), c.Unfinished())
 	require.Equal(t, "0w ", print(f, 1, 0))
 	require.Equal(t, int32(0), f.Reads(1)[0].Update)
 	require.Equal(t, "1w ", print(f, 2, 0))
@@ -153,7 +154,7 @@ func TestUnknownCommand(t *testing.T) {
 	c.run(writes(true, at(c.y, k(0), k(64))))
 	c.run(nil)
 	c.run(reads(whole, at(c.st, k(0), k(64))))
-	f := dataflow.Build(c.Unfinished())
+	f := dataflow.Build(context.Background(), c.Unfinished())
 	require.Equal(t, "1 2 initial", print(f, 3, 0))
 	require.Equal(t, "3w ", print(f, 4, 0))
 	require.Equal(t, "3w ", print(f, 4, 1))

@@ -1,6 +1,7 @@
 package dataflow_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
@@ -15,7 +16,7 @@ func Example() {
 	b.Fill(ir.ViewOf(t, 0, 32), 1, "")
 	b.Fill(ir.ViewOf(t, 16, 16), 2, "")
 	b.Copy(ir.ViewOf(y, 0, 32), ir.ViewOf(t, 0, 32), "")
-	f := dataflow.Build(b.Unfinished())
+	f := dataflow.Build(context.Background(), b.Unfinished())
 	for _, s := range f.Reads(2)[0].Sources {
 		fmt.Println("command", s.Command, "write", s.Write, "whole", s.Whole)
 	}

@@ -1,6 +1,7 @@
 package dataflow_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -190,7 +191,7 @@ func valuations(g *ir.Graph, f func([]uint32)) {
 func TestSourcesCoverWhatIsSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := graph(t, rapid.Bool().Draw(t, "symbolic"))
-		covers(t, g, dataflow.Build(g))
+		covers(t, g, dataflow.Build(context.Background(), g))
 	})
 }
 
@@ -200,12 +201,12 @@ func TestReorderFollows(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := graph(t, rapid.Bool().Draw(t, "symbolic"))
-		f := dataflow.Build(g)
+		f := dataflow.Build(context.Background(), g)
 		order := make([]int32, len(f.Commands))
 		for i := range order {
 			order[i] = int32(i)
 		}
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		for range 3 * len(order) {
 			i := rapid.IntRange(0, len(order)-1).Draw(t, "swap")
 			if i > 0 && table.Between(int(min(order[i-1], order[i])), int(max(order[i-1], order[i]))) == hazard.None {
@@ -222,7 +223,7 @@ func TestReorderFollows(t *testing.T) {
 		}
 		f.Reorder(order)
 		covers(t, g, f)
-		anew := dataflow.Build(g)
+		anew := dataflow.Build(context.Background(), g)
 		require.Equal(t, anew.Commands, f.Commands)
 		for i := range f.Commands {
 			require.Equal(t, anew.Unknown(i), f.Unknown(i))
@@ -323,7 +324,7 @@ func consistent(t require.TestingT, f *dataflow.Flow) {
 func TestSourcesAreExactWithoutParams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := graph(t, false)
-		f := dataflow.Build(g)
+		f := dataflow.Build(context.Background(), g)
 		uses, _ := slow(g, f, nil)
 		for i := range f.Commands {
 			for k, u := range f.Reads(i) {

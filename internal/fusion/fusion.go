@@ -2,11 +2,13 @@ package fusion
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/isel"
 	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
@@ -42,7 +44,7 @@ const (
 )
 
 // Run fuses what it can, in place, and returns the flow of what came of it.
-func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
+func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 	if o.Library == nil {
 		o.Library = isel.Builtin()
 	}
@@ -52,7 +54,7 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 	if o.MaxThreads == 0 {
 		o.MaxThreads = 1024
 	}
-	f := &fuser{g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{},
+	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{},
 		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}}
 	f.m.Unrounded = o.Unrounded
 	f.mems = memories(g)
@@ -60,9 +62,10 @@ func Run(g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
 		f.declared = msl.NewCache(g)
 		f.m.Declared = f.declared
 	}
-	f.flow = dataflow.Build(g)
+	f.flow = dataflow.Build(ctx, g)
 	first := true // every group is new
 	for range maxRounds {
+		interrupt.Poll(ctx)
 		r := f.look(first)
 		first = false
 		r.vertical()
@@ -146,6 +149,7 @@ func (f *fuser) remarks() (out []Remark) {
 
 // fuser is what lasts from round to round.
 type fuser struct {
+	ctx      context.Context
 	g        *ir.Graph
 	o        Options
 	m        *isel.Matcher
@@ -401,7 +405,7 @@ func (r *round) apply() bool {
 	r.g.Nodes = out
 	r.room.fused = r.fused
 	if r.fuser.flow = r.flow.Replace(r.fused); r.fuser.flow == nil {
-		r.fuser.flow = dataflow.Build(r.g)
+		r.fuser.flow = dataflow.Build(r.fuser.ctx, r.g)
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package fusion_test
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ import (
 // effects.
 func annotated(t *testing.T, body string) *ir.Graph {
 	t.Helper()
-	m, err := mlxt.Parse("test", []byte(`mlxt 1
+	m, err := mlxt.Parse(context.Background(), "test", []byte(`mlxt 1
 
 graph g {
   memory %x input 256 f32[64]
@@ -84,7 +85,7 @@ func TestWhereAFusedDispatchStands(t *testing.T) {
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			g := annotated(t, k.body)
-			fusion.Run(g, fusion.Options{})
+			fusion.Run(context.Background(), g, fusion.Options{})
 			require.Equal(t, k.want, list(g))
 			require.NoError(t, g.Check())
 		})
@@ -99,7 +100,7 @@ func TestNothingIsFusedOverAPillar(t *testing.T) {
 		if !known {
 			g.Nodes[1].(*ir.Dispatch).Effects = nil
 		}
-		fusion.Run(g, fusion.Options{})
+		fusion.Run(context.Background(), g, fusion.Options{})
 		require.Equal(t, map[bool]string{true: "#1 #2 #3 ", false: "#0 #1 #2 #3 "}[known], list(g))
 	}
 }
@@ -110,7 +111,7 @@ func TestNarrowedEffectsAreNotBelieved(t *testing.T) {
 	g := annotated(t, norm+scale)
 	d := g.Nodes[0].(*ir.Dispatch)
 	d.Effects.Reads = d.Effects.Reads[:1]
-	fusion.Run(g, fusion.Options{})
+	fusion.Run(context.Background(), g, fusion.Options{})
 	require.Equal(t, "#0 #2 ", list(g))
 }
 
@@ -124,7 +125,7 @@ func TestOnlyWhatGainsIsFused(t *testing.T) {
 		{fusion.Cost{Launch: -10, Barrier: 0, Bandwidth: 1e6}, "#0 | #2 "},
 	} {
 		g := annotated(t, norm+"barrier\n"+scale)
-		fusion.Run(g, fusion.Options{Cost: &k.cost})
+		fusion.Run(context.Background(), g, fusion.Options{Cost: &k.cost})
 		require.Equal(t, k.want, list(g))
 	}
 }
@@ -133,7 +134,7 @@ func TestOnlyWhatGainsIsFused(t *testing.T) {
 // graph if that has it.
 func TestProvenanceAndKernelOfAFusedDispatch(t *testing.T) {
 	g := annotated(t, norm+"barrier\n"+scale)
-	remarks, _ := fusion.Run(g, fusion.Options{})
+	remarks, _ := fusion.Run(context.Background(), g, fusion.Options{})
 	d := g.Nodes[len(g.Nodes)-2].(*ir.Dispatch)
 	require.Equal(t, []ir.ID{0, 2}, d.From)
 	require.Equal(t, "rms", g.Kernels[d.Kernel].Name)
@@ -154,16 +155,16 @@ func TestFlowAfterFusion(t *testing.T) {
 	for _, name := range files {
 		a, err := txtar.ParseFile(name)
 		require.NoError(t, err)
-		m, err := mlxt.Parse(a.Files[0].Name, a.Files[0].Data)
+		m, err := mlxt.Parse(context.Background(), a.Files[0].Name, a.Files[0].Data)
 		require.NoError(t, err)
 		for _, g := range m.Graphs {
 			annotate, err := passes.ParsePipeline("annotate")
 			require.NoError(t, err)
-			_, err = passes.Run(g, annotate, passes.Options{})
+			_, err = passes.Run(context.Background(), g, annotate, passes.Options{})
 			require.NoError(t, err)
-			remarks, flow := fusion.Run(g, fusion.Options{})
+			remarks, flow := fusion.Run(context.Background(), g, fusion.Options{})
 			fused += len(remarks)
-			anew := dataflow.Build(g)
+			anew := dataflow.Build(context.Background(), g)
 			require.Equal(t, anew.Commands, flow.Commands, name)
 			for i := range anew.Commands {
 				require.Equal(t, anew.Live(i), flow.Live(i), "%s %d", name, i)
@@ -220,7 +221,7 @@ graph g {
 		{"allowed", sum, fusion.Options{Library: lib, Unrounded: true}, "#1 ", "fused #0 #1 into mul_addfloat16, which leaves out 1 rounding of an intermediate (rewrite round)"},
 		{"another computation", strings.ReplaceAll(sum, "@add", "@mul"), fusion.Options{Library: lib, Unrounded: true}, "#0 #1 ", ""},
 	} {
-		m, err := mlxt.Parse("test", []byte(head+k.body+"}\n"))
+		m, err := mlxt.Parse(context.Background(), "test", []byte(head+k.body+"}\n"))
 		require.NoError(t, err)
 		g := m.Graphs[0]
 		for _, n := range g.Nodes {
@@ -228,7 +229,7 @@ graph g {
 			d.Effects, err = msl.Describe(g, d)
 			require.NoError(t, err)
 		}
-		remarks, _ := fusion.Run(g, k.o)
+		remarks, _ := fusion.Run(context.Background(), g, k.o)
 		require.Equal(t, k.want, list(g), k.name)
 		if k.text == "" {
 			require.Empty(t, remarks, k.name)

@@ -1,6 +1,7 @@
 package fusion_test
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -73,7 +74,7 @@ func TestRepeats(t *testing.T) {
 	for _, name := range files {
 		a, err := txtar.ParseFile(name)
 		require.NoError(t, err)
-		m, err := mlxt.Parse(a.Files[0].Name, a.Files[0].Data)
+		m, err := mlxt.Parse(context.Background(), a.Files[0].Name, a.Files[0].Data)
 		require.NoError(t, err)
 		gs = append(gs, m.Graphs[0])
 	}
@@ -85,13 +86,13 @@ func TestRepeats(t *testing.T) {
 		if g.Check() != nil {
 			return
 		}
-		if _, err := passes.Run(g, annotate, passes.Options{}); err != nil {
+		if _, err := passes.Run(context.Background(), g, annotate, passes.Options{}); err != nil {
 			return
 		}
 		o := fusion.Options{Generate: rapid.Bool().Draw(t, "generate")}
 		run := func(o fusion.Options) (texts []string, _ string) {
 			h := g.Clone()
-			remarks, _ := fusion.Run(h, o)
+			remarks, _ := fusion.Run(context.Background(), h, o)
 			for _, m := range remarks {
 				texts = append(texts, m.Text)
 			}

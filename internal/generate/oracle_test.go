@@ -51,7 +51,7 @@ func recordModel(t *testing.T, optimize bool) *ir.Module {
 	require.NoError(t, err)
 	if optimize {
 		for _, g := range module.Graphs {
-			_, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{})
+			_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
 			require.NoError(t, err)
 		}
 	}

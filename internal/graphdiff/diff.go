@@ -1,9 +1,11 @@
 package graphdiff
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -90,8 +92,10 @@ func (d *Diff) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// Graphs compares two graphs, which must have passed [ir.Graph.Check].
-func Graphs(before, after *ir.Graph) *Diff {
+// Graphs compares two graphs, which must have passed [ir.Graph.Check]. An error is the
+// cause of ctx.
+func Graphs(ctx context.Context, before, after *ir.Graph) (out *Diff, err error) {
+	defer interrupt.Catch(&err)
 	c := newComparison(before, after)
 	c.params()
 	c.memories()
@@ -100,11 +104,11 @@ func Graphs(before, after *ir.Graph) *Diff {
 	c.order()
 	c.marks()
 	c.commands()
-	out := &Diff{CommandsBefore: len(c.b.commands), CommandsAfter: len(c.a.commands), Changes: []Change{}}
+	out = &Diff{CommandsBefore: len(c.b.commands), CommandsAfter: len(c.a.commands), Changes: []Change{}}
 	for _, k := range Kinds {
 		out.Changes = append(out.Changes, c.found[k]...)
 	}
-	return out
+	return out, nil
 }
 
 // side is one of the two graphs.

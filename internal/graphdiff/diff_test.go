@@ -1,6 +1,7 @@
 package graphdiff_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,9 +38,15 @@ graph g {
 `
 
 func parse(t require.TestingT, text string) *ir.Graph {
-	m, err := mlxt.Parse("g", []byte(text))
+	m, err := mlxt.Parse(context.Background(), "g", []byte(text))
 	require.NoError(t, err)
 	return m.Graphs[0]
+}
+
+func compare(t require.TestingT, before, after *ir.Graph) *graphdiff.Diff {
+	d, err := graphdiff.Graphs(context.Background(), before, after)
+	require.NoError(t, err)
+	return d
 }
 
 func show(d *graphdiff.Diff) string {
@@ -92,7 +99,7 @@ func TestWords(t *testing.T) {
 				require.Contains(t, text, k.replace[i])
 				text = strings.Replace(text, k.replace[i], k.replace[i+1], 1)
 			}
-			if diff := cmp.Diff(k.want, show(graphdiff.Graphs(parse(t, base), parse(t, text)))); diff != "" {
+			if diff := cmp.Diff(k.want, show(compare(t, parse(t, base), parse(t, text)))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -103,7 +110,7 @@ func TestMovedAndBound(t *testing.T) {
 	b, a := parse(t, base), parse(t, base)
 	// #0 goes behind #1: the least move is one.
 	a.Nodes[0], a.Nodes[1] = a.Nodes[1], a.Nodes[0]
-	d := graphdiff.Graphs(b, a)
+	d := compare(t, b, a)
 	require.Len(t, d.Of(graphdiff.Moved), 1)
 	require.Len(t, d.Changes, 1)
 }
@@ -132,7 +139,7 @@ func TestConstantsMove(t *testing.T) {
 		{"2", "%c[8:16]", "0x0200000000000000 before, 0x0100000000000000 after"},
 		{"$p", "2*$p", "i64 $p before, i64 2*$p after"},
 	} {
-		d := graphdiff.Graphs(with(k.before), with(k.after))
+		d := compare(t, with(k.before), with(k.after))
 		require.Len(t, d.Changes, 1, "%s, %s", k.before, k.after)
 		require.Equal(t, graphdiff.Constants, d.Changes[0].Kind)
 		require.Equal(t, at+k.want, d.Changes[0].Text)
@@ -162,7 +169,7 @@ func TestEqualIsEqualText(t *testing.T) {
 			}
 		}
 		text := func(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }
-		d := graphdiff.Graphs(b, a)
+		d := compare(t, b, a)
 		if same := text(b) == text(a); same != d.Equal() {
 			t.Fatalf("texts equal: %v, diff: %s\n%s\n%s", same, show(d), text(b), text(a))
 		}
@@ -241,7 +248,7 @@ func BenchmarkDiff(b *testing.B) {
 				a.Nodes[i], a.Nodes[i+2] = a.Nodes[i+2], a.Nodes[i]
 			}
 			for b.Loop() {
-				graphdiff.Graphs(g, a)
+				compare(b, g, a)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/command")
 		})

@@ -22,7 +22,9 @@
 //
 // # Smallest example
 //
-//	for _, c := range graphdiff.Graphs(before, after).Changes {
+//	d, err := graphdiff.Graphs(ctx, before, after)
+//	…
+//	for _, c := range d.Changes {
 //		fmt.Println(c.Kind, c.Text)
 //	}
 package graphdiff

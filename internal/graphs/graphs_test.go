@@ -1,6 +1,7 @@
 package graphs_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestFamilies(t *testing.T) {
 				require.Empty(t, irtest.Diff(&ir.Module{Graphs: []*ir.Graph{g}}, &ir.Module{Graphs: []*ir.Graph{f.Make(n)}}))
 			}
 			if n == 5000 {
-				d := hazard.Depth(g)
+				d := hazard.Depth(context.Background(), g)
 				require.Greater(t, d, n/100, f.Name)
 				require.Less(t, d, n, "%s: something may overlap", f.Name)
 			}
@@ -37,10 +38,10 @@ func TestOperationsPerCommand(t *testing.T) {
 	for _, f := range graphs.Families() {
 		per := func(n int) (sweep, order, edges float64) {
 			g := f.Make(n)
-			table := hazard.NewTable(g)
+			table := hazard.NewTable(context.Background(), g)
 			table.Levels()
 			sweep = float64(table.Operations()) / float64(n)
-			table = hazard.NewTable(g)
+			table = hazard.NewTable(context.Background(), g)
 			o := table.Order()
 			return sweep, float64(table.Operations()) / float64(n), float64(len(o.Next)) / float64(n)
 		}
@@ -62,7 +63,7 @@ func BenchmarkHazards(b *testing.B) {
 					b.Run(what, func(b *testing.B) {
 						b.ReportAllocs()
 						for range b.N {
-							do(hazard.NewTable(g))
+							do(hazard.NewTable(context.Background(), g))
 						}
 						b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/command")
 					})

@@ -1,6 +1,7 @@
 package hazard_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,7 +45,7 @@ func TestGroupsClose(t *testing.T) {
 		[2]ir.Region{nothing, column},
 		[2]ir.Region{bytesOf(0, 32), nothing},
 	)
-	o := hazard.NewTable(g).Order()
+	o := hazard.NewTable(context.Background(), g).Order()
 	direct := square(o.Nodes)
 	for i := range int32(o.Nodes) {
 		for _, j := range o.Successors(i) {
@@ -64,14 +65,14 @@ func TestGroupsClose(t *testing.T) {
 func TestLatestKnowsThatParamsChange(t *testing.T) {
 	row := ir.View{Off: pos, Len: ir.Const(16)}.Contiguous()
 	rows := ir.View{Len: pos}.Contiguous()
-	table := hazard.NewTable(of([2]ir.Region{rows, nothing}, [2]ir.Region{nothing, row}))
+	table := hazard.NewTable(context.Background(), of([2]ir.Region{rows, nothing}, [2]ir.Region{nothing, row}))
 	require.Equal(t, []int32{-1, -1, 1, 1}, table.Latest(nil), "the read meets the write before it; the write meets that write")
 	require.Equal(t, hazard.None, table.Between(0, 1))
 	require.Equal(t, hazard.WAR, table.BetweenReplays(0, 1))
 	// Rows of other columns stay apart, whatever the params.
 	left := ir.View{Off: pos, Len: ir.Const(8)}.Contiguous()
 	right := ir.View{Off: pos.AddConst(8), Len: ir.Const(8)}.Contiguous()
-	table = hazard.NewTable(of([2]ir.Region{left, nothing}, [2]ir.Region{nothing, right}))
+	table = hazard.NewTable(context.Background(), of([2]ir.Region{left, nothing}, [2]ir.Region{nothing, right}))
 	require.Equal(t, hazard.None, table.BetweenReplays(0, 1))
 	require.Equal(t, hazard.None, table.BetweenReplays(1, 0))
 	require.Equal(t, []int32{-1, -1, -1, 1}, table.Latest(nil))
@@ -86,7 +87,7 @@ func TestValueLevelsHide(t *testing.T) {
 		name        string
 		early, late ir.Region
 	}{{"const under params", bytesOf(0, 64), n}, {"params under const", n, bytesOf(0, 64)}} {
-		table := hazard.NewTable(of([2]ir.Region{nothing, other}, [2]ir.Region{other, k.early}, [2]ir.Region{nothing, k.late}, [2]ir.Region{n, nothing}))
+		table := hazard.NewTable(context.Background(), of([2]ir.Region{nothing, other}, [2]ir.Region{other, k.early}, [2]ir.Region{nothing, k.late}, [2]ir.Region{n, nothing}))
 		levels, _ := table.ValueLevels()
 		require.Equal(t, []int32{0, 1, 0, 1}, levels, k.name)
 	}
@@ -95,7 +96,7 @@ func TestValueLevelsHide(t *testing.T) {
 // A write at pos retires nothing that it only may reach.
 func TestParamsRetireOnlyWhatTheyCover(t *testing.T) {
 	half := ir.View{Off: pos, Len: ir.Const(8)}.Contiguous()
-	table := hazard.NewTable(of([2]ir.Region{nothing, bytesOf(40, 16)}, [2]ir.Region{nothing, half}, [2]ir.Region{bytesOf(40, 8), nothing}))
+	table := hazard.NewTable(context.Background(), of([2]ir.Region{nothing, bytesOf(40, 16)}, [2]ir.Region{nothing, half}, [2]ir.Region{bytesOf(40, 8), nothing}))
 	require.Equal(t, hazard.None, table.Between(1, 2), "8 bytes of every 16")
 	levels, _ := table.Levels()
 	require.Equal(t, []int32{0, 1, 1}, levels)

@@ -1,18 +1,22 @@
 package hazard
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"context"
+
+	"github.com/mlxc/mlxc/ir"
+)
 
 // Depth returns the number of commands in the longest chain of conflicting
 // commands of g as it stands: no schedule of these commands has fewer epochs.
-func Depth(g *ir.Graph) int {
-	_, depth := NewTable(g).Levels()
+func Depth(ctx context.Context, g *ir.Graph) int {
+	_, depth := NewTable(ctx, g).Levels()
 	return depth
 }
 
 // ValueDepth returns depth∞: the same with value edges alone, from the commands
 // that wrote a byte to one that reads it. No renaming of memory gets below it.
-func ValueDepth(g *ir.Graph) int {
-	_, depth := NewTable(g).ValueLevels()
+func ValueDepth(ctx context.Context, g *ir.Graph) int {
+	_, depth := NewTable(ctx, g).ValueLevels()
 	return depth
 }
 

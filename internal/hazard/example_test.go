@@ -1,6 +1,7 @@
 package hazard_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/hazard"
@@ -18,7 +19,7 @@ func ExampleTable() {
 	if err != nil {
 		panic(err)
 	}
-	t := hazard.NewTable(g)
+	t := hazard.NewTable(context.Background(), g)
 	levels, depth := t.Levels()
 	fmt.Println(levels, depth)
 	t.Hazards(func(h hazard.Hazard) {

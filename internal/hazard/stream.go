@@ -1,6 +1,10 @@
 package hazard
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"context"
+
+	"github.com/mlxc/mlxc/ir"
+)
 
 // Stream finds an [Order] as the list goes on, for who takes commands away from its
 // front: the next command is entered when somebody asks for it, and nothing is kept
@@ -24,7 +28,7 @@ type waiter struct{ node, next int32 }
 const over int32 = -1
 
 // NewStream prepares to enter the commands of g.
-func NewStream(g *ir.Graph) *Stream {
+func NewStream(ctx context.Context, g *ir.Graph) *Stream {
 	s := &Stream{nodes: g.Nodes, at: make([]int32, 0, len(g.Nodes)), waiters: make([]waiter, 1)}
 	for i, x := range g.Nodes {
 		switch x.(type) {
@@ -34,7 +38,7 @@ func NewStream(g *ir.Graph) *Stream {
 	}
 	n := len(s.at)
 	s.waits, s.behind = make([]int32, n, n+n/8), make([]int32, n, n+n/8)
-	s.b = newOrderBuilder(&Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}, n)
+	s.b = newOrderBuilder(&Table{ctx: ctx, g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}, n)
 	s.b.stream = s
 	return s
 }

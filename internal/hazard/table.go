@@ -1,6 +1,7 @@
 package hazard
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -30,6 +31,7 @@ type command struct {
 // order of the list. The table does not follow later changes of the graph, but it
 // can be put into another order ([Table.Reorder]).
 type Table struct {
+	ctx      context.Context
 	g        *ir.Graph
 	nodes    []ir.Node // the commands
 	commands []command
@@ -48,8 +50,8 @@ type rootOf struct {
 
 // NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
 // accesses, more than a process can hold.
-func NewTable(g *ir.Graph) *Table {
-	t := &Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
+func NewTable(ctx context.Context, g *ir.Graph) *Table {
+	t := &Table{ctx: ctx, g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
 	if len(g.Nodes) > math.MaxInt32 {
 		panic(fmt.Sprintf("hazard: %d nodes", len(g.Nodes)))
 	}
@@ -75,6 +77,10 @@ func NewTable(g *ir.Graph) *Table {
 	}
 	return t
 }
+
+// Under makes ctx the context that ends what the table is asked from now on, by
+// [interrupt.Poll].
+func (t *Table) Under(ctx context.Context) { t.ctx = ctx }
 
 // Reorder puts the commands into another order: command i is what was order[i].
 func (t *Table) Reorder(order []int32) {

@@ -1,6 +1,7 @@
 package hazard_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -175,7 +176,7 @@ func TestLevelsAgainstBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.Bool().Draw(t, "plain")
 		g := commands(t, plain)
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		got, depth := table.Levels()
 		between(t, "level", plain, longest(byBytes(g, false)), got, longest(byPairs(table, false)))
 		top := int32(0)
@@ -183,7 +184,7 @@ func TestLevelsAgainstBytes(t *testing.T) {
 			top = max(top, l+1)
 		}
 		require.EqualValues(t, top, depth)
-		require.Equal(t, depth, hazard.Depth(g))
+		require.Equal(t, depth, hazard.Depth(context.Background(), g))
 	})
 }
 
@@ -191,7 +192,7 @@ func TestLevelsAgainstBytes(t *testing.T) {
 func TestReorder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := commands(t, false)
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		table.Levels()
 		order := make([]int32, table.Len())
 		for i := range order {
@@ -204,7 +205,7 @@ func TestReorder(t *testing.T) {
 			moved.Nodes = append(moved.Nodes, table.Node(int(i)))
 		}
 		table.Reorder(order)
-		anew := hazard.NewTable(&moved)
+		anew := hazard.NewTable(context.Background(), &moved)
 		for i := range order {
 			require.Equal(t, anew.Node(i), table.Node(i))
 			require.Equal(t, anew.Pillar(i), table.Pillar(i))
@@ -242,7 +243,7 @@ func TestLatestAgainstBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.Bool().Draw(t, "plain")
 		g := commands(t, plain)
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		var ends []bool
 		var boundary func(int) bool
 		if rapid.Bool().Draw(t, "boundaries") {
@@ -279,7 +280,7 @@ func TestOrderAgainstBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.Bool().Draw(t, "plain")
 		g := commands(t, plain)
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		bytes, pairs := byBytes(g, false), byPairs(table, false)
 		var hazards []hazard.Hazard
 		o := table.Hazards(func(h hazard.Hazard) { hazards = append(hazards, h) })
@@ -328,7 +329,7 @@ func TestOrderAgainstBytes(t *testing.T) {
 func TestStreamAgainstOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := commands(t, rapid.Bool().Draw(t, "plain"))
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		o := table.Order()
 		direct := square(o.Nodes)
 		for i := range int32(o.Nodes) {
@@ -337,7 +338,7 @@ func TestStreamAgainstOrder(t *testing.T) {
 			}
 		}
 		reach := closed(direct)
-		s := hazard.NewStream(g)
+		s := hazard.NewStream(context.Background(), g)
 		n := table.Len()
 		require.Equal(t, n, s.Len())
 		free, ended := make([]bool, n), make([]bool, n)
@@ -398,7 +399,7 @@ func TestValueLevelsAgainstBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.Bool().Draw(t, "plain")
 		g := commands(t, plain)
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		got, depth := table.ValueLevels()
 		least := make([]int32, table.Len())
 		values(g, func(p []uint32) {
@@ -409,7 +410,7 @@ func TestValueLevelsAgainstBytes(t *testing.T) {
 		all, most := table.Levels()
 		between(t, "value level", false, least, got, all)
 		require.LessOrEqual(t, depth, most)
-		require.Equal(t, depth, hazard.ValueDepth(g))
+		require.Equal(t, depth, hazard.ValueDepth(context.Background(), g))
 		if plain {
 			require.Equal(t, least, got)
 		}
@@ -430,10 +431,10 @@ func TestValueLevelsSeeThroughParams(t *testing.T) {
 	add(r, other)
 	add(ir.ViewOf(3, 100, 4).Contiguous(), r) // needs nothing
 	add(r, ir.ViewOf(3, 200, 4).Contiguous())
-	levels, depth := hazard.NewTable(g).ValueLevels()
+	levels, depth := hazard.NewTable(context.Background(), g).ValueLevels()
 	require.Equal(t, []int32{0, 1, 0, 1}, levels)
 	require.Equal(t, 2, depth)
-	require.Equal(t, 4, hazard.Depth(g))
+	require.Equal(t, 4, hazard.Depth(context.Background(), g))
 }
 
 // Many readers of what many wrote, overwritten by many: edges stay few, and
@@ -459,7 +460,7 @@ func TestDenseBlocksHaveFewEdges(t *testing.T) {
 	for i := range width {
 		add(nil, part(i))
 	}
-	table := hazard.NewTable(g)
+	table := hazard.NewTable(context.Background(), g)
 	o := table.Order()
 	require.Less(t, len(o.Next), 20*table.Len(), "of %d pairs", 2*width*readers)
 	direct := square(o.Nodes)
@@ -498,7 +499,7 @@ func TestOrderOfManyPieces(t *testing.T) {
 			}
 			g.Nodes = append(g.Nodes, &ir.Dispatch{ID: ir.ID(i), Effects: e})
 		}
-		table := hazard.NewTable(g)
+		table := hazard.NewTable(context.Background(), g)
 		o := table.Order()
 		direct := square(o.Nodes)
 		for i := range int32(o.Nodes) {

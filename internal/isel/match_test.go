@@ -1,6 +1,7 @@
 package isel_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // parse reads the body of a graph.
 func parse(t *testing.T, body string) *ir.Graph {
 	t.Helper()
-	m, err := mlxt.Parse("test", []byte("mlxt 1\n\ngraph g {\n"+body+"\n}\n"))
+	m, err := mlxt.Parse(context.Background(), "test", []byte("mlxt 1\n\ngraph g {\n"+body+"\n}\n"))
 	require.NoError(t, err)
 	require.NoError(t, m.Check())
 	return m.Graphs[0]

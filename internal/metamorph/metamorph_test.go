@@ -1,6 +1,7 @@
 package metamorph_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -89,11 +90,11 @@ func TestPasses(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		params := drawParams(before, rng)
 		after := before.Clone()
-		reports, err := passes.Run(after, p, passes.Options{})
+		reports, err := passes.Run(context.Background(), after, p, passes.Options{})
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", metamorph.Text(p), err, text(before))
 		}
-		v := prove.Check(before, after, prove.Options{})
+		v := prove.Check(context.Background(), before, after, prove.Options{})
 		verdicts[v.Verdict]++
 		if v.Verdict != prove.Proved {
 			doubts[v.Verdict.String()+": "+particulars.ReplaceAllString(v.Findings[0].Text, "_")]++
@@ -245,7 +246,7 @@ func TestGraphsAreVaried(t *testing.T) {
 
 // The marks of a stream order what they should.
 func TestStreamOrder(t *testing.T) {
-	m, err := mlxt.Parse("stream.mlxt", []byte(`mlxt 1
+	m, err := mlxt.Parse(context.Background(), "stream.mlxt", []byte(`mlxt 1
 
 graph g {
   memory %x input 4
@@ -284,7 +285,7 @@ func ExampleRecipe() {
 	}
 	after := before.Clone()
 	p, _ := passes.ParsePipeline("annotate,barriers")
-	if _, err := passes.Run(after, p, passes.Options{}); err != nil {
+	if _, err := passes.Run(context.Background(), after, p, passes.Options{}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -4,6 +4,7 @@ package modfile
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -39,13 +40,13 @@ func (f *File) Close() error {
 }
 
 // Open opens the module at path.
-func Open(path string, o Options) (*File, error) {
+func Open(ctx context.Context, path string, o Options) (*File, error) {
 	text, err := isText(path)
 	if err != nil {
 		return nil, err
 	}
 	if !text {
-		c, err := mlxg.Open(path, mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal})
+		c, err := mlxg.Open(ctx, path, mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal})
 		if err != nil {
 			return nil, err
 		}
@@ -55,13 +56,13 @@ func Open(path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := mlxt.Parse(path, src)
+	m, err := mlxt.Parse(ctx, path, src)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{Path: path, Module: m}
 	if !o.SkipExternal {
-		x, err := mlxg.AttachExternal(m, path, mlxg.OpenOptions{Verify: o.Verify})
+		x, err := mlxg.AttachExternal(ctx, m, path, mlxg.OpenOptions{Verify: o.Verify})
 		if err != nil {
 			return nil, err
 		}

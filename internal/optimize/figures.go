@@ -1,8 +1,11 @@
 package optimize
 
 import (
+	"context"
+
 	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 )
@@ -30,27 +33,28 @@ type Modelled struct {
 
 // Measure takes the figures of g. Depths and time are those of the effects that
 // kernels declare, whether or not g has them; g itself is left alone, and its
-// Unannotated is its own.
-func Measure(g *ir.Graph, m cost.Model) Figures {
-	f := Figures{Stats: g.Stats()}
+// Unannotated is its own. An error is the cause of ctx.
+func Measure(ctx context.Context, g *ir.Graph, m cost.Model) (f Figures, err error) {
+	defer interrupt.Catch(&err)
+	f = Figures{Stats: g.Stats()}
 	if f.Unannotated > 0 {
-		g = annotated(g)
+		g = annotated(ctx, g)
 	}
-	f.Depth, f.ValueDepth = hazard.Depth(g), hazard.ValueDepth(g)
+	f.Depth, f.ValueDepth = hazard.Depth(ctx, g), hazard.ValueDepth(ctx, g)
 	t := m.Graph(g)
 	f.Modelled = Modelled{
 		GPU: t.GPU().Microseconds(), Commands: t.Commands.Microseconds(), Barriers: t.Barriers.Microseconds(),
 		Buffers: t.Buffers.Microseconds(), Encode: t.Encode.Microseconds(), Bytes: t.Bytes,
 	}
-	return f
+	return f, nil
 }
 
 // annotated returns a copy with the effects that kernels declare.
-func annotated(g *ir.Graph) *ir.Graph {
+func annotated(ctx context.Context, g *ir.Graph) *ir.Graph {
 	out := g.Clone()
 	if p, err := passes.ParsePipeline("annotate"); err == nil {
 		// What cannot be annotated stays unknown, which figures show.
-		_, _ = passes.Run(out, p, passes.Options{})
+		_, _ = passes.Run(ctx, out, p, passes.Options{})
 	}
 	return out
 }

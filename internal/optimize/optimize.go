@@ -68,17 +68,24 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 			return nil, err
 		}
 	}
-	out := &Result{Graph: recorded.Name, Model: o.Model.Name, ModelledAt: ModelledAt(recorded, o.Model), Before: Measure(recorded, o.Model)}
+	out := &Result{Graph: recorded.Name, Model: o.Model.Name, ModelledAt: ModelledAt(recorded, o.Model)}
+	var err error
+	if out.Before, err = Measure(ctx, recorded, o.Model); err != nil {
+		return nil, err
+	}
 	undone := make([]string, len(o.Pipeline))
 	for first := true; ; first = false {
 		if err := out.run(ctx, recorded, o, undone, first); err != nil {
 			return nil, err
 		}
-		out.Proof = prove.Check(recorded, out.Optimized, o.Proof)
+		out.Proof = prove.Check(ctx, recorded, out.Optimized, o.Proof)
+		if out.Proof.Err != nil {
+			return nil, out.Proof.Err
+		}
 		if out.Proof.Verdict == prove.Proved {
 			return out, nil
 		}
-		out.OfRecording = prove.Check(recorded, recorded.Clone(), o.Proof).Verdict
+		out.OfRecording = prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict
 		if out.Proof.Verdict == prove.Refused {
 			return out, nil
 		}
@@ -130,13 +137,17 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 				return err
 			}
 		}
-		figures = append(figures, Measure(g, o.Model))
+		f, err := Measure(ctx, g, o.Model)
+		if err != nil {
+			return err
+		}
+		figures = append(figures, f)
 		if o.Progress != nil {
 			o.Progress(index[len(figures)-1] + 1)
 		}
 		return ctx.Err()
 	}
-	reports, err := passes.Run(r.Optimized, pipeline, po)
+	reports, err := passes.Run(ctx, r.Optimized, pipeline, po)
 	if err != nil {
 		return err
 	}
@@ -176,14 +187,18 @@ func offender(ctx context.Context, recorded *ir.Graph, o Options, undone []strin
 	po := o.Passes
 	done := 0
 	po.After = func(_ passes.Step, g *ir.Graph) error {
-		if r := prove.Check(recorded, g, o.Proof); r.Verdict != prove.Proved {
+		r := prove.Check(ctx, recorded, g, o.Proof)
+		if r.Err != nil {
+			return r.Err
+		}
+		if r.Verdict != prove.Proved {
 			at, found = index[done], r
 			return errStop
 		}
 		done++
 		return ctx.Err()
 	}
-	if _, err := passes.Run(recorded.Clone(), pipeline, po); err != nil && !errors.Is(err, errStop) {
+	if _, err := passes.Run(ctx, recorded.Clone(), pipeline, po); err != nil && !errors.Is(err, errStop) {
 		return -1, nil, err
 	}
 	return at, found, nil
@@ -205,7 +220,7 @@ func leaveOneOut(ctx context.Context, recorded *ir.Graph, o Options, undone []st
 		without := append([]string(nil), undone...)
 		without[i] = "left out"
 		pipeline, _ := left(o.Pipeline, without)
-		if o.verdict(recorded, pipeline) == prove.Proved {
+		if o.verdict(ctx, recorded, pipeline) == prove.Proved {
 			return i, failed, nil
 		}
 	}
@@ -214,16 +229,16 @@ func leaveOneOut(ctx context.Context, recorded *ir.Graph, o Options, undone []st
 
 // verdict runs a pipeline on a copy and proves the result; a pass that fails
 // counts as [prove.CannotTell].
-func (o Options) verdict(recorded *ir.Graph, p passes.Pipeline) prove.Verdict {
-	return o.proof(recorded, p).Verdict
+func (o Options) verdict(ctx context.Context, recorded *ir.Graph, p passes.Pipeline) prove.Verdict {
+	return o.proof(ctx, recorded, p).Verdict
 }
 
-func (o Options) proof(recorded *ir.Graph, p passes.Pipeline) *prove.Result {
+func (o Options) proof(ctx context.Context, recorded *ir.Graph, p passes.Pipeline) *prove.Result {
 	g := recorded.Clone()
 	po := o.Passes
 	po.After = nil
-	if _, err := passes.Run(g, p, po); err != nil {
+	if _, err := passes.Run(ctx, g, p, po); err != nil {
 		return &prove.Result{Verdict: prove.CannotTell}
 	}
-	return prove.Check(recorded, g, o.Proof)
+	return prove.Check(ctx, recorded, g, o.Proof)
 }

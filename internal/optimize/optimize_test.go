@@ -22,7 +22,7 @@ func recording(t *testing.T, name string) *ir.Graph {
 	path := filepath.Join("../../testdata/graphs", name+".txtar")
 	a, err := txtar.ParseFile(path)
 	require.NoError(t, err)
-	m, err := mlxt.Parse(path, a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), path, a.Files[0].Data)
 	require.NoError(t, err)
 	return m.Graphs[0]
 }
@@ -38,7 +38,7 @@ func with(p passes.Pipeline, name string, run func(g *ir.Graph)) (out passes.Pip
 	for _, s := range p {
 		out = append(out, s)
 		if s.Pass.Name == name {
-			out = append(out, passes.Step{Pass: passes.New("bad", "", func(g *ir.Graph, _ passes.Values, _ *passes.Report) error {
+			out = append(out, passes.Step{Pass: passes.New("bad", "", func(_ context.Context, g *ir.Graph, _ passes.Values, _ *passes.Report) error {
 				run(g)
 				return nil
 			})})
@@ -112,11 +112,11 @@ func TestRefusedAndReduced(t *testing.T) {
 	var of [2]*ir.Graph
 	for i, name := range []string{"before.mlxt", "after.mlxt"} {
 		require.Equal(t, name, a.Files[i].Name)
-		m, err := mlxt.Parse(name, a.Files[i].Data)
+		m, err := mlxt.Parse(context.Background(), name, a.Files[i].Data)
 		require.NoError(t, err)
 		of[i] = m.Graphs[0]
 	}
-	require.Equal(t, prove.Refused, prove.Check(of[0], of[1], prove.Options{}).Verdict)
+	require.Equal(t, prove.Refused, prove.Check(context.Background(), of[0], of[1], prove.Options{}).Verdict)
 	require.Equal(t, "proof", a.Files[2].Name)
 
 	// Without time it is still a reproduction.
@@ -141,7 +141,7 @@ graph g {
 `
 
 func TestCannotTellIsUndone(t *testing.T) {
-	m, err := mlxt.Parse("g", []byte(foreign))
+	m, err := mlxt.Parse(context.Background(), "g", []byte(foreign))
 	require.NoError(t, err)
 	g := m.Graphs[0]
 	o := optimize.Options{Pipeline: with(pipeline(t, "annotate,barriers"), "annotate", nudge)}
@@ -168,7 +168,7 @@ func TestCannotTellIsUndone(t *testing.T) {
 // Of a recording that races by itself no prefix is proved, and the pass is found by
 // leaving out one at a time.
 func TestOfARaceIsUndone(t *testing.T) {
-	m, err := mlxt.Parse("g", []byte(strings.Replace(foreign, "  barrier\n", "  #2 @own (a = %x[0:32], b = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]\n      effects complete reads %x[0:32] writes must %y[0:64]\n", 1)))
+	m, err := mlxt.Parse(context.Background(), "g", []byte(strings.Replace(foreign, "  barrier\n", "  #2 @own (a = %x[0:32], b = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]\n      effects complete reads %x[0:32] writes must %y[0:64]\n", 1)))
 	require.NoError(t, err)
 	g := m.Graphs[0]
 	r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: with(pipeline(t, "annotate,barriers"), "annotate", nudge)})
@@ -181,7 +181,7 @@ func TestOfARaceIsUndone(t *testing.T) {
 
 // With nothing that could be undone there is no result.
 func TestNothingToUndo(t *testing.T) {
-	m, err := mlxt.Parse("g", []byte(strings.Replace(foreign, "  barrier\n", "", 1)))
+	m, err := mlxt.Parse(context.Background(), "g", []byte(strings.Replace(foreign, "  barrier\n", "", 1)))
 	require.NoError(t, err)
 	o := optimize.Options{Proof: prove.Options{Strict: true}}
 	r, err := optimize.Run(context.Background(), m.Graphs[0], o)
@@ -205,7 +205,7 @@ func TestInterrupted(t *testing.T) {
 // A reduced recording keeps the aliases that it uses and loses what it does not,
 // wherever that stands in the tables; contents become random numbers.
 func TestReducedTables(t *testing.T) {
-	m, err := mlxt.Parse("g", []byte(`mlxt 1
+	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
 graph g {
   memory %unused input 64
   memory %w weight 64 f32[16] = blob base64"`+base64.StdEncoding.EncodeToString(make([]byte, 64))+`"
@@ -241,7 +241,7 @@ graph g {
 	require.NotContains(t, text, "blob")
 	require.Contains(t, text, "memory %a alias %s + 64 size 64")
 	require.Contains(t, text, "#2 copy %a[0:64] -> %y[0:64]")
-	again, err := mlxt.Parse("again", []byte(text))
+	again, err := mlxt.Parse(context.Background(), "again", []byte(text))
 	require.NoError(t, err)
 	require.NoError(t, again.Graphs[0].Check())
 }

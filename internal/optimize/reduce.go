@@ -34,7 +34,7 @@ type Reduced struct {
 func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Duration) *Reduced {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r := &reducer{ctx: ctx, o: o, g: recorded.Clone(), pipeline: o.Pipeline, own: prove.Check(recorded, recorded.Clone(), o.Proof).Verdict}
+	r := &reducer{ctx: ctx, o: o, g: recorded.Clone(), pipeline: o.Pipeline, own: prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict}
 	r.g.Source = nil
 	if !r.refused(r.g, r.pipeline) {
 		return nil
@@ -49,10 +49,10 @@ func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Durat
 	after := r.g.Clone()
 	po := o.Passes
 	po.After = nil
-	if _, err := passes.Run(after, r.pipeline, po); err != nil {
+	if _, err := passes.Run(ctx, after, r.pipeline, po); err != nil {
 		return nil // it ran before
 	}
-	return &Reduced{Before: r.g, After: after, Pipeline: r.pipeline, Proof: prove.Check(r.g, after, o.Proof)}
+	return &Reduced{Before: r.g, After: after, Pipeline: r.pipeline, Proof: prove.Check(ctx, r.g, after, o.Proof)}
 }
 
 type reducer struct {
@@ -65,7 +65,7 @@ type reducer struct {
 
 // refused reports whether g shows what is to be shown.
 func (r *reducer) refused(g *ir.Graph, p passes.Pipeline) bool {
-	return g.Check() == nil && r.o.verdict(g, p) == prove.Refused && prove.Check(g, g.Clone(), r.o.Proof).Verdict == r.own
+	return g.Check() == nil && r.o.verdict(r.ctx, g, p) == prove.Refused && prove.Check(r.ctx, g, g.Clone(), r.o.Proof).Verdict == r.own
 }
 
 // try takes g if it is still refused.

@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -17,7 +18,7 @@ import (
 func TestStoredEffects(t *testing.T) {
 	a, err := txtar.ParseFile("../../testdata/graphs/norm_residual.txtar")
 	require.NoError(t, err)
-	m, err := mlxt.Parse("recorded.mlxt", a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), "recorded.mlxt", a.Files[0].Data)
 	require.NoError(t, err)
 	before := m.Graphs[0]
 	for _, n := range before.Nodes {

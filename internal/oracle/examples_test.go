@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -89,7 +90,7 @@ func write(t testing.TB, decls, body string) *ir.Graph {
 		}
 	}
 	src := "mlxt 1\n\ngraph g {" + decls + b.String() + "\n" + nodes.String() + "}\n"
-	m, err := mlxt.Parse("test.mlxt", []byte(src))
+	m, err := mlxt.Parse(context.Background(), "test.mlxt", []byte(src))
 	require.NoError(t, err, src)
 	return m.Graphs[0]
 }
@@ -494,7 +495,7 @@ func TestInterface(t *testing.T) {
 }
 
 func ExampleJudge() {
-	m, err := mlxt.Parse("example.mlxt", []byte(`mlxt 1
+	m, err := mlxt.Parse(context.Background(), "example.mlxt", []byte(`mlxt 1
 
 graph g {
   memory %x input 16

@@ -2,6 +2,7 @@ package oracle_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -23,7 +24,7 @@ func placeBarriers(g *ir.Graph) error {
 	if err != nil {
 		return err
 	}
-	_, err = passes.Run(g, p, passes.Options{})
+	_, err = passes.Run(context.Background(), g, p, passes.Options{})
 	return err
 }
 
@@ -37,13 +38,13 @@ func recordedGraphs(t testing.TB) []*ir.Graph {
 	for _, path := range files {
 		a, err := txtar.ParseFile(path)
 		require.NoError(t, err)
-		m, err := mlxt.Parse(path, a.Files[0].Data)
+		m, err := mlxt.Parse(context.Background(), path, a.Files[0].Data)
 		require.NoError(t, err)
 		for i, g := range m.Graphs {
 			if (len(out)+i)%2 == 1 { // with the declared effects stored, too
 				p, err := passes.ParsePipeline("annotate")
 				require.NoError(t, err)
-				_, err = passes.Run(g, p, passes.Options{})
+				_, err = passes.Run(context.Background(), g, p, passes.Options{})
 				require.NoError(t, err)
 			}
 			if !oracle.Close(g, oracle.Options{}) {

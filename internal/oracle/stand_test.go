@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -41,7 +42,7 @@ func fuse(t *testing.T, g *ir.Graph) (*ir.Graph, *ir.Dispatch) {
 func TestFusion(t *testing.T) {
 	a, err := txtar.ParseFile("../../testdata/graphs/norm_residual.txtar")
 	require.NoError(t, err)
-	m, err := mlxt.Parse("recorded.mlxt", a.Files[0].Data)
+	m, err := mlxt.Parse(context.Background(), "recorded.mlxt", a.Files[0].Data)
 	require.NoError(t, err)
 	before := m.Graphs[0]
 	// Unlike the three, the fused two need an order between replays.

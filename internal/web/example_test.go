@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
@@ -19,10 +20,10 @@ func Example() {
 		b.Copy(ir.ViewOf(y, 16*i, 16), ir.ViewOf(t, 0, 16), "")
 	}
 	g := b.Unfinished()
-	s := web.Build(dataflow.Build(g))
-	before := hazard.Depth(g)
+	s := web.Build(context.Background(), dataflow.Build(context.Background(), g))
+	before := hazard.Depth(context.Background(), g)
 	s.Move(&s.Webs[1], t, 16)
-	fmt.Println(len(s.Webs), "values, depth", before, "then", hazard.Depth(g))
+	fmt.Println(len(s.Webs), "values, depth", before, "then", hazard.Depth(context.Background(), g))
 	// Output:
 	// 2 values, depth 4 then 2
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 
@@ -123,7 +124,7 @@ const (
 
 // Build finds the webs of the graph of f, which must have no command of unknown
 // effects: such a command reads and writes all scratch.
-func Build(f *dataflow.Flow) *Set {
+func Build(ctx context.Context, f *dataflow.Flow) *Set {
 	if f.Pillar() >= 0 {
 		panic("web.Build: a command of unknown effects")
 	}

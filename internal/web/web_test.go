@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 // build parses commands over a scratch memory %s of 1024 bytes with alias %a, and
 // finds its webs.
 func build(t *testing.T, commands string) (*ir.Graph, *web.Set) {
-	m, err := mlxt.Parse("t", []byte(`mlxt 1
+	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 1
 graph g {
   param $n u32 in [1, 4]
   memory %x input 1024
@@ -34,7 +35,7 @@ graph g {
 			require.NoError(t, err)
 		}
 	}
-	return g, web.Build(dataflow.Build(g))
+	return g, web.Build(context.Background(), dataflow.Build(context.Background(), g))
 }
 
 func show(s *web.Set) (out []string) {

@@ -1,6 +1,7 @@
 package mlxg
 
 import (
+	"context"
 	"errors"
 	"io"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 // AttachExternal gives the external blobs of a module that was read from file
 // (a text, say) their bytes, as [Open] does for a container: paths are relative
 // to the file's directory. The blobs are valid until the result is closed.
-func AttachExternal(m *ir.Module, file string, o OpenOptions) (io.Closer, error) {
+func AttachExternal(ctx context.Context, m *ir.Module, file string, o OpenOptions) (io.Closer, error) {
 	var blobs []*ir.Blob
 	seen := map[*ir.Blob]bool{}
 	add := func(b *ir.Blob) {
@@ -31,7 +32,7 @@ func AttachExternal(m *ir.Module, file string, o OpenOptions) (io.Closer, error)
 		add(d.Blob)
 	}
 	x := externals{im: &image{name: file}, dir: filepath.Dir(file), verify: o.Verify, cache: openDigests(o.CacheDir)}
-	maps, err := x.attach(blobs, make([]blobPlace, len(blobs)))
+	maps, err := x.attach(ctx, blobs, make([]blobPlace, len(blobs)))
 	a := attachment(maps)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())

@@ -1,6 +1,7 @@
 package mlxg_test
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func BenchmarkWrite(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "g.mlxg")
 	b.ReportAllocs()
 	for b.Loop() {
-		require.NoError(b, mlxg.WriteFile(path, m, mlxg.WriteOptions{}))
+		require.NoError(b, mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{}))
 	}
 	perNode(b)
 	st, err := os.Stat(path)
@@ -81,10 +82,10 @@ func BenchmarkWrite(b *testing.B) {
 
 func BenchmarkOpen(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "g.mlxg")
-	require.NoError(b, mlxg.WriteFile(path, nodesModule(benchNodes), mlxg.WriteOptions{}))
+	require.NoError(b, mlxg.WriteFile(context.Background(), path, nodesModule(benchNodes), mlxg.WriteOptions{}))
 	b.ReportAllocs()
 	for b.Loop() {
-		f, err := mlxg.Open(path, mlxg.OpenOptions{})
+		f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{})
 		require.NoError(b, err)
 		require.NoError(b, f.Close())
 	}
@@ -115,6 +116,6 @@ func BenchmarkWriteWeights(b *testing.B) {
 	m := &ir.Module{Graphs: []*ir.Graph{{Name: "g"}}, Data: []ir.Data{{Name: "d", Blob: ir.NewBlob(data)}}}
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		require.NoError(b, mlxg.Write(io.Discard, m, mlxg.WriteOptions{}))
+		require.NoError(b, mlxg.Write(context.Background(), io.Discard, m, mlxg.WriteOptions{}))
 	}
 }

@@ -1,6 +1,7 @@
 package mlxg
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -35,8 +36,8 @@ const (
 )
 
 // decodeMeta reads META, which refers to strings and blobs by index.
-func (im *image) decodeMeta(strs []string, blobs []*ir.Blob, places []blobPlace) (*ir.Module, error) {
-	d := &decoder{cursor: im.cursor(metaSection), strs: strs, blobs: blobs, places: places}
+func (im *image) decodeMeta(ctx context.Context, strs []string, blobs []*ir.Blob, places []blobPlace) (*ir.Module, error) {
+	d := &decoder{ctx: ctx, cursor: im.cursor(metaSection), strs: strs, blobs: blobs, places: places}
 	m := &ir.Module{}
 	if d.tuple("the module", 2) {
 		n := d.list("graphs", 7)
@@ -82,6 +83,7 @@ func (im *image) decodeStrings() ([]string, error) {
 
 // decoder reads META into an ir.Module.
 type decoder struct {
+	ctx context.Context
 	*cursor
 	strs   []string
 	blobs  []*ir.Blob

@@ -32,10 +32,10 @@
 //
 // # Smallest example
 //
-//	if err := mlxg.WriteFile("decode.mlxg", module, mlxg.WriteOptions{}); err != nil {
+//	if err := mlxg.WriteFile(ctx, "decode.mlxg", module, mlxg.WriteOptions{}); err != nil {
 //		return err
 //	}
-//	f, err := mlxg.Open("decode.mlxg", mlxg.OpenOptions{})
+//	f, err := mlxg.Open(ctx, "decode.mlxg", mlxg.OpenOptions{})
 //	if err != nil {
 //		return err
 //	}

@@ -1,6 +1,7 @@
 package mlxg
 
 import (
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 
@@ -8,12 +9,12 @@ import (
 )
 
 // OpenBytes opens a container in memory, without external files.
-func OpenBytes(name string, data []byte, o OpenOptions) (*ir.Module, error) {
+func OpenBytes(ctx context.Context, name string, data []byte, o OpenOptions) (*ir.Module, error) {
 	im, err := parse(name, data)
 	if err != nil {
 		return nil, err
 	}
-	m, _, _, err := im.decode(o.Verify)
+	m, _, _, err := im.decode(ctx, o.Verify)
 	return m, err
 }
 

@@ -1,6 +1,7 @@
 package mlxg
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ type externals struct {
 
 // attach maps each file that a blob refers to once, and returns the mappings,
 // also those that it made before an error.
-func (x *externals) attach(blobs []*ir.Blob, places []blobPlace) ([]*mmap.Map, error) {
+func (x *externals) attach(ctx context.Context, blobs []*ir.Blob, places []blobPlace) ([]*mmap.Map, error) {
 	var order []string
 	users := map[string][]int{} // path → indices of its blobs
 	for i, b := range blobs {
@@ -36,7 +37,7 @@ func (x *externals) attach(blobs []*ir.Blob, places []blobPlace) ([]*mmap.Map, e
 	}
 	var maps []*mmap.Map
 	for _, p := range order {
-		m, err := x.file(p, blobs, places, users[p])
+		m, err := x.file(ctx, p, blobs, places, users[p])
 		if m != nil {
 			maps = append(maps, m)
 		}
@@ -49,7 +50,7 @@ func (x *externals) attach(blobs []*ir.Blob, places []blobPlace) ([]*mmap.Map, e
 
 // file maps the file called name and checks the ranges that the given blobs
 // have in it.
-func (x *externals) file(name string, blobs []*ir.Blob, places []blobPlace, users []int) (*mmap.Map, error) {
+func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, places []blobPlace, users []int) (*mmap.Map, error) {
 	path := filepath.Join(x.dir, filepath.FromSlash(name))
 	fail := func(i int, what, hint string, cause error) error {
 		at := fmt.Sprintf("section %s: blob %d", blobSection, i)
@@ -83,7 +84,7 @@ func (x *externals) file(name string, blobs []*ir.Blob, places []blobPlace, user
 			return m, fail(i, fmt.Sprintf("external file %q", name), "", err)
 		}
 	}
-	got := x.digests(path, before, blobs, users)
+	got := x.digests(ctx, path, before, blobs, users)
 	for k, i := range users {
 		if b := blobs[i]; got[k] != b.Digest {
 			return m, fail(i, fmt.Sprintf("external file %q (%s) [%d:%d]: sha256 is %s, the graph was recorded with %s", name, path, b.Offset, b.Offset+b.Length, got[k], b.Digest),
@@ -96,7 +97,7 @@ func (x *externals) file(name string, blobs []*ir.Blob, places []blobPlace, user
 // digests returns the digest of each user's bytes: the recorded one where the
 // cache knows that this state of the file has it, else the one of the bytes. So
 // a wrong cache never makes a right file wrong.
-func (x *externals) digests(path string, before os.FileInfo, blobs []*ir.Blob, users []int) []ir.Digest {
+func (x *externals) digests(ctx context.Context, path string, before os.FileInfo, blobs []*ir.Blob, users []int) []ir.Digest {
 	key := fileState{path: realPath(path), size: before.Size(), mtime: before.ModTime().UnixNano()}
 	known := x.cache.load(key)
 	out := make([]ir.Digest, len(users))

@@ -2,6 +2,7 @@ package mlxg_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"hash/crc32"
@@ -44,7 +45,7 @@ func newExternal(t *testing.T) *external {
 	g, err := b.Graph()
 	require.NoError(t, err)
 	x.module = &ir.Module{Graphs: []*ir.Graph{g}}
-	require.NoError(t, mlxg.WriteFile(x.graph, x.module, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), x.graph, x.module, mlxg.WriteOptions{}))
 	return x
 }
 
@@ -62,7 +63,7 @@ func (x *external) date(t *testing.T, at time.Time) {
 
 func (x *external) open(o mlxg.OpenOptions) (*mlxg.File, error) {
 	o.CacheDir = x.cache
-	return mlxg.Open(x.graph, o)
+	return mlxg.Open(context.Background(), x.graph, o)
 }
 
 func (x *external) mustOpen(t *testing.T, o mlxg.OpenOptions) {
@@ -95,7 +96,7 @@ func TestExternal(t *testing.T) {
 	b := *twin.Init.Blob
 	twin.Name, twin.Init.Blob = "twin", &b
 	g.Memories = append(g.Memories, twin)
-	require.NoError(t, mlxg.WriteFile(x.graph, x.module, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), x.graph, x.module, mlxg.WriteOptions{}))
 	f, err := x.open(mlxg.OpenOptions{})
 	require.NoError(t, err)
 	defer f.Close()
@@ -120,7 +121,7 @@ func TestExternalMoved(t *testing.T) {
 	y := newExternal(t)
 	moved := filepath.Join(t.TempDir(), "moved")
 	require.NoError(t, os.Rename(y.dir, moved))
-	f, err = mlxg.Open(filepath.Join(moved, "g", "decode.mlxg"), mlxg.OpenOptions{CacheDir: y.cache})
+	f, err = mlxg.Open(context.Background(), filepath.Join(moved, "g", "decode.mlxg"), mlxg.OpenOptions{CacheDir: y.cache})
 	require.NoError(t, err)
 	f.Close()
 }
@@ -280,7 +281,7 @@ func TestUsersCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(home, "c"))
 	base, err := os.UserCacheDir()
 	require.NoError(t, err)
-	f, err := mlxg.Open(x.graph, mlxg.OpenOptions{})
+	f, err := mlxg.Open(context.Background(), x.graph, mlxg.OpenOptions{})
 	require.NoError(t, err)
 	f.Close()
 	entries, err := os.ReadDir(filepath.Join(base, "mlxc", "digests"))
@@ -289,7 +290,7 @@ func TestUsersCache(t *testing.T) {
 
 	t.Setenv("HOME", "")
 	t.Setenv("XDG_CACHE_HOME", "")
-	f, err = mlxg.Open(x.graph, mlxg.OpenOptions{})
+	f, err = mlxg.Open(context.Background(), x.graph, mlxg.OpenOptions{})
 	require.NoError(t, err)
 	f.Close()
 }
@@ -300,9 +301,9 @@ func TestEmbedExternal(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	alone := filepath.Join(t.TempDir(), "alone.mlxg")
-	require.NoError(t, mlxg.WriteFile(alone, f.Module, mlxg.WriteOptions{EmbedExternal: true}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), alone, f.Module, mlxg.WriteOptions{EmbedExternal: true}))
 	require.NoError(t, os.Remove(x.weights))
-	e, err := mlxg.Open(alone, mlxg.OpenOptions{Verify: true})
+	e, err := mlxg.Open(context.Background(), alone, mlxg.OpenOptions{Verify: true})
 	require.NoError(t, err)
 	defer e.Close()
 	b := e.Module.Graphs[0].Memories[1].Init.Blob
@@ -314,7 +315,7 @@ func TestEmbedExternal(t *testing.T) {
 	skipped, err := x.open(mlxg.OpenOptions{SkipExternal: true})
 	require.NoError(t, err)
 	defer skipped.Close()
-	assert.ErrorContains(t, mlxg.WriteFile(alone, skipped.Module, mlxg.WriteOptions{EmbedExternal: true}), "cannot embed")
+	assert.ErrorContains(t, mlxg.WriteFile(context.Background(), alone, skipped.Module, mlxg.WriteOptions{EmbedExternal: true}), "cannot embed")
 }
 
 // Written into another directory, paths change so that they name the same file.
@@ -326,8 +327,8 @@ func TestBase(t *testing.T) {
 	deep := filepath.Join(x.dir, "out", "deep")
 	require.NoError(t, os.MkdirAll(deep, 0o755))
 	out := filepath.Join(deep, "o.mlxg")
-	require.NoError(t, mlxg.WriteFile(out, f.Module, mlxg.WriteOptions{Base: filepath.Dir(x.graph)}))
-	o, err := mlxg.Open(out, mlxg.OpenOptions{CacheDir: x.cache})
+	require.NoError(t, mlxg.WriteFile(context.Background(), out, f.Module, mlxg.WriteOptions{Base: filepath.Dir(x.graph)}))
+	o, err := mlxg.Open(context.Background(), out, mlxg.OpenOptions{CacheDir: x.cache})
 	require.NoError(t, err)
 	defer o.Close()
 	assert.Equal(t, "../../w/model.bin", o.Module.Graphs[0].Memories[0].Init.Blob.Path)

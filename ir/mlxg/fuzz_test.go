@@ -2,6 +2,7 @@ package mlxg_test
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/mlxc/mlxc/ir"
@@ -57,10 +58,10 @@ func reopens(t *testing.T, m *ir.Module) {
 		}
 	}
 	var out bytes.Buffer
-	if err := mlxg.Write(&out, m, mlxg.WriteOptions{}); err != nil {
+	if err := mlxg.Write(context.Background(), &out, m, mlxg.WriteOptions{}); err != nil {
 		t.Fatalf("an opened module cannot be written: %v", err)
 	}
-	again, err := mlxg.OpenBytes("again", out.Bytes(), mlxg.OpenOptions{Verify: true})
+	again, err := mlxg.OpenBytes(context.Background(), "again", out.Bytes(), mlxg.OpenOptions{Verify: true})
 	if err != nil {
 		t.Fatalf("what was written cannot be opened: %v", err)
 	}

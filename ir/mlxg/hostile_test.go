@@ -2,6 +2,7 @@ package mlxg_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
@@ -26,7 +27,7 @@ func openMeasured(t *testing.T, data []byte, verify bool, what string) (*ir.Modu
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	m, err := mlxg.OpenBytes("g.mlxg", data, mlxg.OpenOptions{Verify: verify})
+	m, err := mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{Verify: verify})
 	runtime.ReadMemStats(&after)
 	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(len(data)+slack); got > most {
 		t.Fatalf("%s: opening %d bytes allocates %d, at most %d", what, len(data), got, most)
@@ -40,7 +41,7 @@ func openMeasured(t *testing.T, data []byte, verify bool, what string) (*ir.Modu
 func smallFile(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, mlxg.Write(&b, smallModule(t), mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.Write(context.Background(), &b, smallModule(t), mlxg.WriteOptions{}))
 	return b.Bytes()
 }
 
@@ -58,7 +59,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 // Verify says so.
 func TestEveryBitFlipped(t *testing.T) {
 	data := mlxg.Join(slices.Insert(mlxg.Split(smallFile(t)), 3, mlxg.Part{Kind: "note", Flags: 1, Data: []byte("an optional section")})...)
-	_, err := mlxg.OpenBytes("g.mlxg", data, mlxg.OpenOptions{Verify: true})
+	_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{Verify: true})
 	require.NoError(t, err)
 	weights := len(data) - len(mlxg.Split(data)[3].Data)
 	note := bytes.Index(data, []byte("an optional section"))
@@ -67,10 +68,10 @@ func TestEveryBitFlipped(t *testing.T) {
 		for bit := range 8 {
 			data[i] ^= 1 << bit
 			what := fmt.Sprintf("byte %d, bit %d", i, bit)
-			_, err := mlxg.OpenBytes("g.mlxg", data, mlxg.OpenOptions{})
+			_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{})
 			if lazy {
 				require.NoError(t, err, what)
-				_, err = mlxg.OpenBytes("g.mlxg", data, mlxg.OpenOptions{Verify: true})
+				_, err = mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{Verify: true})
 			}
 			require.Error(t, err, what)
 			data[i] ^= 1 << bit
@@ -110,10 +111,10 @@ func TestEveryBitFlippedWithRightChecksums(t *testing.T) {
 				continue // writing and comparing takes a hundred times as long
 			}
 			var b bytes.Buffer
-			if mlxg.Write(&b, m, mlxg.WriteOptions{}) != nil {
+			if mlxg.Write(context.Background(), &b, m, mlxg.WriteOptions{}) != nil {
 				continue // a digest is wrong, which only Verify sees
 			}
-			again, err := mlxg.OpenBytes("again", b.Bytes(), mlxg.OpenOptions{})
+			again, err := mlxg.OpenBytes(context.Background(), "again", b.Bytes(), mlxg.OpenOptions{})
 			require.NoError(t, err, what)
 			require.Empty(t, irtest.Diff(m, again), what)
 		}
@@ -327,7 +328,7 @@ func TestDenseListsAllocateInProportion(t *testing.T) {
 			data := mlxg.Join(changed...)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := mlxg.OpenBytes("g.mlxg", data, mlxg.OpenOptions{})
+			_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{})
 			runtime.ReadMemStats(&after)
 			require.NoError(t, err)
 			got := after.TotalAlloc - before.TotalAlloc
@@ -460,7 +461,7 @@ func TestSectionTable(t *testing.T) {
 func TestUnknownOptionalSection(t *testing.T) {
 	parts := mlxg.Split(smallFile(t))
 	parts = slices.Insert(parts, 1, mlxg.Part{Kind: "prof", Flags: 1, Data: bytes.Repeat([]byte{0xc1}, 100)})
-	m, err := mlxg.OpenBytes("g.mlxg", mlxg.Join(parts...), mlxg.OpenOptions{Verify: true})
+	m, err := mlxg.OpenBytes(context.Background(), "g.mlxg", mlxg.Join(parts...), mlxg.OpenOptions{Verify: true})
 	require.NoError(t, err)
 	assert.Empty(t, irtest.Diff(smallModule(t), m))
 }
@@ -499,7 +500,7 @@ func TestErrorForm(t *testing.T) {
 	// Its kernel is the fourth byte; the graph has two.
 	parts[0].Data = slices.Clone(meta)
 	parts[0].Data[at+3] = 9
-	_, err := mlxg.OpenBytes("g.mlxg", mlxg.Join(parts...), mlxg.OpenOptions{})
+	_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", mlxg.Join(parts...), mlxg.OpenOptions{})
 	offset := 16 + 28*4 + 4 + at + 3
 	require.EqualError(t, err, fmt.Sprintf(`mlxg: g.mlxg: offset %d: section META: graph "decode": node 2: kernel is 9, the graph has 2`, offset))
 }
@@ -543,9 +544,9 @@ func TestVerifyChecksDigests(t *testing.T) {
 	require.Positive(t, i)
 	data[i] ^= 1
 	data = mlxg.Resum(data)
-	_, err := mlxg.OpenBytes("g.mlxg", data, mlxg.OpenOptions{})
+	_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{})
 	require.NoError(t, err)
-	_, err = mlxg.OpenBytes("g.mlxg", data, mlxg.OpenOptions{Verify: true})
+	_, err = mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{Verify: true})
 	assert.ErrorContains(t, err, fmt.Sprintf("offset %d: section WGHT: blob 0: ", i))
 	assert.ErrorContains(t, err, "the graph was recorded with")
 }

@@ -2,6 +2,7 @@ package mlxg_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -23,19 +24,19 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := irtest.Module(t)
 		first, second := filepath.Join(dir, "first.mlxg"), filepath.Join(dir, "second.mlxg")
-		require.NoError(t, mlxg.WriteFile(first, m, mlxg.WriteOptions{}))
-		f, err := mlxg.Open(first, mlxg.OpenOptions{SkipExternal: true, Verify: true})
+		require.NoError(t, mlxg.WriteFile(context.Background(), first, m, mlxg.WriteOptions{}))
+		f, err := mlxg.Open(context.Background(), first, mlxg.OpenOptions{SkipExternal: true, Verify: true})
 		require.NoError(t, err)
 		defer f.Close()
 		require.Empty(t, irtest.Diff(m, f.Module))
-		require.NoError(t, mlxg.WriteFile(second, f.Module, mlxg.WriteOptions{}))
+		require.NoError(t, mlxg.WriteFile(context.Background(), second, f.Module, mlxg.WriteOptions{}))
 		a, err := os.ReadFile(first)
 		require.NoError(t, err)
 		b, err := os.ReadFile(second)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(a, b), "second write differs")
 		var stream bytes.Buffer
-		require.NoError(t, mlxg.Write(&stream, m, mlxg.WriteOptions{}))
+		require.NoError(t, mlxg.Write(context.Background(), &stream, m, mlxg.WriteOptions{}))
 		require.True(t, bytes.Equal(a, stream.Bytes()), "stream differs from file")
 	})
 }
@@ -71,13 +72,13 @@ func TestBlobsAreShared(t *testing.T) {
 		})
 	}
 	path := filepath.Join(t.TempDir(), "g.mlxg")
-	require.NoError(t, mlxg.WriteFile(path, m, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{}))
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, 1, bytes.Count(raw, data))
 	assert.Zero(t, bytes.Index(raw, data)%4096)
 
-	f, err := mlxg.Open(path, mlxg.OpenOptions{Verify: true, SkipExternal: true})
+	f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{Verify: true, SkipExternal: true})
 	require.NoError(t, err)
 	defer f.Close()
 	mems := f.Module.Graphs[0].Memories
@@ -89,10 +90,10 @@ func TestBlobsAreShared(t *testing.T) {
 func TestSourceHoldsOffsets(t *testing.T) {
 	m := smallModule(t)
 	path := filepath.Join(t.TempDir(), "g.mlxg")
-	require.NoError(t, mlxg.WriteFile(path, m, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{}))
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
-	f, err := mlxg.Open(path, mlxg.OpenOptions{SkipExternal: true})
+	f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{SkipExternal: true})
 	require.NoError(t, err)
 	defer f.Close()
 	src := f.Module.Graphs[0].Source
@@ -114,8 +115,8 @@ func TestSourceHoldsOffsets(t *testing.T) {
 func TestCheckErrorsCarryOffsets(t *testing.T) {
 	m := smallModule(t)
 	var b bytes.Buffer
-	require.NoError(t, mlxg.Write(&b, m, mlxg.WriteOptions{}))
-	f, err := mlxg.OpenBytes("g.mlxg", b.Bytes(), mlxg.OpenOptions{})
+	require.NoError(t, mlxg.Write(context.Background(), &b, m, mlxg.WriteOptions{}))
+	f, err := mlxg.OpenBytes(context.Background(), "g.mlxg", b.Bytes(), mlxg.OpenOptions{})
 	require.NoError(t, err)
 	at := f.Graphs[0].Source.Nodes[1].Offset
 
@@ -124,7 +125,7 @@ func TestCheckErrorsCarryOffsets(t *testing.T) {
 	i := bytes.Index(raw[at:], []byte{0x93, 1, 0, 16})
 	require.Positive(t, i)
 	raw[int(at)+i+3] = 127
-	_, err = mlxg.OpenBytes("g.mlxg", mlxg.Resum(raw), mlxg.OpenOptions{})
+	_, err = mlxg.OpenBytes(context.Background(), "g.mlxg", mlxg.Resum(raw), mlxg.OpenOptions{})
 	var defect *ir.Error
 	require.ErrorAs(t, err, &defect)
 	assert.Equal(t, "g.mlxg", defect.File)
@@ -164,10 +165,10 @@ func TestWriteRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := smallModule(t)
 			c.break_(m)
-			err := mlxg.WriteFile(path, m, mlxg.WriteOptions{})
+			err := mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{})
 			assert.ErrorContains(t, err, c.want)
 			assert.ErrorContains(t, err, path)
-			assert.ErrorContains(t, mlxg.Write(new(bytes.Buffer), m, mlxg.WriteOptions{}), c.want)
+			assert.ErrorContains(t, mlxg.Write(context.Background(), new(bytes.Buffer), m, mlxg.WriteOptions{}), c.want)
 			entries, err := os.ReadDir(filepath.Dir(path))
 			require.NoError(t, err)
 			assert.Empty(t, entries, "something was left behind")
@@ -179,8 +180,8 @@ func TestWriteRefuses(t *testing.T) {
 func TestNodesOutliveTheFile(t *testing.T) {
 	want := smallModule(t).Graphs[0]
 	path := filepath.Join(t.TempDir(), "g.mlxg")
-	require.NoError(t, mlxg.WriteFile(path, smallModule(t), mlxg.WriteOptions{}))
-	f, err := mlxg.Open(path, mlxg.OpenOptions{SkipExternal: true})
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, smallModule(t), mlxg.WriteOptions{}))
+	f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{SkipExternal: true})
 	require.NoError(t, err)
 	got := f.Module.Graphs[0]
 	require.NoError(t, f.Close())
@@ -194,21 +195,21 @@ func TestNodesOutliveTheFile(t *testing.T) {
 
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
-	_, err := mlxg.Open(filepath.Join(dir, "absent"), mlxg.OpenOptions{})
+	_, err := mlxg.Open(context.Background(), filepath.Join(dir, "absent"), mlxg.OpenOptions{})
 	assert.ErrorIs(t, err, os.ErrNotExist)
 	empty := filepath.Join(dir, "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
-	_, err = mlxg.Open(empty, mlxg.OpenOptions{})
+	_, err = mlxg.Open(context.Background(), empty, mlxg.OpenOptions{})
 	assert.ErrorContains(t, err, "no .mlxg file")
-	_, err = mlxg.Open(dir, mlxg.OpenOptions{})
+	_, err = mlxg.Open(context.Background(), dir, mlxg.OpenOptions{})
 	assert.ErrorContains(t, err, "not a regular file")
 }
 
 func roundTrip(t *testing.T, m *ir.Module) *ir.Module {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, mlxg.Write(&b, m, mlxg.WriteOptions{}))
-	got, err := mlxg.OpenBytes("g.mlxg", b.Bytes(), mlxg.OpenOptions{Verify: true})
+	require.NoError(t, mlxg.Write(context.Background(), &b, m, mlxg.WriteOptions{}))
+	got, err := mlxg.OpenBytes(context.Background(), "g.mlxg", b.Bytes(), mlxg.OpenOptions{Verify: true})
 	require.NoError(t, err)
 	return got
 }

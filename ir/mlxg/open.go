@@ -1,6 +1,7 @@
 package mlxg
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -40,13 +41,13 @@ type File struct {
 // The module passed [ir.Module.Check]. Errors name the file, the offset in
 // bytes and the part; a defect of the module is an [ir.Errors], any other an
 // [*ir.Error] with its cause, as fs.ErrNotExist for an external file.
-func Open(path string, o OpenOptions) (*File, error) {
+func Open(ctx context.Context, path string, o OpenOptions) (*File, error) {
 	m, err := mmap.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("mlxg: %w", err)
 	}
 	f := &File{maps: []*mmap.Map{m}}
-	if err := f.read(path, m.Bytes(), o); err != nil {
+	if err := f.read(ctx, path, m.Bytes(), o); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -67,18 +68,18 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-func (f *File) read(path string, data []byte, o OpenOptions) error {
+func (f *File) read(ctx context.Context, path string, data []byte, o OpenOptions) error {
 	im, err := parse(path, data)
 	if err != nil {
 		return err
 	}
-	m, blobs, places, err := im.decode(o.Verify)
+	m, blobs, places, err := im.decode(ctx, o.Verify)
 	if err != nil {
 		return err
 	}
 	if !o.SkipExternal {
 		x := externals{im: im, dir: filepath.Dir(path), verify: o.Verify, cache: openDigests(o.CacheDir)}
-		maps, err := x.attach(blobs, places)
+		maps, err := x.attach(ctx, blobs, places)
 		f.maps = append(f.maps, maps...)
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func (f *File) read(path string, data []byte, o OpenOptions) error {
 
 // decode reads a container whose header was parsed. External blobs come without
 // bytes.
-func (im *image) decode(verify bool) (*ir.Module, []*ir.Blob, []blobPlace, error) {
+func (im *image) decode(ctx context.Context, verify bool) (*ir.Module, []*ir.Blob, []blobPlace, error) {
 	for _, k := range []kind{metaSection, stringsSection, blobSection} {
 		if err := im.verify(im.sections[k]); err != nil {
 			return nil, nil, nil, err
@@ -128,11 +129,11 @@ func (im *image) decode(verify bool) (*ir.Module, []*ir.Blob, []blobPlace, error
 			}
 		}
 	}
-	m, err := im.decodeMeta(strs, blobs, places)
+	m, err := im.decodeMeta(ctx, strs, blobs, places)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := m.Check(); err != nil {
+	if err := m.CheckContext(ctx); err != nil {
 		var defects ir.Errors
 		if errors.As(err, &defects) {
 			for _, d := range defects {

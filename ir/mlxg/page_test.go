@@ -2,6 +2,7 @@ package mlxg_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -60,7 +61,7 @@ func minimalModule(t *testing.T) *ir.Module {
 
 // A file that another language wrote, by the page alone, is what it describes.
 func TestFileOfAnotherWriter(t *testing.T) {
-	f, err := mlxg.Open(minimalPath, mlxg.OpenOptions{Verify: true})
+	f, err := mlxg.Open(context.Background(), minimalPath, mlxg.OpenOptions{Verify: true})
 	require.NoError(t, err)
 	defer f.Close()
 	assert.Empty(t, irtest.Diff(minimalModule(t), f.Module))

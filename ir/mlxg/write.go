@@ -2,6 +2,7 @@ package mlxg
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"hash/crc32"
@@ -29,14 +30,14 @@ type WriteOptions struct {
 // holds what it held before (a crash may leave a file named .NAME.….tmp beside
 // it). Blobs are streamed from where they lie; one whose
 // bytes do not have its digest is refused. Equal modules give equal files.
-func WriteFile(path string, m *ir.Module, o WriteOptions) error {
-	w, err := newWriter(m, o, filepath.Dir(path))
+func WriteFile(ctx context.Context, path string, m *ir.Module, o WriteOptions) error {
+	w, err := newWriter(ctx, m, o, filepath.Dir(path))
 	if err == nil {
 		err = atomicfile.Replace(path, func(f *os.File) error {
 			if _, err := f.Write(make([]byte, w.headerSize())); err != nil {
 				return err
 			}
-			sections, err := w.body(f, true)
+			sections, err := w.body(ctx, f, true)
 			if err != nil {
 				return err
 			}
@@ -52,21 +53,21 @@ func WriteFile(path string, m *ir.Module, o WriteOptions) error {
 
 // Write writes m to w as [WriteFile] does. The header holds checksums and comes
 // first, so every blob is read twice. o.Base is ignored: w has no directory.
-func Write(w io.Writer, m *ir.Module, o WriteOptions) error {
+func Write(ctx context.Context, w io.Writer, m *ir.Module, o WriteOptions) error {
 	o.Base = ""
 	err := func() error {
-		wr, err := newWriter(m, o, "")
+		wr, err := newWriter(ctx, m, o, "")
 		if err != nil {
 			return err
 		}
-		sections, err := wr.body(io.Discard, true)
+		sections, err := wr.body(ctx, io.Discard, true)
 		if err != nil {
 			return err
 		}
 		if _, err := w.Write(header(sections)); err != nil {
 			return err
 		}
-		again, err := wr.body(w, false)
+		again, err := wr.body(ctx, w, false)
 		if err == nil && !slices.Equal(sections, again) {
 			err = fmt.Errorf("the module changed while it was written")
 		}
@@ -84,8 +85,8 @@ type writer struct {
 	plan *plan
 }
 
-func newWriter(m *ir.Module, o WriteOptions, dir string) (*writer, error) {
-	if err := m.Check(); err != nil {
+func newWriter(ctx context.Context, m *ir.Module, o WriteOptions, dir string) (*writer, error) {
+	if err := m.CheckContext(ctx); err != nil {
 		return nil, err
 	}
 	rebase, err := rebaser(dir, o.Base)
@@ -110,7 +111,7 @@ func (w *writer) headerSize() int {
 
 // body writes everything that follows the header, and returns the section
 // table. checkDigests compares the blobs' bytes with their digests.
-func (w *writer) body(to io.Writer, checkDigests bool) ([]section, error) {
+func (w *writer) body(ctx context.Context, to io.Writer, checkDigests bool) ([]section, error) {
 	out := &measured{to: to, n: int64(w.headerSize())}
 	buf := bufio.NewWriterSize(out, 64<<10)
 	var sections []section
@@ -149,12 +150,12 @@ func (w *writer) body(to io.Writer, checkDigests bool) ([]section, error) {
 	if err := out.zeros(alignUp(out.n, w.plan.align) - out.n); err != nil {
 		return nil, err
 	}
-	err := add(weightSection, func() error { return w.weights(out, checkDigests) })
+	err := add(weightSection, func() error { return w.weights(ctx, out, checkDigests) })
 	return sections, err
 }
 
 // weights streams the embedded blobs.
-func (w *writer) weights(out *measured, check bool) error {
+func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 	start := out.n
 	for i := range w.plan.entries {
 		e := &w.plan.entries[i]

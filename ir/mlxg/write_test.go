@@ -2,6 +2,7 @@ package mlxg_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -27,7 +28,7 @@ const writerEnv = "MLXG_TEST_WRITE"
 func TestMain(m *testing.M) {
 	if path := os.Getenv(writerEnv); path != "" {
 		for seed := uint64(0); ; seed++ {
-			if err := mlxg.WriteFile(path, bigModule(seed), mlxg.WriteOptions{}); err != nil {
+			if err := mlxg.WriteFile(context.Background(), path, bigModule(seed), mlxg.WriteOptions{}); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -48,7 +49,7 @@ func bigModule(seed uint64) *ir.Module {
 // Killed at any moment, a writer leaves a whole file.
 func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.mlxg")
-	require.NoError(t, mlxg.WriteFile(path, bigModule(1<<40), mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, bigModule(1<<40), mlxg.WriteOptions{}))
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	changed := 0
@@ -65,7 +66,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 		var exit *exec.ExitError
 		require.ErrorAs(t, cmd.Wait(), &exit)
 		require.Empty(t, out.String())
-		f, err := mlxg.Open(path, mlxg.OpenOptions{Verify: true})
+		f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{Verify: true})
 		require.NoError(t, err, "killed in round %d", i)
 		require.NoError(t, f.Close())
 		now, err := os.ReadFile(path)
@@ -82,12 +83,12 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "g.mlxg")
-	require.NoError(t, mlxg.WriteFile(path, smallModule(t), mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, smallModule(t), mlxg.WriteOptions{}))
 	old, err := os.ReadFile(path)
 	require.NoError(t, err)
 	m := bigModule(1)
 	m.Data = append(m.Data, ir.Data{Name: "wrong", Blob: ir.MappedBlob([]byte("abc"), ir.Digest{1})})
-	require.ErrorContains(t, mlxg.WriteFile(path, m, mlxg.WriteOptions{}), "sha256 of its bytes")
+	require.ErrorContains(t, mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{}), "sha256 of its bytes")
 	now, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(old, now))
@@ -96,19 +97,19 @@ func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	assert.Len(t, entries, 1, "something was left behind")
 
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
-	assert.Error(t, mlxg.WriteFile(filepath.Join(dir, "d"), m, mlxg.WriteOptions{}))
-	assert.ErrorIs(t, mlxg.WriteFile(filepath.Join(dir, "absent", "g.mlxg"), smallModule(t), mlxg.WriteOptions{}), os.ErrNotExist)
+	assert.Error(t, mlxg.WriteFile(context.Background(), filepath.Join(dir, "d"), m, mlxg.WriteOptions{}))
+	assert.ErrorIs(t, mlxg.WriteFile(context.Background(), filepath.Join(dir, "absent", "g.mlxg"), smallModule(t), mlxg.WriteOptions{}), os.ErrNotExist)
 }
 
 // A file can be written over while it is open: the old mapping stays.
 func TestWriteOverAnOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.mlxg")
-	require.NoError(t, mlxg.WriteFile(path, bigModule(1), mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, bigModule(1), mlxg.WriteOptions{}))
 	require.NoError(t, os.Chmod(path, 0o640))
-	f, err := mlxg.Open(path, mlxg.OpenOptions{})
+	f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{})
 	require.NoError(t, err)
 	defer f.Close()
-	require.NoError(t, mlxg.WriteFile(path, f.Module, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, f.Module, mlxg.WriteOptions{}))
 	require.NoError(t, f.Module.Data[0].Blob.Verify())
 	st, err := os.Stat(path)
 	require.NoError(t, err)
@@ -132,9 +133,9 @@ func TestWriterErrorsAreReported(t *testing.T) {
 	m := smallModule(t)
 	size := len(smallFile(t))
 	for n := 0; n < size; n += 61 {
-		require.ErrorIs(t, mlxg.Write(&fullAfter{n}, m, mlxg.WriteOptions{}), errFull, "after %d bytes", n)
+		require.ErrorIs(t, mlxg.Write(context.Background(), &fullAfter{n}, m, mlxg.WriteOptions{}), errFull, "after %d bytes", n)
 	}
-	require.NoError(t, mlxg.Write(&fullAfter{size}, m, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.Write(context.Background(), &fullAfter{size}, m, mlxg.WriteOptions{}))
 }
 
 // Writing holds no weights: 64 MB of them cost far less.
@@ -144,7 +145,7 @@ func TestWriteStreams(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.mlxg")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	require.NoError(t, mlxg.WriteFile(path, m, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{}))
 	runtime.ReadMemStats(&after)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
@@ -155,7 +156,7 @@ func TestOpenCopiesNoWeights(t *testing.T) {
 	m := smallModule(t)
 	m.Data = append(m.Data, ir.Data{Name: "big", Blob: ir.ExternalBlob("big.bin", 0, size, sha256.Sum256(nil))})
 	var b bytes.Buffer
-	require.NoError(t, mlxg.Write(&b, m, mlxg.WriteOptions{}))
+	require.NoError(t, mlxg.Write(context.Background(), &b, m, mlxg.WriteOptions{}))
 	parts := mlxg.Split(b.Bytes())
 	// The external blob becomes an embedded one, its bytes a hole in the file.
 	row := []byte("\xa7big.bin\x00\xce\x06\x40\x00\x00")
@@ -173,7 +174,7 @@ func TestOpenCopiesNoWeights(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	f, err := mlxg.Open(path, mlxg.OpenOptions{SkipExternal: true})
+	f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{SkipExternal: true})
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
@@ -184,6 +185,6 @@ func TestOpenCopiesNoWeights(t *testing.T) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 	t.Logf("%d bytes opened in %v, %d bytes allocated", len(data)+size, took, after.TotalAlloc-before.TotalAlloc)
 
-	_, err = mlxg.Open(path, mlxg.OpenOptions{SkipExternal: true, Verify: true})
+	_, err = mlxg.Open(context.Background(), path, mlxg.OpenOptions{SkipExternal: true, Verify: true})
 	assert.ErrorContains(t, err, "section WGHT: checksum of its")
 }

@@ -1,6 +1,7 @@
 package mlxt_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"testing"
@@ -81,7 +82,7 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for range b.N {
-				_, err := mlxt.Parse("g.mlxt", text)
+				_, err := mlxt.Parse(context.Background(), "g.mlxt", text)
 				require.NoError(b, err)
 			}
 			rate(b, n)

@@ -1,6 +1,7 @@
 package mlxt_test
 
 import (
+	"context"
 	"os"
 	"regexp"
 	"strings"
@@ -21,7 +22,7 @@ func TestTheDocumentedExamples(t *testing.T) {
 	var inside strings.Builder
 	for _, b := range blocks {
 		if b[1] == "mlxt" {
-			_, err := mlxt.Parse("text-format.md", []byte(b[2]))
+			_, err := mlxt.Parse(context.Background(), "text-format.md", []byte(b[2]))
 			require.NoError(t, err, b[2])
 			modules++
 			continue
@@ -29,7 +30,7 @@ func TestTheDocumentedExamples(t *testing.T) {
 		inside.WriteString(b[2])
 	}
 	require.Equal(t, 2, modules)
-	m, err := mlxt.Parse("text-format.md", []byte("mlxt 1\n\ngraph g {\n"+inside.String()+"}\n"))
+	m, err := mlxt.Parse(context.Background(), "text-format.md", []byte("mlxt 1\n\ngraph g {\n"+inside.String()+"}\n"))
 	require.NoError(t, err)
 	require.Equal(t, "mlxt 1\n\ngraph g {\n"+inside.String()+"}\n", strings.Replace(mlxt.Format(m), "\n\n  #0", "\n  #0", 1))
 }

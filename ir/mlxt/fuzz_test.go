@@ -1,6 +1,7 @@
 package mlxt_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,13 +26,13 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		m, err := mlxt.Parse("fuzz.mlxt", src)
+		m, err := mlxt.Parse(context.Background(), "fuzz.mlxt", src)
 		if err != nil {
 			require.NotEmpty(t, err.Error())
 			return
 		}
 		text := mlxt.Format(m)
-		again, err := mlxt.Parse("again.mlxt", []byte(text))
+		again, err := mlxt.Parse(context.Background(), "again.mlxt", []byte(text))
 		require.NoError(t, err, text)
 		require.Empty(t, irtest.Diff(m, again), text)
 		require.Equal(t, text, mlxt.Format(again))

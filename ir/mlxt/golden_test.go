@@ -2,6 +2,7 @@ package mlxt_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -27,10 +28,10 @@ func TestCanonicalText(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			golden(t, file, ".mlxt", ".canonical", func(t *testing.T, name string, in []byte) []byte {
-				m, err := mlxt.Parse(name, in)
+				m, err := mlxt.Parse(context.Background(), name, in)
 				require.NoError(t, err)
 				out := mlxt.Format(m)
-				again, err := mlxt.Parse(name, []byte(out))
+				again, err := mlxt.Parse(context.Background(), name, []byte(out))
 				require.NoError(t, err)
 				require.Empty(t, irtest.Diff(m, again))
 				if out == string(in) {
@@ -46,7 +47,7 @@ func TestCanonicalText(t *testing.T) {
 // parser says, NAME.error.
 func TestErrors(t *testing.T) {
 	cases := golden(t, "testdata/errors.txtar", ".mlxt", ".error", func(t *testing.T, name string, in []byte) []byte {
-		m, err := mlxt.Parse(name, in)
+		m, err := mlxt.Parse(context.Background(), name, in)
 		require.Error(t, err)
 		require.Nil(t, m)
 		return []byte(err.Error() + "\n")

@@ -1,6 +1,7 @@
 package mlxt_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -114,7 +115,7 @@ func TestHostileText(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			start := processorTime(t)
-			m, err := mlxt.Parse("hostile.mlxt", []byte(text))
+			m, err := mlxt.Parse(context.Background(), "hostile.mlxt", []byte(text))
 			if err == nil {
 				err = mlxt.Print(io.Discard, m)
 				require.NoError(t, err)

@@ -1,6 +1,7 @@
 package mlxt
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -19,15 +21,17 @@ import (
 // error is an [*ir.Error] for what is no text of a module, and an [ir.Errors]
 // for what [ir.Module.Check] has against the module.
 //
-// Time and memory are linear in len(src), whatever src holds.
-func Parse(file string, src []byte) (*ir.Module, error) {
-	p := &parser{file: file, lex: lexer{src: src, line: 1}, m: &ir.Module{}}
+// Time and memory are linear in len(src), whatever src holds. Once ctx is done the
+// error is its cause.
+func Parse(ctx context.Context, file string, src []byte) (m *ir.Module, err error) {
+	defer interrupt.Catch(&err)
+	p := &parser{ctx: ctx, file: file, lex: lexer{src: src, line: 1}, m: &ir.Module{}}
 	p.advance()
 	p.module()
 	if p.err != nil {
 		return nil, p.err
 	}
-	if err := p.m.Check(); err != nil {
+	if err := p.m.CheckContext(ctx); err != nil {
 		p.locate(err)
 		return nil, err
 	}
@@ -40,11 +44,13 @@ func Parse(file string, src []byte) (*ir.Module, error) {
 // After the first error tok is the end of the file for ever, so that every loop
 // that stops there stops.
 type parser struct {
-	file string
-	lex  lexer
-	tok  token // the next one, not yet taken
-	err  *ir.Error
-	m    *ir.Module
+	ctx   context.Context
+	polls interrupt.Every
+	file  string
+	lex   lexer
+	tok   token // the next one, not yet taken
+	err   *ir.Error
+	m     *ir.Module
 
 	// places of what Check reports without a place, by [ir.Error.At]
 	places []place
@@ -131,6 +137,7 @@ func (p *parser) advance() {
 	if p.err != nil {
 		return
 	}
+	p.polls.Poll(p.ctx, 256)
 	p.lex.next(&p.tok)
 	if p.tok.kind == tokBad {
 		p.fail(p.tok, "found "+p.tok.describe(), p.lex.problem)

@@ -2,6 +2,7 @@ package mlxt_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func weights(t *testing.T, sizes ...int) *ir.Module {
 // Contents larger than the printer's buffer are written in pieces.
 func TestLargeContents(t *testing.T) {
 	m := weights(t, 1, 2, 3, 48<<10-1, 48<<10, 48<<10+1, 1<<20+7)
-	got, err := mlxt.Parse("g.mlxt", []byte(mlxt.Format(m)))
+	got, err := mlxt.Parse(context.Background(), "g.mlxt", []byte(mlxt.Format(m)))
 	require.NoError(t, err)
 	require.Empty(t, irtest.Diff(m, got))
 }
@@ -44,7 +45,7 @@ func TestContentsAboveTheLimitAreReferences(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, o.Print(&text, m))
 	require.Equal(t, 2, asked)
-	got, err := mlxt.Parse("g.mlxt", text.Bytes())
+	got, err := mlxt.Parse(context.Background(), "g.mlxt", text.Bytes())
 	require.NoError(t, err)
 
 	want := m.Clone()

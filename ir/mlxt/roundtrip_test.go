@@ -1,6 +1,7 @@
 package mlxt_test
 
 import (
+	"context"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,7 +14,7 @@ func TestParsePrintIsTheIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := irtest.Module(t)
 		text := mlxt.Format(m)
-		got, err := mlxt.Parse("g.mlxt", []byte(text))
+		got, err := mlxt.Parse(context.Background(), "g.mlxt", []byte(text))
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}

@@ -1,6 +1,7 @@
 package mlxt_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -24,7 +25,7 @@ graph b {
   end end barrier
 }
 `
-	m, err := mlxt.Parse("dir/g.mlxt", []byte(text))
+	m, err := mlxt.Parse(context.Background(), "dir/g.mlxt", []byte(text))
 	require.NoError(t, err)
 	s := m.Graphs[1].Source
 	require.Equal(t, "dir/g.mlxt", s.File)
@@ -47,7 +48,7 @@ func TestErrorTypes(t *testing.T) {
 		"mlxt 1\ngraph g {\n  x\n}\n": 3,
 		"mlxt 1\ngraph g {\n}\ngraph h {\n  memory %x scratch 0\n}\ngraph h {\n}\n": 5,
 	} {
-		_, err := mlxt.Parse("g.mlxt", []byte(text))
+		_, err := mlxt.Parse(context.Background(), "g.mlxt", []byte(text))
 		var e *ir.Error
 		require.True(t, errors.As(err, &e))
 		require.Equal(t, "g.mlxt", e.File)

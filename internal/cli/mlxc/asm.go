@@ -21,12 +21,12 @@ type asmCmd struct {
 }
 
 func (c *asmCmd) Run(env *cli.Env) error {
-	f, err := modfile.Open(c.Text, modfile.Options{SkipExternal: !c.Embed})
+	f, err := modfile.Open(env.Context, c.Text, modfile.Options{SkipExternal: !c.Embed})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return mlxg.WriteFile(c.Output, f.Module, mlxg.WriteOptions{EmbedExternal: c.Embed, Base: filepath.Dir(c.Text)})
+	return mlxg.WriteFile(env.Context, c.Output, f.Module, mlxg.WriteOptions{EmbedExternal: c.Embed, Base: filepath.Dir(c.Text)})
 }
 
 type disasmCmd struct {
@@ -36,7 +36,7 @@ type disasmCmd struct {
 }
 
 func (c *disasmCmd) Run(env *cli.Env) error {
-	f, err := modfile.Open(c.Graph, modfile.Options{SkipExternal: true})
+	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return err
 	}

@@ -27,12 +27,12 @@ type graphDiff struct {
 }
 
 func (c *diffCmd) Run(env *cli.Env) error {
-	before, err := modfile.Open(c.Before, modfile.Options{SkipExternal: true})
+	before, err := modfile.Open(env.Context, c.Before, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return err
 	}
 	defer before.Close()
-	after, err := modfile.Open(c.After, modfile.Options{SkipExternal: true})
+	after, err := modfile.Open(env.Context, c.After, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,9 @@ func (c *diffCmd) Run(env *cli.Env) error {
 	for _, g := range before.Module.Graphs {
 		d := graphDiff{Graph: g.Name, In: "both"}
 		if other := after.Module.Graph(g.Name); other != nil {
-			d.Diff = graphdiff.Graphs(g, other)
+			if d.Diff, err = graphdiff.Graphs(env.Context, g, other); err != nil {
+				return err
+			}
 		} else {
 			d.In = "before"
 		}

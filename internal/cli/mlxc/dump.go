@@ -17,7 +17,7 @@ type dumpCmd struct {
 }
 
 func (c *dumpCmd) Run(env *cli.Env) error {
-	f, err := modfile.Open(c.Graph, modfile.Options{SkipExternal: true})
+	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return err
 	}

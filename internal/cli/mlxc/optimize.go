@@ -37,7 +37,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	f, err := modfile.Open(c.Graph, modfile.Options{Verify: c.Verify})
+	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	for i, r := range results {
 		f.Module.Graphs[i] = r.Optimized
 	}
-	if err := mlxg.WriteFile(c.Output, f.Module, mlxg.WriteOptions{Base: filepath.Dir(c.Graph)}); err != nil {
+	if err := mlxg.WriteFile(env.Context, c.Output, f.Module, mlxg.WriteOptions{Base: filepath.Dir(c.Graph)}); err != nil {
 		return err
 	}
 	if c.JSON {

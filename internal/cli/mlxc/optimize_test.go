@@ -32,14 +32,14 @@ graph g {
 `
 
 func bad(run func(g *ir.Graph)) passes.Pipeline {
-	return passes.Pipeline{{Pass: passes.New("bad", "", func(g *ir.Graph, _ passes.Values, _ *passes.Report) error {
+	return passes.Pipeline{{Pass: passes.New("bad", "", func(_ context.Context, g *ir.Graph, _ passes.Values, _ *passes.Report) error {
 		run(g)
 		return nil
 	})}}
 }
 
 func run(t *testing.T, o optimize.Options) (*ir.Graph, *optimize.Result) {
-	m, err := mlxt.Parse("g", []byte(foreign))
+	m, err := mlxt.Parse(context.Background(), "g", []byte(foreign))
 	require.NoError(t, err)
 	r, err := optimize.Run(context.Background(), m.Graphs[0], o)
 	require.NoError(t, err)

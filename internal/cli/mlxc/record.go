@@ -41,7 +41,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err := env.Context.Err(); err != nil {
 		return err
 	}
-	if err := mlxg.WriteFile(c.Output, module, mlxg.WriteOptions{}); err != nil {
+	if err := mlxg.WriteFile(env.Context, c.Output, module, mlxg.WriteOptions{}); err != nil {
 		return err
 	}
 	for _, g := range module.Graphs {

@@ -23,7 +23,7 @@ func (c *statsCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	f, err := modfile.Open(c.Graph, modfile.Options{SkipExternal: true})
+	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,10 @@ func (c *statsCmd) Run(env *cli.Env) error {
 	t := cli.Table{Header: []string{"graph", "dispatches", "barriers", "epochs", "largest", "depth", "depth∞", "unannotated", "weights", "state", "scratch", "arguments", "modelled"}}
 	kernels := cli.Table{Header: []string{"graph", "kernel", "dispatches"}}
 	for _, g := range f.Module.Graphs {
-		s := optimize.Measure(g, model)
+		s, err := optimize.Measure(env.Context, g, model)
+		if err != nil {
+			return err
+		}
 		stats[g.Name] = result{s, model.Name, optimize.ModelledAt(g, model)}
 		t.Add(g.Name, s.Dispatches, s.Barriers, s.Epochs, s.Largest, s.Depth, s.ValueDepth, s.Unannotated,
 			cli.Bytes(s.Bytes.Weight), cli.Bytes(s.Bytes.State), cli.Bytes(s.Bytes.Scratch), cli.Bytes(s.Bytes.Argument), cli.Micros(s.Modelled.GPU))

@@ -1,6 +1,7 @@
 package mlxc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -47,7 +49,10 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		if _, err := os.Stat(path); err != nil {
 			return err
 		}
-		v := c.check(path)
+		v, err := c.check(env.Context, path)
+		if err != nil {
+			return err
+		}
 		if !v.Valid {
 			bad++
 		}
@@ -56,7 +61,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	var proofs map[string]*prove.Result
 	var err error
 	if bad == 0 && c.After != "" {
-		if proofs, err = c.prove(); err != nil {
+		if proofs, err = c.prove(env.Context); err != nil {
 			return err
 		}
 	}
@@ -77,8 +82,8 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 // undefined notes what reads bytes that nobody wrote and passes them on to an
 // output or state: certainly, which is an error of the recording, or for some
 // values of the params.
-func (v *verdict) undefined(g *ir.Graph) {
-	flow := dataflow.Build(g)
+func (v *verdict) undefined(ctx context.Context, g *ir.Graph) {
+	flow := dataflow.Build(ctx, g)
 	for _, u := range flow.Undefined() {
 		n := flow.Commands[u.Command]
 		text := fmt.Sprintf("graph %s: %s reads bytes of %s that nothing wrote in this replay, and an output or state depends on it", ir.QuoteName(g.Name), g.Describe(n), g.FormatRegion(u.Use.Region))
@@ -91,13 +96,13 @@ func (v *verdict) undefined(g *ir.Graph) {
 }
 
 // prove compares the graphs of both files, by name.
-func (c *verifyCmd) prove() (map[string]*prove.Result, error) {
-	before, err := modfile.Open(c.Graph, modfile.Options{SkipExternal: true})
+func (c *verifyCmd) prove(ctx context.Context) (map[string]*prove.Result, error) {
+	before, err := modfile.Open(ctx, c.Graph, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return nil, err
 	}
 	defer before.Close()
-	after, err := modfile.Open(c.After, modfile.Options{SkipExternal: true})
+	after, err := modfile.Open(ctx, c.After, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +116,11 @@ func (c *verifyCmd) prove() (map[string]*prove.Result, error) {
 		if a == nil {
 			return nil, cli.Fail(fmt.Errorf("%s has no graph %s", c.After, ir.QuoteName(g.Name)))
 		}
-		out[g.Name] = prove.Check(g, a, prove.Options{Strict: c.Strict, Allow: c.Allow})
+		r := prove.Check(ctx, g, a, prove.Options{Strict: c.Strict, Allow: c.Allow})
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		out[g.Name] = r
 	}
 	return out, nil
 }
@@ -151,9 +160,10 @@ func proofError(proofs map[string]*prove.Result) error {
 
 // check opens the file, which checks its form, and asks for every dispatch of a
 // builtin kernel whether a declaration describes it and allows its aliasing.
-func (c *verifyCmd) check(path string) verdict {
-	v := verdict{File: path}
-	f, err := modfile.Open(path, modfile.Options{Verify: c.Full})
+func (c *verifyCmd) check(ctx context.Context, path string) (v verdict, err error) {
+	defer interrupt.Catch(&err)
+	v.File = path
+	f, err := modfile.Open(ctx, path, modfile.Options{Verify: c.Full})
 	if err != nil {
 		var list ir.Errors
 		if errors.As(err, &list) {
@@ -163,7 +173,7 @@ func (c *verifyCmd) check(path string) verdict {
 		} else {
 			v.Errors = []string{err.Error()}
 		}
-		return v
+		return v, ctx.Err()
 	}
 	defer f.Close()
 	for _, g := range f.Module.Graphs {
@@ -183,9 +193,9 @@ func (c *verifyCmd) check(path string) verdict {
 			}
 		}
 		if len(v.Errors) == 0 {
-			v.undefined(g)
+			v.undefined(ctx, g)
 		}
 	}
 	v.Valid = len(v.Errors) == 0
-	return v
+	return v, nil
 }

@@ -36,7 +36,7 @@ type generateCmd struct {
 // openModel opens a recorded model, or records a GGUF one.
 func openModel(env *cli.Env, path string, verify bool) (*ir.Module, io.Closer, error) {
 	if !modfile.IsModel(path) {
-		f, err := modfile.Open(path, modfile.Options{Verify: verify})
+		f, err := modfile.Open(env.Context, path, modfile.Options{Verify: verify})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -54,7 +54,7 @@ func openModel(env *cli.Env, path string, verify bool) (*ir.Module, io.Closer, e
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, g := range module.Graphs {
-		if _, err := passes.Run(g, passes.DefaultPipeline(), passes.Options{}); err != nil {
+		if _, err := passes.Run(env.Context, g, passes.DefaultPipeline(), passes.Options{}); err != nil {
 			m.Close()
 			return nil, nil, err
 		}

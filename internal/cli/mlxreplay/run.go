@@ -32,7 +32,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if c.Repeat < 1 {
 		return cli.BadUsage("--repeat is %d, want at least 1", c.Repeat)
 	}
-	f, err := modfile.Open(c.Graph, modfile.Options{Verify: c.Verify})
+	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package mlxreplay
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ type tokenizeCmd struct {
 // Run reads a text a line from standard input and writes a JSON array of ids a
 // line.
 func (c *tokenizeCmd) Run(env *cli.Env) error {
-	t, err := c.tokenizer()
+	t, err := c.tokenizer(env.Context)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (c *tokenizeCmd) Run(env *cli.Env) error {
 	}
 }
 
-func (c *tokenizeCmd) tokenizer() (*tokenizer.Tokenizer, error) {
+func (c *tokenizeCmd) tokenizer(ctx context.Context) (*tokenizer.Tokenizer, error) {
 	if modfile.IsModel(c.Model) {
 		m, err := gguf.Load(c.Model)
 		if err != nil {
@@ -74,7 +75,7 @@ func (c *tokenizeCmd) tokenizer() (*tokenizer.Tokenizer, error) {
 		}
 		return tokenizer.New(spec)
 	}
-	f, err := modfile.Open(c.Model, modfile.Options{SkipExternal: true})
+	f, err := modfile.Open(ctx, c.Model, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return nil, err
 	}

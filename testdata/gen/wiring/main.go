@@ -13,6 +13,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -50,7 +51,7 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := passes.Run(g, p, passes.Options{}); err != nil {
+		if _, err := passes.Run(context.Background(), g, p, passes.Options{}); err != nil {
 			return err
 		}
 		// reorder puts a barrier behind every epoch, the last included.
