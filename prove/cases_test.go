@@ -92,8 +92,8 @@ func TestChecks(t *testing.T) {
 		text          string
 	}{
 		{"another number of params", "", strings.Replace(caseHead, "  memory %x", "  param $more u32 in [0, 1]\n  memory %x", 1), prove.Refused, prove.Interface, "3 params before, 4 after"},
-		{"a copy made a computation", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 @silu (in = %x[0:256], out = %y[0:256])" + row + "\n", prove.Refused, prove.Interface, "another command or length"},
-		{"a computation made a copy", "  #0 @silu (in = %x[0:256], out = %y[0:256])" + row + "\n", "  #0 copy %x[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "another kind"},
+		{"a copy made a computation", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 @silu (in = %x[0:256], out = %y[0:256])" + row + "\n", prove.Refused, prove.Interface, "another kind of command"},
+		{"a computation made a copy", "  #0 @silu (in = %x[0:256], out = %y[0:256])" + row + "\n", "  #0 copy %x[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "another kind of command"},
 		{"other threadgroup memory", "  #0 @user (src = %x[0:256], dst = %t[0:256]) threadgroup(0 = 16)" + one + reads1 + "  #1 copy %t[0:256] -> %y[0:256]\n",
 			"  #0 @user (src = %x[0:256], dst = %t[0:256]) threadgroup(0 = 32)" + one + reads1 + "  barrier\n  #1 copy %t[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "other threadgroup memory"},
 		{"another slot", "  #0 @two (a = %x[0:256], c = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n",

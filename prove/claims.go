@@ -30,7 +30,7 @@ func (p *proof) checkClaims() {
 // i after and unfused: it has no term.
 func (p *proof) saidSo(i int32, d *ir.Dispatch) bool {
 	e, ok := p.moved.effects(p.b.ops[p.sets.of(i)[0]].node.(*ir.Dispatch), d)
-	return ok && p.a.sameEffects(e, d.Effects)
+	return ok && p.a.sameEffects(e, p.a.listed(d))
 }
 
 // claimsAll reports whether e covers everything that o touches and calls no

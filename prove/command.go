@@ -6,76 +6,116 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// sameCommand compares everything of an unfused command but where its views
-// lie; it returns what differs, or "".
-func sameCommand(bg, ag *ir.Graph, x, y ir.Node) string {
+// difference is what two commands differ in; the zero value: in nothing.
+type difference struct {
+	text   string
+	unsure bool // for some values of the params, perhaps
+}
+
+func (d difference) none() bool { return d.text == "" }
+
+// differing says what differs, if a comparison did not find two things to be the same.
+func differing(found answer, text string) difference {
+	switch found {
+	case same:
+		return difference{}
+	case differ:
+		return difference{text: text}
+	}
+	return difference{text + ", or one that cannot be told from it for all values of the params", true}
+}
+
+// sameCommand compares everything of an unfused command but where its views of
+// memory that commands write lie; it returns what differs.
+func (t *twins) sameCommand(x, y ir.Node) difference {
 	switch x := x.(type) {
 	case *ir.Copy:
 		y, ok := y.(*ir.Copy)
-		if !ok || !x.Dst.Len.Equal(y.Dst.Len) || !x.Src.Len.Equal(y.Src.Len) {
-			return "another command or length"
+		if !ok {
+			return difference{text: "another kind of command"}
 		}
-		return ""
+		return differing(sameAffine(t.b, x.Dst.Len, y.Dst.Len), "another length")
 	case *ir.Fill:
 		y, ok := y.(*ir.Fill)
-		if !ok || x.Value != y.Value || !x.Dst.Len.Equal(y.Dst.Len) {
-			return "another command, value or length"
+		if !ok {
+			return difference{text: "another kind of command"}
 		}
-		return ""
+		if x.Value != y.Value {
+			return difference{text: "another value"}
+		}
+		return differing(sameAffine(t.b, x.Dst.Len, y.Dst.Len), "another length")
 	}
 	d, ok1 := x.(*ir.Dispatch)
 	e, ok2 := y.(*ir.Dispatch)
 	if !ok1 || !ok2 {
-		return "another kind of command"
+		return difference{text: "another kind of command"}
 	}
-	if k, l := &bg.Kernels[d.Kernel], &ag.Kernels[e.Kernel]; !sameKernel(k, l) {
+	if k, l := &t.b.Kernels[d.Kernel], &t.a.Kernels[e.Kernel]; !sameKernel(k, l) {
 		if k.Function != l.Function {
 			return anotherKernel
 		}
-		return "another library, constant or argument table"
+		return difference{text: "another library, constant or argument table"}
 	}
-	if d.GridKind != e.GridKind || d.Threadgroup != e.Threadgroup || !sameExtent(d.Grid[0], e.Grid[0]) || !sameExtent(d.Grid[1], e.Grid[1]) || !sameExtent(d.Grid[2], e.Grid[2]) {
-		return "another grid or threadgroup"
+	return t.sameArguments(d, e)
+}
+
+// sameArguments is sameCommand for dispatches of one kernel.
+func (t *twins) sameArguments(d, e *ir.Dispatch) difference {
+	if d.GridKind != e.GridKind || d.Threadgroup != e.Threadgroup {
+		return difference{text: "another grid or threadgroup"}
+	}
+	grid := same
+	for i := range d.Grid {
+		grid = grid.and(sameExtent(t.b, d.Grid[i], e.Grid[i]))
+	}
+	if grid != same {
+		return differing(grid, "another grid or threadgroup")
 	}
 	if len(d.ThreadgroupMemory) != len(e.ThreadgroupMemory) || len(d.Bindings) != len(e.Bindings) {
-		return "other bindings"
+		return difference{text: "other bindings"}
 	}
 	for i := range d.ThreadgroupMemory {
 		if d.ThreadgroupMemory[i] != e.ThreadgroupMemory[i] {
-			return "other threadgroup memory"
+			return difference{text: "other threadgroup memory"}
 		}
 	}
-	var inline [2]ir.Binding
+	unsure := difference{}
 	for i := range d.Bindings {
-		p, q := resolve(bg, &d.Bindings[i], &inline[0]), resolve(ag, &e.Bindings[i], &inline[1])
-		if p.Slot != q.Slot || p.Kind != q.Kind || p.Kind == ir.BindScalar && p.Type != q.Type {
-			return "other bindings"
-		}
-		if p.Kind == ir.BindView {
-			if !p.View.Len.Equal(q.View.Len) {
-				return "a view of another length"
-			}
-		} else if !bytes.Equal(p.Bytes, q.Bytes) || !p.Expr.Equal(q.Expr) {
-			return "another argument value"
+		switch found := t.sameBinding(&d.Bindings[i], &e.Bindings[i]); {
+		case found.unsure:
+			unsure = found
+		case !found.none():
+			return found
 		}
 	}
-	return ""
+	return unsure
 }
 
-// resolve is [ir.Graph.Resolve], but copies no binding that stands for itself.
-func resolve(g *ir.Graph, b, inline *ir.Binding) *ir.Binding {
-	if b.Kind != ir.BindView || g.Memories[b.View.Mem].Kind != ir.Argument {
-		return b
+// sameBinding compares the bytes that two bindings give a kernel, or the lengths of
+// two views of memory.
+func (t *twins) sameBinding(p, q *ir.Binding) difference {
+	if p.Slot != q.Slot {
+		return difference{text: "other bindings"}
 	}
-	*inline = g.Resolve(*b)
-	return inline
+	if p.Kind == ir.BindBytes && q.Kind == ir.BindBytes { // the usual case
+		if !bytes.Equal(p.Bytes, q.Bytes) {
+			return difference{text: "another argument value"}
+		}
+		return difference{}
+	}
+	var room [2][1]ir.Value
+	x, ok1 := givenBy(t.b, p, &room[0])
+	y, ok2 := givenBy(t.a, q, &room[1])
+	switch {
+	case ok1 != ok2:
+		return difference{text: "other bindings"}
+	case ok1:
+		return differing(t.sameGiven(x, y), "another argument value")
+	}
+	return differing(sameAffine(t.b, p.View.Len, q.View.Len), "a view of another length")
 }
 
-func sameExtent(x, y ir.Extent) bool {
-	return x.Equal(y) || x.IsConst() && y.IsConst() && x.Eval(nil) == y.Eval(nil)
-}
-
-const anotherKernel = "another kernel"
+var anotherKernel = difference{text: "another kernel"}
 
 // sameKernel compares the code, its specialization and its argument table.
 func sameKernel(k, l *ir.Kernel) bool {
@@ -101,7 +141,10 @@ func sameKernel(k, l *ir.Kernel) bool {
 type translation struct {
 	b, a  *model
 	twins []ir.MemID // by root memory before: that of the same name and size after, NoMem if none
-	out   ir.Effects // of the last command
+	// Of the last command: what it touches, and whether it binds the same bytes as
+	// its image.
+	out    ir.Effects
+	stayed bool
 }
 
 func newTranslation(b, a *model) *translation {
@@ -127,15 +170,18 @@ func newTranslation(b, a *model) *translation {
 // view that lost its alignment, which the kernel may count on. The next call
 // overwrites the effects.
 func (t *translation) effects(d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
-	if d.Effects == nil {
+	t.stayed = false
+	was := t.b.listed(d)
+	if was == nil {
 		return nil, true
 	}
 	if len(d.Bindings) != len(e.Bindings) {
 		return nil, false
 	}
 	stays := t.stays(d, e)
+	t.stayed = stays
 	out = &t.out
-	out.Complete, out.Reads, out.Writes = d.Effects.Complete, append(out.Reads[:0], d.Effects.Reads...), append(out.Writes[:0], d.Effects.Writes...)
+	out.Complete, out.Reads, out.Writes = was.Complete, append(out.Reads[:0], was.Reads...), append(out.Writes[:0], was.Writes...)
 	for i := range out.Reads {
 		if !t.move(&out.Reads[i], d, e, stays) {
 			return nil, false

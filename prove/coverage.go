@@ -32,6 +32,9 @@ func (p *proof) findDead() {
 		for k := o.rlo; k < o.rhi; k++ {
 			mark(&p.current.of[k])
 		}
+		for k := range p.current.unlisted[int32(i)] {
+			mark(&p.current.unlisted[int32(i)][k])
+		}
 	}
 }
 
@@ -77,21 +80,27 @@ func (p *proof) checkCommand(i int32) bool {
 	o, set := &p.a.ops[i], p.sets.of(i)
 	if len(set) == 1 {
 		was := &p.b.ops[set[0]]
-		why := ""
+		why := difference{}
 		if !p.same[i] {
-			why = sameCommand(p.b.g, p.a.g, was.node, o.node)
+			why = p.twins.sameCommand(was.node, o.node)
 		}
 		d, ok := o.node.(*ir.Dispatch)
 		switch {
 		case why == anotherKernel && was.inst != nil && o.inst != nil: // its term may be equal: point 5
-		case why != "":
-			p.add(Refused, Interface, p.before(i), []ir.ID{o.id}, "%s is not %s of before: %s", p.a.g.Describe(o.node), p.b.g.Describe(was.node), why)
+		case !why.none():
+			v := Refused
+			if why.unsure {
+				v = CannotTell
+			}
+			p.add(v, Interface, p.before(i), []ir.ID{o.id}, "%s is not %s of before: %s", p.a.g.Describe(o.node), p.b.g.Describe(was.node), why.text)
 			return true
 		case !o.known && was.known && ok && !p.a.g.Kernels[d.Kernel].Library.Declared():
 			p.add(CannotTell, Coverage, p.before(i), []ir.ID{o.id}, "%s has no declaration, and its views changed so that the recording does not say what it touches", p.a.g.Describe(o.node))
 			return false // everything seems to cross it
 		case !o.known && !was.known && !sameViews(p.b.g, p.a.g, was.node.(*ir.Dispatch), d):
 			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects and another view than before", p.a.g.Describe(o.node))
+		case why.none():
+			p.checkPinned(i)
 		}
 	}
 	// Each command of unknown effects is an era of its own: it can be the image of
@@ -119,8 +128,8 @@ func (p *proof) before(i int32) []ir.ID {
 // same names as another one, which sameCommand finds to be the same.
 func sameViews(bg, ag *ir.Graph, d, e *ir.Dispatch) bool {
 	for i := range d.Bindings {
-		if d.Bindings[i].Kind != ir.BindView {
-			continue
+		if d.Bindings[i].Kind != ir.BindView || bg.Memories[d.Bindings[i].View.Mem].Kind == ir.Argument {
+			continue // argument values are the same
 		}
 		v, w := d.Bindings[i].View, e.Bindings[i].View
 		vm, voff := bg.Root(v.Mem)

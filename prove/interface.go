@@ -1,14 +1,17 @@
 package prove
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 )
 
 // checkInterface compares what the host sees: inputs, outputs, states and
-// weights by name, and params. Argument memory is filled from the params: what a
-// dispatch binds of it is compared as its value.
+// weights by name, with all that their declarations say, and params. Argument memory
+// is filled from the params: what a dispatch binds of it is compared as its value.
 func checkInterface(b, a *ir.Graph, r *Result) {
 	if len(b.Params) != len(a.Params) {
 		r.add(Refused, Interface, nil, nil, "%d params before, %d after", len(b.Params), len(a.Params))
@@ -41,8 +44,14 @@ func checkInterface(b, a *ir.Graph, r *Result) {
 			r.add(Refused, Interface, nil, nil, "%%%s is %s before, %s after", name, m.Kind, n.Kind)
 		case m.Size != n.Size:
 			r.add(Refused, Interface, nil, nil, "%s %%%s has %d bytes before, %d after", m.Kind, name, m.Size, n.Size)
-		case !m.SameContents(n):
-			r.add(Refused, Interface, nil, nil, "%s %%%s has other initial contents", m.Kind, name)
+		case m.DType != n.DType || !slices.Equal(m.Shape, n.Shape):
+			r.add(Refused, Interface, nil, nil, "%s %%%s is %s before, %s after", m.Kind, name, describe(m), describe(n))
+		case m.Storage != n.Storage:
+			r.add(Refused, Interface, nil, nil, "%s %%%s has %s storage before, %s after", m.Kind, name, m.Storage, n.Storage)
+		case m.Align != n.Align:
+			r.add(Refused, Interface, nil, nil, "%s %%%s is aligned to %s before, %s after", m.Kind, name, describeAlign(m), describeAlign(n))
+		default:
+			checkContents(m, n, r)
 		}
 	}
 	for i := range a.Memories {
@@ -63,6 +72,108 @@ func visible(g *ir.Graph) map[string]ir.MemID {
 		}
 	}
 	return out
+}
+
+// describe returns the element type and shape of a memory, for people.
+func describe(m *ir.Memory) string {
+	if m.DType == ir.Invalid {
+		return "of no element type"
+	}
+	return m.DType.String() + strings.ReplaceAll(fmt.Sprint(m.Shape), " ", ", ")
+}
+
+func describeAlign(m *ir.Memory) string {
+	if m.Align == 0 {
+		return "the device's default"
+	}
+	return fmt.Sprintf("%d bytes", m.Align)
+}
+
+// checkContents compares the bytes that two memories begin with. m and n have one
+// size and type.
+func checkContents(m, n *ir.Memory, r *Result) {
+	if m.Init.Kind != ir.InitBlob || n.Init.Kind != ir.InitBlob {
+		if !m.SameContents(n) {
+			r.add(Refused, Interface, nil, nil, "%s %%%s has other initial contents", m.Kind, m.Name)
+		}
+		return
+	}
+	if why := blobsDiffer(m.Init.Blob, n.Init.Blob); why != "" {
+		r.add(Refused, Interface, nil, nil, "%s %%%s has other initial contents: %s", m.Kind, m.Name, why)
+	}
+}
+
+// blobsDiffer compares contents: those at hand by their bytes, others by the digest
+// that their file must have, to which the bytes of what it is compared with are
+// checked. A digest that stands beside bytes is not believed.
+func blobsDiffer(x, y *ir.Blob) (why string) {
+	if x == y {
+		return ""
+	}
+	if x.Length != y.Length {
+		return fmt.Sprintf("%d bytes before, %d after", x.Length, y.Length)
+	}
+	if x.Loaded() && y.Loaded() {
+		p, _ := x.Bytes()
+		q, _ := y.Bytes()
+		if len(p) > 0 && &p[0] != &q[0] && !bytes.Equal(p, q) {
+			return "other bytes"
+		}
+		return ""
+	}
+	if x.Digest != y.Digest {
+		return fmt.Sprintf("sha256 %s before, %s after", x.Digest, y.Digest)
+	}
+	for _, b := range []*ir.Blob{x, y} {
+		if !b.Loaded() {
+			continue
+		}
+		if err := b.Verify(); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// CheckModules compares what two files hold beside what their graphs compute: the
+// names and the order of the graphs, of which the first is the default, and data
+// sections. The graphs themselves are compared by [Check].
+func CheckModules(before, after *ir.Module) *Result {
+	r := &Result{}
+	if len(before.Graphs) != len(after.Graphs) {
+		r.add(Refused, Interface, nil, nil, "%d graph(s) before, %d after", len(before.Graphs), len(after.Graphs))
+	}
+	for _, g := range before.Graphs {
+		if after.Graph(g.Name) == nil {
+			r.add(Refused, Interface, nil, nil, "graph %s is missing after", ir.QuoteName(g.Name))
+		}
+	}
+	for _, g := range after.Graphs {
+		if before.Graph(g.Name) == nil {
+			r.add(Refused, Interface, nil, nil, "graph %s is new after", ir.QuoteName(g.Name))
+		}
+	}
+	for i := range before.Graphs {
+		if x, y := before.Graphs[i].Name, after.Graphs[min(i, len(after.Graphs)-1)].Name; r.Verdict == Proved && x != y {
+			r.add(Refused, Interface, nil, nil, "graph %d is %s before, %s after: their order says which is the default", i+1, ir.QuoteName(x), ir.QuoteName(y))
+		}
+	}
+	for _, d := range before.Data {
+		switch b := after.Lookup(d.Name); {
+		case b == nil:
+			r.add(Refused, Interface, nil, nil, "data %s is missing after", ir.QuoteName(d.Name))
+		default:
+			if why := blobsDiffer(d.Blob, b); why != "" {
+				r.add(Refused, Interface, nil, nil, "data %s has other contents: %s", ir.QuoteName(d.Name), why)
+			}
+		}
+	}
+	for _, d := range after.Data {
+		if before.Lookup(d.Name) == nil {
+			r.add(Refused, Interface, nil, nil, "data %s is new after", ir.QuoteName(d.Name))
+		}
+	}
+	return r
 }
 
 // sameConstraints reports whether two graphs admit the same values of the

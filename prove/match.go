@@ -70,7 +70,7 @@ func byProvenance(b *model, after *ir.Graph) *matching {
 // commands are alike that are the same command and read the results of alike
 // commands at the same places. Commands that are alike are matched in order.
 func byStructure(b *model, after *ir.Graph) *matching {
-	a := newModel(b.ctx, after, b).build(recordedEffects, nil)
+	a := recordedModel(b.ctx, after, b)
 	seed := maphash.MakeSeed()
 	names := map[uint64][]int32{}
 	for i, h := range hashes(b, seed) {

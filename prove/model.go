@@ -69,6 +69,13 @@ type model struct {
 	kinds []kind
 	forms map[*decl.Form]int32
 	last  int32 // kind of the last dispatch
+	// arguments: some memory is argument memory.
+	arguments bool
+	twins     *twins // of the graph before and this one, which is the one after
+	// unlisted are views, of memory that commands write, that a kernel without
+	// declaration may read as constants though its effects leave them out; by op.
+	unlisted map[int32][]access
+	meetings int // asked for
 	shapes
 }
 
@@ -95,6 +102,7 @@ func newModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	for i := range g.Memories {
 		m.roots[i].mem, m.roots[i].off = g.Root(ir.MemID(i))
 		m.names[i] = int32(i)
+		m.arguments = m.arguments || g.Memories[i].Kind == ir.Argument
 	}
 	if other != nil {
 		m.nameAs(other)
@@ -134,6 +142,7 @@ func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func
 		o := op{node: n, id: id, kind: -1}
 		e := t.by(&o)
 		m.add(o, e)
+		m.addUnlisted(i, n)
 		if each != nil {
 			each(i)
 		}
@@ -282,6 +291,14 @@ func (x *index) find(id ir.ID) (op int32, ok bool) {
 	}
 	op = x.dense[id] - 1
 	return op, op >= 0
+}
+
+// bindsArguments reports whether a command binds a view of argument memory.
+func (m *model) bindsArguments(n ir.Node) bool {
+	d, ok := n.(*ir.Dispatch)
+	return ok && m.arguments && slices.ContainsFunc(d.Bindings, func(b ir.Binding) bool {
+		return b.Kind == ir.BindView && m.g.Memories[b.View.Mem].Kind == ir.Argument
+	})
 }
 
 func certain(w *ir.Write) bool { return w.Must && !w.Atomic }

@@ -2,6 +2,7 @@ package prove
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mlxc/mlxc/internal/interval"
 	"github.com/mlxc/mlxc/ir"
@@ -82,54 +83,59 @@ func (u *unordered) access(p pending) *access {
 }
 
 // within finds a command of known effects that op i, of known effects too,
-// conflicts with in one replay, or −1, and where.
-func (u *unordered) within(i int32) (with int32, where *access) {
-	return u.conflict(i, (*model).apart)
-}
+// conflicts with in one replay; ok is false if there is none.
+func (u *unordered) within(i int32) (r race, ok bool) { return u.conflict(i, false) }
 
-// around finds a command of the replay before that op i conflicts with, or −1,
-// and where; nowhere if the effects of one of them are unknown.
-func (u *unordered) around(i int32) (with int32, where *access) {
+// around finds a command of the replay before that op i conflicts with; ok is false
+// if there is none.
+func (u *unordered) around(i int32) (r race, ok bool) {
 	switch {
 	case u.pillar >= 0:
-		return u.pillar, nil
+		return race{op: i, with: u.pillar, sure: true}, true
 	case !u.m.ops[i].known:
-		return u.any, nil
+		return race{op: i, with: u.any, sure: true}, true
 	}
-	return u.conflict(i, (*model).apartAlways)
+	return u.conflict(i, true)
 }
 
-// conflict looks at accesses. apart proves that two of them share no byte.
-func (u *unordered) conflict(i int32, apart func(m *model, a, b *access) bool) (with int32, where *access) {
+// conflict looks at accesses, of one replay or of two. A race that is sure is found
+// first, if there is one.
+func (u *unordered) conflict(i int32, always bool) (r race, ok bool) {
 	u.insertLast()
+	r.op = i
 	o := &u.m.ops[i]
-	for k := o.rlo; k < o.rhi; k++ {
-		if with, where = u.look(&u.m.reads[k], false, apart); with >= 0 {
-			return with, where
-		}
+	for k := o.rlo; k < o.rhi && !r.sure; k++ {
+		ok = u.look(&u.m.reads[k], false, always, &r) || ok
 	}
-	for k := o.wlo; k < o.whi; k++ {
-		if with, where = u.look(&u.m.writes[k].access, true, apart); with >= 0 {
-			return with, where
-		}
+	for k := o.wlo; k < o.whi && !r.sure; k++ {
+		ok = u.look(&u.m.writes[k].access, true, always, &r) || ok
 	}
-	return -1, nil
+	return r, ok
 }
 
-func (u *unordered) look(a *access, write bool, apart func(m *model, a, b *access) bool) (with int32, where *access) {
+// look puts what access a races with into r, and reports whether there is anything.
+func (u *unordered) look(a *access, write, always bool, r *race) (found bool) {
 	t := &u.trees[a.mem]
 	if t.Len() == 0 || u.m.void(a) {
-		return -1, nil
+		return false
 	}
-	with = -1
+	apart := u.m.apart
+	if always {
+		apart = u.m.apartAlways
+	}
 	t.Overlapping(a.lo, a.end, func(p pending) bool {
-		if !write && !p.write || apart(u.m, a, u.access(p)) {
+		if !write && !p.write || apart(a, u.access(p)) {
 			return true
 		}
-		with, where = p.op, a
-		return false
+		found = true
+		r.sure = u.m.meet(a, u.access(p), always)
+		if r.sure || r.where == nil {
+			r.with, r.where = p.op, a
+		}
+		// Where nothing is sure any more, one is enough.
+		return !r.sure && u.m.meetings < mostMeetings
 	})
-	return with, where
+	return found
 }
 
 // race is a conflicting pair that nothing orders: the command and the one it
@@ -137,6 +143,15 @@ func (u *unordered) look(a *access, write bool, apart func(m *model, a, b *acces
 type race struct {
 	op, with int32
 	where    *access // nil where one of them may touch anything
+	sure     bool    // for some values of the params they touch one byte
+}
+
+// verdict is what a race says about a proof, as words for what the two do.
+func (r *race) verdict() (v Verdict, touch string) {
+	if r.sure {
+		return Refused, "both touch"
+	}
+	return CannotTell, "may both touch"
 }
 
 // schedule is what the barriers and commits of a graph leave unordered.
@@ -225,12 +240,12 @@ func order(m *model) schedule {
 
 // appendRace appends what op i races with in u. A few races are enough: one
 // refuses a proof.
-func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32) (int32, *access)) []race {
+func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32) (race, bool)) []race {
 	if len(list) >= maxFindings || u.any < 0 {
 		return list
 	}
-	if with, where := find(u, i); with >= 0 {
-		list = append(list, race{i, with, where})
+	if r, ok := find(u, i); ok {
+		list = append(list, r)
 	}
 	return list
 }
@@ -246,7 +261,8 @@ func (p *proof) checkOrder() {
 	recorded := order(p.b)
 	for _, x := range found.races {
 		o, w := &p.a.ops[x.op], &p.a.ops[x.with]
-		p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s both touch %s and nothing orders them", p.a.g.Describe(w.node), p.a.g.Describe(o.node), p.a.format(x.where))
+		v, touch := x.verdict()
+		p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s %s %s and nothing orders them", p.a.g.Describe(w.node), p.a.g.Describe(o.node), touch, p.a.format(x.where))
 	}
 	p.checkPillarOrder(recorded.places, found.places)
 	if len(found.around) == 0 {
@@ -256,9 +272,14 @@ func (p *proof) checkOrder() {
 		p.assume(Order, nil, "a replay begins after the one before it has ended")
 		return
 	}
-	x := found.around[0]
+	x := found.around[max(0, slices.IndexFunc(found.around, func(r race) bool { return r.sure }))]
 	o, w := &p.a.ops[x.op], &p.a.ops[x.with]
-	p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s of the next replay conflict and nothing orders them, as the recording does", p.a.g.Describe(w.node), p.a.g.Describe(o.node))
+	v, touch := x.verdict()
+	where := "the same bytes"
+	if x.where != nil {
+		where = p.a.format(x.where)
+	}
+	p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s of the next replay %s %s and nothing orders them, as the recording does", p.a.g.Describe(w.node), p.a.g.Describe(o.node), touch, where)
 }
 
 // maxPairs bounds the pairs that checkPillarOrder looks at.

@@ -39,7 +39,7 @@ func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, 
 	if checkInterface(before, after, r); r.Verdict != Proved {
 		return r, nil
 	}
-	b := newModel(ctx, before, nil).build(recordedEffects, nil)
+	b := recordedModel(ctx, before, nil)
 	recorded := trace(b)
 	m := byProvenance(b, after)
 	if r = attempt(ctx, b, recorded, after, m, o); r.Verdict == Proved {
@@ -56,8 +56,12 @@ func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, 
 	return r, nil
 }
 
-// recordedEffects are what kernels without declaration touch in the recording.
-func recordedEffects(_ int, d *ir.Dispatch) *ir.Effects { return d.Effects }
+// recordedModel is a model in which kernels without declaration touch what the
+// graph says.
+func recordedModel(ctx context.Context, g *ir.Graph, other *model) *model {
+	m := newModel(ctx, g, other)
+	return m.build(func(_ int, d *ir.Dispatch) *ir.Effects { return m.listed(d) }, nil)
+}
 
 // attempt proves after with one matching of commands.
 func attempt(ctx context.Context, b *model, recorded *readings, after *ir.Graph, m *matching, o Options) *Result {
@@ -105,6 +109,7 @@ type proof struct {
 	pairs []pair  // by kind after
 	usual []usual // by command after
 	moved *translation
+	twins *twins
 	// Comparing the terms of a fusion is slow, and layers repeat them.
 	fusion  fusion
 	fusions map[string]*outcome // by signature
@@ -121,12 +126,13 @@ type usual uint8
 const (
 	claimed   usual = 1 << iota // by checkClaims
 	unaliased                   // by checkAliasing
+	stayed                      // by checkPinned
 )
 
 // pair remembers whether commands of a kind after and of a kind before are the
-// same, by sameCommand. All that this compares is part of a kind: the kernel, the
-// grid, the threadgroup, its memory, the slots and kinds of the bindings, inline
-// bytes and scalars, and the lengths of views.
+// same, by sameCommand. All that this compares is part of a kind, but for what lies
+// in argument memory: the kernel, the grid, the threadgroup, its memory, the slots
+// and kinds of the bindings, inline bytes and scalars, and the lengths of views.
 type pair struct {
 	before int32 // 1 + the kind before; 0: none yet
 	same   bool
@@ -135,7 +141,8 @@ type pair struct {
 // build makes the model of the graph after.
 func (p *proof) build(after *ir.Graph) {
 	p.a = newModel(p.ctx, after, p.b)
-	p.moved = newTranslation(p.b, p.a)
+	p.moved, p.twins = newTranslation(p.b, p.a), newTwins(p.b.g, after)
+	p.a.twins = p.twins
 	commands := cap(p.a.ops)
 	p.same, p.usual = make([]bool, commands), make([]usual, commands)
 	p.a.build(func(i int, d *ir.Dispatch) *ir.Effects { return p.foreignEffects(int32(i), d) }, p.look)
@@ -156,12 +163,15 @@ func (p *proof) foreignEffects(i int32, d *ir.Dispatch) *ir.Effects {
 	var e *ir.Effects
 	set := p.sets.of(i)
 	if len(set) == 1 {
-		if was, ok := p.b.ops[set[0]].node.(*ir.Dispatch); ok && sameCommand(p.b.g, p.a.g, was, d) == "" {
+		if was, ok := p.b.ops[set[0]].node.(*ir.Dispatch); ok && p.twins.sameCommand(was, d).none() {
 			p.same[i] = true
 			e, _ = p.moved.effects(was, d)
+			if p.moved.stayed {
+				p.usual[i] |= stayed
+			}
 		}
 	}
-	if p.a.sameEffects(e, d.Effects) {
+	if p.a.sameEffects(e, p.a.listed(d)) {
 		p.usual[i] |= claimed
 	}
 	return e
@@ -187,15 +197,15 @@ func (p *proof) look(i int32) {
 
 // sameAs reports whether o is the same command as one before, by sameCommand.
 func (p *proof) sameAs(o, was *op) bool {
-	if o.kind < 0 || was.kind < 0 {
-		return sameCommand(p.b.g, p.a.g, was.node, o.node) == ""
+	if o.kind < 0 || was.kind < 0 || p.a.bindsArguments(o.node) || p.b.bindsArguments(was.node) {
+		return p.twins.sameCommand(was.node, o.node).none()
 	}
 	for len(p.pairs) <= int(o.kind) {
 		p.pairs = append(p.pairs, pair{})
 	}
 	x := &p.pairs[o.kind]
 	if x.before != was.kind+1 {
-		*x = pair{was.kind + 1, sameCommand(p.b.g, p.a.g, was.node, o.node) == ""}
+		*x = pair{was.kind + 1, p.twins.sameCommand(was.node, o.node).none()}
 	}
 	return x.same
 }

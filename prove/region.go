@@ -32,12 +32,12 @@ func regionsApart(g *ir.Graph, x, y ir.Region) bool {
 	if atMost(g, xend.Sub(ylo), 0) || atMost(g, yend.Sub(xlo), 0) {
 		return true
 	}
-	return columns(g, x, y) || columns(g, y, x) || gaps(x, y)
+	return interleaved(g, x, y, distance) || gaps(x, y)
 }
 
 func regionsApartAlways(g *ir.Graph, x, y ir.Region) bool {
-	// columns bounds each side by itself.
-	return columns(g, x, y) || columns(g, y, x) || x.Off.IsConst() && y.Off.IsConst() && gaps(x, y)
+	// Here each side is bounded by itself.
+	return interleaved(g, x, y, distanceAlways) || x.Off.IsConst() && y.Off.IsConst() && gaps(x, y)
 }
 
 // outOfBounds proves two accesses apart by their bounds.
@@ -79,52 +79,174 @@ func gaps(a, b ir.Region) bool {
 	return true
 }
 
-// columns proves two regions apart that lie in different columns of one matrix:
-// every stride of both is a multiple of S or stays within one column, and the
-// columns do not meet.
-func columns(g *ir.Graph, a, b ir.Region) bool {
-	for _, d := range a.Dims {
-		s := d.Stride
-		if s <= 0 {
+// interleaved proves two regions apart that take turns: for some period s, every
+// stride is a multiple of s or stays within the run of bytes that a region has in each
+// period, and these runs do not meet. between bounds how far the second begins behind
+// the first, modulo s.
+func interleaved(g *ir.Graph, a, b ir.Region, between func(g *ir.Graph, a, b ir.Affine, s int64) (bounds, bool)) bool {
+	for s := range periods(a, b) {
+		wa, ok1 := width(g, a, s)
+		wb, ok2 := width(g, b, s)
+		if !ok1 || !ok2 || wa > s || wb > s {
 			continue
 		}
-		// First column and width of each, modulo S.
-		fa, wa, ok1 := column(g, a, s)
-		fb, wb, ok2 := column(g, b, s)
-		if !ok1 || !ok2 {
-			continue
-		}
-		if fa.hi+wa <= fb.lo && fb.hi+wb <= s || fb.hi+wb <= fa.lo && fa.hi+wa <= s {
+		d, ok := between(g, a.Off, b.Off, s)
+		// b begins when a has ended, and ends before a begins again.
+		if ok && d.lo >= wa && d.hi <= s-wb {
 			return true
 		}
 	}
 	return false
 }
 
+// periods yields the strides of two regions, and what the params move them by: one
+// against the other, and each.
+func periods(a, b ir.Region) func(yield func(int64) bool) {
+	return func(yield func(int64) bool) {
+		for _, dims := range [2][]ir.Dim{a.Dims, b.Dims} {
+			for _, d := range dims {
+				if d.Stride > 0 && !yield(d.Stride) {
+					return
+				}
+			}
+		}
+		for _, list := range [2][]ir.Term{b.Off.Sub(a.Off).Terms(), slices.Concat(a.Off.Terms(), b.Off.Terms())} {
+			s := int64(0)
+			for _, t := range list {
+				s = gcd(s, t.Coeff)
+			}
+			if s > 0 && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
 type bounds struct{ lo, hi int64 }
 
-// column returns where r begins modulo s, as a range within [0, s), and how
-// many bytes it reaches from there at most.
-func column(g *ir.Graph, r ir.Region, s int64) (first bounds, width int64, ok bool) {
+// width bounds how many bytes r reaches, from its first one on, in one period.
+func width(g *ir.Graph, r ir.Region, s int64) (int64, bool) {
 	w := r.Run
 	for _, d := range r.Dims {
 		if d.Stride%s != 0 {
 			w = w.Add(d.Count.AddConst(-1).Scale(d.Stride))
 		}
 	}
-	off := ir.Const(r.Off.Const)
-	for _, t := range r.Off.Terms() {
+	_, hi, ok := g.Range(w)
+	return hi, ok
+}
+
+// distance bounds b − a modulo s, as a range within [0, s).
+func distance(g *ir.Graph, a, b ir.Affine, s int64) (bounds, bool) {
+	lo, hi, ok := g.Range(rest(b.Sub(a), s))
+	return modulo(lo, hi, s, ok)
+}
+
+// distanceAlways is distance where the params of a and b have nothing to do with one
+// another.
+func distanceAlways(g *ir.Graph, a, b ir.Affine, s int64) (bounds, bool) {
+	alo, ahi, ok1 := g.Range(rest(a, s))
+	blo, bhi, ok2 := g.Range(rest(b, s))
+	return modulo(blo-ahi, bhi-alo, s, ok1 && ok2)
+}
+
+// rest is a without the params that move it by multiples of s.
+func rest(a ir.Affine, s int64) ir.Affine {
+	out := ir.Const(a.Const)
+	for _, t := range a.Terms() {
 		if t.Coeff%s != 0 {
-			off = off.Add(ir.Linear(0, t))
+			out = out.Add(ir.Linear(0, t))
 		}
 	}
-	lo, hi, ok1 := g.Range(off)
-	_, width, ok2 := g.Range(w)
-	if !ok1 || !ok2 || lo < 0 {
-		return first, 0, false
-	}
+	return out
+}
+
+// modulo brings [lo, hi] into [0, s), if no multiple of s lies within.
+func modulo(lo, hi, s int64, ok bool) (bounds, bool) {
 	base := lo / s * s
-	return bounds{lo - base, hi - base}, width, hi-base < s
+	if base > lo {
+		base -= s
+	}
+	return bounds{lo - base, hi - base}, ok && hi-base < s
+}
+
+// mostMeetings bounds how often one graph is asked whether accesses meet that could
+// not be shown to be apart: one answer that they do refuses a proof.
+const mostMeetings = 64
+
+// meet reports whether two accesses, which are not apart by their bounds, certainly
+// share a byte: for some values of the params, or, always, for some values of those of
+// two replays.
+func (m *model) meet(a, b *access, always bool) (found bool) {
+	if a.flat() && b.flat() {
+		return true
+	}
+	if m.meetings++; m.meetings > mostMeetings {
+		return false
+	}
+	x, y := m.region(a), m.region(b)
+	if !always {
+		valuations(m.g, append(expressions(&x), expressions(&y)...), func(params []uint32) bool {
+			found = runsMeet(&x, params, &y, params)
+			return !found
+		})
+		return found
+	}
+	const each = 32 // of either
+	var list [][]uint32
+	valuations(m.g, expressions(&x), func(params []uint32) bool {
+		list = append(list, slices.Clone(params))
+		return len(list) < each
+	})
+	n := 0
+	valuations(m.g, expressions(&y), func(params []uint32) bool {
+		found = slices.ContainsFunc(list, func(other []uint32) bool { return runsMeet(&x, other, &y, params) })
+		n++
+		return !found && n < each
+	})
+	return found
+}
+
+// expressions lists those of a region.
+func expressions(r *ir.Region) []ir.Affine {
+	out := []ir.Affine{r.Off, r.Run}
+	for _, d := range r.Dims {
+		out = append(out, d.Count)
+	}
+	return out
+}
+
+// runsMeet reports whether two regions share a byte for given values of the params,
+// as far as their first runs show.
+func runsMeet(a *ir.Region, of []uint32, b *ir.Region, with []uint32) (found bool) {
+	type run struct{ lo, end int64 }
+	list := func(r *ir.Region, params []uint32) (out []run) {
+		r.Runs(params, func(lo, end int64) bool {
+			out = append(out, run{lo, end})
+			return len(out) < maxSegments
+		})
+		slices.SortFunc(out, func(x, y run) int { return cmp.Compare(x.lo, y.lo) })
+		return out
+	}
+	x, y := list(a, of), list(b, with)
+	// Runs of one region may overlap: the greatest end so far counts.
+	xend, yend := int64(-1<<62), int64(-1<<62)
+	for i, j := 0, 0; i < len(x) || j < len(y); {
+		if j == len(y) || i < len(x) && x[i].lo <= y[j].lo {
+			if x[i].lo < yend && x[i].end > x[i].lo {
+				return true
+			}
+			xend = max(xend, x[i].end)
+			i++
+		} else {
+			if y[j].lo < xend && y[j].end > y[j].lo {
+				return true
+			}
+			yend = max(yend, y[j].end)
+			j++
+		}
+	}
+	return false
 }
 
 func void(r *ir.Region) bool {
@@ -166,10 +288,24 @@ func regionCovers(g *ir.Graph, outer, inner ir.Region) bool {
 		return true
 	}
 	if len(outer.Dims) > 0 {
-		return false
+		return coversGrid(g, outer, inner)
 	}
 	lo, end := inner.Hull()
 	return atMost(g, outer.Off.Sub(lo), 0) && atMost(g, end.Sub(outer.Off.Add(outer.Run)), 0)
+}
+
+// coversGrid is regionCovers for a grid of the same strides: of longer runs, or more
+// of them.
+func coversGrid(g *ir.Graph, outer, inner ir.Region) bool {
+	if len(outer.Dims) != len(inner.Dims) || !atMost(g, outer.Off.Sub(inner.Off), 0) || !atMost(g, inner.Off.Add(inner.Run).Sub(outer.Off.Add(outer.Run)), 0) {
+		return false
+	}
+	for k, d := range outer.Dims {
+		if d.Stride != inner.Dims[k].Stride || !atMost(g, inner.Dims[k].Count.Sub(d.Count), 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameShape reports whether two accesses, of graphs with the same params, are

@@ -32,13 +32,13 @@ func recordedGraphs(t *testing.T) (out []*ir.Graph) {
 // and the instance that a kind shares has its commands' effects.
 func TestChecksKinds(t *testing.T) {
 	for _, g := range recordedGraphs(t) {
-		b := newModel(context.Background(), g, nil).build(recordedEffects, nil)
+		b := recordedModel(context.Background(), g, nil)
 		p := newProof(context.Background(), b, trace(b), byProvenance(b, g), Options{})
 		p.build(g.Clone())
 		for i := range p.a.ops {
 			for j := range p.b.ops {
 				o, was := &p.a.ops[i], &p.b.ops[j]
-				require.Equal(t, sameCommand(p.b.g, p.a.g, was.node, o.node) == "", p.sameAs(o, was), "%s: %s and %s", g.Name, was.id, o.id)
+				require.Equal(t, p.twins.sameCommand(was.node, o.node).none(), p.sameAs(o, was), "%s: %s and %s", g.Name, was.id, o.id)
 			}
 		}
 	}
@@ -48,9 +48,8 @@ func TestChecksKinds(t *testing.T) {
 // case finds, view by view.
 func TestChecksStays(t *testing.T) {
 	for _, g := range recordedGraphs(t) {
-		b := newModel(context.Background(), g, nil).build(recordedEffects, nil)
-		a := newModel(context.Background(), g.Clone(), b)
-		a.build(recordedEffects, nil)
+		b := recordedModel(context.Background(), g, nil)
+		a := recordedModel(context.Background(), g.Clone(), b)
 		x := newTranslation(b, a)
 		for i := range b.ops {
 			d, ok := b.ops[i].node.(*ir.Dispatch)

@@ -188,6 +188,10 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if b.m != a.m && (a.tainted || b.tainted) {
 		return false, false
 	}
+	if b.given() && a.given() && b.m != a.m {
+		found := sameGivenRegions(b, a)
+		return found == same, found == differ && b.at.flat() && a.at.flat()
+	}
 	if sameLists(b, a, bn, an) {
 		return true, true
 	}
@@ -197,7 +201,7 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if len(b.writes) == 0 && len(a.writes) == 0 || oneWrite(b) && oneWrite(a) {
 		return false, b.at.flat() && a.at.flat()
 	}
-	if constant(b) && constant(a) && b.m.g.Memories[b.at.mem].Kind != ir.Argument {
+	if constant(b) && constant(a) {
 		// One only of what was there at first, the other of none of it: no segment of
 		// theirs is alike.
 		unlike := len(b.writes) == 0 && !a.initial || len(a.writes) == 0 && !b.initial
@@ -219,7 +223,22 @@ func samePlace(b, a *reading) bool {
 		return false
 	}
 	m, n := &b.m.g.Memories[b.at.mem], &a.m.g.Memories[a.at.mem]
-	return m == n || m.Kind == n.Kind && (m.Kind != ir.Argument || m.SameContents(n))
+	return m == n || m.Kind == n.Kind && m.Kind != ir.Argument
+}
+
+// given: of argument memory.
+func (r *reading) given() bool { return r.m.g.Memories[r.at.mem].Kind == ir.Argument }
+
+// sameGivenRegions compares regions of argument memory of equal shape, wherever they
+// are, by all bytes between their ends.
+func sameGivenRegions(b, a *reading) answer {
+	hull := func(r *reading) given {
+		region := r.m.region(r.at)
+		lo, end := region.Hull()
+		x, _ := argumentBytes(r.m.g, region.Mem, lo, end.Sub(lo))
+		return x
+	}
+	return a.m.twins.sameGiven(hull(b), hull(a))
 }
 
 // mustOnly: may-writes overlay one another in ways that segments do not bring

@@ -143,7 +143,7 @@ func TestChecksDeclarations(t *testing.T) {
 			}
 		}, CannotTell, "has no term"},
 	} {
-		b := newModel(context.Background(), before, nil).build(recordedEffects, nil)
+		b := recordedModel(context.Background(), before, nil)
 		p := newProof(context.Background(), b, trace(b), byProvenance(b, after), Options{})
 		p.build(after)
 		c.change(p)

@@ -59,24 +59,29 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		files = append(files, v)
 	}
 	var proofs map[string]*prove.Result
+	var modules *prove.Result
 	var err error
 	if bad == 0 && c.After != "" {
-		if proofs, err = c.prove(env.Context); err != nil {
+		if modules, proofs, err = c.prove(env.Context); err != nil {
 			return err
 		}
 	}
 	if c.JSON {
-		if err := cli.JSON(env.Stdout, map[string]any{"files": files, "proofs": proofs}); err != nil {
+		if err := cli.JSON(env.Stdout, map[string]any{"files": files, "modules": modules, "proofs": proofs}); err != nil {
 			return err
 		}
 	} else {
 		printVerdicts(env, files)
 		printProofs(env, proofs)
+		printModules(env, modules)
 	}
 	if bad > 0 {
 		return cli.Fail(fmt.Errorf("%d of %d file(s) are not valid", bad, len(files)))
 	}
-	return proofError(proofs)
+	if err := proofError(proofs); err != nil || modules == nil || modules.Verdict == prove.Proved {
+		return err
+	}
+	return cli.Fail(fmt.Errorf("%s and %s: %s", c.Graph, c.After, modules.Verdict))
 }
 
 // undefined notes what reads bytes that nobody wrote and passes them on to an
@@ -95,34 +100,31 @@ func (v *verdict) undefined(ctx context.Context, g *ir.Graph) {
 	}
 }
 
-// prove compares the graphs of both files, by name.
-func (c *verifyCmd) prove(ctx context.Context) (map[string]*prove.Result, error) {
+// prove compares two files, and their graphs by name.
+func (c *verifyCmd) prove(ctx context.Context) (*prove.Result, map[string]*prove.Result, error) {
 	before, err := modfile.Open(ctx, c.Graph, modfile.Options{SkipExternal: true})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer before.Close()
 	after, err := modfile.Open(ctx, c.After, modfile.Options{SkipExternal: true})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer after.Close()
-	if len(before.Module.Graphs) != len(after.Module.Graphs) {
-		return nil, cli.Fail(fmt.Errorf("%s has %d graph(s), %s has %d", c.Graph, len(before.Module.Graphs), c.After, len(after.Module.Graphs)))
-	}
 	out := map[string]*prove.Result{}
 	for _, g := range before.Module.Graphs {
 		a := after.Module.Graph(g.Name)
 		if a == nil {
-			return nil, cli.Fail(fmt.Errorf("%s has no graph %s", c.After, ir.QuoteName(g.Name)))
+			continue
 		}
 		r := prove.Check(ctx, g, a, prove.Options{Strict: c.Strict, Allow: c.Allow})
 		if r.Err != nil {
-			return nil, r.Err
+			return nil, nil, r.Err
 		}
 		out[g.Name] = r
 	}
-	return out, nil
+	return prove.CheckModules(before.Module, after.Module), out, nil
 }
 
 func printVerdicts(env *cli.Env, files []verdict) {
@@ -145,6 +147,16 @@ func printVerdicts(env *cli.Env, files []verdict) {
 func printProofs(env *cli.Env, proofs map[string]*prove.Result) {
 	for _, name := range slices.Sorted(maps.Keys(proofs)) {
 		printProof(env.Stdout, ir.QuoteName(name), proofs[name])
+	}
+}
+
+// printModules prints what files differ in beside their graphs.
+func printModules(env *cli.Env, r *prove.Result) {
+	if r == nil {
+		return
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(env.Stdout, "files: %s\n", f)
 	}
 }
 
