@@ -3,6 +3,7 @@ package passes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,6 +170,20 @@ func (o Options) values(s Step) Values {
 		}
 	}
 	return out
+}
+
+// Allowed returns the names of the rewrites that some step may use: those of the
+// run and those that the text of the pipeline allows (`fuse{allow=round}`). The
+// proof of what the pipeline makes has to allow them too.
+func (p Pipeline) Allowed(o Options) []string {
+	out := slices.Clone(o.Allow)
+	for _, s := range p {
+		if list := o.values(s)["allow"]; list != "" && list != "none" {
+			out = append(out, strings.Split(list, "+")...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Validate says what is wrong with the settings of the pipeline: each pass is

@@ -159,7 +159,8 @@ func (s *side) filled(r *reading, off termID, dt ir.DType) (termID, bool) {
 	case dt == ir.F32:
 		return s.t.intern(node{form: real, num: int64(word)}), true
 	case dt == ir.F16 && word>>16 == word&0xffff:
-		return s.t.real(float32(term.F16Value(uint16(word)))), true
+		v := float32(term.F16Value(uint16(word)))
+		return s.t.real(v), v == v // a NaN's payload is none of the number's
 	}
 	return 0, false
 }
@@ -269,7 +270,7 @@ func (e *evaluation) reduce(x *term.Expr) termID {
 	} else {
 		body = t.float(sub.eval(x.Args[1]))
 	}
-	n := node{form: reduction, op: x.Op, text: x.Class, args: []termID{bound, body}}
+	n := node{form: reduction, op: x.Op, text: x.Class, args: []termID{bound, t.value(body)}}
 	n.args = append(n.args, e.evalAll(x.Args[2:])...)
 	if x.Class != "" && !fixedGroup(e.in.Decl) {
 		// Where the dispatch chooses its threadgroup, the order of additions may

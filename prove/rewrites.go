@@ -80,7 +80,8 @@ func (u *unrounding) from(want, got termID) way {
 	return w
 }
 
-// isRounding: of floats, to f16 or bf16; those to f32 are no terms.
+// isRounding: of floats, to f16 or bf16; and stores of elements as they are, which
+// stand at the top of a term only.
 func (t *table) isRounding(id termID) bool {
 	return t.nodes[id].form == floatOp && t.nodes[id].op == term.Round
 }

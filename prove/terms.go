@@ -370,13 +370,31 @@ func (t *table) half(a termID) termID {
 
 var one = int64(math.Float32bits(1))
 
+// value returns the number that a is: a store of an element in its own type, or
+// in f32, changes nothing but the bits of a NaN, which no operation sees.
+func (t *table) value(a termID) termID {
+	if n := &t.nodes[a]; n.form == floatOp && n.op == term.Round && t.holds(n.args[0], n.text) {
+		return n.args[0]
+	}
+	return a
+}
+
+// holds reports whether a is an element of memory that the type holds exactly.
+func (t *table) holds(a termID, typ string) bool {
+	n := &t.nodes[a]
+	return n.form == floatLoad && (typ == ir.F32.String() || n.text == typ)
+}
+
 // floats applies an operation on floats.
 func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
+	for i, a := range args {
+		args[i] = t.value(a)
+	}
 	switch op {
 	case term.Add, term.Mul, term.Min, term.Max:
 		args = sorted(args)
 		if op == term.Mul {
-			// x · 1 = x to the bit, one NaN being as good as another.
+			// x · 1 = x to the bit, but for NaNs, which are one within a term.
 			for i, a := range args {
 				if n := &t.nodes[a]; n.form == real && n.num == one {
 					return args[1-i]
@@ -388,26 +406,33 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	case term.Round:
 		n := &t.nodes[args[0]]
 		switch {
+		case t.holds(args[0], typ.String()):
+			// No copy: of a NaN it leaves another's bits. See value.
+		case n.form == real:
+			return t.real(narrow(typ, math.Float32frombits(uint32(n.num))))
 		case typ == ir.F32:
 			return args[0] // every operation yields an f32
-		case (n.form == floatLoad || t.isRounding(args[0])) && n.text == typ.String():
+		case t.isRounding(args[0]) && n.text == typ.String():
 			return args[0] // it is one already
 		case n.form == floatOp && n.op == term.AsF16 && typ == ir.F16:
 			return args[0] // likewise
-		case n.form == real:
-			return t.real(narrow(typ, math.Float32frombits(uint32(n.num))))
 		}
 		return t.intern(node{form: floatOp, op: op, text: typ.String(), args: args})
 	}
 	return t.intern(node{form: floatOp, op: op, args: args})
 }
 
-// narrow rounds to f16 or bf16.
+// narrow is what a store of v in a type holds.
 func narrow(typ ir.DType, v float32) float32 {
-	if typ == ir.F16 {
+	switch {
+	case v != v:
+		return math.Float32frombits(uint32(term.NaNBits(ir.F32)))
+	case typ == ir.F16:
 		return float32(term.F16Round(float64(v)))
+	case typ == ir.BF16:
+		return float32(term.BF16Round(float64(v)))
 	}
-	return float32(term.BF16Round(float64(v)))
+	return v
 }
 
 // compare returns a condition. Integers are brought to `x < 0` and `x = 0`.
@@ -421,6 +446,7 @@ func (t *table) compare(op term.Op, a, b termID, integers bool) termID {
 		return t.not(t.compare(term.Eq, a, b, integers))
 	}
 	if !integers {
+		a, b = t.value(a), t.value(b)
 		if op == term.Eq && a > b {
 			a, b = b, a
 		}
@@ -472,6 +498,7 @@ func (t *table) not(c termID) termID {
 }
 
 func (t *table) choose(c, a, b termID) termID {
+	a, b = t.value(a), t.value(b)
 	n := t.nodes[c]
 	switch {
 	case n.form == truth && n.num != 0:

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,16 @@ func TestChecksUnroundings(t *testing.T) {
 	a, b := leaf(0), leaf(1)
 	product := op(term.Mul, a, b)
 
-	require.Equal(t, half, round(ir.BF16, half), "it is one already")
+	require.NotEqual(t, half, round(ir.BF16, half), "a copy keeps the NaN that it finds")
+	require.Equal(t, op(term.Neg, half), op(term.Neg, round(ir.BF16, half)), "it is one already")
+	require.Equal(t, round(ir.BF16, half), round(ir.BF16, round(ir.BF16, half)))
+	require.Equal(t, op(term.Neg, a), op(term.Neg, round(ir.F32, op(term.Mul, tab.real(1), a))))
+	require.NotEqual(t, a, round(ir.F32, op(term.Mul, tab.real(1), a)), "a copy keeps the NaN that it finds")
+	require.Equal(t, round(ir.F32, a), round(ir.F32, round(ir.F32, a)))
+	require.Equal(t, product, round(ir.F32, product))
+	nan := tab.real(math.Float32frombits(0xffc54321))
+	require.NotEqual(t, nan, round(ir.F32, nan))
+	require.Equal(t, int64(term.NaNBits(ir.F32)), tab.nodes[round(ir.F16, nan)].num)
 	require.NotEqual(t, half, round(ir.F16, half))
 	require.Equal(t, round(ir.F16, a), round(ir.F16, round(ir.F16, a)))
 	require.NotEqual(t, round(ir.F16, a), round(ir.F16, round(ir.BF16, a)))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 
 	"github.com/mlxc/mlxc/backend"
@@ -328,6 +329,9 @@ func (c *checker) values() error {
 			case a.Elem.Float():
 				if !want.Allows(got.F) {
 					return fmt.Errorf("%s%v = %v, the term gives %v ± %v", a.Name, index, got.F, want.F, want.Err)
+				}
+				if canonical := term.NaNBits(a.Elem); math.IsNaN(got.F) && stored != canonical {
+					return fmt.Errorf("%s%v is the NaN %#x, a store leaves %#x", a.Name, index, stored, canonical)
 				}
 			case got.I != want.I:
 				return fmt.Errorf("%s%v = %d, the term gives %d", a.Name, index, got.I, want.I)

@@ -71,7 +71,8 @@ func float(r *rand.Rand, special bool) float32 {
 	switch n := r.IntN(32); {
 	case special && n < 4:
 		return []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
-			math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1.1754944e-38, -1e-40, 65504, 1e-7}[r.IntN(12)]
+			math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1.1754944e-38, -1e-40, 65504, 1e-7,
+			math.Float32frombits(0x7f812345), math.Float32frombits(0xffd54321)}[r.IntN(14)] // NaNs with a payload
 	case n < 6:
 		return float32(r.IntN(17) - 8) // makes ties
 	case n < 8:

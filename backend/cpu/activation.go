@@ -10,8 +10,11 @@ func init() {
 			Name:  "v_Softcapfloat32float32",
 			Units: func(c *Call) int { return chunks(c.Threads[0]) },
 			Run: func(c *Call, _ *Worker, lo, hi int) {
-				i, j := lo*chunk, min(hi*chunk, c.Threads[0])
-				softcapTo(c.F32(1)[i:j], c.F32(0)[i:j], c.Float(3))
+				in, out := c.F32(0), c.F32(1)
+				eachChunk(c.Threads[0], lo, hi, func(i, j int) {
+					softcapTo(out[i:j], in[i:j], c.Float(3))
+					canonical(out[i:j])
+				})
 			},
 			Cost: func(c *Call) float64 { return 10 + 14*float64(min(chunk, c.Threads[0])) },
 		},
@@ -32,7 +35,7 @@ func geluTo(dst, x []float32) {
 // geluErfTo sets dst to x·(1 + erf(x/√2)) / 2.
 func geluErfTo(dst, x []float32) {
 	for i, v := range x {
-		e := float32(math.Erf(float64(v / math.Sqrt2)))
+		e := erf32(v / math.Sqrt2)
 		dst[i] = float32(v*(1+e)) / 2
 	}
 }
@@ -43,6 +46,3 @@ func softcapTo(dst, x []float32, limit float32) {
 		dst[i] = limit * tanh32(v/limit)
 	}
 }
-
-// tanh32 is tanh, rounded once, as generated kernels have it.
-func tanh32(x float32) float32 { return float32(math.Tanh(float64(x))) }

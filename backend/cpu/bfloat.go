@@ -11,19 +11,17 @@ func bfloatTo(dst []float32, src []uint16) {
 	}
 }
 
-// toBFloat sets dst[i] to the bf16 nearest to src[i], ties to even. Of a NaN the
-// top of the payload stays. The slices have one length.
+// toBFloat sets dst[i] to the bf16 nearest to src[i], ties to even; a NaN
+// becomes the one that a store leaves. The slices have one length.
 func toBFloat(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	for i, f := range src {
 		b := math.Float32bits(f)
-		switch {
-		case b&0x7fffffff <= 0xff<<23: // past the greatest value the sum carries to infinity
-			b += 0x7fff + b>>16&1
-		case b&0x7f0000 == 0: // the payload that is left may not be that of infinity
-			b |= 1 << 22
+		if b&0x7fffffff > 0xff<<23 {
+			dst[i] = nanBFloatBits
+			continue
 		}
-		dst[i] = uint16(b >> 16)
+		dst[i] = uint16((b + 0x7fff + b>>16&1) >> 16) // past the greatest value it carries to infinity
 	}
 }
 

@@ -25,6 +25,14 @@ const chunk = 1024
 // chunks is the number of units of n elements.
 func chunks(n int) int { return ceilDiv(n, chunk) }
 
+// eachChunk calls f for the elements [i, j) of each of the chunks lo to hi of n
+// elements: what one loop has written is still near when the next looks at it.
+func eachChunk(n, lo, hi int, f func(i, j int)) {
+	for ; lo < hi; lo++ {
+		f(lo*chunk, min((lo+1)*chunk, n))
+	}
+}
+
 // vv is a binary kernel on contiguous vectors: out[i] = a[i] op b[i].
 //
 // Arguments: 0 a, 1 b, 2 out, all f32[n]; 3 size, unused. n is the number of
@@ -34,8 +42,11 @@ func vv(name string, op func(dst, a, b []float32)) *Kernel {
 		Name:  name,
 		Units: func(c *Call) int { return chunks(c.Threads[0]) },
 		Run: func(c *Call, _ *Worker, lo, hi int) {
-			i, j := lo*chunk, min(hi*chunk, c.Threads[0])
-			op(c.F32(2)[i:j], c.F32(0)[i:j], c.F32(1)[i:j])
+			a, b, out := c.F32(0), c.F32(1), c.F32(2)
+			eachChunk(c.Threads[0], lo, hi, func(i, j int) {
+				op(out[i:j], a[i:j], b[i:j])
+				canonical(out[i:j])
+			})
 		},
 		Cost: func(c *Call) float64 { return 10 + 0.06*float64(min(chunk, c.Threads[0])) },
 	}
@@ -81,6 +92,7 @@ func g2(name string, op func(dst, a, b []float32)) *Kernel {
 			buf := w.Scratch(2 * chunk)
 			eachRun(c, lo, hi, func(p, n, ia, ib int) {
 				op(out[p:p+n], run(buf[:n], a, ia, a1), run(buf[chunk:chunk+n], b, ib, b1))
+				canonical(out[p : p+n])
 			})
 		},
 		Cost: func(c *Call) float64 { return 20 + 0.3*float64(min(chunk, c.Threads[0]*c.Threads[1])) },
@@ -148,17 +160,18 @@ func run(buf, x []float32, off, stride int) []float32 {
 
 // unary is out[i] = op(in[i]). Arguments: 0 in and 1 out f32[n], 2 size,
 // unused. n is the number of threads; ns the time of one element.
-//
-// The sigmoids are those of package simd, which never form the exp(|x|) or
-// exp(-x) of the kernels' terms. Where that overflows (x < -88.7) the term is
-// ±0 and simd's value within 3e-37 of it; elsewhere they agree to some ulp.
+// op takes the steps of the kernel's term, each rounded: a generated kernel that
+// computes the same has the same bits.
 func unary(name string, op func(dst, x []float32), ns float64) *Kernel {
 	return &Kernel{
 		Name:  name,
 		Units: func(c *Call) int { return chunks(c.Threads[0]) },
 		Run: func(c *Call, _ *Worker, lo, hi int) {
-			i, j := lo*chunk, min(hi*chunk, c.Threads[0])
-			op(c.F32(1)[i:j], c.F32(0)[i:j])
+			in, out := c.F32(0), c.F32(1)
+			eachChunk(c.Threads[0], lo, hi, func(i, j int) {
+				op(out[i:j], in[i:j])
+				canonical(out[i:j])
+			})
 		},
 		Cost: func(c *Call) float64 { return 10 + ns*float64(min(chunk, c.Threads[0])) },
 	}

@@ -1,9 +1,6 @@
 package cpu
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 func init() {
 	register(
@@ -37,11 +34,10 @@ func embedding(name string, out int, row func(c *Call, dst []float32, id int)) *
 				dst := y[t*k : (t+1)*k]
 				if id := int(ids[t]); id >= 0 && id < v {
 					row(c, dst, id)
+					canonical(dst) // of the table's own NaNs too: a row is no copy
 					continue
 				}
-				for i := range dst {
-					dst[i] = float32(math.NaN())
-				}
+				fill(dst, nan32)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + 0.8*float64(c.Int(out+1)) },

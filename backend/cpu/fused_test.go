@@ -38,6 +38,8 @@ func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 			data = a
 		case []float32:
 			data = rawBytes(a)
+		case []uint16:
+			data = halfBytes(a)
 		default:
 			data = ir.ValueBytes(a)
 		}
@@ -59,6 +61,10 @@ func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {
 // rawBytes is the memory of x.
 func rawBytes(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+func halfBytes(x []uint16) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 2*len(x))
 }
 
 func floats(r *rand.Rand, n int) []float32 {

@@ -3,7 +3,6 @@ package cpu
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/mlxc/mlxc/internal/simd"
 )
@@ -52,7 +51,7 @@ func gatherQMV(a affine, name string) *Kernel {
 				from := int(c.U32(4)[batchPlace(c, batch, 19)])
 				which := int(c.U32(5)[batchPlace(c, batch, 20)])
 				if from >= element32(c, 10, 0) || which >= element32(c, 13, 0) {
-					fill(out, float32(math.NaN()))
+					fill(out, nan32)
 					continue
 				}
 				at := from*c.Long(11, 0) + m*k
@@ -67,6 +66,7 @@ func gatherQMV(a affine, name string) *Kernel {
 				} else {
 					simd.MatVecQ8(out, xv, sums, w, scales, biases, k, a.group)
 				}
+				canonical(out)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + float64(qmvRows*c.Int(7))*a.cost(false) },
@@ -120,13 +120,14 @@ func gatherRows(name string, mat weights) *Kernel {
 				out := c.F32(y)[of*width+j : of*width+end]
 				id := int(c.U32(ids)[of])
 				if id >= c.Int(e) {
-					fill(out, float32(math.NaN()))
+					fill(out, nan32)
 					continue
 				}
 				at := of/slots*c.Long(strides, 0) + of%slots*c.Long(strides, 1)
 				row := c.F32(x)[at : at+depth]
 				mat.prepare(row, scratch)
 				mat.matVec(c, 0, id*width+j, id*width+end, out, row, scratch)
+				canonical(out)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + float64(qmvRows*c.Int(k))*mat.cost(false) },

@@ -83,15 +83,14 @@ func gemv(c *Call, _ *Worker, lo, hi int) {
 		yb := y[b*n : (b+1)*n]
 		if ld == k {
 			simd.MatVecF32(yb[i:j], xb, mat[off+i*k:off+j*k], k)
-			continue
-		}
-		if ld > k {
+		} else if ld > k {
 			simd.MatVecStridedF32(yb[i:j], xb, mat[off+i*ld:off+(j-1)*ld+k], k, ld)
-			continue
+		} else {
+			for r := i; r < j; r++ { // rows that overlap
+				yb[r] = simd.Dot(xb, mat[off+r*ld:off+r*ld+k])
+			}
 		}
-		for r := i; r < j; r++ { // rows that overlap
-			yb[r] = simd.Dot(xb, mat[off+r*ld:off+r*ld+k])
-		}
+		canonical(yb[i:j])
 	}
 }
 
@@ -105,7 +104,7 @@ func gemvHalf(c *Call, w *Worker, lo, hi int) {
 	row := w.Scratch(k)
 	for i := lo * gemvRows; i < min(hi*gemvRows, n); i++ {
 		halfTo(row, mat[i*k:(i+1)*k])
-		y[i] = simd.Dot(x, row)
+		y[i] = stored(simd.Dot(x, row))
 	}
 }
 
@@ -120,6 +119,7 @@ func gemm(c *Call, s *Worker, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		t := tileOf(c, u)
 		simd.MatMulF32(t.y, t.ldy, t.x, w[t.j*k:(t.j+t.n)*k], t.m, t.n, k, scratch)
+		t.canonical()
 	}
 }
 
@@ -132,6 +132,7 @@ func gemmHalf(c *Call, s *Worker, lo, hi int) {
 		t := tileOf(c, u)
 		halfTo(rows[:t.n*k], w[t.j*k:(t.j+t.n)*k])
 		simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+		t.canonical()
 	}
 }
 
@@ -147,6 +148,7 @@ func gemmNN(c *Call, s *Worker, lo, hi int) {
 		t := tileOf(c, u)
 		transpose(rows, w[t.j:], t.n, k, n)
 		simd.MatMulF32(t.y, t.ldy, t.x, rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+		t.canonical()
 	}
 }
 
@@ -167,6 +169,7 @@ func gemmTN(c *Call, s *Worker, lo, hi int) {
 		}
 		transpose(rows, w[t.j:], t.n, k, n)
 		simd.MatMulF32(t.y, t.ldy, left[:t.m*k], rows[:t.n*k], t.m, t.n, k, scratch[:simd.MatMulScratch])
+		t.canonical()
 	}
 }
 
@@ -195,6 +198,8 @@ type tile struct {
 	x, y            []float32
 	i, j, m, n, ldy int
 }
+
+func (t *tile) canonical() { canonicalRows(t.y, t.m, t.n, t.ldy) }
 
 func tileOf(c *Call, u int) tile {
 	k, n, m := c.Int(3), c.Int(4), c.Int(5)

@@ -33,8 +33,8 @@ func compileGenerated(k *ir.Kernel) (*Kernel, error) {
 	}, nil
 }
 
-// Operations that are no single one of a term: simd has them whole, and the
-// builtin kernels use those.
+// Operations that are no single one of a term: simd has them whole, with the
+// bits of their steps.
 const (
 	opSilu    = term.Op(200 + iota) // x / (1 + exp(-x))
 	opSigmoid                       // y = 1 / (1 + exp(|x|)); x < 0 ? y : 1 - y
@@ -68,7 +68,7 @@ type generated struct {
 	splats    []splat
 	columns   []splat // of operands [i]: filled anew for each row
 	code      []instruction
-	results   []place // what is stored at the end of a block; nil if the last instruction does
+	results   []place // what is stored at the end of a block; nil if the last instruction does. Not of copies
 	registers int
 	cost      float64 // ns an element
 }
@@ -84,8 +84,10 @@ func newGenerated(p *elementwise.Program) *generated {
 	for i := range last {
 		last[i] = -1
 	}
-	for _, r := range p.Results {
-		last[r] = len(steps)
+	for k, r := range p.Results {
+		if !p.Copies[k] { // whose bits do not go through f32
+			last[r] = len(steps)
+		}
 	}
 	for i := len(steps) - 1; i >= 0; i-- {
 		if last[i] < 0 {
@@ -151,7 +153,7 @@ func newGenerated(p *elementwise.Program) *generated {
 	for _, r := range p.Results {
 		g.results = append(g.results, at[r])
 	}
-	if n := len(g.code); len(p.Results) == 1 && p.OutTypes[0] == ir.F32 && n > 0 && at[p.Results[0]].register == g.code[n-1].dst && !splats[p.Results[0]] {
+	if n := len(g.code); len(p.Results) == 1 && p.OutTypes[0] == ir.F32 && !p.Copies[0] && n > 0 && at[p.Results[0]] == (place{register: g.code[n-1].dst}) && !splats[p.Results[0]] {
 		g.code[n-1].dst, g.results = -1, nil
 	}
 	return g
@@ -245,46 +247,92 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 		}
 		for k := range g.code {
 			in := &g.code[k]
+			var dst []float32
+			if in.dst >= 0 {
+				dst = register(in.dst, n)
+			} else {
+				dst = c.F32(int(g.Out[0]))[p : p+n]
+			}
 			if in.op == opWiden {
 				o := g.Operands[in.args[0].operand]
 				from := p
 				if o.Index == elementwise.Row {
 					from = j
 				}
-				halfTo(register(in.dst, n), c.U16(int(o.Slot))[from:from+n])
+				halfTo(dst, c.U16(int(o.Slot))[from:from+n])
 				continue
 			}
 			var args [3][]float32
 			for a := range arity(in.op) {
 				args[a] = get(in.args[a])
 			}
-			if in.dst >= 0 {
-				execute(in.op, register(in.dst, n), args)
-			} else {
-				execute(in.op, c.F32(int(g.Out[0]))[p:p+n], args)
-			}
+			execute(in.op, dst, args)
 		}
-		g.store(c, p, n, get)
+		if g.results == nil {
+			canonical(c.F32(int(g.Out[0]))[p : p+n])
+		} else {
+			g.store(c, i, j, n, get)
+		}
 		p += n
 	}
 }
 
-// store copies the results of a block to where they belong. A result that is an
-// operand itself goes first to nobody: another result may lie over it.
-func (g *generated) store(c *Call, p, n int, get func(place) []float32) {
-	var kept [decl.MaxElementwiseResults][]float32
+// store puts the results of a block, n elements from [i, j] on, where they
+// belong. A result that is an operand itself is set aside first: another result
+// may lie over it.
+func (g *generated) store(c *Call, i, j, n int, get func(place) []float32) {
+	p := i*c.Threads[0] + j
+	aside := len(g.results) > 1
+	var values [decl.MaxElementwiseResults][]float32
+	var halves [decl.MaxElementwiseResults][]uint16
 	for r, x := range g.results {
-		if kept[r] = get(x); x.register < 0 && len(g.results) > 1 {
-			kept[r] = slices.Clone(kept[r])
+		switch {
+		case !g.Copies[r]:
+			if values[r] = get(x); x.register < 0 && aside {
+				values[r] = slices.Clone(values[r])
+			}
+		case g.OutTypes[r] == ir.F16:
+			o := g.Operands[g.Steps[g.Results[r]].Operand]
+			halves[r] = bitsOf(c.U16(int(o.Slot)), o.Index, i, j, n, p, aside)
+		default:
+			o := g.Operands[g.Steps[g.Results[r]].Operand]
+			values[r] = bitsOf(c.F32(int(o.Slot)), o.Index, i, j, n, p, aside)
 		}
 	}
 	for r := range g.results {
 		if g.OutTypes[r] == ir.F16 {
-			toHalf(c.U16(int(g.Out[r]))[p:p+n], kept[r])
+			out := c.U16(int(g.Out[r]))[p : p+n]
+			if g.Copies[r] {
+				copy(out, halves[r])
+			} else {
+				toHalf(out, values[r])
+			}
 			continue
 		}
-		copy(c.F32(int(g.Out[r]))[p:p+n], kept[r])
+		out := c.F32(int(g.Out[r]))[p : p+n]
+		if copy(out, values[r]); !g.Copies[r] {
+			canonical(out)
+		}
 	}
+}
+
+// bitsOf returns n elements of an operand, from [i, j] on, which is element p of
+// the results: as they lie if they may, else apart.
+func bitsOf[T float32 | uint16](x []T, index elementwise.Index, i, j, n, p int, aside bool) []T {
+	switch index {
+	case elementwise.Full:
+		x = x[p : p+n]
+	case elementwise.Row:
+		x = x[j : j+n]
+	case elementwise.Column:
+		return slices.Repeat(x[i:i+1], n)
+	default:
+		return slices.Repeat(x[:1], n)
+	}
+	if aside {
+		x = slices.Clone(x)
+	}
+	return x
 }
 
 // value is a splat's.
@@ -350,7 +398,7 @@ func execute(op term.Op, dst []float32, args [3][]float32) {
 	}
 	if f := unaries[op]; f != nil {
 		for i, x := range a {
-			dst[i] = float32(f(float64(x)))
+			dst[i] = f(x)
 		}
 		return
 	}
@@ -370,17 +418,11 @@ func execute(op term.Op, dst []float32, args [3][]float32) {
 		}
 	case term.Min:
 		for i, x := range a {
-			if y := b[i]; y < x || x != x {
-				x = y
-			}
-			dst[i] = x
+			dst[i] = lesser(x, b[i])
 		}
 	case term.Max:
 		for i, x := range a {
-			if y := b[i]; y > x || x != x {
-				x = y
-			}
-			dst[i] = x
+			dst[i] = greater(x, b[i])
 		}
 	case term.Select:
 		no := args[2][:len(dst)]
@@ -412,6 +454,29 @@ func execute(op term.Op, dst []float32, args [3][]float32) {
 	}
 }
 
+// lesser is min of docs/terms.md: the number if one is NaN, and -0 before +0, so
+// that the order of operands does not matter.
+func lesser(x, y float32) float32 {
+	if x < y || y != y {
+		return x
+	}
+	if y < x || x != x {
+		return y
+	}
+	return math.Float32frombits(math.Float32bits(x) | math.Float32bits(y))
+}
+
+// greater is max: likewise, and +0 before -0.
+func greater(x, y float32) float32 {
+	if x > y || y != y {
+		return x
+	}
+	if y > x || x != x {
+		return y
+	}
+	return math.Float32frombits(math.Float32bits(x) & math.Float32bits(y))
+}
+
 func compare(dst, a, b []float32, f func(x, y float32) bool) {
 	for i, x := range a {
 		v := float32(0)
@@ -422,9 +487,8 @@ func compare(dst, a, b []float32, f func(x, y float32) bool) {
 	}
 }
 
-// unaries are computed in float64 and rounded once; abs and sqrt are correctly
-// rounded that way.
-var unaries = map[term.Op]func(float64) float64{
-	term.Abs: math.Abs, term.Sqrt: math.Sqrt, term.Rsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
-	term.Exp2: math.Exp2, term.Log: math.Log, term.Sin: math.Sin, term.Cos: math.Cos, term.Tanh: math.Tanh,
+// unaries are the functions of one number: the same for generated and for builtin
+// kernels.
+var unaries = map[term.Op]func(float32) float32{
+	term.Abs: abs32, term.Sqrt: sqrt32, term.Rsqrt: rsqrt32, term.Exp2: powerOf2, term.Log: log32, term.Sin: sin32, term.Cos: cos32, term.Tanh: tanh32,
 }

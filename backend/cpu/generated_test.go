@@ -31,6 +31,8 @@ func runGenerated(k *Kernel, threads [3]int, args ...any) {
 		switch a := a.(type) {
 		case []float32:
 			c.Device[i] = rawBytes(a)
+		case []uint16:
+			c.Device[i] = halfBytes(a)
 		case float32:
 			c.Constant[i] = ir.ValueBytes(a)
 		}

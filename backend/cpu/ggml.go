@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/mlxc/mlxc/internal/simd"
 )
@@ -130,7 +129,7 @@ func (f ggmlFormat) mulMV(name string) *Kernel {
 			for j := lo * qmvRows; j < min(hi*qmvRows, n); j++ {
 				f.dots(sums, w[j*size:][:size], x, k, chunk)
 				for i, s := range sums {
-					y[i*n+j] = s
+					y[i*n+j] = stored(s)
 				}
 			}
 		},
@@ -163,13 +162,14 @@ func (f ggmlFormat) mulMVID(name string) *Kernel {
 				out := c.F32(3)[of*n+j : of*n+min(j+qmvRows, n)]
 				id := int(c.U32(2)[of])
 				if id >= c.Int(6) {
-					fill(out, float32(math.NaN()))
+					fill(out, nan32)
 					continue
 				}
 				x := c.F32(1)[of/slots*c.Long(7, 0)+of%slots*c.Long(7, 1):][:k]
 				for i := range out {
 					f.dots(out[i:i+1], c.Bytes(0)[(id*n+j+i)*size:][:size], x, k, chunk)
 				}
+				canonical(out)
 			}
 		},
 		Cost: func(c *Call) float64 { return 20 + qmvRows*float64(c.Int(4))*1.1 },

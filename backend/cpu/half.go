@@ -2,8 +2,8 @@ package cpu
 
 import "math"
 
-// halfTo sets dst[i] to the f32 value of the f16 bits src[i]: exactly, NaN
-// payloads included. The slices have one length.
+// halfTo sets dst[i] to the f32 value of the f16 bits src[i], exactly. The slices
+// have one length.
 func halfTo(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	for i, h := range src {
@@ -23,8 +23,8 @@ func halfTo(dst []float32, src []uint16) {
 }
 
 // toHalf sets dst[i] to the f16 nearest to src[i], ties to even: infinity from
-// 65520 on, subnormals kept. Of a NaN the top of the payload stays, so that
-// what halfTo decoded comes back bit by bit. The slices have one length.
+// 65520 on, subnormals kept; a NaN becomes the one that a store leaves. The slices
+// have one length.
 func toHalf(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	for i, f := range src {
@@ -35,9 +35,8 @@ func toHalf(dst []uint16, src []float32) {
 		case m-113<<23 < 143<<23-1<<12-113<<23: // 2^-14 … below 65520
 			h = (m + 0xfff + m>>13&1 - (127-15)<<23) >> 13
 		case m > 0xff<<23:
-			if h = 0x7c00 | m>>13&0x3ff; h == 0x7c00 {
-				h |= 0x200 // the payload that is left may not be that of infinity
-			}
+			dst[i] = nanHalfBits
+			continue
 		case m > 113<<23:
 			h = 0x7c00
 		default:

@@ -1,10 +1,6 @@
 package cpu
 
-import (
-	"math"
-
-	"github.com/mlxc/mlxc/internal/simd"
-)
+import "github.com/mlxc/mlxc/internal/simd"
 
 func init() {
 	register(
@@ -41,6 +37,7 @@ func layerNorm(c *Call, work *Worker, lo, hi int) {
 		simd.ScaleTo(o, r.inv, r.rows[0])
 		simd.MulTo(o, run(r.rows[1], w, 0, c.Uint(6)), o)
 		simd.AddTo(o, o, run(r.rows[1], b, 0, c.Uint(7)))
+		canonical(o)
 	}
 }
 
@@ -80,7 +77,7 @@ func (r *rowSums) centre(dst, x []float32, eps float32) {
 		dst[i] = v - mean
 	}
 	variance := r.meanOfProducts(dst, dst)
-	r.inv = float32(1 / math.Sqrt(float64(variance+eps)))
+	r.inv = rsqrt32(variance + eps)
 	r.inv2 = 1 / (variance + eps)
 }
 
@@ -141,7 +138,7 @@ func layerNormGrad(c *Call, work *Worker, lo, hi int) {
 		r.centre(centred, x[i:j], c.Float(5))
 		simd.MulTo(wg, run(wg, w, 0, c.Uint(7)), grad)
 		meanWG, meanWGC := r.mean(wg), r.meanOfProducts(wg, centred)
-		inv := float32(math.Sqrt(float64(r.inv2)))
+		inv := sqrt32(r.inv2)
 		for k, v := range centred {
 			norm := v * inv
 			left, right := inv*(wg[k]-meanWG), norm*meanWGC*r.inv2
@@ -149,6 +146,10 @@ func layerNormGrad(c *Call, work *Worker, lo, hi int) {
 			if hasW {
 				gw[i+k] = grad[k] * norm
 			}
+		}
+		canonical(gx[i:j])
+		if hasW {
+			canonical(gw[i:j])
 		}
 	}
 }

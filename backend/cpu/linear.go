@@ -169,6 +169,7 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 		p.prepare(xv, scratch)
 		if p.then == store {
 			p.matVec(c, i*p.slots(), j, end, y[v*n+j:v*n+end], xv, scratch)
+			canonical(y[v*n+j : v*n+end])
 			continue
 		}
 		for b := j; b < end; b += qmvBlock {
@@ -190,10 +191,11 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 func (p *linear) finish(y, dot, other []float32) {
 	if p.then == addTo {
 		simd.AddTo(y, other, dot)
-		return
+	} else {
+		simd.SiluTo(dot, dot)
+		simd.MulTo(y, dot, other)
 	}
-	simd.SiluTo(dot, dot)
-	simd.MulTo(y, dot, other)
+	canonical(y)
 }
 
 // many makes units [lo, hi) of output i for many vectors.
@@ -213,6 +215,7 @@ func (p *linear) many(c *Call, w *Worker, i, lo, hi int) {
 		xv, width := x[v*k:v1*k], j1-j
 		if p.then == store {
 			p.matMul(c, i*p.slots(), j, j1, y[v*n+j:(v1-1)*n+j1], n, xv, v1-v, k, scratch)
+			canonicalRows(y[v*n+j:], v1-v, width, n)
 			continue
 		}
 		one, two := tiles[:(v1-v)*width], tiles[qmmRows*qmmCols:][:(v1-v)*width]

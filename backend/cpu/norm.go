@@ -1,10 +1,6 @@
 package cpu
 
-import (
-	"math"
-
-	"github.com/mlxc/mlxc/internal/simd"
-)
+import "github.com/mlxc/mlxc/internal/simd"
 
 func init() {
 	register(
@@ -41,7 +37,7 @@ func rms(c *Call, work *Worker, lo, hi int) {
 func normalize(out, x, w []float32, stride int, eps float32, work *Worker) {
 	n := len(x)
 	mean := simd.SumSquares(x) / float32(n)
-	inv := float32(1 / math.Sqrt(float64(mean+eps)))
+	inv := rsqrt32(mean + eps)
 	switch stride {
 	case 0:
 		simd.ScaleTo(out, inv, x)
@@ -56,6 +52,7 @@ func normalize(out, x, w []float32, stride int, eps float32, work *Worker) {
 			out[i] *= w[i*stride]
 		}
 	}
+	canonical(out)
 }
 
 func rmsCost(c *Call) float64 { return 20 + 0.15*float64(c.Uint(4)) }
@@ -74,7 +71,7 @@ func rmsHalf(c *Call, work *Worker, lo, hi int) {
 		halfTo(row, x[r*n:(r+1)*n])
 		gatherHalf(scale, w, 0, stride) // again for each row: out may be w
 		mean := simd.SumSquares(row) / float32(n)
-		inv := float32(1 / math.Sqrt(float64(mean+c.Float(3))))
+		inv := rsqrt32(mean + c.Float(3))
 		simd.ScaleTo(row, inv, row)
 		roundToHalf(row, row)
 		simd.MulTo(row, scale, row)
@@ -95,6 +92,7 @@ func addRMS(c *Call, work *Worker, lo, hi int) {
 	for r := lo; r < hi; r++ {
 		i, j := r*n, (r+1)*n
 		simd.AddTo(residual[i:j], a[i:j], b[i:j])
+		canonical(residual[i:j])
 		normalize(out[i:j], residual[i:j], w, c.Uint(7), c.Float(5), work)
 	}
 }

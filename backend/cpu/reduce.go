@@ -37,6 +37,7 @@ func sumColumns(c *Call, _ *Worker, lo, hi int) {
 	for r := range rows {
 		simd.AddTo(o, o, in[r*stride+i:r*stride+j])
 	}
+	canonical(o)
 }
 
 // firstOfRow is the offset of row `row` of the argument's dimensions that stay.

@@ -1,7 +1,5 @@
 package cpu
 
-import "math"
-
 // Function constants of the rope kernels.
 const (
 	ropeForward     = 1
@@ -153,8 +151,8 @@ func (p pairs) rotate(out []float32, oe int, in []float32, ie int, cos, sin []fl
 			s = -s
 		}
 		a, b := in[i*p.step*ie], in[(i*p.step+p.gap)*ie]
-		out[i*p.step*oe] = float32(a*c) - float32(b*s)
-		out[(i*p.step+p.gap)*oe] = float32(a*s) + float32(b*c)
+		out[i*p.step*oe] = stored(float32(a*c) - float32(b*s))
+		out[(i*p.step+p.gap)*oe] = stored(float32(a*s) + float32(b*c))
 	}
 }
 
@@ -184,13 +182,12 @@ func (a *angles) fill(scale, base float32, half, first, n int) {
 	*a = angles{scale, base, half, first, n, a.cos[:n*half], a.sin[:n*half]}
 	for i := range half {
 		d := float32(i) / float32(half)
-		freq := float32(math.Exp2(float64(-d * base)))
+		freq := powerOf2(-d * base)
 		for t := range n {
 			// The angle is rounded to f32, as in the GPU's kernel; sine and cosine
-			// of that angle are exact to the last bit or so.
+			// of that angle are those of generated kernels, to the bit.
 			theta := float32(scale*float32(first+t)) * freq
-			s, c := math.Sincos(float64(theta))
-			a.cos[t*half+i], a.sin[t*half+i] = float32(c), float32(s)
+			a.cos[t*half+i], a.sin[t*half+i] = cos32(theta), sin32(theta)
 		}
 	}
 }

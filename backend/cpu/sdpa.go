@@ -177,6 +177,7 @@ func (s *sdpa) vector(w *Worker, u int) {
 		simd.AddTo(out, out, part)
 	}
 	divide(out, sum)
+	canonical(out)
 }
 
 // scores sets p to the products of query with len(p) keys of a key head, from
@@ -320,6 +321,7 @@ func (s *sdpa) matrix(w *Worker, u int) {
 	for r := range rows {
 		x := acc[r*d : (r+1)*d]
 		divide(x, sums[r])
+		canonical(x)
 		copy(s.output(h0+r%heads, q0+r/heads), x)
 	}
 }

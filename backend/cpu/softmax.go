@@ -32,5 +32,6 @@ func softmax(c *Call, w *Worker, lo, hi int) {
 		}
 		simd.ExpTo(y, y)
 		simd.ScaleTo(y, 1/simd.Dot(y, ones), y)
+		canonical(y)
 	}
 }

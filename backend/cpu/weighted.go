@@ -28,5 +28,6 @@ func weightedSum(c *Call, _ *Worker, lo, hi int) {
 			at := r*count + j
 			simd.Axpy(weights[at], x[at*width:(at+1)*width], y)
 		}
+		canonical(y)
 	}
 }

@@ -126,7 +126,7 @@ func (c *composer) load(o Operand, idx []form) (scalar, error) {
 		return scalar{}, err
 	}
 	x, err := c.result(src, inner)
-	if err == nil && c.unrounded && c.exact == 0 && !x.isInt && x.v.op == term.Round {
+	if err == nil && c.unrounded && c.exact == 0 && !x.isInt && x.v.op == term.Round && !x.v.isStored() {
 		c.dropped[src] = true
 		x.v = x.v.args[0]
 	}

@@ -83,7 +83,8 @@ func (s slot) constant(t ir.DType) (float32, bool) {
 	}
 	switch {
 	case t == ir.F16 && s.fill[0] == s.fill[2] && s.fill[1] == s.fill[3]:
-		return float32(term.F16Value(uint16(s.fill[0]) | uint16(s.fill[1])<<8)), true
+		v := float32(term.F16Value(uint16(s.fill[0]) | uint16(s.fill[1])<<8))
+		return v, v == v // a NaN's payload is none of the number's
 	case t != ir.F32:
 		return 0, false
 	}

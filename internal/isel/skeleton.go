@@ -30,6 +30,10 @@ func (s *space) skeleton(v *value) string {
 	case term.ToF32:
 		v.skel = "I"
 	default:
+		if v.isStored() {
+			v.skel = "L"
+			break
+		}
 		var parts []string
 		for range v.ints {
 			if v.op != term.Sum && v.op != term.MaxOver && v.op != term.ArgMax {

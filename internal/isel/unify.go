@@ -87,6 +87,9 @@ func (f *fitter) run(todo []pair) bool {
 	case term.ToF32:
 		return f.run(append(todo, sub(e.Args[0], v)))
 	case term.Round:
+		if v.isStored() {
+			v = v.args[0]
+		}
 		if e.Type == ir.F32 {
 			return f.run(append(todo, sub(e.Args[0], v)))
 		}

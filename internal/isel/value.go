@@ -56,13 +56,20 @@ func newSpace(g *ir.Graph, slots []slot, fold folding) *space {
 // make interns v. Operands of what commutes to the bit are put in order
 // (docs/terms.md, "When two terms are equal").
 func (s *space) make(v value) *value {
+	for i, a := range v.args {
+		if a.isStored() {
+			v.args[i] = a.args[0]
+		}
+	}
 	switch v.op {
 	case term.Round:
-		if v.typ == ir.F32 || v.args[0].fits(v.typ) {
-			return v.args[0]
-		}
-		if v.args[0].op == term.Real && s.fold == foldAll {
-			return s.real(narrow(v.typ, math.Float32frombits(v.args[0].bits)))
+		switch a := v.args[0]; {
+		case a.op == term.Load && (v.typ == ir.F32 || v.typ == a.typ):
+			// No copy: of a NaN it leaves another's bits. See isStored.
+		case a.op == term.Real && s.fold == foldAll:
+			return s.real(narrow(v.typ, math.Float32frombits(a.bits)))
+		case v.typ == ir.F32 || a.fits(v.typ):
+			return a
 		}
 	case term.Mul, term.Add, term.Min, term.Max:
 		if v.args[1].id < v.args[0].id {
@@ -71,7 +78,7 @@ func (s *space) make(v value) *value {
 		if v.op == term.Mul && s.fold != foldNone {
 			for i, a := range v.args {
 				if s.one(a) {
-					return v.args[1-i] // 1·x = x to the bit
+					return v.args[1-i] // 1·x = x to the bit, but for NaNs, which are one within a term
 				}
 			}
 		}
@@ -114,17 +121,28 @@ func (s *space) make(v value) *value {
 	return x
 }
 
+// isStored: v is an element that a store in its own type, or in f32, leaves as it
+// is but for the bits of a NaN. No operation sees those; a copy does.
+func (v *value) isStored() bool {
+	return v.op == term.Round && v.args[0].op == term.Load && (v.typ == ir.F32 || v.typ == v.args[0].typ)
+}
+
 // fits reports whether rounding v to t is known to change nothing.
 func (v *value) fits(t ir.DType) bool {
 	return (v.op == term.Round || v.op == term.Load) && v.typ == t || v.op == term.AsF16 && t == ir.F16
 }
 
-// narrow rounds to f16 or bf16.
+// narrow is what a store of f in a type holds.
 func narrow(t ir.DType, f float32) float32 {
-	if t == ir.F16 {
+	switch {
+	case f != f:
+		return math.Float32frombits(uint32(term.NaNBits(ir.F32)))
+	case t == ir.F16:
 		return float32(term.F16Round(float64(f)))
+	case t == ir.BF16:
+		return float32(term.BF16Round(float64(f)))
 	}
-	return float32(term.BF16Round(float64(f)))
+	return f
 }
 
 // one reports whether v is a 1 that the folding sees.

@@ -3,6 +3,7 @@ package optimize
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/ir"
@@ -68,6 +69,7 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 			return nil, err
 		}
 	}
+	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
 	out := &Result{Graph: recorded.Name, Model: o.Model.Name, ModelledAt: ModelledAt(recorded, o.Model)}
 	var err error
 	if out.Before, err = Measure(ctx, recorded, o.Model); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ type Reduced struct {
 func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Duration) *Reduced {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
 	r := &reducer{ctx: ctx, o: o, g: recorded.Clone(), pipeline: o.Pipeline, own: prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict}
 	r.g.Source = nil
 	if !r.refused(r.g, r.pipeline) {

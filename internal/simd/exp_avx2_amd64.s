@@ -70,20 +70,26 @@ GLOBL ·expConst(SB), RODATA|NOPTR, $48
 	VMULPS Y2, Y0, Y0 \
 	VMULPS Y1, Y0, Y0
 
-// SIGMOID sets Y0 to 1/(1+e^-Y0) and Y4 to the old Y0. With e = e^-|x|, which
-// cannot overflow, it is 1/(1+e), or e/(1+e) for a negative x.
+// SIGMOID sets Y0 to y or 1-y, y = 1/(1+e^|Y0|), by the sign of Y0: the steps of
+// the term of v_Sigmoid, each rounded. It uses Y1 to Y4.
 #define SIGMOID \
 	VMOVAPS Y0, Y4 \
 	VBROADCASTSS ·expConst+0x2c(SB), Y1 \
-	VORPS Y1, Y0, Y0 \
+	VANDNPS Y0, Y1, Y0 \
 	EXP \
-	VADDPS Y5, Y0, Y1 \
-	VBLENDVPS Y4, Y0, Y5, Y0 \
-	VDIVPS Y1, Y0, Y0
+	VADDPS Y5, Y0, Y0 \
+	VDIVPS Y0, Y5, Y0 \
+	VSUBPS Y0, Y5, Y1 \
+	VBLENDVPS Y4, Y0, Y1, Y0
 
+// SILU sets Y0 to Y0/(1+e^-Y0): the steps of the term of v_Silu, each rounded.
 #define SILU \
-	SIGMOID \
-	VMULPS Y4, Y0, Y0
+	VMOVAPS Y0, Y4 \
+	VBROADCASTSS ·expConst+0x2c(SB), Y1 \
+	VXORPS Y1, Y0, Y0 \
+	EXP \
+	VADDPS Y5, Y0, Y0 \
+	VDIVPS Y0, Y4, Y0
 
 #define EACH(OP) \
 	MOVQ dst+0(FP), DI \

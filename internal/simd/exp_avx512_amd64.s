@@ -36,20 +36,25 @@
 	VADDPS Z21, Z2, Z0 \
 	VSCALEFPS Z1, Z0, Z0
 
-// SIGMOID sets Z0 to 1/(1+e^-Z0) and Z4 to the old Z0. With e = e^-|x|, which
-// cannot overflow, it is 1/(1+e), or e/(1+e) for a negative x.
+// SIGMOID sets Z0 to y or 1-y, y = 1/(1+e^|Z0|), by the sign of Z0: the steps of
+// the term of v_Sigmoid, each rounded. It uses Z1 to Z4 and K2.
 #define SIGMOID \
 	VMOVAPS Z0, Z4 \
-	VORPS Z20, Z0, Z0 \
+	VANDNPS Z0, Z20, Z0 \
 	EXP \
-	VADDPS Z21, Z0, Z1 \
+	VADDPS Z21, Z0, Z0 \
+	VDIVPS Z0, Z21, Z0 \
+	VSUBPS Z0, Z21, Z1 \
 	VPMOVD2M Z4, K2 \
-	VBLENDMPS Z0, Z21, K2, Z0 \
-	VDIVPS Z1, Z0, Z0
+	VBLENDMPS Z0, Z1, K2, Z0
 
+// SILU sets Z0 to Z0/(1+e^-Z0): the steps of the term of v_Silu, each rounded.
 #define SILU \
-	SIGMOID \
-	VMULPS Z4, Z0, Z0
+	VMOVAPS Z0, Z4 \
+	VXORPS Z20, Z0, Z0 \
+	EXP \
+	VADDPS Z21, Z0, Z0 \
+	VDIVPS Z0, Z4, Z0
 
 #define EACH(OP) \
 	MOVQ dst+0(FP), DI \

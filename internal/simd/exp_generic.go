@@ -33,14 +33,14 @@ func expToGeneric(dst, x []float32) {
 	}
 }
 
-// sigmoid32 uses e^-|x|, which cannot overflow: for a negative x
-// 1/(1+e^-x) = e^x/(1+e^x).
+// sigmoid32 takes the steps of the term of v_Sigmoid, each rounded to float32.
 func sigmoid32(x float32) float32 {
-	if x >= 0 {
-		return 1 / (1 + exp32(-x))
+	d := 1 + exp32(math.Float32frombits(math.Float32bits(x)&^(1<<31)))
+	y := 1 / d
+	if x < 0 {
+		return y
 	}
-	e := exp32(x)
-	return e / (1 + e)
+	return 1 - y
 }
 
 func sigmoidToGeneric(dst, x []float32) {
@@ -50,9 +50,11 @@ func sigmoidToGeneric(dst, x []float32) {
 	}
 }
 
+// siluToGeneric takes the steps of the term of v_Silu, each rounded to float32.
 func siluToGeneric(dst, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
-		dst[i] = v * sigmoid32(v)
+		d := 1 + exp32(-v)
+		dst[i] = v / d
 	}
 }

@@ -73,7 +73,10 @@ func expTo(dst, x []float32) {
 // sigmoidTo is
 //
 //	for i, v := range x {
-//		dst[i] = 1 / (1 + exp(-v))
+//		dst[i] = 1 / (1 + exp(abs(v)))
+//		if !(v < 0) {
+//			dst[i] = 1 - dst[i]
+//		}
 //	}
 func sigmoidTo(dst, x []float32) {
 	sigmoidToGeneric(dst, x)

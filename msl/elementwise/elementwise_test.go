@@ -118,7 +118,7 @@ func TestText(t *testing.T) {
 	text, names, err := elementwise.Text(true,
 		parse(t, "round(f32, up[i] * round(f32, gate[i] + eps))", "i"), parse(t, "round(f32, gate[i])", "i"))
 	require.NoError(t, err)
-	assert.Equal(t, "out0[i] = round(f32, in0[i] * (in1[i] + s0)); out1[i] = in1[i]", text)
+	assert.Equal(t, "out0[i] = round(f32, in0[i] * (in1[i] + s0)); out1[i] = round(f32, in1[i])", text)
 	assert.Equal(t, elementwise.Names{Operands: []string{"up", "gate"}, Constants: []string{"eps"}}, names)
 
 	half := parse(t, "round(f16, up[i])", "i")

@@ -41,6 +41,9 @@ type Program struct {
 	// Slots of the results and of the f32 constants.
 	Out, Constants []uint8
 	OutTypes       []ir.DType // f32, or f16: what is stored is one already
+	// Copies: the result is an operand alone, whose bits are copied; a NaN of any
+	// other becomes the one that a store leaves.
+	Copies []bool
 }
 
 // Operand is an argument that the kernel reads.
@@ -101,6 +104,7 @@ func Compile(d *decl.Decl) *Program {
 	}
 	for _, r := range d.Results {
 		p.Results = append(p.Results, walk(r.Body))
+		p.Copies = append(p.Copies, r.Body.Op == term.Load)
 	}
 	return p
 }

@@ -17,8 +17,8 @@ type Names struct{ Operands, Constants []string }
 // in1, … and s0, s1, …. Loads are indexed by i and j ([i, j], [j], [i]) or by 0;
 // a load of one name has one index and one Type: f16, or any other for f32.
 // round(f32, …) inside a term is dropped, which is exact; around a result it is
-// added, unless the result is f16: round(f16, …) or a load of an f16. An error
-// says why no generated kernel computes the results.
+// added, unless the result is f16, round(f16, …), or a copy, a load alone. An
+// error says why no generated kernel computes the results.
 func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 	var names Names
 	operands, constants := map[string]int{}, map[string]int{}
@@ -60,7 +60,7 @@ func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 		}
 		e := rename(r)
 		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
-		if !half && (e.Op != term.Load || e.Type == ir.F16) {
+		if !half && r.Op != term.Load {
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}
 		}
 		if text += fmt.Sprintf("out%d%s = %s", k, index, e); len(text) > decl.MaxElementwiseText {

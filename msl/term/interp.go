@@ -384,12 +384,15 @@ func falling(d, x float64, bound func(fraction float64) float64) float64 {
 	return math.Inf(1)
 }
 
-// lesser is min, which prefers a number to NaN, and either zero to the other.
+// lesser is min, which prefers a number to NaN, and −0 to +0.
 func lesser(a, b Value) Value {
 	err := max(a.Err, b.Err)
 	switch {
-	case a.F == 0 && b.F == 0 && math.Signbit(a.F) != math.Signbit(b.F):
-		return inexact(0, err)
+	case a.F == 0 && b.F == 0:
+		if math.Signbit(b.F) {
+			a.F = b.F
+		}
+		return Value{F: a.F, Err: err}
 	case math.IsNaN(a.F):
 		return Value{F: b.F, Err: err}
 	case math.IsNaN(b.F), a.F <= b.F:

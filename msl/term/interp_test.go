@@ -94,15 +94,17 @@ func bigSqrt(a float32) float32 {
 	return r
 }
 
-// TestMinMax: a number goes before NaN; of two zeros either may come.
+// TestMinMax: a number goes before NaN, −0 before +0, whatever the order of
+// operands.
 func TestMinMax(t *testing.T) {
 	nan, zero := float32(math.NaN()), float32(math.Copysign(0, -1))
 	for _, c := range []struct{ a, b, min, max float32 }{
-		{1, 2, 1, 2}, {2, 1, 1, 2}, {-1, nan, -1, -1}, {nan, -1, -1, -1}, {float32(math.Inf(1)), 3, 3, float32(math.Inf(1))}, {0, zero, 0, 0}, {zero, 0, zero, zero},
+		{1, 2, 1, 2}, {2, 1, 1, 2}, {-1, nan, -1, -1}, {nan, -1, -1, -1}, {float32(math.Inf(1)), 3, 3, float32(math.Inf(1))}, {0, zero, zero, 0}, {zero, 0, zero, 0}, {zero, zero, zero, zero},
 	} {
 		for src, want := range map[string]float32{"min(v[0], v[1])": c.min, "max(v[0], v[1])": c.max} {
 			v := eval(t, operands(c.a, c.b), parse(t, src))
 			assert.True(t, v.Allows(float64(want)), "%s of %v, %v = %v", src, c.a, c.b, v)
+			assert.Zero(t, v.Err)
 		}
 	}
 	assert.True(t, math.IsNaN(eval(t, operands(nan, nan), parse(t, "min(v[0], v[1])")).F))

@@ -1,6 +1,22 @@
 package term
 
-import "math"
+import (
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// NaNBits returns the NaN that a store of a float type leaves: positive, quiet,
+// without a payload (docs/terms.md, "Stores"). A copy keeps the NaN that it finds.
+func NaNBits(t ir.DType) uint64 {
+	switch t {
+	case ir.F16:
+		return 0x7e00
+	case ir.BF16:
+		return 0x7fc0
+	}
+	return 0x7fc00000
+}
 
 // F16Value returns the value of the IEEE binary16 with the given bits.
 func F16Value(h uint16) float64 {

@@ -90,7 +90,6 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 		return o, cli.BadUsage("--passes: %v", err)
 	}
 	o.Passes = passes.Options{Chip: c.Chip, Profile: c.Profile, Allow: c.Allow}
-	o.Proof = prove.Options{Allow: c.Allow}
 	if err := o.Pipeline.Validate(o.Passes); err != nil {
 		return o, cli.BadUsage("--passes: %v", err)
 	}
