@@ -1,8 +1,10 @@
 package isel
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -16,7 +18,11 @@ type composer struct {
 	places  [][]place
 	source  map[Operand]Operand
 	level   int // bound variables in scope
-	budget  int // values left to make: a term that doubles at each step is given up
+	budget  int // operations left to evaluate, see maxOperations
+	// memo holds what was evaluated once and is needed again: a load of what a member
+	// wrote, or a shared term of a declaration, at given indices.
+	memo map[string]scalar
+	key  []byte
 	// unrounded leaves out the rounding of what a member reads of another, unless
 	// a condition or an integer depends on it: rewrite round. dropped are the
 	// results that this concerned.
@@ -26,8 +32,14 @@ type composer struct {
 	exact     int    // conditions and integers around what is evaluated
 }
 
+// maxOperations bounds the operations of a group's terms, each counted once however
+// often it is needed.
+const maxOperations = 20000
+
+var errTooLarge = fmt.Errorf("the composed term has more than %d operations", maxOperations)
+
 func newComposer(s *space, members []*decl.Instance, places [][]place, source map[Operand]Operand) *composer {
-	return &composer{space: s, members: members, places: places, source: source, budget: 20000}
+	return &composer{space: s, members: members, places: places, source: source, budget: maxOperations}
 }
 
 // frame is what the names of an expression mean.
@@ -179,7 +191,7 @@ func (c *composer) symbol(in *decl.Instance, i int) scalar {
 
 func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	if c.budget--; c.budget < 0 {
-		return scalar{}, fmt.Errorf("the composed term is too large")
+		return scalar{}, errTooLarge
 	}
 	if e.Kind == term.Bool || e.Op == term.ArgMax || e.Op == term.ToInt || e.Op == term.AsF16 {
 		c.exact++
@@ -200,13 +212,19 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 		if err != nil {
 			return scalar{}, err
 		}
-		return c.eval(in.Decl.Wheres[e.Index].Body, frame{fr.member, idx})
+		return c.once('w', fr.member, e.Index, idx, func() (scalar, error) {
+			return c.eval(in.Decl.Wheres[e.Index].Body, frame{fr.member, idx})
+		})
 	case term.Load:
 		idx, err := c.forms(e.Args, fr)
 		if err != nil {
 			return scalar{}, err
 		}
-		return c.load(Operand{fr.member, e.Index}, idx)
+		o := Operand{fr.member, e.Index}
+		if _, ok := c.source[o]; !ok {
+			return c.load(o, idx)
+		}
+		return c.once('l', fr.member, e.Index, idx, func() (scalar, error) { return c.load(o, idx) })
 	case term.Sum, term.MaxOver, term.ArgMax:
 		return c.reduce(e, fr)
 	}
@@ -220,6 +238,35 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 		args = append(args, x)
 	}
 	return c.apply(e, args)
+}
+
+// once is make, but evaluates nothing twice: number n of a kind of a member, at
+// indices, among so many bound variables, and in a condition or not.
+func (c *composer) once(kind byte, member, n int, idx []form, make func() (scalar, error)) (scalar, error) {
+	exact := byte('-')
+	if c.exact > 0 {
+		exact = '!'
+	}
+	k := append(c.key[:0], kind, exact)
+	k = binary.AppendUvarint(k, uint64(member))
+	k = binary.AppendUvarint(k, uint64(n))
+	k = binary.AppendUvarint(k, uint64(c.level))
+	for _, f := range idx {
+		k = f.key(append(k, ','))
+	}
+	c.key = k
+	if x, ok := c.memo[string(k)]; ok {
+		return x, nil
+	}
+	key := string(k)
+	x, err := make()
+	if err == nil {
+		if c.memo == nil {
+			c.memo = map[string]scalar{}
+		}
+		c.memo[key] = x
+	}
+	return x, err
 }
 
 func (c *composer) forms(es []*term.Expr, fr frame) ([]form, error) {
@@ -263,7 +310,7 @@ func (c *composer) reduction(e *term.Expr, level int, ints []form, body *value) 
 	if e.Op != term.ArgMax {
 		return scalar{v: v}
 	}
-	return scalar{isInt: true, f: of(c.lookup(append([]byte("a"), key(v.id)...), func() *atom {
+	return scalar{isInt: true, f: of(c.lookup(strconv.AppendInt([]byte("a"), int64(v.id), 10), func() *atom {
 		return &atom{kind: opAtom, op: term.ArgMax, value: v, moving: true}
 	}))}
 }

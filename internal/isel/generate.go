@@ -73,13 +73,13 @@ type writer struct {
 	vars     []form
 	operands map[string]operand
 	floats   map[string]ir.Affine // f32 params
-	left     int
+	written  map[*value]*term.Expr
 }
 
 func (m *matcher) generate(shape []dim) (*Match, error) {
 	s := newSpace(m.gr.Graph, m.lay.slots, foldAll)
 	c := m.composer(s)
-	w := &writer{shape: shape, operands: map[string]operand{}, floats: map[string]ir.Affine{}, left: 1000}
+	w := &writer{shape: shape, operands: map[string]operand{}, floats: map[string]ir.Affine{}, written: map[*value]*term.Expr{}}
 	step := int64(1)
 	for k := len(shape) - 1; k >= 0; k-- {
 		if shape[k].stride != step && !shape[k].single() || k > 0 && !shape[k].n.IsConst() {
@@ -123,11 +123,27 @@ func (m *matcher) generate(shape []dim) (*Match, error) {
 	return m.bindGenerated(w, text, names)
 }
 
-// write is a value as an expression over the indices of the kernel.
+// maxNodes bounds the operations of a generated kernel: more have no text that is
+// short enough.
+const maxNodes = decl.MaxElementwiseText / 2
+
+// write is a value as an expression over the indices of the kernel: one node however
+// often it is needed.
 func (w *writer) write(s *space, v *value) (*term.Expr, error) {
-	if w.left--; w.left < 0 {
-		return nil, errGenerated
+	if e := w.written[v]; e != nil {
+		return e, nil
 	}
+	if len(w.written) >= maxNodes {
+		return nil, elementwise.TooLong
+	}
+	e, err := w.expression(s, v)
+	if err == nil {
+		w.written[v] = e
+	}
+	return e, err
+}
+
+func (w *writer) expression(s *space, v *value) (*term.Expr, error) {
 	switch v.op {
 	case term.Real:
 		f := math.Float32frombits(v.bits)

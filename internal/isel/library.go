@@ -1,10 +1,10 @@
 package isel
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/mlxc/mlxc/ir"
@@ -19,38 +19,39 @@ type Library struct {
 	byKey  map[string][]*pattern
 	// parts holds the skeletons of all results, so that a term that no kernel
 	// stores is not looked at any further.
-	parts map[string]bool
+	parts map[*skel]bool
 	// several holds those of kernels with more results than one.
-	several map[string]bool
-	trees   []*tree // of parts
+	several map[*skel]bool
+	trees   []*skel // parts, in the order of the library
+	skels   *skeletonTable
 	byDecl  map[*decl.Decl]*pattern
 }
 
 // pattern is a declaration as instruction selection sees it.
 type pattern struct {
 	d     *decl.Decl
-	skels []string // of d.Results
+	skels []*skel // of d.Results
 	// shares: two results read one argument
 	shares bool
-	memo   map[*term.Expr]string
+	memo   map[*term.Expr]*skel
 }
 
 // NewLibrary indexes declarations. Several may have one name; the first whose
 // conditions hold describes a dispatch, as everywhere.
 func NewLibrary(ds ...*decl.Decl) *Library {
-	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[string]bool{}, several: map[string]bool{}, byDecl: map[*decl.Decl]*pattern{}}
+	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[*skel]bool{}, several: map[*skel]bool{}, byDecl: map[*decl.Decl]*pattern{}, skels: newSkeletonTable(nil)}
 	for _, d := range ds {
 		l.byName[d.Name] = append(l.byName[d.Name], d)
 		if !selectable(d) {
 			continue
 		}
-		p := &pattern{d: d, memo: map[*term.Expr]string{}}
-		sk := &skeletons{d: d, memo: p.memo}
+		p := &pattern{d: d, memo: map[*term.Expr]*skel{}}
+		sk := &skeletons{d: d, table: l.skels, memo: p.memo}
 		for _, r := range d.Results {
 			p.skels = append(p.skels, sk.of(r.Body))
 			s := p.skels[len(p.skels)-1]
 			if !l.parts[s] {
-				l.trees = append(l.trees, parseTree(s))
+				l.trees = append(l.trees, s)
 			}
 			l.parts[s] = true
 			if len(d.Results) > 1 {
@@ -88,10 +89,17 @@ func shares(d *decl.Decl) bool {
 }
 
 // joined is the key of a kernel or group with results of these skeletons.
-func joined(skels []string) string {
-	s := slices.Clone(skels)
-	slices.Sort(s)
-	return strings.Join(s, " | ")
+func joined(skels []*skel) string {
+	ids := make([]int, len(skels))
+	for i, s := range skels {
+		ids[i] = s.id
+	}
+	slices.Sort(ids)
+	var b []byte
+	for _, id := range ids {
+		b = binary.AppendUvarint(b, uint64(id))
+	}
+	return string(b)
 }
 
 // selectable: everything that the kernel does is in its terms, and its result

@@ -104,12 +104,12 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	if x.err != nil {
 		x = m.composeOwn(rs, fold)
 	}
-	skels := make([]string, len(rs))
+	skels := make([]*skel, len(rs))
 	for i := range rs {
 		if i >= len(x.results) {
 			return nil, nil // a load that no index map composes
 		}
-		if skels[i] = x.space.skeletonOf(x.results[i]); !m.lib.parts[skels[i]] {
+		if skels[i] = m.lib.skeletonOf(x.results[i]); !m.lib.parts[skels[i]] {
 			return nil, nil
 		}
 	}

@@ -527,7 +527,7 @@ func TestGenerate(t *testing.T) {
 		{`
   #0 @mul (a = %x[0:512], b = %r[0:512], c = %t[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
   #1 @silu (in = %t[0:512], out = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
-`, "out0[i] = round(f32, in0[i] * in1[i] / (1.0 + exp(-(in0[i] * in1[i]))))"},
+`, "v0[i] = in0[i] * in1[i]; out0[i] = round(f32, v0[i] / (1.0 + exp(-v0[i])))"},
 		{`
   #0 @mul_rows (a = %x[0:256*$n], b = %s[0:256], c = %t[0:256*$n], a_strides = [64, 1], b_strides = [0, 1]) grid threads [64, $n, 1] of [64, 1, 1]
   #1 @add (a = %t[0:256*$n], b = %t[0:256*$n], c = %y[0:256*$n]) grid threads [64*$n, 1, 1] of [64, 1, 1]

@@ -20,8 +20,9 @@ type Matcher struct {
 	lib      *Library
 	memo     map[string]*outcome
 	combined map[[3]*decl.Decl]combination
-	skels    map[*decl.Decl][]string // of kernels that the library has not
-	grows    map[string]bool         // by skeleton: see Outlook.Grow
+	skels    map[*decl.Decl][]*skel // of kernels that the library has not
+	grows    map[*skel]bool         // see Outlook.Grow
+	table    *skeletonTable         // of groups
 	key      []byte
 
 	dispatches slab.Slab[ir.Dispatch]
@@ -40,7 +41,7 @@ type Matcher struct {
 
 // NewMatcher returns a matcher of lib's kernels.
 func NewMatcher(lib *Library) *Matcher {
-	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}, skels: map[*decl.Decl][]string{}, grows: map[string]bool{}}
+	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}, skels: map[*decl.Decl][]*skel{}, grows: map[*skel]bool{}}
 }
 
 // outcome is what became of a group.
@@ -317,14 +318,27 @@ func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	return c.apart || sharing && c.ok
 }
 
-// skeletons are those of the results of a kernel.
-func (m *Matcher) skeletons(d *decl.Decl) []string {
+// maxSkeletons bounds what a matcher remembers of skeletons.
+const maxSkeletons = 1 << 16
+
+// skeletonTable is where the skeletons of groups are.
+func (m *Matcher) skeletonTable() *skeletonTable {
+	if m.table == nil || len(m.table.nodes) > maxSkeletons {
+		m.table = newSkeletonTable(m.lib.skels)
+		clear(m.grows)
+	}
+	return m.table
+}
+
+// skeletons are those of the results of a kernel; nil for one that no kernel of the
+// library has.
+func (m *Matcher) skeletons(d *decl.Decl) []*skel {
 	if p, ok := m.lib.byDecl[d]; ok {
 		return p.skels
 	}
 	skels, ok := m.skels[d]
 	if !ok {
-		sk := &skeletons{d: d, memo: map[*term.Expr]string{}}
+		sk := &skeletons{d: d, table: m.lib.skels, fixed: true, memo: map[*term.Expr]*skel{}}
 		for _, r := range d.Results {
 			skels = append(skels, sk.of(r.Body))
 		}
@@ -334,7 +348,7 @@ func (m *Matcher) skeletons(d *decl.Decl) []string {
 }
 
 func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
-	var skels []string
+	var skels []*skel
 	for _, d := range ds {
 		skels = append(skels, m.skeletons(d)...)
 	}
@@ -343,6 +357,9 @@ func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
 		for _, s := range skels {
 			c.ok = c.ok && m.lib.several[s]
 		}
+		return c
+	}
+	if slices.Contains(skels, nil) {
 		return c
 	}
 	for _, p := range m.lib.byKey[joined(skels)] {

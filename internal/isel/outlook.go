@@ -2,7 +2,6 @@ package isel
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -32,19 +31,19 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		if unrounded && !narrowed(gr) {
 			break
 		}
-		w := newOutline(gr, ones)
+		w := newOutline(gr, m.skeletonTable(), ones)
 		w.unrounded = unrounded
 		if ones && !w.ones {
 			continue
 		}
-		skel := func(os []Operand) (skels []string) {
+		skelsOf := func(os []Operand) (skels []*skel) {
 			for _, o := range os {
 				skels = append(skels, w.result(o))
 			}
 			return skels
 		}
-		results := skel(gr.Results)
-		known := func(skels []string) bool { return m.lib.byKey[joined(skels)] != nil }
+		results := skelsOf(gr.Results)
+		known := func(skels []*skel) bool { return m.lib.byKey[joined(skels)] != nil }
 		out.Match = out.Match || known(results)
 		for _, o := range gr.Spare {
 			out.Match = out.Match || known(append(slices.Clone(results), w.result(o)))
@@ -53,8 +52,8 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		for _, r := range gr.Members[last].Decl.Results {
 			own = append(own, Operand{last, r.Arg})
 		}
-		out.Last = out.Last || known(skel(own))
-		for _, s := range skel(own) {
+		out.Last = out.Last || known(skelsOf(own))
+		for _, s := range skelsOf(own) {
 			out.Grow = out.Grow || m.grow(s)
 		}
 	}
@@ -65,11 +64,11 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 }
 
 // grow reports whether a term of skeleton s may be the top of a kernel's.
-func (m *Matcher) grow(s string) bool {
+func (m *Matcher) grow(s *skel) bool {
 	ok, known := m.grows[s]
 	if !known {
-		t := parseTree(s)
-		ok = slices.ContainsFunc(m.lib.trees, t.begins)
+		b := beginning{}
+		ok = slices.ContainsFunc(m.lib.trees, func(k *skel) bool { return b.begins(s, k) })
 		m.grows[s] = ok
 	}
 	return ok
@@ -82,14 +81,14 @@ type outline struct {
 	ones bool // there are any
 	// unrounded: the rounding of what another member reads is left out
 	unrounded bool
-	byArg     map[Operand]string
+	byArg     map[Operand]*skel
 	ws        []*skeletons
 }
 
-func newOutline(gr *Group, drop bool) *outline {
-	w := &outline{gr: gr, drop: drop, byArg: map[Operand]string{}}
+func newOutline(gr *Group, table *skeletonTable, drop bool) *outline {
+	w := &outline{gr: gr, drop: drop, byArg: map[Operand]*skel{}}
 	for i, in := range gr.Members {
-		sk := &skeletons{d: in.Decl, memo: map[*term.Expr]string{}, members: w, at: i}
+		sk := &skeletons{d: in.Decl, table: table, memo: map[*term.Expr]*skel{}, members: w, at: i}
 		w.ws = append(w.ws, sk)
 		for j := range in.Decl.Args {
 			w.ones = w.ones || Ones(in, j)
@@ -98,11 +97,11 @@ func newOutline(gr *Group, drop bool) *outline {
 	return w
 }
 
-func (w *outline) result(o Operand) string {
+func (w *outline) result(o Operand) *skel {
 	if s, ok := w.byArg[o]; ok {
 		return s
 	}
-	s := "?"
+	s := leafNone
 	d := w.gr.Members[o.Member].Decl
 	for _, r := range d.Results {
 		if r.Arg == o.Arg {
@@ -113,22 +112,17 @@ func (w *outline) result(o Operand) string {
 	return s
 }
 
-// load is the skeleton of an element that member i reads, in the place of "L".
-func (w *outline) load(i, arg int) string {
+// load is the skeleton of an element that member i reads, in the place of a leaf.
+func (w *outline) load(i, arg int) *skel {
 	s, ok := w.gr.Source[Operand{i, arg}]
 	if !ok {
-		return "L"
+		return leafElement
 	}
 	skel := w.result(s)
-	if t := w.gr.Members[s.Member].Decl.Args[s.Arg].Elem; w.unrounded && strings.HasPrefix(skel, rounding(t)) {
-		return skel[len(rounding(t)) : len(skel)-1]
+	if t := w.gr.Members[s.Member].Decl.Args[s.Arg].Elem; w.unrounded && skel.isRounding(t) {
+		return skel.kids[0]
 	}
 	return skel
-}
-
-// rounding begins the skeleton of a rounding to t.
-func rounding(t ir.DType) string {
-	return strings.TrimSuffix(operator(term.Round, t.String(), "", nil), ")")
 }
 
 // narrowed reports whether a member reads what another rounded to f16 or bf16.
@@ -163,60 +157,4 @@ func OnesOf(m *ir.Memory, t ir.DType) bool {
 		return m.Init.Pattern == [4]byte{0, 0x3c, 0, 0x3c}
 	}
 	return false
-}
-
-// tree is a skeleton taken apart.
-type tree struct {
-	label    string
-	commutes bool
-	kids     []*tree
-}
-
-func parseTree(s string) *tree {
-	t, _ := parseSubtree(s)
-	return t
-}
-
-func parseSubtree(s string) (*tree, string) {
-	end := strings.IndexAny(s, "(),")
-	if end < 0 {
-		end = len(s)
-	}
-	t := &tree{label: s[:end]}
-	s = s[end:]
-	if !strings.HasPrefix(s, "(") {
-		return t, s
-	}
-	for _, op := range []term.Op{term.Add, term.Mul, term.Min, term.Max} {
-		t.commutes = t.commutes || t.label == string(key(int(op)))
-	}
-	for s[0] != ')' {
-		var k *tree
-		k, s = parseSubtree(s[1:])
-		t.kids = append(t.kids, k)
-	}
-	return t, s[1:]
-}
-
-// begins reports whether t is the top of k: equal but for leaves of t.
-func (t *tree) begins(k *tree) bool {
-	if t.label == "L" && len(t.kids) == 0 {
-		return true
-	}
-	if t.label != k.label || len(t.kids) != len(k.kids) {
-		return false
-	}
-	all := func(flip bool) bool {
-		for i, c := range t.kids {
-			j := i
-			if flip {
-				j = len(t.kids) - 1 - i
-			}
-			if !c.begins(k.kids[j]) {
-				return false
-			}
-		}
-		return true
-	}
-	return all(false) || t.commutes && all(true)
 }

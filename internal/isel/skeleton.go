@@ -1,89 +1,177 @@
 package isel
 
 import (
+	"cmp"
+	"encoding/binary"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// A skeleton is the tree of a term's operators, without what stands at its
-// leaves: L for an element, C for a constant or symbol, I for a converted
-// integer, i for an integer. Operands that commute are sorted. Equal terms have
-// equal skeletons, so a group looks up the kernels that it may become.
+// skel is a skeleton: the operators of a term without what stands at its leaves,
+// which are an element, a number (a constant or symbol), a converted integer
+// and an integer. Operands that commute are sorted. Equal terms have equal skeletons, so a
+// group looks up the kernels that it may become.
+//
+// Skeletons are graphs with shared parts, each part once in a table, so that equal
+// ones are one pointer and what a term shares costs nothing again.
+type skel struct {
+	id    int // unique in its table and those below it
+	op    term.Op
+	class string // of a reduction; of a rounding its type
+	kids  []*skel
+}
 
-func key(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }
+// The leaves, in every table.
+var (
+	leafElement   = &skel{id: 0}
+	leafNumber    = &skel{id: 1}
+	leafConverted = &skel{id: 2}
+	leafInteger   = &skel{id: 3}
+	leafNone      = &skel{id: 4} // no term
+)
 
-// skeleton of a value, remembered in it.
-func (s *space) skeleton(v *value) string {
-	if v.skel != "" {
+const leaves = 5
+
+// skeletonTable holds skeletons. One that lies on another, which does not change any
+// more, has those too.
+type skeletonTable struct {
+	base  *skeletonTable
+	nodes map[string]*skel
+	next  int
+}
+
+func newSkeletonTable(base *skeletonTable) *skeletonTable {
+	t := &skeletonTable{base: base, nodes: map[string]*skel{}, next: leaves}
+	if base != nil {
+		t.next = base.next
+	}
+	return t
+}
+
+// find returns the skeleton of an operation, nil if the table has none. It sorts
+// the operands of what commutes.
+func (t *skeletonTable) find(op term.Op, class string, kids []*skel) *skel {
+	if slices.Contains(kids, nil) {
+		return nil
+	}
+	s, _ := t.look(nil, op, class, kids)
+	return s
+}
+
+// intern is find, but adds what is missing.
+func (t *skeletonTable) intern(op term.Op, class string, kids []*skel) *skel {
+	var room [64]byte
+	s, key := t.look(room[:0], op, class, kids)
+	if s == nil {
+		s = &skel{t.next, op, class, slices.Clone(kids)}
+		t.next++
+		t.nodes[string(key)] = s
+	}
+	return s
+}
+
+func (t *skeletonTable) look(key []byte, op term.Op, class string, kids []*skel) (*skel, []byte) {
+	if commutes(op) {
+		slices.SortFunc(kids, func(a, b *skel) int { return cmp.Compare(a.id, b.id) })
+	}
+	if key == nil {
+		var room [64]byte
+		key = room[:0]
+	}
+	key = append(append(append(key, byte(op), byte(len(class))), class...), 0)
+	for _, k := range kids {
+		key = binary.AppendUvarint(key, uint64(k.id))
+	}
+	for b := t; b != nil; b = b.base {
+		if s := b.nodes[string(key)]; s != nil {
+			return s, key
+		}
+	}
+	return nil, key
+}
+
+// commutes: of the operations on floats.
+func commutes(op term.Op) bool {
+	return op == term.Add || op == term.Mul || op == term.Min || op == term.Max
+}
+
+// isRounding reports whether s is a rounding to t.
+func (s *skel) isRounding(t ir.DType) bool { return s.op == term.Round && s.class == t.String() }
+
+// skeleton of a value, remembered in it; nil if no kernel of the library has it.
+func (l *Library) skeleton(v *value) *skel {
+	if v.known {
 		return v.skel
 	}
+	v.known = true
 	switch v.op {
 	case term.Load:
-		v.skel = "L"
+		v.skel = leafElement
 	case term.Real, term.Symbol:
-		v.skel = "C"
+		v.skel = leafNumber
 	case term.ToF32:
-		v.skel = "I"
+		v.skel = leafConverted
 	default:
 		if v.isStored() {
-			v.skel = "L"
+			v.skel = leafElement
 			break
 		}
-		var parts []string
+		kids := make([]*skel, 0, 3)
 		for range v.ints {
 			if v.op != term.Sum && v.op != term.MaxOver && v.op != term.ArgMax {
-				parts = append(parts, "i")
+				kids = append(kids, leafInteger)
 			}
 		}
 		for _, a := range v.args {
-			parts = append(parts, s.skeleton(a))
+			kids = append(kids, l.skeleton(a))
 		}
-		v.skel = operator(v.op, v.typ.String(), v.class, parts)
+		class := v.class
+		if v.op == term.Round {
+			class = v.typ.String()
+		}
+		v.skel = l.skels.find(v.op, class, kids)
 	}
 	return v.skel
 }
 
-func (s *space) skeletonOf(x scalar) string {
+func (l *Library) skeletonOf(x scalar) *skel {
 	if !x.isInt {
-		return s.skeleton(x.v)
+		return l.skeleton(x.v)
 	}
 	if f := x.f; f.c == 0 && len(f.t) == 1 && f.t[0].k == 1 && f.t[0].a.kind == opAtom {
 		switch a := f.t[0].a; a.op {
 		case term.ArgMax:
-			return s.skeleton(a.value)
+			return l.skeleton(a.value)
 		case term.ToInt:
-			return s.skeletonOf(scalar{isInt: true, f: a.args[0]})
+			return l.skeletonOf(scalar{isInt: true, f: a.args[0]})
 		}
 	}
-	return "i"
+	return leafInteger
 }
 
-func operator(op term.Op, typ, class string, parts []string) string {
-	switch op {
-	case term.Add, term.Mul, term.Min, term.Max:
-		slices.Sort(parts)
-	case term.Round:
-		class = typ
-	}
-	return strconv.Itoa(int(op)) + class + "(" + strings.Join(parts, ",") + ")"
-}
-
-// shapes of the terms of one declaration, by expression.
+// skeletons of the terms of one declaration, by expression.
 type skeletons struct {
-	d    *decl.Decl
-	memo map[*term.Expr]string
+	d     *decl.Decl
+	table *skeletonTable
+	fixed bool // table does not grow: what it lacks is nil
+	memo  map[*term.Expr]*skel
 	// of a member of a group: loads may be another member's term
 	members *outline
 	at      int
 }
 
+func (k *skeletons) operation(op term.Op, class string, kids ...*skel) *skel {
+	if k.fixed {
+		return k.table.find(op, class, kids)
+	}
+	return k.table.intern(op, class, kids)
+}
+
 // of is the skeleton of e where a float or a condition is wanted.
-func (k *skeletons) of(e *term.Expr) string {
+func (k *skeletons) of(e *term.Expr) *skel {
 	if s, ok := k.memo[e]; ok {
 		return s
 	}
@@ -92,28 +180,28 @@ func (k *skeletons) of(e *term.Expr) string {
 	return s
 }
 
-func (k *skeletons) compute(e *term.Expr) string {
+func (k *skeletons) compute(e *term.Expr) *skel {
 	switch {
 	case e.Op == term.ToInt:
 		return k.of(e.Args[0])
 	case e.Op == term.ArgMax:
-		return operator(e.Op, "", "", []string{k.of(e.Args[1])})
+		return k.operation(e.Op, "", k.of(e.Args[1]))
 	case e.Op == term.Call:
 		return k.of(k.d.Wheres[e.Index].Body)
 	case e.Op == term.Load && e.Kind == term.Int && k.members != nil:
-		if s := k.members.load(k.at, e.Index); s != "L" {
+		if s := k.members.load(k.at, e.Index); s != leafElement {
 			return s
 		}
-		return "i"
+		return leafInteger
 	case e.Kind == term.Int:
-		return "i"
+		return leafInteger
 	}
 	switch e.Op {
 	case term.Load:
 		if k.members != nil {
 			return k.members.load(k.at, e.Index)
 		}
-		return "L"
+		return leafElement
 	case term.Mul:
 		if k.members != nil && k.members.drop {
 			for i, a := range e.Args {
@@ -123,26 +211,30 @@ func (k *skeletons) compute(e *term.Expr) string {
 			}
 		}
 	case term.Real, term.Symbol:
-		return "C"
+		return leafNumber
 	case term.ToF32:
 		return k.float(e.Args[0])
 	case term.Round:
 		inner := k.float(e.Args[0])
-		if e.Type.Bits() == 32 || strings.HasPrefix(inner, rounding(e.Type)) || e.Type == ir.F16 && inner == asF16 || e.Args[0].Op == term.Load && inner == "L" && k.d.Args[e.Args[0].Index].Elem == e.Type {
+		if inner == nil {
+			return nil
+		}
+		if e.Type.Bits() == 32 || inner.isRounding(e.Type) || e.Type == ir.F16 && inner.op == term.AsF16 || e.Args[0].Op == term.Load && inner == leafElement && k.d.Args[e.Args[0].Index].Elem == e.Type {
 			return inner // it changes nothing
 		}
+		return k.operation(term.Round, e.Type.String(), inner)
 	case term.Sum, term.MaxOver:
-		return operator(e.Op, "", e.Class, []string{k.float(e.Args[1])})
+		return k.operation(e.Op, e.Class, k.float(e.Args[1]))
 	}
-	parts := make([]string, len(e.Args))
+	kids := make([]*skel, len(e.Args))
 	for i, a := range e.Args {
 		if integers(e) {
-			parts[i] = "i"
+			kids[i] = leafInteger
 		} else {
-			parts[i] = k.float(a)
+			kids[i] = k.float(a)
 		}
 	}
-	return operator(e.Op, e.Type.String(), "", parts)
+	return k.operation(e.Op, "", kids...)
 }
 
 // one reports whether e is an element of a weight of ones.
@@ -157,15 +249,12 @@ func (k *skeletons) one(e *term.Expr) bool {
 }
 
 // float is the skeleton of e where an integer is converted.
-func (k *skeletons) float(e *term.Expr) string {
+func (k *skeletons) float(e *term.Expr) *skel {
 	if e.Kind == term.Int {
-		return "I"
+		return leafConverted
 	}
 	return k.of(e)
 }
-
-// asF16 is the skeleton of a half made of an integer.
-var asF16 = operator(term.AsF16, "", "", []string{"i"})
 
 // integers reports whether e is a condition on integers, or a half made of one.
 func integers(e *term.Expr) bool {
@@ -173,4 +262,37 @@ func integers(e *term.Expr) bool {
 		return true
 	}
 	return e.Op >= term.Eq && e.Op <= term.Ge && e.Args[0].Kind == term.Int && e.Args[1].Kind == term.Int
+}
+
+// beginning compares skeletons from the top down.
+type beginning map[[2]*skel]bool
+
+// begins reports whether t is the top of k: equal but for leaves of t. A pair is
+// compared once.
+func (b beginning) begins(t, k *skel) bool {
+	if t == leafElement || t == k {
+		return true
+	}
+	if t.op != k.op || t.class != k.class || len(t.kids) == 0 || len(t.kids) != len(k.kids) {
+		return false
+	}
+	pair := [2]*skel{t, k}
+	if ok, known := b[pair]; known {
+		return ok
+	}
+	all := func(flip bool) bool {
+		for i, c := range t.kids {
+			j := i
+			if flip {
+				j = len(t.kids) - 1 - i
+			}
+			if !b.begins(c, k.kids[j]) {
+				return false
+			}
+		}
+		return true
+	}
+	ok := all(false) || commutes(t.op) && all(true)
+	b[pair] = ok
+	return ok
 }

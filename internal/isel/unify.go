@@ -217,8 +217,11 @@ func (f *fitter) apart(arg int) bool {
 
 // looks reports whether e and v have one skeleton.
 func (f *fitter) looks(e *term.Expr, v *value) bool {
-	sk := skeletons{d: f.d, memo: f.p.memo}
-	return sk.float(e) == f.skeleton(v)
+	want := leafConverted
+	if e.Kind != term.Int {
+		want = f.p.memo[e] // of everything below a result
+	}
+	return want == f.m.lib.skeleton(v)
 }
 
 // integers of results: u32(argmax(…)), or a bare load of integers.

@@ -23,8 +23,9 @@ type value struct {
 	addr form
 	// reductions
 	class string
-	index int // the level of the variable that it binds
-	skel  string
+	index int   // the level of the variable that it binds
+	skel  *skel // see Library.skeleton
+	known bool  // skel is
 }
 
 // space interns the forms and values of one unification.

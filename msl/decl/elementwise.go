@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,6 +41,15 @@ var elementwiseOps = []term.Op{
 // in the order in which they appear.
 // Slots are operands, results, constants, in this order; a result may be a
 // full operand, for a thread loads before it stores.
+//
+// What a term needs more than once stands before the results under a name of its
+// own, and is computed once:
+//
+//	v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * v0[i])
+//
+// v0, v1, … are operations on floats or conditions, indexed as the results are, in
+// the order in which they are defined; each is used twice or more, by later ones or
+// results. They are the declaration's [Decl.Wheres].
 func Elementwise(text string) (*Decl, error) {
 	d := &Decl{Name: text, Library: ir.Generated, File: "generated kernel", Line: 1, Template: map[int]int64{}}
 	fail := func(err error) (*Decl, error) {
@@ -52,24 +62,35 @@ func Elementwise(text string) (*Decl, error) {
 	if len(text) > MaxElementwiseText {
 		return fail(fmt.Errorf("has %d bytes, at most %d are possible", len(text), MaxElementwiseText))
 	}
-	results := strings.Split(text, "; ")
+	statements := strings.Split(text, "; ")
+	shared := slices.IndexFunc(statements, func(s string) bool { return !strings.HasPrefix(s, "v") })
+	if shared < 0 {
+		return fail(errors.New("has no result out0"))
+	}
+	results := statements[shared:]
 	if len(results) > MaxElementwiseResults {
 		return fail(fmt.Errorf("has %d results, at most %d are possible", len(results), MaxElementwiseResults))
 	}
-	head, flat := "[i, j]", strings.HasPrefix(text, "out0[i] = ")
+	head, flat := "[i, j]", strings.HasPrefix(results[0], "out0[i] = ")
 	grid, shapes, vars := "d1, d0, 1", map[string]string{"i, j": "d0, d1", "j": "d1", "i": "d0", "0": "1"}, []string{"i", "j"}
 	if flat {
 		head, grid, shapes, vars = "[i]", "n, 1, 1", map[string]string{"i": "n", "0": "1"}, []string{"i"}
 	}
 	full := strings.Trim(head, "[]")
-	bodies := make([]string, len(results))
-	for k, r := range results {
+	all := make([]string, len(statements))
+	for k, r := range statements {
+		what, prefix, n := "shared term", "v", k
+		if k >= shared {
+			what, prefix, n = "result", "out", k-shared
+		}
+		want := fmt.Sprintf("%s%d%s = ", prefix, n, head)
 		var ok bool
-		if bodies[k], ok = strings.CutPrefix(r, fmt.Sprintf("out%d%s = ", k, head)); !ok {
-			return fail(fmt.Errorf("result %d does not begin with %q", k, fmt.Sprintf("out%d%s = ", k, head)))
+		if all[k], ok = strings.CutPrefix(r, want); !ok {
+			return fail(fmt.Errorf("%s %d does not begin with %q", what, n, want))
 		}
 	}
-	operands, scalars, err := elementwiseNames(bodies)
+	bodies := all[shared:]
+	operands, scalars, err := elementwiseNames(all, shared, full)
 	if err != nil {
 		return fail(err)
 	}
@@ -120,22 +141,48 @@ func Elementwise(text string) (*Decl, error) {
 	if err != nil {
 		return fail(err)
 	}
-	for k, body := range bodies {
+	uses := make([]int, shared)
+	parse := func(body string) (*term.Expr, error) {
 		e, err := term.Parse(body, b, vars...)
+		if err != nil {
+			return nil, err
+		}
+		if s := e.String(); s != body {
+			return nil, fmt.Errorf("is not canonical: %q is written %q", body, s)
+		}
+		return e, nil
+	}
+	for k, body := range all[:shared] {
+		e, err := parse(body)
+		if err == nil {
+			err = elementwiseTerm(e, uses)
+		}
+		if err == nil && (e.Op == term.Load || e.Op == term.Call || e.Op == term.Symbol || e.Op == term.Real) {
+			err = fmt.Errorf("v%d is %s: a name of its own is for an operation", k, e)
+		}
 		if err != nil {
 			return fail(err)
 		}
-		if err := elementwiseTerm(e); err != nil {
+		d.Wheres = append(d.Wheres, Where{fmt.Sprintf("v%d", k), vars, e})
+	}
+	for k, body := range bodies {
+		e, err := parse(body)
+		if err != nil {
 			return fail(err)
 		}
-		if s := e.String(); s != body {
-			return fail(fmt.Errorf("is not canonical: %q is written %q", body, s))
+		if err := elementwiseResult(e, uses); err != nil {
+			return fail(err)
 		}
 		a := len(operands) + k
 		if err := b.store(d.Args[a], e); err != nil {
 			return fail(err)
 		}
 		d.Results = append(d.Results, Result{a, vars, e})
+	}
+	for k, n := range uses {
+		if n < 2 {
+			return fail(fmt.Errorf("v%d is used %d times: a name of its own is for what is used twice or more", k, n))
+		}
 	}
 	return d, d.whole()
 }
@@ -158,11 +205,12 @@ type elementwiseOperand struct {
 }
 
 // elementwiseNames returns the operands in0, in1_f16, … and the number of
-// constants s0, s1, …
-func elementwiseNames(bodies []string) (operands []elementwiseOperand, scalars int, err error) {
+// constants s0, s1, … The first bodies define v0, v1, …, which later ones may use
+// with the index full.
+func elementwiseNames(bodies []string, shared int, full string) (operands []elementwiseOperand, scalars int, err error) {
 	letter := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 	digit := func(c byte) bool { return c >= '0' && c <= '9' }
-	for _, s := range bodies {
+	for at, s := range bodies {
 		for i := 0; i < len(s); {
 			start := i
 			if !letter(s[i]) {
@@ -183,7 +231,7 @@ func elementwiseNames(bodies []string) (operands []elementwiseOperand, scalars i
 				i += end
 			}
 			k, number, typ := 0, false, ir.F32
-			for _, prefix := range []string{"in", "s"} {
+			for _, prefix := range []string{"in", "s", "v"} {
 				if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" && digit(rest[0]) {
 					if half, ok := strings.CutSuffix(rest, halfOperand); ok && prefix == "in" {
 						rest, typ = half, ir.F16
@@ -205,6 +253,10 @@ func elementwiseNames(bodies []string) (operands []elementwiseOperand, scalars i
 				operands = append(operands, elementwiseOperand{index, typ})
 			case number && !indexed && name[0] == 's' && k <= scalars:
 				scalars = max(scalars, k+1)
+			case number && indexed && name[0] == 'v':
+				if k >= min(at, shared) || index != full {
+					return nil, 0, fmt.Errorf("%s[%s]: no shared term v0[%s], v1[%s], … that stands before it", name, index, full, full)
+				}
 			default:
 				return nil, 0, fmt.Errorf("%s: operands are in0[…], in1[…], …, constants s0, s1, …, in the order in which they appear", name)
 			}
@@ -213,29 +265,33 @@ func elementwiseNames(bodies []string) (operands []elementwiseOperand, scalars i
 	return operands, scalars, nil
 }
 
-// elementwiseTerm checks the operations of a result: a rounding to its type
+// elementwiseResult checks the operations of a result: a rounding to its type
 // around anything, or a load alone.
-func elementwiseTerm(e *term.Expr) error {
-	body := e
+func elementwiseResult(e *term.Expr, uses []int) error {
 	if e.Op == term.Round {
-		body = e.Args[0]
+		e = e.Args[0]
 	}
-	var err error
-	var check func(x *term.Expr)
-	check = func(x *term.Expr) {
-		switch {
-		case err != nil:
-		case !slices.Contains(elementwiseOps, x.Op) || x.Kind == term.Int:
-			err = fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", x)
-		case x.Op == term.Round && x.Type != ir.F16:
-			err = fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", x)
-		case x.Op == term.Load: // its indices are integers
-		default:
-			for _, a := range x.Args {
-				check(a)
-			}
+	return elementwiseTerm(e, uses)
+}
+
+// elementwiseTerm checks the operations of a term, and counts the uses of shared
+// ones.
+func elementwiseTerm(e *term.Expr, uses []int) error {
+	switch {
+	case e.Op == term.Call:
+		uses[e.Index]++
+		return nil
+	case !slices.Contains(elementwiseOps, e.Op) || e.Kind == term.Int:
+		return fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", e)
+	case e.Op == term.Round && e.Type != ir.F16:
+		return fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", e)
+	case e.Op == term.Load: // its indices are integers
+		return nil
+	}
+	for _, a := range e.Args {
+		if err := elementwiseTerm(a, uses); err != nil {
+			return err
 		}
 	}
-	check(body)
-	return err
+	return nil
 }

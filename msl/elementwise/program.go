@@ -1,7 +1,6 @@
 package elementwise
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/mlxc/mlxc/ir"
@@ -72,7 +71,8 @@ func Compile(d *decl.Decl) *Program {
 			p.Operands = append(p.Operands, Operand{a.Slot, p.index(a.Shape), a.Elem})
 		}
 	}
-	known := map[string]int{}
+	known := map[stepKey]int{}
+	shared := make([]int, len(d.Wheres))
 	var walk func(e *term.Expr) int
 	walk = func(e *term.Expr) int {
 		s := Step{Op: e.Op}
@@ -80,6 +80,8 @@ func Compile(d *decl.Decl) *Program {
 			return walk(e.Args[0])
 		}
 		switch e.Op {
+		case term.Call:
+			return shared[e.Index]
 		case term.Load:
 			s.Operand = operand[e.Index]
 		case term.Symbol:
@@ -94,7 +96,11 @@ func Compile(d *decl.Decl) *Program {
 				s.Args[0], s.Args[1] = s.Args[1], s.Args[0]
 			}
 		}
-		key := fmt.Sprint(s.Op, s.Args, math.Float32bits(s.Val), s.Operand)
+		if s.Op == term.Round && p.Steps[s.Args[0]].Op == term.Round {
+			return s.Args[0] // it is an f16 already
+		}
+		key := stepKey{op: s.Op, val: math.Float32bits(s.Val), operand: s.Operand}
+		copy(key.args[:], s.Args)
 		if v, ok := known[key]; ok {
 			return v
 		}
@@ -102,11 +108,23 @@ func Compile(d *decl.Decl) *Program {
 		known[key] = len(p.Steps) - 1
 		return known[key]
 	}
+	for k := range d.Wheres {
+		shared[k] = walk(d.Wheres[k].Body)
+	}
 	for _, r := range d.Results {
 		p.Results = append(p.Results, walk(r.Body))
 		p.Copies = append(p.Copies, r.Body.Op == term.Load)
 	}
 	return p
+}
+
+// stepKey is all that a step computes; unused arguments are 0, for an operation has
+// as many as it has.
+type stepKey struct {
+	op      term.Op
+	args    [3]int
+	val     uint32
+	operand int
 }
 
 // index tells the index of an operand from its declared shape.

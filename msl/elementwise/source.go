@@ -3,7 +3,6 @@ package elementwise
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +38,7 @@ func (p *Program) Source() string {
 		b.WriteString("  const size_t at = size_t(position.y) * grid.x + position.x;\n")
 		index[Row], index[Column] = "position.x", "position.y"
 	}
+	widened := p.widened()
 	for i, s := range p.Steps {
 		kind := "float"
 		if _, ok := conditions[s.Op]; ok {
@@ -47,7 +47,7 @@ func (p *Program) Source() string {
 		if half := s.Op == term.Load && p.Operands[s.Operand].Type == ir.F16 || s.Op == term.Round; half {
 			// The half itself, for a store that copies its bits.
 			fmt.Fprintf(&b, "  const half h%d = %s;\n", i, p.expression(s, index))
-			if p.widened(i) {
+			if widened[i] {
 				fmt.Fprintf(&b, "  const float v%d = float(h%d);\n", i, i)
 			}
 			continue
@@ -65,14 +65,18 @@ func (p *Program) Source() string {
 	return b.String()
 }
 
-// widened reports whether step i is read as a float.
-func (p *Program) widened(i int) bool {
+// widened says which steps are read as floats.
+func (p *Program) widened() []bool {
+	out := make([]bool, len(p.Steps))
 	for k, r := range p.Results {
-		if r == i && p.OutTypes[k] == ir.F32 {
-			return true
+		out[r] = out[r] || p.OutTypes[k] == ir.F32
+	}
+	for _, s := range p.Steps {
+		for _, a := range s.Args {
+			out[a] = true
 		}
 	}
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.Args, i) })
+	return out
 }
 
 var conditions = map[term.Op]string{

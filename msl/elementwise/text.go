@@ -2,6 +2,7 @@ package elementwise
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -17,11 +18,127 @@ type Names struct{ Operands, Constants []string }
 // in1, … and s0, s1, …. Loads are indexed by i and j ([i, j], [j], [i]) or by 0;
 // a load of one name has one index and one Type: f16, or any other for f32.
 // round(f32, …) inside a term is dropped, which is exact; around a result it is
-// added, unless the result is f16, round(f16, …), or a copy, a load alone. An
-// error says why no generated kernel computes the results.
+// added, unless the result is f16, round(f16, …), or a copy, a load alone.
+//
+// Results are graphs: an operation that is one node under several is written once,
+// as a shared term v0, v1, …. The time is linear in the nodes. An error says why
+// no generated kernel computes the results.
 func Text(flat bool, results ...*term.Expr) (string, Names, error) {
-	var names Names
-	operands, constants := map[string]int{}, map[string]int{}
+	w := &textWriter{uses: map[*term.Expr]int{}, shared: map[*term.Expr]*term.Expr{}, operands: map[string]int{}, constants: map[string]int{}}
+	w.index = []*term.Expr{{Op: term.Var, Kind: term.Int, Name: "i"}}
+	if !flat {
+		w.index = append(w.index, &term.Expr{Op: term.Var, Kind: term.Int, Name: "j"})
+	}
+	for _, r := range results {
+		w.count(r)
+	}
+	for _, r := range results {
+		if err := w.define(plain(r)); err != nil {
+			return w.b.String(), w.names, err
+		}
+	}
+	for k, r := range results {
+		e := w.use(r)
+		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
+		switch {
+		case half && e.Op == term.Call: // again, so that the text says it: that changes nothing
+			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F16, Args: []*term.Expr{e}}
+		case !half && r.Op != term.Load:
+			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}
+		}
+		if err := w.statement("out", k, e); err != nil {
+			return w.b.String(), w.names, err
+		}
+	}
+	text := w.b.String()
+	_, err := decl.Elementwise(text)
+	return text, w.names, err
+}
+
+// TooLong is the error of terms whose text would pass [decl.MaxElementwiseText].
+var TooLong = fmt.Errorf("the text of their term has more than %d bytes", decl.MaxElementwiseText)
+
+// textWriter writes one text.
+type textWriter struct {
+	b                   strings.Builder
+	index               []*term.Expr
+	uses                map[*term.Expr]int        // how often a node is needed
+	shared              map[*term.Expr]*term.Expr // nodes that are defined: the call that stands for each
+	names               Names
+	operands, constants map[string]int
+}
+
+// plain is e without roundings to f32, which every value is.
+func plain(e *term.Expr) *term.Expr {
+	for e.Op == term.Round && e.Type == ir.F32 {
+		e = e.Args[0]
+	}
+	return e
+}
+
+// named reports whether e gets a name if it is needed twice: it is an operation,
+// and no negative number or
+// element that is stored as it is.
+func named(e *term.Expr) bool {
+	switch e.Op {
+	case term.Load, term.Symbol, term.Real, term.Number, term.Var:
+		return false
+	case term.Neg:
+		return e.Args[0].Op != term.Real
+	case term.Round:
+		return e.Args[0].Op != term.Load || e.Args[0].Type != e.Type
+	}
+	return true
+}
+
+// count counts the uses of each node below e, once however often it occurs.
+func (w *textWriter) count(e *term.Expr) {
+	e = plain(e)
+	if w.uses[e]++; w.uses[e] > 1 || e.Op == term.Load {
+		return
+	}
+	for _, a := range e.Args {
+		w.count(a)
+	}
+}
+
+// define writes the shared terms within e that are not written yet, those that
+// others need first; e is plain.
+func (w *textWriter) define(e *term.Expr) error {
+	if e.Op == term.Load || w.shared[e] != nil || w.uses[e] < 0 {
+		return nil
+	}
+	several := w.uses[e] > 1 && named(e)
+	if !several {
+		w.uses[e] = -1 // seen
+	}
+	for _, a := range e.Args {
+		if err := w.define(plain(a)); err != nil {
+			return err
+		}
+	}
+	if !several {
+		return nil
+	}
+	k := len(w.shared)
+	if err := w.statement("v", k, w.rename(e)); err != nil {
+		return err
+	}
+	w.shared[e] = &term.Expr{Op: term.Call, Kind: e.Kind, Name: fmt.Sprintf("v%d", k), Args: w.index, Index: k}
+	return nil
+}
+
+// use is e where it is needed.
+func (w *textWriter) use(e *term.Expr) *term.Expr {
+	e = plain(e)
+	if call := w.shared[e]; call != nil {
+		return call
+	}
+	return w.rename(e)
+}
+
+// rename is e with the names of a text, numbered as they appear.
+func (w *textWriter) rename(e *term.Expr) *term.Expr {
 	number := func(seen map[string]int, list *[]string, name string) int {
 		k, ok := seen[name]
 		if !ok {
@@ -31,42 +148,34 @@ func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 		}
 		return k
 	}
-	var rename func(e *term.Expr) *term.Expr
-	rename = func(e *term.Expr) *term.Expr {
-		out := *e
-		switch {
-		case e.Op == term.Round && e.Type == ir.F32:
-			return rename(e.Args[0])
-		case e.Op == term.Load:
-			out.Name = decl.ElementwiseOperand(number(operands, &names.Operands, e.Name), e.Type)
-			return &out
-		case e.Op == term.Symbol && e.Kind == term.Float:
-			out.Name = fmt.Sprintf("s%d", number(constants, &names.Constants, e.Name))
-			return &out
-		}
-		out.Args = make([]*term.Expr, len(e.Args))
-		for i, a := range e.Args { // as they are written: names are numbered as they appear
-			out.Args[i] = rename(a)
-		}
+	out := *e
+	switch {
+	case e.Op == term.Load:
+		out.Name = decl.ElementwiseOperand(number(w.operands, &w.names.Operands, e.Name), e.Type)
+		return &out
+	case e.Op == term.Symbol && e.Kind == term.Float:
+		out.Name = fmt.Sprintf("s%d", number(w.constants, &w.names.Constants, e.Name))
 		return &out
 	}
-	text, index := "", "[i, j]"
-	if flat {
-		index = "[i]"
+	out.Args = make([]*term.Expr, len(e.Args))
+	for i, a := range e.Args { // as they are written: names are numbered as they appear
+		out.Args[i] = w.use(a)
 	}
-	for k, r := range results {
-		if k > 0 {
-			text += "; "
-		}
-		e := rename(r)
-		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
-		if !half && r.Op != term.Load {
-			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}
-		}
-		if text += fmt.Sprintf("out%d%s = %s", k, index, e); len(text) > decl.MaxElementwiseText {
-			break // refused below; a term that is shared inside may be endless when written
-		}
+	return &out
+}
+
+// statement writes name k = e.
+func (w *textWriter) statement(name string, k int, e *term.Expr) error {
+	if w.b.Len() > 0 {
+		w.b.WriteString("; ")
 	}
-	_, err := decl.Elementwise(text)
-	return text, names, err
+	index := "[i]"
+	if len(w.index) == 2 {
+		index = "[i, j]"
+	}
+	fmt.Fprintf(&w.b, "%s%d%s = %s", name, k, index, e)
+	if w.b.Len() > decl.MaxElementwiseText {
+		return TooLong
+	}
+	return nil
 }
