@@ -19,6 +19,42 @@ type side struct {
 	set  []int32                       // ascending
 	read func(op int32, k int) reading // what op reads
 	leaf func(op int32, k int) int     // names what op reads, if it comes from outside
+	// memo holds the terms of t that were made: an element of a write, or a shared
+	// term of a declaration at given indices. What many read is made once.
+	memo  map[string]termID
+	key   []byte
+	depth int // of commands whose terms are being made
+}
+
+// begin forgets the terms of another table.
+func (s *side) begin(t *table) { s.t, s.memo, s.depth = t, map[string]termID{}, 0 }
+
+// maxDepth bounds how many commands of a set may read one of another: no kernel
+// computes more.
+const maxDepth = 1 << 12
+
+// once is make, but makes nothing twice: number n of command op (a result, or a
+// shared term) at indices, with reductions from level on.
+func (s *side) once(kind byte, op int32, n, level int, env []termID, make func() termID) termID {
+	k := append(s.key[:0], kind)
+	k = binary.AppendUvarint(k, uint64(op))
+	k = binary.AppendUvarint(k, uint64(n))
+	k = binary.AppendUvarint(k, uint64(level))
+	for _, id := range env {
+		k = binary.AppendUvarint(k, uint64(id))
+	}
+	s.key = k
+	if id, ok := s.memo[string(k)]; ok {
+		return id
+	}
+	key := string(k)
+	if s.depth++; s.depth > maxDepth {
+		giveUp("more than %d commands and shared terms need one another", maxDepth)
+	}
+	id := make()
+	s.depth--
+	s.memo[key] = id
+	return id
 }
 
 // evaluation is one declaration's terms, over given indices.
@@ -55,8 +91,10 @@ func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
 	env := s.decode(o, arg, off)
 	for i := range o.inst.Decl.Results {
 		if r := &o.inst.Decl.Results[i]; r.Arg == arg {
-			e := &evaluation{s: s, op: j, in: o.inst, env: env, level: level}
-			return e.eval(r.Body)
+			return s.once('r', j, i, level, env, func() termID {
+				e := &evaluation{s: s, op: j, in: o.inst, env: env, level: level}
+				return e.eval(r.Body)
+			})
 		}
 	}
 	giveUp("%s of %s has no term", a.Name, o.id)
@@ -136,7 +174,7 @@ func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID 
 // inside reports whether a reading sees what a command of the set wrote.
 func (s *side) inside(r *reading) bool {
 	for _, w := range r.writes {
-		if slices.Contains(s.set, s.m.writes[w].op) {
+		if _, ok := slices.BinarySearch(s.set, s.m.writes[w].op); ok {
 			return true
 		}
 	}
@@ -213,9 +251,12 @@ func (e *evaluation) eval(x *term.Expr) termID {
 		return e.load(x)
 	case term.Call:
 		w := &e.in.Decl.Wheres[x.Index]
-		sub := *e
-		sub.env = e.evalAll(x.Args)
-		return sub.eval(w.Body)
+		env := e.evalAll(x.Args)
+		return e.s.once('w', e.op, x.Index, e.level, env, func() termID {
+			sub := *e
+			sub.env = env
+			return sub.eval(w.Body)
+		})
 	case term.Sum, term.MaxOver, term.ArgMax:
 		return e.reduce(x)
 	case term.Select:

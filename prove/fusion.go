@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
@@ -17,7 +18,11 @@ import (
 func (p *proof) checkFusion(i int32) {
 	o := &p.a.ops[i]
 	fail := func(v Verdict, format string, args ...any) {
-		p.add(v, Fusion, p.before(i), []ir.ID{o.id}, "%s for %v: %s", p.a.g.Describe(o.node), p.before(i), fmt.Sprintf(format, args...))
+		p.add(v, Fusion, p.before(i), []ir.ID{o.id}, "%s for %s: %s", p.a.g.Describe(o.node), listed(p.before(i)), fmt.Sprintf(format, args...))
+	}
+	if n := len(p.sets.of(i)); n > maxSet {
+		fail(CannotTell, "it stands for %d commands, more than %d are not compared", n, maxSet)
+		return
 	}
 	if o.inst == nil {
 		if _, isCopy := o.node.(*ir.Copy); !isCopy {
@@ -35,6 +40,10 @@ func (p *proof) checkFusion(i int32) {
 		}
 	}
 	f := p.newFusion(i)
+	if len(f.sources) > maxSources {
+		fail(CannotTell, "they read more than %d values", maxSources)
+		return
+	}
 	key, ok := f.signature()
 	known := p.fusions[string(key)]
 	if !ok || known == nil {
@@ -62,6 +71,22 @@ func (p *proof) checkFusion(i int32) {
 	}
 	p.use(term.Unrounded, known.unrounded)
 	p.Fused++
+}
+
+// Bounds on the fusions that are compared: far above what a kernel with 31 arguments
+// and a text of 4,096 bytes can be.
+const (
+	maxSet     = 1 << 12 // commands
+	maxSources = 1 << 9  // values that they read
+)
+
+// listed writes the first few of a list of commands.
+func listed(ids []ir.ID) string {
+	const shown = 16
+	if len(ids) <= shown {
+		return fmt.Sprint(ids)
+	}
+	return strings.TrimSuffix(fmt.Sprint(ids[:shown]), "]") + fmt.Sprintf(" …] (%d)", len(ids))
 }
 
 func (u undecided) Error() string { return u.why }
@@ -101,6 +126,14 @@ type outcome struct {
 // result is a write of a command of the set.
 type result struct{ member, nr int32 }
 
+// memberOf returns the place of a command in the set, −1 if it is not there.
+func (f *fusion) memberOf(op int32) int {
+	if k, ok := slices.BinarySearch(f.set, op); ok {
+		return k
+	}
+	return -1
+}
+
 func (f *fusion) writeOf(r result) int32 { return f.p.b.ops[f.set[r.member]].wlo + r.nr }
 
 func (p *proof) newFusion(i int32) *fusion {
@@ -109,7 +142,7 @@ func (p *proof) newFusion(i int32) *fusion {
 	if f.a == nil {
 		f.a = &side{m: p.a, read: func(_ int32, k int) reading { return f.now[k] }, leaf: func(_ int32, k int) int { return f.leaves[f.first[len(f.set)]+k] }}
 		f.b = &side{m: p.b, read: func(op int32, k int) reading { return p.recorded.reading(p.b.ops[op].rlo + int32(k)) }, leaf: func(op int32, k int) int {
-			return f.leaves[f.first[slices.Index(f.set, op)]+k]
+			return f.leaves[f.first[f.memberOf(op)]+k]
 		}}
 	}
 	f.b.set = f.set
@@ -134,6 +167,9 @@ func (p *proof) newFusion(i int32) *fusion {
 
 // source names the value of a reading: readings of equal values have one name.
 func (f *fusion) source(r *reading, after bool) int {
+	if len(f.sources) > maxSources {
+		return maxSources // nothing will be compared
+	}
 	for i := range f.sources {
 		s := &f.sources[i]
 		if !sameShape(s.m, s.at, r.m, r.at) {
@@ -172,7 +208,7 @@ func (f *fusion) signature() (key []byte, ok bool) {
 		switch {
 		case leaf == inner:
 			w := &r.m.writes[r.writes[0]]
-			num(int64(slices.Index(f.set, w.op)))
+			num(int64(f.memberOf(w.op)))
 			num(int64(r.writes[0] - r.m.ops[w.op].wlo))
 			d, ok := r.m.off(r.at).Distance(r.m.off(&w.access))
 			num(d)
@@ -217,7 +253,8 @@ func (f *fusion) signature() (key []byte, ok bool) {
 // them.
 func (f *fusion) compare() *outcome {
 	f.t = newTable(f.p.b.g)
-	f.a.t, f.b.t = f.t, f.t
+	f.a.begin(f.t)
+	f.b.begin(f.t)
 	out := &outcome{}
 	o := &f.p.a.ops[f.op]
 	for w := o.wlo; w < o.whi; w++ {
@@ -265,8 +302,14 @@ func (f *fusion) imageOf(w int32, out *outcome) error {
 	if found {
 		return nil
 	}
-	if slices.Contains(f.p.opts.Allow, term.Unrounded) && f.rewritten(mine, others, got, out) {
-		return nil
+	if slices.Contains(f.p.opts.Allow, term.Unrounded) {
+		found, why := f.rewritten(mine, others, got, out)
+		if found {
+			return nil
+		}
+		if why != nil {
+			return why
+		}
 	}
 	return err
 }
@@ -274,11 +317,14 @@ func (f *fusion) imageOf(w int32, out *outcome) error {
 // rewritten looks for the result whose term lacks nothing but roundings of
 // intermediates: of several the one that lay where w lies, else that which lost
 // the fewest.
-func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcome) (found bool) {
+func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcome) (found bool, why error) {
 	var best candidate
 	dropped, here := 0, false
 	for _, c := range others {
-		n, ok := f.t.unroundings(c.want, got)
+		n, ok := 0, false
+		if _, err := f.term(func() termID { n, ok = f.t.unroundings(c.want, got); return got }); err != nil {
+			why = err // too large to compare
+		}
 		if !ok {
 			continue
 		}
@@ -289,7 +335,7 @@ func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcom
 		}
 	}
 	if !found {
-		return found
+		return false, why
 	}
 	out.images = append(out.images, best.result)
 	out.unrounded += dropped
@@ -298,7 +344,7 @@ func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcom
 			out.equal = append(out.equal, [2]result{best.result, c.result})
 		}
 	}
-	return found
+	return true, nil
 }
 
 // candidate is a result of the set that has another term.
@@ -319,6 +365,7 @@ func (e *otherTerm) Error() string {
 
 // term runs what may give up.
 func (f *fusion) term(make func() termID) (id termID, err error) {
+	f.a.depth, f.b.depth = 0, 0
 	defer func() {
 		switch r := recover().(type) {
 		case nil:

@@ -1,6 +1,10 @@
 package prove
 
-import "github.com/mlxc/mlxc/msl/term"
+import (
+	"slices"
+
+	"github.com/mlxc/mlxc/msl/term"
+)
 
 // Used says that a proof needed a rewrite that may change bits: the results
 // after are those before only within its bound.
@@ -34,6 +38,7 @@ func (r *Result) use(name string, n int) {
 type unrounding struct {
 	t    *table
 	memo map[[2]termID]way
+	bare map[termID]termID // see without
 }
 
 // way is how a term after comes from one before.
@@ -51,7 +56,7 @@ const (
 // unroundings returns how many roundings of want got lacks, if that is all in
 // which they differ. The rounding of a result itself always stays.
 func (t *table) unroundings(want, got termID) (n int, ok bool) {
-	u := &unrounding{t, map[[2]termID]way{}}
+	u := &unrounding{t, map[[2]termID]way{}, map[termID]termID{}}
 	w := u.operands(want, got)
 	if w == differs {
 		return 0, false
@@ -64,6 +69,9 @@ func (t *table) unroundings(want, got termID) (n int, ok bool) {
 func (u *unrounding) from(want, got termID) way {
 	if want == got {
 		return equal
+	}
+	if u.without(want) != u.without(got) {
+		return differs
 	}
 	key := [2]termID{want, got}
 	if w := u.memo[key]; w != open {
@@ -78,6 +86,36 @@ func (u *unrounding) from(want, got termID) way {
 	}
 	u.memo[key] = w
 	return w
+}
+
+// without returns a term without the roundings of intermediates to f16 and bf16.
+// Terms that come from one another are equal without them: nearly every pair that
+// does not is told by that alone, and a pair of graphs is compared node by node, not
+// each node with each.
+func (u *unrounding) without(id termID) termID {
+	if out, ok := u.bare[id]; ok {
+		return out
+	}
+	n := u.t.nodes[id]
+	out := id
+	switch {
+	case u.t.isRounding(id):
+		out = u.without(n.args[0])
+	case n.form == floatOp && n.op != term.ToF32 && n.op != term.AsF16, n.form == reduction && n.op != term.ArgMax:
+		args := slices.Clone(n.args)
+		for i := range args {
+			if !(i == 0 && (n.op == term.Select || n.form == reduction)) { // what decides, and bounds
+				args[i] = u.without(args[i])
+			}
+		}
+		n.args = args
+		if commutes(n.op) {
+			n.args = sorted(args)
+		}
+		out = u.t.intern(n)
+	}
+	u.bare[id] = out
+	return out
 }
 
 // isRounding: of floats, to f16 or bf16; and stores of elements as they are, which

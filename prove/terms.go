@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
@@ -513,52 +514,108 @@ func (t *table) choose(c, a, b termID) termID {
 	return t.intern(node{form: floatOp, op: term.Select, args: []termID{c, a, b}})
 }
 
-// format writes a term for people.
+// maxShown bounds how much of a term is shown, in bytes.
+const maxShown = 2000
+
+// format writes a term for people, as a tree and so much of it as is readable.
 func (t *table) format(id termID) string {
-	n := &t.nodes[id]
-	list := func() string {
-		var parts []string
-		for _, a := range n.args {
-			parts = append(parts, t.format(a))
-		}
-		return "(" + strings.Join(parts, ", ") + ")"
+	w := &formatter{t: t}
+	w.write(id)
+	if w.b.Len() > maxShown {
+		return w.b.String()[:maxShown-w.back()] + "…"
 	}
+	return w.b.String()
+}
+
+// formatter stops where a text becomes too long: shared parts are written wherever
+// they stand.
+type formatter struct {
+	t *table
+	b strings.Builder
+}
+
+func (w *formatter) text(s string) {
+	if w.b.Len() <= maxShown {
+		w.b.WriteString(s)
+	}
+}
+
+// back is how far before maxShown the last whole character ends.
+func (w *formatter) back() (n int) {
+	for s := w.b.String(); !utf8.RuneStart(s[maxShown-n]); n++ {
+	}
+	return n
+}
+
+func (w *formatter) list(args []termID) {
+	w.text("(")
+	for i, a := range args {
+		if i > 0 {
+			w.text(", ")
+		}
+		w.write(a)
+	}
+	w.text(")")
+}
+
+func (w *formatter) write(id termID) {
+	if w.b.Len() > maxShown {
+		return
+	}
+	t := w.t
+	n := &t.nodes[id]
 	switch n.form {
 	case linear:
-		s := ""
-		for _, l := range n.lin {
-			if s != "" {
-				s += " + "
+		for i, l := range n.lin {
+			if i > 0 {
+				w.text(" + ")
 			}
 			if l.coeff != 1 {
-				s += fmt.Sprintf("%d·", l.coeff)
+				w.text(fmt.Sprintf("%d·", l.coeff))
 			}
-			s += t.format(l.atom)
+			w.write(l.atom)
 		}
-		if n.num != 0 || s == "" {
-			if s != "" {
-				s += " + "
-			}
-			s += fmt.Sprint(n.num)
+		if len(n.lin) == 0 {
+			w.text(fmt.Sprint(n.num))
+		} else if n.num != 0 {
+			w.text(" + " + fmt.Sprint(n.num))
 		}
-		return s
+		return
 	case variable:
-		return fmt.Sprintf("i%d", n.num)
+		w.text(fmt.Sprintf("i%d", n.num))
+		return
 	case parameter, floatParam:
-		return "$" + t.g.Params[n.num].Name
+		w.text("$" + t.g.Params[n.num].Name)
+		return
 	case floorDiv:
-		return fmt.Sprintf("⌊(%s)/%d⌋", t.format(n.args[0]), n.num)
+		w.text("⌊(")
+		w.write(n.args[0])
+		w.text(fmt.Sprintf(")/%d⌋", n.num))
+		return
 	case real:
-		return fmt.Sprint(math.Float32frombits(uint32(n.num)))
+		w.text(fmt.Sprint(math.Float32frombits(uint32(n.num))))
+		return
 	case intLoad, floatLoad:
-		return fmt.Sprintf("%s@%d[%s]", n.text, n.num, t.format(n.args[0]))
+		w.text(fmt.Sprintf("%s@%d[", n.text, n.num))
+		w.write(n.args[0])
+		w.text("]")
+		return
 	case truth:
-		return fmt.Sprint(n.num != 0)
+		w.text(fmt.Sprint(n.num != 0))
+		return
 	case reduction:
-		return fmt.Sprintf("%s[%s]%s", n.op, n.text, list())
+		w.text(fmt.Sprintf("%s[%s]", n.op, n.text))
+		w.list(n.args)
+		return
 	}
 	if len(n.args) == 2 && strings.Contains("+ - * / == < <= && ||", n.op.String()) {
-		return "(" + t.format(n.args[0]) + " " + n.op.String() + " " + t.format(n.args[1]) + ")"
+		w.text("(")
+		w.write(n.args[0])
+		w.text(" " + n.op.String() + " ")
+		w.write(n.args[1])
+		w.text(")")
+		return
 	}
-	return n.op.String() + n.text + list()
+	w.text(n.op.String() + n.text)
+	w.list(n.args)
 }
