@@ -215,6 +215,9 @@ type kind struct {
 	ones uint32 // arguments that are weights of ones
 }
 
+// shownMembers is how many commands a remark lists.
+const shownMembers = 16
+
 // done is a remark on a dispatch that was fused, which may be fused again.
 type done struct {
 	cmd   *command
@@ -224,8 +227,18 @@ type done struct {
 // text appends what the remark says.
 func (x *done) text(b []byte) []byte {
 	b = append(b, "fused"...)
-	for _, id := range x.cmd.node.(*ir.Dispatch).From {
+	from := x.cmd.node.(*ir.Dispatch).From
+	for k, id := range from {
+		if k >= shownMembers-1 && k < len(from)-1 && len(from) > shownMembers {
+			if k == shownMembers-1 {
+				b = append(b, " …"...)
+			}
+			continue
+		}
 		b = strconv.AppendUint(append(b, " #"...), uint64(id), 10)
+	}
+	if len(from) > shownMembers {
+		b = fmt.Appendf(b, " (%d commands)", len(from))
 	}
 	b = append(append(b, " into "...), x.match.Kernel.Name...)
 	if n := x.match.Unrounded; n > 0 {
