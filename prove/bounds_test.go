@@ -45,7 +45,7 @@ func chain(t *testing.T, n int, text string, apart int) (before, after *ir.Graph
 		from = append(from, fmt.Sprint("#", k))
 	}
 	parse := func(s string) *ir.Graph {
-		m, err := mlxt.Parse("g.mlxt", []byte(head+s+"}\n"))
+		m, err := mlxt.Parse(t.Context(), "g.mlxt", []byte(head+s+"}\n"))
 		require.NoError(t, err)
 		return m.Graphs[0]
 	}
@@ -68,7 +68,7 @@ func TestChecksBoundsOfFusions(t *testing.T) {
 		{"too many parts", 4000, "out0[i] = round(f32, " + strings.Repeat("exp(", 20) + "in0[i]" + strings.Repeat(")", 20) + ")", 0, "parts"},
 	} {
 		before, after := chain(t, c.n, c.text, c.reads)
-		r := prove.Check(before, after, prove.Options{})
+		r := prove.Check(t.Context(), before, after, prove.Options{})
 		require.Equal(t, prove.CannotTell, r.Verdict, "%s: %v", c.name, r.Findings)
 		require.Contains(t, fmt.Sprint(r.Findings), c.want, c.name)
 		require.Less(t, len(fmt.Sprint(r.Findings[0].Text)), 1000, c.name)
@@ -79,7 +79,7 @@ func TestChecksBoundsOfFusions(t *testing.T) {
 func TestSharedTerms(t *testing.T) {
 	for _, n := range []int{40, 1500} {
 		before, after := chain(t, n, "out0[i] = round(f32, in0[i] + in0[i] / (1.0 + exp(-in0[i])))", 0)
-		r := prove.Check(before, after, prove.Options{})
+		r := prove.Check(t.Context(), before, after, prove.Options{})
 		require.Equal(t, prove.Refused, r.Verdict)
 		require.Contains(t, fmt.Sprint(r.Findings), "its term is")
 		require.Less(t, len(fmt.Sprint(r.Findings[0].Text)), 5000)
