@@ -1,5 +1,9 @@
 // Package atomicfile replaces files whole: written beside, then renamed, so that
 // neither an error nor a crash leaves half a file.
+//
+// The file beside is called .NAME.xxxxxxxx.tmp, with eight hexadecimal digits, and
+// is locked while its writer lives. What a killed writer left is removed by the
+// next one that writes NAME.
 package atomicfile
 
 import (
@@ -11,19 +15,23 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"unicode/utf8"
 )
 
 // Replace writes a new file beside path and renames it over path once it
 // is safely on disk. An error, or an end of the program, leaves what was at
-// path as it was.
+// path as it was. A link is followed: its target is replaced, or made, not the link.
 func Replace(path string, write func(*os.File) error) (err error) {
-	// A link is followed: its target is replaced, not the link. A device or a pipe
-	// is written into: nothing can be put in its place.
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+	path = Resolve(path)
+	// A device or a pipe is written into: nothing can be put in its place.
+	old, err := os.Stat(path)
+	switch {
+	case err == nil && !old.Mode().IsRegular():
 		return into(path, write)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err // a link to itself, a directory that is none
 	}
 	f, err := createBeside(path)
 	if err != nil {
@@ -32,28 +40,89 @@ func Replace(path string, write func(*os.File) error) (err error) {
 	defer func() {
 		if err != nil {
 			f.Close() // the error is the one before; a second Close changes nothing
-			os.Remove(f.Name())
+			f.discard()
 		}
 	}()
-	if old, err := os.Stat(path); err == nil && old.Mode().IsRegular() {
+	if old != nil {
 		if err := f.Chmod(old.Mode().Perm()); err != nil {
 			return err
 		}
 	}
-	if err := write(f); err != nil {
+	if err := write(f.File); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
+	if !locks {
+		if err := f.Close(); err != nil {
+			return err
+		}
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := f.rename(path); err != nil {
 		return err
 	}
 	syncDir(filepath.Dir(path))
+	if locks {
+		f.Close() // it is on disk under its name: nothing is left that could fail
+	}
 	return nil
+}
+
+// Resolve returns the name of the file that a write to path makes or replaces:
+// links are followed, also one whose target does not exist yet.
+func Resolve(path string) string {
+	for range 40 { // as many links as a kernel follows
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			return target
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return path
+		}
+		if !filepath.IsAbs(target) {
+			dir := filepath.Dir(path)
+			if real, err := filepath.EvalSymlinks(dir); err == nil {
+				dir = real
+			}
+			target = filepath.Join(dir, target)
+		}
+		path = target
+	}
+	return path
+}
+
+// Try reports why Replace could not write path, without changing what is there:
+// to be asked before work whose result would be lost. folds says that names in
+// path's directory that differ in the case of letters are one.
+func Try(path string) (folds bool, err error) {
+	path = Resolve(path)
+	switch st, err := os.Stat(path); {
+	case err == nil && st.IsDir():
+		return false, fmt.Errorf("%s is a directory: name a file in it", path)
+	case err == nil && !st.Mode().IsRegular():
+		return false, nil // opening a pipe would wait for its reader
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	}
+	dir := filepath.Dir(path)
+	switch st, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("there is no directory %s: make it first (%w)", dir, fs.ErrNotExist)
+	case err != nil:
+		return false, err
+	case !st.IsDir():
+		return false, fmt.Errorf("%s is no directory", dir)
+	}
+	f, err := createBeside(path)
+	if err != nil {
+		return false, err
+	}
+	dir, base := filepath.Split(f.path)
+	folds = isAt(f.File, filepath.Join(dir, strings.TrimSuffix(base, ".tmp")+".TMP"))
+	f.Close()
+	f.discard()
+	return folds, nil
 }
 
 // into writes to something that is no regular file.
@@ -69,17 +138,143 @@ func into(path string, write func(*os.File) error) error {
 	return f.Close()
 }
 
-// createBeside creates a file in path's directory, readable as the umask says
-// (os.CreateTemp's files are private).
-func createBeside(path string) (*os.File, error) {
+// beside is a file that is being written beside its place.
+type beside struct {
+	*os.File
+	path string
+}
+
+// unfinished holds the paths of all files that are being written. Its lock is
+// held while a name changes, so that Abandon never removes what is in its place.
+var unfinished = struct {
+	sync.Mutex
+	paths map[string]bool
+}{paths: map[string]bool{}}
+
+// Abandon removes every file that is being written, for a process that is about
+// to end. Nothing can be replaced after it.
+func Abandon() {
+	unfinished.Lock() // and never unlocked: a rename would find its file gone
+	for path := range unfinished.paths {
+		os.Remove(path)
+	}
+}
+
+func (b *beside) rename(path string) error {
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	if err := os.Rename(b.path, path); err != nil {
+		return err
+	}
+	delete(unfinished.paths, b.path)
+	return nil
+}
+
+func (b *beside) discard() {
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	os.Remove(b.path)
+	delete(unfinished.paths, b.path)
+}
+
+// digits is the length of the part of the name that differs.
+const digits = 8
+
+// ends returns what the names of files beside path begin and end with.
+func ends(path string) (dir, prefix, suffix string) {
 	dir, base := filepath.Split(path)
-	for range 100 {
-		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".%s.%08x.tmp", base[:min(len(base), 200)], rand.Uint32())), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
+	if len(base) > 200 { // names have at most 255 bytes
+		base = base[:200]
+		for !utf8.ValidString(base) && len(base) > 197 {
+			base = base[:len(base)-1] // no half character: some file systems refuse it
 		}
 	}
+	if dir == "" {
+		dir = "."
+	}
+	return dir, "." + base + ".", ".tmp"
+}
+
+// createBeside creates and locks a file in path's directory, readable as the
+// umask says (os.CreateTemp's files are private), and removes those that dead
+// writers of the same path left.
+func createBeside(path string) (*beside, error) {
+	dir, prefix, suffix := ends(path)
+	removeStale(dir, prefix, suffix)
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	for range 100 {
+		name := filepath.Join(dir, fmt.Sprintf("%s%0*x%s", prefix, digits, rand.Uint32(), suffix))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Another writer that looks for stale files may have come between: then the
+		// lock is its own, or the name is gone.
+		if lock(f) == taken || !isAt(f, name) {
+			f.Close()
+			continue
+		}
+		unfinished.paths[name] = true
+		return &beside{f, name}, nil
+	}
 	return nil, fmt.Errorf("no unused name for a new file beside %s", path)
+}
+
+// isAt reports whether name is still the name of f.
+func isAt(f *os.File, name string) bool {
+	a, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Lstat(name)
+	return err == nil && os.SameFile(a, b)
+}
+
+// removeStale removes what dead writers left.
+func removeStale(dir, prefix, suffix string) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return // who creates a file there will say why
+	}
+	defer d.Close()
+	for {
+		names, err := d.Readdirnames(1024)
+		for _, name := range names {
+			middle, ok := strings.CutPrefix(name, prefix)
+			if !ok {
+				continue
+			}
+			if middle, ok = strings.CutSuffix(middle, suffix); ok && len(middle) == digits && strings.Trim(middle, "0123456789abcdef") == "" {
+				removeIfDead(filepath.Join(dir, name))
+			}
+		}
+		if err != nil || len(names) == 0 {
+			return
+		}
+	}
+}
+
+// removeIfDead removes a file whose writer is dead: whose lock can be had.
+func removeIfDead(name string) {
+	if st, err := os.Lstat(name); err != nil || !st.Mode().IsRegular() {
+		return
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return
+	}
+	if l := lock(f); l == held || l == unknown && old(st) {
+		os.Remove(name) // if it cannot be removed, it is in nobody's way
+	}
 }
 
 // syncDir makes a rename in dir durable, where directories can be synced.
