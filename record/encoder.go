@@ -91,12 +91,13 @@ func (e *Encoder) init(name string, with []Setting) {
 	}
 }
 
-// Err returns the first mistake since the last Finish.
+// Err returns the first mistake since the last Finish, with the line of the call
+// that made it.
 func (e *Encoder) Err() error { return e.err }
 
 // kill makes every further call a mistake.
 func (e *Encoder) kill(format string, args ...any) {
-	e.dead = fmt.Errorf("record %s: "+format, append([]any{ir.QuoteName(e.g.Name)}, args...)...)
+	e.dead = e.mistake(format, args)
 	if e.err == nil {
 		e.err = e.dead
 	}
@@ -104,8 +105,14 @@ func (e *Encoder) kill(format string, args ...any) {
 
 func (e *Encoder) fail(format string, args ...any) {
 	if e.err == nil {
-		e.err = fmt.Errorf("record %s: "+format, append([]any{e.g.Name}, args...)...)
+		e.err = e.mistake(format, args)
 	}
+}
+
+// mistake is the error of a call into this package. The line of the call is
+// looked for now, when there is a mistake: a recording without any pays nothing.
+func (e *Encoder) mistake(format string, args []any) error {
+	return fmt.Errorf("%srecord %s: "+format, append([]any{callerLine(), ir.QuoteName(e.g.Name)}, args...)...)
 }
 
 // valid reports whether a graph of what is being declared, alone, passes Check.

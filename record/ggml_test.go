@@ -274,6 +274,6 @@ func TestGGMLMistakes(t *testing.T) {
 		s := record.New("t")
 		c.make(s)
 		_, err := s.Graph()
-		require.EqualError(t, err, c.want, c.name)
+		requireMistake(t, err, c.want, c.name)
 	}
 }

@@ -342,6 +342,6 @@ func TestMoEMistakes(t *testing.T) {
 		r := record.New("t")
 		c.make(r)
 		_, err := r.Graph()
-		require.EqualError(t, err, "record t: "+c.want)
+		requireMistake(t, err, "record t: "+c.want)
 	}
 }

@@ -57,12 +57,17 @@ func (e *Encoder) Require(lhs ir.Affine, max int64) {
 }
 
 // SetParam sets the value of a param for what is executed from now on. A
-// recording has one value of each param: between two recordings only.
+// recording has one value of each param: between two recordings only. An f32 param
+// takes the f32 nearest to v.
 func (e *Encoder) SetParam(name string, v float64) {
 	if e.err != nil {
 		return
 	}
 	i, ok := e.g.ParamNamed(name)
+	value := v
+	if ok && e.g.Params[i].Type == ir.F32 {
+		value = float64(float32(v)) // the bounds are f32 values too
+	}
 	switch {
 	case e.on == nil:
 		e.fail("SetParam %s: nothing is executed here, the param stays a symbol: give its value to the replay", ir.QuoteName(name))
@@ -70,12 +75,12 @@ func (e *Encoder) SetParam(name string, v float64) {
 		e.fail("there is no param $%s", ir.QuoteName(name))
 	case len(e.g.Nodes) > 0 || len(e.device.pending) > 0:
 		e.fail("param $%s can change between two recordings only: Finish first", ir.QuoteName(name))
-	case !(v >= e.g.Params[i].Min && v <= e.g.Params[i].Max):
+	case !(value >= e.g.Params[i].Min && value <= e.g.Params[i].Max):
 		e.fail("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, e.g.Params[i].Min, e.g.Params[i].Max)
-	case e.g.Params[i].Type == ir.U32 && v != math.Trunc(v), e.g.Params[i].Type == ir.F32 && float64(float32(v)) != v:
+	case e.g.Params[i].Type == ir.U32 && v != math.Trunc(v):
 		e.fail("param $%s = %v is no %s", ir.QuoteName(name), v, e.g.Params[i].Type)
 	default:
-		e.params[i], e.set[i] = paramBits(e.g.Params[i], v), true
+		e.params[i], e.set[i] = paramBits(e.g.Params[i], value), true
 	}
 }
 

@@ -179,7 +179,7 @@ func TestMistakes(t *testing.T) {
 		r := record.New("t")
 		c.make(r)
 		_, err := r.Graph()
-		require.EqualError(t, err, c.want, c.name)
+		requireMistake(t, err, c.want, c.name)
 	}
 }
 

@@ -43,20 +43,24 @@ func (e *ended) Wait() (backend.Timing, error) {
 func (p *Graph) IR() *ir.Graph { return p.graph }
 
 // SetParam sets a param for the following runs. v must be within the param's
-// bound; a u32 param takes whole numbers only.
+// bound; a u32 param takes whole numbers only, an f32 param the f32 nearest to v.
 func (p *Graph) SetParam(name string, v float64) error {
 	i, ok := p.graph.ParamNamed(name)
 	if !ok {
 		return fmt.Errorf("graph %s has no param $%s%s", ir.QuoteName(p.graph.Name), ir.QuoteName(name), p.have())
 	}
 	q := p.graph.Params[i]
-	if !(v >= q.Min && v <= q.Max) {
+	value := v
+	if q.Type == ir.F32 {
+		value = float64(float32(v)) // the bounds are f32 values too: 0.3 is within [0, 0.3]
+	}
+	if !(value >= q.Min && value <= q.Max) {
 		return fmt.Errorf("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, q.Min, q.Max)
 	}
-	if q.Type == ir.U32 && v != math.Trunc(v) || q.Type == ir.F32 && float64(float32(v)) != v {
+	if q.Type == ir.U32 && v != math.Trunc(v) {
 		return fmt.Errorf("param $%s = %v is no %s", ir.QuoteName(name), v, q.Type)
 	}
-	p.params[i], p.set[i] = bitsOf(q, v), true
+	p.params[i], p.set[i] = bitsOf(q, value), true
 	return nil
 }
 
@@ -92,8 +96,8 @@ func (p *Graph) State(name string) []byte { return p.bytes(name, ir.State) }
 
 func (p *Graph) bytes(name string, kind ir.MemKind) []byte {
 	i, ok := p.graph.MemoryNamed(name)
-	if !ok || p.graph.Memories[i].Kind != kind {
-		return nil
+	if !ok || p.graph.Memories[i].Kind != kind || p.session.closed {
+		return nil // the memory of a closed session is gone
 	}
 	root, off := p.graph.Root(i)
 	size := p.graph.Memories[i].Size
@@ -118,6 +122,9 @@ func (p *Graph) Check() error {
 // Submit starts a run. Outputs and states are valid after Wait. A graph with
 // argument memory has one set of arguments: Submit waits for the run before it.
 func (p *Graph) Submit(ctx context.Context) (backend.Pending, error) {
+	if p.session.closed {
+		return nil, fmt.Errorf("graph %s: its session is closed: its memory is gone (open another one)", ir.QuoteName(p.graph.Name))
+	}
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(p.graph.Name), err)
 	}

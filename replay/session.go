@@ -3,10 +3,13 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -30,6 +33,7 @@ type Session struct {
 	owned   []backend.Buffer
 	graphs  map[string]*Graph
 	runs    uint64
+	closed  bool
 }
 
 // Open allocates the module's weights and states on the device. Graphs are
@@ -45,11 +49,16 @@ func Open(d backend.Device, m *ir.Module, o Options) (*Session, error) {
 	}, nil
 }
 
-// Close releases everything, in every graph.
+// Close releases everything, in every graph. After it nothing runs any more: Run
+// and Submit are errors, Input, Output and State give nil.
 func (s *Session) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
 	var errs []error
-	for _, g := range s.graphs {
-		errs = append(errs, g.exec.Close())
+	for _, name := range slices.Sorted(maps.Keys(s.graphs)) {
+		errs = append(errs, s.graphs[name].exec.Close())
 	}
 	for _, b := range s.owned {
 		errs = append(errs, b.Close())
@@ -60,6 +69,9 @@ func (s *Session) Close() error {
 
 // Graph returns the graph called name, planned; "" is the first one.
 func (s *Session) Graph(name string) (*Graph, error) {
+	if s.closed {
+		return nil, fmt.Errorf("graph %s: the session is closed", ir.QuoteName(name))
+	}
 	g := s.module.Graph(name)
 	if name == "" {
 		g = s.module.Graphs[0]
@@ -83,7 +95,11 @@ func (s *Session) Graph(name string) (*Graph, error) {
 }
 
 // ResetStates gives every state its initial contents again.
-func (s *Session) ResetStates() error {
+func (s *Session) ResetStates() (err error) {
+	if s.closed {
+		return fmt.Errorf("the session is closed: its states are gone")
+	}
+	defer mmap.Catch(&err)()
 	for _, g := range s.module.Graphs {
 		for i := range g.Memories {
 			m := &g.Memories[i]
@@ -97,7 +113,8 @@ func (s *Session) ResetStates() error {
 	return nil
 }
 
-func (s *Session) plan(g *ir.Graph) (*Graph, error) {
+func (s *Session) plan(g *ir.Graph) (_ *Graph, err error) {
+	defer mmap.Catch(&err)() // initial contents lie in files
 	if err := describe(g); err != nil {
 		return nil, err
 	}
@@ -121,7 +138,6 @@ func (s *Session) plan(g *ir.Graph) (*Graph, error) {
 			p.params[i], p.set[i] = bitsOf(q, q.Min), true
 		}
 	}
-	var err error
 	p.exec, err = s.device.Compile(&backend.Program{Graph: g, Buffers: p.buffers, Profile: s.options.Profile})
 	return p, err
 }

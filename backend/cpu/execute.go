@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -134,9 +135,10 @@ func (d done) Wait() (backend.Timing, error) { return d.timing, d.err }
 
 // Submit implements [backend.Executable]; the replay has ended when it
 // returns. A cancelled context ends it between two commands.
-func (e *executable) Submit(ctx context.Context, params []uint32) (backend.Pending, error) {
+func (e *executable) Submit(ctx context.Context, params []uint32) (_ backend.Pending, err error) {
 	e.device.mu.Lock()
 	defer e.device.mu.Unlock()
+	defer mmap.Catch(&err)() // a copy of weights; kernels have the pool's
 	start := time.Now()
 	e.timing = e.timing[:0]
 	stop := ctx.Done()

@@ -3,10 +3,13 @@ package cpu
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/mlxc/mlxc/internal/mmap"
 )
 
 // pool shares the units of one call among workers. A decode step is hundreds
@@ -68,7 +71,7 @@ func (p *pool) close() {
 func (p *pool) run(k *Kernel, c *Call) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("cpu: kernel %s: %v", k.Name, r)
+			err = fmt.Errorf("cpu: kernel %s: %w", k.Name, failed(r))
 		}
 	}()
 	units := k.Units(c)
@@ -96,9 +99,18 @@ func (p *pool) run(k *Kernel, c *Call) (err error) {
 		runtime.Gosched()
 	}
 	if f := p.failure.Swap(nil); f != nil {
-		return fmt.Errorf("cpu: kernel %s: %v", k.Name, *f)
+		return fmt.Errorf("cpu: kernel %s: %w", k.Name, failed(*f))
 	}
 	return nil
+}
+
+// failed is the error of a kernel that panicked. Weights lie in mapped files:
+// one that is cut meanwhile is such a panic, on any worker.
+func failed(recovered any) error {
+	if err := mmap.Fault(recovered); err != nil {
+		return err
+	}
+	return fmt.Errorf("%v", recovered)
 }
 
 // work takes chunks of the current job until none is left.
@@ -119,6 +131,7 @@ func (p *pool) work(worker int) {
 }
 
 func (p *pool) help(worker int) {
+	debug.SetPanicOnFault(true) // see failed
 	for seen := uint64(0); ; {
 		s, ok := p.await(seen)
 		if !ok {

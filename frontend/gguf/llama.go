@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )
@@ -28,7 +29,8 @@ type Options struct {
 // data; a cancelled context stops it. Params: pos, the position of the first token; n, the number of tokens
 // (prefill). Inputs: tokens, i32. Outputs: logits f32 [vocab] and token u32 [1], of
 // the last token.
-func (m *Model) Record(ctx context.Context, o Options) (*ir.Module, error) {
+func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error) {
+	defer mmap.Catch(&err)() // it reads the model's file
 	l, err := m.llama(ctx, o)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,11 @@
 //     Go error, so whoever hands out sub-slices must outlive their users.
 //   - Writing to the slice faults. A file that another process shortens while
 //     it is mapped faults too (SIGBUS) when the lost part is read; that is the
-//     price of not copying, and model files are not edited in place.
+//     price of not copying. [Guard] makes an error of it that names the file, on
+//     the goroutine that calls it and while it runs. Three things it cannot do:
+//     it does not see bytes that change and stay (a digest does, when it is
+//     computed), it does not help code that is not Go's (a GPU that reads the
+//     mapping), and it does not help goroutines without a Guard of their own.
 //
 // Smallest example:
 //

@@ -8,6 +8,7 @@ import (
 
 // Map is a file's contents, read-only. The zero Map is closed and empty.
 type Map struct {
+	path    string
 	data    []byte
 	release func([]byte) error // nil: nothing to release (empty file, or closed)
 }
@@ -16,6 +17,10 @@ type Map struct {
 // The file's descriptor is closed before Open returns: the mapping does not
 // need it.
 func Open(path string) (*Map, error) {
+	// Before opening: opening a named pipe would wait for its writer.
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, special(path, st)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
@@ -26,7 +31,7 @@ func Open(path string) (*Map, error) {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("mmap: %s: not a regular file (%s); only regular files can be mapped", path, st.Mode().Type())
+		return nil, special(path, st)
 	}
 	size := st.Size()
 	if size == 0 {
@@ -39,7 +44,13 @@ func Open(path string) (*Map, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %s: cannot map %d bytes: %w", path, size, err)
 	}
-	return &Map{data: data, release: release}, nil
+	m := &Map{path: path, data: data, release: release}
+	m.register()
+	return m, nil
+}
+
+func special(path string, st os.FileInfo) error {
+	return fmt.Errorf("mmap: %s: not a regular file (%s); only regular files can be mapped", path, st.Mode().Type())
 }
 
 // Bytes returns the whole file, without a copy. Its capacity equals its
@@ -49,6 +60,7 @@ func (m *Map) Bytes() []byte { return m.data }
 // Close releases the mapping; every slice of [Map.Bytes] is invalid from then
 // on. A second Close does nothing.
 func (m *Map) Close() error {
+	m.forget()
 	data, release := m.data, m.release
 	m.data, m.release = nil, nil
 	if release == nil {

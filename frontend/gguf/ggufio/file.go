@@ -39,7 +39,8 @@ func (t Tensor) Elements() uint64 {
 }
 
 // Open maps the file at path and checks all of its metadata and tensor table.
-func Open(path string) (*File, error) {
+func Open(path string) (_ *File, err error) {
+	defer mmap.Catch(&err)()
 	m, err := mmap.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("ggufio: %w", err)

@@ -1,0 +1,110 @@
+package mmap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// FaultError says that bytes of a mapped file could not be read any more.
+type FaultError struct {
+	Path   string // as given to [Open]
+	Offset int64  // of the byte that was read
+	Had    int64  // bytes of the file when it was mapped
+}
+
+func (e *FaultError) Error() string {
+	what := "its disk, or the network to it, fails"
+	if st, err := os.Stat(e.Path); err == nil && st.Size() < e.Had {
+		what = fmt.Sprintf("it has %d bytes now, it had %d: it was cut while it was in use", st.Size(), e.Had)
+	}
+	return fmt.Sprintf("%s: byte %d cannot be read any more: %s (replace a file by renaming another one over it, which disturbs nobody)", e.Path, e.Offset, what)
+}
+
+// open holds the live mappings, to name the one that an address is in.
+var open struct {
+	sync.Mutex
+	maps []*Map
+}
+
+func (m *Map) register() {
+	open.Lock()
+	open.maps = append(open.maps, m)
+	open.Unlock()
+}
+
+func (m *Map) forget() {
+	open.Lock()
+	open.maps = slices.DeleteFunc(open.maps, func(o *Map) bool { return o == m })
+	open.Unlock()
+}
+
+// at returns what reading addr means, nil where no mapping is.
+func at(addr uintptr) *FaultError {
+	open.Lock()
+	defer open.Unlock()
+	for _, m := range open.maps {
+		first := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
+		if addr >= first && addr-first < uintptr(len(m.data)) {
+			return &FaultError{Path: m.path, Offset: int64(addr - first), Had: int64(len(m.data))}
+		}
+	}
+	return nil
+}
+
+// Guard runs f on this goroutine. Where f reads bytes of a mapping that are
+// gone, Guard returns a [*FaultError] instead of letting the process die. It does
+// nothing for goroutines that f starts: each needs its own.
+func Guard(f func() error) (err error) {
+	defer Catch(&err)()
+	return f()
+}
+
+// Catch is Guard for a function with a named error and no room for another:
+//
+//	defer mmap.Catch(&err)()
+func Catch(err *error) func() {
+	old := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(old)
+		if r := recover(); r != nil {
+			e := Fault(r)
+			if e == nil {
+				panic(r)
+			}
+			*err = e
+		}
+	}
+}
+
+// Fault returns the error behind a recovered panic if reading a mapping caused
+// it, else nil. The goroutine must have called [debug.SetPanicOnFault].
+func Fault(recovered any) error {
+	if f, ok := recovered.(interface {
+		runtime.Error
+		Addr() uintptr
+	}); ok {
+		if e := at(f.Addr()); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// Explain returns a better error than err where the system refused data, bytes
+// of a mapping, in a call: nothing faults then.
+func Explain(err error, data []byte) error {
+	if !errors.Is(err, syscall.EFAULT) || len(data) == 0 {
+		return err
+	}
+	if e := at(uintptr(unsafe.Pointer(unsafe.SliceData(data)))); e != nil {
+		return e
+	}
+	return err
+}

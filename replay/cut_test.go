@@ -1,0 +1,94 @@
+//go:build linux || darwin
+
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxg"
+	"github.com/mlxc/mlxc/record"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// A graph file that is cut while it is replayed is an error that names it: in a
+// kernel, on any number of workers and in a command buffer's goroutine, in a copy,
+// and where states are reset.
+func TestCutFile(t *testing.T) {
+	const n = 1 << 20
+	record1 := func(t *testing.T, op func(s *record.Session, w record.Tensor)) string {
+		s := record.New("g")
+		op(s, s.Weight("w", ir.NewBlob(make([]byte, 4*n)), ir.F32, n))
+		g, err := s.Graph()
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "g.mlxg")
+		require.NoError(t, mlxg.WriteFile(path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}))
+		return path
+	}
+	add := func(s *record.Session, w record.Tensor) { s.Add(w, w, record.Into(s.Output("y", ir.F32, n))) }
+	for _, k := range []struct {
+		name    string
+		workers int
+		op      func(s *record.Session, w record.Tensor)
+		queue   bool
+	}{
+		{"kernel", 1, add, false},
+		{"kernel on workers", 4, add, false},
+		{"copy", 2, func(s *record.Session, w record.Tensor) { s.Copy(w, s.Output("y", ir.F32, n)) }, false},
+		{"queue", 2, add, true},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			path := record1(t, k.op)
+			f, err := mlxg.Open(path, mlxg.OpenOptions{})
+			require.NoError(t, err)
+			defer f.Close()
+			d := cpu.New(k.workers)
+			defer d.Close()
+			s, err := replay.Open(d, f.Module, replay.Options{})
+			require.NoError(t, err)
+			defer s.Close()
+			g, err := s.Graph("g")
+			require.NoError(t, err)
+			run := func() error { _, err := g.Run(context.Background()); return err }
+			if k.queue {
+				run = func() error { return submit(t, d, f.Module.Graphs[0]) }
+			}
+			require.NoError(t, run())
+			time.Sleep(time.Millisecond) // workers may sleep or spin
+			require.NoError(t, os.Truncate(path, 64<<10))
+			err = run()
+			var fault *mmap.FaultError
+			require.True(t, errors.As(err, &fault), "%v", err)
+			require.Equal(t, path, fault.Path)
+			require.ErrorContains(t, err, "it was cut while it was in use")
+			require.Error(t, run(), "the device still works, and still says so")
+		})
+	}
+}
+
+// submit executes g through a queue.
+func submit(t *testing.T, d backend.Device, g *ir.Graph) error {
+	q := backend.NewQueue(d)
+	p := &backend.Program{Graph: g}
+	for i := range g.Memories {
+		b, err := backend.AllocMemory(d, &g.Memories[i])
+		require.NoError(t, err)
+		p.Buffers = append(p.Buffers, b)
+	}
+	c, err := q.CommandBuffer()
+	require.NoError(t, err)
+	require.NoError(t, c.Commit(context.Background(), backend.Submission{Program: p}))
+	_, err = c.Wait()
+	require.NoError(t, q.Close())
+	return err
+}
