@@ -44,7 +44,7 @@ func TestDecimalParam(t *testing.T) {
 	g := &ir.Graph{
 		Name:     "g",
 		Params:   []ir.Param{{Name: "eps", Type: ir.F32, Min: third, Max: 1}},
-		Memories: []ir.Memory{{Name: "c", Kind: ir.Argument, Size: 4, Init: ir.Init{Kind: ir.InitValues, Values: []ir.Value{{Type: ir.F32, Expr: ir.Linear(0, ir.Term{Param: 0, Coeff: 1})}}}}, {Name: "y", Kind: ir.Output, Size: 4}},
+		Memories: []ir.Memory{{Name: "c", Kind: ir.Argument, Alias: ir.NoMem, Size: 4, Init: ir.Init{Kind: ir.InitValues, Values: []ir.Value{{Type: ir.F32, Expr: ir.Linear(0, ir.Term{Param: 0, Coeff: 1})}}}}, {Name: "y", Kind: ir.Output, Alias: ir.NoMem, Size: 4}},
 		Nodes:    []ir.Node{&ir.Copy{ID: 0, Src: ir.View{Mem: 0, Len: ir.Const(4)}, Dst: ir.View{Mem: 1, Len: ir.Const(4)}}},
 	}
 	p := graph(t, open(t, replay.Options{}, g), "g")

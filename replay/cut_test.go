@@ -32,7 +32,7 @@ func TestCutFile(t *testing.T) {
 		g, err := s.Graph()
 		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), "g.mlxg")
-		require.NoError(t, mlxg.WriteFile(path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}))
+		require.NoError(t, mlxg.WriteFile(context.Background(), path, &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{}))
 		return path
 	}
 	add := func(s *record.Session, w record.Tensor) { s.Add(w, w, record.Into(s.Output("y", ir.F32, n))) }
@@ -44,12 +44,12 @@ func TestCutFile(t *testing.T) {
 	}{
 		{"kernel", 1, add, false},
 		{"kernel on workers", 4, add, false},
-		{"copy", 2, func(s *record.Session, w record.Tensor) { s.Copy(w, s.Output("y", ir.F32, n)) }, false},
+		{"copy", 2, func(s *record.Session, w record.Tensor) { s.Copy(s.Output("y", ir.F32, n), w, "") }, false},
 		{"queue", 2, add, true},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			path := record1(t, k.op)
-			f, err := mlxg.Open(path, mlxg.OpenOptions{})
+			f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{})
 			require.NoError(t, err)
 			defer f.Close()
 			d := cpu.New(k.workers)
