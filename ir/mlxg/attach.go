@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/internal/mmap"
@@ -14,7 +13,8 @@ import (
 // AttachExternal gives the external blobs of a module that was read from file
 // (a text, say) their bytes, as [Open] does for a container: paths are relative
 // to the file's directory. The blobs are valid until the result is closed.
-func AttachExternal(ctx context.Context, m *ir.Module, file string, o OpenOptions) (io.Closer, error) {
+func AttachExternal(ctx context.Context, m *ir.Module, file string, o OpenOptions) (_ io.Closer, err error) {
+	defer mmap.Catch(&err)()
 	var blobs []*ir.Blob
 	seen := map[*ir.Blob]bool{}
 	add := func(b *ir.Blob) {
@@ -31,7 +31,7 @@ func AttachExternal(ctx context.Context, m *ir.Module, file string, o OpenOption
 	for _, d := range m.Data {
 		add(d.Blob)
 	}
-	x := externals{im: &image{name: file}, dir: filepath.Dir(file), verify: o.Verify, cache: openDigests(o.CacheDir)}
+	x := externals{im: &image{name: file}, dir: o.dir(file), only: o.Only, verify: o.Verify, cache: openDigests(o.CacheDir)}
 	maps, err := x.attach(ctx, blobs, make([]blobPlace, len(blobs)))
 	a := attachment(maps)
 	if err != nil {
@@ -55,10 +55,10 @@ func (a attachment) Close() error {
 // for a blob that is not embedded in this file.
 func (f *File) Offset(b *ir.Blob) (int64, bool) {
 	data, err := b.Bytes()
-	if err != nil || len(data) == 0 || len(f.maps) == 0 {
+	if err != nil || len(data) == 0 || f.data == nil {
 		return 0, false
 	}
-	file := f.maps[0].Bytes()
+	file := f.data
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(file)))
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
 	if at < first || at-first+uintptr(len(data)) > uintptr(len(file)) {

@@ -3,6 +3,7 @@ package mlxg
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,8 @@ import (
 type externals struct {
 	im     *image
 	dir    string // that paths are relative to
-	verify bool   // compute every digest, remembered or not
+	only   func(path string) bool
+	verify bool // compute every digest, remembered or not
 	cache  digests
 }
 
@@ -27,7 +29,7 @@ func (x *externals) attach(ctx context.Context, blobs []*ir.Blob, places []blobP
 	var order []string
 	users := map[string][]int{} // path → indices of its blobs
 	for i, b := range blobs {
-		if b.Path == "" {
+		if b.Path == "" || x.only != nil && !x.only(x.path(b.Path)) {
 			continue
 		}
 		if users[b.Path] == nil {
@@ -51,7 +53,7 @@ func (x *externals) attach(ctx context.Context, blobs []*ir.Blob, places []blobP
 // file maps the file called name and checks the ranges that the given blobs
 // have in it.
 func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, places []blobPlace, users []int) (*mmap.Map, error) {
-	path := filepath.Join(x.dir, filepath.FromSlash(name))
+	path := x.path(name)
 	fail := func(i int, what, hint string, cause error) error {
 		at := fmt.Sprintf("section %s: blob %d", blobSection, i)
 		if x.im.sections == nil { // a text: AttachExternal
@@ -73,8 +75,12 @@ func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, pla
 		return nil, fail(users[0], fmt.Sprintf("external file %q cannot be read as %s", name, path), missing, err)
 	}
 	data := m.Bytes()
+	again := moved{path: path, data: data}
 	for _, i := range users {
 		b := blobs[i]
+		if b.Offset+b.Length > int64(len(data)) {
+			again.find(b)
+		}
 		end := b.Offset + b.Length
 		if end > int64(len(data)) {
 			return m, fail(i, fmt.Sprintf("[%d:%d] ends past external file %q (%s), which has %d bytes", b.Offset, end, name, path, len(data)),
@@ -84,7 +90,29 @@ func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, pla
 			return m, fail(i, fmt.Sprintf("external file %q", name), "", err)
 		}
 	}
-	got := x.digests(ctx, path, before, blobs, users)
+	got, err := x.digests(ctx, path, before, blobs, users)
+	if err != nil {
+		return m, err
+	}
+	var late, at []int // blobs found elsewhere, and where they stand in users
+	for k, i := range users {
+		if b := blobs[i]; got[k] != b.Digest && again.find(b) {
+			end := b.Offset + b.Length
+			if err := b.Attach(data[b.Offset:end:end]); err != nil {
+				return m, fail(i, fmt.Sprintf("external file %q", name), "", err)
+			}
+			late, at = append(late, i), append(at, k)
+		}
+	}
+	if late != nil {
+		again, err := x.digests(ctx, path, before, blobs, late)
+		if err != nil {
+			return m, err
+		}
+		for k, d := range again {
+			got[at[k]] = d
+		}
+	}
 	for k, i := range users {
 		if b := blobs[i]; got[k] != b.Digest {
 			return m, fail(i, fmt.Sprintf("external file %q (%s) [%d:%d]: sha256 is %s, the graph was recorded with %s", name, path, b.Offset, b.Offset+b.Length, got[k], b.Digest),
@@ -94,10 +122,15 @@ func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, pla
 	return m, nil
 }
 
+// path is where the file called name is.
+func (x *externals) path(name string) string {
+	return filepath.Join(x.dir, filepath.FromSlash(name))
+}
+
 // digests returns the digest of each user's bytes: the recorded one where the
 // cache knows that this state of the file has it, else the one of the bytes. So
 // a wrong cache never makes a right file wrong.
-func (x *externals) digests(ctx context.Context, path string, before os.FileInfo, blobs []*ir.Blob, users []int) []ir.Digest {
+func (x *externals) digests(ctx context.Context, path string, before os.FileInfo, blobs []*ir.Blob, users []int) ([]ir.Digest, error) {
 	key := fileState{path: realPath(path), size: before.Size(), mtime: before.ModTime().UnixNano()}
 	known := x.cache.load(key)
 	out := make([]ir.Digest, len(users))
@@ -111,15 +144,19 @@ func (x *externals) digests(ctx context.Context, path string, before os.FileInfo
 		}
 	}
 	if len(todo) == 0 {
-		return out
+		return out, nil
 	}
 	var wg sync.WaitGroup
+	faults := make([]error, len(users))
 	next := make(chan int)
 	for range min(len(todo), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for k := range next {
 				data, _ := blobs[users[k]].Bytes() // attached: it has bytes
-				out[k] = sha256.Sum256(data)
+				faults[k] = mmap.Guard(func() error {
+					out[k] = sha256.Sum256(data)
+					return nil
+				})
 			}
 		})
 	}
@@ -128,11 +165,14 @@ func (x *externals) digests(ctx context.Context, path string, before os.FileInfo
 	}
 	close(next)
 	wg.Wait()
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
 
 	// Remember nothing about a file that changed while it was read.
 	after, err := os.Stat(path)
 	if err != nil || after.Size() != key.size || after.ModTime().UnixNano() != key.mtime {
-		return out
+		return out, nil
 	}
 	if known == nil {
 		known = map[fileRange]ir.Digest{}
@@ -142,7 +182,7 @@ func (x *externals) digests(ctx context.Context, path string, before os.FileInfo
 		known[fileRange{b.Offset, b.Length}] = out[k]
 	}
 	x.cache.save(key, known)
-	return out
+	return out, nil
 }
 
 // realPath names the file itself, so that two ways to it share one memory.

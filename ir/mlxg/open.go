@@ -2,6 +2,7 @@ package mlxg
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -22,6 +23,20 @@ type OpenOptions struct {
 	// CacheDir is where digests of external files are remembered; "" stands
 	// for mlxc/digests in the user's cache directory.
 	CacheDir string
+	// Dir is the directory that paths of external files are relative to; "" stands
+	// for that of the file.
+	Dir string
+	// Only, if not nil, says which external files are opened, by their paths in the
+	// file system; blobs of the others stay without bytes.
+	Only func(path string) bool
+}
+
+// dir is what the external paths of file are relative to.
+func (o OpenOptions) dir(file string) string {
+	if o.Dir != "" {
+		return o.Dir
+	}
+	return filepath.Dir(file)
 }
 
 // File is an open container. It is read-only; its methods may be called from
@@ -32,6 +47,7 @@ type File struct {
 	// offsets of memories and nodes.
 	Module *ir.Module
 
+	data    []byte // of the whole file
 	weights []byte
 	maps    []*mmap.Map
 }
@@ -46,12 +62,50 @@ func Open(ctx context.Context, path string, o OpenOptions) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mlxg: %w", err)
 	}
-	f := &File{maps: []*mmap.Map{m}}
-	if err := f.read(ctx, path, m.Bytes(), o); err != nil {
+	return open(ctx, path, m.Bytes(), o, &File{maps: []*mmap.Map{m}})
+}
+
+// Read is Open for a container that is in memory already, as one that came
+// through a pipe: data is kept and must not change any more. name is for errors
+// and, without o.Dir, for the directory of external files.
+func Read(ctx context.Context, name string, data []byte, o OpenOptions) (*File, error) {
+	return open(ctx, name, data, o, &File{})
+}
+
+func open(ctx context.Context, name string, data []byte, o OpenOptions, f *File) (*File, error) {
+	f.data = data
+	// What a cut file makes of the mapping is an error, not the end of the process.
+	if err := mmap.Guard(func() error { return f.read(ctx, name, data, o) }); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
+
+// Length returns how many bytes the container that begins with head has, and
+// false if head is none's, or too short to tell; [HeaderSize] bytes tell.
+func Length(head []byte) (int64, bool) {
+	le := binary.LittleEndian
+	if !IsContainer(head) || len(head) < fixedHeader {
+		return 0, false
+	}
+	n := int(min(le.Uint32(head[12:]), maxSections))
+	end := uint64(headerSize(n))
+	if uint64(len(head)) < end {
+		return 0, false
+	}
+	for i := range n {
+		at := head[fixedHeader+i*entrySize:]
+		off, length := le.Uint64(at[8:]), le.Uint64(at[16:])
+		if off > maxOffset || length > maxOffset {
+			return 0, false
+		}
+		end = max(end, off+length)
+	}
+	return int64(end), true
+}
+
+// HeaderSize is the greatest size of a header.
+const HeaderSize = fixedHeader + maxSections*entrySize + 4
 
 // Weights returns the section of embedded blobs as it is mapped, nil if the
 // file has none. It begins at a multiple of 16 KiB of the file, hence of the
@@ -64,7 +118,7 @@ func (f *File) Close() error {
 	for _, m := range f.maps {
 		errs = append(errs, m.Close())
 	}
-	f.maps, f.weights = nil, nil
+	f.maps, f.weights, f.data = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -78,7 +132,7 @@ func (f *File) read(ctx context.Context, path string, data []byte, o OpenOptions
 		return err
 	}
 	if !o.SkipExternal {
-		x := externals{im: im, dir: filepath.Dir(path), verify: o.Verify, cache: openDigests(o.CacheDir)}
+		x := externals{im: im, dir: o.dir(path), only: o.Only, verify: o.Verify, cache: openDigests(o.CacheDir)}
 		maps, err := x.attach(ctx, blobs, places)
 		f.maps = append(f.maps, maps...)
 		if err != nil {

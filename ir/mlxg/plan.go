@@ -31,8 +31,9 @@ type entry struct {
 }
 
 // planBlobs gathers the blobs of m in the order of their first use. rebase turns
-// the path of an external blob into what the file will say.
-func planBlobs(m *ir.Module, embedExternal bool, rebase func(string) (string, error)) (*plan, error) {
+// the path of an external blob into what the file will say; contents of the file
+// in whose place the new one comes are embedded.
+func planBlobs(m *ir.Module, embedExternal bool, rebase func(string) (string, error), place *replaced) (*plan, error) {
 	p := &plan{
 		index:    map[*ir.Blob]int{},
 		embedded: map[ir.Digest]int{},
@@ -49,6 +50,11 @@ func planBlobs(m *ir.Module, embedExternal bool, rebase func(string) (string, er
 		name, err := rebase(b.Path)
 		if err != nil {
 			return err
+		}
+		if own, err := place.holds(name, b); err != nil {
+			return err
+		} else if own {
+			return p.embed(b, align)
 		}
 		e := entry{path: name, offset: b.Offset, length: b.Length, digest: b.Digest}
 		i, ok := p.external[e]

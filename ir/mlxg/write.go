@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/atomicfile"
+	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -30,53 +31,72 @@ type WriteOptions struct {
 // holds what it held before (a crash may leave a file named .NAME.….tmp beside
 // it). Blobs are streamed from where they lie; one whose
 // bytes do not have its digest is refused. Equal modules give equal files.
-func WriteFile(ctx context.Context, path string, m *ir.Module, o WriteOptions) error {
-	w, err := newWriter(ctx, m, o, filepath.Dir(path))
-	if err == nil {
-		err = atomicfile.Replace(path, func(f *os.File) error {
-			if _, err := f.Write(make([]byte, w.headerSize())); err != nil {
-				return err
-			}
-			sections, err := w.body(ctx, f, true)
-			if err != nil {
-				return err
-			}
-			_, err = f.WriteAt(header(sections), 0)
-			return err
-		})
+//
+// Contents that m refers to in the very file at path are copied into the new
+// one, which takes its place: they must be loaded, and the file must be a
+// container. Otherwise that is an error, and nothing is lost.
+func WriteFile(ctx context.Context, path string, m *ir.Module, o WriteOptions) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("mlxg: cannot write %s: %w", path, err)
+		}
+	}()
+	defer mmap.Catch(&err)() // blobs lie in mapped files
+	dir, st := filepath.Dir(path), os.FileInfo(nil)
+	if st, err = os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		dir = "." // of a device or a pipe, which is no place to be relative to
 	}
+	w, err := newWriter(ctx, m, o, dir, &replaced{path: path, dir: dir, old: st})
 	if err != nil {
-		return fmt.Errorf("mlxg: cannot write %s: %w", path, err)
+		return err
 	}
-	return nil
+	return atomicfile.Replace(path, func(f *os.File) error {
+		if st, err := f.Stat(); err == nil && !st.Mode().IsRegular() {
+			return w.stream(ctx, f)
+		}
+		if _, err := f.Write(make([]byte, w.headerSize())); err != nil {
+			return err
+		}
+		sections, err := w.body(ctx, f, true)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt(header(sections), 0)
+		return err
+	})
 }
 
 // Write writes m to w as [WriteFile] does. The header holds checksums and comes
 // first, so every blob is read twice. o.Base is ignored: w has no directory.
 func Write(ctx context.Context, w io.Writer, m *ir.Module, o WriteOptions) error {
 	o.Base = ""
-	err := func() error {
-		wr, err := newWriter(ctx, m, o, "")
+	err := mmap.Guard(func() error {
+		wr, err := newWriter(ctx, m, o, "", nil)
 		if err != nil {
 			return err
 		}
-		sections, err := wr.body(ctx, io.Discard, true)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(header(sections)); err != nil {
-			return err
-		}
-		again, err := wr.body(ctx, w, false)
-		if err == nil && !slices.Equal(sections, again) {
-			err = fmt.Errorf("the module changed while it was written")
-		}
-		return err
-	}()
+		return wr.stream(ctx, w)
+	})
 	if err != nil {
 		return fmt.Errorf("mlxg: cannot write: %w", err)
 	}
 	return nil
+}
+
+// stream writes to what cannot be sought.
+func (w *writer) stream(ctx context.Context, to io.Writer) error {
+	sections, err := w.body(ctx, io.Discard, true)
+	if err != nil {
+		return err
+	}
+	if _, err := to.Write(header(sections)); err != nil {
+		return err
+	}
+	again, err := w.body(ctx, to, false)
+	if err == nil && !slices.Equal(sections, again) {
+		err = fmt.Errorf("the module changed while it was written")
+	}
+	return err
 }
 
 // writer writes one module, as often as wanted.
@@ -85,7 +105,7 @@ type writer struct {
 	plan *plan
 }
 
-func newWriter(ctx context.Context, m *ir.Module, o WriteOptions, dir string) (*writer, error) {
+func newWriter(ctx context.Context, m *ir.Module, o WriteOptions, dir string, place *replaced) (*writer, error) {
 	if err := m.CheckContext(ctx); err != nil {
 		return nil, err
 	}
@@ -93,7 +113,7 @@ func newWriter(ctx context.Context, m *ir.Module, o WriteOptions, dir string) (*
 	if err != nil {
 		return nil, err
 	}
-	p, err := planBlobs(m, o.EmbedExternal, rebase)
+	p, err := planBlobs(m, o.EmbedExternal, rebase, place)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +196,7 @@ func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 				sum.Write(piece)
 			}
 			if _, err := out.Write(piece); err != nil {
-				return err
+				return mmap.Explain(err, piece)
 			}
 		}
 		if got := ir.Digest(sum.Sum(nil)); check && got != e.digest {
