@@ -33,6 +33,20 @@ func Load(path string) (*Model, error) {
 	return m, nil
 }
 
+// Read is Load for a file that is in memory already, as one that came through a
+// pipe; data is kept and must not change. name is for errors.
+func Read(name string, data []byte) (*Model, error) {
+	f, err := ggufio.Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	m, err := open(f, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
 func open(f *ggufio.File, path string) (*Model, error) {
 	c, err := readConfig(f)
 	if err != nil {

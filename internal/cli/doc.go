@@ -2,5 +2,6 @@
 // print tables and show progress. The commands themselves are in the packages
 // below: cli/mlxc and cli/mlxreplay, one file a subcommand.
 //
-// Exit codes: 0 ok, 1 failed check, 2 bad usage, 3 bad input.
+// Exit codes: 0 ok, 1 failed check, 2 bad usage, 3 bad input, 130 interrupted
+// (Ctrl-C), 143 terminated (SIGTERM), 129 hung up (SIGHUP).
 package cli

@@ -58,6 +58,18 @@ func at(addr uintptr) *FaultError {
 	return nil
 }
 
+// InUse reports whether the file at path, by whatever name, is mapped by this
+// process.
+func InUse(path string) bool {
+	st, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	open.Lock()
+	defer open.Unlock()
+	return slices.ContainsFunc(open.maps, func(m *Map) bool { return os.SameFile(st, m.info) })
+}
+
 // Guard runs f on this goroutine. Where f reads bytes of a mapping that are
 // gone, Guard returns a [*FaultError] instead of letting the process die. It does
 // nothing for goroutines that f starts: each needs its own.

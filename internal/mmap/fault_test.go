@@ -51,6 +51,26 @@ func TestCutFileIsAnError(t *testing.T) {
 	require.ErrorContains(t, &mmap.FaultError{Path: path, Offset: 9, Had: 1 << 20}, "byte 9 cannot be read any more: it has 5 bytes now, it had 1048576")
 }
 
+// A mapped file is in use by all of its names, until it is closed.
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"a", "b"} {
+		require.NoError(t, os.WriteFile(file(name), []byte("x"), 0o600))
+	}
+	require.NoError(t, os.Symlink("a", file("link")))
+	require.NoError(t, os.Link(file("a"), file("hard")))
+	m, err := mmap.Open(file("link"))
+	require.NoError(t, err)
+	for _, name := range []string{"a", "link", "hard"} {
+		require.True(t, mmap.InUse(file(name)), name)
+	}
+	require.False(t, mmap.InUse(file("b")))
+	require.False(t, mmap.InUse(file("nobody")))
+	require.NoError(t, m.Close())
+	require.False(t, mmap.InUse(file("a")))
+}
+
 // Other panics, and faults elsewhere, stay what they are.
 func TestGuardCatchesNothingElse(t *testing.T) {
 	cut(t)

@@ -9,6 +9,7 @@ import (
 // Map is a file's contents, read-only. The zero Map is closed and empty.
 type Map struct {
 	path    string
+	info    os.FileInfo
 	data    []byte
 	release func([]byte) error // nil: nothing to release (empty file, or closed)
 }
@@ -44,7 +45,7 @@ func Open(path string) (*Map, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %s: cannot map %d bytes: %w", path, size, err)
 	}
-	m := &Map{path: path, data: data, release: release}
+	m := &Map{path: path, info: st, data: data, release: release}
 	m.register()
 	return m, nil
 }

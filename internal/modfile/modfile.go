@@ -1,13 +1,12 @@
 // Package modfile opens modules for the commands, whatever their form: a
-// container (.mlxg) or a text (.mlxt), told apart by their first bytes.
+// container (.mlxg) or a text (.mlxt), told apart by their first bytes, from a
+// file, a pipe or standard input.
 package modfile
 
 import (
-	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"io"
-	"os"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
@@ -22,7 +21,10 @@ type Options struct {
 
 // File is an open module.
 type File struct {
-	Path      string
+	Path      string // as given
+	Name      string // in messages
+	Dir       string // that the names of external files are relative to
+	Pipe      bool   // it came through a pipe: no text can refer to it
 	Module    *ir.Module
 	Container *mlxg.File // nil for a text
 	closers   []io.Closer
@@ -30,74 +32,47 @@ type File struct {
 
 // Close releases the files that the module's blobs lie in.
 func (f *File) Close() error {
-	var first error
+	var errs []error
 	for _, c := range f.closers {
-		if err := c.Close(); first == nil {
-			first = err
-		}
+		errs = append(errs, c.Close())
 	}
-	return first
+	f.closers = nil
+	return errors.Join(errs...)
 }
 
-// Open opens the module at path.
+// Open opens the module at path; "-" is standard input.
 func Open(ctx context.Context, path string, o Options) (*File, error) {
-	text, err := isText(path)
+	in, err := Look(path)
 	if err != nil {
 		return nil, err
 	}
-	if !text {
-		c, err := mlxg.Open(ctx, path, mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal})
-		if err != nil {
-			return nil, err
-		}
-		return &File{Path: path, Module: c.Module, Container: c, closers: []io.Closer{c}}, nil
-	}
-	src, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := mlxt.Parse(ctx, path, src)
-	if err != nil {
-		return nil, err
-	}
-	f := &File{Path: path, Module: m}
-	if !o.SkipExternal {
-		x, err := mlxg.AttachExternal(ctx, m, path, mlxg.OpenOptions{Verify: o.Verify})
-		if err != nil {
-			return nil, err
-		}
-		f.closers = append(f.closers, x)
-	}
-	return f, nil
+	defer in.Close()
+	return in.Module(ctx, o)
 }
 
-// isText looks at the first bytes: a container begins with a byte that no text
-// has.
-func isText(path string) (bool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	head := make([]byte, 8)
-	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
-		return false, fmt.Errorf("%s: %w", path, err)
-	}
-	if bytes.HasPrefix(head[:n], []byte("GGUF")) {
-		return false, fmt.Errorf("%s is a GGUF model, not a graph: record it first (mlxc record %s -o graph.mlxg)", path, path)
-	}
-	return n > 0 && head[0] < 0x80, nil
+func (f *File) container(c *mlxg.File) {
+	f.Module, f.Container, f.closers = c.Module, c, append(f.closers, c)
 }
 
-// IsModel reports whether the file at path is a GGUF model.
-func IsModel(path string) bool {
-	f, err := os.Open(path)
+// text reads the module as text.
+func (in *Input) text(ctx context.Context, f *File, o mlxg.OpenOptions) error {
+	src, err := in.all(maxText)
 	if err != nil {
-		return false
+		return err
 	}
-	defer f.Close()
-	var head [4]byte
-	_, err = io.ReadFull(f, head[:])
-	return err == nil && string(head[:]) == "GGUF"
+	if f.Module, err = mlxt.Parse(ctx, in.Name(), src); err != nil || o.SkipExternal {
+		return err
+	}
+	return f.Load(ctx, o)
+}
+
+// Load gives external blobs their bytes, those that o.Only chooses.
+func (f *File) Load(ctx context.Context, o mlxg.OpenOptions) error {
+	o.Dir = f.Dir
+	x, err := mlxg.AttachExternal(ctx, f.Module, f.Name, o)
+	if err != nil {
+		return err
+	}
+	f.closers = append(f.closers, x)
+	return nil
 }

@@ -120,6 +120,10 @@ func (p *plan) embed(b *ir.Blob, align int64) error {
 
 func alignUp(n, align int64) int64 { return (n + align - 1) / align * align }
 
+// Rebase returns what turns the path of an external file relative to the directory
+// base into one relative to dir.
+func Rebase(dir, base string) (func(path string) (string, error), error) { return rebaser(dir, base) }
+
 // rebaser returns what turns a path relative to base into one relative to dir;
 // without base, paths stay as they are.
 func rebaser(dir, base string) (func(string) (string, error), error) {

@@ -34,6 +34,9 @@ type Options struct {
 	// path (relative to the text) from byte offset on. Where it is nil or
 	// answers false they are written into the text after all.
 	External func(*ir.Blob) (path string, offset int64, ok bool)
+	// Rebase, if not nil, turns the path of an external blob into the one that the
+	// text says: relative to where the text will be.
+	Rebase func(path string) (string, error)
 }
 
 // Print writes m's canonical text. It refuses a module that [ir.Module.Check]
@@ -281,6 +284,13 @@ func (p *printer) hex(v uint64, n int) {
 func (p *printer) blob(b *ir.Blob) {
 	path, offset := b.Path, b.Offset
 	embedded := path == ""
+	if !embedded && p.opts.Rebase != nil {
+		var err error
+		if path, err = p.opts.Rebase(path); err != nil {
+			p.fail(fmt.Errorf("print module: %w", err))
+			return
+		}
+	}
 	if embedded && p.opts.InlineLimit > 0 && b.Length > p.opts.InlineLimit && p.opts.External != nil {
 		if where, off, ok := p.opts.External(b); ok {
 			path, offset, embedded = where, off, false

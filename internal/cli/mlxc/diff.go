@@ -10,7 +10,7 @@ import (
 )
 
 type diffCmd struct {
-	Before string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
+	Before string `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	After  string `arg:"" help:"Graph file to compare it with."`
 	All    bool   `help:"Print every change, not the first few of each kind."`
 	JSON   bool   `name:"json" help:"Print every change as JSON."`

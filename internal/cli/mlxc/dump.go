@@ -11,7 +11,7 @@ import (
 )
 
 type dumpCmd struct {
-	Graph  string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
+	Graph  string `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Format string `short:"f" enum:"text,json,dot" default:"text" help:"text, json or dot (Graphviz)."`
 	Name   string `name:"graph" placeholder:"NAME" help:"Print this graph only."`
 }
@@ -44,7 +44,7 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 	// For reading: large contents are named, not printed. disasm prints a text
 	// that can be assembled again.
 	named := func(b *ir.Blob) (string, int64, bool) {
-		if f.Container == nil {
+		if f.Container == nil || f.Pipe {
 			return elided(b)
 		}
 		off, _ := f.Container.Offset(b)

@@ -2,9 +2,15 @@
 // Each subcommand is one file.
 package mlxc
 
-import "github.com/mlxc/mlxc/internal/cli"
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/mlxc/mlxc/internal/cli"
+)
 
 type grammar struct {
+	Version kong.VersionFlag `help:"Print the version of this program."`
+
 	Record   recordCmd   `cmd:"" help:"Record a language model (GGUF) into a graph file."`
 	Optimize optimizeCmd `cmd:"" help:"Run passes over the graphs of a file and write the result."`
 	Verify   verifyCmd   `cmd:"" help:"Check that files are whole and their graphs valid."`

@@ -6,13 +6,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/mlxc/mlxc/internal/atomicfile"
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/cli/output"
 	"github.com/mlxc/mlxc/internal/cost"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxg"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/passes"
@@ -22,8 +21,8 @@ import (
 type optimizeCmd struct {
 	modelFlags
 
-	Graph      string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
-	Output     string   `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
+	Graph      string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Output     string   `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
 	Passes     string   `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
 	Allow      []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
 	Remarks    bool     `help:"Print what the passes did, and what they did not and why."`
@@ -37,11 +36,22 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	var files output.Files
+	if err := files.Read(c.Profile, "the profile"); err != nil {
+		return err
+	}
+	write, err := files.WriteGraph("-o", c.Output)
+	if err != nil {
+		return err
+	}
 	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if err := files.ReadGraph(f); err != nil {
+		return err
+	}
 	progress := cli.StartProgress(env.Stderr, "optimizing")
 	defer progress.End()
 	o.Passes.After = c.after(env)
@@ -61,7 +71,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 			return cli.Fail(err)
 		}
 		if r.Proof.Verdict != prove.Proved {
-			return c.unproved(env, g, r, o)
+			return c.unproved(env, &files, g, r, o)
 		}
 		results = append(results, r)
 	}
@@ -69,7 +79,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	for i, r := range results {
 		f.Module.Graphs[i] = r.Optimized
 	}
-	if err := mlxg.WriteFile(env.Context, c.Output, f.Module, mlxg.WriteOptions{Base: filepath.Dir(c.Graph)}); err != nil {
+	if err := write.Graph(env.Context, f.Module, f, output.Options{Inline: output.InlineLimit}); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -107,7 +117,7 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 
 // unproved is the error of a graph that is not written, and keeps a small
 // recording beside the output where the proof was refused.
-func (c *optimizeCmd) unproved(env *cli.Env, recorded *ir.Graph, r *optimize.Result, o optimize.Options) error {
+func (c *optimizeCmd) unproved(env *cli.Env, files *output.Files, recorded *ir.Graph, r *optimize.Result, o optimize.Options) error {
 	what := fmt.Errorf("graph %s is not proved to compute what %s does; nothing was written\n%s", ir.QuoteName(r.Graph), c.Graph, r.Proof)
 	if r.OfRecording != prove.Proved {
 		what = fmt.Errorf("%w\nthe recording is not even proved against itself (%s): look for a race or a read of undefined bytes in it", what, r.OfRecording)
@@ -119,10 +129,13 @@ func (c *optimizeCmd) unproved(env *cli.Env, recorded *ir.Graph, r *optimize.Res
 	}
 	if small := optimize.Reduce(env.Context, recorded, o, optimize.ReduceLimit); small != nil {
 		path := c.Output + ".refused.txtar"
-		err := atomicfile.Write(path, func(w io.Writer) error {
-			_, err := w.Write(small.Reproduction(filepath.Base(c.Graph)))
-			return err
-		})
+		out, err := files.Write("the reproduction", path)
+		if err == nil {
+			err = out.Data(func(w io.Writer) error {
+				_, err := w.Write(small.Reproduction(filepath.Base(c.Graph)))
+				return err
+			})
+		}
 		if err != nil {
 			return cli.Fail(fmt.Errorf("%w\na reproduction could not be kept: %w", what, err))
 		}
@@ -189,7 +202,7 @@ func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Mod
 			}
 		}
 	}
-	_, err := fmt.Fprintf(env.Stdout, "wrote %s\n", c.Output)
+	_, err := fmt.Fprintf(env.Stdout, "wrote %s\n", cli.Quote(c.Output))
 	return err
 }
 

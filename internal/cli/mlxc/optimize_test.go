@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/cli/output"
 	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -83,7 +84,7 @@ func TestRefusalKeepsAReproduction(t *testing.T) {
 	g, r := run(t, o)
 	require.Equal(t, prove.Refused, r.Proof.Verdict)
 	c := optimizeCmd{Graph: "dir/g.mlxg", Output: filepath.Join(t.TempDir(), "o.mlxg")}
-	err := c.unproved(&cli.Env{Context: context.Background()}, g, r, o)
+	err := c.unproved(&cli.Env{Context: context.Background()}, &output.Files{}, g, r, o)
 	require.ErrorContains(t, err, "graph g is not proved to compute what dir/g.mlxg does; nothing was written\nrefused")
 	require.ErrorContains(t, err, "this is a bug of mlxc: please report it")
 	require.ErrorContains(t, err, "a small recording for which it is so: "+c.Output+".refused.txtar")

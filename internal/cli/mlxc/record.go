@@ -3,11 +3,13 @@ package mlxc
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/cli"
-	"github.com/mlxc/mlxc/ir/mlxg"
+	"github.com/mlxc/mlxc/internal/cli/output"
+	"github.com/mlxc/mlxc/internal/modfile"
 )
 
 type recordCmd struct {
@@ -20,7 +22,23 @@ type recordCmd struct {
 
 func (c *recordCmd) Run(env *cli.Env) error {
 	start := time.Now()
-	m, err := gguf.Load(c.Model)
+	if strings.EqualFold(filepath.Ext(c.Output), ".mlxt") {
+		return cli.BadUsage("-o %s: a recorded model has too many weights for a text: record into a container (.mlxg), and disasm that", cli.Quote(c.Output))
+	}
+	var files output.Files
+	if err := files.Read(c.Model, "the model"); err != nil {
+		return err
+	}
+	out, err := files.WriteGraph("-o", c.Output)
+	if err != nil {
+		return err
+	}
+	in, err := modfile.Look(c.Model)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	m, err := in.Model()
 	if err != nil {
 		return err
 	}
@@ -29,7 +47,10 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	defer progress.End()
 	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Progress: progress.Set}
 	if c.External {
-		if o.External, err = relative(c.Output, c.Model); err != nil {
+		if in.Pipe() {
+			return cli.BadUsage("--external: %s is a pipe, and no file that a graph could refer to", cli.Quote(c.Model))
+		}
+		if o.External, err = output.Relative(filepath.Dir(c.Output), c.Model); err != nil {
 			return err
 		}
 	}
@@ -41,7 +62,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	if err := env.Context.Err(); err != nil {
 		return err
 	}
-	if err := mlxg.WriteFile(env.Context, c.Output, module, mlxg.WriteOptions{}); err != nil {
+	if err := out.Graph(env.Context, module, nil, output.Options{}); err != nil {
 		return err
 	}
 	for _, g := range module.Graphs {
@@ -49,23 +70,6 @@ func (c *recordCmd) Run(env *cli.Env) error {
 		fmt.Fprintf(env.Stdout, "recorded %-8s %4d dispatches, %4d barriers, weights %s, state %s, scratch %s\n",
 			g.Name, s.Dispatches, s.Barriers, cli.Bytes(s.Bytes.Weight), cli.Bytes(s.Bytes.State), cli.Bytes(s.Bytes.Scratch))
 	}
-	fmt.Fprintf(env.Stdout, "wrote %s in %.1f s\n", c.Output, time.Since(start).Seconds())
+	fmt.Fprintf(env.Stdout, "wrote %s in %.1f s\n", cli.Quote(c.Output), time.Since(start).Seconds())
 	return nil
-}
-
-// relative returns target's path relative to the directory of file, with '/'.
-func relative(file, target string) (string, error) {
-	dir, err := filepath.Abs(filepath.Dir(file))
-	if err != nil {
-		return "", err
-	}
-	abs, err := filepath.Abs(target)
-	if err != nil {
-		return "", err
-	}
-	rel, err := filepath.Rel(dir, abs)
-	if err != nil {
-		return "", fmt.Errorf("%s cannot be named relative to %s: %w", target, file, err)
-	}
-	return filepath.ToSlash(rel), nil
 }

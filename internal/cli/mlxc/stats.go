@@ -13,7 +13,7 @@ import (
 type statsCmd struct {
 	modelFlags
 
-	Graph   string `arg:"" help:"Graph file (.mlxg or .mlxt)."`
+	Graph   string `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Kernels bool   `help:"Count dispatches of each kernel too."`
 	JSON    bool   `name:"json" help:"Print JSON."`
 }

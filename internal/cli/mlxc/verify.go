@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/cli"
@@ -19,7 +18,7 @@ import (
 )
 
 type verifyCmd struct {
-	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
+	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	After  string   `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
 	Full   bool     `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
 	Strict bool     `help:"Accept no proof that assumes the recording free of races somewhere."`
@@ -44,12 +43,16 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		paths = append(paths, c.After)
 	}
 	var files []verdict
+	var inputs []*modfile.Input
 	bad := 0
 	for _, path := range paths {
-		if _, err := os.Stat(path); err != nil {
+		in, err := modfile.Look(path)
+		if err != nil {
 			return err
 		}
-		v, err := c.check(env.Context, path)
+		defer in.Close()
+		inputs = append(inputs, in)
+		v, err := c.check(env.Context, in)
 		if err != nil {
 			return err
 		}
@@ -62,7 +65,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	var modules *prove.Result
 	var err error
 	if bad == 0 && c.After != "" {
-		if modules, proofs, err = c.prove(env.Context); err != nil {
+		if modules, proofs, err = c.prove(env.Context, inputs[0], inputs[1]); err != nil {
 			return err
 		}
 	}
@@ -101,13 +104,13 @@ func (v *verdict) undefined(ctx context.Context, g *ir.Graph) {
 }
 
 // prove compares two files, and their graphs by name.
-func (c *verifyCmd) prove(ctx context.Context) (*prove.Result, map[string]*prove.Result, error) {
-	before, err := modfile.Open(ctx, c.Graph, modfile.Options{SkipExternal: true})
+func (c *verifyCmd) prove(ctx context.Context, first, second *modfile.Input) (*prove.Result, map[string]*prove.Result, error) {
+	before, err := first.Module(ctx, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer before.Close()
-	after, err := modfile.Open(ctx, c.After, modfile.Options{SkipExternal: true})
+	after, err := second.Module(ctx, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +136,7 @@ func printVerdicts(env *cli.Env, files []verdict) {
 		if !v.Valid {
 			state = "NOT valid"
 		}
-		fmt.Fprintf(env.Stdout, "%s: %s\n", v.File, state)
+		fmt.Fprintf(env.Stdout, "%s: %s\n", cli.Quote(v.File), state)
 		for _, e := range v.Errors {
 			fmt.Fprintf(env.Stdout, "  %s\n", e)
 		}
@@ -172,10 +175,10 @@ func proofError(proofs map[string]*prove.Result) error {
 
 // check opens the file, which checks its form, and asks for every dispatch of a
 // builtin kernel whether a declaration describes it and allows its aliasing.
-func (c *verifyCmd) check(ctx context.Context, path string) (v verdict, err error) {
+func (c *verifyCmd) check(ctx context.Context, in *modfile.Input) (v verdict, err error) {
 	defer interrupt.Catch(&err)
-	v.File = path
-	f, err := modfile.Open(ctx, path, modfile.Options{Verify: c.Full})
+	v.File = in.Name()
+	f, err := in.Module(ctx, modfile.Options{Verify: c.Full})
 	if err != nil {
 		var list ir.Errors
 		if errors.As(err, &list) {

@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/cli/output"
 	"github.com/mlxc/mlxc/internal/generate"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -44,7 +45,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
-	module, closer, err := openModel(env, c.Graph, c.Verify)
+	module, closer, err := openModel(env, &output.Files{}, c.Graph, c.Verify)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,11 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 	if err != nil {
 		return err
 	}
-	if err := setParams(g, c.Set); err != nil {
+	set, err := assignments("--set", "PARAM=VALUE", c.Set)
+	if err != nil {
+		return err
+	}
+	if err := setParams(g, set); err != nil {
 		return err
 	}
 	var times []float64

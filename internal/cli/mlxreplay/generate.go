@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/cli/output"
 	"github.com/mlxc/mlxc/internal/generate"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/internal/npy"
@@ -34,15 +35,27 @@ type generateCmd struct {
 }
 
 // openModel opens a recorded model, or records a GGUF one.
-func openModel(env *cli.Env, path string, verify bool) (*ir.Module, io.Closer, error) {
-	if !modfile.IsModel(path) {
-		f, err := modfile.Open(env.Context, path, modfile.Options{Verify: verify})
+func openModel(env *cli.Env, files *output.Files, path string, verify bool) (*ir.Module, io.Closer, error) {
+	in, err := modfile.Look(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	if !in.IsModel() {
+		f, err := in.Module(env.Context, modfile.Options{Verify: verify})
 		if err != nil {
+			return nil, nil, err
+		}
+		if err := files.ReadGraph(f); err != nil {
+			f.Close()
 			return nil, nil, err
 		}
 		return f.Module, f, nil
 	}
-	m, err := gguf.Load(path)
+	if err := files.Read(path, "the model"); err != nil {
+		return nil, nil, err
+	}
+	m, err := in.Model()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +86,15 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	case c.Prompt == "" && !c.Chat:
 		return cli.BadUsage("--prompt is empty")
 	}
-	module, closer, err := openModel(env, c.Model, c.Verify)
+	var files output.Files
+	var logitsFile *output.File
+	if c.Logits != "" {
+		var err error
+		if logitsFile, err = files.Write("--logits", c.Logits); err != nil {
+			return err
+		}
+	}
+	module, closer, err := openModel(env, &files, c.Model, c.Verify)
 	if err != nil {
 		return err
 	}
@@ -103,7 +124,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		if c.JSON {
 			return nil
 		}
-		_, err := io.WriteString(env.Stdout, s)
+		_, err := io.WriteString(env.Raw(), s)
 		return err
 	}
 	if c.Logits != "" {
@@ -112,7 +133,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	r, err := m.Generate(env.Context, prompt, o)
 	if err != nil {
 		if !c.JSON && text != "" {
-			fmt.Fprintln(env.Stdout)
+			fmt.Fprintln(env.Raw())
 		}
 		return err
 	}
@@ -123,7 +144,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		if err := npy.Save(c.Logits, a); err != nil {
+		if err := logitsFile.Data(func(w io.Writer) error { return npy.Write(w, a) }); err != nil {
 			return err
 		}
 	}
@@ -133,7 +154,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 			"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)) / r.Prompt.Seconds()),
 		})
 	}
-	fmt.Fprintln(env.Stdout, rest)
+	fmt.Fprintln(env.Raw(), rest)
 	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s)\n",
 		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped)
 	return nil

@@ -2,9 +2,15 @@
 // is one file.
 package mlxreplay
 
-import "github.com/mlxc/mlxc/internal/cli"
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/mlxc/mlxc/internal/cli"
+)
 
 type grammar struct {
+	Version kong.VersionFlag `help:"Print the version of this program."`
+
 	Run      runCmd      `cmd:"" help:"Replay a graph on .npy inputs."`
 	Generate generateCmd `cmd:"" help:"Generate text with a recorded language model."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn lines of text into token ids."`

@@ -2,12 +2,14 @@ package mlxreplay
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/cli/output"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/internal/npy"
 	"github.com/mlxc/mlxc/ir"
@@ -15,7 +17,7 @@ import (
 )
 
 type runCmd struct {
-	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt)."`
+	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Name   string   `name:"graph" placeholder:"NAME" help:"Graph to replay (default: the first)."`
 	In     []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state. Repeatable."`
 	Out    []string `placeholder:"NAME=FILE.npy" help:"Write an output or state after the last replay. Repeatable."`
@@ -32,11 +34,30 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if c.Repeat < 1 {
 		return cli.BadUsage("--repeat is %d, want at least 1", c.Repeat)
 	}
+	in, out, set, err := c.assignments()
+	if err != nil {
+		return err
+	}
+	var files output.Files
+	for _, a := range in {
+		if err := files.ReadState(a.value, a.name); err != nil {
+			return err
+		}
+	}
+	outputs := make([]*output.File, len(out))
+	for i, a := range out {
+		if outputs[i], err = files.WriteState("--out "+cli.Quote(a.name), a.value, a.name); err != nil {
+			return err
+		}
+	}
 	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{Verify: c.Verify})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if err := files.ReadGraph(f); err != nil {
+		return err
+	}
 	d, closeDevice, err := c.open()
 	if err != nil {
 		return err
@@ -51,18 +72,18 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := setParams(g, c.Set); err != nil {
+	if err := setParams(g, set); err != nil {
 		return err
 	}
-	if err := fillInputs(g, c.In); err != nil {
+	if err := fillInputs(g, in); err != nil {
 		return err
 	}
 	if !c.Zeros {
-		if err := inputsGiven(g, c.In); err != nil {
+		if err := inputsGiven(g, in); err != nil {
 			return err
 		}
 	}
-	if err := checkOutputs(g, c.Out); err != nil {
+	if err := checkOutputs(g, out); err != nil {
 		return err
 	}
 	total := 0.0
@@ -73,7 +94,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		}
 		total += t.Total.Seconds()
 	}
-	if err := writeOutputs(g, c.Out); err != nil {
+	if err := writeOutputs(g, out, outputs); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -83,12 +104,42 @@ func (c *runCmd) Run(env *cli.Env) error {
 	return err
 }
 
-func setParams(g *replay.Graph, settings []string) error {
-	for _, s := range settings {
+// assignment is a flag of the form NAME=VALUE.
+type assignment struct{ name, value string }
+
+// assignments parses the values of a flag, each name of which stands once: of two,
+// one would be lost.
+func assignments(flag, form string, list []string) ([]assignment, error) {
+	var out []assignment
+	seen := map[string]string{}
+	for _, s := range list {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok {
-			return cli.BadUsage("--set wants PARAM=VALUE, not %q", s)
+			return nil, cli.BadUsage("%s wants %s, not %q", flag, form, s)
 		}
+		if before, twice := seen[name]; twice {
+			return nil, cli.BadUsage("%s %s is given twice, as %s and as %s", flag, cli.Quote(name), cli.Quote(before), cli.Quote(value))
+		}
+		seen[name] = value
+		out = append(out, assignment{name, value})
+	}
+	return out, nil
+}
+
+func (c *runCmd) assignments() (in, out, set []assignment, err error) {
+	if in, err = assignments("--in", "NAME=FILE.npy", c.In); err != nil {
+		return
+	}
+	if out, err = assignments("--out", "NAME=FILE.npy", c.Out); err != nil {
+		return
+	}
+	set, err = assignments("--set", "PARAM=VALUE", c.Set)
+	return
+}
+
+func setParams(g *replay.Graph, settings []assignment) error {
+	for _, s := range settings {
+		name, value := s.name, s.value
 		// An f32 param takes the f32 nearest to the decimal: 1e-5 is none itself.
 		bits := 64
 		if i, ok := g.IR().ParamNamed(name); ok && g.IR().Params[i].Type == ir.F32 {
@@ -146,12 +197,9 @@ var npyTypes = map[ir.DType]npy.DType{
 	ir.U64: npy.Uint64, ir.I64: npy.Int64, ir.F16: npy.Float16, ir.F32: npy.Float32,
 }
 
-func fillInputs(g *replay.Graph, files []string) error {
+func fillInputs(g *replay.Graph, files []assignment) error {
 	for _, s := range files {
-		name, path, ok := strings.Cut(s, "=")
-		if !ok {
-			return cli.BadUsage("--in wants NAME=FILE.npy, not %q", s)
-		}
+		name, path := s.name, s.value
 		m, data, err := memory(g, name, ir.Input, ir.State)
 		if err != nil {
 			return err
@@ -162,6 +210,9 @@ func fillInputs(g *replay.Graph, files []string) error {
 		}
 		if t, ok := npyTypes[m.DType]; ok && t != a.DType {
 			return fmt.Errorf("%s holds %s, %s %%%s is %s", path, a.DType, m.Kind, m.Name, t)
+		}
+		if len(a.Data) == 0 && len(data) > 0 {
+			return fmt.Errorf("%s has no elements (shape %v), %s %%%s has %d bytes: leave out --in %s for zeros", path, a.Shape, m.Kind, m.Name, len(data), name)
 		}
 		if len(a.Data) > len(data) {
 			return fmt.Errorf("%s has %d bytes (shape %v), %s %%%s has %d", path, len(a.Data), a.Shape, m.Kind, m.Name, len(data))
@@ -174,13 +225,13 @@ func fillInputs(g *replay.Graph, files []string) error {
 }
 
 // inputsGiven reports an input that no --in names: zeros would hide a mistake.
-func inputsGiven(g *replay.Graph, files []string) error {
+func inputsGiven(g *replay.Graph, files []assignment) error {
 	for i := range g.IR().Memories {
 		m := &g.IR().Memories[i]
 		if m.Kind != ir.Input || m.Alias != ir.NoMem {
 			continue
 		}
-		if !slices.ContainsFunc(files, func(s string) bool { return strings.HasPrefix(s, m.Name+"=") }) {
+		if !slices.ContainsFunc(files, func(s assignment) bool { return s.name == m.Name }) {
 			return cli.BadUsage("input %%%s is not given: --in %s=FILE.npy, or --zeros", m.Name, m.Name)
 		}
 	}
@@ -188,13 +239,9 @@ func inputsGiven(g *replay.Graph, files []string) error {
 }
 
 // checkOutputs finds mistakes before the replay.
-func checkOutputs(g *replay.Graph, files []string) error {
+func checkOutputs(g *replay.Graph, files []assignment) error {
 	for _, s := range files {
-		name, _, ok := strings.Cut(s, "=")
-		if !ok {
-			return cli.BadUsage("--out wants NAME=FILE.npy, not %q", s)
-		}
-		m, _, err := memory(g, name, ir.Output, ir.State)
+		m, _, err := memory(g, s.name, ir.Output, ir.State)
 		if err != nil {
 			return err
 		}
@@ -205,10 +252,9 @@ func checkOutputs(g *replay.Graph, files []string) error {
 	return nil
 }
 
-func writeOutputs(g *replay.Graph, files []string) error {
-	for _, s := range files {
-		name, path, _ := strings.Cut(s, "=")
-		m, data, err := memory(g, name, ir.Output, ir.State)
+func writeOutputs(g *replay.Graph, out []assignment, files []*output.File) error {
+	for i, s := range out {
+		m, data, err := memory(g, s.name, ir.Output, ir.State)
 		if err != nil {
 			return err
 		}
@@ -222,7 +268,7 @@ func writeOutputs(g *replay.Graph, files []string) error {
 			}
 			a.Data = data[:n*m.DType.Size()]
 		}
-		if err := npy.Save(path, a); err != nil {
+		if err := files[i].Data(func(w io.Writer) error { return npy.Write(w, a) }); err != nil {
 			return err
 		}
 	}

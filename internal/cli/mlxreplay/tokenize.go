@@ -63,8 +63,16 @@ func (c *tokenizeCmd) Run(env *cli.Env) error {
 }
 
 func (c *tokenizeCmd) tokenizer(ctx context.Context) (*tokenizer.Tokenizer, error) {
-	if modfile.IsModel(c.Model) {
-		m, err := gguf.Load(c.Model)
+	if c.Model == "-" || c.Model == "/dev/stdin" {
+		return nil, cli.BadUsage("the model cannot come from standard input, which is the text")
+	}
+	in, err := modfile.Look(c.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if in.IsModel() {
+		m, err := in.Model()
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +83,7 @@ func (c *tokenizeCmd) tokenizer(ctx context.Context) (*tokenizer.Tokenizer, erro
 		}
 		return tokenizer.New(spec)
 	}
-	f, err := modfile.Open(ctx, c.Model, modfile.Options{SkipExternal: true})
+	f, err := in.Module(ctx, modfile.Options{SkipExternal: true})
 	if err != nil {
 		return nil, err
 	}
