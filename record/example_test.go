@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log"
-	"strings"
 	"math"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
