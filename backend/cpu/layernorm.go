@@ -141,7 +141,7 @@ func layerNormGrad(c *Call, work *Worker, lo, hi int) {
 		inv := sqrt32(r.inv2)
 		for k, v := range centred {
 			norm := v * inv
-			left, right := inv*(wg[k]-meanWG), norm*meanWGC*r.inv2
+			left, right := float32(inv*(wg[k]-meanWG)), float32(norm*meanWGC*r.inv2) // rounded, wherever this is compiled
 			gx[i+k] = left - right
 			if hasW {
 				gw[i+k] = grad[k] * norm

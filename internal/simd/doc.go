@@ -3,12 +3,16 @@
 // elementwise loops around them. All arithmetic is float32 with float32
 // accumulation.
 //
-// Each loop exists three times: in Go ("generic", every architecture), and for
-// amd64 as assembly for AVX2+FMA and for AVX-512. The best one that the machine
-// has is chosen once, when the program starts; the environment variable
-// MLXC_SIMD (generic, avx2, avx512) or [Use] picks another. The three differ in
-// the order of additions and so in the last bits of a sum, never in the value
-// of a decoded weight.
+// Each loop exists several times: in Go ("generic", every architecture), as
+// assembly for amd64 with AVX2+FMA and with AVX-512, and for arm64 with Advanced
+// SIMD ("neon"). The best one that the machine has is chosen once, when the
+// program starts; the environment variable MLXC_SIMD (generic, avx2, avx512,
+// neon) or [Use] picks another. They differ in the order of additions and so in
+// the last bits of a sum.
+//
+// The loops for arm64 use what every arm64 has. Its dot products of bytes
+// (SDOT) and its arithmetic on half floats have no place here: x is float32, and
+// sums are. On other machines TestNEON runs them in an emulator.
 //
 // # What this package is not
 //

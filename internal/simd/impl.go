@@ -10,11 +10,12 @@ import (
 // Impl names one implementation of the loops.
 type Impl string
 
-// The implementations, worst first.
+// The implementations, of each architecture worst first.
 const (
 	Generic Impl = "generic" // Go; everywhere
 	AVX2    Impl = "avx2"    // amd64 with AVX2 and FMA
 	AVX512  Impl = "avx512"  // amd64 with AVX-512 F, BW, DQ and VL
+	NEON    Impl = "neon"    // arm64
 )
 
 // EnvVar overrides the choice made at start; its value is an [Impl].

@@ -1,0 +1,325 @@
+//go:build !arm64
+
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestNEON runs the assembly for arm64 in an emulator and compares it with the
+// loops in Go. On arm64 itself every test of this package runs it.
+func TestNEON(t *testing.T) {
+	m := newMachine(t)
+	for _, at := range guards {
+		m.atEnd = at.atEnd
+		for _, part := range []struct {
+			name string
+			test func(*testing.T, *machine)
+		}{
+			{"vector", neonVector}, {"exp", neonExp}, {"matvec", neonMatVec}, {"quantized", neonQuantized}, {"pack", neonPack}, {"tile", neonTile},
+		} {
+			t.Run(at.name+"/"+part.name, func(t *testing.T) {
+				m.t = t
+				part.test(t, m)
+			})
+		}
+	}
+	for name := range m.pc {
+		assert.True(t, m.called[name], "nothing tests %s", name)
+	}
+	assert.GreaterOrEqual(t, len(m.pc), 19)
+}
+
+// sameFloats wants equal bits, or NaN for NaN.
+func sameFloats(t *testing.T, want, got []float32, format string, args ...any) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i, w := range want {
+		if math.Float32bits(w) != math.Float32bits(got[i]) && (w == w || got[i] == got[i]) {
+			require.Failf(t, "differs", "element %d: got %v, want %v: "+format, append([]any{i, got[i], w}, args...)...)
+		}
+	}
+}
+
+func neonVector(t *testing.T, m *machine) {
+	special := []float32{0, float32(math.Copysign(0, -1)), 1, nan, inf, -inf, math.MaxFloat32, math.SmallestNonzeroFloat32}
+	for n := 0; n < 70; n += 1 + n/40*7 {
+		r := rng(uint64(n))
+		a, b := wild(r, make([]float32, n)), wild(r, make([]float32, n))
+
+		var want, magnitude float64
+		for i := range a {
+			p := float64(a[i]) * float64(b[i])
+			want, magnitude = want+p, magnitude+math.Abs(p)
+		}
+		near(t, want, magnitude, m.call("dotNEON", a, b, n), "dot, n = %d", n)
+
+		y := append([]float32(nil), b...)
+		m.call("axpyNEON", float32(1.5), a, y, n)
+		for i := range y {
+			near(t, 1.5*float64(a[i])+float64(b[i]), math.Abs(1.5*float64(a[i]))+math.Abs(float64(b[i])), y[i], "axpy, n = %d, i = %d", n, i)
+		}
+
+		for i := range a {
+			if r.IntN(4) == 0 {
+				a[i], b[i] = special[r.IntN(len(special))], special[r.IntN(len(special))]
+			}
+		}
+		want32, got := make([]float32, n), make([]float32, n)
+		addToGeneric(want32, a, b)
+		m.call("addToNEON", got, a, b, n)
+		sameFloats(t, want32, got, "add, n = %d", n)
+		mulToGeneric(want32, a, b)
+		m.call("mulToNEON", got, a, b, n)
+		sameFloats(t, want32, got, "mul, n = %d", n)
+		scaleToGeneric(want32, -1.25, a)
+		m.call("scaleToNEON", got, float32(-1.25), a, n)
+		sameFloats(t, want32, got, "scale, n = %d", n)
+
+		sameFloats(t, []float32{maximumGeneric(a)}, []float32{m.call("maximumNEON", a, n)}, "max, n = %d", n)
+		for i := range n { // the greatest in each place, and a NaN
+			x := random(r, make([]float32, n))
+			x[i] = 7
+			require.Equal(t, float32(7), m.call("maximumNEON", x, n), "n = %d, i = %d", n, i)
+			x[i] = nan
+			require.True(t, math.IsNaN(float64(m.call("maximumNEON", x, n))), "n = %d, i = %d", n, i)
+		}
+	}
+	for _, group := range []int{32, 64, 128} {
+		for n := range 5 {
+			x, dst := wild(rng(uint64(n)), make([]float32, n*group)), make([]float32, n)
+			m.call("groupSumsNEON", dst, x, n, group)
+			for i := range dst {
+				var sum, magnitude float64
+				for _, v := range x[i*group : (i+1)*group] {
+					sum, magnitude = sum+float64(v), magnitude+math.Abs(float64(v))
+				}
+				near(t, sum, magnitude, dst[i], "sum %d of %d", i, group)
+			}
+		}
+	}
+}
+
+func neonExp(t *testing.T, m *machine) {
+	const step = 65537 // a prime: all exponents and many fractions
+	var x []float32
+	for b := uint64(0); b < 1<<32; b += step {
+		x = append(x, math.Float32frombits(uint32(b)))
+	}
+	for _, border := range []float32{0, 1, -1, math.Ln2, math.Ln2 / 2, 88.72283, 89, -87.33654, -103.97208, -104, inf, -inf} {
+		for d := range uint32(65) {
+			x = append(x, math.Float32frombits(math.Float32bits(border)+d-32))
+		}
+	}
+	exp := func(x []float32) []float32 {
+		dst := make([]float32, len(x))
+		m.call("expToNEON", dst, x, len(x))
+		return dst
+	}
+	var worst float64
+	for i, v := range exp(x) {
+		u := ulps(v, math.Exp(float64(x[i])))
+		require.LessOrEqual(t, u, 1.1, "exp(%v) = %v", x[i], v)
+		worst = max(worst, u)
+	}
+	t.Logf("exp: at most %.3f ulp", worst)
+	if impls := Available(); len(impls) > 1 { // the method is AVX2's
+		previous, err := Use(AVX2)
+		require.NoError(t, err)
+		want := make([]float32, len(x))
+		ExpTo(want, x)
+		_, err = Use(previous)
+		require.NoError(t, err)
+		sameFloats(t, want, exp(x), "AVX2's exp")
+	}
+
+	// The steps of their terms, to the bit.
+	arg, got, want := make([]float32, len(x)), make([]float32, len(x)), make([]float32, len(x))
+	for i, v := range x {
+		arg[i] = -v
+	}
+	for i, e := range exp(arg) {
+		d := 1 + e
+		want[i] = x[i] / d
+	}
+	m.call("siluToNEON", got, x, len(x))
+	sameFloats(t, want, got, "silu")
+	for i, v := range x {
+		arg[i] = float32(math.Abs(float64(v)))
+	}
+	for i, e := range exp(arg) {
+		d := 1 + e
+		want[i] = 1 / d
+		if !(x[i] < 0) {
+			want[i] = 1 - want[i]
+		}
+	}
+	m.call("sigmoidToNEON", got, x, len(x))
+	sameFloats(t, want, got, "sigmoid")
+
+	// Tails: a result depends on its own argument only.
+	long := random(rng(3), make([]float32, 16))
+	scaleToGeneric(long, 100, long)
+	for _, f := range []string{"expToNEON", "sigmoidToNEON", "siluToNEON"} {
+		want := make([]float32, len(long))
+		m.call(f, want, long, len(long))
+		for n := range long {
+			dst := make([]float32, n)
+			m.call(f, dst, long[:n:n], n)
+			sameFloats(t, want[:n], dst, "%s, n = %d", f, n)
+		}
+	}
+}
+
+func neonMatVec(t *testing.T, m *machine) {
+	for _, k := range []int{0, 1, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 64, 77} {
+		for n := range 10 {
+			r := rng(uint64(100*k + n))
+			ld := k + r.IntN(3)
+			x, w, y := wild(r, make([]float32, k)), wild(r, make([]float32, max(0, (n-1)*ld+k))), make([]float32, n)
+			if n == 0 {
+				w = nil
+			}
+			m.call("matVecF32NEON", y, x, w, n, k, ld)
+			for j := range y {
+				var sum, magnitude float64
+				for i, v := range w[j*ld : j*ld+k] {
+					p := float64(x[i]) * float64(v)
+					sum, magnitude = sum+p, magnitude+math.Abs(p)
+				}
+				near(t, sum, magnitude, y[j], "n = %d, k = %d, row %d", n, k, j)
+				one := make([]float32, 1)
+				m.call("matVecF32NEON", one, x, w[j*ld:j*ld+k], 1, k, k)
+				sameFloats(t, one, y[j:j+1], "row %d of %d alone", j, n)
+			}
+		}
+	}
+}
+
+func neonMatrix(r *rand.Rand, bits, n, k, group int) *matrix {
+	m := &matrix{bits: bits, n: n, k: k, group: group, w: make([]byte, n*k/8*bits),
+		scales: make([]float32, n*k/group), biases: make([]float32, n*k/group)}
+	return m.randomize(r, random)
+}
+
+func neonQuantized(t *testing.T, m *machine) {
+	for _, bits := range []int{4, 8} {
+		name := map[int]string{4: "matVecQ4NEON", 8: "matVecQ8NEON"}[bits]
+		for _, group := range []int{32, 64, 128} {
+			for _, groups := range []int{0, 1, 2, 3, 4, 5, 7, 8, 9} {
+				k, n := groups*group, (groups*3+bits)%10
+				r := rng(uint64(k + n))
+				q := neonMatrix(r, bits, n, k, group)
+				x, y, xsum := random(r, make([]float32, k)), make([]float32, n), make([]float32, groups)
+				groupSumsGeneric(xsum, x, group)
+				m.call(name, y, x, xsum, q.w, q.scales, q.biases, n, k, group)
+				for j, v := range y {
+					want, magnitude := q.dot(x, j)
+					near(t, want, magnitude, v, "%v, row %d", q, j)
+					one, row := make([]float32, 1), k/8*bits
+					m.call(name, one, x, xsum, q.w[j*row:(j+1)*row], q.scales[j*groups:(j+1)*groups], q.biases[j*groups:(j+1)*groups], 1, k, group)
+					sameFloats(t, one, y[j:j+1], "%v, row %d alone", q, j)
+				}
+			}
+		}
+		// Every weight in every place of a unit, exactly.
+		q := neonMatrix(rng(1), bits, 5, 64, 32)
+		for i := range q.scales {
+			q.scales[i], q.biases[i] = float32(i%3+1), float32(-i)
+		}
+		for e := range q.k {
+			x, y, xsum := make([]float32, q.k), make([]float32, q.n), make([]float32, 2)
+			x[e], xsum[e/32] = 1, 1
+			m.call(name, y, x, xsum, q.w, q.scales, q.biases, q.n, q.k, 32)
+			for j := range y {
+				i := j*2 + e/32
+				require.Equal(t, q.scales[i]*float32(q.q(j, e))+q.biases[i], y[j], "%v, weight %d of row %d", q, e, j)
+			}
+		}
+	}
+}
+
+// Panels are 16 rows wide; what lies beside the four that are packed stays.
+func neonPack(t *testing.T, m *machine) {
+	const width, rows = 16, 4
+	untouched := func(n int) []float32 {
+		s := make([]float32, n)
+		for i := range s {
+			s[i] = canary
+		}
+		return s
+	}
+	// A panel ends with the rows that are packed last.
+	size := func(cols int) int { return max(0, (cols-1)*width+rows) }
+	for _, cols := range []int{0, 4, 8, 20} {
+		stride := cols + 3
+		w := random(rng(uint64(cols)), make([]float32, (rows-1)*stride+cols))
+		want, got := untouched(size(cols)), untouched(size(cols))
+		packF32Generic(want, w, rows, cols, stride, width)
+		m.call("packF32NEON", got, w, cols, 4*stride)
+		sameFloats(t, want, got, "f32, %d columns", cols)
+	}
+	for _, group := range []int{32, 64, 128} {
+		for _, groups := range []int{0, 1, 2, 3} {
+			cols := group * groups
+			stride := cols + 64
+			r := rng(uint64(cols))
+			w := make([]byte, max(0, (rows-1)*stride+cols))
+			for i := range w {
+				w[i] = byte(r.Uint32())
+			}
+			// Small numbers, so that no order of roundings matters.
+			scales, biases := make([]float32, size(groups)), make([]float32, size(groups))
+			for i := range scales {
+				scales[i], biases[i] = float32(i%5+1), float32(-i)
+			}
+			want, got := untouched(size(cols)), untouched(size(cols))
+			packQ8Generic(want, w, scales, biases, rows, cols, stride, group, width)
+			m.call("packQ8NEON", got, w, scales, biases, cols, stride, group)
+			sameFloats(t, want, got, "q8, %d columns, group %d", cols, group)
+
+			w = w[:max(0, ((rows-1)*stride+cols)/2)]
+			want, got = untouched(size(cols)), untouched(size(cols))
+			packQ4Generic(want, w, scales, biases, rows, cols, stride, group, width)
+			m.call("packQ4NEON", got, w, scales, biases, cols, stride/2, group)
+			sameFloats(t, want, got, "q4, %d columns, group %d", cols, group)
+		}
+	}
+}
+
+func neonTile(t *testing.T, m *machine) {
+	const width = 16
+	for rows, name := range map[int]string{1: "tile1NEON", 2: "tile2NEON", 4: "tile4NEON"} {
+		for _, cols := range []int{1, 2, 3, 4, 5, 8, 31, 32} {
+			for _, add := range []bool{false, true} {
+				r := rng(uint64(cols))
+				ldx, ldy := cols+r.IntN(3), width+r.IntN(3)
+				x, panel := random(r, make([]float32, (rows-1)*ldx+cols)), random(r, make([]float32, cols*width))
+				y := random(r, make([]float32, (rows-1)*ldy+width))
+				before := append([]float32(nil), y...)
+				m.call(name, y, ldy, x, ldx, panel, cols, add)
+				for i, v := range y {
+					row, j := i/ldy, i%ldy
+					if j >= width {
+						require.Equal(t, before[i], v, "%s writes between rows", name)
+						continue
+					}
+					var sum, magnitude float64
+					if add {
+						sum, magnitude = float64(before[i]), math.Abs(float64(before[i]))
+					}
+					for c := range cols {
+						p := float64(x[row*ldx+c]) * float64(panel[c*width+j])
+						sum, magnitude = sum+p, magnitude+math.Abs(p)
+					}
+					near(t, sum, magnitude, v, "%s, %d columns, row %d, column %d", name, cols, row, j)
+				}
+			}
+		}
+	}
+}
