@@ -338,4 +338,3 @@ func (r *round) copied(i int) ir.DType {
 	return ir.U8
 }
 
-func element(c *command, arg int) ir.DType { return c.in.Decl.Args[arg].Elem }

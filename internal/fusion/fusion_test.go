@@ -239,3 +239,22 @@ graph g {
 		require.Equal(t, k.text, remarks[0].Text, k.name)
 	}
 }
+
+// Bytes that are written as elements of one type and read as another's are no
+// term of the writer's: the reader is fused with others, not with it.
+func TestReadAsAnotherType(t *testing.T) {
+	const (
+		write = "  #0 @half (a = %x[0:128], b = %x[0:128], c = %t[0:128]) grid threads [64, 1, 1] of [64, 1, 1]\n  barrier\n"
+		read  = "  #1 @add (a = %t[0:128], b = %s[0:128], c = %u[0:128]) grid threads [32, 1, 1] of [32, 1, 1]\n  barrier\n"
+		use   = "  #2 @mul (a = %u[0:128], b = %s[0:128], c = %y[0:128]) grid threads [32, 1, 1] of [32, 1, 1]\n"
+		half  = "  kernel @half builtin \"vv_Multiplyfloat16\" args(0 a: device f16 read, 1 b: device f16 read, 2 c: device f16 write)\n"
+	)
+	for _, k := range []struct{ body, want string }{{half + write + read + use, "#0 | #2 | "}, {half + write + read, "#0 | #1 | "}} {
+		g := annotated(t, k.body)
+		remarks, _ := fusion.Run(context.Background(), g, fusion.Options{Generate: true})
+		require.Equal(t, k.want, list(g))
+		if k.want == "#0 | #1 | " {
+			require.Empty(t, remarks)
+		}
+	}
+}

@@ -203,7 +203,7 @@ func (r *round) words(i int, steps []int8) {
 			switch p := r.cmds[s.Command]; {
 			case r.far(s.Command, int32(i)):
 				w = append(w, r.before(int(r.read[def])-1, i)<<wordTag|wordFar)
-			case p.shape != nil && element(p, p.writes[s.Write]) == element(c, j):
+			case p.shape != nil: // a read as another type than was written is refused by isel
 				l = link{s.Command, s.Write}
 				steps[i] = min(steps[i], steps[s.Command]+1)
 				w = append(w, distance<<wordTag|wordLink)
