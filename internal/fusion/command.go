@@ -337,4 +337,3 @@ func (r *round) copied(i int) ir.DType {
 	}
 	return ir.U8
 }
-
