@@ -205,7 +205,10 @@ func (t *table) extent(e ir.Extent) termID {
 
 // index returns the index variable of a level: 0 … bound−1.
 func (t *table) index(level int, bound termID) termID {
-	return t.atom(node{form: variable, num: int64(level), args: []termID{bound}, lo: 0, hi: max(t.nodes[bound].hi-1, 0)})
+	if t.nodes[bound].hi <= 1 {
+		return t.integer(0) // all that it can be: a row of one element, say
+	}
+	return t.atom(node{form: variable, num: int64(level), args: []termID{bound}, lo: 0, hi: t.nodes[bound].hi - 1})
 }
 
 // constant returns the value of an integer that depends on nothing.
