@@ -4,6 +4,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 // erf, which Metal does not have, within 2.4 ulp for every f32, also where exp is
 // off by 4: x·P(x²) below 0.95, 1 − exp(Q(x)) above, and 1 from 4 on, where
 // erfc is less than half a unit. The coefficients are a weighted Chebyshev fit;
@@ -74,7 +80,7 @@ template <typename T, typename Op>
     device T* out [[buffer(1)]],
     constant uint& size [[buffer(2)]],
     uint i [[thread_position_in_grid]]) {
-  out[i] = T(Op()(float(in[i])));
+  out[i] = stored(T(Op()(float(in[i]))));
 }
 
 // Scores kept within ±cap: cap · tanh(x / cap), as some models do before a
@@ -96,7 +102,7 @@ template <typename T>
     constant uint& size [[buffer(2)]],
     constant float& cap [[buffer(3)]],
     uint i [[thread_position_in_grid]]) {
-  out[i] = T(cap * precise::tanh(float(in[i]) / cap));
+  out[i] = stored(T(cap * precise::tanh(float(in[i]) / cap)));
 }
 
 template [[host_name("v_Gelufloat32float32")]] [[kernel]] decltype(unary_v<float, Gelu>) unary_v<float, Gelu>;

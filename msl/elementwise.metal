@@ -4,6 +4,15 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+inline half stored(half v) {
+  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
+}
+
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {
@@ -61,7 +70,7 @@ template <typename T, typename Op>
     device T* c [[buffer(2)]],
     constant uint& size [[buffer(3)]],
     uint i [[thread_position_in_grid]]) {
-  c[i] = Op()(a[i], b[i]);
+  c[i] = stored(Op()(a[i], b[i]));
 }
 
 // Strided operands; the result is row-contiguous.
@@ -100,7 +109,7 @@ template <typename T, typename Op>
     uint2 grid [[threads_per_grid]]) {
   const long i = at.y;
   const long j = at.x;
-  c[i * long(grid.x) + j] = Op()(a[i * a_strides[0] + j * a_strides[1]], b[i * b_strides[0] + j * b_strides[1]]);
+  c[i * long(grid.x) + j] = stored(Op()(a[i * a_strides[0] + j * a_strides[1]], b[i * b_strides[0] + j * b_strides[1]]));
 }
 
 // @kernel   v_Sigmoid{T:float32float32=f32}
@@ -127,7 +136,7 @@ template <typename T, typename Op>
     device T* out [[buffer(1)]],
     constant uint& size [[buffer(2)]],
     uint i [[thread_position_in_grid]]) {
-  out[i] = T(Op()(float(in[i])));
+  out[i] = stored(T(Op()(float(in[i]))));
 }
 
 template [[host_name("vv_Addfloat32")]] [[kernel]] decltype(binary_vv<float, Add>) binary_vv<float, Add>;

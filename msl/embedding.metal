@@ -5,6 +5,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 // @kernel   embed_{T:float32=f32|float16=f16}
 // @arg 0 ids    device i32[n] read
 // @arg 1 table  device {T}[V, K] read
@@ -24,7 +30,7 @@ template <typename T>
     uint2 at [[thread_position_in_grid]]) {
   const int id = ids[at.y];
   const size_t to = size_t(at.y) * K + at.x;
-  out[to] = id >= 0 && id < V ? float(table[size_t(id) * K + at.x]) : NAN;
+  out[to] = stored(id >= 0 && id < V ? float(table[size_t(id) * K + at.x]) : NAN);
 }
 
 // The table holds affine codes, laid out as those of quantized matrices.
@@ -60,7 +66,7 @@ template <int g, int b>
   }
   const size_t from = size_t(id) * K + at.x;
   const uint code = (w[from / (32 / b)] >> (b * (at.x % (32 / b)))) & ((1u << b) - 1);
-  out[to] = scales[from / g] * float(code) + biases[from / g];
+  out[to] = stored(scales[from / g] * float(code) + biases[from / g]);
 }
 
 template [[host_name("embed_float32")]] [[kernel]] decltype(embed<float>) embed<float>;

@@ -4,6 +4,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 // sum_of_lanes adds v over each run of n neighbouring lanes; all get the sum.
 template <int n>
 inline float sum_of_lanes(float v) {
@@ -185,7 +191,7 @@ template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
         acc[i] += partial[s * pitch + i];
       }
       if (first + i < out_vec_size) {
-        out_vec[first + i] = acc[i];
+        out_vec[first + i] = stored(acc[i]);
       }
     }
   }
@@ -224,7 +230,7 @@ inline void matvec(const device W* mat, const device float* x, device float* y, 
   dot_rows(mat, x, K, N, first, lane, result);
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
-      y[first + i] = result[i];
+      y[first + i] = stored(result[i]);
     }
   }
 }
@@ -378,7 +384,7 @@ template <typename W>
   dot_rows(w, x, K, N, first, lane, result);
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
-      y[first + i] = r[first + i] + result[i];
+      y[first + i] = stored(r[first + i] + result[i]);
     }
   }
 }
@@ -416,7 +422,7 @@ template <typename W>
   dot_rows(w_up, x, K, N, first, lane, up);
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
-      y[first + i] = silu_mul(gate[i], up[i]);
+      y[first + i] = stored(silu_mul(gate[i], up[i]));
     }
   }
 }
@@ -469,7 +475,7 @@ template <typename W>
   }
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
-      y[at * N + first + i] = id < uint(E) ? result[i] : NAN;
+      y[at * N + first + i] = stored(id < uint(E) ? result[i] : NAN);
     }
   }
 }
@@ -572,7 +578,7 @@ inline void store_tile(
   const int col = int(thread_id) % 4 * 8;
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = xs[row * PITCH + col + i];
+      y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
     }
   }
 }
@@ -758,7 +764,7 @@ template <typename W>
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
       const size_t at = size_t(m0 + row) * N + n0 + col + i;
-      y[at] = r[at] + xs[row * PITCH + col + i];
+      y[at] = stored(r[at] + xs[row * PITCH + col + i]);
     }
   }
 }
@@ -807,7 +813,7 @@ template <typename W>
   const int col = int(thread_id) % 4 * 8;
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]);
+      y[size_t(m0 + row) * N + n0 + col + i] = stored(silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]));
     }
   }
 }

@@ -16,6 +16,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup
 
@@ -186,7 +192,7 @@ template <typename F>
   dot_rows<F>(w, x + size_t(group.y) * K, K, N, first, lane, result);
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
-      y[size_t(group.y) * N + first + i] = result[i];
+      y[size_t(group.y) * N + first + i] = stored(result[i]);
     }
   }
 }
@@ -276,7 +282,7 @@ template <typename F>
   }
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
-      y[at * N + first + i] = id < uint(E) ? result[i] : NAN;
+      y[at * N + first + i] = stored(id < uint(E) ? result[i] : NAN);
     }
   }
 }

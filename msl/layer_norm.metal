@@ -4,6 +4,18 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+inline half stored(half v) {
+  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
+}
+inline bfloat stored(bfloat v) {
+  return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v;
+}
+
 // Whether the gradient of the weight is wanted, row by row; MLX's constant.
 constant bool has_w [[function_constant(20)]];
 
@@ -119,7 +131,7 @@ template <typename T>
   const float inv = precise::rsqrt(acc[0] / float(axis_size) + eps);
   for (int i = 0; i < count; i++) {
     const T scaled = w[size_t(w_stride) * (first + i)] * T(v[i] * inv);
-    out[at + i] = scaled + b[size_t(b_stride) * (first + i)];
+    out[at + i] = stored(scaled + b[size_t(b_stride) * (first + i)]);
   }
 }
 
@@ -178,7 +190,7 @@ template <typename T>
     const int count = min(READS, int(axis_size - first));
     for (int i = 0; i < count; i++) {
       const T scaled = w[size_t(w_stride) * (first + i)] * T((float(x[first + i]) - mean) * inv);
-      out[first + i] = scaled + b[size_t(b_stride) * (first + i)];
+      out[first + i] = stored(scaled + b[size_t(b_stride) * (first + i)]);
     }
   }
 }
@@ -257,9 +269,9 @@ template <typename T>
   const float inv = precise::sqrt(inv2);
   for (int i = 0; i < count; i++) {
     const float norm = v[i] * inv;
-    gx[at + i] = T(inv * (wg[i] - mean_wg) - norm * mean_wgc * inv2);
+    gx[at + i] = stored(T(inv * (wg[i] - mean_wg) - norm * mean_wgc * inv2));
     if (has_w) {
-      gw[at + i] = T(gs[i] * norm);
+      gw[at + i] = stored(T(gs[i] * norm));
     }
   }
 }
@@ -338,9 +350,9 @@ template <typename T>
       const float gi = float(g[first + i]);
       const float norm = (float(x[first + i]) - mean) * inv;
       const float wg = float(w[size_t(w_stride) * (first + i)]) * gi;
-      gx[first + i] = T(inv * (wg - mean_wg) - norm * mean_wgc * inv2);
+      gx[first + i] = stored(T(inv * (wg - mean_wg) - norm * mean_wgc * inv2));
       if (has_w) {
-        gw[size_t(row) * axis_size + first + i] = T(gi * norm);
+        gw[size_t(row) * axis_size + first + i] = stored(T(gi * norm));
       }
     }
   }

@@ -4,6 +4,15 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+inline half stored(half v) {
+  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
+}
+
 constexpr constant int READS = 4; // consecutive elements of a row that a thread takes at a time
 constexpr constant uint LANES = 32;
 
@@ -77,7 +86,7 @@ template <typename T>
 
   const float inv = inverse[0];
   for (int i = 0; i < count; i++) {
-    out[at + i] = w[size_t(w_stride) * (first + i)] * T(v[i] * inv);
+    out[at + i] = stored(w[size_t(w_stride) * (first + i)] * T(v[i] * inv));
   }
 }
 
@@ -135,7 +144,7 @@ template <typename T>
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     for (int i = 0; i < count; i++) {
-      out[first + i] = w[size_t(w_stride) * (first + i)] * T(float(x[first + i]) * inv);
+      out[first + i] = stored(w[size_t(w_stride) * (first + i)] * T(float(x[first + i]) * inv));
     }
   }
 }
@@ -191,7 +200,7 @@ template <typename T>
     acc += v[i] * v[i];
   }
   for (int i = 0; i < count; i++) {
-    residual[at + i] = T(v[i]);
+    residual[at + i] = stored(T(v[i]));
   }
   acc = sum_of_group(acc, partial, lane, simdgroup);
   if (thread_id == 0) {
@@ -201,7 +210,7 @@ template <typename T>
 
   const float inv = inverse[0];
   for (int i = 0; i < count; i++) {
-    out[at + i] = w[size_t(w_stride) * (first + i)] * T(v[i] * inv);
+    out[at + i] = stored(w[size_t(w_stride) * (first + i)] * T(v[i] * inv));
   }
 }
 
@@ -257,7 +266,7 @@ template <typename T>
     const int count = min(READS, int(axis_size - first));
     for (int i = 0; i < count; i++) {
       const T s = a[first + i] + b[first + i];
-      residual[first + i] = s;
+      residual[first + i] = stored(s);
       acc += float(s) * float(s);
     }
   }
@@ -271,7 +280,7 @@ template <typename T>
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
     for (int i = 0; i < count; i++) {
-      out[first + i] = w[size_t(w_stride) * (first + i)] * T(float(residual[first + i]) * inv);
+      out[first + i] = stored(w[size_t(w_stride) * (first + i)] * T(float(residual[first + i]) * inv));
     }
   }
 }

@@ -6,6 +6,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup in a matrix-vector product
 
@@ -78,7 +84,7 @@ inline void matvec(
   dot_rows<g, b, words, whole>(w, scales, biases, x, K, N, first, lane, result);
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && (whole || first + i < N)) {
-      y[first + i] = result[i];
+      y[first + i] = stored(result[i]);
     }
   }
 }
@@ -406,7 +412,7 @@ template <int g, int b, int words, bool whole>
   const size_t at = size_t(group.x) * N + first;
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && (whole || first + i < N)) {
-      y[at + i] = r[at + i] + result[i];
+      y[at + i] = stored(r[at + i] + result[i]);
     }
   }
 }
@@ -487,7 +493,7 @@ template <int g, int b, int words, bool whole>
   const size_t at = size_t(group.x) * N + first;
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && (whole || first + i < N)) {
-      y[at + i] = silu_mul(gate[i], up[i]);
+      y[at + i] = stored(silu_mul(gate[i], up[i]));
     }
   }
 }
@@ -606,7 +612,7 @@ inline void matmul(
   const int col = int(thread_id) % 4 * 8;
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
-      y[size_t(m0 + row) * N + n0 + col + i] = xs[row * PITCH + col + i];
+      y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
     }
   }
 }
@@ -846,7 +852,7 @@ template <int g, int b, bool aligned>
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && (aligned || n0 + col + i < N)) {
       const size_t at = size_t(m0 + row) * N + n0 + col + i;
-      y[at] = r[at] + xs[row * PITCH + col + i];
+      y[at] = stored(r[at] + xs[row * PITCH + col + i]);
     }
   }
 }
@@ -904,7 +910,7 @@ template <int g, int b, bool aligned>
   const int col = int(thread_id) % 4 * 8;
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && (aligned || n0 + col + i < N)) {
-      y[size_t(m0 + row) * N + n0 + col + i] = silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]);
+      y[size_t(m0 + row) * N + n0 + col + i] = stored(silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]));
     }
   }
 }

@@ -4,6 +4,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 constexpr constant int READS = 4; // neighbouring columns of a thread
 constexpr constant int TILE = 32; // rows and columns of a step
 constexpr constant uint LANES = 32;
@@ -85,7 +91,7 @@ template <typename T>
     }
   }
   for (int i = 0; i < count; i++) {
-    out[column + i] = acc[i];
+    out[column + i] = stored(acc[i]);
   }
 }
 
@@ -154,7 +160,7 @@ template <typename T>
     const int own = int(simdgroup) * READS + i;
     const T sum = simd_sum(partial[int(lane) * TILE + own]);
     if (lane == 0 && tile + own < reduction_stride) {
-      out[tile + own] = sum;
+      out[tile + own] = stored(sum);
     }
   }
 }

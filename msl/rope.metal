@@ -7,6 +7,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 constant bool forward [[function_constant(1)]];
 constant bool traditional [[function_constant(2)]];
 constant bool hs_transpose [[function_constant(3)]];
@@ -32,8 +38,8 @@ inline void rotate_head(const device T* in, device T* out, float position, uint 
   float a;
   float b;
   turn(float(in[i]), float(in[j]), theta, a, b);
-  out[i] = T(a);
-  out[j] = T(b);
+  out[i] = stored(T(a));
+  out[j] = stored(T(b));
 }
 
 // One position for all heads.
@@ -198,8 +204,8 @@ inline void rotate_heads(
     float a;
     float b;
     turn(float(in[from]), float(in[from + apart * in_step]), theta, a, b);
-    out[to] = T(a);
-    out[to + apart * out_step] = T(b);
+    out[to] = stored(T(a));
+    out[to + apart * out_step] = stored(T(b));
     from += in_head;
     to += out_head;
   }

@@ -4,6 +4,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 // Those of MLX's kernel; masks and sinks are not in this one, and its
 // declarations say that their constants are false.
 constant bool has_mask [[function_constant(20)]];
@@ -79,7 +85,7 @@ inline void attend(
   }
   if (lane == 0) {
     for (int i = 0; i < each; i++) {
-      out[simdgroup * each + i] = T(o[i]);
+      out[simdgroup * each + i] = stored(T(o[i]));
     }
   }
 }

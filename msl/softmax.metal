@@ -4,6 +4,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 constexpr constant int READS = 4; // consecutive elements of a row that a thread takes at a time
 constexpr constant uint LANES = 32;
 
@@ -82,7 +88,7 @@ template <typename T>
   }
   const float norm = 1.0f / sum_of_group(sum, sums, lane, simdgroup);
   for (int i = 0; i < count; i++) {
-    out[at + i] = T(v[i] * norm);
+    out[at + i] = stored(T(v[i] * norm));
   }
 }
 
@@ -138,7 +144,7 @@ template <typename T>
   for (int first = int(thread_id) * READS; first < axis_size; first += step) {
     const int count = min(READS, axis_size - first);
     for (int i = 0; i < count; i++) {
-      out[first + i] = T(precise::exp(float(in[first + i]) - top) * norm);
+      out[first + i] = stored(T(precise::exp(float(in[first + i]) - top) * norm));
     }
   }
 }

@@ -4,6 +4,12 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
 // One element a thread; its terms are added in their order.
 //
 // @kernel   weighted_sum_{T:float32=f32}
@@ -28,7 +34,7 @@ template <typename T>
   for (int j = 0; j < count; j++) {
     acc += float(weights[first + j]) * float(x[(first + j) * grid.x + at.x]);
   }
-  out[size_t(at.y) * grid.x + at.x] = T(acc);
+  out[size_t(at.y) * grid.x + at.x] = stored(T(acc));
 }
 
 template [[host_name("weighted_sum_float32")]] [[kernel]] decltype(weighted_sum<float>) weighted_sum<float>;
