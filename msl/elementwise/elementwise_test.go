@@ -31,7 +31,7 @@ func ExampleProgram_Source() {
 		fmt.Println(err)
 		return
 	}
-	_, body, _ := strings.Cut(elementwise.Compile(d).Source(), ") {\n")
+	_, body, _ := strings.Cut(elementwise.Compile(d).Source(), "grid]]) {\n")
 	fmt.Print(body)
 	// Output:
 	//   const float v0 = in0[at];
@@ -42,7 +42,7 @@ func ExampleProgram_Source() {
 	//   const float v5 = v0 / v4;
 	//   const float v6 = in1[at];
 	//   const float v7 = v5 * v6;
-	//   out0[at] = v7;
+	//   out0[at] = stored(v7);
 	// }
 }
 

@@ -20,7 +20,7 @@ var metal = map[ir.DType]string{ir.F32: "float", ir.F16: "half"}
 // before it stores a result, so that a result may lie where an operand lay.
 func (p *Program) Source() string {
 	var b strings.Builder
-	b.WriteString("// " + p.Decl.Name + "\n\n#include <metal_stdlib>\nusing namespace metal;\n#pragma clang fp contract(off)\n\n[[kernel]] void " + Function + "(\n")
+	b.WriteString("// " + p.Decl.Name + "\n\n#include <metal_stdlib>\nusing namespace metal;\n#pragma clang fp contract(off)\n\n" + p.helpers() + "[[kernel]] void " + Function + "(\n")
 	for _, o := range p.Operands {
 		fmt.Fprintf(&b, "    const device %s* %s [[buffer(%d)]],\n", metal[o.Type], decl.ElementwiseOperand(int(o.Slot), o.Type), o.Slot)
 	}
@@ -59,7 +59,10 @@ func (p *Program) Source() string {
 		if p.OutTypes[i] == ir.F16 { // a load of one, or rounded
 			name = "h"
 		}
-		fmt.Fprintf(&b, "  out%d[at] = %s%d;\n", i, name, r)
+		if name += strconv.Itoa(r); !p.Copies[i] {
+			name = "stored(" + name + ")"
+		}
+		fmt.Fprintf(&b, "  out%d[at] = %s;\n", i, name)
 	}
 	b.WriteString("}\n")
 	return b.String()
@@ -87,7 +90,7 @@ var operators = map[term.Op]string{term.Add: "+", term.Sub: "-", term.Mul: "*", 
 
 // functions are spelled so that fast-math does not change them.
 var functions = map[term.Op]string{
-	term.Min: "precise::fmin", term.Max: "precise::fmax", term.Abs: "abs", term.Exp: "precise::exp", term.Exp2: "precise::exp2", term.Log: "precise::log",
+	term.Min: "lesser", term.Max: "greater", term.Abs: "abs", term.Exp: "precise::exp", term.Exp2: "precise::exp2", term.Log: "precise::log",
 	term.Sqrt: "precise::sqrt", term.Rsqrt: "precise::rsqrt", term.Sin: "precise::sin", term.Cos: "precise::cos", term.Tanh: "precise::tanh",
 }
 
