@@ -366,6 +366,17 @@ func (e *evaluation) inline(a *decl.Arg, off termID) termID {
 	if b.Kind != ir.BindBytes {
 		giveUp("%s of %s is bound to a scalar of another type", a.Name, e.s.m.ops[e.op].id)
 	}
+	if ok && at >= 0 && at%32 == 0 && at/8+4 <= int64(len(b.Bytes)) { // a number, as in a constant argument
+		word := binary.LittleEndian.Uint32(b.Bytes[at/8:])
+		switch a.Elem {
+		case ir.I32:
+			return t.integer(int64(int32(word)))
+		case ir.U32:
+			return t.integer(int64(word))
+		case ir.F32:
+			return t.intern(node{form: real, num: int64(word)})
+		}
+	}
 	n := node{form: floatLoad, num: -1, text: a.Elem.String() + string(b.Bytes), args: []termID{off}}
 	if !a.Elem.Float() {
 		n.form, n.lo, n.hi = intLoad, -wide, wide

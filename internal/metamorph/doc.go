@@ -34,6 +34,17 @@
 //
 // A failing graph is reduced by rapid and printed as text, with its pipeline.
 //
+// # Values
+//
+// TestOddValues attacks what values become: random terms of every operation that
+// a generated kernel has, norms, softmax, rope and copies, in f32, f16 and bf16,
+// on zeros of both signs, NaNs with payloads, subnormals, infinities and
+// extremes. Each graph runs as recorded, as optimized by default, and changed by
+// hand wherever the prover says that the change is none: no bit may differ. The
+// long form, from another graph on:
+//
+//	go test ./internal/metamorph -run OddValues -timeout 60m -metamorph.values=100000 -metamorph.first=1000000
+//
 // # What it is not
 //
 // It sees bits, not reasons: a missing barrier shows only where some order of

@@ -36,7 +36,11 @@ func TestOddValues(t *testing.T) {
 	pipeline, err := passes.ParsePipeline("")
 	require.NoError(t, err)
 	var fused, mutants, proved, seen int
-	for n := *oddFirst; n < *oddFirst+uint64(*oddGraphs); n++ {
+	numbers := []uint64{1216, 1255, 1008546} // these have found something
+	for k := range *oddGraphs {
+		numbers = append(numbers, *oddFirst+uint64(k))
+	}
+	for _, n := range numbers {
 		g := oddGraph(n)
 		require.NoError(t, g.Check(), "graph %d\n%s", n, text(g))
 		want, err := oddRun(d, g, n)
@@ -76,7 +80,7 @@ func TestOddValues(t *testing.T) {
 		}
 	}
 	t.Logf("%d graphs, %d commands fused, %d of %d changes proved, 0 bits differ; of every 4th graph's changes that are not proved %d show",
-		*oddGraphs, fused, proved, mutants, seen)
+		len(numbers), fused, proved, mutants, seen)
 	if *oddGraphs >= 100 {
 		require.Positive(t, fused)
 		require.Positive(t, seen)
