@@ -31,6 +31,7 @@ func plan(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	p := &planner{set: web.Build(ctx, f)}
 	p.epoch, p.last = epochNumbers(g)
 	p.join()
+	p.hold(r)
 	total := p.arrange()
 	if total >= recorded {
 		r.NotAbout("scratch", "its %d bytes stay as they are: a new assignment would take %d (at one time %d are needed)", recorded, total, p.bound)
@@ -93,7 +94,7 @@ type planner struct {
 	class   []ir.Storage
 	layouts [2]web.Layout
 	places  [2][]int32 // items of each class, in the order of its layout
-	fixed   []bool     // memories that pinned webs keep
+	fixed   []bool     // memories that pinned webs keep, or views that go with none
 	bound   int64
 }
 
@@ -106,7 +107,6 @@ func (p *planner) join() {
 		x := &s.Webs[w]
 		p.item[w] = -1
 		if x.Pinned() {
-			p.fixed[x.Mem] = true
 			continue
 		}
 		a, b := p.epoch[x.First], p.epoch[x.Last]
@@ -115,14 +115,36 @@ func (p *planner) join() {
 			p.item[w] = p.item[u]
 			it := &p.items[p.item[u]]
 			it.B = max(it.B, b)
+			it.Before = max(it.Before, x.Before)
 			it.After = max(it.After, x.After)
 			it.Align = max(it.Align, x.Align)
 			it.Rest = x.Lo % it.Align
 			continue
 		}
 		p.item[w] = int32(len(p.items))
-		p.items = append(p.items, web.Item{A: a, B: b, Size: x.Size(), After: x.After, Align: x.Align, Rest: x.Lo % x.Align})
+		p.items = append(p.items, web.Item{A: a, B: b, Size: x.Size(), Before: x.Before, After: x.After, Align: x.Align, Rest: x.Lo % x.Align})
 		p.class = append(p.class, s.Graph.Memories[x.Mem].Storage)
+	}
+}
+
+// hold finds the memories that must stay, and says why.
+func (p *planner) hold(r *Report) {
+	s := p.set
+	why := make([]string, len(p.fixed))
+	for w := range s.Webs {
+		if x := &s.Webs[w]; x.Pinned() && why[x.Mem] == "" {
+			why[x.Mem] = s.Why(x)
+		}
+	}
+	for m := range p.fixed {
+		if why[m] == "" {
+			why[m] = s.Held(ir.MemID(m))
+		}
+		if why[m] != "" {
+			p.fixed[m] = true
+			x := &s.Graph.Memories[m]
+			r.NotAbout("%"+ir.QuoteName(x.Name), "its %d bytes stay: %s", x.Size, why[m])
+		}
 	}
 }
 

@@ -21,7 +21,9 @@ import (
 // recorded bytes if they are such, else others, else new ones. Where the budget
 // has no more, values whose command may come later without making the longest
 // chain longer give way first; then whoever waits least. So new bytes go to the
-// critical path. The barriers of the graph are out of date after it.
+// critical path. Where a value follows another in bytes that the recording kept
+// apart, a barrier is added if none stands between; which of the others are needed
+// still is for the pass barriers to find.
 func rename(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	value, ok := o["budget"]
 	if !ok {
@@ -74,6 +76,9 @@ func rename(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	}
 	if best.depth < before.depth {
 		n.apply(best, r)
+		if added := mend(ctx, g); added > 0 {
+			r.About("scratch", "%d barriers added: values now lie where others were, and no barrier stood between", added)
+		}
 	} else {
 		r.unchanged()
 	}

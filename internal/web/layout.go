@@ -8,11 +8,12 @@ import (
 
 // Item is something that needs bytes from time A to time B, both inclusive.
 type Item struct {
-	A, B  int32
-	Size  int64 // bytes
-	After int64 // bytes that must exist behind it
-	Align int64 // a power of two
-	Rest  int64 // the place is Rest modulo Align
+	A, B   int32
+	Size   int64 // bytes
+	Before int64 // bytes that must exist before it
+	After  int64 // and behind it
+	Align  int64 // a power of two
+	Rest   int64 // the place is Rest modulo Align
 }
 
 // Layout is a place for each item.
@@ -234,13 +235,13 @@ func (t *timeline) overlapping(a, b int32, yield func(i int32)) {
 
 // first returns the first place from lo on.
 func (x *Item) first(lo int64) int64 {
-	return (lo-x.Rest+x.Align-1)&^(x.Align-1) + x.Rest
+	return (max(lo, x.Before)-x.Rest+x.Align-1)&^(x.Align-1) + x.Rest
 }
 
 // byTurns gives items of one shape the places of earlier ones that are no longer
 // needed.
 func byTurns(items []Item) []int64 {
-	type shape struct{ size, align, rest int64 }
+	type shape struct{ size, before, align, rest int64 }
 	type turn struct {
 		end int32
 		at  int64
@@ -256,7 +257,7 @@ func byTurns(items []Item) []int64 {
 	end := int64(0)
 	for _, i := range order {
 		x := &items[i]
-		s := shape{x.Size, x.Align, x.Rest}
+		s := shape{x.Size, x.Before, x.Align, x.Rest}
 		q := busy[s]
 		for len(q) > 0 && q[0].end < x.A {
 			free[s] = append(free[s], q[0].at)

@@ -125,6 +125,7 @@ func (s *Space) first(w *Web, lo, end int64) (int64, bool) {
 	if r.align < w.Align && r.mem != w.Mem {
 		return 0, false
 	}
+	lo = max(lo, r.lo+w.Before)
 	rest := w.Lo % w.Align
 	at := (lo-rest+w.Align-1)/w.Align*w.Align + rest
 	return at, at+w.Size() <= min(end, r.end-w.After)

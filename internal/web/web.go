@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -19,14 +20,17 @@ type Web struct {
 	First, Last int32    // commands, as numbered by the flow
 	Mem         ir.MemID // root
 	Lo, End     int64    // extent, bytes of the root
-	// After is the overhang in bytes: how far views reach behind End. None begins
-	// before Lo, since accesses begin where their views do.
-	After int64
+	// Before and After are the overhang in bytes: how far views reach out before Lo
+	// and behind End. Accesses of declared kernels begin where their views do; those
+	// of others lie anywhere in them.
+	Before, After int64
 	// Align: a distance that is a multiple of it keeps every alignment that the
 	// recording gave, up to the memory's and the value's size.
 	Align int64
 
 	pin pin
+	// What moves with the accesses, of dispatches whose kernel has no declaration.
+	carried []carried
 }
 
 // Pinned reports whether the web cannot move; [Set.Why] says why.
@@ -43,30 +47,44 @@ type pin struct {
 type reason uint8
 
 const (
-	free       reason = iota
-	unwritten         // a command may read bytes of it that nothing wrote
-	undeclared        // a command binds it whose kernel has no declaration
-	misfit            // a command binds it under views that do not fit its effects
-	unbounded         // the range of a view leaves 64 bits
+	free      reason = iota
+	unwritten        // a command may read bytes of it that nothing wrote
+	astray           // a command touches it outside of its views
+	misfit           // a command binds it under views that do not fit its effects
+	unbounded        // the range of a view leaves 64 bits
+	unlisted         // a command binds bytes, and its effects touch none of them
 )
 
 // Why says why a web cannot move; "" if it can.
-func (s *Set) Why(w *Web) string {
-	by := ""
-	if w.Pinned() {
-		by = s.Graph.Describe(s.Flow.Commands[w.pin.command])
+func (s *Set) Why(w *Web) string { return s.why(w.pin) }
+
+// Held says why a root memory must keep its name, its size and the views that
+// name it, whatever becomes of the webs in it; "" if it need not. The bytes that
+// hold it have no value of their own: a kernel is handed their address and touches
+// none of them, so that other values may lie there.
+func (s *Set) Held(m ir.MemID) string {
+	if s.held == nil {
+		return ""
 	}
-	switch w.pin.why {
+	return s.why(s.held[m])
+}
+
+func (s *Set) why(p pin) string {
+	if p.why == free {
+		return ""
+	}
+	by := s.Graph.Describe(s.Flow.Commands[p.command])
+	switch p.why {
 	case unwritten:
 		return by + " may read bytes of it that nothing wrote"
-	case undeclared:
-		return by + " binds it, whose kernel has no declaration"
+	case astray:
+		return by + " touches it outside of its views, and its kernel has no declaration"
 	case misfit:
 		return by + " binds it under views that do not fit its effects"
-	case unbounded:
-		return "the range of a view leaves 64 bits"
+	case unlisted:
+		return by + " binds bytes of it that its effects leave out"
 	}
-	return ""
+	return by + " binds it under a view whose range leaves 64 bits"
 }
 
 // Size is the extent in bytes.
@@ -76,7 +94,7 @@ func (w *Web) Size() int64 { return w.End - w.Lo }
 type Access struct {
 	Command int32
 	Index   int32 // in the effects' reads or writes; 0 for a copy or fill
-	Binding int16 // of a dispatch; −1 for a copy or fill
+	Binding int16 // of a dispatch of a declared kernel; −1 for others
 	Write   bool
 }
 
@@ -87,6 +105,7 @@ type Set struct {
 	Webs  []Web // by first command
 
 	ofUse, ofDef []int32 // the web of each use and def of the flow, −1 if none
+	held         []pin   // by root memory; nil as long as there are none
 }
 
 // OfRead returns the web that read k of command i belongs to, or −1: its bytes
@@ -106,6 +125,7 @@ type builder struct {
 	roots   []root  // by memory
 	slots   [][]access
 	buffer  []int16
+	foreign foreign
 }
 
 type root struct {
@@ -219,6 +239,9 @@ func (b *builder) join() {
 			}
 			b.ofDef[int(firstDef)+k] = of
 		}
+		if d, ok := b.foreignDispatch(f.Commands[i]); ok {
+			b.joinViews(int32(i), d)
+		}
 	}
 }
 
@@ -257,8 +280,9 @@ func (b *builder) number() {
 	}
 	b.Webs = make([]Web, len(b.count))
 	for w := range b.Webs {
-		b.Webs[w].First = -1
+		b.Webs[w].First, b.Webs[w].Before = -1, math.MaxInt64
 	}
+	b.carry(number)
 	if b.pins != nil {
 		for x, w := range number {
 			if w > 0 {
@@ -292,17 +316,20 @@ func (b *builder) enter(i int32) {
 	us, ds := f.Reads(int(i)), f.Writes(int(i))
 	firstUse, firstDef := f.FirstUse(int(i)), f.FirstDef(int(i))
 	ofUse, ofDef := b.ofUse[firstUse:int(firstUse)+len(us)], b.ofDef[firstDef:int(firstDef)+len(ds)]
-	if !touches(ofUse) && !touches(ofDef) {
-		return
-	}
+	_, foreign := b.foreignDispatch(f.Commands[i])
+	touched := touches(ofUse) || touches(ofDef)
 	var reads, writes []int16 // bindings
 	why := free
-	if d, ok := f.Commands[i].(*ir.Dispatch); ok {
-		if kind := b.Graph.Kernels[d.Kernel].Library.Kind; kind == ir.SourceFile || kind == ir.Metallib {
-			why = undeclared
-		} else if reads, writes, ok = b.bindings(d); !ok {
+	if d, ok := f.Commands[i].(*ir.Dispatch); ok && touched && !foreign {
+		if reads, writes, ok = b.bindings(d); !ok {
 			why = misfit
 		}
+	}
+	if !foreign {
+		b.hold(i, ofUse, ofDef, why == free)
+	}
+	if !touched {
+		return
 	}
 	add := func(w int32, k int, write bool, at []int16, r *ir.Region) {
 		x := &b.Webs[w]
@@ -320,8 +347,8 @@ func (b *builder) enter(i int32) {
 		x.Last = i
 		x.Lo, x.End = min(x.Lo, lo), max(x.End, end)
 		x.Accesses = append(x.Accesses, a)
-		if !x.Pinned() {
-			b.bound(x, a)
+		if !x.Pinned() && !foreign {
+			b.bound(x, i, b.view(a))
 		}
 	}
 	for k, w := range ofUse {
@@ -350,11 +377,7 @@ func touches(of []int32) bool {
 // out empty ones. ok is false if that does not hold, or if some view has no region:
 // it would stay behind.
 func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, ok bool) {
-	slots := b.slots[d.Kernel]
-	if slots == nil {
-		slots = accesses(&b.Graph.Kernels[d.Kernel])
-		b.slots[d.Kernel] = slots
-	}
+	slots := b.accesses(d.Kernel)
 	n := len(d.Effects.Reads)
 	b.buffer = slices.Grow(b.buffer[:0], n+len(d.Effects.Writes))
 	reads, writes = b.buffer[:0:n], b.buffer[n:n:n+len(d.Effects.Writes)]
@@ -385,6 +408,13 @@ func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, ok bool) {
 		}
 	}
 	return reads, writes, len(reads) == cap(reads) && len(writes) == cap(writes)
+}
+
+func (b *builder) accesses(k ir.KernelID) []access {
+	if b.slots[k] == nil {
+		b.slots[k] = accesses(&b.Graph.Kernels[k])
+	}
+	return b.slots[k]
 }
 
 // accesses returns what a kernel does to each slot.
@@ -424,24 +454,36 @@ func (s *Set) view(a Access) *ir.View {
 	return nil
 }
 
-// bound notes how far the view of an access reaches and what it is aligned to. Until
-// finish, After is the former, as an offset, and Align the greatest of the latter.
-func (b *builder) bound(w *Web, a Access) {
-	v := b.view(a)
+// bound notes how far a view that moves with w reaches, and what it is aligned to.
+// Until finish, Before and After are the bounds themselves, as offsets, and Align is
+// the greatest of the alignments.
+func (b *builder) bound(w *Web, command int32, v *ir.View) {
 	at := v.Off.AddConst(b.roots[v.Mem].off)
-	_, end, ok := b.Graph.Range(at.Add(v.Len))
-	if !ok {
-		w.pin = pin{unbounded, a.Command}
+	lo, _, ok1 := b.Graph.Range(at)
+	_, end, ok2 := b.Graph.Range(at.Add(v.Len))
+	if !ok1 || !ok2 {
+		w.pin = pin{unbounded, command}
 		return
 	}
-	w.After = max(w.After, end)
+	w.Before, w.After = min(w.Before, lo), max(w.After, end)
 	w.Align = max(w.Align, alignment(at))
 }
 
 // finish computes overhang and alignment.
 func (b *builder) finish(w *Web) {
+	counted := int64(1) // what kernels without declaration may count on
+	for _, c := range w.carried {
+		if w.Pinned() {
+			break
+		}
+		if c.what == aView {
+			v := &b.Flow.Commands[c.command].(*ir.Dispatch).Bindings[c.index].View
+			b.bound(w, c.command, v)
+			counted = max(counted, min(c.align, alignment(v.Off.AddConst(b.roots[v.Mem].off))))
+		}
+	}
 	if w.Pinned() {
-		w.After, w.Align = 0, 0
+		w.Before, w.After, w.Align = 0, 0, 0
 		return
 	}
 	limit := b.Graph.Memories[w.Mem].Align
@@ -451,8 +493,8 @@ func (b *builder) finish(w *Web) {
 	if n := w.Size(); n < limit {
 		limit = min(limit, int64(1)<<bits.Len64(uint64(max(n, 1)-1)))
 	}
-	w.Align = max(1, min(limit, w.Align))
-	w.After = max(0, w.After-w.End)
+	w.Align = max(1, min(limit, w.Align), counted)
+	w.Before, w.After = max(0, w.Lo-w.Before), max(0, w.After-w.End)
 }
 
 // alignment is the greatest power of two that divides a for all values.
@@ -504,19 +546,40 @@ func (s *Set) Inplace(u, v int32, i int32) bool {
 func (s *Set) Move(w *Web, mem ir.MemID, lo int64) {
 	g, delta := s.Graph, lo-w.Lo
 	for _, a := range w.Accesses {
-		v := s.view(a)
-		_, off := g.Root(v.Mem)
-		v.Mem, v.Off = mem, v.Off.AddConst(off+delta)
-		d, ok := s.Flow.Commands[a.Command].(*ir.Dispatch)
-		if !ok {
-			continue
+		if v := s.view(a); v != nil {
+			s.shift(v, mem, delta)
 		}
-		r := s.Region(a)
-		r.Mem, r.Off = mem, r.Off.AddConst(delta)
-		if a.Write {
-			d.Effects.Writes[a.Index].Region = r
-		} else {
-			d.Effects.Reads[a.Index] = r
+		if d, ok := s.Flow.Commands[a.Command].(*ir.Dispatch); ok {
+			r := s.Region(a)
+			r.Mem, r.Off = mem, r.Off.AddConst(delta)
+			if a.Write {
+				d.Effects.Writes[a.Index].Region = r
+			} else {
+				d.Effects.Reads[a.Index] = r
+			}
 		}
 	}
+	for _, c := range w.carried {
+		d := s.Flow.Commands[c.command].(*ir.Dispatch)
+		switch c.what {
+		case aView:
+			s.shift(&d.Bindings[c.index].View, mem, delta)
+		case aRead:
+			shift(g, &d.Effects.Reads[c.index], mem, delta)
+		case aWrite:
+			shift(g, &d.Effects.Writes[c.index].Region, mem, delta)
+		}
+	}
+}
+
+// shift moves a view by delta bytes of its root, to those of root memory mem.
+func (s *Set) shift(v *ir.View, mem ir.MemID, delta int64) {
+	_, off := s.Graph.Root(v.Mem)
+	v.Mem, v.Off = mem, v.Off.AddConst(off+delta)
+}
+
+// shift is the method for a region.
+func shift(g *ir.Graph, r *ir.Region, mem ir.MemID, delta int64) {
+	_, off := g.Root(r.Mem)
+	r.Mem, r.Off = mem, r.Off.AddConst(off+delta)
 }
