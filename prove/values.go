@@ -185,6 +185,9 @@ func (n names) of(w int32) int32 {
 // the writes of either graph; nil names a write by its number. The second result is false when the comparison
 // could not decide.
 func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
+	if b.m.void(b.at) && a.m.void(a.at) { // no byte, wherever it is
+		return true, true
+	}
 	if b.m != a.m && (a.tainted || b.tainted) {
 		return false, false
 	}
