@@ -172,7 +172,7 @@ func (f *fusion) source(r *reading, after bool) int {
 	}
 	for i := range f.sources {
 		s := &f.sources[i]
-		if !sameShape(s.m, s.at, r.m, r.at) {
+		if !sameOnce(s.m, s.at, r.m, r.at) {
 			continue
 		}
 		var equal bool

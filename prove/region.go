@@ -318,6 +318,27 @@ func sameShape(m *model, x *access, n *model, y *access) bool {
 	return sameExtents(&r, &s)
 }
 
+// sameOnce is sameShape of the bytes that are read once or more often: a dimension
+// of stride 0 reads the same ones again, or none where its count is 0. What lies
+// where in a region does not depend on it.
+func sameOnce(m *model, x *access, n *model, y *access) bool {
+	if x.flat() && y.flat() {
+		return x.end-x.lo == y.end-y.lo
+	}
+	r, s := m.region(x), n.region(y)
+	r.Dims, s.Dims = withoutRepeats(r.Dims), withoutRepeats(s.Dims)
+	return sameExtents(&r, &s)
+}
+
+func withoutRepeats(dims []ir.Dim) []ir.Dim {
+	for i := range dims {
+		if dims[i].Stride == 0 {
+			return slices.DeleteFunc(slices.Clone(dims), func(d ir.Dim) bool { return d.Stride == 0 })
+		}
+	}
+	return dims
+}
+
 // sameExtents is sameShape of regions.
 func sameExtents(x, y *ir.Region) bool {
 	if !x.Run.Equal(y.Run) || len(x.Dims) != len(y.Dims) {

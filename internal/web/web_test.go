@@ -70,9 +70,9 @@ func TestWebs(t *testing.T) {
 	require.Equal(t, int32(1), s.OfWrite(1, 0))
 }
 
-// Writes that one read sees together are one web; what reads undefined bytes, or a
-// kernel without declaration binds, is pinned; views may reach further than
-// accesses; params move accesses within the hull.
+// Writes that one read sees together are one web; what reads undefined bytes is
+// pinned; views may reach further than accesses; params move accesses within the
+// hull; a kernel without declaration goes by its complete effects.
 func TestWebsThatMoveTogetherOrNot(t *testing.T) {
 	_, s := build(t, `
   #0 copy %x[0:64] -> %s[16:80]
@@ -87,10 +87,51 @@ func TestWebsThatMoveTogetherOrNot(t *testing.T) {
 	require.Equal(t, []string{
 		"[16:112] #0-#2 align 16",
 		"[512:528] #3 copy may read bytes of it that nothing wrote",
-		"[256:320] #5 own binds it, whose kernel has no declaration",
+		"[256:320] #4-#5 align 64",
 		"[640:704] #6-#6 align 64 reach 64",
 		"[832:896] #7-#7 align 64",
 	}, show(s))
+}
+
+// What lies in one view of a kernel without declaration moves with it, and takes
+// along what the view has beyond and regions without bytes. A region that no view
+// holds stays, and a view that no region lies in keeps its memory as it is.
+func TestWebsOfForeignKernels(t *testing.T) {
+	const own = " grid threads [1, 1, 1] of [1, 1, 1] effects complete "
+	g, s := build(t, `
+  #0 copy %x[0:64] -> %s[64:128]
+  #1 copy %x[0:64] -> %s[160:224]
+  #2 @own (a = %s[0:256], b = %y[0:64])`+own+`reads %s[64:128], %s[128:128] writes must %y[0:64]
+  #3 @own (a = %s[128:256], b = %y[64:128])`+own+`reads %s[160:224] writes must %y[64:128]
+  #4 copy %x[0:64] -> %s[512:576]
+  #5 copy %x[0:64] -> %s[640:704]
+  #6 @own (a = %s[512:704], b = %y[128:192])`+own+`reads %s[512:576], %s[640:704] writes must %y[128:192]
+  #7 copy %x[0:64] -> %s[768:832]
+  #8 @own (a = %x[0:64], b = %y[192:256])`+own+`reads %s[768:832] writes must %y[192:256]
+`)
+	require.Equal(t, []string{
+		"[64:128] #0-#2 align 64 reach 128",
+		"[160:224] #1-#3 align 64 reach 32",
+		"[512:704] #4-#6 align 256",
+		"[768:832] #8 own touches it outside of its views, and its kernel has no declaration",
+	}, show(s))
+	require.Equal(t, int64(64), s.Webs[0].Before)
+	require.Equal(t, int64(32), s.Webs[1].Before)
+	require.Empty(t, s.Held(s.Webs[0].Mem))
+	g.Memories = append(g.Memories, ir.Memory{Name: "new", Kind: ir.Scratch, Size: 1024, Alias: ir.NoMem})
+	s.Move(&s.Webs[0], ir.MemID(len(g.Memories)-1), 128)
+	require.NoError(t, g.Check())
+	d := g.Nodes[2].(*ir.Dispatch)
+	require.Equal(t, "%new[64:320]", g.FormatView(d.Bindings[0].View))
+	require.Equal(t, "%new[128:192]", g.FormatRegion(d.Effects.Reads[0]))
+
+	_, s = build(t, `
+  #0 copy %x[0:64] -> %s[64:128]
+  #1 @own (a = %s[512:576], b = %y[0:64])`+own+`reads %x[0:64] writes must %y[0:64]
+  #2 copy %s[64:128] -> %y[64:128]
+`)
+	require.Equal(t, []string{"[64:128] #0-#2 align 64"}, show(s))
+	require.Equal(t, "#1 own binds bytes of it that its effects leave out", s.Held(s.Webs[0].Mem))
 }
 
 // A move takes views and effects along, and what they name is then the root.
