@@ -192,7 +192,7 @@ func recordForeign(rng *rand.Rand) *ir.Graph {
 			}
 			g.Nodes = out
 		}
-		if g.Check() == nil && prove.Check(g, g.Clone(), prove.Options{}).Verdict == prove.Proved {
+		if g.Check() == nil && prove.Check(context.Background(), g, g.Clone(), prove.Options{}).Verdict == prove.Proved {
 			return g
 		}
 	}
