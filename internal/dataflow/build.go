@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/interval"
 	"github.com/mlxc/mlxc/ir"
@@ -143,6 +144,7 @@ func (b *builder) effects(i int32) {
 				b.use(&w.Region, int32(k))
 			}
 		}
+		hazard.Given(b.g, x, func(r ir.Region) { b.use(&r, -1) })
 		for k := range x.Effects.Writes {
 			w := &x.Effects.Writes[k]
 			b.def(i, &w.Region, w.Must && !w.Atomic)

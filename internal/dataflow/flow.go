@@ -35,8 +35,8 @@ type Use struct {
 	Initial bool
 	// Certain: it does see such bytes, whatever the params.
 	Certain bool
-	// Update is −1 for what the effects list as a read; for the old bytes of a
-	// may-write, the number of that write.
+	// Update is −1 for what the effects list as a read, and for constants; for the old
+	// bytes of a may-write, the number of that write.
 	Update int32
 }
 
@@ -97,7 +97,8 @@ func (f *Flow) Index(id ir.ID) (int, bool) {
 }
 
 // Reads returns the uses of command i: the reads of its effects in their order,
-// then the old bytes of each may-write.
+// then the old bytes of each may-write, then what it is given as a constant in
+// memory that commands write ([hazard.Given]).
 func (f *Flow) Reads(i int) []Use {
 	s := &f.spans[i]
 	return f.uses[s.use:s.useEnd:s.useEnd]

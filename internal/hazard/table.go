@@ -117,6 +117,7 @@ func (t *Table) touch(x ir.Node) (known bool) {
 			return false
 		}
 		t.effects(x.Effects)
+		Given(t.g, x, func(r ir.Region) { t.add(&r, false, false) })
 	case *ir.Copy:
 		r, w := x.Src.Contiguous(), x.Dst.Contiguous()
 		t.add(&r, false, false)

@@ -5,9 +5,9 @@ import "github.com/mlxc/mlxc/ir"
 // A kernel without declaration touches what the recording's complete effects say,
 // through the views that it binds: nobody knows by which of them. So a region
 // moves with every view that it may lie in, and all that may lie in one view moves
-// alike: these values are one web. That is what the proof asks for too. A view that
-// no region lies in is an address that the kernel is handed: it stays, and so does
-// its memory.
+// alike: these values are one web. That is what the proof asks for too. A view of
+// which effects touch no byte is an address that the kernel is handed: it stays, and
+// so does its memory; and so does what lies across a view that they may not touch.
 
 // foreign is what the builder knows of dispatches of such kernels.
 type foreign struct {
@@ -50,8 +50,14 @@ func (b *builder) foreignDispatch(n ir.Node) (*ir.Dispatch, bool) {
 // joinViews unites what lies in one view of d, command i.
 func (b *builder) joinViews(i int32, d *ir.Dispatch) {
 	f, x := b.Flow, &b.foreign
-	us, ds := f.Reads(int(i))[:len(d.Effects.Reads)], f.Writes(int(i))
+	all, ds := f.Reads(int(i)), f.Writes(int(i))
+	us := all[:len(d.Effects.Reads)]
 	ofUse, ofDef := b.ofUse[f.FirstUse(int(i)):], b.ofDef[f.FirstDef(int(i)):]
+	for k := len(us); k < len(all); k++ {
+		if all[k].Update < 0 && ofUse[k] >= 0 { // a constant: no effect says that it moves
+			b.pinned(ofUse[k], pin{unlisted, i})
+		}
+	}
 	regions := len(us) + len(ds)
 	region := func(k int) (r *ir.Region, of int32) {
 		if k < len(us) {
@@ -68,19 +74,26 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch) {
 		if !b.scratch[at.view.Mem] {
 			continue
 		}
+		touched := false
 		for k := range regions {
 			r, of := region(k)
 			if of < 0 || r.Mem != at.view.Mem || outside(b.Graph, r, &at.view) {
 				continue
 			}
-			x.inside[k] = x.inside[k] || within(b.Graph, r, &at.view)
 			if at.of < 0 {
 				at.of = of
 			} else {
 				b.union(at.of, of)
 			}
+			in := within(b.Graph, r, &at.view)
+			x.inside[k] = x.inside[k] || in
+			touched = touched || b.meets(r, &at.view, in)
 		}
-		if at.of < 0 {
+		if !touched { // perhaps no effect touches it; then it must stay
+			if at.of >= 0 {
+				b.pinned(at.of, pin{unlisted, i})
+			}
+			at.of = -1
 			b.holds(at.view.Mem, pin{unlisted, i})
 		} else {
 			b.carries(at.of, carried{i, at.binding, argumentAlign(&b.Graph.Kernels[d.Kernel], d.Bindings[j].Slot), aView})
@@ -98,6 +111,31 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch) {
 			b.pinned(of, pin{astray, i})
 		}
 	}
+}
+
+// meets reports that r has a byte of v for some values of the params, given that it
+// is not outside of v, and whether it lies within. It may be wrong only in saying no.
+func (b *builder) meets(r *ir.Region, v *ir.View, in bool) bool {
+	if !in {
+		return len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() && v.Len.Const > 0
+	}
+	// Two numbers that are positive for some params need not be so for the same.
+	loose := 0
+	positive := func(a ir.Affine) bool {
+		if a.IsConst() {
+			return a.Const > 0
+		}
+		lo, hi, ok := b.Graph.Range(a)
+		if lo <= 0 {
+			loose++
+		}
+		return ok && hi > 0 && loose <= 1 && (lo > 0 || len(b.Graph.Constraints) <= 1) // for which bounds are exact
+	}
+	some := positive(r.Run)
+	for i := range r.Dims {
+		some = some && positive(r.Dims[i].Count)
+	}
+	return some
 }
 
 // joinVoid finds what a region without bytes moves with. Like others it moves with
