@@ -6,14 +6,14 @@ import "github.com/mlxc/mlxc/ir"
 // binds to the constant address space of a kernel without declaration. What is bound
 // there is an argument: the kernel reads it, whatever the recording's effects say.
 func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
-	k := &g.Kernels[d.Kernel]
-	if k.Library.Declared() {
-		return
-	}
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		if b.Kind != ir.BindView || g.Memories[b.View.Mem].Kind.ReadOnly() {
 			continue
+		}
+		k := &g.Kernels[d.Kernel]
+		if k.Library.Declared() {
+			return
 		}
 		if arg, ok := k.Arg(b.Slot); ok && arg.Kind == ir.ConstantArg {
 			yield(b.View.Contiguous())
