@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/mlxc/mlxc/backend"
@@ -26,8 +27,6 @@ const (
 // Instances of a template stand in one line of the source, so that a lie there
 // is noticed if it is noticed for one of them.
 func Corrupt(t *testing.T, open func() backend.Device, long bool) {
-	dev := open()
-	defer closeDevice(t, dev)
 	var order []string
 	byFamily := map[string][]instance{}
 	for _, f := range msl.Functions() {
@@ -45,11 +44,25 @@ func Corrupt(t *testing.T, open func() backend.Device, long bool) {
 	}
 	used := make([]int, len(equivalents))
 	counts := map[string]tally{} // by kind
-	for _, name := range order {
-		t.Run(name, func(t *testing.T) {
-			corruptFamily(t, dev, byFamily[name], cases, counts, used)
-		})
-	}
+	var mu sync.Mutex            // of both
+	t.Run("families", func(t *testing.T) {
+		for _, name := range order {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				dev := open()
+				defer closeDevice(t, dev)
+				familyCounts, familyUsed := corruptFamily(t, dev, byFamily[name], cases)
+				mu.Lock()
+				defer mu.Unlock()
+				for k, n := range familyCounts {
+					counts[k] = counts[k].plus(n)
+				}
+				for _, i := range familyUsed {
+					used[i]++
+				}
+			})
+		}
+	})
 	for i, e := range equivalents {
 		if used[i] == 0 {
 			t.Errorf("equivalents.go lists %q of %s, which no mutant is", e.mutant, e.function)
@@ -59,11 +72,7 @@ func Corrupt(t *testing.T, open func() backend.Device, long bool) {
 	kinds := make([]string, 0, len(counts))
 	for k, n := range counts {
 		kinds = append(kinds, k)
-		total.all += n.all
-		total.kernel += n.kernel
-		total.witness += n.witness
-		total.impossible += n.impossible
-		total.equivalent += n.equivalent
+		total = total.plus(n)
 	}
 	slices.Sort(kinds)
 	for _, k := range kinds {
@@ -85,11 +94,18 @@ type instance struct {
 // tally counts corruptions by how they showed.
 type tally struct{ all, kernel, witness, impossible, equivalent int }
 
+func (n tally) plus(o tally) tally {
+	return tally{n.all + o.all, n.kernel + o.kernel, n.witness + o.witness, n.impossible + o.impossible, n.equivalent + o.equivalent}
+}
+
 func (n tally) String() string {
 	return fmt.Sprintf("%4d corruptions: %4d contradict the kernel, %4d a witness, %3d themselves; %2d are equivalent", n.all, n.kernel, n.witness, n.impossible, n.equivalent)
 }
 
-func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases int, counts map[string]tally, used []int) {
+// corruptFamily returns how the corruptions of each kind showed, and which of
+// equivalents there are among them.
+func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases int) (counts map[string]tally, used []int) {
+	counts = map[string]tally{}
 	// A lie is known by its text and, of several alike, by its number.
 	var order []string
 	lies := map[string][]lie{}
@@ -125,13 +141,14 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 		case err != nil:
 			n.kernel++
 		case e >= 0:
-			used[e]++
+			used = append(used, e)
 			n.equivalent++
 		default:
 			t.Errorf("%v: %s: nobody notices", in, m)
 		}
 		counts[m.kind] = n
 	}
+	return counts, used
 }
 
 func (x instance) String() string { return fmt.Sprintf("%s#%d", x.function, x.index) }

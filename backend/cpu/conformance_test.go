@@ -47,9 +47,3 @@ func TestWorkers(t *testing.T) {
 		assert.Equal(t, want, got, "%d workers", workers)
 	}
 }
-
-// TestDeclarationsDoNotLie corrupts the declarations of all kernels and expects
-// the kernels' tests to notice.
-func TestDeclarationsDoNotLie(t *testing.T) {
-	conformance.Corrupt(t, func() backend.Device { return cpu.New(1) }, *long)
-}

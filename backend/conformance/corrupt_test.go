@@ -1,0 +1,17 @@
+package conformance
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+)
+
+var long = flag.Bool("long", false, "200 random dispatches for each corruption that does not show at once")
+
+// TestDeclarationsDoNotLie corrupts the declarations of all kernels and expects
+// the kernels' tests, run on the CPU backend, to notice.
+func TestDeclarationsDoNotLie(t *testing.T) {
+	Corrupt(t, func() backend.Device { return cpu.New(1) }, *long)
+}
