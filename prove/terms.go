@@ -377,8 +377,12 @@ var one = int64(math.Float32bits(1))
 // value returns the number that a is: a store of an element in its own type, or
 // in f32, changes nothing but the bits of a NaN, which no operation sees.
 func (t *table) value(a termID) termID {
-	if n := &t.nodes[a]; n.form == floatOp && n.op == term.Round && t.holds(n.args[0], n.text) {
+	n := &t.nodes[a]
+	switch {
+	case n.form == floatOp && n.op == term.Round && t.holds(n.args[0], n.text):
 		return n.args[0]
+	case n.form == real:
+		return t.real(narrow(ir.F32, math.Float32frombits(uint32(n.num)))) // one NaN
 	}
 	return a
 }

@@ -58,8 +58,11 @@ func newSpace(g *ir.Graph, slots []slot, fold folding) *space {
 // (docs/terms.md, "When two terms are equal").
 func (s *space) make(v value) *value {
 	for i, a := range v.args {
-		if a.isStored() {
+		switch {
+		case a.isStored():
 			v.args[i] = a.args[0]
+		case a.op == term.Real && v.op != term.Round:
+			v.args[i] = s.real(narrow(ir.F32, math.Float32frombits(a.bits))) // one NaN
 		}
 	}
 	switch v.op {
