@@ -75,6 +75,8 @@ func TestChecks(t *testing.T) {
 	const (
 		mulT     = "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %t[0:256])" + row + "\n"
 		barrier  = "  barrier\n"
+		user     = "  #0 @user (src = %x[0:256], "
+		readsT   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
 		reads1   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
 		unknown  = "@user (src = %t[0:256], dst = %y[0:256])" + one
 		chainOf  = "  require $a1 - $i <= 0\n  require $a2 - $a1 <= 0\n  require -$a2 <= -2\n  require $b1 - $j <= 0\n  require $b2 - $b1 <= 0\n  require -$b2 <= -1\n"
@@ -104,7 +106,18 @@ func TestChecks(t *testing.T) {
 		{"a command of nobody, of unknown effects", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 copy %x[0:256] -> %y[0:256]\n  barrier\n  #9 @user (src = %x[0:256], dst = %u[0:256])" + one + "\n", prove.Refused, prove.Coverage, "implements no command"},
 		{"one command run twice", mulT + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %t[0:256], b = %t[0:256], c = %y[256:512])" + row + "\n" + barrier,
 			mulT + "  #3 @mul (a = %x[0:256], b = %s[0:256], c = %u[0:256])" + row + " from #0\n" + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %u[0:256], b = %u[0:256], c = %y[256:512])" + row + "\n" + barrier,
+			prove.Proved, 0, ""},
+		{"a kernel that nobody declares run twice", user + "dst = %t[0:256])" + one + readsT + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %t[0:256], b = %t[0:256], c = %y[256:512])" + row + "\n" + barrier,
+			user + "dst = %t[0:256])" + one + readsT + "  #3" + user[4:] + "dst = %u[0:256])" + one + " from #0\n" + strings.Replace(readsT, "%t", "%u", 1) + barrier + "  #1 @add (a = %t[0:256], b = %s[0:256], c = %y[0:256])" + row + "\n  #2 @add (a = %u[0:256], b = %u[0:256], c = %y[256:512])" + row + "\n" + barrier,
 			prove.Refused, prove.Coverage, "implemented twice"},
+		{"one of two that compute the same left out", user + "dst = %t[0:256])" + one + readsT + "  #3" + user[4:] + "dst = %u[0:256])" + one + strings.Replace(readsT, "%t", "%u", 1) + barrier + "  #1 @two (a = %t[0:256], b = %u[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %u[0:256] writes must %y[0:256]\n" + barrier,
+			user + "dst = %t[0:256])" + one + readsT + barrier + "  #1 @two (a = %t[0:256], b = %t[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %t[0:256] writes must %y[0:256]\n" + barrier, prove.Proved, 0, ""},
+		{"one of two that compute the same put in", user + "dst = %t[0:256])" + one + readsT + barrier + "  #1 @two (a = %t[0:256], b = %t[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %t[0:256] writes must %y[0:256]\n" + barrier,
+			user + "dst = %t[0:256])" + one + readsT + "  #3" + user[4:] + "dst = %u[0:256])" + one + strings.Replace(readsT, "%t", "%u", 1) + barrier + "  #1 @two (a = %t[0:256], b = %u[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %u[0:256] writes must %y[0:256]\n" + barrier, prove.Refused, prove.Coverage, "implements no command"},
+		{"a copy left out", user + "dst = %t[0:256])" + one + readsT + barrier + "  #3 copy %t[0:256] -> %u[0:256]\n" + barrier + "  #1 @two (a = %t[0:256], b = %u[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %u[0:256] writes must %y[0:256]\n" + barrier,
+			user + "dst = %t[0:256])" + one + readsT + barrier + "  #1 @two (a = %t[0:256], b = %t[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %t[0:256] writes must %y[0:256]\n" + barrier, prove.Proved, 0, ""},
+		{"a copy of half left out", user + "dst = %t[0:256])" + one + readsT + barrier + "  #4 fill %u[0:256] 0x00\n" + barrier + "  #3 copy %t[0:128] -> %u[0:128]\n" + barrier + "  #1 @two (a = %t[0:256], b = %u[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %u[0:256] writes must %y[0:256]\n" + barrier,
+			user + "dst = %t[0:256])" + one + readsT + barrier + "  #1 @two (a = %t[0:256], b = %t[0:256], c = %y[0:256])" + one + "\n effects complete reads %t[0:256], %t[0:256] writes must %y[0:256]\n" + barrier, prove.Refused, prove.Values, "elsewhere"},
 		{"a command of unknown effects left out", "  #0 @user (src = %x[0:256], dst = %y[0:256])" + one + "\n", "", prove.Refused, prove.Coverage, "left out"},
 		{"a foreign view that lost its alignment", "  #0 @user (src = %x[0:256], dst = %t[0:256])" + one + reads1 + barrier + "  #1 copy %t[0:256] -> %y[0:256]\n",
 			"  #0 @user (src = %x[0:256], dst = %t[2:258])" + one + "\n      effects complete reads %x[0:256] writes must %t[2:258]\n" + barrier + "  #1 copy %t[2:258] -> %y[0:256]\n", prove.CannotTell, prove.Coverage, "no declaration"},

@@ -54,7 +54,8 @@ func (p *proof) checkCoverage() {
 			continue
 		}
 		for _, j := range set {
-			if implemented[j] {
+			// Twice the same from the same is right, if a kernel says that it is the same.
+			if implemented[j] && !p.repeatable(j) {
 				p.add(Refused, Coverage, []ir.ID{p.b.ops[j].id}, []ir.ID{o.id}, "%s is implemented twice", p.b.g.Describe(p.b.ops[j].node))
 			}
 			implemented[j] = true
@@ -72,6 +73,14 @@ func (p *proof) checkCoverage() {
 			p.add(Refused, Coverage, []ir.ID{o.id}, nil, "%s is left out, but its effects are unknown", p.b.g.Describe(o.node))
 		}
 	}
+}
+
+// repeatable reports whether another run of command j before, reading the same, is
+// known to write the same.
+func (p *proof) repeatable(j int32) bool {
+	o := &p.b.ops[j]
+	_, dispatch := o.node.(*ir.Dispatch)
+	return !dispatch || o.inst != nil && !o.inst.Decl.Nondeterministic
 }
 
 // checkCommand compares command i after with those before that it implements.

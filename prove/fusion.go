@@ -24,22 +24,21 @@ func (p *proof) checkFusion(i int32) {
 		fail(CannotTell, "it stands for %d commands, more than %d are not compared", n, maxSet)
 		return
 	}
-	if o.inst == nil {
-		if _, isCopy := o.node.(*ir.Copy); !isCopy {
-			fail(CannotTell, "it has no declared term")
-			return
+	if p.termless(i) {
+		why := "it has no declared term"
+		if o.inst != nil {
+			why = "its kernel is nondeterministic"
 		}
-	} else if o.inst.Decl.Nondeterministic {
-		fail(CannotTell, "its kernel is nondeterministic")
+		fail(CannotTell, "%s", why)
 		return
 	}
 	for _, j := range p.sets.of(i) {
-		if in := p.b.ops[j].inst; in != nil && in.Decl.Nondeterministic {
+		if p.nondeterministic(&p.b.ops[j]) {
 			fail(CannotTell, "%s is nondeterministic", p.b.ops[j].id)
 			return
 		}
 	}
-	f := p.newFusion(i)
+	f := p.newFusion(i, p.sets.of(i))
 	if len(f.sources) > maxSources {
 		fail(CannotTell, "they read more than %d values", maxSources)
 		return
@@ -62,12 +61,11 @@ func (p *proof) checkFusion(i int32) {
 		return
 	}
 	for k, z := range known.images {
-		p.images[int(o.wlo)+k] = p.recordedNames[f.writeOf(z)]
+		p.images.images[int(o.wlo)+k] = f.writeOf(z)
 	}
 	for _, e := range known.equal {
-		// A copy, say: the same bytes twice. No write after has this name yet: its
-		// images were all found here.
-		p.recordedNames[f.writeOf(e[1])] = p.recordedNames[f.writeOf(e[0])]
+		// A copy, say: the same bytes twice.
+		p.recordedNames.join(f.writeOf(e[0]), f.writeOf(e[1]))
 	}
 	p.use(term.Unrounded, known.unrounded)
 	p.Fused++
@@ -87,6 +85,15 @@ func listed(ids []ir.ID) string {
 		return fmt.Sprint(ids)
 	}
 	return strings.TrimSuffix(fmt.Sprint(ids[:shown]), "]") + fmt.Sprintf(" …] (%d)", len(ids))
+}
+
+// termless reports whether nothing says what command i after computes, as a function
+// of what it reads: it is no copy, and its kernel declares no term or may compute
+// another one each time.
+func (p *proof) termless(i int32) bool {
+	o := &p.a.ops[i]
+	_, isCopy := o.node.(*ir.Copy)
+	return o.inst == nil && !isCopy || p.nondeterministic(o)
 }
 
 func (u undecided) Error() string { return u.why }
@@ -136,9 +143,9 @@ func (f *fusion) memberOf(op int32) int {
 
 func (f *fusion) writeOf(r result) int32 { return f.p.b.ops[f.set[r.member]].wlo + r.nr }
 
-func (p *proof) newFusion(i int32) *fusion {
+func (p *proof) newFusion(i int32, set []int32) *fusion {
 	f := &p.fusion
-	*f = fusion{p: p, op: i, now: f.now[:0], set: p.sets.of(i), sources: f.sources[:0], leaves: f.leaves[:0], first: f.first[:0], a: f.a, b: f.b}
+	*f = fusion{p: p, op: i, now: f.now[:0], set: set, sources: f.sources[:0], leaves: f.leaves[:0], first: f.first[:0], a: f.a, b: f.b}
 	if f.a == nil {
 		f.a = &side{m: p.a, read: func(_ int32, k int) reading { return f.now[k] }, leaf: func(_ int32, k int) int { return f.leaves[f.first[len(f.set)]+k] }}
 		f.b = &side{m: p.b, read: func(op int32, k int) reading { return p.recorded.reading(p.b.ops[op].rlo + int32(k)) }, leaf: func(op int32, k int) int {
@@ -252,9 +259,7 @@ func (f *fusion) signature() (key []byte, ok bool) {
 // has its term. An error that is undecided says what is missing to compare
 // them.
 func (f *fusion) compare() *outcome {
-	f.t = newTable(f.p.b.g)
-	f.a.begin(f.t)
-	f.b.begin(f.t)
+	f.begin()
 	out := &outcome{}
 	o := &f.p.a.ops[f.op]
 	for w := o.wlo; w < o.whi; w++ {
@@ -263,6 +268,19 @@ func (f *fusion) compare() *outcome {
 		}
 	}
 	return out
+}
+
+// begin makes room for terms.
+func (f *fusion) begin() {
+	f.t = newTable(f.p.b.g)
+	f.a.begin(f.t)
+	f.b.begin(f.t)
+}
+
+// computes reports whether the set has the term of one write alone.
+func (f *fusion) computes(w int32) bool {
+	f.begin()
+	return f.imageOf(w, &outcome{}) == nil
 }
 
 func (f *fusion) imageOf(w int32, out *outcome) error {
@@ -393,19 +411,26 @@ func (f *fusion) result(w int32) (off termID, dt ir.DType, got termID, err error
 	}
 	got, err = f.term(func() termID {
 		arg := o.writtenArg(int(w - o.wlo))
-		a := &o.inst.Decl.Args[arg]
-		dt = a.Elem
-		off = f.t.integer(0)
-		for k, n := range o.inst.Shapes[arg] {
-			if n.IsConst() && n.Const == 1 {
-				continue
-			}
-			x := f.t.index(k, f.t.affine(n))
-			off = f.t.add(off, f.t.times(o.inst.Strides[arg][k], int64(dt.Bits())), x)
-		}
+		dt = o.inst.Decl.Args[arg].Elem
+		off, _ = f.a.element(o, arg)
 		return f.a.stored(w, off, dt, f.level(w))
 	})
 	return off, dt, got, err
+}
+
+// element returns where an element of an argument begins, in bits after the first
+// one, over one index for each dimension, and the level of indices behind these.
+func (s *side) element(o *op, arg int) (off termID, level int) {
+	off = s.t.integer(0)
+	bits := int64(o.inst.Decl.Args[arg].Elem.Bits())
+	for k, n := range o.inst.Shapes[arg] {
+		if n.IsConst() && n.Const == 1 {
+			continue
+		}
+		x := s.t.index(k, s.t.affine(n))
+		off = s.t.add(off, s.t.times(o.inst.Strides[arg][k], bits), x)
+	}
+	return off, len(o.inst.Shapes[arg])
 }
 
 // level returns the level of a result's first reduction: above its indices.

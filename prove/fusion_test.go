@@ -86,7 +86,15 @@ func TestFusions(t *testing.T) {
   #3 @mul (a = %s2[0:256], b = %s[0:256], c = %u[0:256]) grid threads [64, 1, 1] of [64, 1, 1]
   barrier
 ` + replace("%x[", "%u[").Replace(fused1), prove.Refused, prove.Fusion, "its term is"},
-		{"provenance short of one", norm1, replace("from #0, #1", "from #1").Replace(fused1), prove.Refused, prove.Fusion, ""},
+		{"provenance short of one", norm1, replace("from #0, #1", "from #1").Replace(fused1), prove.Proved, 0, ""},
+		{"provenance lost", norm1, replace("from #0, #1", "").Replace(fused1), prove.Proved, 0, ""},
+		{"provenance of another file", normN, replace("from #0, #1", "from #7, #8").Replace(fusedN), prove.Proved, 0, ""},
+		{"no provenance, and another scale", norm1, replace("from #0, #1", "", "%s[", "%s2[").Replace(fused1), prove.Refused, prove.Fusion, "its term is"},
+		{"the other way round", fused1, norm1, prove.Proved, 0, ""},
+		{"the other way round, rows by a param", fusedN, normN, prove.Proved, 0, ""},
+		{"the other way round, without provenance", replace("from #0, #1", "").Replace(fused1), norm1, prove.Proved, 0, ""},
+		{"the other way round, without a barrier", fused1, replace("  barrier\n", "").Replace(norm1), prove.Refused, prove.Order, "nothing orders them"},
+		{"the other way round, another scale", fused1, replace("%s[", "%s2[").Replace(norm1), prove.Refused, prove.Coverage, "implements no command"},
 		{"provenance twice", norm1, fused1 + replace("#1 ", "#2 ").Replace(fused1), prove.Refused, prove.Order, "nothing orders them"},
 		{"two of one, in order", norm1, fused1 + "  barrier\n" + replace("#1 ", "#2 ").Replace(fused1) + "  barrier\n", prove.Proved, 0, ""},
 		{"another number of rows", normN, replace("[$n, 1, 1]", "[8, 1, 1]", "256*$n", "2048").Replace(fusedN), prove.Refused, prove.Fusion, "none of them"},

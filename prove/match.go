@@ -1,8 +1,6 @@
 package prove
 
 import (
-	"encoding/binary"
-	"hash/maphash"
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
@@ -37,26 +35,31 @@ func (m *matching) equal(n *matching) bool {
 	return slices.Equal(m.ends, n.ends) && slices.Equal(m.list, n.list)
 }
 
-// byProvenance reads the matching that the graph after carries.
+// byProvenance reads the matching that the graph after carries. The ids in `from` are
+// those of a first recording: where the graph before was rewritten itself, they are
+// the ids that its commands came from.
 func byProvenance(b *model, after *ir.Graph) *matching {
 	out := &matching{ends: make([]int32, 0, len(b.ops)), list: make([]int32, 0, len(b.ops))}
+	origins := b.origins()
 	for _, n := range after.Nodes {
 		id, ok := ir.NodeID(n)
 		if !ok {
 			continue
 		}
 		first := len(out.list)
-		add := func(f ir.ID) bool {
-			j, ok := b.byID.find(f)
-			out.list = append(out.list, j)
-			return ok
-		}
 		known := true
 		for _, f := range ir.NodeFrom(n) {
-			known = add(f) && known
+			j, ok := b.byID.find(f)
+			if from, rewritten := origins.find(f); rewritten {
+				j, ok = from, true
+			}
+			out.list = append(out.list, j)
+			known = known && ok
 		}
 		if len(out.list) == first {
-			known = add(id)
+			j, ok := b.byID.find(id)
+			out.list = append(out.list, j)
+			known = ok
 		}
 		if !known {
 			out.list = out.list[:first]
@@ -66,109 +69,17 @@ func byProvenance(b *model, after *ir.Graph) *matching {
 	return out
 }
 
-// byStructure guesses a matching of graphs whose provenance is lost or wrong:
-// commands are alike that are the same command and read the results of alike
-// commands at the same places. Commands that are alike are matched in order.
-func byStructure(b *model, after *ir.Graph) *matching {
-	a := recordedModel(b.ctx, after, b)
-	seed := maphash.MakeSeed()
-	names := map[uint64][]int32{}
-	for i, h := range hashes(b, seed) {
-		names[h] = append(names[h], int32(i))
-	}
-	out := &matching{}
-	for _, h := range hashes(a, seed) {
-		from := len(out.list)
-		if list := names[h]; len(list) > 0 {
-			out.list = append(out.list, list[0])
-			names[h] = list[1:]
-		}
-		out.end(from)
-	}
-	return out
-}
-
-// hashes gives each command a number that says what it computes.
-func hashes(m *model, seed maphash.Seed) []uint64 {
-	out := make([]uint64, len(m.ops))
-	h := newHistory(m)
-	var buf []byte
-	num := func(v int64) { buf = binary.LittleEndian.AppendUint64(buf, uint64(v)) }
-	text := func(s string) {
-		num(int64(len(s)))
-		buf = append(buf, s...)
-	}
-	affine := func(a ir.Affine) {
-		num(a.Const)
-		num(int64(len(a.Terms())))
-		for _, t := range a.Terms() {
-			num(int64(t.Param))
-			num(t.Coeff)
-		}
-	}
+// origins finds the op that came from a command of an earlier graph.
+func (m *model) origins() index {
+	x := newIndex(0)
 	for i := range m.ops {
-		o := &m.ops[i]
-		buf = buf[:0]
-		num(int64(o.era))
-		switch n := o.node.(type) {
-		case *ir.Copy:
-			text("copy")
-			affine(n.Src.Len)
-		case *ir.Fill:
-			text("fill")
-			num(int64(n.Value))
-			affine(n.Dst.Len)
-		case *ir.Dispatch:
-			k := &m.g.Kernels[n.Kernel]
-			text(k.Function)
-			num(int64(k.Library.Kind))
-			buf = append(buf, k.Library.Digest[:]...)
-			for _, c := range k.Constants {
-				num(int64(c.Index))
-				num(int64(c.Bits))
-			}
-			for j := range n.Grid {
-				affine(n.Grid[j].Num)
-				num(n.Grid[j].Div)
-				num(int64(n.Threadgroup[j]))
-			}
-			for j := range n.Bindings {
-				x := &n.Bindings[j]
-				num(int64(x.Slot))
-				text(string(x.Bytes))
-				affine(x.Expr)
-				if x.Kind == ir.BindView {
-					affine(x.View.Len)
-				}
-			}
+		list := ir.NodeFrom(m.ops[i].node)
+		if len(list) > 0 && x.limit < len(m.ops) {
+			x = newIndex(len(m.ops)) // few graphs need it
 		}
-		for k := o.rlo; k < o.rhi; k++ {
-			r := h.reading(&m.reads[k], h.read(&m.reads[k]))
-			affine(m.region(r.at).Run)
-			if r.initial {
-				text(m.g.Memories[r.at.mem].Name)
-				affine(m.off(r.at))
-			}
-			// Writes that lie apart may have come in any order.
-			sum := uint64(0)
-			for _, nr := range r.writes {
-				w := &m.writes[nr]
-				at := len(buf)
-				affine(m.off(&w.access).Sub(m.off(r.at)))
-				num(int64(nr - m.ops[w.op].wlo))
-				num(int64(out[w.op]))
-				sum += maphash.Bytes(seed, buf[at:])
-				buf = buf[:at]
-			}
-			num(int64(sum))
-		}
-		out[i] = maphash.Bytes(seed, buf)
-		if !o.known {
-			h.pillar()
-		}
-		for w := o.wlo; w < o.whi; w++ {
-			h.add(w)
+		for _, f := range list {
+			x.set(f, int32(i))
 		}
 	}
-	return out
+	return x
 }

@@ -75,7 +75,8 @@ type model struct {
 	// unlisted are views, of memory that commands write, that a kernel without
 	// declaration may read as constants though its effects leave them out; by op.
 	unlisted map[int32][]access
-	meetings int // asked for
+	meetings int      // asked for
+	copying  []answer // by kind: see copies
 	shapes
 }
 

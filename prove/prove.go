@@ -45,13 +45,18 @@ func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, 
 	if r = attempt(ctx, b, recorded, after, m, o); r.Verdict == Proved {
 		return r, nil
 	}
-	// Provenance may be what is wrong.
-	guess := byStructure(b, after)
-	if guess.equal(m) {
-		return r, nil
+	// Provenance may be what is wrong, or values that are equal have several names.
+	p := newProof(ctx, b, recorded, bySearch(ctx, b, recorded, after, m, o), o)
+	p.merge = true
+	p.build(after)
+	if p.check(); p.Verdict < r.Verdict {
+		r = p.Result
 	}
-	if again := attempt(ctx, b, recorded, after, guess, o); again.Verdict < r.Verdict {
-		return again, nil
+	if r.Verdict != Proved {
+		// With the values proved, only what is about commands by themselves is left.
+		if back := reversed(ctx, b, recorded, after, o); back != nil && back.Verdict <= r.Verdict {
+			r = back
+		}
 	}
 	return r, nil
 }
@@ -99,11 +104,14 @@ type proof struct {
 	sets     *matching       // by command after
 	dead     []bool          // commands after whose results reach nobody
 	differs  map[string]bool // memories that held other bytes at the last pillar
-	// recordedNames are those of the writes before: their numbers, one number for
-	// writes that are known to have equal bytes. images names each write after by
-	// the write before that has the same bytes; noWrite where there is none, or
-	// none was found yet.
+	// recordedNames are those of the writes before: one for writes that are known to
+	// have equal bytes. images names each write after by the write before that has the
+	// same bytes; noWrite where there is none, or none was found yet.
 	recordedNames, images names
+	merge                 bool // mergeEqual
+	// backwards: the graph before is the one to be proved; it may not run twice what the
+	// other runs once, unless a declaration says that this is the same.
+	backwards bool
 
 	same  []bool  // by command after: it is its only image, by sameCommand
 	pairs []pair  // by kind after
@@ -146,15 +154,23 @@ func (p *proof) build(after *ir.Graph) {
 	commands := cap(p.a.ops)
 	p.same, p.usual = make([]bool, commands), make([]usual, commands)
 	p.a.build(func(i int, d *ir.Dispatch) *ir.Effects { return p.foreignEffects(int32(i), d) }, p.look)
+	if p.begin(); p.merge {
+		p.mergeEqual()
+	}
+}
+
+// begin traces the graph after, whose values have no images yet.
+func (p *proof) begin() {
 	p.current = trace(p.a)
-	p.recordedNames = make(names, len(p.b.writes))
-	for i := range p.recordedNames {
-		p.recordedNames[i] = int32(i)
+	classes := make([]int32, len(p.b.writes))
+	for i := range classes {
+		classes[i] = int32(i)
 	}
-	p.images = make(names, len(p.a.writes))
-	for i := range p.images {
-		p.images[i] = noWrite
+	images := make([]int32, len(p.a.writes), len(p.a.writes)+1) // not nil
+	for i := range images {
+		images[i] = noWrite
 	}
+	p.recordedNames, p.images = names{classes: classes}, names{images, classes}
 }
 
 // foreignEffects returns what d, command i after, touches by the recording; nil

@@ -123,7 +123,7 @@ func (p *proof) checkReads(i int32) {
 	}
 	p.checkUnlisted(j, i, fail)
 	for k := range o.whi - o.wlo {
-		p.images[o.wlo+k] = p.recordedNames[was.wlo+k]
+		p.images.images[o.wlo+k] = was.wlo + k
 	}
 }
 
@@ -150,16 +150,19 @@ func (p *proof) checkUnlisted(j, i int32, fail func(v Verdict, format string, ar
 	}
 }
 
-// sameShapes reports whether two commands touch regions that are alike but for
+// sameShapes is shapesAlike for commands before and after.
+func (p *proof) sameShapes(b, a *op) bool { return shapesAlike(p.b, b, p.a, a) }
+
+// shapesAlike reports whether two commands touch regions that are alike but for
 // where they begin, and write them with the same certainty.
-func (p *proof) sameShapes(b, a *op) bool {
+func shapesAlike(m *model, b *op, n *model, a *op) bool {
 	same := b.rhi-b.rlo == a.rhi-a.rlo && b.whi-b.wlo == a.whi-a.wlo
 	for k := int32(0); same && k < a.rhi-a.rlo; k++ {
-		same = sameShape(p.b, &p.b.reads[b.rlo+k], p.a, &p.a.reads[a.rlo+k])
+		same = sameShape(m, &m.reads[b.rlo+k], n, &n.reads[a.rlo+k])
 	}
 	for k := int32(0); same && k < a.whi-a.wlo; k++ {
-		w, z := &p.b.writes[b.wlo+k], &p.a.writes[a.wlo+k]
-		same = w.must == z.must && sameShape(p.b, &w.access, p.a, &z.access)
+		w, z := &m.writes[b.wlo+k], &n.writes[a.wlo+k]
+		same = w.must == z.must && sameShape(m, &w.access, n, &z.access)
 	}
 	return same
 }

@@ -171,18 +171,32 @@ func (h *history) writes(s *seen) []int32 {
 }
 
 // names gives writes the names by which they are compared: equal names mean
-// equal bytes.
-type names []int32
-
-func (n names) of(w int32) int32 {
-	if n == nil {
-		return w
-	}
-	return n[w]
+// equal bytes. A name is a write before.
+type names struct {
+	images []int32 // by write: one before that has its bytes, or noWrite; nil of writes before
+	// classes are trees of writes before that have equal bytes (Tarjan 1975): the parent
+	// of each, itself at a root.
+	classes []int32
 }
 
+func (n names) of(w int32) int32 {
+	if n.images != nil {
+		if w = n.images[w]; w == noWrite {
+			return w
+		}
+	}
+	for n.classes[w] != w {
+		n.classes[w] = n.classes[n.classes[w]]
+		w = n.classes[w]
+	}
+	return w
+}
+
+// join gives two writes before one name.
+func (n names) join(x, y int32) { n.classes[n.of(y)] = n.of(x) }
+
 // equalValues compares what two regions of equal shape hold, given names for
-// the writes of either graph; nil names a write by its number. The second result is false when the comparison
+// the writes of either graph. The second result is false when the comparison
 // could not decide.
 func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if b.m.void(b.at) && a.m.void(a.at) { // no byte, wherever it is
