@@ -1,7 +1,11 @@
 package cmd_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -20,6 +24,7 @@ func TestReview(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"template": putTemplate},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FILES", files)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
@@ -27,4 +32,25 @@ func TestReview(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// putTemplate is "template T.jinja IN.mlxt OUT.mlxt": it gives the tokenizer of a
+// model in the text form a chat template.
+func putTemplate(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: template T.jinja IN.mlxt OUT.mlxt")
+	}
+	model := ts.ReadFile(args[1])
+	at := regexp.MustCompile(`data "tokenizer\.json" = blob base64"([^"]*)"`).FindStringSubmatchIndex(model)
+	if at == nil {
+		ts.Fatalf("%s has no tokenizer", args[1])
+	}
+	old, err := base64.StdEncoding.DecodeString(model[at[2]:at[3]])
+	ts.Check(err)
+	var tokenizer map[string]any
+	ts.Check(json.Unmarshal(old, &tokenizer))
+	tokenizer["chat_template"] = ts.ReadFile(args[0])
+	text, err := json.Marshal(tokenizer)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(model[:at[2]]+base64.StdEncoding.EncodeToString(text)+model[at[3]:]), 0o666))
 }

@@ -107,7 +107,7 @@ func TestChatPrompts(t *testing.T) {
 			continue
 		}
 		chats++
-		text, err := chat.Render(m.Tokenizer.ChatTemplate(), r.Messages, chat.Options{AddGenerationPrompt: true})
+		text, err := chat.Render(t.Context(), m.Tokenizer.ChatTemplate(), r.Messages, chat.Options{AddGenerationPrompt: true})
 		require.NoError(t, err)
 		require.Equal(t, r.Prompt, text)
 	}

@@ -1,120 +1,169 @@
 package chat
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
+	"unicode/utf8"
 )
 
 // toJSON is the filter tojson as transformers define it: Python's json.dumps
 // with ensure_ascii=False, so nothing is escaped for HTML, ", " and ": "
 // separate, and keys stay in order.
-func toJSON(_ *exec.Evaluator, in *exec.Value, args *exec.VarArgs) *exec.Value {
-	if in.IsError() {
-		return in
+func toJSON(r *run, v value, a args) value {
+	if len(a.positional) > 0 {
+		// Jinja takes indent first, transformers ensure_ascii.
+		r.fail("tojson takes its arguments by name")
 	}
-	j := jsonWriter{indent: -1}
-	for name, v := range args.KwArgs {
-		switch {
-		case name == "indent" && v.IsInteger() && v.Integer() >= 0 && v.Integer() <= 16:
-			j.indent = v.Integer()
-		case name == "indent" && v.IsNil(), name == "ensure_ascii" && !v.IsTrue():
-		default:
-			return exec.AsValue(fmt.Errorf("tojson: argument %s=%s is not supported", name, v))
+	o := r.bind("tojson", a, 0, 0, "indent", "ensure_ascii", "separators", "sort_keys")
+	j := jsonWriter{printer: printer{run: r}, indent: -1, comma: ", ", colon: ": "}
+	if o[0] != nil && o[0] != (none{}) {
+		n, ok := whole(o[0])
+		if !ok || n > 16 {
+			r.fail("tojson: indent must be a whole number of at most 16")
+		}
+		j.indent, j.comma = int(max(n, 0)), ","
+	}
+	j.ascii = o[1] != nil && truth(o[1])
+	if o[2] != nil && o[2] != (none{}) {
+		s := r.items(o[2])
+		if len(s) == 2 {
+			var ok1, ok2 bool
+			j.comma, ok1 = stringOf(s[0])
+			j.colon, ok2 = stringOf(s[1])
+			if !ok1 || !ok2 {
+				s = nil
+			}
+		}
+		if len(s) != 2 {
+			r.fail("tojson: separators must be two strings")
 		}
 	}
-	if len(args.Args) > 0 {
-		return exec.AsValue(errors.New("tojson: only indent and ensure_ascii are supported, by name"))
-	}
-	if err := j.value(in, 0); err != nil {
-		return exec.AsValue(fmt.Errorf("tojson: %w", err))
-	}
-	return exec.AsSafeValue(j.String())
+	j.sorted = o[3] != nil && truth(o[3])
+	j.value(v, 0)
+	return j.String()
 }
 
 type jsonWriter struct {
-	strings.Builder
-	indent int // columns per level; negative: all in one line
+	printer
+	indent        int // columns per level; negative: all in one line
+	comma, colon  string
+	ascii, sorted bool
 }
 
-func (j *jsonWriter) value(v *exec.Value, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("nested deeper than %d", maxDepth)
-	}
-	switch {
-	case v == nil || v.IsNil():
-		j.WriteString("null")
-	case v.IsError():
-		return errors.New(v.Error())
-	case v.IsBool():
-		fmt.Fprint(j, v.Bool())
-	case v.IsInteger():
-		fmt.Fprint(j, v.Integer())
-	case v.IsFloat():
-		j.WriteString(v.String()) // as Python prints it: 1.0
-	case v.IsString():
-		return j.text(v.String())
-	case v.IsList():
-		return j.items("[", "]", v, depth, func(item, _ *exec.Value) error { return j.value(item, depth+1) })
-	case v.IsDict():
-		return j.items("{", "}", v, depth, func(key, value *exec.Value) error {
-			if !key.IsString() {
-				return fmt.Errorf("key %s is not a string", key)
-			}
-			if err := j.text(key.String()); err != nil {
-				return err
-			}
-			j.WriteString(": ")
-			return j.value(value, depth+1)
+func (j *jsonWriter) value(v value, depth int) {
+	j.step(1)
+	switch v := v.(type) {
+	case none:
+		j.write("null")
+	case bool:
+		j.write(fmt.Sprint(v))
+	case int64:
+		j.repr(v)
+	case float64:
+		j.write(jsonFloat(v))
+	case string:
+		j.text(v)
+	case markup:
+		j.text(string(v))
+	case *list:
+		j.items("[", "]", len(v.items), depth, func(i int) { j.value(v.items[i], depth+1) })
+	case *dict:
+		order := make([]int, len(v.keys))
+		j.alloc(len(order), 8)
+		for i := range order {
+			order[i] = i
+		}
+		if j.sorted {
+			slices.SortStableFunc(order, func(a, b int) int { return j.compare(v.keys[a], v.keys[b], "<") })
+		}
+		j.items("{", "}", len(v.keys), depth, func(i int) {
+			j.key(v.keys[order[i]])
+			j.write(j.colon)
+			j.value(v.values[order[i]], depth+1)
 		})
 	default:
-		return fmt.Errorf("%s is not data", v)
+		j.fail("tojson: object of type %s is not JSON serializable", typeName(v))
 	}
-	return nil
 }
 
-func (j *jsonWriter) items(open, close string, v *exec.Value, depth int, each func(a, b *exec.Value) error) error {
+func jsonFloat(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	case math.IsNaN(f):
+		return "NaN"
+	}
+	return floatText(f)
+}
+
+func (j *jsonWriter) key(k value) {
+	switch k := k.(type) {
+	case string:
+		j.text(k)
+	case markup:
+		j.text(string(k))
+	case int64:
+		j.write(fmt.Sprintf(`"%d"`, k))
+	case float64:
+		j.write(`"` + jsonFloat(k) + `"`)
+	case bool:
+		j.write(fmt.Sprintf(`"%v"`, k))
+	case none:
+		j.write(`"null"`)
+	default:
+		j.fail("tojson: keys must be str, int, float, bool or None, not %s", typeName(k))
+	}
+}
+
+func (j *jsonWriter) items(open, close string, n, depth int, each func(i int)) {
 	line := func(depth int) {
 		if j.indent >= 0 {
-			j.WriteString("\n" + strings.Repeat(" ", depth*j.indent))
+			j.write("\n" + strings.Repeat(" ", depth*j.indent))
 		}
 	}
-	j.WriteString(open)
-	n := 0
-	var err error
-	v.Iterate(func(_, _ int, a, b *exec.Value) bool {
-		if n++; n > 1 {
-			j.WriteByte(',')
-			if j.indent < 0 {
-				j.WriteByte(' ')
+	j.write(open)
+	j.nested(func() {
+		for i := range n {
+			if i > 0 {
+				j.write(j.comma)
 			}
+			line(depth + 1)
+			each(i)
 		}
-		line(depth + 1)
-		err = each(a, b)
-		return err == nil
-	}, func() {})
+	})
 	if n > 0 {
 		line(depth)
 	}
-	j.WriteString(close)
-	return err
+	j.write(close)
 }
 
-// unescape undoes what encoding/json escapes and Python does not. The first
-// pair keeps an escaped backslash from being taken for the start of another.
-var unescape = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\u007f`, "\x7f")
-
-func (j *jsonWriter) text(s string) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return err
+func (j *jsonWriter) text(s string) {
+	j.alloc(1, sum(len(s), 2))
+	j.WriteByte('"')
+	from := 0
+	for i, c := range s {
+		n := utf8.RuneLen(c)
+		if c == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
+			n = 1 // not UTF-8: U+FFFD stands for the byte
+		} else if c >= ' ' && c != '"' && c != '\\' && (c < 0x7f || !j.ascii) {
+			continue
+		}
+		j.WriteString(s[from:i])
+		from = i + n
+		if at := strings.IndexRune("\b\f\n\r\t\"\\", c); at >= 0 {
+			j.write(`\` + `bfnrt"\`[at:at+1])
+		} else if c >= 0x10000 {
+			j.write(fmt.Sprintf(`\u%04x\u%04x`, 0xd800+(c-0x10000)>>10, 0xdc00+(c-0x10000)&0x3ff))
+		} else if c == utf8.RuneError && !j.ascii {
+			j.write("\uFFFD")
+		} else {
+			j.write(fmt.Sprintf(`\u%04x`, c))
+		}
 	}
-	j.WriteString(unescape.Replace(strings.TrimSuffix(b.String(), "\n")))
-	return nil
+	j.WriteString(s[from:])
+	j.WriteByte('"')
 }

@@ -1,6 +1,7 @@
 package mlxreplay
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -110,7 +111,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	defer m.Close()
-	prompt, err := c.promptIDs(m)
+	prompt, err := c.promptIDs(env.Context, m)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 
 func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-func (c *generateCmd) promptIDs(m *generate.Model) ([]int32, error) {
+func (c *generateCmd) promptIDs(ctx context.Context, m *generate.Model) ([]int32, error) {
 	t := m.Tokenizer
 	if !c.Chat {
 		if c.System != "" {
@@ -185,7 +186,7 @@ func (c *generateCmd) promptIDs(m *generate.Model) ([]int32, error) {
 		}
 		return ""
 	}
-	rendered, err := chat.Render(t.ChatTemplate(), messages, chat.Options{BOS: text(tokenizer.BOS), EOS: text(tokenizer.EOS), AddGenerationPrompt: true})
+	rendered, err := chat.Render(ctx, t.ChatTemplate(), messages, chat.Options{BOS: text(tokenizer.BOS), EOS: text(tokenizer.EOS), AddGenerationPrompt: true})
 	if err != nil {
 		return nil, err
 	}

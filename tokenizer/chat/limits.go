@@ -1,0 +1,131 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// Bounds that hold whatever the options say. The longest published templates
+// have some 30 KB.
+const (
+	maxTemplate = 256 << 10 // bytes
+	maxOutput   = 16 << 20  // bytes
+	maxRange    = 100_000   // elements, as in Jinja's sandbox
+	maxDepth    = 100       // brackets, blocks, macro calls and values within one another
+	maxNesting  = 200       // expressions within one another
+	maxFrames   = 4000      // of the evaluator's own recursion: 100 macros, each 100 blocks deep, would be too much
+	maxReason   = 500       // bytes of an error's reason
+)
+
+// Limits bound what one rendering may use. A zero field is its default.
+type Limits struct {
+	Steps int64         // expressions evaluated, statements run, 64 bytes or 4 elements handled: 20 million
+	Bytes int64         // bytes of all values ever made, not only of those still alive: 256 MiB
+	Time  time.Duration // 10 s
+}
+
+// ErrLimit is wrapped by the error of a template that used more than it may.
+var ErrLimit = errors.New("a limit of chat templates")
+
+func (l Limits) orDefaults() Limits {
+	if l.Steps <= 0 {
+		l.Steps = 20_000_000
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = 256 << 20
+	}
+	if l.Time <= 0 {
+		l.Time = 10 * time.Second
+	}
+	return l
+}
+
+// budget is what is left of the limits. Everything that costs says so before
+// it is done: a step for each node, and in proportion for work on long values.
+type budget struct {
+	ctx    context.Context
+	limits Limits
+	end    time.Time
+	steps  int64 // left
+	bytes  int64 // left
+	look   int64 // INVARIANT: time and context are looked at before steps falls below this
+}
+
+const lookEvery = 4096 // steps
+
+func newBudget(ctx context.Context, l Limits) budget {
+	l = l.orDefaults()
+	return budget{ctx: ctx, limits: l, end: time.Now().Add(l.Time), steps: l.Steps, bytes: l.Bytes, look: l.Steps - lookEvery}
+}
+
+// step takes n steps.
+func (b *budget) step(n int) {
+	b.steps -= int64(n)
+	if b.steps < b.look {
+		b.check()
+	}
+}
+
+func (b *budget) check() {
+	if err := b.ctx.Err(); err != nil {
+		panic(&Error{Reason: "rendering was stopped: " + err.Error(), Err: err})
+	}
+	if b.steps < 0 {
+		b.exceeded(fmt.Sprintf("it takes more than %d steps", b.limits.Steps))
+	}
+	if time.Now().After(b.end) {
+		b.exceeded(fmt.Sprintf("it takes longer than %v", b.limits.Time))
+	}
+	b.look = b.steps - lookEvery
+}
+
+// alloc pays for count things of size bytes before they are made.
+func (b *budget) alloc(count, size int) {
+	if count <= 0 || size <= 0 {
+		return
+	}
+	if int64(count) > b.bytes/int64(size) {
+		b.exceeded(fmt.Sprintf("its values take more than %d bytes", b.limits.Bytes))
+	}
+	n := count * size
+	b.bytes -= int64(n)
+	b.step(n / 64)
+}
+
+func (b *budget) exceeded(why string) {
+	panic(&Error{Reason: why + ", which is not allowed for a chat template", Err: ErrLimit})
+}
+
+// sum is a+b, or the largest int.
+func sum(a, b int) int {
+	if a > math.MaxInt-b {
+		return math.MaxInt
+	}
+	return a + b
+}
+
+// Error says why a template failed and in which line of it.
+type Error struct {
+	Line   int    // from 1; 0 when no line is to blame
+	Reason string // for raise_exception: the template's own words
+	Err    error  // what stopped it, if that was not the template: ErrLimit, a context's error; or nil
+}
+
+// Error formats as "chat: template line N: reason".
+func (e *Error) Error() string {
+	reason := e.Reason
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
+	}
+	if e.Line == 0 {
+		return "chat: template: " + reason
+	}
+	return fmt.Sprintf("chat: template line %d: %s", e.Line, reason)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
