@@ -286,3 +286,31 @@ func TestForeignKernels(t *testing.T) {
 	}
 	t.Logf("ran %v; undone %d, most often %s", ran, n, most)
 }
+
+// Without fuse, no pipeline makes a graph of foreign kernels worse: never more
+// barriers than the recording needs for its order, and no byte of scratch beyond what
+// rename may add.
+func TestForeignKernelsGain(t *testing.T) {
+	fewer, smaller := 0, 0
+	for i := range 7 * *foreignGraphs {
+		rng := rand.New(rand.NewPCG(11, uint64(i)))
+		g := recordForeign(rng)
+		for budget, most := range map[string]int64{"0": 1, "1x": 2} {
+			p, err := passes.ParsePipeline("annotate,dce,rename{budget=" + budget + "},schedule,barriers,plan")
+			require.NoError(t, err)
+			r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: p})
+			require.NoError(t, err)
+			text := mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}})
+			require.Equal(t, prove.Proved, r.Proof.Verdict, "graph %d: %v\n%s", i, r.Proof, text)
+			require.LessOrEqual(t, r.After.Barriers, r.Before.Barriers, "graph %d, budget %s\n%s\nafter\n%s", i, budget, text, mlxt.Format(&ir.Module{Graphs: []*ir.Graph{r.Optimized}}))
+			require.LessOrEqual(t, r.After.Bytes.Scratch, most*r.Before.Bytes.Scratch, "graph %d, budget %s\n%s", i, budget, text)
+			if r.After.Barriers < r.Before.Barriers {
+				fewer++
+			}
+			if r.After.Bytes.Scratch < r.Before.Bytes.Scratch {
+				smaller++
+			}
+		}
+	}
+	t.Logf("%d of %d have fewer barriers, %d less scratch", fewer, 14**foreignGraphs, smaller)
+}

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
@@ -20,15 +21,7 @@ func mend(ctx context.Context, g *ir.Graph) (added int) {
 	}
 	l := layoutOf(g, t)
 	l.order(nil)
-	// A barrier behind the last command stands before the first of the next replay.
-	fixed, i := l.begins, 0
-	for _, x := range g.Nodes {
-		if _, ok := x.(*ir.Barrier); ok {
-			fixed[i%n] = true
-		} else if _, ok := ir.NodeID(x); ok {
-			i++
-		}
-	}
+	fixed := marks(g, l)
 	cut := cuts(t.Latest(nil), n, fixed)
 	for _, c := range cut {
 		if c {
@@ -38,8 +31,7 @@ func mend(ctx context.Context, g *ir.Graph) (added int) {
 	if added == 0 {
 		return 0
 	}
-	out := make([]ir.Node, 0, len(g.Nodes)+added)
-	i = 0
+	out, i := make([]ir.Node, 0, len(g.Nodes)+added), 0
 	for _, x := range g.Nodes {
 		if _, ok := ir.NodeID(x); ok {
 			if i > 0 && cut[i] {
@@ -54,4 +46,64 @@ func mend(ctx context.Context, g *ir.Graph) (added int) {
 	}
 	g.Nodes = out
 	return added
+}
+
+// marks says before which commands of g a barrier or a commit stands, one behind the
+// last command before the first: the list goes round.
+func marks(g *ir.Graph, l *layout) []bool {
+	out, i, n := slices.Clone(l.begins), 0, len(l.begins)
+	for _, x := range g.Nodes {
+		if _, ok := x.(*ir.Barrier); ok && n > 0 {
+			out[i%n] = true
+		} else if _, ok := ir.NodeID(x); ok {
+			i++
+		}
+	}
+	return out
+}
+
+// needsEnd reports whether the next replay needs a barrier behind the last command of
+// g: whether it conflicts with what no barrier and no commit within the list orders
+// before it. t holds the commands of g in their order.
+func needsEnd(g *ir.Graph, t *hazard.Table) bool {
+	l := layoutOf(g, t)
+	n := t.Len()
+	if n == 0 || l.begins[0] {
+		return false
+	}
+	fixed := marks(g, l)
+	last := -1 // mark of the first replay
+	for i := 1; i < n; i++ {
+		if fixed[i] {
+			last = i
+		}
+	}
+	for j, p := range t.Latest(nil)[n:] {
+		if j > 0 && fixed[j] {
+			return false // it orders all behind it
+		}
+		if int(p) >= max(last, 0) && int(p) < n {
+			return true
+		}
+	}
+	return false
+}
+
+// Barriers returns how many barriers g needs beside its commits as it stands: those
+// between its commands, and one behind the last of them if the next replay needs it,
+// whether it is there or left to the host, which may wait between replays. t holds the
+// commands of g in their order.
+func Barriers(g *ir.Graph, t *hazard.Table) (count int) {
+	i := 0
+	for _, x := range g.Nodes {
+		if _, ok := ir.NodeID(x); ok {
+			i++
+		} else if _, ok := x.(*ir.Barrier); ok && i < t.Len() {
+			count++
+		}
+	}
+	if needsEnd(g, t) {
+		count++
+	}
+	return count
 }

@@ -13,6 +13,11 @@ import (
 // Figures are what one graph has and costs.
 type Figures struct {
 	ir.Stats
+	// Barriers are those that the order of the list needs beside its commits
+	// ([passes.Barriers]): one behind the last command counts where the next replay needs
+	// it, there or not, so that a recording that leaves it to its host and a graph
+	// that has it can be compared. Stats has those of the list.
+	Barriers int `json:"barriers"`
 	// Depth is the longest chain of conflicting commands, ValueDepth (depth∞) that
 	// of value edges alone. Where effects are unknown they are those of pillars.
 	Depth      int `json:"depth"`
@@ -40,8 +45,12 @@ func Measure(ctx context.Context, g *ir.Graph, m cost.Model) (f Figures, err err
 	if f.Unannotated > 0 {
 		g = annotated(ctx, g)
 	}
-	f.Depth, f.ValueDepth = hazard.Depth(ctx, g), hazard.ValueDepth(ctx, g)
+	table := hazard.NewTable(ctx, g)
+	_, f.Depth = table.Levels()
+	_, f.ValueDepth = table.ValueLevels()
+	f.Barriers = passes.Barriers(g, table)
 	t := m.Graph(g)
+	t.Barriers += m.Barrier * cost.Seconds(f.Barriers-f.Stats.Barriers)
 	f.Modelled = Modelled{
 		GPU: t.GPU().Microseconds(), Commands: t.Commands.Microseconds(), Barriers: t.Barriers.Microseconds(),
 		Buffers: t.Buffers.Microseconds(), Encode: t.Encode.Microseconds(), Bytes: t.Bytes,

@@ -168,6 +168,11 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 		reports, figures = reports[1:], figures[1:]
 	}
 	r.After = now
+	if len(index) > 0 {
+		if n := passes.DropKernels(r.Optimized); n > 0 {
+			r.Rows[index[len(index)-1]].About("kernels", "%d that no dispatch uses are left out", n)
+		}
+	}
 	return nil
 }
 
