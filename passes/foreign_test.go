@@ -291,10 +291,13 @@ func TestForeignKernels(t *testing.T) {
 // barriers than the recording needs for its order, and no byte of scratch beyond what
 // rename may add.
 func TestForeignKernelsGain(t *testing.T) {
-	fewer, smaller := 0, 0
-	for i := range 7 * *foreignGraphs {
+	fewer, smaller, ran := 0, 0, 0
+	for i := range 14 * *foreignGraphs {
 		rng := rand.New(rand.NewPCG(11, uint64(i)))
 		g := recordForeign(rng)
+		if givesConstants(g) {
+			continue // the oracle, which places the recorded barriers, orders none of them
+		}
 		for budget, most := range map[string]int64{"0": 1, "1x": 2} {
 			p, err := passes.ParsePipeline("annotate,dce,rename{budget=" + budget + "},schedule,barriers,plan")
 			require.NoError(t, err)
@@ -304,6 +307,7 @@ func TestForeignKernelsGain(t *testing.T) {
 			require.Equal(t, prove.Proved, r.Proof.Verdict, "graph %d: %v\n%s", i, r.Proof, text)
 			require.LessOrEqual(t, r.After.Barriers, r.Before.Barriers, "graph %d, budget %s\n%s\nafter\n%s", i, budget, text, mlxt.Format(&ir.Module{Graphs: []*ir.Graph{r.Optimized}}))
 			require.LessOrEqual(t, r.After.Bytes.Scratch, most*r.Before.Bytes.Scratch, "graph %d, budget %s\n%s", i, budget, text)
+			ran++
 			if r.After.Barriers < r.Before.Barriers {
 				fewer++
 			}
@@ -312,5 +316,5 @@ func TestForeignKernelsGain(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d have fewer barriers, %d less scratch", fewer, 14**foreignGraphs, smaller)
+	t.Logf("%d of %d have fewer barriers, %d less scratch", fewer, ran, smaller)
 }

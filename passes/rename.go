@@ -183,6 +183,11 @@ func (n *renamer) attempt(a attempt) *placement {
 	s, f := n.set, n.set.Flow
 	p := &placement{at: make([]int64, len(s.Webs)), level: make([]int32, len(f.Commands)),
 		space: web.NewSpace(s.Graph, n.extra, a.kept)}
+	for m := range s.Graph.Memories {
+		if s.Held(ir.MemID(m)) != "" {
+			p.space.Hold(ir.MemID(m))
+		}
+	}
 	levels := web.NewLevels(f)
 	last := make([]int32, len(s.Webs)) // level of the last access so far
 	handed := make([]bool, len(s.Webs))

@@ -25,6 +25,7 @@ type room struct {
 	lo, end int64
 	align   int64
 	storage ir.Storage
+	held    bool // webs may stay there, and none moves there
 }
 
 // block is the state of a run of bytes.
@@ -58,7 +59,7 @@ func NewSpace(g *ir.Graph, extra int64, kept bool) *Space {
 	add := func(mem ir.MemID, size, align int64, storage ir.Storage) {
 		step := max(stride, align)
 		at = (at + step - 1) / step * step
-		s.rooms = append(s.rooms, room{mem, at, at + size, align, storage})
+		s.rooms = append(s.rooms, room{mem, at, at + size, align, storage, false})
 		if mem != ir.NoMem {
 			s.base[mem] = at
 		}
@@ -92,6 +93,11 @@ func NewSpace(g *ir.Graph, extra int64, kept bool) *Space {
 	return s
 }
 
+// Hold keeps webs from moving into a root memory: one that [Set.Held] names. A kernel
+// without declaration that binds bytes there and touches none would seem to touch
+// them, once a value of its own lies there.
+func (s *Space) Hold(m ir.MemID) { s.room(s.base[m]).held = true }
+
 // Recorded returns where a web lies in the recording.
 func (s *Space) Recorded(w *Web) int64 { return s.base[w.Mem] + w.Lo }
 
@@ -122,7 +128,7 @@ func (s *Space) Used(storage ir.Storage) int64 { return s.used[storage] }
 // overhang ask, and whether it ends by end.
 func (s *Space) first(w *Web, lo, end int64) (int64, bool) {
 	r := s.room(lo)
-	if r.align < w.Align && r.mem != w.Mem {
+	if r.held || r.align < w.Align && r.mem != w.Mem {
 		return 0, false
 	}
 	lo = max(lo, r.lo+w.Before)

@@ -61,7 +61,8 @@ func (s *Set) Why(w *Web) string { return s.why(w.pin) }
 // Held says why a root memory must keep its name, its size and the views that
 // name it, whatever becomes of the webs in it; "" if it need not. The bytes that
 // hold it have no value of their own: a kernel is handed their address and touches
-// none of them, so that other values may lie there.
+// none of them. So values may stay there, but none should move there: see
+// [Space.Hold].
 func (s *Set) Held(m ir.MemID) string {
 	if s.held == nil {
 		return ""
