@@ -92,7 +92,7 @@ graph g {
 `
 	m, err = mlxt.Parse(context.Background(), "t", []byte(turns))
 	require.NoError(t, err)
-	f, err := optimize.Measure(context.Background(), m.Graphs[0], costModel(t))
+	f, err := optimize.Compare(context.Background(), m.Graphs[0], costModel(t))
 	require.NoError(t, err)
 	require.Equal(t, 3, f.Stats.Barriers)
 	require.Equal(t, 2, f.Barriers)

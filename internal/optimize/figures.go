@@ -13,10 +13,8 @@ import (
 // Figures are what one graph has and costs.
 type Figures struct {
 	ir.Stats
-	// Barriers are those that the order of the list needs beside its commits
-	// ([passes.Barriers]): one behind the last command counts where the next replay needs
-	// it, there or not, so that a recording that leaves it to its host and a graph
-	// that has it can be compared. Stats has those of the list.
+	// Barriers are those of the list ([Measure]), or those that its order needs
+	// ([Compare]).
 	Barriers int `json:"barriers"`
 	// Depth is the longest chain of conflicting commands, ValueDepth (depth∞) that
 	// of value edges alone. Where effects are unknown they are those of pillars.
@@ -39,16 +37,32 @@ type Modelled struct {
 // Measure takes the figures of g. Depths and time are those of the effects that
 // kernels declare, whether or not g has them; g itself is left alone, and its
 // Unannotated is its own. An error is the cause of ctx.
-func Measure(ctx context.Context, g *ir.Graph, m cost.Model) (f Figures, err error) {
+func Measure(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
+	return measure(ctx, g, m, false)
+}
+
+// Compare is Measure of graphs that are compared with one another: barriers, and their
+// time, are those that the order of the list needs beside its commits
+// ([passes.Barriers]). One behind the last command counts where the next replay needs
+// it, there or not: a recording leaves it to its host, and a pass that writes it down
+// makes nothing slower.
+func Compare(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
+	return measure(ctx, g, m, true)
+}
+
+func measure(ctx context.Context, g *ir.Graph, m cost.Model, needed bool) (f Figures, err error) {
 	defer interrupt.Catch(&err)
 	f = Figures{Stats: g.Stats()}
+	f.Barriers = f.Stats.Barriers
 	if f.Unannotated > 0 {
 		g = annotated(ctx, g)
 	}
 	table := hazard.NewTable(ctx, g)
 	_, f.Depth = table.Levels()
 	_, f.ValueDepth = table.ValueLevels()
-	f.Barriers = passes.Barriers(g, table)
+	if needed {
+		f.Barriers = passes.Barriers(g, table)
+	}
 	t := m.Graph(g)
 	t.Barriers += m.Barrier * cost.Seconds(f.Barriers-f.Stats.Barriers)
 	f.Modelled = Modelled{

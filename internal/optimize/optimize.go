@@ -72,7 +72,7 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
 	out := &Result{Graph: recorded.Name, Model: o.Model.Name, ModelledAt: ModelledAt(recorded, o.Model)}
 	var err error
-	if out.Before, err = Measure(ctx, recorded, o.Model); err != nil {
+	if out.Before, err = Compare(ctx, recorded, o.Model); err != nil {
 		return nil, err
 	}
 	undone := make([]string, len(o.Pipeline))
@@ -139,7 +139,7 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 				return err
 			}
 		}
-		f, err := Measure(ctx, g, o.Model)
+		f, err := Compare(ctx, g, o.Model)
 		if err != nil {
 			return err
 		}
