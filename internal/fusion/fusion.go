@@ -55,7 +55,7 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		o.MaxThreads = 1024
 	}
 	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{},
-		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}}
+		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}, simple: map[*decl.Decl]bool{}}
 	f.m.Unrounded = o.Unrounded
 	f.mems = memories(g)
 	if o.Library == isel.Builtin() {
@@ -93,20 +93,12 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 // elementwise reports whether there are two commands that a generated kernel may
 // compute together.
 func (r *round) elementwise() bool {
-	n, known := 0, map[*decl.Decl]bool{}
-	for _, c := range r.cmds {
-		if c.gone || c.shape == nil {
+	n := 0
+	for i, c := range r.cmds {
+		if c.gone || !r.elementwiseOnly(int32(i)) {
 			continue
 		}
-		ok, seen := known[c.in.Decl]
-		if !seen {
-			ok = isel.Elementwise(c.in.Decl)
-			known[c.in.Decl] = ok
-		}
-		if ok {
-			n++
-		}
-		if n == 2 {
+		if n++; n == 2 {
 			return true
 		}
 	}
@@ -161,6 +153,9 @@ type fuser struct {
 	verdicts map[string]*verdict     // by sketch, forms and layout
 	forms    map[*decl.Form]*shape
 	decls    map[*decl.Decl]uint16
+	simple   map[*decl.Decl]bool // see elementwiseOnly
+	left     int                 // sets that grow may still try
+	named    kernelNames
 	pairs    [][]uint8 // see pairing
 	traffic  map[*isel.Match]float64
 	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
@@ -579,23 +574,42 @@ func provenance(n ir.Node) (from []ir.ID, op, label string) {
 	return from, op, label
 }
 
+// kernelNames are those of a graph's kernels, and where each function's are.
+type kernelNames struct {
+	seen  int // kernels that are known
+	names map[string]bool
+	of    map[string][]ir.KernelID // by function
+	next  map[string]int           // the number to try next behind a name
+}
+
 // kernel returns the graph's kernel that is k, which it adds under a name of
 // its own if there is none.
 func (r *round) kernel(k ir.Kernel) ir.KernelID {
-	names := map[string]bool{}
-	for i := range r.g.Kernels {
+	t := &r.named
+	if t.names == nil {
+		t.names, t.of, t.next = map[string]bool{}, map[string][]ir.KernelID{}, map[string]int{}
+	}
+	know := func() {
+		for ; t.seen < len(r.g.Kernels); t.seen++ {
+			x := &r.g.Kernels[t.seen]
+			t.names[x.Name] = true
+			t.of[x.Function] = append(t.of[x.Function], ir.KernelID(t.seen))
+		}
+	}
+	know()
+	for _, i := range t.of[k.Function] {
 		x := &r.g.Kernels[i]
-		names[x.Name] = true
-		if x.Library == k.Library && x.Function == k.Function && slices.Equal(x.Args, k.Args) &&
+		if x.Library == k.Library && slices.Equal(x.Args, k.Args) &&
 			slices.EqualFunc(x.Constants, k.Constants, func(a, b ir.FunctionConstant) bool {
 				return a.Index == b.Index && a.Type == b.Type && a.Bits == b.Bits
 			}) {
-			return ir.KernelID(i)
+			return i
 		}
 	}
 	base := k.Name // its function, or what stands for a generated one
-	for n := 2; names[k.Name]; n++ {
+	for n := max(2, t.next[base]); t.names[k.Name]; n++ {
 		k.Name = fmt.Sprintf("%s_%d", base, n)
+		t.next[base] = n + 1
 	}
 	r.g.Kernels = append(r.g.Kernels, k)
 	return ir.KernelID(len(r.g.Kernels) - 1)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/isel"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -27,7 +28,12 @@ func (r *round) vertical() {
 			}
 		}
 		if n := len(r.stack); n > 0 {
+			interrupt.Poll(r.ctx)
+			r.left = maxLibraryTries
 			r.grow([maxMembers]int32{int32(i)}, 1, 0, n)
+		}
+		if r.m.Generate {
+			r.greedy(int32(i))
 		}
 		r.recorded(0)
 	}
@@ -43,10 +49,12 @@ func (r *round) within(p, i int32) bool {
 // producers) some of the producers in r.stack[lo:hi] and of theirs, as long as a
 // kernel may come of it. A producer that was passed over stays out.
 func (r *round) grow(members [maxMembers]int32, n, lo, hi int) {
-	if n > 1 && !r.try(members, n) || n == maxMembers {
-		return
+	if n > 1 {
+		if r.left--; !r.try(members, n) || n == maxMembers {
+			return
+		}
 	}
-	for k := lo; k < hi; k++ {
+	for k := lo; k < hi && r.left > 0; k++ {
 		p := r.stack[k]
 		if r.at[members[0]]-r.at[p] > maxSpan {
 			continue

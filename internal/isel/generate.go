@@ -55,7 +55,9 @@ func (l *Library) Generate(gr *Group, unrounded bool) (*Match, error) {
 			if hit != nil {
 				return hit, nil
 			}
-			err = e
+			if err = e; errors.Is(err, elementwise.TooLong) { // under any shape
+				return nil, &NearMiss{"a generated kernel", err}
+			}
 		}
 	}
 	return nil, err

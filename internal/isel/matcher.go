@@ -23,6 +23,7 @@ type Matcher struct {
 	skels    map[*decl.Decl][]*skel // of kernels that the library has not
 	grows    map[*skel]bool         // see Outlook.Grow
 	table    *skeletonTable         // of groups
+	simple   map[*decl.Decl]bool    // elementwise
 	key      []byte
 
 	dispatches slab.Slab[ir.Dispatch]
@@ -41,7 +42,7 @@ type Matcher struct {
 
 // NewMatcher returns a matcher of lib's kernels.
 func NewMatcher(lib *Library) *Matcher {
-	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}, skels: map[*decl.Decl][]*skel{}, grows: map[*skel]bool{}}
+	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}, skels: map[*decl.Decl][]*skel{}, grows: map[*skel]bool{}, simple: map[*decl.Decl]bool{}}
 }
 
 // outcome is what became of a group.
@@ -103,6 +104,10 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 
 // match prefers a kernel of the library to a generated one.
 func (m *Matcher) match(gr *Group) (*Match, error) {
+	generate := m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !m.elementwise(in.Decl) })
+	if generate && !m.Outlook(gr).Match {
+		return m.lib.Generate(gr, narrowed(gr) && m.Unrounded)
+	}
 	hit, err := m.lib.Match(gr)
 	narrow := hit == nil && narrowed(gr)
 	if narrow {
@@ -113,13 +118,23 @@ func (m *Matcher) match(gr *Group) (*Match, error) {
 			err = &NearMiss{other.Kernel.Function, errUnrounded}
 		}
 	}
-	if hit != nil || !m.Generate || slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
+	if hit != nil || !generate {
 		return hit, err
 	}
 	if hit, _ := m.lib.Generate(gr, narrow && m.Unrounded); hit != nil {
 		return hit, nil
 	}
 	return nil, err
+}
+
+// elementwise is [Elementwise], remembered.
+func (m *Matcher) elementwise(d *decl.Decl) bool {
+	ok, known := m.simple[d]
+	if !known {
+		ok = Elementwise(d)
+		m.simple[d] = ok
+	}
+	return ok
 }
 
 var errUnrounded = errors.New("it leaves out the rounding of an intermediate, which needs --allow=" + term.Unrounded)

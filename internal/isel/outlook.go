@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Outlook is what the operators alone say about a group, whatever the sizes and
-// views: what does not look like a kernel need not be unified.
+// Outlook is what the operators alone say about a group and the kernels of the
+// library, whatever the sizes and views: what does not look like a kernel need not be unified.
 type Outlook struct {
 	// Match: some kernel has the skeletons of the results, with or without spare
 	// ones.
@@ -56,9 +56,6 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		for _, s := range skelsOf(own) {
 			out.Grow = out.Grow || m.grow(s)
 		}
-	}
-	if m.Generate && !slices.ContainsFunc(gr.Members, func(in *decl.Instance) bool { return !Elementwise(in.Decl) }) {
-		out.Match, out.Grow = true, true
 	}
 	return out
 }
