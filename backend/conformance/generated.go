@@ -26,12 +26,23 @@ var generatedExamples = []string{
 	"out0[i] = round(f16, round(f16, in0_f16[i] * in1_f16[i]) + in2_f16[i])",
 	"out0[i] = in0_f16[i]; out1[i] = round(f16, in0_f16[i] * s0); out2[i] = round(f32, in0_f16[i] * s0)",
 	"out0[i, j] = round(f16, in0[i, j] * in1_f16[j]); out1[i, j] = round(f32, in2_f16[i] + in3_f16[0])",
+	"v0[i] = in0[i] + in0[i] / (1.0 + exp(-in0[i])); v1[i] = v0[i] * s0; out0[i] = round(f32, v0[i] + v1[i] * v1[i]); out1[i] = round(f16, v1[i])",
+	"v0[i, j] = in0[i, j] < in1[j]; v1[i, j] = round(f16, in0[i, j] - in1[j]); out0[i, j] = round(f32, select(v0[i, j], v1[i, j], 1.0 - v1[i, j])); out1[i, j] = round(f32, select(v0[i, j], 2.0, 3.0))",
 }
 
 // randomGenerated makes the text of a random generated kernel.
 func randomGenerated(r *rand.Rand) string {
 	g := &randomTerm{r: r, flat: r.IntN(2) == 0}
 	text := ""
+	for k := range r.IntN(3) { // terms that the others share
+		e := g.float(1 + r.IntN(2))
+		if e.Op == term.Load || e.Op == term.Symbol || e.Op == term.Real || e.Op == term.Call {
+			break
+		}
+		text += fmt.Sprintf("v%d[%s] = %s; ", k, g.index(), e)
+		g.shared = append(g.shared, 0)
+	}
+	lets := len(g.shared)
 	for k := range 1 + r.IntN(3) {
 		head := fmt.Sprintf("out%d[i, j] = ", k)
 		if g.flat {
@@ -41,6 +52,11 @@ func randomGenerated(r *rand.Rand) string {
 			text += "; "
 		}
 		e := g.float(1 + r.IntN(4))
+		for v := range lets { // each is used twice at least
+			for k == 0 && g.shared[v] < 2 {
+				e = &term.Expr{Op: term.Add, Kind: term.Float, Args: []*term.Expr{e, g.call(v)}}
+			}
+		}
 		if e.Op == term.Load && r.IntN(2) == 0 {
 			text += head + e.String()
 			continue
@@ -58,9 +74,27 @@ type randomTerm struct {
 	operands []string // their indices
 	names    []string
 	scalars  int
+	shared   []int // uses of v0, v1, …
+	exact    bool  // in a condition
+}
+
+// index is the one that results have.
+func (g *randomTerm) index() string {
+	if g.flat {
+		return "i"
+	}
+	return "i, j"
+}
+
+func (g *randomTerm) call(k int) *term.Expr {
+	g.shared[k]++
+	return &term.Expr{Op: term.Call, Kind: term.Float, Name: fmt.Sprintf("v%d", k), Args: []*term.Expr{{Op: term.Var, Name: g.index()}}}
 }
 
 func (g *randomTerm) leaf() *term.Expr {
+	if n := len(g.shared); n > 0 && g.r.IntN(4) == 0 && !g.exact {
+		return g.call(g.r.IntN(n))
+	}
 	switch g.r.IntN(8) {
 	case 0:
 		return &term.Expr{Op: term.Real, Kind: term.Float, Val: []float64{0, 1, 0.5, 2, 1e-5, 3.25}[g.r.IntN(6)]}
@@ -127,7 +161,9 @@ func (g *randomTerm) condition(depth int) *term.Expr {
 		e.Op, e.Args = term.Not, []*term.Expr{g.condition(depth - 1)}
 	default:
 		e.Op = []term.Op{term.Lt, term.Le, term.Gt, term.Ge, term.Eq, term.Ne}[g.r.IntN(6)]
+		g.exact = true
 		e.Args = []*term.Expr{g.leaf(), g.leaf()}
+		g.exact = false
 	}
 	return e
 }

@@ -19,7 +19,7 @@ import (
 // elementwise ones, and of those that a kernel of the library may compute.
 const (
 	maxTries        = 12
-	maxLibraryTries = 512
+	maxLibraryTries = 64
 )
 
 // elementwiseOnly reports whether a generated kernel may compute command i.

@@ -71,6 +71,7 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		r.vertical()
 		r.horizontal()
 		if r.apply() {
+			f.forget()
 			continue
 		}
 		if !o.Generate || f.m.Generate || !r.elementwise() {
@@ -88,6 +89,23 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		*o.Tried += f.tried
 	}
 	return f.remarks(), f.flow
+}
+
+// maxRemembered bounds the verdicts that are kept for the next round. Where more
+// groups differ from one another, nothing repeats, and each holds a kernel.
+const maxRemembered = 1 << 13
+
+// forget drops what is known of groups if it is too much.
+func (f *fuser) forget() {
+	if len(f.verdicts) <= maxRemembered {
+		return
+	}
+	clear(f.verdicts)
+	clear(f.kernels)
+	clear(f.traffic)
+	clear(f.groups[:cap(f.groups)])
+	clear(f.sorted[:cap(f.sorted)])
+	f.m.Forget()
 }
 
 // elementwise reports whether there are two commands that a generated kernel may
@@ -215,8 +233,9 @@ const shownMembers = 16
 
 // done is a remark on a dispatch that was fused, which may be fused again.
 type done struct {
-	cmd   *command
-	match *isel.Match
+	cmd       *command
+	kernel    string
+	unrounded int
 }
 
 // text appends what the remark says.
@@ -235,8 +254,8 @@ func (x *done) text(b []byte) []byte {
 	if len(from) > shownMembers {
 		b = fmt.Appendf(b, " (%d commands)", len(from))
 	}
-	b = append(append(b, " into "...), x.match.Kernel.Name...)
-	if n := x.match.Unrounded; n > 0 {
+	b = append(append(b, " into "...), x.kernel...)
+	if n := x.unrounded; n > 0 {
 		what := "1 rounding of an intermediate"
 		if n > 1 {
 			what = fmt.Sprintf("%d roundings of intermediates", n)
@@ -559,7 +578,7 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 	}
 	r.cur[r.at[at]] = s
 	r.fused = append(r.fused, dataflow.Replacement{Members: gr.members(), At: at, Command: d})
-	r.done = append(r.done, done{s.cmd, m})
+	r.done = append(r.done, done{s.cmd, m.Kernel.Name, m.Unrounded})
 }
 
 // provenance returns the recorded commands that n implements, none for itself,

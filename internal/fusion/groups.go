@@ -310,6 +310,9 @@ func (r *round) describe(members []int32) *isel.Group {
 	return gr
 }
 
+// maxOutlooks bounds what is remembered of groups that look like nothing, too.
+const maxOutlooks = 1 << 16
+
 // try asks the library for the group and keeps it as a candidate if it gains. It
 // reports whether a larger group with the same last command may be a kernel's.
 func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
@@ -323,6 +326,9 @@ func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	look, ok := r.outlooks[string(r.key)]
 	if !ok {
 		look = r.m.Outlook(r.describe(members))
+		if len(r.outlooks) >= maxOutlooks {
+			clear(r.outlooks)
+		}
 		r.outlooks[string(r.key)] = look
 	}
 	if !look.Match && !look.Last || !r.first && !slices.ContainsFunc(members, func(i int32) bool { return r.cmds[i].fresh }) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -268,8 +267,7 @@ func (m *matcher) bindGenerated(w *writer, text string, names elementwise.Names)
 	}
 	d.Threadgroup = m.threads(d)
 	g := *m.gr.Graph
-	g.Kernels = append(slices.Clip(g.Kernels), k)
-	d.Kernel = ir.KernelID(len(g.Kernels) - 1)
+	g.Kernels, d.Kernel = []ir.Kernel{k}, 0 // a copy of all would be one for each proposal
 	in, err := ds[0].Bind(&g, d)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // Match is a dispatch that computes what a group computes.
 type Match struct {
 	// Instance is the dispatch as its declaration describes it, in a graph that
-	// is the group's with Kernel added behind its kernels.
+	// is the group's with Kernel as its only kernel.
 	Instance *decl.Instance
 	Kernel   ir.Kernel // its name is the function's; unique names are for the caller
 	// Results are the group's operands that it writes, kept ones and spare ones.

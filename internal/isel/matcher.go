@@ -45,6 +45,9 @@ func NewMatcher(lib *Library) *Matcher {
 	return &Matcher{lib: lib, memo: map[string]*outcome{}, combined: map[[3]*decl.Decl]combination{}, skels: map[*decl.Decl][]*skel{}, grows: map[*skel]bool{}, simple: map[*decl.Decl]bool{}}
 }
 
+// Forget drops what is known of groups, to save memory.
+func (m *Matcher) Forget() { clear(m.memo) }
+
 // outcome is what became of a group.
 type outcome struct {
 	match *Match
@@ -219,8 +222,8 @@ func (m *Matcher) again(o *outcome, g *ir.Graph, view func(Operand) *ir.View, ke
 	}
 	if d.Kernel = kernel; kernel < 0 {
 		with := *g
-		with.Kernels = append(slices.Clip(g.Kernels), o.match.Kernel)
-		g, d.Kernel = &with, ir.KernelID(len(with.Kernels)-1)
+		with.Kernels = []ir.Kernel{o.match.Kernel}
+		g, d.Kernel = &with, 0
 	}
 	if m.Declared != nil && kernel >= 0 {
 		if f := m.Declared.Form(d); f != nil {

@@ -29,8 +29,7 @@ func (f *fitter) propose() bool {
 		return f.fail("%w", err)
 	}
 	g := *f.m.gr.Graph
-	g.Kernels = append(slices.Clip(g.Kernels), k)
-	d.Kernel = ir.KernelID(len(g.Kernels) - 1)
+	g.Kernels, d.Kernel = []ir.Kernel{k}, 0 // a copy of all would be one for each proposal
 	in, err := f.m.lib.Bind(&g, d)
 	if err != nil {
 		return f.fail("%w", err)

@@ -66,6 +66,7 @@ var texts = []string{
 	"out0[i, j] = round(f32, 2.5)",
 	"out0[i] = round(f16, round(f16, in0_f16[i] * in1[i]) + s0); out1[i] = in0_f16[i]; out2[i] = round(f32, -in0_f16[i])",
 	"out0[i, j] = round(f16, in0_f16[i] * in1_f16[j] - in2_f16[0])",
+	"v0[i, j] = in0[i, j] < in1[j]; v1[i, j] = round(f16, select(v0[i, j], in0[i, j], s0)); out0[i, j] = round(f32, v1[i, j] * v1[i, j]); out1[i, j] = round(f16, v1[i, j]); out2[i, j] = round(f32, select(v0[i, j], 1.0, 2.0))",
 	"out0[i] = round(f32, select(in0[i] != s0 && in0[i] > s1, s0, select(in0[i] >= s1, s1, in0[i])))",
 }
 
@@ -112,6 +113,52 @@ func parse(t *testing.T, s string, vars ...string) *term.Expr {
 	e, err := term.Parse(s, scope{}, vars...)
 	require.NoError(t, err)
 	return e
+}
+
+// What is one node under several is written once, and so is what its parts share;
+// leaves and negative numbers have no names.
+func TestTextOfGraphs(t *testing.T) {
+	x := parse(t, "x[i]", "i")
+	op := func(op term.Op, args ...*term.Expr) *term.Expr {
+		return &term.Expr{Op: op, Kind: term.Float, Args: args}
+	}
+	silu := func(x *term.Expr) *term.Expr {
+		return op(term.Div, x, op(term.Add, parse(t, "1.0"), op(term.Exp, op(term.Neg, x))))
+	}
+	write := func(results ...*term.Expr) string {
+		text, _, err := elementwise.Text(true, results...)
+		require.NoError(t, err)
+		return text
+	}
+	h := op(term.Add, x, silu(x))
+	assert.Equal(t, "out0[i] = round(f32, in0[i] + in0[i] / (1.0 + exp(-in0[i])))", write(h))
+	minus := op(term.Neg, parse(t, "2.0"))
+	assert.Equal(t, "out0[i] = round(f32, -2.0 + -2.0)", write(op(term.Add, minus, minus)))
+	assert.Equal(t, "v0[i] = in0[i] + in0[i] / (1.0 + exp(-in0[i])); out0[i] = round(f32, v0[i] + v0[i] / (1.0 + exp(-v0[i])))", write(op(term.Add, h, silu(h))))
+	half := op(term.Round, h)
+	half.Type = ir.F16
+	assert.Equal(t, "v0[i] = round(f16, in0[i] + in0[i] / (1.0 + exp(-in0[i]))); out0[i] = round(f16, v0[i]); out1[i] = round(f32, v0[i] * v0[i])", write(half, op(term.Mul, half, half)))
+	y := parse(t, "y[i]", "i")
+	assert.Equal(t, "v0[i] = in0[i] * in1[i]; v1[i] = v0[i] + v0[i]; out0[i] = round(f32, v1[i]); out1[i] = round(f32, exp(v1[i]) - in1[i])",
+		func() string {
+			xy := op(term.Mul, x, y)
+			s := op(term.Add, xy, xy)
+			return write(s, op(term.Sub, op(term.Exp, s), y))
+		}())
+	// A thousand uses are a thousand calls; 2^64 paths are 64 steps; too much is an error.
+	deep := x
+	for range 64 {
+		deep = op(term.Add, deep, deep)
+	}
+	text := write(deep)
+	assert.Equal(t, 63, strings.Count(text, "; "))
+	p := compile(t, text)
+	assert.Len(t, p.Steps, 65)
+	for range 1000 {
+		deep = op(term.Add, deep, deep)
+	}
+	_, _, err := elementwise.Text(true, deep)
+	assert.ErrorIs(t, err, elementwise.TooLong)
 }
 
 func TestText(t *testing.T) {
