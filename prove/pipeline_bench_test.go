@@ -56,7 +56,8 @@ func read(g *ir.Graph) *ir.Graph {
 
 // BenchmarkPipeline runs the passes and the proof over graphs of n commands:
 // the layer of a model that is annotated, fused and proved term by term, and
-// the families of internal/graphs, whose kernels have no declarations.
+// the families of internal/graphs: elementwise ones, of which long stretches are fused
+// and proved, and those whose kernels have no declarations.
 // ns/command is the processor time of the fastest run, the collector's included,
 // so that other programs on the machine count less; beside it each pass with its
 // checks, and the proof.
@@ -72,6 +73,9 @@ func BenchmarkPipeline(b *testing.B) {
 	}}}
 	for _, f := range graphs.Families() {
 		fs = append(fs, family{f.Name, func(n int) *ir.Graph { return read(f.Make(n)) }})
+	}
+	for _, f := range graphs.ElementwiseFamilies() {
+		fs = append(fs, family{f.Name, f.Make})
 	}
 	p, err := passes.ParsePipeline(pipeline)
 	require.NoError(b, err)
@@ -136,4 +140,47 @@ func TestGroupsScale(t *testing.T) {
 	t.Logf("groups a command: %.2f of 500, %.2f of 20,000", few, many)
 	require.Positive(t, few)
 	require.InDelta(t, 1, many/few, 0.5)
+}
+
+// Chains of elementwise commands, with what they share, are fused and proved in work
+// that is linear in the commands: groups that are looked at, and bytes and objects
+// allocated, do not grow by command. Each is cut where a kernel is full.
+func TestElementwiseScales(t *testing.T) {
+	p, err := passes.ParsePipeline(pipeline)
+	require.NoError(t, err)
+	annotate, err := passes.ParsePipeline("annotate")
+	require.NoError(t, err)
+	for _, f := range graphs.ElementwiseFamilies() {
+		type work struct{ tried, bytes, objects float64 }
+		measure := func(n int) (w work) {
+			before := f.Make(n)
+			require.NoError(t, before.Check())
+			g := before.Clone()
+			_, err := passes.Run(context.Background(), g, annotate, passes.Options{})
+			require.NoError(t, err)
+			count := int64(0)
+			fusion.Run(context.Background(), g, fusion.Options{Tried: &count, Generate: true})
+			w.tried = float64(count) / float64(n)
+			after := before.Clone()
+			var from, to runtime.MemStats
+			runtime.ReadMemStats(&from)
+			_, err = passes.Run(context.Background(), after, p, passes.Options{})
+			require.NoError(t, err)
+			r := prove.Check(context.Background(), before, after, prove.Options{})
+			runtime.ReadMemStats(&to)
+			require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+			require.Less(t, after.Stats().Dispatches, n/20+2, f.Name)
+			w.bytes, w.objects = float64(to.TotalAlloc-from.TotalAlloc)/float64(n), float64(to.Mallocs-from.Mallocs)/float64(n)
+			return w
+		}
+		n, more := 1_000, 8_000
+		if f.Name == "mixed" { // each group is another
+			n, more = 400, 1_200
+		}
+		few, many := measure(n), measure(more)
+		t.Logf("%s: of %d, %.2f groups, %.0f bytes and %.2f objects a command; of %d %.2f, %.0f and %.2f", f.Name, n, few.tried, few.bytes, few.objects, more, many.tried, many.bytes, many.objects)
+		require.Less(t, many.tried, 1.25*few.tried, f.Name)
+		require.Less(t, many.bytes, 1.25*few.bytes, f.Name)
+		require.Less(t, many.objects, 1.25*few.objects, f.Name)
+	}
 }
