@@ -130,46 +130,6 @@ func (a Affine) Distance(b Affine) (int64, bool) {
 	return d, ok && b.Const > math.MinInt64
 }
 
-// difference is a − k·b: it returns the constant and calls yield with each
-// coefficient that is not zero. ok is false when one leaves 64 bits.
-func difference(a Affine, k int64, b Affine, yield func(Term)) (constant int64, ok bool) {
-	ok = true
-	minus := func(x, y int64) int64 { // x − k·y
-		p, ok1 := mulOK(k, y)
-		p, ok2 := mulOK(p, -1)
-		d, ok3 := addOK(x, p)
-		ok = ok && ok1 && ok2 && ok3
-		return d
-	}
-	constant = minus(a.Const, b.Const)
-	x, y := a.Terms(), b.Terms()
-	for len(x) > 0 || len(y) > 0 {
-		var t Term
-		switch {
-		case len(y) == 0 || len(x) > 0 && x[0].Param < y[0].Param:
-			t, x = x[0], x[1:]
-		case len(x) == 0 || y[0].Param < x[0].Param:
-			t, y = Term{y[0].Param, minus(0, y[0].Coeff)}, y[1:]
-		default:
-			t, x, y = Term{x[0].Param, minus(x[0].Coeff, y[0].Coeff)}, x[1:], y[1:]
-		}
-		if t.Coeff != 0 {
-			yield(t)
-		}
-	}
-	return constant, ok
-}
-
-// subScaled returns a − k·b; ok is false when a coefficient leaves 64 bits.
-func (a Affine) subScaled(k int64, b Affine) (out Affine, ok bool) {
-	ts := make([]Term, 0, len(a.Terms())+len(b.Terms()))
-	out.Const, ok = difference(a, k, b, func(t Term) { ts = append(ts, t) })
-	if len(ts) > 0 {
-		out.lin = &ts
-	}
-	return out, ok
-}
-
 // Eval returns the value of a for the values of all params of the graph. It is
 // exact for every expression that [Check] accepted.
 func (a Affine) Eval(params []uint32) int64 {

@@ -208,11 +208,12 @@ func (c *checker) params(g *Graph) {
 			c.add(at, Pos{}, "names a param that does not exist or is f32", "")
 			continue
 		}
-		if _, ok := g.boxUpper(k.LHS); !ok {
+		b := Bounds{g: g}
+		if _, ok := b.box(k.LHS.Terms()); !ok {
 			c.add(at, Pos{}, "left side leaves 64 bits", "use smaller bounds")
 			continue
 		}
-		if low, ok := g.boxUpper(k.LHS.Scale(-1)); ok && -low > k.Max {
+		if low, ok := b.box(k.LHS.Scale(-1).Terms()); ok && -low > k.Max {
 			c.add(at, Pos{}, fmt.Sprintf("no value of the params satisfies %s <= %d", g.FormatAffine(k.LHS), k.Max), "")
 		}
 	}
@@ -475,6 +476,7 @@ func (c *checker) nodes(g *Graph) {
 // something is wrong, for a graph may have a million nodes.
 type nodeChecker struct {
 	c       *checker
+	bounds  *Bounds
 	g       *Graph
 	i       int
 	roots   []root
@@ -501,7 +503,7 @@ type slot struct {
 
 func (nc *nodeChecker) prepare() {
 	g := nc.g
-	nc.roots, nc.memo = rootsOf(g), newMemo(len(g.Nodes))
+	nc.roots, nc.memo, nc.bounds = rootsOf(g), newMemo(len(g.Nodes)), NewBounds(g, -1)
 	nc.extents = make([]extent, len(g.Memories))
 	for i := range g.Memories {
 		nc.extents[i] = extent{g.Memories[i].Size, g.Memories[i].Kind.ReadOnly()}
@@ -647,9 +649,12 @@ func (nc *nodeChecker) within(what, name string, lo, end, length Affine, m *Memo
 		nc.add(fmt.Sprintf("%s %s names a param that does not exist or is f32", what+name, format()), "")
 		return false
 	}
-	min, latest, ok1 := g.Range(lo)
-	_, max, ok2 := g.Range(end)
-	least, longest, ok3 := g.Range(length)
+	if nc.bounds.boxed(lo, end, length, m.Size) {
+		return true
+	}
+	min, latest, ok1 := nc.bounds.Range(lo)
+	_, max, ok2 := nc.bounds.Range(end)
+	least, longest, ok3 := nc.bounds.Range(length)
 	switch {
 	// INVARIANT: offset and length stay within ±maxSize each, so that their sum,
 	// which was formed without a look at overflow, is their true sum.
@@ -678,8 +683,8 @@ func (nc *nodeChecker) disjoint(n *Copy) {
 	}
 	src, dst := n.Src.Off.AddConst(s.off), n.Dst.Off.AddConst(d.off)
 	// Disjoint if one ends before the other begins, for every param value.
-	_, a, ok1 := g.Range(src.Add(n.Src.Len).Sub(dst))
-	_, b, ok2 := g.Range(dst.Add(n.Dst.Len).Sub(src))
+	_, a, ok1 := nc.bounds.Range(src.Add(n.Src.Len).Sub(dst))
+	_, b, ok2 := nc.bounds.Range(dst.Add(n.Dst.Len).Sub(src))
 	if !(ok1 && a <= 0 || ok2 && b <= 0) {
 		nc.add(fmt.Sprintf("source %s and destination %s overlap", g.FormatView(n.Src), g.FormatView(n.Dst)), "copy by way of another memory")
 	}
@@ -849,7 +854,7 @@ func (nc *nodeChecker) grid(d *Dispatch) {
 			nc.add(fmt.Sprintf("grid dimension %d names a param that does not exist or is f32", i), "")
 			continue
 		}
-		lo, hi, ok := g.Range(e.Num)
+		lo, hi, ok := nc.bounds.Range(e.Num)
 		if !ok || lo < 0 || ceilDiv(hi, e.Div) > math.MaxUint32 {
 			nc.add(fmt.Sprintf("grid dimension %d can be %d…%d", i, ceilDiv(lo, e.Div), ceilDiv(hi, e.Div)), "a grid is between 0 and 2^32-1; bound the params or add a constraint")
 			continue
@@ -902,7 +907,7 @@ func (nc *nodeChecker) strided(what string, r Region, m *Memory) bool {
 		return false
 	}
 	for _, dim := range r.Dims {
-		lo, hi, ok := g.Range(dim.Count)
+		lo, hi, ok := nc.bounds.Range(dim.Count)
 		if !nc.c.intParams(g, dim.Count) || !ok || lo < 0 || dim.Stride < 0 || dim.Stride > maxSize {
 			nc.add(fmt.Sprintf("%s %s has a dimension of negative count or stride", what, g.FormatRegion(r)), "")
 			return false

@@ -16,7 +16,7 @@ func dce(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	if i := f.Pillar(); i >= 0 {
 		r.unchanged()
 		r.keep(f)
-		r.Not(f.Commands[i], "nothing is dropped: its effects are unknown, so it may read everything")
+		r.Not(f.Commands[i], "nothing is dropped: %s, so it may read everything", f.Why(i))
 		return nil
 	}
 	live := make([]int32, 0, len(f.Commands))

@@ -16,7 +16,7 @@ import (
 func plan(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	f := r.dataflow(ctx, g)
 	if i := f.Pillar(); i >= 0 {
-		r.Not(f.Commands[i], "scratch stays as recorded: its effects are unknown, so it may touch every byte")
+		r.Not(f.Commands[i], "scratch stays as recorded: %s, so it may touch every byte", f.Why(i))
 		return nil
 	}
 	var recorded int64

@@ -42,7 +42,7 @@ func rename(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	f := r.dataflow(ctx, g)
 	if i := f.Pillar(); i >= 0 {
 		r.unchanged()
-		r.Not(f.Commands[i], "nothing is renamed: its effects are unknown, so it may touch every byte of scratch")
+		r.Not(f.Commands[i], "nothing is renamed: %s, so it may touch every byte of scratch", f.Why(i))
 		return nil
 	}
 	_, floor := f.Levels()

@@ -69,6 +69,8 @@ type model struct {
 	kinds []kind
 	forms map[*decl.Form]int32
 	last  int32 // kind of the last dispatch
+	// spent counts what comparisons cost that grow with the square of a list.
+	spent int
 	// arguments: some memory is argument memory.
 	arguments bool
 	twins     *twins // of the graph before and this one, which is the one after
@@ -78,6 +80,19 @@ type model struct {
 	meetings int      // asked for
 	copying  []answer // by kind: see copies
 	shapes
+}
+
+// Comparing two lists of writes byte by byte, or in two orders, may take the square of
+// their lengths: all of a graph's may take so many steps. Beyond it nothing is decided.
+const (
+	affordFree       = 1 << 24 // for a whole graph
+	affordPerCommand = 256     // and for each command
+)
+
+// afford reports whether a comparison may take n more steps.
+func (m *model) afford(n int) bool {
+	m.spent += n
+	return m.spent <= affordFree+affordPerCommand*len(m.ops)
 }
 
 // root is where a memory lies in its root memory.

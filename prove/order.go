@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/interval"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -18,9 +19,11 @@ type pending struct {
 // unordered holds the accesses that the next command would run concurrently
 // with.
 type unordered struct {
-	m       *model
-	trees   []interval.Tree[pending]
-	touched []ir.MemID
+	m *model
+	// By memory. Reads conflict with writes only: what many commands read is not looked
+	// at again by each of them.
+	reads, writes []interval.Tree[pending]
+	touched       []ir.MemID
 	// last is a command of known effects whose accesses are not in the trees yet, or
 	// −1: that of an epoch of one command need never be.
 	last   int32
@@ -29,12 +32,13 @@ type unordered struct {
 }
 
 func newUnordered(m *model) *unordered {
-	return &unordered{m: m, trees: make([]interval.Tree[pending], len(m.g.Memories)), last: -1, pillar: -1, any: -1}
+	return &unordered{m: m, reads: make([]interval.Tree[pending], len(m.g.Memories)), writes: make([]interval.Tree[pending], len(m.g.Memories)), last: -1, pillar: -1, any: -1}
 }
 
 func (u *unordered) reset() {
 	for _, m := range u.touched {
-		u.trees[m].Reset()
+		u.reads[m].Reset()
+		u.writes[m].Reset()
 	}
 	u.touched, u.last, u.pillar, u.any = u.touched[:0], -1, -1, -1
 }
@@ -68,11 +72,14 @@ func (u *unordered) insert(a *access, p pending) {
 	if u.m.readOnly(a.mem) || u.m.void(a) {
 		return
 	}
-	t := &u.trees[a.mem]
-	if t.Len() == 0 {
+	if u.reads[a.mem].Len()+u.writes[a.mem].Len() == 0 {
 		u.touched = append(u.touched, a.mem)
 	}
-	t.Insert(a.lo, a.end, p)
+	if p.write {
+		u.writes[a.mem].Insert(a.lo, a.end, p)
+	} else {
+		u.reads[a.mem].Insert(a.lo, a.end, p)
+	}
 }
 
 func (u *unordered) access(p pending) *access {
@@ -115,16 +122,19 @@ func (u *unordered) conflict(i int32, always bool) (r race, ok bool) {
 
 // look puts what access a races with into r, and reports whether there is anything.
 func (u *unordered) look(a *access, write, always bool, r *race) (found bool) {
-	t := &u.trees[a.mem]
-	if t.Len() == 0 || u.m.void(a) {
+	if u.reads[a.mem].Len()+u.writes[a.mem].Len() == 0 || u.m.void(a) {
 		return false
 	}
 	apart := u.m.apart
 	if always {
 		apart = u.m.apartAlways
 	}
-	t.Overlapping(a.lo, a.end, func(p pending) bool {
-		if !write && !p.write || apart(a, u.access(p)) {
+	each := func(p pending) bool {
+		interrupt.Poll(u.m.ctx)
+		if !u.m.afford(1) {
+			panic(crowd{u.m, a})
+		}
+		if apart(a, u.access(p)) {
 			return true
 		}
 		found = true
@@ -134,7 +144,11 @@ func (u *unordered) look(a *access, write, always bool, r *race) (found bool) {
 		}
 		// Where nothing is sure any more, one is enough.
 		return !r.sure && u.m.meetings < mostMeetings
-	})
+	}
+	u.writes[a.mem].Overlapping(a.lo, a.end, each)
+	if write && !(found && (r.sure || u.m.meetings >= mostMeetings)) {
+		u.reads[a.mem].Overlapping(a.lo, a.end, each)
+	}
 	return found
 }
 

@@ -31,6 +31,7 @@ func Check(ctx context.Context, before, after *ir.Graph, o Options) *Result {
 
 func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, err error) {
 	defer interrupt.Catch(&err)
+	defer catchCrowd(&r)
 	r = &Result{}
 	if err := term.CheckAllowed(o.Allow); err != nil {
 		r.add(Refused, Interface, nil, nil, "%v", err)

@@ -26,16 +26,16 @@ func (m *model) apartAlways(a, b *access) bool {
 	return m.outOfBounds(a, b) || !(a.flat() && b.flat()) && m.ask(areApartAlways, a, b)
 }
 
-func regionsApart(g *ir.Graph, x, y ir.Region) bool {
+func regionsApart(g *ir.Bounds, x, y ir.Region) bool {
 	xlo, xend := x.Hull()
 	ylo, yend := y.Hull()
-	if atMost(g, xend.Sub(ylo), 0) || atMost(g, yend.Sub(xlo), 0) {
+	if g.DifferenceAtMost(xend, ylo, 0) || g.DifferenceAtMost(yend, xlo, 0) {
 		return true
 	}
 	return interleaved(g, x, y, distance) || gaps(x, y)
 }
 
-func regionsApartAlways(g *ir.Graph, x, y ir.Region) bool {
+func regionsApartAlways(g *ir.Bounds, x, y ir.Region) bool {
 	// Here each side is bounded by itself.
 	return interleaved(g, x, y, distanceAlways) || x.Off.IsConst() && y.Off.IsConst() && gaps(x, y)
 }
@@ -83,7 +83,7 @@ func gaps(a, b ir.Region) bool {
 // stride is a multiple of s or stays within the run of bytes that a region has in each
 // period, and these runs do not meet. between bounds how far the second begins behind
 // the first, modulo s.
-func interleaved(g *ir.Graph, a, b ir.Region, between func(g *ir.Graph, a, b ir.Affine, s int64) (bounds, bool)) bool {
+func interleaved(g *ir.Bounds, a, b ir.Region, between func(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool)) bool {
 	for s := range periods(a, b) {
 		wa, ok1 := width(g, a, s)
 		wb, ok2 := width(g, b, s)
@@ -125,7 +125,7 @@ func periods(a, b ir.Region) func(yield func(int64) bool) {
 type bounds struct{ lo, hi int64 }
 
 // width bounds how many bytes r reaches, from its first one on, in one period.
-func width(g *ir.Graph, r ir.Region, s int64) (int64, bool) {
+func width(g *ir.Bounds, r ir.Region, s int64) (int64, bool) {
 	w := r.Run
 	for _, d := range r.Dims {
 		if d.Stride%s != 0 {
@@ -137,14 +137,14 @@ func width(g *ir.Graph, r ir.Region, s int64) (int64, bool) {
 }
 
 // distance bounds b − a modulo s, as a range within [0, s).
-func distance(g *ir.Graph, a, b ir.Affine, s int64) (bounds, bool) {
+func distance(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool) {
 	lo, hi, ok := g.Range(rest(b.Sub(a), s))
 	return modulo(lo, hi, s, ok)
 }
 
 // distanceAlways is distance where the params of a and b have nothing to do with one
 // another.
-func distanceAlways(g *ir.Graph, a, b ir.Affine, s int64) (bounds, bool) {
+func distanceAlways(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool) {
 	alo, ahi, ok1 := g.Range(rest(a, s))
 	blo, bhi, ok2 := g.Range(rest(b, s))
 	return modulo(blo-ahi, bhi-alo, s, ok1 && ok2)
@@ -283,7 +283,7 @@ func (m *model) covers(outer, inner *access) bool {
 	return m.ask(areCovered, outer, inner)
 }
 
-func regionCovers(g *ir.Graph, outer, inner ir.Region) bool {
+func regionCovers(g *ir.Bounds, outer, inner ir.Region) bool {
 	if outer.Equal(inner) {
 		return true
 	}
@@ -291,17 +291,17 @@ func regionCovers(g *ir.Graph, outer, inner ir.Region) bool {
 		return coversGrid(g, outer, inner)
 	}
 	lo, end := inner.Hull()
-	return atMost(g, outer.Off.Sub(lo), 0) && atMost(g, end.Sub(outer.Off.Add(outer.Run)), 0)
+	return g.DifferenceAtMost(outer.Off, lo, 0) && g.DifferenceAtMost(end, outer.Off.Add(outer.Run), 0)
 }
 
 // coversGrid is regionCovers for a grid of the same strides: of longer runs, or more
 // of them.
-func coversGrid(g *ir.Graph, outer, inner ir.Region) bool {
-	if len(outer.Dims) != len(inner.Dims) || !atMost(g, outer.Off.Sub(inner.Off), 0) || !atMost(g, inner.Off.Add(inner.Run).Sub(outer.Off.Add(outer.Run)), 0) {
+func coversGrid(g *ir.Bounds, outer, inner ir.Region) bool {
+	if len(outer.Dims) != len(inner.Dims) || !g.DifferenceAtMost(outer.Off, inner.Off, 0) || !g.DifferenceAtMost(inner.Off.Add(inner.Run), outer.Off.Add(outer.Run), 0) {
 		return false
 	}
 	for k, d := range outer.Dims {
-		if d.Stride != inner.Dims[k].Stride || !atMost(g, inner.Dims[k].Count.Sub(d.Count), 0) {
+		if d.Stride != inner.Dims[k].Stride || !g.DifferenceAtMost(inner.Dims[k].Count, d.Count, 0) {
 			return false
 		}
 	}
@@ -353,12 +353,12 @@ func sameExtents(x, y *ir.Region) bool {
 }
 
 // hull returns bounds of r's bytes over all values of the params.
-func hull(g *ir.Graph, r ir.Region) (lo, end int64) {
+func hull(g *ir.Bounds, r ir.Region) (lo, end int64) {
 	a, b := r.Hull()
 	first, _, ok1 := g.Range(a)
 	_, last, ok2 := g.Range(b)
 	if !ok1 || !ok2 {
-		return 0, g.Memories[r.Mem].Size
+		return 0, g.Graph().Memories[r.Mem].Size
 	}
 	return first, last
 }

@@ -93,7 +93,7 @@ func TestChecksShapes(t *testing.T) {
 		require.Equal(t, x.Equal(y), a == b && sameExtents(&x, &y))
 		for range 2 {
 			for _, q := range []question{areApart, areApartAlways, areCovered} {
-				require.Equal(t, q.answer(g, m.region(&a), m.region(&b)), m.ask(q, &a, &b))
+				require.Equal(t, q.answer(ir.NewBounds(g, -1), m.region(&a), m.region(&b)), m.ask(q, &a, &b))
 			}
 		}
 		require.True(t, m.region(&a).Equal(x))

@@ -14,6 +14,10 @@ import (
 const maxSegments = 1 << 12
 
 func constant(r *reading) bool {
+	// Painting one write over the others looks at all of them.
+	if len(r.writes) > 8 && !r.m.afford(len(r.writes)*len(r.writes)) {
+		return false
+	}
 	n := r.m.constantRuns(r.at)
 	if n > maxSegments {
 		return false

@@ -6,7 +6,7 @@ import "github.com/mlxc/mlxc/ir"
 // params, or have dimensions. Equal ones are kept once, and what is proved of two
 // of them is proved once: layers repeat them.
 type shapes struct {
-	graph  *ir.Graph
+	bounds *ir.Bounds
 	list   []shape
 	byHash map[uint64]int32 // 1 + the last one
 	proved []provedPair
@@ -37,7 +37,7 @@ const (
 	areCovered // the second by the first
 )
 
-func (q question) answer(g *ir.Graph, x, y ir.Region) bool {
+func (q question) answer(g *ir.Bounds, x, y ir.Region) bool {
 	switch q {
 	case areApart:
 		return regionsApart(g, x, y)
@@ -53,7 +53,7 @@ const (
 )
 
 func newShapes(g *ir.Graph) shapes {
-	return shapes{graph: g, byHash: map[uint64]int32{}}
+	return shapes{bounds: ir.NewBounds(g, ir.BoundsWork), byHash: map[uint64]int32{}}
 }
 
 // shape returns the access to a region in a root memory.
@@ -70,7 +70,7 @@ func (s *shapes) shape(r ir.Region) access {
 	}
 	if nr == 0 {
 		x := shape{Region: r, void: void(&r)}
-		x.lo, x.end = hull(s.graph, r)
+		x.lo, x.end = hull(s.bounds, r)
 		if chain < maxSameHash {
 			x.before = s.byHash[h]
 			s.byHash[h] = int32(len(s.list) + 1)
@@ -95,14 +95,14 @@ func (s *shapes) void(a *access) bool {
 // ask answers a question of two accesses, once where both have a shape.
 func (m *model) ask(what question, a, b *access) bool {
 	if a.flat() || b.flat() {
-		return what.answer(m.g, m.region(a), m.region(b))
+		return what.answer(m.bounds, m.region(a), m.region(b))
 	}
 	if m.proved == nil {
 		m.proved = make([]provedPair, pairTable)
 	}
 	x := &m.proved[ir.Hash(uint64(what), uint64(a.shape)<<32|uint64(b.shape))%pairTable]
 	if !x.known || x.what != what || x.x != a.shape || x.y != b.shape {
-		*x = provedPair{a.shape, b.shape, what, true, what.answer(m.g, m.region(a), m.region(b))}
+		*x = provedPair{a.shape, b.shape, what, true, what.answer(m.bounds, m.region(a), m.region(b))}
 	}
 	return x.decided
 }

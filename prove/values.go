@@ -21,6 +21,39 @@ type history struct {
 	list  []int32                     // writes that readings see, one after another
 	dirty []ir.MemID                  // memories written
 	first []bool                      // by memory: it is in dirty
+	loose int                         // writes of trees that were looked at so far
+}
+
+// Writes that params move are compared one by one as long as that is no more than
+// what follows; recordings need a few for each access. Beyond it none is found to be
+// covered, which decides less and nothing wrongly, and a read that may see more than
+// maxCrowd of them ends the proof: it cannot tell.
+const (
+	looseFree      = 1 << 18 // of a whole graph
+	loosePerAccess = 64      // and of each access
+	maxCrowd       = 64
+)
+
+func (h *history) crowded() bool {
+	return h.loose > looseFree+loosePerAccess*(len(h.m.reads)+len(h.m.writes))
+}
+
+// crowd is the panic of a read that may see too many writes.
+type crowd struct {
+	m    *model
+	read *access
+}
+
+// catchCrowd, deferred, makes it an answer.
+func catchCrowd(r **Result) {
+	switch x := recover().(type) {
+	case nil:
+	case crowd:
+		*r = &Result{}
+		(*r).add(CannotTell, Values, nil, nil, "too many ranges that params move over one another may conflict with or hold what %s touches", x.m.format(x.read))
+	default:
+		panic(x)
+	}
 }
 
 func newHistory(m *model) *history {
@@ -42,8 +75,9 @@ func (h *history) add(nr int32) {
 		h.dirty = append(h.dirty, mem)
 	}
 	t := &h.trees[mem]
-	if w.must && t.Len() > 0 {
+	if w.must && t.Len() > 0 && !h.crowded() {
 		t.Overlapping(w.lo, w.end, func(i int32) bool {
+			h.loose++
 			if x := &h.m.writes[i]; !h.gone[i] && h.m.covers(&w.access, &x.access) {
 				h.gone[i] = true
 				h.count[mem]++
@@ -99,7 +133,7 @@ type whole struct {
 
 func (h *history) whole(mem ir.MemID) whole {
 	a := access{end: h.m.g.Memories[mem].Size, mem: mem}
-	return whole{a, h.read(&a)}
+	return whole{a, h.see(&a)}
 }
 
 // reading is what a command reads from one region: the writes that it may see,
@@ -122,6 +156,23 @@ type seen struct {
 }
 
 func (h *history) read(a *access) seen {
+	if t := &h.trees[a.mem]; t.Len() > maxCrowd && h.crowded() && h.first[a.mem] {
+		n := 0
+		t.Overlapping(a.lo, a.end, func(i int32) bool {
+			if !h.gone[i] {
+				n++
+			}
+			return n <= maxCrowd
+		})
+		if n > maxCrowd {
+			panic(crowd{h.m, a})
+		}
+	}
+	return h.see(a)
+}
+
+// see is read of an access that is one of few.
+func (h *history) see(a *access) seen {
 	mem, first := a.mem, len(h.list)
 	if !h.first[mem] || h.m.void(a) {
 		return seen{initial: true}
@@ -138,6 +189,7 @@ func (h *history) read(a *access) seen {
 	initial := hole || at < a.end
 	if t := &h.trees[mem]; t.Len() > 0 {
 		t.Overlapping(a.lo, a.end, func(i int32) bool {
+			h.loose++
 			if w := &h.m.writes[i]; !h.gone[i] && !h.m.apart(&w.access, a) {
 				h.list = append(h.list, i)
 			}
@@ -355,6 +407,9 @@ func permuted(b, a *reading, bn, an names) bool {
 			y := &a.m.writes[a.writes[k]]
 			if y.lo >= x.end {
 				break
+			}
+			if !a.m.afford(1) {
+				return false
 			}
 			if (order[i] < order[k]) != (i < k) && !a.m.apart(&x.access, &y.access) {
 				return false

@@ -21,10 +21,12 @@ const maxRuns = 32
 // them. Each def enters and leaves once, so that a command costs
 // O((k+1) log n) for k defs met.
 type builder struct {
-	ctx  context.Context
-	g    *ir.Graph
-	f    *Flow
-	mems []memory // by root
+	loose   int // writes that params move which accesses were compared with so far
+	allowed int // how many may be
+	ctx     context.Context
+	g       *ir.Graph
+	f       *Flow
+	mems    []memory // by root
 	// Roots touched since the last command of unknown effects.
 	touched []ir.MemID
 	pillars int32 // number of them so far
@@ -103,6 +105,7 @@ func (b *builder) count() {
 	f.Commands = make([]ir.Node, 0, n)
 	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
+	b.allowed = looseFree + loosePerAccess*(uses+defs)
 	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
 	b.command = make([]int32, 0, defs)
 	b.slab = make([]Source, 0, uses)
@@ -115,14 +118,69 @@ func (b *builder) count() {
 
 func (b *builder) add(i int32) {
 	f := b.f
+	if b.loose > b.allowed && b.crowded(i) {
+		f.crowd = append(f.crowd, i)
+	}
 	s := &f.spans[i]
 	s.use, s.def = int32(len(f.uses)), int32(len(f.defs))
 	b.effects(i)
 	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
 }
 
+// Writes that params move are compared one by one as long as that is no more than
+// what follows; recordings need a few for each access. Beyond it a command that
+// meets more than maxCrowd of them counts as one of unknown effects, which reads
+// and may write everything: less is known, nothing false.
+var (
+	looseFree      = 1 << 16 // of a whole graph
+	loosePerAccess = 32      // and of each access
+	maxCrowd       = 16
+)
+
+// crowded reports whether command i meets too many writes that params move.
+func (b *builder) crowded(i int32) bool {
+	meets := func(r *ir.Region) bool {
+		at := &b.roots[r.Mem]
+		x := *r
+		x.Mem, x.Off = at.mem, r.Off.AddConst(at.off)
+		if at.readOnly || Empty(&x) {
+			return false
+		}
+		m := b.at(x.Mem)
+		if m.over.Len()-m.gone <= maxCrowd {
+			return false
+		}
+		n := 0
+		lo, end := b.f.facts.hull(&x)
+		m.over.Overlapping(lo, end, func(k int32) bool {
+			n++
+			return n <= maxCrowd
+		})
+		return n > maxCrowd
+	}
+	e := ir.NodeEffects(b.f.Commands[i])
+	if !e.Known() {
+		return false
+	}
+	for k := range e.Reads {
+		if meets(&e.Reads[k]) {
+			return true
+		}
+	}
+	for k := range e.Writes {
+		if meets(&e.Writes[k].Region) {
+			return true
+		}
+	}
+	return false
+}
+
 // effects enters the accesses of command i.
 func (b *builder) effects(i int32) {
+	if n := len(b.f.crowd); n > 0 && b.f.crowd[n-1] == i {
+		b.unknown(i)
+		return
+	}
 	switch x := b.f.Commands[i].(type) {
 	case *ir.Copy:
 		src, dst := x.Src.Contiguous(), x.Dst.Contiguous()
@@ -213,6 +271,7 @@ func (b *builder) sources(r *ir.Region) (initial, certain bool) {
 	runs := len(b.met)
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
+			b.loose++
 			if p := &m.parts[k]; !p.gone {
 				b.met = append(b.met, sighting{def: p.def})
 			}
@@ -240,7 +299,7 @@ func (b *builder) sources(r *ir.Region) (initial, certain bool) {
 			if seen || exact && x.end > 0 {
 				seen = true
 			} else if x.end > 0 {
-				seen = !disjoint(b.g, *r, ir.ViewOf(r.Mem, x.lo, x.end-x.lo).Contiguous())
+				seen = !disjoint(facts.bounds, *r, ir.ViewOf(r.Mem, x.lo, x.end-x.lo).Contiguous())
 			} else {
 				seen = d.Region.Equal(*r) || !facts.disjoint(&d.Region, r)
 			}
@@ -277,7 +336,7 @@ func (b *builder) hole(m *memory, r *ir.Region, lo, end int64, runs int, exact b
 	found := false
 	check := func(a, z int64) {
 		if a < z && !found {
-			found = exact || !disjoint(b.g, *r, ir.ViewOf(r.Mem, a, z-a).Contiguous())
+			found = exact || !disjoint(b.f.facts.bounds, *r, ir.ViewOf(r.Mem, a, z-a).Contiguous())
 		}
 	}
 	at := lo
@@ -305,6 +364,7 @@ func (b *builder) def(i int32, r *ir.Region, must bool) {
 	lo, end := f.facts.hull(r)
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
+			b.loose++
 			if p := &m.parts[k]; !p.gone && f.facts.covers(r, &f.defs[p.def].Region) {
 				p.gone = true
 				m.gone++
@@ -327,8 +387,8 @@ func (b *builder) def(i int32, r *ir.Region, must bool) {
 		return
 	case len(r.Dims) == 0:
 		// What it covers whatever the params, it covers exactly.
-		_, first, ok1 := b.g.Range(r.Off)
-		last, _, ok2 := b.g.Range(r.Off.Add(r.Run))
+		_, first, ok1 := f.facts.bounds.Range(r.Off)
+		last, _, ok2 := f.facts.bounds.Range(r.Off.Add(r.Run))
 		if ok1 && ok2 {
 			m.runs.Set(first, last, n)
 		}
@@ -424,7 +484,7 @@ func (b *builder) finish() {
 	for i := len(f.Commands) - 1; i >= 0; i-- {
 		live := f.pillar[i]
 		ds := f.Writes(i)
-		beneath(b.g, ds)
+		beneath(f.facts.bounds, ds)
 		for k := range ds {
 			live = live || ds[k].Final
 			for _, r := range ds[k].Readers {
@@ -450,13 +510,13 @@ func (b *builder) finish() {
 
 // beneath marks as final what a final may-write of the same command may leave
 // alone: the writes of one command have no order but that of the list.
-func beneath(g *ir.Graph, ds []Def) {
+func beneath(b *ir.Bounds, ds []Def) {
 	for k := len(ds) - 1; k > 0; k-- {
 		if ds[k].Must || !ds[k].Final {
 			continue
 		}
 		for j := range k {
-			ds[j].Final = ds[j].Final || len(ds) > 64 || !disjoint(g, ds[j].Region, ds[k].Region)
+			ds[j].Final = ds[j].Final || len(ds) > 64 || !disjoint(b, ds[j].Region, ds[k].Region)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func Rooted(g *ir.Graph, r ir.Region) ir.Region {
 
 // Covers proves that outer has every byte of inner, whatever the params. Both
 // are rooted (see [Rooted]). A false result means that it may not.
-func Covers(g *ir.Graph, outer, inner ir.Region) bool {
+func Covers(b *ir.Bounds, outer, inner ir.Region) bool {
 	if outer.Mem != inner.Mem {
 		return false
 	}
@@ -29,7 +29,7 @@ func Covers(g *ir.Graph, outer, inner ir.Region) bool {
 	} else if !sameDims(outer, inner) {
 		return false
 	}
-	return atMost(g, outer.Off.Sub(lo)) && atMost(g, end.Sub(outer.Off.Add(outer.Run)))
+	return b.DifferenceAtMost(outer.Off, lo, 0) && b.DifferenceAtMost(end, outer.Off.Add(outer.Run), 0)
 }
 
 // sameDims: the runs of two regions repeat in the same way.
@@ -43,11 +43,6 @@ func sameDims(a, b ir.Region) bool {
 		}
 	}
 	return true
-}
-
-func atMost(g *ir.Graph, e ir.Affine) bool {
-	_, hi, ok := g.Range(e)
-	return ok && hi <= 0
 }
 
 // Empty reports whether r has no byte, whatever the params.
@@ -65,15 +60,15 @@ func Empty(r *ir.Region) bool {
 
 // Hull returns bounds [lo, end) of the bytes of a rooted region over all values
 // of the params.
-func Hull(g *ir.Graph, r ir.Region) (lo, end int64) {
+func Hull(bounds *ir.Bounds, r ir.Region) (lo, end int64) {
 	if r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0 {
 		return r.Off.Const, r.Off.Const + r.Run.Const
 	}
 	a, b := r.Hull()
-	lo, _, ok1 := g.Range(a)
-	_, end, ok2 := g.Range(b)
+	lo, _, ok1 := bounds.Range(a)
+	_, end, ok2 := bounds.Range(b)
 	if !ok1 || !ok2 {
-		return 0, g.Memories[r.Mem].Size
+		return 0, bounds.Graph().Memories[r.Mem].Size
 	}
 	return lo, end
 }
@@ -83,14 +78,14 @@ func contiguous(r *ir.Region) bool {
 	return r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0
 }
 
-func disjoint(g *ir.Graph, a, b ir.Region) bool {
+func disjoint(bounds *ir.Bounds, a, b ir.Region) bool {
 	if a.Mem != b.Mem {
 		return true
 	}
 	if contiguous(&a) && contiguous(&b) {
 		return a.Off.Const+a.Run.Const <= b.Off.Const || b.Off.Const+b.Run.Const <= a.Off.Const
 	}
-	return hazard.Disjoint(g, a, b)
+	return hazard.DisjointIn(bounds, a, b)
 }
 
 // facts remembers what was found about regions that params move, or that repeat: a
@@ -99,10 +94,11 @@ func disjoint(g *ir.Graph, a, b ir.Region) bool {
 // the sizes of memories, which stay. A table has one place for each hash and forgets
 // what was there. Not for concurrent use.
 type facts struct {
-	g     *ir.Graph
-	hulls []hull // nil until somebody asks
-	pairs []pair
-	shift uint
+	g      *ir.Graph
+	bounds *ir.Bounds
+	hulls  []hull // nil until somebody asks
+	pairs  []pair
+	shift  uint
 }
 
 // hull is what [Hull] says of a region.
@@ -133,7 +129,7 @@ func answerOf(x bool) answer {
 	return no
 }
 
-func newFacts(g *ir.Graph) *facts { return &facts{g: g} }
+func newFacts(g *ir.Graph) *facts { return &facts{g: g, bounds: ir.NewBounds(g, ir.BoundsWork)} }
 
 // forget is for memories whose numbers changed.
 func (f *facts) forget() { f.hulls, f.pairs = nil, nil }
@@ -161,7 +157,7 @@ func (f *facts) hull(r *ir.Region) (lo, end int64) {
 	x := &f.hulls[hash(0, r)>>f.shift]
 	if !x.known || !x.region.Equal(*r) {
 		*x = hull{region: *r, known: true}
-		x.lo, x.end = Hull(f.g, *r)
+		x.lo, x.end = Hull(f.bounds, *r)
 	}
 	return x.lo, x.end
 }
@@ -179,11 +175,11 @@ func (f *facts) pair(a, b *ir.Region) *pair {
 
 func (f *facts) disjoint(a, b *ir.Region) bool {
 	if a.Mem != b.Mem || contiguous(a) && contiguous(b) {
-		return disjoint(f.g, *a, *b)
+		return disjoint(f.bounds, *a, *b)
 	}
 	p := f.pair(a, b)
 	if p.disjoint == unasked {
-		p.disjoint = answerOf(disjoint(f.g, *a, *b))
+		p.disjoint = answerOf(disjoint(f.bounds, *a, *b))
 	}
 	return p.disjoint == yes
 }
@@ -197,7 +193,7 @@ func (f *facts) covers(outer, inner *ir.Region) bool {
 	}
 	p := f.pair(outer, inner)
 	if p.covers == unasked {
-		p.covers = answerOf(Covers(f.g, *outer, *inner))
+		p.covers = answerOf(Covers(f.bounds, *outer, *inner))
 	}
 	return p.covers == yes
 }

@@ -18,11 +18,15 @@ type Flow struct {
 	defs   []Def
 	pillar []bool
 	live   []bool
+	crowd  []int32 // commands whose known effects count as unknown
 	facts  *facts
 }
 
 // span is where the uses and defs of a command are.
 type span struct{ use, useEnd, def, defEnd int32 }
+
+// Bounds returns the bounds of expressions over the graph's params.
+func (f *Flow) Bounds() *ir.Bounds { return f.facts.bounds }
 
 // Hull is the function [Hull], which remembers: not for concurrent use.
 func (f *Flow) Hull(r *ir.Region) (lo, end int64) { return f.facts.hull(r) }
@@ -127,8 +131,21 @@ func (f *Flow) FirstDef(i int) int32 { return f.spans[i].def }
 // def returns the number of the def of a source.
 func (f *Flow) def(s *Source) int32 { return f.spans[s.Command].def + s.Write }
 
-// Unknown reports whether the effects of command i are unknown.
+// Unknown reports whether the effects of command i are unknown, or count as such:
+// see [Flow.Why].
 func (f *Flow) Unknown(i int) bool { return f.pillar[i] }
+
+// Crowded reports whether commands whose effects are known count as unknown, because
+// the writes that params move and that they may meet are too many to be compared.
+func (f *Flow) Crowded() bool { return len(f.crowd) > 0 }
+
+// Why says why command i is [Flow.Unknown].
+func (f *Flow) Why(i int) string {
+	if d, ok := f.Commands[i].(*ir.Dispatch); ok && !d.Effects.Known() {
+		return "its effects are unknown"
+	}
+	return "it meets too many ranges that params move over one another"
+}
 
 // Pillar returns the first command of unknown effects, or −1.
 func (f *Flow) Pillar() int {

@@ -118,7 +118,7 @@ func slow(g *ir.Graph, f *dataflow.Flow, params []uint32) (uses [][]seen, final 
 	root := func(r ir.Region) ir.MemID { m, _ := g.Root(r.Mem); return m }
 	for i, n := range f.Commands {
 		e := ir.NodeEffects(n)
-		if !e.Known() {
+		if f.Unknown(i) {
 			s := seen{sources: map[def]bool{}, initial: true}
 			for _, p := range all {
 				if l := holds[p]; len(l) > 0 {
@@ -193,6 +193,28 @@ func TestSourcesCoverWhatIsSeen(t *testing.T) {
 		g := graph(t, rapid.Bool().Draw(t, "symbolic"))
 		covers(t, g, dataflow.Build(context.Background(), g))
 	})
+}
+
+// Where too many writes that params move meet, a command counts as one of unknown
+// effects, and what is found is true of that.
+func TestCrowdsCoverWhatIsSeen(t *testing.T) {
+	crowded := 0
+	rapid.Check(t, func(t *rapid.T) {
+		defer dataflow.Crowd(0, 0, rapid.IntRange(0, 2).Draw(t, "crowd"))()
+		g := graph(t, true)
+		f := dataflow.Build(context.Background(), g)
+		covers(t, g, f)
+		for i, n := range f.Commands {
+			known := ir.NodeEffects(n).Known()
+			require.True(t, known || f.Unknown(i))
+			if known && f.Unknown(i) {
+				crowded++
+				require.True(t, f.Crowded())
+				require.Contains(t, f.Why(i), "too many ranges")
+			}
+		}
+	})
+	require.Positive(t, crowded)
 }
 
 // The same holds of a flow that follows a new order of the commands, and none of

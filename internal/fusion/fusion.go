@@ -66,6 +66,10 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	first := true // every group is new
 	for range maxRounds {
 		interrupt.Poll(ctx)
+		if f.flow.Crowded() {
+			i := f.flow.Pillar()
+			return append(f.remarks(), Remark{Node: f.flow.Commands[i], Text: "nothing is fused any more: " + f.flow.Why(i)}), f.flow
+		}
 		r := f.look(first)
 		first = false
 		r.vertical()

@@ -3,6 +3,7 @@ package hazard
 import (
 	"context"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -29,6 +30,7 @@ func (t *Table) Levels() (levels []int32, depth int) {
 	levels = make([]int32, t.Len())
 	floor, top := none, none // of the last pillar; of all so far
 	for i := range levels {
+		interrupt.Poll(t.ctx)
 		if t.commands[i].pillar {
 			levels[i] = top + 1
 			floor, top = levels[i], levels[i]
@@ -64,9 +66,21 @@ func (t *Table) Levels() (levels []int32, depth int) {
 func (t *Table) ValueLevels() (levels []int32, depth int) {
 	s := newSweep(t)
 	defer s.done()
+	// A crowd remembers its latest writer, and the greatest level of all of them
+	// where other cells have readers.
+	s.gather = func(members []int32) (w, r int32) {
+		w, r = none, none
+		for _, h := range members {
+			if c := &s.nodes[h]; c.w != none {
+				w, r = max(w, c.w), max(r, c.r, levels[c.w])
+			}
+		}
+		return w, r
+	}
 	levels = make([]int32, t.Len())
 	floor, top := none, none
 	for i := range levels {
+		interrupt.Poll(t.ctx)
 		if t.commands[i].pillar {
 			levels[i] = top + 1
 			floor, top = levels[i], levels[i]
@@ -114,7 +128,7 @@ func (s *sweep) seen(a *access, levels []int32) int32 {
 		if c.w < hidden || c.region != 0 && loose && s.behind(met, k, a) {
 			continue
 		}
-		level = max(level, levels[c.w])
+		level = max(level, levels[c.w], c.r)
 	}
 	return level
 }
@@ -128,7 +142,7 @@ func (s *sweep) contains(c *cell, a *access) bool {
 		x := &s.t.regions.all[c.region]
 		return x.coreLo <= a.lo && a.end <= x.coreEnd
 	}
-	return s.t.regions.pair(c.region, a.region)&factCovers != 0
+	return s.t.regions.covers(c.region, a.region)
 }
 
 // behind reports whether solid cells written later hide all that a shares with

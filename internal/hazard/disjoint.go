@@ -4,7 +4,11 @@ import "github.com/mlxc/mlxc/ir"
 
 // Disjoint proves that a and b share no byte, whatever the params. A false
 // result means that they may share one.
-func Disjoint(g *ir.Graph, a, b ir.Region) bool {
+func Disjoint(g *ir.Graph, a, b ir.Region) bool { return DisjointIn(ir.NewBounds(g, -1), a, b) }
+
+// DisjointIn is Disjoint for who asks often of one graph.
+func DisjointIn(bounds *ir.Bounds, a, b ir.Region) bool {
+	g := bounds.Graph()
 	ma, oa := g.Root(a.Mem)
 	mb, ob := g.Root(b.Mem)
 	if ma != mb || empty(a) || empty(b) {
@@ -12,11 +16,15 @@ func Disjoint(g *ir.Graph, a, b ir.Region) bool {
 	}
 	alo, aend := a.Hull()
 	blo, bend := b.Hull()
-	if never(g, aend.AddConst(oa).Sub(blo.AddConst(ob))) || never(g, bend.AddConst(ob).Sub(alo.AddConst(oa))) {
+	if bounds.DifferenceAtMost(aend, blo, ob-oa) || bounds.DifferenceAtMost(bend, alo, oa-ob) {
 		return true
 	}
+	if len(a.Dims) == 0 && len(b.Dims) == 0 && sameTerms(a.Off, b.Off) {
+		return false // nothing moves one against the other, and no gaps are left
+	}
 	delta := b.Off.AddConst(ob).Sub(a.Off.AddConst(oa))
-	return interleaved(g, a, b, delta) || interleaved(g, b, a, delta.Scale(-1))
+	// Without dimensions both ways around say the same.
+	return interleaved(bounds, a, b, delta) || len(a.Dims)+len(b.Dims) > 0 && interleaved(bounds, b, a, delta.Scale(-1))
 }
 
 func empty(r ir.Region) bool {
@@ -31,17 +39,17 @@ func empty(r ir.Region) bool {
 	return false
 }
 
-// never reports whether e ≤ 0 for all values of the params.
-func never(g *ir.Graph, e ir.Affine) bool {
-	_, hi, ok := g.Range(e)
-	return ok && hi <= 0
+// sameTerms reports whether two expressions differ by a constant.
+func sameTerms(a, b ir.Affine) bool {
+	_, ok := a.Distance(b)
+	return ok
 }
 
 // interleaved proves two regions disjoint that take turns: both repeat with
 // the same stride S, and within one period of S their bytes lie apart. S is one
 // of a's strides, or what the params move them by. delta is b's first byte
 // relative to a's.
-func interleaved(g *ir.Graph, a, b ir.Region, delta ir.Affine) bool {
+func interleaved(bounds *ir.Bounds, a, b ir.Region, delta ir.Affine) bool {
 	for i := 0; i <= len(a.Dims); i++ {
 		s := period(delta)
 		if i < len(a.Dims) {
@@ -58,15 +66,18 @@ func interleaved(g *ir.Graph, a, b ir.Region, delta ir.Affine) bool {
 		if !ok {
 			continue
 		}
+		if wa.IsConst() && wb.IsConst() && wa.Const+wb.Const > s {
+			continue // one period has no room for both
+		}
 		// delta modulo S: params whose coefficient is a multiple of S drop out.
-		lo, hi, ok := residue(g, delta, s)
+		lo, hi, ok := residue(bounds, delta, s)
 		if !ok {
 			continue
 		}
 		// b starts lo…hi into a's period: apart if a has ended by then and b ends
 		// before the period does, for every value.
-		_, wa1, ok1 := g.Range(wa)
-		_, wb1, ok2 := g.Range(wb)
+		_, wa1, ok1 := bounds.Range(wa)
+		_, wb1, ok2 := bounds.Range(wb)
 		if ok1 && ok2 && lo >= wa1 && hi+wb1 <= s {
 			return true
 		}
@@ -99,14 +110,14 @@ func width(r ir.Region, s int64) (ir.Affine, bool) {
 }
 
 // residue returns the range of e mod s in [0, s), if it does not wrap.
-func residue(g *ir.Graph, e ir.Affine, s int64) (lo, hi int64, ok bool) {
+func residue(bounds *ir.Bounds, e ir.Affine, s int64) (lo, hi int64, ok bool) {
 	rest := ir.Const(e.Const)
 	for _, t := range e.Terms() {
 		if t.Coeff%s != 0 {
 			rest = rest.Add(ir.Linear(0, t))
 		}
 	}
-	lo, hi, ok = g.Range(rest)
+	lo, hi, ok = bounds.Range(rest)
 	if !ok {
 		return 0, 0, false
 	}
@@ -121,6 +132,12 @@ func residue(g *ir.Graph, e ir.Affine, s int64) (lo, hi int64, ok bool) {
 // Covers proves that outer contains every byte of inner, whatever the params.
 // A false result means that it may not.
 func Covers(g *ir.Graph, outer, inner ir.Region) bool {
+	return CoversIn(ir.NewBounds(g, -1), outer, inner)
+}
+
+// CoversIn is Covers for who asks often of one graph.
+func CoversIn(bounds *ir.Bounds, outer, inner ir.Region) bool {
+	g := bounds.Graph()
 	mo, oo := g.Root(outer.Mem)
 	mi, oi := g.Root(inner.Mem)
 	if empty(inner) {
@@ -135,16 +152,16 @@ func Covers(g *ir.Graph, outer, inner ir.Region) bool {
 	}
 	if len(outer.Dims) > 0 {
 		// The same grid of longer runs or more of them.
-		if len(outer.Dims) != len(inner.Dims) || !never(g, o.Sub(i)) || !never(g, i.Add(inner.Run).Sub(o.Add(outer.Run))) {
+		if len(outer.Dims) != len(inner.Dims) || !bounds.DifferenceAtMost(o, i, 0) || !bounds.DifferenceAtMost(i.Add(inner.Run), o.Add(outer.Run), 0) {
 			return false
 		}
 		for k, d := range outer.Dims {
-			if d.Stride != inner.Dims[k].Stride || !never(g, inner.Dims[k].Count.Sub(d.Count)) {
+			if d.Stride != inner.Dims[k].Stride || !bounds.DifferenceAtMost(inner.Dims[k].Count, d.Count, 0) {
 				return false
 			}
 		}
 		return true
 	}
 	lo, end := inner.Hull()
-	return never(g, o.Sub(lo.AddConst(oi))) && never(g, end.AddConst(oi).Sub(o.Add(outer.Run)))
+	return bounds.DifferenceAtMost(o, lo.AddConst(oi), 0) && bounds.DifferenceAtMost(end.AddConst(oi), o.Add(outer.Run), 0)
 }

@@ -96,6 +96,7 @@ func (t *Table) Hazards(visit func(Hazard)) *Order {
 
 func newOrderBuilder(t *Table, n int) *orderBuilder {
 	b := &orderBuilder{t: t, s: newSweep(t), commands: int32(n), nodes: int32(n), pillar: none, wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
+	b.s.allowed = looseFree + loosePerAccess*max(2*n, len(t.accesses))
 	b.links = make([]link, 0, 2*n)
 	b.seen = make([]int32, n, n+n/4)
 	for i := range b.seen {
@@ -108,6 +109,7 @@ func newOrderBuilder(t *Table, n int) *orderBuilder {
 		b.links = append(b.links, link{x, r})
 		return int32(len(b.links) - 1)
 	}
+	b.s.gather = b.gather
 	b.s.share = func(r int32) int32 {
 		if b.stream != nil && b.stream.ended(r) {
 			return none
@@ -124,6 +126,44 @@ func newOrderBuilder(t *Table, n int) *orderBuilder {
 		return int32(len(b.links) - 1)
 	}
 	return b
+}
+
+// gather has joins stand for the writers and the readers of a crowd.
+func (b *orderBuilder) gather(members []int32) (w, r int32) {
+	w, r = none, none
+	several := false
+	for _, h := range members {
+		if x := b.s.nodes[h].w; x != none {
+			several = several || w != none && x != w
+			w = x
+		}
+	}
+	if several {
+		w = b.join()
+		b.close(w)
+		for _, h := range members {
+			if x := b.s.nodes[h].w; x != none {
+				b.edge(x, w)
+			}
+		}
+	}
+	for _, h := range members {
+		for l := b.s.nodes[h].r; l != none; l = b.links[l].next {
+			if r == none {
+				r = b.join()
+			}
+			b.edge(b.links[l].node, r)
+			b.close(b.links[l].node)
+		}
+	}
+	if r == none {
+		return w, none
+	}
+	if w != none {
+		b.edge(w, r) // who waits for readers is behind the writer then, as everywhere
+	}
+	b.links = append(b.links, link{r, none})
+	return w, int32(len(b.links) - 1)
 }
 
 // enter finds the edges into command x, the next one of the list.

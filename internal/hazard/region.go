@@ -16,14 +16,17 @@ type region struct {
 	hash            uint64
 	next            int32 // of the same bucket
 	twin            int32 // the same of a later replay, once asked for; 0 otherwise
+	crowd           bool  // the hull of many regions, of which nothing more is known
 }
 
 // fact is what is known of an ordered pair of regions.
 type fact uint8
 
 const (
-	factDisjoint fact = 1 << iota
-	factCovers        // the first contains the second
+	askedDisjoint fact = 1 << iota
+	factDisjoint
+	askedCovers
+	factCovers // the first contains the second
 )
 
 // maxFacts bounds what is remembered of pairs, in entries; the rest is found
@@ -33,10 +36,11 @@ const maxFacts = 1 << 20
 // regions interns. Number 0 is no region: the access is solid, every byte of
 // its hull, whatever the params.
 type regions struct {
-	g     *ir.Graph
-	all   []region
-	heads map[uint64]int32
-	facts map[uint64]fact
+	g      *ir.Graph
+	bounds *ir.Bounds
+	all    []region
+	heads  map[uint64]int32
+	facts  map[uint64]fact
 	// near holds facts by a hash of their pair, in front of the map: a place for each,
 	// which forgets what was there.
 	near [256]pairFact
@@ -49,7 +53,7 @@ type pairFact struct {
 }
 
 func newRegions(g *ir.Graph) regions {
-	return regions{g: g, all: make([]region, 1), heads: map[uint64]int32{}, facts: map[uint64]fact{}}
+	return regions{g: g, bounds: ir.NewBounds(g, ir.BoundsWork), all: make([]region, 1), heads: map[uint64]int32{}, facts: map[uint64]fact{}}
 }
 
 // mix is one step of FNV-1a on a word (Fowler, Noll, Vo), with a shift against
@@ -85,8 +89,8 @@ func (rs *regions) intern(root ir.MemID, off int64, r *ir.Region) int32 {
 	x := region{Region: ir.Region{Mem: root, Off: start, Run: r.Run, Dims: r.Dims}, hash: h, next: head, params: !r.IsConst()}
 	x.period = period(x.Off)
 	lo, end := x.Hull()
-	first, lastLo, ok1 := rs.g.Range(lo)
-	firstEnd, last, ok2 := rs.g.Range(end)
+	first, lastLo, ok1 := rs.bounds.Range(lo)
+	firstEnd, last, ok2 := rs.bounds.Range(end)
 	if ok1 && ok2 {
 		x.lo, x.end = first, last
 	} else {
@@ -113,32 +117,66 @@ func sameDims(a, b []ir.Dim) bool {
 	return true
 }
 
-// pair returns what is known of two regions.
-func (rs *regions) pair(a, b int32) fact {
+// disjoint reports whether two regions share no byte.
+func (rs *regions) disjoint(a, b int32) bool {
 	if a == b {
-		return factCovers
+		return false
 	}
+	x, y := &rs.all[a], &rs.all[b]
+	if x.Mem != y.Mem || x.end <= y.lo || y.end <= x.lo {
+		return true
+	}
+	if rs.cheap(x, y) {
+		return DisjointIn(rs.bounds, x.Region, y.Region)
+	}
+	return rs.ask(a, b, askedDisjoint, func() bool { return DisjointIn(rs.bounds, x.Region, y.Region) })
+}
+
+// covers reports whether region a contains region b.
+func (rs *regions) covers(a, b int32) bool {
+	if a == b {
+		return true
+	}
+	x, y := &rs.all[a], &rs.all[b]
+	if x.crowd || x.Mem != y.Mem || x.lo > y.lo || x.end < y.end {
+		return false
+	}
+	if rs.cheap(x, y) {
+		return CoversIn(rs.bounds, x.Region, y.Region)
+	}
+	return rs.ask(a, b, askedCovers, func() bool { return CoversIn(rs.bounds, x.Region, y.Region) })
+}
+
+// cheap reports whether finding out about two regions costs less than remembering
+// it.
+func (rs *regions) cheap(x, y *region) bool {
+	return len(rs.g.Constraints)+len(x.Dims)+len(y.Dims) == 0 && x.Run.IsConst() && y.Run.IsConst()
+}
+
+// ask returns the fact behind the given question, which is found out once.
+func (rs *regions) ask(a, b int32, question fact, find func() bool) bool {
 	key := uint64(a)<<32 | uint64(b)
 	near := &rs.near[(uint32(a)*37+uint32(b))%uint32(len(rs.near))]
-	if near.key == key {
-		return near.fact
+	if near.key != key {
+		*near = pairFact{key, rs.facts[key]}
 	}
-	f, ok := rs.facts[key]
-	if !ok {
-		x, y := &rs.all[a], &rs.all[b]
-		if Disjoint(rs.g, x.Region, y.Region) {
-			f |= factDisjoint
-		}
-		if Covers(rs.g, x.Region, y.Region) {
-			f |= factCovers
+	if near.fact&question == 0 {
+		near.fact |= question
+		if find() {
+			near.fact |= question << 1
 		}
 		if len(rs.facts) >= maxFacts {
 			clear(rs.facts)
 		}
-		rs.facts[key] = f
+		rs.facts[key] = near.fact
 	}
-	*near = pairFact{key, f}
-	return f
+	return near.fact&(question<<1) != 0
+}
+
+// crowd returns a region of its own for every byte of [lo, end).
+func (rs *regions) crowd(root ir.MemID, lo, end int64) int32 {
+	rs.all = append(rs.all, region{Region: ir.ViewOf(root, lo, end-lo).Contiguous(), lo: lo, end: end, crowd: true})
+	return int32(len(rs.all) - 1)
 }
 
 // apart reports whether region a has no byte of [lo, end), given that its hull
@@ -147,5 +185,5 @@ func (rs *regions) apart(a int32, lo, end int64) bool {
 	x := &rs.all[a]
 	// Without dimensions and gaps between offsets the hull is the union over all
 	// params: it decides.
-	return (len(x.Dims) > 0 || end-lo < x.period) && Disjoint(rs.g, x.Region, ir.ViewOf(x.Mem, lo, end-lo).Contiguous())
+	return (len(x.Dims) > 0 || end-lo < x.period) && DisjointIn(rs.bounds, x.Region, ir.ViewOf(x.Mem, lo, end-lo).Contiguous())
 }

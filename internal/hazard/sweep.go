@@ -1,5 +1,10 @@
 package hazard
 
+import (
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+)
+
 // sweep runs over the accesses of a table in order and keeps, for every byte,
 // what is known of its last writer and of the readers since.
 //
@@ -15,14 +20,31 @@ type sweep struct {
 	// Called with r where a cell is split or keeps its readers although a writer
 	// conflicts with them; what it returns takes their place.
 	share func(r int32) int32
+	// What a crowd of cells remembers of their writers and readers. The default
+	// keeps the greatest numbers.
+	gather func(members []int32) (w, r int32)
+
+	loose   int // loose cells that accesses were compared with so far
+	allowed int // how many may be, before crowds form
 
 	met   []int32
 	spans []int32 // of hits, by access of a command: from, to
 	mark  int64   // changes when the command began
 }
 
+// Loose cells are compared one by one, exactly, as long as that is no more than
+// what follows: recordings need a few for each access, which params move within
+// rows of caches. What moves all over a memory makes every access meet every one
+// before it; beyond the bound more than maxCrowd of them become one, a crowd, which
+// stands for every byte of their hull. That orders more than is needed, never less.
+var (
+	looseFree      = 1 << 16 // of a whole table
+	loosePerAccess = 32      // and of each access
+	maxCrowd       = 16
+)
+
 func newSweep(t *Table) *sweep {
-	return &sweep{t: t, cells: newCells(len(t.g.Memories))}
+	return &sweep{t: t, cells: newCells(len(t.g.Memories)), allowed: looseFree + loosePerAccess*len(t.accesses)}
 }
 
 // done adds the sweep's work to the table's.
@@ -37,8 +59,12 @@ func (s *sweep) begin() {
 // is called once for each access of a command, in their order, before any of
 // them is entered.
 func (s *sweep) look(a *access) []int32 {
+	interrupt.Poll(s.t.ctx)
 	from := len(s.hits)
 	s.find(a.root, a.lo, a.end)
+	if s.roots[a.root].loose != 0 {
+		s.loose += len(s.hits) - from
+	}
 	s.spans = append(s.spans, int32(from), int32(len(s.hits)))
 	exact := true
 	for _, h := range s.hits[from:] {
@@ -61,12 +87,18 @@ func (s *sweep) look(a *access) []int32 {
 
 // found returns the cells whose hulls meet access k of the command, a.
 func (s *sweep) found(k int, a *access) []int32 {
+	var hits []int32
 	if s.mark == s.changes && 2*k < len(s.spans) {
-		return s.hits[s.spans[2*k]:s.spans[2*k+1]]
+		hits = s.hits[s.spans[2*k]:s.spans[2*k+1]]
+	} else {
+		from := len(s.hits)
+		s.find(a.root, a.lo, a.end)
+		hits = s.hits[from:]
 	}
-	from := len(s.hits)
-	s.find(a.root, a.lo, a.end)
-	return s.hits[from:]
+	if s.roots[a.root].loose != 0 {
+		s.loose += len(hits)
+	}
+	return hits
 }
 
 // enter notes all accesses of a command: reads first, for its writes retire
@@ -91,7 +123,7 @@ func (s *sweep) meets(a *access, c *cell) bool {
 	case c.region == 0:
 		return !s.t.regions.apart(a.region, c.lo, c.end)
 	}
-	return s.t.regions.pair(a.region, c.region)&factDisjoint == 0
+	return !s.t.regions.disjoint(a.region, c.region)
 }
 
 func (s *sweep) shared(r int32) int32 {
@@ -119,6 +151,7 @@ func (s *sweep) addRead(k int, a *access, x int32) {
 			}
 		}
 		s.insert(a.root, cell{lo: a.lo, end: a.end, region: a.region, w: none, r: s.read(none, x)})
+		s.crowd(a)
 		return
 	}
 	at, before := a.lo, int32(0)
@@ -159,6 +192,7 @@ func (s *sweep) addRead(k int, a *access, x int32) {
 		}
 		c.r = s.read(r, x)
 	}
+	defer s.crowd(a)
 	if at < a.end {
 		if len(hits) == 0 || s.nodes[hits[0]].region != 0 {
 			before = s.solidBefore(a.root, a.lo)
@@ -252,6 +286,43 @@ func (s *sweep) addWrite(k int, a *access, x int32) {
 	default:
 		s.insert(a.root, cell{lo: a.lo, end: a.end, region: a.region, w: x, r: none})
 	}
+	s.crowd(a)
+}
+
+// crowd makes one cell of the loose ones that a meets, where there are too many.
+func (s *sweep) crowd(a *access) {
+	if s.loose <= s.allowed || s.roots[a.root].loose == 0 {
+		return
+	}
+	from := len(s.hits)
+	s.visit(s.roots[a.root].loose, a.lo, a.end)
+	members := s.hits[from:]
+	s.loose += len(members)
+	if len(members) > maxCrowd {
+		c := cell{lo: a.lo, end: a.end}
+		for _, h := range members {
+			m := &s.nodes[h]
+			c.lo, c.end = min(c.lo, m.lo), max(c.end, m.end)
+		}
+		c.w, c.r = s.gathered(members)
+		for _, h := range members {
+			s.remove(a.root, h)
+		}
+		c.region = s.t.regions.crowd(ir.MemID(a.root), c.lo, c.end)
+		s.insert(a.root, c)
+	}
+	s.hits = s.hits[:from]
+}
+
+func (s *sweep) gathered(members []int32) (w, r int32) {
+	if s.gather != nil {
+		return s.gather(members)
+	}
+	w, r = none, none
+	for _, h := range members {
+		w, r = max(w, s.nodes[h].w), max(r, s.nodes[h].r)
+	}
+	return w, r
 }
 
 // covers reports whether a contains every byte of c, whatever the params.
@@ -263,5 +334,5 @@ func (s *sweep) covers(a *access, c *cell) bool {
 		x := &s.t.regions.all[a.region]
 		return x.coreLo <= c.lo && c.end <= x.coreEnd
 	}
-	return s.t.regions.pair(a.region, c.region)&factCovers != 0
+	return s.t.regions.covers(a.region, c.region)
 }

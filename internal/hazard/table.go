@@ -211,7 +211,7 @@ func (t *Table) meet(a, b *access) bool {
 	case b.region == 0:
 		return !t.regions.apart(a.region, b.lo, b.end)
 	}
-	return t.regions.pair(a.region, b.region)&factDisjoint == 0
+	return !t.regions.disjoint(a.region, b.region)
 }
 
 // Between returns the first kind of hazard found between commands i and j > i
@@ -255,5 +255,5 @@ func (t *Table) meetLater(a, b *access) bool {
 	if !x.params || !y.params {
 		return t.meet(a, b)
 	}
-	return t.regions.pair(a.region, t.later(b.region))&factDisjoint == 0
+	return !t.regions.disjoint(a.region, t.later(b.region))
 }

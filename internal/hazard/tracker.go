@@ -52,6 +52,7 @@ func NewTracker(g *ir.Graph) *Tracker {
 func (t *Tracker) Reset() {
 	if t.many {
 		t.s.reset()
+		t.s.loose = 0
 	}
 	t.ids, t.pillar, t.few, t.many = t.ids[:0], none, t.few[:0], false
 }
@@ -220,7 +221,7 @@ func (t *Tracker) meet(a, b *access) bool {
 	case b.region == 0:
 		return !rs.apart(a.region, b.lo, b.end)
 	}
-	return rs.pair(a.region, b.region)&factDisjoint == 0
+	return !rs.disjoint(a.region, b.region)
 }
 
 // regionOf returns the region that entry k of scratch was made of.

@@ -15,7 +15,15 @@ type Levels struct {
 	g    *ir.Graph
 	f    *dataflow.Flow // for its hulls
 	mems []levelsOf
+
+	loose, added int // parts that accesses were compared with so far, and accesses
 }
+
+// What params move is compared one by one as long as that is no more than this.
+const (
+	looseFree      = 1 << 16
+	loosePerAccess = 32 // and for each access
+)
 
 // levelsOf is a root: runs know their levels exactly; what params move, or is
 // strided, lies over them.
@@ -56,14 +64,15 @@ func (l *Levels) After(r ir.Region, write bool) int32 {
 		if write {
 			x = c.any
 		}
-		if x > top && (exact || !hazard.Disjoint(l.g, r, ir.ViewOf(r.Mem, a, z-a).Contiguous())) {
+		if x > top && (exact || !hazard.DisjointIn(l.f.Bounds(), r, ir.ViewOf(r.Mem, a, z-a).Contiguous())) {
 			top = x
 		}
 		return true
 	})
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
-			if p := &m.parts[k]; !p.gone && p.level > top && (write || p.write) && !hazard.Disjoint(l.g, r, p.region) {
+			l.loose++
+			if p := &m.parts[k]; !p.gone && p.level > top && (write || p.write) && !hazard.DisjointIn(l.f.Bounds(), r, p.region) {
 				top = p.level
 			}
 			return true
@@ -79,14 +88,16 @@ func (l *Levels) Add(r ir.Region, write bool, level int32) {
 		return
 	}
 	m := &l.mems[r.Mem]
+	l.added++
 	lo, end := l.f.Hull(&r)
 	same := false
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
 			p := &m.parts[k]
+			l.loose++
 			switch {
 			case p.gone:
-			case write && dataflow.Covers(l.g, r, p.region):
+			case write && dataflow.Covers(l.f.Bounds(), r, p.region):
 				p.gone = true
 				m.gone++
 			case !write && !p.write && p.region.Equal(r):
@@ -109,6 +120,17 @@ func (l *Levels) Add(r ir.Region, write bool, level int32) {
 		return
 	}
 	if same {
+		return
+	}
+	if l.loose > looseFree+loosePerAccess*l.added {
+		// Too many to be compared one by one: it counts as an access to every byte of
+		// its hull that leaves there what was there.
+		m.runs.Update(lo, end, func(c cell) cell {
+			if write {
+				c.write = max(c.write, level)
+			}
+			return cell{c.write, max(c.any, level)}
+		})
 		return
 	}
 	m.parts = append(m.parts, levelPart{r, level, write, false})

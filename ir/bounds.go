@@ -1,0 +1,407 @@
+package ir
+
+import (
+	"math"
+	"slices"
+)
+
+// Bounds answers how small and how great expressions over a graph's params can be,
+// for who asks often: what the constraints say is prepared once, and answers are
+// remembered. A graph must keep its params and constraints while it is in use. Not
+// for concurrent use.
+type Bounds struct {
+	g    *Graph
+	work int64 // steps of search that are left; negative: as many as it takes
+
+	once     bool // one question only: nothing is worth remembering
+	prepared bool
+	masks    []paramMask // of the params of each constraint
+	of       [][]int32   // by param: the constraints that name it
+	slack    []int64     // by constraint: what it leaves where every param is least; nil if it leaves less than nothing
+	left     []int64     // scratch of reach
+	scratch  [3][]Term
+	diff     []Term
+	memo     []remembered // one place for each hash, which forgets what was there
+	fresh    int          // answers put there since it has its size
+}
+
+// BoundsWork is the work that an analysis of a whole graph spends on constraints
+// before it looks at the bounds of single params alone: some ten thousand distinct
+// expressions in a graph of dozens of constraints, where recordings have a few
+// dozen and one or two.
+const BoundsWork = 1 << 22
+
+// NewBounds returns the bounds of g's params. Once so many steps were spent on
+// constraints they are no longer looked at: answers become wider, never wrong.
+// A negative number is no limit.
+func NewBounds(g *Graph, work int64) *Bounds { return &Bounds{g: g, work: work} }
+
+// paramMask has a bit for each of a constraint's params; those from number 127 on
+// share one.
+type paramMask [2]uint64
+
+func (m *paramMask) add(p ParamID) {
+	i := min(uint32(p), 127)
+	m[i/64] |= 1 << (i % 64)
+}
+
+func (m paramMask) meets(o *paramMask) bool { return m[0]&o[0]|m[1]&o[1] != 0 }
+
+func maskOf(ts []Term) (m paramMask) {
+	for i := range ts {
+		m.add(ts[i].Param)
+	}
+	return m
+}
+
+// remembered is the least upper bound found of a sum of terms.
+type remembered struct {
+	terms []Term
+	max   int64
+	ok    bool
+}
+
+// Places for answers, at first and at most: who asks a few questions pays for few.
+const (
+	boundsMemo    = 1 << 5
+	boundsMemoMax = 1 << 11
+)
+
+// Graph returns the graph that b is of.
+func (b *Bounds) Graph() *Graph { return b.g }
+
+// Range is [Graph.Range].
+func (b *Bounds) Range(a Affine) (lo, hi int64, ok bool) {
+	if a.lin == nil {
+		return a.Const, a.Const, true
+	}
+	hi, ok1 := b.greatest(*a.lin)
+	hi, ok2 := addOK(hi, a.Const)
+	minus, ok3 := negated(*a.lin, b.diff[:0])
+	b.diff = minus
+	lo, ok4 := b.greatest(minus)
+	if lo == math.MinInt64 || a.Const == math.MinInt64 {
+		return 0, 0, false
+	}
+	lo, ok5 := addOK(-lo, a.Const)
+	return lo, hi, ok1 && ok2 && ok3 && ok4 && ok5
+}
+
+// AtMost reports whether a ≤ limit for all values of the params, as far as Range
+// can tell.
+func (b *Bounds) AtMost(a Affine, limit int64) bool { return b.DifferenceAtMost(a, Affine{}, limit) }
+
+// DifferenceAtMost is AtMost of x − y. It allocates nothing that lasts.
+func (b *Bounds) DifferenceAtMost(x, y Affine, limit int64) bool {
+	ts := b.diff[:0]
+	if x.lin != y.lin {
+		var ok bool
+		if ts, ok = combined(x.Terms(), 1, y.Terms(), ts); !ok {
+			return false
+		}
+		b.diff = ts
+	}
+	c, ok := addOK(x.Const, -y.Const)
+	if !ok || y.Const == math.MinInt64 {
+		return false
+	}
+	if limit, ok = addOK(limit, -c); !ok || c == math.MinInt64 {
+		return false
+	}
+	if len(ts) == 0 {
+		return 0 <= limit
+	}
+	most, ok := b.box(ts)
+	if ok && most <= limit {
+		return true
+	}
+	if len(b.g.Constraints) == 0 {
+		return false
+	}
+	b.prepare()
+	if reached, ok := b.reach(ts); ok && reached > limit {
+		return false
+	}
+	most, ok = b.greatest(ts)
+	return ok && most <= limit
+}
+
+// greatest bounds a sum of terms from above.
+func (b *Bounds) greatest(ts []Term) (int64, bool) {
+	best, ok := b.box(ts)
+	if len(b.g.Constraints) == 0 {
+		return best, ok
+	}
+	b.prepare()
+	mask, named := maskOf(ts), false
+	for i := 0; i < len(b.g.Constraints) && !named; i++ {
+		named = b.mask(i).meets(&mask)
+	}
+	if !named {
+		return best, ok
+	}
+	var x *remembered
+	if !b.once {
+		x = &b.memo[hashTerms(ts)%uint64(len(b.memo))]
+		if slices.Equal(x.terms, ts) {
+			return x.max, x.ok
+		}
+	}
+	if b.work == 0 {
+		return best, ok
+	}
+	work := int64(maxRangeWork)
+	for depth := 1; depth <= min(3, len(b.g.Constraints)) && work > 0; depth++ {
+		if v, found := b.upper(ts, 0, depth, &work); found && (!ok || v < best) {
+			best, ok = v, true
+		}
+	}
+	if b.work > 0 {
+		b.work = max(0, b.work-(maxRangeWork-work))
+	}
+	if x != nil {
+		*x = remembered{append(x.terms[:0], ts...), best, ok}
+		if b.fresh++; b.fresh > 2*len(b.memo) && len(b.memo) < boundsMemoMax {
+			b.memo, b.fresh = make([]remembered, 4*len(b.memo)), 0
+		}
+	}
+	return best, ok
+}
+
+func hashTerms(ts []Term) uint64 {
+	h := uint64(len(ts))
+	for _, t := range ts {
+		h = Hash(h^uint64(t.Param)<<1, uint64(t.Coeff))
+	}
+	return h
+}
+
+// maxRangeWork bounds the terms that one direction of Range looks at:
+// recordings have a constraint or two, a hostile file has dozens, and their
+// combinations grow with the third power. A bound not tried makes the result
+// wider, never wrong.
+const maxRangeWork = 512
+
+// upper bounds a sum of terms from above. For a constraint LHS ≤ Max and any
+// λ ≥ 0, a ≤ λ·Max + max(a − λ·LHS): the candidates for λ are those that cancel one
+// param, which is where the optimum of the linear program's dual lies. Constraints
+// before number from are not tried.
+func (b *Bounds) upper(ts []Term, from, depth int, work *int64) (int64, bool) {
+	best, ok := b.box(ts)
+	mask := maskOf(ts)
+	for i := from; i < len(b.g.Constraints); i++ {
+		if m := b.mask(i); !m.meets(&mask) {
+			continue
+		}
+		c := &b.g.Constraints[i]
+		lhs := c.LHS.Terms()
+		for _, t := range lhs {
+			if *work--; *work < 0 {
+				return best, ok
+			}
+			k := coeffOf(ts, t.Param)
+			if k == 0 || (k > 0) != (t.Coeff > 0) || k%t.Coeff != 0 {
+				continue
+			}
+			*work -= int64(len(ts) + len(lhs))
+			lambda := k / t.Coeff
+			gain, ok1 := mulOK(lambda, c.Max)
+			if !ok1 {
+				continue
+			}
+			left, fits := combined(ts, lambda, lhs, b.scratch[depth-1][:0])
+			b.scratch[depth-1] = left
+			if !fits {
+				continue
+			}
+			var rest int64
+			var ok2 bool
+			if depth == 1 {
+				rest, ok2 = b.box(left)
+			} else {
+				rest, ok2 = b.upper(left, i+1, depth-1, work)
+			}
+			sum, ok3 := addOK(gain, rest)
+			if ok2 && ok3 && (!ok || sum < best) {
+				best, ok = sum, true
+			}
+		}
+	}
+	return best, ok
+}
+
+func coeffOf(ts []Term, p ParamID) int64 {
+	for i := range ts {
+		if ts[i].Param == p {
+			return ts[i].Coeff
+		}
+	}
+	return 0
+}
+
+// box bounds a sum of terms from above by the bounds of the params alone.
+func (b *Bounds) box(ts []Term) (int64, bool) {
+	v := int64(0)
+	for _, t := range ts {
+		if t.Param < 0 || int(t.Param) >= len(b.g.Params) {
+			return 0, false
+		}
+		p := &b.g.Params[t.Param]
+		x := int64(p.Max)
+		if t.Coeff < 0 {
+			x = int64(p.Min)
+		}
+		m, ok1 := mulOK(t.Coeff, x)
+		s, ok2 := addOK(v, m)
+		if !ok1 || !ok2 {
+			return 0, false
+		}
+		v = s
+	}
+	return v, true
+}
+
+// boxed reports whether a view from lo to end, of so many bytes, lies in a memory
+// of the given size whatever the constraints are.
+func (b *Bounds) boxed(lo, end, length Affine, size int64) bool {
+	inside := func(a Affine, least, most int64) bool {
+		hi, ok1 := b.box(a.Terms())
+		minus, ok2 := negated(a.Terms(), b.diff[:0])
+		b.diff = minus
+		lo, ok3 := b.box(minus)
+		// INVARIANT: bounds of memories keep these far from 64 bits.
+		const far = 1 << 60
+		return ok1 && ok2 && ok3 && hi < far && lo < far && a.Const > -far && a.Const < far && a.Const+hi <= most && a.Const-lo >= least
+	}
+	return inside(lo, 0, size) && inside(end, 0, size) && inside(length, 0, size)
+}
+
+// combined appends x − k·y to out; ok is false when a coefficient leaves 64 bits.
+func combined(x []Term, k int64, y []Term, out []Term) (_ []Term, ok bool) {
+	ok = true
+	minus := func(a, b int64) int64 { // a − k·b
+		p, ok1 := mulOK(k, b)
+		p, ok2 := mulOK(p, -1)
+		d, ok3 := addOK(a, p)
+		ok = ok && ok1 && ok2 && ok3
+		return d
+	}
+	for len(x) > 0 || len(y) > 0 {
+		var t Term
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0].Param < y[0].Param:
+			t, x = x[0], x[1:]
+		case len(x) == 0 || y[0].Param < x[0].Param:
+			t, y = Term{y[0].Param, minus(0, y[0].Coeff)}, y[1:]
+		default:
+			t, x, y = Term{x[0].Param, minus(x[0].Coeff, y[0].Coeff)}, x[1:], y[1:]
+		}
+		if t.Coeff != 0 {
+			out = append(out, t)
+		}
+	}
+	return out, ok
+}
+
+func negated(ts []Term, out []Term) ([]Term, bool) { return combined(nil, 1, ts, out) }
+
+// mask returns the params of a constraint.
+func (b *Bounds) mask(i int) paramMask {
+	if b.masks == nil {
+		return maskOf(b.g.Constraints[i].LHS.Terms())
+	}
+	return b.masks[i]
+}
+
+// prepare looks at the constraints.
+func (b *Bounds) prepare() {
+	if b.prepared {
+		return
+	}
+	b.prepared = true
+	n := len(b.g.Constraints)
+	if b.once && n <= 4 {
+		return
+	}
+	if b.once {
+		b.masks = make([]paramMask, n)
+		for i := range b.masks {
+			b.masks[i] = maskOf(b.g.Constraints[i].LHS.Terms())
+		}
+		return
+	}
+	b.memo = make([]remembered, boundsMemo)
+	b.masks, b.slack, b.left = make([]paramMask, n), make([]int64, n), make([]int64, n)
+	b.of = make([][]int32, len(b.g.Params))
+	for i := range b.g.Constraints {
+		c := &b.g.Constraints[i]
+		b.masks[i] = maskOf(c.LHS.Terms())
+		// LHS where every param is least is −max(−LHS) of a box without room.
+		slack, possible := c.Max, true
+		for _, t := range c.LHS.Terms() {
+			if t.Param < 0 || int(t.Param) >= len(b.g.Params) {
+				possible = false
+				break
+			}
+			b.of[t.Param] = append(b.of[t.Param], int32(i))
+			m, ok1 := mulOK(t.Coeff, -int64(b.g.Params[t.Param].Min))
+			s, ok2 := addOK(slack, m)
+			slack, possible = s, possible && ok1 && ok2
+		}
+		if !possible || slack < 0 {
+			b.slack = nil
+		}
+		if b.slack != nil {
+			b.slack[i] = slack
+		}
+	}
+}
+
+// reach returns a value that a sum of terms takes for values of the params that
+// all constraints allow: every param is least, and then those that make the sum
+// greater grow as far as they can, one after another. Where it is greater than a
+// limit nothing need be searched. ok is false where it knows no such values.
+func (b *Bounds) reach(ts []Term) (v int64, ok bool) {
+	if b.slack == nil {
+		return 0, false
+	}
+	copy(b.left, b.slack)
+	for _, t := range ts {
+		if t.Param < 0 || int(t.Param) >= len(b.g.Params) || b.g.Params[t.Param].Type != U32 {
+			return 0, false
+		}
+		p := &b.g.Params[t.Param]
+		x := int64(p.Min)
+		if t.Coeff > 0 {
+			x += b.raise(t.Param, int64(p.Max)-x)
+		}
+		m, ok1 := mulOK(t.Coeff, x)
+		s, ok2 := addOK(v, m)
+		if !ok1 || !ok2 {
+			return 0, false
+		}
+		v = s
+	}
+	return v, true
+}
+
+// raise lets a param grow by as much as what the constraints leave, at most by so
+// much, and returns by how much it grew.
+func (b *Bounds) raise(p ParamID, most int64) int64 {
+	for _, i := range b.of[p] {
+		if k := coeffOf(b.g.Constraints[i].LHS.Terms(), p); k > 0 {
+			most = min(most, b.left[i]/k)
+		}
+	}
+	for _, i := range b.of[p] {
+		k := coeffOf(b.g.Constraints[i].LHS.Terms(), p)
+		d, ok1 := mulOK(k, -most)
+		s, ok2 := addOK(b.left[i], d)
+		if !ok1 || !ok2 {
+			// It leaves more than 64 bits hold: less is safe.
+			s = b.left[i]
+		}
+		b.left[i] = s
+	}
+	return most
+}
