@@ -22,6 +22,9 @@ func DisjointIn(bounds *ir.Bounds, a, b ir.Region) bool {
 	if len(a.Dims) == 0 && len(b.Dims) == 0 && sameTerms(a.Off, b.Off) {
 		return false // nothing moves one against the other, and no gaps are left
 	}
+	if len(a.Dims)+len(b.Dims) == 0 && a.Run.IsConst() && b.Run.IsConst() && a.Run.Const+b.Run.Const > periodBetween(a.Off, b.Off) {
+		return false // the usual case of interleaved, without arithmetic on terms
+	}
 	delta := b.Off.AddConst(ob).Sub(a.Off.AddConst(oa))
 	// Without dimensions both ways around say the same.
 	return interleaved(bounds, a, b, delta) || len(a.Dims)+len(b.Dims) > 0 && interleaved(bounds, b, a, delta.Scale(-1))
@@ -91,6 +94,31 @@ func period(a ir.Affine) int64 {
 	for _, t := range a.Terms() {
 		for x := t.Coeff; x != 0; {
 			d, x = x, d%x
+		}
+	}
+	return max(d, -d)
+}
+
+// periodBetween is the period of a − b.
+func periodBetween(a, b ir.Affine) int64 {
+	d := int64(0)
+	gcd := func(x int64) {
+		for x != 0 {
+			d, x = x, d%x
+		}
+	}
+	x, y := a.Terms(), b.Terms()
+	for len(x) > 0 || len(y) > 0 {
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0].Param < y[0].Param:
+			gcd(x[0].Coeff)
+			x = x[1:]
+		case len(x) == 0 || y[0].Param < x[0].Param:
+			gcd(y[0].Coeff)
+			y = y[1:]
+		default:
+			gcd(x[0].Coeff - y[0].Coeff)
+			x, y = x[1:], y[1:]
 		}
 	}
 	return max(d, -d)
