@@ -1,9 +1,11 @@
 package ir
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 )
 
 // Digest is a SHA-256.
@@ -64,12 +66,19 @@ func (b *Blob) Bytes() ([]byte, error) {
 }
 
 // Verify recomputes the digest.
-func (b *Blob) Verify() error {
+func (b *Blob) Verify() error { return b.VerifyContext(context.Background()) }
+
+// VerifyContext is Verify that ends with the cause of ctx once that is done.
+func (b *Blob) VerifyContext(ctx context.Context) error {
 	data, err := b.Bytes()
 	if err != nil {
 		return err
 	}
-	if got := Digest(sha256.Sum256(data)); got != b.Digest {
+	got, err := DigestOf(ctx, data)
+	if err != nil {
+		return err
+	}
+	if got != b.Digest {
 		where := "embedded contents"
 		if b.Path != "" {
 			where = fmt.Sprintf("%q [%d:%d]", b.Path, b.Offset, b.Offset+b.Length)
@@ -77,6 +86,18 @@ func (b *Blob) Verify() error {
 		return fmt.Errorf("%s: sha256 is %s, the graph was recorded with %s", where, got, b.Digest)
 	}
 	return nil
+}
+
+// DigestOf returns the SHA-256 of data; an error is the cause of ctx.
+func DigestOf(ctx context.Context, data []byte) (Digest, error) {
+	sum := sha256.New()
+	for piece := range slices.Chunk(data, 16<<20) {
+		if ctx.Err() != nil {
+			return Digest{}, context.Cause(ctx)
+		}
+		sum.Write(piece)
+	}
+	return Digest(sum.Sum(nil)), nil
 }
 
 // Equal reports whether a and b name the same contents in the same place. It

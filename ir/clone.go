@@ -42,9 +42,24 @@ func (g *Graph) Clone() *Graph {
 		out.Nodes[i] = c.node(n)
 	}
 	if g.Source != nil {
-		out.Source = &Source{g.Source.File, slices.Clone(g.Source.Memories), slices.Clone(g.Source.Nodes)}
+		out.Source = &Source{File: g.Source.File, Memories: slices.Clone(g.Source.Memories), Nodes: slices.Clone(g.Source.Nodes)}
 	}
 	return out
+}
+
+// Own gives each command lists of its own where they may be shared ([Source]): who
+// changes commands in place calls it first. A clone owns its lists.
+func (g *Graph) Own() {
+	if g.Source == nil || !g.Source.Shared {
+		return
+	}
+	var c cloner
+	for i, n := range g.Nodes {
+		g.Nodes[i] = c.node(n)
+	}
+	owned := *g.Source
+	owned.Shared = false
+	g.Source = &owned
 }
 
 // CloneNode returns a deep copy of n.

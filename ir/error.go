@@ -17,6 +17,9 @@ type Source struct {
 	File     string
 	Memories []Pos
 	Nodes    []Pos // one for each node as read; lost once a pass rewrites the list
+	// Shared: commands that list the same bindings, effects or provenance there may
+	// share one list; see [Graph.Own].
+	Shared bool
 }
 
 // Error is a defect of a graph: where, what, and what to do.

@@ -213,6 +213,7 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 	if err := g.CheckContext(ctx); err != nil {
 		return nil, err
 	}
+	g.Own()
 	stats := g.Stats()
 	var found known
 	for i, s := range p {

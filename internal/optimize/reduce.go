@@ -33,7 +33,8 @@ type Reduced struct {
 // that nothing uses. A recording that is proved against itself is reduced to
 // one that is. It returns nil if recorded is not refused.
 func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Duration) *Reduced {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	// The first and the last proof run whatever the limit is.
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
 	r := &reducer{ctx: ctx, o: o, g: recorded.Clone(), pipeline: o.Pipeline, own: prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict}
@@ -41,6 +42,7 @@ func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Durat
 	if !r.refused(r.g, r.pipeline) {
 		return nil
 	}
+	r.ctx = limited
 	r.dropPasses()
 	r.dropCommands()
 	for _, change := range []func(*ir.Graph){forgetContents, prune} {

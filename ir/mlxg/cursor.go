@@ -1,22 +1,21 @@
 package mlxg
 
 import (
+	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// cursor reads the msgpack values of one section. The library decodes single
-// values; the bounds are here, because its own do not hold:
+// cursor reads the msgpack values of one section. The library writes them; they are
+// read here, because its bounds do not hold:
 //
 //   - no length is believed before it was compared with the bytes that remain;
-//   - the library never sees a value that the section cuts off;
+//   - no value is read that the section cuts off;
 //   - strings and byte arrays are slices of the section, not copies;
 //   - values of unknown shape are never read, so there is no recursion.
 //
@@ -27,7 +26,6 @@ type cursor struct {
 	base    int64 // offset of data[0] in the file
 	data    []byte
 	pos     int
-	dec     *msgpack.Decoder
 	err     error
 
 	graph  string // name of the graph being read, "" outside one
@@ -44,32 +42,7 @@ type place struct {
 func (im *image) cursor(k kind) *cursor {
 	s := im.sections[k]
 	c := &cursor{file: im.name, section: k, base: int64(s.offset), data: im.bytes(s)}
-	c.dec = msgpack.NewDecoder(c)
 	return c
-}
-
-// Read, ReadByte and UnreadByte feed the library's decoder.
-
-func (c *cursor) Read(p []byte) (int, error) {
-	if c.pos == len(c.data) {
-		return 0, io.EOF
-	}
-	n := copy(p, c.data[c.pos:])
-	c.pos += n
-	return n, nil
-}
-
-func (c *cursor) ReadByte() (byte, error) {
-	if c.pos == len(c.data) {
-		return 0, io.EOF
-	}
-	c.pos++
-	return c.data[c.pos-1], nil
-}
-
-func (c *cursor) UnreadByte() error {
-	c.pos--
-	return nil
 }
 
 // enter says that element index of a list is being read; level 0 is a list of
@@ -145,7 +118,7 @@ func (c *cursor) int(what string, min, max int64) int64 {
 	start := c.pos
 	v := int64(code)
 	if code <= msgpcode.PosFixedNumHigh {
-		c.pos++ // most integers of a graph: spare the decoder's calls
+		c.pos++ // most integers of a graph
 	} else {
 		width := scalarWidth(code)
 		if width < 0 {
@@ -155,19 +128,9 @@ func (c *cursor) int(what string, min, max int64) int64 {
 		if !c.fits(what, width) {
 			return 0
 		}
-		var err error
-		if code == msgpcode.Uint64 {
-			var u uint64
-			if u, err = c.dec.DecodeUint64(); u > math.MaxInt64 {
-				c.fail(start, "%s is %d, want %d to %d", what, u, min, max)
-				return 0
-			}
-			v = int64(u)
-		} else {
-			v, err = c.dec.DecodeInt64()
-		}
-		if err != nil {
-			c.fail(start, "%s: %v", what, err)
+		var ok bool
+		if v, ok = c.scalar(code, width); !ok {
+			c.fail(start, "%s is %d, want %d to %d", what, uint64(v), min, max)
 			return 0
 		}
 	}
@@ -178,6 +141,105 @@ func (c *cursor) int(what string, min, max int64) int64 {
 	return v
 }
 
+// scalar takes an integer whose code is the next byte and whose width bytes follow.
+// ok is false for one that int64 does not hold; v has its bits then.
+func (c *cursor) scalar(code byte, width int) (v int64, ok bool) {
+	b := c.data[c.pos+1 : c.pos+1+width]
+	c.pos += 1 + width
+	big := binary.BigEndian
+	switch code {
+	case msgpcode.Uint8:
+		return int64(b[0]), true
+	case msgpcode.Int8:
+		return int64(int8(b[0])), true
+	case msgpcode.Uint16:
+		return int64(big.Uint16(b)), true
+	case msgpcode.Int16:
+		return int64(int16(big.Uint16(b))), true
+	case msgpcode.Uint32:
+		return int64(big.Uint32(b)), true
+	case msgpcode.Int32:
+		return int64(int32(big.Uint32(b))), true
+	case msgpcode.Uint64:
+		v = int64(big.Uint64(b))
+		return v, v >= 0
+	case msgpcode.Int64:
+		return int64(big.Uint64(b)), true
+	}
+	return int64(int8(code)), true // a negative fixnum
+}
+
+// length takes the length of a list or of bytes, of which width bytes follow the
+// code; fixed has the bits of the code that are a length themselves.
+func (c *cursor) length(code, fixed byte, width int) int {
+	b := c.data[c.pos+1 : c.pos+1+width]
+	c.pos += 1 + width
+	switch width {
+	case 0:
+		return int(code & fixed)
+	case 1:
+		return int(b[0])
+	case 2:
+		return int(binary.BigEndian.Uint16(b))
+	}
+	return int(binary.BigEndian.Uint32(b))
+}
+
+// skip returns the offset behind the value that begins at pos, without looking
+// into it, if the section holds it whole and it is made of integers, floats, bools,
+// nil, strings, byte arrays and arrays of these. So commands that are equal byte by
+// byte are found without being read, and sections are read in several places at once.
+func (c *cursor) skip(pos int) (end int, ok bool) {
+	for left := 1; left > 0; left-- {
+		if pos >= len(c.data) {
+			return 0, false
+		}
+		code := c.data[pos]
+		pos++
+		switch {
+		case code <= msgpcode.PosFixedNumHigh || code >= msgpcode.NegFixedNumLow:
+			continue
+		case code&^msgpcode.FixedArrayMask == msgpcode.FixedArrayLow:
+			left += int(code & msgpcode.FixedArrayMask)
+			continue
+		case code&^msgpcode.FixedStrMask == msgpcode.FixedStrLow:
+			pos += int(code & msgpcode.FixedStrMask)
+			continue
+		}
+		if width := scalarWidth(code); width >= 0 {
+			pos += width
+			continue
+		}
+		width, array := arrayWidth(code), true
+		if width < 0 {
+			width, array = max(binWidth(code), strWidth(code)), false
+		}
+		switch {
+		case code == msgpcode.Nil || code == msgpcode.True || code == msgpcode.False:
+			continue
+		case code == msgpcode.Double:
+			pos += 8
+			continue
+		case width < 0 || len(c.data)-pos < width:
+			return 0, false
+		}
+		n := 0
+		for _, b := range c.data[pos : pos+width] {
+			n = n<<8 | int(b)
+		}
+		pos += width
+		if n > len(c.data)-pos {
+			return 0, false
+		}
+		if array {
+			left += n
+		} else {
+			pos += n
+		}
+	}
+	return pos, pos <= len(c.data)
+}
+
 // uint64 reads an integer of all 64 bits.
 func (c *cursor) uint64(what string) uint64 {
 	if code, ok := c.code(what); !ok || code != msgpcode.Uint64 {
@@ -186,12 +248,8 @@ func (c *cursor) uint64(what string) uint64 {
 	if !c.fits(what, 8) {
 		return 0
 	}
-	start := c.pos
-	v, err := c.dec.DecodeUint64()
-	if err != nil {
-		c.fail(start, "%s: %v", what, err)
-	}
-	return v
+	v, _ := c.scalar(msgpcode.Uint64, 8)
+	return uint64(v)
 }
 
 // float64 reads a 64-bit float; an integer is none.
@@ -207,12 +265,9 @@ func (c *cursor) float64(what string) float64 {
 	if !c.fits(what, 8) {
 		return 0
 	}
-	start := c.pos
-	v, err := c.dec.DecodeFloat64()
-	if err != nil {
-		c.fail(start, "%s: %v", what, err)
-	}
-	return v
+	b := c.data[c.pos+1 : c.pos+9]
+	c.pos += 9
+	return math.Float64frombits(binary.BigEndian.Uint64(b))
 }
 
 // bool reads a boolean; nil is none.
@@ -225,11 +280,8 @@ func (c *cursor) bool(what string) bool {
 		c.fail(c.pos, "%s is %s, want a bool", what, describe(code))
 		return false
 	}
-	v, err := c.dec.DecodeBool()
-	if err != nil {
-		c.fail(c.pos, "%s: %v", what, err)
-	}
-	return v
+	c.pos++
+	return code == msgpcode.True
 }
 
 // isNil reports whether the next value is nil, and consumes it then.
@@ -238,9 +290,7 @@ func (c *cursor) isNil(what string) bool {
 	if !ok || code != msgpcode.Nil {
 		return false
 	}
-	if err := c.dec.DecodeNil(); err != nil {
-		c.fail(c.pos, "%s: %v", what, err)
-	}
+	c.pos++
 	return true
 }
 
@@ -276,12 +326,8 @@ func (c *cursor) list(what string, elem int) int {
 	if !c.fits(what, width) {
 		return 0
 	}
-	n, err := c.dec.DecodeArrayLen()
-	if err != nil {
-		c.fail(start, "%s: %v", what, err)
-		return 0
-	}
-	if left := len(c.data) - c.pos; n < 0 || n > left/elem {
+	n := c.length(code, msgpcode.FixedArrayMask, width)
+	if left := len(c.data) - c.pos; n > left/elem {
 		c.fail(start, "%s claims %d elements, the %d bytes that are left hold at most %d", what, uint32(n), left, left/elem)
 		return 0
 	}
@@ -326,12 +372,8 @@ func (c *cursor) raw(what, want string, widthOf func(byte) int) []byte {
 	if !c.fits(what, width) {
 		return nil
 	}
-	n, err := c.dec.DecodeBytesLen()
-	if err != nil {
-		c.fail(start, "%s: %v", what, err)
-		return nil
-	}
-	if left := len(c.data) - c.pos; n < 0 || n > left {
+	n := c.length(code, msgpcode.FixedStrMask, width)
+	if left := len(c.data) - c.pos; n > left {
 		c.fail(start, "%s claims %d bytes, %d are left", what, uint32(n), left)
 		return nil
 	}

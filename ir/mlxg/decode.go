@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -60,7 +61,7 @@ func (im *image) decodeMeta(ctx context.Context, strs []string, blobs []*ir.Blob
 }
 
 // decodeStrings reads STRS. All strings share one allocation.
-func (im *image) decodeStrings() ([]string, error) {
+func (im *image) decodeStrings(ctx context.Context) ([]string, error) {
 	c := im.cursor(stringsSection)
 	all := string(c.data)
 	n := c.list("the string table", 1)
@@ -68,7 +69,9 @@ func (im *image) decodeStrings() ([]string, error) {
 		c.fail(0, "the string table is empty, its first string must be \"\"")
 	}
 	var out []string
+	var polls interrupt.Every
 	for i := 0; i < n && c.err == nil; i++ {
+		polls.Poll(ctx, 1024)
 		c.enter(0, "string", i)
 		b := c.utf8("string")
 		if i == 0 && len(b) > 0 {
@@ -134,7 +137,7 @@ func (d *decoder) dtype(what string) ir.DType {
 }
 
 func (d *decoder) graphAt() *ir.Graph {
-	g := &ir.Graph{Source: &ir.Source{File: d.file}}
+	g := &ir.Graph{Source: &ir.Source{File: d.file, Shared: true}}
 	d.g = g
 	d.graph = ""
 	if !d.tuple("the graph", 6) {
@@ -177,13 +180,7 @@ func (d *decoder) graphAt() *ir.Graph {
 	}
 	d.leave(0)
 	n = d.list("nodes", 2)
-	for i := 0; i < n && d.err == nil; i++ {
-		d.enter(0, "node", i)
-		g.Nodes = extend(g.Nodes, n)
-		g.Source.Nodes = extend(g.Source.Nodes, n)
-		g.Source.Nodes[i].Offset = d.base + int64(d.pos)
-		g.Nodes[i] = d.node()
-	}
+	d.nodes(n)
 	d.leave(0)
 	return g
 }
@@ -287,7 +284,7 @@ func (d *decoder) kernel(k *ir.Kernel) {
 	d.leave(1)
 }
 
-func (d *decoder) node() ir.Node {
+func (d *nodeReader) node() ir.Node {
 	start := d.pos
 	n := d.list("the node", 1)
 	code := d.int("code of the node", 0, int64(len(nodeSize)-1))
@@ -334,18 +331,14 @@ func (d *decoder) from() []ir.ID {
 	return out
 }
 
-func (d *decoder) dispatch() *ir.Dispatch {
-	x := &ir.Dispatch{ID: d.id("id")}
+func (d *nodeReader) dispatch() *ir.Dispatch {
+	x := d.dispatches.One()
+	x.ID = d.id("id")
 	x.Kernel = ir.KernelID(d.index("kernel", len(d.g.Kernels)))
-	n := d.list("bindings", 4)
-	for i := 0; i < n && d.err == nil; i++ {
-		d.enter(1, "binding", i)
-		x.Bindings = extend(x.Bindings, n)
-		d.binding(&x.Bindings[i])
-	}
-	d.leave(1)
+	x.Bindings = d.bindings.read(d, d.bindingList)
 	start := d.pos
-	if n = d.list("threadgroup memory", 1); n%2 != 0 {
+	n := d.list("threadgroup memory", 1)
+	if n%2 != 0 {
 		d.fail(start, "threadgroup memory has %d elements, want pairs of slot and bytes", n)
 	}
 	for i := 0; i < n/2 && d.err == nil; i++ {
@@ -366,13 +359,22 @@ func (d *decoder) dispatch() *ir.Dispatch {
 			x.Threadgroup[i] = uint32(d.int("threadgroup", 0, math.MaxUint32))
 		}
 	}
-	if !d.isNil("effects") && d.tuple("effects", 3) {
-		x.Effects = d.effects()
-	}
+	x.Effects = d.effects.read(d, d.effectsOrNil)
 	x.Op = d.str("op")
 	x.Label = d.str("label")
-	x.From = d.from()
+	x.From = d.froms.read(d, d.from)
 	return x
+}
+
+func (d *decoder) bindingList() (out []ir.Binding) {
+	n := d.list("bindings", 4)
+	for i := 0; i < n && d.err == nil; i++ {
+		d.enter(1, "binding", i)
+		out = extend(out, n)
+		d.binding(&out[i])
+	}
+	d.leave(1)
+	return out
 }
 
 // index reads an index into a list of n elements.
@@ -422,7 +424,10 @@ func (d *decoder) viewFields() ir.View {
 
 func (d *decoder) mem() ir.MemID { return ir.MemID(d.index("memory", len(d.g.Memories))) }
 
-func (d *decoder) effects() *ir.Effects {
+func (d *decoder) effectsOrNil() *ir.Effects {
+	if d.isNil("effects") || !d.tuple("effects", 3) {
+		return nil
+	}
 	e := &ir.Effects{Complete: d.bool("complete")}
 	n := d.list("reads", 4)
 	for i := 0; i < n && d.err == nil; i++ {

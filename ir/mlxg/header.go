@@ -2,10 +2,14 @@ package mlxg
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
 // Version is the version of the format that this package writes, and the
@@ -181,8 +185,13 @@ func (im *image) bytes(s section) []byte {
 }
 
 // verify checks the checksum of s.
-func (im *image) verify(s section) error {
-	if got := crc32.Checksum(im.bytes(s), castagnoli); got != s.crc {
+func (im *image) verify(ctx context.Context, s section) error {
+	got := uint32(0)
+	for piece := range slices.Chunk(im.bytes(s), 16<<20) {
+		interrupt.Poll(ctx)
+		got = crc32.Update(got, castagnoli, piece)
+	}
+	if got != s.crc {
 		return problem(im.name, int64(s.offset), "section "+s.kind.String(),
 			fmt.Sprintf("checksum of its %d bytes is %08x, the header says %08x", s.length, got, s.crc), "the file is damaged: get it again", nil)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -44,7 +45,8 @@ func (o OpenOptions) dir(file string) string {
 type File struct {
 	// Module's blobs lie in the mapping of this file, or of external ones.
 	// Everything else is ordinary memory. [ir.Graph.Source] holds the byte
-	// offsets of memories and nodes.
+	// offsets of memories and nodes. Commands may share the lists of their bindings and
+	// effects: call [ir.Graph.Own] before changing one in place.
 	Module *ir.Module
 
 	data    []byte // of the whole file
@@ -148,9 +150,10 @@ func (f *File) read(ctx context.Context, path string, data []byte, o OpenOptions
 
 // decode reads a container whose header was parsed. External blobs come without
 // bytes.
-func (im *image) decode(ctx context.Context, verify bool) (*ir.Module, []*ir.Blob, []blobPlace, error) {
+func (im *image) decode(ctx context.Context, verify bool) (m *ir.Module, blobs []*ir.Blob, places []blobPlace, err error) {
+	defer interrupt.Catch(&err)
 	for _, k := range []kind{metaSection, stringsSection, blobSection} {
-		if err := im.verify(im.sections[k]); err != nil {
+		if err := im.verify(ctx, im.sections[k]); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -160,16 +163,16 @@ func (im *image) decode(ctx context.Context, verify bool) (*ir.Module, []*ir.Blo
 			rest = append(rest, s)
 		}
 		for _, s := range rest {
-			if err := im.verify(s); err != nil {
+			if err := im.verify(ctx, s); err != nil {
 				return nil, nil, nil, err
 			}
 		}
 	}
-	strs, err := im.decodeStrings()
+	strs, err := im.decodeStrings(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	blobs, places, err := im.decodeBlobs()
+	blobs, places, err = im.decodeBlobs()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -178,12 +181,12 @@ func (im *image) decode(ctx context.Context, verify bool) (*ir.Module, []*ir.Blo
 			if b.Path != "" {
 				continue
 			}
-			if err := b.Verify(); err != nil {
+			if err := b.VerifyContext(ctx); err != nil {
 				return nil, nil, nil, problem(im.name, places[i].bytes, fmt.Sprintf("section %s: blob %d", weightSection, i), "bytes differ from the recorded ones", "get the file again", err)
 			}
 		}
 	}
-	m, err := im.decodeMeta(ctx, strs, blobs, places)
+	m, err = im.decodeMeta(ctx, strs, blobs, places)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/atomicfile"
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -132,7 +133,7 @@ func (w *writer) headerSize() int {
 // body writes everything that follows the header, and returns the section
 // table. checkDigests compares the blobs' bytes with their digests.
 func (w *writer) body(ctx context.Context, to io.Writer, checkDigests bool) ([]section, error) {
-	out := &measured{to: to, n: int64(w.headerSize())}
+	out := &measured{to: interrupt.Writer(ctx, to), n: int64(w.headerSize())}
 	buf := bufio.NewWriterSize(out, 64<<10)
 	var sections []section
 	add := func(k kind, write func() error) error {
@@ -192,6 +193,9 @@ func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 		sum := sha256.New()
 		// In pieces that stay in the cache between checksum, digest and write.
 		for piece := range slices.Chunk(data, 1<<20) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			if check {
 				sum.Write(piece)
 			}
