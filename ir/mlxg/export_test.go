@@ -162,11 +162,11 @@ func WriteUnchecked(path string, m *ir.Module) error {
 	if err != nil {
 		return err
 	}
-	p, err := planBlobs(m, false, rebase)
+	p, err := planBlobs(m, false, rebase, nil)
 	if err != nil {
 		return err
 	}
-	w := &writer{m, p}
+	w := &writer{m: m, plan: p}
 	var b bytes.Buffer
 	sections, err := w.body(context.Background(), &b, true)
 	if err != nil {

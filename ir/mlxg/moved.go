@@ -1,6 +1,7 @@
 package mlxg
 
 import (
+	"context"
 	"strings"
 
 	"github.com/mlxc/mlxc/ir"
@@ -58,7 +59,7 @@ func blobTable(path string, data []byte) ([]*ir.Blob, []blobPlace, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := im.verify(im.sections[blobSection]); err != nil {
+	if err := im.verify(context.Background(), im.sections[blobSection]); err != nil {
 		return nil, nil, err
 	}
 	return im.decodeBlobs()
