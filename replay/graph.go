@@ -55,7 +55,7 @@ func (p *Graph) SetParam(name string, v float64) error {
 		value = float64(float32(v)) // the bounds are f32 values too: 0.3 is within [0, 0.3]
 	}
 	if !(value >= q.Min && value <= q.Max) {
-		return fmt.Errorf("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, q.Min, q.Max)
+		return fmt.Errorf("param $%s = %v is outside its bound %s", ir.QuoteName(name), v, bound(q))
 	}
 	if q.Type == ir.U32 && v != math.Trunc(v) {
 		return fmt.Errorf("param $%s = %v is no %s", ir.QuoteName(name), v, q.Type)
@@ -73,6 +73,14 @@ func (p *Graph) have() string {
 		return " (it has none)"
 	}
 	return " (it has " + strings.Join(names, ", ") + ")"
+}
+
+// bound formats the values that q may have: an f32 by its shortest decimal.
+func bound(q ir.Param) string {
+	if q.Type == ir.F32 {
+		return fmt.Sprintf("[%v, %v]", float32(q.Min), float32(q.Max))
+	}
+	return fmt.Sprintf("[%v, %v]", q.Min, q.Max)
 }
 
 func bitsOf(q ir.Param, v float64) uint32 {
@@ -108,7 +116,7 @@ func (p *Graph) bytes(name string, kind ir.MemKind) []byte {
 func (p *Graph) Check() error {
 	for i, q := range p.graph.Params {
 		if !p.set[i] {
-			return fmt.Errorf("param $%s has no value (it is a %s in [%v, %v])", ir.QuoteName(q.Name), q.Type, q.Min, q.Max)
+			return fmt.Errorf("param $%s has no value (it is a %s in %s)", ir.QuoteName(q.Name), q.Type, bound(q))
 		}
 	}
 	for _, c := range p.graph.Constraints {

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -162,6 +164,56 @@ func TestTry(t *testing.T) {
 		_, err = atomicfile.Try(path)
 		require.ErrorIs(t, err, os.ErrPermission)
 	}
+}
+
+// A writer that is killed leaves its file, which the next one removes; one that
+// abandons leaves nothing. Neither touches what was there.
+func TestEndedWriters(t *testing.T) {
+	if path := os.Getenv("ATOMICFILE_CHILD"); path != "" {
+		_ = atomicfile.Write(path, func(w io.Writer) error {
+			if os.Getenv("ATOMICFILE_ABANDON") != "" {
+				atomicfile.Abandon()
+				os.Exit(7)
+			}
+			_, _ = os.Stdout.WriteString("writing\n")
+			time.Sleep(time.Hour)
+			return nil
+		})
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	require.NoError(t, atomicfile.Write(path, text("old")))
+	files := func() int {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		return len(entries)
+	}
+	child := func(env ...string) *exec.Cmd {
+		c := exec.Command(os.Args[0], "-test.run=^TestEndedWriters$")
+		c.Env = append(append(os.Environ(), "ATOMICFILE_CHILD="+path), env...)
+		return c
+	}
+	c := child()
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	_, err = out.Read(make([]byte, 8))
+	require.NoError(t, err)
+	require.Equal(t, 2, files())
+	require.NoError(t, atomicfile.Write(path, text("older")))
+	require.Equal(t, 2, files(), "a living writer keeps its file")
+	require.NoError(t, c.Process.Kill())
+	_ = c.Wait()
+	require.Equal(t, 2, files())
+	_, err = atomicfile.Try(path)
+	require.NoError(t, err)
+	require.Equal(t, 1, files())
+
+	var exit *exec.ExitError
+	require.ErrorAs(t, child("ATOMICFILE_ABANDON=1").Run(), &exit)
+	require.Equal(t, 7, exit.ExitCode())
+	require.Equal(t, 1, files())
+	require.Equal(t, "older", read(t, path))
 }
 
 // A long name, cut inside a character, still gives one that every system takes.

@@ -25,7 +25,10 @@ type Model struct {
 }
 
 // Open plans the module's graphs on a device.
-func Open(d backend.Device, m *ir.Module) (*Model, error) {
+func Open(d backend.Device, m *ir.Module) (*Model, error) { return OpenWith(d, m, replay.Options{}) }
+
+// OpenWith is Open with options of the replays.
+func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (*Model, error) {
 	blob := m.Lookup(gguf.VocabularyData)
 	if blob == nil {
 		return nil, fmt.Errorf("the file has no %s: it is no recorded language model (mlxc record makes one)", gguf.VocabularyData)
@@ -42,7 +45,7 @@ func Open(d backend.Device, m *ir.Module) (*Model, error) {
 	if out.Tokenizer, err = tokenizer.New(spec); err != nil {
 		return nil, err
 	}
-	if out.session, err = replay.Open(d, m, replay.Options{}); err != nil {
+	if out.session, err = replay.Open(d, m, o); err != nil {
 		return nil, err
 	}
 	if out.decode, err = out.session.Graph("decode"); err != nil {
@@ -103,6 +106,8 @@ type Options struct {
 	// Logits, if not nil, is shown the logits that each token was chosen from;
 	// it must copy what it keeps.
 	Logits func(logits []float32)
+	// Timing, if not nil, is told how long each replay took.
+	Timing func(g *ir.Graph, t backend.Timing)
 }
 
 // Result of one generation.
@@ -147,7 +152,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	}
 	r := &Result{Stopped: "length"}
 	start := time.Now()
-	g, err := m.feed(ctx, prompt)
+	g, err := m.feed(ctx, prompt, o)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +185,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 			r.Stopped = "context"
 			break
 		}
-		if g, err = m.step(ctx, m.decode, []int32{id}, pos); err != nil {
+		if g, err = m.step(ctx, m.decode, []int32{id}, pos, o); err != nil {
 			return nil, err
 		}
 	}
@@ -189,7 +194,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 }
 
 // feed runs the prompt and returns the graph that holds the last logits.
-func (m *Model) feed(ctx context.Context, prompt []int32) (g *replay.Graph, err error) {
+func (m *Model) feed(ctx context.Context, prompt []int32, o Options) (g *replay.Graph, err error) {
 	for pos := 0; pos < len(prompt); {
 		n, graph := 1, m.decode
 		if m.prefill != nil {
@@ -198,7 +203,7 @@ func (m *Model) feed(ctx context.Context, prompt []int32) (g *replay.Graph, err 
 				return nil, err
 			}
 		}
-		if g, err = m.step(ctx, graph, prompt[pos:pos+n], pos); err != nil {
+		if g, err = m.step(ctx, graph, prompt[pos:pos+n], pos, o); err != nil {
 			return nil, err
 		}
 		pos += n
@@ -207,7 +212,7 @@ func (m *Model) feed(ctx context.Context, prompt []int32) (g *replay.Graph, err 
 }
 
 // step runs a graph on tokens whose first one stands at pos.
-func (m *Model) step(ctx context.Context, g *replay.Graph, tokens []int32, pos int) (*replay.Graph, error) {
+func (m *Model) step(ctx context.Context, g *replay.Graph, tokens []int32, pos int, o Options) (*replay.Graph, error) {
 	in := g.Input("tokens")
 	for i, id := range tokens {
 		binary.LittleEndian.PutUint32(in[4*i:], uint32(id))
@@ -215,7 +220,10 @@ func (m *Model) step(ctx context.Context, g *replay.Graph, tokens []int32, pos i
 	if err := g.SetParam("pos", float64(pos)); err != nil {
 		return nil, err
 	}
-	_, err := g.Run(ctx)
+	t, err := g.Run(ctx)
+	if err == nil && o.Timing != nil {
+		o.Timing(g.IR(), t)
+	}
 	return g, err
 }
 

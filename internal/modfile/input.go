@@ -115,6 +115,9 @@ func (in *Input) Model() (*gguf.Model, error) {
 	if !in.pipe {
 		return gguf.Load(in.Path)
 	}
+	if !in.IsModel() {
+		return gguf.Read(in.Name(), in.head) // says so, and need not read what may have no end
+	}
 	data, err := in.all(maxPiped)
 	if err != nil {
 		return nil, err

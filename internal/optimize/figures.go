@@ -55,7 +55,7 @@ func measure(ctx context.Context, g *ir.Graph, m cost.Model, needed bool) (f Fig
 	f = Figures{Stats: g.Stats()}
 	f.Barriers = f.Stats.Barriers
 	if f.Unannotated > 0 {
-		g = annotated(ctx, g)
+		g = Annotated(ctx, g)
 	}
 	table := hazard.NewTable(ctx, g)
 	_, f.Depth = table.Levels()
@@ -72,8 +72,8 @@ func measure(ctx context.Context, g *ir.Graph, m cost.Model, needed bool) (f Fig
 	return f, nil
 }
 
-// annotated returns a copy with the effects that kernels declare.
-func annotated(ctx context.Context, g *ir.Graph) *ir.Graph {
+// Annotated returns a copy of g with the effects that kernels declare.
+func Annotated(ctx context.Context, g *ir.Graph) *ir.Graph {
 	out := g.Clone()
 	if p, err := passes.ParsePipeline("annotate"); err == nil {
 		// What cannot be annotated stays unknown, which figures show.

@@ -1,7 +1,6 @@
 package mlxc
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"github.com/mlxc/mlxc/internal/cli"
@@ -34,12 +33,7 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 	case "json":
 		return cli.JSON(env.Stdout, jsonModule(m))
 	case "dot":
-		for _, g := range m.Graphs {
-			if _, err := fmt.Fprint(env.Stdout, dot(g)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeDot(env.Context, env.Stdout, filepath.Base(f.Name), m.Graphs)
 	}
 	// For reading: large contents are named, not printed. disasm prints a text
 	// that can be assembled again.

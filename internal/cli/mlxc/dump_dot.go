@@ -1,48 +1,98 @@
 package mlxc
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
 )
 
-// dot draws a graph for Graphviz: one row an epoch, one box a command, an
-// arrow from a write to the next command that reads any of its bytes.
-func dot(g *ir.Graph) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %q {\n  rankdir=TB; node [shape=box, fontname=\"Helvetica\", fontsize=10];\n", g.Name)
+// drawing writes one digraph for Graphviz: one row an epoch, one box a command,
+// and an arrow for each conflict that the order of the commands keeps. An arrow is
+// solid where the later command reads what the earlier one wrote, dashed where it
+// only must not overtake it (WAR, WAW), dotted where one of the two may touch
+// anything. Where many readers meet many writers a point stands between.
+type drawing struct {
+	w      *bufio.Writer
+	prefix string // of the names of nodes
+	indent string
+}
+
+// writeDot draws graphs: one as a digraph of its name, several as a digraph
+// called title with a cluster for each, so that a file holds one digraph.
+func writeDot(ctx context.Context, to io.Writer, title string, graphs []*ir.Graph) (err error) {
+	defer interrupt.Catch(&err)
+	d := drawing{w: bufio.NewWriter(to), indent: "  "}
+	const style = "rankdir=TB; node [shape=box, fontname=\"Helvetica\", fontsize=10];"
+	if len(graphs) == 1 {
+		fmt.Fprintf(d.w, "digraph %s {\n  %s\n", dotString(graphs[0].Name), style)
+		d.graph(ctx, graphs[0])
+	} else {
+		fmt.Fprintf(d.w, "digraph %s {\n  newrank=true; %s\n", dotString(title), style)
+		for i, g := range graphs {
+			d.prefix, d.indent = fmt.Sprintf("g%d_", i), "    "
+			fmt.Fprintf(d.w, "  subgraph cluster_%d {\n    label=%s;\n", i, dotString(g.Name))
+			d.graph(ctx, g)
+			d.w.WriteString("  }\n")
+		}
+	}
+	d.w.WriteString("}\n")
+	return d.w.Flush()
+}
+
+// dotString quotes s for Graphviz, whose strings know no escapes but \" and, in
+// labels, \n and the like: every other character stands for itself.
+func dotString(s string) string {
+	s = strings.NewReplacer("\n", " ", "\t", " ").Replace(cli.Escape(s))
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
+	// A recording has no effects: they are those that its kernels declare.
+	full := optimize.Annotated(ctx, g)
 	epoch, open := 0, false
-	for _, n := range g.Nodes {
-		id, command := ir.NodeID(n)
+	var names []string // of commands, in order
+	for i, n := range g.Nodes {
+		interrupt.Poll(ctx)
 		switch n.(type) {
 		case *ir.Barrier, *ir.Commit:
 			if open {
-				b.WriteString("  }\n")
+				fmt.Fprintf(d.w, "%s}\n", d.indent)
 			}
 			open = false
 			epoch++
 			continue
 		}
+		id, command := ir.NodeID(n)
 		if !command {
 			continue
 		}
 		if !open {
-			fmt.Fprintf(&b, "  subgraph epoch%d { rank=same;\n", epoch)
+			fmt.Fprintf(d.w, "%ssubgraph %sepoch%d { rank=same;\n", d.indent, d.prefix, epoch)
 			open = true
 		}
-		label := g.Describe(n)
+		label := dotString(g.Describe(n))
 		if s := nodeLabel(n); s != "" {
-			label += "\\n" + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(s)
+			label = strings.TrimSuffix(label, `"`) + `\n` + dotString(s)[1:]
 		}
-		fmt.Fprintf(&b, "    n%d [label=\"%s\"];\n", uint32(id), strings.ReplaceAll(label, `"`, `\"`))
+		style := ""
+		if e := ir.NodeEffects(full.Nodes[i]); !e.Known() {
+			style = ", style=dashed"
+		}
+		names = append(names, fmt.Sprintf("%sn%d", d.prefix, uint32(id)))
+		fmt.Fprintf(d.w, "%s  %s [label=%s%s];\n", d.indent, names[len(names)-1], label, style)
 	}
 	if open {
-		b.WriteString("  }\n")
+		fmt.Fprintf(d.w, "%s}\n", d.indent)
 	}
-	writeEdges(&b, g)
-	b.WriteString("}\n")
-	return b.String()
+	d.edges(ctx, full, names)
 }
 
 func nodeLabel(n ir.Node) string {
@@ -57,57 +107,58 @@ func nodeLabel(n ir.Node) string {
 	return ""
 }
 
-// lastWriters knows, for each root memory, which command wrote which bytes
-// last; hulls stand for strided regions, params take all their values.
-type lastWriters map[ir.MemID][]written
-
-type written struct {
-	lo, end int64
-	by      ir.ID
-}
-
-func writeEdges(b *strings.Builder, g *ir.Graph) {
-	last := lastWriters{}
-	hull := func(r ir.Region) (ir.MemID, int64, int64) {
-		root, off := g.Root(r.Mem)
-		lo, end := r.Hull()
-		first, _, _ := g.Range(lo)
-		_, until, _ := g.Range(end)
-		return root, first + off, until + off
+// edges draws the conflicts of g, whose commands are called names.
+func (d *drawing) edges(ctx context.Context, g *ir.Graph, names []string) {
+	table := hazard.NewTable(ctx, g)
+	name := func(node int32) string {
+		if int(node) < len(names) {
+			return names[node]
+		}
+		return fmt.Sprintf("%sj%d", d.prefix, int(node)-len(names))
 	}
-	for _, n := range g.Nodes {
-		id, ok := ir.NodeID(n)
-		e := ir.NodeEffects(n)
-		if !ok || e == nil {
-			continue
-		}
-		seen := map[ir.ID]bool{}
-		for _, r := range e.Reads {
-			root, lo, end := hull(r)
-			for _, w := range last[root] {
-				if w.lo < end && lo < w.end && !seen[w.by] {
-					seen[w.by] = true
-					fmt.Fprintf(b, "  n%d -> n%d;\n", uint32(w.by), uint32(id))
-				}
+	// The reasons for which one command waits, by where they come from, in the
+	// order in which they were found.
+	to := int32(-1)
+	var from []int32
+	kinds := map[int32]hazard.Kind{}
+	flush := func() {
+		for _, f := range from {
+			style := ""
+			switch kinds[f] {
+			case hazard.WAR, hazard.WAW:
+				style = " [style=dashed]"
+			case hazard.Unknown:
+				style = " [style=dotted]"
 			}
+			fmt.Fprintf(d.w, "%s%s -> %s%s;\n", d.indent, name(f), name(to), style)
 		}
-		for _, w := range e.Writes {
-			root, lo, end := hull(w.Region)
-			kept := []written{}
-			for _, o := range last[root] {
-				// What the new write covers is gone; the rest stays.
-				if o.end <= lo || end <= o.lo || !w.Must || len(w.Dims) > 0 {
-					kept = append(kept, o)
-					continue
-				}
-				if o.lo < lo {
-					kept = append(kept, written{o.lo, lo, o.by})
-				}
-				if end < o.end {
-					kept = append(kept, written{end, o.end, o.by})
-				}
+		from = from[:0]
+		clear(kinds)
+	}
+	order := table.Hazards(func(h hazard.Hazard) {
+		interrupt.Poll(ctx)
+		if h.To != to {
+			flush()
+			to = h.To
+		}
+		k, seen := kinds[h.From]
+		if !seen {
+			from = append(from, h.From)
+		}
+		if !seen || k != hazard.RAW && h.Kind == hazard.RAW {
+			kinds[h.From] = h.Kind
+		}
+	})
+	flush()
+	// Joins stand for no command.
+	for j := len(names); j < order.Nodes; j++ {
+		fmt.Fprintf(d.w, "%s%s [shape=point];\n", d.indent, name(int32(j)))
+	}
+	for i := range order.Nodes {
+		for _, next := range order.Successors(int32(i)) {
+			if int(next) >= len(names) {
+				fmt.Fprintf(d.w, "%s%s -> %s [arrowhead=none];\n", d.indent, name(int32(i)), name(next))
 			}
-			last[root] = append(kept, written{lo, end, id})
 		}
 	}
 }

@@ -3,7 +3,6 @@ package mlxreplay
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/frontend/gguf"
@@ -55,7 +54,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer closeDevice()
-	if c.Name == "" && !c.Profile && module.Lookup(gguf.VocabularyData) != nil {
+	if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
 		return c.model(env, d, module)
 	}
 	return c.graph(env, d, module)
@@ -64,7 +63,10 @@ func (c *benchCmd) Run(env *cli.Env) error {
 // model measures prompt and decode speed of a language model. The tokens are
 // the first ones of the vocabulary: the work does not depend on which.
 func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) error {
-	m, err := generate.Open(d, module)
+	if len(c.Set) > 0 {
+		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
+	}
+	m, err := generate.OpenWith(d, module, replay.Options{Profile: c.Profile})
 	if err != nil {
 		return err
 	}
@@ -77,15 +79,25 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 		prompt[i] = int32((100 + i%1000) % m.Tokenizer.Size())
 	}
 	var decode, feed []float64
+	profiles := map[string]*profile{}
+	timing := func(g *ir.Graph, t backend.Timing) {
+		if profiles[g.Name] == nil {
+			profiles[g.Name] = newProfile(g)
+		}
+		profiles[g.Name].add(t)
+	}
 	progress := cli.StartProgress(env.Stderr, "measuring")
 	defer progress.End()
 	for i := range c.Rounds + 1 {
 		progress.Set(float64(i) / float64(c.Rounds+1))
-		r, err := m.Generate(env.Context, prompt, generate.Options{N: 1})
+		if i == 1 {
+			clear(profiles)
+		}
+		r, err := m.Generate(env.Context, prompt, generate.Options{N: 1, Timing: timing})
 		if err != nil {
 			return err
 		}
-		s, err := m.Generate(env.Context, prompt[:1], generate.Options{N: c.Tokens, IgnoreEnd: true})
+		s, err := m.Generate(env.Context, prompt[:1], generate.Options{N: c.Tokens, IgnoreEnd: true, Timing: timing})
 		if err != nil {
 			return err
 		}
@@ -96,14 +108,32 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 	}
 	progress.End()
 	if c.JSON {
-		return cli.JSON(env.Stdout, map[string]any{
+		out := map[string]any{
 			"device": d.Name(), "threads": d.Info().Threads, "decode_tokens_per_second": measured(decode), "prompt_tokens_per_second": measured(feed),
-		})
+		}
+		if c.Profile {
+			byGraph := map[string]any{}
+			for name, p := range profiles {
+				byGraph[name] = p.microseconds()
+			}
+			out["kernel_microseconds"] = byGraph
+		}
+		return cli.JSON(env.Stdout, out)
 	}
 	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
 	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("decode %d", c.Tokens), measured(decode).String())
 	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("prompt %d", c.Prompt), measured(feed).String())
-	return t.Print(env.Stdout)
+	if err := t.Print(env.Stdout); err != nil || !c.Profile {
+		return err
+	}
+	for _, g := range module.Graphs {
+		if p := profiles[g.Name]; p != nil {
+			if err := p.print(env); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // graph measures replays of one graph with inputs of zeros.
@@ -125,8 +155,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		return err
 	}
 	var times []float64
-	kernels := map[string]time.Duration{}
-	count := map[string]int{}
+	kernels := newProfile(g.IR())
 	progress := cli.StartProgress(env.Stderr, "measuring")
 	defer progress.End()
 	for i := range c.Rounds + 1 {
@@ -139,17 +168,13 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 			continue
 		}
 		times = append(times, 1e3*t.Total.Seconds())
-		addProfile(g.IR(), t, kernels, count)
+		kernels.add(t)
 	}
 	progress.End()
 	if c.JSON {
 		out := map[string]any{"device": d.Name(), "threads": d.Info().Threads, "graph": g.IR().Name, "milliseconds": measured(times)}
 		if c.Profile {
-			us := map[string]float64{}
-			for k, v := range kernels {
-				us[k] = round3(float64(v.Nanoseconds()) / 1e3 / float64(c.Rounds))
-			}
-			out["kernel_microseconds"] = us
+			out["kernel_microseconds"] = kernels.microseconds()
 		}
 		return cli.JSON(env.Stdout, out)
 	}
@@ -161,41 +186,5 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 	if !c.Profile {
 		return nil
 	}
-	return printProfile(env, kernels, count, c.Rounds)
-}
-
-func addProfile(g *ir.Graph, t backend.Timing, kernels map[string]time.Duration, count map[string]int) {
-	if len(t.Dispatches) == 0 {
-		return
-	}
-	names := map[ir.ID]string{}
-	for _, n := range g.Nodes {
-		if id, ok := ir.NodeID(n); ok {
-			names[id] = "(copy or fill)"
-			if d, ok := n.(*ir.Dispatch); ok {
-				names[id] = g.Kernels[d.Kernel].Function
-			}
-		}
-	}
-	for _, x := range t.Dispatches {
-		kernels[names[x.ID]] += x.Time
-		count[names[x.ID]]++
-	}
-}
-
-func printProfile(env *cli.Env, kernels map[string]time.Duration, count map[string]int, rounds int) error {
-	var names []string
-	total := time.Duration(0)
-	for k, v := range kernels {
-		names = append(names, k)
-		total += v
-	}
-	slices.SortFunc(names, func(a, b string) int { return int(kernels[b] - kernels[a]) })
-	t := cli.Table{Header: []string{"kernel", "dispatches", "µs a replay", "share"}}
-	for _, k := range names {
-		us := float64(kernels[k].Nanoseconds()) / 1e3 / float64(rounds)
-		t.Add(k, count[k]/rounds, fmt.Sprintf("%.0f", us), fmt.Sprintf("%.1f %%", 100*float64(kernels[k])/float64(total)))
-	}
-	fmt.Fprintln(env.Stdout)
-	return t.Print(env.Stdout)
+	return kernels.print(env)
 }

@@ -140,12 +140,7 @@ func (c *runCmd) assignments() (in, out, set []assignment, err error) {
 func setParams(g *replay.Graph, settings []assignment) error {
 	for _, s := range settings {
 		name, value := s.name, s.value
-		// An f32 param takes the f32 nearest to the decimal: 1e-5 is none itself.
-		bits := 64
-		if i, ok := g.IR().ParamNamed(name); ok && g.IR().Params[i].Type == ir.F32 {
-			bits = 32
-		}
-		v, err := strconv.ParseFloat(value, bits)
+		v, err := strconv.ParseFloat(value, 64)
 		if err != nil {
 			return cli.BadUsage("--set %s: %q is no number", name, value)
 		}
