@@ -48,6 +48,13 @@ func TestDumpDestroysNothing(t *testing.T) {
 
 	require.NoError(t, os.Symlink("one.mlxg", file("two.mlxg")))
 	require.NoError(t, run("one"))
+	// A place that cannot be written to is a mistake before anything is executed.
+	t.Setenv(record.DumpVariable, file("no/such/place"))
+	late := record.New("late", record.Live(d))
+	require.ErrorContains(t, late.Err(), "MLXC_CAPTURE: there is no directory")
+	late.Close()
+	t.Setenv(record.DumpVariable, dir)
+
 	one, err := os.ReadFile(file("one.mlxg"))
 	require.NoError(t, err)
 	require.NoError(t, run("two"))

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mlxc/mlxc/internal/slab"
+	"github.com/mlxc/mlxc/internal/atomicfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -88,6 +89,13 @@ func (e *Encoder) init(name string, with []Setting) {
 	if e.on != nil {
 		e.device = newDevice(e.on, &e.counters)
 		e.dump = claimDump(e)
+		if e.dump != "" {
+			// Before there is something to lose.
+			if _, err := atomicfile.Try(e.dump); err != nil {
+				e.dump = ""
+				e.fail("%s: %w", DumpVariable, err)
+			}
+		}
 	}
 }
 

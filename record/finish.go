@@ -160,7 +160,7 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 		path := e.dump
 		e.dump = ""
 		if err := dump(path, r.Graph); err != nil {
-			return nil, fmt.Errorf("record %s: %s: %w", e.g.Name, DumpVariable, err)
+			return nil, fmt.Errorf("record %s: %s: %w", ir.QuoteName(e.g.Name), DumpVariable, err)
 		}
 	}
 	execute := r.Graph

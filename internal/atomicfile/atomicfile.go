@@ -37,8 +37,9 @@ func Replace(path string, write func(*os.File) error) (err error) {
 	if err != nil {
 		return err
 	}
+	done := false
 	defer func() {
-		if err != nil {
+		if !done { // also if write panics
 			f.Close() // the error is the one before; a second Close changes nothing
 			f.discard()
 		}
@@ -62,6 +63,7 @@ func Replace(path string, write func(*os.File) error) (err error) {
 	if err := f.rename(path); err != nil {
 		return err
 	}
+	done = true
 	syncDir(filepath.Dir(path))
 	if locks {
 		f.Close() // it is on disk under its name: nothing is left that could fail
@@ -75,6 +77,9 @@ func Resolve(path string) string {
 	for range 40 { // as many links as a kernel follows
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target
+		}
+		if _, err := os.Stat(path); err == nil {
+			return path // /dev/fd/3 of a pipe is a link to no name
 		}
 		target, err := os.Readlink(path)
 		if err != nil {

@@ -60,6 +60,17 @@ func TestErrorChangesNothing(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
+// Nor does a panic.
+func TestPanicChangesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	require.NoError(t, atomicfile.Write(path, text("old")))
+	require.PanicsWithValue(t, "boom", func() { _ = atomicfile.Write(path, func(io.Writer) error { panic("boom") }) })
+	require.Equal(t, "old", read(t, path))
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
 // A link stays a link: its target is replaced.
 func TestLinkIsFollowed(t *testing.T) {
 	dir := t.TempDir()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/mlxc/mlxc/internal/atomicfile"
@@ -102,9 +101,8 @@ func PrintText(w io.Writer, m *ir.Module, from *modfile.File, dir string, inline
 	return nil
 }
 
-// Relative returns the path of target relative to dir, with '/', links in the
-// way to both resolved where they must be: ".." means the parent of where a link
-// leads to.
+// Relative returns the path of target relative to dir, with '/'. Links are not
+// followed: whoever opens the file joins the names as they are.
 func Relative(dir, target string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -118,24 +116,5 @@ func Relative(dir, target string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be named relative to %s: %w", target, dir, err)
 	}
-	if sameFile(filepath.Join(dir, rel), target) {
-		return filepath.ToSlash(rel), nil
-	}
-	// dir was reached through a link: its ".." is elsewhere.
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return "", err
-	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil {
-		return "", err
-	}
-	if rel, err = filepath.Rel(dir, abs); err != nil {
-		return "", fmt.Errorf("%s cannot be named relative to %s: %w", target, dir, err)
-	}
 	return filepath.ToSlash(rel), nil
-}
-
-func sameFile(a, b string) bool {
-	st, err := os.Stat(a)
-	st2, err2 := os.Stat(b)
-	return err == nil && err2 == nil && os.SameFile(st, st2)
 }
