@@ -30,16 +30,23 @@ func Escape(s string) string {
 	return s
 }
 
+// plainByte reports whether c is a character that stands for itself.
+func plainByte(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\t' }
+
 // appendEscaped appends p, escaped, to b, and returns also what is left of p: the
 // beginning of a character, unless all is set.
 func appendEscaped(b, p []byte, all bool) (out, rest []byte) {
 	for len(p) > 0 {
+		n := 0
+		for n < len(p) && plainByte(p[n]) {
+			n++
+		}
+		if n > 0 {
+			b, p = append(b, p[:n]...), p[n:]
+			continue
+		}
 		c := p[0]
 		switch {
-		case c == '\n' || c == '\t' || c >= ' ' && c < 0x7f:
-			b = append(b, c)
-			p = p[1:]
-			continue
 		case c < ' ':
 			b = fmt.Appendf(b, `\x%02x`, c)
 			p = p[1:]
@@ -52,16 +59,16 @@ func appendEscaped(b, p []byte, all bool) (out, rest []byte) {
 		if !all && !utf8.FullRune(p) {
 			return b, p
 		}
-		r, n := utf8.DecodeRune(p)
+		r, size := utf8.DecodeRune(p)
 		switch {
-		case r == utf8.RuneError && n == 1:
+		case r == utf8.RuneError && size == 1:
 			b = fmt.Appendf(b, `\x%02x`, c)
 		case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
-			b = append(b, p[:n]...)
+			b = append(b, p[:size]...)
 		}
-		p = p[n:]
+		p = p[size:]
 	}
 	return b, nil
 }
