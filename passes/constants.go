@@ -102,15 +102,8 @@ func (a *argumentTable) place(b *ir.Binding, t ir.DType) ir.View {
 // memory returns the memory of the table, whole places long: Metal wants what is
 // bound to the constant address space mapped up to the argument's size.
 func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
-	name := "arguments"
-	for i := 2; ; i++ {
-		if _, taken := g.MemoryNamed(name); !taken {
-			break
-		}
-		name = fmt.Sprintf("arguments.%d", i)
-	}
 	return ir.Memory{
-		Name: name, Kind: ir.Argument, Size: (a.end + a.align - 1) / a.align * a.align, Align: a.align, Alias: ir.NoMem,
+		Name: unusedName(g, "arguments"), Kind: ir.Argument, Size: (a.end + a.align - 1) / a.align * a.align, Align: a.align, Alias: ir.NoMem,
 		Init: ir.Init{Kind: ir.InitValues, Values: a.values},
 	}
 }

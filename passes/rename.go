@@ -459,13 +459,18 @@ func stricter(a, b int64) int64 {
 	return a
 }
 
-// unusedName returns base, or base with a number that makes it new.
+// unusedName returns base, or base with the least number from 2 on that makes it the
+// name of no memory.
 func unusedName(g *ir.Graph, base string) string {
-	name := base
-	for i := 2; ; i++ {
-		if _, ok := g.MemoryNamed(name); !ok {
-			return name
+	taken := map[string]bool{} // a hostile graph may have all names up to its own size
+	for i := range g.Memories {
+		if name := g.Memories[i].Name; strings.HasPrefix(name, base) {
+			taken[name] = true
 		}
+	}
+	name := base
+	for i := 2; taken[name]; i++ {
 		name = base + "." + strconv.Itoa(i)
 	}
+	return name
 }

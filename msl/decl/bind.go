@@ -77,7 +77,10 @@ func (d *Decl) Bind(g *ir.Graph, n *ir.Dispatch) (*Instance, error) {
 	if err := in.checkGrid(); err != nil {
 		return nil, err
 	}
-	return in, in.shapes()
+	if err := in.shapes(); err != nil {
+		return nil, err
+	}
+	return in, in.launches()
 }
 
 func (in *Instance) errorf(format string, args ...any) error {
@@ -356,6 +359,41 @@ func (in *Instance) shapes() error {
 		}
 	}
 	return nil
+}
+
+// launches checks that what is certainly written is empty where the grid is: a
+// dispatch without threads writes nothing, whatever its shapes are.
+func (in *Instance) launches() error {
+	for k, e := range in.Dispatch.Grid {
+		if lo, _, ok := in.Graph.Range(e.Num); ok && lo > 0 {
+			continue
+		}
+		for i := range in.Decl.Args {
+			if a := &in.Decl.Args[i]; a.Kind == ir.DeviceArg && a.Mode == Write && !in.emptyWith(i, e.Num) {
+				return in.errorf("dimension %d of the grid, %s, may be 0, and %s would be written all the same", k, in.Graph.FormatAffine(e.Num), a.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// emptyWith reports that argument i has no element where n ≤ 0.
+func (in *Instance) emptyWith(i int, n ir.Affine) bool {
+	for _, d := range in.Shapes[i] {
+		_, hi, ok1 := in.Graph.Range(d)
+		if hi <= 0 && ok1 {
+			return true
+		}
+		most, ok2 := scale(n, hi)
+		if !ok1 || !ok2 {
+			continue
+		}
+		// d ≤ hi·n for all params: it is 0 where n is.
+		if _, over, ok := in.Graph.Range(d.Sub(most)); ok && over <= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // threadgroup checks that the dispatch gives a threadgroup argument the memory

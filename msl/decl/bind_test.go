@@ -132,6 +132,26 @@ func TestParamGrids(t *testing.T) {
 	assert.EqualError(t, err, "#0 flat: the grid's threads in dimension 1 are not affine")
 }
 
+// TestEmptyGridsWriteNothing: what a kernel certainly writes must be empty where a
+// param makes its grid so, or the dispatch is not described.
+func TestEmptyGridsWriteNothing(t *testing.T) {
+	f := newFixture()
+	d := flat(t)
+	n := f.dispatch(d, ir.Threads, [3]int64{16, 0, 1}, [3]uint32{16, 1, 1}, f.view(0, 0, 512), f.view(1, 512, 512))
+	n.Grid[1] = ir.Extent{Num: f.affine(0, f.n, 1), Div: 1}
+	_, err := f.bind(d, n)
+	require.NoError(t, err)
+
+	one := parse(t, "kernel one", "arg 0 x device f32[m, n] read", "arg 1 y device f32[n] write", "threads n, m, 1", "group _, 1, 1", "term y[i] = x[0, i]")
+	n = f.dispatch(one, ir.Threads, [3]int64{16, 0, 1}, [3]uint32{16, 1, 1}, f.view(0, 0, 512), f.view(1, 512, 512))
+	n.Grid[1] = ir.Extent{Num: f.affine(0, f.n, 1), Div: 1}
+	_, err = f.bind(one, n)
+	require.EqualError(t, err, "#1 one: dimension 1 of the grid, $n, may be 0, and y would be written all the same")
+	n.Grid[1] = ir.Extent{Num: f.affine(1, f.n, 1), Div: 1}
+	_, err = f.bind(one, n)
+	require.NoError(t, err)
+}
+
 // TestCeilGrids: a grid of ⌈n/tile⌉ threadgroups equals the declared one in any
 // of the forms that it can have.
 func TestCeilGrids(t *testing.T) {
