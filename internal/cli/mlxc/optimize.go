@@ -21,14 +21,14 @@ import (
 type optimizeCmd struct {
 	modelFlags
 
-	Graph      string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
-	Output     string   `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
-	Passes     string   `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
-	Allow      []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
-	Remarks    bool     `help:"Print what the passes did, and what they did not and why."`
-	PrintAfter []string `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
-	Verify     bool     `help:"Check every checksum and digest of the file first."`
-	JSON       bool     `name:"json" help:"Print the result as JSON."`
+	Graph      string      `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Output     string      `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
+	Passes     string      `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
+	Allow      []string    `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
+	Remarks    remarksFlag `placeholder:"KIND" help:"Print what the passes did, and what they did not and why: the first few of each form and how many more; of a kind (a pass, done, not-done, #12, or words of the text), all."`
+	PrintAfter []string    `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
+	Verify     bool        `help:"Check every checksum and digest of the file first."`
+	JSON       bool        `name:"json" help:"Print the result as JSON."`
 }
 
 func (c *optimizeCmd) Run(env *cli.Env) error {
@@ -193,15 +193,7 @@ func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Mod
 		}
 		printProof(env.Stdout, name, r.Proof)
 	}
-	if c.Remarks {
-		for _, r := range results {
-			for _, p := range r.Rows {
-				for _, m := range p.Remarks {
-					fmt.Fprintf(env.Stdout, "%s: %s: %s\n", r.Graph, p.Pass, m)
-				}
-			}
-		}
-	}
+	c.Remarks.printAll(env, results)
 	_, err := fmt.Fprintf(env.Stdout, "wrote %s\n", cli.Quote(c.Output))
 	return err
 }

@@ -52,7 +52,7 @@ func TestUndonePassIsPrinted(t *testing.T) {
 	_, r := run(t, optimize.Options{Pipeline: bad(func(g *ir.Graph) { g.Nodes[0].(*ir.Dispatch).Bindings[0].View.Off = ir.Const(2) })})
 	require.Equal(t, prove.Proved, r.Proof.Verdict)
 	var out bytes.Buffer
-	c := optimizeCmd{Output: "o.mlxg", Remarks: true}
+	c := optimizeCmd{Output: "o.mlxg", Remarks: remarksFlag{on: true}}
 	model, err := c.model()
 	require.NoError(t, err)
 	require.NoError(t, c.print(&cli.Env{Stdout: &out}, []*optimize.Result{r}, model))
