@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -54,6 +55,7 @@ func (d *decoder) nodes(n int) {
 		}
 		wg.Go(func() {
 			defer interrupt.Catch(&stopped[p])
+			defer mmap.Catch(&stopped[p])() // the section lies in a mapped file
 			for i := p * each; i < until && c.err == nil; i++ {
 				readers[p].at(i)
 			}
@@ -63,6 +65,9 @@ func (d *decoder) nodes(n int) {
 	for p := range readers { // the first error of the file is the error
 		if stopped[p] != nil {
 			interrupt.Poll(d.ctx)
+			if d.err == nil {
+				d.err = stopped[p]
+			}
 		}
 		if err := readers[p].err; err != nil && d.err == nil {
 			d.err = err
