@@ -28,6 +28,7 @@ type Info struct {
 	Description      string
 	Threads          int   // workers, for a CPU
 	MaxBuffer        int64 // bytes; 0: memory only
+	Memory           int64 // bytes that may be allocated in all; 0: unknown
 	MaxThreadgroup   int   // threads of a threadgroup
 	ThreadgroupBytes int   // threadgroup memory
 	Alignment        int64 // bytes, of memories that say nothing
@@ -70,6 +71,13 @@ type Executable interface {
 	// returns, buffers after Wait.
 	Submit(ctx context.Context, params []uint32) (Pending, error)
 	Close() error
+}
+
+// Modelled is an Executable that knows what a replay costs.
+type Modelled interface {
+	// Work is the modelled time of a replay with these params on one worker, in
+	// seconds; it may be infinite.
+	Work(params []uint32) float64
 }
 
 // Pending is a submitted replay.

@@ -165,8 +165,8 @@ func (in Init) Write(dst []byte) error {
 		}
 		copy(dst, b)
 	case InitFill:
-		for i := range dst {
-			dst[i] = in.Pattern[i&3]
+		for n := copy(dst, in.Pattern[:]); n > 0 && n < len(dst); {
+			n += copy(dst[n:], dst[:min(n, 1<<16)]) // n is a multiple of 4 until the end
 		}
 	case InitRandom:
 		x := in.Seed

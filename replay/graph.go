@@ -127,6 +127,20 @@ func (p *Graph) Check() error {
 	return nil
 }
 
+// Work is the modelled time of a run with the params that are set, on one worker
+// of the device, in seconds; it may be infinite. ok is false where the device has
+// no model.
+func (p *Graph) Work() (seconds float64, ok bool, err error) {
+	if err := p.Check(); err != nil {
+		return 0, false, fmt.Errorf("graph %s: %w", ir.QuoteName(p.graph.Name), err)
+	}
+	e, ok := p.exec.(backend.Modelled)
+	if !ok {
+		return 0, false, nil
+	}
+	return e.Work(p.params), true, nil
+}
+
 // Submit starts a run. Outputs and states are valid after Wait. A graph with
 // argument memory has one set of arguments: Submit waits for the run before it.
 func (p *Graph) Submit(ctx context.Context) (backend.Pending, error) {

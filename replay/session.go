@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"unsafe"
@@ -119,6 +120,9 @@ func (s *Session) plan(g *ir.Graph) (_ *Graph, err error) {
 		return nil, err
 	}
 	p := &Graph{session: s, graph: g, arguments: arguments(g), buffers: make([]backend.Buffer, len(g.Memories)), params: make([]uint32, len(g.Params)), set: make([]bool, len(g.Params))}
+	if err := s.fits(g); err != nil {
+		return nil, err
+	}
 	for i := range g.Memories {
 		m := &g.Memories[i]
 		if m.Alias != ir.NoMem {
@@ -140,6 +144,32 @@ func (s *Session) plan(g *ir.Graph) (_ *Graph, err error) {
 	}
 	p.exec, err = s.device.Compile(&backend.Program{Graph: g, Buffers: p.buffers, Profile: s.options.Profile})
 	return p, err
+}
+
+// fits reports a graph whose memories together are more than the device may
+// take: before the first of them is allocated.
+func (s *Session) fits(g *ir.Graph) error {
+	limit := s.device.Info().Memory
+	if limit <= 0 {
+		return nil
+	}
+	total, largest := int64(0), -1
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		mapped := m.Kind == ir.Weight && m.Init.Kind == ir.InitBlob
+		if m.Alias != ir.NoMem || mapped || m.Kind == ir.State && s.states[m.Name] != nil {
+			continue
+		}
+		total += min(m.Size, math.MaxInt64-total)
+		if largest < 0 || m.Size > g.Memories[largest].Size {
+			largest = i
+		}
+	}
+	if total <= limit {
+		return nil
+	}
+	m := &g.Memories[largest]
+	return fmt.Errorf("its memories need %d bytes (%%%s alone %d), the device %s may take %d (--memory sets how much)", total, ir.QuoteName(m.Name), m.Size, s.device.Name(), limit)
 }
 
 // arguments lists the argument memories of g.

@@ -2,9 +2,12 @@ package cpu
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/ir"
@@ -27,7 +30,20 @@ type Call struct {
 	Groups  [3]int // threadgroups of the grid
 	Threads [3]int // threads of the grid (of the dispatch, or groups × group)
 	Group   [3]int // threads of a threadgroup
+
+	stop *atomic.Bool // set when nobody waits for the result any more; or nil
 }
+
+// Pause ends the call if nobody waits for its result any more. A unit that may
+// take longer than some milliseconds calls it every now and then.
+func (c *Call) Pause() {
+	if c.stop != nil && c.stop.Load() {
+		panic(errStopped)
+	}
+}
+
+// errStopped is what a stopped call panics with.
+var errStopped = errors.New("stopped")
 
 // Bytes returns the bytes of device argument slot. No reslicing of them can
 // reach past the view.
@@ -87,17 +103,41 @@ func cast[T float32 | uint32 | int32 | uint16](b []byte) []T {
 // call to call.
 type Worker struct {
 	f32    []float32
+	block  *block  // that f32 lies in
+	ledger *ledger // that pays for it; nil: nobody
 	angles angles
 }
 
 // Scratch returns n floats of undefined contents, valid until the worker's
 // next call of Scratch: a kernel asks once a run. It allocates only while it
-// grows.
+// grows. Where there is no memory it panics with the error, as everything does
+// that goes wrong in a kernel.
 func (w *Worker) Scratch(n int) []float32 {
 	if cap(w.f32) < n {
-		w.f32 = make([]float32, n+n/2)
+		w.grow(n)
 	}
 	return w.f32[:n]
+}
+
+func (w *Worker) grow(n int) {
+	if n < 1<<20 {
+		n += n / 2
+	}
+	if n > math.MaxInt64/4 {
+		panic(fmt.Errorf("scratch of %d floats", n))
+	}
+	if w.ledger == nil {
+		w.ledger = newLedger(0)
+	}
+	w.f32 = nil
+	if err := w.block.free(); err != nil {
+		panic(err)
+	}
+	b, err := w.ledger.take(4 * int64(n))
+	if err != nil {
+		panic(fmt.Errorf("scratch: %w", err))
+	}
+	w.block, w.f32 = b, cast[float32](b.data)
 }
 
 // Kernel is the CPU twin of one library function.

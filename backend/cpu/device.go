@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
@@ -16,7 +15,8 @@ import (
 type Device struct {
 	mu   sync.Mutex // one replay at a time: all cores work on it
 	pool *pool
-	used atomic.Int64 // bytes of all buffers that were allocated and not closed
+	// ledger counts buffers that were allocated and not closed, and scratch.
+	ledger *ledger
 }
 
 // MaxWorkers is the greatest number of workers.
@@ -24,11 +24,16 @@ const MaxWorkers = 1024
 
 // New returns the CPU as a device of the given number of workers, at most
 // [MaxWorkers]; 0 means one for each core that the process may use.
-func New(workers int) *Device {
+func New(workers int) *Device { return NewLimited(workers, 0) }
+
+// NewLimited is New for a device that takes at most so many bytes of memory for
+// buffers and for the scratch of kernels together; 0 means what the machine has.
+func NewLimited(workers int, memory int64) *Device {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(min(workers, MaxWorkers))}
+	l := newLedger(memory)
+	return &Device{pool: newPool(min(workers, MaxWorkers), l), ledger: l}
 }
 
 // Close ends the device's workers.
@@ -44,7 +49,7 @@ func (d *Device) Name() string { return "cpu" }
 func (d *Device) Info() backend.Info {
 	return backend.Info{
 		Description: fmt.Sprintf("%s/%s, pure Go%s", runtime.GOOS, runtime.GOARCH, acceleration()),
-		Threads:     d.pool.workers, MaxThreadgroup: 1024, ThreadgroupBytes: 32 << 10, Alignment: bufferAlign,
+		Threads:     d.pool.workers, Memory: d.ledger.limit, MaxThreadgroup: 1024, ThreadgroupBytes: 32 << 10, Alignment: bufferAlign,
 	}
 }
 
@@ -61,29 +66,31 @@ const bufferAlign = 64
 
 // buffer is allocated memory of a device, or mapped memory of nobody's.
 type buffer struct {
-	data   []byte
-	device *Device
+	data  []byte
+	block *block
 }
 
 func (b *buffer) Bytes() []byte { return b.data }
 
 func (b *buffer) Close() error {
-	if b.device != nil {
-		b.device.used.Add(-int64(len(b.data)))
-	}
-	b.data, b.device = nil, nil
-	return nil
+	block := b.block
+	b.data, b.block = nil, nil
+	return block.free()
 }
 
 // Alloc implements [backend.Device].
 func (d *Device) Alloc(size int64) (backend.Buffer, error) {
-	if have := physicalMemory(); size < 0 || have > 0 && size > have-d.used.Load() {
-		return nil, fmt.Errorf("cpu: cannot allocate %d bytes beside %d in use: the machine has %d", size, d.used.Load(), have)
+	b, err := d.ledger.take(size)
+	if err != nil {
+		return nil, err
 	}
-	d.used.Add(size)
-	raw := make([]byte, size+bufferAlign)
+	return &buffer{data: b.data, block: b}, nil
+}
+
+// aligned is size bytes of raw that begin at a multiple of bufferAlign.
+func aligned(raw []byte, size int64) []byte {
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(raw)))) & (bufferAlign - 1)
-	return &buffer{data: raw[skip : skip+int(size) : skip+int(size)], device: d}, nil
+	return raw[skip : skip+int(size) : skip+int(size)]
 }
 
 // Map implements [backend.Device].

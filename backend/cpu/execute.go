@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
@@ -27,6 +28,7 @@ type executable struct {
 	scalars   []byte // 8 bytes for each BindScalar, in the order of the steps
 	call      Call   // filled anew for each dispatch
 	timing    []backend.DispatchTime
+	stop      atomic.Bool // the replay that runs was cancelled
 }
 
 // step is one command, checked.
@@ -134,25 +136,29 @@ type done struct {
 func (d done) Wait() (backend.Timing, error) { return d.timing, d.err }
 
 // Submit implements [backend.Executable]; the replay has ended when it
-// returns. A cancelled context ends it between two commands.
+// returns. A cancelled context ends it, within a command too.
 func (e *executable) Submit(ctx context.Context, params []uint32) (_ backend.Pending, err error) {
 	e.device.mu.Lock()
 	defer e.device.mu.Unlock()
 	defer mmap.Catch(&err)() // a copy of weights; kernels have the pool's
 	start := time.Now()
 	e.timing = e.timing[:0]
-	stop := ctx.Done()
+	e.stop.Store(false)
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() { e.stop.Store(true) })()
+	}
 	for i := range e.steps {
-		select {
-		case <-stop:
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
-		default:
 		}
 		begin := time.Time{}
 		if e.profile {
 			begin = time.Now()
 		}
 		if err := e.run(&e.steps[i], params); err != nil {
+			if errors.Is(err, errStopped) {
+				err = context.Cause(ctx)
+			}
 			return nil, err
 		}
 		if e.profile {
@@ -177,12 +183,28 @@ func (e *executable) bytes(v ir.View, params []uint32) []byte {
 func (e *executable) run(s *step, params []uint32) (err error) {
 	switch n := s.node.(type) {
 	case *ir.Copy:
-		copy(e.bytes(n.Dst, params), e.bytes(n.Src, params))
+		dst, src := e.bytes(n.Dst, params), e.bytes(n.Src, params)
+		for len(dst) > 0 {
+			if e.stop.Load() {
+				return errStopped
+			}
+			k := copy(dst[:min(len(dst), pieceBytes)], src)
+			dst, src = dst[k:], src[k:]
+			if k == 0 {
+				break // the source is shorter
+			}
+		}
 		return nil
 	case *ir.Fill:
-		dst := e.bytes(n.Dst, params)
-		for i := range dst {
-			dst[i] = n.Value
+		for dst := e.bytes(n.Dst, params); len(dst) > 0; {
+			if e.stop.Load() {
+				return errStopped
+			}
+			piece := dst[:min(len(dst), pieceBytes)]
+			for i := range piece {
+				piece[i] = n.Value
+			}
+			dst = dst[len(piece):]
 		}
 		return nil
 	case *ir.Dispatch:
@@ -195,6 +217,45 @@ func (e *executable) run(s *step, params []uint32) (err error) {
 	return nil
 }
 
+// pieceBytes is what is copied or filled before a look whether to go on.
+const pieceBytes = 16 << 20
+
+// Work implements [backend.Modelled].
+func (e *executable) Work(params []uint32) float64 {
+	e.device.mu.Lock()
+	defer e.device.mu.Unlock()
+	total := 0.0
+	for i := range e.steps {
+		total += max(0, e.work(&e.steps[i], params))
+	}
+	return total
+}
+
+// secondsPerByte is what copying and filling take on one core.
+const secondsPerByte = 0.2e-9
+
+func (e *executable) work(s *step, params []uint32) (seconds float64) {
+	// A kernel whose arguments make no sense says so when it runs.
+	defer func() {
+		if recover() != nil {
+			seconds = 0
+		}
+	}()
+	switch n := s.node.(type) {
+	case *ir.Copy:
+		return secondsPerByte * float64(n.Dst.Len.Eval(params))
+	case *ir.Fill:
+		return secondsPerByte * float64(n.Dst.Len.Eval(params))
+	case *ir.Dispatch:
+		e.resolve(s, n, params)
+		if slices.Contains(e.call.Threads[:], 0) {
+			return 0
+		}
+		return 1e-9 * float64(max(0, s.kernel.Units(&e.call))) * s.kernel.Cost(&e.call)
+	}
+	return 0
+}
+
 // resolve fills e.call with the dispatch's arguments.
 func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) {
 	c := &e.call
@@ -202,6 +263,7 @@ func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) {
 	clear(c.Device[:])
 	clear(c.Constant[:])
 	c.Constants = k.Constants
+	c.stop = &e.stop
 	scalar := s.scalars
 	for i := range n.Bindings {
 		b := &n.Bindings[i]

@@ -48,10 +48,17 @@ const (
 	// worthSharing is the work, in ns, from which a second worker pays for the
 	// handing over (about 1 µs).
 	worthSharing = 4000
+	// stopWithin is the work, in ns, after which a worker looks whether anybody
+	// still wants the result: far below what a person notices, far above what
+	// looking costs.
+	stopWithin = 2e6
 )
 
-func newPool(workers int) *pool {
+func newPool(workers int, l *ledger) *pool {
 	p := &pool{workers: workers, scratch: make([]Worker, workers)}
+	for i := range p.scratch {
+		p.scratch[i].ledger = l
+	}
 	p.wake = sync.NewCond(&p.mu)
 	for i := 1; i < workers; i++ {
 		go p.help(i)
@@ -59,8 +66,15 @@ func newPool(workers int) *pool {
 	return p
 }
 
+// close ends the workers. No call runs.
 func (p *pool) close() {
-	p.closed.Store(true)
+	if p.closed.Swap(true) {
+		return
+	}
+	for i := range p.scratch {
+		p.scratch[i].f32 = nil
+		_ = p.scratch[i].block.free() // memory that the system does not take back is nobody's loss
+	}
 	p.mu.Lock()
 	p.wake.Broadcast()
 	p.mu.Unlock()
@@ -78,12 +92,20 @@ func (p *pool) run(k *Kernel, c *Call) (err error) {
 	if units <= 0 {
 		return nil
 	}
-	if p.workers == 1 || units == 1 || float64(units)*k.Cost(c) < worthSharing {
-		k.Run(c, &p.scratch[0], 0, units)
+	cost := k.Cost(c)
+	most := units // of one piece
+	if float64(units)*cost > stopWithin {
+		most = int(max(1, stopWithin/cost))
+	}
+	if p.workers == 1 || units == 1 || float64(units)*cost < worthSharing {
+		for lo := 0; lo < units; lo += most {
+			c.Pause()
+			k.Run(c, &p.scratch[0], lo, min(lo+most, units))
+		}
 		return nil
 	}
 	p.kernel, p.call, p.units = k, c, units
-	p.chunk = max(1, units/(p.workers*4))
+	p.chunk = max(1, min(units/(p.workers*4), most))
 	p.next.Store(0)
 	job := p.state.Load()&^(generation-1) + generation | open
 	p.state.Store(job)
@@ -110,6 +132,9 @@ func failed(recovered any) error {
 	if err := mmap.Fault(recovered); err != nil {
 		return err
 	}
+	if err, ok := recovered.(error); ok {
+		return err // of scratch, or that the call was stopped
+	}
 	return fmt.Errorf("%v", recovered)
 }
 
@@ -126,6 +151,7 @@ func (p *pool) work(worker int) {
 		if lo >= p.units {
 			return
 		}
+		p.call.Pause()
 		p.kernel.Run(p.call, &p.scratch[worker], lo, min(hi, p.units))
 	}
 }

@@ -35,6 +35,9 @@ func sumColumns(c *Call, _ *Worker, lo, hi int) {
 	o := out[i:j]
 	clear(o)
 	for r := range rows {
+		if r%(1<<15) == 0 {
+			c.Pause()
+		}
 		simd.AddTo(o, o, in[r*stride+i:r*stride+j])
 	}
 	canonical(o)
@@ -51,5 +54,5 @@ func (c *Call) firstOfRow(row int) (at int) {
 }
 
 func sumColumnsCost(c *Call) float64 {
-	return 10 + float64(c.Long(2, 0))*(4+0.06*float64(min(blockColumns, c.Long(3, 0))))
+	return 10 + float64(c.Long(2, 0))*float64(c.Long(10, 0))*(4+0.06*float64(min(blockColumns, c.Long(3, 0))))
 }

@@ -38,9 +38,9 @@ func registerSDPA(name string, d int, rows bool) {
 			s := of(c)
 			for u := lo; u < hi; u++ {
 				if s.block == 0 {
-					s.vector(w, u)
+					s.vector(c, w, u)
 				} else {
-					s.matrix(w, u)
+					s.matrix(c, w, u)
 				}
 			}
 		},
@@ -57,7 +57,10 @@ func registerSDPA(name string, d int, rows bool) {
 
 const (
 	sdpaTile = 240 // keys of one step
-	sdpaRows = 192 // (query, head) rows of one unit of the matrix form, at most
+	// sdpaPause is the number of keys after which the vector form looks whether to
+	// go on.
+	sdpaPause = 1 << 14
+	sdpaRows  = 192 // (query, head) rows of one unit of the matrix form, at most
 	// sdpaFrom is the number of rows which share a key head from which packing
 	// keys and values for the matrix form pays.
 	sdpaFrom = 12
@@ -156,18 +159,26 @@ func (s *sdpa) value(head, j int) []float32 {
 const noScore = -math.MaxFloat32
 
 // vector makes row u of out.
-func (s *sdpa) vector(w *Worker, u int) {
+func (s *sdpa) vector(c *Call, w *Worker, u int) {
 	h, q := u/s.l, u%s.l
 	head, n := h/s.gqa, s.keys(q)
 	buf := w.Scratch(2*s.d + n)
 	query, part, p := buf[:s.d], buf[s.d:2*s.d], buf[2*s.d:]
 
 	simd.ScaleTo(query, s.scale, s.query(h, q))
-	s.scores(p, query, head, 0)
-	m := max(noScore, simd.Max(p))
+	m := float32(noScore)
+	for j := 0; j < n; j += sdpaPause {
+		c.Pause()
+		scores := p[j:min(j+sdpaPause, n)]
+		s.scores(scores, query, head, j)
+		m = max(m, simd.Max(scores))
+	}
 	out, sum := s.output(h, q), float32(0)
 	clear(out)
 	for j := 0; j < n; j += sdpaTile { // sums of sums: smaller errors
+		if j%(64*sdpaTile) == 0 {
+			c.Pause()
+		}
 		tile := p[j:min(j+sdpaTile, n)]
 		sum += expSum(tile, m)
 		clear(part)
@@ -240,7 +251,7 @@ func divide(x []float32, sum float32) {
 }
 
 // matrix makes the rows of out of one block of queries and one key head.
-func (s *sdpa) matrix(w *Worker, u int) {
+func (s *sdpa) matrix(c *Call, w *Worker, u int) {
 	head := u / s.blocks
 	b := u % s.blocks
 	// Causal blocks cost more the later they are: light and heavy ones take
@@ -277,6 +288,7 @@ func (s *sdpa) matrix(w *Worker, u int) {
 
 	end := s.keys(q1 - 1)
 	for j := 0; j < end; j += sdpaTile {
+		c.Pause()
 		m := min(sdpaTile, end-j)
 		first := 0 // the first row that uses key j
 		for s.keys(q0+first/heads) <= j {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
@@ -28,7 +29,7 @@ type Model struct {
 func Open(d backend.Device, m *ir.Module) (*Model, error) { return OpenWith(d, m, replay.Options{}) }
 
 // OpenWith is Open with options of the replays.
-func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (*Model, error) {
+func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
 	blob := m.Lookup(gguf.VocabularyData)
 	if blob == nil {
 		return nil, fmt.Errorf("the file has no %s: it is no recorded language model (mlxc record makes one)", gguf.VocabularyData)
@@ -48,6 +49,11 @@ func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (*Model, error) 
 	if out.session, err = replay.Open(d, m, o); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			_ = out.session.Close() // the first error is the one to tell
+		}
+	}()
 	if out.decode, err = out.session.Graph("decode"); err != nil {
 		return nil, err
 	}
@@ -62,34 +68,114 @@ func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (*Model, error) 
 	if out.prefill, err = out.session.Graph("prefill"); err != nil {
 		return nil, err
 	}
-	if _, err := checkGraph(out.prefill); err != nil {
+	other, err := checkGraph(out.prefill)
+	if err != nil {
 		return nil, err
 	}
-	n, ok := out.prefill.IR().ParamNamed("n")
-	if !ok {
-		return nil, fmt.Errorf("graph prefill has no param $n")
+	if other.Max < pos.Max {
+		return nil, fmt.Errorf("graph prefill has $pos up to %v, graph decode up to %v: both write the same cache", other.Max, pos.Max)
 	}
-	out.batch = int(out.prefill.IR().Params[n].Max)
+	if a, b := len(out.prefill.Output("logits")), len(out.decode.Output("logits")); a != b {
+		return nil, fmt.Errorf("graph prefill has %%logits of %d bytes, graph decode of %d: want one vocabulary", a, b)
+	}
+	if out.batch, err = batchOf(out.prefill.IR()); err != nil {
+		return nil, err
+	}
+	if room := len(out.prefill.Input("tokens")) / 4; out.batch > room {
+		return nil, fmt.Errorf("graph prefill takes $n up to %d tokens, its input %%tokens has room for %d", out.batch, room)
+	}
 	return out, nil
 }
 
-// checkGraph reports a graph that does not have what generation needs.
+// batchOf is the most tokens that a graph of prompts takes at once.
+func batchOf(g *ir.Graph) (int, error) {
+	i, ok := g.ParamNamed("n")
+	if !ok {
+		return 0, fmt.Errorf("graph prefill has no param $n")
+	}
+	n := g.Params[i]
+	if n.Type != ir.U32 || n.Min > 1 || n.Max < 1 {
+		return 0, fmt.Errorf("graph prefill: $n, the number of tokens, is a %s in [%v, %v]: want a u32 that may be 1", n.Type, n.Min, n.Max)
+	}
+	return int(n.Max), nil
+}
+
+// maxContext is the greatest number of positions: their sum with a batch is a u32.
+const maxContext = 1 << 31
+
+// checkGraph reports a graph that does not have what generation needs: the
+// token ids in, logits and a token out, and a position from 0 on. Whatever else
+// varies would have no value.
 func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 	name := ir.QuoteName(g.IR().Name)
 	i, ok := g.IR().ParamNamed("pos")
-	switch {
-	case !ok:
+	if !ok {
 		return pos, fmt.Errorf("graph %s has no param $pos", name)
+	}
+	pos = g.IR().Params[i]
+	if pos.Type != ir.U32 || pos.Min != 0 || pos.Max >= maxContext {
+		return pos, fmt.Errorf("graph %s: $pos, the position, is a %s in [%v, %v]: want a u32 from 0 to less than %d", name, pos.Type, pos.Min, pos.Max, maxContext)
+	}
+	for _, q := range g.IR().Params {
+		if q.Name != "pos" && q.Name != "n" && q.Min != q.Max {
+			return pos, fmt.Errorf("graph %s has a param $%s in [%v, %v], which generation knows no value for", name, ir.QuoteName(q.Name), q.Min, q.Max)
+		}
+	}
+	if g.IR().Name == "decode" {
+		if i, ok := g.IR().ParamNamed("n"); ok && g.IR().Params[i].Min != g.IR().Params[i].Max {
+			return pos, fmt.Errorf("graph decode has a param $n, which generation knows no value for: it decodes one token")
+		}
+	}
+	logits, token := g.Output("logits"), g.Output("token")
+	switch {
 	case len(g.Input("tokens")) < 4:
 		return pos, fmt.Errorf("graph %s has no input %%tokens", name)
-	case len(g.Output("logits")) < 4 || len(g.Output("token")) < 4:
+	case len(logits) < 4 || len(token) < 4:
 		return pos, fmt.Errorf("graph %s has no outputs %%logits and %%token", name)
+	case len(logits)%4 != 0:
+		return pos, fmt.Errorf("graph %s has %%logits of %d bytes: want f32", name, len(logits))
 	}
-	return g.IR().Params[i], nil
+	for _, want := range []struct {
+		memory string
+		types  []ir.DType
+	}{{"tokens", []ir.DType{ir.I32, ir.U32}}, {"logits", []ir.DType{ir.F32}}, {"token", []ir.DType{ir.I32, ir.U32}}} {
+		i, _ := g.IR().MemoryNamed(want.memory)
+		if t := g.IR().Memories[i].DType; t.Valid() && !slices.Contains(want.types, t) {
+			return pos, fmt.Errorf("graph %s: %%%s is %s, want %s", name, want.memory, t, want.types[0])
+		}
+	}
+	return pos, nil
 }
 
 // Close releases the device's memory.
 func (m *Model) Close() error { return m.session.Close() }
+
+// Work is the modelled time of a prompt of so many tokens and of the tokens after
+// it, on one worker, in seconds: every step as if it were the last. It is 0 where
+// the device has no model.
+func (m *Model) Work(prompt, tokens int) (float64, error) {
+	last := max(0, min(prompt+tokens, m.context)-1)
+	if err := m.decode.SetParam("pos", float64(last)); err != nil {
+		return 0, err
+	}
+	step, ok, err := m.decode.Work()
+	if err != nil || !ok {
+		return 0, err
+	}
+	total := step * float64(tokens)
+	if m.prefill == nil {
+		return total + step*float64(prompt), nil
+	}
+	n := max(1, min(prompt, m.batch))
+	if err := m.prefill.SetParam("n", float64(n)); err != nil {
+		return 0, err
+	}
+	if err := m.prefill.SetParam("pos", float64(max(0, min(prompt, m.context)-n))); err != nil {
+		return 0, err
+	}
+	batch, _, err := m.prefill.Work()
+	return total + batch*float64((prompt+n-1)/n), err
+}
 
 // Context returns the number of positions of the KV cache.
 func (m *Model) Context() int { return m.context }

@@ -78,6 +78,13 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 	for i := range prompt {
 		prompt[i] = int32((100 + i%1000) % m.Tokenizer.Size())
 	}
+	seconds, err := m.Work(c.Prompt, c.Tokens)
+	if err != nil {
+		return err
+	}
+	if err := c.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", c.Rounds+1, c.Tokens, c.Prompt), seconds*float64(c.Rounds+1)); err != nil {
+		return err
+	}
 	var decode, feed []float64
 	profiles := map[string]*profile{}
 	timing := func(g *ir.Graph, t backend.Timing) {
@@ -152,6 +159,9 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		return err
 	}
 	if err := setParams(g, set); err != nil {
+		return err
+	}
+	if err := c.affordable(g, c.Rounds+1); err != nil {
 		return err
 	}
 	var times []float64

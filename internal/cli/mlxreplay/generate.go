@@ -115,6 +115,13 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	seconds, err := m.Work(len(prompt), min(c.N, m.Context()))
+	if err != nil {
+		return err
+	}
+	if err := c.allowed(fmt.Sprintf("%d tokens after a prompt of %d", c.N, len(prompt)), seconds); err != nil {
+		return err
+	}
 	decoder := m.Tokenizer.NewDecoder(false)
 	var logits []float32
 	o := generate.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd}

@@ -86,6 +86,9 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if err := checkOutputs(g, out); err != nil {
 		return err
 	}
+	if err := c.affordable(g, c.Repeat); err != nil {
+		return err
+	}
 	total := 0.0
 	for range c.Repeat {
 		t, err := g.Run(env.Context)

@@ -1,0 +1,46 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/internal/modfile"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// TestStopInsideACommand: a context ends a run in the middle of one dispatch,
+// and the device runs on.
+func TestStopInsideACommand(t *testing.T) {
+	for _, name := range []string{"col_reduce_loope2e12", "col_reduce_small2e12"} {
+		for _, workers := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d workers", name, workers), func(t *testing.T) {
+				f, err := modfile.Open(t.Context(), "../testdata/review/files/hc-"+name+".mlxt", modfile.Options{})
+				require.NoError(t, err)
+				defer f.Close()
+				d := cpu.New(workers)
+				defer d.Close()
+				s, err := replay.Open(d, f.Module, replay.Options{})
+				require.NoError(t, err)
+				defer s.Close()
+				g, err := s.Graph("")
+				require.NoError(t, err)
+				seconds, ok, err := g.Work()
+				require.NoError(t, err)
+				require.True(t, ok)
+				assert.Greater(t, seconds, 3600.0)
+				for range 2 {
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(20*time.Millisecond, cancel)
+					_, err = g.Run(ctx)
+					assert.ErrorIs(t, err, context.Canceled)
+				}
+			})
+		}
+	}
+}
