@@ -96,10 +96,20 @@ func reordering(e expectation) []string {
 
 // everyOrder lists the pipelines that must keep what is ordered in order.
 var everyOrder = []string{
+	"annotate,fuse", "annotate,fuse{generate=false}", // see fusesAlone
 	scheduled, "annotate,fuse,barriers", "annotate,fuse{generate=false},barriers", "", "annotate,reorder,barriers", "annotate,fuse,reorder,barriers",
 	"annotate,barriers,split", "annotate,fuse,reorder,barriers,split",
 	"annotate,fuse,dce,rename{budget=unlimited},schedule,barriers,plan,split,constants",
 }
+
+// fusesAlone: no barriers are placed behind it, for that would put back what fuse lost.
+func fusesAlone(pipeline string) bool {
+	return pipeline == "annotate,fuse" || pipeline == "annotate,fuse{generate=false}"
+}
+
+// ordered reports whether the graph of a row is ordered as it is recorded: those
+// about barriers lack some.
+func (d *defect) ordered() bool { return strings.HasPrefix(d.name, "F") }
 
 var vocabulary = []*word{
 	{
@@ -515,6 +525,9 @@ func TestDefects(t *testing.T) {
 						continue
 					}
 					now++
+					if fusesAlone(p) && !d.ordered() {
+						continue
+					}
 					if err := e.word.check(e, transform(t, d.graph, p)); err != nil {
 						t.Errorf("%s: %v", p, err)
 					}
@@ -642,7 +655,7 @@ func TestDefectsReplay(t *testing.T) {
 			reference := threeReplays(t, d.graph)
 			require.NotEqual(t, reference[0], reference[1], "inputs differ from replay to replay, so should results")
 			for _, p := range everyOrder {
-				if len(missing(p)) > 0 {
+				if len(missing(p)) > 0 || fusesAlone(p) && !d.ordered() {
 					continue
 				}
 				g := transform(t, d.graph, p).graph
