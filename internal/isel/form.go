@@ -44,8 +44,10 @@ type atom struct {
 	args   []form
 	value  *value // opAtom over a float: argmax
 	typ    ir.DType
-	slot   int // load
-	which  int // unknown
+	slot   int    // load
+	which  int    // unknown
+	level  int    // index: which variable
+	hash   uint64 // see setHash
 	lo, hi int64
 	open   bool    // an unknown occurs in it
 	moving bool    // an index variable occurs in it
@@ -166,7 +168,7 @@ func (s *space) index(level int, ext form) form {
 		return form{}
 	}
 	b := append(strconv.AppendInt([]byte("v"), int64(level), 10), '<')
-	return of(s.lookup(ext.key(b), func() *atom { return &atom{kind: indexAtom, num: ext, moving: true, open: ext.open()} }))
+	return of(s.lookup(ext.key(b), func() *atom { return &atom{kind: indexAtom, level: level, num: ext, moving: true, open: ext.open()} }))
 }
 
 // lookup interns the atom called key.
@@ -183,6 +185,7 @@ func (s *space) lookup(key []byte, make func() *atom) *atom {
 func (s *space) intern(a *atom) {
 	a.id = s.next
 	s.next++
+	a.setHash()
 }
 
 // div is ⌊f / c⌋ for a constant c ≥ 1.

@@ -535,7 +535,7 @@ func TestGenerate(t *testing.T) {
 		{`
   #0 @mul_rows (a = %x[0:512], b = %two[0:4], c = %t[0:512], a_strides = [64, 1], b_strides = [0, 0]) grid threads [64, 2, 1] of [64, 1, 1]
   #1 @silu (in = %t[0:512], out = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]
-`, "v0[i] = in0[i] * 2.0; out0[i] = round(f32, v0[i] / (1.0 + exp(-v0[i])))"},
+`, "v0[i] = 2.0 * in0[i]; out0[i] = round(f32, v0[i] / (1.0 + exp(-v0[i])))"},
 		{`
   #0 @mul_rows (a = %x[0:512], b = %s[0:256], c = %t[0:512], a_strides = [1, 64], b_strides = [0, 1]) grid threads [64, 2, 1] of [64, 1, 1]
   #1 @silu (in = %t[0:512], out = %z[0:512]) grid threads [128, 1, 1] of [64, 1, 1]

@@ -26,6 +26,9 @@ type value struct {
 	index int   // the level of the variable that it binds
 	skel  *skel // see Library.skeleton
 	known bool  // skel is
+	// See order.go.
+	hash  uint64
+	depth int
 }
 
 // space interns the forms and values of one unification.
@@ -76,7 +79,7 @@ func (s *space) make(v value) *value {
 			return a
 		}
 	case term.Mul, term.Add, term.Min, term.Max:
-		if v.args[1].id < v.args[0].id {
+		if before(v.args[1], v.args[0]) {
 			v.args = []*value{v.args[1], v.args[0]}
 		}
 		if v.op == term.Mul && s.fold != foldNone {
@@ -121,6 +124,7 @@ func (s *space) make(v value) *value {
 	*x = v
 	x.id = s.next
 	s.next++
+	s.setHash(x)
 	s.values[string(b)] = x
 	return x
 }
