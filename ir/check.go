@@ -115,7 +115,9 @@ func (g *Graph) CheckEffects(ctx context.Context) (err error) {
 		interrupt.Poll(ctx)
 		if d, ok := n.(*Dispatch); ok && len(c.defects) < maxDefects {
 			nc.i = i
-			nc.effects(d.Effects)
+			if nc.effects(d); len(c.defects) == 0 {
+				nc.promises(d)
+			}
 		}
 	}
 	return c.err()
@@ -124,6 +126,7 @@ func (g *Graph) CheckEffects(ctx context.Context) (err error) {
 type checker struct {
 	ctx     context.Context
 	list    bool // commands are not looked into
+	tables  bool // those of the kernels of this graph are right
 	file    string
 	prefix  string
 	defects Errors
@@ -170,7 +173,9 @@ func (c *checker) graph(g *Graph) {
 	if c.memories(g); len(c.defects) > 0 {
 		return
 	}
+	before := len(c.defects)
 	c.kernels(g)
+	c.tables = len(c.defects) == before
 	c.nodes(g)
 }
 
@@ -217,6 +222,26 @@ func (c *checker) params(g *Graph) {
 			c.add(at, Pos{}, fmt.Sprintf("no value of the params satisfies %s <= %d", g.FormatAffine(k.LHS), k.Max), "")
 		}
 	}
+	if len(c.defects) == 0 {
+		c.satisfiable(g)
+	}
+}
+
+// satisfiable reports constraints that no values satisfy together.
+func (c *checker) satisfiable(g *Graph) {
+	found := g.contradiction()
+	if len(found) == 0 {
+		return
+	}
+	text := ""
+	for i, k := range found {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s <= %d", g.FormatAffine(g.Constraints[k].LHS), g.Constraints[k].Max)
+	}
+	last := found[len(found)-1]
+	c.add(fmt.Sprintf("%sconstraint %d", c.prefix, last), Pos{}, "no values of the params satisfy together "+text, "no replay could run: drop one, or widen the bounds")
 }
 
 // intParams reports whether every param of a exists and is a u32.
@@ -483,6 +508,7 @@ type nodeChecker struct {
 	memo    *memo
 	extents []extent
 	slots   []slots
+	needs   []needs  // by kernel
 	ops     []string // by kernel: the last op kind of it that was accepted
 }
 
@@ -509,7 +535,9 @@ func (nc *nodeChecker) prepare() {
 		nc.extents[i] = extent{g.Memories[i].Size, g.Memories[i].Kind.ReadOnly()}
 	}
 	nc.slots, nc.ops = make([]slots, len(g.Kernels)), make([]string, len(g.Kernels))
+	nc.needs = make([]needs, len(g.Kernels))
 	for i := range g.Kernels {
+		nc.needs[i] = needsOf(&g.Kernels[i])
 		for j := range g.Kernels[i].Args {
 			// Where a hostile file gives a slot two arguments, [Kernel.index] takes the
 			// first, and so does this.
@@ -696,11 +724,13 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 		nc.add(fmt.Sprintf("runs kernel %d of %d", d.Kernel, len(g.Kernels)), "")
 		return
 	}
-	takes := &nc.slots[d.Kernel]
+	takes, before := &nc.slots[d.Kernel], len(nc.c.defects)
 	last := -1
+	bound := uint32(0)
 	for j := range d.Bindings {
 		b := &d.Bindings[j]
 		at := int(b.Slot)
+		bound |= 1 << (at & 31)
 		if at <= last || at >= len(takes) || !takes[at].taken || !nc.plain(&takes[at], b) {
 			nc.binding(&g.Kernels[d.Kernel], d, j)
 		}
@@ -728,10 +758,18 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 		}
 	}
 	nc.label(d.Label)
-	nc.effects(d.Effects)
+	nc.effects(d)
+	if len(nc.c.defects) > before {
+		return // which may be why what follows is wrong
+	}
+	nc.promises(d)
+	if n := &nc.needs[d.Kernel]; nc.c.tables && (n.buffers&^bound != 0 || len(d.ThreadgroupMemory) > 0) {
+		nc.given(d, bound)
+	}
 }
 
-func (nc *nodeChecker) effects(e *Effects) {
+func (nc *nodeChecker) effects(d *Dispatch) {
+	e := d.Effects
 	if e == nil {
 		return
 	}

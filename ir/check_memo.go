@@ -9,6 +9,7 @@ type memo struct {
 	views   []acceptedView
 	regions []acceptedRegion
 	extents []acceptedExtent
+	empty   []acceptedPromise
 	size    int  // of each table, made when it is needed
 	shift   uint // of a hash: its high bits, which all bits of what was hashed reach
 }
@@ -90,4 +91,24 @@ func (s *idSet) add(id ID) bool {
 	}
 	s.sparse[id] = true
 	return true
+}
+
+// acceptedPromise is a must-write of Region that is empty where a grid's numerator
+// is 0.
+type acceptedPromise struct {
+	grid Affine
+	Region
+	ok bool
+}
+
+func (m *memo) promise(grid Affine, r *Region) (place *acceptedPromise, accepted bool) {
+	if m.empty == nil {
+		m.empty = make([]acceptedPromise, m.size)
+	}
+	h := r.Run.Hash(r.Off.Hash(grid.Hash(uint64(r.Mem))))
+	for i := range r.Dims {
+		h = r.Dims[i].Count.Hash(Hash(h, uint64(r.Dims[i].Stride)))
+	}
+	place = &m.empty[h>>m.shift]
+	return place, place.ok && place.grid.Equal(grid) && place.Region.Equal(*r)
 }

@@ -262,6 +262,9 @@ var breakages = []breakage{
 	{"view whose end wraps", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
 		d.Bindings[0].View = ir.View{Mem: 0, Off: ir.Linear(3<<61, ir.Term{0, 1}), Len: ir.Const(3 << 61)}
 	}, "graph g: #0 fn: binding a %w[$pos + 6917529027641081856:$pos - 4611686018427387904] leaves 64 bits (use smaller bounds)"},
+	{"constraints together", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Constraints = append(g.Constraints, ir.Constraint{LHS: ir.Linear(0, ir.Term{0, -1}, ir.Term{1, -1}), Max: -2049})
+	}, "graph g: constraint 1: no values of the params satisfy together $pos + $n <= 2048, -$pos - $n <= -2049 (no replay could run: drop one, or widen the bounds)"},
 	{"view past its constraint", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Constraints[0].Max = 2049 }, "graph g: #0 fn: binding out %kv[256*$pos:256*$pos + 256*$n] reaches [0:524544], memory has 524288 bytes (bound the params, add a constraint, or grow the memory)\n" +
 		"graph g: #0 fn: write %kv[256*$pos:256*$pos + 128; $n x 256] reaches [0:524416], memory has 524288 bytes (bound the params, add a constraint, or grow the memory)"},
 	{"view of negative length", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
@@ -325,6 +328,31 @@ var breakages = []breakage{
 		d.Threadgroup = [3]uint32{math.MaxUint32, math.MaxUint32, 2}
 	}, "graph g: #0 fn: threadgroup [4294967295 4294967295 2] is empty or has more than 1024 threads"},
 
+	{"argument unbound", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Constants = nil }, "graph g: #0 fn: binds nothing to argument 5 (i) (only a kernel with function constants may have arguments that are absent)"},
+	{"threadgroup argument", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.ThreadgroupMemory[0].Slot = 7 }, "graph g: #0 fn: sizes threadgroup argument 7, which kernel @k does not have (list it in the kernel's table of arguments)"},
+	{"write through a read argument", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Args[1].Access = ir.ReadArg }, "graph g: #0 fn: write %kv[256*$pos:256*$pos + 128; $n x 256] goes through argument out, which is declared read (declare the argument write or readwrite)"},
+	{"write through a constant argument", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Args[1].Kind, g.Kernels[0].Args[1].Access = ir.ConstantArg, ir.ReadArg
+	}, "graph g: #0 fn: write %kv[256*$pos:256*$pos + 128; $n x 256] goes through argument out, which is declared constant (declare the argument write or readwrite)"},
+	{"write beside what is bound to write", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		d.Bindings[0].View, d.Bindings[1].View = ir.ViewOf(3, 0, 64), ir.ViewOf(3, 64, 64)
+		d.Effects.Writes[0].Region = ir.ViewOf(3, 0, 64).Contiguous()
+	}, "graph g: #0 fn: write %s[0:64] goes through argument a, which is declared read (declare the argument write or readwrite)"},
+	{"write promised twice", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		d.Effects.Writes = append(d.Effects.Writes, d.Effects.Writes[0])
+	}, "graph g: #0 fn: write %kv[256*$pos:256*$pos + 128; $n x 256] is promised twice (list it once)"},
+	{"write promised twice among many, through an alias", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		for i := range int64(100) {
+			d.Effects.Writes = append(d.Effects.Writes, ir.Write{Region: ir.ViewOf(3, 1024+8*i, 8).Contiguous(), Must: true})
+		}
+		d.Effects.Writes = append(d.Effects.Writes, ir.Write{Region: ir.ViewOf(4, 88, 8).Contiguous(), Must: true})
+	}, "graph g: #0 fn: write %tmp[88:96] is promised twice (list it once)"},
+	{"write promised of an empty grid", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Params[1].Min = 0
+		d.Effects.Writes[0].Dims[0].Count = ir.Const(1)
+	}, "graph g: #0 fn: write %kv[256*$pos:256*$pos + 128; 1 x 256] is promised, and the grid can be empty: dimension 0 is $n (make it a may-write, or empty with the grid, or bound the params)"},
+	{"write promised of a grid of none", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.Grid[1] = ir.Ext(0) }, "graph g: #0 fn: write %kv[256*$pos:256*$pos + 128; $n x 256] is promised, and the grid can be empty: dimension 1 is 0 (make it a may-write, or empty with the grid, or bound the params)"},
+
 	{"region memory", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.Effects.Reads[0].Mem = -1 }, "graph g: #0 fn: read is of memory -1 of 5"},
 	{"region dimensions", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.Effects.Reads[0].Dims = make([]ir.Dim, 5) }, "graph g: #0 fn: read of %w has 5 dimensions (at most 4)"},
 	{"region count negative", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.Effects.Reads[0].Dims = []ir.Dim{{ir.Const(-1), 4}} }, "graph g: #0 fn: read %w[0:64; -1 x 4] has a dimension of negative count or stride"},
@@ -358,6 +386,42 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
+// A promise that is empty with the grid is kept, whatever the terms of both.
+func TestCheckAcceptsEmptyPromises(t *testing.T) {
+	n, m := ir.Linear(0, ir.Term{0, 1}), ir.Linear(0, ir.Term{1, 1})
+	for _, c := range []struct {
+		grid, run ir.Affine
+		count     ir.Affine
+		want      bool
+	}{
+		{n, n.Scale(4), ir.Const(1), true},
+		{n, ir.Const(4), n, true},
+		{n.Scale(2), n.Scale(3), ir.Const(1), true},
+		{n.Scale(2).Add(m.Scale(3)), n, ir.Const(1), true},
+		{n.Add(m), m, n, true},
+		{n.Sub(m), n.Sub(m), ir.Const(1), true}, // $m <= $n
+		{n.AddConst(1), ir.Const(4), ir.Const(1), true},
+		{n, m, ir.Const(1), true}, // $m is 0 where $n is
+		{m, n, ir.Const(1), false},
+		{n.Sub(m), n, ir.Const(1), false},
+	} {
+		b := ir.NewBuilder("g")
+		b.Param("n", 0, 8)
+		b.Param("m", 0, 8)
+		b.Require(m.Sub(n), 0)
+		y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4096})
+		k := b.Kernel(ir.Kernel{Name: "k", Library: ir.Library{Kind: ir.Metallib, Path: "m"}, Function: "f"})
+		b.Dispatch(ir.Dispatch{Kernel: k, Grid: [3]ir.Extent{{Num: c.grid, Div: 1}, ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1},
+			Effects: &ir.Effects{Complete: true, Writes: []ir.Write{{Region: ir.Region{Mem: y, Run: c.run, Dims: []ir.Dim{{c.count, 64}}}, Must: true}}}})
+		_, err := b.Graph()
+		if c.want {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "is promised, and the grid can be empty")
+		}
+	}
+}
+
 func values() ir.Init {
 	return ir.Init{Kind: ir.InitValues, Values: []ir.Value{{Type: ir.U32, Bytes: []byte{1, 0, 0, 0}}}}
 }
@@ -373,8 +437,12 @@ func arguments(g *ir.Graph, vs ...ir.Value) {
 // Every message and hint of check.go stands in the table above: a new check
 // needs a new case.
 func TestEveryCheckIsTested(t *testing.T) {
-	src, err := os.ReadFile("check.go")
-	require.NoError(t, err)
+	var src []byte
+	for _, name := range []string{"check.go", "check_dispatch.go"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		src = append(src, text...)
+	}
 	var all strings.Builder
 	for _, c := range breakages {
 		all.WriteString(c.want + "\n")

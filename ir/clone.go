@@ -25,6 +25,7 @@ func (g *Graph) Clone() *Graph {
 		Memories:    slices.Clone(g.Memories),
 		Kernels:     slices.Clone(g.Kernels),
 		Nodes:       slices.Clone(g.Nodes),
+		Serial:      g.Serial,
 	}
 	for i := range out.Memories {
 		m := &out.Memories[i]

@@ -11,6 +11,11 @@ type Graph struct {
 	Kernels     []Kernel
 	Nodes       []Node
 
+	// Serial: the list is the order, as of a serial encoder. Each command begins
+	// when the one before it has ended, whatever barriers and commits say, and a
+	// replay when the one before it has.
+	Serial bool
+
 	// Source, when set, says where the graph was read from, for errors.
 	Source *Source
 }

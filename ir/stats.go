@@ -7,7 +7,7 @@ type Stats struct {
 	Fills       int            `json:"fills"`
 	Barriers    int            `json:"barriers"`
 	Commits     int            `json:"commits"`
-	Epochs      int            `json:"epochs"`      // runs of commands between barriers and commits
+	Epochs      int            `json:"epochs"`      // runs of commands between barriers and commits; of a serial graph the commands
 	Unannotated int            `json:"unannotated"` // dispatches whose effects are unknown
 	Largest     int            `json:"largest_epoch"`
 	Kernels     map[string]int `json:"kernels"` // dispatches of each function
@@ -76,6 +76,10 @@ func (g *Graph) Stats() Stats {
 		}
 	}
 	end()
+	if g.Serial {
+		s.Epochs = s.Dispatches + s.Copies + s.Fills
+		s.Largest = min(s.Epochs, 1)
+	}
 	for _, t := range perOp {
 		if t.n > 0 {
 			s.Ops[t.op] += t.n

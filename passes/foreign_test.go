@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/internal/oracle"
 	"github.com/mlxc/mlxc/ir"
@@ -183,7 +184,7 @@ func (x *foreignGraph) dispatch() {
 	x.b.Dispatch(d)
 }
 
-// recordForeign draws a graph that is proved to be itself: its barriers are the
+// recordForeign draws a graph that has a meaning and is proved to be itself: its barriers are the
 // fewest, or one stands behind each command.
 func recordForeign(rng *rand.Rand) *ir.Graph {
 	for {
@@ -203,7 +204,11 @@ func recordForeign(rng *rand.Rand) *ir.Graph {
 			}
 			g.Nodes = out
 		}
-		if g.Check() == nil && prove.Check(context.Background(), g, g.Clone(), prove.Options{}).Verdict == prove.Proved {
+		if g.Check() != nil {
+			continue
+		}
+		// One that reads undefined bytes has no meaning that passes could keep.
+		if found, err := meaning.Of(context.Background(), g); err == nil && found.Err() == nil && prove.Check(context.Background(), g, g.Clone(), prove.Options{}).Verdict == prove.Proved {
 			return g
 		}
 	}

@@ -219,6 +219,9 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 	for i, s := range p {
 		r := &Report{Pass: s.String(), graph: g, Before: stats, given: found, check: (*ir.Graph).CheckContext}
 		start := time.Now()
+		if !s.Pass.listed {
+			explicit(ctx, g, r)
+		}
 		if err := s.Pass.run(ctx, g, o.values(s), r); err != nil {
 			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
 		}

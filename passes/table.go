@@ -17,7 +17,10 @@ type Pass struct {
 	// Default: the pass is part of the pipeline that runs when nobody asks for
 	// another.
 	Default bool
-	run     func(ctx context.Context, g *ir.Graph, o Values, r *Report) error
+	// listed: the pass keeps the order of the list and asks nothing of barriers, so
+	// that a serial graph stays one.
+	listed bool
+	run    func(ctx context.Context, g *ir.Graph, o Values, r *Report) error
 }
 
 // New returns a pass that is not in the table, for a pipeline that a program
@@ -35,12 +38,12 @@ type Option struct {
 
 // table lists every pass in the order of the default pipeline.
 var table = []Pass{
-	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, run: annotate},
+	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, listed: true, run: annotate},
 	{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", Default: true, run: fuse,
 		Options: []Option{{"max-threads", "1024", "threads of a threadgroup that a pipeline of the device has at most"},
 			{"generate", "true", "true: elementwise commands become kernels of their own where the library has none"},
 			{"allow", "none", "rewrites that may change bits and may be used, joined by + (docs/terms.md)"}}},
-	{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", Default: true, run: dce},
+	{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", Default: true, listed: true, run: dce},
 	{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", Default: true, run: rename,
 		Options: []Option{{"budget", renameBudget, "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited"}}},
 	{Name: "reorder", Summary: "move commands up into earlier epochs, as ggml and mlx-native do, made sound", run: reorder, Options: []Option{
@@ -61,7 +64,7 @@ var table = []Pass{
 	}, run: split},
 	{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", Options: []Option{
 		{"align", "32", "bytes between places, a power of two; 256 under some validation layers"},
-	}, run: constants},
+	}, listed: true, run: constants},
 }
 
 // Constraint says that one pass runs before another where a pipeline has both.

@@ -190,8 +190,16 @@ func (p place) unordered(q place) bool {
 // barriers and commits do not order. A barrier orders its own command buffer
 // only; a commit that orders nothing lets everything before it run on. The end
 // of the list is neither: the next replay goes on where this one ended.
+//
+// The list of a serial graph is its order: nothing is left.
 func order(m *model) schedule {
 	s := schedule{places: make([]place, len(m.ops))}
+	if m.g.Serial {
+		for i := range s.places {
+			s.places[i].span = int32(i)
+		}
+		return s
+	}
 	var at place
 	epoch, open := newUnordered(m), newUnordered(m)
 	var buffer []int32 // commands of this command buffer

@@ -96,7 +96,8 @@
 // A barrier is placed exactly where a command conflicts, on bytes, with one since
 // the last barrier. [Encoder.Conflicts] says why each stands, [Encoder.Groups] how
 // many commands may overlap. [Encoder.Barrier] forces one; [ManualBarriers] leaves
-// them to the caller, and [Result.Races] lists what they miss.
+// them to the caller, and [Result.Races] lists what they miss; [Serial] records what
+// a serial encoder does, without any.
 //
 // # Not here
 //

@@ -86,6 +86,10 @@ func (e *Encoder) init(name string, with []Setting) {
 		e.on, e.deferred = nil, false
 		e.kill("%w", err)
 	}
+	if e.g.Serial = e.inOrder; e.inOrder && e.manual {
+		e.on, e.deferred = nil, false
+		e.kill("Serial and ManualBarriers: a serial recording needs no barriers")
+	}
 	if e.on != nil {
 		e.device = newDevice(e.on, &e.counters)
 		e.dump = claimDump(e)

@@ -133,10 +133,12 @@ func TestC1OffsetOfASlice(t *testing.T) {
 	require.Equal(t, "%x[128:192]", r.Graph.FormatRegion(d.Effects.Writes[0].Region))
 }
 
-// foreign is a kernel that nobody has declared.
+// foreign is a kernel that nobody has declared, with arguments that its function
+// constant makes absent.
 var foreign = ir.Kernel{
 	Name: "foreign", Library: ir.Library{Kind: ir.SourceFile, Path: "foreign.metal"}, Function: "foreign",
-	Args: []ir.Arg{{Slot: 0, Name: "a", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 1, Name: "b", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 2, Name: "n", Kind: ir.ConstantArg, Type: ir.U32, Count: 1}},
+	Constants: []ir.FunctionConstant{{Index: 0, Name: "alone", Type: ir.Bool, Bits: 1}},
+	Args:      []ir.Arg{{Slot: 0, Name: "a", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 1, Name: "b", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 2, Name: "n", Kind: ir.ConstantArg, Type: ir.U32, Count: 1}},
 }
 
 // C2: what a failed or unfinished dispatch was told is nobody else's.

@@ -14,6 +14,7 @@ type settings struct {
 	deferred bool           // executed at Finish
 	keep     bool           // captured although it is executed
 	manual   bool
+	inOrder  bool // the recording is serial
 	profile  bool
 	clock    bool
 	err      error // settings that no encoder can have
@@ -45,6 +46,12 @@ func Deferred(d backend.Device) Setting { return func(s *settings) { s.device("D
 // conflict without a barrier between is listed in [Result.Races], and executed
 // as it stands. [Encoder.EncodeRecomputed] places its own all the same.
 func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
+
+// Serial records what a serial encoder does: each command begins when the one before
+// it has ended. No barrier is placed, conflicts are no races, and the graph says of
+// itself that its list is its order ([ir.Graph.Serial]). Passes find out which of
+// that order is needed.
+func Serial() Setting { return func(s *settings) { s.inOrder = true } }
 
 // TimeDispatches asks the device for the time of each dispatch. Devices that can
 // take times only where an encoder ends change what overlaps; their

@@ -76,6 +76,9 @@ func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 		return false
 	}
 	e.ready()
+	if e.inOrder && e.group > 0 {
+		e.endGroup() // a group of its own, without a barrier
+	}
 	var start time.Time
 	if e.clock {
 		start = time.Now()

@@ -176,16 +176,17 @@ func TestParams(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Undefined bytes differ from run to run, so that reading them shows.
+// Undefined bytes differ from run to run, so that a host that looks at what nobody
+// wrote sees it.
 func TestPoison(t *testing.T) {
-	b := ir.NewBuilder("leak")
-	scratch := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 16})
+	b := ir.NewBuilder("part")
+	in := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16})
 	out := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 32})
-	b.Copy(ir.ViewOf(out, 0, 16), ir.ViewOf(scratch, 0, 16), "reads what nobody wrote")
+	b.Copy(ir.ViewOf(out, 0, 16), ir.ViewOf(in, 0, 16), "writes half of it")
 	ir, err := b.Graph()
 	require.NoError(t, err)
 	s := open(t, replay.Options{Poison: true}, ir)
-	g := graph(t, s, "leak")
+	g := graph(t, s, "part")
 	var seen [][]byte
 	for range 3 {
 		_, err := g.Run(context.Background())
@@ -193,8 +194,38 @@ func TestPoison(t *testing.T) {
 		seen = append(seen, append([]byte(nil), g.Output("y")...))
 	}
 	for i := range seen {
-		require.NotEqual(t, seen[i][:16], seen[(i+1)%3][:16])
+		require.Equal(t, seen[i][:16], seen[(i+1)%3][:16])
 		require.NotEqual(t, seen[i][16:], seen[(i+1)%3][16:])
+	}
+}
+
+// A graph whose result depends on what nobody wrote, or on an order that nothing
+// gives, does not run.
+func TestNoMeaning(t *testing.T) {
+	for name, want := range map[string]string{
+		"leak": "graph leak has no one meaning\n  #0 copy reads %s[0:16], which nothing wrote in this replay, and an output or state depends on it: scratch and outputs begin undefined: write the bytes first, or make the memory a state",
+		"race": "graph race has no one meaning\n  #0 copy and #1 copy both touch %s[0:16] and nothing orders them (the first writes, the second reads): put a barrier between them; or, if the list is the order in which they ran, make the graph serial (--recorded-order)",
+	} {
+		b := ir.NewBuilder(name)
+		x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16})
+		scratch := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 16})
+		out := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 16})
+		if name == "race" {
+			b.Copy(ir.ViewOf(scratch, 0, 16), ir.ViewOf(x, 0, 16), "")
+		}
+		b.Copy(ir.ViewOf(out, 0, 16), ir.ViewOf(scratch, 0, 16), "")
+		g, err := b.Graph()
+		require.NoError(t, err)
+		_, err = open(t, replay.Options{}, g).Graph("")
+		require.EqualError(t, err, want)
+		if name == "race" {
+			g.Serial = true
+			p := graph(t, open(t, replay.Options{Poison: true}, g), "")
+			copy(p.Input("x"), "sixteen bytes, x")
+			_, err := p.Run(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, "sixteen bytes, x", string(p.Output("y")))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,9 +11,9 @@ import (
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl"
 )
 
 // Options of a session.
@@ -89,6 +90,9 @@ func (s *Session) Graph(name string) (*Graph, error) {
 	}
 	p, err := s.plan(g)
 	if err != nil {
+		if none := (*meaning.Error)(nil); errors.As(err, &none) {
+			return nil, err // it says which graph
+		}
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(g.Name), err)
 	}
 	s.graphs[g.Name] = p
@@ -116,7 +120,7 @@ func (s *Session) ResetStates() (err error) {
 
 func (s *Session) plan(g *ir.Graph) (_ *Graph, err error) {
 	defer mmap.Catch(&err)() // initial contents lie in files
-	if err := describe(g); err != nil {
+	if err := sound(g); err != nil {
 		return nil, err
 	}
 	p := &Graph{session: s, graph: g, arguments: arguments(g), buffers: make([]backend.Buffer, len(g.Memories)), params: make([]uint32, len(g.Params)), set: make([]bool, len(g.Params))}
@@ -182,20 +186,18 @@ func arguments(g *ir.Graph) (out []ir.MemID) {
 	return out
 }
 
-// describe refuses a dispatch of a builtin or generated kernel that its declaration does not
-// describe: no executor may run what nobody knows the effects of.
-func describe(g *ir.Graph) error {
-	declared := msl.NewCache(g)
-	for _, n := range g.Nodes {
-		d, ok := n.(*ir.Dispatch)
-		if !ok || !g.Kernels[d.Kernel].Library.Declared() {
-			continue
-		}
-		if _, err := declared.Describe(d); err != nil {
-			return err
-		}
+// sound refuses a dispatch of a builtin or generated kernel that its declaration does
+// not describe, for no executor may run what nobody knows the effects of; and a
+// graph whose result depends on an order that nothing gives, or on undefined bytes.
+func sound(g *ir.Graph) error {
+	found, err := meaning.Of(context.Background(), g)
+	if err != nil {
+		return err
 	}
-	return nil
+	if found.Undescribed != nil {
+		return found.Undescribed
+	}
+	return found.Err()
 }
 
 // buffer returns the memory of m: mapped or shared where possible.

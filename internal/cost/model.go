@@ -210,6 +210,9 @@ func (m Model) Graph(g *ir.Graph) Time {
 	for _, n := range g.Nodes {
 		switch n := n.(type) {
 		case *ir.Barrier:
+			if g.Serial {
+				continue
+			}
 			end()
 			t.Barriers += m.Barrier
 		case *ir.Commit:
@@ -224,6 +227,10 @@ func (m Model) Graph(g *ir.Graph) Time {
 				p.Add(w)
 				t.Bytes += w.Bytes
 				t.Encode += m.Encode
+				if g.Serial { // nothing runs beside it
+					end()
+					t.Barriers += m.Barrier
+				}
 			}
 		}
 	}

@@ -43,6 +43,16 @@ func (c *comparison) params() {
 	}
 }
 
+// serial compares what orders the list.
+func (c *comparison) serial() {
+	switch b, a := c.b.g.Serial, c.a.g.Serial; {
+	case b && !a:
+		c.add(Serial, nil, nil, "the list was the order, now barriers and commits are")
+	case a && !b:
+		c.add(Serial, nil, nil, "barriers and commits were the order, now the list is")
+	}
+}
+
 func param(p ir.Param) string { return fmt.Sprintf("%s in [%g, %g]", p.Type, p.Min, p.Max) }
 
 // memories compares memories by name.

@@ -39,6 +39,7 @@ type Table struct {
 	regions  regions
 	roots    []rootOf
 	ops      int64
+	stated   func(*ir.Dispatch) *ir.Effects // nil: those of the dispatch
 }
 
 // rootOf is the root of a memory and where the memory begins there.
@@ -50,8 +51,12 @@ type rootOf struct {
 
 // NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
 // accesses, more than a process can hold.
-func NewTable(ctx context.Context, g *ir.Graph) *Table {
-	t := &Table{ctx: ctx, g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
+func NewTable(ctx context.Context, g *ir.Graph) *Table { return NewTableOf(ctx, g, nil) }
+
+// NewTableOf is NewTable with the effects of dispatches that effects returns, which
+// need not outlive the next call; nil are unknown ones.
+func NewTableOf(ctx context.Context, g *ir.Graph, effects func(*ir.Dispatch) *ir.Effects) *Table {
+	t := &Table{ctx: ctx, g: g, stated: effects, regions: newRegions(twice(g)), roots: rootsOf(g)}
 	if len(g.Nodes) > math.MaxInt32 {
 		panic(fmt.Sprintf("hazard: %d nodes", len(g.Nodes)))
 	}
@@ -113,10 +118,14 @@ func rootsOf(g *ir.Graph) []rootOf {
 func (t *Table) touch(x ir.Node) (known bool) {
 	switch x := x.(type) {
 	case *ir.Dispatch:
-		if !x.Effects.Known() {
+		e := x.Effects
+		if t.stated != nil {
+			e = t.stated(x)
+		}
+		if !e.Known() {
 			return false
 		}
-		t.effects(x.Effects)
+		t.effects(e)
 		Given(t.g, x, func(r ir.Region) { t.add(&r, false, false) })
 	case *ir.Copy:
 		r, w := x.Src.Contiguous(), x.Dst.Contiguous()

@@ -37,7 +37,7 @@ type owner struct {
 // NewStream unrolls g, one replay for each value of its params. The list is a
 // cycle: the end of a replay ends no command buffer.
 func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
-	s := &Stream{graph: &ir.Graph{Name: g.Name, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params}
+	s := &Stream{graph: &ir.Graph{Name: g.Name, Serial: g.Serial, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params}
 	epoch := 0
 	for r, v := range params {
 		to := make([]ir.MemID, len(g.Memories))
@@ -112,8 +112,12 @@ func constant(n ir.Node, v []uint32, to []ir.MemID) ir.Node {
 }
 
 // Before reports whether the marks of the stream order command i before j: a
-// barrier within its command buffer, an ordered commit everything.
+// barrier within its command buffer, an ordered commit everything; the list itself, if
+// it is serial.
 func (s *Stream) Before(i, j int) bool {
+	if s.graph.Serial {
+		return i < j
+	}
 	a, b := s.spots[i], s.spots[j]
 	if a.buffer == b.buffer {
 		return a.epoch < b.epoch

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/cost"
+	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -59,8 +60,8 @@ func (r *Result) Undone() (out []Row) {
 	return out
 }
 
-// Run optimizes a copy of recorded. An error means that a pass failed or broke
-// the graph; a result may still not be proved, see [Result.Proof]: refused, or
+// Run optimizes a copy of recorded. An error means that the recording has no one
+// meaning ([meaning.Error]), or that a pass failed or broke the graph; a result may still not be proved, see [Result.Proof]: refused, or
 // "cannot tell" with every pass undone.
 func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 	if o.Model.Bandwidth == 0 {
@@ -70,8 +71,14 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 		}
 	}
 	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
+	found, err := meaning.Of(ctx, recorded)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
 	out := &Result{Graph: recorded.Name, Model: o.Model.Name, ModelledAt: ModelledAt(recorded, o.Model)}
-	var err error
 	if out.Before, err = Compare(ctx, recorded, o.Model); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -166,17 +167,21 @@ func TestCannotTellIsUndone(t *testing.T) {
 }
 
 // Of a recording that races by itself no prefix is proved, and the pass is found by
-// leaving out one at a time.
-func TestOfARaceIsUndone(t *testing.T) {
+// A recording that races has no one meaning: no pass runs.
+func TestOfARace(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(strings.Replace(foreign, "  barrier\n", "  #2 @own (a = %x[0:32], b = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]\n      effects complete reads %x[0:32] writes must %y[0:64]\n", 1)))
 	require.NoError(t, err)
 	g := m.Graphs[0]
-	r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: with(pipeline(t, "annotate,barriers"), "annotate", nudge)})
-	require.NoError(t, err)
-	require.NotEqual(t, prove.Proved, r.OfRecording)
+	o := optimize.Options{Pipeline: pipeline(t, "annotate,barriers")}
+	_, err = optimize.Run(context.Background(), g, o)
+	var none *meaning.Error
+	require.ErrorAs(t, err, &none)
+	require.Equal(t, []ir.ID{1, 2}, none.Report.Faults[0].Commands)
+	g.Serial = true
+	r, err := optimize.Run(context.Background(), g, o)
+	require.NoError(t, err, "its list is its order")
 	require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)
-	require.Len(t, r.Undone(), 1)
-	require.Equal(t, "bad", r.Undone()[0].Pass)
+	require.False(t, r.Optimized.Serial, "barriers are written down")
 }
 
 // With nothing that could be undone there is no result.

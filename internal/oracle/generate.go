@@ -254,6 +254,7 @@ func (x *generator) kernel(name string, args ...ir.Arg) ir.KernelID {
 	if args == nil {
 		k = msl.Declarations(name)[0].Kernel(name)
 	} else {
+		k.Args = append(k.Args, ir.Arg{Slot: 0, Name: "shared", Kind: ir.ThreadgroupArg, Type: ir.F32})
 		k.Constants = []ir.FunctionConstant{{Index: 3, Name: "c", Type: ir.U32, Bits: uint64(x.rng.IntN(4))}}
 	}
 	id = x.b.Kernel(k)

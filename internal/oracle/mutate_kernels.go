@@ -42,7 +42,8 @@ func changeThreadgroup(rng *rand.Rand, g *ir.Graph) bool {
 }
 
 func changeThreadgroupMemory(rng *rand.Rand, g *ir.Graph) bool {
-	d, ok := pickNode[*ir.Dispatch](rng, g, nil)
+	shared := func(a ir.Arg) bool { return a.Kind == ir.ThreadgroupArg && a.Slot == 0 }
+	d, ok := pickNode(rng, g, func(d *ir.Dispatch) bool { return slices.ContainsFunc(g.Kernels[d.Kernel].Args, shared) })
 	if !ok {
 		return false
 	}

@@ -28,9 +28,10 @@ func commitsOf(g *ir.Graph) (out []ir.CommitOrder, epochs int) {
 
 // happensBefore relates the commands of consecutive replays. A barrier orders
 // its own command buffer; an ordered commit orders everything before it, earlier
-// command buffers included, before everything after it.
+// command buffers included, before everything after it. The list of a serial graph
+// is its order.
 func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
-	type spot struct{ replay, buffer, epoch int }
+	type spot struct{ replay, buffer, epoch, command int }
 	var spots []spot
 	var orders []ir.CommitOrder // of the commit that ends each buffer of the stream
 	commits, barriers := commitsOf(g)
@@ -44,7 +45,7 @@ func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 				buffer++
 			default:
 				if isCommand(n) {
-					spots = append(spots, spot{r, buffer, epoch})
+					spots = append(spots, spot{r, buffer, epoch, len(spots)})
 				}
 			}
 		}
@@ -55,6 +56,8 @@ func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 	}
 	ordered := func(a, b spot) bool {
 		switch {
+		case g.Serial:
+			return a.command < b.command
 		case o.Replays == Waited && a.replay != b.replay:
 			return a.replay < b.replay
 		case a.buffer == b.buffer:

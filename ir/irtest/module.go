@@ -48,6 +48,7 @@ func (g *gen) graph() *ir.Graph {
 	g.memories()
 	g.kernels()
 	g.nodes()
+	g.g.Serial = g.chance(4, "serial")
 	return g.g
 }
 

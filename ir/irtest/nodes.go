@@ -2,6 +2,7 @@ package irtest
 
 import (
 	"math"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -98,12 +99,9 @@ func (g *gen) dispatch() *ir.Dispatch {
 			if g.bool("threadgroup memory") {
 				d.ThreadgroupMemory = append(d.ThreadgroupMemory, ir.ThreadgroupMemory{Slot: a.Slot, Bytes: 16 * uint32(1+g.upTo(255, "bytes"))})
 			}
-		} else if !g.chance(8, "unbound") {
+		} else if len(g.g.Kernels[d.Kernel].Constants) == 0 || !g.chance(8, "unbound") {
 			d.Bindings = append(d.Bindings, g.binding(a))
 		}
-	}
-	if g.chance(8, "threadgroup memory that the table lacks") {
-		d.ThreadgroupMemory = append(d.ThreadgroupMemory, ir.ThreadgroupMemory{Slot: 30, Bytes: 16})
 	}
 	threads := int64(1024)
 	for i := range 3 {
@@ -117,6 +115,7 @@ func (g *gen) dispatch() *ir.Dispatch {
 		threads /= n
 	}
 	d.Effects = g.effects()
+	g.keepPromises(d)
 	return d
 }
 
@@ -187,4 +186,36 @@ func (g *gen) effects() *ir.Effects {
 		e.Writes = append(e.Writes, ir.Write{Region: g.region(g.memory(true)), Must: g.bool("must"), Atomic: g.chance(4, "atomic")})
 	}
 	return e
+}
+
+// keepPromises takes back what effects say of writes and [ir.Graph.Check] refuses.
+func (g *gen) keepPromises(d *ir.Dispatch) {
+	if d.Effects == nil {
+		return
+	}
+	for i := range d.Grid {
+		if lo, _, ok := g.g.Range(d.Grid[i].Num); !ok || lo <= 0 {
+			for k := range d.Effects.Writes {
+				d.Effects.Writes[k].Must = false
+			}
+		}
+	}
+	var out []ir.Write
+	for _, w := range d.Effects.Writes {
+		root, _ := g.g.Root(w.Mem)
+		readOnly := slices.ContainsFunc(d.Bindings, func(b ir.Binding) bool {
+			m := ir.NoMem
+			if b.Kind == ir.BindView {
+				m, _ = g.g.Root(b.View.Mem)
+			}
+			a, _ := g.g.Kernels[d.Kernel].Arg(b.Slot)
+			return m == root && (a.Kind != ir.DeviceArg || a.Access == ir.ReadArg)
+		})
+		if readOnly {
+			continue
+		}
+		w.Must = w.Must && !slices.ContainsFunc(out, func(x ir.Write) bool { return x.Must })
+		out = append(out, w)
+	}
+	d.Effects.Writes = out
 }

@@ -56,6 +56,9 @@ func (g *gen) params() {
 			Max: least + g.upTo(4096, "slack"),
 		})
 	}
+	if len(g.g.Constraints) > 0 && len(g.g.Samples(1)) == 0 { // none may satisfy them together
+		g.g.Constraints = g.g.Constraints[:1]
+	}
 }
 
 func (g *gen) intParams() []ir.ParamID   { return g.paramsOf(ir.U32) }

@@ -30,6 +30,17 @@ var nodeSize = [...]int{
 	nodeGroupEnd:   1,
 }
 
+// Bits of a graph's attributes.
+const graphSerial = 1
+
+// graphSize is the number of elements of a graph.
+func graphSize(version uint32) int {
+	if version >= attributed {
+		return 7
+	}
+	return 6
+}
+
 // Bits of a write's flags.
 const (
 	writeMust   = 1
@@ -38,7 +49,7 @@ const (
 
 // decodeMeta reads META, which refers to strings and blobs by index.
 func (im *image) decodeMeta(ctx context.Context, strs []string, blobs []*ir.Blob, places []blobPlace) (*ir.Module, error) {
-	d := &decoder{ctx: ctx, cursor: im.cursor(metaSection), strs: strs, blobs: blobs, places: places}
+	d := &decoder{ctx: ctx, cursor: im.cursor(metaSection), version: im.version, strs: strs, blobs: blobs, places: places}
 	m := &ir.Module{}
 	if d.tuple("the module", 2) {
 		n := d.list("graphs", 7)
@@ -88,11 +99,12 @@ func (im *image) decodeStrings(ctx context.Context) ([]string, error) {
 type decoder struct {
 	ctx context.Context
 	*cursor
-	strs   []string
-	blobs  []*ir.Blob
-	places []blobPlace // of each of blobs
-	g      *ir.Graph
-	terms  []ir.Term // scratch of affine
+	version uint32
+	strs    []string
+	blobs   []*ir.Blob
+	places  []blobPlace // of each of blobs
+	g       *ir.Graph
+	terms   []ir.Term // scratch of affine
 }
 
 func (d *decoder) str(what string) string {
@@ -140,7 +152,7 @@ func (d *decoder) graphAt() *ir.Graph {
 	g := &ir.Graph{Source: &ir.Source{File: d.file, Shared: true}}
 	d.g = g
 	d.graph = ""
-	if !d.tuple("the graph", 6) {
+	if !d.tuple("the graph", graphSize(d.version)) {
 		return g
 	}
 	g.Name = d.str("name")
@@ -182,6 +194,9 @@ func (d *decoder) graphAt() *ir.Graph {
 	n = d.list("nodes", 2)
 	d.nodes(n)
 	d.leave(0)
+	if d.version >= attributed {
+		g.Serial = d.int("attributes", 0, graphSerial) == graphSerial
+	}
 	return g
 }
 

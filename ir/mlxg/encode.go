@@ -57,8 +57,9 @@ func (e *encoder) str(s string) {
 func (e *encoder) meta(m *ir.Module) {
 	e.array(2)
 	e.array(len(m.Graphs))
+	version := versionOf(m)
 	for _, g := range m.Graphs {
-		e.graph(g)
+		e.graph(g, version)
 	}
 	e.array(len(m.Data))
 	for _, d := range m.Data {
@@ -89,8 +90,8 @@ func (e *encoder) blobs() {
 	}
 }
 
-func (e *encoder) graph(g *ir.Graph) {
-	e.array(6)
+func (e *encoder) graph(g *ir.Graph, version uint32) {
+	e.array(graphSize(version))
 	e.str(g.Name)
 	e.array(len(g.Params))
 	for _, p := range g.Params {
@@ -117,6 +118,13 @@ func (e *encoder) graph(g *ir.Graph) {
 	e.array(len(g.Nodes))
 	for _, n := range g.Nodes {
 		e.node(n)
+	}
+	if version >= attributed {
+		flags := uint64(0)
+		if g.Serial {
+			flags |= graphSerial
+		}
+		e.uint(flags)
 	}
 }
 

@@ -65,7 +65,7 @@ func Join(parts ...Part) []byte {
 		pos = s.offset + s.length
 		table = append(table, s)
 	}
-	return append(header(table), body...)
+	return append(header(1, table), body...)
 }
 
 // Split is the inverse of Join.
@@ -172,5 +172,5 @@ func WriteUnchecked(path string, m *ir.Module) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(header(sections), b.Bytes()...), 0o600)
+	return os.WriteFile(path, append(header(versionOf(m), sections), b.Bytes()...), 0o600)
 }

@@ -10,11 +10,25 @@ import (
 	"strconv"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
 )
 
-// Version is the version of the format that this package writes, and the
-// newest one that it reads.
-const Version = 1
+// Version is the newest version of the format that this package reads. It
+// writes the oldest that can say what a module holds.
+const Version = 2
+
+// attributed is the version since which graphs have attributes.
+const attributed = 2
+
+// versionOf returns the version of the file of a module.
+func versionOf(m *ir.Module) uint32 {
+	for _, g := range m.Graphs {
+		if g.Serial {
+			return attributed
+		}
+	}
+	return 1
+}
 
 // magic shows damage by text-mode transfers, as PNG's does: a byte that seven
 // bits cannot hold, CR LF, the end-of-file of DOS, and a bare LF.
@@ -23,7 +37,7 @@ const magic = "\x89MXG\r\n\x1a\n"
 // kind is the fourcc of a section.
 type kind [4]byte
 
-// The sections of version 1.
+// The sections.
 var (
 	metaSection    = kind{'M', 'E', 'T', 'A'} // graphs
 	stringsSection = kind{'S', 'T', 'R', 'S'} // strings of META
@@ -69,11 +83,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func headerSize(sections int) int { return fixedHeader + sections*entrySize + 4 }
 
-// header encodes the header of a file with the given sections.
-func header(sections []section) []byte {
+// header encodes the header of a file of the given version and sections.
+func header(version uint32, sections []section) []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, headerSize(len(sections))), magic...)
-	b = le.AppendUint32(b, Version)
+	b = le.AppendUint32(b, version)
 	b = le.AppendUint32(b, uint32(len(sections)))
 	for _, s := range sections {
 		b = append(b, s.kind[:]...)
@@ -88,6 +102,7 @@ func header(sections []section) []byte {
 // image is a file's bytes and the sections that they hold.
 type image struct {
 	name     string // of the file, for errors
+	version  uint32
 	data     []byte
 	sections map[kind]section
 	unknown  []section // optional sections of unknown kinds
@@ -116,6 +131,7 @@ func parse(name string, data []byte) (*image, error) {
 	} else if v == 0 {
 		return fail(8, "header", "file has version 0 of the format, the first is 1", "")
 	}
+	im.version = le.Uint32(data[8:])
 	n := le.Uint32(data[12:])
 	if n == 0 || n > maxSections {
 		return fail(12, "header", fmt.Sprintf("section count is %d, want 1 to %d", n, maxSections), "")

@@ -392,7 +392,7 @@ func TestSectionTable(t *testing.T) {
 			copy(entry(d, 1)[:4], "META")
 			return d
 		}},
-		{"unknown required section", "section LATE: this reader (version 1 of the format) does not know", func(d []byte) []byte {
+		{"unknown required section", "section LATE: this reader (version 2 of the format) does not know", func(d []byte) []byte {
 			copy(entry(d, 1)[:4], "LATE")
 			return d
 		}},
@@ -430,8 +430,8 @@ func TestSectionTable(t *testing.T) {
 			le.PutUint32(d[12:], 64)
 			return d[:300]
 		}},
-		{"newer version", "file has version 2 of the format, this reader knows versions up to 1", func(d []byte) []byte {
-			le.PutUint32(d[8:], 2)
+		{"newer version", "file has version 3 of the format, this reader knows versions up to 2", func(d []byte) []byte {
+			le.PutUint32(d[8:], 3)
 			return d
 		}},
 		{"version 0", "version 0", func(d []byte) []byte {

@@ -40,5 +40,5 @@ func TestNumbersOfTheFormat(t *testing.T) {
 	}
 	assert.Equal(t, []ir.InitKind{0, 1, 2, 3, 4}, []ir.InitKind{ir.InitNone, ir.InitBlob, ir.InitFill, ir.InitRandom, ir.InitValues})
 	assert.Equal(t, []ir.BindingKind{0, 1, 2}, []ir.BindingKind{ir.BindView, ir.BindBytes, ir.BindScalar})
-	assert.Equal(t, 1, mlxg.Version)
+	assert.Equal(t, 2, mlxg.Version)
 }

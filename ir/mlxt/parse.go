@@ -314,6 +314,9 @@ func (p *parser) graph(at token) {
 	p.params, p.memories, p.kernels = map[string]ir.ParamID{}, map[string]ir.MemID{}, map[string]ir.KernelID{}
 	p.groups = p.groups[:0]
 	p.place("", at)
+	if p.tok.kind == tokIdent {
+		p.g.Serial = p.word("'serial' or '{'", "serial") != ""
+	}
 	p.expect("{")
 	for p.err == nil && !p.tok.is("}") {
 		t := p.tok

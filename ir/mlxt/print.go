@@ -145,7 +145,11 @@ func (p *printer) graph(g *ir.Graph) {
 		p.kernels = append(p.kernels, ir.QuoteName(g.Kernels[i].Name))
 	}
 
-	p.str("graph ", ir.QuoteName(g.Name), " {")
+	p.str("graph ", ir.QuoteName(g.Name))
+	if g.Serial {
+		p.str(" serial")
+	}
+	p.str(" {")
 	p.newline()
 	for i := range g.Params {
 		p.param(i)

@@ -1,6 +1,7 @@
 package mlxc
 
 import (
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -61,8 +62,16 @@ func (c *disasmCmd) Run(env *cli.Env) error {
 	if err := files.ReadGraph(f); err != nil {
 		return err
 	}
+	found, err := meaningless(env.Context, f.Module.Graphs)
+	if err != nil {
+		return err
+	}
+	head := comments("// ", f.Module.Graphs, found)
 	if out == nil {
+		if _, err := io.WriteString(env.Stdout, head); err != nil {
+			return err
+		}
 		return output.PrintText(env.Stdout, f.Module, f, ".", c.Inline)
 	}
-	return out.Graph(env.Context, f.Module, f, output.Options{Inline: c.Inline})
+	return out.Graph(env.Context, f.Module, f, output.Options{Inline: c.Inline, Head: head})
 }

@@ -29,10 +29,17 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 		}
 		m = &ir.Module{Graphs: []*ir.Graph{g}}
 	}
+	found, err := meaningless(env.Context, m.Graphs)
+	if err != nil {
+		return err
+	}
 	switch c.Format {
 	case "json":
-		return cli.JSON(env.Stdout, jsonModule(m))
+		return cli.JSON(env.Stdout, jsonModule(m, found))
 	case "dot":
+		if err := comment(env.Stdout, "// ", m.Graphs, found); err != nil {
+			return err
+		}
 		return writeDot(env.Context, env.Stdout, filepath.Base(f.Name), m.Graphs)
 	}
 	// For reading: large contents are named, not printed. disasm prints a text
@@ -43,6 +50,9 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 		}
 		off, _ := f.Container.Offset(b)
 		return filepath.Base(c.Graph), off, true
+	}
+	if err := comment(env.Stdout, "// ", m.Graphs, found); err != nil {
+		return err
 	}
 	return mlxt.Options{InlineLimit: 64, External: named}.Print(env.Stdout, m)
 }

@@ -74,6 +74,11 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 		if !command {
 			continue
 		}
+		if open && g.Serial { // an epoch each
+			fmt.Fprintf(d.w, "%s}\n", d.indent)
+			open = false
+			epoch++
+		}
 		if !open {
 			fmt.Fprintf(d.w, "%ssubgraph %sepoch%d { rank=same;\n", d.indent, d.prefix, epoch)
 			open = true

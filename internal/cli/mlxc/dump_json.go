@@ -3,6 +3,7 @@ package mlxc
 import (
 	"encoding/hex"
 
+	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -10,12 +11,15 @@ import (
 // indices, expressions as text. It is not read back.
 
 type jsonGraph struct {
-	Name        string       `json:"name"`
-	Params      []jsonParam  `json:"params"`
-	Constraints []string     `json:"constraints"`
-	Memories    []jsonMemory `json:"memories"`
-	Kernels     []jsonKernel `json:"kernels"`
-	Nodes       []jsonNode   `json:"nodes"`
+	Name   string `json:"name"`
+	Serial bool   `json:"serial,omitempty"` // the list is the order
+	// Faults are why the graph has no one meaning; most have none.
+	Faults      []meaning.Fault `json:"faults,omitempty"`
+	Params      []jsonParam     `json:"params"`
+	Constraints []string        `json:"constraints"`
+	Memories    []jsonMemory    `json:"memories"`
+	Kernels     []jsonKernel    `json:"kernels"`
+	Nodes       []jsonNode      `json:"nodes"`
 }
 
 type jsonParam struct {
@@ -70,7 +74,7 @@ type jsonNode struct {
 	Order       string            `json:"order,omitempty"`
 }
 
-func jsonModule(m *ir.Module) any {
+func jsonModule(m *ir.Module, found map[*ir.Graph]*meaning.Report) any {
 	type data struct {
 		Name   string `json:"name"`
 		Bytes  int64  `json:"bytes"`
@@ -84,13 +88,17 @@ func jsonModule(m *ir.Module) any {
 		out.Data = append(out.Data, data{d.Name, d.Blob.Length, d.Blob.Digest.String()})
 	}
 	for _, g := range m.Graphs {
-		out.Graphs = append(out.Graphs, toJSON(g))
+		x := toJSON(g)
+		if r := found[g]; r != nil {
+			x.Faults = r.Faults
+		}
+		out.Graphs = append(out.Graphs, x)
 	}
 	return out
 }
 
 func toJSON(g *ir.Graph) jsonGraph {
-	out := jsonGraph{Name: g.Name, Params: []jsonParam{}, Constraints: []string{}, Nodes: []jsonNode{}}
+	out := jsonGraph{Name: g.Name, Serial: g.Serial, Params: []jsonParam{}, Constraints: []string{}, Nodes: []jsonNode{}}
 	for _, p := range g.Params {
 		out.Params = append(out.Params, jsonParam{p.Name, p.Type.String(), p.Min, p.Max})
 	}

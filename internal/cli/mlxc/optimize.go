@@ -20,6 +20,7 @@ import (
 
 type optimizeCmd struct {
 	modelFlags
+	cli.OrderFlag
 
 	Graph      string      `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	Output     string      `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
@@ -52,6 +53,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if err := files.ReadGraph(f); err != nil {
 		return err
 	}
+	c.Apply(f.Module.Graphs...)
 	progress := cli.StartProgress(env.Stderr, "optimizing")
 	defer progress.End()
 	o.Passes.After = c.after(env)
@@ -83,7 +85,11 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, map[string]any{"graphs": results, "output": c.Output})
+		out := map[string]any{"graphs": results, "output": c.Output}
+		if c.RecordedOrder {
+			out["recorded_order"] = true
+		}
+		return cli.JSON(env.Stdout, out)
 	}
 	return c.print(env, results, o.Model)
 }
@@ -185,6 +191,9 @@ func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Mod
 		}
 		name := ir.QuoteName(r.Graph)
 		printModel(env.Stdout, name, m, r.ModelledAt)
+		if c.RecordedOrder {
+			fmt.Fprintf(env.Stdout, "graph %s: its list was taken as its order (--recorded-order)\n", name)
+		}
 		if n := r.After.Unannotated; n > 0 {
 			fmt.Fprintf(env.Stdout, "graph %s: %d dispatch(es) of unknown effects: nothing crosses them, and their times are guesses\n", name, n)
 		}

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/mlxc/mlxc/internal/cli"
+	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
@@ -28,8 +29,13 @@ func (c *statsCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer f.Close()
+	found, err := meaningless(env.Context, f.Module.Graphs)
+	if err != nil {
+		return err
+	}
 	type result struct {
 		optimize.Figures
+		Faults     []meaning.Fault       `json:"faults,omitempty"` // why the graph has no one meaning
 		Model      string                `json:"model"`
 		ModelledAt []optimize.ParamValue `json:"modelled_at"`
 	}
@@ -41,7 +47,11 @@ func (c *statsCmd) Run(env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		stats[g.Name] = result{s, model.Name, optimize.ModelledAt(g, model)}
+		x := result{Figures: s, Model: model.Name, ModelledAt: optimize.ModelledAt(g, model)}
+		if r := found[g]; r != nil {
+			x.Faults = r.Faults
+		}
+		stats[g.Name] = x
 		t.Add(g.Name, s.Dispatches, s.Barriers, s.Epochs, s.Largest, s.Depth, s.ValueDepth, s.Unannotated,
 			cli.Bytes(s.Bytes.Weight), cli.Bytes(s.Bytes.State), cli.Bytes(s.Bytes.Scratch), cli.Bytes(s.Bytes.Argument), cli.Micros(s.Modelled.GPU))
 		var names []string
@@ -60,6 +70,9 @@ func (c *statsCmd) Run(env *cli.Env) error {
 	}
 	if c.JSON {
 		return cli.JSON(env.Stdout, stats)
+	}
+	if err := comment(env.Stderr, "mlxc: ", f.Module.Graphs, found); err != nil {
+		return err
 	}
 	if err := t.Print(env.Stdout); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/modfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -18,6 +19,8 @@ import (
 )
 
 type verifyCmd struct {
+	cli.OrderFlag
+
 	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	After  string   `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
 	Full   bool     `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
@@ -31,7 +34,7 @@ type verdict struct {
 	File    string   `json:"file"`
 	Valid   bool     `json:"valid"`
 	Errors  []string `json:"errors,omitempty"`
-	Unknown []string `json:"undescribed,omitempty"` // dispatches that no declaration describes; reads of what may be undefined
+	Unknown []string `json:"undescribed,omitempty"` // dispatches that no declaration describes; what could not be decided, or is assumed
 }
 
 func (c *verifyCmd) Run(env *cli.Env) error {
@@ -52,7 +55,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		}
 		defer in.Close()
 		inputs = append(inputs, in)
-		v, err := c.check(env.Context, in)
+		v, err := c.check(env.Context, in, path == paths[0])
 		if err != nil {
 			return err
 		}
@@ -87,19 +90,26 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	return cli.Fail(fmt.Errorf("%s and %s: %s", c.Graph, c.After, modules.Verdict))
 }
 
-// undefined notes what reads bytes that nobody wrote and passes them on to an
-// output or state: certainly, which is an error of the recording, or for some
-// values of the params.
-func (v *verdict) undefined(ctx context.Context, g *ir.Graph) {
+// judge notes why a graph has no one meaning, and what could not be decided.
+func (v *verdict) judge(ctx context.Context, g *ir.Graph, found *meaning.Report, strict bool) {
+	at := fmt.Sprintf("graph %s: ", ir.QuoteName(g.Name))
+	for _, line := range found.Lines() {
+		v.Errors = append(v.Errors, at+line)
+	}
+	for _, d := range found.Doubts() {
+		if strict {
+			v.Errors = append(v.Errors, at+"cannot tell: "+d)
+		} else {
+			v.Unknown = append(v.Unknown, at+d)
+		}
+	}
+	if len(found.Faults) > 0 {
+		return
+	}
 	flow := dataflow.Build(ctx, g)
 	for _, u := range flow.Undefined() {
 		n := flow.Commands[u.Command]
-		text := fmt.Sprintf("graph %s: %s reads bytes of %s that nothing wrote in this replay, and an output or state depends on it", ir.QuoteName(g.Name), g.Describe(n), g.FormatRegion(u.Use.Region))
-		if u.Use.Certain {
-			v.Errors = append(v.Errors, text)
-		} else {
-			v.Unknown = append(v.Unknown, text+", for some values of the params")
-		}
+		v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s reads bytes of %s that nothing wrote in this replay, and an output or state depends on it, for some values of the params", at, g.Describe(n), g.FormatRegion(u.Use.Region)))
 	}
 }
 
@@ -115,6 +125,7 @@ func (c *verifyCmd) prove(ctx context.Context, first, second *modfile.Input) (*p
 		return nil, nil, err
 	}
 	defer after.Close()
+	c.Apply(before.Module.Graphs...)
 	out := map[string]*prove.Result{}
 	for _, g := range before.Module.Graphs {
 		a := after.Module.Graph(g.Name)
@@ -175,7 +186,11 @@ func proofError(proofs map[string]*prove.Result) error {
 
 // check opens the file, which checks its form, and asks for every dispatch of a
 // builtin kernel whether a declaration describes it and allows its aliasing.
-func (c *verifyCmd) check(ctx context.Context, in *modfile.Input) (v verdict, err error) {
+//
+// Of the recording, the first file, it also asks whether its graphs have one
+// meaning: what the proof says of another file takes that for granted, and finds
+// races in the other one itself.
+func (c *verifyCmd) check(ctx context.Context, in *modfile.Input, recording bool) (v verdict, err error) {
 	defer interrupt.Catch(&err)
 	v.File = in.Name()
 	f, err := in.Module(ctx, modfile.Options{Verify: c.Full})
@@ -207,8 +222,16 @@ func (c *verifyCmd) check(ctx context.Context, in *modfile.Input) (v verdict, er
 				v.Errors = append(v.Errors, at+err.Error())
 			}
 		}
-		if len(v.Errors) == 0 {
-			v.undefined(ctx, g)
+		if len(v.Errors) == 0 && recording {
+			c.Apply(g)
+			if c.RecordedOrder {
+				v.Unknown = append(v.Unknown, fmt.Sprintf("graph %s: its list is taken as its order (--recorded-order)", ir.QuoteName(g.Name)))
+			}
+			found, err := meaning.Of(ctx, g)
+			if err != nil {
+				return v, err
+			}
+			v.judge(ctx, g, found, c.Strict)
 		}
 	}
 	v.Valid = len(v.Errors) == 0

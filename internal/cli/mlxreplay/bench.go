@@ -24,6 +24,7 @@ type benchCmd struct {
 	JSON    bool     `name:"json" help:"Print JSON."`
 	Verify  bool     `help:"Check every checksum and digest of the file first."`
 	deviceFlags
+	cli.OrderFlag
 }
 
 // measure is the distribution of one figure.
@@ -49,6 +50,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer closer.Close()
+	c.Apply(module.Graphs...)
 	d, closeDevice, err := c.open()
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ type generateCmd struct {
 	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
 	Verify    bool    `help:"Check every checksum and digest of the file first."`
 	deviceFlags
+	cli.OrderFlag
 }
 
 // openModel opens a recorded model, or records a GGUF one.
@@ -100,6 +101,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer closer.Close()
+	c.Apply(module.Graphs...)
 	var d backend.Device
 	d, closeDevice, err := c.open()
 	if err != nil {

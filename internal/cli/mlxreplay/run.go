@@ -28,6 +28,7 @@ type runCmd struct {
 	JSON   bool     `name:"json" help:"Print JSON."`
 	Verify bool     `help:"Check every checksum and digest of the file first."`
 	deviceFlags
+	cli.OrderFlag
 }
 
 func (c *runCmd) Run(env *cli.Env) error {
@@ -58,6 +59,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if err := files.ReadGraph(f); err != nil {
 		return err
 	}
+	c.Apply(f.Module.Graphs...)
 	d, closeDevice, err := c.open()
 	if err != nil {
 		return err
@@ -101,9 +103,17 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)})
+		out := map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)}
+		if c.RecordedOrder {
+			out["recorded_order"] = true
+		}
+		return cli.JSON(env.Stdout, out)
 	}
-	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat))
+	note := ""
+	if c.RecordedOrder {
+		note = ", in recorded order"
+	}
+	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each%s\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat), note)
 	return err
 }
 

@@ -32,12 +32,19 @@ func (o *File) Form() Form { return o.form }
 type Options struct {
 	Embed  bool  // copy the contents of external files into a container
 	Inline int64 // of a text: as [mlxt.Options.InlineLimit]
+	// Head, lines of comments, stands at the head of a text.
+	Head string
 }
 
 // Graph writes m, which was read from the file from or, if that is nil, made.
 func (o *File) Graph(ctx context.Context, m *ir.Module, from *modfile.File, opts Options) error {
 	if o.form == Text {
-		return o.Data(func(w io.Writer) error { return PrintText(w, m, from, filepath.Dir(o.Path), opts.Inline) })
+		return o.Data(func(w io.Writer) error {
+			if _, err := io.WriteString(w, opts.Head); err != nil {
+				return err
+			}
+			return PrintText(w, m, from, filepath.Dir(o.Path), opts.Inline)
+		})
 	}
 	w := mlxg.WriteOptions{EmbedExternal: opts.Embed}
 	if from != nil {

@@ -1,0 +1,399 @@
+package hazard
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Judgement is what [Table.Judge] found out about a recording.
+type Judgement struct {
+	// Races are pairs of commands that nothing orders, and bytes that both touch:
+	// for Params, or for all values of them where that is nil. What an output or
+	// state holds may depend on which of the two comes first.
+	Races []Race
+	// Undefined are reads of bytes that nothing wrote in the replay, by commands
+	// whose results may reach an output or state.
+	Undefined []Undefined
+	// Unsure are pairs that nothing orders and whose ranges could be neither proved
+	// apart nor shown to meet; their bytes are those that they may share.
+	// MoreUnsure counts those that are not listed.
+	Unsure     []Race
+	MoreUnsure int
+	// Unknown are pairs that nothing orders, one of them of unknown effects: for
+	// each such command one, with the latest other.
+	Unknown     []Pair
+	MoreUnknown int
+}
+
+// Pair is two commands of a table, by number.
+type Pair struct{ Earlier, Later int32 }
+
+// Race is a pair that conflicts.
+type Race struct {
+	Pair
+	Kind    Kind
+	Mem     ir.MemID // a root
+	Lo, End int64
+	Params  []uint32
+}
+
+// Undefined is a read of bytes [Lo, End) of root memory Mem.
+type Undefined struct {
+	Command int32
+	Mem     ir.MemID
+	Lo, End int64
+	Params  []uint32
+}
+
+// maxJudged bounds each list of a Judgement: a few findings are enough.
+const maxJudged = 10
+
+// maxDeferred bounds the pairs that are kept until it is known whether anybody
+// sees the bytes. More of them are unsure.
+const maxDeferred = 1 << 16
+
+// gap is what stands between a command and the one before it in the list.
+type gap uint8
+
+const (
+	gapBarrier gap = 1 << iota
+	gapCommit
+	gapOrdered // a commit with an order
+)
+
+// judge holds what the parts of a judgement share.
+type judge struct {
+	*Judgement
+	t        *Table
+	gaps     []gap
+	live     *liveness
+	deferred []deferred
+	points   [][]uint32
+	have     bool // points were looked for
+}
+
+// Judge says whether the graph of a table that was not reordered has one meaning:
+// one result whatever order its barriers and commits leave. It takes time in
+// proportion to the accesses and their conflicts. What is between two replays is
+// not looked at: a graph denotes one.
+func (t *Table) Judge() *Judgement {
+	j := &judge{Judgement: &Judgement{}, t: t, live: t.liveness()}
+	if !t.g.Serial {
+		j.gaps = gapsOf(t)
+		j.races()
+		j.decide()
+	}
+	j.undefined()
+	return j.Judgement
+}
+
+func gapsOf(t *Table) []gap {
+	out := make([]gap, 0, t.Len())
+	var now gap
+	for _, n := range t.g.Nodes {
+		switch n := n.(type) {
+		case *ir.Barrier:
+			now |= gapBarrier
+		case *ir.Commit:
+			now |= gapCommit
+			if n.Order != ir.OrderNone {
+				now |= gapOrdered
+			}
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			out = append(out, now)
+			now = 0
+		}
+	}
+	return out
+}
+
+// concurrent holds the accesses that the next command would run beside.
+type concurrent struct {
+	s      *sweep
+	first  int32 // the only command, which is not entered yet; none: there is none
+	last   int32 // the latest command
+	pillar int32 // the latest of unknown effects
+	used   bool  // s holds something
+}
+
+func newConcurrent(t *Table) *concurrent {
+	return &concurrent{s: newSweep(t), first: none, last: none, pillar: none}
+}
+
+func (c *concurrent) reset() {
+	if c.used {
+		c.s.reset()
+	}
+	c.first, c.last, c.pillar, c.used = none, none, none, false
+}
+
+// races finds the pairs that nothing orders. Those of one epoch are entered in a
+// sweep as the list goes on. A command buffer that ends in a commit without order
+// runs beside what follows: its writes are entered in a second one, its reads in a
+// third, for there a write is ordered behind reads that what follows runs beside,
+// and must not hide them.
+func (j *judge) races() {
+	t := j.t
+	epoch, reads, writes := newConcurrent(t), newConcurrent(t), newConcurrent(t)
+	buffer := int32(0) // the first command of this command buffer
+	var as []access
+	var at []int32
+	for i := range int32(t.Len()) {
+		interrupt.Poll(t.ctx)
+		if g := j.gaps[i]; g != 0 {
+			epoch.reset()
+			switch {
+			case g&gapOrdered != 0:
+				reads.reset()
+				writes.reset()
+				buffer = i
+			case g&gapCommit != 0:
+				for k := buffer; k < i; k++ {
+					j.open(k, reads, writes)
+				}
+				buffer = i
+			}
+		}
+		if t.commands[i].pillar {
+			if with := max(epoch.last, writes.last); with != none {
+				j.unknown(Pair{with, i})
+			}
+			epoch.last, epoch.pillar = i, i
+			continue
+		}
+		if with := max(epoch.pillar, writes.pillar); with != none {
+			j.unknown(Pair{with, i})
+		}
+		if epoch.last == none && !reads.used && !writes.used {
+			epoch.first, epoch.last = i, i // an epoch of one command needs no look
+			continue
+		}
+		if k := epoch.first; k != none {
+			as, at = j.relevant(k, as[:0], at[:0])
+			epoch.s.begin()
+			epoch.s.enter(as, k)
+			epoch.used, epoch.first = true, none
+		}
+		as, at = j.relevant(i, as[:0], at[:0])
+		epoch.s.begin()
+		j.meet(epoch.s, i, as, at)
+		epoch.s.enter(as, i)
+		epoch.used, epoch.last = true, i
+		if reads.used || writes.used {
+			reads.s.begin()
+			j.meet(reads.s, i, as, at)
+			writes.s.begin()
+			j.meet(writes.s, i, as, at)
+		}
+		if len(j.Races) >= maxJudged {
+			return
+		}
+	}
+}
+
+// relevant lists the accesses of a command that a race may be about, and their
+// numbers: what a command reads whose results reach nobody makes no difference.
+func (j *judge) relevant(i int32, as []access, at []int32) ([]access, []int32) {
+	c := &j.t.commands[i]
+	for k := c.first; k < c.end; k++ {
+		if a := &j.t.accesses[k]; a.write || j.live.command[i] {
+			as, at = append(as, *a), append(at, k)
+		}
+	}
+	return as, at
+}
+
+// open enters command k, which runs beside all that follows up to an ordered
+// commit.
+func (j *judge) open(k int32, reads, writes *concurrent) {
+	writes.last = k
+	if j.t.commands[k].pillar {
+		writes.pillar = k
+		return
+	}
+	c := &j.t.commands[k]
+	for n := c.first; n < c.end; n++ {
+		a := &j.t.accesses[n]
+		if a.write {
+			writes.s.begin()
+			writes.s.addWrite(0, a, k)
+			writes.used = true
+		}
+		if j.live.command[k] && (!a.write || !a.must) {
+			reads.s.begin()
+			reads.s.addRead(0, a, k)
+			reads.used = true
+		}
+	}
+}
+
+// meet looks for commands in s that conflict with i, of accesses as with numbers
+// at.
+func (j *judge) meet(s *sweep, i int32, as []access, at []int32) {
+	for k := range as {
+		a := &as[k]
+		for _, h := range s.look(a) {
+			c := &s.nodes[h]
+			switch {
+			case !a.write:
+				if c.w != none {
+					j.conflict(RAW, c.w, i, a, c, at[k])
+				}
+				continue
+			case c.r != none && c.r != i:
+				j.conflict(WAR, c.r, i, a, c, at[k])
+			}
+			if c.w == none {
+				continue
+			}
+			if !a.must && j.live.command[i] {
+				j.conflict(RAW, c.w, i, a, c, at[k])
+				continue
+			}
+			if x := j.hidden(c.w, a); x != nil {
+				j.conflict(WAR, c.w, i, a, &cell{lo: x.lo, end: x.end, region: x.region}, at[k])
+			}
+			if j.live.seen[at[k]] {
+				j.conflict(WAW, c.w, i, a, c, at[k])
+			}
+		}
+	}
+}
+
+// hidden returns an access by which the results of command i depend on what it
+// finds in bytes of a, or nil: one that a write of the same command has retired.
+func (j *judge) hidden(i int32, a *access) *access {
+	if !j.live.command[i] {
+		return nil
+	}
+	as := j.t.of(int(i))
+	for k := range as {
+		if x := &as[k]; !x.must && j.t.meet(x, a) {
+			return x
+		}
+	}
+	return nil
+}
+
+// conflict notes a hazard of access a, which is number n of the table, with what
+// cell c stands for.
+func (j *judge) conflict(kind Kind, from, to int32, a *access, c *cell, n int32) {
+	r := Race{Pair: Pair{from, to}, Kind: kind, Mem: ir.MemID(a.root), Lo: max(a.lo, c.lo), End: min(a.end, c.end)}
+	if a.region == 0 && c.region == 0 {
+		switch x := &j.t.accesses[n]; {
+		case r.Lo >= r.End:
+		case kind != WAW || r.Lo == x.lo && r.End == x.end:
+			j.Races = append(j.Races, r)
+		default:
+			j.deferRace(r, false)
+		}
+		return
+	}
+	x, y := j.t.solid(a.region, a.root, a.lo, a.end), j.t.solid(c.region, a.root, c.lo, c.end)
+	if kind == WAW {
+		j.written(r, &x, &y)
+		return
+	}
+	params, lo, end, ok := j.witness(&x, &y)
+	if !ok {
+		j.unsure(r)
+		return
+	}
+	r.Params, r.Lo, r.End = params, lo, end
+	j.Races = append(j.Races, r)
+}
+
+// written defers what two writes share, for each of the sampled values of the
+// params: which bytes they share depends on these, and so does who sees them.
+func (j *judge) written(r Race, x, y *ir.Region) {
+	samples := [][]uint32{nil}
+	if !x.IsConst() || !y.IsConst() {
+		samples = j.samples()
+		j.deferRace(r, true)
+	}
+	for _, p := range samples {
+		r.Params = p
+		pieces := 0
+		shared(x, y, p, func(lo, end int64) bool {
+			r.Lo, r.End = lo, end
+			j.deferRace(r, false)
+			pieces++
+			return pieces < maxRuns
+		})
+	}
+}
+
+// deferred is a pair of writes that waits until it is known whether somebody sees
+// the bytes.
+type deferred struct {
+	Race
+	hull bool // the bytes hold those that the two share, whatever the params
+}
+
+func (j *judge) deferRace(r Race, hull bool) {
+	if len(j.deferred) < maxDeferred {
+		j.deferred = append(j.deferred, deferred{r, hull})
+	} else {
+		j.unsure(r)
+	}
+}
+
+func (j *judge) unsure(r Race) {
+	if len(j.Unsure) < maxJudged {
+		j.Unsure = append(j.Unsure, r)
+	} else {
+		j.MoreUnsure++
+	}
+}
+
+func (j *judge) unknown(p Pair) {
+	if len(j.Unknown) < maxJudged {
+		j.Unknown = append(j.Unknown, p)
+	} else {
+		j.MoreUnknown++
+	}
+}
+
+// decide keeps of the deferred races those of bytes that somebody sees.
+func (j *judge) decide() {
+	if len(j.deferred) > 0 {
+		slices.SortStableFunc(j.deferred, func(a, b deferred) int {
+			return cmp.Or(cmp.Compare(b.Later, a.Later), cmp.Compare(a.Earlier, b.Earlier))
+		})
+		next := 0
+		j.t.eachLive(func(i int32, l *liveBytes) {
+			for ; next < len(j.deferred) && j.deferred[next].Later == i; next++ {
+				r := &j.deferred[next]
+				if !l.meets(int32(r.Mem), r.Lo, r.End) {
+					continue
+				}
+				if !r.hull {
+					j.Races = append(j.Races, r.Race)
+				} else if !j.shown(next, l) {
+					j.unsure(r.Race)
+				}
+			}
+		})
+	}
+	slices.SortStableFunc(j.Races, func(a, b Race) int {
+		return cmp.Or(cmp.Compare(a.Later, b.Later), cmp.Compare(a.Earlier, b.Earlier), cmp.Compare(a.Lo, b.Lo))
+	})
+	// One command may race with another on several pieces of a memory.
+	j.Races = slices.CompactFunc(j.Races, func(a, b Race) bool { return a.Pair == b.Pair })
+	j.Races = j.Races[:min(len(j.Races), maxJudged)]
+}
+
+// shown reports whether somebody sees bytes of a pair, whose hull is number n of the
+// deferred, for sampled values of the params, which follow it.
+func (j *judge) shown(n int, l *liveBytes) bool {
+	pair := j.deferred[n].Pair
+	for k := n + 1; k < len(j.deferred) && !j.deferred[k].hull && j.deferred[k].Pair == pair; k++ {
+		if r := &j.deferred[k]; l.meets(int32(r.Mem), r.Lo, r.End) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package ir
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// needs says which arguments of a kernel a dispatch must give, one bit a slot.
+type needs struct {
+	// buffers must be bound. Of a kernel with function constants none must: an
+	// argument may depend on one, and what is absent is bound by nobody.
+	buffers uint32
+	// groups are the threadgroup arguments.
+	groups uint32
+}
+
+func needsOf(k *Kernel) (n needs) {
+	for i := range k.Args {
+		a := &k.Args[i]
+		switch {
+		case a.Slot >= maxBufferSlots:
+		case a.Kind == ThreadgroupArg:
+			n.groups |= 1 << a.Slot
+		case len(k.Constants) == 0:
+			n.buffers |= 1 << a.Slot
+		}
+	}
+	return n
+}
+
+// given checks that a dispatch binds what its kernel has, and sizes no threadgroup
+// argument that it does not have. bound are the slots that it binds.
+func (nc *nodeChecker) given(d *Dispatch, bound uint32) {
+	k, n := &nc.g.Kernels[d.Kernel], &nc.needs[d.Kernel]
+	if missing := n.buffers &^ bound; missing != 0 {
+		a, _ := k.Arg(uint8(bits.TrailingZeros32(missing)))
+		nc.add(fmt.Sprintf("binds nothing to argument %d (%s)", a.Slot, a.Name), "only a kernel with function constants may have arguments that are absent")
+	}
+	for _, t := range d.ThreadgroupMemory {
+		if t.Slot < maxBufferSlots && n.groups>>t.Slot&1 == 0 {
+			nc.add(fmt.Sprintf("sizes threadgroup argument %d, which kernel @%s does not have", t.Slot, QuoteName(k.Name)), "list it in the kernel's table of arguments")
+		}
+	}
+}
+
+// promises checks what a dispatch, which has no other defect, says about its writes,
+// beyond where they lie.
+func (nc *nodeChecker) promises(d *Dispatch) {
+	if d.Effects == nil {
+		return
+	}
+	ws := d.Effects.Writes
+	certain := 0
+	for i := range ws {
+		w := &ws[i]
+		nc.writable(d, w)
+		if w.Must {
+			certain++
+		}
+	}
+	if certain == 0 {
+		return
+	}
+	if certain > 1 {
+		nc.distinct(ws, certain)
+	}
+	for i := range d.Grid {
+		if e := &d.Grid[i]; e.Num.lin != nil || e.Num.Const <= 0 {
+			nc.emptyWith(d, i)
+		}
+	}
+}
+
+// writable reports a write of what the dispatch binds as read-only, and as nothing
+// else.
+func (nc *nodeChecker) writable(d *Dispatch, w *Write) {
+	if w.Run.IsConst() && w.Run.Const == 0 {
+		return
+	}
+	root := nc.roots[w.Mem]
+	takes := &nc.slots[d.Kernel]
+	through := -1
+	for j := range d.Bindings {
+		b := &d.Bindings[j]
+		if b.Kind != BindView || b.View.Mem < 0 || int(b.View.Mem) >= len(nc.roots) || nc.roots[b.View.Mem].mem != root.mem {
+			continue
+		}
+		at := nc.roots[b.View.Mem].off - root.off // of the binding's memory in that of the write
+		if away(&w.Region, &b.View, at) {
+			continue
+		}
+		if int(b.Slot) < len(takes) && takes[b.Slot].written {
+			return
+		}
+		through = j
+	}
+	if through >= 0 {
+		a, _ := nc.g.Kernels[d.Kernel].Arg(d.Bindings[through].Slot)
+		nc.add(fmt.Sprintf("write %s goes through argument %s, which is declared %s", nc.g.FormatRegion(w.Region), a.Name, accessOf(&a)), "declare the argument write or readwrite")
+	}
+}
+
+func accessOf(a *Arg) string {
+	if a.Kind == ConstantArg {
+		return "constant"
+	}
+	return a.Access.String()
+}
+
+// away reports whether a constant region ends before a constant view begins, or
+// begins behind it. The view's memory lies off bytes behind that of the region.
+func away(r *Region, v *View, off int64) bool {
+	if !r.IsConst() || !v.Off.IsConst() || !v.Len.IsConst() {
+		return false
+	}
+	end := r.Off.Const + r.Run.Const
+	for _, d := range r.Dims {
+		end += max(d.Count.Const-1, 0) * d.Stride
+	}
+	lo := v.Off.Const + off
+	return end <= lo || lo+v.Len.Const <= r.Off.Const
+}
+
+// fewWrites is the number of must-writes up to which pairs are compared.
+const fewWrites = 8
+
+// distinct reports two must-writes of the same bytes: which of the two values they
+// hold nobody could say.
+func (nc *nodeChecker) distinct(ws []Write, certain int) {
+	same := func(i, j int) bool {
+		a, b := &ws[i], &ws[j]
+		p, q := nc.roots[a.Mem], nc.roots[b.Mem]
+		if p.mem != q.mem || a.Off.Const+p.off != b.Off.Const+q.off || !a.Must || !b.Must {
+			return false
+		}
+		x, y := a.Region, b.Region
+		x.Mem, x.Off = p.mem, x.Off.AddConst(p.off)
+		y.Mem, y.Off = q.mem, y.Off.AddConst(q.off)
+		return x.Equal(y) && !(x.Run.IsConst() && x.Run.Const == 0)
+	}
+	report := func(i int) {
+		nc.add(fmt.Sprintf("write %s is promised twice", nc.g.FormatRegion(ws[i].Region)), "list it once")
+	}
+	if certain <= fewWrites && len(ws) <= 4*fewWrites {
+		for i := range ws {
+			for j := range i {
+				if same(i, j) {
+					report(i)
+					return
+				}
+			}
+		}
+		return
+	}
+	seen := map[uint64][]int{}
+	for i := range ws {
+		w := &ws[i]
+		if !w.Must {
+			continue
+		}
+		p := nc.roots[w.Mem]
+		h := w.Run.Hash(w.Off.AddConst(p.off).Hash(uint64(p.mem)))
+		for k := range w.Dims {
+			h = w.Dims[k].Count.Hash(Hash(h, uint64(w.Dims[k].Stride)))
+		}
+		for _, j := range seen[h] {
+			if same(j, i) {
+				report(i)
+				return
+			}
+		}
+		if len(seen[h]) < fewWrites { // more of one hash are somebody's trick
+			seen[h] = append(seen[h], i)
+		}
+	}
+}
+
+// emptyWith reports a must-write that is not empty where dimension i of the grid is
+// 0: nothing runs then, and nothing is written.
+func (nc *nodeChecker) emptyWith(d *Dispatch, i int) {
+	g, e := nc.g, &d.Grid[i]
+	for k := range d.Effects.Writes {
+		w := &d.Effects.Writes[k]
+		if !w.Must {
+			continue
+		}
+		place, accepted := nc.memo.promise(e.Num, &w.Region)
+		if accepted {
+			continue
+		}
+		if !g.emptyAt(e.Num, &w.Region) {
+			nc.add(fmt.Sprintf("write %s is promised, and the grid can be empty: dimension %d is %s", g.FormatRegion(w.Region), i, g.FormatAffine(e.Num)), "make it a may-write, or empty with the grid, or bound the params")
+			return
+		}
+		*place = acceptedPromise{e.Num, w.Region, true}
+	}
+}
+
+// emptyAt proves that r has no byte, or that n is not 0, for any values of the
+// params; n is never below 0.
+func (g *Graph) emptyAt(n Affine, r *Region) bool {
+	if lo, _, ok := g.Range(n); ok && lo > 0 {
+		return true
+	}
+	// The graph of the values for which n is 0. Where no term of n can be below its
+	// least value, each must have that.
+	h := &Graph{Params: append([]Param(nil), g.Params...), Constraints: append([]Constraint(nil), g.Constraints...)}
+	if most, ok := (&Bounds{g: g}).box(n.Scale(-1).Terms()); ok && most == n.Const {
+		for _, t := range n.Terms() {
+			if p := &h.Params[t.Param]; t.Coeff > 0 {
+				p.Max = p.Min
+			} else {
+				p.Min = p.Max
+			}
+		}
+	} else if !n.IsConst() {
+		h.Constraints = append(h.Constraints, Constraint{n.AddConst(-n.Const), -n.Const})
+	}
+	none := func(a Affine) bool {
+		_, hi, ok := h.Range(a)
+		return ok && hi <= 0
+	}
+	if none(r.Run) {
+		return true
+	}
+	for k := range r.Dims {
+		if none(r.Dims[k].Count) {
+			return true
+		}
+	}
+	return len(h.Constraints) > 0 && len(h.Samples(1)) == 0 && len(h.contradiction()) > 0
+}

@@ -1,0 +1,59 @@
+package passes
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// explicit writes down what orders the list of a serial graph, for passes that
+// read barriers or write a list in another order: a barrier behind every command,
+// and events on as many bare commits as conflicts between command buffers need.
+// What follows finds out which barriers it can do without.
+func explicit(ctx context.Context, g *ir.Graph, r *Report) {
+	if !g.Serial {
+		return
+	}
+	g.Serial = false
+	if slices.ContainsFunc(g.Nodes, isBare) {
+		layoutOf(g, r.hazards(ctx, g)).order(r)
+	}
+	barrier := ir.Node(&ir.Barrier{}) // it has no fields: one will do
+	out := make([]ir.Node, 0, 2*len(g.Nodes)+1)
+	open, placed := false, 0 // open: a command stands behind the last barrier or commit
+	for _, n := range g.Nodes {
+		switch n.(type) {
+		case *ir.Barrier, *ir.Commit:
+			open = false
+		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+			if open {
+				out = append(out, barrier)
+				placed++
+			}
+			open = true
+		}
+		out = append(out, n)
+	}
+	if open { // against the next replay
+		out = append(out, barrier)
+		placed++
+	}
+	g.Nodes, g.Source = out, withoutNodes(g.Source)
+	r.About("the list", "serial: its order is written as %d barriers", placed)
+}
+
+func isBare(n ir.Node) bool {
+	c, ok := n.(*ir.Commit)
+	return ok && c.Order == ir.OrderNone
+}
+
+// withoutNodes returns s without the places of nodes, which are others now.
+func withoutNodes(s *ir.Source) *ir.Source {
+	if s == nil {
+		return nil
+	}
+	out := *s
+	out.Nodes = nil
+	return &out
+}
