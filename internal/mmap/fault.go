@@ -27,11 +27,29 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("%s: byte %d cannot be read any more: %s (replace a file by renaming another one over it, which disturbs nobody)", e.Path, e.Offset, what)
 }
 
-// open holds the live mappings, to name the one that an address is in.
+// open holds the live mappings, to name the one that an address is in, and the
+// last ones that were closed: on its way to whoever recovers it, a panic runs the
+// deferred calls that close the very file.
 var open struct {
 	sync.Mutex
-	maps []*Map
+	maps   []*Map
+	closed [64]closedMap // the newest at next-1
+	next   int
 }
+
+type closedMap struct {
+	path string
+	data span
+}
+
+// span is where a mapping lies, or lay.
+type span struct{ first, size uintptr }
+
+func (m *Map) span() span {
+	return span{uintptr(unsafe.Pointer(unsafe.SliceData(m.data))), uintptr(len(m.data))}
+}
+
+func (s span) holds(addr uintptr) bool { return addr >= s.first && addr-s.first < s.size }
 
 func (m *Map) register() {
 	open.Lock()
@@ -41,6 +59,10 @@ func (m *Map) register() {
 
 func (m *Map) forget() {
 	open.Lock()
+	if len(m.data) > 0 {
+		open.closed[open.next] = closedMap{m.path, m.span()}
+		open.next = (open.next + 1) % len(open.closed)
+	}
 	open.maps = slices.DeleteFunc(open.maps, func(o *Map) bool { return o == m })
 	open.Unlock()
 }
@@ -49,10 +71,22 @@ func (m *Map) forget() {
 func at(addr uintptr) *FaultError {
 	open.Lock()
 	defer open.Unlock()
+	fault := func(path string, s span) *FaultError {
+		return &FaultError{Path: path, Offset: int64(addr - s.first), Had: int64(s.size)}
+	}
 	for _, m := range open.maps {
-		first := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
-		if addr >= first && addr-first < uintptr(len(m.data)) {
-			return &FaultError{Path: m.path, Offset: int64(addr - first), Had: int64(len(m.data))}
+		if s := m.span(); s.holds(addr) {
+			return fault(m.path, s)
+		}
+	}
+	for i := range open.closed {
+		m := open.closed[(open.next+len(open.closed)-1-i)%len(open.closed)]
+		if !m.data.holds(addr) {
+			continue
+		}
+		// One that was not cut faulted because it was closed: that is a bug, and no error.
+		if st, err := os.Stat(m.path); err == nil && st.Size() < int64(m.data.size) {
+			return fault(m.path, m.data)
 		}
 	}
 	return nil

@@ -51,6 +51,38 @@ func TestCutFileIsAnError(t *testing.T) {
 	require.ErrorContains(t, &mmap.FaultError{Path: path, Offset: 9, Had: 1 << 20}, "byte 9 cannot be read any more: it has 5 bytes now, it had 1048576")
 }
 
+// A deferred Close on the way does not hide which file was cut; reading a file
+// after its Close stays the bug that it is.
+func TestCutAndClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model")
+	read := func(size int64, closeFirst bool) error {
+		require.NoError(t, os.WriteFile(path, make([]byte, 1<<20), 0o600))
+		return mmap.Guard(func() error {
+			m, err := mmap.Open(path)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			b := m.Bytes()
+			if err := os.Truncate(path, size); err != nil {
+				return err
+			}
+			if closeFirst {
+				m.Close()
+			}
+			if b[1<<19] != 0 {
+				return errors.New("not zero")
+			}
+			return nil
+		})
+	}
+	var fault *mmap.FaultError
+	require.ErrorAs(t, read(5, false), &fault)
+	require.Equal(t, path, fault.Path)
+	require.NoError(t, read(1<<20, false))
+	require.Panics(t, func() { _ = read(1<<20, true) })
+}
+
 // A mapped file is in use by all of its names, until it is closed.
 func TestInUse(t *testing.T) {
 	dir := t.TempDir()
