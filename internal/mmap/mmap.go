@@ -36,7 +36,7 @@ func Open(path string) (*Map, error) {
 	}
 	size := st.Size()
 	if size == 0 {
-		return &Map{}, nil // mmap(2) refuses a length of 0
+		return &Map{info: st}, nil // mmap(2) refuses a length of 0
 	}
 	if size > math.MaxInt {
 		return nil, fmt.Errorf("mmap: %s: %d bytes do not fit this machine's address space (at most %d)", path, size, math.MaxInt)
@@ -53,6 +53,9 @@ func Open(path string) (*Map, error) {
 func special(path string, st os.FileInfo) error {
 	return fmt.Errorf("mmap: %s: not a regular file (%s); only regular files can be mapped", path, st.Mode().Type())
 }
+
+// Info returns what the file was like when it was opened.
+func (m *Map) Info() os.FileInfo { return m.info }
 
 // Bytes returns the whole file, without a copy. Its capacity equals its
 // length, so an append copies. It is nil after Close.

@@ -31,7 +31,7 @@ func AttachExternal(ctx context.Context, m *ir.Module, file string, o OpenOption
 	for _, d := range m.Data {
 		add(d.Blob)
 	}
-	x := externals{im: &image{name: file}, dir: o.dir(file), only: o.Only, verify: o.Verify, cache: openDigests(o.CacheDir)}
+	x := externals{im: &image{name: file}, dir: o.dir(file), only: o.Only, verify: o.Verify, cache: openDigests(o.CacheDir), progress: o.Progress}
 	maps, err := x.attach(ctx, blobs, make([]blobPlace, len(blobs)))
 	a := attachment(maps)
 	if err != nil {

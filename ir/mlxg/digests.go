@@ -20,39 +20,51 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// digests remembers the SHA-256 of ranges of external files, one small text
+// digests remembers the SHA-256 of ranges of files, one small text
 // file for each of them:
 //
-//	mlxc digests 1
-//	file "/models/a.gguf" 98362432 1763722800000000000
+//	mlxc digests 2
+//	file "/models/a.gguf" 98362432 1763722800000000000 1763722800000000000 2049 131
 //	range 1792 65536 5f16f4c7f1…
 //	end 1c291ca3
 //
-// The second line has the size in bytes and the modification time in
-// nanoseconds, a range its offset and length in bytes, the last line the CRC-32C
+// The second line has the size in bytes, the times of the last write and of the last
+// change of anything about the file in nanoseconds, its device and inode: where any
+// differs it is another state, of which nothing is known. A range has its offset and length in bytes, the last line the CRC-32C
 // of all before it. What does not parse counts as absent; what cannot be
 // written is recomputed next time. The zero value remembers nothing.
 type digests struct{ dir string }
 
 // fileState is a file as it was at one time.
 type fileState struct {
-	path  string // absolute
-	size  int64
-	mtime int64 // ns
+	path          string // absolute
+	size          int64
+	mtime, ctime  int64 // ns
+	device, inode uint64
+}
+
+// identityOf is identity; a test may take another.
+var identityOf = identity
+
+func stateOf(path string, info os.FileInfo) fileState {
+	s := fileState{path: path, size: info.Size(), mtime: info.ModTime().UnixNano()}
+	s.ctime, s.device, s.inode = identityOf(info)
+	return s
 }
 
 // fileRange is a range of bytes of a file.
 type fileRange struct{ offset, length int64 }
 
 const (
-	digestsHead = "mlxc digests 1\n"
+	digestsHead = "mlxc digests 2\n"
 	// maxDigestFile bounds what is read of a cache file.
 	maxDigestFile = 8 << 20
-	// settled is how old a file's modification time must be before its
-	// digests are remembered: a younger file may be written again within the
-	// resolution of its clock.
-	settled = 2 * time.Second
 )
+
+// settled is how old a file's modification time must be before its
+// digests are remembered: a younger file may be written again within the
+// resolution of its clock.
+var settled = 2 * time.Second
 
 // openDigests returns the digests remembered in dir, "" for the user's cache.
 func openDigests(dir string) digests {
@@ -113,7 +125,7 @@ func (d digests) load(s fileState) map[fileRange]ir.Digest {
 
 // save replaces what is known of the file of s.
 func (d digests) save(s fileState, known map[fileRange]ir.Digest) {
-	if d.dir == "" || time.Since(time.Unix(0, s.mtime)) < settled {
+	if d.dir == "" || time.Since(time.Unix(0, max(s.mtime, s.ctime))) < settled {
 		return
 	}
 	var b strings.Builder
@@ -128,6 +140,7 @@ func (d digests) save(s fileState, known map[fileRange]ir.Digest) {
 	if b.Len() > maxDigestFile || os.MkdirAll(d.dir, 0o755) != nil {
 		return
 	}
+	d.forget()
 	// A cache: an error here only costs time later.
 	_ = atomicfile.Replace(d.file(s.path), func(f *os.File) error {
 		_, err := f.WriteString(b.String())
@@ -135,4 +148,27 @@ func (d digests) save(s fileState, known map[fileRange]ir.Digest) {
 	})
 }
 
-func (s fileState) line() string { return fmt.Sprintf("file %q %d %d\n", s.path, s.size, s.mtime) }
+// maxRemembered is how many files are remembered.
+const maxRemembered = 512
+
+// forget removes the files that were remembered first, where there are too many.
+func (d digests) forget() {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil || len(entries) < maxRemembered {
+		return
+	}
+	age := func(e os.DirEntry) int64 {
+		if info, err := e.Info(); err == nil {
+			return info.ModTime().UnixNano()
+		}
+		return 0
+	}
+	slices.SortFunc(entries, func(x, y os.DirEntry) int { return cmp.Compare(age(x), age(y)) })
+	for _, e := range entries[:len(entries)-maxRemembered+1] {
+		_ = os.Remove(filepath.Join(d.dir, e.Name())) // somebody else may have
+	}
+}
+
+func (s fileState) line() string {
+	return fmt.Sprintf("file %q %d %d %d %d %d\n", s.path, s.size, s.mtime, s.ctime, s.device, s.inode)
+}

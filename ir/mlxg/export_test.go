@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -173,4 +174,18 @@ func WriteUnchecked(path string, m *ir.Module) error {
 		return err
 	}
 	return os.WriteFile(path, append(header(versionOf(m), sections), b.Bytes()...), 0o600)
+}
+
+// OnlyTimes has a file's size and the time of its last write tell its states, which
+// a test can set, until it is undone.
+func OnlyTimes() (restore func()) {
+	identityOf = func(os.FileInfo) (int64, uint64, uint64) { return 0, 0, 0 }
+	return func() { identityOf = identity }
+}
+
+// Settle sets how old a file must be to be remembered.
+func Settle(d time.Duration) (restore func()) {
+	was := settled
+	settled = d
+	return func() { settled = was }
 }

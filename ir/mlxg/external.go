@@ -2,13 +2,9 @@ package mlxg
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 
 	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
@@ -16,11 +12,12 @@ import (
 
 // externals gives external blobs their bytes.
 type externals struct {
-	im     *image
-	dir    string // that paths are relative to
-	only   func(path string) bool
-	verify bool // compute every digest, remembered or not
-	cache  digests
+	im       *image
+	dir      string // that paths are relative to
+	only     func(path string) bool
+	verify   bool // compute every digest, remembered or not
+	cache    digests
+	progress func(done float64)
 }
 
 // attach maps each file that a blob refers to once, and returns the mappings,
@@ -90,7 +87,7 @@ func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, pla
 			return m, fail(i, fmt.Sprintf("external file %q", name), "", err)
 		}
 	}
-	got, err := x.digests(ctx, path, before, blobs, users)
+	got, err := x.digests(ctx, path, m, blobs, users)
 	if err != nil {
 		return m, err
 	}
@@ -105,7 +102,7 @@ func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, pla
 		}
 	}
 	if late != nil {
-		again, err := x.digests(ctx, path, before, blobs, late)
+		again, err := x.digests(ctx, path, m, blobs, late)
 		if err != nil {
 			return m, err
 		}
@@ -127,61 +124,24 @@ func (x *externals) path(name string) string {
 	return filepath.Join(x.dir, filepath.FromSlash(name))
 }
 
-// digests returns the digest of each user's bytes: the recorded one where the
-// cache knows that this state of the file has it, else the one of the bytes. So
-// a wrong cache never makes a right file wrong.
-func (x *externals) digests(ctx context.Context, path string, before os.FileInfo, blobs []*ir.Blob, users []int) ([]ir.Digest, error) {
-	key := fileState{path: realPath(path), size: before.Size(), mtime: before.ModTime().UnixNano()}
-	known := x.cache.load(key)
-	out := make([]ir.Digest, len(users))
-	todo := make([]int, 0, len(users))
+// digests returns the digest of each user's bytes, as far as they were looked at: the
+// zero digest stands for one behind the first that differs.
+func (x *externals) digests(ctx context.Context, path string, m *mmap.Map, blobs []*ir.Blob, users []int) ([]ir.Digest, error) {
+	wanted := make([]rangeOf, len(users))
 	for k, i := range users {
 		b := blobs[i]
-		if d, ok := known[fileRange{b.Offset, b.Length}]; ok && d == b.Digest && !x.verify {
-			out[k] = d
-		} else {
-			todo = append(todo, k)
-		}
+		wanted[k] = rangeOf{fileRange{b.Offset, b.Length}, b.Digest}
 	}
-	if len(todo) == 0 {
-		return out, nil
-	}
-	var wg sync.WaitGroup
-	faults := make([]error, len(users))
-	next := make(chan int)
-	for range min(len(todo), runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for k := range next {
-				data, _ := blobs[users[k]].Bytes() // attached: it has bytes
-				faults[k] = mmap.Guard(func() error {
-					out[k] = sha256.Sum256(data)
-					return nil
-				})
-			}
-		})
-	}
-	for _, k := range todo {
-		next <- k
-	}
-	close(next)
-	wg.Wait()
-	if err := errors.Join(faults...); err != nil {
+	// In a container that was written anew contents may have moved, all of them.
+	h := hashing{path: path, info: m.Info(), data: m.Bytes(), verify: x.verify, cache: x.cache, progress: x.progress, goOn: IsContainer(m.Bytes())}
+	found, err := h.digests(ctx, wanted)
+	if err != nil {
 		return nil, err
 	}
-
-	// Remember nothing about a file that changed while it was read.
-	after, err := os.Stat(path)
-	if err != nil || after.Size() != key.size || after.ModTime().UnixNano() != key.mtime {
-		return out, nil
+	out := make([]ir.Digest, len(users))
+	for k := range out {
+		out[k] = found[wanted[k].fileRange]
 	}
-	if known == nil {
-		known = map[fileRange]ir.Digest{}
-	}
-	for _, k := range todo {
-		b := blobs[users[k]]
-		known[fileRange{b.Offset, b.Length}] = out[k]
-	}
-	x.cache.save(key, known)
 	return out, nil
 }
 

@@ -29,6 +29,7 @@ type external struct {
 }
 
 func newExternal(t *testing.T) *external {
+	t.Cleanup(mlxg.OnlyTimes())
 	t.Helper()
 	dir := t.TempDir()
 	x := &external{dir: dir, graph: filepath.Join(dir, "g", "decode.mlxg"), weights: filepath.Join(dir, "w", "model.bin"), cache: filepath.Join(dir, "cache")}
@@ -221,7 +222,7 @@ func TestCorruptCache(t *testing.T) {
 		"empty": {}, "noise": []byte("\x00\xff\n\n"), "truncated": good[:len(good)-3], "no end": good[:bytes.LastIndex(good, []byte("end"))],
 		"more after the end": append(bytes.Clone(good), "range 1 2 ff\n"...), "huge": bytes.Repeat([]byte("range 0 1000 00\n"), 1<<20),
 		"other digest":  bytes.Replace(good, []byte("range 0 1000 "), []byte("range 0 1000 0"), 1),
-		"other version": bytes.Replace(good, []byte("digests 1"), []byte("digests 2"), 1),
+		"other version": bytes.Replace(good, []byte("digests 2"), []byte("digests 1"), 1),
 	}
 	for i := 0; i < len(good); i += 3 {
 		c := bytes.Clone(good)

@@ -19,9 +19,14 @@ type OpenOptions struct {
 	// before.
 	Verify bool
 	// SkipExternal leaves external blobs without bytes and does not look for
-	// their files: enough to print, compare or rewrite a graph.
+	// their files, nor at the bytes of embedded ones: enough to print, compare or
+	// rewrite a graph. Without it, contents have the digests that they are recorded
+	// with, or Open says which do not.
 	SkipExternal bool
-	// CacheDir is where digests of external files are remembered; "" stands
+	// Progress, if not nil, hears how much of what must be hashed is done, in [0, 1],
+	// one call at a time, in any order.
+	Progress func(done float64)
+	// CacheDir is where digests are remembered; "" stands
 	// for mlxc/digests in the user's cache directory.
 	CacheDir string
 	// Dir is the directory that paths of external files are relative to; "" stands
@@ -133,8 +138,13 @@ func (f *File) read(ctx context.Context, path string, data []byte, o OpenOptions
 	if err != nil {
 		return err
 	}
+	if !o.SkipExternal && !o.Verify {
+		if err := f.checkEmbedded(ctx, im, blobs, places, o); err != nil {
+			return err
+		}
+	}
 	if !o.SkipExternal {
-		x := externals{im: im, dir: o.dir(path), only: o.Only, verify: o.Verify, cache: openDigests(o.CacheDir)}
+		x := externals{im: im, dir: o.dir(path), only: o.Only, verify: o.Verify, cache: openDigests(o.CacheDir), progress: o.Progress}
 		maps, err := x.attach(ctx, blobs, places)
 		f.maps = append(f.maps, maps...)
 		if err != nil {
@@ -144,6 +154,36 @@ func (f *File) read(ctx context.Context, path string, data []byte, o OpenOptions
 	f.Module = m
 	if s, ok := im.sections[weightSection]; ok {
 		f.weights = im.bytes(s)
+	}
+	return nil
+}
+
+// smallEmbedded is how many bytes of contents are hashed again by every command.
+const smallEmbedded = 1 << 20
+
+// checkEmbedded compares embedded contents with their digests, which stand for them
+// from then on: in a proof, in what is written. Each state of the file once.
+func (f *File) checkEmbedded(ctx context.Context, im *image, blobs []*ir.Blob, places []blobPlace, o OpenOptions) error {
+	h := hashing{data: im.data, cache: openDigests(o.CacheDir), progress: o.Progress, small: smallEmbedded}
+	if len(f.maps) > 0 {
+		h.path, h.info = im.name, f.maps[0].Info()
+	}
+	var wanted []rangeOf
+	var of []int
+	for i, b := range blobs {
+		if b.Path == "" {
+			wanted, of = append(wanted, rangeOf{fileRange{places[i].bytes, b.Length}, b.Digest}), append(of, i)
+		}
+	}
+	found, err := h.digests(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	for k, w := range wanted {
+		if got := found[w.fileRange]; got != w.digest {
+			return problem(im.name, places[of[k]].bytes, fmt.Sprintf("section %s: blob %d", weightSection, of[k]), "bytes differ from the recorded ones", "get the file again",
+				fmt.Errorf("embedded contents: sha256 is %s, the graph was recorded with %s", got, w.digest))
+		}
 	}
 	return nil
 }
