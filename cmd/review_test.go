@@ -24,7 +24,7 @@ func TestReview(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"template": putTemplate},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"template": putTemplate, "contradict": contradict},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FILES", files)
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))

@@ -16,7 +16,9 @@ import (
 // Options of Open.
 type Options struct {
 	Verify       bool // read every byte and check every digest
-	SkipExternal bool // leave external weights unloaded
+	SkipExternal bool // leave external weights unloaded, and contents unlooked at
+	// Progress, if not nil, hears how much of what must be hashed is done, in [0, 1].
+	Progress func(done float64)
 }
 
 // File is an open module.

@@ -45,7 +45,9 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{Verify: c.Verify})
+	checking := cli.StartProgress(env.Stderr, "checking contents")
+	f, err := modfile.Open(env.Context, c.Graph, modfile.Options{Verify: c.Verify, Progress: checking.Set})
+	checking.End()
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,9 @@ func openModel(env *cli.Env, files *output.Files, path string, verify bool) (*ir
 	}
 	defer in.Close()
 	if !in.IsModel() {
-		f, err := in.Module(env.Context, modfile.Options{Verify: verify})
+		checking := cli.StartProgress(env.Stderr, "checking contents")
+		f, err := in.Module(env.Context, modfile.Options{Verify: verify, Progress: checking.Set})
+		checking.End()
 		if err != nil {
 			return nil, nil, err
 		}
