@@ -18,7 +18,8 @@
 // package ir/mlxg.
 //
 // Operations return no errors, so that a model reads like a formula: the first
-// mistake is kept, and Graph or Finish returns it. The graph goes into a file with
+// mistake is kept, with the line of the call that made it, and Graph or Finish
+// returns it. The graph goes into a file with
 //
 //	err = mlxg.WriteFile(ctx, "norm.mlxg", &ir.Module{Graphs: []*ir.Graph{g}}, mlxg.WriteOptions{})
 //
