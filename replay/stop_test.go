@@ -40,6 +40,17 @@ func TestStopInsideACommand(t *testing.T) {
 					_, err = g.Run(ctx)
 					assert.ErrorIs(t, err, context.Canceled)
 				}
+				// A context that has ended says so to its own run alone.
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				for range 100 {
+					_, err := g.Run(ended)
+					require.ErrorIs(t, err, context.Canceled)
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
+					_, err = g.Run(ctx)
+					cancel()
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
 			})
 		}
 	}

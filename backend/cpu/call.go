@@ -37,10 +37,12 @@ type Call struct {
 // Pause ends the call if nobody waits for its result any more. A unit that may
 // take longer than some milliseconds calls it every now and then.
 func (c *Call) Pause() {
-	if c.stop != nil && c.stop.Load() {
+	if stopped(c.stop) {
 		panic(errStopped)
 	}
 }
+
+func stopped(stop *atomic.Bool) bool { return stop != nil && stop.Load() }
 
 // errStopped is what a stopped call panics with.
 var errStopped = errors.New("stopped")

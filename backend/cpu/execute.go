@@ -28,7 +28,7 @@ type executable struct {
 	scalars   []byte // 8 bytes for each BindScalar, in the order of the steps
 	call      Call   // filled anew for each dispatch
 	timing    []backend.DispatchTime
-	stop      atomic.Bool // the replay that runs was cancelled
+	stop      *atomic.Bool // says that the replay that runs was cancelled; nil: it cannot be
 }
 
 // step is one command, checked.
@@ -143,9 +143,12 @@ func (e *executable) Submit(ctx context.Context, params []uint32) (_ backend.Pen
 	defer mmap.Catch(&err)() // a copy of weights; kernels have the pool's
 	start := time.Now()
 	e.timing = e.timing[:0]
-	e.stop.Store(false)
+	e.stop = nil
 	if ctx.Done() != nil {
-		defer context.AfterFunc(ctx, func() { e.stop.Store(true) })()
+		// One for each replay: a context that ended may say so late, when another runs.
+		stop := new(atomic.Bool)
+		e.stop = stop
+		defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	}
 	for i := range e.steps {
 		if ctx.Err() != nil {
@@ -185,7 +188,7 @@ func (e *executable) run(s *step, params []uint32) (err error) {
 	case *ir.Copy:
 		dst, src := e.bytes(n.Dst, params), e.bytes(n.Src, params)
 		for len(dst) > 0 {
-			if e.stop.Load() {
+			if stopped(e.stop) {
 				return errStopped
 			}
 			k := copy(dst[:min(len(dst), pieceBytes)], src)
@@ -197,7 +200,7 @@ func (e *executable) run(s *step, params []uint32) (err error) {
 		return nil
 	case *ir.Fill:
 		for dst := e.bytes(n.Dst, params); len(dst) > 0; {
-			if e.stop.Load() {
+			if stopped(e.stop) {
 				return errStopped
 			}
 			piece := dst[:min(len(dst), pieceBytes)]
@@ -263,7 +266,7 @@ func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) {
 	clear(c.Device[:])
 	clear(c.Constant[:])
 	c.Constants = k.Constants
-	c.stop = &e.stop
+	c.stop = e.stop
 	scalar := s.scalars
 	for i := range n.Bindings {
 		b := &n.Bindings[i]
