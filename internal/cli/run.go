@@ -30,7 +30,8 @@ type Env struct {
 	Stdout  io.Writer // for people: see [Screen]
 	Stderr  io.Writer
 
-	raw io.Writer // standard output itself, if it is no terminal
+	signals *signals  // nil in tests
+	raw     io.Writer // standard output itself, if it is no terminal
 }
 
 // Raw is standard output for text that another program may read, which gets it
@@ -77,7 +78,7 @@ func Run(name, description string, grammar any, args []string) int {
 		env.raw = os.Stdout
 	}
 	ctx, signals := watchSignals(name, os.Stderr)
-	env.Context = ctx
+	env.Context, env.signals = ctx, signals
 	code := run(name, description, grammar, args, env, signals)
 	if err := stdout.Close(); err != nil && code == OK {
 		fmt.Fprintf(os.Stderr, "%s: standard output: %v\n", name, err)

@@ -24,6 +24,22 @@ type signals struct {
 	name string
 	got  atomic.Int32 // the first signal, 0 for none
 	in   chan os.Signal
+	// inner is what a Ctrl-C ends instead of the command, if anything.
+	inner atomic.Pointer[context.CancelFunc]
+}
+
+// Answer returns a context for one answer of a conversation: until release is
+// called, the first Ctrl-C ends it and not the command.
+func (e *Env) Answer() (ctx context.Context, release func()) {
+	ctx, cancel := context.WithCancel(e.Context)
+	if e.signals == nil {
+		return ctx, cancel
+	}
+	e.signals.inner.Store(&cancel)
+	return ctx, func() {
+		e.signals.inner.Store(nil)
+		cancel()
+	}
 }
 
 // watchSignals returns a context that the first signal ends. A signal that the
@@ -38,6 +54,14 @@ func watchSignals(name string, stderr io.Writer) (context.Context, *signals) {
 	}
 	go func() {
 		sig, _ := (<-s.in).(syscall.Signal)
+		for sig == syscall.SIGINT {
+			answer := s.inner.Swap(nil)
+			if answer == nil {
+				break
+			}
+			(*answer)()
+			sig, _ = (<-s.in).(syscall.Signal)
+		}
 		s.got.Store(int32(sig))
 		cancel()
 		select {

@@ -23,6 +23,7 @@ type Model struct {
 	prefill   *replay.Graph // nil: prompts go through decode, token by token
 	batch     int           // most tokens of one prefill
 	context   int           // positions of the KV cache
+	ran       []int32       // the tokens that the states come from
 }
 
 // Open plans the module's graphs on a device.
@@ -187,6 +188,9 @@ type Options struct {
 	TopP      float64 // in (0, 1]; 0 means 1
 	Seed      uint64
 	IgnoreEnd bool // go on past end-of-generation tokens
+	// Continue keeps the states where the prompt begins with all tokens that made
+	// them, and goes on behind. Otherwise they begin anew.
+	Continue bool
 	// Emit, if not nil, is told each token as it comes.
 	Emit func(id int32) error
 	// Logits, if not nil, is shown the logits that each token was chosen from;
@@ -199,6 +203,7 @@ type Options struct {
 // Result of one generation.
 type Result struct {
 	IDs     []int32
+	Kept    int           // tokens of the prompt that were in the states already
 	Prompt  time.Duration // to the first token's logits
 	Decode  time.Duration // of all tokens after the first
 	Stopped string        // "end", "length" or "context"
@@ -213,7 +218,8 @@ func (r *Result) TokensPerSecond() float64 {
 	return float64(len(r.IDs)-1) / r.Decode.Seconds()
 }
 
-// Generate continues the prompt, from an empty KV cache.
+// Generate continues the prompt, from an empty KV cache or, with
+// Options.Continue, from the one that the last call left.
 func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Result, error) {
 	if len(prompt) == 0 {
 		return nil, fmt.Errorf("the prompt has no tokens")
@@ -227,9 +233,6 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	if !(o.Temp >= 0) || math.IsInf(o.Temp, 0) || !(o.TopP > 0 && o.TopP <= 1) {
 		return nil, fmt.Errorf("temperature %v or top-p %v makes no sense (want temperature ≥ 0, 0 < top-p ≤ 1)", o.Temp, o.TopP)
 	}
-	if err := m.session.ResetStates(); err != nil {
-		return nil, err
-	}
 	vocab := int32(len(m.decode.Output("logits")) / 4)
 	for i, id := range prompt {
 		if id < 0 || id >= vocab {
@@ -237,6 +240,13 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 	}
 	r := &Result{Stopped: "length"}
+	r.Kept = len(m.ran)
+	if !o.Continue || r.Kept == 0 || len(prompt) <= r.Kept || !slices.Equal(m.ran, prompt[:r.Kept]) {
+		m.ran, r.Kept = nil, 0
+		if err := m.session.ResetStates(); err != nil {
+			return nil, err
+		}
+	}
 	start := time.Now()
 	g, err := m.feed(ctx, prompt, o)
 	if err != nil {
@@ -281,7 +291,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 
 // feed runs the prompt and returns the graph that holds the last logits.
 func (m *Model) feed(ctx context.Context, prompt []int32, o Options) (g *replay.Graph, err error) {
-	for pos := 0; pos < len(prompt); {
+	for pos := len(m.ran); pos < len(prompt); {
 		n, graph := 1, m.decode
 		if m.prefill != nil {
 			n, graph = min(m.batch, len(prompt)-pos), m.prefill
@@ -306,7 +316,12 @@ func (m *Model) step(ctx context.Context, g *replay.Graph, tokens []int32, pos i
 	if err := g.SetParam("pos", float64(pos)); err != nil {
 		return nil, err
 	}
+	ran := m.ran
+	m.ran = nil // until the run has ended well, nobody knows what the states are
 	t, err := g.Run(ctx)
+	if err == nil {
+		m.ran = append(ran, tokens...)
+	}
 	if err == nil && o.Timing != nil {
 		o.Timing(g.IR(), t)
 	}

@@ -21,9 +21,10 @@ import (
 
 type generateCmd struct {
 	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
-	Prompt    string  `short:"p" required:"" help:"Text to continue; with --chat, the user's message."`
+	Prompt    string  `short:"p" help:"Text to continue; with --chat or --messages, the user's next message."`
 	Chat      bool    `help:"Put the prompt into the model's chat template."`
 	System    string  `help:"System message of the chat."`
+	Messages  string  `placeholder:"FILE.json" help:"A chat of several messages: a list of {\"role\": …, \"content\": …}."`
 	N         int     `short:"n" default:"128" help:"Most tokens to generate."`
 	Temp      float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
 	TopP      float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
@@ -79,18 +80,32 @@ func openModel(env *cli.Env, files *output.Files, path string, verify bool) (*ir
 	return module, m, nil
 }
 
-func (c *generateCmd) Run(env *cli.Env) error {
+// sampling checks the flags that choose tokens.
+func sampling(n int, temp, topP float64) error {
 	switch {
-	case c.N < 1:
-		return cli.BadUsage("-n is %d, want at least 1", c.N)
-	case !(c.Temp >= 0) || math.IsInf(c.Temp, 0):
-		return cli.BadUsage("--temp is %v, want 0 or more", c.Temp)
-	case !(c.TopP > 0 && c.TopP <= 1):
-		return cli.BadUsage("--top-p is %v, want more than 0 and at most 1", c.TopP)
-	case c.Prompt == "" && !c.Chat:
-		return cli.BadUsage("--prompt is empty")
+	case n < 1:
+		return cli.BadUsage("-n is %d, want at least 1", n)
+	case !(temp >= 0) || math.IsInf(temp, 0):
+		return cli.BadUsage("--temp is %v, want 0 or more", temp)
+	case !(topP > 0 && topP <= 1):
+		return cli.BadUsage("--top-p is %v, want more than 0 and at most 1", topP)
+	}
+	return nil
+}
+
+func (c *generateCmd) Run(env *cli.Env) error {
+	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
+		return err
+	}
+	if c.Prompt == "" && !c.Chat && c.Messages == "" {
+		return cli.BadUsage("--prompt is empty or missing")
 	}
 	var files output.Files
+	if c.Messages != "" {
+		if err := files.Read(c.Messages, "the messages"); err != nil {
+			return err
+		}
+	}
 	var logitsFile *output.File
 	if c.Logits != "" {
 		var err error
@@ -176,9 +191,9 @@ func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 func (c *generateCmd) promptIDs(ctx context.Context, m *generate.Model) ([]int32, error) {
 	t := m.Tokenizer
-	if !c.Chat {
+	if !c.Chat && c.Messages == "" {
 		if c.System != "" {
-			return nil, cli.BadUsage("--system needs --chat")
+			return nil, cli.BadUsage("--system needs --chat or --messages")
 		}
 		ids := t.Encode(c.Prompt, false)
 		if bos, ok := t.ID(tokenizer.BOS); ok && t.AddBOS() {
@@ -186,20 +201,12 @@ func (c *generateCmd) promptIDs(ctx context.Context, m *generate.Model) ([]int32
 		}
 		return ids, nil
 	}
-	var messages []chat.Message
-	if c.System != "" {
-		messages = append(messages, chat.Message{Role: "system", Content: c.System})
-	}
-	messages = append(messages, chat.Message{Role: "user", Content: c.Prompt})
-	text := func(r tokenizer.Role) string {
-		if id, ok := t.ID(r); ok {
-			return t.Piece(id, true)
-		}
-		return ""
-	}
-	rendered, err := chat.Render(ctx, t.ChatTemplate(), messages, chat.Options{BOS: text(tokenizer.BOS), EOS: text(tokenizer.EOS), AddGenerationPrompt: true})
+	messages, err := conversation(c.System, c.Messages)
 	if err != nil {
 		return nil, err
 	}
-	return t.Encode(rendered, true), nil
+	if c.Prompt != "" || c.Messages == "" {
+		messages = append(messages, chat.Message{Role: "user", Content: c.Prompt})
+	}
+	return render(ctx, m, messages)
 }

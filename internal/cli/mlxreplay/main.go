@@ -13,6 +13,7 @@ type grammar struct {
 
 	Run      runCmd      `cmd:"" help:"Replay a graph on .npy inputs."`
 	Generate generateCmd `cmd:"" help:"Generate text with a recorded language model."`
+	Chat     chatCmd     `cmd:"" help:"Talk with a recorded language model."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn lines of text into token ids."`
 	Bench    benchCmd    `cmd:"" help:"Measure how fast a graph replays."`
 	Devices  devicesCmd  `cmd:"" help:"List the devices that can replay."`

@@ -1,0 +1,42 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAnswer: within an answer Ctrl-C ends that, and the command goes on.
+func TestAnswer(t *testing.T) {
+	ctx, signals := watchSignals("prog", &bytes.Buffer{})
+	env := &Env{Context: ctx, signals: signals}
+	for range 2 {
+		answer, release := env.Answer()
+		require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGINT))
+		select {
+		case <-answer.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatal("the answer goes on")
+		}
+		release()
+		assert.NoError(t, ctx.Err())
+		assert.Zero(t, signals.code())
+	}
+	_, release := env.Answer()
+	release()
+	assert.Nil(t, signals.inner.Load(), "a signal between answers is the command's")
+
+	parent, cancel := context.WithCancel(t.Context())
+	env = &Env{Context: parent} // no signals
+	answer, release := env.Answer()
+	defer release()
+	cancel()
+	assert.Error(t, answer.Err())
+}
