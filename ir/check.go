@@ -634,7 +634,7 @@ func (g *Graph) Describe(n Node) string {
 		if !validName(op) {
 			op = QuoteName(op)
 		}
-		return n.ID.String() + " " + op
+		return n.ID.String() + " " + Shorten(op)
 	case *Copy:
 		return n.ID.String() + " copy"
 	case *Fill:

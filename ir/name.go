@@ -48,3 +48,19 @@ func validTerm(s string) bool {
 
 // validLabel: labels may be empty and long.
 func validLabel(s string) bool { return s == "" || len(s) <= 4096 && utf8.ValidString(s) }
+
+// shown is how much of a long name a message shows, in bytes.
+const shown = 120
+
+// Shorten returns a name for a message: the begin of one that is long, as the term of
+// a generated kernel is.
+func Shorten(name string) string {
+	if len(name) <= shown+len("…") {
+		return name
+	}
+	end := shown
+	for !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end] + "…"
+}

@@ -19,7 +19,8 @@ import (
 // element of the innermost dimension; an operand [j] is one row for all, [i] then
 // one element for each row, [0] one for all. in1_f16 is an operand of type f16,
 // s0 the first of scalars. The operations are those of docs/kernels.md; numbers
-// have a point (2.0), and round(f32, …) stands around the whole.
+// have a point (2.0), and round(f32, …) stands around the whole. What is needed
+// twice may have a name: "v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * v0[i])".
 //
 // The result has the shape of the first operand that is indexed as it is. It may
 // lie where such an operand lay: Into(w). Operands are contiguous. For a term of

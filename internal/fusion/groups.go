@@ -403,7 +403,7 @@ func (r *round) judge(members []int32, look isel.Outlook) *verdict {
 	d := like.Dispatch()
 	if n := int64(d.Threadgroup[0]) * int64(d.Threadgroup[1]) * int64(d.Threadgroup[2]); n > r.o.MaxThreads {
 		v.hit = nil
-		v.text = fmt.Sprintf("%s would run %d threads a threadgroup, its pipeline has at most %d", like.Kernel.Function, n, r.o.MaxThreads)
+		v.text = fmt.Sprintf("%s would run %d threads a threadgroup, its pipeline has at most %d", ir.Shorten(like.Kernel.Function), n, r.o.MaxThreads)
 		v.always = true
 		return v
 	}

@@ -157,7 +157,7 @@ func (c *comparison) kernels() {
 		old := was[k.Name]
 		delete(was, k.Name)
 		if old == nil {
-			c.add(Kernels, nil, nil, "@%s is new: %s %s", ir.QuoteName(k.Name), k.Library.Kind, k.Function)
+			c.add(Kernels, nil, nil, "@%s is new: %s %s", ir.QuoteName(k.Name), k.Library.Kind, ir.Shorten(k.Function))
 			continue
 		}
 		moved = moved || index[k.Name] < last
@@ -180,7 +180,7 @@ func (c *comparison) kernels() {
 func otherKernel(k, l *ir.Kernel) string {
 	switch {
 	case k.Function != l.Function:
-		return fmt.Sprintf("function %s before, %s after", k.Function, l.Function)
+		return fmt.Sprintf("function %s before, %s after", ir.Shorten(k.Function), ir.Shorten(l.Function))
 	case k.Library != l.Library:
 		return fmt.Sprintf("library %s before, %s after", library(k), library(l))
 	case !slices.Equal(k.Constants, l.Constants):

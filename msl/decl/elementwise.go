@@ -53,11 +53,7 @@ var elementwiseOps = []term.Op{
 func Elementwise(text string) (*Decl, error) {
 	d := &Decl{Name: text, Library: ir.Generated, File: "generated kernel", Line: 1, Template: map[int]int64{}}
 	fail := func(err error) (*Decl, error) {
-		shown := text
-		if len(shown) > 80 {
-			shown = shown[:80] + "…"
-		}
-		return nil, fmt.Errorf("generated kernel %q: %w", shown, err)
+		return nil, fmt.Errorf("generated kernel %q: %w", ir.Shorten(text), err)
 	}
 	if len(text) > MaxElementwiseText {
 		return fail(fmt.Errorf("has %d bytes, at most %d are possible", len(text), MaxElementwiseText))
@@ -148,7 +144,7 @@ func Elementwise(text string) (*Decl, error) {
 			return nil, err
 		}
 		if s := e.String(); s != body {
-			return nil, fmt.Errorf("is not canonical: %q is written %q", body, s)
+			return nil, fmt.Errorf("is not canonical: %q is written %q", ir.Shorten(body), ir.Shorten(s))
 		}
 		return e, nil
 	}
@@ -282,9 +278,9 @@ func elementwiseTerm(e *term.Expr, uses []int) error {
 		uses[e.Index]++
 		return nil
 	case !slices.Contains(elementwiseOps, e.Op) || e.Kind == term.Int:
-		return fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", e)
+		return fmt.Errorf("%s: not an operation of elements (write 2.0 for the number 2)", ir.Shorten(e.String()))
 	case e.Op == term.Round && e.Type != ir.F16:
-		return fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", e)
+		return fmt.Errorf("%s: a rounding within a term is to f16; round(f32, …) stands around a whole result only", ir.Shorten(e.String()))
 	case e.Op == term.Load: // its indices are integers
 		return nil
 	}
