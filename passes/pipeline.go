@@ -2,6 +2,7 @@ package passes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,6 +147,8 @@ type Options struct {
 	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
 	// used; the option allow of a single pass wins.
 	Allow []string
+	// Budget is what each pass may take; see [OverBudget].
+	Budget Budget
 	// After, if not nil, is called with the graph after each pass.
 	After func(s Step, g *ir.Graph) error
 }
@@ -222,7 +225,11 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 		if !s.Pass.listed {
 			explicit(ctx, g, r)
 		}
-		if err := s.Pass.run(ctx, g, o.values(s), r); err != nil {
+		if err := o.run(ctx, i, s, g, r); err != nil {
+			var over *OverBudget
+			if errors.As(err, &over) {
+				return out, over
+			}
 			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
 		}
 		r.Time = time.Since(start)

@@ -157,6 +157,11 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 		return ctx.Err()
 	}
 	reports, err := passes.Run(ctx, r.Optimized, pipeline, po)
+	var over *passes.OverBudget
+	if errors.As(err, &over) {
+		undone[index[over.Step]] = over.Error()
+		return r.run(ctx, recorded, o, undone, first)
+	}
 	if err != nil {
 		return err
 	}
@@ -199,6 +204,7 @@ func offender(ctx context.Context, recorded *ir.Graph, o Options, undone []strin
 	at, found := -1, failed
 	pipeline, index := left(o.Pipeline, undone)
 	po := o.Passes
+	po.Budget = passes.Budget{} // each of them has kept it
 	done := 0
 	po.After = func(_ passes.Step, g *ir.Graph) error {
 		r := prove.Check(ctx, recorded, g, o.Proof)
@@ -250,7 +256,7 @@ func (o Options) verdict(ctx context.Context, recorded *ir.Graph, p passes.Pipel
 func (o Options) proof(ctx context.Context, recorded *ir.Graph, p passes.Pipeline) *prove.Result {
 	g := recorded.Clone()
 	po := o.Passes
-	po.After = nil
+	po.After, po.Budget = nil, passes.Budget{}
 	if _, err := passes.Run(ctx, g, p, po); err != nil {
 		return &prove.Result{Verdict: prove.CannotTell}
 	}

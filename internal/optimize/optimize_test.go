@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
@@ -249,4 +250,45 @@ graph g {
 	again, err := mlxt.Parse(context.Background(), "again", []byte(text))
 	require.NoError(t, err)
 	require.NoError(t, again.Graphs[0].Check())
+}
+
+// A pass that takes more than its budget, of time or of memory, is undone with a
+// remark; the others run, and the result is proved.
+func TestOverBudgetIsUndone(t *testing.T) {
+	var kept [][]byte
+	for what, run := range map[string]func(ctx context.Context){
+		"time": func(ctx context.Context) {
+			for {
+				interrupt.Poll(ctx)
+			}
+		},
+		"memory": func(ctx context.Context) {
+			for range 4096 { // 4 GiB if nobody stopped it
+				interrupt.Poll(ctx)
+				kept = append(kept, make([]byte, 1<<20))
+				time.Sleep(time.Millisecond)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			budget := map[string]passes.Budget{"time": {Time: 50 * time.Millisecond}, "memory": {Memory: 64 << 20, Time: time.Minute}}[what]
+			hungry := passes.Step{Pass: passes.New("hungry", "", func(ctx context.Context, g *ir.Graph, _ passes.Values, _ *passes.Report) error {
+				dropBarriers(g) // what it did is gone
+				run(ctx)
+				return nil
+			})}
+			p := append(passes.Pipeline{hungry}, pipeline(t, "annotate")...)
+			r, err := optimize.Run(context.Background(), recording(t, "norm_residual"), optimize.Options{Pipeline: p, Passes: passes.Options{Budget: budget}})
+			kept = nil
+			require.NoError(t, err)
+			require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)
+			require.Len(t, r.Undone(), 1)
+			require.Equal(t, "hungry", r.Undone()[0].Pass)
+			require.Contains(t, r.Undone()[0].Undone, "more than its budget")
+			require.Contains(t, r.Undone()[0].Undone, what)
+			require.Contains(t, r.Rows[0].Remarks[0].String(), "more than its budget")
+			require.Equal(t, r.Before.Barriers, r.After.Barriers)
+			require.Zero(t, r.After.Unannotated)
+		})
+	}
 }

@@ -52,7 +52,7 @@ func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Durat
 	}
 	after := r.g.Clone()
 	po := o.Passes
-	po.After = nil
+	po.After, po.Budget = nil, passes.Budget{}
 	if _, err := passes.Run(ctx, after, r.pipeline, po); err != nil {
 		return nil // it ran before
 	}

@@ -22,14 +22,16 @@ type optimizeCmd struct {
 	modelFlags
 	cli.OrderFlag
 
-	Graph      string      `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
-	Output     string      `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
-	Passes     string      `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
-	Allow      []string    `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
-	Remarks    remarksFlag `placeholder:"KIND" help:"Print what the passes did, and what they did not and why: the first few of each form and how many more; of a kind (a pass, done, not-done, #12, or words of the text), all."`
-	PrintAfter []string    `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
-	Verify     bool        `help:"Check every checksum and digest of the file first."`
-	JSON       bool        `name:"json" help:"Print the result as JSON."`
+	Graph        string        `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Output       string        `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
+	Passes       string        `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
+	Allow        []string      `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
+	Remarks      remarksFlag   `placeholder:"KIND" help:"Print what the passes did, and what they did not and why: the first few of each form and how many more; of a kind (a pass, done, not-done, #12, or words of the text), all."`
+	PrintAfter   []string      `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
+	BudgetTime   time.Duration `default:"10m" placeholder:"TIME" help:"Time that one pass may take before it is undone, as 90s or 10m (0: any)."`
+	BudgetMemory int64         `default:"16384" placeholder:"MIB" help:"Memory that one pass may take before it is undone, in MiB (0: any)."`
+	Verify       bool          `help:"Check every checksum and digest of the file first."`
+	JSON         bool          `name:"json" help:"Print the result as JSON."`
 }
 
 func (c *optimizeCmd) Run(env *cli.Env) error {
@@ -107,7 +109,10 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 	if o.Pipeline, err = passes.ParsePipeline(c.Passes); err != nil {
 		return o, cli.BadUsage("--passes: %v", err)
 	}
-	o.Passes = passes.Options{Chip: c.Chip, Profile: c.Profile, Allow: c.Allow}
+	if c.BudgetTime < 0 || c.BudgetMemory < 0 || c.BudgetMemory > 1<<40 {
+		return o, cli.BadUsage("--budget-time and --budget-memory: want 0 or more, in a range that a machine has")
+	}
+	o.Passes = passes.Options{Chip: c.Chip, Profile: c.Profile, Allow: c.Allow, Budget: passes.Budget{Time: c.BudgetTime, Memory: c.BudgetMemory << 20}}
 	if err := o.Pipeline.Validate(o.Passes); err != nil {
 		return o, cli.BadUsage("--passes: %v", err)
 	}
