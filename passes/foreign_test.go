@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/internal/oracle"
@@ -322,4 +323,16 @@ func TestForeignKernelsGain(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d have fewer barriers, %d less scratch", fewer, ran, smaller)
+}
+
+// What the pass barriers places is what the order needs, so that is what is counted.
+func TestBarriersCountsWhatThePassPlaces(t *testing.T) {
+	p, err := passes.ParsePipeline("annotate,barriers")
+	require.NoError(t, err)
+	for i := range 2 * *foreignGraphs {
+		g := recordForeign(rand.New(rand.NewPCG(12, uint64(i))))
+		_, err := passes.Run(context.Background(), g, p, passes.Options{})
+		require.NoError(t, err)
+		require.Equal(t, g.Stats().Barriers, passes.Barriers(g, hazard.NewTable(context.Background(), g)), "graph %d", i)
+	}
 }

@@ -72,17 +72,27 @@ func needsEnd(g *ir.Graph, t *hazard.Table) bool {
 		return false
 	}
 	fixed := marks(g, l)
-	last := -1 // mark of the first replay
+	first, last := n, 0 // no mark stands among the commands before first, and none among those from last on
 	for i := 1; i < n; i++ {
 		if fixed[i] {
-			last = i
+			first, last = min(first, i), i
 		}
 	}
-	for j, p := range t.Latest(nil)[n:] {
-		if j > 0 && fixed[j] {
-			return false // it orders all behind it
+	// What conflicts across the end with nothing between begins behind the last mark
+	// and ends before the first one: mostly a command or two on each side.
+	const few = 1 << 12
+	if pairs := int64(first) * int64(n-last); pairs <= few {
+		for j := range first {
+			for i := last; i < n; i++ {
+				if t.BetweenReplays(i, j) != hazard.None {
+					return true
+				}
+			}
 		}
-		if int(p) >= max(last, 0) && int(p) < n {
+		return false
+	}
+	for _, p := range t.Latest(nil)[n : n+first] {
+		if int(p) >= last && int(p) < n {
 			return true
 		}
 	}
