@@ -79,7 +79,7 @@ func (p *proof) nondeterministic(o *op) bool { return o.inst != nil && o.inst.De
 // copied returns the write whose bytes op i copies, all of them.
 func copied(m *model, t *readings, i int32) (w int32, ok bool) {
 	o := &m.ops[i]
-	if o.rhi-o.rlo != 1 || o.whi-o.wlo != 1 || !m.copies(i) {
+	if !m.copies(i) {
 		return 0, false
 	}
 	r := t.reading(o.rlo)
@@ -91,11 +91,14 @@ func copied(m *model, t *readings, i int32) (w int32, ok bool) {
 	return r.writes[0], from.must && same && d == 0 && sameShape(m, &from.access, m, r.at)
 }
 
-// copies reports whether op i, of one read and one write, writes what it reads, byte
-// for byte: it is a copy, or its kernel's term is its argument, at the same place in
-// a region of the same shape.
+// copies reports whether op i has one read and one write and writes what it reads,
+// byte for byte: it is a copy, or its kernel's term is its argument, at the same place
+// in a region of the same shape.
 func (m *model) copies(i int32) bool {
 	o := &m.ops[i]
+	if o.rhi-o.rlo != 1 || o.whi-o.wlo != 1 {
+		return false
+	}
 	if _, isCopy := o.node.(*ir.Copy); isCopy {
 		return true
 	}

@@ -79,6 +79,9 @@ type model struct {
 	unlisted map[int32][]access
 	meetings int      // asked for
 	copying  []answer // by kind: see copies
+	// Of the graph before: what its commands read, and of copies where that is from.
+	trace       *readings
+	copySources map[int32][]segment
 	shapes
 }
 

@@ -50,12 +50,12 @@ func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, 
 	p := newProof(ctx, b, recorded, bySearch(ctx, b, recorded, after, m, o), o)
 	p.merge = true
 	p.build(after)
-	if p.check(); p.Verdict < r.Verdict {
+	if p.check(); p.Verdict < r.Verdict || p.Verdict == r.Verdict && r.Findings[0].Point == Coverage && len(p.Findings) < len(r.Findings) {
 		r = p.Result
 	}
 	if r.Verdict != Proved {
 		// With the values proved, only what is about commands by themselves is left.
-		if back := reversed(ctx, b, recorded, after, o); back != nil && back.Verdict <= r.Verdict {
+		if back := reversed(ctx, b, recorded, after, o); back != nil && (back.Verdict < r.Verdict || back.Verdict == r.Verdict && r.Findings[0].Point == Coverage) {
 			r = back
 		}
 	}
@@ -171,7 +171,8 @@ func (p *proof) begin() {
 	for i := range images {
 		images[i] = noWrite
 	}
-	p.recordedNames, p.images = names{classes: classes}, names{images, classes}
+	p.recordedNames, p.images = names{classes: classes, m: p.b}, names{images: images, classes: classes, m: p.b}
+	p.b.trace, p.b.copySources = p.recorded, nil
 }
 
 // foreignEffects returns what d, command i after, touches by the recording; nil

@@ -62,11 +62,10 @@ func (p *proof) inverse() *matching {
 		by[i] = -1
 	}
 	for i := range p.a.ops {
-		if p.dead[i] {
-			continue
-		}
 		for _, j := range p.sets.of(int32(i)) {
-			by[j] = int32(i) // any: of unknown effects, there is one only
+			if by[j] < 0 || !p.dead[i] { // any: of unknown effects, there is one only
+				by[j] = int32(i)
+			}
 		}
 	}
 	out := &matching{}

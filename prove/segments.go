@@ -65,7 +65,10 @@ type segment struct {
 }
 
 // segments returns the exact sources of a constant reading, its writes by name.
-func segments(r *reading, n names) []segment {
+func segments(r *reading, n names) []segment { return n.expand(n.uncopied(r), 0) }
+
+// uncopied is segments, copies being writes as others.
+func (n names) uncopied(r *reading) []segment {
 	// Sources by byte of the memory, later writes over earlier ones.
 	var cover []segment
 	paint := func(lo, hi int64, s segment) {
@@ -104,6 +107,72 @@ func segments(r *reading, n names) []segment {
 	return project(r.m.region(r.at), cover)
 }
 
+// maxCopies bounds how many copies of copies are seen through.
+const maxCopies = 64
+
+// expand puts in the place of what a copy before wrote what it copied.
+func (n names) expand(list []segment, depth int) []segment {
+	var out []segment
+	for _, s := range list {
+		var from []segment
+		if s.write >= 0 && !s.soft && depth < maxCopies {
+			from = n.copied(n.m.writes[s.write].op, depth)
+		}
+		if from == nil {
+			out = append(out, s)
+			continue
+		}
+		for _, c := range from {
+			lo, hi := max(c.lo-s.shift, s.lo), min(c.hi-s.shift, s.hi)
+			if lo < hi {
+				out = append(out, segment{lo: lo, hi: hi, write: c.write, name: c.name, shift: s.shift + c.shift})
+			}
+		}
+	}
+	for i := range out {
+		if w := &out[i].write; *w >= 0 {
+			*w = names{classes: n.classes}.of(*w)
+		}
+	}
+	return joined(out)
+}
+
+// copied returns the sources of what op, before, copies: nil if it is no copy, or its
+// source is not known byte by byte.
+func (n names) copied(op int32, depth int) []segment {
+	o := &n.m.ops[op]
+	if n.m.trace == nil || !n.m.copies(op) {
+		return nil
+	}
+	if list, ok := n.m.copySources[op]; ok {
+		return list
+	}
+	var list []segment
+	r := n.m.trace.reading(o.rlo)
+	if constant(&r) && mustOnly(&r) && !r.given() {
+		home := names{classes: n.classes, m: n.m}
+		list = home.expand(home.uncopied(&r), depth+1)
+	}
+	if n.m.copySources == nil {
+		n.m.copySources = map[int32][]segment{}
+	}
+	n.m.copySources[op] = list
+	return list
+}
+
+// hasCopies reports whether a reading sees what a copy before wrote.
+func (n names) hasCopies(r *reading) bool {
+	return slices.ContainsFunc(r.writes, func(w int32) bool {
+		x := n.of(w)
+		return x >= 0 && n.m.copies(n.m.writes[x].op)
+	})
+}
+
+// opaque reports whether a copy is left in a list whose source is not known.
+func (n names) opaque(list []segment) bool {
+	return slices.ContainsFunc(list, func(s segment) bool { return s.write >= 0 && n.m.copies(n.m.writes[s.write].op) })
+}
+
 // project turns sources by byte of the memory into sources by byte of the
 // region, in order, joined where they continue one another.
 func project(region ir.Region, cover []segment) []segment {
@@ -124,15 +193,20 @@ func project(region ir.Region, cover []segment) []segment {
 		at += b - a
 		return true
 	})
-	joined := out[:0]
-	for _, s := range out {
-		if n := len(joined); n > 0 && !s.soft && !joined[n-1].soft {
-			if p := &joined[n-1]; p.hi == s.lo && p.write == s.write && p.name == s.name && p.shift == s.shift {
+	return joined(out)
+}
+
+// joined makes one of segments that continue one another, in place.
+func joined(list []segment) []segment {
+	out := list[:0]
+	for _, s := range list {
+		if n := len(out); n > 0 && !s.soft && !out[n-1].soft {
+			if p := &out[n-1]; p.hi == s.lo && p.write == s.write && p.name == s.name && p.shift == s.shift {
 				p.hi = s.hi
 				continue
 			}
 		}
-		joined = append(joined, s)
+		out = append(out, s)
 	}
-	return joined
+	return out
 }

@@ -226,6 +226,7 @@ func (h *history) writes(s *seen) []int32 {
 // equal bytes. A name is a write before.
 type names struct {
 	images []int32 // by write: one before that has its bytes, or noWrite; nil of writes before
+	m      *model  // of the graph before
 	// classes are trees of writes before that have equal bytes (Tarjan 1975): the parent
 	// of each, itself at a root.
 	classes []int32
@@ -267,17 +268,22 @@ func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
 	if slices.ContainsFunc(a.writes, func(w int32) bool { return an.of(w) == noWrite }) {
 		return false, false // what is not known to have an image may still have one
 	}
-	if len(b.writes) == 0 && len(a.writes) == 0 || oneWrite(b) && oneWrite(a) {
+	copies := bn.hasCopies(b) || an.hasCopies(a)
+	if !copies && (len(b.writes) == 0 && len(a.writes) == 0 || oneWrite(b) && oneWrite(a)) {
 		return false, b.at.flat() && a.at.flat()
 	}
-	if constant(b) && constant(a) {
+	if constant(b) && constant(a) && !b.given() && !a.given() {
 		// One only of what was there at first, the other of none of it: no segment of
 		// theirs is alike.
-		unlike := len(b.writes) == 0 && !a.initial || len(a.writes) == 0 && !b.initial
-		if !unlike && slices.Equal(segments(b, bn), segments(a, an)) {
+		unlike := !copies && (len(b.writes) == 0 && !a.initial || len(a.writes) == 0 && !b.initial)
+		if unlike {
+			return false, mustOnly(b) && mustOnly(a)
+		}
+		x, y := segments(b, bn), segments(a, an)
+		if slices.Equal(x, y) {
 			return true, true
 		}
-		return false, mustOnly(b) && mustOnly(a)
+		return false, mustOnly(b) && mustOnly(a) && !(copies && (bn.opaque(x) || an.opaque(y)))
 	}
 	return false, false
 }
