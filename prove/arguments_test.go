@@ -106,6 +106,9 @@ func TestChecksGiven(t *testing.T) {
 	long := at(list(bytes(0, 1)), 0, 4)
 	large := params(1 << 30)
 	require.Equal(t, unsure, newTwins(large, large).sameGiven(given{long.values, n, ir.Const(1 << 20)}, at(list(bytes(9, 1)), 0, 1<<20)))
+	almost := newTwins(large, large)
+	almost.work = maxGiven - 1
+	require.Equal(t, unsure, almost.sameGiven(at(list(bytes(0, 1)), 0, 1), at(list(bytes(1, 2)), 1, 1)))
 	tired := newTwins(large, large)
 	tired.work = maxGiven
 	require.Equal(t, unsure, tired.sameGiven(long, at(list(bytes(1, 1)), 1, 4)))
@@ -305,4 +308,66 @@ graph two {
 		}
 		require.True(t, found, c.text)
 	}
+}
+
+// Two commands before have equal results only if nothing between them differs.
+func TestChecksSameResults(t *testing.T) {
+	m, err := mlxt.Parse(context.Background(), "test", []byte(`mlxt 1
+graph g {
+  memory %x input 256
+  memory %t scratch 1024
+  memory %y output 256
+  kernel @one metallib "m.metallib" sha256 0101010101010101010101010101010101010101010101010101010101010101 "one" args(0 a: device u32 read, 1 o: device u32 readwrite, 2 u: device u32 read, 3 c: constant u32)
+  kernel @add builtin "vv_Addfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+  #0 @one (a = %x[0:64], o = %t[0:64], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes must %t[0:64]
+  #1 @one (a = %x[0:64], o = %t[64:128], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes must %t[64:128]
+  #2 @one (a = %x[0:64], o = %t[64:128], u = %x[128:192], c = 2) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes must %t[64:128]
+  #3 @one (a = %x[64:128], o = %t[64:128], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[64:128] writes must %t[64:128]
+  #4 @one (a = %x[0:64], o = %t[64:128], u = %x[192:256], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes must %t[64:128]
+  #5 @one (a = %x[0:64], o = %t[64:128], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes must %t[64:96]
+  #6 @one (a = %x[0:64], o = %t[64:128], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete writes must %t[64:128]
+  #7 @add (a = %x[0:64], b = %x[0:64], c = %t[256:320]) grid threads [16, 1, 1] of [16, 1, 1]
+  #8 @add (a = %x[0:64], b = %x[0:64], c = %t[320:384]) grid threads [16, 1, 1] of [16, 1, 1]
+  #9 @one (a = %x[0:64], o = %t[0:64], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes may %t[0:64]
+  #10 @one (a = %x[0:64], o = %t[0:64], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes may %t[0:64]
+  #11 @one (a = %x[0:64], o = %t[0:64], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1]
+  #12 @one (a = %x[0:64], o = %t[0:64], u = %x[128:192], c = 1) grid threads [1, 1, 1] of [1, 1, 1] effects complete reads %x[0:64] writes must %t[0:64]
+}
+`))
+	require.NoError(t, err)
+	g := m.Graphs[0]
+	b := recordedModel(context.Background(), g, nil)
+	p := newProof(context.Background(), b, trace(b), byProvenance(b, g), Options{})
+	p.build(g.Clone())
+	equal := func(i, j int) bool { return p.sameResults(newTwins(g, g), &b.ops[i], &b.ops[j]) }
+	require.True(t, equal(0, 1))
+	require.True(t, equal(7, 8))
+	for name, pair := range map[string][2]int{
+		"another argument": {0, 2}, "another value read": {0, 3}, "another binding that the effects leave out": {0, 4}, "fewer bytes": {0, 5}, "nothing read": {0, 6},
+		"old bytes, of another time": {9, 10}, "may-writes": {9, 9}, "across the unknown": {0, 12}, "the unknown": {11, 11}, "another kernel": {0, 7},
+	} {
+		require.False(t, equal(pair[0], pair[1]), name)
+	}
+	in, d := *b.ops[7].inst, *b.ops[7].inst.Decl
+	d.Nondeterministic = true
+	in.Decl = &d
+	b.ops[7].inst = &in
+	require.False(t, equal(7, 8), "nondeterministic")
+
+	// A proof that is ended says so.
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := Check(ctx, g, g.Clone(), Options{})
+	require.Equal(t, CannotTell, r.Verdict)
+	require.ErrorIs(t, r.Err, context.Canceled)
+
+	// Where too much was asked, nothing is sure.
+	m2 := newModel(context.Background(), params(3), nil)
+	m2.g.Memories = []ir.Memory{{Name: "m", Size: 64, Alias: ir.NoMem}}
+	m2 = newModel(context.Background(), m2.g, nil)
+	x := ir.Region{Off: term1(0, 4), Run: ir.Const(8)}
+	a := m2.rooted(&x)
+	require.True(t, m2.meet(&a, &a, false))
+	m2.meetings = mostMeetings
+	require.False(t, m2.meet(&a, &a, false))
 }

@@ -35,6 +35,7 @@ graph g {
   kernel @bmul builtin "g2_Multiplyfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write, 3 a_strides: constant i64[2], 4 b_strides: constant i64[2])
   kernel @user source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "user_kernel" args(0 src: device f32 read, 1 dst: device f32 write, 0 shared: threadgroup f32)
   kernel @other source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "user_kernel" args(0 src: device f32 read, 1 dst: device i32 write)
+  kernel @const source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "const_kernel" args(0 src: device f32 read, 1 dst: device f32 write, 2 c: constant f32)
   kernel @two source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "two_kernel" constants(0: u32 1) args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
 
 `
@@ -75,6 +76,8 @@ func TestChecks(t *testing.T) {
 	const (
 		mulT     = "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %t[0:256])" + row + "\n"
 		barrier  = "  barrier\n"
+		many     = "  param $k u32 in [0, 3500000]\n"
+		readsY   = "\n      effects complete reads %x[0:256] writes must %y[0:256]\n"
 		user     = "  #0 @user (src = %x[0:256], "
 		readsT   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
 		reads1   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
@@ -100,6 +103,24 @@ func TestChecks(t *testing.T) {
 			"  #0 @user (src = %x[0:256], dst = %t[0:256]) threadgroup(0 = 32)" + one + reads1 + "  barrier\n  #1 copy %t[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "other threadgroup memory"},
 		{"another slot", "  #0 @two (a = %x[0:256], c = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n",
 			"  #0 @two (b = %x[0:256], c = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n", prove.Refused, prove.Interface, "other bindings"},
+		{"a copy of another length", "  #0 copy %x[0:256] -> %y[0:256]\n", "  #0 copy %x[0:128] -> %y[0:128]\n", prove.Refused, prove.Interface, "another length"},
+		{"a fill of another length", "  #0 fill %y[0:256] 0x01\n", "  #0 fill %y[0:128] 0x01\n", prove.Refused, prove.Interface, "another length"},
+		{"a fill of another value", "  #0 fill %y[0:256] 0x01\n", "  #0 fill %y[0:256] 0x02\n", prove.Refused, prove.Interface, "another value"},
+		{"a fill made a copy", "  #0 fill %y[0:256] 0x01\n", "  #0 copy %x[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "another kind of command"},
+		{"a view of another length", user + "dst = %y[0:256])" + one + "\n", "  #0" + strings.Replace(user[4:], "256", "128", 1) + "dst = %y[0:256])" + one + "\n", prove.Refused, prove.Interface, "a view of another length"},
+		{"a grid that nobody can compare", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv($k + 1, 1000000), 1, 1] of [32, 1, 1]\n", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv($k + 2, 1000000), 1, 1] of [32, 1, 1]\n", prove.CannotTell, prove.Interface, "for all values of the params"},
+		{"a grid written otherwise", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv($k, 2), 1, 1] of [32, 1, 1]\n  barrier\n", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv(2*$k, 4), 1, 1] of [32, 1, 1]\n  barrier\n", prove.Proved, 0, ""},
+		{"bytes for a view", "  #0 @two (a = %x[0:256], b = [1.0], c = %y[0:256])" + one + "\n", "  #0 @two (a = %x[0:256], b = %s[0:4], c = %y[0:256])" + one + "\n", prove.Refused, prove.Interface, "other bindings"},
+		{"other bytes", "  #0 @two (a = %x[0:256], b = [1.0], c = %y[0:256])" + one + "\n", "  #0 @two (a = %x[0:256], b = [2.0], c = %y[0:256])" + one + "\n", prove.Refused, prove.Interface, "another argument value"},
+		{"another scalar", "  #0 @two (a = %x[0:256], b = $p, c = %y[0:256])" + one + "\n", "  #0 @two (a = %x[0:256], b = $q, c = %y[0:256])" + one + "\n", prove.Refused, prove.Interface, "another argument value"},
+		{"a binding that the effects leave out, of another memory", "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, "  #0 @two (a = %x[0:256], b = %s[0:256], c = %y[0:256])" + one + readsY, prove.Refused, prove.Interface, "binds %s[0:256], which its effects leave out"},
+		{"a binding that the effects leave out, further on", "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, "  #0 @two (a = %x[0:256], b = %x[512:768], c = %y[0:256])" + one + readsY, prove.Refused, prove.Interface, "binds %x[512:768], which its effects leave out"},
+		{"a binding that the effects leave out, perhaps further on", many + "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, many + "  #0 @two (a = %x[0:256], b = %x[256 + 4*$n - 4*$n:512 + 4*$n - 4*$n], c = %y[0:256])" + one + readsY + "  barrier\n", prove.Proved, 0, ""},
+		{"constants that the effects leave out, of another value", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, "  #2 fill %t[0:4] 0x02 from #7\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, prove.Refused, prove.Coverage, "implements no command"},
+		{"constants that the effects leave out, overwritten", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #2 fill %t[0:4] 0x02\n" + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier,
+			"  #1 fill %t[0:4] 0x01\n" + barrier + "  #2 fill %t[0:4] 0x02\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier, prove.Refused, prove.Values, "binds constants"},
+		{"constants that the effects leave out, perhaps overwritten", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #2 fill %t[0:4*$n - 4] 0x02\n" + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier,
+			"  #1 fill %t[0:4] 0x01\n" + barrier + "  #2 fill %t[0:4*$n - 4] 0x02\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier, prove.CannotTell, prove.Values, "may get their value from elsewhere"},
 		{"another argument table", "  #0 @user (src = %x[0:256], dst = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n",
 			"  #0 @other (src = %x[0:256], dst = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n", prove.Refused, prove.Interface, "argument table"},
 

@@ -257,6 +257,9 @@ func instrument(t *testing.T, name, src string, checks *[]string) string {
 // saysDifferent reports whether the text of a result says that two things differ, or
 // may.
 func saysDifferent(text string) bool {
+	if strings.HasPrefix(text, "difference{}") {
+		return false
+	}
 	for _, x := range []string{"differ", "unsure", "anotherKernel", "difference{text", "fmt.Sprintf", `"other bytes"`, "err.Error()"} {
 		if strings.HasPrefix(text, x) {
 			return true

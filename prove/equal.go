@@ -39,7 +39,7 @@ func (p *proof) mergeEqual() {
 // sameResults reports whether two commands before, between the same two of unknown
 // effects, write the same bytes.
 func (p *proof) sameResults(t *twins, x, y *op) bool {
-	if !x.known || !y.known || x.era != y.era || p.nondeterministic(x) || p.backwards && x.inst == nil || !t.sameCommand(x.node, y.node).none() || !shapesAlike(p.b, x, p.b, y) {
+	if !x.known || !y.known || x.era != y.era || p.nondeterministic(x) || !t.sameCommand(x.node, y.node).none() || !shapesAlike(p.b, x, p.b, y) {
 		return false
 	}
 	for w := x.wlo; w < x.whi; w++ {

@@ -55,7 +55,7 @@ func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, 
 	}
 	if r.Verdict != Proved {
 		// With the values proved, only what is about commands by themselves is left.
-		if back := reversed(ctx, b, recorded, after, o); back != nil && (back.Verdict < r.Verdict || back.Verdict == r.Verdict && r.Findings[0].Point == Coverage) {
+		if back := reversed(ctx, b, recorded, after, o); back != nil && (back.Verdict < r.Verdict || back.Verdict == r.Verdict && r.Findings[0].Point == Coverage && len(back.Findings) <= len(r.Findings)) {
 			r = back
 		}
 	}
@@ -110,9 +110,6 @@ type proof struct {
 	// same bytes; noWrite where there is none, or none was found yet.
 	recordedNames, images names
 	merge                 bool // mergeEqual
-	// backwards: the graph before is the one to be proved; it may not run twice what the
-	// other runs once, unless a declaration says that this is the same.
-	backwards bool
 
 	same  []bool  // by command after: it is its only image, by sameCommand
 	pairs []pair  // by kind after

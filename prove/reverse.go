@@ -22,7 +22,7 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	q := newProof(ctx, a, current, hint, o)
 	if !q.values(b.g) {
 		q = newProof(ctx, a, current, bySearch(ctx, a, current, b.g, hint, o), o)
-		q.merge, q.backwards = true, true
+		q.merge = true
 		if !q.values(b.g) {
 			return nil
 		}

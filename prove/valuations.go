@@ -131,14 +131,15 @@ func (v *valuer) some(yield func([]uint32) bool) {
 		if k >= 4 {
 			rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
-		if v.choose(order, k, rng) && v.admitted() && !yield(v.params) {
+		if v.choose(order, k, rng); v.admitted() && !yield(v.params) {
 			return
 		}
 	}
 }
 
-// choose gives the params values in order, each within what those before leave it.
-func (v *valuer) choose(order []ir.ParamID, k int, rng *rand.Rand) bool {
+// choose gives the params values in order, each within what those before leave it, if
+// they leave anything.
+func (v *valuer) choose(order []ir.ParamID, k int, rng *rand.Rand) {
 	set := make([]bool, len(v.params))
 	for n, id := range order {
 		p := &v.g.Params[id]
@@ -158,7 +159,7 @@ func (v *valuer) choose(order []ir.ParamID, k int, rng *rand.Rand) bool {
 			}
 		}
 		if lo > hi {
-			return false
+			lo, hi = int64(p.Min), int64(p.Max)
 		}
 		x := lo
 		switch {
@@ -170,7 +171,6 @@ func (v *valuer) choose(order []ir.ParamID, k int, rng *rand.Rand) bool {
 		}
 		v.params[id], set[id] = uint32(x), true
 	}
-	return true
 }
 
 // within narrows the range of a param, whose coefficient in c is own, the params
@@ -223,6 +223,10 @@ func sameExtent(g *ir.Graph, x, y ir.Extent) answer {
 		return differ
 	}
 	if x.Div == y.Div && sameAffine(g, x.Num, y.Num) == same {
+		return same
+	}
+	// The same fraction; numbers of a grid are below 2^47, so nothing overflows.
+	if x.Div <= 1<<12 && y.Div <= 1<<12 && x.Num.Scale(y.Div).Equal(y.Num.Scale(x.Div)) {
 		return same
 	}
 	return tried(g, []ir.Affine{x.Num, y.Num}, func(params []uint32) bool { return x.Eval(params) == y.Eval(params) })

@@ -38,6 +38,10 @@ func interfaceDifference(a, b *ir.Graph) string {
 			return fmt.Sprintf("%%%s has %d bytes, had %d", m.Name, n.Size, m.Size)
 		case !sameContents(m, n):
 			return fmt.Sprintf("%%%s has other initial contents", m.Name)
+		case m.DType != n.DType || !slices.Equal(m.Shape, n.Shape):
+			return fmt.Sprintf("%%%s is %s%v, was %s%v", m.Name, n.DType, n.Shape, m.DType, m.Shape)
+		case m.Storage != n.Storage || m.Align != n.Align:
+			return fmt.Sprintf("%%%s is %s aligned to %d, was %s aligned to %d", m.Name, n.Storage, n.Align, m.Storage, m.Align)
 		}
 	}
 	for i := range b.Memories { // in order, for the same reason every time

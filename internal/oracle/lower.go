@@ -200,8 +200,9 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 	}
 	for i := range d.Bindings {
 		if x := l.g.Resolve(d.Bindings[i]); x.Kind == ir.BindView {
-			root, _ := l.g.Root(x.View.Mem)
-			c.bind(root)
+			if root, _ := l.g.Root(x.View.Mem); l.g.Memories[root].Kind != ir.Argument {
+				c.bind(root)
+			}
 		}
 	}
 	c.text = l.text(k, d, c)
@@ -349,6 +350,14 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 		fmt.Fprintf(&b, " b%d:", x.Slot)
 		switch x.Kind {
 		case ir.BindView:
+			if root, off := l.g.Root(x.View.Mem); l.g.Memories[root].Kind == ir.Argument { // of several values
+				m := &l.g.Memories[root]
+				all := make([]byte, m.Size)
+				m.WriteValues(all, l.params)
+				off += x.View.Off.Eval(l.params)
+				fmt.Fprintf(&b, "bytes %x", all[off:off+x.View.Len.Eval(l.params)])
+				continue
+			}
 			fmt.Fprintf(&b, "view %d", x.View.Len.Eval(l.params))
 		case ir.BindBytes:
 			fmt.Fprintf(&b, "bytes %x", x.Bytes)

@@ -61,6 +61,7 @@ var Mutations = []Mutation{
 	inert(mutation("function_constant_changed", changeConstant)),
 	mutation("inline_byte_changed", changeInlineByte),
 	mutation("scalar_changed", changeScalar),
+	mutation("arguments_into_memory", argumentsIntoMemory),
 	mutation("fill_value_changed", changeFill),
 	mutation("kernel_changed", changeKernel),
 	mutation("library_digest_changed", changeDigest),
@@ -77,6 +78,8 @@ var Mutations = []Mutation{
 	mutation("memory_kind_changed", changeKind),
 	mutation("memory_size_changed", changeSize),
 	mutation("contents_changed", changeContents),
+	mutation("memory_type_changed", changeType),
+	mutation("memory_storage_changed", changeStorage),
 	mutation("param_bound_changed", changeBound),
 	mutation("constraint_changed", changeConstraint),
 	// Names and places in lists, which mean nothing.

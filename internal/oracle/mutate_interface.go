@@ -69,6 +69,37 @@ func changeContents(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
+// changeType changes what the bytes of a memory are said to be.
+func changeType(rng *rand.Rand, g *ir.Graph) bool {
+	m, ok := pickMemory(rng, g, isRoot)
+	if !ok || m.Size%4 != 0 || m.Kind == ir.Argument {
+		return false
+	}
+	m.DType = []ir.DType{ir.F32, ir.U32, ir.I32}[rng.IntN(3)]
+	if m.Shape = []int64{m.Size / 4}; rng.IntN(2) == 0 {
+		m.Shape = []int64{1, m.Size / 4}
+	}
+	return true
+}
+
+func changeStorage(rng *rand.Rand, g *ir.Graph) bool {
+	m, ok := pickMemory(rng, g, isRoot)
+	if !ok {
+		return false
+	}
+	if rng.IntN(2) == 0 {
+		m.Align = 1 << rng.IntN(9)
+		return true
+	}
+	m.Storage = ir.Private - m.Storage
+	for i := range g.Memories { // an alias takes its parent's storage
+		if a := &g.Memories[i]; a.Alias != ir.NoMem {
+			a.Storage = g.Memories[a.Alias].Storage
+		}
+	}
+	return true
+}
+
 func changeBound(rng *rand.Rand, g *ir.Graph) bool {
 	if len(g.Params) == 0 {
 		return false

@@ -219,7 +219,7 @@ func (m *machine) template(c *command) *instance {
 		i := 1 << 20
 		for _, r := range m.roots {
 			k := &m.g.Memories[r]
-			if k.Kind == ir.Weight || k.Kind == ir.Scratch && !m.strict && !slices.Contains(c.bound, r) {
+			if k.Kind == ir.Weight || k.Kind == ir.Argument || k.Kind == ir.Scratch && !m.strict && !slices.Contains(c.bound, r) {
 				continue
 			}
 			for n := range m.cells(r) {
