@@ -282,10 +282,11 @@ func (m *model) bound(d *ir.Dispatch, r *ir.Region) bool {
 	})
 }
 
-// addUnlisted notes the constants of n, op i, that its complete effects leave out.
-func (m *model) addUnlisted(i int32, n ir.Node) {
+// addConstants adds what n reads as constants, of memory that commands write, to its
+// reads, if nobody declares its kernel: complete effects may leave it out.
+func (m *model) addConstants(n ir.Node) {
 	d, ok := n.(*ir.Dispatch)
-	if !ok || !m.ops[i].known || m.g.Kernels[d.Kernel].Library.Declared() {
+	if !ok || m.g.Kernels[d.Kernel].Library.Declared() {
 		return
 	}
 	for k := range d.Bindings {
@@ -293,16 +294,9 @@ func (m *model) addUnlisted(i int32, n ir.Node) {
 		if b.Kind != ir.BindView || m.readOnly(b.View.Mem) {
 			continue // what nothing writes is compared as interface
 		}
-		if arg, ok := m.g.Kernels[d.Kernel].Arg(b.Slot); !ok || arg.Kind != ir.ConstantArg {
-			continue
-		}
-		r := b.View.Contiguous()
-		x := m.rooted(&r)
-		if !m.anyCovers(m.reads[m.ops[i].rlo:m.ops[i].rhi], &x) {
-			if m.unlisted == nil {
-				m.unlisted = map[int32][]access{}
-			}
-			m.unlisted[i] = append(m.unlisted[i], x)
+		if arg, ok := m.g.Kernels[d.Kernel].Arg(b.Slot); ok && arg.Kind == ir.ConstantArg {
+			r := b.View.Contiguous()
+			m.reads = append(m.reads, m.rooted(&r))
 		}
 	}
 }

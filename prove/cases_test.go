@@ -77,6 +77,7 @@ func TestChecks(t *testing.T) {
 		mulT     = "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %t[0:256])" + row + "\n"
 		barrier  = "  barrier\n"
 		many     = "  param $k u32 in [0, 3500000]\n"
+		rare     = many + "  memory %args argument 3500016 = values(3400001: u32 9)\n"
 		readsY   = "\n      effects complete reads %x[0:256] writes must %y[0:256]\n"
 		user     = "  #0 @user (src = %x[0:256], "
 		readsT   = "\n      effects complete reads %x[0:256] writes must %t[0:256]\n"
@@ -108,6 +109,7 @@ func TestChecks(t *testing.T) {
 		{"a fill of another value", "  #0 fill %y[0:256] 0x01\n", "  #0 fill %y[0:256] 0x02\n", prove.Refused, prove.Interface, "another value"},
 		{"a fill made a copy", "  #0 fill %y[0:256] 0x01\n", "  #0 copy %x[0:256] -> %y[0:256]\n", prove.Refused, prove.Interface, "another kind of command"},
 		{"a view of another length", user + "dst = %y[0:256])" + one + "\n", "  #0" + strings.Replace(user[4:], "256", "128", 1) + "dst = %y[0:256])" + one + "\n", prove.Refused, prove.Interface, "a view of another length"},
+		{"an argument that nobody can compare", rare + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %args[$k:$k + 4])" + one + "\n", rare + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = 0.0)" + one + "\n", prove.CannotTell, prove.Interface, "for all values of the params"},
 		{"a grid that nobody can compare", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv($k + 1, 1000000), 1, 1] of [32, 1, 1]\n", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv($k + 2, 1000000), 1, 1] of [32, 1, 1]\n", prove.CannotTell, prove.Interface, "for all values of the params"},
 		{"a grid written otherwise", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv($k, 2), 1, 1] of [32, 1, 1]\n  barrier\n", many + user + "dst = %y[0:256]) grid threadgroups [ceildiv(2*$k, 4), 1, 1] of [32, 1, 1]\n  barrier\n", prove.Proved, 0, ""},
 		{"bytes for a view", "  #0 @two (a = %x[0:256], b = [1.0], c = %y[0:256])" + one + "\n", "  #0 @two (a = %x[0:256], b = %s[0:4], c = %y[0:256])" + one + "\n", prove.Refused, prove.Interface, "other bindings"},
@@ -118,9 +120,10 @@ func TestChecks(t *testing.T) {
 		{"a binding that the effects leave out, perhaps further on", many + "  #0 @two (a = %x[0:256], b = %x[256:512], c = %y[0:256])" + one + readsY, many + "  #0 @two (a = %x[0:256], b = %x[256 + 4*$n - 4*$n:512 + 4*$n - 4*$n], c = %y[0:256])" + one + readsY + "  barrier\n", prove.Proved, 0, ""},
 		{"constants that the effects leave out, of another value", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, "  #2 fill %t[0:4] 0x02 from #7\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, prove.Refused, prove.Coverage, "implements no command"},
 		{"constants that the effects leave out, overwritten", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #2 fill %t[0:4] 0x02\n" + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier,
-			"  #1 fill %t[0:4] 0x01\n" + barrier + "  #2 fill %t[0:4] 0x02\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier, prove.Refused, prove.Values, "binds constants"},
+			"  #1 fill %t[0:4] 0x01\n" + barrier + "  #2 fill %t[0:4] 0x02\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier, prove.Refused, prove.Values, "gets its value from elsewhere"},
 		{"constants that the effects leave out, perhaps overwritten", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #2 fill %t[0:4*$n - 4] 0x02\n" + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier,
-			"  #1 fill %t[0:4] 0x01\n" + barrier + "  #2 fill %t[0:4*$n - 4] 0x02\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier, prove.CannotTell, prove.Values, "may get their value from elsewhere"},
+			"  #1 fill %t[0:4] 0x01\n" + barrier + "  #2 fill %t[0:4*$n - 4] 0x02\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier + "  #3 copy %t[0:4] -> %y[256:260]\n" + barrier, prove.CannotTell, prove.Values, "may get its value from elsewhere"},
+		{"constants that the effects leave out, not ordered", "  #1 fill %t[0:4] 0x01\n" + barrier + "  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, "  #1 fill %t[0:4] 0x01\n  #0 @const (src = %x[0:256], dst = %y[0:256], c = %t[0:4])" + one + readsY + barrier, prove.Refused, prove.Order, "both touch %t[0:4]"},
 		{"another argument table", "  #0 @user (src = %x[0:256], dst = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n",
 			"  #0 @other (src = %x[0:256], dst = %y[0:256])" + one + "\n      effects complete reads %x[0:256] writes must %y[0:256]\n", prove.Refused, prove.Interface, "argument table"},
 

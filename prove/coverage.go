@@ -32,9 +32,6 @@ func (p *proof) findDead() {
 		for k := o.rlo; k < o.rhi; k++ {
 			mark(&p.current.of[k])
 		}
-		for k := range p.current.unlisted[int32(i)] {
-			mark(&p.current.unlisted[int32(i)][k])
-		}
 	}
 }
 

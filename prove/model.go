@@ -73,12 +73,9 @@ type model struct {
 	spent int
 	// arguments: some memory is argument memory.
 	arguments bool
-	twins     *twins // of the graph before and this one, which is the one after
-	// unlisted are views, of memory that commands write, that a kernel without
-	// declaration may read as constants though its effects leave them out; by op.
-	unlisted map[int32][]access
-	meetings int      // asked for
-	copying  []answer // by kind: see copies
+	twins     *twins   // of the graph before and this one, which is the one after
+	meetings  int      // asked for
+	copying   []answer // by kind: see copies
 	// Of the graph before: what its commands read, and of copies where that is from.
 	trace       *readings
 	copySources map[int32][]segment
@@ -161,7 +158,6 @@ func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func
 		o := op{node: n, id: id, kind: -1}
 		e := t.by(&o)
 		m.add(o, e)
-		m.addUnlisted(i, n)
 		if each != nil {
 			each(i)
 		}
@@ -252,6 +248,7 @@ func (m *model) add(o op, e *ir.Effects) {
 		for i := range e.Reads {
 			m.reads = append(m.reads, m.rooted(&e.Reads[i]))
 		}
+		m.addConstants(o.node)
 		o.maybe = int32(len(m.reads))
 		for i := range e.Writes {
 			w := write{access: m.rooted(&e.Writes[i].Region), op: int32(len(m.ops)), must: certain(&e.Writes[i])}

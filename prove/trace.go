@@ -9,8 +9,6 @@ type readings struct {
 	of      []seen            // by read, as model.reads
 	pillars map[int32][]whole // by op: what memories hold that were written since the one before
 	final   []whole           // of outputs and states
-	// unlisted is what model.unlisted holds, by op.
-	unlisted map[int32][]seen
 }
 
 // trace runs through a graph in written order.
@@ -25,13 +23,6 @@ func trace(m *model) *readings {
 		}
 		for k := o.rlo; k < o.rhi; k++ {
 			t.of[k] = h.read(&m.reads[k])
-		}
-		list := m.unlisted[int32(i)]
-		for k := range list {
-			if t.unlisted == nil {
-				t.unlisted = map[int32][]seen{}
-			}
-			t.unlisted[int32(i)] = append(t.unlisted[int32(i)], h.read(&list[k]))
 		}
 		for w := o.wlo; w < o.whi; w++ {
 			h.add(w)
@@ -121,31 +112,8 @@ func (p *proof) checkReads(i int32) {
 			fail(CannotTell, "%s reading %s may get its value from elsewhere: ranges that depend on params, may-writes or commands of unknown effects could not be brought into order", p.a.format(y.at))
 		}
 	}
-	p.checkUnlisted(j, i, fail)
 	for k := range o.whi - o.wlo {
 		p.images.images[o.wlo+k] = was.wlo + k
-	}
-}
-
-// checkUnlisted compares what commands j before and i after may read as constants,
-// besides their effects.
-func (p *proof) checkUnlisted(j, i int32, fail func(v Verdict, format string, args ...any)) {
-	before, after := p.b.unlisted[j], p.a.unlisted[i]
-	if len(before) != len(after) {
-		return // checkPinned has found another binding
-	}
-	for k := range after {
-		p.Reads++
-		x, y := p.recorded.h.reading(&before[k], p.recorded.unlisted[j][k]), p.current.h.reading(&after[k], p.current.unlisted[i][k])
-		p.taint(&y)
-		equal, decided := equalValues(&x, &y, p.recordedNames, p.images)
-		switch {
-		case equal && sameShape(p.b, x.at, p.a, y.at):
-		case decided:
-			fail(Refused, "%s binds constants, %s, that get their value from elsewhere", p.a.format(y.at))
-		default:
-			fail(CannotTell, "%s binds constants, %s, that may get their value from elsewhere", p.a.format(y.at))
-		}
 	}
 }
 
