@@ -371,3 +371,27 @@ graph g {
 	m2.meetings = mostMeetings
 	require.False(t, m2.meet(&a, &a, false))
 }
+
+// Only what depends on no param, and has few runs, is compared byte by byte.
+func TestChecksConstant(t *testing.T) {
+	g := params(3)
+	g.Memories = []ir.Memory{{Name: "m", Size: 1 << 20, Kind: ir.State, Alias: ir.NoMem}}
+	m := newModel(context.Background(), g, nil)
+	at := func(off ir.Affine, dims ...ir.Dim) *reading {
+		r := ir.Region{Off: off, Run: ir.Const(4), Dims: dims}
+		a := m.rooted(&r)
+		return &reading{m: m, at: &a}
+	}
+	runs := func(n int64) ir.Dim { return ir.Dim{Count: ir.Const(n), Stride: 8} }
+	require.True(t, constant(at(ir.Const(8))))
+	require.True(t, constant(at(ir.Const(8), runs(9))))
+	require.False(t, constant(at(term1(0, 4))))
+	require.False(t, constant(at(ir.Const(0), ir.Dim{Count: term1(0, 1), Stride: 8})))
+	require.False(t, constant(at(ir.Const(0), runs(maxSegments+1))))
+	r := at(ir.Const(8))
+	m.writes = append(m.writes, write{access: *at(ir.Const(0), runs(9)).at}, write{access: *at(ir.Const(0), runs(maxSegments)).at})
+	r.writes = []int32{0}
+	require.True(t, constant(r))
+	r.writes = []int32{0, 1}
+	require.False(t, constant(r))
+}

@@ -34,7 +34,7 @@ graph g {
   kernel @silu builtin "v_Silufloat32float32" args(0 in: device f32 read, 1 out: device f32 write)
   kernel @bmul builtin "g2_Multiplyfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write, 3 a_strides: constant i64[2], 4 b_strides: constant i64[2])
   kernel @user source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "user_kernel" args(0 src: device f32 read, 1 dst: device f32 write, 0 shared: threadgroup f32)
-  kernel @other source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "user_kernel" args(0 src: device f32 read, 1 dst: device i32 write)
+  kernel @other source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "user_kernel" args(0 src: device f32 read, 1 dst: device i32 write, 0 shared: threadgroup f32)
   kernel @const source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "const_kernel" args(0 src: device f32 read, 1 dst: device f32 write, 2 c: constant f32)
   kernel @two source "user.metal" sha256 0000000000000000000000000000000000000000000000000000000000000000 "two_kernel" constants(0: u32 1) args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
 
