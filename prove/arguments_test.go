@@ -395,3 +395,28 @@ func TestChecksConstant(t *testing.T) {
 	r.writes = []int32{0, 1}
 	require.False(t, constant(r))
 }
+
+// What a hostile graph may make a proof compare is bounded.
+func TestChecksAfford(t *testing.T) {
+	g := params(3)
+	g.Memories = []ir.Memory{{Name: "m", Size: 1 << 20, Kind: ir.State, Alias: ir.NoMem}}
+	m := newModel(context.Background(), g, nil)
+	column := func(off int64) access {
+		r := ir.Region{Off: ir.Const(off), Run: ir.Const(4), Dims: []ir.Dim{{Count: ir.Const(2), Stride: 8}}}
+		return m.rooted(&r)
+	}
+	n := names{m: m}
+	for i := range 10 {
+		m.writes = append(m.writes, write{access: column(4 * int64(i%2)), must: true})
+		n.classes = append(n.classes, int32(i))
+	}
+	whole := access{end: 16}
+	b, a := &reading{m: m, at: &whole, writes: []int32{0, 1}}, &reading{m: m, at: &whole, writes: []int32{1, 0}}
+	many := &reading{m: m, at: &whole, writes: n.classes}
+	require.True(t, permuted(b, a, n, n))
+	require.True(t, constant(many))
+	m.spent = 1 << 40
+	require.False(t, permuted(b, a, n, n))
+	require.False(t, constant(many))
+	require.True(t, constant(b))
+}
