@@ -17,8 +17,8 @@
 // # Meaning
 //
 // The commands of a recorded graph run one after another in recorded order.
-// Barriers and commits give a schedule; a recording whose own barriers allow
-// another outcome is racy. A dispatch without effects may touch every memory.
+// Barriers and commits give a schedule, unless the graph is serial: then its list
+// is its order. A recording whose own barriers allow another outcome is racy. A dispatch without effects may touch every memory.
 // docs/architecture.md draws how the packages fit together.
 //
 // # What this package does not do

@@ -31,6 +31,8 @@
 //     between, so that edges stay few; nothing is transitively reduced.
 //   - [Stream] finds the same order as the list goes on, for who takes commands from
 //     its front and forgets those that have ended.
+//   - [Table.Judge] finds what makes a recording ambiguous: races and undefined reads
+//     that an output or state can see.
 //   - [Tracker] compares one command with those added so far, for who builds
 //     a graph as it goes.
 //
