@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Digest is a SHA-256.
@@ -107,4 +110,17 @@ func (b *Blob) Equal(o *Blob) bool {
 		return b == o
 	}
 	return b.Path == o.Path && b.Offset == o.Offset && b.Length == o.Length && b.Digest == o.Digest
+}
+
+// BadPath says why an external file cannot be called p, or "".
+func BadPath(p string) string {
+	switch {
+	case path.IsAbs(p):
+		return "is absolute: a path is relative to the directory of the file that refers to it"
+	case strings.ContainsRune(p, 0) || !utf8.ValidString(p):
+		return "contains a zero byte or is no UTF-8"
+	case len(p) > 4096:
+		return "is longer than 4096 bytes"
+	}
+	return ""
 }

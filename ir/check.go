@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
 )
@@ -396,6 +397,8 @@ func (c *checker) kernels(g *Graph) {
 		seen[k.Name] = true
 		if k.Library.Kind > Generated || k.Library.Declared() != (k.Library.Path == "") {
 			c.add(at, Pos{}, "library is of no known sort, or has no path, or is builtin or generated and has one", "")
+		} else if !utf8.ValidString(k.Library.Path) {
+			c.add(at, Pos{}, "path of its library is no UTF-8", "")
 		} else if k.Library.Declared() && k.Library.Digest != (Digest{}) {
 			c.add(at, Pos{}, "library is "+k.Library.Kind.String()+" and has a digest", "")
 		}

@@ -187,6 +187,9 @@ var breakages = []breakage{
 	{"library path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Kind = ir.Metallib }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
 	{"library builtin with path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Path = "f" }, "graph g: kernel @k: library is of no known sort, or has no path, or is builtin or generated and has one"},
 	{"library builtin with digest", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Kernels[0].Library.Digest[0] = 1 }, "graph g: kernel @k: library is builtin and has a digest"},
+	{"library path", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Kernels[0].Library = ir.Library{Kind: ir.Metallib, Path: "\xff"}
+	}, "graph g: kernel @k: path of its library is no UTF-8"},
 	{"library generated with digest", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
 		g.Kernels[0].Library, g.Kernels[0].Constants = ir.Library{Kind: ir.Generated, Digest: ir.Digest{1}}, nil
 	}, "graph g: kernel @k: library is generated and has a digest"},

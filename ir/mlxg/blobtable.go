@@ -1,12 +1,6 @@
 package mlxg
 
-import (
-	"path"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/mlxc/mlxc/ir"
-)
+import "github.com/mlxc/mlxc/ir"
 
 // maxOffset bounds offsets and lengths, so that sums stay far from 64 bits.
 const maxOffset = 1 << 47
@@ -46,7 +40,7 @@ func (im *image) decodeBlobs() ([]*ir.Blob, []blobPlace, error) {
 		var b *ir.Blob
 		switch {
 		case file != "":
-			if why := badPath(file); why != "" {
+			if why := ir.BadPath(file); why != "" {
 				c.fail(entry, "path %q %s", file, why)
 			}
 			b = ir.ExternalBlob(file, off, length, digest)
@@ -68,17 +62,4 @@ func (im *image) decodeBlobs() ([]*ir.Blob, []blobPlace, error) {
 	}
 	c.leave(0)
 	return blobs, places, c.end()
-}
-
-// badPath says why an external file cannot be called p, or "".
-func badPath(p string) string {
-	switch {
-	case path.IsAbs(p):
-		return "is absolute: a path is relative to the directory of the file that refers to it"
-	case strings.ContainsRune(p, 0) || !utf8.ValidString(p):
-		return "contains a zero byte or is no UTF-8"
-	case len(p) > 4096:
-		return "is longer than 4096 bytes"
-	}
-	return ""
 }

@@ -128,7 +128,7 @@ func Rebase(dir, base string) (func(path string) (string, error), error) { retur
 // without base, paths stay as they are.
 func rebaser(dir, base string) (func(string) (string, error), error) {
 	check := func(p string) (string, error) {
-		if why := badPath(p); why != "" {
+		if why := ir.BadPath(p); why != "" {
 			return "", fmt.Errorf("path of external file %q %s", p, why)
 		}
 		return p, nil

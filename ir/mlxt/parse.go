@@ -548,8 +548,12 @@ func (p *parser) embedded() *ir.Blob {
 
 func (p *parser) external(at token) *ir.Blob {
 	path := p.string("the file's path in quotes")
-	if path == "" && p.err == nil {
+	switch why := ir.BadPath(path); {
+	case p.err != nil:
+	case path == "":
 		p.fail(at, "file has no path", "")
+	case why != "":
+		p.fail(at, fmt.Sprintf("path of external file %q %s", path, why), "")
 	}
 	p.expect("offset")
 	offset := p.size("an offset in bytes")
