@@ -31,6 +31,7 @@ var equivalents = []struct {
 	{"affine_gather_qmv_fast_*", "groups: * ceil(out_vec_size / 8) -> rounded down", "out_vec_size is a multiple of 8"},
 	{"affine_gather_qmv_fast_*", "require: 2048 -> 2049", "2049/4 = 2048/4 and 2049/8 = 2048/8"},
 	{"argmax_*", "require: 1024 -> 1025", "lanes is a multiple of 32"},
+	{"argmax_*", "require: lanes % 32 == 0 && lanes >= 32 -> lanes % 32 == 0", "no lanes are an empty grid, which binding refuses where something must be written"},
 	{"*rms_looped*", "require: 1024 -> 1025", "threads is a multiple of 32"},
 	{"*layer_norm_looped*", "require: 1024 -> 1025", "threads is a multiple of 32"},
 	{"col_reduce_*", "slot: reduction_size exchanged with non_col_reductions", "the number of rows is their product"},
