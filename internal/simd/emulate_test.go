@@ -179,19 +179,9 @@ func shortened(args []any) []string {
 	return s
 }
 
-// TestNEONInQEMU runs this package's own tests of the loops under qemu's user
-// mode, where there is one: they try more shapes than TestNEON.
-func TestNEONInQEMU(t *testing.T) {
-	var qemu string
-	for _, name := range []string{"qemu-aarch64", "qemu-aarch64-static"} {
-		if p, err := exec.LookPath(name); err == nil {
-			qemu = p
-			break
-		}
-	}
-	if qemu == "" {
-		t.Skip("no qemu-aarch64; TestNEON has run the same code in its emulator")
-	}
+// underQEMU runs this package's own tests of the loops under qemu's user mode,
+// which try more shapes than the emulator has time for.
+func underQEMU(t *testing.T, qemu string) {
 	program := filepath.Join(t.TempDir(), "simd.test")
 	build := exec.Command("go", "test", "-c", "-o", program, ".")
 	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")

@@ -5,6 +5,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,7 +13,8 @@ import (
 )
 
 // TestNEON runs the assembly for arm64 in an emulator and compares it with the
-// loops in Go. On arm64 itself every test of this package runs it.
+// loops in Go; and, where the machine has qemu's user mode, under that too. On
+// arm64 itself every test of this package runs it.
 func TestNEON(t *testing.T) {
 	m := newMachine(t)
 	for _, at := range guards {
@@ -33,6 +35,11 @@ func TestNEON(t *testing.T) {
 		assert.True(t, m.called[name], "nothing tests %s", name)
 	}
 	assert.GreaterOrEqual(t, len(m.pc), 19)
+	for _, name := range []string{"qemu-aarch64", "qemu-aarch64-static"} {
+		if qemu, err := exec.LookPath(name); err == nil {
+			t.Run(name, func(t *testing.T) { underQEMU(t, qemu) })
+		}
+	}
 }
 
 // sameFloats wants equal bits, or NaN for NaN.
