@@ -96,6 +96,28 @@ done:
 	FIELD(W, V14, 24) \
 	FIELD(W, V15, 28)
 
+// UNIT4 and UNIT8 store the 32 columns of a unit.
+#define UNIT4 \
+	WORDS \
+	NIBBLES(V4) \
+	NIBBLES(V5) \
+	NIBBLES(V6) \
+	NIBBLES(V7)
+
+// GROUPS goes through the units of all groups.
+#define GROUPS(UNIT) \
+	CBZ  R3, done \
+group: \
+	GROUP \
+unit: \
+	UNIT \
+	SUBS $1, R2, R2 \
+	BNE  unit \
+	SUBS R4, R3, R3 \
+	BNE  group \
+done: \
+	RET
+
 // func packQ4NEON(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
 TEXT ·packQ4NEON(SB), NOSPLIT, $0-56
 	PACKARGS
@@ -108,30 +130,25 @@ TEXT ·packQ4NEON(SB), NOSPLIT, $0-56
 	VSHL $20, V8.S4, V13.S4
 	VSHL $24, V8.S4, V14.S4
 	VSHL $28, V8.S4, V15.S4
-	CBZ  R3, done
-
-group:
-	GROUP
-
-unit:
-	WORDS
-	NIBBLES(V4)
-	NIBBLES(V5)
-	NIBBLES(V6)
-	NIBBLES(V7)
-	SUBS $1, R2, R2
-	BNE  unit
-	SUBS R4, R3, R3
-	BNE  group
-
-done:
-	RET
+	GROUPS(UNIT4)
 
 #define BYTES(W) \
 	FIRST(W) \
 	FIELD(W, V9, 8) \
 	FIELD(W, V10, 16) \
 	FIELD(W, V11, 24)
+
+#define UNIT8 \
+	WORDS \
+	BYTES(V4) \
+	BYTES(V5) \
+	BYTES(V6) \
+	BYTES(V7) \
+	WORDS \
+	BYTES(V4) \
+	BYTES(V5) \
+	BYTES(V6) \
+	BYTES(V7)
 
 // func packQ8NEON(dst *float32, w *byte, scales, biases *float32, cols, stride, group int)
 TEXT ·packQ8NEON(SB), NOSPLIT, $0-56
@@ -141,26 +158,4 @@ TEXT ·packQ8NEON(SB), NOSPLIT, $0-56
 	VSHL $8, V8.S4, V9.S4
 	VSHL $16, V8.S4, V10.S4
 	VSHL $24, V8.S4, V11.S4
-	CBZ  R3, done
-
-group:
-	GROUP
-
-unit:
-	WORDS
-	BYTES(V4)
-	BYTES(V5)
-	BYTES(V6)
-	BYTES(V7)
-	WORDS
-	BYTES(V4)
-	BYTES(V5)
-	BYTES(V6)
-	BYTES(V7)
-	SUBS $1, R2, R2
-	BNE  unit
-	SUBS R4, R3, R3
-	BNE  group
-
-done:
-	RET
+	GROUPS(UNIT8)

@@ -197,63 +197,6 @@ SUM: \
 	VFADD(26, 25, 25) \
 	VFMLAE(0, SCALE, 25, ACC)
 
-// func matVecQ4NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
-TEXT ·matVecQ4NEON(SB), NOSPLIT, $0-72
-	ARGS
-	LSR  $1, R5, R5
-	MASKS4
-
-rows4:
-	SUBS $4, R3, R3
-	BLT  rows1
-	ROWS4
-	CBZ  R2, bias4
-
-group4:
-	SCALES4
-
-unit4:
-	LOADX4
-	Q4ROW(R6, 28, 16)
-	Q4ROW(R7, 29, 17)
-	Q4ROW(R8, 30, 18)
-	Q4ROW(R9, 31, 19)
-	SUBS $1, R16, R16
-	BNE  unit4
-	SUBS $1, R2, R2
-	BNE  group4
-
-bias4:
-	BIASES4(loop4, tail4, one4, sum4)
-	B    rows4
-
-rows1:
-	ADD  $4, R3, R3
-
-row1:
-	SUBS $1, R3, R3
-	BLT  done
-	ROWS1
-	CBZ  R2, bias1
-
-group1:
-	SCALES1
-
-unit1:
-	LOADX4
-	Q4ROW(R6, 28, 16)
-	SUBS $1, R16, R16
-	BNE  unit1
-	SUBS $1, R2, R2
-	BNE  group1
-
-bias1:
-	BIASES1(loop1, tail1, one1, sum1)
-	B    row1
-
-done:
-	RET
-
 // MASKS8 sets V8…V11 to the masks of weights 0…3 of a lane.
 #define MASKS8 \
 	MOVD $255, R2 \
@@ -297,58 +240,60 @@ done:
 	VFADD(26, 25, 25) \
 	VFMLAE(0, SCALE, 25, ACC)
 
+// MATVEC is a product behind its arguments and masks, with what loads the x of a
+// unit and what adds a row of it.
+#define MATVEC(LOADX, ROW) \
+rows4: \
+	SUBS $4, R3, R3 \
+	BLT  rows1 \
+	ROWS4 \
+	CBZ  R2, bias4 \
+group4: \
+	SCALES4 \
+unit4: \
+	LOADX \
+	ROW(R6, 28, 16) \
+	ROW(R7, 29, 17) \
+	ROW(R8, 30, 18) \
+	ROW(R9, 31, 19) \
+	SUBS $1, R16, R16 \
+	BNE  unit4 \
+	SUBS $1, R2, R2 \
+	BNE  group4 \
+bias4: \
+	BIASES4(loop4, tail4, one4, sum4) \
+	B    rows4 \
+rows1: \
+	ADD  $4, R3, R3 \
+row1: \
+	SUBS $1, R3, R3 \
+	BLT  done \
+	ROWS1 \
+	CBZ  R2, bias1 \
+group1: \
+	SCALES1 \
+unit1: \
+	LOADX \
+	ROW(R6, 28, 16) \
+	SUBS $1, R16, R16 \
+	BNE  unit1 \
+	SUBS $1, R2, R2 \
+	BNE  group1 \
+bias1: \
+	BIASES1(loop1, tail1, one1, sum1) \
+	B    row1 \
+done: \
+	RET
+
+// func matVecQ4NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
+TEXT ·matVecQ4NEON(SB), NOSPLIT, $0-72
+	ARGS
+	LSR  $1, R5, R5
+	MASKS4
+	MATVEC(LOADX4, Q4ROW)
+
 // func matVecQ8NEON(y, x, xsum *float32, w *byte, scales, biases *float32, n, k, group int)
 TEXT ·matVecQ8NEON(SB), NOSPLIT, $0-72
 	ARGS
 	MASKS8
-
-rows4:
-	SUBS $4, R3, R3
-	BLT  rows1
-	ROWS4
-	CBZ  R2, bias4
-
-group4:
-	SCALES4
-
-unit4:
-	LOADX8
-	Q8ROW(R6, 28, 16)
-	Q8ROW(R7, 29, 17)
-	Q8ROW(R8, 30, 18)
-	Q8ROW(R9, 31, 19)
-	SUBS $1, R16, R16
-	BNE  unit4
-	SUBS $1, R2, R2
-	BNE  group4
-
-bias4:
-	BIASES4(loop4, tail4, one4, sum4)
-	B    rows4
-
-rows1:
-	ADD  $4, R3, R3
-
-row1:
-	SUBS $1, R3, R3
-	BLT  done
-	ROWS1
-	CBZ  R2, bias1
-
-group1:
-	SCALES1
-
-unit1:
-	LOADX8
-	Q8ROW(R6, 28, 16)
-	SUBS $1, R16, R16
-	BNE  unit1
-	SUBS $1, R2, R2
-	BNE  group1
-
-bias1:
-	BIASES1(loop1, tail1, one1, sum1)
-	B    row1
-
-done:
-	RET
+	MATVEC(LOADX8, Q8ROW)
