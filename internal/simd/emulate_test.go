@@ -34,6 +34,15 @@ type machine struct {
 }
 
 func newMachine(t *testing.T) *machine {
+	// Files for another architecture are read, so that a result of go test that is
+	// kept does not outlive them.
+	sources, err := filepath.Glob("*_arm64.*")
+	require.NoError(t, err)
+	require.NotEmpty(t, sources)
+	for _, f := range sources {
+		_, err := os.ReadFile(f)
+		require.NoError(t, err)
+	}
 	program := filepath.Join(t.TempDir(), "program")
 	build := exec.Command("go", "build", "-o", program, "./testdata/arm64")
 	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")

@@ -5,7 +5,8 @@
 // in registers. All 16 columns of y are written.
 //
 //	R6…R9 x of the rows, at the column at hand
-//	R10 panel, at the column; R3 columns left; R0 y, R5 bytes of a row of y
+//	R10 panel, at the column; R3 columns left; R0 y, R5 bytes of a row of y;
+//	R11 add
 //	V16…V19 the column of the panel; V24…V27 x of the rows, four columns
 //	V0…V15 the sums, four for each row
 
@@ -28,7 +29,8 @@
 	ADD  R4, R7, R8 \
 	ADD  R4, R8, R9 \
 	MOVD panel+32(FP), R10 \
-	MOVD cols+40(FP), R3
+	MOVD cols+40(FP), R3 \
+	MOVBU add+48(FP), R11
 
 #define COLUMN VLD1.P 64(R10), [V16.S4, V17.S4, V18.S4, V19.S4]
 
@@ -39,157 +41,136 @@
 	VFMLAE(I, X, 18, A+2) \
 	VFMLAE(I, X, 19, A+3)
 
-// PUT stores a row of sums, and goes on to the next row of y; ADDED adds what is
-// there to it first.
-#define PUT(A, B, C, D) \
+// PUTROW stores a row of sums, and goes on to the next row of y; ADDEDROW adds what
+// is there to it first.
+#define PUTROW(A, B, C, D) \
 	VST1 [A.S4, B.S4, C.S4, D.S4], (R0) \
 	ADD  R5, R0, R0
 
-#define ADDED(A, V0, V1, V2, V3) \
+#define ADDEDROW(A, V0, V1, V2, V3) \
 	VLD1 (R0), [V16.S4, V17.S4, V18.S4, V19.S4] \
 	VFADD(16, A, A) \
 	VFADD(17, A+1, A+1) \
 	VFADD(18, A+2, A+2) \
 	VFADD(19, A+3, A+3) \
-	PUT(V0, V1, V2, V3)
+	PUTROW(V0, V1, V2, V3)
 
-#define COLUMN4(I) \
-	COLUMN \
-	ROW(I, 24, 0) \
-	ROW(I, 25, 4) \
+// What is done for 1, 2 or 4 rows.
+
+#define CLEAR1 \
+	CLEARROW(V0, V1, V2, V3)
+
+#define CLEAR2 \
+	CLEAR1 \
+	CLEARROW(V4, V5, V6, V7)
+
+#define CLEAR4 \
+	CLEAR2 \
+	CLEARROW(V8, V9, V10, V11) \
+	CLEARROW(V12, V13, V14, V15)
+
+#define LOAD1 \
+	VLD1.P 16(R6), [V24.S4]
+
+#define LOAD2 \
+	LOAD1 \
+	VLD1.P 16(R7), [V25.S4]
+
+#define LOAD4 \
+	LOAD2 \
+	VLD1.P 16(R8), [V26.S4] \
+	VLD1.P 16(R9), [V27.S4]
+
+#define LOADONE1 \
+	FMOVS.P 4(R6), F24
+
+#define LOADONE2 \
+	LOADONE1 \
+	FMOVS.P 4(R7), F25
+
+#define LOADONE4 \
+	LOADONE2 \
+	FMOVS.P 4(R8), F26 \
+	FMOVS.P 4(R9), F27
+
+#define ROWS1(I) \
+	ROW(I, 24, 0)
+
+#define ROWS2(I) \
+	ROWS1(I) \
+	ROW(I, 25, 4)
+
+#define ROWS4(I) \
+	ROWS2(I) \
 	ROW(I, 26, 8) \
 	ROW(I, 27, 12)
 
+#define ADDED1 \
+	ADDEDROW(0, V0, V1, V2, V3)
+
+#define ADDED2 \
+	ADDED1 \
+	ADDEDROW(4, V4, V5, V6, V7)
+
+#define ADDED4 \
+	ADDED2 \
+	ADDEDROW(8, V8, V9, V10, V11) \
+	ADDEDROW(12, V12, V13, V14, V15)
+
+#define PUT1 \
+	PUTROW(V0, V1, V2, V3)
+
+#define PUT2 \
+	PUT1 \
+	PUTROW(V4, V5, V6, V7)
+
+#define PUT4 \
+	PUT2 \
+	PUTROW(V8, V9, V10, V11) \
+	PUTROW(V12, V13, V14, V15)
+
+// TILE is a tile of so many rows as the macros are for.
+#define TILE(CLEARS, LOADS, LOADONES, COLUMNS, ADDROWS, PUTS) \
+	TILEARGS \
+	CLEARS \
+by4: \
+	SUBS $4, R3, R3 \
+	BLT  rest \
+	LOADS \
+	COLUMN \
+	COLUMNS(0) \
+	COLUMN \
+	COLUMNS(1) \
+	COLUMN \
+	COLUMNS(2) \
+	COLUMN \
+	COLUMNS(3) \
+	B    by4 \
+rest: \
+	ADDS $4, R3, R3 \
+	BEQ  out \
+one: \
+	LOADONES \
+	COLUMN \
+	COLUMNS(0) \
+	SUBS $1, R3, R3 \
+	BNE  one \
+out: \
+	CBZ  R11, store \
+	ADDROWS \
+	RET \
+store: \
+	PUTS \
+	RET
+
 // func tile4NEON(y *float32, ldy int, x *float32, ldx int, panel *float32, cols int, add bool)
 TEXT ·tile4NEON(SB), NOSPLIT, $0-49
-	TILEARGS
-	CLEARROW(V0, V1, V2, V3)
-	CLEARROW(V4, V5, V6, V7)
-	CLEARROW(V8, V9, V10, V11)
-	CLEARROW(V12, V13, V14, V15)
-
-by4:
-	SUBS $4, R3, R3
-	BLT  rest
-	VLD1.P 16(R6), [V24.S4]
-	VLD1.P 16(R7), [V25.S4]
-	VLD1.P 16(R8), [V26.S4]
-	VLD1.P 16(R9), [V27.S4]
-	COLUMN4(0)
-	COLUMN4(1)
-	COLUMN4(2)
-	COLUMN4(3)
-	B    by4
-
-rest:
-	ADDS $4, R3, R3
-	BEQ  out
-
-one:
-	FMOVS.P 4(R6), F24
-	FMOVS.P 4(R7), F25
-	FMOVS.P 4(R8), F26
-	FMOVS.P 4(R9), F27
-	COLUMN4(0)
-	SUBS $1, R3, R3
-	BNE  one
-
-out:
-	MOVBU add+48(FP), R4
-	CBZ  R4, store
-	ADDED(0, V0, V1, V2, V3)
-	ADDED(4, V4, V5, V6, V7)
-	ADDED(8, V8, V9, V10, V11)
-	ADDED(12, V12, V13, V14, V15)
-	RET
-
-store:
-	PUT(V0, V1, V2, V3)
-	PUT(V4, V5, V6, V7)
-	PUT(V8, V9, V10, V11)
-	PUT(V12, V13, V14, V15)
-	RET
-
-#define COLUMN2(I) \
-	COLUMN \
-	ROW(I, 24, 0) \
-	ROW(I, 25, 4)
+	TILE(CLEAR4, LOAD4, LOADONE4, ROWS4, ADDED4, PUT4)
 
 // func tile2NEON(y *float32, ldy int, x *float32, ldx int, panel *float32, cols int, add bool)
 TEXT ·tile2NEON(SB), NOSPLIT, $0-49
-	TILEARGS
-	CLEARROW(V0, V1, V2, V3)
-	CLEARROW(V4, V5, V6, V7)
-
-by4:
-	SUBS $4, R3, R3
-	BLT  rest
-	VLD1.P 16(R6), [V24.S4]
-	VLD1.P 16(R7), [V25.S4]
-	COLUMN2(0)
-	COLUMN2(1)
-	COLUMN2(2)
-	COLUMN2(3)
-	B    by4
-
-rest:
-	ADDS $4, R3, R3
-	BEQ  out
-
-one:
-	FMOVS.P 4(R6), F24
-	FMOVS.P 4(R7), F25
-	COLUMN2(0)
-	SUBS $1, R3, R3
-	BNE  one
-
-out:
-	MOVBU add+48(FP), R4
-	CBZ  R4, store
-	ADDED(0, V0, V1, V2, V3)
-	ADDED(4, V4, V5, V6, V7)
-	RET
-
-store:
-	PUT(V0, V1, V2, V3)
-	PUT(V4, V5, V6, V7)
-	RET
-
-#define COLUMN1(I) \
-	COLUMN \
-	ROW(I, 24, 0)
+	TILE(CLEAR2, LOAD2, LOADONE2, ROWS2, ADDED2, PUT2)
 
 // func tile1NEON(y *float32, ldy int, x *float32, ldx int, panel *float32, cols int, add bool)
 TEXT ·tile1NEON(SB), NOSPLIT, $0-49
-	TILEARGS
-	CLEARROW(V0, V1, V2, V3)
-
-by4:
-	SUBS $4, R3, R3
-	BLT  rest
-	VLD1.P 16(R6), [V24.S4]
-	COLUMN1(0)
-	COLUMN1(1)
-	COLUMN1(2)
-	COLUMN1(3)
-	B    by4
-
-rest:
-	ADDS $4, R3, R3
-	BEQ  out
-
-one:
-	FMOVS.P 4(R6), F24
-	COLUMN1(0)
-	SUBS $1, R3, R3
-	BNE  one
-
-out:
-	MOVBU add+48(FP), R4
-	CBZ  R4, store
-	ADDED(0, V0, V1, V2, V3)
-	RET
-
-store:
-	PUT(V0, V1, V2, V3)
-	RET
+	TILE(CLEAR1, LOAD1, LOADONE1, ROWS1, ADDED1, PUT1)
