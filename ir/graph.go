@@ -29,6 +29,27 @@ type Module struct {
 	Data []Data
 }
 
+// Blobs lists the contents that the module's memories and data name, each once,
+// in order.
+func (m *Module) Blobs() (out []*Blob) {
+	seen := map[*Blob]bool{}
+	add := func(b *Blob) {
+		if b != nil && !seen[b] {
+			seen[b] = true
+			out = append(out, b)
+		}
+	}
+	for _, g := range m.Graphs {
+		for i := range g.Memories {
+			add(g.Memories[i].Init.Blob)
+		}
+	}
+	for _, d := range m.Data {
+		add(d.Blob)
+	}
+	return out
+}
+
 // Data is a named blob that no graph binds.
 type Data struct {
 	Name string

@@ -63,6 +63,20 @@ func (r Region) IsConst() bool {
 	return true
 }
 
+// HasRuns reports whether r is constant and has at most limit runs.
+func (r *Region) HasRuns(limit int64) bool {
+	if !r.IsConst() {
+		return false
+	}
+	n := int64(1)
+	for i := range r.Dims {
+		if n *= r.Dims[i].Count.Const; n > limit {
+			return false
+		}
+	}
+	return true
+}
+
 // Runs calls yield with each run [lo, hi) of r for the given param values,
 // until yield returns false. Runs may touch or overlap when a stride is
 // smaller than the run.

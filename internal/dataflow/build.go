@@ -379,7 +379,7 @@ func (b *builder) def(i int32, r *ir.Region, must bool) {
 	case contiguous(r):
 		m.runs.Set(lo, end, n)
 		return
-	case fewRuns(r):
+	case r.HasRuns(maxRuns):
 		r.Runs(nil, func(lo, end int64) bool {
 			m.runs.Set(lo, end, n)
 			return true
@@ -395,19 +395,6 @@ func (b *builder) def(i int32, r *ir.Region, must bool) {
 	}
 	m.parts = append(m.parts, part{def: n})
 	m.over.Insert(lo, end, int32(len(m.parts)-1))
-}
-
-func fewRuns(r *ir.Region) bool {
-	if !r.IsConst() {
-		return false
-	}
-	n := int64(1)
-	for _, d := range r.Dims {
-		if n *= d.Count.Const; n > maxRuns {
-			return false
-		}
-	}
-	return true
 }
 
 // compact rebuilds the tree without what is gone.

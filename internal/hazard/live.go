@@ -72,7 +72,7 @@ func (l *liveBytes) need(a *access) {
 // kill notes that what was there before a is seen by nobody behind it.
 func (l *liveBytes) kill(a *access) {
 	r := l.at(a.root)
-	if x := &l.t.regions.all[a.region]; a.region != 0 && !few(&x.Region) {
+	if x := &l.t.regions.all[a.region]; a.region != 0 && !x.Region.HasRuns(maxRuns) {
 		r.bytes.Set(x.coreLo, x.coreEnd, false)
 		return
 	}
@@ -85,7 +85,7 @@ func (l *liveBytes) kill(a *access) {
 // pieces calls yield with ranges that hold every byte of a: exactly its runs where
 // no param moves them and there are few, else its hull.
 func (t *Table) pieces(a *access, yield func(lo, end int64) bool) {
-	if x := &t.regions.all[a.region]; a.region != 0 && few(&x.Region) {
+	if x := &t.regions.all[a.region]; a.region != 0 && x.Region.HasRuns(maxRuns) {
 		x.Runs(nil, yield)
 		return
 	}
@@ -94,20 +94,6 @@ func (t *Table) pieces(a *access, yield func(lo, end int64) bool) {
 
 // maxRuns is how many runs of a constant strided region are looked at one by one.
 const maxRuns = 32
-
-// few reports whether a region is constant and has few runs.
-func few(r *ir.Region) bool {
-	if !r.IsConst() {
-		return false
-	}
-	n := int64(1)
-	for _, d := range r.Dims {
-		if n *= d.Count.Const; n > maxRuns {
-			return false
-		}
-	}
-	return true
-}
 
 // liveness goes through the list once.
 func (t *Table) liveness() *liveness {

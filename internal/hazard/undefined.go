@@ -125,7 +125,7 @@ func (j *judge) undefinedAt(params []uint32) {
 			if !a.write || !begins(&t.g.Memories[a.root]) {
 				continue
 			}
-			if w := &roots[a.root]; a.region != 0 && few(&t.regions.all[a.region].Region) {
+			if w := &roots[a.root]; a.region != 0 && t.regions.all[a.region].Region.HasRuns(maxRuns) {
 				t.regions.all[a.region].Runs(params, func(lo, end int64) bool {
 					w.add(lo, end)
 					return true

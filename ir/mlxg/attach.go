@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/internal/mmap"
@@ -15,22 +16,7 @@ import (
 // to the file's directory. The blobs are valid until the result is closed.
 func AttachExternal(ctx context.Context, m *ir.Module, file string, o OpenOptions) (_ io.Closer, err error) {
 	defer mmap.Catch(&err)()
-	var blobs []*ir.Blob
-	seen := map[*ir.Blob]bool{}
-	add := func(b *ir.Blob) {
-		if b != nil && b.Path != "" && !seen[b] {
-			seen[b] = true
-			blobs = append(blobs, b)
-		}
-	}
-	for _, g := range m.Graphs {
-		for i := range g.Memories {
-			add(g.Memories[i].Init.Blob)
-		}
-	}
-	for _, d := range m.Data {
-		add(d.Blob)
-	}
+	blobs := slices.DeleteFunc(m.Blobs(), func(b *ir.Blob) bool { return b.Path == "" })
 	x := externals{im: &image{name: file}, dir: o.dir(file), only: o.Only, verify: o.Verify, cache: openDigests(o.CacheDir), progress: o.Progress}
 	maps, err := x.attach(ctx, blobs, make([]blobPlace, len(blobs)))
 	a := attachment(maps)

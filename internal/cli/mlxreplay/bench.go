@@ -45,7 +45,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
-	module, closer, err := openModel(env, &output.Files{}, c.Graph, c.Verify)
+	module, closer, err := openModule(env, &output.Files{}, c.Graph, c.Verify)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,7 @@ type chatCmd struct {
 	Temp     float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
 	TopP     float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
 	Seed     uint64  `default:"0" help:"Seed of the sampler."`
-	Verify   bool    `help:"Check every checksum and digest of the file first."`
-	deviceFlags
+	modelFlags
 }
 
 // Help implements kong's HelpProvider.
@@ -43,21 +42,11 @@ func (c *chatCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	module, closer, err := openModel(env, &output.Files{}, c.Model, c.Verify)
+	m, closeModel, err := c.openModel(env, &output.Files{}, c.Model)
 	if err != nil {
 		return err
 	}
-	defer closer.Close()
-	d, closeDevice, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer closeDevice()
-	m, err := generate.Open(d, module)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Model, err)
-	}
-	defer m.Close()
+	defer closeModel()
 
 	prompt := func() {}
 	if f, ok := env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

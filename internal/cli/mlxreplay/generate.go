@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 
-	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/internal/cli/output"
@@ -32,13 +31,43 @@ type generateCmd struct {
 	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
 	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
 	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
-	Verify    bool    `help:"Check every checksum and digest of the file first."`
+	modelFlags
+}
+
+// modelFlags are those of commands that run a language model.
+type modelFlags struct {
+	Verify bool `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 	cli.OrderFlag
 }
 
-// openModel opens a recorded model, or records a GGUF one.
-func openModel(env *cli.Env, files *output.Files, path string, verify bool) (*ir.Module, io.Closer, error) {
+// openModel opens a model for generation; the function closes it and its device.
+func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (*generate.Model, func(), error) {
+	module, closer, err := openModule(env, files, path, f.Verify)
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Apply(module.Graphs...)
+	d, closeDevice, err := f.open()
+	if err != nil {
+		closer.Close()
+		return nil, nil, err
+	}
+	m, err := generate.Open(d, module)
+	if err != nil {
+		closeDevice()
+		closer.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, func() {
+		m.Close()
+		closeDevice()
+		closer.Close()
+	}, nil
+}
+
+// openModule opens a recorded model, or records a GGUF one.
+func openModule(env *cli.Env, files *output.Files, path string, verify bool) (*ir.Module, io.Closer, error) {
 	in, err := modfile.Look(path)
 	if err != nil {
 		return nil, nil, err
@@ -113,23 +142,11 @@ func (c *generateCmd) Run(env *cli.Env) error {
 			return err
 		}
 	}
-	module, closer, err := openModel(env, &files, c.Model, c.Verify)
+	m, closeModel, err := c.openModel(env, &files, c.Model)
 	if err != nil {
 		return err
 	}
-	defer closer.Close()
-	c.Apply(module.Graphs...)
-	var d backend.Device
-	d, closeDevice, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer closeDevice()
-	m, err := generate.Open(d, module)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Model, err)
-	}
-	defer m.Close()
+	defer closeModel()
 	prompt, err := c.promptIDs(env.Context, m)
 	if err != nil {
 		return err

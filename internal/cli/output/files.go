@@ -29,7 +29,6 @@ import (
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/internal/modfile"
-	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
@@ -156,7 +155,7 @@ func (f *Files) ReadGraph(m *modfile.File) error {
 		}
 	}
 	seen := map[string]bool{}
-	for _, b := range blobs(m.Module) {
+	for _, b := range m.Module.Blobs() {
 		if b.Path != "" {
 			if err := f.refer(m.Dir, b.Path, m.Name, seen, true); err != nil {
 				return err
@@ -315,24 +314,4 @@ func (in *input) alias(o *File) string {
 		return ""
 	}
 	return " (" + cli.Quote(in.given) + ")"
-}
-
-// blobs lists the blobs of a module, in order.
-func blobs(m *ir.Module) (out []*ir.Blob) {
-	seen := map[*ir.Blob]bool{}
-	add := func(b *ir.Blob) {
-		if b != nil && !seen[b] {
-			seen[b] = true
-			out = append(out, b)
-		}
-	}
-	for _, g := range m.Graphs {
-		for i := range g.Memories {
-			add(g.Memories[i].Init.Blob)
-		}
-	}
-	for _, d := range m.Data {
-		add(d.Blob)
-	}
-	return out
 }

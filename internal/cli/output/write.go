@@ -69,7 +69,7 @@ func (o *File) load(ctx context.Context, from *modfile.File) error {
 		}
 		return is
 	}
-	for _, b := range blobs(from.Module) {
+	for _, b := range from.Module.Blobs() {
 		missing = missing || b.Path != "" && !b.Loaded() && here(filepath.Join(from.Dir, filepath.FromSlash(b.Path)))
 	}
 	if !missing {
