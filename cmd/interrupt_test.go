@@ -3,94 +3,316 @@
 package cmd_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// Ctrl-C ends every long command on a graph of many commands, whenever it comes: at
-// once, with exit code 130, and nothing is left over. The bound on the time is
-// generous, because the machine may be busy.
+// interrupted is a command that takes long on the files of TestInterruptEndsEveryCommand.
+type interrupted struct {
+	args  string
+	stdin string // fed to it for ever; empty: nothing ever comes from standard input
+	once  string // fed to it once, and nothing more comes
+	shown string // the signal comes once standard output has this; empty: at any time
+	again bool   // the first signal ends an answer, one that comes soon after it the command
+}
+
+// long lists every command that may take long, by name; short are the others.
+var (
+	long = map[string][]interrupted{
+		"mlxc": {
+			{args: "optimize g.mlxg -o out.mlxg"}, {args: "optimize m.mlxg -o out.mlxg --verify"},
+			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"},
+			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "diff g.mlxg g.mlxt"},
+			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},
+		},
+		"mlxreplay": {
+			{args: "run g.mlxg --zeros --repeat 100000 --max-work 10000h --out y=out.npy"},
+			{args: "run loop.mlxt --zeros --max-work 2000000h --out y=out.npy"}, // one command
+			{args: "generate m.mlxg -p Once -n 2000 --ignore-eos --logits out.npy"},
+			{args: "generate m.mlxg -p Once -n 2000 --ignore-eos", shown: " "}, // within the answer
+			{args: "generate model.gguf -p Once -n 2000 --ignore-eos"},
+			{args: "chat m.mlxg", once: "Hi\n", shown: "\n"}, // it waits for the next message
+			{args: "chat m.mlxg", stdin: "Hi\n", again: true},
+			{args: "bench m.mlxg --rounds 1000 --max-work 10000h"}, {args: "bench g.mlxg --rounds 100000 --max-work 10000h --profile"},
+			{args: "bench m.mlxg --graph prefill --set pos=0 --set n=128 --rounds 1000 --max-work 10000h"},
+			{args: "tokenize m.mlxg", stdin: "One line after the other. \n"}, {args: "tokenize model.gguf", stdin: "All in one line. "},
+		},
+	}
+	short = map[string][]string{"mlxc": {"passes"}, "mlxreplay": {"devices"}}
+)
+
+// Every subcommand is interrupted below, or takes no time.
+func TestEveryCommandIsInterrupted(t *testing.T) {
+	for name, list := range long {
+		help, err := exec.Command(name, "--help").CombinedOutput()
+		require.NoError(t, err, "%s", help)
+		_, commands, ok := strings.Cut(string(help), "Commands:\n")
+		require.True(t, ok, "%s", help)
+		known := slices.Clone(short[name])
+		for _, c := range list {
+			sub, _, _ := strings.Cut(c.args, " ")
+			known = append(known, sub)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^  (\w+) `).FindAllStringSubmatch(commands, -1) {
+			assert.Contains(t, known, m[1], "%s has a command of which nobody knows whether Ctrl-C ends it", name)
+		}
+	}
+}
+
+// Ctrl-C ends every long command, whenever it comes: within a second, with exit code
+// 130, and nothing is left over. When it comes, and how long the command goes on,
+// is measured in the processor time that the command takes, because a busy machine
+// lets it wait as long as it likes.
 func TestInterruptEndsEveryCommand(t *testing.T) {
-	commands, times := 100_000, 2
+	commands, times := 100_000, 1 // how often each is interrupted
 	if os.Getenv("MLXC_LONG") != "" {
 		commands, times = 1_000_000, 10
 	}
+	model := modelPath(t)
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "mlxc")
-	if out, err := exec.Command("go", "build", "-o", bin, "./mlxc").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(at("g.mlxt"), []byte(chain(commands)), 0o600))
+	loop, err := os.ReadFile("../testdata/review/files/hc-col_reduce_loope2e12.mlxt")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(at("loop.mlxt"), loop, 0o600))
+	require.NoError(t, os.Symlink(model, at("model.gguf")))
+	for _, c := range [][]string{{"asm", at("g.mlxt"), "-o", at("g.mlxg")}, {"record", model, "-o", at("m.mlxg")}} {
+		out, err := exec.Command("mlxc", c...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
 	}
-	text := filepath.Join(dir, "g.mlxt")
-	require.NoError(t, os.WriteFile(text, []byte(chain(commands)), 0o600))
-	out, err := exec.Command(bin, "asm", text, "-o", filepath.Join(dir, "g.mlxg")).CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for _, c := range [][]string{
-		{"optimize", "g.mlxg", "-o", "out.mlxg"}, {"verify", "g.mlxg"}, {"verify", "g.mlxg", "g.mlxg"}, {"stats", "g.mlxg"},
-		{"dump", "g.mlxg"}, {"dump", "-f", "json", "g.mlxg"}, {"dump", "-f", "dot", "g.mlxg"}, {"diff", "g.mlxg", "g.mlxt"},
-		{"asm", "g.mlxt", "-o", "out.mlxg"}, {"disasm", "g.mlxg", "-o", "out.mlxt"},
-	} {
-		t.Run(strings.Join(c, "_"), func(t *testing.T) {
-			longest, ends := time.Duration(0), 0
-			wait := 2 * time.Second // the command's own time, once it was seen
-			for range times {
-				run := t.TempDir()
-				cmd := exec.Command(bin, c...)
-				cmd.Dir = run
-				for _, f := range []string{"g.mlxg", "g.mlxt"} {
-					require.NoError(t, os.Symlink(filepath.Join(dir, f), filepath.Join(run, f)))
+	for _, name := range []string{"mlxc", "mlxreplay"} {
+		for _, c := range long[name] {
+			t.Run(name+"_"+strings.ReplaceAll(c.args, " ", "_"), func(t *testing.T) {
+				longest, ends := time.Duration(0), 0
+				whole := time.Second // of its own work; less, once that was seen
+				for tries := 0; ends < times; tries++ {
+					require.Less(t, tries, 10*times, "it always ends before it can be interrupted: give it more to do")
+					moment := time.Duration(rng.Int64N(int64(whole)))
+					r := c.run(t, name, dir, moment)
+					if !r.interrupted { // it ended before: the next signal comes earlier
+						require.Zero(t, r.code, "%s", r.messages)
+						whole = max(r.cpu, time.Millisecond)
+						continue
+					}
+					ends++
+					longest = max(longest, r.after)
+					if r.code < 0 {
+						continue // killed before it watched for signals, which to a shell is 130 too
+					}
+					require.Equal(t, 130, r.code, "after %v: %s", moment, r.messages)
+					require.Contains(t, r.messages, "interrupted")
+					require.NotContains(t, r.messages, "panic")
 				}
-				cmd.Stdout = io.Discard
-				var messages strings.Builder
-				cmd.Stderr = &messages
-				start := time.Now()
-				require.NoError(t, cmd.Start())
-				ended := make(chan error, 1)
-				go func() { ended <- cmd.Wait() }()
-				select {
-				case <-ended: // before its time: the next signal comes earlier
-					wait = time.Since(start)
-					continue
-				case <-time.After(100*time.Millisecond + time.Duration(rng.Int64N(int64(wait)))):
-				}
-				require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-				signalled := time.Now()
-				var code int
-				select {
-				case <-ended:
-					code = cmd.ProcessState.ExitCode()
-				case <-time.After(time.Minute):
-					_ = cmd.Process.Signal(syscall.SIGQUIT) // where is it?
-					<-ended
-					t.Fatalf("it did not end within a minute:\n%s", messages.String())
-				}
-				if code == 0 {
-					continue // it had ended already
-				}
-				ends++
-				longest = max(longest, time.Since(signalled))
-				require.Equal(t, 130, code, "%s", messages.String())
-				require.Contains(t, messages.String(), "interrupted")
-				left, err := os.ReadDir(run)
-				require.NoError(t, err)
-				require.Len(t, left, 2, "%v", left)
-			}
-			require.Less(t, longest, 15*time.Second)
-			t.Logf("%d interrupted, the slowest answer took %v", ends, longest)
-		})
+				// Of each of two cores.
+				assert.Less(t, longest, 2*time.Second)
+				t.Logf("%d interrupted, the slowest took %v more of processor time", ends, longest)
+			})
+		}
 	}
+}
+
+// ended says how a command ended.
+type ended struct {
+	interrupted bool // by the signal: it was not there before
+	code        int  // -1: the signal killed it
+	cpu, after  time.Duration
+	messages    string
+}
+
+// run starts the command in a folder of its own with links to the files of dir, and
+// interrupts it once it took so much processor time, or showed what c waits for.
+func (c interrupted) run(t *testing.T, name, dir string, moment time.Duration) (r ended) {
+	folder := t.TempDir()
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range files {
+		require.NoError(t, os.Symlink(filepath.Join(dir, f.Name()), filepath.Join(folder, f.Name())))
+	}
+	cmd := exec.Command(name, strings.Fields(c.args)...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
+	in, feed, err := os.Pipe()
+	require.NoError(t, err)
+	defer feed.Close()
+	cmd.Stdin = in
+	shown := &watched{text: c.shown, seen: make(chan struct{})}
+	var messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = shown, &messages
+	require.NoError(t, cmd.Start())
+	in.Close()
+	go func() {
+		_, err := io.WriteString(feed, c.once+c.stdin)
+		for err == nil && c.stdin != "" {
+			_, err = io.WriteString(feed, c.stdin)
+		}
+	}()
+	over := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in its state
+		close(over)
+	}()
+	if waitFor(t, cmd.Process.Pid, moment, shown, over) {
+		r.after = -taken(cmd.Process.Pid)
+		r.interrupted = cmd.Process.Signal(syscall.SIGINT) == nil
+	}
+	for deadline, waiting := time.After(time.Minute), true; waiting; {
+		select {
+		case <-over:
+			waiting = false
+		case <-time.After(100 * time.Millisecond):
+			if c.again {
+				_ = cmd.Process.Signal(syscall.SIGINT)
+			}
+		case <-deadline:
+			_ = cmd.Process.Signal(syscall.SIGQUIT) // where is it?
+			<-over
+			t.Fatalf("it did not end within a minute:\n%s", messages.String())
+		}
+	}
+	r.code, r.messages = cmd.ProcessState.ExitCode(), messages.String()
+	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	r.after += r.cpu
+	r.interrupted = r.interrupted && r.code != 0 // else it had ended already
+	// What was whole may stay: an output that was renamed into its place before.
+	left, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	hidden, err := filepath.Glob(filepath.Join(folder, ".*"))
+	require.NoError(t, err)
+	require.Empty(t, hidden)
+	for _, path := range left {
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
+			require.Contains(t, c.args, filepath.Base(path))
+			whole(t, path)
+		}
+	}
+	return r
+}
+
+// waitFor waits until the process took so much processor time and showed what is
+// waited for; it reports whether that came before its end.
+func waitFor(t *testing.T, pid int, moment time.Duration, shown *watched, over chan struct{}) bool {
+	deadline := time.After(5 * time.Minute)
+	moved, last := time.Now(), time.Duration(-1)
+	for {
+		select {
+		case <-over:
+			return false
+		case <-deadline:
+			t.Fatal("what should be interrupted does not come")
+		case <-time.After(5 * time.Millisecond):
+		}
+		if shown.text != "" {
+			select {
+			case <-shown.seen:
+				return true
+			default:
+				continue
+			}
+		}
+		now := taken(pid)
+		if now != last {
+			moved, last = time.Now(), now
+		}
+		// One that waits for its input takes no time.
+		if now >= moment || time.Since(moved) > time.Second {
+			return true
+		}
+	}
+}
+
+// taken is the processor time that a process has taken, where the system says so to
+// others; else nothing.
+func taken(pid int) time.Duration {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// After the name, which may hold anything: state and 10 numbers, then the times
+	// in hundredths of a second.
+	_, rest, _ := strings.Cut(string(raw[bytes.LastIndexByte(raw, ')'):]), " ")
+	f := strings.Fields(rest)
+	if len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(f[11])
+	system, _ := strconv.Atoi(f[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// whole requires that what a command left is a file that can be read.
+func whole(t *testing.T, path string) {
+	if strings.HasSuffix(path, ".npy") {
+		st, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Greater(t, st.Size(), int64(128)) // its header, and contents
+		return
+	}
+	out, err := exec.Command("mlxc", "stats", path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// watched is standard output that says when it has seen a text.
+type watched struct {
+	text string
+	seen chan struct{}
+	once sync.Once
+	last []byte
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	if w.text == "" {
+		return len(p), nil
+	}
+	w.last = append(w.last, p...)
+	if bytes.Contains(w.last, []byte(w.text)) {
+		w.once.Do(func() { close(w.seen) })
+	}
+	w.last = w.last[max(0, len(w.last)-len(w.text)):]
+	return len(p), nil
+}
+
+// Ctrl-C within an answer of a chat ends the answer alone; the conversation goes on,
+// and its end is the end of the command.
+func TestInterruptEndsAnAnswer(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "m.mlxg")
+	out, err := exec.Command("mlxc", "record", modelPath(t), "-o", model).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cmd := exec.Command("mlxreplay", "chat", model, "-n", "1500")
+	feed, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	shown := &watched{text: "1", seen: make(chan struct{})}
+	var messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = shown, &messages
+	require.NoError(t, cmd.Start())
+	_, err = io.WriteString(feed, "Write the numbers from 1 to 1000 in a list, each on its own line.\n")
+	require.NoError(t, err)
+	<-shown.seen
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	_, err = io.WriteString(feed, "/exit\n")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait(), "%s", messages.String())
+	require.Contains(t, messages.String(), "(stopped)")
+	require.NotContains(t, messages.String(), "interrupted")
 }
 
 // chain is a graph of n additions, each of the result of the one before, in text

@@ -2,6 +2,7 @@ package prove
 
 import (
 	"context"
+	"time"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
@@ -16,12 +17,28 @@ type Options struct {
 	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
 	// used, only where terms are not equal to the bit. By default none is.
 	Allow []string
+	// Budget is what the proof may take; one that takes more is "cannot tell".
+	Budget Budget
+}
+
+// Budget is what one proof may take. Zero of either is no limit.
+type Budget struct {
+	Time time.Duration
+	// Memory is how many bytes of live objects the process may have more than when
+	// the proof began: what other work of the same process allocates counts too.
+	Memory int64
 }
 
 // Check decides whether after computes what before does. Both graphs must have
 // passed [ir.Graph.Check].
 func Check(ctx context.Context, before, after *ir.Graph, o Options) *Result {
-	r, err := check(ctx, before, after, o)
+	within, done := interrupt.Budget(o.Budget).Within(ctx)
+	r, err := check(within, before, after, o)
+	if over := done(); err != nil && over != nil {
+		r = &Result{}
+		r.add(CannotTell, Stopped, nil, nil, "the proof took more than its budget of %s", over.What)
+		return r
+	}
 	if err != nil {
 		r = &Result{Err: err}
 		r.add(CannotTell, Stopped, nil, nil, "the proof was ended: %v", err)

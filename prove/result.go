@@ -34,7 +34,7 @@ const (
 	Order
 	Fusion
 	Aliasing
-	Stopped // the proof was ended by its context
+	Stopped // the proof was ended by its context, or took more than its budget
 )
 
 func (p Point) String() string {
@@ -67,8 +67,14 @@ type Result struct {
 	Rewrites    []Used    `json:"rewrites,omitempty"` // that may change bits
 	Assumptions []string  `json:"assumptions,omitempty"`
 	Findings    []Finding `json:"findings,omitempty"`
-	// Err is the cause of the context that ended the proof before it knew.
+	// Err is the cause of the context that ended the proof before it knew; nil if its
+	// budget did.
 	Err error `json:"-"`
+}
+
+// OverBudget reports whether the proof ended because it took more than its budget.
+func (r *Result) OverBudget() bool {
+	return r.Err == nil && len(r.Findings) > 0 && r.Findings[0].Point == Stopped
 }
 
 func (r *Result) String() string {

@@ -71,6 +71,12 @@ func (s *Session) Close() error {
 
 // Graph returns the graph called name, planned; "" is the first one.
 func (s *Session) Graph(name string) (*Graph, error) {
+	return s.GraphContext(context.Background(), name)
+}
+
+// GraphContext is Graph that ends with its context: whether a large graph has one
+// meaning takes a while to tell.
+func (s *Session) GraphContext(ctx context.Context, name string) (*Graph, error) {
 	if s.closed {
 		return nil, fmt.Errorf("graph %s: the session is closed", ir.QuoteName(name))
 	}
@@ -88,7 +94,7 @@ func (s *Session) Graph(name string) (*Graph, error) {
 	if p := s.graphs[g.Name]; p != nil {
 		return p, nil
 	}
-	p, err := s.plan(g)
+	p, err := s.plan(ctx, g)
 	if err != nil {
 		if none := (*meaning.Error)(nil); errors.As(err, &none) {
 			return nil, err // it says which graph
@@ -118,9 +124,9 @@ func (s *Session) ResetStates() (err error) {
 	return nil
 }
 
-func (s *Session) plan(g *ir.Graph) (_ *Graph, err error) {
+func (s *Session) plan(ctx context.Context, g *ir.Graph) (_ *Graph, err error) {
 	defer mmap.Catch(&err)() // initial contents lie in files
-	if err := sound(g); err != nil {
+	if err := sound(ctx, g); err != nil {
 		return nil, err
 	}
 	p := &Graph{session: s, graph: g, arguments: arguments(g), buffers: make([]backend.Buffer, len(g.Memories)), params: make([]uint32, len(g.Params)), set: make([]bool, len(g.Params))}
@@ -189,8 +195,8 @@ func arguments(g *ir.Graph) (out []ir.MemID) {
 // sound refuses a dispatch of a builtin or generated kernel that its declaration does
 // not describe, for no executor may run what nobody knows the effects of; and a
 // graph whose result depends on an order that nothing gives, or on undefined bytes.
-func sound(g *ir.Graph) error {
-	found, err := meaning.Of(context.Background(), g)
+func sound(ctx context.Context, g *ir.Graph) error {
+	found, err := meaning.Of(ctx, g)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ const MaxWorkers = 1024
 func New(workers int) *Device { return NewLimited(workers, 0) }
 
 // NewLimited is New for a device that takes at most so many bytes of memory for
-// buffers and for the scratch of kernels together; 0 means what the machine has.
+// buffers and for the scratch of kernels together; 0 means what the machine has, or the
+// control group of the process allows.
 func NewLimited(workers int, memory int64) *Device {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

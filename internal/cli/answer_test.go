@@ -17,7 +17,10 @@ import (
 func TestAnswer(t *testing.T) {
 	ctx, signals := watchSignals("prog", &bytes.Buffer{})
 	env := &Env{Context: ctx, signals: signals}
-	for range 2 {
+	for i := range 2 {
+		if i > 0 {
+			time.Sleep(twice + 10*time.Millisecond) // two in a row end the command
+		}
 		answer, release := env.Answer()
 		require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGINT))
 		select {

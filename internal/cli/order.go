@@ -14,3 +14,19 @@ func (f OrderFlag) Apply(graphs ...*ir.Graph) {
 		g.Serial = g.Serial || f.RecordedOrder
 	}
 }
+
+// Note is what an answer of one line ends with if the flag was given.
+func (f OrderFlag) Note() string {
+	if f.RecordedOrder {
+		return ", in recorded order"
+	}
+	return ""
+}
+
+// Mention puts it into an answer in JSON.
+func (f OrderFlag) Mention(answer map[string]any) map[string]any {
+	if f.RecordedOrder {
+		answer["recorded_order"] = true
+	}
+	return answer
+}

@@ -28,8 +28,12 @@ type signals struct {
 	inner atomic.Pointer[context.CancelFunc]
 }
 
+// twice is how soon after a Ctrl-C that ended an answer another one ends the
+// command, whatever that does by then: the next answer may have begun.
+const twice = time.Second
+
 // Answer returns a context for one answer of a conversation: until release is
-// called, the first Ctrl-C ends it and not the command.
+// called, a Ctrl-C ends it and not the command, but for the second of two in a row.
 func (e *Env) Answer() (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancel(e.Context)
 	if e.signals == nil {
@@ -54,11 +58,12 @@ func watchSignals(name string, stderr io.Writer) (context.Context, *signals) {
 	}
 	go func() {
 		sig, _ := (<-s.in).(syscall.Signal)
-		for sig == syscall.SIGINT {
+		for before := (time.Time{}); sig == syscall.SIGINT && time.Since(before) > twice; {
 			answer := s.inner.Swap(nil)
 			if answer == nil {
 				break
 			}
+			before = time.Now()
 			(*answer)()
 			sig, _ = (<-s.in).(syscall.Signal)
 		}

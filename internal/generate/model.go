@@ -27,10 +27,12 @@ type Model struct {
 }
 
 // Open plans the module's graphs on a device.
-func Open(d backend.Device, m *ir.Module) (*Model, error) { return OpenWith(d, m, replay.Options{}) }
+func Open(ctx context.Context, d backend.Device, m *ir.Module) (*Model, error) {
+	return OpenWith(ctx, d, m, replay.Options{})
+}
 
 // OpenWith is Open with options of the replays.
-func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
+func OpenWith(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
 	blob := m.Lookup(gguf.VocabularyData)
 	if blob == nil {
 		return nil, fmt.Errorf("the file has no %s: it is no recorded language model (mlxc record makes one)", gguf.VocabularyData)
@@ -55,7 +57,7 @@ func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err e
 			_ = out.session.Close() // the first error is the one to tell
 		}
 	}()
-	if out.decode, err = out.session.Graph("decode"); err != nil {
+	if out.decode, err = out.session.GraphContext(ctx, "decode"); err != nil {
 		return nil, err
 	}
 	pos, err := checkGraph(out.decode)
@@ -66,7 +68,7 @@ func OpenWith(d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err e
 	if m.Graph("prefill") == nil {
 		return out, nil
 	}
-	if out.prefill, err = out.session.Graph("prefill"); err != nil {
+	if out.prefill, err = out.session.GraphContext(ctx, "prefill"); err != nil {
 		return nil, err
 	}
 	other, err := checkGraph(out.prefill)

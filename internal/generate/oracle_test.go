@@ -60,7 +60,7 @@ func recordModel(t *testing.T, optimize bool) *ir.Module {
 
 func openModel(t *testing.T, module *ir.Module) *generate.Model {
 	d := cpu.New(0)
-	m, err := generate.Open(d, module)
+	m, err := generate.Open(t.Context(), d, module)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, m.Close())

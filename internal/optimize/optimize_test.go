@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/graphs"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/optimize"
@@ -289,6 +290,29 @@ func TestOverBudgetIsUndone(t *testing.T) {
 			require.Contains(t, r.Rows[0].Remarks[0].String(), "more than its budget")
 			require.Equal(t, r.Before.Barriers, r.After.Barriers)
 			require.Zero(t, r.After.Unannotated)
+		})
+	}
+}
+
+// A proof that takes more than its budget, of time or of memory, is "cannot tell", and
+// says so: the passes are not tried one by one, which would take as long each.
+func TestProofOverBudget(t *testing.T) {
+	for what, budget := range map[string]prove.Budget{"1ms of time": {Time: time.Millisecond}, "1 MiB of memory": {Memory: 1 << 20}} {
+		t.Run(what, func(t *testing.T) {
+			g := graphs.Decode(100_000) // its proof takes longer than the budget is looked at
+			starts := 0
+			pass := passes.Step{Pass: passes.New("nothing", "", func(context.Context, *ir.Graph, passes.Values, *passes.Report) error {
+				starts++
+				return nil
+			})}
+			r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: passes.Pipeline{pass}, Proof: prove.Options{Budget: budget}})
+			require.NoError(t, err)
+			require.Equal(t, prove.CannotTell, r.Proof.Verdict)
+			require.True(t, r.Proof.OverBudget())
+			require.NoError(t, r.Proof.Err)
+			require.Contains(t, r.Proof.String(), "cannot tell (stopped): the proof took more than its budget of "+what)
+			require.Empty(t, r.Undone())
+			require.Equal(t, 1, starts)
 		})
 	}
 }

@@ -21,17 +21,16 @@ import (
 type optimizeCmd struct {
 	modelFlags
 	cli.OrderFlag
+	budgetFlags
 
-	Graph        string        `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
-	Output       string        `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
-	Passes       string        `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
-	Allow        []string      `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
-	Remarks      remarksFlag   `placeholder:"KIND" help:"Print what the passes did, and what they did not and why: the first few of each form and how many more; of a kind (a pass, done, not-done, #12, or words of the text), all."`
-	PrintAfter   []string      `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
-	BudgetTime   time.Duration `default:"10m" placeholder:"TIME" help:"Time that one pass may take before it is undone, as 90s or 10m (0: any)."`
-	BudgetMemory int64         `default:"16384" placeholder:"MIB" help:"Memory that one pass may take before it is undone, in MiB (0: any)."`
-	Verify       bool          `help:"Check every checksum and digest of the file first."`
-	JSON         bool          `name:"json" help:"Print the result as JSON."`
+	Graph      string      `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Output     string      `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
+	Passes     string      `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
+	Allow      []string    `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
+	Remarks    remarksFlag `placeholder:"KIND" help:"Print what the passes did, and what they did not and why: the first few of each form and how many more; of a kind (a pass, done, not-done, #12, or words of the text), all."`
+	PrintAfter []string    `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
+	Verify     bool        `help:"Check every checksum and digest of the file first."`
+	JSON       bool        `name:"json" help:"Print the result as JSON."`
 }
 
 func (c *optimizeCmd) Run(env *cli.Env) error {
@@ -89,11 +88,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.JSON {
-		out := map[string]any{"graphs": results, "output": c.Output}
-		if c.RecordedOrder {
-			out["recorded_order"] = true
-		}
-		return cli.JSON(env.Stdout, out)
+		return cli.JSON(env.Stdout, c.Mention(map[string]any{"graphs": results, "output": c.Output}))
 	}
 	return c.print(env, results, o.Model)
 }
@@ -109,10 +104,11 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 	if o.Pipeline, err = passes.ParsePipeline(c.Passes); err != nil {
 		return o, cli.BadUsage("--passes: %v", err)
 	}
-	if c.BudgetTime < 0 || c.BudgetMemory < 0 || c.BudgetMemory > 1<<40 {
-		return o, cli.BadUsage("--budget-time and --budget-memory: want 0 or more, in a range that a machine has")
+	if err := c.budgetFlags.check(); err != nil {
+		return o, err
 	}
-	o.Passes = passes.Options{Chip: c.Chip, Profile: c.Profile, Allow: c.Allow, Budget: passes.Budget{Time: c.BudgetTime, Memory: c.BudgetMemory << 20}}
+	o.Passes = passes.Options{Chip: c.Chip, Profile: c.Profile, Allow: c.Allow, Budget: passes.Budget(c.budget())}
+	o.Proof.Budget = c.budget()
 	if err := o.Pipeline.Validate(o.Passes); err != nil {
 		return o, cli.BadUsage("--passes: %v", err)
 	}
@@ -132,7 +128,9 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 // recording beside the output where the proof was refused.
 func (c *optimizeCmd) unproved(env *cli.Env, files *output.Files, recorded *ir.Graph, r *optimize.Result, o optimize.Options) error {
 	what := fmt.Errorf("graph %s is not proved to compute what %s does; nothing was written\n%s", ir.QuoteName(r.Graph), c.Graph, r.Proof)
-	if r.OfRecording != prove.Proved {
+	if r.Proof.OverBudget() {
+		what = fmt.Errorf("%w\nallow more by --budget-time and --budget-memory, or run fewer passes", what)
+	} else if r.OfRecording != prove.Proved {
 		what = fmt.Errorf("%w\nthe recording is not even proved against itself (%s): look for a race or a read of undefined bytes in it", what, r.OfRecording)
 	} else if r.Proof.Verdict == prove.Refused {
 		what = fmt.Errorf("%w\nthis is a bug of mlxc: please report it", what)

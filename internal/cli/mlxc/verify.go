@@ -20,6 +20,7 @@ import (
 
 type verifyCmd struct {
 	cli.OrderFlag
+	budgetFlags
 
 	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	After  string   `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
@@ -40,6 +41,9 @@ type verdict struct {
 func (c *verifyCmd) Run(env *cli.Env) error {
 	if err := term.CheckAllowed(c.Allow); err != nil {
 		return cli.BadUsage("--allow: %v", err)
+	}
+	if err := c.budgetFlags.check(); err != nil {
+		return err
 	}
 	paths := []string{c.Graph}
 	if c.After != "" {
@@ -132,7 +136,7 @@ func (c *verifyCmd) prove(ctx context.Context, first, second *modfile.Input) (*p
 		if a == nil {
 			continue
 		}
-		r := prove.Check(ctx, g, a, prove.Options{Strict: c.Strict, Allow: c.Allow})
+		r := prove.Check(ctx, g, a, prove.Options{Strict: c.Strict, Allow: c.Allow, Budget: c.budget()})
 		if r.Err != nil {
 			return nil, nil, r.Err
 		}

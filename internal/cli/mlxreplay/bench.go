@@ -68,7 +68,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 	if len(c.Set) > 0 {
 		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
 	}
-	m, err := generate.OpenWith(d, module, replay.Options{Profile: c.Profile})
+	m, err := generate.OpenWith(env.Context, d, module, replay.Options{Profile: c.Profile})
 	if err != nil {
 		return err
 	}
@@ -127,11 +127,11 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 			}
 			out["kernel_microseconds"] = byGraph
 		}
-		return cli.JSON(env.Stdout, out)
+		return cli.JSON(env.Stdout, c.Mention(out))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
-	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("decode %d", c.Tokens), measured(decode).String())
-	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("prompt %d", c.Prompt), measured(feed).String())
+	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("decode %d%s", c.Tokens, c.Note()), measured(decode).String())
+	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("prompt %d%s", c.Prompt, c.Note()), measured(feed).String())
 	if err := t.Print(env.Stdout); err != nil || !c.Profile {
 		return err
 	}
@@ -152,7 +152,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		return err
 	}
 	defer s.Close()
-	g, err := s.Graph(c.Name)
+	g, err := s.GraphContext(env.Context, c.Name)
 	if err != nil {
 		return err
 	}
@@ -188,10 +188,10 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		if c.Profile {
 			out["kernel_microseconds"] = kernels.microseconds()
 		}
-		return cli.JSON(env.Stdout, out)
+		return cli.JSON(env.Stdout, c.Mention(out))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "graph", "ms, median [min–max]"}}
-	t.Add(d.Name(), d.Info().Threads, g.IR().Name, measured(times).String())
+	t.Add(d.Name(), d.Info().Threads, g.IR().Name+c.Note(), measured(times).String())
 	if err := t.Print(env.Stdout); err != nil {
 		return err
 	}

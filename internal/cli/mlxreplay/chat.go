@@ -29,7 +29,7 @@ type chatCmd struct {
 
 // Help implements kong's HelpProvider.
 func (c *chatCmd) Help() string {
-	return "Each line of standard input is a message. /exit or Ctrl-D ends the conversation, Ctrl-C an answer."
+	return "Each line of standard input is a message. /exit or Ctrl-D ends the conversation, Ctrl-C an answer, twice Ctrl-C both."
 }
 
 const maxLine = 1 << 20 // bytes of one message
@@ -48,6 +48,9 @@ func (c *chatCmd) Run(env *cli.Env) error {
 	}
 	defer closeModel()
 
+	if c.RecordedOrder {
+		fmt.Fprintln(env.Stderr, "the lists of the graphs are taken as their order (--recorded-order)")
+	}
 	prompt := func() {}
 	if f, ok := env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		prompt = func() { fmt.Fprint(env.Stderr, "> ") }

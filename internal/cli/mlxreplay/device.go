@@ -18,7 +18,7 @@ import (
 type deviceFlags struct {
 	Device  string `default:"cpu" placeholder:"NAME" help:"Device to run on; see mlxreplay devices."`
 	Threads int    `short:"t" placeholder:"N" help:"Threads of the CPU device (default: all cores)."`
-	Memory  string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has)."`
+	Memory  string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows)."`
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this."`
 }

@@ -53,7 +53,7 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (
 		closer.Close()
 		return nil, nil, err
 	}
-	m, err := generate.Open(d, module)
+	m, err := generate.Open(env.Context, d, module)
 	if err != nil {
 		closeDevice()
 		closer.Close()
@@ -193,14 +193,14 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		}
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, map[string]any{
+		return cli.JSON(env.Stdout, c.Mention(map[string]any{
 			"prompt_ids": prompt, "ids": r.IDs, "text": text, "stopped": r.Stopped,
 			"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)) / r.Prompt.Seconds()),
-		})
+		}))
 	}
 	fmt.Fprintln(env.Raw(), rest)
-	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s)\n",
-		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped)
+	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s%s)\n",
+		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped, c.Note())
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	g, err := s.Graph(c.Name)
+	g, err := s.GraphContext(env.Context, c.Name)
 	if err != nil {
 		return err
 	}
@@ -105,17 +105,9 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.JSON {
-		out := map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)}
-		if c.RecordedOrder {
-			out["recorded_order"] = true
-		}
-		return cli.JSON(env.Stdout, out)
+		return cli.JSON(env.Stdout, c.Mention(map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)}))
 	}
-	note := ""
-	if c.RecordedOrder {
-		note = ", in recorded order"
-	}
-	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each%s\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat), note)
+	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each%s\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat), c.Note())
 	return err
 }
 
