@@ -454,8 +454,8 @@ func (c *checker) nodes(g *Graph) {
 			return
 		}
 		nc.i = i
-		if id, ok := NodeID(n); ok {
-			if !ids.add(id) {
+		if command, ok := n.(Command); ok {
+			if !ids.add(command.Num()) {
 				nc.add("another command has this id", "ids are unique in a graph")
 			}
 			if c.list {
@@ -617,7 +617,7 @@ func (nc *nodeChecker) label(s string) {
 
 // DescribeNode names the node at index i for people: "#12 rms_norm".
 func (g *Graph) DescribeNode(i int) string {
-	if _, ok := NodeID(g.Nodes[i]); ok {
+	if _, ok := g.Nodes[i].(Command); ok {
 		return g.Describe(g.Nodes[i])
 	}
 	return fmt.Sprintf("node %d%s", i, g.Describe(g.Nodes[i]))

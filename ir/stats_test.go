@@ -53,7 +53,7 @@ func TestStatsAddUp(t *testing.T) {
 			s := g.Stats()
 			commands := 0
 			for _, n := range g.Nodes {
-				if _, ok := ir.NodeID(n); ok {
+				if _, ok := n.(ir.Command); ok {
 					commands++
 				}
 			}

@@ -124,23 +124,31 @@ func TestEffectsEqual(t *testing.T) {
 	require.False(t, (*ir.Effects)(nil).Known())
 }
 
-func TestNodeEffects(t *testing.T) {
+func TestCommand(t *testing.T) {
 	a, b := ir.ViewOf(0, 0, 4), ir.ViewOf(1, 8, 4)
 	declared := &ir.Effects{Complete: true}
-	require.Same(t, declared, ir.NodeEffects(&ir.Dispatch{Effects: declared}))
-	require.Nil(t, ir.NodeEffects(&ir.Dispatch{}))
-	require.True(t, ir.NodeEffects(&ir.Copy{Dst: a, Src: b}).Equal(&ir.Effects{Complete: true, Reads: []ir.Region{b.Contiguous()}, Writes: []ir.Write{{Region: a.Contiguous(), Must: true}}}))
-	require.True(t, ir.NodeEffects(&ir.Fill{Dst: a}).Equal(&ir.Effects{Complete: true, Writes: []ir.Write{{Region: a.Contiguous(), Must: true}}}))
+	require.Same(t, declared, (&ir.Dispatch{Effects: declared}).Touches())
+	require.Nil(t, (&ir.Dispatch{}).Touches())
+	require.True(t, (&ir.Copy{Dst: a, Src: b}).Touches().Equal(&ir.Effects{Complete: true, Reads: []ir.Region{b.Contiguous()}, Writes: []ir.Write{{Region: a.Contiguous(), Must: true}}}))
+	require.True(t, (&ir.Fill{Dst: a}).Touches().Equal(&ir.Effects{Complete: true, Writes: []ir.Write{{Region: a.Contiguous(), Must: true}}}))
 	for _, n := range []ir.Node{&ir.Barrier{}, &ir.Commit{}, &ir.GroupBegin{}, &ir.GroupEnd{}} {
-		require.Nil(t, ir.NodeEffects(n))
-		_, command := ir.NodeID(n)
+		_, command := n.(ir.Command)
 		require.False(t, command)
 	}
-	for _, n := range []ir.Node{&ir.Dispatch{ID: 7}, &ir.Copy{ID: 7}, &ir.Fill{ID: 7}} {
-		id, command := ir.NodeID(n)
-		require.True(t, command)
-		require.Equal(t, ir.ID(7), id)
+	for _, c := range []ir.Command{&ir.Dispatch{ID: 7}, &ir.Copy{ID: 7}, &ir.Fill{ID: 7}} {
+		require.Equal(t, ir.ID(7), c.Num())
+		require.Nil(t, c.Origin())
+		c.Renumber(8, []ir.ID{7})
+		require.Equal(t, ir.ID(8), c.Num())
+		require.Equal(t, []ir.ID{7}, c.Origin())
 	}
+	views := func(c ir.Command) (out []ir.View) {
+		c.EachView(func(v *ir.View) { out = append(out, *v) })
+		return out
+	}
+	require.Equal(t, []ir.View{a, b}, views(&ir.Copy{Dst: a, Src: b}))
+	require.Equal(t, []ir.View{a}, views(&ir.Fill{Dst: a}))
+	require.Equal(t, []ir.View{a}, views(&ir.Dispatch{Bindings: []ir.Binding{ir.BytesArg(0, []byte{1}), ir.BufferArg(1, a)}}))
 }
 
 func TestFormat(t *testing.T) {

@@ -34,17 +34,16 @@ func barriers(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	out := make([]ir.Node, 0, len(g.Nodes)+1)
 	i := 0
 	for _, x := range g.Nodes {
-		switch x.(type) {
+		switch x := x.(type) {
 		case *ir.Barrier:
 			recorded++
 			continue
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		case ir.Command:
 			if i > 0 && cut[i] {
 				out = append(out, &ir.Barrier{})
 				kept++
 				if with := int(latest[n+i]) % n; t.Pillar(i) || t.Pillar(with) {
-					id, _ := ir.NodeID(t.Node(with))
-					r.Not(x, "barrier against %s: the effects of one of them are unknown", id)
+					r.Not(x, "barrier against %s: the effects of one of them are unknown", t.Node(with).Num())
 				}
 			}
 			i++
@@ -85,7 +84,7 @@ func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
 		case *ir.Commit:
 			l.commits = append(l.commits, x)
 			open = true
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		case ir.Command:
 			l.begins[len(l.buffer)] = open
 			l.buffer = append(l.buffer, len(l.commits))
 			open = false
@@ -154,9 +153,7 @@ func (l *layout) order(r *Report) {
 			continue
 		}
 		p := int(earlier[j])
-		kind, id := l.kind(p, j), ir.ID(0)
-		id, _ = ir.NodeID(l.t.Node(p % n))
-		r.Did(l.t.Node(j%n), "%s on %s of an earlier command buffer: the commit before it now orders by event", kind, id)
+		r.Did(l.t.Node(j%n), "%s on %s of an earlier command buffer: the commit before it now orders by event", l.kind(p, j), l.t.Node(p%n).Num())
 	}
 }
 
@@ -182,8 +179,8 @@ func (l *layout) wrap(r *Report, cut []bool, latest []int32) {
 	// for, or would be.
 	for j := range cut {
 		if p := int(latest[n+j]); p >= 0 && p < n {
-			id, _ := ir.NodeID(l.t.Node(p))
-			next, _ := ir.NodeID(l.t.Node(j))
+			id := l.t.Node(p).Num()
+			next := l.t.Node(j).Num()
 			if cut[0] {
 				r.remark(last, true, "a barrier behind the last command: %s of the next replay has a %s hazard with %s", next, l.kind(p, n+j), id)
 			} else {

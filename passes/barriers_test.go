@@ -118,8 +118,8 @@ func stream(nodes []ir.Node, replays int) (out []command) {
 					c.order++
 				}
 			default:
-				if _, ok := ir.NodeID(n); ok {
-					c.effects = ir.NodeEffects(n)
+				if _, ok := n.(ir.Command); ok {
+					c.effects = n.(ir.Command).Touches()
 					out = append(out, c)
 				}
 			}
@@ -180,7 +180,7 @@ func TestBarriersOrderEveryConflict(t *testing.T) {
 		}
 		for i, x := range g.Nodes {
 			if _, ok := x.(*ir.Barrier); ok {
-				_, command := ir.NodeID(g.Nodes[max(i-1, 0)])
+				_, command := g.Nodes[max(i-1, 0)].(ir.Command)
 				require.True(t, i > 0 && command, "a barrier at the head of a command buffer or after another")
 			}
 		}
@@ -222,7 +222,7 @@ func TestBarriersAreTheFewest(t *testing.T) {
 				at := 0
 				for _, x := range commands {
 					nodes = append(nodes, x)
-					if _, ok := ir.NodeID(x); ok {
+					if _, ok := x.(ir.Command); ok {
 						if places>>at&1 == 1 {
 							nodes = append(nodes, &ir.Barrier{})
 						}
@@ -268,8 +268,8 @@ func TestBarriersKeepCommands(t *testing.T) {
 		var before, after []ir.ID
 		ids := func(out *[]ir.ID) {
 			for _, n := range g.Nodes {
-				if id, ok := ir.NodeID(n); ok {
-					*out = append(*out, id)
+				if c, ok := n.(ir.Command); ok {
+					*out = append(*out, c.Num())
 				}
 			}
 		}
@@ -297,8 +297,8 @@ func TestBarriersMoveForTheNextReplay(t *testing.T) {
 	runBarriers(t, g)
 	var got []string
 	for _, n := range g.Nodes {
-		if id, ok := ir.NodeID(n); ok {
-			got = append(got, id.String())
+		if c, ok := n.(ir.Command); ok {
+			got = append(got, c.Num().String())
 		} else {
 			got = append(got, "|")
 		}

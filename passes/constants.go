@@ -34,8 +34,10 @@ func constants(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
-			if varies := variableCopy(g, n); varies != "" {
-				r.Not(n, "a variable command: %s (to be rewritten for each replay)", varies)
+			if c, ok := n.(ir.Command); ok {
+				if varies := variableCopy(g, c); varies != "" {
+					r.Not(c, "a variable command: %s (to be rewritten for each replay)", varies)
+				}
 			}
 			continue
 		}
@@ -175,14 +177,9 @@ func (v *variables) say(d *ir.Dispatch) string {
 }
 
 // variableCopy says what of a copy or fill depends on params.
-func variableCopy(g *ir.Graph, n ir.Node) string {
+func variableCopy(g *ir.Graph, c ir.Command) string {
 	var views []ir.View
-	switch n := n.(type) {
-	case *ir.Copy:
-		views = []ir.View{n.Dst, n.Src}
-	case *ir.Fill:
-		views = []ir.View{n.Dst}
-	}
+	c.EachView(func(v *ir.View) { views = append(views, *v) })
 	var out []string
 	for _, v := range views {
 		if !v.Off.IsConst() || !v.Len.IsConst() {

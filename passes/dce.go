@@ -28,10 +28,10 @@ func dce(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	if len(live) < len(f.Commands) {
 		out, i := g.Nodes[:0], 0
 		for _, n := range g.Nodes {
-			if _, ok := ir.NodeID(n); ok {
+			if c, ok := n.(ir.Command); ok {
 				i++
 				if !f.Live(i - 1) {
-					r.Did(n, "dropped: %s", whyDead(f, i-1))
+					r.Did(c, "dropped: %s", whyDead(f, i-1))
 					continue
 				}
 			}

@@ -23,8 +23,8 @@ func TestDCEKeepsWhatIsSeen(t *testing.T) {
 		want := needed(g)
 		got := map[ir.ID]bool{}
 		for _, n := range h.Nodes {
-			if id, ok := ir.NodeID(n); ok {
-				got[id] = true
+			if c, ok := n.(ir.Command); ok {
+				got[c.Num()] = true
 			}
 		}
 		for id := range want {
@@ -37,7 +37,7 @@ func TestDCEKeepsWhatIsSeen(t *testing.T) {
 		for i, m := range h.Memories {
 			bound := m.Kind != ir.Scratch
 			for _, n := range h.Nodes {
-				if e := ir.NodeEffects(n); e != nil {
+				if e := n.(ir.Command).Touches(); e != nil {
 					for _, x := range e.Reads {
 						bound = bound || within(h, x.Mem, ir.MemID(i))
 					}
@@ -69,7 +69,7 @@ func within(g *ir.Graph, m, in ir.MemID) bool {
 func needed(g *ir.Graph) map[ir.ID]bool {
 	var commands []ir.Node
 	for _, n := range g.Nodes {
-		if _, ok := ir.NodeID(n); ok {
+		if _, ok := n.(ir.Command); ok {
 			commands = append(commands, n)
 		}
 	}
@@ -93,7 +93,7 @@ func needed(g *ir.Graph) map[ir.ID]bool {
 			}
 		}
 		for _, c := range slices.Backward(commands) {
-			e := ir.NodeEffects(c)
+			e := c.(ir.Command).Touches()
 			keep := false
 			for _, w := range e.Writes {
 				each(w.Region, func(b [2]int64) { keep = keep || live[b] })
@@ -101,7 +101,7 @@ func needed(g *ir.Graph) map[ir.ID]bool {
 			if !keep {
 				continue
 			}
-			id, _ := ir.NodeID(c)
+			id := c.(ir.Command).Num()
 			out[id] = true
 			for _, w := range e.Writes { // must-writes all
 				each(w.Region, func(b [2]int64) { delete(live, b) })
@@ -117,7 +117,7 @@ func needed(g *ir.Graph) map[ir.ID]bool {
 // constant: no param gives a length.
 func constant(g *ir.Graph) bool {
 	for _, n := range g.Nodes {
-		e := ir.NodeEffects(n)
+		e := n.(ir.Command).Touches()
 		if e == nil {
 			continue
 		}

@@ -348,23 +348,14 @@ func wraps(g *ir.Graph, p, q place) bool {
 }
 
 func implements(n ir.Node, id ir.ID) bool {
-	own, ok := ir.NodeID(n)
+	c, ok := n.(ir.Command)
 	if !ok {
 		return false
 	}
-	from := []ir.ID(nil)
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		from = n.From
-	case *ir.Copy:
-		from = n.From
-	case *ir.Fill:
-		from = n.From
+	if c.Origin() == nil {
+		return c.Num() == id
 	}
-	if from == nil {
-		return own == id
-	}
-	return slices.Contains(from, id)
+	return slices.Contains(c.Origin(), id)
 }
 
 // find returns the place of the command that implements id. A command that is
@@ -389,7 +380,7 @@ func find(g *ir.Graph, id ir.ID) place {
 	panic(fmt.Sprintf("graph %s: nothing implements %s", g.Name, id))
 }
 
-func effectsOf(g *ir.Graph, id ir.ID) *ir.Effects { return ir.NodeEffects(find(g, id).node) }
+func effectsOf(g *ir.Graph, id ir.ID) *ir.Effects { return find(g, id).node.(ir.Command).Touches() }
 
 // parseDefect reads and checks one archive.
 func parseDefect(t *testing.T, path string) defect {
@@ -426,8 +417,8 @@ func parseExpectation(t *testing.T, d defect, line string) expectation {
 			e := expectation{line: line, word: w, args: m[1:]}
 			for _, id := range regexp.MustCompile(`#\d+`).FindAllString(line, -1) {
 				require.True(t, slices.ContainsFunc(d.graph.Nodes, func(n ir.Node) bool {
-					own, ok := ir.NodeID(n)
-					return ok && own.String() == id
+					c, ok := n.(ir.Command)
+					return ok && c.Num().String() == id
 				}), "%s: %q: the graph has no %s", d.name, line, id)
 			}
 			return e
@@ -490,7 +481,7 @@ func transform(t *testing.T, g *ir.Graph, pipeline string) outcome {
 			case *ir.Commit:
 				idle = true
 			default:
-				if _, ok := ir.NodeID(n); ok {
+				if _, ok := n.(ir.Command); ok {
 					idle = false
 				}
 			}
@@ -612,7 +603,7 @@ func fenced(_ expectation, r, _ *ir.Graph) outcome {
 			continue
 		}
 		g.Nodes = append(g.Nodes, n)
-		if _, ok := ir.NodeID(n); ok {
+		if _, ok := n.(ir.Command); ok {
 			g.Nodes = append(g.Nodes, &ir.Barrier{})
 		}
 	}
@@ -716,7 +707,7 @@ func adverse(g *ir.Graph) *ir.Graph {
 				all, free = append(all, free...), nil
 			}
 		default:
-			if _, ok := ir.NodeID(n); ok {
+			if _, ok := n.(ir.Command); ok {
 				epoch = append(epoch, n)
 			}
 		}

@@ -239,8 +239,8 @@ func TestFuseSaysWhyNot(t *testing.T) {
 	// The norm's input changes behind it, so the pair stands where the norm stood.
 	var ids []ir.ID
 	for _, n := range transform(t, between, "annotate,fuse").graph.Nodes {
-		if id, ok := ir.NodeID(n); ok {
-			ids = append(ids, id)
+		if c, ok := n.(ir.Command); ok {
+			ids = append(ids, c.Num())
 		}
 	}
 	require.Equal(t, []ir.ID{1, 7, 2}, ids)

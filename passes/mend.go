@@ -33,7 +33,7 @@ func mend(ctx context.Context, g *ir.Graph) (added int) {
 	}
 	out, i := make([]ir.Node, 0, len(g.Nodes)+added), 0
 	for _, x := range g.Nodes {
-		if _, ok := ir.NodeID(x); ok {
+		if _, ok := x.(ir.Command); ok {
 			if i > 0 && cut[i] {
 				out = append(out, &ir.Barrier{})
 			}
@@ -55,7 +55,7 @@ func marks(g *ir.Graph, l *layout) []bool {
 	for _, x := range g.Nodes {
 		if _, ok := x.(*ir.Barrier); ok && n > 0 {
 			out[i%n] = true
-		} else if _, ok := ir.NodeID(x); ok {
+		} else if _, ok := x.(ir.Command); ok {
 			i++
 		}
 	}
@@ -106,7 +106,7 @@ func needsEnd(g *ir.Graph, t *hazard.Table) bool {
 func Barriers(g *ir.Graph, t *hazard.Table) (count int) {
 	i := 0
 	for _, x := range g.Nodes {
-		if _, ok := ir.NodeID(x); ok {
+		if _, ok := x.(ir.Command); ok {
 			i++
 		} else if _, ok := x.(*ir.Barrier); ok && i < t.Len() {
 			count++

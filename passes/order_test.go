@@ -47,8 +47,8 @@ func labels(g *ir.Graph) map[ir.ID][]string {
 		case *ir.GroupEnd:
 			open = open[:len(open)-1]
 		default:
-			if id, ok := ir.NodeID(n); ok {
-				out[id] = append([]string{}, open...)
+			if c, ok := n.(ir.Command); ok {
+				out[c.Num()] = append([]string{}, open...)
 			}
 		}
 	}
@@ -83,8 +83,9 @@ func places(g *ir.Graph) (out []placed) {
 		case *ir.Commit:
 			p.buffer, p.epoch, used = p.buffer+1, 0, false
 		default:
-			if id, ok := ir.NodeID(n); ok {
-				p.id, p.effects = id, ir.NodeEffects(n)
+			if c, ok := n.(ir.Command); ok {
+				id := c.Num()
+				p.id, p.effects = id, n.(ir.Command).Touches()
 				out = append(out, p)
 				used = true
 			}

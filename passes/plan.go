@@ -74,7 +74,7 @@ func epochNumbers(g *ir.Graph) (epoch []int32, last int32) {
 				last++
 			}
 		default:
-			if _, ok := ir.NodeID(n); ok {
+			if _, ok := n.(ir.Command); ok {
 				epoch = append(epoch, last)
 			}
 		}

@@ -135,7 +135,7 @@ func commandBuffers(g *ir.Graph) []commandBuffer {
 		switch n.(type) { // not NodeID, which looks into the command
 		case *ir.Commit:
 			b.commits = append(b.commits, n)
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		case ir.Command:
 			if len(b.commits) > 0 {
 				out = append(out, b)
 				b = commandBuffer{first: b.end, end: b.end}

@@ -120,10 +120,10 @@ func (m Remark) String() string {
 }
 
 // Did records a change to d.
-func (r *Report) Did(n ir.Node, format string, args ...any) { r.remark(n, true, format, args...) }
+func (r *Report) Did(n ir.Command, format string, args ...any) { r.remark(n, true, format, args...) }
 
 // Not records why something was not done to n.
-func (r *Report) Not(n ir.Node, format string, args ...any) { r.remark(n, false, format, args...) }
+func (r *Report) Not(n ir.Command, format string, args ...any) { r.remark(n, false, format, args...) }
 
 // About records something that was done to what is no command: a memory, say.
 func (r *Report) About(what string, format string, args ...any) {
@@ -139,22 +139,21 @@ func (r *Report) NotAbout(what string, format string, args ...any) {
 	}
 }
 
-func (r *Report) remark(n ir.Node, done bool, format string, args ...any) {
+func (r *Report) remark(n ir.Command, done bool, format string, args ...any) {
 	if r != nil {
 		r.say(n, done, fmt.Sprintf(format, args...))
 	}
 }
 
 // say is Did or Not of a text.
-func (r *Report) say(n ir.Node, done bool, text string) {
+func (r *Report) say(n ir.Command, done bool, text string) {
 	if r == nil {
 		return
 	}
 	if done {
 		r.Changed++
 	}
-	id, _ := ir.NodeID(n)
-	r.Remarks = append(r.Remarks, Remark{Node: id, At: r.graph.Describe(n), Done: done, Text: text})
+	r.Remarks = append(r.Remarks, Remark{Node: n.Num(), At: r.graph.Describe(n), Done: done, Text: text})
 }
 
 // expect makes room for so many remarks.

@@ -11,7 +11,7 @@ import (
 // timer models how long a command takes on the GPU, in seconds, at most over
 // the values of the params.
 type timer interface {
-	seconds(n ir.Node) float64
+	seconds(n ir.Command) float64
 }
 
 // roofline is a timer (Williams, Waterman, Patterson 2009): a command takes the
@@ -36,10 +36,10 @@ func newRoofline(g *ir.Graph, m cost.Model) *roofline {
 	return &roofline{g: g, model: m, rate: float64(m.Cores) * operationsPerCore, declared: msl.NewCache(g), times: map[*decl.Form]float64{}}
 }
 
-func (t *roofline) seconds(n ir.Node) float64 {
+func (t *roofline) seconds(n ir.Command) float64 {
 	d, ok := n.(*ir.Dispatch)
 	if !ok {
-		return t.of(t.bytes(ir.NodeEffects(n)), 0)
+		return t.of(t.bytes(n.Touches()), 0)
 	}
 	form := t.declared.Form(d)
 	if form == nil {

@@ -26,7 +26,7 @@ func explicit(ctx context.Context, g *ir.Graph, r *Report) {
 		switch n.(type) {
 		case *ir.Barrier, *ir.Commit:
 			open = false
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		case ir.Command:
 			if open {
 				out = append(out, barrier)
 				placed++

@@ -114,16 +114,14 @@ func (s *splitter) places() {
 	s.until = make([]float64, 1, n+1)
 	for _, x := range s.g.Nodes {
 		i := len(s.until) - 1
-		switch x.(type) {
+		switch x := x.(type) {
 		case *ir.Barrier:
 			s.barrier[i] = true
 		case *ir.Commit:
 			s.commit[i] = true
 			s.last = i == n
-		default:
-			if _, ok := ir.NodeID(x); ok {
-				s.until = append(s.until, s.until[i]+s.time.seconds(x))
-			}
+		case ir.Command:
+			s.until = append(s.until, s.until[i]+s.time.seconds(x))
 		}
 	}
 }
@@ -219,7 +217,7 @@ func (s *splitter) insert() (list []ir.Node, ours map[int]bool) {
 		}
 	}
 	for _, x := range s.g.Nodes {
-		_, command := ir.NodeID(x)
+		_, command := x.(ir.Command)
 		switch x.(type) {
 		case *ir.Barrier:
 			if s.cut[place] { // the commit takes its place
@@ -285,8 +283,8 @@ func (s *splitter) why(l *layout, i, p int) string {
 	// The first conflict over it in the buffer behind it.
 	for j := n + p%n; j < 2*n && (j == n+p%n || !l.begins[j-n]); j++ {
 		if e := int(l.earlier[j]); e >= 0 {
-			x, _ := ir.NodeID(s.table.Node(e % n))
-			y, _ := ir.NodeID(s.table.Node(j % n))
+			x := s.table.Node(e % n).Num()
+			y := s.table.Node(j % n).Num()
 			replay := ""
 			if e < n {
 				replay = " of the replay before"

@@ -94,8 +94,8 @@ func TestSplitOrdersEveryConflict(t *testing.T) {
 
 func idsOf(g *ir.Graph) (out []ir.ID) {
 	for _, n := range g.Nodes {
-		if id, ok := ir.NodeID(n); ok {
-			out = append(out, id)
+		if c, ok := n.(ir.Command); ok {
+			out = append(out, c.Num())
 		}
 	}
 	return out
@@ -123,7 +123,7 @@ func buffers(g *ir.Graph) []int {
 	for _, n := range g.Nodes {
 		if _, ok := n.(*ir.Commit); ok {
 			out = append(out, 0)
-		} else if _, ok := ir.NodeID(n); ok {
+		} else if _, ok := n.(ir.Command); ok {
 			out[len(out)-1]++
 		}
 	}

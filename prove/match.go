@@ -42,13 +42,13 @@ func byProvenance(b *model, after *ir.Graph) *matching {
 	out := &matching{ends: make([]int32, 0, len(b.ops)), list: make([]int32, 0, len(b.ops))}
 	origins := b.origins()
 	for _, n := range after.Nodes {
-		id, ok := ir.NodeID(n)
+		c, ok := n.(ir.Command)
 		if !ok {
 			continue
 		}
 		first := len(out.list)
 		known := true
-		for _, f := range ir.NodeFrom(n) {
+		for _, f := range c.Origin() {
 			j, ok := b.byID.find(f)
 			if from, rewritten := origins.find(f); rewritten {
 				j, ok = from, true
@@ -57,7 +57,7 @@ func byProvenance(b *model, after *ir.Graph) *matching {
 			known = known && ok
 		}
 		if len(out.list) == first {
-			j, ok := b.byID.find(id)
+			j, ok := b.byID.find(c.Num())
 			out.list = append(out.list, j)
 			known = ok
 		}
@@ -73,7 +73,7 @@ func byProvenance(b *model, after *ir.Graph) *matching {
 func (m *model) origins() index {
 	x := newIndex(0)
 	for i := range m.ops {
-		list := ir.NodeFrom(m.ops[i].node)
+		list := m.ops[i].node.Origin()
 		if len(list) > 0 && x.limit < len(m.ops) {
 			x = newIndex(len(m.ops)) // few graphs need it
 		}

@@ -31,7 +31,7 @@ type write struct {
 
 // op is one command with what it touches.
 type op struct {
-	node  ir.Node
+	node  ir.Command
 	inst  *decl.Instance // of a declared kernel; of all ops of one kind that of the first: views are another's
 	id    ir.ID
 	kind  int32 // place in model.kinds, −1: none
@@ -106,8 +106,7 @@ type root struct {
 func newModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	commands := 0
 	for _, n := range g.Nodes {
-		switch n.(type) {
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		if _, ok := n.(ir.Command); ok {
 			commands++
 		}
 	}
@@ -147,15 +146,15 @@ func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func
 	t := &touched{m: m, declared: msl.NewCache(m.g), stored: stored}
 	for _, n := range m.g.Nodes {
 		interrupt.Poll(m.ctx)
-		id, ok := ir.NodeID(n)
+		c, ok := n.(ir.Command)
 		if !ok {
 			m.at = append(m.at, -1)
 			continue
 		}
 		i := int32(len(m.ops))
 		m.at = append(m.at, i)
-		m.byID.set(id, i)
-		o := op{node: n, id: id, kind: -1}
+		m.byID.set(c.Num(), i)
+		o := op{node: c, id: c.Num(), kind: -1}
 		e := t.by(&o)
 		m.add(o, e)
 		if each != nil {

@@ -66,7 +66,7 @@ func TestPassesAreProved(t *testing.T) {
 
 func ids(g *ir.Graph) (out []int) {
 	for i, n := range g.Nodes {
-		if _, ok := ir.NodeID(n); ok {
+		if _, ok := n.(ir.Command); ok {
 			out = append(out, i)
 		}
 	}
@@ -127,8 +127,8 @@ func dispatch(g *ir.Graph, id ir.ID) *ir.Dispatch {
 func swap(g *ir.Graph, x, y ir.ID) {
 	at := map[ir.ID]int{}
 	for i, n := range g.Nodes {
-		if id, ok := ir.NodeID(n); ok {
-			at[id] = i
+		if c, ok := n.(ir.Command); ok {
+			at[c.Num()] = i
 		}
 	}
 	i, j := at[x], at[y]
@@ -180,7 +180,7 @@ func TestMutations(t *testing.T) {
 		{"stored effects gone", layer, func(g *ir.Graph) { dispatch(g, 3).Effects = nil }, prove.Proved, 0},
 		{"live dispatch dropped", layer, func(g *ir.Graph) {
 			for i, n := range g.Nodes {
-				if id, ok := ir.NodeID(n); ok && id == 3 {
+				if c, ok := n.(ir.Command); ok && c.Num() == 3 {
 					g.Nodes = append(g.Nodes[:i:i], g.Nodes[i+1:]...)
 					return
 				}
@@ -246,13 +246,8 @@ func TestChecksProvenance(t *testing.T) {
 	strip := func(g *ir.Graph) *ir.Graph {
 		g = g.Clone()
 		for _, n := range g.Nodes {
-			switch n := n.(type) {
-			case *ir.Dispatch:
-				n.From = nil
-			case *ir.Copy:
-				n.From = nil
-			case *ir.Fill:
-				n.From = nil
+			if c, ok := n.(ir.Command); ok {
+				c.Renumber(c.Num(), nil)
 			}
 		}
 		return g

@@ -135,19 +135,19 @@ func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 			e.Group(n.Label)
 		case *ir.GroupEnd:
 			e.EndGroup()
-		default:
+		case ir.Command:
 			e.encodeCommand(t.command(n, e.next))
 		}
 	}
 }
 
-func (e *Encoder) encodeCommand(n ir.Node) {
+func (e *Encoder) encodeCommand(n ir.Command) {
 	e.diverge()
 	e.ready()
 	if e.err != nil {
 		return
 	}
-	each(n, func(v *ir.View) { e.touch(v.Mem) })
+	n.EachView(func(v *ir.View) { e.touch(v.Mem) })
 	if !e.begin(e.touches(n), e.nameOf(n)) {
 		return
 	}
@@ -166,22 +166,5 @@ func (e *Encoder) touch(m ir.MemID) {
 		if !e.deferred {
 			e.device.use(p)
 		}
-	}
-}
-
-// each calls f with every view that a command binds.
-func each(n ir.Node, f func(v *ir.View)) {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		for i := range n.Bindings {
-			if n.Bindings[i].Kind == ir.BindView {
-				f(&n.Bindings[i].View)
-			}
-		}
-	case *ir.Copy:
-		f(&n.Dst)
-		f(&n.Src)
-	case *ir.Fill:
-		f(&n.Dst)
 	}
 }

@@ -132,13 +132,16 @@ func (e *Encoder) Discard() {
 func (e *Encoder) bound(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend.Buffer) ([]backend.Buffer, error) {
 	out := make([]backend.Buffer, len(g.Memories))
 	var err error
+	each := func(v *ir.View) {
+		root, _ := g.Root(v.Mem)
+		if out[root] == nil && err == nil {
+			out[root], err = e.bufferOf(g, root, made)
+		}
+	}
 	for _, n := range nodes {
-		each(n, func(v *ir.View) {
-			root, _ := g.Root(v.Mem)
-			if out[root] == nil && err == nil {
-				out[root], err = e.bufferOf(g, root, made)
-			}
-		})
+		if c, ok := n.(ir.Command); ok {
+			c.EachView(each)
+		}
 	}
 	return out, err
 }

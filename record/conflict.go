@@ -90,7 +90,7 @@ func (l *conflictLog) list(g *ir.Graph, races bool) (out []Conflict) {
 // looking there costs no more than recording it did.
 func (e *Encoder) nameInGroup(id ir.ID) string {
 	for _, n := range e.g.Nodes[e.first:] {
-		if have, ok := ir.NodeID(n); ok && have == id {
+		if c, ok := n.(ir.Command); ok && c.Num() == id {
 			return e.nameOf(n)
 		}
 	}

@@ -58,9 +58,9 @@ func (e *Encoder) writable(t Tensor) bool {
 }
 
 // command adds a copy or fill.
-func (e *Encoder) command(n ir.Node) {
+func (e *Encoder) command(n ir.Command) {
 	e.diverge()
-	if e.begin(ir.NodeEffects(n), e.nameOf(n)) {
+	if e.begin(n.Touches(), e.nameOf(n)) {
 		e.append(n)
 	}
 }

@@ -222,7 +222,7 @@ func (e *Encoder) execute(g *ir.Graph) {
 	end := func(to int, label string) {
 		commands := 0
 		for _, n := range g.Nodes[from:to] {
-			if _, ok := ir.NodeID(n); ok {
+			if _, ok := n.(ir.Command); ok {
 				commands++
 			}
 		}

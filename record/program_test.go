@@ -69,7 +69,7 @@ func missing(t *testing.T, g *ir.Graph, params []uint32) (bad []string) {
 			group = group[:0]
 		case *ir.GroupBegin, *ir.GroupEnd:
 		default:
-			fx := ir.NodeEffects(n)
+			fx := n.(ir.Command).Touches()
 			if d, ok := n.(*ir.Dispatch); ok {
 				var err error
 				fx, err = c.Describe(d)

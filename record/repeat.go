@@ -149,8 +149,8 @@ func (e *Encoder) diverge() {
 	e.ready()
 	e.tracker.Reset()
 	for _, n := range e.g.Nodes[e.first:] {
-		if id, ok := ir.NodeID(n); ok {
-			e.tracker.Add(id, e.touches(n))
+		if c, ok := n.(ir.Command); ok {
+			e.tracker.Add(c.Num(), e.touches(c))
 		}
 	}
 }

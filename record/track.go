@@ -39,13 +39,13 @@ func (e *Encoder) renewTracker() {
 	}
 	e.ready()
 	for _, n := range e.g.Nodes[e.first:] {
-		if id, ok := ir.NodeID(n); ok {
-			e.tracker.Add(id, e.touches(n))
+		if c, ok := n.(ir.Command); ok {
+			e.tracker.Add(c.Num(), e.touches(c))
 		}
 	}
 }
 
-func (e *Encoder) touches(n ir.Node) *ir.Effects {
+func (e *Encoder) touches(n ir.Command) *ir.Effects {
 	if d, ok := n.(*ir.Dispatch); ok && e.g.Kernels[d.Kernel].Library.Declared() {
 		fx, err := e.cache.DescribeTo(&e.touched, d)
 		if err != nil {
@@ -53,7 +53,7 @@ func (e *Encoder) touches(n ir.Node) *ir.Effects {
 		}
 		return fx
 	}
-	return ir.NodeEffects(n)
+	return n.Touches()
 }
 
 func (e *Encoder) ready() {

@@ -71,30 +71,28 @@ func sameKernel(a, b *ir.Kernel) bool {
 }
 
 // command returns a copy of n under another ID, with names of the encoder.
-func (t *translation) command(n ir.Node, id ir.ID) ir.Node {
-	n = ir.CloneNode(n)
-	each(n, t.view)
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		n.ID, n.From, n.Kernel = id, nil, t.kernels[n.Kernel]
-		for i := range n.Grid {
-			n.Grid[i].Num = t.affine(n.Grid[i].Num)
+func (t *translation) command(n ir.Command, id ir.ID) ir.Command {
+	n = ir.CloneNode(n).(ir.Command)
+	n.Renumber(id, nil)
+	n.EachView(t.view)
+	d, ok := n.(*ir.Dispatch)
+	if !ok {
+		return n
+	}
+	d.Kernel = t.kernels[d.Kernel]
+	for i := range d.Grid {
+		d.Grid[i].Num = t.affine(d.Grid[i].Num)
+	}
+	for i := range d.Bindings {
+		d.Bindings[i].Expr = t.affine(d.Bindings[i].Expr)
+	}
+	if d.Effects != nil {
+		for i := range d.Effects.Reads {
+			t.region(&d.Effects.Reads[i])
 		}
-		for i := range n.Bindings {
-			n.Bindings[i].Expr = t.affine(n.Bindings[i].Expr)
+		for i := range d.Effects.Writes {
+			t.region(&d.Effects.Writes[i].Region)
 		}
-		if n.Effects != nil {
-			for i := range n.Effects.Reads {
-				t.region(&n.Effects.Reads[i])
-			}
-			for i := range n.Effects.Writes {
-				t.region(&n.Effects.Writes[i].Region)
-			}
-		}
-	case *ir.Copy:
-		n.ID, n.From = id, nil
-	case *ir.Fill:
-		n.ID, n.From = id, nil
 	}
 	return n
 }

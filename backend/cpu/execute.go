@@ -33,7 +33,7 @@ type executable struct {
 
 // step is one command, checked.
 type step struct {
-	node    ir.Node
+	node    ir.Command
 	kernel  *Kernel
 	scalars int // offset of the step's scalars
 }
@@ -165,7 +165,7 @@ func (e *executable) Submit(ctx context.Context, params []uint32) (_ backend.Pen
 			return nil, err
 		}
 		if e.profile {
-			id, _ := ir.NodeID(e.steps[i].node)
+			id := e.steps[i].node.Num()
 			e.timing = append(e.timing, backend.DispatchTime{ID: id, Time: time.Since(begin)})
 		}
 	}

@@ -73,7 +73,7 @@ func (x *Changing) where(yes func(n ir.Node) bool) (out []int) {
 }
 
 func isCommand(n ir.Node) bool {
-	_, ok := ir.NodeID(n)
+	_, ok := n.(ir.Command)
 	return ok
 }
 
@@ -372,7 +372,7 @@ func (x *Changing) commandRepeated() bool {
 	if !ok {
 		return false
 	}
-	id, _ := ir.NodeID(x.g.Nodes[i])
+	id := x.g.Nodes[i].(ir.Command).Num()
 	h := ir.Graph{Nodes: x.g.Nodes[i : i+1], Memories: x.g.Memories, Kernels: x.g.Kernels}
 	again := h.Clone().Nodes[0]
 	x.setID(again, x.next, []ir.ID{id})
@@ -391,18 +391,11 @@ func (x *Changing) commandRepeated() bool {
 }
 
 func (x *Changing) setID(n ir.Node, id ir.ID, from []ir.ID) {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		n.ID, n.From = id, from
-	case *ir.Copy:
-		n.ID, n.From = id, from
-	case *ir.Fill:
-		n.ID, n.From = id, from
-	}
+	n.(ir.Command).Renumber(id, from)
 }
 
 func (x *Changing) setFrom(n ir.Node, from []ir.ID) {
-	id, _ := ir.NodeID(n)
+	id := n.(ir.Command).Num()
 	x.setID(n, id, from)
 }
 
@@ -544,7 +537,7 @@ func (x *Changing) provenanceForged() bool {
 	list := x.where(isCommand)
 	i, _ := some(x, list)
 	j, _ := some(x, list)
-	id, _ := ir.NodeID(x.g.Nodes[j])
+	id := x.g.Nodes[j].(ir.Command).Num()
 	x.setFrom(x.g.Nodes[i], []ir.ID{id})
 	return true
 }
@@ -553,7 +546,7 @@ func (x *Changing) provenanceForged() bool {
 func (x *Changing) provenanceLost() bool {
 	from := Origins{}
 	for _, i := range x.where(isCommand) {
-		id, _ := ir.NodeID(x.g.Nodes[i])
+		id := x.g.Nodes[i].(ir.Command).Num()
 		if o, ok := x.from[id]; ok {
 			from[x.next] = o
 		} else {

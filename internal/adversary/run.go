@@ -421,7 +421,7 @@ func (x *machine) unknown(d *ir.Dispatch, h uint64, replay int) {
 func Written(g *ir.Graph, replays int) (out []Step) {
 	for r := range replays {
 		for i, n := range g.Nodes {
-			if _, ok := ir.NodeID(n); ok {
+			if _, ok := n.(ir.Command); ok {
 				out = append(out, Step{r, i})
 			}
 		}

@@ -222,7 +222,7 @@ func (m Model) Graph(g *ir.Graph) Time {
 				t.Buffers += m.Event
 			}
 		default:
-			if _, ok := ir.NodeID(n); ok {
+			if _, ok := n.(ir.Command); ok {
 				w := e.Work(n)
 				p.Add(w)
 				t.Bytes += w.Bytes

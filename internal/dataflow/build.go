@@ -84,7 +84,7 @@ func (b *builder) count() {
 	f := b.f
 	n, uses, defs := 0, 0, 0
 	for _, x := range b.g.Nodes {
-		if _, ok := ir.NodeID(x); !ok {
+		if _, ok := x.(ir.Command); !ok {
 			continue
 		}
 		n++
@@ -102,7 +102,7 @@ func (b *builder) count() {
 			defs++
 		}
 	}
-	f.Commands = make([]ir.Node, 0, n)
+	f.Commands = make([]ir.Command, 0, n)
 	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
 	b.allowed = looseFree + loosePerAccess*(uses+defs)
@@ -110,7 +110,7 @@ func (b *builder) count() {
 	b.command = make([]int32, 0, defs)
 	b.slab = make([]Source, 0, uses)
 	for _, x := range b.g.Nodes {
-		if _, ok := ir.NodeID(x); ok {
+		if x, ok := x.(ir.Command); ok {
 			f.Commands = append(f.Commands, x)
 		}
 	}
@@ -158,7 +158,7 @@ func (b *builder) crowded(i int32) bool {
 		})
 		return n > maxCrowd
 	}
-	e := ir.NodeEffects(b.f.Commands[i])
+	e := b.f.Commands[i].Touches()
 	if !e.Known() {
 		return false
 	}

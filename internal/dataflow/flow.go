@@ -10,7 +10,7 @@ import (
 // Flow is what [Build] found. Its slices are shared: do not change them.
 type Flow struct {
 	Graph    *ir.Graph
-	Commands []ir.Node // without barriers, commits and groups, in list order
+	Commands []ir.Command // without barriers, commits and groups, in list order
 
 	byID   []named // ascending; made when first asked
 	spans  []span  // of each command
@@ -85,7 +85,7 @@ func (f *Flow) Index(id ir.ID) (int, bool) {
 		sorted := true
 		f.byID = make([]named, len(f.Commands))
 		for i, n := range f.Commands {
-			x, _ := ir.NodeID(n)
+			x := n.Num()
 			f.byID[i] = named{x, int32(i)}
 			sorted = sorted && (i == 0 || f.byID[i-1].id <= x)
 		}

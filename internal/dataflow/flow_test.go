@@ -117,7 +117,7 @@ func slow(g *ir.Graph, f *dataflow.Flow, params []uint32) (uses [][]seen, final 
 	}
 	root := func(r ir.Region) ir.MemID { m, _ := g.Root(r.Mem); return m }
 	for i, n := range f.Commands {
-		e := ir.NodeEffects(n)
+		e := n.(ir.Command).Touches()
 		if f.Unknown(i) {
 			s := seen{sources: map[def]bool{}, initial: true}
 			for _, p := range all {
@@ -205,7 +205,7 @@ func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 		f := dataflow.Build(context.Background(), g)
 		covers(t, g, f)
 		for i, n := range f.Commands {
-			known := ir.NodeEffects(n).Known()
+			known := n.(ir.Command).Touches().Known()
 			require.True(t, known || f.Unknown(i))
 			if known && f.Unknown(i) {
 				crowded++
@@ -330,7 +330,7 @@ func consistent(t require.TestingT, f *dataflow.Flow) {
 			}
 		}
 		require.Equal(t, live, f.Live(i))
-		id, _ := ir.NodeID(f.Commands[i])
+		id := f.Commands[i].Num()
 		at, ok := f.Index(id)
 		require.True(t, ok)
 		require.Equal(t, i, at)

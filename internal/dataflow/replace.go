@@ -10,7 +10,7 @@ import (
 type Replacement struct {
 	Members []int32 // ascending indices in [Flow.Commands]
 	At      int32   // the member where Command stands
-	Command ir.Node
+	Command ir.Command
 }
 
 // Replace returns the flow of the list in which commands were replaced, without
@@ -35,7 +35,7 @@ func (f *Flow) Replace(rs []Replacement) *Flow {
 		dropped += len(rs[k].Members) - 1
 	}
 	n := len(f.Commands) - dropped
-	r.f = &Flow{Graph: f.Graph, facts: f.facts, Commands: make([]ir.Node, 0, n), spans: make([]span, 0, n),
+	r.f = &Flow{Graph: f.Graph, facts: f.facts, Commands: make([]ir.Command, 0, n), spans: make([]span, 0, n),
 		uses: make([]Use, 0, len(f.uses)), defs: make([]Def, 0, len(f.defs)), pillar: make([]bool, 0, n), live: make([]bool, 0, n)}
 	for i := range f.Commands {
 		k := r.in[i]
@@ -62,7 +62,7 @@ type replacer struct {
 	owner  []int32 // of each def of f: its command
 }
 
-func (r *replacer) begin(n ir.Node, pillar, live bool) {
+func (r *replacer) begin(n ir.Command, pillar, live bool) {
 	f := r.f
 	f.spans = append(f.spans, span{use: int32(len(f.uses)), def: int32(len(f.defs))})
 	f.Commands, f.pillar, f.live = append(f.Commands, n), append(f.pillar, pillar), append(f.live, live)
@@ -88,7 +88,7 @@ func (r *replacer) keep(i int) {
 
 // replace enters the command of a replacement.
 func (r *replacer) replace(x *Replacement) bool {
-	e := ir.NodeEffects(x.Command)
+	e := x.Command.Touches()
 	if !e.Known() {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 // command is what is known of one command.
 type command struct {
 	*shape  // nil: it is no member of any group
-	node    ir.Node
+	node    ir.Command
 	effects *ir.Effects
 	kind    uint16
 	fresh   bool // fused in the round before, or blocked
@@ -81,7 +81,7 @@ func memories(g *ir.Graph) []memory {
 
 // anew is bind of a command that was bound before perhaps: what a copy moves
 // follows from what surrounds it now.
-func (r *round) anew(old *command, node ir.Node, i int) *command {
+func (r *round) anew(old *command, node ir.Command, i int) *command {
 	d, ok := node.(*ir.Dispatch)
 	if old == nil || !ok {
 		c := r.bind(node, i)
@@ -95,7 +95,7 @@ func (r *round) anew(old *command, node ir.Node, i int) *command {
 
 // bind gives command i its declaration if it can be a member: its effects are
 // complete and those of the declaration.
-func (r *round) bind(node ir.Node, i int) *command {
+func (r *round) bind(node ir.Command, i int) *command {
 	if d, ok := node.(*ir.Dispatch); ok && r.declared != nil && d.Effects.Known() {
 		if form := r.declared.Form(d); form != nil {
 			if form.Describes(d, d.Effects) {
@@ -107,7 +107,7 @@ func (r *round) bind(node ir.Node, i int) *command {
 		}
 	}
 	c := r.commands.One()
-	c.node, c.effects, c.fresh = node, ir.NodeEffects(node), true
+	c.node, c.effects, c.fresh = node, node.Touches(), true
 	var in *decl.Instance
 	var err error
 	switch n := node.(type) {

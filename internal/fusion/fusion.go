@@ -30,7 +30,7 @@ type Options struct {
 
 // Remark says what became of a group.
 type Remark struct {
-	Node ir.Node // the fused dispatch, or the command that stays apart
+	Node ir.Command // the fused dispatch, or the command that stays apart
 	Done bool
 	Text string
 }
@@ -154,7 +154,7 @@ func (f *fuser) remarks() (out []Remark) {
 	cut()
 	for _, m := range f.missed {
 		if !m.node.gone && !m.with.gone {
-			id, _ := ir.NodeID(m.with.node)
+			id := m.with.node.Num()
 			out = append(out, Remark{m.node.node, false, fmt.Sprintf("not fused with %s: %s", id, m.text)})
 		}
 	}
@@ -350,7 +350,7 @@ func (f *fuser) look(first bool) *round {
 			buffer++
 		}
 		if first {
-			r.cmds[i] = r.anew(r.cmds[i], node, i)
+			r.cmds[i] = r.anew(r.cmds[i], node.(ir.Command), i)
 		}
 		c := r.cmds[i]
 		c.fresh, c.stuck = c.fresh || c.stuck, false
@@ -530,7 +530,7 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 		*d = *like
 	}
 	d.Kernel = kernel
-	d.ID, _ = ir.NodeID(r.flow.Commands[gr.members()[gr.n-1]])
+	d.ID = r.flow.Commands[gr.members()[gr.n-1]].Num()
 	n := 0
 	unrounded := m.Unrounded > 0
 	var ops [maxMembers]string
@@ -549,7 +549,7 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 		if from, _, _ := provenance(c); len(from) > 0 {
 			d.From = append(d.From, from...)
 		} else {
-			id, _ := ir.NodeID(c)
+			id := c.(ir.Command).Num()
 			d.From = append(d.From, id)
 		}
 	}

@@ -58,8 +58,8 @@ func list(g *ir.Graph) (s string) {
 		case *ir.Commit:
 			s += "c "
 		default:
-			if id, ok := ir.NodeID(n); ok {
-				s += id.String() + " "
+			if c, ok := n.(ir.Command); ok {
+				s += c.Num().String() + " "
 			}
 		}
 	}

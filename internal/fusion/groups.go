@@ -541,7 +541,7 @@ func (r *round) readElsewhere(v *verdict, members []int32) {
 		}
 		for _, u := range def.Readers {
 			if !slices.Contains(members, u.Command) {
-				id, _ := ir.NodeID(r.flow.Commands[u.Command])
+				id := r.flow.Commands[u.Command].Num()
 				r.miss(members[1], members[0], "intermediate read by "+id.String())
 				return
 			}

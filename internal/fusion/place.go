@@ -11,12 +11,12 @@ import (
 // obstacle is what stands in the way of a group.
 type obstacle struct {
 	g      *ir.Graph
-	node   ir.Node
+	node   ir.Command
 	region ir.Region
 }
 
 func (o *obstacle) String() string {
-	id, _ := ir.NodeID(o.node)
+	id := o.node.Num()
 	return fmt.Sprintf("%s stands between and touches %s", id, o.g.FormatRegion(o.region))
 }
 
@@ -71,14 +71,14 @@ func (r *round) blocked(gr *group, at int32) *obstacle {
 	first, last := r.at[members[0]], r.at[members[len(members)-1]]
 	target := r.at[at]
 	for p := first + 1; p < last; p++ {
-		n := r.cur[p]
-		if n == nil {
+		if r.cur[p] == nil {
 			continue
 		}
+		n, _ := r.cur[p].(ir.Command)
 		var e *ir.Effects
 		if i := r.from[p]; i < 0 {
 			continue
-		} else if s, ok := n.(*sequence); ok {
+		} else if s, ok := r.cur[p].(*sequence); ok {
 			n, e = s.cmd.node, s.cmd.effects
 		} else if slices.Contains(members, i) {
 			continue

@@ -116,7 +116,7 @@ func Graphs(ctx context.Context, before, after *ir.Graph) (out *Diff, err error)
 // side is one of the two graphs.
 type side struct {
 	g        *ir.Graph
-	commands []ir.Node
+	commands []ir.Command
 	from     [][]ir.ID // what each stands for
 	ids      []ir.ID
 	memories map[string]ir.MemID
@@ -135,17 +135,17 @@ func newSide(g *ir.Graph) *side {
 		s.memories[g.Memories[i].Name] = ir.MemID(i)
 	}
 	for _, n := range g.Nodes {
-		id, ok := ir.NodeID(n)
+		c, ok := n.(ir.Command)
 		if !ok {
 			s.marks = append(s.marks, mark{len(s.commands), n})
 			continue
 		}
-		s.commands = append(s.commands, n)
-		s.ids = append(s.ids, id)
+		s.commands = append(s.commands, c)
+		s.ids = append(s.ids, c.Num())
 	}
 	s.from = make([][]ir.ID, len(s.commands))
 	for i, n := range s.commands {
-		if s.from[i] = ir.NodeFrom(n); s.from[i] == nil {
+		if s.from[i] = n.Origin(); s.from[i] == nil {
 			s.from[i] = s.ids[i : i+1 : i+1]
 		}
 	}

@@ -161,9 +161,9 @@ func TestEqualIsEqualText(t *testing.T) {
 		// A command's own ID in From is not a difference, as documented.
 		for _, g := range []*ir.Graph{a, b} {
 			for _, n := range g.Nodes {
-				if id, ok := ir.NodeID(n); ok {
+				if c, ok := n.(ir.Command); ok {
 					if d, ok := n.(*ir.Dispatch); ok && d.From == nil {
-						d.From = []ir.ID{id}
+						d.From = []ir.ID{c.Num()}
 					}
 				}
 			}

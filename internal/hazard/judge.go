@@ -102,7 +102,7 @@ func gapsOf(t *Table) []gap {
 			if n.Order != ir.OrderNone {
 				now |= gapOrdered
 			}
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		case ir.Command:
 			out = append(out, now)
 			now = 0
 		}

@@ -31,8 +31,7 @@ const over int32 = -1
 func NewStream(ctx context.Context, g *ir.Graph) *Stream {
 	s := &Stream{nodes: g.Nodes, at: make([]int32, 0, len(g.Nodes)), waiters: make([]waiter, 1)}
 	for i, x := range g.Nodes {
-		switch x.(type) {
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		if _, ok := x.(ir.Command); ok {
 			s.at = append(s.at, int32(i))
 		}
 	}
@@ -47,7 +46,7 @@ func NewStream(ctx context.Context, g *ir.Graph) *Stream {
 func (s *Stream) Len() int { return len(s.at) }
 
 // Node returns command i.
-func (s *Stream) Node(i int) ir.Node { return s.nodes[s.at[i]] }
+func (s *Stream) Node(i int) ir.Command { return s.nodes[s.at[i]].(ir.Command) }
 
 // Pillar reports whether the effects of command i are unknown.
 func (s *Stream) Pillar(i int) bool {

@@ -33,7 +33,7 @@ type command struct {
 type Table struct {
 	ctx      context.Context
 	g        *ir.Graph
-	nodes    []ir.Node // the commands
+	nodes    []ir.Command // the commands
 	commands []command
 	accesses []access
 	regions  regions
@@ -62,16 +62,14 @@ func NewTableOf(ctx context.Context, g *ir.Graph, effects func(*ir.Dispatch) *ir
 	}
 	n := 0
 	for _, x := range g.Nodes {
-		switch x.(type) {
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		if _, ok := x.(ir.Command); ok {
 			n++
 		}
 	}
-	t.nodes, t.commands = make([]ir.Node, 0, n), make([]command, 0, n)
+	t.nodes, t.commands = make([]ir.Command, 0, n), make([]command, 0, n)
 	t.accesses = make([]access, 0, 3*n)
 	for _, x := range g.Nodes {
-		switch x.(type) {
-		case *ir.Dispatch, *ir.Copy, *ir.Fill:
+		if x, ok := x.(ir.Command); ok {
 			c := command{first: int32(len(t.accesses)), pillar: !t.touch(x)}
 			c.end = int32(len(t.accesses))
 			t.nodes, t.commands = append(t.nodes, x), append(t.commands, c)
@@ -89,7 +87,7 @@ func (t *Table) Under(ctx context.Context) { t.ctx = ctx }
 
 // Reorder puts the commands into another order: command i is what was order[i].
 func (t *Table) Reorder(order []int32) {
-	nodes, commands := make([]ir.Node, len(order)), make([]command, len(order))
+	nodes, commands := make([]ir.Command, len(order)), make([]command, len(order))
 	for i, j := range order {
 		nodes[i], commands[i] = t.nodes[j], t.commands[j]
 	}
@@ -115,7 +113,7 @@ func rootsOf(g *ir.Graph) []rootOf {
 }
 
 // touch appends the accesses of a command; false: its effects are unknown.
-func (t *Table) touch(x ir.Node) (known bool) {
+func (t *Table) touch(x ir.Command) (known bool) {
 	switch x := x.(type) {
 	case *ir.Dispatch:
 		e := x.Effects
@@ -194,7 +192,7 @@ func (t *Table) loose(root *rootOf, r *ir.Region) (access, bool) {
 func (t *Table) Len() int { return len(t.commands) }
 
 // Node returns command i.
-func (t *Table) Node(i int) ir.Node { return t.nodes[i] }
+func (t *Table) Node(i int) ir.Command { return t.nodes[i] }
 
 // Pillar reports whether the effects of command i are unknown, so that it
 // conflicts with everything.

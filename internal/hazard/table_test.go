@@ -54,10 +54,10 @@ type footprint struct {
 
 func footprints(g *ir.Graph, params []uint32) (out []footprint) {
 	for _, n := range g.Nodes {
-		if _, ok := ir.NodeID(n); !ok {
+		if _, ok := n.(ir.Command); !ok {
 			continue
 		}
-		e := ir.NodeEffects(n)
+		e := n.(ir.Command).Touches()
 		f := footprint{pillar: !e.Known(), reads: byteSet{}, writes: byteSet{}, must: byteSet{}}
 		if e.Known() {
 			for _, r := range e.Reads {

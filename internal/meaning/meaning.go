@@ -68,10 +68,7 @@ func Of(ctx context.Context, g *ir.Graph) (r *Report, err error) {
 func (r *Report) fill(g *ir.Graph, t *hazard.Table) {
 	j := t.Judge()
 	name := func(i int32) string { return g.Describe(t.Node(int(i))) }
-	id := func(i int32) ir.ID {
-		x, _ := ir.NodeID(t.Node(int(i)))
-		return x
-	}
+	id := func(i int32) ir.ID { return t.Node(int(i)).Num() }
 	bytes := func(m ir.MemID, lo, end int64) string { return g.FormatView(ir.ViewOf(m, lo, end-lo)) }
 	for i := range j.Races {
 		x := &j.Races[i]

@@ -100,7 +100,7 @@ func (s *Stream) names(order []int) string {
 		if k > 0 {
 			b.WriteByte(' ')
 		}
-		id, _ := ir.NodeID(s.graph.Nodes[i])
+		id := s.graph.Nodes[i].(ir.Command).Num()
 		fmt.Fprintf(&b, "%s'%d", id, i/per+1)
 	}
 	return b.String()
@@ -111,7 +111,7 @@ func definedBytes(g *ir.Graph, params [][]uint32) (out []map[string][]bool, err 
 	for _, v := range params {
 		mask := map[string][]bool{}
 		for _, n := range g.Nodes {
-			e := ir.NodeEffects(n)
+			e := n.(ir.Command).Touches()
 			if d, ok := n.(*ir.Dispatch); ok {
 				if e, err = msl.Describe(g, d); err != nil {
 					return nil, err

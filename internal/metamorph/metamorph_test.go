@@ -197,7 +197,7 @@ func TestGraphsAreVaried(t *testing.T) {
 		require.NoError(t, err)
 		has := map[string]bool{"params": len(g.Params) > 0}
 		for _, n := range g.Nodes {
-			if _, ok := ir.NodeID(n); ok {
+			if _, ok := n.(ir.Command); ok {
 				commands++
 			}
 			switch n := n.(type) {

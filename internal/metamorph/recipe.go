@@ -264,12 +264,12 @@ func (k *kitchen) add(n ir.Node) bool {
 		}
 	case *ir.Copy:
 		n.ID = k.ids
-		if e = ir.NodeEffects(n); k.overlap(n.Src, n.Dst) {
+		if e = n.Touches(); k.overlap(n.Src, n.Dst) {
 			return false
 		}
 	case *ir.Fill:
 		n.ID = k.ids
-		e = ir.NodeEffects(n)
+		e = n.Touches()
 	}
 	g.Nodes = append(g.Nodes, n)
 	if g.Check() != nil {

@@ -65,7 +65,7 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 			case *ir.Commit:
 				s.orders = append(s.orders, n.Order)
 			default:
-				if _, ok := ir.NodeID(n); ok {
+				if _, ok := n.(ir.Command); ok {
 					s.graph.Nodes = append(s.graph.Nodes, constant(n, v, to))
 					s.spots = append(s.spots, spot{len(s.orders), epoch})
 				}

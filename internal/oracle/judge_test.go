@@ -79,7 +79,7 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 		has := map[string]bool{"params": len(g.Params) > 0}
 		commands := 0
 		for _, n := range g.Nodes {
-			if _, ok := ir.NodeID(n); ok {
+			if _, ok := n.(ir.Command); ok {
 				commands++
 			}
 			switch n := n.(type) {

@@ -34,7 +34,7 @@ type place struct {
 // command is a node of a graph for given values of the params.
 type command struct {
 	id     ir.ID
-	node   ir.Node
+	node   ir.Command
 	text   string // what it computes, without a word about where
 	reads  []area
 	writes []area
@@ -132,7 +132,7 @@ func (l *lowerer) commands(params []uint32) []*command {
 		default:
 			continue
 		}
-		c.node = n
+		c.node = n.(ir.Command)
 		for _, x := range slices.Concat(c.reads, c.writes) {
 			for _, r := range x.runs {
 				c.bind(r.mem)

@@ -129,7 +129,7 @@ func indices(g *ir.Graph, which func(ir.Node) bool) (out []int) {
 	return out
 }
 
-func isCommand(n ir.Node) bool { _, ok := ir.NodeID(n); return ok }
+func isCommand(n ir.Node) bool { _, ok := n.(ir.Command); return ok }
 
 func is[T ir.Node](n ir.Node) bool { _, ok := n.(T); return ok }
 
@@ -172,7 +172,11 @@ func unitOf(g *ir.Graph) int64 {
 				add(v.Off, v.Len)
 			}
 		}
-		if e := ir.NodeEffects(n); e != nil {
+		c, ok := n.(ir.Command)
+		if !ok {
+			continue
+		}
+		if e := c.Touches(); e != nil {
 			for _, r := range regions(e) {
 				if g.Memories[r.Mem].Kind == ir.Weight {
 					continue

@@ -152,8 +152,8 @@ func duplicateCommand(rng *rand.Rand, g *ir.Graph) bool {
 func freeID(g *ir.Graph) ir.ID {
 	next := ir.ID(0)
 	for _, n := range g.Nodes {
-		if id, ok := ir.NodeID(n); ok {
-			next = max(next, id+1)
+		if c, ok := n.(ir.Command); ok {
+			next = max(next, c.Num()+1)
 		}
 	}
 	return next

@@ -11,15 +11,8 @@ func Repeat(g *ir.Graph, n int) *ir.Graph {
 	for range n {
 		for _, x := range nodes {
 			x = ir.CloneNode(x)
-			switch x := x.(type) {
-			case *ir.Dispatch:
-				x.ID, x.From = next, nil
-				next++
-			case *ir.Copy:
-				x.ID, x.From = next, nil
-				next++
-			case *ir.Fill:
-				x.ID, x.From = next, nil
+			if c, ok := x.(ir.Command); ok {
+				c.Renumber(next, nil)
 				next++
 			}
 			out.Nodes = append(out.Nodes, x)

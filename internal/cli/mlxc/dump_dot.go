@@ -70,7 +70,7 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 			epoch++
 			continue
 		}
-		id, command := ir.NodeID(n)
+		c, command := n.(ir.Command)
 		if !command {
 			continue
 		}
@@ -88,10 +88,10 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 			label = strings.TrimSuffix(label, `"`) + `\n` + dotString(s)[1:]
 		}
 		style := ""
-		if e := ir.NodeEffects(full.Nodes[i]); !e.Known() {
+		if !full.Nodes[i].(ir.Command).Touches().Known() {
 			style = ", style=dashed"
 		}
-		names = append(names, fmt.Sprintf("%sn%d", d.prefix, uint32(id)))
+		names = append(names, fmt.Sprintf("%sn%d", d.prefix, uint32(c.Num())))
 		fmt.Fprintf(d.w, "%s  %s [label=%s%s];\n", d.indent, names[len(names)-1], label, style)
 	}
 	if open {

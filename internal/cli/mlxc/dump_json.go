@@ -150,7 +150,8 @@ func toJSON(g *ir.Graph) jsonGraph {
 
 func nodeJSON(g *ir.Graph, n ir.Node) jsonNode {
 	var j jsonNode
-	if id, ok := ir.NodeID(n); ok {
+	if c, ok := n.(ir.Command); ok {
+		id := c.Num()
 		j.ID = &id
 	}
 	switch n := n.(type) {

@@ -24,7 +24,8 @@ type profile struct {
 func newProfile(g *ir.Graph) *profile {
 	p := &profile{graph: g, kernel: map[ir.ID]string{}, time: map[string]time.Duration{}, count: map[string]int{}}
 	for _, n := range g.Nodes {
-		if id, ok := ir.NodeID(n); ok {
+		if c, ok := n.(ir.Command); ok {
+			id := c.Num()
 			p.kernel[id] = "(copy or fill)"
 			if d, ok := n.(*ir.Dispatch); ok {
 				p.kernel[id] = g.Kernels[d.Kernel].Function

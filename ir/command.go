@@ -1,0 +1,77 @@
+package ir
+
+// Command is a node that touches memory: a [*Dispatch], [*Copy] or [*Fill]. The
+// other nodes are marks between commands.
+type Command interface {
+	Node
+	// Num returns the command's own ID.
+	Num() ID
+	// Origin returns the recorded commands that this one implements (its From); nil
+	// for a command that implements itself.
+	Origin() []ID
+	// Renumber gives the command another ID and origin.
+	Renumber(id ID, from []ID)
+	// Touches returns what the command touches: the declared effects of a dispatch
+	// (nil: unknown), the views of a copy or fill.
+	Touches() *Effects
+	// EachView calls f with each view that the command binds; f may change it.
+	EachView(f func(*View))
+}
+
+// Num implements [Command].
+func (d *Dispatch) Num() ID { return d.ID }
+
+// Num implements [Command].
+func (c *Copy) Num() ID { return c.ID }
+
+// Num implements [Command].
+func (f *Fill) Num() ID { return f.ID }
+
+// Origin implements [Command].
+func (d *Dispatch) Origin() []ID { return d.From }
+
+// Origin implements [Command].
+func (c *Copy) Origin() []ID { return c.From }
+
+// Origin implements [Command].
+func (f *Fill) Origin() []ID { return f.From }
+
+// Renumber implements [Command].
+func (d *Dispatch) Renumber(id ID, from []ID) { d.ID, d.From = id, from }
+
+// Renumber implements [Command].
+func (c *Copy) Renumber(id ID, from []ID) { c.ID, c.From = id, from }
+
+// Renumber implements [Command].
+func (f *Fill) Renumber(id ID, from []ID) { f.ID, f.From = id, from }
+
+// Touches implements [Command].
+func (d *Dispatch) Touches() *Effects { return d.Effects }
+
+// Touches implements [Command].
+func (c *Copy) Touches() *Effects {
+	return &Effects{Complete: true, Reads: []Region{c.Src.Contiguous()}, Writes: []Write{{Region: c.Dst.Contiguous(), Must: true}}}
+}
+
+// Touches implements [Command].
+func (f *Fill) Touches() *Effects {
+	return &Effects{Complete: true, Writes: []Write{{Region: f.Dst.Contiguous(), Must: true}}}
+}
+
+// EachView implements [Command].
+func (d *Dispatch) EachView(f func(*View)) {
+	for i := range d.Bindings {
+		if d.Bindings[i].Kind == BindView {
+			f(&d.Bindings[i].View)
+		}
+	}
+}
+
+// EachView implements [Command]: the destination first.
+func (c *Copy) EachView(f func(*View)) {
+	f(&c.Dst)
+	f(&c.Src)
+}
+
+// EachView implements [Command].
+func (f *Fill) EachView(each func(*View)) { each(&f.Dst) }
