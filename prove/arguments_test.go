@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/graphs"
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -360,6 +361,12 @@ graph g {
 	r := Check(ctx, g, g.Clone(), Options{})
 	require.Equal(t, CannotTell, r.Verdict)
 	require.ErrorIs(t, r.Err, context.Canceled)
+
+	// So does one that takes more than its budget, which is looked at every 20 ms.
+	long := graphs.Decode(60_000)
+	r = Check(context.Background(), long, long.Clone(), Options{Budget: Budget{Time: 1}})
+	require.Equal(t, CannotTell, r.Verdict)
+	require.True(t, r.OverBudget())
 
 	// Where too much was asked, nothing is sure.
 	m2 := newModel(context.Background(), params(3), nil)
