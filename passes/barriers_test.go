@@ -118,8 +118,8 @@ func stream(nodes []ir.Node, replays int) (out []command) {
 					c.order++
 				}
 			default:
-				if _, ok := n.(ir.Command); ok {
-					c.effects = n.(ir.Command).Touches()
+				if n, ok := n.(ir.Command); ok {
+					c.effects = n.Touches()
 					out = append(out, c)
 				}
 			}

@@ -37,7 +37,11 @@ func TestDCEKeepsWhatIsSeen(t *testing.T) {
 		for i, m := range h.Memories {
 			bound := m.Kind != ir.Scratch
 			for _, n := range h.Nodes {
-				if e := n.(ir.Command).Touches(); e != nil {
+				c, ok := n.(ir.Command)
+				if !ok {
+					continue
+				}
+				if e := c.Touches(); e != nil {
 					for _, x := range e.Reads {
 						bound = bound || within(h, x.Mem, ir.MemID(i))
 					}
@@ -117,10 +121,11 @@ func needed(g *ir.Graph) map[ir.ID]bool {
 // constant: no param gives a length.
 func constant(g *ir.Graph) bool {
 	for _, n := range g.Nodes {
-		e := n.(ir.Command).Touches()
-		if e == nil {
+		c, ok := n.(ir.Command)
+		if !ok || c.Touches() == nil {
 			continue
 		}
+		e := c.Touches()
 		for _, r := range e.Reads {
 			if !r.IsConst() {
 				return false

@@ -84,8 +84,7 @@ func places(g *ir.Graph) (out []placed) {
 			p.buffer, p.epoch, used = p.buffer+1, 0, false
 		default:
 			if c, ok := n.(ir.Command); ok {
-				id := c.Num()
-				p.id, p.effects = id, n.(ir.Command).Touches()
+				p.id, p.effects = c.Num(), c.Touches()
 				out = append(out, p)
 				used = true
 			}

@@ -186,7 +186,7 @@ func TestRenameWithTwoStorageModes(t *testing.T) {
 		t.Log(k.budget, slowDepth(h), bytes)
 		for i, n := range h.Nodes {
 			if c, ok := n.(*ir.Copy); ok && h.Memories[c.Dst.Mem].Kind == ir.Scratch {
-				id := n.(ir.Command).Num()
+				id := c.Num()
 				require.Equal(t, ir.Storage(id/2%2), h.Memories[c.Dst.Mem].Storage, "node %d", i)
 			}
 		}

@@ -132,10 +132,11 @@ type touches struct{ reads, writes map[[2]int64]bool }
 
 func touchesOf(g *ir.Graph) (out []touches) {
 	for _, n := range g.Nodes {
-		if _, ok := n.(ir.Command); !ok {
+		c, ok := n.(ir.Command)
+		if !ok {
 			continue
 		}
-		e := n.(ir.Command).Touches()
+		e := c.Touches()
 		x := touches{map[[2]int64]bool{}, map[[2]int64]bool{}}
 		mark := func(set map[[2]int64]bool, r ir.Region) {
 			r = dataflow.Rooted(g, r)

@@ -117,7 +117,7 @@ func slow(g *ir.Graph, f *dataflow.Flow, params []uint32) (uses [][]seen, final 
 	}
 	root := func(r ir.Region) ir.MemID { m, _ := g.Root(r.Mem); return m }
 	for i, n := range f.Commands {
-		e := n.(ir.Command).Touches()
+		e := n.Touches()
 		if f.Unknown(i) {
 			s := seen{sources: map[def]bool{}, initial: true}
 			for _, p := range all {
@@ -205,7 +205,7 @@ func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 		f := dataflow.Build(context.Background(), g)
 		covers(t, g, f)
 		for i, n := range f.Commands {
-			known := n.(ir.Command).Touches().Known()
+			known := n.Touches().Known()
 			require.True(t, known || f.Unknown(i))
 			if known && f.Unknown(i) {
 				crowded++

@@ -54,10 +54,11 @@ type footprint struct {
 
 func footprints(g *ir.Graph, params []uint32) (out []footprint) {
 	for _, n := range g.Nodes {
-		if _, ok := n.(ir.Command); !ok {
+		c, ok := n.(ir.Command)
+		if !ok {
 			continue
 		}
-		e := n.(ir.Command).Touches()
+		e := c.Touches()
 		f := footprint{pillar: !e.Known(), reads: byteSet{}, writes: byteSet{}, must: byteSet{}}
 		if e.Known() {
 			for _, r := range e.Reads {
