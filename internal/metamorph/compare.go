@@ -111,7 +111,11 @@ func definedBytes(g *ir.Graph, params [][]uint32) (out []map[string][]bool, err 
 	for _, v := range params {
 		mask := map[string][]bool{}
 		for _, n := range g.Nodes {
-			e := n.(ir.Command).Touches()
+			c, ok := n.(ir.Command)
+			if !ok {
+				continue
+			}
+			e := c.Touches()
 			if d, ok := n.(*ir.Dispatch); ok {
 				if e, err = msl.Describe(g, d); err != nil {
 					return nil, err
