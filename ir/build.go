@@ -20,6 +20,7 @@ func NewBuilder(name string) *Builder { return &Builder{g: &Graph{Name: name}} }
 // Graph returns the finished graph, or what is wrong with it. The builder must
 // not be used after.
 func (b *Builder) Graph() (*Graph, error) {
+	b.g.SortEdges()
 	if err := b.g.Check(); err != nil {
 		return nil, err
 	}
@@ -94,6 +95,30 @@ func (b *Builder) Fill(dst View, value byte, label string) *Fill {
 	f := &Fill{ID: b.id(), Dst: dst, Value: value, Label: label}
 	b.g.Nodes = append(b.g.Nodes, f)
 	return f
+}
+
+// Join appends a join; see [Builder.After].
+func (b *Builder) Join() *Join {
+	j := &Join{ID: b.id()}
+	b.g.Nodes = append(b.g.Nodes, j)
+	return j
+}
+
+// After has the graph ordered by edges, and the command begin when those before it
+// have ended.
+func (b *Builder) After(c Command, before ...Command) {
+	b.g.Ordering = ByEdges
+	for _, x := range before {
+		b.g.Edges = append(b.g.Edges, Edge{From: x.Num(), To: c.Num()})
+	}
+}
+
+// AfterPrevious is After for commands of the replay before.
+func (b *Builder) AfterPrevious(c Command, before ...Command) {
+	b.g.Ordering = ByEdges
+	for _, x := range before {
+		b.g.Edges = append(b.g.Edges, Edge{From: x.Num(), To: c.Num(), Previous: true})
+	}
 }
 
 // Barrier appends a barrier.

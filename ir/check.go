@@ -177,6 +177,7 @@ func (c *checker) graph(g *Graph) {
 	before := len(c.defects)
 	c.kernels(g)
 	c.tables = len(c.defects) == before
+	c.ordering(g)
 	c.nodes(g)
 }
 
@@ -447,6 +448,7 @@ func (c *checker) nodes(g *Graph) {
 	if !c.list {
 		nc.prepare()
 	}
+	edges := newEdgeChecker(&nc)
 	open := 0
 	for i, n := range g.Nodes {
 		interrupt.Poll(c.ctx)
@@ -458,6 +460,7 @@ func (c *checker) nodes(g *Graph) {
 			if !ids.add(command.Num()) {
 				nc.add("another command has this id", "ids are unique in a graph")
 			}
+			edges.command(command)
 			if c.list {
 				continue
 			}
@@ -480,6 +483,8 @@ func (c *checker) nodes(g *Graph) {
 		case *Commit:
 			if int(n.Order) >= len(commitOrders) {
 				nc.add("order is of no known sort", "")
+			} else if g.Ordering == ByEdges && n.Order != OrderNone {
+				nc.add(fmt.Sprintf("orders by %s, and the graph is ordered by edges", n.Order), "a commit of such a graph orders nothing")
 			}
 			nc.label(n.Label)
 		case *GroupBegin:
@@ -491,10 +496,15 @@ func (c *checker) nodes(g *Graph) {
 				open = 0
 			}
 		case *Barrier:
+			if g.Ordering == ByEdges {
+				nc.add("orders, and the graph is ordered by edges", "write an edge instead")
+			}
+		case *Join:
 		default:
 			nc.add(fmt.Sprintf("is of no known sort (%T)", n), "")
 		}
 	}
+	edges.end()
 	if open > 0 {
 		c.add(c.prefix+"end", Pos{}, fmt.Sprintf("%d group(s) are still open", open), "close them")
 	}
@@ -642,6 +652,8 @@ func (g *Graph) Describe(n Node) string {
 		return n.ID.String() + " copy"
 	case *Fill:
 		return n.ID.String() + " fill"
+	case *Join:
+		return n.ID.String() + " join"
 	case *Barrier:
 		return " (barrier)"
 	case *Commit:

@@ -55,7 +55,7 @@ func TestCheckForgetsNothingWrong(t *testing.T) {
 		}
 		about := func(nodes ...ir.Node) (out []string) {
 			x := *g
-			x.Nodes, x.Source = nodes, nil
+			x.Nodes, x.Edges, x.Source = nodes, nil, nil
 			if err := x.Check(); err != nil {
 				for _, line := range strings.Split(err.Error(), "\n") {
 					if strings.Contains(line, v.ID.String()) {
@@ -71,7 +71,7 @@ func TestCheckForgetsNothingWrong(t *testing.T) {
 			wrong++
 			// … nor does a wrong one make a right one wrong.
 			x := *g
-			x.Nodes, x.Source = []ir.Node{v, d}, nil
+			x.Nodes, x.Edges, x.Source = []ir.Node{v, d}, nil, nil
 			require.NotContains(t, strings.ReplaceAll(x.Check().Error(), v.ID.String(), ""), ": "+d.ID.String()+" ", "bindings have numbers too")
 		} else {
 			right++

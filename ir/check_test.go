@@ -368,7 +368,42 @@ var breakages = []breakage{
 		d.Effects.Reads[0].Dims = []ir.Dim{{ir.Const(1<<40 + 1), 1 << 47}}
 	}, "graph g: #0 fn: read %w[0:64; 1099511627777 x 140737488355328] leaves 64 bits (use smaller bounds)"},
 	{"region end", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.Effects.Reads[0].Run = ir.Const(65) }, "graph g: #0 fn: read %w[0:65] leaves the memory (64 bytes)"},
+	{"ordering", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Ordering = 7 }, "graph g: is ordered in no known way"},
+	{"edges beside barriers", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Edges = []ir.Edge{{0, 0, true}} }, "graph g: has edges, and is ordered by barriers (a graph is ordered in one way: leave the edges out, or have it ordered by them)"},
+	{"edges beside the list", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Ordering, g.Edges = ir.Serial, []ir.Edge{{0, 0, true}}
+	}, "graph g: has edges, and is ordered by serial (a graph is ordered in one way: leave the edges out, or have it ordered by them)"},
+	{"join beside barriers", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Nodes = append(g.Nodes, &ir.Join{ID: 100}) }, "graph g: #100 join: joins edges, and the graph is not ordered by edges (leave it out, or have the graph ordered by edges)"},
+	{"barrier beside edges", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Ordering, g.Nodes = ir.ByEdges, []ir.Node{d, &ir.Barrier{}}
+	}, "graph g: node 1 (barrier): orders, and the graph is ordered by edges (write an edge instead)"},
+	{"commit that orders beside edges", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Ordering, g.Nodes = ir.ByEdges, []ir.Node{d, &ir.Commit{}, &ir.Commit{Order: ir.OrderFence}}
+	}, "graph g: node 2 (commit): orders by fence, and the graph is ordered by edges (a commit of such a graph orders nothing)"},
+	{"join of a used id", edged(), "graph g: #0 join: another command has this id (ids are unique in a graph)"},
+	{"edge from nowhere", edged(ir.Edge{100, 101, false}, ir.Edge{7, 102, false}), "graph g: #102 join: waits for #7, which is no command of the graph"},
+	{"edge from nowhere before", edged(ir.Edge{7, 102, true}), "graph g: #102 join: waits for #7, which is no command of the graph"},
+	{"edge from a large id", edged(ir.Edge{1 << 31, 102, true}), "graph g: #102 join: waits for #2147483648, which is no command of the graph"},
+	{"edge backwards", edged(ir.Edge{101, 100, false}), "graph g: #100 join: waits for #101, which does not stand before it (edges lead forward in the list; if the command of the replay before is meant: previous #101)"},
+	{"edge to itself", edged(ir.Edge{101, 101, false}, ir.Edge{101, 101, true}), "graph g: #101 join: waits for #101, which does not stand before it (edges lead forward in the list; if the command of the replay before is meant: previous #101)"},
+	{"edge twice", edged(ir.Edge{100, 101, false}, ir.Edge{100, 101, false}), "graph g: #101 join: waits for #100 twice (one edge is enough)"},
+	{"edges out of order", edged(ir.Edge{101, 102, false}, ir.Edge{100, 102, false}), "graph g: #102 join: has edges out of order (sort them: those of the same replay first, each by ascending ids)"},
+	{"previous edges first", edged(ir.Edge{100, 102, true}, ir.Edge{101, 102, false}), "graph g: #102 join: has edges out of order (sort them: those of the same replay first, each by ascending ids)"},
+	{"edge to nowhere", edged(ir.Edge{100, 103, false}), "graph g: edges: edge from #100 to #103 leads to no command of the graph"},
+	{"edges not in the order of the list", edged(ir.Edge{100, 102, false}, ir.Edge{100, 101, false}), "graph g: edges: edge from #100 to #101 is out of order: edges stand in the order of the commands that they lead to"},
+
 	{"region of a weight written", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { d.Effects.Writes[0].Region = d.Effects.Reads[0] }, "graph g: #0 fn: write %w[0:64] is of weight memory (weights and inputs are read-only to a graph)"},
+}
+
+// edged leaves #100 to #102, joins of the given edges; without edges one has the ID of
+// the dispatch.
+func edged(edges ...ir.Edge) func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+	return func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Ordering, g.Edges = ir.ByEdges, edges
+		if g.Nodes = []ir.Node{d, &ir.Join{ID: 100}, &ir.Join{ID: 101}, &ir.Join{ID: 102}}; edges == nil {
+			g.Nodes = append(g.Nodes, &ir.Join{})
+		}
+	}
 }
 
 func TestCheckFinds(t *testing.T) {
@@ -437,11 +472,11 @@ func arguments(g *ir.Graph, vs ...ir.Value) {
 	}
 }
 
-// Every message and hint of check.go stands in the table above: a new check
+// Every message and hint of check*.go stands in the table above: a new check
 // needs a new case.
 func TestEveryCheckIsTested(t *testing.T) {
 	var src []byte
-	for _, name := range []string{"check.go", "check_dispatch.go"} {
+	for _, name := range []string{"check.go", "check_dispatch.go", "check_order.go"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		src = append(src, text...)

@@ -25,7 +25,9 @@ func (g *Graph) Clone() *Graph {
 		Memories:    slices.Clone(g.Memories),
 		Kernels:     slices.Clone(g.Kernels),
 		Nodes:       slices.Clone(g.Nodes),
-		Serial:      g.Serial,
+		Ordering:    g.Ordering,
+		Edges:       slices.Clone(g.Edges),
+		NextHost:    g.NextHost,
 	}
 	for i := range out.Memories {
 		m := &out.Memories[i]
@@ -110,6 +112,9 @@ func (c *cloner) node(n Node) Node {
 	case *Fill:
 		x := *n
 		x.From = c.ids.Clone(n.From)
+		return &x
+	case *Join:
+		x := *n
 		return &x
 	case *Commit:
 		x := *n

@@ -1,7 +1,7 @@
 package ir
 
-// Command is a node that touches memory: a [*Dispatch], [*Copy] or [*Fill]. The
-// other nodes are marks between commands.
+// Command is a node that is executed: a [*Dispatch], [*Copy] or [*Fill], or a
+// [*Join], which touches nothing. The other nodes are marks between commands.
 type Command interface {
 	Node
 	// Num returns the command's own ID.
@@ -27,6 +27,9 @@ func (c *Copy) Num() ID { return c.ID }
 // Num implements [Command].
 func (f *Fill) Num() ID { return f.ID }
 
+// Num implements [Command].
+func (j *Join) Num() ID { return j.ID }
+
 // Origin implements [Command].
 func (d *Dispatch) Origin() []ID { return d.From }
 
@@ -36,6 +39,9 @@ func (c *Copy) Origin() []ID { return c.From }
 // Origin implements [Command].
 func (f *Fill) Origin() []ID { return f.From }
 
+// Origin implements [Command]: a join implements nothing that was recorded.
+func (j *Join) Origin() []ID { return nil }
+
 // Renumber implements [Command].
 func (d *Dispatch) Renumber(id ID, from []ID) { d.ID, d.From = id, from }
 
@@ -44,6 +50,9 @@ func (c *Copy) Renumber(id ID, from []ID) { c.ID, c.From = id, from }
 
 // Renumber implements [Command].
 func (f *Fill) Renumber(id ID, from []ID) { f.ID, f.From = id, from }
+
+// Renumber implements [Command].
+func (j *Join) Renumber(id ID, _ []ID) { j.ID = id }
 
 // Touches implements [Command].
 func (d *Dispatch) Touches() *Effects { return d.Effects }
@@ -57,6 +66,9 @@ func (c *Copy) Touches() *Effects {
 func (f *Fill) Touches() *Effects {
 	return &Effects{Complete: true, Writes: []Write{{Region: f.Dst.Contiguous(), Must: true}}}
 }
+
+// Touches implements [Command].
+func (j *Join) Touches() *Effects { return &Effects{Complete: true} }
 
 // EachView implements [Command].
 func (d *Dispatch) EachView(f func(*View)) {
@@ -75,3 +87,6 @@ func (c *Copy) EachView(f func(*View)) {
 
 // EachView implements [Command].
 func (f *Fill) EachView(each func(*View)) { each(&f.Dst) }
+
+// EachView implements [Command].
+func (j *Join) EachView(func(*View)) {}

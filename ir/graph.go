@@ -11,10 +11,15 @@ type Graph struct {
 	Kernels     []Kernel
 	Nodes       []Node
 
-	// Serial: the list is the order, as of a serial encoder. Each command begins
-	// when the one before it has ended, whatever barriers and commits say, and a
-	// replay when the one before it has.
-	Serial bool
+	// Ordering says which of these order the commands: barriers and commits, the list,
+	// or Edges.
+	Ordering Ordering
+	// Edges are those of a graph ordered by them, in their canonical order
+	// ([Graph.SortEdges]).
+	Edges []Edge
+	// NextHost: between two replays the host waits for the end of the first, whatever
+	// else orders them.
+	NextHost bool
 
 	// Source, when set, says where the graph was read from, for errors.
 	Source *Source

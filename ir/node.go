@@ -3,8 +3,8 @@ package ir
 import "fmt"
 
 // Node is an element of a graph's list: a command ([*Dispatch], [*Copy],
-// [*Fill]), which touches memory and has an ID, or a mark between commands
-// ([*Barrier], [*Commit], [*GroupBegin], [*GroupEnd]).
+// [*Fill], [*Join]), which has an ID, or a mark between commands ([*Barrier],
+// [*Commit], [*GroupBegin], [*GroupEnd]).
 type Node interface{ node() }
 
 // ID names a command within its graph, for ever: passes move commands, their
@@ -150,6 +150,7 @@ type GroupEnd struct{}
 func (*Dispatch) node()   {}
 func (*Copy) node()       {}
 func (*Fill) node()       {}
+func (*Join) node()       {}
 func (*Barrier) node()    {}
 func (*Commit) node()     {}
 func (*GroupBegin) node() {}

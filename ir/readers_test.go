@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/irtest"
 	"github.com/mlxc/mlxc/ir/mlxg"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -58,7 +59,7 @@ func TestReadersAgree(t *testing.T) {
 			continue
 		}
 		for _, g := range m.Graphs {
-			g.Serial = rng.IntN(2) == 0
+			g.Ordering = ir.Ordering(rng.IntN(2)) // by barriers, or serial
 		}
 		var b bytes.Buffer
 		require.NoError(t, mlxg.Write(ctx, &b, m, mlxg.WriteOptions{}))

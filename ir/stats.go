@@ -7,11 +7,13 @@ type Stats struct {
 	Fills       int            `json:"fills"`
 	Barriers    int            `json:"barriers"`
 	Commits     int            `json:"commits"`
-	Epochs      int            `json:"epochs"`      // runs of commands between barriers and commits; of a serial graph the commands
-	Unannotated int            `json:"unannotated"` // dispatches whose effects are unknown
-	Largest     int            `json:"largest_epoch"`
-	Kernels     map[string]int `json:"kernels"` // dispatches of each function
-	Ops         map[string]int `json:"ops"`     // dispatches of each op kind
+	Joins       int            `json:"joins,omitempty"`
+	Edges       int            `json:"edges,omitempty"`
+	Epochs      int            `json:"epochs"`        // runs of commands between barriers and commits; of a serial graph the commands, by edges the longest path
+	Unannotated int            `json:"unannotated"`   // dispatches whose effects are unknown
+	Largest     int            `json:"largest_epoch"` // by edges: most commands that equally many precede on a path
+	Kernels     map[string]int `json:"kernels"`       // dispatches of each function
+	Ops         map[string]int `json:"ops"`           // dispatches of each op kind
 	Bytes       MemoryBytes    `json:"bytes"`
 }
 
@@ -67,6 +69,8 @@ func (g *Graph) Stats() Stats {
 		case *Fill:
 			s.Fills++
 			epoch++
+		case *Join:
+			s.Joins++
 		case *Barrier:
 			s.Barriers++
 			end()
@@ -76,9 +80,17 @@ func (g *Graph) Stats() Stats {
 		}
 	}
 	end()
-	if g.Serial {
+	switch g.Ordering {
+	case Serial:
 		s.Epochs = s.Dispatches + s.Copies + s.Fills
 		s.Largest = min(s.Epochs, 1)
+	case ByEdges:
+		s.Edges = len(g.Edges)
+		levels := g.Levels()
+		s.Epochs, s.Largest = len(levels), 0
+		for _, level := range levels {
+			s.Largest = max(s.Largest, len(level))
+		}
 	}
 	for _, t := range perOp {
 		if t.n > 0 {

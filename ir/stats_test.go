@@ -57,11 +57,18 @@ func TestStatsAddUp(t *testing.T) {
 					commands++
 				}
 			}
-			if s.Dispatches+s.Copies+s.Fills != commands || sum(s.Kernels) != s.Dispatches || sum(s.Ops) != s.Dispatches || s.Unannotated > s.Dispatches {
+			if s.Dispatches+s.Copies+s.Fills+s.Joins != commands || sum(s.Kernels) != s.Dispatches || sum(s.Ops) != s.Dispatches || s.Unannotated > s.Dispatches {
 				t.Fatalf("%+v of %d commands", s, commands)
 			}
-			if g.Serial {
+			switch g.Ordering {
+			case ir.Serial:
 				require.Equal(t, commands, s.Epochs)
+				continue
+			case ir.ByEdges:
+				require.Equal(t, len(g.Edges), s.Edges)
+				commands -= s.Joins
+				require.LessOrEqual(t, s.Epochs, commands)
+				require.GreaterOrEqual(t, s.Epochs*s.Largest, commands)
 				continue
 			}
 			if s.Epochs > s.Barriers+s.Commits+1 || s.Largest > commands || (s.Largest == 0) != (commands == 0) || s.Epochs*s.Largest < commands {

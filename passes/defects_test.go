@@ -569,7 +569,7 @@ func asScheduled(_ expectation, _, s *ir.Graph) outcome { return outcome{graph: 
 // loosened drops every barrier and every order of a commit.
 func loosened(_ expectation, _, s *ir.Graph) outcome {
 	g := s.Clone()
-	g.Serial = false
+	g.Ordering = ir.ByBarriers
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n ir.Node) bool {
 		_, ok := n.(*ir.Barrier)
 		return ok
@@ -687,7 +687,7 @@ func TestAdverseOrderShowsMissingBarriers(t *testing.T) {
 // backwards, and command buffers that no commit orders last one first.
 func adverse(g *ir.Graph) *ir.Graph {
 	out := g.Clone()
-	out.Serial = true
+	out.Ordering = ir.Serial
 	var all, free, buffer, epoch []ir.Node
 	endEpoch := func() {
 		slices.Reverse(epoch)

@@ -222,7 +222,7 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 	for i, s := range p {
 		r := &Report{Pass: s.String(), graph: g, Before: stats, given: found, check: (*ir.Graph).CheckContext}
 		start := time.Now()
-		if !s.Pass.listed {
+		if by := g.Ordering; by == ir.Serial && !s.Pass.listed || by == ir.ByEdges && !s.Pass.edged {
 			explicit(ctx, g, r)
 		}
 		if err := o.run(ctx, i, s, g, r); err != nil {

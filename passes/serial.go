@@ -7,15 +7,22 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// explicit writes down what orders the list of a serial graph, for passes that
-// read barriers or write a list in another order: a barrier behind every command,
-// and events on as many bare commits as conflicts between command buffers need.
-// What follows finds out which barriers it can do without.
+// explicit has barriers and commits order a graph, for passes that read them or write
+// a list in another order. Of a serial graph a barrier stands behind every command,
+// and events on as many bare commits as conflicts between command buffers need: what
+// follows finds out which barriers it can do without. Of a graph ordered by edges
+// barriers stand where commands conflict, the fewest for its list.
 func explicit(ctx context.Context, g *ir.Graph, r *Report) {
-	if !g.Serial {
+	switch g.Ordering {
+	case ir.ByBarriers:
+		return
+	case ir.ByEdges:
+		g.SetOrdering(ir.ByBarriers)
+		n := mend(ctx, g)
+		r.About("the list", "edges: its order is written as %d barriers", n)
 		return
 	}
-	g.Serial = false
+	g.Ordering = ir.ByBarriers
 	if slices.ContainsFunc(g.Nodes, isBare) {
 		layoutOf(g, r.hazards(ctx, g)).order(r)
 	}

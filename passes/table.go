@@ -18,9 +18,11 @@ type Pass struct {
 	// another.
 	Default bool
 	// listed: the pass keeps the order of the list and asks nothing of barriers, so
-	// that a serial graph stays one.
-	listed bool
-	run    func(ctx context.Context, g *ir.Graph, o Values, r *Report) error
+	// that a serial graph stays one. edged: it keeps the commands, too, so that a graph
+	// ordered by edges stays one.
+	listed, edged bool
+
+	run func(ctx context.Context, g *ir.Graph, o Values, r *Report) error
 }
 
 // New returns a pass that is not in the table, for a pipeline that a program
@@ -38,7 +40,7 @@ type Option struct {
 
 // table lists every pass in the order of the default pipeline.
 var table = []Pass{
-	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, listed: true, run: annotate},
+	{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, listed: true, edged: true, run: annotate},
 	{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", Default: true, run: fuse,
 		Options: []Option{{"max-threads", "1024", "threads of a threadgroup that a pipeline of the device has at most"},
 			{"generate", "true", "true: elementwise commands become kernels of their own where the library has none"},
@@ -64,7 +66,7 @@ var table = []Pass{
 	}, run: split},
 	{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", Options: []Option{
 		{"align", "32", "bytes between places, a power of two; 256 under some validation layers"},
-	}, listed: true, run: constants},
+	}, listed: true, edged: true, run: constants},
 }
 
 // Constraint says that one pass runs before another where a pipeline has both.

@@ -194,7 +194,7 @@ func (p place) unordered(q place) bool {
 // The list of a serial graph is its order: nothing is left.
 func order(m *model) schedule {
 	s := schedule{places: make([]place, len(m.ops))}
-	if m.g.Serial {
+	if m.g.Ordering == ir.Serial {
 		for i := range s.places {
 			s.places[i].span = int32(i)
 		}

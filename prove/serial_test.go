@@ -39,7 +39,7 @@ func TestSerial(t *testing.T) {
 	}
 	require.Equal(t, prove.Proved, check(func(*ir.Graph) {}).Verdict)
 	explicit := func(g *ir.Graph) {
-		g.Serial = false
+		g.Ordering = ir.ByBarriers
 		g.Nodes = []ir.Node{g.Nodes[0], &ir.Barrier{}, g.Nodes[1], &ir.Commit{Order: ir.OrderEvent}, g.Nodes[3], &ir.Barrier{}}
 	}
 	require.Equal(t, prove.Proved, check(explicit).Verdict)

@@ -54,7 +54,7 @@ func (e *Encoder) TakeCapture() (*ir.Graph, error) {
 func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error) {
 	g = &ir.Graph{
 		Name: e.g.Name, Params: slices.Clone(e.g.Params), Constraints: slices.Clone(e.g.Constraints),
-		Memories: slices.Clone(e.g.Memories), Kernels: slices.Clone(e.g.Kernels), Nodes: slices.Clone(e.g.Nodes[from:]), Serial: e.g.Serial,
+		Memories: slices.Clone(e.g.Memories), Kernels: slices.Clone(e.g.Kernels), Nodes: slices.Clone(e.g.Nodes[from:]), Ordering: e.g.Ordering,
 	}
 	if err = g.Check(); err == nil {
 		warnings, err = e.undefined(g)
@@ -113,8 +113,8 @@ func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 		e.fail("Encode: %w", err)
 		return
 	}
-	barriers = barriers && !g.Serial // whose order is the list
-	if !barriers {                   // theirs are recomputed whoever places the others
+	barriers = barriers && g.Ordering == ir.ByBarriers // of the others the list is an order
+	if !barriers {                                     // theirs are recomputed whoever places the others
 		defer func(manual bool) { e.manual = manual }(e.manual)
 		e.manual = false
 	}
@@ -135,6 +135,7 @@ func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 			e.Group(n.Label)
 		case *ir.GroupEnd:
 			e.EndGroup()
+		case *ir.Join: // edges are not taken along: conflicts are found anew
 		case ir.Command:
 			e.encodeCommand(t.command(n, e.next))
 		}

@@ -86,7 +86,10 @@ func (e *Encoder) init(name string, with []Setting) {
 		e.on, e.deferred = nil, false
 		e.kill("%w", err)
 	}
-	if e.g.Serial = e.inOrder; e.inOrder && e.manual {
+	if e.inOrder {
+		e.g.Ordering = ir.Serial
+	}
+	if e.inOrder && e.manual {
 		e.on, e.deferred = nil, false
 		e.kill("Serial and ManualBarriers: a serial recording needs no barriers")
 	}

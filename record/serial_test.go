@@ -28,14 +28,14 @@ func TestSerial(t *testing.T) {
 	steps(r)
 	g, err := r.Graph()
 	require.NoError(t, err)
-	require.True(t, g.Serial)
+	require.Equal(t, ir.Serial, g.Ordering)
 	s := g.Stats()
 	require.Zero(t, s.Barriers)
 	require.Equal(t, 3, s.Epochs)
 	found, err := meaning.Of(context.Background(), g)
 	require.NoError(t, err)
 	require.NoError(t, found.Err())
-	g.Serial = false
+	g.Ordering = ir.ByBarriers
 	found, err = meaning.Of(context.Background(), g)
 	require.NoError(t, err)
 	require.Error(t, found.Err(), "the order is said nowhere else")
@@ -44,7 +44,7 @@ func TestSerial(t *testing.T) {
 	steps(plain)
 	h, err := plain.Graph()
 	require.NoError(t, err)
-	g.Serial = true
+	g.Ordering = ir.Serial
 	require.Equal(t, prove.Proved, prove.Check(context.Background(), g, h, prove.Options{Strict: true}).Verdict)
 
 	c := cpu.New(2)
@@ -60,7 +60,7 @@ func TestSerial(t *testing.T) {
 	live.Add(live.Mul(live.Add(in, in), in), in, record.Into(out))
 	res, err := live.Finish()
 	require.NoError(t, err)
-	require.True(t, res.Graph.Serial)
+	require.Equal(t, ir.Serial, res.Graph.Ordering)
 	require.Empty(t, res.Races())
 	data, err = live.Bytes(out)
 	require.NoError(t, err)

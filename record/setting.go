@@ -49,7 +49,7 @@ func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
 
 // Serial records what a serial encoder does: each command begins when the one before
 // it has ended. No barrier is placed, conflicts are no races, and the graph says of
-// itself that its list is its order ([ir.Graph.Serial]). Passes find out which of
+// itself that its list is its order ([ir.Serial]). Passes find out which of
 // that order is needed.
 func Serial() Setting { return func(s *settings) { s.inOrder = true } }
 

@@ -219,7 +219,7 @@ func TestNoMeaning(t *testing.T) {
 		_, err = open(t, replay.Options{}, g).Graph("")
 		require.EqualError(t, err, want)
 		if name == "race" {
-			g.Serial = true
+			g.Ordering = ir.Serial
 			p := graph(t, open(t, replay.Options{Poison: true}, g), "")
 			copy(p.Input("x"), "sixteen bytes, x")
 			_, err := p.Run(context.Background())

@@ -178,7 +178,7 @@ var stateTests = map[string]func(*T){
 			add(y, scratch, y)
 		}
 		list := t.graph(p)
-		list.Serial = true
+		list.Ordering = ir.Serial
 		g := t.planned(t.open(replay.Options{Poison: true}, list), "")
 		fill(g.Input("x"), 2)
 		for range 3 {

@@ -11,7 +11,9 @@ type OrderFlag struct {
 // Apply makes the graphs serial if the flag was given.
 func (f OrderFlag) Apply(graphs ...*ir.Graph) {
 	for _, g := range graphs {
-		g.Serial = g.Serial || f.RecordedOrder
+		if f.RecordedOrder {
+			g.SetOrdering(ir.Serial)
+		}
 	}
 }
 

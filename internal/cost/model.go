@@ -207,10 +207,32 @@ func (m Model) Graph(g *ir.Graph) Time {
 		t.Commands += m.Of(p)
 		p = Epoch{}
 	}
+	if g.Ordering == ir.ByEdges {
+		// What waits for equally long paths runs together; to wait costs what a barrier
+		// does.
+		for i, level := range g.Levels() {
+			if i > 0 {
+				t.Barriers += m.Barrier
+			}
+			for _, k := range level {
+				w := e.Work(g.Nodes[k])
+				p.Add(w)
+				t.Bytes += w.Bytes
+				t.Encode += m.Encode
+			}
+			end()
+		}
+		for _, n := range g.Nodes {
+			if _, ok := n.(*ir.Commit); ok {
+				t.Buffers += m.CommandBuffer
+			}
+		}
+		return t
+	}
 	for _, n := range g.Nodes {
 		switch n := n.(type) {
 		case *ir.Barrier:
-			if g.Serial {
+			if g.Ordering == ir.Serial {
 				continue
 			}
 			end()
@@ -227,7 +249,7 @@ func (m Model) Graph(g *ir.Graph) Time {
 				p.Add(w)
 				t.Bytes += w.Bytes
 				t.Encode += m.Encode
-				if g.Serial { // nothing runs beside it
+				if g.Ordering == ir.Serial { // nothing runs beside it
 					end()
 					t.Barriers += m.Barrier
 				}

@@ -62,6 +62,10 @@ func (p *pair) compare() {
 			p.text("label", x.Label, y.Label)
 			return
 		}
+	case *ir.Join:
+		if _, ok := y.(*ir.Join); ok {
+			return
+		}
 	}
 	p.note(Command, "%s before, %s after", p.b.kernel(p.j), p.a.kernel(p.i))
 }

@@ -43,13 +43,45 @@ func (c *comparison) params() {
 	}
 }
 
-// serial compares what orders the list.
-func (c *comparison) serial() {
-	switch b, a := c.b.g.Serial, c.a.g.Serial; {
-	case b && !a:
-		c.add(Serial, nil, nil, "the list was the order, now barriers and commits are")
-	case a && !b:
-		c.add(Serial, nil, nil, "barriers and commits were the order, now the list is")
+// ordering compares what orders the commands, and replays.
+func (c *comparison) ordering() {
+	b, a := c.b.g, c.a.g
+	if b.Ordering != a.Ordering {
+		c.add(Ordering, nil, nil, "by %s before, by %s after", inWords[b.Ordering], inWords[a.Ordering])
+	} else if a.Ordering == ir.ByEdges {
+		c.edges()
+	}
+	if b.NextHost != a.NextHost {
+		words := map[bool]string{true: "waits", false: "does not wait"}
+		c.add(Ordering, nil, nil, "between two replays the host %s before, %s after", words[b.NextHost], words[a.NextHost])
+	}
+}
+
+var inWords = [...]string{ir.ByBarriers: "barriers and commits", ir.Serial: "the list", ir.ByEdges: "edges"}
+
+// edges compares edges by the IDs of commands.
+func (c *comparison) edges() {
+	was := make(map[ir.Edge]bool, len(c.b.g.Edges))
+	for _, e := range c.b.g.Edges {
+		was[e] = true
+	}
+	report := func(what string, e ir.Edge) {
+		from := e.From.String()
+		if e.Previous {
+			from = "previous " + from
+		}
+		c.add(Edges, nil, nil, "%s: %s after %s", what, e.To, from)
+	}
+	for _, e := range c.a.g.Edges {
+		if !was[e] {
+			report("added", e)
+		}
+		delete(was, e)
+	}
+	for _, e := range c.b.g.Edges {
+		if was[e] {
+			report("removed", e)
+		}
 	}
 }
 

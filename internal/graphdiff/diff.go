@@ -22,7 +22,8 @@ const (
 	Fused      Kind = "fused"      // several commands are one
 	Split      Kind = "split"      // one command is several
 	Moved      Kind = "moved"      // commands in another order
-	Serial     Kind = "serial"     // whether the list is the order
+	Ordering   Kind = "ordering"   // what orders the commands: barriers and commits, the list, edges; whether replays wait for the host
+	Edges      Kind = "edge"       // added or removed
 	Barriers   Kind = "barrier"    // added or removed
 	Commits    Kind = "commit"     // added, removed, or with another order
 	Views      Kind = "view"       // a command binds other bytes
@@ -35,7 +36,7 @@ const (
 )
 
 // Kinds lists all kinds in order.
-var Kinds = []Kind{Interface, Param, Memory, Dropped, Added, Fused, Split, Moved, Serial, Barriers, Commits, Views, Constants, Command, Effects, Provenance, Labels, Kernels}
+var Kinds = []Kind{Interface, Param, Memory, Dropped, Added, Fused, Split, Moved, Ordering, Edges, Barriers, Commits, Views, Constants, Command, Effects, Provenance, Labels, Kernels}
 
 // Change is one difference.
 type Change struct {
@@ -103,7 +104,7 @@ func Graphs(ctx context.Context, before, after *ir.Graph) (out *Diff, err error)
 	c.kernels()
 	c.match()
 	c.order()
-	c.serial()
+	c.ordering()
 	c.marks()
 	c.commands()
 	out = &Diff{CommandsBefore: len(c.b.commands), CommandsAfter: len(c.a.commands), Changes: []Change{}}

@@ -93,6 +93,8 @@ func (s *side) kernel(i int) string {
 		return s.g.Kernels[n.Kernel].Function
 	case *ir.Copy:
 		return "copy"
+	case *ir.Join:
+		return "join"
 	}
 	return "fill"
 }

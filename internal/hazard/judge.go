@@ -81,7 +81,10 @@ type judge struct {
 // not looked at: a graph denotes one.
 func (t *Table) Judge() *Judgement {
 	j := &judge{Judgement: &Judgement{}, t: t, live: t.liveness()}
-	if !t.g.Serial {
+	switch t.g.Ordering {
+	case ir.ByEdges:
+		j.MoreUnsure++
+	case ir.ByBarriers:
 		j.gaps = gapsOf(t)
 		j.races()
 		j.decide()

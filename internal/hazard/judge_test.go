@@ -66,7 +66,9 @@ func small(t *rapid.T, moved bool) *ir.Graph {
 		b.Dispatch(ir.Dispatch{Kernel: k, Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1}, Effects: e})
 	}
 	g := b.Unfinished()
-	g.Serial = rapid.IntRange(0, 9).Draw(t, "serial") == 9
+	if rapid.IntRange(0, 9).Draw(t, "serial") == 9 {
+		g.Ordering = ir.Serial
+	}
 	return g
 }
 
@@ -133,7 +135,7 @@ func orders(g *ir.Graph, yield func([]int)) {
 	}
 	before := func(i, j int) bool {
 		p, q := spots[i], spots[j]
-		return i < j && (g.Serial || p.span != q.span || p.buffer == q.buffer && p.epoch != q.epoch)
+		return i < j && (g.Ordering == ir.Serial || p.span != q.span || p.buffer == q.buffer && p.epoch != q.epoch)
 	}
 	var order []int
 	done := make([]bool, len(spots))

@@ -37,7 +37,7 @@ type owner struct {
 // NewStream unrolls g, one replay for each value of its params. The list is a
 // cycle: the end of a replay ends no command buffer.
 func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
-	s := &Stream{graph: &ir.Graph{Name: g.Name, Serial: g.Serial, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params}
+	s := &Stream{graph: &ir.Graph{Name: g.Name, Ordering: g.Ordering, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params}
 	epoch := 0
 	for r, v := range params {
 		to := make([]ir.MemID, len(g.Memories))
@@ -115,7 +115,7 @@ func constant(n ir.Node, v []uint32, to []ir.MemID) ir.Node {
 // barrier within its command buffer, an ordered commit everything; the list itself, if
 // it is serial.
 func (s *Stream) Before(i, j int) bool {
-	if s.graph.Serial {
+	if s.graph.Ordering == ir.Serial {
 		return i < j
 	}
 	a, b := s.spots[i], s.spots[j]

@@ -179,11 +179,11 @@ func TestOfARace(t *testing.T) {
 	var none *meaning.Error
 	require.ErrorAs(t, err, &none)
 	require.Equal(t, []ir.ID{1, 2}, none.Report.Faults[0].Commands)
-	g.Serial = true
+	g.Ordering = ir.Serial
 	r, err := optimize.Run(context.Background(), g, o)
 	require.NoError(t, err, "its list is its order")
 	require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)
-	require.False(t, r.Optimized.Serial, "barriers are written down")
+	require.Equal(t, ir.ByBarriers, r.Optimized.Ordering, "barriers are written down")
 }
 
 // With nothing that could be undone there is no result.

@@ -56,7 +56,7 @@ func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 	}
 	ordered := func(a, b spot) bool {
 		switch {
-		case g.Serial:
+		case g.Ordering == ir.Serial:
 			return a.command < b.command
 		case o.Replays == Waited && a.replay != b.replay:
 			return a.replay < b.replay

@@ -47,8 +47,10 @@ func (g *gen) graph() *ir.Graph {
 	g.params()
 	g.memories()
 	g.kernels()
+	g.g.Ordering = rapid.SampledFrom([]ir.Ordering{ir.ByBarriers, ir.ByBarriers, ir.Serial, ir.ByEdges}).Draw(g.t, "ordering")
+	g.g.NextHost = g.chance(4, "next host")
 	g.nodes()
-	g.g.Serial = g.chance(4, "serial")
+	g.edges()
 	return g.g
 }
 

@@ -14,10 +14,15 @@ func (g *gen) nodes() {
 	add := func(n ir.Node) { g.g.Nodes = append(g.g.Nodes, n) }
 	for range rapid.IntRange(0, 12).Draw(g.t, "nodes") {
 		switch kind := rapid.IntRange(0, 9).Draw(g.t, "node"); {
+		case kind == 0 && g.g.Ordering == ir.ByEdges:
+			add(&ir.Join{ID: g.id()})
 		case kind == 0:
 			add(&ir.Barrier{})
 		case kind == 1:
-			order := rapid.SampledFrom([]ir.CommitOrder{ir.OrderNone, ir.OrderFence, ir.OrderEvent}).Draw(g.t, "order")
+			order := ir.OrderNone
+			if g.g.Ordering != ir.ByEdges {
+				order = rapid.SampledFrom([]ir.CommitOrder{ir.OrderNone, ir.OrderFence, ir.OrderEvent}).Draw(g.t, "order")
+			}
 			add(&ir.Commit{Order: order, Label: labels.Draw(g.t, "label")})
 		case kind == 2:
 			open++
@@ -37,6 +42,24 @@ func (g *gen) nodes() {
 	for ; open > 0; open-- {
 		add(&ir.GroupEnd{})
 	}
+}
+
+// edges draws edges for a graph that is ordered by them.
+func (g *gen) edges() {
+	var ids []ir.ID
+	for _, n := range g.g.Nodes {
+		if c, ok := n.(ir.Command); ok {
+			ids = append(ids, c.Num())
+		}
+	}
+	if g.g.Ordering != ir.ByEdges || len(ids) == 0 {
+		return
+	}
+	for range rapid.IntRange(0, 2*len(ids)).Draw(g.t, "edges") {
+		from, to := g.upTo(int64(len(ids)-1), "from"), g.upTo(int64(len(ids)-1), "to")
+		g.g.Edges = append(g.g.Edges, ir.Edge{From: ids[from], To: ids[to], Previous: from >= to})
+	}
+	g.g.SortEdges()
 }
 
 func (g *gen) id() ir.ID {

@@ -18,6 +18,7 @@ const (
 	nodeCommit
 	nodeGroupBegin
 	nodeGroupEnd
+	nodeJoin
 )
 
 var nodeSize = [...]int{
@@ -28,14 +29,25 @@ var nodeSize = [...]int{
 	nodeCommit:     3,
 	nodeGroupBegin: 2,
 	nodeGroupEnd:   1,
+	nodeJoin:       2,
 }
 
 // Bits of a graph's attributes.
-const graphSerial = 1
+const (
+	graphSerial = 1 << iota
+	graphEdges
+	graphNextHost
+)
+
+// edgeSize is the number of elements of an edge.
+const edgeSize = 3
 
 // graphSize is the number of elements of a graph.
 func graphSize(version uint32) int {
-	if version >= attributed {
+	switch {
+	case version >= edged:
+		return 8
+	case version >= attributed:
 		return 7
 	}
 	return 6
@@ -195,9 +207,44 @@ func (d *decoder) graphAt() *ir.Graph {
 	d.nodes(n)
 	d.leave(0)
 	if d.version >= attributed {
-		g.Serial = d.int("attributes", 0, graphSerial) == graphSerial
+		d.attributes(g)
+	}
+	if d.version >= edged {
+		d.edges(g)
 	}
 	return g
+}
+
+func (d *decoder) attributes(g *ir.Graph) {
+	start, known := d.pos, int64(graphSerial)
+	if d.version >= edged {
+		known = graphSerial | graphEdges | graphNextHost
+	}
+	flags := d.int("attributes", 0, known)
+	switch flags & (graphSerial | graphEdges) {
+	case graphSerial:
+		g.Ordering = ir.Serial
+	case graphEdges:
+		g.Ordering = ir.ByEdges
+	case graphSerial | graphEdges:
+		d.fail(start, "attributes are %d: the graph is ordered both by its list and by edges", flags)
+	}
+	g.NextHost = flags&graphNextHost != 0
+}
+
+// edges reads a flat list of From, To and Previous.
+func (d *decoder) edges(g *ir.Graph) {
+	start := d.pos
+	n := d.list("edges", 1)
+	if n%edgeSize != 0 {
+		d.fail(start, "edges have %d elements, want triples of from, to and previous", n)
+	}
+	var polls interrupt.Every
+	for i := 0; i < n/edgeSize && d.err == nil; i++ {
+		polls.Poll(d.ctx, 1024)
+		g.Edges = extend(g.Edges, n/edgeSize)
+		g.Edges[i] = ir.Edge{From: d.id("from"), To: d.id("to"), Previous: d.int("previous", 0, 1) == 1}
+	}
 }
 
 func (d *decoder) memory(m *ir.Memory) {
@@ -302,7 +349,11 @@ func (d *decoder) kernel(k *ir.Kernel) {
 func (d *nodeReader) node() ir.Node {
 	start := d.pos
 	n := d.list("the node", 1)
-	code := d.int("code of the node", 0, int64(len(nodeSize)-1))
+	last := nodeGroupEnd
+	if d.version >= edged {
+		last = nodeJoin
+	}
+	code := d.int("code of the node", 0, int64(last))
 	if d.err != nil {
 		return nil
 	}
@@ -323,6 +374,8 @@ func (d *nodeReader) node() ir.Node {
 		return &ir.Commit{Order: ir.CommitOrder(d.int("order", int64(ir.OrderNone), int64(ir.OrderEvent))), Label: d.str("label")}
 	case nodeGroupBegin:
 		return &ir.GroupBegin{Label: d.str("label")}
+	case nodeJoin:
+		return &ir.Join{ID: d.id("id")}
 	default:
 		return &ir.GroupEnd{}
 	}

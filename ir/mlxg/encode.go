@@ -121,10 +121,28 @@ func (e *encoder) graph(g *ir.Graph, version uint32) {
 	}
 	if version >= attributed {
 		flags := uint64(0)
-		if g.Serial {
+		switch g.Ordering {
+		case ir.Serial:
 			flags |= graphSerial
+		case ir.ByEdges:
+			flags |= graphEdges
+		}
+		if g.NextHost {
+			flags |= graphNextHost
 		}
 		e.uint(flags)
+	}
+	if version >= edged {
+		e.array(edgeSize * len(g.Edges))
+		for _, x := range g.Edges {
+			e.uint(uint64(x.From))
+			e.uint(uint64(x.To))
+			previous := uint64(0)
+			if x.Previous {
+				previous = 1
+			}
+			e.uint(previous)
+		}
 	}
 }
 
@@ -238,6 +256,9 @@ func (e *encoder) node(n ir.Node) {
 		e.uint(uint64(n.Value))
 		e.str(n.Label)
 		e.from(n.From)
+	case *ir.Join:
+		begin(nodeJoin)
+		e.uint(uint64(n.ID))
 	case *ir.Barrier:
 		begin(nodeBarrier)
 	case *ir.Commit:

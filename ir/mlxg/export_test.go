@@ -51,7 +51,7 @@ type Part struct {
 	Data  []byte
 }
 
-// Join makes a container of parts, whatever they hold.
+// Join makes a container of the newest version of parts, whatever they hold.
 func Join(parts ...Part) []byte {
 	pos := uint64(headerSize(len(parts)))
 	var table []section
@@ -66,7 +66,7 @@ func Join(parts ...Part) []byte {
 		pos = s.offset + s.length
 		table = append(table, s)
 	}
-	return append(header(1, table), body...)
+	return append(header(Version, table), body...)
 }
 
 // Split is the inverse of Join.
@@ -149,10 +149,15 @@ func SmallModule() (*ir.Module, error) {
 	}
 	prefill := ir.NewBuilder("prefill")
 	prefill.Memory(ir.Memory{Name: "kv", Kind: ir.State, Size: 64, Init: ir.Init{Kind: ir.InitRandom, Seed: 1 << 63}})
+	last := prefill.Fill(ir.ViewOf(0, 0, 8), 1, "")
+	join := prefill.Join()
+	prefill.After(join, last)
+	prefill.AfterPrevious(last, join, last)
 	p, err := prefill.Graph()
 	if err != nil {
 		return nil, err
 	}
+	p.NextHost = true
 	m := &ir.Module{Graphs: []*ir.Graph{g, p}, Data: []ir.Data{{Name: "tokenizer", Blob: ir.NewBlob([]byte("tokens"))}, {Name: "empty", Blob: ir.NewBlob(nil)}}}
 	return m, m.Check()
 }

@@ -15,19 +15,26 @@ import (
 
 // Version is the newest version of the format that this package reads. It
 // writes the oldest that can say what a module holds.
-const Version = 2
+const Version = 3
 
-// attributed is the version since which graphs have attributes.
-const attributed = 2
+// Since these versions graphs have attributes; edges, joins, and more attributes.
+const (
+	attributed = 2
+	edged      = 3
+)
 
 // versionOf returns the version of the file of a module.
 func versionOf(m *ir.Module) uint32 {
+	version := uint32(1)
 	for _, g := range m.Graphs {
-		if g.Serial {
-			return attributed
+		switch {
+		case g.Ordering == ir.ByEdges || g.NextHost:
+			version = edged
+		case g.Ordering == ir.Serial:
+			version = max(version, attributed)
 		}
 	}
-	return 1
+	return version
 }
 
 // magic shows damage by text-mode transfers, as PNG's does: a byte that seven

@@ -287,13 +287,14 @@ func TestDeepNesting(t *testing.T) {
 // Values whose lists all claim as much as the remaining bytes allow.
 func TestManyGreedyLists(t *testing.T) {
 	for _, path := range [][]byte{
-		{0x92},                                        // graphs
-		{0x92, 0x91, 0x96, 0},                         // params
-		{0x92, 0x91, 0x96, 0, 0x90},                   // constraints
-		{0x92, 0x91, 0x96, 0, 0x90, 0x90},             // memories
-		{0x92, 0x91, 0x96, 0, 0x90, 0x90, 0x90},       // kernels
-		{0x92, 0x91, 0x96, 0, 0x90, 0x90, 0x90, 0x90}, // nodes
-		{0x92, 0x90},                                  // data
+		{0x92},                                                 // graphs
+		{0x92, 0x91, 0x98, 0},                                  // params
+		{0x92, 0x91, 0x98, 0, 0x90},                            // constraints
+		{0x92, 0x91, 0x98, 0, 0x90, 0x90},                      // memories
+		{0x92, 0x91, 0x98, 0, 0x90, 0x90, 0x90},                // kernels
+		{0x92, 0x91, 0x98, 0, 0x90, 0x90, 0x90, 0x90},          // nodes
+		{0x92, 0x91, 0x98, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 2}, // edges
+		{0x92, 0x90},                                           // data
 	} {
 		rest := bytes.Repeat([]byte{0xc1}, 1<<20)
 		for _, elem := range []uint32{1, 2, 3, 5, 7, 10, 21} {
@@ -311,7 +312,7 @@ func TestManyGreedyLists(t *testing.T) {
 func TestDenseListsAllocateInProportion(t *testing.T) {
 	const n = 1 << 20
 	head := func(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0xdd}, uint32(n)) }
-	graph := []byte{0x92, 0x91, 0x96, 1, 0x90, 0x90, 0x90, 0x90}
+	graph := []byte{0x92, 0x91, 0x98, 1, 0x90, 0x90, 0x90, 0x90}
 	parts := mlxg.Split(smallFile(t))
 	strings := values(t, parts[1].Data)[0].n
 	for _, c := range []struct {
@@ -319,7 +320,7 @@ func TestDenseListsAllocateInProportion(t *testing.T) {
 		part int
 		data []byte
 	}{
-		{"barriers", 0, slices.Concat(graph, head(n), bytes.Repeat([]byte{0x91, 3}, n), []byte{0x90})},
+		{"barriers", 0, slices.Concat(graph, head(n), bytes.Repeat([]byte{0x91, 3}, n), []byte{0, 0x90, 0x90})},
 		{"empty strings", 1, slices.Concat(head(strings+n), parts[1].Data[3:], bytes.Repeat([]byte{0xa0}, n))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -392,7 +393,7 @@ func TestSectionTable(t *testing.T) {
 			copy(entry(d, 1)[:4], "META")
 			return d
 		}},
-		{"unknown required section", "section LATE: this reader (version 2 of the format) does not know", func(d []byte) []byte {
+		{"unknown required section", "section LATE: this reader (version 3 of the format) does not know", func(d []byte) []byte {
 			copy(entry(d, 1)[:4], "LATE")
 			return d
 		}},
@@ -430,8 +431,8 @@ func TestSectionTable(t *testing.T) {
 			le.PutUint32(d[12:], 64)
 			return d[:300]
 		}},
-		{"newer version", "file has version 3 of the format, this reader knows versions up to 2", func(d []byte) []byte {
-			le.PutUint32(d[8:], 3)
+		{"newer version", "file has version 4 of the format, this reader knows versions up to 3", func(d []byte) []byte {
+			le.PutUint32(d[8:], 4)
 			return d
 		}},
 		{"version 0", "version 0", func(d []byte) []byte {

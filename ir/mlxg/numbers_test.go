@@ -40,5 +40,8 @@ func TestNumbersOfTheFormat(t *testing.T) {
 	}
 	assert.Equal(t, []ir.InitKind{0, 1, 2, 3, 4}, []ir.InitKind{ir.InitNone, ir.InitBlob, ir.InitFill, ir.InitRandom, ir.InitValues})
 	assert.Equal(t, []ir.BindingKind{0, 1, 2}, []ir.BindingKind{ir.BindView, ir.BindBytes, ir.BindScalar})
-	assert.Equal(t, 2, mlxg.Version)
+	for i, name := range []string{"barriers", "serial", "edges", "Ordering(3)"} {
+		assert.Equal(t, name, ir.Ordering(i).String())
+	}
+	assert.Equal(t, 3, mlxg.Version)
 }

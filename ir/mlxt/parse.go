@@ -55,6 +55,7 @@ type parser struct {
 	// places of what Check reports without a place, by [ir.Error.At]
 	places []place
 
+	version  uint64 // that the text says
 	g        *ir.Graph
 	params   map[string]ir.ParamID
 	memories map[string]ir.MemID
@@ -289,8 +290,8 @@ func (p *parser) module() {
 		p.want("'mlxt 1', the first words of a text form", "")
 	}
 	at := p.tok
-	if v := p.uint("the version of the text form", math.MaxUint64); v != Version && p.err == nil {
-		p.fail(at, fmt.Sprintf("text form has version %d", v), fmt.Sprintf("this program reads version %d", Version))
+	if p.version = p.uint("the version of the text form", math.MaxUint64); (p.version == 0 || p.version > Version) && p.err == nil {
+		p.fail(at, fmt.Sprintf("text form has version %d", p.version), fmt.Sprintf("this program reads versions 1 to %d", Version))
 	}
 	for p.err == nil && p.tok.kind != tokEOF {
 		switch t := p.tok; p.word("'graph' or 'data'", "graph", "data") {
@@ -306,6 +307,37 @@ func (p *parser) module() {
 	}
 }
 
+// since takes a word that texts have since a version; at is where it stands.
+func (p *parser) since(version uint64, at token, word string) {
+	if p.version < version {
+		p.fail(at, fmt.Sprintf("'%s' is no word of version %d of the text form", word, p.version), fmt.Sprintf("begin the text with: mlxt %d", version))
+	}
+}
+
+// attributes takes the words behind the name of a graph.
+func (p *parser) attributes() {
+	const what = "'serial', 'edges', 'next host' or '{'"
+	ordered := false
+	for p.tok.kind == tokIdent && !p.g.NextHost {
+		at := p.tok
+		word := p.word(what, "serial", "edges", "next")
+		switch {
+		case word == "next":
+			p.since(edgesSince, at, word)
+			p.expect("host")
+			p.g.NextHost = true
+		case ordered:
+			p.fail(at, fmt.Sprintf("found '%s' behind '%s'", word, p.g.Ordering), "a graph is ordered in one way")
+		case word == "serial":
+			p.g.Ordering = ir.Serial
+		case word == "edges":
+			p.since(edgesSince, at, word)
+			p.g.Ordering = ir.ByEdges
+		}
+		ordered = true
+	}
+}
+
 var statements = []string{"param", "require", "memory", "kernel", "barrier", "commit", "group", "end"}
 
 func (p *parser) graph(at token) {
@@ -314,9 +346,7 @@ func (p *parser) graph(at token) {
 	p.params, p.memories, p.kernels = map[string]ir.ParamID{}, map[string]ir.MemID{}, map[string]ir.KernelID{}
 	p.groups = p.groups[:0]
 	p.place("", at)
-	if p.tok.kind == tokIdent {
-		p.g.Serial = p.word("'serial' or '{'", "serial") != ""
-	}
+	p.attributes()
 	p.expect("{")
 	for p.err == nil && !p.tok.is("}") {
 		t := p.tok

@@ -19,15 +19,22 @@ func (p *parser) command(at token) {
 		c := &ir.Copy{ID: id, Src: p.view()}
 		p.expect("->")
 		c.Dst = p.view()
-		c.Label, c.From = p.labelAndFrom()
+		c.Label, c.From = p.transferClauses(id)
 		p.node(at, c)
 	case p.accept("fill"):
 		f := &ir.Fill{ID: id, Dst: p.view()}
 		f.Value = byte(p.uint("a byte", math.MaxUint8))
-		f.Label, f.From = p.labelAndFrom()
+		f.Label, f.From = p.transferClauses(id)
 		p.node(at, f)
+	case p.tok.is("join"):
+		p.since(edgesSince, p.next(), "join")
+		var seen clauses
+		for p.clause(&seen, "after") {
+			p.after(id)
+		}
+		p.node(at, &ir.Join{ID: id})
 	default:
-		p.want("a kernel (@name), 'copy' or 'fill'", p.similarWord([]string{"copy", "fill"}))
+		p.want("a kernel (@name), 'copy', 'fill' or 'join'", p.similarWord([]string{"copy", "fill", "join"}))
 	}
 }
 
@@ -44,8 +51,8 @@ func (p *parser) id() ir.ID {
 	return ir.ID(v)
 }
 
-// labelAndFrom takes the clauses of a copy or fill, in either order.
-func (p *parser) labelAndFrom() (label string, from []ir.ID) {
+// transferClauses takes the clauses of copy or fill id, in any order.
+func (p *parser) transferClauses(id ir.ID) (label string, from []ir.ID) {
 	var seen clauses
 	for p.err == nil {
 		switch {
@@ -53,6 +60,8 @@ func (p *parser) labelAndFrom() (label string, from []ir.ID) {
 			label = p.string("a label in quotes")
 		case p.clause(&seen, "from"):
 			from = p.from()
+		case p.clause(&seen, "after"):
+			p.after(id)
 		default:
 			return label, from
 		}
@@ -60,7 +69,7 @@ func (p *parser) labelAndFrom() (label string, from []ir.ID) {
 	return label, from
 }
 
-var dispatchClauses = []string{"threadgroup", "grid", "op", "label", "from", "effects"}
+var dispatchClauses = []string{"threadgroup", "grid", "op", "label", "from", "after", "effects"}
 
 // clauses are those that a command has had, a bit for each of dispatchClauses.
 type clauses uint8
@@ -73,6 +82,9 @@ func (p *parser) clause(seen *clauses, word string) bool {
 		return false
 	}
 	t := p.next()
+	if word == "after" {
+		p.since(edgesSince, t, word)
+	}
 	if seen.has(word) {
 		p.fail(t, "command has two '"+word+"' clauses", "")
 	}
@@ -88,6 +100,21 @@ func (p *parser) from() []ir.ID {
 			return slices.Clone(p.ids)
 		}
 	}
+}
+
+// after takes the edges into a command, behind the word.
+func (p *parser) after(to ir.ID) {
+	first := len(p.g.Edges)
+	for more := true; more; more = p.accept(",") {
+		at := p.tok
+		previous := p.accept("previous")
+		from := p.id()
+		if p.err == nil && p.g.Ordering != ir.ByEdges {
+			p.fail(at, "an edge in a graph that is not ordered by edges", "say so behind the graph's name: graph "+ir.QuoteName(p.g.Name)+" edges {")
+		}
+		p.g.Edges = append(p.g.Edges, ir.Edge{From: from, To: to, Previous: previous})
+	}
+	ir.SortWaits(p.g.Edges[first:])
 }
 
 func (p *parser) commit() *ir.Commit {
@@ -124,6 +151,8 @@ func (p *parser) dispatch(id ir.ID) *ir.Dispatch {
 			d.Label = p.string("a label in quotes")
 		case p.clause(&seen, "from"):
 			d.From = p.from()
+		case p.clause(&seen, "after"):
+			p.after(id)
 		case p.clause(&seen, "effects"):
 			d.Effects = p.effects()
 		default:

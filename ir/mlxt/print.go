@@ -13,9 +13,22 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Version is the number in the first line, which changes whenever a text of
-// today would mean something else.
-const Version = 1
+// Version is the newest version of the text form, the number in the first line. The
+// printer writes the oldest that can say what a module holds.
+const Version = 2
+
+// edgesSince is the version since which texts have edges, joins and 'next host'.
+const edgesSince = 2
+
+// versionOf returns the version of the text of a module.
+func versionOf(m *ir.Module) int64 {
+	for _, g := range m.Graphs {
+		if g.Ordering == ir.ByEdges || g.NextHost {
+			return edgesSince
+		}
+	}
+	return 1
+}
 
 // maxIndent bounds how many groups deep a line is indented, so that the text
 // stays in proportion to the graph whatever its groups.
@@ -71,7 +84,8 @@ type printer struct {
 	err  error // the first one; nothing is written after it
 
 	g                         *ir.Graph
-	params, memories, kernels []string // their names as written, without the sigil
+	edges                     []ir.Edge // into commands to come
+	params, memories, kernels []string  // their names as written, without the sigil
 }
 
 func (p *printer) fail(err error) {
@@ -112,7 +126,7 @@ func (p *printer) newline() {
 
 func (p *printer) module(m *ir.Module) {
 	p.str("mlxt ")
-	p.int(Version)
+	p.int(versionOf(m))
 	p.newline()
 	if len(m.Data) > 0 {
 		p.newline()
@@ -131,7 +145,7 @@ func (p *printer) module(m *ir.Module) {
 }
 
 func (p *printer) graph(g *ir.Graph) {
-	p.g = g
+	p.g, p.edges = g, g.Edges
 	p.params = slices.Grow(p.params[:0], len(g.Params))
 	for i := range g.Params {
 		p.params = append(p.params, ir.QuoteName(g.Params[i].Name))
@@ -146,8 +160,11 @@ func (p *printer) graph(g *ir.Graph) {
 	}
 
 	p.str("graph ", ir.QuoteName(g.Name))
-	if g.Serial {
-		p.str(" serial")
+	if g.Ordering != ir.ByBarriers {
+		p.str(" ", g.Ordering.String())
+	}
+	if g.NextHost {
+		p.str(" next host")
 	}
 	p.str(" {")
 	p.newline()

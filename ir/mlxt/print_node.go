@@ -23,6 +23,7 @@ func (p *printer) node(n ir.Node, depth int) {
 		p.view(n.Dst)
 		p.label(n.Label)
 		p.from(n.From)
+		p.after(n.ID)
 	case *ir.Fill:
 		p.id(n.ID)
 		p.str(" fill ")
@@ -31,6 +32,11 @@ func (p *printer) node(n ir.Node, depth int) {
 		p.hex(uint64(n.Value), 2)
 		p.label(n.Label)
 		p.from(n.From)
+		p.after(n.ID)
+	case *ir.Join:
+		p.id(n.ID)
+		p.str(" join")
+		p.after(n.ID)
 	case *ir.Barrier:
 		p.str("barrier")
 	case *ir.Commit:
@@ -67,6 +73,18 @@ func (p *printer) from(ids []ir.ID) {
 	for i, id := range ids {
 		p.str(separator(i, " from "))
 		p.id(id)
+	}
+}
+
+// after writes the edges into the next command.
+func (p *printer) after(to ir.ID) {
+	for i := 0; len(p.edges) > 0 && p.edges[0].To == to; i++ {
+		p.str(separator(i, " after "))
+		if p.edges[0].Previous {
+			p.str("previous ")
+		}
+		p.id(p.edges[0].From)
+		p.edges = p.edges[1:]
 	}
 }
 
@@ -113,6 +131,7 @@ func (p *printer) dispatch(d *ir.Dispatch, depth int) {
 	}
 	p.label(d.Label)
 	p.from(d.From)
+	p.after(d.ID)
 	if d.Effects != nil {
 		p.newline()
 		p.indent(depth)

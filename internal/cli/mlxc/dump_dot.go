@@ -57,6 +57,10 @@ func dotString(s string) string {
 func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 	// A recording has no effects: they are those that its kernels declare.
 	full := optimize.Annotated(ctx, g)
+	if g.Ordering == ir.ByEdges {
+		d.byEdges(ctx, full)
+		return
+	}
 	epoch, open := 0, false
 	var names []string // of commands, in order
 	for i, n := range g.Nodes {
@@ -74,7 +78,7 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 		if !command {
 			continue
 		}
-		if open && g.Serial { // an epoch each
+		if open && g.Ordering == ir.Serial { // an epoch each
 			fmt.Fprintf(d.w, "%s}\n", d.indent)
 			open = false
 			epoch++
@@ -83,21 +87,53 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 			fmt.Fprintf(d.w, "%ssubgraph %sepoch%d { rank=same;\n", d.indent, d.prefix, epoch)
 			open = true
 		}
-		label := dotString(g.Describe(n))
-		if s := nodeLabel(n); s != "" {
-			label = strings.TrimSuffix(label, `"`) + `\n` + dotString(s)[1:]
-		}
-		style := ""
-		if !full.Nodes[i].(ir.Command).Touches().Known() {
-			style = ", style=dashed"
-		}
-		names = append(names, fmt.Sprintf("%sn%d", d.prefix, uint32(c.Num())))
-		fmt.Fprintf(d.w, "%s  %s [label=%s%s];\n", d.indent, names[len(names)-1], label, style)
+		names = append(names, d.name(c.Num()))
+		d.box(full, full.Nodes[i].(ir.Command))
 	}
 	if open {
 		fmt.Fprintf(d.w, "%s}\n", d.indent)
 	}
 	d.edges(ctx, full, names)
+}
+
+func (d *drawing) name(id ir.ID) string { return fmt.Sprintf("%sn%d", d.prefix, uint32(id)) }
+
+// box draws a command of a graph whose effects are known where they can be.
+func (d *drawing) box(g *ir.Graph, c ir.Command) {
+	label := dotString(g.Describe(c))
+	if s := nodeLabel(c); s != "" {
+		label = strings.TrimSuffix(label, `"`) + `\n` + dotString(s)[1:]
+	}
+	style := ""
+	if !c.Touches().Known() {
+		style = ", style=dashed"
+	}
+	fmt.Fprintf(d.w, "%s  %s [label=%s%s];\n", d.indent, d.name(c.Num()), label, style)
+}
+
+// byEdges draws a graph that is ordered by edges: a row of what waits for equally
+// many commands, joins as points, and the edges, dashed from the replay before.
+func (d *drawing) byEdges(ctx context.Context, g *ir.Graph) {
+	for i, level := range g.Levels() {
+		fmt.Fprintf(d.w, "%ssubgraph %slevel%d { rank=same;\n", d.indent, d.prefix, i)
+		for _, k := range level {
+			d.box(g, g.Nodes[k].(ir.Command))
+		}
+		fmt.Fprintf(d.w, "%s}\n", d.indent)
+	}
+	for _, n := range g.Nodes {
+		if j, ok := n.(*ir.Join); ok {
+			fmt.Fprintf(d.w, "%s%s [shape=point];\n", d.indent, d.name(j.ID))
+		}
+	}
+	for _, e := range g.Edges {
+		interrupt.Poll(ctx)
+		style := ""
+		if e.Previous {
+			style = " [style=dashed, constraint=false]"
+		}
+		fmt.Fprintf(d.w, "%s%s -> %s%s;\n", d.indent, d.name(e.From), d.name(e.To), style)
+	}
 }
 
 func nodeLabel(n ir.Node) string {

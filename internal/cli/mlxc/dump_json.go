@@ -13,6 +13,8 @@ import (
 type jsonGraph struct {
 	Name   string `json:"name"`
 	Serial bool   `json:"serial,omitempty"` // the list is the order
+	Edges  bool   `json:"edges,omitempty"`  // commands wait for those that they list
+	Next   string `json:"next,omitempty"`   // "host": it waits between replays
 	// Faults are why the graph has no one meaning; most have none.
 	Faults      []meaning.Fault `json:"faults,omitempty"`
 	Params      []jsonParam     `json:"params"`
@@ -72,6 +74,8 @@ type jsonNode struct {
 	MayWrites   []string          `json:"may_writes,omitempty"`
 	From        []ir.ID           `json:"from,omitempty"`
 	Order       string            `json:"order,omitempty"`
+	After       []ir.ID           `json:"after,omitempty"`
+	Previous    []ir.ID           `json:"after_previous,omitempty"`
 }
 
 func jsonModule(m *ir.Module, found map[*ir.Graph]*meaning.Report) any {
@@ -98,7 +102,10 @@ func jsonModule(m *ir.Module, found map[*ir.Graph]*meaning.Report) any {
 }
 
 func toJSON(g *ir.Graph) jsonGraph {
-	out := jsonGraph{Name: g.Name, Serial: g.Serial, Params: []jsonParam{}, Constraints: []string{}, Nodes: []jsonNode{}}
+	out := jsonGraph{Name: g.Name, Serial: g.Ordering == ir.Serial, Edges: g.Ordering == ir.ByEdges, Params: []jsonParam{}, Constraints: []string{}, Nodes: []jsonNode{}}
+	if g.NextHost {
+		out.Next = "host"
+	}
 	for _, p := range g.Params {
 		out.Params = append(out.Params, jsonParam{p.Name, p.Type.String(), p.Min, p.Max})
 	}
@@ -142,8 +149,17 @@ func toJSON(g *ir.Graph) jsonGraph {
 		}
 		out.Kernels = append(out.Kernels, j)
 	}
+	edges := g.Edges
 	for _, n := range g.Nodes {
-		out.Nodes = append(out.Nodes, nodeJSON(g, n))
+		j := nodeJSON(g, n)
+		for ; j.ID != nil && len(edges) > 0 && edges[0].To == *j.ID; edges = edges[1:] {
+			if edges[0].Previous {
+				j.Previous = append(j.Previous, edges[0].From)
+			} else {
+				j.After = append(j.After, edges[0].From)
+			}
+		}
+		out.Nodes = append(out.Nodes, j)
 	}
 	return out
 }
@@ -163,6 +179,8 @@ func nodeJSON(g *ir.Graph, n ir.Node) jsonNode {
 		j.Kind, j.Label = "group_begin", n.Label
 	case *ir.GroupEnd:
 		j.Kind = "group_end"
+	case *ir.Join:
+		j.Kind = "join"
 	case *ir.Copy:
 		j.Kind, j.Label, j.From = "copy", n.Label, n.From
 		j.Bindings = map[string]string{"dst": g.FormatView(n.Dst), "src": g.FormatView(n.Src)}
