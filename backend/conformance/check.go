@@ -25,7 +25,7 @@ type verdict struct {
 
 // maxLoads bounds the elements that the interpreter loads for one valuation;
 // results are a random sample when that is too few for all.
-const maxLoads = 12000
+const maxLoads = 4000
 
 // check runs a dispatch on a device and compares what it does with what its
 // declaration says, for each valuation of its params. The error is the first
@@ -67,6 +67,7 @@ type checker struct {
 
 	params  []uint32
 	shapes  [][]int64
+	offs    []int64  // of the arguments' views
 	roles   [][]role // of every byte, by memory
 	before  [2][][]byte
 	after   [2][][]byte
@@ -84,8 +85,7 @@ const (
 )
 
 func (c *checker) valuation(exec backend.Executable, buffers []backend.Buffer, params []uint32) error {
-	c.params = params
-	c.shapes = c.x.in.Concrete(params)
+	c.at(params)
 	c.special = c.r.IntN(3) == 0 && exactTerm(c.x.in.Decl)
 	c.mark()
 	c.fill()
@@ -103,6 +103,15 @@ func (c *checker) valuation(exec backend.Executable, buffers []backend.Buffer, p
 	return c.old(exec, buffers)
 }
 
+// at fixes the values of the params.
+func (c *checker) at(params []uint32) {
+	c.params, c.shapes = params, c.x.in.Concrete(params)
+	c.offs = c.offs[:0]
+	for _, v := range c.x.in.Views {
+		c.offs = append(c.offs, v.Off.Eval(params))
+	}
+}
+
 func (c *checker) run(exec backend.Executable, buffers []backend.Buffer, run int) error {
 	for m, b := range buffers {
 		copy(b.Bytes(), c.before[run][m])
@@ -111,9 +120,11 @@ func (c *checker) run(exec backend.Executable, buffers []backend.Buffer, run int
 	if err == nil {
 		_, err = pending.Wait()
 	}
-	c.after[run] = nil
-	for _, b := range buffers {
-		c.after[run] = append(c.after[run], append([]byte(nil), b.Bytes()...))
+	if c.after[run] == nil {
+		c.after[run] = make([][]byte, len(buffers))
+	}
+	for m, b := range buffers {
+		c.after[run][m] = append(c.after[run][m][:0], b.Bytes()...)
 	}
 	return err
 }
@@ -121,7 +132,6 @@ func (c *checker) run(exec backend.Executable, buffers []backend.Buffer, run int
 // old finds out whether the old bytes of an update survive or matter: it runs
 // once more with others.
 func (c *checker) old(exec backend.Executable, buffers []backend.Buffer) error {
-	first := c.after[0]
 	for m, roles := range c.roles {
 		for i, role := range roles {
 			if role&isMay != 0 && role&isRead == 0 {
@@ -134,7 +144,7 @@ func (c *checker) old(exec backend.Executable, buffers []backend.Buffer) error {
 	}
 	for m, roles := range c.roles {
 		for i, role := range roles {
-			if role&isMay != 0 && c.after[1][m][i] != first[m][i] {
+			if role&isMay != 0 && c.after[1][m][i] != c.after[0][m][i] {
 				c.v.survived = true
 			}
 		}
@@ -144,14 +154,22 @@ func (c *checker) old(exec backend.Executable, buffers []backend.Buffer) error {
 
 // mark finds the role of every byte from the effects at the params' values.
 func (c *checker) mark() {
-	c.roles = make([][]role, len(c.g.Memories))
-	for m := range c.roles {
-		c.roles[m] = make([]role, c.g.Memories[m].Size)
+	if c.roles == nil {
+		c.roles = make([][]role, len(c.g.Memories))
+		for m := range c.roles {
+			c.roles[m] = make([]role, c.g.Memories[m].Size)
+			for run := range c.before {
+				c.before[run] = append(c.before[run], make([]byte, c.g.Memories[m].Size))
+			}
+		}
+	}
+	for _, roles := range c.roles {
+		clear(roles)
 	}
 	set := func(r ir.Region, what role) {
 		r.Runs(c.params, func(lo, hi int64) bool {
-			for b := lo; b < hi; b++ {
-				c.roles[r.Mem][b] |= what
+			for b := range c.roles[r.Mem][lo:hi] {
+				c.roles[r.Mem][lo:hi][b] |= what
 			}
 			return true
 		})
@@ -174,19 +192,18 @@ func (c *checker) mark() {
 // may look (what it reads and what it updates), different in every bit
 // elsewhere, half the time so that a float there is a NaN.
 func (c *checker) fill() {
-	for run := range 2 {
-		c.before[run] = make([][]byte, len(c.g.Memories))
-		for m := range c.g.Memories {
-			c.before[run][m] = make([]byte, c.g.Memories[m].Size)
-		}
-	}
 	ones := c.r.IntN(2) == 0
 	for m, data := range c.before[0] {
-		for b := range data {
-			if data[b] = 0xff; !ones {
-				data[b] = byte(c.r.Uint32())
+		if ones {
+			for b := range data {
+				data[b] = 0xff
 			}
-			c.before[1][m][b] = ^data[b]
+		} else {
+			noise(data, c.r)
+		}
+		other := c.before[1][m]
+		for b, v := range data {
+			other[b] = ^v
 		}
 	}
 	in := c.x.in
@@ -381,8 +398,7 @@ func (c *checker) load(memories [][]byte, arg int, index []int64) (term.Value, u
 	if c.x.inline[arg] {
 		raw = c.x.node.Binding(a.Slot).Bytes
 	} else {
-		v := in.Views[arg]
-		raw = memories[v.Mem][v.Off.Eval(c.params):]
+		raw = memories[in.Views[arg].Mem][c.offs[arg]:]
 	}
 	v, bits := element(raw, a.Elem, at)
 	return v, bits, nil

@@ -150,7 +150,8 @@ func compareBits(dev backend.Device, seed uint64, assignments ...*assignment) er
 // arguments only, and returns the bits of all that it writes, in order.
 func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 	params := x.params[0]
-	c := &checker{x: x, g: x.graph, params: params, shapes: x.in.Concrete(params)}
+	c := &checker{x: x, g: x.graph}
+	c.at(params)
 	buffers := make([]backend.Buffer, len(x.graph.Memories))
 	for i, m := range x.graph.Memories {
 		b, err := dev.Alloc(m.Size)

@@ -48,8 +48,8 @@ type Interp struct {
 	Load    func(arg int, index []int64) (Value, error)
 	Abbrevs []Abbrev
 
-	memo map[memoKey]Value
-	idx  []int64 // a stack of the indices of unfinished loads
+	memo  []memo  // by abbreviation
+	stack []int64 // of the indices of unfinished loads, and of the variables of unfinished calls and reductions
 }
 
 // Abbrev is a @where definition: Body over Params ≤ [MaxParams] index variables.
@@ -60,11 +60,6 @@ type Abbrev struct {
 
 // MaxParams is the number of indices that an abbreviation can have.
 const MaxParams = 4
-
-type memoKey struct {
-	abbrev int
-	args   [MaxParams]int64
-}
 
 // Tiny is the least bound of an inexact value, the least normal f32: an
 // executor may flush subnormals once it may differ at all.
@@ -132,41 +127,86 @@ func (in *Interp) float(e *Expr, vars []int64) (Value, error) {
 	return v, err
 }
 
-func (in *Interp) load(e *Expr, vars []int64) (Value, error) {
-	base := len(in.idx)
-	for _, a := range e.Args {
-		v, err := in.Eval(a, vars)
-		if err != nil {
-			in.idx = in.idx[:base]
-			return v, err
+// integer evaluates an integer. Indices are most of what a term computes, so that
+// their arithmetic takes the short way.
+func (in *Interp) integer(e *Expr, vars []int64) (int64, error) {
+	switch e.Op {
+	case Number:
+		return e.Num, nil
+	case Symbol:
+		return in.Symbols[e.Index].I, nil
+	case Var:
+		return vars[e.Index], nil
+	case Add, Sub, Mul, Div, Mod:
+		if e.Kind != Int {
+			break
 		}
-		in.idx = append(in.idx, v.I)
+		a, err := in.integer(e.Args[0], vars)
+		if err != nil {
+			return a, err
+		}
+		b, err := in.integer(e.Args[1], vars)
+		if err != nil {
+			return b, err
+		}
+		return IntOp(e.Op, a, b)
 	}
-	v, err := in.Load(e.Index, in.idx[base:])
-	in.idx = in.idx[:base]
+	v, err := in.Eval(e, vars)
+	return v.I, err
+}
+
+// push evaluates integers onto the stack, whose height was base, and returns
+// them; they are the caller's until the stack is cut to base again.
+func (in *Interp) push(args []*Expr, vars []int64) (ints []int64, base int, err error) {
+	base = len(in.stack)
+	for _, a := range args {
+		v, err := in.integer(a, vars)
+		if err != nil {
+			in.stack = in.stack[:base]
+			return nil, base, err
+		}
+		in.stack = append(in.stack, v)
+	}
+	return in.stack[base:], base, nil
+}
+
+func (in *Interp) load(e *Expr, vars []int64) (Value, error) {
+	index, base, err := in.push(e.Args, vars)
+	if err != nil {
+		return Value{}, err
+	}
+	v, err := in.Load(e.Index, index)
+	in.stack = in.stack[:base]
 	return v, err
 }
 
 func (in *Interp) call(e *Expr, vars []int64) (Value, error) {
-	key := memoKey{abbrev: e.Index}
-	for i, a := range e.Args {
-		v, err := in.Eval(a, vars)
-		if err != nil {
-			return v, err
+	args, base, err := in.push(e.Args, vars)
+	if err != nil {
+		return Value{}, err
+	}
+	var key [MaxParams]int64
+	copy(key[:], args)
+	if in.memo == nil {
+		in.memo = make([]memo, len(in.Abbrevs))
+	}
+	m := &in.memo[e.Index]
+	v, ok := m.get(key)
+	if !ok {
+		if v, err = in.Eval(in.Abbrevs[e.Index].Body, args); err == nil {
+			m.put(key, v)
 		}
-		key.args[i] = v.I
 	}
-	if v, ok := in.memo[key]; ok {
-		return v, nil
-	}
-	v, err := in.Eval(in.Abbrevs[e.Index].Body, append([]int64(nil), key.args[:len(e.Args)]...))
-	if err == nil {
-		if in.memo == nil {
-			in.memo = map[memoKey]Value{}
-		}
-		in.memo[key] = v
-	}
+	in.stack = in.stack[:base]
 	return v, err
+}
+
+// within returns vars with one more, that of a reduction, on the stack, whose
+// height was base.
+func (in *Interp) within(e *Expr, vars []int64) (inner []int64, base int) {
+	base = len(in.stack)
+	in.stack = append(append(in.stack, vars[:e.Index]...), 0)
+	return in.stack[base:], base
 }
 
 func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
@@ -177,7 +217,8 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 	if len(e.Args) == 3 {
 		return in.placed(e, n.I, vars)
 	}
-	inner := append(append(make([]int64, 0, e.Index+1), vars[:e.Index]...), 0)
+	inner, base := in.within(e, vars)
+	defer func() { in.stack = in.stack[:base] }()
 	var sum, mag, errs float64
 	best := Value{F: math.Inf(-1)}
 	for i := int64(0); i < n.I; i++ {
@@ -215,7 +256,8 @@ func (in *Interp) placed(e *Expr, n int64, vars []int64) (Value, error) {
 	if place.I < 0 || place.I >= n {
 		return Value{}, fmt.Errorf("%s: place %d of %d", e, place.I, n)
 	}
-	inner := append(append(make([]int64, 0, e.Index+1), vars[:e.Index]...), 0)
+	inner, base := in.within(e, vars)
+	defer func() { in.stack = in.stack[:base] }()
 	values, order := make([]float64, n), make([]int64, n)
 	for i := range n {
 		inner[e.Index] = i
