@@ -16,11 +16,10 @@ import (
 
 // verdict is what the runs of one dispatch showed beside a mistake.
 type verdict struct {
-	elements int    // results compared with the term
-	exact    int    // … to the bit
-	survived bool   // a byte of an update kept its old value, or mattered
-	updates  bool   // the declaration has an update
-	print    uint64 // hash of everything written
+	elements int  // results compared with the term
+	exact    int  // … to the bit
+	survived bool // a byte of an update kept its old value, or mattered
+	updates  bool // the declaration has an update
 }
 
 // maxLoads bounds the elements that the interpreter loads for one valuation;
@@ -31,7 +30,7 @@ const maxLoads = 4000
 // declaration says, for each valuation of its params. The error is the first
 // difference.
 func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
-	c := &checker{x: x, g: x.graph, r: rand.New(rand.NewPCG(seed, 77)), hash: fnvOffset}
+	c := &checker{x: x, g: x.graph, r: rand.New(rand.NewPCG(seed, 77))}
 	effects, err := x.in.Effects()
 	if err != nil {
 		return c.v, err
@@ -54,16 +53,14 @@ func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
 			return c.v, fmt.Errorf("params %v: %w", params, err)
 		}
 	}
-	c.v.print = c.hash
 	return c.v, nil
 }
 
 type checker struct {
-	x    *dispatch
-	g    *ir.Graph
-	r    *rand.Rand
-	v    verdict
-	hash uint64
+	x *dispatch
+	g *ir.Graph
+	r *rand.Rand
+	v verdict
 
 	params  []uint32
 	shapes  [][]int64
@@ -244,19 +241,10 @@ func (c *checker) bytes() error {
 			case a0[i] != b0[i] || a1[i] != b1[i]:
 				return fmt.Errorf("%s changes from %#x to %#x, the declaration does not say that it is written", name(), b0[i], a0[i])
 			}
-			if role&(isMust|isMay) != 0 {
-				c.hash = (c.hash ^ uint64(a0[i])) * fnvPrime
-			}
 		}
 	}
 	return nil
 }
-
-// FNV-1a, inlined: a hash.Hash would cost a call a byte.
-const (
-	fnvOffset = 14695981039346656037
-	fnvPrime  = 1099511628211
-)
 
 // seedOf makes a seed of a name, so that a test's cases do not depend on which
 // other tests there are.

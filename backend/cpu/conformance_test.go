@@ -1,4 +1,4 @@
-package cpu_test
+package cpu
 
 import (
 	"flag"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
-	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/internal/simd"
 )
 
 var (
@@ -18,17 +18,26 @@ var (
 	seed = flag.Uint64("seed", 0, "other random dispatches in the conformance suite")
 )
 
-// TestConformance runs the whole suite with two workers, and less of it with
-// one and three: fewer random dispatches, for what depends on the number of
-// workers is how units are shared, which TestWorkers looks at too.
+// TestConformance runs the whole suite with two workers and the implementation of
+// package simd that this machine gets, and less of it with the others and with
+// other numbers of workers: fewer random dispatches, for the kernels are the same,
+// and that these numbers do not show in a result is TestWorkers' and TestAnySplit's.
 func TestConformance(t *testing.T) {
-	for _, workers := range []int{1, 2, 3} {
-		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
-			o := conformance.Options{Long: *long, Seed: *seed}
-			if workers != 2 {
-				o.Cases = 30
-			}
-			conformance.Run(t, func() backend.Device { return cpu.New(workers) }, o)
+	run := func(t *testing.T, workers int, o conformance.Options) {
+		o.Long, o.Seed = *long, *seed
+		conformance.Run(t, func() backend.Device { return New(workers) }, o)
+	}
+	t.Run("whole", func(t *testing.T) { run(t, 2, conformance.Options{}) })
+	for i, impl := range simd.Available() {
+		if impl == simd.Active() {
+			continue
+		}
+		workers := 1 + 2*(i%2)
+		t.Run(fmt.Sprintf("%s, %d workers", impl, workers), func(t *testing.T) {
+			previous, err := simd.Use(impl)
+			require.NoError(t, err)
+			defer simd.Use(previous)
+			run(t, workers, conformance.Options{Cases: 30})
 		})
 	}
 }
@@ -37,8 +46,8 @@ func TestConformance(t *testing.T) {
 func TestWorkers(t *testing.T) {
 	var want map[string]uint64
 	for _, workers := range []int{1, 2, 3} {
-		d := cpu.New(workers)
-		got, err := conformance.Fingerprint(d)
+		d := New(workers)
+		got, err := conformance.Fingerprint(d, 40)
 		require.NoError(t, err)
 		require.NoError(t, d.Close())
 		if want == nil {

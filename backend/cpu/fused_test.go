@@ -21,6 +21,30 @@ func ofParts(kernel string) bool {
 	return fusedOf(kernel) != nil || strings.HasPrefix(kernel, "add_rms") || strings.Contains(kernel, "_x2_float32")
 }
 
+// fusedOf returns the layout of a fused quantized product, or nil.
+func fusedOf(kernel string) *linear {
+	var w weights = affine{}
+	if strings.HasPrefix(kernel, "gem") {
+		w = dense{half: strings.Contains(kernel, "float16")}
+	}
+	for kind, p := range fused(w) {
+		if !strings.Contains(kernel, "_"+kind+"_float") {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(kernel, "gemv"):
+			p.form = alwaysFew
+		case strings.HasPrefix(kernel, "gemm"):
+			p.form = alwaysMany
+			p = p.ofMany()
+		case strings.Contains(kernel, "qmm"):
+			p = p.ofMany()
+		}
+		return &p
+	}
+	return nil
+}
+
 // runKernel runs a kernel on its arguments: a []float32, []byte or []int64 by slot;
 // int32, uint32, int64 and float32 are constants. The units are cut in pieces.
 func runKernel(t *testing.T, name string, groups, threads [3]int, args ...any) {

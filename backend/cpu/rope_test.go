@@ -12,11 +12,12 @@ import (
 // answer as an empty one does.
 func TestAnglesForgetNothingWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		dim := func(name string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, name) }
 		var a angles
-		for range dim(t, "requests", 1, 10) {
+		for range dim("requests", 1, 10) {
 			scale := rapid.SampledFrom([]float32{1, 0.25}).Draw(t, "scale")
 			base := rapid.SampledFrom([]float32{13.25, 16.5}).Draw(t, "base")
-			half, first, n := dim(t, "half", 1, 2), dim(t, "first", 0, 3), dim(t, "n", 0, 4)
+			half, first, n := dim("half", 1, 2), dim("first", 0, 3), dim("n", 0, 4)
 			cos, sin := a.of(scale, base, half, first, n)
 			wantCos, wantSin := new(angles).of(scale, base, half, first, n)
 			require.True(t, slices.Equal(wantCos, cos))

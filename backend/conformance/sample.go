@@ -1,0 +1,145 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"hash/crc64"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// Case is a dispatch of a kernel of the library with values for its params and
+// data: what a backend's own tests run in ways of their own.
+type Case struct {
+	Function string
+	Graph    *ir.Graph // of this one command
+	Params   []uint32
+	// Before holds the bytes of every memory: data where the kernel may look,
+	// anything elsewhere.
+	Before [][]byte
+
+	c *checker
+}
+
+func (c *Case) String() string { return fmt.Sprintf("%v, params %v", c.c.x, c.Params) }
+
+// Touched returns the number of bytes from the beginning of a view that is bound to
+// slot to the end of what the kernel touches of it, and whether it writes there.
+// It is 0 where no view is bound.
+func (c *Case) Touched(slot int) (bytes int64, written bool) {
+	in := c.c.x.in
+	for i := range in.Decl.Args {
+		a := &in.Decl.Args[i]
+		if int(a.Slot) != slot || a.Kind != ir.DeviceArg || a.Mode == decl.Unused || c.c.x.inline[i] {
+			continue
+		}
+		if r, err := in.Region(i); err == nil {
+			r.Runs(c.Params, func(_, hi int64) bool {
+				bytes = max(bytes, hi-c.c.offs[i])
+				return true
+			})
+		}
+		return bytes, a.Mode != decl.Read
+	}
+	return 0, false
+}
+
+// Intact reports the first byte that differs from what it was before, though the
+// kernel does not write it.
+func (c *Case) Intact(after [][]byte) error {
+	for m, roles := range c.c.roles {
+		for i, role := range roles {
+			if role&(isMust|isMay) == 0 && after[m][i] != c.Before[m][i] {
+				return fmt.Errorf("byte %d of %%%s%s changes, the declaration does not say that it is written", i, c.Graph.Memories[m].Name, c.c.owner(m, i))
+			}
+		}
+	}
+	return nil
+}
+
+// Sample calls f with the dispatches of witness.txt, but for large ones, and with
+// n random dispatches of every family of kernels, whose instances take turns.
+func Sample(n int, seed uint64, f func(*Case) error) error {
+	instances := families()
+	turn := map[string]int{}
+	for _, function := range msl.Functions() {
+		if err := eachWitness(function, func(x *dispatch) error { return sampled(function, x, seed, f) }); err != nil {
+			return err
+		}
+		for k, d := range msl.Declarations(function) {
+			name := family(d)
+			turn[name]++
+			// This instance's share of the n, so that all of them have n together.
+			share := n*turn[name]/instances[name] - n*(turn[name]-1)/instances[name]
+			for i := range share {
+				seed := seedOf(fmt.Sprintf("%s %d %d %d", function, k, i, seed))
+				x, err := random(d, rand.New(rand.NewPCG(seed, 1)))
+				if err != nil {
+					return err
+				}
+				if err := sampled(function, x, seed, f); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func sampled(function string, x *dispatch, seed uint64, f func(*Case) error) error {
+	effects, err := x.in.Effects()
+	if err != nil {
+		return err
+	}
+	x.node.Effects = effects
+	c := &checker{x: x, g: x.graph, r: rand.New(rand.NewPCG(seed, 78))}
+	c.at(x.params[c.r.IntN(len(x.params))])
+	c.special = c.r.IntN(3) == 0
+	c.mark()
+	c.fill()
+	one := &Case{function, x.graph, c.params, c.before[0], c}
+	if err := f(one); err != nil {
+		return fmt.Errorf("%s: %w\n\t%v", function, err, one)
+	}
+	return nil
+}
+
+var crcTable = crc64.MakeTable(crc64.ECMA)
+
+// Fingerprint runs a sample with n dispatches of every family and returns, by
+// function, a hash of what memories hold afterwards. Devices that promise the
+// same bits, one that differs in the number of its workers say, have the same
+// fingerprint.
+func Fingerprint(dev backend.Device, n int) (map[string]uint64, error) {
+	out := map[string]uint64{}
+	err := Sample(n, 0, func(c *Case) error {
+		buffers := make([]backend.Buffer, len(c.Before))
+		for i, data := range c.Before {
+			b, err := dev.Alloc(int64(len(data)))
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			copy(b.Bytes(), data)
+			buffers[i] = b
+		}
+		exec, err := dev.Compile(&backend.Program{Graph: c.Graph, Buffers: buffers})
+		if err != nil {
+			return err
+		}
+		defer exec.Close()
+		pending, err := exec.Submit(context.Background(), c.Params)
+		if err == nil {
+			_, err = pending.Wait()
+		}
+		for _, b := range buffers {
+			out[c.Function] = crc64.Update(out[c.Function], crcTable, b.Bytes())
+		}
+		return err
+	})
+	return out, err
+}

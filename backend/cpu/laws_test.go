@@ -1,0 +1,281 @@
+package cpu
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Laws of kernels that the conformance suite, which sees a device, cannot see: on
+// the dispatches that it makes of every kernel, each with one of simd's
+// implementations.
+
+// dispatched is a dispatch of the conformance suite as a kernel gets it.
+type dispatched struct {
+	*conformance.Case
+	k *Kernel
+	e executable
+	r *rand.Rand // to choose with
+}
+
+// forEachDispatch calls f with a sample, n dispatches of each family of kernels.
+func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
+	t.Helper()
+	defer simd.Use(simd.Active())
+	total := 0
+	require.NoError(t, conformance.Sample(n, *seed, func(c *conformance.Case) error {
+		total++
+		x := &dispatched{Case: c, r: rand.New(rand.NewPCG(uint64(total), *seed))}
+		impl := simd.Available()[x.r.IntN(len(simd.Available()))]
+		if _, err := simd.Use(impl); err != nil {
+			return err
+		}
+		x.e.graph, x.e.mem = c.Graph, c.Before
+		if err := x.e.add(c.Graph.Nodes[0]); err != nil {
+			return err
+		}
+		x.k = x.e.steps[0].kernel
+		if slices.Contains(x.call(c.Before).Threads[:], 0) {
+			return nil // the device runs nothing
+		}
+		if err := f(x); err != nil {
+			return fmt.Errorf("%s: %w", impl, err)
+		}
+		return nil
+	}))
+	t.Logf("%d dispatches", total)
+}
+
+// call is the dispatch on memories with these bytes.
+func (x *dispatched) call(memories [][]byte) *Call {
+	x.e.mem = memories
+	x.e.resolve(&x.e.steps[0], x.e.steps[0].node.(*ir.Dispatch), x.Params)
+	c := x.e.call
+	return &c
+}
+
+// fresh copies the memories as they are before.
+func (x *dispatched) fresh() (out [][]byte) {
+	for _, m := range x.Before {
+		out = append(out, slices.Clone(m))
+	}
+	return out
+}
+
+// run runs all units on fresh memories and returns them.
+func (x *dispatched) run() [][]byte {
+	memories := x.fresh()
+	c := x.call(memories)
+	x.k.Run(c, &dirty, 0, x.k.Units(c))
+	return memories
+}
+
+// dirty is a worker that every test uses again: nothing that a worker
+// remembers may show in a result.
+var dirty Worker
+
+// changed counts the bytes that differ.
+func changed(a, b [][]byte) (n int) {
+	for m := range a {
+		if bytes.Equal(a[m], b[m]) {
+			continue
+		}
+		for i, v := range a[m] {
+			if v != b[m][i] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// anySplit is the law that makes results independent of the machine: the units in
+// any ranges, in any order, on any workers, give the bits of one run; and no two
+// ranges write one byte.
+func (x *dispatched) anySplit() error {
+	want := x.run()
+	units := x.k.Units(x.call(want))
+	cuts := []int{0, units}
+	for range x.r.IntN(6) {
+		cuts = append(cuts, x.r.IntN(units+1))
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	got := x.fresh()
+	written := 0
+	workers := []*Worker{&dirty, {}}
+	for _, i := range x.r.Perm(len(cuts) - 1) {
+		x.k.Run(x.call(got), workers[x.r.IntN(2)], cuts[i], cuts[i+1])
+		alone := x.fresh()
+		x.k.Run(x.call(alone), &dirty, cuts[i], cuts[i+1])
+		written += changed(x.Before, alone)
+	}
+	if changed(want, got) > 0 {
+		return fmt.Errorf("ranges between %v give other bits than one run", cuts)
+	}
+	if n := changed(x.Before, want); n != written {
+		return fmt.Errorf("ranges between %v change %d bytes, one run %d", cuts, written, n)
+	}
+	return x.Intact(want)
+}
+
+func TestAnySplit(t *testing.T) {
+	forEachDispatch(t, 40, func(x *dispatched) error {
+		c := x.call(x.Before)
+		units, cost := x.k.Units(c), x.k.Cost(c)
+		if units <= 0 || !(cost > 0) || cost*float64(units) > 1e9 {
+			return fmt.Errorf("%d units of %v ns", units, cost)
+		}
+		return x.anySplit()
+	})
+}
+
+// shortView is the law that keeps a kernel within its arguments: a view that lacks
+// the last element that the kernel touches stops it, unless it has no use for that
+// element; it never runs past the end.
+func (x *dispatched) shortView() error {
+	var slots []int
+	for slot := range maxSlots {
+		if n, _ := x.Touched(slot); n > 0 {
+			slots = append(slots, slot)
+		}
+	}
+	if len(slots) == 0 {
+		return nil
+	}
+	slot := slots[x.r.IntN(len(slots))]
+	touched, written := x.Touched(slot)
+	want := x.run()
+	memories := x.fresh()
+	c := x.call(memories)
+	// Behind the view lies what nobody may see, and within its capacity: as a view
+	// into a larger memory.
+	less := int(touched) - min(int(touched), 4)
+	data := append(slices.Clone(c.Device[slot][:less]), bytes.Repeat([]byte{0xff}, 256)...)
+	c.Device[slot] = data[:less]
+	stopped := func() (stopped bool) {
+		defer func() { stopped = recover() != nil }()
+		x.k.Run(c, &Worker{}, 0, x.k.Units(c))
+		return false
+	}()
+	for i, b := range data[less:] {
+		if b != 0xff {
+			return fmt.Errorf("argument %d, 4 bytes too short: byte %d behind its end is written", slot, i)
+		}
+	}
+	switch {
+	case stopped:
+		return x.Intact(memories)
+	case written:
+		return fmt.Errorf("argument %d, 4 bytes too short, is no error, though it is written", slot)
+	case changed(want, memories) > 0:
+		return fmt.Errorf("argument %d, 4 bytes too short, is no error, and changes the result", slot)
+	}
+	return nil
+}
+
+func TestShortViewPanics(t *testing.T) {
+	forEachDispatch(t, 40, (*dispatched).shortView)
+}
+
+// TestLawsNotice: kernels with faults break the laws above.
+func TestLawsNotice(t *testing.T) {
+	var last byte   // a result of an earlier range, kept where it must not be
+	var in, out int // an argument that is read, and one that is written
+	anySplit, shortView := (*dispatched).anySplit, (*dispatched).shortView
+	faults := []struct {
+		name string
+		law  func(*dispatched) error
+		run  func(k *Kernel, c *Call, w *Worker, lo, hi int)
+	}{
+		{"forgets the first unit of a range", anySplit, func(k *Kernel, c *Call, w *Worker, lo, hi int) {
+			k.Run(c, w, min(hi, lo+min(lo, 1)), hi)
+		}},
+		{"does a unit of the range before", anySplit, func(k *Kernel, c *Call, w *Worker, lo, hi int) { k.Run(c, w, max(0, lo-1), hi) }},
+		{"writes what an earlier range left", anySplit, func(k *Kernel, c *Call, w *Worker, lo, hi int) {
+			k.Run(c, w, lo, hi)
+			c.Device[out][0], last = last, c.Device[out][0]
+		}},
+		{"writes another argument", anySplit, func(k *Kernel, c *Call, w *Worker, lo, hi int) {
+			k.Run(c, w, lo, hi)
+			c.Device[in][0] ^= 1
+		}},
+		{"runs past the end", shortView, func(k *Kernel, c *Call, w *Worker, lo, hi int) {
+			longer := *c
+			for i, d := range c.Device {
+				longer.Device[i] = d[:min(len(d)+4, cap(d))]
+			}
+			k.Run(&longer, w, lo, hi)
+		}},
+		{"leaves out what it has no room for", shortView, func(k *Kernel, c *Call, w *Worker, lo, hi int) {
+			defer func() { _ = recover() }()
+			k.Run(c, w, lo, hi)
+		}},
+	}
+	noticed := make([]int, len(faults))
+	const enough = 200
+	tried := 0
+	forEachDispatch(t, 40, func(x *dispatched) error {
+		k := x.k
+		in, out = -1, -1
+		for slot := range maxSlots {
+			switch n, written := x.Touched(slot); {
+			case n == 0:
+			case written:
+				out = slot
+			default:
+				in = slot
+			}
+		}
+		if c := x.call(x.Before); in < 0 || out < 0 || tried == enough || &c.Device[in][0] == &c.Device[out][0] {
+			return nil
+		}
+		tried++
+		for i, fault := range faults {
+			broken := *k
+			broken.Run = func(c *Call, w *Worker, lo, hi int) { fault.run(k, c, w, lo, hi) }
+			if x.k = &broken; fault.law(x) != nil {
+				noticed[i]++
+			}
+		}
+		return nil
+	})
+	for i, n := range noticed {
+		t.Logf("a kernel that %s: noticed in %d of %d dispatches", faults[i].name, n, enough)
+		assert.Greater(t, n, enough/4, "a kernel that %s", faults[i].name)
+	}
+}
+
+// TestRunsWithoutAllocating: after a first run, which may grow the worker's
+// scratch.
+func TestRunsWithoutAllocating(t *testing.T) {
+	cases, blob := loadCases(t)
+	var w Worker
+	for i := range cases {
+		c, _ := cases[i].call(t, blob)
+		k := Lookup(cases[i].Kernel)
+		run := func() { k.Run(c, &w, 0, k.Units(c)) }
+		run()
+		assert.Zero(t, testing.AllocsPerRun(3, run), &cases[i])
+	}
+}
+
+func i32(v int) []byte     { return binary.LittleEndian.AppendUint32(nil, uint32(int32(v))) }
+func f32(v float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)) }
+func i64(v ...int) (b []byte) {
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, uint64(int64(x)))
+	}
+	return b
+}
