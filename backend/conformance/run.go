@@ -22,7 +22,8 @@ type Options struct {
 	// They run, and must fail.
 	ExpectedFailure map[string]string
 	// Cases is the number of random dispatches of each family of kernels, in the
-	// long form of each instance; 0 means 200.
+	// long form of each instance; 0 means 100, in the long form 200. (Corruptions of
+	// declarations show in 40, see Corrupt.)
 	Cases int
 	// Long asks for the long form.
 	Long bool
@@ -31,10 +32,13 @@ type Options struct {
 }
 
 func (o Options) cases() int {
-	if o.Cases == 0 {
+	switch {
+	case o.Cases != 0:
+		return o.Cases
+	case o.Long:
 		return 200
 	}
-	return o.Cases
+	return 100
 }
 
 // Run runs all tests on the device that open returns. A device that is an

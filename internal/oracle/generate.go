@@ -57,7 +57,7 @@ func Generate(rng *rand.Rand, o Options, order func(*ir.Graph) error) (*ir.Graph
 // looks at.
 func Sound(g *ir.Graph, o Options) bool {
 	o.setDefaults()
-	return len(racesOf(newLowerer(g), valuations(g, o.Valuations, rand.New(rand.NewPCG(o.Seed, 1))), o, 0)) == 0
+	return len(racesOf(newBareLowerer(g), valuations(g, o.Valuations, rand.New(rand.NewPCG(o.Seed, 1))), o, 0)) == 0
 }
 
 // Close makes a graph whose replays may follow one another, if it is free of

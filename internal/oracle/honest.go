@@ -39,7 +39,7 @@ func newWorld(g *ir.Graph) *world {
 	if len(vs) == 0 { // no values are allowed: any will do
 		vs = [][]uint32{make([]uint32, len(g.Params))}
 	}
-	l := newLowerer(g)
+	l := newBareLowerer(g)
 	u := unitFinder{}
 	for _, v := range vs {
 		x.by = append(x.by, l.commands(v))

@@ -1,10 +1,11 @@
 package oracle
 
 import (
-	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -55,6 +56,7 @@ type lowerer struct {
 	params   []uint32
 	declared map[*ir.Dispatch]*declared
 	lowered  map[string][]*command // by the values of the params
+	bare     bool                  // nobody asks what a command computes: commands have no text
 }
 
 // declared is what the declaration of a builtin kernel says about a dispatch.
@@ -82,6 +84,13 @@ func newLowerer(g *ir.Graph) *lowerer {
 			l.declared[d] = declaredEffects(in)
 		}
 	}
+	return l
+}
+
+// newBareLowerer is for those who only ask what commands touch.
+func newBareLowerer(g *ir.Graph) *lowerer {
+	l := newLowerer(g)
+	l.bare = true
 	return l
 }
 
@@ -205,7 +214,9 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 			}
 		}
 	}
-	c.text = l.text(k, d, c)
+	if !l.bare {
+		c.text = l.text(k, d, c)
+	}
 	return c
 }
 
@@ -329,25 +340,34 @@ func (l *lowerer) compareClaim(c *command, e *ir.Effects) {
 // text is what a dispatch computes: code, constants, grid, arguments, and where
 // its effects lie relative to the views that hold them.
 func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%d %q %x %q", k.Library.Kind, k.Library.Path, k.Library.Digest, k.Function)
+	b := make([]byte, 0, 512)
+	ints := func(sign string, vs ...int64) {
+		b = append(b, sign...)
+		for _, v := range vs {
+			b = append(strconv.AppendInt(b, v, 10), ',')
+		}
+	}
+	data := func(v []byte) { b = hex.AppendEncode(append(b, " bytes "...), v) }
+	ints("", int64(k.Library.Kind))
+	b = strconv.AppendQuote(b, k.Library.Path)
+	b = hex.AppendEncode(b, k.Library.Digest[:])
+	b = strconv.AppendQuote(b, k.Function)
 	for _, f := range k.Constants {
-		fmt.Fprintf(&b, " c%d:%d=%x", f.Index, f.Type, f.Bits)
+		ints(" c", int64(f.Index), int64(f.Type), int64(f.Bits))
 	}
 	for _, a := range k.Args {
-		fmt.Fprintf(&b, " a%d:%d,%d,%d,%d", a.Slot, a.Kind, a.Access, a.Type, a.Count)
+		ints(" a", int64(a.Slot), int64(a.Kind), int64(a.Access), int64(a.Type), int64(a.Count))
 	}
-	fmt.Fprintf(&b, " grid %d", d.GridKind)
+	ints(" grid ", int64(d.GridKind))
 	for i := range d.Grid {
-		fmt.Fprintf(&b, " %d/%d", d.Grid[i].Eval(l.params), d.Threadgroup[i])
+		ints(" ", d.Grid[i].Eval(l.params), int64(d.Threadgroup[i]))
 	}
 	for _, t := range d.ThreadgroupMemory {
-		fmt.Fprintf(&b, " tg%d:%d", t.Slot, t.Bytes)
+		ints(" tg", int64(t.Slot), int64(t.Bytes))
 	}
 	for i := range d.Bindings {
-		x := new(ir.Binding)
-		*x = l.g.Resolve(d.Bindings[i]) // argument memory holds what is inline otherwise
-		fmt.Fprintf(&b, " b%d:", x.Slot)
+		x := l.g.Resolve(d.Bindings[i]) // argument memory holds what is inline otherwise
+		ints(" b", int64(x.Slot))
 		switch x.Kind {
 		case ir.BindView:
 			if root, off := l.g.Root(x.View.Mem); l.g.Memories[root].Kind == ir.Argument { // of several values
@@ -355,33 +375,33 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 				all := make([]byte, m.Size)
 				m.WriteValues(all, l.params)
 				off += x.View.Off.Eval(l.params)
-				fmt.Fprintf(&b, "bytes %x", all[off:off+x.View.Len.Eval(l.params)])
+				data(all[off : off+x.View.Len.Eval(l.params)])
 				continue
 			}
-			fmt.Fprintf(&b, "view %d", x.View.Len.Eval(l.params))
+			ints(" view ", x.View.Len.Eval(l.params))
 		case ir.BindBytes:
-			fmt.Fprintf(&b, "bytes %x", x.Bytes)
+			data(x.Bytes)
 		case ir.BindScalar:
 			// A scalar and inline bytes of the same value are the same argument.
-			fmt.Fprintf(&b, "bytes %x", scalarBytes(x, l.params))
+			data(scalarBytes(&x, l.params))
 		}
 	}
 	if c.unknown {
-		b.WriteString(" unknown")
+		b = append(b, " unknown"...)
 	}
+	flag := map[bool]int64{true: 1}
 	for i, areas := range [][]area{c.reads, c.writes} {
 		for _, a := range areas {
-			fmt.Fprintf(&b, " %c%d,%t,%t", "rw"[i], a.slot, a.must, a.atomic)
+			ints([]string{" r", " w"}[i], int64(a.slot), flag[a.must], flag[a.atomic])
 			for _, r := range a.runs {
 				if a.slot < 0 {
-					fmt.Fprintf(&b, " %q", l.g.Memories[r.mem].Name)
+					b = strconv.AppendQuote(append(b, ' '), l.g.Memories[r.mem].Name)
 				}
-				fmt.Fprintf(&b, " %d:%d", r.lo-a.base.off, r.hi-a.base.off)
+				ints(" ", r.lo-a.base.off, r.hi-a.base.off)
 			}
 		}
 	}
-	b.WriteString(c.overlap)
-	return b.String()
+	return string(append(b, c.overlap...))
 }
 
 func scalarBytes(b *ir.Binding, params []uint32) []byte {

@@ -10,9 +10,16 @@ type token int32
 // terms cannot share a token.
 type tokens struct {
 	leaves  map[leaf]token
-	names   map[string]int32
-	lists   map[string]token
-	results map[result]token
+	rows    map[row]*[]token // the leaves of small cells, by cell; −1 where there is none yet
+	lastRow row              // the one that was asked for last: cells are asked for in a row
+	last    *[]token
+	// Likewise the cells of what a command must write, by the value of all of them.
+	written     map[token]*[]token
+	lastIn      token
+	lastWritten *[]token
+	names       map[string]int32
+	lists       map[string]token
+	results     map[result]token
 	// tainted terms depend on undefined bytes by way of a read whose bytes are
 	// certain: that of a command of known effects.
 	tainted []bool
@@ -29,6 +36,16 @@ type leaf struct {
 	replay int32
 	cell   int64
 }
+
+// row is what the leaves of one memory have in common.
+type row struct {
+	sort         byte
+	name, replay int32
+}
+
+// denseCells is the number of cells of a memory whose leaves have a place of their
+// own: nearly every value that a judge looks up is one of them.
+const denseCells = 1 << 16
 
 // The sorts of leaf.
 const (
@@ -47,7 +64,7 @@ type result struct {
 }
 
 func newTokens(terms bool) *tokens {
-	return &tokens{leaves: map[leaf]token{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}, terms: terms, ones: map[token]bool{}}
+	return &tokens{leaves: map[leaf]token{}, rows: map[row]*[]token{}, written: map[token]*[]token{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}, terms: terms, ones: map[token]bool{}}
 }
 
 // name is the number of a memory's name.
@@ -66,6 +83,9 @@ func (ts *tokens) add(tainted bool) token {
 }
 
 func (ts *tokens) leaf(sort byte, name int32, cell int64, replay int) token {
+	if sort != leafRun && cell < denseCells {
+		return ts.dense(row{sort, name, int32(replay)}, int(cell))
+	}
 	k := leaf{sort, name, int32(replay), cell}
 	t, ok := ts.leaves[k]
 	if !ok {
@@ -73,6 +93,29 @@ func (ts *tokens) leaf(sort byte, name int32, cell int64, replay int) token {
 		ts.leaves[k] = t
 	}
 	return t
+}
+
+func (ts *tokens) dense(r row, cell int) token {
+	if ts.last == nil || r != ts.lastRow {
+		ts.lastRow, ts.last = r, ts.rows[r]
+		if ts.last == nil {
+			ts.last = new([]token)
+			ts.rows[r] = ts.last
+		}
+	}
+	return ts.at(ts.last, cell, r.sort == leafPoison)
+}
+
+// at is the token at a place of a list, a new one if there is none yet.
+func (ts *tokens) at(list *[]token, i int, tainted bool) token {
+	for len(*list) <= i {
+		*list = append(*list, -1)
+	}
+	t := &(*list)[i]
+	if *t < 0 {
+		*t = ts.add(tainted)
+	}
+	return *t
 }
 
 // list is the value of an ordered list of tokens under a name (the text of a
@@ -95,6 +138,16 @@ func (ts *tokens) list(name string, in []token, certain bool) token {
 }
 
 func (ts *tokens) result(in token, i int, old token, certain bool) token {
+	if old < 0 && i < denseCells {
+		if ts.lastWritten == nil || in != ts.lastIn {
+			ts.lastIn, ts.lastWritten = in, ts.written[in]
+			if ts.lastWritten == nil {
+				ts.lastWritten = new([]token)
+				ts.written[in] = ts.lastWritten
+			}
+		}
+		return ts.at(ts.lastWritten, i, ts.tainted[in])
+	}
 	k := result{in, old, int32(i)}
 	t, ok := ts.results[k]
 	if !ok {
