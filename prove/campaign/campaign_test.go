@@ -1,39 +1,22 @@
-package prove_test
+package campaign
 
 import (
 	"context"
 	"flag"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/prove"
 )
 
 var perClass = flag.Int("prove.perclass", 300, "mutations of each class in TestMutationCampaign")
-
-// recordings are the graphs of testdata/graphs, as recorded.
-func recordings(t *testing.T) (out []*ir.Graph) {
-	files, err := filepath.Glob("../testdata/graphs/*.txtar")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 8)
-	for _, path := range files {
-		a, err := txtar.ParseFile(path)
-		require.NoError(t, err)
-		m, err := mlxt.Parse(context.Background(), path, a.Files[0].Data)
-		require.NoError(t, err)
-		out = append(out, m.Graphs...)
-	}
-	return out
-}
 
 // trusts reports whether a proof assumes that a command of unknown effects reads
 // only what it binds: the oracle lets it read everything.
@@ -45,7 +28,7 @@ func trusts(r *prove.Result) bool {
 // and the mutations were written without sight of this package.
 func TestMutationCampaign(t *testing.T) {
 	start := time.Now()
-	r, err := oracle.Campaign(oracle.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recordings(t)}, func(before, after *ir.Graph) (oracle.Answer, string) {
+	r, err := oracle.Campaign(oracle.CampaignOptions{PerClass: *perClass, Seed: 1, Also: recorded.Graphs(t)}, func(before, after *ir.Graph) (oracle.Answer, string) {
 		p := prove.Check(context.Background(), before, after, prove.Options{})
 		reason := ""
 		if len(p.Findings) > 0 {
