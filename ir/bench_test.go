@@ -4,23 +4,18 @@ import (
 	"context"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/irtest"
-	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
 )
 
 // layers is an annotated graph of a million commands: the layer of a model again
 // and again.
 func layers(b *testing.B, name string) *ir.Graph {
-	a, err := txtar.ParseFile("../testdata/graphs/" + name + ".txtar")
-	require.NoError(b, err)
-	m, err := mlxt.Parse(context.Background(), name, a.Files[0].Data)
-	require.NoError(b, err)
-	g := m.Graphs[0]
+	g := recorded.Graph(b, name)
 	p, err := passes.ParsePipeline("annotate")
 	require.NoError(b, err)
 	_, err = passes.Run(context.Background(), g, p, passes.Options{})

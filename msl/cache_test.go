@@ -1,26 +1,16 @@
 package msl_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/irtest"
-	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
 )
-
-func recorded(t testing.TB, name string) *ir.Graph {
-	a, err := txtar.ParseFile("../testdata/graphs/" + name + ".txtar")
-	require.NoError(t, err)
-	m, err := mlxt.Parse(context.Background(), name, a.Files[0].Data)
-	require.NoError(t, err)
-	return m.Graphs[0]
-}
 
 func dispatches(g *ir.Graph) (out []*ir.Dispatch) {
 	for _, n := range g.Nodes {
@@ -35,8 +25,8 @@ func dispatches(g *ir.Graph) (out []*ir.Dispatch) {
 // tenth of an allocation, in which slabs come.
 func TestCacheAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"llama_layer_decode", "llama_layer_prefill"} {
-		ds := dispatches(irtest.Repeat(recorded(t, name), 20))
-		g := recorded(t, name)
+		ds := dispatches(irtest.Repeat(recorded.Graph(t, name), 20))
+		g := recorded.Graph(t, name)
 		c := msl.NewCache(g)
 		n := testing.AllocsPerRun(5, func() {
 			for _, d := range ds {
@@ -56,7 +46,7 @@ func TestCacheAllocatesNothing(t *testing.T) {
 // TestCacheOwnsItsCopies: a pass that changes a dispatch in place changes neither
 // what the cache knows nor what it gave away.
 func TestCacheOwnsItsCopies(t *testing.T) {
-	g := recorded(t, "llama_layer_decode")
+	g := recorded.Graph(t, "llama_layer_decode")
 	c := msl.NewCache(g)
 	for _, d := range dispatches(g) {
 		kept, err := c.Describe(d)
@@ -79,7 +69,7 @@ func TestCacheOwnsItsCopies(t *testing.T) {
 // TestCacheIsBounded: a graph of dispatches that are all different fills no
 // memory without end, and is described all the same.
 func TestCacheIsBounded(t *testing.T) {
-	g := recorded(t, "norm_residual")
+	g := recorded.Graph(t, "norm_residual")
 	c := msl.NewCache(g)
 	var norm *ir.Dispatch
 	for _, d := range dispatches(g) {
@@ -103,7 +93,7 @@ func TestCacheIsBounded(t *testing.T) {
 
 func BenchmarkDescribe(b *testing.B) {
 	for _, name := range []string{"llama_layer_decode", "llama_layer_prefill"} {
-		g := recorded(b, name)
+		g := recorded.Graph(b, name)
 		ds := dispatches(irtest.Repeat(g, 500))
 		each := func(b *testing.B, f func(d *ir.Dispatch) error) {
 			b.ReportAllocs()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/prove"
 	"github.com/mlxc/mlxc/replay"
@@ -53,7 +54,7 @@ func TestConstantsKeepValues(t *testing.T) {
 		"llama_layer_prefill": {{"pos": 0, "n": 5}, {"pos": 5, "n": 1}, {"pos": 6, "n": 16}},
 		"norm_residual":       {nil},
 	} {
-		g := graph(t, name)
+		g := recorded.Graph(t, name)
 		after := g.Clone()
 		r := runPasses(t, after, "annotate,barriers,constants")[2]
 		inline := 0
@@ -133,7 +134,7 @@ func TestConstantsNameVariableCommands(t *testing.T) {
 }
 
 func TestConstantsAlign(t *testing.T) {
-	g := graph(t, "norm_residual")
+	g := recorded.Graph(t, "norm_residual")
 	runPasses(t, g, "constants{align=256}")
 	m := g.Memories[len(g.Memories)-1]
 	require.Equal(t, int64(256), m.Align)

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/prove"
@@ -185,13 +185,10 @@ func TestFuseIsStable(t *testing.T) {
 // A layer of a model, recorded by a careful engine in twenty dispatches.
 func TestFuseOfALayer(t *testing.T) {
 	for _, file := range []string{"llama_layer_decode", "llama_layer_prefill"} {
-		a, err := txtar.ParseFile("../testdata/graphs/" + file + ".txtar")
-		require.NoError(t, err)
-		m, err := mlxt.Parse(context.Background(), file, a.Files[0].Data)
-		require.NoError(t, err)
-		require.Equal(t, 20, m.Graphs[0].Stats().Dispatches)
+		layer := recorded.Graph(t, file)
+		require.Equal(t, 20, layer.Stats().Dispatches)
 		var got []string
-		for _, n := range transform(t, m.Graphs[0], "annotate,fuse,barriers").graph.Nodes {
+		for _, n := range transform(t, layer, "annotate,fuse,barriers").graph.Nodes {
 			if d, ok := n.(*ir.Dispatch); ok {
 				got = append(got, fmt.Sprintf("%s %v", d.Op, d.From))
 			}

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )
@@ -197,7 +196,7 @@ func TestSplitKeepsCommits(t *testing.T) {
 func TestSplitCountsOperations(t *testing.T) {
 	ms := map[string]float64{}
 	for _, name := range []string{"llama_layer_decode", "llama_layer_prefill"} {
-		r := runPasses(t, graph(t, name), "annotate,barriers,split")[2]
+		r := runPasses(t, recorded.Graph(t, name), "annotate,barriers,split")[2]
 		require.Len(t, r.Remarks, 1)
 		var commands int
 		var v float64
@@ -210,20 +209,11 @@ func TestSplitCountsOperations(t *testing.T) {
 	require.InDelta(t, want, ms["llama_layer_prefill"]-ms["llama_layer_decode"], 0.5*want)
 }
 
-// graph returns a recording of testdata/graphs.
-func graph(t *testing.T, name string) *ir.Graph {
-	a, err := txtar.ParseFile("../testdata/graphs/" + name + ".txtar")
-	require.NoError(t, err)
-	m, err := mlxt.Parse(context.Background(), name, a.Files[0].Data)
-	require.NoError(t, err)
-	return m.Graphs[0]
-}
-
 // What split makes of the examples is proved.
 func TestSplitIsProved(t *testing.T) {
 	for _, name := range []string{"llama_layer_decode", "llama_layer_prefill", "ring_buffer", "two_streams", "norm_residual"} {
 		for _, s := range []string{"{first=2,n=3}", "{first=5,n=2}", "{n=1,max-ms=0.01}"} {
-			g := graph(t, name)
+			g := recorded.Graph(t, name)
 			after := g.Clone()
 			runPasses(t, after, "annotate,barriers,split"+s)
 			r := prove.Check(context.Background(), g, after, prove.Options{})

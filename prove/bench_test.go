@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -55,7 +56,7 @@ func chained(b testing.TB, g *ir.Graph) *ir.Graph {
 // The proof of a graph of n recorded dispatches; ns/dispatch should not grow
 // with n.
 func BenchmarkProof(b *testing.B) {
-	layer := chained(b, texts(b)["llama_layer_decode.txtar"])
+	layer := chained(b, recorded.Graph(b, "llama_layer_decode"))
 	m := layer.Stats().Dispatches
 	for _, pipeline := range []string{"annotate,barriers", "annotate,fuse,barriers"} {
 		for _, n := range []int{500, 5_000} {

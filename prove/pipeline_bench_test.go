@@ -13,6 +13,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/fusion"
 	"github.com/mlxc/mlxc/internal/graphs"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -67,7 +68,7 @@ func BenchmarkPipeline(b *testing.B) {
 		make func(n int) *ir.Graph
 	}
 	fs := []family{{"layer", func(n int) *ir.Graph {
-		layer := chained(b, texts(b)["llama_layer_decode.txtar"])
+		layer := chained(b, recorded.Graph(b, "llama_layer_decode"))
 		m := layer.Stats().Dispatches
 		return layers(layer, m, n/m)
 	}}}
@@ -127,7 +128,7 @@ func TestGroupsScale(t *testing.T) {
 	annotate, err := passes.ParsePipeline("annotate")
 	require.NoError(t, err)
 	tried := func(n int) float64 {
-		layer := chained(t, texts(t)["llama_layer_decode.txtar"])
+		layer := chained(t, recorded.Graph(t, "llama_layer_decode"))
 		m := layer.Stats().Dispatches
 		g := layers(layer, m, n/m)
 		_, err := passes.Run(context.Background(), g, annotate, passes.Options{})

@@ -2,34 +2,16 @@ package prove_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )
-
-// texts returns the recordings of testdata/graphs by name.
-func texts(t testing.TB) map[string]*ir.Graph {
-	files, err := filepath.Glob("../testdata/graphs/*.txtar")
-	require.NoError(t, err)
-	out := map[string]*ir.Graph{}
-	for _, f := range files {
-		a, err := txtar.ParseFile(f)
-		require.NoError(t, err)
-		m, err := mlxt.Parse(context.Background(), f, a.Files[0].Data)
-		require.NoError(t, err)
-		out[filepath.Base(f)] = m.Graphs[0]
-	}
-	require.NotEmpty(t, out)
-	return out
-}
 
 // ordered returns g with effects and the fewest barriers, its commands as they
 // were.
@@ -45,11 +27,12 @@ func optimized(t *testing.T, g *ir.Graph, pipeline string) *ir.Graph {
 }
 
 // racy names the recordings whose own barriers allow another outcome.
-var racy = map[string]bool{"commits.txtar": true, "copies_and_fills.txtar": true, "unannotated.txtar": true}
+var racy = map[string]bool{"commits": true, "copies_and_fills": true, "unannotated": true}
 
 // Every recording is proved against itself and against what the passes make of it.
 func TestPassesAreProved(t *testing.T) {
-	for name, g := range texts(t) {
+	for _, name := range recorded.Names(t) {
+		g := recorded.Graph(t, name)
 		if !racy[name] {
 			r := prove.Check(context.Background(), g, g.Clone(), prove.Options{})
 			require.Equal(t, prove.Proved, r.Verdict, "%s against itself: %s", name, r)
@@ -77,7 +60,8 @@ func ids(g *ir.Graph) (out []int) {
 // dropping any is refused, as a matter of order.
 func TestDroppedBarriersAreRefused(t *testing.T) {
 	dropped := 0
-	for name, g := range texts(t) {
+	for _, name := range recorded.Names(t) {
+		g := recorded.Graph(t, name)
 		o := ordered(t, g)
 		for i, n := range o.Nodes {
 			if _, ok := n.(*ir.Barrier); !ok {
@@ -86,7 +70,7 @@ func TestDroppedBarriersAreRefused(t *testing.T) {
 			m := o.Clone()
 			m.Nodes = append(m.Nodes[:i:i], m.Nodes[i+1:]...)
 			r := prove.Check(context.Background(), g, m, prove.Options{})
-			if name == "unannotated.txtar" || i == len(o.Nodes)-1 {
+			if name == "unannotated" || i == len(o.Nodes)-1 {
 				// The recording has no barrier there either, against the unknown or the
 				// next replay: its own relation is kept, and assumed free of races.
 				r = prove.Check(context.Background(), g, m, prove.Options{Strict: true})
@@ -103,7 +87,7 @@ func TestDroppedBarriersAreRefused(t *testing.T) {
 
 // changed proves a mutation of one optimized graph.
 func changed(t *testing.T, name string, change func(g *ir.Graph)) *prove.Result {
-	g := texts(t)[name]
+	g := recorded.Graph(t, name)
 	o := ordered(t, g)
 	for _, n := range o.Nodes { // no claims, so that only the change counts
 		if d, ok := n.(*ir.Dispatch); ok && o.Kernels[d.Kernel].Library.Kind == ir.Builtin {
@@ -137,7 +121,7 @@ func swap(g *ir.Graph, x, y ir.ID) {
 
 // One mutation of each kind, with the verdict and the point that must notice.
 func TestMutations(t *testing.T) {
-	const layer = "llama_layer_decode.txtar"
+	const layer = "llama_layer_decode"
 	cases := []struct {
 		name   string
 		graph  string
@@ -186,50 +170,50 @@ func TestMutations(t *testing.T) {
 				}
 			}
 		}, prove.Refused, prove.Values},
-		{"last write dropped", "norm_residual.txtar", func(g *ir.Graph) { g.Nodes = g.Nodes[:len(g.Nodes)-1] }, prove.Refused, prove.FinalBytes},
-		{"scratch renamed", "norm_residual.txtar", func(g *ir.Graph) {
+		{"last write dropped", "norm_residual", func(g *ir.Graph) { g.Nodes = g.Nodes[:len(g.Nodes)-1] }, prove.Refused, prove.FinalBytes},
+		{"scratch renamed", "norm_residual", func(g *ir.Graph) {
 			g.Memories = append(g.Memories, ir.Memory{Name: "fresh", Kind: ir.Scratch, Size: 512, Alias: ir.NoMem})
 			fresh := ir.ViewOf(ir.MemID(len(g.Memories)-1), 0, 512)
 			dispatch(g, 0).Binding(2).View = fresh
 			dispatch(g, 1).Binding(0).View = fresh
 		}, prove.Proved, 0},
-		{"scratch renamed at the writer only", "norm_residual.txtar", func(g *ir.Graph) {
+		{"scratch renamed at the writer only", "norm_residual", func(g *ir.Graph) {
 			g.Memories = append(g.Memories, ir.Memory{Name: "fresh", Kind: ir.Scratch, Size: 512, Alias: ir.NoMem})
 			dispatch(g, 0).Binding(2).View = ir.ViewOf(ir.MemID(len(g.Memories)-1), 0, 512)
 		}, prove.Refused, prove.Values},
-		{"result in place of the operand", "norm_residual.txtar", func(g *ir.Graph) {
+		{"result in place of the operand", "norm_residual", func(g *ir.Graph) {
 			v := dispatch(g, 0).Binding(2).View
 			dispatch(g, 1).Binding(2).View = v
 			dispatch(g, 2).Binding(0).View = v
 		}, prove.Refused, prove.Order}, // the next replay overwrites what #2 may still read
-		{"result in place of the operand, replays ordered", "norm_residual.txtar", func(g *ir.Graph) {
+		{"result in place of the operand, replays ordered", "norm_residual", func(g *ir.Graph) {
 			v := dispatch(g, 0).Binding(2).View
 			dispatch(g, 1).Binding(2).View = v
 			dispatch(g, 2).Binding(0).View = v
 			g.Nodes = append(g.Nodes, &ir.Barrier{})
 		}, prove.Proved, 0},
-		{"result beside the operand", "norm_residual.txtar", func(g *ir.Graph) {
+		{"result beside the operand", "norm_residual", func(g *ir.Graph) {
 			v := dispatch(g, 0).Binding(2).View
 			v.Off = v.Off.AddConst(4)
 			dispatch(g, 1).Binding(2).View = v
 			dispatch(g, 2).Binding(0).View = v
 			g.Nodes = append(g.Nodes, &ir.Barrier{})
 		}, prove.Refused, prove.Aliasing},
-		{"commit's order dropped", "commits.txtar", func(g *ir.Graph) {
+		{"commit's order dropped", "commits", func(g *ir.Graph) {
 			for _, n := range g.Nodes {
 				if c, ok := n.(*ir.Commit); ok {
 					c.Order = ir.OrderNone
 				}
 			}
 		}, prove.Refused, prove.Order},
-		{"crossing the unknown", "unannotated.txtar", func(g *ir.Graph) { swap(g, 1, 2) }, prove.Refused, prove.Order},
-		{"foreign view moved", "two_streams.txtar", func(g *ir.Graph) {
+		{"crossing the unknown", "unannotated", func(g *ir.Graph) { swap(g, 1, 2) }, prove.Refused, prove.Order},
+		{"foreign view moved", "two_streams", func(g *ir.Graph) {
 			v := &dispatch(g, 0).Binding(1).View
 			v.Off = v.Off.AddConst(0)
 			v.Len = v.Len.AddConst(0)
 			v.Mem = dispatch(g, 4).Binding(1).View.Mem
 		}, prove.Refused, prove.Values},
-		{"columns swapped in time", "ring_buffer.txtar", func(g *ir.Graph) { swap(g, 0, 1) }, prove.Proved, 0},
+		{"columns swapped in time", "ring_buffer", func(g *ir.Graph) { swap(g, 0, 1) }, prove.Proved, 0},
 	}
 	for _, c := range cases {
 		r := changed(t, c.graph, c.change)
@@ -252,25 +236,26 @@ func TestChecksProvenance(t *testing.T) {
 		}
 		return g
 	}
-	for name, g := range texts(t) {
-		if name == "unannotated.txtar" {
+	for _, name := range recorded.Names(t) {
+		g := recorded.Graph(t, name)
+		if name == "unannotated" {
 			continue // it races, and in the other direction that is a race of the graph after
 		}
-		recorded := ordered(t, g)
-		first := optimized(t, recorded, "annotate,fuse{generate=false},dce,rename,schedule,barriers,plan")
+		original := ordered(t, g)
+		first := optimized(t, original, "annotate,fuse{generate=false},dce,rename,schedule,barriers,plan")
 		second := optimized(t, first, "")
 		for _, c := range []struct {
 			what          string
 			before, after *ir.Graph
 		}{
-			{"itself, provenance lost", recorded, strip(recorded)},
-			{"optimized, provenance lost", recorded, strip(second)},
-			{"optimized twice, after the recording", recorded, second},
+			{"itself, provenance lost", original, strip(original)},
+			{"optimized, provenance lost", original, strip(second)},
+			{"optimized twice, after the recording", original, second},
 			{"optimized twice, after the first time", first, second},
 			{"optimized twice, after the first time, provenance lost", strip(first), strip(second)},
-			{"the recording after the optimized", first, recorded},
-			{"the recording after the optimized, provenance lost", strip(first), strip(recorded)},
-			{"the recording after the optimized twice", second, recorded},
+			{"the recording after the optimized", first, original},
+			{"the recording after the optimized, provenance lost", strip(first), strip(original)},
+			{"the recording after the optimized twice", second, original},
 			{"the first after the second", second, first},
 		} {
 			r := prove.Check(context.Background(), c.before, c.after, prove.Options{})

@@ -2,36 +2,19 @@ package prove
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxt"
 )
-
-// recordedGraphs are those of testdata/graphs.
-func recordedGraphs(t *testing.T) (out []*ir.Graph) {
-	files, err := filepath.Glob("../testdata/graphs/*.txtar")
-	require.NoError(t, err)
-	for _, f := range files {
-		a, err := txtar.ParseFile(f)
-		require.NoError(t, err)
-		m, err := mlxt.Parse(context.Background(), f, a.Files[0].Data)
-		require.NoError(t, err)
-		out = append(out, m.Graphs...)
-	}
-	require.NotEmpty(t, out)
-	return out
-}
 
 // What is decided once a kind is what every pair of its commands would decide,
 // and the instance that a kind shares has its commands' effects.
 func TestChecksKinds(t *testing.T) {
-	for _, g := range recordedGraphs(t) {
+	for _, g := range recorded.Graphs(t) {
 		b := recordedModel(context.Background(), g, nil)
 		p := newProof(context.Background(), b, trace(b), byProvenance(b, g), Options{})
 		p.build(g.Clone())
@@ -47,7 +30,7 @@ func TestChecksKinds(t *testing.T) {
 // What a dispatch touches that binds what its image does is what the general
 // case finds, view by view.
 func TestChecksStays(t *testing.T) {
-	for _, g := range recordedGraphs(t) {
+	for _, g := range recorded.Graphs(t) {
 		b := recordedModel(context.Background(), g, nil)
 		a := recordedModel(context.Background(), g.Clone(), b)
 		x := newTranslation(b, a)

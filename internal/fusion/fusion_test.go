@@ -2,17 +2,16 @@ package fusion_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/fusion"
 	"github.com/mlxc/mlxc/internal/isel"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
@@ -149,35 +148,28 @@ func TestProvenanceAndKernelOfAFusedDispatch(t *testing.T) {
 
 // The flow that follows what is fused is the one that is found anew.
 func TestFlowAfterFusion(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/graphs/*.txtar")
-	require.NoError(t, err)
 	fused := 0
-	for _, name := range files {
-		a, err := txtar.ParseFile(name)
+	for _, name := range recorded.Names(t) {
+		g := recorded.Graph(t, name)
+		annotate, err := passes.ParsePipeline("annotate")
 		require.NoError(t, err)
-		m, err := mlxt.Parse(context.Background(), a.Files[0].Name, a.Files[0].Data)
+		_, err = passes.Run(context.Background(), g, annotate, passes.Options{})
 		require.NoError(t, err)
-		for _, g := range m.Graphs {
-			annotate, err := passes.ParsePipeline("annotate")
-			require.NoError(t, err)
-			_, err = passes.Run(context.Background(), g, annotate, passes.Options{})
-			require.NoError(t, err)
-			remarks, flow := fusion.Run(context.Background(), g, fusion.Options{})
-			fused += len(remarks)
-			anew := dataflow.Build(context.Background(), g)
-			require.Equal(t, anew.Commands, flow.Commands, name)
-			for i := range anew.Commands {
-				require.Equal(t, anew.Live(i), flow.Live(i), "%s %d", name, i)
-				require.Equal(t, anew.Writes(i), flow.Writes(i), "%s %d", name, i)
-				us, vs := slices.Clone(anew.Reads(i)), slices.Clone(flow.Reads(i))
-				for k := range us {
-					us[k].Certain, vs[k].Certain = false, false
-					if len(us[k].Sources) == 0 {
-						us[k].Sources, vs[k].Sources = nil, nil
-					}
+		remarks, flow := fusion.Run(context.Background(), g, fusion.Options{})
+		fused += len(remarks)
+		anew := dataflow.Build(context.Background(), g)
+		require.Equal(t, anew.Commands, flow.Commands, name)
+		for i := range anew.Commands {
+			require.Equal(t, anew.Live(i), flow.Live(i), "%s %d", name, i)
+			require.Equal(t, anew.Writes(i), flow.Writes(i), "%s %d", name, i)
+			us, vs := slices.Clone(anew.Reads(i)), slices.Clone(flow.Reads(i))
+			for k := range us {
+				us[k].Certain, vs[k].Certain = false, false
+				if len(us[k].Sources) == 0 {
+					us[k].Sources, vs[k].Sources = nil, nil
 				}
-				require.Equal(t, us, vs, "%s %d", name, i)
 			}
+			require.Equal(t, us, vs, "%s %d", name, i)
 		}
 	}
 	require.Positive(t, fused)

@@ -2,15 +2,14 @@ package fusion_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/fusion"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -68,16 +67,7 @@ func repeated(t *rapid.T, g *ir.Graph) *ir.Graph {
 
 // What is found once for all that is alike is what is found around each command.
 func TestRepeats(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/graphs/*.txtar")
-	require.NoError(t, err)
-	var gs []*ir.Graph
-	for _, name := range files {
-		a, err := txtar.ParseFile(name)
-		require.NoError(t, err)
-		m, err := mlxt.Parse(context.Background(), a.Files[0].Name, a.Files[0].Data)
-		require.NoError(t, err)
-		gs = append(gs, m.Graphs[0])
-	}
+	gs := recorded.Graphs(t)
 	annotate, err := passes.ParsePipeline("annotate")
 	require.NoError(t, err)
 	fused := 0

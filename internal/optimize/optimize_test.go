@@ -3,7 +3,6 @@ package optimize_test
 import (
 	"context"
 	"encoding/base64"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,20 +14,12 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/meaning"
 	"github.com/mlxc/mlxc/internal/optimize"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )
-
-func recording(t *testing.T, name string) *ir.Graph {
-	path := filepath.Join("../../testdata/graphs", name+".txtar")
-	a, err := txtar.ParseFile(path)
-	require.NoError(t, err)
-	m, err := mlxt.Parse(context.Background(), path, a.Files[0].Data)
-	require.NoError(t, err)
-	return m.Graphs[0]
-}
 
 func pipeline(t *testing.T, list string) passes.Pipeline {
 	p, err := passes.ParsePipeline(list)
@@ -72,7 +63,7 @@ func nudge(g *ir.Graph) {
 }
 
 func TestProved(t *testing.T) {
-	g := recording(t, "llama_layer_decode")
+	g := recorded.Graph(t, "llama_layer_decode")
 	was := mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}})
 	done := 0
 	r, err := optimize.Run(context.Background(), g, optimize.Options{Pipeline: passes.DefaultPipeline(), Progress: func(n int) { done = n }})
@@ -93,7 +84,7 @@ func TestProved(t *testing.T) {
 }
 
 func TestRefusedAndReduced(t *testing.T) {
-	g := recording(t, "llama_layer_decode")
+	g := recorded.Graph(t, "llama_layer_decode")
 	o := optimize.Options{Pipeline: with(passes.DefaultPipeline(), "plan", dropBarriers)}
 	r, err := optimize.Run(context.Background(), g, o)
 	require.NoError(t, err)
@@ -205,7 +196,7 @@ func TestInterrupted(t *testing.T) {
 			cancel()
 		}
 	}
-	_, err := optimize.Run(ctx, recording(t, "norm_residual"), o)
+	_, err := optimize.Run(ctx, recorded.Graph(t, "norm_residual"), o)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -279,7 +270,7 @@ func TestOverBudgetIsUndone(t *testing.T) {
 				return nil
 			})}
 			p := append(passes.Pipeline{hungry}, pipeline(t, "annotate")...)
-			r, err := optimize.Run(context.Background(), recording(t, "norm_residual"), optimize.Options{Pipeline: p, Passes: passes.Options{Budget: budget}})
+			r, err := optimize.Run(context.Background(), recorded.Graph(t, "norm_residual"), optimize.Options{Pipeline: p, Passes: passes.Options{Budget: budget}})
 			kept = nil
 			require.NoError(t, err)
 			require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)

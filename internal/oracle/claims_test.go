@@ -1,30 +1,25 @@
 package oracle_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
 )
 
 // What a dispatch of a declared kernel stores about its effects may be absent
 // or too wide, not too narrow.
 func TestStoredEffects(t *testing.T) {
-	a, err := txtar.ParseFile("../../testdata/graphs/norm_residual.txtar")
-	require.NoError(t, err)
-	m, err := mlxt.Parse(context.Background(), "recorded.mlxt", a.Files[0].Data)
-	require.NoError(t, err)
-	before := m.Graphs[0]
+	before := recorded.Graph(t, "norm_residual")
 	for _, n := range before.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok {
-			d.Effects, err = msl.Describe(before, d)
+			e, err := msl.Describe(before, d)
 			require.NoError(t, err)
+			d.Effects = e
 		}
 	}
 	for _, x := range []struct {

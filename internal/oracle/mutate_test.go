@@ -5,14 +5,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
@@ -31,30 +30,21 @@ func placeBarriers(g *ir.Graph) error {
 // recordedGraphs are the graphs of testdata/graphs, closed so that their
 // replays may follow one another.
 func recordedGraphs(t testing.TB) []*ir.Graph {
-	files, err := filepath.Glob("../../testdata/graphs/*.txtar")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 5)
 	var out []*ir.Graph
-	for _, path := range files {
-		a, err := txtar.ParseFile(path)
-		require.NoError(t, err)
-		m, err := mlxt.Parse(context.Background(), path, a.Files[0].Data)
-		require.NoError(t, err)
-		for i, g := range m.Graphs {
-			if (len(out)+i)%2 == 1 { // with the declared effects stored, too
-				p, err := passes.ParsePipeline("annotate")
-				require.NoError(t, err)
-				_, err = passes.Run(context.Background(), g, p, passes.Options{})
-				require.NoError(t, err)
-			}
-			if !oracle.Close(g, oracle.Options{}) {
-				require.NoError(t, placeBarriers(g)) // a racy recording
-				if !oracle.Close(g, oracle.Options{}) {
-					t.Logf("%s: not free of races: %+v", g.Name, oracle.Judge(g, g, oracle.Options{}))
-				}
-			}
-			out = append(out, g)
+	for i, g := range recorded.Graphs(t) {
+		if i%2 == 1 { // with the declared effects stored, too
+			p, err := passes.ParsePipeline("annotate")
+			require.NoError(t, err)
+			_, err = passes.Run(context.Background(), g, p, passes.Options{})
+			require.NoError(t, err)
 		}
+		if !oracle.Close(g, oracle.Options{}) {
+			require.NoError(t, placeBarriers(g)) // a racy recording
+			if !oracle.Close(g, oracle.Options{}) {
+				t.Logf("%s: not free of races: %+v", g.Name, oracle.Judge(g, g, oracle.Options{}))
+			}
+		}
+		out = append(out, g)
 	}
 	return out
 }

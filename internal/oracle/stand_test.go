@@ -1,15 +1,13 @@
 package oracle_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
 // normThenWeight says that a norm with a weight is a norm with the weight one,
@@ -40,11 +38,7 @@ func fuse(t *testing.T, g *ir.Graph) (*ir.Graph, *ir.Dispatch) {
 }
 
 func TestFusion(t *testing.T) {
-	a, err := txtar.ParseFile("../../testdata/graphs/norm_residual.txtar")
-	require.NoError(t, err)
-	m, err := mlxt.Parse(context.Background(), "recorded.mlxt", a.Files[0].Data)
-	require.NoError(t, err)
-	before := m.Graphs[0]
+	before := recorded.Graph(t, "norm_residual")
 	// Unlike the three, the fused two need an order between replays.
 	before.Nodes = append(before.Nodes, &ir.Barrier{})
 	require.True(t, oracle.Close(before, oracle.Options{}))
