@@ -202,6 +202,10 @@ func (c *checker) params(g *Graph) {
 			c.add(at, Pos{}, fmt.Sprintf("bound [%v, %v] is no range of u32", p.Min, p.Max), "")
 		case p.Type == F32 && (float64(float32(p.Min)) != p.Min || float64(float32(p.Max)) != p.Max):
 			c.add(at, Pos{}, fmt.Sprintf("bound [%v, %v] is not made of f32 values", p.Min, p.Max), "")
+		case p.Advance != 0 && p.Type != U32:
+			c.add(at, Pos{}, fmt.Sprintf("is of type %s and advances", p.Type), "u32 params advance")
+		case p.Advance > math.MaxUint32 || p.Advance < -math.MaxUint32:
+			c.add(at, Pos{}, fmt.Sprintf("advances by %d, out of any u32", p.Advance), "")
 		}
 		seen[p.Name] = true
 	}
@@ -277,6 +281,9 @@ func (c *checker) memories(g *Graph) {
 		if int(m.Kind) >= len(memKinds) || m.Storage > Private || m.Init.Kind > InitValues {
 			c.memory(g, i, "kind, storage or initial contents are of no known sort", "")
 			continue
+		}
+		if m.Every && (m.Kind != Output || m.Alias != NoMem) {
+			c.memory(g, i, "is no output and keeps every replay's contents", "only outputs are kept of every replay of a submission")
 		}
 		c.shape(g, i, m)
 		c.init(g, i, m)
@@ -480,6 +487,9 @@ func (c *checker) nodes(g *Graph) {
 		case *Fill:
 			nc.view("destination", "", n.Dst, true)
 			nc.label(n.Label)
+		case *Carry:
+			nc.carry(n)
+			continue
 		case *Commit:
 			if int(n.Order) >= len(commitOrders) {
 				nc.add("order is of no known sort", "")
@@ -503,6 +513,9 @@ func (c *checker) nodes(g *Graph) {
 		default:
 			nc.add(fmt.Sprintf("is of no known sort (%T)", n), "")
 		}
+		if c, ok := n.(Command); ok && len(nc.carries) > 0 {
+			nc.behind(c)
+		}
 	}
 	edges.end()
 	if open > 0 {
@@ -522,6 +535,7 @@ type nodeChecker struct {
 	extents []extent
 	slots   []slots
 	needs   []needs  // by kernel
+	carries []*Carry // before the node
 	ops     []string // by kernel: the last op kind of it that was accepted
 }
 
@@ -654,6 +668,8 @@ func (g *Graph) Describe(n Node) string {
 		return n.ID.String() + " fill"
 	case *Join:
 		return n.ID.String() + " join"
+	case *Carry:
+		return n.ID.String() + " carry"
 	case *Barrier:
 		return " (barrier)"
 	case *Commit:
@@ -725,10 +741,7 @@ func (nc *nodeChecker) disjoint(n *Copy) {
 		return
 	}
 	src, dst := n.Src.Off.AddConst(s.off), n.Dst.Off.AddConst(d.off)
-	// Disjoint if one ends before the other begins, for every param value.
-	_, a, ok1 := nc.bounds.Range(src.Add(n.Src.Len).Sub(dst))
-	_, b, ok2 := nc.bounds.Range(dst.Add(n.Dst.Len).Sub(src))
-	if !(ok1 && a <= 0 || ok2 && b <= 0) {
+	if !nc.apart(src, src.Add(n.Src.Len), dst, dst.Add(n.Dst.Len)) {
 		nc.add(fmt.Sprintf("source %s and destination %s overlap", g.FormatView(n.Src), g.FormatView(n.Dst)), "copy by way of another memory")
 	}
 }
@@ -776,6 +789,9 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 	nc.effects(d)
 	if len(nc.c.defects) > before {
 		return // which may be why what follows is wrong
+	}
+	if d.Indirect != nil {
+		nc.indirect(d)
 	}
 	nc.promises(d)
 	if n := &nc.needs[d.Kernel]; nc.c.tables && (n.buffers&^bound != 0 || len(d.ThreadgroupMemory) > 0) {

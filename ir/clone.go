@@ -103,6 +103,7 @@ func (c *cloner) node(n Node) Node {
 		}
 		d.ThreadgroupMemory = c.threadgroup.Clone(n.ThreadgroupMemory)
 		d.Effects = c.effectsOf(n.Effects)
+		d.Indirect = n.Indirect.clone()
 		d.From = c.ids.Clone(n.From)
 		return d
 	case *Copy:
@@ -115,6 +116,10 @@ func (c *cloner) node(n Node) Node {
 		return &x
 	case *Join:
 		x := *n
+		return &x
+	case *Carry:
+		x := *n
+		x.From = c.ids.Clone(n.From)
 		return &x
 	case *Commit:
 		x := *n

@@ -1,7 +1,7 @@
 package ir
 
-// Command is a node that is executed: a [*Dispatch], [*Copy] or [*Fill], or a
-// [*Join], which touches nothing. The other nodes are marks between commands.
+// Command is a node that is executed: a [*Dispatch], [*Copy], [*Fill] or [*Carry],
+// or a [*Join], which touches nothing. The other nodes are marks between commands.
 type Command interface {
 	Node
 	// Num returns the command's own ID.
@@ -12,7 +12,7 @@ type Command interface {
 	// Renumber gives the command another ID and origin.
 	Renumber(id ID, from []ID)
 	// Touches returns what the command touches: the declared effects of a dispatch
-	// (nil: unknown), the views of a copy or fill.
+	// (nil: unknown), the views of the others.
 	Touches() *Effects
 	// EachView calls f with each view that the command binds; f may change it.
 	EachView(f func(*View))
@@ -75,6 +75,14 @@ func (d *Dispatch) EachView(f func(*View)) {
 	for i := range d.Bindings {
 		if d.Bindings[i].Kind == BindView {
 			f(&d.Bindings[i].View)
+		}
+	}
+	if x := d.Indirect; x != nil {
+		if x.Grid != nil {
+			f(x.Grid)
+		}
+		for i := range x.Offsets {
+			f(&x.Offsets[i].At)
 		}
 	}
 }

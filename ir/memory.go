@@ -81,6 +81,10 @@ type Memory struct {
 	DType DType
 	Shape []int64
 
+	// Every: of an output the host gets the contents after every replay of a
+	// submission, not only after the last one.
+	Every bool
+
 	Init Init
 
 	// An alias lies in the memory Alias from byte AliasOff on, and takes its

@@ -3,7 +3,7 @@ package ir
 import "fmt"
 
 // Node is an element of a graph's list: a command ([*Dispatch], [*Copy],
-// [*Fill], [*Join]), which has an ID, or a mark between commands ([*Barrier],
+// [*Fill], [*Carry], [*Join]), which has an ID, or a mark between commands ([*Barrier],
 // [*Commit], [*GroupBegin], [*GroupEnd]).
 type Node interface{ node() }
 
@@ -65,6 +65,7 @@ type Dispatch struct {
 	GridKind          GridKind
 	Grid              [3]Extent // in units of GridKind
 	Threadgroup       [3]uint32 // threads of one threadgroup
+	Indirect          *Indirect // what is taken from memory instead; nil: nothing
 	Effects           *Effects  // nil: unknown
 	Op                string    // kind of operation, "rms_norm"; "" if the recorder said nothing
 	Label             string    // for people

@@ -12,6 +12,9 @@ type Param struct {
 	// Min and Max bound the value, both inclusive. A float64 holds every u32
 	// and every f32 exactly.
 	Min, Max float64
+	// Advance is added to the value from one replay of a submission to the next, of
+	// a u32 param. Bounds and constraints hold for all of them.
+	Advance int64
 }
 
 // Constraint is LHS ≤ Max, a linear relation between u32 params that the host

@@ -5,6 +5,7 @@ type Stats struct {
 	Dispatches  int            `json:"dispatches"`
 	Copies      int            `json:"copies"`
 	Fills       int            `json:"fills"`
+	Carries     int            `json:"carries,omitempty"`
 	Barriers    int            `json:"barriers"`
 	Commits     int            `json:"commits"`
 	Joins       int            `json:"joins,omitempty"`
@@ -71,6 +72,9 @@ func (g *Graph) Stats() Stats {
 			epoch++
 		case *Join:
 			s.Joins++
+		case *Carry:
+			s.Carries++
+			epoch++
 		case *Barrier:
 			s.Barriers++
 			end()
@@ -82,7 +86,7 @@ func (g *Graph) Stats() Stats {
 	end()
 	switch g.Ordering {
 	case Serial:
-		s.Epochs = s.Dispatches + s.Copies + s.Fills
+		s.Epochs = s.Dispatches + s.Copies + s.Fills + s.Carries
 		s.Largest = min(s.Epochs, 1)
 	case ByEdges:
 		s.Edges = len(g.Edges)

@@ -57,7 +57,7 @@ func TestStatsAddUp(t *testing.T) {
 					commands++
 				}
 			}
-			if s.Dispatches+s.Copies+s.Fills+s.Joins != commands || sum(s.Kernels) != s.Dispatches || sum(s.Ops) != s.Dispatches || s.Unannotated > s.Dispatches {
+			if s.Dispatches+s.Copies+s.Fills+s.Carries+s.Joins != commands || sum(s.Kernels) != s.Dispatches || sum(s.Ops) != s.Dispatches || s.Unannotated > s.Dispatches {
 				t.Fatalf("%+v of %d commands", s, commands)
 			}
 			switch g.Ordering {

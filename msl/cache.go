@@ -143,6 +143,9 @@ func (c *Cache) EffectsOf(f *decl.Form, d *ir.Dispatch) *ir.Effects {
 // form returns the form of d, new if need be; nil if it has none: an error, or a
 // full table.
 func (c *Cache) form(d *ir.Dispatch) *form {
+	if d.Counts() != nil {
+		return nil // few dispatches, whose effects are their own
+	}
 	c.extendRoots()
 	l := c.last
 	if l == nil {

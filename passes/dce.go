@@ -131,27 +131,20 @@ func dropScratch(g *ir.Graph, r *Report) []ir.MemID {
 // eachMemory calls f with each place in the commands that names a memory. A command
 // for which f returns false is the last one.
 func eachMemory(g *ir.Graph, f func(*ir.MemID) bool) {
+	more := true
+	view := func(v *ir.View) { more = f(&v.Mem) }
 	for _, n := range g.Nodes {
-		more := true
-		switch n := n.(type) {
-		case *ir.Copy:
-			f(&n.Src.Mem)
-			more = f(&n.Dst.Mem)
-		case *ir.Fill:
-			more = f(&n.Dst.Mem)
-		case *ir.Dispatch:
-			for i := range n.Bindings {
-				if n.Bindings[i].Kind == ir.BindView {
-					more = f(&n.Bindings[i].View.Mem)
-				}
+		c, ok := n.(ir.Command)
+		if !ok {
+			continue
+		}
+		c.EachView(view)
+		if d, ok := c.(*ir.Dispatch); ok && d.Effects != nil {
+			for i := range d.Effects.Reads {
+				more = f(&d.Effects.Reads[i].Mem)
 			}
-			if n.Effects != nil {
-				for i := range n.Effects.Reads {
-					more = f(&n.Effects.Reads[i].Mem)
-				}
-				for i := range n.Effects.Writes {
-					more = f(&n.Effects.Writes[i].Mem)
-				}
+			for i := range d.Effects.Writes {
+				more = f(&d.Effects.Writes[i].Mem)
 			}
 		}
 		if !more {

@@ -35,6 +35,12 @@ func (t *twins) sameCommand(x, y ir.Node) difference {
 			return difference{text: "another kind of command"}
 		}
 		return differing(sameAffine(t.b, x.Dst.Len, y.Dst.Len), "another length")
+	case *ir.Carry:
+		y, ok := y.(*ir.Carry)
+		if !ok {
+			return difference{text: "another kind of command"}
+		}
+		return differing(sameAffine(t.b, x.Dst.Len, y.Dst.Len), "another length")
 	case *ir.Fill:
 		y, ok := y.(*ir.Fill)
 		if !ok {
@@ -70,6 +76,15 @@ func (t *twins) sameArguments(d, e *ir.Dispatch) difference {
 	}
 	if grid != same {
 		return differing(grid, "another grid or threadgroup")
+	}
+	v, w := d.Counts(), e.Counts()
+	if (v == nil) != (w == nil) {
+		return difference{text: "a grid in memory, in one of them"}
+	}
+	// What declared kernels take their grid from is read like anything else. What others
+	// touch follows from what they bind, and this no argument binds.
+	if v != nil && !t.b.Kernels[d.Kernel].Library.Declared() && !samePlaces(t.b, t.a, *v, *w) {
+		return difference{text: "a grid elsewhere in memory"}
 	}
 	if len(d.ThreadgroupMemory) != len(e.ThreadgroupMemory) || len(d.Bindings) != len(e.Bindings) {
 		return difference{text: "other bindings"}

@@ -80,7 +80,7 @@ func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
 			return s.t.intern(node{form: real, num: int64(v)})
 		}
 	}
-	if o.inst == nil {
+	if o.inst == nil || hasCounts(o.node) {
 		giveUp("nothing says what %s writes as %s", o.id, dt)
 	}
 	arg := o.writtenArg(int(w - o.wlo))

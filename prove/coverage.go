@@ -137,13 +137,17 @@ func sameViews(bg, ag *ir.Graph, d, e *ir.Dispatch) bool {
 		if d.Bindings[i].Kind != ir.BindView || bg.Memories[d.Bindings[i].View.Mem].Kind == ir.Argument {
 			continue // argument values are the same
 		}
-		v, w := d.Bindings[i].View, e.Bindings[i].View
-		vm, voff := bg.Root(v.Mem)
-		wm, woff := ag.Root(w.Mem)
-		m, n := &bg.Memories[vm], &ag.Memories[wm]
-		if m.Name != n.Name || m.Kind != n.Kind || m.Size != n.Size || !v.Off.AddConst(voff).Equal(w.Off.AddConst(woff)) {
+		if !samePlaces(bg, ag, d.Bindings[i].View, e.Bindings[i].View) {
 			return false
 		}
 	}
 	return true
+}
+
+// samePlaces reports whether two views begin at the same byte of memories of one name.
+func samePlaces(bg, ag *ir.Graph, v, w ir.View) bool {
+	vm, voff := bg.Root(v.Mem)
+	wm, woff := ag.Root(w.Mem)
+	m, n := &bg.Memories[vm], &ag.Memories[wm]
+	return m.Name == n.Name && m.Kind == n.Kind && m.Size == n.Size && v.Off.AddConst(voff).Equal(w.Off.AddConst(woff))
 }

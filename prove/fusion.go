@@ -26,7 +26,10 @@ func (p *proof) checkFusion(i int32) {
 	}
 	if p.termless(i) {
 		why := "it has no declared term"
-		if o.inst != nil {
+		switch {
+		case hasCounts(o.node):
+			why = "its grid is in memory"
+		case o.inst != nil:
 			why = "its kernel is nondeterministic"
 		}
 		fail(CannotTell, "%s", why)
@@ -93,7 +96,14 @@ func listed(ids []ir.ID) string {
 func (p *proof) termless(i int32) bool {
 	o := &p.a.ops[i]
 	_, isCopy := o.node.(*ir.Copy)
-	return o.inst == nil && !isCopy || p.nondeterministic(o)
+	return o.inst == nil && !isCopy || p.nondeterministic(o) || hasCounts(o.node)
+}
+
+// hasCounts reports whether a command takes its grid from memory: which elements it
+// computes no term says.
+func hasCounts(c ir.Command) bool {
+	d, ok := c.(*ir.Dispatch)
+	return ok && d.Counts() != nil
 }
 
 func (u undecided) Error() string { return u.why }

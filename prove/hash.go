@@ -64,6 +64,9 @@ func (h *hasher) command(n ir.Node) {
 	case *ir.Copy:
 		h.text("copy")
 		h.affine(n.Src.Len)
+	case *ir.Carry:
+		h.text("carry")
+		h.affine(n.Src.Len)
 	case *ir.Fill:
 		h.text("fill")
 		h.num(int64(n.Value))
@@ -81,6 +84,9 @@ func (h *hasher) command(n ir.Node) {
 			h.affine(n.Grid[j].Num)
 			h.num(n.Grid[j].Div)
 			h.num(int64(n.Threadgroup[j]))
+		}
+		if n.Counts() != nil {
+			h.text("counts")
 		}
 		for j := range n.Bindings {
 			b := n.Bindings[j]

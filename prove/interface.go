@@ -27,6 +27,7 @@ func checkInterface(b, a *ir.Graph, r *Result) {
 		r.add(Refused, Interface, nil, nil, "constraints between params differ")
 	}
 	before, after := visible(b), visible(a)
+	carried, carriedAfter := carriedTo(b), carriedTo(a)
 	for i := range b.Memories {
 		name := b.Memories[i].Name
 		x, ok := before[name]
@@ -48,6 +49,10 @@ func checkInterface(b, a *ir.Graph, r *Result) {
 			r.add(Refused, Interface, nil, nil, "%s %%%s is %s before, %s after", m.Kind, name, describe(m), describe(n))
 		case m.Storage != n.Storage:
 			r.add(Refused, Interface, nil, nil, "%s %%%s has %s storage before, %s after", m.Kind, name, m.Storage, n.Storage)
+		case m.Every != n.Every:
+			r.add(Refused, Interface, nil, nil, "%%%s is kept of every replay of a submission in one of the graphs only", name)
+		case carried[x] != carriedAfter[y]:
+			r.add(Refused, Interface, nil, nil, "something is carried to %%%s in one of the graphs only", name)
 		case m.Align != n.Align:
 			r.add(Refused, Interface, nil, nil, "%s %%%s is aligned to %s before, %s after", m.Kind, name, describeAlign(m), describeAlign(n))
 		default:
@@ -60,6 +65,18 @@ func checkInterface(b, a *ir.Graph, r *Result) {
 			r.add(Refused, Interface, nil, nil, "%s %%%s is new after", m.Kind, m.Name)
 		}
 	}
+}
+
+// carriedTo reports for each memory whether something is carried to it.
+func carriedTo(g *ir.Graph) []bool {
+	out := make([]bool, len(g.Memories))
+	for _, n := range g.Nodes {
+		if c, ok := n.(*ir.Carry); ok {
+			root, _ := g.Root(c.Dst.Mem)
+			out[root] = true
+		}
+	}
+	return out
 }
 
 // visible returns the root memories that the host fills or reads, and weights, by

@@ -73,6 +73,7 @@ type model struct {
 	spent int
 	// arguments: some memory is argument memory.
 	arguments bool
+	fixed     []bool   // [ir.Graph.Fixed]
 	twins     *twins   // of the graph before and this one, which is the one after
 	meetings  int      // asked for
 	copying   []answer // by kind: see copies
@@ -112,7 +113,7 @@ func newModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	}
 	m := &model{
 		ctx: ctx, g: g, at: make([]int32, 0, len(g.Nodes)), ops: make([]op, 0, commands), byID: newIndex(commands),
-		names: make([]int32, len(g.Memories)), roots: make([]root, len(g.Memories)), forms: map[*decl.Form]int32{}, shapes: newShapes(g),
+		names: make([]int32, len(g.Memories)), roots: make([]root, len(g.Memories)), forms: map[*decl.Form]int32{}, shapes: newShapes(g), fixed: g.Fixed(),
 	}
 	for i := range g.Memories {
 		m.roots[i].mem, m.roots[i].off = g.Root(ir.MemID(i))
@@ -202,17 +203,20 @@ func (t *touched) by(o *op) *ir.Effects {
 	return e
 }
 
-// transfer is [ir.NodeEffects] of a copy or a fill.
+// transfer is [ir.Command.Touches] of what is no dispatch.
 func (t *touched) transfer(n ir.Node) *ir.Effects {
-	dst := ir.View{}
+	dst, must := ir.View{}, true
 	switch n := n.(type) {
 	case *ir.Copy:
 		dst = n.Dst
 		t.out.Reads = append(t.out.Reads, n.Src.Contiguous())
 	case *ir.Fill:
 		dst = n.Dst
+	case *ir.Carry: // after the last replay it does nothing
+		dst, must = n.Dst, false
+		t.out.Reads = append(t.out.Reads, n.Src.Contiguous())
 	}
-	t.out.Writes = append(t.out.Writes, ir.Write{Region: dst.Contiguous(), Must: true})
+	t.out.Writes = append(t.out.Writes, ir.Write{Region: dst.Contiguous(), Must: must})
 	return &t.out
 }
 
@@ -349,4 +353,4 @@ func (m *model) off(a *access) ir.Affine {
 func (m *model) format(a *access) string { return m.g.FormatRegion(m.region(a)) }
 
 // readOnly reports whether nothing in a graph writes the memory.
-func (m *model) readOnly(id ir.MemID) bool { return m.g.Memories[id].Kind.ReadOnly() }
+func (m *model) readOnly(id ir.MemID) bool { return m.fixed[id] }

@@ -43,16 +43,11 @@ func (p *proof) checkPillar(i int32, now []whole) {
 	if len(p.differs) == 0 {
 		return
 	}
-	d := o.node.(*ir.Dispatch) // everything else has known effects
-	for k := range d.Bindings {
-		b := &d.Bindings[k]
-		if b.Kind != ir.BindView {
-			continue
-		}
-		if name := p.a.g.Memories[p.a.roots[b.View.Mem].mem].Name; p.differs[name] {
+	o.node.EachView(func(v *ir.View) {
+		if name := p.a.g.Memories[p.a.roots[v.Mem].mem].Name; p.differs[name] {
 			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects, and %%%s, which it binds, holds other bytes than before", p.a.g.Describe(o.node), name)
 		}
-	}
+	})
 	p.assume(Values, []ir.ID{o.id}, o.id.String()+" reads no memory that it does not bind")
 }
 

@@ -8,7 +8,7 @@ type readings struct {
 	h       *history
 	of      []seen            // by read, as model.reads
 	pillars map[int32][]whole // by op: what memories hold that were written since the one before
-	final   []whole           // of outputs and states
+	final   []whole           // of outputs, states, and inputs that are carried to
 }
 
 // trace runs through a graph in written order.
@@ -29,7 +29,7 @@ func trace(m *model) *readings {
 		}
 	}
 	for i := range m.g.Memories {
-		if x := &m.g.Memories[i]; x.Alias == ir.NoMem && (x.Kind == ir.Output || x.Kind == ir.State) {
+		if x := &m.g.Memories[i]; x.Alias == ir.NoMem && (x.Kind == ir.Output || x.Kind == ir.State || x.Kind == ir.Input && !m.readOnly(ir.MemID(i))) {
 			t.final = append(t.final, h.whole(ir.MemID(i)))
 		}
 	}

@@ -110,6 +110,8 @@ func (e *Encoder) nameOf(n ir.Node) string {
 		return e.g.Kernels[n.Kernel].Name
 	case *ir.Copy:
 		return cmp.Or(n.Label, "copy")
+	case *ir.Carry:
+		return cmp.Or(n.Label, "carry")
 	case *ir.Fill:
 		return cmp.Or(n.Label, "fill")
 	}

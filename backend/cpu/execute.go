@@ -64,6 +64,11 @@ func (e *executable) add(n ir.Node) error {
 				}
 			}
 		}
+		if v := n.Counts(); v != nil {
+			if err := e.here(*v); err != nil {
+				return err
+			}
+		}
 		for _, a := range k.Args {
 			if a.Kind != ir.ThreadgroupArg && n.Binding(a.Slot) == nil {
 				return fmt.Errorf("argument %d (%s) is not bound", a.Slot, a.Name)
@@ -76,6 +81,8 @@ func (e *executable) add(n ir.Node) error {
 	case *ir.Fill:
 		e.steps = append(e.steps, step{node: n})
 		return e.here(n.Dst)
+	case *ir.Carry: // for the next replay of a submission
+		return errors.Join(e.here(n.Dst), e.here(n.Src))
 	}
 	return nil
 }
@@ -211,7 +218,9 @@ func (e *executable) run(s *step, params []uint32) (err error) {
 		}
 		return nil
 	case *ir.Dispatch:
-		e.resolve(s, n, params)
+		if err := e.resolve(s, n, params); err != nil {
+			return err
+		}
 		if slices.Contains(e.call.Threads[:], 0) {
 			return nil // a grid without threads does nothing, whatever the arguments
 		}
@@ -250,7 +259,8 @@ func (e *executable) work(s *step, params []uint32) (seconds float64) {
 	case *ir.Fill:
 		return secondsPerByte * float64(n.Dst.Len.Eval(params))
 	case *ir.Dispatch:
-		e.resolve(s, n, params)
+		e.arguments(s, n, params)
+		e.grid(n, params)
 		if slices.Contains(e.call.Threads[:], 0) {
 			return 0
 		}
@@ -259,8 +269,47 @@ func (e *executable) work(s *step, params []uint32) (seconds float64) {
 	return 0
 }
 
-// resolve fills e.call with the dispatch's arguments.
-func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) {
+// resolve fills e.call with the dispatch's arguments and grid.
+func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) error {
+	e.arguments(s, n, params)
+	e.grid(n, params)
+	if n.Indirect == nil {
+		return nil
+	}
+	return e.indirect(n, params)
+}
+
+// indirect takes from memory what the dispatch has there.
+func (e *executable) indirect(n *ir.Dispatch, params []uint32) error {
+	for i := range n.Indirect.Offsets {
+		o := &n.Indirect.Offsets[i]
+		var word [8]byte
+		copy(word[:], e.bytes(o.At, params))
+		v := n.Binding(o.Slot).View
+		off, length := int64(binary.LittleEndian.Uint64(word[:])), v.Len.Eval(params)
+		if size := int64(len(e.mem[v.Mem])); off < 0 || off > size-length {
+			return fmt.Errorf("%s: takes the offset of %s from memory, and finds %d in %s", n.ID, e.graph.FormatView(v), off, e.graph.FormatView(o.At))
+		}
+		data := e.mem[v.Mem][off : off+length : off+length]
+		e.call.Device[o.Slot], e.call.Constant[o.Slot] = data, data
+	}
+	at := n.Counts()
+	if at == nil {
+		return nil
+	}
+	counts := e.bytes(*at, params)
+	for i := range n.Grid {
+		v, most := int(binary.LittleEndian.Uint32(counts[4*i:])), e.call.Groups[i]
+		if v > most {
+			return fmt.Errorf("%s: takes its grid from %s, where %d threadgroups stand in dimension %d: the graph says at most %d", n.ID, e.graph.FormatView(*at), v, i, most)
+		}
+		e.call.Groups[i], e.call.Threads[i] = v, v*int(n.Threadgroup[i])
+	}
+	return nil
+}
+
+// arguments fills e.call with the dispatch's arguments.
+func (e *executable) arguments(s *step, n *ir.Dispatch, params []uint32) {
 	c := &e.call
 	k := &e.graph.Kernels[n.Kernel]
 	clear(c.Device[:])
@@ -288,6 +337,11 @@ func (e *executable) resolve(s *step, n *ir.Dispatch, params []uint32) {
 		// An argument of either space may be bound either way; see Call.
 		c.Device[b.Slot], c.Constant[b.Slot] = data, data
 	}
+}
+
+// grid fills e.call with the dispatch's grid; of one in memory with the greatest.
+func (e *executable) grid(n *ir.Dispatch, params []uint32) {
+	c := &e.call
 	for i, g := range n.Grid {
 		v, tg := int(g.Eval(params)), int(n.Threadgroup[i])
 		c.Group[i] = tg

@@ -129,7 +129,24 @@ func draw(rng *rand.Rand) *ir.Graph {
 	}
 	// Keep what came last.
 	x.dispatch(ir.ID(commands), kTwo, x.readable(), x.readable(), ir.ViewOf(out, 8*word, 4*word))
+	if rng.IntN(3) == 0 {
+		x.carry(ir.ID(commands + 1))
+	}
 	return g
+}
+
+// carry carries a part of the output to the input or the state.
+func (x *drawing) carry(id ir.ID) {
+	n := 1 + x.rng.Int64N(4)
+	to := []ir.MemID{in, state}[x.rng.IntN(2)]
+	c := &ir.Carry{ID: id, Dst: ir.ViewOf(to, word*x.rng.Int64N(16-n), word*n), Src: ir.ViewOf(out, word*x.rng.Int64N(12-n), word*n)}
+	if x.params && x.rng.IntN(3) == 0 {
+		c.Dst.Off = x.at(word*x.rng.Int64N(16-n-3), word, 0)
+	}
+	x.g.Nodes = append(x.g.Nodes, c)
+	for _, m := range []ir.MemID{in, state, out} {
+		x.g.Memories[m].DType = ir.U32
+	}
 }
 
 // at is c + p·n + q·m, as far as there are params.
@@ -367,6 +384,9 @@ func (p *Program) touched(i int) map[place]bool {
 		add(rooted(p.g, n.Src).Contiguous(), false)
 		add(rooted(p.g, n.Dst).Contiguous(), true)
 	case *ir.Fill:
+		add(rooted(p.g, n.Dst).Contiguous(), true)
+	case *ir.Carry:
+		add(rooted(p.g, n.Src).Contiguous(), false)
 		add(rooted(p.g, n.Dst).Contiguous(), true)
 	case *ir.Dispatch:
 		if !c.known {

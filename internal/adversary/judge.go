@@ -51,7 +51,7 @@ func interfaceDiffers(b, a *ir.Graph) string {
 					panic(err)
 				}
 			}
-			out[m.Name] = fmt.Sprint(m.Kind, m.Size, m.DType, m.Shape, m.Storage, m.Align, m.Init.Kind == ir.InitNone, bytes)
+			out[m.Name] = fmt.Sprint(m.Kind, m.Size, m.DType, m.Shape, m.Storage, m.Align, m.Every, m.Init.Kind == ir.InitNone, bytes)
 		}
 		return out
 	}

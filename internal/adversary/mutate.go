@@ -53,6 +53,7 @@ var Changes = []Change{
 	{"provenance_forged", (*Changing).provenanceForged},
 	{"provenance_lost", (*Changing).provenanceLost},
 	{"interface_changed", (*Changing).interfaceChanged},
+	{"carry_changed", (*Changing).carryChanged},
 }
 
 func some[T any](x *Changing, list []T) (v T, ok bool) {
@@ -525,6 +526,28 @@ func (x *Changing) gridChanged() bool {
 	return true
 }
 
+// carryChanged moves what a carry reads or writes, or gives it another destination.
+func (x *Changing) carryChanged() bool {
+	i, ok := some(x, x.where(func(n ir.Node) bool { _, ok := n.(*ir.Carry); return ok }))
+	if !ok {
+		return false
+	}
+	c := ir.CloneNode(x.g.Nodes[i]).(*ir.Carry)
+	x.g.Nodes[i] = c
+	switch x.rng.IntN(4) {
+	case 0:
+		c.Src.Off = c.Src.Off.AddConst(word * (x.rng.Int64N(3) - 1))
+	case 1:
+		c.Dst.Off = c.Dst.Off.AddConst(word * (x.rng.Int64N(3) - 1))
+	case 2:
+		n := ir.Const(word * (1 + x.rng.Int64N(4)))
+		c.Src.Len, c.Dst.Len = n, n
+	default:
+		c.Dst.Mem = in + state - c.Dst.Mem
+	}
+	return true
+}
+
 func (x *Changing) fillChanged() bool {
 	i, ok := some(x, x.where(func(n ir.Node) bool { _, ok := n.(*ir.Fill); return ok }))
 	if ok {
@@ -561,7 +584,14 @@ func (x *Changing) provenanceLost() bool {
 
 func (x *Changing) interfaceChanged() bool {
 	m := &x.g.Memories[[]ir.MemID{in, weight, state, out}[x.rng.IntN(4)]]
-	switch x.rng.IntN(8) {
+	switch x.rng.IntN(10) {
+	case 8:
+		m.Every = true // of others than outputs Check says so
+	case 9:
+		if len(x.g.Params) == 0 {
+			return false
+		}
+		x.g.Params[x.rng.IntN(2)].Advance++
 	case 0:
 		m.DType, m.Shape = ir.F32, []int64{m.Size / word}
 	case 1:

@@ -191,6 +191,7 @@ type machine struct {
 // Run executes steps and returns a picture of outputs and states.
 func (p *Program) Run(steps []Step, h *Host) uint64 {
 	x := &machine{p: p, host: h, mem: make([][]byte, len(p.g.Memories))}
+	fixed := p.g.Fixed()
 	for r := range h.Params {
 		x.read = append(x.read, make([][]byte, len(p.g.Memories)))
 		for i := range p.g.Memories {
@@ -200,7 +201,9 @@ func (p *Program) Run(steps []Step, h *Host) uint64 {
 			}
 			switch m.Kind {
 			case ir.Input:
-				x.read[r][i] = noise(mix(uint64(r), 7), m)
+				if fixed[i] {
+					x.read[r][i] = noise(mix(uint64(r), 7), m)
+				}
 			case ir.Argument:
 				x.read[r][i] = make([]byte, m.Size)
 				m.WriteValues(x.read[r][i], h.Params[r])
@@ -218,7 +221,7 @@ func (p *Program) Run(steps []Step, h *Host) uint64 {
 			if err := m.WriteInit(x.mem[i]); err != nil {
 				panic(err)
 			}
-		case m.Kind == ir.State:
+		case m.Kind == ir.State, m.Kind == ir.Input && !fixed[i]: // the replays are one submission
 			x.mem[i] = noise(11, m)
 		case m.Kind == ir.Output || m.Kind == ir.Scratch:
 			x.mem[i] = noise(mix(h.Garbage, 1), m)
@@ -297,6 +300,12 @@ func (x *machine) step(s Step) {
 		src, dst := rooted(x.p.g, n.Src), rooted(x.p.g, n.Dst)
 		k := n.Src.Len.Eval(params)
 		copy(x.mem[dst.Mem][dst.Off.Eval(params):][:k], x.bytes(src.Mem, s.Replay)[src.Off.Eval(params):][:k])
+	case *ir.Carry:
+		if s.Replay == len(x.host.Params)-1 {
+			return
+		}
+		src, dst := rooted(x.p.g, n.Src), rooted(x.p.g, n.Dst)
+		copy(x.mem[dst.Mem][dst.Off.Eval(params):][:n.Dst.Len.Eval(params)], x.mem[src.Mem][src.Off.Eval(params):])
 	case *ir.Fill:
 		dst := rooted(x.p.g, n.Dst)
 		b := x.mem[dst.Mem][dst.Off.Eval(params):][:n.Dst.Len.Eval(params)]

@@ -74,6 +74,9 @@ func (e *Estimator) Work(n ir.Node) Work {
 	case *ir.Copy:
 		w.Bytes = 2 * float64(n.Dst.Len.Eval(e.params))
 		groups = w.Bytes / copyGroup
+	case *ir.Carry:
+		w.Bytes = 2 * float64(n.Dst.Len.Eval(e.params))
+		groups = w.Bytes / copyGroup
 	case *ir.Fill:
 		w.Bytes = float64(n.Dst.Len.Eval(e.params))
 		groups = w.Bytes / copyGroup

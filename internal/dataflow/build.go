@@ -66,9 +66,10 @@ type part struct {
 // replay: scratch and outputs begin undefined.
 func Build(ctx context.Context, g *ir.Graph) *Flow {
 	b := &builder{ctx: ctx, g: g, f: &Flow{Graph: g, facts: newFacts(g)}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
+	b.f.fixed = g.Fixed()
 	for i := range g.Memories {
 		m, off := g.Root(ir.MemID(i))
-		b.roots[i] = root{m, off, g.Memories[m].Kind.ReadOnly()}
+		b.roots[i] = root{m, off, b.f.fixed[i]}
 	}
 	b.count()
 	for i := range b.f.Commands {
@@ -100,6 +101,8 @@ func (b *builder) count() {
 			uses, defs = uses+1, defs+1
 		case *ir.Fill:
 			defs++
+		case *ir.Carry:
+			uses, defs = uses+2, defs+1
 		}
 	}
 	f.Commands = make([]ir.Command, 0, n)
@@ -189,6 +192,11 @@ func (b *builder) effects(i int32) {
 	case *ir.Fill:
 		dst := x.Dst.Contiguous()
 		b.def(i, &dst, true)
+	case *ir.Carry:
+		src, dst := x.Src.Contiguous(), x.Dst.Contiguous()
+		b.use(&src, -1)
+		b.use(&dst, 0)
+		b.def(i, &dst, false)
 	case *ir.Dispatch:
 		if !x.Effects.Known() {
 			b.unknown(i)
@@ -459,11 +467,15 @@ func (b *builder) visible(r ir.MemID, see func(def int32)) {
 	}
 }
 
+// outlives reports whether what is written to memory of kind k is seen after the
+// replay: by the host, or, of an input that is carried to, by the next replay.
+func outlives(k ir.MemKind) bool { return k == ir.Output || k == ir.State || k == ir.Input }
+
 // finish turns sources into readers, and marks what is final and live.
 func (b *builder) finish() {
 	f := b.f
 	for _, r := range b.touched {
-		if k := b.g.Memories[r].Kind; k == ir.Output || k == ir.State {
+		if outlives(b.g.Memories[r].Kind) {
 			b.visible(r, func(def int32) { f.defs[def].Final = true })
 		}
 	}
@@ -487,8 +499,7 @@ func (b *builder) finish() {
 			}
 			for _, s := range us[k].Sources {
 				if d := &f.defs[f.def(&s)]; d.Region.Mem != ir.NoMem {
-					kind := b.g.Memories[d.Region.Mem].Kind
-					d.Final = d.Final || kind == ir.Output || kind == ir.State
+					d.Final = d.Final || outlives(b.g.Memories[d.Region.Mem].Kind)
 				}
 			}
 		}

@@ -17,6 +17,7 @@ type Flow struct {
 	uses   []Use
 	defs   []Def
 	pillar []bool
+	fixed  []bool // [ir.Graph.Fixed]
 	live   []bool
 	crowd  []int32 // commands whose known effects count as unknown
 	facts  *facts
@@ -160,6 +161,9 @@ func (f *Flow) Pillar() int {
 // Live reports whether what command i writes may reach an output or state, or a
 // command of unknown effects; such a command itself is live.
 func (f *Flow) Live(i int) bool { return f.live[i] }
+
+// Fixed reports whether no command writes memory m.
+func (f *Flow) Fixed(m ir.MemID) bool { return f.fixed[m] }
 
 // Levels returns for each command the length of the longest chain of values that
 // ends in it, itself included, and the greatest of them: depth∞, the number of

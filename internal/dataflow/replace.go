@@ -35,7 +35,7 @@ func (f *Flow) Replace(rs []Replacement) *Flow {
 		dropped += len(rs[k].Members) - 1
 	}
 	n := len(f.Commands) - dropped
-	r.f = &Flow{Graph: f.Graph, facts: f.facts, Commands: make([]ir.Command, 0, n), spans: make([]span, 0, n),
+	r.f = &Flow{Graph: f.Graph, facts: f.facts, fixed: f.fixed, Commands: make([]ir.Command, 0, n), spans: make([]span, 0, n),
 		uses: make([]Use, 0, len(f.uses)), defs: make([]Def, 0, len(f.defs)), pillar: make([]bool, 0, n), live: make([]bool, 0, n)}
 	for i := range f.Commands {
 		k := r.in[i]

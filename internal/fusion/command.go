@@ -112,7 +112,7 @@ func (r *round) bind(node ir.Command, i int) *command {
 	var err error
 	switch n := node.(type) {
 	case *ir.Dispatch:
-		if !c.effects.Known() || !r.g.Kernels[n.Kernel].Library.Declared() {
+		if !c.effects.Known() || !r.g.Kernels[n.Kernel].Library.Declared() || n.Counts() != nil {
 			return c
 		}
 		if r.declared != nil {

@@ -53,6 +53,13 @@ func (p *pair) compare() {
 			p.text("label", x.Label, y.Label)
 			return
 		}
+	case *ir.Carry:
+		if y, ok := y.(*ir.Carry); ok {
+			p.view("destination", x.Dst, y.Dst)
+			p.view("source", x.Src, y.Src)
+			p.text("label", x.Label, y.Label)
+			return
+		}
 	case *ir.Fill:
 		if y, ok := y.(*ir.Fill); ok {
 			p.view("destination", x.Dst, y.Dst)

@@ -95,6 +95,8 @@ func (s *side) kernel(i int) string {
 		return "copy"
 	case *ir.Join:
 		return "join"
+	case *ir.Carry:
+		return "carry"
 	}
 	return "fill"
 }

@@ -8,7 +8,10 @@ import "github.com/mlxc/mlxc/ir"
 func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
-		if b.Kind != ir.BindView || g.Memories[b.View.Mem].Kind.ReadOnly() {
+		if b.Kind != ir.BindView {
+			continue
+		}
+		if kind := g.Memories[b.View.Mem].Kind; kind.ReadOnly() && kind != ir.Input { // an input may be carried to
 			continue
 		}
 		k := &g.Kernels[d.Kernel]

@@ -110,7 +110,7 @@ func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
 	l := &liveBytes{t: t, roots: make([]liveRoot, len(t.g.Memories))}
 	for i := range l.roots {
 		k := t.g.Memories[i].Kind
-		l.roots[i].rest = k == ir.Output || k == ir.State
+		l.roots[i].rest = k == ir.Output || k == ir.State || k == ir.Input // what is carried to it is for the next replay
 	}
 	for i := int32(t.Len()) - 1; i >= 0; i-- {
 		interrupt.Poll(t.ctx)

@@ -97,15 +97,15 @@ func (t *Table) Reorder(order []int32) {
 // rootsOf follows every chain of aliases once: a hostile file has long ones.
 // Parents stand before their aliases.
 func rootsOf(g *ir.Graph) []rootOf {
-	out := make([]rootOf, len(g.Memories))
+	out, fixed := make([]rootOf, len(g.Memories)), g.Fixed()
 	for i := range g.Memories {
-		out[i] = rootOf{0, int32(i), g.Memories[i].Kind.ReadOnly()}
+		out[i] = rootOf{0, int32(i), fixed[i]}
 		if p := g.Memories[i].Alias; p != ir.NoMem {
 			if int(p) < i {
 				out[i] = rootOf{out[p].off + g.Memories[i].AliasOff, out[p].mem, out[p].readOnly}
 			} else {
 				m, off := g.Root(ir.MemID(i))
-				out[i] = rootOf{off, int32(m), g.Memories[m].Kind.ReadOnly()}
+				out[i] = rootOf{off, int32(m), fixed[m]}
 			}
 		}
 	}
@@ -132,6 +132,10 @@ func (t *Table) touch(x ir.Command) (known bool) {
 	case *ir.Fill:
 		w := x.Dst.Contiguous()
 		t.add(&w, true, true)
+	case *ir.Carry:
+		r, w := x.Src.Contiguous(), x.Dst.Contiguous()
+		t.add(&r, false, false)
+		t.add(&w, true, false)
 	}
 	return true
 }

@@ -66,6 +66,11 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch) {
 		return &ds[k-len(us)].Region, ofDef[k-len(us)]
 	}
 	x.views, x.inside = x.views[:0], append(x.inside[:0], make([]bool, regions)...)
+	if v := d.Counts(); v != nil {
+		if m := b.rooted(v).Mem; b.scratch[m] {
+			b.holds(m, pin{unlisted, i})
+		}
+	}
 	for j := range d.Bindings {
 		if d.Bindings[j].Kind != ir.BindView {
 			continue
@@ -224,6 +229,9 @@ func (b *builder) hold(i int32, ofUse, ofDef []int32, fits bool) {
 	case *ir.Fill:
 		view(&n.Dst, ofDef[0] >= 0)
 	case *ir.Dispatch:
+		if v := n.Counts(); v != nil {
+			view(v, false)
+		}
 		slots := b.accesses(n.Kernel)
 		reads, writes := 0, 0
 		for j := range n.Bindings {

@@ -52,7 +52,7 @@ func NewLevels(f *dataflow.Flow) *Levels {
 // After returns the greatest level of what an access conflicts with, 0 if
 // nothing.
 func (l *Levels) After(r ir.Region, write bool) int32 {
-	if dataflow.Empty(&r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
+	if dataflow.Empty(&r) || l.f.Fixed(r.Mem) {
 		return 0
 	}
 	m := &l.mems[r.Mem]
@@ -84,7 +84,7 @@ func (l *Levels) After(r ir.Region, write bool) int32 {
 // Add enters an access of the given level, which is greater than what After
 // returned for it.
 func (l *Levels) Add(r ir.Region, write bool, level int32) {
-	if dataflow.Empty(&r) || l.g.Memories[r.Mem].Kind.ReadOnly() {
+	if dataflow.Empty(&r) || l.f.Fixed(r.Mem) {
 		return
 	}
 	m := &l.mems[r.Mem]

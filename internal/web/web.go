@@ -408,7 +408,10 @@ func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, ok bool) {
 			return nil, nil, false
 		}
 	}
-	return reads, writes, len(reads) == cap(reads) && len(writes) == cap(writes)
+	if len(reads) < cap(reads) || len(writes) < cap(writes) {
+		return nil, nil, false // it touches more than its arguments
+	}
+	return reads, writes, true
 }
 
 func (b *builder) accesses(k ir.KernelID) []access {

@@ -98,6 +98,7 @@ func (g *gen) memories() {
 			m.Storage = ir.Shared
 			m.Init = ir.Init{Kind: ir.InitValues, Values: g.values(m.Size)}
 		}
+		m.Every = kind == ir.Output && g.bool("every")
 		m.DType, m.Shape = shape(t, m.Size)
 		add(m)
 	}

@@ -40,10 +40,11 @@ type gen struct {
 	privateState string      // prefix of the names of the other states
 	ids          map[ir.ID]bool
 	writable     []ir.MemID
+	offset       bool // some dispatch takes an offset from argument memory
 }
 
 func (g *gen) graph() *ir.Graph {
-	g.ids = map[ir.ID]bool{}
+	g.ids, g.offset = map[ir.ID]bool{}, false
 	g.params()
 	g.memories()
 	g.kernels()

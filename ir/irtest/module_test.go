@@ -40,7 +40,7 @@ func TestEveryFeatureIsDrawn(t *testing.T) {
 		"bind view", "bind affine view", "bind bytes", "bind param", "bind f32 param", "bind constant expression", "bind inline device memory", "unbound argument",
 		"threadgroup memory", "grid threadgroups", "grid threads", "affine grid", "divided grid",
 		"effects nil", "effects partial", "effects complete", "effects empty", "strided", "must", "may", "atomic",
-		"op", "label", "from", "copy", "fill", "barrier", "commit none", "commit fence", "commit event", "group", "nested group",
+		"op", "label", "from", "copy", "fill", "carry to input", "carry to state", "advance", "every", "grid in memory", "offset in memory", "barrier", "commit none", "commit fence", "commit event", "group", "nested group",
 	}
 	for _, w := range want {
 		require.NotZero(t, seen[w], "never drawn: %s", w)
@@ -66,6 +66,9 @@ func count(m *ir.Module, see func(string, ...any)) {
 	for _, g := range m.Graphs {
 		for _, p := range g.Params {
 			see("param %s", p.Type)
+			if p.Advance != 0 {
+				see("advance")
+			}
 		}
 		for range g.Constraints {
 			see("constraint")
@@ -73,6 +76,9 @@ func count(m *ir.Module, see func(string, ...any)) {
 		for _, mem := range g.Memories {
 			see("kind %s", mem.Kind)
 			see("storage %s", mem.Storage)
+			if mem.Every {
+				see("every")
+			}
 			if mem.Align > 0 {
 				see("alignment")
 			}
@@ -137,6 +143,8 @@ func count(m *ir.Module, see func(string, ...any)) {
 				see("copy")
 			case *ir.Fill:
 				see("fill")
+			case *ir.Carry:
+				see("carry to %s", g.Memories[n.Dst.Mem].Kind)
 			case *ir.Barrier:
 				see("barrier")
 			case *ir.Commit:
@@ -184,6 +192,12 @@ func countDispatch(g *ir.Graph, d *ir.Dispatch, see func(string, ...any)) {
 		see("threadgroup memory")
 	}
 	see("grid %s", d.GridKind)
+	if d.Counts() != nil {
+		see("grid in memory")
+	}
+	if d.Indirect != nil && len(d.Indirect.Offsets) > 0 {
+		see("offset in memory")
+	}
 	for _, e := range d.Grid {
 		if !e.IsConst() {
 			see("affine grid")

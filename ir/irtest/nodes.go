@@ -1,6 +1,7 @@
 package irtest
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -36,12 +37,107 @@ func (g *gen) nodes() {
 		case kind == 5 || len(g.g.Kernels) == 0:
 			add(&ir.Fill{ID: g.id(), Dst: g.view(g.memory(true)), Value: rapid.Byte().Draw(g.t, "value"), Label: labels.Draw(g.t, "label"), From: g.from()})
 		default:
-			add(g.dispatch())
+			d := g.dispatch()
+			if g.chance(4, "indirect") {
+				g.indirect(d)
+			}
+			add(d)
 		}
 	}
 	for ; open > 0; open-- {
 		add(&ir.GroupEnd{})
 	}
+	g.carry()
+}
+
+// carry draws a carry from an output to an input or a state, if there are any.
+func (g *gen) carry() {
+	var from, to []ir.MemID
+	for i := range g.g.Memories {
+		switch m := &g.g.Memories[i]; {
+		case m.Alias != ir.NoMem:
+		case m.Kind == ir.Output:
+			from = append(from, ir.MemID(i))
+		case m.Kind == ir.Input || m.Kind == ir.State && m.DType.Valid():
+			to = append(to, ir.MemID(i))
+		}
+	}
+	if len(from) == 0 || len(to) == 0 || !g.bool("carry") {
+		return
+	}
+	s, d := rapid.SampledFrom(from).Draw(g.t, "carried"), rapid.SampledFrom(to).Draw(g.t, "carried to")
+	src, dst := &g.g.Memories[s], &g.g.Memories[d]
+	if dst.Kind == ir.Input {
+		dst.DType, dst.Shape = ir.U8, nil
+	}
+	src.DType, src.Shape = dst.DType, nil
+	if src.Size < dst.DType.Size() || dst.DType.Size() == 0 {
+		src.DType, src.Shape = ir.Invalid, nil
+		return
+	}
+	n := g.upTo(min(src.Size, dst.Size), "length")
+	g.g.Nodes = append(g.g.Nodes, &ir.Carry{
+		ID: g.id(), Src: ir.ViewOf(s, g.upTo(src.Size-n, "offset"), n), Dst: ir.ViewOf(d, g.upTo(dst.Size-n, "offset"), n), Label: labels.Draw(g.t, "label"), From: g.from(),
+	})
+}
+
+// indirect makes a dispatch take from memory what it can.
+func (g *gen) indirect(d *ir.Dispatch) {
+	t := g.t
+	x := &ir.Indirect{}
+	if g.bool("counts") {
+		// The first memory that has room.
+		for i := range g.g.Memories {
+			if m := &g.g.Memories[i]; m.Size >= 12 {
+				v := ir.ViewOf(ir.MemID(i), 4*g.upTo((m.Size-12)/4, "counts"), 12)
+				x.Grid = &v
+				break
+			}
+		}
+	}
+	if x.Grid != nil {
+		d.GridKind = ir.Threadgroups
+		for i := range d.Grid {
+			d.Grid[i] = ir.Ext(rapid.Int64Range(0, 99).Draw(t, "greatest grid"))
+		}
+		if d.Effects != nil {
+			d.Effects.Reads = append(d.Effects.Reads, x.Grid.Contiguous())
+			for i := range d.Effects.Writes {
+				d.Effects.Writes[i].Must = false
+			}
+		}
+	}
+	for i := range d.Bindings {
+		if b := &d.Bindings[i]; b.Kind == ir.BindView && g.g.Memories[b.View.Mem].Kind != ir.Scratch && b.View.Off.IsConst() && !g.offset {
+			if at, ok := g.holding(b.View.Off.Const); ok {
+				x.Offsets = append(x.Offsets, ir.OffsetAt{Slot: b.Slot, At: at})
+				g.offset = true // another one would need another value
+			}
+		}
+	}
+	if x.Grid != nil || len(x.Offsets) > 0 {
+		d.Indirect = x
+	}
+}
+
+// holding makes a value of argument memory hold an offset.
+func (g *gen) holding(off int64) (ir.View, bool) {
+	for i := range g.g.Memories {
+		m := &g.g.Memories[i]
+		if m.Kind != ir.Argument || m.Alias != ir.NoMem {
+			continue
+		}
+		for _, v := range m.Init.Values {
+			if n := len(v.Bytes); n == 8 || n == 4 && off <= math.MaxUint32 {
+				binary.LittleEndian.PutUint32(v.Bytes, uint32(off))
+				if n == 8 {
+					binary.LittleEndian.PutUint64(v.Bytes, uint64(off))
+				}
+				return ir.ViewOf(ir.MemID(i), v.Off, int64(n)), true
+			}
+		}
+	}
+	return ir.View{}, false
 }
 
 // edges draws edges for a graph that is ordered by them.

@@ -21,6 +21,9 @@ func (g *gen) params() {
 			top := rapid.SampledFrom([]uint32{0, 1, 7, 2047, 1 << 20, math.MaxUint32}).Draw(t, "magnitude")
 			a, b := rapid.Uint32Range(0, top).Draw(t, "bound"), rapid.Uint32Range(0, top).Draw(t, "bound")
 			p.Min, p.Max = float64(min(a, b)), float64(max(a, b))
+			if g.chance(4, "advances") {
+				p.Advance = rapid.Int64Range(-math.MaxUint32, math.MaxUint32).Draw(t, "advance")
+			}
 		}
 		g.g.Params = append(g.g.Params, p)
 	}

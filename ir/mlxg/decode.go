@@ -19,6 +19,8 @@ const (
 	nodeGroupBegin
 	nodeGroupEnd
 	nodeJoin
+	nodeCarry
+	nodeIndirect // a dispatch that takes something from memory
 )
 
 var nodeSize = [...]int{
@@ -30,6 +32,8 @@ var nodeSize = [...]int{
 	nodeGroupBegin: 2,
 	nodeGroupEnd:   1,
 	nodeJoin:       2,
+	nodeCarry:      6,
+	nodeIndirect:   13,
 }
 
 // Bits of a graph's attributes.
@@ -45,8 +49,8 @@ const edgeSize = 3
 // graphSize is the number of elements of a graph.
 func graphSize(version uint32) int {
 	switch {
-	case version >= edged:
-		return 8
+	case version >= extended:
+		return 10
 	case version >= attributed:
 		return 7
 	}
@@ -209,15 +213,65 @@ func (d *decoder) graphAt() *ir.Graph {
 	if d.version >= attributed {
 		d.attributes(g)
 	}
-	if d.version >= edged {
+	if d.version >= extended {
 		d.edges(g)
+		d.inARow(g)
 	}
 	return g
 }
 
+// inARow reads what is about replays in a row: pairs of param and what it advances
+// by, and outputs of which every replay's contents are kept.
+func (d *decoder) inARow(g *ir.Graph) {
+	start := d.pos
+	n := d.list("advances", 1)
+	if n%2 != 0 {
+		d.fail(start, "advances have %d elements, want pairs of param and step", n)
+	}
+	for i := 0; i < n/2 && d.err == nil; i++ {
+		at := d.pos
+		p, step := d.index("param that advances", len(g.Params)), d.int("step", -math.MaxUint32, math.MaxUint32)
+		switch {
+		case d.err != nil:
+		case step == 0 || g.Params[p].Advance != 0:
+			d.fail(at, "param %d advances by nothing, or twice", p)
+		default:
+			g.Params[p].Advance = step
+		}
+	}
+	n = d.list("outputs of every replay", 1)
+	for i := 0; i < n && d.err == nil; i++ {
+		at := d.pos
+		m := d.index("output of every replay", len(g.Memories))
+		switch {
+		case d.err != nil:
+		case g.Memories[m].Every:
+			d.fail(at, "memory %d is kept of every replay twice", m)
+		default:
+			g.Memories[m].Every = true
+		}
+	}
+}
+
+// indirect reads what a dispatch takes from memory.
+func (d *decoder) indirect() *ir.Indirect {
+	x := &ir.Indirect{}
+	if !d.isNil("place of the grid") {
+		v := d.view("place of the grid")
+		x.Grid = &v
+	}
+	n := d.list("offsets in memory", 3)
+	for i := 0; i < n && d.err == nil; i++ {
+		if d.tuple("the offset in memory", 2) {
+			x.Offsets = append(x.Offsets, ir.OffsetAt{Slot: uint8(d.int("slot", 0, math.MaxUint8)), At: d.view("place of the offset")})
+		}
+	}
+	return x
+}
+
 func (d *decoder) attributes(g *ir.Graph) {
 	start, known := d.pos, int64(graphSerial)
-	if d.version >= edged {
+	if d.version >= extended {
 		known = graphSerial | graphEdges | graphNextHost
 	}
 	flags := d.int("attributes", 0, known)
@@ -350,8 +404,8 @@ func (d *nodeReader) node() ir.Node {
 	start := d.pos
 	n := d.list("the node", 1)
 	last := nodeGroupEnd
-	if d.version >= edged {
-		last = nodeJoin
+	if d.version >= extended {
+		last = nodeIndirect
 	}
 	code := d.int("code of the node", 0, int64(last))
 	if d.err != nil {
@@ -376,6 +430,12 @@ func (d *nodeReader) node() ir.Node {
 		return &ir.GroupBegin{Label: d.str("label")}
 	case nodeJoin:
 		return &ir.Join{ID: d.id("id")}
+	case nodeCarry:
+		return &ir.Carry{ID: d.id("id"), Dst: d.view("destination"), Src: d.view("source"), Label: d.str("label"), From: d.from()}
+	case nodeIndirect:
+		x := d.dispatch()
+		x.Indirect = d.indirect()
+		return x
 	default:
 		return &ir.GroupEnd{}
 	}

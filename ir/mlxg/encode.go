@@ -132,7 +132,7 @@ func (e *encoder) graph(g *ir.Graph, version uint32) {
 		}
 		e.uint(flags)
 	}
-	if version >= edged {
+	if version >= extended {
 		e.array(edgeSize * len(g.Edges))
 		for _, x := range g.Edges {
 			e.uint(uint64(x.From))
@@ -142,6 +142,35 @@ func (e *encoder) graph(g *ir.Graph, version uint32) {
 				previous = 1
 			}
 			e.uint(previous)
+		}
+		e.inARow(g)
+	}
+}
+
+func (e *encoder) inARow(g *ir.Graph) {
+	n := 0
+	for i := range g.Params {
+		if g.Params[i].Advance != 0 {
+			n++
+		}
+	}
+	e.array(2 * n)
+	for i := range g.Params {
+		if step := g.Params[i].Advance; step != 0 {
+			e.uint(uint64(i))
+			e.int(step)
+		}
+	}
+	n = 0
+	for i := range g.Memories {
+		if g.Memories[i].Every {
+			n++
+		}
+	}
+	e.array(n)
+	for i := range g.Memories {
+		if g.Memories[i].Every {
+			e.uint(uint64(i))
 		}
 	}
 }
@@ -240,8 +269,21 @@ func (e *encoder) node(n ir.Node) {
 	}
 	switch n := n.(type) {
 	case *ir.Dispatch:
-		begin(nodeDispatch)
+		if n.Indirect == nil {
+			begin(nodeDispatch)
+			e.dispatch(n)
+			break
+		}
+		begin(nodeIndirect)
 		e.dispatch(n)
+		e.indirect(n.Indirect)
+	case *ir.Carry:
+		begin(nodeCarry)
+		e.uint(uint64(n.ID))
+		e.view(n.Dst)
+		e.view(n.Src)
+		e.str(n.Label)
+		e.from(n.From)
 	case *ir.Copy:
 		begin(nodeCopy)
 		e.uint(uint64(n.ID))
@@ -317,6 +359,20 @@ func (e *encoder) dispatch(d *ir.Dispatch) {
 	e.str(d.Op)
 	e.str(d.Label)
 	e.from(d.From)
+}
+
+func (e *encoder) indirect(x *ir.Indirect) {
+	if x.Grid == nil {
+		e.null()
+	} else {
+		e.view(*x.Grid)
+	}
+	e.array(len(x.Offsets))
+	for i := range x.Offsets {
+		e.array(2)
+		e.uint(uint64(x.Offsets[i].Slot))
+		e.view(x.Offsets[i].At)
+	}
 }
 
 func (e *encoder) effects(x *ir.Effects) {

@@ -17,10 +17,10 @@ import (
 // writes the oldest that can say what a module holds.
 const Version = 3
 
-// Since these versions graphs have attributes; edges, joins, and more attributes.
+// Since these versions graphs have attributes; and what [ir.Graph.Extended] lists.
 const (
 	attributed = 2
-	edged      = 3
+	extended   = 3
 )
 
 // versionOf returns the version of the file of a module.
@@ -28,8 +28,8 @@ func versionOf(m *ir.Module) uint32 {
 	version := uint32(1)
 	for _, g := range m.Graphs {
 		switch {
-		case g.Ordering == ir.ByEdges || g.NextHost:
-			version = edged
+		case g.Extended():
+			version = extended
 		case g.Ordering == ir.Serial:
 			version = max(version, attributed)
 		}

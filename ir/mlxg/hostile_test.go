@@ -287,14 +287,16 @@ func TestDeepNesting(t *testing.T) {
 // Values whose lists all claim as much as the remaining bytes allow.
 func TestManyGreedyLists(t *testing.T) {
 	for _, path := range [][]byte{
-		{0x92},                                                 // graphs
-		{0x92, 0x91, 0x98, 0},                                  // params
-		{0x92, 0x91, 0x98, 0, 0x90},                            // constraints
-		{0x92, 0x91, 0x98, 0, 0x90, 0x90},                      // memories
-		{0x92, 0x91, 0x98, 0, 0x90, 0x90, 0x90},                // kernels
-		{0x92, 0x91, 0x98, 0, 0x90, 0x90, 0x90, 0x90},          // nodes
-		{0x92, 0x91, 0x98, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 2}, // edges
-		{0x92, 0x90},                                           // data
+		{0x92},                                                             // graphs
+		{0x92, 0x91, 0x9a, 0},                                              // params
+		{0x92, 0x91, 0x9a, 0, 0x90},                                        // constraints
+		{0x92, 0x91, 0x9a, 0, 0x90, 0x90},                                  // memories
+		{0x92, 0x91, 0x9a, 0, 0x90, 0x90, 0x90},                            // kernels
+		{0x92, 0x91, 0x9a, 0, 0x90, 0x90, 0x90, 0x90},                      // nodes
+		{0x92, 0x91, 0x9a, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 2},             // edges
+		{0x92, 0x91, 0x9a, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0, 0x90},       // advances
+		{0x92, 0x91, 0x9a, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0, 0x90, 0x90}, // outputs of every replay
+		{0x92, 0x90}, // data
 	} {
 		rest := bytes.Repeat([]byte{0xc1}, 1<<20)
 		for _, elem := range []uint32{1, 2, 3, 5, 7, 10, 21} {
@@ -312,7 +314,7 @@ func TestManyGreedyLists(t *testing.T) {
 func TestDenseListsAllocateInProportion(t *testing.T) {
 	const n = 1 << 20
 	head := func(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0xdd}, uint32(n)) }
-	graph := []byte{0x92, 0x91, 0x98, 1, 0x90, 0x90, 0x90, 0x90}
+	graph := []byte{0x92, 0x91, 0x9a, 1, 0x90, 0x90, 0x90, 0x90}
 	parts := mlxg.Split(smallFile(t))
 	strings := values(t, parts[1].Data)[0].n
 	for _, c := range []struct {
@@ -320,7 +322,7 @@ func TestDenseListsAllocateInProportion(t *testing.T) {
 		part int
 		data []byte
 	}{
-		{"barriers", 0, slices.Concat(graph, head(n), bytes.Repeat([]byte{0x91, 3}, n), []byte{0, 0x90, 0x90})},
+		{"barriers", 0, slices.Concat(graph, head(n), bytes.Repeat([]byte{0x91, 3}, n), []byte{0, 0x90, 0x90, 0x90, 0x90})},
 		{"empty strings", 1, slices.Concat(head(strings+n), parts[1].Data[3:], bytes.Repeat([]byte{0xa0}, n))},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -230,7 +230,7 @@ func TestVersions(t *testing.T) {
 	newest := write()
 	require.EqualValues(t, 3, newest[8])
 	newest[8] = 2
-	require.ErrorContains(t, open(newest), "the graph has 8 elements, want 7")
+	require.ErrorContains(t, open(newest), "the graph has 10 elements, want 7")
 
 	g := m.Graphs[1]
 	g.SetOrdering(ir.Serial)

@@ -29,7 +29,7 @@ func TestTheDocumentedExamples(t *testing.T) {
 		}
 		inside.WriteString(b[2])
 	}
-	require.Equal(t, 3, modules)
+	require.Equal(t, 5, modules)
 	m, err := mlxt.Parse(context.Background(), "text-format.md", []byte("mlxt 1\n\ngraph g {\n"+inside.String()+"}\n"))
 	require.NoError(t, err)
 	require.Equal(t, "mlxt 1\n\ngraph g {\n"+inside.String()+"}\n", strings.Replace(mlxt.Format(m), "\n\n  #0", "\n  #0", 1))

@@ -323,7 +323,7 @@ func (p *parser) attributes() {
 		word := p.word(what, "serial", "edges", "next")
 		switch {
 		case word == "next":
-			p.since(edgesSince, at, word)
+			p.since(extendedSince, at, word)
 			p.expect("host")
 			p.g.NextHost = true
 		case ordered:
@@ -331,7 +331,7 @@ func (p *parser) attributes() {
 		case word == "serial":
 			p.g.Ordering = ir.Serial
 		case word == "edges":
-			p.since(edgesSince, at, word)
+			p.since(extendedSince, at, word)
 			p.g.Ordering = ir.ByEdges
 		}
 		ordered = true
@@ -409,6 +409,20 @@ func (p *parser) param(at token) {
 	p.expect(",")
 	x.Max = p.bound(x.Type)
 	p.expect("]")
+	if p.tok.is("+") || p.tok.is("-") {
+		negative := p.tok.is("-")
+		at, word := p.tok, "+="
+		if negative {
+			word = "-="
+		}
+		p.since(extendedSince, at, word)
+		p.advance()
+		p.expect("=")
+		x.Advance = int64(p.uint("what is added from replay to replay", math.MaxUint32))
+		if negative {
+			x.Advance = -x.Advance
+		}
+	}
 	p.params[name] = ir.ParamID(len(p.g.Params))
 	p.g.Params = append(p.g.Params, x)
 }
@@ -463,12 +477,16 @@ func (p *parser) memory(at token) {
 	if p.accept("align") {
 		m.Align = p.size("an alignment in bytes")
 	}
-	if p.tok.kind == tokIdent && !slices.Contains(statements, string(p.tok.text)) {
+	if p.tok.kind == tokIdent && !slices.Contains(statements, string(p.tok.text)) && !p.tok.is("every") {
 		if !slices.Contains(dtypeNames, string(p.tok.text)) {
-			p.want("an element type, '=', a command, a declaration or '}'", p.similarWord(slices.Concat([]string{"private", "shared", "align"}, dtypeNames, statements)))
+			p.want("an element type, '=', a command, a declaration or '}'", p.similarWord(slices.Concat([]string{"private", "shared", "align", "every"}, dtypeNames, statements)))
 		}
 		m.DType = p.dtype()
 		m.Shape = p.shape()
+	}
+	if p.tok.is("every") {
+		p.since(extendedSince, p.next(), "every")
+		m.Every = true
 	}
 	if p.accept("=") {
 		m.Init = p.contents()

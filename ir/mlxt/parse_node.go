@@ -1,6 +1,7 @@
 package mlxt
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -26,15 +27,22 @@ func (p *parser) command(at token) {
 		f.Value = byte(p.uint("a byte", math.MaxUint8))
 		f.Label, f.From = p.transferClauses(id)
 		p.node(at, f)
+	case p.tok.is("carry"):
+		p.since(extendedSince, p.next(), "carry")
+		c := &ir.Carry{ID: id, Src: p.view()}
+		p.expect("->")
+		c.Dst = p.view()
+		c.Label, c.From = p.transferClauses(id)
+		p.node(at, c)
 	case p.tok.is("join"):
-		p.since(edgesSince, p.next(), "join")
+		p.since(extendedSince, p.next(), "join")
 		var seen clauses
 		for p.clause(&seen, "after") {
 			p.after(id)
 		}
 		p.node(at, &ir.Join{ID: id})
 	default:
-		p.want("a kernel (@name), 'copy', 'fill' or 'join'", p.similarWord([]string{"copy", "fill", "join"}))
+		p.want("a kernel (@name), 'copy', 'fill', 'carry' or 'join'", p.similarWord([]string{"copy", "fill", "carry", "join"}))
 	}
 }
 
@@ -83,7 +91,7 @@ func (p *parser) clause(seen *clauses, word string) bool {
 	}
 	t := p.next()
 	if word == "after" {
-		p.since(edgesSince, t, word)
+		p.since(extendedSince, t, word)
 	}
 	if seen.has(word) {
 		p.fail(t, "command has two '"+word+"' clauses", "")
@@ -137,7 +145,7 @@ func (p *parser) dispatch(id ir.ID) *ir.Dispatch {
 	}
 	d.Kernel = kernel
 	k := &p.g.Kernels[kernel]
-	d.Bindings = p.arguments(k)
+	d.Bindings = p.arguments(d, k)
 	var seen clauses
 	for p.err == nil {
 		switch {
@@ -192,6 +200,12 @@ func (p *parser) grid(d *ir.Dispatch) {
 		d.Threadgroup[i] = uint32(p.uint("a number of threads", math.MaxUint32))
 	}
 	p.expect("]")
+	if p.tok.is("at") {
+		p.since(extendedSince, p.next(), "at")
+		v := p.view()
+		d.Indirect = cmp.Or(d.Indirect, &ir.Indirect{})
+		d.Indirect.Grid = &v
+	}
 }
 
 func (p *parser) threadgroupMemory(k *ir.Kernel) []ir.ThreadgroupMemory {
@@ -237,7 +251,7 @@ func (p *parser) unknownArg(t token, k *ir.Kernel, what string, which func(ir.Ar
 }
 
 // arguments takes (name = value, …) in any order.
-func (p *parser) arguments(k *ir.Kernel) []ir.Binding {
+func (p *parser) arguments(d *ir.Dispatch, k *ir.Kernel) []ir.Binding {
 	p.bindings = p.bindings[:0]
 	var bound [math.MaxUint8 + 1]bool
 	for more := p.open("(", ")"); more; more = p.more(")") {
@@ -254,10 +268,19 @@ func (p *parser) arguments(k *ir.Kernel) []ir.Binding {
 		}
 		bound[a.Slot] = true
 		p.expect("=")
-		p.bindings = append(p.bindings, p.binding(a))
+		b := p.binding(a)
+		p.bindings = append(p.bindings, b)
+		if b.Kind == ir.BindView && p.tok.is("at") {
+			p.since(extendedSince, p.next(), "at")
+			d.Indirect = cmp.Or(d.Indirect, &ir.Indirect{})
+			d.Indirect.Offsets = append(d.Indirect.Offsets, ir.OffsetAt{Slot: a.Slot, At: p.view()})
+		}
 	}
 	if len(p.bindings) == 0 {
 		return nil
+	}
+	if x := d.Indirect; x != nil {
+		slices.SortStableFunc(x.Offsets, func(a, b ir.OffsetAt) int { return int(a.Slot) - int(b.Slot) })
 	}
 	slices.SortStableFunc(p.bindings, func(a, b ir.Binding) int { return int(a.Slot) - int(b.Slot) })
 	return slices.Clone(p.bindings)

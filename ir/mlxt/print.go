@@ -17,14 +17,14 @@ import (
 // printer writes the oldest that can say what a module holds.
 const Version = 2
 
-// edgesSince is the version since which texts have edges, joins and 'next host'.
-const edgesSince = 2
+// extendedSince is the version since which texts have what [ir.Graph.Extended] lists.
+const extendedSince = 2
 
 // versionOf returns the version of the text of a module.
 func versionOf(m *ir.Module) int64 {
 	for _, g := range m.Graphs {
-		if g.Ordering == ir.ByEdges || g.NextHost {
-			return edgesSince
+		if g.Extended() {
+			return extendedSince
 		}
 	}
 	return 1
@@ -208,6 +208,14 @@ func (p *printer) param(i int) {
 	p.str(", ")
 	p.bound(a.Type, a.Max)
 	p.str("]")
+	switch {
+	case a.Advance > 0:
+		p.str(" += ")
+		p.int(a.Advance)
+	case a.Advance < 0:
+		p.str(" -= ")
+		p.int(-a.Advance)
+	}
 	p.newline()
 }
 
@@ -249,6 +257,9 @@ func (p *printer) memory(i int) {
 		if len(m.Shape) > 0 {
 			p.str("]")
 		}
+	}
+	if m.Every {
+		p.str(" every")
 	}
 	switch m.Init.Kind {
 	case ir.InitBlob:

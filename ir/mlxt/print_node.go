@@ -33,6 +33,15 @@ func (p *printer) node(n ir.Node, depth int) {
 		p.label(n.Label)
 		p.from(n.From)
 		p.after(n.ID)
+	case *ir.Carry:
+		p.id(n.ID)
+		p.str(" carry ")
+		p.view(n.Src)
+		p.str(" -> ")
+		p.view(n.Dst)
+		p.label(n.Label)
+		p.from(n.From)
+		p.after(n.ID)
 	case *ir.Join:
 		p.id(n.ID)
 		p.str(" join")
@@ -99,6 +108,10 @@ func (p *printer) dispatch(d *ir.Dispatch, depth int) {
 		p.name(a.Name)
 		p.str(" = ")
 		p.binding(b, a)
+		if at := d.OffsetAt(b.Slot); at != nil {
+			p.str(" at ")
+			p.view(*at)
+		}
 	}
 	p.str(")")
 	for i, t := range d.ThreadgroupMemory {
@@ -125,6 +138,10 @@ func (p *printer) dispatch(d *ir.Dispatch, depth int) {
 		p.int(int64(t))
 	}
 	p.str("]")
+	if v := d.Counts(); v != nil {
+		p.str(" at ")
+		p.view(*v)
+	}
 	if d.Op != "" {
 		p.str(" op ")
 		p.name(d.Op)

@@ -9,7 +9,8 @@ import (
 )
 
 // Effects returns what the dispatch touches: the bytes of the declared shapes
-// under their strides. They are complete.
+// under their strides. They are complete. Of a dispatch whose grid is in memory they
+// are those of the greatest grid, none of which is sure to be written.
 func (in *Instance) Effects() (*ir.Effects, error) {
 	e := &ir.Effects{Complete: true}
 	if f := in.form; f != nil {
@@ -33,8 +34,11 @@ func (in *Instance) Effects() (*ir.Effects, error) {
 		case Read:
 			e.Reads = append(e.Reads, r)
 		default:
-			e.Writes = append(e.Writes, ir.Write{Region: r, Must: a.Mode == Write, Atomic: a.Mode == Atomic})
+			e.Writes = append(e.Writes, ir.Write{Region: r, Must: a.Mode == Write && in.Dispatch.Counts() == nil, Atomic: a.Mode == Atomic})
 		}
+	}
+	if v := in.Dispatch.Counts(); v != nil {
+		e.Reads = append(e.Reads, v.Contiguous())
 	}
 	return e, nil
 }

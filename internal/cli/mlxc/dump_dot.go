@@ -144,6 +144,8 @@ func nodeLabel(n ir.Node) string {
 		return n.Label
 	case *ir.Fill:
 		return n.Label
+	case *ir.Carry:
+		return n.Label
 	}
 	return ""
 }

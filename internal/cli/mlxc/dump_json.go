@@ -184,6 +184,9 @@ func nodeJSON(g *ir.Graph, n ir.Node) jsonNode {
 	case *ir.Copy:
 		j.Kind, j.Label, j.From = "copy", n.Label, n.From
 		j.Bindings = map[string]string{"dst": g.FormatView(n.Dst), "src": g.FormatView(n.Src)}
+	case *ir.Carry:
+		j.Kind, j.Label, j.From = "carry", n.Label, n.From
+		j.Bindings = map[string]string{"dst": g.FormatView(n.Dst), "src": g.FormatView(n.Src)}
 	case *ir.Fill:
 		j.Kind, j.Label, j.From = "fill", n.Label, n.From
 		j.Bindings = map[string]string{"dst": g.FormatView(n.Dst), "value": hex.EncodeToString([]byte{n.Value})}

@@ -1,0 +1,74 @@
+package conformance
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// indirectTests: a dispatch takes its grid, and the offsets of its views, from memory.
+var indirectTests = map[string]func(*T){
+	// The host says how many rows; so does a copy before it, within the replay.
+	"grid/in_memory": func(t *T) {
+		for _, copied := range []bool{false, true} {
+			const rows, k = 8, 64
+			p := newProgram("g")
+			x, w, s := p.memory("x", ir.Input, rows*k), p.memory("w", ir.Input, k), p.state("s", rows*k, 5)
+			counts := p.Memory(ir.Memory{Name: "counts", Kind: ir.Input, Size: 16})
+			at := ir.ViewOf(counts, 4, 12)
+			if copied {
+				scratch := p.Memory(ir.Memory{Name: "c", Kind: ir.Scratch, Size: 12})
+				p.Copy(ir.ViewOf(scratch, 0, 12), at, "")
+				p.Barrier()
+				at = ir.ViewOf(scratch, 0, 12)
+			}
+			p.Dispatch(ir.Dispatch{
+				Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(rows), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1}, Indirect: &ir.Indirect{Grid: &at},
+				Bindings: []ir.Binding{
+					ir.BufferArg(0, floats(x, 0, rows*k)), ir.BufferArg(1, floats(w, 0, k)), ir.BufferArg(2, floats(s, 0, rows*k)),
+					ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(k))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
+				},
+			})
+			p.Barrier()
+			g := t.plan(p)
+			fill(g.Input("x"), 2)
+			fill(g.Input("w"), 7)
+			for _, n := range []uint32{0, 3, 8, 1} {
+				fill(g.State("s"), 5)
+				for i, v := range []uint32{n, 1, 1} {
+					binary.LittleEndian.PutUint32(g.Input("counts")[4+4*i:], v)
+				}
+				t.run(g)
+				got := get(g.State("s"))
+				require.Equal(t, repeated(7, int(n)*k), got[:n*k], "%d rows", n)
+				require.Equal(t, repeated(5, (rows-int(n))*k), got[n*k:], "%d rows", n)
+			}
+			binary.LittleEndian.PutUint32(g.Input("counts")[4:], rows+1)
+			_, err := g.Run(context.Background())
+			require.ErrorContains(t, err, "9 threadgroups stand in dimension 0: the graph says at most 8")
+		}
+	},
+
+	"params/offset_in_memory": func(t *T) {
+		p := newProgram("g")
+		pos := p.Param("pos", 0, 7)
+		x, s := p.memory("x", ir.Input, 4), p.state("s", 32, 0)
+		args := p.Memory(ir.Memory{Name: "args", Kind: ir.Argument, Size: 64, Init: ir.Init{Kind: ir.InitValues, Values: []ir.Value{{Off: 32, Type: ir.U64, Expr: param(pos, 16)}}}})
+		row := ir.View{Mem: s, Off: param(pos, 16), Len: ir.Const(16)}
+		d := p.binary("Add", row, floats(x, 0, 4), floats(x, 0, 4), ir.Const(4))
+		d.Indirect = &ir.Indirect{Offsets: []ir.OffsetAt{{Slot: 2, At: ir.ViewOf(args, 32, 8)}}}
+		p.Barrier()
+		g := t.plan(p)
+		want := repeated(0, 32)
+		for _, pos := range []int{0, 5, 7, 2} {
+			put(g.Input("x"), 1, 2, float32(pos), 4)
+			t.run(g, "pos", pos)
+			copy(want[4*pos:], []float32{2, 4, 2 * float32(pos), 8})
+			assert.Equal(t, want, get(g.State("s")))
+		}
+	},
+}

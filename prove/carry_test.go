@@ -1,0 +1,106 @@
+package prove_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// A step of a decoder: what it finds is what the next one begins with, and its row of
+// the state is the next one's past.
+const stepping = `mlxt 2
+
+graph g {
+  param $pos u32 in [0, 7] += 1
+  memory %in input 16 u32[4]
+  memory %other input 16 u32[4]
+  memory %st state 128 u32[32]
+  memory %out output 16 u32[4] every
+  memory %s scratch 16
+  memory %t scratch 16
+
+  #0 copy %in -> %s
+  barrier
+  #1 copy %s -> %st[16*$pos:16*$pos + 16]
+  #2 copy %s -> %out
+  barrier
+  #3 carry %out -> %in
+  barrier
+}
+`
+
+// Carries are commands of the list, ordered and compared as such; advance, every and
+// what is carried to are interface.
+func TestChecksCarry(t *testing.T) {
+	m, err := mlxt.Parse(context.Background(), "g", []byte(stepping))
+	require.NoError(t, err)
+	before := m.Graphs[0]
+	carry := func(g *ir.Graph) *ir.Carry { return g.Nodes[5].(*ir.Carry) }
+	for name, c := range map[string]struct {
+		change func(g *ir.Graph)
+		want   prove.Verdict
+		point  prove.Point
+	}{
+		"nothing": {func(g *ir.Graph) {}, prove.Proved, 0},
+		"by way of other bytes": {func(g *ir.Graph) {
+			g.Nodes[0].(*ir.Copy).Dst.Mem, g.Nodes[2].(*ir.Copy).Src.Mem, g.Nodes[3].(*ir.Copy).Src.Mem = 5, 5, 5
+		}, prove.Proved, 0},
+		"another step":      {func(g *ir.Graph) { g.Params[0].Advance = 2 }, prove.Refused, prove.Interface},
+		"no step":           {func(g *ir.Graph) { g.Params[0].Advance = 0 }, prove.Refused, prove.Interface},
+		"the last one only": {func(g *ir.Graph) { g.Memories[3].Every = false }, prove.Refused, prove.Interface},
+		"no carry":          {func(g *ir.Graph) { g.Nodes = slices.Delete(g.Nodes, 5, 6) }, prove.Refused, prove.Interface},
+		"another input":     {func(g *ir.Graph) { carry(g).Dst.Mem = 1 }, prove.Refused, prove.Interface},
+		"a state":           {func(g *ir.Graph) { carry(g).Dst.Mem = 2 }, prove.Refused, prove.Interface},
+		"half of it": {func(g *ir.Graph) {
+			carry(g).Dst.Len, carry(g).Src.Len = ir.Const(8), ir.Const(8)
+		}, prove.Refused, prove.Interface},
+		"other bytes": {func(g *ir.Graph) {
+			n := &ir.Carry{ID: 4, Dst: ir.ViewOf(0, 0, 8), Src: ir.ViewOf(3, 8, 8)}
+			m := &ir.Carry{ID: 3, Dst: ir.ViewOf(0, 8, 8), Src: ir.ViewOf(3, 0, 8)}
+			g.Nodes = append(slices.Clone(g.Nodes[:5]), n, m, &ir.Barrier{})
+		}, prove.Refused, prove.Coverage},
+		"a copy, which is not for the next replay only": {func(g *ir.Graph) {
+			carry(g).Dst.Mem = 2
+			g.Nodes = slices.Insert(g.Nodes, 5, ir.Node(&ir.Copy{ID: 9, Dst: carry(g).Dst, Src: carry(g).Src}))
+		}, prove.Refused, prove.Interface},
+		"not ordered behind the output": {func(g *ir.Graph) { g.Nodes = slices.Delete(g.Nodes, 4, 5) }, prove.Refused, prove.Order},
+		"not ordered before the next":   {func(g *ir.Graph) { g.Nodes = g.Nodes[:6] }, prove.Refused, prove.Order},
+	} {
+		g := before.Clone()
+		c.change(g)
+		require.NoError(t, g.Check(), name)
+		r := prove.Check(context.Background(), before, g, prove.Options{})
+		if r.Verdict != c.want {
+			t.Errorf("%s: %s", name, r)
+			continue
+		}
+		if c.want != prove.Proved && r.Findings[0].Point != c.point {
+			t.Errorf("%s: found by another point: %s", name, r)
+		}
+	}
+
+	// After the last replay a carry does nothing, so what stood in a state before counts.
+	onto, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
+graph g {
+  memory %in input 16 u32[4]
+  memory %st state 16 u32[4]
+  memory %out output 16 u32[4]
+  #0 copy %in -> %st
+  #1 copy %in -> %out
+  barrier
+  #2 carry %out -> %st
+  barrier
+}
+`))
+	require.NoError(t, err)
+	g := onto.Graphs[0].Clone()
+	g.Nodes = g.Nodes[1:]
+	r := prove.Check(context.Background(), onto.Graphs[0], g, prove.Options{})
+	require.NotEqual(t, prove.Proved, r.Verdict, "%s", r)
+}
