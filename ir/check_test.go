@@ -119,7 +119,9 @@ var breakages = []breakage{
 
 	{"memory name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[0].Name = strings.Repeat("x", 256) }, "graph g: %" + strings.Repeat("x", 256) + ": name is empty, too long or not printable"},
 	{"memories of one name", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Name = "w" }, "graph g: %w: another memory has this name (rename one)"},
-	{"f32 param advances", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Params[0].Type, g.Params[0].Advance, g.Constraints = ir.F32, 1, nil }, "graph g: param $pos: is of type f32 and advances (u32 params advance)"},
+	{"f32 param advances", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) {
+		g.Params[0].Type, g.Params[0].Advance, g.Constraints = ir.F32, 1, nil
+	}, "graph g: param $pos: is of type f32 and advances (u32 params advance)"},
 	{"advance too large", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Params[0].Advance = 1 << 32 }, "graph g: param $pos: advances by 4294967296, out of any u32"},
 	{"every of an input", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Every = true }, "graph g: %x: is no output and keeps every replay's contents (only outputs are kept of every replay of a submission)"},
 	{"memory size", func(m *ir.Module, g *ir.Graph, d *ir.Dispatch) { g.Memories[1].Size = 0 }, "graph g: %x: size of 0 bytes is outside [1, 140737488355328]"},

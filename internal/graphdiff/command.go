@@ -95,6 +95,9 @@ func (p *pair) dispatch(x, y *ir.Dispatch) {
 		p.note(Command, "threadgroup memory %v before, %v after", x.ThreadgroupMemory, y.ThreadgroupMemory)
 	}
 	p.bindings(x, y)
+	if x.Indirect != nil || y.Indirect != nil {
+		p.offsets(x, y)
+	}
 	p.effects(x.Effects, y.Effects)
 	p.text("op", x.Op, y.Op)
 	p.text("label", x.Label, y.Label)
@@ -109,7 +112,27 @@ func grid(g *ir.Graph, d *ir.Dispatch) string {
 		}
 		parts = append(parts, s)
 	}
-	return fmt.Sprintf("%s [%s] of %v", d.GridKind, strings.Join(parts, ", "), d.Threadgroup)
+	at := ""
+	if v := d.Counts(); v != nil {
+		at = " at " + g.FormatView(*v)
+	}
+	return fmt.Sprintf("%s [%s] of %v%s", d.GridKind, strings.Join(parts, ", "), d.Threadgroup, at)
+}
+
+// offsets compares where the offsets of views are in memory.
+func (p *pair) offsets(x, y *ir.Dispatch) {
+	for slot := range uint8(31) {
+		v, w := x.OffsetAt(slot), y.OffsetAt(slot)
+		switch {
+		case v == nil && w == nil:
+		case w == nil:
+			p.note(Command, "the offset of %s is not taken from memory any more", p.argument(slot))
+		case v == nil:
+			p.note(Command, "the offset of %s is taken from %s", p.argument(slot), p.a.g.FormatView(*w))
+		default:
+			p.view("place of the offset of "+p.argument(slot), *v, *w)
+		}
+	}
 }
 
 func (p *pair) bindings(x, y *ir.Dispatch) {

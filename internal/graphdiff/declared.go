@@ -85,7 +85,13 @@ func (c *comparison) edges() {
 	}
 }
 
-func param(p ir.Param) string { return fmt.Sprintf("%s in [%g, %g]", p.Type, p.Min, p.Max) }
+func param(p ir.Param) string {
+	text := fmt.Sprintf("%s in [%g, %g]", p.Type, p.Min, p.Max)
+	if p.Advance != 0 {
+		text += fmt.Sprintf(" %+d a replay", p.Advance)
+	}
+	return text
+}
 
 // memories compares memories by name.
 func (c *comparison) memories() {
@@ -150,6 +156,7 @@ func (c *comparison) differences(m, n *ir.Memory) (out []string) {
 	}
 	add("kind", m.Kind, n.Kind)
 	add("bytes:", m.Size, n.Size)
+	add("kept of every replay:", m.Every, n.Every)
 	add("storage", m.Storage, n.Storage)
 	add("alignment", m.Align, n.Align)
 	add("type", m.DType.String(), n.DType.String())

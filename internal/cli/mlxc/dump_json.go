@@ -29,6 +29,8 @@ type jsonParam struct {
 	Type string  `json:"type"`
 	Min  float64 `json:"min"`
 	Max  float64 `json:"max"`
+	// Advance is added from one replay of a submission to the next.
+	Advance int64 `json:"advance,omitempty"`
 }
 
 type jsonMemory struct {
@@ -41,6 +43,7 @@ type jsonMemory struct {
 	Offset  int64   `json:"alias_offset,omitempty"`
 	SHA256  string  `json:"sha256,omitempty"`
 	File    string  `json:"file,omitempty"`
+	Every   bool    `json:"every,omitempty"` // kept of every replay of a submission
 	// Values are those of argument memory, computed before each replay.
 	Values []jsonValue `json:"values,omitempty"`
 }
@@ -67,6 +70,8 @@ type jsonNode struct {
 	Bindings    map[string]string `json:"bindings,omitempty"`
 	Grid        []string          `json:"grid,omitempty"`
 	GridUnit    string            `json:"grid_unit,omitempty"`
+	GridAt      string            `json:"grid_at,omitempty"`    // where the grid is in memory; then "grid" is the greatest
+	OffsetsAt   map[string]string `json:"offsets_at,omitempty"` // by binding
 	Threadgroup []uint32          `json:"threadgroup,omitempty"`
 	Complete    *bool             `json:"effects_complete,omitempty"`
 	Reads       []string          `json:"reads,omitempty"`
@@ -107,13 +112,13 @@ func toJSON(g *ir.Graph) jsonGraph {
 		out.Next = "host"
 	}
 	for _, p := range g.Params {
-		out.Params = append(out.Params, jsonParam{p.Name, p.Type.String(), p.Min, p.Max})
+		out.Params = append(out.Params, jsonParam{p.Name, p.Type.String(), p.Min, p.Max, p.Advance})
 	}
 	for _, c := range g.Constraints {
 		out.Constraints = append(out.Constraints, g.FormatAffine(c.LHS.Sub(ir.Const(c.Max)))+" <= 0")
 	}
 	for _, m := range g.Memories {
-		j := jsonMemory{Name: m.Name, Kind: m.Kind.String(), Size: m.Size, Shape: m.Shape}
+		j := jsonMemory{Name: m.Name, Kind: m.Kind.String(), Size: m.Size, Shape: m.Shape, Every: m.Every}
 		if m.DType.Valid() {
 			j.DType = m.DType.String()
 		}
@@ -207,9 +212,18 @@ func dispatchJSON(g *ir.Graph, d *ir.Dispatch, j *jsonNode) {
 		}
 		j.Grid = append(j.Grid, s)
 	}
+	if v := d.Counts(); v != nil {
+		j.GridAt = g.FormatView(*v)
+	}
 	j.Bindings = map[string]string{}
 	for _, b := range d.Bindings {
 		a, _ := k.Arg(b.Slot)
+		if v := d.OffsetAt(b.Slot); v != nil {
+			if j.OffsetsAt == nil {
+				j.OffsetsAt = map[string]string{}
+			}
+			j.OffsetsAt[a.Name] = g.FormatView(*v)
+		}
 		switch b.Kind {
 		case ir.BindView:
 			j.Bindings[a.Name] = g.FormatView(b.View)
