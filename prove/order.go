@@ -177,7 +177,8 @@ type schedule struct {
 }
 
 // place is where a command stands among the barriers and commits, counted: its
-// epoch, its command buffer, and its span between two ordered commits.
+// epoch, its command buffer, and its span between two ordered commits. Where a span
+// begins a buffer does, and where a buffer begins an epoch.
 type place struct{ epoch, buffer, span int32 }
 
 // unordered reports whether commands at p and q of one replay may run
@@ -196,7 +197,7 @@ func order(m *model) schedule {
 	s := schedule{places: make([]place, len(m.ops))}
 	if m.g.Ordering == ir.Serial {
 		for i := range s.places {
-			s.places[i].span = int32(i)
+			s.places[i] = place{int32(i), int32(i), int32(i)}
 		}
 		return s
 	}

@@ -60,3 +60,40 @@ func TestSerial(t *testing.T) {
 	explicit(open)
 	require.Equal(t, prove.Proved, prove.Check(context.Background(), open, before, prove.Options{Strict: true}).Verdict)
 }
+
+// A command of unknown effects in a serial graph is ordered like every other; one
+// that its list alone ordered owes barriers once the attribute is gone.
+func TestSerialOfUnknownEffects(t *testing.T) {
+	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
+
+graph g serial {
+  memory %x input 16
+  memory %s scratch 16
+  memory %y output 16
+  kernel @k metallib "m.metallib" sha256 0101010101010101010101010101010101010101010101010101010101010101 "f" args(0 a: device f32 read, 1 b: device f32 write)
+
+  #0 copy %x -> %s
+  #1 copy %s -> %y
+  #2 @k (a = %s, b = %y) grid threads [1, 1, 1] of [1, 1, 1]
+  commit
+  #3 copy %x -> %s
+  #4 @k (a = %s, b = %y) grid threads [1, 1, 1] of [1, 1, 1]
+}
+`))
+	require.NoError(t, err)
+	before := m.Graphs[0]
+	require.NoError(t, before.Check())
+	require.Equal(t, prove.Proved, prove.Check(context.Background(), before, before.Clone(), prove.Options{Strict: true}).Verdict)
+	after := before.Clone()
+	after.Ordering = ir.ByBarriers
+	require.Equal(t, prove.Refused, prove.Check(context.Background(), before, after, prove.Options{}).Verdict)
+	for i := len(after.Nodes) - 1; i >= 0; i-- {
+		if c, ok := after.Nodes[i].(*ir.Commit); ok {
+			c.Order = ir.OrderEvent
+			continue
+		}
+		after.Nodes = slices.Insert(after.Nodes, i+1, ir.Node(&ir.Barrier{}))
+	}
+	require.Equal(t, prove.Proved, prove.Check(context.Background(), before, after, prove.Options{Strict: true}).Verdict)
+	require.Equal(t, prove.Proved, prove.Check(context.Background(), after, before, prove.Options{Strict: true}).Verdict)
+}

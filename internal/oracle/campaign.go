@@ -102,11 +102,15 @@ func (c *campaign) prepare() error {
 		var g *ir.Graph
 		if i < c.Graphs {
 			rng := rand.New(rand.NewPCG(c.Seed, uint64(i)))
-			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { PlaceBarriers(g); return nil }); errs[i] != nil {
+			if g, errs[i] = Generate(rng, c.Judge, func(g *ir.Graph) error { return c.order(rng, i, g) }); errs[i] != nil {
 				return
 			}
 			if i%2 == 1 {
 				store(g)
+			}
+			if i%9 == 4 { // a serial encoder's, whose barriers say nothing
+				g.SetOrdering(ir.Serial)
+				loosen(rng, g)
 			}
 			if i%7 == 6 { // a recording that waits between replays
 				dropWraparound(rng, g)
@@ -142,6 +146,16 @@ func (c *campaign) prepare() error {
 			return fmt.Errorf("graph %d: %w", i, err)
 		}
 	}
+	return nil
+}
+
+// order places the barriers of generated graph i. Every fifth is given arguments in
+// memory before.
+func (c *campaign) order(rng *rand.Rand, i int, g *ir.Graph) error {
+	if h := g.Clone(); i%5 == 3 && giveArguments(rng, h, c.Judge) {
+		*g = *h
+	}
+	PlaceBarriers(g)
 	return nil
 }
 

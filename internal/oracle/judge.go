@@ -324,8 +324,8 @@ func (j *judgeRun) stream(params [][]uint32) {
 	}
 	var xs []*instance
 	var odd []ir.ID // commands whose values before does not compute
-	for r, cs := range ca {
-		for _, c := range cs {
+	for r := range ca {
+		for _, c := range j.la.commands(translate(j.before, j.after, params[r])) { // whose params the stands' views have
 			x := j.ma.instance(c, r)
 			if d, ok := c.node.(*ir.Dispatch); ok {
 				if s, ok := j.stands[d]; ok {
@@ -370,6 +370,10 @@ func (u *unitFinder) add(cs []*command, bases bool) {
 		for _, as := range [2][]area{c.reads, c.writes} {
 			for _, a := range as {
 				for _, r := range a.runs {
+					if r.bytes != "" { // no cells of a memory, but a copy fills some
+						u.addLength(int64(len(r.bytes)))
+						continue
+					}
 					u.addLength(r.lo)
 					u.addLength(r.hi)
 				}

@@ -16,6 +16,9 @@ import (
 type run struct {
 	mem    ir.MemID
 	lo, hi int64
+	// bytes are what they hold if mem is argument memory: what the host wrote for
+	// these params is all that they mean.
+	bytes string
 }
 
 // area is the runs of one region, in the order of its dimensions.
@@ -48,6 +51,7 @@ type command struct {
 
 	declaredBy *declared
 	grid       [3]int64
+	given      map[uint8][]byte // inline bytes, scalars and views of argument memory, by slot
 }
 
 // lowerer turns nodes of one graph into commands.
@@ -57,6 +61,7 @@ type lowerer struct {
 	declared map[*ir.Dispatch]*declared
 	lowered  map[string][]*command // by the values of the params
 	bare     bool                  // nobody asks what a command computes: commands have no text
+	contents map[ir.MemID][]byte   // of argument memory with these params
 }
 
 // declared is what the declaration of a builtin kernel says about a dispatch.
@@ -123,6 +128,7 @@ func (l *lowerer) commands(params []uint32) []*command {
 		buf = binary.LittleEndian.AppendUint32(buf, p)
 	}
 	key := string(buf)
+	l.contents = map[ir.MemID][]byte{}
 	if out, ok := l.lowered[key]; ok {
 		return out
 	}
@@ -172,10 +178,29 @@ func (l *lowerer) view(v ir.View, slot int) area {
 func (l *lowerer) runs(r ir.Region) (out []run) {
 	root, off := l.g.Root(r.Mem)
 	r.Runs(l.params, func(lo, hi int64) bool {
-		out = append(out, run{root, lo + off, hi + off})
+		out = append(out, l.run(root, lo+off, hi+off))
 		return true
 	})
 	return out
+}
+
+func (l *lowerer) run(root ir.MemID, lo, hi int64) run {
+	r := run{mem: root, lo: lo, hi: hi}
+	if root >= 0 && l.g.Memories[root].Kind == ir.Argument {
+		r.bytes = string(l.argument(root)[lo:hi])
+	}
+	return r
+}
+
+// argument returns what an argument memory holds.
+func (l *lowerer) argument(root ir.MemID) []byte {
+	all, ok := l.contents[root]
+	if !ok {
+		all = make([]byte, l.g.Memories[root].Size)
+		l.g.Memories[root].WriteValues(all, l.params)
+		l.contents[root] = all
+	}
+	return all
 }
 
 func (l *lowerer) dispatch(d *ir.Dispatch) *command {
@@ -199,12 +224,18 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 		c.unknown = !d.Effects.Known()
 		if d.Effects != nil {
 			for _, r := range d.Effects.Reads {
+				// The bytes of a view of argument memory are part of the text, whatever the
+				// effects say of them.
+				if root, _ := l.g.Root(r.Mem); l.g.Memories[root].Kind == ir.Argument && (len(l.runs(r)) == 0 || l.holder(d, r, false) >= 0) {
+					continue
+				}
 				c.reads = append(c.reads, l.area(slotRegion{Region: r, slot: l.holder(d, r, false)}, d))
 			}
 			for _, w := range d.Effects.Writes {
 				c.writes = append(c.writes, l.area(slotRegion{Region: w.Region, slot: l.holder(d, w.Region, true), must: w.Must, atomic: w.Atomic}, d))
 			}
 		}
+		l.constants(k, d, c)
 		c.overlap = selfOverlap(c)
 	}
 	for i := range d.Bindings {
@@ -218,6 +249,20 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 		c.text = l.text(k, d, c)
 	}
 	return c
+}
+
+// constants adds what a kernel without declaration is given in memory as a constant to
+// what it reads: an argument, which its effects may leave out.
+func (l *lowerer) constants(k *ir.Kernel, d *ir.Dispatch, c *command) {
+	for i := range d.Bindings {
+		b := &d.Bindings[i]
+		if arg, ok := k.Arg(b.Slot); !ok || arg.Kind != ir.ConstantArg || b.Kind != ir.BindView {
+			continue
+		}
+		if root, _ := l.g.Root(b.View.Mem); l.g.Memories[root].Kind != ir.Argument { // its bytes are part of the text
+			c.reads = append(c.reads, l.view(b.View, int(b.Slot)))
+		}
+	}
 }
 
 func (l *lowerer) area(r slotRegion, d *ir.Dispatch) area {
@@ -365,26 +410,26 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 	for _, t := range d.ThreadgroupMemory {
 		ints(" tg", int64(t.Slot), int64(t.Bytes))
 	}
+	c.given = map[uint8][]byte{}
 	for i := range d.Bindings {
-		x := l.g.Resolve(d.Bindings[i]) // argument memory holds what is inline otherwise
+		x := &d.Bindings[i]
 		ints(" b", int64(x.Slot))
 		switch x.Kind {
 		case ir.BindView:
-			if root, off := l.g.Root(x.View.Mem); l.g.Memories[root].Kind == ir.Argument { // of several values
-				m := &l.g.Memories[root]
-				all := make([]byte, m.Size)
-				m.WriteValues(all, l.params)
-				off += x.View.Off.Eval(l.params)
-				data(all[off : off+x.View.Len.Eval(l.params)])
-				continue
+			// Argument memory holds what is inline otherwise.
+			if at := l.place(x.View); l.g.Memories[at.mem].Kind == ir.Argument {
+				c.given[x.Slot] = l.argument(at.mem)[at.off : at.off+x.View.Len.Eval(l.params)]
+				break
 			}
 			ints(" view ", x.View.Len.Eval(l.params))
+			continue
 		case ir.BindBytes:
-			data(x.Bytes)
+			c.given[x.Slot] = x.Bytes
 		case ir.BindScalar:
 			// A scalar and inline bytes of the same value are the same argument.
-			data(scalarBytes(&x, l.params))
+			c.given[x.Slot] = scalarBytes(x, l.params)
 		}
+		data(c.given[x.Slot])
 	}
 	if c.unknown {
 		b = append(b, " unknown"...)
@@ -394,7 +439,11 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 		for _, a := range areas {
 			ints([]string{" r", " w"}[i], int64(a.slot), flag[a.must], flag[a.atomic])
 			for _, r := range a.runs {
-				if a.slot < 0 {
+				switch {
+				case a.slot < 0 && r.bytes != "":
+					b = hex.AppendEncode(append(b, ' '), []byte(r.bytes))
+					continue
+				case a.slot < 0:
 					b = strconv.AppendQuote(append(b, ' '), l.g.Memories[r.mem].Name)
 				}
 				ints(" ", r.lo-a.base.off, r.hi-a.base.off)

@@ -36,6 +36,7 @@ var Mutations = []Mutation{
 	mutation("commit_dropped", dropCommit),
 	mutation("commit_added", addCommit),
 	mutation("wraparound_dropped", dropWraparound),
+	mutation("serial_flipped", flipSerial),
 	// What is touched.
 	mutation("view_moved", moveView),
 	mutation("view_shortened", shortenView),
@@ -62,6 +63,7 @@ var Mutations = []Mutation{
 	mutation("inline_byte_changed", changeInlineByte),
 	mutation("scalar_changed", changeScalar),
 	mutation("arguments_into_memory", argumentsIntoMemory),
+	mutation("argument_memory_changed", changeArgumentMemory),
 	mutation("fill_value_changed", changeFill),
 	mutation("kernel_changed", changeKernel),
 	mutation("library_digest_changed", changeDigest),

@@ -116,6 +116,26 @@ func dropWraparound(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
+// flipSerial takes from a graph, or gives it, that its list is its order; with that,
+// some of its barriers are needed no more.
+func flipSerial(rng *rand.Rand, g *ir.Graph) bool {
+	if g.Ordering == ir.Serial {
+		g.SetOrdering(ir.ByBarriers)
+	} else {
+		g.SetOrdering(ir.Serial)
+	}
+	if rng.IntN(2) == 0 {
+		loosen(rng, g)
+	}
+	return true
+}
+
+// loosen drops some barriers, or all.
+func loosen(rng *rand.Rand, g *ir.Graph) {
+	all := rng.IntN(2) == 0
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n ir.Node) bool { return is[*ir.Barrier](n) && (all || rng.IntN(2) == 0) })
+}
+
 func addCommit(rng *rand.Rand, g *ir.Graph) bool {
 	insert(g, rng.IntN(len(g.Nodes)+1), &ir.Commit{Order: ir.CommitOrder(rng.IntN(3))})
 	return true

@@ -159,11 +159,22 @@ func (m *machine) load(a addr, replay int) token {
 	return v.t
 }
 
-// refs lists the cells of areas in order. A dispatch reads a run of a weight as
-// one constant; a copy moves its cells.
+// refs lists the cells of areas in order. A dispatch reads a run of a weight or of
+// argument memory as one constant; a copy moves its cells.
 func (m *machine) refs(areas []area, whole bool) (out []ref) {
 	for _, a := range areas {
 		for _, r := range a.runs {
+			if r.bytes != "" {
+				// A copy moves the cells that its target has.
+				size := int64(len(r.bytes))
+				if !whole {
+					size = m.unit
+				}
+				for lo := int64(0); lo < int64(len(r.bytes)); lo += size {
+					out = append(out, ref{fixed: m.ts.bytes(r.bytes[lo : lo+size])})
+				}
+				continue
+			}
 			if r.mem >= 0 && whole && m.g.Memories[r.mem].Kind == ir.Weight {
 				k := m.ts.leaf(leafRun, m.own[r.mem], r.lo, int(r.hi-r.lo))
 				out = append(out, ref{fixed: k})

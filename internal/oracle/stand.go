@@ -57,7 +57,7 @@ func (m *machine) steps(s Stand, before []*command, l *lowerer) []step {
 				b := a
 				b.runs = nil
 				for _, r := range a.runs {
-					b.runs = append(b.runs, run{base.mem, r.lo - a.base.off + base.off, r.hi - a.base.off + base.off})
+					b.runs = append(b.runs, l.run(base.mem, r.lo-a.base.off+base.off, r.hi-a.base.off+base.off))
 				}
 				moved = append(moved, b)
 			}

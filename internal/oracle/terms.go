@@ -50,11 +50,11 @@ func (m *machine) termSteps(c *command) []step {
 	if kind == "g2" {
 		columns, rows = c.grid[0], c.grid[1]
 		for i := range strides {
-			b := d.Binding(uint8(3 + i))
-			if b == nil || len(b.Bytes) != 16 {
+			b := c.given[uint8(3+i)]
+			if len(b) != 16 {
 				return nil
 			}
-			strides[i] = [2]int64{int64(binary.LittleEndian.Uint64(b.Bytes)), int64(binary.LittleEndian.Uint64(b.Bytes[8:]))}
+			strides[i] = [2]int64{int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))}
 		}
 	}
 	if rows*columns != int64(len(out)) {
@@ -64,7 +64,7 @@ func (m *machine) termSteps(c *command) []step {
 	for i := range rows {
 		for j := range columns {
 			for k := range 2 {
-				s.reads = append(s.reads, m.elementAt(c.reads[k].base, i*strides[k][0]+j*strides[k][1]))
+				s.reads = append(s.reads, m.elementAt(c.reads[k], i*strides[k][0]+j*strides[k][1]))
 			}
 		}
 	}
@@ -77,11 +77,9 @@ const private = ir.MemID(-2)
 func (m *machine) normSteps(f string, d *ir.Dispatch, c *command) []step {
 	var arg [6][]byte
 	for i := 3; i < 6; i++ {
-		b := d.Binding(uint8(i))
-		if b == nil || b.Kind != ir.BindBytes || len(b.Bytes) != 4 {
+		if arg[i] = c.given[uint8(i)]; len(arg[i]) != 4 {
 			return nil
 		}
-		arg[i] = b.Bytes
 	}
 	axis, stride := int64(binary.LittleEndian.Uint32(arg[4])), int64(binary.LittleEndian.Uint32(arg[5]))
 	out := m.targets(c.writes)
@@ -90,14 +88,20 @@ func (m *machine) normSteps(f string, d *ir.Dispatch, c *command) []step {
 	for i := range int64(len(out)) {
 		at := address(private, i)
 		norm.writes = append(norm.writes, target{at, true, int(i)})
-		scale.reads = append(scale.reads, ref{at: at, fixed: -1}, m.elementAt(c.reads[1].base, i%axis*stride))
+		scale.reads = append(scale.reads, ref{at: at, fixed: -1}, m.elementAt(c.reads[1], i%axis*stride))
 	}
 	return []step{norm, scale}
 }
 
-// elementAt is element i of the view at p.
-func (m *machine) elementAt(p place, i int64) ref {
+// elementAt is element i of the view that a belongs to.
+func (m *machine) elementAt(a area, i int64) ref {
+	p := a.base
 	cell := p.off/element + i
+	for _, r := range a.runs {
+		if at := cell*element - r.lo; r.bytes != "" && 0 <= at && at < int64(len(r.bytes)) {
+			return ref{fixed: m.ts.bytes(r.bytes[at : at+element])}
+		}
+	}
 	k := &m.g.Memories[p.mem]
 	if k.Kind != ir.Weight {
 		return ref{at: address(p.mem, cell), fixed: -1}

@@ -137,6 +137,9 @@ func (ts *tokens) list(name string, in []token, certain bool) token {
 	return t
 }
 
+// bytes is the value of bytes that are known.
+func (ts *tokens) bytes(b string) token { return ts.list("bytes "+b, nil, true) }
+
 func (ts *tokens) result(in token, i int, old token, certain bool) token {
 	if old < 0 && i < denseCells {
 		if ts.lastWritten == nil || in != ts.lastIn {
