@@ -242,3 +242,38 @@ func TestFuseSaysWhyNot(t *testing.T) {
 	}
 	require.Equal(t, []ir.ID{1, 7, 2}, ids)
 }
+
+// A chain whose term nests deeper than a text may is cut there, and a remark says so.
+func TestFuseSaysWhatIsTooDeep(t *testing.T) {
+	b := ir.NewBuilder("g")
+	add, mul := b.Kernel(fusableKernels()["vv_Addfloat32"]), b.Kernel(fusableKernels()["vv_Multiplyfloat32"])
+	const row = 256
+	x, w := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: row}), b.Memory(ir.Memory{Name: "w", Kind: ir.Input, Size: row})
+	s, y := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 2 * row}), b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: row})
+	from := ir.ViewOf(x, 0, row)
+	for i := range int64(250) { // (((x + w) * w + w) * w …
+		to, k := ir.ViewOf(s, i%2*row, row), add
+		if i%2 == 1 {
+			k = mul
+		}
+		if i == 249 {
+			to = ir.ViewOf(y, 0, row)
+		}
+		b.Dispatch(ir.Dispatch{Kernel: k, Bindings: []ir.Binding{ir.BufferArg(0, from), ir.BufferArg(1, ir.ViewOf(w, 0, row)), ir.BufferArg(2, to)},
+			GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(64), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{64, 1, 1}})
+		b.Barrier()
+		from = to
+	}
+	g, err := b.Graph()
+	require.NoError(t, err)
+	before := g.Clone()
+	reports := runPasses(t, g, "annotate,fuse")
+	require.Equal(t, prove.Proved, prove.Check(context.Background(), before, g, prove.Options{}).Verdict)
+	require.Equal(t, 2, g.Stats().Dispatches)
+	said := false
+	for _, m := range reports[1].Remarks {
+		said = said || strings.Contains(m.String(), "a generated kernel does not fit: their term is nested deeper than 100")
+		require.Less(t, len(m.String()), 300, "a remark prints no whole term")
+	}
+	require.True(t, said, "%v", reports[1].Remarks)
+}

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/graphs"
+	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
@@ -22,6 +24,24 @@ func runPasses(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Repor
 	r, err := passes.Run(context.Background(), g, p, passes.Options{})
 	require.NoError(t, err)
 	return r
+}
+
+// Ranges within ranges, and many that read what many wrote, cost split no more a
+// command than others do: counted in cells that hazards visit.
+func TestSplitIsLinear(t *testing.T) {
+	for name, of := range map[string]func(int) *ir.Graph{"nested": graphs.Nested, "pieces": graphs.Pieces} {
+		work := func(n int) float64 {
+			g := of(n)
+			table := hazard.NewTable(context.Background(), g)
+			begins := func(i int) bool { return i == n/10 || i == n-1 }
+			table.Latest(begins)
+			require.NotEmpty(t, commitsOf(func() *ir.Graph { runPasses(t, g, "split"); return g }()))
+			return float64(table.Operations()) / float64(n)
+		}
+		small, large := work(4_000), work(16_000)
+		t.Logf("%s: %.1f and %.1f cells a command", name, small, large)
+		require.Less(t, large, 1.5*small+50, name)
+	}
 }
 
 func commitsOf(g *ir.Graph) (out []*ir.Commit) {

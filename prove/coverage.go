@@ -8,7 +8,12 @@ import "github.com/mlxc/mlxc/ir"
 func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
 	live := make([]bool, len(p.a.ops))
+	last := seen{}
 	mark := func(s *seen) {
+		if s.from == last.from && s.n <= last.n {
+			return // many commands may read what many wrote
+		}
+		last = *s
 		for _, w := range p.current.h.writes(s) {
 			live[p.a.writes[w].op] = true
 		}

@@ -80,6 +80,7 @@ type model struct {
 	// Of the graph before: what its commands read, and of copies where that is from.
 	trace       *readings
 	copySources map[int32][]segment
+	compared    comparison // the last one that was long: see sameLists
 	shapes
 }
 

@@ -13,29 +13,39 @@ import (
 // must-write covers them for all values of the params. So a reused arena does
 // not grow it.
 type history struct {
-	m     *model
-	runs  []interval.Partition[int32] // by memory, of flat must-writes
-	trees []interval.Tree[int32]      // by memory, of the other writes
-	gone  []bool                      // by write: covered by a later must-write
-	count []int                       // of those in trees, by memory
-	list  []int32                     // writes that readings see, one after another
-	dirty []ir.MemID                  // memories written
-	first []bool                      // by memory: it is in dirty
-	loose int                         // writes of trees that were looked at so far
+	m      *model
+	runs   []interval.Partition[int32] // by memory, of flat must-writes
+	trees  []interval.Tree[int32]      // by memory, of the other writes
+	gone   []bool                      // by write: covered by a later must-write
+	count  []int                       // of those in trees, by memory
+	list   []int32                     // writes that readings see, one after another
+	dirty  []ir.MemID                  // memories written
+	first  []bool                      // by memory: it is in dirty
+	looked int                         // writes that were looked at so far
+	last   []recent                    // by memory
 }
 
-// Writes that params move are compared one by one as long as that is no more than
-// what follows; recordings need a few for each access. Beyond it none is found to be
-// covered, which decides less and nothing wrongly, and a read that may see more than
-// maxCrowd of them ends the proof: it cannot tell.
-const (
-	looseFree      = 1 << 18 // of a whole graph
-	loosePerAccess = 64      // and of each access
-	maxCrowd       = 64
+// recent is the last flat reading of a memory, if nothing was written to that since:
+// many commands may read what many wrote.
+type recent struct {
+	lo, end int64
+	seen
+	valid bool
+}
+
+// The writes that a read may see are listed, and those that params move compared one
+// by one, as long as they are no more than what follows; recordings need a few for
+// each access. Beyond it no write is found to be covered by another in a tree, which
+// decides less and nothing wrongly, and a read that may see more than maxCrowd of them
+// ends the proof: it cannot tell.
+var (
+	lookFree      = 1 << 18 // of a whole graph
+	lookPerAccess = 64      // and of each access
+	maxCrowd      = 64
 )
 
 func (h *history) crowded() bool {
-	return h.loose > looseFree+loosePerAccess*(len(h.m.reads)+len(h.m.writes))
+	return h.looked > lookFree+lookPerAccess*(len(h.m.reads)+len(h.m.writes))
 }
 
 // crowd is the panic of a read that may see too many writes.
@@ -50,7 +60,7 @@ func catchCrowd(r **Result) {
 	case nil:
 	case crowd:
 		*r = &Result{}
-		(*r).add(CannotTell, Values, nil, nil, "too many ranges that params move over one another may conflict with or hold what %s touches", x.m.format(x.read))
+		(*r).add(CannotTell, Values, nil, nil, "too many writes may conflict with or hold what %s touches: of ranges that params move over one another, or of pieces of what many read", x.m.format(x.read))
 	default:
 		panic(x)
 	}
@@ -60,7 +70,7 @@ func newHistory(m *model) *history {
 	n := len(m.g.Memories)
 	return &history{
 		m: m, runs: make([]interval.Partition[int32], n), trees: make([]interval.Tree[int32], n), gone: make([]bool, len(m.writes)),
-		count: make([]int, n), list: make([]int32, 0, len(m.reads)), first: make([]bool, n),
+		count: make([]int, n), list: make([]int32, 0, len(m.reads)), first: make([]bool, n), last: make([]recent, n),
 	}
 }
 
@@ -70,6 +80,7 @@ func (h *history) add(nr int32) {
 		return
 	}
 	mem := w.mem
+	h.last[mem].valid = false
 	if !h.first[mem] {
 		h.first[mem] = true
 		h.dirty = append(h.dirty, mem)
@@ -77,7 +88,7 @@ func (h *history) add(nr int32) {
 	t := &h.trees[mem]
 	if w.must && t.Len() > 0 && !h.crowded() {
 		t.Overlapping(w.lo, w.end, func(i int32) bool {
-			h.loose++
+			h.looked++
 			if x := &h.m.writes[i]; !h.gone[i] && h.m.covers(&w.access, &x.access) {
 				h.gone[i] = true
 				h.count[mem]++
@@ -120,6 +131,7 @@ func (h *history) pillar() (out []whole) {
 		h.trees[mem].Reset()
 		h.count[mem], h.first[mem] = 0, false
 		h.runs[mem].Reset()
+		h.last[mem].valid = false
 	}
 	h.dirty = h.dirty[:0]
 	return out
@@ -156,19 +168,31 @@ type seen struct {
 }
 
 func (h *history) read(a *access) seen {
-	if t := &h.trees[a.mem]; t.Len() > maxCrowd && h.crowded() && h.first[a.mem] {
+	r := &h.last[a.mem]
+	if r.valid && r.lo == a.lo && r.end == a.end && a.flat() {
+		return r.seen
+	}
+	if h.crowded() && h.first[a.mem] {
 		n := 0
-		t.Overlapping(a.lo, a.end, func(i int32) bool {
+		h.trees[a.mem].Overlapping(a.lo, a.end, func(i int32) bool {
 			if !h.gone[i] {
 				n++
 			}
+			return n <= maxCrowd
+		})
+		h.runs[a.mem].Each(a.lo, a.end, func(int64, int64, int32) bool {
+			n++
 			return n <= maxCrowd
 		})
 		if n > maxCrowd {
 			panic(crowd{h.m, a})
 		}
 	}
-	return h.see(a)
+	s := h.see(a)
+	if a.flat() {
+		*r = recent{a.lo, a.end, s, true}
+	}
+	return s
 }
 
 // see is read of an access that is one of few.
@@ -179,6 +203,7 @@ func (h *history) see(a *access) seen {
 	}
 	at, hole := a.lo, !a.flat() // hole: some byte is no flat must-write's
 	h.runs[mem].Each(a.lo, a.end, func(lo, end int64, i int32) bool {
+		h.looked++
 		hole = hole || at < lo
 		at = end
 		if a.flat() || !h.m.apart(&h.m.writes[i].access, a) {
@@ -189,7 +214,7 @@ func (h *history) see(a *access) seen {
 	initial := hole || at < a.end
 	if t := &h.trees[mem]; t.Len() > 0 {
 		t.Overlapping(a.lo, a.end, func(i int32) bool {
-			h.loose++
+			h.looked++
 			if w := &h.m.writes[i]; !h.gone[i] && !h.m.apart(&w.access, a) {
 				h.list = append(h.list, i)
 			}
@@ -335,6 +360,39 @@ func sameLists(b, a *reading, bn, an names) bool {
 	if len(b.writes) != len(a.writes) || b.initial != a.initial {
 		return false
 	}
+	if len(a.writes) < longList || !a.at.flat() || !b.at.flat() {
+		return sameList(b, a, bn, an)
+	}
+	key := comparison{&b.writes[0], &a.writes[0], &bn.classes[0], nil, len(a.writes), *b.at, *a.at, a.initial}
+	if an.images != nil {
+		key.images = &an.images[0]
+	}
+	if a.m.compared == key {
+		return true
+	}
+	alike := sameList(b, a, bn, an)
+	if alike {
+		a.m.compared = key
+	}
+	return alike
+}
+
+// longList is the length from which on a comparison is remembered.
+const longList = 16
+
+// comparison is one of two flat readings that found them alike, for many commands may
+// read what many wrote. INVARIANT: what was alike stays so: a write gets its image once,
+// before anybody compares what reads it, and classes only grow together.
+type comparison struct {
+	b, a            *int32 // their lists
+	classes, images *int32
+	n               int
+	before, after   access
+	initial         bool
+}
+
+// sameList is sameLists for lists of equal length.
+func sameList(b, a *reading, bn, an names) bool {
 	// Undefined bytes are no value; the same place of scratch of one name is taken
 	// for the same garbage, which the graph before read as well.
 	if b.initial && !samePlace(b, a) {

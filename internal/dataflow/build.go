@@ -21,7 +21,7 @@ const maxRuns = 32
 // them. Each def enters and leaves once, so that a command costs
 // O((k+1) log n) for k defs met.
 type builder struct {
-	loose   int // writes that params move which accesses were compared with so far
+	looked  int // writes that reads met, and that params move and writes met, so far
 	allowed int // how many may be
 	ctx     context.Context
 	g       *ir.Graph
@@ -108,7 +108,7 @@ func (b *builder) count() {
 	f.Commands = make([]ir.Command, 0, n)
 	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
-	b.allowed = looseFree + loosePerAccess*(uses+defs)
+	b.allowed = lookFree + lookPerAccess*(uses+defs)
 	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
 	b.command = make([]int32, 0, defs)
 	b.slab = make([]Source, 0, uses)
@@ -121,7 +121,7 @@ func (b *builder) count() {
 
 func (b *builder) add(i int32) {
 	f := b.f
-	if b.loose > b.allowed && b.crowded(i) {
+	if b.looked > b.allowed && b.crowded(i) {
 		f.crowd = append(f.crowd, i)
 	}
 	s := &f.spans[i]
@@ -130,19 +130,20 @@ func (b *builder) add(i int32) {
 	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
 }
 
-// Writes that params move are compared one by one as long as that is no more than
-// what follows; recordings need a few for each access. Beyond it a command that
-// meets more than maxCrowd of them counts as one of unknown effects, which reads
-// and may write everything: less is known, nothing false.
+// The writes that a read may see are listed, and those that params move compared one
+// by one, as long as they are no more than what follows; recordings need a few for
+// each access. Beyond it a command that meets more than maxCrowd of them, as one of
+// many that read what many wrote, counts as one of unknown effects, which reads and
+// may write everything: less is known, nothing false.
 var (
-	looseFree      = 1 << 16 // of a whole graph
-	loosePerAccess = 32      // and of each access
-	maxCrowd       = 16
+	lookFree      = 1 << 16 // of a whole graph
+	lookPerAccess = 32      // and of each access
+	maxCrowd      = 16
 )
 
-// crowded reports whether command i meets too many writes that params move.
+// crowded reports whether command i meets too many writes.
 func (b *builder) crowded(i int32) bool {
-	meets := func(r *ir.Region) bool {
+	meets := func(r *ir.Region, reads bool) bool {
 		at := &b.roots[r.Mem]
 		x := *r
 		x.Mem, x.Off = at.mem, r.Off.AddConst(at.off)
@@ -150,15 +151,20 @@ func (b *builder) crowded(i int32) bool {
 			return false
 		}
 		m := b.at(x.Mem)
-		if m.over.Len()-m.gone <= maxCrowd {
-			return false
-		}
 		n := 0
 		lo, end := b.f.facts.hull(&x)
-		m.over.Overlapping(lo, end, func(k int32) bool {
-			n++
-			return n <= maxCrowd
-		})
+		if m.over.Len()-m.gone > maxCrowd {
+			m.over.Overlapping(lo, end, func(k int32) bool {
+				n++
+				return n <= maxCrowd
+			})
+		}
+		if reads && n <= maxCrowd { // a write takes the place of the runs that it meets
+			m.runs.Each(lo, end, func(int64, int64, int32) bool {
+				n++
+				return n <= maxCrowd
+			})
+		}
 		return n > maxCrowd
 	}
 	e := b.f.Commands[i].Touches()
@@ -166,16 +172,20 @@ func (b *builder) crowded(i int32) bool {
 		return false
 	}
 	for k := range e.Reads {
-		if meets(&e.Reads[k]) {
+		if meets(&e.Reads[k], true) {
 			return true
 		}
 	}
 	for k := range e.Writes {
-		if meets(&e.Writes[k].Region) {
+		if w := &e.Writes[k]; meets(&w.Region, !w.Must || w.Atomic) {
 			return true
 		}
 	}
-	return false
+	given := false
+	if d, ok := b.f.Commands[i].(*ir.Dispatch); ok {
+		hazard.Given(b.g, d, func(r ir.Region) { given = given || meets(&r, true) })
+	}
+	return given
 }
 
 // effects enters the accesses of command i.
@@ -277,9 +287,10 @@ func (b *builder) sources(r *ir.Region) (initial, certain bool) {
 		return true
 	})
 	runs := len(b.met)
+	b.looked += runs
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
-			b.loose++
+			b.looked++
 			if p := &m.parts[k]; !p.gone {
 				b.met = append(b.met, sighting{def: p.def})
 			}
@@ -372,7 +383,7 @@ func (b *builder) def(i int32, r *ir.Region, must bool) {
 	lo, end := f.facts.hull(r)
 	if m.over.Len() > m.gone {
 		m.over.Overlapping(lo, end, func(k int32) bool {
-			b.loose++
+			b.looked++
 			if p := &m.parts[k]; !p.gone && f.facts.covers(r, &f.defs[p.def].Region) {
 				p.gone = true
 				m.gone++

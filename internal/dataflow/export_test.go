@@ -3,7 +3,7 @@ package dataflow
 // Crowd sets when commands count as unknown for the writes that they may meet, and
 // returns what undoes that.
 func Crowd(free, perAccess, most int) (restore func()) {
-	a, b, c := looseFree, loosePerAccess, maxCrowd
-	looseFree, loosePerAccess, maxCrowd = free, perAccess, most
-	return func() { looseFree, loosePerAccess, maxCrowd = a, b, c }
+	a, b, c := lookFree, lookPerAccess, maxCrowd
+	lookFree, lookPerAccess, maxCrowd = free, perAccess, most
+	return func() { lookFree, lookPerAccess, maxCrowd = a, b, c }
 }

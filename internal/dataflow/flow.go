@@ -137,7 +137,7 @@ func (f *Flow) def(s *Source) int32 { return f.spans[s.Command].def + s.Write }
 func (f *Flow) Unknown(i int) bool { return f.pillar[i] }
 
 // Crowded reports whether commands whose effects are known count as unknown, because
-// the writes that params move and that they may meet are too many to be compared.
+// the writes that they may see, or that params move, are too many to be listed.
 func (f *Flow) Crowded() bool { return len(f.crowd) > 0 }
 
 // Why says why command i is [Flow.Unknown].
@@ -145,7 +145,7 @@ func (f *Flow) Why(i int) string {
 	if d, ok := f.Commands[i].(*ir.Dispatch); ok && !d.Effects.Known() {
 		return "its effects are unknown"
 	}
-	return "it meets too many ranges that params move over one another"
+	return "it meets too many ranges: of many that read what many wrote, or that params move over one another"
 }
 
 // Pillar returns the first command of unknown effects, or −1.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/graphs"
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -149,5 +150,51 @@ func BenchmarkOverlapping(b *testing.B) {
 				table.Order()
 			}
 		})
+	}
+}
+
+// Where crowds form, a race that is said to be proved is one: what a crowd stands for
+// is not known to a byte.
+func TestCrowdsProveNoRace(t *testing.T) {
+	proved, unsure := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := commands(t, false)
+		defer hazard.Crowd(0, 0, rapid.IntRange(1, 3).Draw(t, "crowd"))()
+		same := byBytes(g, false)
+		j := hazard.NewTable(context.Background(), g).Judge()
+		for _, r := range j.Races {
+			if !same[r.Earlier][r.Later] {
+				t.Fatalf("%d and %d share no byte, and race for it", r.Earlier, r.Later)
+			}
+		}
+		proved += len(j.Races)
+		unsure += len(j.Unsure)
+	})
+	require.Positive(t, proved)
+	require.Positive(t, unsure)
+}
+
+// Many readers of what many wrote, and ranges within ranges, take work in proportion
+// to the commands: each question for itself, counted in cells visited.
+func TestCellsVisitedAreLinear(t *testing.T) {
+	boundary := func(n int) func(int) bool { return func(i int) bool { return i%n == n/2 } }
+	for graph, of := range map[string]func(int) *ir.Graph{"pieces": graphs.Pieces, "nested": graphs.Nested} {
+		for question, ask := range map[string]func(*hazard.Table){
+			"levels":            func(t *hazard.Table) { t.Levels() },
+			"value levels":      func(t *hazard.Table) { t.ValueLevels() },
+			"latest":            func(t *hazard.Table) { t.Latest(nil) },
+			"latest by buffers": func(t *hazard.Table) { t.Latest(boundary(t.Len())) },
+			"order":             func(t *hazard.Table) { t.Order() },
+			"judgement":         func(t *hazard.Table) { t.Judge() },
+		} {
+			work := func(n int) float64 {
+				table := hazard.NewTable(context.Background(), of(n))
+				ask(table)
+				return float64(table.Operations()) / float64(n)
+			}
+			small, large := work(10_000), work(40_000)
+			t.Logf("%s, %s: %.1f and %.1f a command", graph, question, small, large)
+			require.Less(t, large, 1.5*small+1, "%s, %s: four times the commands", graph, question)
+		}
 	}
 }

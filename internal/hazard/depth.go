@@ -93,6 +93,7 @@ func (t *Table) ValueLevels() (levels []int32, depth int) {
 		for k := range as {
 			if a := &as[k]; !a.write || !a.must {
 				level = max(level, s.seen(a, levels))
+				s.crowd(a) // reads are not entered
 			}
 		}
 		level++

@@ -141,6 +141,9 @@ func (c *concurrent) reset() {
 func (j *judge) races() {
 	t := j.t
 	epoch, reads, writes := newConcurrent(t), newConcurrent(t), newConcurrent(t)
+	for _, c := range []*concurrent{epoch, reads, writes} {
+		defer c.s.done()
+	}
 	buffer := int32(0) // the first command of this command buffer
 	var as []access
 	var at []int32
@@ -285,6 +288,15 @@ func (j *judge) hidden(i int32, a *access) *access {
 // cell c stands for.
 func (j *judge) conflict(kind Kind, from, to int32, a *access, c *cell, n int32) {
 	r := Race{Pair: Pair{from, to}, Kind: kind, Mem: ir.MemID(a.root), Lo: max(a.lo, c.lo), End: min(a.end, c.end)}
+	if j.t.regions.all[a.region].crowd || j.t.regions.all[c.region].crowd {
+		// Nobody knows which of its bytes were touched, nor by whom of its members.
+		if kind == WAW {
+			j.deferRace(r, true)
+		} else {
+			j.unsure(r)
+		}
+		return
+	}
 	if a.region == 0 && c.region == 0 {
 		switch x := &j.t.accesses[n]; {
 		case r.Lo >= r.End:

@@ -51,6 +51,9 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 							p = max(p, c.r)
 						}
 					}
+					if boundary != nil { // many look before one is entered
+						s.crowd(&as[k])
+					}
 				}
 			}
 			j := turn*n + i

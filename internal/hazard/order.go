@@ -96,7 +96,7 @@ func (t *Table) Hazards(visit func(Hazard)) *Order {
 
 func newOrderBuilder(t *Table, n int) *orderBuilder {
 	b := &orderBuilder{t: t, s: newSweep(t), commands: int32(n), nodes: int32(n), pillar: none, wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
-	b.s.allowed = looseFree + loosePerAccess*max(2*n, len(t.accesses))
+	b.s.allowed = lookFree + lookPerAccess*max(2*n, len(t.accesses))
 	b.links = make([]link, 0, 2*n)
 	b.seen = make([]int32, n, n+n/4)
 	for i := range b.seen {

@@ -24,7 +24,7 @@ type sweep struct {
 	// keeps the greatest numbers.
 	gather func(members []int32) (w, r int32)
 
-	loose   int // loose cells that accesses were compared with so far
+	looked  int // cells that accesses met so far
 	allowed int // how many may be, before crowds form
 
 	met   []int32
@@ -32,19 +32,20 @@ type sweep struct {
 	mark  int64   // changes when the command began
 }
 
-// Loose cells are compared one by one, exactly, as long as that is no more than
-// what follows: recordings need a few for each access, which params move within
-// rows of caches. What moves all over a memory makes every access meet every one
-// before it; beyond the bound more than maxCrowd of them become one, a crowd, which
-// stands for every byte of their hull. That orders more than is needed, never less.
+// Cells are looked at one by one, exactly, as long as that is no more than what
+// follows: recordings need a few for each access. What params move all over a memory
+// makes every access meet every one before it, and so do many writes of pieces that
+// many commands read as a whole; beyond the bound more than maxCrowd of the cells that
+// an access meets become one, a crowd, which stands for every byte of their hull. That
+// orders more than is needed, never less.
 var (
-	looseFree      = 1 << 16 // of a whole table
-	loosePerAccess = 32      // and of each access
-	maxCrowd       = 16
+	lookFree      = 1 << 16 // of a whole table
+	lookPerAccess = 32      // and of each access
+	maxCrowd      = 16
 )
 
 func newSweep(t *Table) *sweep {
-	return &sweep{t: t, cells: newCells(len(t.g.Memories)), allowed: looseFree + loosePerAccess*len(t.accesses)}
+	return &sweep{t: t, cells: newCells(len(t.g.Memories)), allowed: lookFree + lookPerAccess*len(t.accesses)}
 }
 
 // done adds the sweep's work to the table's.
@@ -62,9 +63,7 @@ func (s *sweep) look(a *access) []int32 {
 	interrupt.Poll(s.t.ctx)
 	from := len(s.hits)
 	s.find(a.root, a.lo, a.end)
-	if s.roots[a.root].loose != 0 {
-		s.loose += len(s.hits) - from
-	}
+	s.looked += len(s.hits) - from
 	s.spans = append(s.spans, int32(from), int32(len(s.hits)))
 	exact := true
 	for _, h := range s.hits[from:] {
@@ -95,9 +94,7 @@ func (s *sweep) found(k int, a *access) []int32 {
 		s.find(a.root, a.lo, a.end)
 		hits = s.hits[from:]
 	}
-	if s.roots[a.root].loose != 0 {
-		s.loose += len(hits)
-	}
+	s.looked += len(hits)
 	return hits
 }
 
@@ -289,24 +286,31 @@ func (s *sweep) addWrite(k int, a *access, x int32) {
 	s.crowd(a)
 }
 
-// crowd makes one cell of the loose ones that a meets, where there are too many.
+// crowd makes one cell of those that a meets, where there are too many; solid ones
+// that reach out of a stay.
 func (s *sweep) crowd(a *access) {
-	if s.loose <= s.allowed || s.roots[a.root].loose == 0 {
+	if s.looked <= s.allowed {
 		return
 	}
 	from := len(s.hits)
-	s.visit(s.roots[a.root].loose, a.lo, a.end)
-	members := s.hits[from:]
-	s.loose += len(members)
-	if len(members) > maxCrowd {
-		c := cell{lo: a.lo, end: a.end}
-		for _, h := range members {
-			m := &s.nodes[h]
+	s.find(a.root, a.lo, a.end)
+	s.looked += len(s.hits) - from
+	members := s.hits[from:from]
+	c := cell{lo: a.end, end: a.lo}
+	for _, h := range s.hits[from:] {
+		if m := &s.nodes[h]; m.region != 0 || a.lo <= m.lo && m.end <= a.end {
 			c.lo, c.end = min(c.lo, m.lo), max(c.end, m.end)
+			members = append(members, h)
 		}
+	}
+	if len(members) > maxCrowd {
 		c.w, c.r = s.gathered(members)
 		for _, h := range members {
-			s.remove(a.root, h)
+			if s.nodes[h].region == 0 {
+				s.removeSolid(a.root, h)
+			} else {
+				s.remove(a.root, h)
+			}
 		}
 		c.region = s.t.regions.crowd(ir.MemID(a.root), c.lo, c.end)
 		s.insert(a.root, c)

@@ -52,7 +52,7 @@ func NewTracker(g *ir.Graph) *Tracker {
 func (t *Tracker) Reset() {
 	if t.many {
 		t.s.reset()
-		t.s.loose = 0
+		t.s.looked, t.s.allowed = 0, lookFree
 	}
 	t.ids, t.pillar, t.few, t.many = t.ids[:0], none, t.few[:0], false
 }
@@ -135,6 +135,7 @@ func (t *Tracker) enter(id ir.ID) {
 		t.plant()
 		t.s.begin()
 	}
+	t.s.allowed += lookPerAccess * len(t.scratch)
 	t.s.enter(t.scratch, n)
 }
 

@@ -66,13 +66,15 @@ func (t *Tree[T]) put(at, n int32) int32 {
 	return at
 }
 
-// split cuts a subtree into what begins before lo and the rest.
+// split cuts a subtree into what stands before an interval that begins at lo, and the
+// rest. INVARIANT: of intervals that begin alike a later one stands behind, here as in
+// put: else they would make a list and no tree.
 func (t *Tree[T]) split(at int32, lo int64) (left, right int32) {
 	if at == 0 {
 		return 0, 0
 	}
 	n := &t.nodes[at]
-	if n.lo < lo {
+	if n.lo <= lo {
 		n.right, right = t.split(n.right, lo)
 		t.update(at)
 		return at, right

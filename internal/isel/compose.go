@@ -262,7 +262,7 @@ func (c *composer) once(kind byte, member, n int, idx []form, make func() (scala
 	x, err := make()
 	if err == nil {
 		if c.memo == nil {
-			c.memo = map[string]scalar{}
+			c.memo = c.space.memo()
 		}
 		c.memo[key] = x
 	}

@@ -54,8 +54,11 @@ func (l *Library) Generate(gr *Group, unrounded bool) (*Match, error) {
 			if hit != nil {
 				return hit, nil
 			}
-			if err = e; errors.Is(err, elementwise.TooLong) { // under any shape
+			switch err = e; { // under any shape
+			case errors.Is(err, elementwise.TooLong):
 				return nil, &NearMiss{"a generated kernel", err}
+			case errors.Is(err, term.TooDeep):
+				return nil, &NearMiss{"a generated kernel", fmt.Errorf("their term is %w", term.TooDeep)} // without all of its text
 			}
 		}
 	}
@@ -79,6 +82,7 @@ type writer struct {
 
 func (m *matcher) generate(shape []dim) (*Match, error) {
 	s := newSpace(m.gr.Graph, m.lay.slots, foldAll)
+	defer s.release()
 	c := m.composer(s)
 	w := &writer{shape: shape, operands: map[string]operand{}, floats: map[string]ir.Affine{}, written: map[*value]*term.Expr{}}
 	step := int64(1)
@@ -117,7 +121,7 @@ func (m *matcher) generate(shape []dim) (*Match, error) {
 		}
 		bodies = append(bodies, e)
 	}
-	text, names, err := elementwise.Text(len(shape) == 1, bodies...)
+	text, names, err := elementwise.Write(len(shape) == 1, bodies...)
 	if err != nil {
 		return nil, err
 	}

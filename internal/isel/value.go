@@ -3,7 +3,9 @@ package isel
 import (
 	"math"
 	"strconv"
+	"sync"
 
+	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -42,6 +44,9 @@ type space struct {
 	fold     folding
 	slots    []slot
 	buf      []byte // for keys
+	room     slab.Slab[value]
+	memos    []map[string]scalar // of composers; the first used of them are in use
+	used     int
 }
 
 // folding is how much is computed before the replay.
@@ -54,7 +59,44 @@ const (
 )
 
 func newSpace(g *ir.Graph, slots []slot, fold folding) *space {
-	return &space{g: g, atoms: map[string]*atom{}, params: map[ir.ParamID]*atom{}, values: map[string]*value{}, slots: slots, fold: fold}
+	s, ok := spaces.Get().(*space)
+	if !ok {
+		s = &space{atoms: map[string]*atom{}, params: map[ir.ParamID]*atom{}, values: map[string]*value{}}
+	}
+	s.g, s.slots, s.fold = g, slots, fold
+	return s
+}
+
+// spaces are those that were released: most are small, and making their tables costs
+// as much as using them.
+var spaces sync.Pool
+
+// maxKept bounds the values of a space that is used again.
+const maxKept = 1 << 8
+
+// release gives s back. What is interned in it stays what it is, but nothing equal to
+// it is found any more.
+func (s *space) release() {
+	if len(s.values) > maxKept {
+		return
+	}
+	clear(s.atoms)
+	clear(s.params)
+	clear(s.values)
+	for _, m := range s.memos[:s.used] {
+		clear(m)
+	}
+	*s = space{atoms: s.atoms, params: s.params, values: s.values, buf: s.buf, memos: s.memos}
+	spaces.Put(s)
+}
+
+// memo returns an empty table for a composer.
+func (s *space) memo() map[string]scalar {
+	if s.used == len(s.memos) {
+		s.memos = append(s.memos, map[string]scalar{})
+	}
+	s.used++
+	return s.memos[s.used-1]
 }
 
 // make interns v. Operands of what commutes to the bit are put in order
@@ -120,7 +162,7 @@ func (s *space) make(v value) *value {
 	if x, ok := s.values[string(b)]; ok {
 		return x
 	}
-	x := new(value) // not &v, which would cost as much for each that is known
+	x := s.room.One() // not &v, which would cost as much for each that is known
 	*x = v
 	x.id = s.next
 	s.next++

@@ -25,6 +25,7 @@ func (m *matcher) verify(h *Match) error {
 		return err
 	}
 	s := newSpace(in.Graph, m.lay.slots, foldAll)
+	defer s.release()
 	places := make([]place, len(in.Decl.Args))
 	for j := range in.Decl.Args {
 		a := &in.Decl.Args[j]

@@ -24,6 +24,16 @@ type Names struct{ Operands, Constants []string }
 // as a shared term v0, v1, …. The time is linear in the nodes. An error says why
 // no generated kernel computes the results.
 func Text(flat bool, results ...*term.Expr) (string, Names, error) {
+	text, names, err := Write(flat, results...)
+	if err == nil {
+		_, err = decl.Elementwise(text)
+	}
+	return text, names, err
+}
+
+// Write is Text for who reads the text as a declaration anyway, which says why no
+// generated kernel computes what has too many arguments, say.
+func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 	w := &textWriter{uses: map[*term.Expr]int{}, shared: map[*term.Expr]*term.Expr{}, operands: map[string]int{}, constants: map[string]int{}}
 	w.index = []*term.Expr{{Op: term.Var, Kind: term.Int, Name: "i"}}
 	if !flat {
@@ -50,9 +60,7 @@ func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 			return w.b.String(), w.names, err
 		}
 	}
-	text := w.b.String()
-	_, err := decl.Elementwise(text)
-	return text, w.names, err
+	return w.b.String(), w.names, nil
 }
 
 // TooLong is the error of terms whose text would pass [decl.MaxElementwiseText].

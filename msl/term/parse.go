@@ -24,6 +24,9 @@ type Scope interface {
 // maxDepth bounds the nesting of an expression.
 const maxDepth = 100
 
+// TooDeep is in the chain of the error about an expression that is nested too deep.
+var TooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
+
 // Parse reads one whole expression. vars are the index variables in scope,
 // outermost first.
 func Parse(src string, scope Scope, vars ...string) (*Expr, error) {
@@ -48,7 +51,7 @@ type token struct {
 }
 
 func lex(s string) ([]token, error) {
-	var out []token
+	out := make([]token, 0, len(s)/2+1) // most have two bytes or more
 	for i := 0; i < len(s); {
 		c := s[i]
 		start := i
@@ -107,11 +110,15 @@ func (p *parser) next() string {
 func (p *parser) errorf(format string, args ...any) error { return p.errorAt(p.i, format, args...) }
 
 func (p *parser) errorAt(i int, format string, args ...any) error {
+	return p.wrap(i, fmt.Errorf(format, args...))
+}
+
+func (p *parser) wrap(i int, err error) error {
 	pos := len(p.src)
 	if i < len(p.toks) {
 		pos = p.toks[i].pos
 	}
-	return fmt.Errorf("column %d of %q: %s", pos+1, p.src, fmt.Sprintf(format, args...))
+	return fmt.Errorf("column %d of %q: %w", pos+1, p.src, err)
 }
 
 func (p *parser) expect(t string) error {
@@ -124,7 +131,7 @@ func (p *parser) expect(t string) error {
 
 func (p *parser) expr(min int) (*Expr, error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, p.errorf("nested deeper than %d", maxDepth)
+		return nil, p.wrap(p.i, TooDeep)
 	}
 	defer func() { p.depth-- }()
 	left, err := p.unary()
@@ -191,7 +198,7 @@ func (p *parser) unary() (*Expr, error) {
 		at := p.i
 		sign := p.next()
 		if p.depth++; p.depth > maxDepth {
-			return nil, p.errorf("nested deeper than %d", maxDepth)
+			return nil, p.wrap(p.i, TooDeep)
 		}
 		defer func() { p.depth-- }()
 		a, err := p.unary()

@@ -14,8 +14,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// drawing writes one digraph for Graphviz: one row an epoch, one box a command,
-// and an arrow for each conflict that the order of the commands keeps. An arrow is
+// drawing writes one digraph for Graphviz: one row an epoch, one box a command, a word
+// for each commit between the rows, and an arrow for each conflict that the order of
+// the commands keeps. Rows that no arrow keeps in order an edge does that is not seen. An arrow is
 // solid where the later command reads what the earlier one wrote, dashed where it
 // only must not overtake it (WAR, WAW), dotted where one of the two may touch
 // anything. Where many readers meet many writers a point stands between.
@@ -63,6 +64,9 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 	}
 	epoch, open := 0, false
 	var names []string // of commands, in order
+	var rows []string // the first node of each
+	var of []int      // the row of each command
+	commits := 0
 	for i, n := range g.Nodes {
 		interrupt.Poll(ctx)
 		switch n.(type) {
@@ -72,6 +76,12 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 			}
 			open = false
 			epoch++
+			if c, ok := n.(*ir.Commit); ok {
+				at := fmt.Sprintf("%sc%d", d.prefix, commits)
+				commits++
+				fmt.Fprintf(d.w, "%s%s [shape=plaintext, label=%s];\n", d.indent, at, dotString(commitLabel(c)))
+				rows = append(rows, at)
+			}
 			continue
 		}
 		c, command := n.(ir.Command)
@@ -83,17 +93,37 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 			open = false
 			epoch++
 		}
+		name := d.name(c.Num())
 		if !open {
+			rows = append(rows, name)
 			fmt.Fprintf(d.w, "%ssubgraph %sepoch%d { rank=same;\n", d.indent, d.prefix, epoch)
 			open = true
 		}
-		names = append(names, d.name(c.Num()))
+		names, of = append(names, name), append(of, len(rows)-1)
 		d.box(full, full.Nodes[i].(ir.Command))
 	}
 	if open {
 		fmt.Fprintf(d.w, "%s}\n", d.indent)
 	}
-	d.edges(ctx, full, names)
+	linked := make([]bool, len(rows)+1) // an arrow leads to it from the row above
+	d.edges(ctx, full, names, func(from, to int32) { linked[of[to]] = linked[of[to]] || of[from] == of[to]-1 })
+	for k := 1; k < len(rows); k++ {
+		if !linked[k] {
+			fmt.Fprintf(d.w, "%s%s -> %s [style=invis];\n", d.indent, rows[k-1], rows[k])
+		}
+	}
+}
+
+// commitLabel is a commit as a text graph has it.
+func commitLabel(c *ir.Commit) string {
+	s := "commit"
+	if c.Order != ir.OrderNone {
+		s += " " + c.Order.String()
+	}
+	if c.Label != "" {
+		s += " " + c.Label
+	}
+	return s
 }
 
 func (d *drawing) name(id ir.ID) string { return fmt.Sprintf("%sn%d", d.prefix, uint32(id)) }
@@ -150,8 +180,9 @@ func nodeLabel(n ir.Node) string {
 	return ""
 }
 
-// edges draws the conflicts of g, whose commands are called names.
-func (d *drawing) edges(ctx context.Context, g *ir.Graph, names []string) {
+// edges draws the conflicts of g, whose commands are called names, and calls drawn
+// with each between two of them.
+func (d *drawing) edges(ctx context.Context, g *ir.Graph, names []string, drawn func(from, to int32)) {
 	table := hazard.NewTable(ctx, g)
 	name := func(node int32) string {
 		if int(node) < len(names) {
@@ -174,6 +205,9 @@ func (d *drawing) edges(ctx context.Context, g *ir.Graph, names []string) {
 				style = " [style=dotted]"
 			}
 			fmt.Fprintf(d.w, "%s%s -> %s%s;\n", d.indent, name(f), name(to), style)
+			if int(f) < len(names) {
+				drawn(f, to)
+			}
 		}
 		from = from[:0]
 		clear(kinds)
