@@ -64,8 +64,8 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 	}
 	epoch, open := 0, false
 	var names []string // of commands, in order
-	var rows []string // the first node of each
-	var of []int      // the row of each command
+	var rows []string  // the first node of each
+	var of []int       // the row of each command
 	commits := 0
 	for i, n := range g.Nodes {
 		interrupt.Poll(ctx)
