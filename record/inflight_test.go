@@ -86,7 +86,7 @@ func TestWaitTellsEveryFault(t *testing.T) {
 	require.Eventually(t, func() bool { // it is noticed that it has ended
 		_, err := s.Bytes(x)
 		return err == nil
-	}, time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	s.Add(x, x, record.Into(x))
 	s.Commit("2")
 	assert.ErrorIs(t, s.Wait(), fault)

@@ -263,7 +263,8 @@ func TestOverBudgetIsUndone(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			budget := map[string]passes.Budget{"time": {Time: 50 * time.Millisecond}, "memory": {Memory: 64 << 20, Time: time.Minute}}[what]
+			// The pass after it must stay within the budget however busy the machine is.
+			budget := map[string]passes.Budget{"time": {Time: time.Second}, "memory": {Memory: 64 << 20, Time: time.Minute}}[what]
 			hungry := passes.Step{Pass: passes.New("hungry", "", func(ctx context.Context, g *ir.Graph, _ passes.Values, _ *passes.Report) error {
 				dropBarriers(g) // what it did is gone
 				run(ctx)
