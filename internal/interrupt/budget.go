@@ -35,7 +35,8 @@ func (b Budget) Within(ctx context.Context) (within context.Context, done func()
 		return ctx, func() *Over { return nil }
 	}
 	within, cancel := context.WithCancelCause(ctx)
-	go b.watch(within, cancel)
+	// What was there before is measured here: the watcher may come to run late.
+	go b.watch(within, cancel, time.Now(), liveBytes())
 	return within, func() *Over {
 		cancel(nil)
 		var over *Over
@@ -47,8 +48,7 @@ func (b Budget) Within(ctx context.Context) (within context.Context, done func()
 }
 
 // watch ends ctx once more than b was taken, unless it ends before.
-func (b Budget) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	start, base := time.Now(), liveBytes()
+func (b Budget) watch(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, base int64) {
 	collect := base + b.Memory // what is above it may be garbage
 	t := time.NewTicker(period)
 	defer t.Stop()
