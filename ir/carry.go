@@ -2,7 +2,7 @@ package ir
 
 // Carry copies Src, a part of an output, to Dst, a part of an input or a state, for
 // the next replay of the same submission; after the last one it does nothing. Both
-// have equal lengths and their memories one element type. So n replays are one
+// have equal lengths, and their memories one element type, or integers of one size. So n replays are one
 // submission without the host, and mean n replays between which the host copies.
 //
 // A carry is a command at its place in the list. What it writes counts as a write
@@ -78,8 +78,8 @@ func (nc *nodeChecker) carry(c *Carry) {
 	if src.Kind != Output || dst.Kind != Input && dst.Kind != State {
 		nc.add("carries from "+src.Kind.String()+" to "+dst.Kind.String()+" memory", "an output is carried to an input or a state")
 	}
-	if !src.DType.Valid() || src.DType != dst.DType {
-		nc.add("carries "+src.DType.String()+" to "+dst.DType.String(), "say the element types of both memories: they must be one")
+	if !src.DType.Valid() || !alike(src.DType, dst.DType) {
+		nc.add("carries "+src.DType.String()+" to "+dst.DType.String(), "say the element types of both memories: they are one, or integers of one size")
 	}
 	if len(nc.carries) == maxCarries {
 		nc.add("is one carry more than a graph may have", "at most "+itoa(maxCarries))
@@ -89,6 +89,13 @@ func (nc *nodeChecker) carry(c *Carry) {
 		nc.behind(c)
 	}
 	nc.carries = append(nc.carries, c)
+}
+
+// alike reports whether the bits of one type are such of the other: a token is found as
+// a u32 and looked up as an i32.
+func alike(a, b DType) bool {
+	integer := func(t DType) bool { return !t.Float() && t.Size() > 0 && t != Bool }
+	return a == b || integer(a) && integer(b) && a.Size() == b.Size()
 }
 
 // behind reports that a command touches what an earlier one carries.

@@ -44,7 +44,7 @@ func TestCarry(t *testing.T) {
 		"#2 carry %out[0:4] -> %in[0:4] #3 @k (a = %st, o = %s) grid threads [1, 1, 1] of [1, 1, 1]": "",
 		"#2 carry %out[0:4] -> %in[0:8]":                                                             "#2 carry: carries 4 bytes to 8 bytes",
 		"#2 carry %out[0:4] -> %ids[0:4]":                                                            "#2 carry: carries f32 to u32",
-		"#2 carry %raw[0:4] -> %in[0:4]":                                                             "#2 carry: carries invalid to f32 (say the element types of both memories: they must be one)",
+		"#2 carry %raw[0:4] -> %in[0:4]":                                                             "#2 carry: carries invalid to f32 (say the element types of both memories: they are one, or integers of one size)",
 		"#2 carry %s[0:4] -> %in[0:4]":                                                               "#2 carry: carries from scratch to input memory",
 		"#2 carry %out[0:4] -> %s[0:4]":                                                              "#2 carry: carries from output to scratch memory",
 		"#2 carry %out[0:4] -> %in[60:68]":                                                           "leaves the memory",

@@ -23,7 +23,7 @@ func (e *Encoder) param(p ir.Param) ir.Affine {
 
 func (e *Encoder) paramID(p ir.Param) (ir.ParamID, bool) {
 	if i, ok := e.g.ParamNamed(p.Name); ok {
-		if e.g.Params[i] != p {
+		if p.Advance = e.g.Params[i].Advance; e.g.Params[i] != p { // see Advance
 			e.fail("param $%s is a %s in [%v, %v] already, not a %s in [%v, %v]", ir.QuoteName(p.Name), e.g.Params[i].Type, e.g.Params[i].Min, e.g.Params[i].Max, p.Type, p.Min, p.Max)
 		}
 		return i, true

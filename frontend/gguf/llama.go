@@ -20,6 +20,9 @@ type Options struct {
 	// External, the model's path relative to the file that the module will be
 	// written to, keeps unquantized weights in the model file.
 	External string
+	// Advance says in the decode graph how a token leads to the next: $pos += 1, and
+	// the token is carried to the next replay's input, so that many are one submission.
+	Advance bool
 	// Progress, if not nil, is told the share of the work done, in [0, 1].
 	Progress func(done float64)
 }
@@ -178,7 +181,13 @@ func (l *llama) matrix(name string) record.Matrix {
 // Decode records one token.
 func (m *Llama) Decode(s *record.Session) Step {
 	l := &llama{s, m}
-	return l.step(l.position(), ir.Const(1), 1)
+	step := l.step(l.position(), ir.Const(1), 1)
+	if m.options.Advance {
+		l.Advance("pos", 1)
+		l.Every(step.Token)
+		l.Carry(step.Tokens, step.Token, "next token")
+	}
+	return step
 }
 
 // Prefill records n tokens, n being a param.

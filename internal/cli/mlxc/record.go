@@ -17,6 +17,7 @@ type recordCmd struct {
 	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
 	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
 	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
+	Advance  bool   `help:"Say in the decode graph how a token leads to the next ($$pos += 1, carried token), so that many are one submission."`
 	External bool   `help:"Leave unquantized weights in the model file and refer to them."`
 }
 
@@ -45,7 +46,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	defer m.Close()
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Progress: progress.Set}
+	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Progress: progress.Set}
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, and no file that a graph could refer to", cli.Quote(c.Model))

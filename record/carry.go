@@ -1,0 +1,50 @@
+package record
+
+import "github.com/mlxc/mlxc/ir"
+
+// Advance makes the u32 param of that name change by step from one replay of a
+// submission to the next ([ir.Param]).
+func (e *Encoder) Advance(name string, step int64) {
+	if e.err != nil {
+		return
+	}
+	i, ok := e.g.ParamNamed(name)
+	if !ok {
+		e.fail("Advance: there is no param $%s", ir.QuoteName(name))
+		return
+	}
+	p := e.g.Params[i]
+	p.Advance = step
+	if e.valid(&ir.Graph{Params: []ir.Param{p}}) {
+		e.g.Params[i] = p
+	}
+}
+
+// Every makes a submission keep what each of its replays leaves in output t, not
+// only the last one.
+func (e *Encoder) Every(t Tensor) {
+	if e.err != nil || !e.usable("Every", t) {
+		return
+	}
+	root, _ := e.g.Root(t.Mem)
+	if e.g.Memories[root].Kind != ir.Output {
+		e.fail("Every: %s is no output", e.tensorName(t))
+		return
+	}
+	e.g.Memories[root].Every = true
+}
+
+// Carry copies src, of an output, to dst, of an input or a state, for the next
+// replay of the same submission ([ir.Carry]); what is executed here is one replay,
+// and nothing is carried. It stands between two barriers, for the next replay begins
+// with what it writes.
+func (e *Encoder) Carry(dst, src Tensor, label string) ir.ID {
+	if !e.usable(label, dst, src) {
+		return 0
+	}
+	e.Barrier()
+	c := &ir.Carry{ID: e.next, Dst: dst.view(), Src: src.view(), Label: label}
+	e.command(c)
+	e.Barrier()
+	return c.ID
+}
