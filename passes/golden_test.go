@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "write the outputs of the passes into te
 var asides = []struct{ pipeline, keep string }{
 	{"annotate,fuse,dce,rename,reorder,barriers", "reorder"},
 	{"annotate,fuse,dce,rename,schedule,barriers,plan,split{first=2},constants", "split{first=2} constants"},
+	{"annotate,fuse,dce,rename,schedule,barriers,plan,edges", "edges"},
 }
 
 // Each archive of testdata/graphs holds a graph and what every pass does to it:

@@ -67,6 +67,7 @@ var table = []Pass{
 	{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", Options: []Option{
 		{"align", "32", "bytes between places, a power of two; 256 under some validation layers"},
 	}, listed: true, edged: true, run: constants},
+	{Name: "edges", Summary: "order commands by edges, for devices that take graphs of commands, and no longer by barriers", listed: true, run: edges},
 }
 
 // Constraint says that one pass runs before another where a pipeline has both.
@@ -95,6 +96,11 @@ var order = []Constraint{
 	{"rename", "barriers", "fewer dependences need fewer barriers"},
 	{"annotate", "barriers", "barriers follow from effects: without them every dispatch conflicts with every other"},
 	{"barriers", "plan", "values share bytes where the order of the graph allows it: it must be final"},
+	{"annotate", "edges", "edges follow from effects: without them every dispatch waits for every other"},
+	{"schedule", "edges", "edges lead forward in the list: it must be final"},
+	{"reorder", "edges", "edges lead forward in the list: it must be final"},
+	{"plan", "edges", "edges follow from where values lie"},
+	{"split", "edges", "a cut gives commits an order, and a graph of edges has no other"},
 	{"barriers", "split", "a cut takes the place of a barrier, and every command buffer has its own"},
 }
 

@@ -42,7 +42,7 @@ func byProvenance(b *model, after *ir.Graph) *matching {
 	out := &matching{ends: make([]int32, 0, len(b.ops)), list: make([]int32, 0, len(b.ops))}
 	origins := b.origins()
 	for _, n := range after.Nodes {
-		c, ok := n.(ir.Command)
+		c, ok := working(n)
 		if !ok {
 			continue
 		}

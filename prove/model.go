@@ -108,7 +108,7 @@ type root struct {
 func newModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	commands := 0
 	for _, n := range g.Nodes {
-		if _, ok := n.(ir.Command); ok {
+		if _, ok := working(n); ok {
 			commands++
 		}
 	}
@@ -141,6 +141,16 @@ func (m *model) nameAs(other *model) {
 	}
 }
 
+// working returns n if it is a command that does something: joins order others, and
+// there is nothing else to prove of them.
+func working(n ir.Node) (c ir.Command, ok bool) {
+	if _, join := n.(*ir.Join); join {
+		return nil, false
+	}
+	c, ok = n.(ir.Command)
+	return c, ok
+}
+
 // build recomputes the effects of every command from the kernels'
 // declarations. What a kernel without one touches is what stored says. each is
 // called with every op, while what it looks at is at hand; nil for none.
@@ -148,7 +158,7 @@ func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func
 	t := &touched{m: m, declared: msl.NewCache(m.g), stored: stored}
 	for _, n := range m.g.Nodes {
 		interrupt.Poll(m.ctx)
-		c, ok := n.(ir.Command)
+		c, ok := working(n)
 		if !ok {
 			m.at = append(m.at, -1)
 			continue

@@ -170,10 +170,23 @@ func (r *race) verdict() (v Verdict, touch string) {
 
 // schedule is what the barriers and commits of a graph leave unordered.
 type schedule struct {
-	races    []race  // within a replay, of commands of known effects
-	around   []race  // between a command and one of the replay before
-	barriers int     // that end an epoch
-	places   []place // by command
+	races    []race   // within a replay, of commands of known effects
+	around   []race   // between a command and one of the replay before
+	barriers int      // that end an epoch
+	places   []place  // by command, of a graph ordered by barriers or by its list
+	paths    *paths   // of a graph ordered by edges
+	open     []beside // then: pairs of one replay that no path orders, one of them of unknown effects
+	// undecided: whether there is a path was not found within the bound, first of doubt.
+	undecided bool
+	doubt     beside
+}
+
+// unordered reports whether two commands of one replay may run concurrently.
+func (s *schedule) unordered(i, j int32) bool {
+	if s.paths != nil {
+		return !s.paths.ordered(min(i, j), max(i, j))
+	}
+	return s.places[i].unordered(s.places[j])
 }
 
 // place is where a command stands among the barriers and commits, counted: its
@@ -192,9 +205,13 @@ func (p place) unordered(q place) bool {
 // only; a commit that orders nothing lets everything before it run on. The end
 // of the list is neither: the next replay goes on where this one ended.
 //
-// The list of a serial graph is its order: nothing is left.
-func order(m *model) schedule {
-	s := schedule{places: make([]place, len(m.ops))}
+// The list of a serial graph is its order: nothing is left. Where the host waits
+// between two replays, nothing is left between them.
+func order(m *model) *schedule {
+	if m.g.Ordering == ir.ByEdges {
+		return orderByEdges(m)
+	}
+	s := &schedule{places: make([]place, len(m.ops))}
 	if m.g.Ordering == ir.Serial {
 		for i := range s.places {
 			s.places[i] = place{int32(i), int32(i), int32(i)}
@@ -243,6 +260,9 @@ func order(m *model) schedule {
 		epoch.add(i)
 		buffer = append(buffer, i)
 	}
+	if m.g.NextHost {
+		return s
+	}
 	// The next replay, against what this one leaves unordered: the params may be
 	// others.
 	for k, n := range m.g.Nodes {
@@ -278,16 +298,20 @@ func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32)
 func (p *proof) checkOrder() {
 	found := order(p.a)
 	p.Barriers = found.barriers
-	if len(found.races) == 0 && len(found.around) == 0 && p.a.pillars == 0 {
+	if len(found.races) == 0 && len(found.around) == 0 && p.a.pillars == 0 && !found.undecided {
 		return // whatever the recording leaves open
 	}
 	recorded := order(p.b)
+	if found.undecided {
+		w, o := p.a.ops[found.doubt.earlier].node, p.a.ops[found.doubt.later].node
+		p.add(CannotTell, Order, nil, []ir.ID{w.Num(), o.Num()}, "whether a path of edges leads from %s to %s was not found within the bound", p.a.g.Describe(w), p.a.g.Describe(o))
+	}
 	for _, x := range found.races {
 		o, w := &p.a.ops[x.op], &p.a.ops[x.with]
 		v, touch := x.verdict()
 		p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s %s %s and nothing orders them", p.a.g.Describe(w.node), p.a.g.Describe(o.node), touch, p.a.format(x.where))
 	}
-	p.checkPillarOrder(recorded.places, found.places)
+	p.checkPillarOrder(recorded, found)
 	if len(found.around) == 0 {
 		return
 	}
@@ -313,50 +337,31 @@ const maxPairs = 1 << 22
 // relation is kept: the proof then assumes that the recording is free of races
 // there. Every such pair counts: that a command was recorded beside the last one
 // of an epoch says nothing about the others.
-func (p *proof) checkPillarOrder(before, after []place) {
+func (p *proof) checkPillarOrder(before, after *schedule) {
 	kept := func(i, j int32) bool {
 		// A command that reaches nobody need be nobody's image (findDead).
 		return !p.dead[i] && !p.dead[j] && len(p.sets.of(i)) == 1 && len(p.sets.of(j)) == 1 &&
-			before[p.sets.of(i)[0]].unordered(before[p.sets.of(j)[0]])
+			before.unordered(p.sets.of(i)[0], p.sets.of(j)[0])
 	}
-	var pillars, all []int32
-	// Where the current span, command buffer and epoch begin, among all commands
-	// and among pillars.
-	type begin struct{ all, pillars int }
-	var span, buffer, epoch begin
 	pairs, more := 0, 0
-	for i := range p.a.ops {
-		if i > 0 {
-			here := begin{i, len(pillars)}
-			if after[i].epoch != after[i-1].epoch {
-				epoch = here
-			}
-			if after[i].buffer != after[i-1].buffer {
-				buffer = here
-			}
-			if after[i].span != after[i-1].span {
-				span = here
-			}
-		}
-		all = append(all, int32(i))
+	after.besidePillars(p.a, func(i int32, lists [2][]int32) bool {
 		o := &p.a.ops[i]
-		lists := [2][]int32{pillars[span.pillars:buffer.pillars], pillars[epoch.pillars:]}
-		if !o.known {
-			lists = [2][]int32{all[span.all:buffer.all], all[epoch.all:i]}
-			pillars = append(pillars, int32(i))
-		}
 		if pairs += len(lists[0]) + len(lists[1]); pairs > maxPairs {
 			p.add(CannotTell, Order, nil, []ir.ID{o.id}, "more than %d pairs of commands, one of them of unknown effects, are not ordered", maxPairs)
-			return
+			return false
 		}
 		with := int32(-1) // the last one, a pillar if there is one
 		refused := false
 		for _, list := range lists {
 			for _, j := range list {
 				w := &p.a.ops[j]
-				if !refused && !kept(int32(i), j) {
+				if !refused && !kept(i, j) {
 					refused = true
-					p.add(Refused, Order, nil, []ir.ID{w.id, o.id}, "%s and %s are not ordered, and the effects of one of them are unknown", p.a.g.Describe(w.node), p.a.g.Describe(o.node))
+					v := Refused
+					if before.undecided {
+						v = CannotTell
+					}
+					p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s are not ordered, and the effects of one of them are unknown", p.a.g.Describe(w.node), p.a.g.Describe(o.node))
 				}
 				if with < 0 || !w.known || p.a.ops[with].known {
 					with = j
@@ -371,9 +376,57 @@ func (p *proof) checkPillarOrder(before, after []place) {
 		default:
 			more++
 		}
-	}
+		return true
+	})
 	if more > 0 {
 		p.assume(Order, nil, fmt.Sprintf("the recording is race-free at %d other places", more))
+	}
+}
+
+// besidePillars calls yield with each command and with those before it in the list that
+// it may run beside, as far as one of the two is of unknown effects, until it returns
+// false.
+func (s *schedule) besidePillars(m *model, yield func(i int32, lists [2][]int32) bool) {
+	if s.paths != nil {
+		for k := 0; k < len(s.open); {
+			i, list := s.open[k].later, []int32(nil)
+			for ; k < len(s.open) && s.open[k].later == i; k++ {
+				list = append(list, s.open[k].earlier)
+			}
+			if !yield(i, [2][]int32{list, nil}) {
+				return
+			}
+		}
+		return
+	}
+	var pillars, all []int32
+	// Where the current span, command buffer and epoch begin, among all commands
+	// and among pillars.
+	type begin struct{ all, pillars int }
+	var span, buffer, epoch begin
+	at := s.places
+	for i := range m.ops {
+		if i > 0 {
+			here := begin{i, len(pillars)}
+			if at[i].epoch != at[i-1].epoch {
+				epoch = here
+			}
+			if at[i].buffer != at[i-1].buffer {
+				buffer = here
+			}
+			if at[i].span != at[i-1].span {
+				span = here
+			}
+		}
+		all = append(all, int32(i))
+		lists := [2][]int32{pillars[span.pillars:buffer.pillars], pillars[epoch.pillars:]}
+		if !m.ops[i].known {
+			lists = [2][]int32{all[span.all:buffer.all], all[epoch.all:i]}
+			pillars = append(pillars, int32(i))
+		}
+		if !yield(int32(i), lists) {
+			return
+		}
 	}
 }
 

@@ -29,6 +29,7 @@
 //     same with the reason of each edge. Edges lead to the last writers and to the
 //     readers since. Where many readers meet many writers a join node stands
 //     between, so that edges stay few; nothing is transitively reduced.
+//   - [Table.Replays] is the same of two replays in a row.
 //   - [Stream] finds the same order as the list goes on, for who takes commands from
 //     its front and forgets those that have ended.
 //   - [Table.Judge] finds what makes a recording ambiguous: races and undefined reads

@@ -94,6 +94,34 @@ func (t *Table) Hazards(visit func(Hazard)) *Order {
 	return b.order()
 }
 
+// Replays is [Table.Order] of two replays in a row, whose params have nothing to do
+// with one another: commands from Len on are those of the second. Joins from join on
+// were made for it; the others join commands of the first alone.
+func (t *Table) Replays() (o *Order, join int32) {
+	n := t.Len()
+	b := newOrderBuilder(t, 2*n)
+	b.edges = make([]edge, 0, 6*n)
+	var later []access
+	for x := range int32(2 * n) {
+		as := t.of(int(x) % n)
+		if int(x) == n {
+			join = b.nodes
+			clear(b.wide)
+			clear(b.groups)
+		}
+		if int(x) >= n && t.moves(as) {
+			later = append(later[:0], as...)
+			for k := range later {
+				later[k].region = t.later(later[k].region)
+			}
+			as = later
+		}
+		b.enter(x, as, t.commands[int(x)%n].pillar)
+	}
+	b.s.done()
+	return b.order(), join
+}
+
 func newOrderBuilder(t *Table, n int) *orderBuilder {
 	b := &orderBuilder{t: t, s: newSweep(t), commands: int32(n), nodes: int32(n), pillar: none, wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
 	b.s.allowed = lookFree + lookPerAccess*max(2*n, len(t.accesses))

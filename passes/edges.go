@@ -1,0 +1,257 @@
+package passes
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// edges has the graph ordered by edges: those that conflicts of its list demand, within
+// a replay and from each to the next, with joins where many writers meet many readers.
+// An edge that a path of two others stands for is left out where few of them have to be
+// looked at. Barriers are gone; commits end command buffers and order nothing.
+func edges(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
+	w := waitsOf(ctx, r.hazards(ctx, g), !g.NextHost)
+	ids := w.ids()
+	w.reduce(ctx)
+	out := make([]ir.Node, 0, len(g.Nodes)+len(w.joins))
+	g.SetOrdering(ir.ByEdges)
+	g.Edges = make([]ir.Edge, 0, len(w.from))
+	joins, previous := 0, 0
+	into := func(node int32, row []int32, before bool) {
+		for _, from := range row {
+			g.Edges = append(g.Edges, ir.Edge{From: ids[w.command(from)], To: ids[w.command(node)], Previous: before})
+		}
+	}
+	joinsUpTo := func(place int32) {
+		for ; joins < len(w.joins) && w.place[w.joins[joins]] <= place; joins++ {
+			j := w.joins[joins]
+			out = append(out, &ir.Join{ID: ids[j]})
+			into(j, w.into(j), false)
+		}
+	}
+	i := int32(0)
+	for _, x := range g.Nodes {
+		switch x := x.(type) {
+		case *ir.Barrier:
+			continue
+		case *ir.Commit:
+			out = append(out, &ir.Commit{Label: x.Label})
+			continue
+		case ir.Command:
+			joinsUpTo(i)
+			into(i, w.into(i), false)
+			into(i, w.into(w.n+i), true)
+			previous += len(w.into(w.n + i))
+			i++
+		}
+		out = append(out, x)
+	}
+	joinsUpTo(math.MaxInt32)
+	g.Nodes, g.Source = out, withoutNodes(g.Source)
+	g.SortEdges()
+	if r != nil {
+		r.Changed += len(g.Edges)
+	}
+	r.About("the list", "ordered by %d edges, %d of them from the replay before, with %d joins", len(g.Edges), previous, joins)
+	return nil
+}
+
+// waits are the edges of two replays in a row, by the nodes of [hazard.Table.Replays]:
+// the commands of the first, those of the second, joins.
+type waits struct {
+	t      *hazard.Table
+	n      int32   // commands
+	second int32   // the first of the joins that were made for the second replay
+	joins  []int32 // those that are kept, in the order of the list
+	place  []int32 // by node: a join stands before the command of this number
+	rank   []int32 // by node: the order of the list, a second replay behind the first
+	first  []int32 // by node, and one more: where the edges into it begin
+	end    []int32 // by node: and where those that are left end
+	from   []int32 // nodes
+}
+
+// command returns the node of the first replay that a node is in the graph.
+func (w *waits) command(node int32) int32 {
+	if node >= w.n && node < 2*w.n {
+		return node - w.n
+	}
+	return node
+}
+
+func (w *waits) isJoin(node int32) bool { return node >= 2*w.n }
+
+// again reports whether a node is a command of the second replay.
+func (w *waits) again(node int32) bool { return node >= w.n && node < 2*w.n }
+
+// into returns the nodes that a node waits for.
+func (w *waits) into(node int32) []int32 { return w.from[w.first[node]:w.end[node]] }
+
+// waitsOf finds the edges. Those of the second replay from the first are kept, which
+// are edges of the replay before, and with them the joins that they need, which stand
+// at the end of the first. What is between commands of the second alone the first has
+// already; with previous false nothing of the second is kept.
+func waitsOf(ctx context.Context, t *hazard.Table, previous bool) *waits {
+	o, second := t.Replays()
+	w := &waits{t: t, n: int32(t.Len()), second: second, place: make([]int32, o.Nodes), first: make([]int32, o.Nodes+1), end: make([]int32, o.Nodes)}
+	nodes := int32(o.Nodes)
+	// A join is kept if something leads to it that is kept, and something that is kept
+	// waits for it. INVARIANT: edges between joins lead to one that was made later.
+	kept := make([]bool, nodes)
+	for i := range w.n {
+		kept[i], kept[w.n+i] = true, previous
+	}
+	source := func(i int32) bool { return kept[i] && !w.again(i) }
+	for i := range nodes {
+		if w.isJoin(i) && i < second {
+			kept[i] = true
+		}
+		for _, to := range o.Successors(i) {
+			if w.isJoin(to) && source(i) {
+				kept[to] = true
+			}
+		}
+	}
+	for i := nodes - 1; i >= 2*w.n; i-- {
+		w.place[i] = math.MaxInt32
+		waited := false
+		for _, to := range o.Successors(i) {
+			if !kept[to] {
+				continue
+			}
+			waited = true
+			switch {
+			case to < w.n:
+				w.place[i] = min(w.place[i], to)
+			case w.isJoin(to):
+				w.place[i] = min(w.place[i], w.place[to])
+			}
+		}
+		kept[i] = kept[i] && waited
+	}
+	for i := range nodes {
+		interrupt.Poll(ctx)
+		for _, to := range o.Successors(i) {
+			if source(i) && kept[to] {
+				w.first[to+1]++
+			}
+		}
+	}
+	for i := range nodes {
+		w.first[i+1] += w.first[i]
+		w.end[i] = w.first[i]
+	}
+	w.from = make([]int32, w.first[nodes])
+	for i := range nodes {
+		for _, to := range o.Successors(i) {
+			if source(i) && kept[to] {
+				w.from[w.end[to]] = i
+				w.end[to]++
+			}
+		}
+		if w.isJoin(i) && kept[i] {
+			w.joins = append(w.joins, i)
+		}
+	}
+	slices.SortStableFunc(w.joins, func(a, b int32) int { return int(w.place[a]) - int(w.place[b]) })
+	w.number()
+	return w
+}
+
+// number ranks the nodes by the list.
+func (w *waits) number() {
+	w.rank = make([]int32, len(w.place))
+	next := int32(0)
+	joins := w.joins
+	for i := range w.n {
+		for ; len(joins) > 0 && w.place[joins[0]] <= i; joins = joins[1:] {
+			w.rank[joins[0]] = next
+			next++
+		}
+		w.rank[i] = next
+		next++
+	}
+	for _, j := range joins {
+		w.rank[j] = next
+		next++
+	}
+	for i := range w.n {
+		w.rank[w.n+i] = next + w.rank[i]
+	}
+}
+
+// fewEdges is how many edges are looked at on either side to find that a path of two
+// stands for a third. The proof looks for as many.
+const fewEdges = 32
+
+// reduce leaves out edges into commands that paths of two others stand for.
+func (w *waits) reduce(ctx context.Context) {
+	for i := range int32(len(w.end)) {
+		interrupt.Poll(ctx)
+		row := w.into(i)
+		slices.SortFunc(row, func(a, b int32) int { return int(w.rank[b]) - int(w.rank[a]) })
+		row = slices.Compact(row)
+		if w.isJoin(i) {
+			w.end[i] = w.first[i] + int32(len(row))
+			continue
+		}
+		left := row[:0]
+		for _, a := range row { // the latest first: those that a path leads through are decided
+			if !w.through(left, a) && !(w.again(i) && w.throughSecond(i, a)) {
+				left = append(left, a)
+			}
+		}
+		w.end[i] = w.first[i] + int32(len(left))
+	}
+}
+
+// through reports whether an edge leads from a to one of the nodes list.
+func (w *waits) through(list []int32, a int32) bool {
+	for _, b := range list[:min(len(list), fewEdges)] {
+		if row := w.into(b); w.rank[b] > w.rank[a] && len(row) <= fewEdges && slices.Contains(row, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// throughSecond is through for those commands of the second replay that command i of it
+// waits for.
+func (w *waits) throughSecond(i, a int32) bool {
+	list := w.into(i - w.n)
+	for _, b := range list[:min(len(list), fewEdges)] {
+		if w.isJoin(b) {
+			continue
+		}
+		if row := w.into(w.n + b); len(row) <= fewEdges && slices.Contains(row, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// ids returns the ID of each command, and new ones for the joins that are kept.
+func (w *waits) ids() []ir.ID {
+	ids := make([]ir.ID, len(w.place))
+	used := make(map[ir.ID]bool, w.n)
+	next := ir.ID(0)
+	for i := range w.n {
+		ids[i] = w.t.Node(int(i)).Num()
+		used[ids[i]] = true
+		if ids[i] >= next && ids[i] < math.MaxUint32 {
+			next = ids[i] + 1
+		}
+	}
+	for _, j := range w.joins {
+		for used[next] { // where IDs go up to the greatest number they begin again
+			next++
+		}
+		ids[j] = next
+		next++
+	}
+	return ids
+}

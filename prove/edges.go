@@ -1,0 +1,349 @@
+package prove
+
+import (
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/interval"
+	"github.com/mlxc/mlxc/internal/reach"
+)
+
+// Order by edges: every conflict lies on a path. What a command conflicts with are the
+// last writes of the bytes that it touches and, where it writes, the reads since: who
+// comes before these comes before it. So a path is asked for each piece of memory that
+// an access meets. Behind the list its commands run once more: the next replay.
+
+// paths goes through the commands of a graph, run after run. Command i of run r is
+// turn r·len(ops) + i.
+type paths struct {
+	*schedule
+	m      *model
+	index  *reach.Index
+	places []int32 // by op: its place in the list
+	ops    int32
+
+	cells   []interval.Partition[cell] // by memory: of accesses to constant runs
+	readers []reader
+	shaped  []interval.Tree[int32] // by memory: of the others, which are held in held
+	held    []held
+	latest  map[int32]int32 // by shape: the last read of this run
+
+	asked []asked
+	nodes []int32
+
+	// The last turn of unknown effects that is ordered with all before it, and those
+	// since; the same of all turns.
+	pillars, since []int32
+	pairs          int
+}
+
+// cell says who wrote some bytes last, and who read them since.
+type cell struct {
+	write int32 // 1 + a turn; 0: none
+	reads int32 // 1 + a reader; 0: none
+}
+
+// reader is one of a list, which lists of other bytes may end with, too.
+type reader struct{ turn, next int32 }
+
+// held is an access that is no constant run.
+type held struct {
+	access
+	turn  int32
+	write bool
+	gone  bool // what follows need not look at it
+}
+
+// asked is a conflict that must lie on a path.
+type asked struct {
+	turn int32
+	a    *access // of the command that asks; nil where one of the two is of unknown effects
+	with access
+}
+
+// beside are two commands that nothing orders, one of them of unknown effects.
+type beside struct{ earlier, later int32 }
+
+// orderByEdges finds the conflicting pairs of a graph that its edges do not order.
+func orderByEdges(m *model) *schedule {
+	runs := 2
+	if m.g.NextHost {
+		runs = 1
+	}
+	n := len(m.g.Memories)
+	p := &paths{
+		schedule: &schedule{}, m: m, index: reach.New(m.g, runs), places: make([]int32, len(m.ops)), ops: int32(len(m.ops)),
+		cells: make([]interval.Partition[cell], n), shaped: make([]interval.Tree[int32], n), latest: map[int32]int32{},
+	}
+	p.schedule.paths = p
+	for k, i := range m.at {
+		if i >= 0 {
+			p.places[i] = int32(k)
+		}
+	}
+	for r := range runs {
+		clear(p.latest)
+		for i := range p.ops {
+			interrupt.Poll(m.ctx)
+			if len(p.races) >= maxFindings {
+				return p.schedule // as good as all
+			}
+			p.step(int32(r)*p.ops + i)
+		}
+	}
+	return p.schedule
+}
+
+func (p *paths) op(turn int32) *op { return &p.m.ops[turn%p.ops] }
+
+// node returns the node of a turn in the index.
+func (p *paths) node(turn int32) int32 {
+	return turn/p.ops*int32(len(p.m.g.Nodes)) + p.places[turn%p.ops]
+}
+
+// sameRun reports whether two turns belong to one replay.
+func (p *paths) sameRun(t, u int32) bool { return t/p.ops == u/p.ops }
+
+// ordered reports whether a path leads from command i to a later one of its replay.
+func (p *paths) ordered(i, j int32) bool {
+	path, decided := p.index.Path(p.places[i], p.places[j])
+	p.undecided = p.undecided || !decided
+	return path
+}
+
+func (p *paths) step(t int32) {
+	o := p.op(t)
+	p.asked = p.asked[:0]
+	if o.known {
+		for k := o.rlo; k < o.rhi; k++ {
+			p.look(t, &p.m.reads[k], false)
+		}
+		for k := o.wlo; k < o.whi; k++ {
+			p.look(t, &p.m.writes[k].access, true)
+		}
+		p.ask(t)
+		for k := o.rlo; k < o.rhi; k++ {
+			p.read(t, &p.m.reads[k])
+		}
+		for k := o.wlo; k < o.whi; k++ {
+			p.write(t, &p.m.writes[k].access)
+		}
+	}
+	p.pillar(t)
+}
+
+// look lists what access a conflicts with.
+func (p *paths) look(t int32, a *access, write bool) {
+	m := p.m
+	if m.readOnly(a.mem) || m.void(a) {
+		return
+	}
+	meet := func(turn int32, with *access) {
+		if turn == t || turn >= p.ops && p.sameRun(turn, t) {
+			return // of two commands of the second run the first has shown it
+		}
+		p.asked = append(p.asked, asked{turn, a, *with})
+	}
+	apart := func(with *access, turn int32) bool {
+		if a.flat() && with.flat() {
+			return false
+		}
+		if !m.afford(1) {
+			panic(crowd{m, a})
+		}
+		if p.sameRun(turn, t) {
+			return m.apart(a, with)
+		}
+		return m.apartAlways(a, with)
+	}
+	p.cells[a.mem].Each(a.lo, a.end, func(lo, end int64, c cell) bool {
+		with := access{lo: lo, end: end, mem: a.mem}
+		if c.write > 0 && !apart(&with, c.write-1) {
+			meet(c.write-1, &with)
+		}
+		for k := c.reads; write && k > 0; k = p.readers[k-1].next {
+			if turn := p.readers[k-1].turn; !apart(&with, turn) {
+				meet(turn, &with)
+			}
+		}
+		return true
+	})
+	p.shaped[a.mem].Overlapping(a.lo, a.end, func(k int32) bool {
+		h := &p.held[k]
+		if !h.gone && (write || h.write) && !apart(&h.access, h.turn) {
+			meet(h.turn, &h.access)
+		}
+		return true
+	})
+}
+
+// ask demands a path for each conflict of turn t that was listed.
+func (p *paths) ask(t int32) {
+	missing := p.missing(t)
+	if len(missing) == 0 {
+		return
+	}
+	var worst [2]*race // within the replay, and around its end
+	for k := range p.asked {
+		q := &p.asked[k]
+		around := !p.sameRun(q.turn, t)
+		w := &worst[0]
+		if around {
+			w = &worst[1]
+		}
+		if !p.isMissing(missing, q.turn) || *w != nil && ((*w).sure || p.m.meetings >= mostMeetings) {
+			continue
+		}
+		if sure := p.m.meet(q.a, &q.with, around); *w == nil || sure {
+			*w = &race{op: t % p.ops, with: q.turn % p.ops, where: q.a, sure: sure}
+		}
+	}
+	for k, list := range []*[]race{&p.races, &p.around} {
+		if worst[k] != nil && len(*list) < maxFindings {
+			*list = append(*list, *worst[k])
+		}
+	}
+}
+
+// missing returns the nodes of the conflicts listed that no path leads from to turn t.
+func (p *paths) missing(t int32) []int32 {
+	p.nodes = p.nodes[:0]
+	for k := range p.asked {
+		p.nodes = append(p.nodes, p.node(p.asked[k].turn))
+	}
+	if len(p.nodes) == 0 {
+		return nil
+	}
+	missing, decided := p.index.Missing(p.nodes, p.node(t))
+	if !decided && !p.undecided {
+		p.undecided = true
+		p.doubt = beside{p.asked[0].turn % p.ops, t % p.ops}
+	}
+	if !decided {
+		return nil
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// isMissing reports whether turn u is among what [paths.missing] found.
+func (p *paths) isMissing(missing []int32, u int32) bool {
+	_, found := slices.BinarySearch(missing, p.node(u))
+	return found
+}
+
+// read notes a read, which is ordered.
+func (p *paths) read(t int32, a *access) {
+	if p.m.readOnly(a.mem) || p.m.void(a) {
+		return
+	}
+	if a.flat() {
+		p.cells[a.mem].Update(a.lo, a.end, func(c cell) cell {
+			if c.reads > 0 && p.readers[c.reads-1].turn == t {
+				return c
+			}
+			p.readers = append(p.readers, reader{t, c.reads})
+			c.reads = int32(len(p.readers))
+			return c
+		})
+		return
+	}
+	// A read of the same region that is on a path to this one need not be looked at.
+	if k, ok := p.latest[a.shape]; ok && p.held[k].turn != t {
+		if path, _ := p.index.Path(p.node(p.held[k].turn), p.node(t)); path {
+			p.held[k].gone = true
+		}
+	}
+	p.latest[a.shape] = p.hold(t, a, false)
+}
+
+// write notes a write, which is ordered, and drops what it covers.
+func (p *paths) write(t int32, a *access) {
+	if p.m.readOnly(a.mem) || p.m.void(a) {
+		return
+	}
+	p.shaped[a.mem].Overlapping(a.lo, a.end, func(k int32) bool {
+		h := &p.held[k]
+		if !h.gone && h.turn != t {
+			if !p.m.afford(1) {
+				panic(crowd{p.m, a})
+			}
+			// The params of another replay may be others.
+			h.gone = (a.flat() || p.sameRun(h.turn, t)) && p.m.covers(a, &h.access)
+		}
+		return true
+	})
+	if a.flat() {
+		p.cells[a.mem].Set(a.lo, a.end, cell{write: t + 1})
+		return
+	}
+	p.hold(t, a, true)
+}
+
+// hold keeps an access that is no constant run, and returns its number.
+func (p *paths) hold(t int32, a *access, write bool) int32 {
+	k := int32(len(p.held))
+	p.held = append(p.held, held{access: *a, turn: t, write: write})
+	tree := &p.shaped[a.mem]
+	if n := tree.Len(); n >= 64 && n&(n-1) == 0 { // now and then those that are gone go
+		var left []int32
+		tree.Overlapping(-1<<62, 1<<62, func(k int32) bool {
+			if !p.held[k].gone {
+				left = append(left, k)
+			}
+			return true
+		})
+		tree.Reset()
+		for _, k := range left {
+			tree.Insert(p.held[k].lo, p.held[k].end, k)
+		}
+	}
+	tree.Insert(a.lo, a.end, k)
+	return k
+}
+
+// pillar demands paths between turn t and others where one of them is of unknown
+// effects. What is before one that is ordered with all before it need not be asked for
+// again.
+func (p *paths) pillar(t int32) {
+	o := p.op(t)
+	with := p.pillars
+	if !o.known {
+		with = p.since
+	}
+	p.asked = p.asked[:0]
+	for _, u := range with {
+		p.asked = append(p.asked, asked{turn: u})
+	}
+	p.since = append(p.since, t)
+	if p.pairs += len(with); p.pairs > maxPairs {
+		p.pillars, p.since = nil, nil
+		if !p.undecided {
+			p.undecided, p.doubt = true, beside{with[0] % p.ops, t % p.ops}
+		}
+		return
+	}
+	missing := p.missing(t)
+	if len(missing) > 0 {
+		for k := range p.asked {
+			u := p.asked[k].turn
+			switch {
+			case !p.isMissing(missing, u):
+			case !p.sameRun(u, t):
+				if len(p.around) < maxFindings {
+					p.around = append(p.around, race{op: t % p.ops, with: u % p.ops, sure: true})
+				}
+			case t < p.ops:
+				p.open = append(p.open, beside{u, t})
+			}
+		}
+	}
+	if o.known {
+		return
+	}
+	if len(missing) == 0 && !p.undecided {
+		p.pillars, p.since = p.pillars[:0], p.since[:0]
+		p.since = append(p.since, t)
+	}
+	p.pillars = append(p.pillars, t)
+}
