@@ -76,14 +76,15 @@ type judge struct {
 }
 
 // Judge says whether the graph of a table that was not reordered has one meaning:
-// one result whatever order its barriers and commits leave. It takes time in
+// one result whatever order its barriers and commits, or its edges, leave. It takes time in
 // proportion to the accesses and their conflicts. What is between two replays is
 // not looked at: a graph denotes one.
 func (t *Table) Judge() *Judgement {
 	j := &judge{Judgement: &Judgement{}, t: t, live: t.liveness()}
 	switch t.g.Ordering {
 	case ir.ByEdges:
-		j.MoreUnsure++
+		j.racesByEdges()
+		j.decide()
 	case ir.ByBarriers:
 		j.gaps = gapsOf(t)
 		j.races()

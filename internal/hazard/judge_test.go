@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,10 +67,30 @@ func small(t *rapid.T, moved bool) *ir.Graph {
 		b.Dispatch(ir.Dispatch{Kernel: k, Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1}, Effects: e})
 	}
 	g := b.Unfinished()
-	if rapid.IntRange(0, 9).Draw(t, "serial") == 9 {
+	switch rapid.IntRange(0, 9).Draw(t, "ordering") {
+	case 9:
 		g.Ordering = ir.Serial
+	case 6, 7, 8:
+		edged(t, g)
 	}
 	return g
+}
+
+// edged has g ordered by some edges instead of its barriers and commits.
+func edged(t *rapid.T, g *ir.Graph) {
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n ir.Node) bool { _, ok := n.(ir.Command); return !ok })
+	g.Ordering = ir.ByEdges
+	if n := len(g.Nodes); rapid.Bool().Draw(t, "join") {
+		g.Nodes = slices.Insert(g.Nodes, rapid.IntRange(0, n).Draw(t, "place"), ir.Node(&ir.Join{ID: 100}))
+	}
+	for j := range g.Nodes {
+		for i := range j {
+			if rapid.IntRange(0, 2).Draw(t, "edge") == 2 {
+				g.Edges = append(g.Edges, ir.Edge{From: g.Nodes[i].(ir.Command).Num(), To: g.Nodes[j].(ir.Command).Num()})
+			}
+		}
+	}
+	g.SortEdges()
 }
 
 // replayed runs the commands in the given order on bytes that say where they come
@@ -114,8 +135,25 @@ func replayed(g *ir.Graph, commands []*ir.Dispatch, order []int, undefined uint6
 	return fmt.Sprint(mem[2], mem[3])
 }
 
-// orders calls yield with every order that barriers and commits allow.
+// orders calls yield with every order that barriers and commits, or edges, allow.
 func orders(g *ir.Graph, yield func([]int)) {
+	var places []int // of the dispatches
+	for i, n := range g.Nodes {
+		if _, ok := n.(*ir.Dispatch); ok {
+			places = append(places, i)
+		}
+	}
+	path := make([][]bool, len(g.Nodes))
+	for i, w := 0, g.Waits(); i < len(g.Nodes); i++ {
+		path[i] = make([]bool, len(g.Nodes))
+		same, _ := w.Of(i)
+		for _, k := range same {
+			path[i][k] = true
+			for j := range k {
+				path[i][j] = path[i][j] || path[k][j]
+			}
+		}
+	}
 	type spot struct{ epoch, buffer, span int }
 	var spots []spot
 	var at spot
@@ -129,11 +167,14 @@ func orders(g *ir.Graph, yield func([]int)) {
 			if n.Order != ir.OrderNone {
 				at.span++
 			}
-		default:
+		case *ir.Dispatch:
 			spots = append(spots, at)
 		}
 	}
 	before := func(i, j int) bool {
+		if g.Ordering == ir.ByEdges {
+			return path[places[j]][places[i]]
+		}
 		p, q := spots[i], spots[j]
 		return i < j && (g.Ordering == ir.Serial || p.span != q.span || p.buffer == q.buffer && p.epoch != q.epoch)
 	}
@@ -249,7 +290,11 @@ func TestJudgeWithParams(t *testing.T) {
 				p = u.Params[0]
 			}
 			_, commands, _ := at(g, p)
-			for _, d := range commands[:u.Command] {
+			reader := hazard.NewTable(context.Background(), g).Node(int(u.Command)).Num() // joins have numbers, too
+			for _, d := range commands {
+				if d.ID == reader {
+					break
+				}
 				for _, w := range d.Effects.Writes {
 					w.Runs(nil, func(lo, end int64) bool {
 						require.False(t, w.Mem == u.Mem && lo < u.End && u.Lo < end)

@@ -219,7 +219,7 @@ func (c *campaign) round(round int, want []int) [][]testCase {
 }
 
 // rewrites are what a mutation may be made after.
-var rewrites = []func(*rand.Rand, *ir.Graph) bool{honestBarriers, honestOrder, honestRename, honestAll}
+var rewrites = []func(*rand.Rand, *ir.Graph) bool{honestBarriers, honestEdges, honestOrder, honestRename, honestAll}
 
 func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testCase, bool) {
 	from := s.graph

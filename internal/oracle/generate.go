@@ -30,7 +30,8 @@ type generator struct {
 // Generate draws a graph of 4 to 12 commands over small memories: aliases,
 // partial overlaps, may-writes and atomics, strided effects, a cache written at
 // a param, states read before they are written, several command buffers, and
-// now and then a dispatch of unknown effects. order places its barriers. The
+// now and then a dispatch of unknown effects. order places its barriers; now and then
+// edges take their place. The
 // result is free of races as [Judge] sees them, with replays as o says, and none
 // of its results depends on undefined bytes.
 func Generate(rng *rand.Rand, o Options, order func(*ir.Graph) error) (*ir.Graph, error) {
@@ -46,6 +47,9 @@ func Generate(rng *rand.Rand, o Options, order func(*ir.Graph) error) (*ir.Graph
 		}
 		if Close(g, o) {
 			bareCommit(rng, g, o)
+			if rng.IntN(5) == 0 {
+				PlaceEdges(rng, g)
+			}
 			return g, nil
 		}
 	}

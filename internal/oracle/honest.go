@@ -109,6 +109,7 @@ func (x *world) closed() bool {
 // barriers where a command conflicts with one since the last mark; one more at
 // the end where the next replay needs it.
 func PlaceBarriers(g *ir.Graph) {
+	g.SetOrdering(ir.ByBarriers)
 	x := newWorld(g)
 	var out []ir.Node
 	var epoch []int
@@ -152,6 +153,7 @@ func honestBarriers(rng *rand.Rand, g *ir.Graph) bool {
 // honestOrder draws an order of the commands that keeps conflicting ones in
 // order, cuts it into command buffers at random, and places barriers.
 func honestOrder(rng *rand.Rand, g *ir.Graph) bool {
+	g.SetOrdering(ir.ByBarriers)
 	x := newWorld(g)
 	n := len(x.at)
 	waits := make([]int, n)

@@ -76,13 +76,16 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 		g, o := generate(t, 2000+seed)
 		require.NoError(t, g.Check())
 		require.Empty(t, oracle.Undefined(g, o))
-		has := map[string]bool{"params": len(g.Params) > 0}
+		has := map[string]bool{"params": len(g.Params) > 0, "edges": len(g.Edges) > 0}
 		commands := 0
 		for _, n := range g.Nodes {
 			if _, ok := n.(ir.Command); ok {
 				commands++
 			}
 			switch n := n.(type) {
+			case *ir.Join:
+				has["joins"] = true
+				commands--
 			case *ir.Barrier:
 				has["barriers"] = true
 			case *ir.Commit:
@@ -120,7 +123,7 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, k := range []string{"params", "barriers", "commits", "bare commits", "fills", "copies", "declared kernels", "unknown effects", "scalars", "aliases", "may-writes", "atomics", "strided writes", "writes at a param"} {
+	for _, k := range []string{"params", "barriers", "commits", "bare commits", "edges", "joins", "fills", "copies", "declared kernels", "unknown effects", "scalars", "aliases", "may-writes", "atomics", "strided writes", "writes at a param"} {
 		require.GreaterOrEqual(t, seen[k], 5, k)
 	}
 }

@@ -37,6 +37,12 @@ var Mutations = []Mutation{
 	mutation("commit_added", addCommit),
 	mutation("wraparound_dropped", dropWraparound),
 	mutation("serial_flipped", flipSerial),
+	mutation("edge_dropped", dropEdge),
+	mutation("previous_edge_dropped", dropPreviousEdge),
+	mutation("edge_redirected", redirectEdge),
+	mutation("edge_added", addEdge),
+	mutation("join_dropped", dropJoin),
+	mutation("host_no_longer_waits", forgetHost),
 	// What is touched.
 	mutation("view_moved", moveView),
 	mutation("view_shortened", shortenView),
@@ -93,6 +99,7 @@ var Mutations = []Mutation{
 	mutation("kernel_copied", copyKernel),
 	// What an honest optimizer does.
 	honest("honest_barriers", honestBarriers),
+	honest("honest_edges", honestEdges),
 	honest("honest_order", honestOrder),
 	honest("honest_rename", honestRename),
 	honest("honest_dead_dropped", honestDead),
@@ -131,7 +138,11 @@ func indices(g *ir.Graph, which func(ir.Node) bool) (out []int) {
 	return out
 }
 
-func isCommand(n ir.Node) bool { _, ok := n.(ir.Command); return ok }
+// isCommand: joins are marks here.
+func isCommand(n ir.Node) bool {
+	_, ok := n.(ir.Command)
+	return ok && !is[*ir.Join](n)
+}
 
 func is[T ir.Node](n ir.Node) bool { _, ok := n.(T); return ok }
 

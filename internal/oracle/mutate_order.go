@@ -187,5 +187,7 @@ func setID(n ir.Node, id ir.ID) {
 		n.ID = id
 	case *ir.Fill:
 		n.ID = id
+	case *ir.Join:
+		n.ID = id
 	}
 }

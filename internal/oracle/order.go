@@ -29,8 +29,14 @@ func commitsOf(g *ir.Graph) (out []ir.CommitOrder, epochs int) {
 // happensBefore relates the commands of consecutive replays. A barrier orders
 // its own command buffer; an ordered commit orders everything before it, earlier
 // command buffers included, before everything after it. The list of a serial graph
-// is its order.
+// is its order. Where the host waits, a replay is before the next.
 func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
+	if g.NextHost {
+		o.Replays = Waited
+	}
+	if g.Ordering == ir.ByEdges {
+		return pathsOf(g, replays, o)
+	}
 	type spot struct{ replay, buffer, epoch, command int }
 	var spots []spot
 	var orders []ir.CommitOrder // of the commit that ends each buffer of the stream
@@ -77,6 +83,65 @@ func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 		s.after[i] = make([]bool, len(spots))
 		for j := range spots {
 			s.after[i][j] = i != j && ordered(spots[i], spots[j])
+		}
+	}
+	return s
+}
+
+// pathsOf is happensBefore of a graph ordered by edges: the transitive closure of
+// what they say of every replay.
+func pathsOf(g *ir.Graph, replays int, o Options) *schedule {
+	type node struct {
+		replay int
+		id     ir.ID
+	}
+	var list []node
+	at := map[node]int{}
+	var commands []int
+	for r := range replays {
+		for _, n := range g.Nodes {
+			c, ok := n.(ir.Command)
+			if !ok {
+				continue
+			}
+			x := node{r, c.Num()}
+			at[x] = len(list)
+			if isCommand(n) {
+				commands = append(commands, len(list))
+			}
+			list = append(list, x)
+		}
+	}
+	before := make([][]bool, len(list))
+	for j := range list {
+		before[j] = make([]bool, len(list))
+		for i := range j {
+			before[j][i] = o.Replays == Waited && list[i].replay < list[j].replay
+		}
+	}
+	for r := range replays {
+		for _, e := range g.Edges {
+			from := node{r, e.From}
+			if e.Previous {
+				from.replay--
+			}
+			if i, ok := at[from]; ok {
+				before[at[node{r, e.To}]][i] = true
+			}
+		}
+	}
+	for j := range list { // edges lead forward
+		for i := j - 1; i >= 0; i-- {
+			for k := 0; before[j][i] && k < i; k++ {
+				before[j][k] = before[j][k] || before[i][k]
+			}
+		}
+	}
+	s := &schedule{n: len(commands), after: make([][]bool, len(commands))}
+	for x, i := range commands {
+		s.after[x] = make([]bool, len(commands))
+		for y, j := range commands {
+			s.after[x][y] = before[j][i]
 		}
 	}
 	return s
