@@ -94,6 +94,15 @@ func (g *Graph) SetOrdering(o Ordering) {
 	}
 }
 
+// DropLooseEdges drops edges from or to commands that are gone.
+func (g *Graph) DropLooseEdges() {
+	if len(g.Edges) == 0 {
+		return
+	}
+	places := newPlaces(g)
+	g.Edges = slices.DeleteFunc(slices.Clone(g.Edges), func(e Edge) bool { return places.of(e.From) < 0 || places.of(e.To) < 0 })
+}
+
 // Levels sorts the commands of a graph ordered by edges, but for joins, by the most
 // commands on a path to them: as indices into Nodes, those that wait for nothing
 // first. It takes linear time.

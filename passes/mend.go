@@ -101,9 +101,12 @@ func needsEnd(g *ir.Graph, t *hazard.Table) bool {
 
 // Barriers returns how many barriers g needs beside its commits as it stands: those
 // between its commands, and one behind the last of them if the next replay needs it,
-// whether it is there or left to the host, which may wait between replays. t holds the
-// commands of g in their order.
+// whether it is there or left to the host, which may wait between replays. A graph
+// ordered by edges needs none. t holds the commands of g in their order.
 func Barriers(g *ir.Graph, t *hazard.Table) (count int) {
+	if g.Ordering == ir.ByEdges {
+		return 0
+	}
 	i := 0
 	for _, x := range g.Nodes {
 		if _, ok := x.(ir.Command); ok {

@@ -203,6 +203,9 @@ func (e *Encoder) optimize(g *ir.Graph, f *finishing) (*Optimization, error) {
 	if x.Proof.Verdict != prove.Proved {
 		return nil, fmt.Errorf("record %s: the result of the passes is not proved to compute what was recorded; nothing is executed\n%s", e.g.Name, x.Proof)
 	}
+	if x.Optimized.Ordering == ir.ByEdges {
+		return nil, fmt.Errorf("record %s: Passes: command buffers are ordered by barriers: leave the pass edges out", e.g.Name)
+	}
 	out := &Optimization{Graph: x.Optimized, Before: g.Stats(), After: x.Optimized.Stats(), Proof: x.Proof}
 	for i := range x.Rows {
 		out.Passes = append(out.Passes, x.Rows[i].Report)

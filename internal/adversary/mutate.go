@@ -42,6 +42,7 @@ var Changes = []Change{
 	{"commands_exchanged", (*Changing).commandsExchanged},
 	{"command_moved", (*Changing).commandMoved},
 	{"commit_weakened", (*Changing).commitWeakened},
+	{"ordered_by_edges", (*Changing).orderedByEdges},
 	{"command_dropped", (*Changing).commandDropped},
 	{"command_repeated", (*Changing).commandRepeated},
 	{"copy_forwarded", (*Changing).copyForwarded},
@@ -73,9 +74,11 @@ func (x *Changing) where(yes func(n ir.Node) bool) (out []int) {
 	return out
 }
 
+// isCommand: joins do nothing.
 func isCommand(n ir.Node) bool {
+	_, join := n.(*ir.Join)
 	_, ok := n.(ir.Command)
-	return ok
+	return ok && !join
 }
 
 func (x *Changing) values() []ir.Value { return x.g.Memories[args].Init.Values }
@@ -357,6 +360,39 @@ func (x *Changing) commitWeakened() bool {
 		x.g.Nodes[i] = &ir.Commit{Order: ir.CommitOrder(x.rng.IntN(2) * 2)}
 	}
 	return ok
+}
+
+// orderedByEdges orders the commands by some of all edges that there could be.
+func (x *Changing) orderedByEdges() bool {
+	g := x.g
+	g.Ordering = ir.ByEdges
+	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), func(n ir.Node) bool { _, ok := n.(*ir.Barrier); return ok })
+	for i, n := range g.Nodes {
+		if c, ok := n.(*ir.Commit); ok {
+			g.Nodes[i] = &ir.Commit{Label: c.Label}
+		}
+	}
+	if x.rng.IntN(2) == 0 {
+		g.Nodes = slices.Insert(g.Nodes, x.rng.IntN(len(g.Nodes)+1), ir.Node(&ir.Join{ID: x.next}))
+		x.next++
+	}
+	var ids []ir.ID
+	for _, n := range g.Nodes {
+		if c, ok := n.(ir.Command); ok {
+			ids = append(ids, c.Num())
+		}
+	}
+	of, often := x.rng.IntN(8), 8 // nearly all edges, or few
+	for j, to := range ids {
+		for i, from := range ids {
+			if x.rng.IntN(often) >= of {
+				g.Edges = append(g.Edges, ir.Edge{From: from, To: to, Previous: i >= j || x.rng.IntN(4) == 0})
+			}
+		}
+	}
+	g.NextHost = x.rng.IntN(4) == 0
+	g.SortEdges()
+	return true
 }
 
 func (x *Changing) commandDropped() bool {

@@ -430,7 +430,7 @@ func (x *machine) unknown(d *ir.Dispatch, h uint64, replay int) {
 func Written(g *ir.Graph, replays int) (out []Step) {
 	for r := range replays {
 		for i, n := range g.Nodes {
-			if _, ok := n.(ir.Command); ok {
+			if isCommand(n) {
 				out = append(out, Step{r, i})
 			}
 		}
@@ -438,10 +438,14 @@ func Written(g *ir.Graph, replays int) (out []Step) {
 	return out
 }
 
-// Orders draws an order of replays of g that its barriers and commits allow. The end
-// of the list is no boundary: the next replay goes on in the same command buffer.
+// Orders draws an order of replays of g that its barriers and commits, or its edges,
+// allow. The end of the list is no boundary: the next replay goes on in the same
+// command buffer, unless the host waits.
 // kind 0 runs everything as late as it may: the list backwards.
 func Orders(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
+	if g.Ordering == ir.ByEdges {
+		return ordersByEdges(rng, g, replays, kind)
+	}
 	type buffer [][]Step // by epoch
 	span := []buffer{{nil}}
 	flush := func() {
@@ -470,6 +474,9 @@ func Orders(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
 		span = []buffer{{nil}}
 	}
 	for r := range replays {
+		if g.NextHost {
+			flush()
+		}
 		for i, n := range g.Nodes {
 			last := &span[len(span)-1]
 			switch n := n.(type) {
@@ -488,5 +495,63 @@ func Orders(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
 		}
 	}
 	flush()
+	return out
+}
+
+// ordersByEdges takes any command that waits for nothing more; of kind 0 the last one
+// of the list.
+func ordersByEdges(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
+	place := map[ir.ID]int{}
+	for i, n := range g.Nodes {
+		if c, ok := n.(ir.Command); ok {
+			place[c.Num()] = i
+		}
+	}
+	waits, after := map[Step]int{}, map[Step][]Step{}
+	for r := range replays {
+		for _, e := range g.Edges {
+			from, to := Step{r, place[e.From]}, Step{r, place[e.To]}
+			if e.Previous {
+				from.Replay--
+			}
+			if from.Replay >= 0 {
+				after[from] = append(after[from], to)
+				waits[to]++
+			}
+		}
+	}
+	var ready []Step
+	free := func(r int) {
+		for i, n := range g.Nodes {
+			if _, ok := n.(ir.Command); ok && waits[Step{r, i}] == 0 {
+				ready = append(ready, Step{r, i})
+			}
+		}
+	}
+	ended := make([]int, replays) // commands, joins too
+	for r := range replays {
+		if r == 0 || !g.NextHost {
+			free(r)
+		}
+	}
+	for len(ready) > 0 {
+		k := len(ready) - 1
+		if kind > 0 {
+			k = rng.IntN(len(ready))
+		}
+		s := ready[k]
+		ready = slices.Delete(ready, k, k+1)
+		if isCommand(g.Nodes[s.Node]) {
+			out = append(out, s)
+		}
+		for _, to := range after[s] {
+			if waits[to]--; waits[to] == 0 && (!g.NextHost || to.Replay == s.Replay) {
+				ready = append(ready, to)
+			}
+		}
+		if ended[s.Replay]++; g.NextHost && ended[s.Replay] == len(place) && s.Replay+1 < replays {
+			free(s.Replay + 1)
+		}
+	}
 	return out
 }

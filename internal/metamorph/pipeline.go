@@ -19,7 +19,7 @@ var settings = map[string][]string{
 
 // rest are the passes that leave commands and their order alone, or follow the
 // marks: barriers need not be placed anew after them.
-var rest = []string{"annotate", "dce", "constants", "barriers", "plan", "split"}
+var rest = []string{"annotate", "dce", "constants", "barriers", "plan", "split", "edges"}
 
 // Pipeline draws passes of the table, with options: any subset, in the order of
 // the table or another that its constraints allow. Barriers are placed after the

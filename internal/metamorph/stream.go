@@ -20,6 +20,8 @@ type Stream struct {
 	graph   *ir.Graph // memories and kernels; commands in written order
 	spots   []spot    // of the commands
 	orders  []ir.CommitOrder
+	paths   [][]bool // of a graph ordered by edges: [j][i] that one leads from command i to j
+	hosted  bool     // the host waits between two replays
 	replays int
 	own     map[ir.MemID]owner // inputs, outputs and argument memory of one replay
 	params  [][]uint32
@@ -27,7 +29,7 @@ type Stream struct {
 
 // spot is where a command stands: in which command buffer of the stream, after
 // how many barriers.
-type spot struct{ buffer, epoch int }
+type spot struct{ replay, buffer, epoch int }
 
 type owner struct {
 	replay int
@@ -37,7 +39,10 @@ type owner struct {
 // NewStream unrolls g, one replay for each value of its params. The list is a
 // cycle: the end of a replay ends no command buffer.
 func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
-	s := &Stream{graph: &ir.Graph{Name: g.Name, Ordering: g.Ordering, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params}
+	s := &Stream{graph: &ir.Graph{Name: g.Name, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params, hosted: g.NextHost}
+	if g.Ordering == ir.Serial {
+		s.graph.Ordering = ir.Serial
+	}
 	epoch := 0
 	for r, v := range params {
 		to := make([]ir.MemID, len(g.Memories))
@@ -65,14 +70,71 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 			case *ir.Commit:
 				s.orders = append(s.orders, n.Order)
 			default:
-				if _, ok := n.(ir.Command); ok {
+				if isCommand(n) {
 					s.graph.Nodes = append(s.graph.Nodes, constant(n, v, to))
-					s.spots = append(s.spots, spot{len(s.orders), epoch})
+					s.spots = append(s.spots, spot{r, len(s.orders), epoch})
 				}
 			}
 		}
 	}
+	if g.Ordering == ir.ByEdges {
+		s.paths = paths(g, len(params))
+	}
 	return s
+}
+
+// isCommand: joins do nothing.
+func isCommand(n ir.Node) bool {
+	_, join := n.(*ir.Join)
+	_, ok := n.(ir.Command)
+	return ok && !join
+}
+
+// paths closes the relation of a graph's edges over replays in a row.
+func paths(g *ir.Graph, replays int) [][]bool {
+	n := len(g.Nodes)
+	place := map[ir.ID]int{}
+	for i, x := range g.Nodes {
+		if c, ok := x.(ir.Command); ok {
+			place[c.Num()] = i
+		}
+	}
+	all := make([][]bool, n*replays) // by node of the stream: what is before it
+	for r := range replays {
+		for i := range n {
+			all[r*n+i] = make([]bool, n*replays)
+		}
+		for _, e := range g.Edges {
+			from := r*n + place[e.From]
+			if e.Previous {
+				from -= n
+			}
+			if from >= 0 {
+				all[r*n+place[e.To]][from] = true
+			}
+		}
+	}
+	for j := range all {
+		for i := j - 1; i >= 0; i-- {
+			for k := 0; all[j][i] && k < i; k++ {
+				all[j][k] = all[j][k] || all[i][k]
+			}
+		}
+	}
+	var out [][]bool
+	for j := range all {
+		if !isCommand(g.Nodes[j%n]) {
+			continue
+		}
+		var row []bool
+		for i, before := range all[j] {
+			if isCommand(g.Nodes[i%n]) {
+				row = append(row, before)
+			}
+		}
+		out = append(out, row)
+	}
+	return out
 }
 
 // constant is a command for given params, its memories renamed.
@@ -113,12 +175,18 @@ func constant(n ir.Node, v []uint32, to []ir.MemID) ir.Node {
 
 // Before reports whether the marks of the stream order command i before j: a
 // barrier within its command buffer, an ordered commit everything; the list itself, if
-// it is serial.
+// it is serial; or paths of edges.
 func (s *Stream) Before(i, j int) bool {
 	if s.graph.Ordering == ir.Serial {
 		return i < j
 	}
 	a, b := s.spots[i], s.spots[j]
+	switch {
+	case s.hosted && a.replay != b.replay:
+		return a.replay < b.replay
+	case s.paths != nil:
+		return s.paths[j][i]
+	}
 	if a.buffer == b.buffer {
 		return a.epoch < b.epoch
 	}

@@ -99,6 +99,7 @@ func (r *reducer) dropCommands() {
 			at := max(0, end-size)
 			g := *r.g
 			g.Nodes = append(append([]ir.Node(nil), r.g.Nodes[:at]...), r.g.Nodes[end:]...)
+			g.DropLooseEdges()
 			if r.try(&g) {
 				dropped = true
 			}
