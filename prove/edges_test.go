@@ -9,6 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/hazard"
 	"github.com/mlxc/mlxc/internal/reach"
+	"github.com/mlxc/mlxc/internal/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/prove"
 )
@@ -43,12 +44,13 @@ func unordered(g *ir.Graph) (with, at ir.Command) {
 // that it orders has no other path, and proved if it has.
 func TestChecksOfEdges(t *testing.T) {
 	refused, proved := 0, 0
-	for name, g := range texts(t) {
+	for _, name := range recorded.Names(t) {
+		g := recorded.Graph(t, name)
 		o := optimized(t, g, byEdges)
 		r := prove.Check(context.Background(), g, o, prove.Options{})
 		require.Equal(t, prove.Proved, r.Verdict, "%s: %s", name, r)
 		r = prove.Check(context.Background(), o, o.Clone(), prove.Options{Strict: true})
-		if name != "unannotated.txtar" {
+		if name != "unannotated" {
 			require.Equal(t, prove.Proved, r.Verdict, "%s against itself: %s", name, r)
 			with, at := unordered(o)
 			require.Nil(t, with, "%s: %v and %v", name, with, at)
