@@ -104,24 +104,41 @@ func (g *Graph) CheckList(ctx context.Context) (err error) {
 	return c.err()
 }
 
-// CheckEffects is the part of Check that is about effects. It says enough of a graph
-// that passed Check and of which nothing but effects has changed since.
-func (g *Graph) CheckEffects(ctx context.Context) (err error) {
-	defer interrupt.Catch(&err)
-	c := &checker{ctx: ctx}
-	c.begin(g)
-	nc := nodeChecker{c: c, g: g}
-	nc.prepare()
-	for i, n := range g.Nodes {
-		interrupt.Poll(ctx)
-		if d, ok := n.(*Dispatch); ok && len(c.defects) < maxDefects {
-			nc.i = i
-			if nc.effects(d); len(c.defects) == 0 {
-				nc.promises(d)
+// EffectsCheck is the part of Check that is about effects. It says enough of a graph
+// that passed Check and of which nothing but effects has changed since. Who gives
+// effects to one command after another has each looked at while it is at hand.
+type EffectsCheck struct {
+	nc    nodeChecker
+	next  int // node
+	polls interrupt.Every
+}
+
+// NewEffectsCheck begins a check of g.
+func NewEffectsCheck(g *Graph) *EffectsCheck {
+	x := &EffectsCheck{nc: nodeChecker{c: &checker{}, g: g}}
+	x.nc.c.begin(g)
+	x.nc.prepare()
+	return x
+}
+
+// To checks the nodes up to number n that were not yet. Their effects must stay.
+func (x *EffectsCheck) To(ctx context.Context, n int) {
+	for ; x.next < n; x.next++ {
+		x.polls.Poll(ctx, 64)
+		if d, ok := x.nc.g.Nodes[x.next].(*Dispatch); ok && len(x.nc.c.defects) < maxDefects {
+			x.nc.i = x.next
+			if x.nc.effects(d); len(x.nc.c.defects) == 0 {
+				x.nc.promises(d, d.alwaysRuns())
 			}
 		}
 	}
-	return c.err()
+}
+
+// Finish checks all other nodes and returns what was found.
+func (x *EffectsCheck) Finish(ctx context.Context) (err error) {
+	defer interrupt.Catch(&err)
+	x.To(ctx, len(x.nc.g.Nodes))
+	return x.nc.c.err()
 }
 
 type checker struct {
@@ -262,8 +279,9 @@ func (c *checker) intParams(g *Graph, a Affine) bool {
 
 func (c *checker) memories(g *Graph) {
 	seen := map[string]bool{}
+	var polls interrupt.Every
 	for i := range g.Memories {
-		interrupt.Poll(c.ctx)
+		polls.Poll(c.ctx, 64)
 		m := &g.Memories[i]
 		if !validName(m.Name) {
 			c.memory(g, i, "name is empty, too long or not printable", "")
@@ -389,8 +407,9 @@ func (c *checker) alias(g *Graph, i int, m *Memory) {
 
 func (c *checker) kernels(g *Graph) {
 	seen := map[string]bool{}
+	var polls interrupt.Every
 	for i := range g.Kernels {
-		interrupt.Poll(c.ctx)
+		polls.Poll(c.ctx, 64)
 		k := &g.Kernels[i]
 		at := c.prefix + "kernel @" + QuoteName(k.Name)
 		switch {
@@ -457,8 +476,9 @@ func (c *checker) nodes(g *Graph) {
 	}
 	edges := newEdgeChecker(&nc)
 	open := 0
+	var polls interrupt.Every
 	for i, n := range g.Nodes {
-		interrupt.Poll(c.ctx)
+		polls.Poll(c.ctx, 64)
 		if len(c.defects) >= maxDefects {
 			return
 		}
@@ -564,7 +584,6 @@ func (nc *nodeChecker) prepare() {
 	nc.slots, nc.ops = make([]slots, len(g.Kernels)), make([]string, len(g.Kernels))
 	nc.needs = make([]needs, len(g.Kernels))
 	for i := range g.Kernels {
-		nc.needs[i] = needsOf(&g.Kernels[i])
 		for j := range g.Kernels[i].Args {
 			// Where a hostile file gives a slot two arguments, [Kernel.index] takes the
 			// first, and so does this.
@@ -576,6 +595,7 @@ func (nc *nodeChecker) prepare() {
 				nc.slots[i][a.Slot] = slot{true, writes(a), inlineable(a), int32(max(want, -1))}
 			}
 		}
+		nc.needs[i] = needsOf(&g.Kernels[i], &nc.slots[i])
 	}
 }
 
@@ -764,7 +784,7 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 		}
 		last = at
 	}
-	nc.grid(d)
+	runs := nc.grid(d)
 	total := int64(0)
 	for j, t := range d.ThreadgroupMemory {
 		if j > 0 && t.Slot <= d.ThreadgroupMemory[j-1].Slot || t.Slot >= maxBufferSlots {
@@ -793,7 +813,7 @@ func (nc *nodeChecker) dispatch(d *Dispatch) {
 	if d.Indirect != nil {
 		nc.indirect(d)
 	}
-	nc.promises(d)
+	nc.promises(d, runs)
 	if n := &nc.needs[d.Kernel]; nc.c.tables && (n.buffers&^bound != 0 || len(d.ThreadgroupMemory) > 0) {
 		nc.given(d, bound)
 	}
@@ -902,15 +922,19 @@ func scalarDefect(c *checker, g *Graph, t DType, e Affine) (what, hint string) {
 	return "", ""
 }
 
-func (nc *nodeChecker) grid(d *Dispatch) {
+// grid checks the grid and the threadgroups of d, and reports whether the grid is a
+// constant and not empty.
+func (nc *nodeChecker) grid(d *Dispatch) (runs bool) {
 	g := nc.g
+	runs = true
 	if d.GridKind > Threads {
 		nc.add("grid is of no known sort", "")
 	}
 	for i, e := range d.Grid {
-		if e.Div == 1 && e.IsConst() && e.Num.Const >= 0 && e.Num.Const <= math.MaxUint32 {
+		if e.Div == 1 && e.IsConst() && e.Num.Const > 0 && e.Num.Const <= math.MaxUint32 {
 			continue
 		}
+		runs = runs && e.IsConst() && e.Num.Const > 0
 		place, accepted := nc.memo.extent(e, Invalid)
 		if accepted {
 			continue
@@ -941,6 +965,7 @@ func (nc *nodeChecker) grid(d *Dispatch) {
 	if threads > maxThreads {
 		nc.add(fmt.Sprintf("threadgroup %v is empty or has more than %d threads", d.Threadgroup, maxThreads), "")
 	}
+	return runs
 }
 
 func (nc *nodeChecker) region(what string, at *Region, write bool) {

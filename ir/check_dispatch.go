@@ -12,9 +12,11 @@ type needs struct {
 	buffers uint32
 	// groups are the threadgroup arguments.
 	groups uint32
+	// written are buffers that the kernel may write.
+	written uint32
 }
 
-func needsOf(k *Kernel) (n needs) {
+func needsOf(k *Kernel, takes *slots) (n needs) {
 	for i := range k.Args {
 		a := &k.Args[i]
 		switch {
@@ -23,6 +25,11 @@ func needsOf(k *Kernel) (n needs) {
 			n.groups |= 1 << a.Slot
 		case len(k.Constants) == 0:
 			n.buffers |= 1 << a.Slot
+		}
+	}
+	for slot := range takes {
+		if takes[slot].written {
+			n.written |= 1 << slot
 		}
 	}
 	return n
@@ -43,9 +50,19 @@ func (nc *nodeChecker) given(d *Dispatch, bound uint32) {
 	}
 }
 
+// alwaysRuns reports whether the grid of d is a constant and not empty.
+func (d *Dispatch) alwaysRuns() bool {
+	for i := range d.Grid {
+		if e := &d.Grid[i]; !e.IsConst() || e.Num.Const <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // promises checks what a dispatch, which has no other defect, says about its writes,
-// beyond where they lie.
-func (nc *nodeChecker) promises(d *Dispatch) {
+// beyond where they lie. It runs whatever the params, or perhaps not.
+func (nc *nodeChecker) promises(d *Dispatch, runs bool) {
 	if d.Effects == nil {
 		return
 	}
@@ -53,7 +70,9 @@ func (nc *nodeChecker) promises(d *Dispatch) {
 	certain := 0
 	for i := range ws {
 		w := &ws[i]
-		nc.writable(d, w)
+		if len(d.Bindings) > 0 {
+			nc.writable(d, w)
+		}
 		if w.Must {
 			certain++
 		}
@@ -64,8 +83,8 @@ func (nc *nodeChecker) promises(d *Dispatch) {
 	if certain > 1 {
 		nc.distinct(ws, certain)
 	}
-	for i := range d.Grid {
-		if e := &d.Grid[i]; e.Num.lin != nil || e.Num.Const <= 0 {
+	for i := 0; i < len(d.Grid) && !runs; i++ {
+		if e := &d.Grid[i]; !e.IsConst() || e.Num.Const <= 0 {
 			nc.emptyWith(d, i)
 		}
 	}
@@ -77,27 +96,31 @@ func (nc *nodeChecker) writable(d *Dispatch, w *Write) {
 	if w.Run.IsConst() && w.Run.Const == 0 {
 		return
 	}
-	root := nc.roots[w.Mem]
-	takes := &nc.slots[d.Kernel]
-	through := -1
-	for j := range d.Bindings {
-		b := &d.Bindings[j]
-		if b.Kind != BindView || b.View.Mem < 0 || int(b.View.Mem) >= len(nc.roots) || nc.roots[b.View.Mem].mem != root.mem {
-			continue
-		}
-		at := nc.roots[b.View.Mem].off - root.off // of the binding's memory in that of the write
-		if away(&w.Region, &b.View, at) {
-			continue
-		}
-		if int(b.Slot) < len(takes) && takes[b.Slot].written {
-			return
-		}
-		through = j
+	written := nc.needs[d.Kernel].written
+	if nc.boundTo(d, w, written) >= 0 {
+		return
 	}
-	if through >= 0 {
+	if through := nc.boundTo(d, w, ^written); through >= 0 {
 		a, _ := nc.g.Kernels[d.Kernel].Arg(d.Bindings[through].Slot)
 		nc.add(fmt.Sprintf("write %s goes through argument %s, which is declared %s", nc.g.FormatRegion(w.Region), a.Name, accessOf(&a)), "declare the argument write or readwrite")
 	}
+}
+
+// boundTo returns the last binding at one of the given slots that w may go through,
+// or −1.
+func (nc *nodeChecker) boundTo(d *Dispatch, w *Write, slots uint32) int {
+	root := nc.roots[w.Mem]
+	// INVARIANT: slots ascend, so the binding at slot n is number n at most.
+	for j := min(len(d.Bindings), bits.Len32(slots)) - 1; j >= 0; j-- {
+		b := &d.Bindings[j]
+		if slots>>b.Slot&1 == 0 || b.Kind != BindView || uint(b.View.Mem) >= uint(len(nc.roots)) {
+			continue
+		}
+		if at := nc.roots[b.View.Mem]; at.mem == root.mem && !away(&w.Region, &b.View, at.off-root.off) {
+			return j
+		}
+	}
+	return -1
 }
 
 func accessOf(a *Arg) string {

@@ -95,8 +95,8 @@ func TestCheckFindsRepeatedIDs(t *testing.T) {
 	}
 }
 
-// Of a graph in which nothing but effects changed since it was right, CheckEffects
-// says what Check does.
+// Of a graph in which nothing but effects changed since it was right, EffectsCheck
+// says what Check does, in however many steps.
 func TestCheckEffects(t *testing.T) {
 	wrong, right := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -128,7 +128,12 @@ func TestCheckEffects(t *testing.T) {
 			}
 		}
 		want := g.Check()
-		require.Equal(t, want, g.CheckEffects(context.Background()))
+		check := ir.NewEffectsCheck(g)
+		for at := 0; at < len(g.Nodes) && rapid.Bool().Draw(t, "step"); {
+			at += rapid.IntRange(0, len(g.Nodes)-at).Draw(t, "nodes")
+			check.To(context.Background(), at)
+		}
+		require.Equal(t, want, check.Finish(context.Background()))
 		if want == nil {
 			right++
 		} else {

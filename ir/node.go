@@ -58,20 +58,22 @@ func (k GridKind) String() string {
 
 // Dispatch runs a kernel.
 type Dispatch struct {
-	ID                ID
-	Kernel            KernelID
-	Bindings          []Binding // ascending slots
-	ThreadgroupMemory []ThreadgroupMemory
-	GridKind          GridKind
-	Grid              [3]Extent // in units of GridKind
-	Threadgroup       [3]uint32 // threads of one threadgroup
-	Indirect          *Indirect // what is taken from memory instead; nil: nothing
-	Effects           *Effects  // nil: unknown
-	Op                string    // kind of operation, "rms_norm"; "" if the recorder said nothing
-	Label             string    // for people
+	// What nearly everybody asks for stands together: a graph may have a million of
+	// these, and they are read from memory again and again.
+	ID       ID
+	Kernel   KernelID
+	Effects  *Effects  // nil: unknown
+	Bindings []Binding // ascending slots
+	Op       string    // kind of operation, "rms_norm"; "" if the recorder said nothing
 	// From holds the IDs of the recorded commands that this one implements. Nil
 	// in a recording: the command implements itself.
-	From []ID
+	From              []ID
+	Indirect          *Indirect // what is taken from memory instead; nil: nothing
+	Grid              [3]Extent // in units of GridKind
+	Threadgroup       [3]uint32 // threads of one threadgroup
+	GridKind          GridKind
+	ThreadgroupMemory []ThreadgroupMemory
+	Label             string // for people
 }
 
 // Binding returns the binding at slot, or nil.

@@ -32,58 +32,60 @@ type MemoryBytes struct {
 // Stats counts g.
 func (g *Graph) Stats() Stats {
 	s := Stats{Kernels: map[string]int{}, Ops: map[string]int{}}
-	epoch := 0
-	end := func() {
-		if epoch > 0 {
-			s.Epochs++
-			s.Largest = max(s.Largest, epoch)
-		}
-		epoch = 0
-	}
-	perKernel := make([]int, len(g.Kernels))
 	// Nearly always a kernel serves one op: maps see a count only when it changes.
 	type tally struct {
-		op string
-		n  int
+		op   string
+		n    int // of the op
+		rest int // of ops before
 	}
-	perOp := make([]tally, len(g.Kernels))
+	tallies := make([]tally, len(g.Kernels))
+	epoch := 0 // commands of the one that is open
 	for _, n := range g.Nodes {
 		switch n := n.(type) {
 		case *Dispatch:
-			s.Dispatches++
-			epoch++
-			perKernel[n.Kernel]++
-			if t := &perOp[n.Kernel]; t.op == n.Op {
-				t.n++
-			} else {
+			t := &tallies[n.Kernel]
+			if t.op != n.Op {
 				if t.n > 0 {
 					s.Ops[t.op] += t.n
 				}
-				*t = tally{n.Op, 1}
+				*t = tally{op: n.Op, rest: t.rest + t.n}
 			}
+			t.n++
 			if !n.Effects.Known() {
 				s.Unannotated++
 			}
 		case *Copy:
 			s.Copies++
-			epoch++
 		case *Fill:
 			s.Fills++
-			epoch++
 		case *Join:
 			s.Joins++
+			continue
 		case *Carry:
 			s.Carries++
-			epoch++
 		case *Barrier:
 			s.Barriers++
-			end()
+			epoch = 0
+			continue
 		case *Commit:
 			s.Commits++
-			end()
+			epoch = 0
+			continue
+		default:
+			continue
+		}
+		if epoch++; epoch == 1 {
+			s.Epochs++
+		}
+		s.Largest = max(s.Largest, epoch)
+	}
+	for i := range tallies {
+		if t := &tallies[i]; t.n > 0 {
+			s.Ops[t.op] += t.n
+			s.Kernels[g.Kernels[i].Function] += t.n + t.rest
+			s.Dispatches += t.n + t.rest
 		}
 	}
-	end()
 	switch g.Ordering {
 	case Serial:
 		s.Epochs = s.Dispatches + s.Copies + s.Fills + s.Carries
@@ -94,16 +96,6 @@ func (g *Graph) Stats() Stats {
 		s.Epochs, s.Largest = len(levels), 0
 		for _, level := range levels {
 			s.Largest = max(s.Largest, len(level))
-		}
-	}
-	for _, t := range perOp {
-		if t.n > 0 {
-			s.Ops[t.op] += t.n
-		}
-	}
-	for i, n := range perKernel {
-		if n > 0 {
-			s.Kernels[g.Kernels[i].Function] += n
 		}
 	}
 	for i := range g.Memories {

@@ -14,10 +14,13 @@ import (
 // recorder's complete effects that differ from the declaration's are reported:
 // the declaration is tested, so it wins.
 func annotate(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
-	r.described()
+	described := r.described(g)
 	declared := msl.NewCache(g)
 	var from []ir.ID // of all dispatches, in one allocation
 	for i, n := range g.Nodes {
+		if i%32 == 0 {
+			described.To(ctx, i) // while they are in the cache
+		}
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
 			continue

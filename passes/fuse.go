@@ -43,8 +43,13 @@ func fuse(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	remarks, flow := fusion.Run(ctx, g, opt)
 	r.keep(flow)
 	r.expect(len(remarks))
+	fused := false
 	for _, m := range remarks {
 		r.say(m.Node, m.Done, m.Text)
+		fused = fused || m.Done
+	}
+	if !fused {
+		r.unchanged()
 	}
 	return nil
 }

@@ -92,8 +92,13 @@ func (r *Report) stayed(t *hazard.Table) {
 // moved or gone. What has been checked of them stays true.
 func (r *Report) unchanged() { r.changed((*ir.Graph).CheckList) }
 
-// described says that the pass changed the effects of commands and nothing else.
-func (r *Report) described() { r.changed((*ir.Graph).CheckEffects) }
+// described says that the pass changes the effects of commands and nothing else. They
+// are checked as it goes on; r is not nil.
+func (r *Report) described(g *ir.Graph) *ir.EffectsCheck {
+	c := ir.NewEffectsCheck(g)
+	r.changed(func(_ *ir.Graph, ctx context.Context) error { return c.Finish(ctx) })
+	return c
+}
 
 // changed says which check finds all that the pass can have done wrong; without
 // it, everything is checked.

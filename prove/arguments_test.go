@@ -412,7 +412,7 @@ func TestChecksAfford(t *testing.T) {
 		r := ir.Region{Off: ir.Const(off), Run: ir.Const(4), Dims: []ir.Dim{{Count: ir.Const(2), Stride: 8}}}
 		return m.rooted(&r)
 	}
-	n := names{m: m}
+	n := &names{m: m}
 	for i := range 10 {
 		m.writes = append(m.writes, write{access: column(4 * int64(i%2)), must: true})
 		n.classes = append(n.classes, int32(i))

@@ -259,9 +259,16 @@ func (p piece) constant(n int64) ([]byte, bool) {
 // listed returns the effects that d stores, without reads of argument memory that it
 // binds: those bytes are arguments.
 func (m *model) listed(d *ir.Dispatch) *ir.Effects {
+	if e := d.Effects; e == nil || !m.arguments {
+		return e
+	}
+	return m.withoutGiven(d)
+}
+
+func (m *model) withoutGiven(d *ir.Dispatch) *ir.Effects {
 	e := d.Effects
 	given := func(r ir.Region) bool { return m.g.Memories[r.Mem].Kind == ir.Argument && m.bound(d, &r) }
-	if e == nil || !m.arguments || !slices.ContainsFunc(e.Reads, given) {
+	if !slices.ContainsFunc(e.Reads, given) {
 		return e
 	}
 	out := *e

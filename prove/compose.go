@@ -173,8 +173,15 @@ func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID 
 
 // inside reports whether a reading sees what a command of the set wrote.
 func (s *side) inside(r *reading) bool {
+	if len(s.set) == 0 {
+		return false
+	}
 	for _, w := range r.writes {
-		if _, ok := slices.BinarySearch(s.set, s.m.writes[w].op); ok {
+		op := s.m.writes[w].op
+		if op < s.set[0] { // as is most of what is read
+			continue
+		}
+		if _, ok := slices.BinarySearch(s.set, op); ok {
 			return true
 		}
 	}

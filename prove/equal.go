@@ -49,7 +49,7 @@ func (p *proof) sameResults(t *twins, x, y *op) bool {
 	}
 	for k := range x.rhi - x.rlo {
 		r, s := p.recorded.reading(x.rlo+k), p.recorded.reading(y.rlo+k)
-		if equal, _ := equalValues(&r, &s, p.recordedNames, p.recordedNames); !equal {
+		if equal, _ := equalValues(&r, &s, &p.recordedNames, &p.recordedNames); !equal {
 			return false
 		}
 	}

@@ -189,7 +189,7 @@ func (f *fusion) source(r *reading, after bool) int {
 	}
 	for i := range f.sources {
 		s := &f.sources[i]
-		if !sameOnce(s.m, s.at, r.m, r.at) {
+		if flat := s.at.flat() && r.at.flat(); flat && s.at.end-s.at.lo != r.at.end-r.at.lo || !flat && !sameOnce(s.m, s.at, r.m, r.at) {
 			continue
 		}
 		var equal bool
@@ -206,11 +206,11 @@ func (f *fusion) source(r *reading, after bool) int {
 	return len(f.sources) - 1
 }
 
-func (f *fusion) names(after bool) names {
+func (f *fusion) names(after bool) *names {
 	if after {
-		return f.p.images
+		return &f.p.images
 	}
-	return f.p.recordedNames
+	return &f.p.recordedNames
 }
 
 // signature says all that the terms depend on: the forms of the commands, which

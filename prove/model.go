@@ -156,8 +156,9 @@ func working(n ir.Node) (c ir.Command, ok bool) {
 // called with every op, while what it looks at is at hand; nil for none.
 func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func(op int32)) *model {
 	t := &touched{m: m, declared: msl.NewCache(m.g), stored: stored}
+	var polls interrupt.Every
 	for _, n := range m.g.Nodes {
-		interrupt.Poll(m.ctx)
+		polls.Poll(m.ctx, 64)
 		c, ok := working(n)
 		if !ok {
 			m.at = append(m.at, -1)

@@ -29,6 +29,7 @@ type unordered struct {
 	last   int32
 	pillar int32 // an unknown command among them, or −1
 	any    int32 // some command among them, or −1
+	polls  interrupt.Every
 }
 
 func newUnordered(m *model) *unordered {
@@ -130,7 +131,7 @@ func (u *unordered) look(a *access, write, always bool, r *race) (found bool) {
 		apart = u.m.apartAlways
 	}
 	each := func(p pending) bool {
-		interrupt.Poll(u.m.ctx)
+		u.polls.Poll(u.m.ctx, 64)
 		if !u.m.afford(1) {
 			panic(crowd{u.m, a})
 		}

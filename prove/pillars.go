@@ -23,7 +23,7 @@ func (p *proof) checkPillar(i int32, now []whole) {
 			p.Reads++
 			x, y := p.recorded.whole(was), p.current.whole(now)
 			p.taint(&y)
-			same, _ = equalValues(&x, &y, p.recordedNames, p.images)
+			same, _ = equalValues(&x, &y, &p.recordedNames, &p.images)
 			same = same && sameShape(p.b, x.at, p.a, y.at)
 		}
 		if same {

@@ -247,7 +247,7 @@ func (s *search) reads(i int32, x *reading) bool {
 		if !sameShape(x.m, x.at, y.m, y.at) {
 			continue
 		}
-		if equal, _ := equalValues(x, &y, p.recordedNames, p.images); equal {
+		if equal, _ := equalValues(x, &y, &p.recordedNames, &p.images); equal {
 			return true
 		}
 	}

@@ -65,10 +65,10 @@ type segment struct {
 }
 
 // segments returns the exact sources of a constant reading, its writes by name.
-func segments(r *reading, n names) []segment { return n.expand(n.uncopied(r), 0) }
+func segments(r *reading, n *names) []segment { return n.expand(n.uncopied(r), 0) }
 
 // uncopied is segments, copies being writes as others.
-func (n names) uncopied(r *reading) []segment {
+func (n *names) uncopied(r *reading) []segment {
 	// Sources by byte of the memory, later writes over earlier ones.
 	var cover []segment
 	paint := func(lo, hi int64, s segment) {
@@ -111,7 +111,7 @@ func (n names) uncopied(r *reading) []segment {
 const maxCopies = 64
 
 // expand puts in the place of what a copy before wrote what it copied.
-func (n names) expand(list []segment, depth int) []segment {
+func (n *names) expand(list []segment, depth int) []segment {
 	var out []segment
 	for _, s := range list {
 		var from []segment
@@ -131,7 +131,7 @@ func (n names) expand(list []segment, depth int) []segment {
 	}
 	for i := range out {
 		if w := &out[i].write; *w >= 0 {
-			*w = names{classes: n.classes}.of(*w)
+			*w = (&names{classes: n.classes}).of(*w)
 		}
 	}
 	return joined(out)
@@ -139,7 +139,7 @@ func (n names) expand(list []segment, depth int) []segment {
 
 // copied returns the sources of what op, before, copies: nil if it is no copy, or its
 // source is not known byte by byte.
-func (n names) copied(op int32, depth int) []segment {
+func (n *names) copied(op int32, depth int) []segment {
 	o := &n.m.ops[op]
 	if n.m.trace == nil || !n.m.copies(op) {
 		return nil
@@ -150,7 +150,7 @@ func (n names) copied(op int32, depth int) []segment {
 	var list []segment
 	r := n.m.trace.reading(o.rlo)
 	if constant(&r) && mustOnly(&r) && !r.given() {
-		home := names{classes: n.classes, m: n.m}
+		home := &names{classes: n.classes, m: n.m}
 		list = home.expand(home.uncopied(&r), depth+1)
 	}
 	if n.m.copySources == nil {
@@ -161,7 +161,7 @@ func (n names) copied(op int32, depth int) []segment {
 }
 
 // hasCopies reports whether a reading sees what a copy before wrote.
-func (n names) hasCopies(r *reading) bool {
+func (n *names) hasCopies(r *reading) bool {
 	return slices.ContainsFunc(r.writes, func(w int32) bool {
 		x := n.of(w)
 		return x >= 0 && n.m.copies(n.m.writes[x].op)
@@ -169,7 +169,7 @@ func (n names) hasCopies(r *reading) bool {
 }
 
 // opaque reports whether a copy is left in a list whose source is not known.
-func (n names) opaque(list []segment) bool {
+func (n *names) opaque(list []segment) bool {
 	return slices.ContainsFunc(list, func(s segment) bool { return s.write >= 0 && n.m.copies(n.m.writes[s.write].op) })
 }
 

@@ -64,7 +64,7 @@ func (p *proof) checkValues() {
 		p.Reads++
 		was, now := p.recorded.whole(recorded[x.Name]), p.current.whole(w)
 		p.taint(&now)
-		equal, decided := equalValues(&was, &now, p.recordedNames, p.images)
+		equal, decided := equalValues(&was, &now, &p.recordedNames, &p.images)
 		switch {
 		case equal:
 		case decided:
@@ -103,7 +103,7 @@ func (p *proof) checkReads(i int32) {
 	for k := range o.rhi - o.rlo {
 		p.Reads++
 		x, y := p.recorded.reading(was.rlo+k), p.reading(o.rlo+k)
-		equal, decided := equalValues(&x, &y, p.recordedNames, p.images)
+		equal, decided := equalValues(&x, &y, &p.recordedNames, &p.images)
 		switch {
 		case equal:
 		case decided:

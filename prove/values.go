@@ -257,7 +257,7 @@ type names struct {
 	classes []int32
 }
 
-func (n names) of(w int32) int32 {
+func (n *names) of(w int32) int32 {
 	if n.images != nil {
 		if w = n.images[w]; w == noWrite {
 			return w
@@ -271,24 +271,25 @@ func (n names) of(w int32) int32 {
 }
 
 // join gives two writes before one name.
-func (n names) join(x, y int32) { n.classes[n.of(y)] = n.of(x) }
+func (n *names) join(x, y int32) { n.classes[n.of(y)] = n.of(x) }
 
 // equalValues compares what two regions of equal shape hold, given names for
 // the writes of either graph. The second result is false when the comparison
 // could not decide.
-func equalValues(b, a *reading, bn, an names) (equal, decided bool) {
+func equalValues(b, a *reading, bn, an *names) (equal, decided bool) {
+	tainted := b.m != a.m && (a.tainted || b.tainted)
+	if !tainted && sameLists(b, a, bn, an) { // the usual case
+		return true, true
+	}
 	if b.m.void(b.at) && a.m.void(a.at) { // no byte, wherever it is
 		return true, true
 	}
-	if b.m != a.m && (a.tainted || b.tainted) {
+	if tainted {
 		return false, false
 	}
 	if b.given() && a.given() && b.m != a.m {
 		found := sameGivenRegions(b, a)
 		return found == same, found == differ && b.at.flat() && a.at.flat()
-	}
-	if sameLists(b, a, bn, an) {
-		return true, true
 	}
 	if slices.ContainsFunc(a.writes, func(w int32) bool { return an.of(w) == noWrite }) {
 		return false, false // what is not known to have an image may still have one
@@ -356,7 +357,7 @@ func mustOnly(r *reading) bool {
 // the same place relative to the region read, and in the same order where they
 // overlap one another. It is sound for symbolic regions: the bytes of a value
 // are a function of that list.
-func sameLists(b, a *reading, bn, an names) bool {
+func sameLists(b, a *reading, bn, an *names) bool {
 	if len(b.writes) != len(a.writes) || b.initial != a.initial {
 		return false
 	}
@@ -392,7 +393,7 @@ type comparison struct {
 }
 
 // sameList is sameLists for lists of equal length.
-func sameList(b, a *reading, bn, an names) bool {
+func sameList(b, a *reading, bn, an *names) bool {
 	// Undefined bytes are no value; the same place of scratch of one name is taken
 	// for the same garbage, which the graph before read as well.
 	if b.initial && !samePlace(b, a) {
@@ -433,7 +434,7 @@ func sameDistance(w, x, y, z ir.Affine) bool {
 }
 
 // permuted is sameLists for writes in another order.
-func permuted(b, a *reading, bn, an names) bool {
+func permuted(b, a *reading, bn, an *names) bool {
 	place := make(map[int32]int, len(b.writes))
 	for i, w := range b.writes {
 		place[bn.of(w)] = i

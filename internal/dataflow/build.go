@@ -72,8 +72,9 @@ func Build(ctx context.Context, g *ir.Graph) *Flow {
 		b.roots[i] = root{m, off, b.f.fixed[i]}
 	}
 	b.count()
+	var polls interrupt.Every
 	for i := range b.f.Commands {
-		interrupt.Poll(ctx)
+		polls.Poll(ctx, 64)
 		b.add(int32(i))
 	}
 	b.finish()

@@ -70,6 +70,9 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 			i := f.flow.Pillar()
 			return append(f.remarks(), Remark{Node: f.flow.Commands[i], Text: "nothing is fused any more: " + f.flow.Why(i)}), f.flow
 		}
+		if first && !fusible(g) {
+			break
+		}
 		r := f.look(first)
 		first = false
 		r.vertical()
@@ -93,6 +96,21 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		*o.Tried += f.tried
 	}
 	return f.remarks(), f.flow
+}
+
+// fusible reports whether some group may have two members, which are copies and
+// dispatches of declared kernels: an engine with kernels of its own has none.
+func fusible(g *ir.Graph) bool {
+	if slices.ContainsFunc(g.Kernels, func(k ir.Kernel) bool { return k.Library.Declared() }) {
+		return true
+	}
+	copies := 0
+	for _, n := range g.Nodes {
+		if _, ok := n.(*ir.Copy); ok {
+			copies++
+		}
+	}
+	return copies > 1
 }
 
 // maxRemembered bounds the verdicts that are kept for the next round. Where more

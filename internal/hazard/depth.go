@@ -3,7 +3,6 @@ package hazard
 import (
 	"context"
 
-	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -30,7 +29,7 @@ func (t *Table) Levels() (levels []int32, depth int) {
 	levels = make([]int32, t.Len())
 	floor, top := none, none // of the last pillar; of all so far
 	for i := range levels {
-		interrupt.Poll(t.ctx)
+		s.polls.Poll(t.ctx, 64)
 		if t.commands[i].pillar {
 			levels[i] = top + 1
 			floor, top = levels[i], levels[i]
@@ -80,7 +79,7 @@ func (t *Table) ValueLevels() (levels []int32, depth int) {
 	levels = make([]int32, t.Len())
 	floor, top := none, none
 	for i := range levels {
-		interrupt.Poll(t.ctx)
+		s.polls.Poll(t.ctx, 64)
 		if t.commands[i].pillar {
 			levels[i] = top + 1
 			floor, top = levels[i], levels[i]

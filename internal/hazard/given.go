@@ -6,6 +6,10 @@ import "github.com/mlxc/mlxc/ir"
 // binds to the constant address space of a kernel without declaration. What is bound
 // there is an argument: the kernel reads it, whatever the recording's effects say.
 func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
+	k := &g.Kernels[d.Kernel]
+	if k.Library.Declared() {
+		return
+	}
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		if b.Kind != ir.BindView {
@@ -13,10 +17,6 @@ func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
 		}
 		if kind := g.Memories[b.View.Mem].Kind; kind.ReadOnly() && kind != ir.Input { // an input may be carried to
 			continue
-		}
-		k := &g.Kernels[d.Kernel]
-		if k.Library.Declared() {
-			return
 		}
 		if arg, ok := k.Arg(b.Slot); ok && arg.Kind == ir.ConstantArg {
 			yield(b.View.Contiguous())

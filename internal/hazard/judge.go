@@ -148,8 +148,9 @@ func (j *judge) races() {
 	buffer := int32(0) // the first command of this command buffer
 	var as []access
 	var at []int32
+	var polls interrupt.Every
 	for i := range int32(t.Len()) {
-		interrupt.Poll(t.ctx)
+		polls.Poll(t.ctx, 64)
 		if g := j.gaps[i]; g != 0 {
 			epoch.reset()
 			switch {

@@ -112,8 +112,9 @@ func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
 		k := t.g.Memories[i].Kind
 		l.roots[i].rest = k == ir.Output || k == ir.State || k == ir.Input // what is carried to it is for the next replay
 	}
+	var polls interrupt.Every
 	for i := int32(t.Len()) - 1; i >= 0; i-- {
-		interrupt.Poll(t.ctx)
+		polls.Poll(t.ctx, 64)
 		if visit != nil {
 			visit(i, l)
 		}

@@ -126,10 +126,7 @@ func (rs *regions) disjoint(a, b int32) bool {
 	if x.Mem != y.Mem || x.end <= y.lo || y.end <= x.lo {
 		return true
 	}
-	if rs.cheap(x, y) {
-		return DisjointIn(rs.bounds, x.Region, y.Region)
-	}
-	return rs.ask(a, b, askedDisjoint, func() bool { return DisjointIn(rs.bounds, x.Region, y.Region) })
+	return rs.ask(a, b, askedDisjoint)
 }
 
 // covers reports whether region a contains region b.
@@ -141,34 +138,47 @@ func (rs *regions) covers(a, b int32) bool {
 	if x.crowd || x.Mem != y.Mem || x.lo > y.lo || x.end < y.end {
 		return false
 	}
-	if rs.cheap(x, y) {
-		return CoversIn(rs.bounds, x.Region, y.Region)
-	}
-	return rs.ask(a, b, askedCovers, func() bool { return CoversIn(rs.bounds, x.Region, y.Region) })
+	return rs.ask(a, b, askedCovers)
 }
 
-// cheap reports whether finding out about two regions costs less than remembering
-// it.
+// cheap reports whether finding out about two regions costs less than a look into the
+// map.
 func (rs *regions) cheap(x, y *region) bool {
 	return len(rs.g.Constraints)+len(x.Dims)+len(y.Dims) == 0 && x.Run.IsConst() && y.Run.IsConst()
 }
 
-// ask returns the fact behind the given question, which is found out once.
-func (rs *regions) ask(a, b int32, question fact, find func() bool) bool {
+// ask returns the fact behind the given question, which is found out once, or rarely.
+func (rs *regions) ask(a, b int32, question fact) bool {
 	key := uint64(a)<<32 | uint64(b)
 	near := &rs.near[(uint32(a)*37+uint32(b))%uint32(len(rs.near))]
+	if near.key == key && near.fact&question != 0 {
+		return near.fact&(question<<1) != 0
+	}
+	x, y := &rs.all[a], &rs.all[b]
+	cheap := rs.cheap(x, y)
 	if near.key != key {
-		*near = pairFact{key, rs.facts[key]}
+		*near = pairFact{key: key}
+		if !cheap {
+			near.fact = rs.facts[key]
+		}
 	}
 	if near.fact&question == 0 {
-		near.fact |= question
-		if find() {
+		found := false
+		switch question {
+		case askedDisjoint:
+			found = DisjointIn(rs.bounds, x.Region, y.Region)
+		case askedCovers:
+			found = CoversIn(rs.bounds, x.Region, y.Region)
+		}
+		if near.fact |= question; found {
 			near.fact |= question << 1
 		}
-		if len(rs.facts) >= maxFacts {
-			clear(rs.facts)
+		if !cheap {
+			if len(rs.facts) >= maxFacts {
+				clear(rs.facts)
+			}
+			rs.facts[key] = near.fact
 		}
-		rs.facts[key] = near.fact
 	}
 	return near.fact&(question<<1) != 0
 }

@@ -27,6 +27,7 @@ type sweep struct {
 	looked  int // cells that accesses met so far
 	allowed int // how many may be, before crowds form
 
+	polls interrupt.Every
 	met   []int32
 	spans []int32 // of hits, by access of a command: from, to
 	mark  int64   // changes when the command began
@@ -60,23 +61,27 @@ func (s *sweep) begin() {
 // is called once for each access of a command, in their order, before any of
 // them is entered.
 func (s *sweep) look(a *access) []int32 {
-	interrupt.Poll(s.t.ctx)
+	s.polls.Poll(s.t.ctx, 16) // each may meet many cells
 	from := len(s.hits)
 	s.find(a.root, a.lo, a.end)
-	s.looked += len(s.hits) - from
 	s.spans = append(s.spans, int32(from), int32(len(s.hits)))
+	hits := s.hits[from:]
+	s.looked += len(hits)
+	if a.region == 0 && s.roots[a.root].loose == 0 {
+		return hits // all are solid, and so is a: their hulls decide
+	}
 	exact := true
-	for _, h := range s.hits[from:] {
+	for _, h := range hits {
 		if c := &s.nodes[h]; (a.region != 0 || c.region != 0) && !s.meets(a, c) {
 			exact = false
 			break
 		}
 	}
 	if exact {
-		return s.hits[from:]
+		return hits
 	}
 	s.met = s.met[:0]
-	for _, h := range s.hits[from:] {
+	for _, h := range hits {
 		if c := &s.nodes[h]; (a.region == 0 && c.region == 0) || s.meets(a, c) {
 			s.met = append(s.met, h)
 		}
@@ -189,13 +194,13 @@ func (s *sweep) addRead(k int, a *access, x int32) {
 		}
 		c.r = s.read(r, x)
 	}
-	defer s.crowd(a)
 	if at < a.end {
 		if len(hits) == 0 || s.nodes[hits[0]].region != 0 {
 			before = s.solidBefore(a.root, a.lo)
 		}
 		s.insertSolid(a.root, before, cell{lo: at, end: a.end, w: none, r: s.read(none, x)})
 	}
+	s.crowd(a)
 }
 
 // solidBefore returns the last solid cell of a memory that begins before lo, or
@@ -289,9 +294,12 @@ func (s *sweep) addWrite(k int, a *access, x int32) {
 // crowd makes one cell of those that a meets, where there are too many; solid ones
 // that reach out of a stay.
 func (s *sweep) crowd(a *access) {
-	if s.looked <= s.allowed {
-		return
+	if s.looked > s.allowed {
+		s.unite(a)
 	}
+}
+
+func (s *sweep) unite(a *access) {
 	from := len(s.hits)
 	s.find(a.root, a.lo, a.end)
 	s.looked += len(s.hits) - from

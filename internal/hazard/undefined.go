@@ -96,8 +96,9 @@ func (j *judge) undefinedAt(params []uint32) {
 		}
 		return p.lo, p.end
 	}
+	var polls interrupt.Every
 	for i := range int32(t.Len()) {
-		interrupt.Poll(t.ctx)
+		polls.Poll(t.ctx, 64)
 		c := &t.commands[i]
 		if c.pillar {
 			return // it may have written everything

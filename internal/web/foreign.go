@@ -1,6 +1,9 @@
 package web
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/ir"
+)
 
 // A kernel without declaration touches what the recording's complete effects say,
 // through the views that it binds: nobody knows by which of them. So a region
@@ -48,11 +51,9 @@ func (b *builder) foreignDispatch(n ir.Node) (*ir.Dispatch, bool) {
 }
 
 // joinViews unites what lies in one view of d, command i.
-func (b *builder) joinViews(i int32, d *ir.Dispatch) {
-	f, x := b.Flow, &b.foreign
-	all, ds := f.Reads(int(i)), f.Writes(int(i))
+func (b *builder) joinViews(i int32, d *ir.Dispatch, all []dataflow.Use, ds []dataflow.Def, ofUse, ofDef []int32) {
+	x := &b.foreign
 	us := all[:len(d.Effects.Reads)]
-	ofUse, ofDef := b.ofUse[f.FirstUse(int(i)):], b.ofDef[f.FirstDef(int(i)):]
 	for k := len(us); k < len(all); k++ {
 		if all[k].Update < 0 && ofUse[k] >= 0 { // a constant: no effect says that it moves
 			b.pinned(ofUse[k], pin{unlisted, i})
@@ -82,7 +83,11 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch) {
 		touched := false
 		for k := range regions {
 			r, of := region(k)
-			if of < 0 || r.Mem != at.view.Mem || outside(b.Graph, r, &at.view) {
+			if of < 0 || r.Mem != at.view.Mem {
+				continue
+			}
+			out, in := place(b.Graph, r, &at.view)
+			if out {
 				continue
 			}
 			if at.of < 0 {
@@ -90,7 +95,6 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch) {
 			} else {
 				b.union(at.of, of)
 			}
-			in := within(b.Graph, r, &at.view)
 			x.inside[k] = x.inside[k] || in
 			touched = touched || b.meets(r, &at.view, in)
 		}
@@ -105,15 +109,18 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch) {
 		}
 		x.views = append(x.views, at)
 	}
-	for k := range regions {
-		switch r, of := region(k); {
-		case !b.scratch[r.Mem]:
-		case of < 0 && k < len(us):
-			b.joinVoid(r, carried{command: i, index: int32(k), what: aRead})
-		case of < 0:
-			b.joinVoid(r, carried{command: i, index: int32(k - len(us)), what: aWrite})
-		case !x.inside[k]:
+	for k := range us {
+		if of := ofUse[k]; of >= 0 && !x.inside[k] {
 			b.pinned(of, pin{astray, i})
+		} else if r := &us[k].Region; of < 0 && b.scratch[r.Mem] {
+			b.joinVoid(r, carried{command: i, index: int32(k), what: aRead})
+		}
+	}
+	for k := range ds {
+		if of := ofDef[k]; of >= 0 && !x.inside[len(us)+k] {
+			b.pinned(of, pin{astray, i})
+		} else if r := &ds[k].Region; of < 0 && b.scratch[r.Mem] {
+			b.joinVoid(r, carried{command: i, index: int32(k), what: aWrite})
 		}
 	}
 }
@@ -148,12 +155,16 @@ func (b *builder) meets(r *ir.Region, v *ir.View, in bool) bool {
 func (b *builder) joinVoid(r *ir.Region, c carried) {
 	of, inside, stays := int32(-1), false, false
 	for k := range b.foreign.views {
-		switch at := &b.foreign.views[k]; {
-		case r.Mem != at.view.Mem || outside(b.Graph, r, &at.view):
+		at := &b.foreign.views[k]
+		if r.Mem != at.view.Mem {
+			continue
+		}
+		switch out, in := place(b.Graph, r, &at.view); {
+		case out:
 		case at.of < 0:
 			stays = true
 		default:
-			inside = inside || within(b.Graph, r, &at.view)
+			inside = inside || in
 			if of < 0 {
 				of = at.of
 			} else {
@@ -259,6 +270,20 @@ func (b *builder) hold(i int32, ofUse, ofDef []int32, fits bool) {
 func (b *builder) rooted(v *ir.View) ir.View {
 	at := b.roots[v.Mem]
 	return ir.View{Mem: at.mem, Off: v.Off.AddConst(at.off), Len: v.Len}
+}
+
+// place says how r lies to v, of the same root: has it no byte of v, and lies it in v
+// as a whole. Neither may be provable.
+func place(g *ir.Graph, r *ir.Region, v *ir.View) (out, in bool) {
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() { // nearly all
+		lo, end := r.Off.Const, r.Off.Const+r.Run.Const
+		from, to := v.Off.Const, v.Off.Const+v.Len.Const
+		return end <= from || to <= lo, from <= lo && end <= to
+	}
+	if out = outside(g, r, v); out {
+		return true, false
+	}
+	return false, within(g, r, v)
 }
 
 // within proves that r lies in v. Both are of one root.

@@ -241,7 +241,7 @@ func (b *builder) join() {
 			b.ofDef[int(firstDef)+k] = of
 		}
 		if d, ok := b.foreignDispatch(f.Commands[i]); ok {
-			b.joinViews(int32(i), d)
+			b.joinViews(int32(i), d, us, ds, b.ofUse[firstUse:], b.ofDef[firstDef:])
 		}
 	}
 }
@@ -320,13 +320,13 @@ func (b *builder) enter(i int32) {
 	_, foreign := b.foreignDispatch(f.Commands[i])
 	touched := touches(ofUse) || touches(ofDef)
 	var reads, writes []int16 // bindings
-	why := free
+	why, all := free, false
 	if d, ok := f.Commands[i].(*ir.Dispatch); ok && touched && !foreign {
-		if reads, writes, ok = b.bindings(d); !ok {
+		if reads, writes, all, ok = b.bindings(d); !ok {
 			why = misfit
 		}
 	}
-	if !foreign {
+	if !foreign && !(all && why == free && b.moves(us, ofUse, ds, ofDef)) {
 		b.hold(i, ofUse, ofDef, why == free)
 	}
 	if !touched {
@@ -373,45 +373,62 @@ func touches(of []int32) bool {
 	return false
 }
 
+// moves reports whether all regions of a command in scratch belong to webs.
+func (b *builder) moves(us []dataflow.Use, ofUse []int32, ds []dataflow.Def, ofDef []int32) bool {
+	for k, w := range ofUse {
+		if w < 0 && b.scratch[us[k].Region.Mem] {
+			return false
+		}
+	}
+	for k, w := range ofDef {
+		if w < 0 && b.scratch[ds[k].Region.Mem] {
+			return false
+		}
+	}
+	return true
+}
+
 // bindings finds the binding of each region of the effects: declarations list
 // regions in the order of arguments, each from the start of its view, and leave
 // out empty ones. ok is false if that does not hold, or if some view has no region:
-// it would stay behind.
-func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, ok bool) {
+// it would stay behind. all: no view is of another argument either.
+func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, all, ok bool) {
 	slots := b.accesses(d.Kernel)
 	n := len(d.Effects.Reads)
 	b.buffer = slices.Grow(b.buffer[:0], n+len(d.Effects.Writes))
-	reads, writes = b.buffer[:0:n], b.buffer[n:n:n+len(d.Effects.Writes)]
+	reads, writes, all = b.buffer[:0:n], b.buffer[n:n:n+len(d.Effects.Writes)], true
 	for j := range d.Bindings {
 		x := &d.Bindings[j]
-		if x.Kind != ir.BindView || int(x.Slot) >= len(slots) {
+		if x.Kind != ir.BindView {
+			continue
+		}
+		if int(x.Slot) >= len(slots) || slots[x.Slot] == never {
+			all = false
 			continue
 		}
 		var r *ir.Region
 		switch slots[x.Slot] {
-		case never:
-			continue
 		case read:
 			if len(reads) == cap(reads) {
-				return nil, nil, false
+				return nil, nil, false, false
 			}
 			r = &d.Effects.Reads[len(reads)]
 			reads = append(reads, int16(j))
 		case write:
 			if len(writes) == cap(writes) {
-				return nil, nil, false
+				return nil, nil, false, false
 			}
 			r = &d.Effects.Writes[len(writes)].Region
 			writes = append(writes, int16(j))
 		}
 		if x.View.Mem != r.Mem || !x.View.Off.Equal(r.Off) {
-			return nil, nil, false
+			return nil, nil, false, false
 		}
 	}
 	if len(reads) < cap(reads) || len(writes) < cap(writes) {
-		return nil, nil, false // it touches more than its arguments
+		return nil, nil, false, false // it touches more than its arguments
 	}
-	return reads, writes, true
+	return reads, writes, all, true
 }
 
 func (b *builder) accesses(k ir.KernelID) []access {
