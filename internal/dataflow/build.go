@@ -491,7 +491,8 @@ func (b *builder) finish() {
 			b.visible(r, func(def int32) { f.defs[def].Final = true })
 		}
 	}
-	f.readers(len(b.slab))
+	f.sources = b.slab
+	f.read(len(b.slab))
 	for i := len(f.Commands) - 1; i >= 0; i-- {
 		live := f.pillar[i]
 		ds := f.Writes(i)
@@ -531,8 +532,8 @@ func beneath(b *ir.Bounds, ds []Def) {
 	}
 }
 
-// readers fills Def.Readers, in one slab for that many sources.
-func (f *Flow) readers(sources int) {
+// read fills Def.Readers, in one slab for that many sources.
+func (f *Flow) read(sources int) {
 	count := make([]int32, len(f.defs)+1)
 	for i := range f.uses {
 		for _, s := range f.uses[i].Sources {
@@ -542,7 +543,8 @@ func (f *Flow) readers(sources int) {
 	for i := 1; i < len(count); i++ {
 		count[i] += count[i-1]
 	}
-	slab := make([]Reader, sources)
+	f.readers = room(f.readers, sources)
+	slab := f.readers[:sources]
 	for i := range f.defs {
 		f.defs[i].Readers = slab[count[i]:count[i]:count[i+1]]
 	}

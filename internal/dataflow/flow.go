@@ -21,6 +21,9 @@ type Flow struct {
 	live   []bool
 	crowd  []int32 // commands whose known effects count as unknown
 	facts  *facts
+	// Where the sources of uses and the readers of defs lie.
+	sources []Source
+	readers []Reader
 }
 
 // span is where the uses and defs of a command are.

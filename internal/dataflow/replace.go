@@ -22,7 +22,9 @@ type Replacement struct {
 //
 // Only Use.Certain may differ from what [Build] finds: it may be false where no
 // command covers the use any longer.
-func (f *Flow) Replace(rs []Replacement) *Flow {
+//
+// spare is a flow that nobody needs any more, whose memory is used again, or nil.
+func (f *Flow) Replace(rs []Replacement, spare *Flow) *Flow {
 	r := replacer{old: f, in: make([]int32, len(f.Commands)), def: make([]int32, len(f.defs))}
 	dropped := 0
 	for i := range r.in {
@@ -34,9 +36,13 @@ func (f *Flow) Replace(rs []Replacement) *Flow {
 		}
 		dropped += len(rs[k].Members) - 1
 	}
+	if spare == nil {
+		spare = &Flow{}
+	}
 	n := len(f.Commands) - dropped
-	r.f = &Flow{Graph: f.Graph, facts: f.facts, fixed: f.fixed, Commands: make([]ir.Command, 0, n), spans: make([]span, 0, n),
-		uses: make([]Use, 0, len(f.uses)), defs: make([]Def, 0, len(f.defs)), pillar: make([]bool, 0, n), live: make([]bool, 0, n)}
+	r.f = &Flow{Graph: f.Graph, facts: f.facts, fixed: f.fixed, Commands: room(spare.Commands, n), spans: room(spare.spans, n),
+		uses: room(spare.uses, len(f.uses)), defs: room(spare.defs, len(f.defs)), pillar: room(spare.pillar, n), live: room(spare.live, n),
+		sources: spare.sources, readers: spare.readers}
 	for i := range f.Commands {
 		k := r.in[i]
 		switch {
@@ -52,6 +58,14 @@ func (f *Flow) Replace(rs []Replacement) *Flow {
 		return nil
 	}
 	return r.f
+}
+
+// room returns an empty slice for n elements, in s if that is long enough.
+func room[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, 0, n)
+	}
+	return s[:0]
 }
 
 // replacer makes f out of old.
@@ -186,7 +200,7 @@ func (r *replacer) sources() bool {
 	for i := range f.uses {
 		n += len(f.uses[i].Sources)
 	}
-	slab := make([]Source, 0, n)
+	slab := room(f.sources, n)
 	for i := range f.uses {
 		from := len(slab)
 		for _, s := range f.uses[i].Sources {
@@ -204,6 +218,7 @@ func (r *replacer) sources() bool {
 		}
 		f.uses[i].Sources = ss
 	}
-	f.readers(n)
+	f.sources = slab
+	f.read(n)
 	return true
 }

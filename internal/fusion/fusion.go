@@ -186,8 +186,9 @@ type fuser struct {
 	o        Options
 	m        *isel.Matcher
 	flow     *dataflow.Flow
-	declared *msl.Cache // of the builtin library; nil for another
-	carried  []*command // by index of the command, from the round before
+	spare    *dataflow.Flow // of the round before
+	declared *msl.Cache     // of the builtin library; nil for another
+	carried  []*command     // by index of the command, from the round before
 	kinds    map[kind]uint16
 	outlooks map[string]isel.Outlook // by sketch
 	verdicts map[string]*verdict     // by sketch, forms and layout
@@ -453,7 +454,8 @@ func (r *round) apply() bool {
 	clear(r.g.Nodes[len(out):])
 	r.g.Nodes = out
 	r.room.fused = r.fused
-	if r.fuser.flow = r.flow.Replace(r.fused); r.fuser.flow == nil {
+	r.fuser.flow, r.fuser.spare = r.flow.Replace(r.fused, r.spare), r.flow
+	if r.fuser.flow == nil {
 		r.fuser.flow = dataflow.Build(r.fuser.ctx, r.g)
 	}
 	return true
