@@ -62,15 +62,7 @@ func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 		}
 		return declared, d.covers(declared)
 	}
-	for i := range n.Bindings {
-		if _, ok := k.Arg(n.Bindings[i].Slot); !ok {
-			return nil, fmt.Errorf("@%s has no argument at slot %d", k.Name, n.Bindings[i].Slot)
-		}
-	}
-	if !d.given {
-		return nil, nil
-	}
-	if err := d.leavesOut(k, n); err != nil {
+	if err := d.leavesOut(k, n); err != nil || !d.given {
 		return nil, err
 	}
 	fx := e.effects.One()
@@ -79,27 +71,29 @@ func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 	return fx, nil
 }
 
-// leavesOut reports a binding that the kernel's table says is read or written, and
-// that nothing given touches: a list that is taken to be complete would hide it.
+// leavesOut reports a binding that the kernel's table does not have, or says is read
+// or written while nothing given touches it: a list that is taken to be complete
+// would hide it.
 func (d *Dispatch) leavesOut(k *ir.Kernel, n *ir.Dispatch) error {
 	g := d.e.g
-	root := func(m ir.MemID) ir.MemID { m, _ = g.Root(m); return m }
 	for i := range n.Bindings {
 		b := &n.Bindings[i]
-		a, _ := k.Arg(b.Slot)
-		if b.Kind != ir.BindView || a.Kind != ir.DeviceArg {
+		a, ok := k.Arg(b.Slot)
+		if !ok {
+			return fmt.Errorf("@%s has no argument at slot %d", k.Name, b.Slot)
+		}
+		if b.Kind != ir.BindView || a.Kind != ir.DeviceArg || !d.given {
 			continue
 		}
-		mem := root(b.View.Mem)
 		found := false
-		for j := range d.writes {
-			found = found || root(d.writes[j].Mem) == mem
+		for j := 0; j < len(d.writes) && !found; j++ {
+			found = sameRoot(g, d.writes[j].Mem, b.View.Mem)
 		}
 		what := "written, and Writes and Updates leave it out"
 		if a.Access == ir.ReadArg {
 			what = "read, and Reads leaves it out"
-			for j := range d.reads {
-				found = found || root(d.reads[j].Mem) == mem
+			for j := 0; j < len(d.reads) && !found; j++ {
+				found = sameRoot(g, d.reads[j].Mem, b.View.Mem)
 			}
 		}
 		if !found {
@@ -107,6 +101,14 @@ func (d *Dispatch) leavesOut(k *ir.Kernel, n *ir.Dispatch) error {
 		}
 	}
 	return nil
+}
+
+func sameRoot(g *ir.Graph, x, y ir.MemID) bool {
+	if x != y {
+		x, _ = g.Root(x)
+		y, _ = g.Root(y)
+	}
+	return x == y
 }
 
 // covers reports what the caller's effects leave out of the declared ones.

@@ -118,6 +118,10 @@ func (e *Encoder) kill(format string, args ...any) {
 	}
 }
 
+// fail keeps the first mistake. It is not inlined, so that who asks whether there is
+// one stays small.
+//
+//go:noinline
 func (e *Encoder) fail(format string, args ...any) {
 	if e.err == nil {
 		e.err = e.mistake(format, args)

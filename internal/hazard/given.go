@@ -10,15 +10,16 @@ func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
 	if k.Library.Declared() {
 		return
 	}
-	for i := range d.Bindings {
-		b := &d.Bindings[i]
-		if b.Kind != ir.BindView {
+	for i := range k.Args {
+		a := &k.Args[i]
+		if a.Kind != ir.ConstantArg {
 			continue
 		}
-		if kind := g.Memories[b.View.Mem].Kind; kind.ReadOnly() && kind != ir.Input { // an input may be carried to
+		b := d.Binding(a.Slot)
+		if b == nil || b.Kind != ir.BindView {
 			continue
 		}
-		if arg, ok := k.Arg(b.Slot); ok && arg.Kind == ir.ConstantArg {
+		if kind := g.Memories[b.View.Mem].Kind; !kind.ReadOnly() || kind == ir.Input { // an input may be carried to
 			yield(b.View.Contiguous())
 		}
 	}
