@@ -6,6 +6,9 @@ import "github.com/mlxc/mlxc/ir"
 // binds to the constant address space of a kernel without declaration. What is bound
 // there is an argument: the kernel reads it, whatever the recording's effects say.
 func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
+	if len(d.Bindings) == 0 {
+		return
+	}
 	k := &g.Kernels[d.Kernel]
 	if k.Library.Declared() {
 		return
