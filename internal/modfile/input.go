@@ -128,7 +128,7 @@ func (in *Input) Model() (*gguf.Model, error) {
 // Module opens the graph file.
 func (in *Input) Module(ctx context.Context, o Options) (*File, error) {
 	f := &File{Path: in.Path, Name: in.Name(), Pipe: in.pipe, Dir: in.dir()}
-	open := mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal, Dir: f.Dir, Progress: o.Progress}
+	open := mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal, SkipEmbedded: o.SkipEmbedded, Dir: f.Dir, Progress: o.Progress}
 	switch {
 	case in.IsModel():
 		return nil, fmt.Errorf("%s is a GGUF model, not a graph: record it first (mlxc record %s -o graph.mlxg)", in.Name(), in.Path)

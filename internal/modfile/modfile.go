@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Verify       bool // read every byte and check every digest
 	SkipExternal bool // leave external weights unloaded, and contents unlooked at
+	SkipEmbedded bool // leave embedded contents unlooked at: [mlxg.OpenOptions]
 	// Progress, if not nil, hears how much of what must be hashed is done, in [0, 1].
 	Progress func(done float64)
 }

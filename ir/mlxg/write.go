@@ -204,7 +204,7 @@ func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 			}
 		}
 		if got := ir.Digest(sum.Sum(nil)); check && got != e.digest {
-			return fmt.Errorf("blob %d (%d bytes): sha256 of its bytes is %s, the module says %s", i, e.length, got, e.digest)
+			return fmt.Errorf("blob %d (%d bytes): bytes differ from the recorded ones: sha256 of its bytes is %s, the module says %s (get the file again)", i, e.length, got, e.digest)
 		}
 	}
 	return nil
