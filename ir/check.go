@@ -487,7 +487,9 @@ func (c *checker) nodes(g *Graph) {
 			if !ids.add(command.Num()) {
 				nc.add("another command has this id", "ids are unique in a graph")
 			}
-			edges.command(command)
+			if _, join := n.(*Join); join || len(edges.left) > 0 {
+				edges.command(command)
+			}
 			if c.list {
 				continue
 			}
