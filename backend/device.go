@@ -2,37 +2,56 @@ package backend
 
 import (
 	"context"
-	"time"
 
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Device executes graphs.
+// Device executes graphs. Its methods, those of what it makes included, may be
+// called by several goroutines, unless a type says otherwise.
 type Device interface {
 	// Name is unique among the devices of a machine: "cpu".
 	Name() string
-	// Info describes the device to people and to replay's checks.
+	// Info describes the device to people, and its limits to replay.
 	Info() Info
-	// Alloc returns a buffer of size bytes of undefined contents.
-	Alloc(size int64) (Buffer, error)
-	// Map returns a buffer over data without copying it, if the device can. data
-	// must outlive it, and must be writable if a program writes the buffer.
-	Map(data []byte) (Buffer, error)
-	// Compile makes a program ready to run. What the device cannot do is an
-	// error here, before anything is submitted.
-	Compile(p *Program) (Executable, error)
+	// Alloc returns a buffer of undefined contents.
+	Alloc(s BufferSpec) (Buffer, error)
+	// Map returns a buffer over memory of the host, uncopied. data begins at a
+	// multiple of [Info.PageSize] and is whole pages; it must outlive the buffer. A
+	// buffer that is not readOnly may be written by commands. An error where PageSize
+	// is 0.
+	Map(data []byte, readOnly bool) (Buffer, error)
+	// NewQueue returns a queue of its own. Queues are ordered by nothing but
+	// [Queue.Await].
+	NewQueue() (Queue, error)
+	// Compile makes a program ready to run, and ends with its context. What the
+	// device cannot do is an error here, before anything is submitted; it names the
+	// command.
+	Compile(ctx context.Context, p *Program) (Executable, error)
 }
 
-// Info are a device's properties and limits.
+// Info are a device's properties and limits. A limit of 0 is none.
 type Info struct {
-	Description      string
-	Threads          int   // workers, for a CPU
-	MaxBuffer        int64 // bytes; 0: memory only
-	Memory           int64 // bytes that may be allocated in all; 0: unknown
-	MaxThreadgroup   int   // threads of a threadgroup
-	ThreadgroupBytes int   // threadgroup memory
-	Alignment        int64 // bytes, of memories that say nothing
-	Sampling         Sampling
+	Description string
+	Threads     int // workers, for a CPU
+
+	PageSize  int64 // of [Device.Map]: 1 takes any memory, 0 none
+	Alignment int64 // bytes, of places of memories that ask for none
+	MaxBuffer int64 // bytes of the greatest buffer
+	MaxOffset int64 // the greatest byte of a buffer at which a place may begin
+	Memory    int64 // bytes that all buffers together may take
+
+	MaxThreadgroup   int // threads of a threadgroup
+	ThreadgroupBytes int // threadgroup memory of a dispatch
+	ArgumentSlots    int // of a kernel: the slots are 0 to one less
+	// MaxUncompleted is how many command buffers of a queue may be begun and not
+	// completed (Metal: 64). [Queue.CommandBuffer] waits for room.
+	MaxUncompleted int
+
+	// Lower is the pipeline of passes that the device wants a graph to have been
+	// through, "split,constants"; replay runs it, under the proof.
+	Lower string
+
+	Sampling Sampling
 }
 
 // Sampling says where a device can take times.
@@ -45,58 +64,65 @@ const (
 	SampleNothing
 )
 
-// Buffer is memory that a device can bind.
-type Buffer interface {
-	// Bytes is the buffer's memory as the host sees it. It may be read and
-	// written only while no submitted program uses the buffer.
-	Bytes() []byte
+// Program is a graph to compile.
+type Program struct {
+	Graph *ir.Graph
+	// Places, by memory, are bound for ever: those of all weights that commands bind,
+	// and of what else the caller does not want frames and states to choose.
+	Places []Place
+	// Profile asks for the times of each command.
+	Profile bool
+	// Progress, if not nil, hears which part of the work is done, from 0 to 1.
+	Progress func(done float64)
+}
+
+// Place returns where memory root lies; the zero Place if the program does not say.
+func (p *Program) Place(root ir.MemID) Place {
+	if int(root) < len(p.Places) {
+		return p.Places[root]
+	}
+	return Place{}
+}
+
+// Executable is a compiled program. What is made of it is closed before it.
+type Executable interface {
+	// NewFrame returns a slot for a replay: inputs, outputs, scratch and argument
+	// memory. As many replays can be in flight as there are frames.
+	NewFrame(s FrameSpec) (Frame, error)
+	// NewStates takes the places of states, by memory, of all that commands bind and
+	// the program does not place. They remain the caller's.
+	NewStates(places []Place) (States, error)
 	Close() error
 }
 
-// Program is a graph bound to buffers.
-type Program struct {
-	Graph *ir.Graph
-	// Buffers holds one buffer for each root memory that a command binds, by MemID,
-	// of at least the memory's size; nil for aliases.
-	Buffers []Buffer
-	// Profile asks for a time for each dispatch.
-	Profile bool
+// FrameSpec says what a frame is to be like.
+type FrameSpec struct {
+	// Places, by memory, of what the caller allocates itself; the frame allocates the
+	// rest. Two frames may have one place for scratch only if the order of replays
+	// keeps what the first does to it before what the second does.
+	Places []Place
+	// Replays is the greatest [Submission.Replays] that the frame serves; 0 means 1.
+	Replays int
 }
 
-// Executable is a compiled program.
-type Executable interface {
-	// Submit starts one replay. params holds the value of every param of the
-	// graph, in order: a u32, or the bits of an f32. They are valid: replay has
-	// checked bounds and constraints. The host may change params after Submit
-	// returns, buffers after Wait.
-	Submit(ctx context.Context, params []uint32) (Pending, error)
+// Frame is what one submission at a time uses of its own.
+type Frame interface {
+	// Place returns where an input, output or scratch memory lies, by its root; the
+	// zero Place for others, and for argument memory that the device keeps elsewhere. Of an
+	// output that is kept of every replay, replay i's begins i sizes behind.
+	Place(root ir.MemID) Place
+	Close() error
+}
+
+// States are a set of states that an executable can run on. One set runs in one
+// replay after another; frames of several sets may be in flight together.
+type States interface {
 	Close() error
 }
 
 // Modelled is an Executable that knows what a replay costs.
 type Modelled interface {
-	// Work is the modelled time of a replay with these params on one worker, in
-	// seconds; it may be infinite.
-	Work(params []uint32) float64
-}
-
-// Pending is a submitted replay.
-type Pending interface {
-	// Wait blocks until the replay has ended. An error means that outputs and
-	// states are undefined.
-	Wait() (Timing, error)
-}
-
-// Timing says how long a replay took.
-type Timing struct {
-	Encode time.Duration // on the host, before the device could begin
-	Total  time.Duration // from begin to end on the device
-	// Dispatches holds one entry for each command when Program.Profile is set.
-	Dispatches []DispatchTime
-}
-
-// DispatchTime is the time of one command.
-type DispatchTime struct {
-	ID   ir.ID
-	Time time.Duration
+	// Work is the modelled time of one replay on one worker, in seconds; it may be
+	// infinite.
+	Work(f Frame, s States, params []uint32) float64
 }

@@ -4,64 +4,149 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Queue executes command buffers, for those who dispatch as they go instead of
-// replaying a whole graph. It may be used by several goroutines.
+// Queue executes operations in the order in which they were given to it. An operation
+// begins when what was given before has ended, with two exceptions: replays of one
+// executable begin as early as the end of its graph allows, and a command buffer as early
+// as its [ir.CommitOrder] says. A device may do more at once where nobody can tell.
+//
+// A method returns an error if nothing was submitted. What fails later is told by the
+// operation's [Pending], and fails the queue: all that was given after it, or is given
+// later, ends with [ErrNotExecuted] and the first error. What was aborted by its context
+// leaves the queue as it is.
+//
+// The context of an operation aborts it, also while it runs; it is not the context of
+// a wait.
 type Queue interface {
-	// CommandBuffer returns a new command buffer. It is uncommitted until Commit
-	// or Discard; a queue holds at most so many uncommitted ones (Metal: 64) and
-	// refuses another.
-	CommandBuffer() (CommandBuffer, error)
-	// Close waits for what was committed. Uncommitted command buffers are an error.
+	// Submit starts replays of an executable.
+	Submit(ctx context.Context, s Submission) (Pending, error)
+	// CommandBuffer begins a command buffer. Where as many as [Info.MaxUncompleted] are
+	// begun and not completed, it waits; if all of them are open, that is an error.
+	CommandBuffer(ctx context.Context, s Recording) (CommandBuffer, error)
+	// Upload copies data to dst. data must stay as it is until the end.
+	Upload(ctx context.Context, dst Place, data []byte) (Pending, error)
+	// Download copies src to data, which holds the bytes at the end.
+	Download(ctx context.Context, data []byte, src Place) (Pending, error)
+	// Copy copies n bytes. dst is of this device; src may be of another one, whose
+	// queues do not know of it: Await what writes it. They do not overlap.
+	Copy(ctx context.Context, dst, src Place, n int64) (Pending, error)
+	// Event ends when everything given before it has.
+	Event() (Pending, error)
+	// Await keeps what is given after it from beginning before p has ended, an
+	// operation of any queue of any device. If p fails, so does this queue.
+	Await(p Pending) (Pending, error)
+	// Err returns the error that has failed the queue, or nil.
+	Err() error
+	// Close waits for everything. Command buffers that are open are an error.
 	Close() error
 }
 
-// Submission is what a command buffer executes.
+// Submission is a number of replays.
 type Submission struct {
-	Label string // for people and errors
-	// Program holds the commands of this one command buffer: its graph has no
-	// commits. The memories may be more than it binds.
-	Program *Program
-	// Params as in [Executable.Submit].
+	Label      string // for people and errors
+	Executable Executable
+	// Frame is of the executable, and in no flight: its last submission has ended.
+	Frame Frame
+	// States are of the executable; nil if its graph has none.
+	States States
+	// Params holds the value of every param of the graph, in order: a u32, or the bits
+	// of an f32. They are valid: replay has checked bounds and constraints. The caller
+	// may change the slice after Submit.
 	Params []uint32
-	// Order is what orders it after everything that was committed before.
-	Order ir.CommitOrder
+	// Replays is their number; 0 means 1.
+	Replays int
+	// Ended, if not nil, hears that replay i, counted from 0, has ended, one after
+	// another, from a goroutine of the device, which it must not keep.
+	Ended func(i int)
 }
 
-// CommandBuffer is one unit of submission.
+// Count is the number of replays.
+func (s *Submission) Count() int { return max(1, s.Replays) }
+
+// Scope is what the commands of command buffers refer to. It may grow while they are
+// open: memories, kernels and params may be added. What is there may not
+// change, but for places: a command is encoded with those of that moment.
+type Scope struct {
+	// Graph has memories, kernels and params. Its nodes are nobody's business.
+	Graph *ir.Graph
+	// Places, by memory, of all roots that commands bind.
+	Places []Place
+	// Params as in [Submission.Params].
+	Params []uint32
+}
+
+// Recording says what a command buffer is to be like.
+type Recording struct {
+	Label string
+	Scope *Scope
+	// Profile asks for the times of each command.
+	Profile bool
+}
+
+// CommandBuffer takes commands one by one, for one goroutine.
 type CommandBuffer interface {
-	// Commit hands s over; an error means that nothing was submitted and that the
-	// command buffer is discarded. What the device cannot do is such an error.
-	// The host may change the program's graph and params after Commit returns; the
-	// buffers must stay until the command buffer has ended.
-	Commit(ctx context.Context, s Submission) error
-	// Discard abandons an uncommitted command buffer.
+	// Encode appends a command or a mark of the scope's graph; a barrier orders as in a
+	// graph. What the device cannot do is an error, after which the command buffer can
+	// only be discarded. The node must stay as it is until the command buffer has ended.
+	// [ir.Graph.Check] accepts what is committed, not perhaps what is encoded and
+	// discarded: Encode must live with it, nothing is executed.
+	Encode(n ir.Node) error
+	// Copy appends a copy of n bytes between places of this device, ordered as if barriers
+	// stood on both sides of it.
+	Copy(dst, src Place, n int64) error
+	// Commit hands the command buffer over, under a name if label is not empty. order is what
+	// orders it after everything before it. An error means that nothing was submitted and
+	// that the command buffer is discarded.
+	Commit(ctx context.Context, label string, order ir.CommitOrder) (Pending, error)
+	// Discard abandons a command buffer that was not committed.
 	Discard()
-	Status() Status
-	// Wait blocks until a committed command buffer has ended. It may be called
-	// more than once.
-	Wait() (Times, error)
 }
 
-// Status is where a command buffer is in its life.
+// ErrNotExecuted is in the error of an operation that a queue has not begun, for it had
+// failed before.
+var ErrNotExecuted = errors.New("not executed, for the queue has failed")
+
+// Pending is an operation that was given to a queue.
+type Pending interface {
+	// Done is closed when the operation has ended.
+	Done() <-chan struct{}
+	// Wait waits for the end and returns the operation's error. If ctx ends before, Wait
+	// returns its cause and the operation goes on.
+	Wait(ctx context.Context) error
+	Status() Status
+	// Result waits for the end and returns all there is to know.
+	Result() *Result
+}
+
+// Result is what became of an operation.
+type Result struct {
+	Status Status // Completed, Failed or Aborted
+	// Err is nil if the status is Completed, and holds the cause if not.
+	Err error
+	// Replays is the number of replays of a [Submission] that have ended.
+	Replays int
+	// Torn says that something had begun that did not end: what it writes is undefined,
+	// outputs and states too. If not, they are those of the last replay that has ended.
+	Torn  bool
+	Times Times
+}
+
+// Status is where an operation is in its life.
 type Status uint8
 
 // The states, in the order of a life.
 const (
-	Uncommitted Status = iota
-	Committed
-	Scheduled // it executes
+	Committed Status = iota
+	Running
 	Completed
-	Failed // an error ended it: what it writes is undefined
-	Discarded
+	Failed  // an error ended it
+	Aborted // its context ended it
 )
 
-var statusNames = [...]string{"uncommitted", "committed", "scheduled", "completed", "failed", "discarded"}
+var statusNames = [...]string{"committed", "running", "completed", "failed", "aborted"}
 
 func (s Status) String() string {
 	if int(s) >= len(statusNames) {
@@ -70,153 +155,5 @@ func (s Status) String() string {
 	return statusNames[s]
 }
 
-// Ended reports whether nothing of the command buffer is still to come.
+// Ended reports whether nothing of the operation is still to come.
 func (s Status) Ended() bool { return s >= Completed }
-
-// Times are those of one command buffer on the device's clock, from the
-// queue's beginning.
-type Times struct {
-	Start, End time.Duration
-	// Dispatches holds an entry for each sampled command when Program.Profile is set.
-	Dispatches []DispatchTime
-	// Unsampled is the number of commands that the device had no room to sample.
-	Unsampled int
-}
-
-// MaxUncommitted is the number of uncommitted command buffers that a queue of
-// Metal holds.
-const MaxUncommitted = 64
-
-// NewQueue returns a queue of d: its own if it has one (a method NewQueue), else
-// one that compiles each command buffer when it is committed and executes one
-// after another, on a goroutine of their own.
-func NewQueue(d Device) Queue {
-	if q, ok := d.(interface{ NewQueue() Queue }); ok {
-		return q.NewQueue()
-	}
-	return &queue{device: d, begin: time.Now()}
-}
-
-type queue struct {
-	device Device
-	begin  time.Time
-
-	mu          sync.Mutex
-	uncommitted int
-	last        *commandBuffer // the last that was committed
-}
-
-func (q *queue) CommandBuffer() (CommandBuffer, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.uncommitted >= MaxUncommitted {
-		return nil, fmt.Errorf("%s: %d command buffers are uncommitted, a queue holds no more: commit or discard them", q.device.Name(), q.uncommitted)
-	}
-	q.uncommitted++
-	return &commandBuffer{queue: q, done: make(chan struct{})}, nil
-}
-
-func (q *queue) Close() error {
-	q.mu.Lock()
-	last, open := q.last, q.uncommitted
-	q.mu.Unlock()
-	if last != nil {
-		<-last.done
-	}
-	if open > 0 {
-		return fmt.Errorf("%s: %d command buffers were neither committed nor discarded", q.device.Name(), open)
-	}
-	return nil
-}
-
-type commandBuffer struct {
-	queue *queue
-	label string
-	done  chan struct{}
-
-	status Status // guarded by queue.mu
-	times  Times  // these two: by done
-	err    error
-}
-
-func (c *commandBuffer) Status() Status {
-	c.queue.mu.Lock()
-	defer c.queue.mu.Unlock()
-	return c.status
-}
-
-// leave ends the time uncommitted.
-func (c *commandBuffer) leave(to Status) error {
-	c.queue.mu.Lock()
-	defer c.queue.mu.Unlock()
-	if c.status != Uncommitted {
-		return fmt.Errorf("a command buffer is %s, not uncommitted", c.status)
-	}
-	c.status = to
-	c.queue.uncommitted--
-	return nil
-}
-
-func (c *commandBuffer) Discard() {
-	if c.leave(Discarded) == nil {
-		close(c.done)
-	}
-}
-
-func (c *commandBuffer) Commit(ctx context.Context, s Submission) error {
-	exec, err := c.queue.device.Compile(s.Program)
-	if err != nil {
-		c.Discard()
-		return err
-	}
-	if err := c.leave(Committed); err != nil {
-		return errors.Join(err, exec.Close())
-	}
-	q := c.queue
-	q.mu.Lock()
-	before := q.last
-	q.last = c
-	q.mu.Unlock()
-	c.label = s.Label
-	params := append([]uint32(nil), s.Params...)
-	go func() {
-		if before != nil {
-			<-before.done
-		}
-		c.run(ctx, exec, params)
-	}()
-	return nil
-}
-
-func (c *commandBuffer) run(ctx context.Context, exec Executable, params []uint32) {
-	c.set(Scheduled)
-	c.times.Start = time.Since(c.queue.begin)
-	pending, err := exec.Submit(ctx, params)
-	var t Timing
-	if err == nil {
-		t, err = pending.Wait()
-	}
-	c.times.End = time.Since(c.queue.begin)
-	c.times.Dispatches = t.Dispatches
-	if err = errors.Join(err, exec.Close()); err != nil {
-		c.err = fmt.Errorf("command buffer %q: %w", c.label, err)
-		c.set(Failed)
-	} else {
-		c.set(Completed)
-	}
-	close(c.done)
-}
-
-func (c *commandBuffer) set(s Status) {
-	c.queue.mu.Lock()
-	c.status = s
-	c.queue.mu.Unlock()
-}
-
-func (c *commandBuffer) Wait() (Times, error) {
-	if s := c.Status(); s == Uncommitted || s == Discarded {
-		return Times{}, fmt.Errorf("a command buffer is %s: it never ends", s)
-	}
-	<-c.done
-	return c.times, c.err
-}

@@ -21,11 +21,13 @@ func runs(t *testing.T, g *ir.Graph, params []map[string]float64) (out []string)
 	s, err := replay.Open(cpu.New(0), &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
 	require.NoError(t, err)
 	defer s.Close()
-	p, err := s.Graph("")
+	p, err := s.Graph(context.Background(), "")
 	require.NoError(t, err)
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.Input {
-			require.NoError(t, (&ir.Memory{Size: m.Size, DType: ir.F32, Init: ir.Init{Kind: ir.InitRandom, Seed: 5}}).WriteInit(p.Input(m.Name)))
+			data := make([]byte, m.Size)
+			require.NoError(t, (&ir.Memory{Size: m.Size, DType: ir.F32, Init: ir.Init{Kind: ir.InitRandom, Seed: 5}}).WriteInit(data))
+			require.NoError(t, p.SetInput(m.Name, data))
 		}
 	}
 	for _, values := range params {
@@ -35,12 +37,18 @@ func runs(t *testing.T, g *ir.Graph, params []map[string]float64) (out []string)
 		_, err := p.Run(context.Background())
 		require.NoError(t, err)
 		for i := range g.Memories {
-			switch m := &g.Memories[i]; m.Kind {
-			case ir.Output:
-				out = append(out, m.Name+string(p.Output(m.Name)))
+			m := &g.Memories[i]
+			get := p.Output
+			switch m.Kind {
 			case ir.State:
-				out = append(out, m.Name+string(p.State(m.Name)))
+				get = p.State
+			case ir.Output:
+			default:
+				continue
 			}
+			data, err := get(m.Name)
+			require.NoError(t, err)
+			out = append(out, m.Name+string(data))
 		}
 	}
 	return out

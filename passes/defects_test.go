@@ -725,7 +725,7 @@ func threeReplays(t *testing.T, g *ir.Graph) (out []map[string][]byte) {
 	s, err := replay.Open(device, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	p, err := s.Graph(g.Name)
+	p, err := s.Graph(context.Background(), g.Name)
 	require.NoError(t, err)
 	for i := range 3 {
 		for j, m := range g.Memories {
@@ -734,10 +734,12 @@ func threeReplays(t *testing.T, g *ir.Graph) (out []map[string][]byte) {
 				if m.DType == ir.F16 {
 					random.DType = ir.U8 // raw bits, of which numbers below 2 are made
 				}
-				require.NoError(t, random.WriteInit(p.Input(m.Name)))
-				for k := 1; m.DType == ir.F16 && k < len(p.Input(m.Name)); k += 2 {
-					p.Input(m.Name)[k] &^= 0x40
+				data := make([]byte, m.Size)
+				require.NoError(t, random.WriteInit(data))
+				for k := 1; m.DType == ir.F16 && k < len(data); k += 2 {
+					data[k] &^= 0x40
 				}
+				require.NoError(t, p.SetInput(m.Name, data))
 			}
 		}
 		_, err := p.Run(context.Background())
@@ -747,10 +749,11 @@ func threeReplays(t *testing.T, g *ir.Graph) (out []map[string][]byte) {
 			switch {
 			case m.Alias != ir.NoMem:
 			case m.Kind == ir.Output:
-				result[m.Name] = slices.Clone(p.Output(m.Name))
+				result[m.Name], err = p.Output(m.Name)
 			case m.Kind == ir.State:
-				result[m.Name] = slices.Clone(p.State(m.Name))
+				result[m.Name], err = p.State(m.Name)
 			}
+			require.NoError(t, err)
 		}
 		out = append(out, result)
 	}

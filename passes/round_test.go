@@ -116,18 +116,18 @@ func replayHalves(t require.TestingT, g *ir.Graph, inputs map[string][]uint16, o
 	s, err := replay.Open(device, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	p, err := s.Graph(g.Name)
+	p, err := s.Graph(context.Background(), g.Name)
 	require.NoError(t, err)
 	for name, v := range inputs {
-		for i, h := range v {
-			binary.LittleEndian.PutUint16(p.Input(name)[2*i:], h)
-		}
+		require.NoError(t, p.SetInput(name, ir.ValueBytes(v)))
 	}
 	_, err = p.Run(context.Background())
 	require.NoError(t, err)
-	out := make([]uint16, len(p.Output(output))/2)
+	data, err := p.Output(output)
+	require.NoError(t, err)
+	out := make([]uint16, len(data)/2)
 	for i := range out {
-		out[i] = binary.LittleEndian.Uint16(p.Output(output)[2*i:])
+		out[i] = binary.LittleEndian.Uint16(data[2*i:])
 	}
 	return out
 }

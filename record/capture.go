@@ -72,6 +72,7 @@ func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error)
 func (e *Encoder) emptyNodes() {
 	clear(e.g.Nodes)
 	e.g.Nodes = e.g.Nodes[:0]
+	e.checked = 0
 }
 
 // restart forgets the recording; what was declared stays.

@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
@@ -16,7 +15,18 @@ func (e *Encoder) openBuffer() bool {
 	if d.open != nil {
 		return true
 	}
-	cb, err := d.queue.CommandBuffer()
+	return e.openWith(&d.scope)
+}
+
+// openWith begins a command buffer of a scope.
+func (e *Encoder) openWith(scope *backend.Scope) bool {
+	d := e.device
+	d.reap()
+	err := d.renew()
+	var cb backend.CommandBuffer
+	if err == nil {
+		cb, err = d.queue.CommandBuffer(context.Background(), backend.Recording{Scope: scope, Profile: e.profile})
+	}
 	if err != nil {
 		e.fail("%w", err)
 		return false
@@ -43,8 +53,9 @@ func (e *Encoder) Commit(label string) {
 		return
 	}
 	e.endGroup()
+	commands := e.commands
 	e.commands = 0
-	nodes := e.g.Nodes[e.committed:]
+	fresh := e.g.Nodes[max(e.checked, e.committed):]
 	keep := e.records() || e.captured >= 0
 	end := &ir.Commit{Order: ir.OrderEvent, Label: label}
 	e.follow(end)
@@ -53,7 +64,11 @@ func (e *Encoder) Commit(label string) {
 		e.g.Nodes = append(e.g.Nodes, end)
 	}
 	if e.live() {
-		e.submit(e.g, nodes, nil, ir.OrderEvent, label)
+		err := e.check(fresh)
+		if err == nil {
+			err = e.checkParams(e.g)
+		}
+		e.submit(err, commands, ir.OrderEvent, label)
 	}
 	if !keep {
 		e.emptyNodes()
@@ -126,16 +141,92 @@ func (e *Encoder) Discard() {
 	}
 }
 
-// bound returns buffers for what nodes of g bind, by memory. g's memories are the
-// encoder's, by number or, of an optimized graph, by name; others are in made,
-// which lasts as long as the execution of g.
-func (e *Encoder) bound(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend.Buffer) ([]backend.Buffer, error) {
-	out := make([]backend.Buffer, len(g.Memories))
-	var err error
+// encode1 hands a command or barrier of the recording over, where it is executed as it comes.
+func (e *Encoder) encode1(n ir.Node) {
+	if !e.live() || e.err != nil {
+		return
+	}
+	d := e.device
+	err := e.locate(n)
+	if err == nil {
+		d.scope.Params = e.params
+		err = d.open.Encode(n)
+	}
+	if err != nil {
+		e.fail("%w", err)
+	}
+}
+
+// locate gives the memories that n binds their places.
+func (e *Encoder) locate(n ir.Node) error {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		for i := range n.Bindings {
+			if b := &n.Bindings[i]; b.Kind == ir.BindView {
+				if err := e.locateMemory(b.View.Mem); err != nil {
+					return err
+				}
+			}
+		}
+	case *ir.Copy:
+		if err := e.locateMemory(n.Dst.Mem); err != nil {
+			return err
+		}
+		return e.locateMemory(n.Src.Mem)
+	case *ir.Fill:
+		return e.locateMemory(n.Dst.Mem)
+	}
+	return nil
+}
+
+func (e *Encoder) locateMemory(m ir.MemID) error {
+	root, _ := e.g.Root(m)
+	d := e.device
+	for int(root) >= len(d.scope.Places) {
+		d.scope.Places = append(d.scope.Places, backend.Place{})
+	}
+	p := &e.places[root]
+	if p.buffer == nil || p.bytes < e.g.Memories[root].Size {
+		if err := e.ensure(root); err != nil {
+			return err
+		}
+	}
+	if d.scope.Places[root].Buffer != p.buffer {
+		d.scope.Places[root] = backend.At(p.buffer)
+	}
+	return nil
+}
+
+// check reports what is wrong with commands that were not in the recording before.
+func (e *Encoder) check(nodes []ir.Node) error {
+	part := *e.g
+	part.Nodes = make([]ir.Node, 0, len(nodes))
+	commands := false
+	for _, n := range nodes {
+		switch n.(type) {
+		case *ir.GroupBegin, *ir.GroupEnd, *ir.Commit: // groups may reach over commits
+			continue
+		case ir.Command:
+			commands = true
+		}
+		part.Nodes = append(part.Nodes, n)
+	}
+	if !commands {
+		return nil
+	}
+	return part.Check()
+}
+
+// bound fills in the places of what a deferred graph binds. g's memories are the encoder's, by
+// number or, of an optimized graph, by name; others are in made, which lasts as long as the
+// execution of g.
+func (e *Encoder) bound(g *ir.Graph, nodes []ir.Node, places []backend.Place, made map[ir.MemID]backend.Buffer) (err error) {
 	each := func(v *ir.View) {
 		root, _ := g.Root(v.Mem)
-		if out[root] == nil && err == nil {
-			out[root], err = e.bufferOf(g, root, made)
+		if err == nil {
+			var b backend.Buffer
+			b, err = e.bufferOf(g, root, made)
+			places[root] = backend.At(b)
 		}
 	}
 	for _, n := range nodes {
@@ -143,7 +234,7 @@ func (e *Encoder) bound(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend.
 			c.EachView(each)
 		}
 	}
-	return out, err
+	return err
 }
 
 func (e *Encoder) bufferOf(g *ir.Graph, root ir.MemID, made map[ir.MemID]backend.Buffer) (backend.Buffer, error) {
@@ -161,51 +252,33 @@ func (e *Encoder) bufferOf(g *ir.Graph, root ir.MemID, made map[ir.MemID]backend
 	if b := made[root]; b != nil {
 		return b, nil
 	}
-	b, err := backend.AllocMemory(e.on, m) // a memory of the passes
+	ctx := context.Background()
+	b, err := backend.AllocMemory(ctx, e.on, e.device.queue, m) // a memory of the passes
 	if err != nil {
 		return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
 	}
-	if m.Kind == ir.Argument {
-		m.WriteValues(b.Bytes(), e.params)
-	}
 	made[root] = b
+	if m.Kind == ir.Argument {
+		data := make([]byte, m.Size)
+		m.WriteValues(data, e.params)
+		if err := e.store(backend.At(b), data); err != nil {
+			return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
+		}
+	}
 	return b, nil
 }
 
-// submit hands commands of g over as the open command buffer.
-func (e *Encoder) submit(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend.Buffer, order ir.CommitOrder, label string) {
-	if e.err != nil {
+// submit hands the open command buffer over, unless there is an error.
+func (e *Encoder) submit(err error, commands int, order ir.CommitOrder, label string) {
+	d := e.device
+	if e.err != nil || d.open == nil {
 		return
 	}
-	d := e.device
-	cb := d.open
-	part := *g
-	part.Memories, part.Nodes = slices.Clone(g.Memories), make([]ir.Node, 0, len(nodes))
-	commands := 0
-	for _, n := range nodes {
-		switch n.(type) {
-		case *ir.GroupBegin, *ir.GroupEnd: // groups may reach over commits
-			continue
-		case *ir.Barrier:
-		default:
-			commands++
-		}
-		part.Nodes = append(part.Nodes, n)
-	}
-	err := part.Check()
-	if err == nil {
-		err = e.checkParams(g)
-	}
-	var buffers []backend.Buffer
-	if err == nil {
-		buffers, err = e.bound(g, part.Nodes, made)
-	}
+	var p backend.Pending
 	if err != nil {
-		cb.Discard()
+		d.open.Discard()
 	} else {
-		err = cb.Commit(context.Background(), backend.Submission{
-			Label: label, Program: &backend.Program{Graph: &part, Buffers: buffers, Profile: e.profile}, Params: e.params, Order: order,
-		})
+		p, err = d.open.Commit(context.Background(), label, order)
 	}
 	if err != nil {
 		d.abandon()
@@ -214,7 +287,11 @@ func (e *Encoder) submit(g *ir.Graph, nodes []ir.Node, made map[ir.MemID]backend
 		return
 	}
 	d.open = nil
-	s := &submitted{serial: d.serial, label: label, commands: commands, buffer: cb}
+	for _, g := range d.grown {
+		d.given = append(d.given, given{g.from, d.serial, 0})
+	}
+	d.grown = nil
+	s := &submitted{serial: d.serial, label: label, commands: commands, buffer: p}
 	d.flight, d.pending = append(d.flight, s), append(d.pending, s)
 	d.last = time.Now()
 	d.reap()

@@ -7,7 +7,7 @@ import (
 
 // Counters count what encoders did since they were made or reset.
 type Counters struct {
-	Syncs            int64 // times the host waited for the device; also where scratch grew that it used
+	Syncs            int64 // times the host waited for the device
 	Dispatches       int64
 	CommandBuffers   int64 // that were begun
 	Barriers         int64 // of both kinds

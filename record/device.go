@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +16,11 @@ import (
 // anything alive.
 type device struct {
 	counters *counters // the encoder's
+	on       backend.Device
 	queue    backend.Queue
+	scope    backend.Scope         // of what is executed as it comes
 	open     backend.CommandBuffer // nil: none
+	grown    []grown               // while it is open
 	serial   uint64                // of the open command buffer, or of the last one
 	flight   []*submitted          // not known to have ended; oldest first
 	ended    uint64                // all up to this one have
@@ -33,26 +37,28 @@ type submitted struct {
 	serial   uint64
 	label    string
 	commands int
-	buffer   backend.CommandBuffer
-	waited   bool
+	buffer   backend.Pending
 	told     bool // its error was returned to the caller
-	times    backend.Times
-	err      error
 }
 
-func (s *submitted) wait() error {
-	if !s.waited {
-		s.times, s.err = s.buffer.Wait()
-		s.waited = true
-	}
-	return s.err
-}
+func (s *submitted) wait() error { return s.buffer.Result().Err }
 
-// abandon forgets the open command buffer, which was discarded.
+// abandon forgets the open command buffer, which was discarded. Memory that grew in it is
+// copied after all: what was committed before may be in it.
 func (d *device) abandon() {
 	d.open = nil
 	d.serial--
+	ctx := context.Background()
+	for _, g := range d.grown {
+		// A queue that fails here says so when it is used next.
+		_ = backend.Wait(ctx)(d.queue.Copy(ctx, backend.At(g.to), backend.At(g.from), g.from.Size()))
+		_ = g.from.Close()
+	}
+	d.grown = nil
 }
+
+// grown is memory that got a greater buffer in the open command buffer, which copies it.
+type grown struct{ from, to backend.Buffer }
 
 // given is memory that was given up but may be in use.
 type given struct {
@@ -60,8 +66,21 @@ type given struct {
 	used, before uint64 // as those of a place
 }
 
-func newDevice(d backend.Device, c *counters) *device {
-	return &device{queue: backend.NewQueue(d), counters: c}
+func newDevice(d backend.Device, c *counters) (*device, error) {
+	q, err := d.NewQueue()
+	return &device{on: d, queue: q, counters: c}, err
+}
+
+// renew begins anew after an error that the caller knows of.
+func (d *device) renew() (err error) {
+	if d.queue.Err() == nil || len(d.flight) > 0 || len(d.failed) > 0 {
+		return nil
+	}
+	if err := d.queue.Close(); err != nil {
+		return err
+	}
+	d.queue, err = d.on.NewQueue()
+	return err
 }
 
 // current returns the serial of the command buffer that the next command goes
@@ -128,7 +147,9 @@ func (d *device) wait() error {
 	for _, s := range d.failed {
 		if !s.told {
 			s.told = true
-			errs = append(errs, s.err)
+			if err := s.wait(); !errors.Is(err, backend.ErrNotExecuted) { // whose cause is there already
+				errs = append(errs, err)
+			}
 		}
 	}
 	d.failed = nil
@@ -140,8 +161,10 @@ func (d *device) wait() error {
 func (d *device) reap() {
 	n := 0
 	for n < len(d.flight) && d.flight[n].buffer.Status().Ended() {
-		if d.flight[n].wait() != nil {
-			d.counters.add(failedBuffers, 1)
+		if err := d.flight[n].wait(); err != nil {
+			if !errors.Is(err, backend.ErrNotExecuted) {
+				d.counters.add(failedBuffers, 1)
+			}
 			d.failed = append(d.failed, d.flight[n])
 		}
 		d.ended = d.flight[n].serial

@@ -94,7 +94,13 @@ func (e *Encoder) init(name string, with []Setting) {
 		e.kill("Serial and ManualBarriers: a serial recording needs no barriers")
 	}
 	if e.on != nil {
-		e.device = newDevice(e.on, &e.counters)
+		var err error
+		if e.device, err = newDevice(e.on, &e.counters); err != nil {
+			e.on, e.deferred, e.device = nil, false, nil
+			e.kill("%w", err)
+			return
+		}
+		e.device.scope.Graph = e.g
 		e.dump = claimDump(e)
 		if e.dump != "" {
 			// Before there is something to lose.

@@ -291,7 +291,7 @@ func ExampleTimeDispatches() {
 		log.Fatal(err)
 	}
 	cb := r.CommandBuffers[0]
-	fmt.Println(cb.Commands, "commands,", len(cb.Dispatches), "times,", cb.Start < cb.End && r.GPU == cb.End-cb.Start)
+	fmt.Println(cb.Commands, "commands,", len(cb.Times.Commands), "times,", cb.Times.Duration() > 0 && r.GPU == cb.Times.Duration())
 	fmt.Println(r.Warnings)
 	// Output:
 	// 3 commands, 2 times, true

@@ -65,6 +65,7 @@ type Result struct {
 	// These are there after the wait: what the device took from begin to end of
 	// its command buffers, each of them, and what could not be measured.
 	GPU            time.Duration
+	Waited         time.Duration // of the host, in Wait
 	CommandBuffers []CommandBufferResult
 	Warnings       []string
 
@@ -86,11 +87,10 @@ type Optimization struct {
 
 // CommandBufferResult is one command buffer that was executed.
 type CommandBufferResult struct {
-	Label      string
-	Commands   int
-	Start, End time.Duration // on the device's clock
-	Dispatches []backend.DispatchTime
-	Err        error
+	Label    string
+	Commands int
+	Times    backend.Times
+	Err      error
 }
 
 // Finish ends the recording and begins the next: what was declared stays, and
@@ -216,9 +216,10 @@ func (e *Encoder) optimize(g *ir.Graph, f *finishing) (*Optimization, error) {
 // execute submits a deferred recording, a command buffer for each of its own.
 func (e *Encoder) execute(g *ir.Graph) {
 	type part struct {
-		nodes []ir.Node
-		label string
-		order ir.CommitOrder // after what is before it
+		nodes    []ir.Node
+		label    string
+		order    ir.CommitOrder // after what is before it
+		commands int
 	}
 	var parts []part
 	from, order := 0, ir.OrderEvent
@@ -230,7 +231,7 @@ func (e *Encoder) execute(g *ir.Graph) {
 			}
 		}
 		if commands > 0 {
-			parts = append(parts, part{g.Nodes[from:to], label, order})
+			parts = append(parts, part{g.Nodes[from:to], label, order, commands})
 		}
 	}
 	for i, n := range g.Nodes {
@@ -244,11 +245,25 @@ func (e *Encoder) execute(g *ir.Graph) {
 		return
 	}
 	made := map[ir.MemID]backend.Buffer{}
+	scope := &backend.Scope{Graph: g, Places: make([]backend.Place, len(g.Memories)), Params: e.params}
 	for _, p := range parts {
-		if e.err != nil || !e.openBuffer() {
+		if e.err != nil || !e.openWith(scope) {
 			break
 		}
-		e.submit(g, p.nodes, made, p.order, p.label)
+		err := e.checkParams(g)
+		if err == nil {
+			err = e.bound(g, p.nodes, scope.Places, made)
+		}
+		for _, n := range p.nodes {
+			switch n.(type) {
+			case *ir.GroupBegin, *ir.GroupEnd: // groups may reach over commits
+				continue
+			}
+			if err == nil {
+				err = e.device.open.Encode(n)
+			}
+		}
+		e.submit(err, p.commands, p.order, p.label)
 	}
 	for _, b := range made {
 		e.device.given = append(e.device.given, given{b, e.device.serial, 0})
@@ -272,18 +287,22 @@ func (r *Result) Wait() error {
 	r.waited = true
 	var errs []error
 	unsampled := 0
+	start := time.Now()
 	for _, s := range r.pending {
 		err := s.wait()
 		if err != nil {
-			errs = append(errs, err)
+			if !errors.Is(err, backend.ErrNotExecuted) { // whose cause is there already
+				errs = append(errs, err)
+			}
 			s.told = true
 		}
 		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{
-			Label: s.label, Commands: s.commands, Start: s.times.Start, End: s.times.End, Dispatches: s.times.Dispatches, Err: err,
+			Label: s.label, Commands: s.commands, Times: s.buffer.Result().Times, Err: err,
 		})
-		r.GPU += s.times.End - s.times.Start
-		unsampled += s.times.Unsampled
+		r.GPU += s.buffer.Result().Times.Duration()
+		unsampled += s.buffer.Result().Times.Unsampled
 	}
+	r.Waited = time.Since(start)
 	if unsampled > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d dispatches have no time: a command buffer has room for so many samples only; commit more often", unsampled))
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -143,40 +144,96 @@ func (e *Encoder) StateFrom(name string, init ir.Init, t ir.DType, shape ...int6
 // for each recording: the slice is of no use after the commit of a command that
 // binds it, [Pool.Trim] or [Encoder.Close]. Bytes of a weight are the caller's
 // contents and must not be written. It tells of its own mistakes only, and leaves
-// the recording as it is.
+// the recording as it is. Where the device keeps the memory for itself, Bytes is such
+// a mistake: [Encoder.Read] and [Encoder.Write] copy.
 func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
-	if e.dead != nil {
-		return nil, e.dead
+	at, n, err := e.reach("Bytes", &t)
+	if err != nil {
+		return nil, err
 	}
-	if e.on == nil {
-		return nil, fmt.Errorf("record %s: Bytes: nothing is executed here, so that %s has no bytes", e.g.Name, e.tensorName(t))
+	b := at.Bytes(n)
+	if b == nil {
+		return nil, fmt.Errorf("record %s: Bytes of %s: the host does not see this memory of %s: Read and Write copy", e.g.Name, e.tensorName(t), e.on.Name())
 	}
-	if t.owner != e.number {
-		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, notOurs)
+	return b, nil
+}
+
+// Read copies bytes of t to the host, from its first element on, as many as to has. It may
+// be called when [Encoder.Bytes] may be, on any device.
+func (e *Encoder) Read(t Tensor, to []byte) error {
+	at, n, err := e.reach("Read", &t)
+	if err == nil && int64(len(to)) > n {
+		err = fmt.Errorf("record %s: Read of %s: it has %d bytes, not %d", e.g.Name, e.tensorName(t), n, len(to))
 	}
-	if t.bad != nil {
-		return nil, fmt.Errorf("record %s: Bytes: %s", e.g.Name, *t.bad)
+	if err != nil {
+		return err
 	}
-	if !e.alive(&t) {
-		return nil, fmt.Errorf("record %s: Bytes: %s was given back before", e.g.Name, e.tensorName(t))
+	if from := at.Bytes(int64(len(to))); from != nil {
+		copy(to, from)
+		return nil
 	}
-	if t.Mem < 0 || int(t.Mem) >= len(e.places) || !t.Off.IsConst() {
-		return nil, fmt.Errorf("record %s: Bytes: %s is no memory at a constant place", e.g.Name, e.tensorName(t))
+	ctx := context.Background()
+	return backend.Wait(ctx)(e.device.queue.Download(ctx, to, at))
+}
+
+// Write copies bytes of the host to t, from its first element on. It may be called when
+// bytes of [Encoder.Bytes] may be written, on any device.
+func (e *Encoder) Write(t Tensor, data []byte) error {
+	at, n, err := e.reach("Write", &t)
+	if err == nil && int64(len(data)) > n {
+		err = fmt.Errorf("record %s: Write of %s: it has %d bytes, not %d", e.g.Name, e.tensorName(t), n, len(data))
+	}
+	if err == nil && e.g.Memories[t.Mem].Kind == ir.Weight {
+		err = fmt.Errorf("record %s: Write of %s, a weight", e.g.Name, e.tensorName(t))
+	}
+	if err != nil {
+		return err
+	}
+	return e.store(at, data)
+}
+
+// store copies bytes of the host to memory that nothing uses.
+func (e *Encoder) store(at backend.Place, data []byte) error {
+	if to := at.Bytes(int64(len(data))); to != nil {
+		copy(to, data)
+		return nil
+	}
+	ctx := context.Background()
+	return backend.Wait(ctx)(e.device.queue.Upload(ctx, at, data))
+}
+
+// reach returns where t lies, of how many bytes, if the host may touch it now.
+func (e *Encoder) reach(method string, t *Tensor) (at backend.Place, n int64, err error) {
+	fail := func(format string, args ...any) (backend.Place, int64, error) {
+		return at, 0, fmt.Errorf("record %s: %s"+format, append([]any{e.g.Name, method}, args...)...)
+	}
+	switch {
+	case e.dead != nil:
+		return at, 0, e.dead
+	case e.on == nil:
+		return fail(": nothing is executed here, so that %s has no bytes", e.tensorName(*t))
+	case t.owner != e.number:
+		return fail(": %s", notOurs)
+	case t.bad != nil:
+		return fail(": %s", *t.bad)
+	case !e.alive(t):
+		return fail(": %s was given back before", e.tensorName(*t))
+	case t.Mem < 0 || int(t.Mem) >= len(e.places) || !t.Off.IsConst():
+		return fail(": %s is no memory at a constant place", e.tensorName(*t))
 	}
 	_, n, ok := e.g.Range(t.view().Len)
 	if size := e.g.Memories[t.Mem].Size; !ok || t.Off.Const < 0 || n < 0 || t.Off.Const > size-n {
-		return nil, fmt.Errorf("record %s: Bytes: %s reaches outside its memory of %d bytes", e.g.Name, e.tensorName(t), size)
+		return fail(": %s reaches outside its memory of %d bytes", e.tensorName(*t), size)
 	}
 	root, off := e.g.Root(t.Mem)
 	p := &e.places[root]
 	if err := e.idle(p, e.g.Memories[root].Kind.ReadOnly()); err != nil {
-		return nil, fmt.Errorf("record %s: Bytes of %s: %w", e.g.Name, e.tensorName(t), err)
+		return fail(" of %s: %w", e.tensorName(*t), err)
 	}
 	if err := e.ensure(root); err != nil {
-		return nil, err
+		return at, 0, err
 	}
-	from := off + t.Off.Const
-	return p.buffer.Bytes()[from : from+n : from+n], nil
+	return backend.At(p.buffer).Add(off + t.Off.Const), n, nil
 }
 
 // notOurs is what is wrong with a tensor of another encoder: its memory's number
@@ -198,27 +255,34 @@ func (e *Encoder) ensure(root ir.MemID) error {
 	}
 	var b backend.Buffer
 	var err error
-	if p.host != nil {
-		b, err = e.on.Map(p.host)
-	} else {
-		b, err = backend.AllocMemory(e.on, m)
+	ctx := context.Background()
+	d := e.device
+	switch {
+	case p.host != nil:
+		b, err = e.on.Map(p.host, m.Kind.ReadOnly())
+	case p.buffer != nil: // scratch has grown, and will again
+		more := *m
+		more.Size = max(m.Size, p.bytes+p.bytes/2)
+		b, err = e.on.Alloc(backend.Spec(&more))
+	default:
+		b, err = backend.AllocMemory(ctx, e.on, d.queue, m)
 	}
 	if err != nil {
 		return fmt.Errorf("record %s: memory %%%s: %w", e.g.Name, ir.QuoteName(m.Name), err)
 	}
-	if p.buffer != nil { // a scratch memory has grown; what it holds stays
-		if d := e.device; p.used <= d.ended || p.used >= d.current() && p.before <= d.ended {
-			// nobody else uses it
-		} else {
-			e.counters.add(syncs, 1)
+	old := p.buffer
+	p.buffer, p.bytes = b, b.Size()
+	switch {
+	case old == nil:
+	case d.open != nil: // after the commands before, before those to come
+		if err := d.open.Copy(backend.At(b), backend.At(old), old.Size()); err != nil {
+			return errors.Join(err, old.Close())
 		}
-		e.device.drain(p.used) // who asks for their errors is told
-		copy(b.Bytes(), p.buffer.Bytes()[:p.bytes])
-		if err := p.buffer.Close(); err != nil {
-			return errors.Join(err, b.Close())
-		}
+		d.grown = append(d.grown, grown{old, b})
+	default:
+		err := backend.Wait(ctx)(d.queue.Copy(ctx, backend.At(b), backend.At(old), old.Size()))
+		return errors.Join(err, old.Close())
 	}
-	p.buffer, p.bytes = b, m.Size
 	return nil
 }
 

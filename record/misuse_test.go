@@ -130,13 +130,15 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"nameless kernel":       {func(s session) { s.Kernel(ir.Kernel{}) }, "name or function is empty"},
 
 		"changed after its end": {func(s session) {
-			d := s.Dispatch(s.Kernel(foreign)).Buffer(0, s.State("s", ir.F32, 4))
-			d.Threads(record.Size(1), oneThread)
+			x := s.State("s", ir.F32, 4)
+			d := s.Dispatch(s.Function("vv_Addfloat32")).Buffer(0, x).Buffer(1, x).Buffer(2, x)
+			d.Threads(record.Size(4), oneThread)
 			d.Label("late")
 		}, "changed after its end"},
 		"bound after its end": {func(s session) {
-			d := s.Dispatch(s.Kernel(foreign)).Buffer(0, s.State("s", ir.F32, 4))
-			d.Threads(record.Size(1), oneThread)
+			x := s.State("s", ir.F32, 4)
+			d := s.Dispatch(s.Function("vv_Addfloat32")).Buffer(0, x).Buffer(1, x).Buffer(2, x)
+			d.Threads(record.Size(4), oneThread)
 			d.Uint32(2, 1)
 		}, "changed after its end"},
 		"grid below nothing": {func(s session) { s.Dispatch(s.Kernel(foreign)).Threads(record.Size(-1), oneThread) }, "dimension 0 of the grid is -1"},

@@ -51,7 +51,7 @@ func evaluateGraph(g *ir.Graph, inputs map[string][]byte, params map[string]floa
 		return nil, err
 	}
 	defer s.Close()
-	p, err := s.Graph("")
+	p, err := s.Graph(context.Background(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,9 @@ func evaluateGraph(g *ir.Graph, inputs map[string][]byte, params map[string]floa
 		}
 	}
 	for name, data := range inputs {
-		copy(p.Input(name), data)
+		if err := p.SetInput(name, data); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := p.Run(context.Background()); err != nil {
 		return nil, err
@@ -71,7 +73,11 @@ func evaluateGraph(g *ir.Graph, inputs map[string][]byte, params map[string]floa
 		if m.Kind != ir.Output {
 			continue
 		}
-		for b := p.Output(m.Name); len(b) > 0; b = b[4:] {
+		b, err := p.Output(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		for ; len(b) > 0; b = b[4:] {
 			out[m.Name] = append(out[m.Name], binary.LittleEndian.Uint32(b))
 		}
 	}

@@ -321,20 +321,24 @@ func TestRandomPrograms(t *testing.T) {
 		rs, err := replay.Open(c, f.Module, replay.Options{Poison: true})
 		require.NoError(t, err)
 		for round, k := range []int{0, 1, 0, 1} {
-			g, err := rs.Graph(fmt.Sprint("g", k))
+			g, err := rs.Graph(context.Background(), fmt.Sprint("g", k))
 			require.NoError(t, err)
 			require.NoError(t, g.SetParam("n", float64((seed+round*3)%4)))
 			for _, q := range g.IR().Params[1:] {
 				require.NoError(t, g.SetParam(q.Name, 1))
 			}
-			copy(g.Input("x"), values(seed, round))
+			require.NoError(t, g.SetInput("x", values(seed, round)))
 			_, err = g.Run(context.Background())
 			require.NoError(t, err)
 			for i := range 2 {
-				results["replay"] = append(results["replay"], bytes.Clone(g.State(fmt.Sprint("s", i))))
+				b, err := g.State(fmt.Sprint("s", i))
+				require.NoError(t, err)
+				results["replay"] = append(results["replay"], b)
 			}
 			for i := range 2 {
-				results["replay"] = append(results["replay"], bytes.Clone(g.Output(fmt.Sprint("o", i))))
+				b, err := g.Output(fmt.Sprint("o", i))
+				require.NoError(t, err)
+				results["replay"] = append(results["replay"], b)
 			}
 		}
 		require.NoError(t, rs.Close())

@@ -374,33 +374,33 @@ func (m *machine) closing(g *ir.Graph) int {
 func (m *machine) replay(t *rapid.T, o *one, g *ir.Graph) {
 	s, err := replay.Open(o.d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	require.NoError(t, err)
-	p, err := s.Graph("")
+	p, err := s.Graph(context.Background(), "")
 	require.NoError(t, err)
-	each := func(f func(i int, kind string, b []byte)) {
+	each := func(f func(i int, kind, name string)) {
 		for i := range m.next {
 			if kind := m.kinds[i]; kind == "state" || kind == "input" || kind == "output" {
-				name := g.Memories[o.tensors[i].Mem].Name
-				b := append(append(p.Input(name), p.State(name)...), p.Output(name)...)
-				switch kind {
-				case "input":
-					b = p.Input(name)
-				case "state":
-					b = p.State(name)
-				case "output":
-					b = p.Output(name)
-				}
-				f(i, kind, b)
+				f(i, kind, g.Memories[o.tensors[i].Mem].Name)
 			}
 		}
 	}
-	each(func(i int, kind string, b []byte) {
-		if v := o.states[fmt.Sprint(kind, i)]; v != nil && kind != "output" {
-			copy(b, v)
+	each(func(i int, kind, name string) {
+		if v := o.states[fmt.Sprint(kind, i)]; v != nil && kind == "state" {
+			require.NoError(t, p.SetState(name, v))
+		} else if v != nil && kind == "input" {
+			require.NoError(t, p.SetInput(name, v))
 		}
 	})
 	_, err = p.Run(context.Background())
 	require.NoError(t, err)
-	each(func(i int, kind string, b []byte) { o.states[fmt.Sprint(kind, i)] = bytes.Clone(b) })
+	each(func(i int, kind, name string) {
+		switch kind {
+		case "state":
+			o.states[fmt.Sprint(kind, i)], err = p.State(name)
+		case "output":
+			o.states[fmt.Sprint(kind, i)], err = p.Output(name)
+		}
+		require.NoError(t, err)
+	})
 	require.NoError(t, s.Close())
 }
 

@@ -63,6 +63,7 @@ func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) 
 	}
 	e.unseen = true
 	e.append(n)
+	e.checked = len(e.g.Nodes)
 	e.counters.add(dispatches, 1)
 	return n.ID, true
 }

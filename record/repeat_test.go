@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -43,9 +44,35 @@ type spy struct {
 	nodes [][]ir.Node
 }
 
-func (s *spy) Compile(p *backend.Program) (backend.Executable, error) {
-	s.nodes = append(s.nodes, slices.Clone(p.Graph.Nodes))
-	return s.Device.Compile(p)
+func (s *spy) NewQueue() (backend.Queue, error) {
+	q, err := s.Device.NewQueue()
+	return spyQueue{q, s}, err
+}
+
+type spyQueue struct {
+	backend.Queue
+	s *spy
+}
+
+func (q spyQueue) CommandBuffer(ctx context.Context, r backend.Recording) (backend.CommandBuffer, error) {
+	c, err := q.Queue.CommandBuffer(ctx, r)
+	return &spyBuffer{CommandBuffer: c, s: q.s}, err
+}
+
+type spyBuffer struct {
+	backend.CommandBuffer
+	s     *spy
+	nodes []ir.Node
+}
+
+func (c *spyBuffer) Encode(n ir.Node) error {
+	c.nodes = append(c.nodes, n)
+	return c.CommandBuffer.Encode(n)
+}
+
+func (c *spyBuffer) Commit(ctx context.Context, label string, order ir.CommitOrder) (backend.Pending, error) {
+	c.s.nodes = append(c.s.nodes, c.nodes)
+	return c.CommandBuffer.Commit(ctx, label, order)
 }
 
 // runScript makes the calls of a script; every tensor is a state, so that everything is

@@ -21,6 +21,7 @@ type tracking struct {
 
 	// What Discard goes back to: the state at the last commit.
 	committed int // nodes
+	checked   int // nodes up to here were in a recording that was checked
 	safeDepth int
 	safe      GroupStats
 	safeFound int
@@ -115,6 +116,7 @@ func (e *Encoder) append(n ir.Node) {
 	e.commands++
 	e.group++
 	e.stats.Commands++
+	e.encode1(n)
 }
 
 // Barrier orders all commands before it in the command buffer before all after
@@ -139,6 +141,7 @@ func (e *Encoder) barrier() {
 	e.g.Nodes = append(e.g.Nodes, theBarrier)
 	e.stats.Barriers++
 	e.counters.add(barriers, 1)
+	e.encode1(theBarrier)
 	e.endGroup()
 }
 

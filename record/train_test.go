@@ -34,29 +34,30 @@ func replayed(t testing.TB, make func(r *record.Session), inputs map[string][]fl
 	s, err := replay.Open(device, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	require.NoError(t, err)
 	defer s.Close()
-	p, err := s.Graph("t")
+	p, err := s.Graph(context.Background(), "t")
 	require.NoError(t, err)
 	for name, v := range params {
 		require.NoError(t, p.SetParam(name, v))
 	}
 	for name, x := range inputs {
-		bytes := p.Input(name)
-		if bytes == nil {
-			bytes = p.State(name)
-		}
-		require.GreaterOrEqual(t, len(bytes), 4*len(x), name)
-		for i, v := range x {
-			binary.LittleEndian.PutUint32(bytes[4*i:], math.Float32bits(v))
+		if _, ok := p.Size(name, ir.Input); ok {
+			require.NoError(t, p.SetInput(name, ir.ValueBytes(x)))
+		} else {
+			require.NoError(t, p.SetState(name, ir.ValueBytes(x)))
 		}
 	}
 	_, err = p.Run(context.Background())
 	require.NoError(t, err)
 	out := map[string][]float32{}
 	for _, m := range g.Memories {
-		bytes := p.Output(m.Name)
-		if m.Kind == ir.State {
-			bytes = p.State(m.Name)
+		var bytes []byte
+		switch m.Kind {
+		case ir.State:
+			bytes, err = p.State(m.Name)
+		case ir.Output:
+			bytes, err = p.Output(m.Name)
 		}
+		require.NoError(t, err)
 		for i := 0; i+4 <= len(bytes); i += 4 {
 			out[m.Name] = append(out[m.Name], math.Float32frombits(binary.LittleEndian.Uint32(bytes[i:])))
 		}

@@ -2,50 +2,19 @@ package replay_test
 
 import (
 	"context"
-	"slices"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/replay"
 )
-
-// lazy is a device whose runs happen when somebody waits for them, as late as a
-// GPU may.
-type lazy struct{ *cpu.Device }
-
-type lazyExecutable struct{ backend.Executable }
-
-type lazyRun struct {
-	e      backend.Executable
-	params []uint32
-	ran    bool
-}
-
-func (d lazy) Compile(p *backend.Program) (backend.Executable, error) {
-	e, err := d.Device.Compile(p)
-	return lazyExecutable{e}, err
-}
-
-func (e lazyExecutable) Submit(_ context.Context, params []uint32) (backend.Pending, error) {
-	return &lazyRun{e: e.Executable, params: slices.Clone(params)}, nil
-}
-
-func (r *lazyRun) Wait() (backend.Timing, error) {
-	if r.ran {
-		panic("a run is waited for twice")
-	}
-	r.ran = true
-	p, err := r.e.Submit(context.Background(), r.params)
-	if err != nil {
-		return backend.Timing{}, err
-	}
-	return p.Wait()
-}
 
 // norm is a norm whose eps is a param, bound by way of argument memory.
 func norm(t *testing.T) *ir.Graph {
@@ -69,27 +38,58 @@ func norm(t *testing.T) *ir.Graph {
 	return g
 }
 
-// A run reads the arguments of its own params, though the next one is submitted
-// before it has begun.
-func TestArgumentsOfRunsInFlight(t *testing.T) {
-	d := lazy{cpu.New(1)}
-	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{norm(t)}}, replay.Options{})
-	require.NoError(t, err)
-	defer s.Close()
-	p := graph(t, s, "norm")
-	put(p.Input("x"), 1, 1, 1, 1)
-	require.NoError(t, p.SetParam("eps", 0))
-	first, err := p.Submit(context.Background())
-	require.NoError(t, err)
-	require.NoError(t, p.SetParam("eps", 3))
-	second, err := p.Submit(context.Background())
-	require.NoError(t, err)
-	require.Equal(t, []float32{1, 1, 1, 1}, get(p.Output("y")), "1 / sqrt(1 + 0), before the arguments of the second run are written")
-	for range 2 { // whoever submitted may wait, once more or not
-		_, err = first.Wait()
+// Runs in flight have params, inputs and outputs of their own: those of their frames. A frame
+// that is in flight is waited for.
+func TestFramesInFlight(t *testing.T) {
+	c := cpu.New(1)
+	defer c.Close()
+	for _, private := range []bool{false, true} {
+		d := testdevice.New(c, testdevice.Options{Hold: true, Private: private})
+		s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{norm(t)}}, replay.Options{})
 		require.NoError(t, err)
+		g := graph(t, s, "norm")
+		var frames []*replay.Frame
+		var runs []*replay.Run
+		for i := range 3 {
+			f := g.Frame
+			if i > 0 {
+				f, err = g.NewFrame(context.Background())
+				require.NoError(t, err)
+			}
+			require.NoError(t, f.SetInput("x", ir.ValueBytes([]float32{1, 1, 1, float32(i + 1)})))
+			require.NoError(t, f.SetParam("eps", float64(i)))
+			r, err := f.Submit(context.Background())
+			require.NoError(t, err)
+			frames, runs = append(frames, f), append(runs, r)
+		}
+		again := make(chan error)
+		require.NoError(t, frames[0].SetParam("eps", 3)) // of the next run
+		go func() {
+			_, err := frames[0].Run(context.Background())
+			again <- err
+		}()
+		select {
+		case <-again:
+			t.Fatal("a frame in flight was submitted")
+		case <-time.After(20 * time.Millisecond):
+		}
+		for i, r := range runs {
+			require.Equal(t, backend.Committed, r.Status())
+			d.Release(1)
+			for range 2 { // whoever submitted may wait, once more or not
+				_, err := r.Wait(context.Background())
+				require.NoError(t, err)
+			}
+			if i > 0 {
+				m := float32(i + 1)
+				want := float32(1 / math.Sqrt(float64(3+m*m)/4+float64(i)))
+				require.InDeltaSlice(t, []float32{want, want, want, m * want}, get(frames[i].Output("y")), 1e-6)
+			}
+		}
+		d.ReleaseAll()
+		require.NoError(t, <-again)
+		require.Equal(t, []float32{0.5, 0.5, 0.5, 0.5}, get(frames[0].Output("y")), "1 / sqrt(1 + 3)")
+		require.NoError(t, s.Close())
+		require.Empty(t, d.Leaks())
 	}
-	_, err = second.Wait()
-	require.NoError(t, err)
-	require.Equal(t, []float32{0.5, 0.5, 0.5, 0.5}, get(p.Output("y")), "1 / sqrt(1 + 3)")
 }

@@ -18,24 +18,26 @@ func TestNothingRunsAfterClose(t *testing.T) {
 	defer d.Close()
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{sum(t, "sum"), sum(t, "other")}}, replay.Options{})
 	require.NoError(t, err)
-	g, err := s.Graph("sum")
+	g, err := s.Graph(context.Background(), "sum")
 	require.NoError(t, err)
 	_, err = g.Run(context.Background())
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "a second Close")
 	_, err = g.Run(context.Background())
-	require.EqualError(t, err, "graph sum: its session is closed: its memory is gone (open another one)")
+	require.EqualError(t, err, "graph sum: its instance is closed: its memory is gone (open another one)")
 	_, err = g.Submit(context.Background())
 	require.ErrorContains(t, err, "closed")
 	for _, name := range []string{"sum", "other"} {
-		_, err = s.Graph(name)
+		_, err = s.Graph(context.Background(), name)
 		require.ErrorContains(t, err, "closed")
 	}
 	require.ErrorContains(t, s.ResetStates(), "closed")
-	require.Nil(t, g.Input("x"))
-	require.Nil(t, g.Output("y"))
-	require.Nil(t, g.State("acc"))
+	require.ErrorContains(t, g.SetInput("x", nil), "closed")
+	_, err = g.Output("y")
+	require.ErrorContains(t, err, "closed")
+	_, err = g.State("acc")
+	require.ErrorContains(t, err, "closed")
 }
 
 // An f32 param takes a decimal that is no f32, and its bounds are f32 too.

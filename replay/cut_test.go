@@ -57,7 +57,7 @@ func TestCutFile(t *testing.T) {
 			s, err := replay.Open(d, f.Module, replay.Options{})
 			require.NoError(t, err)
 			defer s.Close()
-			g, err := s.Graph("g")
+			g, err := s.Graph(context.Background(), "g")
 			require.NoError(t, err)
 			run := func() error { _, err := g.Run(context.Background()); return err }
 			if k.queue {
@@ -76,19 +76,24 @@ func TestCutFile(t *testing.T) {
 	}
 }
 
-// submit executes g through a queue.
+// submit executes the commands of g as one command buffer.
 func submit(t *testing.T, d backend.Device, g *ir.Graph) error {
-	q := backend.NewQueue(d)
-	p := &backend.Program{Graph: g}
-	for i := range g.Memories {
-		b, err := backend.AllocMemory(d, &g.Memories[i])
-		require.NoError(t, err)
-		p.Buffers = append(p.Buffers, b)
-	}
-	c, err := q.CommandBuffer()
+	ctx := context.Background()
+	q, err := d.NewQueue()
 	require.NoError(t, err)
-	require.NoError(t, c.Commit(context.Background(), backend.Submission{Program: p}))
-	_, err = c.Wait()
+	scope := &backend.Scope{Graph: g}
+	for i := range g.Memories {
+		b, err := backend.AllocMemory(ctx, d, q, &g.Memories[i])
+		require.NoError(t, err)
+		defer b.Close()
+		scope.Places = append(scope.Places, backend.At(b))
+	}
+	c, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+	require.NoError(t, err)
+	for _, n := range g.Nodes {
+		require.NoError(t, c.Encode(n))
+	}
+	err = backend.Wait(ctx)(c.Commit(ctx, "", ir.OrderEvent))
 	require.NoError(t, q.Close())
 	return err
 }

@@ -32,20 +32,26 @@ func Example() {
 		return
 	}
 	defer s.Close()
-	norm, err := s.Graph("norm")
+	norm, err := s.Graph(context.Background(), "norm")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for i, v := range []float32{3, -3, 3, 3} {
-		binary.LittleEndian.PutUint32(norm.Input("x")[4*i:], math.Float32bits(v))
+	if err := norm.SetInput("x", ir.ValueBytes([]float32{3, -3, 3, 3})); err != nil {
+		fmt.Println(err)
+		return
 	}
 	if _, err := norm.Run(context.Background()); err != nil {
 		fmt.Println(err)
 		return
 	}
+	out, err := norm.Output("y")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	for i := range 4 {
-		fmt.Print(math.Float32frombits(binary.LittleEndian.Uint32(norm.Output("y")[4*i:])), " ")
+		fmt.Print(math.Float32frombits(binary.LittleEndian.Uint32(out[4*i:])), " ")
 	}
 	// Output: 1 -1 1 1
 }

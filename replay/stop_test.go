@@ -28,7 +28,7 @@ func TestStopInsideACommand(t *testing.T) {
 				s, err := replay.Open(d, f.Module, replay.Options{})
 				require.NoError(t, err)
 				defer s.Close()
-				g, err := s.Graph("")
+				g, err := s.Graph(context.Background(), "")
 				require.NoError(t, err)
 				seconds, ok, err := g.Work()
 				require.NoError(t, err)

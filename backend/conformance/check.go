@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -36,20 +35,13 @@ func check(dev backend.Device, x *dispatch, seed uint64) (verdict, error) {
 		return c.v, err
 	}
 	x.node.Effects = effects
-	buffers := make([]backend.Buffer, len(c.g.Memories))
-	for i := range c.g.Memories {
-		if buffers[i], err = dev.Alloc(c.g.Memories[i].Size); err != nil {
-			return c.v, err
-		}
-		defer buffers[i].Close()
-	}
-	exec, err := dev.Compile(&backend.Program{Graph: c.g, Buffers: buffers})
+	rig, err := newRig(dev, c.g)
 	if err != nil {
 		return c.v, err
 	}
-	defer exec.Close()
+	defer rig.close()
 	for _, params := range x.params {
-		if err := c.valuation(exec, buffers, params); err != nil {
+		if err := c.valuation(rig, params); err != nil {
 			return c.v, fmt.Errorf("params %v: %w", params, err)
 		}
 	}
@@ -81,13 +73,13 @@ const (
 	nothing role = 0
 )
 
-func (c *checker) valuation(exec backend.Executable, buffers []backend.Buffer, params []uint32) error {
+func (c *checker) valuation(rig *rig, params []uint32) error {
 	c.at(params)
 	c.special = c.r.IntN(3) == 0 && exactTerm(c.x.in.Decl)
 	c.mark()
 	c.fill()
 	for run := range 2 {
-		if err := c.run(exec, buffers, run); err != nil {
+		if err := c.run(rig, run); err != nil {
 			return err
 		}
 	}
@@ -97,7 +89,7 @@ func (c *checker) valuation(exec backend.Executable, buffers []backend.Buffer, p
 	if err := c.values(); err != nil || !c.v.updates || c.v.survived {
 		return err
 	}
-	return c.old(exec, buffers)
+	return c.old(rig)
 }
 
 // at fixes the values of the params.
@@ -109,26 +101,30 @@ func (c *checker) at(params []uint32) {
 	}
 }
 
-func (c *checker) run(exec backend.Executable, buffers []backend.Buffer, run int) error {
-	for m, b := range buffers {
-		copy(b.Bytes(), c.before[run][m])
+func (c *checker) run(rig *rig, run int) error {
+	for m, data := range c.before[run] {
+		if err := rig.put(m, data); err != nil {
+			return err
+		}
 	}
-	pending, err := exec.Submit(context.Background(), c.params)
-	if err == nil {
-		_, err = pending.Wait()
+	if err := rig.run(c.params); err != nil {
+		return err
 	}
 	if c.after[run] == nil {
-		c.after[run] = make([][]byte, len(buffers))
+		c.after[run] = make([][]byte, len(rig.buffers))
 	}
-	for m, b := range buffers {
-		c.after[run][m] = append(c.after[run][m][:0], b.Bytes()...)
+	for m := range rig.buffers {
+		var err error
+		if c.after[run][m], err = rig.get(c.after[run][m], m); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // old finds out whether the old bytes of an update survive or matter: it runs
 // once more with others.
-func (c *checker) old(exec backend.Executable, buffers []backend.Buffer) error {
+func (c *checker) old(rig *rig) error {
 	for m, roles := range c.roles {
 		for i, role := range roles {
 			if role&isMay != 0 && role&isRead == 0 {
@@ -136,7 +132,7 @@ func (c *checker) old(exec backend.Executable, buffers []backend.Buffer) error {
 			}
 		}
 	}
-	if err := c.run(exec, buffers, 1); err != nil {
+	if err := c.run(rig, 1); err != nil {
 		return err
 	}
 	for m, roles := range c.roles {

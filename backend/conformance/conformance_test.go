@@ -107,12 +107,13 @@ func TestRandomIsDeterministic(t *testing.T) {
 // broken is a device with one defect.
 type broken struct {
 	backend.Device
-	change func(p *backend.Program)                      // what it compiles instead
-	submit func(e backend.Executable) backend.Executable // how it runs it
-	refuse func(err error) error                         // what it says instead
+	change func(p *backend.Program)          // what it compiles instead
+	submit submitter                         // how it runs it
+	queue  func(backend.Queue) backend.Queue // what its queues are instead
+	refuse func(err error) error             // what it says instead
 }
 
-func (b broken) Compile(p *backend.Program) (backend.Executable, error) {
+func (b broken) Compile(ctx context.Context, p *backend.Program) (backend.Executable, error) {
 	if b.change != nil {
 		copied := *p.Graph
 		copied.Nodes = slices.Clone(p.Graph.Nodes)
@@ -122,39 +123,40 @@ func (b broken) Compile(p *backend.Program) (backend.Executable, error) {
 		p = &q
 		b.change(p)
 	}
-	e, err := b.Device.Compile(p)
+	e, err := b.Device.Compile(ctx, p)
 	if err != nil && b.refuse != nil {
-		return late{err: err}, b.refuse(err)
-	}
-	if err == nil && b.submit != nil {
-		e = b.submit(e)
+		return late{}, b.refuse(err)
 	}
 	return e, err
 }
 
-// late fails when it is submitted.
-type late struct {
-	backend.Executable
-	err error
-}
-
-func (l late) Submit(context.Context, []uint32) (backend.Pending, error) { return nil, l.err }
-func (l late) Close() error                                              { return nil }
-
-// submitter runs an executable by way of f.
-type submitter struct {
-	backend.Executable
-	f func(ctx context.Context, params []uint32) (backend.Pending, error)
-}
-
-func (s submitter) Submit(ctx context.Context, params []uint32) (backend.Pending, error) {
-	return s.f(ctx, params)
-}
-
-func withSubmit(f func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error)) func(backend.Executable) backend.Executable {
-	return func(e backend.Executable) backend.Executable {
-		return submitter{e, func(ctx context.Context, params []uint32) (backend.Pending, error) { return f(e, ctx, params) }}
+func (b broken) NewQueue() (backend.Queue, error) {
+	q, err := b.Device.NewQueue()
+	if err == nil && b.submit != nil {
+		q = submits{q, b.submit}
 	}
+	if err == nil && b.queue != nil {
+		q = b.queue(q)
+	}
+	return q, err
+}
+
+// late fails when it is used.
+type late struct{ backend.Executable }
+
+func (late) NewFrame(backend.FrameSpec) (backend.Frame, error) { return nil, errors.New("too late") }
+func (late) Close() error                                      { return nil }
+
+// submits is a queue that submits by way of f.
+type submits struct {
+	backend.Queue
+	f submitter
+}
+
+type submitter func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error)
+
+func (s submits) Submit(ctx context.Context, x backend.Submission) (backend.Pending, error) {
+	return s.f(s.Queue, ctx, x)
 }
 
 // drop removes the commands that f picks.
@@ -216,37 +218,33 @@ func TestDefectsAreNoticed(t *testing.T) {
 				return n
 			})
 		}}, []string{"grid/threadgroups", "grid/rows", "grid/empty", "grid/empty_by_param", "param/grid", "kernel/vv_Addfloat32", "kernel/g2_copyfloat32float32", "kernel/rmsfloat32"}},
-		"keeps the first params": {broken{submit: withSubmit(func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error) {
-			if frozen[e] == nil {
-				frozen[e] = slices.Clone(params)
+		"keeps the first params": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
+			if frozen[s.Executable] == nil {
+				frozen[s.Executable] = slices.Clone(s.Params)
 			}
-			return e.Submit(ctx, frozen[e])
-		})}, []string{"param/offset", "param/grid", "param/f32", "param/several", "param/no_wrap", "param/ceil_grid_and_scalar", "grid/empty_by_param", "kernel/vv_Addfloat32"}},
-		"takes params at Wait": {broken{submit: withSubmit(func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error) {
-			return waiter(func() (backend.Timing, error) {
-				p, err := e.Submit(ctx, params)
-				if err != nil {
-					return backend.Timing{}, err
-				}
-				return p.Wait()
-			}), nil
-		})}, []string{"param/taken_at_submit"}},
-		"never ends early": {broken{submit: withSubmit(func(e backend.Executable, _ context.Context, params []uint32) (backend.Pending, error) {
-			return e.Submit(context.Background(), params)
-		})}, []string{"cancel/before", "cancel/cause"}},
-		"runs everything twice": {broken{submit: withSubmit(func(e backend.Executable, ctx context.Context, params []uint32) (backend.Pending, error) {
-			if p, err := e.Submit(ctx, params); err != nil {
+			s.Params = frozen[s.Executable]
+			return q.Submit(ctx, s)
+		}}, []string{"param/offset", "param/grid", "param/f32", "param/several", "param/no_wrap", "param/ceil_grid_and_scalar", "grid/empty_by_param", "kernel/vv_Addfloat32"}},
+		"takes params when it begins": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
+			return &delayed{submit: func() (backend.Pending, error) { return q.Submit(ctx, s) }}, nil
+		}}, []string{"param/taken_at_submit"}},
+		"never ends early": {broken{submit: func(q backend.Queue, _ context.Context, s backend.Submission) (backend.Pending, error) {
+			return q.Submit(context.Background(), s)
+		}}, []string{"cancel/before", "cancel/cause"}},
+		"runs everything twice": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
+			if p, err := q.Submit(ctx, s); err != nil {
 				return p, err
 			}
-			return e.Submit(ctx, params)
-		})}, []string{"state/across_replays", "state/across_graphs", "state/submitted_in_turn", "state/written_by_the_host", "session/own_memory", "session/programs_share_buffers"}},
+			return q.Submit(ctx, s)
+		}}, []string{"state/across_replays", "state/across_graphs", "state/submitted_in_turn", "state/written_by_the_host", "session/own_memory", "session/programs_share_buffers"}},
 		"runs nothing": {broken{change: drop(func(ir.Node) bool { return true })},
 			[]string{"input/changed_between_replays", "weight/contents", "session/same_bits_again", "poison/differs", "kernel/argmax_float32", "kernel/rope_float32"}},
 		"says what is wrong too late": {broken{refuse: func(error) error { return nil }},
-			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/misaligned_for_some_param", "error/misaligned_alias", "error/missing_buffer", "error/short_buffer", "error/through_replay"}},
+			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/misaligned_for_some_param", "error/misaligned_alias", "error/missing_place", "error/short_buffer", "error/through_replay"}},
 		"says nothing useful": {broken{refuse: func(error) error { return errors.New("failed") }},
-			[]string{"error/unknown_kernel", "error/missing_buffer"}},
+			[]string{"error/unknown_kernel", "error/missing_place"}},
 		"allocates anything":              {broken{Device: generous{device}}, []string{"error/allocation"}},
+		"takes states that are not there": {broken{Device: lenient{device}}, []string{"error/missing_state", "error/short_buffer"}},
 		"wants a buffer for every memory": {broken{Device: greedy{device}}, []string{"error/unbound_memory"}},
 	}
 	tests := semantics()
@@ -273,23 +271,56 @@ func TestDefectsAreNoticed(t *testing.T) {
 	}
 }
 
-type waiter func() (backend.Timing, error)
+// delayed is submitted when somebody asks for it.
+type delayed struct {
+	submit  func() (backend.Pending, error)
+	pending backend.Pending
+}
 
-func (w waiter) Wait() (backend.Timing, error) { return w() }
+func (d *delayed) start() backend.Pending {
+	if d.pending == nil {
+		var err error
+		if d.pending, err = d.submit(); err != nil {
+			c := backend.NewCompletion("")
+			c.End(backend.Result{Status: backend.Failed, Err: err})
+			d.pending = c
+		}
+	}
+	return d.pending
+}
+
+func (d *delayed) Done() <-chan struct{}          { return d.start().Done() }
+func (d *delayed) Wait(ctx context.Context) error { return d.start().Wait(ctx) }
+func (d *delayed) Status() backend.Status         { return d.start().Status() }
+func (d *delayed) Result() *backend.Result        { return d.start().Result() }
 
 type greedy struct{ backend.Device }
 
-func (g greedy) Compile(p *backend.Program) (backend.Executable, error) {
-	if slices.Contains(p.Buffers, nil) {
-		return nil, errors.New("a memory has no buffer")
+func (g greedy) Compile(ctx context.Context, p *backend.Program) (backend.Executable, error) {
+	for i, m := range p.Graph.Memories {
+		if m.Kind == ir.Weight && p.Place(ir.MemID(i)).Buffer == nil {
+			return nil, errors.New("a weight has no place")
+		}
 	}
-	return g.Device.Compile(p)
+	return g.Device.Compile(ctx, p)
 }
+
+type lenient struct{ backend.Device }
+
+func (l lenient) Compile(ctx context.Context, p *backend.Program) (backend.Executable, error) {
+	e, err := l.Device.Compile(ctx, p)
+	return anyStates{e}, err
+}
+
+type anyStates struct{ backend.Executable }
+
+func (anyStates) NewStates([]backend.Place) (backend.States, error) { return nil, nil }
 
 type generous struct{ backend.Device }
 
-func (g generous) Alloc(size int64) (backend.Buffer, error) {
-	return g.Device.Alloc(min(max(size, 0), 1<<30))
+func (g generous) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
+	s.Size = min(max(s.Size, 0), 1<<30)
+	return g.Device.Alloc(s)
 }
 
 // TestRecorded: what a test that is allowed to fail says.

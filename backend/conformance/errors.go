@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"context"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -11,34 +13,33 @@ import (
 
 // refused compiles a program that no device runs and returns the error. The
 // program's first command fills %s with zeros: %s must keep its ones.
-func refused(t *T, p *program, buffers func(g *ir.Graph) []backend.Buffer) error {
-	return refusedGraph(t, t.graph(p), buffers)
+func refused(t *T, p *program, places func(g *ir.Graph) []backend.Place) error {
+	return refusedGraph(t, t.graph(p), places)
 }
 
-func refusedGraph(t *T, g *ir.Graph, buffers func(g *ir.Graph) []backend.Buffer) error {
-	list := buffers(g)
+func refusedGraph(t *T, g *ir.Graph, places func(g *ir.Graph) []backend.Place) error {
+	list := places(g)
 	s, _ := g.MemoryNamed("s")
-	if list[s] != nil {
-		fill(list[s].Bytes(), 1)
+	ones := floatBytes(repeated(1, int(g.Memories[s].Size/4)))
+	if list[s].Buffer != nil {
+		t.upload(list[s], ones)
 	}
-	e, err := t.Device.Compile(&backend.Program{Graph: g, Buffers: list})
+	e, err := t.Device.Compile(context.Background(), &backend.Program{Graph: g, Places: list})
 	if err == nil {
 		require.NoError(t, e.Close())
 	}
-	if list[s] != nil {
-		assert.Equal(t, repeated(1, len(list[s].Bytes())/4), get(list[s].Bytes()), "something ran")
+	if list[s].Buffer != nil {
+		assert.Equal(t, ones, t.download(list[s], int64(len(ones))), "something ran")
 	}
 	return err
 }
 
 // exact allocates a buffer for every root memory.
-func (t *T) exact(g *ir.Graph) []backend.Buffer {
-	list := make([]backend.Buffer, len(g.Memories))
+func (t *T) exact(g *ir.Graph) []backend.Place {
+	list := make([]backend.Place, len(g.Memories))
 	for i, m := range g.Memories {
 		if m.Alias == ir.NoMem {
-			b, err := t.Device.Alloc(m.Size)
-			require.NoError(t, err)
-			list[i] = b
+			list[i] = backend.At(t.alloc(m.Size))
 		}
 	}
 	return list
@@ -110,21 +111,31 @@ var errorTests = map[string]func(*T){
 		assert.ErrorContains(t, err, "#1")
 	},
 
-	"error/missing_buffer": func(t *T) {
+	"error/missing_place": func(t *T) {
 		p, s := wrong()
-		x := p.memory("x", ir.Input, 4)
+		x := p.Memory(ir.Memory{Name: "x", Kind: ir.Weight, Size: 16, Init: ir.FillU32(0)})
 		p.Copy(floats(s, 0, 4), floats(x, 0, 4), "")
-		err := refused(t, p, func(g *ir.Graph) []backend.Buffer { return append(t.exact(g)[:1:1], nil) })
+		err := refused(t, p, func(g *ir.Graph) []backend.Place { return t.exact(g)[:1] })
 		assert.ErrorContains(t, err, "%x")
 	},
 
-	// A memory that no command binds needs none.
+	"error/missing_state": func(t *T) {
+		p, _ := wrong()
+		g := t.graph(p)
+		x, err := t.Device.Compile(context.Background(), &backend.Program{Graph: g})
+		require.NoError(t, err)
+		_, err = x.NewStates(nil)
+		assert.ErrorContains(t, err, "%s")
+		require.NoError(t, x.Close())
+	},
+
+	// A memory that no command binds needs no place.
 	"error/unbound_memory": func(t *T) {
 		p, _ := wrong()
-		p.memory("x", ir.Input, 4)
+		p.Memory(ir.Memory{Name: "x", Kind: ir.Weight, Size: 16, Init: ir.FillU32(0)})
 		g, err := p.Graph()
 		require.NoError(t, err)
-		x, err := t.Device.Compile(&backend.Program{Graph: g, Buffers: append(t.exact(g)[:1:1], nil)})
+		x, err := t.Device.Compile(context.Background(), &backend.Program{Graph: g, Places: t.exact(g)[:1]})
 		require.NoError(t, err)
 		require.NoError(t, x.Close())
 	},
@@ -132,14 +143,23 @@ var errorTests = map[string]func(*T){
 	"error/short_buffer": func(t *T) {
 		p, _ := wrong()
 		p.memory("x", ir.Input, 100)
-		err := refused(t, p, func(g *ir.Graph) []backend.Buffer {
-			short, err := t.Device.Alloc(399)
-			require.NoError(t, err)
-			return append(t.exact(g)[:1:1], short)
-		})
-		assert.ErrorContains(t, err, "%x")
-		assert.ErrorContains(t, err, "400")
-		assert.ErrorContains(t, err, "399")
+		g := t.graph(p)
+		short := append(t.exact(g)[:1:1], backend.At(t.alloc(399)))
+		_, err := t.Device.Compile(context.Background(), &backend.Program{Graph: g, Places: short})
+		for _, want := range []string{"%x", "400", "399"} {
+			assert.ErrorContains(t, err, want)
+		}
+		x, err := t.Device.Compile(context.Background(), &backend.Program{Graph: g})
+		require.NoError(t, err)
+		_, err = x.NewFrame(backend.FrameSpec{Places: short})
+		for _, want := range []string{"%x", "400", "399"} {
+			assert.ErrorContains(t, err, want)
+		}
+		_, err = x.NewStates([]backend.Place{{Buffer: t.alloc(64), Offset: 4}})
+		for _, want := range []string{"%s", "64", "from byte 4 on"} {
+			assert.ErrorContains(t, err, want)
+		}
+		require.NoError(t, x.Close())
 	},
 
 	// The same errors reach the user of a session when a graph is planned.
@@ -151,15 +171,15 @@ var errorTests = map[string]func(*T){
 		k.Library = ir.Library{Kind: ir.SourceFile, Path: "elsewhere.metal"}
 		p.Dispatch(ir.Dispatch{Kernel: p.Kernel(k), GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(4), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{4, 1, 1},
 			Bindings: []ir.Binding{ir.BufferArg(0, floats(s, 0, 4)), ir.BufferArg(1, floats(s, 4, 4)), ir.BufferArg(2, floats(s, 8, 4))}})
-		_, err := t.open(replay.Options{}, t.graph(p)).Graph("")
+		_, err := t.open(replay.Options{}, t.graph(p)).Graph(context.Background(), "")
 		assert.ErrorContains(t, err, "graph wrong")
 		assert.ErrorContains(t, err, "elsewhere.metal")
 	},
 
 	"error/allocation": func(t *T) {
-		_, err := t.Device.Alloc(-1)
+		_, err := t.Device.Alloc(backend.BufferSpec{Size: -1})
 		assert.Error(t, err)
-		_, err = t.Device.Alloc(1 << 60)
+		_, err = t.Device.Alloc(backend.BufferSpec{Size: 1 << 60})
 		assert.Error(t, err)
 	},
 }

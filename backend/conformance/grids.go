@@ -22,7 +22,7 @@ var gridTests = map[string]func(*T){
 		p.binary("Add", floats(s, 0, 4), floats(s, 4, 4), floats(s, 8, 4), ir.Const(0))
 		g := t.plan(p)
 		t.run(g)
-		assert.Equal(t, repeated(3, 16), get(g.State("s")))
+		assert.Equal(t, repeated(3, 16), get(t.bytes(g.State("s"))))
 	},
 
 	// A prefill of no tokens: the same graph with n = 0, then with more.
@@ -40,12 +40,12 @@ var gridTests = map[string]func(*T){
 			},
 		})
 		g := t.plan(p)
-		fill(g.Input("x"), 2)
-		fill(g.Input("w"), 7)
+		t.fillInput(g, "x", 2)
+		t.fillInput(g, "w", 7)
 		for _, n := range []int{0, 3, 0, 40} {
-			fill(g.State("s"), 5)
+			t.fillState(g, "s", 5)
 			t.run(g, "n", n)
-			got := get(g.State("s"))
+			got := get(t.bytes(g.State("s")))
 			require.Equal(t, repeated(7, n*k), got[:n*k], "n = %d", n)
 			require.Equal(t, repeated(5, (40-n)*k), got[n*k:], "n = %d", n)
 		}
@@ -68,10 +68,10 @@ var gridTests = map[string]func(*T){
 						d.Grid[0] = ir.Ext(n / int64(size))
 					}
 					g := t.plan(p)
-					put(g.Input("x"), counting(0, int(n))...)
+					t.putInput(g, "x", counting(0, int(n))...)
 					t.run(g)
 					what := fmt.Sprintf("%d elements in %s of %d", n, kind, size)
-					for i, v := range get(g.State("s")) {
+					for i, v := range get(t.bytes(g.State("s"))) {
 						want := 2 * float32(i)
 						if int64(i) >= n {
 							want = 0
@@ -100,12 +100,14 @@ var gridTests = map[string]func(*T){
 				},
 			})
 			g := t.plan(p)
+			data := make([]byte, 4*rows*k)
 			for r := range int(rows) {
-				fill(g.Input("x")[4*r*k:4*(r+1)*k], float32(r+1))
+				fill(data[4*r*k:4*(r+1)*k], float32(r+1))
 			}
-			fill(g.Input("w"), 3)
+			require.NoError(t, g.SetInput("x", data))
+			t.fillInput(g, "w", 3)
 			t.run(g)
-			for i, v := range get(g.Output("y")) {
+			for i, v := range get(t.bytes(g.Output("y"))) {
 				require.InDelta(t, 3, v, 1e-5, "%d rows, element %d", rows, i)
 			}
 		}

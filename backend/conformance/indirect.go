@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"encoding/binary"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,19 +34,17 @@ var indirectTests = map[string]func(*T){
 			})
 			p.Barrier()
 			g := t.plan(p)
-			fill(g.Input("x"), 2)
-			fill(g.Input("w"), 7)
+			t.fillInput(g, "x", 2)
+			t.fillInput(g, "w", 7)
 			for _, n := range []uint32{0, 3, 8, 1} {
-				fill(g.State("s"), 5)
-				for i, v := range []uint32{n, 1, 1} {
-					binary.LittleEndian.PutUint32(g.Input("counts")[4+4*i:], v)
-				}
+				t.fillState(g, "s", 5)
+				require.NoError(t, g.SetInput("counts", ir.ValueBytes(uint32(0), n, uint32(1), uint32(1))))
 				t.run(g)
-				got := get(g.State("s"))
+				got := get(t.bytes(g.State("s")))
 				require.Equal(t, repeated(7, int(n)*k), got[:n*k], "%d rows", n)
 				require.Equal(t, repeated(5, (rows-int(n))*k), got[n*k:], "%d rows", n)
 			}
-			binary.LittleEndian.PutUint32(g.Input("counts")[4:], rows+1)
+			require.NoError(t, g.SetInput("counts", ir.ValueBytes(uint32(0), uint32(rows+1))))
 			_, err := g.Run(context.Background())
 			require.ErrorContains(t, err, "9 threadgroups stand in dimension 0: the graph says at most 8")
 		}
@@ -65,10 +62,10 @@ var indirectTests = map[string]func(*T){
 		g := t.plan(p)
 		want := repeated(0, 32)
 		for _, pos := range []int{0, 5, 7, 2} {
-			put(g.Input("x"), 1, 2, float32(pos), 4)
+			t.putInput(g, "x", 1, 2, float32(pos), 4)
 			t.run(g, "pos", pos)
 			copy(want[4*pos:], []float32{2, 4, 2 * float32(pos), 8})
-			assert.Equal(t, want, get(g.State("s")))
+			assert.Equal(t, want, get(t.bytes(g.State("s"))))
 		}
 	},
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -18,7 +19,7 @@ var orderTests = map[string]func(*T){
 		p.mul(b, a, a, 100) // its square: a write after a read of b
 		p.add(y, b, a, 100)
 		g := t.plan(p)
-		put(g.Input("x"), counting(0, 100)...)
+		t.putInput(g, "x", counting(0, 100)...)
 		t.run(g)
 		want := make([]float32, 100)
 		for i := range want {
@@ -26,7 +27,7 @@ var orderTests = map[string]func(*T){
 			a := 2*v*v + v
 			want[i] = a*a + a
 		}
-		assert.Equal(t, want, get(g.Output("y")))
+		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
 	},
 
 	// A long chain through two buffers: every step waits for the one before.
@@ -40,9 +41,9 @@ var orderTests = map[string]func(*T){
 		}
 		p.add(y, a, x, 1000)
 		g := t.plan(p)
-		fill(g.Input("x"), 1)
+		t.fillInput(g, "x", 1)
 		t.run(g)
-		assert.Equal(t, repeated(203, 1000), get(g.Output("y")))
+		assert.Equal(t, repeated(203, 1000), get(t.bytes(g.Output("y"))))
 	},
 
 	"order/commits": func(t *T) {
@@ -55,9 +56,9 @@ var orderTests = map[string]func(*T){
 			p.Commit(order, "second")
 			p.binary("Add", floats(y, 0, 10), floats(y, 0, 10), floats(x, 0, 10), ir.Const(10))
 			g := t.plan(p)
-			fill(g.Input("x"), 3)
+			t.fillInput(g, "x", 3)
 			t.run(g)
-			assert.Equal(t, repeated(39, 10), get(g.Output("y")), "order %d", order)
+			assert.Equal(t, repeated(39, 10), get(t.bytes(g.Output("y"))), "order %d", order)
 		}
 	},
 
@@ -70,9 +71,9 @@ var orderTests = map[string]func(*T){
 		p.EndGroup()
 		p.EndGroup()
 		g := t.plan(p)
-		fill(g.Input("x"), 3)
+		t.fillInput(g, "x", 3)
 		t.run(g)
-		assert.Equal(t, repeated(6, 10), get(g.Output("y")))
+		assert.Equal(t, repeated(6, 10), get(t.bytes(g.Output("y"))))
 	},
 
 	"copy/bytes": func(t *T) {
@@ -82,11 +83,14 @@ var orderTests = map[string]func(*T){
 		p.Barrier()
 		p.Copy(ir.ViewOf(y, 5, 7), ir.ViewOf(x, 3, 7), "")
 		g := t.plan(p)
-		for i := range g.Input("x") {
-			g.Input("x")[i] = byte(i)
+		n, _ := g.Size("x", ir.Input)
+		data := make([]byte, n)
+		for i := range data {
+			data[i] = byte(i)
 		}
+		require.NoError(t, g.SetInput("x", data))
 		t.run(g)
-		assert.Equal(t, []byte{0xee, 0xee, 0xee, 0xee, 0xee, 3, 4, 5, 6, 7, 8, 9, 0xee, 0xee, 0xee, 0xee}, g.Output("y"))
+		assert.Equal(t, []byte{0xee, 0xee, 0xee, 0xee, 0xee, 3, 4, 5, 6, 7, 8, 9, 0xee, 0xee, 0xee, 0xee}, t.bytes(g.Output("y")))
 	},
 
 	"copy/between_dispatches": func(t *T) {
@@ -98,9 +102,9 @@ var orderTests = map[string]func(*T){
 		p.Barrier()
 		p.add(y, b, x, 10)
 		g := t.plan(p)
-		put(g.Input("x"), counting(0, 10)...)
+		t.putInput(g, "x", counting(0, 10)...)
 		t.run(g)
-		assert.Equal(t, []float32{10, 13, 16, 19, 22, 5, 8, 11, 14, 17}, get(g.Output("y")))
+		assert.Equal(t, []float32{10, 13, 16, 19, 22, 5, 8, 11, 14, 17}, get(t.bytes(g.Output("y"))))
 	},
 
 	"copy/within_a_memory": func(t *T) {
@@ -108,9 +112,9 @@ var orderTests = map[string]func(*T){
 		s := p.state("s", 4, 0)
 		p.Copy(floats(s, 2, 2), floats(s, 0, 2), "")
 		g := t.plan(p)
-		put(g.State("s"), 1, 2, 3, 4)
+		t.putState(g, "s", 1, 2, 3, 4)
 		t.run(g)
-		assert.Equal(t, []float32{1, 2, 1, 2}, get(g.State("s")))
+		assert.Equal(t, []float32{1, 2, 1, 2}, get(t.bytes(g.State("s"))))
 	},
 
 	"copy/empty": func(t *T) {
@@ -121,7 +125,7 @@ var orderTests = map[string]func(*T){
 		p.Fill(ir.ViewOf(s, 4, 0), 1, "")
 		g := t.plan(p)
 		t.run(g)
-		assert.Equal(t, repeated(7, 4), get(g.State("s")))
+		assert.Equal(t, repeated(7, 4), get(t.bytes(g.State("s"))))
 	},
 
 	"fill/bytes": func(t *T) {
@@ -130,7 +134,7 @@ var orderTests = map[string]func(*T){
 		p.Fill(ir.ViewOf(s, 1, 5), 0xab, "")
 		g := t.plan(p)
 		t.run(g)
-		assert.Equal(t, []byte{0, 0xab, 0xab, 0xab, 0xab, 0xab, 0, 0, 0, 0, 0, 0}, g.State("s"))
+		assert.Equal(t, []byte{0, 0xab, 0xab, 0xab, 0xab, 0xab, 0, 0, 0, 0, 0, 0}, t.bytes(g.State("s")))
 	},
 
 	// What a dispatch wrote by one name is read, copied and filled by another.
@@ -146,10 +150,10 @@ var orderTests = map[string]func(*T){
 		p.binary("Add", floats(y, 0, 8), floats(whole, 12, 8), floats(x, 0, 8), ir.Const(8))
 		p.Copy(floats(y, 8, 16), floats(middle, 0, 16), "")
 		g := t.plan(p)
-		put(g.Input("x"), counting(1, 8)...)
+		t.putInput(g, "x", counting(1, 8)...)
 		t.run(g)
 		want := []float32{3, 6, 9, 12, 15, 18, 21, 24, 0, 0, 0, 0, 2, 4, 6, 8, 10, 12, 14, 16, 0, 0, 0, 0}
-		assert.Equal(t, want, get(g.Output("y")))
+		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
 	},
 
 	"alias/of_input_and_output": func(t *T) {
@@ -158,11 +162,11 @@ var orderTests = map[string]func(*T){
 		p.Copy(floats(p.Alias("high", y, 16, 16), 0, 4), floats(p.Alias("low", x, 0, 16), 0, 4), "")
 		p.Copy(floats(y, 0, 4), floats(p.Alias("rest", x, 16, 16), 0, 4), "")
 		g := t.plan(p)
-		put(g.Input("x"), counting(0, 4)...)
-		put(g.Input("rest"), counting(10, 4)...)
+		t.putInput(g, "x", counting(0, 4)...)
+		t.putInput(g, "rest", counting(10, 4)...)
 		t.run(g)
-		assert.Equal(t, []float32{10, 11, 12, 13, 0, 1, 2, 3}, get(g.Output("y")))
-		assert.Equal(t, []float32{0, 1, 2, 3}, get(g.Output("high")))
+		assert.Equal(t, []float32{10, 11, 12, 13, 0, 1, 2, 3}, get(t.bytes(g.Output("y"))))
+		assert.Equal(t, []float32{0, 1, 2, 3}, get(t.bytes(g.Output("high"))))
 	},
 
 	"inplace/chain": func(t *T) {
@@ -172,9 +176,9 @@ var orderTests = map[string]func(*T){
 		p.add(y, y, x, 300)
 		p.mul(y, x, y, 300)
 		g := t.plan(p)
-		put(g.Input("x"), counting(0, 300)...)
+		t.putInput(g, "x", counting(0, 300)...)
 		t.run(g)
-		for i, v := range get(g.Output("y")) {
+		for i, v := range get(t.bytes(g.Output("y"))) {
 			if want := float32(3 * i * i); v != want {
 				t.Errorf("y[%d] = %v, want %v", i, v, want)
 			}

@@ -22,10 +22,10 @@ var paramTests = map[string]func(*T){
 		g := t.plan(p)
 		want := make([]float32, 32)
 		for i, at := range []int{3, 0, 7} {
-			fill(g.Input("x"), float32(i+1))
+			t.fillInput(g, "x", float32(i+1))
 			t.run(g, "pos", at)
 			copy(want[4*at:], repeated(2*float32(i+1), 4))
-			assert.Equal(t, want, get(g.State("cache")))
+			assert.Equal(t, want, get(t.bytes(g.State("cache"))))
 		}
 	},
 
@@ -37,14 +37,14 @@ var paramTests = map[string]func(*T){
 		p.Barrier()
 		p.Copy(ir.View{Mem: s, Off: param(n, 2), Len: param(n, 2)}, ir.View{Mem: x, Off: ir.Const(0), Len: param(n, 2)}, "")
 		g := t.plan(p)
-		put(g.Input("x"), counting(1, 8)...)
+		t.putInput(g, "x", counting(1, 8)...)
 		for _, c := range []struct {
 			n    int
 			want []float32
 		}{{2, []float32{0, 1, 9, 9, 9, 9, 9, 9}}, {0, repeated(9, 8)}, {8, []float32{0, 0, 0, 0, 1, 2, 3, 4}}, {4, []float32{0, 0, 1, 2, 9, 9, 9, 9}}} {
-			fill(g.State("s"), 9)
+			t.fillState(g, "s", 9)
 			t.run(g, "n", c.n)
-			assert.Equal(t, c.want, get(g.State("s")), "n = %d", c.n)
+			assert.Equal(t, c.want, get(t.bytes(g.State("s"))), "n = %d", c.n)
 		}
 	},
 
@@ -54,11 +54,11 @@ var paramTests = map[string]func(*T){
 		x, s := p.memory("x", ir.Input, 1000), p.state("s", 1000, 0)
 		p.binary("Add", floats(s, 0, 1000), floats(x, 0, 1000), floats(x, 0, 1000), param(n, 1))
 		g := t.plan(p)
-		put(g.Input("x"), counting(1, 1000)...)
+		t.putInput(g, "x", counting(1, 1000)...)
 		for _, n := range []int{1, 7, 8, 9, 500, 1000} {
-			fill(g.State("s"), -1)
+			t.fillState(g, "s", -1)
 			t.run(g, "n", n)
-			for i, v := range get(g.State("s")) {
+			for i, v := range get(t.bytes(g.State("s"))) {
 				want := float32(-1)
 				if i < n {
 					want = 2 * float32(i+1)
@@ -84,12 +84,12 @@ var paramTests = map[string]func(*T){
 			},
 		})
 		g := t.plan(p)
-		put(g.Input("x"), counting(0, 140)...)
-		put(g.Input("w"), 1, 0, 0, 1, 1, 1)
+		t.putInput(g, "x", counting(0, 140)...)
+		t.putInput(g, "w", 1, 0, 0, 1, 1, 1)
 		for _, n := range []int{1, 31, 32, 33, 70} {
-			fill(g.State("s"), -1)
+			t.fillState(g, "s", -1)
 			t.run(g, "rows", n)
-			got := get(g.State("s"))
+			got := get(t.bytes(g.State("s")))
 			for i := range 70 {
 				want := []float32{-1, -1, -1}
 				if i < n {
@@ -112,11 +112,11 @@ var paramTests = map[string]func(*T){
 			},
 		})
 		g := t.plan(p)
-		fill(g.Input("x"), 1)
-		fill(g.Input("w"), 2)
+		t.fillInput(g, "x", 1)
+		t.fillInput(g, "w", 2)
 		for _, eps := range []int{0, 3, 99} {
 			t.run(g, "eps", eps)
-			assert.InDelta(t, 2/math.Sqrt(1+float64(eps)), get(g.Output("y"))[2], 1e-6, "eps = %d", eps)
+			assert.InDelta(t, 2/math.Sqrt(1+float64(eps)), get(t.bytes(g.Output("y")))[2], 1e-6, "eps = %d", eps)
 		}
 	},
 
@@ -129,10 +129,10 @@ var paramTests = map[string]func(*T){
 		g := t.plan(p)
 		want := make([]float32, 32)
 		for i, c := range [][2]int{{0, 0}, {5, 2}, {2, 5}, {3, 3}} {
-			fill(g.Input("x"), float32(i+1))
+			t.fillInput(g, "x", float32(i+1))
 			t.run(g, "a", c[0], "b", c[1])
 			want[c[0]+3*c[1]+1] = float32(i + 1)
-			assert.Equal(t, want, get(g.State("s")))
+			assert.Equal(t, want, get(t.bytes(g.State("s"))))
 		}
 	},
 
@@ -145,10 +145,10 @@ var paramTests = map[string]func(*T){
 		x, s := p.memory("x", ir.Input, 1), p.state("s", 8, 0)
 		p.Copy(ir.View{Mem: s, Off: param(a, 4).Sub(param(b, 4)), Len: ir.Const(4)}, floats(x, 0, 1), "")
 		g := t.plan(p)
-		fill(g.Input("x"), 5)
+		t.fillInput(g, "x", 5)
 		t.run(g, "a", 1<<31, "b", 1<<31-2)
 		t.run(g, "a", 1<<30, "b", 1<<30)
-		assert.Equal(t, []float32{5, 0, 5, 0, 0, 0, 0, 0}, get(g.State("s")))
+		assert.Equal(t, []float32{5, 0, 5, 0, 0, 0, 0, 0}, get(t.bytes(g.State("s"))))
 	},
 
 	// The host may change params as soon as Submit returns.
@@ -158,14 +158,14 @@ var paramTests = map[string]func(*T){
 		x, s := p.memory("x", ir.Input, 1), p.state("s", 4, 0)
 		p.Copy(ir.View{Mem: s, Off: param(pos, 4), Len: ir.Const(4)}, floats(x, 0, 1), "")
 		g := t.plan(p)
-		fill(g.Input("x"), 5)
+		t.fillInput(g, "x", 5)
 		require.NoError(t, g.SetParam("pos", 2))
 		pending, err := g.Submit(context.Background())
 		require.NoError(t, err)
 		require.NoError(t, g.SetParam("pos", 0))
-		_, err = pending.Wait()
+		_, err = pending.Wait(context.Background())
 		require.NoError(t, err)
-		assert.Equal(t, []float32{0, 0, 5, 0}, get(g.State("s")))
+		assert.Equal(t, []float32{0, 0, 5, 0}, get(t.bytes(g.State("s"))))
 	},
 
 	// Replay refuses values before anything is submitted.
@@ -186,9 +186,9 @@ var paramTests = map[string]func(*T){
 		require.NoError(t, g.SetParam("b", 3))
 		_, err = g.Run(context.Background())
 		assert.ErrorContains(t, err, "<= 7")
-		assert.Equal(t, repeated(1, 4), get(g.State("s")), "nothing ran")
+		assert.Equal(t, repeated(1, 4), get(t.bytes(g.State("s"))), "nothing ran")
 		t.run(g, "b", 2)
-		assert.Equal(t, repeated(0, 4), get(g.State("s")))
+		assert.Equal(t, repeated(0, 4), get(t.bytes(g.State("s"))))
 	},
 
 	"param/fixed_by_its_bound": func(t *T) {
@@ -198,7 +198,7 @@ var paramTests = map[string]func(*T){
 		p.Fill(ir.View{Mem: s, Off: param(pos, 4), Len: ir.Const(4)}, 0x3f, "")
 		g := t.planned(t.open(replay.Options{}, t.graph(p)), "g")
 		t.run(g)
-		assert.Equal(t, uint32(0x3f3f3f3f), math.Float32bits(get(g.State("s"))[2]))
-		assert.Zero(t, get(g.State("s"))[3])
+		assert.Equal(t, uint32(0x3f3f3f3f), math.Float32bits(get(t.bytes(g.State("s")))[2]))
+		assert.Zero(t, get(t.bytes(g.State("s")))[3])
 	},
 }

@@ -120,6 +120,7 @@ type TB interface {
 type T struct {
 	TB
 	Device backend.Device
+	queue  backend.Queue // see workQueue
 	after  []func()
 }
 

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -152,14 +151,14 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 	params := x.params[0]
 	c := &checker{x: x, g: x.graph}
 	c.at(params)
-	buffers := make([]backend.Buffer, len(x.graph.Memories))
-	for i, m := range x.graph.Memories {
-		b, err := dev.Alloc(m.Size)
-		if err != nil {
-			return nil, err
-		}
-		defer b.Close()
-		buffers[i] = b
+	rig, err := newRig(dev, x.graph)
+	if err != nil {
+		return nil, err
+	}
+	defer rig.close()
+	before := make([][]byte, len(x.graph.Memories))
+	for m := range before {
+		before[m] = make([]byte, x.graph.Memories[m].Size)
 	}
 	for i, a := range x.in.Decl.Args {
 		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused {
@@ -168,25 +167,23 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 		raw := x.node.Binding(a.Slot).Bytes
 		if !x.inline[i] {
 			v := x.in.Views[i]
-			raw = buffers[v.Mem].Bytes()[v.Off.Eval(params):v.End().Eval(params)]
+			raw = before[v.Mem][v.Off.Eval(params):v.End().Eval(params)]
 		}
 		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, seedOf(a.Name))), false)
 	}
-	exec, err := dev.Compile(&backend.Program{Graph: x.graph, Buffers: buffers})
-	if err != nil {
+	for m := range before {
+		if err := rig.put(m, before[m]); err != nil {
+			return nil, err
+		}
+	}
+	if err := rig.run(params); err != nil {
 		return nil, err
 	}
-	defer exec.Close()
-	pending, err := exec.Submit(context.Background(), params)
-	if err == nil {
-		_, err = pending.Wait()
-	}
-	if err != nil {
-		return nil, err
-	}
-	var after [][]byte
-	for _, b := range buffers {
-		after = append(after, b.Bytes())
+	after := make([][]byte, len(before))
+	for m := range before {
+		if after[m], err = rig.get(nil, m); err != nil {
+			return nil, err
+		}
 	}
 	var out []uint64
 	for _, r := range x.in.Decl.Results {

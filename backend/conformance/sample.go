@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
 	"hash/crc64"
 	"math/rand/v2"
@@ -117,29 +116,27 @@ var crcTable = crc64.MakeTable(crc64.ECMA)
 func Fingerprint(dev backend.Device, n int) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	err := Sample(n, 0, func(c *Case) error {
-		buffers := make([]backend.Buffer, len(c.Before))
-		for i, data := range c.Before {
-			b, err := dev.Alloc(int64(len(data)))
-			if err != nil {
-				return err
-			}
-			defer b.Close()
-			copy(b.Bytes(), data)
-			buffers[i] = b
-		}
-		exec, err := dev.Compile(&backend.Program{Graph: c.Graph, Buffers: buffers})
+		rig, err := newRig(dev, c.Graph)
 		if err != nil {
 			return err
 		}
-		defer exec.Close()
-		pending, err := exec.Submit(context.Background(), c.Params)
-		if err == nil {
-			_, err = pending.Wait()
+		defer rig.close()
+		for m, data := range c.Before {
+			if err := rig.put(m, data); err != nil {
+				return err
+			}
 		}
-		for _, b := range buffers {
-			out[c.Function] = crc64.Update(out[c.Function], crcTable, b.Bytes())
+		if err := rig.run(c.Params); err != nil {
+			return err
 		}
-		return err
+		for m := range c.Before {
+			after, err := rig.get(nil, m)
+			if err != nil {
+				return err
+			}
+			out[c.Function] = crc64.Update(out[c.Function], crcTable, after)
+		}
+		return nil
 	})
 	return out, err
 }

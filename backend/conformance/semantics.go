@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -89,7 +88,7 @@ func (t *T) graph(p *program) *ir.Graph {
 }
 
 // open opens a session on a module of the given graphs.
-func (t *T) open(o replay.Options, graphs ...*ir.Graph) *replay.Session {
+func (t *T) open(o replay.Options, graphs ...*ir.Graph) *replay.Instance {
 	t.Helper()
 	s, err := replay.Open(t.Device, &ir.Module{Graphs: graphs}, o)
 	require.NoError(t, err)
@@ -103,15 +102,15 @@ func (t *T) plan(p *program) *replay.Graph {
 	return t.planned(t.open(replay.Options{}, t.graph(p)), "")
 }
 
-func (t *T) planned(s *replay.Session, name string) *replay.Graph {
+func (t *T) planned(s *replay.Instance, name string) *replay.Graph {
 	t.Helper()
-	g, err := s.Graph(name)
+	g, err := s.Graph(context.Background(), name)
 	require.NoError(t, err)
 	return g
 }
 
 // run replays g with the given params, by name and value in turn.
-func (t *T) run(g *replay.Graph, params ...any) backend.Timing {
+func (t *T) run(g *replay.Graph, params ...any) replay.Timing {
 	t.Helper()
 	for i := 0; i < len(params); i += 2 {
 		require.NoError(t, g.SetParam(params[i].(string), float64(params[i+1].(int))))
@@ -119,6 +118,47 @@ func (t *T) run(g *replay.Graph, params ...any) backend.Timing {
 	timing, err := g.Run(context.Background())
 	require.NoError(t, err)
 	return timing
+}
+
+// bytes returns what an output or state gave.
+func (t *T) bytes(data []byte, err error) []byte {
+	t.Helper()
+	require.NoError(t, err)
+	return data
+}
+
+// putInput writes floats to the begin of an input.
+func (t *T) putInput(g *replay.Graph, name string, values ...float32) {
+	t.Helper()
+	data := make([]byte, 4*len(values))
+	put(data, values...)
+	require.NoError(t, g.SetInput(name, data))
+}
+
+// fillInput writes v to all of an input.
+func (t *T) fillInput(g *replay.Graph, name string, v float32) {
+	t.Helper()
+	n, _ := g.Size(name, ir.Input)
+	data := make([]byte, n)
+	fill(data, v)
+	require.NoError(t, g.SetInput(name, data))
+}
+
+// fillState writes v to all of a state.
+func (t *T) fillState(g *replay.Graph, name string, v float32) {
+	t.Helper()
+	n, _ := g.Size(name, ir.State)
+	data := make([]byte, n)
+	fill(data, v)
+	require.NoError(t, g.SetState(name, data))
+}
+
+// putState writes floats to the begin of a state.
+func (t *T) putState(g *replay.Graph, name string, values ...float32) {
+	t.Helper()
+	data := make([]byte, 4*len(values))
+	put(data, values...)
+	require.NoError(t, g.SetState(name, data))
 }
 
 // put writes floats to the begin of data.

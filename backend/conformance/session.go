@@ -21,14 +21,14 @@ var sessionTests = map[string]func(*T){
 	"session/own_memory": func(t *T) {
 		g := accumulate(t, "g", 10)
 		a, b := t.planned(t.open(replay.Options{}, g), ""), t.planned(t.open(replay.Options{}, g), "")
-		fill(a.Input("x"), 1)
-		fill(b.Input("x"), 100)
+		t.fillInput(a, "x", 1)
+		t.fillInput(b, "x", 100)
 		for range 3 {
 			t.run(a)
 			t.run(b)
 		}
-		assert.Equal(t, repeated(4, 10), get(a.State("sum")))
-		assert.Equal(t, repeated(301, 10), get(b.State("sum")))
+		assert.Equal(t, repeated(4, 10), get(t.bytes(a.State("sum"))))
+		assert.Equal(t, repeated(301, 10), get(t.bytes(b.State("sum"))))
 	},
 
 	// Goroutines with a session each, on one device at the same time.
@@ -43,17 +43,19 @@ var sessionTests = map[string]func(*T){
 			p.mul(b, a, x, n)
 			p.add(sum, sum, b, n)
 			g := t.planned(t.open(replay.Options{Poison: true}, t.graph(p)), "")
-			fill(g.Input("x"), float32(k+1))
+			t.fillInput(g, "x", float32(k+1))
 			all.Add(1)
 			go func() {
 				defer all.Done()
 				for i := range replays {
-					if _, err := g.Run(context.Background()); err != nil {
+					_, err := g.Run(context.Background())
+					sum, other := g.State("sum")
+					if err = errors.Join(err, other); err != nil {
 						failures <- err
 						return
 					}
 					want := float32((i + 1) * 2 * (k + 1) * (k + 1))
-					for j, v := range get(g.State("sum")) {
+					for j, v := range get(sum) {
 						if v != want {
 							failures <- fmt.Errorf("session %d, replay %d: sum[%d] = %v, want %v", k, i, j, v, want)
 							return
@@ -81,16 +83,18 @@ var sessionTests = map[string]func(*T){
 			},
 		})
 		g := t.plan(p)
-		for i := range rows * k {
-			put(g.Input("x")[4*i:], float32(i%97)/13-3)
+		values := make([]float32, rows*k)
+		for i := range values {
+			values[i] = float32(i%97)/13 - 3
 		}
-		put(g.Input("w"), counting(0.5, k)...)
+		t.putInput(g, "x", values...)
+		t.putInput(g, "w", counting(0.5, k)...)
 		t.run(g)
-		first := append([]byte(nil), g.Output("y")...)
+		first := t.bytes(g.Output("y"))
 		assert.NotEqual(t, make([]byte, len(first)), first)
 		for i := range 20 {
 			t.run(g)
-			require.Equal(t, first, g.Output("y"), "replay %d", i)
+			require.Equal(t, first, t.bytes(g.Output("y")), "replay %d", i)
 		}
 	},
 
@@ -100,10 +104,10 @@ var sessionTests = map[string]func(*T){
 		cancel()
 		_, err := g.Run(ctx)
 		require.ErrorIs(t, err, context.Canceled)
-		assert.Equal(t, repeated(1, 10), get(g.State("sum")), "nothing ran")
-		fill(g.Input("x"), 1)
+		assert.Equal(t, repeated(1, 10), get(t.bytes(g.State("sum"))), "nothing ran")
+		t.fillInput(g, "x", 1)
 		t.run(g) // the next replay is not cancelled
-		assert.Equal(t, repeated(2, 10), get(g.State("sum")))
+		assert.Equal(t, repeated(2, 10), get(t.bytes(g.State("sum"))))
 	},
 
 	"cancel/cause": func(t *T) {
@@ -134,9 +138,9 @@ var sessionTests = map[string]func(*T){
 		require.ErrorIs(t, err, context.DeadlineExceeded, "after %v", took)
 		assert.Less(t, took, 5*time.Second)
 		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 10)), "")
-		fill(g.Input("x"), 1)
+		t.fillInput(g, "x", 1)
 		t.run(g)
-		assert.Equal(t, repeated(2, 10), get(g.State("sum")))
+		assert.Equal(t, repeated(2, 10), get(t.bytes(g.State("sum"))))
 	},
 
 	"profile/every_command": func(t *T) {
@@ -152,41 +156,35 @@ var sessionTests = map[string]func(*T){
 			timing := t.run(g)
 			ids := map[ir.ID]bool{}
 			sum := time.Duration(0)
-			for _, d := range timing.Dispatches {
+			for _, d := range timing.Commands {
 				ids[d.ID] = true
-				sum += d.Time
-				assert.GreaterOrEqual(t, d.Time, time.Duration(0))
+				sum += d.Duration()
+				assert.GreaterOrEqual(t, d.Duration(), time.Duration(0))
+				assert.False(t, d.Begin.Before(timing.Begin) || d.End.After(timing.End), "#%d is outside of its replay", d.ID)
 			}
 			assert.Equal(t, map[ir.ID]bool{0: true, 1: true, 2: true, 3: true}, ids)
-			assert.Len(t, timing.Dispatches, 4)
+			assert.Len(t, timing.Commands, 4)
 			assert.Positive(t, sum)
-			assert.Positive(t, timing.Total)
+			assert.Positive(t, timing.Duration())
 		}
 		plain := t.planned(t.open(replay.Options{}, accumulate(t, "g", 10)), "")
-		assert.Empty(t, t.run(plain).Dispatches)
+		assert.Empty(t, t.run(plain).Commands)
 	},
 
 	// Several programs may be compiled on one device over the same buffers.
 	"session/programs_share_buffers": func(t *T) {
-		buffer, err := t.Device.Alloc(40)
-		require.NoError(t, err)
-		fill(buffer.Bytes(), 1)
-		compile := func(op func(p *program, m ir.MemID)) backend.Executable {
+		buffer := t.alloc(40)
+		t.upload(backend.At(buffer), floatBytes(repeated(1, 10)))
+		compile := func(op func(p *program, m ir.MemID)) *bound {
 			p := newProgram("g")
 			op(p, p.state("m", 10, 0))
-			e, err := t.Device.Compile(&backend.Program{Graph: t.graph(p), Buffers: []backend.Buffer{buffer}})
-			require.NoError(t, err)
-			return e
+			return t.bind(t.graph(p), nil, []backend.Place{backend.At(buffer)})
 		}
 		double := compile(func(p *program, m ir.MemID) { p.add(m, m, m, 10) })
 		square := compile(func(p *program, m ir.MemID) { p.mul(m, m, m, 10) })
-		for _, e := range []backend.Executable{double, square, double} {
-			pending, err := e.Submit(context.Background(), nil)
-			require.NoError(t, err)
-			_, err = pending.Wait()
-			require.NoError(t, err)
+		for _, b := range []*bound{double, square, double} {
+			b.run(nil)
 		}
-		assert.Equal(t, repeated(8, 10), get(buffer.Bytes()))
-		require.NoError(t, errors.Join(double.Close(), square.Close(), buffer.Close()))
+		assert.Equal(t, repeated(8, 10), get(t.download(backend.At(buffer), 40)))
 	},
 }

@@ -24,10 +24,10 @@ var stateTests = map[string]func(*T){
 		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 500)), "")
 		want := float32(1)
 		for i := range 20 {
-			fill(g.Input("x"), float32(i))
+			t.fillInput(g, "x", float32(i))
 			t.run(g)
 			want += float32(i)
-			require.Equal(t, repeated(want, 500), get(g.State("sum")), "replay %d", i)
+			require.Equal(t, repeated(want, 500), get(t.bytes(g.State("sum"))), "replay %d", i)
 		}
 	},
 
@@ -36,12 +36,12 @@ var stateTests = map[string]func(*T){
 		p.add(p.state("sum", 10, 1), 0, 0, 10)
 		s := t.open(replay.Options{}, accumulate(t, "add", 10), t.graph(p))
 		add, double := t.planned(s, "add"), t.planned(s, "double")
-		fill(add.Input("x"), 2)
+		t.fillInput(add, "x", 2)
 		for _, g := range []*replay.Graph{add, double, double, add} {
 			t.run(g)
 		}
-		assert.Equal(t, repeated(14, 10), get(add.State("sum")))
-		assert.Equal(t, repeated(14, 10), get(double.State("sum")))
+		assert.Equal(t, repeated(14, 10), get(t.bytes(add.State("sum"))))
+		assert.Equal(t, repeated(14, 10), get(t.bytes(double.State("sum"))))
 	},
 
 	"state/initial_contents_and_reset": func(t *T) {
@@ -52,28 +52,28 @@ var stateTests = map[string]func(*T){
 		p.Fill(ir.ViewOf(random, 0, 8), 0, "")
 		s := t.open(replay.Options{}, t.graph(p))
 		g := t.planned(s, "")
-		seeded := append([]byte(nil), g.State("random")...)
+		seeded := t.bytes(g.State("random"))
 		assert.NotEqual(t, make([]byte, 8), seeded)
-		fill(g.Input("x"), 10)
+		t.fillInput(g, "x", 10)
 		t.run(g)
 		t.run(g)
-		assert.Equal(t, []float32{21, 22}, get(g.State("blob")))
-		assert.Equal(t, make([]byte, 8), g.State("random"))
+		assert.Equal(t, []float32{21, 22}, get(t.bytes(g.State("blob"))))
+		assert.Equal(t, make([]byte, 8), t.bytes(g.State("random")))
 		require.NoError(t, s.ResetStates())
-		assert.Equal(t, []float32{1, 2}, get(g.State("blob")))
-		assert.Equal(t, seeded, g.State("random"))
+		assert.Equal(t, []float32{1, 2}, get(t.bytes(g.State("blob"))))
+		assert.Equal(t, seeded, t.bytes(g.State("random")))
 		t.run(g)
-		assert.Equal(t, []float32{11, 12}, get(g.State("blob")))
+		assert.Equal(t, []float32{11, 12}, get(t.bytes(g.State("blob"))))
 	},
 
 	// The host may read and change states between replays.
 	"state/written_by_the_host": func(t *T) {
 		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 4)), "")
-		fill(g.Input("x"), 1)
+		t.fillInput(g, "x", 1)
 		t.run(g)
-		put(g.State("sum"), 10, 20, 30, 40)
+		t.putState(g, "sum", 10, 20, 30, 40)
 		t.run(g)
-		assert.Equal(t, []float32{11, 21, 31, 41}, get(g.State("sum")))
+		assert.Equal(t, []float32{11, 21, 31, 41}, get(t.bytes(g.State("sum"))))
 	},
 
 	"input/changed_between_replays": func(t *T) {
@@ -82,30 +82,30 @@ var stateTests = map[string]func(*T){
 		p.add(y, x, x, 100)
 		g := t.plan(p)
 		for i := range 10 {
-			put(g.Input("x"), counting(float32(i), 100)...)
+			t.putInput(g, "x", counting(float32(i), 100)...)
 			t.run(g)
-			require.Equal(t, float32(2*(i+99)), get(g.Output("y"))[99])
+			require.Equal(t, float32(2*(i+99)), get(t.bytes(g.Output("y")))[99])
 		}
 		t.run(g) // an input keeps what the host wrote
-		assert.Equal(t, float32(18), get(g.Output("y"))[0])
+		assert.Equal(t, float32(18), get(t.bytes(g.Output("y")))[0])
 	},
 
 	// A second replay may be submitted while the first one's Wait is due; both
 	// have their effect on the state.
 	"state/submitted_in_turn": func(t *T) {
 		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 1000)), "")
-		fill(g.Input("x"), 1)
+		t.fillInput(g, "x", 1)
 		for range 3 {
 			a, err := g.Submit(context.Background())
 			require.NoError(t, err)
 			b, err := g.Submit(context.Background())
 			require.NoError(t, err)
-			_, err = a.Wait()
+			_, err = a.Wait(context.Background())
 			require.NoError(t, err)
-			_, err = b.Wait()
+			_, err = b.Wait(context.Background())
 			require.NoError(t, err)
 		}
-		assert.Equal(t, repeated(7, 1000), get(g.State("sum")))
+		assert.Equal(t, repeated(7, 1000), get(t.bytes(g.State("sum"))))
 	},
 
 	"weight/contents": func(t *T) {
@@ -125,7 +125,7 @@ var stateTests = map[string]func(*T){
 		for i := range want {
 			want[i] = 2 * float32(i+1)
 		}
-		assert.Equal(t, want, get(g.Output("y")))
+		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
 		assert.Equal(t, before, data, "mapped weights are read-only")
 	},
 
@@ -138,14 +138,14 @@ var stateTests = map[string]func(*T){
 		p.Barrier()
 		p.binary("Add", floats(y, 0, 8), floats(scratch, 0, 8), floats(x, 0, 8), ir.Const(8))
 		g := t.planned(t.open(replay.Options{Poison: true}, t.graph(p)), "")
-		fill(g.Input("x"), 2)
+		t.fillInput(g, "x", 2)
 		seen := map[string]bool{}
 		for i := range 6 {
 			t.run(g)
-			rest := string(g.Output("y")[32:40])
+			rest := string(t.bytes(g.Output("y"))[32:40])
 			assert.False(t, seen[rest], "replay %d: the output holds what it held before", i)
 			seen[rest] = true
-			assert.Equal(t, repeated(6, 8), get(g.Output("y"))[:8])
+			assert.Equal(t, repeated(6, 8), get(t.bytes(g.Output("y")))[:8])
 		}
 	},
 
@@ -159,7 +159,7 @@ var stateTests = map[string]func(*T){
 				p.binary("Add", whole(scratch), whole(x), whole(x), ir.Const(8))
 			}
 			p.binary("Add", whole(y), whole(scratch), whole(x), ir.Const(8))
-			_, err := t.open(replay.Options{}, t.graph(p)).Graph("")
+			_, err := t.open(replay.Options{}, t.graph(p)).Graph(context.Background(), "")
 			require.ErrorContains(t, err, "graph g has no one meaning", what)
 		}
 	},
@@ -180,10 +180,10 @@ var stateTests = map[string]func(*T){
 		list := t.graph(p)
 		list.Ordering = ir.Serial
 		g := t.planned(t.open(replay.Options{Poison: true}, list), "")
-		fill(g.Input("x"), 2)
+		t.fillInput(g, "x", 2)
 		for range 3 {
 			t.run(g)
-			assert.Equal(t, repeated(18, 8), get(g.Output("y")))
+			assert.Equal(t, repeated(18, 8), get(t.bytes(g.Output("y"))))
 		}
 	},
 }

@@ -25,7 +25,8 @@ import (
 type dispatched struct {
 	*conformance.Case
 	k *Kernel
-	e executable
+	s step
+	m machine
 	r *rand.Rand // to choose with
 }
 
@@ -41,11 +42,14 @@ func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
 		if _, err := simd.Use(impl); err != nil {
 			return err
 		}
-		x.e.graph, x.e.mem = c.Graph, c.Before
-		if err := x.e.add(c.Graph.Nodes[0]); err != nil {
+		ks := kernels{graph: c.Graph}
+		scalars := 0
+		var err error
+		if x.s, err = ks.step(c.Graph.Nodes[0].(ir.Command), &scalars); err != nil {
 			return err
 		}
-		x.k = x.e.steps[0].kernel
+		x.m.params, x.m.scalars = c.Params, make([]byte, scalars)
+		x.k = x.s.kernel
 		if slices.Contains(x.call(c.Before).Threads[:], 0) {
 			return nil // the device runs nothing
 		}
@@ -59,9 +63,10 @@ func forEachDispatch(t *testing.T, n int, f func(x *dispatched) error) {
 
 // call is the dispatch on memories with these bytes.
 func (x *dispatched) call(memories [][]byte) *Call {
-	x.e.mem = memories
-	x.e.resolve(&x.e.steps[0], x.e.steps[0].node.(*ir.Dispatch), x.Params)
-	c := x.e.call
+	x.m.mem = memories
+	x.m.arguments(&x.s, x.s.node.(*ir.Dispatch))
+	x.m.grid(x.s.node.(*ir.Dispatch))
+	c := x.m.call
 	return &c
 }
 

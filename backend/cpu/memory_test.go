@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
 )
 
 // TestLedger: buffers and scratch count together, come back when they are
@@ -13,10 +15,10 @@ import (
 func TestLedger(t *testing.T) {
 	d := NewLimited(1, 1<<20)
 	defer d.Close()
-	a, err := d.Alloc(700_000)
+	a, err := d.Alloc(backend.BufferSpec{Size: 700_000})
 	require.NoError(t, err)
 	assert.Len(t, a.Bytes(), 700_000)
-	_, err = d.Alloc(400_000)
+	_, err = d.Alloc(backend.BufferSpec{Size: 400_000})
 	assert.ErrorContains(t, err, "cannot allocate 400000 bytes beside 700000 in use: the device may take 1048576")
 
 	w := &d.pool.scratch[0]
@@ -29,19 +31,19 @@ func TestLedger(t *testing.T) {
 	assert.Zero(t, d.ledger.used.Load())
 	assert.Len(t, w.Scratch(100_000), 100_000)
 
-	_, err = d.Alloc(-1)
+	_, err = d.Alloc(backend.BufferSpec{Size: -1})
 	assert.Error(t, err)
-	_, err = d.Alloc(math.MaxInt64)
+	_, err = d.Alloc(backend.BufferSpec{Size: math.MaxInt64})
 	assert.Error(t, err)
 
 	// The system, asked for more than an address space has, is no reason to die.
 	huge := NewLimited(1, math.MaxInt64)
 	defer huge.Close()
-	_, err = huge.Alloc(1 << 55)
+	_, err = huge.Alloc(backend.BufferSpec{Size: 1 << 55})
 	assert.ErrorContains(t, err, "the system does not give 36028797018963968 bytes")
 	assert.Zero(t, huge.ledger.used.Load())
 	for _, size := range []int64{0, 1, 63, fromSystem - 1, fromSystem, fromSystem + 1} {
-		b, err := huge.Alloc(size)
+		b, err := huge.Alloc(backend.BufferSpec{Size: size})
 		require.NoError(t, err)
 		assert.Len(t, b.Bytes(), int(size))
 		assert.Zero(t, addressOf(b.Bytes())%bufferAlign, "%d bytes", size)

@@ -1,15 +1,18 @@
 package testdevice
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/hostqueue"
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Options of a device.
+// Options of a device. Command buffers are those of queues and submissions of executables.
 type Options struct {
 	// Fault returns the error that command buffer n, counted from 0 in the order
 	// of commits, fails with; nil: none.
@@ -20,6 +23,10 @@ type Options struct {
 	// their commits, as far as they are committed: what a queue may do, and the
 	// worst for who forgot an order. With Hold the outcome is the same every time.
 	Reverse bool
+	// Late is how long every operation takes after its work is done.
+	Late time.Duration
+	// Private keeps all memory from the host: Bytes of a buffer is nil.
+	Private bool
 	// Retain makes command buffers retain what they bind, as Metal's do unless
 	// asked for unretained references: a buffer closed too early stays.
 	Retain bool
@@ -28,27 +35,29 @@ type Options struct {
 	Samples int
 	// Sampling is what the device says it can time.
 	Sampling backend.Sampling
-	// MaxUncommitted; 0 means 64.
-	MaxUncommitted int
+	// MaxUncompleted; 0 means 64.
+	MaxUncompleted int
+	// Info, if not nil, changes what the device says of itself.
+	Info func(*backend.Info)
 }
 
 // Device executes on another device.
 type Device struct {
 	inner   backend.Device
 	options Options
-	begin   time.Time
+	info    backend.Info
 
-	mu          sync.Mutex
-	wake        *sync.Cond
-	uncommitted int
-	committed   int
-	released    int
-	buffers     map[*buffer]bool // not closed
-	programs    int              // compiled and not closed
-	staged      bool             // the residency set has changes
-	flushes     int
-	queued      []*commandBuffer // committed, in order
-	boundary    int              // what stands before this number is ordered before what is committed next
+	mu        sync.Mutex
+	queues    map[*queue]bool // not closed
+	numbers   map[any]int     // of operations that were committed, by hostqueue's name for them
+	open      int             // command buffers that are neither committed nor discarded
+	committed int
+	released  int
+	buffers   map[*buffer]bool // not closed
+	programs  int              // compiled and not closed
+	slots     int              // frames and states that are not closed
+	staged    bool             // the residency set has changes
+	flushes   int
 }
 
 // New returns a device that executes on inner.
@@ -56,23 +65,22 @@ func New(inner backend.Device, o Options) *Device {
 	if o.Samples == 0 {
 		o.Samples = 4096
 	}
-	if o.MaxUncommitted == 0 {
-		o.MaxUncommitted = backend.MaxUncommitted
+	if o.MaxUncompleted == 0 {
+		o.MaxUncompleted = 64
 	}
-	d := &Device{inner: inner, options: o, begin: time.Now(), buffers: map[*buffer]bool{}}
-	d.wake = sync.NewCond(&d.mu)
-	return d
+	in := inner.Info()
+	in.Description, in.Sampling, in.MaxUncompleted = "test device on "+inner.Name(), o.Sampling, o.MaxUncompleted
+	if o.Info != nil {
+		o.Info(&in)
+	}
+	return &Device{inner: inner, options: o, info: in, queues: map[*queue]bool{}, numbers: map[any]int{}, buffers: map[*buffer]bool{}}
 }
 
 // Name implements [backend.Device].
 func (d *Device) Name() string { return "test" }
 
 // Info implements [backend.Device].
-func (d *Device) Info() backend.Info {
-	in := d.inner.Info()
-	in.Description, in.Sampling = "test device on "+d.inner.Name(), d.options.Sampling
-	return in
-}
+func (d *Device) Info() backend.Info { return d.info }
 
 // buffer is memory that knows who uses it.
 type buffer struct {
@@ -83,11 +91,37 @@ type buffer struct {
 	lost   bool // closed while in use
 }
 
+// Bytes implements [backend.Buffer].
+func (b *buffer) Bytes() []byte {
+	if b.d.options.Private {
+		return nil
+	}
+	return b.Buffer.Bytes()
+}
+
 // Alloc implements [backend.Device].
-func (d *Device) Alloc(size int64) (backend.Buffer, error) { return d.wrap(d.inner.Alloc(size)) }
+func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
+	info := &d.info
+	if info.MaxBuffer > 0 && s.Size > info.MaxBuffer {
+		return nil, fmt.Errorf("test device: a buffer of %d bytes, the greatest has %d", s.Size, info.MaxBuffer)
+	}
+	return d.wrap(d.inner.Alloc(s))
+}
 
 // Map implements [backend.Device].
-func (d *Device) Map(data []byte) (backend.Buffer, error) { return d.wrap(d.inner.Map(data)) }
+func (d *Device) Map(data []byte, readOnly bool) (backend.Buffer, error) {
+	info := &d.info
+	page := uintptr(info.PageSize)
+	switch {
+	case page == 0:
+		return nil, errors.New("test device: memory of the host cannot be mapped")
+	case addressOf(data)%page != 0 || uintptr(len(data))%page != 0:
+		return nil, fmt.Errorf("test device: %d bytes to map are no whole pages of %d bytes", len(data), page)
+	case info.MaxBuffer > 0 && int64(len(data)) > info.MaxBuffer:
+		return nil, fmt.Errorf("test device: a buffer of %d bytes, the greatest has %d", len(data), info.MaxBuffer)
+	}
+	return d.wrap(d.inner.Map(data, readOnly))
+}
 
 func (d *Device) wrap(b backend.Buffer, err error) (backend.Buffer, error) {
 	if err != nil {
@@ -117,51 +151,155 @@ func (b *buffer) Close() error {
 	return b.Buffer.Close()
 }
 
-// Compile implements [backend.Device].
-func (d *Device) Compile(p *backend.Program) (backend.Executable, error) {
-	inner := *p
-	inner.Buffers = make([]backend.Buffer, len(p.Buffers))
-	for i, b := range p.Buffers {
-		if b == nil {
-			continue
-		}
-		own, ok := b.(*buffer)
-		if !ok || own.d != d {
-			return nil, fmt.Errorf("test device: memory %%%s lies in a buffer of another device", ir.QuoteName(p.Graph.Memories[i].Name))
-		}
-		if own.closed {
-			return nil, fmt.Errorf("test device: memory %%%s lies in a buffer that was closed", ir.QuoteName(p.Graph.Memories[i].Name))
-		}
-		inner.Buffers[i] = own.Buffer
+// unwrap returns a place as the inner device knows it.
+func (d *Device) unwrap(p backend.Place) (backend.Place, error) {
+	if p.Buffer == nil {
+		return p, nil
 	}
-	x, err := d.inner.Compile(&inner)
-	if err != nil {
-		return nil, err
+	own, ok := p.Buffer.(*buffer)
+	if !ok || own.d != d {
+		return p, errors.New("lies in a buffer of another device")
 	}
 	d.mu.Lock()
-	d.programs++
+	defer d.mu.Unlock()
+	if own.closed {
+		return p, errors.New("lies in a buffer that was closed")
+	}
+	if most := d.info.MaxOffset; most > 0 && p.Offset > most {
+		return p, fmt.Errorf("begins at byte %d of its buffer, beyond the greatest offset %d", p.Offset, most)
+	}
+	return backend.Place{Buffer: own.Buffer, Offset: p.Offset}, nil
+}
+
+// unwrapAll is unwrap of places by memory; used gets their buffers.
+func (d *Device) unwrapAll(g *ir.Graph, places []backend.Place, used *[]*buffer) ([]backend.Place, error) {
+	out := make([]backend.Place, len(places))
+	for i, p := range places {
+		if p.Buffer == nil {
+			continue
+		}
+		var err error
+		if out[i], err = d.unwrap(p); err != nil {
+			return nil, fmt.Errorf("test device: memory %%%s %w", ir.QuoteName(g.Memories[i].Name), err)
+		}
+		*used = append(*used, p.Buffer.(*buffer))
+	}
+	return out, nil
+}
+
+// Compile implements [backend.Device].
+func (d *Device) Compile(ctx context.Context, p *backend.Program) (backend.Executable, error) {
+	x := &executable{d: d, program: *p}
+	inner := *p
+	var err error
+	if inner.Places, err = d.unwrapAll(p.Graph, p.Places, &x.used); err != nil {
+		return nil, err
+	}
+	if x.inner, err = d.inner.Compile(ctx, &inner); err != nil {
+		return nil, err
+	}
+	d.count(&d.programs, 1)
+	return x, nil
+}
+
+func (d *Device) count(what *int, n int) {
+	d.mu.Lock()
+	*what += n
 	d.mu.Unlock()
-	return &executable{x, d}, nil
 }
 
 type executable struct {
-	backend.Executable
-	d *Device
+	inner   backend.Executable
+	d       *Device
+	program backend.Program
+	used    []*buffer
 }
 
 func (x *executable) Close() error {
-	x.d.mu.Lock()
-	x.d.programs--
-	x.d.mu.Unlock()
-	return x.Executable.Close()
+	x.d.count(&x.d.programs, -1)
+	return x.inner.Close()
+}
+
+// Work implements [backend.Modelled] for an inner device that does.
+func (x *executable) Work(f backend.Frame, s backend.States, params []uint32) float64 {
+	m, ok := x.inner.(backend.Modelled)
+	own, _ := f.(*frame)
+	if !ok || own == nil {
+		return 0
+	}
+	return m.Work(own.inner, s.(*states).innerStates(), params)
+}
+
+type frame struct {
+	*backend.FrameMemory
+	inner backend.Frame
+	owner *executable
+	used  []*buffer
+}
+
+// NewFrame implements [backend.Executable].
+func (x *executable) NewFrame(s backend.FrameSpec) (backend.Frame, error) {
+	memory, err := backend.NewFrameMemory(x.d, &x.program, s)
+	if err != nil {
+		return nil, err
+	}
+	f := &frame{FrameMemory: memory, owner: x}
+	places := make([]backend.Place, len(x.program.Graph.Memories))
+	for i := range places {
+		places[i] = f.Place(ir.MemID(i))
+	}
+	inner := backend.FrameSpec{Replays: s.Replays}
+	if inner.Places, err = x.d.unwrapAll(x.program.Graph, places, &f.used); err == nil {
+		f.inner, err = x.inner.NewFrame(inner)
+	}
+	if err != nil {
+		return nil, errors.Join(err, memory.Close())
+	}
+	x.d.count(&x.d.slots, 1)
+	return f, nil
+}
+
+func (f *frame) Close() error {
+	f.owner.d.count(&f.owner.d.slots, -1)
+	return errors.Join(f.inner.Close(), f.FrameMemory.Close())
+}
+
+type states struct {
+	inner backend.States
+	owner *executable
+	used  []*buffer
+}
+
+func (s *states) innerStates() backend.States {
+	if s == nil {
+		return nil
+	}
+	return s.inner
+}
+
+// NewStates implements [backend.Executable].
+func (x *executable) NewStates(places []backend.Place) (backend.States, error) {
+	s := &states{owner: x}
+	inner, err := x.d.unwrapAll(x.program.Graph, places, &s.used)
+	if err == nil {
+		s.inner, err = x.inner.NewStates(inner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.d.count(&x.d.slots, 1)
+	return s, nil
+}
+
+func (s *states) Close() error {
+	s.owner.d.count(&s.owner.d.slots, -1)
+	return s.inner.Close()
 }
 
 // Release lets n more command buffers execute, where [Options.Hold] keeps them.
 func (d *Device) Release(n int) {
-	d.mu.Lock()
-	d.released += n
-	d.mu.Unlock()
-	d.wake.Broadcast()
+	d.count(&d.released, n)
+	d.wake()
 }
 
 // ReleaseAll ends the hold.
@@ -169,7 +307,27 @@ func (d *Device) ReleaseAll() {
 	d.mu.Lock()
 	d.options.Hold = false
 	d.mu.Unlock()
-	d.wake.Broadcast()
+	d.wake()
+}
+
+func (d *Device) wake() {
+	d.mu.Lock()
+	var all []*queue
+	for q := range d.queues {
+		all = append(all, q)
+	}
+	d.mu.Unlock()
+	for _, q := range all {
+		q.Wake()
+	}
+}
+
+// ready says whether an operation may begin.
+func (d *Device) ready(operation any) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.numbers[operation]
+	return !ok || !d.options.Hold || n < d.released
 }
 
 // Uncommitted returns the number of command buffers that are neither committed
@@ -177,7 +335,7 @@ func (d *Device) ReleaseAll() {
 func (d *Device) Uncommitted() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.uncommitted
+	return d.open
 }
 
 // ResidencyFlushes returns how often changes of the set of resident buffers were
@@ -192,14 +350,30 @@ func (d *Device) ResidencyFlushes() int {
 func (d *Device) Leaks() (out []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.buffers); n > 0 {
-		out = append(out, fmt.Sprintf("%d buffers are not closed", n))
-	}
-	if d.programs > 0 {
-		out = append(out, fmt.Sprintf("%d programs are not closed", d.programs))
-	}
-	if d.uncommitted > 0 {
-		out = append(out, fmt.Sprintf("%d command buffers are uncommitted", d.uncommitted))
+	for _, k := range []struct {
+		n    int
+		what string
+	}{
+		{len(d.buffers), "buffers are not closed"}, {d.programs, "programs are not closed"}, {d.slots, "frames and states are not closed"},
+		{d.open, "command buffers are uncommitted"}, {len(d.queues), "queues are not closed"},
+	} {
+		if k.n != 0 {
+			out = append(out, fmt.Sprintf("%d %s", k.n, k.what))
+		}
 	}
 	return out
+}
+
+// NewQueue implements [backend.Device].
+func (d *Device) NewQueue() (backend.Queue, error) {
+	inner, err := d.inner.NewQueue()
+	if err != nil {
+		return nil, err
+	}
+	q := &queue{inner: inner, d: d}
+	q.Queue = hostqueue.New(q.executor(), hostqueue.Options{MaxUncompleted: d.options.MaxUncompleted, Reverse: d.options.Reverse, Ready: d.ready})
+	d.mu.Lock()
+	d.queues[q] = true
+	d.mu.Unlock()
+	return q, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,21 +14,33 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// fill is a program that sets the bytes of a state of 4 bytes.
-func fill(t *testing.T, b backend.Buffer, v byte) *backend.Program {
+// fill is a scope with a state of 4 bytes at b, and a command that sets its bytes.
+func fill(t *testing.T, b backend.Buffer, v byte) (*backend.Scope, ir.Node) {
 	g := ir.NewBuilder("fill")
 	s := g.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: 4})
 	g.Fill(ir.ViewOf(s, 0, 4), v, "")
 	graph, err := g.Graph()
 	require.NoError(t, err)
-	return &backend.Program{Graph: graph, Buffers: []backend.Buffer{b}}
+	return &backend.Scope{Graph: graph, Places: []backend.Place{backend.At(b)}}, graph.Nodes[0]
+}
+
+// commit commits a command buffer that fills b.
+func commit(t *testing.T, q backend.Queue, b backend.Buffer, v byte, label string, order ir.CommitOrder) backend.Pending {
+	scope, n := fill(t, b, v)
+	c, err := q.CommandBuffer(context.Background(), backend.Recording{Scope: scope})
+	require.NoError(t, err)
+	require.NoError(t, c.Encode(n))
+	p, err := c.Commit(context.Background(), label, order)
+	require.NoError(t, err)
+	return p
 }
 
 func open(t *testing.T, o testdevice.Options) (*testdevice.Device, backend.Queue, backend.Buffer) {
 	c := cpu.New(1)
 	d := testdevice.New(c, o)
-	q := backend.NewQueue(d)
-	b, err := d.Alloc(4)
+	q, err := d.NewQueue()
+	require.NoError(t, err)
+	b, err := d.Alloc(backend.BufferSpec{Size: 4})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		d.ReleaseAll()
@@ -52,47 +65,60 @@ func TestOrders(t *testing.T) {
 		{[3]ir.CommitOrder{0, ir.OrderFence, 0}, 2}, // the third is behind the first only
 	} {
 		d, q, b := open(t, testdevice.Options{Hold: true, Reverse: true})
-		var all []backend.CommandBuffer
+		var all []backend.Pending
 		for i, order := range k.orders {
-			c, err := q.CommandBuffer()
-			require.NoError(t, err)
-			require.NoError(t, c.Commit(context.Background(), backend.Submission{Program: fill(t, b, byte(i+1)), Order: order}))
-			require.Equal(t, backend.Committed, c.Status())
-			all = append(all, c)
+			p := commit(t, q, b, byte(i+1), "", order)
+			require.Equal(t, backend.Committed, p.Status())
+			all = append(all, p)
 		}
 		d.ReleaseAll()
-		for _, c := range all {
-			_, err := c.Wait()
-			require.NoError(t, err)
-			require.Equal(t, backend.Completed, c.Status())
+		for _, p := range all {
+			require.NoError(t, p.Wait(context.Background()))
+			require.Equal(t, backend.Completed, p.Status())
 		}
 		require.Equal(t, k.want, b.Bytes()[0], "%v", k.orders)
 	}
 }
 
-// A queue holds so many uncommitted command buffers; committed and discarded ones
-// make room.
-func TestUncommitted(t *testing.T) {
-	d, q, b := open(t, testdevice.Options{})
+// A queue holds so many command buffers that are not completed: of more open ones it is an
+// error, for committed ones it waits.
+func TestUncompleted(t *testing.T) {
+	d, q, b := open(t, testdevice.Options{Hold: true, MaxUncompleted: 4})
+	scope, _ := fill(t, b, 1)
+	ctx := context.Background()
 	var all []backend.CommandBuffer
-	for range backend.MaxUncommitted {
-		c, err := q.CommandBuffer()
+	for range 4 {
+		c, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
 		require.NoError(t, err)
 		all = append(all, c)
 	}
-	_, err := q.CommandBuffer()
-	require.ErrorContains(t, err, "64 command buffers are uncommitted")
-	require.Equal(t, []string{"1 buffers are not closed", "64 command buffers are uncommitted"}, d.Leaks())
-	require.NoError(t, all[0].Commit(context.Background(), backend.Submission{Program: fill(t, b, 1)}))
-	_, err = all[1].Wait()
-	require.ErrorContains(t, err, "uncommitted: it never ends")
+	_, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+	require.ErrorContains(t, err, "4 command buffers are open")
+	require.Equal(t, []string{"1 buffers are not closed", "4 command buffers are uncommitted", "1 queues are not closed"}, d.Leaks())
+	p, err := all[0].Commit(ctx, "", ir.OrderEvent)
+	require.NoError(t, err)
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	_, err = q.CommandBuffer(short, backend.Recording{Scope: scope})
+	require.ErrorIs(t, err, context.DeadlineExceeded, "one that was committed has not ended")
+	waits := make(chan error)
+	go func() {
+		c, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+		if err == nil {
+			c.Discard()
+		}
+		waits <- err
+	}()
+	d.ReleaseAll()
+	require.NoError(t, p.Wait(ctx))
+	require.NoError(t, <-waits)
 	for _, c := range all[1:] {
 		c.Discard()
-		require.Equal(t, backend.Discarded, c.Status())
+		c.Discard()
 	}
-	require.Error(t, all[1].Commit(context.Background(), backend.Submission{Program: fill(t, b, 1)}))
-	_, err = all[0].Wait()
-	require.NoError(t, err)
+	require.Zero(t, d.Uncommitted())
+	_, err = all[1].Commit(ctx, "", ir.OrderEvent)
+	require.ErrorContains(t, err, "was committed or discarded")
 }
 
 // Memory that is closed while a command buffer uses it makes that one fail, or
@@ -100,25 +126,29 @@ func TestUncommitted(t *testing.T) {
 func TestMemoryInUse(t *testing.T) {
 	for _, retain := range []bool{false, true} {
 		d, q, b := open(t, testdevice.Options{Hold: true, Retain: retain})
-		c, err := q.CommandBuffer()
-		require.NoError(t, err)
-		require.NoError(t, c.Commit(context.Background(), backend.Submission{Label: "late", Program: fill(t, b, 1)}))
+		p := commit(t, q, b, 1, "late", ir.OrderEvent)
 		require.NoError(t, b.Close())
 		d.ReleaseAll()
-		_, err = c.Wait()
+		err := p.Wait(context.Background())
 		if retain {
 			require.NoError(t, err)
 		} else {
 			require.EqualError(t, err, `command buffer "late": page fault: 1 buffers were freed while this command buffer used them`)
-			require.Equal(t, backend.Failed, c.Status())
+			require.Equal(t, backend.Failed, p.Status())
+			require.True(t, p.Result().Torn)
 		}
 		require.ErrorContains(t, b.Close(), "closed twice")
-		_, err = d.Compile(fill(t, b, 1))
-		require.ErrorContains(t, err, "was closed")
+		scope, n := fill(t, b, 1)
+		c, err := q.CommandBuffer(context.Background(), backend.Recording{Scope: scope})
+		require.NoError(t, err)
+		require.ErrorContains(t, c.Encode(n), "was closed")
+		_, err = c.Commit(context.Background(), "", ir.OrderEvent)
+		require.ErrorContains(t, err, "was closed", "what cannot be encoded is not committed")
 	}
 }
 
-// A fault is that of the command buffer it is asked for.
+// A fault is that of the command buffer it is asked for; what follows is not executed, and
+// says why.
 func TestFaults(t *testing.T) {
 	fault := errors.New("timeout")
 	_, q, b := open(t, testdevice.Options{Fault: func(n int, label string) error {
@@ -128,10 +158,30 @@ func TestFaults(t *testing.T) {
 		return nil
 	}})
 	for i, label := range []string{"first", "second", "third"} {
-		c, err := q.CommandBuffer()
-		require.NoError(t, err)
-		require.NoError(t, c.Commit(context.Background(), backend.Submission{Label: label, Program: fill(t, b, 1), Order: ir.OrderEvent}))
-		_, err = c.Wait()
-		require.Equal(t, i == 1, errors.Is(err, fault))
+		p := commit(t, q, b, byte(i+1), label, ir.OrderEvent)
+		err := p.Wait(context.Background())
+		require.Equal(t, i > 0, errors.Is(err, fault))
+		require.Equal(t, i == 2, errors.Is(err, backend.ErrNotExecuted))
+		require.Equal(t, i == 1, p.Result().Torn)
 	}
+	require.ErrorIs(t, q.Err(), fault)
+	require.Equal(t, byte(1), b.Bytes()[0])
+}
+
+// Memory can be kept from the host, and limits be others.
+func TestPrivateAndLimits(t *testing.T) {
+	_, q, b := open(t, testdevice.Options{Private: true, Late: time.Millisecond, Info: func(i *backend.Info) { i.MaxBuffer, i.PageSize = 100, 16 }})
+	require.Nil(t, b.Bytes())
+	ctx := context.Background()
+	require.NoError(t, backend.Wait(ctx)(q.Upload(ctx, backend.At(b), []byte{1, 2, 3, 4})))
+	got := make([]byte, 2)
+	require.NoError(t, backend.Wait(ctx)(q.Download(ctx, got, backend.At(b).Add(1))))
+	require.Equal(t, []byte{2, 3}, got)
+	_, err := q.Upload(ctx, backend.At(b).Add(1), []byte{1, 2, 3, 4})
+	require.EqualError(t, err, "test device: upload: the destination needs 4 bytes from byte 1 on, its buffer has 4")
+	d := testdevice.New(cpu.New(1), testdevice.Options{Info: func(i *backend.Info) { i.MaxBuffer, i.PageSize = 100, 16 }})
+	_, err = d.Alloc(backend.BufferSpec{Size: 101})
+	require.ErrorContains(t, err, "the greatest has 100")
+	_, err = d.Map(make([]byte, 40), true)
+	require.ErrorContains(t, err, "no whole pages of 16 bytes")
 }

@@ -1,12 +1,13 @@
-// Package testdevice is a device with command buffers as Metal has them, for
-// tests of what drives one: they execute on another thread, later; at most 64 may
-// be uncommitted; each has a status; they can fail.
+// Package testdevice is a device that behaves, and fails, as a GPU's driver does, for tests of
+// what drives one: work is done on another thread, later; at most 64 command buffers may
+// be begun and not completed; each operation has a status; they can fail.
 //
 // It executes on another device (backend/cpu) and adds what that one cannot do
 // wrong: [Options.Fault] makes a command buffer fail, [Options.Hold] keeps all of
-// them from ending until [Device.Release], a buffer that is closed while a command
-// buffer uses it makes that one fail as a GPU would, and [Device.Leaks] lists what
-// was never given back.
+// them from ending until [Device.Release], [Options.Late] ends everything late, [Options.Private]
+// keeps memory from the host, [Options.Info] gives the device other limits; a buffer that is
+// closed while a command buffer uses it makes that one fail as a GPU would, and
+// [Device.Leaks] lists what was never given back.
 //
 //	d := testdevice.New(cpu.New(1), testdevice.Options{Hold: true})
 //	e := record.NewEncoder("t", record.Live(d))

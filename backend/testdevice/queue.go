@@ -5,196 +5,322 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/hostqueue"
 	"github.com/mlxc/mlxc/ir"
 )
 
-type queue struct{ d *Device }
-
-// NewQueue returns the device's queue; see [backend.NewQueue].
-func (d *Device) NewQueue() backend.Queue { return queue{d} }
-
-func (q queue) CommandBuffer() (backend.CommandBuffer, error) {
-	d := q.d
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.uncommitted >= d.options.MaxUncommitted {
-		return nil, fmt.Errorf("test device: %d command buffers are uncommitted: Metal would block for ever", d.uncommitted)
-	}
-	d.uncommitted++
-	return &commandBuffer{d: d, done: make(chan struct{})}, nil
-}
-
-func (q queue) Close() error {
-	q.d.mu.Lock()
-	queued, open := q.d.queued, q.d.uncommitted
-	q.d.mu.Unlock()
-	for _, c := range queued {
-		<-c.done
-	}
-	if open > 0 {
-		return fmt.Errorf("test device: %d command buffers were neither committed nor discarded", open)
-	}
-	return nil
-}
-
-type commandBuffer struct {
+type queue struct {
+	*hostqueue.Queue
+	inner  backend.Queue
 	d      *Device
-	label  string
-	n      int            // in the order of commits
-	after  int            // it waits for all below this number
-	status backend.Status // guarded by d.mu
-	done   chan struct{}
-	times  backend.Times // these two: by done
-	err    error
+	closed bool
 }
 
-func (c *commandBuffer) Status() backend.Status {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	return c.status
-}
+func (q *queue) executor() hostqueue.Executor { return &executor{q} }
 
-func (c *commandBuffer) Discard() {
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	if c.status == backend.Uncommitted {
-		c.status = backend.Discarded
-		c.d.uncommitted--
-	}
-}
-
-func (c *commandBuffer) Commit(ctx context.Context, s backend.Submission) error {
-	for _, n := range s.Program.Graph.Nodes {
-		if _, ok := n.(*ir.Commit); ok {
-			c.Discard()
-			return fmt.Errorf("test device: a command buffer holds a commit")
-		}
-	}
-	x, err := c.d.Compile(s.Program)
-	if err != nil {
-		c.Discard()
+// Close implements [backend.Queue].
+func (q *queue) Close() error {
+	err := q.Queue.Close()
+	if q.closed {
 		return err
 	}
-	d := c.d
+	q.closed = true
+	q.d.mu.Lock()
+	delete(q.d.queues, q)
+	q.d.mu.Unlock()
+	return errors.Join(err, q.inner.Close())
+}
+
+// executor does the work on the queue of the inner device.
+type executor struct{ q *queue }
+
+func (x *executor) Name() string { return "test device" }
+
+// commit numbers a command buffer and keeps what it uses.
+func (d *Device) commit(operation any, used []*buffer) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.status != backend.Uncommitted {
-		d.mu.Unlock()
-		err := errors.Join(fmt.Errorf("test device: a command buffer is %s", c.status), x.Close())
-		d.mu.Lock()
-		return err
-	}
-	c.status = backend.Committed
-	d.uncommitted--
-	var used []*buffer
-	for _, b := range s.Program.Buffers {
-		if b, ok := b.(*buffer); ok {
-			b.users++
-			used = append(used, b)
-		}
+	n = d.committed
+	d.committed++
+	d.numbers[operation] = n
+	for _, b := range used {
+		b.users++
 	}
 	if d.staged {
 		d.staged = false
 		d.flushes++
 	}
-	c.label = s.Label
-	c.n = d.committed
-	d.committed++
-	if s.Order != ir.OrderNone {
-		d.boundary = c.n
-	}
-	c.after = d.boundary
-	d.queued = append(d.queued, c)
-	params := append([]uint32(nil), s.Params...)
-	go c.run(ctx, x, params, used)
-	return nil
+	return n
 }
 
-// turn reports whether c is the one to execute now: an order lets it, and among
-// those that an order lets it is the first, or the last if the device is perverse.
-func (d *Device) turn(c *commandBuffer) bool {
-	ready := func(c *commandBuffer) bool {
-		if d.options.Hold && d.released <= c.n {
-			return false
-		}
-		for _, b := range d.queued[:c.after] {
-			if !b.status.Ended() {
-				return false
-			}
-		}
-		return true
-	}
-	if !ready(c) {
-		return false
-	}
-	for _, b := range d.queued {
-		if b.status == backend.Scheduled || b.status == backend.Committed && b != c && (b.n > c.n) == d.options.Reverse && ready(b) {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *commandBuffer) run(ctx context.Context, x backend.Executable, params []uint32, used []*buffer) {
-	d, n := c.d, c.n
+// end forgets a command buffer.
+func (d *Device) end(operation any, used []*buffer) (err error) {
 	d.mu.Lock()
-	for !d.turn(c) {
-		d.wake.Wait()
+	defer d.mu.Unlock()
+	delete(d.numbers, operation)
+	for _, b := range used {
+		if b.users--; b.users == 0 && b.closed {
+			err = errors.Join(err, b.Buffer.Close())
+		}
 	}
-	c.status = backend.Scheduled
+	return err
+}
+
+// fault returns the error that a command buffer ends with instead of running.
+func (d *Device) fault(n int, label string, used []*buffer) error {
+	if d.options.Fault != nil {
+		if err := d.options.Fault(n, label); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	lost := 0
 	for _, b := range used {
 		if b.lost {
 			lost++
 		}
 	}
-	d.mu.Unlock()
-
-	c.times.Start = time.Since(d.begin)
-	var err error
-	switch {
-	case d.options.Fault != nil && d.options.Fault(n, c.label) != nil:
-		err = d.options.Fault(n, c.label)
-	case lost > 0:
-		err = fmt.Errorf("page fault: %d buffers were freed while this command buffer used them", lost)
-	default:
-		var pending backend.Pending
-		var t backend.Timing
-		if pending, err = x.Submit(ctx, params); err == nil {
-			t, err = pending.Wait()
-		}
-		if room := d.options.Samples / 2; len(t.Dispatches) > room {
-			c.times.Unsampled = len(t.Dispatches) - room
-			t.Dispatches = t.Dispatches[:room]
-		}
-		if d.options.Sampling != backend.SampleNothing {
-			c.times.Dispatches = t.Dispatches
-		}
+	if lost > 0 {
+		return fmt.Errorf("page fault: %d buffers were freed while this command buffer used them", lost)
 	}
-	c.times.End = time.Since(d.begin)
-	err = errors.Join(err, x.Close())
+	return nil
+}
 
-	d.mu.Lock()
-	for _, b := range used {
-		if b.users--; b.users == 0 && b.closed {
-			err = errors.Join(err, b.Buffer.Close())
-		}
+// late waits as long as the device takes.
+func (d *Device) late(ctx context.Context) {
+	if d.options.Late <= 0 {
+		return
 	}
-	c.status = backend.Completed
+	select {
+	case <-time.After(d.options.Late):
+	case <-ctx.Done():
+	}
+}
+
+// finish takes over the result of the inner device.
+func (d *Device) finish(ctx context.Context, r *backend.Result, p backend.Pending, err error) error {
 	if err != nil {
-		c.status, c.err = backend.Failed, fmt.Errorf("command buffer %q: %w", c.label, err)
+		return err
 	}
-	d.mu.Unlock()
-	close(c.done)
-	d.wake.Broadcast()
+	x := p.Result()
+	d.late(ctx)
+	r.Replays, r.Torn, r.Times = x.Replays, x.Torn, x.Times
+	if room := d.options.Samples / 2; len(r.Times.Commands) > room {
+		r.Times.Unsampled = len(r.Times.Commands) - room
+		r.Times.Commands = r.Times.Commands[:room]
+	}
+	if d.options.Sampling == backend.SampleNothing {
+		r.Times.Commands = nil
+	}
+	return x.Err
 }
 
-func (c *commandBuffer) Wait() (backend.Times, error) {
-	if s := c.Status(); s == backend.Uncommitted || s == backend.Discarded {
-		return backend.Times{}, fmt.Errorf("test device: a command buffer is %s: it never ends", s)
+// usedBy lists what a submission uses.
+func usedBy(s *backend.Submission) (used []*buffer) {
+	used = append(used, s.Executable.(*executable).used...)
+	used = append(used, s.Frame.(*frame).used...)
+	if set, ok := s.States.(*states); ok && set != nil {
+		used = append(used, set.used...)
 	}
-	<-c.done
-	return c.times, c.err
+	return used
 }
+
+// innerOf returns the submission as the inner device knows it.
+func innerOf(s *backend.Submission) backend.Submission {
+	inner := *s
+	inner.Label = ""
+	inner.Executable, inner.Frame = s.Executable.(*executable).inner, s.Frame.(*frame).inner
+	inner.States = nil
+	if set, ok := s.States.(*states); ok && set != nil {
+		inner.States = set.inner
+	}
+	return inner
+}
+
+func (x *executor) Accept(s *backend.Submission) error {
+	e, ok := s.Executable.(*executable)
+	if !ok || e.d != x.q.d {
+		return errors.New("test device: the executable is of another device")
+	}
+	if f, ok := s.Frame.(*frame); !ok || f.owner != e {
+		return errors.New("test device: the frame is of another executable")
+	}
+	if set, ok := s.States.(*states); ok && set.owner != e {
+		return errors.New("test device: the states are of another executable")
+	}
+	x.q.d.commit(s, usedBy(s))
+	return nil
+}
+
+func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) (err error) {
+	d, used := x.q.d, usedBy(s)
+	d.mu.Lock()
+	n := d.numbers[s]
+	d.mu.Unlock()
+	defer func() { err = errors.Join(err, d.end(s, used)) }()
+	if err := d.fault(n, s.Label, used); err != nil {
+		r.Torn = true
+		return err
+	}
+	p, err := x.q.inner.Submit(ctx, innerOf(s))
+	return d.finish(ctx, r, p, err)
+}
+
+func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) error {
+	to, err := x.q.d.unwrap(dst)
+	if err != nil {
+		return err
+	}
+	err = backend.Wait(context.Background())(x.q.inner.Upload(ctx, to, data))
+	x.q.d.late(ctx)
+	return err
+}
+
+func (x *executor) Download(ctx context.Context, data []byte, src backend.Place) error {
+	from, err := x.q.d.unwrap(src)
+	if err != nil {
+		return err
+	}
+	x.q.d.late(ctx)
+	return backend.Wait(context.Background())(x.q.inner.Download(ctx, data, from))
+}
+
+func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) error {
+	to, err := x.q.d.unwrap(dst)
+	if err != nil {
+		return err
+	}
+	if own, ok := src.Buffer.(*buffer); ok && own.d == x.q.d {
+		if src, err = x.q.d.unwrap(src); err != nil {
+			return err
+		}
+	}
+	err = backend.Wait(context.Background())(x.q.inner.Copy(ctx, to, src, n))
+	x.q.d.late(ctx)
+	return err
+}
+
+// encoder is a command buffer of the inner queue, which is committed when its turn has come.
+type encoder struct {
+	x      *executor
+	outer  *backend.Scope
+	scope  backend.Scope
+	inner  backend.CommandBuffer
+	seen   map[*buffer]bool
+	used   []*buffer
+	number int
+	label  string
+	state  encoderState
+}
+
+type encoderState uint8
+
+const (
+	isOpen encoderState = iota
+	isCommitted
+	hasRun
+)
+
+func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
+	c := &encoder{x: x, outer: r.Scope, scope: backend.Scope{Graph: r.Scope.Graph}, seen: map[*buffer]bool{}}
+	r.Scope, r.Label = &c.scope, ""
+	var err error
+	if c.inner, err = x.q.inner.CommandBuffer(context.Background(), r); err != nil {
+		return nil, err
+	}
+	x.q.d.count(&x.q.d.open, 1)
+	return c, nil
+}
+
+func (c *encoder) Encode(n ir.Node) error {
+	if _, ok := n.(*ir.Commit); ok {
+		return errors.New("test device: a command buffer holds a commit")
+	}
+	var err error
+	if cmd, ok := n.(ir.Command); ok {
+		cmd.EachView(func(v *ir.View) {
+			root, _ := c.scope.Graph.Root(v.Mem)
+			for len(c.scope.Places) <= int(root) {
+				c.scope.Places = append(c.scope.Places, backend.Place{})
+			}
+			if int(root) < len(c.outer.Places) && err == nil {
+				if c.scope.Places[root], err = c.place(c.outer.Places[root]); err != nil {
+					err = fmt.Errorf("test device: memory %%%s %w", ir.QuoteName(c.scope.Graph.Memories[root].Name), err)
+				}
+			}
+		})
+	}
+	if err != nil {
+		return err
+	}
+	c.scope.Params = c.outer.Params
+	return c.inner.Encode(n)
+}
+
+// place notes that the command buffer uses p.
+func (c *encoder) place(p backend.Place) (backend.Place, error) {
+	inner, err := c.x.q.d.unwrap(p)
+	if b, ok := p.Buffer.(*buffer); ok && err == nil && !c.seen[b] {
+		c.seen[b] = true
+		c.used = append(c.used, b)
+	}
+	return inner, err
+}
+
+func (c *encoder) Copy(dst, src backend.Place, n int64) error {
+	to, err := c.place(dst)
+	if err != nil {
+		return err
+	}
+	from, err := c.place(src)
+	if err != nil {
+		return err
+	}
+	return c.inner.Copy(to, from, n)
+}
+
+func (c *encoder) Commit(label string, _ ir.CommitOrder) error {
+	c.label = label
+	c.scope.Params = append([]uint32(nil), c.outer.Params...)
+	c.number = c.x.q.d.commit(hostqueue.Encoder(c), c.used)
+	c.state = isCommitted
+	c.x.q.d.count(&c.x.q.d.open, -1)
+	return nil
+}
+
+func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
+	d := c.x.q.d
+	if err := d.fault(c.number, c.label, c.used); err != nil {
+		return err
+	}
+	p, err := c.inner.Commit(ctx, "", ir.OrderEvent)
+	c.state = hasRun
+	if err != nil {
+		return err
+	}
+	x := p.Result()
+	err = d.finish(ctx, r, p, nil)
+	var unwrapped error
+	if err != nil {
+		unwrapped = errors.Unwrap(x.Err) // without the inner command buffer
+	}
+	return unwrapped
+}
+
+func (c *encoder) Close() {
+	d := c.x.q.d
+	if c.state != hasRun {
+		c.inner.Discard()
+	}
+	if c.state == isOpen {
+		d.count(&d.open, -1)
+		return
+	}
+	_ = d.end(hostqueue.Encoder(c), c.used) // of memory, which the inner device may lose
+}
+
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }

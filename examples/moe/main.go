@@ -89,16 +89,19 @@ func replayFile(path string, x []float32) (y []float32, err error) {
 		return nil, err
 	}
 	defer s.Close()
-	p, err := s.Graph("")
+	p, err := s.Graph(context.Background(), "")
 	if err != nil {
 		return nil, err
 	}
-	copy(p.Input("x"), floats(x))
+	if err := p.SetInput("x", floats(x)); err != nil {
+		return nil, err
+	}
 	if _, err := p.Run(context.Background()); err != nil {
 		return nil, err
 	}
-	for b := p.Output("y"); len(b) > 0; b = b[4:] {
+	b, err := p.Output("y")
+	for ; len(b) > 0; b = b[4:] {
 		y = append(y, math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
-	return y, nil
+	return y, err
 }

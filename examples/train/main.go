@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func (n network) train(m *ir.Module, steps int, rate float64, tell func(step int
 		return err
 	}
 	defer s.Close()
-	g, err := s.Graph("step")
+	g, err := s.Graph(context.Background(), "step")
 	if err != nil {
 		return err
 	}
@@ -66,13 +67,18 @@ func (n network) train(m *ir.Module, steps int, rate float64, tell func(step int
 		return err
 	}
 	x, t := n.data()
-	put(g.Input("x"), x)
-	put(g.Input("t"), t)
+	if err := errors.Join(g.SetInput("x", ir.ValueBytes(x)), g.SetInput("t", ir.ValueBytes(t))); err != nil {
+		return err
+	}
 	for i := range steps {
 		if _, err := g.Run(context.Background()); err != nil {
 			return err
 		}
-		tell(i, get(g.Output("loss"))[0])
+		loss, err := g.Output("loss")
+		if err != nil {
+			return err
+		}
+		tell(i, get(loss)[0])
 	}
 	return nil
 }
@@ -95,8 +101,6 @@ func (n network) data() (x, t []float32) {
 	}
 	return x, t
 }
-
-func put(dst []byte, x []float32) { copy(dst, ir.ValueBytes(x)) }
 
 func get(src []byte) []float32 {
 	out := make([]float32, len(src)/4)

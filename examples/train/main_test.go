@@ -87,30 +87,34 @@ func TestGradientsAgainstMLX(t *testing.T) {
 			s, err := replay.Open(device, m, replay.Options{Poison: true})
 			require.NoError(t, err)
 			defer s.Close()
-			g, err := s.Graph("step")
+			bytes := func(data []byte, err error) []byte {
+				require.NoError(t, err)
+				return data
+			}
+			g, err := s.Graph(context.Background(), "step")
 			require.NoError(t, err)
 			require.NoError(t, g.SetParam("rate", float64(float32(o.Rate))))
-			put(g.Input("x"), o.Step.X)
-			put(g.Input("t"), o.Step.T)
+			require.NoError(t, g.SetInput("x", ir.ValueBytes(o.Step.X)))
+			require.NoError(t, g.SetInput("t", ir.ValueBytes(o.Step.T)))
 			for name, v := range o.Step.Parameters {
-				require.Len(t, g.State(name), 4*len(v), name)
-				put(g.State(name), v)
+				require.Len(t, bytes(g.State(name)), 4*len(v), name)
+				require.NoError(t, g.SetState(name, ir.ValueBytes(v)))
 			}
 			for i, loss := range o.Losses {
 				_, err = g.Run(context.Background())
 				require.NoError(t, err)
-				assert.InEpsilon(t, loss, get(g.Output("loss"))[0], 1e-4, "step %d", i)
+				assert.InEpsilon(t, loss, get(bytes(g.Output("loss")))[0], 1e-4, "step %d", i)
 				if i > 0 {
 					continue
 				}
-				assert.InEpsilon(t, o.Step.Loss, get(g.Output("loss"))[0], 1e-6)
+				assert.InEpsilon(t, o.Step.Loss, get(bytes(g.Output("loss")))[0], 1e-6)
 				for name, want := range o.Step.Gradients {
-					near(t, want, get(g.Output("grad_"+name)), name)
+					near(t, want, get(bytes(g.Output("grad_"+name))), name)
 					after := append([]float32(nil), o.Step.Parameters[name]...)
 					for k := range after {
 						after[k] -= float32(o.Rate) * want[k]
 					}
-					near(t, after, get(g.State(name)), name+" after the step")
+					near(t, after, get(bytes(g.State(name))), name+" after the step")
 				}
 			}
 		})

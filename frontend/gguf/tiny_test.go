@@ -15,6 +15,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -268,11 +269,9 @@ func TestTinyModels(t *testing.T) {
 				graph    string
 				pos, end int
 			}{{"prefill", 0, 6}, {"prefill", 6, 8}, {"decode", 8, 9}} {
-				g, err := s.Graph(part.graph)
+				g, err := s.Graph(context.Background(), part.graph)
 				require.NoError(t, err)
-				for i, id := range tokens[part.pos:part.end] {
-					binary.LittleEndian.PutUint32(g.Input("tokens")[4*i:], uint32(id))
-				}
+				require.NoError(t, g.SetInput("tokens", ir.ValueBytes(tokens[part.pos:part.end])))
 				require.NoError(t, g.SetParam("pos", float64(part.pos)))
 				if part.graph == "prefill" {
 					require.NoError(t, g.SetParam("n", float64(part.end-part.pos)))
@@ -281,14 +280,18 @@ func TestTinyModels(t *testing.T) {
 				require.NoError(t, err)
 				want := tm.logits(tokens[:part.end])
 				best := 0
+				logits, err := g.Output("logits")
+				require.NoError(t, err)
+				token, err := g.Output("token")
+				require.NoError(t, err)
 				for i, w := range want {
-					got := float64(math.Float32frombits(binary.LittleEndian.Uint32(g.Output("logits")[4*i:])))
+					got := float64(math.Float32frombits(binary.LittleEndian.Uint32(logits[4*i:])))
 					require.InDelta(t, w, got, 1e-4, "%s untied=%t %s logit %d", typ, untied, part.graph, i)
 					if w > want[best] {
 						best = i
 					}
 				}
-				require.Equal(t, uint32(best), binary.LittleEndian.Uint32(g.Output("token")))
+				require.Equal(t, uint32(best), binary.LittleEndian.Uint32(token))
 			}
 			require.NoError(t, s.Close())
 			require.NoError(t, d.Close())

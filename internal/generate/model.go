@@ -18,7 +18,7 @@ import (
 // Model is a language model ready to generate.
 type Model struct {
 	Tokenizer *tokenizer.Tokenizer
-	session   *replay.Session
+	instance  *replay.Instance
 	decode    *replay.Graph
 	prefill   *replay.Graph // nil: prompts go through decode, token by token
 	batch     int           // most tokens of one prefill
@@ -49,15 +49,15 @@ func OpenWith(ctx context.Context, d backend.Device, m *ir.Module, o replay.Opti
 	if out.Tokenizer, err = tokenizer.New(spec); err != nil {
 		return nil, err
 	}
-	if out.session, err = replay.Open(d, m, o); err != nil {
+	if out.instance, err = replay.Open(d, m, o); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			_ = out.session.Close() // the first error is the one to tell
+			_ = out.instance.Close() // the first error is the one to tell
 		}
 	}()
-	if out.decode, err = out.session.GraphContext(ctx, "decode"); err != nil {
+	if out.decode, err = out.instance.Graph(ctx, "decode"); err != nil {
 		return nil, err
 	}
 	pos, err := checkGraph(out.decode)
@@ -68,7 +68,7 @@ func OpenWith(ctx context.Context, d backend.Device, m *ir.Module, o replay.Opti
 	if m.Graph("prefill") == nil {
 		return out, nil
 	}
-	if out.prefill, err = out.session.GraphContext(ctx, "prefill"); err != nil {
+	if out.prefill, err = out.instance.Graph(ctx, "prefill"); err != nil {
 		return nil, err
 	}
 	other, err := checkGraph(out.prefill)
@@ -78,14 +78,15 @@ func OpenWith(ctx context.Context, d backend.Device, m *ir.Module, o replay.Opti
 	if other.Max < pos.Max {
 		return nil, fmt.Errorf("graph prefill has $pos up to %v, graph decode up to %v: both write the same cache", other.Max, pos.Max)
 	}
-	if a, b := len(out.prefill.Output("logits")), len(out.decode.Output("logits")); a != b {
+	a, _ := out.prefill.Size("logits", ir.Output)
+	if b, _ := out.decode.Size("logits", ir.Output); a != b {
 		return nil, fmt.Errorf("graph prefill has %%logits of %d bytes, graph decode of %d: want one vocabulary", a, b)
 	}
 	if out.batch, err = batchOf(out.prefill.IR()); err != nil {
 		return nil, err
 	}
-	if room := len(out.prefill.Input("tokens")) / 4; out.batch > room {
-		return nil, fmt.Errorf("graph prefill takes $n up to %d tokens, its input %%tokens has room for %d", out.batch, room)
+	if room, _ := out.prefill.Size("tokens", ir.Input); int64(out.batch) > room/4 {
+		return nil, fmt.Errorf("graph prefill takes $n up to %d tokens, its input %%tokens has room for %d", out.batch, room/4)
 	}
 	return out, nil
 }
@@ -129,14 +130,16 @@ func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 			return pos, fmt.Errorf("graph decode has a param $n, which generation knows no value for: it decodes one token")
 		}
 	}
-	logits, token := g.Output("logits"), g.Output("token")
+	tokens, _ := g.Size("tokens", ir.Input)
+	logits, _ := g.Size("logits", ir.Output)
+	token, _ := g.Size("token", ir.Output)
 	switch {
-	case len(g.Input("tokens")) < 4:
+	case tokens < 4:
 		return pos, fmt.Errorf("graph %s has no input %%tokens", name)
-	case len(logits) < 4 || len(token) < 4:
+	case logits < 4 || token < 4:
 		return pos, fmt.Errorf("graph %s has no outputs %%logits and %%token", name)
-	case len(logits)%4 != 0:
-		return pos, fmt.Errorf("graph %s has %%logits of %d bytes: want f32", name, len(logits))
+	case logits%4 != 0:
+		return pos, fmt.Errorf("graph %s has %%logits of %d bytes: want f32", name, logits)
 	}
 	for _, want := range []struct {
 		memory string
@@ -151,7 +154,7 @@ func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 }
 
 // Close releases the device's memory.
-func (m *Model) Close() error { return m.session.Close() }
+func (m *Model) Close() error { return m.instance.Close() }
 
 // Work is the modelled time of a prompt of so many tokens and of the tokens after
 // it, on one worker, in seconds: every step as if it were the last. It is 0 where
@@ -199,7 +202,7 @@ type Options struct {
 	// it must copy what it keeps.
 	Logits func(logits []float32)
 	// Timing, if not nil, is told how long each replay took.
-	Timing func(g *ir.Graph, t backend.Timing)
+	Timing func(g *ir.Graph, t replay.Timing)
 }
 
 // Result of one generation.
@@ -235,7 +238,9 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	if !(o.Temp >= 0) || math.IsInf(o.Temp, 0) || !(o.TopP > 0 && o.TopP <= 1) {
 		return nil, fmt.Errorf("temperature %v or top-p %v makes no sense (want temperature ≥ 0, 0 < top-p ≤ 1)", o.Temp, o.TopP)
 	}
-	vocab := int32(len(m.decode.Output("logits")) / 4)
+	size, _ := m.decode.Size("logits", ir.Output)
+	vocab := int32(size / 4)
+	var raw []byte
 	for i, id := range prompt {
 		if id < 0 || id >= vocab {
 			return nil, fmt.Errorf("prompt token %d has the id %d, the vocabulary has %d", i, id, vocab)
@@ -245,7 +250,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	r.Kept = len(m.ran)
 	if !o.Continue || r.Kept == 0 || len(prompt) <= r.Kept || !slices.Equal(m.ran, prompt[:r.Kept]) {
 		m.ran, r.Kept = nil, 0
-		if err := m.session.ResetStates(); err != nil {
+		if err := m.instance.ResetStates(); err != nil {
 			return nil, err
 		}
 	}
@@ -258,11 +263,24 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	sampler := newSampler(o)
 	start = time.Now()
 	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
-		logits := floats(g.Output("logits"))
+		var logits []float32
+		if o.Logits != nil || o.Temp > 0 {
+			if raw == nil {
+				raw = make([]byte, size)
+			}
+			if err := g.ReadOutput("logits", raw); err != nil {
+				return nil, err
+			}
+			logits = floats(raw)
+		}
 		if o.Logits != nil {
 			o.Logits(logits)
 		}
-		id := int32(binary.LittleEndian.Uint32(g.Output("token")))
+		var token [4]byte
+		if err := g.ReadOutput("token", token[:]); err != nil {
+			return nil, err
+		}
+		id := int32(binary.LittleEndian.Uint32(token[:]))
 		if o.Temp > 0 {
 			id = sampler.sample(logits)
 		}
@@ -311,9 +329,12 @@ func (m *Model) feed(ctx context.Context, prompt []int32, o Options) (g *replay.
 
 // step runs a graph on tokens whose first one stands at pos.
 func (m *Model) step(ctx context.Context, g *replay.Graph, tokens []int32, pos int, o Options) (*replay.Graph, error) {
-	in := g.Input("tokens")
+	in := make([]byte, 4*len(tokens))
 	for i, id := range tokens {
 		binary.LittleEndian.PutUint32(in[4*i:], uint32(id))
+	}
+	if err := g.SetInput("tokens", in); err != nil {
+		return nil, err
 	}
 	if err := g.SetParam("pos", float64(pos)); err != nil {
 		return nil, err

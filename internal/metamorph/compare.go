@@ -186,7 +186,7 @@ func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[strin
 		return nil, err
 	}
 	defer s.Close()
-	p, err := s.Graph(g.Name)
+	p, err := s.Graph(context.Background(), g.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,12 @@ func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[strin
 		}
 		for i := range g.Memories {
 			if m := &g.Memories[i]; m.Kind == ir.Input && m.Alias == ir.NoMem {
-				if err := writeInput(p.Input(m.Name), r, m.Name); err != nil {
+				data := make([]byte, m.Size)
+				err := writeInput(data, r, m.Name)
+				if err == nil {
+					err = p.SetInput(m.Name, data)
+				}
+				if err != nil {
 					return nil, err
 				}
 			}
@@ -215,9 +220,12 @@ func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[strin
 			switch m := &g.Memories[i]; {
 			case m.Alias != ir.NoMem:
 			case m.Kind == ir.Output:
-				result[m.Name] = slices.Clone(p.Output(m.Name))
+				result[m.Name], err = p.Output(m.Name)
 			case m.Kind == ir.State:
-				result[m.Name] = slices.Clone(p.State(m.Name))
+				result[m.Name], err = p.State(m.Name)
+			}
+			if err != nil {
+				return nil, err
 			}
 		}
 		out = append(out, result)

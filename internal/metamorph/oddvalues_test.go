@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,7 +94,7 @@ func oddRun(d backend.Device, g *ir.Graph, n uint64) (map[string][]byte, error) 
 		return nil, err
 	}
 	defer s.Close()
-	p, err := s.Graph(g.Name)
+	p, err := s.Graph(context.Background(), g.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +104,11 @@ func oddRun(d backend.Device, g *ir.Graph, n uint64) (map[string][]byte, error) 
 			if _, err := fmt.Sscanf(m.Name, "m%d", &number); err != nil {
 				return nil, err
 			}
-			oddBytes(p.Input(m.Name), m.DType, rand.New(rand.NewPCG(n, number)))
+			data := make([]byte, m.Size)
+			oddBytes(data, m.DType, rand.New(rand.NewPCG(n, number)))
+			if err := p.SetInput(m.Name, data); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if _, err := p.Run(context.Background()); err != nil {
@@ -114,7 +117,9 @@ func oddRun(d backend.Device, g *ir.Graph, n uint64) (map[string][]byte, error) 
 	out := map[string][]byte{}
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.Output {
-			out[m.Name] = slices.Clone(p.Output(m.Name))
+			if out[m.Name], err = p.Output(m.Name); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil

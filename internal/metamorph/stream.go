@@ -248,42 +248,60 @@ func (s *Stream) Run(d backend.Device, order []int, poison uint64) (out []map[st
 	for k, i := range order {
 		g.Nodes[k] = s.graph.Nodes[i]
 	}
-	p := &backend.Program{Graph: &g, Buffers: make([]backend.Buffer, len(g.Memories))}
+	ctx := context.Background()
+	q, err := d.NewQueue()
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	g.Memories = slices.Clone(g.Memories)
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Argument { // of params that are known: bytes like others
+			m.Kind, m.Init = ir.Input, ir.Init{}
+		}
+	}
+	p := &backend.Program{Graph: &g, Places: make([]backend.Place, len(g.Memories))}
 	for i := range g.Memories {
 		m := &g.Memories[i]
 		if m.Alias != ir.NoMem {
 			continue
 		}
-		if p.Buffers[i], err = d.Alloc(m.Size); err != nil {
+		b, err := d.Alloc(backend.Spec(m))
+		if err != nil {
 			return nil, err
 		}
-		defer p.Buffers[i].Close()
-		data := p.Buffers[i].Bytes()[:m.Size]
-		switch m.Kind {
+		defer b.Close()
+		p.Places[i] = backend.At(b)
+		data := make([]byte, m.Size)
+		switch s.graph.Memories[i].Kind {
 		case ir.Weight, ir.State:
 			err = m.WriteInit(data)
 		case ir.Argument:
-			m.WriteValues(data, s.params[s.own[ir.MemID(i)].replay])
+			s.graph.Memories[i].WriteValues(data, s.params[s.own[ir.MemID(i)].replay])
 		case ir.Input:
 			x := s.own[ir.MemID(i)]
 			err = writeInput(data, x.replay, x.name)
 		default:
 			err = ir.Init{Kind: ir.InitRandom, Seed: poison}.Write(data)
 		}
+		if err == nil {
+			err = backend.Wait(ctx)(q.Upload(ctx, p.Places[i], data))
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	e, err := d.Compile(p)
+	e, err := d.Compile(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	pending, err := e.Submit(context.Background(), nil)
+	f, err := e.NewFrame(backend.FrameSpec{})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := pending.Wait(); err != nil {
+	defer f.Close()
+	if err := backend.Wait(ctx)(q.Submit(ctx, backend.Submission{Executable: e, Frame: f})); err != nil {
 		return nil, err
 	}
 	for range s.replays {
@@ -294,7 +312,10 @@ func (s *Stream) Run(d backend.Device, order []int, poison uint64) (out []map[st
 		if m.Alias != ir.NoMem {
 			continue
 		}
-		data := slices.Clone(p.Buffers[i].Bytes()[:m.Size])
+		data := make([]byte, m.Size)
+		if err := backend.Wait(ctx)(q.Download(ctx, data, p.Places[i])); err != nil {
+			return nil, err
+		}
 		switch m.Kind {
 		case ir.Output:
 			x := s.own[ir.MemID(i)]

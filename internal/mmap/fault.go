@@ -154,3 +154,30 @@ func Explain(err error, data []byte) error {
 	}
 	return err
 }
+
+// Containing returns the whole of the mapping that data lies in, nil if none holds it.
+func Containing(data []byte) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	first := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	open.Lock()
+	defer open.Unlock()
+	for _, m := range open.maps {
+		if s := m.span(); s.holds(first) && s.holds(first+uintptr(len(data))-1) {
+			return m.data
+		}
+	}
+	return nil
+}
+
+// Reach returns how many bytes from its first on a mapping, or memory that is none, may be
+// read: the system maps whole pages, whose last one is zeros behind the file.
+func Reach(data []byte) int64 {
+	n := int64(len(data))
+	if whole := Containing(data); pages && len(whole) == len(data) && unsafe.SliceData(whole) == unsafe.SliceData(data) {
+		page := int64(os.Getpagesize())
+		n = (n + page - 1) / page * page
+	}
+	return n
+}

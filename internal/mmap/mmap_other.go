@@ -15,3 +15,6 @@ func mapFile(f *os.File, size int) ([]byte, func([]byte) error, error) {
 	}
 	return data, nil, nil
 }
+
+// pages: a mapping is whole pages.
+const pages = false

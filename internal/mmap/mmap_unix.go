@@ -20,3 +20,6 @@ func mapFile(f *os.File, size int) ([]byte, func([]byte) error, error) {
 		return os.NewSyscallError("munmap", unix.Munmap(b))
 	}, nil
 }
+
+// pages: a mapping is whole pages.
+const pages = true

@@ -57,7 +57,7 @@ func results(device backend.Device, g, names *ir.Graph, params []uint32, seed ui
 		return nil, err
 	}
 	defer s.Close()
-	p, err := s.Graph(g.Name)
+	p, err := s.Graph(context.Background(), g.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,12 @@ func results(device backend.Device, g, names *ir.Graph, params []uint32, seed ui
 		for i, m := range names.Memories {
 			if m.Kind == ir.Input && m.Alias == ir.NoMem {
 				random := ir.Memory{Size: m.Size, DType: m.DType, Init: ir.Init{Kind: ir.InitRandom, Seed: seed<<16 + run<<8 + uint64(i)}}
-				if err := random.WriteInit(p.Input(m.Name)); err != nil {
+				data := make([]byte, m.Size)
+				err := random.WriteInit(data)
+				if err == nil {
+					err = p.SetInput(m.Name, data)
+				}
+				if err != nil {
 					return nil, err
 				}
 			}
@@ -83,12 +88,19 @@ func results(device backend.Device, g, names *ir.Graph, params []uint32, seed ui
 			return nil, err
 		}
 		for _, m := range names.Memories {
-			if m.Alias == ir.NoMem && m.Kind == ir.Output {
-				out = append(out, p.Output(m.Name)...)
+			var data []byte
+			var err error
+			switch {
+			case m.Alias != ir.NoMem:
+			case m.Kind == ir.Output:
+				data, err = p.Output(m.Name)
+			case m.Kind == ir.State:
+				data, err = p.State(m.Name)
 			}
-			if m.Alias == ir.NoMem && m.Kind == ir.State {
-				out = append(out, p.State(m.Name)...)
+			if err != nil {
+				return nil, err
 			}
+			out = append(out, data...)
 		}
 	}
 	return out, nil

@@ -89,7 +89,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 	}
 	var decode, feed []float64
 	profiles := map[string]*profile{}
-	timing := func(g *ir.Graph, t backend.Timing) {
+	timing := func(g *ir.Graph, t replay.Timing) {
 		if profiles[g.Name] == nil {
 			profiles[g.Name] = newProfile(g)
 		}
@@ -152,7 +152,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		return err
 	}
 	defer s.Close()
-	g, err := s.GraphContext(env.Context, c.Name)
+	g, err := s.Graph(env.Context, c.Name)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		if i == 0 {
 			continue
 		}
-		times = append(times, 1e3*t.Total.Seconds())
+		times = append(times, 1e3*t.Duration().Seconds())
 		kernels.add(t)
 	}
 	progress.End()

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/cli"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
 )
 
 // profile sums the times of a graph's commands by kernel, over replays.
@@ -35,11 +35,11 @@ func newProfile(g *ir.Graph) *profile {
 	return p
 }
 
-func (p *profile) add(t backend.Timing) {
+func (p *profile) add(t replay.Timing) {
 	p.replays++
-	for _, x := range t.Dispatches {
+	for _, x := range t.Commands {
 		k := p.kernel[x.ID]
-		p.time[k] += x.Time
+		p.time[k] += x.Duration()
 		p.count[k]++
 	}
 }

@@ -72,7 +72,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	g, err := s.GraphContext(env.Context, c.Name)
+	g, err := s.Graph(env.Context, c.Name)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		total += t.Total.Seconds()
+		total += t.Duration().Seconds()
 	}
 	if err := writeOutputs(g, out, outputs); err != nil {
 		return err
@@ -162,7 +162,7 @@ func setParams(g *replay.Graph, settings []assignment) error {
 }
 
 // memory finds a memory that the host may touch, by name.
-func memory(g *replay.Graph, name string, kinds ...ir.MemKind) (*ir.Memory, []byte, error) {
+func memory(g *replay.Graph, name string, kinds ...ir.MemKind) (*ir.Memory, error) {
 	var have []string
 	for i := range g.IR().Memories {
 		m := &g.IR().Memories[i]
@@ -171,21 +171,14 @@ func memory(g *replay.Graph, name string, kinds ...ir.MemKind) (*ir.Memory, []by
 				continue
 			}
 			if m.Name == name {
-				data := g.Input(name)
-				switch k {
-				case ir.Output:
-					data = g.Output(name)
-				case ir.State:
-					data = g.State(name)
-				}
-				return m, data, nil
+				return m, nil
 			}
 			if k != ir.State {
 				have = append(have, name2(m.Name))
 			}
 		}
 	}
-	return nil, nil, cli.BadUsage("graph %s has no %s %q (it has %s)", name2(g.IR().Name), kinds[0], name, strings.Join(have, ", "))
+	return nil, cli.BadUsage("graph %s has no %s %q (it has %s)", name2(g.IR().Name), kinds[0], name, strings.Join(have, ", "))
 }
 
 // round9 keeps nanoseconds.
@@ -202,7 +195,7 @@ var npyTypes = map[ir.DType]npy.DType{
 func fillInputs(g *replay.Graph, files []assignment) error {
 	for _, s := range files {
 		name, path := s.name, s.value
-		m, data, err := memory(g, name, ir.Input, ir.State)
+		m, err := memory(g, name, ir.Input, ir.State)
 		if err != nil {
 			return err
 		}
@@ -213,15 +206,21 @@ func fillInputs(g *replay.Graph, files []assignment) error {
 		if t, ok := npyTypes[m.DType]; ok && t != a.DType {
 			return fmt.Errorf("%s holds %s, %s %%%s is %s", path, a.DType, m.Kind, m.Name, t)
 		}
-		if len(a.Data) == 0 && len(data) > 0 {
-			return fmt.Errorf("%s has no elements (shape %v), %s %%%s has %d bytes: leave out --in %s for zeros", path, a.Shape, m.Kind, m.Name, len(data), name)
+		if len(a.Data) == 0 && m.Size > 0 {
+			return fmt.Errorf("%s has no elements (shape %v), %s %%%s has %d bytes: leave out --in %s for zeros", path, a.Shape, m.Kind, m.Name, m.Size, name)
 		}
-		if len(a.Data) > len(data) {
-			return fmt.Errorf("%s has %d bytes (shape %v), %s %%%s has %d", path, len(a.Data), a.Shape, m.Kind, m.Name, len(data))
+		if int64(len(a.Data)) > m.Size {
+			return fmt.Errorf("%s has %d bytes (shape %v), %s %%%s has %d", path, len(a.Data), a.Shape, m.Kind, m.Name, m.Size)
 		}
 		// A shorter array fills the front: an input has room for the most that a
 		// param allows.
-		copy(data, a.Data)
+		set := g.SetInput
+		if m.Kind == ir.State {
+			set = g.SetState
+		}
+		if err := set(name, a.Data); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -243,7 +242,7 @@ func inputsGiven(g *replay.Graph, files []assignment) error {
 // checkOutputs finds mistakes before the replay.
 func checkOutputs(g *replay.Graph, files []assignment) error {
 	for _, s := range files {
-		m, _, err := memory(g, s.name, ir.Output, ir.State)
+		m, err := memory(g, s.name, ir.Output, ir.State)
 		if err != nil {
 			return err
 		}
@@ -256,7 +255,15 @@ func checkOutputs(g *replay.Graph, files []assignment) error {
 
 func writeOutputs(g *replay.Graph, out []assignment, files []*output.File) error {
 	for i, s := range out {
-		m, data, err := memory(g, s.name, ir.Output, ir.State)
+		m, err := memory(g, s.name, ir.Output, ir.State)
+		if err != nil {
+			return err
+		}
+		get := g.Output
+		if m.Kind == ir.State {
+			get = g.State
+		}
+		data, err := get(s.name)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,65 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Completion is a [Pending] for devices: they make one when they take an operation,
+// say when it begins, and end it once.
+type Completion struct {
+	what   string // for errors
+	status atomic.Uint32
+	done   chan struct{}
+	result Result // these by done
+}
+
+// NewCompletion returns an operation that was submitted now; what names it in errors.
+func NewCompletion(what string) *Completion {
+	c := &Completion{what: what, done: make(chan struct{})}
+	c.result.Times.Submitted = time.Now()
+	return c
+}
+
+// Begin says that the device works on it.
+func (c *Completion) Begin() { c.status.Store(uint32(Running)) }
+
+// End ends it with a result, whose times need no Submitted.
+func (c *Completion) End(r Result) {
+	r.Times.Submitted = c.result.Times.Submitted
+	if r.Err != nil && c.what != "" {
+		r.Err = fmt.Errorf("%s: %w", c.what, r.Err)
+	}
+	c.result = r
+	c.status.Store(uint32(r.Status))
+	close(c.done)
+}
+
+// Done implements [Pending].
+func (c *Completion) Done() <-chan struct{} { return c.done }
+
+// Status implements [Pending].
+func (c *Completion) Status() Status { return Status(c.status.Load()) }
+
+// Wait implements [Pending].
+func (c *Completion) Wait(ctx context.Context) error {
+	select {
+	case <-c.done: // also if ctx has ended too
+		return c.result.Err
+	default:
+	}
+	select {
+	case <-c.done:
+		return c.result.Err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Result implements [Pending].
+func (c *Completion) Result() *Result {
+	<-c.done
+	return &c.result
+}

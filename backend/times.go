@@ -1,0 +1,91 @@
+package backend
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Span is a time on the device, told by the host's clock: a device with a clock of
+// its own translates.
+type Span struct{ Begin, End time.Time }
+
+// Duration is the span's length.
+func (s Span) Duration() time.Duration { return s.End.Sub(s.Begin) }
+
+// Times are those of an operation. Waiting of the host is not among them.
+type Times struct {
+	Submitted time.Time     // when it was given to the queue
+	Encode    time.Duration // work of the host before the device could begin
+	Span                    // from the begin of the first command buffer to the end of the last
+	// Buffers are the command buffers, if there were several.
+	Buffers []BufferTime
+	// Commands holds an entry for each sampled command when [Program.Profile] or
+	// [Recording.Profile] is set.
+	Commands []CommandTime
+	// Unsampled is the number of commands that the device had no room to sample.
+	Unsampled int
+}
+
+// BufferTime is the time of one command buffer.
+type BufferTime struct {
+	Label string
+	Span
+}
+
+// CommandTime is the time of one command.
+type CommandTime struct {
+	ID        ir.ID
+	Op, Label string // those of the command
+	Span
+}
+
+// Total is the time of the commands that share a name.
+type Total struct {
+	Name  string
+	Count int
+	Time  time.Duration
+}
+
+// ByLabel sums the times of commands by label, by op where they have none; the
+// longest first.
+func (t *Times) ByLabel() []Total {
+	return t.totals(func(c *CommandTime) string { return cmp.Or(c.Label, c.Op) })
+}
+
+// ByOp sums the times of commands by op, the longest first.
+func (t *Times) ByOp() []Total { return t.totals(func(c *CommandTime) string { return c.Op }) }
+
+func (t *Times) totals(name func(*CommandTime) string) (out []Total) {
+	at := map[string]int{}
+	for i := range t.Commands {
+		c := &t.Commands[i]
+		n := name(c)
+		k, ok := at[n]
+		if !ok {
+			k = len(out)
+			at[n] = k
+			out = append(out, Total{Name: n})
+		}
+		out[k].Count++
+		out[k].Time += c.Duration()
+	}
+	slices.SortFunc(out, func(a, b Total) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
+	return out
+}
+
+// TimeOf returns the entry of a command's time.
+func TimeOf(c ir.Command, begin, end time.Time) CommandTime {
+	t := CommandTime{ID: c.Num(), Span: Span{begin, end}}
+	switch c := c.(type) {
+	case *ir.Dispatch:
+		t.Op, t.Label = c.Op, c.Label
+	case *ir.Copy:
+		t.Op, t.Label = "copy", c.Label
+	case *ir.Fill:
+		t.Op, t.Label = "fill", c.Label
+	}
+	return t
+}

@@ -1,0 +1,211 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/meaning"
+	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Options of an instance.
+type Options struct {
+	// Poison fills scratch and outputs before each run with a pattern that
+	// differs from run to run, so that a read of undefined bytes shows. For tests.
+	Poison bool
+	// Profile asks the device for a time for each dispatch.
+	Profile bool
+	// Progress, if not nil, hears how much of a graph the device has compiled, from 0 to 1.
+	Progress func(graph string, done float64)
+}
+
+// Instance is a module on a device, with its memory. It, its graphs, frames and states are for
+// one goroutine at a time; a [Run] is for any.
+type Instance struct {
+	device  backend.Device
+	queue   backend.Queue // of replays
+	copies  backend.Queue // of what the host sets and gets while others run; nil: not needed yet
+	module  *ir.Module
+	options Options
+	weights weights
+	states  *States   // the first set
+	sets    []*States // all
+	graphs  map[string]*Graph
+	runs    uint64
+	last    *Run // that was submitted
+	remarks []string
+	closed  bool
+
+	mu sync.Mutex // guards what runs say of states
+}
+
+// Open puts a module on the device. Memory is taken, and graphs are planned, when they are
+// first asked for. The module's blobs must be loaded and stay mapped until Close.
+func Open(d backend.Device, m *ir.Module, o Options) (*Instance, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	q, err := d.NewQueue()
+	if err != nil {
+		return nil, err
+	}
+	s := &Instance{device: d, queue: q, module: m, options: o, graphs: map[string]*Graph{}}
+	s.weights.of = s
+	s.states = s.newStates()
+	return s, nil
+}
+
+// Close waits for what runs and releases everything, in every graph. After it nothing runs
+// any more and nothing is given out.
+func (s *Instance) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.settle()
+	s.closed = true
+	var errs []error
+	for _, set := range s.sets {
+		errs = append(errs, set.release())
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.graphs)) {
+		errs = append(errs, s.graphs[name].close())
+	}
+	errs = append(errs, s.weights.close(), s.closeQueues())
+	s.graphs = nil
+	return errors.Join(errs...)
+}
+
+func (s *Instance) closeQueues() error {
+	err := s.queue.Close()
+	if s.copies != nil {
+		err = errors.Join(err, s.copies.Close())
+	}
+	s.copies = nil
+	return err
+}
+
+// side returns the queue of copies, which wait for no replay: what they touch is in no
+// flight, and a replay that needs them awaits them.
+func (s *Instance) side() (_ backend.Queue, err error) {
+	if s.copies == nil {
+		s.copies, err = s.device.NewQueue()
+	}
+	return s.copies, err
+}
+
+// settle waits until nothing is in flight.
+func (s *Instance) settle() {
+	if s.last != nil {
+		s.last.finish()
+	}
+}
+
+// errClosed is what everything says after Close.
+func (s *Instance) errClosed() error {
+	if !s.closed {
+		return nil
+	}
+	return errors.New("its instance is closed: its memory is gone (open another one)")
+}
+
+// Graph returns the graph called name, planned; "" is the first one. It ends with its
+// context: large graphs take a while.
+func (s *Instance) Graph(ctx context.Context, name string) (*Graph, error) {
+	if s.closed {
+		return nil, fmt.Errorf("graph %s: the instance is closed", ir.QuoteName(name))
+	}
+	g := s.module.Graph(name)
+	if name == "" {
+		g = s.module.Graphs[0]
+	}
+	if g == nil {
+		var have []string
+		for _, x := range s.module.Graphs {
+			have = append(have, ir.QuoteName(x.Name))
+		}
+		return nil, fmt.Errorf("the module has no graph %q (it has %v)", name, have)
+	}
+	if p := s.graphs[g.Name]; p != nil {
+		return p, nil
+	}
+	p, err := s.plan(ctx, g)
+	if err != nil {
+		if none := (*meaning.Error)(nil); errors.As(err, &none) {
+			return nil, err // it says which graph
+		}
+		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(g.Name), err)
+	}
+	s.graphs[g.Name] = p
+	return p, nil
+}
+
+// Remarks say what was done otherwise than one might think: weights that were copied, passes
+// that the device wants and did not get.
+func (s *Instance) Remarks() []string { return slices.Clone(s.remarks) }
+
+func (s *Instance) remark(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(s.remarks, text) {
+		s.remarks = append(s.remarks, text)
+	}
+}
+
+func (s *Instance) plan(ctx context.Context, g *ir.Graph) (_ *Graph, err error) {
+	defer mmap.Catch(&err)() // initial contents lie in files
+	if err := sound(ctx, g); err != nil {
+		return nil, err
+	}
+	if g, err = s.lower(ctx, g); err != nil {
+		return nil, err
+	}
+	info := s.device.Info()
+	if err := within(ctx, g, &info); err != nil {
+		return nil, err
+	}
+	if err := s.fits(g, &info); err != nil {
+		return nil, err
+	}
+	p := &Graph{instance: s, graph: g, stateful: slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Kind == ir.State })}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	places, err := s.weights.place(ctx, g, &info)
+	if err != nil {
+		return nil, err
+	}
+	program := &backend.Program{Graph: g, Places: places, Profile: s.options.Profile}
+	if s.options.Progress != nil {
+		program.Progress = func(done float64) { s.options.Progress(g.Name, done) }
+	}
+	if p.exec, err = s.device.Compile(ctx, program); err != nil {
+		return nil, err
+	}
+	if p.Frame, err = p.newFrame(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.states.bind(ctx, p); err != nil {
+		return nil, err
+	}
+	return p, p.checkOverlap(places)
+}
+
+// sound refuses a dispatch of a builtin or generated kernel that its declaration does
+// not describe, for no executor may run what nobody knows the effects of; and a
+// graph whose result depends on an order that nothing gives, or on undefined bytes.
+func sound(ctx context.Context, g *ir.Graph) error {
+	found, err := meaning.Of(ctx, g)
+	if err != nil {
+		return err
+	}
+	if found.Undescribed != nil {
+		return found.Undescribed
+	}
+	return found.Err()
+}
