@@ -217,14 +217,14 @@ func TestDefectsAreNoticed(t *testing.T) {
 				}
 				return n
 			})
-		}}, []string{"grid/threadgroups", "grid/rows", "grid/empty", "grid/empty_by_param", "param/grid", "kernel/vv_Addfloat32", "kernel/g2_copyfloat32float32", "kernel/rmsfloat32"}},
+		}}, []string{"grid/in_memory", "grid/threadgroups", "grid/rows", "grid/empty", "grid/empty_by_param", "param/grid", "kernel/vv_Addfloat32", "kernel/g2_copyfloat32float32", "kernel/rmsfloat32"}},
 		"keeps the first params": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
 			if frozen[s.Executable] == nil {
 				frozen[s.Executable] = slices.Clone(s.Params)
 			}
 			s.Params = frozen[s.Executable]
 			return q.Submit(ctx, s)
-		}}, []string{"param/offset", "param/grid", "param/f32", "param/several", "param/no_wrap", "param/ceil_grid_and_scalar", "grid/empty_by_param", "kernel/vv_Addfloat32"}},
+		}}, []string{"params/offset_in_memory", "param/offset", "param/grid", "param/f32", "param/several", "param/no_wrap", "param/ceil_grid_and_scalar", "grid/empty_by_param", "kernel/vv_Addfloat32"}},
 		"takes params when it begins": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
 			return &delayed{submit: func() (backend.Pending, error) { return q.Submit(ctx, s) }}, nil
 		}}, []string{"param/taken_at_submit"}},
