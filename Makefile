@@ -33,7 +33,8 @@ check:
 # What the tests need beside Go: a clang (scripts/fetch-clang.sh), a Python with
 # two packages (scripts/python.sh), and the demonstration model, with whose stored
 # results those of the model itself compare. The time limit of a package is for
-# machines that do much else; on two idle cores none takes two minutes.
+# machines that do much else: on two idle cores all take less than six minutes, and
+# none takes two.
 test: check
 	scripts/fetch-clang.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)

@@ -21,6 +21,10 @@
 // a GPU only (a grid, a threadgroup size, a condition), is compared with
 // dispatches as engines make them, which witness.txt lists.
 //
+// [Sample] hands the same dispatches, with data, to a backend's own tests of what
+// cannot be seen from outside a device: how units may be split, what a view that
+// is too short does. [Fingerprint] hashes their results.
+//
 // A backend names what it does not pass: [Options.Unsupported] for ever,
 // [Options.ExpectedFailure] for now; an expected failure that passes fails the
 // run. Nothing is skipped in silence.
