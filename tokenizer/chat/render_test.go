@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,6 +202,12 @@ func FuzzRender(f *testing.F) {
 	f.Add("{% for m in messages %}{{ m.role + ('a' if loop.first else 'b') }}{% endfor %}", "x")
 	f.Add("{%- set x = messages[-1].content.split('a')[0] -%}\n{# c #}{% raw %}{{{% endraw %}{{ x | tojson }}", "a")
 	f.Add("{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1) }}", "")
+	list := attacks()
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if t := list[name].template; len(t) < 1<<10 { // what a mutation may change something in
+			f.Add(t, "x")
+		}
+	}
 	f.Fuzz(func(t *testing.T, template, content string) {
 		_, err := chat.Render(t.Context(), template, []chat.Message{{Role: "user", Content: content}}, chat.Options{Limits: chat.Limits{Steps: 100_000, Bytes: 4 << 20}})
 		var e *chat.Error
