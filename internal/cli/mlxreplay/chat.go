@@ -104,6 +104,7 @@ func (c *chatCmd) answer(env *cli.Env, m *generate.Model, messages []chat.Messag
 		})
 	}
 	stopped := ctx.Err() != nil && env.Context.Err() == nil
+	release() // who has seen the end of the answer ends the command
 	if err != nil && !stopped {
 		return "", err
 	}
