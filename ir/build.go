@@ -97,6 +97,13 @@ func (b *Builder) Fill(dst View, value byte, label string) *Fill {
 	return f
 }
 
+// Carry appends a copy of src to dst for the next replay; see [Carry].
+func (b *Builder) Carry(dst, src View, label string) *Carry {
+	c := &Carry{ID: b.id(), Dst: dst, Src: src, Label: label}
+	b.g.Nodes = append(b.g.Nodes, c)
+	return c
+}
+
 // Join appends a join; see [Builder.After].
 func (b *Builder) Join() *Join {
 	j := &Join{ID: b.id()}

@@ -168,7 +168,26 @@ func (x *generator) graph() (*ir.Graph, error) {
 	} else {
 		b.Copy(ir.ViewOf(out, 8*word, 2*word), x.readable(2*word), "")
 	}
+	if x.chance(4) {
+		x.carry(in, st, out)
+	}
 	return b.Graph()
+}
+
+// carry carries the last bytes of the output, which are always written, to the input
+// or the state.
+func (x *generator) carry(in, st, out ir.MemID) {
+	for _, m := range []ir.MemID{in, st, out} {
+		x.b.Unfinished().Memories[m].DType = ir.U8
+	}
+	dst := ir.ViewOf(in, word*x.rng.Int64N(7), 2*word)
+	if x.chance(2) {
+		dst.Mem = st
+	}
+	if x.chance(3) {
+		dst.Off = x.at(dst.Off.Const%(3*word), 1, 0, word)
+	}
+	x.b.Carry(dst, ir.ViewOf(out, 8*word, 2*word), "")
 }
 
 // at is c + p·pos + q·n (times on), as far as there are params.

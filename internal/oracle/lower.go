@@ -139,6 +139,8 @@ func (l *lowerer) commands(params []uint32) []*command {
 		case *ir.Copy:
 			c = &command{id: n.ID, text: "copy", reads: []area{l.view(n.Src, 0)}, writes: []area{l.view(n.Dst, 1)}}
 			c.writes[0].must = true
+		case *ir.Carry:
+			c = &command{id: n.ID, text: "carry", reads: []area{l.view(n.Src, 0)}, writes: []area{l.view(n.Dst, 1)}}
 		case *ir.Fill:
 			c = &command{id: n.ID, text: fmt.Sprintf("fill %d", n.Value), writes: []area{l.view(n.Dst, 0)}}
 			c.writes[0].must = true

@@ -213,17 +213,8 @@ func gcd(a, b int64) int64 {
 
 // views returns pointers to every view of a command.
 func views(n ir.Node) (out []*ir.View) {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		for i := range n.Bindings {
-			if n.Bindings[i].Kind == ir.BindView {
-				out = append(out, &n.Bindings[i].View)
-			}
-		}
-	case *ir.Copy:
-		out = append(out, &n.Src, &n.Dst)
-	case *ir.Fill:
-		out = append(out, &n.Dst)
+	if c, ok := n.(ir.Command); ok {
+		c.EachView(func(v *ir.View) { out = append(out, v) })
 	}
 	return out
 }

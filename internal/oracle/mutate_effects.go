@@ -106,13 +106,7 @@ func forgeFrom(rng *rand.Rand, g *ir.Graph) bool {
 	if rng.IntN(3) == 0 {
 		from = append(from, from[0]+1)
 	}
-	switch n := g.Nodes[i].(type) {
-	case *ir.Dispatch:
-		n.From = from
-	case *ir.Copy:
-		n.From = from
-	case *ir.Fill:
-		n.From = from
-	}
+	c := g.Nodes[i].(ir.Command)
+	c.Renumber(c.Num(), from)
 	return true
 }

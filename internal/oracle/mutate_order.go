@@ -180,14 +180,7 @@ func freeID(g *ir.Graph) ir.ID {
 }
 
 func setID(n ir.Node, id ir.ID) {
-	switch n := n.(type) {
-	case *ir.Dispatch:
-		n.ID = id
-	case *ir.Copy:
-		n.ID = id
-	case *ir.Fill:
-		n.ID = id
-	case *ir.Join:
-		n.ID = id
+	if c, ok := n.(ir.Command); ok {
+		c.Renumber(id, c.Origin())
 	}
 }

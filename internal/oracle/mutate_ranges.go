@@ -24,7 +24,10 @@ func changeView(rng *rand.Rand, g *ir.Graph, edit func(v *ir.View), regionEdit f
 	if rng.IntN(3) > 0 {
 		follow(n, old, regionEdit)
 	}
-	if c, ok := n.(*ir.Copy); ok && !c.Src.Len.Equal(c.Dst.Len) { // both views, to stay well-formed
+	switch c := n.(type) { // both views, to stay well-formed
+	case *ir.Copy:
+		c.Src.Len, c.Dst.Len = v.Len, v.Len
+	case *ir.Carry:
 		c.Src.Len, c.Dst.Len = v.Len, v.Len
 	}
 	return true

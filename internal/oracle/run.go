@@ -77,6 +77,9 @@ type machine struct {
 	// one token.
 	values map[token]*instance
 	spare  []token
+	// The replays are one submission: carries copy, but for those of the last one.
+	replays int
+	fixed   []bool // [ir.Graph.Fixed]
 }
 
 type cellValue struct {
@@ -85,7 +88,7 @@ type cellValue struct {
 }
 
 func newMachine(g *ir.Graph, names []string, ts *tokens, unit int64, strict bool) *machine {
-	m := &machine{g: g, names: names, ts: ts, unit: unit, strict: strict, templates: map[*command]*instance{}}
+	m := &machine{g: g, names: names, ts: ts, unit: unit, strict: strict, templates: map[*command]*instance{}, fixed: g.Fixed()}
 	for i := range g.Memories {
 		m.ids, m.own = append(m.ids, ts.name(names[i])), append(m.own, ts.name(g.Memories[i].Name))
 		if g.Memories[i].Alias == ir.NoMem {
@@ -115,7 +118,7 @@ func (m *machine) cells(root ir.MemID) int64 {
 func (m *machine) reset(replays int) {
 	for _, r := range m.roots {
 		k := &m.g.Memories[r]
-		if k.Kind.ReadOnly() {
+		if m.fixed[r] {
 			continue
 		}
 		if m.mem[r] == nil {
@@ -123,8 +126,11 @@ func (m *machine) reset(replays int) {
 		}
 		for i := range m.mem[r] {
 			v := cellValue{replay: -1}
-			if k.Kind == ir.State {
+			switch k.Kind {
+			case ir.State:
 				v.t = m.ts.leaf(leafState, m.own[r], int64(i), 0)
+			case ir.Input:
+				v.t = m.ts.leaf(leafInput, m.own[r], int64(i), 0)
 			}
 			m.mem[r][i] = v
 		}
@@ -150,7 +156,10 @@ func (m *machine) load(a addr, replay int) token {
 	case ir.Weight:
 		return m.ts.leaf(leafWeight, m.own[a.mem()], a.cell()*m.unit, 0)
 	case ir.Input:
-		return m.ts.leaf(leafInput, m.own[a.mem()], a.cell(), replay)
+		if m.fixed[a.mem()] {
+			return m.ts.leaf(leafInput, m.own[a.mem()], a.cell(), replay)
+		}
+		return m.mem[a.mem()][a.cell()].t
 	}
 	v := m.mem[a.mem()][a.cell()]
 	if k.Kind != ir.State && v.replay < replay {
@@ -218,7 +227,9 @@ func (m *machine) instance(c *command, replay int) *instance {
 }
 
 func (m *machine) template(c *command) *instance {
-	_, moves := c.node.(*ir.Copy)
+	_, copies := c.node.(*ir.Copy)
+	_, carries := c.node.(*ir.Carry)
+	moves := copies || carries
 	x := &instance{command: c, reads: m.refs(c.reads, !moves), writes: m.targets(c.writes)}
 	if c.unknown {
 		// Also everything else. Its declared ranges stay in the list: two unknown
@@ -350,6 +361,12 @@ func (m *machine) compute(x *instance) func(i int) token {
 	if _, ok := x.node.(*ir.Copy); ok {
 		return func(i int) token { return x.in[i] }
 	}
+	if _, ok := x.node.(*ir.Carry); ok {
+		if x.replay == m.replays-1 {
+			return func(i int) token { return x.old[i] }
+		}
+		return func(i int) token { return x.in[i] }
+	}
 	all := m.ts.list(x.text, x.in, !x.unknown)
 	if _, ok := x.node.(*ir.Fill); ok {
 		return func(int) token { return all } // every byte is the same
@@ -404,6 +421,7 @@ func (m *machine) computeSteps(x *instance) func(i int) token {
 
 // run executes events and returns the outcome.
 func (m *machine) run(events []event, replays int) outcome {
+	m.replays = replays
 	m.reset(replays)
 	for _, e := range events {
 		e.x.begun = false
