@@ -2,8 +2,198 @@ package ir
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 )
+
+func (nc *nodeChecker) dispatch(d *Dispatch) {
+	g := nc.g
+	if d.Kernel < 0 || int(d.Kernel) >= len(g.Kernels) {
+		nc.add(fmt.Sprintf("runs kernel %d of %d", d.Kernel, len(g.Kernels)), "")
+		return
+	}
+	takes, before := &nc.slots[d.Kernel], len(nc.c.defects)
+	last := -1
+	bound := uint32(0)
+	for j := range d.Bindings {
+		b := &d.Bindings[j]
+		at := int(b.Slot)
+		bound |= 1 << (at & 31)
+		if at <= last || at >= len(takes) || !takes[at].taken || !nc.plain(&takes[at], b) {
+			nc.binding(&g.Kernels[d.Kernel], d, j)
+		}
+		last = at
+	}
+	runs := nc.grid(d)
+	total := int64(0)
+	for j, t := range d.ThreadgroupMemory {
+		if j > 0 && t.Slot <= d.ThreadgroupMemory[j-1].Slot || t.Slot >= maxBufferSlots {
+			nc.add(fmt.Sprintf("threadgroup memory %d is out of order or past slot %d", t.Slot, maxBufferSlots-1), "")
+		}
+		if t.Bytes == 0 || t.Bytes%16 != 0 {
+			nc.add(fmt.Sprintf("threadgroup memory %d has %d bytes", t.Slot, t.Bytes), "Metal wants a positive multiple of 16")
+		}
+		total += int64(t.Bytes)
+	}
+	if total > maxThreadgroupMem {
+		nc.add(fmt.Sprintf("threadgroup memory of %d bytes is more than %d", total, maxThreadgroupMem), "")
+	}
+	if d.Op != "" && d.Op != nc.ops[d.Kernel] {
+		if validName(d.Op) {
+			nc.ops[d.Kernel] = d.Op
+		} else {
+			nc.add("op kind is too long or not printable", "")
+		}
+	}
+	nc.label(d.Label)
+	nc.effects(d)
+	if len(nc.c.defects) > before {
+		return // which may be why what follows is wrong
+	}
+	if d.Indirect != nil {
+		nc.indirect(d)
+	}
+	nc.promises(d, runs)
+	if n := &nc.needs[d.Kernel]; nc.c.tables && (n.buffers&^bound != 0 || len(d.ThreadgroupMemory) > 0) {
+		nc.given(d, bound)
+	}
+}
+
+// binding checks binding j of d.
+func (nc *nodeChecker) binding(k *Kernel, d *Dispatch, j int) {
+	b := &d.Bindings[j]
+	at := k.index(b.Slot)
+	if j > 0 && b.Slot <= d.Bindings[j-1].Slot {
+		nc.add(fmt.Sprintf("binding %d stands after binding %d", b.Slot, d.Bindings[j-1].Slot), "bindings stand in ascending order of their slots")
+	}
+	if at < 0 {
+		nc.add(fmt.Sprintf("binds slot %d, which kernel @%s does not have", b.Slot, QuoteName(k.Name)), "")
+		return
+	}
+	arg := &k.Args[at]
+	switch b.Kind {
+	case BindView:
+		if b.Bytes != nil {
+			nc.add(fmt.Sprintf("binding %s is a view and has inline bytes", arg.Name), "")
+		}
+		nc.view("binding ", arg.Name, b.View, writes(arg))
+	case BindBytes:
+		n := int64(len(b.Bytes))
+		if !inlineable(arg) {
+			nc.add(fmt.Sprintf("binding %s has inline bytes, the argument is %s %s memory", arg.Name, arg.Kind, arg.Access), "only constants and device memory that is read can be inline")
+		}
+		if n == 0 || n > maxInlineBytes {
+			nc.add(fmt.Sprintf("binding %s has %d inline bytes", arg.Name, n), "Metal's setBytes takes 1 to 4096")
+		}
+		if want := int64(arg.Count) * arg.Type.Size(); want > 0 && n != want {
+			nc.add(fmt.Sprintf("binding %s has %d inline bytes, the argument has %d", arg.Name, n, want), "")
+		}
+	case BindScalar:
+		nc.scalar(arg, b)
+	default:
+		nc.add(fmt.Sprintf("binding %s is of no known sort", arg.Name), "")
+	}
+}
+
+// inlineable: Metal's setBytes fills a buffer slot, whatever the address space,
+// with memory that the kernel must not write.
+func inlineable(a *Arg) bool {
+	return a.Kind == ConstantArg || a.Kind == DeviceArg && a.Access == ReadArg
+}
+
+func (nc *nodeChecker) scalar(arg *Arg, b *Binding) {
+	g := nc.g
+	if !inlineable(arg) || arg.Kind == ConstantArg && arg.Count != 1 || b.Type != arg.Type {
+		nc.add(fmt.Sprintf("binding %s is a param expression of type %s, the argument is %s %s[%d]", arg.Name, b.Type, arg.Kind, arg.Type, arg.Count), "")
+		return
+	}
+	place, accepted := nc.memo.extent(Extent{b.Expr, 1}, b.Type)
+	if accepted {
+		return
+	}
+	if what, hint := scalarDefect(nc.c, g, b.Type, b.Expr); what != "" {
+		nc.add(fmt.Sprintf("binding %s%s", arg.Name, what), hint)
+		return
+	}
+	*place = acceptedExtent{Extent{b.Expr, 1}, b.Type, true}
+}
+
+// scalarDefect says what is wrong with e as a scalar of type t, or "".
+func scalarDefect(c *checker, g *Graph, t DType, e Affine) (what, hint string) {
+	if t == F32 {
+		ts := e.Terms()
+		if e.Const != 0 || len(ts) != 1 || ts[0].Coeff != 1 || ts[0].Param < 0 || int(ts[0].Param) >= len(g.Params) || g.Params[ts[0].Param].Type != F32 {
+			return ": an f32 expression is one f32 param", ""
+		}
+		return "", ""
+	}
+	if !c.intParams(g, e) {
+		return " names a param that does not exist or is f32", ""
+	}
+	lo, hi, ok := g.Range(e)
+	min, max := int64(0), int64(math.MaxInt64)
+	switch t {
+	case U32:
+		max = math.MaxUint32
+	case I32:
+		min, max = math.MinInt32, math.MaxInt32
+	case I64:
+		min = math.MinInt64
+	case U64:
+	default:
+		return fmt.Sprintf(" is a param expression of type %s", t), "expressions are i32, u32, i64, u64 or f32"
+	}
+	if !ok || lo < min || hi > max {
+		return fmt.Sprintf(" = %s can be %d…%d, which is no %s", g.FormatAffine(e), lo, hi, t), "bound the params or add a constraint"
+	}
+	return "", ""
+}
+
+// grid checks the grid and the threadgroups of d, and reports whether the grid is a
+// constant and not empty.
+func (nc *nodeChecker) grid(d *Dispatch) (runs bool) {
+	g := nc.g
+	runs = true
+	if d.GridKind > Threads {
+		nc.add("grid is of no known sort", "")
+	}
+	for i, e := range d.Grid {
+		if e.Div == 1 && e.IsConst() && e.Num.Const > 0 && e.Num.Const <= math.MaxUint32 {
+			continue
+		}
+		runs = runs && e.IsConst() && e.Num.Const > 0
+		place, accepted := nc.memo.extent(e, Invalid)
+		if accepted {
+			continue
+		}
+		if e.Div < 1 {
+			nc.add(fmt.Sprintf("grid dimension %d is divided by %d", i, e.Div), "")
+			continue
+		}
+		if !nc.c.intParams(g, e.Num) {
+			nc.add(fmt.Sprintf("grid dimension %d names a param that does not exist or is f32", i), "")
+			continue
+		}
+		lo, hi, ok := nc.bounds.Range(e.Num)
+		if !ok || lo < 0 || ceilDiv(hi, e.Div) > math.MaxUint32 {
+			nc.add(fmt.Sprintf("grid dimension %d can be %d…%d", i, ceilDiv(lo, e.Div), ceilDiv(hi, e.Div)), "a grid is between 0 and 2^32-1; bound the params or add a constraint")
+			continue
+		}
+		*place = acceptedExtent{e, Invalid, true}
+	}
+	threads := int64(1)
+	for _, t := range d.Threadgroup {
+		if t == 0 || t > maxThreads {
+			threads = maxThreads + 1
+			break
+		}
+		threads *= int64(t)
+	}
+	if threads > maxThreads {
+		nc.add(fmt.Sprintf("threadgroup %v is empty or has more than %d threads", d.Threadgroup, maxThreads), "")
+	}
+	return runs
+}
 
 // needs says which arguments of a kernel a dispatch must give, one bit a slot.
 type needs struct {
@@ -48,208 +238,4 @@ func (nc *nodeChecker) given(d *Dispatch, bound uint32) {
 			nc.add(fmt.Sprintf("sizes threadgroup argument %d, which kernel @%s does not have", t.Slot, QuoteName(k.Name)), "list it in the kernel's table of arguments")
 		}
 	}
-}
-
-// alwaysRuns reports whether the grid of d is a constant and not empty.
-func (d *Dispatch) alwaysRuns() bool {
-	for i := range d.Grid {
-		if e := &d.Grid[i]; !e.IsConst() || e.Num.Const <= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// promises checks what a dispatch, which has no other defect, says about its writes,
-// beyond where they lie. It runs whatever the params, or perhaps not.
-func (nc *nodeChecker) promises(d *Dispatch, runs bool) {
-	if d.Effects == nil {
-		return
-	}
-	ws := d.Effects.Writes
-	certain := 0
-	for i := range ws {
-		w := &ws[i]
-		if len(d.Bindings) > 0 {
-			nc.writable(d, w)
-		}
-		if w.Must {
-			certain++
-		}
-	}
-	if certain == 0 {
-		return
-	}
-	if certain > 1 {
-		nc.distinct(ws, certain)
-	}
-	for i := 0; i < len(d.Grid) && !runs; i++ {
-		if e := &d.Grid[i]; !e.IsConst() || e.Num.Const <= 0 {
-			nc.emptyWith(d, i)
-		}
-	}
-}
-
-// writable reports a write of what the dispatch binds as read-only, and as nothing
-// else.
-func (nc *nodeChecker) writable(d *Dispatch, w *Write) {
-	if w.Run.IsConst() && w.Run.Const == 0 {
-		return
-	}
-	written := nc.needs[d.Kernel].written
-	if nc.boundTo(d, w, written) >= 0 {
-		return
-	}
-	if through := nc.boundTo(d, w, ^written); through >= 0 {
-		a, _ := nc.g.Kernels[d.Kernel].Arg(d.Bindings[through].Slot)
-		nc.add(fmt.Sprintf("write %s goes through argument %s, which is declared %s", nc.g.FormatRegion(w.Region), a.Name, accessOf(&a)), "declare the argument write or readwrite")
-	}
-}
-
-// boundTo returns the last binding at one of the given slots that w may go through,
-// or −1.
-func (nc *nodeChecker) boundTo(d *Dispatch, w *Write, slots uint32) int {
-	root := nc.roots[w.Mem]
-	// INVARIANT: slots ascend, so the binding at slot n is number n at most.
-	for j := min(len(d.Bindings), bits.Len32(slots)) - 1; j >= 0; j-- {
-		b := &d.Bindings[j]
-		if slots>>b.Slot&1 == 0 || b.Kind != BindView || uint(b.View.Mem) >= uint(len(nc.roots)) {
-			continue
-		}
-		if at := nc.roots[b.View.Mem]; at.mem == root.mem && !away(&w.Region, &b.View, at.off-root.off) {
-			return j
-		}
-	}
-	return -1
-}
-
-func accessOf(a *Arg) string {
-	if a.Kind == ConstantArg {
-		return "constant"
-	}
-	return a.Access.String()
-}
-
-// away reports whether a constant region ends before a constant view begins, or
-// begins behind it. The view's memory lies off bytes behind that of the region.
-func away(r *Region, v *View, off int64) bool {
-	if !r.IsConst() || !v.Off.IsConst() || !v.Len.IsConst() {
-		return false
-	}
-	end := r.Off.Const + r.Run.Const
-	for _, d := range r.Dims {
-		end += max(d.Count.Const-1, 0) * d.Stride
-	}
-	lo := v.Off.Const + off
-	return end <= lo || lo+v.Len.Const <= r.Off.Const
-}
-
-// fewWrites is the number of must-writes up to which pairs are compared.
-const fewWrites = 8
-
-// distinct reports two must-writes of the same bytes: which of the two values they
-// hold nobody could say.
-func (nc *nodeChecker) distinct(ws []Write, certain int) {
-	same := func(i, j int) bool {
-		a, b := &ws[i], &ws[j]
-		p, q := nc.roots[a.Mem], nc.roots[b.Mem]
-		if p.mem != q.mem || a.Off.Const+p.off != b.Off.Const+q.off || !a.Must || !b.Must {
-			return false
-		}
-		x, y := a.Region, b.Region
-		x.Mem, x.Off = p.mem, x.Off.AddConst(p.off)
-		y.Mem, y.Off = q.mem, y.Off.AddConst(q.off)
-		return x.Equal(y) && !(x.Run.IsConst() && x.Run.Const == 0)
-	}
-	report := func(i int) {
-		nc.add(fmt.Sprintf("write %s is promised twice", nc.g.FormatRegion(ws[i].Region)), "list it once")
-	}
-	if certain <= fewWrites && len(ws) <= 4*fewWrites {
-		for i := range ws {
-			for j := range i {
-				if same(i, j) {
-					report(i)
-					return
-				}
-			}
-		}
-		return
-	}
-	seen := map[uint64][]int{}
-	for i := range ws {
-		w := &ws[i]
-		if !w.Must {
-			continue
-		}
-		p := nc.roots[w.Mem]
-		h := w.Run.Hash(w.Off.AddConst(p.off).Hash(uint64(p.mem)))
-		for k := range w.Dims {
-			h = w.Dims[k].Count.Hash(Hash(h, uint64(w.Dims[k].Stride)))
-		}
-		for _, j := range seen[h] {
-			if same(j, i) {
-				report(i)
-				return
-			}
-		}
-		if len(seen[h]) < fewWrites { // more of one hash are somebody's trick
-			seen[h] = append(seen[h], i)
-		}
-	}
-}
-
-// emptyWith reports a must-write that is not empty where dimension i of the grid is
-// 0: nothing runs then, and nothing is written.
-func (nc *nodeChecker) emptyWith(d *Dispatch, i int) {
-	g, e := nc.g, &d.Grid[i]
-	for k := range d.Effects.Writes {
-		w := &d.Effects.Writes[k]
-		if !w.Must {
-			continue
-		}
-		place, accepted := nc.memo.promise(e.Num, &w.Region)
-		if accepted {
-			continue
-		}
-		if !g.emptyAt(e.Num, &w.Region) {
-			nc.add(fmt.Sprintf("write %s is promised, and the grid can be empty: dimension %d is %s", g.FormatRegion(w.Region), i, g.FormatAffine(e.Num)), "make it a may-write, or empty with the grid, or bound the params")
-			return
-		}
-		*place = acceptedPromise{e.Num, w.Region, true}
-	}
-}
-
-// emptyAt proves that r has no byte, or that n is not 0, for any values of the
-// params; n is never below 0.
-func (g *Graph) emptyAt(n Affine, r *Region) bool {
-	if lo, _, ok := g.Range(n); ok && lo > 0 {
-		return true
-	}
-	// The graph of the values for which n is 0. Where no term of n can be below its
-	// least value, each must have that.
-	h := &Graph{Params: append([]Param(nil), g.Params...), Constraints: append([]Constraint(nil), g.Constraints...)}
-	if most, ok := (&Bounds{g: g}).box(n.Scale(-1).Terms()); ok && most == n.Const {
-		for _, t := range n.Terms() {
-			if p := &h.Params[t.Param]; t.Coeff > 0 {
-				p.Max = p.Min
-			} else {
-				p.Min = p.Max
-			}
-		}
-	} else if !n.IsConst() {
-		h.Constraints = append(h.Constraints, Constraint{n.AddConst(-n.Const), -n.Const})
-	}
-	none := func(a Affine) bool {
-		_, hi, ok := h.Range(a)
-		return ok && hi <= 0
-	}
-	if none(r.Run) {
-		return true
-	}
-	for k := range r.Dims {
-		if none(r.Dims[k].Count) {
-			return true
-		}
-	}
-	return len(h.Constraints) > 0 && len(h.Samples(1)) == 0 && len(h.contradiction()) > 0
 }

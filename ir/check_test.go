@@ -481,7 +481,7 @@ func arguments(g *ir.Graph, vs ...ir.Value) {
 // needs a new case.
 func TestEveryCheckIsTested(t *testing.T) {
 	var src []byte
-	for _, name := range []string{"check.go", "check_dispatch.go", "check_order.go"} {
+	for _, name := range []string{"check.go", "check_memory.go", "check_kernel.go", "check_node.go", "check_dispatch.go", "check_effects.go", "check_order.go"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		src = append(src, text...)

@@ -1,0 +1,311 @@
+package ir
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
+)
+
+// EffectsCheck is the part of Check that is about effects. It says enough of a graph
+// that passed Check and of which nothing but effects has changed since. Who gives
+// effects to one command after another has each looked at while it is at hand.
+type EffectsCheck struct {
+	nc    nodeChecker
+	next  int // node
+	polls interrupt.Every
+}
+
+// NewEffectsCheck begins a check of g.
+func NewEffectsCheck(g *Graph) *EffectsCheck {
+	x := &EffectsCheck{nc: nodeChecker{c: &checker{}, g: g}}
+	x.nc.c.begin(g)
+	x.nc.prepare()
+	return x
+}
+
+// To checks the nodes up to number n that were not yet. Their effects must stay.
+func (x *EffectsCheck) To(ctx context.Context, n int) {
+	for ; x.next < n; x.next++ {
+		x.polls.Poll(ctx, 64)
+		if d, ok := x.nc.g.Nodes[x.next].(*Dispatch); ok && len(x.nc.c.defects) < maxDefects {
+			x.nc.i = x.next
+			if x.nc.effects(d); len(x.nc.c.defects) == 0 {
+				x.nc.promises(d, d.alwaysRuns())
+			}
+		}
+	}
+}
+
+// Finish checks all other nodes and returns what was found.
+func (x *EffectsCheck) Finish(ctx context.Context) (err error) {
+	defer interrupt.Catch(&err)
+	x.To(ctx, len(x.nc.g.Nodes))
+	return x.nc.c.err()
+}
+
+func (nc *nodeChecker) effects(d *Dispatch) {
+	e := d.Effects
+	if e == nil {
+		return
+	}
+	for i := range e.Reads {
+		nc.region("read", &e.Reads[i], false)
+	}
+	for i := range e.Writes {
+		nc.region("write", &e.Writes[i].Region, true)
+	}
+}
+
+func (nc *nodeChecker) region(what string, at *Region, write bool) {
+	// The common case.
+	if len(at.Dims) == 0 && at.Off.lin == nil && at.Run.lin == nil && nc.inside(at.Mem, at.Off.Const, at.Run.Const, write) {
+		return
+	}
+	g, r := nc.g, *at
+	if r.Mem < 0 || int(r.Mem) >= len(g.Memories) {
+		nc.add(fmt.Sprintf("%s is of memory %d of %d", what, r.Mem, len(g.Memories)), "")
+		return
+	}
+	m := &g.Memories[r.Mem]
+	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
+		if r.Off.Const < 0 || r.Run.Const < 0 || r.Off.Const > m.Size || r.Run.Const > m.Size-r.Off.Const {
+			nc.add(fmt.Sprintf("%s %s leaves the memory (%d bytes)", what, g.FormatRegion(r), m.Size), "")
+		}
+	} else if place, accepted := nc.memo.region(r); !accepted {
+		if nc.strided(what, r, m) {
+			*place = acceptedRegion{r, true}
+		}
+	}
+	if write && m.Kind.ReadOnly() {
+		nc.add(fmt.Sprintf("%s %s is of %s memory", what, g.FormatRegion(r), m.Kind), "weights and inputs are read-only to a graph")
+	}
+}
+
+// strided checks a region that repeats, or depends on params.
+func (nc *nodeChecker) strided(what string, r Region, m *Memory) bool {
+	g := nc.g
+	if len(r.Dims) > 4 {
+		nc.add(fmt.Sprintf("%s of %s has %d dimensions", what, g.memName(r.Mem), len(r.Dims)), "at most 4")
+		return false
+	}
+	for _, dim := range r.Dims {
+		lo, hi, ok := nc.bounds.Range(dim.Count)
+		if !nc.c.intParams(g, dim.Count) || !ok || lo < 0 || dim.Stride < 0 || dim.Stride > maxSize {
+			nc.add(fmt.Sprintf("%s %s has a dimension of negative count or stride", what, g.FormatRegion(r)), "")
+			return false
+		}
+		// INVARIANT: four of these and an offset add up inside 64 bits.
+		if reach, ok := mulOK(hi, dim.Stride); !ok || reach > 1<<60 {
+			nc.add(fmt.Sprintf("%s %s leaves 64 bits", what, g.FormatRegion(r)), "use smaller bounds")
+			return false
+		}
+	}
+	lo, end := r.Hull()
+	return nc.within(what, "", lo, end, r.Run, m, func() string { return g.FormatRegion(r) })
+}
+
+// alwaysRuns reports whether the grid of d is a constant and not empty.
+func (d *Dispatch) alwaysRuns() bool {
+	for i := range d.Grid {
+		if e := &d.Grid[i]; !e.IsConst() || e.Num.Const <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// promises checks what a dispatch, which has no other defect, says about its writes,
+// beyond where they lie. It runs whatever the params, or perhaps not.
+func (nc *nodeChecker) promises(d *Dispatch, runs bool) {
+	if d.Effects == nil {
+		return
+	}
+	ws := d.Effects.Writes
+	certain := 0
+	for i := range ws {
+		w := &ws[i]
+		if len(d.Bindings) > 0 {
+			nc.writable(d, w)
+		}
+		if w.Must {
+			certain++
+		}
+	}
+	if certain == 0 {
+		return
+	}
+	if certain > 1 {
+		nc.distinct(ws, certain)
+	}
+	for i := 0; i < len(d.Grid) && !runs; i++ {
+		if e := &d.Grid[i]; !e.IsConst() || e.Num.Const <= 0 {
+			nc.emptyWith(d, i)
+		}
+	}
+}
+
+// writable reports a write of what the dispatch binds as read-only, and as nothing
+// else.
+func (nc *nodeChecker) writable(d *Dispatch, w *Write) {
+	if w.Run.IsConst() && w.Run.Const == 0 {
+		return
+	}
+	written := nc.needs[d.Kernel].written
+	if nc.boundTo(d, w, written) >= 0 {
+		return
+	}
+	if through := nc.boundTo(d, w, ^written); through >= 0 {
+		a, _ := nc.g.Kernels[d.Kernel].Arg(d.Bindings[through].Slot)
+		nc.add(fmt.Sprintf("write %s goes through argument %s, which is declared %s", nc.g.FormatRegion(w.Region), a.Name, accessOf(&a)), "declare the argument write or readwrite")
+	}
+}
+
+// boundTo returns the last binding at one of the given slots that w may go through,
+// or −1.
+func (nc *nodeChecker) boundTo(d *Dispatch, w *Write, slots uint32) int {
+	root := nc.roots[w.Mem]
+	// INVARIANT: slots ascend, so the binding at slot n is number n at most.
+	for j := min(len(d.Bindings), bits.Len32(slots)) - 1; j >= 0; j-- {
+		b := &d.Bindings[j]
+		if slots>>b.Slot&1 == 0 || b.Kind != BindView || uint(b.View.Mem) >= uint(len(nc.roots)) {
+			continue
+		}
+		if at := nc.roots[b.View.Mem]; at.mem == root.mem && !away(&w.Region, &b.View, at.off-root.off) {
+			return j
+		}
+	}
+	return -1
+}
+
+func accessOf(a *Arg) string {
+	if a.Kind == ConstantArg {
+		return "constant"
+	}
+	return a.Access.String()
+}
+
+// away reports whether a constant region ends before a constant view begins, or
+// begins behind it. The view's memory lies off bytes behind that of the region.
+func away(r *Region, v *View, off int64) bool {
+	if !r.IsConst() || !v.Off.IsConst() || !v.Len.IsConst() {
+		return false
+	}
+	end := r.Off.Const + r.Run.Const
+	for _, d := range r.Dims {
+		end += max(d.Count.Const-1, 0) * d.Stride
+	}
+	lo := v.Off.Const + off
+	return end <= lo || lo+v.Len.Const <= r.Off.Const
+}
+
+// fewWrites is the number of must-writes up to which pairs are compared.
+const fewWrites = 8
+
+// distinct reports two must-writes of the same bytes: which of the two values they
+// hold nobody could say.
+func (nc *nodeChecker) distinct(ws []Write, certain int) {
+	same := func(i, j int) bool {
+		a, b := &ws[i], &ws[j]
+		p, q := nc.roots[a.Mem], nc.roots[b.Mem]
+		if p.mem != q.mem || a.Off.Const+p.off != b.Off.Const+q.off || !a.Must || !b.Must {
+			return false
+		}
+		x, y := a.Region, b.Region
+		x.Mem, x.Off = p.mem, x.Off.AddConst(p.off)
+		y.Mem, y.Off = q.mem, y.Off.AddConst(q.off)
+		return x.Equal(y) && !(x.Run.IsConst() && x.Run.Const == 0)
+	}
+	report := func(i int) {
+		nc.add(fmt.Sprintf("write %s is promised twice", nc.g.FormatRegion(ws[i].Region)), "list it once")
+	}
+	if certain <= fewWrites && len(ws) <= 4*fewWrites {
+		for i := range ws {
+			for j := range i {
+				if same(i, j) {
+					report(i)
+					return
+				}
+			}
+		}
+		return
+	}
+	seen := map[uint64][]int{}
+	for i := range ws {
+		w := &ws[i]
+		if !w.Must {
+			continue
+		}
+		p := nc.roots[w.Mem]
+		h := w.Run.Hash(w.Off.AddConst(p.off).Hash(uint64(p.mem)))
+		for k := range w.Dims {
+			h = w.Dims[k].Count.Hash(Hash(h, uint64(w.Dims[k].Stride)))
+		}
+		for _, j := range seen[h] {
+			if same(j, i) {
+				report(i)
+				return
+			}
+		}
+		if len(seen[h]) < fewWrites { // more of one hash are somebody's trick
+			seen[h] = append(seen[h], i)
+		}
+	}
+}
+
+// emptyWith reports a must-write that is not empty where dimension i of the grid is
+// 0: nothing runs then, and nothing is written.
+func (nc *nodeChecker) emptyWith(d *Dispatch, i int) {
+	g, e := nc.g, &d.Grid[i]
+	for k := range d.Effects.Writes {
+		w := &d.Effects.Writes[k]
+		if !w.Must {
+			continue
+		}
+		place, accepted := nc.memo.promise(e.Num, &w.Region)
+		if accepted {
+			continue
+		}
+		if !g.emptyAt(e.Num, &w.Region) {
+			nc.add(fmt.Sprintf("write %s is promised, and the grid can be empty: dimension %d is %s", g.FormatRegion(w.Region), i, g.FormatAffine(e.Num)), "make it a may-write, or empty with the grid, or bound the params")
+			return
+		}
+		*place = acceptedPromise{e.Num, w.Region, true}
+	}
+}
+
+// emptyAt proves that r has no byte, or that n is not 0, for any values of the
+// params; n is never below 0.
+func (g *Graph) emptyAt(n Affine, r *Region) bool {
+	if lo, _, ok := g.Range(n); ok && lo > 0 {
+		return true
+	}
+	// The graph of the values for which n is 0. Where no term of n can be below its
+	// least value, each must have that.
+	h := &Graph{Params: append([]Param(nil), g.Params...), Constraints: append([]Constraint(nil), g.Constraints...)}
+	if most, ok := (&Bounds{g: g}).box(n.Scale(-1).Terms()); ok && most == n.Const {
+		for _, t := range n.Terms() {
+			if p := &h.Params[t.Param]; t.Coeff > 0 {
+				p.Max = p.Min
+			} else {
+				p.Min = p.Max
+			}
+		}
+	} else if !n.IsConst() {
+		h.Constraints = append(h.Constraints, Constraint{n.AddConst(-n.Const), -n.Const})
+	}
+	none := func(a Affine) bool {
+		_, hi, ok := h.Range(a)
+		return ok && hi <= 0
+	}
+	if none(r.Run) {
+		return true
+	}
+	for k := range r.Dims {
+		if none(r.Dims[k].Count) {
+			return true
+		}
+	}
+	return len(h.Constraints) > 0 && len(h.Samples(1)) == 0 && len(h.contradiction()) > 0
+}
