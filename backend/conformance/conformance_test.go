@@ -169,7 +169,19 @@ func drop(f func(n ir.Node) bool) func(p *backend.Program) {
 func TestDefectsAreNoticed(t *testing.T) {
 	device := cpu.New(1)
 	defer device.Close()
+	other := cpu.New(1)
+	defer other.Close()
 	frozen := map[backend.Executable][]uint32{}
+	frames, states := map[backend.Executable]backend.Frame{}, map[backend.Executable]backend.States{}
+	wrapped := func(f func(p backend.Pending) backend.Pending) submitter {
+		return func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
+			p, err := q.Submit(ctx, s)
+			if err == nil {
+				p = f(p)
+			}
+			return p, err
+		}
+	}
 	stepwise := func(p *backend.Program, change func(n ir.Node) ir.Node) {
 		for i, n := range p.Graph.Nodes {
 			p.Graph.Nodes[i] = change(n)
@@ -243,7 +255,27 @@ func TestDefectsAreNoticed(t *testing.T) {
 			[]string{"error/unknown_kernel", "error/foreign_library", "error/unbound_argument", "error/misaligned_view", "error/misaligned_for_some_param", "error/misaligned_alias", "error/missing_place", "error/short_buffer", "error/through_replay"}},
 		"says nothing useful": {broken{refuse: func(error) error { return errors.New("failed") }},
 			[]string{"error/unknown_kernel", "error/missing_place"}},
-		"allocates anything":              {broken{Device: generous{device}}, []string{"error/allocation"}},
+		"allocates anything": {broken{Device: generous{device}}, []string{"error/allocation"}},
+		"has one frame": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
+			if frames[s.Executable] == nil {
+				frames[s.Executable] = s.Frame
+			}
+			s.Frame = frames[s.Executable]
+			return q.Submit(ctx, s)
+		}}, []string{"frame/own_inputs"}},
+		"has one set of states": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
+			if states[s.Executable] == nil {
+				states[s.Executable] = s.States
+			}
+			s.States = states[s.Executable]
+			return q.Submit(ctx, s)
+		}}, []string{"states/several_sets"}},
+		"copies nothing":                  {broken{queue: func(q backend.Queue) backend.Queue { return copiesNothing{q} }}, []string{"queue/copies", "queue/copy_between_devices"}},
+		"executes no command buffers":     {broken{queue: func(q backend.Queue) backend.Queue { return noBuffers{q} }}, []string{"queue/order", "queue/places_may_change", "profile/clock"}},
+		"awaits nothing":                  {broken{queue: func(q backend.Queue) backend.Queue { return awaitsNothing{q} }}, []string{"queue/events"}},
+		"says that it has not failed":     {broken{queue: func(q backend.Queue) backend.Queue { return forgets{q} }}, []string{"fail/sticky"}},
+		"calls an abort a failure":        {broken{submit: wrapped(func(p backend.Pending) backend.Pending { return failed{p} })}, []string{"abort/status"}},
+		"says that nothing is torn":       {broken{submit: wrapped(func(p backend.Pending) backend.Pending { return untorn{p} })}, []string{"states/torn"}},
 		"takes states that are not there": {broken{Device: lenient{device}}, []string{"error/missing_state", "error/short_buffer"}},
 		"wants a buffer for every memory": {broken{Device: greedy{device}}, []string{"error/unbound_memory"}},
 	}
@@ -257,7 +289,7 @@ func TestDefectsAreNoticed(t *testing.T) {
 		for _, test := range d.tests {
 			require.Contains(t, tests, test)
 			failed[test] = true
-			assert.NotEmpty(t, recorded(d.b, test, tests[test]), "a device that %s passes %s", name, test)
+			assert.NotEmpty(t, recorded(d.b, other, test, tests[test]), "a device that %s passes %s", name, test)
 		}
 	}
 	without := []string{
@@ -305,6 +337,54 @@ func (g greedy) Compile(ctx context.Context, p *backend.Program) (backend.Execut
 	return g.Device.Compile(ctx, p)
 }
 
+type copiesNothing struct{ backend.Queue }
+
+func (q copiesNothing) Copy(context.Context, backend.Place, backend.Place, int64) (backend.Pending, error) {
+	return q.Event()
+}
+
+type noBuffers struct{ backend.Queue }
+
+func (q noBuffers) CommandBuffer(ctx context.Context, r backend.Recording) (backend.CommandBuffer, error) {
+	c, err := q.Queue.CommandBuffer(ctx, r)
+	return noBuffer{c, q.Queue}, err
+}
+
+type noBuffer struct {
+	backend.CommandBuffer
+	q backend.Queue
+}
+
+func (c noBuffer) Commit(context.Context, string, ir.CommitOrder) (backend.Pending, error) {
+	c.Discard()
+	return c.q.Event()
+}
+
+type awaitsNothing struct{ backend.Queue }
+
+func (q awaitsNothing) Await(backend.Pending) (backend.Pending, error) { return q.Event() }
+
+type forgets struct{ backend.Queue }
+
+func (forgets) Err() error { return nil }
+
+type failed struct{ backend.Pending }
+
+func (p failed) Status() backend.Status {
+	if s := p.Pending.Status(); s != backend.Aborted {
+		return s
+	}
+	return backend.Failed
+}
+
+type untorn struct{ backend.Pending }
+
+func (p untorn) Result() *backend.Result {
+	r := *p.Pending.Result()
+	r.Torn = false
+	return &r
+}
+
 type lenient struct{ backend.Device }
 
 func (l lenient) Compile(ctx context.Context, p *backend.Program) (backend.Executable, error) {
@@ -325,12 +405,12 @@ func (g generous) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 
 // TestRecorded: what a test that is allowed to fail says.
 func TestRecorded(t *testing.T) {
-	assert.Empty(t, recorded(nil, "x", func(*T) {}))
-	assert.Equal(t, "bad 1", recorded(nil, "x", func(t *T) { t.Errorf("bad %d", 1) }))
-	assert.Equal(t, "stopped", recorded(nil, "x", func(t *T) { t.FailNow() }))
-	assert.Equal(t, "panic: oh", recorded(nil, "x", func(t *T) { panic("oh") }))
+	assert.Empty(t, recorded(nil, nil, "x", func(*T) {}))
+	assert.Equal(t, "bad 1", recorded(nil, nil, "x", func(t *T) { t.Errorf("bad %d", 1) }))
+	assert.Equal(t, "stopped", recorded(nil, nil, "x", func(t *T) { t.FailNow() }))
+	assert.Equal(t, "panic: oh", recorded(nil, nil, "x", func(t *T) { panic("oh") }))
 	cleaned := false
-	recorded(nil, "x", func(t *T) {
+	recorded(nil, nil, "x", func(t *T) {
 		t.Cleanup(func() { cleaned = true })
 		require.True(t, false)
 	})

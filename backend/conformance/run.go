@@ -27,6 +27,12 @@ type Options struct {
 	Cases int
 	// Long asks for the long form.
 	Long bool
+	// BorrowedKernels leaves out the tests of kernels, of a device that runs those of another
+	// one.
+	BorrowedKernels bool
+	// Other returns another device to copy from; nil: a copy between devices is not
+	// tested.
+	Other func() backend.Device
 	// Seed makes other random dispatches; 0 those that every run makes.
 	Seed uint64
 }
@@ -46,8 +52,15 @@ func (o Options) cases() int {
 func Run(t *testing.T, open func() backend.Device, o Options) {
 	dev := open()
 	defer closeDevice(t, dev)
+	var other backend.Device
+	if o.Other != nil {
+		other = o.Other()
+		defer closeDevice(t, other)
+	}
 	tests := semantics()
-	maps.Copy(tests, kernelTests(o))
+	if !o.BorrowedKernels {
+		maps.Copy(tests, kernelTests(o))
+	}
 	names := make([]string, 0, len(tests))
 	for name := range tests {
 		names = append(names, name)
@@ -71,12 +84,12 @@ func Run(t *testing.T, open func() backend.Device, o Options) {
 		t.Run(name, func(real *testing.T) {
 			reason, expected := listed(o.ExpectedFailure, name)
 			if !expected {
-				x := &T{TB: real, Device: dev}
+				x := &T{TB: real, Device: dev, other: other}
 				defer x.cleanup()
 				tests[name](x)
 				return
 			}
-			failure := recorded(dev, name, tests[name])
+			failure := recorded(dev, other, name, tests[name])
 			if failure == "" {
 				real.Fatalf("passes, and is listed as an expected failure (%s): take it off the list", reason)
 			}
@@ -120,7 +133,8 @@ type TB interface {
 type T struct {
 	TB
 	Device backend.Device
-	queue  backend.Queue // see workQueue
+	other  backend.Device // see Options.Other
+	queue  backend.Queue  // see workQueue
 	after  []func()
 }
 
@@ -151,7 +165,7 @@ func (r *recorder) FailNow() {
 }
 
 // recorded runs a test that is allowed to fail and returns how it did, or "".
-func recorded(dev backend.Device, name string, f func(*T)) string {
+func recorded(dev, other backend.Device, name string, f func(*T)) string {
 	r := &recorder{name: name}
 	done := make(chan struct{})
 	go func() {
@@ -161,7 +175,7 @@ func recorded(dev backend.Device, name string, f func(*T)) string {
 				r.errors = append(r.errors, fmt.Sprintf("panic: %v", p))
 			}
 		}()
-		x := &T{TB: r, Device: dev}
+		x := &T{TB: r, Device: dev, other: other}
 		defer x.cleanup()
 		f(x)
 	}()

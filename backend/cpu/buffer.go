@@ -11,8 +11,9 @@ import (
 // buffer is allocated memory of a device, or mapped memory of nobody's. Memory of the host
 // is all that there is, so that private memory is shared.
 type buffer struct {
-	data  []byte
-	block *block
+	device *Device
+	data   []byte
+	block  *block
 	// closed tells a use after Close from an empty buffer.
 	closed atomic.Bool
 }
@@ -66,8 +67,10 @@ func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 		skip := -int64(addressOf(data)) & (s.Align - 1)
 		data = data[skip : skip+s.Size : skip+s.Size]
 	}
-	return &buffer{data: data, block: b}, nil
+	return &buffer{device: d, data: data, block: b}, nil
 }
 
 // Map implements [backend.Device].
-func (d *Device) Map(data []byte, _ bool) (backend.Buffer, error) { return &buffer{data: data}, nil }
+func (d *Device) Map(data []byte, _ bool) (backend.Buffer, error) {
+	return &buffer{device: d, data: data}, nil
+}

@@ -206,7 +206,7 @@ func (e *executable) suits(root ir.MemID, p backend.Place) error {
 		return fmt.Errorf("memory %%%s %w", ir.QuoteName(m.Name), err)
 	}
 	b, ok := p.Buffer.(*buffer)
-	if !ok {
+	if !ok || b.device != e.device {
 		return fmt.Errorf("memory %%%s lies in a buffer of another device", ir.QuoteName(m.Name))
 	}
 	if n := e.needed[root]; n > 1 && int64(addressOf(b.data[p.Offset:]))%n != 0 {

@@ -25,6 +25,7 @@ var (
 func TestConformance(t *testing.T) {
 	run := func(t *testing.T, workers int, o conformance.Options) {
 		o.Long, o.Seed = *long, *seed
+		o.Other = func() backend.Device { return New(1) }
 		conformance.Run(t, func() backend.Device { return New(workers) }, o)
 	}
 	t.Run("whole", func(t *testing.T) { run(t, 2, conformance.Options{}) })

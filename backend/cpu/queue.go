@@ -108,7 +108,7 @@ func (e *executable) replay(ctx context.Context, f *frame, set *states, s *backe
 
 // Upload implements [hostqueue.Executor].
 func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) error {
-	to, err := own(dst, int64(len(data)))
+	to, err := x.own(dst, int64(len(data)))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) e
 
 // Download implements [hostqueue.Executor].
 func (x *executor) Download(ctx context.Context, data []byte, src backend.Place) error {
-	from, err := own(src, int64(len(data)))
+	from, err := x.own(src, int64(len(data)))
 	if err != nil {
 		return err
 	}
@@ -126,11 +126,11 @@ func (x *executor) Download(ctx context.Context, data []byte, src backend.Place)
 
 // Copy implements [hostqueue.Executor].
 func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) error {
-	to, err := own(dst, n)
+	to, err := x.own(dst, n)
 	if err != nil {
 		return err
 	}
-	if from, err := own(src, n); err == nil {
+	if from, err := x.own(src, n); err == nil {
 		return move(ctx, to, from)
 	}
 	// A buffer of another device: straight into ours, by pieces.
@@ -156,9 +156,9 @@ func move(ctx context.Context, to, from []byte) error {
 }
 
 // own returns n bytes of a place of ours.
-func own(p backend.Place, n int64) ([]byte, error) {
+func (d *Device) own(p backend.Place, n int64) ([]byte, error) {
 	b, ok := p.Buffer.(*buffer)
-	if !ok {
+	if !ok || b.device != d {
 		return nil, errors.New("cpu: a buffer is of another device")
 	}
 	if b.closed.Load() {
@@ -273,7 +273,7 @@ func (c *encoder) base(to *[]byte, v *ir.View) error {
 	if err := p.Holds(g.Memories[root].Size); err != nil {
 		return fmt.Errorf("memory %%%s %w", ir.QuoteName(g.Memories[root].Name), err)
 	}
-	data, err := own(p.Add(off), m.Size)
+	data, err := c.x.own(p.Add(off), m.Size)
 	*to = data
 	return err
 }
@@ -282,8 +282,8 @@ func (c *encoder) base(to *[]byte, v *ir.View) error {
 func (c *encoder) Copy(dst, src backend.Place, n int64) error {
 	s := step{bases: c.take(2)}
 	var err [2]error
-	s.bases[0], err[0] = own(dst, n)
-	s.bases[1], err[1] = own(src, n)
+	s.bases[0], err[0] = c.x.own(dst, n)
+	s.bases[1], err[1] = c.x.own(src, n)
 	c.steps = append(c.steps, s)
 	return errors.Join(err[:]...)
 }

@@ -1,0 +1,404 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// newQueue returns another queue.
+func (t *T) newQueue() backend.Queue {
+	t.Helper()
+	q, err := t.Device.NewQueue()
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close()) })
+	return q
+}
+
+// ok waits for an operation.
+func (t *T) ok(p backend.Pending, err error) {
+	t.Helper()
+	require.NoError(t, err)
+	require.NoError(t, p.Wait(context.Background()))
+}
+
+// sum is an executable that adds input x to state "sum", which lies at place: n floats.
+func (t *T) sum(n int64, place backend.Place) *bound {
+	g := accumulate(t, "sum", n)
+	states := make([]backend.Place, len(g.Memories))
+	s, _ := g.MemoryNamed("sum")
+	states[s] = place
+	return t.bind(g, nil, states)
+}
+
+// input is where x of a sum's frame lies.
+func (b *bound) input(f backend.Frame) backend.Place { return f.Place(0) }
+
+// begun waits until an operation runs, and the device has begun with it.
+func (t *T) begun(status func() backend.Status) {
+	t.Helper()
+	require.Eventually(t, func() bool { return status() == backend.Running }, 10*time.Second, time.Millisecond)
+	time.Sleep(20 * time.Millisecond)
+}
+
+// endless is a graph that takes minutes, and writes a state.
+func endless(t *T) *ir.Graph {
+	p := newProgram("endless")
+	const n = 20000
+	x, a, s := p.memory("x", ir.Input, n), p.memory("a", ir.Scratch, n), p.state("s", n, 1)
+	p.add(a, x, x, n)
+	for range 50000 {
+		p.add(s, a, x, n)
+		p.add(a, s, x, n)
+	}
+	return t.graph(p)
+}
+
+// queueTests: what is ordered, what ends how, and what goes in and out.
+var queueTests = map[string]func(*T){
+	// Bytes go up, between buffers and places of one, and down, in this order.
+	"queue/copies": func(t *T) {
+		q, ctx := t.newQueue(), context.Background()
+		a, b := backend.At(t.alloc(100)), backend.At(t.alloc(50)).Add(10)
+		up, down := []byte("forty bytes of something that is a text"), make([]byte, 20)
+		_, err := q.Upload(ctx, a.Add(30), up)
+		require.NoError(t, err)
+		_, err = q.Copy(ctx, b, a.Add(36), 20)
+		require.NoError(t, err)
+		last, err := q.Download(ctx, down, b)
+		t.ok(last, err)
+		assert.Equal(t, string(up[6:26]), string(down))
+		assert.Equal(t, backend.Completed, last.Status())
+		read := make([]byte, 5)
+		n, err := a.Buffer.ReadAt(read, 30)
+		require.NoError(t, err)
+		assert.Equal(t, "forty", string(read[:n]))
+		for _, wrong := range []error{
+			backend.Wait(ctx)(q.Upload(ctx, a.Add(90), up)), backend.Wait(ctx)(q.Download(ctx, down, b.Add(30))), backend.Wait(ctx)(q.Copy(ctx, a, b, 41)),
+			backend.Wait(ctx)(q.Copy(ctx, a.Add(-1), b, 1)), backend.Wait(ctx)(q.Upload(ctx, backend.Place{}, up)),
+		} {
+			assert.Error(t, wrong)
+		}
+		t.ok(q.Event()) // what was not submitted does not fail the queue
+	},
+
+	// Each frame has inputs and outputs of its own; several are in flight.
+	"frame/own_inputs": func(t *T) {
+		q, ctx := t.newQueue(), context.Background()
+		p := newProgram("double")
+		p.add(p.memory("y", ir.Output, 8), p.memory("x", ir.Input, 8), 1, 8)
+		b := t.bind(t.graph(p), nil, nil)
+		var frames []backend.Frame
+		for i := range 3 {
+			f := b.frame()
+			_, err := q.Upload(ctx, f.Place(1), floatBytes(repeated(float32(i+1), 8)))
+			require.NoError(t, err)
+			frames = append(frames, f)
+		}
+		var all []backend.Pending
+		for _, f := range frames {
+			all = append(all, b.submit(q, f))
+		}
+		for i, f := range frames {
+			require.NoError(t, all[i].Wait(ctx))
+			assert.Equal(t, 1, all[i].Result().Replays)
+			assert.Equal(t, repeated(2*float32(i+1), 8), get(t.download(f.Place(0), 32)), "frame %d", i)
+		}
+	},
+
+	// One executable serves several sets of states, in flight together.
+	"states/several_sets": func(t *T) {
+		q := t.newQueue()
+		first := backend.At(t.alloc(40))
+		b := t.sum(10, first)
+		t.upload(first, floatBytes(repeated(0, 10)))
+		other := backend.At(t.alloc(60)).Add(16)
+		t.upload(other, floatBytes(repeated(100, 10)))
+		places := make([]backend.Place, 2)
+		places[1] = other
+		second, err := b.Executable.NewStates(places)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, second.Close()) })
+		one, two := b.frame(), b.frame()
+		t.upload(b.input(one), floatBytes(repeated(1, 10)))
+		t.upload(b.input(two), floatBytes(repeated(10, 10)))
+		c := *b
+		c.States = second
+		for range 3 {
+			x, y := b.submit(q, one), c.submit(q, two)
+			t.ok(x, nil)
+			t.ok(y, nil)
+		}
+		assert.Equal(t, repeated(3, 10), get(t.download(first, 40)))
+		assert.Equal(t, repeated(130, 10), get(t.download(other, 40)))
+	},
+
+	// Different executables, copies and command buffers on one queue run one after another.
+	"queue/order": func(t *T) {
+		q, ctx := t.newQueue(), context.Background()
+		place := backend.At(t.alloc(40))
+		double := func() *bound {
+			p := newProgram("double")
+			s := p.state("s", 10, 0)
+			p.add(s, s, s, 10)
+			return t.bind(t.graph(p), nil, []backend.Place{place})
+		}()
+		add := t.sum(10, place)
+		t.upload(add.input(add.Frame), floatBytes(repeated(3, 10)))
+		scope := &backend.Scope{Graph: accumulate(t, "live", 10)}
+		scope.Places = []backend.Place{add.input(add.Frame), place}
+		var down [40]byte
+		_, err := q.Upload(ctx, place, floatBytes(repeated(1, 10)))
+		require.NoError(t, err)
+		add.submit(q, add.Frame)       // 4
+		double.submit(q, double.Frame) // 8
+		c, err := q.CommandBuffer(ctx, backend.Recording{Label: "live", Scope: scope})
+		require.NoError(t, err)
+		for range 2 {
+			for _, n := range scope.Graph.Nodes {
+				require.NoError(t, c.Encode(n)) // 11, 14
+			}
+		}
+		_, err = c.Commit(ctx, "", ir.OrderEvent)
+		require.NoError(t, err)
+		t.ok(q.Download(ctx, down[:], place))
+		assert.Equal(t, repeated(14, 10), get(down[:]))
+	},
+
+	// A place that changes while a command buffer is open is the new one for what follows.
+	"queue/places_may_change": func(t *T) {
+		q, ctx := t.newQueue(), context.Background()
+		a, b, x := backend.At(t.alloc(40)), backend.At(t.alloc(40)), backend.At(t.alloc(40))
+		for _, p := range []backend.Place{a, b, x} {
+			t.upload(p, floatBytes(repeated(1, 10)))
+		}
+		scope := &backend.Scope{Graph: accumulate(t, "live", 10), Places: []backend.Place{x, a}}
+		c, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+		require.NoError(t, err)
+		n := scope.Graph.Nodes[0]
+		require.NoError(t, c.Encode(n)) // a: 2
+		require.NoError(t, c.Copy(b, a, 40))
+		scope.Places[1] = b
+		require.NoError(t, c.Encode(n)) // b: 3
+		t.ok(c.Commit(ctx, "", ir.OrderEvent))
+		assert.Equal(t, repeated(2, 10), get(t.download(a, 40)))
+		assert.Equal(t, repeated(3, 10), get(t.download(b, 40)))
+
+		// What is discarded is not executed.
+		c, err = q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+		require.NoError(t, err)
+		require.NoError(t, c.Encode(n))
+		c.Discard()
+		_, err = c.Commit(ctx, "", ir.OrderEvent)
+		assert.Error(t, err)
+		t.ok(q.Event())
+		assert.Equal(t, repeated(3, 10), get(t.download(b, 40)))
+	},
+
+	// A queue begins nothing before what it awaits has ended: here something that is no
+	// operation of any device.
+	"queue/events": func(t *T) {
+		ctx := context.Background()
+		a, b := t.newQueue(), t.newQueue()
+		place := backend.At(t.alloc(40))
+		add := t.sum(10, place)
+		t.upload(place, floatBytes(repeated(0, 10)))
+		t.upload(add.input(add.Frame), floatBytes(repeated(1, 10)))
+		foreign := backend.NewCompletion("foreign")
+		_, err := a.Await(foreign)
+		require.NoError(t, err)
+		sum := add.submit(a, add.Frame)
+		event, err := a.Event()
+		require.NoError(t, err)
+		_, err = b.Await(event)
+		require.NoError(t, err)
+		var down [40]byte
+		read, err := b.Download(ctx, down[:], place)
+		require.NoError(t, err)
+		time.Sleep(20 * time.Millisecond)
+		for _, p := range []backend.Pending{sum, event, read} {
+			assert.Equal(t, backend.Committed, p.Status())
+		}
+		t.upload(place, floatBytes(repeated(5, 10)))
+		foreign.End(backend.Result{Status: backend.Completed})
+		t.ok(read, nil)
+		assert.Equal(t, repeated(6, 10), get(down[:]))
+	},
+
+	// A buffer of another device is read by its owner's means.
+	"queue/copy_between_devices": func(t *T) {
+		if t.other == nil {
+			return // a device that is not ours to copy from: see Options.Other
+		}
+		q, ctx := t.newQueue(), context.Background()
+		theirs, err := t.other.Alloc(backend.BufferSpec{Size: 64})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, theirs.Close()) })
+		their, err := t.other.NewQueue()
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, their.Close()) })
+		written, err := their.Upload(ctx, backend.At(theirs).Add(8), floatBytes(counting(1, 10)))
+		require.NoError(t, err)
+		ours := backend.At(t.alloc(80))
+		_, err = q.Await(written)
+		require.NoError(t, err)
+		t.ok(q.Copy(ctx, ours.Add(4), backend.At(theirs).Add(8), 40))
+		assert.Equal(t, counting(1, 10), get(t.download(ours.Add(4), 40)))
+		_, err = t.Device.Compile(ctx, &backend.Program{Graph: accumulate(t, "g", 10), Places: []backend.Place{{}, backend.At(theirs)}})
+		assert.ErrorContains(t, err, "%sum")
+	},
+
+	// A submission whose context has ended before it begins does nothing, one that is aborted
+	// leaves what it writes undefined and says so; the queue goes on.
+	"abort/status": func(t *T) {
+		q := t.newQueue()
+		place := backend.At(t.alloc(80000))
+		long := t.bind(endless(t), nil, []backend.Place{2: place})
+		t.upload(place, floatBytes(repeated(7, 20000)))
+		reason := errors.New("nobody wants it")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		s := long.Submission
+		running, err := q.Submit(ctx, s)
+		require.NoError(t, err)
+		second := long.frame()
+		s.Frame = second
+		waiting, err := q.Submit(ctx, s)
+		require.NoError(t, err)
+		after, err := q.Event()
+		require.NoError(t, err)
+		t.begun(running.Status)
+		short, stop := context.WithTimeout(context.Background(), time.Millisecond)
+		defer stop()
+		assert.ErrorIs(t, running.Wait(short), context.DeadlineExceeded, "the wait ends, the operation goes on")
+		assert.False(t, running.Status().Ended())
+		start := time.Now()
+		cancel(reason)
+		for _, p := range []backend.Pending{running, waiting} {
+			assert.ErrorIs(t, p.Wait(context.Background()), reason)
+			assert.Equal(t, backend.Aborted, p.Status())
+			assert.Zero(t, p.Result().Replays)
+		}
+		assert.Less(t, time.Since(start), 5*time.Second)
+		assert.True(t, running.Result().Torn)
+		assert.False(t, waiting.Result().Torn, "it had not begun")
+		require.NoError(t, after.Wait(context.Background()))
+		require.NoError(t, q.Err())
+	},
+
+	// What fails is told by its operation and by all that follow, with the cause, and by
+	// nothing before.
+	"fail/sticky": func(t *T) {
+		ctx := context.Background()
+		q, err := t.Device.NewQueue()
+		require.NoError(t, err)
+		p := newProgram("g")
+		counts, x, w, s := p.Memory(ir.Memory{Name: "counts", Kind: ir.Input, Size: 12}), p.memory("x", ir.Input, 64), p.memory("w", ir.Input, 32), p.state("s", 64, 0)
+		at := ir.ViewOf(counts, 0, 12)
+		p.Dispatch(ir.Dispatch{
+			Kernel: p.kernel("rmsfloat32"), Grid: [3]ir.Extent{ir.Ext(2), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1}, Indirect: &ir.Indirect{Grid: &at},
+			Bindings: []ir.Binding{
+				ir.BufferArg(0, floats(x, 0, 64)), ir.BufferArg(1, floats(w, 0, 32)), ir.BufferArg(2, floats(s, 0, 64)),
+				ir.BytesArg(3, ir.ValueBytes(float32(0))), ir.BytesArg(4, ir.ValueBytes(uint32(32))), ir.BytesArg(5, ir.ValueBytes(uint32(1))),
+			},
+		})
+		b := t.bind(t.graph(p), nil, []backend.Place{3: backend.At(t.alloc(256))}) // of s
+		before, err := q.Event()
+		require.NoError(t, err)
+		_, err = q.Upload(ctx, b.Frame.Place(counts), ir.ValueBytes(uint32(3), uint32(1), uint32(1))) // the graph says 2
+		require.NoError(t, err)
+		failing := b.submit(q, b.Frame)
+		after, err := q.Event()
+		require.NoError(t, err)
+		cause := failing.Wait(ctx)
+		require.Error(t, cause)
+		require.NoError(t, before.Wait(ctx))
+		assert.Equal(t, backend.Failed, failing.Status())
+		assert.True(t, failing.Result().Torn)
+		later, err := q.Event()
+		require.NoError(t, err)
+		for _, p := range []backend.Pending{after, later} {
+			err := p.Wait(ctx)
+			assert.ErrorIs(t, err, backend.ErrNotExecuted)
+			assert.ErrorContains(t, err, cause.Error())
+			assert.Equal(t, backend.Failed, p.Status())
+			assert.False(t, p.Result().Torn)
+		}
+		require.Error(t, q.Err())
+		require.NoError(t, q.Close())
+
+		// Another queue works, and one that awaits the failure fails.
+		third, err := t.Device.NewQueue()
+		require.NoError(t, err)
+		t.ok(third.Event())
+		awaits, err := third.Await(failing)
+		require.NoError(t, err)
+		assert.ErrorContains(t, awaits.Wait(ctx), cause.Error())
+		require.Error(t, third.Err())
+		require.NoError(t, third.Close())
+	},
+
+	// Times are those of the host's clock, in the order of what happens.
+	"profile/clock": func(t *T) {
+		q, ctx := t.newQueue(), context.Background()
+		start := time.Now()
+		place := backend.At(t.alloc(40))
+		t.upload(place, floatBytes(repeated(0, 10)))
+		scope := &backend.Scope{Graph: accumulate(t, "live", 10), Places: []backend.Place{place, place.Add(0)}}
+		scope.Places[0] = backend.At(t.alloc(40))
+		var ends []backend.Times
+		for range 2 {
+			c, err := q.CommandBuffer(ctx, backend.Recording{Label: "a", Scope: scope, Profile: true})
+			require.NoError(t, err)
+			require.NoError(t, c.Encode(scope.Graph.Nodes[0]))
+			p, err := c.Commit(ctx, "", ir.OrderEvent)
+			t.ok(p, err)
+			ends = append(ends, p.Result().Times)
+		}
+		at := start
+		for _, x := range ends {
+			for _, next := range []time.Time{x.Submitted, x.Begin, x.End} {
+				assert.False(t, next.Before(at), "times go backwards")
+				at = next
+			}
+			if t.Device.Info().Sampling != backend.SampleNothing {
+				require.Len(t, x.Commands, 1)
+				assert.False(t, x.Commands[0].Begin.Before(x.Begin) || x.Commands[0].End.After(x.End))
+				assert.Equal(t, []backend.Total{{Name: "", Count: 1, Time: x.Commands[0].Duration()}}, x.ByLabel())
+			}
+		}
+		assert.False(t, time.Now().Before(at))
+	},
+
+	// Sets of states of an instance are sequences of their own; what is torn does not run on.
+	"states/torn": func(t *T) {
+		s := t.open(replay.Options{}, endless(t))
+		g := t.planned(s, "")
+		ctx := context.Background()
+		other, err := s.NewStates(ctx)
+		require.NoError(t, err)
+		short, cancel := context.WithCancel(ctx)
+		r, err := g.Submit(short)
+		require.NoError(t, err)
+		t.begun(r.Status)
+		cancel()
+		_, err = r.Wait(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, r.Result().Torn)
+		_, err = g.State("s")
+		assert.ErrorContains(t, err, "undefined")
+		_, err = g.Run(ctx)
+		assert.ErrorContains(t, err, "undefined")
+		data, err := other.Get("s")
+		require.NoError(t, err)
+		assert.Equal(t, float32(1), get(data)[0], "another set has nothing to do with it")
+		require.NoError(t, s.ResetStates())
+		assert.Equal(t, float32(1), get(t.bytes(g.State("s")))[0])
+	},
+}

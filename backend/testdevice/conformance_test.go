@@ -1,0 +1,45 @@
+package testdevice_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/testdevice"
+)
+
+// owned closes what a test device executes on.
+type owned struct {
+	*testdevice.Device
+	inner *cpu.Device
+}
+
+func (d owned) Close() error { return d.inner.Close() }
+
+// The suite passes on a device as unlike the CPU as can be: no byte of its memory is the
+// host's, whatever is done ends late, buffers are small, the host's memory is mapped in pages
+// or not at all, and the graphs are rewritten for it.
+func TestConformance(t *testing.T) {
+	for name, o := range map[string]testdevice.Options{
+		"discrete": {Private: true, Late: 100 * time.Microsecond, Info: func(i *backend.Info) {
+			i.PageSize, i.MaxBuffer, i.MaxOffset = 0, 1<<32, 1<<32-1
+			i.Lower = "split,constants"
+		}},
+		"shared": {Late: 100 * time.Microsecond, Reverse: true, Info: func(i *backend.Info) { i.PageSize, i.MaxBuffer = 16<<10, 1<<32 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conformance.Run(t, func() backend.Device {
+				c := cpu.New(2)
+				d := testdevice.New(c, o)
+				t.Cleanup(func() {
+					if leaks := d.Leaks(); len(leaks) > 0 {
+						t.Error(leaks)
+					}
+				})
+				return owned{d, c}
+			}, conformance.Options{BorrowedKernels: true, Other: func() backend.Device { return cpu.New(1) }})
+		})
+	}
+}
