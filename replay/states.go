@@ -52,11 +52,11 @@ func (s *Instance) ResetStates() error { return s.states.Reset(context.Backgroun
 
 // bind returns the set as the device's for a graph, nil where the graph has no states.
 func (st *States) bind(ctx context.Context, g *Graph) (_ backend.States, err error) {
+	if st.closed {
+		return nil, errors.New("its set of states was closed")
+	}
 	if b, ok := st.bound[g]; ok {
 		return b, nil
-	}
-	if st.closed {
-		return nil, fmt.Errorf("graph %s: the set of states was closed", ir.QuoteName(g.graph.Name))
 	}
 	defer mmap.Catch(&err)() // first contents lie in files
 	places := make([]backend.Place, len(g.graph.Memories))

@@ -1,0 +1,143 @@
+package replay_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/testdevice"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// limited opens the norm on a device of other limits.
+func limited(t *testing.T, limit func(*backend.Info)) (*replay.Instance, error) {
+	c := cpu.New(1)
+	d := testdevice.New(c, testdevice.Options{Info: limit})
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{norm(t)}}, replay.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.Empty(t, d.Leaks())
+		require.NoError(t, c.Close())
+	})
+	_, err = s.Graph(context.Background(), "norm")
+	return s, err
+}
+
+// What is beyond a limit of the device is refused before anything of it is compiled.
+func TestLimits(t *testing.T) {
+	for want, limit := range map[string]func(*backend.Info){
+		"graph norm: #0 rmsfloat32: threadgroups of 32 threads, the device has at most 31":   func(i *backend.Info) { i.MaxThreadgroup = 31 },
+		"graph norm: #0 rmsfloat32: binds slot 5, the device has slots 0 to 4":               func(i *backend.Info) { i.ArgumentSlots = 5 },
+		"graph norm: memory %arguments has 96 bytes, a buffer of the device at most 95":      func(i *backend.Info) { i.MaxBuffer = 95 },
+		"beyond byte 40 of its buffer, the greatest offset of the device":                    func(i *backend.Info) { i.MaxOffset = 40 },
+		"graph norm: its memories need 132 bytes (%arguments alone 96), the device test may": func(i *backend.Info) { i.Memory = 100 },
+		"graph norm: the device test wants the passes \"nonsense\": there is no pass":        func(i *backend.Info) { i.Lower = "nonsense" },
+	} {
+		_, err := limited(t, limit)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := limited(t, func(i *backend.Info) {
+		i.MaxThreadgroup, i.ArgumentSlots, i.MaxBuffer, i.MaxOffset, i.Memory = 32, 6, 96, 64, 132
+	})
+	require.NoError(t, err)
+}
+
+// What a device wants is done to a copy of the graph.
+func TestLowering(t *testing.T) {
+	b := ir.NewBuilder("g")
+	x, y := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16}), b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 16})
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 16})
+	b.Copy(ir.ViewOf(s, 0, 16), ir.ViewOf(x, 0, 16), "")
+	b.Barrier()
+	b.Barrier() // one too many
+	b.Copy(ir.ViewOf(y, 0, 16), ir.ViewOf(s, 0, 16), "")
+	recorded, err := b.Graph()
+	require.NoError(t, err)
+	c := cpu.New(1)
+	defer c.Close()
+	d := testdevice.New(c, testdevice.Options{Info: func(i *backend.Info) { i.Lower = "barriers" }})
+	in, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{recorded}}, replay.Options{})
+	require.NoError(t, err)
+	defer in.Close()
+	g, err := in.Graph(context.Background(), "")
+	require.NoError(t, err)
+	require.NotSame(t, recorded, g.IR())
+	require.Equal(t, 2, recorded.Stats().Barriers)
+	require.NotEqual(t, recorded.Nodes, g.IR().Nodes)
+	require.NoError(t, g.SetInput("x", []byte("sixteen bytes, x")))
+	_, err = g.Run(context.Background())
+	require.NoError(t, err)
+	out, err := g.Output("y")
+	require.NoError(t, err)
+	require.Equal(t, "sixteen bytes, x", string(out))
+}
+
+// Sequences of their own on one set of weights.
+func TestSetsOfStates(t *testing.T) {
+	s := open(t, replay.Options{}, sum(t, "a"), sum(t, "b"))
+	ctx := context.Background()
+	a, b := graph(t, s, "a"), graph(t, s, "b")
+	other, err := s.NewStates(ctx)
+	require.NoError(t, err)
+	put(t, a, "x", 1, 1, 1, 1)
+	put(t, b, "x", 10, 10, 10, 10)
+	for _, use := range []*replay.States{s.States(), other, other} {
+		require.NoError(t, a.Use(use))
+		_, err = a.Run(ctx)
+		require.NoError(t, err)
+	}
+	require.NoError(t, b.Use(other))
+	_, err = b.Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 1, 1, 1}, get(s.States().Get("acc")))
+	require.Equal(t, []float32{12, 12, 12, 12}, get(other.Get("acc")))
+	require.NoError(t, other.Set("acc", ir.ValueBytes(float32(5))))
+	require.NoError(t, s.States().Reset(ctx))
+	require.Equal(t, []float32{5, 12, 12, 12}, get(other.Get("acc")))
+	require.Equal(t, []float32{0, 0, 0, 0}, get(s.States().Get("acc")))
+	_, err = other.Get("nobody")
+	require.EqualError(t, err, "there is no state %nobody (it has acc)")
+	require.NoError(t, other.Close())
+	_, err = b.Run(ctx)
+	require.ErrorContains(t, err, "closed")
+	foreign := open(t, replay.Options{}, sum(t, "a"))
+	require.ErrorContains(t, a.Use(foreign.States()), "of another instance")
+}
+
+// A device that has failed is tried again by Reset.
+func TestResetAfterAFailure(t *testing.T) {
+	c := cpu.New(1)
+	defer c.Close()
+	for _, private := range []bool{false, true} {
+		d := testdevice.New(c, testdevice.Options{Private: private, Fault: func(n int, _ string) error {
+			if n == 1 {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}})
+		s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{sum(t, "sum")}}, replay.Options{})
+		require.NoError(t, err)
+		g := graph(t, s, "")
+		put(t, g, "x", 1, 2, 3, 4)
+		ctx := context.Background()
+		_, err = g.Run(ctx)
+		require.NoError(t, err)
+		_, err = g.Run(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = g.Output("y")
+		require.ErrorContains(t, err, "output %y is undefined")
+		_, err = g.Run(ctx)
+		require.ErrorContains(t, err, "states are undefined")
+		require.NoError(t, s.ResetStates())
+		_, err = g.Run(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []float32{2, 4, 6, 8}, get(g.Output("y")))
+		require.NoError(t, s.Close())
+		require.Empty(t, d.Leaks())
+	}
+}
