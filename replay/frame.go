@@ -20,6 +20,8 @@ type Frame struct {
 	// staged holds inputs, by memory, that the host cannot write on the device.
 	staged map[ir.MemID]*staging
 	last   *Run
+	// row is the most replays of a submission, replays those of the last one.
+	row, replays int
 }
 
 // staging is the host's copy of an input.
@@ -168,12 +170,18 @@ func (f *Frame) ReadOutput(name string, to []byte) error {
 	if int64(len(to)) > size {
 		return fmt.Errorf("output %%%s has %d bytes, not %d", ir.QuoteName(name), size, len(to))
 	}
+	ended := f.replays
 	if f.last != nil {
 		if err := f.last.torn(); err != nil {
 			return fmt.Errorf("output %%%s is undefined: %w", ir.QuoteName(name), err)
 		}
+		ended = f.last.finish().Replays // of an aborted row, those that ended
 	}
-	return f.g.instance.get(f.frame.Place(root).Add(off), to)
+	place := f.frame.Place(root).Add(off)
+	if m := &f.g.graph.Memories[root]; m.Every {
+		place = place.Add(int64(max(1, ended)-1) * m.Size)
+	}
+	return f.g.instance.get(place, to)
 }
 
 // State returns a copy of a state of the set that the frame uses, or of an alias of one.
@@ -234,7 +242,11 @@ func (f *Frame) Work() (seconds float64, ok bool, err error) {
 // Submit starts a run with the frame's params and inputs, on its set of states; ctx aborts
 // it. It waits for the frame's last run. After an error nothing was submitted.
 func (f *Frame) Submit(ctx context.Context) (*Run, error) {
-	return f.submit(ctx, backend.Submission{})
+	r, err := f.submit(ctx, backend.Submission{})
+	if err == nil {
+		f.replays = 1
+	}
+	return r, err
 }
 
 func (f *Frame) submit(ctx context.Context, s backend.Submission) (*Run, error) {

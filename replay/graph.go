@@ -42,15 +42,15 @@ func (g *Graph) NewFrame(ctx context.Context) (*Frame, error) {
 	if err := g.instance.errClosed(); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(g.graph.Name), err)
 	}
-	f, err := g.newFrame(ctx)
+	f, err := g.newFrame(ctx, 1)
 	if err != nil {
 		return nil, fmt.Errorf("graph %s: %w", ir.QuoteName(g.graph.Name), err)
 	}
 	return f, nil
 }
 
-func (g *Graph) newFrame(ctx context.Context) (*Frame, error) {
-	spec := backend.FrameSpec{}
+func (g *Graph) newFrame(ctx context.Context, replays int) (*Frame, error) {
+	spec := backend.FrameSpec{Replays: replays}
 	if len(g.frames) > 0 && replaysInOrder(g.graph) {
 		spec.Places = make([]backend.Place, len(g.graph.Memories))
 		for i := range g.graph.Memories {
@@ -63,7 +63,7 @@ func (g *Graph) newFrame(ctx context.Context) (*Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Frame{g: g, frame: slot, states: g.instance.states, params: make([]uint32, len(g.graph.Params)), given: make([]bool, len(g.graph.Params))}
+	f := &Frame{g: g, frame: slot, row: replays, replays: 1, states: g.instance.states, params: make([]uint32, len(g.graph.Params)), given: make([]bool, len(g.graph.Params))}
 	for i, q := range g.graph.Params {
 		if q.Min == q.Max {
 			f.params[i], f.given[i] = bitsOf(q, q.Min), true

@@ -187,7 +187,7 @@ func (s *Instance) plan(ctx context.Context, g *ir.Graph) (_ *Graph, err error) 
 	if p.exec, err = s.device.Compile(ctx, program); err != nil {
 		return nil, err
 	}
-	if p.Frame, err = p.newFrame(ctx); err != nil {
+	if p.Frame, err = p.newFrame(ctx, 1); err != nil {
 		return nil, err
 	}
 	if _, err := s.states.bind(ctx, p); err != nil {
