@@ -24,6 +24,7 @@ type Model struct {
 	batch     int           // most tokens of one prefill
 	context   int           // positions of the KV cache
 	ran       []int32       // the tokens that the states come from
+	row       rowOf         // of the decode graph
 }
 
 // Open plans the module's graphs on a device.
@@ -196,6 +197,10 @@ type Options struct {
 	// Continue keeps the states where the prompt begins with all tokens that made
 	// them, and goes on behind. Otherwise they begin anew.
 	Continue bool
+	// Row is how many tokens are decoded by one submission, of a graph that says how a
+	// token leads to the next (gguf.Options.Advance); 0 means 1. It is for greedy
+	// decoding without Logits: nobody looks at a token before the row has ended.
+	Row int
 	// Emit, if not nil, is told each token as it comes.
 	Emit func(id int32) error
 	// Logits, if not nil, is shown the logits that each token was chosen from;
@@ -241,6 +246,9 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	size, _ := m.decode.Size("logits", ir.Output)
 	vocab := int32(size / 4)
 	var raw []byte
+	if err := m.checkRow(o); err != nil {
+		return nil, err
+	}
 	for i, id := range prompt {
 		if id < 0 || id >= vocab {
 			return nil, fmt.Errorf("prompt token %d has the id %d, the vocabulary has %d", i, id, vocab)
@@ -262,6 +270,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	r.Prompt = time.Since(start)
 	sampler := newSampler(o)
 	start = time.Now()
+	var found []int32 // by a row, and not told yet
 	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
 		var logits []float32
 		if o.Logits != nil || o.Temp > 0 {
@@ -276,13 +285,16 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		if o.Logits != nil {
 			o.Logits(logits)
 		}
-		var token [4]byte
-		if err := g.ReadOutput("token", token[:]); err != nil {
-			return nil, err
-		}
-		id := int32(binary.LittleEndian.Uint32(token[:]))
-		if o.Temp > 0 {
+		var id int32
+		switch {
+		case len(found) > 0:
+			id, found = found[0], found[1:]
+		case o.Temp > 0:
 			id = sampler.sample(logits)
+		default:
+			if id, err = tokenOf(g.ReadOutput); err != nil {
+				return nil, err
+			}
 		}
 		r.IDs = append(r.IDs, id)
 		if o.Emit != nil {
@@ -292,6 +304,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 		if !o.IgnoreEnd && m.Tokenizer.IsEndOfGeneration(id) {
 			r.Stopped = "end"
+			m.ran = m.ran[:min(len(m.ran), pos)] // a row went on behind it
 			break
 		}
 		if len(r.IDs) == o.N {
@@ -301,8 +314,16 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 			r.Stopped = "context"
 			break
 		}
-		if g, err = m.step(ctx, m.decode, []int32{id}, pos, o); err != nil {
-			return nil, err
+		switch {
+		case len(found) > 0:
+		case o.Row > 1:
+			if found, err = m.decodeRow(ctx, id, pos, min(o.Row, o.N-len(r.IDs), m.context-pos), o); err != nil {
+				return nil, err
+			}
+		default:
+			if g, err = m.step(ctx, m.decode, []int32{id}, pos, o); err != nil {
+				return nil, err
+			}
 		}
 	}
 	r.Decode = time.Since(start)

@@ -40,6 +40,22 @@ func oracle(t *testing.T) []run {
 
 // record returns the demonstration model's module, optimized or as recorded.
 func recordModel(t *testing.T, optimize bool) *ir.Module {
+	module := recorded(t, gguf.Options{Context: 256})
+	if optimize {
+		for _, g := range module.Graphs {
+			_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
+			require.NoError(t, err)
+		}
+	}
+	return module
+}
+
+// recordAdvancing returns one whose decode graph says how a token leads to the next.
+func recordAdvancing(t *testing.T) *ir.Module {
+	return recorded(t, gguf.Options{Context: 256, Advance: true})
+}
+
+func recorded(t *testing.T, o gguf.Options) *ir.Module {
 	path := os.Getenv("MODEL")
 	if path == "" {
 		path = "../../testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -47,14 +63,8 @@ func recordModel(t *testing.T, optimize bool) *ir.Module {
 	m, err := gguf.Load(path)
 	require.NoError(t, err, "the demonstration model is missing: run scripts/fetch-model.sh")
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	module, err := m.Record(context.Background(), gguf.Options{Context: 256})
+	module, err := m.Record(context.Background(), o)
 	require.NoError(t, err)
-	if optimize {
-		for _, g := range module.Graphs {
-			_, err := passes.Run(context.Background(), g, passes.DefaultPipeline(), passes.Options{})
-			require.NoError(t, err)
-		}
-	}
 	return module
 }
 
