@@ -30,6 +30,7 @@ type generateCmd struct {
 	Seed      uint64  `default:"0" help:"Seed of the sampler."`
 	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
 	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
+	Row       int     `default:"1" placeholder:"N" help:"Tokens to decode by one submission, of a graph recorded with --advance; the most likely ones only."`
 	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
 	modelFlags
 }
@@ -95,7 +96,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify bool) (*i
 	}
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	module, err := m.Record(env.Context, gguf.Options{Progress: progress.Set})
+	module, err := m.Record(env.Context, gguf.Options{Advance: true, Progress: progress.Set})
 	if err != nil {
 		m.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
@@ -125,6 +126,9 @@ func sampling(n int, temp, topP float64) error {
 func (c *generateCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
 		return err
+	}
+	if c.Row < 1 || c.Row > 1 && (c.Temp > 0 || c.Logits != "") {
+		return cli.BadUsage("--row is at least 1; more than one token by a submission goes with neither --temp nor --logits, which need the host after each")
 	}
 	if c.Prompt == "" && !c.Chat && c.Messages == "" {
 		return cli.BadUsage("--prompt is empty or missing")
@@ -160,7 +164,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	}
 	decoder := m.Tokenizer.NewDecoder(false)
 	var logits []float32
-	o := generate.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd}
+	o := generate.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Row: c.Row}
 	text := ""
 	o.Emit = func(id int32) error {
 		s := decoder.Next(id)
