@@ -16,7 +16,7 @@ import (
 // few commands whose result is worked out here by hand.
 func semantics() map[string]func(*T) {
 	all := map[string]func(*T){}
-	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests, indirectTests, queueTests} {
+	for _, group := range []map[string]func(*T){orderTests, paramTests, stateTests, sessionTests, errorTests, gridTests, indirectTests, rowTests, queueTests} {
 		maps.Copy(all, group)
 	}
 	return all
