@@ -63,6 +63,27 @@ type Submission struct {
 	Ended func(i int)
 }
 
+// Fits reports a submission that does not fit its program, of a frame for so many replays:
+// what a device checks beside whose executable, frame and states they are.
+func (s *Submission) Fits(p *Program, replays int) error {
+	g := p.Graph
+	name := ir.QuoteName(g.Name)
+	switch {
+	case len(s.Params) != len(g.Params):
+		return fmt.Errorf("graph %s has %d params, the submission %d", name, len(g.Params), len(s.Params))
+	case s.Count() > max(1, replays):
+		return fmt.Errorf("graph %s: a submission of %d replays, the frame serves %d", name, s.Count(), max(1, replays))
+	case s.States != nil:
+		return nil
+	}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.State && m.Alias == ir.NoMem && p.Place(ir.MemID(i)).Buffer == nil {
+			return fmt.Errorf("graph %s has states, and the submission none", name)
+		}
+	}
+	return nil
+}
+
 // Count is the number of replays.
 func (s *Submission) Count() int { return max(1, s.Replays) }
 

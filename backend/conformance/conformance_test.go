@@ -270,10 +270,18 @@ func TestDefectsAreNoticed(t *testing.T) {
 			s.States = states[s.Executable]
 			return q.Submit(ctx, s)
 		}}, []string{"states/several_sets"}},
-		"copies nothing":                  {broken{queue: func(q backend.Queue) backend.Queue { return copiesNothing{q} }}, []string{"queue/copies", "queue/copy_between_devices"}},
-		"executes no command buffers":     {broken{queue: func(q backend.Queue) backend.Queue { return noBuffers{q} }}, []string{"queue/order", "queue/places_may_change", "profile/clock"}},
-		"awaits nothing":                  {broken{queue: func(q backend.Queue) backend.Queue { return awaitsNothing{q} }}, []string{"queue/events"}},
-		"says that it has not failed":     {broken{queue: func(q backend.Queue) backend.Queue { return forgets{q} }}, []string{"fail/sticky"}},
+		"copies nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return copiesNothing{q} }}, []string{"queue/copies", "queue/copy_between_devices"}},
+		"executes no command buffers": {broken{queue: func(q backend.Queue) backend.Queue { return noBuffers{q} }}, []string{"queue/order", "queue/places_may_change", "profile/clock"}},
+		"awaits nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return awaitsNothing{q} }}, []string{"queue/events"}},
+		"says that it has not failed": {broken{queue: func(q backend.Queue) backend.Queue { return forgets{q} }}, []string{"fail/sticky", "queue/close"}},
+		"has less room than it says":  {broken{Device: claims{device}}, []string{"queue/uncompleted"}},
+		"takes any submission": {broken{submit: func(q backend.Queue, ctx context.Context, s backend.Submission) (backend.Pending, error) {
+			p, err := q.Submit(ctx, s)
+			if err != nil {
+				return q.Event()
+			}
+			return p, nil
+		}}, []string{"error/submission"}},
 		"calls an abort a failure":        {broken{submit: wrapped(func(p backend.Pending) backend.Pending { return failed{p} })}, []string{"abort/status"}},
 		"says that nothing is torn":       {broken{submit: wrapped(func(p backend.Pending) backend.Pending { return untorn{p} })}, []string{"states/torn"}},
 		"takes states that are not there": {broken{Device: lenient{device}}, []string{"error/missing_state", "error/short_buffer"}},
@@ -367,6 +375,19 @@ func (q awaitsNothing) Await(backend.Pending) (backend.Pending, error) { return 
 type forgets struct{ backend.Queue }
 
 func (forgets) Err() error { return nil }
+
+func (f forgets) Close() error {
+	_ = f.Queue.Close()
+	return nil
+}
+
+type claims struct{ backend.Device }
+
+func (c claims) Info() backend.Info {
+	i := c.Device.Info()
+	i.MaxUncompleted = 4
+	return i
+}
 
 type failed struct{ backend.Pending }
 

@@ -344,6 +344,85 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, third.Close())
 	},
 
+	// A queue has so many command buffers that are not completed: more open ones are an error,
+	// for committed ones it waits.
+	"queue/uncompleted": func(t *T) {
+		most := t.Device.Info().MaxUncompleted
+		if most == 0 {
+			return // as many as one likes
+		}
+		q := t.newQueue()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		place := backend.At(t.alloc(40))
+		t.upload(place, floatBytes(repeated(0, 10)))
+		x := backend.At(t.alloc(40))
+		t.upload(x, floatBytes(repeated(1, 10)))
+		scope := &backend.Scope{Graph: accumulate(t, "live", 10), Places: []backend.Place{x, place}}
+		var open []backend.CommandBuffer
+		for range most {
+			c, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+			require.NoError(t, err)
+			open = append(open, c)
+		}
+		_, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+		require.Error(t, err)
+		require.NoError(t, ctx.Err(), "nobody would ever end one")
+		for _, c := range open {
+			c.Discard()
+		}
+		for range 3 * most {
+			c, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+			require.NoError(t, err)
+			require.NoError(t, c.Encode(scope.Graph.Nodes[0]))
+			_, err = c.Commit(ctx, "", ir.OrderEvent)
+			require.NoError(t, err)
+		}
+		var down [40]byte
+		t.ok(q.Download(ctx, down[:], place))
+		assert.Equal(t, repeated(float32(3*most), 10), get(down[:]))
+	},
+
+	// Close waits for what was given, tells of what was left open, and ends the queue.
+	"queue/close": func(t *T) {
+		q, err := t.Device.NewQueue()
+		require.NoError(t, err)
+		ctx := context.Background()
+		place := backend.At(t.alloc(40))
+		scope := &backend.Scope{Graph: accumulate(t, "live", 10), Places: []backend.Place{place, place}}
+		c, err := q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+		require.NoError(t, err)
+		p, err := q.Upload(ctx, place, make([]byte, 40))
+		require.NoError(t, err)
+		assert.Error(t, q.Close(), "a command buffer is open")
+		assert.True(t, p.Status().Ended())
+		c.Discard()
+		_, err = q.Event()
+		assert.Error(t, err)
+		_, err = q.CommandBuffer(ctx, backend.Recording{Scope: scope})
+		assert.Error(t, err)
+	},
+
+	// A submission that does not fit its executable is refused when it is given.
+	"error/submission": func(t *T) {
+		q, ctx := t.newQueue(), context.Background()
+		place := backend.At(t.alloc(40))
+		one, two := t.sum(10, place), t.sum(10, place)
+		for what, change := range map[string]func(s *backend.Submission){
+			"frame of another executable":   func(s *backend.Submission) { s.Frame = two.Frame },
+			"states of another executable":  func(s *backend.Submission) { s.States = two.States },
+			"no states":                     func(s *backend.Submission) { s.States = nil },
+			"a param too many":              func(s *backend.Submission) { s.Params = []uint32{1} },
+			"more replays than the frame's": func(s *backend.Submission) { s.Replays = 2 },
+		} {
+			s := one.Submission
+			change(&s)
+			_, err := q.Submit(ctx, s)
+			assert.Error(t, err, what)
+		}
+		t.ok(q.Submit(ctx, one.Submission))
+	},
+
 	// Times are those of the host's clock, in the order of what happens.
 	"profile/clock": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()

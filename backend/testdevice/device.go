@@ -234,6 +234,7 @@ type frame struct {
 	*backend.FrameMemory
 	inner backend.Frame
 	owner *executable
+	room  int
 	used  []*buffer
 }
 
@@ -243,7 +244,7 @@ func (x *executable) NewFrame(s backend.FrameSpec) (backend.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &frame{FrameMemory: memory, owner: x}
+	f := &frame{FrameMemory: memory, owner: x, room: s.Replays}
 	places := make([]backend.Place, len(x.program.Graph.Memories))
 	for i := range places {
 		places[i] = f.Place(ir.MemID(i))

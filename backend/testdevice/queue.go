@@ -152,6 +152,9 @@ func (x *executor) Accept(s *backend.Submission) error {
 	if set, ok := s.States.(*states); ok && set.owner != e {
 		return errors.New("test device: the states are of another executable")
 	}
+	if err := s.Fits(&e.program, s.Frame.(*frame).room); err != nil {
+		return fmt.Errorf("test device: %w", err)
+	}
 	x.q.d.commit(s, usedBy(s))
 	return nil
 }
