@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/mix"
 )
 
 // Term is Coeff · (value of Param).
@@ -104,21 +106,15 @@ func (a Affine) Sub(b Affine) Affine { return a.Add(b.Scale(-1)) }
 // Hash mixes a into h; equal expressions give equal hashes.
 func (a Affine) Hash(h uint64) uint64 {
 	if a.lin == nil {
-		return Hash(h, uint64(a.Const))
+		return mix.Word(h, uint64(a.Const))
 	}
 	// The number of terms tells (512·p) and 512 from 0 and (512·p + 512): a row of a
 	// cache, and all rows up to it.
-	h = Hash(h^uint64(len(*a.lin))<<48, uint64(a.Const))
+	h = mix.Word(h^uint64(len(*a.lin))<<48, uint64(a.Const))
 	for _, t := range *a.lin {
-		h = Hash(h^uint64(t.Param)<<1, uint64(t.Coeff))
+		h = mix.Word(h^uint64(t.Param)<<1, uint64(t.Coeff))
 	}
 	return h
-}
-
-// Hash mixes a word into a hash, by one wide multiplication.
-func Hash(h, x uint64) uint64 {
-	hi, lo := bits.Mul64(h^x, 0x9e3779b97f4a7c15)
-	return hi ^ lo
 }
 
 // Distance returns a − b if that depends on no param. It allocates nothing.

@@ -3,6 +3,8 @@ package ir
 import (
 	"math"
 	"slices"
+
+	"github.com/mlxc/mlxc/internal/mix"
 )
 
 // Bounds answers how small and how great expressions over a graph's params can be,
@@ -171,7 +173,7 @@ func (b *Bounds) greatest(ts []Term) (int64, bool) {
 func hashTerms(ts []Term) uint64 {
 	h := uint64(len(ts))
 	for _, t := range ts {
-		h = Hash(h^uint64(t.Param)<<1, uint64(t.Coeff))
+		h = mix.Word(h^uint64(t.Param)<<1, uint64(t.Coeff))
 	}
 	return h
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/mix"
 )
 
 // EffectsCheck is the part of Check that is about effects. It says enough of a graph
@@ -240,7 +241,7 @@ func (nc *nodeChecker) distinct(ws []Write, certain int) {
 		p := nc.roots[w.Mem]
 		h := w.Run.Hash(w.Off.AddConst(p.off).Hash(uint64(p.mem)))
 		for k := range w.Dims {
-			h = w.Dims[k].Count.Hash(Hash(h, uint64(w.Dims[k].Stride)))
+			h = w.Dims[k].Count.Hash(mix.Word(h, uint64(w.Dims[k].Stride)))
 		}
 		for _, j := range seen[h] {
 			if same(j, i) {

@@ -1,6 +1,10 @@
 package ir
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/mlxc/mlxc/internal/mix"
+)
 
 // memo remembers what a check accepted, so that the views, regions and extents
 // of params that graphs repeat a million times are decided once. A table has one
@@ -52,7 +56,7 @@ func (m *memo) region(r Region) (place *acceptedRegion, accepted bool) {
 	}
 	h := r.Run.Hash(r.Off.Hash(uint64(r.Mem)))
 	for i := range r.Dims {
-		h = r.Dims[i].Count.Hash(Hash(h, uint64(r.Dims[i].Stride)))
+		h = r.Dims[i].Count.Hash(mix.Word(h, uint64(r.Dims[i].Stride)))
 	}
 	place = &m.regions[h>>m.shift]
 	return place, place.ok && place.Equal(r)
@@ -62,7 +66,7 @@ func (m *memo) extent(e Extent, as DType) (place *acceptedExtent, accepted bool)
 	if m.extents == nil {
 		m.extents = make([]acceptedExtent, m.size)
 	}
-	h := e.Num.Hash(Hash(uint64(as), uint64(e.Div)))
+	h := e.Num.Hash(mix.Word(uint64(as), uint64(e.Div)))
 	place = &m.extents[h>>m.shift]
 	return place, place.ok && place.as == as && place.Equal(e)
 }
@@ -107,7 +111,7 @@ func (m *memo) promise(grid Affine, r *Region) (place *acceptedPromise, accepted
 	}
 	h := r.Run.Hash(r.Off.Hash(grid.Hash(uint64(r.Mem))))
 	for i := range r.Dims {
-		h = r.Dims[i].Count.Hash(Hash(h, uint64(r.Dims[i].Stride)))
+		h = r.Dims[i].Count.Hash(mix.Word(h, uint64(r.Dims[i].Stride)))
 	}
 	place = &m.empty[h>>m.shift]
 	return place, place.ok && place.grid.Equal(grid) && place.Region.Equal(*r)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/internal/mix"
 )
 
 // A contradiction is found of what no values satisfy, and of what fractions do
@@ -93,10 +95,10 @@ func TestContradictionIsBounded(t *testing.T) {
 	for i := range 64 {
 		var ts []Term
 		for j := range 64 {
-			x = Hash(x, uint64(i*64+j))
+			x = mix.Word(x, uint64(i*64+j))
 			ts = append(ts, Term{ParamID(j), int64(x%(1<<28)) - 1<<27})
 		}
-		x = Hash(x, 7)
+		x = mix.Word(x, 7)
 		g.Constraints = append(g.Constraints, Constraint{Linear(0, ts...), -int64(x % (1 << 50))})
 	}
 	start := time.Now()

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/mix"
 	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -207,12 +208,12 @@ func (c *Cache) find(d *ir.Dispatch) *form {
 
 func (c *Cache) hash(d *ir.Dispatch) uint64 {
 	h := c.seed
-	h = ir.Hash(h, uint64(d.Kernel)<<32^uint64(d.GridKind)<<24^uint64(len(d.Bindings))<<8^uint64(len(d.ThreadgroupMemory)))
+	h = mix.Word(h, uint64(d.Kernel)<<32^uint64(d.GridKind)<<24^uint64(len(d.Bindings))<<8^uint64(len(d.ThreadgroupMemory)))
 	for i := range d.Grid {
-		h = ir.Hash(d.Grid[i].Num.Hash(h), uint64(d.Grid[i].Div)<<32^uint64(d.Threadgroup[i]))
+		h = mix.Word(d.Grid[i].Num.Hash(h), uint64(d.Grid[i].Div)<<32^uint64(d.Threadgroup[i]))
 	}
 	for _, t := range d.ThreadgroupMemory {
-		h = ir.Hash(h, uint64(t.Slot)<<32^uint64(t.Bytes))
+		h = mix.Word(h, uint64(t.Slot)<<32^uint64(t.Bytes))
 	}
 	for i := range d.Bindings {
 		b := c.inline(&d.Bindings[i])
@@ -298,13 +299,13 @@ func (c *Cache) extendRoots() {
 }
 
 func mixBytes(h uint64, b []byte) uint64 {
-	h = ir.Hash(h, uint64(len(b)))
+	h = mix.Word(h, uint64(len(b)))
 	for ; len(b) >= 8; b = b[8:] {
-		h = ir.Hash(h, uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16|uint64(b[3])<<24|uint64(b[4])<<32|uint64(b[5])<<40|uint64(b[6])<<48|uint64(b[7])<<56)
+		h = mix.Word(h, uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16|uint64(b[3])<<24|uint64(b[4])<<32|uint64(b[5])<<40|uint64(b[6])<<48|uint64(b[7])<<56)
 	}
 	x := uint64(0)
 	for i, v := range b {
 		x |= uint64(v) << (8 * i)
 	}
-	return ir.Hash(h, x)
+	return mix.Word(h, x)
 }

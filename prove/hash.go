@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
+	"github.com/mlxc/mlxc/internal/mix"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -54,7 +55,7 @@ func (h *hasher) op(i int32) uint64 {
 func (h *hasher) note(i int32, what uint64) {
 	o := &h.m.ops[i]
 	for w := o.wlo; w < o.whi; w++ {
-		h.writes[w] = ir.Hash(what, uint64(w-o.wlo))
+		h.writes[w] = mix.Word(what, uint64(w-o.wlo))
 	}
 }
 
@@ -113,7 +114,7 @@ func (h *hasher) reading(k int32) {
 	// Writes that lie apart may have come in any order.
 	sum := uint64(0)
 	for _, w := range r.writes {
-		x := ir.Hash(h.writes[w], 1)
+		x := mix.Word(h.writes[w], 1)
 		d := m.off(&m.writes[w].access).Sub(m.off(r.at))
 		sum += d.Hash(x)
 	}

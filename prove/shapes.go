@@ -1,6 +1,9 @@
 package prove
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/internal/mix"
+	"github.com/mlxc/mlxc/ir"
+)
 
 // shapes are the regions of a graph that are no constant runs: that depend on
 // params, or have dimensions. Equal ones are kept once, and what is proved of two
@@ -60,7 +63,7 @@ func newShapes(g *ir.Graph) shapes {
 func (s *shapes) shape(r ir.Region) access {
 	h := r.Run.Hash(r.Off.Hash(uint64(r.Mem)))
 	for i := range r.Dims {
-		h = r.Dims[i].Count.Hash(ir.Hash(h, uint64(r.Dims[i].Stride)))
+		h = r.Dims[i].Count.Hash(mix.Word(h, uint64(r.Dims[i].Stride)))
 	}
 	nr, chain := s.byHash[h], 0
 	for ; nr != 0; nr, chain = s.list[nr-1].before, chain+1 {
@@ -100,7 +103,7 @@ func (m *model) ask(what question, a, b *access) bool {
 	if m.proved == nil {
 		m.proved = make([]provedPair, pairTable)
 	}
-	x := &m.proved[ir.Hash(uint64(what), uint64(a.shape)<<32|uint64(b.shape))%pairTable]
+	x := &m.proved[mix.Word(uint64(what), uint64(a.shape)<<32|uint64(b.shape))%pairTable]
 	if !x.known || x.what != what || x.x != a.shape || x.y != b.shape {
 		*x = provedPair{a.shape, b.shape, what, true, what.answer(m.bounds, m.region(a), m.region(b))}
 	}

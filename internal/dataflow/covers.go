@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/mix"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -142,7 +143,7 @@ func (f *facts) room() {
 func hash(h uint64, r *ir.Region) uint64 {
 	h = r.Run.Hash(r.Off.Hash(h ^ uint64(r.Mem)))
 	for i := range r.Dims {
-		h = r.Dims[i].Count.Hash(ir.Hash(h, uint64(r.Dims[i].Stride)))
+		h = r.Dims[i].Count.Hash(mix.Word(h, uint64(r.Dims[i].Stride)))
 	}
 	return h
 }

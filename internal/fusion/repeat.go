@@ -6,6 +6,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/dataflow"
 	"github.com/mlxc/mlxc/internal/isel"
+	"github.com/mlxc/mlxc/internal/mix"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -285,7 +286,7 @@ type other struct {
 func (r *round) other(u *dataflow.Use, i, k int32) (value int64, last int) {
 	h := u.Region.Run.Hash(u.Region.Off.Hash(uint64(u.Region.Mem)))
 	for _, s := range u.Sources {
-		h = ir.Hash(h, uint64(s.Command)<<32^uint64(s.Write))
+		h = mix.Word(h, uint64(s.Command)<<32^uint64(s.Write))
 	}
 	head := r.others.table[h]
 	for n := head; n != 0; n = r.others.list[n-1].next {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/mix"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -14,48 +15,45 @@ import (
 // which the group binds them; between like ones their hashes decide. Never who was
 // interned first: the text of a kernel must not depend on the way to its term.
 
-// mix adds x to a hash.
-func mix(h, x uint64) uint64 { return ir.Hash(h, x) }
-
 // hash of a form: the same in whatever order its atoms were found.
 func (f form) hash() uint64 {
 	h := uint64(0)
 	for _, m := range f.t {
-		h += mix(mix(1, uint64(m.k)), m.a.hash)
+		h += mix.Word(mix.Word(1, uint64(m.k)), m.a.hash)
 	}
-	return mix(h, uint64(f.c))
+	return mix.Word(h, uint64(f.c))
 }
 
 func (a *atom) setHash() {
-	h := mix(mix(2, uint64(a.kind)), uint64(a.param))
-	h = mix(mix(h, uint64(a.level)), a.num.hash())
-	h = mix(mix(h, uint64(a.den)), uint64(a.op))
-	h = mix(mix(mix(h, uint64(a.typ)), uint64(a.slot)), uint64(a.which))
+	h := mix.Word(mix.Word(2, uint64(a.kind)), uint64(a.param))
+	h = mix.Word(mix.Word(h, uint64(a.level)), a.num.hash())
+	h = mix.Word(mix.Word(h, uint64(a.den)), uint64(a.op))
+	h = mix.Word(mix.Word(mix.Word(h, uint64(a.typ)), uint64(a.slot)), uint64(a.which))
 	for _, f := range a.args {
-		h = mix(h, f.hash())
+		h = mix.Word(h, f.hash())
 	}
 	if a.value != nil {
-		h = mix(h, a.value.hash)
+		h = mix.Word(h, a.value.hash)
 	}
 	a.hash = h
 }
 
 // setHash computes the hash and the depth of a value whose operands have theirs.
 func (s *space) setHash(v *value) {
-	h := mix(mix(mix(3, uint64(v.op)), uint64(v.typ)), uint64(v.bits))
-	h = mix(mix(mix(h, uint64(v.slot)), uint64(v.index)), v.addr.hash())
+	h := mix.Word(mix.Word(mix.Word(3, uint64(v.op)), uint64(v.typ)), uint64(v.bits))
+	h = mix.Word(mix.Word(mix.Word(h, uint64(v.slot)), uint64(v.index)), v.addr.hash())
 	for i := range len(v.class) {
-		h = mix(h, uint64(v.class[i]))
+		h = mix.Word(h, uint64(v.class[i]))
 	}
 	for _, f := range v.ints {
-		h = mix(h, f.hash())
+		h = mix.Word(h, f.hash())
 	}
 	if v.op == term.Symbol {
-		h = mix(h, s.affine(v.par).hash())
+		h = mix.Word(h, s.affine(v.par).hash())
 	}
 	v.depth = 0
 	for _, a := range v.args { // in their one order already
-		h = mix(h, a.hash)
+		h = mix.Word(h, a.hash)
 		v.depth = max(v.depth, min(a.depth, math.MaxInt32-1)+1)
 	}
 	v.hash = h
