@@ -6,12 +6,17 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/interval"
 	"github.com/mlxc/mlxc/internal/reach"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // Order by edges: every conflict lies on a path. What a command conflicts with are the
 // last writes of the bytes that it touches and, where it writes, the reads since: who
 // comes before these comes before it. So a path is asked for each piece of memory that
 // an access meets. Behind the list its commands run once more: the next replay.
+//
+// Where many commands wrote what many others read as a whole, and the other way round,
+// a join stands between. Once it is found to be behind all of one side, it is asked for
+// in their place.
 
 // paths goes through the commands of a graph, run after run. Command i of run r is
 // turn r·len(ops) + i.
@@ -27,9 +32,12 @@ type paths struct {
 	shaped  []interval.Tree[int32] // by memory: of the others, which are held in held
 	held    []held
 	latest  map[int32]int32 // by shape: the last read of this run
+	changes []int32         // by memory: how many writes were noted
+	wide    map[wideKey]*wideRead
 
 	asked []asked
 	nodes []int32
+	looks int // pieces that were looked at
 
 	// The last turn of unknown effects that is ordered with all before it, and those
 	// since; the same of all turns.
@@ -52,6 +60,44 @@ type held struct {
 	turn  int32
 	write bool
 	gone  bool // what follows need not look at it
+	// readers are all that read a constant run of many pieces; turn is none of them.
+	readers *readers
+}
+
+// wideKey is a constant run of many pieces.
+type wideKey struct {
+	mem     ir.MemID
+	lo, end int64
+}
+
+// manyPieces is from how many pieces on the readers of a run are kept together.
+const manyPieces = 64
+
+// wideRead is what is known of a run that was read as a whole.
+type wideRead struct {
+	// What is behind these nodes is behind all writers of the run, as of so many changes
+	// of its memory, for a reader of this replay. Not known: they are not.
+	gates   []int32
+	known   bool
+	changes int32
+	// The readers since the last write of all of it, the latest first, are held under
+	// this number; −1: none.
+	held int32
+}
+
+// readers are some of those of a run, and those before them.
+type readers struct {
+	turns []int32
+	gates []int32 // what is behind these nodes is behind all of them, and those before; nil: none are known
+	older *readers
+}
+
+// last returns the last one of them.
+func (r *readers) last() int32 {
+	if n := len(r.turns); n > 0 {
+		return r.turns[n-1]
+	}
+	return r.older.last()
 }
 
 // asked is a conflict that must lie on a path.
@@ -74,6 +120,7 @@ func orderByEdges(m *model) *schedule {
 	p := &paths{
 		schedule: &schedule{}, m: m, index: reach.New(m.g, runs), places: make([]int32, len(m.ops)), ops: int32(len(m.ops)),
 		cells: make([]interval.Partition[cell], n), shaped: make([]interval.Tree[int32], n), latest: map[int32]int32{},
+		changes: make([]int32, n), wide: map[wideKey]*wideRead{},
 	}
 	p.schedule.paths = p
 	for k, i := range m.at {
@@ -83,9 +130,12 @@ func orderByEdges(m *model) *schedule {
 	}
 	for r := range runs {
 		clear(p.latest)
+		for _, w := range p.wide { // the params may be others
+			w.known = false
+		}
 		for i := range p.ops {
 			interrupt.Poll(m.ctx)
-			if len(p.races) >= maxFindings {
+			if len(p.races) >= maxFindings || p.undecided {
 				return p.schedule // as good as all
 			}
 			p.step(int32(r)*p.ops + i)
@@ -145,19 +195,49 @@ func (p *paths) look(t int32, a *access, write bool) {
 		p.asked = append(p.asked, asked{turn, a, *with})
 	}
 	apart := func(with *access, turn int32) bool {
-		if a.flat() && with.flat() {
+		if p.looked(t, turn); a.flat() && with.flat() {
 			return false
 		}
-		if !m.afford(1) {
-			panic(crowd{m, a})
-		}
-		if p.sameRun(turn, t) {
+		if turn >= 0 && p.sameRun(turn, t) {
 			return m.apart(a, with)
 		}
 		return m.apartAlways(a, with)
 	}
+	first := len(p.asked)
+	w := p.wide[wideKey{a.mem, a.lo, a.end}]
+	if w != nil && (write || !a.flat()) {
+		w = nil
+	}
+	if w != nil && w.known && w.changes == p.changes[a.mem] && p.behind(w.gates, t) {
+		return
+	}
+	reader := int32(-1) // the last one of a run that holds all of a
+	p.shaped[a.mem].Overlapping(a.lo, a.end, func(k int32) bool {
+		h := &p.held[k]
+		switch {
+		case h.gone || !write && !h.write:
+		case h.readers != nil:
+			if apart(&h.access, -1) {
+				break
+			}
+			p.lookReaders(t, a, h)
+			if last := h.readers.last(); a.flat() && h.lo <= a.lo && a.end <= h.end {
+				reader = max(reader, last)
+			}
+		case !apart(&h.access, h.turn):
+			meet(h.turn, &h.access)
+		}
+		return !p.undecided
+	})
 	p.cells[a.mem].Each(a.lo, a.end, func(lo, end int64, c cell) bool {
+		if p.undecided {
+			return false
+		}
 		with := access{lo: lo, end: end, mem: a.mem}
+		// A writer is before those who read what it wrote, who come before this write.
+		if write && a.flat() && (c.reads > 0 || c.write-1 < reader) {
+			c.write = 0
+		}
 		if c.write > 0 && !apart(&with, c.write-1) {
 			meet(c.write-1, &with)
 		}
@@ -168,13 +248,85 @@ func (p *paths) look(t int32, a *access, write bool) {
 		}
 		return true
 	})
-	p.shaped[a.mem].Overlapping(a.lo, a.end, func(k int32) bool {
-		h := &p.held[k]
-		if !h.gone && (write || h.write) && !apart(&h.access, h.turn) {
-			meet(h.turn, &h.access)
+	if n := len(p.asked) - first; w != nil && (n == 0 || n >= manyPieces) {
+		w.changes = p.changes[a.mem]
+		if w.gates, w.known = p.gates(t, p.asked[first:], nil); w.known {
+			p.asked = p.asked[:first]
 		}
-		return true
-	})
+	}
+}
+
+// looked counts a piece that turn t and another touch. All turns together may look at
+// as many as comparisons may take steps ([model.afford]).
+func (p *paths) looked(t, other int32) {
+	if p.looks++; !p.m.afford(1) && !p.undecided {
+		p.undecided, p.doubt = true, beside{max(other, 0) % p.ops, t % p.ops}
+	}
+}
+
+// behind reports whether turn t is behind all the nodes, as far as that is known.
+func (p *paths) behind(nodes []int32, t int32) bool {
+	missing, decided := p.index.Missing(nodes, p.node(t))
+	return decided && len(missing) == 0
+}
+
+// gates returns joins that turn t waits for, such that what is behind them is behind
+// all of list and the nodes also; found is false where there are none.
+func (p *paths) gates(t int32, list []asked, also []int32) (gates []int32, found bool) {
+	left := slices.Clone(also)
+	for i := range list {
+		left = append(left, p.node(list[i].turn))
+	}
+	const tries = 4
+	into, n := p.index.Into(p.node(t)), 0
+	for k := len(into) - 1; k >= 0 && n < tries && len(left) > 0; k-- {
+		g := into[k]
+		if _, join := p.m.g.Nodes[int(g)%len(p.m.g.Nodes)].(*ir.Join); !join {
+			continue
+		}
+		n++
+		before := slices.DeleteFunc(slices.Clone(left), func(x int32) bool { return x >= g }) // those it can be behind
+		missing, decided := p.index.Missing(before, g)
+		if !decided || len(missing) == len(before) {
+			continue
+		}
+		gates = append(gates, g)
+		still := map[int32]bool{}
+		for _, x := range missing {
+			still[x] = true
+		}
+		left = slices.DeleteFunc(left, func(x int32) bool { return x == g || x < g && !still[x] })
+	}
+	return gates, len(left) == 0
+}
+
+// lookReaders lists what write a of turn t conflicts with of those who read a run as a
+// whole.
+func (p *paths) lookReaders(t int32, a *access, h *held) {
+	first := len(p.asked)
+	c, older := h.readers, []int32(nil)
+	for ; c != nil; c = c.older {
+		if c.gates != nil && p.behind(c.gates, t) {
+			older = c.gates
+			break
+		}
+		for _, u := range c.turns {
+			if u == t || u >= p.ops && p.sameRun(u, t) {
+				continue // of two commands of the second run the first has shown it
+			}
+			if p.looked(t, u); p.undecided {
+				return
+			}
+			p.asked = append(p.asked, asked{u, a, h.access})
+		}
+	}
+	if len(p.asked)-first < manyPieces || h.readers.gates != nil {
+		return
+	}
+	if gates, found := p.gates(t, p.asked[first:], older); found {
+		h.readers.gates = gates
+		p.asked = p.asked[:first]
+	}
 }
 
 // ask demands a path for each conflict of turn t that was listed.
@@ -237,6 +389,9 @@ func (p *paths) read(t int32, a *access) {
 	if p.m.readOnly(a.mem) || p.m.void(a) {
 		return
 	}
+	if a.flat() && p.readWide(t, a) {
+		return
+	}
 	if a.flat() {
 		p.cells[a.mem].Update(a.lo, a.end, func(c cell) cell {
 			if c.reads > 0 && p.readers[c.reads-1].turn == t {
@@ -257,17 +412,44 @@ func (p *paths) read(t int32, a *access) {
 	p.latest[a.shape] = p.hold(t, a, false)
 }
 
+// readWide is read of a constant run of many pieces; it reports whether a is one.
+func (p *paths) readWide(t int32, a *access) bool {
+	key := wideKey{a.mem, a.lo, a.end}
+	w := p.wide[key]
+	if w == nil {
+		n := 0
+		p.cells[a.mem].Each(a.lo, a.end, func(int64, int64, cell) bool {
+			n++
+			return n < manyPieces
+		})
+		if n < manyPieces {
+			return false
+		}
+		w = &wideRead{held: -1}
+		p.wide[key] = w
+	}
+	if w.held < 0 || p.held[w.held].gone {
+		w.held = p.hold(t, a, false)
+		p.held[w.held].readers = &readers{}
+	}
+	h := &p.held[w.held]
+	if h.readers.gates != nil {
+		h.readers = &readers{older: h.readers}
+	}
+	h.readers.turns = append(h.readers.turns, t)
+	return true
+}
+
 // write notes a write, which is ordered, and drops what it covers.
 func (p *paths) write(t int32, a *access) {
 	if p.m.readOnly(a.mem) || p.m.void(a) {
 		return
 	}
+	p.changes[a.mem]++
 	p.shaped[a.mem].Overlapping(a.lo, a.end, func(k int32) bool {
 		h := &p.held[k]
-		if !h.gone && h.turn != t {
-			if !p.m.afford(1) {
-				panic(crowd{p.m, a})
-			}
+		if !h.gone && (h.turn != t || h.readers != nil) {
+			p.looked(t, h.turn)
 			// The params of another replay may be others.
 			h.gone = (a.flat() || p.sameRun(h.turn, t)) && p.m.covers(a, &h.access)
 		}

@@ -74,3 +74,74 @@ func TestChecksOfEdges(t *testing.T) {
 	require.Greater(t, refused, 80)
 	require.Greater(t, proved, 20)
 }
+
+// What would take more steps than the bound is left open, with the pair.
+func TestChecksOfEdgesEndWithTheirBound(t *testing.T) {
+	const pairs, deep, wide = 400, 2000, 20
+	b := ir.NewBuilder("g")
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Scratch, Size: pairs})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: pairs})
+	var fills []ir.Command
+	for i := range int64(pairs) {
+		fills = append(fills, b.Fill(ir.ViewOf(x, i, 1), 1, ""))
+	}
+	// Many paths lead from each fill to each copy, and none along the latest commands.
+	var joins []ir.Command
+	for i := range deep {
+		j := b.Join()
+		b.After(j, joins[max(0, i-wide):i]...)
+		joins = append(joins, j)
+	}
+	b.After(joins[0], fills...)
+	for i := range int64(pairs) {
+		b.After(b.Copy(ir.ViewOf(y, i, 1), ir.ViewOf(x, i, 1), ""), joins[deep-1])
+	}
+	g, err := b.Graph()
+	require.NoError(t, err)
+	g.NextHost = true
+	r := prove.Check(context.Background(), g, g.Clone(), prove.Options{})
+	require.Equal(t, prove.CannotTell, r.Verdict, "%s", r)
+	require.Len(t, r.Findings, 1)
+	require.Regexp(t, `^whether a path of edges leads from #\d+ fill to #\d+ copy was not found within the bound$`, r.Findings[0].Text)
+	few := g.Clone()
+	few.Edges = slices.DeleteFunc(few.Edges, func(e ir.Edge) bool { return int(e.To-e.From) > 1 && e.From >= pairs && e.To < pairs+deep })
+	r = prove.Check(context.Background(), few, few.Clone(), prove.Options{})
+	require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+}
+
+// Where the host waits between two replays nothing else need order them; a graph that
+// orders them owes it.
+func TestChecksOfTheNextReplay(t *testing.T) {
+	b := ir.NewBuilder("g")
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16})
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 16})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 16})
+	b.Copy(ir.ViewOf(s, 0, 16), ir.ViewOf(x, 0, 16), "")
+	b.Barrier()
+	b.Copy(ir.ViewOf(y, 0, 16), ir.ViewOf(s, 0, 16), "")
+	g, err := b.Graph()
+	require.NoError(t, err)
+	edged := optimized(t, g, byEdges)
+	within := func(hosted bool) *ir.Graph {
+		o := edged.Clone()
+		o.Edges = slices.DeleteFunc(o.Edges, func(e ir.Edge) bool { return e.Previous })
+		o.NextHost = hosted
+		return o
+	}
+	check := func(before, after *ir.Graph) *prove.Result {
+		return prove.Check(context.Background(), before, after, prove.Options{Strict: true})
+	}
+	require.Less(t, len(within(false).Edges), len(edged.Edges))
+	require.Equal(t, prove.Proved, check(edged, within(true)).Verdict)
+	require.Equal(t, prove.Refused, check(edged, within(false)).Verdict)
+	// A recording may leave it to its host, unsaid.
+	require.Equal(t, prove.Proved, prove.Check(context.Background(), g, within(false), prove.Options{}).Verdict)
+	require.Equal(t, prove.CannotTell, check(g, within(false)).Verdict)
+	// Said, it is owed.
+	said := g.Clone()
+	said.NextHost = true
+	require.Equal(t, prove.Proved, check(said, said.Clone()).Verdict)
+	require.Equal(t, prove.Proved, check(said, edged).Verdict)
+	require.Equal(t, prove.Refused, check(said, within(false)).Verdict)
+	require.Equal(t, prove.Refused, check(said, g).Verdict)
+}
