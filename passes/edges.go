@@ -153,13 +153,58 @@ func waitsOf(ctx context.Context, t *hazard.Table, previous bool) *waits {
 				w.end[to]++
 			}
 		}
-		if w.isJoin(i) && kept[i] {
+	}
+	w.skip(o, kept)
+	for i := 2 * w.n; i < nodes; i++ {
+		if kept[i] {
 			w.joins = append(w.joins, i)
 		}
 	}
 	slices.SortStableFunc(w.joins, func(a, b int32) int { return int(w.place[a]) - int(w.place[b]) })
 	w.number()
 	return w
+}
+
+// skip leaves out joins of one node and joins for one node, whose edges lead past them.
+func (w *waits) skip(o *hazard.Order, kept []bool) {
+	nodes := int32(len(kept))
+	thin := make([]bool, nodes)
+	for i := 2 * w.n; i < nodes; i++ {
+		if !kept[i] {
+			continue
+		}
+		// One for one node that is for many would take all its edges to each of them.
+		waiting := 0
+		for _, to := range o.Successors(i) {
+			if kept[to] {
+				waiting++
+				if w.isJoin(to) && len(w.into(to)) == 1 {
+					waiting++
+				}
+			}
+		}
+		thin[i] = waiting == 1 || len(w.into(i)) == 1
+	}
+	first, from := make([]int32, nodes+1), make([]int32, 0, len(w.from))
+	var stack []int32
+	for i := range nodes {
+		if !thin[i] {
+			stack = append(stack[:0], w.into(i)...)
+		}
+		for len(stack) > 0 {
+			k := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if thin[k] {
+				stack = append(stack, w.into(k)...)
+			} else {
+				from = append(from, k)
+			}
+		}
+		first[i+1] = int32(len(from))
+		kept[i] = kept[i] && !thin[i]
+	}
+	w.first, w.from = first, from
+	copy(w.end, first[1:])
 }
 
 // number ranks the nodes by the list.
@@ -185,28 +230,71 @@ func (w *waits) number() {
 }
 
 // fewEdges is how many edges are looked at on either side to find that a path of two
-// stands for a third. The proof looks for as many.
-const fewEdges = 32
+// stands for a third, and shortRow is the most edges into a command for which longer
+// paths are looked for: those by the latest that each command waits for. The proof
+// finds both at once.
+const (
+	fewEdges = 32
+	shortRow = 8
+)
 
-// reduce leaves out edges into commands that paths of two others stand for.
+// reduce leaves out edges into commands that paths of others stand for.
 func (w *waits) reduce(ctx context.Context) {
-	for i := range int32(len(w.end)) {
+	list := make([]int32, 0, int(w.n)+len(w.joins)) // in the order of the list
+	joins := w.joins
+	for i := range w.n {
+		for ; len(joins) > 0 && w.place[joins[0]] <= i; joins = joins[1:] {
+			list = append(list, joins[0])
+		}
+		list = append(list, i)
+	}
+	list = append(list, joins...)
+	latest := newTree(2 * len(list))
+	again := int32(len(list)) // rank of the first node of the second replay
+	for r, i := range list {
 		interrupt.Poll(ctx)
-		row := w.into(i)
-		slices.SortFunc(row, func(a, b int32) int { return int(w.rank[b]) - int(w.rank[a]) })
-		row = slices.Compact(row)
+		row := w.sorted(i)
+		short := len(row) <= shortRow
+		if !w.isJoin(i) {
+			left := row[:0]
+			for _, a := range row { // the latest first: those that a path leads through are decided
+				if !w.through(left, a) && !(short && latest.over(w.rank[a], left, w.rank, 0)) {
+					left = append(left, a)
+				}
+			}
+			row = left
+		}
+		w.end[i] = w.first[i] + int32(len(row))
+		latest.add(int32(r), row, w.rank, 0)
+	}
+	for r, i := range list {
+		interrupt.Poll(ctx)
+		same := w.into(i)
+		latest.add(again+int32(r), same, w.rank, again)
 		if w.isJoin(i) {
-			w.end[i] = w.first[i] + int32(len(row))
 			continue
 		}
+		row := w.sorted(w.n + i)
+		short := len(row)+len(same) <= shortRow
 		left := row[:0]
-		for _, a := range row { // the latest first: those that a path leads through are decided
-			if !w.through(left, a) && !(w.again(i) && w.throughSecond(i, a)) {
+		for _, a := range row {
+			if !w.through(left, a) && !w.throughSecond(i, a) && !(short && (latest.over(w.rank[a], left, w.rank, 0) || latest.over(w.rank[a], same, w.rank, again))) {
 				left = append(left, a)
 			}
 		}
-		w.end[i] = w.first[i] + int32(len(left))
+		w.end[w.n+i] = w.first[w.n+i] + int32(len(left))
+		if len(same) == 0 {
+			latest.add(again+int32(r), left, w.rank, 0)
+		}
 	}
+}
+
+// sorted returns the nodes that a node waits for, the latest of the list first, each
+// once.
+func (w *waits) sorted(node int32) []int32 {
+	row := w.into(node)
+	slices.SortFunc(row, func(a, b int32) int { return int(w.rank[b]) - int(w.rank[a]) })
+	return slices.Compact(row)
 }
 
 // through reports whether an edge leads from a to one of the nodes list.
@@ -222,12 +310,55 @@ func (w *waits) through(list []int32, a int32) bool {
 // throughSecond is through for those commands of the second replay that command i of it
 // waits for.
 func (w *waits) throughSecond(i, a int32) bool {
-	list := w.into(i - w.n)
+	list := w.into(i)
 	for _, b := range list[:min(len(list), fewEdges)] {
 		if w.isJoin(b) {
 			continue
 		}
 		if row := w.into(w.n + b); len(row) <= fewEdges && slices.Contains(row, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// tree holds for each node, by rank, the latest node that it waits for, and a link
+// further up (Myers 1983): to find whether one is above another takes the logarithm of
+// its depth.
+type tree struct{ parent, jump, depth []int32 }
+
+func newTree(nodes int) *tree {
+	t := &tree{parent: make([]int32, nodes), jump: make([]int32, nodes), depth: make([]int32, nodes)}
+	for i := range t.parent {
+		t.parent[i], t.jump[i] = -1, int32(i)
+	}
+	return t
+}
+
+// add puts a node below the first of row, which waits for no later one.
+func (t *tree) add(node int32, row, rank []int32, from int32) {
+	if len(row) == 0 {
+		return
+	}
+	p := from + rank[row[0]]
+	t.parent[node], t.depth[node], t.jump[node] = p, t.depth[p]+1, p
+	if j := t.jump[p]; t.depth[p]-t.depth[j] == t.depth[j]-t.depth[t.jump[j]] {
+		t.jump[node] = t.jump[j]
+	}
+}
+
+// over reports whether node a is above one of row.
+func (t *tree) over(a int32, row, rank []int32, from int32) bool {
+	for _, b := range row {
+		v := from + rank[b]
+		for t.depth[v] > t.depth[a] {
+			if j := t.jump[v]; t.depth[j] >= t.depth[a] && j != v {
+				v = j
+			} else {
+				v = t.parent[v]
+			}
+		}
+		if v == a {
 			return true
 		}
 	}

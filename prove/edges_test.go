@@ -72,7 +72,7 @@ func TestChecksOfEdges(t *testing.T) {
 	}
 	t.Logf("%d edges refused, %d with another path", refused, proved)
 	require.Greater(t, refused, 80)
-	require.Greater(t, proved, 20)
+	require.Positive(t, proved)
 }
 
 // What would take more steps than the bound is left open, with the pair.
