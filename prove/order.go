@@ -298,7 +298,7 @@ func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32)
 // end.
 func (p *proof) checkOrder() {
 	found := order(p.a)
-	p.Barriers = found.barriers
+	p.Barriers, p.Edges = found.barriers, len(p.a.g.Edges)
 	if len(found.races) == 0 && len(found.around) == 0 && p.a.pillars == 0 && !found.undecided {
 		return // whatever the recording leaves open
 	}

@@ -64,6 +64,7 @@ type Result struct {
 	Fused       int       `json:"fused"`              // commands after that are proved by terms
 	Reads       int       `json:"reads"`              // regions whose values were compared
 	Barriers    int       `json:"barriers"`           // that end an epoch of the graph after
+	Edges       int       `json:"edges,omitempty"`    // that order it instead
 	Rewrites    []Used    `json:"rewrites,omitempty"` // that may change bits
 	Assumptions []string  `json:"assumptions,omitempty"`
 	Findings    []Finding `json:"findings,omitempty"`
@@ -79,7 +80,11 @@ func (r *Result) OverBudget() bool {
 
 func (r *Result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d commands, %d fused, %d dropped, %d values, %d barriers", r.Verdict, r.Commands, r.Fused, r.Dropped, r.Reads, r.Barriers)
+	marks, kind := r.Barriers, "barriers"
+	if r.Edges > 0 {
+		marks, kind = r.Edges, "edges"
+	}
+	fmt.Fprintf(&b, "%s: %d commands, %d fused, %d dropped, %d values, %d %s", r.Verdict, r.Commands, r.Fused, r.Dropped, r.Reads, marks, kind)
 	for _, u := range r.Rewrites {
 		fmt.Fprintf(&b, "\n  rewrite %s, %d times: %s", u.Name, u.Count, u.Bound)
 	}

@@ -24,6 +24,8 @@ type Report struct {
 	// Undescribed is what the first dispatch has against it that the declaration of
 	// its kernel does not describe; it counts as one of unknown effects.
 	Undescribed error `json:"-"`
+
+	edges bool // order the graph
 }
 
 // Fault is a race or an undefined read.
@@ -39,13 +41,14 @@ type Fault struct {
 // The hints say what to do about the two kinds of fault.
 const (
 	raceHint      = "put a barrier between them; or, if the list is the order in which they ran, make the graph serial (--recorded-order)"
+	edgeHint      = "add an edge, or a path of edges, from the first to the second; or, if the list is the order in which they ran, make the graph serial (--recorded-order)"
 	undefinedHint = "scratch and outputs begin undefined: write the bytes first, or make the memory a state"
 )
 
 // Of judges a graph that passed [ir.Graph.Check]. The error is the context's.
 func Of(ctx context.Context, g *ir.Graph) (r *Report, err error) {
 	defer interrupt.Catch(&err)
-	r = &Report{Graph: g.Name}
+	r = &Report{Graph: g.Name, edges: g.Ordering == ir.ByEdges}
 	declared := msl.NewCache(g)
 	var effects ir.Effects
 	t := hazard.NewTableOf(ctx, g, func(d *ir.Dispatch) *ir.Effects {
@@ -165,6 +168,9 @@ func (r *Report) Lines() (out []string) {
 	hinted := ""
 	for _, f := range r.Faults {
 		hint := raceHint
+		if r.edges {
+			hint = edgeHint
+		}
 		if f.Kind == "undefined" {
 			hint = undefinedHint
 		}

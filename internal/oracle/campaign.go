@@ -230,6 +230,9 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 		}
 	}
 	after, ok := m.Apply(rng, from)
+	if !ok && from != s.graph { // a graph of edges has no barriers to drop
+		after, ok = m.Apply(rng, s.graph)
+	}
 	if !ok {
 		return testCase{}, false
 	}
