@@ -17,8 +17,10 @@
 // # Meaning
 //
 // The commands of a recorded graph run one after another in recorded order.
-// Barriers and commits give a schedule, unless the graph is serial: then its list
-// is its order. A recording whose own barriers allow another outcome is racy. A dispatch without effects may touch every memory.
+// What of that a device must keep is said by barriers and commits, by the list itself
+// (a serial graph), or by edges between commands ([Ordering]). A recording whose own
+// order allows another outcome is racy. A dispatch without effects may touch every
+// memory.
 // docs/architecture.md draws how the packages fit together.
 //
 // # What this package does not do
