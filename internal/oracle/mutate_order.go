@@ -82,7 +82,11 @@ func weakenCommit(rng *rand.Rand, g *ir.Graph) bool {
 
 func strengthenCommit(rng *rand.Rand, g *ir.Graph) bool {
 	c, ok := pickNode(rng, g, func(c *ir.Commit) bool { return c.Order != ir.OrderEvent })
-	if ok {
+	switch {
+	case !ok:
+	case c.Order == ir.OrderNone && rng.IntN(2) == 0:
+		c.Order = ir.OrderFence
+	default:
 		c.Order = ir.OrderEvent
 	}
 	return ok
