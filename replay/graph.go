@@ -75,8 +75,9 @@ func (g *Graph) newFrame(ctx context.Context, replays int) (*Frame, error) {
 
 // replaysInOrder reports whether everything of a replay stands before everything of the
 // next, so that both may have one scratch: a barrier or an ordered commit ends the list, or
-// nothing does, and a queue keeps them apart.
-func replaysInOrder(*ir.Graph) bool { return true }
+// nothing does, and a queue keeps them apart. Edges of the replay before order some
+// commands only: whether those of scratch are among them has not been looked at.
+func replaysInOrder(g *ir.Graph) bool { return g.Ordering != ir.ByEdges || g.NextHost }
 
 func (g *Graph) close() error {
 	var errs []error

@@ -141,3 +141,46 @@ func TestResetAfterAFailure(t *testing.T) {
 		require.Empty(t, d.Leaks())
 	}
 }
+
+// Frames share scratch where the order of replays covers it, and only there.
+func TestScratchOfFrames(t *testing.T) {
+	for _, ordering := range []ir.Ordering{ir.ByBarriers, ir.Serial, ir.ByEdges} {
+		b := ir.NewBuilder("g")
+		x, y := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 1024}), b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 1024})
+		s := b.Memory(ir.Memory{Name: "s", Kind: ir.Scratch, Size: 1 << 20})
+		b.Copy(ir.ViewOf(s, 0, 1024), ir.ViewOf(x, 0, 1024), "")
+		b.Barrier()
+		b.Copy(ir.ViewOf(y, 0, 1024), ir.ViewOf(s, 0, 1024), "")
+		b.Barrier()
+		g, err := b.Graph()
+		require.NoError(t, err)
+		if ordering == ir.ByEdges {
+			g.Nodes = []ir.Node{g.Nodes[0], g.Nodes[2]}
+			g.Edges = []ir.Edge{{From: 1, To: 0, Previous: true}, {From: 0, To: 1}}
+		}
+		g.Ordering = ordering
+		require.NoError(t, g.Check())
+		c := cpu.NewLimited(1, 2<<20) // room for one scratch, or for two without anything else
+		defer c.Close()
+		in, err := replay.Open(c, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
+		require.NoError(t, err)
+		p := graph(t, in, "")
+		f, err := p.NewFrame(context.Background())
+		if ordering == ir.ByEdges {
+			require.ErrorContains(t, err, "cannot allocate 1048576 bytes")
+		} else {
+			require.NoError(t, err)
+			for i, f := range []*replay.Frame{p.Frame, f} {
+				data := make([]byte, 1024)
+				data[5] = byte(i + 1)
+				require.NoError(t, f.SetInput("x", data))
+				_, err = f.Run(context.Background())
+				require.NoError(t, err)
+				out, err := f.Output("y")
+				require.NoError(t, err)
+				require.Equal(t, data, out)
+			}
+		}
+		require.NoError(t, in.Close())
+	}
+}

@@ -156,6 +156,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 	if err != nil {
 		return err
 	}
+	remarks(env, s)
 	set, err := assignments("--set", "PARAM=VALUE", c.Set)
 	if err != nil {
 		return err

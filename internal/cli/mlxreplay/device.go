@@ -73,6 +73,13 @@ func (f deviceFlags) affordable(g *replay.Graph, replays int) error {
 	return f.allowed(fmt.Sprintf("%d replay(s) of graph %s", replays, ir.QuoteName(g.IR().Name)), seconds*float64(replays))
 }
 
+// remarks prints what was done otherwise than one might think.
+func remarks(env *cli.Env, s *replay.Instance) {
+	for _, r := range s.Remarks() {
+		fmt.Fprintf(env.Stderr, "remark: %s\n", r)
+	}
+}
+
 // coreTime prints seconds as people say them.
 func coreTime(s float64) string {
 	switch {

@@ -76,6 +76,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	remarks(env, s)
 	if err := setParams(g, set); err != nil {
 		return err
 	}
