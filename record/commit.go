@@ -128,6 +128,7 @@ func (e *Encoder) Discard() {
 	e.building.open = false
 	e.taint()
 	e.g.Nodes = e.g.Nodes[:e.committed]
+	e.checked = min(e.checked, e.committed)
 	e.captured = min(e.captured, e.committed)
 	e.group, e.commands, e.depth = 0, 0, e.safeDepth
 	e.stats, e.found.n = e.safe.clone(), e.safeFound
