@@ -221,3 +221,25 @@ func TestRepeatedRecordingsTakeTheirNodes(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, c.Close())
 }
+
+// What is discarded of a recording that repeats the one before is not checked for what
+// comes in its place.
+func TestDiscardOfARepetition(t *testing.T) {
+	d := device(t, testdevice.Options{})
+	s := record.New("t", record.Live(d))
+	x, y := s.State("x", ir.F32, 4), s.State("y", ir.F32, 4)
+	for range 2 {
+		for range 3 {
+			s.Add(x, x, record.Into(y))
+		}
+		if s.Counters().CommandBuffers == 1 {
+			_, err := s.Finish()
+			require.NoError(t, err)
+		}
+	}
+	s.Discard()
+	s.Mul(x, x, record.Into(y))
+	_, err := s.Finish()
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
