@@ -80,16 +80,21 @@ func weakenCommit(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-func strengthenCommit(rng *rand.Rand, g *ir.Graph) bool {
-	c, ok := pickNode(rng, g, func(c *ir.Commit) bool { return c.Order != ir.OrderEvent })
-	switch {
-	case !ok:
-	case c.Order == ir.OrderNone && rng.IntN(2) == 0:
-		c.Order = ir.OrderFence
-	default:
-		c.Order = ir.OrderEvent
+// strengthenCommit has a commit order what it does not yet, or several.
+func strengthenCommit(rng *rand.Rand, g *ir.Graph) (done bool) {
+	for more := true; more; more = rng.IntN(2) == 0 {
+		c, ok := pickNode(rng, g, func(c *ir.Commit) bool { return c.Order != ir.OrderEvent })
+		switch {
+		case !ok:
+			return done
+		case c.Order == ir.OrderNone && rng.IntN(2) == 0:
+			c.Order = ir.OrderFence
+		default:
+			c.Order = ir.OrderEvent
+		}
+		done = true
 	}
-	return ok
+	return done
 }
 
 func dropCommit(rng *rand.Rand, g *ir.Graph) bool {
