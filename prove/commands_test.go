@@ -1,7 +1,6 @@
 package prove
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,12 +34,4 @@ func TestChecksGridsInMemory(t *testing.T) {
 	require.False(t, same(at(0, 4), at(0, 8)))
 	require.False(t, same(at(0, 4), at(1, 4)))
 	require.False(t, same(at(0, 4), &ir.Dispatch{}))
-}
-
-// What is ordered by edges is not proved yet.
-func TestChecksOrderingByEdges(t *testing.T) {
-	for _, orderings := range [][2]ir.Ordering{{ir.ByEdges, ir.ByEdges}, {ir.ByBarriers, ir.ByEdges}, {ir.ByEdges, ir.ByBarriers}} {
-		before, after := &ir.Graph{Name: "g", Ordering: orderings[0]}, &ir.Graph{Name: "g", Ordering: orderings[1]}
-		require.Equal(t, CannotTell, Check(context.Background(), before, after, Options{}).Verdict, "%v", orderings)
-	}
 }

@@ -221,7 +221,7 @@ func (x *world) dead() (out []int) {
 			lives := everything || c.unknown
 			x.cellsOf(c.writes, func(p place) {
 				switch x.g.Memories[p.mem].Kind {
-				case ir.Output, ir.State:
+				case ir.Output, ir.State, ir.Input: // what is written to an input is carried to it
 					v, known := live[p]
 					lives = lives || v || !known
 				default:

@@ -95,6 +95,8 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 				has["fills"] = true
 			case *ir.Copy:
 				has["copies"] = true
+			case *ir.Carry:
+				has["carries"] = true
 			case *ir.Dispatch:
 				builtin := g.Kernels[n.Kernel].Library.Kind == ir.Builtin
 				has["declared kernels"] = has["declared kernels"] || builtin
@@ -115,7 +117,7 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, commands, 4)
-		require.LessOrEqual(t, commands, 12)
+		require.LessOrEqual(t, commands, 13)
 		for k, v := range has {
 			if v {
 				seen[k]++
@@ -123,7 +125,7 @@ func TestGeneratedGraphsAreVaried(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, k := range []string{"params", "barriers", "commits", "bare commits", "edges", "joins", "fills", "copies", "declared kernels", "unknown effects", "scalars", "aliases", "may-writes", "atomics", "strided writes", "writes at a param"} {
+	for _, k := range []string{"params", "barriers", "commits", "bare commits", "edges", "joins", "fills", "copies", "carries", "declared kernels", "unknown effects", "scalars", "aliases", "may-writes", "atomics", "strided writes", "writes at a param"} {
 		require.GreaterOrEqual(t, seen[k], 5, k)
 	}
 }
