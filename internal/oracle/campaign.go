@@ -78,7 +78,7 @@ func Campaign(o CampaignOptions, check func(before, after *ir.Graph) (Answer, st
 }
 
 // mostRounds bounds how often classes that found too few places try again.
-const mostRounds = 8
+const mostRounds = 32
 
 type campaign struct {
 	CampaignOptions
