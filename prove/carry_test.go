@@ -85,6 +85,23 @@ func TestChecksCarry(t *testing.T) {
 		}
 	}
 
+	// A recording that leaves its end open is no reason to: no host waits in a row.
+	open := before.Clone()
+	open.Nodes = open.Nodes[:len(open.Nodes)-1]
+	for _, change := range []func(g *ir.Graph){
+		func(g *ir.Graph) {},
+		func(g *ir.Graph) { g.Params[0].Advance = 0 },
+		func(g *ir.Graph) { g.Nodes = g.Nodes[:len(g.Nodes)-2] }, // the carry, and the barrier before it
+	} {
+		g := open.Clone()
+		change(g)
+		r := prove.Check(context.Background(), g, g.Clone(), prove.Options{})
+		require.Equal(t, prove.Refused, r.Verdict, "%s", r)
+		require.Contains(t, r.Findings[0].Text, "no host is between replays in a row")
+	}
+	open.Nodes, open.Params[0].Advance = open.Nodes[:len(open.Nodes)-2], 0
+	require.NotEmpty(t, prove.Check(context.Background(), open, open.Clone(), prove.Options{}).Assumptions)
+
 	// After the last replay a carry does nothing, so what stood in a state before counts.
 	onto, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
 graph g {
