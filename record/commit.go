@@ -98,8 +98,8 @@ func (e *Encoder) CommitAndWait(label string) error {
 }
 
 // Wait waits until everything that was committed has ended, and returns the
-// errors of the command buffers that failed. Commands that are not committed yet
-// stay so. those of a [Deferred] recording until Finish.
+// errors of the command buffers that failed. Commands that are not committed yet are
+// not waited for; those of a [Deferred] recording are executed at Finish.
 func (e *Encoder) Wait() error {
 	if e.err == nil && !e.live() && !(e.deferred && e.device.serial > 0) {
 		e.fail("Wait: %s", e.whyNot())

@@ -25,11 +25,13 @@ func (g *Graph) NewRowFrame(ctx context.Context, n int) (*Frame, error) {
 	return f, nil
 }
 
-// SubmitRow is Submit of n replays in a row: one submission, which means n replays
-// between which the host adds to each param what it advances by, and carries outputs
-// on. ended, if not nil, hears that replay i, counted from 0, has ended; it is called from a goroutine of the
-// device's and must not block. Afterwards an input that is carried to holds what was carried last, and
-// params are as they were.
+// SubmitRow submits n replays in a row at once. They mean n single replays between
+// which the host adds to each param what it advances by, and copies each carried output
+// to where it is carried.
+//
+// ended, if not nil, is called when replay i, counted from 0, has ended; the call comes
+// from a goroutine of the device and must not block. After the row an input that is
+// carried to holds what was carried last. The frame's params are as they were.
 func (f *Frame) SubmitRow(ctx context.Context, n int, ended func(i int)) (*Run, error) {
 	if n < 1 || n > f.row {
 		return nil, fmt.Errorf("graph %s: %d replays in a row, the frame serves 1 to %d (NewRowFrame makes one for more)", ir.QuoteName(f.g.graph.Name), n, f.row)

@@ -197,9 +197,9 @@ type Options struct {
 	// Continue keeps the states where the prompt begins with all tokens that made
 	// them, and goes on behind. Otherwise they begin anew.
 	Continue bool
-	// Row is how many tokens are decoded by one submission, of a graph that says how a
-	// token leads to the next (gguf.Options.Advance); 0 means 1. It is for greedy
-	// decoding without Logits: nobody looks at a token before the row has ended.
+	// Row is how many tokens one submission decodes; 0 means 1. More than one needs a
+	// decode graph that says how a token leads to the next (gguf.Options.Advance), and
+	// goes with neither Temp nor Logits: the host sees the tokens when all are there.
 	Row int
 	// Emit, if not nil, is told each token as it comes.
 	Emit func(id int32) error

@@ -48,15 +48,13 @@ func (p *pair) compare() {
 		}
 	case *ir.Copy:
 		if y, ok := y.(*ir.Copy); ok {
-			p.view("destination", x.Dst, y.Dst)
-			p.view("source", x.Src, y.Src)
+			p.transfer(x.Dst, y.Dst, x.Src, y.Src)
 			p.text("label", x.Label, y.Label)
 			return
 		}
 	case *ir.Carry:
 		if y, ok := y.(*ir.Carry); ok {
-			p.view("destination", x.Dst, y.Dst)
-			p.view("source", x.Src, y.Src)
+			p.transfer(x.Dst, y.Dst, x.Src, y.Src)
 			p.text("label", x.Label, y.Label)
 			return
 		}
@@ -75,6 +73,12 @@ func (p *pair) compare() {
 		}
 	}
 	p.note(Command, "%s before, %s after", p.b.kernel(p.j), p.a.kernel(p.i))
+}
+
+// transfer compares the views of two copies, or of two carries.
+func (p *pair) transfer(dst, dstAfter, src, srcAfter ir.View) {
+	p.view("destination", dst, dstAfter)
+	p.view("source", src, srcAfter)
 }
 
 func (p *pair) text(what, x, y string) {

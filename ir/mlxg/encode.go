@@ -279,18 +279,10 @@ func (e *encoder) node(n ir.Node) {
 		e.indirect(n.Indirect)
 	case *ir.Carry:
 		begin(nodeCarry)
-		e.uint(uint64(n.ID))
-		e.view(n.Dst)
-		e.view(n.Src)
-		e.str(n.Label)
-		e.from(n.From)
+		e.transfer(n.ID, n.Dst, n.Src, n.Label, n.From)
 	case *ir.Copy:
 		begin(nodeCopy)
-		e.uint(uint64(n.ID))
-		e.view(n.Dst)
-		e.view(n.Src)
-		e.str(n.Label)
-		e.from(n.From)
+		e.transfer(n.ID, n.Dst, n.Src, n.Label, n.From)
 	case *ir.Fill:
 		begin(nodeFill)
 		e.uint(uint64(n.ID))
@@ -359,6 +351,15 @@ func (e *encoder) dispatch(d *ir.Dispatch) {
 	e.str(d.Op)
 	e.str(d.Label)
 	e.from(d.From)
+}
+
+// transfer writes what a copy and a carry have.
+func (e *encoder) transfer(id ir.ID, dst, src ir.View, label string, from []ir.ID) {
+	e.uint(uint64(id))
+	e.view(dst)
+	e.view(src)
+	e.str(label)
+	e.from(from)
 }
 
 func (e *encoder) indirect(x *ir.Indirect) {

@@ -16,29 +16,15 @@ func (p *printer) node(n ir.Node, depth int) {
 	case *ir.Dispatch:
 		p.dispatch(n, depth)
 	case *ir.Copy:
-		p.id(n.ID)
-		p.str(" copy ")
-		p.view(n.Src)
-		p.str(" -> ")
-		p.view(n.Dst)
-		p.label(n.Label)
-		p.from(n.From)
-		p.after(n.ID)
+		p.transfer(n.ID, " copy ", n.Src, n.Dst, n.Label, n.From)
+	case *ir.Carry:
+		p.transfer(n.ID, " carry ", n.Src, n.Dst, n.Label, n.From)
 	case *ir.Fill:
 		p.id(n.ID)
 		p.str(" fill ")
 		p.view(n.Dst)
 		p.str(" ")
 		p.hex(uint64(n.Value), 2)
-		p.label(n.Label)
-		p.from(n.From)
-		p.after(n.ID)
-	case *ir.Carry:
-		p.id(n.ID)
-		p.str(" carry ")
-		p.view(n.Src)
-		p.str(" -> ")
-		p.view(n.Dst)
 		p.label(n.Label)
 		p.from(n.From)
 		p.after(n.ID)
@@ -64,6 +50,18 @@ func (p *printer) node(n ir.Node, depth int) {
 		p.str("end")
 	}
 	p.newline()
+}
+
+// transfer prints a copy or a carry.
+func (p *printer) transfer(id ir.ID, word string, src, dst ir.View, label string, from []ir.ID) {
+	p.id(id)
+	p.str(word)
+	p.view(src)
+	p.str(" -> ")
+	p.view(dst)
+	p.label(label)
+	p.from(from)
+	p.after(id)
 }
 
 func (p *printer) id(id ir.ID) {
