@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/frontend/gguf"
-	"github.com/mlxc/mlxc/internal/hazard"
-	"github.com/mlxc/mlxc/internal/reach"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/reach"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"

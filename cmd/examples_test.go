@@ -6,7 +6,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/mlxc/mlxc/internal/python"
+	"github.com/mlxc/mlxc/internal/toolchain/python"
 )
 
 // TestExamples runs the sessions that stand beside the examples.

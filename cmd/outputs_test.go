@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/cli"
-	"github.com/mlxc/mlxc/internal/cli/mlxc"
-	"github.com/mlxc/mlxc/internal/cli/mlxreplay"
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/mlxc"
+	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
 )
 
 // fileFlags are all arguments and flags of the commands that name files: those
@@ -54,7 +54,7 @@ var fileFlags = map[string][]string{
 // commandSources parses the packages of the commands.
 func commandSources(t *testing.T) map[string]*ast.File {
 	out := map[string]*ast.File{}
-	for _, dir := range []string{"../internal/cli/mlxc", "../internal/cli/mlxreplay", "../internal/cli", "../internal/generate"} {
+	for _, dir := range []string{"../cmd/internal/mlxc", "../cmd/internal/mlxreplay", "../cmd/internal/cli", "../cmd/internal/textgen"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
@@ -177,7 +177,7 @@ func TestCommandsWriteThroughOutput(t *testing.T) {
 			if pkg, ok := s.X.(*ast.Ident); ok {
 				calls++
 				if r := forbidden[pkg.Name]; r != nil && r.MatchString(s.Sel.Name) {
-					t.Errorf("%s calls %s.%s: files are written by internal/cli/output", name, pkg.Name, s.Sel.Name)
+					t.Errorf("%s calls %s.%s: files are written by cmd/internal/output", name, pkg.Name, s.Sel.Name)
 				}
 			}
 			return true

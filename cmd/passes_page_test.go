@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/frontend/gguf"
-	"github.com/mlxc/mlxc/internal/cli"
-	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )

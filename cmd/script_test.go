@@ -13,8 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/mlxc/mlxc/internal/cli/mlxc"
-	"github.com/mlxc/mlxc/internal/cli/mlxreplay"
+	"github.com/mlxc/mlxc/cmd/internal/mlxc"
+	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
 )
 
 var update = flag.Bool("update", false, "write the outputs of cmp into the scripts")

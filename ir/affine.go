@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/mix"
+	"github.com/mlxc/mlxc/internal/collections/mix"
 )
 
 // Term is Coeff · (value of Param).

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/mix"
+	"github.com/mlxc/mlxc/internal/collections/mix"
 )
 
 // Bounds answers how small and how great expressions over a graph's params can be,

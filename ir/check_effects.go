@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/mlxc/mlxc/internal/collections/mix"
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/internal/mix"
 )
 
 // EffectsCheck is the part of Check that is about effects. It says enough of a graph

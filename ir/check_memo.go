@@ -3,7 +3,7 @@ package ir
 import (
 	"math/bits"
 
-	"github.com/mlxc/mlxc/internal/mix"
+	"github.com/mlxc/mlxc/internal/collections/mix"
 )
 
 // memo remembers what a check accepted, so that the views, regions and extents

@@ -3,7 +3,7 @@ package ir
 import (
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/slab"
+	"github.com/mlxc/mlxc/internal/collections/bump"
 )
 
 // Clone returns a deep copy: nothing that may change is shared. Blobs and
@@ -79,15 +79,15 @@ func (e *Effects) Clone() *Effects {
 
 // cloner copies nodes into slabs.
 type cloner struct {
-	dispatches  slab.Slab[Dispatch]
-	bindings    slab.Slab[Binding]
-	bytes       slab.Slab[byte]
-	threadgroup slab.Slab[ThreadgroupMemory]
-	effects     slab.Slab[Effects]
-	reads       slab.Slab[Region]
-	writes      slab.Slab[Write]
-	dims        slab.Slab[Dim]
-	ids         slab.Slab[ID]
+	dispatches  bump.Allocator[Dispatch]
+	bindings    bump.Allocator[Binding]
+	bytes       bump.Allocator[byte]
+	threadgroup bump.Allocator[ThreadgroupMemory]
+	effects     bump.Allocator[Effects]
+	reads       bump.Allocator[Region]
+	writes      bump.Allocator[Write]
+	dims        bump.Allocator[Dim]
+	ids         bump.Allocator[ID]
 }
 
 func (c *cloner) node(n Node) Node {

@@ -25,7 +25,7 @@
 //
 // # What this package does not do
 //
-// It computes nothing about hazards (internal/hazard), knows no kernel's
+// It computes nothing about hazards (internal/analysis/hazard), knows no kernel's
 // meaning (msl), reads and writes no file (ir/mlxt, ir/mlxg).
 //
 // # Smallest example

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/mix"
+	"github.com/mlxc/mlxc/internal/collections/mix"
 )
 
 // A contradiction is found of what no values satisfy, and of what fractions do

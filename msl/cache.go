@@ -6,8 +6,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/mix"
-	"github.com/mlxc/mlxc/internal/slab"
+	"github.com/mlxc/mlxc/internal/collections/bump"
+	"github.com/mlxc/mlxc/internal/collections/mix"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 )
@@ -31,11 +31,11 @@ type Cache struct {
 	count    int
 	roots    []root
 
-	instances slab.Slab[decl.Instance]
-	views     slab.Slab[ir.View]
-	effects   slab.Slab[ir.Effects]
-	reads     slab.Slab[ir.Region]
-	writes    slab.Slab[ir.Write]
+	instances bump.Allocator[decl.Instance]
+	views     bump.Allocator[ir.View]
+	effects   bump.Allocator[ir.Effects]
+	reads     bump.Allocator[ir.Region]
+	writes    bump.Allocator[ir.Write]
 }
 
 type root struct {

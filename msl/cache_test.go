@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/recorded"
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/irtest"
 	"github.com/mlxc/mlxc/msl"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -3,7 +3,7 @@ package passes
 import (
 	"context"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
 

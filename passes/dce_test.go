@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/internal/meaning"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"

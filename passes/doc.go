@@ -3,12 +3,12 @@
 // each, and reports what was done and what was not, because of what.
 //
 // The passes, in the order of the table: annotate.go, fuse.go (over
-// internal/fusion and internal/isel), dce.go, rename.go, reorder.go, schedule.go
+// passes/internal/fusion and passes/internal/isel), dce.go, rename.go, reorder.go, schedule.go
 // (with balance.go), barriers.go (with cuts.go), plan.go, split.go (with
 // roofline.go), constants.go. Several share relist.go, which writes a list of
 // commands in a new order, and model.go, which picks the cost model. What bytes
-// conflict is internal/hazard's matter, who reads what internal/dataflow's and
-// internal/web's.
+// conflict is internal/analysis/hazard's matter, who reads what internal/analysis/dataflow's and
+// passes/internal/values's.
 //
 // To add a pass: write its file, a function of (graph, options, report), put
 // its row into the table with the constraints on its order, and add an example

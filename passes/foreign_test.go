@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/hazard"
-	"github.com/mlxc/mlxc/internal/meaning"
-	"github.com/mlxc/mlxc/internal/optimize"
-	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
+	"github.com/mlxc/mlxc/internal/testkit/oracle"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )

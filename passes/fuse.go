@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/fusion"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
+	"github.com/mlxc/mlxc/passes/internal/fusion"
 )
 
 // fuse replaces groups of dispatches by one that computes the same terms, to
-// the bit unless allowed otherwise (internal/fusion, internal/isel). max-threads is how many threads a
+// the bit unless allowed otherwise (passes/internal/fusion, passes/internal/isel). max-threads is how many threads a
 // threadgroup of the device's pipelines can have. Unless generate=false, elementwise
 // commands that no kernel of the library computes together become a generated one.
 // allow names rewrites that may change bits, joined by +; only round concerns it.

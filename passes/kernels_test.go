@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/cost"
-	"github.com/mlxc/mlxc/internal/optimize"
+	"github.com/mlxc/mlxc/internal/analysis/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )

@@ -1,6 +1,6 @@
 package passes
 
-import "github.com/mlxc/mlxc/internal/cost"
+import "github.com/mlxc/mlxc/internal/analysis/cost"
 
 // model returns the cost model that the options chip and profile name.
 func (o Values) model() (cost.Model, error) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/graphs"
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 	"github.com/mlxc/mlxc/passes"
 )
 
@@ -19,7 +19,7 @@ import (
 // machine less to themselves. testdata/gen/bench_reorder_peer.py times ggml's
 // reorder on the same graphs in turns with this.
 func BenchmarkOrder(b *testing.B) {
-	for _, f := range graphs.Families() {
+	for _, f := range benchgraphs.Families() {
 		for _, n := range []int{10_000, 100_000, 1_000_000} {
 			g := f.Make(n)
 			nodes := slices.Clone(g.Nodes)
@@ -45,7 +45,7 @@ func BenchmarkOrder(b *testing.B) {
 // from 1e4 to 1e5 commands (BenchmarkOrder goes to 1e6), and what the passes
 // allocate stays in proportion.
 func TestOrderScales(t *testing.T) {
-	for _, f := range graphs.Families() {
+	for _, f := range benchgraphs.Families() {
 		per := func(n int) (operations, allocations map[string]float64) {
 			operations, allocations = map[string]float64{}, map[string]float64{}
 			g := f.Make(n)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"

@@ -3,8 +3,8 @@ package passes
 import (
 	"context"
 
-	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes/internal/values"
 )
 
 // plan assigns the values of scratch to one arena. Two of them share bytes if the
@@ -28,7 +28,7 @@ func plan(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	if recorded == 0 {
 		return nil
 	}
-	p := &planner{set: web.Build(ctx, f)}
+	p := &planner{set: values.Build(ctx, f)}
 	p.epoch, p.last = epochNumbers(g)
 	p.join()
 	p.hold(r)
@@ -84,15 +84,15 @@ func epochNumbers(g *ir.Graph) (epoch []int32, last int32) {
 
 // planner assigns the webs of one graph.
 type planner struct {
-	set   *web.Set
+	set   *values.Set
 	epoch []int32
 	last  int32
 
 	item  []int32 // of each web, −1 for a pinned one
-	items []web.Item
+	items []values.Item
 	// class of each item: a storage mode has an arena of its own.
 	class   []ir.Storage
-	layouts [2]web.Layout
+	layouts [2]values.Layout
 	places  [2][]int32 // items of each class, in the order of its layout
 	fixed   []bool     // memories that pinned webs keep, or views that go with none
 	bound   int64
@@ -122,7 +122,7 @@ func (p *planner) join() {
 			continue
 		}
 		p.item[w] = int32(len(p.items))
-		p.items = append(p.items, web.Item{A: a, B: b, Size: x.Size(), Before: x.Before, After: x.After, Align: x.Align, Rest: x.Lo % x.Align})
+		p.items = append(p.items, values.Item{A: a, B: b, Size: x.Size(), Before: x.Before, After: x.After, Align: x.Align, Rest: x.Lo % x.Align})
 		p.class = append(p.class, s.Graph.Memories[x.Mem].Storage)
 	}
 }
@@ -176,14 +176,14 @@ func (p *planner) arrange() (total int64) {
 	}
 	p.bound = total
 	for c := range p.layouts {
-		var items []web.Item
+		var items []values.Item
 		for i := range p.items {
 			if p.class[i] == ir.Storage(c) {
 				items = append(items, p.items[i])
 				p.places[c] = append(p.places[c], int32(i))
 			}
 		}
-		p.layouts[c] = web.Arrange(items, p.last, true)
+		p.layouts[c] = values.Arrange(items, p.last, true)
 		total += p.layouts[c].Peak
 		p.bound += p.layouts[c].Bound
 	}

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/web"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes/internal/values"
 )
 
 // rename breaks false dependences: a scratch value whose bytes were used before
 // moves to bytes that no command touches at that time, where it must wait for
-// nothing but its operands. Values are the webs of package web.
+// nothing but its operands. Values are the webs of package values.
 //
 // It goes through the list once and gives each command its level, the length of
 // the longest chain of conflicts that ends in it. A value born at level b takes
@@ -54,7 +54,7 @@ func rename(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
 		return nil
 	}
-	n := newRenamer(web.Build(ctx, f), extra)
+	n := newRenamer(values.Build(ctx, f), extra)
 	before := n.attempt(attempt{stay: true})
 	best := before
 	try := func(a attempt) {
@@ -126,14 +126,14 @@ func parseBudget(budget string, scratch int64) (int64, error) {
 
 // renamer tries placements of one graph's webs.
 type renamer struct {
-	set   *web.Set
+	set   *values.Set
 	extra int64
 	floor int32    // depth∞
 	tail  []int32  // of each command: the longest chain of values after it
 	mem   ir.MemID // some root of scratch
 }
 
-func newRenamer(set *web.Set, extra int64) *renamer {
+func newRenamer(set *values.Set, extra int64) *renamer {
 	n := &renamer{set: set, extra: extra, mem: ir.NoMem}
 	f, g := set.Flow, set.Graph
 	_, n.floor = f.Levels()
@@ -168,7 +168,7 @@ type placement struct {
 	late  []late  // of commands that wait for more than their values
 	depth int32
 	used  int64 // added bytes
-	space *web.Space
+	space *values.Space
 }
 
 // late is a command that an access of it delays.
@@ -182,13 +182,13 @@ type late struct {
 func (n *renamer) attempt(a attempt) *placement {
 	s, f := n.set, n.set.Flow
 	p := &placement{at: make([]int64, len(s.Webs)), level: make([]int32, len(f.Commands)),
-		space: web.NewSpace(s.Graph, n.extra, a.kept)}
+		space: values.NewSpace(s.Graph, n.extra, a.kept)}
 	for m := range s.Graph.Memories {
 		if s.Held(ir.MemID(m)) != "" {
 			p.space.Hold(ir.MemID(m))
 		}
 	}
-	levels := web.NewLevels(f)
+	levels := values.NewLevels(f)
 	last := make([]int32, len(s.Webs)) // level of the last access so far
 	handed := make([]bool, len(s.Webs))
 	for w := range s.Webs {
@@ -306,7 +306,7 @@ func (n *renamer) region(p *placement, w int32, r ir.Region) ir.Region {
 
 // place chooses the address of web w, born in command i, which can have level
 // born otherwise. from is the web whose bytes it takes over in place, or −1.
-func (n *renamer) place(a attempt, p *placement, levels *web.Levels, i int, w, born int32, last []int32) (at int64, from int32, ok bool) {
+func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w, born int32, last []int32) (at int64, from int32, ok bool) {
 	s, x := n.set, &n.set.Webs[w]
 	from = -1
 	storage := s.Graph.Memories[x.Mem].Storage
@@ -448,10 +448,10 @@ func (n *renamer) explain(p *placement, r *Report) {
 func stricter(a, b int64) int64 {
 	x, y := a, b
 	if x == 0 {
-		x = web.DefaultAlign
+		x = values.DefaultAlign
 	}
 	if y == 0 {
-		y = web.DefaultAlign
+		y = values.DefaultAlign
 	}
 	if x < y || x == y && b == 0 {
 		return b

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/hazard"
-	"github.com/mlxc/mlxc/internal/oracle"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/testkit/oracle"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"strconv"
 
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 

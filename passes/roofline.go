@@ -1,7 +1,7 @@
 package passes
 
 import (
-	"github.com/mlxc/mlxc/internal/cost"
+	"github.com/mlxc/mlxc/internal/analysis/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"

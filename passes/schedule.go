@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/cost"
-	"github.com/mlxc/mlxc/internal/hazard"
-	"github.com/mlxc/mlxc/internal/sequence"
+	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/collections/subsequence"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -65,7 +65,7 @@ func (s *scheduler) report(order []int32, r *Report) {
 	if len(order) == 0 {
 		return
 	}
-	stays := sequence.Increasing(order)
+	stays := subsequence.Increasing(order)
 	for k, i := range order {
 		n := s.t.Node(int(i))
 		switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/passes"

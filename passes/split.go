@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 

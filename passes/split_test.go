@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/graphs"
-	"github.com/mlxc/mlxc/internal/hazard"
-	"github.com/mlxc/mlxc/internal/recorded"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -29,7 +29,7 @@ func runPasses(t require.TestingT, g *ir.Graph, pipeline string) []*passes.Repor
 // Ranges within ranges, and many that read what many wrote, cost split no more a
 // command than others do: counted in cells that hazards visit.
 func TestSplitIsLinear(t *testing.T) {
-	for name, of := range map[string]func(int) *ir.Graph{"nested": graphs.Nested, "pieces": graphs.Pieces} {
+	for name, of := range map[string]func(int) *ir.Graph{"nested": benchgraphs.Nested, "pieces": benchgraphs.Pieces} {
 		work := func(n int) float64 {
 			g := of(n)
 			table := hazard.NewTable(context.Background(), g)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mlxc/mlxc/internal/cost"
+	"github.com/mlxc/mlxc/internal/analysis/cost"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/graphs"
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
@@ -363,7 +363,7 @@ graph g {
 	require.ErrorIs(t, r.Err, context.Canceled)
 
 	// So does one that takes more than its budget, which is looked at every 20 ms.
-	long := graphs.Decode(60_000)
+	long := benchgraphs.Decode(60_000)
 	r = Check(context.Background(), long, long.Clone(), Options{Budget: Budget{Time: 1}})
 	require.Equal(t, CannotTell, r.Verdict)
 	require.True(t, r.OverBudget())

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/graphs"
+	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -14,7 +14,7 @@ import (
 // proportion to the commands, and the proof is as exact as ever.
 func TestChecksManyReaders(t *testing.T) {
 	work := func(n int) (listed, looked float64) {
-		h := trace(recordedModel(context.Background(), graphs.Pieces(n), nil)).h
+		h := trace(recordedModel(context.Background(), benchgraphs.Pieces(n), nil)).h
 		return float64(len(h.list)) / float64(n), float64(h.looked) / float64(n)
 	}
 	l1, w1 := work(4_000)
@@ -23,7 +23,7 @@ func TestChecksManyReaders(t *testing.T) {
 	require.InDelta(t, l1, l2, 0.2)
 	require.InDelta(t, w1, w2, 0.2)
 
-	g := graphs.Pieces(4_000)
+	g := benchgraphs.Pieces(4_000)
 	r := Check(context.Background(), g, g.Clone(), Options{})
 	require.Equal(t, Proved, r.Verdict, "%s", r)
 	// One of the writers reads something else.
@@ -40,7 +40,7 @@ func TestChecksManyReaders(t *testing.T) {
 func TestChecksCrowds(t *testing.T) {
 	defer func(a, b, c int) { lookFree, lookPerAccess, maxCrowd = a, b, c }(lookFree, lookPerAccess, maxCrowd)
 	lookFree, lookPerAccess, maxCrowd = 100, 1, 4
-	g := graphs.Pieces(400)
+	g := benchgraphs.Pieces(400)
 	for k, n := range g.Nodes { // no two read the same
 		if d, ok := n.(*ir.Dispatch); ok {
 			d.Bindings[0].View.Off = ir.Const(4 * int64(k%100))

@@ -3,7 +3,7 @@
 // every order that the graph allows.
 //
 // It stands apart from the passes: it imports the graph and the kernel
-// declarations, nothing of passes, internal/hazard or internal/dataflow, and it believes neither
+// declarations, nothing of passes, internal/analysis/hazard or internal/analysis/dataflow, and it believes neither
 // provenance nor the effects that a graph stores. [Check] answers proved,
 // refused (with the place), or cannot tell (with what is missing).
 //

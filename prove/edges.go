@@ -3,9 +3,9 @@ package prove
 import (
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/reach"
+	"github.com/mlxc/mlxc/internal/collections/interval"
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/internal/interval"
-	"github.com/mlxc/mlxc/internal/reach"
 	"github.com/mlxc/mlxc/ir"
 )
 

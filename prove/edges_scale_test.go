@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/graphs"
-	"github.com/mlxc/mlxc/internal/reach"
+	"github.com/mlxc/mlxc/internal/analysis/reach"
+	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 	"github.com/mlxc/mlxc/passes"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestOrderByEdgesIsLinear(t *testing.T) {
 	p, err := passes.ParsePipeline("edges")
 	require.NoError(t, err)
-	families := append(graphs.Families(), graphs.Family{Name: "pieces", Make: graphs.Pieces}, graphs.Family{Name: "nested", Make: graphs.Nested})
+	families := append(benchgraphs.Families(), benchgraphs.Family{Name: "pieces", Make: benchgraphs.Pieces}, benchgraphs.Family{Name: "nested", Make: benchgraphs.Nested})
 	for _, f := range families {
 		work := func(n int) float64 {
 			g := f.Make(n)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/hazard"
-	"github.com/mlxc/mlxc/internal/reach"
-	"github.com/mlxc/mlxc/internal/recorded"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/reach"
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/prove"
 )

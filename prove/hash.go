@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
-	"github.com/mlxc/mlxc/internal/mix"
+	"github.com/mlxc/mlxc/internal/collections/mix"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/collections/interval"
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/internal/interval"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -1,7 +1,7 @@
 package prove
 
 import (
-	"github.com/mlxc/mlxc/internal/mix"
+	"github.com/mlxc/mlxc/internal/collections/mix"
 	"github.com/mlxc/mlxc/ir"
 )
 

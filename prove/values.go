@@ -3,7 +3,7 @@ package prove
 import (
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/interval"
+	"github.com/mlxc/mlxc/internal/collections/interval"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 

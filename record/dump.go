@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mlxc/mlxc/internal/atomicfile"
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/mlxc/mlxc/internal/atomicfile"
-	"github.com/mlxc/mlxc/internal/slab"
+	"github.com/mlxc/mlxc/internal/collections/bump"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -47,14 +47,14 @@ type Encoder struct {
 	depth    int   // open groups
 	device   *device
 
-	strides    slab.Slab[int64]
-	dispatches slab.Slab[ir.Dispatch]
-	bindings   slab.Slab[ir.Binding]
-	threadgrp  slab.Slab[ir.ThreadgroupMemory]
-	bytes      slab.Slab[byte]
-	effects    slab.Slab[ir.Effects]
-	regions    slab.Slab[ir.Region]
-	writes     slab.Slab[ir.Write]
+	strides    bump.Allocator[int64]
+	dispatches bump.Allocator[ir.Dispatch]
+	bindings   bump.Allocator[ir.Binding]
+	threadgrp  bump.Allocator[ir.ThreadgroupMemory]
+	bytes      bump.Allocator[byte]
+	effects    bump.Allocator[ir.Effects]
+	regions    bump.Allocator[ir.Region]
+	writes     bump.Allocator[ir.Write]
 }
 
 // encoders is the number of encoders that were made.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
-	"github.com/mlxc/mlxc/internal/meaning"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/prove"
 	"github.com/mlxc/mlxc/record"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mlxc/mlxc/internal/slab"
+	"github.com/mlxc/mlxc/internal/collections/bump"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -16,7 +16,7 @@ type Session struct {
 	ones *Tensor // the weight of a norm without weight
 
 	names  map[nameKey]string
-	shapes slab.Slab[ir.Affine]
+	shapes bump.Allocator[ir.Affine]
 }
 
 // nameKey is a function's name before it is put together.

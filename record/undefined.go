@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mlxc/mlxc/internal/dataflow"
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/internal/meaning"
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
 

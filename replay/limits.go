@@ -7,8 +7,8 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/internal/optimize"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )

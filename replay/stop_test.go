@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/internal/modfile"
+	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/replay"
 )
 
@@ -20,12 +21,14 @@ func TestStopInsideACommand(t *testing.T) {
 	for _, name := range []string{"col_reduce_loope2e12", "col_reduce_small2e12"} {
 		for _, workers := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, %d workers", name, workers), func(t *testing.T) {
-				f, err := modfile.Open(t.Context(), "../testdata/review/files/hc-"+name+".mlxt", modfile.Options{})
+				path := "../testdata/review/files/hc-" + name + ".mlxt"
+				src, err := os.ReadFile(path)
 				require.NoError(t, err)
-				defer f.Close()
+				m, err := mlxt.Parse(t.Context(), path, src)
+				require.NoError(t, err)
 				d := cpu.New(workers)
 				defer d.Close()
-				s, err := replay.Open(d, f.Module, replay.Options{})
+				s, err := replay.Open(d, m, replay.Options{})
 				require.NoError(t, err)
 				defer s.Close()
 				g, err := s.Graph(context.Background(), "")

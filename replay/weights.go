@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 func init() {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 var (

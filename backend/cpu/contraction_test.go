@@ -22,7 +22,7 @@ var contracted = map[string]string{
 // TestNothingIsContracted: a term rounds each product, and Go's compilers for
 // some architectures fuse a product with the sum behind it unless a conversion
 // stands between them. What they make of this package for arm64 shows where one
-// is missing; sums of products are in internal/simd.
+// is missing; sums of products are in backend/cpu/internal/simd.
 func TestNothingIsContracted(t *testing.T) {
 	cmd := exec.Command("go", "build", "-gcflags=-S", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")

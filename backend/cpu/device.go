@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 // Device is the CPU. The zero value is not usable; see [New].

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"

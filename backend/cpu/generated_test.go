@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 )

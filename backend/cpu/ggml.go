@@ -3,7 +3,7 @@ package cpu
 import (
 	"encoding/binary"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 // ggmlFormat is one of GGML's block formats; msl/ggml.metal says what lies where

@@ -1,6 +1,6 @@
 package cpu
 
-import "github.com/mlxc/mlxc/internal/simd"
+import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 func init() {
 	register(

@@ -1,6 +1,6 @@
 package cpu
 
-import "github.com/mlxc/mlxc/internal/simd"
+import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 const (
 	qmvRows = 8   // rows of one unit of few vectors

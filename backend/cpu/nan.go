@@ -3,7 +3,7 @@ package cpu
 import (
 	"math"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 // What a store makes of a NaN (docs/terms.md, "Stores"): one NaN for each type,

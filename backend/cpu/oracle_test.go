@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 	"github.com/stretchr/testify/assert"

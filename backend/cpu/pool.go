@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 )
 
 // pool shares the units of one call among workers. A decode step is hundreds

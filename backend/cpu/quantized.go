@@ -3,7 +3,7 @@ package cpu
 import (
 	"fmt"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 // affine is one of MLX's affine quantizations: weight e of a row of K is

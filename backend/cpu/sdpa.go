@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mlxc/mlxc/internal/simd"
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
 )
 
 // Function constants of the sdpa kernels. The mask and sink variants (20,

@@ -1,6 +1,6 @@
 package cpu
 
-import "github.com/mlxc/mlxc/internal/simd"
+import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 func init() {
 	for _, name := range []string{"block_softmax_float32", "looped_softmax_float32"} {

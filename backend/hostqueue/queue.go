@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
 

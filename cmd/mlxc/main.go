@@ -1,11 +1,11 @@
-// Command mlxc: see the package internal/cli/mlxc.
+// Command mlxc: see the package cmd/internal/mlxc.
 package main
 
 import (
 	"os"
 	"runtime/debug"
 
-	"github.com/mlxc/mlxc/internal/cli/mlxc"
+	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 )
 
 func main() {

@@ -1,10 +1,10 @@
-// Command mlxreplay: see the package internal/cli/mlxreplay.
+// Command mlxreplay: see the package cmd/internal/mlxreplay.
 package main
 
 import (
 	"os"
 
-	"github.com/mlxc/mlxc/internal/cli/mlxreplay"
+	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
 )
 
 func main() { os.Exit(mlxreplay.Main(os.Args[1:])) }

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/internal/cli/mlxc"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 	"github.com/mlxc/mlxc/replay"
@@ -45,19 +45,19 @@ func loadOracle(t *testing.T) (o oracle) {
 	return o
 }
 
-// optimized is what mlxc optimize makes of a module. It writes a file only if
-// it proves that the outputs and the states are the same.
+// optimized is what the default pipeline makes of a module: proved, without an
+// assumption, to have the same outputs and states.
 func optimized(t *testing.T, m *ir.Module) *ir.Module {
 	t.Helper()
-	dir := t.TempDir()
-	from, to := filepath.Join(dir, "step.mlxg"), filepath.Join(dir, "optimized.mlxg")
-	require.NoError(t, mlxg.WriteFile(context.Background(), from, m, mlxg.WriteOptions{}))
-	require.Equal(t, 0, mlxc.Main([]string{"optimize", from, "-o", to}))
-	require.Equal(t, 0, mlxc.Main([]string{"verify", "--strict", from, to})) // with no assumption
-	f, err := mlxg.Open(context.Background(), to, mlxg.OpenOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() { f.Close() })
-	return f.Module
+	out := *m
+	out.Graphs = nil
+	for _, g := range m.Graphs {
+		r, err := optimize.Run(t.Context(), g, optimize.Options{Pipeline: passes.DefaultPipeline(), Proof: prove.Options{Strict: true}})
+		require.NoError(t, err)
+		require.Equal(t, prove.Proved, r.Proof.Verdict, "%s", r.Proof)
+		out.Graphs = append(out.Graphs, r.Optimized)
+	}
+	return &out
 }
 
 func near(t *testing.T, want, got []float32, what string) {

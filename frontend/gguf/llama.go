@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/record"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mlxc/mlxc/internal/atomicfile"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/ir"
 )
 

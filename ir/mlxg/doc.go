@@ -18,7 +18,7 @@
 // too; their digests are computed once for each state of a file and remembered
 // in the user's cache directory. Every blob of [File.Module] lies in a mapping,
 // so it dies with [File.Close], and nobody may shorten a file while it is mapped
-// (see internal/mmap); writing over it with [WriteFile] is safe.
+// (see internal/files/mmap); writing over it with [WriteFile] is safe.
 //
 // A file is input from anywhere: whatever its bytes are, Open returns a module
 // that [ir.Module.Check] accepts, or an error that names the file, the offset

@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/mlxc/mlxc/internal/collections/bump"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/internal/mmap"
-	"github.com/mlxc/mlxc/internal/slab"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -101,7 +101,7 @@ type nodeReader struct {
 	*decoder
 	polls      interrupt.Every
 	seed       maphash.Seed
-	dispatches slab.Slab[ir.Dispatch]
+	dispatches bump.Allocator[ir.Dispatch]
 	bindings   shared[[]ir.Binding]
 	effects    shared[*ir.Effects]
 	froms      shared[[]ir.ID]

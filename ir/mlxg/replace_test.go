@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 )

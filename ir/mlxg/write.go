@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/atomicfile"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/internal/mmap"
 	"github.com/mlxc/mlxc/ir"
 )
 

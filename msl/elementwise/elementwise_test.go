@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/mslcheck"
+	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"

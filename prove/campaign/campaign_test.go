@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/oracle"
-	"github.com/mlxc/mlxc/internal/recorded"
+	"github.com/mlxc/mlxc/internal/testkit/oracle"
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/prove"
 )

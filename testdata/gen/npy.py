@@ -1,4 +1,4 @@
-"""NumPy's side of the tests of internal/npy.
+"""NumPy's side of the tests of cmd/internal/npy.
 
     npy.py OUT           writes OUT/*.npy and OUT/expected.json
     npy.py --check DIR   reads the .npy files of DIR with numpy.load and compares
@@ -6,7 +6,7 @@
                          arrays in testdata/npy
 
 The files of testdata/npy come from `python testdata/gen/npy.py testdata/npy`;
-those to check from `go test ./internal/npy -run TestSave -out DIR`.
+those to check from `go test ./cmd/internal/npy -run TestSave -out DIR`.
 requirements.txt pins NumPy.
 """
 

@@ -3,7 +3,7 @@ package ggufio
 import (
 	"fmt"
 
-	"github.com/mlxc/mlxc/internal/mmap"
+	"github.com/mlxc/mlxc/internal/files/mmap"
 )
 
 // File is an open GGUF file. Its methods may be used by several goroutines at

@@ -1,4 +1,4 @@
-// Command wiring writes which bytes each command of a graph of internal/graphs
+// Command wiring writes which bytes each command of a graph of internal/testkit/benchgraphs
 // reads and writes, for the peer of the pass reorder (bench_reorder_peer.py),
 // and prints how many epochs the list has as it is made and after reorder.
 //
@@ -19,7 +19,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/mlxc/mlxc/internal/graphs"
+	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 )
@@ -39,7 +39,7 @@ func run(args []string) error {
 	if err != nil || commands < 1 {
 		return fmt.Errorf("%q is no number of commands", args[1])
 	}
-	for _, f := range graphs.Families() {
+	for _, f := range benchgraphs.Families() {
 		if f.Name != args[0] {
 			continue
 		}

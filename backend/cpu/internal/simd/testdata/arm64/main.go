@@ -1,0 +1,17 @@
+// Command arm64 does nothing: it is linked for arm64 so that its assembly lies
+// at its final addresses, for an emulator to call.
+package main
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend/cpu/internal/simd"
+)
+
+// all keeps what it names, and so every loop, in the program.
+var all = []any{
+	simd.AddTo, simd.Axpy, simd.Dot, simd.ExpTo, simd.GroupSums, simd.MatMulF32, simd.MatMulQ4, simd.MatMulQ8, simd.MatVecF32,
+	simd.MatVecQ4, simd.MatVecQ8, simd.Max, simd.MulTo, simd.ScaleTo, simd.SigmoidTo, simd.SiluTo,
+}
+
+func main() { fmt.Println(len(all)) }

@@ -1,0 +1,178 @@
+package inputs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/ir/mlxg"
+)
+
+// Input is a file that a command was told to read: a graph or a model. It is
+// opened once, because a pipe can be read only once, and asked for what it is
+// before it is read as that.
+type Input struct {
+	Path string // as given; "-" is standard input
+	head []byte // the first bytes
+	data []byte // all, once it was read
+	rest io.ReadCloser
+	size int64
+	pipe bool // what is no regular file of its own: read whole, into memory
+}
+
+const (
+	// maxText bounds a graph as text, in bytes, and maxPiped what comes through a
+	// pipe, which memory must hold.
+	maxText  = 1 << 30
+	maxPiped = 4 << 30
+)
+
+// stdinRead says that standard input was read already.
+var stdinRead bool
+
+// Look opens the file at path and reads its first bytes.
+func Look(path string) (*Input, error) {
+	in := &Input{Path: path}
+	switch st, err := os.Stat(path); {
+	case path == "-" || path == "/dev/stdin":
+		// What is redirected to standard input may be a file, but has no name of its
+		// own that a text could refer to.
+		if stdinRead {
+			return nil, errors.New("standard input can be read only once")
+		}
+		stdinRead, in.pipe, in.rest = true, true, io.NopCloser(os.Stdin)
+	case err != nil:
+		return nil, err
+	case st.IsDir():
+		return nil, fmt.Errorf("%s is a directory, not a graph", path)
+	default:
+		f, err := os.Open(path) // of a named pipe: waits for its writer
+		if err != nil {
+			return nil, err
+		}
+		in.pipe, in.rest, in.size = !st.Mode().IsRegular(), f, st.Size()
+	}
+	in.head = make([]byte, mlxg.HeaderSize)
+	n, err := io.ReadFull(in.rest, in.head)
+	in.head = in.head[:n]
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		in.Close()
+		return nil, fmt.Errorf("%s: %w", in.Name(), err)
+	}
+	return in, nil
+}
+
+// Name is the input's name in messages.
+func (in *Input) Name() string {
+	if in.Path == "-" {
+		return "standard input"
+	}
+	return in.Path
+}
+
+// Pipe reports whether it is no regular file that has a name of its own.
+func (in *Input) Pipe() bool { return in.pipe }
+
+// Close closes the file. Nothing more can be read.
+func (in *Input) Close() error { return in.rest.Close() }
+
+// IsModel reports whether it is a GGUF model.
+func (in *Input) IsModel() bool { return bytes.HasPrefix(in.head, []byte("GGUF")) }
+
+// isText reports whether it is a graph as text: a container begins with a byte
+// that no text has.
+func (in *Input) isText() bool {
+	return len(in.head) > 0 && in.head[0] < 0x80 && bytes.IndexByte(in.head[:min(len(in.head), 8)], 0) < 0
+}
+
+// all reads everything, at most limit bytes, and keeps it: a module may be opened
+// again.
+func (in *Input) all(limit int64) ([]byte, error) {
+	if in.data != nil {
+		return in.data, nil
+	}
+	var b bytes.Buffer
+	b.Grow(int(min(in.size, limit)) + bytes.MinRead) // of a file, all that there is
+	b.Write(in.head)
+	n, err := b.ReadFrom(io.LimitReader(in.rest, limit-int64(len(in.head))+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Name(), err)
+	}
+	if n+int64(len(in.head)) > limit {
+		return nil, fmt.Errorf("%s gives more than the %d bytes that are expected", in.Name(), limit)
+	}
+	in.data = b.Bytes()
+	return in.data, nil
+}
+
+// Model opens the GGUF model.
+func (in *Input) Model() (*gguf.Model, error) {
+	if !in.pipe {
+		return gguf.Load(in.Path)
+	}
+	if !in.IsModel() {
+		return gguf.Read(in.Name(), in.head) // says so, and need not read what may have no end
+	}
+	data, err := in.all(maxPiped)
+	if err != nil {
+		return nil, err
+	}
+	return gguf.Read(in.Name(), data)
+}
+
+// Module opens the graph file.
+func (in *Input) Module(ctx context.Context, o Options) (*File, error) {
+	f := &File{Path: in.Path, Name: in.Name(), Pipe: in.pipe, Dir: in.dir()}
+	open := mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal, SkipEmbedded: o.SkipEmbedded, Dir: f.Dir, Progress: o.Progress}
+	switch {
+	case in.IsModel():
+		return nil, fmt.Errorf("%s is a GGUF model, not a graph: record it first (mlxc record %s -o graph.mlxg)", in.Name(), in.Path)
+	case in.isText():
+		if err := in.text(ctx, f, open); err != nil {
+			return nil, err
+		}
+		return f, nil
+	case !in.pipe:
+		c, err := mlxg.Open(ctx, in.Path, open)
+		if err != nil {
+			return nil, err
+		}
+		f.container(c)
+		return f, nil
+	}
+	// The header says how long a container is: what claims to be longer than a
+	// pipe may give, or goes on behind its end, is not read further.
+	limit, ok := mlxg.Length(in.head)
+	if !ok {
+		limit = int64(len(in.head)) // and Read says why
+	} else if limit > maxPiped {
+		return nil, fmt.Errorf("%s is a container of %d bytes, a pipe may give %d: write it to a file", in.Name(), limit, int64(maxPiped))
+	}
+	data := in.head
+	if ok {
+		var err error
+		if data, err = in.all(limit); err != nil {
+			return nil, err
+		}
+	}
+	c, err := mlxg.Read(ctx, in.Name(), data, open)
+	if err != nil {
+		return nil, err
+	}
+	f.container(c)
+	return f, nil
+}
+
+// dir is what the names of external files are relative to: of what has no place
+// of its own, the working directory.
+func (in *Input) dir() string {
+	if in.pipe {
+		return "."
+	}
+	return filepath.Dir(in.Path)
+}

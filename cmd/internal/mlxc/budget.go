@@ -1,0 +1,25 @@
+package mlxc
+
+import (
+	"time"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// budgetFlags bound what long work may take.
+type budgetFlags struct {
+	BudgetTime   time.Duration `default:"10m" placeholder:"TIME" help:"Time that one pass or one proof may take, as 90s or 10m (0: any): the pass is undone then, the proof given up."`
+	BudgetMemory int64         `default:"16384" placeholder:"MIB" help:"Memory that one pass or one proof may take likewise, in MiB (0: any)."`
+}
+
+func (f budgetFlags) check() error {
+	if f.BudgetTime < 0 || f.BudgetMemory < 0 || f.BudgetMemory > 1<<40 {
+		return cli.BadUsage("--budget-time and --budget-memory: want 0 or more, in a range that a machine has")
+	}
+	return nil
+}
+
+func (f budgetFlags) budget() prove.Budget {
+	return prove.Budget{Time: f.BudgetTime, Memory: f.BudgetMemory << 20}
+}

@@ -1,0 +1,58 @@
+package mlxc
+
+import (
+	"path/filepath"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+)
+
+type dumpCmd struct {
+	Graph  string `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Format string `short:"f" enum:"text,json,dot" default:"text" help:"text, json or dot (Graphviz)."`
+	Name   string `name:"graph" placeholder:"NAME" help:"Print this graph only."`
+}
+
+func (c *dumpCmd) Run(env *cli.Env) error {
+	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{SkipExternal: true})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m := f.Module
+	if c.Name != "" {
+		g := m.Graph(c.Name)
+		if g == nil {
+			return cli.BadUsage("%s has no graph %q", c.Graph, c.Name)
+		}
+		m = &ir.Module{Graphs: []*ir.Graph{g}}
+	}
+	found, err := meaningless(env.Context, m.Graphs)
+	if err != nil {
+		return err
+	}
+	switch c.Format {
+	case "json":
+		return cli.JSON(env.Stdout, jsonModule(m, found))
+	case "dot":
+		if err := comment(env.Stdout, "// ", m.Graphs, found); err != nil {
+			return err
+		}
+		return writeDot(env.Context, env.Stdout, filepath.Base(f.Name), m.Graphs)
+	}
+	// For reading: large contents are named, not printed. disasm prints a text
+	// that can be assembled again.
+	named := func(b *ir.Blob) (string, int64, bool) {
+		if f.Container == nil || f.Pipe {
+			return elided(b)
+		}
+		off, _ := f.Container.Offset(b)
+		return filepath.Base(c.Graph), off, true
+	}
+	if err := comment(env.Stdout, "// ", m.Graphs, found); err != nil {
+		return err
+	}
+	return mlxt.Options{InlineLimit: 64, External: named}.Print(env.Stdout, m)
+}

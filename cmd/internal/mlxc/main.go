@@ -1,0 +1,28 @@
+// Package mlxc is the command mlxc: it records, optimizes and inspects graphs.
+// Each subcommand is one file.
+package mlxc
+
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+)
+
+type grammar struct {
+	Version kong.VersionFlag `help:"Print the version of this program."`
+
+	Record   recordCmd   `cmd:"" help:"Record a language model (GGUF) into a graph file."`
+	Optimize optimizeCmd `cmd:"" help:"Run passes over the graphs of a file and write the result."`
+	Verify   verifyCmd   `cmd:"" help:"Check that files are whole and their graphs valid."`
+	Diff     diffCmd     `cmd:"" help:"Say what changed between two graph files (exit code 0: nothing, 1: something)."`
+	Stats    statsCmd    `cmd:"" help:"Count what the graphs of a file have."`
+	Dump     dumpCmd     `cmd:"" help:"Print a graph file as text, JSON or Graphviz."`
+	Asm      asmCmd      `cmd:"" help:"Turn a text (.mlxt) into a container (.mlxg)."`
+	Disasm   disasmCmd   `cmd:"" help:"Turn a container (.mlxg) into text (.mlxt)."`
+	Passes   passesCmd   `cmd:"" help:"List the passes, their options and their order."`
+}
+
+// Main runs the command and returns its exit code.
+func Main(args []string) int {
+	return cli.Run("mlxc", "A compiler for GPU dispatch graphs: record, optimize, inspect.", &grammar{}, args)
+}

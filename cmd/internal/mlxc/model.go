@@ -1,0 +1,44 @@
+package mlxc
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/optimize"
+)
+
+// modelFlags choose what times are modelled with.
+type modelFlags struct {
+	Chip    string `placeholder:"NAME" help:"Chip whose times are modelled (default: m3-max)."`
+	Profile string `placeholder:"FILE" help:"Measured figures (JSON), which replace the chip's."`
+}
+
+func (f *modelFlags) model() (cost.Model, error) {
+	if f.Profile != "" && f.Chip != "" {
+		return cost.Model{}, cli.BadUsage("--chip and --profile: a profile names its chip itself")
+	}
+	if f.Profile != "" {
+		return cost.LoadProfile(f.Profile)
+	}
+	m, err := cost.Chip(f.Chip)
+	if err != nil {
+		return m, cli.BadUsage("--chip: %v", err)
+	}
+	return m, nil
+}
+
+// printModel says what modelled times stand for.
+func printModel(w io.Writer, graph string, m cost.Model, at []optimize.ParamValue) {
+	var values []string
+	for _, p := range at {
+		values = append(values, fmt.Sprintf("$%s = %d", p.Name, p.Value))
+	}
+	with := ""
+	if len(values) > 0 {
+		with = " with " + strings.Join(values, ", ")
+	}
+	fmt.Fprintf(w, "graph %s: times modelled for %s%s\n", graph, m.Name, with)
+}

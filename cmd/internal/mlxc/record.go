@@ -1,0 +1,76 @@
+package mlxc
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/cmd/internal/output"
+	"github.com/mlxc/mlxc/frontend/gguf"
+)
+
+type recordCmd struct {
+	Model    string `arg:"" help:"Model file (GGUF, Llama architecture)."`
+	Output   string `short:"o" required:"" placeholder:"FILE.mlxg" help:"Graph file to write."`
+	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
+	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
+	Advance  bool   `help:"Say in the decode graph how a token leads to the next ($$pos += 1, carried token), so that many are one submission."`
+	External bool   `help:"Leave unquantized weights in the model file and refer to them."`
+}
+
+func (c *recordCmd) Run(env *cli.Env) error {
+	start := time.Now()
+	if strings.EqualFold(filepath.Ext(c.Output), ".mlxt") {
+		return cli.BadUsage("-o %s: a recorded model has too many weights for a text: record into a container (.mlxg), and disasm that", cli.Quote(c.Output))
+	}
+	var files output.Files
+	if err := files.Read(c.Model, "the model"); err != nil {
+		return err
+	}
+	out, err := files.WriteGraph("-o", c.Output)
+	if err != nil {
+		return err
+	}
+	in, err := inputs.Look(c.Model)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	m, err := in.Model()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	progress := cli.StartProgress(env.Stderr, "recording")
+	defer progress.End()
+	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Progress: progress.Set}
+	if c.External {
+		if in.Pipe() {
+			return cli.BadUsage("--external: %s is a pipe, and no file that a graph could refer to", cli.Quote(c.Model))
+		}
+		if o.External, err = output.Relative(filepath.Dir(c.Output), c.Model); err != nil {
+			return err
+		}
+	}
+	module, err := m.Record(env.Context, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	progress.End()
+	if err := env.Context.Err(); err != nil {
+		return err
+	}
+	if err := out.Graph(env.Context, module, nil, output.Options{}); err != nil {
+		return err
+	}
+	for _, g := range module.Graphs {
+		s := g.Stats()
+		fmt.Fprintf(env.Stdout, "recorded %-8s %4d dispatches, %4d barriers, weights %s, state %s, scratch %s\n",
+			g.Name, s.Dispatches, s.Barriers, cli.Bytes(s.Bytes.Weight), cli.Bytes(s.Bytes.State), cli.Bytes(s.Bytes.Scratch))
+	}
+	fmt.Fprintf(env.Stdout, "wrote %s in %.1f s\n", cli.Quote(c.Output), time.Since(start).Seconds())
+	return nil
+}

@@ -1,0 +1,203 @@
+package mlxreplay
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/output"
+	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+type benchCmd struct {
+	Graph   string   `arg:"" help:"Graph file, or a GGUF model."`
+	Name    string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: a language model's prompt and decode speed, else the first graph)."`
+	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param (with --graph). Repeatable."`
+	Rounds  int      `default:"5" help:"Measurements; the median is printed with the least and the greatest."`
+	Tokens  int      `default:"64" help:"Tokens to decode in one measurement."`
+	Prompt  int      `default:"128" help:"Tokens of the prompt in one measurement."`
+	Profile bool     `help:"Time each dispatch and sum by kernel (slower)."`
+	JSON    bool     `name:"json" help:"Print JSON."`
+	Verify  bool     `help:"Check every checksum and digest of the file first."`
+	deviceFlags
+	cli.OrderFlag
+}
+
+// measure is the distribution of one figure.
+type measure struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func measured(v []float64) measure {
+	s := slices.Sorted(slices.Values(v))
+	return measure{round3(s[len(s)/2]), round3(s[0]), round3(s[len(s)-1])}
+}
+
+func (m measure) String() string { return fmt.Sprintf("%.2f [%.2f–%.2f]", m.Median, m.Min, m.Max) }
+
+func (c *benchCmd) Run(env *cli.Env) error {
+	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
+		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
+	}
+	module, closer, err := openModule(env, &output.Files{}, c.Graph, c.Verify)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	c.Apply(module.Graphs...)
+	d, closeDevice, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer closeDevice()
+	if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
+		return c.model(env, d, module)
+	}
+	return c.graph(env, d, module)
+}
+
+// model measures prompt and decode speed of a language model. The tokens are
+// the first ones of the vocabulary: the work does not depend on which.
+func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) error {
+	if len(c.Set) > 0 {
+		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
+	}
+	m, err := textgen.OpenWith(env.Context, d, module, replay.Options{Profile: c.Profile})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if c.Tokens >= m.Context() || c.Prompt > m.Context() {
+		return cli.BadUsage("--tokens %d or --prompt %d is more than the context of %d positions", c.Tokens, c.Prompt, m.Context())
+	}
+	prompt := make([]int32, c.Prompt)
+	for i := range prompt {
+		prompt[i] = int32((100 + i%1000) % m.Tokenizer.Size())
+	}
+	seconds, err := m.Work(c.Prompt, c.Tokens)
+	if err != nil {
+		return err
+	}
+	if err := c.allowed(fmt.Sprintf("%d rounds of %d tokens after a prompt of %d", c.Rounds+1, c.Tokens, c.Prompt), seconds*float64(c.Rounds+1)); err != nil {
+		return err
+	}
+	var decode, feed []float64
+	profiles := map[string]*profile{}
+	timing := func(g *ir.Graph, t replay.Timing) {
+		if profiles[g.Name] == nil {
+			profiles[g.Name] = newProfile(g)
+		}
+		profiles[g.Name].add(t)
+	}
+	progress := cli.StartProgress(env.Stderr, "measuring")
+	defer progress.End()
+	for i := range c.Rounds + 1 {
+		progress.Set(float64(i) / float64(c.Rounds+1))
+		if i == 1 {
+			clear(profiles)
+		}
+		r, err := m.Generate(env.Context, prompt, textgen.Options{N: 1, Timing: timing})
+		if err != nil {
+			return err
+		}
+		s, err := m.Generate(env.Context, prompt[:1], textgen.Options{N: c.Tokens, IgnoreEnd: true, Timing: timing})
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first round fills caches
+			feed = append(feed, float64(len(prompt))/r.Prompt.Seconds())
+			decode = append(decode, s.TokensPerSecond())
+		}
+	}
+	progress.End()
+	if c.JSON {
+		out := map[string]any{
+			"device": d.Name(), "threads": d.Info().Threads, "decode_tokens_per_second": measured(decode), "prompt_tokens_per_second": measured(feed),
+		}
+		if c.Profile {
+			byGraph := map[string]any{}
+			for name, p := range profiles {
+				byGraph[name] = p.microseconds()
+			}
+			out["kernel_microseconds"] = byGraph
+		}
+		return cli.JSON(env.Stdout, c.Mention(out))
+	}
+	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
+	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("decode %d%s", c.Tokens, c.Note()), measured(decode).String())
+	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("prompt %d%s", c.Prompt, c.Note()), measured(feed).String())
+	if err := t.Print(env.Stdout); err != nil || !c.Profile {
+		return err
+	}
+	for _, g := range module.Graphs {
+		if p := profiles[g.Name]; p != nil {
+			if err := p.print(env); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// graph measures replays of one graph with inputs of zeros.
+func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) error {
+	s, err := replay.Open(d, module, replay.Options{Profile: c.Profile})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	g, err := s.Graph(env.Context, c.Name)
+	if err != nil {
+		return err
+	}
+	remarks(env, s)
+	set, err := assignments("--set", "PARAM=VALUE", c.Set)
+	if err != nil {
+		return err
+	}
+	if err := setParams(g, set); err != nil {
+		return err
+	}
+	if err := c.affordable(g, c.Rounds+1); err != nil {
+		return err
+	}
+	var times []float64
+	kernels := newProfile(g.IR())
+	progress := cli.StartProgress(env.Stderr, "measuring")
+	defer progress.End()
+	for i := range c.Rounds + 1 {
+		progress.Set(float64(i) / float64(c.Rounds+1))
+		t, err := g.Run(env.Context)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			continue
+		}
+		times = append(times, 1e3*t.Duration().Seconds())
+		kernels.add(t)
+	}
+	progress.End()
+	if c.JSON {
+		out := map[string]any{"device": d.Name(), "threads": d.Info().Threads, "graph": g.IR().Name, "milliseconds": measured(times)}
+		if c.Profile {
+			out["kernel_microseconds"] = kernels.microseconds()
+		}
+		return cli.JSON(env.Stdout, c.Mention(out))
+	}
+	t := cli.Table{Header: []string{"device", "threads", "graph", "ms, median [min–max]"}}
+	t.Add(d.Name(), d.Info().Threads, g.IR().Name+c.Note(), measured(times).String())
+	if err := t.Print(env.Stdout); err != nil {
+		return err
+	}
+	if !c.Profile {
+		return nil
+	}
+	return kernels.print(env)
+}

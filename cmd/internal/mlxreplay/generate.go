@@ -1,0 +1,233 @@
+package mlxreplay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/cmd/internal/npy"
+	"github.com/mlxc/mlxc/cmd/internal/output"
+	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/tokenizer"
+	"github.com/mlxc/mlxc/tokenizer/chat"
+)
+
+type generateCmd struct {
+	Model     string  `arg:"" name:"graph" help:"Recorded model (.mlxg), or a GGUF model, which is recorded and optimized in memory."`
+	Prompt    string  `short:"p" help:"Text to continue; with --chat or --messages, the user's next message."`
+	Chat      bool    `help:"Put the prompt into the model's chat template."`
+	System    string  `help:"System message of the chat."`
+	Messages  string  `placeholder:"FILE.json" help:"A chat of several messages: a list of {\"role\": …, \"content\": …}."`
+	N         int     `short:"n" default:"128" help:"Most tokens to generate."`
+	Temp      float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
+	TopP      float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
+	Seed      uint64  `default:"0" help:"Seed of the sampler."`
+	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
+	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
+	Row       int     `default:"1" placeholder:"N" help:"Tokens to decode by one submission, of a graph recorded with --advance; the most likely ones only."`
+	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
+	modelFlags
+}
+
+// modelFlags are those of commands that run a language model.
+type modelFlags struct {
+	Verify bool `help:"Check every checksum and digest of the file first."`
+	deviceFlags
+	cli.OrderFlag
+}
+
+// openModel opens a model for generation; the function closes it and its device.
+func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (*textgen.Model, func(), error) {
+	module, closer, err := openModule(env, files, path, f.Verify)
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Apply(module.Graphs...)
+	d, closeDevice, err := f.open()
+	if err != nil {
+		closer.Close()
+		return nil, nil, err
+	}
+	m, err := textgen.Open(env.Context, d, module)
+	if err != nil {
+		closeDevice()
+		closer.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, func() {
+		m.Close()
+		closeDevice()
+		closer.Close()
+	}, nil
+}
+
+// openModule opens a recorded model, or records a GGUF one.
+func openModule(env *cli.Env, files *output.Files, path string, verify bool) (*ir.Module, io.Closer, error) {
+	in, err := inputs.Look(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	if !in.IsModel() {
+		checking := cli.StartProgress(env.Stderr, "checking contents")
+		f, err := in.Module(env.Context, inputs.Options{Verify: verify, Progress: checking.Set})
+		checking.End()
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := files.ReadGraph(f); err != nil {
+			f.Close()
+			return nil, nil, err
+		}
+		return f.Module, f, nil
+	}
+	if err := files.Read(path, "the model"); err != nil {
+		return nil, nil, err
+	}
+	m, err := in.Model()
+	if err != nil {
+		return nil, nil, err
+	}
+	progress := cli.StartProgress(env.Stderr, "recording")
+	defer progress.End()
+	module, err := m.Record(env.Context, gguf.Options{Advance: true, Progress: progress.Set})
+	if err != nil {
+		m.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, g := range module.Graphs {
+		if _, err := passes.Run(env.Context, g, passes.DefaultPipeline(), passes.Options{}); err != nil {
+			m.Close()
+			return nil, nil, err
+		}
+	}
+	return module, m, nil
+}
+
+// sampling checks the flags that choose tokens.
+func sampling(n int, temp, topP float64) error {
+	switch {
+	case n < 1:
+		return cli.BadUsage("-n is %d, want at least 1", n)
+	case !(temp >= 0) || math.IsInf(temp, 0):
+		return cli.BadUsage("--temp is %v, want 0 or more", temp)
+	case !(topP > 0 && topP <= 1):
+		return cli.BadUsage("--top-p is %v, want more than 0 and at most 1", topP)
+	}
+	return nil
+}
+
+func (c *generateCmd) Run(env *cli.Env) error {
+	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
+		return err
+	}
+	if c.Row < 1 || c.Row > 1 && (c.Temp > 0 || c.Logits != "") {
+		return cli.BadUsage("--row is at least 1; more than one token by a submission goes with neither --temp nor --logits, which need the host after each")
+	}
+	if c.Prompt == "" && !c.Chat && c.Messages == "" {
+		return cli.BadUsage("--prompt is empty or missing")
+	}
+	var files output.Files
+	if c.Messages != "" {
+		if err := files.Read(c.Messages, "the messages"); err != nil {
+			return err
+		}
+	}
+	var logitsFile *output.File
+	if c.Logits != "" {
+		var err error
+		if logitsFile, err = files.Write("--logits", c.Logits); err != nil {
+			return err
+		}
+	}
+	m, closeModel, err := c.openModel(env, &files, c.Model)
+	if err != nil {
+		return err
+	}
+	defer closeModel()
+	prompt, err := c.promptIDs(env.Context, m)
+	if err != nil {
+		return err
+	}
+	seconds, err := m.Work(len(prompt), min(c.N, m.Context()))
+	if err != nil {
+		return err
+	}
+	if err := c.allowed(fmt.Sprintf("%d tokens after a prompt of %d", c.N, len(prompt)), seconds); err != nil {
+		return err
+	}
+	decoder := m.Tokenizer.NewDecoder(false)
+	var logits []float32
+	o := textgen.Options{N: c.N, Temp: c.Temp, TopP: c.TopP, Seed: c.Seed, IgnoreEnd: c.IgnoreEnd, Row: c.Row}
+	text := ""
+	o.Emit = func(id int32) error {
+		s := decoder.Next(id)
+		text += s
+		if c.JSON {
+			return nil
+		}
+		_, err := io.WriteString(env.Raw(), s)
+		return err
+	}
+	if c.Logits != "" {
+		o.Logits = func(l []float32) { logits = append(logits, l...) }
+	}
+	r, err := m.Generate(env.Context, prompt, o)
+	if err != nil {
+		if !c.JSON && text != "" {
+			fmt.Fprintln(env.Raw())
+		}
+		return err
+	}
+	rest := decoder.Flush()
+	text += rest
+	if c.Logits != "" {
+		a, err := npy.Of(logits, len(r.IDs), len(logits)/len(r.IDs))
+		if err != nil {
+			return err
+		}
+		if err := logitsFile.Data(func(w io.Writer) error { return npy.Write(w, a) }); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return cli.JSON(env.Stdout, c.Mention(map[string]any{
+			"prompt_ids": prompt, "ids": r.IDs, "text": text, "stopped": r.Stopped,
+			"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)) / r.Prompt.Seconds()),
+		}))
+	}
+	fmt.Fprintln(env.Raw(), rest)
+	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s%s)\n",
+		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped, c.Note())
+	return nil
+}
+
+func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+func (c *generateCmd) promptIDs(ctx context.Context, m *textgen.Model) ([]int32, error) {
+	t := m.Tokenizer
+	if !c.Chat && c.Messages == "" {
+		if c.System != "" {
+			return nil, cli.BadUsage("--system needs --chat or --messages")
+		}
+		ids := t.Encode(c.Prompt, false)
+		if bos, ok := t.ID(tokenizer.BOS); ok && t.AddBOS() {
+			ids = append([]int32{bos}, ids...)
+		}
+		return ids, nil
+	}
+	messages, err := conversation(c.System, c.Messages)
+	if err != nil {
+		return nil, err
+	}
+	if c.Prompt != "" || c.Messages == "" {
+		messages = append(messages, chat.Message{Role: "user", Content: c.Prompt})
+	}
+	return render(ctx, m, messages)
+}

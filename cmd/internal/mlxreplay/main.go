@@ -1,0 +1,25 @@
+// Package mlxreplay is the command mlxreplay: it runs graphs. Each subcommand
+// is one file.
+package mlxreplay
+
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+)
+
+type grammar struct {
+	Version kong.VersionFlag `help:"Print the version of this program."`
+
+	Run      runCmd      `cmd:"" help:"Replay a graph on .npy inputs."`
+	Generate generateCmd `cmd:"" help:"Generate text with a recorded language model."`
+	Chat     chatCmd     `cmd:"" help:"Talk with a recorded language model."`
+	Tokenize tokenizeCmd `cmd:"" help:"Turn lines of text into token ids."`
+	Bench    benchCmd    `cmd:"" help:"Measure how fast a graph replays."`
+	Devices  devicesCmd  `cmd:"" help:"List the devices that can replay."`
+}
+
+// Main runs the command and returns its exit code.
+func Main(args []string) int {
+	return cli.Run("mlxreplay", "Replays GPU dispatch graphs: on this machine, with or without a GPU.", &grammar{}, args)
+}

@@ -1,0 +1,127 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxg"
+	"github.com/mlxc/mlxc/ir/mlxt"
+)
+
+// InlineLimit is the length in bytes up to which contents of a container are
+// written into a text.
+const InlineLimit = 4096
+
+// Data writes what is no graph.
+func (o *File) Data(write func(io.Writer) error) error {
+	if err := atomicfile.Write(o.Path, write); err != nil {
+		return cannot(o, err)
+	}
+	return nil
+}
+
+// Form is what the output's name asks for.
+func (o *File) Form() Form { return o.form }
+
+// Options of a graph that is written.
+type Options struct {
+	Embed  bool  // copy the contents of external files into a container
+	Inline int64 // of a text: as [mlxt.Options.InlineLimit]
+	// Head, lines of comments, stands at the head of a text.
+	Head string
+}
+
+// Graph writes m, which was read from the file from or, if that is nil, made.
+func (o *File) Graph(ctx context.Context, m *ir.Module, from *inputs.File, opts Options) error {
+	if o.form == Text {
+		return o.Data(func(w io.Writer) error {
+			if _, err := io.WriteString(w, opts.Head); err != nil {
+				return err
+			}
+			return PrintText(w, m, from, filepath.Dir(o.Path), opts.Inline)
+		})
+	}
+	w := mlxg.WriteOptions{EmbedExternal: opts.Embed}
+	if from != nil {
+		w.Base = from.Dir
+		if err := o.load(ctx, from); err != nil {
+			return err
+		}
+	}
+	return mlxg.WriteFile(ctx, o.Path, m, w)
+}
+
+// load gives those external blobs their bytes that lie in the file which the new
+// one replaces: it must hold them.
+func (o *File) load(ctx context.Context, from *inputs.File) error {
+	missing := false
+	same := map[string]bool{}
+	here := func(path string) bool {
+		is, known := same[path]
+		if !known {
+			is = o.info != nil && o.is(at(path))
+			same[path] = is
+		}
+		return is
+	}
+	for _, b := range from.Module.Blobs() {
+		missing = missing || b.Path != "" && !b.Loaded() && here(filepath.Join(from.Dir, filepath.FromSlash(b.Path)))
+	}
+	if !missing {
+		return nil
+	}
+	if err := from.Load(ctx, mlxg.OpenOptions{Only: here}); err != nil {
+		return fmt.Errorf("%s refers to %s, which the new container replaces, and needs its contents: %w", from.Name, o.Path, err)
+	}
+	return nil
+}
+
+// PrintText writes m as text that will lie in the directory dir. Contents longer than
+// inline that a container has are referred to there.
+func PrintText(w io.Writer, m *ir.Module, from *inputs.File, dir string, inline int64) error {
+	o := mlxt.Options{InlineLimit: inline}
+	if from == nil {
+		return o.Print(w, m)
+	}
+	var err error
+	if o.Rebase, err = mlxg.Rebase(dir, from.Dir); err != nil {
+		return err
+	}
+	if from.Container != nil && !from.Pipe {
+		rel, err := Relative(dir, from.Path)
+		if err != nil {
+			return err
+		}
+		o.External = func(b *ir.Blob) (string, int64, bool) {
+			off, ok := from.Container.Offset(b)
+			return rel, off, ok
+		}
+	}
+	if err := o.Print(w, m); err != nil {
+		return fmt.Errorf("%s: %w", from.Name, err)
+	}
+	return nil
+}
+
+// Relative returns the path of target relative to dir, with '/'. Links are not
+// followed: whoever opens the file joins the names as they are.
+func Relative(dir, target string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	abs, err := filepath.Abs(target)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(dir, abs)
+	if err != nil {
+		return "", fmt.Errorf("%s cannot be named relative to %s: %w", target, dir, err)
+	}
+	return filepath.ToSlash(rel), nil
+}

@@ -1,0 +1,94 @@
+package textgen
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// rowOf is a slot for tokens that one submission decodes.
+type rowOf struct {
+	frame *replay.Frame
+	most  int
+}
+
+// advances reports, as an error, a decode graph that does not say how a token leads to
+// the next.
+func advances(g *ir.Graph) error {
+	name := ir.QuoteName(g.Name)
+	if i, ok := g.ParamNamed("pos"); !ok || g.Params[i].Advance != 1 {
+		return fmt.Errorf("graph %s does not advance $pos by 1 from replay to replay (mlxc record --advance)", name)
+	}
+	if i, ok := g.MemoryNamed("token"); !ok || !g.Memories[i].Every {
+		return fmt.Errorf("graph %s keeps %%token of the last replay only (mlxc record --advance)", name)
+	}
+	for _, n := range g.Nodes {
+		if c, ok := n.(*ir.Carry); ok && g.Memories[c.Src.Mem].Name == "token" && g.Memories[c.Dst.Mem].Name == "tokens" {
+			return nil
+		}
+	}
+	return fmt.Errorf("graph %s does not carry %%token to %%tokens (mlxc record --advance)", name)
+}
+
+func (m *Model) checkRow(o Options) error {
+	switch {
+	case o.Row < 0:
+		return fmt.Errorf("%d tokens in a row make no sense", o.Row)
+	case o.Row <= 1:
+		return nil
+	case o.Temp > 0:
+		return fmt.Errorf("%d tokens in a row: the device picks the most likely token itself; sampling (temperature %v) needs the host after each", o.Row, o.Temp)
+	case o.Logits != nil:
+		return fmt.Errorf("%d tokens in a row: the logits of all but the last are gone", o.Row)
+	}
+	return advances(m.decode.IR())
+}
+
+// decodeRow decodes n tokens behind id, which stands at pos, by one submission.
+func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) (found []int32, err error) {
+	if m.row.most < n {
+		if m.row.frame, err = m.decode.NewRowFrame(ctx, o.Row); err != nil {
+			return nil, err
+		}
+		m.row.most = o.Row
+	}
+	f := m.row.frame
+	if err := f.SetInput("tokens", binary.LittleEndian.AppendUint32(nil, uint32(id))); err != nil {
+		return nil, err
+	}
+	if err := f.SetParam("pos", float64(pos)); err != nil {
+		return nil, err
+	}
+	ran := m.ran
+	m.ran = nil // until the row has ended well, nobody knows what the states are
+	t, err := f.RunRow(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if o.Timing != nil {
+		o.Timing(m.decode.IR(), t)
+	}
+	for i := range n {
+		id, err := tokenOf(func(name string, to []byte) error {
+			out, err := f.OutputOf(name, i)
+			copy(to, out)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, id)
+	}
+	m.ran = append(append(ran, id), found[:n-1]...)
+	return found, nil
+}
+
+// tokenOf reads the token that a replay found.
+func tokenOf(read func(name string, to []byte) error) (int32, error) {
+	var token [4]byte
+	err := read("token", token[:])
+	return int32(binary.LittleEndian.Uint32(token[:])), err
+}

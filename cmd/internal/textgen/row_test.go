@@ -1,0 +1,76 @@
+package textgen_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// 64 tokens that one submission decodes are those of 64 submissions, whose graph is
+// proved to compute the same in any number of replays in a row.
+func TestTokensInARow(t *testing.T) {
+	module := recordAdvancing(t)
+	g := module.Graph("decode")
+	after := g.Clone()
+	_, err := passes.Run(context.Background(), after, passes.DefaultPipeline(), passes.Options{})
+	require.NoError(t, err)
+	r := prove.Check(context.Background(), g, after, prove.Options{Strict: true})
+	require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+	for i := range module.Graphs {
+		if module.Graphs[i] == g {
+			module.Graphs[i] = after
+		}
+	}
+	m := openModel(t, module)
+	for _, x := range oracle(t)[:2] {
+		submissions := 0
+		count := func(g *ir.Graph, _ replay.Timing) {
+			if g.Name == "decode" {
+				submissions++
+			}
+		}
+		one, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 65, IgnoreEnd: true, Timing: count})
+		require.NoError(t, err)
+		require.Equal(t, x.IDs, one.IDs[:48], "llama.cpp's")
+		require.Equal(t, 64, submissions)
+		for _, row := range []int{64, 7} {
+			submissions = 0
+			got, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 65, IgnoreEnd: true, Row: row, Timing: count})
+			require.NoError(t, err)
+			require.Equal(t, one.IDs, got.IDs)
+			require.Equal(t, (64+row-1)/row, submissions)
+		}
+	}
+
+	// What comes behind the end of an answer is forgotten, and the answer goes on where it
+	// ended.
+	x := oracle(t)[0]
+	plain, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60})
+	require.NoError(t, err)
+	row, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60, Row: 16})
+	require.NoError(t, err)
+	require.Equal(t, plain.IDs, row.IDs)
+	require.Equal(t, plain.Stopped, row.Stopped)
+	next := append(append([]int32{}, x.PromptIDs...), row.IDs...)
+	again, err := m.Generate(context.Background(), next, textgen.Options{N: 3, Continue: true})
+	require.NoError(t, err)
+	require.Equal(t, len(next)-1, again.Kept)
+
+	for want, o := range map[string]textgen.Options{
+		"sampling (temperature 1) needs the host after each": {N: 4, Row: 2, Temp: 1},
+		"the logits of all but the last are gone":            {N: 4, Row: 2, Logits: func([]float32) {}},
+		"-1 tokens in a row make no sense":                   {N: 4, Row: -1},
+	} {
+		_, err := m.Generate(context.Background(), x.PromptIDs, o)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = openModel(t, recordModel(t, false)).Generate(context.Background(), x.PromptIDs, textgen.Options{N: 4, Row: 2})
+	require.ErrorContains(t, err, "graph decode does not advance $pos by 1 from replay to replay (mlxc record --advance)")
+}

@@ -1,0 +1,152 @@
+package hazard
+
+import (
+	"github.com/mlxc/mlxc/internal/collections/interval"
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// liveness says which commands and which writes may reach an output or state.
+type liveness struct {
+	command []bool // its results may
+	seen    []bool // by access of the table: a write of which some byte may
+}
+
+// liveBytes is, at one place of the list, which bytes may still be read by somebody
+// whose results reach an output or state, or be one when the list ends.
+type liveBytes struct {
+	t     *Table
+	roots []liveRoot
+	era   int32 // counts commands of unknown effects, which read everything
+}
+
+type liveRoot struct {
+	bytes interval.Partition[bool]
+	era   int32 // when bytes was emptied last
+	rest  bool  // bytes that are in no interval are live
+}
+
+func (l *liveBytes) at(root int32) *liveRoot {
+	r := &l.roots[root]
+	if r.era != l.era {
+		r.bytes.Reset()
+		r.era, r.rest = l.era, true
+	}
+	return r
+}
+
+// meets reports whether some byte of [lo, end) is live.
+func (l *liveBytes) meets(root int32, lo, end int64) bool {
+	r := l.at(root)
+	if a, z, live, ok := r.bytes.At(lo); ok && a <= lo && end <= z {
+		return live
+	}
+	found, at := false, lo
+	r.bytes.Each(lo, end, func(a, z int64, live bool) bool {
+		found = live || r.rest && at < a
+		at = z
+		return !found
+	})
+	return found || r.rest && at < end
+}
+
+// touches reports whether some byte of a, or near the runs of a where there are many,
+// is live.
+func (l *liveBytes) touches(a *access) (live bool) {
+	l.t.pieces(a, func(lo, end int64) bool {
+		live = l.meets(a.root, lo, end)
+		return !live
+	})
+	return live
+}
+
+// need makes the bytes of a live.
+func (l *liveBytes) need(a *access) {
+	r := l.at(a.root)
+	l.t.pieces(a, func(lo, end int64) bool {
+		r.bytes.Set(lo, end, true)
+		return true
+	})
+}
+
+// kill notes that what was there before a is seen by nobody behind it.
+func (l *liveBytes) kill(a *access) {
+	r := l.at(a.root)
+	if x := &l.t.regions.all[a.region]; a.region != 0 && !x.Region.HasRuns(maxRuns) {
+		r.bytes.Set(x.coreLo, x.coreEnd, false)
+		return
+	}
+	l.t.pieces(a, func(lo, end int64) bool {
+		r.bytes.Set(lo, end, false)
+		return true
+	})
+}
+
+// pieces calls yield with ranges that hold every byte of a: exactly its runs where
+// no param moves them and there are few, else its hull.
+func (t *Table) pieces(a *access, yield func(lo, end int64) bool) {
+	if x := &t.regions.all[a.region]; a.region != 0 && x.Region.HasRuns(maxRuns) {
+		x.Runs(nil, yield)
+		return
+	}
+	yield(a.lo, a.end)
+}
+
+// maxRuns is how many runs of a constant strided region are looked at one by one.
+const maxRuns = 32
+
+// liveness goes through the list once.
+func (t *Table) liveness() *liveness {
+	l := &liveness{command: make([]bool, t.Len()), seen: make([]bool, len(t.accesses))}
+	t.backward(l, nil)
+	return l
+}
+
+// eachLive calls visit with every command, from the last one on, and what is live
+// behind it.
+func (t *Table) eachLive(visit func(i int32, l *liveBytes)) { t.backward(nil, visit) }
+
+func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
+	l := &liveBytes{t: t, roots: make([]liveRoot, len(t.g.Memories))}
+	for i := range l.roots {
+		k := t.g.Memories[i].Kind
+		l.roots[i].rest = k == ir.Output || k == ir.State || k == ir.Input // what is carried to it is for the next replay
+	}
+	var polls interrupt.Every
+	for i := int32(t.Len()) - 1; i >= 0; i-- {
+		polls.Poll(t.ctx, 64)
+		if visit != nil {
+			visit(i, l)
+		}
+		c := &t.commands[i]
+		live := c.pillar
+		for k := c.first; k < c.end; k++ {
+			if a := &t.accesses[k]; a.write && l.touches(a) {
+				live = true
+				if out != nil {
+					out.seen[k] = true
+				}
+			}
+		}
+		if out != nil {
+			out.command[i] = live
+		}
+		if c.pillar {
+			l.era++ // it may read every byte
+			continue
+		}
+		for k := c.first; k < c.end; k++ {
+			if a := &t.accesses[k]; a.must {
+				l.kill(a)
+			}
+		}
+		if !live {
+			continue
+		}
+		for k := c.first; k < c.end; k++ {
+			if a := &t.accesses[k]; !a.must { // a may-write depends on the old bytes
+				l.need(a)
+			}
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package hazard
+
+import (
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/collections/interval"
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// undefined finds reads of scratch and output bytes that nothing can have written
+// before. Where params move ranges it looks at the least and the greatest of their
+// values: an undefined read for one of them is one.
+func (j *judge) undefined() {
+	if !j.moves() {
+		j.undefinedAt(nil)
+		return
+	}
+	for _, p := range j.samples()[:min(2, len(j.samples()))] {
+		if j.undefinedAt(p); len(j.Undefined) > 0 {
+			return
+		}
+	}
+}
+
+// moves reports whether params move what some command does to scratch or outputs.
+func (j *judge) moves() bool {
+	for n := range j.t.regions.all {
+		if x := &j.t.regions.all[n]; n > 0 && x.params && begins(&j.t.g.Memories[x.Mem]) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins reports whether a memory is undefined when a replay begins.
+func begins(m *ir.Memory) bool { return m.Kind == ir.Scratch || m.Kind == ir.Output }
+
+// written is the bytes of a root memory that some command may have written.
+type written struct {
+	bytes interval.Partition[struct{}]
+}
+
+// add joins intervals that touch, so that one question finds one interval.
+func (w *written) add(lo, end int64) {
+	if lo >= end {
+		return
+	}
+	if a, z, _, ok := w.bytes.At(lo); ok {
+		if end <= z {
+			return
+		}
+		lo = a
+	} else if a, _, _, ok := w.bytes.At(lo - 1); ok {
+		lo = a
+	}
+	if _, z, _, ok := w.bytes.At(end); ok {
+		end = z
+	}
+	w.bytes.Set(lo, end, struct{}{})
+}
+
+// hole returns the first bytes of [lo, end) that are not in w.
+func (w *written) hole(lo, end int64) (from, to int64, ok bool) {
+	if _, z, _, found := w.bytes.At(lo); found {
+		lo = z
+	}
+	if lo >= end {
+		return 0, 0, false
+	}
+	w.bytes.Each(lo, end, func(a, _ int64, _ struct{}) bool {
+		end = a
+		return false
+	})
+	return lo, end, true
+}
+
+// place is where a region lies for given params.
+type place struct {
+	lo, end int64 // hull
+	known   bool
+}
+
+// undefinedAt looks at the replay with the given params.
+func (j *judge) undefinedAt(params []uint32) {
+	t := j.t
+	roots := make([]written, len(t.g.Memories))
+	places := make([]place, len(t.regions.all))
+	hull := func(a *access) (lo, end int64) {
+		if a.region == 0 {
+			return a.lo, a.end
+		}
+		p := &places[a.region]
+		if !p.known {
+			*p = placeOf(&t.regions.all[a.region].Region, params)
+		}
+		return p.lo, p.end
+	}
+	var polls interrupt.Every
+	for i := range int32(t.Len()) {
+		polls.Poll(t.ctx, 64)
+		c := &t.commands[i]
+		if c.pillar {
+			return // it may have written everything
+		}
+		for k := c.first; k < c.end && j.live.command[i]; k++ {
+			a := &t.accesses[k]
+			if a.must || !begins(&t.g.Memories[a.root]) {
+				continue
+			}
+			lo, end := hull(a)
+			from, to, ok := roots[a.root].hole(lo, end)
+			if ok && a.region != 0 {
+				from, to, ok = roots[a.root].missing(&t.regions.all[a.region].Region, params)
+			}
+			if ok {
+				j.Undefined = append(j.Undefined, Undefined{i, ir.MemID(a.root), from, to, slices.Clone(params)})
+				if len(j.Undefined) >= maxJudged {
+					return
+				}
+				break
+			}
+		}
+		for k := c.first; k < c.end; k++ {
+			a := &t.accesses[k]
+			if !a.write || !begins(&t.g.Memories[a.root]) {
+				continue
+			}
+			if w := &roots[a.root]; a.region != 0 && t.regions.all[a.region].Region.HasRuns(maxRuns) {
+				t.regions.all[a.region].Runs(params, func(lo, end int64) bool {
+					w.add(lo, end)
+					return true
+				})
+			} else {
+				w.add(hull(a))
+			}
+		}
+	}
+}
+
+func placeOf(r *ir.Region, params []uint32) place {
+	p := place{known: true, lo: r.Off.Eval(params)}
+	p.end = p.lo + r.Run.Eval(params)
+	if p.end <= p.lo {
+		p.end = p.lo
+		return p
+	}
+	for _, d := range r.Dims {
+		n := d.Count.Eval(params)
+		if n <= 0 {
+			p.end = p.lo
+			return p
+		}
+		p.end += (n - 1) * d.Stride
+	}
+	return p
+}
+
+// maxWalk bounds the runs of a strided region that are looked at.
+const maxWalk = 1 << 12
+
+// missing returns bytes of a strided region that are not in w.
+func (w *written) missing(r *ir.Region, params []uint32) (from, to int64, ok bool) {
+	left := maxWalk
+	r.Runs(params, func(lo, end int64) bool {
+		from, to, ok = w.hole(lo, end)
+		left--
+		return !ok && left > 0
+	})
+	return from, to, ok
+}

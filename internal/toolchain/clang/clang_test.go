@@ -1,0 +1,95 @@
+package clang_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// program writes a script that answers --version with a line.
+func program(t *testing.T, dir, name, line string) string {
+	p := filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(p, []byte("#!/bin/sh\n[ \"$1\" = clang ] && shift\n[ \"$1\" = --version ] && echo '"+line+"'\n"), 0o755))
+	return p
+}
+
+// TestFind looks in folders of made-up programs, outside any source tree.
+func TestFind(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		programs map[string]string // on PATH, and their first lines
+		want     string            // the program, or an error
+		version  int
+	}{
+		{"plain", map[string]string{"clang": "clang version 19.1.7"}, "clang", 19},
+		{"a distribution's", map[string]string{"clang": "Debian clang version 21.1.0 (3)"}, "clang", 21},
+		{"numbered when the plain one is old", map[string]string{"clang": "Debian clang version 14.0.6", "clang-20": "clang version 20.1.0", "clang-22": "clang version 22.1.8"}, "clang-22", 22},
+		{"zig", map[string]string{"clang": "clang version 18.1.3", "zig": "clang version 22.1.8"}, "zig clang", 22},
+		{"not Apple's", map[string]string{"clang": "Apple clang version 21.0.0 (clang-2100.0.1)"}, "error: Apple's clang", 0},
+		{"too old", map[string]string{"clang": "clang version 18.1.3"}, "error: clang 18, at least 19", 0},
+		{"another program", map[string]string{"clang": "gcc 12"}, `error: it says "gcc 12"`, 0},
+		{"none", nil, "error: no clang 19 or later found", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, line := range c.programs {
+				program(t, dir, name, line)
+			}
+			t.Chdir(t.TempDir())
+			t.Setenv("PATH", dir)
+			t.Setenv(clang.Env, "")
+			found, err := clang.Find(context.Background())
+			if text, ok := strings.CutPrefix(c.want, "error: "); ok {
+				require.ErrorContains(t, err, text)
+				assert.ErrorContains(t, err, "scripts/fetch-clang.sh")
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, filepath.Join(dir, c.want), found.String())
+			assert.Equal(t, c.version, found.Version)
+		})
+	}
+}
+
+// TestNamed: what MLXC_CLANG names is taken, or is an error.
+func TestNamed(t *testing.T) {
+	dir := t.TempDir()
+	named := program(t, dir, "zig", "clang version 22.1.8")
+	t.Setenv(clang.Env, named)
+	found, err := clang.Find(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, named+" clang", found.String())
+
+	t.Setenv(clang.Env, filepath.Join(dir, "nothing"))
+	_, err = clang.Find(context.Background())
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.ErrorContains(t, err, clang.Env)
+
+	t.Setenv(clang.Env, program(t, dir, "old", "clang version 14.0.6"))
+	_, err = clang.Find(context.Background())
+	assert.ErrorContains(t, err, "clang 14, at least 19")
+}
+
+// TestHere: the tests of this module have a compiler, and it compiles.
+func TestHere(t *testing.T) {
+	c, err := clang.Find(context.Background())
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "f.ll"), []byte("define i32 @f(i32 %x) {\n  %y = add i32 %x, 1\n  ret i32 %y\n}\n"), 0o644))
+	for target, want := range map[string]string{"x86_64-unknown-linux-gnu": "leal", "aarch64-unknown-linux-gnu": "add\tw0, w0, #1", "nvptx64-nvidia-cuda": ".visible .func"} {
+		cmd := c.Command(context.Background(), "--target="+target, "-O2", "-S", "-Wno-override-module", "f.ll", "-o", "f.s")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		require.NoErrorf(t, err, "%s\n%s", target, out)
+		text, err := os.ReadFile(filepath.Join(dir, "f.s"))
+		require.NoError(t, err)
+		assert.Contains(t, string(text), want, target)
+	}
+}

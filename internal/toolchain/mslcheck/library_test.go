@@ -1,0 +1,322 @@
+package mslcheck_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// family is one msl/*.metal file, checked.
+type family struct {
+	file, source string
+	lib          *mslcheck.Library
+	err          error
+	decls        []*decl.Decl
+}
+
+// families checks every source of the library, once for all tests.
+var families = sync.OnceValues(func() ([]*family, error) {
+	files, err := filepath.Glob("../../../msl/*.metal")
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no sources in ../../../msl: %v", err)
+	}
+	out := make([]*family, len(files))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 2) // clang runs at once
+	for i, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		ds, err := decl.Parse(filepath.Base(f), string(b))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = &family{file: filepath.Base(f), source: string(b), decls: ds}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			out[i].lib, out[i].err = mslcheck.Check(context.Background(), out[i].file, out[i].source)
+		})
+	}
+	wg.Wait()
+	return out, nil
+})
+
+func library(t *testing.T) []*family {
+	t.Helper()
+	fs, err := families()
+	require.NoError(t, err)
+	for _, f := range fs {
+		require.NoError(t, f.err, f.file)
+	}
+	return fs
+}
+
+func TestEverySourceCompiles(t *testing.T) {
+	fs, err := families()
+	require.NoError(t, err)
+	for _, f := range fs {
+		t.Run(f.file, func(t *testing.T) {
+			require.NoError(t, f.err)
+			assert.NotEmpty(t, f.lib.Kernels)
+			lines := strings.Split(f.source, "\n")
+			pragma := slices.Index(lines, "#pragma clang fp contract(off)")
+			require.GreaterOrEqual(t, pragma, 0, "no #pragma clang fp contract(off)")
+			for _, k := range f.lib.Kernels {
+				assert.Greater(t, k.Line, pragma, "the pragma stands after %s", k.Function)
+			}
+		})
+	}
+}
+
+// types are the names that Metal gives the element types.
+var types = map[string]ir.DType{
+	"bool": ir.Bool, "uchar": ir.U8, "char": ir.I8, "ushort": ir.U16, "short": ir.I16, "uint": ir.U32, "int": ir.I32,
+	"ulong": ir.U64, "long": ir.I64, "half": ir.F16, "bfloat": ir.BF16, "float": ir.F32,
+}
+
+// argument is one argument as source and declaration both state it.
+type argument struct {
+	Slot   int
+	Name   string
+	Space  string
+	Type   ir.DType
+	Count  int64 // constant arguments
+	Access string
+}
+
+func TestDeclarationsMatchTheSource(t *testing.T) {
+	for _, f := range library(t) {
+		kernels := map[string]mslcheck.Kernel{}
+		for _, k := range f.lib.Kernels {
+			kernels[k.Host] = k
+		}
+		declared := map[string]bool{}
+		for _, d := range f.decls {
+			declared[d.Name] = true
+			t.Run(fmt.Sprintf("%s:%d %s", f.file, d.Line, d.Name), func(t *testing.T) {
+				k, ok := kernels[d.Name]
+				require.True(t, ok, "the source has no kernel of this name")
+				assert.Empty(t, cmp.Diff(fromSource(k, d), fromDeclaration(d)), "source -, declaration +")
+				for _, c := range d.Constants {
+					i := slices.IndexFunc(f.lib.Constants, func(x mslcheck.FunctionConstant) bool { return x.Index == c.Index })
+					require.GreaterOrEqual(t, i, 0, "the source has no function constant %d", c.Index)
+					x := f.lib.Constants[i]
+					assert.Equal(t, c.Name, x.Name)
+					assert.Equal(t, c.Type, types[x.Type])
+				}
+				// A declaration stands above its own kernel.
+				assert.Less(t, d.Line, k.Line)
+				for _, other := range f.lib.Kernels {
+					assert.False(t, other.Line > d.Line && other.Line < k.Line, "kernel %s stands between", other.Function)
+				}
+			})
+		}
+		for _, k := range f.lib.Kernels {
+			assert.True(t, declared[k.Host], "%s: kernel %s has no declaration", f.file, k.Host)
+		}
+	}
+}
+
+func fromSource(k mslcheck.Kernel, d *decl.Decl) []argument {
+	var out []argument
+	for _, p := range k.Params {
+		a := argument{Slot: p.Slot, Name: p.Name, Space: p.Space, Type: types[p.Type], Access: "written"}
+		switch {
+		case !p.Used:
+			a.Access = "unused"
+		case p.Const:
+			a.Access = "read"
+		}
+		if p.Space == "constant" {
+			a.Count = p.Count
+			if x, ok := d.ArgNamed(p.Name); ok && p.Count == 0 {
+				a.Count = int64(x.Count) // a pointer does not say
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func fromDeclaration(d *decl.Decl) []argument {
+	var out []argument
+	for _, x := range d.Args {
+		a := argument{Slot: int(x.Slot), Name: x.Name, Space: x.Kind.String(), Type: x.Type, Access: "written"}
+		switch x.Mode {
+		case decl.Unused:
+			a.Access = "unused"
+		case decl.Read:
+			a.Access = "read"
+		}
+		if x.Kind == ir.ConstantArg {
+			a.Count = int64(x.Count)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// ours are the kernels that MLX does not have.
+var ours = regexp.MustCompile(`^(v_Silu|ggml_|v_Gelu|v_Softcap|topk_|gather_(gemv|qmv)_|weighted_sum_|affine_embed_|embed_|gemv_float16_float32$|gemv_(x2|x3|add|silu_mul)_|gemm_(nt|nn|tn)_|sdpa_rows_|add_rms|affine_qm.*_(x2|x3|add|silu_mul)_|rope.*_x2_)`)
+
+// leftOut are kernels of MLX that the table of signatures lacks, and the kernel
+// that has the same signature there ("" if none does).
+var leftOut = map[string]string{
+	"affine_qmm_t_float_gs_64_b_4_alN_true_batch_0":     "affine_qmm_t_float_gs_64_b_4_alN_false_batch_0",
+	"affine_qmm_t_float_gs_64_b_8_alN_true_batch_0":     "affine_qmm_t_float_gs_64_b_8_alN_false_batch_0",
+	"affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4": "affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4",
+	"affine_gather_qmv_float_gs_32_b_8":                 "affine_gather_qmv_float_gs_32_b_4",
+	"affine_gather_qmv_fast_float_gs_32_b_4":            "affine_gather_qmv_fast_float_gs_32_b_8",
+	"affine_gather_qmv_fast_float_gs_64_b_8":            "affine_gather_qmv_fast_float_gs_64_b_4",
+	"argmax_float32":                                    "",
+}
+
+// signature is a line of testdata/msl/mlx-0.32.4-signatures.tsv.
+type signature struct {
+	args        []mlxArgument
+	threadgroup int64
+	threads     int64
+	constants   []string
+}
+
+type mlxArgument struct {
+	Slot      int
+	Access    string // r or rw
+	Space     string
+	Type      string
+	Size      string // "*", or "#bytes"
+	Name      string
+	Unused    bool
+	condition string
+}
+
+func signatures(t *testing.T) map[string]signature {
+	t.Helper()
+	b, err := os.ReadFile("../../../testdata/msl/mlx-0.32.4-signatures.tsv")
+	require.NoError(t, err)
+	out := map[string]signature{}
+	form := regexp.MustCompile(`^(\d+):(r|rw/w|rw):([dct]):(\w+)(\*|#\d+):(\w+)(!?)(?:\?(\w+))?$`)
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Split(line, "\t")
+		require.Len(t, f, 5, line)
+		s := signature{constants: strings.Fields(f[4])}
+		s.threadgroup, err = strconv.ParseInt(f[2], 10, 64)
+		require.NoError(t, err, line)
+		if f[3] != "" {
+			s.threads, err = strconv.ParseInt(f[3], 10, 64)
+			require.NoError(t, err, line)
+		}
+		for _, a := range strings.Fields(f[1]) {
+			m := form.FindStringSubmatch(a)
+			require.NotNil(t, m, "%s: %s", f[0], a)
+			slot, err := strconv.Atoi(m[1])
+			require.NoError(t, err)
+			access, _, _ := strings.Cut(m[2], "/")
+			s.args = append(s.args, mlxArgument{
+				Slot: slot, Access: access, Space: map[string]string{"d": "device", "c": "constant", "t": "threadgroup"}[m[3]],
+				Type: m[4], Size: m[5], Name: m[6], Unused: m[7] != "", condition: m[8],
+			})
+		}
+		out[f[0]] = s
+	}
+	return out
+}
+
+func TestSignaturesMatchMLX(t *testing.T) {
+	table := signatures(t)
+	compared := 0
+	for _, f := range library(t) {
+		byName := map[string][]*decl.Decl{}
+		for _, d := range f.decls {
+			byName[d.Name] = append(byName[d.Name], d)
+		}
+		for _, k := range f.lib.Kernels {
+			if ours.MatchString(k.Host) {
+				assert.NotContains(t, table, k.Host, "a kernel of MLX after all")
+				continue
+			}
+			s, ok := table[k.Host]
+			if twin, out := leftOut[k.Host]; !ok {
+				require.True(t, out, "%s is not in the table of signatures: neither ours nor left out there", k.Host)
+				if twin == "" {
+					continue
+				}
+				s, ok = table[twin]
+				require.True(t, ok, twin)
+			}
+			t.Run(k.Host, func(t *testing.T) {
+				var want []mlxArgument
+				for _, a := range s.args {
+					if a.condition != "" {
+						// The argument is not there: each declaration asks for its constant to be false.
+						for _, d := range byName[k.Host] {
+							assert.True(t, requiresFalse(d, a.condition), "%s:%d: %s is there if %s", d.File, d.Line, a.Name, a.condition)
+						}
+						continue
+					}
+					want = append(want, a)
+				}
+				var got []mlxArgument
+				for _, p := range k.Params {
+					a := mlxArgument{Slot: p.Slot, Access: "rw", Space: p.Space, Type: p.Type, Size: "*", Name: p.Name, Unused: !p.Used}
+					if p.Const {
+						a.Access = "r"
+					}
+					if p.Count > 0 {
+						a.Size = fmt.Sprint("#", p.Count*types[p.Type].Size())
+					}
+					got = append(got, a)
+				}
+				assert.Empty(t, cmp.Diff(want, got, cmp.AllowUnexported(mlxArgument{})), "MLX -, ours +")
+				assert.Equal(t, s.threadgroup, k.ThreadgroupBytes, "bytes of threadgroup variables")
+				assert.Equal(t, s.threads, k.MaxThreads, "maximum of threads")
+				for _, d := range byName[k.Host] {
+					var constants []string
+					for _, c := range d.Constants {
+						constants = append(constants, fmt.Sprintf("%s=%d:%s", c.Name, c.Index, c.Type))
+					}
+					assert.ElementsMatch(t, s.constants, constants)
+				}
+			})
+			compared++
+		}
+	}
+	assert.Equal(t, len(table)+6, compared, "lines of the table, and six kernels by their twins")
+}
+
+// requiresFalse reports whether a @require of d says NAME == 0.
+func requiresFalse(d *decl.Decl, name string) bool {
+	var says func(e *term.Expr) bool
+	says = func(e *term.Expr) bool {
+		switch e.Op {
+		case term.And:
+			return says(e.Args[0]) || says(e.Args[1])
+		case term.Eq:
+			return e.Args[0].Op == term.Symbol && e.Args[0].Name == name && e.Args[1].Op == term.Number && e.Args[1].Num == 0
+		}
+		return false
+	}
+	return slices.ContainsFunc(d.Requires, says)
+}

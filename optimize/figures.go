@@ -1,0 +1,101 @@
+package optimize
+
+import (
+	"context"
+
+	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+)
+
+// Figures are what one graph has and costs.
+type Figures struct {
+	ir.Stats
+	// Barriers are those of the list ([Measure]), or those that its order needs
+	// ([Compare]).
+	Barriers int `json:"barriers"`
+	// Depth is the longest chain of conflicting commands, ValueDepth (depth∞) that
+	// of value edges alone. Where effects are unknown they are those of pillars.
+	Depth      int `json:"depth"`
+	ValueDepth int `json:"depth_infinity"`
+	// Modelled is the time of one replay.
+	Modelled Modelled `json:"modelled"`
+}
+
+// Modelled is a time of package cost, in microseconds.
+type Modelled struct {
+	GPU      float64 `json:"gpu_us"` // the sum of the next three
+	Commands float64 `json:"commands_us"`
+	Barriers float64 `json:"barriers_us"`
+	Buffers  float64 `json:"buffers_us"`
+	Encode   float64 `json:"encode_us"` // on the host
+	Bytes    float64 `json:"bytes"`     // moved
+}
+
+// Measure takes the figures of g. Depths and time are those of the effects that
+// kernels declare, whether or not g has them; g itself is left alone, and its
+// Unannotated is its own. An error is the cause of ctx.
+func Measure(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
+	return measure(ctx, g, m, false)
+}
+
+// Compare is Measure of graphs that are compared with one another: barriers, and their
+// time, are those that the order of the list needs beside its commits
+// ([passes.Barriers]). One behind the last command counts where the next replay needs
+// it, there or not: a recording leaves it to its host, and a pass that writes it down
+// makes nothing slower.
+func Compare(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
+	return measure(ctx, g, m, true)
+}
+
+func measure(ctx context.Context, g *ir.Graph, m cost.Model, needed bool) (f Figures, err error) {
+	defer interrupt.Catch(&err)
+	f = Figures{Stats: g.Stats()}
+	f.Barriers = f.Stats.Barriers
+	if f.Unannotated > 0 {
+		g = Annotated(ctx, g)
+	}
+	table := hazard.NewTable(ctx, g)
+	_, f.Depth = table.Levels()
+	_, f.ValueDepth = table.ValueLevels()
+	if needed {
+		f.Barriers = passes.Barriers(g, table)
+	}
+	t := m.Graph(g)
+	t.Barriers += m.Barrier * cost.Seconds(f.Barriers-f.Stats.Barriers)
+	f.Modelled = Modelled{
+		GPU: t.GPU().Microseconds(), Commands: t.Commands.Microseconds(), Barriers: t.Barriers.Microseconds(),
+		Buffers: t.Buffers.Microseconds(), Encode: t.Encode.Microseconds(), Bytes: t.Bytes,
+	}
+	return f, nil
+}
+
+// Annotated returns a copy of g with the effects that kernels declare.
+func Annotated(ctx context.Context, g *ir.Graph) *ir.Graph {
+	out := g.Clone()
+	if p, err := passes.ParsePipeline("annotate"); err == nil {
+		// What cannot be annotated stays unknown, which figures show.
+		_, _ = passes.Run(ctx, out, p, passes.Options{})
+	}
+	return out
+}
+
+// ParamValue is a param and the value that times are modelled at.
+type ParamValue struct {
+	Name  string `json:"name"`
+	Value uint32 `json:"value"`
+}
+
+// ModelledAt lists the values of the params that [Measure] models g at.
+func ModelledAt(g *ir.Graph, m cost.Model) []ParamValue {
+	out := []ParamValue{}
+	e := m.For(g)
+	for i := range g.Params {
+		if g.Params[i].Type == ir.U32 {
+			out = append(out, ParamValue{g.Params[i].Name, e.Param(ir.ParamID(i))})
+		}
+	}
+	return out
+}

@@ -1,0 +1,267 @@
+package optimize
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// Options of a run.
+type Options struct {
+	Pipeline passes.Pipeline
+	Passes   passes.Options
+	Proof    prove.Options
+	// Model is what figures are modelled with; the zero value is the default chip.
+	Model cost.Model
+	// Progress, if not nil, hears how many of the pipeline's passes are done.
+	Progress func(done int)
+}
+
+// Row is what one pass of the pipeline did.
+type Row struct {
+	*passes.Report
+	After Figures `json:"after"`
+	// Undone says why the pass was undone; empty if it was not. Its report is
+	// empty then.
+	Undone string `json:"undone,omitempty"`
+}
+
+// Result is what became of one graph.
+type Result struct {
+	Graph      string        `json:"graph"`
+	Model      string        `json:"model"` // the chip or profile of modelled times
+	ModelledAt []ParamValue  `json:"modelled_at"`
+	Before     Figures       `json:"before"`
+	After      Figures       `json:"after"`
+	Rows       []Row         `json:"passes"`
+	Proof      *prove.Result `json:"proof"`
+
+	// Optimized is the rewritten graph. It must not be used unless Proof.Verdict
+	// is [prove.Proved].
+	Optimized *ir.Graph `json:"-"`
+	// OfRecording is the verdict on the recording against itself, looked at only
+	// where the proof fails: if it is not proved, no pass is at fault.
+	OfRecording prove.Verdict `json:"-"`
+}
+
+// Undone returns the rows of passes that were undone.
+func (r *Result) Undone() (out []Row) {
+	for _, x := range r.Rows {
+		if x.Undone != "" {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// Run optimizes a copy of recorded. An error means that the recording has no one
+// meaning ([meaning.Error]), or that a pass failed or broke the graph; a result may still not be proved, see [Result.Proof]: refused,
+// "cannot tell" with every pass undone, or "cannot tell" because the proof took more than its budget.
+func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
+	if o.Model.Bandwidth == 0 {
+		var err error
+		if o.Model, err = cost.Chip(""); err != nil {
+			return nil, err
+		}
+	}
+	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
+	found, err := meaning.Of(ctx, recorded)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
+	out := &Result{Graph: recorded.Name, Model: o.Model.Name, ModelledAt: ModelledAt(recorded, o.Model)}
+	if out.Before, err = Compare(ctx, recorded, o.Model); err != nil {
+		return nil, err
+	}
+	undone := make([]string, len(o.Pipeline))
+	for first := true; ; first = false {
+		if err := out.run(ctx, recorded, o, undone, first); err != nil {
+			return nil, err
+		}
+		out.Proof = prove.Check(ctx, recorded, out.Optimized, o.Proof)
+		if out.Proof.Err != nil {
+			return nil, out.Proof.Err
+		}
+		if out.Proof.Verdict == prove.Proved {
+			return out, nil
+		}
+		if out.Proof.OverBudget() {
+			return out, nil // the proofs that look for the pass at fault take as long each
+		}
+		out.OfRecording = prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict
+		if out.Proof.Verdict == prove.Refused {
+			return out, nil
+		}
+		at, found, err := offender(ctx, recorded, o, undone, out.OfRecording, out.Proof)
+		if err != nil {
+			return nil, err
+		}
+		if at < 0 { // no pass is left that could be undone
+			return out, nil
+		}
+		if found.Verdict == prove.Refused {
+			// What comes later may hide it, but a pass of ours is wrong.
+			out.Proof = found
+			return out, nil
+		}
+		undone[at] = reason(found)
+	}
+}
+
+// reason is the first finding, in one line.
+func reason(r *prove.Result) string {
+	if len(r.Findings) == 0 {
+		return r.Verdict.String()
+	}
+	return r.Findings[0].String()
+}
+
+// left is the pipeline without the passes that are undone, and the index of each
+// of its passes in the whole.
+func left(p passes.Pipeline, undone []string) (out passes.Pipeline, index []int) {
+	for i, s := range p {
+		if undone[i] == "" {
+			out, index = append(out, s), append(index, i)
+		}
+	}
+	return out, index
+}
+
+// run runs the passes that are not undone, with a row each and a row for those
+// that are.
+func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone []string, first bool) error {
+	r.Optimized = recorded.Clone()
+	pipeline, index := left(o.Pipeline, undone)
+	var figures []Figures
+	po := o.Passes
+	po.After = func(s passes.Step, g *ir.Graph) error {
+		if first && o.Passes.After != nil { // printed once
+			if err := o.Passes.After(s, g); err != nil {
+				return err
+			}
+		}
+		f, err := Compare(ctx, g, o.Model)
+		if err != nil {
+			return err
+		}
+		figures = append(figures, f)
+		if o.Progress != nil {
+			o.Progress(index[len(figures)-1] + 1)
+		}
+		return ctx.Err()
+	}
+	reports, err := passes.Run(ctx, r.Optimized, pipeline, po)
+	var over *passes.OverBudget
+	if errors.As(err, &over) {
+		undone[index[over.Step]] = over.Error()
+		return r.run(ctx, recorded, o, undone, first)
+	}
+	if err != nil {
+		return err
+	}
+	now := r.Before
+	r.Rows = make([]Row, 0, len(o.Pipeline))
+	for i, s := range o.Pipeline {
+		if undone[i] != "" {
+			r.Rows = append(r.Rows, Row{Report: undoneReport(s, now.Stats, undone[i]), After: now, Undone: undone[i]})
+			continue
+		}
+		now = figures[0]
+		if reports[0].Remarks == nil {
+			reports[0].Remarks = []passes.Remark{} // a list in JSON
+		}
+		r.Rows = append(r.Rows, Row{Report: reports[0], After: now})
+		reports, figures = reports[1:], figures[1:]
+	}
+	r.After = now
+	if len(index) > 0 {
+		if n := passes.DropKernels(r.Optimized); n > 0 {
+			r.Rows[index[len(index)-1]].About("kernels", "%d that no dispatch uses are left out", n)
+		}
+	}
+	return nil
+}
+
+func undoneReport(s passes.Step, now ir.Stats, why string) *passes.Report {
+	r := &passes.Report{Pass: s.String(), Before: now, After: now}
+	r.NotAbout("the pass", "undone: %s: %s", s.Pass.Name, why)
+	return r
+}
+
+// offender finds the pass that makes the result unproved, and returns its index
+// and the proof that failed; −1 if there is none.
+func offender(ctx context.Context, recorded *ir.Graph, o Options, undone []string, ofRecording prove.Verdict, failed *prove.Result) (int, *prove.Result, error) {
+	if ofRecording != prove.Proved {
+		// Passes may mend a recording that races, so its prefixes say nothing.
+		return leaveOneOut(ctx, recorded, o, undone, failed)
+	}
+	at, found := -1, failed
+	pipeline, index := left(o.Pipeline, undone)
+	po := o.Passes
+	po.Budget = passes.Budget{} // each of them has kept it
+	done := 0
+	po.After = func(_ passes.Step, g *ir.Graph) error {
+		r := prove.Check(ctx, recorded, g, o.Proof)
+		if r.Err != nil {
+			return r.Err
+		}
+		if r.Verdict != prove.Proved {
+			at, found = index[done], r
+			return errStop
+		}
+		done++
+		return ctx.Err()
+	}
+	if _, err := passes.Run(ctx, recorded.Clone(), pipeline, po); err != nil && !errors.Is(err, errStop) {
+		return -1, nil, err
+	}
+	return at, found, nil
+}
+
+// errStop ends a pipeline whose offender is found.
+var errStop = errors.New("stop")
+
+// leaveOneOut looks for a pass without which the result is proved, the last ones
+// first.
+func leaveOneOut(ctx context.Context, recorded *ir.Graph, o Options, undone []string, failed *prove.Result) (int, *prove.Result, error) {
+	for i := len(undone) - 1; i >= 0; i-- {
+		if undone[i] != "" {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return -1, nil, err
+		}
+		without := append([]string(nil), undone...)
+		without[i] = "left out"
+		pipeline, _ := left(o.Pipeline, without)
+		if o.verdict(ctx, recorded, pipeline) == prove.Proved {
+			return i, failed, nil
+		}
+	}
+	return -1, nil, nil
+}
+
+// verdict runs a pipeline on a copy and proves the result; a pass that fails
+// counts as [prove.CannotTell].
+func (o Options) verdict(ctx context.Context, recorded *ir.Graph, p passes.Pipeline) prove.Verdict {
+	return o.proof(ctx, recorded, p).Verdict
+}
+
+func (o Options) proof(ctx context.Context, recorded *ir.Graph, p passes.Pipeline) *prove.Result {
+	g := recorded.Clone()
+	po := o.Passes
+	po.After, po.Budget = nil, passes.Budget{}
+	if _, err := passes.Run(ctx, g, p, po); err != nil {
+		return &prove.Result{Verdict: prove.CannotTell}
+	}
+	return prove.Check(ctx, recorded, g, o.Proof)
+}

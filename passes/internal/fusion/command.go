@@ -1,0 +1,339 @@
+package fusion
+
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/passes/internal/isel"
+)
+
+// command is what is known of one command.
+type command struct {
+	*shape  // nil: it is no member of any group
+	node    ir.Command
+	effects *ir.Effects
+	kind    uint16
+	fresh   bool // fused in the round before, or blocked
+	missed  bool // there is a remark on it
+	gone    bool // it is part of another
+	// stuck: it is the last member of a group that found no place; what was fused
+	// since may have made room.
+	stuck bool
+	// unrounded: its terms lack roundings that were recorded.
+	unrounded bool
+}
+
+// shape is what commands of one form have in common.
+type shape struct {
+	id   uint32         // 0: it is of one command only
+	in   *decl.Instance // of a command of this shape: its places are those of that one
+	form *decl.Form     // nil: it is of one command only
+	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
+	reads, writes []int
+	decl          uint16
+	traffic       float64 // bytes
+	// spans: absolute without a form, else from where the view begins, if they end at
+	// a constant from there; 1 to 0 if not.
+	spans []isel.Span
+	// moved holds where an argument whose view params move was last.
+	moved []moved
+	// ones are the kinds of ones (see memory) that an argument may be; ofOnes is the
+	// kind of commands with none.
+	ones   []uint8
+	plain  uint16
+	usable bool
+	after  *shape // of the command that came next last time
+}
+
+// moved is where the region of a view lies in the memory of the view, for all
+// values of the params: within [lo, end), or anywhere if not ok.
+type moved struct {
+	known, ok bool
+	off       ir.Affine
+	lo, end   int64
+}
+
+// memory is what is asked of a memory for each view of it.
+type memory struct {
+	root   ir.MemID
+	off    int64
+	weight bool  // its root is one
+	filled bool  // with one word, which the terms know
+	ones   uint8 // 1: all elements of type f32 are 1; 2: of type f16
+}
+
+func memories(g *ir.Graph) []memory {
+	out := make([]memory, len(g.Memories))
+	for i := range out {
+		m := &out[i]
+		m.root, m.off = g.Root(ir.MemID(i))
+		x := &g.Memories[m.root]
+		m.weight = x.Kind == ir.Weight
+		m.filled = m.weight && x.Init.Kind == ir.InitFill
+		for k, t := range []ir.DType{ir.F32, ir.F16} {
+			if m.filled && isel.OnesOf(x, t) {
+				m.ones |= 1 << k
+			}
+		}
+	}
+	return out
+}
+
+// anew is bind of a command that was bound before perhaps: what a copy moves
+// follows from what surrounds it now.
+func (r *round) anew(old *command, node ir.Command, i int) *command {
+	d, ok := node.(*ir.Dispatch)
+	if old == nil || !ok {
+		c := r.bind(node, i)
+		c.unrounded = ok && len(d.From) > 1 // an earlier run may have left some out
+		return c
+	}
+	c := r.commands.One()
+	*c = command{shape: old.shape, node: node, effects: old.effects, kind: old.kind, fresh: true, unrounded: old.unrounded}
+	return c
+}
+
+// bind gives command i its declaration if it can be a member: its effects are
+// complete and those of the declaration.
+func (r *round) bind(node ir.Command, i int) *command {
+	if d, ok := node.(*ir.Dispatch); ok && r.declared != nil && d.Effects.Known() {
+		if form := r.declared.Form(d); form != nil {
+			if form.Describes(d, d.Effects) {
+				return r.placed(d, form)
+			}
+			c := r.commands.One()
+			c.node, c.effects, c.fresh = node, d.Effects, true
+			return c
+		}
+	}
+	c := r.commands.One()
+	c.node, c.effects, c.fresh = node, node.Touches(), true
+	var in *decl.Instance
+	var err error
+	switch n := node.(type) {
+	case *ir.Dispatch:
+		if !c.effects.Known() || !r.g.Kernels[n.Kernel].Library.Declared() || n.Counts() != nil {
+			return c
+		}
+		if r.declared != nil {
+			in, err = msl.Bind(r.g, n)
+		} else {
+			in, err = r.o.Library.Bind(r.g, n)
+		}
+		if err != nil {
+			return c
+		}
+		if e, err := in.Effects(); err != nil || !e.Equal(c.effects) {
+			return c
+		}
+	case *ir.Copy:
+		if in, err = isel.Copy(r.g, n, r.copied(i)); err != nil {
+			return c
+		}
+	default:
+		return c
+	}
+	if s := r.newShape(in, nil, c.effects); s.usable {
+		c.shape = s
+		c.kind = r.kindOf(c)
+	}
+	return c
+}
+
+// placed is the command of a dispatch of a form, with the effects that follow.
+func (r *round) placed(d *ir.Dispatch, form *decl.Form) *command {
+	c := r.commands.One()
+	c.node, c.effects, c.fresh = d, d.Effects, true
+	s := r.last
+	if s != nil {
+		s = s.after
+	}
+	if s == nil || s.form != form { // graphs repeat themselves
+		var ok bool
+		if s, ok = r.forms[form]; !ok {
+			in := &decl.Instance{}
+			form.Place(in, d, make([]ir.View, form.Views()))
+			s = r.newShape(in, form, d.Effects)
+			s.id = uint32(len(r.forms) + 1)
+			r.forms[form] = s
+		}
+		if r.last != nil {
+			r.last.after = s
+		}
+	}
+	r.last = s
+	if s.usable {
+		c.shape = s
+		c.kind = r.kindOf(c)
+	}
+	return c
+}
+
+// kindOf returns the kind of a command.
+func (f *fuser) kindOf(c *command) uint16 {
+	k := kind{d: c.in.Decl}
+	for j, what := range c.ones {
+		if what == 0 {
+			continue
+		}
+		if v := c.view(j); f.mems[v.Mem].ones&what != 0 {
+			k.ones |= 1 << min(j, 31)
+		}
+	}
+	if k.ones == 0 && c.plain != 0 {
+		return c.plain
+	}
+	id, ok := f.kinds[k]
+	if !ok {
+		id = uint16(len(f.kinds) + 1)
+		f.kinds[k] = id
+	}
+	if k.ones == 0 {
+		c.plain = id
+	}
+	return id
+}
+
+// newShape returns what follows from the form of an instance with these effects,
+// or from the instance if it has none.
+func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *shape {
+	s := &shape{in: in, form: form}
+	if !isel.Selectable(in) {
+		return s
+	}
+	s.spans = make([]isel.Span, len(in.Decl.Args))
+	s.ones = make([]uint8, len(in.Decl.Args))
+	for j := range in.Decl.Args {
+		var err error
+		if s.spans[j], err = isel.SpanOf(in, j); err != nil {
+			s.spans[j].Root = ir.NoMem // as if it were inline
+			continue
+		}
+		if s.spans[j].Root == ir.NoMem {
+			continue
+		}
+		if in.Decl.Args[j].Mode == decl.Read {
+			s.reads = append(s.reads, j)
+		} else {
+			s.writes = append(s.writes, j)
+		}
+		switch in.Decl.Args[j].Elem {
+		case ir.F32:
+			s.ones[j] = 1
+		case ir.F16:
+			s.ones[j] = 2
+		}
+		if form == nil {
+			continue
+		}
+		// Where the view begins at a constant, what it covers ends at one.
+		x := &s.spans[j]
+		x.Lo, x.End = 1, 0
+		if region, err := in.Region(j); err == nil {
+			lo, end := region.Hull()
+			_, n, ok := f.g.Range(end.Sub(in.Views[j].Off))
+			if lo.Equal(in.Views[j].Off) && ok && n >= 0 {
+				x.Lo, x.End = 0, n
+			}
+		}
+	}
+	if len(s.reads) != len(e.Reads) || len(s.writes) != len(e.Writes) {
+		return s
+	}
+	s.moved = make([]moved, len(s.spans))
+	id, ok := f.decls[in.Decl]
+	if !ok {
+		id = uint16(len(f.decls))
+		f.decls[in.Decl] = id
+		f.pairs = append(f.pairs, nil)
+	}
+	s.decl, s.traffic, s.usable = id, traffic(f.g, e), true
+	return s
+}
+
+// view returns where device argument j of a command lies.
+func (c *command) view(j int) *ir.View {
+	if c.form != nil {
+		return c.form.View(c.node.(*ir.Dispatch), j)
+	}
+	return &c.in.Views[j]
+}
+
+// instance returns the instance of a command.
+func (c *command) instance() *decl.Instance {
+	if c.form == nil {
+		return c.in
+	}
+	in := &decl.Instance{}
+	c.form.Place(in, c.node.(*ir.Dispatch), make([]ir.View, c.form.Views()))
+	return in
+}
+
+// span is [isel.SpanOf] argument j of a command.
+func (f *fuser) span(c *command, j int) isel.Span {
+	rel := &c.spans[j]
+	if rel.Root == ir.NoMem || c.form == nil {
+		return *rel
+	}
+	v := c.view(j)
+	m := &f.mems[v.Mem]
+	if v.Off.IsConst() && rel.Lo <= rel.End {
+		at := v.Off.Const + m.off
+		return isel.Span{Root: m.root, At: ir.Const(at), Lo: at + rel.Lo, End: at + rel.End}
+	}
+	// The form and the offset say where it is relative to the memory.
+	x := &c.moved[j]
+	if !x.known || !x.off.Equal(v.Off) {
+		*x = moved{known: true, off: v.Off}
+		if r, err := c.instance().Region(j); err == nil {
+			lo, end := r.Hull()
+			var ok1, ok2 bool
+			x.lo, _, ok1 = f.g.Range(lo)
+			_, x.end, ok2 = f.g.Range(end)
+			x.ok = ok1 && ok2
+		}
+	}
+	at := v.Off.AddConst(m.off)
+	if !x.ok {
+		return isel.Span{Root: m.root, At: at, End: f.g.Memories[m.root].Size}
+	}
+	return isel.Span{Root: m.root, At: at, Lo: x.lo + m.off, End: x.end + m.off}
+}
+
+// spansOf are the spans of all arguments of a command.
+func (f *fuser) spansOf(c *command) []isel.Span {
+	out := make([]isel.Span, len(c.spans))
+	for j := range out {
+		out[j] = f.span(c, j)
+	}
+	return out
+}
+
+// copied is the type of the elements that a copy moves: what wrote them wrote
+// such elements, or what reads them first reads such.
+func (r *round) copied(i int) ir.DType {
+	if u := r.flow.Reads(i); len(u) == 1 {
+		if s, ok := u[0].Single(); ok {
+			if p := r.cmds[s.Command]; p.shape != nil && p.in.Decl.Args[p.writes[s.Write]].Elem.Size() > 0 {
+				return p.in.Decl.Args[p.writes[s.Write]].Elem
+			}
+		}
+	}
+	if w := r.flow.Writes(i); len(w) == 1 && len(w[0].Readers) > 0 {
+		reader := w[0].Readers[0]
+		if d, ok := r.flow.Commands[reader.Command].(*ir.Dispatch); ok {
+			if in, err := r.o.Library.Bind(r.g, d); err == nil {
+				k := int32(0)
+				for j := range in.Decl.Args {
+					if a := &in.Decl.Args[j]; a.Kind == ir.DeviceArg && a.Mode == decl.Read && in.Views[j].Mem != ir.NoMem {
+						if k == reader.Read && a.Elem.Size() > 0 {
+							return a.Elem
+						}
+						k++
+					}
+				}
+			}
+		}
+	}
+	return ir.U8
+}

@@ -1,0 +1,659 @@
+package fusion
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/internal/collections/bump"
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+	"github.com/mlxc/mlxc/passes/internal/isel"
+)
+
+// Options of a run.
+type Options struct {
+	Library    *isel.Library // nil: the builtin one
+	Cost       *Cost         // nil: DefaultCost
+	Generate   bool          // kernels for elementwise groups that no kernel computes
+	Unrounded  bool          // rewrite round is allowed (docs/terms.md)
+	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
+	Tried      *int64        // if not nil, counts the groups looked at
+	anew       bool          // search around each command, whatever repeats: for tests
+}
+
+// Remark says what became of a group.
+type Remark struct {
+	Node ir.Command // the fused dispatch, or the command that stays apart
+	Done bool
+	Text string
+}
+
+// Limits on groups.
+const (
+	maxMembers = 5
+	maxSpan    = 128 // nodes from the first member to the last
+	maxWindow  = 12  // commands among which horizontal partners are sought
+	maxRounds  = 32
+)
+
+// Run fuses what it can, in place, and returns the flow of what came of it.
+func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow) {
+	if o.Library == nil {
+		o.Library = isel.Builtin()
+	}
+	if o.Cost == nil {
+		o.Cost = &DefaultCost
+	}
+	if o.MaxThreads == 0 {
+		o.MaxThreads = 1024
+	}
+	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{},
+		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}, simple: map[*decl.Decl]bool{}}
+	f.m.Unrounded = o.Unrounded
+	f.mems = memories(g)
+	if o.Library == isel.Builtin() {
+		f.declared = msl.NewCache(g)
+		f.m.Declared = f.declared
+	}
+	f.flow = dataflow.Build(ctx, g)
+	first := true // every group is new
+	for range maxRounds {
+		interrupt.Poll(ctx)
+		if f.flow.Crowded() {
+			i := f.flow.Pillar()
+			return append(f.remarks(), Remark{Node: f.flow.Commands[i], Text: "nothing is fused any more: " + f.flow.Why(i)}), f.flow
+		}
+		if first && !fusible(g) {
+			break
+		}
+		r := f.look(first)
+		first = false
+		r.vertical()
+		r.horizontal()
+		if r.apply() {
+			f.forget()
+			continue
+		}
+		if !o.Generate || f.m.Generate || !r.elementwise() {
+			break
+		}
+		// The library's kernels first: they are known to be fast, and a norm that
+		// loses its product to a sum stays a dispatch.
+		f.m = isel.NewMatcher(o.Library)
+		f.m.Declared, f.m.Generate, f.m.Unrounded = f.declared, true, o.Unrounded
+		clear(f.outlooks)
+		clear(f.verdicts)
+		first = true
+	}
+	if o.Tried != nil {
+		*o.Tried += f.tried
+	}
+	return f.remarks(), f.flow
+}
+
+// fusible reports whether some group may have two members, which are copies and
+// dispatches of declared kernels: an engine with kernels of its own has none.
+func fusible(g *ir.Graph) bool {
+	if slices.ContainsFunc(g.Kernels, func(k ir.Kernel) bool { return k.Library.Declared() }) {
+		return true
+	}
+	copies := 0
+	for _, n := range g.Nodes {
+		if _, ok := n.(*ir.Copy); ok {
+			copies++
+		}
+	}
+	return copies > 1
+}
+
+// maxRemembered bounds the verdicts that are kept for the next round. Where more
+// groups differ from one another, nothing repeats, and each holds a kernel.
+const maxRemembered = 1 << 13
+
+// forget drops what is known of groups if it is too much.
+func (f *fuser) forget() {
+	if len(f.verdicts) <= maxRemembered {
+		return
+	}
+	clear(f.verdicts)
+	clear(f.kernels)
+	clear(f.traffic)
+	clear(f.groups[:cap(f.groups)])
+	clear(f.sorted[:cap(f.sorted)])
+	f.m.Forget()
+}
+
+// elementwise reports whether there are two commands that a generated kernel may
+// compute together.
+func (r *round) elementwise() bool {
+	n := 0
+	for i, c := range r.cmds {
+		if c.gone || !r.elementwiseOnly(int32(i)) {
+			continue
+		}
+		if n++; n == 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// remarks returns those of what was fused, only the last step of what was fused
+// again, then the misses.
+func (f *fuser) remarks() (out []Remark) {
+	out = make([]Remark, 0, len(f.done)+len(f.missed))
+	// Texts are pieces of long strings.
+	var text []byte
+	first, from := 0, 0
+	ends := make([]int, 0, 256)
+	cut := func() {
+		all := string(text)
+		for k, end := range ends {
+			out[first+k].Text, from = all[from:end], end
+		}
+		text, ends, first, from = text[:0], ends[:0], len(out), 0
+	}
+	for k := range f.done {
+		if x := &f.done[k]; !x.cmd.gone {
+			text = x.text(text)
+			out = append(out, Remark{Node: x.cmd.node, Done: true})
+			if ends = append(ends, len(text)); len(ends) == cap(ends) {
+				cut()
+			}
+		}
+	}
+	cut()
+	for _, m := range f.missed {
+		if !m.node.gone && !m.with.gone {
+			id := m.with.node.Num()
+			out = append(out, Remark{m.node.node, false, fmt.Sprintf("not fused with %s: %s", id, m.text)})
+		}
+	}
+	return out
+}
+
+// fuser is what lasts from round to round.
+type fuser struct {
+	ctx      context.Context
+	g        *ir.Graph
+	o        Options
+	m        *isel.Matcher
+	flow     *dataflow.Flow
+	spare    *dataflow.Flow // of the round before
+	declared *msl.Cache     // of the builtin library; nil for another
+	carried  []*command     // by index of the command, from the round before
+	kinds    map[kind]uint16
+	outlooks map[string]isel.Outlook // by sketch
+	verdicts map[string]*verdict     // by sketch, forms and layout
+	forms    map[*decl.Form]*shape
+	decls    map[*decl.Decl]uint16
+	simple   map[*decl.Decl]bool // see elementwiseOnly
+	left     int                 // sets that grow may still try
+	named    kernelNames
+	pairs    [][]uint8 // see pairing
+	traffic  map[*isel.Match]float64
+	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
+	missed   []miss
+	done     []done
+	key      []byte
+	slots    []placed
+	stack    []int32 // of producers, see grow
+	mems     []memory
+	seen     recognized
+	others   others
+	tried    int64
+	last     *shape // of the dispatch bound last
+
+	commands   bump.Allocator[command]
+	dispatches bump.Allocator[ir.Dispatch]
+	froms      bump.Allocator[ir.ID]
+	sequences  bump.Allocator[sequence]
+
+	links  []link
+	groups []group
+	sorted []group
+	room   room
+}
+
+// room is what rounds use again.
+type room struct {
+	took, near                                            []bool
+	at, buffer, linkAt, from, numbers, defAt, read, fresh []int32
+	vertically, horizontally                              []int32
+	steps                                                 []int8
+	values                                                []int64
+	beside                                                []lying
+	cur                                                   []ir.Node
+	fused                                                 []dataflow.Replacement
+}
+
+// take returns n zeros, in *s if it is long enough.
+func take[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = make([]T, n)
+		return *s
+	}
+	out := (*s)[:n]
+	clear(out)
+	return out
+}
+
+// kind is what the outlook of a group depends on in one member.
+type kind struct {
+	d    *decl.Decl
+	ones uint32 // arguments that are weights of ones
+}
+
+// shownMembers is how many commands a remark lists.
+const shownMembers = 16
+
+// done is a remark on a dispatch that was fused, which may be fused again.
+type done struct {
+	cmd       *command
+	kernel    string
+	unrounded int
+}
+
+// text appends what the remark says.
+func (x *done) text(b []byte) []byte {
+	b = append(b, "fused"...)
+	from := x.cmd.node.(*ir.Dispatch).From
+	for k, id := range from {
+		if k >= shownMembers-1 && k < len(from)-1 && len(from) > shownMembers {
+			if k == shownMembers-1 {
+				b = append(b, " …"...)
+			}
+			continue
+		}
+		b = strconv.AppendUint(append(b, " #"...), uint64(id), 10)
+	}
+	if len(from) > shownMembers {
+		b = fmt.Appendf(b, " (%d commands)", len(from))
+	}
+	b = append(append(b, " into "...), x.kernel...)
+	if n := x.unrounded; n > 0 {
+		what := "1 rounding of an intermediate"
+		if n > 1 {
+			what = fmt.Sprintf("%d roundings of intermediates", n)
+		}
+		b = fmt.Appendf(b, ", which leaves out %s (rewrite %s)", what, term.Unrounded)
+	}
+	return b
+}
+
+// miss is why a command was not fused with one before it.
+type miss struct {
+	node, with *command
+	text       string
+}
+
+// round is one look at the graph.
+type round struct {
+	*fuser
+	cmds   []*command // by index in flow.Commands
+	at     []int32    // its place in g.Nodes
+	buffer []int32    // commits and pillars before it: a group stays within one
+	took   []bool
+	near   []bool // it is fresh, or a value that it reads comes from a fresh one, a few steps away
+	first  bool   // every command is fresh
+	// links are, for each read of each command, the def that it is, if it sees all
+	// of one must-write and nothing else (see link).
+	links  []link
+	linkAt []int32
+	cur    []ir.Node // g.Nodes with what was fused so far in this round
+	from   []int32   // the command at each node; −1 for marks
+	groups []group
+	fused  []dataflow.Replacement
+	// What the search found by command: see search.
+	vertically, horizontally search
+	finding                  *search // the one in hand
+	// What is near each command: see recognize.
+	likeness
+	values []int64 // of the reads, beside links; 0: of a weight
+	defAt  []int32 // the first write of each command
+	read   []int32 // of each write: 1 + the command that read it last
+	beside []lying // by memory
+}
+
+// link is a def: command −1 for none.
+type link struct{ command, write int32 }
+
+// group is a candidate: members (commands, ascending) and the dispatch that
+// replaces them.
+type group struct {
+	list [maxMembers]int32
+	n    int32
+	at   int32 // the member where it may stand when nothing has moved
+	v    *verdict
+}
+
+func (gr *group) members() []int32 { return gr.list[:gr.n] }
+
+// linksOf are the links of the reads of command i.
+func (r *round) linksOf(i int32) []link { return r.links[r.linkAt[i]:r.linkAt[i+1]] }
+
+// look begins a round.
+func (f *fuser) look(first bool) *round {
+	n := len(f.flow.Commands)
+	if first && len(f.carried) != n {
+		f.carried, f.groups, f.sorted = make([]*command, n), make([]group, 0, n), make([]group, 0, n)
+	}
+	x := &f.room
+	r := &round{fuser: f, first: first, cmds: f.carried, took: take(&x.took, n), near: take(&x.near, n),
+		at: take(&x.at, n), buffer: take(&x.buffer, n), linkAt: take(&x.linkAt, n+1)[:0], links: f.links[:0], groups: f.groups[:0],
+		cur: append(x.cur[:0], f.g.Nodes...), from: take(&x.from, len(f.g.Nodes))}
+	x.cur = r.cur
+	i, buffer := 0, int32(0)
+	for at, node := range f.g.Nodes {
+		r.from[at] = -1
+		switch node.(type) {
+		case *ir.Commit:
+			buffer++
+			continue
+		case *ir.Barrier, *ir.GroupBegin, *ir.GroupEnd:
+			continue
+		}
+		r.from[at], r.at[i] = int32(i), int32(at)
+		if r.flow.Unknown(i) {
+			buffer++
+		}
+		r.buffer[i] = buffer
+		if r.flow.Unknown(i) {
+			buffer++
+		}
+		if first {
+			r.cmds[i] = r.anew(r.cmds[i], node.(ir.Command), i)
+		}
+		c := r.cmds[i]
+		c.fresh, c.stuck = c.fresh || c.stuck, false
+		i++
+	}
+	r.recognize()
+	return r
+}
+
+// apply takes groups by gain, the earlier one of two equals, as long as they
+// are still possible, and puts their dispatches into the graph.
+func (r *round) apply() bool {
+	r.byGain()
+	r.fuser.groups = r.groups
+	r.fused = slices.Grow(r.room.fused[:0], len(r.groups)/3)
+	r.done = slices.Grow(r.done, len(r.groups)/3)
+	for k := range r.groups {
+		gr := &r.groups[k]
+		if slices.ContainsFunc(gr.members(), func(i int32) bool { return r.took[i] }) {
+			continue
+		}
+		at := gr.at
+		if r.changed(gr) {
+			var why *obstacle
+			if at, why = r.place(gr); why != nil {
+				r.cmds[gr.members()[gr.n-1]].stuck = true
+				continue
+			}
+		}
+		like := gr.v.hit.Like
+		kernel, ok := r.kernels[like]
+		if !ok {
+			kernel = -1
+		}
+		m := like
+		d, form := like.Dispatch(), (*decl.Form)(nil)
+		if !r.are(gr.members(), gr.v.hit.Members()) {
+			d, form = r.m.Again(gr.v.hit, r.g, func(o isel.Operand) *ir.View { return r.cmds[gr.list[o.Member]].view(o.Arg) }, kernel)
+		}
+		if d == nil {
+			if m = r.m.Anew(gr.v.hit, r.describe(gr.members())); m == nil {
+				continue
+			}
+			d = m.Dispatch()
+		}
+		// Built anew, it may be another kernel than its like.
+		if same := m.Kernel.Function == like.Kernel.Function && slices.Equal(m.Kernel.Constants, like.Kernel.Constants); !same || !ok {
+			kernel = r.kernel(m.Kernel)
+			if same {
+				r.kernels[like] = kernel
+			}
+		}
+		r.replace(gr, m, d, form, kernel, at)
+	}
+	if len(r.fused) == 0 {
+		return false
+	}
+	out := r.g.Nodes[:0]
+	r.carried = make([]*command, 0, len(r.cmds))
+	fenced := false // a barrier stands before, and no command since
+	for at, n := range r.cur {
+		if n == nil {
+			continue
+		}
+		if s, ok := n.(*sequence); ok {
+			r.carried = append(r.carried, s.cmd)
+			if s.before {
+				out, fenced = put(out, &ir.Barrier{}, fenced)
+			}
+			out, fenced = put(out, s.cmd.node, fenced)
+			if s.after {
+				out, fenced = put(out, &ir.Barrier{}, fenced)
+			}
+			continue
+		}
+		if i := r.from[at]; i >= 0 {
+			r.cmds[i].fresh = false
+			r.carried = append(r.carried, r.cmds[i])
+		}
+		out, fenced = put(out, n, fenced)
+	}
+	clear(r.g.Nodes[len(out):])
+	r.g.Nodes = out
+	r.room.fused = r.fused
+	r.fuser.flow, r.fuser.spare = r.flow.Replace(r.fused, r.spare), r.flow
+	if r.fuser.flow == nil {
+		r.fuser.flow = dataflow.Build(r.fuser.ctx, r.g)
+	}
+	return true
+}
+
+// byGain sorts the groups: the gain follows from the verdict, of which there are
+// few.
+func (r *round) byGain() {
+	var vs []*verdict
+	for k := range r.groups {
+		if v := r.groups[k].v; v.count == 0 {
+			vs = append(vs, v)
+		}
+		r.groups[k].v.count++
+	}
+	slices.SortFunc(vs, func(a, b *verdict) int { return cmp.Compare(b.gain, a.gain) })
+	at := 0
+	type stretch struct{ from, to int }
+	var same []stretch
+	for k, v := range vs {
+		if k > 0 && vs[k-1].gain == v.gain {
+			same[len(same)-1].to += v.count
+		} else {
+			same = append(same, stretch{at, at + v.count})
+		}
+		n := v.count
+		v.count = at // from now on the place of its next group
+		at += n
+	}
+	out := slices.Grow(r.sorted[:0], len(r.groups))[:len(r.groups)]
+	for k := range r.groups {
+		v := r.groups[k].v
+		out[v.count] = r.groups[k]
+		v.count++
+	}
+	for _, v := range vs {
+		v.count = 0
+	}
+	compare := func(a, b group) int {
+		if a.list[0] != b.list[0] {
+			return cmp.Compare(a.list[0], b.list[0])
+		}
+		return slices.Compare(a.members(), b.members())
+	}
+	for _, x := range same {
+		if gs := out[x.from:x.to]; !slices.IsSortedFunc(gs, compare) {
+			slices.SortFunc(gs, compare)
+		}
+	}
+	r.groups, r.sorted = out, r.groups[:0]
+}
+
+// put appends a node; of barriers without a command between them it keeps the
+// first.
+func put(out []ir.Node, n ir.Node, fresh bool) ([]ir.Node, bool) {
+	switch n.(type) {
+	case *ir.Barrier:
+		if fresh {
+			return out, true
+		}
+		return append(out, n), true
+	case *ir.GroupBegin, *ir.GroupEnd:
+		return append(out, n), fresh
+	}
+	return append(out, n), false
+}
+
+// sequence is a fused dispatch, with barriers, in the place of a node.
+type sequence struct {
+	*ir.Barrier   // a node
+	cmd           *command
+	before, after bool
+}
+
+// are reports whether the commands are these instances.
+func (r *round) are(members []int32, ins []*decl.Instance) bool {
+	for k, i := range members {
+		c := r.cmds[i]
+		if c.in != ins[k] && (c.form == nil || ins[k].Dispatch != c.node) {
+			return false
+		}
+	}
+	return true
+}
+
+// replace puts dispatch d, of match m or of one like it, where member at stands.
+// form is its form if it is known.
+func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.Form, kernel ir.KernelID, at int32) {
+	d := like
+	if form == nil {
+		d = r.dispatches.One()
+		*d = *like
+	}
+	d.Kernel = kernel
+	d.ID = r.flow.Commands[gr.members()[gr.n-1]].Num()
+	n := 0
+	unrounded := m.Unrounded > 0
+	var ops [maxMembers]string
+	for k, i := range gr.members() {
+		from, op, label := provenance(r.flow.Commands[i])
+		n += max(len(from), 1)
+		ops[k] = op
+		if label != "" {
+			d.Label = label
+		}
+		unrounded = unrounded || r.cmds[i].unrounded
+	}
+	d.From = r.froms.Take(n)[:0]
+	for _, i := range gr.members() {
+		c := r.flow.Commands[i]
+		if from, _, _ := provenance(c); len(from) > 0 {
+			d.From = append(d.From, from...)
+		} else {
+			id := c.(ir.Command).Num()
+			d.From = append(d.From, id)
+		}
+	}
+	slices.Sort(d.From)
+	d.Op = gr.v.op(ops)
+	if d.Op == "" && m.Kernel.Library.Kind == ir.Generated {
+		d.Op = "elementwise" // its function is too long a name
+	}
+	if form == nil && r.declared != nil {
+		form = r.declared.Form(d)
+	}
+	s := r.sequences.One()
+	if form != nil {
+		d.Effects = r.declared.EffectsOf(form, d)
+		s.cmd = r.placed(d, form)
+	} else {
+		if in, err := r.o.Library.Bind(r.g, d); err == nil {
+			if e, err := in.Effects(); err == nil {
+				d.Effects = e
+			}
+		}
+		s.cmd = r.bind(d, -1)
+	}
+	s.cmd.unrounded = unrounded
+	s.before, s.after = r.barriers(gr, at)
+	for _, i := range gr.members() {
+		r.took[i] = true
+		r.cmds[i].gone = true
+		r.cur[r.at[i]] = nil
+	}
+	r.cur[r.at[at]] = s
+	r.fused = append(r.fused, dataflow.Replacement{Members: gr.members(), At: at, Command: d})
+	r.done = append(r.done, done{s.cmd, m.Kernel.Name, m.Unrounded})
+}
+
+// provenance returns the recorded commands that n implements, none for itself,
+// and its names.
+func provenance(n ir.Node) (from []ir.ID, op, label string) {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		from, op, label = n.From, n.Op, n.Label
+	case *ir.Copy:
+		from, op, label = n.From, "copy", n.Label
+	}
+	return from, op, label
+}
+
+// kernelNames are those of a graph's kernels, and where each function's are.
+type kernelNames struct {
+	seen  int // kernels that are known
+	names map[string]bool
+	of    map[string][]ir.KernelID // by function
+	next  map[string]int           // the number to try next behind a name
+}
+
+// kernel returns the graph's kernel that is k, which it adds under a name of
+// its own if there is none.
+func (r *round) kernel(k ir.Kernel) ir.KernelID {
+	t := &r.named
+	if t.names == nil {
+		t.names, t.of, t.next = map[string]bool{}, map[string][]ir.KernelID{}, map[string]int{}
+	}
+	know := func() {
+		for ; t.seen < len(r.g.Kernels); t.seen++ {
+			x := &r.g.Kernels[t.seen]
+			t.names[x.Name] = true
+			t.of[x.Function] = append(t.of[x.Function], ir.KernelID(t.seen))
+		}
+	}
+	know()
+	for _, i := range t.of[k.Function] {
+		x := &r.g.Kernels[i]
+		if x.Library == k.Library && slices.Equal(x.Args, k.Args) &&
+			slices.EqualFunc(x.Constants, k.Constants, func(a, b ir.FunctionConstant) bool {
+				return a.Index == b.Index && a.Type == b.Type && a.Bits == b.Bits
+			}) {
+			return i
+		}
+	}
+	base := k.Name // its function, or what stands for a generated one
+	for n := max(2, t.next[base]); t.names[k.Name]; n++ {
+		k.Name = fmt.Sprintf("%s_%d", base, n)
+		t.next[base] = n + 1
+	}
+	r.g.Kernels = append(r.g.Kernels, k)
+	return ir.KernelID(len(r.g.Kernels) - 1)
+}

@@ -1,0 +1,574 @@
+package fusion
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/passes/internal/isel"
+)
+
+// vertical tries each command with producers of what it reads, and theirs.
+func (r *round) vertical() {
+	r.vertically.of = take(&r.room.vertically, len(r.cmds))
+	for i, c := range r.cmds {
+		if c.shape == nil || !r.near[i] || r.again(&r.vertically, int32(i)) {
+			continue
+		}
+		r.record(&r.vertically, int32(i))
+		r.stack = r.stack[:0]
+		for _, l := range r.linksOf(int32(i)) {
+			if p := l.command; p >= 0 && r.within(p, int32(i)) && !slices.Contains(r.stack, p) {
+				r.stack = append(r.stack, p)
+			}
+		}
+		if n := len(r.stack); n > 0 {
+			interrupt.Poll(r.ctx)
+			r.left = maxLibraryTries
+			r.grow([maxMembers]int32{int32(i)}, 1, 0, n)
+		}
+		if r.m.Generate {
+			r.greedy(int32(i))
+		}
+		r.recorded(0)
+	}
+}
+
+// within reports whether a group may hold p and the later command i.
+func (r *round) within(p, i int32) bool {
+	r.finding.reached(p)
+	return r.buffer[p] == r.buffer[i]
+}
+
+// grow tries every set that adds to the first n of members (a command first, then
+// producers) some of the producers in r.stack[lo:hi] and of theirs, as long as a
+// kernel may come of it. A producer that was passed over stays out.
+func (r *round) grow(members [maxMembers]int32, n, lo, hi int) {
+	if n > 1 {
+		if r.left--; !r.try(members, n) || n == maxMembers {
+			return
+		}
+	}
+	for k := lo; k < hi && r.left > 0; k++ {
+		p := r.stack[k]
+		if r.at[members[0]]-r.at[p] > maxSpan {
+			continue
+		}
+		rest := len(r.stack)
+		r.stack = append(r.stack, r.stack[k+1:hi]...)
+		for _, l := range r.linksOf(p) {
+			q := l.command
+			if q >= 0 && r.within(q, p) && !slices.Contains(members[:n], q) &&
+				!slices.Contains(r.stack[lo:hi], q) && !slices.Contains(r.stack[rest:], q) {
+				r.stack = append(r.stack, q)
+			}
+		}
+		members[n] = p
+		r.grow(members, n+1, rest, len(r.stack))
+		r.stack = r.stack[:rest]
+	}
+}
+
+// What a pairing of two kernels may become.
+const (
+	pairKnown uint8 = 1 << iota
+	pairTogether
+	pairApart
+)
+
+// pairing says what commands of two kernels may become, with a third one of the
+// second's kind perhaps: a kernel, if they share a value, or in any case.
+func (r *round) pairing(c, d *command) uint8 {
+	row := r.pairs[c.decl]
+	if int(d.decl) >= len(row) {
+		row = append(row, make([]uint8, len(r.pairs)-len(row))...)
+		r.pairs[c.decl] = row
+	}
+	p := row[d.decl]
+	if p == 0 {
+		p = pairKnown
+		x, y := c.in.Decl, d.in.Decl
+		if r.m.Combines(true, x, y) || r.m.Combines(true, x, y, y) {
+			p |= pairTogether
+		}
+		if r.m.Combines(false, x, y) || r.m.Combines(false, x, y, y) {
+			p |= pairApart
+		}
+		row[d.decl] = p
+	}
+	return p
+}
+
+// horizontal tries pairs and triples of commands that stand near one another:
+// those that read one value, else those whose common kernel reads none.
+func (r *round) horizontal() {
+	n := len(r.cmds)
+	fresh := n // the next one
+	freshAt := take(&r.room.fresh, n)
+	for i := n - 1; i >= 0; i-- {
+		if r.cmds[i].fresh {
+			fresh = i
+		}
+		freshAt[i] = int32(fresh)
+	}
+	r.horizontally.of = take(&r.room.horizontally, n)
+	alone := map[*decl.Decl]bool{}
+	var last *decl.Decl
+	joins := false
+	var sharing, others []int32
+	for i, c := range r.cmds {
+		if c.shape == nil || int(freshAt[i]) > i+maxWindow {
+			continue
+		}
+		if c.in.Decl != last {
+			last = c.in.Decl
+			var known bool
+			if joins, known = alone[last]; !known {
+				joins = r.m.Combines(true, last)
+				alone[last] = joins
+			}
+		}
+		if !joins || r.again(&r.horizontally, int32(i)) {
+			continue
+		}
+		r.record(&r.horizontally, int32(i))
+		sharing, others = sharing[:0], others[:0]
+		for j := i + 1; j < n && j <= i+maxWindow && r.buffer[j] == r.buffer[i]; j++ {
+			d := r.cmds[j]
+			if d.shape == nil {
+				continue
+			}
+			// A third one of j's kind may be what makes a kernel.
+			switch p := r.pairing(c, d); {
+			case p&pairTogether == 0:
+			case r.shares(i, j):
+				sharing = append(sharing, int32(j))
+			case p&pairApart != 0:
+				others = append(others, int32(j))
+			}
+		}
+		together := len(sharing[:min(len(sharing), 3)])
+		partners := append(sharing[:together], others[:min(len(others), 2)]...)
+		for n, j := range partners {
+			if r.m.Combines(n < together, c.in.Decl, r.cmds[j].in.Decl) {
+				r.try([maxMembers]int32{int32(i), j}, 2)
+			}
+			for k, l := range partners[n+1:] {
+				if r.m.Combines(n+1+k < together, c.in.Decl, r.cmds[j].in.Decl, r.cmds[l].in.Decl) {
+					r.try([maxMembers]int32{int32(i), j, l}, 3)
+				}
+			}
+		}
+		r.recorded(maxWindow)
+	}
+}
+
+// shares reports whether two commands read the same value, not counting
+// weights.
+func (r *round) shares(i, j int) bool {
+	for _, u := range r.values[r.linkAt[i]:r.linkAt[i+1]] {
+		if u != 0 && slices.Contains(r.values[r.linkAt[j]:r.linkAt[j+1]], u) {
+			return true
+		}
+	}
+	return false
+}
+
+// sketch writes what the outlook of a group depends on. It says no if a read
+// sees a member's write but not exactly it.
+func (r *round) sketch(b []byte, members []int32) ([]byte, bool) {
+	for _, i := range members {
+		c := r.cmds[i]
+		b = append(b, byte(c.kind), byte(c.kind>>8))
+		uses := r.flow.Reads(int(i))
+		for k, l := range r.linksOf(i) {
+			if l.command >= 0 {
+				if m := slices.Index(members, l.command); m >= 0 {
+					b = append(b, byte(k), byte(m), byte(l.write))
+				}
+				continue
+			}
+			if us := uses[k].Sources; len(us) > 0 && us[len(us)-1].Command >= members[0] {
+				for _, s := range us {
+					if slices.Contains(members, s.Command) {
+						return b, false
+					}
+				}
+			}
+		}
+		b = append(b, 255)
+		for k := range c.writes {
+			if r.outside(i, k, members) {
+				b = append(b, byte(k))
+			}
+		}
+		b = append(b, 255)
+	}
+	return b, true
+}
+
+// placed is a place in memory that views of a group share (isel has the same).
+type placed struct {
+	root    ir.MemID
+	at      ir.Affine
+	lo, end int64
+}
+
+// layout writes, behind the sketch, what else the verdict on a group depends on:
+// the forms of its members and how their views lie to one another. It says no if a
+// member has a form of its own.
+func (r *round) layout(b []byte, members []int32) ([]byte, bool) {
+	affine := func(a ir.Affine) {
+		b = binary.LittleEndian.AppendUint64(b, uint64(a.Const))
+		for _, t := range a.Terms() {
+			b = binary.LittleEndian.AppendUint64(append(b, 1, byte(t.Param), byte(t.Param>>8)), uint64(t.Coeff))
+		}
+		b = append(b, 0)
+	}
+	r.slots = r.slots[:0]
+	for _, i := range members {
+		c := r.cmds[i]
+		if c.id == 0 {
+			return b, false
+		}
+		b = binary.LittleEndian.AppendUint32(b, c.id)
+	next:
+		for j := range c.spans {
+			if c.spans[j].Root == ir.NoMem {
+				continue
+			}
+			x := r.span(c, j)
+			for k := range r.slots {
+				s := &r.slots[k]
+				if s.root != x.Root || !(s.lo < x.End && x.Lo < s.end || s.at.Equal(x.At)) {
+					continue
+				}
+				s.lo, s.end = min(s.lo, x.Lo), max(s.end, x.End)
+				b = append(b, byte(k))
+				affine(x.At.Sub(s.at))
+				continue next
+			}
+			b = append(b, 255)
+			r.slots = append(r.slots, placed{x.Root, x.At, x.Lo, x.End})
+			m := &r.g.Memories[x.Root]
+			if m.Kind == ir.Weight && m.Init.Kind == ir.InitFill {
+				b = append(append(b, 1), m.Init.Pattern[:]...)
+				affine(x.At)
+			}
+			b = append(b, 0)
+		}
+	}
+	return b, len(r.slots) < 255
+}
+
+// outside reports whether anybody but members sees write k of command i.
+func (r *round) outside(i int32, k int, members []int32) bool {
+	def := &r.flow.Writes(int(i))[k]
+	if def.Final || len(def.Readers) > 64 {
+		return true // more readers than members have reads
+	}
+	for _, u := range def.Readers {
+		if !slices.Contains(members, u.Command) {
+			return true
+		}
+	}
+	return false
+}
+
+// describe builds the group that isel looks at.
+func (r *round) describe(members []int32) *isel.Group {
+	gr := &isel.Group{Graph: r.g, Source: map[isel.Operand]isel.Operand{}}
+	for m, i := range members {
+		c := r.cmds[i]
+		gr.Members = append(gr.Members, c.instance())
+		gr.Spans = append(gr.Spans, r.spansOf(c))
+		if r.o.Unrounded {
+			gr.Unrounded = append(gr.Unrounded, c.unrounded)
+		}
+		for k, l := range r.linksOf(i) {
+			if l.command < 0 {
+				continue
+			}
+			if p := slices.Index(members, l.command); p >= 0 {
+				gr.Source[isel.Operand{Member: m, Arg: c.reads[k]}] = isel.Operand{Member: p, Arg: r.cmds[l.command].writes[l.write]}
+			}
+		}
+		for k, j := range c.writes {
+			o := isel.Operand{Member: m, Arg: j}
+			if r.outside(i, k, members) {
+				gr.Results = append(gr.Results, o)
+			} else {
+				gr.Spare = append(gr.Spare, o)
+			}
+		}
+	}
+	return gr
+}
+
+// maxOutlooks bounds what is remembered of groups that look like nothing, too.
+const maxOutlooks = 1 << 16
+
+// try asks the library for the group and keeps it as a candidate if it gains. It
+// reports whether a larger group with the same last command may be a kernel's.
+func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
+	members := list[:n]
+	r.tried++
+	slices.Sort(members)
+	var ok bool
+	if r.key, ok = r.sketch(r.key[:0], members); !ok {
+		return true // with the command in between it may be one
+	}
+	look, ok := r.outlooks[string(r.key)]
+	if !ok {
+		look = r.m.Outlook(r.describe(members))
+		if len(r.outlooks) >= maxOutlooks {
+			clear(r.outlooks)
+		}
+		r.outlooks[string(r.key)] = look
+	}
+	if !look.Match && !look.Last || !r.first && !slices.ContainsFunc(members, func(i int32) bool { return r.cmds[i].fresh }) {
+		return look.Grow
+	}
+	r.consider(group{list: list, n: int32(n)}, look)
+	return look.Grow
+}
+
+// verdict is what became of a group and of all that are like it: of the same
+// kernels, sizes and wiring, with views that lie to one another in the same way.
+type verdict struct {
+	none      bool            // somebody is to no use, or no kernel looks like it
+	hit       *isel.Candidate // nil: none
+	text      string          // why not, where it is worth a remark
+	always    bool            // it is, whatever the group
+	linked    bool            // there is data flow in the group
+	elsewhere int8            // 1: a kernel would compute it if nobody saw the first's result; −1: none would
+	gain      float64         // µs
+	kept      []kept
+	count     int // see byGain
+	ops       [maxMembers]string
+	joined    string // of ops
+	named     bool
+}
+
+// kept is an access of a member that is left: one of its leaves, or a result that
+// the fused dispatch writes.
+type kept struct {
+	member, index int // in its effects
+	write         bool
+}
+
+// op is the operation of a dispatch for several.
+func (v *verdict) op(ops [maxMembers]string) string {
+	if v.named && v.ops == ops {
+		return v.joined
+	}
+	var out []string
+	for _, op := range ops {
+		for _, x := range strings.Split(op, "+") {
+			if x != "" && !slices.Contains(out, x) {
+				out = append(out, x)
+			}
+		}
+	}
+	v.ops, v.joined, v.named = ops, strings.Join(out, "+"), true
+	return v.joined
+}
+
+// judge finds the verdict on a group.
+func (r *round) judge(members []int32, look isel.Outlook) *verdict {
+	gr := r.describe(members)
+	v := &verdict{linked: len(gr.Source) > 0}
+	if !contributing(gr) {
+		v.none = true
+		return v
+	}
+	if !look.Match {
+		return v
+	}
+	var err error
+	if v.hit, err = r.m.Find(gr); v.hit == nil {
+		v.none = true
+		var miss *isel.NearMiss
+		if errors.As(err, &miss) {
+			v.none, v.text = false, err.Error()
+		}
+		return v
+	}
+	like := v.hit.Like
+	d := like.Dispatch()
+	if n := int64(d.Threadgroup[0]) * int64(d.Threadgroup[1]) * int64(d.Threadgroup[2]); n > r.o.MaxThreads {
+		v.hit = nil
+		v.text = fmt.Sprintf("%s would run %d threads a threadgroup, its pipeline has at most %d", ir.Shorten(like.Kernel.Function), n, r.o.MaxThreads)
+		v.always = true
+		return v
+	}
+	saved := -r.trafficOf(like)
+	for m, i := range members {
+		c := r.cmds[i]
+		saved += c.traffic
+		for k, j := range c.reads {
+			if _, ok := gr.Source[isel.Operand{Member: m, Arg: j}]; !ok {
+				v.kept = append(v.kept, kept{m, k, false})
+			}
+		}
+		for k, j := range c.writes {
+			if slices.Contains(like.Results, isel.Operand{Member: m, Arg: j}) {
+				v.kept = append(v.kept, kept{m, k, true})
+			}
+		}
+	}
+	if v.gain = r.o.Cost.gain(len(members), depth(gr), saved); v.gain <= 0 {
+		v.none = true
+	}
+	return v
+}
+
+// consider keeps a group that looks like a kernel if it is one and gains.
+func (r *round) consider(gr group, look isel.Outlook) {
+	members := gr.members()
+	if r.o.Unrounded {
+		for _, i := range members {
+			flag := byte(0)
+			if r.cmds[i].unrounded {
+				flag = 1
+			}
+			r.key = append(r.key, flag)
+		}
+	}
+	var known bool
+	if r.key, known = r.layout(r.key, members); known {
+		gr.v = r.verdicts[string(r.key)]
+	}
+	if gr.v == nil {
+		key := string(r.key)
+		gr.v = r.judge(members, look)
+		if known {
+			r.verdicts[key] = gr.v
+		}
+	}
+	s := r.finding
+	s.found = append(s.found, found{gr, look})
+	r.settle(&s.found[len(s.found)-1].group)
+}
+
+// settle keeps a group whose verdict is known, if it has a place.
+func (r *round) settle(gr *group) {
+	v, members := gr.v, gr.members()
+	gr.at = -1
+	if v.none {
+		return
+	}
+	first, root := members[0], members[len(members)-1]
+	near := len(members) == 2 && v.linked && !r.cmds[root].missed // worth a remark
+	switch {
+	case v.text != "":
+		if near || v.always {
+			r.miss(root, first, v.text)
+		}
+	case v.hit == nil:
+		if near {
+			r.readElsewhere(v, members)
+		}
+	default:
+		at, why := r.place(gr)
+		if why != nil {
+			r.cmds[root].stuck = true
+			if near {
+				r.miss(root, first, why.String())
+			}
+			return
+		}
+		gr.at = at
+		r.groups = append(r.groups, *gr)
+	}
+}
+
+// contributing reports whether somebody reads a result of each member: what is
+// dead is left to pass dce.
+func contributing(gr *isel.Group) bool {
+	var useful [maxMembers]bool
+	for _, s := range gr.Source {
+		useful[s.Member] = true
+	}
+	for _, o := range gr.Results {
+		useful[o.Member] = true
+	}
+	return !slices.Contains(useful[:len(gr.Members)], false)
+}
+
+// trafficOf is what a match moves, in bytes.
+func (r *round) trafficOf(m *isel.Match) float64 {
+	if t, ok := r.traffic[m]; ok {
+		return t
+	}
+	t := 0.0
+	if e, err := m.Instance.Effects(); err == nil {
+		t = traffic(r.g, e)
+	}
+	r.traffic[m] = t
+	return t
+}
+
+// readElsewhere notes a pair that a kernel would compute if only the result of
+// the second were wanted.
+func (r *round) readElsewhere(v *verdict, members []int32) {
+	if v.elsewhere == 0 {
+		gr := r.describe(members)
+		alone := *gr
+		alone.Results, alone.Spare = nil, nil
+		for _, o := range gr.Results {
+			if o.Member == 1 {
+				alone.Results = append(alone.Results, o)
+			}
+		}
+		v.elsewhere = -1
+		if hit, _ := r.m.Find(&alone); hit != nil {
+			v.elsewhere = 1
+		}
+	}
+	if v.elsewhere < 0 {
+		return
+	}
+	for _, def := range r.flow.Writes(int(members[0])) {
+		if def.Final {
+			r.miss(members[1], members[0], "its result is an output or a state")
+			return
+		}
+		for _, u := range def.Readers {
+			if !slices.Contains(members, u.Command) {
+				id := r.flow.Commands[u.Command].Num()
+				r.miss(members[1], members[0], "intermediate read by "+id.String())
+				return
+			}
+		}
+	}
+}
+
+// miss notes why command i was not fused with an earlier one.
+func (r *round) miss(i, with int32, text string) {
+	if c := r.cmds[i]; !c.missed {
+		c.missed = true
+		r.missed = append(r.missed, miss{c, r.cmds[with], text})
+	}
+}
+
+// depth is the length of the longest chain of data flow in a group.
+func depth(gr *isel.Group) int {
+	var level [maxMembers]int
+	deepest := 1
+	for m := range gr.Members {
+		level[m] = 1
+		for o, s := range gr.Source {
+			if o.Member == m {
+				level[m] = max(level[m], level[s.Member]+1)
+			}
+		}
+		deepest = max(deepest, level[m])
+	}
+	return deepest
+}

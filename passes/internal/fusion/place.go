@@ -1,0 +1,152 @@
+package fusion
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// obstacle is what stands in the way of a group.
+type obstacle struct {
+	g      *ir.Graph
+	node   ir.Command
+	region ir.Region
+}
+
+func (o *obstacle) String() string {
+	id := o.node.Num()
+	return fmt.Sprintf("%s stands between and touches %s", id, o.g.FormatRegion(o.region))
+}
+
+// place finds the member in whose place the fused dispatch may stand, the last
+// one first: what stands between it and any other member touches nothing that
+// this member touched and the fused dispatch still touches.
+func (r *round) place(gr *group) (at int32, why *obstacle) {
+	members := gr.members()
+	last := len(members) - 1
+	for k := range members {
+		t := members[0]
+		switch k {
+		case 0:
+			t = members[last]
+		case 1:
+		default:
+			t = members[k-1]
+		}
+		x := r.blocked(gr, t)
+		if x == nil {
+			return t, nil
+		}
+		if why == nil {
+			why = x
+		}
+	}
+	return -1, why
+}
+
+// changed reports whether anything has moved or gone in this round between the
+// members of a group.
+func (r *round) changed(gr *group) bool {
+	members := gr.members()
+	for p := r.at[members[0]] + 1; p < r.at[members[len(members)-1]]; p++ {
+		if r.from[p] < 0 {
+			continue
+		}
+		n := r.cur[p]
+		if n == nil {
+			return true
+		}
+		if _, ok := n.(*sequence); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// blocked says what keeps the group from the place of member at.
+func (r *round) blocked(gr *group, at int32) *obstacle {
+	members := gr.members()
+	first, last := r.at[members[0]], r.at[members[len(members)-1]]
+	target := r.at[at]
+	for p := first + 1; p < last; p++ {
+		if r.cur[p] == nil {
+			continue
+		}
+		n, _ := r.cur[p].(ir.Command)
+		var e *ir.Effects
+		if i := r.from[p]; i < 0 {
+			continue
+		} else if s, ok := r.cur[p].(*sequence); ok {
+			n, e = s.cmd.node, s.cmd.effects
+		} else if slices.Contains(members, i) {
+			continue
+		} else {
+			e = r.cmds[i].effects
+		}
+		for _, x := range gr.v.kept {
+			i := members[x.member]
+			if q := r.at[i]; (q < p) == (target < p) {
+				continue // both on one side of n
+			}
+			if a := access(r.cmds[i].effects, x); conflicts(r.g, a, x.write, e) {
+				return &obstacle{r.g, n, *a}
+			}
+		}
+	}
+	return nil
+}
+
+// access is the region of an access that is kept.
+func access(e *ir.Effects, x kept) *ir.Region {
+	if x.write {
+		return &e.Writes[x.index].Region
+	}
+	return &e.Reads[x.index]
+}
+
+func conflicts(g *ir.Graph, a *ir.Region, write bool, e *ir.Effects) bool {
+	if !e.Known() {
+		return true
+	}
+	for i := range e.Writes {
+		if !hazard.Disjoint(g, *a, e.Writes[i].Region) {
+			return true
+		}
+	}
+	if write {
+		for i := range e.Reads {
+			if !hazard.Disjoint(g, *a, e.Reads[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// barriers says on which sides of the fused dispatch, in the place of member
+// at, a barrier must stand: a member that moved over one was ordered by it, and
+// what was ordered before or behind that member must stay so.
+func (r *round) barriers(gr *group, at int32) (before, after bool) {
+	target := r.at[at]
+	for _, i := range gr.members() {
+		q := r.at[i]
+		for p := min(q, target); p < max(q, target); p++ {
+			crossed := false
+			switch r.g.Nodes[p].(type) {
+			case *ir.Barrier:
+				crossed = true
+			default:
+				if s, ok := r.cur[p].(*sequence); ok {
+					crossed = s.before || s.after
+				}
+			}
+			if crossed {
+				before = before || q > target
+				after = after || q < target
+			}
+		}
+	}
+	return before, after
+}

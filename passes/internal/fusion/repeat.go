@@ -1,0 +1,456 @@
+package fusion
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/internal/collections/mix"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes/internal/isel"
+)
+
+// Lists repeat themselves: the layers of a model, the tokens of a batch. What the
+// search finds around a command depends on what is near it, so where the same
+// stands near another command the same is found.
+//
+// Each command has two numbers. Its wiring is all that the search looks at but for
+// places in memory: the shape, what is known of weights, flags, the nodes since the
+// command before, and, by distance, the producers of what it reads, the other
+// readers of that, and the readers of what it writes. How it lies is where its
+// views are relative to the ones before in the same memory. When the wirings of two
+// stretches are equal one by one, the same groups are candidates in both, with the
+// same outlook; when how they lie is equal too, the verdicts are the same, and so is
+// what stands in the way of a group: shapes and distances are all that bytes
+// overlap by.
+
+// recognized is what is known of the numbers, from round to round.
+type recognized struct {
+	wirings, lies interner
+	words, lying  []uint32
+}
+
+// interner numbers lists of words; 0 is the number of none.
+type interner struct {
+	words []uint32   // of all lists
+	from  []uint32   // where each begins, and the end of the last
+	next  [][2]int32 // the numbers that came after each last
+	table map[string]int32
+	key   []byte
+	last  int32
+}
+
+func (t *interner) number(words []uint32) int32 {
+	if t.table == nil {
+		t.table, t.from, t.next = map[string]int32{}, []uint32{0, 0}, make([][2]int32, 1)
+	}
+	after := &t.next[t.last]
+	for k, n := range after {
+		if n != 0 && slices.Equal(t.words[t.from[n]:t.from[n+1]], words) {
+			after[0], after[k] = n, after[0]
+			t.last = n
+			return n
+		}
+	}
+	t.key = t.key[:0]
+	for _, w := range words {
+		t.key = binary.LittleEndian.AppendUint32(t.key, w)
+	}
+	n, ok := t.table[string(t.key)]
+	if !ok {
+		n = int32(len(t.next))
+		t.words = append(t.words, words...)
+		t.from = append(t.from, uint32(len(t.words)))
+		t.next = append(t.next, [2]int32{})
+		t.table[string(t.key)] = n
+	}
+	after = &t.next[t.last]
+	after[0], after[1] = n, after[0]
+	t.last = n
+	return n
+}
+
+// likeness says of each command which earlier one it is like.
+type likeness struct {
+	wiring, lie []int32 // numbers; wiring 0: like no other
+	// like is the earlier command, −1 for none: all from since on are wired like
+	// those before it, and from lieSince on they lie like those, too.
+	like, since, lieSince []int32
+}
+
+// tags of the words of a wiring, in the lowest bits
+const (
+	wordNone   = iota // no value that another command may share, or the end of a list
+	wordLink          // a link to the producer
+	wordNear          // the whole of what a command wrote that is no producer
+	wordFar           // the same from beyond any group: when it was read last
+	wordValue         // another value: when it was read last
+	wordSource        // a command that wrote some of it
+	wordReader
+	wordSeen // everybody may see what is written
+	wordTag  = 3
+)
+
+// recognize finds the producers of all commands, and what repeats.
+func (r *round) recognize() {
+	n := len(r.cmds)
+	reads, writes := 0, 0
+	for i := range n {
+		reads += len(r.flow.Reads(i))
+		writes += len(r.flow.Writes(i))
+	}
+	if cap(r.links) < reads {
+		r.links = make([]link, 0, reads)
+	}
+	r.values = take(&r.room.values, reads)[:0]
+	r.defAt = take(&r.room.defAt, n+1)[:1]
+	r.read = take(&r.room.read, writes)
+	if r.others.table == nil {
+		r.others.table = map[uint64]int32{}
+	}
+	clear(r.others.table)
+	r.others.list = r.others.list[:0]
+	r.beside = take(&r.room.beside, len(r.g.Memories))
+	numbers := take(&r.room.numbers, 5*n)
+	some := func() (x []int32) {
+		x, numbers = numbers[:n:n], numbers[n:]
+		return x
+	}
+	r.likeness = likeness{wiring: some(), lie: some(), like: some(), since: some(), lieSince: some()}
+	last := make([]int32, 0, 64) // 1 + the last command of each wiring
+	steps := take(&r.room.steps, n)
+	for i, c := range r.cmds {
+		r.linkAt = append(r.linkAt, int32(len(r.links)))
+		r.defAt = append(r.defAt, r.defAt[i]+int32(len(r.flow.Writes(i))))
+		r.words(i, steps)
+		if c.shape != nil && c.id != 0 {
+			r.wiring[i] = r.seen.wirings.number(r.seen.words)
+			r.lie[i] = r.seen.lies.number(r.seen.lying)
+		}
+		for int(r.wiring[i]) >= len(last) {
+			last = append(last, 0)
+		}
+		r.compare(int32(i), last)
+		last[r.wiring[i]] = int32(i) + 1
+	}
+	r.linkAt = append(r.linkAt, int32(len(r.links)))
+	r.fuser.links = r.links
+}
+
+// compare finds the command that i is like: behind the one that i−1 is like, else
+// the last one of the same wiring.
+func (r *round) compare(i int32, last []int32) {
+	x := &r.likeness
+	x.like[i], x.since[i], x.lieSince[i] = -1, i, i
+	if x.wiring[i] == 0 || r.o.anew {
+		return
+	}
+	if i > 0 && x.like[i-1] >= 0 {
+		if j := x.like[i-1] + 1; x.wiring[j] == x.wiring[i] {
+			x.like[i], x.since[i], x.lieSince[i] = j, x.since[i-1], x.lieSince[i-1]
+			if x.lie[j] != x.lie[i] {
+				x.lieSince[i] = i + 1
+			}
+			return
+		}
+	}
+	j := last[x.wiring[i]] - 1
+	if j < 0 {
+		return
+	}
+	x.like[i], x.lieSince[i] = j, i+1
+	lies := true
+	for k := int32(0); k <= j && k <= 2*maxSpan && x.wiring[j-k] == x.wiring[i-k] && x.wiring[i-k] != 0; k++ {
+		x.since[i] = i - k
+		if lies = lies && x.lie[j-k] == x.lie[i-k]; lies {
+			x.lieSince[i] = i - k
+		}
+	}
+}
+
+// alike reports whether the commands from lo to hi, i among them, are wired like
+// those around the one that i is like.
+func (x *likeness) alike(i, lo, hi int32) bool {
+	return x.like[i] >= 0 && x.since[i] <= lo && int(hi) < len(x.like) && x.since[hi] == x.since[i] && x.like[hi]-x.like[i] == hi-i
+}
+
+// words writes the wiring of command i and how it lies, and finds its links and
+// values.
+func (r *round) words(i int, steps []int8) {
+	c := r.cmds[i]
+	steps[i] = maxMembers
+	if c.fresh {
+		steps[i] = 0
+	}
+	if c.shape == nil {
+		return
+	}
+	w := r.seen.words[:0]
+	r.seen.lying = r.seen.lying[:0]
+	gap, buffers := uint32(0), uint32(0)
+	if i > 0 {
+		gap, buffers = uint32(r.at[i]-r.at[i-1]), uint32(r.buffer[i]-r.buffer[i-1])
+	}
+	w = append(w, c.id, uint32(c.kind), gap<<2|min(buffers, 3), 0)
+	uses := r.flow.Reads(i)
+	for k, j := range c.reads {
+		u := &uses[k]
+		r.lies(int32(i), j, &u.Region)
+		l, value := link{-1, -1}, int64(0)
+		if s, ok := u.Single(); ok && u.Region.Equal(r.flow.Writes(int(s.Command))[s.Write].Region) {
+			def := r.defAt[s.Command] + s.Write
+			value = int64(def) + 1
+			distance := uint32(int32(i)-s.Command)<<8 | uint32(min(s.Write, 255))
+			switch p := r.cmds[s.Command]; {
+			case r.far(s.Command, int32(i)):
+				w = append(w, r.before(int(r.read[def])-1, i)<<wordTag|wordFar)
+			case p.shape != nil: // a read as another type than was written is refused by isel
+				l = link{s.Command, s.Write}
+				steps[i] = min(steps[i], steps[s.Command]+1)
+				w = append(w, distance<<wordTag|wordLink)
+			default:
+				w = append(w, distance<<wordTag|wordNear)
+			}
+			r.read[def] = int32(i) + 1
+		} else if m := u.Region.Mem; m == ir.NoMem || r.mems[m].weight {
+			w = append(w, wordNone)
+		} else {
+			var before int
+			value, before = r.other(u, int32(i), int32(k))
+			w = append(w, r.before(before, i)<<wordTag|wordValue)
+			for _, s := range u.Sources {
+				if !r.far(s.Command, int32(i)) {
+					w = append(w, uint32(int32(i)-s.Command)<<wordTag|wordSource)
+				}
+			}
+			w = append(w, wordNone)
+		}
+		r.links, r.values = append(r.links, l), append(r.values, value)
+	}
+	r.near[i] = steps[i] < maxMembers
+	defs := r.flow.Writes(i)
+	for k := range defs {
+		r.lies(int32(i), c.writes[k], &defs[k].Region)
+		if r.everybody(int32(i), k) {
+			w = append(w, wordSeen)
+			continue
+		}
+		for _, x := range defs[k].Readers {
+			w = append(w, uint32(x.Command-int32(i))<<wordTag|wordReader)
+		}
+		w = append(w, wordNone)
+	}
+	for b, flag := range [...]bool{c.fresh, r.near[i], c.unrounded} {
+		if flag {
+			w[3] |= 1 << b
+		}
+	}
+	r.seen.words = w
+}
+
+// far reports whether no group holds both p and the later command i.
+func (r *round) far(p, i int32) bool { return r.at[i]-r.at[p] > maxSpan && i-p > maxWindow }
+
+// before is how far before i a command stands, 0 beyond the window (or −1).
+func (r *round) before(at, i int) uint32 {
+	if at < 0 || i-at > maxWindow {
+		return 0
+	}
+	return uint32(i-at) + 1
+}
+
+// everybody reports whether a write is seen outside any group.
+func (r *round) everybody(i int32, k int) bool {
+	def := &r.flow.Writes(int(i))[k]
+	if def.Final || len(def.Readers) > 64 { // more readers than members have reads
+		return true
+	}
+	n := len(def.Readers)
+	return n > 0 && r.far(i, def.Readers[n-1].Command)
+}
+
+// others numbers values that are not the whole of a write.
+type others struct {
+	table map[uint64]int32 // 1 + the last of a hash
+	list  []other
+}
+
+type other struct {
+	command, read int32 // the first that read it
+	last          int32 // the last
+	next          int32
+}
+
+// other returns the number of the value that a use sees, and the command that read
+// it last, −1 for none.
+func (r *round) other(u *dataflow.Use, i, k int32) (value int64, last int) {
+	h := u.Region.Run.Hash(u.Region.Off.Hash(uint64(u.Region.Mem)))
+	for _, s := range u.Sources {
+		h = mix.Word(h, uint64(s.Command)<<32^uint64(s.Write))
+	}
+	head := r.others.table[h]
+	for n := head; n != 0; n = r.others.list[n-1].next {
+		x := &r.others.list[n-1]
+		if v := &r.flow.Reads(int(x.command))[x.read]; v.Region.Equal(u.Region) && slices.Equal(v.Sources, u.Sources) {
+			last = int(x.last)
+			x.last = i
+			return -int64(n), last
+		}
+	}
+	r.others.list = append(r.others.list, other{i, k, i, head})
+	n := int32(len(r.others.list))
+	r.others.table[h] = n
+	return -int64(n), -1
+}
+
+// lying is the last view of a memory.
+type lying struct {
+	command int32 // 1 + it
+	at      ir.Affine
+}
+
+// lies writes how argument j of command i lies, whose region is given.
+func (r *round) lies(i int32, j int, region *ir.Region) {
+	w := r.seen.lying
+	affine := func(a ir.Affine) {
+		for _, t := range a.Terms() {
+			w = append(w, uint32(t.Param)+1, uint32(t.Coeff), uint32(t.Coeff>>32))
+		}
+		w = append(w, 0)
+	}
+	root, at := region.Mem, region.Off
+	b := &r.beside[root]
+	last := b.command - 1
+	near := last >= 0 && !r.far(last, i)
+	filled := r.mems[root].filled
+	if !near && !filled && at.IsConst() {
+		w = append(w, 0)
+	} else {
+		flags := uint32(1)
+		if near {
+			flags |= 2
+		}
+		if filled {
+			flags |= 4
+		}
+		if !at.IsConst() {
+			flags |= 8
+		}
+		w = append(w, flags)
+		if near {
+			by := at.Const - b.at.Const
+			w = append(w, uint32(i-last), uint32(by), uint32(by>>32))
+			affine(b.at)
+		}
+		if filled {
+			p := &r.g.Memories[root].Init.Pattern
+			w = append(w, binary.LittleEndian.Uint32(p[:]), uint32(at.Const), uint32(at.Const>>32))
+		}
+		if !at.IsConst() {
+			affine(at)
+			x := r.span(r.cmds[i], j)
+			lo, end := x.Lo-at.Const, x.End-at.Const
+			w = append(w, uint32(lo), uint32(lo>>32), uint32(end), uint32(end>>32))
+		}
+	}
+	b.command, b.at = i+1, at
+	r.seen.lying = w
+}
+
+// search remembers what was found around each command.
+type search struct {
+	lists []list
+	of    []int32 // by command: 1 + its list
+	found []found
+	low   int32 // the first command that was looked at around the one in hand
+}
+
+// list is what was found around command base.
+type list struct {
+	base, low, ahead int32 // that depends on the commands from low to base+ahead
+	from, to         int32 // in found
+	tried            int64
+}
+
+// found is a group that was considered.
+type found struct {
+	group
+	look isel.Outlook
+}
+
+func (s *search) reached(i int32) { s.low = min(s.low, i) }
+
+// record begins the list of command i.
+func (r *round) record(s *search, i int32) {
+	s.lists = append(s.lists, list{base: i, from: int32(len(s.found)), tried: r.tried})
+	s.of[i], s.low, r.finding = int32(len(s.lists)), i, s
+}
+
+// recorded ends the list that was begun last. What was found depends on so many
+// commands behind its base.
+func (r *round) recorded(ahead int32) {
+	s := r.finding
+	l := &s.lists[len(s.lists)-1]
+	l.low, l.ahead, l.to, l.tried = s.low, ahead, int32(len(s.found)), r.tried-l.tried
+}
+
+// again finds what was found around the command that i is like. It says no if the
+// search must be made.
+func (r *round) again(s *search, i int32) bool {
+	j := r.like[i]
+	if j < 0 || s.of[j] == 0 {
+		return false
+	}
+	l := s.lists[s.of[j]-1]
+	low := i - (l.base - l.low)
+	if !r.alike(i, low, i+l.ahead) {
+		return false
+	}
+	by := i - l.base
+	for k := l.from; k < l.to; k++ {
+		if e := &s.found[k]; r.lieSince[e.list[e.n-1]+by] > e.list[0]+by {
+			r.consideredAnew(s, &l, i)
+			return true
+		}
+	}
+	s.of[i] = s.of[j]
+	r.tried += l.tried
+	for k := l.from; k < l.to; k++ {
+		e := &s.found[k]
+		if e.v.none {
+			continue
+		}
+		gr := e.group
+		for m := range gr.members() {
+			gr.list[m] += by
+		}
+		switch root := r.cmds[gr.list[gr.n-1]]; {
+		case gr.at >= 0:
+			gr.at += by
+			r.groups = append(r.groups, gr)
+		case e.v.hit != nil && !(gr.n == 2 && e.v.linked && !root.missed):
+			root.stuck = true // by what stood in the way there; nobody need know
+		default:
+			r.settle(&gr)
+		}
+	}
+	return true
+}
+
+// consideredAnew makes the list of command i from that of one that is wired alike,
+// but some views lie in another way.
+func (r *round) consideredAnew(s *search, l *list, i int32) {
+	r.record(s, i)
+	by := i - l.base
+	for k := l.from; k < l.to; k++ {
+		e := s.found[k]
+		for m := range e.members() {
+			e.list[m] += by
+		}
+		r.key, _ = r.sketch(r.key[:0], e.members())
+		r.consider(e.group, e.look)
+	}
+	r.tried += l.tried
+	s.low = i - (l.base - l.low)
+	r.recorded(l.ahead)
+}

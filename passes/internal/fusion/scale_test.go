@@ -1,0 +1,78 @@
+package fusion_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/passes/internal/fusion"
+	"github.com/mlxc/mlxc/prove"
+)
+
+// The groups that fuse looks at, a command, do not grow with the graph.
+func TestGroupsScale(t *testing.T) {
+	annotate, err := passes.ParsePipeline("annotate")
+	require.NoError(t, err)
+	tried := func(n int) float64 {
+		layer := benchgraphs.Chained(recorded.Graph(t, "llama_layer_decode"))
+		m := layer.Stats().Dispatches
+		g := benchgraphs.Layers(layer, m, n/m)
+		_, err := passes.Run(context.Background(), g, annotate, passes.Options{})
+		require.NoError(t, err)
+		count := int64(0)
+		fusion.Run(context.Background(), g, fusion.Options{Tried: &count})
+		return float64(count) / float64(n)
+	}
+	few, many := tried(500), tried(20_000)
+	t.Logf("groups a command: %.2f of 500, %.2f of 20,000", few, many)
+	require.Positive(t, few)
+	require.InDelta(t, 1, many/few, 0.5)
+}
+
+// Chains of elementwise commands, with what they share, are fused and proved in work
+// that is linear in the commands: groups that are looked at, and bytes and objects
+// allocated, do not grow by command. Each is cut where a kernel is full.
+func TestElementwiseScales(t *testing.T) {
+	p, err := passes.ParsePipeline("annotate,fuse,dce,rename,schedule,barriers,plan")
+	require.NoError(t, err)
+	annotate, err := passes.ParsePipeline("annotate")
+	require.NoError(t, err)
+	for _, f := range benchgraphs.ElementwiseFamilies() {
+		type work struct{ tried, bytes, objects float64 }
+		measure := func(n int) (w work) {
+			before := f.Make(n)
+			require.NoError(t, before.Check())
+			g := before.Clone()
+			_, err := passes.Run(context.Background(), g, annotate, passes.Options{})
+			require.NoError(t, err)
+			count := int64(0)
+			fusion.Run(context.Background(), g, fusion.Options{Tried: &count, Generate: true})
+			w.tried = float64(count) / float64(n)
+			after := before.Clone()
+			var from, to runtime.MemStats
+			runtime.ReadMemStats(&from)
+			_, err = passes.Run(context.Background(), after, p, passes.Options{})
+			require.NoError(t, err)
+			r := prove.Check(context.Background(), before, after, prove.Options{})
+			runtime.ReadMemStats(&to)
+			require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+			require.Less(t, after.Stats().Dispatches, n/20+2, f.Name)
+			w.bytes, w.objects = float64(to.TotalAlloc-from.TotalAlloc)/float64(n), float64(to.Mallocs-from.Mallocs)/float64(n)
+			return w
+		}
+		n, more := 1_000, 8_000
+		if f.Name == "mixed" { // each group is another
+			n, more = 400, 1_200
+		}
+		few, many := measure(n), measure(more)
+		t.Logf("%s: of %d, %.2f groups, %.0f bytes and %.2f objects a command; of %d %.2f, %.0f and %.2f", f.Name, n, few.tried, few.bytes, few.objects, more, many.tried, many.bytes, many.objects)
+		require.Less(t, many.tried, 1.25*few.tried, f.Name)
+		require.Less(t, many.bytes, 1.25*few.bytes, f.Name)
+		require.Less(t, many.objects, 1.25*few.objects, f.Name)
+	}
+}
