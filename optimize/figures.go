@@ -63,6 +63,7 @@ func measure(ctx context.Context, g *ir.Graph, m cost.Model, needed bool) (f Fig
 	if needed {
 		f.Barriers = passes.Barriers(g, table)
 	}
+	m = m.OrDefault()
 	t := m.Graph(g)
 	t.Barriers += m.Barrier * cost.Seconds(f.Barriers-f.Stats.Barriers)
 	f.Modelled = Modelled{
@@ -91,7 +92,7 @@ type ParamValue struct {
 // ModelledAt lists the values of the params that [Measure] models g at.
 func ModelledAt(g *ir.Graph, m cost.Model) []ParamValue {
 	out := []ParamValue{}
-	e := m.For(g)
+	e := m.OrDefault().For(g)
 	for i := range g.Params {
 		if g.Params[i].Type == ir.U32 {
 			out = append(out, ParamValue{g.Params[i].Name, e.Param(ir.ParamID(i))})

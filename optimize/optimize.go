@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/analysis/cost"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
@@ -15,10 +14,10 @@ import (
 // Options of a run.
 type Options struct {
 	Pipeline passes.Pipeline
-	Passes   passes.Options
-	Proof    prove.Options
-	// Model is what figures are modelled with; the zero value is the default chip.
-	Model cost.Model
+	// Passes are for each pass. Their Model is that of the figures too; the zero value is
+	// there the default chip.
+	Passes passes.Options
+	Proof  prove.Options
 	// Progress, if not nil, hears how many of the pipeline's passes are done.
 	Progress func(done int)
 }
@@ -64,13 +63,11 @@ func (r *Result) Undone() (out []Row) {
 // meaning ([meaning.Error]), or that a pass failed or broke the graph; a result may still not be proved, see [Result.Proof]: refused,
 // "cannot tell" with every pass undone, or "cannot tell" because the proof took more than its budget.
 func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
-	if o.Model.Bandwidth == 0 {
-		var err error
-		if o.Model, err = cost.Chip(""); err != nil {
-			return nil, err
-		}
+	allowed, err := o.Pipeline.Allowed(o.Passes)
+	if err != nil {
+		return nil, err
 	}
-	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
+	o.Proof.Allow = slices.Concat(o.Proof.Allow, allowed)
 	found, err := meaning.Of(ctx, recorded)
 	if err != nil {
 		return nil, err
@@ -78,8 +75,8 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 	if err := found.Err(); err != nil {
 		return nil, err
 	}
-	out := &Result{Graph: recorded.Name, Model: o.Model.Name, ModelledAt: ModelledAt(recorded, o.Model)}
-	if out.Before, err = Compare(ctx, recorded, o.Model); err != nil {
+	out := &Result{Graph: recorded.Name, Model: o.Passes.Model.OrDefault().Name, ModelledAt: ModelledAt(recorded, o.Passes.Model)}
+	if out.Before, err = Compare(ctx, recorded, o.Passes.Model); err != nil {
 		return nil, err
 	}
 	undone := make([]string, len(o.Pipeline))
@@ -149,7 +146,7 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 				return err
 			}
 		}
-		f, err := Compare(ctx, g, o.Model)
+		f, err := Compare(ctx, g, o.Passes.Model)
 		if err != nil {
 			return err
 		}

@@ -34,8 +34,8 @@ func with(p passes.Pipeline, name string, run func(g *ir.Graph)) (out passes.Pip
 	for _, s := range p {
 		out = append(out, s)
 		if s.Pass.Name == name {
-			out = append(out, passes.Step{Pass: passes.New("bad", "", func(_ context.Context, g *ir.Graph, _ passes.Values, _ *passes.Report) error {
-				run(g)
+			out = append(out, passes.Step{Pass: passes.New(passes.Pass{Name: "bad"}, func(_ context.Context, s *passes.State, _ struct{}) error {
+				run(s.Graph)
 				return nil
 			})})
 		}
@@ -267,8 +267,8 @@ func TestOverBudgetIsUndone(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			// The pass after it must stay within the budget however busy the machine is.
 			budget := map[string]passes.Budget{"time": {Time: time.Second}, "memory": {Memory: 64 << 20, Time: time.Minute}}[what]
-			hungry := passes.Step{Pass: passes.New("hungry", "", func(ctx context.Context, g *ir.Graph, _ passes.Values, _ *passes.Report) error {
-				dropBarriers(g) // what it did is gone
+			hungry := passes.Step{Pass: passes.New(passes.Pass{Name: "hungry"}, func(ctx context.Context, s *passes.State, _ struct{}) error {
+				dropBarriers(s.Graph) // what it did is gone
 				run(ctx)
 				return nil
 			})}
@@ -299,7 +299,7 @@ func TestProofOverBudget(t *testing.T) {
 			g := benchgraphs.Decode(100_000) // its proof takes longer than the budget is looked at
 			runtime.GC()
 			starts := 0
-			pass := passes.Step{Pass: passes.New("nothing", "", func(context.Context, *ir.Graph, passes.Values, *passes.Report) error {
+			pass := passes.Step{Pass: passes.New(passes.Pass{Name: "nothing"}, func(context.Context, *passes.State, struct{}) error {
 				starts++
 				return nil
 			})}

@@ -36,7 +36,11 @@ func Reduce(ctx context.Context, recorded *ir.Graph, o Options, limit time.Durat
 	// The first and the last proof run whatever the limit is.
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	o.Proof.Allow = append(slices.Clone(o.Proof.Allow), o.Pipeline.Allowed(o.Passes)...)
+	allowed, err := o.Pipeline.Allowed(o.Passes)
+	if err != nil {
+		return nil
+	}
+	o.Proof.Allow = slices.Concat(o.Proof.Allow, allowed)
 	r := &reducer{ctx: ctx, o: o, g: recorded.Clone(), pipeline: o.Pipeline, own: prove.Check(ctx, recorded, recorded.Clone(), o.Proof).Verdict}
 	r.g.Source = nil
 	if !r.refused(r.g, r.pipeline) {

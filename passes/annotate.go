@@ -7,14 +7,17 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
+var annotatePass = New(Pass{Name: "annotate", Summary: "give each dispatch the effects that its kernel declares", Default: true, KeepsList: true, KeepsCommands: true}, annotate)
+
 // annotate gives each dispatch of a builtin kernel the effects that the
 // kernel's declaration yields for its bindings and grid. A dispatch that no
 // declaration describes becomes unknown; one of a foreign kernel keeps what the
 // recorder said. A
 // recorder's complete effects that differ from the declaration's are reported:
 // the declaration is tested, so it wins.
-func annotate(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
-	described := r.described(g)
+func annotate(ctx context.Context, s *State, _ struct{}) error {
+	g := s.Graph
+	described := s.described()
 	declared := msl.NewCache(g)
 	var from []ir.ID // of all dispatches, in one allocation
 	for i, n := range g.Nodes {
@@ -34,21 +37,21 @@ func annotate(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 		}
 		if !g.Kernels[d.Kernel].Library.Declared() {
 			if !d.Effects.Known() {
-				r.Not(d, "kernel %s has no declaration and the recording gives no complete effects", g.Kernels[d.Kernel].Function)
+				s.Not(d, "kernel %s has no declaration and the recording gives no complete effects", g.Kernels[d.Kernel].Function)
 			}
 			continue
 		}
 		e, err := declared.Describe(d)
 		if err != nil {
-			r.Not(d, "%v", err)
+			s.Not(d, "%v", err)
 			d.Effects = nil // whatever the recorder said: nobody has tested it
 			continue
 		}
 		switch {
 		case d.Effects == nil:
-			r.Changed++
+			s.Changed(1)
 		case !d.Effects.Equal(e):
-			r.Did(d, "the recorder's effects differ from those of the declaration, which replace them")
+			s.Did(d, "the recorder's effects differ from those of the declaration, which replace them")
 		}
 		d.Effects = e
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+var barriersPass = New(Pass{Name: "barriers", Summary: "recompute barriers: the fewest for the order of the graph", Default: true}, barriers)
+
 // barriers drops every barrier and places as few as the order of the commands
 // allows, for any number of replays in a row ([cuts] says why they are the
 // fewest). The commands of the next replay follow the last ones in the same
@@ -18,11 +20,12 @@ import (
 // A barrier orders the commands of its own command buffer only. Where a
 // conflict crosses commits that order nothing, one of them becomes an event,
 // which orders everything before it; as few as possible do.
-func barriers(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
-	r.unchanged()
-	t := r.hazards(ctx, g)
+func barriers(ctx context.Context, s *State, _ struct{}) error {
+	g := s.Graph
+	s.unchanged()
+	t := s.hazards(ctx)
 	l := layoutOf(g, t)
-	l.order(r)
+	l.order(s)
 	n := t.Len()
 	var cut []bool
 	var latest []int32
@@ -43,7 +46,7 @@ func barriers(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 				out = append(out, &ir.Barrier{})
 				kept++
 				if with := int(latest[n+i]) % n; t.Pillar(i) || t.Pillar(with) {
-					r.Not(x, "barrier against %s: the effects of one of them are unknown", t.Node(with).Num())
+					s.Not(x, "barrier against %s: the effects of one of them are unknown", t.Node(with).Num())
 				}
 			}
 			i++
@@ -54,14 +57,12 @@ func barriers(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 		out = append(out, &ir.Barrier{})
 		kept++
 	}
-	if r != nil {
-		r.Changed += max(recorded-kept, kept-recorded)
-		if n > 0 {
-			l.wrap(r, cut, latest)
-		}
+	s.Changed(max(recorded-kept, kept-recorded))
+	if n > 0 && !s.silent() {
+		l.wrap(s, cut, latest)
 	}
 	g.Nodes = out
-	r.stayed(t)
+	s.stayed(t)
 	return nil
 }
 
@@ -98,7 +99,7 @@ func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
 
 // order gives an event to the fewest commits that conflicts between command
 // buffers need.
-func (l *layout) order(r *Report) {
+func (l *layout) order(s *State) {
 	k, n := len(l.commits), l.t.Len()
 	fixed := make([]bool, k) // the commit before buffer b orders
 	bare := 0
@@ -149,11 +150,11 @@ func (l *layout) order(r *Report) {
 		c.Order = ir.OrderEvent
 		j := why[b]
 		if j < 0 { // no conflict ends in this buffer, but some go round the list
-			r.Did(l.t.Node(max(slices.Index(l.buffer, b), 0)), "conflicts between replays: the commit before it now orders by event")
+			s.Did(l.t.Node(max(slices.Index(l.buffer, b), 0)), "conflicts between replays: the commit before it now orders by event")
 			continue
 		}
 		p := int(earlier[j])
-		r.Did(l.t.Node(j%n), "%s on %s of an earlier command buffer: the commit before it now orders by event", l.kind(p, j), l.t.Node(p%n).Num())
+		s.Did(l.t.Node(j%n), "%s on %s of an earlier command buffer: the commit before it now orders by event", l.kind(p, j), l.t.Node(p%n).Num())
 	}
 }
 
@@ -168,11 +169,11 @@ func (l *layout) kind(p, j int) hazard.Kind {
 
 // wrap remarks what orders the end of a replay before the beginning of the
 // next.
-func (l *layout) wrap(r *Report, cut []bool, latest []int32) {
+func (l *layout) wrap(s *State, cut []bool, latest []int32) {
 	n := l.t.Len()
 	last := l.t.Node(n - 1)
 	if l.begins[0] {
-		r.Not(last, "no barrier behind the last command: the list ends in a commit")
+		s.Not(last, "no barrier behind the last command: the list ends in a commit")
 		return
 	}
 	// The first conflict across the boundary that a barrier behind the end is
@@ -182,12 +183,12 @@ func (l *layout) wrap(r *Report, cut []bool, latest []int32) {
 			id := l.t.Node(p).Num()
 			next := l.t.Node(j).Num()
 			if cut[0] {
-				r.remark(last, true, "a barrier behind the last command: %s of the next replay has a %s hazard with %s", next, l.kind(p, n+j), id)
+				s.Did(last, "a barrier behind the last command: %s of the next replay has a %s hazard with %s", next, l.kind(p, n+j), id)
 			} else {
-				r.Not(last, "no barrier behind the last command: those between already order %s before %s of the next replay (%s)", id, next, l.kind(p, n+j))
+				s.Not(last, "no barrier behind the last command: those between already order %s before %s of the next replay (%s)", id, next, l.kind(p, n+j))
 			}
 			return
 		}
 	}
-	r.Not(last, "no barrier behind the last command: the next replay conflicts with nothing that is not ordered before it")
+	s.Not(last, "no barrier behind the last command: the next replay conflicts with nothing that is not ordered before it")
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/ir"
 )
 
 // Budget is what one pass may take. Zero of either is no limit.
@@ -30,11 +29,11 @@ func (e *OverBudget) Error() string {
 }
 
 // run runs a step within the budget of o.
-func (o Options) run(ctx context.Context, step int, s Step, g *ir.Graph, r *Report) error {
+func (o Options) run(ctx context.Context, step int, s boundStep, x *State) error {
 	within, done := interrupt.Budget(o.Budget).Within(ctx)
 	err := func() (err error) {
 		defer interrupt.Catch(&err)
-		return s.Pass.run(within, g, o.values(s), r)
+		return s.run(within, x)
 	}()
 	if over := done(); err != nil && over != nil {
 		return &OverBudget{step, s.String(), over.What}

@@ -3,12 +3,24 @@ package passes
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 )
+
+type constantsOptions struct{ align int64 }
+
+var constantsPass = New(Pass{Name: "constants", Summary: "move inline bytes and params into argument memory, so that a replay changes bytes and no command", KeepsList: true, KeepsCommands: true}, constants,
+	Parsed("align", "32", "bytes between places, a power of two; 256 under some validation layers", func(s string) (int64, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < 16 || n > 4096 || n&(n-1) != 0 {
+			return 0, errors.New("want a power of two from 16 to 4096")
+		}
+		return n, nil
+	}, func(o *constantsOptions) *int64 { return &o.align }))
 
 // constants moves inline bytes and scalars of params into one argument memory,
 // which every replay fills before it begins: then a replay changes bytes and no
@@ -20,23 +32,16 @@ import (
 // that depends on params is part of the command, and an executor must rewrite
 // that command, or run a variant of the kernel that reads it from argument memory.
 // (The length of a view is no part of a command.)
-func constants(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
-	align := int64(32)
-	if v, ok := o["align"]; ok {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || n < 16 || n > 4096 || n&(n-1) != 0 {
-			return fmt.Errorf("align=%s: want a power of two from 16 to 4096", v)
-		}
-		align = n
-	}
-	a := argumentTable{mem: ir.MemID(len(g.Memories)), align: align, at: map[string]ir.View{}}
+func constants(ctx context.Context, s *State, o constantsOptions) error {
+	g := s.Graph
+	a := argumentTable{mem: ir.MemID(len(g.Memories)), align: o.align, at: map[string]ir.View{}}
 	vary := variables{g: g, said: map[string]string{}}
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
 			if c, ok := n.(ir.Command); ok {
 				if varies := variableCopy(g, c); varies != "" {
-					r.Not(c, "a variable command: %s (to be rewritten for each replay)", varies)
+					s.Not(c, "a variable command: %s (to be rewritten for each replay)", varies)
 				}
 			}
 			continue
@@ -50,11 +55,11 @@ func constants(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 				moved = true
 			}
 		}
-		if moved && r != nil {
-			r.Changed++
+		if moved {
+			s.Changed(1)
 		}
 		if text := vary.of(d); text != "" {
-			r.Not(d, "%s", text)
+			s.Not(d, "%s", text)
 		}
 	}
 	if len(a.values) > 0 {

@@ -7,16 +7,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+var dcePass = New(Pass{Name: "dce", Summary: "drop commands whose results nobody sees, and scratch that nothing binds", Default: true, KeepsList: true}, dce)
+
 // dce drops each command whose results reach no output or state, however many
 // commands on; then each scratch memory that nothing binds any more. A graph with
 // a command of unknown effects keeps its commands: that one may read everything,
 // and what it does with it nobody knows.
-func dce(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
-	f := r.dataflow(ctx, g)
+func dce(ctx context.Context, s *State, _ struct{}) error {
+	g := s.Graph
+	f := s.dataflow(ctx)
 	if i := f.Pillar(); i >= 0 {
-		r.unchanged()
-		r.keep(f)
-		r.Not(f.Commands[i], "nothing is dropped: %s, so it may read everything", f.Why(i))
+		s.unchanged()
+		s.keep(f)
+		s.Not(f.Commands[i], "nothing is dropped: %s, so it may read everything", f.Why(i))
 		return nil
 	}
 	live := make([]int32, 0, len(f.Commands))
@@ -31,7 +34,7 @@ func dce(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 			if c, ok := n.(ir.Command); ok {
 				i++
 				if !f.Live(i - 1) {
-					r.Did(c, "dropped: %s", whyDead(f, i-1))
+					s.Did(c, "dropped: %s", whyDead(f, i-1))
 					continue
 				}
 			}
@@ -41,13 +44,13 @@ func dce(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 		g.Nodes = out
 		f.Reorder(live)
 	}
-	to := dropScratch(g, r)
+	to := dropScratch(g, s)
 	if to == nil {
-		r.unchanged()
+		s.unchanged()
 	} else {
 		f.Renumber(to)
 	}
-	r.keep(f)
+	s.keep(f)
 	return nil
 }
 
@@ -67,7 +70,7 @@ func whyDead(f *dataflow.Flow, i int) string {
 
 // dropScratch removes scratch memories, aliases too, that nothing binds, and
 // returns their numbers from then on, NoMem for those that are gone; nil if none is.
-func dropScratch(g *ir.Graph, r *Report) []ir.MemID {
+func dropScratch(g *ir.Graph, s *State) []ir.MemID {
 	used := make([]bool, len(g.Memories))
 	unseen := 0 // scratch memories that may be unused
 	for i := range g.Memories {
@@ -92,7 +95,7 @@ func dropScratch(g *ir.Graph, r *Report) []ir.MemID {
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.Scratch && !used[i] {
 			if m.Alias == ir.NoMem {
-				r.About("%"+ir.QuoteName(m.Name), "dropped: nothing binds its %d bytes", m.Size)
+				s.About("%"+ir.QuoteName(m.Name), "dropped: nothing binds its %d bytes", m.Size)
 			}
 			to[i] = ir.NoMem
 			continue

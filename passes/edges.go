@@ -10,12 +10,15 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+var edgesPass = New(Pass{Name: "edges", Summary: "order commands by edges, for devices that take graphs of commands, and no longer by barriers", KeepsList: true}, edges)
+
 // edges has the graph ordered by edges: those that conflicts of its list demand, within
 // a replay and from each to the next, with joins where many writers meet many readers.
 // An edge that a path of two others stands for is left out where few of them have to be
 // looked at. Barriers are gone; commits end command buffers and order nothing.
-func edges(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
-	w := waitsOf(ctx, r.hazards(ctx, g), !g.NextHost)
+func edges(ctx context.Context, s *State, _ struct{}) error {
+	g := s.Graph
+	w := waitsOf(ctx, s.hazards(ctx), !g.NextHost)
 	ids := w.ids()
 	w.reduce(ctx)
 	out := make([]ir.Node, 0, len(g.Nodes)+len(w.joins))
@@ -54,10 +57,8 @@ func edges(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	joinsUpTo(math.MaxInt32)
 	g.Nodes, g.Source = out, withoutNodes(g.Source)
 	g.SortEdges()
-	if r != nil {
-		r.Changed += len(g.Edges)
-	}
-	r.About("the list", "ordered by %d edges, %d of them from the replay before, with %d joins", len(g.Edges), previous, joins)
+	s.Changed(len(g.Edges))
+	s.About("the list", "ordered by %d edges, %d of them from the replay before, with %d joins", len(g.Edges), previous, joins)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func BenchmarkOrder(b *testing.B) {
 					for range b.N {
 						g.Nodes = slices.Clone(nodes)
 						start := time.Now()
-						require.NoError(b, passes.RunAlone(pass, g, nil))
+						require.NoError(b, passes.RunAlone(pass, g))
 						least = min(least, time.Since(start))
 					}
 					g.Nodes = nodes
@@ -59,7 +59,7 @@ func TestOrderScales(t *testing.T) {
 			for _, pass := range []string{"reorder", "schedule", "barriers"} {
 				allocations[pass] = testing.AllocsPerRun(1, func() {
 					g.Nodes = slices.Clone(nodes)
-					require.NoError(t, passes.RunAlone(pass, g, nil))
+					require.NoError(t, passes.RunAlone(pass, g))
 				})
 			}
 			return operations, allocations

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mlxc/mlxc/internal/analysis/cost"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Values are the settings of one pass in one pipeline.
+// Values are the options that a pipeline sets for one pass, as text.
 type Values map[string]string
 
 // Step is one pass with its settings.
@@ -26,7 +27,7 @@ func (s Step) String() string {
 		return s.Pass.Name
 	}
 	var parts []string
-	for _, o := range s.Pass.Options {
+	for _, o := range s.Pass.options {
 		if v, ok := s.Values[o.Name]; ok {
 			parts = append(parts, o.Name+"="+v)
 		}
@@ -38,9 +39,13 @@ func (s Step) String() string {
 type Pipeline []Step
 
 // DefaultPipeline returns the passes that run when nobody asks for others.
-func DefaultPipeline() Pipeline {
-	var out Pipeline
-	for _, p := range table {
+func DefaultPipeline() Pipeline { return builtin.pipeline() }
+
+// ParsePipeline is [Table.Parse] of the passes of this package.
+func ParsePipeline(s string) (Pipeline, error) { return builtin.Parse(s) }
+
+func (t Table) pipeline() (out Pipeline) {
+	for _, p := range t {
 		if p.Default {
 			out = append(out, Step{Pass: p})
 		}
@@ -48,12 +53,12 @@ func DefaultPipeline() Pipeline {
 	return out
 }
 
-// ParsePipeline reads `annotate,reorder{lookahead=64},barriers`. The empty
-// string is the default pipeline, "none" the empty one.
-func ParsePipeline(s string) (Pipeline, error) {
+// Parse reads `annotate,reorder{lookahead=64},barriers`. The empty string is the default
+// pipeline, "none" the empty one. Values are read by [Pipeline.Validate] and [Run].
+func (t Table) Parse(s string) (Pipeline, error) {
 	switch strings.TrimSpace(s) {
 	case "":
-		return DefaultPipeline(), nil
+		return t.pipeline(), nil
 	case "none":
 		return nil, nil
 	}
@@ -72,7 +77,7 @@ func ParsePipeline(s string) (Pipeline, error) {
 				break
 			}
 		}
-		step, err := parseStep(strings.TrimSpace(rest[:end]))
+		step, err := t.step(strings.TrimSpace(rest[:end]))
 		if err != nil {
 			return nil, err
 		}
@@ -85,12 +90,12 @@ func ParsePipeline(s string) (Pipeline, error) {
 	return out, out.check()
 }
 
-func parseStep(s string) (Step, error) {
+func (t Table) step(s string) (Step, error) {
 	name, settings, braces := strings.Cut(s, "{")
-	p, ok := lookup(strings.TrimSpace(name))
+	p, ok := t.lookup(strings.TrimSpace(name))
 	if !ok {
 		var names []string
-		for _, q := range table {
+		for _, q := range t {
 			names = append(names, q.Name)
 		}
 		return Step{}, fmt.Errorf("there is no pass %q (there are %s)", name, strings.Join(names, ", "))
@@ -109,21 +114,18 @@ func parseStep(s string) (Step, error) {
 		if !ok {
 			return step, fmt.Errorf("pass %s: want option=value, found %q", p.Name, kv)
 		}
-		known := false
-		for _, o := range p.Options {
-			known = known || o.Name == k
-		}
-		if !known {
-			return step, fmt.Errorf("pass %s has no option %q", p.Name, k)
-		}
 		step.Values[k] = v
 	}
-	return step, nil
+	return step, p.known(step.Values)
 }
 
-// check applies the order constraints of the table.
+// check applies the constraints on the order of passes.
 func (p Pipeline) check() error {
-	for _, o := range order {
+	all := order
+	for _, s := range p {
+		all = slices.Concat(all, s.Pass.Order)
+	}
+	for _, o := range all {
 		seenAfter := false
 		for _, s := range p {
 			switch s.Pass.Name {
@@ -141,9 +143,9 @@ func (p Pipeline) check() error {
 
 // Options of a run.
 type Options struct {
-	// Chip and Profile are what modelled times follow; a single pass that sets
-	// either for itself takes neither. See [cost.Chip] and [cost.LoadProfile].
-	Chip, Profile string
+	// Model is what modelled times follow in passes that do not choose for themselves; the
+	// zero value leaves each its own default.
+	Model cost.Model
 	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
 	// used; the option allow of a single pass wins.
 	Allow []string
@@ -153,54 +155,50 @@ type Options struct {
 	After func(s Step, g *ir.Graph) error
 }
 
-// values returns the settings of a step, with those of the run where the pass
-// has an option of the name and the step does not set it.
-func (o Options) values(s Step) Values {
-	out := Values{}
-	own := s.Values["chip"] != "" || s.Values["profile"] != ""
-	for _, p := range s.Pass.Options {
-		switch {
-		case own:
-		case p.Name == "chip" && o.Chip != "":
-			out[p.Name] = o.Chip
-		case p.Name == "profile" && o.Profile != "":
-			out[p.Name] = o.Profile
-		case p.Name == "allow" && len(o.Allow) > 0:
-			out[p.Name] = strings.Join(o.Allow, "+")
-		}
-		if v, ok := s.Values[p.Name]; ok {
-			out[p.Name] = v
-		}
+// boundStep is a step whose options have been read.
+type boundStep struct {
+	Step
+	run   func(context.Context, *State) error
+	allow []string // rewrites that it may use
+}
+
+// bind reads the options of every step.
+func (p Pipeline) bind(o Options) ([]boundStep, error) {
+	if err := p.check(); err != nil {
+		return nil, err
 	}
-	return out
+	out := make([]boundStep, len(p))
+	for i, s := range p {
+		from := &source{values: s.Values, run: &o}
+		if err := s.Pass.known(s.Values); err != nil {
+			return nil, err
+		}
+		run, err := s.Pass.bind(from)
+		if err != nil {
+			return nil, fmt.Errorf("pass %s: %w", s, err)
+		}
+		out[i] = boundStep{s, run, from.allow}
+	}
+	return out, nil
+}
+
+// Validate says what is wrong with the order and the options of the pipeline.
+func (p Pipeline) Validate(o Options) error {
+	_, err := p.bind(o)
+	return err
 }
 
 // Allowed returns the names of the rewrites that some step may use: those of the
 // run and those that the text of the pipeline allows (`fuse{allow=round}`). The
 // proof of what the pipeline makes has to allow them too.
-func (p Pipeline) Allowed(o Options) []string {
+func (p Pipeline) Allowed(o Options) ([]string, error) {
+	steps, err := p.bind(o)
 	out := slices.Clone(o.Allow)
-	for _, s := range p {
-		if list := o.values(s)["allow"]; list != "" && list != "none" {
-			out = append(out, strings.Split(list, "+")...)
-		}
+	for _, s := range steps {
+		out = append(out, s.allow...)
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// Validate says what is wrong with the settings of the pipeline: each pass is
-// asked for a graph without commands.
-func (p Pipeline) Validate(o Options) error {
-	if err := p.check(); err != nil {
-		return err
-	}
-	for _, s := range p {
-		if err := s.Pass.run(context.Background(), &ir.Graph{Name: "none"}, o.values(s), nil); err != nil {
-			return fmt.Errorf("pass %s: %w", s, err)
-		}
-	}
-	return nil
+	return slices.Compact(out), err
 }
 
 // Run runs the pipeline on g, in place, and reports one entry a pass. The
@@ -210,7 +208,8 @@ func (p Pipeline) Validate(o Options) error {
 // done the error is its cause. After an error g is of no use.
 func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report, err error) {
 	defer interrupt.Catch(&err)
-	if err := p.check(); err != nil {
+	steps, err := p.bind(o)
+	if err != nil {
 		return nil, err
 	}
 	if err := g.CheckContext(ctx); err != nil {
@@ -219,13 +218,14 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 	g.Own()
 	stats := g.Stats()
 	var found known
-	for i, s := range p {
-		r := &Report{Pass: s.String(), graph: g, Before: stats, given: found, check: (*ir.Graph).CheckContext}
+	for i, s := range steps {
+		r := &Report{Pass: s.String(), Before: stats}
+		x := &State{Graph: g, report: r, given: found, check: (*ir.Graph).CheckContext}
 		start := time.Now()
-		if by := g.Ordering; by == ir.Serial && !s.Pass.listed || by == ir.ByEdges && !s.Pass.edged {
-			explicit(ctx, g, r)
+		if by := g.Ordering; by == ir.Serial && !s.Pass.KeepsList || by == ir.ByEdges && !s.Pass.KeepsCommands {
+			explicit(ctx, x)
 		}
-		if err := o.run(ctx, i, s, g, r); err != nil {
+		if err := o.run(ctx, i, s, x); err != nil {
 			var over *OverBudget
 			if errors.As(err, &over) {
 				return out, over
@@ -234,17 +234,17 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 		}
 		r.Time = time.Since(start)
 		if i == len(p)-1 {
-			r.check = (*ir.Graph).CheckContext
+			x.check = (*ir.Graph).CheckContext
 		}
-		if err := r.check(g, ctx); err != nil {
+		if err := x.check(g, ctx); err != nil {
 			return out, fmt.Errorf("pass %s broke graph %s (a bug of mlxc; please report it): %w", s, ir.QuoteName(g.Name), err)
 		}
 		stats = g.Stats()
 		r.After = stats
-		found, r.given, r.kept = r.kept, known{}, known{}
+		found = x.kept
 		out = append(out, r)
 		if o.After != nil {
-			if err := o.After(s, g); err != nil {
+			if err := o.After(s.Step, g); err != nil {
 				return out, err
 			}
 		}

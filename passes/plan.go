@@ -7,16 +7,19 @@ import (
 	"github.com/mlxc/mlxc/passes/internal/values"
 )
 
+var planPass = New(Pass{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", Default: true}, plan)
+
 // plan assigns the values of scratch to one arena. Two of them share bytes if the
 // barriers and ordered commits of the graph have every command that touches the
 // one done before any command that touches the other begins, in this replay and
 // across the boundary to the next. So no new order is needed. Time is counted in
 // epochs; a chain of commands that each write in place where they read is one
 // value. The graph stays as it is unless its scratch shrinks.
-func plan(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
-	f := r.dataflow(ctx, g)
+func plan(ctx context.Context, s *State, _ struct{}) error {
+	g := s.Graph
+	f := s.dataflow(ctx)
 	if i := f.Pillar(); i >= 0 {
-		r.Not(f.Commands[i], "scratch stays as recorded: %s, so it may touch every byte", f.Why(i))
+		s.Not(f.Commands[i], "scratch stays as recorded: %s, so it may touch every byte", f.Why(i))
 		return nil
 	}
 	var recorded int64
@@ -31,15 +34,15 @@ func plan(ctx context.Context, g *ir.Graph, _ Values, r *Report) error {
 	p := &planner{set: values.Build(ctx, f)}
 	p.epoch, p.last = epochNumbers(g)
 	p.join()
-	p.hold(r)
+	p.hold(s)
 	total := p.arrange()
 	if total >= recorded {
-		r.NotAbout("scratch", "its %d bytes stay as they are: a new assignment would take %d (at one time %d are needed)", recorded, total, p.bound)
+		s.NotAbout("scratch", "its %d bytes stay as they are: a new assignment would take %d (at one time %d are needed)", recorded, total, p.bound)
 		return nil
 	}
-	p.apply(r)
+	p.apply(s)
 	dropScratch(g, nil)
-	r.About("scratch", "%d bytes instead of %d (at one time %d are needed)", total, recorded, p.bound)
+	s.About("scratch", "%d bytes instead of %d (at one time %d are needed)", total, recorded, p.bound)
 	return nil
 }
 
@@ -128,7 +131,7 @@ func (p *planner) join() {
 }
 
 // hold finds the memories that must stay, and says why.
-func (p *planner) hold(r *Report) {
+func (p *planner) hold(state *State) {
 	s := p.set
 	why := make([]string, len(p.fixed))
 	for w := range s.Webs {
@@ -143,7 +146,7 @@ func (p *planner) hold(r *Report) {
 		if why[m] != "" {
 			p.fixed[m] = true
 			x := &s.Graph.Memories[m]
-			r.NotAbout("%"+ir.QuoteName(x.Name), "its %d bytes stay: %s", x.Size, why[m])
+			state.NotAbout("%"+ir.QuoteName(x.Name), "its %d bytes stay: %s", x.Size, why[m])
 		}
 	}
 }
@@ -192,7 +195,7 @@ func (p *planner) arrange() (total int64) {
 
 // apply moves every value to its arena: the largest memory that has become free,
 // or a new one.
-func (p *planner) apply(r *Report) {
+func (p *planner) apply(s *State) {
 	g := p.set.Graph
 	at := make([]int64, len(p.items))
 	var arena [2]ir.MemID
@@ -228,8 +231,8 @@ func (p *planner) apply(r *Report) {
 		if i := p.item[w]; i >= 0 {
 			x := &p.set.Webs[w]
 			mem, lo := arena[p.class[i]], at[i]
-			if r != nil && (mem != x.Mem || lo != x.Lo) {
-				r.Changed += len(x.Accesses)
+			if mem != x.Mem || lo != x.Lo {
+				s.Changed(len(x.Accesses))
 			}
 			p.set.Move(x, mem, lo)
 		}

@@ -2,7 +2,7 @@ package passes
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -10,6 +10,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes/internal/values"
 )
+
+type renameOptions struct{ budget scratchBudget }
+
+// The default is as much again as the recording has: activations are small beside
+// weights, and plan gives back what the schedule does not need.
+var renamePass = New(Pass{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", Default: true}, rename,
+	Parsed("budget", "1x", "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited", parseBudget, func(o *renameOptions) *scratchBudget { return &o.budget }))
 
 // rename breaks false dependences: a scratch value whose bytes were used before
 // moves to bytes that no command touches at that time, where it must wait for
@@ -24,34 +31,31 @@ import (
 // critical path. Where a value follows another in bytes that the recording kept
 // apart, a barrier is added if none stands between; which of the others are needed
 // still is for the pass barriers to find.
-func rename(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
-	value, ok := o["budget"]
-	if !ok {
-		value = renameBudget
-	}
+func rename(ctx context.Context, state *State, o renameOptions) error {
+	g := state.Graph
 	var scratch int64
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
 			scratch += m.Size
 		}
 	}
-	extra, err := parseBudget(value, scratch)
-	if err != nil || scratch == 0 {
-		return err
+	if scratch == 0 {
+		return nil
 	}
-	f := r.dataflow(ctx, g)
+	extra := o.budget.of(scratch)
+	f := state.dataflow(ctx)
 	if i := f.Pillar(); i >= 0 {
-		r.unchanged()
-		r.Not(f.Commands[i], "nothing is renamed: %s, so it may touch every byte of scratch", f.Why(i))
+		state.unchanged()
+		state.Not(f.Commands[i], "nothing is renamed: %s, so it may touch every byte of scratch", f.Why(i))
 		return nil
 	}
 	_, floor := f.Levels()
-	table := r.hazards(ctx, g)
+	table := state.hazards(ctx)
 	if _, depth := table.Levels(); depth == int(floor) {
-		r.unchanged()
-		r.keep(f)
-		r.keepTable(table)
-		r.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
+		state.unchanged()
+		state.keep(f)
+		state.keepTable(table)
+		state.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
 		return nil
 	}
 	n := newRenamer(values.Build(ctx, f), extra)
@@ -75,37 +79,38 @@ func rename(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 		}
 	}
 	if best.depth < before.depth {
-		n.apply(best, r)
+		n.apply(best, state)
 		if added := mend(ctx, g); added > 0 {
-			r.About("scratch", "%d barriers added: values now lie where others were, and no barrier stood between", added)
+			state.About("scratch", "%d barriers added: values now lie where others were, and no barrier stood between", added)
 		}
 	} else {
-		r.unchanged()
+		state.unchanged()
 	}
-	n.explain(best, r)
+	n.explain(best, state)
 	return nil
 }
 
-// renameBudget is the default: as much again as the recording has. Activations
-// are small beside weights, and plan gives back what the schedule does not need.
-const renameBudget = "1x"
+// scratchBudget is how much scratch may be added: so many times that of the recording,
+// and so many bytes.
+type scratchBudget struct {
+	times float64
+	bytes int64
+}
 
-// parseBudget returns the bytes that a budget adds to scratch bytes of the
-// recording: "0", "4096", "64MiB", "2x", "unlimited".
-func parseBudget(budget string, scratch int64) (int64, error) {
-	s := budget
-	wrong := func() (int64, error) {
-		return 0, fmt.Errorf("budget=%s: want bytes (4096, 64KiB, 64MiB, 1GiB), a multiple of the recording's scratch (1x, 0.5x) or unlimited", budget)
-	}
+func (b scratchBudget) of(scratch int64) int64 { return int64(b.times*float64(scratch)) + b.bytes }
+
+// parseBudget reads "0", "4096", "64MiB", "2x", "unlimited".
+func parseBudget(s string) (b scratchBudget, err error) {
+	wrong := errors.New("want bytes (4096, 64KiB, 64MiB, 1GiB), a multiple of the recording's scratch (1x, 0.5x) or unlimited")
 	if s == "unlimited" {
-		return math.MaxInt64, nil
+		return scratchBudget{bytes: math.MaxInt64}, nil
 	}
 	if x, ok := strings.CutSuffix(s, "x"); ok {
-		v, err := strconv.ParseFloat(x, 64)
-		if err != nil || !(v >= 0) || v > 1e6 {
-			return wrong()
+		b.times, err = strconv.ParseFloat(x, 64)
+		if err != nil || !(b.times >= 0) || b.times > 1e6 {
+			return b, wrong
 		}
-		return int64(v * float64(scratch)), nil
+		return b, nil
 	}
 	unit := int64(1)
 	for _, u := range []struct {
@@ -117,11 +122,11 @@ func parseBudget(budget string, scratch int64) (int64, error) {
 			break
 		}
 	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || v < 0 || v > math.MaxInt64/unit {
-		return wrong()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return b, wrong
 	}
-	return v * unit, nil
+	return scratchBudget{bytes: n * unit}, nil
 }
 
 // renamer tries placements of one graph's webs.
@@ -383,7 +388,7 @@ func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w
 }
 
 // apply moves the webs of g.
-func (n *renamer) apply(p *placement, r *Report) {
+func (n *renamer) apply(p *placement, state *State) {
 	s := n.set
 	g := s.Graph
 	added := [2]ir.MemID{ir.NoMem, ir.NoMem}
@@ -411,12 +416,12 @@ func (n *renamer) apply(p *placement, r *Report) {
 			mem = added[c]
 		}
 		s.Move(x, mem, lo)
-		r.Did(s.Flow.Commands[x.First], "its value moves from %s to %s", g.FormatView(ir.ViewOf(x.Mem, x.Lo, x.Size())), g.FormatView(ir.ViewOf(mem, lo, x.Size())))
+		state.Did(s.Flow.Commands[x.First], "its value moves from %s to %s", g.FormatView(ir.ViewOf(x.Mem, x.Lo, x.Size())), g.FormatView(ir.ViewOf(mem, lo, x.Size())))
 	}
 }
 
 // explain says what keeps the longest chains longer than values ask.
-func (n *renamer) explain(p *placement, r *Report) {
+func (n *renamer) explain(p *placement, state *State) {
 	s := n.set
 	f, g := s.Flow, s.Graph
 	if p.depth == n.floor {
@@ -435,11 +440,11 @@ func (n *renamer) explain(p *placement, r *Report) {
 		}
 		switch {
 		case w < 0:
-			r.Not(f.Commands[i], "it waits for an earlier access of %s: %s bytes cannot be renamed", g.FormatRegion(region), g.Memories[region.Mem].Kind)
+			state.Not(f.Commands[i], "it waits for an earlier access of %s: %s bytes cannot be renamed", g.FormatRegion(region), g.Memories[region.Mem].Kind)
 		case s.Webs[w].Pinned():
-			r.Not(f.Commands[i], "it waits for an earlier access of %s: %s", g.FormatRegion(region), s.Why(&s.Webs[w]))
+			state.Not(f.Commands[i], "it waits for an earlier access of %s: %s", g.FormatRegion(region), s.Why(&s.Webs[w]))
 		default:
-			r.Not(f.Commands[i], "it waits for an earlier access of the bytes of its %d-byte value: the budget has no others", s.Webs[w].Size())
+			state.Not(f.Commands[i], "it waits for an earlier access of the bytes of its %d-byte value: the budget has no others", s.Webs[w].Size())
 		}
 	}
 }

@@ -2,15 +2,16 @@ package passes
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"math/bits"
-	"strconv"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
-	"github.com/mlxc/mlxc/ir"
 )
 
-const defaultLookahead = 64
+type reorderOptions struct{ lookahead int }
+
+var reorderPass = New(Pass{Name: "reorder", Summary: "move commands up into earlier epochs, as ggml and mlx-native do, made sound"}, reorder,
+	Int("lookahead", 64, 0, math.MaxInt32, "commands that are looked at behind the one that ends an epoch", func(o *reorderOptions) *int { return &o.lookahead }))
 
 // reorder is the greedy of ggml's Metal backend and of mlx-native, made sound.
 // Commands are taken in recorded order into an epoch. One that conflicts with
@@ -27,16 +28,9 @@ const defaultLookahead = 64
 // wait for its members, so that all of it takes time in proportion to the
 // conflicts, which are found as the window reaches commands; it is a few words of a
 // bit set.
-func reorder(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
-	lookahead := defaultLookahead
-	if v, ok := o["lookahead"]; ok {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 {
-			return fmt.Errorf("lookahead is %q, want the number of commands behind the head", v)
-		}
-		lookahead = n
-	}
-	r.unchanged()
+func reorder(ctx context.Context, s *State, o reorderOptions) error {
+	g := s.Graph
+	s.unchanged()
 	t := hazard.NewStream(ctx, g)
 	w := newWindow(t)
 	l := relist(g, t.Len())
@@ -49,9 +43,9 @@ func reorder(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 		begins = false
 	}
 	up := func(i int32) {
-		if r != nil {
+		if !s.silent() {
 			// Commands that were taken stand before the head or have moved too.
-			r.Did(t.Node(int(i)), "moved up before %s", r.graph.Describe(t.Node(int(head))))
+			s.Did(t.Node(int(i)), "moved up before %s", g.Describe(t.Node(int(head))))
 		}
 		take(i)
 	}
@@ -61,16 +55,16 @@ func reorder(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 				continue
 			}
 			if !w.free(head) {
-				n := w.each(head, b.end, lookahead, up)
-				if r != nil && n == 0 {
-					r.Not(t.Node(int(head)), "ends the epoch before it, and no command of the %d behind it can move up", lookahead)
+				n := w.each(head, b.end, o.lookahead, up)
+				if n == 0 && !s.silent() {
+					s.Not(t.Node(int(head)), "ends the epoch before it, and no command of the %d behind it can move up", o.lookahead)
 				}
 				w.end(epoch)
 				epoch, begins = epoch[:0], true
 			}
 			take(head)
-			if r != nil && t.Pillar(int(head)) {
-				r.Not(t.Node(int(head)), "nothing moves across it: its effects are unknown")
+			if !s.silent() && t.Pillar(int(head)) {
+				s.Not(t.Node(int(head)), "nothing moves across it: its effects are unknown")
 			}
 		}
 		w.end(epoch)

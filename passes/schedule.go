@@ -11,6 +11,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+type scheduleOptions struct{ model cost.Model }
+
+var schedulePass = New(Pass{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", Default: true}, schedule,
+	Modelled(cost.DefaultChip, "the chip whose figures are modelled: "+cost.Chips()[0]+" to "+cost.Chips()[len(cost.Chips())-1], func(o *scheduleOptions) *cost.Model { return &o.model }))
+
 // schedule orders the commands of each command buffer into as few epochs as
 // their conflicts allow, which is the longest chain of them, and then lowers the
 // modelled time (package cost) without adding an epoch.
@@ -31,13 +36,10 @@ import (
 // would be another pass's decision; split places them after this one.)
 //
 // Equal graphs give equal schedules.
-func schedule(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
-	m, err := o.model()
-	if err != nil {
-		return err
-	}
-	t := r.hazards(ctx, g)
-	s := newScheduler(g, t, m)
+func schedule(ctx context.Context, state *State, o scheduleOptions) error {
+	g := state.Graph
+	t := state.hazards(ctx)
+	s := newScheduler(g, t, o.model)
 	l := relist(g, t.Len())
 	order := make([]int32, 0, t.Len())
 	for _, b := range commandBuffers(g) {
@@ -53,15 +55,15 @@ func schedule(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 		}
 	}
 	g.Nodes = l.finish()
-	r.unchanged()
-	if r != nil {
-		s.report(order, r)
+	state.unchanged()
+	if !state.silent() {
+		s.report(order, state)
 	}
-	r.reordered(t, order)
+	state.reordered(t, order)
 	return nil
 }
 
-func (s *scheduler) report(order []int32, r *Report) {
+func (s *scheduler) report(order []int32, state *State) {
 	if len(order) == 0 {
 		return
 	}
@@ -70,12 +72,12 @@ func (s *scheduler) report(order []int32, r *Report) {
 		n := s.t.Node(int(i))
 		switch {
 		case s.t.Pillar(int(i)):
-			r.Not(n, "nothing moves across it: its effects are unknown")
+			state.Not(n, "nothing moves across it: its effects are unknown")
 		case !stays[k]:
-			r.Did(n, "moved into epoch %d of its command buffer", s.epoch[i])
+			state.Did(n, "moved into epoch %d of its command buffer", s.epoch[i])
 		}
 	}
-	r.remark(s.t.Node(int(order[len(order)-1])), true, "%d epochs, the fewest that conflicts allow; modelled on %s: %.1f µs for the epochs", s.epochs, s.model.Name, s.time.Microseconds())
+	state.Did(s.t.Node(int(order[len(order)-1])), "%d epochs, the fewest that conflicts allow; modelled on %s: %.1f µs for the epochs", s.epochs, s.model.Name, s.time.Microseconds())
 }
 
 // scheduler assigns an epoch to every command, one command buffer after another.

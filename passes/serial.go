@@ -12,19 +12,20 @@ import (
 // and events on as many bare commits as conflicts between command buffers need: what
 // follows finds out which barriers it can do without. Of a graph ordered by edges
 // barriers stand where commands conflict, the fewest for its list.
-func explicit(ctx context.Context, g *ir.Graph, r *Report) {
+func explicit(ctx context.Context, s *State) {
+	g := s.Graph
 	switch g.Ordering {
 	case ir.ByBarriers:
 		return
 	case ir.ByEdges:
 		g.SetOrdering(ir.ByBarriers)
 		n := mend(ctx, g)
-		r.About("the list", "edges: its order is written as %d barriers", n)
+		s.About("the list", "edges: its order is written as %d barriers", n)
 		return
 	}
 	g.Ordering = ir.ByBarriers
 	if slices.ContainsFunc(g.Nodes, isBare) {
-		layoutOf(g, r.hazards(ctx, g)).order(r)
+		layoutOf(g, s.hazards(ctx)).order(s)
 	}
 	barrier := ir.Node(&ir.Barrier{}) // it has no fields: one will do
 	out := make([]ir.Node, 0, 2*len(g.Nodes)+1)
@@ -47,7 +48,7 @@ func explicit(ctx context.Context, g *ir.Graph, r *Report) {
 		placed++
 	}
 	g.Nodes, g.Source = out, withoutNodes(g.Source)
-	r.About("the list", "serial: its order is written as %d barriers", placed)
+	s.About("the list", "serial: its order is written as %d barriers", placed)
 }
 
 func isBare(n ir.Node) bool {

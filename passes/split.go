@@ -2,17 +2,51 @@ package passes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
+	"github.com/mlxc/mlxc/internal/analysis/cost"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
 
 // maxBuffers is how many command buffers a Metal queue holds before it blocks.
 const maxBuffers = 64
+
+type splitOptions struct {
+	first int     // commands of the first buffer; 0: max(64, 10 %)
+	n     int     // buffers
+	most  float64 // seconds of a buffer
+	model cost.Model
+}
+
+const (
+	// automatic is how people read that first is 0.
+	automatic = "max(64, 10 %)"
+	// slowestChip: a bound that holds on it holds on the others.
+	slowestChip = "m1"
+)
+
+var splitPass = New(Pass{Name: "split", Summary: "end command buffers early, so that encoding and execution overlap and none runs too long"}, split,
+	Parsed("first", automatic, "commands of the first command buffer", func(s string) (int, error) {
+		if s == automatic {
+			return 0, nil
+		}
+		return within(1, math.MaxInt32)(s)
+	}, func(o *splitOptions) *int { return &o.first }),
+	Int("n", 2, 1, maxBuffers, "command buffers, 1 to 64; more where their time asks for it", func(o *splitOptions) *int { return &o.n }),
+	Parsed("max-ms", "50", "modelled GPU time of a command buffer, in milliseconds", func(s string) (float64, error) {
+		ms, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(ms > 0) {
+			return 0, errors.New("want a number of milliseconds above 0")
+		}
+		return ms / 1e3, nil
+	}, func(o *splitOptions) *float64 { return &o.most }),
+	Modelled(slowestChip, "the chip whose figures are modelled; the slowest, whose bound holds on the others", func(o *splitOptions) *cost.Model { return &o.model }),
+)
 
 // split ends command buffers early, so that the GPU begins while the host still
 // encodes (or several threads do), and so that none runs for so long that the
@@ -35,12 +69,9 @@ const maxBuffers = 64
 //   - event, if they come from further back, over a commit that orders nothing,
 //     or the cut ends the list: the next replay may be on another queue, and is
 //     encoded when this one has been enqueued.
-func split(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
-	s := splitter{g: g, r: r, n: 2, most: 0.050}
-	if err := s.options(o); err != nil {
-		return err
-	}
-	s.table = hazard.NewTable(ctx, g)
+func split(ctx context.Context, state *State, o splitOptions) error {
+	g := state.Graph
+	s := splitter{splitOptions: o, State: state, g: g, table: hazard.NewTable(ctx, g), time: newRoofline(g, o.model)}
 	if s.table.Len() == 0 {
 		return nil
 	}
@@ -48,7 +79,7 @@ func split(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	s.byNumber()
 	s.byTime()
 	if !slices.Contains(s.cut, true) {
-		r.Not(s.table.Node(0), "%d commands modelled at %.3g ms: one command buffer is enough", s.table.Len(), 1e3*s.total(0, s.table.Len()))
+		s.Not(s.table.Node(0), "%d commands modelled at %.3g ms: one command buffer is enough", s.table.Len(), 1e3*s.total(0, s.table.Len()))
 		return nil
 	}
 	list, ours := s.insert()
@@ -57,54 +88,20 @@ func split(ctx context.Context, g *ir.Graph, o Values, r *Report) error {
 	return nil
 }
 
-// splitChip is the slowest: a bound that holds on it holds on the others.
-const splitChip = "m1"
-
 // splitter works on commands by their number; a place i is the one directly
 // before command i.
 type splitter struct {
+	splitOptions
+	*State
 	g     *ir.Graph
-	r     *Report
 	table *hazard.Table
 	time  timer
-	first int     // commands of the first buffer; 0: max(64, 10 %)
-	n     int     // buffers
-	most  float64 // seconds of a buffer
 
 	commit  []bool    // by place: a recorded commit stands there
 	barrier []bool    // by place: a barrier does
 	until   []float64 // by place: the seconds of all commands before it
 	cut     []bool    // by place: a new commit
 	last    bool      // the list ends in a commit
-}
-
-func (s *splitter) options(o Values) error {
-	for _, x := range []struct {
-		name string
-		to   *int
-		max  int
-	}{{"first", &s.first, math.MaxInt32}, {"n", &s.n, maxBuffers}} {
-		if v, ok := o[x.name]; ok {
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 1 || n > x.max {
-				return fmt.Errorf("%s=%s: want a number from 1 to %d", x.name, v, x.max)
-			}
-			*x.to = n
-		}
-	}
-	if v, ok := o["max-ms"]; ok {
-		ms, err := strconv.ParseFloat(v, 64)
-		if err != nil || !(ms > 0) {
-			return fmt.Errorf("max-ms=%s: want a number of milliseconds above 0", v)
-		}
-		s.most = ms / 1e3
-	}
-	if o["chip"] == "" {
-		o = Values{"chip": splitChip, "profile": o["profile"]}
-	}
-	model, err := o.model()
-	s.time = newRoofline(s.g, model)
-	return err
 }
 
 // places finds the marks between the commands, and sums the times.
@@ -190,7 +187,7 @@ func (s *splitter) byTime() {
 			from, epoch = at, max(at, epoch)
 		}
 		if s.total(from, i) > s.most && from == i-1 {
-			s.r.Not(s.table.Node(from), "it takes a command buffer of its own and still more than %.3g ms: %.3g ms", 1e3*s.most, 1e3*s.total(from, i))
+			s.Not(s.table.Node(from), "it takes a command buffer of its own and still more than %.3g ms: %.3g ms", 1e3*s.most, 1e3*s.total(from, i))
 		}
 		switch {
 		case i < n && (s.commit[i] || s.cut[i]):
@@ -253,7 +250,7 @@ func (s *splitter) order(list []ir.Node, ours map[int]bool) {
 			c.Order = ir.OrderFence
 		}
 	}
-	if s.r == nil {
+	if s.silent() {
 		return
 	}
 	for i, from := 0, 0; i < k; i++ {
@@ -262,7 +259,7 @@ func (s *splitter) order(list []ir.Node, ours map[int]bool) {
 			to++
 		}
 		if ours[i] {
-			s.r.Did(s.table.Node(to-1), "command buffer %d ends here, %d commands modelled at %.3g ms: %s", i, to-from, 1e3*s.total(from, to), s.why(l, i, to))
+			s.Did(s.table.Node(to-1), "command buffer %d ends here, %d commands modelled at %.3g ms: %s", i, to-from, 1e3*s.total(from, to), s.why(l, i, to))
 		}
 		from = to
 	}

@@ -16,16 +16,18 @@ type modelFlags struct {
 	Profile string `placeholder:"FILE" help:"Measured figures (JSON), which replace the chip's."`
 }
 
-func (f *modelFlags) model() (cost.Model, error) {
+// model returns the zero value, which is the default, where neither is set.
+func (f *modelFlags) model() (m cost.Model, err error) {
 	if f.Profile != "" && f.Chip != "" {
-		return cost.Model{}, cli.BadUsage("--chip and --profile: a profile names its chip itself")
+		return m, cli.BadUsage("--chip and --profile: a profile names its chip itself")
 	}
 	if f.Profile != "" {
 		return cost.LoadProfile(f.Profile)
 	}
-	m, err := cost.Chip(f.Chip)
-	if err != nil {
-		return m, cli.BadUsage("--chip: %v", err)
+	if f.Chip != "" {
+		if m, err = cost.Chip(f.Chip); err != nil {
+			return m, cli.BadUsage("--chip: %v", err)
+		}
 	}
 	return m, nil
 }
@@ -40,5 +42,5 @@ func printModel(w io.Writer, graph string, m cost.Model, at []optimize.ParamValu
 	if len(values) > 0 {
 		with = " with " + strings.Join(values, ", ")
 	}
-	fmt.Fprintf(w, "graph %s: times modelled for %s%s\n", graph, m.Name, with)
+	fmt.Fprintf(w, "graph %s: times modelled for %s%s\n", graph, m.OrDefault().Name, with)
 }

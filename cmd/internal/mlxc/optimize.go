@@ -92,7 +92,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	if c.JSON {
 		return cli.JSON(env.Stdout, c.Mention(map[string]any{"graphs": results, "output": c.Output}))
 	}
-	return c.print(env, results, o.Model)
+	return c.print(env, results, o.Passes.Model)
 }
 
 // options checks the flags before anything is read.
@@ -100,7 +100,8 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 	if err := term.CheckAllowed(c.Allow); err != nil {
 		return o, cli.BadUsage("--allow: %v", err)
 	}
-	if o.Model, err = c.model(); err != nil {
+	model, err := c.model()
+	if err != nil {
 		return o, err
 	}
 	if o.Pipeline, err = passes.ParsePipeline(c.Passes); err != nil {
@@ -109,7 +110,7 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 	if err := c.budgetFlags.check(); err != nil {
 		return o, err
 	}
-	o.Passes = passes.Options{Chip: c.Chip, Profile: c.Profile, Allow: c.Allow, Budget: passes.Budget(c.budget())}
+	o.Passes = passes.Options{Model: model, Allow: c.Allow, Budget: passes.Budget(c.budget())}
 	o.Proof.Budget = c.budget()
 	if err := o.Pipeline.Validate(o.Passes); err != nil {
 		return o, cli.BadUsage("--passes: %v", err)

@@ -33,8 +33,8 @@ graph g {
 `
 
 func bad(run func(g *ir.Graph)) passes.Pipeline {
-	return passes.Pipeline{{Pass: passes.New("bad", "", func(_ context.Context, g *ir.Graph, _ passes.Values, _ *passes.Report) error {
-		run(g)
+	return passes.Pipeline{{Pass: passes.New(passes.Pass{Name: "bad"}, func(_ context.Context, s *passes.State, _ struct{}) error {
+		run(s.Graph)
 		return nil
 	})}}
 }

@@ -33,7 +33,7 @@ func (c *passesCmd) Run(env *cli.Env) error {
 			def = "yes"
 		}
 		t.Add(p.Name, def, p.Summary)
-		for _, o := range p.Options {
+		for _, o := range p.Options() {
 			r.Options = append(r.Options, option(o))
 			t.Add("  "+o.Name+"="+o.Default, "", o.Help)
 		}

@@ -47,7 +47,7 @@ func (c *statsCmd) Run(env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		x := result{Figures: s, Model: model.Name, ModelledAt: optimize.ModelledAt(g, model)}
+		x := result{Figures: s, Model: model.OrDefault().Name, ModelledAt: optimize.ModelledAt(g, model)}
 		if r := found[g]; r != nil {
 			x.Faults = r.Faults
 		}

@@ -53,6 +53,14 @@ func Chips() []string {
 	return out
 }
 
+// OrDefault returns m, or the model of [DefaultChip] if m is the zero value.
+func (m Model) OrDefault() Model {
+	if m.Bandwidth == 0 {
+		m, _ = Chip(DefaultChip)
+	}
+	return m
+}
+
 // Chip returns the model of a chip by name, as in "m3-max"; capitals and spaces
 // are forgiven. The empty name is [DefaultChip].
 func Chip(name string) (Model, error) {

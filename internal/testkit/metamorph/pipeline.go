@@ -39,7 +39,7 @@ func (r Recipe) Pipeline() (passes.Pipeline, error) {
 			continue
 		}
 		var options []string
-		for k, o := range p.Options {
+		for k, o := range p.Options() {
 			if vs := settings[o.Name]; vs != nil && c>>(2+k)&1 == 1 {
 				options = append(options, o.Name+"="+vs[(c>>4+k)%len(vs)])
 			}
