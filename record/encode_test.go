@@ -10,6 +10,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -29,13 +30,13 @@ func TestEncodeOfOptimizedGraphs(t *testing.T) {
 			w := newWorld(s)
 			s.SetParam("n", 2)
 			p.run(w)
-			pass := record.Optimize()
+			pass := record.Optimize(optimize.New(""))
 			if seed%2 == 0 {
-				pass = record.Passes("annotate,fuse,dce,rename,schedule,barriers,plan,split")
+				pass = record.Optimize(optimize.New("annotate,fuse,dce,rename,schedule,barriers,plan,split"))
 			}
 			res, err := s.Finish(pass)
 			require.NoError(t, err)
-			plain, opt = append(plain, res.Graph), append(opt, res.Optimization.Graph)
+			plain, opt = append(plain, res.Graph), append(opt, res.Optimized)
 			require.NoError(t, s.Close())
 		}
 		var want [][]byte
@@ -71,7 +72,7 @@ func TestEncodeOfOptimizedGraphs(t *testing.T) {
 			}
 			var fin []record.FinishOption
 			if mode == 4 {
-				fin = append(fin, record.Optimize())
+				fin = append(fin, record.Optimize(optimize.New("")))
 			}
 			_, err = s.Finish(fin...)
 			require.NoError(t, err, "seed %d mode %d", seed, mode)

@@ -10,6 +10,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -95,12 +96,12 @@ func ExampleDeferred() {
 	setFloats(weights, 1, 2, 3, 4)
 
 	s.Mul(s.RMSNorm(x, 0), w, record.Into(y))
-	r, err := s.Finish(record.Passes("annotate,fuse,dce,barriers"))
-	if err != nil {
+	o := optimize.New("annotate,fuse,dce,barriers")
+	if _, err := s.Finish(record.Optimize(o)); err != nil {
 		log.Fatal(err)
 	}
-	o := r.Optimization
-	fmt.Printf("%s: %d dispatches, now %d\n", o.Proof.Verdict, o.Before.Dispatches, o.After.Dispatches)
+	r := o.Result
+	fmt.Printf("%s: %d dispatches, now %d\n", r.Proof.Verdict, r.Before.Dispatches, r.After.Dispatches)
 	out, _ := s.Bytes(y)
 	fmt.Println(floats(out, 4))
 	// Output:
@@ -374,7 +375,7 @@ func ExampleEncoder_EncodeRecomputed() {
 
 // Two command buffers: the device begins with the first one while the host
 // encodes the second (pass split).
-func ExamplePasses() {
+func ExampleOptimize_split() {
 	d := cpu.New(1)
 	defer d.Close()
 	s := record.New("t", record.Deferred(d))
@@ -386,7 +387,7 @@ func ExamplePasses() {
 		a = s.Silu(a)
 	}
 	s.Silu(a, record.Into(y))
-	r, err := s.Finish(record.Passes("annotate,reorder{lookahead=64},barriers,split"))
+	r, err := s.Finish(record.Optimize(optimize.New("annotate,reorder{lookahead=64},barriers,split")))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -406,14 +407,15 @@ func ExampleEncoder_Finish() {
 	defer s.Close()
 	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
 	s.Mul(s.Silu(x), x, record.Into(y))
-	r, err := s.Finish(record.Optimize(), record.NoWait())
+	o := optimize.New("")
+	r, err := s.Finish(record.Optimize(o), record.NoWait())
 	if err != nil {
 		log.Fatal(err)
 	}
 	if err := r.Wait(); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("recorded", r.Graph.Stats().Dispatches, "executed", r.Optimization.After.Dispatches, r.Optimization.Proof.Verdict)
+	fmt.Println("recorded", r.Graph.Stats().Dispatches, "executed", r.Optimized.Stats().Dispatches, o.Result.Proof.Verdict)
 	fmt.Println("times:", r.Encode > 0, r.GPU > 0)
 	// Output:
 	// recorded 2 executed 1 proved

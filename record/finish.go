@@ -8,42 +8,32 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/optimize"
-	"github.com/mlxc/mlxc/passes"
-	"github.com/mlxc/mlxc/prove"
 )
 
 // FinishOption changes how a recording is finished.
 type FinishOption func(*finishing)
 
 type finishing struct {
-	optimize bool
-	pipeline passes.Pipeline
-	allow    []string
-	noWait   bool
-	err      error
+	optimizer Optimizer
+	noWait    bool
+	err       error
 }
 
-// Optimize runs the default pipeline of passes (docs/passes.md) and proves the
-// result, before it is executed.
-func Optimize() FinishOption { return Passes("") }
+// Optimizer rewrites a recording. What it returns computes the same, under the same
+// names of memories and params, ordered by barriers; recorded stays as it is. Package
+// optimize has one that proves what it returns.
+type Optimizer interface {
+	Optimize(ctx context.Context, recorded *ir.Graph) (*ir.Graph, error)
+}
 
-// Passes runs the given passes, "fuse,reorder{lookahead=64},barriers", and
-// proves the result, before it is executed.
-func Passes(list string) FinishOption {
+// Optimize has the recording rewritten before it is executed.
+func Optimize(o Optimizer) FinishOption {
 	return func(f *finishing) {
-		if f.optimize {
-			f.err = errors.New("passes are given twice: one Passes, or Optimize")
-			return
+		if f.optimizer != nil {
+			f.err = errors.New("given twice")
 		}
-		f.optimize = true
-		f.pipeline, f.err = passes.ParsePipeline(list)
+		f.optimizer = o
 	}
-}
-
-// Allow permits named rewrites that may change bits (docs/terms.md): "round".
-func Allow(names ...string) FinishOption {
-	return func(f *finishing) { f.allow = append(f.allow, names...) }
 }
 
 // NoWait does not wait for the device: [Result.Wait] does.
@@ -53,8 +43,8 @@ func NoWait() FinishOption { return func(f *finishing) { f.noWait = true } }
 type Result struct {
 	// Graph is the recording, or what was captured of it; nil if nothing was.
 	Graph *ir.Graph
-	// Optimization is what the passes did; nil without any.
-	Optimization *Optimization
+	// Optimized is what [Optimize] made of it; nil without.
+	Optimized *ir.Graph
 	// Groups describes which commands may run side by side.
 	Groups GroupStats
 	// Encode is the time from the first command to the last commit, on the host.
@@ -74,15 +64,6 @@ type Result struct {
 	pending []*submitted
 	waited  bool
 	err     error
-}
-
-// Optimization is what passes did to a recording.
-type Optimization struct {
-	Graph  *ir.Graph // the result, proved to compute what the recording does
-	Before ir.Stats
-	After  ir.Stats
-	Passes []*passes.Report
-	Proof  *prove.Result
 }
 
 // CommandBufferResult is one command buffer that was executed.
@@ -133,12 +114,10 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	case e.err != nil:
 	case e.depth > 0:
 		e.fail("Finish: %d groups are still open: EndGroup", e.depth)
-	case !f.optimize && len(f.allow) > 0:
-		e.fail("Finish: Allow is about passes, and there are none: Optimize or Passes")
 	case f.err != nil:
-		e.fail("Passes: %w", f.err)
-	case f.optimize && e.live():
-		e.fail("Finish: passes rewrite what was recorded, and this recording has been executed: use Deferred")
+		e.fail("Optimize: %w", f.err)
+	case f.optimizer != nil && e.live():
+		e.fail("Finish: Optimize rewrites what was recorded, and this recording has been executed: use Deferred")
 	case f.noWait && e.on == nil:
 		e.fail("Finish: NoWait: %s", e.whyNot())
 	}
@@ -164,12 +143,12 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 		}
 	}
 	execute := r.Graph
-	if f.optimize {
-		o, err := e.optimize(r.Graph, f)
-		if err != nil {
+	if f.optimizer != nil {
+		var err error
+		if r.Optimized, err = e.optimize(r.Graph, f.optimizer); err != nil {
 			return nil, err
 		}
-		r.Optimization, execute = o, o.Graph
+		execute = r.Optimized
 	}
 	switch {
 	case e.live():
@@ -191,24 +170,13 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	return r, nil
 }
 
-func (e *Encoder) optimize(g *ir.Graph, f *finishing) (*Optimization, error) {
-	o := optimize.Options{Pipeline: f.pipeline, Passes: passes.Options{Allow: f.allow}, Proof: prove.Options{Allow: f.allow}}
-	if err := o.Pipeline.Validate(o.Passes); err != nil {
-		return nil, fmt.Errorf("record %s: Passes: %w", e.g.Name, err)
-	}
-	x, err := optimize.Run(context.Background(), g, o)
+func (e *Encoder) optimize(g *ir.Graph, o Optimizer) (*ir.Graph, error) {
+	out, err := o.Optimize(context.Background(), g)
 	if err != nil {
-		return nil, fmt.Errorf("record %s: %w", e.g.Name, err)
+		return nil, fmt.Errorf("record %s: Optimize: %w; nothing is executed", ir.QuoteName(e.g.Name), err)
 	}
-	if x.Proof.Verdict != prove.Proved {
-		return nil, fmt.Errorf("record %s: the result of the passes is not proved to compute what was recorded; nothing is executed\n%s", e.g.Name, x.Proof)
-	}
-	if x.Optimized.Ordering == ir.ByEdges {
-		return nil, fmt.Errorf("record %s: Passes: command buffers are ordered by barriers: leave the pass edges out", e.g.Name)
-	}
-	out := &Optimization{Graph: x.Optimized, Before: g.Stats(), After: x.Optimized.Stats(), Proof: x.Proof}
-	for i := range x.Rows {
-		out.Passes = append(out.Passes, x.Rows[i].Report)
+	if out.Ordering == ir.ByEdges {
+		return nil, fmt.Errorf("record %s: Optimize: command buffers are ordered by barriers, and the result by edges: leave the pass edges out", ir.QuoteName(e.g.Name))
 	}
 	return out, nil
 }

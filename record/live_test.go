@@ -16,6 +16,7 @@ import (
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -60,7 +61,7 @@ func TestModes(t *testing.T) {
 			}[mode]
 			var finish []record.FinishOption
 			if mode == "optimized" {
-				finish = append(finish, record.Optimize())
+				finish = append(finish, record.Optimize(optimize.New("")))
 			}
 			s := record.New("t", with...)
 			for round := range 3 {
@@ -76,7 +77,7 @@ func TestModes(t *testing.T) {
 				f := float32(round)
 				require.Equal(t, []float32{3, 8, 15, f*f + 2*f}, get(t, s.Encoder, y, 4))
 				require.Equal(t, mode != "live", r.Graph != nil)
-				require.Equal(t, mode == "optimized", r.Optimization != nil)
+				require.Equal(t, mode == "optimized", r.Optimized != nil)
 				want := 2
 				if mode == "optimized" {
 					want = len(r.CommandBuffers) // fuse may leave one
@@ -190,7 +191,7 @@ func TestC3NoSilentNoOps(t *testing.T) {
 		require.Error(t, call(record.NewEncoder("t")), "%s while capturing", name)
 	}
 	e := record.NewEncoder("t", record.Live(d))
-	_, err := e.Finish(record.Optimize())
+	_, err := e.Finish(record.Optimize(optimize.New("")))
 	require.ErrorContains(t, err, "this recording has been executed: use Deferred")
 	_, err = e.TakeCapture()
 	require.ErrorContains(t, err, "not capturing")
@@ -230,7 +231,7 @@ func TestC5MemoryOutlivesAsynchronousCommits(t *testing.T) {
 	a := pool.Alloc(ir.F32, 4)
 	s.Add(x, x, record.Into(a))
 	s.Mul(a, s.Mul(a, a), record.Into(y))
-	r, err := s.Finish(record.NoWait(), record.Passes("rename,schedule,barriers,plan"))
+	r, err := s.Finish(record.NoWait(), record.Optimize(optimize.New("rename,schedule,barriers,plan")))
 	require.NoError(t, err)
 	pool.Reset()
 	pool.Trim()
@@ -250,7 +251,7 @@ func TestC6ErrorsLeaveNoCommandBuffer(t *testing.T) {
 	for range 2 * 64 {
 		x := s.Input("x", ir.F32, 4)
 		s.Add(x, x, record.Into(s.Output("y", ir.F32, 4)))
-		_, err := s.Finish(record.Passes("reorder{lookahead=none}"))
+		_, err := s.Finish(record.Optimize(optimize.New("reorder{lookahead=none}")))
 		require.Error(t, err)
 
 		x = l.Input("x", ir.F32, 4)
@@ -484,10 +485,10 @@ func TestUnorderedCommandBuffers(t *testing.T) {
 	y := chain("y", 64)
 	s.Barrier() // split cuts where one stands
 	z := chain("z", 99)
-	r, err := s.Finish(record.Passes("annotate,split"), record.NoWait())
+	r, err := s.Finish(record.Optimize(optimize.New("annotate,split")), record.NoWait())
 	require.NoError(t, err)
 	var orders []ir.CommitOrder
-	for _, n := range r.Optimization.Graph.Nodes {
+	for _, n := range r.Optimized.Nodes {
 		if c, ok := n.(*ir.Commit); ok {
 			orders = append(orders, c.Order)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -174,10 +175,9 @@ func TestMistakesOfFinish(t *testing.T) {
 		options []record.FinishOption
 		want    string
 	}{
-		"open group":     {func(s *record.Session) { s.Group("g"); s.Commit("c"); s.EndGroup(); s.Group("h") }, nil, "1 groups are still open"},
-		"allow alone":    {nil, []record.FinishOption{record.Allow("round")}, "Allow is about passes"},
-		"passes twice":   {nil, []record.FinishOption{record.Passes("zzz"), record.Optimize()}, "passes are given twice"},
-		"passes unknown": {nil, []record.FinishOption{record.Passes("zzz")}, `no pass "zzz"`},
+		"open group":      {func(s *record.Session) { s.Group("g"); s.Commit("c"); s.EndGroup(); s.Group("h") }, nil, "1 groups are still open"},
+		"optimized twice": {nil, []record.FinishOption{record.Optimize(optimize.New("zzz")), record.Optimize(optimize.New(""))}, "Optimize: given twice"},
+		"passes unknown":  {nil, []record.FinishOption{record.Optimize(optimize.New("zzz"))}, `no pass "zzz"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := record.New("t")

@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxg"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -265,9 +266,9 @@ func TestRandomPrograms(t *testing.T) {
 			{"live", []record.Setting{record.Live(d)}, nil},
 			{"capture+live", []record.Setting{record.Live(d), record.Capture()}, nil},
 			{"deferred", []record.Setting{record.Deferred(d)}, nil},
-			{"optimized", []record.Setting{record.Deferred(d)}, []record.FinishOption{record.Optimize()}},
-			{"split", []record.Setting{record.Deferred(d)}, []record.FinishOption{record.Passes("annotate,rename,schedule,barriers,plan,split,constants")}},
-			{"nowait", []record.Setting{record.Deferred(c)}, []record.FinishOption{record.NoWait(), record.Passes("annotate,fuse,dce,reorder,barriers,split")}},
+			{"optimized", []record.Setting{record.Deferred(d)}, []record.FinishOption{record.Optimize(optimize.New(""))}},
+			{"split", []record.Setting{record.Deferred(d)}, []record.FinishOption{record.Optimize(optimize.New("annotate,rename,schedule,barriers,plan,split,constants"))}},
+			{"nowait", []record.Setting{record.Deferred(c)}, []record.FinishOption{record.NoWait(), record.Optimize(optimize.New("annotate,fuse,dce,reorder,barriers,split"))}},
 		}
 		results := map[string][][]byte{}
 		var graphs []*ir.Graph
@@ -292,12 +293,12 @@ func TestRandomPrograms(t *testing.T) {
 						require.Empty(t, bad, "seed %d %s", seed, m.name)
 					}
 				}
-				if o := res.Optimization; o != nil {
+				if o := res.Optimized; o != nil {
 					for n := range 4 {
 						if m.name == "split" {
 							break
 						}
-						bad := missing(t, o.Graph, []uint32{uint32(n), 1, 1, 1, 1})
+						bad := missing(t, o, []uint32{uint32(n), 1, 1, 1, 1})
 						require.Empty(t, bad, "seed %d %s", seed, m.name)
 					}
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"
 	"github.com/mlxc/mlxc/replay"
 )
@@ -64,7 +65,7 @@ func newMachine(t *rapid.T) *machine {
 		case "deferred":
 			o.Session = record.New("t", record.Deferred(o.d))
 		case "optimized":
-			o.Session, o.finish = record.New("t", record.Deferred(o.d)), []record.FinishOption{record.Optimize()}
+			o.Session, o.finish = record.New("t", record.Deferred(o.d)), []record.FinishOption{record.Optimize(optimize.New(""))}
 		default:
 			o.Session = record.New("t")
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/testdevice"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/record"
 )
 
@@ -105,7 +106,7 @@ func TestRandomCallsOnASlowDevice(t *testing.T) {
 			case 11:
 				var o []record.FinishOption
 				if deferred && r.IntN(2) > 0 {
-					o = append(o, record.Passes("annotate,rename,schedule,barriers,plan,split"))
+					o = append(o, record.Optimize(optimize.New("annotate,rename,schedule,barriers,plan,split")))
 				}
 				res, err := s.Finish(append(o, record.NoWait())...)
 				seen(err)
