@@ -316,8 +316,8 @@ func (p *proof) checkOrder() {
 	if len(found.around) == 0 {
 		return
 	}
-	row := inARow(p.b.g)
-	if len(recorded.around) > 0 && !row {
+	single := submittedAlone(p.b.g)
+	if len(recorded.around) > 0 && single {
 		p.assume(Order, nil, "a replay begins after the one before it has ended")
 		return
 	}
@@ -329,17 +329,27 @@ func (p *proof) checkOrder() {
 		where = p.a.format(x.where)
 	}
 	why := "as the recording does"
-	if row {
+	if !single {
 		why = "and no host is between replays in a row"
 	}
 	p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s of the next replay %s %s and nothing orders them, %s", p.a.g.Describe(w.node), p.a.g.Describe(o.node), touch, where, why)
 }
 
-// inARow reports whether a graph is made for submissions of several replays, between
-// which nobody waits: a param advances, or something is carried.
-func inARow(g *ir.Graph) bool {
-	return slices.ContainsFunc(g.Params, func(q ir.Param) bool { return q.Advance != 0 }) ||
-		slices.ContainsFunc(g.Nodes, func(n ir.Node) bool { _, ok := n.(*ir.Carry); return ok })
+// submittedAlone reports whether each replay of a graph is a submission of its own. Of a
+// graph whose params advance, or which carries something, several replays may be one, and
+// nobody waits between them.
+func submittedAlone(g *ir.Graph) bool {
+	for i := range g.Params {
+		if g.Params[i].Advance != 0 {
+			return false
+		}
+	}
+	for _, n := range g.Nodes {
+		if _, ok := n.(*ir.Carry); ok {
+			return false
+		}
+	}
+	return true
 }
 
 // maxPairs bounds the pairs that checkPillarOrder looks at.

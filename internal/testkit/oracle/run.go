@@ -31,17 +31,39 @@ type target struct {
 // instance is a command in one replay of a stream.
 type instance struct {
 	*command
-	replay  int
-	reads   []ref
-	writes  []target
-	written []addr // sorted, what reads and writes touch: for conflicts
-	touched []addr
-	steps   []step // of a command that stands for others
+	replay int
+	reads  []ref
+	writes []target
+	cells  *cellSets // one for all replays
+	steps  []step    // of a command that stands for others
 
 	// While it runs:
 	begun bool
 	in    []token
 	old   []token
+}
+
+// cellSets are the cells that a command writes, and those that it reads or writes, in
+// order: what tells which commands conflict. Few are ever asked.
+type cellSets struct{ written, touched []addr }
+
+func (x *instance) sets() *cellSets {
+	s := x.cells
+	if s.touched == nil {
+		for _, w := range x.writes {
+			s.written = append(s.written, w.at)
+		}
+		s.touched = slices.Clone(s.written)
+		for _, r := range x.reads {
+			if r.fixed < 0 {
+				s.touched = append(s.touched, r.at)
+			}
+		}
+		slices.Sort(s.written)
+		slices.Sort(s.touched)
+		s.touched = slices.Compact(s.touched)
+	}
+	return s
 }
 
 // step is one command that a fused one stands for, its cells in the fused
@@ -230,7 +252,7 @@ func (m *machine) template(c *command) *instance {
 	_, copies := c.node.(*ir.Copy)
 	_, carries := c.node.(*ir.Carry)
 	moves := copies || carries
-	x := &instance{command: c, reads: m.refs(c.reads, !moves), writes: m.targets(c.writes)}
+	x := &instance{command: c, reads: m.refs(c.reads, !moves), writes: m.targets(c.writes), cells: &cellSets{}}
 	if c.unknown {
 		// Also everything else. Its declared ranges stay in the list: two unknown
 		// commands that differ in them differ.
@@ -239,11 +261,17 @@ func (m *machine) template(c *command) *instance {
 			have[w.at] = true
 		}
 		i := 1 << 20
-		for _, r := range m.roots {
+		others := slices.DeleteFunc(slices.Clone(m.roots), func(r ir.MemID) bool {
+			k := m.g.Memories[r].Kind
+			return k == ir.Weight || k == ir.Argument || k == ir.Scratch && !m.strict && !slices.Contains(c.bound, r)
+		})
+		all := 0
+		for _, r := range others {
+			all += int(m.cells(r))
+		}
+		x.reads, x.writes = slices.Grow(x.reads, all), slices.Grow(x.writes, all)
+		for _, r := range others {
 			k := &m.g.Memories[r]
-			if k.Kind == ir.Weight || k.Kind == ir.Argument || k.Kind == ir.Scratch && !m.strict && !slices.Contains(c.bound, r) {
-				continue
-			}
 			for n := range m.cells(r) {
 				at := address(r, n)
 				x.reads = append(x.reads, ref{at: at, fixed: -1})
@@ -254,18 +282,6 @@ func (m *machine) template(c *command) *instance {
 			}
 		}
 	}
-	for _, r := range x.reads {
-		if r.fixed < 0 {
-			x.touched = append(x.touched, r.at)
-		}
-	}
-	for _, w := range x.writes {
-		x.touched = append(x.touched, w.at)
-		x.written = append(x.written, w.at)
-	}
-	slices.Sort(x.touched)
-	slices.Sort(x.written)
-	x.touched = slices.Compact(x.touched)
 	if m.ts.terms {
 		x.steps = m.termSteps(c)
 	}
@@ -287,8 +303,9 @@ func shared(a, b *instance) (out []addr) {
 			}
 		}
 	}
-	meet(a.written, b.touched)
-	meet(a.touched, b.written)
+	x, y := a.sets(), b.sets()
+	meet(x.written, y.touched)
+	meet(x.touched, y.written)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

@@ -17,9 +17,14 @@ type tokens struct {
 	written     map[token]*[]token
 	lastIn      token
 	lastWritten *[]token
-	names       map[string]int32
-	lists       map[string]token
-	results     map[result]token
+	// Likewise the cells of what a command may write: what a cell held before mostly
+	// follows from what the command read, so the first value of each has a place.
+	kept     map[keptRow]*[keptCells]keptCell
+	lastRowK keptRow
+	lastKept *[keptCells]keptCell
+	names    map[string]int32
+	lists    map[string]token
+	results  map[result]token // of the rest
 	// tainted terms depend on undefined bytes by way of a read whose bytes are
 	// certain: that of a command of known effects.
 	tainted []bool
@@ -63,8 +68,20 @@ type result struct {
 	i       int32
 }
 
+// keptRow is a row of cells of what a command computed from in.
+type keptRow struct {
+	in  token
+	row int32
+}
+
+const keptCells = 32
+
+// keptCell is a cell that may be written: what it held before, and the value then; 0
+// and 0 where nobody has asked yet.
+type keptCell struct{ old, now token }
+
 func newTokens(terms bool) *tokens {
-	return &tokens{leaves: map[leaf]token{}, rows: map[row]*[]token{}, written: map[token]*[]token{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}, terms: terms, ones: map[token]bool{}}
+	return &tokens{leaves: map[leaf]token{}, rows: map[row]*[]token{}, written: map[token]*[]token{}, kept: map[keptRow]*[keptCells]keptCell{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}, terms: terms, ones: map[token]bool{}}
 }
 
 // name is the number of a memory's name.
@@ -151,10 +168,29 @@ func (ts *tokens) result(in token, i int, old token, certain bool) token {
 		}
 		return ts.at(ts.lastWritten, i, ts.tainted[in])
 	}
+	var cell *keptCell
+	if old >= 0 {
+		r := keptRow{in, int32(i / keptCells)}
+		if ts.lastKept == nil || r != ts.lastRowK {
+			ts.lastRowK, ts.lastKept = r, ts.kept[r]
+			if ts.lastKept == nil {
+				ts.lastKept = new([keptCells]keptCell)
+				ts.kept[r] = ts.lastKept
+			}
+		}
+		if cell = &ts.lastKept[i%keptCells]; cell.now > 0 && cell.old == old {
+			return cell.now
+		}
+	}
 	k := result{in, old, int32(i)}
 	t, ok := ts.results[k]
-	if !ok {
-		t = ts.add(ts.tainted[in] || certain && old >= 0 && ts.tainted[old])
+	if ok {
+		return t
+	}
+	t = ts.add(ts.tainted[in] || certain && old >= 0 && ts.tainted[old])
+	if cell != nil && cell.now == 0 {
+		*cell = keptCell{old, t}
+	} else {
 		ts.results[k] = t
 	}
 	return t
