@@ -108,3 +108,14 @@ template <typename T>
 template [[host_name("v_Gelufloat32float32")]] [[kernel]] decltype(unary_v<float, Gelu>) unary_v<float, Gelu>;
 template [[host_name("v_GeluErffloat32float32")]] [[kernel]] decltype(unary_v<float, GeluErf>) unary_v<float, GeluErf>;
 template [[host_name("v_Softcapfloat32float32")]] [[kernel]] decltype(softcap_v<float>) softcap_v<float>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Activations: one thread an element.
+//
+// @witness v_Gelu* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Gelu* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Gelu* ; ; threads 3072 2 1 / 1024 1 1 ; refused
+// @witness v_Softcap* ; cap=30 ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Softcap* ; cap=30 inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Softcap* ; cap=30 ; threads 3072 2 1 / 1024 1 1 ; refused

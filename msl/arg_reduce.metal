@@ -22,6 +22,7 @@ inline long place(ulong row, constant int* shape, constant long* strides, ulong 
 // anything: a row without a number above −inf gives 0.
 //
 // @kernel   argmax_{T:float32=f32}
+// @mlx      unlisted
 // @arg 0 in           device {T}[rows, axis_size] read
 // @arg 1 out          device u32[rows] write
 // @arg 2 shape        constant i32[1]
@@ -92,3 +93,29 @@ template <typename T>
 }
 
 template [[host_name("argmax_float32")]] [[kernel]] decltype(argmax<float>) argmax<float>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Argmax: one threadgroup a row.
+//
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=49152 ; threads 1024 1 1 / 1024 1 1 ; ok
+// @witness argmax_float32 ; ndim=1 shape=5 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; ok
+// @witness argmax_float32 ; ndim=1 shape=5 in_strides=1 out_strides=1 axis_stride=1 axis_size=1 ; threads 32 5 1 / 32 1 1 ; ok
+// @witness argmax_float32 ; ndim=1 shape=4 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=1 shape=5 in_strides=101 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=1 shape=5 in_strides=100 out_strides=2 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=2 shape=5 in_strides=100 out_strides=1 axis_stride=1 axis_size=100 ; threads 32 5 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=2 axis_size=100 ; threads 32 1 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=0 ; threads 32 1 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=4294967295 ; threads 32 1 1 / 32 1 1 ; ok
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=4294967296 ; threads 32 1 1 / 32 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 48 1 1 / 48 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 0 1 1 / 0 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 1056 1 1 / 1056 1 1 ; refused
+// @witness argmax_float32 ; ndim=0 axis_stride=1 axis_size=100 ; threads 64 1 1 / 32 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent argmax_* ; require: 1024 -> 1025 ; lanes is a multiple of 32
+// @equivalent argmax_* ; require: lanes % 32 == 0 && lanes >= 32 -> lanes % 32 == 0 ; no lanes are an empty grid, which binding refuses where something must be written

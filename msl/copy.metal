@@ -6,6 +6,7 @@ using namespace metal;
 #pragma clang fp contract(off)
 
 // @kernel   v_copy{T:float32float32=f32|float16float16=f16}
+// @mlx
 // @arg 0 src   device {T}[n] read
 // @arg 1 dst   device {T}[n] write
 // @arg 2 size  constant u32 unused
@@ -23,6 +24,7 @@ template <typename T, typename U>
 }
 
 // @kernel   g2_copy{T:float32float32=f32}
+// @mlx
 // @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
 // @arg 1 dst          device {T}[d0, d1] write
 // @arg 3 src_strides  constant i64[2]
@@ -41,6 +43,7 @@ template <typename T, typename U>
 }
 
 // @kernel   g3_copy{T:float32float32=f32}
+// @mlx
 // @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
 // @arg 1 dst          device {T}[d0, d1, d2] write
 // @arg 3 src_strides  constant i64[3]
@@ -63,6 +66,7 @@ template <typename T, typename U>
 // the dimensions inside it span.
 //
 // @kernel   gg2_copy{T:float32float32=f32}
+// @mlx
 // @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
 // @arg 1 dst          device {T}[d0, d1 : dst_strides[0], dst_strides[1]] write
 // @arg 3 src_strides  constant i64[2]
@@ -85,6 +89,7 @@ template <typename T, typename U>
 }
 
 // @kernel   gg3_copy{T:float32float32=f32}
+// @mlx
 // @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
 // @arg 1 dst          device {T}[d0, d1, d2 : dst_strides[0], dst_strides[1], dst_strides[2]] write
 // @arg 3 src_strides  constant i64[3]
@@ -117,3 +122,31 @@ INSTANTIATE_COPY(g2)
 INSTANTIATE_COPY(g3)
 INSTANTIATE_COPY(gg2)
 INSTANTIATE_COPY(gg3)
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Copies.
+//
+// @witness v_copy* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_copy* ; inplace=dst,src ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness g2_copy* ; src_strides=1,64 ; threads 9 64 1 / 9 64 1 ; ok
+// @witness g3_copy* ; src_strides=64,576,1 ; threads 64 20 9 / 64 4 4 ; ok
+// @witness gg2_copy* ; src_strides=64,1 dst_strides=4096,1 ; threads 64 9 1 / 64 9 1 ; ok
+// @witness gg2_copy* ; src_strides=64,1 dst_strides=0,1 ; threads 64 1 1 / 64 1 1 ; ok
+// @witness gg2_copy* ; src_strides=64,1 dst_strides=1,0 ; threads 1 9 1 / 1 9 1 ; ok
+// @witness gg2_copy* ; src_strides=64,1 dst_strides=127,2 ; threads 64 9 1 / 64 9 1 ; ok
+// @witness gg2_copy* ; src_strides=64,1 dst_strides=126,2 ; threads 64 9 1 / 64 9 1 ; refused
+// @witness gg2_copy* ; src_strides=64,1 dst_strides=9,0 ; threads 64 9 1 / 64 9 1 ; refused
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=8192,64,1 ; threads 64 20 9 / 64 4 4 ; ok
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=0,64,1 ; threads 64 20 1 / 64 4 1 ; ok
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=64,0,1 ; threads 64 1 9 / 64 1 4 ; ok
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=20,1,0 ; threads 1 20 9 / 1 4 4 ; ok
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=1339,64,2 ; threads 62 20 9 / 64 4 4 ; refused
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=2464,123,2 ; threads 62 20 9 / 64 4 4 ; ok
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=2459,123,2 ; threads 62 20 9 / 64 4 4 ; refused
+// @witness gg3_copy* ; src_strides=64,576,1 dst_strides=9999,122,2 ; threads 62 20 9 / 64 4 4 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent g*_copy* ; inplace: allow dst src ; a copy onto itself
+// @equivalent gg?_copy* ; require: drop d? == 1 || dst_strides* >= 1 ; a written dimension of stride 0 is refused in any case

@@ -43,6 +43,7 @@ struct Silu {
 };
 
 // @kernel   vv_Add{T:float32=f32|float16=f16}
+// @mlx
 // @arg 0 a     device {T}[n] read
 // @arg 1 b     device {T}[n] read
 // @arg 2 c     device {T}[n] write
@@ -54,6 +55,7 @@ struct Silu {
 // @term     c[i] = round({T}, a[i] + b[i])
 //
 // @kernel   vv_Multiply{T:float32=f32|float16=f16}
+// @mlx
 // @arg 0 a     device {T}[n] read
 // @arg 1 b     device {T}[n] read
 // @arg 2 c     device {T}[n] write
@@ -76,6 +78,7 @@ template <typename T, typename Op>
 // Strided operands; the result is row-contiguous.
 //
 // @kernel   g2_Add{T:float32=f32|float16=f16}
+// @mlx
 // @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
 // @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
 // @arg 2 c          device {T}[d0, d1] write
@@ -88,6 +91,7 @@ template <typename T, typename Op>
 // @term     c[i,j] = round({T}, a[i,j] + b[i,j])
 //
 // @kernel   g2_Multiply{T:float32=f32|float16=f16}
+// @mlx
 // @arg 0 a          device {T}[d0, d1 : a_strides[0], a_strides[1]] read
 // @arg 1 b          device {T}[d0, d1 : b_strides[0], b_strides[1]] read
 // @arg 2 c          device {T}[d0, d1] write
@@ -113,6 +117,7 @@ template <typename T, typename Op>
 }
 
 // @kernel   v_Sigmoid{T:float32float32=f32}
+// @mlx
 // @arg 0 in    device {T}[n] read
 // @arg 1 out   device {T}[n] write
 // @arg 2 size  constant u32 unused
@@ -149,3 +154,43 @@ template [[host_name("g2_Multiplyfloat32")]] [[kernel]] decltype(binary_g2<float
 template [[host_name("g2_Multiplyfloat16")]] [[kernel]] decltype(binary_g2<half, Multiply>) binary_g2<half, Multiply>;
 template [[host_name("v_Sigmoidfloat32float32")]] [[kernel]] decltype(unary_v<float, Sigmoid>) unary_v<float, Sigmoid>;
 template [[host_name("v_Silufloat32float32")]] [[kernel]] decltype(unary_v<float, Silu>) unary_v<float, Silu>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Elementwise: one thread an element, the innermost dimension along x.
+//
+// @witness vv_*float32 ; ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float32 ; ; groups 4 1 1 / 250 1 1 ; ok
+// @witness vv_*float32 ; inplace=c,a ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float32 ; inplace=c,b ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float32 ; ; threads 1000 2 1 / 256 1 1 ; refused
+// @witness vv_*float32 ; ; threads 1000 1 2 / 256 1 1 ; refused
+// @witness g2_Addfloat32 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Addfloat32 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Addfloat32 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Addfloat32 ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
+// @witness g2_Multiplyfloat32 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Multiplyfloat32 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Multiplyfloat32 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness vv_*float16 ; ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float16 ; ; groups 4 1 1 / 250 1 1 ; ok
+// @witness vv_*float16 ; inplace=c,a ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float16 ; inplace=c,b ; threads 1000 1 1 / 256 1 1 ; ok
+// @witness vv_*float16 ; ; threads 1000 2 1 / 256 1 1 ; refused
+// @witness vv_*float16 ; ; threads 1000 1 2 / 256 1 1 ; refused
+// @witness g2_Addfloat16 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Addfloat16 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Addfloat16 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Addfloat16 ; a_strides=1,5 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; refused
+// @witness g2_Multiplyfloat16 ; a_strides=576,1 b_strides=0,1 ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Multiplyfloat16 ; a_strides=576,1 b_strides=0,1 inplace=c,a ; threads 576 5 1 / 256 1 1 ; ok
+// @witness g2_Multiplyfloat16 ; a_strides=0,1 b_strides=576,1 inplace=c,b ; threads 576 5 1 / 256 1 1 ; ok
+// @witness v_Sigmoid* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Sigmoid* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Sigmoid* ; ; threads 3072 2 1 / 1024 1 1 ; refused
+// @witness v_Silu* ; ; threads 3072 1 1 / 1024 1 1 ; ok
+// @witness v_Silu* ; inplace=out,in ; threads 3072 1 1 / 1024 1 1 ; ok
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent vv_* ; slot: a exchanged with b ; a + b = b + a and a · b = b · a, to the bit

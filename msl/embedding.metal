@@ -80,3 +80,17 @@ INSTANTIATE_AFFINE_EMBED(32, 4)
 INSTANTIATE_AFFINE_EMBED(32, 8)
 INSTANTIATE_AFFINE_EMBED(64, 4)
 INSTANTIATE_AFFINE_EMBED(64, 8)
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Embeddings: one thread an element.
+//
+// @witness embed_float* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
+// @witness embed_float* ; K=576 V=49152 ; threads 575 7 1 / 256 1 1 ; refused
+// @witness affine_embed_* ; K=576 V=49152 ; threads 576 7 1 / 256 1 1 ; ok
+// @witness affine_embed_* ; K=576 V=49152 ; threads 576 7 2 / 256 1 1 ; refused
+// @witness affine_embed_float_gs_64_* ; K=544 V=100 ; threads 544 7 1 / 256 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent affine_embed_* ; inplace: allow out * ; K = K/g for K = 0 alone: nothing is touched

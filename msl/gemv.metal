@@ -59,6 +59,7 @@ inline void row_products(
 // two rows, is spelled so in MLX's library.
 //
 // @kernel   gemv_float32_bm{bm:4|8}_bn1_sm1_sn32_tm4_tn4_nc0_axpby0
+// @mlx
 // @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
 // @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
 // @arg 2 bias           device f32 unused
@@ -80,6 +81,7 @@ inline void row_products(
 // @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 //
 // @kernel   gemv_float32_bm4_bn1_sm1_sn32_tm1_tn4_nc0_axpby0
+// @mlx
 // @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
 // @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
 // @arg 2 bias           device f32 unused
@@ -101,6 +103,7 @@ inline void row_products(
 // @term     out_vec[z,n] = round(f32, sum[gemv_bn1_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 //
 // @kernel   gemv_float32_bm1_bn8_sm1_sn32_tm{tm:1|4}_tn4_nc0_axpby0
+// @mlx
 // @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
 // @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
 // @arg 2 bias           device f32 unused
@@ -122,6 +125,7 @@ inline void row_products(
 // @term     out_vec[z,n] = round(f32, sum[gemv_bn8_sn32](k < in_vec_size, mat[z,n,k] * in_vec[z,k]))
 //
 // @kernel   gemv_float32_bm1_bn1_sm8_sn4_tm{tm:1|4}_tn4_nc0_axpby0
+// @mlx
 // @arg 0 mat            device f32[B, out_vec_size, in_vec_size : matrix_batch_stride[0], marix_ld, 1] read
 // @arg 1 in_vec         device f32[B, in_vec_size : vector_batch_stride[0], 1] read
 // @arg 2 bias           device f32 unused
@@ -917,3 +921,143 @@ template [[host_name("gemm_nt_add_float32")]] [[kernel]] decltype(gemm_nt_add<fl
 template [[host_name("gemm_nt_add_float16_float32")]] [[kernel]] decltype(gemm_nt_add<half>) gemm_nt_add<half>;
 template [[host_name("gemm_nt_silu_mul_float32")]] [[kernel]] decltype(gemm_nt_silu_mul<float>) gemm_nt_silu_mul<float>;
 template [[host_name("gemm_nt_silu_mul_float16_float32")]] [[kernel]] decltype(gemm_nt_silu_mul<half>) gemm_nt_silu_mul<half>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Dense products: (bm·sm·tm) rows a threadgroup of 32·bm·bn threads.
+//
+// @witness gemv_float32_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=1537 marix_ld=576 ; groups 97 1 1 / 32 1 4 ; ok
+// @witness gemv_float32_bm8_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=49152 marix_ld=576 ; groups 1536 1 1 / 32 1 8 ; ok
+// @witness gemv_float32_bm8_bn1_sm1_sn32_tm4_* ; in_vec_size=576 out_vec_size=4100 marix_ld=576 ; groups 129 1 1 / 32 1 8 ; ok
+// @witness gemv_float32_bm4_bn1_sm1_sn32_tm1_* ; in_vec_size=576 out_vec_size=3 marix_ld=600 ; groups 1 1 1 / 32 1 4 ; ok
+// @witness gemv_float32_bm4_bn1_sm1_sn32_tm1_* ; in_vec_size=576 out_vec_size=5 marix_ld=600 ; groups 2 1 1 / 32 1 4 ; ok
+// @witness gemv_float32_bm1_bn8_sm1_sn32_tm4_* ; in_vec_size=1024 out_vec_size=62 marix_ld=1024 ; groups 16 1 1 / 32 8 1 ; ok
+// @witness gemv_float32_bm1_bn8_sm1_sn32_tm1_* ; in_vec_size=1024 out_vec_size=3 marix_ld=1024 ; groups 3 1 1 / 32 8 1 ; ok
+// @witness gemv_float32_bm1_bn1_sm8_sn4_tm4_* ; in_vec_size=64 out_vec_size=580 marix_ld=64 ; groups 19 1 1 / 32 1 1 ; ok
+// @witness gemv_float32_bm1_bn1_sm8_sn4_tm1_* ; in_vec_size=64 out_vec_size=3 marix_ld=64 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness gemv_float32_bm1_bn1_sm8_sn4_tm1_* ; in_vec_size=64 out_vec_size=9 marix_ld=64 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness gemv_float32_bm4_bn1_sm1_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 8 ; refused
+// @witness gemv_float32_bm4_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 4 ; ok
+// @witness gemv_float32_bm4_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 4 ; refused
+// @witness gemv_float32_bm4_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 4 ; refused
+// @witness gemv_float32_bm8_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 8 ; ok
+// @witness gemv_float32_bm1_bn8_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness gemv_float32_bm1_bn8_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 8 1 ; refused
+// @witness gemv_float32_bm1_bn8_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 8 1 ; refused
+// @witness gemv_float32_bm1_bn1_* ; in_vec_size=1 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness gemv_float32_bm1_bn1_* ; in_vec_size=0 out_vec_size=1 marix_ld=1 ; groups 1 1 1 / 32 1 1 ; refused
+// @witness gemv_float32_bm1_bn1_* ; in_vec_size=1 out_vec_size=0 marix_ld=1 ; groups 0 1 1 / 32 1 1 ; refused
+// @witness gemv_float32_bm4_bn1_sm1_sn32_tm4_* ; in_vec_size=64 out_vec_size=100 marix_ld=64 vector_batch_stride=64 matrix_batch_stride=6400 ; groups 7 1 3 / 32 1 4 ; ok
+// @witness gemv_float16_float32 ; K=576 N=1537 ; groups 193 1 1 / 32 2 1 ; ok
+// @witness gemv_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gemv_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
+// @witness gemm_nt_float* ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+//
+// Fused dense products.
+//
+// @witness gemv_x2_float16_float32 ; K=192 n0=153 n1=117 ; groups 35 1 1 / 32 2 1 ; ok
+// @witness gemv_x2_float16_float32 ; K=192 n0=153 n1=117 ; groups 36 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_float16_float32 ; K=1 n0=1 n1=1 ; groups 2 1 1 / 32 2 1 ; ok
+// @witness gemv_x2_float16_float32 ; K=0 n0=1 n1=1 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_float16_float32 ; K=1 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_float16_float32 ; K=1 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_float16_float32 ; K=64 n0=64 n1=1 inplace=y0,x ; groups 9 1 1 / 32 2 1 ; refused
+// @witness gemv_x2_float16_float32 ; K=64 n0=1 n1=64 inplace=y1,x ; groups 9 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=192 n0=153 n1=117 n2=69 ; groups 44 1 1 / 32 2 1 ; ok
+// @witness gemv_x3_float16_float32 ; K=192 n0=153 n1=117 n2=69 ; groups 45 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=1 n0=1 n1=1 n2=1 ; groups 3 1 1 / 32 2 1 ; ok
+// @witness gemv_x3_float16_float32 ; K=0 n0=1 n1=1 n2=1 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=1 n0=0 n1=1 n2=1 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=1 n0=1 n1=0 n2=1 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=1 n0=1 n1=1 n2=0 ; groups 2 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=64 n0=64 n1=1 n2=1 inplace=y0,x ; groups 10 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=64 n0=1 n1=64 n2=1 inplace=y1,x ; groups 10 1 1 / 32 2 1 ; refused
+// @witness gemv_x3_float16_float32 ; K=64 n0=1 n1=1 n2=64 inplace=y2,x ; groups 10 1 1 / 32 2 1 ; refused
+// @witness gemv_add_float16_float32 ; K=192 N=153 ; groups 20 1 1 / 32 2 1 ; ok
+// @witness gemv_add_float16_float32 ; K=192 N=153 ; groups 21 1 1 / 32 2 1 ; refused
+// @witness gemv_add_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gemv_add_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_add_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
+// @witness gemv_add_float16_float32 ; K=192 N=153 inplace=y,r ; groups 20 1 1 / 32 2 1 ; ok
+// @witness gemv_add_float16_float32 ; K=64 N=64 inplace=y,x ; groups 8 1 1 / 32 2 1 ; refused
+// @witness gemv_silu_mul_float16_float32 ; K=192 N=153 ; groups 20 1 1 / 32 2 1 ; ok
+// @witness gemv_silu_mul_float16_float32 ; K=192 N=153 ; groups 21 1 1 / 32 2 1 ; refused
+// @witness gemv_silu_mul_float16_float32 ; K=1 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gemv_silu_mul_float16_float32 ; K=0 N=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness gemv_silu_mul_float16_float32 ; K=1 N=0 ; groups 0 1 1 / 32 2 1 ; refused
+// @witness gemv_silu_mul_float16_float32 ; K=64 N=64 inplace=y,x ; groups 8 1 1 / 32 2 1 ; refused
+// @witness gemm_nt_x2_float* ; K=192 n0=97 n1=65 M=65 ; groups 7 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_x2_float* ; K=192 n0=97 n1=65 M=65 ; groups 8 3 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float* ; K=1 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_x2_float* ; K=0 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float* ; K=1 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float* ; K=1 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float* ; K=1 n0=1 n1=1 M=0 ; groups 2 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float* ; K=64 n0=64 n1=1 M=1 inplace=y0,x ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y0,w0 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y0,w1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float* ; K=64 n0=1 n1=64 M=1 inplace=y1,x ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y1,w0 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x2_float32 ; K=1 n0=1 n1=1 M=1 inplace=y1,w1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 9 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_x3_float* ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 10 3 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_x3_float* ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=1 n0=0 n1=1 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=0 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=0 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=1 n0=1 n1=1 n2=1 M=0 ; groups 3 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=64 n0=64 n1=1 n2=1 M=1 inplace=y0,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y0,w0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y0,w1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y0,w2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=64 n0=1 n1=64 n2=1 M=1 inplace=y1,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y1,w0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y1,w1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y1,w2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float* ; K=64 n0=1 n1=1 n2=64 M=1 inplace=y2,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y2,w0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y2,w1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_x3_float32 ; K=1 n0=1 n1=1 n2=1 M=1 inplace=y2,w2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_add_float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_add_float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_float* ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_add_float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_add_float32 ; K=1 N=1 M=1 inplace=y,w ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float* ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_nt_silu_mul_float* ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float* ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_nt_silu_mul_float* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float* ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float* ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float* ; K=64 N=64 M=1 inplace=y,x ; groups 2 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_gate ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_nt_silu_mul_float32 ; K=1 N=1 M=1 inplace=y,w_up ; groups 1 1 1 / 32 2 2 ; refused
+//
+// Products with transposed operands, as gemm_nt.
+//
+// @witness gemm_[nt]n_float32 ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness gemm_[nt]n_float32 ; K=1 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness gemm_[nt]n_float32 ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gemm_[nt]n_float32 ; K=1 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness gemm_[nt]n_float32 ; K=1 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness gemm_nn_float32 ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_nn_float32 ; K=97 N=97 M=5 inplace=y,x ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_tn_float32 ; K=5 N=97 M=5 inplace=y,w ; groups 4 1 1 / 32 2 2 ; refused
+// @witness gemm_tn_float32 ; K=5 N=5 M=5 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=192,96 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness gather_gemv_* ; K=1 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 7 2 3 / 32 2 1 ; refused
+// @witness gather_gemv_* ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 1 1 ; refused
+// @witness gather_gemv_* ; K=0 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness gather_gemv_* ; K=96 N=0 E=8 x_strides=96,0 ; groups 0 2 3 / 32 2 1 ; refused

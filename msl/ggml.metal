@@ -290,3 +290,40 @@ template <typename F>
 template [[host_name("ggml_mul_mv_id_q4_0_f32")]] [[kernel]] decltype(ggml_mul_mv_id<q4_0>) ggml_mul_mv_id<q4_0>;
 template [[host_name("ggml_mul_mv_id_q8_0_f32")]] [[kernel]] decltype(ggml_mul_mv_id<q8_0>) ggml_mul_mv_id<q8_0>;
 template [[host_name("ggml_mul_mv_id_q6_K_f32")]] [[kernel]] decltype(ggml_mul_mv_id<q6_K>) ggml_mul_mv_id<q6_K>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Products with GGML's blocks: one threadgroup 8 outputs of a row.
+//
+// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q?_0_f32 ; K=32 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; threads 256 6 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q?_0_f32 ; K=48 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q?_0_f32 ; K=0 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=0 ; groups 0 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 7 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 2 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q?_0_f32 ; K=96 N=60 ; groups 8 3 1 / 32 1 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q6_K_f32 ; K=256 N=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_q6_K_f32 ; K=384 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K=0 N=60 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=0 ; groups 0 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 7 3 1 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 2 / 32 2 1 ; refused
+// @witness ggml_mul_mv_q6_K_f32 ; K=768 N=60 ; groups 8 3 1 / 32 1 1 ; refused
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=192,96 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=32 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=48 N=60 E=8 x_strides=48,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=0 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=0 E=8 x_strides=96,0 ; groups 0 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=96,0 ; groups 7 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q?_0_f32 ; K=96 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 1 1 ; refused
+// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q6_K_f32 ; K=256 N=1 E=1 x_strides=1,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness ggml_mul_mv_id_q6_K_f32 ; K=384 N=60 E=8 x_strides=384,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q6_K_f32 ; K=0 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=0 E=8 x_strides=768,0 ; groups 0 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 7 2 3 / 32 2 1 ; refused
+// @witness ggml_mul_mv_id_q6_K_f32 ; K=768 N=60 E=8 x_strides=768,0 ; groups 8 2 3 / 32 1 1 ; refused

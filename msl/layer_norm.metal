@@ -81,6 +81,7 @@ inline float mean_of_walk(
 // no weight or bias.
 //
 // @kernel   layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
+// @mlx
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
 // @arg 2 b          device {T}[axis_size : b_stride] read
@@ -138,6 +139,7 @@ template <typename T>
 // The same for rows of any length: the threadgroup walks the row three times.
 //
 // @kernel   layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
+// @mlx
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
 // @arg 2 b          device {T}[axis_size : b_stride] read
@@ -201,6 +203,7 @@ template <typename T>
 // rows of g. A thread has its elements of x and g before it stores any.
 //
 // @kernel   vjp_layer_norm{T:float32=f32}
+// @mlx
 // @constant 20 has_w bool
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
@@ -280,6 +283,7 @@ template <typename T>
 // x and g before it stores that of gx and gw.
 //
 // @kernel   vjp_layer_norm_looped{T:float32=f32}
+// @mlx
 // @constant 20 has_w bool
 // @arg 0 x          device {T}[rows, axis_size] read
 // @arg 1 w          device {T}[axis_size : w_stride] read
@@ -366,3 +370,74 @@ template [[host_name("layer_norm_loopedfloat16")]] [[kernel]] decltype(layer_nor
 template [[host_name("layer_norm_loopedbfloat16")]] [[kernel]] decltype(layer_norm_looped<bfloat>) layer_norm_looped<bfloat>;
 template [[host_name("vjp_layer_normfloat32")]] [[kernel]] decltype(vjp_layer_norm<float>) vjp_layer_norm<float>;
 template [[host_name("vjp_layer_norm_loopedfloat32")]] [[kernel]] decltype(vjp_layer_norm_looped<float>) vjp_layer_norm_looped<float>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Layer norms: one threadgroup a row, 8 elements a thread, or 1024 threads that walk it.
+//
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 ; threads 480 1 1 / 96 1 1 ; ok
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=0 ; groups 5 1 1 / 96 1 1 ; ok
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=0 b_stride=1 inplace=out,x ; groups 5 1 1 / 96 1 1 ; ok
+// @witness layer_norm[bf]*loat?? ; axis_size=257 w_stride=1 b_stride=2 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness layer_norm[bf]*loat?? ; axis_size=1 w_stride=0 b_stride=0 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness layer_norm[bf]*loat?? ; axis_size=6656 w_stride=1 b_stride=1 ; groups 3 1 1 / 832 1 1 ; ok
+// @witness layer_norm[bf]*loat?? ; axis_size=6657 w_stride=1 b_stride=1 ; groups 3 1 1 / 864 1 1 ; refused
+// @witness layer_norm[bf]*loat?? ; axis_size=0 w_stride=1 b_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 ; threads 470 1 1 / 96 1 1 ; refused
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,w ; groups 1 1 1 / 96 1 1 ; refused
+// @witness layer_norm[bf]*loat?? ; axis_size=576 w_stride=1 b_stride=1 inplace=out,b ; groups 1 1 1 / 96 1 1 ; refused
+// @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 inplace=out,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness layer_norm_looped*float?? ; axis_size=1 w_stride=1 b_stride=0 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness layer_norm_looped*float?? ; axis_size=0 w_stride=1 b_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
+// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
+// @witness layer_norm_looped*float?? ; axis_size=64 w_stride=1 b_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness layer_norm_looped*float?? ; axis_size=7000 w_stride=1 b_stride=1 inplace=out,w ; groups 1 1 1 / 1024 1 1 ; refused
+//
+// Their gradients; the memory of x or g may become that of gx and, without sharing, of gw.
+//
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 ; threads 480 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=0 ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,x ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,gw ; groups 5 1 1 / 96 1 1 ; refused
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
+// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=8200 w_stride=0 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,g ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent *layer_norm_looped* ; require: 1024 -> 1025 ; threads is a multiple of 32

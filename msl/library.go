@@ -4,59 +4,144 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
-	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
 //go:embed *.metal
-var sources embed.FS
+var embedded embed.FS
 
-// Source returns the Metal source file called name ("norm.metal").
-func Source(name string) (string, error) {
-	b, err := sources.ReadFile(name)
-	return string(b), err
+// library is what the sources declare. It never changes: [Register] makes another.
+type library struct {
+	texts     map[string]string // by file
+	sources   map[string]*decl.Source
+	functions map[string][]*decl.Decl
+	version   int
 }
 
-// Files returns the names of the Metal sources, sorted.
-func Files() []string {
-	names, err := fs.Glob(sources, "*.metal")
-	if err != nil {
-		panic(err) // the pattern is constant
-	}
-	return names
+var current struct {
+	sync.Mutex // of Register
+	atomic.Pointer[library]
 }
 
-var load = sync.OnceValues(func() (map[string][]*decl.Decl, error) {
-	out := map[string][]*decl.Decl{}
-	for _, f := range Files() {
-		src, err := Source(f)
-		if err != nil {
-			return nil, err
+// load returns the library with the embedded sources, and with those that were
+// registered. It panics on an embedded source whose declarations do not parse: a
+// test of this package parses all.
+func load() *library {
+	if l := current.Load(); l != nil {
+		return l
+	}
+	current.Lock()
+	defer current.Unlock()
+	if l := current.Load(); l != nil {
+		return l
+	}
+	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}}
+	names, err := fs.Glob(embedded, "*.metal")
+	for _, name := range names {
+		var text []byte
+		if text, err = embedded.ReadFile(name); err == nil {
+			err = l.add(name, string(text))
 		}
-		ds, err := decl.Parse(f, src)
 		if err != nil {
-			return nil, err
-		}
-		for _, d := range ds {
-			out[d.Name] = append(out[d.Name], d)
+			break
 		}
 	}
-	return out, nil
-})
-
-// Declarations returns the declarations of the function called name, in the
-// order of the source; nil if the library has no such function. It panics on a
-// source whose declarations do not parse: a test of this package parses all.
-func Declarations(name string) []*decl.Decl {
-	m, err := load()
 	if err != nil {
 		panic(err)
 	}
-	return m[name]
+	current.Store(l)
+	return l
+}
+
+func (l *library) add(file, text string) error {
+	if _, ok := l.texts[file]; ok {
+		return fmt.Errorf("the library has a source %s: give the file another name", file)
+	}
+	src, err := decl.Parse(file, text)
+	if err != nil {
+		return err
+	}
+	if len(src.Decls) == 0 {
+		return fmt.Errorf("%s declares no kernel: put a declaration, which begins with // @kernel NAME, above each (docs/kernels.md)", file)
+	}
+	for _, d := range src.Decls {
+		if have := l.functions[d.Name]; have != nil && have[0].File != file {
+			return fmt.Errorf("%s:%d: %s:%d declares the kernel %s: give this one another name", file, d.Line, have[0].File, have[0].Line, d.Name)
+		}
+		l.functions[d.Name] = append(l.functions[d.Name], d)
+	}
+	l.texts[file], l.sources[file] = text, src
+	return nil
+}
+
+// Register adds a Metal source with declarations to the library: recorders, passes
+// and the prover then know its kernels as they know all others. A device runs them
+// if it can: [github.com/mlxc/mlxc/backend/cpu.Register] gives the CPU their twins.
+// Files and kernels that the library has are an error, and so are declarations that
+// do not parse. Register sources before the graphs that use them are read.
+func Register(file, text string) error {
+	l := load()
+	current.Lock()
+	defer current.Unlock()
+	l = current.Load() // another Register may have come first
+	next := &library{maps.Clone(l.texts), maps.Clone(l.sources), maps.Clone(l.functions), l.version + 1}
+	if err := next.add(file, text); err != nil {
+		return err
+	}
+	current.Store(next)
+	return nil
+}
+
+// Version is a number that grows when the library does.
+func Version() int { return load().version }
+
+// Source returns the Metal source file called name ("norm.metal").
+func Source(name string) (string, error) {
+	if text, ok := load().texts[name]; ok {
+		return text, nil
+	}
+	return "", fmt.Errorf("the library has no source %s", name)
+}
+
+// Files returns the names of the Metal sources, sorted.
+func Files() []string { return slices.Sorted(maps.Keys(load().texts)) }
+
+// Functions returns the names of all declared functions, sorted.
+func Functions() []string { return slices.Sorted(maps.Keys(load().functions)) }
+
+// Declarations returns the declarations of the function called name, in the
+// order of the source; nil if the library has no such function.
+func Declarations(name string) []*decl.Decl { return load().functions[name] }
+
+// Witnesses returns the dispatches of a function that its source lists, for tests.
+func Witnesses(function string) []*decl.Witness {
+	l := load()
+	ds := l.functions[function]
+	if len(ds) == 0 {
+		return nil
+	}
+	var out []*decl.Witness
+	for _, w := range l.sources[ds[0].File].Witnesses {
+		if w.Matches(function) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// Equivalents returns the corruptions of a file's declarations that are no lies, for
+// tests.
+func Equivalents(file string) []*decl.Equivalent {
+	if s := load().sources[file]; s != nil {
+		return s.Equivalents
+	}
+	return nil
 }
 
 // DeclarationsOf returns the declarations of a kernel: those of its function if
@@ -104,20 +189,6 @@ func generated(text string) ([]*decl.Decl, error) {
 	}
 	c.of[text] = []*decl.Decl{d}
 	return c.of[text], nil
-}
-
-// Functions returns the names of all declared functions, sorted.
-func Functions() []string {
-	m, err := load()
-	if err != nil {
-		panic(err)
-	}
-	out := make([]string, 0, len(m))
-	for n := range m {
-		out = append(out, n)
-	}
-	sort.Strings(out)
-	return out
 }
 
 // Bind finds the declaration that describes a dispatch of a builtin kernel and

@@ -95,3 +95,31 @@ func TestBind(t *testing.T) {
 	_, err = msl.Bind(b.Unfinished(), d)
 	assert.ErrorContains(t, err, "does not describe this dispatch")
 }
+
+// TestRegister: a source that is added has all that the embedded ones have, and what
+// cannot be added changes nothing.
+func TestRegister(t *testing.T) {
+	const text = "// @kernel register_test\n// @arg 0 x device f32[n] read\n// @arg 1 y device f32[n] write\n// @threads n, 1, 1\n// @group _, 1, 1\n" +
+		"// @term y[i] = round(f32, x[i] + 1.0)\n// @witness register_test ; ; threads 64 1 1 / 32 1 1 ; ok\n// @equivalent register_test* ; group: 1 -> 2 ; a test\n"
+	version := msl.Version()
+	require.NoError(t, msl.Register("register_test.metal", text))
+	assert.Greater(t, msl.Version(), version)
+	assert.Contains(t, msl.Functions(), "register_test")
+	assert.Contains(t, msl.Files(), "register_test.metal")
+	assert.Len(t, msl.Declarations("register_test"), 1)
+	assert.Len(t, msl.Witnesses("register_test"), 1)
+	assert.Len(t, msl.Equivalents("register_test.metal"), 1)
+	src, err := msl.Source("register_test.metal")
+	require.NoError(t, err)
+	assert.Equal(t, text, src)
+
+	assert.EqualError(t, msl.Register("register_test.metal", text), "the library has a source register_test.metal: give the file another name")
+	assert.EqualError(t, msl.Register("other.metal", text), "other.metal:1: register_test.metal:1 declares the kernel register_test: give this one another name")
+	assert.EqualError(t, msl.Register("none.metal", "kernel void f();"), "none.metal declares no kernel: put a declaration, which begins with // @kernel NAME, above each (docs/kernels.md)")
+	assert.ErrorContains(t, msl.Register("wrong.metal", "// @kernel k\n// @nothing\n"), "wrong.metal:2: kernel k: there is no @nothing line")
+	for _, f := range []string{"other.metal", "none.metal", "wrong.metal"} {
+		assert.NotContains(t, msl.Files(), f)
+	}
+	assert.Nil(t, msl.Witnesses("absent"))
+	assert.Nil(t, msl.Equivalents("absent.metal"))
+}

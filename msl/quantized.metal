@@ -94,6 +94,7 @@ inline void matvec(
 // Any N, any K that is a multiple of the group.
 //
 // @kernel   affine_qmv_float_gs_{g:32|64}_b_{b:4|8}_batch_0_pr_0_hgs_0_r_4
+// @mlx      affine_qmv_float_gs_32_b_8_batch_0_pr_0_hgs_0_r_4
 // @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
@@ -118,6 +119,7 @@ inline void matvec(
 // Whole blocks only: K a multiple of 2048/b, N of 8.
 //
 // @kernel   affine_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}_batch_0_pr_0_hgs_0_r_4
+// @mlx
 // @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
 // @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
 // @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
@@ -620,6 +622,7 @@ inline void matmul(
 // Matrix times matrix, y = x·wᵀ: a threadgroup computes a TILE × TILE tile of y.
 //
 // @kernel   affine_qmm_t_float_gs_{g:32|64}_b_{b:4|8}_alN_{aligned:true|false}_batch_0
+// @mlx      affine_qmm_t_float_gs_64_b_4_alN_false_batch_0
 // @arg 0 w             device u32 as u{b}[N, K] read
 // @arg 1 scales        device f32[N, K/g] read
 // @arg 2 biases        device f32[N, K/g] read
@@ -964,6 +967,7 @@ inline uint count(constant int* shape, int ndims) {
 // Any N, any K that is a multiple of the group.
 //
 // @kernel   affine_gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
+// @mlx      affine_gather_qmv_float_gs_32_b_4
 // @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
 // @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
 // @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
@@ -996,6 +1000,7 @@ inline uint count(constant int* shape, int ndims) {
 //             dot[rhs_indices[i],lhs_indices[i],m,n], inf - inf))
 //
 // @kernel   affine_gather_qmv_float_gs_{g:32|64}_b_{b:4|8}
+// @mlx      affine_gather_qmv_float_gs_32_b_4
 // @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
 // @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
 // @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
@@ -1030,6 +1035,7 @@ inline uint count(constant int* shape, int ndims) {
 // Whole blocks only: K a multiple of 2048/b, N of 8.
 //
 // @kernel   affine_gather_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}
+// @mlx      affine_gather_qmv_fast_float_gs_32_b_8
 // @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
 // @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
 // @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
@@ -1062,6 +1068,7 @@ inline uint count(constant int* shape, int ndims) {
 //             dot[rhs_indices[i],lhs_indices[i],m,n], inf - inf))
 //
 // @kernel   affine_gather_qmv_fast_float_gs_{g:32|64}_b_{b:4|8}
+// @mlx      affine_gather_qmv_fast_float_gs_32_b_8
 // @arg 0 w               device u32 as u{b}[w_shape[0], out_vec_size, in_vec_size] read
 // @arg 1 scales          device f32[w_shape[0], out_vec_size, in_vec_size/g : s_strides[0], in_vec_size/g, 1] read
 // @arg 2 biases          device f32[w_shape[0], out_vec_size, in_vec_size/g : b_strides[0], in_vec_size/g, 1] read
@@ -1199,3 +1206,379 @@ INSTANTIATE_GATHER_QMV(32, 4)
 INSTANTIATE_GATHER_QMV(32, 8)
 INSTANTIATE_GATHER_QMV(64, 4)
 INSTANTIATE_GATHER_QMV(64, 8)
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Quantized products: 8 rows a threadgroup, or tiles of 32 × 32.
+//
+// @witness affine_qmv_float_* ; in_vec_size=576 out_vec_size=1530 ; groups 2 192 1 / 32 2 1 ; ok
+// @witness affine_qmv_float_* ; in_vec_size=576 out_vec_size=1530 ; threads 64 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_float_gs_32_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_float_gs_64_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_float_gs_64_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_float_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_float_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 2 192 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_float_gs_*_b_4_* ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_float_gs_*_b_4_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_float_gs_*_b_8_* ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_float_gs_*_b_8_* ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_float_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmm_t_*_alN_false_* ; K=576 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_true_* ; K=576 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_true_* ; K=576 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_*_alN_true_* ; K=576 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_float_gs_32_*_alN_false_* ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_float_gs_64_*_alN_false_* ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_*_alN_false_* ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_*_alN_false_* ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_*_alN_false_* ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+//
+// Fused quantized products: the blocks of several matrices follow each other in the
+// grid. Each result has views of its own, but that a sum may take its residual's.
+//
+// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 35 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; threads 64 70 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 ; groups 2 36 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_float_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_x2_float_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 ; groups 2 40 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_float_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_float_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x2_float_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=12 n1=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=9 n1=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=12 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=9 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 inplace=y0,x ; groups 1 5 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 inplace=y0,x ; groups 1 65 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,scales0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,scales0 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,biases0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,biases0 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,scales1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,scales1 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y0,biases1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 inplace=y0,biases1 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 inplace=y1,x ; groups 1 5 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 inplace=y1,x ; groups 1 65 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,scales0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,scales0 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,biases0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,biases0 ; groups 8 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,scales1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,scales1 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x2_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 inplace=y1,biases1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x2_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 inplace=y1,biases1 ; groups 16 3 1 / 32 2 1 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 M=65 ; groups 7 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 M=65 ; groups 8 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 M=70 ; groups 6 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 M=70 ; groups 8 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 M=70 ; groups 6 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 M=70 ; groups 8 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 M=70 ; groups 6 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x2_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 M=0 ; groups 2 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 M=1 inplace=y0,x ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales0 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases0 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,scales1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y0,biases1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 M=1 inplace=y1,x ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales0 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases0 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,scales1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x2_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 M=1 inplace=y1,biases1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 44 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; threads 64 88 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=192 n0=153 n1=117 n2=69 ; groups 2 45 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_float_gs_64_b_* ; in_vec_size=64 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_x3_float_gs_64_b_* ; in_vec_size=96 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=0 n0=1 n1=1 n2=1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=64 n0=0 n1=1 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=64 n0=1 n1=0 n2=1 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_*_b_* ; in_vec_size=64 n0=1 n1=1 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=200 n1=120 n2=72 ; groups 2 49 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_float_gs_*_b_4 ; in_vec_size=512 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_float_gs_*_b_4 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_8 ; in_vec_size=256 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_x3_float_gs_*_b_8 ; in_vec_size=128 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=0 n0=8 n1=8 n2=8 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=12 n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=9 n1=8 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=0 n1=8 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=12 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=9 n2=8 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=0 n2=8 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=12 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=9 ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=0 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=32 n1=1 n2=1 inplace=y0,x ; groups 1 6 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=512 n1=8 n2=8 inplace=y0,x ; groups 1 66 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,scales0 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,scales0 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,biases0 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,biases0 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,scales1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,scales1 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,biases1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,biases1 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,scales2 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,scales2 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y0,biases2 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=16 n1=8 n2=8 inplace=y0,biases2 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=32 n2=1 inplace=y1,x ; groups 1 6 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=512 n2=8 inplace=y1,x ; groups 1 66 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,scales0 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,scales0 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,biases0 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,biases0 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,scales1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,scales1 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,biases1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,biases1 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,scales2 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,scales2 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y1,biases2 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=16 n2=8 inplace=y1,biases2 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=32 inplace=y2,x ; groups 1 6 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_*_b_* ; in_vec_size=512 n0=8 n1=8 n2=512 inplace=y2,x ; groups 1 66 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,scales0 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,scales0 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,biases0 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,biases0 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,scales1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,scales1 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,biases1 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,biases1 ; groups 8 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,scales2 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,scales2 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_x3_float_gs_32_b_* ; in_vec_size=32 n0=1 n1=1 n2=1 inplace=y2,biases2 ; groups 1 3 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_x3_float_gs_32_b_* ; in_vec_size=512 n0=8 n1=8 n2=16 inplace=y2,biases2 ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 9 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=192 n0=97 n1=65 n2=33 M=65 ; groups 10 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=64 n2=96 M=70 ; groups 9 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=100 n1=128 n2=128 M=70 ; groups 12 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=33 n1=128 n2=128 M=70 ; groups 10 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=100 n2=128 M=70 ; groups 12 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=33 n2=128 M=70 ; groups 10 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=100 M=70 ; groups 12 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_true ; K=192 n0=128 n1=128 n2=33 M=70 ; groups 10 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_x3_float_gs_64_b_*_alN_false ; K=96 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=0 n0=1 n1=1 n2=1 M=1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=0 n1=1 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=0 n2=1 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=0 M=1 ; groups 2 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_*_b_*_alN_false ; K=64 n0=1 n1=1 n2=1 M=0 ; groups 3 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=32 n1=1 n2=1 M=1 inplace=y0,x ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,scales2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y0,biases2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=32 n2=1 M=1 inplace=y1,x ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,scales2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y1,biases2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=32 M=1 inplace=y2,x ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases0 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases1 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases2 ; groups 3 1 1 / 32 2 2 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 inplace=y,r ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_add_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_silu_mul_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales_gate ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases_gate ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales_up ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_silu_mul_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases_up ; groups 1 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_silu_mul_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=100 M=70 ; groups 4 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_true ; K=192 N=33 M=70 ; groups 2 3 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_float_gs_64_b_*_alN_false ; K=64 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; ok
+// @witness affine_qmm_t_silu_mul_float_gs_64_b_*_alN_false ; K=96 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=0 N=1 M=1 ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=0 M=1 ; groups 0 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_*_b_*_alN_false ; K=64 N=1 M=0 ; groups 1 0 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=32 M=1 inplace=y,x ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales_gate ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases_gate ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,scales_up ; groups 1 1 1 / 32 2 2 ; refused
+// @witness affine_qmm_t_silu_mul_float_gs_32_b_*_alN_false ; K=32 N=1 M=1 inplace=y,biases_up ; groups 1 1 1 / 32 2 2 ; refused
+//
+// Products with matrices picked from a stack: one threadgroup 8 outputs of a product.
+//
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_8 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_8 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_64_b_4 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_64_b_4 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=1440 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_64_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_64_b_4 ; in_vec_size=1024 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=1024 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_64_b_8 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=2880 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_64_b_8 ; in_vec_size=192 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=2880 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_64_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=512 b_strides=512 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_64_b_8 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=512 b_strides=512 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 2 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 2 8 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=8 w_strides=4 s_strides=1 b_strides=1 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=32 out_vec_size=1 x_batch_ndims=1 x_shape=3,1 x_strides=32 w_batch_ndims=1 w_shape=8 w_strides=4 s_strides=1 b_strides=1 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 7 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 7 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 1 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=721 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=2 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=2 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=48 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=48 w_batch_ndims=1 w_shape=8 w_strides=360 s_strides=90 b_strides=90 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=3840 s_strides=960 b_strides=960 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=544 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=544 w_batch_ndims=1 w_shape=8 w_strides=4352 s_strides=1088 b_strides=1088 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=512 s_strides=64 b_strides=64 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 9 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4097 s_strides=1024 b_strides=1024 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,2 x_strides=192 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 7 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 7 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 1 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=721 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=2 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=2 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=48 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=48 w_batch_ndims=1 w_shape=8 w_strides=360 s_strides=90 b_strides=90 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=3840 s_strides=960 b_strides=960 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=544 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=544 w_batch_ndims=1 w_shape=8 w_strides=4352 s_strides=1088 b_strides=1088 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_8 ; in_vec_size=256 out_vec_size=8 x_batch_ndims=1 x_shape=3,1 x_strides=256 w_batch_ndims=1 w_shape=8 w_strides=512 s_strides=64 b_strides=64 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 1 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=0 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=0 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=0 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=0 s_strides=0 b_strides=0 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 0 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 9 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=2 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=2 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4097 s_strides=1024 b_strides=1024 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_float_gs_32_b_4 ; in_vec_size=96 out_vec_size=60 x_batch_ndims=1 x_shape=3,1 x_strides=96 w_batch_ndims=1 w_shape=8 w_strides=720 s_strides=180 b_strides=180 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=64 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=4096 s_strides=1024 b_strides=1024 batch_ndims=3 batch_shape=3,2,1 lhs_strides=1,0,0 rhs_strides=2,1,1 ; groups 1 8 6 / 32 2 1 ; refused
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=128 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 ; groups 1 16 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=128 x_batch_ndims=1 x_shape=3,1 x_strides=512 w_batch_ndims=1 w_shape=8 w_strides=8192 s_strides=2048 b_strides=2048 batch_ndims=2 batch_shape=3,2 lhs_strides=1,0 rhs_strides=2,1 ; groups 1 16 6 / 32 2 1 ; ok
+// @witness affine_gather_qmv_fast_float_gs_32_b_4 ; in_vec_size=512 out_vec_size=512 x_batch_ndims=1 x_shape=6,1 x_strides=512 w_batch_ndims=1 w_shape=2 w_strides=32768 s_strides=8192 b_strides=8192 batch_ndims=1 batch_shape=6 lhs_strides=1 rhs_strides=1 inplace=y,x ; groups 1 64 6 / 32 2 1 ; refused
+// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=384,192 ; groups 8 2 3 / 32 2 1 ; ok
+// @witness gather_qmv_* ; K=64 N=1 E=8 x_strides=64,0 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 7 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_* ; K=192 N=60 E=8 x_strides=192,0 ; groups 8 2 3 / 32 1 1 ; refused
+// @witness gather_qmv_* ; K=0 N=60 E=8 x_strides=96,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_* ; K=192 N=0 E=8 x_strides=192,0 ; groups 0 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_* ; K=80 N=60 E=8 x_strides=80,0 ; groups 8 2 3 / 32 2 1 ; refused
+// @witness gather_qmv_float_gs_32_b_4 ; K=32 N=1 E=8 x_strides=32,0 ; groups 1 1 1 / 32 2 1 ; ok
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent affine_qmv_fast_* ; groups: * ceil(out_vec_size / 8) -> rounded down ; out_vec_size is a multiple of 8
+// @equivalent affine_qmv_fast_* ; require: in_vec_size >= 1 -> in_vec_size > 1 ; in_vec_size is a multiple of 256
+// @equivalent affine_qmv_fast_* ; require: out_vec_size >= 1 -> out_vec_size > 1 ; out_vec_size is a multiple of 8
+// @equivalent affine_qmv_fast_* ; require: n? >= 1 -> n? > 1 ; each is a multiple of 8
+// @equivalent affine_qmv_fast_* ; require: 1 -> 2 ; both sizes are multiples of more
+// @equivalent affine_qmv_fast_* ; require: 2048 -> 2049 ; 2049/4 = 2048/4 and 2049/8 = 2048/8
+// @equivalent affine_gather_qmv_* ; slot: x_batch_ndims exchanged with w_batch_ndims ; both are 1
+// @equivalent affine_gather_qmv_*#0 ; slot: ?_batch_ndims exchanged with batch_ndims ; all three are 1
+// @equivalent affine_gather_qmv_* ; require: 32 -> 33 ; 33/4 = 32/4 and 33/8 = 32/8
+// @equivalent affine_gather_qmv_fast_* ; groups: * ceil(out_vec_size / 8) -> rounded down ; out_vec_size is a multiple of 8
+// @equivalent affine_gather_qmv_fast_* ; require: 2048 -> 2049 ; 2049/4 = 2048/4 and 2049/8 = 2048/8

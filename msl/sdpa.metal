@@ -93,6 +93,7 @@ inline void attend(
 // One threadgroup a query.
 //
 // @kernel   sdpa_vector_float_{D:64_64=64|96_96=96|128_128=128}
+// @mlx
 // @constant 20 has_mask bool
 // @constant 21 query_transposed bool
 // @constant 22 do_causal bool
@@ -122,6 +123,7 @@ inline void attend(
 //             / sum[sdpa](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
 //
 // @kernel   sdpa_vector_float_{D:64_64=64|96_96=96|128_128=128}
+// @mlx
 // @constant 20 has_mask bool
 // @constant 21 query_transposed bool
 // @constant 22 do_causal bool
@@ -247,3 +249,42 @@ template <typename T, int D>
 template [[host_name("sdpa_rows_float_64_64")]] [[kernel]] decltype(sdpa_rows<float, 64>) sdpa_rows<float, 64>;
 template [[host_name("sdpa_rows_float_96_96")]] [[kernel]] decltype(sdpa_rows<float, 96>) sdpa_rows<float, 96>;
 template [[host_name("sdpa_rows_float_128_128")]] [[kernel]] decltype(sdpa_rows<float, 128>) sdpa_rows<float, 128>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Attention: one threadgroup a head and query.
+//
+// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; has_mask@20=0 query_transposed@21=0 do_causal@22=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; has_mask@20=0 query_transposed@21=1 do_causal@22=1 bool_mask@23=0 float_mask@24=0 has_sinks@25=0 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 8 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21=0 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21=1 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21=0 do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21=1 do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_vector_float_* ; query_transposed@21=0 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=1 do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=0 N=50 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=1 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=0 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 512 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=0 has_mask@20=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=0 bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=0 float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=0 has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=1 has_mask@20=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=1 bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=1 float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_vector_float_* ; query_transposed@21=1 has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 1024 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 1024 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
+// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent sdpa_rows_* ; inplace: allow out queries ; a threadgroup reads its own row of the queries before it writes this row
+// @equivalent sdpa_vector_*#1 ; inplace: allow out queries ; as in sdpa_rows: both are [heads, L, D]
+// @equivalent sdpa_* ; require: gqa_factor >= 1 && N >= 1 -> N >= 1 ; gqa_factor = 0 divides by zero in the shape of the keys

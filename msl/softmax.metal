@@ -48,6 +48,7 @@ inline float sum_of_group(float v, threadgroup float* partial, uint lane, uint s
 // takes fast::exp here, which has no bound worth the name (docs/terms.md).
 //
 // @kernel   block_softmax_{T:float32=f32}
+// @mlx
 // @arg 0 in         device {T}[rows, axis_size] read
 // @arg 1 out        device {T}[rows, axis_size] write
 // @arg 2 axis_size  constant i32
@@ -97,6 +98,7 @@ template <typename T>
 // its sums as the maximum rises, which is another order of roundings.
 //
 // @kernel   looped_softmax_{T:float32=f32}
+// @mlx
 // @arg 0 in         device {T}[rows, axis_size] read
 // @arg 1 out        device {T}[rows, axis_size] write
 // @arg 2 axis_size  constant i32
@@ -151,3 +153,30 @@ template <typename T>
 
 template [[host_name("block_softmax_float32")]] [[kernel]] decltype(block_softmax<float>) block_softmax<float>;
 template [[host_name("looped_softmax_float32")]] [[kernel]] decltype(looped_softmax<float>) looped_softmax<float>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Softmax: one threadgroup a row, 4 elements a thread.
+//
+// @witness block_softmax_float32 ; axis_size=576 ; groups 5 1 1 / 160 1 1 ; ok
+// @witness block_softmax_float32 ; axis_size=576 ; threads 800 1 1 / 160 1 1 ; ok
+// @witness block_softmax_float32 ; axis_size=576 inplace=out,in ; groups 5 1 1 / 160 1 1 ; ok
+// @witness block_softmax_float32 ; axis_size=129 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness block_softmax_float32 ; axis_size=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness block_softmax_float32 ; axis_size=4096 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness block_softmax_float32 ; axis_size=4097 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness block_softmax_float32 ; axis_size=0 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness block_softmax_float32 ; axis_size=576 ; groups 5 1 1 / 192 1 1 ; refused
+// @witness block_softmax_float32 ; axis_size=576 ; threads 700 1 1 / 160 1 1 ; refused
+// @witness looped_softmax_float32 ; axis_size=5000 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness looped_softmax_float32 ; axis_size=5000 inplace=out,in ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness looped_softmax_float32 ; axis_size=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness looped_softmax_float32 ; axis_size=0 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness looped_softmax_float32 ; axis_size=64 ; groups 2 1 1 / 0 1 1 ; refused
+// @witness looped_softmax_float32 ; axis_size=64 ; groups 2 1 1 / 48 1 1 ; refused
+// @witness looped_softmax_float32 ; axis_size=64 ; groups 2 1 1 / 1056 1 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent looped_softmax_* ; require: 1024 -> 1025 ; threads is a multiple of 32
+// @equivalent *_softmax_* ; operation: top: max[* ; exp(x - c) / Σ exp(x - c) is one number for every c; where it overflows or underflows, nothing is said of it

@@ -50,3 +50,19 @@ template <typename T>
 }
 
 template [[host_name("topk_float32")]] [[kernel]] decltype(topk<float>) topk<float>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// The greatest elements of rows: one threadgroup a row, a thread an element.
+//
+// @witness topk_float32 ; axis_size=128 count=8 ; groups 5 1 1 / 128 1 1 ; ok
+// @witness topk_float32 ; axis_size=128 count=8 ; threads 640 1 1 / 128 1 1 ; ok
+// @witness topk_float32 ; axis_size=8 count=2 ; groups 5 1 1 / 32 1 1 ; ok
+// @witness topk_float32 ; axis_size=33 count=33 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness topk_float32 ; axis_size=1024 count=8 ; groups 5 1 1 / 1024 1 1 ; ok
+// @witness topk_float32 ; axis_size=1025 count=8 ; groups 5 1 1 / 1024 1 1 ; ok
+// @witness topk_float32 ; axis_size=1 count=1 ; groups 5 1 1 / 32 1 1 ; ok
+// @witness topk_float32 ; axis_size=8 count=9 ; groups 5 1 1 / 32 1 1 ; refused
+// @witness topk_float32 ; axis_size=8 count=0 ; groups 5 1 1 / 32 1 1 ; refused
+// @witness topk_float32 ; axis_size=8 count=2 ; groups 5 1 1 / 64 1 1 ; refused
+// @witness topk_float32 ; axis_size=64 count=64 inplace=values,in ; groups 5 1 1 / 64 1 1 ; refused

@@ -38,3 +38,12 @@ template <typename T>
 }
 
 template [[host_name("weighted_sum_float32")]] [[kernel]] decltype(weighted_sum<float>) weighted_sum<float>;
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// Sums of rows with weights: one thread an element.
+//
+// @witness weighted_sum_* ; count=8 ; threads 576 7 1 / 256 1 1 ; ok
+// @witness weighted_sum_* ; count=1 ; threads 576 7 1 / 256 1 1 ; ok
+// @witness weighted_sum_* ; count=0 ; threads 576 7 1 / 256 1 1 ; refused
+// @witness weighted_sum_* ; count=8 ; threads 576 7 2 / 256 1 1 ; refused

@@ -467,20 +467,6 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-func TestWitnessErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		"a ; b ; c": "witness.txt:1: has 3 parts, not 4",
-		"\n# x\na ; ; groups 1 1 1 / 1 1 1 ; yes": `witness.txt:3: the verdict "yes" is neither ok nor refused`,
-		"a ; n=x ; groups 1 1 1 / 1 1 1 ; ok":     `witness.txt:1: strconv.ParseInt: parsing "x": invalid syntax`,
-		"a ; n@x=1 ; groups 1 1 1 / 1 1 1 ; ok":   `witness.txt:1: strconv.ParseUint: parsing "x": invalid syntax`,
-		"a ; ; cells 1 1 1 / 1 1 1 ; ok":          `witness.txt:1: "cells" is neither groups nor threads`,
-		"a ; ; groups 1 1 / 1 1 1 ; ok":           `witness.txt:1: the grid "groups 1 1 / 1 1 1" is not UNIT x y z / x y z: expected integer`,
-	} {
-		_, err := parseWitnesses(text)
-		assert.EqualError(t, err, want)
-	}
-}
-
 // TestElements: elements of every type, from the first to one across bytes.
 func TestElements(t *testing.T) {
 	raw := []byte{0x21, 0x43, 0x65, 0x87, 0xff, 0xff, 0x80, 0x3f}

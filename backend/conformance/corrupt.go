@@ -3,7 +3,6 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -23,19 +22,19 @@ const (
 
 // fewer divides the cases of those corruptions that go through all of them, and
 // would take most of the time: an update that is a write shows after the last
-// (the sooner the fewer there are), what equivalents.go lists never.
+// (the sooner the fewer there are), what @equivalent lines list never.
 const fewer = 4
 
 // Corrupt damages every declaration of the library in every systematic way and
 // fails for each lie that the tests of kernels, run on the device, do not
-// notice, unless equivalents.go says why it is none.
+// notice, unless an @equivalent line says why it is none.
 //
 // Instances of a template stand in one line of the source, so that a lie there
 // is noticed if it is noticed for one of them.
-func Corrupt(t *testing.T, open func() backend.Device, long bool) {
+func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	var order []string
 	byFamily := map[string][]instance{}
-	for _, f := range msl.Functions() {
+	for _, f := range o.functions() {
 		for i, d := range msl.Declarations(f) {
 			name := family(d)
 			if byFamily[name] == nil {
@@ -45,10 +44,10 @@ func Corrupt(t *testing.T, open func() backend.Device, long bool) {
 		}
 	}
 	cases := corruptCases
-	if long {
+	if o.Long {
 		cases = corruptLong
 	}
-	used := make([]int, len(equivalents))
+	used := map[*decl.Equivalent]bool{}
 	counts := map[string]tally{} // by kind
 	var mu sync.Mutex            // of both
 	t.Run("families", func(t *testing.T) {
@@ -63,15 +62,17 @@ func Corrupt(t *testing.T, open func() backend.Device, long bool) {
 				for k, n := range familyCounts {
 					counts[k] = counts[k].plus(n)
 				}
-				for _, i := range familyUsed {
-					used[i]++
+				for _, e := range familyUsed {
+					used[e] = true
 				}
 			})
 		}
 	})
-	for i, e := range equivalents {
-		if used[i] == 0 {
-			t.Errorf("equivalents.go lists %q of %s, which no mutant is", e.mutant, e.function)
+	for _, f := range msl.Files() {
+		for _, e := range msl.Equivalents(f) {
+			if !used[e] && (o.Source == "" || o.Source == f) {
+				t.Errorf("%v: @equivalent: %q is no corruption of %s that would go unnoticed: delete the line", e, e.Corruption, e.Declaration)
+			}
 		}
 	}
 	var total tally
@@ -108,9 +109,9 @@ func (n tally) String() string {
 	return fmt.Sprintf("%4d corruptions: %4d contradict the kernel, %4d a witness, %3d themselves; %2d are equivalent", n.all, n.kernel, n.witness, n.impossible, n.equivalent)
 }
 
-// corruptFamily returns how the corruptions of each kind showed, and which of
+// corruptFamily returns how the corruptions of each kind showed, and which
 // equivalents there are among them.
-func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases int) (counts map[string]tally, used []int) {
+func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases int) (counts map[string]tally, used []*decl.Equivalent) {
 	counts = map[string]tally{}
 	// A lie is known by its text and, of several alike, by its number.
 	var order []string
@@ -130,27 +131,27 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 		m, in := lies[key][0].m, lies[key][0].in
 		e := equivalent(in, m)
 		n := cases
-		if e >= 0 || strings.HasSuffix(m.what, "write -> update") {
+		if e != nil || strings.HasSuffix(m.what, "write -> update") {
 			n /= fewer
 		}
 		var err error
 		for i, l := range lies[key] {
-			if err = l.in.notice(dev, l.m, n); err != nil || i == 0 && e >= 0 {
+			if err = l.in.notice(dev, l.m, n); err != nil || i == 0 && e != nil {
 				break
 			}
 		}
 		count := counts[m.kind]
 		count.all++
 		switch {
-		case err != nil && e >= 0:
-			t.Errorf("equivalents.go lists %q as no lie (%s), and yet it shows: %v", m, equivalents[e].reason, err)
+		case err != nil && e != nil:
+			t.Errorf("%v: @equivalent: %q is said to be no lie (%s), and yet it shows: %v", e, m, e.Reason, err)
 		case errors.Is(err, errWitness):
 			count.witness++
 		case errors.Is(err, errNoDispatch):
 			count.impossible++
 		case err != nil:
 			count.kernel++
-		case e >= 0:
+		case e != nil:
 			used = append(used, e)
 			count.equivalent++
 		default:
@@ -179,18 +180,4 @@ func (x instance) notice(dev backend.Device, m mutant, cases int) error {
 	}
 	_, err := kernelCases(dev, m.d, cases, fmt.Sprintf("%s %d", x.function, x.index))
 	return err
-}
-
-// equivalent returns the place in equivalents of what says that m is no lie, or
-// −1.
-func equivalent(in instance, m mutant) int {
-	for i, e := range equivalents {
-		if f, err := path.Match(e.function, in.String()); !f || err != nil {
-			continue
-		}
-		if glob(e.mutant, m.String()) {
-			return i
-		}
-	}
-	return -1
 }

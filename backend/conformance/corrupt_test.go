@@ -13,5 +13,5 @@ var long = flag.Bool("long", false, "200 random dispatches for each corruption t
 // TestDeclarationsDoNotLie corrupts the declarations of all kernels and expects
 // the kernels' tests, run on the CPU backend, to notice.
 func TestDeclarationsDoNotLie(t *testing.T) {
-	Corrupt(t, func() backend.Device { return cpu.New(1) }, *long)
+	Corrupt(t, func() backend.Device { return cpu.New(1) }, Options{Long: *long})
 }

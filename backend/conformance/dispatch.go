@@ -310,8 +310,8 @@ func appendElement(data []byte, t ir.DType, v int64, f float32) []byte {
 func (b *builder) grid(n *ir.Dispatch) error {
 	d := b.a.d
 	if b.fixed != nil {
-		n.GridKind, n.Threadgroup = b.fixed.kind, b.fixed.group
-		for i, v := range b.fixed.grid {
+		n.GridKind, n.Threadgroup = b.fixed.Kind, b.fixed.Group
+		for i, v := range b.fixed.Grid {
 			n.Grid[i] = ir.Ext(v)
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // Options of a run. The zero value runs every test in its short form.
@@ -25,6 +26,8 @@ type Options struct {
 	// long form of each instance; 0 means 100, in the long form 200. (Corruptions of
 	// declarations show in 40, see Corrupt.)
 	Cases int
+	// Source, if it is not empty, names the Metal source whose kernels alone are tested.
+	Source string
 	// Long asks for the long form.
 	Long bool
 	// BorrowedKernels leaves out the tests of kernels, of a device that runs those of another
@@ -47,6 +50,13 @@ func (o Options) cases() int {
 	return 100
 }
 
+// functions returns the names of the functions that are tested.
+func (o Options) functions() []string {
+	return slices.DeleteFunc(msl.Functions(), func(f string) bool {
+		return o.Source != "" && msl.Declarations(f)[0].File != o.Source
+	})
+}
+
 // Run runs all tests on the device that open returns. A device that is an
 // [io.Closer] is closed at the end.
 func Run(t *testing.T, open func() backend.Device, o Options) {
@@ -57,7 +67,10 @@ func Run(t *testing.T, open func() backend.Device, o Options) {
 		other = o.Other()
 		defer closeDevice(t, other)
 	}
-	tests := semantics()
+	tests := map[string]func(*T){}
+	if o.Source == "" {
+		tests = semantics()
+	}
 	if !o.BorrowedKernels {
 		maps.Copy(tests, kernelTests(o))
 	}

@@ -207,6 +207,9 @@ func termTests(o Options) map[string]func(*T) {
 	tests := map[string]func(*T){}
 	for _, pair := range twins() {
 		a, b := pair[0], pair[1]
+		if o.Source != "" && a.File != o.Source && b.File != o.Source {
+			continue
+		}
 		tests[fmt.Sprintf("term/%s=%s", a.Name, b.Name)] = func(t *T) {
 			cases := 20
 			if o.Long {

@@ -3,7 +3,7 @@ package cpu
 import "math"
 
 func init() {
-	register(
+	Register(
 		unary("v_Gelufloat32float32", geluTo, 14),
 		unary("v_GeluErffloat32float32", geluErfTo, 14),
 		&Kernel{

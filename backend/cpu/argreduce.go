@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(&Kernel{
+	Register(&Kernel{
 		Name:  "argmax_float32",
 		Units: func(c *Call) int { return c.Threads[1] },
 		Run:   argmax,

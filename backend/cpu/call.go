@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -156,20 +157,43 @@ type Kernel struct {
 	Cost func(c *Call) float64
 }
 
-// table holds the kernels by name. Each family's file adds its own in init.
-var table = map[string]*Kernel{}
+// table holds the kernels by name.
+var table struct {
+	sync.RWMutex
+	kernels map[string]*Kernel
+}
 
-func register(ks ...*Kernel) {
-	for _, k := range ks {
-		if table[k.Name] != nil {
+// Register gives the CPU the twins of kernels that are declared in a Metal source, of
+// the library or one that [github.com/mlxc/mlxc/msl.Register] adds. The file of a
+// family calls it in init. It panics if a twin lacks one of its functions or has the
+// name of another.
+func Register(twins ...*Kernel) {
+	table.Lock()
+	defer table.Unlock()
+	if table.kernels == nil {
+		table.kernels = map[string]*Kernel{}
+	}
+	for _, k := range twins {
+		switch {
+		case k.Name == "" || k.Units == nil || k.Run == nil || k.Cost == nil:
+			panic(fmt.Sprintf("cpu: the twin %q lacks its Name, Units, Run or Cost", k.Name))
+		case table.kernels[k.Name] != nil:
 			panic("cpu: two kernels are called " + k.Name)
 		}
-		table[k.Name] = k
+		table.kernels[k.Name] = k
 	}
 }
 
 // Lookup returns the kernel called name, or nil.
-func Lookup(name string) *Kernel { return table[name] }
+func Lookup(name string) *Kernel {
+	table.RLock()
+	defer table.RUnlock()
+	return table.kernels[name]
+}
 
 // Names returns the names of all kernels, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(table)) }
+func Names() []string {
+	table.RLock()
+	defer table.RUnlock()
+	return slices.Sorted(maps.Keys(table.kernels))
+}

@@ -1,7 +1,7 @@
 package cpu
 
 func init() {
-	register(
+	Register(
 		&Kernel{
 			Name:  "v_copyfloat32float32",
 			Units: func(c *Call) int { return chunks(c.Threads[0]) },

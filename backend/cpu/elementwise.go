@@ -3,7 +3,7 @@ package cpu
 import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 func init() {
-	register(
+	Register(
 		vv("vv_Addfloat32", simd.AddTo),
 		vv("vv_Multiplyfloat32", simd.MulTo),
 		vvHalf("vv_Addfloat16", simd.AddTo),

@@ -3,7 +3,7 @@ package cpu
 import "fmt"
 
 func init() {
-	register(
+	Register(
 		embedding("embed_float32", 2, func(c *Call, dst []float32, id int) {
 			k := len(dst)
 			copy(dst, c.F32(1)[id*k:(id+1)*k])
@@ -14,7 +14,7 @@ func init() {
 		}),
 	)
 	for _, q := range affines {
-		register(embedding(fmt.Sprintf("affine_embed_float_gs_%d_b_%d", q.group, q.bits), 4, q.embed))
+		Register(embedding(fmt.Sprintf("affine_embed_float_gs_%d_b_%d", q.group, q.bits), 4, q.embed))
 	}
 }
 

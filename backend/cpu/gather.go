@@ -10,11 +10,11 @@ import (
 func init() {
 	for _, a := range affines {
 		for _, fast := range []string{"", "_fast"} {
-			register(gatherQMV(a, fmt.Sprintf("affine_gather_qmv%s_float_gs_%d_b_%d", fast, a.group, a.bits)))
+			Register(gatherQMV(a, fmt.Sprintf("affine_gather_qmv%s_float_gs_%d_b_%d", fast, a.group, a.bits)))
 		}
-		register(gatherRows(fmt.Sprintf("gather_qmv_float_gs_%d_b_%d", a.group, a.bits), a))
+		Register(gatherRows(fmt.Sprintf("gather_qmv_float_gs_%d_b_%d", a.group, a.bits), a))
 	}
-	register(gatherRows("gather_gemv_float32", dots{dense{}}), gatherRows("gather_gemv_float16_float32", dots{dense{half: true}}))
+	Register(gatherRows("gather_gemv_float32", dots{dense{}}), gatherRows("gather_gemv_float16_float32", dots{dense{half: true}}))
 }
 
 // gatherQMV is the product of vectors with matrices that indices pick from a

@@ -15,7 +15,7 @@ func init() {
 		{4, 1, 1, 32, 1, 4}, {4, 1, 1, 32, 4, 4},
 		{8, 1, 1, 32, 4, 4},
 	} {
-		register(&Kernel{
+		Register(&Kernel{
 			Name: fmt.Sprintf("gemv_float32_bm%d_bn%d_sm%d_sn%d_tm%d_tn%d_nc0_axpby0",
 				t[0], t[1], t[2], t[3], t[4], t[5]),
 			Units: func(c *Call) int { return ceilDiv(c.Int(5), gemvRows) * c.Groups[2] },
@@ -25,15 +25,15 @@ func init() {
 	}
 	for kind, p := range fused(dense{half: true}) {
 		p.form = alwaysFew
-		register(p.kernel("gemv_" + kind + "_float16_float32"))
+		Register(p.kernel("gemv_" + kind + "_float16_float32"))
 	}
 	for name, half := range map[string]bool{"float32": false, "float16_float32": true} {
 		for kind, p := range fused(dense{half}) {
 			p.form = alwaysMany
-			register(p.ofMany().kernel("gemm_nt_" + kind + "_" + name))
+			Register(p.ofMany().kernel("gemm_nt_" + kind + "_" + name))
 		}
 	}
-	register(
+	Register(
 		&Kernel{
 			Name:  "gemv_float16_float32",
 			Units: func(c *Call) int { return ceilDiv(c.Int(4), gemvRows) },

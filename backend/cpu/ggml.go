@@ -28,7 +28,7 @@ var ggmlFormats = []ggmlFormat{
 
 func init() {
 	for _, f := range ggmlFormats {
-		register(f.mulMV("ggml_mul_mv_"+f.name+"_f32"), f.mulMVID("ggml_mul_mv_id_"+f.name+"_f32"))
+		Register(f.mulMV("ggml_mul_mv_"+f.name+"_f32"), f.mulMVID("ggml_mul_mv_id_"+f.name+"_f32"))
 	}
 }
 

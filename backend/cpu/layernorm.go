@@ -3,7 +3,7 @@ package cpu
 import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 func init() {
-	register(
+	Register(
 		&Kernel{Name: "layer_normfloat32", Units: groupsX, Run: layerNorm, Cost: layerNormCost},
 		&Kernel{Name: "layer_norm_loopedfloat32", Units: groupsX, Run: layerNorm, Cost: layerNormCost},
 		&Kernel{Name: "layer_normfloat16", Units: groupsX, Run: layerNormNarrow(halfType), Cost: layerNormNarrowCost},

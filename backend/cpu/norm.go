@@ -3,7 +3,7 @@ package cpu
 import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 func init() {
-	register(
+	Register(
 		&Kernel{Name: "rmsfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
 		&Kernel{Name: "rms_loopedfloat32", Units: groupsX, Run: rms, Cost: rmsCost},
 		&Kernel{Name: "rmsfloat16", Units: groupsX, Run: rmsHalf, Cost: rmsHalfCost},

@@ -17,15 +17,15 @@ func init() {
 	for _, a := range affines {
 		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
 		for _, fast := range []string{"", "_fast"} {
-			register(plain(a, 1).kernel("affine_qmv" + fast + "_" + params + "_batch_0_pr_0_hgs_0_r_4"))
+			Register(plain(a, 1).kernel("affine_qmv" + fast + "_" + params + "_batch_0_pr_0_hgs_0_r_4"))
 			for kind, p := range fused(a) {
-				register(p.kernel("affine_qmv" + fast + "_" + kind + "_" + params))
+				Register(p.kernel("affine_qmv" + fast + "_" + kind + "_" + params))
 			}
 		}
 		for _, aligned := range []bool{false, true} {
-			register(plain(a, 1).ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
+			Register(plain(a, 1).ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))
 			for kind, p := range fused(a) {
-				register(p.ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_%s_alN_%t", kind, params, aligned)))
+				Register(p.ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_%s_alN_%t", kind, params, aligned)))
 			}
 		}
 	}

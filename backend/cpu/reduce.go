@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	register(
+	Register(
 		&Kernel{Name: "col_reduce_small_1_reduce_sumfloat32", Units: columnBlocks, Run: sumColumns, Cost: sumColumnsCost},
 		&Kernel{Name: "col_reduce_looped_1_32_32_reduce_sumfloat32", Units: columnBlocks, Run: sumColumns, Cost: sumColumnsCost},
 	)

@@ -7,7 +7,7 @@ const (
 )
 
 func init() {
-	register(
+	Register(
 		&Kernel{
 			Name:  "rope_single_float32",
 			Units: func(c *Call) int { return c.Threads[1] },

@@ -28,7 +28,7 @@ func registerSDPA(name string, d int, rows bool) {
 		s.transposed = s.transposed || rows
 		return s
 	}
-	register(&Kernel{
+	Register(&Kernel{
 		Name: name,
 		Units: func(c *Call) int {
 			s := of(c)

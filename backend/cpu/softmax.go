@@ -4,7 +4,7 @@ import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 func init() {
 	for _, name := range []string{"block_softmax_float32", "looped_softmax_float32"} {
-		register(&Kernel{
+		Register(&Kernel{
 			Name: name, Units: groupsX, Run: softmax,
 			Cost: func(c *Call) float64 { return 20 + 0.6*float64(c.Int(2)) },
 		})

@@ -1,7 +1,7 @@
 package cpu
 
 func init() {
-	register(&Kernel{
+	Register(&Kernel{
 		Name: "topk_float32", Units: groupsX, Run: topK,
 		Cost: func(c *Call) float64 { return 20 + 0.8*float64(c.Uint(3)) + 2*float64(c.Uint(4)*c.Uint(4)) },
 	})

@@ -3,7 +3,7 @@ package cpu
 import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 func init() {
-	register(&Kernel{
+	Register(&Kernel{
 		Name:  "weighted_sum_float32",
 		Units: func(c *Call) int { return c.Threads[1] },
 		Run:   weightedSum,

@@ -86,6 +86,8 @@ type Decl struct {
 	Requires         []*term.Expr
 	Inplace          [][2]int // pairs (written, read) of arguments
 	Nondeterministic bool
+	MLX              bool   // name and arguments are those of a kernel of MLX
+	MLXLike          string // a kernel of MLX with the same arguments, or ""
 	Wheres           []Where
 	Results          []Result
 	Symbols          []Symbol

@@ -19,7 +19,8 @@ func effectsOf(f *fixture, elem, shape, access string, view ir.View, p, q ir.Aff
 	if access == "write" {
 		lines[1], lines[5] = "arg 0 y device "+elem+"["+shape+"] update", "nondeterministic"
 	}
-	ds, err := decl.Parse("f.metal", source(lines...))
+	read, err := decl.Parse("f.metal", source(lines...))
+	ds := read.Decls
 	if err != nil {
 		return nil, err
 	}

@@ -10,10 +10,18 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Parse returns every declaration of a Metal source, one for each combination
-// of template values, in the order of the file.
-func Parse(file, src string) ([]*Decl, error) {
-	var out []*Decl
+// Source is what the comments of a Metal source declare.
+type Source struct {
+	File        string
+	Decls       []*Decl // one for each combination of template values, in the order of the file
+	Witnesses   []*Witness
+	Equivalents []*Equivalent
+}
+
+// Parse reads the declarations of a Metal source and what stands there to test
+// them. With an error it returns what it has read before.
+func Parse(file, src string) (*Source, error) {
+	out := &Source{File: file}
 	lines := strings.Split(src, "\n")
 	for i := 0; i < len(lines); {
 		if _, ok := directive(lines[i]); !ok {
@@ -30,21 +38,26 @@ func Parse(file, src string) ([]*Decl, error) {
 			for strings.HasSuffix(text, "\\") {
 				text = strings.TrimSuffix(text, "\\")
 				if i++; i >= len(lines) {
-					return nil, fmt.Errorf("%s:%d: the declaration ends in a continuation", file, i)
+					return out, fmt.Errorf("%s:%d: the declaration ends in a continuation", file, i)
 				}
 				more, ok := strings.CutPrefix(strings.TrimSpace(lines[i]), "//")
 				if !ok {
-					return nil, fmt.Errorf("%s:%d: the line above is continued, this one is no comment", file, i+1)
+					return out, fmt.Errorf("%s:%d: the line above is continued, this one is no comment", file, i+1)
 				}
 				text += " " + remarkCut(more)
 			}
 			key, rest, _ := strings.Cut(text, " ")
-			block = append(block, line{at + 1, key, strings.TrimSpace(rest)})
+			l := line{at + 1, key, strings.TrimSpace(rest)}
+			if own, err := out.line(l); err != nil {
+				return out, fmt.Errorf("%s:%d: @%s: %w", file, l.no, key, err)
+			} else if !own {
+				block = append(block, l)
+			}
 		}
 		// A block may hold several declarations, each begun by @kernel.
 		for len(block) > 0 {
 			if block[0].key != "kernel" {
-				return nil, fmt.Errorf("%s:%d: @%s stands before @kernel", file, block[0].no, block[0].key)
+				return out, fmt.Errorf("%s:%d: @%s stands before @kernel", file, block[0].no, block[0].key)
 			}
 			end := 1
 			for end < len(block) && block[end].key != "kernel" {
@@ -52,13 +65,72 @@ func Parse(file, src string) ([]*Decl, error) {
 			}
 			ds, err := expand(file, block[:end])
 			if err != nil {
-				return nil, err
+				return out, err
 			}
-			out = append(out, ds...)
+			out.Decls = append(out.Decls, ds...)
 			block = block[end:]
 		}
 	}
-	return out, nil
+	return out, out.check()
+}
+
+// line reads a line that belongs to the file and to no single declaration.
+func (s *Source) line(l line) (own bool, err error) {
+	switch l.key {
+	case "witness":
+		w, err := parseWitness(l.text)
+		if err != nil {
+			return true, err
+		}
+		w.File, w.Line = s.File, l.no
+		s.Witnesses = append(s.Witnesses, w)
+	case "equivalent":
+		e, err := parseEquivalent(l.text)
+		if err != nil {
+			return true, err
+		}
+		e.File, e.Line = s.File, l.no
+		s.Equivalents = append(s.Equivalents, e)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// check: witnesses are of functions of this file, and name what those have.
+func (s *Source) check() error {
+	for _, w := range s.Witnesses {
+		matched := false
+		for _, d := range s.Decls {
+			if !w.Matches(d.Name) {
+				continue
+			}
+			matched = true
+			if name := w.unknown(d); name != "" {
+				return fmt.Errorf("%v: @witness: kernel %s has no constant or argument %q", w, d.Name, name)
+			}
+		}
+		if !matched {
+			return fmt.Errorf("%v: @witness: this file declares no kernel %s", w, w.Function)
+		}
+	}
+	return nil
+}
+
+// unknown returns a name that w uses and d does not have.
+func (w *Witness) unknown(d *Decl) string {
+	for name := range w.Values {
+		_, arg := d.ArgNamed(name)
+		if !arg && !slices.ContainsFunc(d.Constants, func(c Constant) bool { return c.Name == name }) {
+			return name
+		}
+	}
+	for _, name := range w.Inplace {
+		if _, ok := d.ArgNamed(name); !ok && name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 type line struct {
@@ -248,6 +320,7 @@ func build(file, name string, params []param, values map[string]string, block []
 		{[]string{"require"}, b.require},
 		{[]string{"inplace"}, b.inplace},
 		{[]string{"nondeterministic"}, func(string) error { d.Nondeterministic = true; return nil }},
+		{[]string{"mlx"}, func(like string) error { d.MLX, d.MLXLike = true, like; return nil }},
 		{[]string{"where"}, b.where},
 		{[]string{"term"}, b.term},
 	}

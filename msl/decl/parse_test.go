@@ -62,7 +62,8 @@ func with(changes ...string) string {
 }
 
 func TestParse(t *testing.T) {
-	ds, err := decl.Parse("row.metal", source(row()...))
+	read, err := decl.Parse("row.metal", source(row()...))
+	ds := read.Decls
 	require.NoError(t, err)
 	require.Len(t, ds, 2)
 	d := ds[1]
@@ -110,10 +111,11 @@ func TestKernel(t *testing.T) {
 // TestTemplates: one declaration for each combination, the last parameter
 // fastest; integers and booleans are symbols, everything is text in braces.
 func TestTemplates(t *testing.T) {
-	ds, err := decl.Parse("f.metal", source(
+	read, err := decl.Parse("f.metal", source(
 		"kernel q_{W:half=f16|float=f32}_gs_{g:32|64}_al_{a:true|false}",
 		"arg 0 w device {W}[g, 2*a + {g}] read", "arg 1 y device {W}[g] write", "threads g, 1, 1", "require a == 0 || g == 64", "term y[i] = w[i, 0]",
 	))
+	ds := read.Decls
 	require.NoError(t, err)
 	var got []string
 	for _, d := range ds {
@@ -134,7 +136,7 @@ func TestTemplates(t *testing.T) {
 // TestLayout: where a declaration may stand, how lines continue, what a remark
 // is, and that several declarations follow one another.
 func TestLayout(t *testing.T) {
-	ds, err := decl.Parse("f.metal", strings.Join([]string{
+	read, err := decl.Parse("f.metal", strings.Join([]string{
 		"// A remark about @kernel in prose is none:",
 		"//   see @kernel above",
 		"  /// @kernel a -- the first",
@@ -146,14 +148,16 @@ func TestLayout(t *testing.T) {
 		"// @term y[i, j] = round(f32, i + -- not a term",
 		"//",
 	}, "\r\n"))
+	ds := read.Decls
 	assert.EqualError(t, err, `f.metal:9: kernel a: @term: column 16 of " round(f32, i +": the expression ends too early`)
 	assert.Empty(t, ds)
 
-	ds, err = decl.Parse("f.metal", strings.Join([]string{
+	read, err = decl.Parse("f.metal", strings.Join([]string{
 		"// @kernel a", "// @arg 0 y device f32[n] write", "// @threads n, 1, 1", "// @term y[i] = round(f32, \\", "//   f32(i)) -- done",
 		"// @kernel b", "// @arg 0 y device f32[n] write", "// @threads n, 1, 1", "// @term y[i] = round(f32, 0)",
 		"//", "// @kernel a", "// @arg 0 y device f32[n] write", "// @groups n, 1, 1", "// @term y[i] = round(f32, 1)",
 	}, "\n"))
+	ds = read.Decls
 	require.NoError(t, err)
 	var got []string
 	for _, d := range ds {
@@ -253,7 +257,8 @@ func TestParseErrors(t *testing.T) {
 		{with("15:"), "f.metal:3: kernel rowfloat32: writes y but has no @term for it"},
 		{with("16: term y[r, i] = x[r, i]"), "f.metal:3: kernel rowfloat32: has two @term lines for y"},
 	} {
-		ds, err := decl.Parse("f.metal", c.src)
+		read, err := decl.Parse("f.metal", c.src)
+		ds := read.Decls
 		assert.EqualError(t, err, c.want, "%s", c.src)
 		assert.Nil(t, ds)
 	}
@@ -275,7 +280,8 @@ func FuzzParse(f *testing.F) {
 		if strings.Count(src, "|") > 20 {
 			return // that many template values multiply to anything
 		}
-		ds, err := decl.Parse("f.metal", src)
+		read, err := decl.Parse("f.metal", src)
+		ds := read.Decls
 		if err != nil {
 			require.Regexp(t, `^f\.metal:\d+: `, err.Error())
 			return
@@ -288,7 +294,8 @@ func FuzzParse(f *testing.F) {
 
 func parse(t testing.TB, lines ...string) *decl.Decl {
 	t.Helper()
-	ds, err := decl.Parse("f.metal", source(lines...))
+	read, err := decl.Parse("f.metal", source(lines...))
+	ds := read.Decls
 	require.NoError(t, err)
 	require.Len(t, ds, 1)
 	return ds[0]

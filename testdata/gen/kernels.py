@@ -1,9 +1,15 @@
-"""Calls of every CPU kernel with the results they must have.
+"""Goldens: dispatches of kernels with the results they must have.
+
+    python testdata/gen/kernels.py testdata/kernels/l2_norm.txtar
+
+runs program.py of the archive, which calls case and expect below, and writes
+cases.json and arrays.base64 behind it: a golden of a new kernel is one such file.
 
     python testdata/gen/kernels.py [OUT]      (OUT: testdata/kernels)
 
-writes OUT/cases.json, one case a line, and OUT/cases.bin, the arrays that the
-cases refer to as [offset, bytes]. backend/cpu/oracle_test.go reads them.
+writes OUT/cases.json, one case a line, and OUT/cases.bin, for the kernels whose
+program stands here. Cases refer to arrays as [offset, bytes].
+backend/conformance/golden.go reads all of them.
 
 A case is one dispatch: kernel, function constants, grid, the bytes of every
 argument. "expect" holds the results of one or two oracles:
@@ -23,7 +29,9 @@ not read are NaN.
 Deterministic: a seed a family. Versions: requirements.txt.
 """
 
+import base64
 import json
+import re
 import struct
 import sys
 from pathlib import Path
@@ -991,17 +999,34 @@ def transposed():
             expect(c, 2, np.array(got), scale, oracle="mlx")
 
 
+def text():
+    """The cases as JSON, one a line."""
+    versions = f"numpy {np.__version__}, mlx {mx.__version__}"
+    head = '{"made by": "testdata/gen/%s, %s",\n"cases": [\n' % (Path(sys.argv[0]).name, versions)
+    return head + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]}\n"
+
+
+def archive(path):
+    """Runs the program of a golden and writes what it makes behind it."""
+    remark, marker, rest = path.read_text().partition("-- program.py --\n")
+    if not marker:
+        sys.exit(f"{path} has no line -- program.py --")
+    program = re.split(r"^-- .* --\n", rest, maxsplit=1, flags=re.M)[0]
+    exec(compile(program, f"{path}: program.py", "exec"), globals())
+    arrays = base64.encodebytes(bytes(blob)).decode()
+    path.write_text(f"{remark}{marker}{program}-- cases.json --\n{text()}-- arrays.base64 --\n{arrays}")
+    print(f"{len(cases)} cases, {len(blob)} bytes")
+
+
 def main(name, families):
     target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "kernels")
     mx.set_default_device(mx.cpu)
+    if target.suffix == ".txtar":
+        return archive(target)
     for family in families:
         family()
     target.mkdir(parents=True, exist_ok=True)
-    versions = f"numpy {np.__version__}, mlx {mx.__version__}"
-    with open(target / f"{name}.json", "w") as f:
-        f.write('{"made by": "testdata/gen/%s, %s",\n"cases": [\n' % (Path(sys.argv[0]).name, versions))
-        f.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
-        f.write("\n]}\n")
+    (target / f"{name}.json").write_text(text())
     (target / f"{name}.bin").write_bytes(blob)
     print(f"{len(cases)} cases, {len(blob)} bytes")
 

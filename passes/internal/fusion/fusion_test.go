@@ -178,7 +178,7 @@ func TestFlowAfterFusion(t *testing.T) {
 // A kernel that leaves out the rounding of an intermediate is taken only where
 // rewrite round is allowed; else a remark says that it would be.
 func TestRoundingOfAnIntermediate(t *testing.T) {
-	ds, err := decl.Parse("fused.metal", `
+	source, err := decl.Parse("fused.metal", `
 // @kernel   mul_addfloat16
 // @arg 0 a  device f16[n] read
 // @arg 1 b  device f16[n] read
@@ -188,6 +188,7 @@ func TestRoundingOfAnIntermediate(t *testing.T) {
 // @group    _, _, _
 // @term     y[i] = round(f16, a[i] * b[i] + c[i])
 `)
+	ds := source.Decls
 	require.NoError(t, err)
 	lib := isel.NewLibrary(append(ds, msl.Declarations("vv_Multiplyfloat16")[0], msl.Declarations("vv_Addfloat16")[0])...)
 	const head = `mlxt 1

@@ -116,14 +116,25 @@ func selectable(d *decl.Decl) bool {
 	return true
 }
 
+var builtin struct {
+	sync.Mutex
+	version int // of package msl
+	*Library
+}
+
 // Builtin returns the library of package msl.
-var Builtin = sync.OnceValue(func() *Library {
-	var ds []*decl.Decl
-	for _, n := range msl.Functions() {
-		ds = append(ds, msl.Declarations(n)...)
+func Builtin() *Library {
+	builtin.Lock()
+	defer builtin.Unlock()
+	if v := msl.Version(); builtin.Library == nil || builtin.version != v {
+		var ds []*decl.Decl
+		for _, n := range msl.Functions() {
+			ds = append(ds, msl.Declarations(n)...)
+		}
+		builtin.Library, builtin.version = NewLibrary(ds...), v
 	}
-	return NewLibrary(ds...)
-})
+	return builtin.Library
+}
 
 // Bind finds the declaration that describes a dispatch, of the library or of a
 // generated kernel, and applies it.
@@ -153,8 +164,9 @@ func Selectable(in *decl.Instance) bool { return selectable(in.Decl) }
 var copies = sync.OnceValue(func() map[ir.DType]*decl.Decl {
 	out := map[ir.DType]*decl.Decl{}
 	for _, t := range []ir.DType{ir.F32, ir.F16, ir.BF16, ir.U32, ir.I32, ir.U16, ir.U8} {
-		ds, err := decl.Parse("copy", "// @kernel copy\n// @arg 0 src device "+t.String()+"[n] read\n// @arg 1 dst device "+t.String()+
+		source, err := decl.Parse("copy", "// @kernel copy\n// @arg 0 src device "+t.String()+"[n] read\n// @arg 1 dst device "+t.String()+
 			"[n] write\n// @threads n, 1, 1\n// @group _, _, _\n// @term dst[i] = src[i]\n")
+		ds := source.Decls
 		if err != nil {
 			panic(err) // the text is constant
 		}

@@ -28,7 +28,8 @@ func parse(t *testing.T, body string) *ir.Graph {
 // library declares kernels in the language of docs/kernels.md.
 func library(t *testing.T, src string) *isel.Library {
 	t.Helper()
-	ds, err := decl.Parse("test.metal", src)
+	source, err := decl.Parse("test.metal", src)
+	ds := source.Decls
 	require.NoError(t, err)
 	return isel.NewLibrary(ds...)
 }

@@ -1,0 +1,394 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// Golden is a dispatch of a kernel with the results that it must have, which NumPy
+// computed in float64, or MLX. testdata/gen/kernels.py writes goldens and says what
+// their fields mean.
+type Golden struct {
+	Kernel, Note           string
+	Flags                  map[string]uint64 // function constants, by index
+	Groups, Threads, Group [3]int
+	Device                 map[string]struct {
+		Data  *[2]int
+		Bytes int64
+		Same  *int
+	}
+	Constant map[string]string
+	Expect   []expectation
+
+	file   string
+	arrays []byte // what Data, Values and Scale are offset and length in
+}
+
+type expectation struct {
+	Oracle         string
+	Slot           int
+	Shape, Strides []int
+	Exact          bool
+	Half           bool // elements have 16 bits, f16; so have Values that are exact
+	BFloat         bool // they are bf16
+	Tol            float64
+	Values, Scale  *[2]int
+}
+
+func (g *Golden) String() string { return fmt.Sprintf("%s: %s %s", g.file, g.Kernel, g.Note) }
+
+// ReadGoldens reads the goldens of a folder: each *.txtar, which holds cases, arrays
+// and the program that made them, and each *.json with its arrays in a *.bin.
+func ReadGoldens(dir fs.FS) ([]*Golden, error) {
+	var out []*Golden
+	names, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range names {
+		var cases, arrays []byte
+		switch base, ext := strings.TrimSuffix(e.Name(), path.Ext(e.Name())), path.Ext(e.Name()); ext {
+		case ".txtar":
+			cases, arrays, err = readArchive(dir, e.Name())
+		case ".json":
+			if cases, err = fs.ReadFile(dir, e.Name()); err == nil {
+				arrays, err = fs.ReadFile(dir, base+".bin")
+			}
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var file struct{ Cases []*Golden }
+		if err := json.Unmarshal(cases, &file); err != nil {
+			return nil, fmt.Errorf("%s: %w: make it with testdata/gen/kernels.py", e.Name(), err)
+		}
+		for _, g := range file.Cases {
+			g.file, g.arrays = e.Name(), arrays
+			if len(g.Expect) == 0 || g.Expect[0].Oracle != "numpy" {
+				return nil, fmt.Errorf("%v expects nothing that NumPy computed", g)
+			}
+		}
+		out = append(out, file.Cases...)
+	}
+	return out, nil
+}
+
+func readArchive(dir fs.FS, name string) (cases, arrays []byte, err error) {
+	data, err := fs.ReadFile(dir, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range txtar.Parse(data).Files {
+		switch f.Name {
+		case "cases.json":
+			cases = f.Data
+		case "arrays.base64":
+			text := bytes.ReplaceAll(f.Data, []byte("\n"), nil)
+			arrays = make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+			n, err := base64.StdEncoding.Decode(arrays, text)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: arrays.base64: %w", name, err)
+			}
+			arrays = arrays[:n]
+		}
+	}
+	if cases == nil {
+		return nil, nil, fmt.Errorf("%s has no cases.json: make them with testdata/gen/kernels.py %s", name, name)
+	}
+	return cases, arrays, nil
+}
+
+// Goldens runs every golden of a folder on a device and returns how many there are of
+// each kernel that its declaration describes. What no declaration describes runs too,
+// where the executor can, but nothing would ever dispatch it.
+func Goldens(t *testing.T, dev backend.Device, dir fs.FS) map[string]int {
+	t.Helper()
+	all, err := ReadGoldens(dir)
+	require.NoError(t, err)
+	counts := map[string]int{}
+	for _, g := range all {
+		described, err := g.Check(dev)
+		switch {
+		case err != nil:
+			t.Errorf("%v: %v", g, err)
+		case described != nil:
+			t.Logf("%v is not counted: %v", g, described)
+		default:
+			counts[g.Kernel]++
+		}
+	}
+	return counts
+}
+
+// Source runs all that the kernels of one Metal source must show: the tests of [Run] and
+// [Corrupt], and a golden of each in the folder.
+func Source(t *testing.T, open func() backend.Device, file string, goldens fs.FS) {
+	o := Options{Source: file}
+	if len(o.functions()) == 0 {
+		t.Fatalf("the library has no source %s with a kernel: add it with msl.Register", file)
+	}
+	Run(t, open, o)
+	t.Run("declarations", func(t *testing.T) { Corrupt(t, open, o) })
+	t.Run("goldens", func(t *testing.T) {
+		dev := open()
+		defer closeDevice(t, dev)
+		counts := Goldens(t, dev, goldens)
+		for _, f := range o.functions() {
+			if counts[f] == 0 {
+				t.Errorf("%s: no golden of %s that its declaration describes: write one (docs/kernels.md, \"Goldens\")", family(msl.Declarations(f)[0]), f)
+			}
+		}
+	})
+}
+
+// margin is the bytes around each view of a golden, which nobody may touch.
+const margin = 256
+
+// goldenRun is a golden as a graph, with the bytes of its memories.
+type goldenRun struct {
+	graph     *ir.Graph
+	described error           // why no declaration describes the dispatch, or nil
+	views     map[int]ir.View // by slot
+	contents  [][]byte        // by memory, before
+}
+
+// Check runs the golden on a device and compares every byte: results within their
+// tolerance, everything else as it was. described says why no declaration describes
+// the dispatch.
+func (g *Golden) Check(dev backend.Device) (described, err error) {
+	run, err := g.graph()
+	if err != nil {
+		return nil, err
+	}
+	rig, err := newRig(dev, run.graph)
+	if err != nil {
+		return nil, err
+	}
+	defer rig.close()
+	for m, data := range run.contents {
+		if err := rig.put(m, data); err != nil {
+			return nil, err
+		}
+	}
+	if err := rig.run(nil); err != nil {
+		return nil, err
+	}
+	for m, before := range run.contents {
+		after, err := rig.get(nil, m)
+		if err != nil {
+			return nil, err
+		}
+		written := false
+		lo, hi := int64(margin), int64(len(before)-margin)
+		for _, e := range g.Expect {
+			v, ok := run.views[e.Slot]
+			if !ok {
+				return nil, fmt.Errorf("expects results in slot %d, which it does not bind", e.Slot)
+			}
+			if int(v.Mem) != m {
+				continue
+			}
+			written = true
+			if err := e.check(after[lo:hi], before[lo:hi], g.arrays); err != nil {
+				return nil, fmt.Errorf("%s: %w", e.Oracle, err)
+			}
+		}
+		for i := range before {
+			if (!written || int64(i) < lo || int64(i) >= hi) && after[i] != before[i] {
+				return nil, fmt.Errorf("changed byte %d of %%%s, which is none of the results", int64(i)-lo, run.graph.Memories[m].Name)
+			}
+		}
+	}
+	return run.described, nil
+}
+
+// graph makes the dispatch.
+func (g *Golden) graph() (*goldenRun, error) {
+	ds := msl.Declarations(g.Kernel)
+	if len(ds) == 0 {
+		return nil, fmt.Errorf("the library has no kernel %s", g.Kernel)
+	}
+	d := ds[0]
+	b := ir.NewBuilder("golden")
+	var constants []ir.FunctionConstant
+	for _, c := range d.Constants {
+		constants = append(constants, ir.FunctionConstant{Index: c.Index, Name: c.Name, Type: c.Type, Bits: g.Flags[strconv.Itoa(int(c.Index))]})
+	}
+	n := ir.Dispatch{Kernel: b.Kernel(d.Kernel(d.Name, constants...)), GridKind: ir.Threadgroups}
+	grid := g.Groups
+	if d.Threads != nil {
+		n.GridKind, grid = ir.Threads, g.Threads
+	}
+	for i := range grid {
+		n.Grid[i], n.Threadgroup[i] = ir.Ext(int64(grid[i])), uint32(g.Group[i])
+	}
+	run := &goldenRun{views: map[int]ir.View{}}
+	for i := range d.Args {
+		a := &d.Args[i]
+		if a.Mode == decl.Unused || a.Kind == ir.ThreadgroupArg {
+			continue
+		}
+		slot := strconv.Itoa(int(a.Slot))
+		if a.Kind == ir.ConstantArg {
+			raw, err := hex.DecodeString(g.Constant[slot])
+			if err != nil {
+				return nil, fmt.Errorf("constant %s: %w", slot, err)
+			}
+			// An array shorter than the declared one is followed by zeros.
+			n.Bindings = append(n.Bindings, ir.BytesArg(a.Slot, append(raw, make([]byte, max(0, a.Type.Size()*int64(a.Count)-int64(len(raw))))...)))
+			continue
+		}
+		x := g.Device[slot] // an argument that is not given has no bytes
+		at := int(a.Slot)
+		if x.Same != nil {
+			at = *x.Same
+			x = g.Device[strconv.Itoa(at)]
+		}
+		v, ok := run.views[at]
+		if !ok {
+			data := pattern(x.Bytes)
+			if x.Data != nil {
+				data = g.array(*x.Data)
+			}
+			m := b.Memory(ir.Memory{Name: a.Name, Kind: ir.State, Size: int64(len(data)) + 2*margin})
+			v = ir.ViewOf(m, margin, int64(len(data)))
+			run.contents = append(run.contents, slices.Concat(pattern(margin), data, pattern(margin)))
+		}
+		run.views[at], run.views[int(a.Slot)] = v, v
+		n.Bindings = append(n.Bindings, ir.BufferArg(a.Slot, v))
+	}
+	node := b.Dispatch(n)
+	run.graph = b.Unfinished()
+	node.Effects, run.described = msl.Describe(run.graph, node)
+	return run, nil
+}
+
+func (g *Golden) array(at [2]int) []byte { return g.arrays[at[0] : at[0]+at[1]] }
+
+// pattern is what memory holds that nobody gave data: NaNs that no kernel makes, in
+// f32 and in f16.
+func pattern(n int64) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = [4]byte{0xa5, 0x7f, 0xa5, 0x7f}[i%4]
+	}
+	return out
+}
+
+// check compares the elements that e names, and finds changes of the others.
+func (e *expectation) check(got, before, arrays []byte) error {
+	values := arrays[e.Values[0] : e.Values[0]+e.Values[1]]
+	size := 4
+	if e.Half {
+		size = 2
+	}
+	at := func(b []byte, i int) uint32 {
+		if e.Half {
+			return uint32(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+		return binary.LittleEndian.Uint32(b[4*i:])
+	}
+	expected := make([]bool, len(got)/size)
+	var worst error
+	var worstRatio float64
+	for p := range product(e.Shape) {
+		i := offsetOf(p, e.Shape, e.Strides)
+		expected[i] = true
+		g := at(got, i)
+		if e.Half && e.Exact {
+			if w := at(values, p); g != w && !(g&0x7fff > 0x7c00 && w&0x7fff > 0x7c00) {
+				return fmt.Errorf("element %d: got %#04x, want %#04x", p, g, w)
+			}
+			continue
+		}
+		w := binary.LittleEndian.Uint32(values[4*p:])
+		if e.Half {
+			g = math.Float32bits(e.decode(uint16(g)))
+		}
+		gv, wv := math.Float32frombits(g), math.Float32frombits(w)
+		if e.Exact {
+			if g != w && (gv == gv || wv == wv) {
+				return fmt.Errorf("element %d: got %#08x (%v), want %#08x (%v)", p, g, gv, w, wv)
+			}
+			continue
+		}
+		scale := math.Abs(float64(wv))
+		if e.Scale != nil {
+			scale = float64(math.Float32frombits(binary.LittleEndian.Uint32(arrays[e.Scale[0]+4*p:])))
+		}
+		if r := ratio(gv, wv, e.Tol*scale); r > worstRatio {
+			worstRatio = r
+			worst = fmt.Errorf("element %d: got %v, want %v, error %.3g of the tolerance %.3g", p, gv, wv, r, e.Tol*scale)
+		}
+	}
+	for i, ok := range expected {
+		if !ok && at(got, i) != at(before, i) {
+			return fmt.Errorf("wrote element %d of the buffer, which is none of the result", i)
+		}
+	}
+	if worstRatio > 1 {
+		return worst
+	}
+	return nil
+}
+
+// decode is the value of an element of 16 bits, f16 or bf16.
+func (e *expectation) decode(h uint16) float32 {
+	if e.BFloat {
+		return math.Float32frombits(uint32(h) << 16)
+	}
+	return float32(term.F16Value(h))
+}
+
+// ratio is the error of got in units of the tolerance: 0 for equal values,
+// infinite where one of them is not finite and the other differs.
+func ratio(got, want float32, tol float64) float64 {
+	switch g, w := float64(got), float64(want); {
+	case g == w || g != g && w != w:
+		return 0
+	case math.IsInf(w, 0) || w != w || g != g || tol == 0:
+		return math.Inf(1)
+	default:
+		return math.Abs(g-w) / tol
+	}
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, s := range shape {
+		n *= s
+	}
+	return n
+}
+
+// offsetOf is the place of element p, in row-major order, under strides.
+func offsetOf(p int, shape, strides []int) int {
+	o := 0
+	for i := len(shape) - 1; i >= 0; i-- {
+		o += p % shape[i] * strides[i]
+		p /= shape[i]
+	}
+	return o
+}
