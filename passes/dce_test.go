@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -80,7 +80,7 @@ func needed(g *ir.Graph) map[ir.ID]bool {
 	out := map[ir.ID]bool{}
 	for n := uint32(1); n <= 3; n++ {
 		each := func(r ir.Region, f func([2]int64)) {
-			r = dataflow.Rooted(g, r)
+			r = bytestate.Rooted(g, r)
 			r.Runs([]uint32{n}, func(lo, end int64) bool {
 				for ; lo < end; lo++ {
 					f([2]int64{int64(r.Mem), lo})

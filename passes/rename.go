@@ -59,10 +59,10 @@ func rename(ctx context.Context, state *State, o renameOptions) error {
 		return nil
 	}
 	n := newRenamer(values.Build(ctx, f), extra)
-	before := n.attempt(attempt{stay: true})
+	before := n.attempt(ctx, attempt{stay: true})
 	best := before
 	try := func(a attempt) {
-		if x := n.attempt(a); x != nil && (x.depth < best.depth || x.depth == best.depth && x.used < best.used) {
+		if x := n.attempt(ctx, a); x != nil && (x.depth < best.depth || x.depth == best.depth && x.used < best.used) {
 			best = x
 		}
 	}
@@ -184,7 +184,7 @@ type late struct {
 }
 
 // attempt returns nil if some value finds no place.
-func (n *renamer) attempt(a attempt) *placement {
+func (n *renamer) attempt(ctx context.Context, a attempt) *placement {
 	s, f := n.set, n.set.Flow
 	p := &placement{at: make([]int64, len(s.Webs)), level: make([]int32, len(f.Commands)),
 		space: values.NewSpace(s.Graph, n.extra, a.kept)}
@@ -193,7 +193,7 @@ func (n *renamer) attempt(a attempt) *placement {
 			p.space.Hold(ir.MemID(m))
 		}
 	}
-	levels := values.NewLevels(f)
+	levels := values.NewLevels(ctx, f)
 	last := make([]int32, len(s.Webs)) // level of the last access so far
 	handed := make([]bool, len(s.Webs))
 	for w := range s.Webs {

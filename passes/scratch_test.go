@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/passes"
@@ -139,7 +139,7 @@ func touchesOf(g *ir.Graph) (out []touches) {
 		e := c.Touches()
 		x := touches{map[[2]int64]bool{}, map[[2]int64]bool{}}
 		mark := func(set map[[2]int64]bool, r ir.Region) {
-			r = dataflow.Rooted(g, r)
+			r = bytestate.Rooted(g, r)
 			if g.Memories[r.Mem].Kind.ReadOnly() {
 				return
 			}

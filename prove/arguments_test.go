@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
@@ -184,11 +184,11 @@ func TestChecksApart(t *testing.T) {
 			require.True(t, meetAlways || !m.meet(&a, &b, true), "%s meets %s of another replay", g.FormatRegion(x), g.FormatRegion(y))
 			require.True(t, m.apart(&a, &b) || m.meet(&a, &b, false) || !meet, "few values: all are tried")
 		}
-		if hazard.Disjoint(g, x, y) {
+		if bytestate.Disjoint(g, x, y) {
 			require.True(t, m.apart(&a, &b), "the passes tell apart %s and %s", g.FormatRegion(x), g.FormatRegion(y))
 			passes++
 		}
-		if hazard.Covers(g, x, y) {
+		if bytestate.Covers(g, x, y) {
 			require.True(t, m.covers(&a, &b) || len(ys) == 0 || m.void(&b), "to the passes %s covers %s", g.FormatRegion(x), g.FormatRegion(y))
 			covered++
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -115,12 +115,12 @@ func sameRoot(g *ir.Graph, x, y ir.MemID) bool {
 func (d *Dispatch) covers(declared *ir.Effects) error {
 	g := d.e.g
 	for _, r := range declared.Reads {
-		if !slices.ContainsFunc(d.reads, func(have ir.Region) bool { return hazard.Covers(g, have, r) }) {
+		if !slices.ContainsFunc(d.reads, func(have ir.Region) bool { return bytestate.Covers(g, have, r) }) {
 			return fmt.Errorf("@%s reads %s, which Reads leaves out", g.Kernels[d.kernel].Name, g.FormatRegion(r))
 		}
 	}
 	for _, w := range declared.Writes {
-		if !slices.ContainsFunc(d.writes, func(have ir.Write) bool { return hazard.Covers(g, have.Region, w.Region) }) {
+		if !slices.ContainsFunc(d.writes, func(have ir.Write) bool { return bytestate.Covers(g, have.Region, w.Region) }) {
 			return fmt.Errorf("@%s writes %s, which Writes leaves out", g.Kernels[d.kernel].Name, g.FormatRegion(w.Region))
 		}
 	}

@@ -1,12 +1,11 @@
 package dataflow
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
-	"github.com/mlxc/mlxc/internal/collections/interval"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -15,62 +14,28 @@ import (
 // which is exact; one of more runs counts as a hull whose bytes it may miss.
 const maxRuns = 32
 
-// builder goes through the list. Per root memory it knows what every byte holds:
-// a partition says exactly which def wrote the constant runs; defs that params
-// move, or of many runs, lie over it in an interval tree until something covers
-// them. Each def enters and leaves once, so that a command costs
-// O((k+1) log n) for k defs met.
+// builder goes through the list. A [bytestate.State] knows which def wrote each byte
+// last; a command costs O((k+1) log n) for k defs met.
 type builder struct {
-	looked  int // writes that reads met, and that params move and writes met, so far
-	allowed int // how many may be
-	ctx     context.Context
-	g       *ir.Graph
-	f       *Flow
-	mems    []memory // by root
-	// Roots touched since the last command of unknown effects.
-	touched []ir.MemID
-	pillars int32 // number of them so far
-	bottom  int32 // the def of the last one, or −1: what untouched memory holds
+	ctx      context.Context
+	g        *ir.Graph
+	f        *Flow
+	state    *bytestate.State
+	accesses []bytestate.Access // of each def; root None: none
+	allowed  int                // how many defs reads and writes may meet
+	bottom   int32              // the def of the last command of unknown effects, or −1: what untouched memory holds
 
 	command []int32 // of each def
 	slab    []Source
 	found   []int32
-	met     []sighting
 	stamp   []int32 // of each def: the unknown command that found it last; made for the first
-	roots   []root  // of each memory
-}
-
-// root is where a memory lies.
-type root struct {
-	mem      ir.MemID
-	off      int64
-	readOnly bool
-}
-
-// memory is the state of one root.
-type memory struct {
-	runs  interval.Partition[int32] // def
-	over  interval.Tree[int32]      // place in parts
-	parts []part
-	gone  int
-	era   int32 // 1 + pillars at the time of its last reset
-}
-
-// part is a def over the runs.
-type part struct {
-	def  int32
-	gone bool
 }
 
 // Build computes the flow of g, by the effects that it stores. The list is one
 // replay: scratch and outputs begin undefined.
 func Build(ctx context.Context, g *ir.Graph) *Flow {
-	b := &builder{ctx: ctx, g: g, f: &Flow{Graph: g, facts: newFacts(g)}, mems: make([]memory, len(g.Memories)), bottom: -1, roots: make([]root, len(g.Memories))}
-	b.f.fixed = g.Fixed()
-	for i := range g.Memories {
-		m, off := g.Root(ir.MemID(i))
-		b.roots[i] = root{m, off, b.f.fixed[i]}
-	}
+	facts := bytestate.NewFacts(g)
+	b := &builder{ctx: ctx, g: g, f: &Flow{Graph: g, facts: facts}, state: bytestate.NewState(ctx, facts, -1), bottom: -1}
 	b.count()
 	var polls interrupt.Every
 	for i := range b.f.Commands {
@@ -109,9 +74,9 @@ func (b *builder) count() {
 	f.Commands = make([]ir.Command, 0, n)
 	f.spans = make([]span, n)
 	f.pillar, f.live = make([]bool, n), make([]bool, n)
-	b.allowed = lookFree + lookPerAccess*(uses+defs)
+	b.allowed = bytestate.Bound().Looks(uses + defs)
 	f.uses, f.defs = make([]Use, 0, uses), make([]Def, 0, defs)
-	b.command = make([]int32, 0, defs)
+	b.command, b.accesses = make([]int32, 0, defs), make([]bytestate.Access, 0, defs)
 	b.slab = make([]Source, 0, uses)
 	for _, x := range b.g.Nodes {
 		if x, ok := x.(ir.Command); ok {
@@ -122,7 +87,7 @@ func (b *builder) count() {
 
 func (b *builder) add(i int32) {
 	f := b.f
-	if b.looked > b.allowed && b.crowded(i) {
+	if b.state.Looked() > b.allowed && b.crowded(i) {
 		f.crowd = append(f.crowd, i)
 	}
 	s := &f.spans[i]
@@ -131,60 +96,34 @@ func (b *builder) add(i int32) {
 	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
 }
 
-// The writes that a read may see are listed, and those that params move compared one
-// by one, as long as they are no more than what follows; recordings need a few for
-// each access. Beyond it a command that meets more than maxCrowd of them, as one of
-// many that read what many wrote, counts as one of unknown effects, which reads and
-// may write everything: less is known, nothing false.
-var (
-	lookFree      = 1 << 16 // of a whole graph
-	lookPerAccess = 32      // and of each access
-	maxCrowd      = 16
-)
-
-// crowded reports whether command i meets too many writes.
+// crowded reports whether command i meets too many writes. Those that a read may see
+// are listed, and those that params move compared one by one, within the limits of
+// [bytestate.Limits]; beyond them such a command, as one of many that read what many
+// wrote, counts as one of unknown effects, which reads and may write everything: less
+// is known, nothing false.
 func (b *builder) crowded(i int32) bool {
-	meets := func(r *ir.Region, reads bool) bool {
-		at := &b.roots[r.Mem]
-		x := *r
-		x.Mem, x.Off = at.mem, r.Off.AddConst(at.off)
-		if at.readOnly || Empty(&x) {
-			return false
-		}
-		m := b.at(x.Mem)
-		n := 0
-		lo, end := b.f.facts.hull(&x)
-		if m.over.Len()-m.gone > maxCrowd {
-			m.over.Overlapping(lo, end, func(k int32) bool {
-				n++
-				return n <= maxCrowd
-			})
-		}
-		if reads && n <= maxCrowd { // a write takes the place of the runs that it meets
-			m.runs.Each(lo, end, func(int64, int64, int32) bool {
-				n++
-				return n <= maxCrowd
-			})
-		}
-		return n > maxCrowd
+	most := bytestate.Bound().Crowd
+	meets := func(r *ir.Region) bool {
+		a, ok := b.f.facts.Resolve(r)
+		return ok && b.state.Crowded(&a, most)
 	}
 	e := b.f.Commands[i].Touches()
 	if !e.Known() {
 		return false
 	}
 	for k := range e.Reads {
-		if meets(&e.Reads[k], true) {
+		if meets(&e.Reads[k]) {
 			return true
 		}
 	}
 	for k := range e.Writes {
-		if w := &e.Writes[k]; meets(&w.Region, !w.Must || w.Atomic) {
+		if meets(&e.Writes[k].Region) {
 			return true
 		}
 	}
 	given := false
 	if d, ok := b.f.Commands[i].(*ir.Dispatch); ok {
-		hazard.Given(b.g, d, func(r ir.Region) { given = given || meets(&r, true) })
+		hazard.Given(b.g, d, func(r ir.Region) { given = given || meets(&r) })
 	}
 	return given
 }
@@ -229,116 +168,60 @@ func (b *builder) effects(i int32) {
 	}
 }
 
-// at returns the state of a root, emptied if a command of unknown effects has
-// written over it.
-func (b *builder) at(m ir.MemID) *memory {
-	x := &b.mems[m]
-	if x.era != b.pillars+1 {
-		x.runs.Reset()
-		x.over.Reset()
-		x.parts, x.gone, x.era = x.parts[:0], 0, b.pillars+1
-		b.touched = append(b.touched, m)
-	}
-	return x
-}
-
 // use enters a read of r and finds its sources.
 func (b *builder) use(r *ir.Region, update int32) {
-	f, at := b.f, &b.roots[r.Mem]
-	f.uses = append(f.uses, Use{Region: *r, Update: update})
+	f := b.f
+	f.uses = append(f.uses, Use{Region: f.facts.Rooted(r), Update: update})
 	u := &f.uses[len(f.uses)-1]
-	u.Region.Mem, u.Region.Off = at.mem, r.Off.AddConst(at.off)
-	switch {
-	case Empty(r):
-	case at.readOnly:
-		u.Initial, u.Certain = true, true
-	default:
-		first := len(b.slab)
-		u.Initial, u.Certain = b.sources(&u.Region)
-		u.Sources = b.slab[first:len(b.slab):len(b.slab)]
+	if f.facts.Fixed(r.Mem) {
+		u.Initial, u.Certain = !bytestate.Empty(r), !bytestate.Empty(r)
+		return
 	}
+	a, ok := f.facts.Resolve(r)
+	if !ok {
+		return
+	}
+	first := len(b.slab)
+	u.Initial, u.Certain = b.sources(&a)
+	u.Sources = b.slab[first:len(b.slab):len(b.slab)]
 }
 
-// sighting is a def met within the hull of a use: under [lo, end) of the runs, or
-// lying over them (end 0).
-type sighting struct {
-	def     int32
-	lo, end int64
-}
-
-// sources appends the defs that r may see to the slab. It looks at them from the
-// last on: most uses are of one def that covers them, and nothing before it need
-// be compared.
-func (b *builder) sources(r *ir.Region) (initial, certain bool) {
-	m := b.at(r.Mem)
-	facts := b.f.facts
-	lo, end := facts.hull(r)
-	exact := contiguous(r)
-	if exact && m.over.Len() == m.gone {
-		// The usual case: one def, and nothing else, holds all of it.
-		if _, z, def, ok := m.runs.At(lo); ok && z >= end {
-			b.source(def, facts.covers(&b.f.defs[def].Region, r))
+// sources appends the defs that a may see to the slab, oldest first.
+func (b *builder) sources(a *bytestate.Access) (initial, certain bool) {
+	s := b.state
+	s.Begin()
+	met := s.Look(a)
+	if len(met) == 1 {
+		// The usual case: one def holds all of it.
+		if c := s.Cell(met[0]); c.Region == 0 && s.Holds(c, a) {
+			b.source(c.W, b.f.facts.Within(&b.accesses[c.W], a))
 			return false, false
 		}
 	}
-	b.met = b.met[:0]
+	b.found = b.found[:0]
 	over := false
-	m.runs.Each(lo, end, func(a, z int64, def int32) bool {
-		b.met = append(b.met, sighting{def, a, z})
-		return true
-	})
-	runs := len(b.met)
-	b.looked += runs
-	if m.over.Len() > m.gone {
-		m.over.Overlapping(lo, end, func(k int32) bool {
-			b.looked++
-			if p := &m.parts[k]; !p.gone {
-				b.met = append(b.met, sighting{def: p.def})
-			}
-			return true
-		})
+	for _, h := range s.Seen(a, met) {
+		c := s.Cell(h)
+		over = over || c.Region != 0
+		b.found = append(b.found, c.W)
 	}
-	if len(b.met) > 1 {
-		slices.SortFunc(b.met, func(x, y sighting) int {
-			if c := cmp.Compare(x.def, y.def); c != 0 {
-				return c
-			}
-			return cmp.Compare(x.lo, y.lo)
-		})
+	slices.Sort(b.found)
+	b.found = slices.Compact(b.found)
+	// Nothing that was written before a def which covers all of a can be seen.
+	covered, last := false, 0
+	for k := len(b.found) - 1; k >= 0 && !covered; k-- {
+		covered, last = b.f.facts.Within(&b.accesses[b.found[k]], a), k
 	}
-	first := len(b.slab)
-	covered := false
-	for k := len(b.met) - 1; k >= 0 && !covered; {
-		def := b.met[k].def
-		d := &b.f.defs[def]
-		covered = facts.covers(&d.Region, r)
-		seen, lies := false, false
-		for ; k >= 0 && b.met[k].def == def; k-- {
-			x := &b.met[k]
-			lies = lies || x.end == 0
-			if seen || exact && x.end > 0 {
-				seen = true
-			} else if x.end > 0 {
-				seen = !disjoint(facts.bounds, *r, ir.ViewOf(r.Mem, x.lo, x.end-x.lo).Contiguous())
-			} else {
-				seen = d.Region.Equal(*r) || !facts.disjoint(&d.Region, r)
-			}
-		}
-		if seen {
-			over = over || lies
-			b.source(def, covered)
+	if !covered && s.Hole(a) {
+		if b.bottom >= 0 {
+			b.source(b.bottom, true)
+		} else {
+			initial, certain = true, a.Region == 0 && !over
 		}
 	}
-	if !covered {
-		if b.hole(m, r, lo, end, runs, exact) {
-			if b.bottom >= 0 {
-				b.source(b.bottom, true)
-			} else {
-				initial, certain = true, exact && !over
-			}
-		}
+	for k, def := range b.found[last:] {
+		b.source(def, covered && k == 0)
 	}
-	slices.Reverse(b.slab[first:])
 	return initial, certain
 }
 
@@ -348,88 +231,35 @@ func (b *builder) source(def int32, whole bool) {
 	b.slab = append(b.slab, Source{Command: c, Write: def - b.f.spans[c].def, Must: b.f.defs[def].Must, Whole: whole})
 }
 
-// hole reports whether r, of the given hull, may have a byte outside all runs.
-func (b *builder) hole(m *memory, r *ir.Region, lo, end int64, runs int, exact bool) bool {
-	if runs == 0 && exact {
-		return lo < end
-	}
-	found := false
-	check := func(a, z int64) {
-		if a < z && !found {
-			found = exact || !disjoint(b.f.facts.bounds, *r, ir.ViewOf(r.Mem, a, z-a).Contiguous())
-		}
-	}
-	at := lo
-	m.runs.Each(lo, end, func(a, z int64, _ int32) bool {
-		check(at, a)
-		at = z
-		return !found
-	})
-	check(at, end)
-	return found
-}
-
 // def enters a write of r.
 func (b *builder) def(i int32, r *ir.Region, must bool) {
-	f, at := b.f, &b.roots[r.Mem]
+	f := b.f
 	n := int32(len(f.defs))
-	f.defs = append(f.defs, Def{Region: *r, Must: must})
-	b.command = append(b.command, i)
-	r = &f.defs[n].Region
-	r.Mem, r.Off = at.mem, r.Off.AddConst(at.off)
-	if Empty(r) {
+	a, ok := f.facts.Resolve(r)
+	f.defs = append(f.defs, Def{Region: f.facts.Rooted(r), Must: must})
+	b.command, b.accesses = append(b.command, i), append(b.accesses, a)
+	if !ok {
 		return
 	}
-	m := b.at(r.Mem)
-	lo, end := f.facts.hull(r)
-	if m.over.Len() > m.gone {
-		m.over.Overlapping(lo, end, func(k int32) bool {
-			b.looked++
-			if p := &m.parts[k]; !p.gone && f.facts.covers(r, &f.defs[p.def].Region) {
-				p.gone = true
-				m.gone++
-			}
-			return true
-		})
-		if m.gone > 32 && 2*m.gone > m.over.Len() {
-			b.compact(m)
-		}
-	}
-	switch {
-	case contiguous(r):
-		m.runs.Set(lo, end, n)
+	s := b.state
+	s.Begin()
+	if a.Region == 0 {
+		s.AddWrite(0, &a, n)
 		return
-	case r.HasRuns(maxRuns):
-		r.Runs(nil, func(lo, end int64) bool {
-			m.runs.Set(lo, end, n)
+	}
+	part := a
+	part.Region = 0
+	if x := b.f.facts.At(a.Region); x.HasRuns(maxRuns) {
+		x.Runs(nil, func(lo, end int64) bool {
+			part.Lo, part.End = lo, end
+			s.AddWrite(0, &part, n)
 			return true
 		})
 		return
-	case len(r.Dims) == 0:
+	} else if s.AddWrite(0, &a, n); x.CoreLo < x.CoreEnd {
 		// What it covers whatever the params, it covers exactly.
-		_, first, ok1 := f.facts.bounds.Range(r.Off)
-		last, _, ok2 := f.facts.bounds.Range(r.Off.Add(r.Run))
-		if ok1 && ok2 {
-			m.runs.Set(first, last, n)
-		}
-	}
-	m.parts = append(m.parts, part{def: n})
-	m.over.Insert(lo, end, int32(len(m.parts)-1))
-}
-
-// compact rebuilds the tree without what is gone.
-func (b *builder) compact(m *memory) {
-	kept := m.parts[:0]
-	for _, p := range m.parts {
-		if !p.gone {
-			kept = append(kept, p)
-		}
-	}
-	m.parts, m.gone = kept, 0
-	m.over.Reset()
-	for k, p := range m.parts {
-		lo, end := b.f.facts.hull(&b.f.defs[p.def].Region)
-		m.over.Insert(lo, end, int32(k))
+		part.Lo, part.End = x.CoreLo, x.CoreEnd
+		s.AddWrite(0, &part, n)
 	}
 }
 
@@ -449,9 +279,7 @@ func (b *builder) unknown(i int32) {
 	if b.bottom >= 0 {
 		see(b.bottom)
 	}
-	for _, r := range b.touched {
-		b.visible(r, see)
-	}
+	b.state.Each(func(_ ir.MemID, c *bytestate.Cell) { see(c.W) })
 	slices.Sort(b.found)
 	for _, def := range b.found {
 		c := b.command[def]
@@ -460,23 +288,8 @@ func (b *builder) unknown(i int32) {
 	b.f.uses = append(b.f.uses, Use{Region: ir.Region{Mem: ir.NoMem}, Sources: b.slab[first:len(b.slab):len(b.slab)], Initial: true, Update: 0})
 	b.bottom = int32(len(b.f.defs))
 	b.f.defs = append(b.f.defs, Def{Region: ir.Region{Mem: ir.NoMem}, Final: true})
-	b.command = append(b.command, i)
-	b.pillars++
-	b.touched = b.touched[:0]
-}
-
-// visible calls see with every def that a root may hold bytes of.
-func (b *builder) visible(r ir.MemID, see func(def int32)) {
-	m := &b.mems[r]
-	m.runs.Each(-1<<62, 1<<62, func(_, _ int64, def int32) bool {
-		see(def)
-		return true
-	})
-	for _, p := range m.parts {
-		if !p.gone {
-			see(p.def)
-		}
-	}
+	b.command, b.accesses = append(b.command, i), append(b.accesses, bytestate.Access{Root: bytestate.None})
+	b.state.Reset()
 }
 
 // outlives reports whether what is written to memory of kind k is seen after the
@@ -486,17 +299,17 @@ func outlives(k ir.MemKind) bool { return k == ir.Output || k == ir.State || k =
 // finish turns sources into readers, and marks what is final and live.
 func (b *builder) finish() {
 	f := b.f
-	for _, r := range b.touched {
-		if outlives(b.g.Memories[r].Kind) {
-			b.visible(r, func(def int32) { f.defs[def].Final = true })
+	b.state.Each(func(root ir.MemID, c *bytestate.Cell) {
+		if outlives(b.g.Memories[root].Kind) {
+			f.defs[c.W].Final = true
 		}
-	}
+	})
 	f.sources = b.slab
 	f.read(len(b.slab))
 	for i := len(f.Commands) - 1; i >= 0; i-- {
 		live := f.pillar[i]
 		ds := f.Writes(i)
-		beneath(f.facts.bounds, ds)
+		beneath(f.facts.Bounds(), ds)
 		for k := range ds {
 			live = live || ds[k].Final
 			for _, r := range ds[k].Readers {
@@ -527,7 +340,7 @@ func beneath(b *ir.Bounds, ds []Def) {
 			continue
 		}
 		for j := range k {
-			ds[j].Final = ds[j].Final || len(ds) > 64 || !disjoint(b, ds[j].Region, ds[k].Region)
+			ds[j].Final = ds[j].Final || len(ds) > 64 || !bytestate.DisjointIn(b, ds[j].Region, ds[k].Region)
 		}
 	}
 }

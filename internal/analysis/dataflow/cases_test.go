@@ -167,27 +167,3 @@ func TestUnknownCommand(t *testing.T) {
 	require.Equal(t, []int32{1, 1, 1, 2, 3}, levels)
 	require.Equal(t, int32(3), depth)
 }
-
-// Covers knows regions of one shape whose runs grow.
-func TestCovers(t *testing.T) {
-	c, k := newCases(), ir.Const
-	g := c.Unfinished()
-	rows := ir.Dim{Count: c.n, Stride: 64}
-	for _, x := range []struct {
-		outer, inner ir.Region
-		want         bool
-	}{
-		{at(c.s, k(0), k(64)), at(c.s, k(0), k(64)), true},
-		{at(c.s, k(0), k(64)), at(c.s, k(1), k(64)), false},
-		{at(c.s, k(0), k(64)), at(c.y, k(0), k(64)), false},
-		{at(c.s, k(0), k(1024)), at(c.s, c.pos.Scale(64), c.n.Scale(64)), true},
-		{at(c.s, k(0), k(1023)), at(c.s, c.pos.Scale(64), c.n.Scale(64)), false},
-		{at(c.s, k(0), c.n.Scale(64)), at(c.s, k(0), k(64)), true},
-		{at(c.s, k(0), c.n.Scale(64)), at(c.s, k(0), k(65)), false},
-		{at(c.s, k(0), k(32), rows), at(c.s, k(16), k(16), rows), true},
-		{at(c.s, k(0), k(32), rows), at(c.s, k(16), k(17), rows), false},
-		{at(c.s, k(0), k(32), rows), at(c.s, k(0), k(8)), false}, // not proved, though true
-	} {
-		require.Equal(t, x.want, dataflow.Covers(ir.NewBounds(g, -1), x.outer, x.inner), "%s covers %s", g.FormatRegion(x.outer), g.FormatRegion(x.inner))
-	}
-}

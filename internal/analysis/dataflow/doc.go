@@ -3,9 +3,9 @@
 //
 // [Build] goes through the list once, by the effects that the graph stores
 // (pass annotate has run), on bytes of root memories: aliases resolved, strides
-// and params taken into account. Ranges that params move are decided where
-// [ir.Graph.Range] can; otherwise two of them are taken to overlap and none to
-// cover the other.
+// and params taken into account (internal/analysis/bytestate). Ranges that params move
+// are taken to overlap where they cannot be proved disjoint, and none to cover another
+// where that cannot be proved.
 //
 // [Flow.Replace], [Flow.Reorder] and [Flow.Renumber] make it follow what passes do,
 // so that one flow serves a pipeline.

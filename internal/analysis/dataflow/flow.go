@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -17,10 +18,9 @@ type Flow struct {
 	uses   []Use
 	defs   []Def
 	pillar []bool
-	fixed  []bool // [ir.Graph.Fixed]
 	live   []bool
 	crowd  []int32 // commands whose known effects count as unknown
-	facts  *facts
+	facts  *bytestate.Facts
 	// Where the sources of uses and the readers of defs lie.
 	sources []Source
 	readers []Reader
@@ -30,10 +30,18 @@ type Flow struct {
 type span struct{ use, useEnd, def, defEnd int32 }
 
 // Bounds returns the bounds of expressions over the graph's params.
-func (f *Flow) Bounds() *ir.Bounds { return f.facts.bounds }
+func (f *Flow) Bounds() *ir.Bounds { return f.facts.Bounds() }
 
-// Hull is the function [Hull], which remembers: not for concurrent use.
-func (f *Flow) Hull(r *ir.Region) (lo, end int64) { return f.facts.hull(r) }
+// Facts are those of the graph's regions, which the flow uses too: not for concurrent
+// use.
+func (f *Flow) Facts() *bytestate.Facts { return f.facts }
+
+// Hull returns bounds [lo, end) of the bytes of a region, in its root memory, over all
+// values of the params: not for concurrent use.
+func (f *Flow) Hull(r *ir.Region) (lo, end int64) {
+	a, _ := f.facts.Place(r)
+	return a.Lo, a.End
+}
 
 // Use is a region that a command reads.
 type Use struct {
@@ -166,7 +174,7 @@ func (f *Flow) Pillar() int {
 func (f *Flow) Live(i int) bool { return f.live[i] }
 
 // Fixed reports whether no command writes memory m.
-func (f *Flow) Fixed(m ir.MemID) bool { return f.fixed[m] }
+func (f *Flow) Fixed(m ir.MemID) bool { return f.facts.Fixed(m) }
 
 // Levels returns for each command the length of the longest chain of values that
 // ends in it, itself included, and the greatest of them: depth∞, the number of

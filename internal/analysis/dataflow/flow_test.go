@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
@@ -80,7 +81,7 @@ type def [2]int
 // bytes of a root memory, by number.
 func touched(g *ir.Graph, r ir.Region, params []uint32) []int64 {
 	var out []int64
-	r = dataflow.Rooted(g, r)
+	r = bytestate.Rooted(g, r)
 	r.Runs(params, func(lo, end int64) bool {
 		for ; lo < end; lo++ {
 			out = append(out, lo)

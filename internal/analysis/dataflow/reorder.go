@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -84,5 +85,5 @@ func (f *Flow) Renumber(to []ir.MemID) {
 	for i := range f.defs {
 		number(&f.defs[i].Region)
 	}
-	f.facts.forget()
+	f.facts = bytestate.NewFacts(f.Graph) // its regions are of the old numbers
 }

@@ -40,7 +40,7 @@ func (f *Flow) Replace(rs []Replacement, spare *Flow) *Flow {
 		spare = &Flow{}
 	}
 	n := len(f.Commands) - dropped
-	r.f = &Flow{Graph: f.Graph, facts: f.facts, fixed: f.fixed, Commands: room(spare.Commands, n), spans: room(spare.spans, n),
+	r.f = &Flow{Graph: f.Graph, facts: f.facts, Commands: room(spare.Commands, n), spans: room(spare.spans, n),
 		uses: room(spare.uses, len(f.uses)), defs: room(spare.defs, len(f.defs)), pillar: room(spare.pillar, n), live: room(spare.live, n),
 		sources: spare.sources, readers: spare.readers}
 	for i := range f.Commands {
@@ -118,7 +118,7 @@ func (r *replacer) replace(x *Replacement) bool {
 	}
 	r.begin(x.Command, false, live)
 	for k := range e.Reads {
-		region := Rooted(f.Graph, e.Reads[k])
+		region := f.facts.Rooted(&e.Reads[k])
 		var use *Use
 		for _, m := range x.Members {
 			us := old.Reads(int(m))
@@ -140,7 +140,7 @@ func (r *replacer) replace(x *Replacement) bool {
 	}
 	for k := range e.Writes {
 		w := &e.Writes[k]
-		region := Rooted(f.Graph, w.Region)
+		region := f.facts.Rooted(&w.Region)
 		from, seen := int32(-1), false
 		for _, m := range x.Members {
 			for d := old.spans[m].def; d < old.spans[m].defEnd; d++ {

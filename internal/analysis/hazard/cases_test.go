@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/testkit/smallgraph"
 	"github.com/mlxc/mlxc/ir"
 )
 
 // of makes a graph of commands that read and must-write one region each; an
 // empty one is left out.
 func of(accesses ...[2]ir.Region) *ir.Graph {
-	g := graph()
+	g := smallgraph.Graph()
 	for i, a := range accesses {
 		e := &ir.Effects{Complete: true}
 		if a[0].Run != ir.Const(0) {

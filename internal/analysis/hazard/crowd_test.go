@@ -11,6 +11,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/internal/testkit/smallgraph"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -33,7 +34,7 @@ func TestCrowdsAgainstBytes(t *testing.T) {
 		}
 		atLeast(t, "latest", latestOf(same, later, nil), table.Latest(nil))
 		least := make([]int32, table.Len())
-		values(g, func(p []uint32) {
+		smallgraph.Values(g, func(p []uint32) {
 			for i, l := range valuesOf(g, p) {
 				least[i] = max(least[i], l)
 			}

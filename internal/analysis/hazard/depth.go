@@ -3,6 +3,7 @@ package hazard
 import (
 	"context"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -24,33 +25,34 @@ func ValueDepth(ctx context.Context, g *ir.Graph) int {
 // conflicting commands that ends before it (0: it waits for nothing), and the
 // length of the longest chain of all.
 func (t *Table) Levels() (levels []int32, depth int) {
-	s := newSweep(t)
-	defer s.done()
+	s := t.sweep()
+	defer t.done(s)
 	levels = make([]int32, t.Len())
+	var polls interrupt.Every
 	floor, top := none, none // of the last pillar; of all so far
 	for i := range levels {
-		s.polls.Poll(t.ctx, 64)
+		polls.Poll(t.ctx, 64)
 		if t.commands[i].pillar {
 			levels[i] = top + 1
 			floor, top = levels[i], levels[i]
-			s.reset()
+			s.Reset()
 			continue
 		}
 		// What was there before any access of this command is entered.
 		level := floor
-		s.begin()
+		s.Begin()
 		as := t.of(i)
 		for k := range as {
-			for _, h := range s.look(&as[k]) {
-				c := &s.nodes[h]
-				level = max(level, c.w)
-				if as[k].write {
-					level = max(level, c.r)
+			for _, h := range s.Look(&as[k]) {
+				c := s.Cell(h)
+				level = max(level, c.W)
+				if as[k].Write {
+					level = max(level, c.R)
 				}
 			}
 		}
 		level++
-		s.enter(as, level)
+		s.Enter(as, level)
 		levels[i] = level
 		top = max(top, level)
 	}
@@ -63,36 +65,41 @@ func (t *Table) Levels() (levels []int32, depth int) {
 // params, an earlier write counts as seen unless one later write covers what
 // they share, so the result may be too great there, never too small.
 func (t *Table) ValueLevels() (levels []int32, depth int) {
-	s := newSweep(t)
-	defer s.done()
+	s := t.sweep()
+	defer t.done(s)
 	// A crowd remembers its latest writer, and the greatest level of all of them
 	// where other cells have readers.
-	s.gather = func(members []int32) (w, r int32) {
+	s.Gather = func(members []int32) (w, r int32) {
 		w, r = none, none
 		for _, h := range members {
-			if c := &s.nodes[h]; c.w != none {
-				w, r = max(w, c.w), max(r, c.r, levels[c.w])
+			if c := s.Cell(h); c.W != none {
+				w, r = max(w, c.W), max(r, c.R, levels[c.W])
 			}
 		}
 		return w, r
 	}
 	levels = make([]int32, t.Len())
+	var polls interrupt.Every
 	floor, top := none, none
 	for i := range levels {
-		s.polls.Poll(t.ctx, 64)
+		polls.Poll(t.ctx, 64)
 		if t.commands[i].pillar {
 			levels[i] = top + 1
 			floor, top = levels[i], levels[i]
-			s.reset()
+			s.Reset()
 			continue
 		}
 		level := floor
-		s.begin()
+		s.Begin()
 		as := t.of(i)
 		for k := range as {
-			if a := &as[k]; !a.write || !a.must {
-				level = max(level, s.seen(a, levels))
-				s.crowd(a) // reads are not entered
+			if a := &as[k]; !a.Write || !a.Must {
+				for _, h := range s.Seen(a, s.Look(a)) {
+					if c := s.Cell(h); c.W != none {
+						level = max(level, levels[c.W], c.R)
+					}
+				}
+				s.Crowd(a) // reads are not entered
 			}
 		}
 		level++
@@ -101,66 +108,10 @@ func (t *Table) ValueLevels() (levels []int32, depth int) {
 		for k := range as {
 			// A cell holds the command that wrote it last: one that only may
 			// write has read what was there, so its level is above.
-			if as[k].write {
-				s.addWrite(len(as), &as[k], int32(i))
+			if as[k].Write {
+				s.AddWrite(len(as), &as[k], int32(i))
 			}
 		}
 	}
 	return levels, int(top + 1)
-}
-
-// seen returns the greatest level of the writers whose bytes a may see.
-func (s *sweep) seen(a *access, levels []int32) int32 {
-	met := s.look(a)
-	// The last writer that covers all of a hides everything before it.
-	hidden := none
-	loose := false
-	for _, h := range met {
-		c := &s.nodes[h]
-		loose = loose || c.region != 0
-		if c.w > hidden && s.contains(c, a) {
-			hidden = c.w
-		}
-	}
-	level := none
-	for k, h := range met {
-		c := &s.nodes[h]
-		if c.w < hidden || c.region != 0 && loose && s.behind(met, k, a) {
-			continue
-		}
-		level = max(level, levels[c.w], c.r)
-	}
-	return level
-}
-
-// contains reports whether cell c holds every byte of a, whatever the params.
-func (s *sweep) contains(c *cell, a *access) bool {
-	switch {
-	case c.region == 0:
-		return c.lo <= a.lo && a.end <= c.end
-	case a.region == 0:
-		x := &s.t.regions.all[c.region]
-		return x.coreLo <= a.lo && a.end <= x.coreEnd
-	}
-	return s.t.regions.covers(c.region, a.region)
-}
-
-// behind reports whether solid cells written later hide all that a shares with
-// the loose cell met[k].
-func (s *sweep) behind(met []int32, k int, a *access) bool {
-	c := &s.nodes[met[k]]
-	at, end := max(a.lo, c.lo), min(a.end, c.end)
-	for _, h := range met {
-		d := &s.nodes[h]
-		if d.region != 0 || d.end <= at {
-			continue
-		}
-		if d.lo > at || d.w < c.w {
-			return false
-		}
-		if at = d.end; at >= end {
-			return true
-		}
-	}
-	return false
 }

@@ -12,14 +12,12 @@
 //
 // # How it works
 //
-// A [Table] resolves what every command touches, once. A sweep over it keeps,
-// for each root memory, an interval tree of cells: for every byte the last
-// writer and the readers since. A write retires the cells that it covers, may-
-// writes too: whoever conflicts with what is retired conflicts with the write,
-// which is later. Contiguous constant ranges cut cells exactly at their ends;
-// strided and param-dependent regions have a cell each, by their hull, and are
-// compared exactly ([Disjoint]), each pair of distinct expressions once. An
-// access costs O((k+1) log n), k being the number of cells that it meets.
+// A [Table] resolves what every command touches, once. A sweep enters it into a
+// state of bytes (internal/analysis/bytestate), which knows for every byte the last
+// writer and the readers since. Ranges of constants are compared exactly, strided and
+// param-dependent regions as far as they can be proved disjoint, each pair of distinct
+// expressions once. An access costs O((k+1) log n), k being the number of cells that
+// it meets.
 //
 //   - [Table.Levels], [Depth] and [ValueDepth] need no edges: a cell holds the
 //     greatest level of its writer and of its readers.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -116,7 +117,7 @@ func gapsOf(t *Table) []gap {
 
 // concurrent holds the accesses that the next command would run beside.
 type concurrent struct {
-	s      *sweep
+	s      *bytestate.State
 	first  int32 // the only command, which is not entered yet; none: there is none
 	last   int32 // the latest command
 	pillar int32 // the latest of unknown effects
@@ -124,12 +125,12 @@ type concurrent struct {
 }
 
 func newConcurrent(t *Table) *concurrent {
-	return &concurrent{s: newSweep(t), first: none, last: none, pillar: none}
+	return &concurrent{s: t.sweep(), first: none, last: none, pillar: none}
 }
 
 func (c *concurrent) reset() {
 	if c.used {
-		c.s.reset()
+		c.s.Reset()
 	}
 	c.first, c.last, c.pillar, c.used = none, none, none, false
 }
@@ -143,10 +144,10 @@ func (j *judge) races() {
 	t := j.t
 	epoch, reads, writes := newConcurrent(t), newConcurrent(t), newConcurrent(t)
 	for _, c := range []*concurrent{epoch, reads, writes} {
-		defer c.s.done()
+		defer t.done(c.s)
 	}
 	buffer := int32(0) // the first command of this command buffer
-	var as []access
+	var as []bytestate.Access
 	var at []int32
 	var polls interrupt.Every
 	for i := range int32(t.Len()) {
@@ -181,19 +182,19 @@ func (j *judge) races() {
 		}
 		if k := epoch.first; k != none {
 			as, at = j.relevant(k, as[:0], at[:0])
-			epoch.s.begin()
-			epoch.s.enter(as, k)
+			epoch.s.Begin()
+			epoch.s.Enter(as, k)
 			epoch.used, epoch.first = true, none
 		}
 		as, at = j.relevant(i, as[:0], at[:0])
-		epoch.s.begin()
+		epoch.s.Begin()
 		j.meet(epoch.s, i, as, at)
-		epoch.s.enter(as, i)
+		epoch.s.Enter(as, i)
 		epoch.used, epoch.last = true, i
 		if reads.used || writes.used {
-			reads.s.begin()
+			reads.s.Begin()
 			j.meet(reads.s, i, as, at)
-			writes.s.begin()
+			writes.s.Begin()
 			j.meet(writes.s, i, as, at)
 		}
 		if len(j.Races) >= maxJudged {
@@ -204,10 +205,10 @@ func (j *judge) races() {
 
 // relevant lists the accesses of a command that a race may be about, and their
 // numbers: what a command reads whose results reach nobody makes no difference.
-func (j *judge) relevant(i int32, as []access, at []int32) ([]access, []int32) {
+func (j *judge) relevant(i int32, as []bytestate.Access, at []int32) ([]bytestate.Access, []int32) {
 	c := &j.t.commands[i]
 	for k := c.first; k < c.end; k++ {
-		if a := &j.t.accesses[k]; a.write || j.live.command[i] {
+		if a := &j.t.accesses[k]; a.Write || j.live.command[i] {
 			as, at = append(as, *a), append(at, k)
 		}
 	}
@@ -225,14 +226,14 @@ func (j *judge) open(k int32, reads, writes *concurrent) {
 	c := &j.t.commands[k]
 	for n := c.first; n < c.end; n++ {
 		a := &j.t.accesses[n]
-		if a.write {
-			writes.s.begin()
-			writes.s.addWrite(0, a, k)
+		if a.Write {
+			writes.s.Begin()
+			writes.s.AddWrite(0, a, k)
 			writes.used = true
 		}
-		if j.live.command[k] && (!a.write || !a.must) {
-			reads.s.begin()
-			reads.s.addRead(0, a, k)
+		if j.live.command[k] && (!a.Write || !a.Must) {
+			reads.s.Begin()
+			reads.s.AddRead(0, a, k)
 			reads.used = true
 		}
 	}
@@ -240,32 +241,32 @@ func (j *judge) open(k int32, reads, writes *concurrent) {
 
 // meet looks for commands in s that conflict with i, of accesses as with numbers
 // at.
-func (j *judge) meet(s *sweep, i int32, as []access, at []int32) {
+func (j *judge) meet(s *bytestate.State, i int32, as []bytestate.Access, at []int32) {
 	for k := range as {
 		a := &as[k]
-		for _, h := range s.look(a) {
-			c := &s.nodes[h]
+		for _, h := range s.Look(a) {
+			c := s.Cell(h)
 			switch {
-			case !a.write:
-				if c.w != none {
-					j.conflict(RAW, c.w, i, a, c, at[k])
+			case !a.Write:
+				if c.W != none {
+					j.conflict(RAW, c.W, i, a, c, at[k])
 				}
 				continue
-			case c.r != none && c.r != i:
-				j.conflict(WAR, c.r, i, a, c, at[k])
+			case c.R != none && c.R != i:
+				j.conflict(WAR, c.R, i, a, c, at[k])
 			}
-			if c.w == none {
+			if c.W == none {
 				continue
 			}
-			if !a.must && j.live.command[i] {
-				j.conflict(RAW, c.w, i, a, c, at[k])
+			if !a.Must && j.live.command[i] {
+				j.conflict(RAW, c.W, i, a, c, at[k])
 				continue
 			}
-			if x := j.hidden(c.w, a); x != nil {
-				j.conflict(WAR, c.w, i, a, &cell{lo: x.lo, end: x.end, region: x.region}, at[k])
+			if x := j.hidden(c.W, a); x != nil {
+				j.conflict(WAR, c.W, i, a, &bytestate.Cell{Lo: x.Lo, End: x.End, Region: x.Region}, at[k])
 			}
 			if j.live.seen[at[k]] {
-				j.conflict(WAW, c.w, i, a, c, at[k])
+				j.conflict(WAW, c.W, i, a, c, at[k])
 			}
 		}
 	}
@@ -273,13 +274,13 @@ func (j *judge) meet(s *sweep, i int32, as []access, at []int32) {
 
 // hidden returns an access by which the results of command i depend on what it
 // finds in bytes of a, or nil: one that a write of the same command has retired.
-func (j *judge) hidden(i int32, a *access) *access {
+func (j *judge) hidden(i int32, a *bytestate.Access) *bytestate.Access {
 	if !j.live.command[i] {
 		return nil
 	}
 	as := j.t.of(int(i))
 	for k := range as {
-		if x := &as[k]; !x.must && j.t.meet(x, a) {
+		if x := &as[k]; !x.Must && j.t.facts.Meet(x, a) {
 			return x
 		}
 	}
@@ -288,9 +289,9 @@ func (j *judge) hidden(i int32, a *access) *access {
 
 // conflict notes a hazard of access a, which is number n of the table, with what
 // cell c stands for.
-func (j *judge) conflict(kind Kind, from, to int32, a *access, c *cell, n int32) {
-	r := Race{Pair: Pair{from, to}, Kind: kind, Mem: ir.MemID(a.root), Lo: max(a.lo, c.lo), End: min(a.end, c.end)}
-	if j.t.regions.all[a.region].crowd || j.t.regions.all[c.region].crowd {
+func (j *judge) conflict(kind Kind, from, to int32, a *bytestate.Access, c *bytestate.Cell, n int32) {
+	r := Race{Pair: Pair{from, to}, Kind: kind, Mem: ir.MemID(a.Root), Lo: max(a.Lo, c.Lo), End: min(a.End, c.End)}
+	if j.t.facts.At(a.Region).Crowd || j.t.facts.At(c.Region).Crowd {
 		// Nobody knows which of its bytes were touched, nor by whom of its members.
 		if kind == WAW {
 			j.deferRace(r, true)
@@ -299,17 +300,17 @@ func (j *judge) conflict(kind Kind, from, to int32, a *access, c *cell, n int32)
 		}
 		return
 	}
-	if a.region == 0 && c.region == 0 {
+	if a.Region == 0 && c.Region == 0 {
 		switch x := &j.t.accesses[n]; {
 		case r.Lo >= r.End:
-		case kind != WAW || r.Lo == x.lo && r.End == x.end:
+		case kind != WAW || r.Lo == x.Lo && r.End == x.End:
 			j.Races = append(j.Races, r)
 		default:
 			j.deferRace(r, false)
 		}
 		return
 	}
-	x, y := j.t.solid(a.region, a.root, a.lo, a.end), j.t.solid(c.region, a.root, c.lo, c.end)
+	x, y := j.t.solid(a.Region, a.Root, a.Lo, a.End), j.t.solid(c.Region, a.Root, c.Lo, c.End)
 	if kind == WAW {
 		j.written(r, &x, &y)
 		return

@@ -104,9 +104,9 @@ func (j *judge) compare(i int32, beside []int32, reads, writes *concurrent) {
 		return
 	}
 	as, at := j.relevant(i, nil, nil)
-	reads.s.begin()
+	reads.s.Begin()
 	j.meet(reads.s, i, as, at)
-	writes.s.begin()
+	writes.s.Begin()
 	j.meet(writes.s, i, as, at)
 }
 

@@ -1,5 +1,7 @@
 package hazard
 
+import "github.com/mlxc/mlxc/internal/analysis/bytestate"
+
 // Latest returns, for each command j of a replay and of the replay after it
 // (numbers from [Table.Len] on), the latest command before it that it conflicts
 // with; −1 if there is none. Params of the two replays are independent.
@@ -8,32 +10,32 @@ package hazard
 // count: boundary(i) tells that a command buffer ends behind command i of a
 // replay (after the last one it is asked too).
 func (t *Table) Latest(boundary func(i int) bool) []int32 {
-	s := newSweep(t)
-	defer s.done()
+	s := t.sweep()
+	defer t.done(s)
 	n := t.Len()
 	latest := make([]int32, 2*n)
 	pillar, last := none, none
-	later := []access(nil)
+	later := []bytestate.Access(nil)
 	// accesses returns those of command i of the given turn.
-	accesses := func(turn, i int) []access {
+	accesses := func(turn, i int) []bytestate.Access {
 		as := t.of(i)
 		if turn == 0 || !t.moves(as) {
 			return as
 		}
 		later = append(later[:0], as...)
 		for k := range later {
-			later[k].region = t.later(later[k].region)
+			later[k].Region = t.facts.Later(later[k].Region)
 		}
 		return later
 	}
-	enter := func(turn, i int, as []access) {
+	enter := func(turn, i int, as []bytestate.Access) {
 		last = int32(turn*n + i)
 		if t.commands[i].pillar {
 			pillar = last
-			s.reset()
+			s.Reset()
 			return
 		}
-		s.enter(as, last)
+		s.Enter(as, last)
 	}
 	waiting := 0 // with boundary: the first command that is not entered
 	for turn := range 2 {
@@ -42,17 +44,17 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 			if t.commands[i].pillar {
 				p = last
 			} else {
-				s.begin()
+				s.Begin()
 				for k := range as {
-					for _, h := range s.look(&as[k]) {
-						c := &s.nodes[h]
-						p = max(p, c.w)
-						if as[k].write {
-							p = max(p, c.r)
+					for _, h := range s.Look(&as[k]) {
+						c := s.Cell(h)
+						p = max(p, c.W)
+						if as[k].Write {
+							p = max(p, c.R)
 						}
 					}
 					if boundary != nil { // many look before one is entered
-						s.crowd(&as[k])
+						s.Crowd(&as[k])
 					}
 				}
 			}
@@ -62,7 +64,7 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 				enter(turn, i, as)
 			} else if boundary(i) {
 				for ; waiting <= j; waiting++ {
-					s.begin()
+					s.Begin()
 					enter(waiting/n, waiting%n, accesses(waiting/n, waiting%n))
 				}
 			}
@@ -72,9 +74,9 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 }
 
 // moves reports whether params move an access: that of a later replay is another.
-func (t *Table) moves(as []access) bool {
+func (t *Table) moves(as []bytestate.Access) bool {
 	for k := range as {
-		if n := as[k].region; n != 0 && t.regions.all[n].params {
+		if n := as[k].Region; n != 0 && t.facts.At(n).Moves {
 			return true
 		}
 	}

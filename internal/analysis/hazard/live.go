@@ -1,6 +1,7 @@
 package hazard
 
 import (
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/collections/interval"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
@@ -52,17 +53,17 @@ func (l *liveBytes) meets(root int32, lo, end int64) bool {
 
 // touches reports whether some byte of a, or near the runs of a where there are many,
 // is live.
-func (l *liveBytes) touches(a *access) (live bool) {
+func (l *liveBytes) touches(a *bytestate.Access) (live bool) {
 	l.t.pieces(a, func(lo, end int64) bool {
-		live = l.meets(a.root, lo, end)
+		live = l.meets(a.Root, lo, end)
 		return !live
 	})
 	return live
 }
 
 // need makes the bytes of a live.
-func (l *liveBytes) need(a *access) {
-	r := l.at(a.root)
+func (l *liveBytes) need(a *bytestate.Access) {
+	r := l.at(a.Root)
 	l.t.pieces(a, func(lo, end int64) bool {
 		r.bytes.Set(lo, end, true)
 		return true
@@ -70,10 +71,10 @@ func (l *liveBytes) need(a *access) {
 }
 
 // kill notes that what was there before a is seen by nobody behind it.
-func (l *liveBytes) kill(a *access) {
-	r := l.at(a.root)
-	if x := &l.t.regions.all[a.region]; a.region != 0 && !x.Region.HasRuns(maxRuns) {
-		r.bytes.Set(x.coreLo, x.coreEnd, false)
+func (l *liveBytes) kill(a *bytestate.Access) {
+	r := l.at(a.Root)
+	if x := l.t.facts.At(a.Region); a.Region != 0 && !x.Region.HasRuns(maxRuns) {
+		r.bytes.Set(x.CoreLo, x.CoreEnd, false)
 		return
 	}
 	l.t.pieces(a, func(lo, end int64) bool {
@@ -84,12 +85,12 @@ func (l *liveBytes) kill(a *access) {
 
 // pieces calls yield with ranges that hold every byte of a: exactly its runs where
 // no param moves them and there are few, else its hull.
-func (t *Table) pieces(a *access, yield func(lo, end int64) bool) {
-	if x := &t.regions.all[a.region]; a.region != 0 && x.Region.HasRuns(maxRuns) {
+func (t *Table) pieces(a *bytestate.Access, yield func(lo, end int64) bool) {
+	if x := t.facts.At(a.Region); a.Region != 0 && x.Region.HasRuns(maxRuns) {
 		x.Runs(nil, yield)
 		return
 	}
-	yield(a.lo, a.end)
+	yield(a.Lo, a.End)
 }
 
 // maxRuns is how many runs of a constant strided region are looked at one by one.
@@ -121,7 +122,7 @@ func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
 		c := &t.commands[i]
 		live := c.pillar
 		for k := c.first; k < c.end; k++ {
-			if a := &t.accesses[k]; a.write && l.touches(a) {
+			if a := &t.accesses[k]; a.Write && l.touches(a) {
 				live = true
 				if out != nil {
 					out.seen[k] = true
@@ -136,7 +137,7 @@ func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
 			continue
 		}
 		for k := c.first; k < c.end; k++ {
-			if a := &t.accesses[k]; a.must {
+			if a := &t.accesses[k]; a.Must {
 				l.kill(a)
 			}
 		}
@@ -144,7 +145,7 @@ func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
 			continue
 		}
 		for k := c.first; k < c.end; k++ {
-			if a := &t.accesses[k]; !a.must { // a may-write depends on the old bytes
+			if a := &t.accesses[k]; !a.Must { // a may-write depends on the old bytes
 				l.need(a)
 			}
 		}

@@ -1,6 +1,9 @@
 package hazard
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
+	"github.com/mlxc/mlxc/ir"
+)
 
 // Order is the order that conflicts demand, as an explicit graph. Nodes below
 // Len of the table are commands. The others are joins: they stand for no work,
@@ -28,7 +31,7 @@ type edge struct{ from, to int32 }
 // touches, and, where it writes, to their readers since.
 type orderBuilder struct {
 	t        *Table
-	s        *sweep
+	s        *bytestate.State
 	commands int32
 	nodes    int32   // commands and joins
 	seen     []int32 // by node: the last node that an edge from it went to
@@ -90,7 +93,7 @@ func (t *Table) Hazards(visit func(Hazard)) *Order {
 	for i := range n {
 		b.enter(int32(i), t.of(i), t.commands[i].pillar)
 	}
-	b.s.done()
+	b.t.done(b.s)
 	return b.order()
 }
 
@@ -101,7 +104,7 @@ func (t *Table) Replays() (o *Order, join int32) {
 	n := t.Len()
 	b := newOrderBuilder(t, 2*n)
 	b.edges = make([]edge, 0, 6*n)
-	var later []access
+	var later []bytestate.Access
 	for x := range int32(2 * n) {
 		as := t.of(int(x) % n)
 		if int(x) == n {
@@ -112,33 +115,32 @@ func (t *Table) Replays() (o *Order, join int32) {
 		if int(x) >= n && t.moves(as) {
 			later = append(later[:0], as...)
 			for k := range later {
-				later[k].region = t.later(later[k].region)
+				later[k].Region = t.facts.Later(later[k].Region)
 			}
 			as = later
 		}
 		b.enter(x, as, t.commands[int(x)%n].pillar)
 	}
-	b.s.done()
+	b.t.done(b.s)
 	return b.order(), join
 }
 
 func newOrderBuilder(t *Table, n int) *orderBuilder {
-	b := &orderBuilder{t: t, s: newSweep(t), commands: int32(n), nodes: int32(n), pillar: none, wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
-	b.s.allowed = lookFree + lookPerAccess*max(2*n, len(t.accesses))
+	b := &orderBuilder{t: t, s: bytestate.NewState(t.ctx, t.facts, max(2*n, len(t.accesses))), commands: int32(n), nodes: int32(n), pillar: none, wide: map[wideKey]wideJoin{}, groups: map[wideKey]int32{}}
 	b.links = make([]link, 0, 2*n)
 	b.seen = make([]int32, n, n+n/4)
 	for i := range b.seen {
 		b.seen[i] = none
 	}
-	b.s.reader = func(r, x int32) int32 {
+	b.s.Reader = func(r, x int32) int32 {
 		if r != none && b.links[r].node == x {
 			return r
 		}
 		b.links = append(b.links, link{x, r})
 		return int32(len(b.links) - 1)
 	}
-	b.s.gather = b.gather
-	b.s.share = func(r int32) int32 {
+	b.s.Gather = b.gather
+	b.s.Share = func(r int32) int32 {
 		if b.stream != nil && b.stream.ended(r) {
 			return none
 		}
@@ -161,7 +163,7 @@ func (b *orderBuilder) gather(members []int32) (w, r int32) {
 	w, r = none, none
 	several := false
 	for _, h := range members {
-		if x := b.s.nodes[h].w; x != none {
+		if x := b.s.Cell(h).W; x != none {
 			several = several || w != none && x != w
 			w = x
 		}
@@ -170,13 +172,13 @@ func (b *orderBuilder) gather(members []int32) (w, r int32) {
 		w = b.join()
 		b.close(w)
 		for _, h := range members {
-			if x := b.s.nodes[h].w; x != none {
+			if x := b.s.Cell(h).W; x != none {
 				b.edge(x, w)
 			}
 		}
 	}
 	for _, h := range members {
-		for l := b.s.nodes[h].r; l != none; l = b.links[l].next {
+		for l := b.s.Cell(h).R; l != none; l = b.links[l].next {
 			if r == none {
 				r = b.join()
 			}
@@ -195,7 +197,7 @@ func (b *orderBuilder) gather(members []int32) (w, r int32) {
 }
 
 // enter finds the edges into command x, the next one of the list.
-func (b *orderBuilder) enter(x int32, as []access, pillar bool) {
+func (b *orderBuilder) enter(x int32, as []bytestate.Access, pillar bool) {
 	if !pillar {
 		if b.pillar != none {
 			b.unknown(b.pillar, x)
@@ -210,7 +212,7 @@ func (b *orderBuilder) enter(x int32, as []access, pillar bool) {
 		b.unknown(b.pillar, x)
 	}
 	b.era, b.pillar = x+1, x
-	b.s.reset()
+	b.s.Reset()
 	clear(b.wide)
 	clear(b.groups)
 }
@@ -252,31 +254,31 @@ func (b *orderBuilder) unknown(from, to int32) {
 	}
 }
 
-func (b *orderBuilder) show(k Kind, from, to int32, a *access, c *cell) {
+func (b *orderBuilder) show(k Kind, from, to int32, a *bytestate.Access, c *bytestate.Cell) {
 	if b.visit != nil && from != none {
-		b.visit(Hazard{k, from, to, ir.MemID(a.root), max(a.lo, c.lo), min(a.end, c.end)})
+		b.visit(Hazard{k, from, to, ir.MemID(a.Root), max(a.Lo, c.Lo), min(a.End, c.End)})
 	}
 }
 
-func (b *orderBuilder) command(x int32, as []access) {
+func (b *orderBuilder) command(x int32, as []bytestate.Access) {
 	b.as = b.as[:0]
-	b.s.begin()
+	b.s.Begin()
 	for k := range as {
 		a := &as[k]
-		met := b.s.look(a)
-		if !a.write {
+		met := b.s.Look(a)
+		if !a.Write {
 			b.reads(x, a, met)
 			b.as = append(b.as, b.group(x, as, a, met))
 			continue
 		}
 		b.as = append(b.as, x)
 		for _, h := range met {
-			c := &b.s.nodes[h]
-			if c.r == none && c.w != none {
-				b.edge(c.w, x)
+			c := b.s.Cell(h)
+			if c.R == none && c.W != none {
+				b.edge(c.W, x)
 			}
-			b.show(WAW, c.w, x, a, c)
-			for r := c.r; r != none; r = b.links[r].next {
+			b.show(WAW, c.W, x, a, c)
+			for r := c.R; r != none; r = b.links[r].next {
 				b.edge(b.links[r].node, x)
 				b.close(b.links[r].node)
 				b.show(WAR, b.links[r].node, x, a, c)
@@ -284,37 +286,37 @@ func (b *orderBuilder) command(x int32, as []access) {
 		}
 	}
 	for k := range as {
-		if !as[k].write {
-			b.s.addRead(k, &as[k], b.as[k])
+		if !as[k].Write {
+			b.s.AddRead(k, &as[k], b.as[k])
 		}
 	}
 	for k := range as {
-		if as[k].write {
-			b.s.addWrite(k, &as[k], x)
+		if as[k].Write {
+			b.s.AddWrite(k, &as[k], x)
 		}
 	}
 }
 
 // group returns the node that pieces remember as the reader of a: x itself, or
 // an open group, which x joins.
-func (b *orderBuilder) group(x int32, as []access, a *access, met []int32) int32 {
-	if a.region != 0 || len(met) < wideRead {
+func (b *orderBuilder) group(x int32, as []bytestate.Access, a *bytestate.Access, met []int32) int32 {
+	if a.Region != 0 || len(met) < wideRead {
 		return x
 	}
 	for k := range as {
-		if as[k].write && as[k].root == a.root {
+		if as[k].Write && as[k].Root == a.Root {
 			return x // it would wait for a group that it is in
 		}
 	}
-	key := wideKey{a.lo, a.end, a.root, 0}
+	key := wideKey{a.Lo, a.End, a.Root, 0}
 	g, ok := b.groups[key]
 	ok = ok && !b.closed[g-b.commands]
 	for _, h := range met {
 		if !ok {
 			break
 		}
-		c := &b.s.nodes[h]
-		ok = c.region != 0 || c.r != none && b.links[c.r].node == g
+		c := b.s.Cell(h)
+		ok = c.Region != 0 || c.R != none && b.links[c.R].node == g
 	}
 	if !ok {
 		g = b.join()
@@ -325,12 +327,12 @@ func (b *orderBuilder) group(x int32, as []access, a *access, met []int32) int32
 }
 
 // reads adds the edges from the writers of a.
-func (b *orderBuilder) reads(x int32, a *access, met []int32) {
+func (b *orderBuilder) reads(x int32, a *bytestate.Access, met []int32) {
 	last := none
 	b.from = b.from[:0]
 	for _, h := range met {
-		if w := b.s.nodes[h].w; w != none {
-			b.show(RAW, w, x, a, &b.s.nodes[h])
+		if w := b.s.Cell(h).W; w != none {
+			b.show(RAW, w, x, a, b.s.Cell(h))
 			b.from = append(b.from, w)
 			last = max(last, w)
 		}
@@ -341,7 +343,7 @@ func (b *orderBuilder) reads(x int32, a *access, met []int32) {
 		}
 		return
 	}
-	key := wideKey{a.lo, a.end, a.root, a.region}
+	key := wideKey{a.Lo, a.End, a.Root, a.Region}
 	j, ok := b.wide[key]
 	if !ok || last >= j.at {
 		j = wideJoin{b.join(), x}

@@ -3,6 +3,7 @@ package hazard
 import (
 	"context"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -37,7 +38,7 @@ func NewStream(ctx context.Context, g *ir.Graph) *Stream {
 	}
 	n := len(s.at)
 	s.waits, s.behind = make([]int32, n, n+n/8), make([]int32, n, n+n/8)
-	s.b = newOrderBuilder(&Table{ctx: ctx, g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}, n)
+	s.b = newOrderBuilder(&Table{ctx: ctx, g: g, facts: bytestate.NewFactsOfReplays(g)}, n)
 	s.b.stream = s
 	return s
 }

@@ -5,20 +5,12 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 )
 
 // none is no command, no level, no list.
-const none int32 = -1
-
-// access is one region that a command touches, in a root memory.
-type access struct {
-	lo, end int64 // hull over all params, in the root memory
-	root    int32
-	region  int32 // of Table.regions; 0: every byte of the hull
-	write   bool
-	must    bool // of a write: the old bytes do not matter
-}
+const none = bytestate.None
 
 // command is one command of the table.
 type command struct {
@@ -35,18 +27,10 @@ type Table struct {
 	g        *ir.Graph
 	nodes    []ir.Command // the commands
 	commands []command
-	accesses []access
-	regions  regions
-	roots    []rootOf
+	accesses []bytestate.Access
+	facts    *bytestate.Facts
 	ops      int64
 	stated   func(*ir.Dispatch) *ir.Effects // nil: those of the dispatch
-}
-
-// rootOf is the root of a memory and where the memory begins there.
-type rootOf struct {
-	off      int64
-	mem      int32
-	readOnly bool
 }
 
 // NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
@@ -56,7 +40,7 @@ func NewTable(ctx context.Context, g *ir.Graph) *Table { return NewTableOf(ctx, 
 // NewTableOf is NewTable with the effects of dispatches that effects returns, which
 // need not outlive the next call; nil are unknown ones.
 func NewTableOf(ctx context.Context, g *ir.Graph, effects func(*ir.Dispatch) *ir.Effects) *Table {
-	t := &Table{ctx: ctx, g: g, stated: effects, regions: newRegions(twice(g)), roots: rootsOf(g)}
+	t := &Table{ctx: ctx, g: g, stated: effects, facts: bytestate.NewFactsOfReplays(g)}
 	if len(g.Nodes) > math.MaxInt32 {
 		panic(fmt.Sprintf("hazard: %d nodes", len(g.Nodes)))
 	}
@@ -67,7 +51,7 @@ func NewTableOf(ctx context.Context, g *ir.Graph, effects func(*ir.Dispatch) *ir
 		}
 	}
 	t.nodes, t.commands = make([]ir.Command, 0, n), make([]command, 0, n)
-	t.accesses = make([]access, 0, 3*n)
+	t.accesses = make([]bytestate.Access, 0, 3*n)
 	for _, x := range g.Nodes {
 		if x, ok := x.(ir.Command); ok {
 			c := command{first: int32(len(t.accesses)), pillar: !t.touch(x)}
@@ -92,24 +76,6 @@ func (t *Table) Reorder(order []int32) {
 		nodes[i], commands[i] = t.nodes[j], t.commands[j]
 	}
 	t.nodes, t.commands = nodes, commands
-}
-
-// rootsOf follows every chain of aliases once: a hostile file has long ones.
-// Parents stand before their aliases.
-func rootsOf(g *ir.Graph) []rootOf {
-	out, fixed := make([]rootOf, len(g.Memories)), g.Fixed()
-	for i := range g.Memories {
-		out[i] = rootOf{0, int32(i), fixed[i]}
-		if p := g.Memories[i].Alias; p != ir.NoMem {
-			if int(p) < i {
-				out[i] = rootOf{out[p].off + g.Memories[i].AliasOff, out[p].mem, out[p].readOnly}
-			} else {
-				m, off := g.Root(ir.MemID(i))
-				out[i] = rootOf{off, int32(m), fixed[m]}
-			}
-		}
-	}
-	return out
 }
 
 // touch appends the accesses of a command; false: its effects are unknown.
@@ -151,46 +117,19 @@ func (t *Table) effects(e *ir.Effects) {
 }
 
 func (t *Table) add(r *ir.Region, write, must bool) {
-	a, ok := t.resolve(r)
+	a, ok := t.facts.Resolve(r)
 	if !ok {
 		return
 	}
-	a.write, a.must = write, must
+	a.Write, a.Must = write, must
 	t.accesses = append(t.accesses, a)
 }
 
-// resolve returns where r lies; false when nothing can conflict there.
-func (t *Table) resolve(r *ir.Region) (access, bool) {
-	root := &t.roots[r.Mem]
-	if root.readOnly {
-		return access{}, false
-	}
-	if !r.Off.IsConst() || !r.Run.IsConst() {
-		return t.loose(root, r)
-	}
-	lo, run := r.Off.Const+root.off, r.Run.Const
-	// Dimensions that leave no hole make a longer run.
-	for i := len(r.Dims) - 1; i >= 0; i-- {
-		d := &r.Dims[i]
-		if !d.Count.IsConst() || d.Count.Const > 1 && d.Stride > run {
-			return t.loose(root, r)
-		}
-		if d.Count.Const <= 0 {
-			return access{}, false
-		}
-		run += (d.Count.Const - 1) * d.Stride
-	}
-	return access{lo: lo, end: lo + run, root: root.mem}, run > 0
-}
+// sweep returns a state that the accesses of the table can be entered into.
+func (t *Table) sweep() *bytestate.State { return bytestate.NewState(t.ctx, t.facts, len(t.accesses)) }
 
-func (t *Table) loose(root *rootOf, r *ir.Region) (access, bool) {
-	if empty(*r) {
-		return access{}, false
-	}
-	n := t.regions.intern(ir.MemID(root.mem), root.off, r)
-	x := &t.regions.all[n]
-	return access{lo: x.lo, end: x.end, root: root.mem, region: n}, x.lo < x.end
-}
+// done adds the work of a sweep to the table's.
+func (t *Table) done(s *bytestate.State) { t.ops += s.Operations() }
 
 // Len returns the number of commands.
 func (t *Table) Len() int { return len(t.commands) }
@@ -206,45 +145,30 @@ func (t *Table) Pillar(i int) bool { return t.commands[i].pillar }
 // for this table so far: a measure of work that no clock disturbs.
 func (t *Table) Operations() int64 { return t.ops }
 
-func (t *Table) of(i int) []access {
+func (t *Table) of(i int) []bytestate.Access {
 	return t.accesses[t.commands[i].first:t.commands[i].end]
-}
-
-// meet reports whether two accesses may share a byte, under the same params.
-func (t *Table) meet(a, b *access) bool {
-	switch {
-	case a.root != b.root || a.lo >= b.end || b.lo >= a.end:
-		return false
-	case a.region == 0 && b.region == 0:
-		return true
-	case a.region == 0:
-		return !t.regions.apart(b.region, a.lo, a.end)
-	case b.region == 0:
-		return !t.regions.apart(a.region, b.lo, b.end)
-	}
-	return !t.regions.disjoint(a.region, b.region)
 }
 
 // Between returns the first kind of hazard found between commands i and j > i
 // of one replay.
-func (t *Table) Between(i, j int) Kind { return t.between(i, j, (*Table).meet) }
+func (t *Table) Between(i, j int) Kind { return t.between(i, j, t.facts.Meet) }
 
 // BetweenReplays returns the same for command i of one replay and j of the
 // next, whose params may have other values.
-func (t *Table) BetweenReplays(i, j int) Kind { return t.between(i, j, (*Table).meetLater) }
+func (t *Table) BetweenReplays(i, j int) Kind { return t.between(i, j, t.meetLater) }
 
-func (t *Table) between(i, j int, meet func(*Table, *access, *access) bool) Kind {
+func (t *Table) between(i, j int, meet func(a, b *bytestate.Access) bool) Kind {
 	if t.commands[i].pillar || t.commands[j].pillar {
 		return Unknown
 	}
 	for y := range t.of(j) {
 		for x := range t.of(i) {
 			a, b := &t.of(i)[x], &t.of(j)[y]
-			if (a.write || b.write) && meet(t, a, b) {
+			if (a.Write || b.Write) && meet(a, b) {
 				switch {
-				case !b.write:
+				case !b.Write:
 					return RAW
-				case a.write:
+				case a.Write:
 					return WAW
 				}
 				return WAR
@@ -254,17 +178,10 @@ func (t *Table) between(i, j int, meet func(*Table, *access, *access) bool) Kind
 	return None
 }
 
-// meetLater is meet where b is of a later replay, with params of its own.
-func (t *Table) meetLater(a, b *access) bool {
-	if a.root != b.root || a.lo >= b.end || b.lo >= a.end {
-		return false
-	}
-	if a.region == 0 || b.region == 0 {
-		return t.meet(a, b) // one of them has no params
-	}
-	x, y := &t.regions.all[a.region], &t.regions.all[b.region]
-	if !x.params || !y.params {
-		return t.meet(a, b)
-	}
-	return !t.regions.disjoint(a.region, t.later(b.region))
+// meetLater reports whether two accesses may share a byte where b is of a later
+// replay, with params of its own.
+func (t *Table) meetLater(a, b *bytestate.Access) bool {
+	later := *b
+	later.Region = t.facts.Later(b.Region)
+	return t.facts.Meet(a, &later)
 }

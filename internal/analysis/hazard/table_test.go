@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/testkit/smallgraph"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -15,14 +16,14 @@ import (
 // [graph]. Plain ones touch contiguous constant ranges only: there everything
 // is exact.
 func commands(t *rapid.T, plain bool) *ir.Graph {
-	g := graph()
+	g := smallgraph.Graph()
 	n := rapid.IntRange(1, 14).Draw(t, "commands")
 	some := func() ir.Region {
 		if plain || rapid.Bool().Draw(t, "plain") {
 			lo := rapid.Int64Range(0, 20).Draw(t, "lo")
 			return ir.ViewOf(ir.MemID(rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(t, "mem")), lo, rapid.Int64Range(1, 24).Draw(t, "len")).Contiguous()
 		}
-		return region(t)
+		return smallgraph.Region(t)
 	}
 	for i := range n {
 		d := &ir.Dispatch{ID: ir.ID(i)}
@@ -62,12 +63,12 @@ func footprints(g *ir.Graph, params []uint32) (out []footprint) {
 		f := footprint{pillar: !e.Known(), reads: byteSet{}, writes: byteSet{}, must: byteSet{}}
 		if e.Known() {
 			for _, r := range e.Reads {
-				for b := range touched(g, r, params) {
+				for b := range smallgraph.Touched(g, r, params) {
 					f.reads[b] = true
 				}
 			}
 			for _, w := range e.Writes {
-				for b := range touched(g, w.Region, params) {
+				for b := range smallgraph.Touched(g, w.Region, params) {
 					f.writes[b] = true
 					if w.Must {
 						f.must[b] = true
@@ -103,7 +104,7 @@ func (a *footprint) conflicts(b *footprint) bool {
 // those of b's are its own.
 func byBytes(g *ir.Graph, later bool) [][]bool {
 	var all [][]footprint
-	values(g, func(p []uint32) { all = append(all, footprints(g, p)) })
+	smallgraph.Values(g, func(p []uint32) { all = append(all, footprints(g, p)) })
 	n := len(all[0])
 	out := square(n)
 	for v := range all {
@@ -403,7 +404,7 @@ func TestValueLevelsAgainstBytes(t *testing.T) {
 		table := hazard.NewTable(context.Background(), g)
 		got, depth := table.ValueLevels()
 		least := make([]int32, table.Len())
-		values(g, func(p []uint32) {
+		smallgraph.Values(g, func(p []uint32) {
 			for i, l := range valuesOf(g, p) {
 				least[i] = max(least[i], l)
 			}
@@ -421,7 +422,7 @@ func TestValueLevelsAgainstBytes(t *testing.T) {
 // A region that repeats a write of the same expression hides the older one,
 // though it depends on params.
 func TestValueLevelsSeeThroughParams(t *testing.T) {
-	g := graph()
+	g := smallgraph.Graph()
 	n := ir.Linear(0, ir.Term{Param: 1, Coeff: 16})
 	r := ir.View{Mem: 0, Len: n}.Contiguous()
 	other := ir.ViewOf(3, 0, 16).Contiguous()
@@ -443,7 +444,7 @@ func TestValueLevelsSeeThroughParams(t *testing.T) {
 // width·readers pairs, twice.
 func TestDenseBlocksHaveFewEdges(t *testing.T) {
 	const width, readers = 64, 200
-	g := graph()
+	g := smallgraph.Graph()
 	add := func(reads []ir.Region, writes ...ir.Region) {
 		d := &ir.Dispatch{ID: ir.ID(len(g.Nodes)), Effects: &ir.Effects{Complete: true, Reads: reads}}
 		for _, w := range writes {
@@ -481,7 +482,7 @@ func TestDenseBlocksHaveFewEdges(t *testing.T) {
 // order stays exact and free of cycles.
 func TestOrderOfManyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := graph()
+		g := smallgraph.Graph()
 		for i := range rapid.IntRange(1, 60).Draw(t, "commands") {
 			e := &ir.Effects{Complete: true}
 			r := ir.ViewOf(0, 0, 12)

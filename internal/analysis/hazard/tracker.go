@@ -1,6 +1,9 @@
 package hazard
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
+	"github.com/mlxc/mlxc/ir"
+)
 
 // Tracker remembers commands one by one and tells whether another one
 // conflicts with any of them. For a whole graph a [Table] is faster.
@@ -8,18 +11,20 @@ import "github.com/mlxc/mlxc/ir"
 // Between two barriers of a recording there are a few commands, so it begins with
 // a list; where that grows long the trees of a sweep take over.
 type Tracker struct {
-	s       *sweep
+	g       *ir.Graph
+	facts   *bytestate.Facts
+	s       *bytestate.State
 	ids     []ir.ID
 	pillar  int32
 	few     []held // in the order of commands
 	many    bool   // the trees hold what few held
-	scratch []access
+	scratch []bytestate.Access
 	fresh   bool // scratch is of the effects that Try was given last
 }
 
 // held is an access of command n.
 type held struct {
-	access
+	bytestate.Access
 	n int32
 }
 
@@ -28,31 +33,22 @@ const maxFew = 24
 
 // grow learns of memories that the graph has got since.
 func (t *Tracker) grow() {
-	g := t.s.t.g
-	for i := len(t.s.t.roots); i < len(g.Memories); i++ {
-		t.s.t.roots = append(t.s.t.roots, rootOf{0, int32(i), g.Memories[i].Kind.ReadOnly()})
-		if m := &g.Memories[i]; m.Alias != ir.NoMem {
-			p := t.s.t.roots[m.Alias]
-			t.s.t.roots[i] = rootOf{p.off + m.AliasOff, p.mem, p.readOnly}
-		}
-		t.s.roots = append(t.s.roots, treeRoots{})
-	}
-	t.s.t.regions.g.Memories = g.Memories // it may be a copy, see twice
+	t.facts.Grow(t.g)
+	t.s.Grow()
 }
 
 // NewTracker returns an empty tracker for regions of g. While it is in use g may
 // get more memories, aliases after their parents, but no other params or
 // constraints.
 func NewTracker(g *ir.Graph) *Tracker {
-	t := &Table{g: g, regions: newRegions(twice(g)), roots: rootsOf(g)}
-	return &Tracker{s: newSweep(t), pillar: none}
+	f := bytestate.NewFactsOfReplays(g)
+	return &Tracker{g: g, facts: f, s: bytestate.NewState(nil, f, 0), pillar: none}
 }
 
 // Reset forgets everything.
 func (t *Tracker) Reset() {
 	if t.many {
-		t.s.reset()
-		t.s.looked, t.s.allowed = 0, lookFree
+		t.s.Renew()
 	}
 	t.ids, t.pillar, t.few, t.many = t.ids[:0], none, t.few[:0], false
 }
@@ -70,7 +66,7 @@ func (t *Tracker) Add(id ir.ID, e *ir.Effects) {
 	}
 	t.resolve(e)
 	if t.many {
-		t.s.begin()
+		t.s.Begin()
 	}
 	t.enter(id)
 }
@@ -98,7 +94,7 @@ func (t *Tracker) AddTried(id ir.ID, e *ir.Effects) {
 		return
 	}
 	if t.many {
-		t.s.begin()
+		t.s.Begin()
 	}
 	t.enter(id)
 }
@@ -108,13 +104,13 @@ func (t *Tracker) resolve(e *ir.Effects) {
 	t.grow()
 	t.scratch, t.fresh = t.scratch[:0], true
 	for i := range e.Reads {
-		if a, ok := t.s.t.resolve(&e.Reads[i]); ok {
+		if a, ok := t.facts.Resolve(&e.Reads[i]); ok {
 			t.scratch = append(t.scratch, a)
 		}
 	}
 	for i := range e.Writes {
-		if a, ok := t.s.t.resolve(&e.Writes[i].Region); ok {
-			a.write = true
+		if a, ok := t.facts.Resolve(&e.Writes[i].Region); ok {
+			a.Write = true
 			t.scratch = append(t.scratch, a)
 		}
 	}
@@ -133,24 +129,24 @@ func (t *Tracker) enter(id ir.ID) {
 	}
 	if !t.many {
 		t.plant()
-		t.s.begin()
+		t.s.Begin()
 	}
-	t.s.allowed += lookPerAccess * len(t.scratch)
-	t.s.enter(t.scratch, n)
+	t.s.Allow(len(t.scratch))
+	t.s.Enter(t.scratch, n)
 }
 
 // plant moves the list into the trees.
 func (t *Tracker) plant() {
 	t.many = true
-	var as []access
+	var as []bytestate.Access
 	for i := 0; i < len(t.few); {
 		n := t.few[i].n
 		as = as[:0]
 		for ; i < len(t.few) && t.few[i].n == n; i++ {
-			as = append(as, t.few[i].access)
+			as = append(as, t.few[i].Access)
 		}
-		t.s.begin()
-		t.s.enter(as, n)
+		t.s.Begin()
+		t.s.Enter(as, n)
 	}
 	t.few = t.few[:0]
 }
@@ -175,18 +171,18 @@ func (t *Tracker) Conflict(e *ir.Effects) (Conflict, bool) {
 		}
 		return Conflict{}, false
 	}
-	t.s.begin()
+	t.s.Begin()
 	for i := range t.scratch {
 		a := &t.scratch[i]
-		for _, h := range t.s.look(a) {
-			c := &t.s.nodes[h]
+		for _, h := range t.s.Look(a) {
+			c := t.s.Cell(h)
 			switch {
-			case !a.write && c.w != none:
-				return Conflict{Kind: RAW, With: t.ids[c.w], Bytes: t.regionOf(e, i)}, true
-			case a.write && c.r != none:
-				return Conflict{Kind: WAR, With: t.ids[c.r], Bytes: t.regionOf(e, i)}, true
-			case a.write && c.w != none:
-				return Conflict{Kind: WAW, With: t.ids[c.w], Bytes: t.regionOf(e, i)}, true
+			case !a.Write && c.W != none:
+				return Conflict{Kind: RAW, With: t.ids[c.W], Bytes: t.regionOf(e, i)}, true
+			case a.Write && c.R != none:
+				return Conflict{Kind: WAR, With: t.ids[c.R], Bytes: t.regionOf(e, i)}, true
+			case a.Write && c.W != none:
+				return Conflict{Kind: WAW, With: t.ids[c.W], Bytes: t.regionOf(e, i)}, true
 			}
 		}
 	}
@@ -194,16 +190,16 @@ func (t *Tracker) Conflict(e *ir.Effects) (Conflict, bool) {
 }
 
 // search returns the latest command of the list that conflicts with a.
-func (t *Tracker) search(a *access) (Kind, int32) {
+func (t *Tracker) search(a *bytestate.Access) (Kind, int32) {
 	for i := len(t.few) - 1; i >= 0; i-- {
 		h := &t.few[i]
-		if h.root != a.root || h.lo >= a.end || a.lo >= h.end || !h.write && !a.write || !t.meet(a, &h.access) {
+		if h.Root != a.Root || h.Lo >= a.End || a.Lo >= h.End || !h.Write && !a.Write || !t.facts.Meet(a, &h.Access) {
 			continue
 		}
 		switch {
-		case !a.write:
+		case !a.Write:
 			return RAW, h.n
-		case !h.write:
+		case !h.Write:
 			return WAR, h.n
 		}
 		return WAW, h.n
@@ -211,24 +207,10 @@ func (t *Tracker) search(a *access) (Kind, int32) {
 	return None, 0
 }
 
-// meet reports whether two accesses whose hulls overlap share a byte.
-func (t *Tracker) meet(a, b *access) bool {
-	rs := &t.s.t.regions
-	switch {
-	case a.region == 0 && b.region == 0:
-		return true
-	case a.region == 0:
-		return !rs.apart(b.region, a.lo, a.end)
-	case b.region == 0:
-		return !rs.apart(a.region, b.lo, b.end)
-	}
-	return !rs.disjoint(a.region, b.region)
-}
-
 // regionOf returns the region that entry k of scratch was made of.
 func (t *Tracker) regionOf(e *ir.Effects, k int) ir.Region {
 	for i := range e.Reads {
-		if _, ok := t.s.t.resolve(&e.Reads[i]); ok {
+		if _, ok := t.facts.Resolve(&e.Reads[i]); ok {
 			if k == 0 {
 				return e.Reads[i]
 			}
@@ -236,7 +218,7 @@ func (t *Tracker) regionOf(e *ir.Effects, k int) ir.Region {
 		}
 	}
 	for i := range e.Writes {
-		if _, ok := t.s.t.resolve(&e.Writes[i].Region); ok {
+		if _, ok := t.facts.Resolve(&e.Writes[i].Region); ok {
 			if k == 0 {
 				return e.Writes[i].Region
 			}

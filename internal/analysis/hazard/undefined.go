@@ -3,6 +3,7 @@ package hazard
 import (
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/collections/interval"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
@@ -25,8 +26,8 @@ func (j *judge) undefined() {
 
 // moves reports whether params move what some command does to scratch or outputs.
 func (j *judge) moves() bool {
-	for n := range j.t.regions.all {
-		if x := &j.t.regions.all[n]; n > 0 && x.params && begins(&j.t.g.Memories[x.Mem]) {
+	for n := range int32(j.t.facts.Len()) {
+		if x := j.t.facts.At(n); n > 0 && x.Moves && begins(&j.t.g.Memories[x.Mem]) {
 			return true
 		}
 	}
@@ -85,14 +86,14 @@ type place struct {
 func (j *judge) undefinedAt(params []uint32) {
 	t := j.t
 	roots := make([]written, len(t.g.Memories))
-	places := make([]place, len(t.regions.all))
-	hull := func(a *access) (lo, end int64) {
-		if a.region == 0 {
-			return a.lo, a.end
+	places := make([]place, t.facts.Len())
+	hull := func(a *bytestate.Access) (lo, end int64) {
+		if a.Region == 0 {
+			return a.Lo, a.End
 		}
-		p := &places[a.region]
+		p := &places[a.Region]
 		if !p.known {
-			*p = placeOf(&t.regions.all[a.region].Region, params)
+			*p = placeOf(&t.facts.At(a.Region).Region, params)
 		}
 		return p.lo, p.end
 	}
@@ -105,16 +106,16 @@ func (j *judge) undefinedAt(params []uint32) {
 		}
 		for k := c.first; k < c.end && j.live.command[i]; k++ {
 			a := &t.accesses[k]
-			if a.must || !begins(&t.g.Memories[a.root]) {
+			if a.Must || !begins(&t.g.Memories[a.Root]) {
 				continue
 			}
 			lo, end := hull(a)
-			from, to, ok := roots[a.root].hole(lo, end)
-			if ok && a.region != 0 {
-				from, to, ok = roots[a.root].missing(&t.regions.all[a.region].Region, params)
+			from, to, ok := roots[a.Root].hole(lo, end)
+			if ok && a.Region != 0 {
+				from, to, ok = roots[a.Root].missing(&t.facts.At(a.Region).Region, params)
 			}
 			if ok {
-				j.Undefined = append(j.Undefined, Undefined{i, ir.MemID(a.root), from, to, slices.Clone(params)})
+				j.Undefined = append(j.Undefined, Undefined{i, ir.MemID(a.Root), from, to, slices.Clone(params)})
 				if len(j.Undefined) >= maxJudged {
 					return
 				}
@@ -123,11 +124,11 @@ func (j *judge) undefinedAt(params []uint32) {
 		}
 		for k := c.first; k < c.end; k++ {
 			a := &t.accesses[k]
-			if !a.write || !begins(&t.g.Memories[a.root]) {
+			if !a.Write || !begins(&t.g.Memories[a.Root]) {
 				continue
 			}
-			if w := &roots[a.root]; a.region != 0 && t.regions.all[a.region].Region.HasRuns(maxRuns) {
-				t.regions.all[a.region].Runs(params, func(lo, end int64) bool {
+			if w := &roots[a.Root]; a.Region != 0 && t.facts.At(a.Region).Region.HasRuns(maxRuns) {
+				t.facts.At(a.Region).Runs(params, func(lo, end int64) bool {
 					w.add(lo, end)
 					return true
 				})

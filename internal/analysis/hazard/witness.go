@@ -36,7 +36,7 @@ func (j *judge) witness(x, y *ir.Region) (params []uint32, lo, end int64, ok boo
 // solid returns a region of the table, or the one of all bytes of [lo, end).
 func (t *Table) solid(n, root int32, lo, end int64) ir.Region {
 	if n != 0 {
-		return t.regions.all[n].Region
+		return t.facts.At(n).Region
 	}
 	return ir.ViewOf(ir.MemID(root), lo, end-lo).Contiguous()
 }

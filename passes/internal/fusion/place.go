@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -111,13 +111,13 @@ func conflicts(g *ir.Graph, a *ir.Region, write bool, e *ir.Effects) bool {
 		return true
 	}
 	for i := range e.Writes {
-		if !hazard.Disjoint(g, *a, e.Writes[i].Region) {
+		if !bytestate.Disjoint(g, *a, e.Writes[i].Region) {
 			return true
 		}
 	}
 	if write {
 		for i := range e.Reads {
-			if !hazard.Disjoint(g, *a, e.Reads[i]) {
+			if !bytestate.Disjoint(g, *a, e.Reads[i]) {
 				return true
 			}
 		}

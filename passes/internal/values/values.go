@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -162,7 +163,7 @@ func Build(ctx context.Context, f *dataflow.Flow) *Set {
 	return b.Set
 }
 
-func (b *builder) isScratch(r *ir.Region) bool { return b.scratch[r.Mem] && !dataflow.Empty(r) }
+func (b *builder) isScratch(r *ir.Region) bool { return b.scratch[r.Mem] && !bytestate.Empty(r) }
 
 func (b *builder) find(x int32) int32 {
 	for b.parent[x] != x {

@@ -161,7 +161,7 @@ func TestLevels(t *testing.T) {
   #3 copy %s[32:96] -> %y[64:128]
   #4 copy %x[0:64] -> %s[128:192]
 `)
-	l := values.NewLevels(s.Flow)
+	l := values.NewLevels(t.Context(), s.Flow)
 	var levels []int32
 	for i := range s.Flow.Commands {
 		read, write := s.Flow.Reads(i)[0].Region, s.Flow.Writes(i)[0].Region

@@ -1,6 +1,14 @@
-package hazard
+package bytestate
 
 import "github.com/mlxc/mlxc/ir"
+
+// NewFactsOfReplays is NewFacts for who asks for the regions of a later replay too
+// ([Facts.Later]).
+func NewFactsOfReplays(g *ir.Graph) *Facts {
+	f := NewFacts(twice(g))
+	f.later = len(g.Params)
+	return f
+}
 
 // twice returns a graph with g's memories and two independent sets of its
 // params: those of a replay, and behind them those of a later one.
@@ -29,20 +37,19 @@ func shift(a ir.Affine, by int) ir.Affine {
 	return ir.Linear(a.Const, ts...)
 }
 
-// later returns the region n of a later replay.
-func (t *Table) later(n int32) int32 {
-	x := &t.regions.all[n]
-	if n == 0 || !x.params {
+// Later returns the region n of a later replay, whose params have nothing to do
+// with those of this one.
+func (f *Facts) Later(n int32) int32 {
+	if n == 0 || f.later == 0 || !f.regions[n].Moves {
 		return n
 	}
-	if x.twin == 0 {
-		by := len(t.g.Params)
-		r := ir.Region{Mem: x.Mem, Off: shift(x.Off, by), Run: shift(x.Run, by)}
+	if x := &f.regions[n]; x.twin == 0 {
+		r := ir.Region{Mem: x.Mem, Off: shift(x.Off, f.later), Run: shift(x.Run, f.later)}
 		for _, d := range x.Dims {
-			r.Dims = append(r.Dims, ir.Dim{Count: shift(d.Count, by), Stride: d.Stride})
+			r.Dims = append(r.Dims, ir.Dim{Count: shift(d.Count, f.later), Stride: d.Stride})
 		}
-		twin := t.regions.intern(x.Mem, 0, &r)
-		t.regions.all[n].twin = twin
+		twin := f.intern(x.Mem, 0, &r)
+		f.regions[n].twin = twin
 	}
-	return t.regions.all[n].twin
+	return f.regions[n].twin
 }

@@ -1,20 +1,20 @@
-package hazard
+package bytestate
 
-// cell is a piece of a root memory with what is remembered of it. Solid cells
+// Cell is a piece of a root memory with what is remembered of it. Solid cells
 // stand for every byte of [lo, end) and are disjoint from one another; a loose
 // one (region ≠ 0) stands for the bytes of its region, and [lo, end) is their
 // hull.
-type cell struct {
-	lo, end     int64
+type Cell struct {
+	Lo, End     int64
 	max         int64 // of a loose cell: the greatest end in its subtree
 	left, right int32
 	prev, next  int32 // of a solid cell: its neighbours
 	priority    uint32
-	region      int32
-	root        int32 // the memory of a solid cell; none: the cell is in no tree
-	// w tells of the last writer, r of the readers since; what they are is up to
-	// the sweep (positions, levels, lists). none: there is none.
-	w, r int32
+	Region      int32
+	root        int32 // the memory of a solid cell; None: the cell is in no tree
+	// W tells of the last writer, R of the readers since; what they are is up to
+	// the caller (positions, levels, lists). None: there is none.
+	W, R int32
 }
 
 // cells holds the cells of all root memories, two treaps a memory (Seidel and
@@ -24,7 +24,7 @@ type cell struct {
 // it (Cormen et al., Introduction to Algorithms, 14.3). All cells live in one
 // slice, so that emptying the trees frees nothing.
 type cells struct {
-	nodes []cell // index 0 is nil
+	nodes []Cell // index 0 is nil
 	free  []int32
 	roots []treeRoots // by memory
 	used  []int32     // memories that had a tree since the last reset
@@ -47,11 +47,11 @@ type treeRoots struct {
 
 func newCells(memories int) cells {
 	// Any seed but 0: what matters is that every run is the same.
-	return cells{nodes: append(make([]cell, 0, 64), cell{root: none}), roots: make([]treeRoots, memories), seed: 2463534242}
+	return cells{nodes: append(make([]Cell, 0, 64), Cell{root: None}), roots: make([]treeRoots, memories), seed: 2463534242}
 }
 
-// reset empties all trees, in time proportional to the memories used.
-func (m *cells) reset() {
+// Reset empties all trees, in time proportional to the memories used.
+func (m *cells) Reset() {
 	for _, r := range m.used {
 		m.roots[r] = treeRoots{}
 	}
@@ -59,11 +59,11 @@ func (m *cells) reset() {
 }
 
 // add makes a cell for memory root, in no tree yet.
-func (m *cells) add(root int32, c cell) int32 {
+func (m *cells) add(root int32, c Cell) int32 {
 	m.seed ^= m.seed << 13 // xorshift32 (Marsaglia 2003)
 	m.seed ^= m.seed >> 17
 	m.seed ^= m.seed << 5
-	c.max, c.left, c.right, c.prev, c.next, c.root, c.priority = c.end, 0, 0, 0, 0, none, m.seed
+	c.max, c.left, c.right, c.prev, c.next, c.root, c.priority = c.End, 0, 0, 0, 0, None, m.seed
 	m.changes++
 	if r := &m.roots[root]; !r.used {
 		m.used, r.used = append(m.used, root), true
@@ -79,18 +79,18 @@ func (m *cells) add(root int32, c cell) int32 {
 }
 
 // insert adds a loose cell to memory root.
-func (m *cells) insert(root int32, c cell) {
+func (m *cells) insert(root int32, c Cell) {
 	n := m.add(root, c)
 	m.roots[root].loose = m.put(m.roots[root].loose, n)
 }
 
 // insertSolid adds a solid cell behind cell prev (0: it is the first), and
 // returns its index.
-func (m *cells) insertSolid(root, prev int32, c cell) int32 {
+func (m *cells) insertSolid(root, prev int32, c Cell) int32 {
 	n := m.add(root, c)
 	x := &m.nodes[n]
 	x.root = root
-	*m.spot(root, x.lo) = n
+	*m.spot(root, x.Lo) = n
 	x.prev = prev
 	if prev != 0 {
 		x.next = m.nodes[prev].next
@@ -105,7 +105,7 @@ func (m *cells) insertSolid(root, prev int32, c cell) int32 {
 	at := &m.roots[root].solid
 	for *at != 0 && m.nodes[*at].priority >= x.priority {
 		m.ops++
-		if y := &m.nodes[*at]; x.lo < y.lo {
+		if y := &m.nodes[*at]; x.Lo < y.Lo {
 			at = &y.left
 		} else {
 			at = &y.right
@@ -116,7 +116,7 @@ func (m *cells) insertSolid(root, prev int32, c cell) int32 {
 	l, r := &x.left, &x.right
 	for rest != 0 {
 		m.ops++
-		if y := &m.nodes[rest]; y.lo < x.lo {
+		if y := &m.nodes[rest]; y.Lo < x.Lo {
 			*l = rest
 			l, rest = &y.right, y.right
 		} else {
@@ -151,7 +151,7 @@ func (m *cells) removeSolid(root, n int32) {
 		m.roots[root].hint = 0
 	}
 	x := &m.nodes[n]
-	x.root = none
+	x.root = None
 	if x.prev != 0 {
 		m.nodes[x.prev].next = x.next
 	}
@@ -161,7 +161,7 @@ func (m *cells) removeSolid(root, n int32) {
 	at := &m.roots[root].solid
 	for *at != n {
 		m.ops++
-		if y := &m.nodes[*at]; x.lo < y.lo {
+		if y := &m.nodes[*at]; x.Lo < y.Lo {
 			at = &y.left
 		} else {
 			at = &y.right
@@ -187,7 +187,7 @@ func (m *cells) removeSolid(root, n int32) {
 
 // before orders loose cells by their lower ends, equal ones by index.
 func (m *cells) before(a, b int32) bool {
-	x, y := m.nodes[a].lo, m.nodes[b].lo
+	x, y := m.nodes[a].Lo, m.nodes[b].Lo
 	return x < y || x == y && a < b
 }
 
@@ -229,7 +229,7 @@ func (m *cells) split(at, n int32) (left, right int32) {
 
 func (m *cells) update(at int32) {
 	c := &m.nodes[at]
-	c.max = c.end
+	c.max = c.End
 	if c.left != 0 {
 		c.max = max(c.max, m.nodes[c.left].max)
 	}
@@ -286,7 +286,7 @@ func (m *cells) find(root int32, lo, end int64) {
 	for at != 0 {
 		m.ops++
 		c := &m.nodes[at]
-		if c.lo >= end {
+		if c.Lo >= end {
 			break
 		}
 		r.hint = at
@@ -304,17 +304,17 @@ func (m *cells) find(root int32, lo, end int64) {
 func (m *cells) seek(root int32, r *treeRoots, lo int64) int32 {
 	if n := *m.spot(root, lo); int(n) < len(m.nodes) {
 		m.ops++
-		if c := &m.nodes[n]; c.root == root && c.lo == lo {
+		if c := &m.nodes[n]; c.root == root && c.Lo == lo {
 			return n
 		}
 	}
 	if r.hint != 0 {
 		m.ops++
-		if c := &m.nodes[r.hint]; c.lo <= lo {
-			if c.end > lo {
+		if c := &m.nodes[r.hint]; c.Lo <= lo {
+			if c.End > lo {
 				return r.hint
 			}
-			if c.next == 0 || m.nodes[c.next].end > lo {
+			if c.next == 0 || m.nodes[c.next].End > lo {
 				return c.next
 			}
 		}
@@ -322,7 +322,7 @@ func (m *cells) seek(root int32, r *treeRoots, lo int64) int32 {
 	at := int32(0)
 	for n := r.solid; n != 0; {
 		m.ops++
-		if c := &m.nodes[n]; c.end > lo {
+		if c := &m.nodes[n]; c.End > lo {
 			at, n = n, c.left
 		} else {
 			n = c.right
@@ -342,10 +342,10 @@ func (m *cells) visit(at int32, lo, end int64) {
 			m.visit(c.left, lo, end)
 			c = &m.nodes[at]
 		}
-		if c.lo >= end {
+		if c.Lo >= end {
 			return
 		}
-		if c.end > lo {
+		if c.End > lo {
 			m.hits = append(m.hits, at)
 		}
 		at = c.right

@@ -1,4 +1,4 @@
-package hazard
+package bytestate
 
 import "github.com/mlxc/mlxc/ir"
 
@@ -11,7 +11,7 @@ func DisjointIn(bounds *ir.Bounds, a, b ir.Region) bool {
 	g := bounds.Graph()
 	ma, oa := g.Root(a.Mem)
 	mb, ob := g.Root(b.Mem)
-	if ma != mb || empty(a) || empty(b) {
+	if ma != mb || Empty(&a) || Empty(&b) {
 		return true
 	}
 	alo, aend := a.Hull()
@@ -28,18 +28,6 @@ func DisjointIn(bounds *ir.Bounds, a, b ir.Region) bool {
 	delta := b.Off.AddConst(ob).Sub(a.Off.AddConst(oa))
 	// Without dimensions both ways around say the same.
 	return interleaved(bounds, a, b, delta) || len(a.Dims)+len(b.Dims) > 0 && interleaved(bounds, b, a, delta.Scale(-1))
-}
-
-func empty(r ir.Region) bool {
-	if r.Run.IsConst() && r.Run.Const == 0 {
-		return true
-	}
-	for _, d := range r.Dims {
-		if d.Count.IsConst() && d.Count.Const == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // sameTerms reports whether two expressions differ by a constant.
@@ -168,7 +156,7 @@ func CoversIn(bounds *ir.Bounds, outer, inner ir.Region) bool {
 	g := bounds.Graph()
 	mo, oo := g.Root(outer.Mem)
 	mi, oi := g.Root(inner.Mem)
-	if empty(inner) {
+	if Empty(&inner) {
 		return true
 	}
 	if mo != mi {
