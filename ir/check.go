@@ -92,15 +92,31 @@ func (g *Graph) CheckContext(ctx context.Context) (err error) {
 	return c.err()
 }
 
-// CheckList is the part of Check that is about the list: ids, marks and groups.
-// It says enough of a graph that passed Check and of which commands were since
-// moved or dropped, and marks set.
-func (g *Graph) CheckList(ctx context.Context) (err error) {
+// Changes says which parts of a graph were changed.
+type Changes uint8
+
+// The changes that [Graph.Recheck] tells apart.
+const (
+	AnyChange     Changes = iota
+	ListChange            // commands were moved or dropped, marks were set
+	EffectsChange         // dispatches got other effects
+)
+
+// Recheck is CheckContext of a graph that has passed it, and of which nothing but what c says
+// was changed since: the rest is not looked at again.
+func (g *Graph) Recheck(ctx context.Context, c Changes) (err error) {
+	if c == AnyChange {
+		return g.CheckContext(ctx)
+	}
 	defer interrupt.Catch(&err)
-	c := &checker{ctx: ctx, list: true}
-	c.begin(g)
-	c.nodes(g)
-	return c.err()
+	k := &checker{ctx: ctx, list: c == ListChange}
+	k.begin(g)
+	if c == EffectsChange {
+		k.effects(g)
+	} else {
+		k.nodes(g)
+	}
+	return k.err()
 }
 
 // checker collects defects. Its rules stand apart: params here, check_memory.go, check_kernel.go,

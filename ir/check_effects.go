@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"context"
 	"fmt"
 	"math/bits"
 
@@ -9,41 +8,34 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
-// EffectsCheck is the part of Check that is about effects. It says enough of a graph
-// that passed Check and of which nothing but effects has changed since. Who gives
-// effects to one command after another has each looked at while it is at hand.
-type EffectsCheck struct {
-	nc    nodeChecker
-	next  int // node
-	polls interrupt.Every
-}
-
-// NewEffectsCheck begins a check of g.
-func NewEffectsCheck(g *Graph) *EffectsCheck {
-	x := &EffectsCheck{nc: nodeChecker{c: &checker{}, g: g}}
-	x.nc.c.begin(g)
-	x.nc.prepare()
-	return x
-}
-
-// To checks the nodes up to number n that were not yet. Their effects must stay.
-func (x *EffectsCheck) To(ctx context.Context, n int) {
-	for ; x.next < n; x.next++ {
-		x.polls.Poll(ctx, 64)
-		if d, ok := x.nc.g.Nodes[x.next].(*Dispatch); ok && len(x.nc.c.defects) < maxDefects {
-			x.nc.i = x.next
-			if x.nc.effects(d); len(x.nc.c.defects) == 0 {
-				x.nc.promises(d, d.alwaysRuns())
+// effects checks what effects alone can make wrong: they and the rules that read them.
+func (c *checker) effects(g *Graph) {
+	nc := nodeChecker{c: c, g: g}
+	nc.prepare()
+	var polls interrupt.Every
+	for i, n := range g.Nodes {
+		if polls.Poll(c.ctx, 64); len(c.defects) >= maxDefects {
+			return
+		}
+		nc.i = i
+		switch n := n.(type) {
+		case *Carry:
+			nc.carry(n)
+			continue
+		case *Dispatch:
+			before := len(c.defects)
+			if nc.effects(n); len(c.defects) > before {
+				break
 			}
+			if v := n.Counts(); v != nil {
+				nc.counts(n, *v)
+			}
+			nc.promises(n, n.alwaysRuns())
+		}
+		if command, ok := n.(Command); ok && len(nc.carries) > 0 {
+			nc.behind(command)
 		}
 	}
-}
-
-// Finish checks all other nodes and returns what was found.
-func (x *EffectsCheck) Finish(ctx context.Context) (err error) {
-	defer interrupt.Catch(&err)
-	x.To(ctx, len(x.nc.g.Nodes))
-	return x.nc.c.err()
 }
 
 func (nc *nodeChecker) effects(d *Dispatch) {

@@ -2,6 +2,7 @@ package ir_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,9 +96,9 @@ func TestCheckFindsRepeatedIDs(t *testing.T) {
 	}
 }
 
-// Of a graph in which nothing but effects changed since it was right, EffectsCheck
-// says what Check does, in however many steps.
-func TestCheckEffects(t *testing.T) {
+// Of a graph in which nothing but effects changed since it was right, Recheck of effects
+// says what Check does.
+func TestRecheckEffects(t *testing.T) {
 	wrong, right := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := irtest.Module(t).Graphs[0]
@@ -128,12 +129,37 @@ func TestCheckEffects(t *testing.T) {
 			}
 		}
 		want := g.Check()
-		check := ir.NewEffectsCheck(g)
-		for at := 0; at < len(g.Nodes) && rapid.Bool().Draw(t, "step"); {
-			at += rapid.IntRange(0, len(g.Nodes)-at).Draw(t, "nodes")
-			check.To(context.Background(), at)
+		require.Equal(t, want, g.Recheck(context.Background(), ir.EffectsChange))
+		if want == nil {
+			right++
+		} else {
+			wrong++
 		}
-		require.Equal(t, want, check.Finish(context.Background()))
+	})
+	require.Positive(t, wrong)
+	require.Positive(t, right)
+}
+
+// Of a graph whose commands were moved or dropped since it was right, Recheck of the list says
+// what Check does.
+func TestRecheckList(t *testing.T) {
+	wrong, right := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := irtest.Module(t).Graphs[0]
+		require.NoError(t, g.Check())
+		for range rapid.IntRange(0, 3).Draw(t, "moves") {
+			if len(g.Nodes) == 0 {
+				break
+			}
+			i, j := rapid.IntRange(0, len(g.Nodes)-1).Draw(t, "from"), rapid.IntRange(0, len(g.Nodes)-1).Draw(t, "to")
+			n := g.Nodes[i]
+			g.Nodes = slices.Delete(g.Nodes, i, i+1)
+			if rapid.IntRange(0, 3).Draw(t, "drop") > 0 {
+				g.Nodes = slices.Insert(g.Nodes, min(j, len(g.Nodes)), n)
+			}
+		}
+		want := g.Check()
+		require.Equal(t, want, g.Recheck(context.Background(), ir.ListChange))
 		if want == nil {
 			right++
 		} else {

@@ -29,6 +29,7 @@ func (c *checker) nodes(g *Graph) {
 				edges.command(command)
 			}
 			if c.list {
+				nc.moved(command)
 				continue
 			}
 		}
@@ -80,6 +81,19 @@ func (c *checker) nodes(g *Graph) {
 	edges.end()
 	if open > 0 {
 		c.add(c.prefix+"end", Pos{}, fmt.Sprintf("%d group(s) are still open", open), "close them")
+	}
+}
+
+// moved checks what is about the place of a command in the list: what follows a carry must
+// not touch what that carries.
+func (nc *nodeChecker) moved(command Command) {
+	if c, ok := command.(*Carry); ok {
+		if nc.roots == nil {
+			nc.prepare()
+		}
+		nc.carry(c)
+	} else if len(nc.carries) > 0 {
+		nc.behind(command)
 	}
 }
 

@@ -3,6 +3,7 @@ package passes
 import (
 	"context"
 
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -17,13 +18,12 @@ var annotatePass = New(Pass{Name: "annotate", Summary: "give each dispatch the e
 // the declaration is tested, so it wins.
 func annotate(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
-	described := s.described()
+	s.changed = ir.EffectsChange
 	declared := msl.NewCache(g)
 	var from []ir.ID // of all dispatches, in one allocation
+	var polls interrupt.Every
 	for i, n := range g.Nodes {
-		if i%32 == 0 {
-			described.To(ctx, i) // while they are in the cache
-		}
+		polls.Poll(ctx, 64)
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
 			continue

@@ -22,7 +22,7 @@ var barriersPass = New(Pass{Name: "barriers", Summary: "recompute barriers: the 
 // which orders everything before it; as few as possible do.
 func barriers(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
-	s.unchanged()
+	s.changed = ir.ListChange
 	t := s.hazards(ctx)
 	l := layoutOf(g, t)
 	l.order(s)

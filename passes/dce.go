@@ -17,7 +17,7 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	f := s.dataflow(ctx)
 	if i := f.Pillar(); i >= 0 {
-		s.unchanged()
+		s.changed = ir.ListChange
 		s.keep(f)
 		s.Not(f.Commands[i], "nothing is dropped: %s, so it may read everything", f.Why(i))
 		return nil
@@ -46,7 +46,7 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 	}
 	to := dropScratch(g, s)
 	if to == nil {
-		s.unchanged()
+		s.changed = ir.ListChange
 	} else {
 		f.Renumber(to)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/passes/internal/fusion"
 )
@@ -35,7 +36,7 @@ func fuse(ctx context.Context, s *State, o fuseOptions) error {
 		fused = fused || m.Done
 	}
 	if !fused {
-		s.unchanged()
+		s.changed = ir.ListChange
 	}
 	return nil
 }

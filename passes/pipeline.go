@@ -220,7 +220,7 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 	var found known
 	for i, s := range steps {
 		r := &Report{Pass: s.String(), Before: stats}
-		x := &State{Graph: g, report: r, given: found, check: (*ir.Graph).CheckContext}
+		x := &State{Graph: g, report: r, given: found}
 		start := time.Now()
 		if by := g.Ordering; by == ir.Serial && !s.Pass.KeepsList || by == ir.ByEdges && !s.Pass.KeepsCommands {
 			explicit(ctx, x)
@@ -234,9 +234,9 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 		}
 		r.Time = time.Since(start)
 		if i == len(p)-1 {
-			x.check = (*ir.Graph).CheckContext
+			x.changed = ir.AnyChange
 		}
-		if err := x.check(g, ctx); err != nil {
+		if err := g.Recheck(ctx, x.changed); err != nil {
 			return out, fmt.Errorf("pass %s broke graph %s (a bug of mlxc; please report it): %w", s, ir.QuoteName(g.Name), err)
 		}
 		stats = g.Stats()

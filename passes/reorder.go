@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
+	"github.com/mlxc/mlxc/ir"
 )
 
 type reorderOptions struct{ lookahead int }
@@ -30,7 +31,7 @@ var reorderPass = New(Pass{Name: "reorder", Summary: "move commands up into earl
 // bit set.
 func reorder(ctx context.Context, s *State, o reorderOptions) error {
 	g := s.Graph
-	s.unchanged()
+	s.changed = ir.ListChange
 	t := hazard.NewStream(ctx, g)
 	w := newWindow(t)
 	l := relist(g, t.Len())

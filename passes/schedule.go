@@ -55,7 +55,7 @@ func schedule(ctx context.Context, state *State, o scheduleOptions) error {
 		}
 	}
 	g.Nodes = l.finish()
-	state.unchanged()
+	state.changed = ir.ListChange
 	if !state.silent() {
 		s.report(order, state)
 	}

@@ -41,8 +41,8 @@ type State struct {
 	report *Report // nil: nobody reads it
 	given  known   // of the graph before the pass
 	kept   known   // of the graph after it
-	// check finds all that the pass can have done wrong.
-	check func(*ir.Graph, context.Context) error
+	// changed says what the pass changes at most: no more is checked after it.
+	changed ir.Changes
 }
 
 // known is what passes found out about a graph, for those after them as long as it
@@ -93,18 +93,6 @@ func (s *State) reordered(t *hazard.Table, order []int32) {
 func (s *State) stayed(t *hazard.Table) {
 	s.kept = s.given
 	s.keepTable(t)
-}
-
-// unchanged says that the pass changed no command and no memory: some may have
-// moved or gone. What has been checked of them stays true.
-func (s *State) unchanged() { s.check = (*ir.Graph).CheckList }
-
-// described says that the pass changes the effects of commands and nothing else. They
-// are checked as it goes on.
-func (s *State) described() *ir.EffectsCheck {
-	c := ir.NewEffectsCheck(s.Graph)
-	s.check = func(_ *ir.Graph, ctx context.Context) error { return c.Finish(ctx) }
-	return c
 }
 
 // silent reports whether nobody reads remarks. A nil state has no reader either.
