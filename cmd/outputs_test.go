@@ -48,6 +48,7 @@ var fileFlags = map[string][]string{
 	"chatCmd.Messages":     nil,
 	"generateCmd.Logits":   {"mlxreplay", "generate", "e.mlxg", "-p", "a", "-n", "1", "--logits", "m"},
 	"benchCmd.Graph":       nil,
+	"benchCmd.Write":       {"mlxreplay", "bench", "e.mlxg", "--rounds", "1", "--tokens", "2", "--prompt", "2", "--write-profile", "m"},
 	"tokenizeCmd.Model":    nil,
 }
 

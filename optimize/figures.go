@@ -3,7 +3,7 @@ package optimize
 import (
 	"context"
 
-	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"

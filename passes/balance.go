@@ -1,7 +1,7 @@
 package passes
 
 import (
-	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/cost"
 )
 
 // balance moves commands that have room between epochs as long as the modelled

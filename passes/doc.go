@@ -4,8 +4,8 @@
 //
 // The passes, in the order of the table: annotate.go, fuse.go (over
 // passes/internal/fusion and passes/internal/isel), dce.go, rename.go, reorder.go, schedule.go
-// (with balance.go), barriers.go (with cuts.go), plan.go, split.go (with
-// roofline.go), constants.go, edges.go. Several share relist.go, which writes a list of
+// (with balance.go), barriers.go (with cuts.go), plan.go, split.go,
+// constants.go, edges.go. What they cost is package cost's matter. Several share relist.go, which writes a list of
 // commands in a new order. What bytes conflict is internal/analysis/hazard's matter, who
 // reads what internal/analysis/dataflow's and passes/internal/values's.
 //

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 	"github.com/mlxc/mlxc/passes/internal/fusion"
@@ -14,19 +15,21 @@ type fuseOptions struct {
 	maxThreads int
 	generate   bool
 	allow      []string
+	model      cost.Model
 }
 
 var fusePass = New(Pass{Name: "fuse", Summary: "replace groups of dispatches by one that computes the same terms", Default: true}, fuse,
 	Int("max-threads", 1024, 1, math.MaxInt32, "threads of a threadgroup that a pipeline of the device has at most", func(o *fuseOptions) *int { return &o.maxThreads }),
 	Bool("generate", true, "true: elementwise commands become kernels of their own where the library has none", func(o *fuseOptions) *bool { return &o.generate }),
 	allowing(func(o *fuseOptions) *[]string { return &o.allow }),
+	Modelled(cost.DefaultChip, chipHelp, func(o *fuseOptions) *cost.Model { return &o.model }),
 )
 
 // fuse replaces groups of dispatches by one that computes the same terms, to
 // the bit unless allowed otherwise (passes/internal/fusion, passes/internal/isel). Of the rewrites that may
 // change bits only round concerns it.
 func fuse(ctx context.Context, s *State, o fuseOptions) error {
-	opt := fusion.Options{MaxThreads: int64(o.maxThreads), Generate: o.generate, Unrounded: slices.Contains(o.allow, term.Unrounded)}
+	opt := fusion.Options{MaxThreads: int64(o.maxThreads), Generate: o.generate, Model: o.model, Unrounded: slices.Contains(o.allow, term.Unrounded)}
 	remarks, flow := fusion.Run(ctx, s.Graph, opt)
 	s.keep(flow)
 	s.expect(len(remarks))

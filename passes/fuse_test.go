@@ -3,6 +3,8 @@ package passes_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
 )
 
@@ -276,4 +280,28 @@ func TestFuseSaysWhatIsTooDeep(t *testing.T) {
 		require.Less(t, len(m.String()), 300, "a remark prints no whole term")
 	}
 	require.True(t, said, "%v", reports[1].Remarks)
+}
+
+// A kernel that was measured to be slow is not chosen: fuse follows the model of the run,
+// or that of its own step.
+func TestFuseFollowsAProfile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"kernels": {"add_rmsfloat32": {"fixed_ns": 1000000}}}`), 0o644))
+	slow, err := cost.LoadProfile(path)
+	require.NoError(t, err)
+	uses := func(list string, m cost.Model) bool {
+		p, err := passes.ParsePipeline(list)
+		require.NoError(t, err)
+		g := recorded.Graph(t, "llama_layer_decode")
+		_, err = passes.Run(context.Background(), g, p, passes.Options{Model: m})
+		require.NoError(t, err)
+		return slices.ContainsFunc(g.Nodes, func(n ir.Node) bool {
+			d, ok := n.(*ir.Dispatch)
+			return ok && g.Kernels[d.Kernel].Function == "add_rmsfloat32"
+		})
+	}
+	require.True(t, uses("annotate,fuse", cost.Model{}))
+	require.False(t, uses("annotate,fuse", slow))
+	require.True(t, uses("annotate,fuse{chip=m1}", slow))
+	require.False(t, uses("annotate,fuse{profile="+path+"}", cost.Model{}))
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/msl/term"
 )
 
@@ -104,6 +104,9 @@ func Modelled[O any](chip, help string, field func(*O) *cost.Model) Setting[O] {
 		return err
 	}}
 }
+
+// chipHelp says what chips there are.
+var chipHelp = "the chip whose figures are modelled: " + cost.Chips()[0] + " to " + cost.Chips()[len(cost.Chips())-1]
 
 // allowing declares the option allow: rewrites that may change bits. A step that does not
 // set it may use those of the run.

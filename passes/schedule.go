@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/internal/collections/subsequence"
 	"github.com/mlxc/mlxc/ir"
@@ -14,7 +14,7 @@ import (
 type scheduleOptions struct{ model cost.Model }
 
 var schedulePass = New(Pass{Name: "schedule", Summary: "as few epochs as conflicts allow, then the least modelled time", Default: true}, schedule,
-	Modelled(cost.DefaultChip, "the chip whose figures are modelled: "+cost.Chips()[0]+" to "+cost.Chips()[len(cost.Chips())-1], func(o *scheduleOptions) *cost.Model { return &o.model }))
+	Modelled(cost.DefaultChip, chipHelp, func(o *scheduleOptions) *cost.Model { return &o.model }))
 
 // schedule orders the commands of each command buffer into as few epochs as
 // their conflicts allow, which is the longest chain of them, and then lowers the

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/analysis/hazard"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -71,7 +71,7 @@ var splitPass = New(Pass{Name: "split", Summary: "end command buffers early, so 
 //     encoded when this one has been enqueued.
 func split(ctx context.Context, state *State, o splitOptions) error {
 	g := state.Graph
-	s := splitter{splitOptions: o, State: state, g: g, table: hazard.NewTable(ctx, g), time: newRoofline(g, o.model)}
+	s := splitter{splitOptions: o, State: state, g: g, table: hazard.NewTable(ctx, g), time: o.model.AtMost(g)}
 	if s.table.Len() == 0 {
 		return nil
 	}
@@ -95,7 +95,7 @@ type splitter struct {
 	*State
 	g     *ir.Graph
 	table *hazard.Table
-	time  timer
+	time  *cost.Estimator
 
 	commit  []bool    // by place: a recorded commit stands there
 	barrier []bool    // by place: a barrier does
@@ -118,7 +118,7 @@ func (s *splitter) places() {
 			s.commit[i] = true
 			s.last = i == n
 		case ir.Command:
-			s.until = append(s.until, s.until[i]+s.time.seconds(x))
+			s.until = append(s.until, s.until[i]+float64(s.time.Work(x).Alone))
 		}
 	}
 }

@@ -69,7 +69,8 @@
 //
 // With [Capture] beside Live the graph is kept as well. With [Deferred] it is
 // executed at Finish, after an [Optimizer] if Finish is given one ([Optimize]);
-// what they make is proved to compute what was recorded, or is not executed.
+// that of package optimize returns what is proved to compute what was recorded, or
+// nothing is executed.
 // [Encoder.Commit] ends a command buffer earlier; everything before it is ordered
 // before everything after it. The error of every command buffer reaches Wait,
 // Finish or Close. Memory outlives the last command buffer that uses it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
@@ -281,6 +282,9 @@ func (f *Frame) submit(ctx context.Context, s backend.Submission) (*Run, error) 
 		return nil, err
 	}
 	r := &Run{pending: pending, states: f.states, stateful: f.g.stateful, before: f.states.last}
+	if in.options.Profile {
+		r.params = slices.Clone(f.params)
+	}
 	f.last, f.states.last, in.last = r, r, r
 	return r, nil
 }

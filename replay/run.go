@@ -15,6 +15,8 @@ type Timing struct {
 	// Wait is how long the host waited for it, which may be longer than the device
 	// worked on it, or shorter.
 	Wait time.Duration
+	// Params are those that the first replay ran with, as bits, if commands were timed.
+	Params []uint32
 }
 
 // Run is a replay that was submitted.
@@ -22,6 +24,7 @@ type Run struct {
 	pending  backend.Pending
 	states   *States
 	stateful bool // its graph has states
+	params   []uint32
 
 	once   sync.Once
 	before *Run // the one before it on the same states
@@ -71,7 +74,7 @@ func (r *Run) Wait(ctx context.Context) (Timing, error) {
 		}
 	}
 	x := r.finish()
-	return Timing{Times: x.Times, Wait: time.Since(start)}, x.Err
+	return Timing{Times: x.Times, Wait: time.Since(start), Params: r.params}, x.Err
 }
 
 // Status says where the run is.

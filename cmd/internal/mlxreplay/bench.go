@@ -8,6 +8,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/output"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -21,6 +22,7 @@ type benchCmd struct {
 	Tokens  int      `default:"64" help:"Tokens to decode in one measurement."`
 	Prompt  int      `default:"128" help:"Tokens of the prompt in one measurement."`
 	Profile bool     `help:"Time each dispatch and sum by kernel (slower)."`
+	Write   string   `name:"write-profile" placeholder:"FILE" help:"Write the times of kernels as a profile for mlxc optimize --profile; implies --profile."`
 	JSON    bool     `name:"json" help:"Print JSON."`
 	Verify  bool     `help:"Check every checksum and digest of the file first."`
 	deviceFlags
@@ -45,26 +47,42 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	if c.Rounds < 1 || c.Tokens < 2 || c.Prompt < 1 {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
-	module, closer, err := openModule(env, &output.Files{}, c.Graph, c.Verify)
+	var files output.Files
+	module, closer, err := openModule(env, &files, c.Graph, c.Verify)
 	if err != nil {
 		return err
 	}
 	defer closer.Close()
 	c.Apply(module.Graphs...)
+	var write *output.File
+	var fit *cost.Fit
+	if c.Write != "" {
+		if write, err = files.Write("--write-profile", c.Write); err != nil {
+			return err
+		}
+		c.Profile, fit = true, cost.NewFit(cost.Model{})
+	}
 	d, closeDevice, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer closeDevice()
 	if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
-		return c.model(env, d, module)
+		err = c.model(env, d, module, fit)
+	} else {
+		err = c.graph(env, d, module, fit)
 	}
-	return c.graph(env, d, module)
+	if err != nil || write == nil {
+		return err
+	}
+	m := fit.Model()
+	m.Cores = max(1, d.Info().Threads)
+	return write.Data(m.WriteProfile)
 }
 
 // model measures prompt and decode speed of a language model. The tokens are
 // the first ones of the vocabulary: the work does not depend on which.
-func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) error {
+func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
 	if len(c.Set) > 0 {
 		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
 	}
@@ -89,9 +107,10 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 	}
 	var decode, feed []float64
 	profiles := map[string]*profile{}
+	var warm *cost.Fit // nil while caches fill
 	timing := func(g *ir.Graph, t replay.Timing) {
 		if profiles[g.Name] == nil {
-			profiles[g.Name] = newProfile(g)
+			profiles[g.Name] = newProfile(env.Context, g, warm)
 		}
 		profiles[g.Name].add(t)
 	}
@@ -101,6 +120,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 		progress.Set(float64(i) / float64(c.Rounds+1))
 		if i == 1 {
 			clear(profiles)
+			warm = fit
 		}
 		r, err := m.Generate(env.Context, prompt, textgen.Options{N: 1, Timing: timing})
 		if err != nil {
@@ -146,7 +166,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module) erro
 }
 
 // graph measures replays of one graph with inputs of zeros.
-func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) error {
+func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
 	s, err := replay.Open(d, module, replay.Options{Profile: c.Profile})
 	if err != nil {
 		return err
@@ -168,7 +188,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module) erro
 		return err
 	}
 	var times []float64
-	kernels := newProfile(g.IR())
+	kernels := newProfile(env.Context, g.IR(), fit)
 	progress := cli.StartProgress(env.Stderr, "measuring")
 	defer progress.End()
 	for i := range c.Rounds + 1 {

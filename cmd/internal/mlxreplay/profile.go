@@ -2,27 +2,33 @@ package mlxreplay
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
 	"github.com/mlxc/mlxc/replay"
 )
 
 // profile sums the times of a graph's commands by kernel, over replays.
 type profile struct {
 	graph   *ir.Graph
+	fit     *cost.Fit // nil: nobody asked for one
+	work    *ir.Graph // graph, with the effects that kernels declare
+	nodes   map[ir.ID]ir.Command
 	kernel  map[ir.ID]string
 	time    map[string]time.Duration
 	count   map[string]int
 	replays int
 }
 
-func newProfile(g *ir.Graph) *profile {
-	p := &profile{graph: g, kernel: map[ir.ID]string{}, time: map[string]time.Duration{}, count: map[string]int{}}
+func newProfile(ctx context.Context, g *ir.Graph, fit *cost.Fit) *profile {
+	p := &profile{graph: g, fit: fit, kernel: map[ir.ID]string{}, time: map[string]time.Duration{}, count: map[string]int{}}
 	for _, n := range g.Nodes {
 		if c, ok := n.(ir.Command); ok {
 			id := c.Num()
@@ -32,11 +38,22 @@ func newProfile(g *ir.Graph) *profile {
 			}
 		}
 	}
+	if fit != nil {
+		p.work, p.nodes = optimize.Annotated(ctx, g), map[ir.ID]ir.Command{}
+		for _, n := range p.work.Nodes {
+			if c, ok := n.(ir.Command); ok {
+				p.nodes[c.Num()] = c
+			}
+		}
+	}
 	return p
 }
 
 func (p *profile) add(t replay.Timing) {
 	p.replays++
+	if p.fit != nil {
+		p.fitTo(t)
+	}
 	for _, x := range t.Commands {
 		k := p.kernel[x.ID]
 		p.time[k] += x.Duration()
@@ -71,4 +88,17 @@ func (p *profile) print(env *cli.Env) error {
 	}
 	fmt.Fprintf(env.Stdout, "\ngraph %s, mean of %d replays:\n", ir.QuoteName(p.graph.Name), p.replays)
 	return t.Print(env.Stdout)
+}
+
+// fitTo adds a replay to the fit.
+func (p *profile) fitTo(t replay.Timing) {
+	e := cost.Model{Cores: 1, Bandwidth: 1, Rate: 1}.At(p.work, t.Params)
+	beside := t.Duration()
+	for _, x := range t.Commands {
+		beside -= x.Duration()
+		if d, ok := p.nodes[x.ID].(*ir.Dispatch); ok {
+			p.fit.Run(p.kernel[x.ID], e.Work(d), cost.Seconds(x.Duration().Seconds()))
+		}
+	}
+	p.fit.Replay(cost.Seconds(beside.Seconds()), p.graph.Stats().Barriers, cost.Seconds(t.Encode.Seconds()), len(t.Commands))
 }

@@ -1,6 +1,7 @@
 package fusion
 
 import (
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -31,7 +32,7 @@ type shape struct {
 	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
 	reads, writes []int
 	decl          uint16
-	traffic       float64 // bytes
+	work          cost.Work
 	// spans: absolute without a form, else from where the view begins, if they end at
 	// a constant from there; 1 to 0 if not.
 	spans []isel.Span
@@ -247,7 +248,7 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 		f.decls[in.Decl] = id
 		f.pairs = append(f.pairs, nil)
 	}
-	s.decl, s.traffic, s.usable = id, traffic(f.g, e), true
+	s.decl, s.work, s.usable = id, f.model.Instance(in, e, f.model.Operations(in)), true
 	return s
 }
 

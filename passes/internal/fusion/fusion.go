@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/collections/bump"
 	"github.com/mlxc/mlxc/internal/interrupt"
@@ -20,7 +21,7 @@ import (
 // Options of a run.
 type Options struct {
 	Library    *isel.Library // nil: the builtin one
-	Cost       *Cost         // nil: DefaultCost
+	Model      cost.Model    // zero: the default chip
 	Generate   bool          // kernels for elementwise groups that no kernel computes
 	Unrounded  bool          // rewrite round is allowed (docs/terms.md)
 	MaxThreads int64         // that a pipeline of the device has in a threadgroup; 0: 1024
@@ -48,13 +49,10 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	if o.Library == nil {
 		o.Library = isel.Builtin()
 	}
-	if o.Cost == nil {
-		o.Cost = &DefaultCost
-	}
 	if o.MaxThreads == 0 {
 		o.MaxThreads = 1024
 	}
-	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, traffic: map[*isel.Match]float64{},
+	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, model: o.Model.OrDefault().AtMost(g),
 		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}, simple: map[*decl.Decl]bool{}}
 	f.m.Unrounded = o.Unrounded
 	f.mems = memories(g)
@@ -124,7 +122,6 @@ func (f *fuser) forget() {
 	}
 	clear(f.verdicts)
 	clear(f.kernels)
-	clear(f.traffic)
 	clear(f.groups[:cap(f.groups)])
 	clear(f.sorted[:cap(f.sorted)])
 	f.m.Forget()
@@ -198,7 +195,7 @@ type fuser struct {
 	left     int                 // sets that grow may still try
 	named    kernelNames
 	pairs    [][]uint8 // see pairing
-	traffic  map[*isel.Match]float64
+	model    *cost.Estimator
 	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
 	missed   []miss
 	done     []done

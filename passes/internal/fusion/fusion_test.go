@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
 	"github.com/mlxc/mlxc/ir"
@@ -117,14 +118,14 @@ func TestNarrowedEffectsAreNotBelieved(t *testing.T) {
 // A fusion that costs more than it saves is not done.
 func TestOnlyWhatGainsIsFused(t *testing.T) {
 	for _, k := range []struct {
-		cost fusion.Cost
-		want string
+		model cost.Model
+		want  string
 	}{
-		{fusion.DefaultCost, "| #2 | "},
-		{fusion.Cost{Launch: -10, Barrier: 0, Bandwidth: 1e6}, "#0 | #2 "},
+		{cost.Model{}, "| #2 | "},
+		{cost.Model{Launch: -10e-6, Bandwidth: 1e12, Rate: 1e12, Cores: 1}, "#0 | #2 "},
 	} {
 		g := annotated(t, norm+"barrier\n"+scale)
-		fusion.Run(context.Background(), g, fusion.Options{Cost: &k.cost})
+		fusion.Run(context.Background(), g, fusion.Options{Model: k.model})
 		require.Equal(t, k.want, list(g))
 	}
 }

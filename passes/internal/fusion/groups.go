@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -347,7 +348,7 @@ type verdict struct {
 	always    bool            // it is, whatever the group
 	linked    bool            // there is data flow in the group
 	elsewhere int8            // 1: a kernel would compute it if nobody saw the first's result; −1: none would
-	gain      float64         // µs
+	gain      cost.Seconds
 	kept      []kept
 	count     int // see byGain
 	ops       [maxMembers]string
@@ -407,10 +408,11 @@ func (r *round) judge(members []int32, look isel.Outlook) *verdict {
 		v.always = true
 		return v
 	}
-	saved := -r.trafficOf(like)
+	before, operations := cost.Seconds(0), 0.0
 	for m, i := range members {
 		c := r.cmds[i]
-		saved += c.traffic
+		before += c.work.Alone
+		operations += c.work.Operations
 		for k, j := range c.reads {
 			if _, ok := gr.Source[isel.Operand{Member: m, Arg: j}]; !ok {
 				v.kept = append(v.kept, kept{m, k, false})
@@ -422,7 +424,12 @@ func (r *round) judge(members []int32, look isel.Outlook) *verdict {
 			}
 		}
 	}
-	if v.gain = r.o.Cost.gain(len(members), depth(gr), saved); v.gain <= 0 {
+	after := cost.Seconds(0)
+	if e, err := like.Instance.Effects(); err == nil {
+		// It computes what they compute, however its terms are written.
+		after = r.model.Instance(like.Instance, e, operations).Alone
+	}
+	if v.gain = before - after + r.model.Barrier*cost.Seconds(depth(gr)-1); v.gain <= 0 {
 		v.none = true
 	}
 	return v
@@ -499,19 +506,6 @@ func contributing(gr *isel.Group) bool {
 		useful[o.Member] = true
 	}
 	return !slices.Contains(useful[:len(gr.Members)], false)
-}
-
-// trafficOf is what a match moves, in bytes.
-func (r *round) trafficOf(m *isel.Match) float64 {
-	if t, ok := r.traffic[m]; ok {
-		return t
-	}
-	t := 0.0
-	if e, err := m.Instance.Effects(); err == nil {
-		t = traffic(r.g, e)
-	}
-	r.traffic[m] = t
-	return t
 }
 
 // readElsewhere notes a pair that a kernel would compute if only the result of

@@ -18,13 +18,13 @@ const maxProfile = 16 << 20
 //
 //	{
 //	  "chip": "m3-max",
-//	  "bandwidth_gbs": 312, "cores": 40,
+//	  "bandwidth_gbs": 312, "arithmetic_gops": 6500, "cores": 40,
 //	  "launch_ns": 1300, "concurrent_launch_ns": 500, "barrier_ns": 4500,
 //	  "command_buffer_ns": 20000, "event_ns": 1250, "encode_ns": 160,
 //	  "kernels": {"rmsfloat32": {"fixed_ns": 2000, "ns_per_byte": 0.004}}
 //	}
 //
-// Bandwidth is what was attained. Errors name the file, the byte offset and the
+// Bandwidth and arithmetic are what was attained. [Model.WriteProfile] writes one. Errors name the file, the byte offset and the
 // field.
 func LoadProfile(path string) (Model, error) {
 	f, err := os.Open(path)
@@ -45,11 +45,7 @@ func LoadProfile(path string) (Model, error) {
 // ParseProfile is LoadProfile on bytes; name is for errors.
 func ParseProfile(name string, data []byte) (Model, error) {
 	p := &profileReader{d: json.NewDecoder(bytes.NewReader(data)), name: name, size: len(data)}
-	m, err := p.model()
-	if err != nil {
-		return Model{}, err
-	}
-	return m, nil
+	return p.model()
 }
 
 type profileReader struct {
@@ -144,7 +140,7 @@ func (p *profileReader) model() (Model, error) {
 				kernels[function], err = p.kernel(function)
 				return err
 			})
-		case "bandwidth_gbs":
+		case "bandwidth_gbs", "arithmetic_gops":
 			v, err := p.number(key, 1e-3)
 			set[key] = v
 			return err
@@ -183,6 +179,9 @@ func (p *profileReader) model() (Model, error) {
 	}
 	if v, ok := set["bandwidth_gbs"]; ok {
 		m.Bandwidth = v * 1e9
+	}
+	if v, ok := set["arithmetic_gops"]; ok {
+		m.Rate = v * 1e9
 	}
 	if v, ok := set["cores"]; ok {
 		m.Cores = int(v)

@@ -26,6 +26,9 @@ const (
 	encode = 0.16e-6
 	// 70 to 85 % of the bandwidth in the data sheet is attainable.
 	attainable = 0.78
+	// A core has 128 lanes at 1.28 GHz or more [M1], which do two operations each by a
+	// fused multiply-add, and half of that is reached.
+	operationsPerCore = 128 * 1.28e9
 )
 
 // chips: memory bandwidth in GB/s and GPU cores, from Apple's technical
@@ -71,7 +74,7 @@ func Chip(name string) (Model, error) {
 	for _, c := range chips {
 		if c.name == key {
 			return Model{
-				Name: c.name, Bandwidth: c.bandwidth * 1e9 * attainable, Cores: c.cores,
+				Name: c.name, Bandwidth: c.bandwidth * 1e9 * attainable, Cores: c.cores, Rate: float64(c.cores) * operationsPerCore,
 				Launch: launch, ConcurrentLaunch: concurrentLaunch, Barrier: barrier,
 				CommandBuffer: commandBuffer, Event: event, Encode: encode,
 			}, nil

@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/mlxc/mlxc/internal/analysis/cost"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/record"
 )
 
 func TestChips(t *testing.T) {
@@ -143,4 +146,54 @@ func FuzzProfile(f *testing.F) {
 			t.Fatalf("%+v", m)
 		}
 	})
+}
+
+// declared makes a graph of one dispatch of a kernel of the library, over as many rows as
+// a param says.
+func declared(t *testing.T, do func(s *record.Session, x record.Tensor)) (*ir.Graph, *ir.Dispatch) {
+	s := record.New("g")
+	rows := s.Param("rows", 1, 255)
+	x := s.Input("x", ir.F32, 255, 64)
+	x.Shape = []ir.Affine{rows, ir.Const(64)}
+	do(s, x)
+	g, err := s.Graph()
+	require.NoError(t, err)
+	p, err := passes.ParsePipeline("annotate")
+	require.NoError(t, err)
+	_, err = passes.Run(context.Background(), g, p, passes.Options{})
+	require.NoError(t, err)
+	return g, g.Nodes[0].(*ir.Dispatch)
+}
+
+// The operations of a term are counted, those of an abbreviation once for each choice of
+// its indices, at the middle and at the greatest of the params.
+func TestOperations(t *testing.T) {
+	m, err := cost.Chip("m1")
+	require.NoError(t, err)
+	g, d := declared(t, func(s *record.Session, x record.Tensor) { s.Silu(x) })
+	middle, most := m.For(g).Work(d), m.AtMost(g).Work(d)
+	require.EqualValues(t, 128*64*8, middle.Bytes, "in and out")
+	require.EqualValues(t, 255*64*8, most.Bytes)
+	require.InDelta(t, 255.0/128, most.Operations/middle.Operations, 1e-9)
+	require.Positive(t, middle.Operations)
+	require.Equal(t, middle, m.At(g, []uint32{128}).Work(d))
+
+	// The norm's inverse is one a row, its sum 64 products and sums; three operations an
+	// element beside.
+	g, d = declared(t, func(s *record.Session, x record.Tensor) { s.RMSNorm(x, 0) })
+	rows := 128.0
+	norm := m.For(g).Work(d).Operations
+	require.Greater(t, norm, rows*64*(2+2))
+	require.Less(t, norm, rows*(64*(3+4)+8))
+
+	// Work that computes takes as long as the cores need.
+	g, d = declared(t, func(s *record.Session, x record.Tensor) { s.MatmulNN(x, s.RandomWeight("w", 1, ir.F32, 64, 4096)) })
+	w := m.AtMost(g).Work(d)
+	require.GreaterOrEqual(t, w.Operations, 255.0*4096*64*2)
+	require.InDelta(t, float64(m.Launch)+w.Operations/m.Rate, float64(w.Alone), 1e-9)
+	require.Greater(t, w.Operations/m.Rate, w.Bytes/m.Bandwidth)
+	var p cost.Epoch
+	p.Add(w)
+	p.Add(w)
+	require.InDelta(t, 2*w.Operations/m.Rate, float64(m.Of(p)), 1e-9)
 }

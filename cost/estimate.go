@@ -1,0 +1,189 @@
+package cost
+
+import (
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// Work is what one command costs.
+type Work struct {
+	Bytes      float64 // moved
+	Operations float64
+	Alone      Seconds // the time that it takes alone
+}
+
+// Estimator is a model applied to one graph, at values of its params. It is for one
+// goroutine.
+type Estimator struct {
+	Model
+	g        *ir.Graph
+	params   []uint32 // nil: whatever makes the most of each expression
+	declared *msl.Cache
+	counted  map[*decl.Form]float64 // operations
+}
+
+// For returns m for the commands of g, with each param in the middle of its bounds: to
+// compare schedules.
+func (m Model) For(g *ir.Graph) *Estimator {
+	params := make([]uint32, len(g.Params))
+	for i, p := range g.Params {
+		if p.Type == ir.U32 {
+			params[i] = uint32((p.Min + p.Max) / 2)
+		}
+	}
+	return m.At(g, params)
+}
+
+// AtMost returns m for the commands of g, each at the params for which it does most: for
+// bounds.
+func (m Model) AtMost(g *ir.Graph) *Estimator { return m.At(g, nil) }
+
+// At returns m for the commands of g at the given values of its params.
+func (m Model) At(g *ir.Graph, params []uint32) *Estimator {
+	return &Estimator{Model: m, g: g, params: params, declared: msl.NewCache(g), counted: map[*decl.Form]float64{}}
+}
+
+// Param returns the value of a param that times are modelled at.
+func (e *Estimator) Param(p ir.ParamID) uint32 { return e.params[p] }
+
+// value is that of a, or the greatest that it has, and no less than 0.
+func (e *Estimator) value(a ir.Affine) float64 {
+	if e.params != nil {
+		return max(0, float64(a.Eval(e.params)))
+	}
+	_, hi, ok := e.g.Range(a)
+	if !ok {
+		return 0
+	}
+	return max(0, float64(hi))
+}
+
+// Dispatch returns the time that a command of g takes alone; 0 for marks.
+func (m Model) Dispatch(g *ir.Graph, n ir.Node) Seconds { return m.For(g).Work(n).Alone }
+
+// Work returns the cost of a command; nothing for marks.
+func (e *Estimator) Work(n ir.Node) Work {
+	switch n := n.(type) {
+	case *ir.Dispatch:
+		return e.work(n, n.Effects, e.g.Kernels[n.Kernel].Function, e.operations(n))
+	case *ir.Copy:
+		return e.blit(2 * e.value(n.Dst.Len))
+	case *ir.Carry:
+		return e.blit(2 * e.value(n.Dst.Len))
+	case *ir.Fill:
+		return e.blit(e.value(n.Dst.Len))
+	}
+	return Work{}
+}
+
+// Instance is Work of a dispatch that need not be in the graph, with its effects and so
+// many operations.
+func (e *Estimator) Instance(in *decl.Instance, effects *ir.Effects, operations float64) Work {
+	return e.work(in.Dispatch, effects, in.Decl.Name, operations)
+}
+
+func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, operations float64) Work {
+	w := Work{Bytes: e.bytes(d, effects), Operations: operations}
+	if k, ok := e.Kernels[function]; ok {
+		w.Alone = k.Fixed + k.PerByte*Seconds(w.Bytes)
+	} else {
+		w.Alone = e.alone(w, e.groups(d))
+	}
+	return w
+}
+
+func (e *Estimator) blit(bytes float64) Work {
+	w := Work{Bytes: bytes}
+	w.Alone = e.alone(w, bytes/copyGroup)
+	return w
+}
+
+// alone is what work takes that so many threadgroups share.
+func (e *Estimator) alone(w Work, groups float64) Seconds {
+	share := min(1, max(1, groups)/float64(max(1, e.Cores)))
+	return e.Launch + e.busy(w.Bytes, w.Operations)/Seconds(share)
+}
+
+// copyGroup is the number of bytes that a threadgroup of a blit is taken to
+// move: 1024 threads of 16 bytes. An assumption: nobody documents it.
+const copyGroup = 16 << 10
+
+// perThread is the number of bytes of one argument that a thread reads at most.
+// A gather may read any row of a table, so its effect is the whole table; but
+// no thread of a kernel that is written to be fast reads more than this. An
+// assumption: those of our library read 30 to 200 in a model's graph.
+const perThread = 1 << 10
+
+// extent is the value of a dimension of a grid.
+func (e *Estimator) extent(x ir.Extent) float64 {
+	return math.Ceil(e.value(x.Num) / float64(x.Div))
+}
+
+func (e *Estimator) threads(d *ir.Dispatch) float64 {
+	n := 1.0
+	for i, x := range d.Grid {
+		if x.Div < 1 {
+			continue
+		}
+		v := e.extent(x)
+		if d.GridKind == ir.Threadgroups {
+			v *= float64(d.Threadgroup[i])
+		}
+		n *= v
+	}
+	return n
+}
+
+func (e *Estimator) groups(d *ir.Dispatch) float64 {
+	n := 1.0
+	for i, x := range d.Grid {
+		if x.Div < 1 {
+			continue
+		}
+		v := e.extent(x)
+		if d.GridKind == ir.Threads {
+			v /= float64(max(1, d.Threadgroup[i]))
+		}
+		n *= max(v, 1.0/1024)
+	}
+	return n
+}
+
+func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects) float64 {
+	total := 0.0
+	if !effects.Known() {
+		// Nobody knows; what it binds is the best guess.
+		for i := range d.Bindings {
+			if b := &d.Bindings[i]; b.Kind == ir.BindView {
+				total += e.value(b.View.Len)
+			}
+		}
+		return total
+	}
+	most := e.threads(d) * perThread
+	for i := range effects.Reads {
+		total += min(e.region(&effects.Reads[i]), most)
+	}
+	for i := range effects.Writes {
+		w := &effects.Writes[i]
+		n := e.region(&w.Region)
+		if !w.Must {
+			n *= 2 // it reads them too
+		}
+		total += n
+	}
+	return total
+}
+
+func (e *Estimator) region(r *ir.Region) float64 {
+	n := e.value(r.Run)
+	for _, d := range r.Dims {
+		if d.Stride != 0 { // repeating the same bytes moves them once
+			n *= e.value(d.Count)
+		}
+	}
+	return min(n, float64(e.g.Memories[r.Mem].Size))
+}

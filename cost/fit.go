@@ -1,0 +1,107 @@
+package cost
+
+// Fit makes a model of measured times. Each kernel gets the line of time over bytes that
+// fits its runs best; what was not measured stays that of the model it begins with.
+type Fit struct {
+	base    Model
+	kernels map[string]*line
+	// What replays took beside their commands, which ran one after another, and the
+	// barriers in them.
+	gaps     Seconds
+	barriers int
+	encode   Seconds
+	commands int
+}
+
+// line sums points: x is bytes, y seconds, z operations.
+type line struct{ n, x, y, xx, xy, z float64 }
+
+// NewFit begins with a model, the zero value being the default chip's.
+func NewFit(base Model) *Fit { return &Fit{base: base.OrDefault(), kernels: map[string]*line{}} }
+
+// Run adds one run of a kernel function: its work ([Estimator.Work] at the params that it
+// ran with) and the time that it took.
+func (f *Fit) Run(function string, w Work, took Seconds) {
+	l := f.kernels[function]
+	if l == nil {
+		l = &line{}
+		f.kernels[function] = l
+	}
+	x, y := w.Bytes, float64(took)
+	l.n, l.x, l.y, l.xx, l.xy, l.z = l.n+1, l.x+x, l.y+y, l.xx+x*x, l.xy+x*y, l.z+w.Operations
+}
+
+// Replay adds one replay of commands that ran one after another: what it took beside the
+// runs of its commands, how many barriers it had, and what the host took to encode how
+// many commands.
+func (f *Fit) Replay(beside Seconds, barriers int, encode Seconds, commands int) {
+	f.gaps += max(0, beside)
+	f.barriers += barriers
+	f.encode += encode
+	f.commands += commands
+}
+
+// large is the number of bytes from which on a kernel's run says something about the
+// bandwidth, and of operations about the arithmetic.
+const large = 64 << 10
+
+// Model returns the model. Its launch is the least mean time of a kernel, its bandwidth
+// and rate the greatest that a kernel reached.
+func (f *Fit) Model() Model {
+	m := f.base
+	m.Kernels = make(map[string]Kernel, len(f.kernels))
+	bandwidth, rate, least := 0.0, 0.0, 0.0
+	for name, l := range f.kernels {
+		m.Kernels[name] = l.fit(float64(f.base.Launch))
+		mean := l.y / l.n
+		if mean <= 0 {
+			continue
+		}
+		if least == 0 || mean < least {
+			least = mean
+		}
+		if l.x/l.n >= large {
+			bandwidth = max(bandwidth, l.x/l.y)
+		}
+		if l.z/l.n >= large {
+			rate = max(rate, l.z/l.y)
+		}
+	}
+	if bandwidth > 0 {
+		m.Bandwidth = bandwidth
+	}
+	if rate > 0 {
+		m.Rate = rate
+	}
+	if least > 0 {
+		m.Launch = Seconds(least)
+		m.ConcurrentLaunch = min(m.ConcurrentLaunch, m.Launch)
+	}
+	if f.barriers > 0 {
+		m.Barrier = f.gaps / Seconds(f.barriers)
+	}
+	if f.commands > 0 && f.encode > 0 {
+		m.Encode = f.encode / Seconds(f.commands)
+	}
+	return m
+}
+
+// fit is the line of least squares that is nowhere below 0. Runs of one size do not say
+// what of their time is fixed: a launch is taken to be.
+func (l *line) fit(launch float64) Kernel {
+	x, y := l.x/l.n, l.y/l.n
+	slope := 0.0
+	switch spread := l.xx/l.n - x*x; {
+	case x == 0:
+	case spread > 1e-6*x*x:
+		slope = (l.xy/l.n - x*y) / spread
+	default:
+		slope = (y - launch) / x
+	}
+	slope = max(0, slope)
+	fixed := y - slope*x
+	if fixed < 0 { // through the origin
+		fixed, slope = 0, l.xy/l.xx
+	}
+	return Kernel{Fixed: Seconds(fixed), PerByte: Seconds(slope)}
+}

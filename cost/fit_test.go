@@ -1,0 +1,79 @@
+package cost_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/cost"
+)
+
+// What a profile is written from is read back, to six digits, and written again it is the
+// same text.
+func TestProfileRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seconds := func(name string) cost.Seconds {
+			return cost.Seconds(rapid.Float64Range(0, 1e-2).Draw(t, name))
+		}
+		m := cost.Model{
+			Bandwidth: rapid.Float64Range(1e9, 1e12).Draw(t, "bandwidth"), Rate: rapid.Float64Range(1e9, 1e13).Draw(t, "rate"), Cores: rapid.IntRange(1, 128).Draw(t, "cores"),
+			Launch: seconds("launch"), ConcurrentLaunch: seconds("concurrent"), Barrier: seconds("barrier"), CommandBuffer: seconds("buffer"), Event: seconds("event"), Encode: seconds("encode"),
+			Kernels: map[string]cost.Kernel{},
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "kernels") {
+			name := rapid.SampledFrom([]string{"rmsfloat32", `out0[i] = round(f32, select(in0[i] < 0.0 && in1[i] > 1.0, 1.0, in0[i]))`, `"\é`, "b"}).Draw(t, "name")
+			m.Kernels[name] = cost.Kernel{Fixed: seconds("fixed"), PerByte: seconds("per byte") * 1e-6}
+		}
+		var text, again bytes.Buffer
+		require.NoError(t, m.WriteProfile(&text))
+		got, err := cost.ParseProfile("p", text.Bytes())
+		require.NoError(t, err, text.String())
+		require.NoError(t, got.WriteProfile(&again))
+		require.Equal(t, text.String(), again.String())
+		same := func(a, b cost.Seconds) { require.InEpsilon(t, 1+float64(a), 1+float64(b), 1e-6) }
+		require.InEpsilon(t, m.Bandwidth, got.Bandwidth, 1e-5)
+		require.InEpsilon(t, m.Rate, got.Rate, 1e-5)
+		require.Equal(t, m.Cores, got.Cores)
+		same(m.Launch, got.Launch)
+		same(m.Barrier, got.Barrier)
+		same(m.Event, got.Event)
+		require.Len(t, got.Kernels, len(m.Kernels))
+		for name, k := range m.Kernels {
+			require.InDelta(t, float64(k.Fixed), float64(got.Kernels[name].Fixed), 1e-5*float64(k.Fixed))
+			require.InDelta(t, float64(k.PerByte), float64(got.Kernels[name].PerByte), 1e-5*float64(k.PerByte))
+		}
+	})
+}
+
+// Times that follow a line give the line; those that do not give one that is nowhere
+// below 0.
+func TestFit(t *testing.T) {
+	f := cost.NewFit(cost.Model{})
+	base := cost.Model{}.OrDefault()
+	for _, x := range []float64{1e5, 2e5, 8e5} {
+		f.Run("line", cost.Work{Bytes: x}, cost.Seconds(3e-6+x*1e-11))
+		f.Run("falling", cost.Work{Bytes: x}, cost.Seconds(1e-4-x*1e-11))
+		f.Run("steep", cost.Work{Bytes: x}, cost.Seconds(x*1e-10-1e-6))
+		f.Run("one size", cost.Work{Bytes: 1e6, Operations: 4e6}, base.Launch+1e-6)
+		f.Run("empty", cost.Work{}, 2e-6)
+		f.Replay(6e-6, 3, 1e-6, 10)
+	}
+	m := f.Model()
+	require.InDelta(t, 3e-6, float64(m.Kernels["line"].Fixed), 1e-12)
+	require.InDelta(t, 1e-11, float64(m.Kernels["line"].PerByte), 1e-18)
+	require.Zero(t, m.Kernels["falling"].PerByte)
+	require.Zero(t, m.Kernels["steep"].Fixed)
+	require.InDelta(t, 1e-10, float64(m.Kernels["steep"].PerByte), 1e-11)
+	require.InDelta(t, float64(base.Launch), float64(m.Kernels["one size"].Fixed), 1e-12)
+	require.InDelta(t, 1e-12, float64(m.Kernels["one size"].PerByte), 1e-18)
+	require.Equal(t, cost.Kernel{Fixed: 2e-6}, m.Kernels["empty"])
+	require.InDelta(t, 1e6/2.3e-6, m.Bandwidth, 1e6, "that of the kernel that reached most")
+	require.InDelta(t, 4e6/2.3e-6, m.Rate, 1e6)
+	require.InDelta(t, 2e-6, float64(m.Launch), 1e-12)
+	require.InDelta(t, 2e-6, float64(m.Barrier), 1e-12)
+	require.InDelta(t, 1e-7, float64(m.Encode), 1e-15)
+	require.Equal(t, base.Event, m.Event, "what was not measured")
+	require.Equal(t, base, func() cost.Model { m := cost.NewFit(cost.Model{}).Model(); m.Kernels = nil; return m }())
+}
