@@ -44,9 +44,9 @@ type op struct {
 	known bool  // effects are complete; otherwise the command is a pillar
 }
 
-// kind is what dispatches have in common that are alike but for where their
-// views lie. Everything that is decided by a form is decided once a kind.
-type kind struct {
+// dispatchClass is what dispatches have in common that are alike but for where their
+// views lie. Everything that is decided by a form is decided once a dispatchClass.
+type dispatchClass struct {
 	form *decl.Form
 	inst *decl.Instance // of the first one
 	next int32          // the kind that came after it last time, for graphs repeat themselves
@@ -66,7 +66,7 @@ type model struct {
 	// names are numbers of the memories' names, the same in both graphs of a proof.
 	names []int32
 	roots []root
-	kinds []kind
+	kinds []dispatchClass
 	forms map[*decl.Form]int32
 	last  int32 // kind of the last dispatch
 	// spent counts what comparisons cost that grow with the square of a list.
@@ -245,7 +245,7 @@ func (m *model) kindOf(f *decl.Form, d *ir.Dispatch) int32 {
 		k = int32(len(m.kinds))
 		in := &decl.Instance{}
 		f.Place(in, d, make([]ir.View, f.Views()))
-		m.kinds = append(m.kinds, kind{form: f, inst: in})
+		m.kinds = append(m.kinds, dispatchClass{form: f, inst: in})
 		m.forms[f] = k
 	}
 	m.kinds[m.last].next, m.last = k, k

@@ -171,12 +171,12 @@ func (r *race) verdict() (v Verdict, touch string) {
 
 // schedule is what the barriers and commits of a graph leave unordered.
 type schedule struct {
-	races    []race   // within a replay, of commands of known effects
-	around   []race   // between a command and one of the replay before
-	barriers int      // that end an epoch
-	places   []place  // by command, of a graph ordered by barriers or by its list
-	paths    *paths   // of a graph ordered by edges
-	open     []beside // then: pairs of one replay that no path orders, one of them of unknown effects
+	races    []race         // within a replay, of commands of known effects
+	around   []race         // between a command and one of the replay before
+	barriers int            // that end an epoch
+	places   []listPosition // by command, of a graph ordered by barriers or by its list
+	paths    *paths         // of a graph ordered by edges
+	open     []beside       // then: pairs of one replay that no path orders, one of them of unknown effects
 	// undecided: whether there is a path was not found within the bound, first of doubt.
 	undecided bool
 	doubt     beside
@@ -190,14 +190,14 @@ func (s *schedule) unordered(i, j int32) bool {
 	return s.places[i].unordered(s.places[j])
 }
 
-// place is where a command stands among the barriers and commits, counted: its
+// listPosition is where a command stands among the barriers and commits, counted: its
 // epoch, its command buffer, and its span between two ordered commits. Where a span
 // begins a buffer does, and where a buffer begins an epoch.
-type place struct{ epoch, buffer, span int32 }
+type listPosition struct{ epoch, buffer, span int32 }
 
 // unordered reports whether commands at p and q of one replay may run
 // concurrently.
-func (p place) unordered(q place) bool {
+func (p listPosition) unordered(q listPosition) bool {
 	return p.span == q.span && (p.buffer != q.buffer || p.epoch == q.epoch)
 }
 
@@ -212,14 +212,14 @@ func order(m *model) *schedule {
 	if m.g.Ordering == ir.ByEdges {
 		return orderByEdges(m)
 	}
-	s := &schedule{places: make([]place, len(m.ops))}
+	s := &schedule{places: make([]listPosition, len(m.ops))}
 	if m.g.Ordering == ir.Serial {
 		for i := range s.places {
-			s.places[i] = place{int32(i), int32(i), int32(i)}
+			s.places[i] = listPosition{int32(i), int32(i), int32(i)}
 		}
 		return s
 	}
-	var at place
+	var at listPosition
 	epoch, open := newUnordered(m), newUnordered(m)
 	var buffer []int32 // commands of this command buffer
 	commits := false

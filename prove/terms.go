@@ -16,27 +16,27 @@ import (
 // bit-exact rewrites of docs/terms.md, once each: equal terms have equal names.
 type termID int32
 
-// form is the kind of a node of a term.
-type form uint8
+// termOp is the kind of a node of a term.
+type termOp uint8
 
 const (
-	linear     form = iota // integer: a constant + Σ coefficient · atom
-	variable               // integer atom: an index; num is its level, args[0] its bound
-	parameter              // integer atom: a param of the graph, num
-	floorDiv               // integer atom: ⌊args[0] / num⌋
-	intOp                  // integer atom: op over args
-	intLoad                // integer atom: an element of a leaf
-	real                   // float: the bits num
-	floatParam             // float: an f32 param, num
-	floatLoad              // float: an element of a leaf
-	floatOp                // float: op over args
-	reduction              // op (Sum, MaxOver, ArgMax) of class text over args[0] of args[1]; ArgMax: at place args[2], if there is one
-	condition              // op over args
-	truth                  // a decided condition, num
+	linear     termOp = iota // integer: a constant + Σ coefficient · atom
+	variable                 // integer atom: an index; num is its level, args[0] its bound
+	parameter                // integer atom: a param of the graph, num
+	floorDiv                 // integer atom: ⌊args[0] / num⌋
+	intOp                    // integer atom: op over args
+	intLoad                  // integer atom: an element of a leaf
+	real                     // float: the bits num
+	floatParam               // float: an f32 param, num
+	floatLoad                // float: an element of a leaf
+	floatOp                  // float: op over args
+	reduction                // op (Sum, MaxOver, ArgMax) of class text over args[0] of args[1]; ArgMax: at place args[2], if there is one
+	condition                // op over args
+	truth                    // a decided condition, num
 )
 
 type node struct {
-	form form
+	form termOp
 	op   term.Op
 	num  int64
 	text string

@@ -35,7 +35,7 @@ var shownTexts = strings.Fields(`<|channel|> <|message|> <|start|> <|constrain|>
 
 // ends finds the tokens that end generation, in rising order, and corrects the
 // kinds of tokens that a model file often gives wrongly.
-func ends(given map[Role]int32, tokenID map[string]int32, kinds []kind) []int32 {
+func ends(given map[Role]int32, tokenID map[string]int32, kinds []tokenTraits) []int32 {
 	role := map[Role]int32{}
 	for r, id := range given {
 		role[r] = id

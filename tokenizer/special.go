@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// kind is what a token counts as, several at once. It starts as the token's
+// tokenTraits is what a token counts as, several at once. It starts as the token's
 // type; ends.go changes some by their text.
-type kind uint8
+type tokenTraits uint8
 
 const (
-	isNormal kind = 1 << iota
+	isNormal tokenTraits = 1 << iota
 	isUnknown
 	isControl
 	isUserDefined
 	isByte
 )
 
-func kindOf(t TokenType) kind {
+func kindOf(t TokenType) tokenTraits {
 	switch t {
 	case Normal:
 		return isNormal
@@ -43,7 +43,7 @@ type special struct {
 
 // specials lists them in the order of matching: longest first, then by id.
 // (llama.cpp leaves the order of equal lengths open.)
-func specials(texts []string, kinds []kind) []special {
+func specials(texts []string, kinds []tokenTraits) []special {
 	var out []special
 	for id, k := range kinds {
 		if k&(isUnknown|isControl|isUserDefined) != 0 {

@@ -9,8 +9,8 @@ import (
 
 // Tokenizer encodes and decodes text.
 type Tokenizer struct {
-	pieces   []string // by id: what the token stands for
-	kinds    []kind   // by id
+	pieces   []string      // by id: what the token stands for
+	kinds    []tokenTraits // by id
 	specials []special
 	merges   *merges
 	ends     []int32
@@ -27,7 +27,7 @@ func New(s *Spec) (*Tokenizer, error) {
 	}
 	n := len(s.Tokens)
 	texts := make([]string, n)
-	kinds := make([]kind, n)
+	kinds := make([]tokenTraits, n)
 	tokenID := make(map[string]int32, n)
 	for id := range s.Tokens {
 		texts[id] = s.text(id)

@@ -9,24 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// kind is the kind of a token.
-type kind uint8
+// tokenKind is the tokenKind of a token.
+type tokenKind uint8
 
 const (
-	kindEnd     kind = iota // of the template
-	kindData                // text between tags
-	kindOutput              // "{{"
-	kindBlock               // "{%"
-	kindTagEnd              // "}}" or "%}"
-	kindName                // a word
-	kindString              // text without quotes, escapes resolved
-	kindInteger             // text is digits in Go's spelling
-	kindFloat               //
-	kindSign                // an operator or bracket
+	kindEnd     tokenKind = iota // of the template
+	kindData                     // text between tags
+	kindOutput                   // "{{"
+	kindBlock                    // "{%"
+	kindTagEnd                   // "}}" or "%}"
+	kindName                     // a word
+	kindString                   // text without quotes, escapes resolved
+	kindInteger                  // text is digits in Go's spelling
+	kindFloat                    //
+	kindSign                     // an operator or bracket
 )
 
 type token struct {
-	kind kind
+	kind tokenKind
 	line int
 	text string
 }
@@ -62,7 +62,7 @@ func lex(template string) ([]token, *Error) {
 	return l.out, l.err
 }
 
-func (l *lexer) add(k kind, text string) {
+func (l *lexer) add(k tokenKind, text string) {
 	l.out = append(l.out, token{k, l.line, text})
 }
 

@@ -49,15 +49,15 @@ const (
 	state                    // a state, by what the same state has become
 )
 
-// place is a file as it is found at a path.
-type place struct {
+// target is a file as it is found at a path.
+type target struct {
 	path  string      // links followed
 	info  os.FileInfo // nil: there is none yet
 	folds bool        // names in its directory that differ in case are one
 }
 
-func at(path string) place {
-	p := place{path: atomicfile.Resolve(path)}
+func at(path string) target {
+	p := target{path: atomicfile.Resolve(path)}
 	if abs, err := filepath.Abs(p.path); err == nil {
 		p.path = abs
 	}
@@ -69,7 +69,7 @@ func at(path string) place {
 
 // is reports whether two places are one file. A device is nobody's file: what is
 // written there is not kept.
-func (p place) is(q place) bool {
+func (p target) is(q target) bool {
 	if p.info != nil && q.info != nil {
 		return os.SameFile(p.info, q.info) && p.info.Mode()&fs.ModeCharDevice == 0
 	}
@@ -91,7 +91,7 @@ func (p place) is(q place) bool {
 
 // input is a file that is read.
 type input struct {
-	place
+	target
 	name    string // of the state
 	given   string // its path as the command was given it
 	what    string // it is, for messages
@@ -100,21 +100,21 @@ type input struct {
 
 // File is an output that was found good.
 type File struct {
-	place
+	target
 	Path  string // as given
 	flag  string
-	form  Form
+	form  Content
 	state string // whose contents it will hold
 }
 
-// Form is what an output holds. That of a graph follows its name.
-type Form int
+// Content is what an output holds. That of a graph follows its name.
+type Content int
 
 // The forms.
 const (
-	Data      Form = iota // what is no graph
-	Container             // .mlxg, and every other name
-	Text                  // .mlxt
+	Data      Content = iota // what is no graph
+	Container                // .mlxg, and every other name
+	Text                     // .mlxt
 )
 
 // Read says that the command reads path, described by what, as in "the model".
@@ -122,14 +122,14 @@ func (f *Files) Read(path, what string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	return f.read(input{place: at(path), given: path, what: what})
+	return f.read(input{target: at(path), given: path, what: what})
 }
 
 // ReadState says that the command reads a state from path: it may write what the
 // state of that name has become to the same file, so that a session of replays
 // goes on from where it was.
 func (f *Files) ReadState(path, name string) error {
-	return f.read(input{place: at(path), given: path, what: "the contents of " + cli.Quote(name), carried: state, name: name})
+	return f.read(input{target: at(path), given: path, what: "the contents of " + cli.Quote(name), carried: state, name: name})
 }
 
 func (f *Files) read(in input) error {
@@ -146,7 +146,7 @@ func (f *Files) read(in input) error {
 // refers to.
 func (f *Files) ReadGraph(m *inputs.File) error {
 	if !m.Pipe {
-		in := input{place: at(m.Path), given: m.Path, what: "the graph that is read", carried: wholeText}
+		in := input{target: at(m.Path), given: m.Path, what: "the graph that is read", carried: wholeText}
 		if m.Container != nil {
 			in.carried = embedded
 		}
@@ -173,7 +173,7 @@ func (f *Files) refer(dir, name, from string, seen map[string]bool, direct bool)
 		return nil
 	}
 	seen[path] = true
-	in := input{place: at(path), given: path, what: "a file that " + from + " refers to"}
+	in := input{target: at(path), given: path, what: "a file that " + from + " refers to"}
 	var refs []string
 	if in.info != nil && in.info.Mode().IsRegular() {
 		// A file that cannot be read is for whoever needs its contents to report.
@@ -250,7 +250,7 @@ func (f *Files) write(out *File) (*File, error) {
 	case "-":
 		return nil, cli.BadUsage("%s -: name a file (/dev/stdout is standard output)", out.flag)
 	}
-	out.place = at(out.Path)
+	out.target = at(out.Path)
 	for i := range f.inputs {
 		if err := out.destroys(&f.inputs[i]); err != nil {
 			return nil, err
@@ -262,7 +262,7 @@ func (f *Files) write(out *File) (*File, error) {
 	}
 	out.folds = folds
 	for _, o := range f.outputs {
-		if o.is(out.place) {
+		if o.is(out.target) {
 			return nil, cli.BadUsage("%s and %s both write %s: the first would be lost; give each a file of its own", o.name(), out.name(), cli.Quote(out.Path))
 		}
 	}
@@ -292,7 +292,7 @@ func (o *File) name() string { return o.flag + " " + cli.Quote(o.Path) }
 
 // destroys is the error of writing o while in is needed.
 func (o *File) destroys(in *input) error {
-	if !o.is(in.place) {
+	if !o.is(in.target) {
 		return nil
 	}
 	switch {

@@ -26,7 +26,7 @@ func (o *File) Data(write func(io.Writer) error) error {
 }
 
 // Form is what the output's name asks for.
-func (o *File) Form() Form { return o.form }
+func (o *File) Form() Content { return o.form }
 
 // Options of a graph that is written.
 type Options struct {

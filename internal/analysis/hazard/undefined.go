@@ -76,8 +76,8 @@ func (w *written) hole(lo, end int64) (from, to int64, ok bool) {
 	return lo, end, true
 }
 
-// place is where a region lies for given params.
-type place struct {
+// extent is where a region lies for given params.
+type extent struct {
 	lo, end int64 // hull
 	known   bool
 }
@@ -86,7 +86,7 @@ type place struct {
 func (j *judge) undefinedAt(params []uint32) {
 	t := j.t
 	roots := make([]written, len(t.g.Memories))
-	places := make([]place, t.facts.Len())
+	places := make([]extent, t.facts.Len())
 	hull := func(a *bytestate.Access) (lo, end int64) {
 		if a.Region == 0 {
 			return a.Lo, a.End
@@ -139,8 +139,8 @@ func (j *judge) undefinedAt(params []uint32) {
 	}
 }
 
-func placeOf(r *ir.Region, params []uint32) place {
-	p := place{known: true, lo: r.Off.Eval(params)}
+func placeOf(r *ir.Region, params []uint32) extent {
+	p := extent{known: true, lo: r.Off.Eval(params)}
 	p.end = p.lo + r.Run.Eval(params)
 	if p.end <= p.lo {
 		p.end = p.lo

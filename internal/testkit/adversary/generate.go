@@ -360,20 +360,20 @@ func (p *Program) conflict(i, j int) bool {
 	return false
 }
 
-type place struct {
+type byteAt struct {
 	mem ir.MemID
 	at  int64
 }
 
 // touched lists the bytes that a command may touch, and whether it writes them; nil
 // for all.
-func (p *Program) touched(i int) map[place]bool {
-	c, out := &p.of[i], map[place]bool{}
+func (p *Program) touched(i int) map[byteAt]bool {
+	c, out := &p.of[i], map[byteAt]bool{}
 	add := func(r ir.Region, write bool) {
 		for _, q := range p.params {
 			r.Runs(q, func(lo, end int64) bool {
 				for at := lo; at < end; at++ {
-					out[place{r.Mem, at}] = out[place{r.Mem, at}] || write
+					out[byteAt{r.Mem, at}] = out[byteAt{r.Mem, at}] || write
 				}
 				return true
 			})

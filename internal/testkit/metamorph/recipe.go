@@ -33,17 +33,17 @@ type kitchen struct {
 	params  bool
 	pos, n  ir.ParamID
 	eps     ir.ParamID
-	vs      [][]uint32       // all values of the params that matter here
-	defined []map[place]bool // words of outputs and scratch, by valuation
-	views   []ir.View        // constant ranges known to be defined, the latest last
-	rows    []ir.View        // the same, n words long
+	vs      [][]uint32        // all values of the params that matter here
+	defined []map[wordAt]bool // words of outputs and scratch, by valuation
+	views   []ir.View         // constant ranges known to be defined, the latest last
+	rows    []ir.View         // the same, n words long
 	kernels map[string]ir.KernelID
 	op      Op
 	at      int
 	ids     ir.ID
 }
 
-type place struct {
+type wordAt struct {
 	mem ir.MemID // a root
 	at  int64    // word
 }
@@ -120,7 +120,7 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 	}
 	k.values()
 	for range k.vs {
-		k.defined = append(k.defined, map[place]bool{})
+		k.defined = append(k.defined, map[wordAt]bool{})
 	}
 	for _, m := range []ir.MemID{in, weight, state, cache} {
 		k.views = append(k.views, ir.ViewOf(m, 0, g.Memories[m].Size))
@@ -278,7 +278,7 @@ func (k *kitchen) add(n ir.Node) bool {
 	}
 	for i, v := range k.vs {
 		for _, r := range e.Reads {
-			if !k.every(r, v, func(p place) bool { return k.defined[i][p] || kept(g.Memories[p.mem].Kind) }) {
+			if !k.every(r, v, func(p wordAt) bool { return k.defined[i][p] || kept(g.Memories[p.mem].Kind) }) {
 				g.Nodes = g.Nodes[:len(g.Nodes)-1]
 				return false
 			}
@@ -286,7 +286,7 @@ func (k *kitchen) add(n ir.Node) bool {
 	}
 	for i, v := range k.vs {
 		for _, w := range e.Writes {
-			k.every(w.Region, v, func(p place) bool { k.defined[i][p] = true; return true })
+			k.every(w.Region, v, func(p wordAt) bool { k.defined[i][p] = true; return true })
 		}
 	}
 	k.ids++
@@ -296,12 +296,12 @@ func (k *kitchen) add(n ir.Node) bool {
 // kept reports whether memory of a kind is defined when a replay begins.
 func kept(m ir.MemKind) bool { return m != ir.Output && m != ir.Scratch }
 
-func (k *kitchen) every(r ir.Region, v []uint32, f func(place) bool) bool {
+func (k *kitchen) every(r ir.Region, v []uint32, f func(wordAt) bool) bool {
 	root, off := k.g.Root(r.Mem)
 	ok := true
 	r.Runs(v, func(lo, hi int64) bool {
 		for b := lo; b < hi && ok; b += word {
-			ok = f(place{root, (b + off) / word})
+			ok = f(wordAt{root, (b + off) / word})
 		}
 		return ok
 	})
@@ -310,9 +310,9 @@ func (k *kitchen) every(r ir.Region, v []uint32, f func(place) bool) bool {
 
 func (k *kitchen) overlap(a, b ir.View) bool {
 	for _, v := range k.vs {
-		words := map[place]bool{}
-		k.every(a.Contiguous(), v, func(p place) bool { words[p] = true; return true })
-		if !k.every(b.Contiguous(), v, func(p place) bool { return !words[p] }) {
+		words := map[wordAt]bool{}
+		k.every(a.Contiguous(), v, func(p wordAt) bool { words[p] = true; return true })
+		if !k.every(b.Contiguous(), v, func(p wordAt) bool { return !words[p] }) {
 			return true
 		}
 	}

@@ -196,14 +196,14 @@ func honestOrder(rng *rand.Rand, g *ir.Graph) bool {
 
 // cellsOf calls yield with each cell of areas, unit bytes long, but for those of
 // weights, which nothing changes.
-func (x *world) cellsOf(areas []area, yield func(place)) {
+func (x *world) cellsOf(areas []area, yield func(byteAt)) {
 	for _, a := range areas {
 		for _, r := range a.runs {
 			if x.g.Memories[r.mem].Kind == ir.Weight {
 				break
 			}
 			for b := r.lo; b < r.hi; b += x.unit {
-				yield(place{r.mem, b})
+				yield(byteAt{r.mem, b})
 			}
 		}
 	}
@@ -214,12 +214,12 @@ func (x *world) cellsOf(areas []area, yield func(place)) {
 func (x *world) dead() (out []int) {
 	needed := make([]bool, len(x.at))
 	for _, cs := range x.by {
-		live := map[place]bool{}
+		live := map[byteAt]bool{}
 		everything := false // a command of unknown effects follows
 		for i := len(cs) - 1; i >= 0; i-- {
 			c := cs[i]
 			lives := everything || c.unknown
-			x.cellsOf(c.writes, func(p place) {
+			x.cellsOf(c.writes, func(p byteAt) {
 				switch x.g.Memories[p.mem].Kind {
 				case ir.Output, ir.State, ir.Input: // what is written to an input is carried to it
 					v, known := live[p]
@@ -234,9 +234,9 @@ func (x *world) dead() (out []int) {
 			needed[i] = true
 			everything = everything || c.unknown
 			for _, w := range c.writes {
-				x.cellsOf([]area{w}, func(p place) { live[p] = !w.must || w.atomic })
+				x.cellsOf([]area{w}, func(p byteAt) { live[p] = !w.must || w.atomic })
 			}
-			x.cellsOf(c.reads, func(p place) { live[p] = true })
+			x.cellsOf(c.reads, func(p byteAt) { live[p] = true })
 		}
 	}
 	for i, ok := range needed {

@@ -25,12 +25,12 @@ type run struct {
 type area struct {
 	runs         []run
 	must, atomic bool
-	base         place // of the view that it belongs to
-	slot         int   // of that view; −1 when no binding holds it
+	base         byteAt // of the view that it belongs to
+	slot         int    // of that view; −1 when no binding holds it
 }
 
-// place is a byte of a root memory.
-type place struct {
+// byteAt is a byte of a root memory.
+type byteAt struct {
 	mem ir.MemID
 	off int64
 }
@@ -167,9 +167,9 @@ func (c *command) bind(m ir.MemID) {
 	}
 }
 
-func (l *lowerer) place(v ir.View) place {
+func (l *lowerer) place(v ir.View) byteAt {
 	root, off := l.g.Root(v.Mem)
-	return place{root, off + v.Off.Eval(l.params)}
+	return byteAt{root, off + v.Off.Eval(l.params)}
 }
 
 func (l *lowerer) view(v ir.View, slot int) area {
@@ -332,12 +332,12 @@ func (l *lowerer) compareClaim(c *command, e *ir.Effects) {
 	if !e.Known() {
 		return
 	}
-	bytesOf := func(areas []area, which func(area) bool) map[place]bool {
-		out := map[place]bool{}
+	bytesOf := func(areas []area, which func(area) bool) map[byteAt]bool {
+		out := map[byteAt]bool{}
 		for _, a := range areas {
 			for _, r := range a.runs {
 				for b := r.lo; b < r.hi && which(a); b++ {
-					out[place{r.mem, b}] = true
+					out[byteAt{r.mem, b}] = true
 				}
 			}
 		}
@@ -361,7 +361,7 @@ func (l *lowerer) compareClaim(c *command, e *ir.Effects) {
 		return // the usual case, without a map of bytes
 	}
 	all := func(area) bool { return true }
-	within := func(a, b map[place]bool) bool {
+	within := func(a, b map[byteAt]bool) bool {
 		for p := range a {
 			if !b[p] {
 				return false

@@ -50,7 +50,7 @@ func (m *machine) steps(s Stand, before []*command, l *lowerer) []step {
 				if a.slot < 0 || !found {
 					return nil, false
 				}
-				base := place{mem: ir.MemID(-2 - to.Temp)}
+				base := byteAt{mem: ir.MemID(-2 - to.Temp)}
 				if to.View != nil {
 					base = l.place(*to.View)
 				}

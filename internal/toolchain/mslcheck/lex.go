@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Kind is the class of a token.
-type Kind uint8
+// TokenKind is the class of a token.
+type TokenKind uint8
 
 // The kinds.
 const (
-	Ident Kind = iota
+	Ident TokenKind = iota
 	Number
 	String
 	Punct
@@ -19,7 +19,7 @@ const (
 
 // Token is a preprocessed token and what stands before it.
 type Token struct {
-	Kind Kind
+	Kind TokenKind
 	Text string
 	Lead string // white space and directives between the token before and this one
 	File string // as the line markers of the preprocessor say

@@ -40,9 +40,9 @@ type hole struct {
 	level   int32
 }
 
-// Place is where a web may go: the address of its first byte, and the level of
+// Candidate is where a web may go: the address of its first byte, and the level of
 // the last command that touched the bytes before.
-type Place struct {
+type Candidate struct {
 	At    int64
 	Level int32
 }
@@ -161,9 +161,9 @@ const maxLook = 64
 // Find returns a place in one free block whose bytes were touched last before
 // the level given: the tightest, and of these the one touched latest. Added bytes
 // that nobody has touched are no free block: see Fresh.
-func (s *Space) Find(w *Web, before int32, storage ir.Storage) (Place, bool) {
+func (s *Space) Find(w *Web, before int32, storage ir.Storage) (Candidate, bool) {
 	for {
-		best, waste, stale := Place{}, int64(-1), -1
+		best, waste, stale := Candidate{}, int64(-1), -1
 		looked := 0
 		var visit func(k int) bool
 		visit = func(k int) bool {
@@ -179,7 +179,7 @@ func (s *Space) Find(w *Web, before int32, storage ir.Storage) (Place, bool) {
 			if at, ok := s.first(w, h.lo, h.end); ok && s.room(h.lo).storage == storage {
 				x := h.end - h.lo - w.Size()
 				if waste < 0 || x < waste || x == waste && (h.level > best.Level || h.level == best.Level && at < best.At) {
-					best, waste = Place{at, h.level}, x
+					best, waste = Candidate{at, h.level}, x
 				}
 			}
 			return visit(2*k+1) && visit(2*k+2)
@@ -196,7 +196,7 @@ const maxWindow = 128
 
 // Window returns the place of the lowest level that spans any number of free
 // blocks. It is for small spaces: it gives up on one of many blocks.
-func (s *Space) Window(w *Web, storage ir.Storage) (best Place, found bool) {
+func (s *Space) Window(w *Web, storage ir.Storage) (best Candidate, found bool) {
 	if s.bytes.Len() > maxWindow {
 		return best, false
 	}
@@ -209,7 +209,7 @@ func (s *Space) Window(w *Web, storage ir.Storage) (best Place, found bool) {
 			return true
 		}
 		if level, ok := s.Free(at, w.Size()); ok && (!found || level < best.Level) {
-			best, found = Place{at, level}, true
+			best, found = Candidate{at, level}, true
 		}
 		return true
 	})
