@@ -45,7 +45,7 @@ type op struct {
 }
 
 // dispatchClass is what dispatches have in common that are alike but for where their
-// views lie. Everything that is decided by a form is decided once a dispatchClass.
+// views lie. Everything that is decided by a form is decided once for such a class.
 type dispatchClass struct {
 	form *decl.Form
 	inst *decl.Instance // of the first one

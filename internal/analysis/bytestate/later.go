@@ -5,17 +5,17 @@ import "github.com/mlxc/mlxc/ir"
 // NewFactsOfReplays is NewFacts for who asks for the regions of a later replay too
 // ([Facts.Later]).
 func NewFactsOfReplays(g *ir.Graph) *Facts {
-	f := NewFacts(twice(g))
-	f.later = len(g.Params)
+	f := NewFacts(g)
+	if f.later = len(g.Params); f.later > 0 {
+		f.g = twice(g)
+		f.bounds = ir.NewBounds(f.g, ir.BoundsWork)
+	}
 	return f
 }
 
 // twice returns a graph with g's memories and two independent sets of its
 // params: those of a replay, and behind them those of a later one.
 func twice(g *ir.Graph) *ir.Graph {
-	if len(g.Params) == 0 {
-		return g
-	}
 	out := &ir.Graph{Name: g.Name, Memories: g.Memories}
 	out.Params = append(append(out.Params, g.Params...), g.Params...)
 	out.Constraints = append(out.Constraints, g.Constraints...)
