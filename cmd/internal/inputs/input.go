@@ -130,6 +130,8 @@ func (in *Input) Module(ctx context.Context, o Options) (*File, error) {
 	f := &File{Path: in.Path, Name: in.Name(), Pipe: in.pipe, Dir: in.dir()}
 	open := mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal, SkipEmbedded: o.SkipEmbedded, Dir: f.Dir, Progress: o.Progress}
 	switch {
+	case len(in.head) == 0:
+		return nil, fmt.Errorf("%s is empty: a graph is expected, as a container (.mlxg) or text (.mlxt)", in.Name())
 	case in.IsModel():
 		return nil, fmt.Errorf("%s is a GGUF model, not a graph: record it first (mlxc record %s -o graph.mlxg)", in.Name(), in.Path)
 	case in.isText():
