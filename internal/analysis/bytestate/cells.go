@@ -281,9 +281,13 @@ func (m *cells) join(a, b int32) int32 {
 // find appends to m.hits the cells of memory root whose hulls meet [lo, end):
 // first the solid ones, then the loose ones, each by ascending lower ends.
 func (m *cells) find(root int32, lo, end int64) {
+	m.findSolid(root, lo, end)
+	m.findLoose(root, lo, end)
+}
+
+func (m *cells) findSolid(root int32, lo, end int64) {
 	r := &m.roots[root]
-	at := m.seek(root, r, lo)
-	for at != 0 {
+	for at := m.seek(root, r, lo); at != 0; {
 		m.ops++
 		c := &m.nodes[at]
 		if c.Lo >= end {
@@ -293,8 +297,11 @@ func (m *cells) find(root int32, lo, end int64) {
 		m.hits = append(m.hits, at)
 		at = c.next
 	}
-	if r.loose != 0 {
-		m.visit(r.loose, lo, end)
+}
+
+func (m *cells) findLoose(root int32, lo, end int64) {
+	if n := m.roots[root].loose; n != 0 {
+		m.visit(n, lo, end)
 	}
 }
 

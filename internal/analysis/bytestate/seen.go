@@ -61,10 +61,14 @@ func (s *State) Hole(a *Access) bool {
 	return found
 }
 
-// Crowded reports whether a meets the hulls of more than most cells.
+// Crowded reports whether a meets the hulls of more than most cells: loose ones, if it
+// must write, for it takes the place of the others.
 func (s *State) Crowded(a *Access, most int) bool {
 	found := 0
 	r := &s.roots[a.Root]
+	if a.Must {
+		return s.count(r.loose, a.Lo, a.End, most) > most
+	}
 	for n := s.seek(a.Root, r, a.Lo); n != 0 && s.nodes[n].Lo < a.End; n = s.nodes[n].next {
 		if found++; found > most {
 			return true

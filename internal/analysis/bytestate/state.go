@@ -160,6 +160,21 @@ func (s *State) found(k int, a *Access) []int32 {
 	return hits
 }
 
+// retirable is found for a write. A loose one retires no solid cells but those that lie
+// in its core, so that of the others only their readers matter, where they are shared.
+func (s *State) retirable(k int, a *Access) []int32 {
+	if a.Region == 0 || s.Share != nil || 2*k < len(s.spans) {
+		return s.found(k, a)
+	}
+	from := len(s.hits)
+	if x := s.facts.At(a.Region); x.CoreLo < x.CoreEnd {
+		s.findSolid(a.Root, x.CoreLo, x.CoreEnd)
+	}
+	s.findLoose(a.Root, a.Lo, a.End)
+	s.looked += len(s.hits) - from
+	return s.hits[from:]
+}
+
 // Enter notes all accesses of a command: reads first, for its writes retire
 // them.
 func (s *State) Enter(as []Access, x int32) {
@@ -272,7 +287,7 @@ func (s *State) solidBefore(root int32, lo int64) int32 {
 
 // AddWrite notes that x writes a, access k of the command.
 func (s *State) AddWrite(k int, a *Access, x int32) {
-	hits := s.found(k, a)
+	hits := s.retirable(k, a)
 	// The solid cell that becomes a's, or before which a's stands.
 	same, before := int32(0), int32(0)
 	solid := a.Region == 0

@@ -103,8 +103,9 @@ func (b *builder) add(i int32) {
 // is known, nothing false.
 func (b *builder) crowded(i int32) bool {
 	most := bytestate.Bound().Crowd
-	meets := func(r *ir.Region) bool {
+	meets := func(r *ir.Region, must bool) bool {
 		a, ok := b.f.facts.Resolve(r)
+		a.Must = must
 		return ok && b.state.Crowded(&a, most)
 	}
 	e := b.f.Commands[i].Touches()
@@ -112,18 +113,18 @@ func (b *builder) crowded(i int32) bool {
 		return false
 	}
 	for k := range e.Reads {
-		if meets(&e.Reads[k]) {
+		if meets(&e.Reads[k], false) {
 			return true
 		}
 	}
 	for k := range e.Writes {
-		if meets(&e.Writes[k].Region) {
+		if w := &e.Writes[k]; meets(&w.Region, w.Must && !w.Atomic) {
 			return true
 		}
 	}
 	given := false
 	if d, ok := b.f.Commands[i].(*ir.Dispatch); ok {
-		hazard.Given(b.g, d, func(r ir.Region) { given = given || meets(&r) })
+		hazard.Given(b.g, d, func(r ir.Region) { given = given || meets(&r, false) })
 	}
 	return given
 }

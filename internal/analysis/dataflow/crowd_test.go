@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // Where many read what many wrote, the pairs that are listed stay in proportion to
@@ -38,4 +39,30 @@ func TestSourcesAreLinear(t *testing.T) {
 	require.True(t, f.Crowded())
 	require.Contains(t, f.Why(f.Pillar()), "many that read what many wrote")
 	require.True(t, f.Live(0), "what a crowded command may read is live")
+}
+
+// A strided write lies over what was written before: it is compared with nothing that
+// it cannot hide, so that many of them over many pieces are no crowd.
+func TestStridedWritesOverManyPieces(t *testing.T) {
+	const n = 4_000
+	b := ir.NewBuilder("strided")
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: n * 64})
+	k := b.Kernel(ir.Kernel{Name: "k", Function: "k", Library: ir.Library{Kind: ir.SourceFile, Path: "k.metal"}})
+	write := func(r ir.Region, reads ...ir.Region) {
+		b.Dispatch(ir.Dispatch{Kernel: k, Effects: &ir.Effects{Complete: true, Reads: reads, Writes: []ir.Write{{Region: r, Must: true}}}})
+	}
+	row := func(i int64) ir.Region { return ir.ViewOf(s, i*64, 64).Contiguous() }
+	for i := range int64(n) {
+		write(row(i))
+	}
+	for i := range int64(n) {
+		write(ir.Region{Mem: s, Off: ir.Const(i % 16 * 4), Run: ir.Const(4), Dims: []ir.Dim{{Count: ir.Const(40), Stride: n / 40 * 64}}})
+	}
+	for i := range int64(n) {
+		write(row(i), row(i))
+	}
+	f := dataflow.Build(context.Background(), b.Unfinished())
+	require.False(t, f.Crowded())
+	require.Len(t, f.Reads(2 * n)[0].Sources, 1+16, "the piece and the last of each column")
+	require.Len(t, f.Reads(2*n + 1)[0].Sources, 1, "no column lies there")
 }
