@@ -29,6 +29,7 @@ var fileFlags = map[string][]string{
 	"optimizeCmd.Graph":    nil,
 	"optimizeCmd.Output":   {"mlxc", "optimize", "e.mlxg", "-o", "m"},
 	"modelFlags.Profile":   nil,
+	"kernelFlags.Kernels":  nil,
 	"verifyCmd.Graph":      nil,
 	"verifyCmd.After":      nil,
 	"diffCmd.Before":       nil,

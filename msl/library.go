@@ -98,6 +98,17 @@ func Register(file, text string) error {
 	return nil
 }
 
+// Registered returns the source that declares a function if that is not of this package
+// but was given to [Register].
+func Registered(function string) (file string, ok bool) {
+	ds := Declarations(function)
+	if len(ds) == 0 {
+		return "", false
+	}
+	_, err := fs.Stat(embedded, ds[0].File)
+	return ds[0].File, err != nil
+}
+
 // Version is a number that grows when the library does.
 func Version() int { return load().version }
 

@@ -14,6 +14,13 @@
 // They are taken of an annotated copy, so that those of a recording without
 // effects can be compared with the rest.
 //
+// # Of one's own
+//
+// The pipeline may hold passes of the caller's own ([passes.New]), and graphs kernels that
+// the caller declares ([msl.Register]), which the proof has to be told
+// ([prove.Options]). An example does both, and uses public packages alone. An
+// [Optimizer] is the form that an encoder asks for.
+//
 // # What it does not do
 //
 // It rewrites nothing itself, and reads and writes no file.

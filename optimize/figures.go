@@ -42,10 +42,9 @@ func Measure(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
 }
 
 // Compare is Measure of graphs that are compared with one another: barriers, and their
-// time, are those that the order of the list needs beside its commits
-// ([passes.Barriers]). One behind the last command counts where the next replay needs
-// it, there or not: a recording leaves it to its host, and a pass that writes it down
-// makes nothing slower.
+// time, are those that the order of the list needs beside its commits. One behind the last command
+// counts where the next replay needs it, there or not: a recording leaves it to its host,
+// and a pass that writes it down makes nothing slower.
 func Compare(ctx context.Context, g *ir.Graph, m cost.Model) (Figures, error) {
 	return measure(ctx, g, m, true)
 }
@@ -61,7 +60,7 @@ func measure(ctx context.Context, g *ir.Graph, m cost.Model, needed bool) (f Fig
 	_, f.Depth = table.Levels()
 	_, f.ValueDepth = table.ValueLevels()
 	if needed {
-		f.Barriers = passes.Barriers(g, table)
+		f.Barriers = table.Barriers()
 	}
 	m = m.OrDefault()
 	t := m.Graph(g)

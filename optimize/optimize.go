@@ -59,9 +59,19 @@ func (r *Result) Undone() (out []Row) {
 	return out
 }
 
-// Run optimizes a copy of recorded. An error means that the recording has no one
-// meaning ([meaning.Error]), or that a pass failed or broke the graph; a result may still not be proved, see [Result.Proof]: refused,
-// "cannot tell" with every pass undone, or "cannot tell" because the proof took more than its budget.
+// ErrNoMeaning is what the error of [Run] wraps if the recording has no one meaning: two
+// commands race, or one reads bytes that nothing wrote. The error says which and where.
+var ErrNoMeaning = errors.New("the recording has no one meaning")
+
+// noMeaning is an error that says why, and wraps ErrNoMeaning beside it.
+type noMeaning struct{ error }
+
+func (e noMeaning) Unwrap() []error { return []error{e.error, ErrNoMeaning} }
+
+// Run optimizes a copy of recorded. An error means that the recording has no one meaning
+// ([ErrNoMeaning]), or that a pass failed or broke the graph; a result may still not be
+// proved, see [Result.Proof]: refused, "cannot tell" with every pass undone, or "cannot
+// tell" because the proof took more than its budget.
 func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 	allowed, err := o.Pipeline.Allowed(o.Passes)
 	if err != nil {
@@ -73,7 +83,7 @@ func Run(ctx context.Context, recorded *ir.Graph, o Options) (*Result, error) {
 		return nil, err
 	}
 	if err := found.Err(); err != nil {
-		return nil, err
+		return nil, noMeaning{err}
 	}
 	out := &Result{Graph: recorded.Name, Model: o.Passes.Model.OrDefault().Name, ModelledAt: ModelledAt(recorded, o.Passes.Model)}
 	if out.Before, err = Compare(ctx, recorded, o.Passes.Model); err != nil {

@@ -171,6 +171,8 @@ func TestOfARace(t *testing.T) {
 	_, err = optimize.Run(context.Background(), g, o)
 	var none *meaning.Error
 	require.ErrorAs(t, err, &none)
+	require.ErrorIs(t, err, optimize.ErrNoMeaning)
+	require.EqualError(t, err, none.Error())
 	require.Equal(t, []ir.ID{1, 2}, none.Report.Faults[0].Commands)
 	g.Ordering = ir.Serial
 	r, err := optimize.Run(context.Background(), g, o)

@@ -11,12 +11,16 @@ import (
 
 // Options of a proof.
 type Options struct {
-	// Strict turns a proof that assumes the recording free of races somewhere, or
-	// that replays wait for one another, into "cannot tell".
+	// Strict turns a proof that assumes something ([Result.Assumptions]) into "cannot
+	// tell".
 	Strict bool
 	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
 	// used, only where terms are not equal to the bit. By default none is.
 	Allow []string
+	// Sources names those that the program has registered ([msl.Register]) and whose
+	// declarations the proof may believe. That they are right is an assumption, and a
+	// graph with a kernel of another registered source is "cannot tell".
+	Sources []string
 	// Budget is what the proof may take; one that takes more is "cannot tell".
 	Budget Budget
 }
@@ -57,6 +61,22 @@ func check(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, 
 	if checkInterface(before, after, r); r.Verdict != Proved {
 		return r, nil
 	}
+	assumed := sourcesOf(before, after, o.Sources, r)
+	if r.Verdict != Proved {
+		return r, nil
+	}
+	if r, err = compare(ctx, before, after, o); err != nil {
+		return r, err
+	}
+	p := proof{Result: r, opts: o}
+	for _, text := range assumed {
+		p.assume(Interface, nil, text)
+	}
+	return r, nil
+}
+
+// compare tries the ways in which a graph can be proved.
+func compare(ctx context.Context, before, after *ir.Graph, o Options) (r *Result, err error) {
 	b := recordedModel(ctx, before, nil)
 	recorded := trace(b)
 	m := byProvenance(b, after)

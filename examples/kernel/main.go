@@ -76,6 +76,7 @@ func norms(passes string, out io.Writer) ([]float32, error) {
 	s.Dispatch(s.Function("l2_norm_float32")).Buffer(0, sum).Buffer(1, norm).Float32(2, 1e-6).Uint32(3, columns).
 		Threadgroups(record.Size(rows), [3]uint32{192, 1, 1})
 	o := optimize.New(passes)
+	o.Options.Proof.Sources = []string{"add_l2_norm.metal"}
 	if _, err := s.Finish(record.Optimize(o)); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 type optimizeCmd struct {
 	modelFlags
+	kernelFlags
 	cli.OrderFlag
 	budgetFlags
 
@@ -40,6 +41,14 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	}
 	var files output.Files
 	if err := files.Read(c.Profile, "the profile"); err != nil {
+		return err
+	}
+	for _, path := range c.Kernels {
+		if err := files.Read(path, "the kernels"); err != nil {
+			return err
+		}
+	}
+	if o.Proof.Sources, err = c.register(); err != nil {
 		return err
 	}
 	write, err := files.WriteGraph("-o", c.Output)

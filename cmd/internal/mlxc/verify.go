@@ -19,6 +19,7 @@ import (
 )
 
 type verifyCmd struct {
+	kernelFlags
 	cli.OrderFlag
 	budgetFlags
 
@@ -28,6 +29,8 @@ type verifyCmd struct {
 	Strict bool     `help:"Accept no proof that assumes the recording free of races somewhere."`
 	Allow  []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
 	JSON   bool     `name:"json" help:"Print the result as JSON."`
+
+	sources []string // of the kernels
 }
 
 // verdict is what verify found about one file.
@@ -43,6 +46,10 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--allow: %v", err)
 	}
 	if err := c.budgetFlags.check(); err != nil {
+		return err
+	}
+	var err error
+	if c.sources, err = c.register(); err != nil {
 		return err
 	}
 	paths := []string{c.Graph}
@@ -70,7 +77,6 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	}
 	var proofs map[string]*prove.Result
 	var modules *prove.Result
-	var err error
 	if bad == 0 && c.After != "" {
 		if modules, proofs, err = c.prove(env.Context, ins[0], ins[1]); err != nil {
 			return err
@@ -136,7 +142,7 @@ func (c *verifyCmd) prove(ctx context.Context, first, second *inputs.Input) (*pr
 		if a == nil {
 			continue
 		}
-		r := prove.Check(ctx, g, a, prove.Options{Strict: c.Strict, Allow: c.Allow, Budget: c.budget()})
+		r := prove.Check(ctx, g, a, prove.Options{Strict: c.Strict, Allow: c.Allow, Budget: c.budget(), Sources: c.sources})
 		if r.Err != nil {
 			return nil, nil, r.Err
 		}

@@ -1,0 +1,48 @@
+package prove
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// sourcesOf judges the kernels of both graphs whose declarations this toolchain has not
+// tested, because a program has registered their source ([msl.Register]): such a source
+// must be given to the proof, which then assumes that it says what its kernels do. It
+// returns the assumptions.
+func sourcesOf(before, after *ir.Graph, given []string, r *Result) (assumed []string) {
+	functions := map[string][]string{} // by source
+	for _, g := range []*ir.Graph{before, after} {
+		known := make([]bool, len(g.Kernels))
+		for _, n := range g.Nodes {
+			d, ok := n.(*ir.Dispatch)
+			if !ok || known[d.Kernel] {
+				continue
+			}
+			known[d.Kernel] = true
+			k := &g.Kernels[d.Kernel]
+			if k.Library.Kind != ir.Builtin {
+				continue
+			}
+			file, ok := msl.Registered(k.Function)
+			switch {
+			case !ok || slices.Contains(functions[file], k.Function):
+			case !slices.Contains(given, file):
+				r.add(CannotTell, Interface, nil, []ir.ID{d.ID}, "%s runs kernel %s, which is declared by %s, a source that a program has registered: give it to the proof (Options.Sources) to believe it", g.Describe(d), k.Function, file)
+				return nil
+			default:
+				functions[file] = append(functions[file], k.Function)
+			}
+		}
+	}
+	for _, file := range given {
+		if list := functions[file]; list != nil {
+			slices.Sort(list)
+			assumed = append(assumed, "kernels do what "+file+" declares: "+strings.Join(list, ", "))
+			delete(functions, file)
+		}
+	}
+	return assumed
+}
