@@ -2,9 +2,9 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// checkAliasing asks every declaration whether the views of a command may
-// overlap as they do. Of a kernel without declaration only what the recording
-// did is known to be allowed.
+// checkAliasing asks every kernel's declaration whether the views of each command may
+// overlap as they do. A kernel without declaration is allowed only the overlaps that
+// the recording had.
 func (p *proof) checkAliasing() {
 	for i := range p.a.ops {
 		o := &p.a.ops[i]
@@ -32,8 +32,9 @@ func (m *model) overlap(o *op, d *ir.Dispatch) error {
 	return o.inst.CheckAliasing()
 }
 
-// newOverlap returns a pair of accesses of command i after, one of them a
-// write, that meet and did not lie so in the recording.
+// newOverlap looks for two accesses of command i of A, at least one of them a write,
+// that may meet although they did not lie at this distance in the recording. It returns
+// nil twice if there are none.
 func (p *proof) newOverlap(i int32) (x, y *access) {
 	o, was := &p.a.ops[i], &p.b.ops[p.sets.of(i)[0]]
 	writes := int(o.whi - o.wlo)
@@ -53,7 +54,7 @@ func (p *proof) newOverlap(i int32) (x, y *access) {
 	return nil, nil
 }
 
-// access returns the k-th of the writes, then the reads of o.
+// access returns the k-th access of o, counting its writes first and then its reads.
 func (m *model) access(o *op, k int) *access {
 	if n := int(o.whi - o.wlo); k >= n {
 		return &m.reads[int(o.rlo)+k-n]

@@ -5,8 +5,8 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// arguments calls yield with each argument of a declared dispatch that is among
-// its effects, in their order (see decl.Instance.Effects).
+// arguments calls yield with each argument of a declared dispatch that appears in its
+// effects, in the order of the effects (see decl.Instance.Effects).
 func arguments(in *decl.Instance, yield func(arg int, mode decl.Mode)) {
 	for i := range in.Decl.Args {
 		a := &in.Decl.Args[i]
@@ -20,7 +20,7 @@ func arguments(in *decl.Instance, yield func(arg int, mode decl.Mode)) {
 	}
 }
 
-// writtenArg returns the argument that the k-th write of o belongs to.
+// writtenArg returns the kernel argument that the k-th write of o belongs to.
 func (o *op) writtenArg(k int) int {
 	found := -1
 	arguments(o.inst, func(arg int, mode decl.Mode) {
@@ -34,7 +34,8 @@ func (o *op) writtenArg(k int) int {
 	return found
 }
 
-// readOf returns which of o's reads is what an argument holds before.
+// readOf returns the number, within the reads of o, of the read that gives argument arg
+// its old contents. ok is false if the kernel only writes that argument.
 func (o *op) readOf(arg int) (k int, ok bool) {
 	reads, updates := 0, int(o.maybe-o.rlo)
 	arguments(o.inst, func(i int, mode decl.Mode) {

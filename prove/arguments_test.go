@@ -23,7 +23,8 @@ func params(n ...uint32) *ir.Graph {
 
 func term1(c, a int64) ir.Affine { return ir.Linear(c, ir.Term{Coeff: a}) }
 
-// Values of the params decide where bounds do not, and only then.
+// Values of the params decide a comparison that bounds do not decide, and only such a
+// one.
 func TestChecksValuations(t *testing.T) {
 	g := params(3, 9)
 	g.Constraints = []ir.Constraint{{LHS: ir.Linear(0, ir.Term{Coeff: 1}, ir.Term{Param: 1, Coeff: 1}), Max: 4}}
@@ -103,7 +104,7 @@ func TestChecksGiven(t *testing.T) {
 	f.Params = append(f.Params, ir.Param{Name: "p", Type: ir.F32, Min: 0, Max: 1}, ir.Param{Name: "q", Type: ir.F32, Min: 0, Max: 1})
 	p, q := ir.Linear(0, ir.Term{Param: 1, Coeff: 1}), ir.Linear(0, ir.Term{Param: 2, Coeff: 1})
 	require.Equal(t, differ, newTwins(f, f).sameGiven(at(list(expr(0, ir.F32, p)), 0, 4), at(list(expr(0, ir.F32, q)), 0, 4)))
-	// Beyond its bounds a comparison says nothing.
+	// Beyond the bounds on its work a comparison cannot tell.
 	long := at(list(bytes(0, 1)), 0, 4)
 	large := params(1 << 30)
 	require.Equal(t, unsure, newTwins(large, large).sameGiven(given{long.values, n, ir.Const(1 << 20)}, at(list(bytes(9, 1)), 0, 1<<20)))
@@ -117,7 +118,8 @@ func TestChecksGiven(t *testing.T) {
 	require.Equal(t, unsure, newTwins(large, large).sameGiven(given{list(bytes(3_500_000, 9)), n, ir.Const(1)}, at(list(bytes(0, 0)), 0, 1)), "one of a thousand million")
 }
 
-// The prover tells apart what the passes do, and nothing that shares a byte.
+// The prover shows everything to be apart that the passes show to be apart, and nothing
+// that shares a byte.
 func TestChecksApart(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	found, passes, covered := 0, 0, 0
@@ -201,7 +203,8 @@ func TestChecksApart(t *testing.T) {
 	require.Greater(t, covered, 20)
 }
 
-// Contents count by their bytes; a digest beside them is not believed.
+// Contents are compared by their bytes; a digest that stands beside bytes is not
+// believed.
 func TestChecksContents(t *testing.T) {
 	graph := func(b *ir.Blob) *ir.Graph {
 		return &ir.Graph{Name: "g", Memories: []ir.Memory{{Name: "w", Kind: ir.Weight, Size: 4, Alias: ir.NoMem, Init: ir.Init{Kind: ir.InitBlob, Blob: b}}}}
@@ -240,7 +243,7 @@ func TestChecksContents(t *testing.T) {
 	}
 }
 
-// Every field of what the host sees is interface.
+// Every field that the host sees is part of the interface.
 func TestChecksInterface(t *testing.T) {
 	read := func() *ir.Module {
 		m, err := mlxt.Parse(context.Background(), "test", []byte(`mlxt 1
@@ -311,7 +314,7 @@ graph two {
 	}
 }
 
-// Two commands before have equal results only if nothing between them differs.
+// Two commands of B have equal results only if nothing between them differs.
 func TestChecksSameResults(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "test", []byte(`mlxt 1
 graph g {
@@ -355,20 +358,20 @@ graph g {
 	b.ops[7].inst = &in
 	require.False(t, equal(7, 8), "nondeterministic")
 
-	// A proof that is ended says so.
+	// A proof that its context ends says so.
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	r := Check(ctx, g, g.Clone(), Options{})
 	require.Equal(t, CannotTell, r.Verdict)
 	require.ErrorIs(t, r.Err, context.Canceled)
 
-	// So does one that takes more than its budget, which is looked at every 20 ms.
+	// So does a proof that takes more than its budget, which is checked every 20 ms.
 	long := benchgraphs.Decode(60_000)
 	r = Check(context.Background(), long, long.Clone(), Options{Budget: Budget{Time: 1}})
 	require.Equal(t, CannotTell, r.Verdict)
 	require.True(t, r.OverBudget())
 
-	// Where too much was asked, nothing is sure.
+	// After too many questions about meetings, none is answered as certain.
 	m2 := newModel(context.Background(), params(3), nil)
 	m2.g.Memories = []ir.Memory{{Name: "m", Size: 64, Alias: ir.NoMem}}
 	m2 = newModel(context.Background(), m2.g, nil)
@@ -379,7 +382,7 @@ graph g {
 	require.False(t, m2.meet(&a, &a, false))
 }
 
-// Only what depends on no param, and has few runs, is compared byte by byte.
+// Only regions that depend on no param and have few runs are compared byte by byte.
 func TestChecksConstant(t *testing.T) {
 	g := params(3)
 	g.Memories = []ir.Memory{{Name: "m", Size: 1 << 20, Kind: ir.State, Alias: ir.NoMem}}
@@ -403,7 +406,7 @@ func TestChecksConstant(t *testing.T) {
 	require.False(t, constant(r))
 }
 
-// What a hostile graph may make a proof compare is bounded.
+// The work that a hostile graph can cause is bounded.
 func TestChecksAfford(t *testing.T) {
 	g := params(3)
 	g.Memories = []ir.Memory{{Name: "m", Size: 1 << 20, Kind: ir.State, Alias: ir.NoMem}}

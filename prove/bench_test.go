@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// The proof of a graph of n recorded dispatches; ns/dispatch should not grow
+// BenchmarkProof proves graphs of n recorded dispatches. ns/dispatch should not grow
 // with n.
 func BenchmarkProof(b *testing.B) {
 	layer := benchgraphs.Chained(recorded.Graph(b, "llama_layer_decode"))

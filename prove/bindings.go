@@ -8,20 +8,20 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Bindings are arguments: a kernel gets the bytes that are bound inline or lie in
-// argument memory whatever its effects say, so they are compared, for every value
-// of the params, at any place. What argument memory holds where no value is, is
-// zero.
+// Bindings are arguments: a kernel gets the bytes that are bound inline or that lie in
+// argument memory, whatever its effects say. So these bytes are compared for every
+// value of the params, wherever they lie. Argument memory holds zeros where no value is
+// placed.
 
-// given are bytes that the host writes before a replay: n from off on of a list of
-// values, zeros between them.
+// given describes bytes that the host writes before a replay: n bytes from offset off
+// on, within the layout of a list of values. Gaps between the values are zero.
 type given struct {
 	values []ir.Value
 	off, n ir.Affine
 }
 
-// givenBy returns the bytes that b gives a kernel; ok is false for a view of
-// memory that is no argument memory. one is room for a value.
+// givenBy returns the bytes that b gives a kernel. ok is false for a view of any memory
+// but argument memory. one is storage for a single value, so that none is allocated.
 func givenBy(g *ir.Graph, b *ir.Binding, one *[1]ir.Value) (x given, ok bool) {
 	switch b.Kind {
 	case ir.BindBytes:
@@ -42,21 +42,22 @@ func argumentBytes(g *ir.Graph, m ir.MemID, off, n ir.Affine) (x given, ok bool)
 	return given{g.Memories[root].Init.Values, off.AddConst(at), n}, true
 }
 
-// twins compares what two graphs, of the same params, give to kernels.
+// twins compares the bytes that two graphs with the same params give to kernels.
 type twins struct {
 	b, a *ir.Graph
-	work int // values and bytes looked at
-	// Lists of values that are known to be equal, or not: by their first values.
+	work int // values and bytes compared so far
+	// lists remembers which lists of values are equal. The key is the pair of first
+	// values.
 	lists map[[2]*ir.Value]bool
 }
 
-// maxGiven bounds what twins look at in one proof: a hostile graph may bind much,
-// often.
+// maxGiven bounds how many values and bytes one proof compares: a hostile graph may
+// bind large lists many times.
 const maxGiven = 1 << 24
 
 func newTwins(b, a *ir.Graph) *twins { return &twins{b: b, a: a, lists: map[[2]*ir.Value]bool{}} }
 
-// sameGiven compares bytes that the host writes.
+// sameGiven compares bytes that the host writes, for all values of the params.
 func (t *twins) sameGiven(x, y given) answer {
 	if found := sameAffine(t.b, x.n, y.n); found != same {
 		return found
@@ -87,11 +88,11 @@ func (t *twins) sameGiven(x, y given) answer {
 	}).and(found)
 }
 
-// maxGivenBytes bounds what is written out for one value of the params: four times
-// what a dispatch may bind inline.
+// maxGivenBytes bounds the bytes that are written out for one assignment of the params:
+// four times what a dispatch may bind inline.
 const maxGivenBytes = 1 << 14
 
-// eval returns the bytes for values of the params.
+// eval returns the bytes of x for one assignment of the params.
 func (t *twins) eval(x given, params []uint32) (out []byte, ok bool) {
 	off, n := x.off.Eval(params), x.n.Eval(params)
 	if t.work += int(min(max(n, 1), maxGivenBytes)); n < 0 || n > maxGivenBytes || t.work > maxGiven {
@@ -118,7 +119,7 @@ func scalarBytes(v *ir.Value, params []uint32) []byte {
 	return binary.LittleEndian.AppendUint64(nil, ir.ScalarBits(v.Type, v.Expr, params))[:v.Type.Size()]
 }
 
-// sameValues compares whole lists, each two once.
+// sameValues compares two whole lists, and does so only once for each pair of lists.
 func (t *twins) sameValues(x, y []ir.Value) bool {
 	if len(x) != len(y) {
 		return false
@@ -127,7 +128,7 @@ func (t *twins) sameValues(x, y []ir.Value) bool {
 		return true
 	}
 	key := [2]*ir.Value{&x[0], &y[0]}
-	if len(x) == 1 { // perhaps inline: its room is used again
+	if len(x) == 1 { // a list of one may be the storage of givenBy, which is reused
 		return t.sameValue(&x[0], &y[0])
 	}
 	found, ok := t.lists[key]
@@ -149,7 +150,7 @@ func (t *twins) sameValue(v, w *ir.Value) bool {
 	return v.Type == w.Type && v.Expr.Equal(w.Expr)
 }
 
-// expressions appends those of the values that x may lie on.
+// expressions appends the expressions of the values that may lie within x.
 func (t *twins) expressions(list []ir.Affine, x given) []ir.Affine {
 	lo, _, ok1 := t.b.Range(x.off)
 	_, end, ok2 := t.b.Range(x.off.Add(x.n))
@@ -164,7 +165,7 @@ func (t *twins) expressions(list []ir.Affine, x given) []ir.Affine {
 	return list
 }
 
-// piece is a run of bytes of one kind: of a value from byte `from` of it on, or
+// piece is a run of bytes of one origin: part of a value, from its byte `from` on, or
 // zeros.
 type piece struct {
 	value *ir.Value
@@ -172,7 +173,8 @@ type piece struct {
 	n     int64
 }
 
-// pieceAt returns the piece at byte `at`; next is the first value that ends behind it.
+// pieceAt returns the piece that holds byte `at`. next is the index of the first value
+// that ends after it.
 func pieceAt(values []ir.Value, next int, at int64) piece {
 	if next == len(values) {
 		return piece{n: 1 << 62}
@@ -194,7 +196,7 @@ func firstValue(values []ir.Value, at int64) int {
 	return i
 }
 
-// walk compares n bytes of two lists of values, from constant places on.
+// walk compares n bytes of two lists of values, each from a constant offset on.
 func (t *twins) walk(x []ir.Value, xat int64, y []ir.Value, yat int64, n int64) answer {
 	i, j, out := firstValue(x, xat), firstValue(y, yat), same
 	for n > 0 {
@@ -223,7 +225,7 @@ func (t *twins) samePiece(p, q piece, n int64) answer {
 		return same
 	}
 	if u, v := p.value, q.value; u != nil && v != nil && u.Bytes == nil && v.Bytes == nil && p.from == q.from && (u.Type == ir.F32) == (v.Type == ir.F32) {
-		// The lower bytes of numbers that fit their types.
+		// These are the low bytes of two numbers, each of which fits its type.
 		if u.Expr.Equal(v.Expr) || u.Type != ir.F32 && sameAffine(t.b, u.Expr, v.Expr) == same {
 			return same
 		}
@@ -242,8 +244,9 @@ func (t *twins) samePiece(p, q piece, n int64) answer {
 	return differ
 }
 
-// constant returns the first n bytes of a piece that depends on no param. A piece
-// of zeros is as long as the value beside it, so it is short.
+// constant returns the first n bytes of a piece whose value depends on no param. A
+// piece of zeros is never longer than the value that it is compared with, so it is
+// short.
 func (p piece) constant(n int64) ([]byte, bool) {
 	switch {
 	case p.value == nil:
@@ -256,8 +259,8 @@ func (p piece) constant(n int64) ([]byte, bool) {
 	return nil, false
 }
 
-// listed returns the effects that d stores, without reads of argument memory that it
-// binds: those bytes are arguments.
+// listed returns the effects that d stores, without reads of the argument memory that
+// it binds: those bytes are compared as arguments.
 func (m *model) listed(d *ir.Dispatch) *ir.Effects {
 	if e := d.Effects; e == nil || !m.arguments {
 		return e
@@ -289,8 +292,9 @@ func (m *model) bound(d *ir.Dispatch, r *ir.Region) bool {
 	})
 }
 
-// addConstants adds what n reads as constants, of memory that commands write, to its
-// reads, if nobody declares its kernel: complete effects may leave it out.
+// addConstants adds the constant-space bindings of n to its reads, where commands write
+// the memory that is bound. Only a kernel without declaration needs this: its complete
+// effects may leave such bindings out.
 func (m *model) addConstants(n ir.Node) {
 	d, ok := n.(*ir.Dispatch)
 	if !ok || m.g.Kernels[d.Kernel].Library.Declared() {
@@ -299,7 +303,7 @@ func (m *model) addConstants(n ir.Node) {
 	for k := range d.Bindings {
 		b := &d.Bindings[k]
 		if b.Kind != ir.BindView || m.readOnly(b.View.Mem) {
-			continue // what nothing writes is compared as interface
+			continue // memory that nothing writes is compared as part of the interface
 		}
 		if arg, ok := m.g.Kernels[d.Kernel].Arg(b.Slot); ok && arg.Kind == ir.ConstantArg {
 			r := b.View.Contiguous()
@@ -308,9 +312,10 @@ func (m *model) addConstants(n ir.Node) {
 	}
 }
 
-// checkPinned checks that command i after, whose kernel nobody declares, binds as
-// before what its complete effects leave out: the same bytes of the same memory.
-// What they list moves with its view, and is compared as what the command touches.
+// checkPinned checks a command i of A whose kernel has no declaration: what its
+// complete effects leave out of its bindings must be the same bytes of the same memory
+// as before. What the effects list may move with its view, and is compared as something
+// that the command touches.
 func (p *proof) checkPinned(i int32) {
 	o, was := &p.a.ops[i], &p.b.ops[p.sets.of(i)[0]]
 	e, ok := o.node.(*ir.Dispatch)
@@ -332,7 +337,7 @@ func (p *proof) checkPinned(i int32) {
 	}
 }
 
-// given: a view of argument memory.
+// given reports whether b binds a view of argument memory.
 func (m *model) given(b *ir.Binding) bool { return m.g.Memories[b.View.Mem].Kind == ir.Argument }
 
 // touches reports whether o may touch a byte of v.
@@ -347,8 +352,8 @@ func (m *model) touches(o *op, v *ir.View) bool {
 	return false
 }
 
-// sameBytes compares where two views of equal length begin: in memories of one name
-// and kind.
+// sameBytes compares where two views of equal length begin. They must lie in memories
+// of one name and kind.
 func (p *proof) sameBytes(v, w *ir.View) answer {
 	x, y := &p.b.roots[v.Mem], &p.a.roots[w.Mem]
 	if p.b.names[x.mem] != p.a.names[y.mem] || p.b.g.Memories[x.mem].Kind != p.a.g.Memories[y.mem].Kind {

@@ -12,10 +12,11 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// chain is a graph of n commands, one behind the other, and the graph in which one
-// command says that it stands for all of them. What they read beside the value before
-// lies so many elements apart. All but the last compute one element more, so that it
-// alone may be what the one command writes.
+// chain returns a graph of n commands, each of which reads the result of the one
+// before, and a graph in which one command claims to stand for all of them. The other
+// value that each command reads begins `apart` elements after the previous one's. All
+// commands but the last compute one element more, so that only the last one can be what
+// the single command writes.
 func chain(t *testing.T, n int, text string, apart int) (before, after *ir.Graph) {
 	t.Helper()
 	two := strings.Contains(text, "in1")
@@ -52,8 +53,8 @@ func chain(t *testing.T, n int, text string, apart int) (before, after *ir.Graph
 	return parse(b.String()), parse(fmt.Sprintf("  #%d @one (in0 = %%x[0:256], out0 = %%y[0:256]) grid threads [64, 1, 1] of [64, 1, 1] from %s\n  barrier\n", n-1, strings.Join(from, ", ")))
 }
 
-// What no kernel can be is not compared, however a file says so: the time and the
-// message stay bounded.
+// A fusion that no kernel can compute is not compared, however a file claims it: the
+// time and the length of the message stay bounded.
 func TestChecksBoundsOfFusions(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -75,7 +76,8 @@ func TestChecksBoundsOfFusions(t *testing.T) {
 	}
 }
 
-// A difference between terms that double at each step is found, and said shortly.
+// A difference between terms that double at each step is found, and the message is
+// short.
 func TestSharedTerms(t *testing.T) {
 	for _, n := range []int{40, 1500} {
 		before, after := chain(t, n, "out0[i] = round(f32, in0[i] + in0[i] / (1.0 + exp(-in0[i])))", 0)

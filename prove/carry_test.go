@@ -12,8 +12,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// A step of a decoder: what it finds is what the next one begins with, and its row of
-// the state is the next one's past.
+// A step of a decoder. The token that it finds is carried to the input of the next
+// step, and the row of the state that it writes is part of what the next step reads.
 const stepping = `mlxt 2
 
 graph g {
@@ -35,8 +35,9 @@ graph g {
 }
 `
 
-// Carries are commands of the list, ordered and compared as such; advance, every and
-// what is carried to are interface.
+// Carries are commands of the list: they are ordered and compared as such. What params
+// advance by, which outputs are kept of every replay, and what is carried to belongs to
+// the interface.
 func TestChecksCarry(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(stepping))
 	require.NoError(t, err)
@@ -85,7 +86,8 @@ func TestChecksCarry(t *testing.T) {
 		}
 	}
 
-	// A recording that leaves its end open is no reason to: no host waits in a row.
+	// That the recording leaves the end of a replay unordered does not allow A to do so
+	// too: between replays in a row no host waits.
 	open := before.Clone()
 	open.Nodes = open.Nodes[:len(open.Nodes)-1]
 	for _, change := range []func(g *ir.Graph){
@@ -102,7 +104,8 @@ func TestChecksCarry(t *testing.T) {
 	open.Nodes, open.Params[0].Advance = open.Nodes[:len(open.Nodes)-2], 0
 	require.NotEmpty(t, prove.Check(context.Background(), open, open.Clone(), prove.Options{}).Assumptions)
 
-	// After the last replay a carry does nothing, so what stood in a state before counts.
+	// The carry after the last replay does nothing, so the bytes that a state held
+	// before it count.
 	onto, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
 graph g {
   memory %in input 16 u32[4]

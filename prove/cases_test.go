@@ -50,15 +50,16 @@ func caseGraph(t *testing.T, text string) *ir.Graph {
 	return m.Graphs[0]
 }
 
-// Short commands of the cases: grids, and a foreign kernel's effects.
+// Parts of the commands in the cases: grids, and the effects of a kernel without
+// declaration.
 const (
 	row  = " grid threads [64, 1, 1] of [64, 1, 1]"
 	one  = " grid threadgroups [1, 1, 1] of [32, 1, 1]"
 	loop = " grid threadgroups [1, 1, 1] of [64, 1, 1]"
 )
 
-// lots are n commands of unknown effects in one epoch, in pairs whose second is
-// written before or after.
+// lots returns n commands of unknown effects in one epoch. They come in pairs, whose
+// second command is moved to another place if separate is set.
 func lots(n int, separate bool) string {
 	var b strings.Builder
 	for i := range n {
@@ -70,8 +71,8 @@ func lots(n int, separate bool) string {
 	return b.String()
 }
 
-// What each check is for: a pair of graphs that would be proved, or answered in
-// other words, without it.
+// One case for each check: a pair of graphs that would be proved, or answered with
+// other words, without that check.
 func TestChecks(t *testing.T) {
 	const (
 		mulT     = "  #0 @mul (a = %x[0:256], b = %s[0:256], c = %t[0:256])" + row + "\n"

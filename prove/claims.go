@@ -2,9 +2,9 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// checkClaims compares the effects that the graph after stores with what its
-// commands touch. The proof does not use them, but whoever reads the graph next
-// may: they must not leave out a byte, nor promise a write that may not happen.
+// checkClaims compares the effects that A stores with what its commands touch. The
+// proof does not use stored effects, but whoever reads A next may. They must not leave
+// out a byte, nor call a write certain that may not happen.
 func (p *proof) checkClaims() {
 	for i := range p.a.ops {
 		o := &p.a.ops[i]
@@ -15,7 +15,8 @@ func (p *proof) checkClaims() {
 		foreign := !p.a.g.Kernels[d.Kernel].Library.Declared()
 		switch {
 		case foreign:
-			// Nobody but the recording knows what it touches: not a byte less, nor more.
+			// Only the recording knows what this kernel touches, so A must store
+			// exactly that.
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: nobody but the recording knows its effects, and other ones are stored", p.a.g.Describe(d))
 		case o.inst == nil && d.Effects.Known() && !p.saidSo(int32(i), d):
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: its declaration does not describe it, and complete effects are stored that the recording does not give", p.a.g.Describe(d))
@@ -26,15 +27,15 @@ func (p *proof) checkClaims() {
 	}
 }
 
-// saidSo reports whether the recording stores the effects of d, which is command
-// i after and unfused: it has no term.
+// saidSo reports whether the recording stores the effects of d, which is command i of
+// A, has no term, and implements one command.
 func (p *proof) saidSo(i int32, d *ir.Dispatch) bool {
 	e, ok := p.moved.effects(p.b.ops[p.sets.of(i)[0]].node.(*ir.Dispatch), d)
 	return ok && p.a.sameEffects(e, p.a.listed(d))
 }
 
-// claimsAll reports whether e covers everything that o touches and calls no
-// write certain that is not.
+// claimsAll reports whether e covers everything that o touches, and calls no write
+// certain that may not happen.
 func (m *model) claimsAll(o *op, e *ir.Effects) bool {
 	writes := m.writes[o.wlo:o.whi]
 	var reads, claimed []access
@@ -73,7 +74,8 @@ func (m *model) claimsAll(o *op, e *ir.Effects) bool {
 	return true
 }
 
-// claimsThat is the usual case of claimsAll: the very regions.
+// claimsThat is a quick test for the usual case of claimsAll: e lists exactly the
+// regions that o touches.
 func (m *model) claimsThat(o *op, e *ir.Effects) (same bool) {
 	writes := m.writes[o.wlo:o.whi]
 	same = len(e.Reads) == int(o.maybe-o.rlo) && len(e.Writes) == len(writes)
@@ -95,7 +97,7 @@ func (m *model) isRegion(x *access, y *ir.Region) bool {
 	return m.sameRegion(&m.shapes.of(x).Region, y)
 }
 
-// sameRegion compares a region in a root memory with a stored one.
+// sameRegion compares x, a region in a root memory, with the stored region y.
 func (m *model) sameRegion(x, y *ir.Region) bool {
 	at := &m.roots[y.Mem]
 	return x.Mem == at.mem && x.Off.Equal(y.Off.AddConst(at.off)) && sameExtents(x, y)
@@ -110,7 +112,8 @@ func (m *model) anyCovers(list []access, r *access) bool {
 	return m.void(r)
 }
 
-// sameEffects compares effects in root memories, known or not, with stored ones.
+// sameEffects compares x, effects in root memories, with the stored effects y. Either
+// may be unknown.
 func (m *model) sameEffects(x, y *ir.Effects) bool {
 	if x == nil || y == nil {
 		return x == y

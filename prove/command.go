@@ -6,15 +6,16 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// difference is what two commands differ in; the zero value: in nothing.
+// difference says in what two commands differ. The zero value means that they do not.
 type difference struct {
 	text   string
-	unsure bool // for some values of the params, perhaps
+	unsure bool // they may differ for some values of the params, but none was found
 }
 
 func (d difference) none() bool { return d.text == "" }
 
-// differing says what differs, if a comparison did not find two things to be the same.
+// differing turns the result of a comparison into a difference; text names what was
+// compared.
 func differing(found answer, text string) difference {
 	switch found {
 	case same:
@@ -25,8 +26,8 @@ func differing(found answer, text string) difference {
 	return difference{text + ", or one that cannot be told from it for all values of the params", true}
 }
 
-// sameCommand compares everything of an unfused command but where its views of
-// memory that commands write lie; it returns what differs.
+// sameCommand compares everything of two unfused commands except where their views of
+// memory that commands write begin. It returns what differs.
 func (t *twins) sameCommand(x, y ir.Node) difference {
 	switch x := x.(type) {
 	case *ir.Copy:
@@ -65,7 +66,7 @@ func (t *twins) sameCommand(x, y ir.Node) difference {
 	return t.sameArguments(d, e)
 }
 
-// sameArguments is sameCommand for dispatches of one kernel.
+// sameArguments is sameCommand for two dispatches of one kernel.
 func (t *twins) sameArguments(d, e *ir.Dispatch) difference {
 	if d.GridKind != e.GridKind || d.Threadgroup != e.Threadgroup {
 		return difference{text: "another grid or threadgroup"}
@@ -81,8 +82,9 @@ func (t *twins) sameArguments(d, e *ir.Dispatch) difference {
 	if (v == nil) != (w == nil) {
 		return difference{text: "a grid in memory, in one of them"}
 	}
-	// What declared kernels take their grid from is read like anything else. What others
-	// touch follows from what they bind, and this no argument binds.
+	// A declared kernel's grid counts are compared like any other read. What a kernel
+	// without declaration touches follows from its bindings, and grid counts are none
+	// of them.
 	if v != nil && !t.b.Kernels[d.Kernel].Library.Declared() && !samePlaces(t.b, t.a, *v, *w) {
 		return difference{text: "a grid elsewhere in memory"}
 	}
@@ -106,8 +108,8 @@ func (t *twins) sameArguments(d, e *ir.Dispatch) difference {
 	return unsure
 }
 
-// sameBinding compares the bytes that two bindings give a kernel, or the lengths of
-// two views of memory.
+// sameBinding compares the bytes that two bindings give a kernel, or, for views of
+// other memory, their lengths.
 func (t *twins) sameBinding(p, q *ir.Binding) difference {
 	if p.Slot != q.Slot {
 		return difference{text: "other bindings"}
@@ -132,7 +134,8 @@ func (t *twins) sameBinding(p, q *ir.Binding) difference {
 
 var anotherKernel = difference{text: "another kernel"}
 
-// sameKernel compares the code, its specialization and its argument table.
+// sameKernel compares the code of two kernels, their specialization and their argument
+// tables.
 func sameKernel(k, l *ir.Kernel) bool {
 	if k.Library.Kind != l.Library.Kind || k.Library.Digest != l.Library.Digest || k.Function != l.Function ||
 		len(k.Constants) != len(l.Constants) || len(k.Args) != len(l.Args) {
@@ -151,13 +154,12 @@ func sameKernel(k, l *ir.Kernel) bool {
 	return true
 }
 
-// translation finds what the commands after touch whose kernels nobody
-// declares.
+// translation finds what commands of A touch whose kernels have no declaration.
 type translation struct {
 	b, a  *model
-	twins []ir.MemID // by root memory before: that of the same name and size after, NoMem if none
-	// Of the last command: what it touches, and whether it binds the same bytes as
-	// its image.
+	twins []ir.MemID // by root memory of B: the memory of A with the same name and size, NoMem if there is none
+	// The results for the last command: what it touches, and whether it binds the same
+	// bytes as its image.
 	out    ir.Effects
 	stayed bool
 }
@@ -178,12 +180,12 @@ func newTranslation(b, a *model) *translation {
 	return t
 }
 
-// effects returns what e, a dispatch after whose kernel nobody declares,
-// touches: what d, its image before, touches by the recording, moved with the
-// views that it binds. All regions are in root memories. ok is false where that
-// says nothing: a region outside the views or in views that moved apart, or a
-// view that lost its alignment, which the kernel may count on. The next call
-// overwrites the effects.
+// effects returns what e touches, a dispatch of A whose kernel has no declaration: the
+// effects that the recording stores for d, its image, moved with the views that e
+// binds. All regions are in root memories. ok is false where this does not determine
+// the effects: a region lies outside the views, or in several views that moved apart,
+// or a view lost an alignment that the kernel may rely on. The next call overwrites the
+// result.
 func (t *translation) effects(d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
 	t.stayed = false
 	was := t.b.listed(d)
@@ -210,8 +212,8 @@ func (t *translation) effects(d, e *ir.Dispatch) (out *ir.Effects, ok bool) {
 	return out, true
 }
 
-// stays reports whether e binds the same bytes of memories of the same names as
-// d: then all that d touches stays too.
+// stays reports whether e binds the same bytes as d, in memories of the same names.
+// Then everything that d touches stays in place too.
 func (t *translation) stays(d, e *ir.Dispatch) (same bool) {
 	same = true
 	for i := 0; same && i < len(d.Bindings); i++ {
@@ -225,7 +227,8 @@ func (t *translation) stays(d, e *ir.Dispatch) (same bool) {
 	return same
 }
 
-// move makes of the bytes r that d touches those that e does.
+// move moves r, bytes that d touches, to the bytes that e touches, and adds them to the
+// result.
 func (t *translation) move(r *ir.Region, d, e *ir.Dispatch, stays bool) (ok bool) {
 	at := &t.b.roots[r.Mem]
 	twin := t.twins[at.mem]
@@ -236,7 +239,7 @@ func (t *translation) move(r *ir.Region, d, e *ir.Dispatch, stays bool) (ok bool
 	}
 	r.Mem = at.mem
 	found, inside, moved := false, false, *r
-	put := func(x ir.Region) bool { // whichever view the kernel goes by
+	put := func(x ir.Region) bool { // a region may lie in several views: all of them must move it to the same place
 		ok := !found || x.Equal(moved)
 		found, moved = true, x
 		return ok
@@ -262,7 +265,8 @@ func (t *translation) move(r *ir.Region, d, e *ir.Dispatch, stays bool) (ok bool
 		}
 	}
 	if !inside {
-		// In nobody's view: the memory of the same name is the same bytes.
+		// No view holds this region, so it stays where it is, in the memory of the same
+		// name.
 		x := *r
 		x.Mem = twin
 		if twin == ir.NoMem || !put(x) {
@@ -273,21 +277,21 @@ func (t *translation) move(r *ir.Region, d, e *ir.Dispatch, stays bool) (ok bool
 	return true
 }
 
-// within proves that r lies in the n bytes from off on.
+// within proves that r lies within the n bytes from off on.
 func within(g *ir.Graph, r *ir.Region, off, n ir.Affine) bool {
 	lo, end := r.Hull()
 	return atMost(g, off.Sub(lo), 0) && atMost(g, end.Sub(off.Add(n)), 0)
 }
 
-// outside proves that r has none of the n bytes from off on.
+// outside proves that r touches none of the n bytes from off on.
 func outside(g *ir.Graph, r *ir.Region, off, n ir.Affine) bool {
 	lo, end := r.Hull()
 	return atMost(g, end.Sub(off), 0) || atMost(g, off.Add(n).Sub(lo), 0)
 }
 
-// argumentAlign returns the alignment in bytes that a kernel may count on: that of
-// the argument's type, or, where nobody says it, the greatest of Metal's vector
-// types (long4; Metal Shading Language Specification, "Vector Data Types").
+// argumentAlign returns the alignment in bytes that a kernel may rely on: that of the
+// argument's type or, if the type is not known, that of Metal's largest vector type
+// (long4; Metal Shading Language Specification, "Vector Data Types").
 func argumentAlign(k *ir.Kernel, slot uint8) int64 {
 	const vector = 32
 	if a, ok := k.Arg(slot); ok && a.Type.Size() > 0 {
@@ -296,8 +300,8 @@ func argumentAlign(k *ir.Kernel, slot uint8) int64 {
 	return vector
 }
 
-// aligned reports whether a view that began at from is as well aligned at to,
-// as far as multiples of n go.
+// aligned reports whether a view that is moved from `from` to `to` keeps its alignment,
+// up to n bytes.
 func aligned(from, to ir.Affine, n int64) bool {
 	for !divides(n, from) {
 		n /= 2

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Two kinds of command are never one.
+// Two commands of different kinds are never the same.
 func TestChecksKindsOfCommands(t *testing.T) {
 	g := &ir.Graph{Kernels: []ir.Kernel{{}}}
 	commands := []ir.Node{&ir.Copy{}, &ir.Carry{}, &ir.Fill{}, &ir.Dispatch{}}
@@ -19,8 +19,8 @@ func TestChecksKindsOfCommands(t *testing.T) {
 	}
 }
 
-// A kernel without a declaration takes its grid from the same bytes of the same
-// memory: no argument binds them.
+// A kernel without declaration must take its grid from the same bytes of the same
+// memory, because no argument binds them.
 func TestChecksGridsInMemory(t *testing.T) {
 	g := &ir.Graph{Kernels: []ir.Kernel{{Library: ir.Library{Kind: ir.SourceFile, Path: "k.metal"}}}, Memories: []ir.Memory{
 		{Name: "x", Kind: ir.Input, Size: 64, Alias: ir.NoMem}, {Name: "y", Kind: ir.Input, Size: 64, Alias: ir.NoMem},

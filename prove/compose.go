@@ -10,31 +10,33 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// side turns the terms of declared kernels into terms over leaves: values that
-// come from outside of a set of commands. A load of what a command of the set
-// wrote is replaced by the term of what it wrote.
+// side builds terms for a set of commands over leaves, which are values from outside of
+// the set. A load of something that a command of the set wrote is replaced by the term
+// of what it wrote.
 type side struct {
 	t    *table
 	m    *model
 	set  []int32                       // ascending
-	read func(op int32, k int) reading // what op reads
-	leaf func(op int32, k int) int     // names what op reads, if it comes from outside
-	// memo holds the terms of t that were made: an element of a write, or a shared
-	// term of a declaration at given indices. What many read is made once.
+	read func(op int32, k int) reading // returns what op reads
+	leaf func(op int32, k int) int     // names the value that op reads, if it comes from outside
+	// memo holds the terms that were made already, so that what is read many times is
+	// built once. The key is an element of a write, or a shared term of a declaration,
+	// at given indices.
 	memo  map[string]termID
 	key   []byte
-	depth int // of commands whose terms are being made
+	depth int // how many calls of once are nested now
 }
 
-// begin forgets the terms of another table.
+// begin forgets all terms and continues with table t.
 func (s *side) begin(t *table) { s.t, s.memo, s.depth = t, map[string]termID{}, 0 }
 
-// maxDepth bounds how many commands of a set may read one of another: no kernel
-// computes more.
+// maxDepth bounds how many commands of a set may read from one another in a row. No
+// real kernel computes more.
 const maxDepth = 1 << 12
 
-// once is make, but makes nothing twice: number n of command op (a result, or a
-// shared term) at indices, with reductions from level on.
+// once calls make unless it did so before for the same key: number n of command op (a
+// write, or a shared term) at the indices env, with the indices of reductions counted
+// from level on.
 func (s *side) once(kind byte, op int32, n, level int, env []termID, make func() termID) termID {
 	k := append(s.key[:0], kind)
 	k = binary.AppendUvarint(k, uint64(op))
@@ -57,17 +59,17 @@ func (s *side) once(kind byte, op int32, n, level int, env []termID, make func()
 	return id
 }
 
-// evaluation is one declaration's terms, over given indices.
+// evaluation builds the terms of one command's declaration, at given indices.
 type evaluation struct {
 	s     *side
 	op    int32
 	in    *decl.Instance
 	env   []termID
-	level int // of the next reduction's index
+	level int // of the index of the next reduction
 }
 
-// stored returns what write w holds `off` bits after its region's start, as an
-// element of type dt.
+// stored returns the element of type dt that write w holds `off` bits after the start
+// of its region.
 func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
 	j := s.m.writes[w].op
 	o := &s.m.ops[j]
@@ -101,8 +103,8 @@ func (s *side) stored(w int32, off termID, dt ir.DType, level int) termID {
 	return 0
 }
 
-// decode returns the indices of the element of argument arg that begins off
-// bits after its first: the inverse of its strides.
+// decode returns the indices of the element of argument arg that begins off bits after
+// its first element: the inverse of its strides.
 func (s *side) decode(o *op, arg int, off termID) []termID {
 	a, shape, strides := &o.inst.Decl.Args[arg], o.inst.Shapes[arg], o.inst.Strides[arg]
 	bits := int64(a.Elem.Bits())
@@ -127,7 +129,7 @@ func (s *side) decode(o *op, arg int, off termID) []termID {
 		}
 		return 0
 	})
-	inner := int64(0) // how far the dimensions below reach
+	inner := int64(0) // how many elements the dimensions with smaller strides span
 	for i := len(dims) - 1; i >= 0; i-- {
 		k := dims[i]
 		if strides[k] <= inner {
@@ -149,7 +151,8 @@ func (s *side) decode(o *op, arg int, off termID) []termID {
 	return env
 }
 
-// load returns what op reads off bits after the start of its k-th read.
+// load returns the element of type dt that op reads off bits after the start of its
+// k-th read.
 func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID {
 	r := s.read(op, k)
 	if s.inside(&r) {
@@ -171,14 +174,14 @@ func (s *side) load(op int32, k int, off termID, dt ir.DType, level int) termID 
 	return s.t.intern(n)
 }
 
-// inside reports whether a reading sees what a command of the set wrote.
+// inside reports whether a reading sees a write of the set.
 func (s *side) inside(r *reading) bool {
 	if len(s.set) == 0 {
 		return false
 	}
 	for _, w := range r.writes {
 		op := s.m.writes[w].op
-		if op < s.set[0] { // as is most of what is read
+		if op < s.set[0] { // most reads see an older write
 			continue
 		}
 		if _, ok := slices.BinarySearch(s.set, op); ok {
@@ -188,7 +191,8 @@ func (s *side) inside(r *reading) bool {
 	return false
 }
 
-// filled returns the element of a weight that is one number repeated.
+// filled returns the element of a weight that is filled with one number. ok is false
+// for any other memory.
 func (s *side) filled(r *reading, off termID, dt ir.DType) (termID, bool) {
 	m := &s.m.g.Memories[r.at.mem]
 	if m.Kind != ir.Weight || m.Init.Kind != ir.InitFill {
@@ -205,7 +209,7 @@ func (s *side) filled(r *reading, off termID, dt ir.DType) (termID, bool) {
 		return s.t.intern(node{form: real, num: int64(word)}), true
 	case dt == ir.F16 && word>>16 == word&0xffff:
 		v := float32(term.F16Value(uint16(word)))
-		return s.t.real(v), v == v // a NaN's payload is none of the number's
+		return s.t.real(v), v == v // the number does not say which bits a NaN has
 	}
 	return 0, false
 }
@@ -218,7 +222,7 @@ func (e *evaluation) evalAll(list []*term.Expr) []termID {
 	return out
 }
 
-// float evaluates x and converts an integer.
+// float evaluates x, and converts it to f32 if it is an integer.
 func (e *evaluation) float(x *term.Expr) termID {
 	v := e.eval(x)
 	if x.Kind == term.Int {
@@ -268,7 +272,7 @@ func (e *evaluation) eval(x *term.Expr) termID {
 		return e.reduce(x)
 	case term.Select:
 		c := e.eval(x.Args[0])
-		if n := &t.nodes[c]; n.form == truth { // the other branch is not looked at
+		if n := &t.nodes[c]; n.form == truth { // the branch that is not taken need not have a term
 			if n.num != 0 {
 				return e.float(x.Args[1])
 			}
@@ -304,8 +308,8 @@ func (e *evaluation) eval(x *term.Expr) termID {
 	return t.floats(x.Op, x.Type, e.floatAll(x.Args))
 }
 
-// reduce evaluates a reduction. Its index is named by how deep it stands, so
-// that equal reductions are equal.
+// reduce evaluates a reduction. Its index is named by its nesting depth, so that equal
+// reductions get equal terms.
 func (e *evaluation) reduce(x *term.Expr) termID {
 	t := e.s.t
 	bound := e.eval(x.Args[0])
@@ -321,8 +325,8 @@ func (e *evaluation) reduce(x *term.Expr) termID {
 	n := node{form: reduction, op: x.Op, text: x.Class, args: []termID{bound, t.value(body)}}
 	n.args = append(n.args, e.evalAll(x.Args[2:])...)
 	if x.Class != "" && !fixedGroup(e.in.Decl) {
-		// Where the dispatch chooses its threadgroup, the order of additions may
-		// depend on it.
+		// If the dispatch chooses the threadgroup, the order of additions may depend on
+		// it.
 		n.text += fmt.Sprint(e.in.Dispatch.Threadgroup)
 	}
 	if x.Op == term.ArgMax {
@@ -332,7 +336,7 @@ func (e *evaluation) reduce(x *term.Expr) termID {
 	return t.intern(n)
 }
 
-// fixedGroup reports whether a declaration determines the threadgroup.
+// fixedGroup reports whether a declaration alone determines the threadgroup.
 func fixedGroup(d *decl.Decl) bool {
 	for i := range d.Group {
 		if d.Group[i].Check == nil {
@@ -342,7 +346,7 @@ func fixedGroup(d *decl.Decl) bool {
 	return true
 }
 
-// load evaluates a load of an argument's element.
+// load evaluates a load of one element of an argument.
 func (e *evaluation) load(x *term.Expr) termID {
 	t, arg := e.s.t, x.Index
 	a := &e.in.Decl.Args[arg]
@@ -361,8 +365,7 @@ func (e *evaluation) load(x *term.Expr) termID {
 	return e.s.load(e.op, k, off, a.Elem, e.level)
 }
 
-// inline returns an element of a buffer argument that is bound to bytes or to a
-// scalar.
+// inline returns an element of a buffer argument that is bound to bytes or to a scalar.
 func (e *evaluation) inline(a *decl.Arg, off termID) termID {
 	t := e.s.t
 	b := e.in.Graph.Resolve(*e.in.Dispatch.Binding(a.Slot))
@@ -373,7 +376,7 @@ func (e *evaluation) inline(a *decl.Arg, off termID) termID {
 	if b.Kind != ir.BindBytes {
 		giveUp("%s of %s is bound to a scalar of another type", a.Name, e.s.m.ops[e.op].id)
 	}
-	if ok && at >= 0 && at%32 == 0 && at/8+4 <= int64(len(b.Bytes)) { // a number, as in a constant argument
+	if ok && at >= 0 && at%32 == 0 && at/8+4 <= int64(len(b.Bytes)) { // a number, as a constant argument would be
 		word := binary.LittleEndian.Uint32(b.Bytes[at/8:])
 		switch a.Elem {
 		case ir.I32:

@@ -2,16 +2,16 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// findDead marks the commands after whose results reach no output, no state and
-// no memory that a command of unknown effects may look at. They need not be anybody's image: what they
-// write, nobody reads.
+// findDead marks the commands of A whose results reach no output, no state and no
+// memory that a pillar may look at. They need no image, because nobody reads what they
+// write.
 func (p *proof) findDead() {
 	p.dead = make([]bool, len(p.a.ops))
 	live := make([]bool, len(p.a.ops))
 	last := seen{}
 	mark := func(s *seen) {
 		if s.from == last.from && s.n <= last.n {
-			return // many commands may read what many wrote
+			return // the search would be quadratic where many commands read what many wrote
 		}
 		last = *s
 		for _, w := range p.current.h.writes(s) {
@@ -40,9 +40,8 @@ func (p *proof) findDead() {
 	}
 }
 
-// checkCoverage compares every live command after with those before that it
-// implements, finds what was left out, and checks that nothing crosses a
-// command of unknown effects.
+// checkCoverage compares every live command of A with its image, finds commands of B
+// that were left out, and checks that nothing crosses a pillar.
 func (p *proof) checkCoverage() {
 	implemented := make([]bool, len(p.b.ops))
 	for i := range p.a.ops {
@@ -56,7 +55,8 @@ func (p *proof) checkCoverage() {
 			continue
 		}
 		for _, j := range set {
-			// Twice the same from the same is right, if a kernel says that it is the same.
+			// Running a command twice is right if its kernel promises the same result
+			// from the same input.
 			if implemented[j] && !p.repeatable(j) {
 				p.add(Refused, Coverage, []ir.ID{p.b.ops[j].id}, []ir.ID{o.id}, "%s is implemented twice", p.b.g.Describe(p.b.ops[j].node))
 			}
@@ -77,16 +77,16 @@ func (p *proof) checkCoverage() {
 	}
 }
 
-// repeatable reports whether another run of command j before, reading the same, is
-// known to write the same.
+// repeatable reports whether running command j of B again with the same input is known
+// to write the same bytes.
 func (p *proof) repeatable(j int32) bool {
 	o := &p.b.ops[j]
 	_, dispatch := o.node.(*ir.Dispatch)
 	return !dispatch || o.inst != nil && !o.inst.Decl.Nondeterministic
 }
 
-// checkCommand compares command i after with those before that it implements.
-// It returns false where what follows it makes no sense.
+// checkCommand compares command i of A with its image. It returns false if the checks
+// that follow would make no sense.
 func (p *proof) checkCommand(i int32) bool {
 	o, set := &p.a.ops[i], p.sets.of(i)
 	if len(set) == 1 {
@@ -97,7 +97,7 @@ func (p *proof) checkCommand(i int32) bool {
 		}
 		d, ok := o.node.(*ir.Dispatch)
 		switch {
-		case why == anotherKernel && was.inst != nil && o.inst != nil: // its term may be equal: point 5
+		case why == anotherKernel && was.inst != nil && o.inst != nil: // its term may be equal nevertheless: point 5
 		case !why.none():
 			v := Refused
 			if why.unsure {
@@ -107,15 +107,15 @@ func (p *proof) checkCommand(i int32) bool {
 			return true
 		case !o.known && was.known && ok && !p.a.g.Kernels[d.Kernel].Library.Declared():
 			p.add(CannotTell, Coverage, p.before(i), []ir.ID{o.id}, "%s has no declaration, and its views changed so that the recording does not say what it touches", p.a.g.Describe(o.node))
-			return false // everything seems to cross it
+			return false // every later command would seem to cross it
 		case !o.known && !was.known && !sameViews(p.b.g, p.a.g, was.node.(*ir.Dispatch), d):
 			p.add(CannotTell, Values, p.before(i), []ir.ID{o.id}, "%s has unknown effects and another view than before", p.a.g.Describe(o.node))
 		case why.none():
 			p.checkPinned(i)
 		}
 	}
-	// Each command of unknown effects is an era of its own: it can be the image of
-	// one such command only, and of nothing beside it.
+	// Each pillar is an era of its own: it can be the image of exactly one pillar, and
+	// of nothing beside it.
 	for _, j := range set {
 		if was := &p.b.ops[j]; was.era != o.era {
 			p.add(Refused, Order, []ir.ID{was.id}, []ir.ID{o.id}, "%s crosses a command of unknown effects", p.a.g.Describe(o.node))
@@ -125,7 +125,7 @@ func (p *proof) checkCommand(i int32) bool {
 	return true
 }
 
-// before returns the IDs of the commands that command i after implements.
+// before returns the IDs of the commands of B that command i of A implements.
 func (p *proof) before(i int32) []ir.ID {
 	set := p.sets.of(i)
 	out := make([]ir.ID, len(set))
@@ -135,12 +135,12 @@ func (p *proof) before(i int32) []ir.ID {
 	return out
 }
 
-// sameViews reports whether a dispatch binds the same bytes of memories of the
-// same names as another one, which sameCommand finds to be the same.
+// sameViews reports whether two dispatches, which sameCommand finds to be the same,
+// bind the same bytes of memories of the same names.
 func sameViews(bg, ag *ir.Graph, d, e *ir.Dispatch) bool {
 	for i := range d.Bindings {
 		if d.Bindings[i].Kind != ir.BindView || bg.Memories[d.Bindings[i].View.Mem].Kind == ir.Argument {
-			continue // argument values are the same
+			continue // bytes that the host gives were compared already
 		}
 		if !samePlaces(bg, ag, d.Bindings[i].View, e.Bindings[i].View) {
 			return false

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Where many commands read what many wrote, the writes that readings list stay in
-// proportion to the commands, and the proof is as exact as ever.
+// Where many commands read what many wrote, the lists of writes grow in proportion to
+// the commands, and the proof stays exact.
 func TestChecksManyReaders(t *testing.T) {
 	work := func(n int) (listed, looked float64) {
 		h := trace(recordedModel(context.Background(), benchgraphs.Pieces(n), nil)).h
@@ -26,7 +26,7 @@ func TestChecksManyReaders(t *testing.T) {
 	g := benchgraphs.Pieces(4_000)
 	r := Check(context.Background(), g, g.Clone(), Options{})
 	require.Equal(t, Proved, r.Verdict, "%s", r)
-	// One of the writers reads something else.
+	// Now one of the writers reads something else.
 	other := g.Clone()
 	x := other.Nodes[77].(*ir.Copy)
 	x.Src = ir.ViewOf(x.Dst.Mem, 0, 4)
@@ -36,7 +36,7 @@ func TestChecksManyReaders(t *testing.T) {
 	require.Equal(t, Refused, Check(context.Background(), g, other, Options{}).Verdict)
 }
 
-// Beyond the bound a read that may see too many writes ends the proof.
+// Beyond its bound a read that may see too many writes ends the proof.
 func TestChecksCrowds(t *testing.T) {
 	defer func(a, b, c int) { lookFree, lookPerAccess, maxCrowd = a, b, c }(lookFree, lookPerAccess, maxCrowd)
 	lookFree, lookPerAccess, maxCrowd = 100, 1, 4
@@ -51,7 +51,7 @@ func TestChecksCrowds(t *testing.T) {
 	require.NoError(t, g.Check())
 	r := Check(context.Background(), g, g.Clone(), Options{})
 	require.Equal(t, CannotTell, r.Verdict, "%s", r)
-	require.Contains(t, r.String(), "too many writes may conflict with or hold what %s[")
+	require.Contains(t, r.String(), "too many writes may hold or overwrite bytes of %s[")
 	lookFree = 1 << 18
 	require.Equal(t, Proved, Check(context.Background(), g, g.Clone(), Options{}).Verdict)
 }

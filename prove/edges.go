@@ -9,90 +9,97 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Order by edges: every conflict lies on a path. What a command conflicts with are the
-// last writes of the bytes that it touches and, where it writes, the reads since: who
-// comes before these comes before it. So a path is asked for each piece of memory that
-// an access meets. Behind the list its commands run once more: the next replay.
+// Order by edges: every conflict must lie on a path of edges. An access conflicts with
+// the last write of each byte that it touches and, if it writes, also with the reads
+// since then. Everything older is ordered before those already. So a path is required
+// for each piece of memory that an access meets. The list is then gone through a second
+// time, as the next replay.
 //
-// Where many commands wrote what many others read as a whole, and the other way round,
-// a join stands between. Once it is found to be behind all of one side, it is asked for
-// in their place.
+// If many commands write what many others read as a whole, or the other way round, the
+// edges pass through a join. Once the join is known to wait for all commands of one
+// side, a path from the join is required in place of a path from each of them.
 
-// paths goes through the commands of a graph, run after run. Command i of run r is
-// turn r·len(ops) + i.
+// paths goes through the commands of a graph, once for each replay. Each replay is
+// called a run here; command i of run r is turn r·len(ops) + i.
 type paths struct {
 	*schedule
 	m      *model
 	index  *reach.Index
-	places []int32 // by op: its place in the list
+	places []int32 // by op: its position in the list of nodes
 	ops    int32
 
-	cells   []interval.Partition[cell] // by memory: of accesses to constant runs
+	cells   []interval.Partition[cell] // by memory: the flat accesses
 	readers []reader
-	shaped  []interval.Tree[int32] // by memory: of the others, which are held in held
+	shaped  []interval.Tree[int32] // by memory: the other accesses, as positions in held
 	held    []held
-	latest  map[int32]int32 // by shape: the last read of this run
-	changes []int32         // by memory: how many writes were noted
+	latest  map[int32]int32 // by shape: the position in held of the last read of it in this run
+	changes []int32         // by memory: how many writes were noted so far
 	wide    map[wideKey]*wideRead
 
 	asked []asked
 	nodes []int32
-	looks int // pieces that were looked at
+	looks int // pieces of memory that were compared so far
 
-	// The last turn of unknown effects that is ordered with all before it, and those
-	// since; the same of all turns.
+	// pillars are the latest pillars: up to the last one that is ordered after
+	// everything before it. since are all turns from that one on.
 	pillars, since []int32
 	pairs          int
 }
 
-// cell says who wrote some bytes last, and who read them since.
+// cell says who wrote some bytes last, and who has read them since.
 type cell struct {
-	write int32 // 1 + a turn; 0: none
-	reads int32 // 1 + a reader; 0: none
+	write int32 // 1 + the turn; 0: nobody
+	reads int32 // 1 + the first of a list in paths.readers; 0: nobody
 }
 
-// reader is one of a list, which lists of other bytes may end with, too.
+// reader is an element of a linked list. The lists of several cells may share their
+// ends.
 type reader struct{ turn, next int32 }
 
-// held is an access that is no constant run.
+// held is an access that is not kept in cells: one that is not flat, or a flat read of
+// many pieces.
 type held struct {
 	access
 	turn  int32
 	write bool
-	gone  bool // what follows need not look at it
-	// readers are all that read a constant run of many pieces; turn is none of them.
+	gone  bool // overwritten or replaced: later commands need not look at it
+	// readers, if not nil, are all commands that read a flat range of many pieces; turn
+	// means nothing then.
 	readers *readers
 }
 
-// wideKey is a constant run of many pieces.
+// wideKey is a flat range that consists of many pieces.
 type wideKey struct {
 	mem     ir.MemID
 	lo, end int64
 }
 
-// manyPieces is from how many pieces on the readers of a run are kept together.
+// manyPieces is the number of pieces from which on the readers of a range are kept
+// together.
 const manyPieces = 64
 
-// wideRead is what is known of a run that was read as a whole.
+// wideRead is what is known of a range that was read as a whole.
 type wideRead struct {
-	// What is behind these nodes is behind all writers of the run, as of so many changes
-	// of its memory, for a reader of this replay. Not known: they are not.
+	// Whoever waits for the gates waits for all writers of the range. This holds only
+	// if known is set and the memory was written `changes` times, and for readers of
+	// the same run only.
 	gates   []int32
 	known   bool
 	changes int32
-	// The readers since the last write of all of it, the latest first, are held under
-	// this number; −1: none.
+	// held is the position in paths.held of the readers since the last write that
+	// covered the whole range; −1: there are none.
 	held int32
 }
 
-// readers are some of those of a run, and those before them.
+// readers is a group of commands that read the same range; older are the groups before
+// it.
 type readers struct {
 	turns []int32
-	gates []int32 // what is behind these nodes is behind all of them, and those before; nil: none are known
+	gates []int32 // whoever waits for these waits for this group and all older ones; nil: not known
 	older *readers
 }
 
-// last returns the last one of them.
+// last returns the latest command of the group, or of the older groups if it is empty.
 func (r *readers) last() int32 {
 	if n := len(r.turns); n > 0 {
 		return r.turns[n-1]
@@ -100,17 +107,18 @@ func (r *readers) last() int32 {
 	return r.older.last()
 }
 
-// asked is a conflict that must lie on a path.
+// asked is a conflict with an earlier turn, which must lie on a path.
 type asked struct {
 	turn int32
-	a    *access // of the command that asks; nil where one of the two is of unknown effects
+	a    *access // the access of the later command; nil if one of the two commands is a pillar
 	with access
 }
 
-// beside are two commands that nothing orders, one of them of unknown effects.
+// beside are two commands, one of them a pillar, that nothing orders.
 type beside struct{ earlier, later int32 }
 
-// orderByEdges finds the conflicting pairs of a graph that its edges do not order.
+// orderByEdges finds the conflicting pairs of commands that the edges of a graph do not
+// order.
 func orderByEdges(m *model) *schedule {
 	runs := 2
 	if m.g.NextHost {
@@ -130,13 +138,13 @@ func orderByEdges(m *model) *schedule {
 	}
 	for r := range runs {
 		clear(p.latest)
-		for _, w := range p.wide { // the params may be others
+		for _, w := range p.wide { // in another run the params may have other values
 			w.known = false
 		}
 		for i := range p.ops {
 			interrupt.Poll(m.ctx)
 			if len(p.races) >= maxFindings || p.undecided {
-				return p.schedule // as good as all
+				return p.schedule // more findings would change nothing
 			}
 			p.step(int32(r)*p.ops + i)
 		}
@@ -146,7 +154,7 @@ func orderByEdges(m *model) *schedule {
 
 func (p *paths) op(turn int32) *op { return &p.m.ops[turn%p.ops] }
 
-// node returns the node of a turn in the index.
+// node returns the node of a turn in the reachability index.
 func (p *paths) node(turn int32) int32 {
 	return turn/p.ops*int32(len(p.m.g.Nodes)) + p.places[turn%p.ops]
 }
@@ -154,7 +162,8 @@ func (p *paths) node(turn int32) int32 {
 // sameRun reports whether two turns belong to one replay.
 func (p *paths) sameRun(t, u int32) bool { return t/p.ops == u/p.ops }
 
-// ordered reports whether a path leads from command i to a later one of its replay.
+// ordered reports whether a path leads from command i to command j, which is later in
+// the same replay.
 func (p *paths) ordered(i, j int32) bool {
 	path, decided := p.index.Path(p.places[i], p.places[j])
 	p.undecided = p.undecided || !decided
@@ -182,7 +191,7 @@ func (p *paths) step(t int32) {
 	p.pillar(t)
 }
 
-// look lists what access a conflicts with.
+// look collects in asked the conflicts of access a, which turn t makes.
 func (p *paths) look(t int32, a *access, write bool) {
 	m := p.m
 	if m.readOnly(a.mem) || m.void(a) {
@@ -190,7 +199,7 @@ func (p *paths) look(t int32, a *access, write bool) {
 	}
 	meet := func(turn int32, with *access) {
 		if turn == t || turn >= p.ops && p.sameRun(turn, t) {
-			return // of two commands of the second run the first has shown it
+			return // two commands of the second run were compared in the first
 		}
 		p.asked = append(p.asked, asked{turn, a, *with})
 	}
@@ -211,7 +220,7 @@ func (p *paths) look(t int32, a *access, write bool) {
 	if w != nil && w.known && w.changes == p.changes[a.mem] && p.behind(w.gates, t) {
 		return
 	}
-	reader := int32(-1) // the last one of a run that holds all of a
+	reader := int32(-1) // the last reader of a range that contains all of a
 	p.shaped[a.mem].Overlapping(a.lo, a.end, func(k int32) bool {
 		h := &p.held[k]
 		switch {
@@ -234,7 +243,8 @@ func (p *paths) look(t int32, a *access, write bool) {
 			return false
 		}
 		with := access{lo: lo, end: end, mem: a.mem}
-		// A writer is before those who read what it wrote, who come before this write.
+		// The last writer comes before those who read its result, and they come before
+		// this write.
 		if write && a.flat() && (c.reads > 0 || c.write-1 < reader) {
 			c.write = 0
 		}
@@ -256,22 +266,23 @@ func (p *paths) look(t int32, a *access, write bool) {
 	}
 }
 
-// looked counts a piece that turn t and another touch. All turns together may look at
-// as many as comparisons may take steps ([model.afford]).
+// looked counts one piece of memory that turn t and another one touch. All turns
+// together share the bound on the steps of comparisons ([model.afford]); beyond it the
+// proof is undecided.
 func (p *paths) looked(t, other int32) {
 	if p.looks++; !p.m.afford(1) && !p.undecided {
 		p.undecided, p.doubt = true, beside{max(other, 0) % p.ops, t % p.ops}
 	}
 }
 
-// behind reports whether turn t is behind all the nodes, as far as that is known.
+// behind reports whether turn t is known to be ordered after all the nodes.
 func (p *paths) behind(nodes []int32, t int32) bool {
 	missing, decided := p.index.Missing(nodes, p.node(t))
 	return decided && len(missing) == 0
 }
 
-// gates returns joins that turn t waits for, such that what is behind them is behind
-// all of list and the nodes also; found is false where there are none.
+// gates returns joins that turn t waits for and which together wait for all of list and
+// of the nodes in also. found is false if there are no such joins.
 func (p *paths) gates(t int32, list []asked, also []int32) (gates []int32, found bool) {
 	left := slices.Clone(also)
 	for i := range list {
@@ -285,7 +296,7 @@ func (p *paths) gates(t int32, list []asked, also []int32) (gates []int32, found
 			continue
 		}
 		n++
-		before := slices.DeleteFunc(slices.Clone(left), func(x int32) bool { return x >= g }) // those it can be behind
+		before := slices.DeleteFunc(slices.Clone(left), func(x int32) bool { return x >= g }) // a path leads forward only
 		missing, decided := p.index.Missing(before, g)
 		if !decided || len(missing) == len(before) {
 			continue
@@ -300,8 +311,8 @@ func (p *paths) gates(t int32, list []asked, also []int32) (gates []int32, found
 	return gates, len(left) == 0
 }
 
-// lookReaders lists what write a of turn t conflicts with of those who read a run as a
-// whole.
+// lookReaders collects in asked the conflicts of write a of turn t with those who read
+// a range as a whole.
 func (p *paths) lookReaders(t int32, a *access, h *held) {
 	first := len(p.asked)
 	c, older := h.readers, []int32(nil)
@@ -312,7 +323,7 @@ func (p *paths) lookReaders(t int32, a *access, h *held) {
 		}
 		for _, u := range c.turns {
 			if u == t || u >= p.ops && p.sameRun(u, t) {
-				continue // of two commands of the second run the first has shown it
+				continue // two commands of the second run were compared in the first
 			}
 			if p.looked(t, u); p.undecided {
 				return
@@ -329,13 +340,14 @@ func (p *paths) lookReaders(t int32, a *access, h *held) {
 	}
 }
 
-// ask demands a path for each conflict of turn t that was listed.
+// ask requires a path for each collected conflict of turn t, and notes the races: those
+// without a path.
 func (p *paths) ask(t int32) {
 	missing := p.missing(t)
 	if len(missing) == 0 {
 		return
 	}
-	var worst [2]*race // within the replay, and around its end
+	var worst [2]*race // the worst race within the replay, and the worst around its end
 	for k := range p.asked {
 		q := &p.asked[k]
 		around := !p.sameRun(q.turn, t)
@@ -357,7 +369,8 @@ func (p *paths) ask(t int32) {
 	}
 }
 
-// missing returns the nodes of the conflicts listed that no path leads from to turn t.
+// missing returns, in ascending order, the nodes among the collected conflicts from
+// which no path leads to turn t.
 func (p *paths) missing(t int32) []int32 {
 	p.nodes = p.nodes[:0]
 	for k := range p.asked {
@@ -378,13 +391,13 @@ func (p *paths) missing(t int32) []int32 {
 	return missing
 }
 
-// isMissing reports whether turn u is among what [paths.missing] found.
+// isMissing reports whether turn u is among the nodes that [paths.missing] found.
 func (p *paths) isMissing(missing []int32, u int32) bool {
 	_, found := slices.BinarySearch(missing, p.node(u))
 	return found
 }
 
-// read notes a read, which is ordered.
+// read notes a read whose order has been checked.
 func (p *paths) read(t int32, a *access) {
 	if p.m.readOnly(a.mem) || p.m.void(a) {
 		return
@@ -403,7 +416,8 @@ func (p *paths) read(t int32, a *access) {
 		})
 		return
 	}
-	// A read of the same region that is on a path to this one need not be looked at.
+	// An earlier read of the same region with a path to this one is covered by this
+	// one.
 	if k, ok := p.latest[a.shape]; ok && p.held[k].turn != t {
 		if path, _ := p.index.Path(p.node(p.held[k].turn), p.node(t)); path {
 			p.held[k].gone = true
@@ -412,7 +426,8 @@ func (p *paths) read(t int32, a *access) {
 	p.latest[a.shape] = p.hold(t, a, false)
 }
 
-// readWide is read of a constant run of many pieces; it reports whether a is one.
+// readWide notes a flat read of many pieces. It returns false, and does nothing, if the
+// read has few.
 func (p *paths) readWide(t int32, a *access) bool {
 	key := wideKey{a.mem, a.lo, a.end}
 	w := p.wide[key]
@@ -440,7 +455,8 @@ func (p *paths) readWide(t int32, a *access) bool {
 	return true
 }
 
-// write notes a write, which is ordered, and drops what it covers.
+// write notes a write whose order has been checked, and forgets the accesses that it
+// covers.
 func (p *paths) write(t int32, a *access) {
 	if p.m.readOnly(a.mem) || p.m.void(a) {
 		return
@@ -450,7 +466,7 @@ func (p *paths) write(t int32, a *access) {
 		h := &p.held[k]
 		if !h.gone && (h.turn != t || h.readers != nil) {
 			p.looked(t, h.turn)
-			// The params of another replay may be others.
+			// in another run the params may have other values
 			h.gone = (a.flat() || p.sameRun(h.turn, t)) && p.m.covers(a, &h.access)
 		}
 		return true
@@ -462,12 +478,12 @@ func (p *paths) write(t int32, a *access) {
 	p.hold(t, a, true)
 }
 
-// hold keeps an access that is no constant run, and returns its number.
+// hold keeps an access in held and returns its position.
 func (p *paths) hold(t int32, a *access, write bool) int32 {
 	k := int32(len(p.held))
 	p.held = append(p.held, held{access: *a, turn: t, write: write})
 	tree := &p.shaped[a.mem]
-	if n := tree.Len(); n >= 64 && n&(n-1) == 0 { // now and then those that are gone go
+	if n := tree.Len(); n >= 64 && n&(n-1) == 0 { // at each doubling, drop those that are gone
 		var left []int32
 		tree.Overlapping(-1<<62, 1<<62, func(k int32) bool {
 			if !p.held[k].gone {
@@ -484,8 +500,8 @@ func (p *paths) hold(t int32, a *access, write bool) int32 {
 	return k
 }
 
-// pillar demands paths between turn t and others where one of them is of unknown
-// effects. What is before one that is ordered with all before it need not be asked for
+// pillar requires paths between turn t and earlier turns of which one is a pillar. What
+// comes before a pillar that is ordered after everything earlier is not asked for
 // again.
 func (p *paths) pillar(t int32) {
 	o := p.op(t)

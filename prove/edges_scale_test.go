@@ -11,9 +11,9 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// The order of a graph that the pass edges made takes a bounded number of steps a
-// command, searches for paths and looks at pieces of memory, and so many edges: from
-// 1e4 to 4e4 commands, where many read what many wrote, too.
+// Proving the order of a graph that the pass edges made takes a bounded number of
+// steps, searches and comparisons for each command, and a bounded number of edges: from
+// 1e4 to 4e4 commands, also where many read what many wrote.
 func TestOrderByEdgesIsLinear(t *testing.T) {
 	p, err := passes.ParsePipeline("edges")
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 
 const byEdges = "annotate,fuse,dce,rename,schedule,barriers,plan,edges"
 
-// unordered returns a pair of commands that conflict and that no path of edges orders,
-// found pair by pair.
+// unordered compares all pairs of commands and returns one that conflicts without a
+// path of edges between the two.
 func unordered(g *ir.Graph) (with, at ir.Command) {
 	t := hazard.NewTable(context.Background(), g)
 	var places []int32
@@ -40,8 +40,8 @@ func unordered(g *ir.Graph) (with, at ir.Command) {
 	return nil, nil
 }
 
-// Graphs ordered by edges are proved; without an edge they are refused if the conflict
-// that it orders has no other path, and proved if it has.
+// Graphs ordered by edges are proved. Without one of their edges they are refused if
+// the conflict that the edge orders has no other path, and proved if it has one.
 func TestChecksOfEdges(t *testing.T) {
 	refused, proved := 0, 0
 	for _, name := range recorded.Names(t) {
@@ -75,7 +75,7 @@ func TestChecksOfEdges(t *testing.T) {
 	require.Positive(t, proved)
 }
 
-// What would take more steps than the bound is left open, with the pair.
+// A search that would take more steps than its bound cannot tell, and names the pair.
 func TestChecksOfEdgesEndWithTheirBound(t *testing.T) {
 	const pairs, deep, wide = 400, 2000, 20
 	b := ir.NewBuilder("g")
@@ -85,7 +85,8 @@ func TestChecksOfEdgesEndWithTheirBound(t *testing.T) {
 	for i := range int64(pairs) {
 		fills = append(fills, b.Fill(ir.ViewOf(x, i, 1), 1, ""))
 	}
-	// Many paths lead from each fill to each copy, and none along the latest commands.
+	// Many paths lead from each fill to each copy, but none along the latest commands
+	// that each command waits for.
 	var joins []ir.Command
 	for i := range deep {
 		j := b.Join()
@@ -109,8 +110,8 @@ func TestChecksOfEdgesEndWithTheirBound(t *testing.T) {
 	require.Equal(t, prove.Proved, r.Verdict, "%s", r)
 }
 
-// Where the host waits between two replays nothing else need order them; a graph that
-// orders them owes it.
+// If the host waits between two replays, nothing else need order them. If the recording
+// orders them, A must order them or say that the host waits.
 func TestChecksOfTheNextReplay(t *testing.T) {
 	b := ir.NewBuilder("g")
 	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 16})
@@ -134,10 +135,10 @@ func TestChecksOfTheNextReplay(t *testing.T) {
 	require.Less(t, len(within(false).Edges), len(edged.Edges))
 	require.Equal(t, prove.Proved, check(edged, within(true)).Verdict)
 	require.Equal(t, prove.Refused, check(edged, within(false)).Verdict)
-	// A recording may leave it to its host, unsaid.
+	// A recording may rely on its host without saying so.
 	require.Equal(t, prove.Proved, prove.Check(context.Background(), g, within(false), prove.Options{}).Verdict)
 	require.Equal(t, prove.CannotTell, check(g, within(false)).Verdict)
-	// Said, it is owed.
+	// If it says so, A must say so too.
 	said := g.Clone()
 	said.NextHost = true
 	require.Equal(t, prove.Proved, check(said, said.Clone()).Verdict)

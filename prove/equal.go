@@ -6,9 +6,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// mergeEqual gives one name to writes before that have equal bytes: of commands that
-// are the same and read the same, and of a copy and what it copies. A graph after
-// that leaves one of them out, and reads the other, then reads the same value.
+// mergeEqual gives one name to writes of B that have equal bytes: those of two commands
+// that are the same and read the same, and those of a copy and of what it copies. If A
+// leaves one of the two out and reads the other, it then reads the same value.
 func (p *proof) mergeEqual() {
 	h := newHasher(p.b, p.recorded, maphash.MakeSeed())
 	itself := newTwins(p.b.g, p.b.g)
@@ -36,8 +36,7 @@ func (p *proof) mergeEqual() {
 	}
 }
 
-// sameResults reports whether two commands before, between the same two of unknown
-// effects, write the same bytes.
+// sameResults reports whether two commands of B, of the same era, write the same bytes.
 func (p *proof) sameResults(t *twins, x, y *op) bool {
 	if !x.known || !y.known || x.era != y.era || p.nondeterministic(x) || !t.sameCommand(x.node, y.node).none() || !shapesAlike(p.b, x, p.b, y) {
 		return false
@@ -56,8 +55,8 @@ func (p *proof) sameResults(t *twins, x, y *op) bool {
 	return p.samePins(x, y)
 }
 
-// samePins reports whether two commands of one kernel bind the same bytes where their
-// effects leave out what they bind.
+// samePins reports whether two commands of one kernel bind the same bytes, as far as
+// their bindings are not listed in their effects.
 func (p *proof) samePins(x, y *op) bool {
 	d, ok := x.node.(*ir.Dispatch)
 	if !ok || p.b.g.Kernels[d.Kernel].Library.Declared() {
@@ -73,10 +72,12 @@ func (p *proof) samePins(x, y *op) bool {
 	return true
 }
 
-// nondeterministic: two runs may write different bytes.
+// nondeterministic reports whether two runs of o on the same input may write different
+// bytes.
 func (p *proof) nondeterministic(o *op) bool { return o.inst != nil && o.inst.Decl.Nondeterministic }
 
-// copied returns the write whose bytes op i copies, all of them.
+// copied returns the write whose bytes op i copies. ok is false unless i is a copy and
+// all of its source is that one write.
 func copied(m *model, t *readings, i int32) (w int32, ok bool) {
 	o := &m.ops[i]
 	if !m.copies(i) {
@@ -91,9 +92,9 @@ func copied(m *model, t *readings, i int32) (w int32, ok bool) {
 	return r.writes[0], from.must && same && d == 0 && sameShape(m, &from.access, m, r.at)
 }
 
-// copies reports whether op i has one read and one write and writes what it reads,
-// byte for byte: it is a copy, or its kernel's term is its argument, at the same place
-// in a region of the same shape.
+// copies reports whether op i has one read and one write and writes exactly the bytes
+// that it reads, in a region of the same shape: it is a copy command, or the term of
+// its kernel is the argument itself.
 func (m *model) copies(i int32) bool {
 	o := &m.ops[i]
 	if o.rhi-o.rlo != 1 || o.whi-o.wlo != 1 {
@@ -117,7 +118,7 @@ func (m *model) copies(i int32) bool {
 	return m.copying[o.kind] == same
 }
 
-// termCopies is copies for a kernel's term.
+// termCopies is copies for a dispatch, decided by the term of its kernel.
 func (m *model) termCopies(i int32) (found bool) {
 	defer func() {
 		switch r := recover().(type) {

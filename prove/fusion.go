@@ -67,21 +67,21 @@ func (p *proof) checkFusion(i int32) {
 		p.images.images[int(o.wlo)+k] = f.writeOf(z)
 	}
 	for _, e := range known.equal {
-		// A copy, say: the same bytes twice.
+		// a copy, for example, yields the same bytes a second time
 		p.recordedNames.join(f.writeOf(e[0]), f.writeOf(e[1]))
 	}
 	p.use(term.Unrounded, known.unrounded)
 	p.Fused++
 }
 
-// Bounds on the fusions that are compared: far above what a kernel with 31 arguments
-// and a text of 4,096 bytes can be.
+// Bounds on the fusions that are compared. They are far above what a kernel with 31
+// arguments and a source of 4,096 bytes can be.
 const (
 	maxSet     = 1 << 12 // commands
 	maxSources = 1 << 9  // values that they read
 )
 
-// listed writes the first few of a list of commands.
+// listed formats the first few of a list of commands.
 func listed(ids []ir.ID) string {
 	const shown = 16
 	if len(ids) <= shown {
@@ -90,17 +90,17 @@ func listed(ids []ir.ID) string {
 	return strings.TrimSuffix(fmt.Sprint(ids[:shown]), "]") + fmt.Sprintf(" …] (%d)", len(ids))
 }
 
-// termless reports whether nothing says what command i after computes, as a function
-// of what it reads: it is no copy, and its kernel declares no term or may compute
-// another one each time.
+// termless reports whether no term says what command i of A computes from what it
+// reads: it is not a copy, and its kernel declares no term, or may compute something
+// else each time.
 func (p *proof) termless(i int32) bool {
 	o := &p.a.ops[i]
 	_, isCopy := o.node.(*ir.Copy)
 	return o.inst == nil && !isCopy || p.nondeterministic(o) || hasCounts(o.node)
 }
 
-// hasCounts reports whether a command takes its grid from memory: which elements it
-// computes no term says.
+// hasCounts reports whether a command takes its grid from memory. Then no term says
+// which elements it computes.
 func hasCounts(c ir.Command) bool {
 	d, ok := c.(*ir.Dispatch)
 	return ok && d.Counts() != nil
@@ -108,42 +108,42 @@ func hasCounts(c ir.Command) bool {
 
 func (u undecided) Error() string { return u.why }
 
-// fusion compares the terms of one command after with those of its image.
+// fusion compares the terms of one command of A with those of its image, the set.
 type fusion struct {
 	p       *proof
 	op      int32
-	now     []reading // of the command after
+	now     []reading // what the command of A reads
 	set     []int32
 	t       *table
 	a, b    *side
 	sources []source
-	leaves  []int // of the commands of the set, then of the command after: the source of each read; inner where it comes from the set
-	first   []int // where those of each command begin
+	leaves  []int // by read, first of the commands of the set, then of the command of A: its position in sources, or inner if a command of the set wrote it
+	first   []int // where the reads of each command begin in leaves
 }
 
 const inner = -1
 
-// source is a value that leaves read: a reading of either graph.
+// source is a value that leaves stand for, as some command of B or of A reads it.
 type source struct {
 	reading
 	after bool
 }
 
-// outcome is what comparing the terms of a fusion found. It holds for all
-// fusions of one signature.
+// outcome is the result of comparing the terms of a fusion. It holds for all fusions
+// with the same signature.
 type outcome struct {
 	err    error
-	images []result    // by write of the command after
-	equal  [][2]result // results of the set with equal terms
-	// unrounded is the number of roundings of intermediates that rewrite round
-	// left out.
+	images []result    // by write of the command of A
+	equal  [][2]result // results of the set whose terms are equal
+	// unrounded is the number of roundings of intermediates that the rewrite `round`
+	// dropped.
 	unrounded int
 }
 
-// result is a write of a command of the set.
+// result is write number nr of the command at position member of the set.
 type result struct{ member, nr int32 }
 
-// memberOf returns the place of a command in the set, −1 if it is not there.
+// memberOf returns the position of a command in the set, or −1.
 func (f *fusion) memberOf(op int32) int {
 	if k, ok := slices.BinarySearch(f.set, op); ok {
 		return k
@@ -182,10 +182,11 @@ func (p *proof) newFusion(i int32, set []int32) *fusion {
 	return f
 }
 
-// source names the value of a reading: readings of equal values have one name.
+// source returns the number of the value of a reading. Readings of equal values get the
+// same number.
 func (f *fusion) source(r *reading, after bool) int {
 	if len(f.sources) > maxSources {
-		return maxSources // nothing will be compared
+		return maxSources // too many: the fusion will not be compared
 	}
 	for i := range f.sources {
 		s := &f.sources[i]
@@ -213,9 +214,9 @@ func (f *fusion) names(after bool) *names {
 	return &f.p.recordedNames
 }
 
-// signature says all that the terms depend on: the forms of the commands, which
-// of their reads are one value, which come from one another and from where in
-// it, and which are constants. ok is false where a command has no form.
+// signature encodes everything that the terms depend on: the forms of the commands,
+// which of their reads are the same value, which reads see writes of the set and where
+// in them, and which are constants. ok is false if a command has no form.
 func (f *fusion) signature() (key []byte, ok bool) {
 	k := f.p.key[:0]
 	num := func(v int64) { k = binary.AppendVarint(k, v) }
@@ -231,7 +232,7 @@ func (f *fusion) signature() (key []byte, ok bool) {
 			num(d)
 			return len(r.writes) == 1 && !r.initial && ok
 		case m.Kind == ir.Weight && m.Init.Kind == ir.InitFill:
-			num(-3) // no leaf
+			num(-3) // not a leaf
 			k = append(k, m.Init.Pattern[:]...)
 			num(r.at.lo % 4)
 			return r.at.flat()
@@ -265,9 +266,8 @@ func (f *fusion) signature() (key []byte, ok bool) {
 	return k, true
 }
 
-// compare finds for each write of the command after the result of the set that
-// has its term. An error that is undecided says what is missing to compare
-// them.
+// compare finds, for each write of the command of A, the result of the set that has its
+// term. If the error is an undecided one, it says what was missing for the comparison.
 func (f *fusion) compare() *outcome {
 	f.begin()
 	out := &outcome{}
@@ -280,14 +280,15 @@ func (f *fusion) compare() *outcome {
 	return out
 }
 
-// begin makes room for terms.
+// begin starts with an empty table of terms.
 func (f *fusion) begin() {
 	f.t = newTable(f.p.b.g)
 	f.a.begin(f.t)
 	f.b.begin(f.t)
 }
 
-// computes reports whether the set has the term of one write alone.
+// computes reports whether the set has a result with the term of write w. Other writes
+// are not looked at.
 func (f *fusion) computes(w int32) bool {
 	f.begin()
 	return f.imageOf(w, &outcome{}) == nil
@@ -342,16 +343,16 @@ func (f *fusion) imageOf(w int32, out *outcome) error {
 	return err
 }
 
-// rewritten looks for the result whose term lacks nothing but roundings of
-// intermediates: of several the one that lay where w lies, else that which lost
-// the fewest.
+// rewritten looks for a result of the set whose term differs from that of w only in
+// roundings of intermediates that w lacks. Of several it takes the one that lay where w
+// lies, otherwise the one with the fewest roundings dropped.
 func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcome) (found bool, why error) {
 	var best candidate
 	dropped, here := 0, false
 	for _, c := range others {
 		n, ok := 0, false
 		if _, err := f.term(func() termID { n, ok = f.t.unroundings(c.want, got); return got }); err != nil {
-			why = err // too large to compare
+			why = err // a term is too large to compare
 		}
 		if !ok {
 			continue
@@ -367,7 +368,7 @@ func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcom
 	}
 	out.images = append(out.images, best.result)
 	out.unrounded += dropped
-	for _, c := range others { // to the bit what best is
+	for _, c := range others { // results that equal the best one to the bit
 		if c.want == best.want && c.result != best.result {
 			out.equal = append(out.equal, [2]result{best.result, c.result})
 		}
@@ -375,13 +376,14 @@ func (f *fusion) rewritten(w *write, others []candidate, got termID, out *outcom
 	return true, nil
 }
 
-// candidate is a result of the set that has another term.
+// candidate is a result of the set whose term is not equal to that of the write in
+// question.
 type candidate struct {
 	result
 	want termID
 }
 
-// otherTerm is the error of two terms that differ.
+// otherTerm is the error for two terms that differ.
 type otherTerm struct {
 	t         *table
 	got, want termID
@@ -391,7 +393,7 @@ func (e *otherTerm) Error() string {
 	return fmt.Sprintf("its term is %s, theirs %s", e.t.format(e.got), e.t.format(e.want))
 }
 
-// term runs what may give up.
+// term calls make, and returns as an error what makes it give up.
 func (f *fusion) term(make func() termID) (id termID, err error) {
 	f.a.depth, f.b.depth = 0, 0
 	defer func() {
@@ -406,12 +408,12 @@ func (f *fusion) term(make func() termID) (id termID, err error) {
 	return make(), nil
 }
 
-// result returns the term of what write w after holds, over one index for each
-// dimension of its argument, where that element begins, in bits after the
-// region's start, and its type.
+// result describes write w of A at one element, whose indices are one variable for each
+// dimension of its argument: off is where the element begins, in bits after the start
+// of the region, dt its type, and got its term.
 func (f *fusion) result(w int32) (off termID, dt ir.DType, got termID, err error) {
 	o := &f.p.a.ops[f.op]
-	if o.inst == nil { // a copy, byte by byte
+	if o.inst == nil { // a copy: each byte is an element
 		got, err = f.term(func() termID {
 			n := f.t.affine(o.node.(*ir.Copy).Dst.Len)
 			off, dt = f.t.scale(f.t.index(0, n), 8), ir.U8
@@ -429,7 +431,8 @@ func (f *fusion) result(w int32) (off termID, dt ir.DType, got termID, err error
 }
 
 // element returns where an element of an argument begins, in bits after the first
-// one, over one index for each dimension, and the level of indices behind these.
+// element, as a term over one index variable for each dimension. level is the first
+// level that is free for the indices of reductions.
 func (s *side) element(o *op, arg int) (off termID, level int) {
 	off = s.t.integer(0)
 	bits := int64(o.inst.Decl.Args[arg].Elem.Bits())
@@ -443,7 +446,8 @@ func (s *side) element(o *op, arg int) (off termID, level int) {
 	return off, len(o.inst.Shapes[arg])
 }
 
-// level returns the level of a result's first reduction: above its indices.
+// level returns the level of the first reduction of a result: those below are the
+// result's own indices.
 func (f *fusion) level(w int32) int {
 	o := &f.p.a.ops[f.op]
 	if o.inst == nil {

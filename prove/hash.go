@@ -8,9 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// hasher gives each command of a graph a number that says what it computes: what
-// command it is, and what it reads, by the numbers of the writes that it sees. Equal
-// numbers prove nothing; they say what to look at.
+// hasher gives each command of a graph a hash of what it computes: of what command it
+// is, and of the hashes of the writes that it reads. Equal hashes prove nothing; they
+// say which commands are worth comparing.
 type hasher struct {
 	m      *model
 	t      *readings
@@ -39,7 +39,7 @@ func (h *hasher) affine(a ir.Affine) {
 	}
 }
 
-// op returns the number of op i, once those before it have been noted.
+// op returns the hash of op i. Those of all earlier ops must have been noted.
 func (h *hasher) op(i int32) uint64 {
 	o := &h.m.ops[i]
 	h.buf = h.buf[:0]
@@ -51,7 +51,8 @@ func (h *hasher) op(i int32) uint64 {
 	return maphash.Bytes(h.seed, h.buf)
 }
 
-// note gives the writes of op i their numbers: those of a command that computes what.
+// note gives the writes of op i their hashes, given the hash `what` of what it
+// computes.
 func (h *hasher) note(i int32, what uint64) {
 	o := &h.m.ops[i]
 	for w := o.wlo; w < o.whi; w++ {
@@ -59,7 +60,7 @@ func (h *hasher) note(i int32, what uint64) {
 	}
 }
 
-// command adds what a node is, but for where its views lie.
+// command adds a node to the hash, except for where its views lie.
 func (h *hasher) command(n ir.Node) {
 	switch n := n.(type) {
 	case *ir.Copy:
@@ -111,7 +112,7 @@ func (h *hasher) reading(k int32) {
 		h.text(m.g.Memories[r.at.mem].Name)
 		h.affine(m.off(r.at))
 	}
-	// Writes that lie apart may have come in any order.
+	// Writes that do not overlap may stand in any order, so their hashes are added up.
 	sum := uint64(0)
 	for _, w := range r.writes {
 		x := mix.Word(h.writes[w], 1)

@@ -14,7 +14,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// Counts that a copy makes; %c and %d hold the same at the place that is read.
+// The counts of these grids are written by a copy. %c and %d hold the same counts where
+// they are read.
 const counting = `mlxt 2
 
 graph g {
@@ -58,7 +59,7 @@ func TestChecksCounts(t *testing.T) {
 			foreign  prove.Verdict
 		}{
 			"nothing":          {func(g *ir.Graph) {}, prove.Proved, prove.Proved},
-			"equal counts":     {func(g *ir.Graph) { moved(g, ir.ViewOf(3, 0, 12)) }, prove.Proved, prove.Refused}, // nobody says what a foreign kernel makes of the place
+			"equal counts":     {func(g *ir.Graph) { moved(g, ir.ViewOf(3, 0, 12)) }, prove.Proved, prove.Refused}, // nobody knows what a kernel without declaration makes of the address
 			"other counts":     {func(g *ir.Graph) { moved(g, ir.ViewOf(2, 16, 12)) }, prove.Refused, prove.Refused},
 			"the greatest":     {func(g *ir.Graph) { d(g).Grid[0] = ir.Ext(1) }, prove.Refused, prove.Refused},
 			"always all":       {func(g *ir.Graph) { d(g).Indirect = nil }, prove.Refused, prove.Refused},
@@ -77,7 +78,8 @@ func TestChecksCounts(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, what, res)
 			}
 		}
-		// What is not sure to be written hides nothing: the passes keep what was there.
+		// A write that may not happen hides nothing: the passes keep the command whose
+		// bytes it may leave.
 		after := before.Clone()
 		_, err = passes.Run(context.Background(), after, passes.DefaultPipeline(), passes.Options{})
 		require.NoError(t, err)

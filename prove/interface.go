@@ -9,16 +9,17 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// checkInterface compares what the host sees: inputs, outputs, states and
-// weights by name, with all that their declarations say, and params. Argument memory
-// is filled from the params: what a dispatch binds of it is compared as its value.
+// checkInterface compares what the host sees: inputs, outputs, states and weights by
+// name, with everything in their declarations, and params. Argument memory is not part
+// of it: the host fills it from params, and what a dispatch binds of it is compared as
+// an argument.
 func checkInterface(b, a *ir.Graph, r *Result) {
 	if len(b.Params) != len(a.Params) {
 		r.add(Refused, Interface, nil, nil, "%d params before, %d after", len(b.Params), len(a.Params))
 		return
 	}
 	for i := range b.Params {
-		// Params are compared by place: expressions name them so.
+		// Params are compared by position, because expressions refer to them so.
 		if b.Params[i] != a.Params[i] {
 			r.add(Refused, Interface, nil, nil, "param $%s differs: %v before, %v after", b.Params[i].Name, b.Params[i], a.Params[i])
 		}
@@ -79,8 +80,8 @@ func carriedTo(g *ir.Graph) []bool {
 	return out
 }
 
-// visible returns the root memories that the host fills or reads, and weights, by
-// name.
+// visible returns, by name, the root memories that the host fills or reads, and
+// weights.
 func visible(g *ir.Graph) map[string]ir.MemID {
 	out := map[string]ir.MemID{}
 	for i := range g.Memories {
@@ -91,7 +92,7 @@ func visible(g *ir.Graph) map[string]ir.MemID {
 	return out
 }
 
-// describe returns the element type and shape of a memory, for people.
+// describe returns the element type and shape of a memory in readable form.
 func describe(m *ir.Memory) string {
 	if m.DType == ir.Invalid {
 		return "of no element type"
@@ -106,8 +107,8 @@ func describeAlign(m *ir.Memory) string {
 	return fmt.Sprintf("%d bytes", m.Align)
 }
 
-// checkContents compares the bytes that two memories begin with. m and n have one
-// size and type.
+// checkContents compares the initial contents of two memories of the same size and
+// type.
 func checkContents(m, n *ir.Memory, r *Result) {
 	if m.Init.Kind != ir.InitBlob || n.Init.Kind != ir.InitBlob {
 		if !m.SameContents(n) {
@@ -120,9 +121,10 @@ func checkContents(m, n *ir.Memory, r *Result) {
 	}
 }
 
-// blobsDiffer compares contents: those at hand by their bytes, others by the digest
-// that their file must have, to which the bytes of what it is compared with are
-// checked. A digest that stands beside bytes is not believed.
+// blobsDiffer says why the contents of two blobs differ; empty if they do not. Bytes
+// that are present are compared, or hashed and compared with the digest of the other. A
+// digest that stands beside bytes is not believed. Bytes that are not present have the
+// digest that their file must have.
 func blobsDiffer(x, y *ir.Blob) (why string) {
 	if x == y {
 		return ""
@@ -152,9 +154,9 @@ func blobsDiffer(x, y *ir.Blob) (why string) {
 	return ""
 }
 
-// CheckModules compares what two files hold beside what their graphs compute: the
-// names and the order of the graphs, of which the first is the default, and data
-// sections. The graphs themselves are compared by [Check].
+// CheckModules compares what two files hold besides what their graphs compute: the
+// names and the order of the graphs, of which the first is the default, and the data
+// sections. [Check] compares the graphs themselves.
 func CheckModules(before, after *ir.Module) *Result {
 	r := &Result{}
 	if len(before.Graphs) != len(after.Graphs) {
@@ -193,13 +195,13 @@ func CheckModules(before, after *ir.Module) *Result {
 	return r
 }
 
-// sameConstraints reports whether two graphs admit the same values of the
-// params: each one's constraints hold wherever the other's do.
+// sameConstraints reports whether two graphs admit the same values of the params: the
+// constraints of each hold wherever those of the other do.
 func sameConstraints(b, a *ir.Graph) bool {
 	return implied(b, a) && implied(a, b)
 }
 
-// implied proves that the constraints of h hold wherever g admits the params.
+// implied proves that the constraints of h hold for all params that g admits.
 func implied(g, h *ir.Graph) bool {
 	for _, c := range h.Constraints {
 		if !slices.ContainsFunc(g.Constraints, func(d ir.Constraint) bool { return c.Max == d.Max && c.LHS.Equal(d.LHS) }) && !atMost(g, c.LHS, c.Max) {

@@ -6,11 +6,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// matching says for every command after, in order, which commands before it is
-// meant to implement; none where nobody knows. It is a hint: nothing is
+// matching says for each command of A, in order, which commands of B it is meant to
+// implement. The list is empty if nobody knows. A matching is a hint: nothing is
 // believed because of it.
 type matching struct {
-	ends []int32 // by command: where its list ends
+	ends []int32 // by command of A: where its part of list ends
 	list []int32
 }
 
@@ -22,7 +22,7 @@ func (m *matching) of(i int32) []int32 {
 	return m.list[from:m.ends[i]:m.ends[i]]
 }
 
-// end ends the list of the next command, which began at from.
+// end closes the list of the next command of A, which began at position from.
 func (m *matching) end(from int) {
 	if set := m.list[from:]; len(set) > 1 {
 		slices.Sort(set)
@@ -35,9 +35,9 @@ func (m *matching) equal(n *matching) bool {
 	return slices.Equal(m.ends, n.ends) && slices.Equal(m.list, n.list)
 }
 
-// byProvenance reads the matching that the graph after carries. The ids in `from` are
-// those of a first recording: where the graph before was rewritten itself, they are
-// the ids that its commands came from.
+// byProvenance reads the matching that the provenance of A describes. The IDs in `from`
+// are those of a first recording: if B was rewritten itself, its commands are found by
+// the IDs that they came from.
 func byProvenance(b *model, after *ir.Graph) *matching {
 	out := &matching{ends: make([]int32, 0, len(b.ops)), list: make([]int32, 0, len(b.ops))}
 	origins := b.origins()
@@ -69,13 +69,14 @@ func byProvenance(b *model, after *ir.Graph) *matching {
 	return out
 }
 
-// origins finds the op that came from a command of an earlier graph.
+// origins returns an index of the ops by the commands of an earlier graph that they
+// came from.
 func (m *model) origins() index {
 	x := newIndex(0)
 	for i := range m.ops {
 		list := m.ops[i].node.Origin()
 		if len(list) > 0 && x.limit < len(m.ops) {
-			x = newIndex(len(m.ops)) // few graphs need it
+			x = newIndex(len(m.ops)) // few graphs need one
 		}
 		for _, f := range list {
 			x.set(f, int32(i))

@@ -10,49 +10,50 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// access is a region that a command touches, in its root memory, with bounds of
-// its bytes over all values of the params. Graphs have millions: it is small, and
-// holds no pointer that the collector would follow.
+// access is a region that a command touches, in its root memory, with bounds of its
+// bytes over all values of the params. Graphs have millions of them, so it is small and
+// holds no pointer that the garbage collector would follow.
 type access struct {
 	lo, end int64
 	mem     ir.MemID
-	shape   int32 // 1 + its place in model.shapes; 0 of a constant run without dimensions: exactly the bytes [lo, end)
+	shape   int32 // 1 + its position in model.shapes; 0 for a flat access, which touches exactly the bytes [lo, end)
 }
 
 func (a *access) flat() bool { return a.shape == 0 }
 
-// write is an access that changes bytes. Writes of a graph are numbered in
-// its order.
+// write is an access that changes bytes. The writes of a graph are numbered in the
+// order of its commands.
 type write struct {
 	access
 	op   int32
 	must bool
 }
 
-// op is one command with what it touches.
+// op is one command together with what it touches.
 type op struct {
 	node  ir.Command
-	inst  *decl.Instance // of a declared kernel; of all ops of one kind that of the first: views are another's
+	inst  *decl.Instance // of a declared kernel; ops of one kind share that of the first, so its views may not be those of this op
 	id    ir.ID
-	kind  int32 // place in model.kinds, −1: none
-	rlo   int32 // its reads are model.reads[rlo:rhi], may-writes too: they depend on the old bytes
+	kind  int32 // its position in model.kinds, −1: none
+	rlo   int32 // its reads are model.reads[rlo:rhi]; they include its may-writes, whose result depends on the old bytes
 	rhi   int32
 	wlo   int32 // its writes are model.writes[wlo:whi]
 	whi   int32
-	era   int32 // counts pillars: 2n between the n-th and the next, 2n−1 at the n-th
-	maybe int32 // number of the first read that is a may-write's
-	known bool  // effects are complete; otherwise the command is a pillar
+	era   int32 // 2n after the n-th pillar, 2n−1 for the n-th pillar itself
+	maybe int32 // the number of the first read that stands for a may-write
+	known bool  // its effects are complete; otherwise it is a pillar
 }
 
-// dispatchClass is what dispatches have in common that are alike but for where their
-// views lie. Everything that is decided by a form is decided once for such a class.
+// dispatchClass is what dispatches have in common that differ only in where their views
+// lie; op.kind numbers these classes. Everything that the form decides is decided once
+// for each class.
 type dispatchClass struct {
 	form *decl.Form
-	inst *decl.Instance // of the first one
-	next int32          // the kind that came after it last time, for graphs repeat themselves
+	inst *decl.Instance // of the first dispatch of the class
+	next int32          // the kind that followed this one last time; graphs repeat themselves
 }
 
-// model is a graph ready for the proof.
+// model is a graph prepared for the proof.
 type model struct {
 	ctx    context.Context
 	g      *ir.Graph
@@ -60,7 +61,7 @@ type model struct {
 	reads  []access
 	writes []write
 	byID   index
-	at     []int32 // for each node: its op, or −1
+	at     []int32 // by node: its op, or −1
 	// pillars counts the commands of unknown effects.
 	pillars int32
 	// names are numbers of the memories' names, the same in both graphs of a proof.
@@ -68,43 +69,45 @@ type model struct {
 	roots []root
 	kinds []dispatchClass
 	forms map[*decl.Form]int32
-	last  int32 // kind of the last dispatch
-	// spent counts what comparisons cost that grow with the square of a list.
+	last  int32 // the kind of the last dispatch
+	// spent counts the steps of comparisons whose cost grows with the square of a list.
 	spent int
-	// arguments: some memory is argument memory.
+	// arguments says whether some memory is argument memory.
 	arguments bool
-	fixed     []bool   // [ir.Graph.Fixed]
-	twins     *twins   // of the graph before and this one, which is the one after
-	meetings  int      // asked for
-	copying   []answer // by kind: see copies
-	// Of the graph before: what its commands read, and of copies where that is from.
+	fixed     []bool   // the memories that no command writes: see [ir.Graph.Fixed]
+	twins     *twins   // of B and A, if this is the model of A
+	meetings  int      // how often meet was asked
+	copying   []answer // by kind: whether its dispatches copy; see copies
+	// In the model of B: what its commands read, and the sources of what its copies
+	// write.
 	trace       *readings
 	copySources map[int32][]segment
-	compared    comparison // the last one that was long: see sameLists
+	compared    comparison // the last one of long lists; see sameLists
 	shapes
 }
 
-// Comparing two lists of writes byte by byte, or in two orders, may take the square of
-// their lengths: all of a graph's may take so many steps. Beyond it nothing is decided.
+// Comparing two lists of writes byte by byte, or in different orders, may take time
+// that grows with the square of their lengths. These constants bound the steps of all
+// such comparisons in a graph. Beyond them the proof cannot tell.
 const (
 	affordFree       = 1 << 24 // for a whole graph
 	affordPerCommand = 256     // and for each command
 )
 
-// afford reports whether a comparison may take n more steps.
+// afford reports whether comparisons may take n more steps, and counts them.
 func (m *model) afford(n int) bool {
 	m.spent += n
 	return m.spent <= affordFree+affordPerCommand*len(m.ops)
 }
 
-// root is where a memory lies in its root memory.
+// root says where a memory lies: off bytes into the root memory mem.
 type root struct {
 	mem ir.MemID
 	off int64
 }
 
-// newModel returns a model of g without ops. Its memories get the numbers of
-// those of the same name in other, if there is one.
+// newModel returns a model of g without ops. A memory gets the same number in names as
+// the memory of that name in other, unless other is nil.
 func newModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	commands := 0
 	for _, n := range g.Nodes {
@@ -141,8 +144,8 @@ func (m *model) nameAs(other *model) {
 	}
 }
 
-// working returns n if it is a command that does something: joins order others, and
-// there is nothing else to prove of them.
+// working reports whether n is a command that does something, and returns it. Joins
+// only order other commands, and there is nothing else to prove of them.
 func working(n ir.Node) (c ir.Command, ok bool) {
 	if _, join := n.(*ir.Join); join {
 		return nil, false
@@ -151,9 +154,9 @@ func working(n ir.Node) (c ir.Command, ok bool) {
 	return c, ok
 }
 
-// build recomputes the effects of every command from the kernels'
-// declarations. What a kernel without one touches is what stored says. each is
-// called with every op, while what it looks at is at hand; nil for none.
+// build recomputes the effects of every command from the declarations of the kernels.
+// For a kernel without declaration it takes the effects that stored returns. It calls
+// each, unless nil, with every op while what the op touches is at hand.
 func (m *model) build(stored func(op int, d *ir.Dispatch) *ir.Effects, each func(op int32)) *model {
 	t := &touched{m: m, declared: msl.NewCache(m.g), stored: stored}
 	var polls interrupt.Every
@@ -182,11 +185,11 @@ type touched struct {
 	m        *model
 	declared *msl.Cache
 	stored   func(op int, d *ir.Dispatch) *ir.Effects
-	out      ir.Effects // of the last command
+	out      ir.Effects // what the last command touches
 }
 
-// by returns what o, the next op, touches, and notes its kind. The next call
-// overwrites the effects.
+// by returns what o, the next op, touches, and sets its kind. The next call overwrites
+// the result.
 func (t *touched) by(o *op) *ir.Effects {
 	t.out = ir.Effects{Complete: true, Reads: t.out.Reads[:0], Writes: t.out.Writes[:0]}
 	d, ok := o.node.(*ir.Dispatch)
@@ -215,7 +218,8 @@ func (t *touched) by(o *op) *ir.Effects {
 	return e
 }
 
-// transfer is [ir.Command.Touches] of what is no dispatch.
+// transfer returns what a node that is no dispatch touches: [ir.Command.Touches], but
+// for carries.
 func (t *touched) transfer(n ir.Node) *ir.Effects {
 	dst, must := ir.View{}, true
 	switch n := n.(type) {
@@ -224,7 +228,7 @@ func (t *touched) transfer(n ir.Node) *ir.Effects {
 		t.out.Reads = append(t.out.Reads, n.Src.Contiguous())
 	case *ir.Fill:
 		dst = n.Dst
-	case *ir.Carry: // after the last replay it does nothing
+	case *ir.Carry: // the carry after the last replay does nothing
 		dst, must = n.Dst, false
 		t.out.Reads = append(t.out.Reads, n.Src.Contiguous())
 	}
@@ -232,7 +236,7 @@ func (t *touched) transfer(n ir.Node) *ir.Effects {
 	return &t.out
 }
 
-// kindOf returns the kind of d, which has form f.
+// kindOf returns the kind of d, a dispatch of form f.
 func (m *model) kindOf(f *decl.Form, d *ir.Dispatch) int32 {
 	if len(m.kinds) > 0 {
 		if next := m.kinds[m.last].next; m.kinds[next].form == f {
@@ -252,7 +256,7 @@ func (m *model) kindOf(f *decl.Form, d *ir.Dispatch) int32 {
 	return k
 }
 
-// add appends o, which touches e.
+// add appends o, whose effects are e.
 func (m *model) add(o op, e *ir.Effects) {
 	o.known = e.Known()
 	o.rlo, o.wlo = int32(len(m.reads)), int32(len(m.writes))
@@ -280,8 +284,8 @@ func (m *model) add(o op, e *ir.Effects) {
 	m.ops = append(m.ops, o)
 }
 
-// reserve makes room for n more elements, and, if there is none, for those of the
-// ops to come, so that few copies are made: as many an op as so far, and some.
+// reserve makes room for n more elements. If it has to grow the list, it extrapolates
+// the length for all ops from the ops so far, so that the list is seldom copied.
 func reserve[T any](m *model, list []T, n int) []T {
 	if len(list)+n <= cap(list) {
 		return list
@@ -291,11 +295,11 @@ func reserve[T any](m *model, list []T, n int) []T {
 	return slices.Grow(list, max(n, min(int(total), 2*cap(m.ops)+64*done)-len(list)))
 }
 
-// index finds the op of an ID: in an array, where IDs are numbers up to a few
-// times the commands, as recorders give them.
+// index finds the op with an ID. It uses an array while the IDs stay below a few times
+// the number of commands, as the IDs of recorders do, and a map for the others.
 type index struct {
 	dense  []int32 // 1 + op, 0 for none
-	limit  int     // of dense
+	limit  int     // how long dense may become
 	sparse map[ir.ID]int32
 }
 
@@ -324,7 +328,7 @@ func (x *index) find(id ir.ID) (op int32, ok bool) {
 	return op, op >= 0
 }
 
-// bindsArguments reports whether a command binds a view of argument memory.
+// bindsArguments reports whether n is a dispatch that binds a view of argument memory.
 func (m *model) bindsArguments(n ir.Node) bool {
 	d, ok := n.(*ir.Dispatch)
 	return ok && m.arguments && slices.ContainsFunc(d.Bindings, func(b ir.Binding) bool {
@@ -334,7 +338,8 @@ func (m *model) bindsArguments(n ir.Node) bool {
 
 func certain(w *ir.Write) bool { return w.Must && !w.Atomic }
 
-// rooted follows aliases: the same bytes in the root memory.
+// rooted returns the access to region r, with aliases of memories resolved to their
+// root memory.
 func (m *model) rooted(r *ir.Region) access {
 	at := &m.roots[r.Mem]
 	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() {
@@ -346,7 +351,7 @@ func (m *model) rooted(r *ir.Region) access {
 	return m.shape(x)
 }
 
-// region returns the bytes of an access.
+// region returns the access as a region of its root memory.
 func (m *model) region(a *access) ir.Region {
 	if a.flat() {
 		return ir.ViewOf(a.mem, a.lo, a.end-a.lo).Contiguous()
@@ -354,7 +359,7 @@ func (m *model) region(a *access) ir.Region {
 	return m.shapes.of(a).Region
 }
 
-// off returns where an access begins in its root memory.
+// off returns the offset at which an access begins in its root memory.
 func (m *model) off(a *access) ir.Affine {
 	if a.flat() {
 		return ir.Const(a.lo)

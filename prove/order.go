@@ -9,26 +9,26 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// pending is an access that nothing orders yet before what follows: a read or a
-// write of the model, by number.
+// pending is an access that is not yet ordered before the commands that follow: number
+// nr of the model's reads or writes.
 type pending struct {
 	op, nr int32
 	write  bool
 }
 
-// unordered holds the accesses that the next command would run concurrently
-// with.
+// unordered holds the accesses of the commands that the next command may run
+// concurrently with.
 type unordered struct {
 	m *model
-	// By memory. Reads conflict with writes only: what many commands read is not looked
-	// at again by each of them.
+	// By memory. Reads and writes are kept apart because reads conflict with writes
+	// only: commands that all read the same bytes do not look at one another.
 	reads, writes []interval.Tree[pending]
 	touched       []ir.MemID
-	// last is a command of known effects whose accesses are not in the trees yet, or
-	// −1: that of an epoch of one command need never be.
+	// last is a command of known effects whose accesses have not been put into the
+	// trees yet, or −1. In an epoch of one command they never are.
 	last   int32
-	pillar int32 // an unknown command among them, or −1
-	any    int32 // some command among them, or −1
+	pillar int32 // a pillar among the commands, or −1
+	any    int32 // one of the commands, or −1
 	polls  interrupt.Every
 }
 
@@ -90,12 +90,12 @@ func (u *unordered) access(p pending) *access {
 	return &u.m.reads[p.nr]
 }
 
-// within finds a command of known effects that op i, of known effects too,
-// conflicts with in one replay; ok is false if there is none.
+// within finds a command of the same replay that op i conflicts with. Both have known
+// effects. ok is false if there is none.
 func (u *unordered) within(i int32) (r race, ok bool) { return u.conflict(i, false) }
 
-// around finds a command of the replay before that op i conflicts with; ok is false
-// if there is none.
+// around finds a command of the replay before that op i conflicts with. ok is false if
+// there is none.
 func (u *unordered) around(i int32) (r race, ok bool) {
 	switch {
 	case u.pillar >= 0:
@@ -106,8 +106,9 @@ func (u *unordered) around(i int32) (r race, ok bool) {
 	return u.conflict(i, true)
 }
 
-// conflict looks at accesses, of one replay or of two. A race that is sure is found
-// first, if there is one.
+// conflict compares the accesses of op i with those held; always says that they belong
+// to different replays. It prefers a race that certainly happens for some values of the
+// params.
 func (u *unordered) conflict(i int32, always bool) (r race, ok bool) {
 	u.insertLast()
 	r.op = i
@@ -121,7 +122,8 @@ func (u *unordered) conflict(i int32, always bool) (r race, ok bool) {
 	return r, ok
 }
 
-// look puts what access a races with into r, and reports whether there is anything.
+// look compares one access. It puts the race found into r, and reports whether there
+// was one.
 func (u *unordered) look(a *access, write, always bool, r *race) (found bool) {
 	if u.reads[a.mem].Len()+u.writes[a.mem].Len() == 0 || u.m.void(a) {
 		return false
@@ -143,7 +145,7 @@ func (u *unordered) look(a *access, write, always bool, r *race) (found bool) {
 		if r.sure || r.where == nil {
 			r.with, r.where = p.op, a
 		}
-		// Where nothing is sure any more, one is enough.
+		// If certain races cannot be found any more, one possible race is enough.
 		return !r.sure && u.m.meetings < mostMeetings
 	}
 	u.writes[a.mem].Overlapping(a.lo, a.end, each)
@@ -153,15 +155,15 @@ func (u *unordered) look(a *access, write, always bool, r *race) (found bool) {
 	return found
 }
 
-// race is a conflicting pair that nothing orders: the command and the one it
-// conflicts with.
+// race is a conflicting pair of commands that nothing orders.
 type race struct {
 	op, with int32
-	where    *access // nil where one of them may touch anything
-	sure     bool    // for some values of the params they touch one byte
+	where    *access // nil if one of the two may touch anything
+	sure     bool    // for some values of the params they certainly share a byte
 }
 
-// verdict is what a race says about a proof, as words for what the two do.
+// verdict returns what a race means for the proof, and how to say in the message that
+// the two commands touch the same bytes.
 func (r *race) verdict() (v Verdict, touch string) {
 	if r.sure {
 		return Refused, "both touch"
@@ -169,20 +171,21 @@ func (r *race) verdict() (v Verdict, touch string) {
 	return CannotTell, "may both touch"
 }
 
-// schedule is what the barriers and commits of a graph leave unordered.
+// schedule is what the order of a graph leaves unordered.
 type schedule struct {
-	races    []race         // within a replay, of commands of known effects
+	races    []race         // within a replay, between commands of known effects
 	around   []race         // between a command and one of the replay before
-	barriers int            // that end an epoch
-	places   []listPosition // by command, of a graph ordered by barriers or by its list
-	paths    *paths         // of a graph ordered by edges
-	open     []beside       // then: pairs of one replay that no path orders, one of them of unknown effects
-	// undecided: whether there is a path was not found within the bound, first of doubt.
+	barriers int            // barriers that end an epoch
+	places   []listPosition // by command, unless the graph is ordered by edges
+	paths    *paths         // if the graph is ordered by edges
+	open     []beside       // with paths: pairs of one replay without a path, of which one command is a pillar
+	// undecided says that the search for a path ended at its bound; doubt is the first
+	// such pair.
 	undecided bool
 	doubt     beside
 }
 
-// unordered reports whether two commands of one replay may run concurrently.
+// unordered reports whether commands i and j of one replay may run concurrently.
 func (s *schedule) unordered(i, j int32) bool {
 	if s.paths != nil {
 		return !s.paths.ordered(min(i, j), max(i, j))
@@ -190,24 +193,23 @@ func (s *schedule) unordered(i, j int32) bool {
 	return s.places[i].unordered(s.places[j])
 }
 
-// listPosition is where a command stands among the barriers and commits, counted: its
-// epoch, its command buffer, and its span between two ordered commits. Where a span
-// begins a buffer does, and where a buffer begins an epoch.
+// listPosition counts what came before a command: barriers that end epochs, command
+// buffers, and spans between two ordered commits. A new span is also a new buffer, and
+// a new buffer is also a new epoch.
 type listPosition struct{ epoch, buffer, span int32 }
 
-// unordered reports whether commands at p and q of one replay may run
-// concurrently.
+// unordered reports whether commands at p and q of one replay may run concurrently.
 func (p listPosition) unordered(q listPosition) bool {
 	return p.span == q.span && (p.buffer != q.buffer || p.epoch == q.epoch)
 }
 
-// order finds the conflicting pairs of a graph's written order that its
-// barriers and commits do not order. A barrier orders its own command buffer
-// only; a commit that orders nothing lets everything before it run on. The end
-// of the list is neither: the next replay goes on where this one ended.
+// order finds the conflicting pairs that a graph does not order. A barrier orders the
+// commands of its own command buffer only. A commit that orders nothing lets everything
+// before it go on running. The end of the list is neither: the next replay may begin
+// while this one still runs.
 //
-// The list of a serial graph is its order: nothing is left. Where the host waits
-// between two replays, nothing is left between them.
+// In a serial graph nothing is unordered. Where the host waits between two replays,
+// nothing is unordered between them.
 func order(m *model) *schedule {
 	if m.g.Ordering == ir.ByEdges {
 		return orderByEdges(m)
@@ -221,7 +223,7 @@ func order(m *model) *schedule {
 	}
 	var at listPosition
 	epoch, open := newUnordered(m), newUnordered(m)
-	var buffer []int32 // commands of this command buffer
+	var buffer []int32 // the commands of the current command buffer
 	commits := false
 	mark := func(n ir.Node) {
 		switch n := n.(type) {
@@ -264,11 +266,12 @@ func order(m *model) *schedule {
 	if m.g.NextHost {
 		return s
 	}
-	// The next replay, against what this one leaves unordered: the params may be
-	// others.
+	// Now the commands of the next replay, against what this one leaves unordered. The
+	// params may have other values there.
 	for k, n := range m.g.Nodes {
-		// A barrier ordered the buffer's commands before the rest of the buffer only:
-		// they are open again once it ends in a bare commit.
+		// A barrier orders the commands of a buffer only before the rest of the same
+		// buffer. If the buffer ends in a commit that orders nothing, they are
+		// unordered again.
 		if epoch.any < 0 && open.any < 0 && (len(buffer) == 0 || !commits) {
 			break
 		}
@@ -282,8 +285,8 @@ func order(m *model) *schedule {
 	return s
 }
 
-// appendRace appends what op i races with in u. A few races are enough: one
-// refuses a proof.
+// appendRace appends a race of op i with the commands in u, if there is one. It stops
+// at maxFindings, because one race refuses a proof.
 func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32) (race, bool)) []race {
 	if len(list) >= maxFindings || u.any < 0 {
 		return list
@@ -294,13 +297,12 @@ func appendRace(list []race, i int32, u *unordered, find func(*unordered, int32)
 	return list
 }
 
-// checkOrder refuses races of the graph after, within a replay and around its
-// end.
+// checkOrder refuses races of A, within a replay and between two replays.
 func (p *proof) checkOrder() {
 	found := order(p.a)
 	p.Barriers, p.Edges = found.barriers, len(p.a.g.Edges)
 	if len(found.races) == 0 && len(found.around) == 0 && p.a.pillars == 0 && !found.undecided {
-		return // whatever the recording leaves open
+		return // nothing is left to compare with the recording
 	}
 	recorded := order(p.b)
 	if found.undecided {
@@ -335,9 +337,9 @@ func (p *proof) checkOrder() {
 	p.add(v, Order, nil, []ir.ID{w.id, o.id}, "%s and %s of the next replay %s %s and nothing orders them, %s", p.a.g.Describe(w.node), p.a.g.Describe(o.node), touch, where, why)
 }
 
-// submittedAlone reports whether each replay of a graph is a submission of its own. Of a
-// graph whose params advance, or which carries something, several replays may be one, and
-// nobody waits between them.
+// submittedAlone reports whether each replay of a graph is a submission of its own, so
+// that the host may wait in between. A graph whose params advance, or which carries
+// something, may be submitted as several replays in a row.
 func submittedAlone(g *ir.Graph) bool {
 	for i := range g.Params {
 		if g.Params[i].Advance != 0 {
@@ -352,17 +354,16 @@ func submittedAlone(g *ir.Graph) bool {
 	return true
 }
 
-// maxPairs bounds the pairs that checkPillarOrder looks at.
+// maxPairs bounds the pairs that besidePillars and paths.pillar yield.
 const maxPairs = 1 << 22
 
-// checkPillarOrder refuses pairs of commands, one of them of unknown effects,
-// that the graph after leaves unordered. Where the recording does so too, its
-// relation is kept: the proof then assumes that the recording is free of races
-// there. Every such pair counts: that a command was recorded beside the last one
-// of an epoch says nothing about the others.
+// checkPillarOrder refuses pairs of commands, one of them a pillar, that A leaves
+// unordered. If B leaves the images of the pair unordered too, the proof assumes
+// instead that the recording has no race there. Every such pair is looked at: that B
+// leaves one pair of an epoch unordered says nothing about the others.
 func (p *proof) checkPillarOrder(before, after *schedule) {
 	kept := func(i, j int32) bool {
-		// A command that reaches nobody need be nobody's image (findDead).
+		// A dead command need not have an image (findDead).
 		return !p.dead[i] && !p.dead[j] && len(p.sets.of(i)) == 1 && len(p.sets.of(j)) == 1 &&
 			before.unordered(p.sets.of(i)[0], p.sets.of(j)[0])
 	}
@@ -373,7 +374,7 @@ func (p *proof) checkPillarOrder(before, after *schedule) {
 			p.add(CannotTell, Order, nil, []ir.ID{o.id}, "more than %d pairs of commands, one of them of unknown effects, are not ordered", maxPairs)
 			return false
 		}
-		with := int32(-1) // the last one, a pillar if there is one
+		with := int32(-1) // the last command of the two lists, preferably a pillar
 		refused := false
 		for _, list := range lists {
 			for _, j := range list {
@@ -406,9 +407,9 @@ func (p *proof) checkPillarOrder(before, after *schedule) {
 	}
 }
 
-// besidePillars calls yield with each command and with those before it in the list that
-// it may run beside, as far as one of the two is of unknown effects, until it returns
-// false.
+// besidePillars calls yield with each command and with the earlier commands that it may
+// run concurrently with, in two lists, as far as one of the two is a pillar. It ends
+// when yield returns false.
 func (s *schedule) besidePillars(m *model, yield func(i int32, lists [2][]int32) bool) {
 	if s.paths != nil {
 		for k := 0; k < len(s.open); {
@@ -423,8 +424,8 @@ func (s *schedule) besidePillars(m *model, yield func(i int32, lists [2][]int32)
 		return
 	}
 	var pillars, all []int32
-	// Where the current span, command buffer and epoch begin, among all commands
-	// and among pillars.
+	// Where the current span, command buffer and epoch begin: as positions in all and
+	// in pillars.
 	type begin struct{ all, pillars int }
 	var span, buffer, epoch begin
 	at := s.places
@@ -453,7 +454,7 @@ func (s *schedule) besidePillars(m *model, yield func(i int32, lists [2][]int32)
 	}
 }
 
-// assume records what a proof takes for granted; a strict one takes nothing.
+// assume adds an assumption to the proof. A strict proof cannot tell instead.
 func (p *proof) assume(point Point, ids []ir.ID, text string) {
 	if p.opts.Strict {
 		p.add(CannotTell, point, nil, ids, "only given that %s", text)

@@ -2,12 +2,12 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// A pillar, a command of unknown effects, may read what it binds and write
-// anything, whatever it finds there. So what a memory holds after it is the
-// same in both graphs if it was the same before it.
+// A pillar may read what it binds, and write anything, depending on what it read. So
+// what a memory holds after a pillar is the same in both graphs if it was the same
+// before it.
 
-// checkPillar compares what the memories hold when pillar i after runs with what
-// they hold when its image does. A memory that the pillar binds must be the same.
+// checkPillar compares what the memories hold when pillar i of A runs with what they
+// hold when its image runs. Memories that the pillar binds must hold the same.
 func (p *proof) checkPillar(i int32, now []whole) {
 	o := &p.a.ops[i]
 	recorded := map[string]*whole{}
@@ -37,7 +37,7 @@ func (p *proof) checkPillar(i int32, now []whole) {
 		compare(name, recorded[name], &now[k])
 		delete(recorded, name)
 	}
-	for name := range recorded { // written before, not after
+	for name := range recorded { // written in B, but not in A
 		compare(name, nil, nil)
 	}
 	if len(p.differs) == 0 {
@@ -51,8 +51,8 @@ func (p *proof) checkPillar(i int32, now []whole) {
 	p.assume(Values, []ir.ID{o.id}, o.id.String()+" reads no memory that it does not bind")
 }
 
-// taint notes that what a reading of the graph after sees as initial is not what
-// the graph before holds there.
+// taint marks a reading of A that sees a memory as the last pillar left it, if B holds
+// other bytes there.
 func (p *proof) taint(r *reading) {
 	r.tainted = r.initial && len(p.differs) > 0 && p.differs[p.a.g.Memories[r.at.mem].Name]
 }

@@ -9,32 +9,34 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Options of a proof.
+// Options are the settings of a proof.
 type Options struct {
 	// Strict turns a proof that assumes something ([Result.Assumptions]) into "cannot
 	// tell".
 	Strict bool
-	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
-	// used, only where terms are not equal to the bit. By default none is.
+	// Allow names the rewrites ([term.Rewrites]) that the proof may use although they
+	// may change bits. They are tried only where terms are not equal to the bit. By
+	// default none is allowed.
 	Allow []string
-	// Sources names those that the program has registered ([msl.Register]) and whose
-	// declarations the proof may believe. That they are right is an assumption, and a
-	// graph with a kernel of another registered source is "cannot tell".
+	// Sources names those of the program's registered sources ([msl.Register]) whose
+	// declarations the proof may believe. That they are right is then an assumption. A
+	// graph with a kernel of any other registered source is "cannot tell".
 	Sources []string
-	// Budget is what the proof may take; one that takes more is "cannot tell".
+	// Budget is what the proof may take. A proof that takes more is "cannot tell".
 	Budget Budget
 }
 
-// Budget is what one proof may take. Zero of either is no limit.
+// Budget bounds one proof. A zero field means no limit.
 type Budget struct {
 	Time time.Duration
-	// Memory is how many bytes of live objects the process may have more than when
-	// the proof began: what other work of the same process allocates counts too.
+	// Memory is how many bytes the live objects of the process may grow by during the
+	// proof. Other work in the same process counts too.
 	Memory int64
 }
 
-// Check decides whether after computes what before does. Both graphs must have
-// passed [ir.Graph.Check].
+// Check decides whether the graph after computes what the graph before computes. Both
+// must have passed [ir.Graph.Check]. The result is never nil: a cancelled ctx gives
+// "cannot tell" with the cause in [Result.Err].
 func Check(ctx context.Context, before, after *ir.Graph, o Options) *Result {
 	within, done := interrupt.Budget(o.Budget).Within(ctx)
 	r, err := check(within, before, after, o)
@@ -83,7 +85,7 @@ func compare(ctx context.Context, before, after *ir.Graph, o Options) (r *Result
 	if r = attempt(ctx, b, recorded, after, m, o); r.Verdict == Proved {
 		return r, nil
 	}
-	// Provenance may be what is wrong, or values that are equal have several names.
+	// The provenance may be wrong, or one value may have several names.
 	p := newProof(ctx, b, recorded, bySearch(ctx, b, recorded, after, m, o), o)
 	p.merge = true
 	p.build(after)
@@ -91,7 +93,8 @@ func compare(ctx context.Context, before, after *ir.Graph, o Options) (r *Result
 		r = p.Result
 	}
 	if r.Verdict != Proved {
-		// With the values proved, only what is about commands by themselves is left.
+		// If the values are proved in this direction, only checks on the commands of A
+		// themselves can still fail.
 		if back := reversed(ctx, b, recorded, after, o); back != nil && (back.Verdict < r.Verdict || back.Verdict == r.Verdict && r.Findings[0].Point == Coverage && len(back.Findings) <= len(r.Findings)) {
 			r = back
 		}
@@ -99,14 +102,14 @@ func compare(ctx context.Context, before, after *ir.Graph, o Options) (r *Result
 	return r, nil
 }
 
-// recordedModel is a model in which kernels without declaration touch what the
-// graph says.
+// recordedModel returns the model of a graph that is believed: kernels without
+// declaration touch what it stores.
 func recordedModel(ctx context.Context, g *ir.Graph, other *model) *model {
 	m := newModel(ctx, g, other)
 	return m.build(func(_ int, d *ir.Dispatch) *ir.Effects { return m.listed(d) }, nil)
 }
 
-// attempt proves after with one matching of commands.
+// attempt tries to prove A with one matching of commands.
 func attempt(ctx context.Context, b *model, recorded *readings, after *ir.Graph, m *matching, o Options) *Result {
 	p := newProof(ctx, b, recorded, m, o)
 	p.build(after)
@@ -138,22 +141,22 @@ type proof struct {
 	opts     Options
 	b, a     *model
 	recorded *readings
-	current  *readings       // of the graph after
-	sets     *matching       // by command after
-	dead     []bool          // commands after whose results reach nobody
-	differs  map[string]bool // memories that held other bytes at the last pillar
-	// recordedNames are those of the writes before: one for writes that are known to
-	// have equal bytes. images names each write after by the write before that has the
-	// same bytes; noWrite where there is none, or none was found yet.
+	current  *readings       // what the commands of A read
+	sets     *matching       // by command of A: its image
+	dead     []bool          // by command of A: its results reach nobody
+	differs  map[string]bool // by name: the memory held other bytes at the last pillar than in B
+	// recordedNames names the writes of B, with one name for writes that are known to
+	// have equal bytes. images names each write of A by the write of B that has the
+	// same bytes: noWrite if there is none, or none was found yet.
 	recordedNames, images names
-	merge                 bool // mergeEqual
+	merge                 bool // call mergeEqual first
 
-	same  []bool  // by command after: it is its only image, by sameCommand
-	pairs []pair  // by kind after
-	usual []usual // by command after
+	same  []bool  // by command of A: its image is one command, the same by sameCommand
+	pairs []pair  // by kind of A
+	usual []usual // by command of A
 	moved *translation
 	twins *twins
-	// Comparing the terms of a fusion is slow, and layers repeat them.
+	// Comparing the terms of a fusion is slow, and layers repeat the same fusions.
 	fusion  fusion
 	fusions map[string]*outcome // by signature
 	key     []byte
@@ -161,9 +164,9 @@ type proof struct {
 
 const noWrite = -2
 
-// usual says of a command what was found while its graph's model was built and
-// everything of it at hand: that there is nothing to report. Where a bit is not
-// set, the check looks again.
+// usual marks the checks of a command that were found to pass while the model was
+// built, with everything about the command at hand. Where a bit is not set, the check
+// is made later.
 type usual uint8
 
 const (
@@ -172,16 +175,17 @@ const (
 	stayed                      // by checkPinned
 )
 
-// pair remembers whether commands of a kind after and of a kind before are the
-// same, by sameCommand. All that this compares is part of a kind, but for what lies
-// in argument memory: the kernel, the grid, the threadgroup, its memory, the slots
-// and kinds of the bindings, inline bytes and scalars, and the lengths of views.
+// pair remembers whether the commands of a kind of A are the same, by sameCommand, as
+// those of a kind of B. The kind determines everything that sameCommand compares (the
+// kernel, the grid, the threadgroup, its memory, the slots and kinds of the bindings,
+// inline bytes, scalars, and the lengths of views), except for bytes in argument
+// memory.
 type pair struct {
-	before int32 // 1 + the kind before; 0: none yet
+	before int32 // 1 + the kind of B; 0: none yet
 	same   bool
 }
 
-// build makes the model of the graph after.
+// build makes the model of A.
 func (p *proof) build(after *ir.Graph) {
 	p.a = newModel(p.ctx, after, p.b)
 	p.moved, p.twins = newTranslation(p.b, p.a), newTwins(p.b.g, after)
@@ -194,7 +198,7 @@ func (p *proof) build(after *ir.Graph) {
 	}
 }
 
-// begin traces the graph after, whose values have no images yet.
+// begin finds what the commands of A read. No write of A has an image yet.
 func (p *proof) begin() {
 	p.current = trace(p.a)
 	classes := make([]int32, len(p.b.writes))
@@ -209,8 +213,8 @@ func (p *proof) begin() {
 	p.b.trace, p.b.copySources = p.recorded, nil
 }
 
-// foreignEffects returns what d, command i after, touches by the recording; nil
-// if that does not say.
+// foreignEffects returns what d, command i of A, touches according to the recording. It
+// returns nil if the recording does not say.
 func (p *proof) foreignEffects(i int32, d *ir.Dispatch) *ir.Effects {
 	var e *ir.Effects
 	set := p.sets.of(i)
@@ -229,7 +233,7 @@ func (p *proof) foreignEffects(i int32, d *ir.Dispatch) *ir.Effects {
 	return e
 }
 
-// look compares command i after with its image, and finds what is usual.
+// look compares command i of A with its image, and fills in usual.
 func (p *proof) look(i int32) {
 	o := &p.a.ops[i]
 	if set := p.sets.of(i); len(set) == 1 && !p.same[i] {
@@ -247,7 +251,7 @@ func (p *proof) look(i int32) {
 	}
 }
 
-// sameAs reports whether o is the same command as one before, by sameCommand.
+// sameAs reports whether o is the same command as `was` of B, by sameCommand.
 func (p *proof) sameAs(o, was *op) bool {
 	if o.kind < 0 || was.kind < 0 || p.a.bindsArguments(o.node) || p.b.bindsArguments(was.node) {
 		return p.twins.sameCommand(was.node, o.node).none()

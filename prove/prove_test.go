@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// ordered returns g with effects and the fewest barriers, its commands as they
-// were.
+// ordered returns g with effects and with the fewest barriers. Its commands stay as
+// they are.
 func ordered(t *testing.T, g *ir.Graph) *ir.Graph { return optimized(t, g, "annotate,barriers") }
 
 func optimized(t *testing.T, g *ir.Graph, pipeline string) *ir.Graph {
@@ -26,7 +26,7 @@ func optimized(t *testing.T, g *ir.Graph, pipeline string) *ir.Graph {
 	return out
 }
 
-// racy names the recordings whose own barriers allow another outcome.
+// racy names the recordings whose own barriers allow several results.
 var racy = map[string]bool{"commits": true, "copies_and_fills": true, "unannotated": true}
 
 // Every recording is proved against itself and against what the passes make of it.
@@ -56,8 +56,8 @@ func ids(g *ir.Graph) (out []int) {
 	return out
 }
 
-// The barriers pass places the fewest, so each one that it placed is needed:
-// dropping any is refused, as a matter of order.
+// The barriers pass places the fewest barriers, so each one is needed: dropping any is
+// refused for lack of order.
 func TestDroppedBarriersAreRefused(t *testing.T) {
 	dropped := 0
 	for _, name := range recorded.Names(t) {
@@ -71,8 +71,9 @@ func TestDroppedBarriersAreRefused(t *testing.T) {
 			m.Nodes = append(m.Nodes[:i:i], m.Nodes[i+1:]...)
 			r := prove.Check(context.Background(), g, m, prove.Options{})
 			if name == "unannotated" || i == len(o.Nodes)-1 {
-				// The recording has no barrier there either, against the unknown or the
-				// next replay: its own relation is kept, and assumed free of races.
+				// The recording has no barrier here either, before a command of unknown
+				// effects or the next replay. The proof then assumes that it is free of
+				// races here.
 				r = prove.Check(context.Background(), g, m, prove.Options{Strict: true})
 				require.NotEqual(t, prove.Proved, r.Verdict, "%s", r)
 				continue
@@ -85,11 +86,11 @@ func TestDroppedBarriersAreRefused(t *testing.T) {
 	require.Greater(t, dropped, 30)
 }
 
-// changed proves a mutation of one optimized graph.
+// changed returns the proof of a mutation of one optimized graph.
 func changed(t *testing.T, name string, change func(g *ir.Graph)) *prove.Result {
 	g := recorded.Graph(t, name)
 	o := ordered(t, g)
-	for _, n := range o.Nodes { // no claims, so that only the change counts
+	for _, n := range o.Nodes { // without stored effects, so that only the change counts
 		if d, ok := n.(*ir.Dispatch); ok && o.Kernels[d.Kernel].Library.Kind == ir.Builtin {
 			d.Effects = nil
 		}
@@ -119,7 +120,8 @@ func swap(g *ir.Graph, x, y ir.ID) {
 	g.Nodes[i], g.Nodes[j] = g.Nodes[j], g.Nodes[i]
 }
 
-// One mutation of each kind, with the verdict and the point that must notice.
+// One mutation of each kind, with the verdict and the point of the proof that must
+// notice it.
 func TestMutations(t *testing.T) {
 	const layer = "llama_layer_decode"
 	cases := []struct {
@@ -224,8 +226,8 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// Provenance is a hint: it may be lost, or lead to a file before, and equal values
-// are equal in both directions.
+// Provenance is only a hint: it may be missing, or refer to an earlier file. And equal
+// values are equal in both directions.
 func TestChecksProvenance(t *testing.T) {
 	strip := func(g *ir.Graph) *ir.Graph {
 		g = g.Clone()
@@ -239,7 +241,7 @@ func TestChecksProvenance(t *testing.T) {
 	for _, name := range recorded.Names(t) {
 		g := recorded.Graph(t, name)
 		if name == "unannotated" {
-			continue // it races, and in the other direction that is a race of the graph after
+			continue // the recording races, and with the graphs exchanged that is a race of A
 		}
 		original := ordered(t, g)
 		first := optimized(t, original, "annotate,fuse{generate=false},dce,rename,schedule,barriers,plan")

@@ -9,7 +9,7 @@ import (
 
 // All regions here are in root memories (see model.rooted).
 
-// apart proves that two accesses share no byte, whatever the params.
+// apart proves that two accesses of one replay share no byte, whatever the params.
 func (m *model) apart(a, b *access) bool {
 	if m.outOfBounds(a, b) {
 		return true
@@ -20,8 +20,8 @@ func (m *model) apart(a, b *access) bool {
 	return m.ask(areApart, a, b)
 }
 
-// apartAlways is apart where the two belong to different replays, whose params
-// have nothing to do with one another.
+// apartAlways is apart for accesses of different replays, whose params are independent
+// of one another.
 func (m *model) apartAlways(a, b *access) bool {
 	return m.outOfBounds(a, b) || !(a.flat() && b.flat()) && m.ask(areApartAlways, a, b)
 }
@@ -36,17 +36,17 @@ func regionsApart(g *ir.Bounds, x, y ir.Region) bool {
 }
 
 func regionsApartAlways(g *ir.Bounds, x, y ir.Region) bool {
-	// Here each side is bounded by itself.
+	// Here each side is bounded by itself, because their params are independent
 	return interleaved(g, x, y, distanceAlways) || x.Off.IsConst() && y.Off.IsConst() && gaps(x, y)
 }
 
-// outOfBounds proves two accesses apart by their bounds.
+// outOfBounds proves by their bounds alone that two accesses share no byte.
 func (m *model) outOfBounds(a, b *access) bool {
 	return a.mem != b.mem || a.end <= b.lo || b.end <= a.lo || m.void(a) || m.void(b)
 }
 
-// gaps proves two regions apart run by run, where nothing but their common
-// beginning depends on params.
+// gaps proves run by run that two regions share no byte. Only the distance between
+// their beginnings may depend on params.
 func gaps(a, b ir.Region) bool {
 	delta := b.Off.Sub(a.Off)
 	if !delta.IsConst() {
@@ -79,10 +79,10 @@ func gaps(a, b ir.Region) bool {
 	return true
 }
 
-// interleaved proves two regions apart that take turns: for some period s, every
-// stride is a multiple of s or stays within the run of bytes that a region has in each
-// period, and these runs do not meet. between bounds how far the second begins behind
-// the first, modulo s.
+// interleaved proves that two regions share no byte because they take turns. For some
+// period s, every stride of a region is a multiple of s or stays within the bytes that
+// the region occupies in each period, and these bytes of the two regions do not meet.
+// between bounds how far, modulo s, the second region begins after the first.
 func interleaved(g *ir.Bounds, a, b ir.Region, between func(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool)) bool {
 	for s := range periods(a, b) {
 		wa, ok1 := width(g, a, s)
@@ -91,7 +91,7 @@ func interleaved(g *ir.Bounds, a, b ir.Region, between func(g *ir.Bounds, a, b i
 			continue
 		}
 		d, ok := between(g, a.Off, b.Off, s)
-		// b begins when a has ended, and ends before a begins again.
+		// b begins after a has ended, and ends before a begins again.
 		if ok && d.lo >= wa && d.hi <= s-wb {
 			return true
 		}
@@ -99,8 +99,8 @@ func interleaved(g *ir.Bounds, a, b ir.Region, between func(g *ir.Bounds, a, b i
 	return false
 }
 
-// periods yields the strides of two regions, and what the params move them by: one
-// against the other, and each.
+// periods yields the periods to try: the strides of the two regions, and the steps by
+// which params move them, against each other and each by itself.
 func periods(a, b ir.Region) func(yield func(int64) bool) {
 	return func(yield func(int64) bool) {
 		for _, dims := range [2][]ir.Dim{a.Dims, b.Dims} {
@@ -124,7 +124,7 @@ func periods(a, b ir.Region) func(yield func(int64) bool) {
 
 type bounds struct{ lo, hi int64 }
 
-// width bounds how many bytes r reaches, from its first one on, in one period.
+// width bounds how many bytes, from the first on, r spans within one period of s bytes.
 func width(g *ir.Bounds, r ir.Region, s int64) (int64, bool) {
 	w := r.Run
 	for _, d := range r.Dims {
@@ -142,15 +142,14 @@ func distance(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool) {
 	return modulo(lo, hi, s, ok)
 }
 
-// distanceAlways is distance where the params of a and b have nothing to do with one
-// another.
+// distanceAlways is distance where the params of a and of b are independent.
 func distanceAlways(g *ir.Bounds, a, b ir.Affine, s int64) (bounds, bool) {
 	alo, ahi, ok1 := g.Range(rest(a, s))
 	blo, bhi, ok2 := g.Range(rest(b, s))
 	return modulo(blo-ahi, bhi-alo, s, ok1 && ok2)
 }
 
-// rest is a without the params that move it by multiples of s.
+// rest returns a without the params that move it by multiples of s only.
 func rest(a ir.Affine, s int64) ir.Affine {
 	out := ir.Const(a.Const)
 	for _, t := range a.Terms() {
@@ -161,7 +160,7 @@ func rest(a ir.Affine, s int64) ir.Affine {
 	return out
 }
 
-// modulo brings [lo, hi] into [0, s), if no multiple of s lies within.
+// modulo maps [lo, hi] into [0, s). It fails if a multiple of s lies within.
 func modulo(lo, hi, s int64, ok bool) (bounds, bool) {
 	base := lo / s * s
 	if base > lo {
@@ -170,13 +169,13 @@ func modulo(lo, hi, s int64, ok bool) (bounds, bool) {
 	return bounds{lo - base, hi - base}, ok && hi-base < s
 }
 
-// mostMeetings bounds how often one graph is asked whether accesses meet that could
-// not be shown to be apart: one answer that they do refuses a proof.
+// mostMeetings bounds how often a proof looks for params with which two accesses meet
+// that were not proved apart. One such meeting is enough to refuse the proof.
 const mostMeetings = 64
 
-// meet reports whether two accesses, which are not apart by their bounds, certainly
-// share a byte: for some values of the params, or, always, for some values of those of
-// two replays.
+// meet reports whether two accesses, which may meet by their bounds, certainly share a
+// byte: for some values of the params or, if always is set, for some values of the
+// params of two replays.
 func (m *model) meet(a, b *access, always bool) (found bool) {
 	if a.flat() && b.flat() {
 		return true
@@ -192,7 +191,7 @@ func (m *model) meet(a, b *access, always bool) (found bool) {
 		})
 		return found
 	}
-	const each = 32 // of either
+	const each = 32 // values of the params tried for either access
 	var list [][]uint32
 	valuations(m.g, expressions(&x), func(params []uint32) bool {
 		list = append(list, slices.Clone(params))
@@ -207,7 +206,7 @@ func (m *model) meet(a, b *access, always bool) (found bool) {
 	return found
 }
 
-// expressions lists those of a region.
+// expressions returns the expressions that a region depends on.
 func expressions(r *ir.Region) []ir.Affine {
 	out := []ir.Affine{r.Off, r.Run}
 	for _, d := range r.Dims {
@@ -216,8 +215,8 @@ func expressions(r *ir.Region) []ir.Affine {
 	return out
 }
 
-// runsMeet reports whether two regions share a byte for given values of the params,
-// as far as their first runs show.
+// runsMeet reports whether two regions share a byte for given values of their params.
+// It looks at their first runs only.
 func runsMeet(a *ir.Region, of []uint32, b *ir.Region, with []uint32) (found bool) {
 	type run struct{ lo, end int64 }
 	list := func(r *ir.Region, params []uint32) (out []run) {
@@ -229,7 +228,7 @@ func runsMeet(a *ir.Region, of []uint32, b *ir.Region, with []uint32) (found boo
 		return out
 	}
 	x, y := list(a, of), list(b, with)
-	// Runs of one region may overlap: the greatest end so far counts.
+	// Runs of one region may overlap, so the greatest end so far counts.
 	xend, yend := int64(-1<<62), int64(-1<<62)
 	for i, j := 0, 0; i < len(x) || j < len(y); {
 		if j == len(y) || i < len(x) && x[i].lo <= y[j].lo {
@@ -272,7 +271,7 @@ func (m *model) covers(outer, inner *access) bool {
 		return false
 	}
 	if outer.flat() && inner.lo >= outer.lo && inner.end <= outer.end {
-		return true // bounds of inner hold for all values
+		return true // the bounds of inner hold for all values of the params
 	}
 	if outer.flat() && inner.flat() {
 		return false
@@ -294,8 +293,8 @@ func regionCovers(g *ir.Bounds, outer, inner ir.Region) bool {
 	return g.DifferenceAtMost(outer.Off, lo, 0) && g.DifferenceAtMost(end, outer.Off.Add(outer.Run), 0)
 }
 
-// coversGrid is regionCovers for a grid of the same strides: of longer runs, or more
-// of them.
+// coversGrid is regionCovers for two regions with the same strides, of which the outer
+// has longer runs or more of them.
 func coversGrid(g *ir.Bounds, outer, inner ir.Region) bool {
 	if len(outer.Dims) != len(inner.Dims) || !g.DifferenceAtMost(outer.Off, inner.Off, 0) || !g.DifferenceAtMost(inner.Off.Add(inner.Run), outer.Off.Add(outer.Run), 0) {
 		return false
@@ -308,8 +307,8 @@ func coversGrid(g *ir.Bounds, outer, inner ir.Region) bool {
 	return true
 }
 
-// sameShape reports whether two accesses, of graphs with the same params, are
-// alike but for where they begin.
+// sameShape reports whether two accesses, of graphs with the same params, differ at
+// most in where they begin.
 func sameShape(m *model, x *access, n *model, y *access) bool {
 	if x.flat() && y.flat() {
 		return x.end-x.lo == y.end-y.lo
@@ -318,9 +317,8 @@ func sameShape(m *model, x *access, n *model, y *access) bool {
 	return sameExtents(&r, &s)
 }
 
-// sameOnce is sameShape of the bytes that are read once or more often: a dimension
-// of stride 0 reads the same ones again, or none where its count is 0. What lies
-// where in a region does not depend on it.
+// sameOnce is sameShape, but ignores how often a byte is read: a dimension of stride 0
+// reads the same bytes again, and so does not change where a byte lies in the region.
 func sameOnce(m *model, x *access, n *model, y *access) bool {
 	if x.flat() && y.flat() {
 		return x.end-x.lo == y.end-y.lo
@@ -339,7 +337,7 @@ func withoutRepeats(dims []ir.Dim) []ir.Dim {
 	return dims
 }
 
-// sameExtents is sameShape of regions.
+// sameExtents is sameShape for regions.
 func sameExtents(x, y *ir.Region) bool {
 	if !x.Run.Equal(y.Run) || len(x.Dims) != len(y.Dims) {
 		return false

@@ -11,8 +11,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// What is decided once a kind is what every pair of its commands would decide,
-// and the instance that a kind shares has its commands' effects.
+// What is decided once for a kind is what comparing each pair of its commands would
+// decide, and the instance that the commands of a kind share has the effects of each of
+// them.
 func TestChecksKinds(t *testing.T) {
 	for _, g := range recorded.Graphs(t) {
 		b := recordedModel(context.Background(), g, nil)
@@ -27,8 +28,8 @@ func TestChecksKinds(t *testing.T) {
 	}
 }
 
-// What a dispatch touches that binds what its image does is what the general
-// case finds, view by view.
+// For a dispatch that binds the same bytes as its image, the quick way finds the same
+// effects as the general way, view by view.
 func TestChecksStays(t *testing.T) {
 	for _, g := range recorded.Graphs(t) {
 		b := recordedModel(context.Background(), g, nil)
@@ -51,8 +52,8 @@ func TestChecksStays(t *testing.T) {
 	}
 }
 
-// What is remembered of two regions is what was answered, whatever was asked in
-// between; and equal regions are one shape.
+// A remembered answer about two regions is the answer that was given, whatever was
+// asked in between; and equal regions share one shape.
 func TestChecksShapes(t *testing.T) {
 	g := &ir.Graph{
 		Params:      []ir.Param{{Name: "n", Type: ir.U32, Min: 1, Max: 8}, {Name: "m", Type: ir.U32, Max: 4}},
@@ -69,7 +70,7 @@ func TestChecksShapes(t *testing.T) {
 		}
 		return r
 	})
-	m := newModel(context.Background(), g, nil) // one for all: its table fills
+	m := newModel(context.Background(), g, nil) // one model for all questions, so that its table fills up
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := region.Draw(t, "x"), region.Draw(t, "y")
 		a, b := m.rooted(&x), m.rooted(&y)

@@ -7,10 +7,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Verdict is the answer.
+// Verdict is the answer of a proof.
 type Verdict uint8
 
-// The answers, the worse the greater.
+// The verdicts, from best to worst.
 const (
 	Proved Verdict = iota
 	CannotTell
@@ -22,10 +22,10 @@ func (v Verdict) String() string { return [...]string{"proved", "cannot tell", "
 // MarshalText implements encoding.TextMarshaler.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Point is one of the points of the proof (docs/proof.md).
+// Point is one of the points of the proof; docs/proof.md explains them.
 type Point uint8
 
-// The points.
+// The points of the proof.
 const (
 	Interface Point = iota
 	Coverage
@@ -44,32 +44,32 @@ func (p Point) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (p Point) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// Finding is a reason against a proof.
+// Finding is one reason why a proof failed, or could not tell.
 type Finding struct {
 	Verdict Verdict `json:"verdict"` // Refused or CannotTell
 	Point   Point   `json:"point"`
 	Text    string  `json:"text"`
-	After   []ir.ID `json:"after,omitempty"`  // commands of the graph after
-	Before  []ir.ID `json:"before,omitempty"` // commands of the graph before
+	After   []ir.ID `json:"after,omitempty"`  // commands of A
+	Before  []ir.ID `json:"before,omitempty"` // commands of B
 }
 
 func (f Finding) String() string { return fmt.Sprintf("%s (%s): %s", f.Verdict, f.Point, f.Text) }
 
-// Result is what a proof found.
+// Result is the answer of a proof, with what it looked at.
 type Result struct {
 	Verdict     Verdict   `json:"result"`
-	Commands    int       `json:"commands"`           // of the graph after
-	Dropped     int       `json:"dropped"`            // commands before that nothing implements
-	Dead        int       `json:"dead"`               // commands after whose results reach nobody
-	Fused       int       `json:"fused"`              // commands after that are proved by terms
+	Commands    int       `json:"commands"`           // of A
+	Dropped     int       `json:"dropped"`            // commands of B that no command of A implements
+	Dead        int       `json:"dead"`               // commands of A whose results reach nobody
+	Fused       int       `json:"fused"`              // commands of A that are proved by terms
 	Reads       int       `json:"reads"`              // regions whose values were compared
-	Barriers    int       `json:"barriers"`           // that end an epoch of the graph after
-	Edges       int       `json:"edges,omitempty"`    // that order it instead
-	Rewrites    []Used    `json:"rewrites,omitempty"` // that may change bits
+	Barriers    int       `json:"barriers"`           // barriers that end an epoch of A
+	Edges       int       `json:"edges,omitempty"`    // edges of A, if these order it
+	Rewrites    []Used    `json:"rewrites,omitempty"` // rewrites used that may change bits
 	Assumptions []string  `json:"assumptions,omitempty"`
 	Findings    []Finding `json:"findings,omitempty"`
-	// Err is the cause of the context that ended the proof before it knew; nil if its
-	// budget did.
+	// Err is the cause with which the context ended the proof; nil if the proof came to
+	// an end or its budget ran out.
 	Err error `json:"-"`
 }
 
@@ -94,7 +94,7 @@ func (r *Result) String() string {
 	return b.String()
 }
 
-// maxFindings bounds what one proof reports.
+// maxFindings bounds how many findings, and how many assumptions, one proof lists.
 const maxFindings = 10
 
 func (r *Result) add(v Verdict, p Point, before, after []ir.ID, format string, args ...any) {

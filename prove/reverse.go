@@ -6,16 +6,16 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Equal values are equal in both directions. Where a graph after has several commands
-// for one of before, the proof of values is made the other way round: the graph before
-// computes what that after does, each run in its written order. That every execution
-// which the graph after allows is that of its written order, and all that is about its
-// commands by themselves, is shown of it as ever.
+// Equal values are equal in both directions. If A has several commands for one of B,
+// the values are proved with the graphs exchanged: B computes what A does, each run in
+// its written order. Everything else is proved of A as usual: that all executions that
+// A allows give the values of its written order, and the checks of its commands by
+// themselves.
 
-// reversed is attempt with the graphs exchanged for the values; nil where these are
-// not proved so.
+// reversed is attempt with the graphs exchanged in the proof of values. It returns nil
+// if the values are not proved so.
 func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph, o Options) *Result {
-	o.Allow = nil // what may be lost in one direction may not be gained in the other
+	o.Allow = nil // a rounding that may be lost in one direction must not be gained in the other
 	a := recordedModel(ctx, after, nil)
 	current := trace(a)
 	hint := byProvenance(a, b.g)
@@ -43,8 +43,8 @@ func reversed(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	return p.Result
 }
 
-// values reports whether the graph after computes, in its written order, what that
-// before does, and claims the same of kernels that nobody declares.
+// values reports whether A computes, in its written order, what B does, and stores the
+// same effects for kernels without declaration.
 func (p *proof) values(after *ir.Graph) bool {
 	p.build(after)
 	p.findDead()
@@ -55,7 +55,7 @@ func (p *proof) values(after *ir.Graph) bool {
 	return p.Verdict == Proved
 }
 
-// inverse returns the matching of a proof, read the other way round.
+// inverse returns the matching of the proof with the roles of the graphs exchanged.
 func (p *proof) inverse() *matching {
 	by := make([]int32, len(p.b.ops))
 	for i := range by {
@@ -63,7 +63,7 @@ func (p *proof) inverse() *matching {
 	}
 	for i := range p.a.ops {
 		for _, j := range p.sets.of(int32(i)) {
-			if by[j] < 0 || !p.dead[i] { // any: of unknown effects, there is one only
+			if by[j] < 0 || !p.dead[i] { // any live command will do; a pillar has exactly one
 				by[j] = int32(i)
 			}
 		}

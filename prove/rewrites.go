@@ -6,15 +6,15 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Used says that a proof needed a rewrite that may change bits: the results
-// after are those before only within its bound.
+// Used says that a proof needed a rewrite that may change bits. The results of A then
+// differ from those of B, within its bound.
 type Used struct {
 	Name  string `json:"name"`
-	Count int    `json:"count"` // over all commands after
+	Count int    `json:"count"` // uses in all commands of A
 	Bound string `json:"bound"`
 }
 
-// use notes n uses of a rewrite.
+// use adds n uses of a rewrite.
 func (r *Result) use(name string, n int) {
 	if n == 0 {
 		return
@@ -32,29 +32,29 @@ func (r *Result) use(name string, n int) {
 	}
 }
 
-// unrounding compares a term with one that may lack roundings of its
-// intermediates to f16 and bf16: rewrite round. None is added, and nothing else
-// may differ.
+// unrounding compares the terms want, of B, and got, of A. got may lack roundings of
+// intermediates to f16 and bf16 that want has (the rewrite `round`). It must not have
+// others, and nothing else may differ.
 type unrounding struct {
 	t    *table
 	memo map[[2]termID]way
-	bare map[termID]termID // see without
+	bare map[termID]termID // results of without
 }
 
-// way is how a term after comes from one before.
+// way says how a term of A comes from a term of B.
 type way uint8
 
 const (
 	open    way = iota
-	differs     // in no way
+	differs     // it does not
 	equal
-	unrounded // from the operand of the rounding that the term before is
+	unrounded // it comes from the operand of the rounding that the term of B is
 	below     // operand by operand
-	crossed   // likewise, operands that commute exchanged
+	crossed   // operand by operand, with the two operands of a commuting operation exchanged
 )
 
-// unroundings returns how many roundings of want got lacks, if that is all in
-// which they differ. The rounding of a result itself always stays.
+// unroundings returns how many roundings of want are missing in got. ok is false if the
+// two differ in anything else. The rounding of the result itself must stay.
 func (t *table) unroundings(want, got termID) (n int, ok bool) {
 	u := &unrounding{t, map[[2]termID]way{}, map[termID]termID{}}
 	w := u.operands(want, got)
@@ -77,7 +77,7 @@ func (u *unrounding) from(want, got termID) way {
 	if w := u.memo[key]; w != open {
 		return w
 	}
-	if len(u.memo) >= maxTerms { // what a hostile graph may make a proof compare
+	if len(u.memo) >= maxTerms { // a hostile graph may have large terms
 		return differs
 	}
 	w := u.operands(want, got)
@@ -88,10 +88,10 @@ func (u *unrounding) from(want, got termID) way {
 	return w
 }
 
-// without returns a term without the roundings of intermediates to f16 and bf16.
-// Terms that come from one another are equal without them: nearly every pair that
-// does not is told by that alone, and a pair of graphs is compared node by node, not
-// each node with each.
+// without returns a term without its roundings of intermediates to f16 and bf16. Two
+// terms that come from one another are equal without them. That test excludes nearly
+// all others, so that two terms are compared node by node, and not each node of one
+// with each node of the other.
 func (u *unrounding) without(id termID) termID {
 	if out, ok := u.bare[id]; ok {
 		return out
@@ -104,7 +104,7 @@ func (u *unrounding) without(id termID) termID {
 	case n.form == floatOp && n.op != term.ToF32 && n.op != term.AsF16, n.form == reduction && n.op != term.ArgMax:
 		args := slices.Clone(n.args)
 		for i := range args {
-			if !(i == 0 && (n.op == term.Select || n.form == reduction)) { // what decides, and bounds
+			if !(i == 0 && (n.op == term.Select || n.form == reduction)) { // roundings in conditions and in bounds stay
 				args[i] = u.without(args[i])
 			}
 		}
@@ -118,15 +118,16 @@ func (u *unrounding) without(id termID) termID {
 	return out
 }
 
-// isRounding: of floats, to f16 or bf16; and stores of elements as they are, which
-// stand at the top of a term only.
+// isRounding reports whether a term is a rounding of a float to f16 or bf16. It may
+// also be a store of an element in its own type, but those stand only at the top of a
+// term.
 func (t *table) isRounding(id termID) bool {
 	return t.nodes[id].form == floatOp && t.nodes[id].op == term.Round
 }
 
-// operands compares the operands of one operation. What decides between
-// branches, bounds a reduction or is an integer is no intermediate: a little
-// more or less there is not a little more or less of the result.
+// operands compares the operands of one operation. Conditions, bounds of reductions and
+// integers must be equal: they are no intermediates, and a small error in them is not a
+// small error of the result.
 func (u *unrounding) operands(want, got termID) way {
 	x, y := &u.t.nodes[want], &u.t.nodes[got]
 	if !sameOperation(x, y) {
@@ -154,8 +155,8 @@ func (u *unrounding) operands(want, got termID) way {
 	return differs
 }
 
-// sameOperation: one on floats, with as many operands; a conversion of an integer
-// is none.
+// sameOperation reports whether two nodes are the same operation on floats, with
+// equally many operands. The conversion of an integer does not count.
 func sameOperation(x, y *node) bool {
 	if x.form != floatOp && x.form != reduction || x.op == term.ArgMax || x.op == term.ToF32 || x.op == term.AsF16 {
 		return false
@@ -167,8 +168,8 @@ func commutes(op term.Op) bool {
 	return op == term.Add || op == term.Mul || op == term.Min || op == term.Max
 }
 
-// count counts the roundings that are left out, each once however often the
-// term has it.
+// count counts the roundings that got lacks. Each is counted once, however often the
+// term contains it.
 func (u *unrounding) count(want, got termID, counted map[termID]bool, seen map[[2]termID]bool) int {
 	key := [2]termID{want, got}
 	if want == got || seen[key] {

@@ -51,9 +51,9 @@ func halfGraph(t *testing.T, body string) *ir.Graph {
 	return m.Graphs[0]
 }
 
-// Rewrite round drops roundings of intermediates, where it is allowed, and
-// nothing else: not that of a result, none that decides something, no other
-// change beside it.
+// Rewrite `round` drops roundings of intermediates, where it is allowed, and nothing
+// else: not the rounding of a result, no rounding in a condition, and no other change
+// beside it.
 func TestChecksRewrites(t *testing.T) {
 	const (
 		grid  = " grid threads [64, 1, 1] of [64, 1, 1]"
@@ -65,7 +65,8 @@ func TestChecksRewrites(t *testing.T) {
 		norm = "\n  #0 @rms (x = %a[0:128], w = %one[0:2], out = %t[0:128], eps = 1e-05, axis_size = 64, w_stride = 0) grid threadgroups [1, 1, 1] of [32, 1, 1]\n  barrier\n" +
 			"  #1 @mul (a = %t[0:128], b = %b[0:128], c = %y[0:128])" + grid + "\n"
 	)
-	// One command of a generated kernel, of the inputs that operands names.
+	// fused returns one command of a generated kernel, which reads the inputs named in
+	// operands.
 	fused := func(from, operands, text string) string {
 		var bind []string
 		for k, m := range operands {
@@ -81,7 +82,7 @@ func TestChecksRewrites(t *testing.T) {
 	nearly := elementwise("e", 1, "out0[i] = round(f16, exp(in0_f16[i]))") + elementwise("f", 2, "out0[i] = round(f16, exp(round(f16, in0_f16[i] * in1_f16[i]) * 1.0))") +
 		"\n  #0 @mul (a = %a[0:128], b = %b[0:128], c = %t[0:128])" + grid + "\n  #1 @f (in0_f16 = %a[0:128], in1_f16 = %b[0:128], out0 = %u[0:128])" + grid +
 		"\n  barrier\n  #2 @e (in0_f16 = %t[0:128], out0 = %y[0:128])" + grid + "\n"
-	// A recorded command behind #0 mul that reads %t.
+	// behind returns a recorded command that reads %t, which #0 mul writes.
 	behind := func(text string) string {
 		out := "%y[0:128]"
 		if strings.Contains(text, "= round(f32") {

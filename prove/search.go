@@ -9,30 +9,31 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// search finds the matching of graphs whose provenance is lost or wrong. It goes
-// through the commands after in their order, and takes for each what provenance says
-// if that holds, else a command before that is the same and reads the same values,
-// else commands before that together compute its term.
+// search finds a matching if the provenance of A is lost or wrong. It goes through the
+// commands of A in order. For each it takes the first that holds: what provenance says;
+// a command of B that is the same and reads the same values; commands of B that
+// together compute its term.
 type search struct {
-	p      *proof // what was found so far: sets, images
+	p      *proof // its matching and images are what was found so far
 	hint   *matching
 	b, a   *hasher
-	alike  map[uint64][]int32 // commands before, not taken yet, by what they compute
-	number []uint64           // by command before
+	alike  map[uint64][]int32 // commands of B that are not taken yet, by the hash of what they compute
+	number []uint64           // by command of B: its hash
 	taken  []bool
-	// Who reads a write before, and who reads what a memory holds at first.
+	// Which commands of B read a write, and which read the initial contents of a
+	// memory.
 	readers  map[int32][]int32
 	ofMemory map[ir.MemID][]int32
 }
 
 // Bounds of the search for the terms of one command.
 const (
-	maxReaders = 256 // of a value that a set may begin with
-	maxAround  = 64  // commands looked at from there
-	maxMembers = 32  // of a set
+	maxReaders = 256 // readers of a value that are looked at
+	maxAround  = 64  // commands looked at, starting from these readers
+	maxMembers = 32  // commands in one set
 )
 
-// bySearch returns what a search finds, as a hint.
+// bySearch returns the matching that a search finds. It is a hint.
 func bySearch(ctx context.Context, b *model, recorded *readings, after *ir.Graph, hint *matching, o Options) *matching {
 	p := newProof(ctx, b, recorded, &matching{}, o)
 	p.a = recordedModel(ctx, after, b)
@@ -61,7 +62,7 @@ func bySearch(ctx context.Context, b *model, recorded *readings, after *ir.Graph
 	return p.sets
 }
 
-// note gives the writes of op i their numbers; a copy's is that of what it copies.
+// note gives the writes of op i their hashes. A copy gets the hash of what it copies.
 func (s *search) note(h *hasher, i int32, number uint64) {
 	h.note(i, number)
 	if from, ok := copied(h.m, h.t, i); ok {
@@ -69,7 +70,7 @@ func (s *search) note(h *hasher, i int32, number uint64) {
 	}
 }
 
-// setOf returns what command i after implements, and notes its images.
+// setOf returns the image of command i of A, and notes the images of its writes.
 func (s *search) setOf(i int32) []int32 {
 	p := s.p
 	number := s.a.op(i)
@@ -98,7 +99,7 @@ func (s *search) setOf(i int32) []int32 {
 	return s.compose(i)
 }
 
-// same notes that command i is command j.
+// same notes that the image of command i is command j.
 func (s *search) same(i, j int32, number uint64) []int32 {
 	s.note(s.a, i, number)
 	a, b := &s.p.a.ops[i], &s.p.b.ops[j]
@@ -115,7 +116,8 @@ func (s *search) free(set []int32) bool {
 	return len(set) > 0 && !slices.ContainsFunc(set, func(j int32) bool { return s.taken[j] })
 }
 
-// holds reports whether command i has the terms of a set, and notes its images.
+// holds reports whether the commands of a set have the terms of command i of A, and
+// notes the images of its writes if so.
 func (s *search) holds(i int32, set []int32) bool {
 	p := s.p
 	if len(set) > maxSet || slices.ContainsFunc(set, func(j int32) bool { return p.b.ops[j].era != p.a.ops[i].era || p.nondeterministic(&p.b.ops[j]) }) {
@@ -138,9 +140,9 @@ func (s *search) holds(i int32, set []int32) bool {
 	return true
 }
 
-// compose looks for commands before that compute the term of command i from what it
-// reads: it begins with those that read it too, first what few read, and follows the
-// values that they make.
+// compose looks for commands of B that compute the term of command i. It begins with
+// those that read a value that i reads too, values with few readers first, and then
+// follows the values that these commands write.
 func (s *search) compose(i int32) []int32 {
 	s.index()
 	o := &s.p.a.ops[i]
@@ -167,7 +169,8 @@ func (s *search) compose(i int32) []int32 {
 	return all
 }
 
-// setOfWrite returns commands that compute what command i writes by w.
+// setOfWrite returns a set of commands that computes what command i writes by its write
+// w.
 func (s *search) setOfWrite(i, w int32, near []int32) []int32 {
 	p := s.p
 	for _, j := range near {
@@ -186,8 +189,8 @@ func (s *search) setOfWrite(i, w int32, near []int32) []int32 {
 	return nil
 }
 
-// around lists commands that are not taken, and those that read what they write, and
-// so on, nearest first.
+// around returns commands that are not taken: those of the lists first, then the
+// readers of what these write, and so on.
 func (s *search) around(lists [][]int32) (out []int32) {
 	seen := map[int32]bool{}
 	for _, list := range lists {
@@ -212,8 +215,9 @@ func (s *search) around(lists [][]int32) (out []int32) {
 	return out
 }
 
-// cone returns command j and those that compute what it reads, back to what command i
-// reads itself; nil if that is not all of it.
+// cone returns command j and the commands that compute what it reads, back to values
+// that command i reads itself. It returns nil if these are too many, or
+// read anything else.
 func (s *search) cone(i, j int32) []int32 {
 	p := s.p
 	out := []int32{j}
@@ -239,7 +243,7 @@ func (s *search) cone(i, j int32) []int32 {
 	return out
 }
 
-// reads reports whether command i after reads a value before.
+// reads reports whether command i of A reads the value x of B.
 func (s *search) reads(i int32, x *reading) bool {
 	p := s.p
 	for k := p.a.ops[i].rlo; k < p.a.ops[i].rhi; k++ {
@@ -254,7 +258,7 @@ func (s *search) reads(i int32, x *reading) bool {
 	return false
 }
 
-// index finds the readers of every value before, the first time.
+// index finds the readers of every value of B, when it is first called.
 func (s *search) index() {
 	if s.readers != nil {
 		return
@@ -281,8 +285,8 @@ func (s *search) index() {
 	}
 }
 
-// readersOf returns the commands before that read the value of a reading after; nil
-// if nobody knows.
+// readersOf returns the commands of B that read the value of a reading of A, or nil if
+// that value is not known in B.
 func (s *search) readersOf(r reading) []int32 {
 	switch {
 	case len(r.writes) > 0:

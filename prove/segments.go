@@ -6,15 +6,15 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Regions that depend on no param can be compared byte by byte where their
-// lists of writes differ: one write in one graph may be covered by two in the
-// other.
+// If the lists of writes differ, regions that depend on no param can still be compared
+// byte by byte: what is one write in one graph may be covered by two in the other.
 
-// maxSegments bounds the exact comparison.
+// maxSegments bounds the number of runs in an exact comparison.
 const maxSegments = 1 << 12
 
 func constant(r *reading) bool {
-	// Painting one write over the others looks at all of them.
+	// Painting one write over the others looks at all of them, so the cost is
+	// quadratic.
 	if len(r.writes) > 8 && !r.m.afford(len(r.writes)*len(r.writes)) {
 		return false
 	}
@@ -30,7 +30,8 @@ func constant(r *reading) bool {
 	return true
 }
 
-// constantRuns is runs of a constant access; of another one it is too many.
+// constantRuns is runs for an access. For one that params move it returns more than
+// maxSegments.
 func (m *model) constantRuns(a *access) int64 {
 	if a.flat() {
 		return 1
@@ -53,23 +54,24 @@ func runs(r *ir.Region) int64 {
 	return n
 }
 
-// segment says where bytes [lo, hi) of a reading, counted from its start in
-// the order of its runs, come from: byte i from byte i+shift of a write of the
-// graph before, counted likewise, or of a memory's initial contents.
+// segment says where the bytes [lo, hi) of a reading come from, counted from its start
+// in the order of its runs: byte i is byte i+shift of a write of B, counted likewise,
+// or of the initial contents of a memory.
 type segment struct {
 	lo, hi int64
-	write  int32 // −1: initial contents of the memory called name
+	write  int32 // −1: the initial contents of the memory called name
 	name   string
 	shift  int64
-	soft   bool // a may-write: what was under it matters too, as the next segment
+	soft   bool // a may-write: the bytes beneath it matter too, and follow as the next segment
 }
 
-// segments returns the exact sources of a constant reading, its writes by name.
+// segments returns where exactly the bytes of a constant reading come from. Copies are
+// followed to what they copied; writes have the names of n.
 func segments(r *reading, n *names) []segment { return n.expand(n.uncopied(r), 0) }
 
-// uncopied is segments, copies being writes as others.
+// uncopied is segments without following copies.
 func (n *names) uncopied(r *reading) []segment {
-	// Sources by byte of the memory, later writes over earlier ones.
+	// Segments by byte of the memory; later writes are painted over earlier ones.
 	var cover []segment
 	paint := func(lo, hi int64, s segment) {
 		var out []segment
@@ -107,10 +109,10 @@ func (n *names) uncopied(r *reading) []segment {
 	return project(r.m.region(r.at), cover)
 }
 
-// maxCopies bounds how many copies of copies are seen through.
+// maxCopies bounds how many copies of copies are followed.
 const maxCopies = 64
 
-// expand puts in the place of what a copy before wrote what it copied.
+// expand replaces each segment that a copy of B wrote by the segments that it copied.
 func (n *names) expand(list []segment, depth int) []segment {
 	var out []segment
 	for _, s := range list {
@@ -137,8 +139,8 @@ func (n *names) expand(list []segment, depth int) []segment {
 	return joined(out)
 }
 
-// copied returns the sources of what op, before, copies: nil if it is no copy, or its
-// source is not known byte by byte.
+// copied returns the segments that op, of B, copies. It returns nil if op is no copy,
+// or if its source is not known byte by byte.
 func (n *names) copied(op int32, depth int) []segment {
 	o := &n.m.ops[op]
 	if n.m.trace == nil || !n.m.copies(op) {
@@ -160,7 +162,7 @@ func (n *names) copied(op int32, depth int) []segment {
 	return list
 }
 
-// hasCopies reports whether a reading sees what a copy before wrote.
+// hasCopies reports whether a reading sees something that a copy of B wrote.
 func (n *names) hasCopies(r *reading) bool {
 	return slices.ContainsFunc(r.writes, func(w int32) bool {
 		x := n.of(w)
@@ -168,13 +170,14 @@ func (n *names) hasCopies(r *reading) bool {
 	})
 }
 
-// opaque reports whether a copy is left in a list whose source is not known.
+// opaque reports whether the list still contains a copy, because its source is not
+// known.
 func (n *names) opaque(list []segment) bool {
 	return slices.ContainsFunc(list, func(s segment) bool { return s.write >= 0 && n.m.copies(n.m.writes[s.write].op) })
 }
 
-// project turns sources by byte of the memory into sources by byte of the
-// region, in order, joined where they continue one another.
+// project turns segments by byte of the memory into segments by byte of the region, in
+// order and joined where they continue one another.
 func project(region ir.Region, cover []segment) []segment {
 	var out []segment
 	at := int64(0)
@@ -183,7 +186,8 @@ func project(region ir.Region, cover []segment) []segment {
 		for _, c := range cover {
 			if x, y := max(a, c.lo), min(b, c.hi); x < y {
 				s := c
-				// shift: from the region's count to the write's count.
+				// From here on shift counts from the region's start to the write's
+				// start.
 				s.lo, s.hi = x-a+at, y-a+at
 				s.shift = c.shift + a - at
 				out = append(out, s)
@@ -196,7 +200,7 @@ func project(region ir.Region, cover []segment) []segment {
 	return joined(out)
 }
 
-// joined makes one of segments that continue one another, in place.
+// joined merges, in place, segments that continue one another.
 func joined(list []segment) []segment {
 	out := list[:0]
 	for _, s := range list {

@@ -26,8 +26,8 @@ graph g serial {
 }
 `
 
-// The list of a serial graph is its order, before and after; who gives the
-// attribute up owes barriers and events for all of it, the next replay included.
+// The order of a serial graph is its list, in B and in A. If A is no longer serial, it
+// must have barriers and events for all of that order, also towards the next replay.
 func TestSerial(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(serial))
 	require.NoError(t, err)
@@ -61,8 +61,8 @@ func TestSerial(t *testing.T) {
 	require.Equal(t, prove.Proved, prove.Check(context.Background(), open, before, prove.Options{Strict: true}).Verdict)
 }
 
-// A command of unknown effects in a serial graph is ordered like every other; one
-// that its list alone ordered owes barriers once the attribute is gone.
+// A command of unknown effects in a serial graph is ordered like every other. If only
+// the list ordered it, A must have a barrier once the graph is no longer serial.
 func TestSerialOfUnknownEffects(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 1
 

@@ -5,39 +5,38 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// shapes are the regions of a graph that are no constant runs: that depend on
-// params, or have dimensions. Equal ones are kept once, and what is proved of two
-// of them is proved once: layers repeat them.
+// shapes are the regions of a graph that are not flat. Each is kept once, and what is
+// proved of two of them is proved once, because layers repeat them.
 type shapes struct {
 	bounds *ir.Bounds
 	list   []shape
-	byHash map[uint64]int32 // 1 + the last one
+	byHash map[uint64]int32 // 1 + the last shape with this hash
 	proved []provedPair
 }
 
 type shape struct {
 	ir.Region
-	lo, end int64 // bounds over all values of the params
+	lo, end int64 // bounds of its bytes over all values of the params
 	void    bool
-	before  int32 // 1 + the one before of the same hash
+	before  int32 // 1 + the previous shape with the same hash
 }
 
-// provedPair is what was found of two regions. A table of them has one place for
-// each hash and forgets what was there: a hostile graph gains nothing.
+// provedPair is an answer for two regions. The table has one entry for each hash and
+// overwrites it, so that a hostile graph cannot make it grow.
 type provedPair struct {
-	x, y           int32 // as access.shape
+	x, y           int32 // numbered as access.shape
 	what           question
-	known, decided bool // known: the place is taken
+	known, decided bool // known: the entry is in use
 }
 
-// question is asked of two regions of one graph. The answer depends on nothing
-// but the two, the params and the constraints between them.
+// question is what may be asked of two regions of a graph. The answer depends only on
+// the two, on the params and on the constraints between them.
 type question uint8
 
 const (
 	areApart question = iota
 	areApartAlways
-	areCovered // the second by the first
+	areCovered // the first covers the second
 )
 
 func (q question) answer(g *ir.Bounds, x, y ir.Region) bool {
@@ -51,7 +50,7 @@ func (q question) answer(g *ir.Bounds, x, y ir.Region) bool {
 }
 
 const (
-	maxSameHash = 8 // of shapes: what is beyond is not shared
+	maxSameHash = 8 // shapes of one hash beyond this number are not shared
 	pairTable   = 1 << 12
 )
 
@@ -59,7 +58,8 @@ func newShapes(g *ir.Graph) shapes {
 	return shapes{bounds: ir.NewBounds(g, ir.BoundsWork), byHash: map[uint64]int32{}}
 }
 
-// shape returns the access to a region in a root memory.
+// shape returns the access to a region of a root memory, which becomes a shape unless
+// it is flat.
 func (s *shapes) shape(r ir.Region) access {
 	h := r.Run.Hash(r.Off.Hash(uint64(r.Mem)))
 	for i := range r.Dims {
@@ -95,7 +95,8 @@ func (s *shapes) void(a *access) bool {
 	return s.of(a).void
 }
 
-// ask answers a question of two accesses, once where both have a shape.
+// ask answers a question about two accesses, and remembers the answer if both have a
+// shape.
 func (m *model) ask(what question, a, b *access) bool {
 	if a.flat() || b.flat() {
 		return what.answer(m.bounds, m.region(a), m.region(b))

@@ -12,11 +12,11 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// termID names a term in a table. Terms are kept in a normal form under the
-// bit-exact rewrites of docs/terms.md, once each: equal terms have equal names.
+// termID names a term in a table. Terms are kept in a normal form under the bit-exact
+// rewrites of docs/terms.md, each once, so equal terms have equal names.
 type termID int32
 
-// termOp is the kind of a node of a term.
+// termOp is the form of a node in a term.
 type termOp uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	floatParam               // float: an f32 param, num
 	floatLoad                // float: an element of a leaf
 	floatOp                  // float: op over args
-	reduction                // op (Sum, MaxOver, ArgMax) of class text over args[0] of args[1]; ArgMax: at place args[2], if there is one
+	reduction                // op (Sum, MaxOver, ArgMax) of class text: args[0] elements of body args[1]; ArgMax: at place args[2], if any
 	condition                // op over args
 	truth                    // a decided condition, num
 )
@@ -41,8 +41,8 @@ type node struct {
 	num  int64
 	text string
 	args []termID
-	lin  []linTerm // linear: ascending atoms; num is the constant
-	lo   int64     // bounds of an integer: unbounded where wide
+	lin  []linTerm // of a linear node: its atoms, ascending; num is the constant
+	lo   int64     // bounds of an integer; wide: unbounded
 	hi   int64
 }
 
@@ -51,14 +51,15 @@ type linTerm struct {
 	coeff int64
 }
 
-// wide stands for no bound: greater than any number of a declaration.
+// wide stands for the lack of a bound. It is greater than any number in a declaration.
 const wide = int64(1) << 60
 
-// maxTerms bounds one table: what a hostile graph may make a proof build.
+// maxTerms bounds the nodes of one table, so that a hostile graph cannot make a proof
+// grow.
 const maxTerms = 1 << 16
 
-// undecided is why a term has no normal form here; it is thrown and caught
-// within the package.
+// undecided says why a term has no normal form. It is a panic value that the package
+// recovers.
 type undecided struct{ why string }
 
 func giveUp(format string, args ...any) { panic(undecided{fmt.Sprintf(format, args...)}) }
@@ -73,7 +74,7 @@ type table struct {
 
 func newTable(g *ir.Graph) *table { return &table{g: g, names: map[string]termID{}} }
 
-// intern returns the name of a node.
+// intern returns the name of a node, which is added if it is new.
 func (t *table) intern(n node) termID {
 	k := append(t.key[:0], byte(n.form), byte(n.op))
 	k = binary.AppendVarint(k, n.num)
@@ -99,16 +100,16 @@ func (t *table) intern(n node) termID {
 	return id
 }
 
-// integer returns a constant.
+// integer returns an integer constant.
 func (t *table) integer(v int64) termID { return t.linear(v, nil) }
 
-// atom returns an integer atom as an integer.
+// atom returns a node as an integer: the linear node of this one atom.
 func (t *table) atom(n node) termID {
 	a := t.intern(n)
 	return t.linear(0, []linTerm{{a, 1}})
 }
 
-// linear returns c + Σ terms.
+// linear returns the integer c + Σ terms.
 func (t *table) linear(c int64, terms []linTerm) termID {
 	ts := slices.Clone(terms)
 	slices.SortFunc(ts, func(x, y linTerm) int { return int(x.atom) - int(y.atom) })
@@ -126,7 +127,7 @@ func (t *table) linear(c int64, terms []linTerm) termID {
 	return t.intern(n)
 }
 
-// small refuses numbers that sums and products would soon lead out of 64 bits.
+// small gives up on numbers whose sums and products might overflow 64 bits.
 func (t *table) small(v int64) int64 {
 	if v > wide/2 || v < -wide/2 {
 		giveUp("an index reaches %d", v)
@@ -141,8 +142,8 @@ func (t *table) times(a, b int64) int64 {
 	return a * b
 }
 
-// bounds returns the least and greatest value of a linear node. Params are
-// taken together, so that constraints between them count.
+// bounds returns the least and the greatest value of a linear node. Params are bounded
+// together, so that the constraints between them count.
 func (t *table) bounds(n node) (lo, hi int64) {
 	var params []ir.Term
 	lo, hi = n.num, n.num
@@ -173,7 +174,7 @@ func (t *table) bounds(n node) (lo, hi int64) {
 	return lo, hi
 }
 
-// mul saturates at ±wide.
+// mul multiplies, and saturates at ±wide.
 func mul(a, b int64) int64 {
 	f := float64(a) * float64(b)
 	if f >= float64(wide) {
@@ -185,7 +186,7 @@ func mul(a, b int64) int64 {
 	return a * b
 }
 
-// affine returns an expression over the graph's params.
+// affine returns an expression over the graph's params as a term.
 func (t *table) affine(a ir.Affine) termID {
 	var ts []linTerm
 	for _, x := range a.Terms() {
@@ -195,7 +196,7 @@ func (t *table) affine(a ir.Affine) termID {
 	return t.linear(a.Const, ts)
 }
 
-// extent returns ⌈Num/Div⌉.
+// extent returns ⌈Num/Div⌉ as a term.
 func (t *table) extent(e ir.Extent) termID {
 	if e.Div == 1 {
 		return t.affine(e.Num)
@@ -203,15 +204,16 @@ func (t *table) extent(e ir.Extent) termID {
 	return t.div(t.affine(e.Num.AddConst(e.Div-1)), e.Div)
 }
 
-// index returns the index variable of a level: 0 … bound−1.
+// index returns the index variable of a level, which runs from 0 to bound−1.
 func (t *table) index(level int, bound termID) termID {
 	if t.nodes[bound].hi <= 1 {
-		return t.integer(0) // all that it can be: a row of one element, say
+		return t.integer(0) // the only value: a row of one element, for example
 	}
 	return t.atom(node{form: variable, num: int64(level), args: []termID{bound}, lo: 0, hi: t.nodes[bound].hi - 1})
 }
 
-// constant returns the value of an integer that depends on nothing.
+// constant returns the value of an integer that depends on nothing. ok is false if it
+// does.
 func (t *table) constant(a termID) (int64, bool) {
 	n := &t.nodes[a]
 	return n.num, n.form == linear && len(n.lin) == 0
@@ -229,8 +231,8 @@ func (t *table) add(a termID, k int64, b termID) termID {
 
 func (t *table) scale(a termID, k int64) termID { return t.add(t.integer(0), k, a) }
 
-// div returns ⌊a/n⌋ for n > 0: what of a is a multiple of n leaves the
-// division, and what stays within [0, n) vanishes.
+// div returns ⌊a/n⌋ for n > 0. Multiples of n are taken out of the division, and a
+// remainder that stays within [0, n) vanishes.
 func (t *table) div(a termID, n int64) termID {
 	if n <= 0 {
 		giveUp("a division by %d", n)
@@ -364,7 +366,7 @@ func (t *table) float(a termID) termID {
 	return t.intern(node{form: floatOp, op: term.ToF32, args: []termID{a}})
 }
 
-// half is the f16 whose bits are the low 16 of an integer.
+// half returns the f16 whose bits are the low 16 bits of an integer.
 func (t *table) half(a termID) termID {
 	if v, ok := t.constant(a); ok {
 		return t.real(float32(term.F16Value(uint16(v))))
@@ -374,26 +376,26 @@ func (t *table) half(a termID) termID {
 
 var one = int64(math.Float32bits(1))
 
-// value returns the number that a is: a store of an element in its own type, or
-// in f32, changes nothing but the bits of a NaN, which no operation sees.
+// value returns the number that a is. A store of an element in its own type or in f32
+// changes only the bits of a NaN, which no operation sees, so it is dropped.
 func (t *table) value(a termID) termID {
 	n := &t.nodes[a]
 	switch {
 	case n.form == floatOp && n.op == term.Round && t.holds(n.args[0], n.text):
 		return n.args[0]
 	case n.form == real:
-		return t.real(narrow(ir.F32, math.Float32frombits(uint32(n.num)))) // one NaN
+		return t.real(narrow(ir.F32, math.Float32frombits(uint32(n.num)))) // all NaNs become one
 	}
 	return a
 }
 
-// holds reports whether a is an element of memory that the type holds exactly.
+// holds reports whether a is an element of memory that type typ represents exactly.
 func (t *table) holds(a termID, typ string) bool {
 	n := &t.nodes[a]
 	return n.form == floatLoad && (typ == ir.F32.String() || n.text == typ)
 }
 
-// floats applies an operation on floats.
+// floats applies an operation to floats, rounded to typ if it is a rounding.
 func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	for i, a := range args {
 		args[i] = t.value(a)
@@ -402,7 +404,8 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	case term.Add, term.Mul, term.Min, term.Max:
 		args = sorted(args)
 		if op == term.Mul {
-			// x · 1 = x to the bit, but for NaNs, which are one within a term.
+			// x · 1 is x to the bit, except for NaNs, which are not distinguished
+			// within a term.
 			for i, a := range args {
 				if n := &t.nodes[a]; n.form == real && n.num == one {
 					return args[1-i]
@@ -410,18 +413,18 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 			}
 		}
 	case term.ToF32:
-		return args[0] // of a float
+		return args[0] // the operand is a float already
 	case term.Round:
 		n := &t.nodes[args[0]]
 		switch {
 		case t.holds(args[0], typ.String()):
-			// No copy: of a NaN it leaves another's bits. See value.
+			// A store is no copy: it may change the bits of a NaN. See value.
 		case n.form == real:
 			return t.real(narrow(typ, math.Float32frombits(uint32(n.num))))
 		case typ == ir.F32:
 			return args[0] // every operation yields an f32
 		case t.isRounding(args[0]) && n.text == typ.String():
-			return args[0] // it is one already
+			return args[0] // the operand is rounded to this type already
 		case n.form == floatOp && n.op == term.AsF16 && typ == ir.F16:
 			return args[0] // likewise
 		}
@@ -430,7 +433,7 @@ func (t *table) floats(op term.Op, typ ir.DType, args []termID) termID {
 	return t.intern(node{form: floatOp, op: op, args: args})
 }
 
-// narrow is what a store of v in a type holds.
+// narrow returns what memory of a type holds after v was stored.
 func narrow(typ ir.DType, v float32) float32 {
 	switch {
 	case v != v:
@@ -443,7 +446,8 @@ func narrow(typ ir.DType, v float32) float32 {
 	return v
 }
 
-// compare returns a condition. Integers are brought to `x < 0` and `x = 0`.
+// compare returns a condition. Conditions on integers are brought to the forms `x < 0`
+// and `x = 0`.
 func (t *table) compare(op term.Op, a, b termID, integers bool) termID {
 	switch op {
 	case term.Gt:
@@ -521,10 +525,10 @@ func (t *table) choose(c, a, b termID) termID {
 	return t.intern(node{form: floatOp, op: term.Select, args: []termID{c, a, b}})
 }
 
-// maxShown bounds how much of a term is shown, in bytes.
+// maxShown bounds how much of a term format writes, in bytes.
 const maxShown = 2000
 
-// format writes a term for people, as a tree and so much of it as is readable.
+// format writes a term as a tree for readers, cut where it gets too long.
 func (t *table) format(id termID) string {
 	w := &formatter{t: t}
 	w.write(id)
@@ -534,8 +538,8 @@ func (t *table) format(id termID) string {
 	return w.b.String()
 }
 
-// formatter stops where a text becomes too long: shared parts are written wherever
-// they stand.
+// formatter writes a term. Shared parts are written wherever they occur, so it stops
+// when the text gets too long.
 type formatter struct {
 	t *table
 	b strings.Builder
@@ -547,7 +551,7 @@ func (w *formatter) text(s string) {
 	}
 }
 
-// back is how far before maxShown the last whole character ends.
+// back returns how many bytes before maxShown the last whole character ends.
 func (w *formatter) back() (n int) {
 	for s := w.b.String(); !utf8.RuneStart(s[maxShown-n]); n++ {
 	}

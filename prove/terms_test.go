@@ -70,8 +70,8 @@ func truthOf(b bool) int64 {
 	return 0
 }
 
-// The normal form of integers and conditions has the value of what was written,
-// negative numbers included, and lies within its bounds.
+// The normal form of integers and conditions has the value of the original expression,
+// also for negative numbers, and that value lies within the bounds of the normal form.
 func TestChecksNormalForm(t *testing.T) {
 	g := &ir.Graph{
 		Params:      []ir.Param{{Name: "n", Type: ir.U32, Min: 0, Max: 7}, {Name: "m", Type: ir.U32, Min: 1, Max: 9}},

@@ -2,13 +2,13 @@ package prove
 
 import "github.com/mlxc/mlxc/ir"
 
-// readings are what the commands of a graph read in written order, and what
-// every visible memory holds at the end.
+// readings are what the commands of a graph read if they run in written order, and what
+// the memories that the host sees hold at the end.
 type readings struct {
 	h       *history
 	of      []seen            // by read, as model.reads
-	pillars map[int32][]whole // by op: what memories hold that were written since the one before
-	final   []whole           // of outputs, states, and inputs that are carried to
+	pillars map[int32][]whole // by op, for pillars: what the memories hold that were written since the previous pillar
+	final   []whole           // of outputs, states and inputs that are carried to
 }
 
 // trace runs through a graph in written order.
@@ -36,14 +36,14 @@ func trace(m *model) *readings {
 	return t
 }
 
-// reading returns what read k of the graph, counted over all ops, sees.
+// reading returns what read k of the graph sees; k counts over all ops.
 func (t *readings) reading(k int32) reading { return t.h.reading(&t.h.m.reads[k], t.of[k]) }
 
 // whole returns what was seen of a whole memory.
 func (t *readings) whole(w *whole) reading { return t.h.reading(&w.access, w.seen) }
 
-// checkValues compares what corresponding commands read, in the written order
-// of the graph after, and then the final bytes.
+// checkValues goes through A in written order and compares what each command reads with
+// what its image reads. Then it compares the final bytes.
 func (p *proof) checkValues() {
 	for i := range p.a.ops {
 		switch {
@@ -75,15 +75,15 @@ func (p *proof) checkValues() {
 	}
 }
 
-// reading returns what read k of the graph after, counted over all ops, sees.
+// reading returns what read k of A sees; k counts over all ops.
 func (p *proof) reading(k int32) reading {
 	r := p.current.reading(k)
 	p.taint(&r)
 	return r
 }
 
-// checkReads compares what command i after reads with what its image reads, and
-// finds the images of its writes.
+// checkReads compares what command i of A reads with what its image reads, and finds
+// the images of its writes.
 func (p *proof) checkReads(i int32) {
 	if !p.same[i] {
 		p.checkFusion(i)
@@ -94,8 +94,8 @@ func (p *proof) checkReads(i int32) {
 	fail := func(v Verdict, format string, args ...any) {
 		p.add(v, Values, []ir.ID{was.id}, []ir.ID{o.id}, format, append([]any{p.a.g.Describe(o.node)}, args...)...)
 	}
-	// The same command touches regions of the same shapes, but for what their form
-	// owes to constraints between params, which each graph may write in its way.
+	// The same command touches regions of the same shapes, except that a shape may be
+	// derived from constraints between params, which each graph may write differently.
 	if !p.sameShapes(was, o) {
 		fail(CannotTell, "%s may touch other regions than before: the constraints between params do not tell")
 		return
@@ -117,11 +117,11 @@ func (p *proof) checkReads(i int32) {
 	}
 }
 
-// sameShapes is shapesAlike for commands before and after.
+// sameShapes is shapesAlike for a command b of B and a command a of A.
 func (p *proof) sameShapes(b, a *op) bool { return shapesAlike(p.b, b, p.a, a) }
 
-// shapesAlike reports whether two commands touch regions that are alike but for
-// where they begin, and write them with the same certainty.
+// shapesAlike reports whether two commands touch regions that differ only in where they
+// begin, and write them with the same certainty.
 func shapesAlike(m *model, b *op, n *model, a *op) bool {
 	same := b.rhi-b.rlo == a.rhi-a.rlo && b.whi-b.wlo == a.whi-a.wlo
 	for k := int32(0); same && k < a.rhi-a.rlo; k++ {

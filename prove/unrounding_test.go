@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// What no kernel of the library has yet: bf16, and roundings inside reductions.
+// Cases that no kernel of the library has yet: bf16, and roundings inside reductions.
 func TestChecksUnroundings(t *testing.T) {
 	tab := newTable(&ir.Graph{})
 	leaf := func(n int64) termID {
@@ -44,7 +44,7 @@ func TestChecksUnroundings(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		want, got termID
-		n         int // −1: no
+		n         int // −1: not equal under the rewrite
 	}{
 		{"bf16", op(term.Exp, round(ir.BF16, product)), op(term.Exp, product), 1},
 		{"two types", op(term.Exp, round(ir.F16, round(ir.BF16, product))), op(term.Exp, product), 2},

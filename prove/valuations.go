@@ -8,20 +8,20 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// What bounds do not decide, values of the params may: one for which two graphs
-// differ shows that they do, and where there are few, all of them together show that
-// they do not.
+// Where bounds do not decide a question, values of the params may. One assignment for
+// which two graphs differ shows that they do. If there are few assignments, trying all
+// of them shows that they do not.
 
-// answer to a question about all values of the params.
+// answer is the answer to a question about all values of the params.
 type answer uint8
 
 const (
-	same   answer = iota // for all of them
-	differ               // for one at least
+	same   answer = iota // for all values
+	differ               // for at least one
 	unsure
 )
 
-// and joins what is found of parts.
+// and combines the answers for two parts of a question.
 func (x answer) and(y answer) answer {
 	switch {
 	case x == differ || y == differ:
@@ -33,13 +33,13 @@ func (x answer) and(y answer) answer {
 }
 
 const (
-	maxValuations = 1 << 10 // tried where these are all
-	someValues    = 64      // tried where there are more
+	maxValuations = 1 << 10 // assignments tried, if there are no more
+	someValues    = 64      // assignments tried, if there are more
 )
 
-// valuations calls yield with values of the params that g admits, of which those of
-// the params in use vary, until it returns false. all says that there are no other
-// ones.
+// valuations calls yield with assignments of the params that g admits until it returns
+// false. Only the params that the expressions in use depend on vary. all says that
+// every such assignment was yielded.
 func valuations(g *ir.Graph, use []ir.Affine, yield func(params []uint32) bool) (all bool) {
 	v := &valuer{g: g, params: make([]uint32, len(g.Params)), involved: make([]bool, len(g.Params))}
 	for _, a := range use {
@@ -62,7 +62,7 @@ func valuations(g *ir.Graph, use []ir.Affine, yield func(params []uint32) bool) 
 		}
 		v.list = append(v.list, ir.ParamID(i))
 		if p.Type == ir.F32 {
-			total = math.Inf(1) // the two ends stand for them
+			total = math.Inf(1) // too many: only values near the bounds are tried
 		} else {
 			total *= p.Max - p.Min + 1
 		}
@@ -79,10 +79,10 @@ type valuer struct {
 	g        *ir.Graph
 	params   []uint32
 	involved []bool
-	list     []ir.ParamID // involved
+	list     []ir.ParamID // the params that vary
 }
 
-// bitsOf returns a value of p as the host gives it.
+// bitsOf returns the bits of value v for p, as the host passes them.
 func bitsOf(p *ir.Param, v float64) uint32 {
 	if p.Type == ir.F32 {
 		return math.Float32bits(float32(v))
@@ -98,7 +98,7 @@ func (v *valuer) involve(a ir.Affine) (more bool) {
 	return more
 }
 
-// admitted reports whether the constraints between params in use hold.
+// admitted reports whether the constraints between the params that vary hold.
 func (v *valuer) admitted() bool {
 	for _, c := range v.g.Constraints {
 		if t := c.LHS.Terms(); v.involved[t[0].Param] && c.LHS.Eval(v.params) > c.Max {
@@ -108,7 +108,7 @@ func (v *valuer) admitted() bool {
 	return true
 }
 
-// every tries all values of the params from the i-th in use on.
+// every tries all values of the params from the i-th in list on.
 func (v *valuer) every(i int, yield func([]uint32) bool) bool {
 	if i == len(v.list) {
 		return !v.admitted() || yield(v.params)
@@ -123,7 +123,7 @@ func (v *valuer) every(i int, yield func([]uint32) bool) bool {
 	return true
 }
 
-// some tries ends of the bounds and values between, always the same ones.
+// At the bounds and between them, some tries always the same values.
 func (v *valuer) some(yield func([]uint32) bool) {
 	rng := rand.New(rand.NewPCG(1, uint64(len(v.list))))
 	for k := range someValues {
@@ -137,8 +137,8 @@ func (v *valuer) some(yield func([]uint32) bool) {
 	}
 }
 
-// choose gives the params values in order, each within what those before leave it, if
-// they leave anything.
+// choose gives the params values in the given order. Each value is taken from what the
+// earlier ones leave possible, if anything.
 func (v *valuer) choose(order []ir.ParamID, k int, rng *rand.Rand) {
 	set := make([]bool, len(v.params))
 	for n, id := range order {
@@ -173,10 +173,11 @@ func (v *valuer) choose(order []ir.ParamID, k int, rng *rand.Rand) {
 	}
 }
 
-// within narrows the range of a param, whose coefficient in c is own, the params
-// that are not set yet being as c likes them best.
+// within narrows the range of a param to what constraint c allows. own is its
+// coefficient in c. Params that have no value yet are taken at the value that leaves
+// the most room.
 func (v *valuer) within(c ir.Constraint, id ir.ParamID, own int64, set []bool, lo, hi int64) (int64, int64) {
-	left := float64(c.Max) // exact below 2^53; what is not is tried in vain
+	left := float64(c.Max) // exact below 2^53; beyond that the attempt may fail
 	for _, t := range c.LHS.Terms() {
 		q := &v.g.Params[t.Param]
 		switch {
@@ -225,14 +226,14 @@ func sameExtent(g *ir.Graph, x, y ir.Extent) answer {
 	if x.Div == y.Div && sameAffine(g, x.Num, y.Num) == same {
 		return same
 	}
-	// The same fraction; numbers of a grid are below 2^47, so nothing overflows.
+	// The same fraction. Numbers of a grid are below 2^47, so nothing overflows.
 	if x.Div <= 1<<12 && y.Div <= 1<<12 && x.Num.Scale(y.Div).Equal(y.Num.Scale(x.Div)) {
 		return same
 	}
 	return tried(g, []ir.Affine{x.Num, y.Num}, func(params []uint32) bool { return x.Eval(params) == y.Eval(params) })
 }
 
-// tried asks for values of the params in use whether equal holds.
+// tried asks equal for assignments of the params that the expressions in use depend on.
 func tried(g *ir.Graph, use []ir.Affine, equal func(params []uint32) bool) answer {
 	out := unsure
 	if valuations(g, use, func(params []uint32) bool {

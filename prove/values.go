@@ -7,40 +7,39 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// history is what was written to each root memory since the last command of
-// unknown effects, as far as it can still be seen. Of constant must-writes
-// without dimensions it knows which bytes are still theirs; the others stay until a
-// must-write covers them for all values of the params. So a reused arena does
-// not grow it.
+// history is what was written to each root memory since the last pillar, as far as it
+// can still be seen. For flat must-writes it knows which of their bytes are still
+// visible. The other writes stay until one must-write covers them for all values of the
+// params. So it does not grow while an arena is reused.
 type history struct {
 	m      *model
-	runs   []interval.Partition[int32] // by memory, of flat must-writes
-	trees  []interval.Tree[int32]      // by memory, of the other writes
-	gone   []bool                      // by write: covered by a later must-write
-	count  []int                       // of those in trees, by memory
-	list   []int32                     // writes that readings see, one after another
-	dirty  []ir.MemID                  // memories written
+	runs   []interval.Partition[int32] // by memory: flat must-writes
+	trees  []interval.Tree[int32]      // by memory: the other writes
+	gone   []bool                      // by write: a later must-write covers it
+	count  []int                       // by memory: how many of the writes in trees are gone
+	list   []int32                     // the writes that readings see, one reading after another
+	dirty  []ir.MemID                  // the memories written
 	first  []bool                      // by memory: it is in dirty
-	looked int                         // writes that were looked at so far
+	looked int                         // how many writes were looked at so far
 	last   []recent                    // by memory
 }
 
-// recent is the last flat reading of a memory, if nothing was written to that since:
-// many commands may read what many wrote.
+// recent is the last flat reading of a memory, if the memory was not written since.
+// Many commands may read what many wrote.
 type recent struct {
 	lo, end int64
 	seen
 	valid bool
 }
 
-// The writes that a read may see are listed, and those that params move compared one
-// by one, as long as they are no more than what follows; recordings need a few for
-// each access. Beyond it no write is found to be covered by another in a tree, which
-// decides less and nothing wrongly, and a read that may see more than maxCrowd of them
-// ends the proof: it cannot tell.
+// The writes that a read may see are listed, and writes that params move are compared
+// one by one, as long as that takes no more steps than these constants allow;
+// recordings need a few for each access. Beyond that no write in a tree is found to be
+// covered by another. That decides less, but nothing wrongly. A read that may then see
+// more than maxCrowd writes ends the proof, which cannot tell.
 var (
-	lookFree      = 1 << 18 // of a whole graph
-	lookPerAccess = 64      // and of each access
+	lookFree      = 1 << 18 // for a whole graph
+	lookPerAccess = 64      // and for each access
 	maxCrowd      = 64
 )
 
@@ -48,19 +47,19 @@ func (h *history) crowded() bool {
 	return h.looked > lookFree+lookPerAccess*(len(h.m.reads)+len(h.m.writes))
 }
 
-// crowd is the panic of a read that may see too many writes.
+// crowd is the panic value for a read that may see too many writes.
 type crowd struct {
 	m    *model
 	read *access
 }
 
-// catchCrowd, deferred, makes it an answer.
+// catchCrowd, when deferred, turns a crowd panic into the result "cannot tell".
 func catchCrowd(r **Result) {
 	switch x := recover().(type) {
 	case nil:
 	case crowd:
 		*r = &Result{}
-		(*r).add(CannotTell, Values, nil, nil, "too many writes may conflict with or hold what %s touches: of ranges that params move over one another, or of pieces of what many read", x.m.format(x.read))
+		(*r).add(CannotTell, Values, nil, nil, "too many writes may hold or overwrite bytes of %s: params move many ranges over one another, or many commands read what many wrote", x.m.format(x.read))
 	default:
 		panic(x)
 	}
@@ -106,7 +105,7 @@ func (h *history) add(nr int32) {
 	t.Insert(w.lo, w.end, nr)
 }
 
-// compact rebuilds a tree without what is gone.
+// compact rebuilds the tree of a memory without the writes that are gone.
 func (h *history) compact(mem ir.MemID) {
 	var left []int32
 	t := &h.trees[mem]
@@ -123,8 +122,8 @@ func (h *history) compact(mem ir.MemID) {
 	h.count[mem] = 0
 }
 
-// pillar returns what the memories hold that were written since the last one,
-// and forgets it: whatever they hold then, later readings see it as initial.
+// pillar returns what the memories hold that were written since the last pillar, and
+// forgets the writes. Later readings see what a memory holds then as initial.
 func (h *history) pillar() (out []whole) {
 	for _, mem := range h.dirty {
 		out = append(out, h.whole(mem))
@@ -148,19 +147,20 @@ func (h *history) whole(mem ir.MemID) whole {
 	return whole{a, h.see(&a)}
 }
 
-// reading is what a command reads from one region: the writes that it may see,
-// in the order in which they were made, back to one that covers it; initial if
-// some byte may be none's: what the memory held at first or after the last command
-// of unknown effects.
+// reading is what a command reads from one region: the writes that it may see, in the
+// order in which they were made, back to one that covers the region. initial says that
+// some byte may come from none of them, so that it holds what the memory held at first
+// or after the last pillar.
 type reading struct {
 	m       *model
 	at      *access
 	writes  []int32
 	initial bool
-	tainted bool // initial, and that is not what the graph before holds
+	tainted bool // initial, and the memory did not hold the same bytes in B then
 }
 
-// seen is a reading as it is kept: its writes are n of history.list.
+// seen is the compact form of a reading: its writes are the n writes of history.list
+// from position `from` on.
 type seen struct {
 	from    int64
 	n       int32
@@ -195,13 +195,13 @@ func (h *history) read(a *access) seen {
 	return s
 }
 
-// see is read of an access that is one of few.
+// see computes a reading. read calls it unless the last one can be used again.
 func (h *history) see(a *access) seen {
 	mem, first := a.mem, len(h.list)
 	if !h.first[mem] || h.m.void(a) {
 		return seen{initial: true}
 	}
-	at, hole := a.lo, !a.flat() // hole: some byte is no flat must-write's
+	at, hole := a.lo, !a.flat() // hole: some byte may not come from a flat must-write
 	h.runs[mem].Each(a.lo, a.end, func(lo, end int64, i int32) bool {
 		h.looked++
 		hole = hole || at < lo
@@ -224,7 +224,7 @@ func (h *history) see(a *access) seen {
 	writes := h.list[first:]
 	if len(writes) > 1 {
 		slices.Sort(writes)
-		writes = slices.Compact(writes) // several runs of one write
+		writes = slices.Compact(writes) // one write may have left several runs
 		h.list = h.list[:first+len(writes)]
 	}
 	for i := len(writes) - 1; i >= 0; i-- {
@@ -247,13 +247,13 @@ func (h *history) writes(s *seen) []int32 {
 	return h.list[s.from:to:to]
 }
 
-// names gives writes the names by which they are compared: equal names mean
-// equal bytes. A name is a write before.
+// names gives writes the names by which they are compared: equal names mean equal
+// bytes. A name is a write of B.
 type names struct {
-	images []int32 // by write: one before that has its bytes, or noWrite; nil of writes before
-	m      *model  // of the graph before
-	// classes are trees of writes before that have equal bytes (Tarjan 1975): the parent
-	// of each, itself at a root.
+	images []int32 // by write of A: a write of B that has its bytes, or noWrite; nil in the names of the writes of B
+	m      *model  // the model of B
+	// classes is a forest of writes of B that have equal bytes (union-find, Tarjan
+	// 1975): the parent of each write, or the write itself if it is a root.
 	classes []int32
 }
 
@@ -270,18 +270,17 @@ func (n *names) of(w int32) int32 {
 	return w
 }
 
-// join gives two writes before one name.
+// join makes x and y, writes of B, have one name.
 func (n *names) join(x, y int32) { n.classes[n.of(y)] = n.of(x) }
 
-// equalValues compares what two regions of equal shape hold, given names for
-// the writes of either graph. The second result is false when the comparison
-// could not decide.
+// equalValues compares what two readings of equal shape hold. bn and an name the writes
+// of their graphs. decided is false if the comparison could not tell.
 func equalValues(b, a *reading, bn, an *names) (equal, decided bool) {
 	tainted := b.m != a.m && (a.tainted || b.tainted)
 	if !tainted && sameLists(b, a, bn, an) { // the usual case
 		return true, true
 	}
-	if b.m.void(b.at) && a.m.void(a.at) { // no byte, wherever it is
+	if b.m.void(b.at) && a.m.void(a.at) { // neither touches a byte, wherever it lies
 		return true, true
 	}
 	if tainted {
@@ -292,15 +291,15 @@ func equalValues(b, a *reading, bn, an *names) (equal, decided bool) {
 		return found == same, found == differ && b.at.flat() && a.at.flat()
 	}
 	if slices.ContainsFunc(a.writes, func(w int32) bool { return an.of(w) == noWrite }) {
-		return false, false // what is not known to have an image may still have one
+		return false, false // a write without a known image may still have one
 	}
 	copies := bn.hasCopies(b) || an.hasCopies(a)
 	if !copies && (len(b.writes) == 0 && len(a.writes) == 0 || oneWrite(b) && oneWrite(a)) {
 		return false, b.at.flat() && a.at.flat()
 	}
 	if constant(b) && constant(a) && !b.given() && !a.given() {
-		// One only of what was there at first, the other of none of it: no segment of
-		// theirs is alike.
+		// One reading sees only initial contents and the other sees none, so no two of
+		// their segments are equal.
 		unlike := !copies && (len(b.writes) == 0 && !a.initial || len(a.writes) == 0 && !b.initial)
 		if unlike {
 			return false, mustOnly(b) && mustOnly(a)
@@ -314,11 +313,10 @@ func equalValues(b, a *reading, bn, an *names) (equal, decided bool) {
 	return false, false
 }
 
-// oneWrite reports whether all of a reading is one write's.
+// oneWrite reports whether all bytes of a reading come from one write.
 func oneWrite(r *reading) bool { return len(r.writes) == 1 && !r.initial }
 
-// samePlace reports whether two readings are of the same bytes of memories of
-// one name.
+// samePlace reports whether two readings read the same bytes of memories of one name.
 func samePlace(b, a *reading) bool {
 	if b.m.names[b.at.mem] != a.m.names[a.at.mem] || !b.m.off(b.at).Equal(a.m.off(a.at)) {
 		return false
@@ -327,11 +325,11 @@ func samePlace(b, a *reading) bool {
 	return m == n || m.Kind == n.Kind && m.Kind != ir.Argument
 }
 
-// given: of argument memory.
+// given reports whether a reading reads argument memory.
 func (r *reading) given() bool { return r.m.g.Memories[r.at.mem].Kind == ir.Argument }
 
-// sameGivenRegions compares regions of argument memory of equal shape, wherever they
-// are, by all bytes between their ends.
+// sameGivenRegions compares two regions of argument memory of equal shape. It compares
+// all bytes from the first to the last, gaps included.
 func sameGivenRegions(b, a *reading) answer {
 	hull := func(r *reading) given {
 		region := r.m.region(r.at)
@@ -342,8 +340,9 @@ func sameGivenRegions(b, a *reading) answer {
 	return a.m.twins.sameGiven(hull(b), hull(a))
 }
 
-// mustOnly: may-writes overlay one another in ways that segments do not bring
-// to one form, so a difference there decides nothing.
+// mustOnly reports whether a reading sees no may-writes. These may overlay one another
+// in ways for which segments have no normal form, so a difference there decides
+// nothing.
 func mustOnly(r *reading) bool {
 	for _, w := range r.writes {
 		if !r.m.writes[w].must {
@@ -353,10 +352,10 @@ func mustOnly(r *reading) bool {
 	return true
 }
 
-// sameLists compares the writes that two readings see: the same ones, each at
-// the same place relative to the region read, and in the same order where they
-// overlap one another. It is sound for symbolic regions: the bytes of a value
-// are a function of that list.
+// sameLists compares the writes that two readings see: they must be the same writes,
+// each at the same place relative to the region read, and in the same order where they
+// may overlap. This is sound for regions that params move, because the bytes read are a
+// function of this list.
 func sameLists(b, a *reading, bn, an *names) bool {
 	if len(b.writes) != len(a.writes) || b.initial != a.initial {
 		return false
@@ -378,14 +377,15 @@ func sameLists(b, a *reading, bn, an *names) bool {
 	return alike
 }
 
-// longList is the length from which on a comparison is remembered.
+// longList is the length from which on the result of a comparison is remembered.
 const longList = 16
 
-// comparison is one of two flat readings that found them alike, for many commands may
-// read what many wrote. INVARIANT: what was alike stays so: a write gets its image once,
-// before anybody compares what reads it, and classes only grow together.
+// comparison remembers two flat readings that were found equal, because many commands
+// may read what many wrote. INVARIANT: what was equal stays equal. A write gets its
+// image once, before anybody compares a reading that sees it, and classes are only ever
+// joined.
 type comparison struct {
-	b, a            *int32 // their lists
+	b, a            *int32 // their lists of writes
 	classes, images *int32
 	n               int
 	before, after   access
@@ -394,8 +394,8 @@ type comparison struct {
 
 // sameList is sameLists for lists of equal length.
 func sameList(b, a *reading, bn, an *names) bool {
-	// Undefined bytes are no value; the same place of scratch of one name is taken
-	// for the same garbage, which the graph before read as well.
+	// Undefined bytes have no value. But the same place of scratch memory of one name
+	// is taken to hold the same undefined bytes: the recording reads them as well.
 	if b.initial && !samePlace(b, a) {
 		return false
 	}
@@ -413,9 +413,9 @@ func sameList(b, a *reading, bn, an *names) bool {
 	return sorted || permuted(b, a, bn, an)
 }
 
-// sameOffset reports whether write j before lies in b as write w after in a.
-// INVARIANT: writes of equal names are both must-writes or both not: images are
-// found for such only.
+// sameOffset reports whether write j of B lies in reading b where write w of A lies in
+// reading a. INVARIANT: writes with equal names are both must-writes or both
+// may-writes, because images are only given to such pairs.
 func sameOffset(b, a *reading, j, w int32) bool {
 	x, y := &b.m.writes[j], &a.m.writes[w]
 	if x.flat() && y.flat() && b.at.flat() && a.at.flat() {
@@ -433,15 +433,15 @@ func sameDistance(w, x, y, z ir.Affine) bool {
 	return w.Sub(x).Equal(y.Sub(z))
 }
 
-// permuted is sameLists for writes in another order.
+// permuted is sameLists for lists whose writes may stand in a different order.
 func permuted(b, a *reading, bn, an *names) bool {
 	place := make(map[int32]int, len(b.writes))
 	for i, w := range b.writes {
 		place[bn.of(w)] = i
 	}
-	// Writes of one name are must-writes of equal bytes (checkFusion); two of them
-	// in one place are not both seen, so no two of a find the same one of b, and
-	// lists of equal length then pair off.
+	// Writes of one name are must-writes of equal bytes (checkFusion), and two of them
+	// in one place are never both seen. So no two writes of a match the same write of
+	// b, and lists of equal length match one to one.
 	order := make([]int, len(a.writes))
 	for i, w := range a.writes {
 		at, ok := place[an.of(w)]
@@ -450,8 +450,8 @@ func permuted(b, a *reading, bn, an *names) bool {
 		}
 		order[i] = at
 	}
-	// Pairs in another order must lie apart. A sweep over those that overlap in
-	// their bounds keeps long lists of separate writes cheap.
+	// Pairs whose order differs must not overlap. A sweep over those that overlap by
+	// their bounds is fast for long lists of separate writes.
 	byLo := make([]int, len(order))
 	for i := range byLo {
 		byLo[i] = i

@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// gives returns why make gives up.
+// gives returns the reason with which make gives up.
 func gives(make func()) (why string) {
 	defer func() {
 		if u, ok := recover().(undecided); ok {
@@ -24,7 +24,7 @@ func gives(make func()) (why string) {
 	return ""
 }
 
-// Numbers and terms that only a hostile graph has end a comparison, not the
+// Numbers and terms that only a hostile graph contains end the comparison, not the
 // program.
 func TestChecksLimits(t *testing.T) {
 	g := &ir.Graph{Params: []ir.Param{{Name: "n", Type: ir.U32, Min: 0, Max: 7}}}
@@ -42,7 +42,7 @@ func TestChecksLimits(t *testing.T) {
 	}))
 	require.Contains(t, gives(func() { tb.intern(node{form: floatLoad, num: maxTerms}) }), "parts")
 
-	// Sums beyond all bounds have none.
+	// Sums beyond all bounds are unbounded.
 	far := newTable(g)
 	x := far.intern(node{form: intOp, num: 1, lo: wide / 2, hi: wide/2 + 1})
 	y := far.intern(node{form: intOp, num: 2, lo: wide/2 - 1, hi: wide / 2})
@@ -50,7 +50,7 @@ func TestChecksLimits(t *testing.T) {
 	require.Equal(t, [2]int64{-wide, wide}, [2]int64{lo, hi})
 }
 
-// The inverse of an argument's strides, where there is one.
+// decode inverts the strides of an argument, where they can be inverted.
 func TestChecksDecode(t *testing.T) {
 	g := &ir.Graph{}
 	s := &side{t: newTable(g), m: &model{g: g}}
@@ -78,7 +78,7 @@ func TestChecksDecode(t *testing.T) {
 	require.Contains(t, why, "between its elements")
 }
 
-// A view may go where it keeps the alignment that it had.
+// A view may be moved only to where it keeps the alignment that it had.
 func TestChecksAligned(t *testing.T) {
 	n := func(c, k int64) ir.Affine { return ir.Linear(c, ir.Term{Coeff: k}) }
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ graph g {
 
 `
 
-// What a declaration may say that none of the library does.
+// Declarations that the library does not have.
 func TestChecksDeclarations(t *testing.T) {
 	parse := func(body string) *ir.Graph {
 		m, err := mlxt.Parse(context.Background(), "test", []byte(fusing+body+"}\n"))
@@ -158,8 +158,8 @@ func TestChecksDeclarations(t *testing.T) {
 	}
 }
 
-// A load of an argument that has no bytes, under a sum of none, is of no value
-// that the dispatch reads.
+// A load of an argument that has no bytes, within a sum of no elements, does not count
+// as a value that the dispatch reads.
 func TestChecksEmptyLoad(t *testing.T) {
 	d := &decl.Decl{Args: []decl.Arg{{Name: "x", Kind: ir.DeviceArg, Mode: decl.Read, Elem: ir.F32}, {Slot: 1, Name: "w", Kind: ir.DeviceArg, Mode: decl.Read, Elem: ir.F32}}}
 	g := &ir.Graph{Memories: []ir.Memory{{Name: "x", Size: 64, Alias: ir.NoMem}}}
@@ -176,8 +176,8 @@ func TestChecksEmptyLoad(t *testing.T) {
 	require.Contains(t, load(0), "x of #7 is not read")
 }
 
-// A half is determined by its bits: it is one already, and no number that is
-// converted.
+// A half made from its bits needs no rounding to f16, and it is not a converted
+// integer.
 func TestHalvesOfIntegers(t *testing.T) {
 	number := func(n int64) *term.Expr { return &term.Expr{Op: term.Number, Num: n} }
 	i := &term.Expr{Op: term.Var, Index: 0}
@@ -201,13 +201,14 @@ func TestHalvesOfIntegers(t *testing.T) {
 	require.Equal(t, tb.real(-2.5), e.eval(of(term.AsF16, number(0x7c100))), "the low 16 bits")
 	require.NotEqual(t, tb.real(0), e.eval(of(term.AsF16, number(0x8000))), "minus zero")
 
-	// The rewrite "round" is for floats: two integers are one or are not.
+	// The rewrite `round` is for floats: integers must be equal.
 	x, y := &tb.nodes[half], &tb.nodes[e.eval(of(term.AsF16, number(3)))]
 	require.False(t, sameOperation(x, x))
 	require.False(t, sameOperation(x, y))
 }
 
-// argmax at one place is another integer than at another, and than without one.
+// The argmax that is evaluated at one place differs from the argmax at another place,
+// and from the argmax without a place.
 func TestChecksPlaces(t *testing.T) {
 	number := func(n int64) *term.Expr { return &term.Expr{Op: term.Number, Num: n} }
 	row := &term.Expr{Op: term.Var, Index: 0}

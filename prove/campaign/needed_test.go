@@ -29,7 +29,7 @@ import (
 // smallTests are the tests of package prove that make their own graphs.
 const smallTests = "^(TestChecks.*|TestFusions|TestMutations|TestPassesAreProved|TestDroppedBarriersAreRefused)$"
 
-// writeCorpus writes changes that the oracle calls harmful, a pair of files each.
+// writeCorpus writes mutations that the oracle calls harmful, as pairs of files.
 func writeCorpus(t *testing.T, dir string, perClass int) {
 	var mu sync.Mutex
 	n := 0
@@ -51,9 +51,9 @@ func writeCorpus(t *testing.T, dir string, perClass int) {
 	require.Greater(t, n, 10*perClass)
 }
 
-// Every check of the prover is needed: without it, a harmful change is proved, or
-// one of the package's small tests fails. Checks are the calls that report or
-// assume something, and the returns that say that two things differ.
+// Every check of the prover is needed: without it a harmful mutation is proved, or one
+// of the package's small tests fails. Checks are the calls that report or assume
+// something, and the returns that say that two things differ.
 func TestEveryCheckIsNeeded(t *testing.T) {
 	dir := t.TempDir()
 	corpus := filepath.Join(dir, "corpus")
@@ -62,8 +62,8 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 	p := instrumented(t, dir)
 	needed := make([]bool, len(p.checks))
 
-	// The corpus first: one process tries a change without every check that it
-	// comes to.
+	// First the corpus. One process tries each mutation once for every check that the
+	// mutation reaches, with that check switched off.
 	shards := runtime.GOMAXPROCS(0)
 	outputs := make([]string, shards)
 	parallel(shards, shards, func(i int) {
@@ -80,7 +80,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 	}
 	t.Logf("%d checks, the corpus needs %d", len(needed), count(needed))
 
-	// Then the small tests, those that come to the check, the quickest first.
+	// Then the small tests that reach a check, the quickest first.
 	list, err := p.run("", "", "-test.list="+smallTests)
 	require.NoError(t, err, list)
 	type small struct {
@@ -112,7 +112,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 		for _, x := range tests {
 			needed[i] = needed[i] || x.reaches[i] && fails("^"+x.name+"$")
 		}
-		// What a test comes to may depend on chance.
+		// Chance may decide whether a test reaches a check, so try them all once more.
 		needed[i] = needed[i] || fails(smallTests)
 	})
 	for i, ok := range needed {
@@ -169,10 +169,11 @@ func numbers(t *testing.T, path string) map[int]bool {
 // prover is the tests of package prove, built with a switch at every check.
 type prover struct {
 	binary, dir string
-	checks      []string // what they say
+	checks      []string // the messages or returns that they stand for
 }
 
-// run runs tests of the prover; what is no flag is a variable of its environment.
+// run runs tests of the prover. An element of more that is not a flag is set as an
+// environment variable.
 func (p *prover) run(tests string, more ...string) (string, error) {
 	cmd := exec.Command(p.binary, "-test.run", tests)
 	cmd.Dir, cmd.Env = p.dir, os.Environ()
@@ -200,7 +201,7 @@ func instrumented(t *testing.T, dir string) *prover {
 		if strings.HasSuffix(name, "_test.go") || name == "doc.go" {
 			continue
 		}
-		if name == "search.go" || name == "hash.go" { // hints: nothing is believed because of them
+		if name == "search.go" || name == "hash.go" { // these files only guess, and nothing is believed because of it
 			continue
 		}
 		src, err := os.ReadFile(f)
