@@ -44,8 +44,14 @@ type Info struct {
 	ThreadgroupBytes int // threadgroup memory of a dispatch
 	ArgumentSlots    int // of a kernel: the slots are 0 to one less
 	// MaxUncompleted is how many command buffers of a queue may be begun and not
-	// completed (Metal: 64). [Queue.CommandBuffer] waits for room.
+	// completed (Metal: 64). Replay keeps a submission back until it has room beside those
+	// in flight; [Queue.CommandBuffer] waits for room.
 	MaxUncompleted int
+
+	// Apart: two replays of an executable do not share an encoder, so that a barrier at the
+	// end of a list orders nothing of the next replay. Replay makes it an ordered commit,
+	// under the proof.
+	Apart bool
 
 	// Lower is the pipeline of passes that the device wants a graph to have been
 	// through, "split,constants"; replay runs it, under the proof.

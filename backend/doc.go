@@ -42,12 +42,16 @@
 // all before it; groups are labels. A join does nothing. A carry ([ir.Carry]) copies
 // if another replay of the submission follows, and else does nothing.
 //
-// Between two replays of one executable stands what ends the list: a barrier, an ordered commit, or
-// edges of the replay before. A barrier at the end of the list is an ordered commit where
-// the replays do not share an encoder. Where nothing orders them, and where the graph says
-// that the host waits ([ir.Graph.NextHost]), a queue begins a replay when the one before has
-// ended. Everything else on a queue is ordered fully, but for command buffers that are
-// committed without an order.
+// Between two replays of one executable stands what ends the list: a barrier, an ordered
+// commit, or edges of the replay before. Replays of a device may each have an encoder of their
+// own ([Info.Apart]); a barrier at the end of a list would order nothing there, and replay
+// makes it an ordered commit. Where nothing orders two replays, and where the graph says that
+// the host waits ([ir.Graph.NextHost]), a queue begins the second when the first has ended.
+//
+// Everything else on a queue is ordered fully, but for command buffers that are committed
+// without an order. Nobody can tell whether an upload, download or copy runs beside a replay
+// that touches none of its bytes: a queue does that, so that the outputs of one frame are read
+// and the inputs of another are written while a replay runs.
 //
 // Views, grids and scalars are affine in params; a submission brings the params' values,
 // which are within their bounds. Argument memory ([ir.Argument]) is written by the device,
@@ -71,9 +75,17 @@
 // checked by replay before that, and its passes ([Info.Lower]) are run; a device checks what its callers could get
 // wrong at little cost: buffers and executables of other devices, places without room.
 //
+// A device may limit the command buffers that are begun and not completed
+// ([Info.MaxUncompleted]). Replay knows how many a submission has, and keeps it back until
+// those in flight leave it room; a submission of more than the limit is alone in flight, and
+// the device encodes the rest as the first ones complete. A live recording cannot know how many
+// there will be, so its queue counts: [Queue.CommandBuffer] waits for one that was committed,
+// and is an error where all are open, as nobody would ever end one.
+//
 // What fails later ends as Failed: its Result holds the error with its cause, and says that
-// what it writes is torn, if it had begun. The queue has failed then: whatever was given to it after, and is given
-// later, ends as Failed with [ErrNotExecuted]. What its context ends is Aborted, which is no
+// what it writes is torn, if it had begun. The queue has failed then: whatever was given to it
+// after and has not begun, and whatever is given later, ends as Failed with [ErrNotExecuted];
+// a replay that ran beside it has failed too. What its context ends is Aborted, which is no
 // failure: torn if it had begun, the queue goes on. A device ends a long command early if it
 // can, and looks at contexts between command buffers at least.
 //
@@ -88,8 +100,7 @@
 //
 //   - [Completion] is a Pending; make one for each operation, Begin it and End it.
 //   - [NewFrameMemory] allocates what a frame needs; [FrameMemory] is most of a Frame.
-//   - backend/hostqueue is a Queue for devices whose work is done by goroutines, one operation at a
-//     time. A device with hardware queues writes its own: its order is that of submission, [Queue.Await] of a Pending
+//   - backend/hostqueue is a Queue for devices whose work is done by goroutines. A device with hardware queues writes its own: its order is that of submission, [Queue.Await] of a Pending
 //     of its own may be an event of the hardware, of any other it waits for Done.
 //   - [Times] are on the host's clock: a device with another one converts.
 //   - conformance.Run shows what is missing. backend/testdevice passes it on another device, with

@@ -9,14 +9,15 @@ import (
 )
 
 // Queue executes operations in the order in which they were given to it. An operation
-// begins when what was given before has ended, with two exceptions: replays of one
-// executable begin as early as the end of its graph allows, and a command buffer as early
-// as its [ir.CommitOrder] says. A device may do more at once where nobody can tell.
+// begins when what was given before has ended, with three exceptions: replays of one
+// executable begin as early as the end of its graph allows, a command buffer as early as its
+// [ir.CommitOrder] says, and an upload, download or copy runs beside replays and others of its
+// kind with which it shares no byte that one of them writes.
 //
 // A method returns an error if nothing was submitted. What fails later is told by the
-// operation's [Pending], and fails the queue: all that was given after it, or is given
-// later, ends with [ErrNotExecuted] and the first error. What was aborted by its context
-// leaves the queue as it is.
+// operation's [Pending], and fails the queue: all that was given after it and has not begun, or
+// is given later, ends with [ErrNotExecuted] and the first error. What was aborted by its
+// context leaves the queue as it is.
 //
 // The context of an operation aborts it, also while it runs; it is not the context of
 // a wait.
@@ -82,6 +83,21 @@ func (s *Submission) Fits(p *Program, replays int) error {
 		}
 	}
 	return nil
+}
+
+// Places returns where the root memories of its program lie, by memory. states are those of
+// the submission.
+func (s *Submission) Places(p *Program, states []Place) []Place {
+	out := make([]Place, len(p.Graph.Memories))
+	for i := range out {
+		if out[i] = p.Place(ir.MemID(i)); out[i].Buffer == nil {
+			out[i] = s.Frame.Place(ir.MemID(i))
+		}
+		if out[i].Buffer == nil && i < len(states) {
+			out[i] = states[i]
+		}
+	}
+	return out
 }
 
 // Count is the number of replays.

@@ -267,6 +267,10 @@ func (f *Frame) submit(ctx context.Context, s backend.Submission) (*Run, error) 
 	if err != nil {
 		return fail(err)
 	}
+	buffers := f.g.buffers * s.Count()
+	if err := in.room(ctx, buffers); err != nil {
+		return fail(err)
+	}
 	if err := f.upload(); err != nil {
 		return fail(err)
 	}
@@ -281,11 +285,11 @@ func (f *Frame) submit(ctx context.Context, s backend.Submission) (*Run, error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{pending: pending, states: f.states, stateful: f.g.stateful, before: f.states.last}
+	r := &Run{pending: pending, states: f.states, stateful: f.g.stateful, buffers: buffers, before: f.states.last}
 	if in.options.Profile {
 		r.params = slices.Clone(f.params)
 	}
-	f.last, f.states.last, in.last = r, r, r
+	f.last, f.states.last, in.flight = r, r, append(in.flight, r)
 	return r, nil
 }
 

@@ -21,6 +21,7 @@ type Graph struct {
 	exec     backend.Executable
 	frames   []*Frame // all, the first one too
 	stateful bool     // it has states
+	buffers  int      // command buffers of a replay
 }
 
 // IR returns the graph that is replayed: the module's, or what the passes that the

@@ -38,7 +38,7 @@ type Instance struct {
 	sets    []*States // all
 	graphs  map[string]*Graph
 	runs    uint64
-	last    *Run // that was submitted
+	flight  []*Run // that may not have ended
 	remarks []string
 	closed  bool
 
@@ -101,8 +101,30 @@ func (s *Instance) side() (_ backend.Queue, err error) {
 
 // settle waits until nothing is in flight.
 func (s *Instance) settle() {
-	if s.last != nil {
-		s.last.finish()
+	for _, r := range s.flight {
+		r.finish()
+	}
+	s.flight = nil
+}
+
+// room waits until so many more command buffers may be in flight, or ctx ends. Of more than
+// the device can have, as many wait as it can: it encodes the others as these complete.
+func (s *Instance) room(ctx context.Context, buffers int) error {
+	most := s.device.Info().MaxUncompleted
+	for {
+		s.flight = slices.DeleteFunc(s.flight, func(r *Run) bool { return r.Status().Ended() })
+		total := 0
+		for _, r := range s.flight {
+			total += r.buffers
+		}
+		if most == 0 || total == 0 || total+buffers <= most {
+			return nil
+		}
+		select {
+		case <-s.flight[0].Done():
+		case <-ctx.Done():
+			return fmt.Errorf("%d command buffers are in flight, this run has %d more, and a queue of the device %s may have %d: %w", total, buffers, s.device.Name(), most, context.Cause(ctx))
+		}
 	}
 }
 
@@ -170,7 +192,7 @@ func (s *Instance) plan(ctx context.Context, g *ir.Graph) (_ *Graph, err error) 
 	if err := s.fits(g, &info); err != nil {
 		return nil, err
 	}
-	p := &Graph{instance: s, graph: g, stateful: slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Kind == ir.State })}
+	p := &Graph{instance: s, graph: g, buffers: commandBuffers(g), stateful: slices.ContainsFunc(g.Memories, func(m ir.Memory) bool { return m.Kind == ir.State })}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())

@@ -8,35 +8,7 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/optimize"
-	"github.com/mlxc/mlxc/passes"
-	"github.com/mlxc/mlxc/prove"
 )
-
-// lower runs the passes that the device wants over a copy of g, and returns it if it is
-// proved to compute what g does; g itself, with a remark, if not.
-func (s *Instance) lower(ctx context.Context, g *ir.Graph) (*ir.Graph, error) {
-	list := s.device.Info().Lower
-	if list == "" {
-		return g, nil
-	}
-	pipeline, err := passes.ParsePipeline(list)
-	if err != nil {
-		return nil, fmt.Errorf("the device %s wants the passes %q: %w", s.device.Name(), list, err)
-	}
-	r, err := optimize.Run(ctx, g, optimize.Options{Pipeline: pipeline})
-	if err != nil {
-		return nil, fmt.Errorf("the passes %q, which the device %s wants: %w", list, s.device.Name(), err)
-	}
-	for _, row := range r.Undone() {
-		s.remark("graph %s: %s, which the device %s wants, was left out: %s", ir.QuoteName(g.Name), row.Pass, s.device.Name(), row.Undone)
-	}
-	if r.Proof.Verdict != prove.Proved {
-		s.remark("graph %s runs as it is: the result of %q, which the device %s wants, is not proved: %s", ir.QuoteName(g.Name), list, s.device.Name(), r.Proof.Verdict)
-		return g, nil
-	}
-	return r.Optimized, nil
-}
 
 // within reports a graph that is beyond the limits of the device.
 func within(ctx context.Context, g *ir.Graph, info *backend.Info) (err error) {
@@ -89,6 +61,23 @@ func beyond(g *ir.Graph, c ir.Command, info *backend.Info) (what string) {
 		})
 	}
 	return what
+}
+
+// commandBuffers counts those of a replay.
+func commandBuffers(g *ir.Graph) (n int) {
+	open := false
+	for _, x := range g.Nodes {
+		switch x.(type) {
+		case *ir.Commit:
+			n, open = n+1, false
+		case ir.Command:
+			open = true
+		}
+	}
+	if open {
+		n++
+	}
+	return n
 }
 
 // fits reports a graph whose memories together are more than the device may

@@ -184,3 +184,51 @@ func TestScratchOfFrames(t *testing.T) {
 		require.NoError(t, in.Close())
 	}
 }
+
+// No more command buffers are in flight than the device can have: a run that has no room waits
+// until its context ends, and nothing was submitted then.
+func TestMaxUncompleted(t *testing.T) {
+	c := cpu.New(1)
+	d := testdevice.New(c, testdevice.Options{Hold: true, MaxUncompleted: 5})
+	b := ir.NewBuilder("two")
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4})
+	b.Fill(ir.ViewOf(y, 0, 2), 1, "")
+	b.Commit(ir.OrderEvent, "")
+	b.Fill(ir.ViewOf(y, 2, 2), 1, "")
+	g, err := b.Graph()
+	require.NoError(t, err)
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
+	require.NoError(t, err)
+	ctx := context.Background()
+	p, err := s.Graph(ctx, "")
+	require.NoError(t, err)
+	row, err := p.NewRowFrame(ctx, 9)
+	require.NoError(t, err)
+	var all []*replay.Run
+	for range 2 {
+		f, err := p.NewFrame(ctx)
+		require.NoError(t, err)
+		r, err := f.Submit(ctx)
+		require.NoError(t, err)
+		all = append(all, r)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = p.Submit(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "graph two: 4 command buffers are in flight, this run has 2 more, and a queue of the device test may have 5: context canceled")
+	d.Release(1)
+	third, err := p.Submit(ctx) // when the first has ended
+	require.NoError(t, err)
+	require.Equal(t, backend.Completed, all[0].Status())
+	d.ReleaseAll()
+	many, err := row.SubmitRow(ctx, 9, nil) // alone, and encoded as they complete
+	require.NoError(t, err)
+	for _, r := range append(all, third, many) {
+		_, err := r.Wait(ctx)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close())
+	require.Empty(t, d.Leaks())
+	require.NoError(t, c.Close())
+}

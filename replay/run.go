@@ -24,6 +24,7 @@ type Run struct {
 	pending  backend.Pending
 	states   *States
 	stateful bool // its graph has states
+	buffers  int  // command buffers
 	params   []uint32
 
 	once   sync.Once

@@ -1,10 +1,13 @@
 package conformance
 
 import (
+	"context"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
 )
 
 // orderTests: commands between barriers run in written order; copies and fills
@@ -59,6 +62,62 @@ var orderTests = map[string]func(*T){
 			t.fillInput(g, "x", 3)
 			t.run(g)
 			assert.Equal(t, repeated(39, 10), get(t.bytes(g.Output("y"))), "order %d", order)
+		}
+	},
+
+	// What ends the list orders the next replay, whether that is of the same submission or
+	// of another one: s = 2s + x[pos] is another number in any other order.
+	"order/end_of_the_list": func(t *T) {
+		const n, k = 5, 100
+		for _, end := range []ir.Node{&ir.Barrier{}, &ir.Commit{Order: ir.OrderFence}, &ir.Commit{Order: ir.OrderEvent}, &ir.Commit{}, nil} {
+			p := newProgram("g")
+			pos := p.Param("pos", 0, 2*n)
+			x, a, s := p.memory("x", ir.Input, 3*n*k), p.memory("a", ir.Scratch, k), p.state("s", k, 0)
+			p.add(a, s, s, k)
+			p.Barrier()
+			p.binary("Add", floats(s, 0, k), floats(a, 0, k), ir.View{Mem: x, Off: param(pos, 4*k), Len: ir.Const(4 * k)}, ir.Const(k))
+			switch end := end.(type) {
+			case *ir.Barrier:
+				p.Barrier()
+			case *ir.Commit:
+				p.Commit(end.Order, "")
+			}
+			p.Unfinished().Params[0].Advance = 1
+			instance := t.open(replay.Options{}, t.graph(p))
+			g := t.planned(instance, "")
+			row, err := g.NewRowFrame(context.Background(), n)
+			require.NoError(t, err)
+			in := make([]byte, 4*3*n*k)
+			put(in, counting(1, 3*n*k)...)
+			want := make([]float32, k)
+			next := func(pos int) {
+				for j := range want {
+					want[j] = 2*want[j] + float32(1+pos*k+j)
+				}
+			}
+			require.NoError(t, row.SetInput("x", in))
+			require.NoError(t, row.SetParam("pos", 0))
+			r, err := row.SubmitRow(context.Background(), n, nil)
+			require.NoError(t, err)
+			for i := range n {
+				next(i)
+			}
+			var runs []*replay.Run
+			for i := range 3 {
+				f, err := g.NewFrame(context.Background())
+				require.NoError(t, err)
+				require.NoError(t, f.SetInput("x", in))
+				require.NoError(t, f.SetParam("pos", float64(n+i)))
+				run, err := f.Submit(context.Background())
+				require.NoError(t, err)
+				runs = append(runs, run)
+				next(n + i)
+			}
+			for _, run := range append(runs, r) {
+				_, err := run.Wait(context.Background())
+				require.NoError(t, err)
+			}
+			assert.Equal(t, want, get(t.bytes(g.State("s"))), "the list ends with %T", end)
 		}
 	},
 

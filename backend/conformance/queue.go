@@ -172,6 +172,40 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(14, 10), get(down[:]))
 	},
 
+	// What touches no byte of a replay goes up, down and across beside it: this one would take
+	// minutes.
+	"queue/beside_a_replay": func(t *T) {
+		q, ctx := t.newQueue(), context.Background()
+		double := newProgram("double")
+		double.add(double.memory("y", ir.Output, 8), double.memory("x", ir.Input, 8), 1, 8)
+		short := t.bind(t.graph(double), nil, nil)
+		other := short.frame()
+		_, err := q.Upload(ctx, short.Frame.Place(1), floatBytes(counting(1, 8)))
+		require.NoError(t, err)
+		short.submit(q, short.Frame)
+		place := backend.At(t.alloc(80000))
+		t.upload(place, floatBytes(repeated(1, 20000)))
+		long := t.bind(endless(t), nil, []backend.Place{2: place})
+		abort, cancel := context.WithCancel(ctx)
+		running, err := q.Submit(abort, long.Submission)
+		require.NoError(t, err)
+		var down [32]byte
+		t.ok(q.Download(ctx, down[:], short.Frame.Place(0)))
+		assert.Equal(t, []float32{2, 4, 6, 8, 10, 12, 14, 16}, get(down[:]))
+		t.ok(q.Upload(ctx, other.Place(1), floatBytes(counting(5, 8))))
+		t.ok(q.Copy(ctx, short.Frame.Place(1), other.Place(1), 32))
+		assert.False(t, running.Status().Ended())
+		touching, err := q.Download(ctx, down[:], place)
+		require.NoError(t, err)
+		behind := short.submit(q, short.Frame) // another executable
+		assert.Equal(t, backend.Committed, touching.Status())
+		cancel()
+		assert.ErrorIs(t, running.Wait(ctx), context.Canceled)
+		t.ok(touching, nil)
+		t.ok(behind, nil)
+		assert.Equal(t, []float32{10, 12, 14, 16, 18, 20, 22, 24}, get(t.download(short.Frame.Place(0), 32)))
+	},
+
 	// A place that changes while a command buffer is open is the new one for what follows.
 	"queue/places_may_change": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()

@@ -52,7 +52,7 @@ func (m *machine) run(ctx context.Context, steps []step, times *[]backend.Comman
 			}
 			return err
 		}
-		if times != nil {
+		if times != nil && steps[i].node != nil {
 			*times = append(*times, backend.TimeOf(steps[i].node, begin, time.Now()))
 		}
 	}

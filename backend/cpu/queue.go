@@ -50,6 +50,23 @@ func (x *executor) Accept(s *backend.Submission) error {
 	return nil
 }
 
+// Overlap implements [hostqueue.Executor]. Every command has all cores, and the list is the
+// order in which commands run: a replay has nothing to give to another one.
+func (x *executor) Overlap(earlier, next *backend.Submission) bool { return false }
+
+// Uses implements [hostqueue.Executor].
+func (x *executor) Uses(s *backend.Submission) (*ir.Graph, []backend.Place) {
+	e := s.Executable.(*executable)
+	var places []backend.Place
+	if set, ok := s.States.(*states); ok {
+		places = set.places
+	}
+	return e.graph, s.Places(&backend.Program{Graph: e.graph, Places: e.fixed}, places)
+}
+
+// Forget implements [hostqueue.Executor].
+func (x *executor) Forget(*backend.Submission) {}
+
 // Replay implements [hostqueue.Executor].
 func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
 	e, f := s.Executable.(*executable), s.Frame.(*frame)

@@ -12,16 +12,24 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Executor does the work of a queue's operations, on the queue's goroutine. An error that
+// Executor does the work of a queue's operations, on goroutines of the queue. An error that
 // is the cause of its context means that the operation was aborted.
 type Executor interface {
 	// Name is that of the device, for errors.
 	Name() string
-	// Accept says what is wrong with a submission, before it is taken.
+	// Accept says what is wrong with a submission, before it is taken. Submissions are
+	// accepted in their order, and each that was accepted ends with Forget.
 	Accept(s *backend.Submission) error
+	// Overlap reports whether next, a later submission of the executable of earlier, may
+	// begin before that has ended. The executor orders their commands then.
+	Overlap(earlier, next *backend.Submission) bool
+	// Uses returns the graph of a submission, and where its memories lie.
+	Uses(s *backend.Submission) (*ir.Graph, []backend.Place)
 	// Replay runs s.Count() replays and fills r's Replays, Torn and Times. It calls
 	// s.Ended.
 	Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error
+	// Forget is told that a submission has ended, or will not be replayed at all.
+	Forget(s *backend.Submission)
 	// Open begins a command buffer.
 	Open(r backend.Recording) (Encoder, error)
 	// Upload, Download and Copy are those of [backend.Queue], at once.
@@ -59,16 +67,20 @@ type Queue struct {
 	do      Executor
 	options Options
 
-	mu       sync.Mutex
-	wake     *sync.Cond
-	list     []*entry // not ended, in order
-	first    int      // the number of list[0]
-	boundary int      // what is given next begins after all that is numbered below
-	open     int      // command buffers
-	buffers  int      // command buffers that were committed and have not ended
-	working  bool     // there is a goroutine
-	closed   bool
-	err      error // that has failed the queue
+	mu    sync.Mutex
+	wake  *sync.Cond
+	list  []*entry // not ended, in order
+	first int      // the number of list[0]
+	// ordered and unordered say after which numbers an operation that is given next begins
+	// at the earliest: a command buffer without an order, and a transfer or submission.
+	ordered, unordered int
+	open               int // command buffers
+	buffers            int // command buffers that were committed and have not ended
+	workers            int // goroutines
+	idle               int // goroutines that wait for something to do
+	closed             bool
+	err                error // that has failed the queue
+	failed             int   // the number of the operation that did
 }
 
 // New returns a queue.
@@ -86,11 +98,26 @@ type entry struct {
 	// run does it; nil: it ends where it stands.
 	run    func(ctx context.Context, r *backend.Result) error
 	await  backend.Pending // that it waits for
-	after  int             // it begins when all that are numbered below have ended
-	ended  bool
-	buffer bool   // a command buffer
-	close  func() // called before it has ended, if not nil
+	number int
+	after  int // it begins when all that are numbered below have ended
+	// touches are the bytes of a transfer; submission is what else may run beside others.
+	// A submission's are found when they are asked for.
+	touches    []touch
+	submission *backend.Submission
+	waits      int      // for others of the list, beside those below after
+	waiting    []*entry // for it
+	begun      bool
+	ended      bool
+	buffer     bool   // a command buffer
+	close      func() // called before it has ended, if not nil
 }
+
+// beside reports whether e may run while others do.
+func (e *entry) beside() bool { return e.touches != nil || e.submission != nil }
+
+// maxBeside is how many operations of a queue are compared with the next one. Behind more
+// it waits for all of them.
+const maxBeside = 64
 
 // push gives e to the queue. An error is a queue that was closed; one that has failed
 // takes what it is given, so that its error is always told by the operation.
@@ -100,17 +127,38 @@ func (q *Queue) push(e *entry, order ir.CommitOrder) error {
 	if q.closed {
 		return q.gone()
 	}
-	number := q.first + len(q.list)
-	if order != ir.OrderNone {
-		q.boundary = number
+	if e.submission != nil {
+		if err := q.do.Accept(e.submission); err != nil {
+			return err
+		}
 	}
-	e.after = q.boundary
+	e.number = q.first + len(q.list)
+	switch {
+	case e.beside():
+		if e.number-max(q.unordered, q.first) >= maxBeside {
+			q.unordered = e.number
+		}
+		e.after = q.unordered
+		for _, earlier := range q.list[min(max(0, e.after-q.first), len(q.list)):] {
+			if !earlier.ended && !q.apart(earlier, e) {
+				e.waits++
+				earlier.waiting = append(earlier.waiting, e)
+			}
+		}
+		q.ordered = e.number + 1
+	case e.buffer:
+		if order != ir.OrderNone {
+			q.ordered = e.number
+		}
+		e.after, q.unordered = q.ordered, e.number+1
+	default:
+		e.after = e.number
+		q.ordered, q.unordered = e.number+1, e.number+1
+	}
 	q.list = append(q.list, e)
 	if e.buffer {
 		q.open--
 		q.buffers++
-	} else {
-		q.boundary = number + 1 // and everything after it waits for it
 	}
 	if e.await != nil {
 		go func() {
@@ -118,13 +166,23 @@ func (q *Queue) push(e *entry, order ir.CommitOrder) error {
 			q.Wake()
 		}()
 	}
-	if !q.working {
-		q.working = true
-		go q.work()
-	} else {
-		q.wake.Broadcast()
-	}
+	q.hands()
 	return nil
+}
+
+// apart reports whether two operations that may run beside others may run beside each other.
+func (q *Queue) apart(earlier, e *entry) bool {
+	if a, b := earlier.submission, e.submission; a != nil && b != nil {
+		return a.Executable == b.Executable && q.do.Overlap(a, b)
+	}
+	return !conflict(q.touched(earlier), q.touched(e))
+}
+
+func (q *Queue) touched(e *entry) []touch {
+	if e.touches == nil {
+		e.touches = ofSubmission(q.do.Uses(e.submission))
+	}
+	return e.touches
 }
 
 func (q *Queue) gone() error { return fmt.Errorf("%s: the queue is closed", q.do.Name()) }
@@ -136,48 +194,83 @@ func (q *Queue) Wake() {
 	q.mu.Unlock()
 }
 
+// hands has a goroutine look whether there is something to do: one that has nothing, or a new
+// one if all are busy and an operation may begin.
+func (q *Queue) hands() {
+	switch {
+	case q.idle > 0:
+		q.wake.Broadcast()
+	case q.workers == 0 || q.next() != nil:
+		q.workers++
+		go q.work()
+	}
+}
+
 // work does what there is to do, and ends: a queue that is idle has no goroutine.
 func (q *Queue) work() {
 	q.mu.Lock()
 	for len(q.list) > 0 {
 		e := q.next()
 		if e == nil {
+			if q.workers > 1 && q.idle > 0 {
+				break // another one waits already
+			}
+			q.idle++
 			q.wake.Wait()
+			q.idle--
 			continue
 		}
+		e.begun = true
 		failed := q.err
+		if e.beside() {
+			q.hands() // what may run beside it
+		}
 		q.mu.Unlock()
 		r := q.perform(e, failed)
 		if e.close != nil {
 			e.close()
 		}
 		q.mu.Lock()
-		e.ended = true
-		if e.buffer {
-			q.buffers--
-		}
-		n := 0
-		for n < len(q.list) && q.list[n].ended {
-			n++
-		}
-		q.list, q.first = slices.Delete(q.list, 0, n), q.first+n
-		e.End(r)
-		if r.Status == backend.Failed && q.err == nil {
-			q.err = e.Result().Err
-		}
-		q.wake.Broadcast()
+		q.end(e, r)
 	}
-	q.working = false
+	q.workers--
 	q.mu.Unlock()
+}
+
+// end takes e, whose result is r, off the list.
+func (q *Queue) end(e *entry, r backend.Result) {
+	if q.err != nil && q.failed < e.number && e.submission != nil && r.Status == backend.Completed {
+		r.Status, r.Torn, r.Err = backend.Failed, true, fmt.Errorf("what was given before it failed while it ran: %w", q.err)
+	}
+	e.ended = true
+	for _, x := range e.waiting {
+		x.waits--
+	}
+	if e.buffer {
+		q.buffers--
+	}
+	n := 0
+	for n < len(q.list) && q.list[n].ended {
+		n++
+	}
+	q.list, q.first = slices.Delete(q.list, 0, n), q.first+n
+	e.End(r)
+	if r.Status == backend.Failed && q.err == nil {
+		q.err, q.failed = e.Result().Err, e.number
+	}
+	q.wake.Broadcast()
 }
 
 // next returns the operation to do now, nil if none may begin.
 func (q *Queue) next() (found *entry) {
 	for _, e := range q.list {
-		if e.after > q.first { // what stands before the boundary has not all ended
+		if e.after > q.first { // what stands before it has not all ended
 			break
 		}
-		if e.ended || !q.ready(e) {
+		if e.buffer && e.begun && !e.ended {
+			return nil // command buffers run one at a time
+		}
+		if e.begun || e.waits > 0 || !q.ready(e) {
 			continue
 		}
 		if found = e; !q.options.Reverse {
@@ -229,9 +322,20 @@ func (q *Queue) perform(e *entry, failed error) (r backend.Result) {
 	return r
 }
 
-// give pushes an operation that is ordered after everything before it.
-func (q *Queue) give(ctx context.Context, what string, operation any, run func(ctx context.Context, r *backend.Result) error) (backend.Pending, error) {
-	e := &entry{Completion: backend.NewCompletion(what), ctx: ctx, operation: operation, run: run}
+// transfer gives a copy of bytes to the queue. What it writes is torn if it fails.
+func (q *Queue) transfer(ctx context.Context, what string, touches []touch, do func(ctx context.Context) error) (backend.Pending, error) {
+	e := &entry{Completion: backend.NewCompletion(what), ctx: ctx, touches: touches}
+	e.run = func(ctx context.Context, r *backend.Result) error {
+		r.Torn = touches[0].write
+		err := do(ctx)
+		r.Torn = r.Torn && err != nil
+		return err
+	}
+	return q.give(e)
+}
+
+// give pushes anything but a command buffer.
+func (q *Queue) give(e *entry) (backend.Pending, error) {
 	if err := q.push(e, ir.OrderEvent); err != nil {
 		return nil, err
 	}
@@ -240,32 +344,28 @@ func (q *Queue) give(ctx context.Context, what string, operation any, run func(c
 
 // Submit implements [backend.Queue].
 func (q *Queue) Submit(ctx context.Context, s backend.Submission) (backend.Pending, error) {
-	if err := q.do.Accept(&s); err != nil {
-		return nil, err
-	}
 	s.Params = slices.Clone(s.Params)
-	return q.give(ctx, s.Label, &s, func(ctx context.Context, r *backend.Result) error { return q.do.Replay(ctx, &s, r) })
+	e := &entry{Completion: backend.NewCompletion(s.Label), ctx: ctx, operation: &s, submission: &s, close: func() { q.do.Forget(&s) }}
+	e.run = func(ctx context.Context, r *backend.Result) error { return q.do.Replay(ctx, &s, r) }
+	return q.give(e)
 }
 
 // Upload implements [backend.Queue].
 func (q *Queue) Upload(ctx context.Context, dst backend.Place, data []byte) (backend.Pending, error) {
-	if err := dst.Holds(int64(len(data))); err != nil {
+	n := int64(len(data))
+	if err := dst.Holds(n); err != nil {
 		return nil, fmt.Errorf("%s: upload: the destination %w", q.do.Name(), err)
 	}
-	return q.give(ctx, "upload", nil, func(ctx context.Context, r *backend.Result) error {
-		r.Torn = true
-		err := q.do.Upload(ctx, dst, data)
-		r.Torn = err != nil
-		return err
-	})
+	return q.transfer(ctx, "upload", []touch{touchOf(dst, n, true), ofHost(data, false)}, func(ctx context.Context) error { return q.do.Upload(ctx, dst, data) })
 }
 
 // Download implements [backend.Queue].
 func (q *Queue) Download(ctx context.Context, data []byte, src backend.Place) (backend.Pending, error) {
-	if err := src.Holds(int64(len(data))); err != nil {
+	n := int64(len(data))
+	if err := src.Holds(n); err != nil {
 		return nil, fmt.Errorf("%s: download: the source %w", q.do.Name(), err)
 	}
-	return q.give(ctx, "download", nil, func(ctx context.Context, r *backend.Result) error { return q.do.Download(ctx, data, src) })
+	return q.transfer(ctx, "download", []touch{touchOf(src, n, false), ofHost(data, true)}, func(ctx context.Context) error { return q.do.Download(ctx, data, src) })
 }
 
 // Copy implements [backend.Queue].
@@ -276,26 +376,17 @@ func (q *Queue) Copy(ctx context.Context, dst, src backend.Place, n int64) (back
 	if err := src.Holds(n); err != nil {
 		return nil, fmt.Errorf("%s: copy: the source %w", q.do.Name(), err)
 	}
-	return q.give(ctx, "copy", nil, func(ctx context.Context, r *backend.Result) error {
-		r.Torn = true
-		err := q.do.Copy(ctx, dst, src, n)
-		r.Torn = err != nil
-		return err
-	})
+	return q.transfer(ctx, "copy", []touch{touchOf(dst, n, true), touchOf(src, n, false)}, func(ctx context.Context) error { return q.do.Copy(ctx, dst, src, n) })
 }
 
 // Event implements [backend.Queue].
 func (q *Queue) Event() (backend.Pending, error) {
-	return q.give(context.Background(), "", nil, nil)
+	return q.give(&entry{Completion: backend.NewCompletion(""), ctx: context.Background()})
 }
 
 // Await implements [backend.Queue].
 func (q *Queue) Await(p backend.Pending) (backend.Pending, error) {
-	e := &entry{Completion: backend.NewCompletion(""), ctx: context.Background(), await: p}
-	if err := q.push(e, ir.OrderEvent); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return q.give(&entry{Completion: backend.NewCompletion(""), ctx: context.Background(), await: p})
 }
 
 // Err implements [backend.Queue].

@@ -27,7 +27,8 @@ func TestConformance(t *testing.T) {
 			i.PageSize, i.MaxBuffer, i.MaxOffset = 0, 1<<32, 1<<32-1
 			i.Lower = "split,constants"
 		}},
-		"shared": {Late: 100 * time.Microsecond, Reverse: true, Info: func(i *backend.Info) { i.PageSize, i.MaxBuffer = 16<<10, 1<<32 }},
+		"shared": {Late: 100 * time.Microsecond, Reverse: true, Info: func(i *backend.Info) { i.PageSize, i.MaxBuffer, i.Apart = 16<<10, 1<<32, true }},
+		"edges":  {Reverse: true, Info: func(i *backend.Info) { i.Lower, i.Apart = "annotate,edges", true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func() backend.Device {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -198,6 +199,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (backend.Execu
 	if x.inner, err = d.inner.Compile(ctx, &inner); err != nil {
 		return nil, err
 	}
+	x.encode()
 	d.count(&d.programs, 1)
 	return x, nil
 }
@@ -213,6 +215,14 @@ type executable struct {
 	d       *Device
 	program backend.Program
 	used    []*buffer
+	buffers []commandBuffer
+	waits   *ir.Waits // of a graph ordered by edges
+	awaited []bool    // by node: the next replay waits for it
+
+	mu   sync.Mutex
+	wake *sync.Cond
+	runs map[*backend.Submission]*progress // in flight
+	last *progress
 }
 
 func (x *executable) Close() error {
@@ -266,9 +276,10 @@ func (f *frame) Close() error {
 }
 
 type states struct {
-	inner backend.States
-	owner *executable
-	used  []*buffer
+	inner  backend.States
+	owner  *executable
+	places []backend.Place
+	used   []*buffer
 }
 
 func (s *states) innerStates() backend.States {
@@ -280,7 +291,7 @@ func (s *states) innerStates() backend.States {
 
 // NewStates implements [backend.Executable].
 func (x *executable) NewStates(places []backend.Place) (backend.States, error) {
-	s := &states{owner: x}
+	s := &states{owner: x, places: slices.Clone(places)}
 	inner, err := x.d.unwrapAll(x.program.Graph, places, &s.used)
 	if err == nil {
 		s.inner, err = x.inner.NewStates(inner)
@@ -371,7 +382,11 @@ func (d *Device) NewQueue() (backend.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{inner: inner, d: d}
+	copies, err := d.inner.NewQueue()
+	if err != nil {
+		return nil, errors.Join(err, inner.Close())
+	}
+	q := &queue{inner: inner, copies: copies, d: d}
 	q.Queue = hostqueue.New(q.executor(), hostqueue.Options{MaxUncompleted: d.options.MaxUncompleted, Reverse: d.options.Reverse, Ready: d.ready})
 	d.mu.Lock()
 	d.queues[q] = true

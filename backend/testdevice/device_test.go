@@ -185,3 +185,104 @@ func TestPrivateAndLimits(t *testing.T) {
 	_, err = d.Map(make([]byte, 40), true)
 	require.ErrorContains(t, err, "no whole pages of 16 bytes")
 }
+
+// fills compiles a graph that fills its output, with n frames.
+func fills(t *testing.T, d *testdevice.Device, by ir.Ordering, n int) (backend.Executable, []backend.Frame) {
+	b := ir.NewBuilder("fills")
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4})
+	b.Fill(ir.ViewOf(y, 0, 4), 7, "")
+	g, err := b.Graph()
+	require.NoError(t, err)
+	g.SetOrdering(by)
+	x, err := d.Compile(context.Background(), &backend.Program{Graph: g})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+	var frames []backend.Frame
+	for range n {
+		f, err := x.NewFrame(backend.FrameSpec{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, f.Close()) })
+		frames = append(frames, f)
+	}
+	return x, frames
+}
+
+// Replay n does not end before the outputs of replay n-1 were read, by an operation that was
+// given to the queue after all replays.
+func TestReadBesideReplay(t *testing.T) {
+	var read [3]chan struct{}
+	for i := range read {
+		read[i] = make(chan struct{})
+	}
+	d, q, _ := open(t, testdevice.Options{Private: true, Fault: func(n int, _ string) error {
+		if n > 0 {
+			<-read[n-1]
+		}
+		return nil
+	}})
+	x, frames := fills(t, d, ir.ByBarriers, 3)
+	ctx := context.Background()
+	var all []backend.Pending
+	for _, f := range frames {
+		p, err := q.Submit(ctx, backend.Submission{Executable: x, Frame: f})
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+	for i, f := range frames {
+		require.NoError(t, all[i].Wait(ctx))
+		var data [4]byte
+		require.NoError(t, backend.Wait(ctx)(q.Download(ctx, data[:], f.Place(0))))
+		require.Equal(t, [4]byte{7, 7, 7, 7}, data)
+		close(read[i])
+	}
+}
+
+// Three replays that no edge orders are in flight together: the first does not end before the
+// last has begun.
+func TestReplaysOverlap(t *testing.T) {
+	begun := make(chan struct{})
+	d, q, _ := open(t, testdevice.Options{Fault: func(n int, _ string) error {
+		if n == 2 {
+			close(begun)
+		}
+		<-begun
+		return nil
+	}})
+	x, frames := fills(t, d, ir.ByEdges, 3)
+	ctx := context.Background()
+	for _, f := range frames {
+		_, err := q.Submit(ctx, backend.Submission{Executable: x, Frame: f})
+		require.NoError(t, err)
+	}
+	e, err := q.Event()
+	require.NoError(t, err)
+	require.NoError(t, e.Wait(ctx))
+	for _, f := range frames {
+		require.Equal(t, []byte{7, 7, 7, 7}, f.Place(0).Bytes(4))
+	}
+}
+
+// What ran beside an operation that was given before it and failed has failed too.
+func TestFaultBeside(t *testing.T) {
+	begun, fault := make(chan struct{}), errors.New("timeout")
+	ended := make(chan struct{})
+	d, q, _ := open(t, testdevice.Options{Fault: func(n int, _ string) error {
+		if n == 0 {
+			<-begun
+			return fault
+		}
+		close(begun)
+		<-ended
+		return nil
+	}})
+	x, frames := fills(t, d, ir.ByEdges, 2)
+	ctx := context.Background()
+	first, err := q.Submit(ctx, backend.Submission{Executable: x, Frame: frames[0]})
+	require.NoError(t, err)
+	second, err := q.Submit(ctx, backend.Submission{Executable: x, Frame: frames[1]})
+	require.NoError(t, err)
+	require.ErrorIs(t, first.Wait(ctx), fault)
+	close(ended)
+	require.ErrorIs(t, second.Wait(ctx), fault)
+	require.True(t, second.Result().Torn)
+}

@@ -15,5 +15,10 @@
 //	e.Commit("first")
 //	d.Release(1) // now it ends
 //
+// Replays are executed as the graph orders them and no more: each command buffer of a list is
+// one of the other device. With [Options.Reverse] those that nothing orders run backwards, and
+// where the device says that replays do not share an encoder ([backend.Info.Apart]), so do
+// replays whose list ends in a barrier. Replays of a graph that edges order overlap.
+//
 // Not here: timing that resembles a GPU's.
 package testdevice

@@ -14,7 +14,8 @@ import (
 
 type queue struct {
 	*hostqueue.Queue
-	inner  backend.Queue
+	inner  backend.Queue // of commands
+	copies backend.Queue // of the inner device: hostqueue says what may run beside commands
 	d      *Device
 	closed bool
 }
@@ -31,7 +32,7 @@ func (q *queue) Close() error {
 	q.d.mu.Lock()
 	delete(q.d.queues, q)
 	q.d.mu.Unlock()
-	return errors.Join(err, q.inner.Close())
+	return errors.Join(err, q.inner.Close(), q.copies.Close())
 }
 
 // executor does the work on the queue of the inner device.
@@ -101,22 +102,30 @@ func (d *Device) late(ctx context.Context) {
 	}
 }
 
-// finish takes over the result of the inner device.
-func (d *Device) finish(ctx context.Context, r *backend.Result, p backend.Pending, err error) error {
-	if err != nil {
-		return err
-	}
+// finish adds the result of a command buffer of the inner device, and returns its error
+// without the name that it has there.
+func finish(r *backend.Result, p backend.Pending) error {
 	x := p.Result()
-	d.late(ctx)
-	r.Replays, r.Torn, r.Times = x.Replays, x.Torn, x.Times
-	if room := d.options.Samples / 2; len(r.Times.Commands) > room {
-		r.Times.Unsampled = len(r.Times.Commands) - room
-		r.Times.Commands = r.Times.Commands[:room]
+	if r.Times.Begin.IsZero() {
+		r.Times.Begin = x.Times.Begin
+	}
+	r.Times.End = x.Times.End
+	r.Times.Commands = append(r.Times.Commands, x.Times.Commands...)
+	if x.Err == nil {
+		return nil
+	}
+	return errors.Unwrap(x.Err)
+}
+
+// sampled leaves the times that the device has room for.
+func (d *Device) sampled(t *backend.Times) {
+	if room := d.options.Samples / 2; len(t.Commands) > room {
+		t.Unsampled = len(t.Commands) - room
+		t.Commands = t.Commands[:room]
 	}
 	if d.options.Sampling == backend.SampleNothing {
-		r.Times.Commands = nil
+		t.Commands = nil
 	}
-	return x.Err
 }
 
 // usedBy lists what a submission uses.
@@ -127,18 +136,6 @@ func usedBy(s *backend.Submission) (used []*buffer) {
 		used = append(used, set.used...)
 	}
 	return used
-}
-
-// innerOf returns the submission as the inner device knows it.
-func innerOf(s *backend.Submission) backend.Submission {
-	inner := *s
-	inner.Label = ""
-	inner.Executable, inner.Frame = s.Executable.(*executable).inner, s.Frame.(*frame).inner
-	inner.States = nil
-	if set, ok := s.States.(*states); ok && set != nil {
-		inner.States = set.inner
-	}
-	return inner
 }
 
 func (x *executor) Accept(s *backend.Submission) error {
@@ -156,21 +153,8 @@ func (x *executor) Accept(s *backend.Submission) error {
 		return fmt.Errorf("test device: %w", err)
 	}
 	x.q.d.commit(s, usedBy(s))
+	e.accept(s)
 	return nil
-}
-
-func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) (err error) {
-	d, used := x.q.d, usedBy(s)
-	d.mu.Lock()
-	n := d.numbers[s]
-	d.mu.Unlock()
-	defer func() { err = errors.Join(err, d.end(s, used)) }()
-	if err := d.fault(n, s.Label, used); err != nil {
-		r.Torn = true
-		return err
-	}
-	p, err := x.q.inner.Submit(ctx, innerOf(s))
-	return d.finish(ctx, r, p, err)
 }
 
 func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) error {
@@ -178,7 +162,7 @@ func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) e
 	if err != nil {
 		return err
 	}
-	err = backend.Wait(context.Background())(x.q.inner.Upload(ctx, to, data))
+	err = backend.Wait(context.Background())(x.q.copies.Upload(ctx, to, data))
 	x.q.d.late(ctx)
 	return err
 }
@@ -189,7 +173,7 @@ func (x *executor) Download(ctx context.Context, data []byte, src backend.Place)
 		return err
 	}
 	x.q.d.late(ctx)
-	return backend.Wait(context.Background())(x.q.inner.Download(ctx, data, from))
+	return backend.Wait(context.Background())(x.q.copies.Download(ctx, data, from))
 }
 
 func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) error {
@@ -202,7 +186,7 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 			return err
 		}
 	}
-	err = backend.Wait(context.Background())(x.q.inner.Copy(ctx, to, src, n))
+	err = backend.Wait(context.Background())(x.q.copies.Copy(ctx, to, src, n))
 	x.q.d.late(ctx)
 	return err
 }
@@ -305,13 +289,10 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	if err != nil {
 		return err
 	}
-	x := p.Result()
-	err = d.finish(ctx, r, p, nil)
-	var unwrapped error
-	if err != nil {
-		unwrapped = errors.Unwrap(x.Err) // without the inner command buffer
-	}
-	return unwrapped
+	err = finish(r, p)
+	d.late(ctx)
+	d.sampled(&r.Times)
+	return err
 }
 
 func (c *encoder) Close() {
