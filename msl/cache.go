@@ -14,9 +14,9 @@ import (
 
 // Cache binds and describes the dispatches of one graph, as [Bind] and
 // [Describe] do and with the same errors, but works once for all dispatches
-// that are alike but for where their views lie (a [decl.Form]): the layers of a
-// model, the tokens of a batch. What it returns comes from slabs: nothing is
-// allocated a dispatch.
+// that differ only in where their views lie (those share a [decl.Form]): the layers
+// of a model, the tokens of a batch. What it returns is allocated in large pieces,
+// not dispatch by dispatch.
 //
 // While it is in use, the graph's params and constraints must stay, and so must
 // the memories and kernels that it has; more may be added. A cache is for one
@@ -24,8 +24,8 @@ import (
 type Cache struct {
 	g     *ir.Graph
 	seed  uint64
-	forms map[uint64]*form
-	last  *form
+	forms map[uint64]*cachedForm
+	last  *cachedForm
 
 	resolved ir.Binding
 	count    int
@@ -41,22 +41,22 @@ type Cache struct {
 type root struct {
 	mem      ir.MemID
 	off      int64
-	argument bool // memory that is bound inline
+	argument bool // argument memory: kernels get its bytes as if they were bound inline
 }
 
-// form is an entry of the table: the dispatch that it was made from, copied, for
-// passes change dispatches in place.
-type form struct {
+// cachedForm is an entry of a cache's table. It keeps a copy of the dispatch that it
+// was made from, because passes change dispatches in place.
+type cachedForm struct {
 	*decl.Form
 	like    ir.Dispatch
-	classes []uint8 // of the views, by binding
-	next    *form   // of the same hash
-	after   *form   // what came after it last time, for graphs repeat themselves
-	or      *form   // and what did before that: a norm is followed by this or by that
+	classes []uint8     // alignment classes of the views, by binding
+	next    *cachedForm // the next entry with the same hash
+	after   *cachedForm // the entry that was asked for after this one the last time: graphs repeat themselves
+	or      *cachedForm // and the one before that: a norm may be followed by one of two commands
 }
 
-// Limits that keep a hostile graph from making the table slow or large: what is
-// beyond is bound without it.
+// Limits that keep a hostile graph from making the table slow or large. Dispatches
+// beyond them are bound without the table.
 const (
 	maxForms = 1 << 14
 	maxChain = 8
@@ -64,12 +64,12 @@ const (
 
 // NewCache returns an empty cache for the dispatches of g.
 func NewCache(g *ir.Graph) *Cache {
-	return &Cache{g: g, seed: maphash.String(maphash.MakeSeed(), ""), forms: map[uint64]*form{}}
+	return &Cache{g: g, seed: maphash.String(maphash.MakeSeed(), ""), forms: map[uint64]*cachedForm{}}
 }
 
-// Form returns what d has in common with the dispatches that are alike, for what
-// depends on nothing else; nil where there is none, as for a dispatch that Bind
-// refuses.
+// Form returns the form of d, which callers may use as a key for results that depend
+// on nothing but the form. It returns nil for a dispatch that has none, such as one
+// that Bind refuses.
 func (c *Cache) Form(d *ir.Dispatch) *decl.Form {
 	if !c.g.Kernels[d.Kernel].Library.Declared() {
 		return nil
@@ -105,8 +105,8 @@ func (c *Cache) Describe(d *ir.Dispatch) (*ir.Effects, error) {
 	return c.EffectsOf(f.Form, d), f.CheckAliasing(d)
 }
 
-// DescribeTo is [Cache.Describe] into memory of the caller's, which is used again:
-// what it returns is valid until the next call with the same e.
+// DescribeTo is [Cache.Describe] with memory that the caller provides. What it returns
+// is valid until the next call with the same e.
 func (c *Cache) DescribeTo(e *ir.Effects, d *ir.Dispatch) (*ir.Effects, error) {
 	f := c.form(d)
 	if f == nil {
@@ -119,8 +119,8 @@ func (c *Cache) DescribeTo(e *ir.Effects, d *ir.Dispatch) (*ir.Effects, error) {
 	return e, f.CheckAliasing(d)
 }
 
-// Effects is [decl.Instance.Effects] of a dispatch that Bind accepted: without
-// the demands on aliasing.
+// Effects returns [decl.Instance.Effects] of a dispatch that Bind accepts. Unlike
+// [Cache.Describe] it does not check how views overlap.
 func (c *Cache) Effects(d *ir.Dispatch) (*ir.Effects, error) {
 	if f := c.form(d); f != nil {
 		return c.EffectsOf(f.Form, d), nil
@@ -141,9 +141,9 @@ func (c *Cache) EffectsOf(f *decl.Form, d *ir.Dispatch) *ir.Effects {
 	return e
 }
 
-// form returns the form of d, new if need be; nil if it has none: an error, or a
-// full table.
-func (c *Cache) form(d *ir.Dispatch) *form {
+// form returns the entry for d and adds one if there is none. It returns nil if d
+// cannot be bound or the table is full.
+func (c *Cache) form(d *ir.Dispatch) *cachedForm {
 	if d.Counts() != nil {
 		return nil // few dispatches, whose effects are their own
 	}
@@ -169,7 +169,7 @@ func (c *Cache) form(d *ir.Dispatch) *form {
 	return f
 }
 
-func (c *Cache) find(d *ir.Dispatch) *form {
+func (c *Cache) find(d *ir.Dispatch) *cachedForm {
 	h := c.hash(d)
 	chain := 0
 	for f := c.forms[h]; f != nil; f = f.next {
@@ -189,7 +189,7 @@ func (c *Cache) find(d *ir.Dispatch) *form {
 	if err != nil {
 		return nil
 	}
-	f := &form{Form: x, like: *ir.CloneNode(d).(*ir.Dispatch), classes: make([]uint8, len(d.Bindings)), next: c.forms[h]}
+	f := &cachedForm{Form: x, like: *ir.CloneNode(d).(*ir.Dispatch), classes: make([]uint8, len(d.Bindings)), next: c.forms[h]}
 	f.like.Effects, f.like.From = nil, nil
 	for i := range f.like.Bindings {
 		b := &f.like.Bindings[i]
@@ -230,7 +230,7 @@ func (c *Cache) hash(d *ir.Dispatch) uint64 {
 	return h
 }
 
-func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
+func (c *Cache) alike(f *cachedForm, d *ir.Dispatch) bool {
 	x := &f.like
 	if x.Kernel != d.Kernel || x.GridKind != d.GridKind || x.Threadgroup != d.Threadgroup ||
 		len(x.Bindings) != len(d.Bindings) || !slices.Equal(x.ThreadgroupMemory, d.ThreadgroupMemory) {
@@ -264,7 +264,8 @@ func (c *Cache) alike(f *form, d *ir.Dispatch) bool {
 	return true
 }
 
-// inline returns what b binds: argument memory is inline by another way.
+// inline returns b as the kernel sees it. A view of argument memory is, for the
+// kernel, the same as bytes that are bound inline.
 func (c *Cache) inline(b *ir.Binding) *ir.Binding {
 	if b.Kind == ir.BindView && c.roots[b.View.Mem].argument {
 		c.resolved = c.g.Resolve(*b)
@@ -285,7 +286,8 @@ func (c *Cache) class(v *ir.View) uint8 {
 
 func (c *Cache) root(m ir.MemID) (ir.MemID, int64) { return c.roots[m].mem, c.roots[m].off }
 
-// extendRoots follows the aliases of new memories; a parent stands before them.
+// extendRoots finds the roots of memories that were added since the last call. An
+// alias stands behind the memory that it lies in, whose root is therefore known.
 func (c *Cache) extendRoots() {
 	for i := len(c.roots); i < len(c.g.Memories); i++ {
 		m := &c.g.Memories[i]

@@ -2,10 +2,12 @@ package conformance
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"runtime"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
@@ -16,13 +18,13 @@ import (
 // verdict is what the runs of one dispatch showed beside a mistake.
 type verdict struct {
 	elements int  // results compared with the term
-	exact    int  // … to the bit
+	exact    int  // those of them that had to be equal to the bit
 	survived bool // a byte of an update kept its old value, or mattered
 	updates  bool // the declaration has an update
 }
 
-// maxLoads bounds the elements that the interpreter loads for one valuation;
-// results are a random sample when that is too few for all.
+// maxLoads bounds the elements that the interpreter loads for one valuation. Where that
+// is too few to compute all results, a random sample of them is compared.
 const maxLoads = 4000
 
 // check runs a dispatch on a device and compares what it does with what its
@@ -54,13 +56,13 @@ type checker struct {
 	r *rand.Rand
 	v verdict
 
-	params  []uint32
-	shapes  [][]int64
-	offs    []int64  // of the arguments' views
-	roles   [][]role // of every byte, by memory
-	before  [2][][]byte
-	after   [2][][]byte
-	special bool
+	params []uint32
+	shapes [][]int64
+	offs   []int64  // of the arguments' views
+	roles  [][]role // of every byte, by memory
+	before [2][][]byte
+	after  [2][][]byte
+	odd    oddValues
 }
 
 // role is what the declaration says of a byte.
@@ -75,7 +77,13 @@ const (
 
 func (c *checker) valuation(rig *rig, params []uint32) error {
 	c.at(params)
-	c.special = c.r.IntN(3) == 0 && exactTerm(c.x.in.Decl)
+	c.odd = noOdd
+	if c.r.IntN(3) == 0 {
+		c.odd = nans
+		if exactTerm(c.x.in.Decl) {
+			c.odd = allOdd
+		}
+	}
 	c.mark()
 	c.fill()
 	for run := range 2 {
@@ -108,6 +116,9 @@ func (c *checker) run(rig *rig, run int) error {
 		}
 	}
 	if err := rig.run(c.params); err != nil {
+		if _, ok := errors.AsType[runtime.Error](err); ok {
+			return fmt.Errorf("%w: the kernel is given no bytes but those of its views, which hold what the declaration says that it touches: one of the two is wrong", err)
+		}
 		return err
 	}
 	if c.after[run] == nil {
@@ -181,9 +192,9 @@ func (c *checker) mark() {
 	}
 }
 
-// fill makes the bytes before each of the two runs: the same where the kernel
-// may look (what it reads and what it updates), different in every bit
-// elsewhere, half the time so that a float there is a NaN.
+// fill makes the bytes that memories hold before each of the two runs. Where the kernel
+// may look (what it reads and what it updates) both runs have the same bytes. Elsewhere
+// they differ in every bit, and half the time floats there are NaNs.
 func (c *checker) fill() {
 	ones := c.r.IntN(2) == 0
 	for m, data := range c.before[0] {
@@ -208,7 +219,7 @@ func (c *checker) fill() {
 		v := in.Views[i]
 		lo, n := v.Off.Eval(c.params), v.Len.Eval(c.params)
 		raw := make([]byte, n)
-		fillElements(raw, a.Elem, c.r, c.special)
+		fillElements(raw, a.Elem, c.r, c.odd)
 		for b := range n {
 			if c.roles[v.Mem][lo+b]&(isRead|isMay) != 0 {
 				c.before[0][v.Mem][lo+b], c.before[1][v.Mem][lo+b] = raw[b], raw[b]
@@ -264,7 +275,7 @@ func (c *checker) owner(m, i int) string {
 	return ""
 }
 
-// exactTerm: all results of the declaration are determined to the bit.
+// exactTerm reports whether all results of the declaration are determined to the bit.
 func exactTerm(d *decl.Decl) bool {
 	exact := true
 	look := func(e *term.Expr) {
@@ -286,7 +297,7 @@ func exactTerm(d *decl.Decl) bool {
 func (c *checker) values() error {
 	in := c.x.in
 	loads := 0
-	var bits uint64 // of the last element loaded
+	var bits uint64 // the bits of the last element that was loaded
 	interp := &term.Interp{Abbrevs: in.Decl.Abbrevs(), Load: func(arg int, index []int64) (v term.Value, err error) {
 		loads++
 		v, bits, err = c.load(c.before[0], arg, index)
@@ -346,14 +357,14 @@ func (c *checker) values() error {
 	return nil
 }
 
-// pick returns the k-th element to look at: the last one, then all in order if
-// that is few enough, else random ones.
+// pick returns the k-th element to look at. The first is the last element of all; then
+// come all in some order if they are few enough, and random ones otherwise.
 func (c *checker) pick(k, total int64) int64 {
 	switch {
 	case k == 0:
 		return total - 1
 	case total <= 4096:
-		return (k*7919 + 13) % total // a stride prime to most sizes spreads what the budget leaves
+		return (k*7919 + 13) % total // this stride has no factor in common with most sizes, so that few elements are spread over all
 	}
 	return c.r.Int64N(total)
 }

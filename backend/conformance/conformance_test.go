@@ -493,7 +493,7 @@ func TestElements(t *testing.T) {
 func TestHalfBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
-		f := float(r, true)
+		f := float(r, allOdd)
 		want, got := term.F16Round(float64(f)), term.F16Value(halfBits(f))
 		if math.IsNaN(want) {
 			assert.True(t, math.IsNaN(got))

@@ -20,17 +20,17 @@ const (
 	corruptLong  = 200
 )
 
-// fewer divides the cases of those corruptions that go through all of them, and
-// would take most of the time: an update that is a write shows after the last
-// (the sooner the fewer there are), what @equivalent lines list never.
+// fewer divides the number of cases for corruptions that would run all of them and take
+// most of the time: a write that is declared as an update shows only after the last case,
+// and what @equivalent lines list never shows.
 const fewer = 4
 
 // Corrupt damages every declaration of the library in every systematic way and
 // fails for each lie that the tests of kernels, run on the device, do not
 // notice, unless an @equivalent line says why it is none.
 //
-// Instances of a template stand in one line of the source, so that a lie there
-// is noticed if it is noticed for one of them.
+// Instances of a template share their lines of the source. A lie in such a line counts
+// as noticed if it is noticed for one of the instances.
 func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	var order []string
 	byFamily := map[string][]instance{}
@@ -48,8 +48,8 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 		cases = corruptLong
 	}
 	used := map[*decl.Equivalent]bool{}
-	counts := map[string]tally{} // by kind
-	var mu sync.Mutex            // of both
+	counts := map[string]tally{} // by kind of corruption
+	var mu sync.Mutex            // guards counts and used
 	t.Run("families", func(t *testing.T) {
 		for _, name := range order {
 			t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 	}
 }
 
-// instance is declaration number index of a function.
+// instance is one of the declarations of a function, the one with this index.
 type instance struct {
 	function string
 	index    int
@@ -113,7 +113,7 @@ func (n tally) String() string {
 // equivalents there are among them.
 func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases int) (counts map[string]tally, used []*decl.Equivalent) {
 	counts = map[string]tally{}
-	// A lie is known by its text and, of several alike, by its number.
+	// The key of a lie is its text and, where several have the same text, its number.
 	var order []string
 	lies := map[string][]lie{}
 	for _, x := range instances {

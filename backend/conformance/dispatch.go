@@ -71,11 +71,11 @@ func random(d *decl.Decl, r *rand.Rand) (*dispatch, error) {
 		var a *assignment
 		if a, err = solve(d, r, extra); err != nil {
 			if pair[0] >= 0 {
-				continue // no dispatch in place: another one then
+				continue // the kernel cannot run in place with such values: try without
 			}
 			return nil, err
 		}
-		// With params first; where the kernel cannot have them, without.
+		// First with params. Where the kernel cannot have them, without.
 		for _, params := range []int{r.IntN(3), 0} {
 			b := &builder{a: a, r: r, pair: pair}
 			var x *dispatch
@@ -142,8 +142,8 @@ func (b *builder) build(params int) (*dispatch, error) {
 		return nil, err
 	}
 	x := &dispatch{inline: map[int]bool{}}
-	// Once with views that hold anything, to learn what the kernel touches; then
-	// with views of that size.
+	// The first time views are larger than anything that the kernel touches, to learn
+	// how much it does touch; the second time they have that size.
 	roomy := b.g.Memory(ir.Memory{Name: "roomy", Kind: ir.State, Size: 1 << 40})
 	fixed := slices.Clone(n.Bindings)
 	for i := range d.Args {
@@ -174,8 +174,8 @@ func (b *builder) build(params int) (*dispatch, error) {
 	return x, nil
 }
 
-// symbols gives every symbol its value: the assigned number, or an expression
-// of new params that has this value at b.values.
+// symbols gives every symbol its value: the number of the assignment, or an expression
+// of new params whose value is that number when the params have the values in b.values.
 func (b *builder) symbols(params int) {
 	d := b.a.d
 	b.syms = make([]decl.Value, len(d.Symbols))
@@ -208,7 +208,7 @@ func (b *builder) symbols(params int) {
 		}
 		e := ir.Extent{Num: b.affine(name, b.a.vals[i]), Div: 1}
 		b.syms[i].Extent = e
-		if b.r.IntN(2) == 0 { // equal numbers are often one number: rows of the grid and of an argument
+		if b.r.IntN(2) == 0 { // numbers that are equal are often the same number, such as the rows of the grid and of an argument
 			for _, j := range scalars {
 				if !b.a.floats[j] && b.a.vals[j] == b.a.vals[i] {
 					b.syms[j].Extent = e
@@ -218,8 +218,8 @@ func (b *builder) symbols(params int) {
 	}
 }
 
-// affine returns an expression of a new u32 param that has the value v at the
-// param's value in b.values, in one of the forms that recordings have.
+// affine returns an expression of a new u32 param, in one of the forms that recordings
+// have. Its value is v when the param has its value in b.values.
 func (b *builder) affine(name string, v int64) ir.Affine {
 	coeff := int64(1 + b.r.IntN(2))
 	p := v / coeff
@@ -238,7 +238,7 @@ func (b *builder) eval(e *term.Expr) (ir.Extent, error) {
 	return in.Eval(e)
 }
 
-// node makes the dispatch but for its buffers: kernel, grid, constants.
+// node makes the dispatch without its buffers: kernel, grid and constants.
 func (b *builder) node() (ir.Dispatch, error) {
 	d := b.a.d
 	var n ir.Dispatch
@@ -418,7 +418,7 @@ func (b *builder) views(x *dispatch) error {
 		size = max(0, size)
 		if i != b.pair[1] && a.Mode == decl.Read && size > 0 && size <= 64 && b.r.IntN(4) == 0 {
 			raw := make([]byte, (size+3)/4*4)
-			fillElements(raw, a.Elem, b.r, false)
+			fillElements(raw, a.Elem, b.r, noOdd)
 			x.node.Bindings = append(x.node.Bindings, ir.BytesArg(a.Slot, raw))
 			x.inline[i] = true
 			continue
@@ -434,7 +434,7 @@ func (b *builder) views(x *dispatch) error {
 		top += 64 + align*int64(b.r.IntN(40))
 		top = (top + align - 1) / align * align
 		v := ir.View{Off: ir.Const(top), Len: ir.Const(size + slack)}
-		if b.r.IntN(4) == 0 { // the row of a cache: the offset depends on a param
+		if b.r.IntN(4) == 0 { // like the row of a cache: the offset depends on a param
 			p := b.affine(fmt.Sprintf("at%d", i), 2)
 			v.Off = ir.Const(top).Add(p.Scale(align))
 			_, far, _ := g.Range(v.Off)

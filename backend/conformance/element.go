@@ -17,7 +17,7 @@ func element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
 	if at := first / 8; at+8 <= int64(len(raw)) { // no type of 64 bits begins within a byte
 		bits = binary.LittleEndian.Uint64(raw[at:]) >> (first % 8)
 	} else {
-		for b := int64(0); b < n; b += 8 - (first+b)%8 { // byte by byte, from within a byte on
+		for b := int64(0); b < n; b += 8 - (first+b)%8 { // byte by byte; the first may begin within one
 			at := first + b
 			part := uint64(raw[at/8]) >> (at % 8)
 			bits |= part << b
@@ -42,10 +42,19 @@ func element(raw []byte, t ir.DType, i int64) (v term.Value, bits uint64) {
 	return v, bits
 }
 
+// oddValues says which values that break careless arithmetic are among the data.
+type oddValues uint8
+
+const (
+	noOdd  oddValues = iota
+	nans             // a NaN now and then: of other odd values the bounds of inexact terms say nothing
+	allOdd           // also infinities, zeros of both signs, subnormals and the greatest numbers
+)
+
 // fillElements fills raw with random elements: floats around 1, of both signs,
-// and with special also the values that break careless arithmetic; small
+// with the odd values that are asked for in between; small
 // integers where the type may hold an index; any code where it is packed.
-func fillElements(raw []byte, t ir.DType, r *rand.Rand, special bool) {
+func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues) {
 	size := int(t.Size())
 	if t.Bits() <= 8 || size == 0 {
 		noise(raw, r)
@@ -55,11 +64,11 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, special bool) {
 		var v uint64
 		switch t {
 		case ir.F32:
-			v = uint64(math.Float32bits(float(r, special)))
+			v = uint64(math.Float32bits(float(r, odd)))
 		case ir.F16:
-			v = uint64(halfBits(float(r, special)))
+			v = uint64(halfBits(float(r, odd)))
 		case ir.BF16:
-			v = uint64(math.Float32bits(float(r, special)) >> 16)
+			v = uint64(math.Float32bits(float(r, odd)) >> 16)
 		default:
 			v = uint64(integer(r))
 		}
@@ -79,15 +88,17 @@ func noise(raw []byte, r *rand.Rand) {
 	}
 }
 
-func float(r *rand.Rand, special bool) float32 {
+func float(r *rand.Rand, odd oddValues) float32 {
 	u := r.Uint64()
 	switch n := u >> 59; {
-	case special && n < 4:
+	case odd == nans && n == 0 && r.IntN(8) == 0:
+		return math.Float32frombits([]uint32{0x7fc00000, 0x7f812345, 0xffd54321}[r.IntN(3)])
+	case odd == allOdd && n < 4:
 		return []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 			math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, 1.1754944e-38, -1e-40, 65504, 1e-7,
 			math.Float32frombits(0x7f812345), math.Float32frombits(0xffd54321)}[r.IntN(14)] // NaNs with a payload
 	case n < 6:
-		return float32(r.IntN(17) - 8) // makes ties
+		return float32(r.IntN(17) - 8) // few different numbers, so that some are equal
 	case n < 8:
 		return float32(r.NormFloat64() * 30)
 	}
@@ -97,7 +108,8 @@ func float(r *rand.Rand, special bool) float32 {
 	return float32((float64(u%part+u/part%part+u/part/part%part)/part - 1.5) * 2.01)
 }
 
-// halfBits rounds to f16, towards zero where that is easier: any f16 will do.
+// halfBits returns an f16 near f. Any f16 will do as data, so that it may round towards
+// zero where that is easier.
 func halfBits(f float32) uint16 {
 	v := term.F16Round(float64(f))
 	sign := uint16(0)

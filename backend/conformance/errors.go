@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// refused compiles a program that no device runs and returns the error. The
-// program's first command fills %s with zeros: %s must keep its ones.
+// refused compiles a program that no device may run and returns the error. The first
+// command of the program would fill %s, which holds ones, with zeros: %s must keep them.
 func refused(t *T, p *program, places func(g *ir.Graph) []backend.Place) error {
 	return refusedGraph(t, t.graph(p), places)
 }
@@ -45,7 +45,7 @@ func (t *T) exact(g *ir.Graph) []backend.Place {
 	return list
 }
 
-// wrong starts a program whose first command is right.
+// wrong returns a program with one command, which is right. Tests add one that is not.
 func wrong() (p *program, s ir.MemID) {
 	p = newProgram("wrong")
 	s = p.state("s", 16, 0)
@@ -54,8 +54,8 @@ func wrong() (p *program, s ir.MemID) {
 	return p, s
 }
 
-// errorTests: what cannot run is an error of Compile, which names the command,
-// before anything runs.
+// errorTests show that Compile refuses what cannot run, before anything runs, and that
+// its error names the command.
 var errorTests = map[string]func(*T){
 	"error/unknown_kernel": func(t *T) {
 		p, s := wrong()

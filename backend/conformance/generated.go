@@ -10,9 +10,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Generated kernels have no source of their own that could be wrong, but each
-// executor compiles their terms: so random ones are run as the library's are,
-// against the interpreter.
+// Generated kernels have no source of their own that could be wrong, but each executor
+// compiles their terms. So random ones are compared with the interpreter, as the kernels
+// of the library are.
 
 // generatedExamples are generated kernels as a pass makes them, and the corners
 // of the form.
@@ -34,7 +34,7 @@ var generatedExamples = []string{
 func randomGenerated(r *rand.Rand) string {
 	g := &randomTerm{r: r, flat: r.IntN(2) == 0}
 	text := ""
-	for k := range r.IntN(3) { // terms that the others share
+	for k := range r.IntN(3) { // terms that the results share
 		e := g.float(1 + r.IntN(2))
 		if e.Op == term.Load || e.Op == term.Symbol || e.Op == term.Real || e.Op == term.Call {
 			break
@@ -52,7 +52,7 @@ func randomGenerated(r *rand.Rand) string {
 			text += "; "
 		}
 		e := g.float(1 + r.IntN(4))
-		for v := range lets { // each is used twice at least
+		for v := range lets { // each has to be used twice at least
 			for k == 0 && g.shared[v] < 2 {
 				e = &term.Expr{Op: term.Add, Kind: term.Float, Args: []*term.Expr{e, g.call(v)}}
 			}
@@ -191,19 +191,19 @@ func generatedKernels(t *T, o Options, n int) {
 	t.Logf("%d generated kernels: %d results compared, %d of them to the bit", len(texts), total, exact)
 }
 
-// noLies are the corruptions of the examples that change nothing, and why.
+// noLies are the corruptions of the examples that change nothing, with the reason.
 var noLies = map[string]string{
 	"shape: in2[0] 1 -> 2":                   "more bytes declared as read than are read",
 	"shape: in3_f16[0] 1 -> 2":               "more bytes declared as read than are read",
 	"operation: out0: abs(in0[i]) -> in0[i]": "one of the two stands where in0[i] is not negative",
 }
 
-// generatedLies: what a declaration of a generated kernel says of bytes and
-// values is what the executor does: each of its corruptions shows.
+// generatedLies corrupts the declarations of generated kernels and expects every
+// corruption of what they say about bytes and values to show.
 func generatedLies(t *T) {
 	for k, text := range generatedExamples {
 		if k == 4 || k == 5 {
-			continue // copies, a constant: little to corrupt
+			continue // a copy or a constant has little that could be corrupted
 		}
 		d, err := decl.Elementwise(text)
 		if err != nil {
@@ -212,7 +212,7 @@ func generatedLies(t *T) {
 		}
 		for _, m := range mutants(d) {
 			switch m.kind {
-			case "threads", "group", "inplace": // not seen by running
+			case "threads", "group", "inplace": // running a kernel on the CPU does not show these
 				continue
 			}
 			if strings.Contains(m.String(), ": round(f32, ") {

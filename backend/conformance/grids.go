@@ -13,8 +13,8 @@ import (
 // builtin returns the kernel of a library function.
 func builtin(function string) ir.Kernel { return msl.Declarations(function)[0].Kernel(function) }
 
-// gridTests: a grid means its threads, in either unit and in threadgroups of
-// any size; a grid without threads does nothing.
+// gridTests show that a grid means its threads, whether it is given in threads or in
+// threadgroups of any size, and that a grid without threads does nothing.
 var gridTests = map[string]func(*T){
 	"grid/empty": func(t *T) {
 		p := newProgram("g")
@@ -25,7 +25,7 @@ var gridTests = map[string]func(*T){
 		assert.Equal(t, repeated(3, 16), get(t.bytes(g.State("s"))))
 	},
 
-	// A prefill of no tokens: the same graph with n = 0, then with more.
+	// One graph runs with n = 0, like a prefill of no tokens, and then with more.
 	"grid/empty_by_param": func(t *T) {
 		p := newProgram("g")
 		n := p.Param("n", 0, 40)
@@ -51,8 +51,8 @@ var gridTests = map[string]func(*T){
 		}
 	},
 
-	// One result, whatever the threadgroup's size, in threads or threadgroups,
-	// for counts from one threadgroup to many.
+	// The result does not depend on the size of threadgroups nor on the unit of the
+	// grid, for grids of one threadgroup and of many.
 	"grid/threadgroups": func(t *T) {
 		for _, n := range []int64{1, 31, 32, 33, 1000, 4096, 50000} {
 			for _, size := range []uint32{1, 3, 32, 256, 1024} {
@@ -86,7 +86,7 @@ var gridTests = map[string]func(*T){
 		}
 	},
 
-	// Rows shared among threadgroups: all of them are made, each once.
+	// Each threadgroup makes some rows: together they make all, each once.
 	"grid/rows": func(t *T) {
 		for _, rows := range []int64{1, 2, 7, 300} {
 			p := newProgram("g")

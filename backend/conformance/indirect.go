@@ -9,9 +9,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// indirectTests: a dispatch takes its grid, and the offsets of its views, from memory.
+// indirectTests run dispatches that take their grid, or offsets of their views, from
+// memory.
 var indirectTests = map[string]func(*T){
-	// The host says how many rows; so does a copy before it, within the replay.
+	// The number of rows comes from the host, or from a copy within the same replay.
 	"grid/in_memory": func(t *T) {
 		for _, copied := range []bool{false, true} {
 			const rows, k = 8, 64

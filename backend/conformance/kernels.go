@@ -11,7 +11,8 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// family returns what the declarations of one place in a source have in common.
+// family names the declarations that one place in a source makes: those of all instances
+// of a template.
 func family(d *decl.Decl) string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
 // families counts the instances of every family of the library.
@@ -42,7 +43,7 @@ func kernelTests(o Options) map[string]func(*T) {
 				}
 				total, err := kernelCases(t.Device, d, n, fmt.Sprintf("%s %d %d", function, i, o.Seed))
 				if err != nil {
-					t.Errorf("%v", err)
+					t.Errorf("%s: %v", family(d), err)
 					continue
 				}
 				if total.elements == 0 {

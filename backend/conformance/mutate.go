@@ -13,7 +13,7 @@ import (
 // mutant is a declaration with one lie in it.
 type mutant struct {
 	kind string // "shape", "operation", …
-	what string // which, for people and for the list of equivalents
+	what string // the change, as it is reported and as @equivalent lines name it
 	d    *decl.Decl
 }
 
@@ -73,7 +73,7 @@ func plus(e *term.Expr, n int64) *term.Expr {
 	return infix(term.Add, e, number(n))
 }
 
-// modes: a read dropped, a must-write called a may-write and back.
+// modes drops a read, and calls a must-write a may-write and the other way round.
 func (m *mutator) modes() {
 	for i, a := range m.d.Args {
 		if a.Kind != ir.DeviceArg {
@@ -93,8 +93,8 @@ func (m *mutator) modes() {
 	}
 }
 
-// shapes: a dimension one shorter (a written one also longer), a stride
-// shifted, two dimensions exchanged, a constant changed.
+// shapes makes a dimension one shorter (one of a written argument also longer), changes a
+// stride or a constant, and exchanges two dimensions.
 func (m *mutator) shapes() {
 	for i, a := range m.d.Args {
 		if a.Kind != ir.DeviceArg || a.Mode == decl.Unused {
@@ -141,7 +141,7 @@ func (m *mutator) shapes() {
 	}
 }
 
-// slots: two arguments of one kind exchanged.
+// slots exchanges two arguments of one kind.
 func (m *mutator) slots() {
 	alike := func(a, b *decl.Arg) bool {
 		return a.Kind == b.Kind && a.Type == b.Type && a.Count == b.Count && a.Mode == b.Mode && a.Mode != decl.Unused
@@ -152,7 +152,7 @@ func (m *mutator) slots() {
 				m.add("slot", a.Name+" exchanged with "+b.Name, func(d *decl.Decl) {
 					d.Args[i].Slot, d.Args[j].Slot = d.Args[j].Slot, d.Args[i].Slot
 					d.Args[i], d.Args[j] = d.Args[j], d.Args[i]
-					// Results and loads mean arguments by their place.
+					// Results and loads name arguments by their index, which changes too.
 					swap := func(k int) int {
 						switch k {
 						case i:
@@ -190,7 +190,8 @@ func relocate(e *term.Expr, swap func(int) int) *term.Expr {
 	return &out
 }
 
-// grids: dimensions exchanged, sizes and constants changed, ⌈⌉ made ⌊⌋.
+// grids exchanges dimensions, changes sizes and constants, and rounds down what is
+// rounded up.
 func (m *mutator) grids() {
 	lines := []struct {
 		kind string
@@ -239,8 +240,7 @@ func (m *mutator) grids() {
 	}
 }
 
-// requires: each part of each condition dropped, its constants and comparisons
-// changed.
+// requires drops each part of each condition, and changes its constants and comparisons.
 func (m *mutator) requires() {
 	for i, r := range m.d.Requires {
 		set := func(d *decl.Decl, e *term.Expr) { d.Requires[i] = e }
@@ -271,7 +271,7 @@ func compare(op term.Op, e *term.Expr) *term.Expr {
 	return &term.Expr{Op: op, Kind: term.Bool, Args: e.Args}
 }
 
-// inplace: each permission taken away, each other one given.
+// inplace takes each permission to run in place away, and gives those that there are not.
 func (m *mutator) inplace() {
 	for i, p := range m.d.Inplace {
 		m.add("inplace", fmt.Sprintf("forbid %s %s", m.d.Args[p[0]].Name, m.d.Args[p[1]].Name), func(d *decl.Decl) { d.Inplace = slices.Delete(d.Inplace, i, i+1) })
@@ -280,14 +280,14 @@ func (m *mutator) inplace() {
 		for j, r := range m.d.Args {
 			if w.Kind == ir.DeviceArg && w.Mode == decl.Write && r.Kind == ir.DeviceArg && r.Mode == decl.Read &&
 				w.Elem.Bits() == r.Elem.Bits() && len(w.Shape) == len(r.Shape) && !slices.Contains(m.d.Inplace, [2]int{i, j}) {
-				// Nothing but dispatches in place.
+				// The permission stands alone, so that random dispatches make use of it.
 				m.add("inplace", fmt.Sprintf("allow %s %s", w.Name, r.Name), func(d *decl.Decl) { d.Inplace = [][2]int{{i, j}} })
 			}
 		}
 	}
 }
 
-// terms: operations, constants, indices, bounds and roundings.
+// terms changes operations, constants, indices, bounds and roundings of terms.
 func (m *mutator) terms() {
 	for i, w := range m.d.Wheres {
 		m.body(w.Name+": ", w.Body, func(d *decl.Decl, e *term.Expr) { d.Wheres[i].Body = e })
@@ -341,7 +341,7 @@ func (m *mutator) body(at string, e *term.Expr, set func(*decl.Decl, *term.Expr)
 		}
 		change(0, -1)
 		change(0, 1)
-		if len(e.Args) == 3 { // the place of an argmax
+		if len(e.Args) == 3 { // an argmax with a place
 			change(2, 1)
 			out = append(out, with(e, e.Op, e.Args[:2]...))
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// orderTests: commands between barriers run in written order; copies and fills
-// are commands like dispatches; an alias is the bytes that it lies in.
+// orderTests show that a barrier orders the commands before it before those behind it,
+// that copies and fills are commands like dispatches, and that an alias is the bytes of
+// the memory that it lies in.
 var orderTests = map[string]func(*T){
 	"order/barriers": func(t *T) {
 		p := newProgram("g")
@@ -33,7 +34,7 @@ var orderTests = map[string]func(*T){
 		assert.Equal(t, want, get(t.bytes(g.Output("y"))))
 	},
 
-	// A long chain through two buffers: every step waits for the one before.
+	// A long chain through two buffers, in which every step needs the one before.
 	"order/long_chain": func(t *T) {
 		p := newProgram("g")
 		x, a, b, y := p.memory("x", ir.Input, 1000), p.memory("a", ir.Scratch, 1000), p.memory("b", ir.Scratch, 1000), p.memory("y", ir.Output, 1000)
@@ -196,7 +197,7 @@ var orderTests = map[string]func(*T){
 		assert.Equal(t, []byte{0, 0xab, 0xab, 0xab, 0xab, 0xab, 0, 0, 0, 0, 0, 0}, t.bytes(g.State("s")))
 	},
 
-	// What a dispatch wrote by one name is read, copied and filled by another.
+	// A dispatch writes a memory by one name. Other commands read, copy and fill it by another.
 	"alias/both_names": func(t *T) {
 		p := newProgram("g")
 		x, whole, y := p.memory("x", ir.Input, 8), p.memory("whole", ir.Scratch, 32), p.memory("y", ir.Output, 24)

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// paramTests: params reach offsets, lengths, grids and scalars, in exact
-// integers, at the values that they have when a replay is submitted.
+// paramTests show that params reach offsets, lengths, grids and scalars, that these are
+// exact integers, and that the values are those at the time when a replay is submitted.
 var paramTests = map[string]func(*T){
 	"param/offset": func(t *T) {
 		p := newProgram("g")
@@ -71,7 +71,7 @@ var paramTests = map[string]func(*T){
 		}
 	},
 
-	// ⌈n/32⌉ threadgroups and a scalar n, of one param.
+	// ⌈n/32⌉ threadgroups and a scalar n, both of the same param.
 	"param/ceil_grid_and_scalar": func(t *T) {
 		p := newProgram("g")
 		n := p.Param("rows", 1, 70)
@@ -136,7 +136,7 @@ var paramTests = map[string]func(*T){
 		}
 	},
 
-	// Parts of an offset leave 32 bits though the whole does not.
+	// Parts of an offset are too large for 32 bits, though their sum is not.
 	"param/no_wrap": func(t *T) {
 		p := newProgram("g")
 		a, b := p.Param("a", 0, 1<<31), p.Param("b", 0, 1<<31)
@@ -168,7 +168,7 @@ var paramTests = map[string]func(*T){
 		assert.Equal(t, []float32{0, 0, 5, 0}, get(t.bytes(g.State("s"))))
 	},
 
-	// Replay refuses values before anything is submitted.
+	// Package replay refuses values that break bounds before anything is submitted.
 	"param/refused": func(t *T) {
 		p := newProgram("g")
 		a, b := p.Param("a", 1, 5), p.Param("b", 0, 5)

@@ -29,7 +29,8 @@ func (t *T) ok(p backend.Pending, err error) {
 	require.NoError(t, p.Wait(context.Background()))
 }
 
-// sum is an executable that adds input x to state "sum", which lies at place: n floats.
+// sum returns an executable that adds the n floats of input x to the state "sum", which
+// lies at place.
 func (t *T) sum(n int64, place backend.Place) *bound {
 	g := accumulate(t, "sum", n)
 	states := make([]backend.Place, len(g.Memories))
@@ -38,10 +39,10 @@ func (t *T) sum(n int64, place backend.Place) *bound {
 	return t.bind(g, nil, states)
 }
 
-// input is where x of a sum's frame lies.
+// input returns where x lies in a frame of a sum.
 func (b *bound) input(f backend.Frame) backend.Place { return f.Place(0) }
 
-// begun waits until an operation runs, and the device has begun with it.
+// begun waits until the device has begun with an operation.
 func (t *T) begun(status func() backend.Status) {
 	t.Helper()
 	require.Eventually(t, func() bool { return status() == backend.Running }, 10*time.Second, time.Millisecond)
@@ -61,9 +62,10 @@ func endless(t *T) *ir.Graph {
 	return t.graph(p)
 }
 
-// queueTests: what is ordered, what ends how, and what goes in and out.
+// queueTests test what a queue orders, how operations end, and how bytes go in and out.
 var queueTests = map[string]func(*T){
-	// Bytes go up, between buffers and places of one, and down, in this order.
+	// Bytes are uploaded, copied between buffers and within one, and downloaded, in the order
+	// in which that was asked for.
 	"queue/copies": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()
 		a, b := backend.At(t.alloc(100)), backend.At(t.alloc(50)).Add(10)
@@ -86,7 +88,7 @@ var queueTests = map[string]func(*T){
 		} {
 			assert.Error(t, wrong)
 		}
-		t.ok(q.Event()) // what was not submitted does not fail the queue
+		t.ok(q.Event()) // an operation that was refused does not fail the queue
 	},
 
 	// Each frame has inputs and outputs of its own; several are in flight.
@@ -225,7 +227,7 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(2, 10), get(t.download(a, 40)))
 		assert.Equal(t, repeated(3, 10), get(t.download(b, 40)))
 
-		// What is discarded is not executed.
+		// Commands that are discarded are not executed.
 		c, err = q.CommandBuffer(ctx, backend.Recording{Scope: scope})
 		require.NoError(t, err)
 		require.NoError(t, c.Encode(n))
@@ -236,7 +238,7 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(3, 10), get(t.download(b, 40)))
 	},
 
-	// A queue begins nothing before what it awaits has ended: here something that is no
+	// A queue begins nothing before that has ended which it awaits. Here that is no
 	// operation of any device.
 	"queue/events": func(t *T) {
 		ctx := context.Background()
@@ -266,10 +268,10 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(6, 10), get(down[:]))
 	},
 
-	// A buffer of another device is read by its owner's means.
+	// A copy reads a buffer of another device by the means of its owner.
 	"queue/copy_between_devices": func(t *T) {
 		if t.other == nil {
-			return // a device that is not ours to copy from: see Options.Other
+			return // there is no other device: see Options.Other
 		}
 		q, ctx := t.newQueue(), context.Background()
 		theirs, err := t.other.Alloc(backend.BufferSpec{Size: 64})
@@ -326,8 +328,8 @@ var queueTests = map[string]func(*T){
 		require.NoError(t, q.Err())
 	},
 
-	// What fails is told by its operation and by all that follow, with the cause, and by
-	// nothing before.
+	// If an operation fails, it and all that follow report that, with the cause. Those
+	// before it do not.
 	"fail/sticky": func(t *T) {
 		ctx := context.Background()
 		q, err := t.Device.NewQueue()
@@ -345,7 +347,7 @@ var queueTests = map[string]func(*T){
 		b := t.bind(t.graph(p), nil, []backend.Place{3: backend.At(t.alloc(256))}) // of s
 		before, err := q.Event()
 		require.NoError(t, err)
-		_, err = q.Upload(ctx, b.Frame.Place(counts), ir.ValueBytes(uint32(3), uint32(1), uint32(1))) // the graph says 2
+		_, err = q.Upload(ctx, b.Frame.Place(counts), ir.ValueBytes(uint32(3), uint32(1), uint32(1))) // more than the 2 that the graph allows
 		require.NoError(t, err)
 		failing := b.submit(q, b.Frame)
 		after, err := q.Event()
@@ -383,7 +385,7 @@ var queueTests = map[string]func(*T){
 	"queue/uncompleted": func(t *T) {
 		most := t.Device.Info().MaxUncompleted
 		if most == 0 {
-			return // as many as one likes
+			return // the device has no limit
 		}
 		q := t.newQueue()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -417,7 +419,8 @@ var queueTests = map[string]func(*T){
 		assert.Equal(t, repeated(float32(3*most), 10), get(down[:]))
 	},
 
-	// Close waits for what was given, tells of what was left open, and ends the queue.
+	// Close waits for all operations, reports command buffers that were left open, and ends
+	// the queue.
 	"queue/close": func(t *T) {
 		q, err := t.Device.NewQueue()
 		require.NoError(t, err)
@@ -457,7 +460,7 @@ var queueTests = map[string]func(*T){
 		t.ok(q.Submit(ctx, one.Submission))
 	},
 
-	// Times are those of the host's clock, in the order of what happens.
+	// Times are on the host's clock and in the order in which things happen.
 	"profile/clock": func(t *T) {
 		q, ctx := t.newQueue(), context.Background()
 		start := time.Now()
@@ -489,7 +492,8 @@ var queueTests = map[string]func(*T){
 		assert.False(t, time.Now().Before(at))
 	},
 
-	// Sets of states of an instance are sequences of their own; what is torn does not run on.
+	// Each set of states is a sequence of its own. One whose bytes are undefined after an
+	// abort is not run any further.
 	"states/torn": func(t *T) {
 		s := t.open(replay.Options{}, endless(t))
 		g := t.planned(s, "")

@@ -11,14 +11,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// rig is a graph with a buffer of its own for each root memory, ready to run: for tests that
-// look at every byte.
+// rig is a graph that is ready to run, with a buffer of its own for each root memory. Tests
+// that look at every byte use it.
 type rig struct {
 	g       *ir.Graph
 	queue   backend.Queue
 	exec    backend.Executable
 	frame   backend.Frame
-	buffers []backend.Buffer // by memory; nil for aliases
+	buffers []backend.Buffer // of each memory; nil for an alias
 }
 
 // newRig allocates and compiles.
@@ -84,7 +84,7 @@ func (r *rig) put(m int, data []byte) error {
 	return backend.Wait(ctx)(r.queue.Upload(ctx, backend.At(r.buffers[m]), data))
 }
 
-// get returns a copy of a memory's bytes, in the room of out if there is any.
+// get returns a copy of a memory's bytes, in out if that is not nil.
 func (r *rig) get(out []byte, m int) ([]byte, error) {
 	if out == nil {
 		out = make([]byte, r.g.Memories[m].Size)

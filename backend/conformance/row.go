@@ -9,11 +9,11 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// rowTests: n replays that are one submission mean n replays between which the host adds
-// what params advance by, and carries outputs on.
+// rowTests show that n replays in one submission do what n submissions do between which
+// the host advances the params and carries outputs on.
 var rowTests = map[string]func(*T){
-	// x, 2x, 4x, …: each replay doubles what the one before left, and writes it down where
-	// $pos says. The output is kept of every replay; another one of the last only.
+	// Each replay doubles what the one before left (x, 2x, 4x, …) and writes it at $pos. One
+	// output is kept of every replay, another of the last only.
 	"replays/in_a_row": func(t *T) {
 		const n, k = 6, 1000
 		p := newProgram("g")

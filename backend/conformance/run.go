@@ -30,13 +30,13 @@ type Options struct {
 	Source string
 	// Long asks for the long form.
 	Long bool
-	// BorrowedKernels leaves out the tests of kernels, of a device that runs those of another
-	// one.
+	// BorrowedKernels leaves out the tests of kernels, for a device that runs the kernels
+	// of another one.
 	BorrowedKernels bool
-	// Other returns another device to copy from; nil: a copy between devices is not
-	// tested.
+	// Other returns another device to copy from. If it is nil, copies between devices are
+	// not tested.
 	Other func() backend.Device
-	// Seed makes other random dispatches; 0 those that every run makes.
+	// Seed selects the random dispatches. 0 selects those that every run makes by default.
 	Seed uint64
 }
 

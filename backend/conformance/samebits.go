@@ -12,10 +12,10 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Equal terms mean equal bits: that is how the prover lets one kernel stand for
-// another, and what the class of a reduction promises (docs/terms.md). So two
-// kernels of the library with one argument table and one term must agree to the
-// bit wherever both can be used.
+// Equal terms mean equal bits. The prover relies on this where it lets one kernel stand
+// for another, and the class of a reduction promises it (docs/terms.md). So two kernels of
+// the library that have the same arguments and the same term must agree to the bit
+// wherever both can be used.
 
 // twins returns the pairs of declarations that promise the same results.
 func twins() [][2]*decl.Decl {
@@ -85,8 +85,9 @@ func sameBits(dev backend.Device, a, b *decl.Decl, cases int) (int, error) {
 	return n, nil
 }
 
-// translate gives the symbols of another declaration the values of the same
-// names; nil if its conditions do not hold then.
+// translate returns an assignment for another declaration, in which symbols have the
+// values that symbols of the same name have in a. It returns nil if the conditions of the
+// declaration do not hold for them.
 func (a *assignment) translate(d *decl.Decl) *assignment {
 	out := newAssignment(d, a.r)
 	out.draw()
@@ -96,7 +97,7 @@ func (a *assignment) translate(d *decl.Decl) *assignment {
 		}
 	}
 	conds := slices.Clone(d.Requires)
-	for range 20 { // what only d has, threads of a threadgroup say
+	for range 20 { // choose values for the symbols that only d has, such as the threads of a threadgroup
 		if out.lets() != nil {
 			return nil
 		}
@@ -169,7 +170,7 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 			v := x.in.Views[i]
 			raw = before[v.Mem][v.Off.Eval(params):v.End().Eval(params)]
 		}
-		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, seedOf(a.Name))), false)
+		fillElements(raw, a.Elem, rand.New(rand.NewPCG(seed, seedOf(a.Name))), noOdd)
 	}
 	for m := range before {
 		if err := rig.put(m, before[m]); err != nil {
@@ -202,7 +203,7 @@ func results(dev backend.Device, x *dispatch, seed uint64) ([]uint64, error) {
 	return out, nil
 }
 
-// termTests: equal terms, equal bits.
+// termTests returns a test for each pair of kernels with equal terms.
 func termTests(o Options) map[string]func(*T) {
 	tests := map[string]func(*T){}
 	for _, pair := range twins() {
@@ -217,7 +218,7 @@ func termTests(o Options) map[string]func(*T) {
 			}
 			n, err := sameBits(t.Device, a, b, cases)
 			if err == nil && n == 0 {
-				n, err = sameBits(t.Device, b, a, cases) // b's dispatches are the rarer ones
+				n, err = sameBits(t.Device, b, a, cases) // b may describe fewer dispatches, all of which suit a
 			}
 			if err != nil {
 				t.Errorf("%v", err)

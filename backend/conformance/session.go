@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// sessionTests: sessions share a device and nothing else; a context ends a
-// replay; a profile has a time for every command.
+// sessionTests show that sessions share nothing but a device, that a context ends a
+// replay, and that a profile has a time for every command.
 var sessionTests = map[string]func(*T){
 	"session/own_memory": func(t *T) {
 		g := accumulate(t, "g", 10)
@@ -31,7 +31,7 @@ var sessionTests = map[string]func(*T){
 		assert.Equal(t, repeated(301, 10), get(t.bytes(b.State("sum"))))
 	},
 
-	// Goroutines with a session each, on one device at the same time.
+	// Several goroutines use one device at the same time, each with a session of its own.
 	"session/at_the_same_time": func(t *T) {
 		const sessions, replays, n = 4, 30, 3000
 		failures := make(chan error, sessions)
@@ -106,7 +106,7 @@ var sessionTests = map[string]func(*T){
 		require.ErrorIs(t, err, context.Canceled)
 		assert.Equal(t, repeated(1, 10), get(t.bytes(g.State("sum"))), "nothing ran")
 		t.fillInput(g, "x", 1)
-		t.run(g) // the next replay is not cancelled
+		t.run(g) // the replay after a cancelled one runs
 		assert.Equal(t, repeated(2, 10), get(t.bytes(g.State("sum"))))
 	},
 
@@ -119,7 +119,7 @@ var sessionTests = map[string]func(*T){
 		assert.ErrorIs(t, err, reason)
 	},
 
-	// A long replay ends soon after its context does, and the device works on.
+	// A long replay ends soon after its context does, and the device still works.
 	"cancel/during": func(t *T) {
 		p := newProgram("g")
 		const n = 20000

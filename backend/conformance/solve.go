@@ -18,16 +18,16 @@ type assignment struct {
 	vals []int64
 	f32s []float32
 
-	free    []bool // may be chosen: not a template value, not a @let
-	sizes   []bool // appears in a shape
-	strides []bool // is a stride
+	free    []bool // the value may be chosen: it is no template parameter and no @let
+	sizes   []bool // the symbol appears in a shape
+	strides []bool // the symbol is a stride
 	floats  []bool
 	flags   []bool  // of type bool
 	limit   []int64 // the greatest value that its type holds
 }
 
-// maxBytes bounds an argument of a random dispatch, maxSpread what its strides
-// make of it.
+// maxBytes bounds the elements of an argument of a random dispatch, maxSpread the bytes
+// from its first to its last element, which may lie apart.
 const (
 	maxBytes  = 1 << 18
 	maxSpread = 2 * maxBytes
@@ -81,7 +81,7 @@ func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {
 			}
 		}
 	}
-	// A @let in a shape: its symbols are sizes too.
+	// The symbols of a @let that appears in a shape are sizes too.
 	for i := len(d.Lets) - 1; i >= 0; i-- {
 		if l := d.Lets[i]; a.sizes[l.Symbol] {
 			l.Value.Walk(func(e *term.Expr) {
@@ -96,7 +96,7 @@ func newAssignment(d *decl.Decl, r *rand.Rand) *assignment {
 
 // draw gives every free symbol a value that fits its use.
 func (a *assignment) draw() {
-	long := -1 // one size may be long, the others are short then
+	long := -1 // the index of a size that is long, while all others are short; −1 if none is
 	if a.r.IntN(6) == 0 {
 		long = a.r.IntN(len(a.vals) + 1)
 	}
@@ -112,13 +112,13 @@ func (a *assignment) draw() {
 			a.vals[i] = int64(1 + a.r.IntN(6000))
 		case a.sizes[i] || a.bound(i):
 			a.vals[i] = a.size(long >= 0)
-		default: // a position, a number nobody knows the use of
+		default: // something else, such as a position
 			a.vals[i] = []int64{0, 1, int64(a.r.IntN(10)), int64(a.r.IntN(5000))}[a.r.IntN(4)]
 		}
 	}
 }
 
-// bound: a name that the grid binds.
+// bound reports whether the grid binds the symbol.
 func (a *assignment) bound(s int) bool {
 	for _, g := range []*decl.Grid{&a.d.Group, a.d.Groups, a.d.Threads} {
 		if g != nil {
@@ -196,7 +196,7 @@ func (a *assignment) broken(conds []*term.Expr) *term.Expr {
 	return nil
 }
 
-// mend moves one symbol of a broken condition.
+// mend changes one symbol of a broken condition so that it may hold.
 func (a *assignment) mend(c *term.Expr) {
 	switch c.Op {
 	case term.And:
@@ -248,12 +248,12 @@ func (a *assignment) mend(c *term.Expr) {
 	}
 }
 
-// settable: a bare symbol that may be chosen.
+// settable reports whether e is a single symbol whose value may be chosen.
 func (a *assignment) settable(e *term.Expr) bool {
 	return e.Op == term.Symbol && a.free[e.Index] && !a.floats[e.Index]
 }
 
-// shake draws one symbol of a condition again.
+// shake chooses another value for one symbol of a condition.
 func (a *assignment) shake(c *term.Expr) {
 	var of []int
 	c.Walk(func(e *term.Expr) {
@@ -317,7 +317,7 @@ func (a *assignment) drawStrides() {
 	}
 }
 
-// bounded reports values that make too large a dispatch, or none.
+// bounded returns an error if the values make too large a dispatch, or none.
 func (a *assignment) bounded() error {
 	for i, v := range a.vals {
 		if !a.floats[i] && (v < 0 || v >= a.limit[i]) {

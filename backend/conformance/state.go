@@ -18,7 +18,7 @@ func accumulate(t *T, name string, n int64) *ir.Graph {
 	return t.graph(p)
 }
 
-// stateTests: how long the bytes of each kind of memory live.
+// stateTests test how long the bytes of each kind of memory live.
 var stateTests = map[string]func(*T){
 	"state/across_replays": func(t *T) {
 		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 500)), "")
@@ -90,8 +90,8 @@ var stateTests = map[string]func(*T){
 		assert.Equal(t, float32(18), get(t.bytes(g.Output("y")))[0])
 	},
 
-	// A second replay may be submitted while the first one's Wait is due; both
-	// have their effect on the state.
+	// A second replay may be submitted before anybody has waited for the first. Both have
+	// their effect on the state.
 	"state/submitted_in_turn": func(t *T) {
 		g := t.planned(t.open(replay.Options{}, accumulate(t, "g", 1000)), "")
 		t.fillInput(g, "x", 1)
@@ -129,8 +129,8 @@ var stateTests = map[string]func(*T){
 		assert.Equal(t, before, data, "mapped weights are read-only")
 	},
 
-	// With Poison, outputs hold other bytes at each replay, so that a host that looks
-	// at what nobody wrote sees it; all that a graph defines is the same.
+	// With Poison, an output holds other bytes before each replay, so that a host that
+	// reads what nobody wrote notices it. All that a graph defines stays the same.
 	"poison/differs": func(t *T) {
 		p := newProgram("g")
 		x, scratch, y := p.memory("x", ir.Input, 8), p.memory("scratch", ir.Scratch, 8), p.memory("y", ir.Output, 16)

@@ -41,7 +41,7 @@ func (w witness) bind(d *decl.Decl) error {
 	for _, c := range d.Constants {
 		index := c.Index
 		if i, ok := w.Indices[c.Name]; ok {
-			index = i // a kernel that is built with the right index
+			index = i // the index that the kernel really has, whatever the declaration says
 		}
 		constants = append(constants, ir.FunctionConstant{Index: index, Name: c.Name, Type: c.Type, Bits: uint64(w.value(c.Name, 0))})
 	}
@@ -87,7 +87,7 @@ func (w witness) value(name string, i int) int64 {
 	return 0
 }
 
-// errWitness is wrapped by what witnessed returns.
+// errWitness is wrapped by the errors of witnessed.
 var errWitness = errors.New("declarations and witnesses disagree")
 
 // witnessed compares the declarations of a function with every witness of it.

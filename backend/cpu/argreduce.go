@@ -48,8 +48,8 @@ func argmax(c *Call, _ *Worker, lo, hi int) {
 	}
 }
 
-// argmaxRow looks at the greatest value of each chunk first, and for the index
-// only in the first chunk that has the greatest of all.
+// argmaxRow finds the greatest value of each chunk first. It looks for the index only in
+// the first chunk that has the greatest value of all.
 func argmaxRow(x []float32) int {
 	const size = 1024
 	best, at := float32(math.Inf(-1)), 0

@@ -21,7 +21,7 @@ func toBFloat(dst []uint16, src []float32) {
 			dst[i] = nanBFloatBits
 			continue
 		}
-		dst[i] = uint16((b + 0x7fff + b>>16&1) >> 16) // past the greatest value it carries to infinity
+		dst[i] = uint16((b + 0x7fff + b>>16&1) >> 16) // a value past the greatest finite one carries into the exponent of infinity
 	}
 }
 
@@ -33,7 +33,8 @@ const (
 	bfloatType
 )
 
-// The functions are called by name, so that what they are given need not escape.
+// The functions are called by name and not through a variable, so that their arguments
+// need not escape.
 
 func (n narrow) from(dst []float32, src []uint16) {
 	if n == bfloatType {
@@ -51,7 +52,7 @@ func (n narrow) to(dst []uint16, src []float32) {
 	}
 }
 
-// round sets x to what is left of it in the type.
+// round sets each element of x to its rounding to the type.
 func (n narrow) round(x []float32) {
 	var h [64]uint16
 	for len(x) > 0 {

@@ -8,13 +8,13 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// buffer is allocated memory of a device, or mapped memory of nobody's. Memory of the host
-// is all that there is, so that private memory is shared.
+// buffer is memory that a device has allocated, or mapped memory that belongs to somebody
+// else. All of it is memory of the host, so that private memory can be shared too.
 type buffer struct {
 	device *Device
 	data   []byte
 	block  *block
-	// closed tells a use after Close from an empty buffer.
+	// closed distinguishes a buffer that is used after Close from an empty one.
 	closed atomic.Bool
 }
 

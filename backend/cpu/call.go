@@ -32,7 +32,7 @@ type Call struct {
 	Threads [3]int // threads of the grid (of the dispatch, or groups × group)
 	Group   [3]int // threads of a threadgroup
 
-	stop *atomic.Bool // set when nobody waits for the result any more; or nil
+	stop *atomic.Bool // is set when nobody waits for the result any more; may be nil
 }
 
 // Pause ends the call if nobody waits for its result any more. A unit that may
@@ -106,15 +106,14 @@ func cast[T float32 | uint32 | int32 | uint16](b []byte) []T {
 // call to call.
 type Worker struct {
 	f32    []float32
-	block  *block  // that f32 lies in
-	ledger *ledger // that pays for it; nil: nobody
+	block  *block  // the memory that f32 lies in
+	ledger *ledger // what the memory is counted in; nil if there is none yet
 	angles angles
 }
 
-// Scratch returns n floats of undefined contents, valid until the worker's
-// next call of Scratch: a kernel asks once a run. It allocates only while it
-// grows. Where there is no memory it panics with the error, as everything does
-// that goes wrong in a kernel.
+// Scratch returns n floats of undefined contents, which are valid until the worker's next
+// call of Scratch, so that a kernel asks once a run. It allocates only when it has to grow.
+// If there is no memory it panics with the error, which becomes the error of the replay.
 func (w *Worker) Scratch(n int) []float32 {
 	if cap(w.f32) < n {
 		w.grow(n)

@@ -10,15 +10,15 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// step is one command, checked.
+// step is a command that has been checked.
 type step struct {
 	node      ir.Command
 	kernel    *Kernel
 	constants []ir.FunctionConstant
 	scalars   int // offset of the step's scalars
-	// bases are the memories of the node's views, where those are known: one for each
-	// binding, then for what is taken from memory; the destination of a copy or fill
-	// first. Nil: memories of a table.
+	// bases are the memories of the command's views, where those are known already: of a
+	// dispatch one for each binding, then those that an indirect dispatch reads from; of
+	// a copy or fill the destination first. If it is nil, memories come from a table.
 	bases [][]byte
 }
 
@@ -40,7 +40,7 @@ func (ks *kernels) of(id ir.KernelID) (*Kernel, error) {
 	switch k.Library.Kind {
 	case ir.Builtin:
 		if ks.found[id] = Lookup(k.Function); ks.found[id] == nil {
-			err = fmt.Errorf("the CPU has no kernel %q", k.Function)
+			err = fmt.Errorf("the CPU has no kernel %q: give it a twin with cpu.Register", k.Function)
 		}
 	case ir.Generated:
 		ks.found[id], err = compileGenerated(k)
@@ -50,8 +50,8 @@ func (ks *kernels) of(id ir.KernelID) (*Kernel, error) {
 	return ks.found[id], err
 }
 
-// step checks a command and returns its step, without bases. scalars is the size of those
-// before it, and grows.
+// step checks a command and returns its step, without bases. scalars is the number of
+// bytes that the scalars of earlier steps take; those of this step are added to it.
 func (ks *kernels) step(n ir.Command, scalars *int) (step, error) {
 	s := step{node: n, scalars: *scalars}
 	d, ok := n.(*ir.Dispatch)
@@ -90,9 +90,9 @@ func (ks *kernels) step(n ir.Command, scalars *int) (step, error) {
 	return s, nil
 }
 
-// misaligned reports a view of argument a that begins at no multiple of its element's size,
-// for some value of the params: a kernel casts it to elements. at is an address that the
-// offset counts from.
+// misaligned returns an error if a view of argument a may begin at an address that is no
+// multiple of the size of its elements, for some value of the params: kernels cast bytes to
+// elements. at is an address that the offset counts from.
 func misaligned(g *ir.Graph, v ir.View, a ir.Arg, at int64) error {
 	size := max(a.Type.Size(), 1)
 	ok := (at+v.Off.Const)%size == 0
@@ -113,11 +113,11 @@ type executable struct {
 	graph     *ir.Graph
 	profile   bool
 	steps     []step
-	scalars   int             // bytes of all steps'
-	fixed     []backend.Place // of the program, by root
-	needed    []int64         // what the address of each root must be a multiple of; 0: not bound
+	scalars   int             // bytes that the scalars of all steps take
+	fixed     []backend.Place // where the program places root memories
+	needed    []int64         // what the address of each root memory must be a multiple of; 0 if no command uses it
 	arguments []ir.MemID
-	machine   machine // used by one replay at a time
+	machine   machine // one replay at a time uses it
 }
 
 // Compile implements [backend.Device].
@@ -135,7 +135,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 		}
 		c, ok := n.(ir.Command)
 		if _, join := n.(*ir.Join); !ok || join {
-			continue // the list is an order that every graph allows
+			continue // the order of the list is one that every graph allows
 		}
 		s, err := ks.step(c, &e.scalars)
 		if err == nil {
@@ -163,7 +163,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	return e, nil
 }
 
-// need notes what a command binds.
+// need notes which memories a command uses, and how their addresses must be aligned.
 func (e *executable) need(c ir.Command) error {
 	d, ok := c.(*ir.Dispatch)
 	if !ok {
@@ -199,7 +199,7 @@ func (e *executable) need(c ir.Command) error {
 	return nil
 }
 
-// suits reports a place where a memory cannot lie.
+// suits returns an error if a memory cannot lie at a place.
 func (e *executable) suits(root ir.MemID, p backend.Place) error {
 	m := &e.graph.Memories[root]
 	if err := p.Holds(m.Size); err != nil {
@@ -223,9 +223,9 @@ type frame struct {
 	*backend.FrameMemory
 	owner  *executable
 	mem    memTable
-	states *states    // whose memories are in mem
-	every  []ir.MemID // outputs of which there is one for each replay of a submission
-	room   int        // replays of a submission
+	states *states    // the set whose memories are in mem
+	every  []ir.MemID // outputs that have a copy for each replay of a submission
+	room   int        // the most replays that a submission may have
 }
 
 // states are a set of states of an executable.
@@ -309,7 +309,7 @@ type memTable [][]byte
 func (t memTable) aliases(g *ir.Graph) {
 	for i := range g.Memories {
 		m := &g.Memories[i]
-		if m.Alias != ir.NoMem && t[m.Alias] != nil { // which stands before it
+		if m.Alias != ir.NoMem && t[m.Alias] != nil { // the memory that an alias lies in stands before it
 			t[i] = t[m.Alias][m.AliasOff : m.AliasOff+m.Size : m.AliasOff+m.Size]
 		}
 	}

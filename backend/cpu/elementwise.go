@@ -25,8 +25,8 @@ const chunk = 1024
 // chunks is the number of units of n elements.
 func chunks(n int) int { return ceilDiv(n, chunk) }
 
-// eachChunk calls f for the elements [i, j) of each of the chunks lo to hi of n
-// elements: what one loop has written is still near when the next looks at it.
+// eachChunk calls f for the elements [i, j) of each of the chunks lo to hi of n elements.
+// What one loop over a chunk has written is still in a cache when the next reads it.
 func eachChunk(n, lo, hi int, f func(i, j int)) {
 	for ; lo < hi; lo++ {
 		f(lo*chunk, min((lo+1)*chunk, n))
@@ -146,8 +146,8 @@ func gatherHalf(dst []float32, x []uint16, off, stride int) {
 	}
 }
 
-// run returns len(buf) elements of x from offset off on, stride apart: as they
-// lie where they are neighbours, else gathered in buf.
+// run returns len(buf) elements of x from offset off on, stride apart. If they are
+// neighbours it returns them in place, otherwise it gathers them in buf.
 func run(buf, x []float32, off, stride int) []float32 {
 	if stride == 1 {
 		return x[off : off+len(buf)]

@@ -42,7 +42,7 @@ func gatherQMV(a affine, name string) *Kernel {
 			x, y := c.F32(3), c.F32(6)
 			sums := worker.Scratch(k / a.group)
 			for u := lo; u < hi; {
-				of, j := u/blocks, u%blocks*qmvRows // of the results, and its first column
+				of, j := u/blocks, u%blocks*qmvRows // the number of the result, and its first column
 				more := min(hi-u, blocks-u%blocks)
 				end := min(j+more*qmvRows, n)
 				u += more

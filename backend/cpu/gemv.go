@@ -68,12 +68,12 @@ func gemv(c *Call, _ *Worker, lo, hi int) {
 	blocks := ceilDiv(n, gemvRows)
 	for u := lo; u < hi; {
 		b, i := u/blocks, u%blocks*gemvRows
-		more := min(hi-u, blocks-u%blocks) // units of this batch
+		more := min(hi-u, blocks-u%blocks) // the units of this batch that are left
 		j := min(i+more*gemvRows, n)
 		u += more
 
 		var xb []float32
-		var off int // of row 0
+		var off int // the offset of row 0
 		if b == 0 {
 			xb = x[:k]
 		} else {
@@ -160,7 +160,7 @@ func gemmTN(c *Call, s *Worker, lo, hi int) {
 	x, w := c.F32(0), c.F32(1)
 	scratch := s.Scratch(simd.MatMulScratch + (gemmCols+min(gemmRows, m))*k)
 	rows, left := scratch[simd.MatMulScratch:], scratch[simd.MatMulScratch+gemmCols*k:]
-	last := -1 // first row of y whose xᵀ is in left
+	last := -1 // the first row of y of which left holds xᵀ
 	for u := lo; u < hi; u++ {
 		t := tileOf(c, u)
 		if t.i != last {

@@ -12,9 +12,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// compileGenerated makes the kernel of a generated one: its steps, each over
-// a block of up to 1024 elements at a time. Steps are those of the builtin
-// elementwise kernels, which it replaces to the bit.
+// compileGenerated returns the twin of a generated kernel. It runs one step after
+// another, each over a block of up to 1024 elements. The steps are those of the builtin
+// elementwise kernels, so that it may replace these to the bit.
 func compileGenerated(k *ir.Kernel) (*Kernel, error) {
 	d, err := decl.Elementwise(k.Function)
 	if err != nil {
@@ -33,25 +33,26 @@ func compileGenerated(k *ir.Kernel) (*Kernel, error) {
 	}, nil
 }
 
-// Operations that are no single one of a term: simd has them whole, with the
-// bits of their steps.
+// Operations that take several steps of a term. Package simd has each as one function,
+// with the bits that the steps have.
 const (
 	opSilu    = term.Op(200 + iota) // x / (1 + exp(-x))
 	opSigmoid                       // y = 1 / (1 + exp(|x|)); x < 0 ? y : 1 - y
 	opWiden                         // an f16 operand in f32
 )
 
-// place is where a value is: in a register, or in an f32 operand.
-type place struct {
-	register int // -1: in operand
+// valuePlace is where a value of a generated kernel is: in a register, or in an f32
+// operand.
+type valuePlace struct {
+	register int // -1 if the value is in the operand
 	operand  int
 }
 
-// instruction is a step with places in place of values.
+// instruction is a step whose values have places.
 type instruction struct {
 	op   term.Op
-	dst  int      // register; -1: the only result itself
-	args [3]place // of opWiden: the operand
+	dst  int           // a register, or -1 if the value is the only result and goes straight there
+	args [3]valuePlace // of opWiden the first is the operand
 }
 
 // splat is a value that is the same for all elements, or for a row of them.
@@ -60,15 +61,15 @@ type splat struct {
 	step     elementwise.Step
 }
 
-// generated is a compiled program. Values that are the same for all elements
-// are in registers of their own, filled once a run; the others in registers of
+// generated is a compiled program. Values that are the same for all elements have
+// registers of their own, which are filled once a run. The others have registers that hold
 // one block.
 type generated struct {
 	*elementwise.Program
 	splats    []splat
-	columns   []splat // of operands [i]: filled anew for each row
+	columns   []splat // those of operands [i], which are filled anew for each row
 	code      []instruction
-	results   []place // what is stored at the end of a block; nil if the last instruction does. Not of copies
+	results   []valuePlace // what is stored at the end of a block, except copies; nil if the last instruction stores the result
 	registers int
 	cost      float64 // ns an element
 }
@@ -79,13 +80,13 @@ func newGenerated(p *elementwise.Program) *generated {
 	for i := range steps {
 		whole(steps, i)
 	}
-	// Who is needed, and until when.
+	// last is the last step that needs each value, or -1 if none does.
 	last := make([]int, len(steps))
 	for i := range last {
 		last[i] = -1
 	}
 	for k, r := range p.Results {
-		if !p.Copies[k] { // whose bits do not go through f32
+		if !p.Copies[k] { // a copy stores the bits of its operand, not the f32
 			last[r] = len(steps)
 		}
 	}
@@ -97,7 +98,7 @@ func newGenerated(p *elementwise.Program) *generated {
 			last[a] = max(last[a], i)
 		}
 	}
-	at := make([]place, len(steps))
+	at := make([]valuePlace, len(steps))
 	var free []int
 	take := func() int {
 		if n := len(free); n > 0 {
@@ -108,7 +109,7 @@ func newGenerated(p *elementwise.Program) *generated {
 		g.registers++
 		return g.registers - 1
 	}
-	splats := make([]bool, len(steps)) // registers that are not given back
+	splats := make([]bool, len(steps)) // the values whose registers are not given back
 	for i, s := range steps {
 		if last[i] < 0 {
 			continue
@@ -116,17 +117,17 @@ func newGenerated(p *elementwise.Program) *generated {
 		switch s.Op {
 		case term.Real, term.Symbol, term.Load:
 			if s.Op == term.Load && (p.Operands[s.Operand].Index == elementwise.Full || p.Operands[s.Operand].Index == elementwise.Row) {
-				at[i] = place{-1, s.Operand}
+				at[i] = valuePlace{-1, s.Operand}
 				if p.Operands[s.Operand].Type == ir.F16 {
-					in := instruction{op: opWiden, dst: take(), args: [3]place{at[i]}}
-					at[i] = place{register: in.dst}
+					in := instruction{op: opWiden, dst: take(), args: [3]valuePlace{at[i]}}
+					at[i] = valuePlace{register: in.dst}
 					g.code = append(g.code, in)
 					g.cost += costOf(opWiden)
 				}
 				continue
 			}
 			g.registers++
-			at[i], splats[i] = place{register: g.registers - 1}, true
+			at[i], splats[i] = valuePlace{register: g.registers - 1}, true
 			x := splat{g.registers - 1, s}
 			if s.Op == term.Load && p.Operands[s.Operand].Index == elementwise.Column {
 				g.columns = append(g.columns, x)
@@ -139,27 +140,28 @@ func newGenerated(p *elementwise.Program) *generated {
 		for k, a := range s.Args {
 			in.args[k] = at[a]
 		}
-		for _, a := range s.Args { // an operation may write over what it reads last
+		for _, a := range s.Args { // an operation may write its result over an argument that nobody needs after it
 			if at[a].register >= 0 && !splats[a] && last[a] == i {
-				last[a] = -2 // once, though it stands twice
+				last[a] = -2 // the register is given back once, though the value may stand twice among the arguments
 				free = append(free, at[a].register)
 			}
 		}
 		in.dst = take()
-		at[i] = place{register: in.dst}
+		at[i] = valuePlace{register: in.dst}
 		g.code = append(g.code, in)
 		g.cost += costOf(s.Op)
 	}
 	for _, r := range p.Results {
 		g.results = append(g.results, at[r])
 	}
-	if n := len(g.code); len(p.Results) == 1 && p.OutTypes[0] == ir.F32 && !p.Copies[0] && n > 0 && at[p.Results[0]] == (place{register: g.code[n-1].dst}) && !splats[p.Results[0]] {
+	if n := len(g.code); len(p.Results) == 1 && p.OutTypes[0] == ir.F32 && !p.Copies[0] && n > 0 && at[p.Results[0]] == (valuePlace{register: g.code[n-1].dst}) && !splats[p.Results[0]] {
 		g.code[n-1].dst, g.results = -1, nil
 	}
 	return g
 }
 
-// whole makes step i a silu or a sigmoid where its arguments show that it is.
+// whole makes step i a silu or a sigmoid if its arguments show that it is the last step of
+// one.
 func whole(steps []elementwise.Step, i int) {
 	is := func(k int, op term.Op) bool { return steps[k].Op == op }
 	one := func(k int) bool { return is(k, term.Real) && steps[k].Val == 1 }
@@ -218,7 +220,7 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 	total := width * c.Threads[1] * c.Threads[2]
 	size := min(chunk, total)
 	if !g.Flat {
-		size = min(chunk, width) // a block does not leave its row
+		size = min(chunk, width) // a block does not reach into the next row
 	}
 	scratch := w.Scratch(g.registers * size)
 	register := func(r, n int) []float32 { return scratch[r*size:][:n] }
@@ -235,7 +237,7 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 			}
 			row = i
 		}
-		get := func(x place) []float32 {
+		get := func(x valuePlace) []float32 {
 			if x.register >= 0 {
 				return register(x.register, n)
 			}
@@ -280,7 +282,7 @@ func (g *generated) run(c *Call, w *Worker, lo, hi int) {
 // store puts the results of a block, n elements from [i, j] on, where they
 // belong. A result that is an operand itself is set aside first: another result
 // may lie over it.
-func (g *generated) store(c *Call, i, j, n int, get func(place) []float32) {
+func (g *generated) store(c *Call, i, j, n int, get func(valuePlace) []float32) {
 	p := i*c.Threads[0] + j
 	aside := len(g.results) > 1
 	var values [decl.MaxElementwiseResults][]float32
@@ -316,8 +318,8 @@ func (g *generated) store(c *Call, i, j, n int, get func(place) []float32) {
 	}
 }
 
-// bitsOf returns n elements of an operand, from [i, j] on, which is element p of
-// the results: as they lie if they may, else apart.
+// bitsOf returns n elements of an operand, from [i, j] on, which is element p of the
+// results. With aside it returns a copy, which no later store changes.
 func bitsOf[T float32 | uint16](x []T, index elementwise.Index, i, j, n, p int, aside bool) []T {
 	switch index {
 	case elementwise.Full:
@@ -335,7 +337,7 @@ func bitsOf[T float32 | uint16](x []T, index elementwise.Index, i, j, n, p int, 
 	return x
 }
 
-// value is a splat's.
+// value returns the number that a splat holds.
 func (g *generated) value(c *Call, s elementwise.Step, row int) float32 {
 	switch s.Op {
 	case term.Real:
@@ -454,8 +456,8 @@ func execute(op term.Op, dst []float32, args [3][]float32) {
 	}
 }
 
-// lesser is min of docs/terms.md: the number if one is NaN, and -0 before +0, so
-// that the order of operands does not matter.
+// lesser is the min of docs/terms.md: the number if one operand is NaN, and -0 rather than
+// +0, so that the order of operands does not matter.
 func lesser(x, y float32) float32 {
 	if x < y || y != y {
 		return x
@@ -466,7 +468,8 @@ func lesser(x, y float32) float32 {
 	return math.Float32frombits(math.Float32bits(x) | math.Float32bits(y))
 }
 
-// greater is max: likewise, and +0 before -0.
+// greater is the max of docs/terms.md: the number if one operand is NaN, and +0 rather
+// than -0.
 func greater(x, y float32) float32 {
 	if x > y || y != y {
 		return x

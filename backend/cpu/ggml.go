@@ -10,14 +10,14 @@ import (
 // in a block.
 type ggmlFormat struct {
 	name           string
-	weights, bytes int // of a block
+	weights, bytes int // their numbers in a block
 	// decode makes dst of the weights of a row from number at on, a multiple of
 	// ggmlChunk. Each is exact: scales and codes have 24 bits together at most.
 	decode func(dst []float32, row []byte, at int)
 }
 
-// ggmlChunk is the number of weights that are decoded at a time: few enough that
-// their sum is as good as that of a block. Half a block of q6_K.
+// ggmlChunk is the number of weights that are decoded at a time, half a block of q6_K.
+// They are few enough that their sum is as accurate as that of a block.
 const ggmlChunk = 128
 
 var ggmlFormats = []ggmlFormat{
@@ -73,7 +73,7 @@ func decodeQ6(dst []float32, row []byte, at int) {
 	block, half := row[at/256*210:][:210], at/128%2
 	d := halfAt(block[208:])
 	low, high, scales := block[64*half:][:64], block[128+32*half:][:32], block[192+8*half:][:8]
-	for i := range 2 { // halves of the four quarters
+	for i := range 2 { // the two halves of each quarter of a block
 		var s [4]float32
 		for q := range s {
 			s[q] = d * codes8[scales[2*q+i]]
@@ -97,8 +97,8 @@ func halfAt(b []byte) float32 {
 	return v[0]
 }
 
-// dots makes sums[i], the product of a row of blocks with vector i of x. chunk is
-// scratch. The bits of a sum do not depend on how many there are.
+// dots sets sums[i] to the product of a row of blocks with vector i of x. chunk is
+// scratch. The bits of a sum do not depend on the number of vectors.
 func (f *ggmlFormat) dots(sums []float32, row []byte, x []float32, k int, chunk []float32) {
 	clear(sums)
 	for at := 0; at < k; at += ggmlChunk {

@@ -7,7 +7,8 @@ import "math"
 func halfTo(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	for i, h := range src {
-		// Exponent and fraction keep their order; the bias grows from 15 to 127.
+		// Exponent and fraction stay next to each other. The bias of the exponent grows from 15
+		// to 127.
 		m := uint32(h & 0x7fff)
 		var f uint32
 		switch {
@@ -40,7 +41,8 @@ func toHalf(dst []uint16, src []float32) {
 		case m > 113<<23:
 			h = 0x7c00
 		default:
-			// The sum with 1/2, whose unit is 2^-24, rounds to the unit of subnormals.
+			// The last bit of 1/2 as an f32 is 2^-24, the unit of subnormal halves: adding 1/2
+			// rounds to it.
 			h = math.Float32bits(math.Float32frombits(m)+0.5) - math.Float32bits(0.5)
 		}
 		dst[i] = uint16(h | b>>16&0x8000)

@@ -41,15 +41,15 @@ func layerNorm(c *Call, work *Worker, lo, hi int) {
 	}
 }
 
-// rowSums is what the sums of one row want. Every sum of class layer_norm is of
-// numbers that are rounded first, products too: one order for all of them.
+// rowSums has the scratch for the sums of one row. In every sum of class layer_norm the
+// terms are rounded before they are added, products too, so that all sums have one order.
 type rowSums struct {
 	ones, products []float32
 	rows           [3][]float32
 	inv2, inv      float32
 }
 
-// newRowSums wants 5·n floats of scratch.
+// newRowSums returns the sums for rows of n elements, with 5·n floats of scratch.
 func newRowSums(scratch []float32, n int) (r rowSums) {
 	r.ones, r.products = scratch[:n], scratch[n:2*n]
 	for i := range r.ones {
@@ -134,14 +134,14 @@ func layerNormGrad(c *Call, work *Worker, lo, hi int) {
 	centred, wg, grad := r.rows[0], r.rows[1], r.rows[2]
 	for row := lo; row < hi; row++ {
 		i, j := row*n, (row+1)*n
-		copy(grad, g[i:j]) // gx may be g
+		copy(grad, g[i:j]) // gx may lie on g
 		r.centre(centred, x[i:j], c.Float(5))
 		simd.MulTo(wg, run(wg, w, 0, c.Uint(7)), grad)
 		meanWG, meanWGC := r.mean(wg), r.meanOfProducts(wg, centred)
 		inv := sqrt32(r.inv2)
 		for k, v := range centred {
 			norm := v * inv
-			left, right := float32(inv*(wg[k]-meanWG)), float32(norm*meanWGC*r.inv2) // rounded, wherever this is compiled
+			left, right := float32(inv*(wg[k]-meanWG)), float32(norm*meanWGC*r.inv2) // the conversions round on every architecture
 			gx[i+k] = left - right
 			if hasW {
 				gw[i+k] = grad[k] * norm

@@ -3,11 +3,11 @@ package cpu
 import "github.com/mlxc/mlxc/backend/cpu/internal/simd"
 
 const (
-	qmvRows = 8   // rows of one unit of few vectors
-	qmmCols = 48  // columns, and
-	qmmRows = 512 // rows, at most, of one unit of many
-	// qmmFrom is the number of vectors from which decoding a weight once for all
-	// of them pays for writing it down.
+	qmvRows = 8   // rows of one unit of a product with few vectors
+	qmmCols = 48  // columns of one unit of a product with many
+	qmmRows = 512 // rows of such a unit, at most
+	// qmmFrom is the number of vectors from which on it pays to decode each weight once
+	// for all of them, and to store it meanwhile.
 	qmmFrom = 4
 )
 
@@ -15,17 +15,17 @@ const (
 type weights interface {
 	// slots is the number of arguments of one matrix; methods are given the first.
 	slots() int
-	// scratch is the number of floats that few or many products want.
+	// scratch is the number of floats of scratch for a product with few or many vectors.
 	scratch(k int, many bool) int
-	// cost is the time of a weight: of a product with a vector, or of its decoding
-	// for many; in ns.
+	// cost is the nanoseconds that a weight takes in a product with a vector, or, if there
+	// are many vectors, for its decoding.
 	cost(many bool) float64
 	// prepare is called once for each vector, before its products.
 	prepare(x, scratch []float32)
 	// matVec makes y, the products of rows [lo, hi) with x.
 	matVec(c *Call, slot, lo, hi int, y, x, scratch []float32)
-	// matMul makes y [m, hi-lo], whose rows are ldy apart, of rows [lo, hi) and
-	// m vectors of k.
+	// matMul makes y [m, hi-lo], whose rows are ldy apart: the products of rows [lo, hi)
+	// with m vectors of k elements.
 	matMul(c *Call, slot, lo, hi int, y []float32, ldy int, x []float32, m, k int, scratch []float32)
 }
 
@@ -33,27 +33,28 @@ type weights interface {
 //
 //	p_i[m,n] = Σ_k x[m,k] * w_i[n,k]
 //
-// and what becomes of it: y_i = p_i, y = r + p_0, or y = silu(p_0)·p_1. Kernels
-// of few vectors have a threadgroup for 8 columns, those of many for 32 × 32
-// results; fast and alN of their names are promises to the GPU. Fused or not, it
-// is the same calls on the same blocks of columns, so the bits are the same too.
+// and what is done with it: y_i = p_i, y = r + p_0, or y = silu(p_0)·p_1. Kernels for few
+// vectors have a threadgroup for 8 columns, those for many vectors one for 32 × 32 results.
+// The words fast and alN in their names are promises that matter to a GPU only. A fused
+// kernel makes the same calls on the same blocks of columns as the kernels that it
+// replaces, so that the bits are the same too.
 type linear struct {
 	weights
 	then epilogue
-	outs int // matrices of y
-	// Slots. Matrices come first; x is f32[M, K], y and r f32[M, N_i]; k and the
-	// n are i32.
+	outs int // the number of results y_i
+	// The slots of the arguments. Matrices come first; x is f32[M, K], y and r are
+	// f32[M, N_i], and k and the n are i32.
 	x, r, y, k, n int
-	form          form
-	m             int // M, i32; 0: the threadgroups along x
+	form          productForm
+	m             int // the slot of M, i32; 0 if M is the number of threadgroups along x
 }
 
-// form says which of the two ways a kernel takes.
-type form uint8
+// productForm says which of the two ways a product takes.
+type productForm uint8
 
 const (
-	byVectors form = iota // by the number of vectors
-	alwaysFew             // one vector
+	byVectors productForm = iota // it depends on the number of vectors
+	alwaysFew                    // there is one vector
 	alwaysMany
 )
 
@@ -65,14 +66,14 @@ const (
 	siluMul
 )
 
-// plain is the product with so many matrices: the matrices, x, as many y, K, as
-// many N.
+// plain is the product with mats matrices. Its arguments are the matrices, x, as many y, K,
+// and as many N.
 func plain(w weights, mats int) linear {
 	x := w.slots() * mats
 	return linear{weights: w, outs: mats, x: x, y: x + 1, k: x + 1 + mats, n: x + 2 + mats}
 }
 
-// fused are the products that do more than one dispatch of a plain one.
+// fused returns the products that fused kernels compute, by the word in their names.
 func fused(w weights) map[string]linear {
 	n := w.slots()
 	return map[string]linear{
@@ -83,7 +84,7 @@ func fused(w weights) map[string]linear {
 	}
 }
 
-// ofMany is the product whose M stands behind the last N.
+// ofMany returns p with M as an argument, which stands behind the last N.
 func (p linear) ofMany() linear {
 	p.m = p.n + p.outs
 	return p
@@ -129,7 +130,7 @@ func (p linear) kernel(name string) *Kernel {
 			return n
 		},
 		Run: func(c *Call, w *Worker, lo, hi int) {
-			for i := range p.outs { // the outputs' units follow each other
+			for i := range p.outs { // the units of the outputs follow one another
 				n := p.units(c, i)
 				if from, to := max(lo, 0), min(hi, n); from < to {
 					if p.isFew(c) {
@@ -151,8 +152,8 @@ func (p linear) kernel(name string) *Kernel {
 	}
 }
 
-// qmvBlock is the number of columns that an epilogue takes at a time: they stay
-// in the first cache. A multiple of qmvRows.
+// qmvBlock is the number of columns that an epilogue takes at a time, a multiple of
+// qmvRows. It is small enough for them to stay in the first cache.
 const qmvBlock = 512
 
 // few makes units [lo, hi) of output i for few vectors.

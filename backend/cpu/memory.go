@@ -9,11 +9,12 @@ import (
 // ledger counts what a device has taken of the memory that it may take: buffers,
 // and the scratch of kernels.
 type ledger struct {
-	limit int64 // bytes
+	limit int64 // in bytes
 	used  atomic.Int64
 }
 
-// newLedger returns a ledger of limit bytes; 0 or less: the machine's memory.
+// newLedger returns a ledger of limit bytes. If that is 0 or less, the limit is the
+// machine's memory.
 func newLedger(limit int64) *ledger {
 	if limit <= 0 {
 		limit = physicalMemory()
@@ -24,16 +25,16 @@ func newLedger(limit int64) *ledger {
 	return &ledger{limit: limit}
 }
 
-// block is memory with what gives it back.
+// block is memory, and what is needed to give it back.
 type block struct {
 	data   []byte // of at least the bytes asked for, aligned to bufferAlign
-	mapped []byte // what the system gave, if it did
+	mapped []byte // the mapping that data lies in, if the system gave one
 	ledger *ledger
 	size   int64
 }
 
-// fromSystem is the size from which memory is the system's and not the
-// runtime's, which ends the process when there is none.
+// fromSystem is the size from which on memory is asked of the system and not of the Go
+// runtime, which would end the process if there is none.
 const fromSystem = 1 << 16
 
 // take takes size bytes of zeros, or says why not.

@@ -4,7 +4,7 @@ package cpu
 
 import "golang.org/x/sys/unix"
 
-// mapMemory asks the system for zeros, which begin at a page.
+// mapMemory asks the system for pages of zeros.
 func mapMemory(size int64) ([]byte, error) {
 	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }

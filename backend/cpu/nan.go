@@ -18,9 +18,9 @@ const (
 
 var nan32 = math.Float32frombits(nanBits)
 
-// canonical makes every NaN of x, computed results, the one that a store leaves.
-// It is to be called before another reads x. NaNs are rare: looking for one costs
-// a fraction of what made x.
+// canonical replaces every NaN in x, which holds computed results, by the one that a store
+// leaves. It has to be called before anybody else reads x. NaNs are rare, and looking for
+// one costs a fraction of the time that computing x took.
 func canonical(x []float32) {
 	if m := simd.Max(x); m == m {
 		return
@@ -32,7 +32,7 @@ func canonical(x []float32) {
 	}
 }
 
-// canonicalRows is canonical for rows of n that lie ld apart.
+// canonicalRows is canonical for rows of n elements that lie ld apart.
 func canonicalRows(x []float32, rows, n, ld int) {
 	for r := range rows {
 		canonical(x[r*ld : r*ld+n])

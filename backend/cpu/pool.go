@@ -45,8 +45,8 @@ const (
 	// spinFor is how long a helper looks for work before it sleeps: longer than
 	// any gap inside a decode step, shorter than a person notices.
 	spinFor = 300 * time.Microsecond
-	// worthSharing is the work, in ns, from which a second worker pays for the
-	// handing over (about 1 µs).
+	// worthSharing is the work, in ns, from which on a second worker saves more than handing
+	// it over costs (about 1 µs).
 	worthSharing = 4000
 	// stopWithin is the work, in ns, after which a worker looks whether anybody
 	// still wants the result: far below what a person notices, far above what
@@ -66,14 +66,14 @@ func newPool(workers int, l *ledger) *pool {
 	return p
 }
 
-// close ends the workers. No call runs.
+// close ends the workers. No call may be running.
 func (p *pool) close() {
 	if p.closed.Swap(true) {
 		return
 	}
 	for i := range p.scratch {
 		p.scratch[i].f32 = nil
-		_ = p.scratch[i].block.free() // memory that the system does not take back is nobody's loss
+		_ = p.scratch[i].block.free() // an error here means that memory stays mapped, which hurts nobody
 	}
 	p.mu.Lock()
 	p.wake.Broadcast()
@@ -93,7 +93,7 @@ func (p *pool) run(k *Kernel, c *Call) (err error) {
 		return nil
 	}
 	cost := k.Cost(c)
-	most := units // of one piece
+	most := units // the most units that a worker takes at a time
 	if float64(units)*cost > stopWithin {
 		most = int(max(1, stopWithin/cost))
 	}
@@ -133,7 +133,7 @@ func failed(recovered any) error {
 		return err
 	}
 	if err, ok := recovered.(error); ok {
-		return err // of scratch, or that the call was stopped
+		return err // an error of Scratch, or errStopped
 	}
 	return fmt.Errorf("%v", recovered)
 }
@@ -168,7 +168,7 @@ func (p *pool) help(worker int) {
 			p.work(worker)
 			p.state.Add(^uint64(0))
 		} else {
-			seen-- // another helper joined, or the job closed: look again
+			seen-- // another helper has joined or the job has closed meanwhile: look again
 		}
 	}
 }

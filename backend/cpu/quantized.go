@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// affineRows is some rows of a quantized matrix.
+// affineRows are some rows of a quantized matrix.
 type affineRows struct {
 	w              []byte
 	scales, biases []float32
@@ -64,7 +64,7 @@ func (a affine) cost(many bool) float64 {
 	return 0.047
 }
 
-// prepare sums the groups of x: the biases cost one product a group then.
+// prepare sums the groups of x, so that the biases cost one product for each group.
 func (a affine) prepare(x, scratch []float32) { simd.GroupSums(scratch[:len(x)/a.group], x, a.group) }
 
 func (a affine) matVec(c *Call, slot, lo, hi int, y, x, scratch []float32) {

@@ -23,7 +23,7 @@ type executor struct {
 	*Device
 	machine machine
 
-	spare sync.Mutex // guards what command buffers leave to the next
+	spare sync.Mutex // guards what a command buffer leaves to the next one
 	left  *encoder
 }
 
@@ -95,7 +95,8 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 	return nil
 }
 
-// replay runs the steps for replay i of a submission. All cores work on it: one at a time.
+// replay runs the steps of replay i of a submission. One replay runs at a time, on all
+// cores.
 func (e *executable) replay(ctx context.Context, f *frame, set *states, s *backend.Submission, i int, times *[]backend.CommandTime) error {
 	e.device.mu.Lock()
 	defer e.device.mu.Unlock()
@@ -109,7 +110,7 @@ func (e *executable) replay(ctx context.Context, f *frame, set *states, s *backe
 	}
 	params := s.Params
 	if i > 0 {
-		for k := range params { // they are ours
+		for k := range params { // the slice is a copy of the caller's
 			params[k] += uint32(e.graph.Params[k].Advance)
 		}
 	}
@@ -150,7 +151,7 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	if from, err := x.own(src, n); err == nil {
 		return move(ctx, to, from)
 	}
-	// A buffer of another device: straight into ours, by pieces.
+	// A buffer of another device is read in pieces, straight into ours.
 	for done := 0; done < len(to); done += pieceBytes {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -172,7 +173,7 @@ func move(ctx context.Context, to, from []byte) error {
 	return err
 }
 
-// own returns n bytes of a place of ours.
+// own returns n bytes at a place in a buffer of this device.
 func (d *Device) own(p backend.Place, n int64) ([]byte, error) {
 	b, ok := p.Buffer.(*buffer)
 	if !ok || b.device != d {
@@ -200,8 +201,8 @@ func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
 	return c, nil
 }
 
-// encoder is a command buffer. The next one takes its room, and the kernels that it has
-// found.
+// encoder is a command buffer. The next one uses its memory again, and the kernels that it
+// has looked up.
 type encoder struct {
 	x       *executor
 	kernels kernels
@@ -209,7 +210,7 @@ type encoder struct {
 	profile bool
 	steps   []step
 	scalars int
-	bases   [][]byte // of all steps
+	bases   [][]byte // those of all steps
 	params  []uint32
 }
 
@@ -236,7 +237,7 @@ func (c *encoder) bind(s *step) error {
 	case *ir.Copy:
 		s.bases = c.take(2)
 		return errors.Join(c.base(&s.bases[0], &n.Dst), c.base(&s.bases[1], &n.Src))
-	case *ir.Carry: // to another replay, which a command buffer does not have
+	case *ir.Carry: // it carries to the next replay, and a command buffer has none
 		s.bases = c.take(2)
 	case *ir.Fill:
 		s.bases = c.take(1)
@@ -338,10 +339,10 @@ func (c *encoder) Close() {
 	c.x.spare.Unlock()
 }
 
-// take returns n of the bases.
+// take returns n empty bases.
 func (c *encoder) take(n int) [][]byte {
 	if n > cap(c.bases)-len(c.bases) {
-		c.bases = make([][]byte, 0, max(2*cap(c.bases), n, 64)) // steps keep the one before
+		c.bases = make([][]byte, 0, max(2*cap(c.bases), n, 64)) // the steps before keep the array that they have
 	}
 	at := len(c.bases)
 	c.bases = c.bases[:at+n]

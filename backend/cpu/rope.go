@@ -62,7 +62,7 @@ func ropeSingle2(c *Call, w *Worker, lo, hi int) {
 	cos, sin := w.angles.of(c.Float(5), c.Float(10), half, c.Int(4), 1)
 	p := pairsOf(c, half)
 	for u := lo; u < hi; u++ {
-		i, h := 0, u // of queries, or of keys
+		i, h := 0, u // 0 for queries or 1 for keys, and the number of the head among them
 		if u >= queries {
 			i, h = 1, u-queries
 		}
@@ -112,7 +112,8 @@ func rope2(c *Call, w *Worker, lo, hi int) {
 // ceil(H/4)). A unit is a position. out may be in.
 func rope(c *Call, w *Worker, lo, hi int) {
 	half := c.Threads[0]
-	// All positions, not only lo to hi: the next call's share may be another.
+	// The angles of all positions are asked for, not only those of lo to hi: in the next
+	// call this worker may have other positions.
 	cos, sin := w.angles.of(c.Float(3), c.Float(10), half, int(c.I32(2)[0]), c.Threads[1])
 	in, out := c.F32(0), c.F32(1)
 	is, it, ie := c.Long(4, 0), c.Long(4, 1), c.Long(4, 2)

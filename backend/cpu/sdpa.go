@@ -49,20 +49,20 @@ func registerSDPA(name string, d int, rows bool) {
 			if s.block == 0 {
 				return 100 + 0.24*float64(s.n*d)
 			}
-			keys := s.keys((s.l - 1) / 2) // the mean, if causal
+			keys := s.keys((s.l - 1) / 2) // the mean over the queries if the call is causal
 			return 1000 + float64(keys*d)*(0.7+0.052*float64(s.block*s.gqa))
 		},
 	})
 }
 
 const (
-	sdpaTile = 240 // keys of one step
+	sdpaTile = 240 // the keys of one step
 	// sdpaPause is the number of keys after which the vector form looks whether to
 	// go on.
 	sdpaPause = 1 << 14
 	sdpaRows  = 192 // (query, head) rows of one unit of the matrix form, at most
-	// sdpaFrom is the number of rows which share a key head from which packing
-	// keys and values for the matrix form pays.
+	// sdpaFrom is the number of rows that share a key head from which on it pays to pack
+	// keys and values for the matrix form.
 	sdpaFrom = 12
 )
 
@@ -93,9 +93,9 @@ type sdpa struct {
 	vHead, vSeq    int
 	scale          float32
 	transposed     bool
-	rows           bool // out is [l, hq, d], as queries are: sdpa_rows
+	rows           bool // the kernel is an sdpa_rows: out is [l, hq, d], as queries are
 	causal         bool
-	block          int // queries of one unit of the matrix form; 0: vector form
+	block          int // the queries of one unit of the matrix form, or 0 in the vector form
 	blocks, kHeads int
 }
 
@@ -175,7 +175,7 @@ func (s *sdpa) vector(c *Call, w *Worker, u int) {
 	}
 	out, sum := s.output(h, q), float32(0)
 	clear(out)
-	for j := 0; j < n; j += sdpaTile { // sums of sums: smaller errors
+	for j := 0; j < n; j += sdpaTile { // the sum of the sums of tiles has a smaller error than one long sum
 		if j%(64*sdpaTile) == 0 {
 			c.Pause()
 		}
@@ -203,7 +203,7 @@ func (s *sdpa) scores(p, query []float32, head, j int) {
 		simd.MatVecStridedF32(p, query, s.k[i:i+(len(p)-1)*s.kSeq+s.d], s.d, s.kSeq)
 		return
 	}
-	for t := range p { // keys that overlap
+	for t := range p { // rows of keys that overlap
 		p[t] = simd.Dot(query, s.k[i:i+s.d])
 		i += s.kSeq
 	}
@@ -232,7 +232,7 @@ func expSum(p []float32, m float32) float32 {
 	return simd.Dot(p, ones[:len(p)])
 }
 
-// ones makes a sum out of a dot product.
+// ones is a vector of ones: the dot product with it is a sum.
 var ones = func() (x [sdpaTile]float32) {
 	for i := range x {
 		x[i] = 1
@@ -240,7 +240,7 @@ var ones = func() (x [sdpaTile]float32) {
 	return x
 }()
 
-// divide divides x by sum; nothing was added to an x whose sum is zero.
+// divide divides x by sum. If the sum is zero nothing was added to x, which stays zero.
 func divide(x []float32, sum float32) {
 	if sum == 0 {
 		return
@@ -290,7 +290,7 @@ func (s *sdpa) matrix(c *Call, w *Worker, u int) {
 	for j := 0; j < end; j += sdpaTile {
 		c.Pause()
 		m := min(sdpaTile, end-j)
-		first := 0 // the first row that uses key j
+		first := 0 // the first row of the block that uses key j
 		for s.keys(q0+first/heads) <= j {
 			first += heads
 		}
@@ -319,7 +319,7 @@ func (s *sdpa) matrix(c *Call, w *Worker, u int) {
 		finite := s.valueTile(vTile[:m*d], head, j, m)
 		if _, used := row(first); used == m || finite {
 			simd.MatMulF32(part, d, p[:n*m], vTile[:m*d], n, d, m, scratch)
-		} else { // 0 times a value that a row does not use would not be 0
+		} else { // a value that a row does not use is NaN or infinite, and 0 times that is not 0
 			clear(part)
 			for r := first; r < rows; r++ {
 				weights, used := row(r)

@@ -12,11 +12,11 @@ func init() {
 // the one with the least index stands first; NaN stands behind all numbers.
 //
 // Arguments: 0 in f32[rows, axis_size], 1 ids u32[rows, count], 2 values
-// f32[rows, count], 3 axis_size u32, 4 count u32, at most axis_size. A unit is a
-// row: an insertion into the best so far, which are few.
+// f32[rows, count], 3 axis_size u32, 4 count u32, at most axis_size. A unit is a row. Each
+// element is inserted into the best ones so far, which are few.
 func topK(c *Call, _ *Worker, lo, hi int) {
 	n, k := c.Uint(3), c.Uint(4)
-	in, ids, values := c.U32(0), c.U32(1), c.U32(2) // bits: a NaN keeps its own
+	in, ids, values := c.U32(0), c.U32(1), c.U32(2) // as bits, so that a NaN keeps its payload
 	x := c.F32(0)
 	for r := lo; r < hi; r++ {
 		row, bits := x[r*n:(r+1)*n], in[r*n:(r+1)*n]
@@ -37,5 +37,5 @@ func topK(c *Call, _ *Worker, lo, hi int) {
 	}
 }
 
-// above reports whether a stands before b, whose index is less.
+// above reports whether a stands before b although the index of b is less.
 func above(a, b float32) bool { return a > b || b != b && a == a }

@@ -11,21 +11,12 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu"
-	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 )
 
 // TestKernel: one source, one twin and one golden are all that a kernel needs to pass
 // what those of the library pass.
 func TestKernel(t *testing.T) {
 	conformance.Source(t, func() backend.Device { return cpu.New(2) }, "add_l2_norm.metal", os.DirFS("."))
-}
-
-// TestSource: clang takes the source, and declares what its comments do.
-func TestSource(t *testing.T) {
-	l, err := mslcheck.Check(t.Context(), "add_l2_norm.metal", source)
-	require.NoError(t, err)
-	require.Len(t, l.Kernels, 1)
-	assert.Equal(t, "add_l2_norm_float32", l.Kernels[0].Host)
 }
 
 // TestFusion: the passes and the prover find the kernel by its declaration.

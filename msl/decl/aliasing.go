@@ -51,8 +51,9 @@ func (in *Instance) overlap() error {
 	return nil
 }
 
-// mayClash reports whether argument i is written and j is another device
-// argument whose bytes matter; of two written ones it takes one order.
+// mayClash reports whether an overlap of arguments i and j has to be looked for: i is
+// written, and j is another device argument whose bytes matter. Of two written
+// arguments it accepts one order only, so that each pair is looked at once.
 func (d *Decl) mayClash(i, j int) bool {
 	w, x := &d.Args[i], &d.Args[j]
 	return i != j && w.Kind == ir.DeviceArg && w.Mode >= Write &&
@@ -77,9 +78,9 @@ func disjoint(g *ir.Graph, a, b ir.Region) bool {
 	return takeTurns(g, a, b, delta, a.Dims) || takeTurns(g, a, b, delta, b.Dims)
 }
 
-// takeTurns proves two regions disjoint that repeat with a common period, the
-// stride of one of dims, and lie apart within it: the heads of q and k in one
-// matrix. delta is b's first byte relative to a's.
+// takeTurns proves that two regions are disjoint which repeat with a common period
+// (the stride of one of dims) and lie apart within each period, as the heads of q and
+// of k do in one matrix. delta is the first byte of b relative to that of a.
 //
 // Every byte of a region lies, modulo the period, within the reach of those
 // dimensions whose stride is no multiple of it.
@@ -102,7 +103,7 @@ func takeTurns(g *ir.Graph, a, b ir.Region, delta ir.Affine, dims []ir.Dim) bool
 	return false
 }
 
-// modulo returns a mod period, in [0, period), if no param changes it.
+// modulo returns a mod period, in [0, period). It fails if that depends on a param.
 func modulo(a ir.Affine, period int64) (int64, bool) {
 	for _, t := range a.Terms() {
 		if t.Coeff%period != 0 {
@@ -116,8 +117,8 @@ func modulo(a ir.Affine, period int64) (int64, bool) {
 	return m, true
 }
 
-// reach is the most bytes from the first one on that the run and the dimensions
-// within a period span.
+// reach returns how many bytes the run and those dimensions span that lie within one
+// period, counted from the first byte.
 func reach(g *ir.Graph, r ir.Region, period int64) (int64, bool) {
 	end := r.Run
 	for _, d := range r.Dims {
@@ -130,8 +131,8 @@ func reach(g *ir.Graph, r ir.Region, period int64) (int64, bool) {
 }
 
 // sameView reports whether arguments i and j are the same elements under the
-// same indices: equal bytes do not suffice, a square matrix and its transpose
-// have these too.
+// same indices. Equal bytes would not suffice: a square matrix and its transpose
+// have the same bytes.
 func (in *Instance) sameView(i, j int) bool {
 	ma, oa := in.Graph.Root(in.Views[i].Mem)
 	mb, ob := in.Graph.Root(in.Views[j].Mem)
@@ -153,8 +154,9 @@ func (in *Instance) sameElements(i, j int) bool {
 	return a == len(in.Shapes[i]) && b == len(in.Shapes[j])
 }
 
-// nextDim returns the first dimension of argument i, from k on, of more or
-// less than one element: the only row of a matrix is a vector.
+// nextDim returns the first dimension of argument i, from k on, that does not have
+// exactly one element. Dimensions of one element do not count, so that the only row of
+// a matrix is the same as a vector.
 func (in *Instance) nextDim(i, k int) int {
 	for s := in.Shapes[i]; k < len(s) && s[k].IsConst() && s[k].Const == 1; k++ {
 	}

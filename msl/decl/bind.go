@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// ErrMismatch is wrapped by errors of Bind that say that the declaration
-// describes another dispatch: another one of the same name may fit.
+// ErrMismatch is wrapped by an error of Bind which says that the declaration does not
+// describe this dispatch. Another declaration of the same name may.
 var ErrMismatch = errors.New("the declaration does not describe this dispatch")
 
 // Value is a symbol's value for one dispatch: an integer expression ⌈Num/Div⌉
@@ -19,7 +19,7 @@ var ErrMismatch = errors.New("the declaration does not describe this dispatch")
 type Value struct {
 	ir.Extent
 	F     float32
-	Param ir.ParamID // of an f32 param; −1
+	Param ir.ParamID // the f32 param that gives the value, or −1
 }
 
 // Instance is a declaration applied to a dispatch.
@@ -36,7 +36,7 @@ type Instance struct {
 	Shapes  [][]ir.Affine
 	Strides [][]int64
 
-	form *Form // what is known already, of an instance that [Form.Place] made
+	form *Form // the form that [Form.Place] made the instance from, or nil
 }
 
 // Bind applies d to a dispatch of g. An error that wraps [ErrMismatch] says
@@ -121,7 +121,7 @@ func (in *Instance) arguments() error {
 		if bound == nil {
 			return in.errorf("argument %d (%s) is not bound", a.Slot, a.Name)
 		}
-		b := new(in.Graph.Resolve(*bound)) // argument memory is inline by another way
+		b := new(in.Graph.Resolve(*bound)) // a view of argument memory becomes inline bytes
 		if a.Kind == ir.DeviceArg {
 			switch {
 			case b.Kind == ir.BindView:
@@ -130,7 +130,7 @@ func (in *Instance) arguments() error {
 					return in.errorf("argument %d (%s): %s begins at no multiple of the %d bytes of a %s", a.Slot, a.Name, in.Graph.FormatView(b.View), a.Type.Size(), a.Type)
 				}
 			case a.Mode == Read:
-				in.Views[i] = ir.View{Mem: ir.NoMem} // inline: nobody else's memory
+				in.Views[i] = ir.View{Mem: ir.NoMem} // inline bytes lie in no memory of the graph
 			default:
 				return in.errorf("argument %d (%s) is written but bound inline", a.Slot, a.Name)
 			}
@@ -361,8 +361,8 @@ func (in *Instance) shapes() error {
 	return nil
 }
 
-// launches checks that what is certainly written is empty where the grid is: a
-// dispatch without threads writes nothing, whatever its shapes are.
+// launches checks that wherever the grid is empty, the arguments that the kernel
+// must write are empty too: a dispatch without threads writes nothing.
 func (in *Instance) launches() error {
 	for k, e := range in.Dispatch.Grid {
 		if lo, _, ok := in.Graph.Range(e.Num); ok && lo > 0 {
@@ -419,8 +419,9 @@ func (in *Instance) threadgroup(a *Arg, shape []ir.Affine) error {
 	return nil
 }
 
-// limitBits bounds every number on the way to an effect: far above any memory,
-// far below where sums and products of two leave 64 bits.
+// limitBits is the number of bits that any number in the computation of effects may
+// have. It is far above the size of any memory, and far enough below 64 that sums and
+// products of two such numbers do not overflow.
 const limitBits = 52
 
 func small(a ir.Affine) bool {
@@ -432,7 +433,7 @@ func small(a ir.Affine) bool {
 	return ok
 }
 
-// scale returns k·a, and whether it is small.
+// scale returns k·a, and whether it stays within limitBits.
 func scale(a ir.Affine, k int64) (ir.Affine, bool) {
 	const limit = 1 << limitBits
 	ok := math.Abs(float64(a.Const)*float64(k)) < limit
@@ -581,8 +582,8 @@ func divides(k int64, a ir.Affine) bool {
 	return true
 }
 
-// Holds decides a condition for every value of the params; one that holds for
-// some values only does not hold.
+// Holds reports whether a condition holds for all values of the params. It reports
+// false if the condition holds for some values only.
 func (in *Instance) Holds(e *term.Expr) (bool, error) {
 	switch e.Op {
 	case term.And:

@@ -14,8 +14,8 @@ type Mode uint8
 const (
 	Unused Mode = iota // never touched, bound or not
 	Read
-	Write  // must-write: every element, always
-	Update // may-write: old bytes survive or matter
+	Write  // must-write: the kernel writes every element, always
+	Update // may-write: old bytes may survive, or may decide what is written
 	Atomic
 )
 
@@ -28,13 +28,13 @@ type Arg struct {
 	Slot    uint8
 	Name    string
 	Kind    ir.ArgKind
-	Type    ir.DType // of the Metal argument
+	Type    ir.DType // element type of the Metal argument
 	Elem    ir.DType // of the declared elements: Type, or what `as` says
-	Count   int32    // constant arguments: number of elements
+	Count   int32    // number of elements of a constant argument
 	Mode    Mode
 	Shape   []*term.Expr
 	Strides []*term.Expr // in elements; nil: row-contiguous
-	Symbol  int          // constant arguments: place of the (first) value in the symbol table
+	Symbol  int          // of a constant argument: index of its (first) value in Decl.Symbols
 }
 
 // Constant is a @constant line.
@@ -45,11 +45,12 @@ type Constant struct {
 	Symbol int
 }
 
-// Grid is one of @groups, @threads, @group: for each dimension an expression
-// to check, or the symbol that the dimension binds, or neither (`_`).
+// Grid is a @groups, @threads or @group line. Each dimension is an expression that the
+// dispatch must agree with, or a symbol that the dispatch gives a value, or neither
+// (`_`).
 type Grid [3]struct {
 	Check *term.Expr
-	Bind  int // symbol; −1 if none
+	Bind  int // index of the symbol in Decl.Symbols, or −1
 }
 
 // Where is a @where line.
@@ -61,7 +62,7 @@ type Where struct {
 
 // Result is a @term line.
 type Result struct {
-	Arg  int // in Decl.Args
+	Arg  int // index of the written argument in Decl.Args
 	Vars []string
 	Body *term.Expr
 }
@@ -75,12 +76,12 @@ type Symbol struct {
 // Decl is one declaration, its template parameters filled in.
 type Decl struct {
 	Name             string
-	Library          ir.LibraryKind // Builtin, or Generated: Name is the term then
+	Library          ir.LibraryKind // Builtin, or Generated, whose Name is its term
 	File             string         // the .metal file, and the line of @kernel
 	Line             int
 	Constants        []Constant
 	Args             []Arg
-	Groups, Threads  *Grid // one of them
+	Groups, Threads  *Grid // one of them is nil
 	Group            Grid
 	Lets             []Let
 	Requires         []*term.Expr

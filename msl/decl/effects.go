@@ -89,8 +89,9 @@ func (in *Instance) Region(i int) (ir.Region, error) {
 	return r, in.inside(a, i, r)
 }
 
-// dims returns the dimensions of argument i that say something, the innermost
-// of the canonical form first, with strides in bits, or that the argument is empty whatever the params.
+// dims returns the dimensions of argument i that have more than one element, the
+// innermost of the canonical form first, with strides in bits. Or it reports that the
+// argument is empty whatever the params are.
 func (in *Instance) dims(i int) (dims []ir.Dim, empty bool, err error) {
 	a := &in.Decl.Args[i]
 	bits := int64(a.Elem.Bits())
@@ -115,7 +116,8 @@ func (in *Instance) dims(i int) (dims []ir.Dim, empty bool, err error) {
 			if a.Mode != Read {
 				return nil, false, in.errorf("%s: dimension %d is written with stride 0", a.Name, j)
 			}
-			// The same bytes again and again: once, unless there may be none.
+			// A stride of 0 names the same bytes again and again. They count once, unless the
+			// dimension may be empty.
 			if lo >= 1 {
 				continue
 			}

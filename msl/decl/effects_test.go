@@ -15,7 +15,7 @@ import (
 // effectsOf binds a kernel with one argument `y TYPE[SHAPE] ACCESS` whose shape
 // names p and q, and returns what it touches.
 func effectsOf(f *fixture, elem, shape, access string, view ir.View, p, q ir.Affine) (*ir.Effects, error) {
-	lines := []string{"kernel k", "arg 0 y device " + elem + "[" + shape + "] " + access, "arg 1 p constant i32", "arg 2 q constant i32", "groups 1, 1, 1", "nondeterministic"}
+	lines := []string{"kernel k", "arg 0 y device " + elem + "[" + shape + "] " + access, "arg 1 p constant i32", "arg 2 q constant i32", "groups 1, 1, 1", "nondeterministic", "group _, _, _"}
 	if access == "write" {
 		lines[1], lines[5] = "arg 0 y device "+elem+"["+shape+"] update", "nondeterministic"
 	}

@@ -11,16 +11,15 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Limits of a generated kernel. Slots are Metal's.
+// Limits of a generated kernel. The number of slots is Metal's.
 const (
 	MaxElementwiseText    = ir.MaxFunction // bytes
 	MaxElementwiseResults = 4
 	maxSlots              = 31
 )
 
-// elementwiseOps are the operations that a generated kernel may use: all on
-// floats and conditions, element by element; erf is not among them, Metal lacks
-// it.
+// elementwiseOps are the operations that a generated kernel may use: all those on
+// floats and conditions that work element by element, except erf, which Metal lacks.
 var elementwiseOps = []term.Op{
 	term.Real, term.Symbol, term.Load, term.Neg, term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max, term.Abs, term.Exp, term.Exp2, term.Log,
 	term.Sqrt, term.Rsqrt, term.Sin, term.Cos, term.Tanh, term.Select, term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge, term.And, term.Or,
@@ -39,8 +38,9 @@ var elementwiseOps = []term.Op{
 // is f32, in2_f16 is f16; s0, s1, … are f32 constants. round(f16, …) may stand
 // anywhere. The text must be canonical: as [term.Expr] writes it, names numbered
 // in the order in which they appear.
-// Slots are operands, results, constants, in this order; a result may be a
-// full operand, for a thread loads before it stores.
+// Operands have the first slots, then come results, then constants. A result may lie
+// where an operand lies that is indexed as the results are, because each thread loads
+// all operands before it stores.
 //
 // What a term needs more than once stands before the results under a name of its
 // own, and is computed once:
@@ -183,7 +183,7 @@ func Elementwise(text string) (*Decl, error) {
 	return d, d.whole()
 }
 
-// halfOperand ends the name of an f16 operand.
+// halfOperand is the end of the name of each f16 operand.
 const halfOperand = "_f16"
 
 // ElementwiseOperand returns the name of operand k of a generated kernel.
@@ -261,8 +261,8 @@ func elementwiseNames(bodies []string, shared int, full string) (operands []elem
 	return operands, scalars, nil
 }
 
-// elementwiseResult checks the operations of a result: a rounding to its type
-// around anything, or a load alone.
+// elementwiseResult checks the operations of a result, which is either a rounding to
+// its type or a load alone.
 func elementwiseResult(e *term.Expr, uses []int) error {
 	if e.Op == term.Round {
 		e = e.Args[0]

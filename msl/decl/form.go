@@ -6,30 +6,32 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Form is an instance without its places: what all dispatches have in common
-// that are alike but for where their views lie. That is everything but offsets:
-// the same kernel, grid, threadgroup, inline bytes and scalars, views of the same
-// lengths whose offsets are multiples of the same powers of two up to 8.
+// Form is what an [Instance] has in common with those of all dispatches that differ
+// from its own only in where their views lie. Such dispatches have the same kernel,
+// grid, threadgroup, inline bytes and scalars, and views of the same lengths, whose
+// offsets are multiples of the same powers of two up to 8.
 type Form struct {
-	in      Instance    // symbols, shapes, strides; no dispatch, no views
-	regions []ir.Region // by argument, of a view at offset 0
-	slots   []int       // by argument up to the last device argument: index in Dispatch.Bindings; −1: none
-	reads   []int       // arguments in the order of the effects
+	in      Instance    // with symbols, shapes and strides, without dispatch and views
+	regions []ir.Region // what is touched of each argument if its view begins at offset 0
+	slots   []int       // index in Dispatch.Bindings of each argument up to the last device argument; −1 if it has none
+	reads   []int       // the arguments that are read, in the order of the effects
 	writes  []int
 	pairs   []clash
 	root    func(ir.MemID) (ir.MemID, int64)
 }
 
-// clash is a pair of arguments (written, other) that must not overlap, with the
-// ends of their regions relative to the views: the greatest, over all params.
+// clash is a pair of arguments that must not overlap, the first of which is written.
+// endI and endJ are where their regions end, relative to their views, for the values
+// of the params that make them greatest.
 type clash struct {
 	i, j       int
 	endI, endJ int64
-	same       bool // views that begin together are the same view, and that is allowed
+	same       bool // if the two views begin at the same byte they are equal, which @inplace allows
 }
 
-// NewForm takes the form of an instance that [Decl.Bind] made, or says what its
-// dispatch touches that it must not. root is [ir.Graph.Root], or the same faster.
+// NewForm returns the form of an instance that [Decl.Bind] made. It is an error if the
+// dispatch touches bytes outside its views. root is [ir.Graph.Root], or a faster
+// function with the same results.
 func NewForm(in *Instance, root func(ir.MemID) (ir.MemID, int64)) (*Form, error) {
 	d := in.Decl
 	f := &Form{in: *in, regions: make([]ir.Region, len(d.Args)), root: root}
@@ -50,7 +52,7 @@ func NewForm(in *Instance, root func(ir.MemID) (ir.MemID, int64)) (*Form, error)
 			return nil, err
 		}
 		r.Mem, r.Off = ir.NoMem, ir.Affine{}
-		r.Dims = slices.Clip(r.Dims) // shared: nobody may append in place
+		r.Dims = slices.Clip(r.Dims) // many regions share them: nobody may append in place
 		f.regions[i] = r
 		if in.Views[i].Mem == ir.NoMem {
 			continue
@@ -73,7 +75,7 @@ func NewForm(in *Instance, root func(ir.MemID) (ir.MemID, int64)) (*Form, error)
 			_, endJ := f.regions[j].Hull()
 			_, x, ok1 := in.Graph.Range(endI)
 			_, y, ok2 := in.Graph.Range(endJ)
-			const far = 1 << 60 // no distance of two offsets reaches this
+			const far = 1 << 60 // no two offsets are this far apart
 			if !ok1 || !ok2 {
 				x, y = far, far
 			}
@@ -85,8 +87,7 @@ func NewForm(in *Instance, root func(ir.MemID) (ir.MemID, int64)) (*Form, error)
 
 func void(r ir.Region) bool { return r.Run.IsConst() && r.Run.Const == 0 }
 
-// Form returns the form that in was placed from, nil if it was bound by itself.
-// Instances of one form differ in their views alone.
+// Form returns the form from which [Form.Place] made in, or nil if [Decl.Bind] made it.
 func (in *Instance) Form() *Form { return in.form }
 
 // Views returns how many views [Form.Place] writes; Reads and Writes how many
@@ -131,12 +132,12 @@ func (f *Form) regionIs(r *ir.Region, i int, n *ir.Dispatch) bool {
 	if r.Mem != v.Mem || !r.Off.Equal(v.Off) || !r.Run.Equal(from.Run) || len(r.Dims) != len(from.Dims) {
 		return false
 	}
-	// Effects that were written by this form share its Dims.
+	// Regions that this form has written share its Dims.
 	return len(r.Dims) == 0 || &r.Dims[0] == &from.Dims[0] || r.Equal(ir.Region{Mem: v.Mem, Off: v.Off, Run: from.Run, Dims: from.Dims})
 }
 
-// Place makes in the instance of n, a dispatch of this form, with its views in
-// views. Symbols, shapes and strides are shared.
+// Place sets *in to the instance of n, a dispatch of this form, and writes its views to
+// views. Instances of one form share symbols, shapes and strides.
 func (f *Form) Place(in *Instance, n *ir.Dispatch, views []ir.View) {
 	for i, s := range f.slots {
 		if s >= 0 {
@@ -149,9 +150,9 @@ func (f *Form) Place(in *Instance, n *ir.Dispatch, views []ir.View) {
 	in.Dispatch, in.Views = n, views
 }
 
-// Effects writes what n, a dispatch of this form, touches to reads and writes,
-// as [Instance.Effects] returns it. The regions of one form share their Dims,
-// which must not be changed.
+// Effects writes to reads and writes what n, a dispatch of this form, touches. The
+// result is that of [Instance.Effects], except that regions of one form share their
+// Dims, which must not be changed.
 func (f *Form) Effects(n *ir.Dispatch, reads []ir.Region, writes []ir.Write) {
 	for k, i := range f.reads {
 		f.region(&reads[k], i, n)
@@ -179,7 +180,7 @@ func (f *Form) CheckAliasing(n *ir.Dispatch) error {
 	return in.overlap()
 }
 
-// apart reports whether no pair clashes, as far as a look at constants tells.
+// apart reports whether it is plain from constant offsets that no pair overlaps.
 func (f *Form) apart(n *ir.Dispatch) bool {
 	for k := range f.pairs {
 		p := &f.pairs[k]
@@ -193,7 +194,7 @@ func (f *Form) apart(n *ir.Dispatch) bool {
 				continue
 			}
 		}
-		// Offsets, ends and memories are below 2^48: nothing overflows.
+		// Offsets, ends and sizes of memories are below 2^48, so that no sum overflows.
 		d, ok := w.Off.Distance(v.Off)
 		d += ofJ - ofI
 		if !ok || !(d >= p.endI || -d >= p.endJ || d == 0 && p.same) {

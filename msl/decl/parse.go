@@ -158,8 +158,8 @@ func remarkCut(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// param is a template parameter: for each choice its spelling in the name and
-// what it stands for in the declaration.
+// param is a template parameter. Each choice has a spelling in the kernel's name and a
+// value in the declaration.
 type param struct {
 	name    string
 	choices []choice
@@ -167,7 +167,7 @@ type param struct {
 
 type choice struct{ spelled, value string }
 
-// expand fills in every combination of template values.
+// expand returns a declaration for every combination of template values.
 func expand(file string, block []line) ([]*Decl, error) {
 	params, pieces, err := template(block[0].text)
 	if err != nil {
@@ -260,7 +260,7 @@ func (b builder) Abbrev(name string) (int, int, term.Kind, bool) {
 	return 0, 0, 0, false
 }
 
-// free reports a name that stands for something already.
+// free returns an error if a name is defined already.
 func (b builder) free(name string) error {
 	_, _, symbol := b.Symbol(name)
 	_, _, _, where := b.Abbrev(name)
@@ -324,7 +324,15 @@ func build(file, name string, params []param, values map[string]string, block []
 		{[]string{"where"}, b.where},
 		{[]string{"term"}, b.term},
 	}
-	known := map[string]bool{"kernel": true}
+	known := []string{"kernel"}
+	for _, s := range steps {
+		known = append(known, s.keys...)
+	}
+	for _, l := range block {
+		if !slices.Contains(known, l.key) {
+			return nil, fmt.Errorf("%s:%d: kernel %s: there is no @%s line (docs/kernels.md lists those that there are)", file, l.no, name, l.key)
+		}
+	}
 	for _, k := range []string{"groups", "threads", "group"} {
 		if n := slices.IndexFunc(block, func(l line) bool { return l.key == k }); n >= 0 {
 			if m := slices.IndexFunc(block[n+1:], func(l line) bool { return l.key == k }); m >= 0 {
@@ -333,9 +341,6 @@ func build(file, name string, params []param, values map[string]string, block []
 		}
 	}
 	for n, s := range steps {
-		for _, k := range s.keys {
-			known[k] = true
-		}
 		for _, l := range block {
 			if !slices.Contains(s.keys, l.key) {
 				continue
@@ -358,36 +363,47 @@ func build(file, name string, params []param, values map[string]string, block []
 			}
 		}
 	}
-	for _, l := range block {
-		if !known[l.key] {
-			return nil, fmt.Errorf("%s:%d: kernel %s: there is no @%s line", file, l.no, name, l.key)
-		}
+	if !slices.ContainsFunc(block, func(l line) bool { return l.key == "group" }) {
+		return nil, d.errorf("has no @group line: say how many threads a threadgroup has, or @group _, _, _ if any number will do")
 	}
 	return d, d.whole()
 }
 
-// whole checks what no single line shows.
+// whole checks what cannot be seen in any single line.
 func (d *Decl) whole() error {
 	if (d.Groups == nil) == (d.Threads == nil) {
-		return d.errorf("has not exactly one of @groups and @threads")
+		return d.errorf("has not exactly one of @groups and @threads: the grid in threadgroups, or in threads")
+	}
+	var unclassed *term.Expr
+	class := func(e *term.Expr) {
+		if (e.Op == term.Sum || e.Op == term.MaxOver) && e.Class == "" {
+			unclassed = e
+		}
+	}
+	for _, w := range d.Wheres {
+		w.Body.Walk(class)
 	}
 	results := map[int]bool{}
 	for _, r := range d.Results {
+		r.Body.Walk(class)
 		if results[r.Arg] {
 			return d.errorf("has two @term lines for %s", d.Args[r.Arg].Name)
 		}
 		results[r.Arg] = true
 	}
+	if unclassed != nil {
+		return d.errorf("%s has no class: name the order in which the kernel adds, as in sum[%s](…) (docs/terms.md, \"Reductions\")", unclassed, d.Name)
+	}
 	for i, a := range d.Args {
 		if a.Kind == ir.DeviceArg && (a.Mode == Write || a.Mode == Update && !d.Nondeterministic) && !results[i] {
-			return d.errorf("writes %s but has no @term for it", a.Name)
+			return d.errorf("writes %s but has no @term for it: say what each element becomes", a.Name)
 		}
 		if i == 0 {
 			continue
 		}
 		prev := d.Args[i-1]
 		if tg := a.Kind == ir.ThreadgroupArg; tg == (prev.Kind == ir.ThreadgroupArg) && a.Slot <= prev.Slot || !tg && prev.Kind == ir.ThreadgroupArg {
-			return d.errorf("argument %s is out of order: buffers by slot, then threadgroup memory by slot", a.Name)
+			return d.errorf("argument %s stands behind %s: list buffers in the order of their slots, then threadgroup memory", a.Name, prev.Name)
 		}
 	}
 	return nil
@@ -787,5 +803,9 @@ func (b builder) store(a Arg, e *term.Expr) error {
 	case e.Op == term.Load && b.d.Args[e.Index].Elem == a.Elem:
 		return nil
 	}
-	return fmt.Errorf("a store to %s needs round(%s, …), or is a load of the same type", a.Name, a.Elem)
+	of := "round(" + a.Elem.String() + ", …)"
+	if !a.Elem.Float() {
+		of = a.Elem.String() + "(…)"
+	}
+	return fmt.Errorf("what is stored to %s needs %s around it, unless it is a load of an element of the same type", a.Name, of)
 }

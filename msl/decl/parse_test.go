@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,7 +114,7 @@ func TestKernel(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	read, err := decl.Parse("f.metal", source(
 		"kernel q_{W:half=f16|float=f32}_gs_{g:32|64}_al_{a:true|false}",
-		"arg 0 w device {W}[g, 2*a + {g}] read", "arg 1 y device {W}[g] write", "threads g, 1, 1", "require a == 0 || g == 64", "term y[i] = w[i, 0]",
+		"arg 0 w device {W}[g, 2*a + {g}] read", "arg 1 y device {W}[g] write", "threads g, 1, 1", "group _, _, _", "require a == 0 || g == 64", "term y[i] = w[i, 0]",
 	))
 	ds := read.Decls
 	require.NoError(t, err)
@@ -153,9 +154,9 @@ func TestLayout(t *testing.T) {
 	assert.Empty(t, ds)
 
 	read, err = decl.Parse("f.metal", strings.Join([]string{
-		"// @kernel a", "// @arg 0 y device f32[n] write", "// @threads n, 1, 1", "// @term y[i] = round(f32, \\", "//   f32(i)) -- done",
-		"// @kernel b", "// @arg 0 y device f32[n] write", "// @threads n, 1, 1", "// @term y[i] = round(f32, 0)",
-		"//", "// @kernel a", "// @arg 0 y device f32[n] write", "// @groups n, 1, 1", "// @term y[i] = round(f32, 1)",
+		"// @kernel a", "// @arg 0 y device f32[n] write", "// @threads n, 1, 1", "// @term y[i] = round(f32, \\", "//   f32(i)) -- done", "// @group _, 1, 1",
+		"// @kernel b", "// @arg 0 y device f32[n] write", "// @threads n, 1, 1", "// @term y[i] = round(f32, 0)", "// @group _, 1, 1",
+		"//", "// @kernel a", "// @arg 0 y device f32[n] write", "// @groups n, 1, 1", "// @term y[i] = round(f32, 1)", "// @group _, 1, 1",
 	}, "\n"))
 	ds = read.Decls
 	require.NoError(t, err)
@@ -163,7 +164,7 @@ func TestLayout(t *testing.T) {
 	for _, d := range ds {
 		got = append(got, fmt.Sprintf("%s:%d %s", d.Name, d.Line, d.Results[0].Body))
 	}
-	assert.Equal(t, []string{"a:1 round(f32, f32(i))", "b:6 round(f32, 0)", "a:11 round(f32, 1)"}, got)
+	assert.Equal(t, []string{"a:1 round(f32, f32(i))", "b:7 round(f32, 0)", "a:13 round(f32, 1)"}, got)
 }
 
 func TestParseErrors(t *testing.T) {
@@ -172,7 +173,7 @@ func TestParseErrors(t *testing.T) {
 		{"// @arg 0 x device f32[1] read\n", "f.metal:1: @arg stands before @kernel"},
 		{"\n// @kernel a \\", "f.metal:2: the declaration ends in a continuation"},
 		{"// @kernel a\n// @let x = \\\nint y;", "f.metal:3: the line above is continued, this one is no comment"},
-		{with("16: requires n > 0"), "f.metal:16: kernel rowfloat32: there is no @requires line"},
+		{with("16: requires n > 0"), "f.metal:16: kernel rowfloat32: there is no @requires line (docs/kernels.md lists those that there are)"},
 		// Names and templates.
 		{with("3: kernel"), `f.metal:3: kernel : "" is no name of a function`},
 		{with("3: kernel a b"), `f.metal:3: kernel a b: "a b" is no name of a function`},
@@ -202,8 +203,8 @@ func TestParseErrors(t *testing.T) {
 		{with("5: arg 0 x device f32[n] unused"), `f.metal:5: kernel rowfloat32: @arg: x has no shape, or is unused and has one`},
 		{with("5: arg 0 x device f32 read"), `f.metal:5: kernel rowfloat32: @arg: unknown element type "f32 read" (want one of bool, u8…u64, i8…i64, f16, bf16, f32, u2…u6)`},
 		{with("5: arg 0 y device f32[n] read"), `f.metal:6: kernel rowfloat32: @arg: "y" is defined twice`},
-		{with("5: arg 1 x device f32[n, n] read"), `f.metal:3: kernel rowfloat32: argument y is out of order: buffers by slot, then threadgroup memory by slot`},
-		{with("5: arg 0 x threadgroup f32[n]", "13:", "14:", "15: term y[r, i] = round({T}, 1)"), `f.metal:3: kernel rowfloat32: argument y is out of order: buffers by slot, then threadgroup memory by slot`},
+		{with("5: arg 1 x device f32[n, n] read"), `f.metal:3: kernel rowfloat32: argument y stands behind x: list buffers in the order of their slots, then threadgroup memory`},
+		{with("5: arg 0 x threadgroup f32[n]", "13:", "14:", "15: term y[r, i] = round({T}, 1)"), `f.metal:3: kernel rowfloat32: argument y stands behind x: list buffers in the order of their slots, then threadgroup memory`},
 		{with("5: arg 0 x device f32[rows, q] read"), `f.metal:5: kernel rowfloat32: @arg: column 1 of "q": "q" is not defined`},
 		{with("5: arg 0 x device f32[rows, n < 2] read"), `f.metal:5: kernel rowfloat32: @arg: "n < 2" is a condition, not an integer`},
 		{with("5: arg 0 x device f32[rows, 2.0] read"), `f.metal:5: kernel rowfloat32: @arg: "2.0" is a float, not an integer`},
@@ -218,8 +219,8 @@ func TestParseErrors(t *testing.T) {
 		{with("16: arg 0 t threadgroup f32[n] read"), `f.metal:16: kernel rowfloat32: @arg: threadgroup memory has a shape and no access`},
 		{with("16: arg 0 t threadgroup f32"), `f.metal:16: kernel rowfloat32: @arg: threadgroup memory has a shape and no access`},
 		// Grids.
-		{with("9:", "16: let rows = 1"), "f.metal:3: kernel rowfloat32: has not exactly one of @groups and @threads"},
-		{with("16: threads rows, 1, 1"), "f.metal:3: kernel rowfloat32: has not exactly one of @groups and @threads"},
+		{with("9:", "16: let rows = 1"), "f.metal:3: kernel rowfloat32: has not exactly one of @groups and @threads: the grid in threadgroups, or in threads"},
+		{with("16: threads rows, 1, 1"), "f.metal:3: kernel rowfloat32: has not exactly one of @groups and @threads: the grid in threadgroups, or in threads"},
 		{with("9: groups rows, 1"), "f.metal:9: kernel rowfloat32: @groups: has 2 dimensions, not 3"},
 		{with("16: groups rows, 1, 1"), "f.metal:16: kernel rowfloat32: a second @groups"},
 		{with("16: group 1, 1, 1"), "f.metal:16: kernel rowfloat32: a second @group"},
@@ -250,11 +251,13 @@ func TestParseErrors(t *testing.T) {
 		{with("14: where z[r, i] = y[r, i]"), `f.metal:14: kernel rowfloat32: @where: column 2 of " y[r, i]": "y" is no readable argument and no abbreviation`},
 		{with("15: term x[r, i] = x[r, i]"), `f.metal:15: kernel rowfloat32: @term: "x" is no written argument`},
 		{with("15: term y[r] = round({T}, 1)"), `f.metal:15: kernel rowfloat32: @term: y has 2 dimensions, not 1`},
-		{with("15: term y[r, i] = x[r, i] + x[r, i]"), `f.metal:15: kernel rowfloat32: @term: a store to y needs round(f32, …), or is a load of the same type`},
-		{with("15: term y[r, i] = round(bf16, x[r, i])"), `f.metal:15: kernel rowfloat32: @term: a store to y needs round(f32, …), or is a load of the same type`},
-		{with("15: term y[r, i] = u32(i)"), `f.metal:15: kernel rowfloat32: @term: a store to y needs round(f32, …), or is a load of the same type`},
+		{with("15: term y[r, i] = x[r, i] + x[r, i]"), `f.metal:15: kernel rowfloat32: @term: what is stored to y needs round(f32, …) around it, unless it is a load of an element of the same type`},
+		{with("15: term y[r, i] = round(bf16, x[r, i])"), `f.metal:15: kernel rowfloat32: @term: what is stored to y needs round(f32, …) around it, unless it is a load of an element of the same type`},
+		{with("15: term y[r, i] = u32(i)"), `f.metal:15: kernel rowfloat32: @term: what is stored to y needs round(f32, …) around it, unless it is a load of an element of the same type`},
 		{with("15: term y[r, i] = round({T}, q)"), `f.metal:15: kernel rowfloat32: @term: column 13 of " round(f32, q)": "q" is not defined`},
-		{with("15:"), "f.metal:3: kernel rowfloat32: writes y but has no @term for it"},
+		{with("15:"), "f.metal:3: kernel rowfloat32: writes y but has no @term for it: say what each element becomes"},
+		{with("10:"), "f.metal:3: kernel rowfloat32: has no @group line: say how many threads a threadgroup has, or @group _, _, _ if any number will do"},
+		{with("14: where z[r, i] = sum(k < n, x[r, k])"), "f.metal:3: kernel rowfloat32: sum(k < n, x[r, k]) has no class: name the order in which the kernel adds, as in sum[rowfloat32](…) (docs/terms.md, \"Reductions\")"},
 		{with("16: term y[r, i] = x[r, i]"), "f.metal:3: kernel rowfloat32: has two @term lines for y"},
 	} {
 		read, err := decl.Parse("f.metal", c.src)
@@ -294,6 +297,9 @@ func FuzzParse(f *testing.F) {
 
 func parse(t testing.TB, lines ...string) *decl.Decl {
 	t.Helper()
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "group ") }) {
+		lines = append(lines, "group _, _, _")
+	}
 	read, err := decl.Parse("f.metal", source(lines...))
 	ds := read.Decls
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
-// Package elementwise turns the term of a generated kernel into code: a straight
-// line of operations on values, each computed once however often the term
-// writes it, and from that Metal source.
+// Package elementwise turns the term of a generated kernel into code: a list of steps
+// without branches, each of which computes one value, however often the term contains
+// it. From the steps it makes Metal source.
 //
 //	d, err := decl.Elementwise("out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])")
 //	p := elementwise.Compile(d)
@@ -13,7 +13,7 @@
 // round(f16, …) is a step like any other; a result in f16 has one at its end, or
 // is an operand whose bits are copied.
 //
-// What it is not: the language of generated kernels, their limits and their
-// declarations are in package decl ([decl.Elementwise]); which dispatches
-// become one is decided by a pass.
+// The language of generated kernels, their limits and their declarations are those of
+// package decl ([decl.Elementwise]). Which dispatches become one kernel is decided by a
+// pass.
 package elementwise

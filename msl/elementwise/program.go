@@ -8,15 +8,15 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Index says how an operand is indexed, in a kernel of results [d0, d1]; one of
-// results [n] is the kernel of d0 = 1.
+// Index says how an operand is indexed in a kernel whose results are [d0, d1]. A kernel
+// whose results are [n] counts as one with d0 = 1.
 type Index uint8
 
 // The indices.
 const (
 	Full   Index = iota // [i, j], as the results are
-	Row                 // [j]: one row for all
-	Column              // [i]: one element a row
+	Row                 // [j]: one row that all rows of the results share
+	Column              // [i]: one element for each row of the results
 	One                 // [0]
 )
 
@@ -25,9 +25,9 @@ type Step struct {
 	// Op is an operation of a term: Load (of Operand), Symbol (constant Operand),
 	// Real (Val), Round (to f16), or one on Args.
 	Op      term.Op
-	Args    []int // steps
+	Args    []int // indices of the steps whose values it takes
 	Val     float32
-	Operand int // of a Load in Program.Operands, of a Symbol in Program.Constants
+	Operand int // of a Load its index in Program.Operands, of a Symbol that in Program.Constants
 }
 
 // Program is a generated kernel as a straight line of steps.
@@ -39,9 +39,9 @@ type Program struct {
 	Operands []Operand
 	// Slots of the results and of the f32 constants.
 	Out, Constants []uint8
-	OutTypes       []ir.DType // f32, or f16: what is stored is one already
-	// Copies: the result is an operand alone, whose bits are copied; a NaN of any
-	// other becomes the one that a store leaves.
+	OutTypes       []ir.DType // f32, or f16 where the value that is stored is one already
+	// Copies says which results are an operand alone, whose bits are copied. In every
+	// other result a NaN becomes the one that a store leaves.
 	Copies []bool
 }
 
@@ -52,7 +52,7 @@ type Operand struct {
 	Type  ir.DType // f32 or f16
 }
 
-// commutative: operands in either order give the same bits.
+// commutative holds the operations whose operands give the same bits in either order.
 var commutative = map[term.Op]bool{term.Add: true, term.Mul: true, term.Min: true, term.Max: true, term.Eq: true, term.Ne: true, term.And: true, term.Or: true}
 
 // Compile makes the program of a declaration that [decl.Elementwise] returned.
@@ -76,7 +76,7 @@ func Compile(d *decl.Decl) *Program {
 	var walk func(e *term.Expr) int
 	walk = func(e *term.Expr) int {
 		s := Step{Op: e.Op}
-		if e.Op == term.Round && e.Type == ir.F32 { // which every value is
+		if e.Op == term.Round && e.Type == ir.F32 { // every value is an f32 anyway
 			return walk(e.Args[0])
 		}
 		switch e.Op {
@@ -118,8 +118,8 @@ func Compile(d *decl.Decl) *Program {
 	return p
 }
 
-// stepKey is all that a step computes; unused arguments are 0, for an operation has
-// as many as it has.
+// stepKey identifies what a step computes: steps with equal keys have equal values.
+// Arguments that the operation does not have are 0.
 type stepKey struct {
 	op      term.Op
 	args    [3]int
@@ -127,7 +127,7 @@ type stepKey struct {
 	operand int
 }
 
-// index tells the index of an operand from its declared shape.
+// index returns how an operand is indexed, which its declared shape shows.
 func (p *Program) index(shape []*term.Expr) Index {
 	switch {
 	case shape[0].Op == term.Number:

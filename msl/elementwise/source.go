@@ -45,7 +45,7 @@ func (p *Program) Source() string {
 			kind = "bool"
 		}
 		if half := s.Op == term.Load && p.Operands[s.Operand].Type == ir.F16 || s.Op == term.Round; half {
-			// The half itself, for a store that copies its bits.
+			// A copy stores the half as it was loaded, so that its bits stay.
 			fmt.Fprintf(&b, "  const half h%d = %s;\n", i, p.expression(s, index))
 			if widened[i] {
 				fmt.Fprintf(&b, "  const float v%d = float(h%d);\n", i, i)
@@ -56,7 +56,7 @@ func (p *Program) Source() string {
 	}
 	for i, r := range p.Results {
 		name := "v"
-		if p.OutTypes[i] == ir.F16 { // a load of one, or rounded
+		if p.OutTypes[i] == ir.F16 { // the value is an f16: it was loaded as one, or rounded to one
 			name = "h"
 		}
 		if name += strconv.Itoa(r); !p.Copies[i] {
@@ -68,7 +68,8 @@ func (p *Program) Source() string {
 	return b.String()
 }
 
-// widened says which steps are read as floats.
+// widened returns, for each step, whether another step or an f32 result uses its value as a
+// float. An f16 operand for which that is false is only copied.
 func (p *Program) widened() []bool {
 	out := make([]bool, len(p.Steps))
 	for k, r := range p.Results {
@@ -88,7 +89,8 @@ var conditions = map[term.Op]string{
 
 var operators = map[term.Op]string{term.Add: "+", term.Sub: "-", term.Mul: "*", term.Div: "/"}
 
-// functions are spelled so that fast-math does not change them.
+// functions are the Metal functions of operations, in a form that fast-math does not
+// replace by a less exact one.
 var functions = map[term.Op]string{
 	term.Min: "lesser", term.Max: "greater", term.Abs: "abs", term.Exp: "precise::exp", term.Exp2: "precise::exp2", term.Log: "precise::log",
 	term.Sqrt: "precise::sqrt", term.Rsqrt: "precise::rsqrt", term.Sin: "precise::sin", term.Cos: "precise::cos", term.Tanh: "precise::tanh",

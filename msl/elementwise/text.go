@@ -31,8 +31,8 @@ func Text(flat bool, results ...*term.Expr) (string, Names, error) {
 	return text, names, err
 }
 
-// Write is Text for who reads the text as a declaration anyway, which says why no
-// generated kernel computes what has too many arguments, say.
+// Write is [Text] without the check that the text is a declaration, for callers who
+// parse it themselves and get its errors there.
 func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 	w := &textWriter{uses: map[*term.Expr]int{}, shared: map[*term.Expr]*term.Expr{}, operands: map[string]int{}, constants: map[string]int{}}
 	w.index = []*term.Expr{{Op: term.Var, Kind: term.Int, Name: "i"}}
@@ -51,7 +51,7 @@ func Write(flat bool, results ...*term.Expr) (string, Names, error) {
 		e := w.use(r)
 		half := r.Op == term.Round && r.Type == ir.F16 || r.Op == term.Load && r.Type == ir.F16
 		switch {
-		case half && e.Op == term.Call: // again, so that the text says it: that changes nothing
+		case half && e.Op == term.Call: // rounding it once more changes nothing, and the text says that the result is an f16
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F16, Args: []*term.Expr{e}}
 		case !half && r.Op != term.Load:
 			e = &term.Expr{Op: term.Round, Kind: term.Float, Type: ir.F32, Args: []*term.Expr{e}}
@@ -71,12 +71,12 @@ type textWriter struct {
 	b                   strings.Builder
 	index               []*term.Expr
 	uses                map[*term.Expr]int        // how often a node is needed
-	shared              map[*term.Expr]*term.Expr // nodes that are defined: the call that stands for each
+	shared              map[*term.Expr]*term.Expr // the nodes that have a name, with the call that stands for each
 	names               Names
 	operands, constants map[string]int
 }
 
-// plain is e without roundings to f32, which every value is.
+// plain returns e without roundings to f32 around it: every value is an f32 anyway.
 func plain(e *term.Expr) *term.Expr {
 	for e.Op == term.Round && e.Type == ir.F32 {
 		e = e.Args[0]
@@ -84,9 +84,8 @@ func plain(e *term.Expr) *term.Expr {
 	return e
 }
 
-// named reports whether e gets a name if it is needed twice: it is an operation,
-// and no negative number or
-// element that is stored as it is.
+// named reports whether e gets a name if it is needed twice. Operations do, except a
+// negative number and an element that is stored as it is.
 func named(e *term.Expr) bool {
 	switch e.Op {
 	case term.Load, term.Symbol, term.Real, term.Number, term.Var:
@@ -110,8 +109,8 @@ func (w *textWriter) count(e *term.Expr) {
 	}
 }
 
-// define writes the shared terms within e that are not written yet, those that
-// others need first; e is plain.
+// define writes the shared terms within e that are not written yet. A term that others
+// need is written before them. e is [plain].
 func (w *textWriter) define(e *term.Expr) error {
 	if e.Op == term.Load || w.shared[e] != nil || w.uses[e] < 0 {
 		return nil
@@ -136,7 +135,7 @@ func (w *textWriter) define(e *term.Expr) error {
 	return nil
 }
 
-// use is e where it is needed.
+// use returns what stands for e in the text: its name if it has one, or e.
 func (w *textWriter) use(e *term.Expr) *term.Expr {
 	e = plain(e)
 	if call := w.shared[e]; call != nil {
@@ -145,7 +144,7 @@ func (w *textWriter) use(e *term.Expr) *term.Expr {
 	return w.rename(e)
 }
 
-// rename is e with the names of a text, numbered as they appear.
+// rename returns e with the names of the text, which are numbered as they appear.
 func (w *textWriter) rename(e *term.Expr) *term.Expr {
 	number := func(seen map[string]int, list *[]string, name string) int {
 		k, ok := seen[name]
@@ -166,13 +165,13 @@ func (w *textWriter) rename(e *term.Expr) *term.Expr {
 		return &out
 	}
 	out.Args = make([]*term.Expr, len(e.Args))
-	for i, a := range e.Args { // as they are written: names are numbered as they appear
+	for i, a := range e.Args { // in the order in which they are written, because names are numbered as they appear
 		out.Args[i] = w.use(a)
 	}
 	return &out
 }
 
-// statement writes name k = e.
+// statement writes the line that defines name k as e.
 func (w *textWriter) statement(name string, k int, e *term.Expr) error {
 	if w.b.Len() > 0 {
 		w.b.WriteString("; ")

@@ -10,7 +10,7 @@ import (
 // Op is the operation of an expression's root.
 type Op uint8
 
-// The operations. Int, Float and Bool say what they yield.
+// The operations, with the [Kind] that each yields.
 const (
 	Number Op = iota // Int: the literal Num
 	Real             // Float: the literal Val, an f32
@@ -57,7 +57,7 @@ const (
 	Not
 )
 
-// String returns the sign or the function's name.
+// String returns the operation's sign or name.
 func (op Op) String() string {
 	if s, ok := infix[op]; ok {
 		return s
@@ -89,7 +89,7 @@ type Expr struct {
 	Kind  Kind
 	Args  []*Expr
 	Name  string   // Symbol, Var, Load, Call
-	Index int      // Symbol: in the scope's table; Var and reductions: depth of the binder; Load: argument; Call: abbreviation
+	Index int      // Symbol: index in the scope's table; Var and reductions: depth of the binder; Load: index of the argument; Call: index of the abbreviation
 	Num   int64    // Number
 	Val   float64  // Real
 	Type  ir.DType // Round, ToInt

@@ -16,10 +16,10 @@ import (
 type Value struct {
 	I int64
 	F float64
-	// Err is the bound, absolute. 0 means equal to the bit, save that any NaN is
-	// as good as another. Otherwise Err is at least [Tiny]; with an infinite or
-	// NaN F that says only that the value was not computed exactly. Infinite:
-	// nothing is known, an operand may have reached a pole.
+	// Err is the bound, as an absolute error. 0 means that results are equal to the
+	// bit, except that any NaN is as good as another. Otherwise Err is at least [Tiny];
+	// if F is infinite or NaN it says only that the value was not computed exactly. An
+	// infinite Err means that nothing is known: an operand may have reached a pole.
 	Err float64
 }
 
@@ -35,7 +35,7 @@ func (v Value) Allows(x float64) bool {
 	case math.IsNaN(v.F):
 		return math.IsNaN(x) || math.IsInf(x, 0)
 	case math.IsInf(v.F, 0):
-		// Near the overflow one executor overflows and another does not.
+		// Where the result is near overflow, one executor may overflow and another not.
 		return math.IsNaN(x) || math.Copysign(1, v.F)*x >= math.MaxFloat32/2
 	}
 	return math.Abs(x-v.F) <= v.Err
@@ -48,11 +48,12 @@ type Interp struct {
 	Load    func(arg int, index []int64) (Value, error)
 	Abbrevs []Abbrev
 
-	memo  []memo  // by abbreviation
-	stack []int64 // of the indices of unfinished loads, and of the variables of unfinished calls and reductions
+	memo  []memo  // values of each abbreviation
+	stack []int64 // indices of unfinished loads, and variables of unfinished calls and reductions
 }
 
-// Abbrev is a @where definition: Body over Params ≤ [MaxParams] index variables.
+// Abbrev is a @where line: Body is its term, with Params index variables, at most
+// [MaxParams].
 type Abbrev struct {
 	Params int
 	Body   *Expr
@@ -127,8 +128,8 @@ func (in *Interp) float(e *Expr, vars []int64) (Value, error) {
 	return v, err
 }
 
-// integer evaluates an integer. Indices are most of what a term computes, so that
-// their arithmetic takes the short way.
+// integer evaluates an integer. Most of what a term computes is indices, so that the
+// common operations on them are done here without the general case.
 func (in *Interp) integer(e *Expr, vars []int64) (int64, error) {
 	switch e.Op {
 	case Number:
@@ -201,8 +202,8 @@ func (in *Interp) call(e *Expr, vars []int64) (Value, error) {
 	return v, err
 }
 
-// within returns vars with one more, that of a reduction, on the stack, whose
-// height was base.
+// within pushes vars and one more variable, that of a reduction, onto the stack, whose
+// height was base, and returns them.
 func (in *Interp) within(e *Expr, vars []int64) (inner []int64, base int) {
 	base = len(in.stack)
 	in.stack = append(append(in.stack, vars[:e.Index]...), 0)
@@ -234,7 +235,7 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 			best.F, best.I = v.F, i
 		}
 		if best.Err = max(best.Err, v.Err); math.IsNaN(v.F) {
-			best.Err = math.Inf(1) // executors pass NaN over, or pass it on
+			best.Err = math.Inf(1) // an executor may ignore a NaN, or yield NaN
 		}
 	}
 	switch {
@@ -246,8 +247,9 @@ func (in *Interp) reduce(e *Expr, vars []int64) (Value, error) {
 	return sumValue(n.I, sum, mag, errs), nil
 }
 
-// placed is argmax with a place: the index that stands there when the values are
-// put in order, greater ones first, equal ones by index, NaN behind all numbers.
+// placed computes argmax with a place: the index that stands at this place when the
+// values are put in order. Greater ones stand first, equal ones by index, and NaN
+// behind all numbers.
 func (in *Interp) placed(e *Expr, n int64, vars []int64) (Value, error) {
 	place, err := in.Eval(e.Args[2], vars)
 	if err != nil {
@@ -268,7 +270,7 @@ func (in *Interp) placed(e *Expr, n int64, vars []int64) (Value, error) {
 		values[i], order[i] = v.F, i
 	}
 	slices.SortStableFunc(order, func(i, j int64) int {
-		return -cmp.Compare(values[i], values[j]) // to which NaN is the least, and −0 is 0
+		return -cmp.Compare(values[i], values[j]) // cmp.Compare takes NaN for the least value, and −0 for 0
 	})
 	i := order[place.I]
 	return Value{I: i, F: float64(i)}, nil
@@ -288,7 +290,7 @@ func sumValue(n int64, sum, mag, errs float64) Value {
 	case n == 1 && errs == 0 && r != 0:
 		return Value{F: r}
 	case n == 1:
-		return inexact(r, errs) // a zero's sign is that of 0 + x, or of x
+		return inexact(r, errs) // an executor may begin with 0 + x or with x, which differ in the sign of a zero
 	}
 	if !math.IsInf(mag, 1) { // else the sum has an infinite term
 		k := min(float64(n), 64*math.Sqrt(float64(n))) + 2
@@ -309,8 +311,8 @@ func inexact(v, err float64) Value {
 	return Value{F: v, Err: err + Tiny}
 }
 
-// rounded finishes an f32 operation whose operands are exact or not: v is the
-// result before rounding, err how far the operands' errors move it.
+// rounded rounds the result v of an f32 operation. err is how far the errors of the
+// operands may have moved v; it is 0 if they are exact.
 func rounded(v, err float64, exact bool) Value {
 	r := float64(float32(v))
 	if exact {
@@ -334,8 +336,8 @@ func ulps(n, r float64) float64 {
 	return n * 2 * roundoff * math.Abs(r)
 }
 
-// times is the error err of an operand, magnified by a factor of size k. No
-// error stays none, an unbounded one stays unbounded.
+// times returns the error of a product: err is that of one operand, k the other. It is
+// 0 if err is 0 and infinite if err is infinite, whatever k is.
 func times(err, k float64) float64 {
 	if err == 0 || math.IsInf(err, 1) {
 		return err
@@ -372,7 +374,7 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 		bound := math.Inf(1)
 		switch least := math.Abs(y) - b.Err; {
 		case math.IsInf(y, 0) && least > 0:
-			// An overflow that an executor need not have had.
+			// The divisor overflowed here, and need not in an executor.
 			bound = (d + math.Abs(x)) / math.MaxFloat32
 		case least > 0:
 			bound = (d + times(b.Err, math.Abs(x/y))) / least
@@ -413,9 +415,9 @@ func (in *Interp) floatOp(e *Expr, vars []int64) (Value, error) {
 	return a, fmt.Errorf("term: %s is no operation on floats", e)
 }
 
-// falling is bound(d/x), the error of a function whose slope falls as x > 0
-// grows, for an operand that is off by the fraction d/x; unbounded where the
-// operand may be 0 or negative, unless it is exact.
+// falling returns the error of a function whose slope falls as its operand x > 0 grows,
+// such as log: bound, applied to the fraction d/x by which the operand may be off. The
+// error is unbounded where the operand may be 0 or negative, unless it is exact.
 func falling(d, x float64, bound func(fraction float64) float64) float64 {
 	switch {
 	case d == 0:
@@ -426,7 +428,7 @@ func falling(d, x float64, bound func(fraction float64) float64) float64 {
 	return math.Inf(1)
 }
 
-// lesser is min, which prefers a number to NaN, and −0 to +0.
+// lesser returns the minimum: the number if one operand is NaN, and −0 rather than +0.
 func lesser(a, b Value) Value {
 	err := max(a.Err, b.Err)
 	switch {
@@ -471,7 +473,7 @@ func narrowed(a Value, round func(float64) float64) Value {
 		return Value{F: v}
 	}
 	if math.IsInf(lo, 0) || math.IsInf(hi, 0) {
-		return inexact(v, math.Inf(1)) // it overflows in one executor and not in another
+		return inexact(v, math.Inf(1)) // one executor may overflow here, and another not
 	}
 	return inexact(v, max(v-lo, hi-v))
 }

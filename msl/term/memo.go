@@ -4,7 +4,7 @@ package term
 // addressing. Calls are the most frequent thing that terms do after loads, and a
 // map would cost most of their time.
 type memo struct {
-	slots []memoSlot // a power of two of them, at most half full
+	slots []memoSlot // their number is a power of two; at most half of them are used
 	n     int
 }
 
@@ -14,7 +14,7 @@ type memoSlot struct {
 	used bool
 }
 
-// slot returns where a key is, or would be put.
+// slot returns the slot that holds a key, or the one where it would be put.
 func (m *memo) slot(key [MaxParams]int64) *memoSlot {
 	h := uint64(0)
 	for _, k := range key {
@@ -36,7 +36,7 @@ func (m *memo) get(key [MaxParams]int64) (Value, bool) {
 	return s.v, s.used
 }
 
-// put remembers the value of a key that has none.
+// put stores the value of a key that has none yet.
 func (m *memo) put(key [MaxParams]int64, v Value) {
 	if 2*m.n >= len(m.slots) {
 		old := m.slots

@@ -24,7 +24,7 @@ type Scope interface {
 // maxDepth bounds the nesting of an expression.
 const maxDepth = 100
 
-// TooDeep is in the chain of the error about an expression that is nested too deep.
+// TooDeep is wrapped by the error about an expression that is nested too deep.
 var TooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
 
 // Parse reads one whole expression. vars are the index variables in scope,
@@ -51,7 +51,7 @@ type token struct {
 }
 
 func lex(s string) ([]token, error) {
-	out := make([]token, 0, len(s)/2+1) // most have two bytes or more
+	out := make([]token, 0, len(s)/2+1) // a guess: most tokens have two bytes or more
 	for i := 0; i < len(s); {
 		c := s[i]
 		start := i
@@ -274,7 +274,8 @@ func (p *parser) primary() (*Expr, error) {
 	return nil, p.errorf("%q is not defined", t)
 }
 
-// reductionAhead tells max(k < n, e), a reduction, from max(a, b).
+// reductionAhead reports whether a reduction follows, as in max(k < n, e), and not the
+// maximum of two numbers, as in max(a, b).
 func (p *parser) reductionAhead(t string) bool {
 	if t != "sum" && t != "max" && t != "argmax" {
 		return false

@@ -17,7 +17,7 @@ type Rewrite struct {
 // Unrounded is the name of the rewrite that drops roundings of intermediates.
 const Unrounded = "round"
 
-// rewrites is what passes and the prover know. By default none is allowed.
+// rewrites are those that passes and the prover know. None is allowed by default.
 var rewrites = []Rewrite{{
 	Name: Unrounded,
 	What: "drops the rounding of an intermediate to f16 or bf16",
@@ -28,7 +28,7 @@ var rewrites = []Rewrite{{
 // Rewrites lists the rewrites that can be allowed.
 func Rewrites() []Rewrite { return slices.Clone(rewrites) }
 
-// CheckAllowed refuses names of no rewrite.
+// CheckAllowed returns an error if one of the names is no rewrite.
 func CheckAllowed(names []string) error { return checkAllowed(names, rewrites) }
 
 func checkAllowed(names []string, known []Rewrite) error {

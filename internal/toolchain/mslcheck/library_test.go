@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
-	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
@@ -66,109 +65,19 @@ func library(t *testing.T) []*family {
 	return fs
 }
 
-func TestEverySourceCompiles(t *testing.T) {
+// TestSources: clang takes every source, and its declarations are those of its kernels.
+func TestSources(t *testing.T) {
 	fs, err := families()
 	require.NoError(t, err)
 	for _, f := range fs {
 		t.Run(f.file, func(t *testing.T) {
 			require.NoError(t, f.err)
 			assert.NotEmpty(t, f.lib.Kernels)
-			lines := strings.Split(f.source, "\n")
-			pragma := slices.Index(lines, "#pragma clang fp contract(off)")
-			require.GreaterOrEqual(t, pragma, 0, "no #pragma clang fp contract(off)")
-			for _, k := range f.lib.Kernels {
-				assert.Greater(t, k.Line, pragma, "the pragma stands after %s", k.Function)
+			for _, err := range f.lib.Compare(f.file, f.source, f.decls) {
+				t.Error(err)
 			}
 		})
 	}
-}
-
-// types are the names that Metal gives the element types.
-var types = map[string]ir.DType{
-	"bool": ir.Bool, "uchar": ir.U8, "char": ir.I8, "ushort": ir.U16, "short": ir.I16, "uint": ir.U32, "int": ir.I32,
-	"ulong": ir.U64, "long": ir.I64, "half": ir.F16, "bfloat": ir.BF16, "float": ir.F32,
-}
-
-// argument is one argument as source and declaration both state it.
-type argument struct {
-	Slot   int
-	Name   string
-	Space  string
-	Type   ir.DType
-	Count  int64 // constant arguments
-	Access string
-}
-
-func TestDeclarationsMatchTheSource(t *testing.T) {
-	for _, f := range library(t) {
-		kernels := map[string]mslcheck.Kernel{}
-		for _, k := range f.lib.Kernels {
-			kernels[k.Host] = k
-		}
-		declared := map[string]bool{}
-		for _, d := range f.decls {
-			declared[d.Name] = true
-			t.Run(fmt.Sprintf("%s:%d %s", f.file, d.Line, d.Name), func(t *testing.T) {
-				k, ok := kernels[d.Name]
-				require.True(t, ok, "the source has no kernel of this name")
-				assert.Empty(t, cmp.Diff(fromSource(k, d), fromDeclaration(d)), "source -, declaration +")
-				for _, c := range d.Constants {
-					i := slices.IndexFunc(f.lib.Constants, func(x mslcheck.FunctionConstant) bool { return x.Index == c.Index })
-					require.GreaterOrEqual(t, i, 0, "the source has no function constant %d", c.Index)
-					x := f.lib.Constants[i]
-					assert.Equal(t, c.Name, x.Name)
-					assert.Equal(t, c.Type, types[x.Type])
-				}
-				// A declaration stands above its own kernel.
-				assert.Less(t, d.Line, k.Line)
-				for _, other := range f.lib.Kernels {
-					assert.False(t, other.Line > d.Line && other.Line < k.Line, "kernel %s stands between", other.Function)
-				}
-			})
-		}
-		for _, k := range f.lib.Kernels {
-			assert.True(t, declared[k.Host], "%s: kernel %s has no declaration", f.file, k.Host)
-		}
-	}
-}
-
-func fromSource(k mslcheck.Kernel, d *decl.Decl) []argument {
-	var out []argument
-	for _, p := range k.Params {
-		a := argument{Slot: p.Slot, Name: p.Name, Space: p.Space, Type: types[p.Type], Access: "written"}
-		switch {
-		case !p.Used:
-			a.Access = "unused"
-		case p.Const:
-			a.Access = "read"
-		}
-		if p.Space == "constant" {
-			a.Count = p.Count
-			if x, ok := d.ArgNamed(p.Name); ok && p.Count == 0 {
-				a.Count = int64(x.Count) // a pointer does not say
-			}
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-func fromDeclaration(d *decl.Decl) []argument {
-	var out []argument
-	for _, x := range d.Args {
-		a := argument{Slot: int(x.Slot), Name: x.Name, Space: x.Kind.String(), Type: x.Type, Access: "written"}
-		switch x.Mode {
-		case decl.Unused:
-			a.Access = "unused"
-		case decl.Read:
-			a.Access = "read"
-		}
-		if x.Kind == ir.ConstantArg {
-			a.Count = int64(x.Count)
-		}
-		out = append(out, a)
-	}
-	return out
 }
 
 // signature is a line of testdata/msl/mlx-0.32.4-signatures.tsv.
@@ -275,7 +184,7 @@ func TestSignaturesMatchMLX(t *testing.T) {
 						a.Access = "r"
 					}
 					if p.Count > 0 {
-						a.Size = fmt.Sprint("#", p.Count*types[p.Type].Size())
+						a.Size = fmt.Sprint("#", p.Count*mslcheck.Types[p.Type].Size())
 					}
 					got = append(got, a)
 				}
