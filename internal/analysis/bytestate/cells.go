@@ -1,56 +1,55 @@
 package bytestate
 
-// Cell is a piece of a root memory with what is remembered of it. Solid cells
-// stand for every byte of [lo, end) and are disjoint from one another; a loose
-// one (region ≠ 0) stands for the bytes of its region, and [lo, end) is their
-// hull.
+// Cell is a piece of a root memory together with what is remembered of it. A solid cell
+// stands for every byte of [Lo, End); solid cells are disjoint. A loose cell (Region ≠
+// 0) stands for the bytes of its region, and [Lo, End) is their hull.
 type Cell struct {
 	Lo, End     int64
-	max         int64 // of a loose cell: the greatest end in its subtree
+	max         int64 // of a loose cell: the greatest End in its subtree
 	left, right int32
-	prev, next  int32 // of a solid cell: its neighbours
+	prev, next  int32 // of a solid cell: its neighbours in the memory
 	priority    uint32
 	Region      int32
-	root        int32 // the memory of a solid cell; None: the cell is in no tree
-	// W tells of the last writer, R of the readers since; what they are is up to
-	// the caller (positions, levels, lists). None: there is none.
+	root        int32 // the memory of a solid cell; None if the cell is in no tree
+	// W describes the last writer, R the readers since. What the numbers mean is up to
+	// the caller: positions, levels or lists. None: there is none.
 	W, R int32
 }
 
-// cells holds the cells of all root memories, two treaps a memory (Seidel and
-// Aragon 1996): the solid cells, ordered and linked to their neighbours, whose
-// ends may move in place because nothing overlaps them; and the loose ones, an
-// interval tree ordered by (lo, index), each node knowing the greatest end below
-// it (Cormen et al., Introduction to Algorithms, 14.3). All cells live in one
-// slice, so that emptying the trees frees nothing.
+// cells holds the cells of all root memories. Each memory has two treaps (Seidel and
+// Aragon 1996). One holds its solid cells, in order and linked to their neighbours;
+// because nothing overlaps them, their ends may be moved in place. The other holds its
+// loose cells: an interval tree ordered by (Lo, index), in which each node knows the
+// greatest End below it (Cormen et al., Introduction to Algorithms, 14.3). All cells
+// live in one slice, so that emptying the trees frees nothing.
 type cells struct {
-	nodes []Cell // index 0 is nil
+	nodes []Cell // index 0 stands for nil
 	free  []int32
 	roots []treeRoots // by memory
-	used  []int32     // memories that had a tree since the last reset
+	used  []int32     // memories that got a tree since the last reset
 	seed  uint32
 	hits  []int32
 	ops   int64
-	// changes counts what makes earlier findings stale: cells that came, went or
-	// moved an end.
+	// changes counts insertions, removals and moved ends. Results of find are stale
+	// once it has grown.
 	changes int64
-	// spots holds solid cells by a hash of where they begin: most accesses begin
-	// where an earlier one did. An entry may be out of date.
+	// spots finds solid cells by a hash of where they begin, because most accesses
+	// begin where an earlier one did. An entry may be out of date.
 	spots [1 << 10]int32
 }
 
 type treeRoots struct {
 	solid, loose int32
-	hint         int32 // a solid cell that was found lately, or 0
+	hint         int32 // a solid cell that was found recently, or 0
 	used         bool
 }
 
 func newCells(memories int) cells {
-	// Any seed but 0: what matters is that every run is the same.
+	// The seed may be any number but 0. It is fixed so that every run is the same.
 	return cells{nodes: append(make([]Cell, 0, 64), Cell{root: None}), roots: make([]treeRoots, memories), seed: 2463534242}
 }
 
-// Reset empties all trees, in time proportional to the memories used.
+// Reset empties all trees. It takes time proportional to the number of memories used.
 func (m *cells) Reset() {
 	for _, r := range m.used {
 		m.roots[r] = treeRoots{}
@@ -58,7 +57,7 @@ func (m *cells) Reset() {
 	m.used, m.free, m.nodes = m.used[:0], m.free[:0], m.nodes[:1]
 }
 
-// add makes a cell for memory root, in no tree yet.
+// add makes a cell of memory root that is not in a tree yet.
 func (m *cells) add(root int32, c Cell) int32 {
 	m.seed ^= m.seed << 13 // xorshift32 (Marsaglia 2003)
 	m.seed ^= m.seed >> 17
@@ -84,8 +83,8 @@ func (m *cells) insert(root int32, c Cell) {
 	m.roots[root].loose = m.put(m.roots[root].loose, n)
 }
 
-// insertSolid adds a solid cell behind cell prev (0: it is the first), and
-// returns its index.
+// insertSolid adds a solid cell after cell prev, or as the first cell if prev is 0. It
+// returns the index of the new cell.
 func (m *cells) insertSolid(root, prev int32, c Cell) int32 {
 	n := m.add(root, c)
 	x := &m.nodes[n]
@@ -101,7 +100,7 @@ func (m *cells) insertSolid(root, prev int32, c Cell) int32 {
 	if x.next != 0 {
 		m.nodes[x.next].prev = n
 	}
-	// Descend to the place where n's priority belongs, and split what is there.
+	// Go down to where n belongs by its priority, and split the subtree there.
 	at := &m.roots[root].solid
 	for *at != 0 && m.nodes[*at].priority >= x.priority {
 		m.ops++
@@ -128,7 +127,7 @@ func (m *cells) insertSolid(root, prev int32, c Cell) int32 {
 	return n
 }
 
-// spot is the place of a solid cell among spots.
+// spot returns the entry of spots for a solid cell that begins at lo.
 func (m *cells) spot(root int32, lo int64) *int32 {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio (Knuth)
 	return &m.spots[(uint64(lo)+uint64(root)*0x632be5ab)*golden>>(64-10)]
@@ -167,7 +166,7 @@ func (m *cells) removeSolid(root, n int32) {
 			at = &y.right
 		}
 	}
-	// Join what was below n.
+	// Join the two subtrees of n.
 	a, b := x.left, x.right
 	for a != 0 && b != 0 {
 		m.ops++
@@ -181,11 +180,11 @@ func (m *cells) removeSolid(root, n int32) {
 			b = *at
 		}
 	}
-	*at = a + b // one of them is nil
+	*at = a + b // one of the two is 0
 	m.free = append(m.free, n)
 }
 
-// before orders loose cells by their lower ends, equal ones by index.
+// before orders loose cells by Lo, and those with equal Lo by index.
 func (m *cells) before(a, b int32) bool {
 	x, y := m.nodes[a].Lo, m.nodes[b].Lo
 	return x < y || x == y && a < b
@@ -210,7 +209,7 @@ func (m *cells) put(at, n int32) int32 {
 	return at
 }
 
-// split cuts a subtree into what stands before n and the rest.
+// split cuts a subtree into the cells before n and the others.
 func (m *cells) split(at, n int32) (left, right int32) {
 	if at == 0 {
 		return 0, 0
@@ -259,7 +258,7 @@ func (m *cells) cut(at, n int32) int32 {
 	return at
 }
 
-// join makes one tree of two, the first standing before the second.
+// join merges two trees, of which the first stands before the second.
 func (m *cells) join(a, b int32) int32 {
 	switch {
 	case a == 0:
@@ -278,8 +277,8 @@ func (m *cells) join(a, b int32) int32 {
 	return b
 }
 
-// find appends to m.hits the cells of memory root whose hulls meet [lo, end):
-// first the solid ones, then the loose ones, each by ascending lower ends.
+// find appends to m.hits the cells of memory root whose hulls meet [lo, end): first the
+// solid cells, then the loose ones, both in ascending order of Lo.
 func (m *cells) find(root int32, lo, end int64) {
 	m.findSolid(root, lo, end)
 	m.findLoose(root, lo, end)
@@ -305,9 +304,9 @@ func (m *cells) findLoose(root int32, lo, end int64) {
 	}
 }
 
-// seek returns the first solid cell that ends behind lo, or 0. Accesses often
-// follow one another in memory or come back to what was just written, so it
-// looks near the last one first.
+// seek returns the first solid cell that ends after lo, or 0. Accesses often follow one
+// another in memory, or return to what was just written, so it looks near the last
+// result first.
 func (m *cells) seek(root int32, r *treeRoots, lo int64) int32 {
 	if n := *m.spot(root, lo); int(n) < len(m.nodes) {
 		m.ops++

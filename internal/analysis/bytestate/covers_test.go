@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Covers knows regions of one shape whose runs grow, and what params bound.
+// Covers handles regions of one shape whose runs grow, and regions that params bound.
 func TestCovers(t *testing.T) {
 	b := ir.NewBuilder("covers")
 	x, y := b.Memory(ir.Memory{Name: "x", Kind: ir.Scratch, Size: 4096}), b.Memory(ir.Memory{Name: "y", Kind: ir.Scratch, Size: 4096})
@@ -37,7 +37,7 @@ func TestCovers(t *testing.T) {
 		{at(x, k(0), n.Scale(64)), at(x, k(0), k(65)), false},
 		{at(x, k(0), k(32), rows), at(x, k(16), k(16), rows), true},
 		{at(x, k(0), k(32), rows), at(x, k(16), k(17), rows), false},
-		{at(x, k(0), k(32), rows), at(x, k(0), k(8)), false}, // not proved, though true
+		{at(x, k(0), k(32), rows), at(x, k(0), k(8)), false}, // true, but not proved
 		{at(x, k(0), k(32), ir.Dim{Count: k(16), Stride: 64}), at(x, k(0), k(32), rows), true},
 		{at(x, k(0), k(32), rows), at(x, k(0), k(32), ir.Dim{Count: k(8), Stride: 64}), false},
 	} {

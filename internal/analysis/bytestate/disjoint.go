@@ -2,11 +2,12 @@ package bytestate
 
 import "github.com/mlxc/mlxc/ir"
 
-// Disjoint proves that a and b share no byte, whatever the params. A false
-// result means that they may share one.
+// Disjoint proves that a and b share no byte, whatever the params. A false result means
+// that they may share one. Both regions must be in root memories.
 func Disjoint(g *ir.Graph, a, b ir.Region) bool { return DisjointIn(ir.NewBounds(g, -1), a, b) }
 
-// DisjointIn is Disjoint for who asks often of one graph.
+// DisjointIn is Disjoint for callers with many questions about one graph, whose bounds
+// they keep.
 func DisjointIn(bounds *ir.Bounds, a, b ir.Region) bool {
 	g := bounds.Graph()
 	ma, oa := g.Root(a.Mem)
@@ -20,13 +21,13 @@ func DisjointIn(bounds *ir.Bounds, a, b ir.Region) bool {
 		return true
 	}
 	if len(a.Dims) == 0 && len(b.Dims) == 0 && sameTerms(a.Off, b.Off) {
-		return false // nothing moves one against the other, and no gaps are left
+		return false // no param moves one against the other, and no region has gaps
 	}
 	if len(a.Dims)+len(b.Dims) == 0 && a.Run.IsConst() && b.Run.IsConst() && a.Run.Const+b.Run.Const > periodBetween(a.Off, b.Off) {
-		return false // the usual case of interleaved, without arithmetic on terms
+		return false // what interleaved would find in this frequent case, without arithmetic on terms
 	}
 	delta := b.Off.AddConst(ob).Sub(a.Off.AddConst(oa))
-	// Without dimensions both ways around say the same.
+	// For regions without dimensions, the second call would ask the same again.
 	return interleaved(bounds, a, b, delta) || len(a.Dims)+len(b.Dims) > 0 && interleaved(bounds, b, a, delta.Scale(-1))
 }
 
@@ -36,10 +37,10 @@ func sameTerms(a, b ir.Affine) bool {
 	return ok
 }
 
-// interleaved proves two regions disjoint that take turns: both repeat with
-// the same stride S, and within one period of S their bytes lie apart. S is one
-// of a's strides, or what the params move them by. delta is b's first byte
-// relative to a's.
+// interleaved proves that two regions share no byte because they take turns: both
+// repeat with the same stride S, and within one period of S their bytes lie apart. S is
+// one of a's strides, or the step by which params move the regions. delta is the
+// distance of b's first byte from a's.
 func interleaved(bounds *ir.Bounds, a, b ir.Region, delta ir.Affine) bool {
 	for i := 0; i <= len(a.Dims); i++ {
 		s := period(delta)
@@ -58,15 +59,16 @@ func interleaved(bounds *ir.Bounds, a, b ir.Region, delta ir.Affine) bool {
 			continue
 		}
 		if wa.IsConst() && wb.IsConst() && wa.Const+wb.Const > s {
-			continue // one period has no room for both
+			continue // together they are longer than a period
 		}
-		// delta modulo S: params whose coefficient is a multiple of S drop out.
+		// The params whose coefficient is a multiple of S do not matter to delta modulo
+		// S.
 		lo, hi, ok := residue(bounds, delta, s)
 		if !ok {
 			continue
 		}
-		// b starts lo…hi into a's period: apart if a has ended by then and b ends
-		// before the period does, for every value.
+		// b begins lo…hi bytes into a's period. The two are apart if, for every value
+		// of the params, a has ended by then and b ends before the period does.
 		_, wa1, ok1 := bounds.Range(wa)
 		_, wb1, ok2 := bounds.Range(wb)
 		if ok1 && ok2 && lo >= wa1 && hi+wb1 <= s {
@@ -87,7 +89,7 @@ func period(a ir.Affine) int64 {
 	return max(d, -d)
 }
 
-// periodBetween is the period of a − b.
+// periodBetween returns the period of a − b.
 func periodBetween(a, b ir.Affine) int64 {
 	d := int64(0)
 	gcd := func(x int64) {
@@ -112,8 +114,8 @@ func periodBetween(a, b ir.Affine) int64 {
 	return max(d, -d)
 }
 
-// width is how far r reaches within one period of s, when every dimension
-// either repeats with a multiple of s or stays within the period.
+// width returns how many bytes r spans within one period of s. It fails if a dimension
+// neither repeats with a multiple of s nor stays within the period.
 func width(r ir.Region, s int64) (ir.Affine, bool) {
 	w := r.Run
 	for _, d := range r.Dims {
@@ -125,7 +127,8 @@ func width(r ir.Region, s int64) (ir.Affine, bool) {
 	return w, true
 }
 
-// residue returns the range of e mod s in [0, s), if it does not wrap.
+// residue returns the range of e modulo s within [0, s). It fails if the range wraps
+// around.
 func residue(bounds *ir.Bounds, e ir.Affine, s int64) (lo, hi int64, ok bool) {
 	rest := ir.Const(e.Const)
 	for _, t := range e.Terms() {
@@ -145,13 +148,14 @@ func residue(bounds *ir.Bounds, e ir.Affine, s int64) (lo, hi int64, ok bool) {
 	return lo, hi, hi < s
 }
 
-// Covers proves that outer contains every byte of inner, whatever the params.
-// A false result means that it may not.
+// Covers proves that outer contains every byte of inner, whatever the params. A false
+// result means that it may not. Both regions must be in root memories.
 func Covers(g *ir.Graph, outer, inner ir.Region) bool {
 	return CoversIn(ir.NewBounds(g, -1), outer, inner)
 }
 
-// CoversIn is Covers for who asks often of one graph.
+// CoversIn is Covers for callers with many questions about one graph, whose bounds they
+// keep.
 func CoversIn(bounds *ir.Bounds, outer, inner ir.Region) bool {
 	g := bounds.Graph()
 	mo, oo := g.Root(outer.Mem)
@@ -167,7 +171,8 @@ func CoversIn(bounds *ir.Bounds, outer, inner ir.Region) bool {
 		return true
 	}
 	if len(outer.Dims) > 0 {
-		// The same grid of longer runs or more of them.
+		// Both are grids of the same strides, and outer has longer runs or more of
+		// them.
 		if len(outer.Dims) != len(inner.Dims) || !bounds.DifferenceAtMost(o, i, 0) || !bounds.DifferenceAtMost(i.Add(inner.Run), o.Add(outer.Run), 0) {
 			return false
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Disjoint is sound: it never calls two regions disjoint that share a byte for
-// some value. How often it misses a disjoint pair is counted by the test below.
+// Disjoint is sound: it never calls two regions disjoint that share a byte for some
+// values of the params. The test below counts how many disjoint pairs it misses.
 func TestDisjointIsSound(t *testing.T) {
 	g := smallgraph.Graph()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,8 +56,8 @@ func TestDisjointKnowsTheUsualCases(t *testing.T) {
 	}
 }
 
-// Covers is sound: what it says to lie within does, byte by byte, for every value; and
-// what Facts find of numbered regions is the same.
+// Covers is sound: if it says that a region contains another, it does so byte by byte,
+// for every value of the params. Facts answer the same for numbered regions.
 func TestCoversIsSound(t *testing.T) {
 	g := smallgraph.Graph()
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,9 +83,9 @@ func TestCoversIsSound(t *testing.T) {
 	})
 }
 
-// A state that writes are entered into one after the other knows of every byte who
-// wrote it last: Seen lists that writer, whatever the params are; and Hole says so
-// where a byte has none.
+// Once writes have been entered one after the other, the state knows the last writer of
+// every byte, whatever the params are: Seen lists that writer, and Hole reports a byte
+// that has none.
 func TestSeenIsComplete(t *testing.T) {
 	g := smallgraph.Graph()
 	rapid.Check(t, func(t *rapid.T) {

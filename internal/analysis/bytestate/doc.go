@@ -1,30 +1,33 @@
-// Package bytestate says what is known of the bytes of a graph's memories: how two
-// sets of bytes lie to one another, and, as commands are entered one after the other,
-// which of them wrote each byte last and which read it since.
+// Package bytestate knows how sets of bytes of a graph's memories lie relative to one
+// another (do two share a byte, does one contain the other), and which command wrote
+// each byte last, and which commands have read it since.
 //
 // # Words
 //
-// A region ([ir.Region]) is a set of bytes, strided or moved by params. [Facts] gives
-// each one a number and remembers what was found out: its hull over all params, its
-// core (bytes that it has whatever the params), which others it is disjoint from
-// ([Disjoint]) or contains ([Covers]). An [Access] is a region that a command touches;
-// it is solid if it is every byte of its hull, whatever the params, and most are.
+// A region ([ir.Region]) is a set of bytes; it may be strided, and params may move it.
+// [Facts] numbers the regions of a graph and remembers what it has computed about each:
+// its hull (the range from its first to its last byte, over all values of the params),
+// its core (bytes that belong to it for every value), and which other regions it is
+// disjoint from ([Disjoint]) or contains ([Covers]). An [Access] is a region that a
+// command touches. It is solid if it consists of every byte of its hull for every value
+// of the params; most are.
 //
-// [State] holds cells. A solid cell stands for every byte of an interval; solid cells
-// are disjoint, and are cut exactly where accesses begin and end. A loose cell stands
-// for the bytes of a region that is not solid, and lies over them. A write retires the
-// cells that it covers. What a cell remembers of its writer and readers are numbers of
-// the caller's.
+// [State] is filled with the accesses of the commands, one command after the other, and
+// keeps cells. A solid cell stands for every byte of an interval; solid cells are
+// disjoint, and are cut exactly where accesses begin and end. A loose cell stands for
+// the bytes of a region that is not solid, and may overlap other cells. A write removes
+// the cells that it covers. What a cell remembers of its writer and its readers are
+// numbers that the caller chooses.
 //
 // # Who uses it
 //
-// internal/analysis/hazard keeps positions, levels or lists of commands there,
-// internal/analysis/dataflow the writes that reads may see, and package values of the
-// passes the levels of a list that it is still placing. The prover has its own: see
-// docs/proof.md.
+// internal/analysis/hazard enters positions, levels or lists of commands;
+// internal/analysis/dataflow enters the writes that reads may see; and
+// passes/internal/values enters the levels of a list that it is still placing. The
+// prover has its own code for this: see docs/proof.md.
 //
 // # What it costs
 //
-// An access costs O((k+1) log n), k being the cells that it meets of n. Where params
-// move ranges over one another k can be all of them: see [Limits].
+// An access costs O((k+1) log n), where it meets k of the n cells. If params move
+// ranges over one another, k can be n. [Limits] bounds this.
 package bytestate

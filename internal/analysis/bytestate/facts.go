@@ -5,30 +5,29 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Access is a region that a command touches, in a root memory. Number 0 of
-// [Facts] is no region: such an access is solid, every byte of its hull, whatever
-// the params.
+// Access is a region that a command touches, as bytes of a root memory. If Region is 0,
+// the access is solid: it touches every byte of its hull for every value of the params.
 type Access struct {
-	Lo, End int64 // hull over all params, in the root memory
+	Lo, End int64 // the hull over all values of the params
 	Root    int32
 	Region  int32 // a number of Facts; 0: every byte of the hull
 	Write   bool
-	Must    bool // of a write: the old bytes do not matter
+	Must    bool // of a write: it certainly happens, so the old bytes do not matter
 }
 
-// Region is a strided or param-dependent set of bytes of a root memory.
+// Region is a set of bytes of a root memory that is strided or that params move.
 type Region struct {
 	ir.Region
-	Lo, End         int64 // hull over all params
-	CoreLo, CoreEnd int64 // bytes certainly in the region, whatever the params
-	Moves           bool  // params move it or change its extent
-	Crowd           bool  // the hull of many regions, of which nothing more is known
+	Lo, End         int64 // the hull over all values of the params
+	CoreLo, CoreEnd int64 // bytes that belong to the region for every value of the params
+	Moves           bool  // params move the region or change its extent
+	Crowd           bool  // the hull of many regions, which are not told apart any more
 	period          int64 // of the offset: the greatest common divisor of its coefficients; 0 if it is constant
-	next            int32 // of the same bucket
-	twin            int32 // the same of a later replay, once asked for; 0 otherwise
+	next            int32 // the next region in the same bucket
+	twin            int32 // the number of the same region in a later replay, once it was asked for; 0 otherwise
 }
 
-// fact is what is known of an ordered pair of regions.
+// fact is what is known of an ordered pair of regions: a set of bits.
 type fact uint8
 
 const (
@@ -38,48 +37,50 @@ const (
 	factCovers // the first contains the second
 )
 
-// maxFacts bounds what is remembered of pairs, in entries; the rest is found
-// out again.
+// maxFacts bounds the pairs that are remembered. Beyond it all are forgotten, and
+// computed again when needed.
 const maxFacts = 1 << 20
 
-// Facts numbers the regions of a graph, equal ones alike, and remembers what was
-// found out about single ones and about pairs: a graph has few expressions and many
-// regions of each, and bounding one costs a linear program. Not for concurrent use.
+// Facts numbers the regions of a graph, with one number for equal regions, and
+// remembers what was computed about regions and about pairs of them. This pays because
+// a graph has many regions but few different expressions, and to bound one costs a
+// linear program. Not for concurrent use.
 type Facts struct {
-	g       *ir.Graph // has the params of a later replay, too, if later is set
-	later   int       // how many params a replay has; 0: nobody asks for a later one
+	g       *ir.Graph // if later is set, a copy with two sets of params: one for a replay, one for a later replay
+	later   int       // how many params one replay has; 0 if Later is not used
 	bounds  *ir.Bounds
 	roots   []rootOf
-	regions []Region // index 0 is none
+	regions []Region // index 0 stands for none
 	heads   map[uint64]int32
 	facts   map[uint64]fact
-	// near holds facts by a hash of their pair, in front of the map: a place for each,
-	// which forgets what was there.
+	// near is a small cache in front of facts: one entry for each hash of a pair, which
+	// is overwritten.
 	near [256]pairFact
 }
 
-// rootOf is the root of a memory and where the memory begins there.
+// rootOf says where a memory lies: off bytes into its root memory.
 type rootOf struct {
 	off   int64
 	mem   int32
-	fixed bool // nothing writes it
+	fixed bool // no command writes it
 }
 
-// pairFact is what is known of a pair; key 0 is no pair.
+// pairFact is what is known of a pair; key 0 stands for no pair.
 type pairFact struct {
 	key uint64
 	fact
 }
 
-// NewFacts returns the facts of the regions of g, none yet.
+// NewFacts returns the facts of a graph of which nothing was asked yet.
 func NewFacts(g *ir.Graph) *Facts {
 	f := &Facts{g: g, bounds: ir.NewBounds(g, ir.BoundsWork), regions: make([]Region, 1), heads: map[uint64]int32{}, facts: map[uint64]fact{}}
 	f.rooted()
 	return f
 }
 
-// rooted follows every chain of aliases once: a hostile file has long ones.
-// Parents stand before their aliases in nearly all graphs.
+// rooted resolves the aliases of all memories. It follows every chain only once,
+// because a hostile file may have long ones. In nearly all graphs a memory stands
+// before its aliases.
 func (f *Facts) rooted() {
 	g := f.g
 	fixed := g.Fixed()
@@ -97,8 +98,8 @@ func (f *Facts) rooted() {
 	}
 }
 
-// Grow learns of memories that the graph has got since, aliases after their
-// parents.
+// Grow makes f know the memories that were added to the graph since. Each must stand
+// after the memory that it is an alias of.
 func (f *Facts) Grow(g *ir.Graph) {
 	f.g.Memories = g.Memories // f.g may be a copy
 	for i := len(f.roots); i < len(g.Memories); i++ {
@@ -120,7 +121,7 @@ func (f *Facts) Fixed(m ir.MemID) bool { return f.roots[m].fixed }
 // At returns region n, which must not be changed.
 func (f *Facts) At(n int32) *Region { return &f.regions[n] }
 
-// Len returns how many numbers there are, number 0 among them.
+// Len returns how many numbers are in use, number 0 included.
 func (f *Facts) Len() int { return len(f.regions) }
 
 // Rooted returns r as a region of its root memory.
@@ -130,8 +131,8 @@ func (f *Facts) Rooted(r *ir.Region) ir.Region {
 	return out
 }
 
-// Resolve returns where r lies; false where no command can meet another there: r
-// has no byte, or nothing writes its memory.
+// Resolve returns r as an access. ok is false if no command can conflict with another
+// there: r has no byte, or nothing writes its memory.
 func (f *Facts) Resolve(r *ir.Region) (Access, bool) {
 	if f.roots[r.Mem].fixed {
 		return Access{}, false
@@ -139,14 +140,14 @@ func (f *Facts) Resolve(r *ir.Region) (Access, bool) {
 	return f.Place(r)
 }
 
-// Place is Resolve of memory that may be fixed: false if r has no byte.
+// Place is Resolve for memories that may be fixed: ok is false only if r has no byte.
 func (f *Facts) Place(r *ir.Region) (Access, bool) {
 	root := &f.roots[r.Mem]
 	if !r.Off.IsConst() || !r.Run.IsConst() {
 		return f.loose(root, r)
 	}
 	lo, run := r.Off.Const+root.off, r.Run.Const
-	// Dimensions that leave no hole make a longer run.
+	// A dimension that leaves no gap only makes the run longer.
 	for i := len(r.Dims) - 1; i >= 0; i-- {
 		d := &r.Dims[i]
 		if !d.Count.IsConst() || d.Count.Const > 1 && d.Stride > run {
@@ -169,8 +170,7 @@ func (f *Facts) loose(root *rootOf, r *ir.Region) (Access, bool) {
 	return Access{Lo: x.Lo, End: x.End, Root: root.mem, Region: n}, x.Lo < x.End
 }
 
-// intern returns the number of r, which is in the root memory from byte off of
-// it on.
+// intern returns the number of r, whose memory begins at byte off of memory root.
 func (f *Facts) intern(root ir.MemID, off int64, r *ir.Region) int32 {
 	start := r.Off.AddConst(off)
 	h := r.Run.Hash(start.Hash(uint64(root)))
@@ -203,12 +203,13 @@ func (f *Facts) intern(root ir.MemID, off int64, r *ir.Region) int32 {
 	return n
 }
 
-// Meet reports whether two accesses may share a byte, under the same params.
+// Meet reports whether two accesses may share a byte, for the same values of the
+// params.
 func (f *Facts) Meet(a, b *Access) bool {
 	return a.Root == b.Root && a.Lo < b.End && b.Lo < a.End && f.meet(a.Region, b.Region, a.Lo, a.End, b.Lo, b.End)
 }
 
-// meet is Meet of regions a and b whose hulls share a byte.
+// meet is Meet for regions a and b whose hulls share a byte.
 func (f *Facts) meet(a, b int32, alo, aend, blo, bend int64) bool {
 	switch {
 	case a == 0 && b == 0:
@@ -221,7 +222,7 @@ func (f *Facts) meet(a, b int32, alo, aend, blo, bend int64) bool {
 	return !f.Disjoint(a, b)
 }
 
-// Within reports whether a has every byte of b, whatever the params.
+// Within reports whether a contains every byte of b, whatever the params.
 func (f *Facts) Within(a, b *Access) bool {
 	return a.Root == b.Root && f.contains(a.Region, b.Region, a.Lo, a.End, b.Lo, b.End)
 }
@@ -237,7 +238,7 @@ func (f *Facts) contains(a, b int32, alo, aend, blo, bend int64) bool {
 	return f.Covers(a, b)
 }
 
-// Disjoint reports whether two regions share no byte.
+// Disjoint reports whether two regions certainly share no byte.
 func (f *Facts) Disjoint(a, b int32) bool {
 	if a == b {
 		return false
@@ -249,7 +250,7 @@ func (f *Facts) Disjoint(a, b int32) bool {
 	return f.ask(a, b, askedDisjoint)
 }
 
-// Covers reports whether region a contains region b.
+// Covers reports whether region a certainly contains region b.
 func (f *Facts) Covers(a, b int32) bool {
 	if a == b {
 		return true
@@ -261,13 +262,13 @@ func (f *Facts) Covers(a, b int32) bool {
 	return f.ask(a, b, askedCovers)
 }
 
-// cheap reports whether finding out about two regions costs less than a look into the
-// map.
+// cheap reports whether a question about two regions is answered faster than it is
+// looked up in the map.
 func (f *Facts) cheap(x, y *Region) bool {
 	return len(f.g.Constraints)+len(x.Dims)+len(y.Dims) == 0 && x.Run.IsConst() && y.Run.IsConst()
 }
 
-// ask returns the fact behind the given question, which is found out once, or rarely.
+// ask answers a question about two regions, and remembers the answer.
 func (f *Facts) ask(a, b int32, question fact) bool {
 	key := uint64(a)<<32 | uint64(b)
 	near := &f.near[(uint32(a)*37+uint32(b))%uint32(len(f.near))]
@@ -303,17 +304,17 @@ func (f *Facts) ask(a, b int32, question fact) bool {
 	return near.fact&(question<<1) != 0
 }
 
-// crowd returns a region of its own for every byte of [lo, end).
+// crowd adds a region that stands for every byte of [lo, end).
 func (f *Facts) crowd(root ir.MemID, lo, end int64) int32 {
 	f.regions = append(f.regions, Region{Region: ir.ViewOf(root, lo, end-lo).Contiguous(), Lo: lo, End: end, Crowd: true})
 	return int32(len(f.regions) - 1)
 }
 
-// Apart reports whether region a has no byte of [lo, end), given that its hull
-// has one.
+// Apart reports whether region a certainly has no byte in [lo, end), although its hull
+// meets it.
 func (f *Facts) Apart(a int32, lo, end int64) bool {
 	x := &f.regions[a]
-	// Without dimensions and gaps between offsets the hull is the union over all
-	// params: it decides.
+	// A region without dimensions, whose offsets leave no gap between its runs, fills
+	// its hull when all values of the params are taken together. Then it is not apart.
 	return (len(x.Dims) > 0 || end-lo < x.period) && DisjointIn(f.bounds, x.Region, ir.ViewOf(x.Mem, lo, end-lo).Contiguous())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// An input that something is carried to is written, whether or not params advance and
-// regions of a later replay are asked for.
+// An input that something is carried to is not fixed, whether or not params advance and
+// whether or not regions of a later replay are asked for.
 func TestCarriedToIsNotFixed(t *testing.T) {
 	for _, params := range []bool{false, true} {
 		b := ir.NewBuilder("carry")
@@ -32,8 +32,8 @@ func TestCarriedToIsNotFixed(t *testing.T) {
 	}
 }
 
-// The region of a later replay is another one if params move it, and the same one if
-// not; params of the two are bounded alike and independent.
+// A region that params move has another number in a later replay; any other keeps its
+// number. The params of the two replays have the same bounds and are independent.
 func TestLater(t *testing.T) {
 	b := ir.NewBuilder("later")
 	x := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: 4096})

@@ -2,8 +2,7 @@ package bytestate
 
 import "github.com/mlxc/mlxc/ir"
 
-// NewFactsOfReplays is NewFacts for who asks for the regions of a later replay too
-// ([Facts.Later]).
+// NewFactsOfReplays is NewFacts for callers that use [Facts.Later].
 func NewFactsOfReplays(g *ir.Graph) *Facts {
 	f := NewFacts(g)
 	if f.later = len(g.Params); f.later > 0 {
@@ -13,8 +12,8 @@ func NewFactsOfReplays(g *ir.Graph) *Facts {
 	return f
 }
 
-// twice returns a graph with g's memories and two independent sets of its
-// params: those of a replay, and behind them those of a later one.
+// twice returns a graph with g's memories and two independent sets of its params: first
+// those of a replay, then those of a later replay.
 func twice(g *ir.Graph) *ir.Graph {
 	out := &ir.Graph{Name: g.Name, Memories: g.Memories}
 	out.Params = append(append(out.Params, g.Params...), g.Params...)
@@ -25,7 +24,7 @@ func twice(g *ir.Graph) *ir.Graph {
 	return out
 }
 
-// shift renames the params of a replay to those of the later one.
+// shift replaces the params of a replay by those of the later one.
 func shift(a ir.Affine, by int) ir.Affine {
 	if a.IsConst() {
 		return a
@@ -37,8 +36,8 @@ func shift(a ir.Affine, by int) ir.Affine {
 	return ir.Linear(a.Const, ts...)
 }
 
-// Later returns the region n of a later replay, whose params have nothing to do
-// with those of this one.
+// Later returns the number of region n in a later replay, whose params are independent
+// of those of this one.
 func (f *Facts) Later(n int32) int32 {
 	if n == 0 || f.later == 0 || !f.regions[n].Moves {
 		return n

@@ -2,7 +2,7 @@ package bytestate
 
 import "github.com/mlxc/mlxc/ir"
 
-// Rooted returns the same bytes as a region of the root memory.
+// Rooted returns r as a region of its root memory.
 func Rooted(g *ir.Graph, r ir.Region) ir.Region {
 	root, off := g.Root(r.Mem)
 	r.Mem, r.Off = root, r.Off.AddConst(off)

@@ -2,9 +2,9 @@ package bytestate
 
 import "github.com/mlxc/mlxc/ir"
 
-// Seen returns those of the cells that a meets, as [State.Look] found them, whose
-// bytes a may see, if every cell tells the place of its last writer in one order:
-// the last writer that has all of a hides everything before it.
+// Seen returns those of the cells met, which [State.Look] returned for a, whose bytes a
+// may see. In every cell, W must be the position of its last writer in one common
+// order: a writer that covers all of a hides everything that was written before it.
 func (s *State) Seen(a *Access, met []int32) []int32 {
 	hidden := None
 	for _, h := range met {
@@ -22,8 +22,8 @@ func (s *State) Seen(a *Access, met []int32) []int32 {
 	return seen
 }
 
-// behind reports whether solid cells written later hide all that a shares with
-// the loose cell met[k].
+// behind reports whether solid cells with later writers hide everything that a shares
+// with the loose cell met[k].
 func (s *State) behind(met []int32, k int, a *Access) bool {
 	c := &s.nodes[met[k]]
 	at, end := max(a.Lo, c.Lo), min(a.End, c.End)
@@ -42,7 +42,7 @@ func (s *State) behind(met []int32, k int, a *Access) bool {
 	return false
 }
 
-// Hole reports whether a may have a byte outside all solid cells.
+// Hole reports whether a may have a byte that is in no solid cell.
 func (s *State) Hole(a *Access) bool {
 	found := false
 	check := func(lo, end int64) {
@@ -61,8 +61,8 @@ func (s *State) Hole(a *Access) bool {
 	return found
 }
 
-// Crowded reports whether a meets the hulls of more than most cells: loose ones, if it
-// must write, for it takes the place of the others.
+// Crowded reports whether a meets the hulls of more than `most` cells. For a must-write
+// only loose cells count, because it replaces solid ones.
 func (s *State) Crowded(a *Access, most int) bool {
 	found := 0
 	r := &s.roots[a.Root]
@@ -77,8 +77,8 @@ func (s *State) Crowded(a *Access, most int) bool {
 	return s.count(r.loose, a.Lo, a.End, most-found) > most-found
 }
 
-// count returns the number of loose cells below at whose hulls meet [lo, end), up to
-// one more than most.
+// count returns how many loose cells in subtree at have hulls that meet [lo, end). It
+// stops counting once it has exceeded most.
 func (s *State) count(at int32, lo, end int64, most int) (found int) {
 	for at != 0 && found <= most {
 		c := &s.nodes[at]
@@ -97,8 +97,8 @@ func (s *State) count(at int32, lo, end int64, most int) (found int) {
 	return found
 }
 
-// Each calls yield with every cell, memory by memory in the order of their first
-// accesses, the solid ones first.
+// Each calls yield with every cell, memory by memory in the order in which they were
+// first used, and the solid cells of a memory before its loose ones.
 func (s *State) Each(yield func(root ir.MemID, c *Cell)) {
 	var loose func(root ir.MemID, at int32)
 	loose = func(root ir.MemID, at int32) {

@@ -8,72 +8,74 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// None is no number: a cell without a writer, or without a reader since.
+// None in a cell says that it has no writer, or that nobody read it since.
 const None int32 = -1
 
-// State keeps, for every byte, what is known of its last writer and of the readers
-// since, as commands are entered one after the other. What is remembered of a writer
-// or reader is a number of the caller's: a position, a level, a list.
+// State remembers, for every byte, its last writer and the readers since. It is filled
+// with the accesses of commands, one command after the other. What is remembered of a
+// writer or reader is a number that the caller chooses: a position, a level, a list.
 //
-// A write that covers a cell retires it, whether it must write or only may: who
-// conflicts with what the cell stood for conflicts with the write as well, and
-// the write stands after it.
+// A write removes the cells that it covers, even if it is a may-write: whatever
+// conflicts with what such a cell stood for conflicts with the write too, and the write
+// comes after it.
 type State struct {
 	cells
 	ctx   context.Context
 	facts *Facts
-	// What a Reader leaves in a cell that has r already. The default keeps the
-	// greater number.
+	// Reader returns what a cell whose readers are r remembers after reader x. By
+	// default it is the greater number.
 	Reader func(r, x int32) int32
-	// Called with r where a cell is split or keeps its readers although a writer
-	// conflicts with them; what it returns takes their place.
+	// Share is called with the readers r of a cell that is split, or that keeps them
+	// although a writer conflicts with them. Its result replaces r.
 	Share func(r int32) int32
-	// What a crowd of cells remembers of their writers and readers. The default
-	// keeps the greatest numbers.
+	// Gather returns what a crowd, the union of the cells `members`, remembers of their
+	// writers and readers. By default these are the greatest numbers.
 	Gather func(members []int32) (w, r int32)
 
-	looked  int // cells that accesses met so far
-	allowed int // how many may be, before crowds form
+	looked  int // how many cells accesses have met so far
+	allowed int // how many they may meet before crowds are formed
 
 	polls   interrupt.Every
-	met     []int32 // what Look returns, where it is not all that it found
-	visible []int32 // what Seen returns
-	spans   []int32 // of hits, by access of a command: from, to
-	mark    int64   // changes when the command began
+	met     []int32 // the result of Look, if it is not all that was found
+	visible []int32 // the result of Seen
+	spans   []int32 // for each access of a command: where its part of hits begins and ends
+	mark    int64   // changes, as it was when the command began
 }
 
-// Limits bound the cells that accesses look at one by one. Recordings need a few for
-// each access; but what params move all over a memory makes every access meet every
-// one before it, and so do many writes of pieces that many commands read as a whole.
+// Limits bounds how many cells the accesses of a graph look at one by one. Recordings
+// need a few for each access. But if params move many ranges all over a memory, every
+// access meets all earlier ones; and so it is if many commands read as a whole what
+// many wrote in pieces.
 type Limits struct {
-	Free      int // looks that a graph has
+	Free      int // cells that every graph may look at
 	PerAccess int // and for each of its accesses
-	Crowd     int // cells that an access may meet beyond that
+	Crowd     int // cells that one access may meet beyond that
 }
 
-// limits are what [State] and its users keep to; tests lower them.
+// limits are used by [State] and its callers. Tests lower them.
 var limits = Limits{Free: 1 << 16, PerAccess: 32, Crowd: 16}
 
-// Bound returns the limits.
+// Bound returns the limits in use.
 func Bound() Limits { return limits }
 
-// SetBound is for tests: it sets the limits, and returns what sets them back.
+// SetBound sets the limits, for tests, and returns a function that restores them.
 func SetBound(l Limits) (restore func()) {
 	was := limits
 	limits = l
 	return func() { limits = was }
 }
 
-// Looks is how many cells so many accesses may look at.
+// Looks returns how many cells a graph with so many accesses may look at.
 func (l Limits) Looks(accesses int) int { return l.Free + l.PerAccess*accesses }
 
-// NewState returns a state without cells; polls for the end of ctx while it looks
-// for cells ([interrupt.Poll]).
+// NewState returns a state without cells. Its methods poll ctx while they look for
+// cells, and panic once it has ended ([interrupt.Poll]).
 //
-// Where accesses have met more cells than the limits allow for that many of them,
-// more than Limits.Crowd of those that one meets become one, a crowd, which stands
-// for every byte of their hull: conflicts are found that are none, and none is lost.
-// Of a negative number of accesses crowds never form: the caller bounds them.
+// accesses is how many accesses will be entered. Once they have met more cells than the
+// limits allow for that number, cells are united into crowds: if an access meets more
+// than Limits.Crowd cells, these become one cell, which stands for every byte of their
+// common hull. Then conflicts may be reported that are none, but none is missed. If
+// accesses is negative, crowds are never formed, and the caller must bound the work.
 func NewState(ctx context.Context, f *Facts, accesses int) *State {
 	s := &State{ctx: ctx, facts: f, cells: newCells(len(f.roots)), allowed: math.MaxInt}
 	if accesses >= 0 {
@@ -82,50 +84,50 @@ func NewState(ctx context.Context, f *Facts, accesses int) *State {
 	return s
 }
 
-// Allow makes room for more accesses than the state was made for.
+// Allow raises the limit for that many more accesses.
 func (s *State) Allow(accesses int) { s.allowed += limits.PerAccess * accesses }
 
-// Renew forgets all cells, and how many were looked at, as of a state that was made
-// for no access.
+// Renew forgets all cells, and how many were looked at. The limit becomes that of a
+// state for no accesses.
 func (s *State) Renew() {
 	s.Reset()
 	s.looked, s.allowed = 0, limits.Free
 }
 
-// Grow makes room for memories that the facts have learned of.
+// Grow makes room for memories that the facts know since [Facts.Grow].
 func (s *State) Grow() {
 	for len(s.roots) < len(s.facts.roots) {
 		s.roots = append(s.roots, treeRoots{})
 	}
 }
 
-// Cell returns a cell by its number, which is valid until the next one is entered.
+// Cell returns cell n. It stays valid until the next access is entered.
 func (s *State) Cell(n int32) *Cell { return &s.nodes[n] }
 
-// Looked returns the number of cells that accesses have met.
+// Looked returns how many cells accesses have met so far.
 func (s *State) Looked() int { return s.looked }
 
-// Operations returns the number of nodes of trees that were visited: a measure of
-// work that no clock disturbs.
+// Operations returns how many nodes of trees were visited: a measure of work that does
+// not depend on a clock.
 func (s *State) Operations() int64 { return s.ops }
 
-// Begin starts a command: what the one before found is forgotten.
+// Begin starts a command, and forgets what was found for the one before.
 func (s *State) Begin() {
 	s.hits, s.spans, s.mark = s.hits[:0], s.spans[:0], s.changes
 }
 
-// Look returns the cells that a meets, exactly as far as [Disjoint] knows. It
-// is called once for each access of a command, in their order, before any of
-// them is entered.
+// Look returns the cells that may share a byte with a. It is called for each access of
+// a command, in their order, before any of them is entered. The result is valid until
+// the next call.
 func (s *State) Look(a *Access) []int32 {
-	s.polls.Poll(s.ctx, 16) // each may meet many cells
+	s.polls.Poll(s.ctx, 16) // an access may meet many cells
 	from := len(s.hits)
 	s.find(a.Root, a.Lo, a.End)
 	s.spans = append(s.spans, int32(from), int32(len(s.hits)))
 	hits := s.hits[from:]
 	s.looked += len(hits)
 	if a.Region == 0 && s.roots[a.Root].loose == 0 {
-		return hits // all are solid, and so is a: their hulls decide
+		return hits // all are solid and so is a, so comparing hulls is exact
 	}
 	exact := true
 	for _, h := range hits {
@@ -146,7 +148,7 @@ func (s *State) Look(a *Access) []int32 {
 	return s.met
 }
 
-// found returns the cells whose hulls meet access k of the command, a.
+// found returns the cells whose hulls meet a, which is access k of the command.
 func (s *State) found(k int, a *Access) []int32 {
 	var hits []int32
 	if s.mark == s.changes && 2*k < len(s.spans) {
@@ -160,8 +162,8 @@ func (s *State) found(k int, a *Access) []int32 {
 	return hits
 }
 
-// retirable is found for a write. A loose one retires no solid cells but those that lie
-// in its core, so that of the others only their readers matter, where they are shared.
+// retirable is found for a write. If the write is loose, it can remove only those solid
+// cells that lie in its core. The others matter only where their readers are shared.
 func (s *State) retirable(k int, a *Access) []int32 {
 	if a.Region == 0 || s.Share != nil || 2*k < len(s.spans) {
 		return s.found(k, a)
@@ -175,8 +177,8 @@ func (s *State) retirable(k int, a *Access) []int32 {
 	return s.hits[from:]
 }
 
-// Enter notes all accesses of a command: reads first, for its writes retire
-// them.
+// Enter notes all accesses of a command under number x: reads first, because its writes
+// may remove cells that its reads need.
 func (s *State) Enter(as []Access, x int32) {
 	for k := range as {
 		if !as[k].Write {
@@ -190,7 +192,7 @@ func (s *State) Enter(as []Access, x int32) {
 	}
 }
 
-// meets reports whether a and cell c, whose hulls share a byte, may share one.
+// meets reports whether a and c, whose hulls share a byte, may share one.
 func (s *State) meets(a *Access, c *Cell) bool {
 	return s.facts.meet(a.Region, c.Region, a.Lo, a.End, c.Lo, c.End)
 }
@@ -209,7 +211,7 @@ func (s *State) read(r, x int32) int32 {
 	return s.Reader(r, x)
 }
 
-// AddRead notes that x reads a, access k of the command.
+// AddRead notes that x reads a, which is access k of the command.
 func (s *State) AddRead(k int, a *Access, x int32) {
 	hits := s.found(k, a)
 	if a.Region != 0 {
@@ -227,14 +229,14 @@ func (s *State) AddRead(k int, a *Access, x int32) {
 	for n, h := range hits {
 		c := &s.nodes[h]
 		if c.Region != 0 {
-			break // the solid ones come first
+			break // the solid cells come first
 		}
 		if n == 0 {
 			before = c.prev
 		}
 		if c.Lo > at {
 			s.insertSolid(a.Root, before, Cell{Lo: at, End: c.Lo, W: None, R: s.read(None, x)})
-			c = &s.nodes[h] // the cells may have moved
+			c = &s.nodes[h] // the slice of cells may have been reallocated
 		}
 		at, before = c.End, h
 		r := c.R
@@ -243,7 +245,7 @@ func (s *State) AddRead(k int, a *Access, x int32) {
 			c = &s.nodes[h]
 			c.R = r
 		}
-		if c.End > a.End { // its tail is not read
+		if c.End > a.End { // the tail of the cell is not read
 			tail := *c
 			tail.Lo = a.End
 			c.End = a.End
@@ -251,7 +253,7 @@ func (s *State) AddRead(k int, a *Access, x int32) {
 			s.insertSolid(a.Root, h, tail)
 			c = &s.nodes[h]
 		}
-		if c.Lo < a.Lo { // its head is not read
+		if c.Lo < a.Lo { // the head of the cell is not read
 			body := *c
 			body.Lo, body.R = a.Lo, s.read(r, x)
 			c.End = a.Lo
@@ -270,8 +272,7 @@ func (s *State) AddRead(k int, a *Access, x int32) {
 	s.Crowd(a)
 }
 
-// solidBefore returns the last solid cell of a memory that begins before lo, or
-// 0.
+// solidBefore returns the last solid cell of a memory that begins before lo, or 0.
 func (s *State) solidBefore(root int32, lo int64) int32 {
 	at := int32(0)
 	for n := s.roots[root].solid; n != 0; {
@@ -285,10 +286,11 @@ func (s *State) solidBefore(root int32, lo int64) int32 {
 	return at
 }
 
-// AddWrite notes that x writes a, access k of the command.
+// AddWrite notes that x writes a, which is access k of the command.
 func (s *State) AddWrite(k int, a *Access, x int32) {
 	hits := s.retirable(k, a)
-	// The solid cell that becomes a's, or before which a's stands.
+	// same is the solid cell that becomes the cell of a; otherwise the cell of a is put
+	// in before the cell `before`.
 	same, before := int32(0), int32(0)
 	solid := a.Region == 0
 	if solid && (len(hits) == 0 || s.nodes[hits[0]].Region != 0) {
@@ -321,7 +323,7 @@ func (s *State) AddWrite(k int, a *Access, x int32) {
 			c.R = r
 		}
 		switch {
-		case c.Lo < a.Lo: // its head stays
+		case c.Lo < a.Lo: // the head of the cell stays
 			if c.End > a.End {
 				tail := *c
 				tail.Lo = a.End
@@ -331,7 +333,7 @@ func (s *State) AddWrite(k int, a *Access, x int32) {
 			c.End = a.Lo
 			s.changes++
 			before = h
-		case c.End > a.End: // its tail stays
+		case c.End > a.End: // the tail of the cell stays
 			c.Lo = a.End
 			*s.spot(a.Root, a.End) = h
 			s.changes++
@@ -358,8 +360,8 @@ func (s *State) AddWrite(k int, a *Access, x int32) {
 	s.Crowd(a)
 }
 
-// Crowd makes one cell of those that a meets, where there are too many; solid ones
-// that reach out of a stay.
+// Crowd unites the cells that a meets if the limit is exceeded. Solid cells that reach
+// beyond a stay as they are.
 func (s *State) Crowd(a *Access) {
 	if s.looked > s.allowed {
 		s.unite(a)

@@ -8,9 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// families are lists of n commands, each of two reads and a write: an arena of
-// eight places used again and again; two halves of a buffer and the whole of it
-// in turn; a place for each command.
+// families are lists of n commands, each with two reads and a write: over an arena of
+// eight slots that are used again and again; over two halves of a buffer and the whole
+// of it in turn; or over a slot for each command.
 var families = map[string]func(i int64) (a, b, c [2]int64){
 	"arena":    func(i int64) (a, b, c [2]int64) { return slot(i - 1), slot(i - 2), slot(i) },
 	"pingpong": func(i int64) (a, b, c [2]int64) { return half(i - 1), half(i - 2), half(i) },

@@ -10,29 +10,31 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// maxRuns is how many runs of a constant strided write are entered one by one,
-// which is exact; one of more runs counts as a hull whose bytes it may miss.
+// maxRuns is the number of runs up to which a constant strided write is entered run by
+// run, which is exact. Beyond it the write counts as a region that may miss bytes of
+// its hull.
 const maxRuns = 32
 
-// builder goes through the list. A [bytestate.State] knows which def wrote each byte
-// last; a command costs O((k+1) log n) for k defs met.
+// builder goes through the list of commands. Its [bytestate.State] knows which def
+// wrote each byte last. A command that meets k of n defs costs O((k+1) log n).
 type builder struct {
 	ctx      context.Context
 	g        *ir.Graph
 	f        *Flow
 	state    *bytestate.State
-	accesses []bytestate.Access // of each def; root None: none
-	allowed  int                // how many defs reads and writes may meet
-	bottom   int32              // the def of the last command of unknown effects, or −1: what untouched memory holds
+	accesses []bytestate.Access // by def; root None: it touches no byte
+	allowed  int                // how many defs reads and writes may still meet
+	bottom   int32              // what untouched memory holds: the def of the last command of unknown effects, or −1
 
-	command []int32 // of each def
+	command []int32 // by def: its command
 	slab    []Source
 	found   []int32
-	stamp   []int32 // of each def: the unknown command that found it last; made for the first
+	stamp   []int32 // by def: the last unknown command whose sources contain it; allocated for the first such command
 }
 
-// Build computes the flow of g, by the effects that it stores. The list is one
-// replay: scratch and outputs begin undefined.
+// Build computes the flow of g from the effects that it stores. It looks at one replay,
+// at whose beginning scratch memory and outputs are undefined. ctx is polled
+// ([interrupt.Poll]).
 func Build(ctx context.Context, g *ir.Graph) *Flow {
 	facts := bytestate.NewFacts(g)
 	b := &builder{ctx: ctx, g: g, f: &Flow{Graph: g, facts: facts}, state: bytestate.NewState(ctx, facts, -1), bottom: -1}
@@ -46,7 +48,7 @@ func Build(ctx context.Context, g *ir.Graph) *Flow {
 	return b.f
 }
 
-// count lists the commands and makes room.
+// count lists the commands, and allocates the tables.
 func (b *builder) count() {
 	f := b.f
 	n, uses, defs := 0, 0, 0
@@ -96,11 +98,10 @@ func (b *builder) add(i int32) {
 	s.useEnd, s.defEnd = int32(len(f.uses)), int32(len(f.defs))
 }
 
-// crowded reports whether command i meets too many writes. Those that a read may see
-// are listed, and those that params move compared one by one, within the limits of
-// [bytestate.Limits]; beyond them such a command, as one of many that read what many
-// wrote, counts as one of unknown effects, which reads and may write everything: less
-// is known, nothing false.
+// crowded reports whether command i meets too many writes. The writes that a read may
+// see are listed, and writes that params move are compared one by one, within
+// [bytestate.Limits]. Beyond these limits such a command counts as one of unknown
+// effects, which reads and may write everything. Then less is known, but nothing false.
 func (b *builder) crowded(i int32) bool {
 	most := bytestate.Bound().Crowd
 	meets := func(r *ir.Region, must bool) bool {
@@ -187,13 +188,13 @@ func (b *builder) use(r *ir.Region, update int32) {
 	u.Sources = b.slab[first:len(b.slab):len(b.slab)]
 }
 
-// sources appends the defs that a may see to the slab, oldest first.
+// sources appends to the slab the defs that a may see, oldest first.
 func (b *builder) sources(a *bytestate.Access) (initial, certain bool) {
 	s := b.state
 	s.Begin()
 	met := s.Look(a)
 	if len(met) == 1 {
-		// The usual case: one def holds all of it.
+		// The usual case: one def covers all of it.
 		if c := s.Cell(met[0]); c.Region == 0 && s.Holds(c, a) {
 			b.source(c.W, b.f.facts.Within(&b.accesses[c.W], a))
 			return false, false
@@ -208,7 +209,7 @@ func (b *builder) sources(a *bytestate.Access) (initial, certain bool) {
 	}
 	slices.Sort(b.found)
 	b.found = slices.Compact(b.found)
-	// Nothing that was written before a def which covers all of a can be seen.
+	// Whatever was written before a def that covers all of a cannot be seen.
 	covered, last := false, 0
 	for k := len(b.found) - 1; k >= 0 && !covered; k-- {
 		covered, last = b.f.facts.Within(&b.accesses[b.found[k]], a), k
@@ -258,7 +259,8 @@ func (b *builder) def(i int32, r *ir.Region, must bool) {
 		})
 		return
 	} else if s.AddWrite(0, &a, n); x.CoreLo < x.CoreEnd {
-		// What it covers whatever the params, it covers exactly.
+		// It covers its core for every value of the params, so it hides all older bytes
+		// there.
 		part.Lo, part.End = x.CoreLo, x.CoreEnd
 		s.AddWrite(0, &part, n)
 	}
@@ -293,11 +295,12 @@ func (b *builder) unknown(i int32) {
 	b.state.Reset()
 }
 
-// outlives reports whether what is written to memory of kind k is seen after the
-// replay: by the host, or, of an input that is carried to, by the next replay.
+// outlives reports whether the contents of a memory of kind k are seen after the
+// replay: by the host or, if something is carried to an input, by the next replay.
 func outlives(k ir.MemKind) bool { return k == ir.Output || k == ir.State || k == ir.Input }
 
-// finish turns sources into readers, and marks what is final and live.
+// finish turns sources into readers, and marks the defs that are final and the commands
+// that are live.
 func (b *builder) finish() {
 	f := b.f
 	b.state.Each(func(root ir.MemID, c *bytestate.Cell) {
@@ -320,7 +323,7 @@ func (b *builder) finish() {
 		f.live[i] = live
 		us := f.Reads(i)
 		for k := range us {
-			// What a final may-write left alone is final too.
+			// The bytes beneath a final may-write are final too.
 			if us[k].Update < 0 || !ds[us[k].Update].Final {
 				continue
 			}
@@ -333,8 +336,9 @@ func (b *builder) finish() {
 	}
 }
 
-// beneath marks as final what a final may-write of the same command may leave
-// alone: the writes of one command have no order but that of the list.
+// beneath marks earlier writes of the same command as final if a final may-write may
+// leave their bytes alone: the writes of one command are ordered only by the list of
+// its effects.
 func beneath(b *ir.Bounds, ds []Def) {
 	for k := len(ds) - 1; k > 0; k-- {
 		if ds[k].Must || !ds[k].Final {
@@ -346,7 +350,8 @@ func beneath(b *ir.Bounds, ds []Def) {
 	}
 }
 
-// read fills Def.Readers, in one slab for that many sources.
+// read fills Def.Readers. sources is the number of all sources, which is the size of
+// the slab of readers.
 func (f *Flow) read(sources int) {
 	count := make([]int32, len(f.defs)+1)
 	for i := range f.uses {

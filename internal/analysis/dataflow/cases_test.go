@@ -64,8 +64,8 @@ func print(f *dataflow.Flow, i, k int) string {
 	return out
 }
 
-// A cache: rows before pos come from before the replay, the rows at pos from its
-// writer, and a row written under the same expression again hides the first.
+// A cache. Rows before pos hold what they held before the replay, rows at pos come from
+// their writer, and a second write of a row at the same expression hides the first.
 func TestRowsOfACache(t *testing.T) {
 	c, k := newCases(), ir.Const
 	row := at(c.st, c.pos.Scale(64), c.n.Scale(64))
@@ -87,12 +87,12 @@ func TestRowsOfACache(t *testing.T) {
 	require.Empty(t, f.Undefined())
 }
 
-// What a symbolic write covers for every value of its params, it hides; beyond
-// that an older write may show.
+// A write that params move hides what it covers for every value of the params;
+// elsewhere an older write may still be seen.
 func TestPartlyCertain(t *testing.T) {
 	c, k := newCases(), ir.Const
 	c.run(writes(true, at(c.s, k(0), k(1024))))
-	c.run(writes(true, at(c.s, k(0), c.n.Scale(64)))) // 64 bytes at least
+	c.run(writes(true, at(c.s, k(0), c.n.Scale(64)))) // at least 64 bytes
 	c.run(reads(at(c.s, k(0), k(64))))
 	c.run(reads(at(c.s, k(0), k(128))))
 	f := dataflow.Build(context.Background(), c.Unfinished())
@@ -100,7 +100,7 @@ func TestPartlyCertain(t *testing.T) {
 	require.Equal(t, "0w 1 ", print(f, 3, 0))
 }
 
-// Interleaved columns are kept apart, and together they cover the rows.
+// Interleaved columns are told apart, and together they cover the rows.
 func TestColumns(t *testing.T) {
 	c, k := newCases(), ir.Const
 	rows := ir.Dim{Count: k(8), Stride: 64}
@@ -119,8 +119,8 @@ func TestColumns(t *testing.T) {
 	require.Equal(t, "4w ", print(f, 6, 0))
 }
 
-// A may-write passes on what it leaves alone: it hides the must-write from the
-// read after it, reads it itself, and both may be final.
+// A may-write passes on what it leaves alone: it hides the must-write from the read
+// after it, reads the must-write itself, and both may be final.
 func TestMayWritePassesOn(t *testing.T) {
 	c, k := newCases(), ir.Const
 	whole := at(c.y, k(0), k(64))
@@ -144,8 +144,8 @@ func TestMayWritePassesOn(t *testing.T) {
 	require.Equal(t, int32(3), u[0].Command)
 }
 
-// An unknown command sees everything that is not overwritten, and everything
-// after it may see the unknown command.
+// An unknown command sees everything that is not overwritten, and everything after it
+// may see the unknown command.
 func TestUnknownCommand(t *testing.T) {
 	c, k := newCases(), ir.Const
 	whole := at(c.s, k(0), k(64))

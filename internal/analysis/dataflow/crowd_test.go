@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Where many read what many wrote, the pairs that are listed stay in proportion to
-// the commands, and what is left out is said.
+// Where many commands read what many wrote, the pairs that are listed stay in
+// proportion to the commands, and the commands that count as unknown say so.
 func TestSourcesAreLinear(t *testing.T) {
 	pairs := func(n int) (per float64) {
 		f := dataflow.Build(context.Background(), benchgraphs.Pieces(n))
@@ -41,8 +41,8 @@ func TestSourcesAreLinear(t *testing.T) {
 	require.True(t, f.Live(0), "what a crowded command may read is live")
 }
 
-// A strided write lies over what was written before: it is compared with nothing that
-// it cannot hide, so that many of them over many pieces are no crowd.
+// A strided write over many written pieces is compared only with what it can hide, so
+// many such writes are no crowd.
 func TestStridedWritesOverManyPieces(t *testing.T) {
 	const n = 4_000
 	b := ir.NewBuilder("strided")

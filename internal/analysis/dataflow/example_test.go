@@ -8,7 +8,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// A scratch value is filled, half of it is overwritten, and all is copied out.
+// A scratch value is filled, half of it is overwritten, and all of it is copied to an
+// output.
 func Example() {
 	b := ir.NewBuilder("g")
 	t := b.Memory(ir.Memory{Name: "t", Kind: ir.Scratch, Size: 32})

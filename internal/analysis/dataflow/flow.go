@@ -8,36 +8,36 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Flow is what [Build] found. Its slices are shared: do not change them.
+// Flow is the result of [Build]. Its slices are shared: do not change them.
 type Flow struct {
 	Graph    *ir.Graph
-	Commands []ir.Command // without barriers, commits and groups, in list order
+	Commands []ir.Command // in list order, without barriers, commits and groups
 
-	byID   []named // ascending; made when first asked
-	spans  []span  // of each command
+	byID   []named // ascending; made when it is first needed
+	spans  []span  // by command
 	uses   []Use
 	defs   []Def
 	pillar []bool
 	live   []bool
-	crowd  []int32 // commands whose known effects count as unknown
+	crowd  []int32 // commands whose effects are known but count as unknown
 	facts  *bytestate.Facts
-	// Where the sources of uses and the readers of defs lie.
+	// The slabs that Use.Sources and Def.Readers are parts of.
 	sources []Source
 	readers []Reader
 }
 
-// span is where the uses and defs of a command are.
+// span says where the uses and defs of a command are.
 type span struct{ use, useEnd, def, defEnd int32 }
 
 // Bounds returns the bounds of expressions over the graph's params.
 func (f *Flow) Bounds() *ir.Bounds { return f.facts.Bounds() }
 
-// Facts are those of the graph's regions, which the flow uses too: not for concurrent
-// use.
+// Facts returns the facts of the graph's regions. The flow uses them too, so they are
+// not for concurrent use.
 func (f *Flow) Facts() *bytestate.Facts { return f.facts }
 
-// Hull returns bounds [lo, end) of the bytes of a region, in its root memory, over all
-// values of the params: not for concurrent use.
+// Hull returns the hull [lo, end) of a region in its root memory, over all values of
+// the params. Not for concurrent use.
 func (f *Flow) Hull(r *ir.Region) (lo, end int64) {
 	a, _ := f.facts.Place(r)
 	return a.Lo, a.End
@@ -45,27 +45,27 @@ func (f *Flow) Hull(r *ir.Region) (lo, end int64) {
 
 // Use is a region that a command reads.
 type Use struct {
-	Region  ir.Region // rooted; of memory NoMem for a command of unknown effects
+	Region  ir.Region // in its root memory; of memory NoMem for a command of unknown effects
 	Sources []Source  // the defs that it may see, oldest first
-	// Initial: it may see bytes that no command of this replay wrote.
+	// Initial says that it may see bytes that no command of this replay wrote.
 	Initial bool
-	// Certain: it does see such bytes, whatever the params.
+	// Certain says that it does see such bytes, whatever the params.
 	Certain bool
-	// Update is −1 for what the effects list as a read, and for constants; for the old
-	// bytes of a may-write, the number of that write.
+	// Update is the number of the may-write whose old bytes this use stands for; −1 for
+	// the reads that the effects list, and for constants.
 	Update int32
 }
 
 // Source is one def that a use may see.
 type Source struct {
-	Command int32 // index in [Flow.Commands]
-	Write   int32 // number of the def among [Flow.Writes] of that command
+	Command int32 // its command, as an index in [Flow.Commands]
+	Write   int32 // its number among [Flow.Writes] of that command
 	Must    bool  // a must-write
-	Whole   bool  // it covers the use's region, whatever the params
+	Whole   bool  // it covers the region of the use, whatever the params
 }
 
-// Single returns the must-write whose bytes the use sees, all of them and no
-// others.
+// Single returns the must-write from which all bytes of the use come. ok is false if
+// there may be others.
 func (u *Use) Single() (Source, bool) {
 	if len(u.Sources) != 1 || u.Initial {
 		return Source{}, false
@@ -76,22 +76,22 @@ func (u *Use) Single() (Source, bool) {
 
 // Def is a region that a command writes.
 type Def struct {
-	Region  ir.Region // rooted; of memory NoMem for a command of unknown effects
+	Region  ir.Region // in its root memory; of memory NoMem for a command of unknown effects
 	Must    bool
 	Readers []Reader // the uses that may see it, in list order
-	Final   bool     // an output or state may end with its bytes
+	Final   bool     // an output or state may hold its bytes at the end
 }
 
-// Reader is a use: number Read among [Flow.Reads] of a command.
+// Reader is a use: number Read among [Flow.Reads] of command Command.
 type Reader struct{ Command, Read int32 }
 
-// named is the place of a command in Commands, by its ID.
+// named is the index in Commands of the command with an ID.
 type named struct {
 	id ir.ID
 	at int32
 }
 
-// Index returns the place of a command in Commands.
+// Index returns the index in Commands of the command with an ID.
 func (f *Flow) Index(id ir.ID) (int, bool) {
 	if f.byID == nil {
 		sorted := true
@@ -112,26 +112,26 @@ func (f *Flow) Index(id ir.ID) (int, bool) {
 	return int(f.byID[k].at), true
 }
 
-// Reads returns the uses of command i: the reads of its effects in their order,
-// then the old bytes of each may-write, then what it is given as a constant in
-// memory that commands write ([hazard.Given]).
+// Reads returns the uses of command i: first the reads of its effects in their order,
+// then the old bytes of each may-write, then what it reads as constants from memory
+// that commands write ([hazard.Given]).
 func (f *Flow) Reads(i int) []Use {
 	s := &f.spans[i]
 	return f.uses[s.use:s.useEnd:s.useEnd]
 }
 
-// Writes returns the defs of command i: the writes of its effects in their
-// order.
+// Writes returns the defs of command i: the writes of its effects in their order.
 func (f *Flow) Writes(i int) []Def {
 	s := &f.spans[i]
 	return f.defs[s.def:s.defEnd:s.defEnd]
 }
 
-// Uses and Defs return how many there are in the whole graph. FirstUse and
-// FirstDef number them, for tables: read k of command i is use FirstUse(i)+k.
+// Uses returns the number of uses in the graph. Read k of command i is use
+// FirstUse(i)+k, for callers that keep tables of uses; writes and defs are numbered
+// likewise.
 func (f *Flow) Uses() int { return len(f.uses) }
 
-// Defs: see Uses.
+// Defs returns the number of defs in the graph; see Uses.
 func (f *Flow) Defs() int { return len(f.defs) }
 
 // FirstUse returns the number of the first read of command i; see Uses.
@@ -140,15 +140,15 @@ func (f *Flow) FirstUse(i int) int32 { return f.spans[i].use }
 // FirstDef returns the number of the first write of command i; see Uses.
 func (f *Flow) FirstDef(i int) int32 { return f.spans[i].def }
 
-// def returns the number of the def of a source.
+// def returns the number of the def that a source refers to.
 func (f *Flow) def(s *Source) int32 { return f.spans[s.Command].def + s.Write }
 
-// Unknown reports whether the effects of command i are unknown, or count as such:
-// see [Flow.Why].
+// Unknown reports whether the effects of command i are unknown or count as unknown;
+// [Flow.Why] says why.
 func (f *Flow) Unknown(i int) bool { return f.pillar[i] }
 
-// Crowded reports whether commands whose effects are known count as unknown, because
-// the writes that they may see, or that params move, are too many to be listed.
+// Crowded reports whether the effects of some command count as unknown although they
+// are known, because the writes that it may see are too many to list.
 func (f *Flow) Crowded() bool { return len(f.crowd) > 0 }
 
 // Why says why command i is [Flow.Unknown].
@@ -169,17 +169,17 @@ func (f *Flow) Pillar() int {
 	return -1
 }
 
-// Live reports whether what command i writes may reach an output or state, or a
-// command of unknown effects; such a command itself is live.
+// Live reports whether what command i writes may reach an output, a state or a command
+// of unknown effects. A command of unknown effects is live.
 func (f *Flow) Live(i int) bool { return f.live[i] }
 
 // Fixed reports whether no command writes memory m.
 func (f *Flow) Fixed(m ir.MemID) bool { return f.facts.Fixed(m) }
 
-// Levels returns for each command the length of the longest chain of values that
-// ends in it, itself included, and the greatest of them: depth∞, the number of
-// epochs below which no renaming and no order brings the graph. Nothing crosses a
-// command of unknown effects.
+// Levels returns, by command, the length of the longest chain of values that ends in
+// it, itself included. depth, the greatest of them, is what docs and reports call
+// depth∞: no renaming of memory and no reordering brings the graph below this number of
+// epochs. Nothing crosses a command of unknown effects.
 func (f *Flow) Levels() (levels []int32, depth int32) {
 	levels = make([]int32, len(f.Commands))
 	floor := int32(0)
@@ -200,15 +200,15 @@ func (f *Flow) Levels() (levels []int32, depth int32) {
 	return levels, depth
 }
 
-// Undefined is a read of scratch or output bytes that no command wrote, by a
-// command whose results may reach an output or state.
+// Undefined is a read of bytes of scratch memory or an output that no command wrote, by
+// a command whose results may reach an output or state.
 type Undefined struct {
 	Command int32
 	Use     *Use
 }
 
-// Undefined lists them in list order. A recording that has one with Use.Certain
-// set is faulty; without it, it may be.
+// Undefined lists these reads in list order. If Use.Certain of one is set, the
+// recording is faulty; otherwise it may be.
 func (f *Flow) Undefined() []Undefined {
 	var out []Undefined
 	for i := range f.Commands {

@@ -14,9 +14,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// graph draws commands over small memories of every kind that is written, with
-// aliases, strides, may-writes, atomics and now and then unknown effects;
-// symbolic, with ranges that params move.
+// graph draws commands over small memories of every kind that commands write, with
+// aliases, strides, may-writes, atomics and sometimes unknown effects. If symbolic is
+// set, params move ranges.
 func graph(t *rapid.T, symbolic bool) *ir.Graph {
 	b := ir.NewBuilder("g")
 	var pos, n ir.ParamID
@@ -75,10 +75,10 @@ func graph(t *rapid.T, symbolic bool) *ir.Graph {
 	return b.Unfinished()
 }
 
-// def names a write: command, number.
+// def names a write by its command and its number there.
 type def [2]int
 
-// bytes of a root memory, by number.
+// touched returns the bytes of a region, as offsets in its root memory.
 func touched(g *ir.Graph, r ir.Region, params []uint32) []int64 {
 	var out []int64
 	r = bytestate.Rooted(g, r)
@@ -91,17 +91,16 @@ func touched(g *ir.Graph, r ir.Region, params []uint32) []int64 {
 	return out
 }
 
-// seen is what the slow run saw in one use: the last writer of each byte, and
-// whether some byte had none.
+// seen is what the slow run saw in one use: the last writers of its bytes, and whether
+// some byte had none.
 type seen struct {
 	sources map[def]bool
 	initial bool
 	bytes   map[int64]bool
 }
 
-// slow runs the list byte by byte for one choice of params. Every byte of every
-// memory knows all that was written to it since the last must-write, that one
-// included.
+// slow runs the list byte by byte for one choice of params. Every byte of every memory
+// remembers all writes since its last must-write, that one included.
 func slow(g *ir.Graph, f *dataflow.Flow, params []uint32) (uses [][]seen, final map[def]bool) {
 	type place struct {
 		mem  ir.MemID
@@ -187,8 +186,8 @@ func valuations(g *ir.Graph, f func([]uint32)) {
 	}
 }
 
-// Whatever the params, a use lists every def that one of its bytes comes from,
-// and says if some bytes are nobody's.
+// Whatever the params, a use lists every def that one of its bytes comes from, and says
+// if it has bytes that no command wrote.
 func TestSourcesCoverWhatIsSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := graph(t, rapid.Bool().Draw(t, "symbolic"))
@@ -197,7 +196,7 @@ func TestSourcesCoverWhatIsSeen(t *testing.T) {
 }
 
 // Where too many writes that params move meet, a command counts as one of unknown
-// effects, and what is found is true of that.
+// effects, and the flow is right for that.
 func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 	crowded := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -218,8 +217,8 @@ func TestCrowdsCoverWhatIsSeen(t *testing.T) {
 	require.Positive(t, crowded)
 }
 
-// The same holds of a flow that follows a new order of the commands, and none of
-// its sources is more than what is found anew lists.
+// The same holds for a flow that followed a new order of the commands, and its sources
+// are among those that a new flow of that order lists.
 func TestReorderFollows(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -309,7 +308,8 @@ func covers(t *rapid.T, g *ir.Graph, f *dataflow.Flow) {
 	})
 }
 
-// consistent: readers are sources turned round, and what is live has a reason.
+// consistent checks that readers are the sources turned around, and that every live
+// command has a reason to be live.
 func consistent(t require.TestingT, f *dataflow.Flow) {
 	forth, back := map[[4]int]int{}, map[[4]int]int{}
 	for i := range f.Commands {
@@ -342,8 +342,8 @@ func consistent(t require.TestingT, f *dataflow.Flow) {
 	}
 }
 
-// Where no param moves anything, the sources of an unstrided use are exact: what is
-// listed is seen. (A strided one may list what lies between its runs.)
+// Where no param moves anything, the sources of an unstrided use are exact: every
+// source listed is seen. (A strided use may list what lies between its runs.)
 func TestSourcesAreExactWithoutParams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := graph(t, false)

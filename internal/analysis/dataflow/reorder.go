@@ -8,13 +8,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Reorder makes f the flow of the list in another order, in place: command i is
-// what was order[i]. Commands that conflict must be as they were to one another,
-// so that every read sees the writes that it saw. The commands that are not live
-// ([Flow.Live]) may be left out, all of them.
+// Reorder turns f, in place, into the flow of the list in another order, in which
+// command i is the former command order[i]. Commands that conflict must keep their
+// order, so that every read sees the writes that it saw before. Commands that are not
+// live ([Flow.Live]) may be left out, but only all of them together.
 func (f *Flow) Reorder(order []int32) {
 	const gone = -1
-	at := make([]int32, len(f.Commands)) // the new place of each
+	at := make([]int32, len(f.Commands)) // the new index of each
 	for i := range at {
 		at[i] = gone
 	}
@@ -32,7 +32,7 @@ func (f *Flow) Reorder(order []int32) {
 	for i := range f.Commands {
 		us, ds := f.Reads(i), f.Writes(i)
 		for k := range us {
-			ss := us[k].Sources // of live commands, if any was left out
+			ss := us[k].Sources // all of live commands, if any was left out
 			for j := range ss {
 				ss[j].Command = at[ss[j].Command]
 			}
@@ -71,8 +71,8 @@ func permuted[T any](x []T, order []int32) []T {
 	return out
 }
 
-// Renumber follows a change of the numbers of memories: m is now to[m]. No command
-// touches what is gone.
+// Renumber follows a change of the numbers of memories: memory m becomes to[m]. No
+// command may touch a memory that is removed.
 func (f *Flow) Renumber(to []ir.MemID) {
 	number := func(r *ir.Region) {
 		if r.Mem != ir.NoMem {
@@ -85,5 +85,5 @@ func (f *Flow) Renumber(to []ir.MemID) {
 	for i := range f.defs {
 		number(&f.defs[i].Region)
 	}
-	f.facts = bytestate.NewFacts(f.Graph) // its regions are of the old numbers
+	f.facts = bytestate.NewFacts(f.Graph) // the old facts have regions with old numbers
 }

@@ -6,24 +6,24 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Replacement is one command in the place of several.
+// Replacement is one command that takes the place of several.
 type Replacement struct {
-	Members []int32 // ascending indices in [Flow.Commands]
-	At      int32   // the member where Command stands
+	Members []int32 // indices in [Flow.Commands], ascending
+	At      int32   // the member at whose position Command stands
 	Command ir.Command
 }
 
-// Replace returns the flow of the list in which commands were replaced, without
-// looking at the bytes again; nil if that cannot be told from f. Each replacement
-// must have known effects: must-writes of regions that members wrote, reads of
-// regions that members read from outside; nothing that it does not write may be
-// seen outside the group; and nothing that its accesses conflict with stands
-// between a member and the place of it.
+// Replace returns the flow of the list in which commands were replaced, without looking
+// at bytes again. It returns nil if f does not suffice for that. The command of each
+// replacement must have known effects: it must-writes regions that members wrote, and
+// reads regions that members read from outside. What members wrote and it does not
+// write must not be seen outside the group. No command that conflicts with its accesses
+// may stand between a member and its own position.
 //
-// Only Use.Certain may differ from what [Build] finds: it may be false where no
-// command covers the use any longer.
+// The result may differ from that of [Build] only in Use.Certain, which may be false
+// where no command covers the use any longer.
 //
-// spare is a flow that nobody needs any more, whose memory is used again, or nil.
+// spare is a flow that is not needed any more, whose memory is reused, or nil.
 func (f *Flow) Replace(rs []Replacement, spare *Flow) *Flow {
 	r := replacer{old: f, in: make([]int32, len(f.Commands)), def: make([]int32, len(f.defs))}
 	dropped := 0
@@ -60,7 +60,7 @@ func (f *Flow) Replace(rs []Replacement, spare *Flow) *Flow {
 	return r.f
 }
 
-// room returns an empty slice for n elements, in s if that is long enough.
+// room returns an empty slice with capacity n, in the memory of s if that suffices.
 func room[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, 0, n)
@@ -68,12 +68,12 @@ func room[T any](s []T, n int) []T {
 	return s[:0]
 }
 
-// replacer makes f out of old.
+// replacer computes f from old.
 type replacer struct {
 	old, f *Flow
-	in     []int32 // of each old command: its replacement, or −1
-	def    []int32 // of each old def: its number in f, or −1
-	owner  []int32 // of each def of f: its command
+	in     []int32 // by old command: its replacement, or −1
+	def    []int32 // by old def: its number in f, or −1
+	owner  []int32 // by def of f: its command
 }
 
 func (r *replacer) begin(n ir.Command, pillar, live bool) {
@@ -82,7 +82,7 @@ func (r *replacer) begin(n ir.Command, pillar, live bool) {
 	f.Commands, f.pillar, f.live = append(f.Commands, n), append(f.pillar, pillar), append(f.live, live)
 }
 
-// end closes what begin opened.
+// end closes the command that begin opened.
 func (r *replacer) end() {
 	s := &r.f.spans[len(r.f.spans)-1]
 	s.useEnd, s.defEnd = int32(len(r.f.uses)), int32(len(r.f.defs))
@@ -167,13 +167,13 @@ func (r *replacer) replace(x *Replacement) bool {
 	return true
 }
 
-// same is [ir.Region.Equal]. Of the pairs that are compared here few are equal, and
-// these two words tell most of the others.
+// same is [ir.Region.Equal]. Few of the pairs compared here are equal, and two
+// comparisons of words rule out most of the others.
 func same(a, b *ir.Region) bool {
 	return a.Mem == b.Mem && a.Off.Const == b.Off.Const && a.Equal(*b)
 }
 
-// inside reports whether a use sees a member.
+// inside reports whether a use sees a write of a member.
 func (r *replacer) inside(u *Use, x *Replacement) bool {
 	for _, s := range u.Sources {
 		if slices.Contains(x.Members, s.Command) {
@@ -193,7 +193,7 @@ func (r *replacer) seen(d *Def, x *Replacement) bool {
 	return false
 }
 
-// sources renumbers the sources of all uses and turns them into readers.
+// sources renumbers the sources of all uses, and turns them into readers.
 func (r *replacer) sources() bool {
 	f := r.f
 	n := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/benchgraphs"
 )
 
-// BenchmarkOf reports the cost of a command: it must not grow with the graph.
+// BenchmarkOf reports the time for each command, which must not grow with the graph.
 func BenchmarkOf(b *testing.B) {
 	for _, f := range benchgraphs.Families() {
 		for _, n := range []int{100_000, 1_000_000} {

@@ -15,17 +15,18 @@ import (
 // Report is what [Of] found out about one graph.
 type Report struct {
 	Graph string `json:"-"`
-	// Faults are proved: the graph has no one meaning.
+	// Faults are proved. A graph with a fault has no meaning.
 	Faults []Fault `json:"faults,omitempty"`
-	// Unsure are what could not be decided, Assumed what must be true of commands of
-	// unknown effects, in words.
+	// Unsure lists, in words, what could not be decided. Assumed lists what must be
+	// true of commands of unknown effects.
 	Unsure  []string `json:"cannot_tell,omitempty"`
 	Assumed []string `json:"assumptions,omitempty"`
-	// Undescribed is what the first dispatch has against it that the declaration of
-	// its kernel does not describe; it counts as one of unknown effects.
+	// Undescribed says why the declaration of a kernel does not describe the first
+	// dispatch for which that is so; nil if there is none. Such a dispatch counts as a
+	// command of unknown effects.
 	Undescribed error `json:"-"`
 
-	edges bool // order the graph
+	edges bool // edges order the graph
 }
 
 // Fault is a race or an undefined read.
@@ -33,19 +34,21 @@ type Fault struct {
 	Kind     string  `json:"kind"` // "race" or "undefined"
 	Commands []ir.ID `json:"commands"`
 	Bytes    string  `json:"bytes"` // %name[lo:end]
-	// For is a choice of the params for which it is so, "" if it always is.
+	// For names values of the params for which the fault occurs; it is empty if it
+	// always does.
 	For  string `json:"for,omitempty"`
 	Text string `json:"text"`
 }
 
-// The hints say what to do about the two kinds of fault.
+// The hints say what to do about a fault of each kind.
 const (
 	raceHint      = "put a barrier between them; or, if the list is the order in which they ran, make the graph serial (--recorded-order)"
 	edgeHint      = "add an edge, or a path of edges, from the first to the second; or, if the list is the order in which they ran, make the graph serial (--recorded-order)"
 	undefinedHint = "scratch and outputs begin undefined: write the bytes first, or make the memory a state"
 )
 
-// Of judges a graph that passed [ir.Graph.Check]. The error is the context's.
+// Of judges a graph that has passed [ir.Graph.Check]. The error is that of an ended
+// context.
 func Of(ctx context.Context, g *ir.Graph) (r *Report, err error) {
 	defer interrupt.Catch(&err)
 	r = &Report{Graph: g.Name, edges: g.Ordering == ir.ByEdges}
@@ -100,7 +103,7 @@ func (r *Report) fill(g *ir.Graph, t *hazard.Table) {
 	}
 }
 
-// verbs says what the earlier and the later command do.
+// verbs says in words what the earlier and the later command do to the bytes.
 func verbs(k hazard.Kind) string {
 	switch k {
 	case hazard.RAW:
@@ -118,7 +121,7 @@ func with(values string) string {
 	return ", with " + values
 }
 
-// values writes a choice of params down.
+// values formats an assignment of the params.
 func values(g *ir.Graph, params []uint32) string {
 	var parts []string
 	for i := range params {
@@ -131,7 +134,7 @@ func values(g *ir.Graph, params []uint32) string {
 	return strings.Join(parts, ", ")
 }
 
-// Error is a graph that has no one meaning.
+// Error is the error for a graph that has no meaning.
 type Error struct{ Report *Report }
 
 // Err returns an [*Error] if there is a fault.
@@ -142,7 +145,7 @@ func (r *Report) Err() error {
 	return &Error{r}
 }
 
-// Strict is Err that also refuses what is assumed or unsure.
+// Strict is Err, but also returns an error if something is unsure or assumed.
 func (r *Report) Strict() error {
 	if err := r.Err(); err != nil || len(r.Assumed)+len(r.Unsure) == 0 {
 		return err
@@ -163,7 +166,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("graph %s has no one meaning\n  %s", ir.QuoteName(e.Report.Graph), strings.Join(e.Report.Lines(), "\n  "))
 }
 
-// Lines describes the faults, and behind the first of each kind what to do.
+// Lines describes the faults. After the first fault of each kind it says what to do.
 func (r *Report) Lines() (out []string) {
 	hinted := ""
 	for _, f := range r.Faults {

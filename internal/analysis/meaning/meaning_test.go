@@ -14,8 +14,8 @@ import (
 const foreign = `  kernel @f metallib "m.metallib" sha256 0102030000000000000000000000000000000000000000000000000000000000 "f" args(0 a: device u32 read, 1 o: device u32 write)
 `
 
-// TestOf: what is proved, what is unsure and what is assumed. The judgement
-// itself is compared with every order of small graphs in package hazard.
+// TestOf tests what is proved, what is unsure and what is assumed. Package hazard
+// compares the judgement itself with every order of small graphs.
 func TestOf(t *testing.T) {
 	const memories = "  memory %x input 16\n  memory %s scratch 16\n  memory %y output 16\n"
 	const dispatch = " grid threads [4, 1, 1] of [4, 1, 1]"
@@ -61,7 +61,7 @@ func TestOf(t *testing.T) {
 			assert.Equal(t, c.refusedIfStrict, r.Strict() != nil)
 			if c.refused {
 				assert.ErrorContains(t, r.Err(), "graph g has no one meaning")
-				assert.ErrorContains(t, r.Err(), "write") // what to do
+				assert.ErrorContains(t, r.Err(), "write") // the hint says what to do
 			}
 		})
 	}

@@ -6,28 +6,28 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Index holds the paths of a graph. Its nodes are those of the list, replay after
-// replay: place p of replay r is r·len(Nodes) + p.
+// Index answers questions about the paths of a graph. Its nodes are those of the list,
+// for one replay after the other: position p of replay r is node r·len(Nodes) + p.
 type Index struct {
 	first, from []int32 // edges into node i are from[first[i]:first[i+1]]
-	pre, size   []int32 // of the tree of latest predecessors: a node's numbers are pre up to pre+size
-	level       []int32 // nodes on the longest path to a node
-	left        int     // steps that searches may still take
+	pre, size   []int32 // the tree of latest predecessors: the descendants of node i are numbered pre[i] up to pre[i]+size[i]
+	level       []int32 // by node: how many nodes the longest path to it has
+	left        int     // the steps that searches may still take
 
-	seen  []int32 // by node: the question that visited it
-	want  []int32 // by node: the question that asks for it
+	seen  []int32 // by node: the last question whose search visited it
+	want  []int32 // by node: the last question that asked for it
 	asked int32
 	queue []int32
 	open  []int32
 }
 
-// Steps that all searches may take: recordings need a few for each edge.
+// The steps that all searches together may take. Recordings need a few for each edge.
 const (
 	freeSteps    = 1 << 22
 	stepsPerEdge = 64
 )
 
-// New returns the index of the edges of a graph through so many replays in a row.
+// New returns an index of the edges of g, for the given number of replays in a row.
 func New(g *ir.Graph, replays int) *Index {
 	w, places := g.Waits(), len(g.Nodes)
 	n := places * replays
@@ -56,7 +56,7 @@ func New(g *ir.Graph, replays int) *Index {
 		x.first[i+1] = int32(len(x.from))
 		x.size[i] = 1
 	}
-	// INVARIANT: a parent stands before its children.
+	// INVARIANT: a parent has a smaller number than its children.
 	for i := n - 1; i >= 0; i-- {
 		if p := parent[i]; p >= 0 {
 			x.size[p] += x.size[i]
@@ -78,36 +78,36 @@ func New(g *ir.Graph, replays int) *Index {
 // Into returns the nodes that node i waits for.
 func (x *Index) Into(i int32) []int32 { return x.from[x.first[i]:x.first[i+1]] }
 
-// Left returns the steps that searches may still take.
+// Left returns how many steps searches may still take.
 func (x *Index) Left() int { return x.left }
 
-// above reports whether a is over b in the tree of latest predecessors: a path leads
-// from a to b. Nothing follows from false.
+// above reports whether a is an ancestor of b in the tree of latest predecessors. Then
+// a path leads from a to b. If not, there may still be one.
 func (x *Index) above(a, b int32) bool {
 	return uint32(x.pre[b]-x.pre[a]) < uint32(x.size[a])
 }
 
-// Path reports whether a path leads from node a to b; decided is false where the
-// budget did not suffice to say.
+// Path reports whether a path leads from node a to node b. decided is false if the
+// budget did not suffice; then path is false, too.
 func (x *Index) Path(a, b int32) (path, decided bool) {
 	x.open = append(x.open[:0], a)
 	missing, decided := x.missing(b)
 	return len(missing) == 0, decided
 }
 
-// Missing returns those of the nodes from that no path leads to b from, until the next
-// question; decided is false where the budget did not suffice, and they may be too
-// many.
+// Missing returns those of the nodes `from` from which no path leads to b. The result
+// is valid until the next question. decided is false if the budget did not suffice;
+// then the result may contain too many nodes.
 func (x *Index) Missing(from []int32, b int32) (missing []int32, decided bool) {
 	x.open = append(x.open[:0], from...)
 	return x.missing(b)
 }
 
-// few is up to how many nodes in question are compared with each visited one by the
-// tree.
+// few is the number of nodes in question up to which each visited node is compared with
+// all of them by the tree.
 const few = 8
 
-// missing answers for the nodes open, which it changes.
+// missing answers for the nodes in x.open, which it changes.
 func (x *Index) missing(b int32) (missing []int32, decided bool) {
 	x.left -= 1 + len(x.open)
 	x.open = slices.DeleteFunc(x.open, func(a int32) bool { return a != b && x.above(a, b) })
@@ -121,7 +121,7 @@ func (x *Index) missing(b int32) (missing []int32, decided bool) {
 		floor, least = min(floor, a), min(least, x.level[a])
 	}
 	left := 0
-	for _, a := range x.open { // one may be asked for twice
+	for _, a := range x.open { // a node may be asked for twice
 		if x.want[a] == x.asked {
 			x.want[a] = -x.asked
 			left++

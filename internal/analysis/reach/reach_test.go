@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/ir/irtest"
 )
 
-// Paths are those of the transitive closure.
+// The paths found are those of the transitive closure.
 func TestPathsAgainstTheClosure(t *testing.T) {
 	yes, no := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -24,7 +24,7 @@ func TestPathsAgainstTheClosure(t *testing.T) {
 			places := len(g.Nodes)
 			n := replays * places
 			x, w := reach.New(g, replays), g.Waits()
-			before := make([][]bool, n) // by node: what has a path to it
+			before := make([][]bool, n) // by node: the nodes with a path to it
 			for i := range n {
 				before[i] = make([]bool, n)
 				same, previous := w.Of(i % places)
@@ -75,8 +75,8 @@ func TestPathsAgainstTheClosure(t *testing.T) {
 	require.Positive(t, no)
 }
 
-// Long chains, and what has no path in a large graph, take steps in proportion to it,
-// and searches end with the budget.
+// Long chains, and nodes without a path in a large graph, take steps in proportion to
+// the graph, and searches end with the budget.
 func TestSteps(t *testing.T) {
 	const n = 1 << 14
 	b := ir.NewBuilder("g")
