@@ -22,7 +22,7 @@ type Estimator struct {
 	g        *ir.Graph
 	params   []uint32 // nil: whatever makes the most of each expression
 	declared *msl.Cache
-	counted  map[*decl.Form]float64 // operations
+	forms    map[*decl.Form]Work // of dispatches with effects
 }
 
 // For returns m for the commands of g, with each param in the middle of its bounds: to
@@ -43,7 +43,7 @@ func (m Model) AtMost(g *ir.Graph) *Estimator { return m.At(g, nil) }
 
 // At returns m for the commands of g at the given values of its params.
 func (m Model) At(g *ir.Graph, params []uint32) *Estimator {
-	return &Estimator{Model: m, g: g, params: params, declared: msl.NewCache(g), counted: map[*decl.Form]float64{}}
+	return &Estimator{Model: m, g: g, params: params, declared: msl.NewCache(g), forms: map[*decl.Form]Work{}}
 }
 
 // Param returns the value of a param that times are modelled at.
@@ -68,7 +68,7 @@ func (m Model) Dispatch(g *ir.Graph, n ir.Node) Seconds { return m.For(g).Work(n
 func (e *Estimator) Work(n ir.Node) Work {
 	switch n := n.(type) {
 	case *ir.Dispatch:
-		return e.work(n, n.Effects, e.g.Kernels[n.Kernel].Function, e.operations(n))
+		return e.dispatch(n)
 	case *ir.Copy:
 		return e.blit(2 * e.value(n.Dst.Len))
 	case *ir.Carry:
@@ -77,6 +77,27 @@ func (e *Estimator) Work(n ir.Node) Work {
 		return e.blit(e.value(n.Dst.Len))
 	}
 	return Work{}
+}
+
+// dispatch is Work of a dispatch. Those of one form do the same work.
+func (e *Estimator) dispatch(d *ir.Dispatch) Work {
+	k := &e.g.Kernels[d.Kernel]
+	if !k.Library.Declared() {
+		return e.work(d, d.Effects, k.Function, 0)
+	}
+	form, known := e.declared.Form(d), d.Effects.Known()
+	if w, ok := e.forms[form]; ok && known {
+		return w
+	}
+	operations := 0.0
+	if in, err := e.declared.Bind(d); err == nil {
+		operations = e.Operations(in)
+	}
+	w := e.work(d, d.Effects, k.Function, operations)
+	if form != nil && known {
+		e.forms[form] = w
+	}
+	return w
 }
 
 // Instance is Work of a dispatch that need not be in the graph, with its effects and so

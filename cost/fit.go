@@ -1,5 +1,10 @@
 package cost
 
+import (
+	"maps"
+	"slices"
+)
+
 // Fit makes a model of measured times. Each kernel gets the line of time over bytes that
 // fits its runs best; what was not measured stays that of the model it begins with.
 type Fit struct {
@@ -41,37 +46,37 @@ func (f *Fit) Replay(beside Seconds, barriers int, encode Seconds, commands int)
 	f.commands += commands
 }
 
-// large is the number of bytes from which on a kernel's run says something about the
-// bandwidth, and of operations about the arithmetic.
-const large = 64 << 10
+// slowest is the least that a profile may say of bytes or operations a second.
+const slowest = 1e6
 
-// Model returns the model. Its launch is the least mean time of a kernel, its bandwidth
-// and rate the greatest that a kernel reached.
+// Model returns the model. Its launch is the least mean time of a kernel; its bandwidth is
+// what the kernel attained that moved most of all, its rate what the one did that computed
+// most: those that a device spends its time on.
 func (f *Fit) Model() Model {
 	m := f.base
 	m.Kernels = make(map[string]Kernel, len(f.kernels))
-	bandwidth, rate, least := 0.0, 0.0, 0.0
-	for name, l := range f.kernels {
+	moved, computed, least := line{}, line{}, 0.0
+	for _, name := range slices.Sorted(maps.Keys(f.kernels)) {
+		l := f.kernels[name]
 		m.Kernels[name] = l.fit(float64(f.base.Launch))
-		mean := l.y / l.n
-		if mean <= 0 {
+		if l.y <= 0 {
 			continue
 		}
-		if least == 0 || mean < least {
+		if mean := l.y / l.n; least == 0 || mean < least {
 			least = mean
 		}
-		if l.x/l.n >= large {
-			bandwidth = max(bandwidth, l.x/l.y)
+		if l.x > moved.x {
+			moved = *l
 		}
-		if l.z/l.n >= large {
-			rate = max(rate, l.z/l.y)
+		if l.z > computed.z {
+			computed = *l
 		}
 	}
-	if bandwidth > 0 {
-		m.Bandwidth = bandwidth
+	if moved.x > 0 {
+		m.Bandwidth = max(moved.x/moved.y, slowest)
 	}
-	if rate > 0 {
-		m.Rate = rate
+	if computed.z > 0 {
+		m.Rate = max(computed.z/computed.y, slowest)
 	}
 	if least > 0 {
 		m.Launch = Seconds(least)

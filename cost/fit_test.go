@@ -69,7 +69,7 @@ func TestFit(t *testing.T) {
 	require.InDelta(t, float64(base.Launch), float64(m.Kernels["one size"].Fixed), 1e-12)
 	require.InDelta(t, 1e-12, float64(m.Kernels["one size"].PerByte), 1e-18)
 	require.Equal(t, cost.Kernel{Fixed: 2e-6}, m.Kernels["empty"])
-	require.InDelta(t, 1e6/2.3e-6, m.Bandwidth, 1e6, "that of the kernel that reached most")
+	require.InDelta(t, 1e6/2.3e-6, m.Bandwidth, 1e6, "that of the kernel that moved most")
 	require.InDelta(t, 4e6/2.3e-6, m.Rate, 1e6)
 	require.InDelta(t, 2e-6, float64(m.Launch), 1e-12)
 	require.InDelta(t, 2e-6, float64(m.Barrier), 1e-12)

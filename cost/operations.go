@@ -1,28 +1,9 @@
 package cost
 
 import (
-	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
 )
-
-// operations are those of a dispatch, 0 where no declaration describes it.
-func (e *Estimator) operations(d *ir.Dispatch) float64 {
-	form := e.declared.Form(d)
-	if n, ok := e.counted[form]; ok {
-		return n
-	}
-	n := 0.0
-	if e.g.Kernels[d.Kernel].Library.Declared() {
-		if in, err := e.declared.Bind(d); err == nil {
-			n = e.Operations(in)
-		}
-	}
-	if form != nil {
-		e.counted[form] = n
-	}
-	return n
-}
 
 // Operations counts the operations of all elements that the kernel's terms say. What an
 // abbreviation stands for counts once for each choice of its indices, as kernels compute

@@ -14,7 +14,7 @@ import (
 
 // The declarations of a source that a program has registered are believed only by a proof
 // that is given the source, which names them as an assumption.
-func TestRegisteredSources(t *testing.T) {
+func TestChecksRegisteredSources(t *testing.T) {
 	require.NoError(t, msl.Register("thrice.metal", `
 // @kernel   thrice_float32
 // @arg 0 x  device f32[n] read
