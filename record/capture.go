@@ -56,7 +56,7 @@ func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error)
 		Name: e.g.Name, Params: slices.Clone(e.g.Params), Constraints: slices.Clone(e.g.Constraints),
 		Memories: slices.Clone(e.g.Memories), Kernels: slices.Clone(e.g.Kernels), Nodes: slices.Clone(e.g.Nodes[from:]), Ordering: e.g.Ordering,
 	}
-	if err = g.Check(); err == nil {
+	if err = g.CheckContext(e.ctx); err == nil {
 		warnings, err = e.undefined(g)
 		if err != nil && e.live() { // it has happened
 			warnings, err = append(warnings, err.Error()), nil

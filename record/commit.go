@@ -1,7 +1,6 @@
 package record
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -25,7 +24,7 @@ func (e *Encoder) openWith(scope *backend.Scope) bool {
 	err := d.renew()
 	var cb backend.CommandBuffer
 	if err == nil {
-		cb, err = d.queue.CommandBuffer(context.Background(), backend.Recording{Scope: scope, Profile: e.profile})
+		cb, err = d.queue.CommandBuffer(e.ctx, backend.Recording{Scope: scope, Profile: e.profile})
 	}
 	if err != nil {
 		e.fail("%w", err)
@@ -253,8 +252,7 @@ func (e *Encoder) bufferOf(g *ir.Graph, root ir.MemID, made map[ir.MemID]backend
 	if b := made[root]; b != nil {
 		return b, nil
 	}
-	ctx := context.Background()
-	b, err := backend.AllocMemory(ctx, e.on, e.device.queue, m) // a memory of the passes
+	b, err := backend.AllocMemory(e.ctx, e.on, e.device.queue, m) // a memory of the passes
 	if err != nil {
 		return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
 	}
@@ -279,7 +277,7 @@ func (e *Encoder) submit(err error, commands int, order ir.CommitOrder, label st
 	if err != nil {
 		d.open.Discard()
 	} else {
-		p, err = d.open.Commit(context.Background(), label, order)
+		p, err = d.open.Commit(e.ctx, label, order)
 	}
 	if err != nil {
 		d.abandon()

@@ -73,7 +73,7 @@
 // nothing is executed.
 // [Encoder.Commit] ends a command buffer earlier; everything before it is ordered
 // before everything after it. The error of every command buffer reaches Wait,
-// Finish or Close. Memory outlives the last command buffer that uses it.
+// Finish or Close; [Encoder.SetContext] aborts what takes too long. Memory outlives the last command buffer that uses it.
 //
 // An encoder, its session, tensors and results are for one goroutine; several
 // encoders may share a device, each with its own memory and queue.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -42,9 +43,10 @@ type Encoder struct {
 	building Dispatch
 	err      error
 	closed   bool
-	dead     error // what no Finish mends: settings, Close
-	commands int   // of the open command buffer
-	depth    int   // open groups
+	dead     error           // what no Finish mends: settings, Close
+	ctx      context.Context // see SetContext
+	commands int             // of the open command buffer
+	depth    int             // open groups
 	device   *device
 
 	strides    bump.Allocator[int64]
@@ -63,7 +65,7 @@ var encoders atomic.Uint32
 // NewEncoder returns an encoder called name. Without settings it captures. One that
 // executes has memory of the device until [Encoder.Close].
 func NewEncoder(name string, with ...Setting) *Encoder {
-	e := &Encoder{}
+	e := &Encoder{ctx: context.Background()}
 	e.init(name, with)
 	return e
 }
@@ -110,6 +112,20 @@ func (e *Encoder) init(name string, with []Setting) {
 			}
 		}
 	}
+}
+
+// SetContext has what is given, executed and waited for from now on end with ctx, also in the
+// middle of a long command: the recording that is aborted so is abandoned, and Finish returns
+// the cause. What its command buffers write is undefined then, states too. Before the next
+// recording it takes another context, or none: [context.Background].
+func (e *Encoder) SetContext(ctx context.Context) { e.ctx = ctx }
+
+// aborted reports, as the error of the recording, that its context has ended.
+func (e *Encoder) aborted() bool {
+	if e.ctx.Err() != nil {
+		e.fail("%w", context.Cause(e.ctx))
+	}
+	return e.err != nil
 }
 
 // Err returns the first mistake since the last Finish, with the line of the call

@@ -110,7 +110,7 @@ func (e *Encoder) Finish(options ...FinishOption) (*Result, error) {
 
 func (e *Encoder) finish(f *finishing) (*Result, error) {
 	_ = e.ended("Finish")
-	switch {
+	switch e.aborted(); {
 	case e.err != nil:
 	case e.depth > 0:
 		e.fail("Finish: %d groups are still open: EndGroup", e.depth)
@@ -171,7 +171,7 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 }
 
 func (e *Encoder) optimize(g *ir.Graph, o Optimizer) (*ir.Graph, error) {
-	out, err := o.Optimize(context.Background(), g)
+	out, err := o.Optimize(e.ctx, g)
 	if err != nil {
 		return nil, fmt.Errorf("record %s: Optimize: %w; nothing is executed", ir.QuoteName(e.g.Name), err)
 	}

@@ -172,8 +172,7 @@ func (e *Encoder) Read(t Tensor, to []byte) error {
 		copy(to, from)
 		return nil
 	}
-	ctx := context.Background()
-	return backend.Wait(ctx)(e.device.queue.Download(ctx, to, at))
+	return backend.Wait(e.ctx)(e.device.queue.Download(e.ctx, to, at))
 }
 
 // Write copies bytes of the host to t, from its first element on. It may be called when
@@ -198,8 +197,7 @@ func (e *Encoder) store(at backend.Place, data []byte) error {
 		copy(to, data)
 		return nil
 	}
-	ctx := context.Background()
-	return backend.Wait(ctx)(e.device.queue.Upload(ctx, at, data))
+	return backend.Wait(e.ctx)(e.device.queue.Upload(e.ctx, at, data))
 }
 
 // reach returns where t lies, of how many bytes, if the host may touch it now.
@@ -255,7 +253,6 @@ func (e *Encoder) ensure(root ir.MemID) error {
 	}
 	var b backend.Buffer
 	var err error
-	ctx := context.Background()
 	d := e.device
 	switch {
 	case p.host != nil:
@@ -265,7 +262,7 @@ func (e *Encoder) ensure(root ir.MemID) error {
 		more.Size = max(m.Size, p.bytes+p.bytes/2)
 		b, err = e.on.Alloc(backend.Spec(&more))
 	default:
-		b, err = backend.AllocMemory(ctx, e.on, d.queue, m)
+		b, err = backend.AllocMemory(e.ctx, e.on, d.queue, m)
 	}
 	if err != nil {
 		return fmt.Errorf("record %s: memory %%%s: %w", e.g.Name, ir.QuoteName(m.Name), err)
@@ -280,6 +277,7 @@ func (e *Encoder) ensure(root ir.MemID) error {
 		}
 		d.grown = append(d.grown, grown{old, b})
 	default:
+		ctx := context.Background() // what is there must not be lost
 		err := backend.Wait(ctx)(d.queue.Copy(ctx, backend.At(b), backend.At(old), old.Size()))
 		return errors.Join(err, old.Close())
 	}

@@ -50,7 +50,7 @@ func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) 
 			return 0, false
 		}
 	}
-	if e.commands == 0 && !e.openBuffer() {
+	if e.aborted() || e.commands == 0 && !e.openBuffer() {
 		return 0, true
 	}
 	if automatic {

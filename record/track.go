@@ -66,7 +66,7 @@ func (e *Encoder) ready() {
 // begin makes room for the next command, which touches fx: a command buffer, a
 // barrier if it conflicts with one of its group, and a place in the tracker.
 func (e *Encoder) begin(fx *ir.Effects, name string) bool {
-	if e.err != nil {
+	if e.aborted() {
 		return false
 	}
 	if e.building.open {

@@ -1,10 +1,10 @@
 package record
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
+	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -13,6 +13,7 @@ import (
 // command gets what the last token left; a replay gives it anything. Where only
 // some values of the params make it so, it is a warning.
 func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
+	defer interrupt.Catch(&err)
 	e.ready()
 	shadow := *g
 	shadow.Nodes = make([]ir.Node, len(g.Nodes))
@@ -28,7 +29,7 @@ func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
 			shadow.Nodes[i] = &described
 		}
 	}
-	flow := dataflow.Build(context.Background(), &shadow)
+	flow := dataflow.Build(e.ctx, &shadow)
 	for _, u := range flow.Undefined() {
 		text := fmt.Sprintf("%s reads %s, which nothing in this recording has written before", g.Describe(flow.Commands[u.Command]), g.FormatRegion(u.Use.Region))
 		if u.Use.Certain {

@@ -36,7 +36,7 @@ type Run struct {
 func (r *Run) finish() *backend.Result {
 	r.once.Do(func() {
 		if r.before != nil {
-			r.before.finish() // it has ended before
+			r.before.finish() // what it says of the states comes first
 			r.before = nil
 		}
 		r.result = *r.pending.Result()

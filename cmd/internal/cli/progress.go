@@ -41,6 +41,9 @@ func (p *Progress) Set(done float64) {
 	_ = p.bar.Set(int(done * steps)) // a progress bar that cannot be drawn is no error
 }
 
+// Graph is Set for work on several graphs, one after another.
+func (p *Progress) Graph(_ string, done float64) { p.Set(done) }
+
 // End removes the bar.
 func (p *Progress) End() {
 	if p.bar != nil {

@@ -86,7 +86,9 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 	if len(c.Set) > 0 {
 		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
 	}
-	m, err := textgen.OpenWith(env.Context, d, module, replay.Options{Profile: c.Profile})
+	compiling := cli.StartProgress(env.Stderr, "compiling")
+	m, err := textgen.Open(env.Context, d, module, replay.Options{Profile: c.Profile, Progress: compiling.Graph})
+	compiling.End()
 	if err != nil {
 		return err
 	}
@@ -167,12 +169,15 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 
 // graph measures replays of one graph with inputs of zeros.
 func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
-	s, err := replay.Open(d, module, replay.Options{Profile: c.Profile})
+	compiling := cli.StartProgress(env.Stderr, "compiling")
+	defer compiling.End()
+	s, err := replay.Open(d, module, replay.Options{Profile: c.Profile, Progress: compiling.Graph})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	g, err := s.Graph(env.Context, c.Name)
+	compiling.End()
 	if err != nil {
 		return err
 	}

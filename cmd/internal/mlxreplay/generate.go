@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/replay"
 	"github.com/mlxc/mlxc/tokenizer"
 	"github.com/mlxc/mlxc/tokenizer/chat"
 )
@@ -54,7 +55,9 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (
 		closer.Close()
 		return nil, nil, err
 	}
-	m, err := textgen.Open(env.Context, d, module)
+	compiling := cli.StartProgress(env.Stderr, "compiling")
+	m, err := textgen.Open(env.Context, d, module, replay.Options{Progress: compiling.Graph})
+	compiling.End()
 	if err != nil {
 		closeDevice()
 		closer.Close()

@@ -67,12 +67,15 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer closeDevice()
-	s, err := replay.Open(d, f.Module, replay.Options{Poison: c.Poison})
+	compiling := cli.StartProgress(env.Stderr, "compiling")
+	defer compiling.End()
+	s, err := replay.Open(d, f.Module, replay.Options{Poison: c.Poison, Progress: compiling.Graph})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	g, err := s.Graph(env.Context, c.Name)
+	compiling.End()
 	if err != nil {
 		return err
 	}

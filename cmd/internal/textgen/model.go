@@ -28,12 +28,7 @@ type Model struct {
 }
 
 // Open plans the module's graphs on a device.
-func Open(ctx context.Context, d backend.Device, m *ir.Module) (*Model, error) {
-	return OpenWith(ctx, d, m, replay.Options{})
-}
-
-// OpenWith is Open with options of the replays.
-func OpenWith(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
+func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
 	blob := m.Lookup(gguf.VocabularyData)
 	if blob == nil {
 		return nil, fmt.Errorf("the file has no %s: it is no recorded language model (mlxc record makes one)", gguf.VocabularyData)

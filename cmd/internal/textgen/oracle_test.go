@@ -14,6 +14,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/replay"
 	"github.com/mlxc/mlxc/tokenizer/chat"
 )
 
@@ -70,7 +71,7 @@ func recorded(t *testing.T, o gguf.Options) *ir.Module {
 
 func openModel(t *testing.T, module *ir.Module) *textgen.Model {
 	d := cpu.New(0)
-	m, err := textgen.Open(t.Context(), d, module)
+	m, err := textgen.Open(t.Context(), d, module, replay.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, m.Close())
