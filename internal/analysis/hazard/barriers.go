@@ -2,19 +2,19 @@ package hazard
 
 import "github.com/mlxc/mlxc/ir"
 
-// Barriers returns how many barriers the graph needs beside its commits as it stands: those
-// between its commands, and one behind the last of them if the next replay needs it,
-// whether it is there or left to the host, which may wait between replays. A graph
-// ordered by edges needs none.
+// Barriers returns how many barriers the graph needs, as it stands, besides its
+// commits. It counts those between its commands and, if the next replay needs one, the
+// barrier after the last command, whether that is in the graph or left to a host that
+// waits between replays. A graph that is ordered by edges needs none.
 func (t *Table) Barriers() (count int) {
 	n := t.Len()
 	if t.g.Ordering == ir.ByEdges || n == 0 {
 		return 0
 	}
-	// No barrier or commit stands among the commands before first, and none among those
-	// from last on.
+	// No barrier or commit stands among the commands before `first`, and none among
+	// those from `last` on.
 	first, last, i := n, 0, 0
-	open := true // no commit stands behind the last command or before the first
+	open := true // no commit stands after the last command or before the first
 	for _, x := range t.g.Nodes {
 		switch x.(type) {
 		case *ir.Barrier:
@@ -40,10 +40,10 @@ func (t *Table) Barriers() (count int) {
 	return count
 }
 
-// meetsNext reports whether a command from last on conflicts with one before first of the
-// next replay.
+// meetsNext reports whether a command from last on conflicts with a command before
+// first of the next replay.
 func (t *Table) meetsNext(first, last int) bool {
-	// Mostly it is a command or two on each side.
+	// There are mostly one or two commands on each side.
 	const few = 1 << 12
 	n := t.Len()
 	if pairs := int64(first) * int64(n-last); pairs <= few {

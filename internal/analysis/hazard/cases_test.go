@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// of makes a graph of commands that read and must-write one region each; an
-// empty one is left out.
+// of returns a graph of commands, each of which reads one region and must-writes
+// another; an empty region is left out.
 func of(accesses ...[2]ir.Region) *ir.Graph {
 	g := smallgraph.Graph()
 	for i, a := range accesses {
@@ -35,9 +35,9 @@ var (
 
 func bytesOf(lo, n int64) ir.Region { return ir.ViewOf(0, lo, n).Contiguous() }
 
-// A group of readers that a writer waits for takes in no later reader, though
-// the writer, which is strided, leaves the group where it stands: the later one
-// reads what it wrote.
+// A group of readers takes in no reader after a writer waits for it, although the
+// writer is strided and so does not remove the group from the cells: the later reader
+// reads what the writer wrote.
 func TestGroupsClose(t *testing.T) {
 	column := ir.Region{Run: ir.Const(1), Dims: []ir.Dim{{Count: ir.Const(4), Stride: 8}}}
 	g := of(
@@ -61,8 +61,8 @@ func TestGroupsClose(t *testing.T) {
 	}
 }
 
-// The row at pos and the rows before pos are apart in one replay, but not from
-// one to the next, whose pos is another.
+// The row at pos and the rows before pos are apart within a replay, but not from one
+// replay to the next, which may have another pos.
 func TestLatestKnowsThatParamsChange(t *testing.T) {
 	row := ir.View{Off: pos, Len: ir.Const(16)}.Contiguous()
 	rows := ir.View{Len: pos}.Contiguous()
@@ -70,7 +70,7 @@ func TestLatestKnowsThatParamsChange(t *testing.T) {
 	require.Equal(t, []int32{-1, -1, 1, 1}, table.Latest(nil), "the read meets the write before it; the write meets that write")
 	require.Equal(t, hazard.None, table.Between(0, 1))
 	require.Equal(t, hazard.WAR, table.BetweenReplays(0, 1))
-	// Rows of other columns stay apart, whatever the params.
+	// Parts of rows in different columns are apart, whatever the params.
 	left := ir.View{Off: pos, Len: ir.Const(8)}.Contiguous()
 	right := ir.View{Off: pos.AddConst(8), Len: ir.Const(8)}.Contiguous()
 	table = hazard.NewTable(context.Background(), of([2]ir.Region{left, nothing}, [2]ir.Region{nothing, right}))
@@ -79,8 +79,8 @@ func TestLatestKnowsThatParamsChange(t *testing.T) {
 	require.Equal(t, []int32{-1, -1, -1, 1}, table.Latest(nil))
 }
 
-// A later write that covers what is read hides an earlier one that is larger,
-// whichever of them depends on params.
+// A later write that covers what is read hides a larger earlier write, whichever of
+// them depends on params.
 func TestValueLevelsHide(t *testing.T) {
 	n := ir.View{Len: ir.Linear(0, ir.Term{Param: 1, Coeff: 16})}.Contiguous()
 	other := ir.ViewOf(3, 0, 16).Contiguous()
@@ -94,7 +94,7 @@ func TestValueLevelsHide(t *testing.T) {
 	}
 }
 
-// A write at pos retires nothing that it only may reach.
+// A write at pos removes nothing that it only may cover.
 func TestParamsRetireOnlyWhatTheyCover(t *testing.T) {
 	half := ir.View{Off: pos, Len: ir.Const(8)}.Contiguous()
 	table := hazard.NewTable(context.Background(), of([2]ir.Region{nothing, bytesOf(40, 16)}, [2]ir.Region{nothing, half}, [2]ir.Region{bytesOf(40, 8), nothing}))

@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Where crowds form, more is ordered than conflicts demand, and nothing less.
+// Where crowds form, more is ordered than conflicts demand, but never less.
 func TestCrowdsAgainstBytes(t *testing.T) {
 	coarser := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,7 +63,7 @@ func TestCrowdsAgainstBytes(t *testing.T) {
 				}
 			}
 		}
-		// What is entered as the list goes on waits for all that conflicts.
+		// A command of a stream waits for everything that it conflicts with.
 		s := hazard.NewStream(context.Background(), g)
 		var free []int32
 		ended := make([]bool, s.Len())
@@ -96,8 +96,8 @@ func atLeast(t *rapid.T, what string, least, got []int32) {
 	}
 }
 
-// overlapping is a graph of n fills that params move over one another, with so many
-// params and constraints.
+// overlapping returns a graph of n fills whose ranges params move over one another,
+// with the given numbers of params and constraints.
 func overlapping(n, params, constraints int) *ir.Graph {
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := ir.NewBuilder("g")
@@ -121,8 +121,8 @@ func overlapping(n, params, constraints int) *ir.Graph {
 	return g
 }
 
-// The work of a sweep over ranges that all overlap one another grows with their
-// number, not with its square: counted in cells visited, which no clock disturbs.
+// A sweep over ranges that all overlap takes work in proportion to their number, not to
+// its square, counted in cells visited.
 func TestOverlappingRangesAreLinear(t *testing.T) {
 	work := func(n int) float64 {
 		table := hazard.NewTable(context.Background(), overlapping(n, 64, 64))
@@ -154,8 +154,8 @@ func BenchmarkOverlapping(b *testing.B) {
 	}
 }
 
-// Where crowds form, a race that is said to be proved is one: what a crowd stands for
-// is not known to a byte.
+// Where crowds form, a race that is called proved is one, although a crowd does not
+// know its bytes exactly.
 func TestCrowdsProveNoRace(t *testing.T) {
 	proved, unsure := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -175,8 +175,8 @@ func TestCrowdsProveNoRace(t *testing.T) {
 	require.Positive(t, unsure)
 }
 
-// Many readers of what many wrote, and ranges within ranges, take work in proportion
-// to the commands: each question for itself, counted in cells visited.
+// Where many commands read what many wrote, and where ranges lie within ranges, each
+// question takes work in proportion to the commands, counted in cells visited.
 func TestCellsVisitedAreLinear(t *testing.T) {
 	boundary := func(n int) func(int) bool { return func(i int) bool { return i%n == n/2 } }
 	for graph, of := range map[string]func(int) *ir.Graph{"pieces": benchgraphs.Pieces, "nested": benchgraphs.Nested} {

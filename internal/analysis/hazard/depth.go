@@ -7,29 +7,30 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Depth returns the number of commands in the longest chain of conflicting
-// commands of g as it stands: no schedule of these commands has fewer epochs.
+// Depth returns the number of commands in the longest chain of conflicting commands of
+// g as it stands. No schedule of these commands has fewer epochs. ctx is polled
+// ([interrupt.Poll]).
 func Depth(ctx context.Context, g *ir.Graph) int {
 	_, depth := NewTable(ctx, g).Levels()
 	return depth
 }
 
-// ValueDepth returns depth∞: the same with value edges alone, from the commands
-// that wrote a byte to one that reads it. No renaming of memory gets below it.
+// ValueDepth returns depth∞: the same for chains in which each command reads a byte
+// that the one before wrote. No renaming of memory gets below it.
 func ValueDepth(ctx context.Context, g *ir.Graph) int {
 	_, depth := NewTable(ctx, g).ValueLevels()
 	return depth
 }
 
-// Levels returns for each command the length of the longest chain of
-// conflicting commands that ends before it (0: it waits for nothing), and the
-// length of the longest chain of all.
+// Levels returns, for each command, the length of the longest chain of conflicting
+// commands that ends before it (0: it waits for nothing), and the length of the longest
+// chain of all.
 func (t *Table) Levels() (levels []int32, depth int) {
 	s := t.sweep()
 	defer t.done(s)
 	levels = make([]int32, t.Len())
 	var polls interrupt.Every
-	floor, top := none, none // of the last pillar; of all so far
+	floor, top := none, none // floor: the level after the last pillar; top: the greatest level so far
 	for i := range levels {
 		polls.Poll(t.ctx, 64)
 		if t.commands[i].pillar {
@@ -38,7 +39,7 @@ func (t *Table) Levels() (levels []int32, depth int) {
 			s.Reset()
 			continue
 		}
-		// What was there before any access of this command is entered.
+		// The level is found before any access of this command is entered.
 		level := floor
 		s.Begin()
 		as := t.of(i)
@@ -59,16 +60,16 @@ func (t *Table) Levels() (levels []int32, depth int) {
 	return levels, int(top + 1)
 }
 
-// ValueLevels is Levels with value edges alone. A read of a byte sees its last
-// must-write and the may-writes since; a may-write reads too. A pillar still
-// conflicts with everything. Where a must-write is strided or depends on
-// params, an earlier write counts as seen unless one later write covers what
-// they share, so the result may be too great there, never too small.
+// ValueLevels is Levels for chains of values: a read of a byte waits for its last
+// must-write and the may-writes since, and a may-write reads too. A pillar still
+// conflicts with everything. If a must-write is strided or depends on params, an
+// earlier write counts as seen unless one later write covers everything that they
+// share. So the result may be too great there, but never too small.
 func (t *Table) ValueLevels() (levels []int32, depth int) {
 	s := t.sweep()
 	defer t.done(s)
-	// A crowd remembers its latest writer, and the greatest level of all of them
-	// where other cells have readers.
+	// A crowd remembers its latest writer and the greatest level of all its writers, in
+	// the place where other cells keep their readers.
 	s.Gather = func(members []int32) (w, r int32) {
 		w, r = none, none
 		for _, h := range members {
@@ -106,8 +107,8 @@ func (t *Table) ValueLevels() (levels []int32, depth int) {
 		levels[i] = level
 		top = max(top, level)
 		for k := range as {
-			// A cell holds the command that wrote it last: one that only may
-			// write has read what was there, so its level is above.
+			// A cell remembers only its last writer. If that was a may-write, it has
+			// read the bytes before, so its level is above that of the earlier writers.
 			if as[k].Write {
 				s.AddWrite(len(as), &as[k], int32(i))
 			}

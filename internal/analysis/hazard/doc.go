@@ -1,40 +1,42 @@
-// Package hazard decides which commands conflict, on bytes: aliases resolved,
-// strides and params taken into account. Passes use it; the prover does not (it
-// has its own).
+// Package hazard decides which commands of a graph conflict, by the bytes that they
+// touch: aliases are resolved, and strides and params are taken into account. Passes,
+// replay and recording use it; the prover has its own code.
 //
 // # Words
 //
-// A hazard is a pair of accesses to one byte, one of them a write: RAW (the later
-// one reads what the earlier one wrote), WAR, WAW. Ranges that only touch share
-// no byte. A pillar is a command of unknown effects; it conflicts with
-// everything. The depth of a graph is the number of commands in its longest
-// chain of conflicts, and depth∞ that of value edges alone.
+// A hazard is a pair of accesses to the same byte of which at least one is a write: RAW
+// (the later access reads what the earlier one wrote), WAR or WAW. A pillar is a
+// command of unknown effects; it conflicts with everything. The depth of a graph is the
+// number of commands in its longest chain of conflicts; depth∞ counts chains of RAW
+// alone.
 //
 // # How it works
 //
-// A [Table] resolves what every command touches, once. A sweep enters it into a
-// state of bytes (internal/analysis/bytestate), which knows for every byte the last
-// writer and the readers since. Ranges of constants are compared exactly, strided and
-// param-dependent regions as far as they can be proved disjoint, each pair of distinct
-// expressions once. An access costs O((k+1) log n), k being the number of cells that
-// it meets.
+// A [Table] resolves once what every command touches. A sweep enters the table into a
+// state of bytes (internal/analysis/bytestate), which knows the last writer of every
+// byte and the readers since. Constant ranges are compared exactly. Regions that are
+// strided or that params move conflict unless they are proved disjoint; each pair of
+// different regions is compared once. An access that meets k cells costs O((k+1) log
+// n).
 //
-//   - [Table.Levels], [Depth] and [ValueDepth] need no edges: a cell holds the
-//     greatest level of its writer and of its readers.
-//   - [Table.Latest] is what placing barriers needs: the last earlier command
-//     that each one conflicts with, across replays too.
-//   - [Table.Order] is the explicit order, for schedulers; [Table.Hazards] the
-//     same with the reason of each edge. Edges lead to the last writers and to the
-//     readers since. Where many readers meet many writers a join node stands
-//     between, so that edges stay few; nothing is transitively reduced.
-//   - [Table.Replays] is the same of two replays in a row.
-//   - [Stream] finds the same order as the list goes on, for who takes commands from
-//     its front and forgets those that have ended.
-//   - [Table.Judge] finds what makes a recording ambiguous: races and undefined reads
-//     that an output or state can see.
-//   - [Tracker] compares one command with those added so far, for who builds
-//     a graph as it goes.
+// The package answers these questions:
 //
-// What it does not do: place barriers, move commands, or say which orders are
-// good.
+//   - [Table.Levels], [Depth] and [ValueDepth] measure chains. They need no edges: a cell
+//     holds the greatest level of its writer and of its readers.
+//   - [Table.Latest] is what placing barriers needs: the latest earlier command that each
+//     command conflicts with, also from one replay to the next.
+//   - [Table.Order] is the order that conflicts demand, as an explicit graph for
+//     schedulers. [Table.Hazards] also gives the reason for each edge. Edges lead from the
+//     last writers and from the readers since. Where many readers meet many writers, a
+//     join node stands between them, so that edges stay few. The edges are not
+//     transitively reduced.
+//   - [Table.Replays] is the same order for two replays in a row.
+//   - [Stream] finds that order while the list is executed: for callers that take commands
+//     from its front and forget those that have ended.
+//   - [Table.Judge] finds what makes a recording ambiguous: races, and reads of undefined
+//     bytes, that an output or state can depend on.
+//   - [Tracker] compares one command with those added before, for callers that build a
+//     graph command by command.
+//
+// It does not place barriers, move commands, or say which of several orders is better.
 package hazard

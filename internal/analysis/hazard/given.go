@@ -2,9 +2,10 @@ package hazard
 
 import "github.com/mlxc/mlxc/ir"
 
-// Given calls yield with the views of writable memory that d, of known effects,
-// binds to the constant address space of a kernel without declaration. What is bound
-// there is an argument: the kernel reads it, whatever the recording's effects say.
+// Given calls yield with the views of writable memory that d binds to the constant
+// address space, if its effects are known and its kernel has no declaration. What is
+// bound there is an argument: the kernel reads it, whatever the recording's effects
+// say.
 func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
 	if len(d.Bindings) == 0 {
 		return
@@ -22,7 +23,7 @@ func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
 		if b == nil || b.Kind != ir.BindView {
 			continue
 		}
-		if kind := g.Memories[b.View.Mem].Kind; !kind.ReadOnly() || kind == ir.Input { // an input may be carried to
+		if kind := g.Memories[b.View.Mem].Kind; !kind.ReadOnly() || kind == ir.Input { // something may be carried to an input
 			yield(b.View.Contiguous())
 		}
 	}

@@ -27,7 +27,7 @@ func effects(t *rapid.T) *ir.Effects {
 	return e
 }
 
-// slowConflict compares with every remembered command.
+// slowConflict compares effects with those of every remembered command.
 func slowConflict(g *ir.Graph, before []*ir.Effects, e *ir.Effects) bool {
 	for _, b := range before {
 		if !b.Known() || !e.Known() {
@@ -56,8 +56,8 @@ func slowConflict(g *ir.Graph, before []*ir.Effects, e *ir.Effects) bool {
 	return false
 }
 
-// The tracker finds a conflict exactly when comparing with every earlier
-// command does, across resets.
+// The tracker finds a conflict exactly when comparing with every earlier command does,
+// also after resets.
 func TestTrackerAgainstAllPairs(t *testing.T) {
 	g := smallgraph.Graph()
 	rapid.Check(t, func(t *rapid.T) {
@@ -81,7 +81,7 @@ func TestTrackerAgainstAllPairs(t *testing.T) {
 				if found {
 					require.Equal(t, c, again)
 					if rapid.Bool().Draw(t, "drop") {
-						continue // it is not added
+						continue // a command that conflicts is not added
 					}
 					tr.AddTried(ir.ID(i), e)
 				}

@@ -9,22 +9,23 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Judgement is what [Table.Judge] found out about a recording.
+// Judgement is what [Table.Judge] finds out about a recording.
 type Judgement struct {
-	// Races are pairs of commands that nothing orders, and bytes that both touch:
-	// for Params, or for all values of them where that is nil. What an output or
-	// state holds may depend on which of the two comes first.
+	// Races are pairs of commands that nothing orders, with bytes that both touch for
+	// the values Params (nil: for all values of the params). What an output or state
+	// holds may depend on which of the two comes first.
 	Races []Race
-	// Undefined are reads of bytes that nothing wrote in the replay, by commands
-	// whose results may reach an output or state.
+	// Undefined are reads, by commands whose results may reach an output or state, of
+	// bytes that nothing has written in the replay.
 	Undefined []Undefined
-	// Unsure are pairs that nothing orders and whose ranges could be neither proved
-	// apart nor shown to meet; their bytes are those that they may share.
-	// MoreUnsure counts those that are not listed.
+	// Unsure are pairs of commands that nothing orders and whose ranges were neither
+	// proved to be apart nor shown to meet; their bytes are those that they may share.
+	// MoreUnsure counts the pairs that are not listed.
 	Unsure     []Race
 	MoreUnsure int
-	// Unknown are pairs that nothing orders, one of them of unknown effects: for
-	// each such command one, with the latest other.
+	// Unknown are pairs that nothing orders and of which one command has unknown
+	// effects. For each such command, only the pair with the latest other command is
+	// listed. MoreUnknown counts the pairs that are not listed.
 	Unknown     []Pair
 	MoreUnknown int
 }
@@ -32,11 +33,11 @@ type Judgement struct {
 // Pair is two commands of a table, by number.
 type Pair struct{ Earlier, Later int32 }
 
-// Race is a pair that conflicts.
+// Race is a pair of commands that conflict.
 type Race struct {
 	Pair
 	Kind    Kind
-	Mem     ir.MemID // a root
+	Mem     ir.MemID // a root memory
 	Lo, End int64
 	Params  []uint32
 }
@@ -49,20 +50,20 @@ type Undefined struct {
 	Params  []uint32
 }
 
-// maxJudged bounds each list of a Judgement: a few findings are enough.
+// maxJudged bounds each list of a Judgement, because a few findings are enough.
 const maxJudged = 10
 
-// maxDeferred bounds the pairs that are kept until it is known whether anybody
-// sees the bytes. More of them are unsure.
+// maxDeferred bounds the pairs that are kept until it is known whether anybody sees
+// their bytes. Pairs beyond it are unsure.
 const maxDeferred = 1 << 16
 
-// gap is what stands between a command and the one before it in the list.
+// gap is the set of what stands between a command and the one before it in the list.
 type gap uint8
 
 const (
 	gapBarrier gap = 1 << iota
 	gapCommit
-	gapOrdered // a commit with an order
+	gapOrdered // a commit that orders what follows after it
 )
 
 // judge holds what the parts of a judgement share.
@@ -73,13 +74,13 @@ type judge struct {
 	live     *liveness
 	deferred []deferred
 	points   [][]uint32
-	have     bool // points were looked for
+	have     bool // points is filled
 }
 
-// Judge says whether the graph of a table that was not reordered has one meaning:
-// one result whatever order its barriers and commits, or its edges, leave. It takes time in
-// proportion to the accesses and their conflicts. What is between two replays is
-// not looked at: a graph denotes one.
+// Judge says whether a graph has one meaning: one result, whatever order its barriers
+// and commits, or its edges, leave open. The table must not have been reordered. Judge
+// takes time in proportion to the accesses and their conflicts. It does not look at
+// what is between two replays, because a graph denotes one.
 func (t *Table) Judge() *Judgement {
 	j := &judge{Judgement: &Judgement{}, t: t, live: t.liveness()}
 	switch t.g.Ordering {
@@ -115,10 +116,11 @@ func gapsOf(t *Table) []gap {
 	return out
 }
 
-// concurrent holds the accesses that the next command would run beside.
+// concurrent holds the accesses of the commands that the next command may run
+// concurrently with.
 type concurrent struct {
 	s      *bytestate.State
-	first  int32 // the only command, which is not entered yet; none: there is none
+	first  int32 // the only command, while it is not entered in s; none: there is no such command
 	last   int32 // the latest command
 	pillar int32 // the latest of unknown effects
 	used   bool  // s holds something
@@ -135,18 +137,18 @@ func (c *concurrent) reset() {
 	c.first, c.last, c.pillar, c.used = none, none, none, false
 }
 
-// races finds the pairs that nothing orders. Those of one epoch are entered in a
-// sweep as the list goes on. A command buffer that ends in a commit without order
-// runs beside what follows: its writes are entered in a second one, its reads in a
-// third, for there a write is ordered behind reads that what follows runs beside,
-// and must not hide them.
+// races finds the pairs that nothing orders, with three sweeps. The first holds the
+// current epoch. A command buffer that ends in a commit without order runs concurrently
+// with what follows. Its writes are entered in the second sweep and its reads in the
+// third. They are kept apart because a write of the buffer is ordered after an earlier
+// read of it and would hide that read, but what follows is concurrent with both.
 func (j *judge) races() {
 	t := j.t
 	epoch, reads, writes := newConcurrent(t), newConcurrent(t), newConcurrent(t)
 	for _, c := range []*concurrent{epoch, reads, writes} {
 		defer t.done(c.s)
 	}
-	buffer := int32(0) // the first command of this command buffer
+	buffer := int32(0) // the first command of the current command buffer
 	var as []bytestate.Access
 	var at []int32
 	var polls interrupt.Every
@@ -177,7 +179,7 @@ func (j *judge) races() {
 			j.unknown(Pair{with, i})
 		}
 		if epoch.last == none && !reads.used && !writes.used {
-			epoch.first, epoch.last = i, i // an epoch of one command needs no look
+			epoch.first, epoch.last = i, i // with a single command there is nothing to compare
 			continue
 		}
 		if k := epoch.first; k != none {
@@ -203,8 +205,8 @@ func (j *judge) races() {
 	}
 }
 
-// relevant lists the accesses of a command that a race may be about, and their
-// numbers: what a command reads whose results reach nobody makes no difference.
+// relevant appends to as the accesses of command i that can be part of a race, and to
+// at their numbers. Reads do not matter if the results of the command reach nobody.
 func (j *judge) relevant(i int32, as []bytestate.Access, at []int32) ([]bytestate.Access, []int32) {
 	c := &j.t.commands[i]
 	for k := c.first; k < c.end; k++ {
@@ -215,7 +217,7 @@ func (j *judge) relevant(i int32, as []bytestate.Access, at []int32) ([]bytestat
 	return as, at
 }
 
-// open enters command k, which runs beside all that follows up to an ordered
+// open enters command k, which runs concurrently with everything up to the next ordered
 // commit.
 func (j *judge) open(k int32, reads, writes *concurrent) {
 	writes.last = k
@@ -239,8 +241,8 @@ func (j *judge) open(k int32, reads, writes *concurrent) {
 	}
 }
 
-// meet looks for commands in s that conflict with i, of accesses as with numbers
-// at.
+// meet looks for commands in s that conflict with command i, whose accesses are as,
+// with the numbers at.
 func (j *judge) meet(s *bytestate.State, i int32, as []bytestate.Access, at []int32) {
 	for k := range as {
 		a := &as[k]
@@ -272,8 +274,9 @@ func (j *judge) meet(s *bytestate.State, i int32, as []bytestate.Access, at []in
 	}
 }
 
-// hidden returns an access by which the results of command i depend on what it
-// finds in bytes of a, or nil: one that a write of the same command has retired.
+// hidden returns an access of command i by which its results depend on what it finds in
+// bytes of a, or nil. In the sweep a write of the same command has replaced that
+// access.
 func (j *judge) hidden(i int32, a *bytestate.Access) *bytestate.Access {
 	if !j.live.command[i] {
 		return nil
@@ -287,12 +290,13 @@ func (j *judge) hidden(i int32, a *bytestate.Access) *bytestate.Access {
 	return nil
 }
 
-// conflict notes a hazard of access a, which is number n of the table, with what
-// cell c stands for.
+// conflict notes a hazard of access a, which is number n of the table, with the
+// commands that cell c stands for.
 func (j *judge) conflict(kind Kind, from, to int32, a *bytestate.Access, c *bytestate.Cell, n int32) {
 	r := Race{Pair: Pair{from, to}, Kind: kind, Mem: ir.MemID(a.Root), Lo: max(a.Lo, c.Lo), End: min(a.End, c.End)}
 	if j.t.facts.At(a.Region).Crowd || j.t.facts.At(c.Region).Crowd {
-		// Nobody knows which of its bytes were touched, nor by whom of its members.
+		// It is not known which bytes of a crowd were touched, nor by which of its
+		// members.
 		if kind == WAW {
 			j.deferRace(r, true)
 		} else {
@@ -324,8 +328,8 @@ func (j *judge) conflict(kind Kind, from, to int32, a *bytestate.Access, c *byte
 	j.Races = append(j.Races, r)
 }
 
-// written defers what two writes share, for each of the sampled values of the
-// params: which bytes they share depends on these, and so does who sees them.
+// written defers what two writes share, for each sampled assignment of the params,
+// because which bytes they share depends on it, and so does who sees these bytes.
 func (j *judge) written(r Race, x, y *ir.Region) {
 	samples := [][]uint32{nil}
 	if !x.IsConst() || !y.IsConst() {
@@ -344,11 +348,11 @@ func (j *judge) written(r Race, x, y *ir.Region) {
 	}
 }
 
-// deferred is a pair of writes that waits until it is known whether somebody sees
-// the bytes.
+// deferred is a pair of writes. It waits until it is known whether somebody sees the
+// bytes.
 type deferred struct {
 	Race
-	hull bool // the bytes hold those that the two share, whatever the params
+	hull bool // the bytes contain those that the two share, for all values of the params
 }
 
 func (j *judge) deferRace(r Race, hull bool) {
@@ -375,7 +379,7 @@ func (j *judge) unknown(p Pair) {
 	}
 }
 
-// decide keeps of the deferred races those of bytes that somebody sees.
+// decide keeps those deferred races whose bytes somebody sees.
 func (j *judge) decide() {
 	if len(j.deferred) > 0 {
 		slices.SortStableFunc(j.deferred, func(a, b deferred) int {
@@ -404,8 +408,9 @@ func (j *judge) decide() {
 	j.Races = j.Races[:min(len(j.Races), maxJudged)]
 }
 
-// shown reports whether somebody sees bytes of a pair, whose hull is number n of the
-// deferred, for sampled values of the params, which follow it.
+// shown reports whether somebody sees bytes of a pair of writes for a sampled
+// assignment of the params. Entry n of the deferred is the pair's hull; the entries for
+// assignments follow it.
 func (j *judge) shown(n int, l *liveBytes) bool {
 	pair := j.deferred[n].Pair
 	for k := n + 1; k < len(j.deferred) && !j.deferred[k].hull && j.deferred[k].Pair == pair; k++ {

@@ -6,19 +6,21 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// mostBeside bounds the pairs of commands without a path that are compared with one
-// another, and moreInputs those behind joins of an order, for a graph and for each
-// command. Beyond either some races may not be found, and the judgement says so.
+// mostBeside bounds the pairs of commands that are compared if some have no path
+// between them, and moreInputs the predecessors that are looked for behind joins, for a
+// graph and for each command. Beyond either bound races may be missed, and the
+// judgement says so.
 const (
 	mostBeside = 1 << 20
 	mostInputs = 1 << 22
 	moreInputs = 64
 )
 
-// racesByEdges finds the pairs that no path of edges orders. The order that conflicts
-// demand has few edges: if a path stands for each of them, nothing runs beside what it
-// conflicts with. Otherwise a write may hide, in that order, what an earlier command
-// races with: then every command is compared with all that it may run beside.
+// racesByEdges finds conflicting pairs that no path of edges orders. The order that
+// conflicts demand has few edges, and if a path stands for each of them, nothing runs
+// concurrently with what it conflicts with. If one is missing, that order is no help
+// any more: a write in it may hide what an earlier command races with. Then every
+// command is compared with all that it may run concurrently with.
 func (j *judge) racesByEdges() {
 	t := j.t
 	x := reach.New(t.g, 1)
@@ -28,7 +30,7 @@ func (j *judge) racesByEdges() {
 			places = append(places, int32(i))
 		}
 	}
-	// without returns those of commands that have no path to command i.
+	// without returns those commands of list that have no path to command i.
 	commands := make([]int32, len(t.g.Nodes))
 	for i, p := range places {
 		commands[p] = int32(i)
@@ -49,7 +51,7 @@ func (j *judge) racesByEdges() {
 		return missing
 	}
 	var later []int32
-	var beside [][]int32 // of each of them
+	var beside [][]int32 // by command in later: the commands without a path to it
 	inputs := newInputs(t.Order(), t.Len())
 	for i := range int32(t.Len()) {
 		interrupt.Poll(t.ctx)
@@ -86,11 +88,11 @@ func (j *judge) racesByEdges() {
 	}
 }
 
-// compare looks for races of command i with those that it runs beside.
+// compare looks for races between command i and the commands beside.
 func (j *judge) compare(i int32, beside []int32, reads, writes *concurrent) {
 	reads.reset()
 	writes.reset()
-	with := none // the latest, where one of the two is of unknown effects
+	with := none // the latest of beside, if one of the two commands is a pillar
 	for _, k := range beside {
 		if j.t.commands[i].pillar || j.t.commands[k].pillar {
 			with = max(with, k)
@@ -110,11 +112,12 @@ func (j *judge) compare(i int32, beside []int32, reads, writes *concurrent) {
 	j.meet(writes.s, i, as, at)
 }
 
-// inputs finds the commands that a command waits for in an order, behind joins too.
+// inputs finds the commands that a command waits for in an order, directly or behind
+// joins.
 type inputs struct {
 	first, from []int32
 	commands    int32
-	seen        []int32 // by node: 1 + the command that asked last
+	seen        []int32 // by node: 1 + the last command whose search visited it
 	list, stack []int32
 	left        int
 }
@@ -135,7 +138,8 @@ func newInputs(o *Order, commands int) *inputs {
 	return in
 }
 
-// of returns the inputs of command i; all is false where they are too many.
+// of returns the commands that command i waits for. all is false if there are too many
+// to list.
 func (in *inputs) of(i int32) (list []int32, all bool) {
 	in.list, in.stack = in.list[:0], append(in.stack[:0], i)
 	for len(in.stack) > 0 {

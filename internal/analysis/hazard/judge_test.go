@@ -15,9 +15,9 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// small draws a graph of a few commands on a few bytes, whose barriers and commits
-// were placed without a look at what they touch; with a param that moves some of
-// them, if asked.
+// small draws a graph of a few commands on a few bytes, whose barriers and commits were
+// placed without regard to what the commands touch. If moved is set, a param moves some
+// of the ranges.
 func small(t *rapid.T, moved bool) *ir.Graph {
 	b := ir.NewBuilder("g")
 	if moved {
@@ -76,7 +76,7 @@ func small(t *rapid.T, moved bool) *ir.Graph {
 	return g
 }
 
-// edged has g ordered by some edges instead of its barriers and commits.
+// edged orders g by some edges in place of its barriers and commits.
 func edged(t *rapid.T, g *ir.Graph) {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n ir.Node) bool { _, ok := n.(ir.Command); return !ok })
 	g.Ordering = ir.ByEdges
@@ -93,8 +93,8 @@ func edged(t *rapid.T, g *ir.Graph) {
 	g.SortEdges()
 }
 
-// replayed runs the commands in the given order on bytes that say where they come
-// from, and returns those of outputs and states.
+// replayed runs the commands in the given order on bytes that record where they come
+// from, and returns the bytes of outputs and states.
 func replayed(g *ir.Graph, commands []*ir.Dispatch, order []int, undefined uint64) string {
 	mem := make([][4]uint64, len(g.Memories))
 	for m := range mem {
@@ -206,9 +206,9 @@ func orders(g *ir.Graph, yield func([]int)) {
 	extend()
 }
 
-// Judge says of a graph without params exactly whether its result depends on the
-// order of its commands, and of one that does not whether it depends on what
-// scratch and outputs began with.
+// For a graph without params, Judge says exactly whether the result depends on the
+// order of the commands and, if it does not, whether it depends on what scratch memory
+// and outputs held at first.
 func TestJudgeAgainstEveryOrder(t *testing.T) {
 	races, undefined := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -231,7 +231,7 @@ func TestJudgeAgainstEveryOrder(t *testing.T) {
 			races++
 			return
 		}
-		// An output that nobody writes is undefined, and nobody's error.
+		// An output that nobody writes is undefined, but that is no fault.
 		depends := reads(g, commands, list)
 		require.Equal(t, depends, len(j.Undefined) > 0, "%v\n%s", j.Undefined, mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}))
 		if depends {
@@ -242,7 +242,7 @@ func TestJudgeAgainstEveryOrder(t *testing.T) {
 	require.Greater(t, undefined, 5)
 }
 
-// at is g for one value of its param.
+// at returns g for one value of its param.
 func at(g *ir.Graph, p uint32) (*ir.Graph, []*ir.Dispatch, []int) {
 	out := g.Clone()
 	var commands []*ir.Dispatch
@@ -267,8 +267,8 @@ func at(g *ir.Graph, p uint32) (*ir.Graph, []*ir.Dispatch, []int) {
 	return out, commands, list
 }
 
-// Where params move ranges, what is found is so for the values that it names, and
-// where nothing is found, and nothing is unsure, there is nothing for any value.
+// If params move ranges, a fault occurs for the values that it names; and if there is
+// no fault and nothing is unsure, there is no fault for any value.
 func TestJudgeWithParams(t *testing.T) {
 	races, clean := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -290,7 +290,7 @@ func TestJudgeWithParams(t *testing.T) {
 				p = u.Params[0]
 			}
 			_, commands, _ := at(g, p)
-			reader := hazard.NewTable(context.Background(), g).Node(int(u.Command)).Num() // joins have numbers, too
+			reader := hazard.NewTable(context.Background(), g).Node(int(u.Command)).Num() // joins have numbers too
 			for _, d := range commands {
 				if d.ID == reader {
 					break
@@ -317,11 +317,11 @@ func TestJudgeWithParams(t *testing.T) {
 	require.Greater(t, clean, 5)
 }
 
-// reads reports whether a command whose results are seen depends on bytes that
-// nobody wrote: whether other ones there change what it writes.
+// reads reports whether a command whose results are seen depends on bytes that nobody
+// wrote: whether other contents of these bytes change what it writes.
 func reads(g *ir.Graph, commands []*ir.Dispatch, list []int) bool {
 	written := func(undefined uint64) (out []string) {
-		// What the last command to write each byte of outputs and states computed.
+		// For each byte of outputs and states: what its last writer computed.
 		var owners [][4]int
 		for range g.Memories {
 			owners = append(owners, [4]int{-1, -1, -1, -1})

@@ -2,13 +2,14 @@ package hazard
 
 import "github.com/mlxc/mlxc/internal/analysis/bytestate"
 
-// Latest returns, for each command j of a replay and of the replay after it
-// (numbers from [Table.Len] on), the latest command before it that it conflicts
-// with; −1 if there is none. Params of the two replays are independent.
+// Latest returns, for each command j of two replays in a row, the latest earlier
+// command that it conflicts with; −1 if there is none. The commands of the second
+// replay are numbered from [Table.Len] on. The params of the two replays are
+// independent.
 //
-// With boundary, only commands that stand before the last boundary before j
-// count: boundary(i) tells that a command buffer ends behind command i of a
-// replay (after the last one it is asked too).
+// With boundary, only commands before the last boundary before j count: boundary(i)
+// says that a command buffer ends after command i of a replay. It is also asked for the
+// last command.
 func (t *Table) Latest(boundary func(i int) bool) []int32 {
 	s := t.sweep()
 	defer t.done(s)
@@ -16,7 +17,8 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 	latest := make([]int32, 2*n)
 	pillar, last := none, none
 	later := []bytestate.Access(nil)
-	// accesses returns those of command i of the given turn.
+	// accesses returns the accesses of command i in the given turn: 0 for the first
+	// replay, 1 for the second.
 	accesses := func(turn, i int) []bytestate.Access {
 		as := t.of(i)
 		if turn == 0 || !t.moves(as) {
@@ -37,7 +39,7 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 		}
 		s.Enter(as, last)
 	}
-	waiting := 0 // with boundary: the first command that is not entered
+	waiting := 0 // with boundary: the first command that is not entered yet
 	for turn := range 2 {
 		for i := range n {
 			p, as := pillar, accesses(turn, i)
@@ -53,7 +55,7 @@ func (t *Table) Latest(boundary func(i int) bool) []int32 {
 							p = max(p, c.R)
 						}
 					}
-					if boundary != nil { // many look before one is entered
+					if boundary != nil { // many commands look before one is entered
 						s.Crowd(&as[k])
 					}
 				}

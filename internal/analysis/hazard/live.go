@@ -7,24 +7,25 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// liveness says which commands and which writes may reach an output or state.
+// liveness says which commands, and which writes, may reach an output or state.
 type liveness struct {
-	command []bool // its results may
+	command []bool // by command: its results may
 	seen    []bool // by access of the table: a write of which some byte may
 }
 
-// liveBytes is, at one place of the list, which bytes may still be read by somebody
-// whose results reach an output or state, or be one when the list ends.
+// liveBytes says, at one position of the list, which bytes may still be read by a
+// command whose results reach an output or state, or are themselves such a result when
+// the list ends.
 type liveBytes struct {
 	t     *Table
 	roots []liveRoot
-	era   int32 // counts commands of unknown effects, which read everything
+	era   int32 // counts commands of unknown effects, which may read every byte
 }
 
 type liveRoot struct {
 	bytes interval.Partition[bool]
-	era   int32 // when bytes was emptied last
-	rest  bool  // bytes that are in no interval are live
+	era   int32 // the era in which bytes was last emptied
+	rest  bool  // whether bytes that are in no interval are live
 }
 
 func (l *liveBytes) at(root int32) *liveRoot {
@@ -51,8 +52,8 @@ func (l *liveBytes) meets(root int32, lo, end int64) bool {
 	return found || r.rest && at < end
 }
 
-// touches reports whether some byte of a, or near the runs of a where there are many,
-// is live.
+// touches reports whether some byte of a is live. If a has many runs, bytes between
+// them count too.
 func (l *liveBytes) touches(a *bytestate.Access) (live bool) {
 	l.t.pieces(a, func(lo, end int64) bool {
 		live = l.meets(a.Root, lo, end)
@@ -61,7 +62,7 @@ func (l *liveBytes) touches(a *bytestate.Access) (live bool) {
 	return live
 }
 
-// need makes the bytes of a live.
+// need marks the bytes of a as live.
 func (l *liveBytes) need(a *bytestate.Access) {
 	r := l.at(a.Root)
 	l.t.pieces(a, func(lo, end int64) bool {
@@ -70,7 +71,7 @@ func (l *liveBytes) need(a *bytestate.Access) {
 	})
 }
 
-// kill notes that what was there before a is seen by nobody behind it.
+// kill notes that what the bytes of a held before is seen by nobody from here on.
 func (l *liveBytes) kill(a *bytestate.Access) {
 	r := l.at(a.Root)
 	if x := l.t.facts.At(a.Region); a.Region != 0 && !x.Region.HasRuns(maxRuns) {
@@ -83,8 +84,8 @@ func (l *liveBytes) kill(a *bytestate.Access) {
 	})
 }
 
-// pieces calls yield with ranges that hold every byte of a: exactly its runs where
-// no param moves them and there are few, else its hull.
+// pieces calls yield with ranges that together contain every byte of a: exactly its
+// runs if these are few and no param moves them, else its hull.
 func (t *Table) pieces(a *bytestate.Access, yield func(lo, end int64) bool) {
 	if x := t.facts.At(a.Region); a.Region != 0 && x.Region.HasRuns(maxRuns) {
 		x.Runs(nil, yield)
@@ -93,25 +94,26 @@ func (t *Table) pieces(a *bytestate.Access, yield func(lo, end int64) bool) {
 	yield(a.Lo, a.End)
 }
 
-// maxRuns is how many runs of a constant strided region are looked at one by one.
+// maxRuns is the number of runs up to which a constant strided region is looked at run
+// by run.
 const maxRuns = 32
 
-// liveness goes through the list once.
+// liveness goes through the list once, backwards.
 func (t *Table) liveness() *liveness {
 	l := &liveness{command: make([]bool, t.Len()), seen: make([]bool, len(t.accesses))}
 	t.backward(l, nil)
 	return l
 }
 
-// eachLive calls visit with every command, from the last one on, and what is live
-// behind it.
+// eachLive calls visit with every command, from the last to the first, and with the
+// bytes that are live after it.
 func (t *Table) eachLive(visit func(i int32, l *liveBytes)) { t.backward(nil, visit) }
 
 func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
 	l := &liveBytes{t: t, roots: make([]liveRoot, len(t.g.Memories))}
 	for i := range l.roots {
 		k := t.g.Memories[i].Kind
-		l.roots[i].rest = k == ir.Output || k == ir.State || k == ir.Input // what is carried to it is for the next replay
+		l.roots[i].rest = k == ir.Output || k == ir.State || k == ir.Input // something may be carried to an input, for the next replay
 	}
 	var polls interrupt.Every
 	for i := int32(t.Len()) - 1; i >= 0; i-- {
@@ -133,7 +135,7 @@ func (t *Table) backward(out *liveness, visit func(i int32, l *liveBytes)) {
 			out.command[i] = live
 		}
 		if c.pillar {
-			l.era++ // it may read every byte
+			l.era++ // a command of unknown effects may read every byte
 			continue
 		}
 		for k := c.first; k < c.end; k++ {

@@ -5,10 +5,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Order is the order that conflicts demand, as an explicit graph. Nodes below
-// Len of the table are commands. The others are joins: they stand for no work,
-// and let many readers meet many writers with few edges. The edges of a chain
-// of conflicts are there; edges that follow from others may be missing.
+// Order is the order that conflicts demand, as an explicit graph. Nodes below Len of
+// the table are commands. The others are joins: they do no work, and let many readers
+// meet many writers with few edges. Every two conflicting commands are connected by a
+// path; an edge that other edges imply may be missing.
 type Order struct {
 	Nodes int // commands and joins
 	// The successors of node i are Next[First[i]:First[i+1]].
@@ -20,36 +20,37 @@ type Order struct {
 // Successors returns the nodes that wait for node i.
 func (o *Order) Successors(i int32) []int32 { return o.Next[o.First[i]:o.First[i+1]] }
 
-// wideRead is the number of pieces that a read touches from which on their
-// writers are joined, so that the next read of the same bytes needs one edge to
-// them, and its readers grouped, so that each piece remembers the group.
+// wideRead is the number of pieces from which on the writers that a read meets are
+// joined, so that the next read of the same bytes needs only one edge, and its readers
+// grouped, so that each piece remembers only the group.
 const wideRead = 4
 
 type edge struct{ from, to int32 }
 
-// orderBuilder finds the edges: to the last writers of the bytes that a command
-// touches, and, where it writes, to their readers since.
+// orderBuilder finds the edges into each command: from the last writers of the bytes
+// that it touches and, if it writes, from the readers since.
 type orderBuilder struct {
 	t        *Table
 	s        *bytestate.State
 	commands int32
 	nodes    int32   // commands and joins
-	seen     []int32 // by node: the last node that an edge from it went to
-	// Readers since the last write are lists that share their tails.
+	seen     []int32 // by node: the last node that an edge from it led to
+	// links are the readers since the last write of some bytes, in lists that may share
+	// their tails.
 	links []link
 	wide  map[wideKey]wideJoin
-	// Groups are joins that take in readers of the same bytes until a writer
-	// waits for them.
+	// groups are joins for readers of the same bytes. A group takes in readers until a
+	// writer waits for it.
 	groups map[wideKey]int32
-	closed []bool  // by join: it takes in no more
+	closed []bool  // by join: it takes in no more readers
 	from   []int32 // scratch: the writers of a read
 	as     []int32 // scratch: by access of a command, the node that reads it
 	visit  func(Hazard)
 
-	era, pillar int32 // the first command since the last pillar, and that one
+	era, pillar int32 // era: the first command since the last pillar; pillar: that pillar
 
-	edges  []edge  // all of them
-	stream *Stream // or, where they are asked for as the list goes on, who takes them
+	edges  []edge  // all edges, unless stream is set
+	stream *Stream // takes the edges as the list goes on; nil for an Order
 }
 
 type link struct {
@@ -61,30 +62,30 @@ type wideKey struct {
 	root, region int32
 }
 
-// wideJoin is the join of the writers of some bytes, valid as long as none of
-// them was written later than command at.
+// wideJoin is the join of the writers of some bytes. It is valid as long as none of the
+// bytes was written after command at.
 type wideJoin struct {
 	node, at int32
 }
 
-// Hazard is one reason of an [Order].
+// Hazard is one reason for an edge of an [Order].
 type Hazard struct {
 	Kind     Kind
 	From, To int32 // nodes; From may be a join, To is a command
-	// Bytes [Lo, End) of root memory Mem hold every byte of the conflict: exactly,
-	// where both accesses are contiguous and free of params, their hull elsewhere.
-	// Meaningless for Unknown.
+	// Bytes [Lo, End) of root memory Mem contain every byte of the conflict. They are
+	// exact if both accesses are contiguous and no param moves them, otherwise the
+	// hull. They mean nothing if Kind is Unknown.
 	Mem     ir.MemID
 	Lo, End int64
 }
 
-// Order returns the explicit order of t's commands. It has O(Σ(k+1)) edges, k
-// being the number of pieces that an access touches.
+// Order returns the order of t's commands as an explicit graph. It has O(Σ(k+1)) edges,
+// where k is the number of pieces that an access meets.
 func (t *Table) Order() *Order { return t.Hazards(nil) }
 
-// Hazards is Order that shows each hazard on the way, by ascending To: those
-// towards the last writers of the bytes, and, for writes, towards the readers
-// since.
+// Hazards is Order, and calls visit (unless nil) with each hazard found, in ascending
+// order of To: those with the last writers of the bytes and, for writes, those with the
+// readers since.
 func (t *Table) Hazards(visit func(Hazard)) *Order {
 	n := t.Len()
 	b := newOrderBuilder(t, n)
@@ -97,9 +98,9 @@ func (t *Table) Hazards(visit func(Hazard)) *Order {
 	return b.order()
 }
 
-// Replays is [Table.Order] of two replays in a row, whose params have nothing to do
-// with one another: commands from Len on are those of the second. Joins from join on
-// were made for it; the others join commands of the first alone.
+// Replays is [Table.Order] for two replays in a row, whose params are independent.
+// Commands from Len on are those of the second replay. Joins numbered from `join` on
+// were made for the second replay; the others join commands of the first only.
 func (t *Table) Replays() (o *Order, join int32) {
 	n := t.Len()
 	b := newOrderBuilder(t, 2*n)
@@ -158,7 +159,7 @@ func newOrderBuilder(t *Table, n int) *orderBuilder {
 	return b
 }
 
-// gather has joins stand for the writers and the readers of a crowd.
+// gather makes joins that stand for the writers and the readers of a crowd.
 func (b *orderBuilder) gather(members []int32) (w, r int32) {
 	w, r = none, none
 	several := false
@@ -190,7 +191,7 @@ func (b *orderBuilder) gather(members []int32) (w, r int32) {
 		return w, none
 	}
 	if w != none {
-		b.edge(w, r) // who waits for readers is behind the writer then, as everywhere
+		b.edge(w, r) // whoever waits for readers is then ordered after the writer, as with other cells
 	}
 	b.links = append(b.links, link{r, none})
 	return w, int32(len(b.links) - 1)
@@ -227,8 +228,8 @@ func (b *orderBuilder) join() int32 {
 	return b.nodes - 1
 }
 
-// close ends a group: INVARIANT: nothing enters a join that something waits
-// for, or the order could have a cycle.
+// close ends a group. INVARIANT: nothing enters a join that something waits for,
+// because the order could then have a cycle.
 func (b *orderBuilder) close(node int32) {
 	if j := node - b.commands; j >= 0 {
 		b.closed[j] = true
@@ -297,15 +298,15 @@ func (b *orderBuilder) command(x int32, as []bytestate.Access) {
 	}
 }
 
-// group returns the node that pieces remember as the reader of a: x itself, or
-// an open group, which x joins.
+// group returns the node that pieces remember as the reader of a: x itself, or an open
+// group that x joins.
 func (b *orderBuilder) group(x int32, as []bytestate.Access, a *bytestate.Access, met []int32) int32 {
 	if a.Region != 0 || len(met) < wideRead {
 		return x
 	}
 	for k := range as {
 		if as[k].Write && as[k].Root == a.Root {
-			return x // it would wait for a group that it is in
+			return x // x would wait for a group that it belongs to
 		}
 	}
 	key := wideKey{a.Lo, a.End, a.Root, 0}
@@ -326,7 +327,7 @@ func (b *orderBuilder) group(x int32, as []bytestate.Access, a *bytestate.Access
 	return g
 }
 
-// reads adds the edges from the writers of a.
+// reads adds the edges into x from the writers of a.
 func (b *orderBuilder) reads(x int32, a *bytestate.Access, met []int32) {
 	last := none
 	b.from = b.from[:0]
@@ -355,7 +356,7 @@ func (b *orderBuilder) reads(x int32, a *bytestate.Access, met []int32) {
 	b.edge(j.node, x)
 }
 
-// order sorts the edges by their sources.
+// order returns the Order, with the edges sorted by their sources.
 func (b *orderBuilder) order() *Order {
 	o := &Order{Nodes: int(b.nodes), First: make([]int32, b.nodes+1), Next: make([]int32, len(b.edges)), Waits: make([]int32, b.nodes)}
 	for _, e := range b.edges {

@@ -7,20 +7,20 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Stream finds an [Order] as the list goes on, for who takes commands away from its
-// front: the next command is entered when somebody asks for it, and nothing is kept
-// of those that have ended, or of what waited for them. So it needs a few words a
-// command where an Order has all edges.
+// Stream finds the edges of an [Order] while the list is executed, for callers that
+// take commands from its front. A command is entered when somebody asks for it, and
+// nothing is kept of commands that have ended, or of edges from them. So it needs a few
+// words for each command, where an Order has all edges.
 type Stream struct {
 	b     *orderBuilder
 	nodes []ir.Node // of the graph
-	at    []int32   // of each command among them
-	next  int32     // the first command that is not entered
-	// By node: how many nodes it waits for that have not ended, −1 when it has ended
-	// itself; and the list of nodes that wait for it, 0 if none does.
+	at    []int32   // by command: its position in nodes
+	next  int32     // the first command that is not entered yet
+	// By node: how many nodes that have not ended it waits for, −1 once it has ended
+	// itself; and the list of nodes that wait for it, 0 if there are none.
 	waits, behind []int32
-	waiters       []waiter // index 0 is none
-	free          int32    // a list of those not in use
+	waiters       []waiter // index 0 stands for none
+	free          int32    // the list of unused waiters
 	joins         []int32  // scratch
 }
 
@@ -28,7 +28,7 @@ type waiter struct{ node, next int32 }
 
 const over int32 = -1
 
-// NewStream prepares to enter the commands of g.
+// NewStream prepares to enter the commands of g, and enters none yet.
 func NewStream(ctx context.Context, g *ir.Graph) *Stream {
 	s := &Stream{nodes: g.Nodes, at: make([]int32, 0, len(g.Nodes)), waiters: make([]waiter, 1)}
 	for i, x := range g.Nodes {
@@ -68,8 +68,8 @@ func (s *Stream) Enter() (free bool) {
 	return s.waits[x] == 0
 }
 
-// End ends command i, which must be entered and wait for nothing, and calls free
-// with every command that waited for it last.
+// End ends command i, which must be entered and wait for nothing. It calls free with
+// every command that now waits for nothing any more.
 func (s *Stream) End(i int32, free func(int32)) {
 	s.joins = append(s.joins[:0], i)
 	for len(s.joins) > 0 {
@@ -89,7 +89,7 @@ func (s *Stream) End(i int32, free func(int32)) {
 			}
 			if x < s.b.commands {
 				free(x)
-			} else { // a join takes no time
+			} else { // a join ends at once
 				s.joins = append(s.joins, x)
 			}
 		}
@@ -97,8 +97,8 @@ func (s *Stream) End(i int32, free func(int32)) {
 	}
 }
 
-// edge has a node wait for another, unless that has ended. A join that waits for
-// nothing has: who waits for it has closed it.
+// edge makes one node wait for another, unless that has ended. A join that waits for
+// nothing has ended, because it was closed when something began to wait for it.
 func (s *Stream) edge(from, to int32) {
 	if w := s.waits[from]; w == over || w == 0 && from >= s.b.commands {
 		return

@@ -9,19 +9,19 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// none is no command, no level, no list.
+// none stands for no command, no level or no list.
 const none = bytestate.None
 
 // command is one command of the table.
 type command struct {
 	first, end int32 // its accesses are accesses[first:end]
-	pillar     bool  // unknown effects: conflicts with everything
+	pillar     bool  // its effects are unknown: it conflicts with everything
 }
 
-// Table is what the commands of a graph touch, resolved once: aliases followed,
-// hulls computed, read-only memories left out. Commands count from 0 in the
-// order of the list. The table does not follow later changes of the graph, but it
-// can be put into another order ([Table.Reorder]).
+// Table is what the commands of a graph touch, resolved once: aliases are followed,
+// hulls computed, and memories that nothing writes left out. Commands are numbered from
+// 0 in list order. The table does not follow later changes of the graph, but its
+// commands can be put into another order ([Table.Reorder]).
 type Table struct {
 	ctx      context.Context
 	g        *ir.Graph
@@ -30,15 +30,15 @@ type Table struct {
 	accesses []bytestate.Access
 	facts    *bytestate.Facts
 	ops      int64
-	stated   func(*ir.Dispatch) *ir.Effects // nil: those of the dispatch
+	stated   func(*ir.Dispatch) *ir.Effects // returns the effects of a dispatch; nil: those that it stores
 }
 
-// NewTable reads the effects of g's commands. It panics if g has 2^31 nodes or
-// accesses, more than a process can hold.
+// NewTable reads the effects that g's commands store. It panics if g has more than 2^31
+// nodes or accesses, which no process can hold.
 func NewTable(ctx context.Context, g *ir.Graph) *Table { return NewTableOf(ctx, g, nil) }
 
-// NewTableOf is NewTable with the effects of dispatches that effects returns, which
-// need not outlive the next call; nil are unknown ones.
+// NewTableOf is NewTable with effects in place of those that dispatches store. What
+// effects returns need not outlive its next call; nil means unknown effects.
 func NewTableOf(ctx context.Context, g *ir.Graph, effects func(*ir.Dispatch) *ir.Effects) *Table {
 	t := &Table{ctx: ctx, g: g, stated: effects, facts: bytestate.NewFactsOfReplays(g)}
 	if len(g.Nodes) > math.MaxInt32 {
@@ -65,11 +65,11 @@ func NewTableOf(ctx context.Context, g *ir.Graph, effects func(*ir.Dispatch) *ir
 	return t
 }
 
-// Under makes ctx the context that ends what the table is asked from now on, by
-// [interrupt.Poll].
+// Under sets the context whose end stops later calls, by [interrupt.Poll].
 func (t *Table) Under(ctx context.Context) { t.ctx = ctx }
 
-// Reorder puts the commands into another order: command i is what was order[i].
+// Reorder puts the commands into another order, in which command i is the former
+// command order[i].
 func (t *Table) Reorder(order []int32) {
 	nodes, commands := make([]ir.Command, len(order)), make([]command, len(order))
 	for i, j := range order {
@@ -78,7 +78,7 @@ func (t *Table) Reorder(order []int32) {
 	t.nodes, t.commands = nodes, commands
 }
 
-// touch appends the accesses of a command; false: its effects are unknown.
+// touch appends the accesses of a command. It returns false if the effects are unknown.
 func (t *Table) touch(x ir.Command) (known bool) {
 	switch x := x.(type) {
 	case *ir.Dispatch:
@@ -125,10 +125,10 @@ func (t *Table) add(r *ir.Region, write, must bool) {
 	t.accesses = append(t.accesses, a)
 }
 
-// sweep returns a state that the accesses of the table can be entered into.
+// sweep returns an empty state for the accesses of the table.
 func (t *Table) sweep() *bytestate.State { return bytestate.NewState(t.ctx, t.facts, len(t.accesses)) }
 
-// done adds the work of a sweep to the table's.
+// done adds the work of a sweep to that of the table.
 func (t *Table) done(s *bytestate.State) { t.ops += s.Operations() }
 
 // Len returns the number of commands.
@@ -141,20 +141,20 @@ func (t *Table) Node(i int) ir.Command { return t.nodes[i] }
 // conflicts with everything.
 func (t *Table) Pillar(i int) bool { return t.commands[i].pillar }
 
-// Operations returns the number of nodes of interval trees that were visited
-// for this table so far: a measure of work that no clock disturbs.
+// Operations returns how many nodes of interval trees were visited for this table so
+// far: a measure of work that does not depend on a clock.
 func (t *Table) Operations() int64 { return t.ops }
 
 func (t *Table) of(i int) []bytestate.Access {
 	return t.accesses[t.commands[i].first:t.commands[i].end]
 }
 
-// Between returns the first kind of hazard found between commands i and j > i
-// of one replay.
+// Between returns the kind of the first hazard found between commands i and j > i of
+// one replay, or None.
 func (t *Table) Between(i, j int) Kind { return t.between(i, j, t.facts.Meet) }
 
-// BetweenReplays returns the same for command i of one replay and j of the
-// next, whose params may have other values.
+// BetweenReplays is Between for command i of one replay and command j of the next,
+// whose params are independent.
 func (t *Table) BetweenReplays(i, j int) Kind { return t.between(i, j, t.meetLater) }
 
 func (t *Table) between(i, j int, meet func(a, b *bytestate.Access) bool) Kind {
@@ -178,7 +178,7 @@ func (t *Table) between(i, j int, meet func(a, b *bytestate.Access) bool) Kind {
 	return None
 }
 
-// meetLater reports whether two accesses may share a byte where b is of a later
+// meetLater reports whether two accesses may share a byte if b belongs to a later
 // replay, with params of its own.
 func (t *Table) meetLater(a, b *bytestate.Access) bool {
 	later := *b

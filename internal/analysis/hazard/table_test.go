@@ -12,9 +12,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// commands draws a graph of commands of a foreign kernel over the memories of
-// [graph]. Plain ones touch contiguous constant ranges only: there everything
-// is exact.
+// commands draws a graph of commands, of a kernel without declaration, over the
+// memories of smallgraph. With plain they touch contiguous constant ranges only, for
+// which everything is exact.
 func commands(t *rapid.T, plain bool) *ir.Graph {
 	g := smallgraph.Graph()
 	n := rapid.IntRange(1, 14).Draw(t, "commands")
@@ -100,8 +100,8 @@ func (a *footprint) conflicts(b *footprint) bool {
 	return false
 }
 
-// byBytes compares all pairs byte by byte, for all values of the params; later:
-// those of b's are its own.
+// byBytes compares all pairs of commands byte by byte for all values of the params.
+// With later, the second command has params of its own.
 func byBytes(g *ir.Graph, later bool) [][]bool {
 	var all [][]footprint
 	smallgraph.Values(g, func(p []uint32) { all = append(all, footprints(g, p)) })
@@ -132,7 +132,7 @@ func square(n int) [][]bool {
 	return out
 }
 
-// byPairs compares all pairs of regions as far as Disjoint knows.
+// byPairs compares all pairs of commands by Disjoint.
 func byPairs(t *hazard.Table, later bool) [][]bool {
 	out := square(t.Len())
 	for i := range out {
@@ -160,8 +160,8 @@ func longest(conflicts [][]bool) (levels []int32) {
 	return levels
 }
 
-// between requires least ≤ got ≤ most, element by element, and equality of all
-// for plain graphs.
+// between requires least ≤ got ≤ most for each element, and for plain graphs that all
+// three are equal.
 func between(t *rapid.T, what string, plain bool, least, got, most []int32) {
 	if plain {
 		require.Equal(t, least, got, what)
@@ -190,7 +190,7 @@ func TestLevelsAgainstBytes(t *testing.T) {
 	})
 }
 
-// A table in another order is that of the list in that order.
+// A reordered table equals the table of the reordered list.
 func TestReorder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := commands(t, false)
@@ -259,7 +259,7 @@ func TestLatestAgainstBytes(t *testing.T) {
 	})
 }
 
-// closed is the transitive closure.
+// closed returns the transitive closure.
 func closed(direct [][]bool) [][]bool {
 	n := len(direct)
 	out := square(n)
@@ -276,8 +276,8 @@ func closed(direct [][]bool) [][]bool {
 	return out
 }
 
-// The explicit order contains every conflict, perhaps by way of other commands,
-// and orders nothing that conflicts do not.
+// The explicit order contains every conflict, directly or by way of other commands, and
+// orders nothing else.
 func TestOrderAgainstBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.Bool().Draw(t, "plain")
@@ -326,8 +326,8 @@ func TestOrderAgainstBytes(t *testing.T) {
 	})
 }
 
-// A stream says of each command that it has entered whether all that the order has
-// before it have ended, whichever of those that are free end when.
+// A stream says of each entered command whether all commands have ended that the order
+// puts before it, whichever of the free ones end when.
 func TestStreamAgainstOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := commands(t, rapid.Bool().Draw(t, "plain"))
@@ -419,8 +419,7 @@ func TestValueLevelsAgainstBytes(t *testing.T) {
 	})
 }
 
-// A region that repeats a write of the same expression hides the older one,
-// though it depends on params.
+// A write hides an earlier write of the same region, although params move it.
 func TestValueLevelsSeeThroughParams(t *testing.T) {
 	g := smallgraph.Graph()
 	n := ir.Linear(0, ir.Term{Param: 1, Coeff: 16})
@@ -431,7 +430,7 @@ func TestValueLevelsSeeThroughParams(t *testing.T) {
 	}
 	add(other, r)
 	add(r, other)
-	add(ir.ViewOf(3, 100, 4).Contiguous(), r) // needs nothing
+	add(ir.ViewOf(3, 100, 4).Contiguous(), r) // it waits for nothing
 	add(r, ir.ViewOf(3, 200, 4).Contiguous())
 	levels, depth := hazard.NewTable(context.Background(), g).ValueLevels()
 	require.Equal(t, []int32{0, 1, 0, 1}, levels)
@@ -439,9 +438,9 @@ func TestValueLevelsSeeThroughParams(t *testing.T) {
 	require.Equal(t, 4, hazard.Depth(context.Background(), g))
 }
 
-// Many readers of what many wrote, overwritten by many: edges stay few, and
-// the order stays exact. The block of readers and writers alone has
-// width·readers pairs, twice.
+// Where many commands read what many wrote, and many overwrite it, edges stay few and
+// the order stays exact. The block of readers and writers alone has 2·width·readers
+// conflicting pairs.
 func TestDenseBlocksHaveFewEdges(t *testing.T) {
 	const width, readers = 64, 200
 	g := smallgraph.Graph()
@@ -478,8 +477,8 @@ func TestDenseBlocksHaveFewEdges(t *testing.T) {
 	}
 }
 
-// Reads of many pieces join and group: on a few bytes, with many commands, the
-// order stays exact and free of cycles.
+// Reads of many pieces use joins and groups. With many commands on a few bytes, the
+// order stays exact and has no cycles.
 func TestOrderOfManyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := smallgraph.Graph()

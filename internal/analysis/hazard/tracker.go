@@ -5,21 +5,21 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Tracker remembers commands one by one and tells whether another one
-// conflicts with any of them. For a whole graph a [Table] is faster.
+// Tracker takes commands one by one and tells whether another command conflicts with
+// any of them. For a whole graph a [Table] is faster.
 //
-// Between two barriers of a recording there are a few commands, so it begins with
-// a list; where that grows long the trees of a sweep take over.
+// A recording has few commands between two barriers, so the tracker begins with a list.
+// When the list grows long, it continues with the trees of a sweep.
 type Tracker struct {
 	g       *ir.Graph
 	facts   *bytestate.Facts
 	s       *bytestate.State
 	ids     []ir.ID
 	pillar  int32
-	few     []held // in the order of commands
-	many    bool   // the trees hold what few held
+	few     []held // accesses in the order of their commands, as long as they are few
+	many    bool   // the accesses are in the trees
 	scratch []bytestate.Access
-	fresh   bool // scratch is of the effects that Try was given last
+	fresh   bool // scratch holds the effects that Try was last called with
 }
 
 // held is an access of command n.
@@ -28,17 +28,17 @@ type held struct {
 	n int32
 }
 
-// maxFew is the length at which searching the list costs what searching trees does.
+// maxFew is the length from which on searching a list costs more than searching trees.
 const maxFew = 24
 
-// grow learns of memories that the graph has got since.
+// grow makes room for memories that were added to the graph.
 func (t *Tracker) grow() {
 	t.facts.Grow(t.g)
 	t.s.Grow()
 }
 
-// NewTracker returns an empty tracker for regions of g. While it is in use g may
-// get more memories, aliases after their parents, but no other params or
+// NewTracker returns an empty tracker for regions of g. While it is in use, g may get
+// more memories, each after the memory that it is an alias of, but no more params or
 // constraints.
 func NewTracker(g *ir.Graph) *Tracker {
 	f := bytestate.NewFactsOfReplays(g)
@@ -56,7 +56,7 @@ func (t *Tracker) Reset() {
 // Empty reports whether nothing was added since the last Reset.
 func (t *Tracker) Empty() bool { return len(t.ids) == 0 }
 
-// Add remembers what command id touches; nil or incomplete effects may be
+// Add remembers what command id touches. If e is nil or incomplete, that may be
 // anything.
 func (t *Tracker) Add(id ir.ID, e *ir.Effects) {
 	if !e.Known() {
@@ -71,8 +71,8 @@ func (t *Tracker) Add(id ir.ID, e *ir.Effects) {
 	t.enter(id)
 }
 
-// Try adds command id, as Add does, unless it conflicts with what the tracker
-// remembers: then it returns the first conflict found, and forgets nothing.
+// Try adds command id as Add does, unless it conflicts with a command that the tracker
+// remembers. Then it returns the first conflict found and true, and adds nothing.
 func (t *Tracker) Try(id ir.ID, e *ir.Effects) (Conflict, bool) {
 	t.fresh = false
 	c, found := t.Conflict(e)
@@ -87,7 +87,7 @@ func (t *Tracker) Try(id ir.ID, e *ir.Effects) (Conflict, bool) {
 	return Conflict{}, false
 }
 
-// AddTried adds command id, which Try has refused: after a Reset, say.
+// AddTried adds command id, which the last Try refused, for example after a Reset.
 func (t *Tracker) AddTried(id ir.ID, e *ir.Effects) {
 	if !t.fresh {
 		t.Add(id, e)
@@ -116,8 +116,8 @@ func (t *Tracker) resolve(e *ir.Effects) {
 	}
 }
 
-// enter adds what scratch lists as command id; the trees have been searched for
-// it, or [sweep.begin] called.
+// enter adds what scratch lists as command id. The state must have been asked about it,
+// or its Begin called.
 func (t *Tracker) enter(id ir.ID) {
 	n := int32(len(t.ids))
 	t.ids = append(t.ids, id)
@@ -151,8 +151,8 @@ func (t *Tracker) plant() {
 	t.few = t.few[:0]
 }
 
-// Conflict returns the first conflict found between a command with the given
-// effects and what the tracker remembers.
+// Conflict returns the first conflict found between a command with effects e and the
+// commands that the tracker remembers. ok is false if there is none.
 func (t *Tracker) Conflict(e *ir.Effects) (Conflict, bool) {
 	switch {
 	case t.Empty():
@@ -207,7 +207,7 @@ func (t *Tracker) search(a *bytestate.Access) (Kind, int32) {
 	return None, 0
 }
 
-// regionOf returns the region that entry k of scratch was made of.
+// regionOf returns the region of e that entry k of scratch was made from.
 func (t *Tracker) regionOf(e *ir.Effects, k int) ir.Region {
 	for i := range e.Reads {
 		if _, ok := t.facts.Resolve(&e.Reads[i]); ok {

@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// undefined finds reads of scratch and output bytes that nothing can have written
-// before. Where params move ranges it looks at the least and the greatest of their
-// values: an undefined read for one of them is one.
+// undefined finds reads of bytes of scratch memory or outputs that nothing can have
+// written before. If params move ranges, it tries their least and their greatest
+// values: a read that is undefined for some values is a fault.
 func (j *judge) undefined() {
 	if !j.moves() {
 		j.undefinedAt(nil)
@@ -24,7 +24,8 @@ func (j *judge) undefined() {
 	}
 }
 
-// moves reports whether params move what some command does to scratch or outputs.
+// moves reports whether params move something that commands do to scratch memory or
+// outputs.
 func (j *judge) moves() bool {
 	for n := range int32(j.t.facts.Len()) {
 		if x := j.t.facts.At(n); n > 0 && x.Moves && begins(&j.t.g.Memories[x.Mem]) {
@@ -34,15 +35,15 @@ func (j *judge) moves() bool {
 	return false
 }
 
-// begins reports whether a memory is undefined when a replay begins.
+// begins reports whether a memory is undefined at the beginning of a replay.
 func begins(m *ir.Memory) bool { return m.Kind == ir.Scratch || m.Kind == ir.Output }
 
-// written is the bytes of a root memory that some command may have written.
+// written holds the bytes of a root memory that some command may have written.
 type written struct {
 	bytes interval.Partition[struct{}]
 }
 
-// add joins intervals that touch, so that one question finds one interval.
+// add adds [lo, end). It joins intervals that touch, so that hole finds one interval.
 func (w *written) add(lo, end int64) {
 	if lo >= end {
 		return
@@ -61,7 +62,8 @@ func (w *written) add(lo, end int64) {
 	w.bytes.Set(lo, end, struct{}{})
 }
 
-// hole returns the first bytes of [lo, end) that are not in w.
+// hole returns the first bytes of [lo, end) that are not in w. ok is false if there are
+// none.
 func (w *written) hole(lo, end int64) (from, to int64, ok bool) {
 	if _, z, _, found := w.bytes.At(lo); found {
 		lo = z
@@ -76,13 +78,13 @@ func (w *written) hole(lo, end int64) (from, to int64, ok bool) {
 	return lo, end, true
 }
 
-// extent is where a region lies for given params.
+// extent is where a region lies for given values of the params.
 type extent struct {
-	lo, end int64 // hull
+	lo, end int64 // the hull
 	known   bool
 }
 
-// undefinedAt looks at the replay with the given params.
+// undefinedAt looks for undefined reads in a replay with the given params.
 func (j *judge) undefinedAt(params []uint32) {
 	t := j.t
 	roots := make([]written, len(t.g.Memories))
@@ -102,7 +104,7 @@ func (j *judge) undefinedAt(params []uint32) {
 		polls.Poll(t.ctx, 64)
 		c := &t.commands[i]
 		if c.pillar {
-			return // it may have written everything
+			return // a command of unknown effects may have written everything
 		}
 		for k := c.first; k < c.end && j.live.command[i]; k++ {
 			a := &t.accesses[k]
@@ -160,7 +162,8 @@ func placeOf(r *ir.Region, params []uint32) extent {
 // maxWalk bounds the runs of a strided region that are looked at.
 const maxWalk = 1 << 12
 
-// missing returns bytes of a strided region that are not in w.
+// missing returns bytes of a strided region that are not in w. ok is false if none were
+// found.
 func (w *written) missing(r *ir.Region, params []uint32) (from, to int64, ok bool) {
 	left := maxWalk
 	r.Runs(params, func(lo, end int64) bool {

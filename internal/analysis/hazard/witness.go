@@ -2,10 +2,10 @@ package hazard
 
 import "github.com/mlxc/mlxc/ir"
 
-// maxSamples bounds the values of the params that are tried.
+// maxSamples bounds the assignments of the params that are tried.
 const maxSamples = 64
 
-// samples returns values of the params ([ir.Graph.Samples]).
+// samples returns assignments of the params ([ir.Graph.Samples]).
 func (j *judge) samples() [][]uint32 {
 	if !j.have {
 		j.have = true
@@ -14,8 +14,8 @@ func (j *judge) samples() [][]uint32 {
 	return j.points
 }
 
-// witness looks for values of the params for which two regions share a byte, and
-// returns the first bytes that they share.
+// witness looks for values of the params with which two regions share a byte, and
+// returns them with the first bytes shared.
 func (j *judge) witness(x, y *ir.Region) (params []uint32, lo, end int64, ok bool) {
 	found := func(a, b int64) bool {
 		lo, end, ok = a, b, true
@@ -33,7 +33,8 @@ func (j *judge) witness(x, y *ir.Region) (params []uint32, lo, end int64, ok boo
 	return nil, 0, 0, false
 }
 
-// solid returns a region of the table, or the one of all bytes of [lo, end).
+// solid returns region n of the facts or, if n is 0, the region of all bytes of [lo,
+// end).
 func (t *Table) solid(n, root int32, lo, end int64) ir.Region {
 	if n != 0 {
 		return t.facts.At(n).Region
@@ -41,8 +42,9 @@ func (t *Table) solid(n, root int32, lo, end int64) ir.Region {
 	return ir.ViewOf(ir.MemID(root), lo, end-lo).Contiguous()
 }
 
-// shared calls yield with the pieces that two regions share for given params, until
-// it returns false. It looks at the first runs only where there are many.
+// shared calls yield with the pieces that two regions share for given values of the
+// params, until yield returns false. Of regions with many runs it looks at the first
+// ones only.
 func shared(x, y *ir.Region, params []uint32, yield func(lo, end int64) bool) {
 	p, q := placeOf(x, params), placeOf(y, params)
 	if p.lo >= q.end || q.lo >= p.end || p.lo == p.end || q.lo == q.end {
