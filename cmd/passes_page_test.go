@@ -52,6 +52,39 @@ func TestPassesPage(t *testing.T) {
 	}
 }
 
+// TestPassesList: docs/passes.md lists the passes of the table and their options. Written
+// anew with
+//
+//	go test ./cmd -run PassesList -update
+func TestPassesList(t *testing.T) {
+	const page, begin, end = "../docs/passes.md", "<!-- passes -->\n", "<!-- end of passes -->\n"
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	head, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok, "%s has no line %q", page, begin)
+	was, tail, ok := strings.Cut(rest, end)
+	require.True(t, ok, "%s has no line %q", page, end)
+	list := "| pass | does | by default | options |\n|---|---|---|---|\n"
+	for _, p := range passes.All() {
+		var options []string
+		for _, o := range p.Options() {
+			options = append(options, fmt.Sprintf("`%s` (%s): %s", o.Name, o.Default, o.Help))
+		}
+		runs := "no"
+		if p.Default {
+			runs = "yes"
+		}
+		list += fmt.Sprintf("| `%s` | %s | %s | %s |\n", p.Name, p.Summary, runs, strings.Join(options, "; "))
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(head+begin+list+end+tail), 0o644))
+		return
+	}
+	if diff := cmp.Diff(was, list); diff != "" {
+		t.Errorf("%s does not list the passes that there are; go test ./cmd -run PassesList -update does: -page +now\n%s", page, diff)
+	}
+}
+
 // The README shows what optimize prints for decode, but for how long passes took.
 // Written anew with -update.
 func TestReadmeShowsOptimize(t *testing.T) {

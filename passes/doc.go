@@ -2,20 +2,25 @@
 // table.go; [Run] runs a [Pipeline] of them, checks the graph around each, and reports
 // what was done and what was not, because of what.
 //
-// The passes, in the order of the table: annotate.go, fuse.go (over
-// passes/internal/fusion and passes/internal/isel), dce.go, rename.go, reorder.go, schedule.go
-// (with balance.go), barriers.go (with cuts.go), plan.go, split.go,
-// constants.go, edges.go. What they cost is package cost's matter. Several share relist.go, which writes a list of
-// commands in a new order. What bytes conflict is internal/analysis/hazard's matter, who
-// reads what internal/analysis/dataflow's and passes/internal/values's.
+// Each pass stands in the file of its name; the table has their order. balance.go belongs to
+// schedule, cuts.go to barriers and roofline.go to split; fuse works with
+// passes/internal/fusion and passes/internal/isel. Several passes share relist.go, which
+// writes a list of commands in a new order. Package internal/analysis/hazard knows what bytes
+// conflict; internal/analysis/dataflow and passes/internal/values know who reads what.
 //
 // # To add a pass
 //
 // Write its file: a function of a context, the [State], and its options, which is a struct of
 // the pass's own; [State] says what the function owes those after it. In the same file
 // [New] makes the pass of its name, the function, and a [Setting] for each option: name,
-// type, default, bounds and help stand there and nowhere else. Put it into the table, with
-// constraints on its order, and add an example under passes/testdata.
+// type, default, bounds and help stand there and nowhere else. Constraints on its order
+// stand there too ([Pass].Order), or in the table if they concern several passes. Name it in
+// the table, and write passes/testdata/NAME.txtar, which shows what it does to a graph:
+//
+//	go test ./passes -run PassExamples -update
+//
+// proves that and writes it down. Nothing else has to know of the pass. The file
+// newpass_test.go is one that was added in this way.
 //
 // A program's own passes are made in the same way. They stand in a table or pipeline of
 // the program's; nothing is registered.

@@ -29,14 +29,14 @@ func TestPassExamples(t *testing.T) {
 	for _, path := range files {
 		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
 		seen[name] = true
-		t.Run(name, func(t *testing.T) { passExample(t, path) })
+		t.Run(name, func(t *testing.T) { passExample(t, passes.All(), path) })
 	}
 	for _, p := range passes.All() {
 		require.True(t, seen[p.Name], "pass %s has no example: write passes/testdata/%s.txtar", p.Name, p.Name)
 	}
 }
 
-func passExample(t *testing.T, path string) {
+func passExample(t *testing.T, table passes.Table, path string) {
 	a, err := txtar.ParseFile(path)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(a.Files), 2)
@@ -52,7 +52,7 @@ func passExample(t *testing.T, path string) {
 	recorded := in.Graphs[0]
 	add("in.mlxt", mlxt.Format(in))
 	for _, line := range strings.Fields(string(a.Files[0].Data)) {
-		p, err := passes.ParsePipeline(line)
+		p, err := table.Parse(line)
 		require.NoError(t, err)
 		g := recorded.Clone()
 		reports, err := passes.Run(context.Background(), g, p, passes.Options{})
