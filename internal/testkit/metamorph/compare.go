@@ -179,7 +179,8 @@ func difference(want, got map[string][]byte, mask map[string][]bool, states bool
 }
 
 // replayed runs g through a session, scratch and outputs poisoned before each
-// replay, and returns every output and state after each.
+// replay, and returns every output and state after each. What g carries, the host copies
+// between two replays.
 func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[string][]byte, err error) {
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	if err != nil {
@@ -190,6 +191,8 @@ func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[strin
 	if err != nil {
 		return nil, err
 	}
+	carries := slices.ContainsFunc(g.Nodes, isCarry)
+	inputs := map[string][]byte{}
 	for r, v := range params {
 		for i, q := range g.Params {
 			x := float64(v[i])
@@ -202,12 +205,13 @@ func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[strin
 		}
 		for i := range g.Memories {
 			if m := &g.Memories[i]; m.Kind == ir.Input && m.Alias == ir.NoMem {
-				data := make([]byte, m.Size)
-				err := writeInput(data, r, m.Name)
-				if err == nil {
-					err = p.SetInput(m.Name, data)
+				if r == 0 || !carries {
+					inputs[m.Name] = make([]byte, m.Size)
+					if err := writeInput(inputs[m.Name], r, m.Name); err != nil {
+						return nil, err
+					}
 				}
-				if err != nil {
+				if err := p.SetInput(m.Name, inputs[m.Name]); err != nil {
 					return nil, err
 				}
 			}
@@ -229,6 +233,27 @@ func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[strin
 			}
 		}
 		out = append(out, result)
+		for _, n := range g.Nodes {
+			c, ok := n.(*ir.Carry)
+			if !ok {
+				continue
+			}
+			src, dst := &g.Memories[c.Src.Mem], &g.Memories[c.Dst.Mem]
+			from, at := c.Src.Off.Eval(v), c.Dst.Off.Eval(v)
+			bytes := result[src.Name][from : from+c.Src.Len.Eval(v)]
+			if dst.Kind == ir.Input {
+				copy(inputs[dst.Name][at:], bytes)
+				continue
+			}
+			state, err := p.State(dst.Name)
+			if err != nil {
+				return nil, err
+			}
+			copy(state[at:], bytes)
+			if err := p.SetState(dst.Name, state); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return out, nil
 }

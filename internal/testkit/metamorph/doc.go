@@ -6,14 +6,15 @@
 //
 // [Recipe.Graph] makes a graph: aliases, partial overlaps, strided reads and
 // writes, offsets, lengths and scalars that are params, states, several command
-// buffers, groups that look fusible, dead commands. Every read is of defined
+// buffers, groups that look fusible, dead commands, carries. Every read is of defined
 // bytes, and the list is free of races around the cycle of replays. Some graphs
 // store the effects of all dispatches, some of a few: to a pipeline that does not
 // begin with annotate the others are of unknown effects. The library has no
 // kernel that writes a range only perhaps; commands that write a part of a value
 // stand in for that.
 //
-// Three consecutive replays with other params and inputs each run twice: one
+// Three consecutive replays with other params and inputs each (of a graph that carries,
+// with the first one's inputs and what is carried to them) run twice: one
 // after another, scratch and outputs poisoned in between, through package replay;
 // and as one stream ([NewStream]), whose commands run in written order, in the
 // most adverse order and in random orders, all of them orders that the barriers

@@ -42,6 +42,7 @@ func recipes() *rapid.Generator[metamorph.Recipe] {
 			Effects: rapid.Uint8Max(2).Draw(t, "effects"),
 			Commits: rapid.Uint8().Draw(t, "commits"),
 			Extra:   rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(t, "extra"),
+			Carries: rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(t, "carries"),
 			Ops:     rapid.SliceOfN(op, 1, 14).Draw(t, "ops"),
 			Passes:  rapid.SliceOfN(rapid.Byte(), 1, 16).Draw(t, "passes"),
 		}
@@ -129,6 +130,9 @@ func random(rng *rand.Rand) (r metamorph.Recipe) {
 		}
 		r.Ops = append(r.Ops, o)
 	}
+	for range rng.IntN(3) {
+		r.Carries = append(r.Carries, byte(rng.IntN(256)))
+	}
 	for range 8 {
 		r.Passes = append(r.Passes, byte(rng.IntN(256)))
 	}
@@ -164,6 +168,9 @@ func TestFaultsShow(t *testing.T) {
 			}
 		}},
 		{"the list turned round", func(g *ir.Graph) { slices.Reverse(g.Nodes) }},
+		{"nothing carried", func(g *ir.Graph) {
+			g.Nodes = slices.DeleteFunc(g.Nodes, func(n ir.Node) bool { _, ok := n.(*ir.Carry); return ok })
+		}},
 		{"a command lost", func(g *ir.Graph) { g.Nodes = g.Nodes[1:] }},
 	}
 	seen := map[string]int{}
@@ -206,6 +213,9 @@ func TestGraphsAreVaried(t *testing.T) {
 				has["params in a view"] = has["params in a view"] || !n.Dst.Off.IsConst()
 			case *ir.Fill:
 				has["fills"] = true
+			case *ir.Carry:
+				has["carries"] = true
+				has["carries to a state"] = has["carries to a state"] || g.Memories[n.Dst.Mem].Kind == ir.State
 			case *ir.Commit:
 				has["commits"] = true
 				has["bare commits"] = has["bare commits"] || n.Order == ir.OrderNone
@@ -235,7 +245,7 @@ func TestGraphsAreVaried(t *testing.T) {
 		}
 	}
 	t.Log(commands, seen, kernels)
-	for _, k := range []string{"params", "copies", "fills", "commits", "bare commits", "stored effects", "unknown effects", "a variable grid", "scalars of params", "aliases", "states", "params in a view", "variable lengths"} {
+	for _, k := range []string{"params", "copies", "fills", "carries", "carries to a state", "commits", "bare commits", "stored effects", "unknown effects", "a variable grid", "scalars of params", "aliases", "states", "params in a view", "variable lengths"} {
 		require.GreaterOrEqual(t, seen[k], 25, k)
 	}
 	for _, k := range []string{"v_copyfloat32float32", "v_Silufloat32float32", "vv_Addfloat32", "vv_Multiplyfloat32", "g2_copyfloat32float32", "gg2_copyfloat32float32", "g2_Addfloat32", "rmsfloat32", "affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4", "rope_single_float32"} {

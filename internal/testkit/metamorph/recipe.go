@@ -16,6 +16,7 @@ type Recipe struct {
 	Params  bool   // offsets, lengths and scalars may depend on params
 	Effects uint8  // which dispatches store their effects: none, all, or every other
 	Commits uint8  // bits: which of the commits order nothing, where that is sound
+	Carries []byte // what of the output is carried on, and where to
 	Extra   []byte // where barriers stand that nothing needs
 	Ops     []Op
 	Passes  []byte // see [Recipe.Pipeline]
@@ -135,6 +136,11 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 	v.Len = ir.Const(min(v.Len.Const, 4*word))
 	k.add(&ir.Copy{Dst: ir.View{Mem: out, Off: ir.Const(15 * word), Len: v.Len}, Src: v})
 
+	for _, c := range r.Carries {
+		k.op, k.at = Op{1: c, 2: c >> 2, 3: c >> 5}, 1
+		k.carry()
+	}
+
 	oracle.PlaceBarriers(g)
 	o := oracle.Options{Valuations: len(k.vs) + 1}
 	bit := 0
@@ -181,6 +187,18 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 		return nil, fmt.Errorf("the graph races")
 	}
 	return g, nil
+}
+
+// carry adds a carry of words of the output, if they are defined.
+func (k *kitchen) carry() {
+	to := []ir.MemID{in, state, cache, in}[k.next(4)]
+	n := int64(1 + k.next(4))
+	dst := ir.ViewOf(to, word*int64(k.next(8)), n*word)
+	for at := int64(15); at >= 0; at-- { // the last words are the likeliest
+		if k.add(&ir.Carry{Dst: dst, Src: ir.ViewOf(out, at*word, n*word)}) {
+			return
+		}
+	}
 }
 
 // next is a choice below n.
@@ -268,6 +286,9 @@ func (k *kitchen) add(n ir.Node) bool {
 			return false
 		}
 	case *ir.Fill:
+		n.ID = k.ids
+		e = n.Touches()
+	case *ir.Carry:
 		n.ID = k.ids
 		e = n.Touches()
 	}

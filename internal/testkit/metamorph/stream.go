@@ -13,7 +13,8 @@ import (
 
 // Stream is consecutive replays of a graph as one graph without params: what a
 // replay's params make of each command, inputs and arguments of their own for each
-// replay, as a host that does not wait would give them, and states and scratch shared.
+// replay, as a host that does not wait would give them, and states and scratch shared. If the
+// graph carries, the inputs are those of the first replay and what is carried to them.
 // Outputs are shared, too, or read by the host after each replay, which then has
 // outputs of its own.
 type Stream struct {
@@ -43,6 +44,7 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 	if g.Ordering == ir.Serial {
 		s.graph.Ordering = ir.Serial
 	}
+	carries := slices.ContainsFunc(g.Nodes, isCarry)
 	epoch := 0
 	for r, v := range params {
 		to := make([]ir.MemID, len(g.Memories))
@@ -51,7 +53,7 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 			if to[i] = ir.MemID(i); m.Kind != ir.Input && m.Kind != ir.Output && m.Kind != ir.Argument {
 				continue
 			}
-			if r > 0 && (m.Kind != ir.Output || ownOutputs) {
+			if r > 0 && (m.Kind != ir.Output || ownOutputs) && !(carries && m.Kind == ir.Input) {
 				m.Name = fmt.Sprintf("%s@%d", m.Name, r)
 				if m.Alias != ir.NoMem {
 					m.Alias = to[m.Alias]
@@ -59,7 +61,7 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 				to[i] = ir.MemID(len(s.graph.Memories))
 				s.graph.Memories = append(s.graph.Memories, m)
 			}
-			if m.Alias == ir.NoMem {
+			if m.Alias == ir.NoMem && !(r > 0 && carries && m.Kind == ir.Input) {
 				s.own[to[i]] = owner{r, g.Memories[i].Name}
 			}
 		}
@@ -71,7 +73,7 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 				s.orders = append(s.orders, n.Order)
 			default:
 				if isCommand(n) {
-					s.graph.Nodes = append(s.graph.Nodes, constant(n, v, to))
+					s.graph.Nodes = append(s.graph.Nodes, constant(n, v, to, r == len(params)-1))
 					s.spots = append(s.spots, spot{r, len(s.orders), epoch})
 				}
 			}
@@ -81,6 +83,11 @@ func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 		s.paths = paths(g, len(params))
 	}
 	return s
+}
+
+func isCarry(n ir.Node) bool {
+	_, ok := n.(*ir.Carry)
+	return ok
 }
 
 // isCommand: joins do nothing.
@@ -137,8 +144,9 @@ func paths(g *ir.Graph, replays int) [][]bool {
 	return out
 }
 
-// constant is a command for given params, its memories renamed.
-func constant(n ir.Node, v []uint32, to []ir.MemID) ir.Node {
+// constant is a command for given params, its memories renamed. What it carries is copied,
+// unless there is no other replay.
+func constant(n ir.Node, v []uint32, to []ir.MemID, last bool) ir.Node {
 	n = ir.CloneNode(n)
 	fix := func(a *ir.Affine) { *a = ir.Const(a.Eval(v)) }
 	view := func(x *ir.View) {
@@ -150,6 +158,13 @@ func constant(n ir.Node, v []uint32, to []ir.MemID) ir.Node {
 	case *ir.Copy:
 		view(&n.Src)
 		view(&n.Dst)
+	case *ir.Carry:
+		view(&n.Src)
+		view(&n.Dst)
+		if last {
+			n.Src.Len, n.Dst.Len = ir.Const(0), ir.Const(0)
+		}
+		return &ir.Copy{ID: n.ID, Dst: n.Dst, Src: n.Src}
 	case *ir.Fill:
 		view(&n.Dst)
 	case *ir.Dispatch:
