@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/collections/mix"
+	"github.com/mlxc/mlxc/internal/invariants"
 )
 
 // Bounds answers how small and how great expressions over a graph's params can be,
@@ -145,7 +146,7 @@ func (b *Bounds) greatest(ts []Term) (int64, bool) {
 	var x *remembered
 	if !b.once {
 		x = &b.memo[hashTerms(ts)%uint64(len(b.memo))]
-		if slices.Equal(x.terms, ts) {
+		if invariants.Caches && slices.Equal(x.terms, ts) {
 			return x.max, x.ok
 		}
 	}

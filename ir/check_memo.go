@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/mlxc/mlxc/internal/collections/mix"
+	"github.com/mlxc/mlxc/internal/invariants"
 )
 
 // memo remembers what a check accepted, so that the views, regions and extents
@@ -47,7 +48,7 @@ func (m *memo) view(v View) (place *acceptedView, accepted bool) {
 	}
 	h := v.Len.Hash(v.Off.Hash(uint64(v.Mem)))
 	place = &m.views[h>>m.shift]
-	return place, place.ok && place.Equal(v)
+	return place, invariants.Caches && place.ok && place.Equal(v)
 }
 
 func (m *memo) region(r Region) (place *acceptedRegion, accepted bool) {
@@ -59,7 +60,7 @@ func (m *memo) region(r Region) (place *acceptedRegion, accepted bool) {
 		h = r.Dims[i].Count.Hash(mix.Word(h, uint64(r.Dims[i].Stride)))
 	}
 	place = &m.regions[h>>m.shift]
-	return place, place.ok && place.Equal(r)
+	return place, invariants.Caches && place.ok && place.Equal(r)
 }
 
 func (m *memo) extent(e Extent, as DType) (place *acceptedExtent, accepted bool) {
@@ -68,7 +69,7 @@ func (m *memo) extent(e Extent, as DType) (place *acceptedExtent, accepted bool)
 	}
 	h := e.Num.Hash(mix.Word(uint64(as), uint64(e.Div)))
 	place = &m.extents[h>>m.shift]
-	return place, place.ok && place.as == as && place.Equal(e)
+	return place, invariants.Caches && place.ok && place.as == as && place.Equal(e)
 }
 
 // idSet holds the ids that a graph has used: as bits where they are dense.
@@ -114,5 +115,5 @@ func (m *memo) promise(grid Affine, r *Region) (place *acceptedPromise, accepted
 		h = r.Dims[i].Count.Hash(mix.Word(h, uint64(r.Dims[i].Stride)))
 	}
 	place = &m.empty[h>>m.shift]
-	return place, place.ok && place.grid.Equal(grid) && place.Region.Equal(*r)
+	return place, invariants.Caches && place.ok && place.grid.Equal(grid) && place.Region.Equal(*r)
 }

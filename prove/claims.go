@@ -14,6 +14,7 @@ func (p *proof) checkClaims() {
 		}
 		foreign := !p.a.g.Kernels[d.Kernel].Library.Declared()
 		switch {
+		case foreign && p.a.sameEffects(p.recordedEffects(int32(i), d), p.a.listed(d)):
 		case foreign:
 			// Only the recording knows what this kernel touches, so A must store
 			// exactly that.

@@ -3,6 +3,7 @@ package prove
 import (
 	"hash/maphash"
 
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -109,7 +110,7 @@ func (m *model) copies(i int32) bool {
 	for len(m.copying) <= int(o.kind) {
 		m.copying = append(m.copying, unsure)
 	}
-	if m.copying[o.kind] == unsure {
+	if !invariants.Caches || m.copying[o.kind] == unsure {
 		m.copying[o.kind] = differ
 		if m.termCopies(i) {
 			m.copying[o.kind] = same

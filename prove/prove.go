@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
 )
@@ -213,22 +214,27 @@ func (p *proof) begin() {
 	p.b.trace, p.b.copySources = p.recorded, nil
 }
 
-// foreignEffects returns what d, command i of A, touches according to the recording. It
-// returns nil if the recording does not say.
+// foreignEffects is recordedEffects, and notes what is usual.
 func (p *proof) foreignEffects(i int32, d *ir.Dispatch) *ir.Effects {
-	var e *ir.Effects
-	set := p.sets.of(i)
-	if len(set) == 1 {
+	e := p.recordedEffects(i, d)
+	if invariants.Caches && p.a.sameEffects(e, p.a.listed(d)) {
+		p.usual[i] |= claimed
+	}
+	if invariants.Caches && p.moved.stayed {
+		p.usual[i] |= stayed
+	}
+	return e
+}
+
+// recordedEffects returns what d, command i of A, touches according to the recording. It
+// returns nil if the recording does not say. The next call overwrites them.
+func (p *proof) recordedEffects(i int32, d *ir.Dispatch) (e *ir.Effects) {
+	p.moved.stayed = false
+	if set := p.sets.of(i); len(set) == 1 {
 		if was, ok := p.b.ops[set[0]].node.(*ir.Dispatch); ok && p.twins.sameCommand(was, d).none() {
 			p.same[i] = true
 			e, _ = p.moved.effects(was, d)
-			if p.moved.stayed {
-				p.usual[i] |= stayed
-			}
 		}
-	}
-	if p.a.sameEffects(e, p.a.listed(d)) {
-		p.usual[i] |= claimed
 	}
 	return e
 }
@@ -240,7 +246,7 @@ func (p *proof) look(i int32) {
 		p.same[i] = p.sameAs(o, &p.b.ops[set[0]])
 	}
 	d, ok := o.node.(*ir.Dispatch)
-	if !ok || o.inst == nil {
+	if !invariants.Caches || !ok || o.inst == nil {
 		return
 	}
 	if !d.Effects.Known() || p.a.claimsThat(o, d.Effects) {
@@ -260,7 +266,7 @@ func (p *proof) sameAs(o, was *op) bool {
 		p.pairs = append(p.pairs, pair{})
 	}
 	x := &p.pairs[o.kind]
-	if x.before != was.kind+1 {
+	if !invariants.Caches || x.before != was.kind+1 {
 		*x = pair{was.kind + 1, p.twins.sameCommand(was.node, o.node).none()}
 	}
 	return x.same

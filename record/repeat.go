@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -22,7 +23,9 @@ type repeating struct {
 }
 
 // repeats reports whether recordings of these settings are compared.
-func (e *Encoder) repeats() bool { return e.live() && !e.keep && !e.manual && !e.inOrder && !e.clock }
+func (e *Encoder) repeats() bool {
+	return invariants.Caches && e.live() && !e.keep && !e.manual && !e.inOrder && !e.clock
+}
 
 // again records d as what stood in its place, if that is the same.
 func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) (ir.ID, bool) {

@@ -2,6 +2,7 @@ package bytestate
 
 import (
 	"github.com/mlxc/mlxc/internal/collections/mix"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -272,14 +273,14 @@ func (f *Facts) cheap(x, y *Region) bool {
 func (f *Facts) ask(a, b int32, question fact) bool {
 	key := uint64(a)<<32 | uint64(b)
 	near := &f.near[(uint32(a)*37+uint32(b))%uint32(len(f.near))]
-	if near.key == key && near.fact&question != 0 {
+	if invariants.Caches && near.key == key && near.fact&question != 0 {
 		return near.fact&(question<<1) != 0
 	}
 	x, y := &f.regions[a], &f.regions[b]
 	cheap := f.cheap(x, y)
-	if near.key != key {
+	if !invariants.Caches || near.key != key {
 		*near = pairFact{key: key}
-		if !cheap {
+		if invariants.Caches && !cheap {
 			near.fact = f.facts[key]
 		}
 	}

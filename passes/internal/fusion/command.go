@@ -2,6 +2,7 @@ package fusion
 
 import (
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -284,7 +285,7 @@ func (f *fuser) span(c *command, j int) isel.Span {
 	}
 	// The form and the offset say where it is relative to the memory.
 	x := &c.moved[j]
-	if !x.known || !x.off.Equal(v.Off) {
+	if !invariants.Caches || !x.known || !x.off.Equal(v.Off) {
 		*x = moved{known: true, off: v.Off}
 		if r, err := c.instance().Region(j); err == nil {
 			lo, end := r.Hull()

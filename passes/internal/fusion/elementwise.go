@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
@@ -29,7 +30,7 @@ func (r *round) elementwiseOnly(i int32) bool {
 		return false
 	}
 	ok, known := r.simple[c.in.Decl]
-	if !known {
+	if !invariants.Caches || !known {
 		ok = isel.Elementwise(c.in.Decl)
 		r.simple[c.in.Decl] = ok
 	}

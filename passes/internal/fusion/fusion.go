@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/collections/bump"
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -398,8 +399,8 @@ func (r *round) apply() bool {
 		}
 		like := gr.v.hit.Like
 		kernel, ok := r.kernels[like]
-		if !ok {
-			kernel = -1
+		if !invariants.Caches || !ok {
+			kernel, ok = -1, false
 		}
 		m := like
 		d, form := like.Dispatch(), (*decl.Form)(nil)

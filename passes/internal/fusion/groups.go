@@ -9,6 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/passes/internal/isel"
@@ -91,7 +92,7 @@ func (r *round) pairing(c, d *command) uint8 {
 		r.pairs[c.decl] = row
 	}
 	p := row[d.decl]
-	if p == 0 {
+	if !invariants.Caches || p == 0 {
 		p = pairKnown
 		x, y := c.in.Decl, d.in.Decl
 		if r.m.Combines(true, x, y) || r.m.Combines(true, x, y, y) {
@@ -129,7 +130,7 @@ func (r *round) horizontal() {
 		if c.in.Decl != last {
 			last = c.in.Decl
 			var known bool
-			if joins, known = alone[last]; !known {
+			if joins, known = alone[last]; !invariants.Caches || !known {
 				joins = r.m.Combines(true, last)
 				alone[last] = joins
 			}
@@ -325,7 +326,7 @@ func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 		return true // with the command in between it may be one
 	}
 	look, ok := r.outlooks[string(r.key)]
-	if !ok {
+	if !invariants.Caches || !ok {
 		look = r.m.Outlook(r.describe(members))
 		if len(r.outlooks) >= maxOutlooks {
 			clear(r.outlooks)
@@ -365,7 +366,7 @@ type kept struct {
 
 // op is the operation of a dispatch for several.
 func (v *verdict) op(ops [maxMembers]string) string {
-	if v.named && v.ops == ops {
+	if invariants.Caches && v.named && v.ops == ops {
 		return v.joined
 	}
 	var out []string
@@ -447,8 +448,14 @@ func (r *round) consider(gr group, look isel.Outlook) {
 			r.key = append(r.key, flag)
 		}
 	}
+	// A generated kernel may be found for what looks like none of the library's.
+	flag := byte(0)
+	if look.Match {
+		flag = 1
+	}
+	r.key = append(r.key, flag)
 	var known bool
-	if r.key, known = r.layout(r.key, members); known {
+	if r.key, known = r.layout(r.key, members); invariants.Caches && known {
 		gr.v = r.verdicts[string(r.key)]
 	}
 	if gr.v == nil {
@@ -511,7 +518,7 @@ func contributing(gr *isel.Group) bool {
 // readElsewhere notes a pair that a kernel would compute if only the result of
 // the second were wanted.
 func (r *round) readElsewhere(v *verdict, members []int32) {
-	if v.elsewhere == 0 {
+	if !invariants.Caches || v.elsewhere == 0 {
 		gr := r.describe(members)
 		alone := *gr
 		alone.Results, alone.Spare = nil, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/collections/mix"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
@@ -142,7 +143,7 @@ func (r *round) recognize() {
 func (r *round) compare(i int32, last []int32) {
 	x := &r.likeness
 	x.like[i], x.since[i], x.lieSince[i] = -1, i, i
-	if x.wiring[i] == 0 || r.o.anew {
+	if !invariants.Caches || x.wiring[i] == 0 || r.o.anew {
 		return
 	}
 	if i > 0 && x.like[i-1] >= 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/collections/bump"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -84,7 +85,7 @@ func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 		return nil, err
 	}
 	m.key = appendGroup(m.key[:0], gr, lay)
-	if o, ok := m.memo[string(m.key)]; ok {
+	if o, ok := m.memo[string(m.key)]; invariants.Caches && ok {
 		m.Hits++
 		if o.match == nil {
 			return nil, o.err
@@ -133,7 +134,7 @@ func (m *Matcher) match(gr *Group) (*Match, error) {
 // elementwise is [Elementwise], remembered.
 func (m *Matcher) elementwise(d *decl.Decl) bool {
 	ok, known := m.simple[d]
-	if !known {
+	if !invariants.Caches || !known {
 		ok = Elementwise(d)
 		m.simple[d] = ok
 	}
@@ -329,7 +330,7 @@ func (m *Matcher) Combines(sharing bool, ds ...*decl.Decl) bool {
 	var k [3]*decl.Decl
 	copy(k[:], ds)
 	c, known := m.combined[k]
-	if !known {
+	if !invariants.Caches || !known {
 		c = m.combine(ds)
 		m.combined[k] = c
 	}
@@ -355,7 +356,8 @@ func (m *Matcher) skeletons(d *decl.Decl) []*skel {
 		return p.skels
 	}
 	skels, ok := m.skels[d]
-	if !ok {
+	if !invariants.Caches || !ok {
+		skels = nil
 		sk := &skeletons{d: d, table: m.lib.skels, fixed: true, memo: map[*term.Expr]*skel{}}
 		for _, r := range d.Results {
 			skels = append(skels, sk.of(r.Body))

@@ -3,6 +3,7 @@ package isel
 import (
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/term"
@@ -63,7 +64,7 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 // grow reports whether a term of skeleton s may be the top of a kernel's.
 func (m *Matcher) grow(s *skel) bool {
 	ok, known := m.grows[s]
-	if !known {
+	if !invariants.Caches || !known {
 		b := beginning{}
 		ok = slices.ContainsFunc(m.lib.trees, func(k *skel) bool { return b.begins(s, k) })
 		m.grows[s] = ok

@@ -1,0 +1,6 @@
+//go:build !invariants
+
+package invariants
+
+// Caches reports whether what was found before may be believed.
+const Caches = true
