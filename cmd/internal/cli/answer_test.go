@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswer: within an answer Ctrl-C ends that, and the command goes on.
+// TestAnswer checks that a Ctrl-C during an answer ends only the answer.
 func TestAnswer(t *testing.T) {
 	ctx, signals := watchSignals("prog", &bytes.Buffer{})
 	env := &Env{Context: ctx, signals: signals}
 	for i := range 2 {
 		if i > 0 {
-			time.Sleep(twice + 10*time.Millisecond) // two in a row end the command
+			time.Sleep(twice + 10*time.Millisecond) // a second one sooner would end the command
 		}
 		answer, release := env.Answer()
 		require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGINT))

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Quote returns a path or name as it may be printed: as it is if it is plain, in
-// quotes if it has characters that could be taken for something else.
+// Quote returns a path or name for a message: unchanged if it is plain, quoted if it
+// has characters that could be mistaken for something else.
 func Quote(s string) string {
 	if s == "" || strings.ContainsAny(s, "\n\t\r") || Escape(s) != s {
 		return strconv.Quote(s)
@@ -17,9 +17,9 @@ func Quote(s string) string {
 	return s
 }
 
-// Escape makes text from a file or a path safe for a terminal: control
-// characters other than line ends and tabs, those that turn the direction of
-// writing, and bytes that are no UTF-8 are written as \x1b or \u009b.
+// Escape makes text from a file or a path safe for a terminal. It writes as \x1b or
+// \u009b: control characters other than line ends and tabs, characters that change the
+// direction of writing, and bytes that are not UTF-8.
 func Escape(s string) string {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
@@ -30,11 +30,11 @@ func Escape(s string) string {
 	return s
 }
 
-// plainByte reports whether c is a character that stands for itself.
+// plainByte reports whether c needs no escape.
 func plainByte(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\t' }
 
-// appendEscaped appends p, escaped, to b, and returns also what is left of p: the
-// beginning of a character, unless all is set.
+// appendEscaped appends the escaped p to b. Unless all is set, it leaves an incomplete
+// character at the end of p and returns it as rest.
 func appendEscaped(b, p []byte, all bool) (out, rest []byte) {
 	for len(p) > 0 {
 		n := 0
@@ -73,26 +73,26 @@ func appendEscaped(b, p []byte, all bool) (out, rest []byte) {
 	return b, nil
 }
 
-// Screen is standard output or standard error: what it is written is for people,
-// and escaped. What a program must get unchanged goes to [Env.Raw].
+// Screen is standard output or standard error. It escapes what is written to it,
+// because that is for people. What a program must get unchanged goes to [Env.Raw].
 type Screen struct {
 	w     io.Writer
-	width int // columns; 0: no terminal
+	width int // columns; 0: it is no terminal
 	buf   []byte
-	rest  []byte // the beginning of a character
+	rest  []byte // an incomplete character
 }
 
-// NewScreen returns a screen that is width columns wide; 0 for what is no
+// NewScreen returns a screen that is width columns wide; 0 means that it is no
 // terminal.
 func NewScreen(w io.Writer, width int) *Screen { return &Screen{w: w, width: width} }
 
-// Width is that of the terminal in columns, 0 if there is none.
+// Width returns the width of the terminal in columns, 0 if there is none.
 func (s *Screen) Width() int { return s.width }
 
 // Write implements [io.Writer].
 func (s *Screen) Write(p []byte) (int, error) { return len(p), s.write(p, false) }
 
-// Close writes what is left.
+// Close writes an incomplete character that is left, as escaped bytes.
 func (s *Screen) Close() error { return s.write(nil, true) }
 
 func (s *Screen) write(p []byte, all bool) error {

@@ -32,8 +32,8 @@ func TestEscape(t *testing.T) {
 	require.Equal(t, `""`, Quote(""))
 }
 
-// A screen gives the same however its input is cut into writes, and JSON stays
-// JSON of the same value.
+// A screen prints the same however its input is divided into writes, and escaped JSON
+// is still JSON of the same value.
 func TestScreenCutAnywhere(t *testing.T) {
 	s := "é∞日\x1b\u009b\xff\xe2\x80x\u202e🙂\x80"
 	want := Escape(s)
@@ -104,7 +104,7 @@ func runTest(args ...string) (code int, stderr string) {
 	return code, errs.String()
 }
 
-// Hints name the subcommand; a flag of one value is given once.
+// Hints name the subcommand, and a flag of one value may be given only once.
 func TestUsage(t *testing.T) {
 	code, stderr := runTest("do", "f", "--nobody")
 	require.Equal(t, Usage, code)
@@ -123,7 +123,7 @@ func TestUsage(t *testing.T) {
 	require.Contains(t, stderr, "--o is given twice")
 }
 
-// A path with a line end cannot forge a message.
+// A path with a line break cannot forge a message.
 func TestMessagesAreOneLine(t *testing.T) {
 	arg := "x\nprog: wrote it all\x1b[1m"
 	got := printable(errors.New("open "+arg+": no such file").Error(), []string{"do", arg})

@@ -5,7 +5,7 @@ import "github.com/mlxc/mlxc/ir"
 // OrderFlag lets a user say that the list of a recording is the order in which its
 // commands ran.
 type OrderFlag struct {
-	RecordedOrder bool `help:"Take the list of each graph as its order, as of a serial encoder: what its barriers leave open does not count."`
+	RecordedOrder bool `help:"Take the order in which each graph lists its commands as the order in which they ran, whatever its barriers say."`
 }
 
 // Apply makes the graphs serial if the flag was given.
@@ -17,7 +17,7 @@ func (f OrderFlag) Apply(graphs ...*ir.Graph) {
 	}
 }
 
-// Note is what an answer of one line ends with if the flag was given.
+// Note returns what a one-line answer ends with if the flag was given.
 func (f OrderFlag) Note() string {
 	if f.RecordedOrder {
 		return ", in recorded order"
@@ -25,7 +25,7 @@ func (f OrderFlag) Note() string {
 	return ""
 }
 
-// Mention puts it into an answer in JSON.
+// Mention adds to an answer in JSON that the flag was given.
 func (f OrderFlag) Mention(answer map[string]any) map[string]any {
 	if f.RecordedOrder {
 		answer["recorded_order"] = true

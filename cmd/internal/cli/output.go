@@ -14,7 +14,7 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// Bytes is a size that prints with a binary unit.
+// Bytes is a size in bytes, which prints with a binary unit.
 type Bytes int64
 
 func (b Bytes) String() string {
@@ -27,7 +27,7 @@ func (b Bytes) String() string {
 	return fmt.Sprintf("%.1f MiB", float64(b)/(1<<20))
 }
 
-// Micros is a time in microseconds that prints with one digit behind the point.
+// Micros is a time in microseconds, which prints with one digit after the point.
 type Micros float64
 
 func (m Micros) String() string { return fmt.Sprintf("%.1f µs", float64(m)) }

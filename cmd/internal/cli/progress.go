@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress shows how far work in [0, 1] has come, on a terminal only and only
-// once it has taken a second. End must be called.
+// Progress shows on a terminal which share, from 0 to 1, of some work is done. It
+// appears once the work has taken a second. End must be called.
 type Progress struct {
 	bar     *progressbar.ProgressBar
 	w       io.Writer
@@ -20,7 +20,7 @@ type Progress struct {
 
 const steps = 1000
 
-// StartProgress begins to watch work described by what.
+// StartProgress begins to watch work that is described by what.
 func StartProgress(w io.Writer, what string) *Progress {
 	p := &Progress{w: w, what: what, started: time.Now()}
 	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
@@ -29,7 +29,7 @@ func StartProgress(w io.Writer, what string) *Progress {
 	return p
 }
 
-// Set says how much is done.
+// Set says which share of the work is done.
 func (p *Progress) Set(done float64) {
 	if p.w == nil || p.bar == nil && time.Since(p.started) < time.Second {
 		return
@@ -38,7 +38,7 @@ func (p *Progress) Set(done float64) {
 		p.bar = progressbar.NewOptions(steps, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(p.what),
 			progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 	}
-	_ = p.bar.Set(int(done * steps)) // a progress bar that cannot be drawn is no error
+	_ = p.bar.Set(int(done * steps)) // failing to draw the bar is no error
 }
 
 // Graph is Set for work on several graphs, one after another.

@@ -15,26 +15,26 @@ import (
 	"github.com/mlxc/mlxc/internal/files/mmap"
 )
 
-// Exit codes.
+// The exit codes.
 const (
 	OK     = 0
-	Failed = 1 // a check said no
+	Failed = 1 // a check failed
 	Usage  = 2
 	Input  = 3 // a file or value that cannot be used
 )
 
-// Env is what a command may touch of the outside.
+// Env is the part of the outside world that a command may use.
 type Env struct {
-	Context context.Context // ended by Ctrl-C and other signals
+	Context context.Context // cancelled by Ctrl-C and other signals
 	Stdin   io.Reader
 	Stdout  io.Writer // for people: see [Screen]
 	Stderr  io.Writer
 
 	signals *signals  // nil in tests
-	raw     io.Writer // standard output itself, if it is no terminal
+	raw     io.Writer // standard output itself, unless it is a terminal
 }
 
-// Raw is standard output for text that another program may read, which gets it
+// Raw returns standard output for text that another program may read. A program gets it
 // unchanged; a terminal gets it escaped.
 func (e *Env) Raw() io.Writer {
 	if e.raw != nil {
@@ -57,19 +57,20 @@ func (e codeError) Error() string {
 }
 func (e codeError) Unwrap() error { return e.err }
 
-// Fail makes err a failed check (exit code 1).
+// Fail marks err as a failed check (exit code 1).
 func Fail(err error) error { return codeError{Failed, err} }
 
-// Exit ends the command with a code and no message: the output says it all.
+// Exit ends the command with a code and without a message, because its output says
+// everything.
 func Exit(code int) error { return codeError{code, nil} }
 
-// BadUsage makes err a mistake of the command line (exit code 2).
+// BadUsage returns an error in the use of the command line (exit code 2).
 func BadUsage(format string, args ...any) error { return codeError{Usage, fmt.Errorf(format, args...)} }
 
-// Run parses args into grammar, a kong command structure whose commands have
-// Run(*Env) error, runs the chosen command and returns the exit code. A first
-// Ctrl-C, SIGTERM or SIGHUP cancels the context; a second one, and some time,
-// ends the process.
+// Run parses args into grammar, a kong command structure whose commands have a method
+// Run(*Env) error. It runs the chosen command and returns the exit code. The first
+// Ctrl-C, SIGTERM or SIGHUP cancels the context; a second one, or the end of a grace
+// period, ends the process.
 func Run(name, description string, grammar any, args []string) int {
 	width := terminalWidth(os.Stdout, os.Getenv("COLUMNS"))
 	stdout := NewScreen(os.Stdout, width)
@@ -87,9 +88,9 @@ func Run(name, description string, grammar any, args []string) int {
 	return code
 }
 
-// terminalWidth returns the columns of f if it is a terminal, else 0. COLUMNS of
-// the environment, if it is a number, goes before what the terminal says; one that
-// does not say has 80.
+// terminalWidth returns the number of columns if f is a terminal, otherwise 0. The
+// environment's COLUMNS, if it is a number, overrides what the terminal says. A
+// terminal that does not say is taken to have 80.
 func terminalWidth(f *os.File, columns string) int {
 	if !term.IsTerminal(int(f.Fd())) {
 		return 0
@@ -103,7 +104,8 @@ func terminalWidth(f *os.File, columns string) int {
 	return 80
 }
 
-// exit carries kong's wish to leave (after --help) to where run can return.
+// exit is a panic value. kong wants to end the process after --help; this lets Run
+// return instead.
 type exit int
 
 func run(name, description string, grammar any, args []string, env *Env, signals *signals) (code int) {
@@ -123,7 +125,7 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 		kong.Vars{"version": version(name)},
 	)
 	if err != nil {
-		panic(err) // the grammar is ours
+		panic(err) // the grammar is part of the program
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -142,7 +144,7 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 		hint(env, name, ctx)
 		return Usage
 	}
-	// A mapped file that is cut while the command reads it is an error.
+	// If a mapped file is shortened while the command reads it, that becomes an error.
 	err = mmap.Guard(func() error { return ctx.Run(env) })
 	if err == nil {
 		return OK
@@ -173,7 +175,8 @@ func hint(env *Env, name string, ctx *kong.Context) {
 	fmt.Fprintf(env.Stderr, "see '%s --help'\n", name)
 }
 
-// givenTwice reports a flag of one value that has two: the first would be lost.
+// givenTwice returns an error for a flag of one value that was given twice, because the
+// first value would be lost.
 func givenTwice(ctx *kong.Context) error {
 	seen := map[*kong.Flag]bool{}
 	for _, p := range ctx.Path {
@@ -188,8 +191,8 @@ func givenTwice(ctx *kong.Context) error {
 	return nil
 }
 
-// printable is a message as it may be printed: paths that the command line gave,
-// and a file may have chosen, cannot look like messages of their own.
+// printable escapes a message, and quotes in it the arguments of the command line that
+// need it, so that a file name cannot look like a message of its own.
 func printable(message string, args []string) string {
 	for _, a := range args {
 		_, value, _ := strings.Cut(a, "=")

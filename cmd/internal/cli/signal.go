@@ -13,27 +13,28 @@ import (
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 )
 
-// grace is how long a command has to end by itself once it was asked to: it
-// undoes what it began, and says so. What cannot be asked, as a read of a pipe
-// that nobody writes to, is ended.
+// grace is how long a command may take to end by itself after it was asked to: it
+// removes what it has begun to write, and says so. After that the process is ended,
+// because a command cannot react while, for example, it reads from a pipe to which
+// nobody writes.
 const grace = 600 * time.Millisecond
 
-// signals watches for those that ask a process to end: Ctrl-C, SIGTERM, and SIGHUP
-// of a terminal that is closed.
+// signals watches for signals that ask the process to end: Ctrl-C, SIGTERM, and SIGHUP
+// when a terminal is closed.
 type signals struct {
 	name string
-	got  atomic.Int32 // the first signal, 0 for none
+	got  atomic.Int32 // the first signal; 0: none yet
 	in   chan os.Signal
-	// inner is what a Ctrl-C ends instead of the command, if anything.
+	// inner, if not nil, is what a Ctrl-C ends in place of the command.
 	inner atomic.Pointer[context.CancelFunc]
 }
 
-// twice is how soon after a Ctrl-C that ended an answer another one ends the
-// command, whatever that does by then: the next answer may have begun.
+// A Ctrl-C that follows another one, which has ended an answer, within this time ends
+// the command, even if the next answer has already begun.
 const twice = time.Second
 
-// Answer returns a context for one answer of a conversation: until release is
-// called, a Ctrl-C ends it and not the command, but for the second of two in a row.
+// Answer returns a context for one answer in a conversation. Until release is called, a
+// Ctrl-C ends that context and not the command; a second one in a row ends the command.
 func (e *Env) Answer() (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancel(e.Context)
 	if e.signals == nil {
@@ -46,8 +47,8 @@ func (e *Env) Answer() (ctx context.Context, release func()) {
 	}
 }
 
-// watchSignals returns a context that the first signal ends. A signal that the
-// process was started to ignore, as by nohup, stays ignored.
+// watchSignals returns a context that the first signal cancels. Signals that the
+// process was started to ignore, as by nohup, stay ignored.
 func watchSignals(name string, stderr io.Writer) (context.Context, *signals) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &signals{name: name, in: make(chan os.Signal, 2)}
@@ -70,7 +71,7 @@ func watchSignals(name string, stderr io.Writer) (context.Context, *signals) {
 		s.got.Store(int32(sig))
 		cancel()
 		select {
-		case <-s.in: // a second one does not wait
+		case <-s.in: // a second signal does not wait
 		case <-time.After(grace):
 		}
 		atomicfile.Abandon()
@@ -80,8 +81,8 @@ func watchSignals(name string, stderr io.Writer) (context.Context, *signals) {
 	return ctx, s
 }
 
-// code is the exit code after a signal, as shells have it: 130 for Ctrl-C, 143 for
-// SIGTERM, 129 for SIGHUP; 0 if there was none.
+// code returns the exit code after a signal, as shells expect it: 130 for Ctrl-C, 143
+// for SIGTERM, 129 for SIGHUP; 0 if there was no signal.
 func (s *signals) code() int {
 	if n := s.got.Load(); n != 0 {
 		return 128 + int(n)

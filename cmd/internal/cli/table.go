@@ -10,10 +10,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Table is a table for people: columns of numbers align right. On a terminal it
-// fits the width: texts are wrapped and, where that is not enough, the columns
-// come in several tables, each with the first column. Through a pipe every row is
-// one line.
+// Table is a table for people, whose columns of numbers are aligned to the right. On a
+// terminal it fits the width: texts are wrapped and, if that is not enough, the columns
+// are distributed over several tables, each of which repeats the first column. On
+// anything else every row is one line.
 type Table struct {
 	Header []string
 	Rows   [][]any
@@ -22,10 +22,10 @@ type Table struct {
 // Add appends a row.
 func (t *Table) Add(cells ...any) { t.Rows = append(t.Rows, cells) }
 
-// narrowest is the width that a column of text keeps at least.
+// narrowest is the least width to which a column of text is wrapped.
 const narrowest = 16
 
-// padding is what stands around a cell.
+// padding is the number of spaces around a cell.
 const padding = 2
 
 // column is a column as it is printed.
@@ -33,10 +33,10 @@ type column struct {
 	header string
 	cells  []string
 	number bool
-	width  int // of its widest cell; then what it is given
+	width  int // the width of its widest cell, then the width that it is given
 }
 
-// Print writes the table to w; if w is a [Screen], as wide as that.
+// Print writes the table to w. If w is a [Screen], the table fits its width.
 func (t *Table) Print(w io.Writer) error {
 	columns := t.columns()
 	width := 0
@@ -76,7 +76,7 @@ func (t *Table) columns() []column {
 	return out
 }
 
-// line makes one line of a cell, whatever a file has put into it.
+// line returns s as one line, whatever a file has put into it.
 func line(s string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Escape(s))
 }
@@ -88,8 +88,8 @@ func total(columns []column) (n int) {
 	return n
 }
 
-// blocks wraps columns of text and distributes columns so that each block is at
-// most width wide, as far as that can be; 0 means any.
+// blocks wraps columns of text and distributes the columns over blocks that are at most
+// width wide, if that is possible; 0 means any width.
 func blocks(columns []column, width int) [][]column {
 	if width <= 0 || total(columns) <= width {
 		return [][]column{columns}
@@ -97,7 +97,8 @@ func blocks(columns []column, width int) [][]column {
 	if wrapped := wrap(columns, width); total(wrapped) <= width {
 		return [][]column{wrapped}
 	}
-	// Several tables: a text may have all the room that the first column leaves.
+	// Several tables are needed, so a text may take all the room that the first column
+	// leaves.
 	columns = slices.Clone(columns)
 	limit := func(c *column, to int) {
 		if !c.number {
@@ -122,7 +123,7 @@ func blocks(columns []column, width int) [][]column {
 	return out
 }
 
-// wrap takes from the widest texts what the columns are too wide together.
+// wrap narrows the widest columns of text until all columns together fit width.
 func wrap(columns []column, width int) []column {
 	columns = slices.Clone(columns)
 	for over := total(columns) - width; over > 0; over-- {

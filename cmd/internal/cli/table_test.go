@@ -25,8 +25,8 @@ func printed(t *testing.T, table *Table, width int) string {
 	return out.String()
 }
 
-// Every line fits every terminal that is not absurdly narrow, no cell is lost,
-// and what goes into a pipe is one line a row.
+// Every line fits every terminal that is not absurdly narrow, no cell is lost, and
+// through a pipe every row is one line.
 func TestTableFitsTheTerminal(t *testing.T) {
 	for width := 32; width < 200; width++ {
 		s := printed(t, wide(), width)
@@ -75,8 +75,8 @@ func ExampleTable_narrow() {
 	//  prefill
 }
 
-// Nothing in a cell, from a file, reaches the terminal as a command, or looks
-// like another row.
+// Nothing that a file puts into a cell reaches the terminal as a command, or looks like
+// another row.
 func TestTableCellsAreEscaped(t *testing.T) {
 	table := &Table{Header: []string{"\x1b]0;title\a", "n"}}
 	table.Add("a\x1b[2J\nb\r\u009b1m\u202e\xff", 1)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// version describes this build: the module's version and the revision that it
-// was built from, as far as the builder knew them.
+// version describes this build: the module's version, and the revision that it was
+// built from if that is known.
 func version(name string) string {
 	info, _ := debug.ReadBuildInfo()
 	return name + " " + versionOf(info)

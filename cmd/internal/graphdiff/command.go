@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// commands compares each command with the one that it is.
+// commands compares each command with its counterpart in the other graph.
 func (c *comparison) commands() {
 	for i := range c.a.commands {
 		j := c.pair(i)
@@ -21,11 +21,11 @@ func (c *comparison) commands() {
 	}
 }
 
-// pair is a command before and the same after.
+// pair is a command of the graph before and the same command in the graph after.
 type pair struct {
 	*comparison
 	j, i  int
-	moved bool // binds other bytes
+	moved bool // it binds other bytes
 }
 
 func (p *pair) note(k Kind, format string, args ...any) {
@@ -123,7 +123,7 @@ func grid(g *ir.Graph, d *ir.Dispatch) string {
 	return fmt.Sprintf("%s [%s] of %v%s", d.GridKind, strings.Join(parts, ", "), d.Threadgroup, at)
 }
 
-// offsets compares where the offsets of views are in memory.
+// offsets compares where two dispatches read the offsets of their views from.
 func (p *pair) offsets(x, y *ir.Dispatch) {
 	for slot := range uint8(31) {
 		v, w := x.OffsetAt(slot), y.OffsetAt(slot)
@@ -164,7 +164,7 @@ func (p *pair) argument(slot uint8) string {
 }
 
 func (p *pair) binding(x, y *ir.Binding) {
-	// A view of argument memory stands for what is there.
+	// A view of argument memory is compared by the value that lies there.
 	s, t := p.b.g.Resolve(*x), p.a.g.Resolve(*y)
 	what := p.argument(x.Slot)
 	if s.Kind == ir.BindView && t.Kind == ir.BindView {
@@ -184,7 +184,7 @@ func (p *pair) binding(x, y *ir.Binding) {
 	}
 }
 
-// sameScalar compares what is not in the text of a value.
+// sameScalar compares what the text of a value does not show.
 func sameScalar(s, t *ir.Binding) bool {
 	return s.Kind == t.Kind && (s.Kind != ir.BindScalar || s.Type == t.Type) && bytes.Equal(s.Bytes, t.Bytes)
 }
@@ -199,8 +199,8 @@ func value(g *ir.Graph, b *ir.Binding) string {
 	return g.FormatView(b.View)
 }
 
-// view compares views by the names of their memories; an alias is told from the
-// bytes that it means.
+// view compares two views by the names of their memories. A view that only names the
+// same bytes by another alias is reported as such.
 func (p *pair) view(what string, v, w ir.View) {
 	s, t := p.b.g.FormatView(v), p.a.g.FormatView(w)
 	if s == t && p.bytes(p.b.g, v) == p.bytes(p.a.g, w) {
@@ -214,7 +214,7 @@ func (p *pair) view(what string, v, w ir.View) {
 	p.note(Views, "%s %s before, %s after%s", what, s, t, how)
 }
 
-// bytes names the bytes of a view in their root.
+// bytes names the bytes of a view by their root memory.
 func (p *pair) bytes(g *ir.Graph, v ir.View) string {
 	root, off := g.Root(v.Mem)
 	v.Mem, v.Off = root, v.Off.AddConst(off)
@@ -240,8 +240,8 @@ func (p *pair) effects(x, y *ir.Effects) {
 	}
 }
 
-// touched is the text of effects. Where the command binds other bytes, theirs have
-// moved along, and only their shapes are compared.
+// touched formats effects. If the command binds other bytes, its effects have moved
+// along, and only their shapes are compared.
 func (p *pair) touched(g *ir.Graph, e *ir.Effects) string {
 	region := func(r ir.Region) string {
 		if p.moved {

@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// params compares params by place, as expressions name them, and constraints as
-// they are written.
+// params compares params by position, because expressions refer to them so, and
+// constraints as they are written.
 func (c *comparison) params() {
 	b, a := c.b.g, c.a.g
 	for i := range max(len(b.Params), len(a.Params)) {
@@ -43,7 +43,8 @@ func (c *comparison) params() {
 	}
 }
 
-// ordering compares what orders the commands, and replays.
+// ordering compares what orders the commands, and what orders one replay after the
+// next.
 func (c *comparison) ordering() {
 	b, a := c.b.g, c.a.g
 	if b.Ordering != a.Ordering {
@@ -59,7 +60,7 @@ func (c *comparison) ordering() {
 
 var inWords = [...]string{ir.ByBarriers: "barriers and commits", ir.Serial: "the list", ir.ByEdges: "edges"}
 
-// edges compares edges by the IDs of commands.
+// edges compares edges by the IDs of the commands that they connect.
 func (c *comparison) edges() {
 	was := make(map[ir.Edge]bool, len(c.b.g.Edges))
 	for _, e := range c.b.g.Edges {
@@ -117,7 +118,7 @@ func (c *comparison) memories() {
 	}
 }
 
-// renumbered reports whether the memories that both graphs have stand in another
+// renumbered reports whether the memories that both graphs have stand in a different
 // order.
 func (c *comparison) renumbered() bool {
 	last := ir.NoMem
@@ -132,7 +133,7 @@ func (c *comparison) renumbered() bool {
 	return false
 }
 
-// kindOf says whether the host sees a memory.
+// kindOf returns Interface for memories that the host sees, and Memory for others.
 func kindOf(m *ir.Memory) Kind {
 	if m.Kind == ir.Scratch || m.Kind == ir.Argument || m.Alias != ir.NoMem {
 		return Memory
@@ -179,7 +180,7 @@ func place(g *ir.Graph, m *ir.Memory) string {
 	return fmt.Sprintf("%%%s + %d", g.Memories[m.Alias].Name, m.AliasOff)
 }
 
-// kernels compares the tables of kernels by name.
+// kernels compares the kernel tables by name.
 func (c *comparison) kernels() {
 	was := map[string]*ir.Kernel{}
 	for i := range c.b.g.Kernels {
@@ -215,7 +216,7 @@ func (c *comparison) kernels() {
 	}
 }
 
-// otherKernel says how two kernels differ, "" if they do not.
+// otherKernel says in what two kernels differ, "" if they do not.
 func otherKernel(k, l *ir.Kernel) string {
 	switch {
 	case k.Function != l.Function:

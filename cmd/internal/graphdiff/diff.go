@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Kind sorts changes.
+// Kind is the kind of a change.
 type Kind string
 
 // The kinds, in the order in which they are reported.
@@ -17,25 +17,25 @@ const (
 	Interface  Kind = "interface"  // inputs, outputs, states, weights
 	Param      Kind = "param"      // params and their constraints
 	Memory     Kind = "memory"     // scratch and argument memory, aliases
-	Dropped    Kind = "dropped"    // commands that nothing stands for any more
-	Added      Kind = "added"      // commands that stand for nothing before
-	Fused      Kind = "fused"      // several commands are one
-	Split      Kind = "split"      // one command is several
-	Moved      Kind = "moved"      // commands in another order
-	Ordering   Kind = "ordering"   // what orders the commands: barriers and commits, the list, edges; whether replays wait for the host
-	Edges      Kind = "edge"       // added or removed
-	Barriers   Kind = "barrier"    // added or removed
-	Commits    Kind = "commit"     // added, removed, or with another order
+	Dropped    Kind = "dropped"    // commands without a counterpart in the graph after
+	Added      Kind = "added"      // commands without a counterpart in the graph before
+	Fused      Kind = "fused"      // several commands became one
+	Split      Kind = "split"      // one command became several
+	Moved      Kind = "moved"      // commands stand in another order
+	Ordering   Kind = "ordering"   // what orders the commands: barriers and commits, the list, or edges; and whether replays wait for the host
+	Edges      Kind = "edge"       // edges added or removed
+	Barriers   Kind = "barrier"    // barriers added or removed
+	Commits    Kind = "commit"     // commits added, removed, or with another order
 	Views      Kind = "view"       // a command binds other bytes
 	Constants  Kind = "constant"   // inline bytes and scalars, and where they are kept
 	Command    Kind = "command"    // kernel, grid, threadgroup
-	Effects    Kind = "effects"    // what a command is said to touch
-	Provenance Kind = "provenance" // what a command is said to stand for, IDs
-	Labels     Kind = "label"      // what people read: ops, labels, groups
+	Effects    Kind = "effects"    // the effects that a command stores
+	Provenance Kind = "provenance" // the commands that a command says it stands for, and IDs
+	Labels     Kind = "label"      // texts for readers: ops, labels, groups
 	Kernels    Kind = "kernel"     // the table of kernels
 )
 
-// Kinds lists all kinds in order.
+// Kinds lists all kinds, in that order.
 var Kinds = []Kind{Interface, Param, Memory, Dropped, Added, Fused, Split, Moved, Ordering, Edges, Barriers, Commits, Views, Constants, Command, Effects, Provenance, Labels, Kernels}
 
 // Change is one difference.
@@ -53,10 +53,10 @@ type Diff struct {
 	Changes        []Change `json:"changes"` // by kind
 }
 
-// Equal reports that nothing changed.
+// Equal reports whether nothing changed.
 func (d *Diff) Equal() bool { return len(d.Changes) == 0 }
 
-// Of returns the changes of a kind.
+// Of returns the changes of kind k.
 func (d *Diff) Of(k Kind) (out []Change) {
 	for _, c := range d.Changes {
 		if c.Kind == k {
@@ -66,7 +66,7 @@ func (d *Diff) Of(k Kind) (out []Change) {
 	return out
 }
 
-// Summary is one line.
+// Summary describes the changes in one line.
 func (d *Diff) Summary() string {
 	if d.Equal() {
 		return fmt.Sprintf("equal, %d commands", d.CommandsBefore)
@@ -94,8 +94,8 @@ func (d *Diff) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// Graphs compares two graphs, which must have passed [ir.Graph.Check]. An error is the
-// cause of ctx.
+// Graphs compares two graphs, which must have passed [ir.Graph.Check]. The error is
+// that of an ended ctx.
 func Graphs(ctx context.Context, before, after *ir.Graph) (out *Diff, err error) {
 	defer interrupt.Catch(&err)
 	c := newComparison(before, after)
@@ -118,13 +118,13 @@ func Graphs(ctx context.Context, before, after *ir.Graph) (out *Diff, err error)
 type side struct {
 	g        *ir.Graph
 	commands []ir.Command
-	from     [][]ir.ID // what each stands for
+	from     [][]ir.ID // by command: the recorded commands that it stands for
 	ids      []ir.ID
 	memories map[string]ir.MemID
 	marks    []mark
 }
 
-// mark is a node that is no command, before command at.
+// mark is a node that is not a command. It stands before command `at`.
 type mark struct {
 	at   int
 	node ir.Node
@@ -156,8 +156,8 @@ func newSide(g *ir.Graph) *side {
 type comparison struct {
 	b, a  *side
 	found map[Kind][]Change
-	// images[i] are the commands before that command i after stands for;
-	// of[j] are the commands after that stand for command j before.
+	// images[i] are the commands before that command i after stands for. of[j] are the
+	// commands after that stand for command j before.
 	images, of [][]int
 }
 

@@ -108,7 +108,7 @@ func TestWords(t *testing.T) {
 
 func TestMovedAndBound(t *testing.T) {
 	b, a := parse(t, base), parse(t, base)
-	// #0 goes behind #1: the least move is one.
+	// #0 is moved after #1, so the fewest commands that moved are one.
 	a.Nodes[0], a.Nodes[1] = a.Nodes[1], a.Nodes[0]
 	d := compare(t, b, a)
 	require.Len(t, d.Of(graphdiff.Moved), 1)
@@ -128,7 +128,7 @@ graph g {
 }
 `
 
-// A constant that moves into argument memory is told from one that changes.
+// A constant that is moved into argument memory is not reported as one that changed.
 func TestConstantsMove(t *testing.T) {
 	with := func(stride string) *ir.Graph { return parse(t, strings.Replace(arguments, "STRIDE", stride, 1)) }
 	at := "#0 g1_copyfloat32float32: src_stride = "
@@ -146,7 +146,8 @@ func TestConstantsMove(t *testing.T) {
 	}
 }
 
-// Two graphs are equal exactly if their texts are, whatever is changed in one.
+// A diff is empty exactly if the texts of both graphs are equal, whatever is changed in
+// one of them.
 func TestEqualIsEqualText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := irtest.Module(t)
@@ -158,7 +159,7 @@ func TestEqualIsEqualText(t *testing.T) {
 		for range rapid.IntRange(0, 2).Draw(t, "changes") {
 			change(t, a)
 		}
-		// A command's own ID in From is not a difference, as documented.
+		// That a command names its own ID in From is no difference, as documented.
 		for _, g := range []*ir.Graph{a, b} {
 			for _, n := range g.Nodes {
 				if c, ok := n.(ir.Command); ok {

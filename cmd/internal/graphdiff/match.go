@@ -8,11 +8,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// match finds out which commands stand for which.
+// match finds the counterparts of all commands.
 func (c *comparison) match() {
 	c.images, c.of = make([][]int, len(c.a.commands)), make([][]int, len(c.b.commands))
-	// What has the same ID and the same provenance is the same command, even if
-	// others claim to stand for it too.
+	// Commands with the same ID and the same provenance are the same, even if other
+	// commands claim to stand for them too.
 	byID := make(map[ir.ID]int, len(c.b.commands))
 	for j, id := range c.b.ids {
 		byID[id] = j
@@ -101,8 +101,8 @@ func (s *side) kernel(i int) string {
 	return "fill"
 }
 
-// pair returns the command before that is command i after, or −1 if it is none or
-// several.
+// pair returns the command before whose only counterpart is command i after, or −1 if
+// there is no such command.
 func (c *comparison) pair(i int) int {
 	if len(c.images[i]) != 1 || len(c.of[c.images[i][0]]) != 1 {
 		return -1
@@ -110,11 +110,11 @@ func (c *comparison) pair(i int) int {
 	return c.images[i][0]
 }
 
-// order finds the commands that moved: those off a longest increasing subsequence
-// of the places before, in the order after (Fredman 1975). A fused command is
-// where its last one was.
+// order finds the commands that moved: those that are not on a longest increasing
+// subsequence (Fredman 1975) of the positions before, taken in the order after. A fused
+// command is taken to stand where the last of its commands stood.
 func (c *comparison) order() {
-	var at []int // commands after that stand for one before
+	var at []int // commands after that stand for some command before
 	var place []int
 	for i := range c.images {
 		if n := len(c.images[i]); n > 0 {
@@ -134,10 +134,11 @@ func (c *comparison) order() {
 	}
 }
 
-// marks compares barriers, commits and groups by the command that they stand
-// before, each taken through to the graph after.
+// marks compares barriers, commits and groups by the command that they stand before,
+// which for marks of the graph before is mapped to the graph after.
 func (c *comparison) marks() {
-	// image of the place before command j: that of the next command that is left.
+	// image[j] is where position j before lies after: at the next command that is still
+	// there.
 	n := len(c.b.commands)
 	image := make([]int, n+1)
 	image[n] = len(c.a.commands)
@@ -180,7 +181,7 @@ func (c *comparison) marks() {
 			c.add(Commits, nil, nil, "commit %s: order %s before, %s after", c.a.place(m), old[0].node.(*ir.Commit).Order, x.Order)
 		}
 	}
-	for _, m := range c.b.marks { // what is left, in order
+	for _, m := range c.b.marks { // the marks left over, in list order
 		k := of(m, image[m.at])
 		if old := was[k]; len(old) > 0 && old[0].node == m.node && old[0].at == m.at {
 			was[k] = old[1:]
@@ -190,7 +191,7 @@ func (c *comparison) marks() {
 	if before < len(c.found[Barriers])+len(c.found[Commits])+len(c.found[Labels]) {
 		return
 	}
-	for i, m := range c.a.marks { // as many, of the same kinds, in the same places
+	for i, m := range c.a.marks { // both sides have equally many marks of the same kinds at the same positions
 		if of(m, m.at) != of(c.b.marks[i], image[c.b.marks[i].at]) {
 			c.add(Barriers, nil, nil, "marks %s stand in another order", c.a.place(m))
 			return

@@ -13,26 +13,26 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// Input is a file that a command was told to read: a graph or a model. It is
-// opened once, because a pipe can be read only once, and asked for what it is
-// before it is read as that.
+// Input is a file that a command was told to read: a graph or a model. It is opened
+// only once, because a pipe can be read only once. A command first asks which of the
+// two it is, and then reads it as that.
 type Input struct {
 	Path string // as given; "-" is standard input
 	head []byte // the first bytes
-	data []byte // all, once it was read
+	data []byte // everything, once it was read
 	rest io.ReadCloser
 	size int64
-	pipe bool // what is no regular file of its own: read whole, into memory
+	pipe bool // it is no regular file with a name of its own, so it is read into memory
 }
 
 const (
-	// maxText bounds a graph as text, in bytes, and maxPiped what comes through a
-	// pipe, which memory must hold.
+	// maxText bounds the size of a graph as text, and maxPiped the size of what comes
+	// through a pipe, which has to fit in memory. Both are in bytes.
 	maxText  = 1 << 30
 	maxPiped = 4 << 30
 )
 
-// stdinRead says that standard input was read already.
+// stdinRead says that standard input has been read.
 var stdinRead bool
 
 // Look opens the file at path and reads its first bytes.
@@ -40,7 +40,7 @@ func Look(path string) (*Input, error) {
 	in := &Input{Path: path}
 	switch st, err := os.Stat(path); {
 	case path == "-" || path == "/dev/stdin":
-		// What is redirected to standard input may be a file, but has no name of its
+		// Standard input may be redirected from a file, but then it has no name of its
 		// own that a text could refer to.
 		if stdinRead {
 			return nil, errors.New("standard input can be read only once")
@@ -51,7 +51,7 @@ func Look(path string) (*Input, error) {
 	case st.IsDir():
 		return nil, fmt.Errorf("%s is a directory, not a graph", path)
 	default:
-		f, err := os.Open(path) // of a named pipe: waits for its writer
+		f, err := os.Open(path) // opening a named pipe waits for its writer
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func Look(path string) (*Input, error) {
 	return in, nil
 }
 
-// Name is the input's name in messages.
+// Name returns the input's name for messages.
 func (in *Input) Name() string {
 	if in.Path == "-" {
 		return "standard input"
@@ -75,29 +75,29 @@ func (in *Input) Name() string {
 	return in.Path
 }
 
-// Pipe reports whether it is no regular file that has a name of its own.
+// Pipe reports whether the input is anything but a regular file with a name of its own.
 func (in *Input) Pipe() bool { return in.pipe }
 
-// Close closes the file. Nothing more can be read.
+// Close closes the file; nothing can be read after that.
 func (in *Input) Close() error { return in.rest.Close() }
 
-// IsModel reports whether it is a GGUF model.
+// IsModel reports whether the input is a GGUF model.
 func (in *Input) IsModel() bool { return bytes.HasPrefix(in.head, []byte("GGUF")) }
 
-// isText reports whether it is a graph as text: a container begins with a byte
-// that no text has.
+// isText reports whether the input is a graph as text. A container begins with a byte
+// that no text contains.
 func (in *Input) isText() bool {
 	return len(in.head) > 0 && in.head[0] < 0x80 && bytes.IndexByte(in.head[:min(len(in.head), 8)], 0) < 0
 }
 
-// all reads everything, at most limit bytes, and keeps it: a module may be opened
-// again.
+// all reads everything, at most limit bytes, and keeps it, because a module may be
+// opened twice.
 func (in *Input) all(limit int64) ([]byte, error) {
 	if in.data != nil {
 		return in.data, nil
 	}
 	var b bytes.Buffer
-	b.Grow(int(min(in.size, limit)) + bytes.MinRead) // of a file, all that there is
+	b.Grow(int(min(in.size, limit)) + bytes.MinRead) // for a file, as much as it has
 	b.Write(in.head)
 	n, err := b.ReadFrom(io.LimitReader(in.rest, limit-int64(len(in.head))+1))
 	if err != nil {
@@ -110,13 +110,13 @@ func (in *Input) all(limit int64) ([]byte, error) {
 	return in.data, nil
 }
 
-// Model opens the GGUF model.
+// Model opens the input as a GGUF model.
 func (in *Input) Model() (*gguf.Model, error) {
 	if !in.pipe {
 		return gguf.Load(in.Path)
 	}
 	if !in.IsModel() {
-		return gguf.Read(in.Name(), in.head) // says so, and need not read what may have no end
+		return gguf.Read(in.Name(), in.head) // it is no model: Read says so, without reading on
 	}
 	data, err := in.all(maxPiped)
 	if err != nil {
@@ -125,7 +125,7 @@ func (in *Input) Model() (*gguf.Model, error) {
 	return gguf.Read(in.Name(), data)
 }
 
-// Module opens the graph file.
+// Module opens the input as a graph file.
 func (in *Input) Module(ctx context.Context, o Options) (*File, error) {
 	f := &File{Path: in.Path, Name: in.Name(), Pipe: in.pipe, Dir: in.dir()}
 	open := mlxg.OpenOptions{Verify: o.Verify, SkipExternal: o.SkipExternal, SkipEmbedded: o.SkipEmbedded, Dir: f.Dir, Progress: o.Progress}
@@ -147,11 +147,11 @@ func (in *Input) Module(ctx context.Context, o Options) (*File, error) {
 		f.container(c)
 		return f, nil
 	}
-	// The header says how long a container is: what claims to be longer than a
-	// pipe may give, or goes on behind its end, is not read further.
+	// The header says how long a container is. Nothing is read beyond that length, or
+	// if it exceeds what a pipe may give.
 	limit, ok := mlxg.Length(in.head)
 	if !ok {
-		limit = int64(len(in.head)) // and Read says why
+		limit = int64(len(in.head)) // Read then says what is wrong with the header
 	} else if limit > maxPiped {
 		return nil, fmt.Errorf("%s is a container of %d bytes, a pipe may give %d: write it to a file", in.Name(), limit, int64(maxPiped))
 	}
@@ -170,8 +170,8 @@ func (in *Input) Module(ctx context.Context, o Options) (*File, error) {
 	return f, nil
 }
 
-// dir is what the names of external files are relative to: of what has no place
-// of its own, the working directory.
+// dir returns the directory that names of external files are relative to. For standard
+// input and pipes that is the working directory.
 func (in *Input) dir() string {
 	if in.pipe {
 		return "."

@@ -1,6 +1,10 @@
-// Package inputs opens modules for the commands, whatever their form: a
-// container (.mlxg) or a text (.mlxt), told apart by their first bytes, from a
-// file, a pipe or standard input.
+// Package inputs opens the files that commands read: modules, as containers (.mlxg) or
+// as texts (.mlxt), and GGUF models. It tells them apart by their first bytes, not by
+// their names, and takes files, pipes and standard input.
+//
+//	f, err := inputs.Open(ctx, path, inputs.Options{})
+//	defer f.Close()
+//	use(f.Module)
 package inputs
 
 import (
@@ -13,27 +17,28 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// Options of Open.
+// Options say how a module is opened.
 type Options struct {
 	Verify       bool // read every byte and check every digest
-	SkipExternal bool // leave external weights unloaded, and contents unlooked at
-	SkipEmbedded bool // leave embedded contents unlooked at: [mlxg.OpenOptions]
-	// Progress, if not nil, hears how much of what must be hashed is done, in [0, 1].
+	SkipExternal bool // do not load external weights, and do not check them
+	SkipEmbedded bool // do not check embedded contents: see [mlxg.OpenOptions]
+	// Progress, if not nil, is called with the share, from 0 to 1, of the bytes to hash
+	// that were hashed.
 	Progress func(done float64)
 }
 
 // File is an open module.
 type File struct {
 	Path      string // as given
-	Name      string // in messages
-	Dir       string // that the names of external files are relative to
+	Name      string // for messages
+	Dir       string // the directory that names of external files are relative to
 	Pipe      bool   // it came through a pipe: no text can refer to it
 	Module    *ir.Module
 	Container *mlxg.File // nil for a text
 	closers   []io.Closer
 }
 
-// Close releases the files that the module's blobs lie in.
+// Close releases the files that hold the module's contents.
 func (f *File) Close() error {
 	var errs []error
 	for _, c := range f.closers {
@@ -43,7 +48,7 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the module at path; "-" is standard input.
+// Open opens the module at path; "-" is standard input. File.Close must be called.
 func Open(ctx context.Context, path string, o Options) (*File, error) {
 	in, err := Look(path)
 	if err != nil {
@@ -69,7 +74,7 @@ func (in *Input) text(ctx context.Context, f *File, o mlxg.OpenOptions) error {
 	return f.Load(ctx, o)
 }
 
-// Load gives external blobs their bytes, those that o.Only chooses.
+// Load loads those external contents that o.Only chooses.
 func (f *File) Load(ctx context.Context, o mlxg.OpenOptions) error {
 	o.Dir = f.Dir
 	x, err := mlxg.AttachExternal(ctx, f.Module, f.Name, o)

@@ -7,10 +7,10 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// budgetFlags bound what long work may take.
+// budgetFlags bound the time and memory of each pass and each proof.
 type budgetFlags struct {
-	BudgetTime   time.Duration `default:"10m" placeholder:"TIME" help:"Time that one pass or one proof may take, as 90s or 10m (0: any): the pass is undone then, the proof given up."`
-	BudgetMemory int64         `default:"16384" placeholder:"MIB" help:"Memory that one pass or one proof may take likewise, in MiB (0: any)."`
+	BudgetTime   time.Duration `default:"10m" placeholder:"TIME" help:"Time that one pass or one proof may take, such as 90s or 10m (0: no limit). A pass that takes longer is undone, a proof is given up."`
+	BudgetMemory int64         `default:"16384" placeholder:"MIB" help:"Memory that one pass or one proof may take, in MiB (0: no limit)."`
 }
 
 func (f budgetFlags) check() error {

@@ -16,13 +16,13 @@ type diffCmd struct {
 	JSON   bool   `name:"json" help:"Print every change as JSON."`
 }
 
-// shown is how many changes of a kind are printed without --all.
+// shown is how many changes of each kind are printed without --all.
 const shown = 5
 
-// graphDiff is what changed of one graph.
+// graphDiff is what changed in one graph.
 type graphDiff struct {
 	Graph string `json:"graph"`
-	In    string `json:"in"` // both, before or after
+	In    string `json:"in"` // "both", "before" or "after"
 	*graphdiff.Diff
 }
 
@@ -70,7 +70,8 @@ func (c *diffCmd) Run(env *cli.Env) error {
 	return err
 }
 
-// dataChanges compares the blobs beside the graphs, by name.
+// dataChanges compares, by name, the data sections that lie beside the graphs in a
+// file.
 func dataChanges(b, a *ir.Module) []string {
 	out := []string{}
 	for _, d := range b.Data {

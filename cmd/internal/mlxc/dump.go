@@ -42,8 +42,8 @@ func (c *dumpCmd) Run(env *cli.Env) error {
 		}
 		return writeDot(env.Context, env.Stdout, filepath.Base(f.Name), m.Graphs)
 	}
-	// For reading: large contents are named, not printed. disasm prints a text
-	// that can be assembled again.
+	// dump is for reading, so it names large contents instead of printing them. disasm
+	// prints a text that can be assembled again.
 	named := func(b *ir.Blob) (string, int64, bool) {
 		if f.Container == nil || f.Pipe {
 			return elided(b)

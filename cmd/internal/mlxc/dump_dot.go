@@ -14,20 +14,21 @@ import (
 	"github.com/mlxc/mlxc/optimize"
 )
 
-// drawing writes one digraph for Graphviz: one row an epoch, one box a command, a word
-// for each commit between the rows, and an arrow for each conflict that the order of
-// the commands keeps. Rows that no arrow keeps in order an edge does that is not seen. An arrow is
-// solid where the later command reads what the earlier one wrote, dashed where it
-// only must not overtake it (WAR, WAW), dotted where one of the two may touch
-// anything. Where many readers meet many writers a point stands between.
+// drawing writes a digraph for Graphviz: a row for each epoch, a box for each command,
+// a word for each commit between the rows, and an arrow for each conflict that the
+// order of the commands keeps. Rows that no arrow connects are kept in order by an
+// invisible edge. An arrow is solid if the later command reads what the earlier one
+// wrote, dashed if it only must not overtake it (WAR, WAW), and dotted if one of the
+// two may touch anything. Where many readers meet many writers, a point stands between
+// them.
 type drawing struct {
 	w      *bufio.Writer
-	prefix string // of the names of nodes
+	prefix string // prefix of the names of nodes
 	indent string
 }
 
-// writeDot draws graphs: one as a digraph of its name, several as a digraph
-// called title with a cluster for each, so that a file holds one digraph.
+// writeDot draws graphs. A single graph becomes a digraph of its name. Several become
+// clusters of one digraph called title, so that the file holds a single digraph.
 func writeDot(ctx context.Context, to io.Writer, title string, graphs []*ir.Graph) (err error) {
 	defer interrupt.Catch(&err)
 	d := drawing{w: bufio.NewWriter(to), indent: "  "}
@@ -48,24 +49,24 @@ func writeDot(ctx context.Context, to io.Writer, title string, graphs []*ir.Grap
 	return d.w.Flush()
 }
 
-// dotString quotes s for Graphviz, whose strings know no escapes but \" and, in
-// labels, \n and the like: every other character stands for itself.
+// dotString quotes s for Graphviz. Its strings know no escapes but \" and, in labels,
+// \n and the like; every other character stands for itself.
 func dotString(s string) string {
 	s = strings.NewReplacer("\n", " ", "\t", " ").Replace(cli.Escape(s))
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
 func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
-	// A recording has no effects: they are those that its kernels declare.
+	// A recording may store no effects, so those that its kernels declare are used.
 	full := optimize.Annotated(ctx, g)
 	if g.Ordering == ir.ByEdges {
 		d.byEdges(ctx, full)
 		return
 	}
 	epoch, open := 0, false
-	var names []string // of commands, in order
-	var rows []string  // the first node of each
-	var of []int       // the row of each command
+	var names []string // by command: the name of its node
+	var rows []string  // by row: the name of its first node
+	var of []int       // by command: its row
 	commits := 0
 	for i, n := range g.Nodes {
 		interrupt.Poll(ctx)
@@ -88,7 +89,7 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 		if !command {
 			continue
 		}
-		if open && g.Ordering == ir.Serial { // an epoch each
+		if open && g.Ordering == ir.Serial { // in a serial graph every command is an epoch
 			fmt.Fprintf(d.w, "%s}\n", d.indent)
 			open = false
 			epoch++
@@ -105,7 +106,7 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 	if open {
 		fmt.Fprintf(d.w, "%s}\n", d.indent)
 	}
-	linked := make([]bool, len(rows)+1) // an arrow leads to it from the row above
+	linked := make([]bool, len(rows)+1) // by row: an arrow leads to it from the row above
 	d.edges(ctx, full, names, func(from, to int32) { linked[of[to]] = linked[of[to]] || of[from] == of[to]-1 })
 	for k := 1; k < len(rows); k++ {
 		if !linked[k] {
@@ -114,7 +115,7 @@ func (d *drawing) graph(ctx context.Context, g *ir.Graph) {
 	}
 }
 
-// commitLabel is a commit as a text graph has it.
+// commitLabel returns a commit as the text form writes it.
 func commitLabel(c *ir.Commit) string {
 	s := "commit"
 	if c.Order != ir.OrderNone {
@@ -128,7 +129,7 @@ func commitLabel(c *ir.Commit) string {
 
 func (d *drawing) name(id ir.ID) string { return fmt.Sprintf("%sn%d", d.prefix, uint32(id)) }
 
-// box draws a command of a graph whose effects are known where they can be.
+// box draws a command of a graph that has effects wherever they are known.
 func (d *drawing) box(g *ir.Graph, c ir.Command) {
 	label := dotString(g.Describe(c))
 	if s := nodeLabel(c); s != "" {
@@ -141,8 +142,8 @@ func (d *drawing) box(g *ir.Graph, c ir.Command) {
 	fmt.Fprintf(d.w, "%s  %s [label=%s%s];\n", d.indent, d.name(c.Num()), label, style)
 }
 
-// byEdges draws a graph that is ordered by edges: a row of what waits for equally
-// many commands, joins as points, and the edges, dashed from the replay before.
+// byEdges draws a graph that is ordered by edges. Commands with equally long paths to
+// them stand in one row, joins are points, and edges from the replay before are dashed.
 func (d *drawing) byEdges(ctx context.Context, g *ir.Graph) {
 	for i, level := range g.Levels() {
 		fmt.Fprintf(d.w, "%ssubgraph %slevel%d { rank=same;\n", d.indent, d.prefix, i)
@@ -180,8 +181,8 @@ func nodeLabel(n ir.Node) string {
 	return ""
 }
 
-// edges draws the conflicts of g, whose commands are called names, and calls drawn
-// with each between two of them.
+// edges draws the conflicts of g, whose commands have nodes called names. It calls
+// drawn for each conflict between two commands.
 func (d *drawing) edges(ctx context.Context, g *ir.Graph, names []string, drawn func(from, to int32)) {
 	table := hazard.NewTable(ctx, g)
 	name := func(node int32) string {
@@ -190,8 +191,8 @@ func (d *drawing) edges(ctx context.Context, g *ir.Graph, names []string, drawn 
 		}
 		return fmt.Sprintf("%sj%d", d.prefix, int(node)-len(names))
 	}
-	// The reasons for which one command waits, by where they come from, in the
-	// order in which they were found.
+	// The reasons for which one command waits are grouped by the node that it waits
+	// for, in the order in which they were found.
 	to := int32(-1)
 	var from []int32
 	kinds := map[int32]hazard.Kind{}
@@ -227,7 +228,7 @@ func (d *drawing) edges(ctx context.Context, g *ir.Graph, names []string, drawn 
 		}
 	})
 	flush()
-	// Joins stand for no command.
+	// Joins have no box of their own.
 	for j := len(names); j < order.Nodes; j++ {
 		fmt.Fprintf(d.w, "%s%s [shape=point];\n", d.indent, name(int32(j)))
 	}

@@ -25,13 +25,13 @@ func drawn(t *testing.T, gs ...*ir.Graph) string {
 
 var edgeLine = regexp.MustCompile(`(?m)^ +(\S+) -> (\S+?)(?: \[.*\])?;$`)
 
-// reach lists, for each command, those that an arrow or several lead to, joins
-// left out.
+// reach lists, for each command, the commands that arrows lead to, directly or through
+// joins.
 func reach(dot string) map[string]map[string]bool {
 	next := map[string][]string{}
 	for _, m := range edgeLine.FindAllStringSubmatch(dot, -1) {
 		if strings.HasSuffix(m[0], " [style=invis];") {
-			continue // it keeps rows in order
+			continue // an invisible edge, which only keeps rows in order
 		}
 		next[m[1]] = append(next[m[1]], m[2])
 	}
@@ -81,7 +81,8 @@ graph "odd \"name\"" {
 }
 `
 
-// A recording, which has no effects, has arrows: those that its kernels declare.
+// A recording stores no effects; its arrows are those of the effects that its kernels
+// declare.
 func TestDotOfARecording(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(conflicts))
 	require.NoError(t, err)
@@ -114,8 +115,8 @@ func TestDotOfARecording(t *testing.T) {
 `, drawn(t, m.Graphs[0]))
 }
 
-// A file holds one digraph, whose braces and names are in order, however many
-// graphs there are.
+// A file holds one digraph, whose braces and names are right, however many graphs there
+// are.
 func TestOneDigraph(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "g", []byte(conflicts))
 	require.NoError(t, err)
@@ -138,8 +139,8 @@ func TestOneDigraph(t *testing.T) {
 	require.Len(t, edgeLine.FindAllStringSubmatch(s, -1), 16)
 }
 
-// The arrows are the order that conflicts demand, with the joins that stand where
-// many readers meet many writers.
+// The arrows are the order that conflicts demand, with joins where many readers meet
+// many writers.
 func TestDotIsTheOrder(t *testing.T) {
 	b := ir.NewBuilder("g")
 	s := b.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: 4096})
@@ -169,14 +170,14 @@ func TestDotIsTheOrder(t *testing.T) {
 	}
 }
 
-// Time and text are linear in the graph.
+// Time and length of the text are linear in the graph.
 func TestDotIsLinear(t *testing.T) {
 	small, large := len(drawn(t, benchgraphs.Decode(2000))), len(drawn(t, benchgraphs.Decode(20000)))
 	require.Less(t, large, 12*small)
 }
 
-// Rows stand in the order of the list, with the commits between them, also where no
-// conflict keeps them so.
+// Rows stand in list order, with the commits between them, also where no conflict keeps
+// them in order.
 func TestDotOfCommits(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 1
 

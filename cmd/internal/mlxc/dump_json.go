@@ -7,15 +7,15 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// The JSON form is for scripts that look into a graph: names instead of
-// indices, expressions as text. It is not read back.
+// The JSON form is for scripts that look into a graph. It has names instead of indices,
+// and expressions as text. Nothing reads it back.
 
 type jsonGraph struct {
 	Name   string `json:"name"`
 	Serial bool   `json:"serial,omitempty"` // the list is the order
 	Edges  bool   `json:"edges,omitempty"`  // commands wait for those that they list
-	Next   string `json:"next,omitempty"`   // "host": it waits between replays
-	// Faults are why the graph has no one meaning; most have none.
+	Next   string `json:"next,omitempty"`   // "host": the host waits between replays
+	// Faults say why the graph has no meaning. Most graphs have none.
 	Faults      []meaning.Fault `json:"faults,omitempty"`
 	Params      []jsonParam     `json:"params"`
 	Constraints []string        `json:"constraints"`
@@ -29,7 +29,7 @@ type jsonParam struct {
 	Type string  `json:"type"`
 	Min  float64 `json:"min"`
 	Max  float64 `json:"max"`
-	// Advance is added from one replay of a submission to the next.
+	// Advance is added to the param from one replay of a submission to the next.
 	Advance int64 `json:"advance,omitempty"`
 }
 
@@ -43,15 +43,16 @@ type jsonMemory struct {
 	Offset  int64   `json:"alias_offset,omitempty"`
 	SHA256  string  `json:"sha256,omitempty"`
 	File    string  `json:"file,omitempty"`
-	Every   bool    `json:"every,omitempty"` // kept of every replay of a submission
-	// Values are those of argument memory, computed before each replay.
+	Every   bool    `json:"every,omitempty"` // kept from every replay of a submission
+	// Values are the contents of argument memory, which the host computes before each
+	// replay.
 	Values []jsonValue `json:"values,omitempty"`
 }
 
 type jsonValue struct {
 	Offset int64  `json:"offset"`
 	Type   string `json:"type,omitempty"`
-	Value  string `json:"value"` // hexadecimal bytes, or an expression
+	Value  string `json:"value"` // bytes in hexadecimal, or an expression
 }
 
 type jsonKernel struct {
@@ -70,8 +71,8 @@ type jsonNode struct {
 	Bindings    map[string]string `json:"bindings,omitempty"`
 	Grid        []string          `json:"grid,omitempty"`
 	GridUnit    string            `json:"grid_unit,omitempty"`
-	GridAt      string            `json:"grid_at,omitempty"`    // where the grid is in memory; then "grid" is the greatest
-	OffsetsAt   map[string]string `json:"offsets_at,omitempty"` // by binding
+	GridAt      string            `json:"grid_at,omitempty"`    // where in memory the grid is read from; then "grid" is its greatest value
+	OffsetsAt   map[string]string `json:"offsets_at,omitempty"` // by binding: where in memory its offset is read from
 	Threadgroup []uint32          `json:"threadgroup,omitempty"`
 	Complete    *bool             `json:"effects_complete,omitempty"`
 	Reads       []string          `json:"reads,omitempty"`

@@ -9,15 +9,15 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// kernelFlags give declarations of kernels that are not of this module's library.
+// kernelFlags name sources that declare kernels which are not in this module's library.
 type kernelFlags struct {
-	Kernels []string `placeholder:"FILE" help:"Metal source with declarations of kernels that the graph runs (docs/kernels.md); the proof believes them, and says so. Repeatable."`
+	Kernels []string `placeholder:"FILE" help:"Metal source that declares kernels of the graph (docs/kernels.md). The proof believes the declarations, and says so. Repeatable."`
 }
 
-// maxSource bounds the size in bytes of a source.
+// maxSource bounds the size of a source file, in bytes.
 const maxSource = 16 << 20
 
-// register adds the sources to the library and returns the names that they have there.
+// register adds the sources to the library and returns their names in it.
 func (f *kernelFlags) register() (names []string, err error) {
 	for _, path := range f.Kernels {
 		text, err := readSource(path)

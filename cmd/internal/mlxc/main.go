@@ -1,4 +1,4 @@
-// Package mlxc is the command mlxc: it records, optimizes and inspects graphs.
+// Package mlxc is the command mlxc, which records, optimizes, proves and prints graphs.
 // Each subcommand is one file.
 package mlxc
 

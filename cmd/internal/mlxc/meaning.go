@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// meaningless returns the reports of graphs that have no one meaning, by graph.
-// Who only shows a graph shows such a one too, and says so.
+// meaningless returns, by graph, the reports of those graphs that have no meaning. A
+// command that only shows a graph shows such a graph too, with its faults.
 func meaningless(ctx context.Context, graphs []*ir.Graph) (map[*ir.Graph]*meaning.Report, error) {
 	out := map[*ir.Graph]*meaning.Report{}
 	for _, g := range graphs {
@@ -25,7 +25,7 @@ func meaningless(ctx context.Context, graphs []*ir.Graph) (map[*ir.Graph]*meanin
 	return out, nil
 }
 
-// comments says what is wrong with the graphs, in lines that begin with mark.
+// comments formats the faults of the graphs as lines that begin with mark.
 func comments(mark string, graphs []*ir.Graph, found map[*ir.Graph]*meaning.Report) string {
 	out := ""
 	for _, g := range graphs {
@@ -36,7 +36,7 @@ func comments(mark string, graphs []*ir.Graph, found map[*ir.Graph]*meaning.Repo
 	return out
 }
 
-// comment writes these lines.
+// comment writes the lines of comments.
 func comment(w io.Writer, mark string, graphs []*ir.Graph, found map[*ir.Graph]*meaning.Report) error {
 	_, err := io.WriteString(w, comments(mark, graphs, found))
 	return err

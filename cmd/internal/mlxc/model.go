@@ -10,13 +10,14 @@ import (
 	"github.com/mlxc/mlxc/optimize"
 )
 
-// modelFlags choose what times are modelled with.
+// modelFlags choose the model of times.
 type modelFlags struct {
 	Chip    string `placeholder:"NAME" help:"Chip whose times are modelled (default: m3-max)."`
-	Profile string `placeholder:"FILE" help:"Measured figures (JSON), which replace the chip's."`
+	Profile string `placeholder:"FILE" help:"Measured times (JSON) to use in place of a chip's."`
 }
 
-// model returns the zero value, which is the default, where neither is set.
+// model returns the chosen model; the zero value, which is the default chip, if neither
+// flag is set.
 func (f *modelFlags) model() (m cost.Model, err error) {
 	if f.Profile != "" && f.Chip != "" {
 		return m, cli.BadUsage("--chip and --profile: a profile names its chip itself")
@@ -32,7 +33,7 @@ func (f *modelFlags) model() (m cost.Model, err error) {
 	return m, nil
 }
 
-// printModel says what modelled times stand for.
+// printModel says which chip and which values of the params the modelled times are for.
 func printModel(w io.Writer, graph string, m cost.Model, at []optimize.ParamValue) {
 	var values []string
 	for _, p := range at {

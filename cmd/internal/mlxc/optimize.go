@@ -28,7 +28,7 @@ type optimizeCmd struct {
 	Output     string      `short:"o" required:"" placeholder:"FILE" help:"Graph file to write: a container, or a text if its name ends in .mlxt."`
 	Passes     string      `placeholder:"LIST" help:"Passes to run, as in annotate,barriers; options in braces. See mlxc passes."`
 	Allow      []string    `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
-	Remarks    remarksFlag `placeholder:"KIND" help:"Print what the passes did, and what they did not and why: the first few of each form and how many more; of a kind (a pass, done, not-done, #12, or words of the text), all."`
+	Remarks    remarksFlag `placeholder:"KIND" help:"Print what the passes did, and what they did not do and why. Without KIND, the first few remarks of each form; with KIND (a pass, done, not-done, a command such as #12, or words of the text), all such remarks."`
 	PrintAfter []string    `placeholder:"PASS" help:"Print the graphs as text after these passes (all: after each)."`
 	Verify     bool        `help:"Check every checksum and digest of the file first."`
 	JSON       bool        `name:"json" help:"Print the result as JSON."`
@@ -56,8 +56,9 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 		return err
 	}
 	checking := cli.StartProgress(env.Stderr, "checking contents")
-	// A container is written with all its contents, and is not before each was compared
-	// with its digest: once is enough. No pass and no proof looks at their bytes.
+	// A container is written with all its contents, and the writer compares each with
+	// its digest first. That is enough: no pass and no proof looks at their bytes, so
+	// they need not be checked here too.
 	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{Verify: c.Verify, SkipEmbedded: write.Form() == output.Container, Progress: checking.Set})
 	checking.End()
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *optimizeCmd) Run(env *cli.Env) error {
 	return c.print(env, results, o.Passes.Model)
 }
 
-// options checks the flags before anything is read.
+// options checks the flags before any file is read.
 func (c *optimizeCmd) options() (o optimize.Options, err error) {
 	if err := term.CheckAllowed(c.Allow); err != nil {
 		return o, cli.BadUsage("--allow: %v", err)
@@ -136,8 +137,8 @@ func (c *optimizeCmd) options() (o optimize.Options, err error) {
 	return o, nil
 }
 
-// unproved is the error of a graph that is not written, and keeps a small
-// recording beside the output where the proof was refused.
+// unproved returns the error for a graph that is not written. If the proof was refused,
+// it also writes a small recording with the same refusal beside the output.
 func (c *optimizeCmd) unproved(env *cli.Env, files *output.Files, recorded *ir.Graph, r *optimize.Result, o optimize.Options) error {
 	what := fmt.Errorf("graph %s is not proved to compute what %s does; nothing was written\n%s", ir.QuoteName(r.Graph), c.Graph, r.Proof)
 	if r.Proof.OverBudget() {
@@ -167,7 +168,7 @@ func (c *optimizeCmd) unproved(env *cli.Env, files *output.Files, recorded *ir.G
 	return cli.Fail(what)
 }
 
-// after prints the graph where --print-after asks for it.
+// after prints the graph after a pass if --print-after asks for it.
 func (c *optimizeCmd) after(env *cli.Env) func(passes.Step, *ir.Graph) error {
 	return func(s passes.Step, g *ir.Graph) error {
 		for _, name := range c.PrintAfter {
@@ -183,7 +184,7 @@ func (c *optimizeCmd) after(env *cli.Env) func(passes.Step, *ir.Graph) error {
 	}
 }
 
-// elided stands for contents that a printed graph leaves out.
+// elided stands in for contents that a printed graph leaves out.
 func elided(b *ir.Blob) (string, int64, bool) { return "(embedded)", 0, true }
 
 func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Model) error {
@@ -224,7 +225,7 @@ func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Mod
 	return err
 }
 
-// printProof prints the answer of a proof and what it assumes.
+// printProof prints the answer of a proof and its assumptions.
 func printProof(w io.Writer, graph string, r *prove.Result) {
 	fmt.Fprintf(w, "graph %s: %s\n", graph, r)
 	for _, a := range r.Assumptions {

@@ -47,7 +47,7 @@ func run(t *testing.T, o optimize.Options) (*ir.Graph, *optimize.Result) {
 	return m.Graphs[0], r
 }
 
-// An undone pass has its row, its line and its place in the JSON.
+// A pass that was undone has its row in the table, its line and its place in the JSON.
 func TestUndonePassIsPrinted(t *testing.T) {
 	_, r := run(t, optimize.Options{Pipeline: bad(func(g *ir.Graph) { g.Nodes[0].(*ir.Dispatch).Bindings[0].View.Off = ir.Const(2) })})
 	require.Equal(t, prove.Proved, r.Proof.Verdict)
@@ -78,7 +78,7 @@ func TestUndonePassIsPrinted(t *testing.T) {
 	require.Equal(t, "proved", back.Proof.Result)
 }
 
-// A refusal that is a pass's fault says so, and keeps a reproduction.
+// A refusal that a pass caused names the pass, and a reproduction is kept.
 func TestRefusalKeepsAReproduction(t *testing.T) {
 	o := optimize.Options{Pipeline: bad(func(g *ir.Graph) { g.Nodes = g.Nodes[:0] })}
 	g, r := run(t, o)

@@ -31,8 +31,8 @@ func (f *remarksFlag) Decode(ctx *kong.DecodeContext) error {
 // IsBool implements [kong.BoolMapperValue]: the value may be left out.
 func (f *remarksFlag) IsBool() bool { return true }
 
-// shows reports whether a remark is of the kind that was asked for: of a pass, done
-// or not done, or with these words.
+// shows reports whether a remark is of the kind that was asked for: a pass, "done",
+// "not-done", a command, or words of its text.
 func (f *remarksFlag) shows(pass string, m passes.Remark) bool {
 	name, _, _ := strings.Cut(pass, "{")
 	switch f.kind {
@@ -46,11 +46,11 @@ func (f *remarksFlag) shows(pass string, m passes.Remark) bool {
 	return strings.Contains(m.Text, f.kind) || m.At == f.kind || strings.HasPrefix(m.At, f.kind+" ")
 }
 
-// alike is how many remarks of one form are printed where nobody asked for their kind.
+// alike is how many remarks of one form are printed if no kind was asked for.
 const alike = 3
 
-// print prints the remarks of a result by pass, those of one form together. Without
-// a kind, the first few of a form stand for the rest, which are counted.
+// print prints the remarks of a result by pass, remarks of one form together. If no
+// kind was asked for, it prints the first few of each form and counts the others.
 func (f *remarksFlag) print(w io.Writer, r *optimize.Result) (shown int) {
 	for _, row := range r.Rows {
 		var forms []string
@@ -68,7 +68,7 @@ func (f *remarksFlag) print(w io.Writer, r *optimize.Result) (shown int) {
 		for _, k := range forms {
 			group := groups[k]
 			n := len(group)
-			if f.kind == "" && n > alike+1 { // one more is as short as its count
+			if f.kind == "" && n > alike+1 { // one more remark is as short as the line that counts it
 				n = alike
 			}
 			for _, m := range group[:n] {
@@ -84,11 +84,11 @@ func (f *remarksFlag) print(w io.Writer, r *optimize.Result) (shown int) {
 	return shown
 }
 
-// names are what differs between remarks of one form: commands, memories with their
+// names matches what differs between remarks of one form: commands, memories with their
 // ranges, kernels, numbers.
 var names = regexp.MustCompile(`#[0-9]+|[%$@][^\s:,;]+(\[[^\]]*\])?|\b[0-9][0-9.]*\b`)
 
-// form is the remark without names.
+// form returns a remark without names.
 func form(m passes.Remark) string {
 	verb := "not done: "
 	if m.Done {
@@ -97,7 +97,7 @@ func form(m passes.Remark) string {
 	return verb + strings.Join(strings.Fields(names.ReplaceAllString(m.Text, "…")), " ")
 }
 
-// printAll prints those of all graphs.
+// printAll prints the remarks of all graphs.
 func (f *remarksFlag) printAll(env *cli.Env, results []*optimize.Result) {
 	if !f.on {
 		return

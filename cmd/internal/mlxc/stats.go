@@ -35,7 +35,7 @@ func (c *statsCmd) Run(env *cli.Env) error {
 	}
 	type result struct {
 		optimize.Figures
-		Faults     []meaning.Fault       `json:"faults,omitempty"` // why the graph has no one meaning
+		Faults     []meaning.Fault       `json:"faults,omitempty"` // why the graph has no meaning
 		Model      string                `json:"model"`
 		ModelledAt []optimize.ParamValue `json:"modelled_at"`
 	}

@@ -26,19 +26,19 @@ type verifyCmd struct {
 	Graph  string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
 	After  string   `arg:"" optional:"" help:"Graph file that must compute the same: prove it."`
 	Full   bool     `name:"verify" help:"Read every byte: checksums of weights, digests of external files."`
-	Strict bool     `help:"Accept no proof that assumes the recording free of races somewhere."`
+	Strict bool     `help:"Accept no proof that rests on an assumption, such as that the recording has no race somewhere."`
 	Allow  []string `placeholder:"NAME" help:"Rewrites that may change bits and may be used (docs/terms.md): round."`
 	JSON   bool     `name:"json" help:"Print the result as JSON."`
 
 	sources []string // of the kernels
 }
 
-// verdict is what verify found about one file.
+// verdict is what verify found out about one file.
 type verdict struct {
 	File    string   `json:"file"`
 	Valid   bool     `json:"valid"`
 	Errors  []string `json:"errors,omitempty"`
-	Unknown []string `json:"undescribed,omitempty"` // dispatches that no declaration describes; what could not be decided, or is assumed
+	Unknown []string `json:"undescribed,omitempty"` // dispatches that no declaration describes, and what could not be decided or is assumed
 }
 
 func (c *verifyCmd) Run(env *cli.Env) error {
@@ -100,7 +100,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	return cli.Fail(fmt.Errorf("%s and %s: %s", c.Graph, c.After, modules.Verdict))
 }
 
-// judge notes why a graph has no one meaning, and what could not be decided.
+// judge notes why a graph has no meaning, and what could not be decided.
 func (v *verdict) judge(ctx context.Context, g *ir.Graph, found *meaning.Report, strict bool) {
 	at := fmt.Sprintf("graph %s: ", ir.QuoteName(g.Name))
 	for _, line := range found.Lines() {
@@ -123,7 +123,7 @@ func (v *verdict) judge(ctx context.Context, g *ir.Graph, found *meaning.Report,
 	}
 }
 
-// prove compares two files, and their graphs by name.
+// prove compares two files: their graphs by name, and what lies beside the graphs.
 func (c *verifyCmd) prove(ctx context.Context, first, second *inputs.Input) (*prove.Result, map[string]*prove.Result, error) {
 	before, err := first.Module(ctx, inputs.Options{SkipExternal: true})
 	if err != nil {
@@ -167,14 +167,14 @@ func printVerdicts(env *cli.Env, files []verdict) {
 	}
 }
 
-// printProofs prints a line a graph, and the findings.
+// printProofs prints a line for each graph, and the findings.
 func printProofs(env *cli.Env, proofs map[string]*prove.Result) {
 	for _, name := range slices.Sorted(maps.Keys(proofs)) {
 		printProof(env.Stdout, ir.QuoteName(name), proofs[name])
 	}
 }
 
-// printModules prints what files differ in beside their graphs.
+// printModules prints in what two files differ besides their graphs.
 func printModules(env *cli.Env, r *prove.Result) {
 	if r == nil {
 		return
@@ -184,7 +184,7 @@ func printModules(env *cli.Env, r *prove.Result) {
 	}
 }
 
-// proofError is the failed check of a proof that did not succeed.
+// proofError returns the error of a proof that did not succeed; nil if all succeeded.
 func proofError(proofs map[string]*prove.Result) error {
 	for _, name := range slices.Sorted(maps.Keys(proofs)) {
 		if r := proofs[name]; r.Verdict != prove.Proved {
@@ -194,12 +194,12 @@ func proofError(proofs map[string]*prove.Result) error {
 	return nil
 }
 
-// check opens the file, which checks its form, and asks for every dispatch of a
-// builtin kernel whether a declaration describes it and allows its aliasing.
+// check opens the file, which checks its form. For every dispatch of a builtin kernel
+// it asks whether a declaration describes the dispatch and allows its aliasing.
 //
-// Of the recording, the first file, it also asks whether its graphs have one
-// meaning: what the proof says of another file takes that for granted, and finds
-// races in the other one itself.
+// For the recording, which is the first file, it also asks whether its graphs have a
+// meaning. The proof of another file takes that for granted, and finds races of the
+// other file itself.
 func (c *verifyCmd) check(ctx context.Context, in *inputs.Input, recording bool) (v verdict, err error) {
 	defer interrupt.Catch(&err)
 	v.File = in.Name()

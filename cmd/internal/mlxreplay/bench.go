@@ -29,7 +29,7 @@ type benchCmd struct {
 	cli.OrderFlag
 }
 
-// measure is the distribution of one figure.
+// measure is the distribution of one measured figure.
 type measure struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -80,8 +80,8 @@ func (c *benchCmd) Run(env *cli.Env) error {
 	return write.Data(m.WriteProfile)
 }
 
-// model measures prompt and decode speed of a language model. The tokens are
-// the first ones of the vocabulary: the work does not depend on which.
+// model measures the prompt and decode speed of a language model. It uses the first
+// tokens of the vocabulary, because the work does not depend on which tokens they are.
 func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
 	if len(c.Set) > 0 {
 		return cli.BadUsage("--set needs --graph: a language model's params follow its tokens")
@@ -109,7 +109,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 	}
 	var decode, feed []float64
 	profiles := map[string]*profile{}
-	var warm *cost.Fit // nil while caches fill
+	var warm *cost.Fit // nil during the first round, in which caches fill
 	timing := func(g *ir.Graph, t replay.Timing) {
 		if profiles[g.Name] == nil {
 			profiles[g.Name] = newProfile(env.Context, g, warm)
@@ -132,7 +132,7 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		if err != nil {
 			return err
 		}
-		if i > 0 { // the first round fills caches
+		if i > 0 { // the first round only fills caches
 			feed = append(feed, float64(len(prompt))/r.Prompt.Seconds())
 			decode = append(decode, s.TokensPerSecond())
 		}

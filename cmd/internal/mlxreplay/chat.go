@@ -29,10 +29,10 @@ type chatCmd struct {
 
 // Help implements kong's HelpProvider.
 func (c *chatCmd) Help() string {
-	return "Each line of standard input is a message. /exit or Ctrl-D ends the conversation, Ctrl-C an answer, twice Ctrl-C both."
+	return "Each line of standard input is a message. /exit or Ctrl-D ends the conversation. Ctrl-C ends an answer; a second Ctrl-C ends the conversation too."
 }
 
-const maxLine = 1 << 20 // bytes of one message
+const maxLine = 1 << 20 // the longest message, in bytes
 
 func (c *chatCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
@@ -78,8 +78,8 @@ func (c *chatCmd) Run(env *cli.Env) error {
 	return lines.Err()
 }
 
-// answer prints what the model says next. One that Ctrl-C ends is as long as it
-// came to be.
+// answer prints and returns what the model says next. If Ctrl-C ends the answer, it is
+// what was said until then.
 func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, messages []chat.Message) (string, error) {
 	ctx, release := env.Answer()
 	defer release()
@@ -104,7 +104,7 @@ func (c *chatCmd) answer(env *cli.Env, m *textgen.Model, messages []chat.Message
 		})
 	}
 	stopped := ctx.Err() != nil && env.Context.Err() == nil
-	release() // who has seen the end of the answer ends the command
+	release() // from here on a Ctrl-C ends the command: the answer is complete
 	if err != nil && !stopped {
 		return "", err
 	}

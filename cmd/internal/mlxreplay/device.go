@@ -41,7 +41,7 @@ func (f deviceFlags) open() (backend.Device, func(), error) {
 	return d, func() { d.Close() }, nil
 }
 
-// sizeOf reads a number of bytes with a unit; "" is 0.
+// sizeOf parses a number of bytes with a unit; "" is 0.
 func sizeOf(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
@@ -64,7 +64,8 @@ func (f deviceFlags) allowed(what string, seconds float64) error {
 	return fmt.Errorf("%s: the model says %s on one core, --max-work allows %v (say --max-work=%s to run it)", what, coreTime(seconds), f.MaxWork, enough(seconds))
 }
 
-// affordable refuses so many replays of a graph if they are too much work.
+// affordable refuses replays of a graph that are modelled to take longer than
+// --max-work.
 func (f deviceFlags) affordable(g *replay.Graph, replays int) error {
 	seconds, ok, err := g.Work()
 	if err != nil || !ok {
@@ -73,14 +74,14 @@ func (f deviceFlags) affordable(g *replay.Graph, replays int) error {
 	return f.allowed(fmt.Sprintf("%d replay(s) of graph %s", replays, ir.QuoteName(g.IR().Name)), seconds*float64(replays))
 }
 
-// remarks prints what was done otherwise than one might think.
+// remarks prints what replay did that the user may not expect.
 func remarks(env *cli.Env, s *replay.Instance) {
 	for _, r := range s.Remarks() {
 		fmt.Fprintf(env.Stderr, "remark: %s\n", r)
 	}
 }
 
-// coreTime prints seconds as people say them.
+// coreTime formats seconds in a unit that suits them.
 func coreTime(s float64) string {
 	switch {
 	case s >= 365*86400:
@@ -95,7 +96,8 @@ func coreTime(s float64) string {
 	return fmt.Sprintf("%.3g s", s)
 }
 
-// enough is a --max-work that allows so many seconds, or the greatest that there is.
+// enough returns a value of --max-work that allows so many seconds, or the greatest
+// possible value.
 func enough(s float64) string {
 	return fmt.Sprintf("%dh", int64(min(math.Ceil(s/3600), 2_500_000)))
 }

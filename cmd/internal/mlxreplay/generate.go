@@ -36,14 +36,15 @@ type generateCmd struct {
 	modelFlags
 }
 
-// modelFlags are those of commands that run a language model.
+// modelFlags are the flags of commands that run a language model.
 type modelFlags struct {
 	Verify bool `help:"Check every checksum and digest of the file first."`
 	deviceFlags
 	cli.OrderFlag
 }
 
-// openModel opens a model for generation; the function closes it and its device.
+// openModel opens a model for generation. The function that it returns closes the model
+// and its device.
 func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (*textgen.Model, func(), error) {
 	module, closer, err := openModule(env, files, path, f.Verify)
 	if err != nil {
@@ -70,7 +71,7 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (
 	}, nil
 }
 
-// openModule opens a recorded model, or records a GGUF one.
+// openModule opens a recorded model, or records one from a GGUF file.
 func openModule(env *cli.Env, files *output.Files, path string, verify bool) (*ir.Module, io.Closer, error) {
 	in, err := inputs.Look(path)
 	if err != nil {
@@ -113,7 +114,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify bool) (*i
 	return module, m, nil
 }
 
-// sampling checks the flags that choose tokens.
+// sampling checks the flags that say how tokens are chosen.
 func sampling(n int, temp, topP float64) error {
 	switch {
 	case n < 1:

@@ -1,5 +1,5 @@
-// Package mlxreplay is the command mlxreplay: it runs graphs. Each subcommand
-// is one file.
+// Package mlxreplay is the command mlxreplay, which runs graphs. Each subcommand is one
+// file.
 package mlxreplay
 
 import (

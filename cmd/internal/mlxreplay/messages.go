@@ -12,10 +12,12 @@ import (
 	"github.com/mlxc/mlxc/tokenizer/chat"
 )
 
-// maxMessages is the size of a file of messages, in bytes: no context holds more.
+// maxMessages bounds the size of a file of messages, in bytes. No model has a context
+// for more.
 const maxMessages = 64 << 20
 
-// conversation is what the flags --system and --messages begin with.
+// conversation returns the messages that the flags --system and --messages begin a
+// conversation with.
 func conversation(system, path string) ([]chat.Message, error) {
 	var out []chat.Message
 	if system != "" {
@@ -57,7 +59,7 @@ func conversation(system, path string) ([]chat.Message, error) {
 	return out, nil
 }
 
-// render is a conversation as the tokens that the model continues.
+// render returns a conversation as tokens, as the model expects them before its answer.
 func render(ctx context.Context, m *textgen.Model, messages []chat.Message) ([]int32, error) {
 	t := m.Tokenizer
 	text := func(r tokenizer.Role) string {

@@ -15,11 +15,11 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// profile sums the times of a graph's commands by kernel, over replays.
+// profile sums, over replays, the times of a graph's commands by kernel.
 type profile struct {
 	graph   *ir.Graph
-	fit     *cost.Fit // nil: nobody asked for one
-	work    *ir.Graph // graph, with the effects that kernels declare
+	fit     *cost.Fit // nil if no fit is wanted
+	work    *ir.Graph // the graph with the effects that its kernels declare
 	nodes   map[ir.ID]ir.Command
 	kernel  map[ir.ID]string
 	time    map[string]time.Duration
@@ -61,7 +61,7 @@ func (p *profile) add(t replay.Timing) {
 	}
 }
 
-// perReplay is the mean time of a kernel in one replay, in µs.
+// perReplay returns the mean time that a kernel takes in one replay, in µs.
 func (p *profile) perReplay(kernel string) float64 {
 	return float64(p.time[kernel].Nanoseconds()) / 1e3 / float64(p.replays)
 }
@@ -74,7 +74,7 @@ func (p *profile) microseconds() map[string]float64 {
 	return out
 }
 
-// print shows the kernels, the most expensive one first.
+// print prints the kernels, the most expensive one first.
 func (p *profile) print(env *cli.Env) error {
 	names := slices.Collect(maps.Keys(p.time))
 	total := time.Duration(0)
@@ -90,7 +90,7 @@ func (p *profile) print(env *cli.Env) error {
 	return t.Print(env.Stdout)
 }
 
-// fitTo adds a replay to the fit.
+// fitTo adds the times of a replay to the fit.
 func (p *profile) fitTo(t replay.Timing) {
 	e := cost.Model{Cores: 1, Bandwidth: 1, Rate: 1}.At(p.work, t.Params)
 	beside := t.Duration()

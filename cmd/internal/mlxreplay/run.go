@@ -115,11 +115,11 @@ func (c *runCmd) Run(env *cli.Env) error {
 	return err
 }
 
-// assignment is a flag of the form NAME=VALUE.
+// assignment is a value NAME=VALUE of a flag.
 type assignment struct{ name, value string }
 
-// assignments parses the values of a flag, each name of which stands once: of two,
-// one would be lost.
+// assignments parses the values of a flag. A name given twice is an error, because one
+// of the two values would be lost.
 func assignments(flag, form string, list []string) ([]assignment, error) {
 	var out []assignment
 	seen := map[string]string{}
@@ -165,7 +165,7 @@ func setParams(g *replay.Graph, settings []assignment) error {
 	return nil
 }
 
-// memory finds a memory that the host may touch, by name.
+// memory finds, by name, a memory of one of the kinds, which the host may read or fill.
 func memory(g *replay.Graph, name string, kinds ...ir.MemKind) (*ir.Memory, error) {
 	var have []string
 	for i := range g.IR().Memories {
@@ -185,7 +185,7 @@ func memory(g *replay.Graph, name string, kinds ...ir.MemKind) (*ir.Memory, erro
 	return nil, cli.BadUsage("graph %s has no %s %q (it has %s)", name2(g.IR().Name), kinds[0], name, strings.Join(have, ", "))
 }
 
-// round9 keeps nanoseconds.
+// round9 rounds seconds to nanoseconds.
 func round9(s float64) float64 { return math.Round(s*1e9) / 1e9 }
 
 func name2(s string) string { return ir.QuoteName(s) }
@@ -216,8 +216,8 @@ func fillInputs(g *replay.Graph, files []assignment) error {
 		if int64(len(a.Data)) > m.Size {
 			return fmt.Errorf("%s has %d bytes (shape %v), %s %%%s has %d", path, len(a.Data), a.Shape, m.Kind, m.Name, m.Size)
 		}
-		// A shorter array fills the front: an input has room for the most that a
-		// param allows.
+		// A shorter array fills only the front of an input, which has room for the most
+		// that a param allows.
 		set := g.SetInput
 		if m.Kind == ir.State {
 			set = g.SetState
@@ -229,7 +229,8 @@ func fillInputs(g *replay.Graph, files []assignment) error {
 	return nil
 }
 
-// inputsGiven reports an input that no --in names: zeros would hide a mistake.
+// inputsGiven returns an error if an input is not named by --in, because zeros in its
+// place would hide a mistake.
 func inputsGiven(g *replay.Graph, files []assignment) error {
 	for i := range g.IR().Memories {
 		m := &g.IR().Memories[i]
@@ -243,7 +244,7 @@ func inputsGiven(g *replay.Graph, files []assignment) error {
 	return nil
 }
 
-// checkOutputs finds mistakes before the replay.
+// checkOutputs finds mistakes in the names of outputs before anything is replayed.
 func checkOutputs(g *replay.Graph, files []assignment) error {
 	for _, s := range files {
 		m, err := memory(g, s.name, ir.Output, ir.State)

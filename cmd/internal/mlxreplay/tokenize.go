@@ -15,11 +15,11 @@ import (
 
 type tokenizeCmd struct {
 	Model   string `arg:"" name:"graph" help:"Recorded model (.mlxg) or GGUF model."`
-	Special bool   `help:"Read special tokens such as <|im_start|> as such."`
+	Special bool   `help:"Read texts such as <|im_start|> as the special tokens that they name."`
 }
 
-// Run reads a text a line from standard input and writes a JSON array of ids a
-// line.
+// Run reads lines of text from standard input, and writes a JSON array of token IDs for
+// each.
 func (c *tokenizeCmd) Run(env *cli.Env) error {
 	t, err := c.tokenizer(env.Context)
 	if err != nil {
@@ -53,7 +53,8 @@ func (c *tokenizeCmd) Run(env *cli.Env) error {
 		if err := env.Context.Err(); err != nil {
 			return err
 		}
-		// A pipe that waits for each answer gets it.
+		// A program that waits for each answer before it writes the next line gets it
+		// at once.
 		if in.Buffered() == 0 {
 			if err := out.Flush(); err != nil {
 				return err

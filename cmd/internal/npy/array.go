@@ -68,7 +68,7 @@ func Of[T Element](v []T, shape ...int) (*Array, error) {
 	return a, nil
 }
 
-// check says what is wrong with an array that somebody made.
+// check says what is wrong with an array that the caller made.
 func (a *Array) check() error {
 	if !a.DType.valid() {
 		return fmt.Errorf("%v is no element type", a.DType)
@@ -86,8 +86,8 @@ func (a *Array) check() error {
 // maxDims is NumPy's own limit.
 const maxDims = 64
 
-// dataSize returns the bytes of an array. It does not let a zero hide a product
-// that overflows, no more than NumPy does.
+// dataSize returns the size of an array's elements in bytes. As in NumPy, a dimension
+// of 0 does not excuse other dimensions whose product overflows.
 func dataSize(d DType, shape []int) (int, error) {
 	if len(shape) > maxDims {
 		return 0, fmt.Errorf("shape has %d dimensions, the limit is %d", len(shape), maxDims)

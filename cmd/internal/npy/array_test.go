@@ -84,7 +84,7 @@ func integers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64]
 	}
 }
 
-// Accessors refuse what they could only bend.
+// Accessors refuse types that they could convert only with loss.
 func TestAccessorTypes(t *testing.T) {
 	a, err := Of([]float64{1})
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestAccessorTypes(t *testing.T) {
 	assert.EqualError(t, err, "npy: DType(0) is no element type")
 }
 
-// Every half, by the formula.
+// Every half is compared with the formula.
 func TestFloat16(t *testing.T) {
 	for h := range 1 << 16 {
 		sign := 1 - 2*float64(h>>15)
@@ -157,7 +157,7 @@ func TestWriteErrors(t *testing.T) {
 	assert.EqualError(t, Write(limited(1), good), "npy: elements: full")
 }
 
-// limited takes so many writes.
+// limited is a writer that takes that many writes and then fails.
 type limited int
 
 var errFull = errors.New("full")

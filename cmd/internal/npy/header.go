@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// header is what the dictionary of a file says.
+// header is what the dictionary at the head of a file says.
 type header struct {
 	dtype     DType
 	bigEndian bool
@@ -31,7 +31,7 @@ func (l *literal) space() {
 	}
 }
 
-// accept skips spaces and then c, if that is next.
+// accept skips spaces, and then c if that is next; it reports whether it was.
 func (l *literal) accept(c byte) bool {
 	l.space()
 	if l.next < len(l.text) && l.text[l.next] == c {
@@ -48,7 +48,7 @@ func (l *literal) expect(c byte, where string) error {
 	return nil
 }
 
-// found describes what is next.
+// found describes what is next, for messages.
 func (l *literal) found() string {
 	if l.next >= len(l.text) {
 		return "the header ends"
@@ -56,8 +56,7 @@ func (l *literal) found() string {
 	return fmt.Sprintf("found %q", l.text[l.next])
 }
 
-// parseHeader returns what text says, or an error about the byte at offset at of
-// text.
+// parseHeader returns what text says. at is the byte of text that an error is about.
 func parseHeader(text []byte) (h header, at int, err error) {
 	l := &literal{text: text}
 	fail := func(at int, err error) (header, int, error) { return header{}, at, err }
@@ -183,7 +182,7 @@ func (l *literal) tuple() ([]int, error) {
 	return shape, nil
 }
 
-// integer reads a dimension. Python 2 put an L behind one.
+// integer reads a dimension. Python 2 wrote an L after a long one.
 func (l *literal) integer() (int, error) {
 	l.space()
 	start := l.next

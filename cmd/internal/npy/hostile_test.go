@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// file makes a version 1 file of a header and elements.
+// file returns a version 1 file with the given header and elements.
 func file(header, elements string) []byte {
 	b := append([]byte(magic), 1, 0)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(header)))
@@ -89,7 +89,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// Spellings that NumPy does not write, but which mean the same.
+// Spellings that NumPy does not write, but reads as the same.
 func TestReadTolerates(t *testing.T) {
 	want := &Array{Uint16, []int{2}, []byte("abcd")}
 	for _, header := range []string{
@@ -122,8 +122,8 @@ func TestLoadErrors(t *testing.T) {
 	assert.Equal(t, path, e.File)
 }
 
-// Every file cut short at every byte is an error, as a sized reader, as a stream
-// and as a file.
+// A file cut short at any byte is an error, whether it is read with a known size, as a
+// stream or as a file.
 func TestTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	for _, name := range []string{"f4_le.npy", "i2_be_fortran.npy", "shape_2x3_v2.npy", "shape_1x2x1x3x2_v3.npy"} {
@@ -146,7 +146,7 @@ func TestTruncated(t *testing.T) {
 // stream hides the length of what it reads.
 type stream struct{ io.Reader }
 
-// Every byte with each bit and with all bits flipped: an error or an array that
+// With any bit, or all bits, of a byte flipped, a file gives an error or an array that
 // makes sense.
 func TestFlipped(t *testing.T) {
 	for _, name := range []string{"f4_le.npy", "i2_be_fortran.npy", "shape_2x3_v2.npy", "shape_scalar_v3.npy"} {
@@ -162,7 +162,8 @@ func TestFlipped(t *testing.T) {
 	}
 }
 
-// sensible reads b in both ways, which must agree, and checks what comes.
+// sensible reads b with and without a known length, compares the results, and checks
+// the array.
 func sensible(t testing.TB, b []byte) {
 	a, err := Read(bytes.NewReader(b))
 	a2, err2 := Read(stream{bytes.NewReader(b)})
@@ -184,7 +185,7 @@ func sensible(t testing.TB, b []byte) {
 	require.Equal(t, a, again)
 }
 
-// allocated is the bytes that f allocates in all, freed ones included.
+// allocated returns how many bytes f allocates, freed ones included.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -193,7 +194,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A shape costs nothing before its bytes are there.
+// A shape costs no memory before its bytes were read.
 func TestMemory(t *testing.T) {
 	dir := t.TempDir()
 	elements := strings.Repeat("x", 3<<20)
@@ -215,7 +216,7 @@ func TestMemory(t *testing.T) {
 			assert.Less(t, got, uint64(1<<20), "file, %s", shape)
 		}
 	}
-	// An honest file costs its own size, in either order.
+	// A valid file costs its own size, in either order of elements.
 	for _, order := range []string{"False", "True"} {
 		b := file("{'descr':'<u2','fortran_order':"+order+",'shape':(3,524288)}", elements)
 		path := filepath.Join(dir, "b.npy")
@@ -227,7 +228,7 @@ func TestMemory(t *testing.T) {
 		_, err = Read(stream{bytes.NewReader(b)})
 		require.NoError(t, err)
 	}
-	// A header of great length that is not there.
+	// The header claims a great length that the file does not have.
 	for _, b := range []string{magic + "\x02\x00\xff\xff\xff\xff", magic + "\x02\x00\xff\xff\x00\x00"} {
 		var err error
 		got := allocated(func() { _, err = Read(stream{strings.NewReader(b)}) })

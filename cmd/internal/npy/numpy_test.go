@@ -19,7 +19,7 @@ const testdata = "../../../testdata/npy"
 
 var out = flag.String("out", "", "where TestSave leaves its files, for `npy.py --check`; default a temporary directory")
 
-// numpyFiles are the files that testdata/gen/npy.py wrote, and what is in them.
+// numpyFiles returns the files that testdata/gen/npy.py wrote, with their contents.
 func numpyFiles(t testing.TB) map[string]*Array {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testdata, "expected.json"))
@@ -57,8 +57,8 @@ func TestLoadNumPy(t *testing.T) {
 	}
 }
 
-// A stream of unknown length, in small reads, gives the same; and what follows
-// the array stays in it.
+// A stream of unknown length, read in small pieces, gives the same, and what follows
+// the array is left in it.
 func TestReadNumPy(t *testing.T) {
 	for path, want := range numpyFiles(t) {
 		file, err := os.ReadFile(path)
@@ -80,8 +80,8 @@ func TestReadNumPy(t *testing.T) {
 	}
 }
 
-// What Save writes, Load reads; and numpy.save would have written the same
-// bytes, where NumPy's file has our order.
+// Load reads what Save writes, and numpy.save would write the same bytes if the array
+// has C order.
 func TestSave(t *testing.T) {
 	dir := *out
 	if dir == "" {

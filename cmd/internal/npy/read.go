@@ -34,7 +34,7 @@ const (
 	// are not supported, need more.
 	maxHeader = 1<<16 - 1
 
-	// chunk is how much is allocated on the word of a header alone.
+	// chunk is how many bytes are allocated before any of them were read.
 	chunk = 256 << 10
 )
 
@@ -60,7 +60,7 @@ func Load(path string) (*Array, error) {
 // Read reads one array and nothing after it.
 func Read(r io.Reader) (*Array, error) {
 	rd := &reader{from: r, rest: -1}
-	switch r := r.(type) { // those that know how much they have left
+	switch r := r.(type) { // readers that know how many bytes are left
 	case *bytes.Reader:
 		rd.rest = int64(r.Len())
 	case *bytes.Buffer:
@@ -75,15 +75,15 @@ func Read(r io.Reader) (*Array, error) {
 	return a, nil
 }
 
-// A reader reads an array; when it fails, offset is the place.
+// A reader reads an array. If it fails, offset says where.
 type reader struct {
 	from   io.Reader
 	offset int64
 	rest   int64 // bytes that from has left; -1 if unknown
-	whole  bool  // nothing may follow
+	whole  bool  // nothing may follow the array
 }
 
-// read fills p, whose name is for the error.
+// read fills p, which what names in errors.
 func (r *reader) read(p []byte, what string) error {
 	n, err := io.ReadFull(r.from, p)
 	r.offset += int64(n)
@@ -110,7 +110,7 @@ func (r *reader) array() (*Array, error) {
 	}
 	from := *r
 	if r.rest < 0 && size > chunk {
-		// The bytes must be seen before memory for all of them is taken.
+		// Not all the memory is allocated before the bytes have been seen.
 		got, err := r.chunks(size)
 		if err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (r *reader) header() (header, error) {
 	return h, err
 }
 
-// chunks reads size bytes in pieces, so that memory grows only with what comes.
+// chunks reads size bytes piece by piece, so that memory grows only with what was read.
 func (r *reader) chunks(size int) (io.Reader, error) {
 	var parts []io.Reader
 	for left := size; left > 0; {

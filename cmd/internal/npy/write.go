@@ -32,9 +32,9 @@ func write(w io.Writer, a *Array) error {
 	return nil
 }
 
-// headerBytes is everything before the elements, which begin at a multiple of 64.
-// NumPy leaves room for the first dimension to grow to 21 digits in place, and so
-// do we, for the same bytes.
+// headerBytes returns everything before the elements, which begin at a multiple of 64
+// bytes. NumPy leaves room for the first dimension to grow to 21 digits; so does this,
+// in order to write the same bytes.
 func headerBytes(a *Array) []byte {
 	const growth, align = 21, 64
 	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", a.DType.descr(), tuple(a.Shape))
@@ -52,8 +52,8 @@ func headerBytes(a *Array) []byte {
 	return append(b, '\n')
 }
 
-// Save writes an array to a file: to a new one beside it, which then takes its
-// place, so that nobody sees a half.
+// Save writes an array to a file. It writes a new file beside it, which then replaces
+// it, so that nobody sees half an array.
 func Save(path string, a *Array) error {
 	if err := save(path, a); err != nil {
 		return fmt.Errorf("npy: %s: not written: %w", path, err)

@@ -1,21 +1,27 @@
-// Package output is the one way in which the commands write files. A command
-// says what it reads and what it will write before it begins its work; what
-// cannot be written, and what would destroy an input or another output, is an
-// error then and not a loss later.
+// Package output is how the commands write files. A command first says what it will
+// read and what it will write. If an output cannot be written, or would destroy an
+// input or another output, that is an error before the work begins, and not a loss
+// after it.
 //
-// What it does: [Files] compares every output with every input, with what the
-// inputs refer to (external weights, through containers that refer further), and
-// with the other outputs, as files and not as names: links, hard links and names
-// that differ only in case are seen through. An output is tried before the work:
-// its directory is there and can be written to. It is written beside its place
-// and renamed.
+//	var files output.Files
+//	err := files.Read(path, "the model")
+//	out, err := files.WriteGraph("--output", name) // fails if that cannot work
+//	// … the work …
+//	err = out.Graph(ctx, module, nil, output.Options{})
 //
-// What it does not: it knows nothing of what other processes read, and a shell
-// that redirects standard output has emptied the file before a command begins.
+// [Files] compares every output with every input, with everything that the inputs refer
+// to (external weights, and what containers among them refer to), and with the other
+// outputs. It compares files, not names: symbolic links, hard links, and names that
+// differ only in case are seen through. Before the work it checks that the directory of
+// each output exists and can be written to. An output is written to a new file beside
+// its place and then renamed.
 //
-// One kind of match is no error: a graph that is written over the container that
-// it was read from, or over one that it refers to, takes the contents that it
-// needs with it. So a graph may be disassembled, edited and assembled onto itself.
+// It knows nothing of what other processes read. And if a shell redirects standard
+// output to a file, that file is already empty when the command begins.
+//
+// One kind of overlap is allowed: a graph may be written over the container that it was
+// read from, or over one that it refers to, because it takes the contents that it needs
+// with it. So a graph can be disassembled, edited and assembled onto itself.
 package output
 
 import (
@@ -32,28 +38,29 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// Files are what one run of a command reads and writes. The zero value is a run
-// that touches nothing.
+// Files are what one run of a command reads and writes. The zero value reads and writes
+// nothing.
 type Files struct {
 	inputs  []input
 	outputs []*File
 }
 
-// carried says what of an input a new graph takes with it.
+// carried says what of an input a new output takes with it, so that it may replace the
+// input.
 type carried int
 
 const (
-	nothing   carried = iota // it is lost if something is written over it
-	embedded                 // a container's contents, by a new container
-	wholeText                // a text, by a new text
-	state                    // a state, by what the same state has become
+	nothing   carried = iota // nothing: it would be lost
+	embedded                 // the contents of a container, if the output is a container
+	wholeText                // the text, if the output is a text
+	state                    // a state, if the output is the later contents of the same state
 )
 
-// target is a file as it is found at a path.
+// target is the file that a path leads to.
 type target struct {
-	path  string      // links followed
-	info  os.FileInfo // nil: there is none yet
-	folds bool        // names in its directory that differ in case are one
+	path  string      // with symbolic links followed
+	info  os.FileInfo // nil: the file does not exist yet
+	folds bool        // its directory does not tell names apart that differ in case
 }
 
 func at(path string) target {
@@ -67,8 +74,8 @@ func at(path string) target {
 	return p
 }
 
-// is reports whether two places are one file. A device is nobody's file: what is
-// written there is not kept.
+// is reports whether two targets are the same file. A character device equals nothing,
+// because it does not keep what is written to it.
 func (p target) is(q target) bool {
 	if p.info != nil && q.info != nil {
 		return os.SameFile(p.info, q.info) && p.info.Mode()&fs.ModeCharDevice == 0
@@ -89,35 +96,36 @@ func (p target) is(q target) bool {
 	return err == nil && err2 == nil && os.SameFile(st, st2)
 }
 
-// input is a file that is read.
+// input is a file that a command reads.
 type input struct {
 	target
-	name    string // of the state
-	given   string // its path as the command was given it
-	what    string // it is, for messages
+	name    string // of a state: its name
+	given   string // its path, as given to the command
+	what    string // what it is, for messages
 	carried carried
 }
 
-// File is an output that was found good.
+// File is an output that can be written.
 type File struct {
 	target
 	Path  string // as given
 	flag  string
 	form  Content
-	state string // whose contents it will hold
+	state string // the name of the state that it will hold
 }
 
-// Content is what an output holds. That of a graph follows its name.
+// Content is the form of an output. The form of a graph follows from the file's name.
 type Content int
 
-// The forms.
+// The forms of outputs.
 const (
-	Data      Content = iota // what is no graph
-	Container                // .mlxg, and every other name
-	Text                     // .mlxt
+	Data      Content = iota // anything but a graph
+	Container                // a graph file whose name ends in .mlxg or in anything but .mlxt
+	Text                     // a graph file whose name ends in .mlxt
 )
 
-// Read says that the command reads path, described by what, as in "the model".
+// Read says that the command reads path, which is described by what, such as "the
+// model".
 func (f *Files) Read(path, what string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -125,9 +133,9 @@ func (f *Files) Read(path, what string) error {
 	return f.read(input{target: at(path), given: path, what: what})
 }
 
-// ReadState says that the command reads a state from path: it may write what the
-// state of that name has become to the same file, so that a session of replays
-// goes on from where it was.
+// ReadState says that the command reads a state from path. It may then write the later
+// contents of the same state to the same file, so that a series of replays can go on
+// from there.
 func (f *Files) ReadState(path, name string) error {
 	return f.read(input{target: at(path), given: path, what: "the contents of " + cli.Quote(name), carried: state, name: name})
 }
@@ -142,8 +150,7 @@ func (f *Files) read(in input) error {
 	return nil
 }
 
-// ReadGraph says that the command reads a graph file, and everything that it
-// refers to.
+// ReadGraph says that the command reads a graph file and everything that it refers to.
 func (f *Files) ReadGraph(m *inputs.File) error {
 	if !m.Pipe {
 		in := input{target: at(m.Path), given: m.Path, what: "the graph that is read", carried: wholeText}
@@ -165,8 +172,9 @@ func (f *Files) ReadGraph(m *inputs.File) error {
 	return nil
 }
 
-// refer follows a reference to an external file, and those of that file. What
-// the graph itself refers to in a container, a new container takes with it.
+// refer follows a reference to an external file, and the references in that file. If
+// the graph itself (direct) refers to a container, a new container takes what it refers
+// to with it.
 func (f *Files) refer(dir, name, from string, seen map[string]bool, direct bool) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	if seen[path] {
@@ -176,7 +184,7 @@ func (f *Files) refer(dir, name, from string, seen map[string]bool, direct bool)
 	in := input{target: at(path), given: path, what: "a file that " + from + " refers to"}
 	var refs []string
 	if in.info != nil && in.info.Mode().IsRegular() {
-		// A file that cannot be read is for whoever needs its contents to report.
+		// If a file cannot be read, whoever needs its contents reports that.
 		if m, err := mmap.Open(path); err == nil {
 			_ = mmap.Guard(func() error {
 				if mlxg.IsContainer(m.Bytes()) && direct {
@@ -199,8 +207,8 @@ func (f *Files) refer(dir, name, from string, seen map[string]bool, direct bool)
 	return nil
 }
 
-// Write says that the command writes data to path, given by flag, and tries
-// whether it can.
+// Write says that the command writes data to path, which was given by flag, and checks
+// that it can.
 func (f *Files) Write(flag, path string) (*File, error) {
 	if err := plain(flag, path); err != nil {
 		return nil, err
@@ -217,7 +225,7 @@ func plain(flag, path string) error {
 	return nil
 }
 
-// WriteState is Write for the state of that name.
+// WriteState is Write for the contents of the state called name.
 func (f *Files) WriteState(flag, path, name string) (*File, error) {
 	if err := plain(flag, path); err != nil {
 		return nil, err
@@ -225,8 +233,8 @@ func (f *Files) WriteState(flag, path, name string) (*File, error) {
 	return f.write(&File{Path: path, flag: flag, state: name})
 }
 
-// WriteGraph says that the command writes a graph to path, as a text or a
-// container: by its name.
+// WriteGraph says that the command writes a graph to path: as a text or a container,
+// depending on its name.
 func (f *Files) WriteGraph(flag, path string) (*File, error) {
 	out := &File{Path: path, flag: flag, form: Container}
 	switch strings.ToLower(filepath.Ext(path)) {
@@ -238,7 +246,7 @@ func (f *Files) WriteGraph(flag, path string) (*File, error) {
 	return f.write(out)
 }
 
-// WriteText is WriteGraph for a text under any name.
+// WriteText says that the command writes a graph as text to path, whatever its name.
 func (f *Files) WriteText(flag, path string) (*File, error) {
 	return f.write(&File{Path: path, flag: flag, form: Text})
 }
@@ -278,7 +286,7 @@ func cannot(out *File, err error) error {
 	return &Error{out, err}
 }
 
-// Error says that an output cannot be written.
+// Error says why an output cannot be written.
 type Error struct {
 	out *File
 	err error
@@ -287,17 +295,17 @@ type Error struct {
 func (e *Error) Error() string { return e.out.name() + " cannot be written: " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-// name is how messages call the output.
+// name is what messages call the output.
 func (o *File) name() string { return o.flag + " " + cli.Quote(o.Path) }
 
-// destroys is the error of writing o while in is needed.
+// destroys returns an error if writing o would destroy in, which is needed.
 func (o *File) destroys(in *input) error {
 	if !o.is(in.target) {
 		return nil
 	}
 	switch {
 	case o.form == Container && in.carried == embedded, o.form == Text && in.carried == wholeText:
-		return nil // the new one takes with it what it needs
+		return nil // the output takes with it what it needs
 	case in.carried == state && o.state != "" && o.state == in.name:
 		return nil
 	case o.form == Text && in.carried == embedded:
@@ -308,7 +316,7 @@ func (o *File) destroys(in *input) error {
 	return cli.BadUsage("%s is %s%s: it would be destroyed; write to another file", o.name(), in.what, in.alias(o))
 }
 
-// alias names the input's path where it differs from the output's.
+// alias adds the input's path to a message if it differs from the output's.
 func (in *input) alias(o *File) string {
 	if in.given == o.Path {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// Two names that differ in case are one file where the directory folds case, and
-// two elsewhere; also before there is any.
+// Two names that differ only in case are one file if the directory ignores case, and
+// two files otherwise, also before either exists.
 func TestNamesThatDifferInCase(t *testing.T) {
 	dir := t.TempDir()
 	a, b := at(filepath.Join(dir, "Y.npy")), at(filepath.Join(dir, "y.npy"))
@@ -27,18 +27,18 @@ func TestNamesThatDifferInCase(t *testing.T) {
 	c := at(filepath.Join(dir, "z.npy"))
 	require.False(t, a.is(c))
 	require.False(t, a.is(at(filepath.Join(t.TempDir(), "Y.npy"))))
-	// An existing file is compared as a file, whatever it is called.
+	// An existing file is recognized under any of its names.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o600))
 	require.NoError(t, os.Link(filepath.Join(dir, "f"), filepath.Join(dir, "g")))
 	require.True(t, at(filepath.Join(dir, "f")).is(at(filepath.Join(dir, "g"))))
 	require.False(t, at(filepath.Join(dir, "f")).is(a))
-	// Two ways to one directory.
+	// Two paths to one directory.
 	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "again")))
 	require.True(t, at(filepath.Join(dir, "new")).is(at(filepath.Join(dir, "again", "new"))))
 	require.False(t, at(os.DevNull).is(at(os.DevNull)), "a device keeps nothing")
 }
 
-// What a referred container refers to is followed, in rings too.
+// References within a container that is referred to are followed, also in rings.
 func TestReferencesOfReferences(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
@@ -52,7 +52,7 @@ func TestReferencesOfReferences(t *testing.T) {
 		{Name: "ring", Blob: ir.ExternalBlob("inner.mlxg", 0, 1, zeros)},
 		{Name: "own", Blob: ir.NewBlob(contents)},
 	}}
-	// A ring cannot be written, so another name is changed into it.
+	// A ring cannot be written directly, so the bytes of another name are changed.
 	inner.Data[1].Blob.Path = "innex.mlxg"
 	require.NoError(t, mlxg.WriteFile(ctx, file("sub/inner.mlxg"), inner, mlxg.WriteOptions{}))
 	require.NoError(t, os.Symlink("inner.mlxg", file("sub/innex.mlxg")))

@@ -13,11 +13,11 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// InlineLimit is the length in bytes up to which contents of a container are
+// InlineLimit is the default length in bytes up to which contents of a container are
 // written into a text.
 const InlineLimit = 4096
 
-// Data writes what is no graph.
+// Data writes an output that is not a graph.
 func (o *File) Data(write func(io.Writer) error) error {
 	if err := atomicfile.Write(o.Path, write); err != nil {
 		return cannot(o, err)
@@ -25,18 +25,19 @@ func (o *File) Data(write func(io.Writer) error) error {
 	return nil
 }
 
-// Form is what the output's name asks for.
+// Form returns the form that the output's name asks for.
 func (o *File) Form() Content { return o.form }
 
-// Options of a graph that is written.
+// Options say how a graph is written.
 type Options struct {
 	Embed  bool  // copy the contents of external files into a container
-	Inline int64 // of a text: as [mlxt.Options.InlineLimit]
-	// Head, lines of comments, stands at the head of a text.
+	Inline int64 // for a text: see [mlxt.Options.InlineLimit]
+	// Head, lines of comments, is put at the beginning of a text.
 	Head string
 }
 
-// Graph writes m, which was read from the file from or, if that is nil, made.
+// Graph writes m. from is the file that m was read from, or nil if it was made by the
+// command.
 func (o *File) Graph(ctx context.Context, m *ir.Module, from *inputs.File, opts Options) error {
 	if o.form == Text {
 		return o.Data(func(w io.Writer) error {
@@ -56,8 +57,8 @@ func (o *File) Graph(ctx context.Context, m *ir.Module, from *inputs.File, opts 
 	return mlxg.WriteFile(ctx, o.Path, m, w)
 }
 
-// load gives those external blobs their bytes that lie in the file which the new
-// one replaces: it must hold them.
+// load reads those external contents that lie in the file which the output replaces,
+// because the output has to hold them.
 func (o *File) load(ctx context.Context, from *inputs.File) error {
 	missing := false
 	same := map[string]bool{}
@@ -81,8 +82,8 @@ func (o *File) load(ctx context.Context, from *inputs.File) error {
 	return nil
 }
 
-// PrintText writes m as text that will lie in the directory dir. Contents longer than
-// inline that a container has are referred to there.
+// PrintText writes m as a text that will lie in directory dir. For contents longer than
+// inline bytes that a container has, the text refers to the container.
 func PrintText(w io.Writer, m *ir.Module, from *inputs.File, dir string, inline int64) error {
 	o := mlxt.Options{InlineLimit: inline}
 	if from == nil {
@@ -108,8 +109,9 @@ func PrintText(w io.Writer, m *ir.Module, from *inputs.File, dir string, inline 
 	return nil
 }
 
-// Relative returns the path of target relative to dir, with '/'. Links are not
-// followed: whoever opens the file joins the names as they are.
+// Relative returns the path of target relative to dir, with '/' as separator. Symbolic
+// links are not followed, because whoever opens the file joins the two names as they
+// are.
 func Relative(dir, target string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

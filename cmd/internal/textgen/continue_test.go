@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
 )
 
-// TestContinue: a prompt that begins with all that the states hold goes on
-// behind them and gives the same tokens; any other begins anew.
+// TestContinue checks that a prompt that begins with all that the states hold continues
+// them and gives the same tokens, and that any other prompt starts with empty states.
 func TestContinue(t *testing.T) {
 	m := openModel(t, recordModel(t, false))
 	first := oracle(t)[0].PromptIDs
@@ -23,7 +23,7 @@ func TestContinue(t *testing.T) {
 	}
 	a := run(first, true)
 	assert.Zero(t, a.Kept, "there was nothing before")
-	held := append(slices.Clone(first), a.IDs[:3]...) // the last token has not been run
+	held := append(slices.Clone(first), a.IDs[:3]...) // the last token was not run
 	next := append(slices.Clone(held), a.IDs[3], first[0], first[1])
 
 	fresh := run(next, false)
@@ -40,7 +40,7 @@ func TestContinue(t *testing.T) {
 	run(first, false)
 	assert.Zero(t, run(held, true).Kept, "nothing new: the last logits are gone")
 
-	// A run that did not end leaves states that nobody knows.
+	// A run that did not end leaves unknown states.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	run(first, false)

@@ -14,9 +14,9 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// An engine that dispatches every token by itself gets llama.cpp's tokens:
-// executed as it goes, captured beside, executed at the end, and executed at the
-// end after the passes, which are proved for every token.
+// An engine that dispatches every token by itself gets llama.cpp's tokens: if commands
+// are executed as they come, captured beside that, executed at the end, or executed at
+// the end after passes that are proved for every token.
 func TestLiveSessionAgainstLlamaCpp(t *testing.T) {
 	path := os.Getenv("MODEL")
 	if path == "" {
@@ -52,7 +52,7 @@ func TestLiveSessionAgainstLlamaCpp(t *testing.T) {
 				if pos > 0 {
 					s.SetParam("pos", float64(pos))
 				} else {
-					s.Param("pos", 0, 63) // the same as the model's; it needs a value before the first command
+					s.Param("pos", 0, 63) // as in the model's graphs; it needs a value before the first command
 					s.SetParam("pos", 0)
 				}
 				step := llama.Decode(s)

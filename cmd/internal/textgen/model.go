@@ -21,13 +21,13 @@ type Model struct {
 	instance  *replay.Instance
 	decode    *replay.Graph
 	prefill   *replay.Graph // nil: prompts go through decode, token by token
-	batch     int           // most tokens of one prefill
-	context   int           // positions of the KV cache
-	ran       []int32       // the tokens that the states come from
-	row       rowOf         // of the decode graph
+	batch     int           // the most tokens of one prefill
+	context   int           // how many positions the KV cache has
+	ran       []int32       // the tokens whose keys and values the states hold
+	row       rowOf         // slots for rows of the decode graph
 }
 
-// Open plans the module's graphs on a device.
+// Open prepares the module's graphs to run on a device. Model.Close must be called.
 func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
 	blob := m.Lookup(gguf.VocabularyData)
 	if blob == nil {
@@ -50,7 +50,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	}
 	defer func() {
 		if err != nil {
-			_ = out.instance.Close() // the first error is the one to tell
+			_ = out.instance.Close() // the error of Open matters, not this one
 		}
 	}()
 	if out.decode, err = out.instance.Graph(ctx, "decode"); err != nil {
@@ -87,7 +87,7 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	return out, nil
 }
 
-// batchOf is the most tokens that a graph of prompts takes at once.
+// batchOf returns how many tokens a prefill graph takes at most.
 func batchOf(g *ir.Graph) (int, error) {
 	i, ok := g.ParamNamed("n")
 	if !ok {
@@ -100,12 +100,13 @@ func batchOf(g *ir.Graph) (int, error) {
 	return int(n.Max), nil
 }
 
-// maxContext is the greatest number of positions: their sum with a batch is a u32.
+// maxContext bounds the number of positions, because the sum of a position and a batch
+// is a u32.
 const maxContext = 1 << 31
 
-// checkGraph reports a graph that does not have what generation needs: the
-// token ids in, logits and a token out, and a position from 0 on. Whatever else
-// varies would have no value.
+// checkGraph returns an error if a graph lacks what generation needs: an input of token
+// IDs, outputs for logits and the token found, and a position that begins at 0. It also
+// refuses any other param that varies, because generation would not know its value.
 func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 	name := ir.QuoteName(g.IR().Name)
 	i, ok := g.IR().ParamNamed("pos")
@@ -152,9 +153,9 @@ func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 // Close releases the device's memory.
 func (m *Model) Close() error { return m.instance.Close() }
 
-// Work is the modelled time of a prompt of so many tokens and of the tokens after
-// it, on one worker, in seconds: every step as if it were the last. It is 0 where
-// the device has no model.
+// Work returns the modelled time, in seconds on one worker, of a prompt of so many
+// tokens and of the tokens generated after it. Every step counts as much as the last,
+// which is the longest. It is 0 if the device has no model of time.
 func (m *Model) Work(prompt, tokens int) (float64, error) {
 	last := max(0, min(prompt+tokens, m.context)-1)
 	if err := m.decode.SetParam("pos", float64(last)); err != nil {
@@ -184,38 +185,40 @@ func (m *Model) Context() int { return m.context }
 
 // Options of one generation.
 type Options struct {
-	N         int     // most tokens to generate
+	N         int     // the most tokens to generate
 	Temp      float64 // 0: greedy
 	TopP      float64 // in (0, 1]; 0 means 1
 	Seed      uint64
-	IgnoreEnd bool // go on past end-of-generation tokens
-	// Continue keeps the states where the prompt begins with all tokens that made
-	// them, and goes on behind. Otherwise they begin anew.
+	IgnoreEnd bool // go on after end-of-generation tokens
+	// Continue keeps the states if the prompt begins with all the tokens that made
+	// them, and goes on after these. Otherwise the states are cleared.
 	Continue bool
 	// Row is how many tokens one submission decodes; 0 means 1. More than one needs a
-	// decode graph that says how a token leads to the next (gguf.Options.Advance), and
-	// goes with neither Temp nor Logits: the host sees the tokens when all are there.
+	// decode graph that carries its token to the next replay (gguf.Options.Advance). It
+	// excludes Temp and Logits, because the host sees the tokens only when all of them
+	// are there.
 	Row int
-	// Emit, if not nil, is told each token as it comes.
+	// Emit, if not nil, is called with each token as soon as it is known. Its error
+	// ends the generation.
 	Emit func(id int32) error
-	// Logits, if not nil, is shown the logits that each token was chosen from;
-	// it must copy what it keeps.
+	// Logits, if not nil, is called with the logits that each token was chosen from. It
+	// must copy what it keeps.
 	Logits func(logits []float32)
-	// Timing, if not nil, is told how long each replay took.
+	// Timing, if not nil, is called with the time of each replay.
 	Timing func(g *ir.Graph, t replay.Timing)
 }
 
 // Result of one generation.
 type Result struct {
 	IDs     []int32
-	Kept    int           // tokens of the prompt that were in the states already
-	Prompt  time.Duration // to the first token's logits
-	Decode  time.Duration // of all tokens after the first
+	Kept    int           // tokens of the prompt that the states held already
+	Prompt  time.Duration // until the first token's logits were there
+	Decode  time.Duration // for all tokens after the first
 	Stopped string        // "end", "length" or "context"
 }
 
-// TokensPerSecond is the speed of decoding after the first token; 0 if there
-// was none.
+// TokensPerSecond returns the speed of decoding after the first token; 0 if there was
+// no second one.
 func (r *Result) TokensPerSecond() float64 {
 	if r.Decode <= 0 || len(r.IDs) < 2 {
 		return 0
@@ -223,8 +226,8 @@ func (r *Result) TokensPerSecond() float64 {
 	return float64(len(r.IDs)-1) / r.Decode.Seconds()
 }
 
-// Generate continues the prompt, from an empty KV cache or, with
-// Options.Continue, from the one that the last call left.
+// Generate continues the prompt. It begins with an empty KV cache or, with
+// Options.Continue, with the one that the last call left.
 func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Result, error) {
 	if len(prompt) == 0 {
 		return nil, fmt.Errorf("the prompt has no tokens")
@@ -265,7 +268,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	r.Prompt = time.Since(start)
 	sampler := newSampler(o)
 	start = time.Now()
-	var found []int32 // by a row, and not told yet
+	var found []int32 // found by a row, but not yet passed to Emit
 	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
 		var logits []float32
 		if o.Logits != nil || o.Temp > 0 {
@@ -299,7 +302,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		}
 		if !o.IgnoreEnd && m.Tokenizer.IsEndOfGeneration(id) {
 			r.Stopped = "end"
-			m.ran = m.ran[:min(len(m.ran), pos)] // a row went on behind it
+			m.ran = m.ran[:min(len(m.ran), pos)] // a row went on after the end
 			break
 		}
 		if len(r.IDs) == o.N {
@@ -325,7 +328,7 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 	return r, nil
 }
 
-// feed runs the prompt and returns the graph that holds the last logits.
+// feed runs the prompt, and returns the graph whose outputs hold the last logits.
 func (m *Model) feed(ctx context.Context, prompt []int32, o Options) (g *replay.Graph, err error) {
 	for pos := len(m.ran); pos < len(prompt); {
 		n, graph := 1, m.decode
@@ -343,7 +346,7 @@ func (m *Model) feed(ctx context.Context, prompt []int32, o Options) (g *replay.
 	return g, nil
 }
 
-// step runs a graph on tokens whose first one stands at pos.
+// step runs a graph on tokens, of which the first has position pos.
 func (m *Model) step(ctx context.Context, g *replay.Graph, tokens []int32, pos int, o Options) (*replay.Graph, error) {
 	in := make([]byte, 4*len(tokens))
 	for i, id := range tokens {
@@ -356,7 +359,7 @@ func (m *Model) step(ctx context.Context, g *replay.Graph, tokens []int32, pos i
 		return nil, err
 	}
 	ran := m.ran
-	m.ran = nil // until the run has ended well, nobody knows what the states are
+	m.ran = nil // until the run has succeeded, the states are unknown
 	t, err := g.Run(ctx)
 	if err == nil {
 		m.ran = append(ran, tokens...)

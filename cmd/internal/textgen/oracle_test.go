@@ -39,7 +39,7 @@ func oracle(t *testing.T) []run {
 	return o.Runs
 }
 
-// record returns the demonstration model's module, optimized or as recorded.
+// recordModel returns the demonstration model's module, optimized or as recorded.
 func recordModel(t *testing.T, optimize bool) *ir.Module {
 	module := recorded(t, gguf.Options{Context: 256})
 	if optimize {
@@ -51,7 +51,8 @@ func recordModel(t *testing.T, optimize bool) *ir.Module {
 	return module
 }
 
-// recordAdvancing returns one whose decode graph says how a token leads to the next.
+// recordAdvancing returns a module whose decode graph carries its token to the next
+// replay.
 func recordAdvancing(t *testing.T) *ir.Module {
 	return recorded(t, gguf.Options{Context: 256, Advance: true})
 }
@@ -80,8 +81,8 @@ func openModel(t *testing.T, module *ir.Module) *textgen.Model {
 	return m
 }
 
-// tolerance of a logit against llama.cpp's: both accumulate in f32, in other
-// orders, over 30 layers.
+// tolerance bounds the difference between a logit and llama.cpp's: both are accumulated
+// in f32, in different orders, over 30 layers.
 const tolerance = 1e-3
 
 // Greedy tokens equal those of llama.cpp over the same weights, and the top 20
@@ -109,7 +110,7 @@ func TestTokensAndLogitsAgainstLlamaCpp(t *testing.T) {
 	}
 }
 
-// A chat's prompt is what the model's own template makes of the messages.
+// The prompt of a chat is what the model's own template makes of the messages.
 func TestChatPrompts(t *testing.T) {
 	m := openModel(t, recordModel(t, false))
 	chats := 0
@@ -125,9 +126,9 @@ func TestChatPrompts(t *testing.T) {
 	require.Equal(t, 4, chats)
 }
 
-// The prefill graph, whole and in parts, and the decode graph token by token
-// lead to the same tokens, and their logits differ by rounding only; so do the
-// recorded and the optimized graphs, bit for bit.
+// The prefill graph, at once or in parts, and the decode graph token by token lead to
+// the same tokens, and their logits differ only by rounding. The recorded and the
+// optimized graphs agree bit for bit.
 func TestPrefillAndDecodeAgree(t *testing.T) {
 	prompt := oracle(t)[0].PromptIDs
 	module := recordModel(t, false)

@@ -9,14 +9,14 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// rowOf is a slot for tokens that one submission decodes.
+// rowOf is a frame with room for the tokens that one submission decodes.
 type rowOf struct {
 	frame *replay.Frame
 	most  int
 }
 
-// advances reports, as an error, a decode graph that does not say how a token leads to
-// the next.
+// advances returns an error if a decode graph does not advance its position and carry
+// its token to the next replay.
 func advances(g *ir.Graph) error {
 	name := ir.QuoteName(g.Name)
 	if i, ok := g.ParamNamed("pos"); !ok || g.Params[i].Advance != 1 {
@@ -47,7 +47,7 @@ func (m *Model) checkRow(o Options) error {
 	return advances(m.decode.IR())
 }
 
-// decodeRow decodes n tokens behind id, which stands at pos, by one submission.
+// decodeRow decodes n tokens after id, which has position pos, in one submission.
 func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) (found []int32, err error) {
 	if m.row.most < n {
 		if m.row.frame, err = m.decode.NewRowFrame(ctx, o.Row); err != nil {
@@ -63,7 +63,7 @@ func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) 
 		return nil, err
 	}
 	ran := m.ran
-	m.ran = nil // until the row has ended well, nobody knows what the states are
+	m.ran = nil // until the row has succeeded, the states are unknown
 	t, err := f.RunRow(ctx, n)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// 64 tokens that one submission decodes are those of 64 submissions, whose graph is
+// 64 tokens decoded by one submission are those of 64 submissions. The decode graph is
 // proved to compute the same in any number of replays in a row.
 func TestTokensInARow(t *testing.T) {
 	module := recordAdvancing(t)
@@ -49,8 +49,8 @@ func TestTokensInARow(t *testing.T) {
 		}
 	}
 
-	// What comes behind the end of an answer is forgotten, and the answer goes on where it
-	// ended.
+	// Tokens after the end of an answer are forgotten, and a continued answer goes on
+	// from its end.
 	x := oracle(t)[0]
 	plain, err := m.Generate(context.Background(), x.PromptIDs, textgen.Options{N: 60})
 	require.NoError(t, err)

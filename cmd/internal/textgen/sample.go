@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// sampler draws from softmax(logits / temperature), cut to the smallest set of
-// most likely tokens whose probability reaches top-p (Holtzman et al. 2020).
+// sampler draws from softmax(logits / temperature), restricted to the smallest set of
+// the most likely tokens whose probability reaches top-p (Holtzman et al. 2020).
 type sampler struct {
 	temp, topP float64
 	rng        *rand.Rand
@@ -33,7 +33,7 @@ func (s *sampler) sample(logits []float32) int32 {
 		s.p[i] = math.Exp((float64(v) - top) / s.temp)
 		sum += s.p[i]
 	}
-	// Ties by id: the draw does not depend on the sort.
+	// Equal logits are sorted by ID, so that the draw does not depend on the sort.
 	sort.Slice(s.order, func(i, j int) bool {
 		a, b := s.order[i], s.order[j]
 		if s.p[a] != s.p[b] {

@@ -29,8 +29,8 @@ func TestSampleFollowsSoftmax(t *testing.T) {
 	}
 }
 
-// Top-p keeps the smallest set of most likely tokens that reaches p, ties by
-// id, and always one.
+// Top-p keeps the smallest set of most likely tokens whose probability reaches p, of
+// equal ones those with the lowest ID, and never less than one token.
 func TestTopP(t *testing.T) {
 	logits := []float32{float32(math.Log(0.1)), float32(math.Log(0.4)), float32(math.Log(0.4)), float32(math.Log(0.1))}
 	for _, k := range []struct {
@@ -62,7 +62,7 @@ func TestSeedRepeats(t *testing.T) {
 	require.NotEqual(t, draw(7), draw(8))
 }
 
-// A logit of −inf is never drawn; a large one always.
+// A logit of −inf is never drawn, a very large one always.
 func TestExtremeLogits(t *testing.T) {
 	s := newSampler(Options{Temp: 0.1, TopP: 1, Seed: 3})
 	for range 1000 {
