@@ -30,7 +30,8 @@ func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Grap
 // count is what became of the changes of one kind.
 type count struct{ tried, proved, assumed, harmful, refused, harmlessRefused int }
 
-// No change that gives other bytes is proved, in either direction.
+// No change that gives other bytes is proved, whichever of the two graphs is called the
+// recording.
 func TestNothingHarmfulIsProved(t *testing.T) {
 	start := time.Now()
 	counts := make([]count, len(adversary.Changes))
@@ -119,15 +120,15 @@ func attack(t *testing.T, seed, n uint64, changes int, report func(kind int, c c
 	}
 }
 
-// The interpreter knows harm where there is some.
+// The judge finds harm where there is some.
 func TestJudge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 20 {
 		g := adversary.Generate(rng)
 		require.Empty(t, adversary.Judge(rng, g, g.Clone(), nil, 4))
-		// All barriers dropped: something races, unless the list is short.
+		// Without any barrier some commands race, unless there are very few.
 		h := g.Clone()
-		h.Kernels[1].Library.Digest[5] ^= 1 // the last command's
+		h.Kernels[1].Library.Digest[5] ^= 1 // the kernel of the last command
 		require.NotEmpty(t, adversary.Judge(rng, g, h, nil, 2))
 		h = g.Clone()
 		h.Memories[0].Align = 32

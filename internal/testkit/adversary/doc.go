@@ -1,30 +1,31 @@
-// Package adversary attacks the prover: it runs graphs of opaque kernels byte by byte,
+// Package adversary attacks the prover. It runs graphs of opaque kernels byte by byte,
 // changes them as a hostile or faulty optimizer might, and looks for a change that is
-// proved and gives other bytes. It shares nothing with package prove, and nothing but
-// tests imports it.
+// proved although it gives other bytes. It shares nothing with package prove, and only
+// tests import it.
 //
 // # How it runs a graph
 //
-// A kernel without declaration is a hash function: each byte that it writes is a hash
-// of the kernel and its constants, its grid, the bytes of its arguments (inline, or in
-// argument memory, for the values of the params), where the views begin that its
-// effects leave out, every byte that it reads, and the place of the byte written. What
-// it touches is what the recording says, relative to its views: the effects that a
-// changed graph stores are not believed. A may-write keeps some old bytes; a command
-// of unknown effects reads all memory and writes what it binds and one byte elsewhere.
+// A kernel without declaration is treated as a hash function. Each byte that it writes
+// is a hash of the kernel and its constants, of its grid, of the bytes of its arguments
+// (inline or in argument memory, for the values of the params), of the offsets of the
+// views that its effects leave out, of every byte that it reads, and of the position of
+// the byte written. What it touches is what the recording says, relative to its views;
+// the effects that a changed graph stores are not believed. A may-write keeps some old
+// bytes. A command of unknown effects reads all memory, and writes what it binds and
+// one byte elsewhere.
 //
-// [Run] executes three replays, each with its own params and inputs, in a given order;
-// [Orders] draws orders that barriers and commits allow, across the ends of replays.
-// What is undefined is filled with other bytes in each run.
+// [Program.Run] executes three replays, each with its own params and inputs, in a given
+// order. [Orders] draws orders that barriers and commits allow, also across the ends of
+// replays. Undefined bytes are filled differently in each run.
 //
 // # What it does not know
 //
-// Terms of declared kernels, which package oracle judges and backend/cpu computes, and
-// commands that run through one another byte by byte.
+// It does not know the terms of declared kernels (package oracle judges them, and
+// backend/cpu computes them), or commands that interleave byte by byte.
 //
 // # Words
 //
-// A change is harmful if some order that the changed graph allows ends a replay, or
-// three of them in one stream, with other bytes in an output or a state than the
-// recording run in its written order.
+// A change is harmful if, in some order that the changed graph allows, a replay (or
+// three replays in one stream) ends with other bytes in an output or state than the
+// recording does in its written order.
 package adversary

@@ -9,7 +9,7 @@ import (
 
 const word = 4
 
-// Generate draws a recording that means something: no race, and nothing undefined
+// Generate draws a recording that has a meaning: it has no race, and nothing undefined
 // reaches an output or a state.
 func Generate(rng *rand.Rand) *ir.Graph {
 	for {
@@ -20,8 +20,8 @@ func Generate(rng *rand.Rand) *ir.Graph {
 	}
 }
 
-// sound reports whether every order that g allows ends with the bytes of its written
-// order, whatever is undefined.
+// sound reports whether every order that g allows ends with the bytes of the written
+// order, whatever the undefined bytes are.
 func sound(rng *rand.Rand, g *ir.Graph) bool {
 	p := NewProgram(g, g, nil)
 	for k := range 6 {
@@ -48,7 +48,7 @@ type drawing struct {
 	rng     *rand.Rand
 	g       *ir.Graph
 	params  bool
-	defined []ir.View // what holds something
+	defined []ir.View // views of memory that was written
 }
 
 func deviceArg(slot uint8, name string, access ir.ArgAccess) ir.Arg {
@@ -121,13 +121,13 @@ func draw(rng *rand.Rand) *ir.Graph {
 	for _, m := range []ir.MemID{in, weight, state} {
 		x.defined = append(x.defined, ir.ViewOf(m, 0, 8*word), ir.ViewOf(m, 2*word, 4*word))
 	}
-	g.Nodes = append(g.Nodes, &ir.Fill{ID: 100, Dst: ir.ViewOf(out, 0, 12*word)}) // all of it is defined
+	g.Nodes = append(g.Nodes, &ir.Fill{ID: 100, Dst: ir.ViewOf(out, 0, 12*word)}) // so that all of it is defined
 	unknown := rng.IntN(5) == 0
 	commands := 3 + rng.IntN(7)
 	for i := range commands {
 		x.command(ir.ID(i), unknown && i == commands/2)
 	}
-	// Keep what came last.
+	// The last command combines what came before in the output.
 	x.dispatch(ir.ID(commands), kTwo, x.readable(), x.readable(), ir.ViewOf(out, 8*word, 4*word))
 	if rng.IntN(3) == 0 {
 		x.carry(ir.ID(commands + 1))
@@ -135,7 +135,7 @@ func draw(rng *rand.Rand) *ir.Graph {
 	return g
 }
 
-// carry carries a part of the output to the input or the state.
+// carry carries a part of the output to the input or to the state.
 func (x *drawing) carry(id ir.ID) {
 	n := 1 + x.rng.Int64N(4)
 	to := []ir.MemID{in, state}[x.rng.IntN(2)]
@@ -149,7 +149,7 @@ func (x *drawing) carry(id ir.ID) {
 	}
 }
 
-// at is c + p·n + q·m, as far as there are params.
+// at returns c + p·n + q·m, or c if there are no params.
 func (x *drawing) at(c, p, q int64) ir.Affine {
 	if !x.params {
 		return ir.Const(c)
@@ -157,7 +157,8 @@ func (x *drawing) at(c, p, q int64) ir.Affine {
 	return ir.Linear(c, ir.Term{Param: 0, Coeff: p}, ir.Term{Param: 1, Coeff: q})
 }
 
-// values draws argument memory of a size: bytes, scalars of params and gaps.
+// values draws argument memory of the given size: bytes, scalars that depend on params,
+// and gaps.
 func (x *drawing) values(size int64) (out []ir.Value) {
 	for off := int64(0); off+2*word <= size; {
 		switch k := x.rng.IntN(6); {
@@ -203,7 +204,7 @@ func (x *drawing) writable() ir.View {
 	m := []ir.MemID{state, out, scratch, scratch, other, other, low, middle}[x.rng.IntN(8)]
 	words := x.g.Memories[m].Size / word
 	if m == out {
-		words -= 4 // kept for the last command
+		words -= 4 // the rest is kept for the last command
 	}
 	if x.params && x.rng.IntN(3) == 0 {
 		off := word * x.rng.Int64N(words-5)
@@ -216,7 +217,7 @@ func (x *drawing) writable() ir.View {
 	return ir.ViewOf(m, word*x.rng.Int64N(words-n+1), word*n)
 }
 
-// apart draws a writable view that meets none of the others.
+// apart draws a writable view that shares no byte with the others.
 func (x *drawing) apart(others ...ir.View) ir.View {
 	all := Valuations(x.g)
 	for {
@@ -230,8 +231,9 @@ func (x *drawing) apart(others ...ir.View) ir.View {
 	}
 }
 
-// constant draws an argument: inline, a scalar, or a view of argument memory, which
-// may cover several values, gaps, or begin at a param.
+// constant draws an argument: inline bytes, a scalar, or a view of argument memory,
+// which may cover several values or gaps, or begin at an offset that depends on a
+// param.
 func (x *drawing) constant(slot uint8, one bool) ir.Binding {
 	switch k := x.rng.IntN(6); {
 	case k == 0:
@@ -283,7 +285,7 @@ func (x *drawing) command(id ir.ID, unknown bool) {
 	}
 }
 
-// dispatch adds a dispatch of a kernel whose last view is written.
+// dispatch adds a dispatch of a kernel that writes its last view.
 func (x *drawing) dispatch(id ir.ID, k ir.KernelID, views ...ir.View) {
 	d := &ir.Dispatch{ID: id, Kernel: k, Threadgroup: [3]uint32{4, 1, 1}, Grid: [3]ir.Extent{{Num: x.at(2, 1, 0), Div: 1 + x.rng.Int64N(2)}, ir.Ext(1), ir.Ext(1)}}
 	e := &ir.Effects{Complete: true}
@@ -293,7 +295,7 @@ func (x *drawing) dispatch(id ir.ID, k ir.KernelID, views ...ir.View) {
 		if v.Len.IsConst() && v.Len.Const >= 3*word && x.rng.IntN(4) == 0 { // columns
 			r.Run, r.Dims = ir.Const(word), []ir.Dim{{Count: ir.Const((v.Len.Const + word) / (2 * word)), Stride: 2 * word}}
 		} else if v.Len.IsConst() && v.Len.Const > word && x.rng.IntN(6) == 0 {
-			r.Run = ir.Const(v.Len.Const - word) // the effects leave a part out
+			r.Run = ir.Const(v.Len.Const - word) // the effects leave out a part of the view
 		}
 		switch {
 		case i < len(views)-1:
@@ -306,7 +308,7 @@ func (x *drawing) dispatch(id ir.ID, k ir.KernelID, views ...ir.View) {
 		}
 	}
 	slot := uint8(len(views))
-	if k == kUnlisted { // a view that the effects leave out
+	if k == kUnlisted { // the effects do not list this view
 		u := ir.ViewOf([]ir.MemID{in, weight, state, other}[x.rng.IntN(4)], word*x.rng.Int64N(4), word*(1+x.rng.Int64N(4)))
 		d.Bindings = append(d.Bindings, ir.BufferArg(slot, u))
 		slot++
@@ -323,7 +325,8 @@ func (x *drawing) dispatch(id ir.ID, k ir.KernelID, views ...ir.View) {
 	x.g.Nodes = append(x.g.Nodes, d)
 }
 
-// order puts barriers and commits where commands conflict, and some more.
+// order puts barriers and commits where commands conflict, and some more. It returns
+// false if that failed.
 func order(rng *rand.Rand, g *ir.Graph) bool {
 	p := NewProgram(g, g, nil)
 	nodes := g.Nodes
@@ -346,7 +349,7 @@ func order(rng *rand.Rand, g *ir.Graph) bool {
 	return g.Check() == nil
 }
 
-// conflict reports whether two commands touch one byte, one of them writing.
+// conflict reports whether two commands touch a byte that at least one of them writes.
 func (p *Program) conflict(i, j int) bool {
 	a, b := p.touched(i), p.touched(j)
 	if a == nil || b == nil {
@@ -365,8 +368,8 @@ type byteAt struct {
 	at  int64
 }
 
-// touched lists the bytes that a command may touch, and whether it writes them; nil
-// for all.
+// touched returns the bytes that a command may touch, and whether it writes them; nil
+// means all bytes.
 func (p *Program) touched(i int) map[byteAt]bool {
 	c, out := &p.of[i], map[byteAt]bool{}
 	add := func(r ir.Region, write bool) {

@@ -8,9 +8,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Judge looks for an execution of after, a change of before, that gives other bytes;
-// "" if it finds none. from says which command of before each command of after was
-// made of.
+// Judge looks for an execution of after, a changed copy of before, that gives other
+// bytes. It tries so many orders, and returns how the results differ, or "" if it found
+// no difference. from says which command of before each command of after was made from.
 func Judge(rng *rand.Rand, before, after *ir.Graph, from Origins, tries int) string {
 	if why := interfaceDiffers(before, after); why != "" {
 		return why

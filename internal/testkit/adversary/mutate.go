@@ -7,7 +7,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Change is one way to change a graph in place. It reports whether it found a place.
+// Change is one way to change a graph in place. The function reports whether it found
+// something to change.
 type Change struct {
 	Name  string
 	Apply func(x *Changing) bool
@@ -21,7 +22,7 @@ type Changing struct {
 	next ir.ID
 }
 
-// Changes are all kinds, in a fixed order; some of them are harmless.
+// Changes are all ways, in a fixed order. Some of them are harmless.
 var Changes = []Change{
 	{"argument_byte", (*Changing).argumentByte},
 	{"argument_expression", (*Changing).argumentExpression},
@@ -64,7 +65,7 @@ func some[T any](x *Changing, list []T) (v T, ok bool) {
 	return list[x.rng.IntN(len(list))], true
 }
 
-// where lists the nodes of which yes holds.
+// where lists the nodes for which yes returns true.
 func (x *Changing) where(yes func(n ir.Node) bool) (out []int) {
 	for i, n := range x.g.Nodes {
 		if yes(n) {
@@ -74,7 +75,7 @@ func (x *Changing) where(yes func(n ir.Node) bool) (out []int) {
 	return out
 }
 
-// isCommand: joins do nothing.
+// isCommand reports whether n does something; joins do not.
 func isCommand(n ir.Node) bool {
 	_, join := n.(*ir.Join)
 	_, ok := n.(ir.Command)
@@ -83,7 +84,7 @@ func isCommand(n ir.Node) bool {
 
 func (x *Changing) values() []ir.Value { return x.g.Memories[args].Init.Values }
 
-// bindings lists those of dispatches.
+// bindings lists the bindings of dispatches for which yes returns true.
 func (x *Changing) bindings(yes func(d *ir.Dispatch, b *ir.Binding) bool) (out []*ir.Binding) {
 	for _, n := range x.g.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok {
@@ -149,7 +150,8 @@ func (x *Changing) argumentViewMoved() bool {
 	return true
 }
 
-// argumentMemoryShifted moves all values, and all views with them: harmless.
+// argumentMemoryShifted moves all values and all views of them by the same distance,
+// which is harmless.
 func (x *Changing) argumentMemoryShifted() bool {
 	m := &x.g.Memories[args]
 	by := word * (1 + x.rng.Int64N(3))
@@ -164,7 +166,8 @@ func (x *Changing) argumentMemoryShifted() bool {
 	return true
 }
 
-// argumentMadeInline binds what one value is inline: harmless.
+// argumentMadeInline binds inline what a single value of argument memory holds, which
+// is harmless.
 func (x *Changing) argumentMadeInline() bool {
 	b, ok := some(x, x.bindings(func(_ *ir.Dispatch, b *ir.Binding) bool { return x.isArgument(b) }))
 	if !ok {
@@ -231,7 +234,8 @@ func (x *Changing) moveView(unlisted bool) bool {
 	return true
 }
 
-// viewOfAnother makes a view that of another command, with what effects say of it.
+// viewOfAnother replaces a view by one of another command, and moves what the effects
+// say of it.
 func (x *Changing) viewOfAnother() bool {
 	device := func(_ *ir.Dispatch, b *ir.Binding) bool { return b.Kind == ir.BindView && !x.isArgument(b) }
 	i, ok := some(x, x.where(func(n ir.Node) bool { _, ok := n.(*ir.Dispatch); return ok }))
@@ -248,7 +252,7 @@ func (x *Changing) viewOfAnother() bool {
 	return true
 }
 
-// retarget binds another view, and moves what the effects say of it.
+// retarget makes a binding bind another view, and moves what the effects say of it.
 func (x *Changing) retarget(d *ir.Dispatch, b *ir.Binding, to ir.View) {
 	was, all := rooted(x.g, b.View), Valuations(x.g)
 	now := rooted(x.g, to)
@@ -327,7 +331,8 @@ func (x *Changing) barrierAdded() bool {
 	return true
 }
 
-// commandsExchanged exchanges two neighbours, across a barrier or not.
+// commandsExchanged exchanges two neighbouring commands, whether or not a barrier
+// stands between them.
 func (x *Changing) commandsExchanged() bool {
 	list := x.where(isCommand)
 	if len(list) < 2 {
@@ -362,7 +367,7 @@ func (x *Changing) commitWeakened() bool {
 	return ok
 }
 
-// orderedByEdges orders the commands by some of all edges that there could be.
+// orderedByEdges orders the commands by some of all possible edges.
 func (x *Changing) orderedByEdges() bool {
 	g := x.g
 	g.Ordering = ir.ByEdges
@@ -382,7 +387,7 @@ func (x *Changing) orderedByEdges() bool {
 			ids = append(ids, c.Num())
 		}
 	}
-	of, often := x.rng.IntN(8), 8 // nearly all edges, or few
+	of, often := x.rng.IntN(8), 8 // keep nearly all edges, or few
 	for j, to := range ids {
 		for i, from := range ids {
 			if x.rng.IntN(often) >= of {
@@ -403,7 +408,7 @@ func (x *Changing) commandDropped() bool {
 	return ok
 }
 
-// commandRepeated runs a command again behind itself, or later.
+// commandRepeated runs a command a second time, directly after itself or later.
 func (x *Changing) commandRepeated() bool {
 	i, ok := some(x, x.where(isCommand))
 	if !ok {
@@ -436,8 +441,8 @@ func (x *Changing) setFrom(n ir.Node, from []ir.ID) {
 	x.setID(n, id, from)
 }
 
-// copyForwarded makes a reader of a copy read what was copied, and perhaps drops the
-// copy: harmless if nobody else reads it, and nothing was written since.
+// copyForwarded makes a reader of a copy read what was copied, and may drop the copy.
+// This is harmless if nobody else reads the copy and nothing was written since.
 func (x *Changing) copyForwarded() bool {
 	i, ok := some(x, x.where(func(n ir.Node) bool { _, ok := n.(*ir.Copy); return ok }))
 	if !ok {
@@ -464,8 +469,8 @@ func (x *Changing) copyForwarded() bool {
 	return done
 }
 
-// scratchRenamed moves all views of a scratch memory to another one: a new one, or one
-// in use; of all commands, or from one on.
+// scratchRenamed moves the views of a scratch memory to another one, new or in use:
+// those of all commands, or those from some command on.
 func (x *Changing) scratchRenamed() bool {
 	old := other
 	to := scratch
@@ -554,7 +559,7 @@ func (x *Changing) gridChanged() bool {
 		d.Grid[0].Num = d.Grid[0].Num.AddConst(1)
 	case 1:
 		d.Grid[0].Div = 3 - d.Grid[0].Div
-	case 2: // the same number, written otherwise
+	case 2: // the same number, written in another way
 		d.Grid[0] = ir.Extent{Num: d.Grid[0].Num.Scale(2), Div: 2 * d.Grid[0].Div}
 	default:
 		d.Threadgroup[0]++
@@ -601,7 +606,7 @@ func (x *Changing) provenanceForged() bool {
 	return true
 }
 
-// provenanceLost gives all commands other ids: harmless.
+// provenanceLost gives all commands new IDs, which is harmless.
 func (x *Changing) provenanceLost() bool {
 	from := Origins{}
 	for _, i := range x.where(isCommand) {
@@ -622,7 +627,7 @@ func (x *Changing) interfaceChanged() bool {
 	m := &x.g.Memories[[]ir.MemID{in, weight, state, out}[x.rng.IntN(4)]]
 	switch x.rng.IntN(10) {
 	case 8:
-		m.Every = true // of others than outputs Check says so
+		m.Every = true // for anything but an output, Check reports it
 	case 9:
 		if len(x.g.Params) == 0 {
 			return false
@@ -651,10 +656,11 @@ func (x *Changing) interfaceChanged() bool {
 	return true
 }
 
-// Mutate changes a copy of g, by a change of one kind and perhaps some more.
+// Mutate changes a copy of g in the given way, and perhaps in some more. ok is false if
+// there was nothing to change.
 func Mutate(rng *rand.Rand, g *ir.Graph, kind int) (*ir.Graph, Origins, bool) {
 	x := &Changing{rng: rng, g: g.Clone(), from: Origins{}, next: 1000}
-	for i := range x.g.Memories { // clones share contents
+	for i := range x.g.Memories { // clones share their contents
 		for j := range x.g.Memories[i].Init.Values {
 			v := &x.g.Memories[i].Init.Values[j]
 			v.Bytes = slices.Clone(v.Bytes)

@@ -26,27 +26,27 @@ func mixBytes(h uint64, b []byte) uint64 {
 
 func mixText(h uint64, s string) uint64 { return mixBytes(h, []byte(s)) }
 
-// Origins says for each command of a changed graph which command of the recording
-// it was made of, by id.
+// Origins says which command of the recording each command of a changed graph was made
+// from, by ID.
 type Origins map[ir.ID]ir.ID
 
 // Program is a graph that can be run.
 type Program struct {
 	g      *ir.Graph
-	params [][]uint32 // all admitted values
+	params [][]uint32 // all values that are admitted
 	of     []command  // by node
 }
 
-// command is what a node touches, in root memories.
+// command says what a node touches, in root memories.
 type command struct {
 	node   ir.Node
 	known  bool
 	reads  []ir.Region
 	writes []ir.Write
-	pinned []bool // by binding: no effect lists a byte of it
+	pinned []bool // by binding: no effect lists any byte of it
 }
 
-// Valuations lists all values of g's params that its constraints admit.
+// Valuations lists all values of g's params that its bounds and constraints admit.
 func Valuations(g *ir.Graph) (out [][]uint32) {
 	var rec func(p []uint32)
 	rec = func(p []uint32) {
@@ -68,7 +68,8 @@ func Valuations(g *ir.Graph) (out [][]uint32) {
 	return out
 }
 
-// NewProgram prepares g, a change of recorded, or recorded itself with nil origins.
+// NewProgram prepares g to be run. g is a changed copy of recorded, or recorded itself
+// with nil origins.
 func NewProgram(g, recorded *ir.Graph, from Origins) *Program {
 	p := &Program{g: g, params: Valuations(g)}
 	truth := map[ir.ID]*ir.Dispatch{}
@@ -96,7 +97,8 @@ func rooted(g *ir.Graph, v ir.View) ir.View {
 	return ir.View{Mem: m, Off: v.Off.AddConst(off), Len: v.Len}
 }
 
-// describe finds what d touches: what was recorded of `was`, relative to its views.
+// describe finds what d touches: what the recording says of `was`, relative to the
+// views that d binds.
 func (p *Program) describe(c *command, d *ir.Dispatch, recorded *ir.Graph, was *ir.Dispatch) {
 	if was == nil || !was.Effects.Known() {
 		return
@@ -123,7 +125,7 @@ func (p *Program) describe(c *command, d *ir.Dispatch, recorded *ir.Graph, was *
 		return r
 	}
 	for _, r := range was.Effects.Reads {
-		if recorded.Memories[r.Mem].Kind != ir.Argument { // arguments
+		if recorded.Memories[r.Mem].Kind != ir.Argument { // argument memory is compared as arguments
 			c.reads = append(c.reads, move(r))
 		}
 	}
@@ -154,7 +156,8 @@ func (p *Program) describe(c *command, d *ir.Dispatch, recorded *ir.Graph, was *
 	}
 }
 
-// meets reports whether a region has a byte of a view, both of one root memory.
+// meets reports whether a region shares a byte with a view; both are in the same root
+// memory.
 func meets(r ir.Region, v ir.View, params []uint32) (found bool) {
 	lo := v.Off.Eval(params)
 	end := lo + v.Len.Eval(params)
@@ -168,15 +171,15 @@ func meets(r ir.Region, v ir.View, params []uint32) (found bool) {
 // Step is one command of one replay.
 type Step struct{ Replay, Node int }
 
-// Host is what a run gets from outside: params by replay, and the seed of what is
-// undefined.
+// Host is what a run gets from outside: the params of each replay, and a seed for
+// undefined bytes.
 type Host struct {
 	Params  [][]uint32
 	Garbage uint64
-	// Fresh: scratch and outputs are undefined again when a replay begins; only for
-	// steps in the order of replays.
+	// Fresh makes scratch memory and outputs undefined again when a replay begins. It
+	// requires that the steps of one replay come before those of the next.
 	Fresh bool
-	// Ends, if not nil, gets a picture of what the host sees after each replay.
+	// Ends, if not nil, receives a hash of what the host sees after each replay.
 	Ends *[]uint64
 }
 
@@ -188,7 +191,7 @@ type machine struct {
 	read [][][]byte // by replay and memory: inputs and argument memory
 }
 
-// Run executes steps and returns a picture of outputs and states.
+// Run executes the steps and returns a hash of the final outputs and states.
 func (p *Program) Run(steps []Step, h *Host) uint64 {
 	x := &machine{p: p, host: h, mem: make([][]byte, len(p.g.Memories))}
 	fixed := p.g.Fixed()
@@ -221,7 +224,7 @@ func (p *Program) Run(steps []Step, h *Host) uint64 {
 			if err := m.WriteInit(x.mem[i]); err != nil {
 				panic(err)
 			}
-		case m.Kind == ir.State, m.Kind == ir.Input && !fixed[i]: // the replays are one submission
+		case m.Kind == ir.State, m.Kind == ir.Input && !fixed[i]: // the replays are one submission, so only the first one is filled
 			x.mem[i] = noise(11, m)
 		case m.Kind == ir.Output || m.Kind == ir.Scratch:
 			x.mem[i] = noise(mix(h.Garbage, 1), m)
@@ -252,7 +255,7 @@ func (x *machine) end() {
 	}
 }
 
-// noise is bytes that belong to a memory's name.
+// noise returns bytes that depend on the seed and on the memory's name.
 func noise(seed uint64, m *ir.Memory) []byte {
 	out := make([]byte, m.Size)
 	h := mixText(seed, m.Name)
@@ -262,7 +265,7 @@ func noise(seed uint64, m *ir.Memory) []byte {
 	return out
 }
 
-// picture is a hash of what the host sees, by name.
+// picture returns a hash, by name, of what the host sees.
 func (x *machine) picture() (sum uint64) {
 	for i := range x.p.g.Memories {
 		if m := &x.p.g.Memories[i]; m.Alias == ir.NoMem && (m.Kind == ir.Output || m.Kind == ir.State) {
@@ -272,7 +275,7 @@ func (x *machine) picture() (sum uint64) {
 	return sum
 }
 
-// bytes returns a root memory as a replay sees it.
+// bytes returns the contents of a root memory, as a replay sees them.
 func (x *machine) bytes(m ir.MemID, replay int) []byte {
 	if b := x.read[replay][m]; b != nil {
 		return b
@@ -280,11 +283,12 @@ func (x *machine) bytes(m ir.MemID, replay int) []byte {
 	return x.mem[m]
 }
 
-// absorb mixes a region's bytes into h.
+// absorb mixes the bytes of a region into the hash h.
 func (x *machine) absorb(h uint64, r ir.Region, replay int) uint64 {
 	b := x.bytes(r.Mem, replay)
 	r.Runs(x.host.Params[replay], func(lo, end int64) bool {
-		// What lies outside is nothing: a judge survives what a prover must refuse.
+		// Bytes outside the memory are ignored, because the judge also runs graphs that
+		// a prover must refuse.
 		size := int64(len(b))
 		lo, end = min(max(lo, 0), size), min(max(end, 0), size)
 		h = mixBytes(h, b[lo:end])
@@ -345,7 +349,8 @@ func (x *machine) write(r ir.Region, may bool, h uint64, replay int) {
 	})
 }
 
-// arguments is a hash of a kernel and of all that it gets beside memory.
+// arguments returns a hash of a kernel and of everything that it is given besides
+// memory.
 func (x *machine) arguments(c *command, d *ir.Dispatch, replay int) uint64 {
 	params := x.host.Params[replay]
 	k := &x.p.g.Kernels[d.Kernel]
@@ -407,7 +412,7 @@ func (x *machine) unknown(d *ir.Dispatch, h uint64, replay int) {
 			h = x.absorb(h, v.Contiguous(), replay)
 		}
 	}
-	for _, m := range writable { // states and outputs: what it may read beside what it binds
+	for _, m := range writable { // besides what it binds, it may read every state and output
 		if x.p.g.Memories[m].Kind == ir.State {
 			h = mixBytes(h, x.mem[m])
 		}
@@ -426,7 +431,7 @@ func (x *machine) unknown(d *ir.Dispatch, h uint64, replay int) {
 	}
 }
 
-// Written returns the written order of replays of g.
+// Written returns the steps of several replays of g in written order.
 func Written(g *ir.Graph, replays int) (out []Step) {
 	for r := range replays {
 		for i, n := range g.Nodes {
@@ -438,10 +443,10 @@ func Written(g *ir.Graph, replays int) (out []Step) {
 	return out
 }
 
-// Orders draws an order of replays of g that its barriers and commits, or its edges,
-// allow. The end of the list is no boundary: the next replay goes on in the same
-// command buffer, unless the host waits.
-// kind 0 runs everything as late as it may: the list backwards.
+// Orders draws an order of several replays of g that its barriers and commits, or its
+// edges, allow. The end of the list is no boundary: the next replay goes on in the same
+// command buffer, unless the host waits. Kind 0 runs everything as late as possible, so
+// that the list runs backwards wherever that is allowed.
 func Orders(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
 	if g.Ordering == ir.ByEdges {
 		return ordersByEdges(rng, g, replays, kind)
@@ -455,7 +460,8 @@ func Orders(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
 				k = rng.IntN(len(span))
 			}
 			b := span[k]
-			// One epoch of this buffer, or a part of it, then perhaps another buffer.
+			// Take one epoch of this buffer, or a part of it, and then perhaps go on
+			// with another buffer.
 			e := b[0]
 			switch {
 			case len(e) == 0:
@@ -498,8 +504,8 @@ func Orders(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
 	return out
 }
 
-// ordersByEdges takes any command that waits for nothing more; of kind 0 the last one
-// of the list.
+// ordersByEdges takes at each step some command that waits for nothing any more; for
+// kind 0 the last one of the list.
 func ordersByEdges(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) {
 	place := map[ir.ID]int{}
 	for i, n := range g.Nodes {
@@ -528,7 +534,7 @@ func ordersByEdges(rng *rand.Rand, g *ir.Graph, replays, kind int) (out []Step) 
 			}
 		}
 	}
-	ended := make([]int, replays) // commands, joins too
+	ended := make([]int, replays) // by replay: how many nodes have ended, joins included
 	for r := range replays {
 		if r == 0 || !g.NextHost {
 			free(r)

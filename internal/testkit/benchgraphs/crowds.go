@@ -2,9 +2,9 @@ package benchgraphs
 
 import "github.com/mlxc/mlxc/ir"
 
-// Pieces returns a graph of commands half of which write a word each, whereupon the
-// other half read all of these words at once: as many pairs of a write and a read as
-// there can be.
+// Pieces returns a graph in which half of the commands write a word each, and the other
+// half read all of these words at once: the greatest possible number of pairs of a
+// write and a read.
 func Pieces(commands int) *ir.Graph {
 	n := int64(commands / 2)
 	b := ir.NewBuilder("pieces")
@@ -27,7 +27,7 @@ func Pieces(commands int) *ir.Graph {
 	return must(b)
 }
 
-// Nested returns a graph of fills, each within the one before.
+// Nested returns a graph of fills, each within the range of the one before.
 func Nested(commands int) *ir.Graph {
 	n := int64(commands)
 	b := ir.NewBuilder("nested")
@@ -39,7 +39,8 @@ func Nested(commands int) *ir.Graph {
 	return must(b)
 }
 
-// must returns what was built, which has no mistake that depends on its size.
+// must returns the graph that was built. Building it cannot fail, because nothing in it
+// depends on its size.
 func must(b *ir.Builder) *ir.Graph {
 	g, err := b.Graph()
 	if err != nil {

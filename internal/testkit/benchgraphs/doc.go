@@ -1,11 +1,12 @@
-// Package benchgraphs makes large graphs for benchmarks: of any number of commands,
-// with complete effects stored, well-formed, the same every time. Nothing
-// executes them: their kernels are foreign and their dispatches bind nothing.
+// Package benchgraphs makes large graphs for benchmarks: valid graphs with any number
+// of commands and with complete effects, the same every time. They cannot be executed:
+// except for the elementwise families, their kernels have no code and their dispatches
+// bind nothing.
 //
-//	g := graphs.Decode(100_000) // decode steps of a 30-layer model
-//	g := graphs.Arena(100_000)  // results in an arena that is used round and round
-//	g := graphs.PingPong(100_000) // whole buffers read, their parts written
+//	g := benchgraphs.Decode(100_000)   // decode steps of a 30-layer model
+//	g := benchgraphs.Arena(100_000)    // results in an arena that is reused again and again
+//	g := benchgraphs.PingPong(100_000) // buffers written in parts and read as a whole
 //
-// [Families] lists them for table-driven benchmarks. It is not for tests of
-// meaning: those want small graphs, drawn at random, with oracles.
+// [Families] lists them for table-driven benchmarks. They are not meant for tests of
+// what a graph computes, which need small random graphs and an oracle.
 package benchgraphs

@@ -2,13 +2,13 @@ package benchgraphs
 
 import "github.com/mlxc/mlxc/ir"
 
-// ElementwiseFamilies returns kinds of graphs of builtin elementwise kernels, each
-// command reading the one before: all of it may be fused.
+// ElementwiseFamilies returns families of graphs of builtin elementwise kernels. Each
+// command reads the result of the one before, so that everything can be fused.
 func ElementwiseFamilies() []Family {
 	return []Family{{"chain", Chain}, {"residual", Residual}, {"mixed", Mixed}}
 }
 
-// Elements of the values, f32, and the kernels of the elementwise families.
+// The number of elements of each value, in f32, and the kernels of these families.
 const (
 	elements = 1024
 
@@ -17,7 +17,7 @@ const (
 	mul
 )
 
-// elementwise builds such a graph; values lie in three buffers in turn.
+// elementwise builds such a graph. Its values take turns in three buffers.
 type elementwise struct {
 	g       *ir.Graph
 	left    int
@@ -51,8 +51,8 @@ func beginElementwise(name string, commands int) *elementwise {
 	return b
 }
 
-// command adds one with a barrier behind it, and returns where its result is: the
-// last one's is the output.
+// command adds a command and a barrier after it, and returns where its result lies. The
+// last command's result is the output.
 func (b *elementwise) command(k ir.KernelID, in ...ir.View) ir.View {
 	out := b.y
 	if b.left--; b.left > 0 {
@@ -73,7 +73,7 @@ func (b *elementwise) command(k ir.KernelID, in ...ir.View) ir.View {
 	return out
 }
 
-// Chain makes x = silu(x), again and again: nothing is shared but within silu.
+// Chain makes x = silu(x), again and again. Nothing is shared except within silu.
 func Chain(commands int) *ir.Graph {
 	b := beginElementwise("chain", commands)
 	for x := b.x; b.left > 0; {
@@ -82,7 +82,8 @@ func Chain(commands int) *ir.Graph {
 	return b.g
 }
 
-// Residual makes x = x + silu(x): a tree of it doubles at each step.
+// Residual makes x = x + silu(x), again and again. Written as a tree, its term doubles
+// at each step.
 func Residual(commands int) *ir.Graph {
 	b := beginElementwise("residual", commands)
 	for x := b.x; b.left > 0; {
@@ -95,8 +96,8 @@ func Residual(commands int) *ir.Graph {
 	return b.g
 }
 
-// Mixed makes one of x = silu(x), x + x, x · x, x + x₀ and x · x₀ at random, so that
-// few stretches are alike.
+// Mixed makes x = silu(x), x + x, x · x, x + x₀ and x · x₀ in random order, so that few
+// stretches are equal.
 func Mixed(commands int) *ir.Graph {
 	b := beginElementwise("mixed", commands)
 	r := random(88172645463325252)

@@ -12,12 +12,12 @@ type Family struct {
 	Make func(commands int) *ir.Graph
 }
 
-// Families returns all kinds.
+// Families returns the families of graphs that cannot be executed.
 func Families() []Family {
 	return []Family{{"decode", Decode}, {"arena", Arena}, {"pingpong", PingPong}}
 }
 
-// builder adds dispatches until there are enough.
+// builder adds dispatches until there are as many as asked for.
 type builder struct {
 	g    *ir.Graph
 	left int
@@ -48,8 +48,8 @@ const (
 	zip
 )
 
-// dispatch adds a command with a barrier behind it, as a simple recorder does;
-// it is false once there are enough.
+// dispatch adds a command and a barrier after it, as a simple recorder would. It
+// returns false once there are enough commands.
 func (b *builder) dispatch(k ir.KernelID, groups int64, write ir.View, reads ...ir.View) bool {
 	if b.left == 0 {
 		return false
@@ -66,8 +66,9 @@ func (b *builder) dispatch(k ir.KernelID, groups int64, write ir.View, reads ...
 	return b.left > 0
 }
 
-// Sizes in bytes of the model of [Decode]: 30 layers, 576 wide, 9 heads of 64
-// with 3 key heads, 1536 hidden, f32 activations, 4-bit weights, 2048 positions.
+// The sizes, in bytes, of the model of [Decode]: 30 layers, 576 wide, 9 heads of 64
+// elements with 3 key heads, 1536 hidden, f32 activations, 4-bit weights, 2048
+// positions.
 const (
 	layers    = 30
 	hidden    = 4 * 576
@@ -76,9 +77,9 @@ const (
 	positions = 2048
 )
 
-// Decode makes decode steps of a language model, one after another, each of
-// 30 layers of 16 dispatches: weights, a key-value cache written at param pos,
-// and scratch that every layer uses again.
+// Decode makes decode steps of a language model, one after another. Each has 30 layers
+// of 16 dispatches, with weights, a key-value cache that is written at param pos, and
+// scratch memory that every layer reuses.
 func Decode(commands int) *ir.Graph {
 	b := begin("decode", commands)
 	pos := ir.ParamID(0)
@@ -138,7 +139,7 @@ func Decode(commands int) *ir.Graph {
 	}
 }
 
-// random is xorshift64 (Marsaglia 2003): the same everywhere.
+// random is xorshift64 (Marsaglia 2003), which gives the same numbers everywhere.
 type random uint64
 
 func (r *random) below(n int64) int64 {
@@ -148,9 +149,9 @@ func (r *random) below(n int64) int64 {
 	return int64(uint64(*r) % uint64(n))
 }
 
-// Arena makes commands that read two of the last eight results and write the
-// next one, of a size of its own, into an arena of 1 MiB from front to back and
-// round again.
+// Arena makes commands that each read two of the last eight results and write a new
+// one. The results have different sizes and fill an arena of 1 MiB from front to back,
+// again and again.
 func Arena(commands int) *ir.Graph {
 	b := begin("arena", commands)
 	const size = 1 << 20
@@ -174,9 +175,9 @@ func Arena(commands int) *ir.Graph {
 	return b.g
 }
 
-// PingPong makes rounds over two buffers: sixteen parts of one are written, each
-// from a part of the other; then the whole of it is read sixteen times, for
-// results elsewhere; then they change places.
+// PingPong makes rounds over two buffers. Sixteen parts of one buffer are written, each
+// from a part of the other; the whole of it is then read sixteen times, for results
+// elsewhere; then the two buffers change roles.
 func PingPong(commands int) *ir.Graph {
 	b := begin("pingpong", commands)
 	const parts, part = 16, 4096

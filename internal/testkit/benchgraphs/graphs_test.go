@@ -33,7 +33,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// The work of a sweep, per command, does not grow with the graph.
+// The work of a sweep for each command does not grow with the graph.
 func TestOperationsPerCommand(t *testing.T) {
 	for _, f := range benchgraphs.Families() {
 		per := func(n int) (sweep, order, edges float64) {

@@ -2,8 +2,8 @@ package benchgraphs
 
 import "github.com/mlxc/mlxc/ir"
 
-// Layers repeats a layer, recorded as m commands or what became of them: a
-// model of n of them.
+// Layers returns a model of n layers. g is one layer, recorded as m commands or
+// rewritten from them.
 func Layers(g *ir.Graph, m, n int) *ir.Graph {
 	out := g.Clone()
 	out.Nodes = nil
@@ -23,8 +23,9 @@ func Layers(g *ir.Graph, m, n int) *ir.Graph {
 	return out
 }
 
-// Chained makes the output y of a recorded layer its input x, so that the next layer
-// depends on it. It panics if the layer has no such memories.
+// Chained makes the output y of a recorded layer the same memory as its input x, so
+// that each layer depends on the one before. It panics if the layer has no such
+// memories.
 func Chained(g *ir.Graph) *ir.Graph {
 	x, ok1 := g.MemoryNamed("x")
 	y, ok2 := g.MemoryNamed("y")

@@ -15,13 +15,14 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// Replays is how many consecutive replays are run.
+// Replays is the number of consecutive replays that are run.
 const Replays = 3
 
-// Compare runs both graphs with the given params, one replay each, and says how
-// their results differ, or nil. schedules is how many orders of the stream are
-// tried, the written one and the most adverse one among them. Before's commands
-// must run on d, and its effects follow from their declarations.
+// Compare runs both graphs once for each element of params, as consecutive replays, and
+// returns an error that says how their results differ, or nil. schedules is the number
+// of orders in which the replays are run as one stream; the written order and the most
+// adverse one are among them. The commands of before must run on d, and the effects of
+// its kernels must be declared.
 func Compare(d backend.Device, before, after *ir.Graph, params [][]uint32, schedules int, rng *rand.Rand) error {
 	masks, err := definedBytes(before, params)
 	if err != nil {
@@ -71,7 +72,7 @@ func Compare(d backend.Device, before, after *ir.Graph, params [][]uint32, sched
 		for r := range got {
 			if s == shared {
 				if r < len(got)-1 {
-					continue // what the last replay leaves is all there is to see
+					continue // only what the last replay leaves can be compared
 				}
 				got[r] = union(got)
 			}
@@ -83,7 +84,7 @@ func Compare(d backend.Device, before, after *ir.Graph, params [][]uint32, sched
 	return nil
 }
 
-// union takes the memories of all replays together.
+// union merges the memories of all replays.
 func union(ms []map[string][]byte) map[string][]byte {
 	out := map[string][]byte{}
 	for _, m := range ms {
@@ -92,7 +93,7 @@ func union(ms []map[string][]byte) map[string][]byte {
 	return out
 }
 
-// names lists commands with their replay, "#3'2" for the second replay's.
+// names lists commands with their replay: #3'2 is #3 of the second replay.
 func (s *Stream) names(order []int) string {
 	per := len(s.spots) / s.replays
 	var b bytes.Buffer
@@ -106,7 +107,7 @@ func (s *Stream) names(order []int) string {
 	return b.String()
 }
 
-// definedBytes says which bytes of each output each replay defines.
+// definedBytes says, by replay and output, which bytes are defined.
 func definedBytes(g *ir.Graph, params [][]uint32) (out []map[string][]bool, err error) {
 	for _, v := range params {
 		mask := map[string][]bool{}
@@ -151,8 +152,9 @@ func definedBytes(g *ir.Graph, params [][]uint32) (out []map[string][]bool, err 
 	return out, nil
 }
 
-// difference compares results; mask says which bytes count, of memories that it
-// has: the outputs. States in the middle of a stream are not there to compare.
+// difference compares results. mask says which bytes of the outputs count. States can
+// only be compared after the last replay, because the stream does not keep them in
+// between.
 func difference(want, got map[string][]byte, mask map[string][]bool, states bool) error {
 	names := make([]string, 0, len(want))
 	for n := range want {
@@ -178,9 +180,9 @@ func difference(want, got map[string][]byte, mask map[string][]bool, states bool
 	return nil
 }
 
-// replayed runs g through a session, scratch and outputs poisoned before each
-// replay, and returns every output and state after each. What g carries, the host copies
-// between two replays.
+// replayed runs g through package replay, with scratch memory and outputs poisoned
+// before each replay, and returns every output and state after each replay. What g
+// carries, the host copies between two replays.
 func replayed(d backend.Device, g *ir.Graph, params [][]uint32) (out []map[string][]byte, err error) {
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	if err != nil {

@@ -24,10 +24,10 @@ import (
 
 var graphs = flag.Int("metamorph.graphs", 300, "random graphs that TestPasses tries")
 
-// particulars are what differs between findings that say the same.
+// particulars matches what differs between findings that say the same.
 var particulars = regexp.MustCompile(`#\d+ \w+|[%@$][\w.]+(\[[^]]*\])?|\d+`)
 
-// schedules is how many orders of each stream are tried.
+// schedules is the number of orders tried for each stream.
 const schedules = 20
 
 // recipes draws recipes.
@@ -65,15 +65,15 @@ func drawParams(g *ir.Graph, rng *rand.Rand) (out [][]uint32) {
 	return out
 }
 
-// Passes keep every bit of every output and state, in every order that their
-// graphs allow.
+// Passes keep every bit of every output and state, in every order that their graphs
+// allow.
 func TestPasses(t *testing.T) {
 	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(*graphs)))
 	device := cpu.New(1)
 	defer func() { require.NoError(t, device.Close()) }()
 	pipelines := map[string]int{}
 	verdicts := map[prove.Verdict]int{}
-	doubts := map[string]int{}  // why the prover did not prove what computes the same bits
+	doubts := map[string]int{}  // why the prover did not prove graphs that compute the same bits
 	changed := map[string]int{} // how often a pass did something
 	added := map[string]int{}   // which kernels passes added
 	rapid.Check(t, func(t *rapid.T) {
@@ -120,7 +120,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// A recipe of random numbers, for tests that need no shrinking.
+// random returns a recipe of random numbers, for tests that need no shrinking.
 func random(rng *rand.Rand) (r metamorph.Recipe) {
 	r.Params, r.Effects, r.Commits = rng.IntN(2) == 0, uint8(rng.IntN(3)), uint8(rng.IntN(256))
 	for range 1 + rng.IntN(14) {
@@ -139,9 +139,9 @@ func random(rng *rand.Rand) (r metamorph.Recipe) {
 	return r
 }
 
-// The comparison sees what a faulty pass does: of the graphs that need a mark,
-// most compute something else in some order without it; so too with two
-// conflicting commands swapped.
+// The comparison sees the harm that a faulty pass does: without a barrier or commit
+// that it needs, most graphs compute something else in some order, and so they do if
+// two conflicting commands change places.
 func TestFaultsShow(t *testing.T) {
 	device := cpu.New(1)
 	defer func() { require.NoError(t, device.Close()) }()
@@ -254,7 +254,7 @@ func TestGraphsAreVaried(t *testing.T) {
 	require.Greater(t, commands, 400*4)
 }
 
-// The marks of a stream order what they should.
+// The barriers and commits of a stream order what they should.
 func TestStreamOrder(t *testing.T) {
 	m, err := mlxt.Parse(context.Background(), "stream.mlxt", []byte(`mlxt 1
 

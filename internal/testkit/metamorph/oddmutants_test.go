@@ -12,8 +12,9 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// mutate changes the term of one or two commands of a copy of g as a hand might,
-// rightly or wrongly; nil if it found nothing to change.
+// mutate returns a copy of g in which the term of one or two commands was changed as a
+// programmer might do, rightly or wrongly. It returns nil if it found nothing to
+// change.
 func mutate(g *ir.Graph, r *rand.Rand) *ir.Graph {
 	out := g.Clone()
 	var ds []*ir.Dispatch
@@ -49,7 +50,7 @@ func mutate(g *ir.Graph, r *rand.Rand) *ir.Graph {
 	return out
 }
 
-// terms of builtin kernels, and some that come near them.
+// near lists terms of builtin kernels, and terms that differ little from them.
 var near = map[string][]string{
 	"v_Silufloat32float32": {
 		"out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])))", "out0[i] = round(f32, in0[i] / (exp(-in0[i]) + 1.0))", "out0[i] = round(f32, in0[i] * (1.0 / (1.0 + exp(-in0[i]))))",
@@ -79,7 +80,7 @@ func replaceByTerm(g *ir.Graph, d *ir.Dispatch, r *rand.Rand) bool {
 	return rebind(g, d, ds[0], func(k int) ir.Binding { return d.Bindings[k] })
 }
 
-// rebind gives d the kernel of a declaration; slot k gets the binding of(k).
+// rebind gives d the kernel of declaration `to`. Argument k is bound to of(k).
 func rebind(g *ir.Graph, d *ir.Dispatch, to *decl.Decl, of func(k int) ir.Binding) bool {
 	k := to.Kernel("mutant" + string(rune('a'+len(g.Kernels)%26)) + string(rune('a'+len(g.Kernels)/26)))
 	g.Kernels = append(g.Kernels, k)
@@ -93,7 +94,7 @@ func rebind(g *ir.Graph, d *ir.Dispatch, to *decl.Decl, of func(k int) ir.Bindin
 	return true
 }
 
-// mutateTerm rewrites one place of a generated kernel's terms.
+// mutateTerm changes the terms of a generated kernel at one place.
 func mutateTerm(g *ir.Graph, d *ir.Dispatch, text string, r *rand.Rand) bool {
 	from, err := decl.Elementwise(text)
 	if err != nil {
@@ -138,7 +139,7 @@ func mutateTerm(g *ir.Graph, d *ir.Dispatch, text string, r *rand.Rand) bool {
 	})
 }
 
-// rewriteAt copies e, changed at its at-th node in the order of Walk.
+// rewriteAt copies e and changes its at-th node, in the order of Walk.
 func rewriteAt(e *term.Expr, at *int, r *rand.Rand) *term.Expr {
 	here := *at == 0
 	*at--

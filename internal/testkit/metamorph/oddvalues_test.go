@@ -24,18 +24,18 @@ var (
 	oddFirst  = flag.Uint64("metamorph.first", 0, "number of the first of them")
 )
 
-// TestOddValues: what is proved without a rewrite that is allowed by name has the
-// same bits. Graphs of elementwise terms, norms, softmax and rope run on zeros of
-// both signs, NaNs with payloads, subnormals, infinities and extremes of f32, f16
-// and bf16: as recorded, as optimized by default, and changed by hand where the
-// prover says that the change is none.
+// TestOddValues checks that what is proved, without any rewrite that must be allowed by
+// name, has the same bits. Graphs of elementwise terms, norms, softmax and rope run on
+// zeros of both signs, NaNs with payloads, subnormals, infinities and extremes of f32,
+// f16 and bf16: as recorded, as optimized by default, and changed by hand where the
+// prover says that the change is harmless.
 func TestOddValues(t *testing.T) {
 	d := cpu.New(1)
 	defer d.Close()
 	pipeline, err := passes.ParsePipeline("")
 	require.NoError(t, err)
 	var fused, mutants, proved, seen int
-	numbers := []uint64{1216, 1255, 1008546, 1011811} // these have found something
+	numbers := []uint64{1216, 1255, 1008546, 1011811} // graphs that found something before
 	for k := range *oddGraphs {
 		numbers = append(numbers, *oddFirst+uint64(k))
 	}
@@ -71,7 +71,7 @@ func TestOddValues(t *testing.T) {
 			if prove.Check(context.Background(), g, m, prove.Options{}).Verdict == prove.Proved {
 				proved++
 				same("changed", m)
-			} else if n%4 == 0 { // would it be seen?
+			} else if n%4 == 0 { // count whether the change can be seen
 				if got, err := oddRun(d, m, n); err == nil && oddDifference(want, got) != "" {
 					seen++
 				}
@@ -87,7 +87,7 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// oddRun replays g once on the inputs of graph number n and returns its outputs.
+// oddRun replays g once with the inputs of graph number n, and returns its outputs.
 func oddRun(d backend.Device, g *ir.Graph, n uint64) (map[string][]byte, error) {
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	if err != nil {

@@ -2,7 +2,7 @@ package metamorph
 
 import "github.com/mlxc/mlxc/ir"
 
-// command adds what the op says.
+// command adds the command that the current op chooses.
 func (k *kitchen) command() {
 	if k.params && k.op[0]%5 == 4 {
 		k.variable()
@@ -24,12 +24,12 @@ func (k *kitchen) command() {
 		k.binary("vv_Addfloat32", k.readable(n), k.readable(n), n)
 	case 6:
 		k.binary("vv_Multiplyfloat32", k.readable(n), k.readable(n), n)
-	case 7: // a transpose, or a column: strided reads
+	case 7: // a transpose or a column: strided reads
 		rows, columns := int64(1+k.next(3)), int64(1+k.next(3))
 		src, dst := k.readable(rows*columns), k.writable(rows*columns)
 		k.wrote(k.dispatch(k.kernel("g2_copyfloat32float32"), ir.Const(columns), ir.Const(rows), uint32(columns),
 			ir.BufferArg(0, src), ir.BufferArg(1, dst), ir.BytesArg(3, ir.ValueBytes([]int64{1, rows}))), dst)
-	case 8, 9: // columns written apart
+	case 8, 9: // columns written separately
 		rows, columns, apart := int64(2+k.next(2)), int64(1+k.next(2)), int64(1+k.next(3))
 		stride := columns + apart
 		src, dst := k.readable(rows*columns), k.writable((rows-1)*stride+columns)
@@ -39,14 +39,14 @@ func (k *kitchen) command() {
 				k.views = append(k.views, ir.View{Mem: dst.Mem, Off: dst.Off.AddConst(i * stride * word), Len: ir.Const(columns * word)})
 			}
 		}
-	case 10: // a broadcast sum
+	case 10: // a sum with broadcasting
 		rows, columns := int64(1+k.next(2)), int64(1+k.next(4))
 		a, b, dst := k.readable(rows*columns), k.readable(columns), k.writable(rows*columns)
 		k.wrote(k.dispatch(k.kernel("g2_Addfloat32"), ir.Const(columns), ir.Const(rows), uint32(columns), ir.BufferArg(0, a), ir.BufferArg(1, b), ir.BufferArg(2, dst),
 			ir.BytesArg(3, ir.ValueBytes([]int64{columns, 1})), ir.BytesArg(4, ir.ValueBytes([]int64{0, 1}))), dst)
-	case 11: // a norm under a weight
+	case 11: // a norm with a weight
 		k.norm(k.readable(4), k.readable(4), 4, 1)
-	case 12: // as recorded: a sum, its norm under ones, a product
+	case 12: // the same as a frontend would record it: a sum, its norm with a weight of ones, a product
 		x := k.readable(4)
 		if k.next(2) == 0 {
 			if sum, ok := k.binary("vv_Addfloat32", x, k.readable(4), 4); ok {
@@ -73,7 +73,7 @@ func (k *kitchen) unary(name string, n int64) (ir.View, bool) {
 	src := k.readable(n)
 	dst := k.writable(n)
 	if k.next(4) == 0 {
-		dst = src // in place, where the memory may be written
+		dst = src // in place, if the memory may be written
 	}
 	return k.elementwise(name, dst, n, src)
 }
@@ -89,7 +89,7 @@ func (k *kitchen) binary(name string, a, b ir.View, n int64) (ir.View, bool) {
 	return k.elementwise(name, dst, n, a, b)
 }
 
-// norm adds a norm of one row of axis words.
+// norm adds the norm of one row of axis words.
 func (k *kitchen) norm(x, w ir.View, axis int64, stride uint32) (ir.View, bool) {
 	dst := k.writable(axis)
 	eps := ir.BytesArg(3, ir.ValueBytes(float32(1e-5)))
@@ -101,8 +101,8 @@ func (k *kitchen) norm(x, w ir.View, axis int64, stride uint32) (ir.View, bool) 
 	return dst, k.wrote(ok, dst)
 }
 
-// products multiplies one vector by one to three quantized matrices, as the
-// projections of a layer do, and does with the results what a layer does.
+// products multiplies a vector by one to three quantized matrices, as the projections
+// of a layer do, and goes on with the results as a layer does.
 func (k *kitchen) products() {
 	id := k.kernel("affine_qmv_float_gs_32_b_4_batch_0_pr_0_hgs_0_r_4")
 	x := k.readable(columnsOf)
@@ -121,7 +121,7 @@ func (k *kitchen) products() {
 		ys = append(ys, y)
 	}
 	switch n := int64(rowsOf); {
-	case k.next(3) == 0 && len(ys) > 1: // gate and up
+	case k.next(3) == 0 && len(ys) > 1: // the gate and the up projection
 		if mid, ok := k.elementwise("v_Silufloat32float32", k.writable(n), n, ys[0]); ok {
 			k.elementwise("vv_Multiplyfloat32", k.writable(n), n, mid, ys[1])
 		}
@@ -130,7 +130,7 @@ func (k *kitchen) products() {
 		for _, y := range ys[:2] {
 			k.turn(y, k.writable(n), 4, at)
 		}
-	case k.next(2) == 0: // a residual
+	case k.next(2) == 0: // the sum with a residual
 		k.elementwise("vv_Addfloat32", k.writable(n), n, k.readable(n), ys[0])
 	}
 }
@@ -143,13 +143,13 @@ func (k *kitchen) elementwise(name string, dst ir.View, n int64, src ...ir.View)
 	return dst, k.wrote(k.dispatch(k.kernel(name), ir.Const(n), ir.Const(1), uint32(n), bs...), dst)
 }
 
-// rope turns two heads of four words, which lie apart: a strided write.
+// rope rotates two heads of four words. They lie apart, which gives a strided write.
 func (k *kitchen) rope(offset ir.Binding) {
 	stride := int64(4 + k.next(3))
 	k.turn(k.readable(stride+4), k.writable(stride+4), stride, offset)
 }
 
-// turn turns two heads that lie stride words apart.
+// turn rotates two heads that lie stride words apart.
 func (k *kitchen) turn(src, dst ir.View, stride int64, offset ir.Binding) {
 	id := k.kernel("rope_single_float32", ir.FunctionConstant{Index: 1, Name: "forward", Type: ir.Bool, Bits: 1}, ir.FunctionConstant{Index: 2, Name: "traditional", Type: ir.Bool, Bits: 1})
 	if k.dispatch(id, ir.Const(2), ir.Const(2), 2, ir.BufferArg(0, src), ir.BufferArg(1, dst), offset,
@@ -169,7 +169,7 @@ func (k *kitchen) variable() {
 	}
 	states := []ir.MemID{cache, state, upper, scratch, small, out}
 	at := func() ir.View { return k.row(states[k.next(len(states))], int64(k.next(12)), rows) }
-	flat := func(v ir.View) ir.View { // n words of a constant place
+	flat := func(v ir.View) ir.View { // n words from a constant offset on
 		if rows {
 			v.Len = ir.Linear(0, ir.Term{Param: k.n, Coeff: word})
 		}
@@ -180,10 +180,10 @@ func (k *kitchen) variable() {
 		few = 3
 	}
 	switch k.next(6) {
-	case 0, 1: // into the cache
+	case 0, 1: // a write into the cache
 		src, dst := flat(k.readable(few)), at()
 		k.dispatch(k.kernel("v_copyfloat32float32"), length, ir.Const(1), 4, ir.BufferArg(0, src), ir.BufferArg(1, dst))
-	case 2: // out of it
+	case 2: // a read from the cache
 		src, dst := at(), flat(k.writable(few))
 		ok := k.dispatch(k.kernel("v_Silufloat32float32"), length, ir.Const(1), 4, ir.BufferArg(0, src), ir.BufferArg(1, dst))
 		k.wrote(ok, ir.View{Mem: dst.Mem, Off: dst.Off, Len: ir.Const(word)})

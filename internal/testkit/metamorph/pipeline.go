@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// settings are the values that options are drawn from; an option that is not
-// here keeps its default.
+// settings are the values that options are drawn from. An option that is not listed
+// keeps its default.
 var settings = map[string][]string{
 	"lookahead": {"1", "2", "64"},
 	"budget":    {"0", "64", "1x", "unlimited"},
@@ -17,12 +17,12 @@ var settings = map[string][]string{
 	"max-ms":    {"0.004", "50"},
 }
 
-// rest are the passes that leave commands and their order alone, or follow the
-// marks: barriers need not be placed anew after them.
+// rest are the passes after which barriers need not be placed anew: they leave the
+// commands and their order alone, or keep to the barriers.
 var rest = []string{"annotate", "dce", "constants", "barriers", "plan", "split", "edges"}
 
-// Pipeline draws passes of the table, with options: any subset, in the order of
-// the table or another that its constraints allow. Barriers are placed after the
+// Pipeline draws passes of the table and their options: any subset, in the order of the
+// table or in another order that its constraints allow. Barriers are placed after the
 // last pass that changes commands or their order.
 func (r Recipe) Pipeline() (passes.Pipeline, error) {
 	choice := func(i int) int {
@@ -51,7 +51,7 @@ func (r Recipe) Pipeline() (passes.Pipeline, error) {
 		steps = append(steps, s)
 	}
 	build := func(steps []step) (passes.Pipeline, error) {
-		at, last := -1, -1 // of the barriers and of the last pass that needs them
+		at, last := -1, -1 // the positions of the barriers pass and of the last pass that makes it necessary
 		for i, s := range steps {
 			if s.name == "barriers" {
 				at = i
@@ -75,7 +75,7 @@ func (r Recipe) Pipeline() (passes.Pipeline, error) {
 		}
 		return passes.ParsePipeline(strings.Join(texts, ","))
 	}
-	if c := choice(len(passes.All())); c%4 == 3 { // some other order
+	if c := choice(len(passes.All())); c%4 == 3 { // sometimes in another order
 		other := slices.Clone(steps)
 		for i := range other {
 			k := (c>>2 + choice(i+1)) % (i + 1)
@@ -88,7 +88,7 @@ func (r Recipe) Pipeline() (passes.Pipeline, error) {
 	return build(steps)
 }
 
-// Text is a pipeline as a user writes it.
+// Text returns a pipeline as a user would write it.
 func Text(p passes.Pipeline) string {
 	var out []string
 	for _, s := range p {

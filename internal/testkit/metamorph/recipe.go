@@ -9,35 +9,35 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Recipe is what a graph is made of: numbers, so that a property-testing library
-// can draw and shrink it. Every recipe makes a graph; what would be ill-formed is
-// left out. The zero Recipe is a graph of one command.
+// Recipe says with numbers what a graph is made of, so that a property-testing library
+// can draw and shrink it. Every recipe makes a valid graph: commands that would be
+// ill-formed are left out. The zero Recipe makes a graph of one command.
 type Recipe struct {
-	Params  bool   // offsets, lengths and scalars may depend on params
-	Effects uint8  // which dispatches store their effects: none, all, or every other
-	Commits uint8  // bits: which of the commits order nothing, where that is sound
-	Carries []byte // what of the output is carried on, and where to
-	Extra   []byte // where barriers stand that nothing needs
+	Params  bool   // whether offsets, lengths and scalars may depend on params
+	Effects uint8  // which dispatches store their effects: none, all, or every other one
+	Commits uint8  // as bits: which of the commits order nothing, where that is sound
+	Carries []byte // which words of the output are carried, and where to
+	Extra   []byte // where superfluous barriers stand
 	Ops     []Op
 	Passes  []byte // see [Recipe.Pipeline]
 }
 
-// Op is the choices of one operation; the first says which.
+// Op holds the choices for one operation. The first byte says which operation it is.
 type Op [16]byte
 
-// word is the size in bytes of an f32, the type of everything.
+// word is the size in bytes of an f32, the type of all elements.
 const word = 4
 
-// kitchen is a graph being made.
+// kitchen is a graph that is being made.
 type kitchen struct {
 	g       *ir.Graph
 	params  bool
 	pos, n  ir.ParamID
 	eps     ir.ParamID
-	vs      [][]uint32        // all values of the params that matter here
-	defined []map[wordAt]bool // words of outputs and scratch, by valuation
-	views   []ir.View         // constant ranges known to be defined, the latest last
-	rows    []ir.View         // the same, n words long
+	vs      [][]uint32        // the params' values that matter here, all of them
+	defined []map[wordAt]bool // by valuation: the words of outputs and scratch memory that are defined
+	views   []ir.View         // constant ranges that are known to be defined, the latest last
+	rows    []ir.View         // such ranges of n words
 	kernels map[string]ir.KernelID
 	op      Op
 	at      int
@@ -45,8 +45,8 @@ type kitchen struct {
 }
 
 type wordAt struct {
-	mem ir.MemID // a root
-	at  int64    // word
+	mem ir.MemID // a root memory
+	at  int64    // the index of the word
 }
 
 // The memories, by position in [ir.Graph.Memories].
@@ -63,14 +63,14 @@ const (
 	middle
 	inner
 	upper
-	codes // of three quantized matrices: codes, scales and biases of each
+	codes // of three quantized matrices, each with codes, scales and biases
 )
 
-// rowsOf and columnsOf are the shape of the quantized matrices: 4-bit codes, one
-// scale and bias for each row of 32.
+// rowsOf and columnsOf are the shape of the quantized matrices. They have 4-bit codes,
+// and one scale and one bias for each row of 32.
 const rowsOf, columnsOf = 8, 32
 
-// values lists the params that a recipe's graph allows.
+// values lists the values that the recipe's params may have.
 func (k *kitchen) values() {
 	if !k.params {
 		k.vs = [][]uint32{nil}
@@ -83,8 +83,9 @@ func (k *kitchen) values() {
 	}
 }
 
-// Graph makes the graph. It passes [ir.Graph.Check], is free of races around the
-// cycle of replays, and none of its commands reads undefined bytes.
+// Graph makes the graph. It passes [ir.Graph.Check], it has no races, neither within a
+// replay nor from one replay to the next, and none of its commands reads undefined
+// bytes.
 func (r Recipe) Graph() (*ir.Graph, error) {
 	k := &kitchen{g: &ir.Graph{Name: "g"}, params: r.Params, kernels: map[string]ir.KernelID{}}
 	g := k.g
@@ -130,7 +131,7 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 		k.op, k.at = op, 0
 		k.command()
 	}
-	// Something to see: the last value.
+	// The last value is copied to the output, so that something is seen.
 	k.op, k.at = Op{}, 0
 	v := k.views[len(k.views)-1]
 	v.Len = ir.Const(min(v.Len.Const, 4*word))
@@ -155,7 +156,7 @@ func (r Recipe) Graph() (*ir.Graph, error) {
 			bit++
 		}
 	}
-	if r.Commits >= 128 { // one more, where nothing needs an order
+	if r.Commits >= 128 { // one more commit, where no order is needed
 		for i := range len(g.Nodes) - 1 {
 			old := g.Nodes
 			g.Nodes = slices.Insert(slices.Clone(old), 1+(i+int(r.Commits))%(len(old)-1), ir.Node(&ir.Commit{}))
@@ -201,7 +202,7 @@ func (k *kitchen) carry() {
 	}
 }
 
-// next is a choice below n.
+// next returns the next choice of the current op, a number below n.
 func (k *kitchen) next(n int) int {
 	if k.at == len(k.op) {
 		k.at = 1
@@ -211,16 +212,16 @@ func (k *kitchen) next(n int) int {
 	return b % n
 }
 
-// readable draws n defined words.
+// readable picks n words that are defined.
 func (k *kitchen) readable(n int64) ir.View {
-	for i := range k.views { // what was written last comes first
+	for i := range k.views { // the latest writes come first
 		v := k.views[len(k.views)-1-(k.next(6)+i)%len(k.views)]
 		if v.Len.Const < n*word {
 			continue
 		}
 		v.Off = v.Off.AddConst(word * int64(k.next(int(v.Len.Const/word-n)+1)))
 		v.Len = ir.Const(n * word)
-		if k.next(3) == 0 { // the same bytes under another name
+		if k.next(3) == 0 { // name the same bytes through an alias
 			root, off := k.g.Root(v.Mem)
 			v.Mem, v.Off = root, v.Off.AddConst(off)
 		}
@@ -229,7 +230,7 @@ func (k *kitchen) readable(n int64) ir.View {
 	return ir.ViewOf(weight, 0, n*word)
 }
 
-// writable draws n words to write.
+// writable picks n words that may be written.
 func (k *kitchen) writable(n int64) ir.View {
 	mems := []ir.MemID{scratch, low, middle, inner, small, scratch, out, state, cache, upper}
 	for i := range mems {
@@ -241,7 +242,8 @@ func (k *kitchen) writable(n int64) ir.View {
 	return ir.ViewOf(scratch, 0, n*word)
 }
 
-// row is one word, or n words, at word pos + base of a memory.
+// row returns a view of one word, or of n words, that begins at word pos + base of a
+// memory.
 func (k *kitchen) row(m ir.MemID, base int64, rows bool) ir.View {
 	v := ir.View{Mem: m, Off: ir.Linear(base*word, ir.Term{Param: k.pos, Coeff: word}), Len: ir.Const(word)}
 	if rows {
@@ -262,8 +264,8 @@ func (k *kitchen) kernel(name string, constants ...ir.FunctionConstant) ir.Kerne
 	return id
 }
 
-// dispatch adds a dispatch of threads, unless it would be ill-formed or read
-// undefined bytes.
+// dispatch adds a dispatch over a grid of threads, unless it would be ill-formed or
+// read undefined bytes.
 func (k *kitchen) dispatch(kernel ir.KernelID, x, y ir.Affine, group uint32, bs ...ir.Binding) bool {
 	slices.SortFunc(bs, func(a, b ir.Binding) int { return int(a.Slot) - int(b.Slot) })
 	return k.add(&ir.Dispatch{Kernel: kernel, Bindings: bs, GridKind: ir.Threads, Threadgroup: [3]uint32{group, 1, 1},
@@ -314,7 +316,7 @@ func (k *kitchen) add(n ir.Node) bool {
 	return true
 }
 
-// kept reports whether memory of a kind is defined when a replay begins.
+// kept reports whether memory of this kind is defined when a replay begins.
 func kept(m ir.MemKind) bool { return m != ir.Output && m != ir.Scratch }
 
 func (k *kitchen) every(r ir.Region, v []uint32, f func(wordAt) bool) bool {

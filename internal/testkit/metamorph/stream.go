@@ -11,25 +11,25 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Stream is consecutive replays of a graph as one graph without params: what a
-// replay's params make of each command, inputs and arguments of their own for each
-// replay, as a host that does not wait would give them, and states and scratch shared. If the
-// graph carries, the inputs are those of the first replay and what is carried to them.
-// Outputs are shared, too, or read by the host after each replay, which then has
-// outputs of its own.
+// Stream is several consecutive replays of a graph, unrolled into one graph without
+// params. Each command has the constants that the replay's params give. As with a host
+// that does not wait, each replay has inputs and argument memory of its own, while
+// states and scratch memory are shared. If the graph carries something, all replays
+// share the inputs of the first one and what is carried to them. Outputs are shared
+// too, unless the host reads them after each replay; then each replay has its own.
 type Stream struct {
-	graph   *ir.Graph // memories and kernels; commands in written order
-	spots   []spot    // of the commands
+	graph   *ir.Graph // the memories and kernels, and the commands in written order
+	spots   []spot    // by command: where it stands
 	orders  []ir.CommitOrder
-	paths   [][]bool // of a graph ordered by edges: [j][i] that one leads from command i to j
+	paths   [][]bool // if the graph is ordered by edges: [j][i] says that a path leads from command i to command j
 	hosted  bool     // the host waits between two replays
 	replays int
-	own     map[ir.MemID]owner // inputs, outputs and argument memory of one replay
+	own     map[ir.MemID]owner // the inputs, outputs and argument memory that belong to one replay
 	params  [][]uint32
 }
 
-// spot is where a command stands: in which command buffer of the stream, after
-// how many barriers.
+// spot says where a command stands: in which replay, in which command buffer of the
+// stream, and after how many barriers.
 type spot struct{ replay, buffer, epoch int }
 
 type owner struct {
@@ -37,8 +37,8 @@ type owner struct {
 	name   string
 }
 
-// NewStream unrolls g, one replay for each value of its params. The list is a
-// cycle: the end of a replay ends no command buffer.
+// NewStream unrolls g into one replay for each element of params. The end of a replay
+// does not end a command buffer. With ownOutputs each replay has its own outputs.
 func NewStream(g *ir.Graph, params [][]uint32, ownOutputs bool) *Stream {
 	s := &Stream{graph: &ir.Graph{Name: g.Name, Memories: slices.Clone(g.Memories), Kernels: g.Kernels}, replays: len(params), own: map[ir.MemID]owner{}, params: params, hosted: g.NextHost}
 	if g.Ordering == ir.Serial {
@@ -90,14 +90,15 @@ func isCarry(n ir.Node) bool {
 	return ok
 }
 
-// isCommand: joins do nothing.
+// isCommand reports whether n does something; joins do not.
 func isCommand(n ir.Node) bool {
 	_, join := n.(*ir.Join)
 	_, ok := n.(ir.Command)
 	return ok && !join
 }
 
-// paths closes the relation of a graph's edges over replays in a row.
+// paths returns which commands are ordered by paths of a graph's edges, over several
+// replays in a row.
 func paths(g *ir.Graph, replays int) [][]bool {
 	n := len(g.Nodes)
 	place := map[ir.ID]int{}
@@ -106,7 +107,7 @@ func paths(g *ir.Graph, replays int) [][]bool {
 			place[c.Num()] = i
 		}
 	}
-	all := make([][]bool, n*replays) // by node of the stream: what is before it
+	all := make([][]bool, n*replays) // by node of the stream: the nodes before it
 	for r := range replays {
 		for i := range n {
 			all[r*n+i] = make([]bool, n*replays)
@@ -144,8 +145,8 @@ func paths(g *ir.Graph, replays int) [][]bool {
 	return out
 }
 
-// constant is a command for given params, its memories renamed. What it carries is copied,
-// unless there is no other replay.
+// constant returns a command with the constants that the params v give, and with its
+// memories renamed. A carry becomes a copy, unless it belongs to the last replay.
 func constant(n ir.Node, v []uint32, to []ir.MemID, last bool) ir.Node {
 	n = ir.CloneNode(n)
 	fix := func(a *ir.Affine) { *a = ir.Const(a.Eval(v)) }
@@ -188,9 +189,9 @@ func constant(n ir.Node, v []uint32, to []ir.MemID, last bool) ir.Node {
 	return n
 }
 
-// Before reports whether the marks of the stream order command i before j: a
-// barrier within its command buffer, an ordered commit everything; the list itself, if
-// it is serial; or paths of edges.
+// Before reports whether the stream orders command i before command j: by a barrier
+// within one command buffer, by an ordered commit, by the list itself if it is serial,
+// or by a path of edges.
 func (s *Stream) Before(i, j int) bool {
 	if s.graph.Ordering == ir.Serial {
 		return i < j
@@ -208,8 +209,8 @@ func (s *Stream) Before(i, j int) bool {
 	return a.buffer < b.buffer && slices.ContainsFunc(s.orders[a.buffer:b.buffer], func(o ir.CommitOrder) bool { return o != ir.OrderNone })
 }
 
-// Order returns an order of the commands that the marks allow: among those that
-// may come next, the one that pick says.
+// Order returns an order of the commands that the stream allows. At each step pick
+// chooses among the commands that may come next.
 func (s *Stream) Order(pick func(ready []int) int) []int {
 	waits := make([]int, len(s.spots))
 	for i := range waits {
@@ -241,22 +242,21 @@ func (s *Stream) Order(pick func(ready []int) int) []int {
 	return out
 }
 
-// Written, Adverse and Random are ways to pick: the written order; what stands
-// last first; any.
+// Written, when given to [Stream.Order], yields the written order.
 func Written(ready []int) int { return ready[0] }
 
-// Adverse picks the last.
+// Adverse yields the order that runs every command as late as possible.
 func Adverse(ready []int) int { return ready[len(ready)-1] }
 
-// Random picks any.
+// Random yields a random order.
 func Random(rng *rand.Rand) func([]int) int {
 	return func(ready []int) int { return ready[rng.IntN(len(ready))] }
 }
 
-// Run executes the commands in the given order and returns, for each replay, the
-// bytes of the outputs that it owns, by name, and for the last the final bytes of
-// every state, too. Scratch and outputs begin with bytes that
-// depend on poison, inputs are those of package metamorph for the replay.
+// Run executes the commands in the given order. It returns, for each replay, the bytes
+// of the outputs that belong to it, by name, and with the last replay also the final
+// bytes of every state. Scratch memory and outputs begin with bytes that depend on
+// poison; the inputs are those of package metamorph for each replay.
 func (s *Stream) Run(d backend.Device, order []int, poison uint64) (out []map[string][]byte, err error) {
 	g := *s.graph
 	g.Nodes = make([]ir.Node, len(order))
@@ -271,7 +271,7 @@ func (s *Stream) Run(d backend.Device, order []int, poison uint64) (out []map[st
 	defer q.Close()
 	g.Memories = slices.Clone(g.Memories)
 	for i := range g.Memories {
-		if m := &g.Memories[i]; m.Kind == ir.Argument { // of params that are known: bytes like others
+		if m := &g.Memories[i]; m.Kind == ir.Argument { // the params are known, so its values are bytes
 			m.Kind, m.Init = ir.Input, ir.Init{}
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// What is attacked here is the meaning of values: graphs without any difficulty
-// of order, whose terms are as odd as their data.
+// This test attacks the meaning of values. Its graphs have no difficulties of order,
+// but odd terms and odd data.
 
-// shaped says which elements of the results' shape [d0, d1] a value has.
+// shaped says which dimensions of the result's shape [d0, d1] a value has.
 type shaped uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	single
 )
 
-// value is an operand that a command may read.
+// value is an operand of commands.
 type value struct {
 	view ir.View
 	typ  ir.DType
@@ -42,7 +42,8 @@ type chef struct {
 	kernels map[string]ir.KernelID
 }
 
-// oddGraph makes graph number n: three to nine commands, barriers between all.
+// oddGraph makes graph number n: three to nine commands, with barriers between all of
+// them.
 func oddGraph(n uint64) *ir.Graph {
 	r := rand.New(rand.NewPCG(n, 2026))
 	c := &chef{r: r, g: &ir.Graph{Name: "g"}, kernels: map[string]ir.KernelID{}}
@@ -65,7 +66,7 @@ func oddGraph(n uint64) *ir.Graph {
 
 func (c *chef) elements(is shaped) int64 { return []int64{c.d0 * c.d1, c.d1, c.d0, 1}[is] }
 
-// memory adds a root that holds one value.
+// memory adds a root memory that holds one value.
 func (c *chef) memory(kind ir.MemKind, t ir.DType, is shaped, init ir.Init) value {
 	n := c.elements(is)
 	m := ir.Memory{Name: fmt.Sprintf("m%d", len(c.g.Memories)), Kind: kind, Size: n * t.Size(), DType: t, Shape: []int64{n}, Init: init, Alias: ir.NoMem}
@@ -77,7 +78,8 @@ func (c *chef) memory(kind ir.MemKind, t ir.DType, is shaped, init ir.Init) valu
 	return v
 }
 
-// result is where a command writes; the last one of a graph into an output.
+// result returns where a command writes. The last command of a graph writes to an
+// output.
 func (c *chef) result(t ir.DType, last bool) value {
 	kind := ir.Scratch
 	if last || c.r.IntN(10) == 0 {
@@ -86,8 +88,8 @@ func (c *chef) result(t ir.DType, last bool) value {
 	return c.memory(kind, t, full, ir.Init{})
 }
 
-// pick draws a value of a type and one of the shapes, the latest ones oftener. Now
-// and then f16 elements are bytes that were written as f32.
+// pick draws a value of type t and one of the shapes, later values more often.
+// Sometimes f16 elements are taken from bytes that were written as f32.
 func (c *chef) pick(t ir.DType, shapes ...shaped) value {
 	if t == ir.F16 && shapes[0] == full && c.r.IntN(12) == 0 {
 		v := c.pick(ir.F32, full)
@@ -129,7 +131,7 @@ func (c *chef) dispatch(kind ir.GridKind, k ir.KernelID, grid, group [3]int64, b
 	c.g.Nodes = append(c.g.Nodes, d, &ir.Barrier{})
 }
 
-// inputs binds values and then a result from slot 0 on.
+// inputs binds the values, of which the last one is the result, from slot 0 on.
 func inputs(vs ...value) (bs []ir.Binding) {
 	for i, v := range vs {
 		bs = append(bs, ir.BufferArg(uint8(i), v.view))
@@ -208,7 +210,7 @@ func (c *chef) command(last bool) {
 	done()
 }
 
-// generated adds a generated kernel of one or two random terms.
+// generated adds a dispatch of a generated kernel of one or two random terms.
 func (c *chef) generated(last bool) {
 	flat := c.r.IntN(2) == 0
 	names, scalars := map[string]value{}, map[string]float32{}
@@ -268,7 +270,7 @@ func (c *chef) generated(last bool) {
 		case n < 24:
 			cond := op([]term.Op{term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge}[c.r.IntN(6)], expr(depth-1), expr(depth-1))
 			return op(term.Select, cond, expr(depth-1), expr(depth-1))
-		case n == 24: // silu and sigmoid in full
+		case n == 24: // silu and sigmoid, written out
 			x := expr(depth - 1)
 			top := x
 			if c.r.IntN(2) == 0 {
@@ -292,7 +294,7 @@ func (c *chef) generated(last bool) {
 	}
 	text, used, err := elementwise.Text(flat, bodies...)
 	if err != nil {
-		return // one operand under two indices, say
+		return // for example, one operand under two indices
 	}
 	d, err := decl.Elementwise(text)
 	if err != nil {
@@ -318,7 +320,7 @@ func (c *chef) generated(last bool) {
 	c.values = append(c.values, outs...)
 }
 
-// odd is a number that breaks careless arithmetic, or an ordinary one.
+// odd returns a number that breaks careless arithmetic, or an ordinary one.
 func odd(r *rand.Rand) float32 {
 	if r.IntN(2) == 0 {
 		return float32(r.NormFloat64() * []float64{1, 1, 30, 1e20, 1e-30}[r.IntN(5)])
@@ -328,7 +330,7 @@ func odd(r *rand.Rand) float32 {
 	return math.Float32frombits(b | r.Uint32()&(1<<31))
 }
 
-// oddBytes fills an input.
+// oddBytes fills an input with odd numbers.
 func oddBytes(dst []byte, t ir.DType, r *rand.Rand) {
 	for i := 0; i < len(dst); i += int(t.Size()) {
 		switch t {

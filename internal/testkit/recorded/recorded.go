@@ -1,5 +1,5 @@
-// Package recorded gives tests the graphs of testdata/graphs, as they were
-// recorded.
+// Package recorded gives tests the graphs of testdata/graphs as they were recorded, for
+// example recorded.Graph(t, "llama_layer_decode").
 package recorded
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// T is what is needed of a test.
+// T is what this package needs of a test or benchmark.
 type T interface {
 	require.TestingT
 	Helper()
 }
 
-// dir finds testdata/graphs from the folder of any package.
+// dir finds testdata/graphs, from whatever folder the test runs in.
 func dir(t T) string {
 	t.Helper()
 	at, err := os.Getwd()
@@ -36,7 +36,7 @@ func dir(t T) string {
 	}
 }
 
-// Names returns the names of the recordings, sorted.
+// Names returns the names of all recordings, sorted.
 func Names(t T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir(t), "*.txtar"))
@@ -48,7 +48,7 @@ func Names(t T) (names []string) {
 	return names
 }
 
-// Graph returns the recording of that name, made anew.
+// Graph returns a new copy of the recording with that name.
 func Graph(t T, name string) *ir.Graph {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join(dir(t), name+".txtar"))
@@ -59,7 +59,7 @@ func Graph(t T, name string) *ir.Graph {
 	return m.Graphs[0]
 }
 
-// Graphs returns all recordings, in the order of their names.
+// Graphs returns new copies of all recordings, sorted by name.
 func Graphs(t T) (out []*ir.Graph) {
 	t.Helper()
 	for _, name := range Names(t) {

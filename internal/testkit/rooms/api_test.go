@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPublicTypes: who imports a public package can name every type that its exported
-// functions, methods and fields have. What is internal is not among them.
+// TestPublicTypes checks that whoever imports a public package can name every type that
+// its exported functions, methods and fields use: none of them is internal.
 func TestPublicTypes(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files := token.NewFileSet()
@@ -48,7 +48,8 @@ func TestPublicTypes(t *testing.T) {
 	require.Greater(t, seen, 100)
 }
 
-// internalTypes are the names of internal packages in what a file exports.
+// internalTypes returns the types of internal packages that a file's exported
+// declarations name.
 func internalTypes(f *ast.File) (found []*ast.SelectorExpr) {
 	internal := map[string]bool{}
 	for _, x := range f.Imports {

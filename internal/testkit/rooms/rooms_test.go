@@ -1,5 +1,5 @@
-// Package rooms holds the table of docs/architecture.md against the folders and
-// imports of the module.
+// Package rooms compares the table in docs/architecture.md with the folders and imports
+// of the module.
 package rooms
 
 import (
@@ -22,17 +22,17 @@ const (
 	module = "github.com/mlxc/mlxc/"
 )
 
-// free may be imported by every room: they know nothing of graphs.
+// free lists packages that every room may import, because they know nothing of graphs.
 var free = []string{"internal/collections", "internal/files", "internal/interrupt", "internal/invariants"}
 
-// room is a row of the table.
+// room is one row of the table.
 type room struct {
 	folder  string
 	text    string
 	imports []string
 }
 
-// table reads the rows of docs/architecture.md that begin with a folder.
+// table reads those rows of docs/architecture.md that begin with a folder.
 func table(t *testing.T) (out []room) {
 	page, err := os.ReadFile(path.Join(root, "docs/architecture.md"))
 	require.NoError(t, err)
@@ -54,7 +54,8 @@ func table(t *testing.T) (out []room) {
 
 func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
 
-// of returns the room that a package lies in: the row of the longest folder.
+// of returns the room that a package lies in: the row with the longest folder that
+// contains it.
 func of(rooms []room, pkg string) (found *room) {
 	for i := range rooms {
 		if r := &rooms[i]; within(pkg, r.folder) && (found == nil || len(r.folder) > len(found.folder)) {
@@ -93,7 +94,7 @@ func TestImports(t *testing.T) {
 	for _, p := range packages(t) {
 		pkg := strings.TrimPrefix(p.ImportPath, module)
 		if strings.HasPrefix(pkg, "testdata/") {
-			continue // scripts
+			continue // a script
 		}
 		r := of(rooms, pkg)
 		if r == nil {
@@ -107,7 +108,7 @@ func TestImports(t *testing.T) {
 			}
 			allowed := slices.ContainsFunc(append(r.imports, free...), func(f string) bool { return within(i, f) })
 			if to := of(rooms, i); to != nil && to.folder != r.folder && len(to.folder) > len(r.folder) && within(to.folder, r.folder) {
-				allowed = false // a room of its own within this one
+				allowed = false // the package belongs to a room within this one
 			}
 			if !allowed {
 				t.Errorf("%s imports %s, which docs/architecture.md does not allow to %s/", pkg, i, r.folder)
@@ -116,7 +117,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// What tests share is imported by tests alone.
+// Only tests import what tests share.
 func TestTestkitIsForTests(t *testing.T) {
 	for _, p := range packages(t) {
 		if within(strings.TrimPrefix(p.ImportPath, module), "internal/testkit") || strings.HasPrefix(p.ImportPath, module+"testdata/") {
@@ -128,8 +129,8 @@ func TestTestkitIsForTests(t *testing.T) {
 	}
 }
 
-// Every folder of the table is there, has packages, imports what the table says, and
-// names the packages within it.
+// Every folder of the table exists, has packages, imports only what the table allows,
+// and every package in it is named by its row.
 func TestRooms(t *testing.T) {
 	rooms := table(t)
 	all := packages(t)
@@ -158,7 +159,8 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// named are packages that their neighbour's name stands for.
+// named reports whether a package need not be named, because the name of its neighbour
+// stands for it.
 func named(pkg string) bool {
 	return slices.Contains([]string{"cmd/mlxc", "cmd/mlxreplay", "ir/irtest", "internal/toolchain/clang/find", "frontend/gguf/ggufio", "frontend/gguf/ggufio/ggufwrite", "internal/testkit/rooms"}, pkg)
 }

@@ -1,6 +1,6 @@
-// Package smallgraph draws regions of a graph that is small enough to try every value
-// of its params and to look at every byte: the oracle of tests of what is known of
-// bytes.
+// Package smallgraph draws regions of a graph that is so small that a test can try
+// every value of its params and look at every byte. Tests of what is known about sets
+// of bytes use it as their oracle.
 package smallgraph
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Graph has one memory with two aliases, a second memory, and two params with a
-// constraint, all small enough to try every value.
+// Graph returns a graph with a memory that has two aliases, a second memory, and two
+// params with a constraint between them.
 func Graph() *ir.Graph {
 	return &ir.Graph{
 		Name:        "t",
@@ -25,7 +25,8 @@ func Graph() *ir.Graph {
 	}
 }
 
-// Affine draws an expression over the params of Graph, up to max or a little more.
+// Affine draws an expression over the params of Graph, whose values go up to max or a
+// little beyond.
 func Affine(t *rapid.T, name string, max int64) ir.Affine {
 	c := rapid.Int64Range(0, max).Draw(t, name)
 	if rapid.IntRange(0, 2).Draw(t, name+" is const") > 0 {
@@ -43,7 +44,7 @@ func Region(t *rapid.T) ir.Region {
 	return r
 }
 
-// Values calls f with every allowed value of the params.
+// Values calls f with every assignment of the params that g admits.
 func Values(g *ir.Graph, f func([]uint32)) {
 	for p := uint32(0); p <= 5; p++ {
 		for n := uint32(1); n <= 4; n++ {
@@ -54,7 +55,8 @@ func Values(g *ir.Graph, f func([]uint32)) {
 	}
 }
 
-// Touched is the oracle: the bytes of the root memory, one by one.
+// Touched is the oracle: it lists, one by one, the bytes of a region as offsets in the
+// root memory.
 func Touched(g *ir.Graph, r ir.Region, params []uint32) map[[2]int64]bool {
 	out := map[[2]int64]bool{}
 	root, off := g.Root(r.Mem)
