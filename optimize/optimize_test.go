@@ -248,6 +248,36 @@ graph g {
 	require.NoError(t, again.Graphs[0].Check())
 }
 
+// A carry names memories as every command does: what it does not name goes.
+func TestReduceKeepsWhatACarryNames(t *testing.T) {
+	m, err := mlxt.Parse(context.Background(), "g", []byte(`mlxt 2
+graph g {
+  memory %unused scratch 64
+  memory %x input 64 f32[16]
+  memory %y output 64 f32[16]
+  kernel @silu builtin "v_Silufloat32float32" args(0 in: device f32 read, 1 out: device f32 write)
+
+  #0 @silu (in = %x[0:64], out = %y[0:64]) grid threads [16, 1, 1] of [16, 1, 1]
+  barrier
+  #1 carry %y[0:64] -> %x[0:64]
+  barrier
+}
+`))
+	require.NoError(t, err)
+	small := optimize.Reduce(context.Background(), m.Graphs[0], optimize.Options{Pipeline: with(pipeline(t, "annotate"), "annotate", func(g *ir.Graph) {
+		for i, n := range g.Nodes { // the barrier behind the carry
+			if _, ok := n.(*ir.Carry); ok {
+				g.Nodes = g.Nodes[:i+1]
+				return
+			}
+		}
+	})}, optimize.ReduceLimit)
+	require.NotNil(t, small)
+	text := mlxt.Format(&ir.Module{Graphs: []*ir.Graph{small.Before}})
+	require.NotContains(t, text, "%unused")
+	require.Contains(t, text, "carry %y[0:64] -> %x[0:64]")
+}
+
 // A pass that takes more than its budget, of time or of memory, is undone with a
 // remark; the others run, and the result is proved.
 func TestOverBudgetIsUndone(t *testing.T) {

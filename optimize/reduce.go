@@ -166,26 +166,17 @@ func eachKernel(g *ir.Graph, f func(*ir.KernelID)) {
 
 func eachMemory(g *ir.Graph, f func(*ir.MemID)) {
 	for _, n := range g.Nodes {
-		switch n := n.(type) {
-		case *ir.Copy:
-			f(&n.Dst.Mem)
-			f(&n.Src.Mem)
-		case *ir.Fill:
-			f(&n.Dst.Mem)
-		case *ir.Dispatch:
-			for i := range n.Bindings {
-				if b := &n.Bindings[i]; b.Kind == ir.BindView {
-					f(&b.View.Mem)
-				}
+		c, ok := n.(ir.Command)
+		if !ok {
+			continue
+		}
+		c.EachView(func(v *ir.View) { f(&v.Mem) })
+		if d, ok := c.(*ir.Dispatch); ok && d.Effects != nil {
+			for i := range d.Effects.Reads {
+				f(&d.Effects.Reads[i].Mem)
 			}
-			if n.Effects == nil {
-				continue
-			}
-			for i := range n.Effects.Reads {
-				f(&n.Effects.Reads[i].Mem)
-			}
-			for i := range n.Effects.Writes {
-				f(&n.Effects.Writes[i].Mem)
+			for i := range d.Effects.Writes {
+				f(&d.Effects.Writes[i].Mem)
 			}
 		}
 	}
