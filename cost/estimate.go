@@ -83,7 +83,7 @@ func (e *Estimator) Work(n ir.Node) Work {
 // dispatch is Work of a dispatch. Those of one form do the same work.
 func (e *Estimator) dispatch(d *ir.Dispatch) Work {
 	k := &e.g.Kernels[d.Kernel]
-	if !k.Library.Declared() {
+	if !msl.Declared(k) {
 		return e.work(d, d.Effects, k.Function, 0)
 	}
 	form, known := e.declared.Form(d), d.Effects.Known()

@@ -38,8 +38,9 @@ type Library struct {
 	Digest Digest
 }
 
-// Declared reports whether kernels of the library have declarations (package
-// msl): what they touch and compute is known from their names.
+// Declared reports whether every kernel of the library has declarations (package msl):
+// what they touch and compute is known from their names. Kernels of a source file may
+// have some too; msl.Declared knows.
 func (l *Library) Declared() bool { return l.Kind == Builtin || l.Kind == Generated }
 
 // MaxFunction is the greatest number of bytes of a function's name: that of a

@@ -72,7 +72,7 @@ func NewCache(g *ir.Graph) *Cache {
 // on nothing but the form. It returns nil for a dispatch that has none, such as one
 // that Bind refuses.
 func (c *Cache) Form(d *ir.Dispatch) *decl.Form {
-	if !c.g.Kernels[d.Kernel].Library.Declared() {
+	if !Declared(&c.g.Kernels[d.Kernel]) {
 		return nil
 	}
 	if f := c.form(d); f != nil {

@@ -1,6 +1,7 @@
 package msl
 
 import (
+	"crypto/sha256"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -22,6 +23,7 @@ type library struct {
 	texts     map[string]string // by file
 	sources   map[string]*decl.Source
 	functions map[string][]*decl.Decl
+	digests   map[ir.Digest]string // of texts that were registered, their files
 	version   int
 }
 
@@ -42,7 +44,7 @@ func load() *library {
 	if l := current.Load(); l != nil {
 		return l
 	}
-	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}}
+	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}, digests: map[ir.Digest]string{}}
 	names, err := fs.Glob(embedded, "*.metal")
 	for _, name := range names {
 		var text []byte
@@ -85,24 +87,50 @@ func (l *library) add(file, text string) error {
 // and the prover then know its kernels as they know all others. A device runs them
 // if it can: [github.com/mlxc/mlxc/backend/cpu.Register] gives the CPU their twins.
 // Files and kernels that the library has are an error, and so are declarations that
-// do not parse. Register sources before the graphs that use them are read.
+// do not parse. Register sources before the graphs that use them are read. A graph
+// names such a kernel as one of the library, or as one of a source file whose digest is
+// that of the text.
 func Register(file, text string) error {
 	l := load()
 	current.Lock()
 	defer current.Unlock()
 	l = current.Load() // another Register may have come first
-	next := &library{maps.Clone(l.texts), maps.Clone(l.sources), maps.Clone(l.functions), l.version + 1}
+	next := &library{maps.Clone(l.texts), maps.Clone(l.sources), maps.Clone(l.functions), maps.Clone(l.digests), l.version + 1}
 	if err := next.add(file, text); err != nil {
 		return err
 	}
+	next.digests[sha256.Sum256([]byte(text))] = file
 	current.Store(next)
 	return nil
 }
 
-// Registered returns the source that declares a function if that is not of this package
+// Declared reports whether a kernel has declarations: what it touches and computes is
+// known. Those of the library and generated ones have, and those of a source file whose
+// text was given to [Register].
+func Declared(k *ir.Kernel) bool {
+	return k.Library.Declared() || k.Library.Kind == ir.SourceFile && ofSource(k) != nil
+}
+
+// ofSource returns the declarations of a kernel of a source file, nil if there are none.
+func ofSource(k *ir.Kernel) []*decl.Decl {
+	l := load()
+	if l.version == 0 {
+		return nil
+	}
+	file, ok := l.digests[k.Library.Digest]
+	if ds := l.functions[k.Function]; ok && len(ds) > 0 && ds[0].File == file {
+		return ds
+	}
+	return nil
+}
+
+// Registered returns the source that declares a kernel if that is not of this package
 // but was given to [Register].
-func Registered(function string) (file string, ok bool) {
-	ds := Declarations(function)
+func Registered(k *ir.Kernel) (file string, ok bool) {
+	if k.Library.Kind == ir.Generated || !Declared(k) {
+		return "", false
+	}
+	ds := Declarations(k.Function)
 	if len(ds) == 0 {
 		return "", false
 	}
@@ -157,9 +185,9 @@ func Equivalents(file string) []*decl.Equivalent {
 }
 
 // DeclarationsOf returns the declarations of a kernel: those of its function if
-// it is builtin, the one that its term makes if it is generated. Kernels of
-// other libraries have none; that is an error, and so are unknown functions and
-// terms that are none.
+// it is builtin or of a registered source, the one that its term makes if it is
+// generated. Kernels of other libraries have none; that is an error, and so are unknown
+// functions and terms that are none.
 func DeclarationsOf(k *ir.Kernel) ([]*decl.Decl, error) {
 	switch k.Library.Kind {
 	case ir.Builtin:
@@ -169,6 +197,10 @@ func DeclarationsOf(k *ir.Kernel) ([]*decl.Decl, error) {
 		return nil, fmt.Errorf("the builtin library has no function %q", k.Function)
 	case ir.Generated:
 		return generated(k.Function)
+	case ir.SourceFile:
+		if ds := ofSource(k); ds != nil {
+			return ds, nil
+		}
 	}
 	return nil, fmt.Errorf("kernel @%s is of library %q, which has no declarations", ir.QuoteName(k.Name), k.Library.Path)
 }

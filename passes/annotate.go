@@ -35,7 +35,7 @@ func annotate(ctx context.Context, s *State, _ struct{}) error {
 			from = append(from, d.ID)
 			d.From = from[len(from)-1 : len(from) : len(from)]
 		}
-		if !g.Kernels[d.Kernel].Library.Declared() {
+		if !msl.Declared(&g.Kernels[d.Kernel]) {
 			if !d.Effects.Known() {
 				s.Not(d, "kernel %s has no declaration and the recording gives no complete effects", g.Kernels[d.Kernel].Function)
 			}

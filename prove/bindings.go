@@ -7,6 +7,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // Bindings are arguments: a kernel gets the bytes that are bound inline or that lie in
@@ -298,7 +299,7 @@ func (m *model) bound(d *ir.Dispatch, r *ir.Region) bool {
 // effects may leave such bindings out.
 func (m *model) addConstants(n ir.Node) {
 	d, ok := n.(*ir.Dispatch)
-	if !ok || m.g.Kernels[d.Kernel].Library.Declared() {
+	if !ok || msl.Declared(&m.g.Kernels[d.Kernel]) {
 		return
 	}
 	for k := range d.Bindings {
@@ -320,7 +321,7 @@ func (m *model) addConstants(n ir.Node) {
 func (p *proof) checkPinned(i int32) {
 	o, was := &p.a.ops[i], &p.b.ops[p.sets.of(i)[0]]
 	e, ok := o.node.(*ir.Dispatch)
-	if !ok || !o.known || p.usual[i]&stayed != 0 || p.a.g.Kernels[e.Kernel].Library.Declared() {
+	if !ok || !o.known || p.usual[i]&stayed != 0 || msl.Declared(&p.a.g.Kernels[e.Kernel]) {
 		return
 	}
 	d := was.node.(*ir.Dispatch)

@@ -1,6 +1,9 @@
 package prove
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
 
 // checkClaims compares the effects that A stores with what its commands touch. The
 // proof does not use stored effects, but whoever reads A next may. They must not leave
@@ -12,7 +15,7 @@ func (p *proof) checkClaims() {
 		if p.usual[i]&claimed != 0 || !ok {
 			continue
 		}
-		foreign := !p.a.g.Kernels[d.Kernel].Library.Declared()
+		foreign := !msl.Declared(&p.a.g.Kernels[d.Kernel])
 		switch {
 		case foreign && p.a.sameEffects(p.recordedEffects(int32(i), d), p.a.listed(d)):
 		case foreign:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // difference says in what two commands differ. The zero value means that they do not.
@@ -85,7 +86,7 @@ func (t *twins) sameArguments(d, e *ir.Dispatch) difference {
 	// A declared kernel's grid counts are compared like any other read. What a kernel
 	// without declaration touches follows from its bindings, and grid counts are none
 	// of them.
-	if v != nil && !t.b.Kernels[d.Kernel].Library.Declared() && !samePlaces(t.b, t.a, *v, *w) {
+	if v != nil && !msl.Declared(&t.b.Kernels[d.Kernel]) && !samePlaces(t.b, t.a, *v, *w) {
 		return difference{text: "a grid elsewhere in memory"}
 	}
 	if len(d.ThreadgroupMemory) != len(e.ThreadgroupMemory) || len(d.Bindings) != len(e.Bindings) {

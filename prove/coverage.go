@@ -1,6 +1,9 @@
 package prove
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
 
 // findDead marks the commands of A whose results reach no output, no state and no
 // memory that a pillar may look at. They need no image, because nobody reads what they
@@ -105,7 +108,7 @@ func (p *proof) checkCommand(i int32) bool {
 			}
 			p.add(v, Interface, p.before(i), []ir.ID{o.id}, "%s is not %s of before: %s", p.a.g.Describe(o.node), p.b.g.Describe(was.node), why.text)
 			return true
-		case !o.known && was.known && ok && !p.a.g.Kernels[d.Kernel].Library.Declared():
+		case !o.known && was.known && ok && !msl.Declared(&p.a.g.Kernels[d.Kernel]):
 			p.add(CannotTell, Coverage, p.before(i), []ir.ID{o.id}, "%s has no declaration, and its views changed so that the recording does not say what it touches", p.a.g.Describe(o.node))
 			return false // every later command would seem to cross it
 		case !o.known && !was.known && !sameViews(p.b.g, p.a.g, was.node.(*ir.Dispatch), d):

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // mergeEqual gives one name to writes of B that have equal bytes: those of two commands
@@ -60,7 +61,7 @@ func (p *proof) sameResults(t *twins, x, y *op) bool {
 // their bindings are not listed in their effects.
 func (p *proof) samePins(x, y *op) bool {
 	d, ok := x.node.(*ir.Dispatch)
-	if !ok || p.b.g.Kernels[d.Kernel].Library.Declared() {
+	if !ok || msl.Declared(&p.b.g.Kernels[d.Kernel]) {
 		return true
 	}
 	e := y.node.(*ir.Dispatch)

@@ -196,7 +196,7 @@ func (t *touched) by(o *op) *ir.Effects {
 	switch {
 	case !ok:
 		return t.transfer(o.node)
-	case !t.m.g.Kernels[d.Kernel].Library.Declared():
+	case !msl.Declared(&t.m.g.Kernels[d.Kernel]):
 		return t.stored(len(t.m.ops), d)
 	}
 	if f := t.declared.Form(d); f != nil {

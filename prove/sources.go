@@ -23,10 +23,7 @@ func sourcesOf(before, after *ir.Graph, given []string, r *Result) (assumed []st
 			}
 			known[d.Kernel] = true
 			k := &g.Kernels[d.Kernel]
-			if k.Library.Kind != ir.Builtin {
-				continue
-			}
-			file, ok := msl.Registered(k.Function)
+			file, ok := msl.Registered(k)
 			switch {
 			case !ok || slices.Contains(functions[file], k.Function):
 			case !slices.Contains(given, file):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // Reads, Writes and Updates say what a kernel without declaration touches:
@@ -53,7 +54,7 @@ func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 	e := d.e
 	e.ready()
 	k := &e.g.Kernels[d.kernel]
-	if k.Library.Declared() {
+	if msl.Declared(k) {
 		// A dispatch that the declaration does not describe is a mistake of the
 		// caller: say it here, where the shapes are at hand.
 		declared, err := e.cache.DescribeTo(&e.touched, n)
@@ -143,7 +144,7 @@ func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 		switch {
 		case n.Effects != nil:
 			e.fail("Annotate: dispatch %s has effects already", id)
-		case e.g.Kernels[n.Kernel].Library.Declared():
+		case msl.Declared(&e.g.Kernels[n.Kernel]):
 			e.fail("Annotate: dispatch %s: the declaration of @%s says what it touches", id, e.g.Kernels[n.Kernel].Name)
 		case e.building.open:
 			e.fail("Annotate: a dispatch was begun and not ended")

@@ -47,7 +47,7 @@ func (e *Encoder) renewTracker() {
 }
 
 func (e *Encoder) touches(n ir.Command) *ir.Effects {
-	if d, ok := n.(*ir.Dispatch); ok && e.g.Kernels[d.Kernel].Library.Declared() {
+	if d, ok := n.(*ir.Dispatch); ok && msl.Declared(&e.g.Kernels[d.Kernel]) {
 		fx, err := e.cache.DescribeTo(&e.touched, d)
 		if err != nil {
 			return nil // it was described before; a pillar is safe

@@ -6,6 +6,7 @@ import (
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // undefined reports a read of scratch or output bytes that nothing in the
@@ -19,7 +20,7 @@ func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
 	shadow.Nodes = make([]ir.Node, len(g.Nodes))
 	for i, n := range g.Nodes {
 		shadow.Nodes[i] = n
-		if d, ok := n.(*ir.Dispatch); ok && g.Kernels[d.Kernel].Library.Declared() {
+		if d, ok := n.(*ir.Dispatch); ok && msl.Declared(&g.Kernels[d.Kernel]) {
 			fx, err := e.cache.Describe(d)
 			if err != nil {
 				return nil, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // params compares params by position, because expressions refer to them so, and
@@ -232,7 +233,7 @@ func otherKernel(k, l *ir.Kernel) string {
 }
 
 func library(k *ir.Kernel) string {
-	if k.Library.Declared() {
+	if msl.Declared(k) {
 		return k.Library.Kind.String()
 	}
 	return fmt.Sprintf("%s %q sha256 %.12s…", k.Library.Kind, k.Library.Path, k.Library.Digest)

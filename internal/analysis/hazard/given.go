@@ -1,6 +1,9 @@
 package hazard
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
 
 // Given calls yield with the views of writable memory that d binds to the constant
 // address space, if its effects are known and its kernel has no declaration. What is
@@ -11,7 +14,7 @@ func Given(g *ir.Graph, d *ir.Dispatch, yield func(ir.Region)) {
 		return
 	}
 	k := &g.Kernels[d.Kernel]
-	if k.Library.Declared() {
+	if msl.Declared(k) {
 		return
 	}
 	for i := range k.Args {

@@ -55,7 +55,7 @@ func Of(ctx context.Context, g *ir.Graph) (r *Report, err error) {
 	declared := msl.NewCache(g)
 	var effects ir.Effects
 	t := hazard.NewTableOf(ctx, g, func(d *ir.Dispatch) *ir.Effects {
-		if !g.Kernels[d.Kernel].Library.Declared() {
+		if !msl.Declared(&g.Kernels[d.Kernel]) {
 			return d.Effects
 		}
 		e, err := declared.DescribeTo(&effects, d)

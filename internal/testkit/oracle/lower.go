@@ -82,7 +82,7 @@ func newLowerer(g *ir.Graph) *lowerer {
 	l := &lowerer{g: g, declared: map[*ir.Dispatch]*declared{}, lowered: map[string][]*command{}}
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
-		if !ok || !g.Kernels[d.Kernel].Library.Declared() {
+		if !ok || !msl.Declared(&g.Kernels[d.Kernel]) {
 			continue
 		}
 		if in, err := msl.Bind(g, d); err == nil {

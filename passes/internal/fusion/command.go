@@ -114,7 +114,7 @@ func (r *round) bind(node ir.Command, i int) *command {
 	var err error
 	switch n := node.(type) {
 	case *ir.Dispatch:
-		if !c.effects.Known() || !r.g.Kernels[n.Kernel].Library.Declared() || n.Counts() != nil {
+		if !c.effects.Known() || !msl.Declared(&r.g.Kernels[n.Kernel]) || n.Counts() != nil {
 			return c
 		}
 		if r.declared != nil {

@@ -100,7 +100,7 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 // fusible reports whether some group may have two members, which are copies and
 // dispatches of declared kernels: an engine with kernels of its own has none.
 func fusible(g *ir.Graph) bool {
-	if slices.ContainsFunc(g.Kernels, func(k ir.Kernel) bool { return k.Library.Declared() }) {
+	if slices.ContainsFunc(g.Kernels, func(k ir.Kernel) bool { return msl.Declared(&k) }) {
 		return true
 	}
 	copies := 0
@@ -626,6 +626,7 @@ type kernelNames struct {
 // kernel returns the graph's kernel that is k, which it adds under a name of
 // its own if there is none.
 func (r *round) kernel(k ir.Kernel) ir.KernelID {
+	k.Library = r.library(&k)
 	t := &r.named
 	if t.names == nil {
 		t.names, t.of, t.next = map[string]bool{}, map[string][]ir.KernelID{}, map[string]int{}
@@ -654,4 +655,18 @@ func (r *round) kernel(k ir.Kernel) ir.KernelID {
 	}
 	r.g.Kernels = append(r.g.Kernels, k)
 	return ir.KernelID(len(r.g.Kernels) - 1)
+}
+
+// library returns where the code of a kernel is: where other kernels of its source are,
+// if the graph has them from a file.
+func (r *round) library(k *ir.Kernel) ir.Library {
+	if file, ok := msl.Registered(k); ok {
+		for i := range r.g.Kernels {
+			x := &r.g.Kernels[i]
+			if from, ok := msl.Registered(x); ok && from == file {
+				return x.Library
+			}
+		}
+	}
+	return k.Library
 }

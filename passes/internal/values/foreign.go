@@ -3,6 +3,7 @@ package values
 import (
 	"github.com/mlxc/mlxc/internal/analysis/dataflow"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // A kernel without declaration touches what the recording's complete effects say,
@@ -47,7 +48,7 @@ const (
 // foreignDispatch returns n if it is a dispatch of a kernel without declaration.
 func (b *builder) foreignDispatch(n ir.Node) (*ir.Dispatch, bool) {
 	d, ok := n.(*ir.Dispatch)
-	return d, ok && !b.Graph.Kernels[d.Kernel].Library.Declared()
+	return d, ok && !msl.Declared(&b.Graph.Kernels[d.Kernel])
 }
 
 // joinViews unites what lies in one view of d, command i.
