@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -141,41 +140,6 @@ func Goldens(t *testing.T, dev backend.Device, dir fs.FS) map[string]int {
 		}
 	}
 	return counts
-}
-
-// Source runs all that the kernels of one Metal source must show: clang takes it and finds
-// its declarations true, the tests of [Run] and [Corrupt] pass, and the folder has a golden
-// of each.
-func Source(t *testing.T, open func() backend.Device, file string, goldens fs.FS) {
-	o := Options{Source: file}
-	if len(o.functions()) == 0 {
-		t.Fatalf("the library has no source %s with a kernel: add it with msl.Register", file)
-	}
-	t.Run("source", func(t *testing.T) {
-		text, err := msl.Source(file)
-		require.NoError(t, err)
-		l, err := mslcheck.Check(t.Context(), file, text)
-		require.NoError(t, err)
-		var ds []*decl.Decl
-		for _, f := range o.functions() {
-			ds = append(ds, msl.Declarations(f)...)
-		}
-		for _, err := range l.Compare(file, text, ds) {
-			t.Error(err)
-		}
-	})
-	Run(t, open, o)
-	t.Run("declarations", func(t *testing.T) { Corrupt(t, open, o) })
-	t.Run("goldens", func(t *testing.T) {
-		dev := open()
-		defer closeDevice(t, dev)
-		counts := Goldens(t, dev, goldens)
-		for _, f := range o.functions() {
-			if counts[f] == 0 {
-				t.Errorf("%s: no golden of %s that its declaration describes: write one (docs/kernels.md, \"Goldens\")", family(msl.Declarations(f)[0]), f)
-			}
-		}
-	})
 }
 
 // margin is the bytes around each view of a golden, which nobody may touch.
