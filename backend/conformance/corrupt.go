@@ -160,7 +160,7 @@ func corruptFamily(t *testing.T, dev backend.Device, instances []instance, cases
 			used = append(used, e)
 			count.equivalent++
 		default:
-			t.Errorf("%v: %s: nobody notices", in, m)
+			t.Errorf("%s: %v: %s: nobody notices. If it is true, add\n%s", family(in.d), in, m, suggest(in, m))
 		}
 		counts[m.kind] = count
 	}
