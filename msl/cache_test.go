@@ -21,8 +21,8 @@ func dispatches(g *ir.Graph) (out []*ir.Dispatch) {
 	return out
 }
 
-// TestCacheAllocatesNothing: a dispatch like one seen before costs less than a
-// tenth of an allocation, in which slabs come.
+// TestCacheAllocatesNothing: a dispatch like one seen before costs less than a tenth of an
+// allocation, because memory is allocated for many dispatches at a time.
 func TestCacheAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"llama_layer_decode", "llama_layer_prefill"} {
 		ds := dispatches(irtest.Repeat(recorded.Graph(t, name), 20))

@@ -280,8 +280,8 @@ func TestDefectsAreNoticed(t *testing.T) {
 			for i := range p.Graph.Params {
 				p.Graph.Params[i].Advance = 0
 			}
-		}}, []string{"replays/in_a_row"}},
-		"copies nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return copiesNothing{q} }}, []string{"queue/copies", "queue/copy_between_devices"}},
+		}}, []string{"replays/in_a_row", "order/end_of_the_list"}},
+		"copies nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return copiesNothing{q} }}, []string{"queue/copies", "queue/copy_between_devices", "queue/beside_a_replay"}},
 		"executes no command buffers": {broken{queue: func(q backend.Queue) backend.Queue { return noBuffers{q} }}, []string{"queue/order", "queue/places_may_change", "profile/clock"}},
 		"awaits nothing":              {broken{queue: func(q backend.Queue) backend.Queue { return awaitsNothing{q} }}, []string{"queue/events"}},
 		"says that it has not failed": {broken{queue: func(q backend.Queue) backend.Queue { return forgets{q} }}, []string{"fail/sticky", "queue/close"}},

@@ -16,7 +16,7 @@ type shape struct {
 	flags                  map[uint16]bool
 	elements               map[int]int // 4-byte elements of device arguments
 	constant               map[int][]byte
-	bytes                  int // moved: the figure behind MB/s
+	bytes                  int // bytes that a call moves, for the figure of MB/s
 }
 
 func quantizedShape(kernel, note string, m, n, k, bits int) shape {

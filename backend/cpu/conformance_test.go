@@ -19,9 +19,9 @@ var (
 )
 
 // TestConformance runs the whole suite with two workers and the implementation of
-// package simd that this machine gets, and less of it with the others and with
-// other numbers of workers: fewer random dispatches, for the kernels are the same,
-// and that these numbers do not show in a result is TestWorkers' and TestAnySplit's.
+// package simd that this machine gets. With the other implementations and other numbers of
+// workers it runs fewer random dispatches: the kernels are the same, and TestWorkers and
+// TestAnySplit show that results do not depend on these numbers.
 func TestConformance(t *testing.T) {
 	run := func(t *testing.T, workers int, o conformance.Options) {
 		o.Long, o.Seed = *long, *seed

@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// ofParts: the kernel's results are those of other kernels, to the bit, by a test
-// of this file; oracles have judged the others.
+// ofParts reports whether a test of this file shows that the kernel's results are those of
+// other kernels, to the bit. Such a kernel needs no golden: the others have them.
 func ofParts(kernel string) bool {
 	return fusedOf(kernel) != nil || strings.HasPrefix(kernel, "add_rms") || strings.Contains(kernel, "_x2_float32")
 }
@@ -107,7 +107,7 @@ func same(t *testing.T, want, got []float32, what string, args ...any) {
 	}
 }
 
-// matrix is the arguments of a matrix of n rows.
+// matrix holds the arguments of a matrix of n rows.
 type matrix struct {
 	args []any
 	n    int
@@ -225,7 +225,7 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 	same(t, act, y, "silu_mul, %s", at)
 }
 
-// So has the norm of a sum, in each place that it may be written to.
+// The norm of a sum has the bits of sum and norm, in each place that they may be written to.
 func TestAddRMSHasTheBitsOfItsParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for _, n := range []int{1, 3, 64, 576, 4096, 5001} {
@@ -251,7 +251,7 @@ func TestAddRMSHasTheBitsOfItsParts(t *testing.T) {
 				require.True(t, bytes.Equal(bytesOf(sum), s), "sum of %d, stride %d, place %d", n, stride, place)
 				require.True(t, bytes.Equal(bytesOf(norm), o), "norm of %d, stride %d, place %d", n, stride, place)
 			}
-			if stride == 1 { // over the weight
+			if stride == 1 { // the norm may lie on the weight
 				one := append([]float32(nil), w[:n]...)
 				runKernel(t, "rmsfloat32", [3]int{1, 1, 1}, [3]int{1, 1, 1}, sum[:n], one, one, float32(1e-5), uint32(n), uint32(1))
 				same(t, norm[:n], one, "the norm over its weight, %d", n)
@@ -269,7 +269,7 @@ func bytesOf(x []float32) []byte {
 	return out
 }
 
-// And so have both halves of a rope of queries and keys.
+// Both halves of a rope of queries and keys have the bits of two ropes.
 func TestRope2HasTheBitsOfItsParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	const half, qh, kh, length = 32, 9, 3, 5

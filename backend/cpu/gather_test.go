@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Sums of one class are one number: a gathered product has the bits of the plain
-// product with the same matrix.
+// Sums of one class over the same operands are equal to the bit: a gathered product has the
+// bits of the plain product with the same matrix.
 func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 	forEachImpl(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
@@ -49,7 +49,7 @@ func TestGatheredProductsAreThePlainOnes(t *testing.T) {
 					runKernel(t, "affine_qmv"+suffix+"_"+params+"_batch_0_pr_0_hgs_0_r_4", [3]int{1, ceilDiv(n, 8), 1}, [3]int{},
 						one[0], one[1], one[2], x[i/slots*k:(i/slots+1)*k], want, int32(k), int32(n))
 					same(t, want, got[i*n:(i+1)*n], "affine_gather_qmv%s_%s, slot %d", suffix, params, i)
-					if !fast { // another class on a GPU
+					if !fast { // the fast kernel sums in another class
 						same(t, want, other[i*n:(i+1)*n], "gather_qmv_%s, slot %d", params, i)
 					}
 				}

@@ -70,7 +70,7 @@ func TestGeneratedHasTheBitsOfBuiltins(t *testing.T) {
 				args := []any{a, b, c}[:strings.Count(text, "in2")+min(1, strings.Count(text, "in1"))+1]
 				runGenerated(generate(t, text), flat, append(args, y)...)
 				same(t, want, y, "%s, n = %d", text, n)
-				over := append([]float32(nil), a...) // over its first operand
+				over := append([]float32(nil), a...) // the result lies on its first operand
 				args[0] = over
 				runGenerated(generate(t, text), flat, append(args, over)...)
 				same(t, want, over, "%s in place, n = %d", text, n)

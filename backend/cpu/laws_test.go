@@ -17,9 +17,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Laws of kernels that the conformance suite, which sees a device, cannot see: on
-// the dispatches that it makes of every kernel, each with one of simd's
-// implementations.
+// Laws of kernels that the conformance suite cannot test, because it sees a device only.
+// They are tested on the dispatches that it makes of every kernel, each with one of the
+// implementations of package simd.
 
 // dispatched is a dispatch of the conformance suite as a kernel gets it.
 type dispatched struct {
@@ -164,8 +164,8 @@ func (x *dispatched) shortView() error {
 	want := x.run()
 	memories := x.fresh()
 	c := x.call(memories)
-	// Behind the view lies what nobody may see, and within its capacity: as a view
-	// into a larger memory.
+	// Behind the view, and within its capacity, lie bytes that nobody may see, as they do
+	// behind a view into a larger memory.
 	less := int(touched) - min(int(touched), 4)
 	data := append(slices.Clone(c.Device[slot][:less]), bytes.Repeat([]byte{0xff}, 256)...)
 	c.Device[slot] = data[:less]
@@ -262,8 +262,8 @@ func TestLawsNotice(t *testing.T) {
 	}
 }
 
-// TestRunsWithoutAllocating: after a first run, which may grow the worker's
-// scratch.
+// TestRunsWithoutAllocating: a kernel allocates nothing, except in a first run, which may
+// grow the worker's scratch.
 func TestRunsWithoutAllocating(t *testing.T) {
 	var w Worker
 	forEachDispatch(t, 3, func(x *dispatched) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// TestLedger: buffers and scratch count together, come back when they are
-// closed, and what cannot be had is an error with the figure.
+// TestLedger: buffers and scratch are counted together and given back when they are closed,
+// and asking for more than there is is an error that says how much.
 func TestLedger(t *testing.T) {
 	d := NewLimited(1, 1<<20)
 	defer d.Close()
@@ -36,7 +36,8 @@ func TestLedger(t *testing.T) {
 	_, err = d.Alloc(backend.BufferSpec{Size: math.MaxInt64})
 	assert.Error(t, err)
 
-	// The system, asked for more than an address space has, is no reason to die.
+	// Asking the system for more than an address space has is an error and not the end of the
+	// process.
 	huge := NewLimited(1, math.MaxInt64)
 	defer huge.Close()
 	_, err = huge.Alloc(backend.BufferSpec{Size: 1 << 55})

@@ -208,8 +208,8 @@ func TestMinMaxOfZerosAndNaNs(t *testing.T) {
 	require.Equal(t, []uint32{0, 0, one, one, 1 << 31, nanBits, 0, one | 1<<31}, bits())
 }
 
-// Terms of next to nothing: copies, conversions, constants and unused operands,
-// with each type and index, alone and beside others.
+// Terms that compute next to nothing, with each type and index, alone and beside others:
+// copies, conversions, constants and unused operands.
 func TestTrivialTerms(t *testing.T) {
 	const d0, d1 = 3, 1500
 	const n = d0 * d1

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnglesForgetNothingWrong asks one memory for many angles in turn: it must
-// answer as an empty one does.
+// TestAnglesForgetNothingWrong asks one worker's angles for many positions in turn. The
+// answers must be those of a worker that remembers nothing.
 func TestAnglesForgetNothingWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := func(name string, lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, name) }

@@ -309,7 +309,7 @@ func TestRequire(t *testing.T) {
 	}{
 		{"n <= 8", true, ""}, {"n < 8", false, ""}, {"n >= 0", true, ""}, {"n > 0", false, ""}, {"n == 3", false, ""}, {"n != 9", true, ""}, {"n != 3", false, ""},
 		{"n == n", true, ""}, {"n + pos <= 100", true, ""}, {"n + pos < 100", false, ""}, {"!(n > 8)", true, ""}, {"!(n == 3)", false, ""}, {"!(n < 8)", false, ""},
-		{"n < 5 || n >= 5", false, ""}, // true of each value, and yet of no side alone: refused
+		{"n < 5 || n >= 5", false, ""}, // one side or the other holds for each value, but neither holds for all: refused
 		{"n < 0 || pos <= 100", true, ""}, {"n <= 8 && pos <= 100", true, ""}, {"n <= 8 && pos <= 99", false, ""},
 		{"pow2(c)", true, ""}, {"pow2(c + 1)", false, ""}, {"pow2(n)", false, ""}, {"c % 8 == 0", true, ""}, {"(8*n) % 8 == 0", true, ""},
 		{"!(n < 3 && n > 5)", false, "!(n < 3 && n > 5): only comparisons are negated"},

@@ -284,7 +284,7 @@ func TestRegionIsItsIndices(t *testing.T) {
 		}
 		require.Equal(t, want, got, "%s[%s] of shape %v, strides %v", elem, text, shape, strides)
 	}
-	// One round draws every number of strided dimensions nearly always.
+	// One round of random cases nearly always has every number of strided dimensions.
 	for round := 0; round < 20 && (round == 0 || seen[3] == 0); round++ {
 		rapid.Check(t, property)
 	}

@@ -40,7 +40,8 @@ func row() []string {
 	}
 }
 
-// with replaces, with "", deletes, or appends lines: "12: require n == 2".
+// with returns the source of row with changed lines: "12: require n == 2" replaces line 12,
+// or appends it, and "12:" deletes it.
 func with(changes ...string) string {
 	lines := row()
 	for _, c := range changes {

@@ -115,8 +115,8 @@ func parse(t *testing.T, s string, vars ...string) *term.Expr {
 	return e
 }
 
-// What is one node under several is written once, and so is what its parts share;
-// leaves and negative numbers have no names.
+// A node that several others share is written once, and so are the nodes that its parts
+// share. Leaves and negative numbers get no names.
 func TestTextOfGraphs(t *testing.T) {
 	x := parse(t, "x[i]", "i")
 	op := func(op term.Op, args ...*term.Expr) *term.Expr {
@@ -145,7 +145,8 @@ func TestTextOfGraphs(t *testing.T) {
 			s := op(term.Add, xy, xy)
 			return write(s, op(term.Sub, op(term.Exp, s), y))
 		}())
-	// A thousand uses are a thousand calls; 2^64 paths are 64 steps; too much is an error.
+	// A thousand uses of a term are a thousand calls of its name, 2^64 paths to a term are 64
+	// steps, and what is too long is an error.
 	deep := x
 	for range 64 {
 		deep = op(term.Add, deep, deep)

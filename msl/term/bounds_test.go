@@ -210,8 +210,8 @@ func TestBoundsOfKernels(t *testing.T) {
 	}
 }
 
-// TestBoundsOfAnything is the same law for random terms, without what jumps: a
-// condition or an index that hangs on an inexact value.
+// TestBoundsOfAnything is the same law for random terms. They have no conditions or indices
+// that depend on an inexact value, because their results jump.
 func TestBoundsOfAnything(t *testing.T) {
 	const terms = 4000
 	var bounded, exact, sums int
@@ -240,8 +240,8 @@ func TestBoundsOfAnything(t *testing.T) {
 		}
 		sums += s.sums
 	}
-	// The law says nothing about terms that fail, overflow or are unbounded:
-	// most must not.
+	// The law says nothing about terms that fail, overflow or are unbounded. Most terms
+	// must not be so.
 	assert.Greater(t, bounded, terms/4)
 	assert.Greater(t, exact, terms/20)
 	assert.Greater(t, sums, terms/5)
