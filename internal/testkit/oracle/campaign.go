@@ -15,7 +15,7 @@ import (
 // Answer is what a prover says about a pair of graphs.
 type Answer uint8
 
-// The answers.
+// The possible answers.
 const (
 	Accepted Answer = iota
 	Refused
@@ -24,24 +24,24 @@ const (
 
 func (a Answer) String() string { return [...]string{"accepted", "refused", "cannot tell"}[a] }
 
-// CampaignOptions say how much a campaign tries; zero values mean the defaults.
+// CampaignOptions say how much a campaign tries. Zero values mean the defaults.
 type CampaignOptions struct {
-	Graphs   int // that are generated, 80
-	PerClass int // mutations of each class, at least, 300
+	Graphs   int // graphs to generate; default 80
+	PerClass int // the least number of mutations of each class; default 300
 	Seed     uint64
-	Workers  int         // GOMAXPROCS
-	Also     []*ir.Graph // that are mutated beside the generated ones
-	// Classes are the mutations, [Mutations].
+	Workers  int         // default GOMAXPROCS
+	Also     []*ir.Graph // graphs that are mutated in addition to the generated ones
+	// Classes are the mutations to use; default [Mutations].
 	Classes []Mutation
-	Judge   Options // but for Terms, which follows the class
-	// Judged, if not nil, is called with every case; from several goroutines.
+	Judge   Options // Terms is ignored, because it follows from the class
+	// Judged, if not nil, is called with every case, from several goroutines at once.
 	Judged func(before, after *ir.Graph, j Judgement)
 }
 
-// Campaign draws graphs and mutations of them, half of them after an honest
-// rewrite, judges each and asks check, which must be safe for concurrent use. The
-// report depends on the options alone. No graph that a class makes out of the
-// same graph counts twice.
+// Campaign draws graphs and mutations of them, half of them after an honest rewrite,
+// judges each one, and asks check, which must be safe for concurrent use. The report
+// depends on the options only. If a class makes the same graph from the same graph
+// again, that does not count.
 func Campaign(o CampaignOptions, check func(before, after *ir.Graph) (Answer, string)) (*Report, error) {
 	for _, d := range []struct {
 		v *int
@@ -61,7 +61,7 @@ func Campaign(o CampaignOptions, check func(before, after *ir.Graph) (Answer, st
 	report := newReport(o.Classes)
 	report.Graphs = len(c.subjects)
 	for round := range mostRounds {
-		want := make([]int, len(o.Classes)) // tries of each class in this round, for each graph that has a place
+		want := make([]int, len(o.Classes)) // by class: tries in this round for each graph in which the class finds a place
 		for k := range o.Classes {
 			if missing := o.PerClass - report.Classes[k].Total(); missing > 0 {
 				places := max(c.places(k), 1)
@@ -86,12 +86,12 @@ type campaign struct {
 	subjects []*subject
 }
 
-// subject is a graph that is mutated, used by one goroutine at a time.
+// subject is a graph that is mutated. Only one goroutine uses it at a time.
 type subject struct {
 	graph         *ir.Graph
 	plain, fusing *Referee
-	has           []bool            // which classes find a place
-	seen          []map[string]bool // texts made, by class
+	has           []bool            // by class: it finds a place
+	seen          []map[string]bool // by class: the texts of the graphs made so far
 }
 
 // prepare generates the graphs, in parallel.
@@ -108,23 +108,23 @@ func (c *campaign) prepare() error {
 			if i%2 == 1 {
 				store(g)
 			}
-			if i%9 == 4 { // a serial encoder's, whose barriers say nothing
+			if i%9 == 4 { // a graph of a serial encoder, whose barriers mean nothing
 				g.SetOrdering(ir.Serial)
 				loosen(rng, g)
 			}
-			if i%7 == 6 { // a recording that waits between replays
+			if i%7 == 6 { // a recording whose host waits between replays
 				dropWraparound(rng, g)
 			}
 		} else {
 			g = c.Also[i-c.Graphs].Clone()
 			g.Source = nil
 			if Judge(g, g, Options{Replays: Waited, Valuations: 2}).Verdict != Harmless {
-				PlaceBarriers(g) // a racy recording: no mutation of it can be blamed
+				PlaceBarriers(g) // a racy recording gets barriers, because nothing can be held against mutations of a racy graph
 			}
 		}
 		o := c.Judge
 		if len(g.Nodes) > 25 {
-			o.Valuations = 2 // a transformer layer
+			o.Valuations = 2 // a transformer layer is slow to judge
 		}
 		s := &subject{graph: g, plain: NewReferee(g, o), seen: make([]map[string]bool, len(c.Classes))}
 		o.Terms = true
@@ -132,7 +132,7 @@ func (c *campaign) prepare() error {
 		rng := rand.New(rand.NewPCG(c.Seed^1, uint64(i)))
 		for k, m := range c.Classes {
 			_, ok := m.Apply(rng, g)
-			for n := 0; n < 3 && !ok && !m.Fuses; n++ { // after a rewrite, perhaps
+			for n := 0; n < 3 && !ok && !m.Fuses; n++ { // perhaps after a rewrite
 				if h := g.Clone(); honestOrder(rng, h) && h.Check() == nil {
 					_, ok = m.Apply(rng, h)
 				}
@@ -149,8 +149,8 @@ func (c *campaign) prepare() error {
 	return nil
 }
 
-// order places the barriers of generated graph i. Every fifth is given arguments in
-// memory before.
+// order places the barriers of generated graph i. Every fifth graph first gets
+// arguments in memory.
 func (c *campaign) order(rng *rand.Rand, i int, g *ir.Graph) error {
 	if h := g.Clone(); i%5 == 3 && giveArguments(rng, h, c.Judge) {
 		*g = *h
@@ -159,7 +159,7 @@ func (c *campaign) order(rng *rand.Rand, i int, g *ir.Graph) error {
 	return nil
 }
 
-// store writes down the effects of the dispatches of builtin kernels.
+// store stores the effects of the dispatches of builtin kernels.
 func store(g *ir.Graph) {
 	for _, n := range g.Nodes {
 		if d, ok := n.(*ir.Dispatch); ok && g.Kernels[d.Kernel].Library.Kind == ir.Builtin {
@@ -170,7 +170,7 @@ func store(g *ir.Graph) {
 	}
 }
 
-// each calls f with every index of a subject, on the campaign's workers.
+// each calls f with the index of every subject, on the campaign's workers.
 func (c *campaign) each(f func(i int)) {
 	next := make(chan int)
 	var wait sync.WaitGroup
@@ -188,7 +188,7 @@ func (c *campaign) each(f func(i int)) {
 	wait.Wait()
 }
 
-// places counts the graphs in which a class finds a place.
+// places returns in how many graphs a class finds a place.
 func (c *campaign) places(class int) (n int) {
 	for _, s := range c.subjects {
 		if s.has[class] {
@@ -198,7 +198,7 @@ func (c *campaign) places(class int) (n int) {
 	return n
 }
 
-// round makes want mutations of each class out of every graph.
+// round makes want[class] mutations of each class from every graph.
 func (c *campaign) round(round int, want []int) [][]testCase {
 	out := make([][]testCase, len(c.subjects))
 	c.each(func(i int) {
@@ -218,7 +218,7 @@ func (c *campaign) round(round int, want []int) [][]testCase {
 	return out
 }
 
-// rewrites are what a mutation may be made after.
+// rewrites are the honest rewrites after which a mutation may be made.
 var rewrites = []func(*rand.Rand, *ir.Graph) bool{honestBarriers, honestEdges, honestOrder, honestRename, honestAll}
 
 func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testCase, bool) {
@@ -230,7 +230,7 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 		}
 	}
 	after, ok := m.Apply(rng, from)
-	if !ok && from != s.graph { // a graph of edges has no barriers to drop
+	if !ok && from != s.graph { // a graph ordered by edges has no barriers to drop
 		after, ok = m.Apply(rng, s.graph)
 	}
 	if !ok {
@@ -248,7 +248,8 @@ func (c *campaign) try(rng *rand.Rand, s *subject, class int, m Mutation) (testC
 	}
 	x.judgement = referee.Judge(after)
 	if !m.Fuses && x.judgement.Verdict == Harmful && len(s.graph.Kernels) > 0 {
-		// What only terms show to be equal is no example of a harmful change.
+		// A change that only terms show to be harmless is no example of a harmful
+		// change.
 		if j := s.fusing.Judge(after); j.Verdict == Harmless {
 			x.judgement = Judgement{Verdict: Undecided, Reason: "equal by the terms of its kernels; otherwise " + x.judgement.Reason, Replays: j.Replays}
 		}
@@ -278,7 +279,7 @@ type testCase struct {
 	after     string
 }
 
-// label is the row of the report that a case belongs to.
+// label returns the row of the report that a case counts in.
 func (x testCase) label() Label {
 	switch {
 	case x.judgement.Verdict == Harmless && len(x.judgement.Remarks) > 0:
@@ -291,7 +292,7 @@ func (x testCase) label() Label {
 	return UndecidedLabel
 }
 
-// byText orders examples by size, then by text.
+// byText orders examples by size, and then by text.
 func byText(a, b Example) int {
 	if n := len(a.Before) + len(a.After) - len(b.Before) - len(b.After); n != 0 {
 		return n

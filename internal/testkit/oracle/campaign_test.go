@@ -14,7 +14,7 @@ import (
 
 var perClass = flag.Int("oracle.perclass", 30, "mutations of each class in TestCampaign")
 
-// byText is a prover that accepts what prints alike.
+// byText is a prover that accepts a graph with the same text.
 func byText(before, after *ir.Graph) (oracle.Answer, string) {
 	if text(before) == text(after) {
 		return oracle.Accepted, ""
@@ -22,8 +22,8 @@ func byText(before, after *ir.Graph) (oracle.Answer, string) {
 	return oracle.Refused, "the texts differ"
 }
 
-// The campaign's promises: enough of every class, of both verdicts, the same
-// each time; what an honest optimizer does is harmless.
+// A campaign tries enough mutations of every class and both verdicts, gives the same
+// report each time, and finds what an honest optimizer does harmless.
 func TestCampaign(t *testing.T) {
 	start := time.Now()
 	o := oracle.CampaignOptions{Graphs: 80, PerClass: *perClass, Seed: 1, Also: recordedGraphs(t)}
@@ -60,7 +60,7 @@ func TestCampaignCatches(t *testing.T) {
 	require.Greater(t, len(missed), 35)
 }
 
-// The report depends on the options, not on who works when.
+// The report depends on the options only, not on which worker does what.
 func TestCampaignIsDeterministic(t *testing.T) {
 	o := oracle.CampaignOptions{Graphs: 8, PerClass: 4, Seed: 3, Workers: 1}
 	a, err := oracle.Campaign(o, byText)
@@ -72,8 +72,8 @@ func TestCampaignIsDeterministic(t *testing.T) {
 	require.Equal(t, a, b)
 }
 
-// A norm and a product are one norm with a weight, if nothing comes between;
-// by terms, not by tokens alone.
+// A norm and a product equal one norm with a weight if nothing comes between; the judge
+// sees that by terms, not by tokens alone.
 func TestTerms(t *testing.T) {
 	recorded := recordedGraphs(t)
 	at := slices.IndexFunc(recorded, func(g *ir.Graph) bool { return g.Name == "norm_residual" })

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// What a dispatch of a declared kernel stores about its effects may be absent
-// or too wide, not too narrow.
+// The effects that a dispatch of a declared kernel stores may be absent or too wide,
+// but not too narrow.
 func TestStoredEffects(t *testing.T) {
 	before := recorded.Graph(t, "norm_residual")
 	for _, n := range before.Nodes {

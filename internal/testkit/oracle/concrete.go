@@ -19,10 +19,10 @@ func runs(g *ir.Graph) bool {
 	return !slices.ContainsFunc(g.Kernels, func(k ir.Kernel) bool { return k.Library.Kind != ir.Builtin || cpu.Lookup(k.Function) == nil })
 }
 
-// SameBits runs two graphs of one interface on the CPU, in written order, on the
-// same random inputs, for three replays of each valuation, and reports whether
-// every output and state is the same bit for bit. It sees what tokens do not: a
-// constant of a kernel that changes nothing for the arguments at hand.
+// SameBits runs two graphs with the same interface on the CPU, in written order, on the
+// same random inputs, for three replays of each valuation, and reports whether every
+// output and state is the same bit for bit. It sees what tokens do not show: that a
+// constant of a kernel makes no difference for the arguments at hand.
 func SameBits(before, after *ir.Graph, o Options) (bool, error) {
 	if !runs(before) || !runs(after) {
 		return false, errors.New("the CPU does not have all kernels")
@@ -37,7 +37,7 @@ func SameBits(before, after *ir.Graph, o Options) (bool, error) {
 		}
 		b, err := results(device, after, before, v, uint64(i))
 		if none := (*meaning.Error)(nil); errors.As(err, &none) {
-			return false, nil // no replay takes it
+			return false, nil // no replay accepts these params
 		}
 		if err != nil {
 			return false, err
@@ -49,8 +49,8 @@ func SameBits(before, after *ir.Graph, o Options) (bool, error) {
 	return true, nil
 }
 
-// results runs g three times and returns every output and state after each run,
-// those of names's graph in its order.
+// results runs g three times and returns every output and state after each run, in the
+// order that they have in graph names.
 func results(device backend.Device, g, names *ir.Graph, params []uint32, seed uint64) (out []byte, err error) {
 	s, err := replay.Open(device, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	if err != nil {

@@ -28,13 +28,12 @@ const interfaceText = `
   memory %high alias %s + 8 size 16
 `
 
-// spread writes strides, "st[0:4;2@8]" for short, as mlxt does.
+// spread expands the short form of strides, st[0:4;2@8], to that of mlxt.
 var spread = strings.NewReplacer(";", "; ", "@", " x ")
 
-// write makes a graph of short lines. "f x[0:16] w[0:4] -> s[0:16]" is a
-// dispatch of kernel f that reads and must-write these ranges; "~s[0:4]" is a
-// may-write, "?" after the kernel's name leaves the effects out. Other lines are
-// in the language of mlxt.
+// write makes a graph from short lines. "f x[0:16] w[0:4] -> s[0:16]" is a dispatch of
+// kernel f that reads and must-writes these ranges; "~s[0:4]" is a may-write; "?" after
+// the kernel's name leaves the effects out. All other lines are mlxt.
 func write(t testing.TB, decls, body string) *ir.Graph {
 	var b, nodes strings.Builder
 	kernels := map[string]bool{}
@@ -95,7 +94,7 @@ func write(t testing.TB, decls, body string) *ir.Graph {
 	return m.Graphs[0]
 }
 
-// chain is x → s → y, closed by a barrier for the next replay.
+// chain is x → s → y, with a barrier at the end for the next replay.
 const chain = `
 f x[0:16] -> s[0:16]
 barrier
@@ -432,7 +431,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// The order of replays and the reach of an event are what the options say.
+// The order of replays, and what an event orders, are as the options say.
 func TestOptions(t *testing.T) {
 	b := write(t, interfaceText, chain)
 	open := write(t, interfaceText, strings.TrimSuffix(chain, "\nbarrier"))
@@ -449,14 +448,15 @@ func TestOptions(t *testing.T) {
 	} {
 		require.Equal(t, x.want, oracle.Judge(b, x.g, x.o).Verdict, "%+v", x.o)
 	}
-	// A recording that races between streamed replays says nothing about them.
+	// If a recording races between streamed replays, races there cannot be held against
+	// its rewrites.
 	j := oracle.Judge(open, open, oracle.Options{})
 	require.Equal(t, oracle.Harmless, j.Verdict, j.Reason)
 	require.Equal(t, oracle.Waited, j.Replays)
 	require.Equal(t, oracle.Streamed, oracle.Judge(b, open, oracle.Options{}).Replays)
 }
 
-// Everything that the host sees must stay.
+// Everything that the host sees must stay the same.
 func TestInterface(t *testing.T) {
 	b := write(t, interfaceText, chain)
 	for _, x := range []struct{ old, new string }{
@@ -482,7 +482,7 @@ func TestInterface(t *testing.T) {
 		{"require $pos + $n <= 3", "require $n + $pos <= 3\n  require $pos + $n <= 3"},
 		{"= fill 0x00000000", "= zero"},
 	} {
-		if x.new == "= zero" { // the same bytes, said otherwise
+		if x.new == "= zero" { // the same bytes, expressed in another way
 			g := b.Clone()
 			id, _ := g.MemoryNamed("st")
 			g.Memories[id].Init = ir.Init{Kind: ir.InitBlob, Blob: ir.NewBlob(make([]byte, 16))}
@@ -514,7 +514,7 @@ graph g {
 	}
 	before := m.Graphs[0]
 	after := before.Clone()
-	after.Nodes = append(after.Nodes[:1], after.Nodes[2:]...) // the barrier between them
+	after.Nodes = append(after.Nodes[:1], after.Nodes[2:]...) // drop the barrier between the two commands
 	j := oracle.Judge(before, after, oracle.Options{})
 	fmt.Println(j.Verdict)
 	fmt.Println(j.Reason)

@@ -13,13 +13,12 @@ type race struct {
 	on   []addr
 }
 
-// explore runs the executions that a schedule allows, until check says stop.
+// explore runs the executions that a schedule allows, until check returns false.
 //
-// Commands that do not conflict commute, so that two extensions which order
-// every race alike have one outcome: trying each orientation of the races tries
-// every extension. Past the limit, each race is turned round alone, and a few
-// random extensions are tried. Then the commands of each race are run byte by
-// byte through one another.
+// Commands that do not conflict commute, so two orders that order every race alike have
+// the same outcome, and trying both orders of all races covers every order. If there
+// are too many races, each is turned around alone, and a few random orders are tried.
+// Finally the commands of each race are interleaved byte by byte.
 func (j *judgeRun) explore(m *machine, xs []*instance, s *schedule, assumed [][2]int, check func(how func() string, got outcome) bool) {
 	replays := 0
 	for _, x := range xs {
@@ -36,7 +35,7 @@ func (j *judgeRun) explore(m *machine, xs []*instance, s *schedule, assumed [][2
 		}
 		return es
 	}
-	// An assumption that after's own order contradicts is void.
+	// An assumption that contradicts after's own order is void.
 	var extra [][2]int
 	for _, e := range assumed {
 		if !s.after[e[1]][e[0]] && !s.after[e[0]][e[1]] {
@@ -95,7 +94,7 @@ func (j *judgeRun) explore(m *machine, xs []*instance, s *schedule, assumed [][2
 	}
 	for range j.o.Random {
 		if len(races) == 0 {
-			return // every order that s allows is a swap of commands that commute
+			return // all orders that s allows differ only in commands that commute
 		}
 		if !check(said("in a random order"), m.run(whole(s.extension(extra, randomly(j.rng))), replays)) {
 			return
@@ -124,10 +123,10 @@ func (j *judgeRun) explore(m *machine, xs []*instance, s *schedule, assumed [][2
 	}
 }
 
-// interleavings are ways to run two commands at once: both read before either
-// writes; one writes between two halves of the other's writes; one runs between
-// two halves of the other's reads. Halves are every other shared byte, and the
-// first ones.
+// interleavings returns ways to run two commands at the same time: both read before
+// either writes; one writes between two halves of the other's writes; one runs between
+// two halves of the other's reads. The halves are every other shared byte, and the
+// first half of them.
 func interleavings(a, b *instance, on []addr) (out [][]event) {
 	index := map[addr]int{}
 	for i, x := range on {

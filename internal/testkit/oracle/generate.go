@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// word is the size in bytes of everything that generated graphs touch.
+// word is the size in bytes of all elements in generated graphs.
 const word = 4
 
 // generator draws a graph; see [Generate].
@@ -17,30 +17,29 @@ type generator struct {
 	rng     *rand.Rand
 	b       *ir.Builder
 	params  []ir.ParamID // pos and n, or none
-	mems    []ir.MemID   // what views may name, aliases too
+	mems    []ir.MemID   // the memories that views may name, aliases included
 	defined []ir.View    // what a command may read
 	kernels map[string]ir.KernelID
-	unknown bool // one dispatch is of unknown effects
-	fusible bool // norms under a weight of ones, and products of their results
+	unknown bool // one dispatch has unknown effects
+	fusible bool // there are norms with a weight of ones, and products of their results
 	one     ir.MemID
 	two     ir.MemID
-	pending []func() // products that are to come
+	pending []func() // products that are still to be added
 }
 
-// Generate draws a graph of 4 to 12 commands over small memories: aliases,
-// partial overlaps, may-writes and atomics, strided effects, a cache written at
-// a param, states read before they are written, several command buffers, and
-// now and then a dispatch of unknown effects. order places its barriers; now and then
-// edges take their place. The
-// result is free of races as [Judge] sees them, with replays as o says, and none
-// of its results depends on undefined bytes.
+// Generate draws a graph of 4 to 12 commands over small memories. It has aliases,
+// partial overlaps, may-writes and atomics, strided effects, a cache that is written at
+// a param, states that are read before they are written, several command buffers, and
+// sometimes a dispatch of unknown effects. order places its barriers; sometimes edges
+// take their place. The result has no race in the sense of [Judge], with replays
+// ordered as o says, and none of its results depends on undefined bytes.
 func Generate(rng *rand.Rand, o Options, order func(*ir.Graph) error) (*ir.Graph, error) {
 	for range 200 {
 		x := &generator{rng: rng, b: ir.NewBuilder("g"), kernels: map[string]ir.KernelID{}, unknown: rng.IntN(4) == 0, fusible: rng.IntN(3) == 0}
 		x.unknown = x.unknown && !x.fusible
 		g, err := x.graph()
 		if err != nil || Undefined(g, o) != "" {
-			continue // a view left its memory, say
+			continue // for example, a view left its memory
 		}
 		if err := order(g); err != nil {
 			return nil, fmt.Errorf("placing barriers: %w", err)
@@ -56,17 +55,16 @@ func Generate(rng *rand.Rand, o Options, order func(*ir.Graph) error) (*ir.Graph
 	return nil, fmt.Errorf("no sound graph in 200 tries")
 }
 
-// Sound reports whether a graph is free of races, within a replay and around
-// the cycle of replays as o orders them, for all values of the params that o
-// looks at.
+// Sound reports whether a graph has no race, within a replay or from one replay to the
+// next as o orders them, for all values of the params that o looks at.
 func Sound(g *ir.Graph, o Options) bool {
 	o.setDefaults()
 	return len(racesOf(newBareLowerer(g), valuations(g, o.Valuations, rand.New(rand.NewPCG(o.Seed, 1))), o, 0)) == 0
 }
 
-// Close makes a graph whose replays may follow one another, if it is free of
-// races otherwise: by a barrier at its end, then by ordering its commits, then
-// by one more commit.
+// Close makes it possible for replays of a graph to follow one another, if it has no
+// other races: by a barrier at its end, or else by ordering its commits, or else by one
+// more commit.
 func Close(g *ir.Graph, o Options) bool {
 	if Sound(g, o) {
 		return true
@@ -87,8 +85,8 @@ func Close(g *ir.Graph, o Options) bool {
 	return Sound(g, o)
 }
 
-// bareCommit tries to put a commit that orders nothing where nothing needs an
-// order across it.
+// bareCommit tries to put a commit that orders nothing where no order across it is
+// needed.
 func bareCommit(rng *rand.Rand, g *ir.Graph, o Options) {
 	for _, at := range rng.Perm(len(g.Nodes))[:min(8, len(g.Nodes))] {
 		old := g.Nodes
@@ -148,7 +146,7 @@ func (x *generator) graph() (*ir.Graph, error) {
 	for len(x.pending) > 0 {
 		x.product()
 	}
-	if x.chance(2) { // keeps what was computed last alive
+	if x.chance(2) { // keeps the last results alive
 		k := x.kernel("sum", deviceArg(0, "a", ir.ReadArg), deviceArg(1, "b", ir.ReadArg), deviceArg(2, "c", ir.ReadArg), deviceArg(3, "dst", ir.WriteArg))
 		e := &ir.Effects{Complete: true}
 		var bs []ir.Binding
@@ -174,8 +172,8 @@ func (x *generator) graph() (*ir.Graph, error) {
 	return b.Graph()
 }
 
-// carry carries the last bytes of the output, which are always written, to the input
-// or the state.
+// carry carries the last bytes of the output, which are always written, to the input or
+// to the state.
 func (x *generator) carry(in, st, out ir.MemID) {
 	for _, m := range []ir.MemID{in, st, out} {
 		x.b.Unfinished().Memories[m].DType = ir.U8
@@ -190,7 +188,7 @@ func (x *generator) carry(in, st, out ir.MemID) {
 	x.b.Carry(dst, ir.ViewOf(out, 8*word, 2*word), "")
 }
 
-// at is c + p·pos + q·n (times on), as far as there are params.
+// at returns c + p·pos + q·n, times on, or c if there are no params.
 func (x *generator) at(c, p, q, on int64) ir.Affine {
 	if x.params == nil {
 		return ir.Const(c)
@@ -216,10 +214,10 @@ func (x *generator) somewhere() ir.View {
 	return ir.ViewOf(m, word*x.rng.Int64N(words-n+1), word*n)
 }
 
-// readable draws a defined view; of length n if n is not 0.
+// readable draws a defined view, of length n unless n is 0.
 func (x *generator) readable(n int64) ir.View {
 	for range 50 {
-		// What was written last is read more often.
+		// Later writes are read more often.
 		i := max(x.rng.IntN(len(x.defined)), x.rng.IntN(len(x.defined)))
 		v := x.defined[i]
 		if v.Len.IsConst() && v.Len.Const > n && (n > 0 || x.chance(3)) { // a part of it
@@ -231,7 +229,7 @@ func (x *generator) readable(n int64) ir.View {
 			v.Len = ir.Const(k)
 		}
 		if n == 0 || v.Len.Equal(ir.Const(n)) {
-			if x.chance(3) { // the same bytes under another name
+			if x.chance(3) { // name the same bytes through an alias
 				root, off := x.b.Unfinished().Root(v.Mem)
 				v.Mem, v.Off = root, v.Off.AddConst(off)
 			}
@@ -241,8 +239,8 @@ func (x *generator) readable(n int64) ir.View {
 	return ir.ViewOf(0, 0, max(n, word))
 }
 
-// apart draws a view to write that meets none of the others, whatever the
-// params: their roots differ, or their hulls.
+// apart draws a view to write that shares no byte with the others, whatever the params:
+// their root memories differ, or their hulls do not meet.
 func (x *generator) apart(others ...ir.View) ir.View {
 	g := x.b.Unfinished()
 	for {
@@ -267,7 +265,7 @@ func separate(g *ir.Graph, a, b ir.View) bool {
 	return ok1 && x <= 0 || ok2 && y <= 0
 }
 
-// kernel returns a foreign kernel of the given name, or a builtin one.
+// kernel returns a kernel of that name, builtin or without declaration.
 func (x *generator) kernel(name string, args ...ir.Arg) ir.KernelID {
 	id, ok := x.kernels[name]
 	if ok {
@@ -333,7 +331,7 @@ func (x *generator) command() {
 		x.dispatch(k, &ir.Effects{Complete: true, Reads: []ir.Region{p.Contiguous(), q.Contiguous()}, Writes: []ir.Write{{Region: dst.Contiguous(), Must: true}}},
 			ir.BufferArg(0, p), ir.BufferArg(1, q), ir.BufferArg(2, dst), value)
 		x.defined = append(x.defined, dst)
-	case kind <= 10: // dst may change
+	case kind <= 10: // dst may keep old bytes
 		k := x.kernel("scatter", deviceArg(0, "src", ir.ReadArg), deviceArg(1, "dst", ir.ReadWriteArg))
 		dst := x.readable(0)
 		for x.b.Unfinished().Memories[dst.Mem].Kind.ReadOnly() {
@@ -390,8 +388,8 @@ func (x *generator) command() {
 	}
 }
 
-// norm adds a norm under a weight of ones (now and then of twos), whose product
-// with a scale comes later.
+// norm adds a norm with a weight of ones (sometimes of twos). Its product with a scale
+// comes later.
 func (x *generator) norm() {
 	b := x.b
 	axis, rows := int64(2+2*x.rng.IntN(2)), int64(1+x.rng.IntN(2))
@@ -458,7 +456,7 @@ func (x *generator) norm() {
 	})
 }
 
-// product adds the oldest product that is to come.
+// product adds the oldest product that is still to be added.
 func (x *generator) product() {
 	f := x.pending[0]
 	x.pending = x.pending[1:]

@@ -8,11 +8,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// This file rewrites graphs as an honest optimizer does, by the judge's own
-// lowering and nothing else: what it makes should be harmless, and is judged
-// all the same.
+// This file rewrites graphs as an honest optimizer does, based only on the judge's own
+// lowering. What it makes should be harmless, and is judged like everything else.
 
-// honest is a mutation that looks for a rewrite that keeps the meaning.
+// honest returns a mutation that makes a rewrite which keeps the meaning.
 func honest(name string, edit func(*rand.Rand, *ir.Graph) bool) Mutation {
 	m := mutation(name, edit)
 	m.Honest = true
@@ -22,13 +21,13 @@ func honest(name string, edit func(*rand.Rand, *ir.Graph) bool) Mutation {
 // world is a graph with its commands for every valuation of the params.
 type world struct {
 	g     *ir.Graph
-	at    []int        // of the commands in g.Nodes
-	by    [][]*command // by valuation, then command
-	whole bool         // by holds every valuation that there is
-	unit  int64        // of every boundary
+	at    []int        // the positions of the commands in g.Nodes
+	by    [][]*command // by valuation, then by command
+	whole bool         // `by` holds every valuation that there is
+	unit  int64        // divides every boundary
 }
 
-// mostValuations bounds what a world looks at; past it, ranges that depend on
+// mostValuations bounds what a world looks at. If there are more, ranges that depend on
 // params are taken to conflict.
 const mostValuations = 12
 
@@ -36,7 +35,7 @@ func newWorld(g *ir.Graph) *world {
 	x := &world{g: g, at: indices(g, isCommand)}
 	vs := valuations(g, mostValuations+1, rand.New(rand.NewPCG(1, 1)))
 	x.whole = len(vs) > 0 && len(vs) <= mostValuations
-	if len(vs) == 0 { // no values are allowed: any will do
+	if len(vs) == 0 { // no values are admitted, so any will do
 		vs = [][]uint32{make([]uint32, len(g.Params))}
 	}
 	l := newBareLowerer(g)
@@ -49,8 +48,8 @@ func newWorld(g *ir.Graph) *world {
 	return x
 }
 
-// conflict reports whether two commands conflict for some values of the params,
-// the same ones in both or, across replays, any.
+// conflict reports whether two commands conflict for some values of the params: the
+// same values for both or, with across, any values for each.
 func (x *world) conflict(i, j int, across bool) bool {
 	if !x.whole && (moves(x.g.Nodes[x.at[i]]) || moves(x.g.Nodes[x.at[j]])) {
 		return true
@@ -87,9 +86,9 @@ func moves(n ir.Node) bool {
 	return false
 }
 
-// closed reports that no command of a replay conflicts with one of the next
-// that only an order around the cycle could keep apart. The commands of the list
-// must be ordered otherwise.
+// closed reports that no command of a replay conflicts with one of the next replay,
+// other than what the graph's own order keeps apart. Within a replay everything must be
+// ordered.
 func (x *world) closed() bool {
 	rel := happensBefore(x.g, 3, Options{})
 	n := len(x.at)
@@ -105,9 +104,9 @@ func (x *world) closed() bool {
 	return true
 }
 
-// PlaceBarriers drops every barrier, makes every commit an event, and places
-// barriers where a command conflicts with one since the last mark; one more at
-// the end where the next replay needs it.
+// PlaceBarriers drops every barrier, makes every commit an event, and places a barrier
+// wherever a command conflicts with one since the last mark, and one more at the end if
+// the next replay needs it.
 func PlaceBarriers(g *ir.Graph) {
 	g.SetOrdering(ir.ByBarriers)
 	x := newWorld(g)
@@ -150,7 +149,7 @@ func honestBarriers(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// honestOrder draws an order of the commands that keeps conflicting ones in
+// honestOrder draws an order of the commands in which conflicting commands keep their
 // order, cuts it into command buffers at random, and places barriers.
 func honestOrder(rng *rand.Rand, g *ir.Graph) bool {
 	g.SetOrdering(ir.ByBarriers)
@@ -194,7 +193,7 @@ func honestOrder(rng *rand.Rand, g *ir.Graph) bool {
 	return n > 1
 }
 
-// cellsOf calls yield with each cell of areas, unit bytes long, but for those of
+// cellsOf calls yield with each cell, of unit bytes, of the areas, except for cells of
 // weights, which nothing changes.
 func (x *world) cellsOf(areas []area, yield func(byteAt)) {
 	for _, a := range areas {
@@ -209,8 +208,8 @@ func (x *world) cellsOf(areas []area, yield func(byteAt)) {
 	}
 }
 
-// dead lists the commands none of whose bytes an output, a state or a living
-// command ever sees, for any value of the params.
+// dead lists the commands whose bytes are never seen by an output, a state or a live
+// command, for any value of the params.
 func (x *world) dead() (out []int) {
 	needed := make([]bool, len(x.at))
 	for _, cs := range x.by {
@@ -221,7 +220,7 @@ func (x *world) dead() (out []int) {
 			lives := everything || c.unknown
 			x.cellsOf(c.writes, func(p byteAt) {
 				switch x.g.Memories[p.mem].Kind {
-				case ir.Output, ir.State, ir.Input: // what is written to an input is carried to it
+				case ir.Output, ir.State, ir.Input: // what is carried to an input is seen by the next replay
 					v, known := live[p]
 					lives = lives || v || !known
 				default:
@@ -256,7 +255,7 @@ func honestDead(rng *rand.Rand, g *ir.Graph) bool {
 	if len(dead) == 0 {
 		return false
 	}
-	if rng.IntN(2) == 0 { // not all of them, but the last ones first: an earlier one may feed it
+	if rng.IntN(2) == 0 { // drop only some, the last ones first, because an earlier command may feed a later one
 		dead = dead[rng.IntN(len(dead)):]
 	}
 	for _, i := range slices.Backward(dead) {
@@ -268,17 +267,17 @@ func honestDead(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// value is a contiguous constant range of scratch that a command writes whole,
-// and the commands that touch it until it is written whole anew.
+// value is a constant range of scratch memory that a command writes as a whole, with
+// the commands that touch it until it is written as a whole again.
 type value struct {
 	root   ir.MemID
 	lo, hi int64
-	users  []int // commands, ascending, the writer first
-	last   int   // the command before which something else may lie there
+	users  []int // the commands, ascending, the writer first
+	last   int   // the command before which other contents may take the place
 }
 
-// values lists the values of scratch of which nothing but wholes and parts are
-// named.
+// values lists those values in scratch memory of which commands name the whole or parts
+// only.
 func (x *world) values() (out []value) {
 	for i, at := range x.at {
 		v, ok := writtenScratch(x.g, x.g.Nodes[at])
@@ -335,7 +334,7 @@ func touches(areas []area, u value) bool {
 	return false
 }
 
-// covers reports a must-write of all of u in one run.
+// covers reports whether there is a must-write of all of u in one run.
 func covers(areas []area, u value) bool {
 	for _, a := range areas {
 		for _, r := range a.runs {
@@ -347,7 +346,8 @@ func covers(areas []area, u value) bool {
 	return false
 }
 
-// inViews reports that a view holds whatever a command touches of u.
+// inViews reports whether everything that a command touches of u lies in one of its
+// views.
 func inViews(n ir.Node, c *command, u value) bool {
 	for _, as := range [2][]area{c.reads, c.writes} {
 		for _, a := range as {
@@ -359,13 +359,13 @@ func inViews(n ir.Node, c *command, u value) bool {
 	return true
 }
 
-// busy reports whether the bytes [lo, hi) of root are touched by a command that
-// u outlives, or hold something that is read after u has lain there.
+// busy reports whether bytes [lo, hi) of root are touched by a command during the life
+// of u, or hold something that is read after u has lain there.
 func (x *world) busy(u value, root ir.MemID, lo, hi int64) bool {
 	there := value{root: root, lo: lo, hi: hi}
 	last := u.users[len(u.users)-1]
 	for _, cs := range x.by {
-		gone := false // what lay there before is written whole before it is read
+		gone := false // the old contents are written anew, as a whole, before they are read
 		for k := u.users[0]; k < len(cs); k++ {
 			if cs[k].unknown {
 				return true
@@ -385,7 +385,7 @@ func (x *world) busy(u value, root ir.MemID, lo, hi int64) bool {
 	return false
 }
 
-// moveValue puts u at byte off of the memory to.
+// moveValue moves u to byte off of memory `to`.
 func (x *world) moveValue(u value, to ir.MemID, off int64) {
 	for _, k := range u.users {
 		n := x.g.Nodes[x.at[k]]
@@ -408,8 +408,8 @@ func (x *world) moveValue(u value, to ir.MemID, off int64) {
 	}
 }
 
-// honestRename moves values of scratch into fresh bytes or where nothing lives,
-// and places barriers anew.
+// honestRename moves values of scratch memory into new memory or to where nothing
+// lives, and places barriers anew.
 func honestRename(rng *rand.Rand, g *ir.Graph) bool {
 	done := false
 	for range 1 + rng.IntN(3) {
@@ -438,8 +438,8 @@ func honestRename(rng *rand.Rand, g *ir.Graph) bool {
 	return done
 }
 
-// placeFor draws a place in scratch for u that is free while u lives, or one
-// that is not.
+// placeFor draws a place in scratch memory for u which is free while u lives or, with
+// live, one that is not.
 func (x *world) placeFor(rng *rand.Rand, u value, live bool) (ir.MemID, int64, bool) {
 	type spot struct {
 		m   ir.MemID
@@ -463,8 +463,8 @@ func (x *world) placeFor(rng *rand.Rand, u value, live bool) (ir.MemID, int64, b
 	return s.m, s.off, ok
 }
 
-// renameLive moves a value to where something else lives, barriers as they
-// should be.
+// renameLive moves a value to where another value lives, and places barriers correctly
+// for that.
 func renameLive(rng *rand.Rand, g *ir.Graph) bool {
 	x := newWorld(g)
 	u, ok := pick(rng, x.values())
@@ -482,7 +482,7 @@ func renameLive(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// honestAll does some of everything.
+// honestAll applies all honest rewrites, one after another.
 func honestAll(rng *rand.Rand, g *ir.Graph) bool {
 	done := false
 	if rng.IntN(2) == 0 {

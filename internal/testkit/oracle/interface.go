@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// interfaceDifference says in words how what the host sees of b differs from a,
-// or "". Aliases are names inside a graph: their places show in what commands
-// touch. Argument memory is another place for inline arguments.
+// interfaceDifference says how what the host sees of b differs from a, or "" if it does
+// not. Aliases are names inside a graph; where they lie shows in what commands touch.
+// Argument memory is another way to pass inline arguments.
 func interfaceDifference(a, b *ir.Graph) string {
 	if d := paramDifference(a, b); d != "" {
 		return d
@@ -44,7 +44,7 @@ func interfaceDifference(a, b *ir.Graph) string {
 			return fmt.Sprintf("%%%s is %s aligned to %d, was %s aligned to %d", m.Name, n.Storage, n.Align, m.Storage, m.Align)
 		}
 	}
-	for i := range b.Memories { // in order, for the same reason every time
+	for i := range b.Memories { // in order, so that the reason is the same every time
 		if m := &b.Memories[i]; other[m.Name] == m {
 			return fmt.Sprintf("%s %%%s is new", m.Kind, m.Name)
 		}
@@ -71,7 +71,7 @@ func paramDifference(a, b *ir.Graph) string {
 	return ""
 }
 
-// constraintTexts is the set of constraints, independent of the order of params.
+// constraintTexts returns the set of constraints, independent of the order of params.
 func constraintTexts(g *ir.Graph) []string {
 	var out []string
 	for _, c := range g.Constraints {
@@ -86,7 +86,7 @@ func constraintTexts(g *ir.Graph) []string {
 	return slices.Compact(out)
 }
 
-// mostContents bounds what sameContents generates to compare.
+// mostContents bounds how many bytes sameContents generates for a comparison.
 const mostContents = 1 << 20
 
 func sameContents(a, b *ir.Memory) bool {

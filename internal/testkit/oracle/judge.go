@@ -8,42 +8,41 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Verdict is what became of a graph's meaning.
+// Verdict says what a change did to the meaning of a graph.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Harmless  Verdict = iota // no execution that was tried gives another result
 	Harmful                  // some execution gives another result, or the interface differs
-	Undecided                // the results differ where before's meaning is not defined
+	Undecided                // the results differ only where the meaning of before is not defined
 )
 
 func (v Verdict) String() string { return [...]string{"harmless", "harmful", "undecided"}[v] }
 
-// Judgement is a verdict and its reason.
+// Judgement is a verdict with its reason.
 type Judgement struct {
 	Verdict Verdict
 	Reason  string // empty for a harmless change
-	// Remarks say what a stricter judge would hold against a harmless change: a
-	// race whose outcomes are all equal, a dispatch without an image that does
-	// nothing, a claim that is too wide.
+	// Remarks list what a stricter judge would hold against a harmless change: a race
+	// whose outcomes are all equal, a dispatch without an image that has no effect,
+	// stored effects that are too wide.
 	Remarks []string
-	// Replays is how consecutive replays were ordered: as asked, or Waited where
-	// before itself races between streamed replays, so that nothing can be held
+	// Replays says how consecutive replays were ordered: as asked or, if before itself
+	// races between streamed replays, Waited. In that case no such race can be held
 	// against after.
 	Replays Order
 }
 
-// Order of consecutive replays.
+// Order is the order of consecutive replays.
 type Order uint8
 
-// The orders.
+// The possible orders.
 const (
-	// Streamed replays follow one another in one stream of command buffers: the
-	// end of a graph is no commit, so a barrier there orders the next replay
-	// after this one. The list of a graph is a cycle.
+	// Streamed replays follow one another in one stream of command buffers. The end of
+	// a graph is no commit, so a barrier there orders the next replay after this one.
 	Streamed Order = iota
-	// Committed replays end in a bare commit, which orders nothing.
+	// Committed replays end in a commit that orders nothing.
 	Committed
 	// Waited replays begin when the one before has ended.
 	Waited
@@ -51,19 +50,19 @@ const (
 
 func (o Order) String() string { return [...]string{"streamed", "committed", "waited"}[o] }
 
-// Options are the limits of a judgement; zero values mean the defaults.
+// Options bound what a judgement tries. Zero values mean the defaults.
 type Options struct {
 	Replays    Order
-	Count      int // replays that are run in a row, 3
-	Valuations int // of the params, 6; all of them if there are no more
-	Random     int // random extensions for each stream that has races, 2
-	Exhaustive int // races up to which every orientation is tried, 6
-	Pairs      int // races that are interleaved byte by byte, 24
+	Count      int // replays in a row; default 3
+	Valuations int // valuations of the params that are tried; default 6
+	Random     int // random orders for each stream that has races; default 2
+	Exhaustive int // number of races up to which both orders of each are tried in all combinations; default 6
+	Pairs      int // races whose commands are interleaved byte by byte; default 24
 	Seed       uint64
 
 	Equivalences []Equivalence
-	// Terms: the judge knows what the norms, products and sums of the builtin
-	// library compute, element by element, and that one times x is x.
+	// Terms lets the judge use what the norms, products and sums of the builtin library
+	// compute, element by element, and that one times x is x.
 	Terms bool
 }
 
@@ -78,11 +77,12 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Judge compares what two graphs mean. Both must have passed [ir.Graph.Check].
+// Judge decides whether after means what before means. Both must have passed
+// [ir.Graph.Check].
 func Judge(before, after *ir.Graph, o Options) Judgement { return NewReferee(before, o).Judge(after) }
 
-// Referee judges rewrites of one graph, by one goroutine at a time. It
-// remembers what that graph computes.
+// Referee judges many rewrites of one graph, and remembers what that graph computes.
+// Only one goroutine may use it at a time.
 type Referee struct {
 	o      Options
 	before *ir.Graph
@@ -90,14 +90,14 @@ type Referee struct {
 	vs     [][]uint32 // valuations of before's params
 	lower  *lowerer
 	rel    *schedule // of one replay
-	// What before's commands do, by unit and strictness, and what they make of
-	// streams, by these and the params.
+	// What before's commands do, by unit and strictness; and what before makes of
+	// streams, by unit, strictness and params.
 	machines map[machineKey]*machine
 	wants    map[string]wanted
 	unknown  bool // before has a command of unknown effects
 }
 
-// wanted is what before makes of a stream.
+// wanted is the result of before for one stream.
 type wanted struct {
 	outcome
 	values map[token]*instance // see machine
@@ -108,7 +108,7 @@ type machineKey struct {
 	strict bool
 }
 
-// NewReferee prepares to judge rewrites of before, which must have passed
+// NewReferee returns a referee for rewrites of before, which must have passed
 // [ir.Graph.Check].
 func NewReferee(before *ir.Graph, o Options) *Referee {
 	o.setDefaults()
@@ -133,7 +133,7 @@ func (r *Referee) forget() {
 // mostTokens bounds what a referee remembers.
 const mostTokens = 1 << 20
 
-// Judge compares after with the referee's graph.
+// Judge judges after, a rewrite of the referee's graph.
 func (r *Referee) Judge(after *ir.Graph) Judgement {
 	if d := interfaceDifference(r.before, after); d != "" {
 		return Judgement{Verdict: Harmful, Reason: "interface: " + d, Replays: r.o.Replays}
@@ -162,7 +162,7 @@ func hasUnknown(g *ir.Graph) bool {
 	return false
 }
 
-// judgeRun is one comparison.
+// judgeRun is one judgement.
 type judgeRun struct {
 	*Referee
 	after     *ir.Graph
@@ -204,9 +204,9 @@ func (r *Referee) judge(after *ir.Graph, strict bool) Judgement {
 	return j.out
 }
 
-// sequences are the params of consecutive replays that are tried: each
-// valuation alone; each followed by the next ones and by itself; and each pair
-// of valuations between which after races.
+// sequences returns the params of consecutive replays that are tried: each valuation
+// alone, each followed by the next ones and by itself, and each pair of valuations
+// between which after races.
 func (j *judgeRun) sequences() (out [][][]uint32) {
 	vs := j.vs
 	for i := range vs {
@@ -252,9 +252,9 @@ func (j *judgeRun) sequences() (out [][][]uint32) {
 	return out
 }
 
-// Undefined says which output or state of g depends on undefined bytes, by way
-// of commands of known effects, or "". Bytes of an output that nothing writes do
-// not count.
+// Undefined returns which output or state of g depends on undefined bytes through
+// commands of known effects, or "" if none does. Bytes of an output that nothing writes
+// do not count.
 func Undefined(g *ir.Graph, o Options) string {
 	o.setDefaults()
 	ts, l := newTokens(o.Terms), newLowerer(g)
@@ -298,7 +298,7 @@ func (j *judgeRun) remark(format string, args ...any) {
 	}
 }
 
-// stream compares the outcome after consecutive replays with the given params.
+// stream compares the outcomes of consecutive replays with the given params.
 func (j *judgeRun) stream(params [][]uint32) {
 	var cb, ca [][]*command
 	for _, v := range params {
@@ -340,7 +340,7 @@ func (j *judgeRun) stream(params [][]uint32) {
 		s = happensBefore(j.after, len(params), j.o)
 		j.schedules[len(params)] = s
 	}
-	j.ma.values = map[token]*instance{} // of the first execution
+	j.ma.values = map[token]*instance{} // the values of the first execution
 	j.explore(j.ma, xs, s, j.assume(cb, ca), func(how func() string, got outcome) bool {
 		for t, x := range j.ma.values {
 			if want.values[t] == nil {
@@ -356,7 +356,7 @@ func (j *judgeRun) stream(params [][]uint32) {
 	}
 }
 
-// unitFinder finds the greatest length that divides every boundary that it saw.
+// unitFinder finds the greatest length that divides all boundaries that it has seen.
 type unitFinder struct{ unit int64 }
 
 func (u *unitFinder) addLength(v int64) {
@@ -370,7 +370,7 @@ func (u *unitFinder) add(cs []*command, bases bool) {
 		for _, as := range [2][]area{c.reads, c.writes} {
 			for _, a := range as {
 				for _, r := range a.runs {
-					if r.bytes != "" { // no cells of a memory, but a copy fills some
+					if r.bytes != "" { // argument memory has no cells, but a copy of it fills some
 						u.addLength(int64(len(r.bytes)))
 						continue
 					}
@@ -385,7 +385,7 @@ func (u *unitFinder) add(cs []*command, bases bool) {
 	}
 }
 
-// commonUnit is the greatest length that divides every boundary of both graphs.
+// commonUnit returns the greatest length that divides every boundary of both graphs.
 func (j *judgeRun) commonUnit() int64 {
 	u := unitFinder{}
 	for _, v := range j.vs {
@@ -398,7 +398,7 @@ func (j *judgeRun) commonUnit() int64 {
 	return max(u.unit, 1)
 }
 
-// compareCommands looks for what no execution shows: claims that are false.
+// compareCommands looks for false claims, which no execution shows.
 func (j *judgeRun) compareCommands(b, a []*command) {
 	had := map[string]int{}
 	lied := map[string]bool{}
@@ -421,9 +421,9 @@ func (j *judgeRun) compareCommands(b, a []*command) {
 	}
 }
 
-// assume returns the edges that after may take from before: two commands that
-// before left unordered within one replay, one of them of unknown effects, are
-// taken not to touch the same bytes, and stand in before's order.
+// assume returns the edges that after may take from before. If before leaves two
+// commands of one replay unordered and one of them has unknown effects, they are
+// assumed not to touch the same bytes, and are ordered as before lists them.
 func (j *judgeRun) assume(cb, ca [][]*command) (edges [][2]int) {
 	if !slices.ContainsFunc(ca[0], func(c *command) bool { return c.unknown }) {
 		return nil
@@ -444,8 +444,8 @@ func (j *judgeRun) assume(cb, ca [][]*command) (edges [][2]int) {
 	return edges
 }
 
-// images pairs the commands of after with those of before that have the same
-// text, in written order.
+// images pairs commands of after with commands of before that have the same text, in
+// written order.
 func images(b, a []*command) []int {
 	places := map[string][]int{}
 	for i, c := range b {
@@ -461,8 +461,8 @@ func images(b, a []*command) []int {
 	return out
 }
 
-// compare holds an outcome against before's. It returns false once the change
-// is known to be harmful.
+// compare compares an outcome with that of before. It returns false once the change is
+// known to be harmful.
 func (j *judgeRun) compare(how func() string, unit int64, want, got outcome) bool {
 	for i, w := range want {
 		for c, t := range w.cells {

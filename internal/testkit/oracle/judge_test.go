@@ -25,8 +25,8 @@ func TestIdentityIsHarmless(t *testing.T) {
 	}
 }
 
-// Many random executions find no difference that trying the orientations of
-// the races, and of none at all, does not find.
+// Many random executions find no difference that trying both orders of each race, and
+// the written order, does not find.
 func TestRandomExecutionsAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	harmful := 0
@@ -35,7 +35,7 @@ func TestRandomExecutionsAgree(t *testing.T) {
 		o.Random = 40
 		j := oracle.Judge(g, g, o)
 		require.Equal(t, oracle.Harmless, j.Verdict, j.Reason)
-		for _, m := range oracle.Mutations[:10] { // of the order
+		for _, m := range oracle.Mutations[:10] { // those that change the order
 			h, ok := m.Apply(rng, g)
 			if !ok {
 				continue
@@ -69,7 +69,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// What is generated has each of the features that make judging hard.
+// The generated graphs have each of the features that make judging hard.
 func TestGeneratedGraphsAreVaried(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(150) {

@@ -12,12 +12,12 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// run is [lo, hi) bytes of the root memory mem.
+// run is the bytes [lo, hi) of root memory mem.
 type run struct {
 	mem    ir.MemID
 	lo, hi int64
-	// bytes are what they hold if mem is argument memory: what the host wrote for
-	// these params is all that they mean.
+	// bytes are the contents of the run if mem is argument memory. What the host wrote
+	// there for these params is all that matters.
 	bytes string
 }
 
@@ -25,8 +25,8 @@ type run struct {
 type area struct {
 	runs         []run
 	must, atomic bool
-	base         byteAt // of the view that it belongs to
-	slot         int    // of that view; −1 when no binding holds it
+	base         byteAt // where the view begins that the region belongs to
+	slot         int    // the slot of that view; −1 if no binding holds it
 }
 
 // byteAt is a byte of a root memory.
@@ -39,29 +39,29 @@ type byteAt struct {
 type command struct {
 	id     ir.ID
 	node   ir.Command
-	text   string // what it computes, without a word about where
+	text   string // what it computes, but not where
 	reads  []area
 	writes []area
-	// unknown: the effects are not complete, it may touch every memory.
+	// unknown: its effects are not complete, so it may touch every memory.
 	unknown bool
-	bound   []ir.MemID // roots that it binds or names
-	overlap string     // how what it writes overlaps what it binds, where no declaration allows that
+	bound   []ir.MemID // the root memories that it binds or names
+	overlap string     // how what it writes overlaps what it binds, if no declaration allows that
 	lie     string     // how the effects that it stores are narrower than its declaration's
 	boast   string     // how they are wider
 
 	declaredBy *declared
 	grid       [3]int64
-	given      map[uint8][]byte // inline bytes, scalars and views of argument memory, by slot
+	given      map[uint8][]byte // by slot: inline bytes, scalars and views of argument memory
 }
 
-// lowerer turns nodes of one graph into commands.
+// lowerer turns the nodes of one graph into commands.
 type lowerer struct {
 	g        *ir.Graph
 	params   []uint32
 	declared map[*ir.Dispatch]*declared
 	lowered  map[string][]*command // by the values of the params
-	bare     bool                  // nobody asks what a command computes: commands have no text
-	contents map[ir.MemID][]byte   // of argument memory with these params
+	bare     bool                  // commands get no text, because nobody asks what they compute
+	contents map[ir.MemID][]byte   // of argument memory, for the current params
 }
 
 // declared is what the declaration of a builtin kernel says about a dispatch.
@@ -92,7 +92,7 @@ func newLowerer(g *ir.Graph) *lowerer {
 	return l
 }
 
-// newBareLowerer is for those who only ask what commands touch.
+// newBareLowerer returns a lowerer for callers that only ask what commands touch.
 func newBareLowerer(g *ir.Graph) *lowerer {
 	l := newLowerer(g)
 	l.bare = true
@@ -120,7 +120,7 @@ func declaredEffects(in *decl.Instance) *declared {
 	return out
 }
 
-// commands lowers every command, in written order.
+// commands returns all commands for given params, in written order.
 func (l *lowerer) commands(params []uint32) []*command {
 	l.params = params
 	buf := make([]byte, 0, 32)
@@ -194,7 +194,7 @@ func (l *lowerer) run(root ir.MemID, lo, hi int64) run {
 	return r
 }
 
-// argument returns what an argument memory holds.
+// argument returns the contents of an argument memory.
 func (l *lowerer) argument(root ir.MemID) []byte {
 	all, ok := l.contents[root]
 	if !ok {
@@ -226,8 +226,8 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 		c.unknown = !d.Effects.Known()
 		if d.Effects != nil {
 			for _, r := range d.Effects.Reads {
-				// The bytes of a view of argument memory are part of the text, whatever the
-				// effects say of them.
+				// The bytes of a view of argument memory are part of the text, whatever
+				// the effects say of them.
 				if root, _ := l.g.Root(r.Mem); l.g.Memories[root].Kind == ir.Argument && (len(l.runs(r)) == 0 || l.holder(d, r, false) >= 0) {
 					continue
 				}
@@ -253,15 +253,15 @@ func (l *lowerer) dispatch(d *ir.Dispatch) *command {
 	return c
 }
 
-// constants adds what a kernel without declaration is given in memory as a constant to
-// what it reads: an argument, which its effects may leave out.
+// constants adds to the reads of c what a kernel without declaration is given as
+// constants in memory. These are arguments, which its effects may leave out.
 func (l *lowerer) constants(k *ir.Kernel, d *ir.Dispatch, c *command) {
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		if arg, ok := k.Arg(b.Slot); !ok || arg.Kind != ir.ConstantArg || b.Kind != ir.BindView {
 			continue
 		}
-		if root, _ := l.g.Root(b.View.Mem); l.g.Memories[root].Kind != ir.Argument { // its bytes are part of the text
+		if root, _ := l.g.Root(b.View.Mem); l.g.Memories[root].Kind != ir.Argument { // the bytes of argument memory are part of the text
 			c.reads = append(c.reads, l.view(b.View, int(b.Slot)))
 		}
 	}
@@ -275,8 +275,8 @@ func (l *lowerer) area(r slotRegion, d *ir.Dispatch) area {
 	return a
 }
 
-// holder finds the binding that a region of recorded effects belongs to: the
-// first whose view holds its first byte, those of a fitting access first.
+// holder finds the binding that a region of recorded effects belongs to: the first one
+// whose view contains its first byte, preferably one with a fitting access.
 func (l *lowerer) holder(d *ir.Dispatch, r ir.Region, write bool) int {
 	rs := l.runs(r)
 	if len(rs) == 0 {
@@ -303,9 +303,9 @@ func (l *lowerer) holder(d *ir.Dispatch, r ir.Region, write bool) int {
 	return best
 }
 
-// selfOverlap says which bytes a command of recorded effects reads and writes:
-// a kernel without a declaration promises nothing about an overlap, so the same
-// overlap must stand in both graphs. It is part of the command's text.
+// selfOverlap lists the bytes that a command of recorded effects both reads and writes.
+// A kernel without declaration promises nothing about overlaps, so the same overlap
+// must occur in both graphs. The list is part of the command's text.
 func selfOverlap(c *command) string {
 	var out []byte
 	all := slices.Concat(c.reads, c.writes)
@@ -326,8 +326,9 @@ func selfOverlap(c *command) string {
 	return string(out)
 }
 
-// compareClaim holds the effects that a dispatch of a declared kernel stores
-// against the declaration. Too narrow is a lie that a scheduler would believe.
+// compareClaim compares the effects that a dispatch of a declared kernel stores with
+// the declaration. Effects that are too narrow are a lie that a scheduler would
+// believe.
 func (l *lowerer) compareClaim(c *command, e *ir.Effects) {
 	if !e.Known() {
 		return
@@ -358,7 +359,7 @@ func (l *lowerer) compareClaim(c *command, e *ir.Effects) {
 		}
 	}
 	if slices.EqualFunc(append(claim(e.Reads), claim(slices.Concat(musts, mays))...), append(slices.Clone(c.reads), c.writes...), func(a, b area) bool { return slices.Equal(a.runs, b.runs) }) && !slices.ContainsFunc(c.writes, func(a area) bool { return !a.must }) && len(mays) == 0 {
-		return // the usual case, without a map of bytes
+		return // the usual case, in which no map of bytes is needed
 	}
 	all := func(area) bool { return true }
 	within := func(a, b map[byteAt]bool) bool {
@@ -384,8 +385,8 @@ func (l *lowerer) compareClaim(c *command, e *ir.Effects) {
 	}
 }
 
-// text is what a dispatch computes: code, constants, grid, arguments, and where
-// its effects lie relative to the views that hold them.
+// text returns what a dispatch computes: its code, constants, grid and arguments, and
+// where its effects lie relative to the views that contain them.
 func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 	b := make([]byte, 0, 512)
 	ints := func(sign string, vs ...int64) {
@@ -418,7 +419,7 @@ func (l *lowerer) text(k *ir.Kernel, d *ir.Dispatch, c *command) string {
 		ints(" b", int64(x.Slot))
 		switch x.Kind {
 		case ir.BindView:
-			// Argument memory holds what is inline otherwise.
+			// Argument memory holds what would otherwise be inline.
 			if at := l.place(x.View); l.g.Memories[at.mem].Kind == ir.Argument {
 				c.given[x.Slot] = l.argument(at.mem)[at.off : at.off+x.View.Len.Eval(l.params)]
 				break

@@ -7,24 +7,25 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Mutation is one way to change a graph. Apply changes a clone of g at random
-// and reports whether it found a place; the clone passes [ir.Graph.Check].
+// Mutation is one way to change a graph. Apply changes a clone of g at random, and
+// reports whether it found a place to change. The clone passes [ir.Graph.Check].
 type Mutation struct {
 	Name  string
 	Apply func(rng *rand.Rand, g *ir.Graph) (*ir.Graph, bool)
-	// Honest: made as an optimizer makes it, to keep the meaning.
+	// Honest: the change is made as an optimizer would make it, to keep the meaning.
 	Honest bool
-	// Fuses: the rewrite replaces commands by one that computes the same by its
-	// term; it is judged with [Options.Terms].
+	// Fuses: the change replaces commands by one whose term computes the same. It is
+	// judged with [Options.Terms].
 	Fuses bool
-	// Inert: it may change an argument that means nothing beside the others; harm
-	// counts only if the CPU computes other bits, where it has the kernels.
+	// Inert: the change may affect an argument that has no effect together with the
+	// others. If the CPU has the kernels, such a change only counts as harmful if the
+	// CPU computes other bits.
 	Inert bool
 }
 
-// Mutations are all kinds, in a fixed order.
+// Mutations are all ways to change a graph, in a fixed order.
 var Mutations = []Mutation{
-	// The order.
+	// Changes of the order.
 	mutation("barrier_dropped", dropBarrier),
 	mutation("barrier_added", addBarrier),
 	mutation("barrier_moved", moveBarrier),
@@ -43,7 +44,7 @@ var Mutations = []Mutation{
 	mutation("edge_added", addEdge),
 	mutation("join_dropped", dropJoin),
 	mutation("host_no_longer_waits", forgetHost),
-	// What is touched.
+	// Changes of what is touched.
 	mutation("view_moved", moveView),
 	mutation("view_shortened", shortenView),
 	mutation("view_grown", growView),
@@ -54,14 +55,14 @@ var Mutations = []Mutation{
 	mutation("scratch_renamed_live", renameLive),
 	mutation("alias_moved", moveAlias),
 	mutation("alias_resolved", resolveAlias),
-	// What is said about it.
+	// Changes of what is said about that.
 	mutation("effect_narrowed", narrowEffect),
 	mutation("effect_removed", removeEffect),
 	mutation("effect_widened", widenEffect),
 	mutation("effects_forgotten", forgetEffects),
 	mutation("must_flipped", flipMust),
 	mutation("provenance_forged", forgeFrom),
-	// What is computed.
+	// Changes of what is computed.
 	mutation("grid_changed", changeGrid),
 	mutation("threadgroup_changed", changeThreadgroup),
 	mutation("threadgroup_memory_changed", changeThreadgroupMemory),
@@ -75,14 +76,14 @@ var Mutations = []Mutation{
 	mutation("library_digest_changed", changeDigest),
 	mutation("command_dropped", dropCommand),
 	mutation("command_duplicated", duplicateCommand),
-	// What is fused.
+	// Faulty fusions.
 	fused("fused_without_condition", unfit, nil),
 	fused("fused_wrong_scale", nil, wrongScale),
 	fused("fused_wrong_input", nil, wrongInput),
 	fused("fused_wrong_result", nil, wrongResult),
 	fused("fused_wrong_argument", nil, wrongArgument),
 	fused("fused_wrong_extent", nil, wrongExtent),
-	// The interface.
+	// Changes of the interface.
 	mutation("memory_kind_changed", changeKind),
 	mutation("memory_size_changed", changeSize),
 	mutation("contents_changed", changeContents),
@@ -90,7 +91,7 @@ var Mutations = []Mutation{
 	mutation("memory_storage_changed", changeStorage),
 	mutation("param_bound_changed", changeBound),
 	mutation("constraint_changed", changeConstraint),
-	// Names and places in lists, which mean nothing.
+	// Changes of names and list positions, which mean nothing.
 	mutation("labels_changed", changeLabels),
 	mutation("groups_added", addGroup),
 	mutation("memories_reordered", reorderMemories),
@@ -111,15 +112,14 @@ func inert(m Mutation) Mutation { m.Inert = true; return m }
 
 func honestly(m Mutation) Mutation { m.Honest = true; return m }
 
-// tries is how often a mutation looks for a place at which the result is
-// well-formed.
+// tries is how often a mutation looks for a place where the result is well-formed.
 const tries = 12
 
 func mutation(name string, edit func(*rand.Rand, *ir.Graph) bool) Mutation {
 	return Mutation{Name: name, Apply: func(rng *rand.Rand, g *ir.Graph) (*ir.Graph, bool) {
 		for range tries {
 			out := g.Clone()
-			out.Source = nil // its lines are another graph's now
+			out.Source = nil // its line numbers would be wrong now
 			if edit(rng, out) && out.Check() == nil {
 				return out, true
 			}
@@ -128,7 +128,7 @@ func mutation(name string, edit func(*rand.Rand, *ir.Graph) bool) Mutation {
 	}}
 }
 
-// indices returns the places of the nodes that which accepts.
+// indices returns the positions of the nodes that `which` accepts.
 func indices(g *ir.Graph, which func(ir.Node) bool) (out []int) {
 	for i, n := range g.Nodes {
 		if which(n) {
@@ -138,7 +138,8 @@ func indices(g *ir.Graph, which func(ir.Node) bool) (out []int) {
 	return out
 }
 
-// isCommand: joins are marks here.
+// isCommand reports whether n is a command that does something; joins count as marks
+// here.
 func isCommand(n ir.Node) bool {
 	_, ok := n.(ir.Command)
 	return ok && !is[*ir.Join](n)
@@ -153,7 +154,7 @@ func pick[T any](rng *rand.Rand, xs []T) (x T, ok bool) {
 	return xs[rng.IntN(len(xs))], true
 }
 
-// pickNode draws a node of type T that which accepts (nil: any).
+// pickNode draws a node of type T that `which` accepts (nil: any).
 func pickNode[T ir.Node](rng *rand.Rand, g *ir.Graph, which func(T) bool) (t T, ok bool) {
 	i, ok := pick(rng, indices(g, func(n ir.Node) bool {
 		t, ok := n.(T)
@@ -167,8 +168,8 @@ func pickNode[T ir.Node](rng *rand.Rand, g *ir.Graph, which func(T) bool) (t T, 
 
 func insert(g *ir.Graph, at int, n ir.Node) { g.Nodes = slices.Insert(g.Nodes, at, n) }
 
-// unitOf is the greatest length that divides every boundary in the graph, for
-// changes that keep it coarse.
+// unitOf returns the greatest length that divides every boundary in the graph, for
+// changes that should not need a finer one.
 func unitOf(g *ir.Graph) int64 {
 	unit := int64(0)
 	add := func(as ...ir.Affine) {
@@ -233,8 +234,8 @@ func regions(e *ir.Effects) (out []*ir.Region) {
 	return out
 }
 
-// follow changes the regions of a dispatch that lie in view v (by memory and
-// first byte, as far as that is constant) as change says.
+// follow applies change to those regions of a dispatch's effects that lie in view v, as
+// far as constant offsets tell.
 func follow(n ir.Node, v ir.View, change func(*ir.Region)) {
 	d, ok := n.(*ir.Dispatch)
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// argumentsIntoMemory puts the inline arguments of some dispatches into argument
-// memory, cut into several values at times; half the time one byte is another, or a
-// view begins elsewhere.
+// argumentsIntoMemory moves the inline arguments of some dispatches into argument
+// memory, sometimes cut into several values. In half of the cases it also changes a
+// byte, or moves a view.
 func argumentsIntoMemory(rng *rand.Rand, g *ir.Graph) bool {
 	m, moved := moveArguments(rng, g)
 	if len(moved) == 0 {
@@ -26,8 +26,8 @@ func argumentsIntoMemory(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// moveArguments is argumentsIntoMemory without harm. It returns the new memory and the
-// bindings that lie in it.
+// moveArguments does so without harm. It returns the new memory and the bindings that
+// lie in it.
 func moveArguments(rng *rand.Rand, g *ir.Graph) (*ir.Memory, []*ir.Binding) {
 	id := ir.MemID(len(g.Memories))
 	m := ir.Memory{Name: "moved arguments", Kind: ir.Argument, Alias: ir.NoMem, Init: ir.Init{Kind: ir.InitValues}}
@@ -69,9 +69,9 @@ func moveArguments(rng *rand.Rand, g *ir.Graph) (*ir.Memory, []*ir.Binding) {
 	return &g.Memories[id], moved
 }
 
-// giveArguments puts arguments of a drawn graph into memory: inline ones into argument
-// memory, of which its effects may speak, and constants into memory that commands
-// write. It reports whether the graph still has a meaning.
+// giveArguments moves arguments of a drawn graph into memory: inline ones into argument
+// memory, which effects may mention, and constants into memory that commands write. It
+// reports whether the graph still has a meaning.
 func giveArguments(rng *rand.Rand, g *ir.Graph, o Options) bool {
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
@@ -126,14 +126,14 @@ func writable(g *ir.Graph) (out []ir.MemID) {
 	return out
 }
 
-// overlaps reports whether d writes to the memory that b is given in: what a kernel
-// makes of a constant that it changes nobody knows.
+// overlaps reports whether d writes to the memory that b is bound in. Nobody knows what
+// a kernel makes of a constant that it changes.
 func overlaps(d *ir.Dispatch, b *ir.Binding) bool {
 	return slices.ContainsFunc(d.Bindings, func(c ir.Binding) bool { return c.Kind == ir.BindView && c.Slot != b.Slot && c.View.Mem == b.View.Mem })
 }
 
 // changeArgumentMemory changes a byte or a scalar of argument memory, moves a view of
-// it, or adds a value at its end, which means nothing.
+// it, or adds a value at its end, which has no effect.
 func changeArgumentMemory(rng *rand.Rand, g *ir.Graph) bool {
 	given := func(m *ir.Memory) bool { return m.Init.Kind == ir.InitValues && len(m.Init.Values) > 0 }
 	m, ok := pickMemory(rng, g, given)

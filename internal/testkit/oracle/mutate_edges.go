@@ -7,9 +7,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// PlaceEdges has a graph ordered by edges, for each pair of commands that conflict,
-// within a replay and from one to the next; but for those that two others stand for.
-// Now and then a join takes in what a command waits for.
+// PlaceEdges orders a graph by an edge for each pair of commands that conflict, within
+// a replay and from one to the next, except for edges that two others imply. Sometimes
+// a join stands before a command for all that the command waits for.
 func PlaceEdges(rng *rand.Rand, g *ir.Graph) {
 	g.SetOrdering(ir.ByBarriers)
 	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), is[*ir.Barrier])
@@ -29,8 +29,8 @@ func PlaceEdges(rng *rand.Rand, g *ir.Graph) {
 			previous[i][j] = x.conflict(i, j, true)
 		}
 	}
-	// INVARIANT: the two that stand for an edge reach less far, so that they are there,
-	// or others stand for them.
+	// INVARIANT: the two edges that imply an edge span less of the list, so that they
+	// are present themselves or implied by others.
 	for j := range n {
 		for i := range n {
 			within, around := false, false
@@ -55,8 +55,8 @@ func PlaceEdges(rng *rand.Rand, g *ir.Graph) {
 	g.SortEdges()
 }
 
-// joinBefore has the command at node i wait for a join of what it waited for, if that
-// is several.
+// joinBefore makes the command at node i wait for a join of everything that it waited
+// for, if that is more than one command.
 func joinBefore(g *ir.Graph, i int) {
 	to := g.Nodes[i].(ir.Command).Num()
 	into := func(e ir.Edge) bool { return e.To == to && !e.Previous }
@@ -74,7 +74,7 @@ func joinBefore(g *ir.Graph, i int) {
 	insert(g, i, join)
 }
 
-// byEdges has g ordered by edges if it is not.
+// byEdges orders g by edges, unless it is ordered so already.
 func byEdges(rng *rand.Rand, g *ir.Graph) {
 	if g.Ordering != ir.ByEdges {
 		PlaceEdges(rng, g)
@@ -86,7 +86,7 @@ func honestEdges(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// someEdge returns the place of an edge that suits.
+// someEdge returns the index of an edge that suits.
 func someEdge(rng *rand.Rand, g *ir.Graph, suits func(e ir.Edge) bool) (int, bool) {
 	byEdges(rng, g)
 	var list []int
@@ -116,8 +116,8 @@ func dropPreviousEdge(rng *rand.Rand, g *ir.Graph) bool {
 
 func isNumbered(n ir.Node) bool { _, ok := n.(ir.Command); return ok }
 
-// redirectEdge has an edge come from or lead to another command, or come from the
-// other replay.
+// redirectEdge makes an edge come from another command or another replay, or lead to
+// another command.
 func redirectEdge(rng *rand.Rand, g *ir.Graph) bool {
 	k, ok := someEdge(rng, g, func(ir.Edge) bool { return true })
 	if !ok {
@@ -146,7 +146,7 @@ func addEdge(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// dropJoin takes a join away, with its edges.
+// dropJoin removes a join with its edges.
 func dropJoin(rng *rand.Rand, g *ir.Graph) bool {
 	byEdges(rng, g)
 	i, ok := pick(rng, indices(g, is[*ir.Join]))
@@ -158,8 +158,8 @@ func dropJoin(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// forgetHost leaves the edges of each replay alone: between two the host would have to
-// wait, and does now and then.
+// forgetHost leaves only the edges within a replay. Between two replays the host then
+// has to wait, and sometimes the graph says so.
 func forgetHost(rng *rand.Rand, g *ir.Graph) bool {
 	byEdges(rng, g)
 	g.Edges = slices.DeleteFunc(g.Edges, func(e ir.Edge) bool { return e.Previous })

@@ -67,8 +67,8 @@ func widenEffect(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// forgetEffects makes a dispatch's effects unknown, or claims that unknown ones
-// are complete.
+// forgetEffects makes a dispatch's effects unknown, or claims that unknown effects are
+// complete.
 func forgetEffects(rng *rand.Rand, g *ir.Graph) bool {
 	d, ok := pickNode[*ir.Dispatch](rng, g, nil)
 	if !ok {
@@ -95,7 +95,7 @@ func flipMust(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// forgeFrom makes a command claim another origin.
+// forgeFrom makes a command claim that it came from others.
 func forgeFrom(rng *rand.Rand, g *ir.Graph) bool {
 	at := indices(g, isCommand)
 	i, ok := pick(rng, at)

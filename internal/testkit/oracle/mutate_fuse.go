@@ -8,14 +8,16 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// fusion is a norm under one repeated weight and a product of its result:
-// nodes norm < mul of a graph, and which operand of the product is the scale.
+// fusion is a norm with one repeated weight and a product of its result with a scale:
+// norm < mul are nodes of a graph, and scale says which operand of the product is the
+// scale.
 type fusion struct {
 	norm, mul int
 	scale     uint8
 }
 
-// fusions lists the norms and products that look fusible, condition or none.
+// fusions lists the norms and products that look fusible, whether or not the side
+// conditions hold.
 func fusions(g *ir.Graph) (out []fusion) {
 	function := func(n ir.Node) (*ir.Dispatch, string) {
 		if d, ok := n.(*ir.Dispatch); ok && g.Kernels[d.Kernel].Library.Kind == ir.Builtin {
@@ -49,10 +51,10 @@ func fusions(g *ir.Graph) (out []fusion) {
 	return out
 }
 
-// fits reports the side conditions of a fusion, as far as the judge's ranges
-// tell: the product takes the norm's result as it was, all of it; nobody else
-// reads it; and, at the place of the norm or else of the product, operands and
-// results are those of the other place.
+// fits reports whether the side conditions of a fusion hold, as far as the judge's
+// ranges tell: the product reads the whole unchanged result of the norm; nobody else
+// reads it; and, at the position of the norm (early) or else of the product, operands
+// and results are those of the other position.
 func fits(g *ir.Graph, f fusion, early bool) bool {
 	x := newWorld(g)
 	if !x.whole {
@@ -83,7 +85,8 @@ func fits(g *ir.Graph, f fusion, early bool) bool {
 				return false
 			}
 		}
-		// An output of the norm that the product does not overwrite must be dead.
+		// If the product does not overwrite the norm's output, that output must be
+		// dead.
 		if !covers(b.writes, u) {
 			for k := q + 1; k < len(cs); k++ {
 				if cs[k].unknown || touches(cs[k].reads, u) {
@@ -101,7 +104,7 @@ func fits(g *ir.Graph, f fusion, early bool) bool {
 	return true
 }
 
-// fuse replaces the two by a norm under the product's scale.
+// fuse replaces the two by a norm whose weight is the product's scale.
 func fuse(rng *rand.Rand, g *ir.Graph, f fusion, early bool) *ir.Dispatch {
 	norm, mul := g.Nodes[f.norm].(*ir.Dispatch), g.Nodes[f.mul].(*ir.Dispatch)
 	out := ir.CloneNode(norm).(*ir.Dispatch)
@@ -122,8 +125,8 @@ func fuse(rng *rand.Rand, g *ir.Graph, f fusion, early bool) *ir.Dispatch {
 	return out
 }
 
-// finish settles what follows from the fused dispatch: its effects, if the graph
-// stores any, and the barriers.
+// finish adjusts what depends on the fused dispatch: its effects, if the graph stores
+// any, and the barriers.
 func finish(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) bool {
 	stored := slices.ContainsFunc(g.Nodes, func(n ir.Node) bool {
 		x, ok := n.(*ir.Dispatch)
@@ -144,8 +147,8 @@ func finish(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) bool {
 	return true
 }
 
-// fused makes a mutation of a fusion. which picks among those that look
-// fusible, spoil changes the fused dispatch; either may be nil.
+// fused returns a mutation that fuses. which picks among those that look fusible, and
+// spoil changes the fused dispatch; either may be nil.
 func fused(name string, which func(g *ir.Graph, f fusion, early bool) bool, spoil func(*rand.Rand, *ir.Graph, *ir.Dispatch) bool) Mutation {
 	m := mutation(name, func(rng *rand.Rand, g *ir.Graph) bool {
 		f, ok := pick(rng, fusions(g))
@@ -162,7 +165,7 @@ func fused(name string, which func(g *ir.Graph, f fusion, early bool) bool, spoi
 
 func unfit(g *ir.Graph, f fusion, early bool) bool { return !fits(g, f, early) }
 
-// otherView draws a view of v's length.
+// otherView draws a view of the same length as v.
 func otherView(rng *rand.Rand, g *ir.Graph, v ir.View) (ir.View, bool) {
 	m := ir.MemID(rng.IntN(len(g.Memories)))
 	size := g.Memories[m].Size
@@ -214,7 +217,7 @@ func wrongExtent(rng *rand.Rand, g *ir.Graph, d *ir.Dispatch) bool {
 		grow(x, n+axis)
 		grow(out, n+axis)
 		d.Grid[0] = ir.Ext((n + axis) / w.View.Len.Const * 32)
-	case 1: // the rows as one
+	case 1: // all rows as one
 		grow(w, n)
 		d.Binding(4).Bytes = ir.ValueBytes(uint32(n / word))
 		d.Grid[0] = ir.Ext(32)

@@ -25,7 +25,7 @@ func changeKind(rng *rand.Rand, g *ir.Graph) bool {
 	if kind != ir.Weight && kind != ir.State {
 		root.Init = ir.Init{}
 	}
-	for i := range g.Memories { // an alias takes its parent's kind; parents stand first
+	for i := range g.Memories { // an alias has its parent's kind; parents stand first
 		if m := &g.Memories[i]; m.Alias != ir.NoMem {
 			m.Kind = g.Memories[m.Alias].Kind
 		}
@@ -69,7 +69,7 @@ func changeContents(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// changeType changes what the bytes of a memory are said to be.
+// changeType changes the declared element type of a memory.
 func changeType(rng *rand.Rand, g *ir.Graph) bool {
 	m, ok := pickMemory(rng, g, isRoot)
 	if !ok || m.Size%4 != 0 || m.Kind == ir.Argument {
@@ -92,7 +92,7 @@ func changeStorage(rng *rand.Rand, g *ir.Graph) bool {
 		return true
 	}
 	m.Storage = ir.Private - m.Storage
-	for i := range g.Memories { // an alias takes its parent's storage
+	for i := range g.Memories { // an alias has its parent's storage
 		if a := &g.Memories[i]; a.Alias != ir.NoMem {
 			a.Storage = g.Memories[a.Alias].Storage
 		}
@@ -128,7 +128,7 @@ func changeConstraint(rng *rand.Rand, g *ir.Graph) bool {
 		g.Constraints[i].Max--
 	case 1:
 		g.Constraints[i].Max++
-	case 2: // a needless copy: harmless
+	case 2: // a needless copy, which is harmless
 		g.Constraints = append(g.Constraints, g.Constraints[i])
 	default:
 		g.Constraints = append(g.Constraints[:i], g.Constraints[i+1:]...)
@@ -165,15 +165,15 @@ func addGroup(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// reorderMemories permutes the list of memories, as far as an alias stays after
-// its parent.
+// reorderMemories permutes the list of memories, but keeps every alias after its
+// parent.
 func reorderMemories(rng *rand.Rand, g *ir.Graph) bool {
 	order := rng.Perm(len(g.Memories))
-	to := make([]ir.MemID, len(order)) // old to new
+	to := make([]ir.MemID, len(order)) // from old to new
 	for k, i := range order {
 		to[i] = ir.MemID(k)
 	}
-	// Aliases last, in their old order, so that parents stand first.
+	// Aliases go last, in their old order, so that parents stand first.
 	var sorted []ir.Memory
 	for _, alias := range []bool{false, true} {
 		for k := range order {
@@ -206,7 +206,7 @@ func reorderMemories(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// renumber gives the commands other IDs, and claims of origin the same ones.
+// renumber gives the commands other IDs, and changes claims of origin accordingly.
 func renumber(rng *rand.Rand, g *ir.Graph) bool {
 	at := indices(g, isCommand)
 	by := ir.ID(rng.IntN(50))
@@ -225,7 +225,7 @@ func renameScratchMemory(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// copyKernel lets a dispatch run the same kernel under another name.
+// copyKernel makes a dispatch run the same kernel under another name.
 func copyKernel(rng *rand.Rand, g *ir.Graph) bool {
 	d, ok := pickNode[*ir.Dispatch](rng, g, nil)
 	if ok {

@@ -55,8 +55,8 @@ func changeThreadgroupMemory(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// changeConstant changes a function constant, for all dispatches of the kernel
-// or for one.
+// changeConstant changes a function constant, for one dispatch or for all dispatches of
+// its kernel.
 func changeConstant(rng *rand.Rand, g *ir.Graph) bool {
 	d, ok := pickNode(rng, g, func(d *ir.Dispatch) bool { return len(g.Kernels[d.Kernel].Constants) > 0 })
 	if !ok {
@@ -71,7 +71,7 @@ func changeConstant(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// ownKernel gives a dispatch a copy of its kernel.
+// ownKernel gives a dispatch a copy of its kernel for itself.
 func ownKernel(g *ir.Graph, d *ir.Dispatch) *ir.Kernel {
 	k := g.Kernels[d.Kernel]
 	k.Name = fmt.Sprintf("%s.%d", k.Name, len(g.Kernels))
@@ -121,8 +121,8 @@ func changeFill(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// changeKernel runs another function: another kernel of the graph that takes
-// the same bindings, or one of the same arguments and another name.
+// changeKernel makes a dispatch run another function: another kernel of the graph that
+// takes the same bindings, or a kernel with the same arguments and another name.
 func changeKernel(rng *rand.Rand, g *ir.Graph) bool {
 	d, ok := pickNode[*ir.Dispatch](rng, g, nil)
 	if !ok {

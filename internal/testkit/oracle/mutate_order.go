@@ -55,7 +55,7 @@ func moveCommand(rng *rand.Rand, g *ir.Graph) bool {
 	return to != i
 }
 
-// shuffleEpoch permutes the commands between two marks.
+// shuffleEpoch permutes the commands between two barriers or commits.
 func shuffleEpoch(rng *rand.Rand, g *ir.Graph) bool {
 	i, ok := pick(rng, indices(g, isCommand))
 	if !ok {
@@ -80,7 +80,7 @@ func weakenCommit(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// strengthenCommit has a commit order what it does not yet, or several.
+// strengthenCommit makes one or more commits order something that they did not order.
 func strengthenCommit(rng *rand.Rand, g *ir.Graph) (done bool) {
 	for more := true; more; more = rng.IntN(2) == 0 {
 		c, ok := pickNode(rng, g, func(c *ir.Commit) bool { return c.Order != ir.OrderEvent })
@@ -105,8 +105,8 @@ func dropCommit(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// dropWraparound takes away what stands after the last command or before the
-// first: what orders the next replay after this one.
+// dropWraparound removes the marks after the last command or before the first one,
+// which order the next replay after this one.
 func dropWraparound(rng *rand.Rand, g *ir.Graph) bool {
 	at := indices(g, isCommand)
 	mark := func(n ir.Node) bool { return is[*ir.Barrier](n) || is[*ir.Commit](n) }
@@ -125,8 +125,8 @@ func dropWraparound(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// flipSerial takes from a graph, or gives it, that its list is its order; with that,
-// some of its barriers are needed no more.
+// flipSerial makes a serial graph one that is not serial, or the other way round. In
+// the latter case some of its barriers become unnecessary.
 func flipSerial(rng *rand.Rand, g *ir.Graph) bool {
 	if g.Ordering == ir.Serial {
 		g.SetOrdering(ir.ByBarriers)
@@ -139,7 +139,7 @@ func flipSerial(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// loosen drops some barriers, or all.
+// loosen drops some or all barriers.
 func loosen(rng *rand.Rand, g *ir.Graph) {
 	all := rng.IntN(2) == 0
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n ir.Node) bool { return is[*ir.Barrier](n) && (all || rng.IntN(2) == 0) })
@@ -158,7 +158,8 @@ func dropCommand(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// duplicateCommand runs a command once more, right after or anywhere.
+// duplicateCommand runs a command a second time, directly after itself or somewhere
+// else.
 func duplicateCommand(rng *rand.Rand, g *ir.Graph) bool {
 	i, ok := pick(rng, indices(g, isCommand))
 	if !ok {

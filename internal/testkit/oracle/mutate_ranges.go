@@ -7,8 +7,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// changeView applies an edit to a random view of a random command; the effects
-// that lie in it follow or stay, by chance.
+// changeView edits a random view of a random command. By chance, the effects that lie
+// in the view follow or stay.
 func changeView(rng *rand.Rand, g *ir.Graph, edit func(v *ir.View), regionEdit func(*ir.Region)) bool {
 	i, ok := pick(rng, indices(g, isCommand))
 	if !ok {
@@ -51,7 +51,7 @@ func growView(rng *rand.Rand, g *ir.Graph) bool {
 	return changeView(rng, g, func(v *ir.View) { v.Len = v.Len.AddConst(by) }, func(r *ir.Region) { r.Run = r.Run.AddConst(by) })
 }
 
-// changeSource lets a command read or write another memory at the same place.
+// changeSource makes a command read or write another memory at the same offset.
 func changeSource(rng *rand.Rand, g *ir.Graph) bool {
 	to := ir.MemID(rng.IntN(len(g.Memories)))
 	same := true
@@ -59,7 +59,7 @@ func changeSource(rng *rand.Rand, g *ir.Graph) bool {
 	return ok && !same
 }
 
-// exchangeBindings gives two arguments of a dispatch one another's views.
+// exchangeBindings exchanges the views of two arguments of a dispatch.
 func exchangeBindings(rng *rand.Rand, g *ir.Graph) bool {
 	d, ok := pickNode[*ir.Dispatch](rng, g, nil)
 	if !ok {
@@ -92,8 +92,8 @@ func exchangeBindings(rng *rand.Rand, g *ir.Graph) bool {
 	return true
 }
 
-// renameFresh gives a value in scratch a memory of its own; renameUsed moves it
-// into another part of some scratch, free or not.
+// renameFresh moves a value of scratch memory to new memory; renameUsed moves it to
+// another part of some scratch memory, free or not.
 func renameFresh(rng *rand.Rand, g *ir.Graph) bool {
 	return rename(rng, g, func(v ir.View) (ir.MemID, ir.Affine) {
 		_, size, _ := g.Range(v.Len)
@@ -110,7 +110,7 @@ func renameUsed(rng *rand.Rand, g *ir.Graph) bool {
 				scratch = append(scratch, ir.MemID(i))
 			}
 		}
-		// Half the time where another command writes.
+		// In half of the cases to where another command writes.
 		if w, ok := pick(rng, indices(g, isCommand)); ok && rng.IntN(2) == 0 {
 			if u, ok := writtenScratch(g, g.Nodes[w]); ok {
 				return u.Mem, u.Off
@@ -127,9 +127,9 @@ func renameUsed(rng *rand.Rand, g *ir.Graph) bool {
 	})
 }
 
-// rename moves the bytes of one written view, and what later commands read in
-// it until a command writes the whole view anew. It is a correct renaming when
-// nobody touches the view but as a whole or a part, and the new place is free.
+// rename moves the bytes of one written view, and what later commands read of it until
+// a command writes the whole view again. The renaming is correct if all commands touch
+// the view as a whole or in part, and the new place is free.
 func rename(rng *rand.Rand, g *ir.Graph, place func(ir.View) (ir.MemID, ir.Affine)) bool {
 	first, ok := pick(rng, indices(g, isCommand))
 	if !ok {
@@ -147,7 +147,7 @@ func rename(rng *rand.Rand, g *ir.Graph, place func(ir.View) (ir.MemID, ir.Affin
 	inside := func(m ir.MemID, at ir.Affine) (ir.Affine, bool) {
 		r, b := g.Root(m)
 		delta := at.AddConst(b).Sub(v.Off.AddConst(base))
-		_, most, ok := g.Range(delta.Sub(v.Len)) // begins before the view ends
+		_, most, ok := g.Range(delta.Sub(v.Len)) // it begins before the view ends
 		return delta, ok && r == root && delta.IsConst() && delta.Const >= 0 && most < 0
 	}
 	move := func(n ir.Node, which func(*ir.View) bool) {
@@ -170,7 +170,7 @@ func rename(rng *rand.Rand, g *ir.Graph, place func(ir.View) (ir.MemID, ir.Affin
 		n := g.Nodes[i]
 		if w, ok := writtenScratch(g, n); i > first && ok && w.Len.Equal(v.Len) {
 			if d, ok := inside(w.Mem, w.Off); ok && d.Const == 0 {
-				break // another value; what this command reads of the old one is left behind
+				break // from here on it is another value; what this command reads of the old one is not moved
 			}
 		}
 		move(n, func(*ir.View) bool { return true })
@@ -178,7 +178,7 @@ func rename(rng *rand.Rand, g *ir.Graph, place func(ir.View) (ir.MemID, ir.Affin
 	return true
 }
 
-// writtenScratch returns the view in scratch that a command writes, if there is
+// writtenScratch returns the view in scratch memory that a command writes, if there is
 // one.
 func writtenScratch(g *ir.Graph, n ir.Node) (ir.View, bool) {
 	scratch := func(v ir.View) bool { return g.Memories[v.Mem].Kind == ir.Scratch }
@@ -209,7 +209,7 @@ func moveAlias(rng *rand.Rand, g *ir.Graph) bool {
 	return ok
 }
 
-// resolveAlias writes a command's alias as the memory that it lies in.
+// resolveAlias replaces an alias in a command by the memory that it lies in.
 func resolveAlias(rng *rand.Rand, g *ir.Graph) bool {
 	i, ok := pick(rng, indices(g, func(n ir.Node) bool {
 		for _, v := range views(n) {

@@ -17,7 +17,7 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// placeBarriers runs the pass that orders a generated graph.
+// placeBarriers runs the barriers pass on a generated graph.
 func placeBarriers(g *ir.Graph) error {
 	p, err := passes.ParsePipeline("barriers")
 	if err != nil {
@@ -27,12 +27,12 @@ func placeBarriers(g *ir.Graph) error {
 	return err
 }
 
-// recordedGraphs are the graphs of testdata/graphs, closed so that their
-// replays may follow one another.
+// recordedGraphs returns the graphs of testdata/graphs, changed so that their replays
+// may follow one another.
 func recordedGraphs(t testing.TB) []*ir.Graph {
 	var out []*ir.Graph
 	for i, g := range recorded.Graphs(t) {
-		if i%2 == 1 { // with the declared effects stored, too
+		if i%2 == 1 { // with the declared effects stored
 			p, err := passes.ParsePipeline("annotate")
 			require.NoError(t, err)
 			_, err = passes.Run(context.Background(), g, p, passes.Options{})
@@ -49,8 +49,8 @@ func recordedGraphs(t testing.TB) []*ir.Graph {
 	return out
 }
 
-// readings are how replays and commits may be ordered; a generated graph is
-// free of races under one of them, which its seed picks.
+// readings are the ways in which replays and commits may be ordered. A generated graph
+// is free of races under one of them, which its seed picks.
 var readings = []oracle.Options{{}, {Replays: oracle.Waited}, {}, {Replays: oracle.Committed}}
 
 func generate(t testing.TB, seed uint64) (*ir.Graph, oracle.Options) {
@@ -62,7 +62,7 @@ func generate(t testing.TB, seed uint64) (*ir.Graph, oracle.Options) {
 
 func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }
 
-// Every kind finds places, leaves its argument alone, and the mixture has
+// Every mutation finds places and leaves its argument unchanged, and together they give
 // enough of both verdicts. The counts are printed.
 func TestCensus(t *testing.T) {
 	start := time.Now()
@@ -81,7 +81,7 @@ func TestCensus(t *testing.T) {
 		was := text(g)
 		o := options[i]
 		if len(g.Nodes) > 25 {
-			o.Valuations = 2 // a transformer layer: seconds otherwise
+			o.Valuations = 2 // a transformer layer takes seconds otherwise
 		}
 		for _, m := range oracle.Mutations {
 			if counts[m.Name] == nil {

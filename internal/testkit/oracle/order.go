@@ -6,8 +6,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// schedule is the happens-before relation over the commands of several replays
-// of one graph, by index in the stream: after[i][j] when i is before j.
+// schedule is the happens-before relation between the commands of several replays of
+// one graph, which are numbered as in the stream: after[i][j] says that i is before j.
 type schedule struct {
 	n     int
 	after [][]bool
@@ -26,10 +26,10 @@ func commitsOf(g *ir.Graph) (out []ir.CommitOrder, epochs int) {
 	return out, epochs
 }
 
-// happensBefore relates the commands of consecutive replays. A barrier orders
-// its own command buffer; an ordered commit orders everything before it, earlier
-// command buffers included, before everything after it. The list of a serial graph
-// is its order. Where the host waits, a replay is before the next.
+// happensBefore relates the commands of consecutive replays. A barrier orders the
+// commands of its own command buffer. An ordered commit orders everything before it,
+// earlier command buffers included, before everything after it. The list of a serial
+// graph is its order. If the host waits, each replay is before the next.
 func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 	if g.NextHost {
 		o.Replays = Waited
@@ -39,7 +39,7 @@ func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 	}
 	type spot struct{ replay, buffer, epoch, command int }
 	var spots []spot
-	var orders []ir.CommitOrder // of the commit that ends each buffer of the stream
+	var orders []ir.CommitOrder // by command buffer of the stream: the order of the commit that ends it
 	commits, barriers := commitsOf(g)
 	for r := range replays {
 		buffer, epoch := len(orders), r*barriers
@@ -88,8 +88,8 @@ func happensBefore(g *ir.Graph, replays int, o Options) *schedule {
 	return s
 }
 
-// pathsOf is happensBefore of a graph ordered by edges: the transitive closure of
-// what they say of every replay.
+// pathsOf is happensBefore for a graph ordered by edges: the transitive closure of the
+// edges of all replays.
 func pathsOf(g *ir.Graph, replays int, o Options) *schedule {
 	type node struct {
 		replay int
@@ -147,9 +147,9 @@ func pathsOf(g *ir.Graph, replays int, o Options) *schedule {
 	return s
 }
 
-// extension returns an order of all commands that keeps the relation and the
-// extra edges; among those that may come next, next picks one (their indices
-// ascend). It is nil when the edges make a cycle.
+// extension returns an order of all commands that keeps the relation and the extra
+// edges. At each step next picks one of the commands that may come next, whose indices
+// ascend. It returns nil if the edges form a cycle.
 func (s *schedule) extension(extra [][2]int, next func(ready []int) int) []int {
 	waits := make([]int, s.n)
 	for i := range s.n {
@@ -191,23 +191,24 @@ func (s *schedule) extension(extra [][2]int, next func(ready []int) int) []int {
 	return out
 }
 
-// written picks the command that stands first: the written order, where the
-// relation and the extra edges leave the choice.
+// written picks the first command, which gives the written order wherever the relation
+// and the extra edges leave a choice.
 func written(ready []int) int { return ready[0] }
 
 func randomly(rng *rand.Rand) func([]int) int {
 	return func(ready []int) int { return ready[rng.IntN(len(ready))] }
 }
 
-// adjacent returns an extension in which the unordered commands i and j follow
-// one another, and the place of the first of them.
+// adjacent returns an extension in which the unordered commands i and j follow one
+// another, and the position of the first of them.
 func (s *schedule) adjacent(i, j int, extra [][2]int) ([]int, int) {
 	for _, e := range extra { // i and j must stay unordered
 		if e == [2]int{i, j} || e == [2]int{j, i} {
 			return nil, 0
 		}
 	}
-	// What must come before either of them first, then the two, then the rest.
+	// First everything that must come before either of them, then the two, then the
+	// others.
 	early := make([]bool, s.n)
 	for changed := true; changed; {
 		changed = false

@@ -9,9 +9,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// valuations lists values of g's params that its bounds and constraints allow:
-// all of them if there are at most limit, otherwise the extremes and a sample.
-// An f32 param takes its bounds, as bits.
+// valuations lists assignments of g's params that its bounds and constraints admit: all
+// of them if there are at most limit, otherwise the extremes and a sample. Values of
+// f32 params are bits.
 func valuations(g *ir.Graph, limit int, rng *rand.Rand) [][]uint32 {
 	low := make([]uint32, len(g.Params))
 	span := make([]uint64, len(g.Params))
@@ -50,7 +50,7 @@ func valuations(g *ir.Graph, limit int, rng *rand.Rand) [][]uint32 {
 		}
 	}
 	if product <= 4096 {
-		var all [][]uint32 // that the constraints allow
+		var all [][]uint32 // those that the constraints admit
 		for k := range int(product) {
 			v := make([]uint32, len(g.Params))
 			rest := uint64(k)
@@ -62,7 +62,7 @@ func valuations(g *ir.Graph, limit int, rng *rand.Rand) [][]uint32 {
 				all = append(all, v)
 			}
 		}
-		if len(all) > limit { // the extremes of each param first
+		if len(all) > limit { // the extremes of each param come first
 			for i := range g.Params {
 				byParam := func(v, w []uint32) int { return cmp.Compare(v[i], w[i]) }
 				add(slices.MaxFunc(all, byParam))
@@ -101,7 +101,7 @@ func allowed(g *ir.Graph, v []uint32) bool {
 	return true
 }
 
-// translate maps a valuation of a's params to b's, which have the same names.
+// translate maps a valuation of a's params to b's params, which have the same names.
 func translate(a, b *ir.Graph, v []uint32) []uint32 {
 	out := make([]uint32, len(v))
 	for i, p := range a.Params {

@@ -1,6 +1,6 @@
 package oracle
 
-// conflict reports whether two commands touch a byte that one of them writes.
+// conflict reports whether two commands touch a byte that at least one of them writes.
 func conflict(a, b *command) bool {
 	if a.unknown || b.unknown {
 		return true
@@ -26,13 +26,12 @@ func meet(as, bs []area) bool {
 	return false
 }
 
-// cycleRace is command i of a replay and command j of the replay that many
-// later, which conflict for the valuations v and w, and which nothing orders.
+// cycleRace is a race between command i of a replay with valuation v and command j of a
+// replay with valuation w, `later` replays after it.
 type cycleRace struct{ i, j, later, v, w int }
 
-// racesOf lists the races of a graph, one for each pair of valuations and
-// distance, between replays that are at least that many apart; replays that
-// follow at a distance of more than two add nothing.
+// racesOf lists the races of a graph, one for each pair of valuations and each distance
+// between replays, which is at least `least`. Distances beyond two replays add nothing.
 func racesOf(l *lowerer, vs [][]uint32, o Options, least int) (out []cycleRace) {
 	if o.Replays == Waited && least > 0 || len(vs) == 0 {
 		return nil

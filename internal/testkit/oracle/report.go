@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Label is what the judge says of a mutation, as a report counts it.
+// Label is the judge's answer for a mutation, as a report counts it.
 type Label uint8
 
 // The labels.
 const (
 	HarmfulLabel   Label = iota
 	HarmlessLabel        // without any remark
-	RemarkedLabel        // harmless, but for what a stricter judge would say: see [Judgement.Remarks]
-	UndecidedLabel       // before leaves it undefined, or it is equal by terms alone
+	RemarkedLabel        // harmless, but a stricter judge would object: see [Judgement.Remarks]
+	UndecidedLabel       // before leaves the result undefined, or it is equal by terms only
 	labels
 )
 
@@ -23,13 +23,13 @@ func (l Label) String() string {
 	return [...]string{"harmful", "harmless", "remarked", "undecided"}[l]
 }
 
-// Counts are the answers by label: Counts[label][answer].
+// Counts counts answers by label: Counts[label][answer].
 type Counts [labels][3]int
 
-// Of sums a label's answers.
+// Of returns how many cases have the label.
 func (c Counts) Of(l Label) int { return c[l][Accepted] + c[l][Refused] + c[l][CannotTell] }
 
-// Total sums everything.
+// Total returns how many cases there are.
 func (c Counts) Total() (n int) {
 	for l := range labels {
 		n += c.Of(l)
@@ -43,7 +43,7 @@ type ClassReport struct {
 	Counts
 }
 
-// Example is a case worth looking at, both graphs as text.
+// Example is a case worth looking at, with both graphs as text.
 type Example struct {
 	Class         string
 	Answer        Answer
@@ -61,12 +61,12 @@ func (e Example) String() string {
 type Report struct {
 	Graphs  int
 	Classes []ClassReport // in the order of [Mutations]
-	Waited  int           // cases judged with replays that wait for one another
-	// Missed are harmful changes that the prover accepted, the smallest of each
+	Waited  int           // cases that were judged with replays that wait for one another
+	// Missed lists harmful changes that the prover accepted, the smallest one of each
 	// class.
 	Missed []Example
-	// Unproved are harmless changes that it did not accept, the smallest of each
-	// class and reason (numbers and names aside).
+	// Unproved lists harmless changes that the prover did not accept, the smallest one
+	// of each class and reason (apart from numbers and names).
 	Unproved []Example
 	names    []string
 }
@@ -79,7 +79,7 @@ func newReport(ms []Mutation) *Report {
 	return r
 }
 
-// particulars are what differs between reasons that are the same.
+// particulars matches what differs between reasons that say the same.
 var particulars = regexp.MustCompile(`#?[0-9]+|[%@$]"?[\w.]+"?`)
 
 func (r *Report) add(x testCase) {
@@ -125,8 +125,8 @@ func (r *Report) Sum() (out Counts) {
 	return out
 }
 
-// String is the table of counts: for each class and label, how many were
-// accepted, refused, and left open.
+// String returns the table of counts: for each class and label, how many cases were
+// accepted, refused and left open.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-28s", "mutation")
@@ -157,8 +157,8 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Unaccepted lists the examples of harmless changes that were not accepted, a
-// line each.
+// Unaccepted lists the examples of harmless changes that were not accepted, one in a
+// line.
 func (r *Report) Unaccepted() string {
 	var lines []string
 	for _, e := range r.Unproved {

@@ -7,7 +7,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// addr is a cell of a memory: the root's index above, the cell below.
+// addr is a cell of a memory: the index of the root memory in the high bits, the cell
+// in the low ones.
 type addr int64
 
 func address(m ir.MemID, cell int64) addr { return addr(int64(m)<<40 | cell) }
@@ -15,8 +16,8 @@ func address(m ir.MemID, cell int64) addr { return addr(int64(m)<<40 | cell) }
 func (a addr) mem() int    { return int(a >> 40) }
 func (a addr) cell() int64 { return int64(a) & (1<<40 - 1) }
 
-// ref is a value that a command reads: a cell, or a constant (a run of a
-// weight) when fixed is not negative.
+// ref is a value that a command reads: a cell or, if fixed is not negative, a constant
+// (a run of a weight).
 type ref struct {
 	at    addr
 	fixed token
@@ -25,7 +26,7 @@ type ref struct {
 type target struct {
 	at   addr
 	must bool
-	i    int // which cell of what the command writes, whatever the addresses
+	i    int // the cell's number among those that the command writes, whatever their addresses
 }
 
 // instance is a command in one replay of a stream.
@@ -37,14 +38,14 @@ type instance struct {
 	cells  *cellSets // one for all replays
 	steps  []step    // of a command that stands for others
 
-	// While it runs:
+	// The state while it runs:
 	begun bool
 	in    []token
 	old   []token
 }
 
-// cellSets are the cells that a command writes, and those that it reads or writes, in
-// order: what tells which commands conflict. Few are ever asked.
+// cellSets are the cells that a command writes, and those that it reads or writes, both
+// sorted. They tell which commands conflict, and are computed only when needed.
 type cellSets struct{ written, touched []addr }
 
 func (x *instance) sets() *cellSets {
@@ -66,47 +67,47 @@ func (x *instance) sets() *cellSets {
 	return s
 }
 
-// step is one command that a fused one stands for, its cells in the fused
-// command's memories or in private ones.
+// step is one of the commands that a fused command stands for. Its cells are in
+// memories of the fused command, or in private ones.
 type step struct {
 	text   string
 	copies bool
 	fills  bool
-	each   bool // element i of the result is the text's operation on reads 2i and 2i+1
+	each   bool // element i of the result is the operation applied to reads 2i and 2i+1
 	reads  []ref
 	writes []target
 }
 
-// machine runs streams of one graph.
+// machine runs streams of replays of one graph.
 type machine struct {
 	g     *ir.Graph
 	ts    *tokens
-	unit  int64 // bytes of a cell
+	unit  int64 // the length of a cell in bytes
 	roots []ir.MemID
-	names []string // of the memories, scratch under the names of before
-	ids   []int32  // of the names
-	own   []int32  // of the memories' own names
+	names []string // of the memories; scratch memory has the names of before's
+	ids   []int32  // the numbers of these names
+	own   []int32  // the numbers of the memories' own names
 	mem   [][]cellValue
-	// past holds, for each output, what the commands of each replay but the last
-	// wrote there: the host has read it before the next replay writes.
+	// past holds, by output and by replay except the last, what commands wrote there.
+	// The host has read it before the next replay writes.
 	past [][][]cellValue
-	// strict: a command of unknown effects touches every memory; otherwise the
-	// scratch that it does not bind is none of its business.
+	// strict: a command of unknown effects touches every memory. Otherwise it does not
+	// touch scratch memory that it does not bind.
 	strict bool
 
 	templates map[*command]*instance
-	// values, when not nil, collects what each command of known effects wrote, as
-	// one token.
+	// values, if not nil, collects what each command of known effects wrote, as one
+	// token.
 	values map[token]*instance
 	spare  []token
-	// The replays are one submission: carries copy, but for those of the last one.
+	// The number of replays in the submission: carries copy, except in the last replay.
 	replays int
 	fixed   []bool // [ir.Graph.Fixed]
 }
 
 type cellValue struct {
 	t      token
-	replay int // that wrote it
+	replay int // the replay that wrote it
 }
 
 func newMachine(g *ir.Graph, names []string, ts *tokens, unit int64, strict bool) *machine {
@@ -117,8 +118,8 @@ func newMachine(g *ir.Graph, names []string, ts *tokens, unit int64, strict bool
 			m.roots = append(m.roots, ir.MemID(i))
 		}
 	}
-	// By name, scratch last: an unknown command sees the same list in every
-	// graph with the same interface.
+	// Sorted by name, with scratch memory last, so that an unknown command sees the
+	// same list in every graph with the same interface.
 	scratch := func(i ir.MemID) bool { return g.Memories[i].Kind == ir.Scratch }
 	sort.SliceStable(m.roots, func(i, j int) bool {
 		a, b := m.roots[i], m.roots[j]
@@ -136,7 +137,7 @@ func (m *machine) cells(root ir.MemID) int64 {
 	return (m.g.Memories[root].Size + m.unit - 1) / m.unit
 }
 
-// reset gives every memory what it holds before the first replay.
+// reset gives every memory its contents before the first replay.
 func (m *machine) reset(replays int) {
 	for _, r := range m.roots {
 		k := &m.g.Memories[r]
@@ -170,8 +171,8 @@ func (m *machine) reset(replays int) {
 	}
 }
 
-// load is the value of a cell as a command of a replay sees it. What an
-// earlier replay left in an output or scratch is undefined.
+// load returns the value of a cell as a command of a replay sees it. What an earlier
+// replay left in an output or in scratch memory is undefined.
 func (m *machine) load(a addr, replay int) token {
 	k := &m.g.Memories[a.mem()]
 	switch k.Kind {
@@ -191,12 +192,12 @@ func (m *machine) load(a addr, replay int) token {
 }
 
 // refs lists the cells of areas in order. A dispatch reads a run of a weight or of
-// argument memory as one constant; a copy moves its cells.
+// argument memory as one constant; a copy moves individual cells.
 func (m *machine) refs(areas []area, whole bool) (out []ref) {
 	for _, a := range areas {
 		for _, r := range a.runs {
 			if r.bytes != "" {
-				// A copy moves the cells that its target has.
+				// A copy moves as many cells as its destination has.
 				size := int64(len(r.bytes))
 				if !whole {
 					size = m.unit
@@ -236,7 +237,7 @@ func (m *machine) targets(areas []area) (out []target) {
 	return out
 }
 
-// instance places a command in a replay.
+// instance returns a command as part of a replay.
 func (m *machine) instance(c *command, replay int) *instance {
 	t := m.templates[c]
 	if t == nil {
@@ -254,8 +255,8 @@ func (m *machine) template(c *command) *instance {
 	moves := copies || carries
 	x := &instance{command: c, reads: m.refs(c.reads, !moves), writes: m.targets(c.writes), cells: &cellSets{}}
 	if c.unknown {
-		// Also everything else. Its declared ranges stay in the list: two unknown
-		// commands that differ in them differ.
+		// It touches everything else too. Its declared ranges stay in the list, so that
+		// two unknown commands with different ranges differ.
 		have := map[addr]bool{}
 		for _, w := range x.writes {
 			have[w.at] = true
@@ -310,17 +311,17 @@ func shared(a, b *instance) (out []addr) {
 	return slices.Compact(out)
 }
 
-// The parts of a command's run. Each reads before it writes, byte for byte
-// whenever it likes.
+// event is a part of a command's run. For each byte, a command reads before it writes;
+// otherwise the parts may come at any time.
 type event struct {
 	x     *instance
 	reads bool
 	write bool
-	only  func(addr) bool // nil: all that is left
+	only  func(addr) bool // nil: everything that is left
 }
 
-// do runs an event. A cell already read or written in an earlier event of the
-// same run of the command is left alone.
+// do runs an event. Cells that an earlier event of the same run has read or written are
+// left out.
 func (m *machine) do(e event) {
 	x := e.x
 	if e.reads {
@@ -370,7 +371,8 @@ func (m *machine) do(e event) {
 	}
 }
 
-// compute returns the value of each cell that x writes, from what it has read.
+// compute returns a function for the value of each cell that x writes, given what x has
+// read.
 func (m *machine) compute(x *instance) func(i int) token {
 	if x.steps != nil {
 		return m.computeSteps(x)
@@ -405,7 +407,7 @@ func (m *machine) computeSteps(x *instance) func(i int) token {
 		if t, ok := held[r.at]; ok {
 			return t
 		}
-		// Not among what the fused kernel reads: its value is anybody's guess.
+		// The fused kernel does not read this cell, so its value is unknown.
 		return m.ts.leaf(leafPoison, m.ts.name("outside "+x.text), int64(r.at), x.replay)
 	}
 	for _, s := range x.steps {
@@ -474,8 +476,8 @@ func (m *machine) run(events []event, replays int) outcome {
 	return out
 }
 
-// outcome is the final contents of every output and state, and what earlier
-// replays left in the outputs, by name.
+// outcome is, by name, the final contents of every output and state, and what earlier
+// replays left in the outputs.
 type outcome []final
 
 type final struct {
@@ -484,10 +486,10 @@ type final struct {
 	cells  []token
 }
 
-// namesOf returns the names of g's memories. A scratch memory's name means
-// nothing, but what an unknown command finds in it has to be called something:
-// scratch that before does not have takes, in written order, the name of scratch
-// of its size that g does not have.
+// namesOf returns the names of g's memories. The name of scratch memory has no meaning,
+// but what an unknown command finds there needs a name. Scratch memory that before does
+// not have takes, in order, the name of some scratch memory of before that has the same
+// size and that g does not have.
 func namesOf(before, g *ir.Graph) []string {
 	scratch := func(x *ir.Graph, i int) bool {
 		return x.Memories[i].Kind == ir.Scratch && x.Memories[i].Alias == ir.NoMem

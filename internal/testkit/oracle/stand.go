@@ -2,26 +2,24 @@ package oracle
 
 import "github.com/mlxc/mlxc/ir"
 
-// Stand says that a dispatch of after computes what several commands of before
-// compute one after another, with their intermediate results kept private: the
-// declared term of its kernel composes theirs. The oracle takes that as given
-// and computes the fused dispatch's tokens by the commands of before.
+// Stand says that a dispatch of after computes what several commands of before compute
+// one after another, with their intermediate results in private memory: the declared
+// term of its kernel is the composition of theirs. The oracle takes that for granted,
+// and computes the tokens of the fused dispatch by the commands of before.
 type Stand struct {
-	Name  string // of the equivalence, for reasons
+	Name  string // of the equivalence, for messages
 	Steps []Step
 }
 
-// Step is a command of before, with its arguments elsewhere.
+// Step is a command of before, applied to other arguments.
 type Step struct {
 	Of ir.ID
-	// At says where the argument in each slot of the command lies. A copy has
-	// its source in slot 0 and its destination in slot 1, a fill its destination
-	// in slot 0.
+	// At says where the argument of each slot lies. A copy has its source in slot 0 and
+	// its destination in slot 1, a fill its destination in slot 0.
 	At map[uint8]Operand
 }
 
-// Operand is a view of after, or the private memory numbered Temp if the view
-// is nil.
+// Operand is a view of after or, if the view is nil, the private memory numbered Temp.
 type Operand struct {
 	View *ir.View
 	Temp int
@@ -30,9 +28,9 @@ type Operand struct {
 // Equivalence recognizes dispatches of after that stand for commands of before.
 type Equivalence func(before, after *ir.Graph, d *ir.Dispatch) (Stand, bool)
 
-// steps places the commands that a fused one stands for. It returns nil when an
-// effect of one of them lies in no binding, so that nobody can say where it is
-// now.
+// steps returns the commands that a fused command stands for, with their arguments. It
+// returns nil if an effect of one of them lies in no binding, so that it is unknown
+// where it lies now.
 func (m *machine) steps(s Stand, before []*command, l *lowerer) []step {
 	byID := map[ir.ID]*command{}
 	for _, c := range before {

@@ -10,9 +10,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// normThenWeight says that a norm with a weight is a norm with the weight one,
-// then a multiplication by the weight: the term of the one composes the terms
-// of the two.
+// normThenWeight says that a norm with a weight equals a norm with weight one and then
+// a multiplication by the weight: the term of the first is the composition of the terms
+// of the other two.
 func normThenWeight(before, after *ir.Graph, d *ir.Dispatch) (oracle.Stand, bool) {
 	if after.Kernels[d.Kernel].Function != "rmsfloat32" || d.Binding(5).Bytes[0] != 1 {
 		return oracle.Stand{}, false
@@ -39,7 +39,7 @@ func fuse(t *testing.T, g *ir.Graph) (*ir.Graph, *ir.Dispatch) {
 
 func TestFusion(t *testing.T) {
 	before := recorded.Graph(t, "norm_residual")
-	// Unlike the three, the fused two need an order between replays.
+	// Unlike the three commands, the two after fusion need an order between replays.
 	before.Nodes = append(before.Nodes, &ir.Barrier{})
 	require.True(t, oracle.Close(before, oracle.Options{}))
 	o := oracle.Options{Equivalences: []oracle.Equivalence{normThenWeight}}
@@ -49,7 +49,7 @@ func TestFusion(t *testing.T) {
 	require.Equal(t, oracle.Harmless, j.Verdict, j.Reason)
 	require.Equal(t, oracle.Harmful, oracle.Judge(before, after, oracle.Options{}).Verdict, "nobody said that the two are equal")
 
-	// Elsewhere in scratch, with what reads it.
+	// Moved elsewhere in scratch memory, together with its reader.
 	after, norm := fuse(t, before)
 	norm.Binding(2).View.Off = ir.Const(0)
 	after.Nodes[2].(*ir.Dispatch).Binding(0).View.Off = ir.Const(0)
@@ -74,7 +74,7 @@ func TestFusion(t *testing.T) {
 		require.Equal(t, oracle.Harmful, oracle.Judge(before, after, o).Verdict, name)
 	}
 
-	// The norm's own result has another reader.
+	// Now the norm's own result has another reader.
 	second := before.Clone()
 	second.Nodes[4].(*ir.Dispatch).Binding(1).View = second.Nodes[0].(*ir.Dispatch).Binding(2).View
 	require.NoError(t, second.Check())

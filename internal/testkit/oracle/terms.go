@@ -8,11 +8,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// element is the size in bytes of the only element type that terms know, f32.
+// element is the size in bytes of an f32, the only element type that terms handle.
 const element = 4
 
-// combine is the value of "plus" or "times" of two elements. Both commute bit
-// for bit, and one times x is x.
+// combine returns the value of "plus" or "times" for two elements. Both commute bit for
+// bit, and one times x is x.
 func (ts *tokens) combine(op string, a, b token) token {
 	if op == "times" && ts.ones[a] {
 		return b
@@ -23,10 +23,10 @@ func (ts *tokens) combine(op string, a, b token) token {
 	return ts.list(op, []token{min(a, b), max(a, b)}, true)
 }
 
-// termSteps spells a dispatch of a norm, a product or a sum as what its kernel
-// is documented to compute: rms(x, w) = w · n(x), element by element, n being
-// opaque in x, eps and the shape. It is nil for everything else. Written from
-// the formulas, apart from the library's declarations of terms.
+// termSteps returns what a dispatch of a norm, a product or a sum is documented to
+// compute: rms(x, w) = w · n(x), element by element, where n is opaque in x, eps and
+// the shape. It returns nil for all other commands. It was written from the formulas,
+// independently of the library's declarations.
 func (m *machine) termSteps(c *command) []step {
 	d, ok := c.node.(*ir.Dispatch)
 	if !ok || m.unit != element || c.declaredBy == nil || len(c.writes) != 1 {
@@ -71,7 +71,7 @@ func (m *machine) termSteps(c *command) []step {
 	return []step{s}
 }
 
-// private is the memory of a norm's result before its weight.
+// private is the memory of a norm's result before it is multiplied by the weight.
 const private = ir.MemID(-2)
 
 func (m *machine) normSteps(f string, d *ir.Dispatch, c *command) []step {
@@ -93,7 +93,7 @@ func (m *machine) normSteps(f string, d *ir.Dispatch, c *command) []step {
 	return []step{norm, scale}
 }
 
-// elementAt is element i of the view that a belongs to.
+// elementAt returns element i of the view that area a belongs to.
 func (m *machine) elementAt(a area, i int64) ref {
 	p := a.base
 	cell := p.off/element + i

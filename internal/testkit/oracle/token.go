@@ -2,39 +2,41 @@ package oracle
 
 import "encoding/binary"
 
-// token is an opaque value of one cell (a run of bytes that nothing splits).
-// Equal computations have equal tokens: they are numbers of hash-consed terms.
+// token is the opaque value of one cell, which is a run of bytes that nothing splits.
+// Equal computations have equal tokens, because tokens number hash-consed terms.
 type token int32
 
-// tokens interns terms. Keys are exact, never hashes, so that two different
-// terms cannot share a token.
+// tokens interns terms. The keys are exact and not hashes, so two different terms
+// cannot share a token.
 type tokens struct {
 	leaves  map[leaf]token
 	rows    map[row]*[]token // the leaves of small cells, by cell; −1 where there is none yet
-	lastRow row              // the one that was asked for last: cells are asked for in a row
+	lastRow row              // the row of the last query; cells are mostly asked for in order
 	last    *[]token
-	// Likewise the cells of what a command must write, by the value of all of them.
+	// The same for the cells that a command must write, by the token of all that it
+	// read.
 	written     map[token]*[]token
 	lastIn      token
 	lastWritten *[]token
-	// Likewise the cells of what a command may write: what a cell held before mostly
-	// follows from what the command read, so the first value of each has a place.
+	// The same for the cells that a command may write. What such a cell held before
+	// mostly follows from what the command read, so there is room for its first value
+	// only; the others are in results.
 	kept     map[keptRow]*[keptCells]keptCell
 	lastRowK keptRow
 	lastKept *[keptCells]keptCell
 	names    map[string]int32
 	lists    map[string]token
-	results  map[result]token // of the rest
-	// tainted terms depend on undefined bytes by way of a read whose bytes are
-	// certain: that of a command of known effects.
+	results  map[result]token // all others
+	// tainted terms depend on undefined bytes that a command of known effects certainly
+	// reads.
 	tainted []bool
 	buf     []byte
 	terms   bool           // see [Options.Terms]
-	ones    map[token]bool // cells of weights that hold nothing but the f32 1
+	ones    map[token]bool // cells of weights that hold nothing but the f32 number 1
 }
 
-// leaf is a value that no command computed: what a cell of a memory holds, in a
-// given replay where that changes from replay to replay.
+// leaf is a value that no command computed: what a cell of a memory holds and, if that
+// changes from replay to replay, in which replay.
 type leaf struct {
 	sort   byte
 	name   int32
@@ -48,8 +50,8 @@ type row struct {
 	name, replay int32
 }
 
-// denseCells is the number of cells of a memory whose leaves have a place of their
-// own: nearly every value that a judge looks up is one of them.
+// denseCells is the number of cells of a memory whose leaves are kept in an array.
+// Nearly all values that a judge looks up are among them.
 const denseCells = 1 << 16
 
 // The sorts of leaf.
@@ -57,18 +59,18 @@ const (
 	leafWeight = 'w' // cell is a byte
 	leafRun    = 'W' // a whole run of a weight: cell is its first byte, replay its length
 	leafInput  = 'i'
-	leafState  = 's' // before the first replay
-	leafPoison = 'p' // undefined
+	leafState  = 's' // what it holds before the first replay
+	leafPoison = 'p' // undefined bytes
 )
 
-// result is cell i of what a command computed from in; old is the cell's former
-// value for a may-write, and −1 for a must-write.
+// result is cell i of what a command computed from in. For a may-write old is the
+// former value of the cell; for a must-write it is −1.
 type result struct {
 	in, old token
 	i       int32
 }
 
-// keptRow is a row of cells of what a command computed from in.
+// keptRow is a row of cells that a command, which computed from in, may write.
 type keptRow struct {
 	in  token
 	row int32
@@ -76,15 +78,15 @@ type keptRow struct {
 
 const keptCells = 32
 
-// keptCell is a cell that may be written: what it held before, and the value then; 0
-// and 0 where nobody has asked yet.
+// keptCell is a cell that may be written: what it held before, and its value then. Both
+// are 0 until somebody asks.
 type keptCell struct{ old, now token }
 
 func newTokens(terms bool) *tokens {
 	return &tokens{leaves: map[leaf]token{}, rows: map[row]*[]token{}, written: map[token]*[]token{}, kept: map[keptRow]*[keptCells]keptCell{}, names: map[string]int32{}, lists: map[string]token{}, results: map[result]token{}, terms: terms, ones: map[token]bool{}}
 }
 
-// name is the number of a memory's name.
+// name returns the number of a memory's name.
 func (ts *tokens) name(s string) int32 {
 	n, ok := ts.names[s]
 	if !ok {
@@ -123,7 +125,7 @@ func (ts *tokens) dense(r row, cell int) token {
 	return ts.at(ts.last, cell, r.sort == leafPoison)
 }
 
-// at is the token at a place of a list, a new one if there is none yet.
+// at returns the token at index i of a list, which is made if there is none.
 func (ts *tokens) at(list *[]token, i int, tainted bool) token {
 	for len(*list) <= i {
 		*list = append(*list, -1)
@@ -135,8 +137,8 @@ func (ts *tokens) at(list *[]token, i int, tainted bool) token {
 	return *t
 }
 
-// list is the value of an ordered list of tokens under a name (the text of a
-// command).
+// list returns the value of an ordered list of tokens under a name, which is the text
+// of a command.
 func (ts *tokens) list(name string, in []token, certain bool) token {
 	k := binary.AppendUvarint(ts.buf[:0], uint64(len(name)))
 	k = append(k, name...)
@@ -154,7 +156,7 @@ func (ts *tokens) list(name string, in []token, certain bool) token {
 	return t
 }
 
-// bytes is the value of bytes that are known.
+// bytes returns the value of known bytes.
 func (ts *tokens) bytes(b string) token { return ts.list("bytes "+b, nil, true) }
 
 func (ts *tokens) result(in token, i int, old token, certain bool) token {
