@@ -23,6 +23,28 @@ type allocation struct {
 	serial uint32
 }
 
+// take hands out size bytes; stack is the number of tensors that are taken then.
+func (a *arena) take(size int64, serial uint32) (off int64, stack uint32) {
+	off = a.top
+	a.taken = append(a.taken, allocation{off, serial})
+	a.top += (size + arenaAlign - 1) / arenaAlign * arenaAlign
+	a.peak = max(a.peak, a.top)
+	return off, uint32(len(a.taken))
+}
+
+// reset takes back everything from a mark on.
+func (a *arena) reset(m Mark) {
+	a.top = int64(m)
+	for n := len(a.taken); n > 0 && a.taken[n-1].off >= int64(m); n-- {
+		a.taken = a.taken[:n-1]
+	}
+}
+
+func (a *arena) alive(t *Tensor) bool {
+	n := int(t.stack) - 1
+	return n < len(a.taken) && a.taken[n].serial == t.serial
+}
+
 // Mark is a place in the arena.
 type Mark int64
 
@@ -36,10 +58,7 @@ func (e *Encoder) ScratchReset(m Mark) {
 		e.fail("ScratchReset to a mark above the arena's top: marks end when what is below them is given back")
 		return
 	}
-	e.arena.top = int64(m)
-	for n := len(e.arena.taken); n > 0 && e.arena.taken[n-1].off >= int64(m); n-- {
-		e.arena.taken = e.arena.taken[:n-1]
-	}
+	e.arena.reset(m)
 }
 
 // Scratch takes a row-contiguous tensor from the arena, large enough for every
@@ -51,33 +70,25 @@ func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 		e.fail("scratch %s: %w", e.format(shape), err)
 		return e.broken(t, len(shape))
 	}
-	if e.arena.mem == ir.NoMem {
-		e.arena.mem = e.memory(ir.Memory{Name: e.unused("scratch"), Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
-		if e.arena.mem == ir.NoMem {
+	a := &e.arena
+	if a.mem == ir.NoMem {
+		a.mem = e.memory(ir.Memory{Name: e.unused("scratch"), Kind: ir.Scratch, Size: arenaAlign, Align: arenaAlign, Alias: ir.NoMem})
+		if a.mem == ir.NoMem {
 			return e.broken(t, len(shape))
 		}
 	}
-	out := Tensor{Mem: e.arena.mem, owner: e.number, Off: ir.Const(e.arena.top), DType: t, Shape: shape, Strides: strides}
 	size, err := e.sizeOf(t, shape)
-	if err == nil && size > maxMemory-e.arena.top {
-		err = fmt.Errorf("is too much beside the %d bytes that are taken", e.arena.top)
+	if err == nil && size > maxMemory-a.top {
+		err = fmt.Errorf("is too much beside the %d bytes that are taken", a.top)
 	}
 	if err != nil {
 		e.fail("scratch %s%s %w", t, e.format(shape), err)
 		return e.broken(t, len(shape))
 	}
-	e.serial++
-	e.arena.taken = append(e.arena.taken, allocation{e.arena.top, e.serial})
-	out.serial, out.stack = e.serial, uint32(len(e.arena.taken))
-	e.arena.top += (size + arenaAlign - 1) / arenaAlign * arenaAlign
-	if e.arena.top > e.arena.peak {
-		e.arena.peak = e.arena.top
-		e.g.Memories[e.arena.mem].Size = e.arena.peak
-	}
+	out := Tensor{Mem: a.mem, owner: e.number, DType: t, Shape: shape, Strides: strides, serial: e.generation()}
+	off, stack := a.take(size, out.serial)
+	out.Off, out.stack = ir.Const(off), stack
+	m := &e.g.Memories[a.mem]
+	m.Size = max(m.Size, a.peak)
 	return out
-}
-
-func (e *Encoder) arenaAlive(t *Tensor) bool {
-	n := int(t.stack) - 1
-	return n < len(e.arena.taken) && e.arena.taken[n].serial == t.serial
 }

@@ -68,28 +68,14 @@ func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error)
 	return g, warnings, nil
 }
 
-// emptyNodes makes room for other nodes; who needs them has a list of their own.
-func (e *Encoder) emptyNodes() {
-	clear(e.g.Nodes)
-	e.g.Nodes = e.g.Nodes[:0]
-	e.checked = 0
-}
-
 // restart forgets the recording; what was declared stays.
 func (e *Encoder) restart() {
-	e.emptyNodes()
-	e.next = 0
-	e.recording++
-	e.building.open = false
-	e.committed, e.commands, e.captured, e.err = 0, 0, -1, e.dead
-	if e.tracker != nil {
-		e.tracker.Reset()
+	e.stream.restart()
+	e.arena.reset(0)
+	e.building.open, e.err = false, e.dead
+	if e.device != nil {
+		e.device.recording++
 	}
-	e.depth, e.safeDepth = 0, 0
-	e.group, e.first, e.races, e.safeFound = 0, 0, 0, 0
-	e.turn()
-	e.stats, e.safe = GroupStats{}, GroupStats{}
-	e.arena.top, e.arena.taken = 0, e.arena.taken[:0]
 }
 
 // Encode adds the commands of a graph, under new IDs. Its params, and its
@@ -149,24 +135,14 @@ func (e *Encoder) encodeCommand(n ir.Command) {
 	if e.err != nil {
 		return
 	}
-	n.EachView(func(v *ir.View) { e.touch(v.Mem) })
+	if e.device != nil {
+		n.EachView(func(v *ir.View) { e.device.touch(v.Mem) })
+	}
 	if !e.begin(e.touches(n), e.nameOf(n)) {
 		return
 	}
-	e.append(n)
+	e.ok(e.add(n))
 	if _, ok := n.(*ir.Dispatch); ok {
 		e.counters.add(dispatches, 1)
-	}
-}
-
-// touch notes that the command being encoded binds memory m.
-func (e *Encoder) touch(m ir.MemID) {
-	if e.device != nil {
-		root, _ := e.g.Root(m)
-		p := &e.places[root]
-		p.bound = e.recording
-		if !e.deferred {
-			e.device.use(p)
-		}
 	}
 }

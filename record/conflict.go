@@ -88,17 +88,17 @@ func (l *conflictLog) list(g *ir.Graph, races bool) (out []Conflict) {
 
 // nameInGroup names a command of the open group. Each barrier ends a group, so
 // looking there costs no more than recording it did.
-func (e *Encoder) nameInGroup(id ir.ID) string {
-	for _, n := range e.g.Nodes[e.first:] {
+func (s *stream) nameInGroup(id ir.ID) string {
+	for _, n := range s.g.Nodes[s.first:] {
 		if c, ok := n.(ir.Command); ok && c.Num() == id {
-			return e.nameOf(n)
+			return s.nameOf(n)
 		}
 	}
 	return ""
 }
 
 // nameOf is what people call a command: its label, else its operation or kernel.
-func (e *Encoder) nameOf(n ir.Node) string {
+func (s *stream) nameOf(n ir.Node) string {
 	switch n := n.(type) {
 	case *ir.Dispatch:
 		switch {
@@ -107,7 +107,7 @@ func (e *Encoder) nameOf(n ir.Node) string {
 		case n.Op != "":
 			return n.Op
 		}
-		return e.g.Kernels[n.Kernel].Name
+		return s.g.Kernels[n.Kernel].Name
 	case *ir.Copy:
 		return cmp.Or(n.Label, "copy")
 	case *ir.Carry:

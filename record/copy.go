@@ -56,11 +56,3 @@ func (e *Encoder) writable(t Tensor) bool {
 	}
 	return !kind.ReadOnly()
 }
-
-// command adds a copy or fill.
-func (e *Encoder) command(n ir.Command) {
-	e.diverge()
-	if e.begin(n.Touches(), e.nameOf(n)) {
-		e.append(n)
-	}
-}

@@ -3,11 +3,11 @@ package record
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // device is what an encoder that executes has: a queue, the open command
@@ -15,21 +15,24 @@ import (
 // the last command buffer that may use it has ended: the caller need not keep
 // anything alive.
 type device struct {
-	counters *counters // the encoder's
-	on       backend.Device
-	queue    backend.Queue
-	scope    backend.Scope         // of what is executed as it comes
-	open     backend.CommandBuffer // nil: none
-	grown    []grown               // while it is open
-	serial   uint64                // of the open command buffer, or of the last one
-	flight   []*submitted          // not known to have ended; oldest first
-	ended    uint64                // all up to this one have
-	given    []given
-	failed   []*submitted // ended with an error that Wait has not returned yet
-	pending  []*submitted // of the recording, in order
-	begin    time.Time    // of the recording's first command
-	last     time.Time    // of its last commit
-	warned   bool
+	*settings
+	counters  *counters
+	memory    *memories
+	values    *paramValues
+	recording uint32 // counted from 1
+	queue     backend.Queue
+	scope     backend.Scope         // of what is executed as it comes
+	open      backend.CommandBuffer // nil: none
+	grown     []grown               // while it is open
+	serial    uint64                // of the open command buffer, or of the last one
+	flight    []*submitted          // not known to have ended; oldest first
+	ended     uint64                // all up to this one have
+	given     []given
+	failed    []*submitted // ended with an error that Wait has not returned yet
+	pending   []*submitted // of the recording, in order
+	begin     time.Time    // of the recording's first command
+	last      time.Time    // of its last commit
+	warned    bool
 }
 
 // submitted is a command buffer that was committed.
@@ -42,6 +45,25 @@ type submitted struct {
 }
 
 func (s *submitted) wait() error { return s.buffer.Result().Err }
+
+// tell returns its error to the caller, but for one whose cause is that of another.
+func (s *submitted) tell() error {
+	err := s.wait()
+	s.told = s.told || err != nil
+	if errors.Is(err, backend.ErrNotExecuted) {
+		return nil
+	}
+	return err
+}
+
+// discard abandons the open command buffer.
+func (d *device) discard() {
+	if d.open != nil {
+		d.open.Discard()
+		d.abandon()
+		d.counters.add(discardedBuffers, 1)
+	}
+}
 
 // abandon forgets the open command buffer, which was discarded. Memory that grew in it is
 // copied after all: what was committed before may be in it.
@@ -66,9 +88,10 @@ type given struct {
 	used, before uint64 // as those of a place
 }
 
-func newDevice(d backend.Device, c *counters) (*device, error) {
-	q, err := d.NewQueue()
-	return &device{on: d, queue: q, counters: c}, err
+// newDevice returns the device of e, which has a graph.
+func newDevice(e *Encoder) (*device, error) {
+	q, err := e.on.NewQueue()
+	return &device{settings: &e.settings, counters: &e.counters, memory: &e.memories, values: &e.values, recording: 1, queue: q, scope: backend.Scope{Graph: e.g}}, err
 }
 
 // renew begins anew after an error that the caller knows of.
@@ -109,24 +132,34 @@ func (d *device) done(used, before uint64) bool {
 	return used <= d.ended
 }
 
-// idle reports why the host must not touch memory now. What the device only
+// touch notes that the command being encoded binds a memory.
+func (d *device) touch(m ir.MemID) {
+	root, _ := d.memory.graph.Root(m)
+	p := &d.memory.places[root]
+	p.bound = d.recording
+	if !d.deferred {
+		d.use(p)
+	}
+}
+
+// idle reports why the host must not touch a memory now. What the device only
 // reads may be written until it is committed.
-func (e *Encoder) idle(p *place, readOnly bool) error {
-	d := e.device
+func (d *device) idle(root ir.MemID) error {
+	p, readOnly := &d.memory.places[root], d.memory.graph.Memories[root].Kind.ReadOnly()
 	d.reap()
 	switch {
-	case d.done(p.used, p.before) && !(e.deferred && p.bound == e.recording && !readOnly):
+	case d.done(p.used, p.before) && !(d.deferred && p.bound == d.recording && !readOnly):
 		return nil
-	case e.deferred && p.bound == e.recording && !readOnly:
-		return fmt.Errorf("commands that bind it are not executed before Finish")
+	case d.deferred && p.bound == d.recording && !readOnly:
+		return errors.New("commands that bind it are not executed before Finish")
 	case d.open == nil || p.used != d.serial:
-		return fmt.Errorf("a command buffer that binds it has not ended: Wait")
+		return errors.New("a command buffer that binds it has not ended: Wait")
 	case readOnly && p.before <= d.ended:
 		return nil
 	case readOnly:
-		return fmt.Errorf("a command buffer that reads it has not ended: Wait")
+		return errors.New("a command buffer that reads it has not ended: Wait")
 	}
-	return fmt.Errorf("commands that bind it are not committed: Commit and Wait, or Finish")
+	return errors.New("commands that bind it are not committed: Commit and Wait, or Finish")
 }
 
 // drain waits for the command buffers up to serial.
@@ -146,10 +179,7 @@ func (d *device) wait() error {
 	var errs []error
 	for _, s := range d.failed {
 		if !s.told {
-			s.told = true
-			if err := s.wait(); !errors.Is(err, backend.ErrNotExecuted) { // whose cause is there already
-				errs = append(errs, err)
-			}
+			errs = append(errs, s.tell())
 		}
 	}
 	d.failed = nil
@@ -192,8 +222,9 @@ func (d *device) retire(p *place) {
 	d.reap()
 }
 
-func (d *device) close(places []place) error {
+func (d *device) close() error {
 	err := d.wait()
+	places := d.memory.places
 	for i := range places {
 		if b := places[i].buffer; b != nil {
 			err = errors.Join(err, b.Close())
@@ -205,4 +236,21 @@ func (d *device) close(places []place) error {
 	}
 	d.given = nil
 	return errors.Join(err, d.queue.Close())
+}
+
+// samplingWarning says, once, what the times of dispatches are not.
+func (d *device) samplingWarning() string {
+	if !d.profile || d.warned {
+		return ""
+	}
+	name := d.on.Name()
+	switch d.on.Info().Sampling {
+	case backend.SampleEncoders:
+		d.warned = true
+		return name + " takes times at the ends of encoders only: each dispatch had one of its own, and nothing overlapped"
+	case backend.SampleNothing:
+		d.warned = true
+		return name + " cannot take the time of a dispatch"
+	}
+	return ""
 }

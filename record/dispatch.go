@@ -131,7 +131,9 @@ func (d *Dispatch) use(slot uint8, t *Tensor) (ir.View, bool) {
 		d.fail("argument %d: %s was given back before (ScratchReset, Free, or the end of its recording)", slot, e.tensorName(*t))
 		return ir.View{}, false
 	}
-	e.touch(t.Mem)
+	if e.device != nil {
+		e.device.touch(t.Mem)
+	}
 	v := t.view()
 	size := e.g.Memories[t.Mem].Size
 	if v.Off.IsConst() && v.Len.IsConst() {
@@ -293,7 +295,7 @@ func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.
 	if !e.begin(touches, e.nameOf(n)) {
 		return 0
 	}
-	e.append(n)
+	e.ok(e.add(n))
 	e.counters.add(dispatches, 1)
 	return n.ID
 }

@@ -2,13 +2,13 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/mlxc/mlxc/internal/collections/bump"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl"
 )
 
 // Encoder takes dispatches as a Metal compute encoder does, and executes them
@@ -20,35 +20,27 @@ import (
 // recording. [Encoder.Err] tells it earlier.
 type Encoder struct {
 	settings
-	number uint32 // of all encoders of the process
-	// g holds what was declared; its nodes are those of the recording, or of the
-	// open command buffer alone where nothing is captured.
-	g         *ir.Graph
-	next      ir.ID
-	names     map[string]ir.MemID
+	stream
+	memories
+	values   paramValues
+	counters counters
+	device   *device // nil: nothing is executed
+	g        *ir.Graph
+	number   uint32 // of all encoders of the process
+
 	functions map[functionKey]ir.KernelID
 	plain     map[string]ir.KernelID // those without constants
-	cache     *msl.Cache
-	places    []place // by memory
-	serial    uint32  // of the last allocation
-	params    []uint32
+	building  Dispatch
 	dump      string // the file that the first recording goes to
-	set       []bool
-	recording uint32 // counted from 1
-	captured  int    // the first node of a capture that began late; -1: none
 
-	arena
-	tracking
-	counters counters
-	building Dispatch
-	err      error
-	closed   bool
-	dead     error           // what no Finish mends: settings, Close
-	ctx      context.Context // see SetContext
-	commands int             // of the open command buffer
-	depth    int             // open groups
-	device   *device
+	err    error
+	closed bool
+	dead   error // what no Finish mends: settings, Close
+	made
+}
 
+// made is where what is recorded is allocated.
+type made struct {
 	strides    bump.Allocator[int64]
 	dispatches bump.Allocator[ir.Dispatch]
 	bindings   bump.Allocator[ir.Binding]
@@ -65,7 +57,7 @@ var encoders atomic.Uint32
 // NewEncoder returns an encoder called name. Without settings it captures. One that
 // executes has memory of the device until [Encoder.Close].
 func NewEncoder(name string, with ...Setting) *Encoder {
-	e := &Encoder{ctx: context.Background()}
+	e := &Encoder{}
 	e.init(name, with)
 	return e
 }
@@ -73,43 +65,39 @@ func NewEncoder(name string, with ...Setting) *Encoder {
 func (e *Encoder) init(name string, with []Setting) {
 	e.number = encoders.Add(1)
 	e.g = &ir.Graph{Name: name}
-	e.names, e.functions = map[string]ir.MemID{}, map[functionKey]ir.KernelID{}
-	e.plain = map[string]ir.KernelID{}
-	e.captured, e.arena.mem, e.recording = -1, ir.NoMem, 1
+	e.memories = memories{graph: e.g, names: map[string]ir.MemID{}, arena: arena{mem: ir.NoMem}}
+	e.stream = stream{settings: &e.settings, counters: &e.counters, ctx: context.Background(), g: e.g, captured: -1}
+	e.functions, e.plain = map[functionKey]ir.KernelID{}, map[string]ir.KernelID{}
 	for _, s := range with {
 		s(&e.settings)
 	}
 	e.building.e = e
-	if err := (&ir.Graph{Name: name}).Check(); err != nil {
-		e.on, e.deferred = nil, false
-		e.kill("%w", err)
-	}
-	if err := e.settings.err; err != nil {
-		e.on, e.deferred = nil, false
-		e.kill("%w", err)
-	}
 	if e.inOrder {
 		e.g.Ordering = ir.Serial
 	}
-	if e.inOrder && e.manual {
-		e.on, e.deferred = nil, false
-		e.kill("Serial and ManualBarriers: a serial recording needs no barriers")
+	err := e.g.Check()
+	switch {
+	case err != nil:
+	case e.settings.err != nil:
+		err = e.settings.err
+	case e.inOrder && e.manual:
+		err = errors.New("Serial and ManualBarriers: a serial recording needs no barriers")
+	case e.on != nil:
+		e.device, err = newDevice(e)
 	}
-	if e.on != nil {
-		var err error
-		if e.device, err = newDevice(e.on, &e.counters); err != nil {
-			e.on, e.deferred, e.device = nil, false, nil
-			e.kill("%w", err)
-			return
-		}
-		e.device.scope.Graph = e.g
-		e.dump = claimDump(e)
-		if e.dump != "" {
-			// Before there is something to lose.
-			if _, err := atomicfile.Try(e.dump); err != nil {
-				e.dump = ""
-				e.fail("%s: %w", DumpVariable, err)
-			}
+	if err != nil {
+		e.on, e.deferred, e.device = nil, false, nil
+		e.kill("%w", err)
+	}
+	if e.on == nil {
+		return
+	}
+	e.stream.device = e.device
+	if e.dump = claimDump(e); e.dump != "" {
+		// Before there is something to lose.
+		if _, err := atomicfile.Try(e.dump); err != nil {
+			e.dump = ""
+			e.fail("%s: %w", DumpVariable, err)
 		}
 	}
 }
@@ -150,6 +138,14 @@ func (e *Encoder) fail(format string, args ...any) {
 	}
 }
 
+// ok keeps an error of what encodes or executes, and reports whether there was none.
+func (e *Encoder) ok(err error) bool {
+	if err != nil {
+		e.fail("%w", err)
+	}
+	return err == nil
+}
+
 // mistake is the error of a call into this package. The line of the call is
 // looked for now, when there is a mistake: a recording without any pays nothing.
 func (e *Encoder) mistake(format string, args []any) error {
@@ -167,16 +163,6 @@ func (e *Encoder) valid(g *ir.Graph) bool {
 	return err == nil
 }
 
-// unused returns a name that no memory has.
-func (e *Encoder) unused(name string) string {
-	for base, n := name, 2; ; n++ {
-		if _, ok := e.names[name]; !ok {
-			return name
-		}
-		name = fmt.Sprintf("%s.%d", base, n)
-	}
-}
-
 // Group opens a labelled group of commands; EndGroup closes it. Groups are for
 // people: they order nothing.
 // They may reach over commits, but not over the end of a recording. Not those that
@@ -187,8 +173,7 @@ func (e *Encoder) Group(label string) {
 	}
 	g := &ir.GroupBegin{Label: label}
 	e.follow(g)
-	e.note(g)
-	e.g.Nodes = append(e.g.Nodes, g)
+	e.mark(g)
 	e.depth++
 }
 
@@ -200,8 +185,7 @@ func (e *Encoder) EndGroup() {
 		e.fail("EndGroup: no group is open")
 	default:
 		e.follow(theGroupEnd)
-		e.note(theGroupEnd)
-		e.g.Nodes = append(e.g.Nodes, theGroupEnd)
+		e.mark(theGroupEnd)
 		e.depth--
 	}
 }

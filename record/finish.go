@@ -154,7 +154,7 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	case e.live():
 		e.Commit(e.g.Name)
 	case e.deferred:
-		e.execute(execute)
+		e.ok(e.device.execute(e.ctx, execute))
 	}
 	if e.err != nil {
 		return nil, e.err
@@ -181,64 +181,6 @@ func (e *Encoder) optimize(g *ir.Graph, o Optimizer) (*ir.Graph, error) {
 	return out, nil
 }
 
-// execute submits a deferred recording, a command buffer for each of its own.
-func (e *Encoder) execute(g *ir.Graph) {
-	type part struct {
-		nodes    []ir.Node
-		label    string
-		order    ir.CommitOrder // after what is before it
-		commands int
-	}
-	var parts []part
-	from, order := 0, ir.OrderEvent
-	end := func(to int, label string) {
-		commands := 0
-		for _, n := range g.Nodes[from:to] {
-			if _, ok := n.(ir.Command); ok {
-				commands++
-			}
-		}
-		if commands > 0 {
-			parts = append(parts, part{g.Nodes[from:to], label, order, commands})
-		}
-	}
-	for i, n := range g.Nodes {
-		if c, ok := n.(*ir.Commit); ok {
-			end(i, c.Label)
-			from, order = i+1, c.Order
-		}
-	}
-	end(len(g.Nodes), g.Name)
-	if len(parts) == 0 {
-		return
-	}
-	made := map[ir.MemID]backend.Buffer{}
-	scope := &backend.Scope{Graph: g, Places: make([]backend.Place, len(g.Memories)), Params: e.params}
-	for _, p := range parts {
-		if e.err != nil || !e.openWith(scope) {
-			break
-		}
-		err := e.checkParams(g)
-		if err == nil {
-			err = e.bound(g, p.nodes, scope.Places, made)
-		}
-		for _, n := range p.nodes {
-			switch n.(type) {
-			case *ir.GroupBegin, *ir.GroupEnd: // groups may reach over commits
-				continue
-			}
-			if err == nil {
-				err = e.device.open.Encode(n)
-			}
-		}
-		e.submit(err, p.commands, p.order, p.label)
-	}
-	for _, b := range made {
-		e.device.given = append(e.device.given, given{b, e.device.serial, 0})
-	}
-	e.device.reap()
-}
-
 // Conflicts returns why each automatic barrier of the recording stands.
 func (r *Result) Conflicts() []Conflict { return r.found.list(r.e.g, false) }
 
@@ -257,46 +199,22 @@ func (r *Result) Wait() error {
 	unsampled := 0
 	start := time.Now()
 	for _, s := range r.pending {
-		err := s.wait()
-		if err != nil {
-			if !errors.Is(err, backend.ErrNotExecuted) { // whose cause is there already
-				errs = append(errs, err)
-			}
-			s.told = true
-		}
-		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{
-			Label: s.label, Commands: s.commands, Times: s.buffer.Result().Times, Err: err,
-		})
-		r.GPU += s.buffer.Result().Times.Duration()
-		unsampled += s.buffer.Result().Times.Unsampled
+		errs = append(errs, s.tell())
+		x := s.buffer.Result()
+		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{Label: s.label, Commands: s.commands, Times: x.Times, Err: x.Err})
+		r.GPU += x.Times.Duration()
+		unsampled += x.Times.Unsampled
 	}
 	r.Waited = time.Since(start)
 	if unsampled > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d dispatches have no time: a command buffer has room for so many samples only; commit more often", unsampled))
 	}
-	if w := r.e.samplingWarning(); w != "" {
+	if w := r.e.device.samplingWarning(); w != "" {
 		r.Warnings = append(r.Warnings, w)
 	}
 	r.e.device.reap()
-	if len(errs) > 0 {
-		r.err = fmt.Errorf("record %s: %w", r.e.g.Name, errors.Join(errs...))
+	if err := errors.Join(errs...); err != nil {
+		r.err = fmt.Errorf("record %s: %w", r.e.g.Name, err)
 	}
 	return r.err
-}
-
-// samplingWarning says, once, what the times of dispatches are not.
-func (e *Encoder) samplingWarning() string {
-	if !e.profile || e.device.warned {
-		return ""
-	}
-	name := e.on.Name()
-	switch e.on.Info().Sampling {
-	case backend.SampleEncoders:
-		e.device.warned = true
-		return name + " takes times at the ends of encoders only: each dispatch had one of its own, and nothing overlapped"
-	case backend.SampleNothing:
-		e.device.warned = true
-		return name + " cannot take the time of a dispatch"
-	}
-	return ""
 }

@@ -33,6 +33,15 @@ func (s GroupStats) String() string {
 	return out
 }
 
+// count adds a group of n commands.
+func (s *GroupStats) count(n int) {
+	for len(s.Sizes) < n {
+		s.Sizes = append(s.Sizes, 0)
+	}
+	s.Sizes[n-1]++
+	s.Groups++
+}
+
 func (s GroupStats) clone() GroupStats {
 	s.Sizes = slices.Clone(s.Sizes)
 	return s
@@ -43,11 +52,7 @@ func (s GroupStats) clone() GroupStats {
 func (e *Encoder) Groups() GroupStats {
 	s := e.stats.clone()
 	if e.group > 0 {
-		for len(s.Sizes) < e.group {
-			s.Sizes = append(s.Sizes, 0)
-		}
-		s.Sizes[e.group-1]++
-		s.Groups++
+		s.count(e.group)
 	}
 	return s
 }

@@ -51,21 +51,3 @@ func (e *Encoder) Map(name string, kind ir.MemKind, data []byte, t ir.DType, sha
 func sameBytes(a, b []byte) bool {
 	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }
-
-func (e *Encoder) sharesPage(kind ir.MemKind, data []byte) ir.MemID {
-	pages := func(b []byte) (lo, end uintptr) {
-		at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-		return at / hostPage, (at + uintptr(len(b)) + hostPage - 1) / hostPage
-	}
-	lo, end := pages(data)
-	for i := range e.places {
-		host := e.places[i].host
-		if len(host) == 0 || len(data) == 0 || kind.ReadOnly() && e.g.Memories[i].Kind.ReadOnly() {
-			continue
-		}
-		if l, h := pages(host); l < end && lo < h {
-			return ir.MemID(i)
-		}
-	}
-	return ir.NoMem
-}

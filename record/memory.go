@@ -1,8 +1,6 @@
 package record
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,19 +8,6 @@ import (
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/ir"
 )
-
-// place is what the encoder knows of a root memory beside its declaration.
-type place struct {
-	buffer backend.Buffer
-	bytes  int64  // of the buffer
-	host   []byte // [Encoder.Map]: the caller's memory
-	pool   *Pool
-	// serial is that of the allocation that lives in pooled memory now; 0: none.
-	serial uint32
-	used   uint64 // the last command buffer that binds it
-	before uint64 // the one before that
-	bound  uint32 // the last recording that binds it
-}
 
 // declare returns the memory of m's name, added if need be: a live engine
 // declares the same memories for every token.
@@ -89,11 +74,7 @@ func (e *Encoder) memory(m ir.Memory) ir.MemID {
 	if !e.valid(&ir.Graph{Memories: []ir.Memory{alone}}) {
 		return ir.NoMem
 	}
-	id := ir.MemID(len(e.g.Memories))
-	e.g.Memories = append(e.g.Memories, m)
-	e.places = append(e.places, place{})
-	e.names[m.Name] = id
-	return id
+	return e.addMemory(m)
 }
 
 // broken is what a failed operation gives: something of the asked rank.
@@ -188,16 +169,7 @@ func (e *Encoder) Write(t Tensor, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return e.store(at, data)
-}
-
-// store copies bytes of the host to memory that nothing uses.
-func (e *Encoder) store(at backend.Place, data []byte) error {
-	if to := at.Bytes(int64(len(data))); to != nil {
-		copy(to, data)
-		return nil
-	}
-	return backend.Wait(e.ctx)(e.device.queue.Upload(e.ctx, at, data))
+	return e.device.store(e.ctx, at, data)
 }
 
 // reach returns where t lies, of how many bytes, if the host may touch it now.
@@ -224,14 +196,13 @@ func (e *Encoder) reach(method string, t *Tensor) (at backend.Place, n int64, er
 		return fail(": %s reaches outside its memory of %d bytes", e.tensorName(*t), size)
 	}
 	root, off := e.g.Root(t.Mem)
-	p := &e.places[root]
-	if err := e.idle(p, e.g.Memories[root].Kind.ReadOnly()); err != nil {
+	if err := e.device.idle(root); err != nil {
 		return fail(" of %s: %w", e.tensorName(*t), err)
 	}
-	if err := e.ensure(root); err != nil {
+	if err := e.device.ensure(e.ctx, root); err != nil {
 		return at, 0, err
 	}
-	return backend.At(p.buffer).Add(off + t.Off.Const), n, nil
+	return backend.At(e.places[root].buffer).Add(off + t.Off.Const), n, nil
 }
 
 // notOurs is what is wrong with a tensor of another encoder: its memory's number
@@ -243,45 +214,6 @@ func (e *Encoder) tensorName(t Tensor) string {
 		return "a tensor of no memory"
 	}
 	return e.g.FormatView(t.view())
-}
-
-// ensure allocates the memory of root.
-func (e *Encoder) ensure(root ir.MemID) error {
-	p, m := &e.places[root], &e.g.Memories[root]
-	if p.buffer != nil && p.bytes >= m.Size {
-		return nil
-	}
-	var b backend.Buffer
-	var err error
-	d := e.device
-	switch {
-	case p.host != nil:
-		b, err = e.on.Map(p.host, m.Kind.ReadOnly())
-	case p.buffer != nil: // scratch has grown, and will again
-		more := *m
-		more.Size = max(m.Size, p.bytes+p.bytes/2)
-		b, err = e.on.Alloc(backend.Spec(&more))
-	default:
-		b, err = backend.AllocMemory(e.ctx, e.on, d.queue, m)
-	}
-	if err != nil {
-		return fmt.Errorf("record %s: memory %%%s: %w", e.g.Name, ir.QuoteName(m.Name), err)
-	}
-	old := p.buffer
-	p.buffer, p.bytes = b, b.Size()
-	switch {
-	case old == nil:
-	case d.open != nil: // after the commands before, before those to come
-		if err := d.open.Copy(backend.At(b), backend.At(old), old.Size()); err != nil {
-			return errors.Join(err, old.Close())
-		}
-		d.grown = append(d.grown, grown{old, b})
-	default:
-		ctx := context.Background() // what is there must not be lost
-		err := backend.Wait(ctx)(d.queue.Copy(ctx, backend.At(b), backend.At(old), old.Size()))
-		return errors.Join(err, old.Close())
-	}
-	return nil
 }
 
 // Close abandons what is not committed, waits for what is, and releases all
@@ -298,5 +230,5 @@ func (e *Encoder) Close() error {
 	if e.device == nil {
 		return nil
 	}
-	return e.device.close(e.places)
+	return e.device.close()
 }

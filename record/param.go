@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -32,13 +33,9 @@ func (e *Encoder) paramID(p ir.Param) (ir.ParamID, bool) {
 		return 0, false
 	}
 	e.g.Params = append(e.g.Params, p)
-	e.params, e.set = append(e.params, 0), append(e.set, false)
-	i := len(e.g.Params) - 1
-	if p.Min == p.Max {
-		e.params[i], e.set[i] = paramBits(p, p.Min), true
-	}
+	i := e.values.add(p)
 	e.renewTracker()
-	return ir.ParamID(i), true
+	return i, true
 }
 
 // Require adds the constraint lhs ≤ max.
@@ -80,7 +77,7 @@ func (e *Encoder) SetParam(name string, v float64) {
 	case e.g.Params[i].Type == ir.U32 && v != math.Trunc(v):
 		e.fail("param $%s = %v is no %s", ir.QuoteName(name), v, e.g.Params[i].Type)
 	default:
-		e.params[i], e.set[i] = paramBits(e.g.Params[i], value), true
+		e.values.give(i, paramBits(e.g.Params[i], value))
 	}
 }
 
@@ -89,4 +86,33 @@ func paramBits(p ir.Param, v float64) uint32 {
 		return math.Float32bits(float32(v))
 	}
 	return uint32(v)
+}
+
+// paramValues are the values that params have in what is executed.
+type paramValues struct {
+	bits []uint32
+	set  []bool
+}
+
+// add adds a param; one that can have one value only has it.
+func (v *paramValues) add(p ir.Param) ir.ParamID {
+	v.bits, v.set = append(v.bits, paramBits(p, p.Min)), append(v.set, p.Min == p.Max)
+	return ir.ParamID(len(v.bits) - 1)
+}
+
+func (v *paramValues) give(i ir.ParamID, bits uint32) { v.bits[i], v.set[i] = bits, true }
+
+// check reports a param of g without a value, and a broken constraint.
+func (v *paramValues) check(g *ir.Graph) error {
+	for i, p := range g.Params {
+		if !v.set[i] {
+			return fmt.Errorf("param $%s has no value: SetParam before the recording (it is a %s in [%v, %v])", ir.QuoteName(p.Name), p.Type, p.Min, p.Max)
+		}
+	}
+	for _, c := range g.Constraints {
+		if x := c.LHS.Eval(v.bits); x > c.Max {
+			return fmt.Errorf("params break %s <= %d: it is %d", g.FormatAffine(c.LHS), c.Max, x)
+		}
+	}
+	return nil
 }

@@ -73,9 +73,8 @@ func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 		p.all = append(p.all, out.Mem)
 		p.e.places[out.Mem].pool = p
 	}
-	p.e.serial++
-	p.e.places[out.Mem].serial = p.e.serial
-	out.serial = p.e.serial
+	out.serial = p.e.generation()
+	p.e.places[out.Mem].serial = out.serial
 	return out
 }
 
@@ -130,15 +129,4 @@ func (p *Pool) Bytes() (n int64) {
 		n += p.e.g.Memories[m].Size
 	}
 	return n
-}
-
-// alive reports whether t's memory was not given back since t was made.
-func (e *Encoder) alive(t *Tensor) bool {
-	if t.serial == 0 {
-		return true // declared memory
-	}
-	if t.stack > 0 {
-		return e.arenaAlive(t)
-	}
-	return int(t.Mem) < len(e.places) && e.places[t.Mem].serial == t.serial
 }

@@ -23,8 +23,8 @@ type repeating struct {
 }
 
 // repeats reports whether recordings of these settings are compared.
-func (e *Encoder) repeats() bool {
-	return invariants.Caches && e.live() && !e.keep && !e.manual && !e.inOrder && !e.clock
+func (s *stream) repeats() bool {
+	return invariants.Caches && s.live() && !s.keep && !s.manual && !s.inOrder && !s.clock
 }
 
 // again records d as what stood in its place, if that is the same.
@@ -59,13 +59,13 @@ func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) 
 	if automatic {
 		e.reason++
 		e.found.n = e.reason // the logs are one as long as the recordings are
-		e.barrier()
+		e.ok(e.barrier())
 		e.counters.add(autoBarriers, 1)
 	} else {
 		e.counters.add(elidedBarriers, 1)
 	}
 	e.unseen = true
-	e.append(n)
+	e.ok(e.add(n))
 	e.checked = len(e.g.Nodes)
 	e.counters.add(dispatches, 1)
 	return n.ID, true
@@ -73,8 +73,8 @@ func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) 
 
 // barrierNext reports whether an automatic barrier stood before the command whose
 // place is next.
-func (e *Encoder) barrierNext() bool {
-	return e.reason < e.reasons.n && e.reasons.at(e.reason).later == e.next
+func (s *stream) barrierNext() bool {
+	return s.reason < s.reasons.n && s.reasons.at(s.reason).later == s.next
 }
 
 func sameBindings(a, b []ir.Binding) bool {
@@ -106,17 +106,17 @@ func sameBindings(a, b []ir.Binding) bool {
 
 // follow compares a mark with what stood in its place: a barrier of the caller's, a
 // commit, a group.
-func (e *Encoder) follow(n ir.Node) {
-	if !e.same {
+func (s *stream) follow(n ir.Node) {
+	if !s.same {
 		return
 	}
-	same := len(e.list) < len(e.before)
+	same := len(s.list) < len(s.before)
 	if same {
-		have := e.before[len(e.list)]
+		have := s.before[len(s.list)]
 		switch n := n.(type) {
 		case *ir.Barrier:
 			_, same = have.(*ir.Barrier)
-			same = same && !e.barrierNext()
+			same = same && !s.barrierNext()
 		case *ir.Commit:
 			x, ok := have.(*ir.Commit)
 			same = ok && *x == *n
@@ -128,53 +128,47 @@ func (e *Encoder) follow(n ir.Node) {
 		}
 	}
 	if !same {
-		e.diverge()
+		s.diverge()
 	}
 }
 
 // note adds to the list of this recording.
-func (e *Encoder) note(n ir.Node) {
-	if e.repeats() {
-		e.list = append(e.list, n)
+func (s *stream) note(n ir.Node) {
+	if s.repeats() {
+		s.list = append(s.list, n)
 	}
 }
 
 // diverge goes on as for a first recording: the tracker learns the open group.
-func (e *Encoder) diverge() {
-	if !e.same {
+func (s *stream) diverge() {
+	if !s.same {
 		return
 	}
-	e.same = false
-	e.found.own()
-	if !e.unseen {
+	s.same = false
+	s.found.own()
+	if !s.unseen {
 		return
 	}
-	e.unseen = false
-	e.ready()
-	e.tracker.Reset()
-	for _, n := range e.g.Nodes[e.first:] {
-		if c, ok := n.(ir.Command); ok {
-			e.tracker.Add(c.Num(), e.touches(c))
-		}
-	}
+	s.unseen = false
+	s.relearn()
 }
 
 // taint makes this recording useless for the next.
-func (e *Encoder) taint() {
-	e.diverge()
-	e.tainted = true
+func (s *stream) taint() {
+	s.diverge()
+	s.tainted = true
 }
 
 // turn makes this recording the one before; found is its log of conflicts.
-func (e *Encoder) turn() {
-	if e.tainted || !e.repeats() {
-		e.list = e.list[:0]
+func (s *stream) turn() {
+	if s.tainted || !s.repeats() {
+		s.list = s.list[:0]
 	}
-	clear(e.before)
-	e.before, e.list = e.list, e.before[:0]
-	e.reasons, e.reason, e.found = e.found, 0, conflictLog{}
-	e.same, e.unseen, e.tainted = len(e.before) > 0, false, false
-	if e.same {
-		e.found.blocks = e.reasons.blocks
+	clear(s.before)
+	s.before, s.list = s.list, s.before[:0]
+	s.reasons, s.reason, s.found = s.found, 0, conflictLog{}
+	s.same, s.unseen, s.tainted = len(s.before) > 0, false, false
+	if s.same {
+		s.found.blocks = s.reasons.blocks
 	}
 }

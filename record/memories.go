@@ -1,0 +1,86 @@
+package record
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// memories are what an encoder knows of the memories of its graph beside their declarations.
+type memories struct {
+	graph  *ir.Graph
+	names  map[string]ir.MemID
+	places []place // by memory
+	serial uint32  // of the last allocation
+	arena
+}
+
+// place is what is known of a root memory.
+type place struct {
+	buffer backend.Buffer
+	bytes  int64  // of the buffer
+	host   []byte // [Encoder.Map]: the caller's memory
+	pool   *Pool
+	// serial is that of the allocation that lives in pooled memory now; 0: none.
+	serial uint32
+	used   uint64 // the last command buffer that binds it
+	before uint64 // the one before that
+	bound  uint32 // the last recording that binds it
+}
+
+// addMemory adds a memory, which is valid.
+func (ms *memories) addMemory(m ir.Memory) ir.MemID {
+	id := ir.MemID(len(ms.graph.Memories))
+	ms.graph.Memories = append(ms.graph.Memories, m)
+	ms.places = append(ms.places, place{})
+	ms.names[m.Name] = id
+	return id
+}
+
+// unused returns a name that no memory has.
+func (ms *memories) unused(name string) string {
+	for base, n := name, 2; ; n++ {
+		if _, ok := ms.names[name]; !ok {
+			return name
+		}
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
+}
+
+// generation numbers an allocation: its bytes may have been another's.
+func (ms *memories) generation() uint32 {
+	ms.serial++
+	return ms.serial
+}
+
+// alive reports whether t's memory was not given back since t was made.
+func (ms *memories) alive(t *Tensor) bool {
+	if t.serial == 0 {
+		return true // declared memory
+	}
+	if t.stack > 0 {
+		return ms.arena.alive(t)
+	}
+	return int(t.Mem) < len(ms.places) && ms.places[t.Mem].serial == t.serial
+}
+
+// sharesPage returns a memory of which bytes lie in a host page of data, and that must not.
+func (ms *memories) sharesPage(kind ir.MemKind, data []byte) ir.MemID {
+	pages := func(b []byte) (lo, end uintptr) {
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+		return at / hostPage, (at + uintptr(len(b)) + hostPage - 1) / hostPage
+	}
+	lo, end := pages(data)
+	for i := range ms.places {
+		host := ms.places[i].host
+		if len(host) == 0 || len(data) == 0 || kind.ReadOnly() && ms.graph.Memories[i].Kind.ReadOnly() {
+			continue
+		}
+		if l, h := pages(host); l < end && lo < h {
+			return ir.MemID(i)
+		}
+	}
+	return ir.NoMem
+}
