@@ -48,6 +48,29 @@ func ParseProfile(name string, data []byte) (Model, error) {
 	return p.model()
 }
 
+// figure is a number of a profile.
+type figure struct {
+	name  string
+	unit  float64
+	least float64
+	of    func(*Model) *float64
+}
+
+// figures are those of a profile but for cores and kernels, in the order in which they
+// are written.
+var figures = [...]figure{
+	{"bandwidth_gbs", 1e9, 1e-3, func(m *Model) *float64 { return &m.Bandwidth }},
+	{"arithmetic_gops", 1e9, 1e-3, func(m *Model) *float64 { return &m.Rate }},
+	{"launch_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.Launch) }},
+	{"concurrent_launch_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.ConcurrentLaunch) }},
+	{"barrier_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.Barrier) }},
+	{"command_buffer_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.CommandBuffer) }},
+	{"event_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.Event) }},
+	{"encode_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.Encode) }},
+}
+
+const ns = 1e-9
+
 type profileReader struct {
 	d    *json.Decoder
 	name string
@@ -118,9 +141,16 @@ func (p *profileReader) number(key string, least float64) (float64, error) {
 }
 
 func (p *profileReader) model() (Model, error) {
-	chip, kernels := "", map[string]Kernel{}
-	set := map[string]float64{}
+	chip, kernels, cores := "", map[string]Kernel{}, 0
+	set := map[*figure]float64{}
 	err := p.object("the profile", func(key string, at int64) error {
+		for i := range figures {
+			if f := &figures[i]; f.name == key {
+				v, err := p.number(key, f.least)
+				set[f] = v
+				return err
+			}
+		}
 		switch key {
 		case "chip":
 			t, at, err := p.token()
@@ -140,20 +170,12 @@ func (p *profileReader) model() (Model, error) {
 				kernels[function], err = p.kernel(function)
 				return err
 			})
-		case "bandwidth_gbs", "arithmetic_gops":
-			v, err := p.number(key, 1e-3)
-			set[key] = v
-			return err
 		case "cores":
 			v, err := p.number(key, 1)
 			if err == nil && v != math.Trunc(v) || v > 1<<20 {
 				return p.fail(p.d.InputOffset(), `"cores" is %g, want a whole number up to %d`, v, 1<<20)
 			}
-			set[key] = v
-			return err
-		case "launch_ns", "concurrent_launch_ns", "barrier_ns", "command_buffer_ns", "event_ns", "encode_ns":
-			v, err := p.number(key, 0)
-			set[key] = v
+			cores = int(v)
 			return err
 		default:
 			return p.fail(at, "a profile has no field %q", key)
@@ -171,20 +193,11 @@ func (p *profileReader) model() (Model, error) {
 		return Model{}, err
 	}
 	m.Name, m.Kernels = p.name, kernels
-	const ns = 1e-9
-	for key, to := range map[string]*Seconds{"launch_ns": &m.Launch, "concurrent_launch_ns": &m.ConcurrentLaunch, "barrier_ns": &m.Barrier, "command_buffer_ns": &m.CommandBuffer, "event_ns": &m.Event, "encode_ns": &m.Encode} {
-		if v, ok := set[key]; ok {
-			*to = Seconds(v * ns)
-		}
+	for f, v := range set {
+		*f.of(&m) = v * f.unit
 	}
-	if v, ok := set["bandwidth_gbs"]; ok {
-		m.Bandwidth = v * 1e9
-	}
-	if v, ok := set["arithmetic_gops"]; ok {
-		m.Rate = v * 1e9
-	}
-	if v, ok := set["cores"]; ok {
-		m.Cores = int(v)
+	if cores > 0 {
+		m.Cores = cores
 	}
 	return m, nil
 }
@@ -201,7 +214,7 @@ func (p *profileReader) kernel(function string) (Kernel, error) {
 			return p.fail(at, "kernel %q has no field %q, but fixed_ns and ns_per_byte", function, key)
 		}
 		v, err := p.number(key, 0)
-		*to = Seconds(v * 1e-9)
+		*to = Seconds(v * ns)
 		return err
 	})
 	return k, err
