@@ -23,7 +23,7 @@ type Estimator struct {
 	g        *ir.Graph
 	params   []uint32 // nil: whatever makes the most of each expression
 	declared *msl.Cache
-	forms    map[*decl.Form]Work // of dispatches with effects
+	forms    map[*decl.Form]Work
 }
 
 // For returns m for the commands of g, with each param in the middle of its bounds: to
@@ -80,22 +80,26 @@ func (e *Estimator) Work(n ir.Node) Work {
 	return Work{}
 }
 
-// dispatch is Work of a dispatch. Those of one form do the same work.
+// dispatch is Work of a dispatch. Those of one form do the same work: what their kernel
+// declares.
 func (e *Estimator) dispatch(d *ir.Dispatch) Work {
 	k := &e.g.Kernels[d.Kernel]
 	if !msl.Declared(k) {
 		return e.work(d, d.Effects, k.Function, 0)
 	}
-	form, known := e.declared.Form(d), d.Effects.Known()
-	if w, ok := e.forms[form]; invariants.Caches && ok && known {
+	form := e.declared.Form(d)
+	if w, ok := e.forms[form]; invariants.Caches && ok {
 		return w
 	}
-	operations := 0.0
+	effects, operations := d.Effects, 0.0
 	if in, err := e.declared.Bind(d); err == nil {
 		operations = e.Operations(in)
+		if declared, err := in.Effects(); err == nil {
+			effects = declared
+		}
 	}
-	w := e.work(d, d.Effects, k.Function, operations)
-	if form != nil && known {
+	w := e.work(d, effects, k.Function, operations)
+	if form != nil {
 		e.forms[form] = w
 	}
 	return w
@@ -200,12 +204,16 @@ func (e *Estimator) bytes(d *ir.Dispatch, effects *ir.Effects) float64 {
 	return total
 }
 
+// region is how many bytes a region has, each counted once: no more than it spans.
 func (e *Estimator) region(r *ir.Region) float64 {
 	n := e.value(r.Run)
+	span := n
 	for _, d := range r.Dims {
+		count := e.value(d.Count)
+		span += max(0, count-1) * math.Abs(float64(d.Stride))
 		if d.Stride != 0 { // repeating the same bytes moves them once
-			n *= e.value(d.Count)
+			n *= count
 		}
 	}
-	return min(n, float64(e.g.Memories[r.Mem].Size))
+	return min(n, span)
 }
