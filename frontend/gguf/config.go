@@ -91,8 +91,8 @@ func readConfig(f *ggufio.File) (Config, error) {
 	return c, readRope(kv, &c)
 }
 
-// known are the keys of a llama whose meaning the recorder has, or that change
-// nothing that it computes. Any other key may change the result: it is refused.
+// known lists the keys of a Llama model that the recorder uses, or that do not change
+// what it computes. Any other key might change the result, so it is refused.
 var known = map[string]bool{
 	"llama.block_count": true, "llama.embedding_length": true, "llama.feed_forward_length": true, "llama.context_length": true,
 	"llama.attention.head_count": true, "llama.attention.head_count_kv": true, "llama.attention.key_length": true, "llama.attention.value_length": true,
@@ -111,8 +111,8 @@ func knownKeys(kv *ggufio.KV) error {
 	return nil
 }
 
-// readRope reads the rotation's parameters and refuses every variant that the
-// recorder does not have.
+// readRope reads the parameters of the rotary embedding, and refuses every variant that
+// the recorder does not have.
 func readRope(kv *ggufio.KV, c *Config) error {
 	c.RopeTheta = 10000 // llama.cpp's default where the key is absent
 	if kv.Has("llama.rope.freq_base") {

@@ -10,28 +10,29 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// Options of a recording; zero values are the defaults.
+// Options of a recording. Zero values mean the defaults.
 type Options struct {
 	// Context is the number of positions of the KV cache; default: the model's,
 	// at most 2048.
 	Context int64
 	// Prefill is the greatest number of tokens of one prefill; default 128.
 	Prefill int64
-	// External, the model's path relative to the file that the module will be
-	// written to, keeps unquantized weights in the model file.
+	// External is the model's path relative to the file that the module will be written
+	// to. If it is set, unquantized weights stay in the model file.
 	External string
-	// Advance says in the decode graph how a token leads to the next: $pos += 1, and
-	// the token is carried to the next replay's input, so that many are one submission.
+	// Advance makes the decode graph ready for several replays in a row: $pos += 1, and
+	// the token found is carried to the next replay's input, so that one submission can
+	// decode many tokens.
 	Advance bool
-	// Progress, if not nil, is told the share of the work done, in [0, 1].
+	// Progress, if not nil, is called with the share of the work done, from 0 to 1.
 	Progress func(done float64)
 }
 
-// Record returns a module with the graphs "decode" (one token) and "prefill"
-// (n tokens at once), which share weights and KV cache, and the tokenizer as
-// data; a cancelled context stops it. Params: pos, the position of the first token; n, the number of tokens
-// (prefill). Inputs: tokens, i32. Outputs: logits f32 [vocab] and token u32 [1], of
-// the last token.
+// Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens
+// at once), which share weights and KV cache, and with the tokenizer as data. If ctx is
+// cancelled, it returns its error. The params are pos, the position of the first token,
+// and, for prefill, n, the number of tokens. The input is tokens, i32. The outputs are
+// logits, f32 [vocab], and token, u32 [1], both for the last token.
 func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error) {
 	defer mmap.Catch(&err)() // it reads the model's file
 	l, err := m.llama(ctx, o)
@@ -59,22 +60,22 @@ func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error)
 	return out, nil
 }
 
-// Llama is a model whose weights are ready to be bound, for an engine that
-// dispatches by itself. Params, inputs and outputs are those of [Model.Record].
+// Llama is a model whose weights are ready to be bound, for an engine that dispatches
+// by itself. Params, inputs and outputs are those of [Model.Record].
 type Llama struct {
 	Config
 	weights map[string]tensor
 	options Options
 }
 
-// Step is what one step of a model takes and gives.
+// Step holds the inputs and outputs of one step of a model.
 type Step struct {
 	Tokens record.Tensor // input, i32
 	Logits record.Tensor // output, f32 [vocab], of the last token
-	Token  record.Tensor // output, u32 [1]: the greatest logit's
+	Token  record.Tensor // output, u32 [1]: the index of the greatest logit
 }
 
-// Llama repacks the model's weights; a cancelled context stops it.
+// Llama repacks the model's weights. If ctx is cancelled, it returns its error.
 func (m *Model) Llama(ctx context.Context, o Options) (*Llama, error) { return m.llama(ctx, o) }
 
 func (m *Model) llama(ctx context.Context, o Options) (*Llama, error) {
@@ -88,7 +89,7 @@ func (m *Model) llama(ctx context.Context, o Options) (*Llama, error) {
 	return &Llama{m.Config, w, o}, nil
 }
 
-// fill sets the defaults for a model of the given context.
+// fill sets the defaults for a model that was trained for `model` positions.
 func (o *Options) fill(model int64) error {
 	if o.Context == 0 {
 		o.Context = min(model, 2048)
@@ -105,12 +106,12 @@ func (o *Options) fill(model int64) error {
 	return nil
 }
 
-// tensor is one weight ready to be bound by a recorder.
+// tensor is one weight, ready to be bound by a recorder.
 type tensor struct {
 	name   string
-	n, k   int64 // k elements a row; n == 0: a vector
+	n, k   int64 // n rows of k elements; n == 0: a vector
 	dtype  ir.DType
-	blob   *ir.Blob // dense
+	blob   *ir.Blob // of an unquantized tensor
 	codes  *ir.Blob
 	scales *ir.Blob
 	biases *ir.Blob
@@ -154,7 +155,7 @@ func (m *Model) weights(ctx context.Context, o Options) (map[string]tensor, erro
 	return out, nil
 }
 
-// llama is one step being recorded.
+// llama is one step that is being recorded.
 type llama struct {
 	*record.Session
 	*Llama
@@ -178,7 +179,7 @@ func (l *llama) matrix(name string) record.Matrix {
 	})
 }
 
-// Decode records one token.
+// Decode records a step of one token.
 func (m *Llama) Decode(s *record.Session) Step {
 	l := &llama{s, m}
 	step := l.step(l.position(), ir.Const(1), 1)
@@ -190,7 +191,7 @@ func (m *Llama) Decode(s *record.Session) Step {
 	return step
 }
 
-// Prefill records n tokens, n being a param.
+// Prefill records a step of n tokens, where n is a param.
 func (m *Llama) Prefill(s *record.Session) Step {
 	l := &llama{s, m}
 	pos, rows := l.position(), l.Param("n", 1, uint32(m.options.Prefill))
@@ -200,7 +201,7 @@ func (m *Llama) Prefill(s *record.Session) Step {
 
 func (l *llama) position() ir.Affine { return l.Param("pos", 0, uint32(l.options.Context-1)) }
 
-// step records rows tokens, at most capacity, from position pos on.
+// step records a step of `rows` tokens, at most capacity, from position pos on.
 func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 	tokens := l.Input("tokens", ir.I32, capacity)
 	tokens.Shape = []ir.Affine{rows}
@@ -225,10 +226,10 @@ func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 	return Step{tokens, logits, token}
 }
 
-// Dims makes constant dimensions.
+// Dims returns constant dimensions.
 func Dims(ns ...int64) []ir.Affine { return record.Dims(ns...) }
 
-// norm is RMSNorm and the multiplication by its weight, two dispatches.
+// norm records RMSNorm and the multiplication by its weight, which are two dispatches.
 func (l *llama) norm(label string, x, w record.Tensor) record.Tensor {
 	return l.Mul(l.RMSNorm(x, l.NormEps, record.Label(label)), w, record.Label(label+".weight"))
 }

@@ -18,8 +18,8 @@ type Model struct {
 	used   map[string]bool
 }
 
-// Load opens the model at path and checks that every tensor of the file is one
-// that the recorder understands.
+// Load opens the model at path, and checks that the recorder understands every tensor
+// in it. Model.Close must be called.
 func Load(path string) (*Model, error) {
 	f, err := ggufio.Open(path)
 	if err != nil {
@@ -33,8 +33,8 @@ func Load(path string) (*Model, error) {
 	return m, nil
 }
 
-// Read is Load for a file that is in memory already, as one that came through a
-// pipe; data is kept and must not change. name is for errors.
+// Read is Load for a file that is in memory already, such as one that came through a
+// pipe. data is kept and must not change. name is for errors.
 func Read(name string, data []byte) (*Model, error) {
 	f, err := ggufio.Parse(name, data)
 	if err != nil {
@@ -61,11 +61,12 @@ func open(f *ggufio.File, path string) (*Model, error) {
 	return m, m.check()
 }
 
-// Close unmaps the file. Modules recorded with External refer to it.
+// Close unmaps the file. Modules that were recorded with Options.External refer to the
+// file.
 func (m *Model) Close() error { return m.File.Close() }
 
-// layerTensors are the tensors of one layer with their dimensions, innermost
-// first; a vector has one.
+// layerTensors returns the tensors of one layer with their dimensions, innermost first.
+// A vector has one dimension.
 func (c Config) layerTensors() map[string][]int64 {
 	e, kv := c.Embedding, c.KVHeads*c.HeadDim
 	q := c.Heads * c.HeadDim
@@ -75,7 +76,7 @@ func (c Config) layerTensors() map[string][]int64 {
 	}
 }
 
-// check compares the tensors of the file with those of a llama.
+// check compares the tensors of the file with those that a Llama model must have.
 func (m *Model) check() error {
 	c := m.Config
 	if most := int64(len(m.File.Tensors)); c.Layers > most {
@@ -128,8 +129,8 @@ func supported(t ggufio.Tensor, vector bool) error {
 	return fmt.Errorf("tensor %s: type %s is not supported (F32, F16, Q4_0, Q4_1 and Q8_0 are)", t.Name, t.Type)
 }
 
-// dense returns the contents of an unquantized tensor: a reference into the
-// file if rel (its path relative to the module) is given, a copy otherwise.
+// dense returns the contents of an unquantized tensor: a reference into the file if
+// rel, the file's path relative to the module, is given, and a copy otherwise.
 func (m *Model) dense(t ggufio.Tensor, rel string) *ir.Blob {
 	data := m.File.Data(t)
 	if rel == "" {
@@ -137,7 +138,7 @@ func (m *Model) dense(t ggufio.Tensor, rel string) *ir.Blob {
 	}
 	b := ir.ExternalBlob(rel, int64(t.Offset), int64(len(data)), sha256.Sum256(data))
 	if err := b.Attach(data); err != nil {
-		panic(err) // the length is the data's own
+		panic(err) // cannot happen: the length is that of data
 	}
 	return b
 }

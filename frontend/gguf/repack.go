@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// affine is a matrix in MLX's affine quantization with groups of 32: codes as
-// little-endian words, one scale and bias a group, in f32.
+// affine is a matrix in MLX's affine quantization with groups of 32 elements: codes as
+// little-endian words, and one scale and one bias for each group, in f32.
 type affine struct {
 	codes, scales, biases []byte
 	bits                  int64
 }
 
-// blockElements is the number of elements of a block of every type that we
-// repack, and so the group.
+// blockElements is the number of elements in a block of every type that is repacked. It
+// is also the size of a group.
 const blockElements = 32
 
-// repackQ4 turns blocks of Q4_0 (f16 d, 16 bytes of nibbles; value
-// d·(q − 8)) or Q4_1 (f16 d, f16 m, nibbles; value d·q + m) into 4-bit codes. Byte i of
-// a block holds elements i (low) and i+16 (high); MLX's byte i holds elements
-// 2i and 2i+1. Nothing is rounded: an f16 times 8 fits an f32.
+// repackQ4 repacks blocks of Q4_0 (f16 d, 16 bytes of nibbles q; value d·(q − 8)) or
+// Q4_1 (f16 d, f16 m, nibbles q; value d·q + m) into 4-bit codes. Byte i of a block
+// holds elements i (low nibble) and i+16 (high nibble); MLX's byte i holds elements 2i
+// and 2i+1. Nothing is rounded, because an f16 times 8 fits an f32.
 func repackQ4(data []byte, withMin bool) affine {
 	head := 2
 	if withMin {
@@ -46,8 +46,8 @@ func repackQ4(data []byte, withMin bool) affine {
 	return a
 }
 
-// repackQ8 turns blocks of Q8_0 (f16 d, 32 int8; value d·q) into 8-bit codes
-// q + 128 with bias −128·d.
+// repackQ8 repacks blocks of Q8_0 (f16 d, 32 int8 q; value d·q) into 8-bit codes q +
+// 128 with bias −128·d.
 func repackQ8(data []byte) affine {
 	const size = 34
 	n := len(data) / size
@@ -67,7 +67,7 @@ func repackQ8(data []byte) affine {
 
 func put(b []byte, i int, v float32) { binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v)) }
 
-// halfToFloat widens an IEEE binary16, exactly.
+// halfToFloat converts an IEEE binary16, exactly.
 func halfToFloat(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exp := uint32(h>>10) & 31

@@ -8,13 +8,14 @@ import (
 	"github.com/mlxc/mlxc/tokenizer"
 )
 
-// defaultSpecial is what llama.cpp assumes for BOS and EOS of a "gpt2" model
-// whose file does not name them: GPT-NeoX's <|endoftext|>. It holds only if the
+// defaultSpecial is the token that llama.cpp assumes for BOS and EOS if the file of a
+// "gpt2" model does not name them: GPT-NeoX's <|endoftext|>. It applies only if the
 // vocabulary is that large.
 const defaultSpecial = 11
 
-// roleKeys are the keys of the tokens that have a role. Of two keys for one
-// role the later wins: the last three are the old names of the fim ones.
+// roleKeys are the metadata keys of the tokens that have a role. If two keys name one
+// role, the later one in this list counts: the last three keys are older names of the
+// fim ones.
 var roleKeys = []struct {
 	role tokenizer.Role
 	key  string
@@ -36,16 +37,16 @@ var roleKeys = []struct {
 	{tokenizer.FIMMid, "tokenizer.ggml.middle_token_id"},
 }
 
-// FromGGUF reads the tokenizer of a model file: the keys tokenizer.ggml.* and
-// tokenizer.chat_template. A model or pre-tokenizer that package tokenizer does
-// not have is refused by name. The result shares nothing with the file.
+// FromGGUF reads the tokenizer of a model file from the keys tokenizer.ggml.* and
+// tokenizer.chat_template. It refuses by name a tokenizer model or pre-tokenizer that
+// package tokenizer does not have. The result does not refer to the file's memory.
 func FromGGUF(f *ggufio.File) (*tokenizer.Spec, error) {
 	s := &tokenizer.Spec{Special: map[tokenizer.Role]int32{}}
 	var err error
 	if s.Model, err = f.KV.String("tokenizer.ggml.model"); err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
-	// Absent means "default" to llama.cpp, which is a name that Check refuses.
+	// If the key is absent, llama.cpp assumes "default", which Check refuses.
 	if s.Pre, err = optional(f.KV.String, "tokenizer.ggml.pre", "default"); err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func FromGGUF(f *ggufio.File) (*tokenizer.Spec, error) {
 	return s, nil
 }
 
-// optional is get(key), or the fallback when the file has no such key.
+// optional returns get(key), or the fallback if the file has no such key.
 func optional[T any](get func(string) (T, error), key string, fallback T) (T, error) {
 	v, err := get(key)
 	if errors.Is(err, ggufio.ErrMissing) {

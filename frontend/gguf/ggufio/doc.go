@@ -12,24 +12,23 @@
 // type (u32), its count (u64) and the elements. A tensor's stored offset counts
 // from the start of the data.
 //
-// What: versions 2 and 3. Nothing in the file is believed: every count and
-// length is checked against the bytes that are left before anything is
-// allocated, tensors must be aligned, inside the file and disjoint, keys and
-// names unique. A file that breaks a rule is refused with
+// It reads versions 2 and 3. Nothing in the file is believed: every count and length is
+// compared with the bytes that are left before anything is allocated; tensors must be
+// aligned, lie inside the file and not overlap; keys and names must be unique. The
+// error for a file that breaks a rule is
 //
 //	ggufio: FILE: offset N: reason
 //
 // where N is the byte at which the offending field starts. [Open] allocates at
 // most 10 MB beyond the size of the file, whatever the file says.
 //
-// What not: version 1 and big-endian files (refused by name), split models, and
-// any meaning of keys: which architecture, which tokenizer, is its caller's
-// business. There is no checksum in GGUF, so damage inside tensor data is not
-// noticed here.
+// It refuses version 1 and big-endian files by name, does not know split models, and
+// gives keys no meaning: which architecture or tokenizer a file has is its caller's
+// business. GGUF has no checksum, so damage inside tensor data is not noticed here.
 //
-// Words: a key/value pair ([KV]), a value type ([ValueType]), a tensor's
-// element type ([Type]) with its block: ggml stores quantized elements in blocks
-// of [Type.BlockElements] elements and [Type.BlockBytes] bytes.
+// A file has key/value pairs ([KV]), whose values have a value type ([ValueType]), and
+// tensors, whose elements have a [Type]. ggml stores quantized elements in blocks of
+// [Type.BlockElements] elements and [Type.BlockBytes] bytes.
 //
 // Smallest example:
 //

@@ -33,7 +33,7 @@ type Tensor struct {
 func (t Tensor) Elements() uint64 {
 	n := uint64(1)
 	for _, d := range t.Dims {
-		n *= d // cannot wrap: Parse checked the product
+		n *= d // cannot overflow: Parse checked the product
 	}
 	return n
 }
@@ -47,15 +47,15 @@ func Open(path string) (_ *File, err error) {
 	}
 	f, err := Parse(path, m.Bytes())
 	if err != nil {
-		m.Close() // nothing was written: the parse error is the one that matters
+		m.Close() // the parse error matters more than one of Close
 		return nil, err
 	}
 	f.mapping = m
 	return f, nil
 }
 
-// Parse is Open for bytes that are already in memory, which it keeps and never
-// writes; name stands for the file in errors.
+// Parse is Open for bytes that are already in memory. It keeps data, and never writes
+// to it. name stands for the file in errors.
 func Parse(name string, data []byte) (*File, error) {
 	f := &File{Name: name, data: data}
 	f.KV = &KV{file: f}
@@ -65,8 +65,8 @@ func Parse(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// Close releases the mapping. Slices got from Data are invalid from then on
-// (touching one is a memory fault); accessors of KV answer with an error.
+// Close releases the mapping. Slices returned by Data must not be used after that
+// (reading one is a memory fault); methods of KV return errors.
 func (f *File) Close() error {
 	f.data = nil
 	if f.mapping == nil {
@@ -77,10 +77,10 @@ func (f *File) Close() error {
 	return m.Close()
 }
 
-// Data is the tensor's bytes: a slice of the mapping, not a copy, valid until
-// Close. It must not be written. It panics for a closed file and for a Tensor
-// that is not one of f.Tensors and does not lie within the file: both are
-// mistakes of the program, not of the file.
+// Data returns the tensor's bytes: a slice of the mapping, not a copy, which is valid
+// until Close and must not be written to. It panics if the file is closed, or if t is
+// not one of f.Tensors and does not lie within the file. Both are mistakes of the
+// program, not of the file.
 func (f *File) Data(t Tensor) []byte {
 	if f.data == nil {
 		panic(fmt.Sprintf("ggufio: %s: Data(%q) after Close", f.Name, t.Name))

@@ -7,22 +7,22 @@ import (
 	"math"
 )
 
-// maxStrings bounds the result of [KV.Strings]: a Go string header (16 bytes) is
-// larger than the least that a string takes in the file (8 bytes), and with this
-// bound the difference stays below the package's 10 MB.
+// maxStrings bounds the result of [KV.Strings]. A Go string header (16 bytes) is larger
+// than the shortest string in the file (8 bytes); with this bound the difference stays
+// below the package's 10 MB.
 const maxStrings = 1 << 20
 
-// KV is the metadata of a file: typed values by key, in file order. Values are
-// decoded when asked for. An accessor wants exactly the type it is named after;
-// its error says what the key is instead, and wraps [ErrMissing] when there is
-// no such key.
+// KV is the metadata of a file: typed values by key, in file order. Values are decoded
+// when they are asked for. A method returns a value only if it has exactly the type
+// that the method is named after. Otherwise its error says what the value is instead,
+// and wraps [ErrMissing] if there is no such key.
 type KV struct {
 	file    *File
 	entries []entry
 	index   map[string]int // key → place in entries
 }
 
-// entry is where a value lies; INVARIANT: the parser has checked every byte.
+// entry says where a value lies. INVARIANT: the parser has checked every byte of it.
 type entry struct {
 	key  string
 	typ  ValueType
@@ -110,7 +110,7 @@ func (kv *KV) String(key string) (string, error) {
 	return string(kv.stringAt(e.off)), nil
 }
 
-// stringAt: INVARIANT: the parser has checked the length at off.
+// stringAt returns the string at off. INVARIANT: the parser has checked its length.
 func (kv *KV) stringAt(off int) []byte {
 	n := int(binary.LittleEndian.Uint64(kv.file.data[off:]))
 	return kv.file.data[off+8 : off+8+n]
@@ -169,7 +169,7 @@ func (kv *KV) Strings(key string) ([]string, error) {
 		total += len(s)
 		off += 8 + len(s)
 	}
-	// One allocation for all contents: a vocabulary has 10^5 short strings.
+	// All contents are allocated at once, because a vocabulary has 10^5 short strings.
 	all := make([]byte, 0, total)
 	for i, off := 0, e.off; i < e.n; i++ {
 		s := kv.stringAt(off)
@@ -234,7 +234,7 @@ func (kv *KV) Float64s(key string) ([]float64, error) { return array[float64](kv
 func (kv *KV) Value(key string) (any, error) {
 	typ, elem, _, ok := kv.Type(key)
 	if !ok {
-		_, err := kv.String(key) // the error that says so
+		_, err := kv.String(key) // returns the error for a missing key
 		return nil, err
 	}
 	switch typ {
@@ -294,7 +294,7 @@ func (kv *KV) Value(key string) (any, error) {
 		Reason: fmt.Sprintf("key %.80q is an array of arrays, which cannot be read", key)}
 }
 
-// number: the fixed-size Go types of GGUF values.
+// number is any of the fixed-size Go types of GGUF values.
 type number interface {
 	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64
 }
@@ -320,8 +320,7 @@ func array[T number](kv *KV, key string, elem ValueType) ([]T, error) {
 	return out, nil
 }
 
-// decode reads a T from the front of b. Bits are kept: a NaN stays the same NaN
-// as long as it is not computed with.
+// decode reads a T from the beginning of b. It keeps all bits, also those of a NaN.
 func decode[T number](b []byte) T {
 	var v T
 	switch p := any(&v).(type) {

@@ -29,7 +29,8 @@ const (
 	maxFileBytes = uint64(math.MaxInt64) >> 1 // sums of two sizes cannot wrap below this
 )
 
-// predecessors: magics of the formats before GGUF, as they are read on disk.
+// predecessors are the magic numbers of the formats before GGUF, as they appear on
+// disk.
 var predecessors = map[string]string{
 	"lmgg": "GGML", "fmgg": "GGMF", "tjgg": "GGJT", "algg": "GGLA",
 }
@@ -58,9 +59,8 @@ func (p *parser) run() error {
 	return p.place()
 }
 
-// what names a field in messages. It is a value, not a formatted string, because
-// nearly every field is right and formatting them all would cost more than
-// parsing.
+// what describes a field in messages. It is formatted only when needed: nearly every
+// field is right, and formatting them all would cost more than parsing.
 type what struct {
 	text string
 	name string // printed quoted when not empty
@@ -109,7 +109,7 @@ func (p *parser) u64(w what) (uint64, error) {
 	return binary.LittleEndian.Uint64(b), nil
 }
 
-// bytes reads a GGUF string and returns its bytes, uncopied.
+// bytes reads a GGUF string and returns its bytes without copying them.
 func (p *parser) bytes(w what, limit int) ([]byte, error) {
 	at := p.off
 	n, err := p.u64(w)
@@ -150,7 +150,7 @@ func (p *parser) header() (counts, error) {
 	case v == 1:
 		return counts{}, p.errAt(4, "GGUF version 1 is not supported (its lengths have 32 bits); convert the model again to version 3")
 	case v != 0 && v&0xffff == 0:
-		// A small number whose bytes are swapped: the same test as ggml's.
+		// A small number with its bytes swapped: the same test as ggml's.
 		return counts{}, p.errAt(4, "this is a big-endian GGUF file (version %d); only little-endian files are supported", bits.ReverseBytes32(v))
 	default:
 		return counts{}, p.errAt(4, "GGUF version %d is unknown; versions 2 and 3 are supported", v)
@@ -167,7 +167,7 @@ func (p *parser) header() (counts, error) {
 	return counts{tensors: nt, keys: nk}, nil
 }
 
-// count reads a number of things that take at least min bytes each.
+// count reads the number of things that take at least min bytes each.
 func (p *parser) count(w what, limit, min int) (int, error) {
 	at := p.off
 	n, err := p.u64(w)
@@ -215,7 +215,7 @@ func (p *parser) keys(n int) error {
 	return nil
 }
 
-// value reads the type and skips over the value, checking all of it.
+// value reads the type of a value and checks the value, which it skips.
 func (p *parser) value(e *entry) error {
 	t, err := p.valueType(what{text: "value of", name: e.key})
 	if err != nil {
@@ -241,7 +241,7 @@ func (p *parser) valueType(w what) (ValueType, error) {
 	return 0, p.errAt(at, "%s has type number %d; GGUF has 0 to %d", w, v, len(valueTypes)-1)
 }
 
-// skip passes over one value that is not an array.
+// skip skips one value that is not an array.
 func (p *parser) skip(key string, t ValueType) error {
 	if t == String {
 		_, err := p.bytes(what{text: "value of", name: key}, math.MaxInt)
@@ -258,8 +258,8 @@ func (p *parser) skip(key string, t ValueType) error {
 	return nil
 }
 
-// array passes over an array at the given depth of nesting and, at depth 1,
-// records its element type, count and place in e.
+// array skips an array at the given nesting depth. At depth 1 it also records the
+// element type, count and offset in e.
 func (p *parser) array(e *entry, depth int) error {
 	if depth > maxNesting {
 		return p.errAt(p.off, "%.80q nests arrays deeper than %d", e.key, maxNesting)
@@ -304,7 +304,7 @@ func (p *parser) array(e *entry, depth int) error {
 			p.off += int(l)
 		}
 	default:
-		b, err := p.take(n*size, what{text: "elements of", name: e.key}) // no wrap: count checked n against the file
+		b, err := p.take(n*size, what{text: "elements of", name: e.key}) // n*size does not overflow: count compared n with the length of the file
 		if err != nil {
 			return err
 		}
@@ -334,7 +334,8 @@ func (p *parser) alignment() error {
 	return nil
 }
 
-// tensorRows reads the table; Offset stays relative to the data until place.
+// tensorRows reads the tensor table. Offsets stay relative to the tensor data until
+// place is called.
 func (p *parser) tensorRows(n int) error {
 	p.rows = make([]int, 0, n)
 	p.file.Tensors = make([]Tensor, 0, n)
@@ -435,13 +436,13 @@ func (p *parser) tensorRow(t *Tensor) error {
 	return nil
 }
 
-// place turns offsets into absolute ones and checks that the tensors lie in the
-// file, each apart from the others.
+// place makes offsets absolute, and checks that the tensors lie within the file and do
+// not overlap.
 func (p *parser) place() error {
 	f := p.file
 	size := int64(len(f.data))
 	a := int64(f.Alignment)
-	f.DataStart = (int64(p.off) + a - 1) / a * a // no wrap: off < 2^62, a ≤ 2^30
+	f.DataStart = (int64(p.off) + a - 1) / a * a // cannot overflow: off < 2^62, a ≤ 2^30
 	order := make([]int, len(f.Tensors))
 	for i := range f.Tensors {
 		t := &f.Tensors[i]

@@ -5,8 +5,8 @@ import "fmt"
 // Type is the element type of a tensor, with ggml's numbering (enum ggml_type).
 type Type uint32
 
-// The element types that exist in ggml. Numbers that are absent here were
-// withdrawn (see [Type.Removed]) or never given out.
+// The element types that ggml has. Numbers that are not listed were withdrawn (see
+// [Type.Removed]) or never used.
 const (
 	F32     Type = 0
 	F16     Type = 1
@@ -45,14 +45,14 @@ const (
 	Q2_0    Type = 42
 )
 
-// typeInfo: elements and bytes of one block; 0 bytes marks a withdrawn type.
+// typeInfo describes one block of a type. If bytes is 0, the type was withdrawn.
 type typeInfo struct {
 	name     string
 	elements uint64
 	bytes    uint64
 }
 
-// types: block sizes as ggml_blck_size and ggml_type_size answer them.
+// types has block sizes as ggml_blck_size and ggml_type_size return them.
 var types = map[Type]typeInfo{
 	F32:     {"F32", 1, 4},
 	F16:     {"F16", 1, 2},
@@ -145,7 +145,8 @@ const (
 	Float64 ValueType = 12
 )
 
-// valueTypes: name, and bytes of a value of fixed size (0: string, array).
+// valueTypes lists, by type, the name and the size in bytes of a value (0: string or
+// array).
 var valueTypes = [...]struct {
 	name string
 	size int

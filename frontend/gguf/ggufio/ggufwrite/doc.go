@@ -1,11 +1,11 @@
 // Package ggufwrite builds small GGUF files in memory, for tests.
 //
-// What: key/value pairs and tensors in the order given, padded and laid out as
-// GGUF 3 (or 2) wants it.
+// A file consists of key/value pairs and tensors, written in the order given and padded
+// as GGUF version 3 (or 2) requires.
 //
-// What not: it does not check what a reader must check (duplicate keys, odd
-// alignments, shapes that do not fit a type's blocks), so that a test can build
-// a wrong file on purpose; and it holds the whole file in memory.
+// The package does not check what a reader must check (duplicate keys, odd alignments,
+// shapes that do not fit the blocks of a type), so that a test can build a wrong file
+// on purpose. It holds the whole file in memory.
 //
 // Smallest example:
 //

@@ -9,9 +9,8 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio"
 )
 
-// File collects pairs and tensors. The zero File is an empty file of version 3
-// with the default alignment; a pair "general.alignment" (uint32) changes the
-// latter.
+// File collects pairs and tensors. The zero File is an empty file of version 3 with the
+// default alignment; a pair "general.alignment" (uint32) changes the alignment.
 type File struct {
 	Version uint32 // 0 means 3
 
@@ -27,7 +26,7 @@ type tensor struct {
 	typ    ggufio.Type
 	dims   []uint64
 	data   []byte
-	offset *uint64 // forced, relative to the data; nil: after the one before
+	offset *uint64 // stored in place of the right offset, relative to the data; nil: directly after the tensor before
 }
 
 // KV adds a pair. The Go type of v is the type in the file: uint8 … float64,
@@ -51,13 +50,13 @@ func (f *File) Tensor(name string, typ ggufio.Type, dims []uint64, data []byte) 
 	f.tensors = append(f.tensors, tensor{name: name, typ: typ, dims: dims, data: data})
 }
 
-// TensorAt is Tensor with a stored offset of the caller's choice: a file that
-// lies about where its data is.
+// TensorAt is Tensor with an offset that the caller chooses, for a file that is wrong
+// about where its data lies.
 func (f *File) TensorAt(name string, typ ggufio.Type, dims []uint64, offset uint64, data []byte) {
 	f.tensors = append(f.tensors, tensor{name: name, typ: typ, dims: dims, data: data, offset: &offset})
 }
 
-// Bytes is the whole file.
+// Bytes returns the whole file.
 func (f *File) Bytes() ([]byte, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -97,7 +96,7 @@ func (f *File) Bytes() ([]byte, error) {
 	b = append(b, make([]byte, pad(uint64(len(b)), align)-uint64(len(b)))...)
 	for i, t := range f.tensors {
 		b = append(b, t.data...)
-		if i < len(f.tensors)-1 { // no padding after the last: every byte then matters
+		if i < len(f.tensors)-1 { // no padding after the last tensor, so that every byte matters
 			n := uint64(len(t.data))
 			b = append(b, make([]byte, pad(n, align)-n)...)
 		}
