@@ -33,8 +33,8 @@ var unalphabet = func() map[rune]byte {
 	return m
 }()
 
-// fromAlphabet is the bytes that a token's text stands for. A character that
-// is not in the alphabet becomes a visible complaint, worded like llama.cpp's.
+// fromAlphabet returns the bytes that a token's text stands for. A character that is
+// not in the alphabet becomes a visible error text, worded like llama.cpp's.
 func fromAlphabet(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -47,7 +47,7 @@ func fromAlphabet(text string) string {
 	return b.String()
 }
 
-// byteToken is the byte of a token like <0x41>.
+// byteToken returns the byte of a token such as <0x41>.
 func byteToken(text string) (byte, bool) {
 	if len(text) != 6 || !strings.HasPrefix(text, "<0x") || text[5] != '>' {
 		return 0, false

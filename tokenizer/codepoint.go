@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// decodeText turns text into code points the way llama.cpp's reader does. It is
-// more lenient than UTF-8: surrogates pass and overlong forms give the value
-// that they spell. A byte that starts nothing becomes U+FFFD, and reading goes
-// on with the next byte. So do the bytes of a form above U+10FFFF, on which
-// llama.cpp aborts.
+// decodeText returns the code points of text as llama.cpp reads them, which is more
+// lenient than UTF-8: surrogates are kept, and overlong forms give the value that they
+// spell. A byte that begins no form becomes U+FFFD, and reading goes on with the next
+// byte. The bytes of a form above U+10FFFF, on which llama.cpp aborts, become U+FFFD
+// too.
 func decodeText(text string) []rune {
 	out := make([]rune, 0, len(text))
 	for i := 0; i < len(text); {
@@ -20,7 +20,7 @@ func decodeText(text string) []rune {
 	return out
 }
 
-// decodeOne reads one code point and says how many bytes it took.
+// decodeOne reads one code point, and returns how many bytes it took.
 func decodeOne(s string) (rune, int) {
 	b := s[0]
 	n := 1
@@ -52,7 +52,7 @@ func decodeOne(s string) (rune, int) {
 	return r, n
 }
 
-// appendCodePoint writes r as UTF-8, surrogates included.
+// appendCodePoint appends r as UTF-8, surrogates included.
 func appendCodePoint(b []byte, r rune) []byte {
 	if r >= 0xd800 && r <= 0xdfff {
 		return append(b, byte(0xe0|r>>12), byte(0x80|r>>6&0x3f), byte(0x80|r&0x3f))
@@ -60,7 +60,7 @@ func appendCodePoint(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// class is what the splitting rules distinguish.
+// class is what the splitting rules distinguish between.
 type class uint8
 
 const (
@@ -81,7 +81,7 @@ var newer = []struct {
 	{0x2ebf0, 0x2ee5d, letter},
 }
 
-// ascii answers for most of most texts.
+// ascii has the classes of ASCII characters, of which most texts mostly consist.
 var ascii = func() (a [128]class) {
 	for r := range a {
 		a[r] = classify(rune(r))
@@ -103,7 +103,7 @@ func classify(r rune) class {
 		}
 	}
 	switch {
-	case unicode.IsSpace(r): // White_Space: with U+0085, U+00A0, U+3000, without U+200B
+	case unicode.IsSpace(r): // the property White_Space: includes U+0085, U+00A0 and U+3000, but not U+200B
 		return space
 	case unicode.IsLetter(r):
 		return letter

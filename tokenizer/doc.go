@@ -1,8 +1,9 @@
-// Package tokenizer turns text into token ids and back, by byte-level BPE.
+// Package tokenizer turns text into token IDs and back, by byte-level byte-pair
+// encoding (BPE).
 //
-// What: the tokenizers that GGUF files call model "gpt2" with pre-tokenizer
-// "smollm", with the same ids that llama.cpp gives for the same file. Any other
-// model or pre-tokenizer is refused by name.
+// It has the tokenizers that GGUF files call model "gpt2" with pre-tokenizer "smollm",
+// and returns the same IDs as llama.cpp for the same file. It refuses any other model
+// or pre-tokenizer by name.
 //
 // Encoding has four steps, one file each:
 //
@@ -15,11 +16,11 @@
 //  4. merge.go joins neighbouring symbols, lowest rank first, until no merge
 //     applies. What remains are the tokens.
 //
-// What not: no other families (SentencePiece, WordPiece), no normalisation, no
-// training, no chat templates (package chat, below this one), and Encode never
-// adds a BOS token by itself: see [Tokenizer.AddBOS].
+// There are no other families (SentencePiece, WordPiece), no normalisation, no
+// training, and no chat templates (package chat, below this one). Encode never adds a
+// BOS token by itself: see [Tokenizer.AddBOS].
 //
-// Two things llama.cpp does that surprise, done here too:
+// Two things that llama.cpp does may surprise, and are done here too:
 //   - A byte for which the vocabulary has no token disappears. SmolLM2 lacks
 //     U+0004, U+0006, U+0013, U+0014, U+0016 and U+001D; see
 //     [Tokenizer.MissingBytes]. All other valid UTF-8 survives the round trip.
@@ -27,13 +28,13 @@
 //     surrogates are kept and overlong forms are shortened. llama.cpp aborts on
 //     four-byte forms above U+10FFFF; here their bytes become U+FFFD.
 //
-// Words: a token is an entry of the vocabulary, an id its number; a piece is
-// the bytes that a token stands for; a merge is a pair of symbols that may be
-// joined, its rank its place in the list; special tokens are those matched in
-// raw text; an end-of-generation token stops a model's answer.
+// A token is an entry of the vocabulary, and its ID is its number there. A piece is the
+// bytes that a token stands for. A merge is a pair of symbols that may be joined, and
+// its rank is its position in the list of merges. Special tokens are looked for in raw
+// text. An end-of-generation token ends a model's answer.
 //
-// A [Spec] is the data a tokenizer is made from. Package gguf reads one from a
-// model file; [Marshal] and [Unmarshal] carry it in our own container.
+// A [Spec] is the data that a tokenizer is made from. Package gguf reads one from a
+// model file; [Marshal] and [Unmarshal] store it in this module's own form.
 //
 // Smallest example:
 //

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Which tokens end generation is not in the model file; llama.cpp goes by the
-// texts of known tokens (llama_vocab::impl::load), and so does this file.
+// A model file does not say which tokens end generation. llama.cpp decides by the texts
+// of known tokens (llama_vocab::impl::load), and so does this file.
 
-// endTexts end generation wherever they are in a vocabulary.
+// endTexts end generation in every vocabulary that has them.
 var endTexts = strings.Fields(`<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|>
 	<end_of_turn> <|endoftext|> </s> <|eom_id|> <EOT> _<EOT> [EOT] [EOS] <|end_of_text|> <end_of_utterance>
 	<eos> <turn|> <|tool_response> <｜end▁of▁sentence｜> [e~[`)
 
-// roleTexts name the token of a role that the model file does not name. Of
-// several, the lowest id is taken (llama.cpp takes any).
+// roleTexts name the token of a role if the model file does not. If there are several,
+// the lowest ID is taken (llama.cpp takes any).
 var roleTexts = []struct {
 	role  Role
 	texts []string
@@ -30,11 +30,12 @@ var roleTexts = []struct {
 	{FIMSep, strings.Fields(`<|file_sep|>`)},
 }
 
-// shownTexts are printed by the models that have them, so they are text.
+// shownTexts are special tokens that the models which have them also use as text, so
+// they are printed.
 var shownTexts = strings.Fields(`<|channel|> <|message|> <|start|> <|constrain|>`)
 
-// ends finds the tokens that end generation, in rising order, and corrects the
-// kinds of tokens that a model file often gives wrongly.
+// ends returns the IDs of the tokens that end generation, ascending, and corrects token
+// types that model files often get wrong.
 func ends(given map[Role]int32, tokenID map[string]int32, kinds []tokenTraits) []int32 {
 	role := map[Role]int32{}
 	for r, id := range given {
@@ -67,14 +68,14 @@ func ends(given map[Role]int32, tokenID map[string]int32, kinds []tokenTraits) [
 		id, ok := tokenID[text]
 		return ok && set[id]
 	}
-	// In the formats of gpt-oss and Solar, <|end|> only ends a part of the answer.
+	// In the formats of gpt-oss and Solar, <|end|> only ends a part of an answer.
 	call := has("<|call|>") || has("<|calls|>")
 	if has("<|end|>") && call && (has("<|return|>") || has("<|flush|>")) {
 		id := tokenID["<|end|>"]
 		delete(set, id)
 		kinds[id] = isUserDefined
 	}
-	// In Gemma 4's, </s> is an ordinary token.
+	// In Gemma 4's format, </s> is an ordinary token.
 	if has("<|tool_response>") && has("</s>") {
 		id := tokenID["</s>"]
 		delete(set, id)
@@ -88,7 +89,7 @@ func ends(given map[Role]int32, tokenID map[string]int32, kinds []tokenTraits) [
 	return out
 }
 
-// lookup is the ids of those texts that the vocabulary has, in rising order.
+// lookup returns the IDs of those texts that the vocabulary has, ascending.
 func lookup(texts []string, tokenID map[string]int32) []int32 {
 	var ids []int32
 	for _, t := range texts {

@@ -16,14 +16,15 @@ import (
 //	 "types":[[1,49135],[3,17]],"merges":["Ġ t",…],"special":{"bos":1},
 //	 "add_bos":false,"add_eos":false,"chat_template":"…"}
 //
-// types is run lengths: type, count; an empty list means that all are Normal.
+// types are run lengths, as pairs of a type and a count. An empty list means that all
+// tokens are Normal.
 
 // maxBlob bounds the input of Unmarshal, in bytes; SmolLM2's is 1.2 MB.
 const maxBlob = 64 << 20
 
 const version = 1
 
-// blob gives the field order of the serialized form.
+// blob fixes the order of the fields in the serialized form.
 type blob struct {
 	Version  int            `json:"version"`
 	Model    string         `json:"model"`
@@ -70,9 +71,9 @@ func Marshal(s *Spec) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Unmarshal reads what Marshal wrote, and nothing else: unknown, repeated and
-// missing fields, other types and anything that Check refuses are errors that
-// say at which byte. Lists are cut off at their bounds while they are read.
+// Unmarshal reads what Marshal wrote, and nothing else: unknown, repeated and missing
+// fields, wrong types, and anything that Check refuses are errors, which say at which
+// byte. Lists that exceed their bounds are not read to the end.
 func Unmarshal(data []byte) (*Spec, error) {
 	if len(data) > maxBlob {
 		return nil, fmt.Errorf("tokenizer: %d bytes of JSON, at most %d are supported", len(data), maxBlob)
@@ -97,8 +98,8 @@ func Unmarshal(data []byte) (*Spec, error) {
 	return s, nil
 }
 
-// reader reads token by token, so that no list is built before its length is
-// known to be allowed. After the first error every method does nothing.
+// reader reads one JSON token after the other, so that no list is built before its
+// length is known to be allowed. After the first error every method does nothing.
 type reader struct {
 	dec *json.Decoder
 	err error
@@ -153,7 +154,7 @@ func (r *reader) boolean() bool {
 	return b
 }
 
-// integer reads a whole number of 0 to limit.
+// integer reads a whole number from 0 to limit.
 func (r *reader) integer(limit int64) int64 {
 	t := r.token()
 	n, ok := t.(json.Number)
@@ -178,7 +179,7 @@ func (r *reader) list(limit int, item func()) {
 	r.delim(']')
 }
 
-// object calls field for each key, and refuses a key that comes twice.
+// object calls field for each key, and refuses a repeated key.
 func (r *reader) object(limit int, field func(key string)) map[string]bool {
 	seen := map[string]bool{}
 	r.delim('{')

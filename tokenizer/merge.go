@@ -2,8 +2,8 @@ package tokenizer
 
 import "slices"
 
-// symbol numbers a text that the merging can meet: one of the 256 characters of
-// the alphabet, a part of a merge, or the result of one.
+// symbol numbers a text that occurs while merging: one of the 256 characters of the
+// alphabet, a part of a merge, or the result of a merge.
 type symbol int32
 
 // merges is the merge table over symbols.
@@ -12,7 +12,7 @@ type merges struct {
 	number map[string]symbol // inverse of texts
 	bytes  [256]symbol       // the characters of the alphabet
 	pairs  map[[2]symbol]merge
-	ids    [][]int32 // by symbol: what it is worth when no merge applies
+	ids    [][]int32 // by symbol: its IDs when no merge applies any more
 }
 
 type merge struct {
@@ -29,9 +29,9 @@ func newMerges(list []string, tokenID map[string]int32) *merges {
 		m.bytes[b] = m.symbol(string(r))
 	}
 	for rank, s := range list {
-		left, right, _ := cutMerge(s) // Check has seen that it has two parts
+		left, right, _ := cutMerge(s) // Check has made sure that there are two parts
 		pair := [2]symbol{m.symbol(left), m.symbol(right)}
-		if _, again := m.pairs[pair]; !again { // the first of two equal merges counts
+		if _, again := m.pairs[pair]; !again { // of two equal merges the first one counts
 			m.pairs[pair] = merge{rank: int32(rank), result: m.symbol(left + right)}
 		}
 	}
@@ -52,9 +52,9 @@ func (m *merges) symbol(text string) symbol {
 	return s
 }
 
-// tokensOf is the token whose text it is. Without one, llama.cpp looks up the
-// text's UTF-8 bytes one by one, which finds ASCII characters and loses the
-// rest.
+// tokensOf returns the token with this text. If there is none, it looks up the text's
+// UTF-8 bytes one by one as llama.cpp does, which finds ASCII characters and loses all
+// others.
 func tokensOf(text string, tokenID map[string]int32) []int32 {
 	if id, ok := tokenID[text]; ok {
 		return []int32{id}
@@ -68,9 +68,9 @@ func tokensOf(text string, tokenID map[string]int32) []int32 {
 	return ids
 }
 
-// node is a symbol in the list of what a word is made of at the moment.
+// node is a symbol in the list that a word consists of at the moment.
 type node struct {
-	sym        symbol // dead once merged into its left neighbour
+	sym        symbol // dead once it was merged into its left neighbour
 	prev, next int32  // -1 at the ends
 }
 
@@ -79,7 +79,7 @@ const dead symbol = -1
 // candidate is a pair of neighbours that a merge could join.
 type candidate struct {
 	rank     int32
-	at       int32 // place of the left node: lower is further left
+	at       int32 // position of the left node in the word
 	l, r     symbol
 	rightPos int32
 }
@@ -92,7 +92,7 @@ func (a candidate) before(b candidate) bool {
 type merger struct {
 	*merges
 	nodes []node
-	queue []candidate // a heap, first candidate on top
+	queue []candidate // a heap with the best candidate on top
 }
 
 // encode merges one word, given as bytes, and appends its ids. Every merge
@@ -111,8 +111,8 @@ func (m *merger) encode(word []byte, out []int32) []int32 {
 	for len(m.queue) > 0 {
 		c := m.pop()
 		left, right := &m.nodes[c.at], &m.nodes[c.rightPos]
-		// A candidate is stale when either side has changed since: what is
-		// alive and unchanged on both sides still touches.
+		// A candidate is stale if either side has changed since it was queued. If both
+		// are alive and unchanged, they are still neighbours.
 		if left.sym != c.l || right.sym != c.r || left.next != c.rightPos {
 			continue
 		}
@@ -140,8 +140,8 @@ func (m *merger) consider(l, r int32) {
 	}
 }
 
-// push and pop are container/heap's up and down, without its interface calls,
-// which would box every candidate.
+// push and pop are those of container/heap, without its interface calls, which would
+// allocate for every candidate.
 func (m *merger) push(c candidate) {
 	m.queue = append(m.queue, c)
 	i := len(m.queue) - 1
@@ -183,7 +183,7 @@ func (m *merger) pop() candidate {
 	return top
 }
 
-// missing is the bytes that encode to nothing on their own.
+// missing returns the bytes that have no token of their own.
 func (m *merges) missing() []byte {
 	var out []byte
 	for b, s := range m.bytes {

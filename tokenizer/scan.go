@@ -1,14 +1,14 @@
 package tokenizer
 
-// splitSmollm cuts text into words and calls word with the code points of each,
-// in order; together they are the text. It is the pre-tokenizer "smollm": first
-// every \p{N} stands alone, then the stretches between are matched from the
-// left by
+// splitSmollm cuts text into words, and calls word with the code points of each, in
+// order. Joined, they are the text. It implements the pre-tokenizer "smollm": first
+// every \p{N} becomes a word of its own, then the stretches between are matched from
+// the left by
 //
 //	's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //
-// Two consequences: contractions are lower case only, and the space before a
-// digit stays a word of its own.
+// It follows that only lower-case contractions are found, and that the space before a
+// digit is a word of its own.
 func splitSmollm(text []rune, word func([]rune)) {
 	for len(text) > 0 {
 		if classOf(text[0]) == number {
@@ -29,13 +29,13 @@ func splitSmollm(text []rune, word func([]rune)) {
 	}
 }
 
-// wordLen is the length of the first word of s, which is not empty and has no
+// wordLen returns the length of the first word of s, which must not be empty and has no
 // numbers.
 func wordLen(s []rune) int {
 	if n := contraction(s); n > 0 {
 		return n
 	}
-	// One space may lead a word, but only U+0020.
+	// One space may begin a word, but only U+0020.
 	start := 0
 	if s[0] == ' ' && len(s) > 1 {
 		start = 1
@@ -47,17 +47,17 @@ func wordLen(s []rune) int {
 		}
 		return n
 	}
-	n := 1 // s[0] is white space: nothing else is left
+	n := 1 // s[0] is white space: nothing else is possible
 	for n < len(s) && classOf(s[n]) == space {
 		n++
 	}
 	if n > 1 && n < len(s) {
-		return n - 1 // \s+(?!\S): the last one belongs to what follows
+		return n - 1 // \s+(?!\S): the last space belongs to what follows
 	}
 	return n
 }
 
-// contraction is the length of 's, 't, 'm, 'd, 're, 've or 'll at the start of
+// contraction returns the length of 's, 't, 'm, 'd, 're, 've or 'll at the beginning of
 // s, or 0.
 func contraction(s []rune) int {
 	if len(s) < 2 || s[0] != '\'' {

@@ -15,18 +15,18 @@ type TokenType uint8
 const (
 	Undefined   TokenType = 0
 	Normal      TokenType = 1
-	Unknown     TokenType = 2 // stands for what cannot be encoded
-	Control     TokenType = 3 // <|im_end|>: matched in raw text only when allowed
-	UserDefined TokenType = 4 // matched in raw text always
+	Unknown     TokenType = 2 // stands for text that cannot be encoded
+	Control     TokenType = 3 // such as <|im_end|>: looked for in raw text only when that is allowed
+	UserDefined TokenType = 4 // always looked for in raw text
 	Unused      TokenType = 5
-	Byte        TokenType = 6 // <0x41>
+	Byte        TokenType = 6 // such as <0x41>
 )
 
-// Role is a use that the model has for one particular token.
+// Role is the use that a model has for one particular token.
 type Role string
 
-// The roles. The fim ones belong to "fill in the middle" prompts; llama.cpp
-// counts the last three among the ends of generation.
+// The roles. The fim ones belong to "fill in the middle" prompts. llama.cpp counts the
+// last three among the tokens that end generation.
 const (
 	BOS    Role = "bos" // beginning of sequence
 	EOS    Role = "eos" // end of sequence
@@ -44,7 +44,7 @@ const (
 
 var roles = []Role{BOS, EOS, EOT, EOM, UNK, PAD, FIMPre, FIMSuf, FIMMid, FIMPad, FIMRep, FIMSep}
 
-// Bounds on a Spec. The largest published vocabularies have about 2^18 tokens.
+// The bounds on a Spec. The largest published vocabularies have about 2^18 tokens.
 const (
 	maxTokens   = 1 << 20
 	maxMerges   = 1 << 21
@@ -52,22 +52,22 @@ const (
 	maxTemplate = 1 << 20 // bytes
 )
 
-// Spec is all that a tokenizer is made from.
+// Spec is the data that a tokenizer is made from.
 type Spec struct {
 	Model        string         // "gpt2"
 	Pre          string         // "smollm"
-	Tokens       []string       // by id, in GPT-2's byte alphabet unless special
-	Types        []TokenType    // by id; nil: all Normal
-	Merges       []string       // by rank: two symbols with a space between
-	Special      map[Role]int32 // ids; a role that is absent has no token
+	Tokens       []string       // by ID; in GPT-2's byte alphabet, unless the token is special
+	Types        []TokenType    // by ID; nil: all Normal
+	Merges       []string       // by rank: two symbols with a space between them
+	Special      map[Role]int32 // IDs by role; a role without a token is absent
 	AddBOS       bool           // prompts begin with the BOS token
 	AddEOS       bool           // prompts end with the EOS token
-	ChatTemplate string         // Jinja source; "": none
+	ChatTemplate string         // Jinja source; "" if there is none
 }
 
-// Check reports the first thing wrong with the Spec: an unsupported model or
-// pre-tokenizer, by name; a token that appears twice, or is not UTF-8; a merge
-// without two parts; an id outside the vocabulary.
+// Check returns the first thing that is wrong with the Spec: an unsupported model or
+// pre-tokenizer, by name; a token that appears twice or is not UTF-8; a merge without
+// two parts; an ID outside the vocabulary.
 func (s *Spec) Check() error {
 	if s.Model != "gpt2" {
 		return fmt.Errorf("tokenizer: model %q is not supported; supported: \"gpt2\" (byte-level BPE)", s.Model)
@@ -133,7 +133,7 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-// text is the token's text; llama.cpp names empty ones so.
+// text returns the token's text. Empty ones get the name that llama.cpp gives them.
 func (s *Spec) text(id int) string {
 	if t := s.Tokens[id]; t != "" {
 		return t
@@ -148,8 +148,8 @@ func (s *Spec) typ(id int) TokenType {
 	return s.Types[id]
 }
 
-// cutMerge splits "Ġ t" at its first space after the first byte, as llama.cpp
-// does: a symbol may itself begin with a space.
+// cutMerge splits "Ġ t" at its first space after the first byte, as llama.cpp does,
+// because a symbol may begin with a space.
 func cutMerge(m string) (left, right string, ok bool) {
 	if m == "" {
 		return "", "", false

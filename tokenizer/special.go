@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tokenTraits is what a token counts as, several at once. It starts as the token's
-// type; ends.go changes some by their text.
+// tokenTraits says what a token counts as, which may be several things. It begins as
+// the token's type; ends.go changes some tokens because of their text.
 type tokenTraits uint8
 
 const (
@@ -34,15 +34,15 @@ func kindOf(t TokenType) tokenTraits {
 	return 0
 }
 
-// special is a token that is matched in raw text.
+// special is a token that is looked for in raw text.
 type special struct {
 	id     int32
 	text   string
-	always bool // also when specials are not allowed
+	always bool // even if special tokens are not allowed
 }
 
-// specials lists them in the order of matching: longest first, then by id.
-// (llama.cpp leaves the order of equal lengths open.)
+// specials lists the special tokens in the order in which they are looked for: longest
+// first, then by ID. (llama.cpp leaves the order of equal lengths open.)
 func specials(texts []string, kinds []tokenTraits) []special {
 	var out []special
 	for id, k := range kinds {
@@ -54,14 +54,14 @@ func specials(texts []string, kinds []tokenTraits) []special {
 	return out
 }
 
-// fragment is raw text, or a token when id >= 0.
+// fragment is raw text or, if id >= 0, a token.
 type fragment struct {
 	text string
 	id   int32
 }
 
-// partition cuts the specials out of text: first all occurrences of the first
-// special, from the left, then those of the second in what is left, and so on.
+// partition cuts special tokens out of text: first all occurrences of the first
+// special, from the left, then those of the second in the remaining text, and so on.
 func partition(list []special, text string, allowed bool) []fragment {
 	if text == "" {
 		return nil

@@ -2,12 +2,12 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Decoder decodes ids as they come and never hands out half a character. The
-// texts it returns, joined, are what Decode gives for all ids at once.
+// Decoder decodes IDs as they come, and never returns a part of a character. The texts
+// that it returns, joined, are what Decode returns for all IDs at once.
 type Decoder struct {
 	t       *Tokenizer
 	special bool
-	held    string // the start of a character, at most 3 bytes
+	held    string // the beginning of a character, at most 3 bytes
 }
 
 // NewDecoder starts a stream; special is as for Decode.
@@ -15,8 +15,8 @@ func (t *Tokenizer) NewDecoder(special bool) *Decoder {
 	return &Decoder{t: t, special: special}
 }
 
-// Next takes one id and returns the text that is complete now. Bytes that can
-// never become a character are passed on as they are.
+// Next takes one ID, and returns the text that is complete now. Bytes that can never
+// become a character are passed on as they are.
 func (d *Decoder) Next(id int32) string {
 	s := d.held + d.t.Piece(id, d.special)
 	n := len(s) - incomplete(s)
@@ -24,16 +24,16 @@ func (d *Decoder) Next(id int32) string {
 	return s[:n]
 }
 
-// Flush ends the stream: it returns the bytes still held, which are not a
-// whole character, and leaves the Decoder ready for another stream.
+// Flush ends the stream: it returns the bytes still held, which are not a whole
+// character, and leaves the Decoder ready for another stream.
 func (d *Decoder) Flush() string {
 	s := d.held
 	d.held = ""
 	return s
 }
 
-// incomplete is the number of bytes at the end of s that are the beginning of a
-// character and may yet be completed.
+// incomplete returns how many bytes at the end of s are the beginning of a character
+// that may still be completed.
 func incomplete(s string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
 		tail := s[len(s)-n:]

@@ -9,8 +9,8 @@ import (
 
 // Tokenizer encodes and decodes text.
 type Tokenizer struct {
-	pieces   []string      // by id: what the token stands for
-	kinds    []tokenTraits // by id
+	pieces   []string      // by ID: the bytes that the token stands for
+	kinds    []tokenTraits // by ID
 	specials []special
 	merges   *merges
 	ends     []int32
@@ -20,7 +20,7 @@ type Tokenizer struct {
 	template string
 }
 
-// New makes a Tokenizer after checking the Spec, which it does not keep.
+// New checks the Spec and returns a Tokenizer, which does not keep the Spec.
 func New(s *Spec) (*Tokenizer, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -52,34 +52,36 @@ func New(s *Spec) (*Tokenizer, error) {
 		case k&isNormal != 0:
 			t.pieces[id] = fromAlphabet(text)
 		case k&isByte != 0:
-			b, _ := byteToken(text) // Check has seen that it is one
+			b, _ := byteToken(text) // Check has made sure that it is one
 			t.pieces[id] = string([]byte{b})
 		}
 	}
 	return t, nil
 }
 
-// Size is the number of tokens; ids are 0 to Size-1.
+// Size returns the number of tokens. IDs are 0 to Size-1.
 func (t *Tokenizer) Size() int { return len(t.pieces) }
 
-// ID is the token of a role, if the model has one.
+// ID returns the token of a role. ok is false if the model has none.
 func (t *Tokenizer) ID(r Role) (int32, bool) {
 	id, ok := t.roles[r]
 	return id, ok
 }
 
-// AddBOS and AddEOS say whether the model wants a whole prompt to begin with
-// the BOS token, and to end with the EOS token. Encode adds neither: only the
-// caller knows whether its text is a whole prompt.
+// AddBOS reports whether the model expects a whole prompt to begin with the BOS token.
+// Encode does not add it, because only the caller knows whether its text is a whole
+// prompt.
 func (t *Tokenizer) AddBOS() bool { return t.addBOS }
 
-// AddEOS: see AddBOS.
+// AddEOS reports whether the model expects a whole prompt to end with the EOS token;
+// see AddBOS.
 func (t *Tokenizer) AddEOS() bool { return t.addEOS }
 
-// ChatTemplate is the model's Jinja template, for package chat; "": none.
+// ChatTemplate returns the model's Jinja template, for package chat; "" if there is
+// none.
 func (t *Tokenizer) ChatTemplate() string { return t.template }
 
-// EndOfGeneration is the tokens that end an answer, in rising order.
+// EndOfGeneration returns the tokens that end an answer, ascending.
 func (t *Tokenizer) EndOfGeneration() []int32 { return slices.Clone(t.ends) }
 
 // IsEndOfGeneration reports whether the token ends an answer.
@@ -88,13 +90,13 @@ func (t *Tokenizer) IsEndOfGeneration(id int32) bool {
 	return ok
 }
 
-// MissingBytes is the bytes that have no token: Encode loses them.
+// MissingBytes returns the bytes that have no token. Encode loses them.
 func (t *Tokenizer) MissingBytes() []byte { return t.merges.missing() }
 
-// Encode gives the ids of text. With special, texts such as <|im_end|> become
-// their tokens; without, they are spelled out like any text, which is what
-// input from outside wants. It adds no BOS or EOS token. The time is O(n log n)
-// in the length of the text.
+// Encode returns the token IDs of text. If special is set, texts such as <|im_start|>
+// become the tokens that they name. Otherwise they are encoded like any other text, as
+// input from outside should be. Encode adds no BOS or EOS token. It takes O(n log n)
+// for a text of n bytes.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	out := []int32{}
 	m := merger{merges: t.merges}
@@ -115,9 +117,9 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	return out
 }
 
-// Decode joins the pieces of ids. With special, control tokens appear with
-// their texts; without, they are left out. An id outside the vocabulary gives
-// U+FFFD. The result need not be UTF-8 when ids break a character apart.
+// Decode joins the pieces of ids. If special is set, control tokens appear as their
+// texts; otherwise they are left out. An ID outside the vocabulary gives U+FFFD. The
+// result need not be UTF-8, because ids may end in the middle of a character.
 func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	var b strings.Builder
 	for _, id := range ids {
@@ -126,8 +128,8 @@ func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	return b.String()
 }
 
-// Piece is Decode for one id, for all bytes of the token: they can be a part of
-// a character.
+// Piece is Decode for one ID. It returns all bytes of the token, which may be only a
+// part of a character.
 func (t *Tokenizer) Piece(id int32, special bool) string {
 	if id < 0 || int(id) >= len(t.pieces) {
 		return string(utf8.RuneError)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// attribute is v.name as Jinja's sandbox gives it: what Python has by that
-// name, else what v[name] is, else undefined.
+// attribute is v.name as Jinja's sandbox evaluates it: what Python has by that name, or
+// else v[name], or else undefined.
 func (r *run) attribute(v value, name string) value {
 	if !dunder(name) {
 		r.refuse(v)
@@ -26,12 +26,12 @@ func (r *run) missing(v value, name string) value {
 	return r.undefined("'%s' has no attribute %q", objectName(v), name)
 }
 
-// dunder says whether Python keeps a name for itself, on all values.
+// dunder reports whether a name is one that Python reserves on all values.
 func dunder(name string) bool {
 	return strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// member is what Python has as v.name.
+// member returns what Python has as v.name.
 func (r *run) member(v value, name string) (value, bool) {
 	if dunder(name) {
 		return r.unsafe(v, name), true
@@ -113,7 +113,7 @@ func (r *run) unsafe(v value, name string) value {
 func (r *run) item(v, key value) value {
 	r.refuse(v)
 	if d, ok := v.(*dict); ok {
-		// What cannot be a key is not in there.
+		// A value that cannot be a key is not in the mapping.
 		switch k := key.(type) {
 		case *dict, *view:
 		case *list:
@@ -141,7 +141,7 @@ func (r *run) item(v, key value) value {
 	return r.undefined("%s has no element %s", objectName(v), r.repr(key))
 }
 
-// at is v[i] of a sequence.
+// at is v[i] for a sequence.
 func (r *run) at(v value, i int64) (value, bool) {
 	n, ok := r.length(v)
 	if !ok {
@@ -166,7 +166,7 @@ func (r *run) at(v value, i int64) (value, bool) {
 	return nil, false
 }
 
-// character is the i-th of n code points.
+// character returns the i-th of n code points.
 func (r *run) character(s string, n, i int) string {
 	r.alloc(1, itemBytes)
 	if n == len(s) {
@@ -176,7 +176,7 @@ func (r *run) character(s string, n, i int) string {
 	return s[from : from+r.offset(s[from:], 1)]
 }
 
-// offset is where the i-th code point begins.
+// offset returns the byte at which the i-th code point begins.
 func (r *run) offset(s string, i int) int {
 	r.step(i / 16)
 	for at := range s {
@@ -188,8 +188,8 @@ func (r *run) offset(s string, i int) int {
 	return len(s)
 }
 
-// slice is v[start:stop:step]. Unlike an item that is not there, a slice that
-// cannot be is an error in Jinja.
+// slice is v[start:stop:step]. In Jinja, unlike a missing item, an impossible slice is
+// an error.
 func (r *run) slice(v value, parts [3]value) value {
 	r.refuse(v)
 	switch v.(type) {
@@ -213,7 +213,7 @@ func (r *run) slice(v value, parts [3]value) value {
 	case markup:
 		return markup(r.substring(string(v), n, start, step, count))
 	case *numbers:
-		// The step was cut to one more than n, which must not show.
+		// The step was limited to one more than n, which must not show.
 		by, ok := whole(parts[2])
 		if !ok {
 			by = 1
@@ -233,15 +233,15 @@ func (r *run) slice(v value, parts [3]value) value {
 	return nil
 }
 
-// indices is Python's slice.indices: where to start and to stop in n elements,
-// the step, and how many there are.
+// indices is Python's slice.indices: where to start and to stop within n elements, the
+// step, and the number of elements selected.
 func (r *run) indices(parts [3]value, n int) (start, stop, step, count int) {
 	step = 1
 	if s, ok := whole(parts[2]); ok {
 		if s == 0 {
 			r.fail("slice step cannot be zero")
 		}
-		step = int(max(min(s, int64(n)+1), -int64(n)-1)) // beyond that, it makes no difference
+		step = int(max(min(s, int64(n)+1), -int64(n)-1)) // a greater step makes no difference
 	}
 	bound := func(v value, absent int) int {
 		i, ok := whole(v)
@@ -301,7 +301,7 @@ func (r *run) substring(s string, n, start, step, count int) string {
 	return string(out)
 }
 
-// rangeOf is Python's range, of at most maxRange elements.
+// rangeOf is Python's range, with at most maxRange elements.
 func (r *run) rangeOf(start, stop, step int64) value {
 	if step == 0 {
 		r.fail("range() arg 3 must not be zero")

@@ -1,7 +1,8 @@
 package chat
 
-// Characters whose upper case has several, from Unicode's SpecialCasing.txt as
-// Python 3.11 has it; the standard library maps one character to one.
+// upperSpecial lists characters whose upper case consists of several characters, from
+// Unicode's SpecialCasing.txt as in Python 3.11. The standard library maps one
+// character to one.
 var upperSpecial = map[rune]string{
 	0x00DF: "\u0053\u0053", 0x0149: "\u02BC\u004E", 0x01F0: "\u004A\u030C", 0x0390: "\u0399\u0308\u0301", 0x03B0: "\u03A5\u0308\u0301",
 	0x0587: "\u0535\u0552", 0x1E96: "\u0048\u0331", 0x1E97: "\u0054\u0308", 0x1E98: "\u0057\u030A", 0x1E99: "\u0059\u030A", 0x1E9A: "\u0041\u02BE",
@@ -24,7 +25,7 @@ var upperSpecial = map[rune]string{
 	0xFB15: "\u0544\u053B", 0xFB16: "\u054E\u0546", 0xFB17: "\u0544\u053D",
 }
 
-// The same at the beginning of a word.
+// titleSpecial lists the same at the beginning of a word.
 var titleSpecial = map[rune]string{
 	0x00DF: "\u0053\u0073", 0x0149: "\u02BC\u004E", 0x01F0: "\u004A\u030C", 0x0390: "\u0399\u0308\u0301", 0x03B0: "\u03A5\u0308\u0301",
 	0x0587: "\u0535\u0582", 0x1E96: "\u0048\u0331", 0x1E97: "\u0054\u0308", 0x1E98: "\u0057\u030A", 0x1E99: "\u0059\u030A", 0x1E9A: "\u0041\u02BE",

@@ -6,10 +6,10 @@ import "fmt"
 type run struct {
 	*budget
 	options    Options
-	line       int // of the statement or call that is being evaluated
-	frames     int // of eval, exec and calls within one another
-	macros     int // calls within one another
-	valueDepth int // of values that are being walked
+	line       int // the line of the statement or call that is being evaluated
+	frames     int // nesting of eval, exec and calls
+	macros     int // nesting of macro calls
+	valueDepth int // nesting of the values that are being walked
 	scope      *scope
 	out        []byte
 }
@@ -19,7 +19,7 @@ func (r *run) fail(format string, args ...any) {
 	panic(&Error{Line: r.line, Reason: fmt.Sprintf(format, args...)})
 }
 
-// enter and leave go around the evaluator's recursion.
+// enter is called before, and leave after, every recursion of the evaluator.
 func (r *run) enter() {
 	r.step(1)
 	if r.frames++; r.frames > maxFrames {
@@ -33,11 +33,11 @@ func (r *run) leave() { r.frames-- }
 type scope struct {
 	names  []string
 	values []value
-	index  map[string]int // instead of a search, when there are many
+	index  map[string]int // used in place of a search if there are many names
 	parent *scope
 }
 
-const scopeSearch = 8 // names that are searched faster than hashed
+const scopeSearch = 8 // up to so many names, searching is faster than hashing
 
 func (s *scope) find(name string) int {
 	if s.index != nil {
@@ -92,7 +92,7 @@ func (r *run) within(parent *scope, f func()) {
 }
 
 func (r *run) eval(x expr) value {
-	switch x := x.(type) { // what contains no expression
+	switch x := x.(type) { // the expressions that contain no other ones
 	case *literal:
 		r.step(1)
 		return x.value
@@ -190,8 +190,8 @@ func (r *run) concat(parts []string, n int) string {
 	return string(b)
 }
 
-// postfix applies one subscript, call, filter or test to v. extra is passed as
-// one more argument by name: a call block's caller.
+// postfix applies one subscript, call, filter or test to v. extra is passed as one more
+// keyword argument: the caller of a call block.
 func (r *run) postfix(v value, op *postfixOp, extra *keywordValue) value {
 	line := r.line
 	r.line = op.line
@@ -273,8 +273,8 @@ func (r *run) arguments(x *arguments) (a args) {
 	return a
 }
 
-// bind sorts arguments into the places named; one that is absent is nil. The
-// first required must be there; the first unnamed cannot be given by name.
+// bind assigns arguments to the parameters named, with nil for absent ones. The first
+// `required` ones must be given; the first `unnamed` ones cannot be given by name.
 func (r *run) bind(what string, a args, required, unnamed int, names ...string) []value {
 	out := make([]value, len(names))
 	if len(a.positional) > len(names) {
@@ -301,7 +301,7 @@ func (r *run) bind(what string, a args, required, unnamed int, names ...string) 
 	return out
 }
 
-// none takes no arguments.
+// noArguments fails if there are any arguments.
 func (r *run) noArguments(what string, a args) { r.bind(what, a, 0, 0) }
 
 func (r *run) call(f value, a args) value {

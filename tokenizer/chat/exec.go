@@ -93,7 +93,7 @@ func (r *run) exec(s stmt) outcome {
 	return ran
 }
 
-// write adds to the output, or to what is being captured.
+// write appends to the output, or to the text that is being captured.
 func (r *run) write(s string) {
 	if len(r.out)+len(s) > maxOutput {
 		r.exceeded(fmt.Sprintf("the output is larger than %d MiB", maxOutput>>20))
@@ -102,7 +102,7 @@ func (r *run) write(s string) {
 	r.out = append(r.out, s...)
 }
 
-// captured is what f writes, through filters.
+// captured returns what f writes, after the filters.
 func (r *run) captured(line int, filters []postfixOp, f func()) value {
 	s := r.capture(f)
 	r.line = line
@@ -123,7 +123,7 @@ func (r *run) capture(f func()) string {
 	return s
 }
 
-// store assigns to a name, a namespace's attribute, or several.
+// store assigns to a name, to an attribute of a namespace, or to several targets.
 func (r *run) store(t *target, v value) {
 	switch {
 	case t.isTuple:
@@ -146,13 +146,13 @@ func (r *run) store(t *target, v value) {
 	}
 }
 
-// loop is the variable loop of a for.
+// loop is the variable named loop in a for.
 type loop struct {
 	stmt   *forStmt
-	scope  *scope // around the loop
+	scope  *scope // the scope around the loop
 	next   iterator
-	peeked []value // taken from next already
-	length int     // -1: not known yet
+	peeked []value // already taken from next
+	length int     // −1 if it is not known yet
 	index0 int
 	depth0 int
 
@@ -160,7 +160,7 @@ type loop struct {
 	changed         []value
 }
 
-// take gives the next element that passes the loop's condition.
+// take returns the next element for which the loop's condition holds.
 func (r *run) take(l *loop) (value, bool) {
 	if len(l.peeked) > 0 {
 		v := l.peeked[0]
@@ -188,7 +188,7 @@ func (r *run) pull(l *loop) (value, bool) {
 	return nil, false
 }
 
-// peek is the element after the current one.
+// peek returns the element after the current one.
 func (r *run) peek(l *loop) (value, bool) {
 	if len(l.peeked) == 0 {
 		v, ok := r.pull(l)
@@ -200,7 +200,7 @@ func (r *run) peek(l *loop) (value, bool) {
 	return l.peeked[0], true
 }
 
-// count is loop.length, for which all elements are taken.
+// count is loop.length, for which all elements must be taken.
 func (r *run) count(l *loop) int {
 	if l.length < 0 {
 		for v, ok := r.pull(l); ok; v, ok = r.pull(l) {
@@ -225,7 +225,7 @@ func (r *run) loop(s *forStmt, over value, outer *loop) {
 	if n, ok := r.length(over); ok && s.cond == nil {
 		l.length = n
 	}
-	// In Jinja the else of a loop runs unless one iteration came to its end.
+	// In Jinja, the else of a loop runs unless some iteration was completed.
 	ended := false
 	for v, ok := r.take(l); ok; v, ok = r.take(l) {
 		l.index0++
@@ -257,14 +257,14 @@ func (r *run) recurse(l *loop, a args) value {
 	return r.capture(func() { r.loop(l.stmt, over, l) })
 }
 
-// deeper counts macro calls and recursive loops within one another.
+// deeper counts nested macro calls and recursive loops.
 func (r *run) deeper(what string) {
 	if r.macros++; r.macros > maxDepth {
 		r.fail("%s calls itself more than %d deep", what, maxDepth)
 	}
 }
 
-// loopAttribute is loop.name; nil if there is none.
+// loopAttribute returns loop.name, or nil if there is none.
 func (r *run) loopAttribute(l *loop, name string) value {
 	switch name {
 	case "index":
@@ -315,7 +315,7 @@ func (r *run) loopAttribute(l *loop, name string) value {
 	return nil
 }
 
-// macro is a macro with the scope that it was defined in.
+// macro is a macro together with the scope in which it was defined.
 type macro struct {
 	*signature
 	scope *scope

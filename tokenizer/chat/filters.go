@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// filterTable holds the filters by Jinja's names. Those that it lacks (pprint,
-// random, striptags, urlize, urlencode, xmlattr, filesizeformat, wordwrap,
-// forceescape) are an error when a template is parsed.
+// filterTable holds the filters by Jinja's names. Using one that it lacks (pprint,
+// random, striptags, urlize, urlencode, xmlattr, filesizeformat, wordwrap, forceescape)
+// is an error when a template is parsed.
 var filterTable map[string]func(r *run, v value, a args) value
 
 func init() { // not a literal: map looks filters up
@@ -82,7 +82,8 @@ func defaultFilter(r *run, v value, a args) value {
 	return v
 }
 
-// number is an argument that must be a whole number, or absent.
+// number returns an argument that must be a whole number, or the value of absent if
+// there is none.
 func (r *run) number(what string, v value, absent int) int {
 	if v == nil {
 		return absent
@@ -92,10 +93,11 @@ func (r *run) number(what string, v value, absent int) int {
 	if !ok {
 		r.fail("%s wants a whole number, not a %q", what, typeName(v))
 	}
-	return int(max(min(n, math.MaxInt32), -math.MaxInt32)) // beyond it, all are too many
+	return int(max(min(n, math.MaxInt32), -math.MaxInt32)) // larger numbers mean the same
 }
 
-// text is an argument that must be a string, or absent.
+// text returns an argument that must be a string, or the value of absent if there is
+// none.
 func (r *run) text(what string, v value, absent string) string {
 	if v == nil {
 		return absent
@@ -112,7 +114,7 @@ func flag(v value) bool { return v != nil && truth(v) }
 
 func present(v value) bool { return v != nil && v != (none{}) }
 
-// attributeParts is the path "a.0.b" that some filters take.
+// attributeParts splits the path "a.0.b" that some filters take.
 func (r *run) attributeParts(v value) []value {
 	s, ok := stringOf(v)
 	if !ok {
@@ -130,7 +132,8 @@ func (r *run) attributeParts(v value) []value {
 	return out
 }
 
-// getter follows a path of attributes; a nil one gives the value itself.
+// getter returns a function that follows a path of attributes. For a nil path it
+// returns the value itself.
 func (r *run) getter(path, otherwise value) func(value) value {
 	if !present(path) {
 		return func(v value) value { return v }
@@ -147,7 +150,7 @@ func (r *run) getter(path, otherwise value) func(value) value {
 	}
 }
 
-// folded is v as a key for sorting: text without case, unless that matters.
+// folded returns v as a key for sorting: text is lower-cased, unless case matters.
 func (r *run) folded(v value, caseSensitive value) value {
 	if s, ok := stringOf(v); ok && !flag(caseSensitive) {
 		return lower(r, s)
@@ -155,7 +158,7 @@ func (r *run) folded(v value, caseSensitive value) value {
 	return v
 }
 
-// sorted is the stable order of items by key.
+// sorted sorts items by key; the sort is stable.
 func (r *run) sorted(items []value, key func(value) value, reverse bool) []value {
 	type pair struct{ key, item value }
 	r.alloc(len(items), 3*itemBytes)
@@ -314,7 +317,7 @@ func (r *run) toFloat(v value) (float64, bool) {
 			return 0, false
 		}
 		if s[i] == 'x' || s[i] == 'X' || s[i] == 'p' || s[i] == 'P' {
-			return 0, false // Go's hexadecimal floats
+			return 0, false // only Go accepts hexadecimal floats
 		}
 	}
 	r.alloc(1, len(s))
@@ -369,7 +372,7 @@ func (r *run) toInt(s string, base int) (int64, bool) {
 	if base != 0 {
 		s = strings.ReplaceAll(s, "_", "")
 	} else if len(s) > 1 && s[0] == '0' && decimal(s[1]) && strings.Trim(s, "0_") != "" {
-		return 0, false // Go takes it for octal
+		return 0, false // Go would take it for octal
 	}
 	n, err := strconv.ParseInt(sign+s, base, 64)
 	if e, ok := err.(*strconv.NumError); ok && e.Err == strconv.ErrRange {
@@ -398,7 +401,7 @@ func roundFilter(r *run, v value, a args) value {
 		if math.IsInf(f, 0) || math.IsNaN(f) {
 			return f
 		}
-		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64) // halves to even, exactly
+		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', precision, 64), 64) // rounds halves to even, exactly
 		return f
 	case "ceil", "floor":
 		scale := math.Pow(10, float64(precision))
@@ -471,7 +474,7 @@ func joinFilter(r *run, v value, a args) value {
 	return r.joined(parts, separator, n)
 }
 
-// joined is strings.Join, where the parts have n bytes together.
+// joined is strings.Join; n is the total length of the parts.
 func (r *run) joined(parts []string, separator string, n int) string {
 	r.alloc(1, n)
 	r.alloc(len(parts), len(separator))
@@ -483,7 +486,7 @@ func listFilter(r *run, v value, a args) value {
 	return r.newList(r.items(v))
 }
 
-// itemsIfAny is nothing for whatever counts as false, none and 0 among them.
+// itemsIfAny returns the items of v, or nothing if v counts as false, like none and 0.
 func (r *run) itemsIfAny(v value) []value {
 	if !truth(v) {
 		return nil
@@ -510,7 +513,7 @@ func mapFilter(r *run, v value, a args) value {
 	return &generator{out}
 }
 
-// selecting makes select, reject, selectattr and rejectattr.
+// selecting returns the filter select, reject, selectattr or rejectattr.
 func selecting(want, byAttribute bool) func(*run, value, args) value {
 	return func(r *run, v value, a args) value {
 		get := func(v value) value { return v }

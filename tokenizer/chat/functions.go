@@ -5,7 +5,7 @@ import "time"
 // method is a method of a value.
 type method func(r *run, self value, a args) value
 
-// globals are the functions of every template.
+// globals are the functions that every template can call.
 var globals map[string]value
 
 func init() { // not a literal: they call what looks them up
@@ -42,7 +42,8 @@ func rangeFunction(r *run, a args) value {
 	return r.rangeOf(n[0], n[1], n[2])
 }
 
-// fill puts a mapping, or pairs, and then keywords into d: Python's dict().
+// fill adds a mapping or a list of pairs, and then keyword arguments, to d, as Python's
+// dict() does.
 func (r *run) fill(d *dict, a args) {
 	if len(a.positional) > 1 {
 		r.fail("at most one mapping is taken")
@@ -113,7 +114,7 @@ func strftimeNow(r *run, a args) value {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	r.alloc(len(format)+1, 16) // the longest directive is %c: 24 bytes for two
+	r.alloc(len(format)+1, 16) // the longest directive is %c, which makes 24 bytes of two
 	s, err := strftime(now, format)
 	if err != nil {
 		r.fail("%v", err)

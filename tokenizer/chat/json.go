@@ -148,7 +148,7 @@ func (j *jsonWriter) text(s string) {
 	for i, c := range s {
 		n := utf8.RuneLen(c)
 		if c == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
-			n = 1 // not UTF-8: U+FFFD stands for the byte
+			n = 1 // not UTF-8: U+FFFD takes the place of the byte
 		} else if c >= ' ' && c != '"' && c != '\\' && (c < 0x7f || !j.ascii) {
 			continue
 		}

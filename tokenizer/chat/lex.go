@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is the tokenKind of a token.
+// tokenKind is the kind of a token.
 type tokenKind uint8
 
 const (
-	kindEnd     tokenKind = iota // of the template
+	kindEnd     tokenKind = iota // the end of the template
 	kindData                     // text between tags
 	kindOutput                   // "{{"
 	kindBlock                    // "{%"
 	kindTagEnd                   // "}}" or "%}"
 	kindName                     // a word
 	kindString                   // text without quotes, escapes resolved
-	kindInteger                  // text is digits in Go's spelling
+	kindInteger                  // text has the digits in Go's spelling
 	kindFloat                    //
 	kindSign                     // an operator or bracket
 )
@@ -72,13 +72,13 @@ func (l *lexer) fail(line int, format string, args ...any) {
 	}
 }
 
-// advance moves over n bytes of the input.
+// advance skips n bytes of the input.
 func (l *lexer) advance(n int) {
 	l.line += strings.Count(l.in[l.pos:l.pos+n], "\n")
 	l.pos += n
 }
 
-// next reads the data up to the next tag, and that tag.
+// next reads the text up to the next tag, and then that tag.
 func (l *lexer) next() {
 	rest := l.in[l.pos:]
 	n := nextTag(rest)
@@ -125,7 +125,7 @@ func (l *lexer) next() {
 	}
 }
 
-// nextTag is the place of the first "{{", "{%" or "{#".
+// nextTag returns the index of the first "{{", "{%" or "{#".
 func nextTag(s string) int {
 	for at := 0; ; {
 		i := strings.IndexByte(s[at:], '{')
@@ -140,8 +140,8 @@ func nextTag(s string) int {
 	}
 }
 
-// rawStart is the length of a "{% raw %}" at the start of s, without what its
-// end removes, and the sign before its end; 0 if there is none.
+// rawStart returns the length of a "{% raw %}" at the beginning of s, without what its
+// end removes, and the sign before its end. It returns 0 if there is none.
 func rawStart(s string) (int, byte) {
 	after, ok := strings.CutPrefix(s, "{%")
 	if !ok {
@@ -166,7 +166,7 @@ func rawStart(s string) (int, byte) {
 	return len(s) - len(after), sign
 }
 
-// lstrip is the data before a tag without what the tag removes.
+// lstrip returns the text before a tag, without the white space that the tag removes.
 func (l *lexer) lstrip(data, open string, sign byte) string {
 	switch {
 	case sign == '-':
@@ -184,10 +184,10 @@ func (l *lexer) lstrip(data, open string, sign byte) string {
 	return data
 }
 
-// isSpace is \s and str.strip of Python.
+// isSpace reports whether Python's \s and str.strip take r for white space.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-// rstrip consumes what the end of a tag with that sign removes.
+// rstrip skips the white space that the end of a tag with this sign removes.
 func (l *lexer) rstrip(sign byte, block bool) {
 	rest := l.in[l.pos:]
 	n := 0
@@ -224,7 +224,7 @@ func (l *lexer) comment(at int) {
 	l.rstrip(sign, true)
 }
 
-// raw reads data up to {% endraw %}, which follows the rules for tags.
+// raw reads text up to {% endraw %}, which follows the rules for tags.
 func (l *lexer) raw(at int) {
 	rest := l.in[l.pos:]
 	for i := 0; i < len(rest); i++ {
@@ -239,7 +239,7 @@ func (l *lexer) raw(at int) {
 		}
 		after, ok := strings.CutPrefix(strings.TrimLeftFunc(after, isSpace), "endraw")
 		if !ok {
-			i = max(i, len(rest)-len(after)-1) // the white space is not searched again
+			i = max(i, len(rest)-len(after)-1) // the white space need not be searched again
 			continue
 		}
 		after = strings.TrimLeftFunc(after, isSpace)
@@ -261,7 +261,7 @@ func (l *lexer) raw(at int) {
 // signs are Jinja's operators, the longer ones first.
 var signs = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"}
 
-// tag reads the tokens of a tag whose beginning was in line at.
+// tag reads the tokens of a tag that began in line `at`.
 func (l *lexer) tag(close string, at int) {
 	var open []byte // brackets
 	for l.err == nil {
@@ -343,7 +343,7 @@ func isName(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
 }
 
-// digits is the length of a run of digits with single underscores in it.
+// digits returns the length of a run of digits, in which single underscores may stand.
 func digits(s string, ok func(byte) bool) int {
 	n := 0
 	for n < len(s) && (ok(s[n]) || s[n] == '_' && n > 0 && n+1 < len(s) && ok(s[n+1])) {
@@ -432,7 +432,8 @@ func (l *lexer) string(s string) {
 	l.advance(n + 1)
 }
 
-// unescape resolves the escapes of a Python string literal. What is none stays.
+// unescape resolves the escapes of a Python string literal. Anything that is no escape
+// stays as it is.
 func unescape(s string) (string, error) {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s, nil
@@ -444,7 +445,7 @@ func unescape(s string) (string, error) {
 			b.WriteByte(s[i])
 			continue
 		}
-		i++ // a backslash is never last: it would hide the closing quote
+		i++ // a backslash is never the last character: it would hide the closing quote
 		c := s[i]
 		if at := strings.IndexByte(`abfnrtv\'"`, c); at >= 0 {
 			b.WriteByte("\a\b\f\n\r\t\v\\'\""[at])

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Bounds that hold whatever the options say. The longest published templates
-// have some 30 KB.
+// These bounds hold whatever the options say. The longest published templates have some
+// 30 KB.
 const (
 	maxTemplate = 256 << 10 // bytes
 	maxOutput   = 16 << 20  // bytes
 	maxRange    = 100_000   // elements, as in Jinja's sandbox
-	maxDepth    = 100       // brackets, blocks, macro calls and values within one another
-	maxNesting  = 200       // expressions within one another
-	maxFrames   = 4000      // of the evaluator's own recursion: 100 macros, each 100 blocks deep, would be too much
+	maxDepth    = 100       // nesting of brackets, blocks, macro calls and values
+	maxNesting  = 200       // nesting of expressions
+	maxFrames   = 4000      // depth of the evaluator's own recursion: 100 macros, each with 100 nested blocks, would be too much
 	maxReason   = 500       // bytes of an error's reason
 )
 
-// Limits bound what one rendering may use. A zero field is its default.
+// Limits bound what one rendering may use. A zero field means its default.
 type Limits struct {
-	Steps int64         // expressions evaluated, statements run, 64 bytes or 4 elements handled: 20 million
-	Bytes int64         // bytes of all values ever made, not only of those still alive: 256 MiB
-	Time  time.Duration // 10 s
+	Steps int64         // expressions evaluated, statements run, and 64 bytes or 4 elements handled; default 20 million
+	Bytes int64         // bytes of all values ever made, not only of those still in use; default 256 MiB
+	Time  time.Duration // default 10 s
 }
 
-// ErrLimit is wrapped by the error of a template that used more than it may.
+// ErrLimit is wrapped by the error for a template that used more than it may.
 var ErrLimit = errors.New("a limit of chat templates")
 
 func (l Limits) orDefaults() Limits {
@@ -44,15 +44,15 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// budget is what is left of the limits. Everything that costs says so before
-// it is done: a step for each node, and in proportion for work on long values.
+// budget is what is left of the limits. Everything is accounted for before it is done:
+// one step for each node, and more in proportion for work on long values.
 type budget struct {
 	ctx    context.Context
 	limits Limits
 	end    time.Time
 	steps  int64 // left
 	bytes  int64 // left
-	look   int64 // INVARIANT: time and context are looked at before steps falls below this
+	look   int64 // INVARIANT: time and context are checked before steps falls below this
 }
 
 const lookEvery = 4096 // steps
@@ -62,7 +62,7 @@ func newBudget(ctx context.Context, l Limits) budget {
 	return budget{ctx: ctx, limits: l, end: time.Now().Add(l.Time), steps: l.Steps, bytes: l.Bytes, look: l.Steps - lookEvery}
 }
 
-// step takes n steps.
+// step accounts for n steps.
 func (b *budget) step(n int) {
 	b.steps -= int64(n)
 	if b.steps < b.look {
@@ -83,7 +83,7 @@ func (b *budget) check() {
 	b.look = b.steps - lookEvery
 }
 
-// alloc pays for count things of size bytes before they are made.
+// alloc accounts for count things of size bytes before they are made.
 func (b *budget) alloc(count, size int) {
 	if count <= 0 || size <= 0 {
 		return
@@ -100,7 +100,7 @@ func (b *budget) exceeded(why string) {
 	panic(&Error{Reason: why + ", which is not allowed for a chat template", Err: ErrLimit})
 }
 
-// sum is a+b, or the largest int.
+// sum returns a+b, or the largest int if that overflows.
 func sum(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
@@ -110,9 +110,9 @@ func sum(a, b int) int {
 
 // Error says why a template failed and in which line of it.
 type Error struct {
-	Line   int    // from 1; 0 when no line is to blame
-	Reason string // for raise_exception: the template's own words
-	Err    error  // what stopped it, if that was not the template: ErrLimit, a context's error; or nil
+	Line   int    // from 1; 0 if no line is at fault
+	Reason string // for raise_exception, the template's own words
+	Err    error  // the cause if it was not the template (ErrLimit or a context's error), or nil
 }
 
 // Error formats as "chat: template line N: reason".

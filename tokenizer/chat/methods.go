@@ -9,8 +9,8 @@ import (
 
 var stringMethods, dictMethods, listMethods map[string]method
 
-// unsupported is what Python has and this package has not, as "type.name":
-// elsewhere a missing attribute is undefined, here it is an error.
+// unsupported lists methods that Python has and this package lacks, as "type.name".
+// Using one is an error; any other missing attribute is undefined.
 var unsupported = map[string]bool{}
 
 func init() { // not literals: some lead back to what looks methods up
@@ -176,7 +176,8 @@ type cutter struct {
 	fromRight bool
 }
 
-// part cuts at the separator; with most at 0 it takes what is left.
+// part returns the next part, up to the separator. If most is 0, it returns everything
+// that is left.
 func (c *cutter) part(most int) (string, bool) {
 	if most < 0 {
 		return "", false
@@ -189,7 +190,7 @@ func (c *cutter) part(most int) (string, bool) {
 	}
 	whole := c.rest
 	switch {
-	case c.separator == "": // what was left has been taken
+	case c.separator == "": // everything has been taken
 		return "", false
 	case at < 0:
 		c.separator = ""
@@ -202,7 +203,8 @@ func (c *cutter) part(most int) (string, bool) {
 	return whole[:at], true
 }
 
-// field cuts at white space, of which none is in a part but in the last.
+// field returns the next part between white space. Only the last part may contain white
+// space.
 func (c *cutter) field(most int) (string, bool) {
 	trim, index := strings.TrimLeftFunc, strings.IndexFunc
 	if c.fromRight {
@@ -220,7 +222,7 @@ func (c *cutter) field(most int) (string, bool) {
 	switch {
 	case at < 0:
 		c.rest = ""
-		if most == 0 { // the other end still has its white space
+		if most == 0 { // the other end keeps its white space
 			if c.fromRight {
 				return strings.TrimRightFunc(whole, isSpace), true
 			}
@@ -234,7 +236,7 @@ func (c *cutter) field(most int) (string, bool) {
 	return whole[:at], true
 }
 
-// lastIndexAfter is where what follows the last such character begins, or -1.
+// lastIndexAfter returns the index after the last character that satisfies f, or -1.
 func lastIndexAfter(s string, f func(rune) bool) int {
 	at := strings.LastIndexFunc(s, f)
 	if at < 0 {
@@ -291,7 +293,7 @@ func joinMethod(r *run, self value, a args) value {
 	return r.joined(parts, s, n)
 }
 
-// window is a start and a stop of Python, for n elements.
+// window converts Python's start and stop to indices into n elements.
 func (r *run) window(start, stop value, n int) (int, int) {
 	for _, v := range []*value{&start, &stop} {
 		if *v == nil {
@@ -305,8 +307,8 @@ func (r *run) window(start, stop value, n int) (int, int) {
 	return from, from + count
 }
 
-// part is s[start:stop] and where it begins, in characters and in bytes; ok is
-// false where start is beyond the end.
+// part returns s[start:stop], and where it begins in characters and in bytes. ok is
+// false if start is beyond the end.
 func (r *run) part(s string, start, stop value) (part string, from, at int, ok bool) {
 	if !present(start) && !present(stop) {
 		return s, 0, 0, true
@@ -437,8 +439,8 @@ func isTitle(r *run, s string) bool {
 	return some
 }
 
-// formatMethod is str.format with {}, {0}, {name} and their attributes and
-// items, without conversions and format specifications.
+// formatMethod is str.format with {}, {0}, {name} and their attributes and items, but
+// without conversions and format specifications.
 func formatMethod(r *run, self value, a args) value {
 	s, _ := stringOf(self)
 	p := printer{run: r}

@@ -55,7 +55,7 @@ func (r *run) equal(a, b value) bool {
 		}
 		return false
 	}
-	return a == b // pointers
+	return a == b // the same pointer
 }
 
 func (r *run) equalItems(a, b []value) bool {
@@ -70,8 +70,8 @@ func (r *run) equalItems(a, b []value) bool {
 	return same
 }
 
-// compareNumbers is -1, 0 or 1, or 2 where one is no number; ok is false if
-// one of the values is none.
+// compareNumbers returns -1, 0 or 1, or 2 if one of them is a NaN. ok is false if a
+// value is not a number.
 func compareNumbers(a, b value) (int, bool) {
 	x, xf, xk := numberOf(a)
 	y, yf, yk := numberOf(b)
@@ -92,7 +92,7 @@ func compareNumbers(a, b value) (int, bool) {
 	return c, true
 }
 
-// numberOf gives an int (kind 1) or a float (kind 2).
+// numberOf returns an int (kind 1) or a float (kind 2). Kind 0 is anything else.
 func numberOf(v value) (int64, float64, int) {
 	switch v := v.(type) {
 	case int64:
@@ -117,7 +117,7 @@ func compareFloats(a, b float64) int {
 	return 2
 }
 
-// compareIntFloat compares exactly.
+// compareIntFloat compares exactly, without rounding.
 func compareIntFloat(i int64, f float64) int {
 	switch {
 	case math.IsNaN(f):
@@ -134,8 +134,8 @@ func compareIntFloat(i int64, f float64) int {
 	return compareFloats(0, f-t)
 }
 
-// compare is -1, 0 or 1, or 2 where there is no order (not a number), for
-// Python's < and its like; op is for the message.
+// compare returns -1, 0 or 1, or 2 if there is no order (a NaN), for Python's < and the
+// like. op is for the message.
 func (r *run) compare(a, b value, op string) int {
 	r.step(1)
 	if c, ok := compareNumbers(a, b); ok {
@@ -296,7 +296,7 @@ func (r *run) join2(a, b string) string {
 
 func (r *run) repeat(v value, n int64) (value, bool) {
 	n = max(n, 0)
-	count := int(min(n, math.MaxInt32)) // more is refused in any case, or makes nothing
+	count := int(min(n, math.MaxInt32)) // a greater count is refused anyway, or makes an empty result
 	switch v := v.(type) {
 	case string, markup:
 		s, _ := stringOf(v)

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// parse reads a template: Jinja's grammar of statements, less what reads other
-// files (include, import, extends, block).
-// It panics with an *Error.
+// parse reads a template. Its grammar is that of Jinja's statements without those that
+// read other files (include, import, extends, block). It panics with an *Error.
 func parse(b *budget, template string) []stmt {
 	tokens, err := lex(template)
 	if err != nil {
@@ -23,15 +22,15 @@ type parser struct {
 	*budget
 	tokens []token
 	pos    int
-	blocks int // open
-	exprs  int // expressions within one another
-	loops  int // loops around, within the same macro
+	blocks int // open blocks
+	exprs  int // nesting of expressions
+	loops  int // enclosing loops within the same macro
 	macros []*signature
 }
 
 func (p *parser) current() *token { return &p.tokens[p.pos] }
 
-// look is the token after the current one.
+// look returns the token after the current one.
 func (p *parser) look() *token { return &p.tokens[min(p.pos+1, len(p.tokens)-1)] }
 
 func (p *parser) take() *token {
@@ -51,7 +50,7 @@ func (p *parser) unexpected(want string) {
 	p.failAt(p.current().line, "expected %s, got %s", want, p.current())
 }
 
-// String names a token in messages.
+// String describes a token for messages.
 func (t *token) String() string {
 	switch t.kind {
 	case kindEnd:
@@ -109,8 +108,9 @@ func (p *parser) endTag() {
 	p.pos++
 }
 
-// statements reads up to one of the tags named (none: the end of the template),
-// whose name it consumes and returns. line is where the block began.
+// statements reads statements up to one of the tags named in ends (none: the end of the
+// template), and consumes and returns the name of that tag. The block began in the
+// given line.
 func (p *parser) statements(line int, opener string, ends ...string) ([]stmt, string) {
 	if p.blocks++; p.blocks > maxDepth+1 {
 		p.failAt(line, "blocks are nested deeper than %d", maxDepth)
@@ -142,7 +142,7 @@ func (p *parser) statements(line int, opener string, ends ...string) ([]stmt, st
 	}
 }
 
-// block reads the end of a tag, and a body that ends with the tag named.
+// block reads the end of a tag, and a body that ends with the tag named end.
 func (p *parser) block(line int, opener, end string) []stmt {
 	p.endTag()
 	body, _ := p.statements(line, opener, end)
@@ -269,8 +269,8 @@ func (p *parser) set(line int) stmt {
 	return s
 }
 
-// target reads what is assigned to: a name, a namespace's attribute where that
-// is allowed, or several with commas. until is the word that ends it, or "".
+// target reads what is assigned to: a name, an attribute of a namespace if that is
+// allowed, or several of these with commas. until is the word that ends it, or "".
 func (p *parser) target(attributes bool, until string) target {
 	line := p.current().line
 	var one func() target
@@ -356,7 +356,7 @@ func (p *parser) macroBody(m *signature, line int, opener, end string) {
 	p.loops = loops
 }
 
-// mentions notes a name that a macro around it may have to provide.
+// mentions notes a name that an enclosing macro may have to provide.
 func (p *parser) mentions(name string) {
 	for _, m := range p.macros {
 		switch name {
@@ -370,7 +370,7 @@ func (p *parser) mentions(name string) {
 	}
 }
 
-// enter and leave go around whatever may contain itself.
+// enter is called before, and leave after, reading anything that may contain itself.
 func (p *parser) enter(line int) {
 	if p.exprs++; p.exprs > maxNesting {
 		p.failAt(line, "expressions are nested deeper than %d", maxNesting)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tuple reads an expression, or several with commas, which are a tuple. In an
-// if and in a for, an "if" after it belongs to the tag.
+// tuple reads an expression, or several with commas between them, which are a tuple. If
+// conditionals is false, as in an if or a for, an "if" after it belongs to the tag.
 func (p *parser) tuple(conditionals, untilRecursive bool) expr {
 	first, ok := p.items(conditionals, func() bool {
 		t := p.current()
@@ -18,8 +18,8 @@ func (p *parser) tuple(conditionals, untilRecursive bool) expr {
 	return first
 }
 
-// items reads expressions with commas between them up to end: ok is false if
-// there was none.
+// items reads expressions with commas between them, up to end. ok is false if there was
+// no comma.
 func (p *parser) items(conditionals bool, end func() bool) (x expr, ok bool) {
 	var out []expr
 	comma := false
@@ -48,7 +48,7 @@ func (p *parser) items(conditionals bool, end func() bool) (x expr, ok bool) {
 	return &listExpr{out, true}, len(out) > 0
 }
 
-// expression reads a if b else c, which ranks lowest.
+// expression reads `a if b else c`, which has the lowest rank.
 func (p *parser) expression() expr {
 	line := p.current().line
 	p.enter(line)
@@ -190,7 +190,7 @@ func (p *parser) primary() expr {
 		}
 		return &literal{b.String()}
 	case kindInteger:
-		v, _ := strconv.ParseInt(t.text, 0, 64) // the lexer has tried
+		v, _ := strconv.ParseInt(t.text, 0, 64) // the lexer has checked it
 		return &literal{v}
 	case kindFloat:
 		v, _ := strconv.ParseFloat(t.text, 64)
@@ -235,8 +235,7 @@ func (p *parser) primary() expr {
 	return nil
 }
 
-// postfix reads subscripts and calls, and filters and tests where they may
-// follow.
+// postfix reads subscripts and calls and, with filters, also filters and tests.
 func (p *parser) postfix(x expr, filters bool) expr {
 	out := &postfix{base: x}
 	for filtered := false; ; {
@@ -334,7 +333,7 @@ func (p *parser) arguments() (a arguments) {
 				}
 			}
 			a.keywords = append(a.keywords, keyword{n, p.expression()})
-			if len(a.keywords) > maxDepth { // the loop above looks at each
+			if len(a.keywords) > maxDepth { // the loop above looks at each of them
 				p.failAt(line, "a call has more than %d arguments by name", maxDepth)
 			}
 		case a.star == nil && a.starStar == nil && len(a.keywords) == 0:

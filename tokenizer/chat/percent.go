@@ -70,7 +70,7 @@ func (r *run) percent(s string, v value) value {
 	return p.String()
 }
 
-// subscripted says whether Python takes v for a mapping here, of which not all
+// subscripted reports whether Python takes v for a mapping here, of which not all items
 // need be used.
 func subscripted(v value) bool {
 	switch v := v.(type) {
@@ -189,7 +189,7 @@ func (p *printer) conversion(verb rune, flags string, width, precision int, v va
 	}
 }
 
-// float formats as C's printf.
+// float formats as C's printf does.
 func (p *printer) float(f float64, verb rune, precision int) string {
 	if precision < 0 {
 		precision = 6
@@ -215,7 +215,7 @@ func (p *printer) float(f float64, verb rune, precision int) string {
 	return text
 }
 
-// gFormat is C's %g: Go's has another limit for the exponent.
+// gFormat is C's %g. Go's has another limit for the exponent.
 func gFormat(f float64, precision int) string {
 	s := strconv.FormatFloat(f, 'e', precision-1, 64)
 	at := strings.IndexByte(s, 'e')

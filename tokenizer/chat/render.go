@@ -9,20 +9,21 @@ import (
 
 // Message is one turn of a conversation.
 type Message struct {
-	Role    string `json:"role"` // "system", "user", "assistant"; the template decides what it knows
+	Role    string `json:"role"` // "system", "user", "assistant"; the template decides which ones it knows
 	Content string `json:"content"`
 }
 
-// Options are the template's other variables, and what it may use.
+// Options are the other variables of the template, and its limits.
 type Options struct {
 	BOS, EOS            string    // texts of the tokens, for bos_token and eos_token
 	AddGenerationPrompt bool      // end with the beginning of the assistant's turn
-	Now                 time.Time // for strftime_now; zero: the present
+	Now                 time.Time // for strftime_now; zero: the current time
 	Limits              Limits
 }
 
-// Render runs the template. Every error is an [*Error]; it wraps the context's
-// when that ended the rendering, and [ErrLimit] when a limit did.
+// Render runs the template on the messages and returns its output. Every error is an
+// [*Error]. It wraps the context's error if that ended the rendering, and [ErrLimit] if
+// a limit did.
 func Render(ctx context.Context, template string, messages []Message, o Options) (text string, err error) {
 	if template == "" {
 		return "", &Error{Reason: "the model has no chat template"}
@@ -41,7 +42,7 @@ func Render(ctx context.Context, template string, messages []Message, o Options)
 			}
 			text, err = "", p
 		case runtime.Error:
-			// A mistake of this package: the template shall not end the program.
+			// This is a mistake of this package. A template must not end the program.
 			text, err = "", &Error{Line: r.line, Reason: "internal error: " + p.Error(), Err: p}
 		default:
 			panic(p)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// layouts are strftime's directives (C99, with Python's %f) in Go's terms, for
-// the C locale.
+// layouts translates the directives of strftime (C99, and Python's %f) to Go's layouts,
+// for the C locale.
 var layouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'h': "Jan", 'c': "Mon Jan _2 15:04:05 2006",
 	'd': "02", 'D': "01/02/06", 'e': "_2", 'F': "2006-01-02", 'H': "15", 'I': "03", 'j': "002", 'm': "01",
@@ -15,8 +15,8 @@ var layouts = map[byte]string{
 	'X': "15:04:05", 'y': "06", 'Y': "2006",
 }
 
-// strftime formats t. An unknown directive is an error: what other programs do
-// with one differs.
+// strftime formats t. An unknown directive is an error, because implementations differ
+// on it.
 func strftime(t time.Time, format string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {

@@ -1,6 +1,6 @@
 package chat
 
-// testTable holds what "is" knows; names are those of Jinja.
+// testTable holds the tests that "is" knows, by Jinja's names.
 var testTable map[string]func(r *run, v value, a args) bool
 
 func init() { // not a literal: select looks tests up
@@ -80,7 +80,7 @@ func init() { // not a literal: select looks tests up
 			case *list, *dict, *namespace, *macro, *undefined, none, bool:
 				return v == other
 			}
-			// Whether two equal numbers or texts are one object is up to Python.
+			// Whether two equal numbers or texts are the same object is up to Python.
 			r.fail("the test sameas is supported for lists, mappings, namespaces, booleans and none")
 			return false
 		},

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text as Python's str does it, and the filters that do the same.
+// Operations on text as Python's str has them, and the filters that do the same.
 
 func textFilter(name string, f func(*run, string) string) func(*run, value, args) value {
 	return func(r *run, v value, a args) value {
@@ -15,7 +15,8 @@ func textFilter(name string, f func(*run, string) string) func(*run, value, args
 	}
 }
 
-// mapped is s with each character replaced; nothing grows more than threefold.
+// mapped returns s with each character replaced. A character may become at most three
+// times as long.
 func (r *run) mapped(s string, f func(b *strings.Builder, i int, c rune)) string {
 	r.alloc(sum(len(s), 4), 3)
 	var b strings.Builder
@@ -63,8 +64,8 @@ func lowerRune(r *run, b *strings.Builder, s string, i int, c rune) {
 	}
 }
 
-// finalSigma says whether the sigma at s[i] ends a word, as Unicode's
-// Final_Sigma does.
+// finalSigma reports whether the sigma at s[i] ends a word in the sense of Unicode's
+// Final_Sigma.
 func finalSigma(r *run, s string, i int) bool {
 	before, after := s[:i], s[i+len("Σ"):]
 	for before != "" {
@@ -102,8 +103,8 @@ func capitalize(r *run, s string) string {
 	})
 }
 
-// titleFilter is Jinja's filter, which differs from str.title: a word begins
-// after white space, a hyphen or an opening bracket only.
+// titleFilter is Jinja's filter title, which differs from str.title: a word begins only
+// after white space, a hyphen or an opening bracket.
 func titleFilter(r *run, s string) string {
 	var out strings.Builder
 	for s != "" {
@@ -130,7 +131,7 @@ func titleFilter(r *run, s string) string {
 
 func wordSeparator(c rune) bool { return isSpace(c) || strings.ContainsRune("-({[<", c) }
 
-// titleMethod is str.title: a word begins after whatever has no case.
+// titleMethod is str.title: a word begins after any character without case.
 func titleMethod(r *run, s string) string {
 	inside := false
 	return r.mapped(s, func(b *strings.Builder, i int, c rune) {
@@ -184,7 +185,7 @@ func isUpper(r *run, s string) bool {
 	return some
 }
 
-// strip is Python's strip, of white space or of any of the characters given.
+// strip is Python's strip, for white space or for the given characters.
 func (r *run) strip(s string, chars value, left, right bool) string {
 	r.step(len(s) / 8)
 	drop := isSpace
@@ -214,8 +215,8 @@ func trimFilter(r *run, v value, a args) value {
 	return s
 }
 
-// pad puts n-fold fill around s up to width characters, in the way of
-// str.center, ljust and rjust.
+// pad puts n copies of fill around s, up to width characters, as str.center, ljust and
+// rjust do.
 func (r *run) pad(s string, width int, fill string, left, right bool) string {
 	n := width - r.runes(s)
 	if n <= 0 {
@@ -241,7 +242,7 @@ func centerFilter(r *run, v value, a args) value {
 // replace is str.replace.
 func (r *run) replace(s, old, new string, count int) string {
 	r.step(len(s) / 16)
-	n := strings.Count(s, old) // of an empty string: before each character, and at the end
+	n := strings.Count(s, old) // for an empty old: before each character and at the end
 	if count >= 0 {
 		n = min(n, count)
 	}
@@ -259,8 +260,8 @@ func replaceFilter(r *run, v value, a args) value {
 	return r.replace(r.str(v), r.str(o[0]), r.str(o[1]), count)
 }
 
-// lineEnd is the first end of a line in s, as str.splitlines sees it, and its
-// length.
+// lineEnd returns where the first end of a line in s is, as str.splitlines sees it, and
+// how many bytes it has.
 func lineEnd(s string) (at, n int) {
 	at = strings.IndexAny(s, "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029")
 	if at < 0 {
@@ -273,7 +274,7 @@ func lineEnd(s string) (at, n int) {
 	return at, n
 }
 
-// lines is str.splitlines: an end of line does not begin another one.
+// lines is str.splitlines: an end of line at the end of s does not begin another line.
 func (r *run) lines(s string, keep bool) []value {
 	r.step(len(s) / 16)
 	var out []value

@@ -1,8 +1,8 @@
 package chat
 
-// A parsed template. Operators of one rank, subscripts, calls, filters and
-// tests are lists, so that the depth of a tree is what the author nested, not
-// how long he went on.
+// This is a parsed template. Operators of one rank, subscripts, calls, filters and
+// tests are lists, so that the depth of the tree depends on nesting only, not on
+// length.
 
 type (
 	// expr is one of the expressions below.
@@ -152,7 +152,7 @@ type (
 	}
 )
 
-// target is what an assignment assigns to.
+// target is what a statement assigns to.
 type target struct {
 	name      string
 	attribute string   // of a namespace; or ""
@@ -160,7 +160,7 @@ type target struct {
 	isTuple   bool
 }
 
-// outcome is how a statement ended.
+// outcome says how a statement ended.
 type outcome uint8
 
 const (

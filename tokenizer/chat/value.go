@@ -9,19 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// value is a value of the template's language: Python's None, bool, int, float
-// and str are none, bool, int64, float64 and string; the rest are pointers to
-// the types below. Lists and dictionaries never change once made (as in
-// Jinja's immutable sandbox); a namespace does, so that a cycle always leads
-// through one.
+// value is a value of the template's language. Python's None, bool, int, float and str
+// are none, bool, int64, float64 and string; all others are pointers to the types
+// below. Lists and dictionaries never change once made (as in Jinja's immutable
+// sandbox). A namespace does, so every cycle leads through one.
 type value = any
 
 type (
 	none struct{}
-	// undefined is what a name or attribute gives that does not exist. Its text
-	// is empty, and most else that is done with it fails with why.
+	// undefined is the value of a name or attribute that does not exist. Its text is
+	// empty; most other operations on it fail with why.
 	undefined struct{ why string }
-	// markup is text marked as safe: what is added to it is escaped.
+	// markup is text marked as safe. Text that is added to it is escaped.
 	markup string
 	list   struct {
 		items []value
@@ -43,7 +42,7 @@ type (
 		name string // dict_keys, …
 		list
 	}
-	// generator can be gone through once.
+	// generator can be iterated only once.
 	generator struct{ items []value }
 	// function is a function of the template's environment, or a method.
 	function struct {
@@ -60,7 +59,7 @@ type (
 	}
 )
 
-// Bytes that values are taken to have.
+// The number of bytes that values are assumed to take.
 const (
 	itemBytes  = 16
 	pairBytes  = 96
@@ -69,7 +68,8 @@ const (
 
 func (r *run) newList(items []value) *list { return &list{items: items} }
 
-// room is an empty slice that n items fit in, paid for.
+// room returns an empty slice with room for n items, whose memory has been accounted
+// for.
 func (r *run) room(n int) []value {
 	r.alloc(sum(n, 4), itemBytes)
 	return make([]value, 0, n)
@@ -108,7 +108,7 @@ func (d *dict) has(name string) (value, bool) {
 
 type tupleKey string
 
-// dictKey is the same for values that are equal as keys.
+// dictKey returns the same key for values that are equal as keys.
 func (r *run) dictKey(v value) any {
 	switch v := v.(type) {
 	case string:
@@ -155,13 +155,13 @@ func (r *run) dictKey(v value) any {
 	case *numbers:
 		r.fail("a range as a key is not supported")
 	default:
-		return v // numbers, none; all else is itself
+		return v // numbers and none; every other value is its own key
 	}
 	r.fail("unhashable type: %q", typeName(v))
 	return nil
 }
 
-// nested counts how deep values lie within one another.
+// nested calls f, and counts how deeply values are nested.
 func (r *run) nested(f func()) {
 	if r.valueDepth++; r.valueDepth > maxDepth {
 		r.fail("values are nested deeper than %d", maxDepth)
@@ -170,7 +170,7 @@ func (r *run) nested(f func()) {
 	r.valueDepth--
 }
 
-// typeName is Python's name of a value's type.
+// typeName returns Python's name of a value's type.
 func typeName(v value) string {
 	switch v := v.(type) {
 	case none:
@@ -216,7 +216,7 @@ func typeName(v value) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// objectName is how Jinja names a value in messages.
+// objectName returns what Jinja calls a value in messages.
 func objectName(v value) string {
 	switch v.(type) {
 	case none:
@@ -256,7 +256,7 @@ func truth(v value) bool {
 	return true
 }
 
-// integer is a bool as Python's arithmetic takes it.
+// integer returns a bool as the int that Python's arithmetic makes of it.
 func integer(b bool) int64 {
 	if b {
 		return 1
@@ -264,7 +264,7 @@ func integer(b bool) int64 {
 	return 0
 }
 
-// whole is v as an int, for what wants one: bools count.
+// whole returns v as an int, where one is needed; bools count.
 func whole(v value) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -275,7 +275,7 @@ func whole(v value) (int64, bool) {
 	return 0, false
 }
 
-// stringOf is v as a string if it is one.
+// stringOf returns v as a string. ok is false if it is none.
 func stringOf(v value) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -295,7 +295,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// runes is the number of code points.
+// runes returns the number of code points in s.
 func (r *run) runes(s string) int {
 	r.step(len(s) / 64)
 	return utf8.RuneCountInString(s)
@@ -322,7 +322,7 @@ func (r *run) length(v value) (int, bool) {
 	return 0, false
 }
 
-// iterator gives one element after the other.
+// iterator returns one element after the other.
 type iterator func() (value, bool)
 
 func overItems(items []value) iterator {
@@ -387,7 +387,7 @@ func (r *run) overString(s string) iterator {
 
 func (n *numbers) at(i int) int64 { return n.start + int64(i)*n.step }
 
-// items is list(v), a slice that the caller must not change.
+// items is Python's list(v). The caller must not change the slice.
 func (r *run) items(v value) []value {
 	switch v := v.(type) {
 	case *list:
@@ -441,7 +441,7 @@ type printer struct {
 	strings.Builder
 }
 
-// write pays, and writes.
+// write accounts for the memory, and then writes.
 func (p *printer) write(s string) {
 	p.alloc(1, len(s)+1)
 	p.WriteString(s)
@@ -493,7 +493,7 @@ func (p *printer) repr(v value) {
 		p.quote(v.name)
 		p.write(">")
 	default:
-		// Python would print an address.
+		// Python would print an address here.
 		p.fail("a %s cannot be printed", typeName(v))
 	}
 }
@@ -544,7 +544,7 @@ func (p *printer) quote(s string) {
 	for i, c := range s {
 		switch {
 		case c == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
-			p.write(fmt.Sprintf(`\x%02x`, s[i])) // not UTF-8: Python could not hold it
+			p.write(fmt.Sprintf(`\x%02x`, s[i])) // not UTF-8, which a Python string cannot hold
 		case c == rune(q) || c == '\\':
 			p.WriteByte('\\')
 			p.WriteRune(c)
