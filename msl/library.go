@@ -99,6 +99,9 @@ func Register(file, text string) error {
 	if err := next.add(file, text); err != nil {
 		return err
 	}
+	if _, err := next.sources[file].Tests(); err != nil {
+		return err
+	}
 	next.digests[sha256.Sum256([]byte(text))] = file
 	current.Store(next)
 	return nil
@@ -159,29 +162,12 @@ func Functions() []string { return slices.Sorted(maps.Keys(load().functions)) }
 // order of the source; nil if the library has no such function.
 func Declarations(name string) []*decl.Decl { return load().functions[name] }
 
-// Witnesses returns the dispatches of a function that its source lists, for tests.
-func Witnesses(function string) []*decl.Witness {
-	l := load()
-	ds := l.functions[function]
-	if len(ds) == 0 {
-		return nil
-	}
-	var out []*decl.Witness
-	for _, w := range l.sources[ds[0].File].Witnesses {
-		if w.Matches(function) {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// Equivalents returns the corruptions of a file's declarations that are no lies, for
-// tests.
-func Equivalents(file string) []*decl.Equivalent {
+// Tests returns what a Metal source says for tests of its declarations.
+func Tests(file string) (*decl.Tests, error) {
 	if s := load().sources[file]; s != nil {
-		return s.Equivalents
+		return s.Tests()
 	}
-	return nil
+	return nil, fmt.Errorf("the library has no source %s", file)
 }
 
 // DeclarationsOf returns the declarations of a kernel: those of its function if

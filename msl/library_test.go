@@ -29,6 +29,9 @@ func TestSources(t *testing.T) {
 	assert.NotEmpty(t, msl.Files())
 	for _, f := range msl.Files() {
 		assert.True(t, declared[f], "%s declares no kernel", f)
+		tests, err := msl.Tests(f)
+		require.NoError(t, err)
+		assert.NotEmpty(t, tests.Witnesses, f)
 	}
 	_, err := msl.Source("absent.metal")
 	assert.Error(t, err)
@@ -107,8 +110,10 @@ func TestRegister(t *testing.T) {
 	assert.Contains(t, msl.Functions(), "register_test")
 	assert.Contains(t, msl.Files(), "register_test.metal")
 	assert.Len(t, msl.Declarations("register_test"), 1)
-	assert.Len(t, msl.Witnesses("register_test"), 1)
-	assert.Len(t, msl.Equivalents("register_test.metal"), 1)
+	tests, err := msl.Tests("register_test.metal")
+	require.NoError(t, err)
+	assert.Len(t, tests.Witnesses, 1)
+	assert.Len(t, tests.Equivalents, 1)
 	src, err := msl.Source("register_test.metal")
 	require.NoError(t, err)
 	assert.Equal(t, text, src)
@@ -117,9 +122,10 @@ func TestRegister(t *testing.T) {
 	assert.EqualError(t, msl.Register("other.metal", text), "other.metal:1: register_test.metal:1 declares the kernel register_test: give this one another name")
 	assert.EqualError(t, msl.Register("none.metal", "kernel void f();"), "none.metal declares no kernel: put a declaration, which begins with // @kernel NAME, above each (docs/kernels.md)")
 	assert.ErrorContains(t, msl.Register("wrong.metal", "// @kernel k\n// @nothing\n"), "wrong.metal:2: kernel k: there is no @nothing line")
-	for _, f := range []string{"other.metal", "none.metal", "wrong.metal"} {
+	for _, f := range []string{"other.metal", "none.metal", "wrong.metal", "witness.metal"} {
 		assert.NotContains(t, msl.Files(), f)
 	}
-	assert.Nil(t, msl.Witnesses("absent"))
-	assert.Nil(t, msl.Equivalents("absent.metal"))
+	assert.ErrorContains(t, msl.Register("witness.metal", "// @kernel k\n// @threads 1, 1, 1\n// @group 1, 1, 1\n// @witness l ; ; threads 1 1 1 / 1 1 1 ; ok\n"), "witness.metal:4: @witness: this file declares no kernel l")
+	_, err = msl.Tests("absent.metal")
+	assert.EqualError(t, err, "the library has no source absent.metal")
 }

@@ -74,7 +74,7 @@ func Corrupt(t *testing.T, open func() backend.Device, o Options) {
 		}
 	})
 	for _, f := range msl.Files() {
-		for _, e := range msl.Equivalents(f) {
+		for _, e := range testsOf(f).Equivalents {
 			if !used[e] && left[f] == 0 && (o.Source == "" || o.Source == f) {
 				t.Errorf("%v: @equivalent: %q is no corruption of %s that would go unnoticed: delete the line", e, e.Corruption, e.Declaration)
 			}

@@ -4,7 +4,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
@@ -19,7 +18,7 @@ var equivalents = []*decl.Equivalent{
 
 // equivalent returns what says that m, of a declaration called in, is no lie, or nil.
 func equivalent(in instance, m mutant) *decl.Equivalent {
-	for _, list := range [][]*decl.Equivalent{equivalents, msl.Equivalents(in.d.File)} {
+	for _, list := range [][]*decl.Equivalent{equivalents, testsOf(in.d.File).Equivalents} {
 		for _, e := range list {
 			if f, err := path.Match(e.Declaration, in.String()); f && err == nil && glob(e.Corruption, m.String()) {
 				return e

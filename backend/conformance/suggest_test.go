@@ -35,7 +35,9 @@ func TestSuggest(t *testing.T) {
 			found++
 			read, err := decl.Parse(d.File, text+"// @witness "+s+"\n")
 			require.NoError(t, err)
-			w := witness{read.Witnesses[len(read.Witnesses)-1]}
+			tests, err := read.Tests()
+			require.NoError(t, err)
+			w := witness{tests.Witnesses[len(tests.Witnesses)-1]}
 			assert.Equal(t, w.OK, w.describes(msl.Declarations(f)) == nil, s)
 			assert.NotEqual(t, w.OK, w.describes(wrong) == nil, s)
 		}

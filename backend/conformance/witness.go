@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
@@ -14,12 +15,30 @@ import (
 // a Metal source.
 type witness struct{ *decl.Witness }
 
+// testsOf returns what a source of the library says for tests. It panics if that cannot be
+// read: a test of package msl reads all, and [msl.Register] refuses such a source.
+func testsOf(file string) *decl.Tests {
+	tests, err := msl.Tests(file)
+	if err != nil {
+		panic(err)
+	}
+	return tests
+}
+
+var witnessesOf sync.Map // of each function
+
 // witnesses returns those of a function.
 func witnesses(function string) []witness {
-	var out []witness
-	for _, w := range msl.Witnesses(function) {
-		out = append(out, witness{w})
+	if out, ok := witnessesOf.Load(function); ok {
+		return out.([]witness)
 	}
+	var out []witness
+	for _, w := range testsOf(msl.Declarations(function)[0].File).Witnesses {
+		if w.Matches(function) {
+			out = append(out, witness{w})
+		}
+	}
+	witnessesOf.Store(function, out)
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/term"
@@ -12,16 +13,18 @@ import (
 
 // Source is what the comments of a Metal source declare.
 type Source struct {
-	File        string
-	Decls       []*Decl // one for each combination of template values, in the order of the file
-	Witnesses   []*Witness
-	Equivalents []*Equivalent
+	File  string
+	Decls []*Decl // one for each combination of template values, in the order of the file
+
+	tests func() (*Tests, error)
 }
 
-// Parse reads the declarations of a Metal source and what stands there to test
-// them. With an error it returns what it has read before.
+// Parse reads the declarations of a Metal source. With an error it returns what it has
+// read before.
 func Parse(file, src string) (*Source, error) {
 	out := &Source{File: file}
+	var tests []line
+	out.tests = sync.OnceValues(func() (*Tests, error) { return out.readTests(tests) })
 	lines := strings.Split(src, "\n")
 	for i := 0; i < len(lines); {
 		if _, ok := directive(lines[i]); !ok {
@@ -48,9 +51,9 @@ func Parse(file, src string) (*Source, error) {
 			}
 			key, rest, _ := strings.Cut(text, " ")
 			l := line{at + 1, key, strings.TrimSpace(rest)}
-			if own, err := out.line(l); err != nil {
-				return out, fmt.Errorf("%s:%d: @%s: %w", file, l.no, key, err)
-			} else if !own {
+			if key == "witness" || key == "equivalent" {
+				tests = append(tests, l)
+			} else {
 				block = append(block, l)
 			}
 		}
@@ -71,66 +74,7 @@ func Parse(file, src string) (*Source, error) {
 			block = block[end:]
 		}
 	}
-	return out, out.check()
-}
-
-// line reads a line that belongs to the file and to no single declaration.
-func (s *Source) line(l line) (own bool, err error) {
-	switch l.key {
-	case "witness":
-		w, err := parseWitness(l.text)
-		if err != nil {
-			return true, err
-		}
-		w.File, w.Line = s.File, l.no
-		s.Witnesses = append(s.Witnesses, w)
-	case "equivalent":
-		e, err := parseEquivalent(l.text)
-		if err != nil {
-			return true, err
-		}
-		e.File, e.Line = s.File, l.no
-		s.Equivalents = append(s.Equivalents, e)
-	default:
-		return false, nil
-	}
-	return true, nil
-}
-
-// check: witnesses are of functions of this file, and name what those have.
-func (s *Source) check() error {
-	for _, w := range s.Witnesses {
-		matched := false
-		for _, d := range s.Decls {
-			if !w.Matches(d.Name) {
-				continue
-			}
-			matched = true
-			if name := w.unknown(d); name != "" {
-				return fmt.Errorf("%v: @witness: kernel %s has no constant or argument %q", w, d.Name, name)
-			}
-		}
-		if !matched {
-			return fmt.Errorf("%v: @witness: this file declares no kernel %s", w, w.Function)
-		}
-	}
-	return nil
-}
-
-// unknown returns a name that w uses and d does not have.
-func (w *Witness) unknown(d *Decl) string {
-	for name := range w.Values {
-		_, arg := d.ArgNamed(name)
-		if !arg && !slices.ContainsFunc(d.Constants, func(c Constant) bool { return c.Name == name }) {
-			return name
-		}
-	}
-	for _, name := range w.Inplace {
-		if _, ok := d.ArgNamed(name); !ok && name != "" {
-			return name
-		}
-	}
-	return ""
+	return out, nil
 }
 
 type line struct {

@@ -3,11 +3,82 @@ package decl
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/mlxc/mlxc/ir"
 )
+
+// Tests is what a Metal source says for tests of its declarations.
+type Tests struct {
+	Witnesses   []*Witness
+	Equivalents []*Equivalent
+}
+
+// Tests reads what the source says for tests, the first time that it is asked: there is
+// much of it, and programs that run kernels do not need it.
+func (s *Source) Tests() (*Tests, error) { return s.tests() }
+
+func (s *Source) readTests(lines []line) (*Tests, error) {
+	out := &Tests{}
+	for _, l := range lines {
+		var err error
+		if l.key == "witness" {
+			var w *Witness
+			if w, err = parseWitness(l.text); err == nil {
+				w.File, w.Line = s.File, l.no
+				out.Witnesses = append(out.Witnesses, w)
+				err = w.fits(s.Decls)
+			}
+		} else {
+			var e *Equivalent
+			if e, err = parseEquivalent(l.text); err == nil {
+				e.File, e.Line = s.File, l.no
+				out.Equivalents = append(out.Equivalents, e)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: @%s: %w", s.File, l.no, l.key, err)
+		}
+	}
+	return out, nil
+}
+
+// fits returns an error if w is of none of the declarations, or names what one of them
+// does not have.
+func (w *Witness) fits(ds []*Decl) error {
+	matched := false
+	for _, d := range ds {
+		if !w.Matches(d.Name) {
+			continue
+		}
+		matched = true
+		if name := w.unknown(d); name != "" {
+			return fmt.Errorf("kernel %s has no constant or argument %q", d.Name, name)
+		}
+	}
+	if !matched {
+		return fmt.Errorf("this file declares no kernel %s", w.Function)
+	}
+	return nil
+}
+
+// unknown returns a name that w uses and d does not have.
+func (w *Witness) unknown(d *Decl) string {
+	for name := range w.Values {
+		_, arg := d.ArgNamed(name)
+		if !arg && !slices.ContainsFunc(d.Constants, func(c Constant) bool { return c.Name == name }) {
+			return name
+		}
+	}
+	for _, name := range w.Inplace {
+		if _, ok := d.ArgNamed(name); !ok && name != "" {
+			return name
+		}
+	}
+	return ""
+}
 
 // Witness is a @witness line: a dispatch as an engine makes it, which the
 // declarations of its function must describe, or one that they must refuse. Bytes

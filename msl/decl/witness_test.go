@@ -16,12 +16,14 @@ func TestWitness(t *testing.T) {
 		"equivalent row* ; require: 1024 -> 1025 ; the rows ; are short")...))
 	require.NoError(t, err)
 	require.Len(t, read.Decls, 2)
+	tests, err := read.Tests()
+	require.NoError(t, err)
 	assert.Equal(t, []*decl.Witness{{
 		File: "row.metal", Line: 16, Function: "rowfloat*",
 		Values: map[string][]int64{"fast": {1}, "n": {64}, "pitch": {70}}, Indices: map[string]uint16{"fast": 20}, Inplace: [2]string{"y", "x"},
 		Kind: ir.Threadgroups, Grid: [3]int64{5, 1, 1}, Group: [3]uint32{64, 1, 1}, OK: true,
-	}}, read.Witnesses)
-	assert.Equal(t, []*decl.Equivalent{{File: "row.metal", Line: 17, Declaration: "row*", Corruption: "require: 1024 -> 1025", Reason: "the rows ; are short"}}, read.Equivalents)
+	}}, tests.Witnesses)
+	assert.Equal(t, []*decl.Equivalent{{File: "row.metal", Line: 17, Declaration: "row*", Corruption: "require: 1024 -> 1025", Reason: "the rows ; are short"}}, tests.Equivalents)
 }
 
 func TestWitnessErrors(t *testing.T) {
@@ -38,7 +40,9 @@ func TestWitnessErrors(t *testing.T) {
 		"equivalent row* ; require: 1 -> 2":                      "@equivalent: has 2 parts, not DECLARATION ; CORRUPTION ; REASON",
 		"equivalent row* ; require: 1 -> 2 ;":                    "@equivalent: gives no reason",
 	} {
-		_, err := decl.Parse("row.metal", source(append(row(), text)...))
+		read, err := decl.Parse("row.metal", source(append(row(), text)...))
+		require.NoError(t, err)
+		_, err = read.Tests()
 		assert.EqualError(t, err, "row.metal:16: "+want)
 	}
 }
