@@ -16,14 +16,14 @@ func (c *checker) ordering(g *Graph) {
 // edgeChecker checks what a graph's ordering asks of its nodes, along the list.
 type edgeChecker struct {
 	nc     *nodeChecker
-	places *places
+	places *commandPlaces
 	left   []Edge // into commands to come
 }
 
 func newEdgeChecker(nc *nodeChecker) *edgeChecker {
 	e := &edgeChecker{nc: nc, left: nc.g.Edges}
 	if len(e.left) > 0 {
-		e.places = newPlaces(nc.g)
+		e.places = newCommandPlaces(nc.g)
 	}
 	return e
 }

@@ -64,7 +64,7 @@ func (g *Graph) SortEdges() {
 	if len(g.Edges) == 0 {
 		return
 	}
-	places := newPlaces(g)
+	places := newCommandPlaces(g)
 	slices.SortFunc(g.Edges, func(a, b Edge) int {
 		return cmp.Or(cmp.Compare(places.of(a.To), places.of(b.To)), compareEdges(a, b))
 	})
@@ -99,7 +99,7 @@ func (g *Graph) DropLooseEdges() {
 	if len(g.Edges) == 0 {
 		return
 	}
-	places := newPlaces(g)
+	places := newCommandPlaces(g)
 	g.Edges = slices.DeleteFunc(slices.Clone(g.Edges), func(e Edge) bool { return places.of(e.From) < 0 || places.of(e.To) < 0 })
 }
 
@@ -158,7 +158,7 @@ func (w *Waits) Of(i int) (same, previous []int32) {
 
 // Waits returns the edges of a graph that passed Check. It takes linear time.
 func (g *Graph) Waits() *Waits {
-	places := newPlaces(g)
+	places := newCommandPlaces(g)
 	w := &Waits{first: make([]int32, len(g.Nodes)+1), same: make([]int32, len(g.Nodes)), from: make([]int32, 0, len(g.Edges))}
 	edges := g.Edges
 	for i, n := range g.Nodes {
@@ -178,15 +178,15 @@ func (g *Graph) Waits() *Waits {
 	return w
 }
 
-// places finds the place in the list of an ID: in an array, where IDs are numbers up
+// commandPlaces finds the place in the list of an ID: in an array, where IDs are numbers up
 // to a few times the commands, as recorders give them.
-type places struct {
+type commandPlaces struct {
 	dense  []int32 // 1 + place, 0 for none
 	sparse map[ID]int32
 }
 
-func newPlaces(g *Graph) *places {
-	p := &places{dense: make([]int32, 4*len(g.Nodes)+64)}
+func newCommandPlaces(g *Graph) *commandPlaces {
+	p := &commandPlaces{dense: make([]int32, 4*len(g.Nodes)+64)}
 	for i, n := range g.Nodes {
 		c, ok := n.(Command)
 		switch {
@@ -204,7 +204,7 @@ func newPlaces(g *Graph) *places {
 }
 
 // of returns the place of a command, −1 if there is none.
-func (p *places) of(id ID) int32 {
+func (p *commandPlaces) of(id ID) int32 {
 	if int(id) < len(p.dense) {
 		return p.dense[id] - 1
 	}

@@ -85,7 +85,7 @@ type grown struct{ from, to backend.Buffer }
 // given is memory that was given up but may be in use.
 type given struct {
 	buffer       backend.Buffer
-	used, before uint64 // as those of a place
+	used, before uint64 // as those of a rootMemory
 }
 
 // newDevice returns the device of e, which has a graph.
@@ -116,7 +116,7 @@ func (d *device) current() uint64 {
 }
 
 // use notes that the next command binds p.
-func (d *device) use(p *place) {
+func (d *device) use(p *rootMemory) {
 	if c := d.current(); p.used != c {
 		p.before, p.used = p.used, c
 	}
@@ -214,7 +214,7 @@ func (d *device) reap() {
 }
 
 // retire gives the memory of p up.
-func (d *device) retire(p *place) {
+func (d *device) retire(p *rootMemory) {
 	if p.buffer != nil {
 		d.given = append(d.given, given{p.buffer, p.used, p.before})
 		p.buffer, p.bytes = nil, 0

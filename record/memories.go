@@ -12,13 +12,13 @@ import (
 type memories struct {
 	graph  *ir.Graph
 	names  map[string]ir.MemID
-	places []place // by memory
-	serial uint32  // of the last allocation
+	places []rootMemory // by memory
+	serial uint32       // of the last allocation
 	arena
 }
 
-// place is what is known of a root memory.
-type place struct {
+// rootMemory is what is known of a root memory beside its declaration.
+type rootMemory struct {
 	buffer backend.Buffer
 	bytes  int64  // of the buffer
 	host   []byte // [Encoder.Map]: the caller's memory
@@ -34,7 +34,7 @@ type place struct {
 func (ms *memories) addMemory(m ir.Memory) ir.MemID {
 	id := ir.MemID(len(ms.graph.Memories))
 	ms.graph.Memories = append(ms.graph.Memories, m)
-	ms.places = append(ms.places, place{})
+	ms.places = append(ms.places, rootMemory{})
 	ms.names[m.Name] = id
 	return id
 }

@@ -22,24 +22,24 @@ import (
 // The first error stays (err); after it every method returns zero.
 type cursor struct {
 	file    string
-	section kind
+	section sectionKind
 	base    int64 // offset of data[0] in the file
 	data    []byte
 	pos     int
 	err     error
 
 	graph  string // name of the graph being read, "" outside one
-	places [2]place
+	places [2]listElement
 	depth  int
 }
 
-// place is a list element being read, for errors.
-type place struct {
+// listElement is the element of a list that is being read, for errors.
+type listElement struct {
 	kind  string
 	index int
 }
 
-func (im *image) cursor(k kind) *cursor {
+func (im *image) cursor(k sectionKind) *cursor {
 	s := im.sections[k]
 	c := &cursor{file: im.name, section: k, base: int64(s.offset), data: im.bytes(s)}
 	return c
@@ -48,7 +48,7 @@ func (im *image) cursor(k kind) *cursor {
 // enter says that element index of a list is being read; level 0 is a list of
 // the graph (or the section), level 1 a list inside such an element.
 func (c *cursor) enter(level int, kind string, index int) {
-	c.places[level] = place{kind, index}
+	c.places[level] = listElement{kind, index}
 	c.depth = level + 1
 }
 

@@ -57,7 +57,7 @@ func Join(parts ...Part) []byte {
 	var table []section
 	var body []byte
 	for _, p := range parts {
-		s := section{kind: kind([]byte(p.Kind)), flags: p.Flags, offset: pos, length: uint64(len(p.Data)), crc: crc32.Checksum(p.Data, castagnoli)}
+		s := section{kind: sectionKind([]byte(p.Kind)), flags: p.Flags, offset: pos, length: uint64(len(p.Data)), crc: crc32.Checksum(p.Data, castagnoli)}
 		if p.Kind == weightSection.String() {
 			s.offset = uint64(alignUp(int64(pos), weightAlign))
 			body = append(body, make([]byte, s.offset-pos)...)
@@ -77,7 +77,7 @@ func Split(data []byte) []Part {
 	}
 	var out []Part
 	for i := range int(binary.LittleEndian.Uint32(data[12:])) {
-		k := kind(data[fixedHeader+i*entrySize:][:4])
+		k := sectionKind(data[fixedHeader+i*entrySize:][:4])
 		if s, ok := im.sections[k]; ok {
 			out = append(out, Part{Kind: k.String(), Flags: s.flags, Data: im.bytes(s)})
 		}

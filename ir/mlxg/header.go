@@ -41,18 +41,18 @@ func versionOf(m *ir.Module) uint32 {
 // bits cannot hold, CR LF, the end-of-file of DOS, and a bare LF.
 const magic = "\x89MXG\r\n\x1a\n"
 
-// kind is the fourcc of a section.
-type kind [4]byte
+// sectionKind is the fourcc of a section.
+type sectionKind [4]byte
 
 // The sections.
 var (
-	metaSection    = kind{'M', 'E', 'T', 'A'} // graphs
-	stringsSection = kind{'S', 'T', 'R', 'S'} // strings of META
-	blobSection    = kind{'B', 'L', 'O', 'B'} // blob table
-	weightSection  = kind{'W', 'G', 'H', 'T'} // bytes of embedded blobs
+	metaSection    = sectionKind{'M', 'E', 'T', 'A'} // graphs
+	stringsSection = sectionKind{'S', 'T', 'R', 'S'} // strings of META
+	blobSection    = sectionKind{'B', 'L', 'O', 'B'} // blob table
+	weightSection  = sectionKind{'W', 'G', 'H', 'T'} // bytes of embedded blobs
 )
 
-func (k kind) String() string {
+func (k sectionKind) String() string {
 	for _, c := range k {
 		if c <= ' ' || c > '~' {
 			return strconv.Quote(string(k[:]))
@@ -79,7 +79,7 @@ const (
 
 // section is one entry of the section table.
 type section struct {
-	kind   kind
+	kind   sectionKind
 	flags  uint32
 	offset uint64 // from the beginning of the file
 	length uint64
@@ -111,14 +111,14 @@ type image struct {
 	name     string // of the file, for errors
 	version  uint32
 	data     []byte
-	sections map[kind]section
+	sections map[sectionKind]section
 	unknown  []section // optional sections of unknown kinds
 }
 
 // parse reads the header of data and checks where the sections lie. It reads
 // no section but for the zeros between them.
 func parse(name string, data []byte) (*image, error) {
-	im := &image{name: name, data: data, sections: make(map[kind]section, 4)}
+	im := &image{name: name, data: data, sections: make(map[sectionKind]section, 4)}
 	fail := func(offset int, at, what, hint string) (*image, error) {
 		return nil, problem(name, int64(offset), at, what, hint, nil)
 	}
@@ -155,7 +155,7 @@ func parse(name string, data []byte) (*image, error) {
 		at := fixedHeader + i*entrySize
 		b := data[at:]
 		s := section{
-			kind: kind(b[:4]), flags: le.Uint32(b[4:]),
+			kind: sectionKind(b[:4]), flags: le.Uint32(b[4:]),
 			offset: le.Uint64(b[8:]), length: le.Uint64(b[16:]), crc: le.Uint32(b[24:]),
 		}
 		where := "section " + s.kind.String()
@@ -185,7 +185,7 @@ func parse(name string, data []byte) (*image, error) {
 	if last != size {
 		return fail(int(last), "end", fmt.Sprintf("file has %d bytes, its last section ends at byte %d", size, last), "")
 	}
-	for _, k := range []kind{metaSection, stringsSection, blobSection} {
+	for _, k := range []sectionKind{metaSection, stringsSection, blobSection} {
 		if _, ok := im.sections[k]; !ok {
 			return fail(fixedHeader, "section "+k.String(), "is missing", "")
 		}

@@ -196,7 +196,7 @@ func (f *File) checkEmbedded(ctx context.Context, im *image, blobs []*ir.Blob, p
 // bytes.
 func (im *image) decode(ctx context.Context, verify bool) (m *ir.Module, blobs []*ir.Blob, places []blobPlace, err error) {
 	defer interrupt.Catch(&err)
-	for _, k := range []kind{metaSection, stringsSection, blobSection} {
+	for _, k := range []sectionKind{metaSection, stringsSection, blobSection} {
 		if err := im.verify(ctx, im.sections[k]); err != nil {
 			return nil, nil, nil, err
 		}

@@ -136,7 +136,7 @@ func (w *writer) body(ctx context.Context, to io.Writer, checkDigests bool) ([]s
 	out := &measured{to: interrupt.Writer(ctx, to), n: int64(w.headerSize())}
 	buf := bufio.NewWriterSize(out, 64<<10)
 	var sections []section
-	add := func(k kind, write func() error) error {
+	add := func(k sectionKind, write func() error) error {
 		start := out.n
 		out.crc = 0
 		if err := write(); err != nil {

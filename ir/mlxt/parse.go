@@ -53,7 +53,7 @@ type parser struct {
 	m     *ir.Module
 
 	// places of what Check reports without a place, by [ir.Error.At]
-	places []place
+	places []declaredAt
 
 	version  uint64 // that the text says
 	g        *ir.Graph
@@ -72,7 +72,8 @@ type parser struct {
 	bytes    []byte
 }
 
-type place struct {
+// declaredAt is where something is declared that [ir.Source] does not keep.
+type declaredAt struct {
 	graph string
 	what  string // "", or the rest of At after "graph NAME: "
 	pos   ir.Pos
@@ -109,7 +110,7 @@ func (p *parser) place(what string, t token) {
 	if p.g != nil {
 		graph = ir.QuoteName(p.g.Name)
 	}
-	p.places = append(p.places, place{graph, what, t.pos()})
+	p.places = append(p.places, declaredAt{graph, what, t.pos()})
 }
 
 // Errors and tokens.
