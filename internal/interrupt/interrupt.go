@@ -1,15 +1,14 @@
 // Package interrupt ends long work that walks a graph when its context ends.
 //
-// The loops of an analysis are deep inside functions that cannot fail, and an
-// error threaded through all of them would be the largest part of their text. So
-// they call [Poll], which panics once the context is done, and the function that
-// the work was asked of turns the panic into an error by [Catch]. Nothing of it
-// leaves a public function, and no other panic is touched.
+// The loops of an analysis are deep inside functions that cannot fail, and passing an
+// error through all of them would make up most of their text. So the loops call [Poll],
+// which panics once the context is done, and the function that was asked for the work
+// turns the panic into an error with [Catch]. The panic never leaves a public function,
+// and no other panic is caught.
 //
 // # What it does not do
 //
-// It starts no goroutine and ends none: each goroutine that polls needs a Catch of
-// its own.
+// It starts and ends no goroutine. Every goroutine that polls needs a Catch of its own.
 //
 // # Smallest example
 //
@@ -25,23 +24,22 @@ import (
 	"io"
 )
 
-// stopped is the panic of Poll.
+// stopped is the panic value of Poll.
 type stopped struct{ cause error }
 
-// Poll returns while ctx lives; once it is done, Poll ends the work that has a
-// [Catch]. It costs a few nanoseconds: once a command is often enough, and once for
-// each step of a search that may be long.
+// Poll returns if ctx is alive. Once ctx is done, Poll panics, which ends the work up
+// to its [Catch]. It costs a few nanoseconds: calling it once for each command is often
+// enough, and once for each step of a search that may be long.
 func Poll(ctx context.Context) {
 	if ctx != nil && ctx.Err() != nil {
 		panic(stopped{context.Cause(ctx)})
 	}
 }
 
-// Every polls each n-th time that it is asked, for loops whose steps cost less than
-// asking.
+// Every polls only at every n-th call, for loops whose steps cost less than polling.
 type Every struct{ left int }
 
-// Poll polls ctx, once in n calls.
+// Poll polls ctx at every n-th call.
 func (e *Every) Poll(ctx context.Context, n int) {
 	if e.left--; e.left < 0 {
 		e.left = n
@@ -49,7 +47,7 @@ func (e *Every) Poll(ctx context.Context, n int) {
 	}
 }
 
-// Catch, deferred, sets *err to the cause of the context if Poll ended the work.
+// Catch, when deferred, sets *err to the cause of the context if Poll ended the work.
 func Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -60,7 +58,7 @@ func Catch(err *error) {
 	}
 }
 
-// Writer returns a writer to w that fails with the cause of ctx once it is done.
+// Writer returns a writer to w that fails with the cause of ctx once ctx is done.
 func Writer(ctx context.Context, w io.Writer) io.Writer { return &writer{ctx, w} }
 
 type writer struct {

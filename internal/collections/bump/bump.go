@@ -1,28 +1,28 @@
-// Package bump hands out pieces of large arrays: graphs have a million commands,
-// each with a few slices of a few elements, and an allocation for each costs
-// more than what fills them.
+// Package bump hands out pieces of large arrays. A graph may have a million commands,
+// each with a few slices of a few elements, and one allocation for each slice would
+// cost more than filling it.
 //
 //	var regions bump.Allocator[ir.Region]
 //	e.Reads = regions.Take(2) // two zero regions; appending to them copies
 //
-// Pieces are never given back: an array lives as long as one of its pieces.
+// Pieces are never given back: an array lives as long as any of its pieces.
 package bump
 
 import "slices"
 
-// Allocator hands out pieces of arrays of T. The zero value is ready.
+// Allocator hands out pieces of arrays of T. The zero value is ready to use.
 type Allocator[T any] struct {
 	rest []T
 	next int
 }
 
-// The lengths of the arrays double from one element, for small graphs, on.
+// The arrays double in length, beginning with one element for the sake of small graphs.
 const (
 	first = 1
 	most  = 1024
 )
 
-// Take returns n zero elements, of capacity n; nil for none.
+// Take returns n zero elements with capacity n; nil if n is 0.
 func (s *Allocator[T]) Take(n int) []T {
 	if n == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (s *Allocator[T]) Take(n int) []T {
 // One returns a zero element.
 func (s *Allocator[T]) One() *T { return &s.Take(1)[0] }
 
-// Clone returns a copy of x, nil for nil.
+// Clone returns a copy of x; nil for an empty x.
 func (s *Allocator[T]) Clone(x []T) []T {
 	if len(x) == 0 {
 		return slices.Clone(x)

@@ -1,12 +1,11 @@
 package interval
 
-// Partition maps integers to values in runs: a set of disjoint half-open
-// intervals, each with a value, in a treap ordered by their lower ends. The zero
-// value maps nothing. An operation that meets k intervals among n costs
-// O((k+1) log n); nodes live in one slice and are used again.
+// Partition maps integers to values: a set of disjoint half-open intervals, each with a
+// value, in a treap ordered by lo. The zero value maps nothing. An operation that meets
+// k of n intervals costs O((k+1) log n). Nodes live in one slice and are reused.
 type Partition[T any] struct {
-	nodes []segment[T] // index 0 is nil
-	free  int32        // a list of unused nodes, by left
+	nodes []segment[T] // index 0 stands for nil
+	free  int32        // a list of unused nodes, linked by left
 	root  int32
 	seed  uint32
 	size  int
@@ -37,14 +36,13 @@ func (p *Partition[T]) Set(lo, end int64, v T) {
 	if lo >= end {
 		return
 	}
-	// The same interval as before is the usual case: bytes are reused as they
-	// were used.
+	// The usual case: bytes are reused in the same pieces as before.
 	if n := p.at(lo); n != 0 && p.nodes[n].lo == lo && p.nodes[n].end == end {
 		p.nodes[n].value = v
 		return
 	}
-	// What meets it and reaches out becomes shorter, in place: that changes no
-	// order. Of what lies within, one node is used again.
+	// An interval that meets [lo, end) and reaches beyond it is shortened in place,
+	// which changes no order. One node of those within is reused.
 	p.meets = p.appendMeeting(p.meets[:0], p.root, lo, end)
 	within := int32(0)
 	for _, n := range p.meets {
@@ -72,7 +70,7 @@ func (p *Partition[T]) Set(lo, end int64, v T) {
 	s.lo, s.end, s.value = lo, end, v
 }
 
-// appendMeeting appends the nodes of the intervals that meet [lo, end), in
+// appendMeeting appends the nodes of the intervals that meet [lo, end), in ascending
 // order.
 func (p *Partition[T]) appendMeeting(list []int32, n int32, lo, end int64) []int32 {
 	for n != 0 {
@@ -91,7 +89,7 @@ func (p *Partition[T]) appendMeeting(list []int32, n int32, lo, end int64) []int
 	return list
 }
 
-// insert adds a node whose interval meets no other.
+// insert adds a node whose interval meets no other one.
 func (p *Partition[T]) insert(n int32) {
 	s := &p.nodes[n]
 	at := &p.root
@@ -114,8 +112,7 @@ func (p *Partition[T]) remove(n int32) {
 	p.release(n)
 }
 
-// toward returns where the subtree of n goes on that an interval from lo on
-// belongs to, which is not that of n.
+// toward returns the child of n below which an interval that begins at lo belongs.
 func (p *Partition[T]) toward(n int32, lo int64) *int32 {
 	s := &p.nodes[n]
 	if lo < s.lo {
@@ -124,8 +121,8 @@ func (p *Partition[T]) toward(n int32, lo int64) *int32 {
 	return &s.right
 }
 
-// Update replaces every value in [lo, end) by f of it; what has no value yet
-// gets f of the zero value.
+// Update replaces every value v in [lo, end) by f(v). Integers without a value get f of
+// the zero value.
 func (p *Partition[T]) Update(lo, end int64, f func(T) T) {
 	if lo >= end {
 		return
@@ -169,7 +166,7 @@ func (p *Partition[T]) Update(lo, end int64, f func(T) T) {
 	p.root = p.merge(p.merge(left, filled), right)
 }
 
-// At returns the interval that holds x, whole, and its value.
+// At returns the whole interval that contains x, and its value.
 func (p *Partition[T]) At(x int64) (lo, end int64, v T, ok bool) {
 	n := p.at(x)
 	if n == 0 {
@@ -179,8 +176,8 @@ func (p *Partition[T]) At(x int64) (lo, end int64, v T, ok bool) {
 	return s.lo, s.end, s.value, true
 }
 
-// Each calls yield with every interval that meets [lo, end), whole and in
-// ascending order, until it returns false. yield must not change the partition.
+// Each calls yield with every interval that meets [lo, end), in its full length and in
+// ascending order, until yield returns false. yield must not change the partition.
 func (p *Partition[T]) Each(lo, end int64, yield func(lo, end int64, v T) bool) {
 	p.each(p.root, lo, end, yield)
 }
@@ -199,7 +196,7 @@ func (p *Partition[T]) each(n int32, lo, end int64, yield func(lo, end int64, v 
 	return s.end >= end || p.each(s.right, lo, end, yield)
 }
 
-// at returns the node of the interval that holds x, or 0.
+// at returns the node of the interval that contains x, or 0.
 func (p *Partition[T]) at(x int64) int32 {
 	n := p.root
 	for n != 0 {
@@ -216,7 +213,7 @@ func (p *Partition[T]) at(x int64) int32 {
 	return 0
 }
 
-// cut makes x an end of an interval if it lies within one.
+// cut divides the interval that contains x at x, if there is one.
 func (p *Partition[T]) cut(x int64) {
 	n := p.at(x)
 	if n == 0 || p.nodes[n].lo == x {
@@ -229,7 +226,7 @@ func (p *Partition[T]) cut(x int64) {
 }
 
 func (p *Partition[T]) alloc(lo, end int64, v T) int32 {
-	// xorshift32 (Marsaglia 2003): deterministic, and that is all it must be.
+	// xorshift32 (Marsaglia 2003). It only has to be deterministic.
 	if p.seed == 0 {
 		p.seed = 2463534242
 	}
@@ -261,7 +258,7 @@ func (p *Partition[T]) release(n int32) {
 	p.size--
 }
 
-// split cuts a subtree into what begins before lo and the rest.
+// split cuts a subtree into the intervals that begin before lo, and the others.
 func (p *Partition[T]) split(n int32, lo int64) (left, right int32) {
 	if n == 0 {
 		return 0, 0

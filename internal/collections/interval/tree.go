@@ -1,13 +1,13 @@
-// Package interval holds half-open intervals of int64 and finds those that
-// meet a given one ([Tree]); or keeps them disjoint, as a map of runs ([Partition]).
+// Package interval holds half-open intervals [lo, end) of int64. A [Tree] holds any
+// intervals and finds those that meet a given one. The intervals of a [Partition] are
+// disjoint and have a value each, which makes it a map from integers to values.
 package interval
 
-// Tree is an interval tree: a treap ordered by the lower end, each node knowing
-// the greatest upper end below it (Cormen et al., Introduction to Algorithms,
-// 14.3). The zero value is empty. Nodes live in one slice, so that Reset frees
-// nothing.
+// Tree is an interval tree: a treap ordered by lo, in which each node knows the
+// greatest end below it (Cormen et al., Introduction to Algorithms, 14.3). The zero
+// value is empty. Nodes live in one slice, which Reset keeps.
 type Tree[T any] struct {
-	nodes []node[T] // index 0 is nil
+	nodes []node[T] // index 0 stands for nil
 	root  int32
 	seed  uint32
 }
@@ -37,7 +37,7 @@ func (t *Tree[T]) Insert(lo, end int64, v T) {
 	if len(t.nodes) == 0 {
 		t.nodes = append(t.nodes, node[T]{})
 	}
-	// xorshift32 (Marsaglia 2003): deterministic, and that is all it must be.
+	// xorshift32 (Marsaglia 2003). It only has to be deterministic.
 	if t.seed == 0 {
 		t.seed = 2463534242
 	}
@@ -66,9 +66,9 @@ func (t *Tree[T]) put(at, n int32) int32 {
 	return at
 }
 
-// split cuts a subtree into what stands before an interval that begins at lo, and the
-// rest. INVARIANT: of intervals that begin alike a later one stands behind, here as in
-// put: else they would make a list and no tree.
+// split cuts a subtree into the intervals before one that begins at lo, and the others.
+// INVARIANT: of intervals that begin alike, one that was inserted later stands later,
+// here as in put. Otherwise they would form a list and not a tree.
 func (t *Tree[T]) split(at int32, lo int64) (left, right int32) {
 	if at == 0 {
 		return 0, 0
@@ -94,8 +94,8 @@ func (t *Tree[T]) update(at int32) {
 	}
 }
 
-// Overlapping calls yield with the value of every interval that meets
-// [lo, end), by ascending lower ends, until it returns false.
+// Overlapping calls yield with the value of every interval that meets [lo, end), in
+// ascending order of lo, until yield returns false.
 func (t *Tree[T]) Overlapping(lo, end int64, yield func(T) bool) { t.visit(t.root, lo, end, yield) }
 
 func (t *Tree[T]) visit(at int32, lo, end int64, yield func(T) bool) bool {

@@ -1,6 +1,6 @@
-// Package mix mixes words into a hash, for the tables of this module. Equal input
-// gives equal hashes; nothing is promised of other input, so whoever looks something
-// up compares it too.
+// Package mix mixes words into a hash, for the hash tables of this module. Equal input
+// gives equal hashes. Different input may give equal hashes too, so a table must also
+// compare what it finds.
 package mix
 
 import "math/bits"

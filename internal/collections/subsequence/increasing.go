@@ -7,14 +7,14 @@ import (
 	"sort"
 )
 
-// Increasing marks a longest non-decreasing subsequence of list, in O(n log n)
-// (Fredman 1975, patience sorting): the rest is the fewest elements to move to
-// sort it. The list has less than 2^31 elements.
+// Increasing marks a longest non-decreasing subsequence of list, in O(n log n) (Fredman
+// 1975, patience sorting). The elements that are not marked are the fewest that must
+// move to sort the list. The list must have fewer than 2^31 elements.
 func Increasing[T cmp.Ordered](list []T) []bool {
 	tails, before := make([]int32, 0, len(list)), make([]int32, len(list))
 	for k, x := range list {
 		p := len(tails)
-		if p > 0 && list[tails[p-1]] > x { // not so where the list is in order already
+		if p > 0 && list[tails[p-1]] > x { // false if the list is in order so far
 			p = sort.Search(p, func(i int) bool { return list[tails[i]] > x })
 		}
 		before[k] = -1

@@ -1,9 +1,11 @@
-// Package atomicfile replaces files whole: written beside, then renamed, so that
-// neither an error nor a crash leaves half a file.
+// Package atomicfile replaces files as a whole: it writes a new file beside the old one
+// and then renames it, so that neither an error nor a crash leaves half a file.
 //
-// The file beside is called .NAME.xxxxxxxx.tmp, with eight hexadecimal digits, and
-// is locked while its writer lives. What a killed writer left is removed by the
-// next one that writes NAME.
+//	err := atomicfile.Write(path, func(w io.Writer) error { … })
+//
+// The new file is called .NAME.xxxxxxxx.tmp, with eight hexadecimal digits, and is
+// locked while its writer is alive. A file that a killed writer has left is removed by
+// the next one that writes NAME.
 package atomicfile
 
 import (
@@ -20,18 +22,18 @@ import (
 	"unicode/utf8"
 )
 
-// Replace writes a new file beside path and renames it over path once it
-// is safely on disk. An error, or an end of the program, leaves what was at
-// path as it was. A link is followed: its target is replaced, or made, not the link.
+// Replace writes a new file beside path, and renames it to path once it is safely on
+// disk. After an error, or if the program ends, path is as it was. If path is a
+// symbolic link, the file that it leads to is replaced or made, not the link.
 func Replace(path string, write func(*os.File) error) (err error) {
 	path = Resolve(path)
-	// A device or a pipe is written into: nothing can be put in its place.
+	// A device or a pipe is written to directly, because nothing can take its place.
 	old, err := os.Stat(path)
 	switch {
 	case err == nil && !old.Mode().IsRegular():
 		return into(path, write)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err // a link to itself, a directory that is none
+		return err // for example, a link to itself, or a directory that is none
 	}
 	f, err := createBeside(path)
 	if err != nil {
@@ -39,8 +41,8 @@ func Replace(path string, write func(*os.File) error) (err error) {
 	}
 	done := false
 	defer func() {
-		if !done { // also if write panics
-			f.Close() // the error is the one before; a second Close changes nothing
+		if !done { // even if write panics
+			f.Close() // an earlier error matters; a second Close does nothing
 			f.discard()
 		}
 	}()
@@ -66,20 +68,20 @@ func Replace(path string, write func(*os.File) error) (err error) {
 	done = true
 	syncDir(filepath.Dir(path))
 	if locks {
-		f.Close() // it is on disk under its name: nothing is left that could fail
+		f.Close() // the file is on disk under its name, so nothing can fail any more
 	}
 	return nil
 }
 
-// Resolve returns the name of the file that a write to path makes or replaces:
-// links are followed, also one whose target does not exist yet.
+// Resolve returns the name of the file that writing to path makes or replaces. Symbolic
+// links are followed, even one whose target does not exist yet.
 func Resolve(path string) string {
-	for range 40 { // as many links as a kernel follows
+	for range 40 { // the number of links that a kernel follows
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target
 		}
 		if _, err := os.Stat(path); err == nil {
-			return path // /dev/fd/3 of a pipe is a link to no name
+			return path // /dev/fd/3 of a pipe is a link, but not to a name
 		}
 		target, err := os.Readlink(path)
 		if err != nil {
@@ -97,9 +99,9 @@ func Resolve(path string) string {
 	return path
 }
 
-// Try reports why Replace could not write path, without changing what is there:
-// to be asked before work whose result would be lost. folds says that names in
-// path's directory that differ in the case of letters are one.
+// Try returns the reason why Replace could not write path, and changes nothing. It is
+// meant to be asked before work whose result would be lost. folds says that path's
+// directory does not tell names apart that differ in case.
 func Try(path string) (folds bool, err error) {
 	path = Resolve(path)
 	switch st, err := os.Stat(path); {
@@ -130,36 +132,36 @@ func Try(path string) (folds bool, err error) {
 	return folds, nil
 }
 
-// into writes to something that is no regular file.
+// into writes to something that is not a regular file.
 func into(path string, write func(*os.File) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	if err := write(f); err != nil {
-		f.Close() // the first error is the one that counts
+		f.Close() // the first error matters
 		return err
 	}
 	return f.Close()
 }
 
-// beside is a file that is being written beside its place.
+// beside is a file that is being written beside the one that it will replace.
 type beside struct {
 	*os.File
 	path string
 }
 
-// unfinished holds the paths of all files that are being written. Its lock is
-// held while a name changes, so that Abandon never removes what is in its place.
+// unfinished holds the paths of all files that are being written. It is locked while a
+// file is renamed, so that Abandon never removes a finished file.
 var unfinished = struct {
 	sync.Mutex
 	paths map[string]bool
 }{paths: map[string]bool{}}
 
-// Abandon removes every file that is being written, for a process that is about
-// to end. Nothing can be replaced after it.
+// Abandon removes every file that is being written. It is for a process that is about
+// to end: nothing can be replaced after it.
 func Abandon() {
-	unfinished.Lock() // and never unlocked: a rename would find its file gone
+	unfinished.Lock() // it is never unlocked: a file to be renamed would be gone
 	for path := range unfinished.paths {
 		os.Remove(path)
 	}
@@ -182,16 +184,16 @@ func (b *beside) discard() {
 	delete(unfinished.paths, b.path)
 }
 
-// digits is the length of the part of the name that differs.
+// digits is the length of the random part of the name.
 const digits = 8
 
-// ends returns what the names of files beside path begin and end with.
+// ends returns how the names of the files beside path begin and end.
 func ends(path string) (dir, prefix, suffix string) {
 	dir, base := filepath.Split(path)
 	if len(base) > 200 { // names have at most 255 bytes
 		base = base[:200]
 		for !utf8.ValidString(base) && len(base) > 197 {
-			base = base[:len(base)-1] // no half character: some file systems refuse it
+			base = base[:len(base)-1] // do not cut a character in half: some file systems refuse that
 		}
 	}
 	if dir == "" {
@@ -200,9 +202,9 @@ func ends(path string) (dir, prefix, suffix string) {
 	return dir, "." + base + ".", ".tmp"
 }
 
-// createBeside creates and locks a file in path's directory, readable as the
-// umask says (os.CreateTemp's files are private), and removes those that dead
-// writers of the same path left.
+// createBeside creates and locks a file in path's directory, with permissions as the
+// umask says (os.CreateTemp's files are private), and removes files that dead writers
+// of the same path have left.
 func createBeside(path string) (*beside, error) {
 	dir, prefix, suffix := ends(path)
 	removeStale(dir, prefix, suffix)
@@ -217,8 +219,8 @@ func createBeside(path string) (*beside, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Another writer that looks for stale files may have come between: then the
-		// lock is its own, or the name is gone.
+		// Another writer that was looking for stale files may have locked or removed
+		// this one in the meantime.
 		if lock(f) == taken || !isAt(f, name) {
 			f.Close()
 			continue
@@ -239,11 +241,11 @@ func isAt(f *os.File, name string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// removeStale removes what dead writers left.
+// removeStale removes files that dead writers have left.
 func removeStale(dir, prefix, suffix string) {
 	d, err := os.Open(dir)
 	if err != nil {
-		return // who creates a file there will say why
+		return // whoever creates a file there will say why it failed
 	}
 	defer d.Close()
 	for {
@@ -263,7 +265,8 @@ func removeStale(dir, prefix, suffix string) {
 	}
 }
 
-// removeIfDead removes a file whose writer is dead: whose lock can be had.
+// removeIfDead removes a file whose writer is dead, which is so if its lock can be
+// taken.
 func removeIfDead(name string) {
 	if st, err := os.Lstat(name); err != nil || !st.Mode().IsRegular() {
 		return
@@ -282,7 +285,7 @@ func removeIfDead(name string) {
 	}
 }
 
-// syncDir makes a rename in dir durable, where directories can be synced.
+// syncDir makes a rename in dir durable, on systems where directories can be synced.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync() // some file systems cannot; the rename itself is done
@@ -290,7 +293,7 @@ func syncDir(dir string) {
 	}
 }
 
-// Write is Replace for a writer that needs no seeking; output is buffered.
+// Write is Replace for a writer that does not seek. Its output is buffered.
 func Write(path string, write func(io.Writer) error) error {
 	return Replace(path, func(f *os.File) error {
 		w := bufio.NewWriterSize(f, 1<<16)

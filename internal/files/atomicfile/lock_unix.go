@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locks says that a lock ends with the file's descriptor, and that an open file
-// can be renamed: it stays open, and locked, until it is.
+// locks says that a lock ends with the file's descriptor and that an open file can be
+// renamed. So a file stays open and locked until it has been renamed.
 const locks = true
 
-// lock takes the lock of f if nobody has it. The system gives it back when a
-// process ends, however it does.
+// lock locks f if nobody else has. The system releases the lock when the process ends,
+// in whatever way.
 func lock(f *os.File) locking {
 	for {
 		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {

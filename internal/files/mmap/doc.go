@@ -1,13 +1,12 @@
 // Package mmap gives a file's bytes without copying them.
 //
-// What: [Open] maps a whole regular file read-only; [Map.Bytes] is that
-// mapping; [Map.Close] ends it. On Linux and macOS this is mmap(2), so a
-// 100 MB model costs address space, not memory, and pages are read when they
-// are first touched. Elsewhere the file is read into memory: same API, same
-// result, different cost.
+// [Open] maps a whole regular file read-only, [Map.Bytes] is the mapping, and
+// [Map.Close] ends it. On Linux and macOS this is mmap(2), so a 100 MB model costs
+// address space and not memory, and pages are read when they are first touched. On
+// other systems the file is read into memory, with the same results at another cost.
 //
-// What not: no writing, no partial mappings, no advice to the kernel, no
-// special files (a pipe or a directory is an error).
+// It does not write, map parts of files, advise the kernel, or open special files (a
+// pipe or a directory is an error).
 //
 // Two things to know:
 //   - The slice is dead after Close. Touching it then is a memory fault, not a

@@ -12,11 +12,11 @@ import (
 	"unsafe"
 )
 
-// FaultError says that bytes of a mapped file could not be read any more.
+// FaultError says that bytes of a mapped file can no longer be read.
 type FaultError struct {
 	Path   string // as given to [Open]
-	Offset int64  // of the byte that was read
-	Had    int64  // bytes of the file when it was mapped
+	Offset int64  // the offset of the byte that was read
+	Had    int64  // the length of the file when it was mapped
 }
 
 func (e *FaultError) Error() string {
@@ -27,13 +27,13 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("%s: byte %d cannot be read any more: %s (replace a file by renaming another one over it, which disturbs nobody)", e.Path, e.Offset, what)
 }
 
-// open holds the live mappings, to name the one that an address is in, and the
-// last ones that were closed: on its way to whoever recovers it, a panic runs the
-// deferred calls that close the very file.
+// open holds the live mappings, to find the one that an address lies in, and the last
+// ones that were closed: before a panic is recovered, deferred calls may close the very
+// file that faulted.
 var open struct {
 	sync.Mutex
 	maps   []*Map
-	closed [64]closedMap // the newest at next-1
+	closed [64]closedMap // the newest one is at next-1
 	next   int
 }
 
@@ -42,7 +42,7 @@ type closedMap struct {
 	data span
 }
 
-// span is where a mapping lies, or lay.
+// span says where a mapping lies or lay.
 type span struct{ first, size uintptr }
 
 func (m *Map) span() span {
@@ -67,7 +67,7 @@ func (m *Map) forget() {
 	open.Unlock()
 }
 
-// at returns what reading addr means, nil where no mapping is.
+// at returns the error for reading addr; nil if addr lies in no mapping.
 func at(addr uintptr) *FaultError {
 	open.Lock()
 	defer open.Unlock()
@@ -84,7 +84,8 @@ func at(addr uintptr) *FaultError {
 		if !m.data.holds(addr) {
 			continue
 		}
-		// One that was not cut faulted because it was closed: that is a bug, and no error.
+		// If the file was not shortened, the mapping was read after Close. That is a
+		// bug of the program, not an error to report.
 		if st, err := os.Stat(m.path); err == nil && st.Size() < int64(m.data.size) {
 			return fault(m.path, m.data)
 		}
@@ -92,8 +93,7 @@ func at(addr uintptr) *FaultError {
 	return nil
 }
 
-// InUse reports whether the file at path, by whatever name, is mapped by this
-// process.
+// InUse reports whether this process has mapped the file at path, under whatever name.
 func InUse(path string) bool {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -104,15 +104,15 @@ func InUse(path string) bool {
 	return slices.ContainsFunc(open.maps, func(m *Map) bool { return os.SameFile(st, m.info) })
 }
 
-// Guard runs f on this goroutine. Where f reads bytes of a mapping that are
-// gone, Guard returns a [*FaultError] instead of letting the process die. It does
-// nothing for goroutines that f starts: each needs its own.
+// Guard runs f on this goroutine. If f reads bytes of a mapping that no longer exist,
+// Guard returns a [*FaultError] instead of letting the process die. It does nothing for
+// goroutines that f starts; each of them needs its own Guard.
 func Guard(f func() error) (err error) {
 	defer Catch(&err)()
 	return f()
 }
 
-// Catch is Guard for a function with a named error and no room for another:
+// Catch is Guard for a function with a named error, which it is deferred in:
 //
 //	defer mmap.Catch(&err)()
 func Catch(err *error) func() {
@@ -129,8 +129,8 @@ func Catch(err *error) func() {
 	}
 }
 
-// Fault returns the error behind a recovered panic if reading a mapping caused
-// it, else nil. The goroutine must have called [debug.SetPanicOnFault].
+// Fault returns the error for a recovered panic if reading a mapping caused it,
+// otherwise nil. The goroutine must have called [debug.SetPanicOnFault].
 func Fault(recovered any) error {
 	if f, ok := recovered.(interface {
 		runtime.Error
@@ -143,8 +143,9 @@ func Fault(recovered any) error {
 	return nil
 }
 
-// Explain returns a better error than err where the system refused data, bytes
-// of a mapping, in a call: nothing faults then.
+// Explain replaces err by a better error if a system call failed because it could not
+// read data, which are bytes of a mapping. Such a call returns EFAULT, and nothing
+// panics.
 func Explain(err error, data []byte) error {
 	if !errors.Is(err, syscall.EFAULT) || len(data) == 0 {
 		return err
@@ -155,7 +156,7 @@ func Explain(err error, data []byte) error {
 	return err
 }
 
-// Containing returns the whole of the mapping that data lies in, nil if none holds it.
+// Containing returns the whole mapping that data lies in, or nil if it lies in none.
 func Containing(data []byte) []byte {
 	if len(data) == 0 {
 		return nil

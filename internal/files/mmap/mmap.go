@@ -6,19 +6,18 @@ import (
 	"os"
 )
 
-// Map is a file's contents, read-only. The zero Map is closed and empty.
+// Map is the contents of a file, read-only. The zero Map is closed and empty.
 type Map struct {
 	path    string
 	info    os.FileInfo
 	data    []byte
-	release func([]byte) error // nil: nothing to release (empty file, or closed)
+	release func([]byte) error // nil: there is nothing to release (an empty or closed Map)
 }
 
-// Open maps the regular file at path. An empty file gives an empty Map.
-// The file's descriptor is closed before Open returns: the mapping does not
-// need it.
+// Open maps the regular file at path. An empty file gives an empty Map. The file's
+// descriptor is closed before Open returns, because the mapping does not need it.
 func Open(path string) (*Map, error) {
-	// Before opening: opening a named pipe would wait for its writer.
+	// Checked before opening, because opening a named pipe would wait for its writer.
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, special(path, st)
 	}
@@ -54,15 +53,15 @@ func special(path string, st os.FileInfo) error {
 	return fmt.Errorf("mmap: %s: not a regular file (%s); only regular files can be mapped", path, st.Mode().Type())
 }
 
-// Info returns what the file was like when it was opened.
+// Info returns what was known of the file when it was opened.
 func (m *Map) Info() os.FileInfo { return m.info }
 
 // Bytes returns the whole file, without a copy. Its capacity equals its
 // length, so an append copies. It is nil after Close.
 func (m *Map) Bytes() []byte { return m.data }
 
-// Close releases the mapping; every slice of [Map.Bytes] is invalid from then
-// on. A second Close does nothing.
+// Close releases the mapping. Slices of [Map.Bytes] must not be used after that. A
+// second Close does nothing.
 func (m *Map) Close() error {
 	m.forget()
 	data, release := m.data, m.release

@@ -16,5 +16,5 @@ func mapFile(f *os.File, size int) ([]byte, func([]byte) error, error) {
 	return data, nil, nil
 }
 
-// pages: a mapping is whole pages.
+// pages says whether a mapping consists of whole pages.
 const pages = false

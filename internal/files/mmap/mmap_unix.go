@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps the first size bytes of f. MAP_SHARED, not MAP_PRIVATE: a
-// read-only mapping needs no copy-on-write reserve, and the pages stay the page
-// cache's own.
+// mapFile maps the first size bytes of f. It uses MAP_SHARED and not MAP_PRIVATE,
+// because a read-only mapping needs no reserve for copy-on-write, and its pages stay
+// those of the page cache.
 func mapFile(f *os.File, size int) ([]byte, func([]byte) error, error) {
 	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
@@ -21,5 +21,5 @@ func mapFile(f *os.File, size int) ([]byte, func([]byte) error, error) {
 	}, nil
 }
 
-// pages: a mapping is whole pages.
+// pages says whether a mapping consists of whole pages.
 const pages = true

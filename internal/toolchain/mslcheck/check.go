@@ -17,16 +17,16 @@ import (
 //go:embed shim
 var shim embed.FS
 
-// headers are the names under which sources include Metal's library. All are
-// empty: the rewritten source includes shim/msl.h.
+// headers are the names under which sources include Metal's library. All of them are
+// empty, because the rewritten source includes shim/msl.h.
 var headers = []string{
 	"metal_stdlib", "metal_atomic", "metal_common", "metal_compute", "metal_geometric", "metal_integer", "metal_math", "metal_matrix",
 	"metal_relational", "metal_simdgroup", "metal_simdgroup_matrix", "metal_types", "metal_vector",
 }
 
-// Library is what a checked source offers.
+// Library is what a checked source defines.
 type Library struct {
-	Kernels   []Kernel // those with [[host_name]] instances, and those that are no templates; in the order of the source
+	Kernels   []Kernel // in the order of the source: kernels with [[host_name]] instances, and kernels that are no templates
 	Constants []FunctionConstant
 }
 
@@ -34,25 +34,25 @@ type Library struct {
 type Kernel struct {
 	Host     string  // its name in the library
 	Function string  // its name in the source
-	Line     int     // of the function
+	Line     int     // the line of the function
 	Params   []Param // arguments in memory; thread positions are left out
-	// ThreadgroupBytes is the size of its threadgroup variables.
+	// ThreadgroupBytes is the size of its threadgroup variables, in bytes.
 	ThreadgroupBytes int64
 	// MaxThreads is [[max_total_threads_per_threadgroup]]; 0 if there is none.
 	MaxThreads int64
 }
 
-// Param is a kernel's argument in memory.
+// Param is an argument of a kernel in memory.
 type Param struct {
 	Name  string
 	Space string // device, constant or threadgroup
-	Slot  int    // its index among buffers, or among threadgroup arguments
-	Type  string // of an element, template parameters filled in
+	Slot  int    // its index among the buffers, or among the threadgroup arguments
+	Type  string // the type of an element, with template parameters filled in
 	Const bool
-	// Count is the number of elements: 1 of a reference, n of an array T[n],
-	// 0 of a pointer, which does not say.
+	// Count is the number of elements: 1 for a reference, n for an array T[n], and 0
+	// for a pointer, which does not say.
 	Count int64
-	Used  bool // the body names it
+	Used  bool // the body mentions it
 }
 
 // FunctionConstant is a constant that the host sets when it makes a pipeline.
@@ -62,8 +62,8 @@ type FunctionConstant struct {
 	Type  string
 }
 
-// Check checks the source of a Metal file; name stands in messages. The error
-// holds one line for each mistake: NAME:LINE:COLUMN: error: TEXT.
+// Check checks the source of a Metal file. name stands for the file in messages. The
+// error has one line for each mistake: NAME:LINE:COLUMN: error: TEXT.
 func Check(ctx context.Context, name, source string) (*Library, error) {
 	c, err := clang.Find(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func Check(ctx context.Context, name, source string) (*Library, error) {
 		{"object", []string{"-std=c++17", "-O1", "-c", "-o", object}},
 	} {
 		if len(errs) > 0 && pass.name == "object" {
-			break // it would say the same again
+			break // the next run would say the same again
 		}
 		if _, err := run(ctx, c, dir, append(append(append([]string(nil), language...), pass.args...), cpp)...); err != nil {
 			errs = append(errs, fmt.Errorf("%w (pass %s)", err, pass.name))
@@ -124,7 +124,7 @@ func Check(ctx context.Context, name, source string) (*Library, error) {
 	return u.library(name, compiled)
 }
 
-// lay writes the shim, the empty headers and the source to dir.
+// lay writes the shim, the empty headers and the source into dir.
 func lay(dir, name, source string) error {
 	if err := os.CopyFS(dir, shim); err != nil {
 		return err
@@ -145,7 +145,7 @@ func lay(dir, name, source string) error {
 	return os.WriteFile(path, []byte(source), 0o600)
 }
 
-// library describes the kernels of u, compiled to object.
+// library describes the kernels of u, which was compiled to object.
 func (u *unit) library(name string, object []byte) (*Library, error) {
 	l := &Library{}
 	entries := u.all()
@@ -208,7 +208,7 @@ func (u *unit) typ(p parameter) string {
 	return strings.Join(w, " ")
 }
 
-// mentions reports whether f's body names the parameter.
+// mentions reports whether f's body mentions the parameter.
 func (u *unit) mentions(f *function, name string) bool {
 	for i := f.body; i < u.match[f.body]; i++ {
 		if u.At(i) == name && u.Tok[i].Kind == Ident && u.At(i-1) != "." && u.At(i-1) != "->" {
@@ -218,7 +218,8 @@ func (u *unit) mentions(f *function, name string) bool {
 	return false
 }
 
-// substitute fills the template arguments of e into text, a token sequence.
+// substitute fills the template arguments of e into text, which is a sequence of
+// tokens.
 func substitute(text string, e entry) string {
 	w := strings.Fields(text)
 	for i := range w {
@@ -231,8 +232,8 @@ func substitute(text string, e entry) string {
 	return strings.Join(w, " ")
 }
 
-// product evaluates a product of integer literals, as attributes and array
-// lengths have them.
+// product evaluates a product of integer literals, as attributes and array lengths
+// contain.
 func product(text string) (int64, error) {
 	n := int64(1)
 	for i, w := range strings.Fields(text) {

@@ -9,13 +9,13 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 )
 
-// Types are the names that Metal gives the element types.
+// Types maps Metal's names of the element types to ours.
 var Types = map[string]ir.DType{
 	"bool": ir.Bool, "uchar": ir.U8, "char": ir.I8, "ushort": ir.U16, "short": ir.I16, "uint": ir.U32, "int": ir.I32,
 	"ulong": ir.U64, "long": ir.I64, "half": ir.F16, "bfloat": ir.BF16, "float": ir.F32,
 }
 
-// argument is one argument as source and declaration both state it.
+// argument is an argument as both source and declaration describe it.
 type argument struct {
 	slot   int
 	name   string
@@ -33,11 +33,12 @@ func (a argument) String() string {
 	return s + " " + a.access
 }
 
-// pragma keeps the compiler from contracting a*b + c to an fma, which rounds once.
+// pragma keeps the compiler from contracting a*b + c to an fma, which would round only
+// once.
 const pragma = "#pragma clang fp contract(off)"
 
-// Compare returns every way in which the declarations of a source that [Check] accepted
-// are not those of its kernels.
+// Compare returns every difference between the declarations ds of a source that [Check]
+// has accepted and its kernels.
 func (l *Library) Compare(file, source string, ds []*decl.Decl) (errs []error) {
 	differ := func(line int, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s:%d: %s", file, line, fmt.Sprintf(format, args...)))
@@ -107,7 +108,7 @@ func fromSource(k Kernel, d *decl.Decl) []argument {
 		if p.Space == "constant" {
 			a.count = p.Count
 			if x, ok := d.ArgNamed(p.Name); ok && p.Count == 0 {
-				a.count = int64(x.Count) // a pointer does not say how many there are
+				a.count = int64(x.Count) // a pointer does not say how many elements there are
 			}
 		}
 		out = append(out, a)

@@ -1,6 +1,6 @@
-// Package mslcheck checks Metal Shading Language on any machine with a stock
-// clang: does a source parse and type-check, does it keep the rules that Metal
-// adds to C++, and what are its kernels' arguments.
+// Package mslcheck checks Metal Shading Language on any machine with a stock clang:
+// whether a source parses and type-checks, whether it keeps the rules that Metal adds
+// to C++, and what the arguments of its kernels are.
 //
 //	lib, err := mslcheck.Check(ctx, "norm.metal", source)
 //	// err: norm.metal:31:9: error: use of undeclared identifier 'lne'
@@ -18,17 +18,17 @@
 //   - object: flat, compiled at -O1, which also yields the size of each
 //     kernel's threadgroup variables.
 //
-// What C++ cannot see is in rules.go: an argument without an attribute, two
-// arguments in one slot, a pointer without address space, keywords that MSL
-// lacks, …
+// rules.go checks what C++ does not see: an argument without an attribute, two
+// arguments in one slot, a pointer without an address space, keywords that MSL lacks,
+// and the like.
 //
-// Words: a kernel's *host name* is what a host asks the library for; an
-// *instance* is a template kernel with its arguments; a *slot* is N of
+// A kernel's *host name* is the name by which a host asks the library for it. An
+// *instance* is a template kernel with its template arguments. A *slot* is N in
 // [[buffer(N)]].
 //
-// What it is not: no proof that Apple's compiler takes a source, nothing about
-// speed or fast-math, and the shim declares what kernels here use, not all of
-// Metal's library (no textures, no atomics): a new function is a line in
-// shim/msl.h. Structs cannot be copied to or from device memory under
-// `spaces`; read their members. Nothing runs.
+// It does not prove that Apple's compiler accepts a source, and says nothing about
+// speed or fast-math. The shim declares what the kernels here use, not all of Metal's
+// library (no textures, no atomics); a new function is a new line in shim/msl.h. Under
+// `spaces`, structs cannot be copied to or from device memory: read their members
+// instead. Nothing is executed.
 package mslcheck

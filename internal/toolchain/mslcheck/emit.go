@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// spaceMacros are what shim/msl.h calls the address spaces: nothing, or true
-// ones under MSL_SPACES.
+// spaceMacros are the names of the address spaces in shim/msl.h. They mean nothing, or
+// real address spaces if MSL_SPACES is defined.
 var spaceMacros = map[string]string{
 	"device": "MSL_DEVICE", "constant": "MSL_CONSTANT", "threadgroup": "MSL_THREADGROUP", "thread": "MSL_THREAD",
 }
 
-// vectors are the vector types' names: "float4(…)" is no C++ for the builtin
+// vectors are the names of the vector types. "float4(…)" is not C++ for the builtin
 // vectors that the shim uses.
 var vectors = func() map[string]bool {
 	m := map[string]bool{}
@@ -24,14 +24,14 @@ var vectors = func() map[string]bool {
 	return m
 }()
 
-// suffixed are literals of half and bfloat.
+// suffixed matches literals of half and bfloat.
 var suffixed = regexp.MustCompile(`^([0-9.]+(?:[eE][+-]?[0-9]+)?)(h|H|bf|BF)$`)
 
-// kernelSymbol is the object's symbol that holds the address of instance n.
+// kernelSymbol is the name of the object's symbol that holds the address of kernel n.
 func kernelSymbol(n int) string { return fmt.Sprintf("msl_kernel_%d", n) }
 
-// emit rewrites u into C++ that includes shim/msl.h, and returns it. Kernel n of
-// unit.all has its address in kernelSymbol(n) there, which also instantiates it.
+// emit rewrites u into C++ that includes shim/msl.h. For kernel n of unit.all, the
+// symbol kernelSymbol(n) holds its address, which also instantiates it.
 func (u *unit) emit() string {
 	u.casts()
 	u.constructors()
@@ -57,7 +57,7 @@ func (u *unit) emit() string {
 	}
 	out := "#include \"msl.h\"\n" + u.String() + "\n"
 	for n, k := range u.all() {
-		// What clang says about this instance is to name the instance's line.
+		// Messages of clang about this instance should name the instance's line.
 		out += fmt.Sprintf("# %d %q\n", k.line, k.file)
 		out += fmt.Sprintf("extern \"C\" { extern const void* const %s; const void* const %[1]s = reinterpret_cast<const void*>(&%s); }\n", kernelSymbol(n), k.expr)
 	}
@@ -68,9 +68,9 @@ func (u *unit) emit() string {
 type entry struct {
 	host string
 	f    *function
-	args []string // of the template
-	expr string   // in C++
-	file string   // of the instance, or of a kernel that is no template
+	args []string // template arguments
+	expr string   // the kernel as a C++ expression
+	file string   // the file of the instance, or of a kernel that is no template
 	line int
 }
 
@@ -97,7 +97,7 @@ func (u *unit) emitFunction(f *function) {
 		}
 	}
 	for _, p := range f.params {
-		// An array in an address space is a pointer into it.
+		// An array in an address space is a pointer into that address space.
 		if p.shape == array && p.space != "" && p.nameTok >= 0 {
 			u.Before(p.nameTok, "*")
 			for i := p.nameTok + 1; i < p.end; i++ {
@@ -125,8 +125,8 @@ func (u *unit) emitVariable(v *variable) {
 	}
 }
 
-// emitInstance removes an instantiation; taking the kernel's address below
-// instantiates it. What is left says that its two spellings agree.
+// emitInstance removes an explicit instantiation, because taking the kernel's address
+// instantiates it. What it leaves checks that the two spellings of the kernel agree.
 func (u *unit) emitInstance(in *instance) {
 	a := ""
 	if in.decltype[1] > 0 {
@@ -137,8 +137,8 @@ func (u *unit) emitInstance(in *instance) {
 	u.Replace(in.first, a)
 }
 
-// casts turns C casts to pointers into reinterpret_cast, which keeps address
-// spaces and const apart where a C cast mixes them.
+// casts turns C casts to pointers into reinterpret_cast, which keeps address spaces and
+// const, where a C cast would drop them.
 func (u *unit) casts() {
 	for i := len(u.Tok) - 1; i >= 0; i-- {
 		if u.At(i) != "(" || u.At(u.match[i]-1) != "*" || u.match[i] == i+1 {
@@ -158,8 +158,8 @@ func (u *unit) casts() {
 	}
 }
 
-// operand returns the last token of the operand of a cast, or −1 if none
-// begins at i.
+// operand returns the last token of the operand of a cast, or −1 if no operand begins
+// at i.
 func (u *unit) operand(i int) int {
 	for strings.Contains("* & - + ! ~ ++ --", u.At(i)) && u.At(i) != "" && u.Tok[i].Kind == Punct {
 		i++
@@ -190,7 +190,7 @@ func (u *unit) operand(i int) int {
 	}
 }
 
-// constructors turns T(…) for vector types into a call.
+// constructors turns T(…) of vector types into a call.
 func (u *unit) constructors() {
 	for i, t := range u.Tok {
 		switch {

@@ -17,17 +17,17 @@ const (
 	Punct
 )
 
-// Token is a preprocessed token and what stands before it.
+// Token is a preprocessed token, with the text before it.
 type Token struct {
 	Kind TokenKind
 	Text string
-	Lead string // white space and directives between the token before and this one
-	File string // as the line markers of the preprocessor say
+	Lead string // the white space and directives since the token before
+	File string // as the preprocessor's line markers say
 	Line int
 }
 
-// lex cuts the output of `clang -E` into tokens. tail is what follows the last
-// one. ">" is always one token, so that "> >" and ">>" close templates alike.
+// lex cuts the output of `clang -E` into tokens. tail is what follows the last one.
+// Each ">" is a token of its own, so that "> >" and ">>" close templates alike.
 func lex(src string) (toks []Token, tail string, err error) {
 	file, line := "", 1
 	i, start := 0, 0
@@ -48,7 +48,7 @@ func lex(src string) (toks []Token, tail string, err error) {
 					end = len(src) - i
 				}
 				if f, n, ok := marker(src[i : i+end]); ok {
-					file, line = f, n-1 // the newline after the marker counts
+					file, line = f, n-1 // the newline after the marker counts too
 				}
 				i += end
 				continue
@@ -103,7 +103,7 @@ func lex(src string) (toks []Token, tail string, err error) {
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func digit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// marker reads `# 12 "file" flags`.
+// marker parses a line marker: # 12 "file" flags.
 func marker(s string) (file string, line int, ok bool) {
 	n, rest, ok := strings.Cut(strings.TrimPrefix(s, "# "), " ")
 	if !ok {

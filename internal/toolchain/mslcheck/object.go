@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// threadgroupBytes returns the size of the threadgroup variables of each of the
-// first n kernels of a compiled object. They are static variables there: of
-// kernel _Z3rms… a variable is called _ZZ3rms…E7partial (Itanium C++ ABI,
-// 5.1.6, local names). Variables that no code uses are gone by then.
+// threadgroupBytes returns, for each of the first n kernels of a compiled object, the
+// size of its threadgroup variables. These are static variables in the object: a
+// variable of kernel _Z3rms… is called _ZZ3rms…E7partial (Itanium C++ ABI, 5.1.6, local
+// names). The compiler has dropped variables that no code uses.
 func threadgroupBytes(object []byte, n int) ([]int64, error) {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -37,8 +37,8 @@ func threadgroupBytes(object []byte, n int) ([]int64, error) {
 	return out, nil
 }
 
-// target returns the symbol whose address the pointer called name holds: that
-// of the relocation at its place.
+// target returns the symbol whose address the pointer called name holds, which is the
+// symbol of the relocation at its place.
 func target(f *elf.File, symbols []elf.Symbol, name string) (string, error) {
 	for _, s := range symbols {
 		if s.Name != name || int(s.Section) >= len(f.Sections) {
@@ -57,7 +57,7 @@ func target(f *elf.File, symbols []elf.Symbol, name string) (string, error) {
 				if binary.LittleEndian.Uint64(data) != s.Value {
 					continue
 				}
-				// Symbols leaves out the null symbol, number 0.
+				// The list of symbols leaves out the null symbol, which has number 0.
 				i := int(binary.LittleEndian.Uint64(data[8:])>>32) - 1
 				if i < 0 || i >= len(symbols) {
 					return "", fmt.Errorf("the compiled object: %s names symbol %d of %d", rel.Name, i, len(symbols))

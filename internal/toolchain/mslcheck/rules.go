@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// maxSlot is the last argument index of a kernel's buffers (Metal feature set
-// tables: 31 entries in the buffer argument table).
+// maxSlot is the greatest index of a kernel's buffers (Metal feature set tables: 31
+// entries in the buffer argument table).
 const maxSlot = 30
 
-// threadAttributes are the attributes of kernel parameters that name a thread
-// or the grid. A position may be a vector; the others are scalars. All are of
-// 16 or 32 bits without sign (Metal Shading Language Specification, "Kernel
-// function input attributes").
+// threadAttributes are the attributes of kernel parameters that describe a thread or
+// the grid. A position may be a vector; the others are scalars. All of them are
+// unsigned, of 16 or 32 bits (Metal Shading Language Specification, "Kernel function
+// input attributes").
 var threadAttributes = map[string]struct{ position bool }{
 	"thread_position_in_grid": {true}, "threads_per_grid": {true},
 	"threadgroup_position_in_grid": {true}, "threadgroups_per_grid": {true},
@@ -26,10 +26,10 @@ var threadAttributes = map[string]struct{ position bool }{
 	"grid_origin": {true}, "grid_size": {true}, "thread_execution_width": {},
 }
 
-// functionAttributes may stand before a function.
+// functionAttributes lists the attributes that a function may have.
 var functionAttributes = map[string]bool{"kernel": true, "host_name": true, "max_total_threads_per_threadgroup": true, "maybe_unused": true, "nodiscard": true}
 
-// missing are C++ words without meaning in MSL 3.1 (Metal Shading Language
+// missing lists words of C++ that MSL 3.1 does not have (Metal Shading Language
 // Specification, "Restrictions", and its scalar types).
 var missing = map[string]string{
 	"double": "MSL has no double", "goto": "MSL has no goto", "asm": "MSL has no inline assembly", "virtual": "MSL has no virtual functions",
@@ -38,7 +38,7 @@ var missing = map[string]string{
 	"throw": "MSL has no exceptions", "try": "MSL has no exceptions", "catch": "MSL has no exceptions",
 }
 
-// diagnostic is a broken rule.
+// diagnostic says which rule is broken, and where.
 type diagnostic struct {
 	file string
 	line int
@@ -47,7 +47,7 @@ type diagnostic struct {
 
 func (d diagnostic) String() string { return fmt.Sprintf("%s:%d: error: %s", d.file, d.line, d.text) }
 
-// rules reports what C++ does not forbid but MSL does.
+// rules looks for what C++ allows and MSL forbids.
 type rules struct {
 	*unit
 	found []diagnostic
@@ -58,7 +58,7 @@ func (r *rules) errorf(tok int, format string, args ...any) {
 	r.found = append(r.found, diagnostic{t.File, t.Line, fmt.Sprintf(format, args...)})
 }
 
-// check applies all rules, in the order of the source.
+// check applies all rules, and returns what they find in the order of the source.
 func (u *unit) check() []diagnostic {
 	r := &rules{unit: u}
 	r.words()
@@ -90,7 +90,7 @@ func (r *rules) words() {
 		}
 	}
 	for i := range r.Tok {
-		// A lambda: "[" where an operand stands.
+		// A lambda: "[" where an operand would stand.
 		if r.At(i) == "[" && !r.attribute(i) && !r.attribute(i-1) && (r.At(r.match[i]+1) == "(" || r.At(r.match[i]+1) == "{") {
 			if p := r.At(i - 1); p == "=" || p == "(" || p == "," || p == "return" || p == ";" || p == "{" {
 				r.errorf(i, "MSL 3.1 has no lambda expressions")
@@ -155,7 +155,7 @@ func (r *rules) pointers() {
 	for i := range r.Tok {
 		switch {
 		case r.At(i) == "*" && r.At(i+1) == ")" || r.At(i) == "*" && r.At(i+1) == ">":
-			// (T*) or …_cast<T*>; a product cannot end so.
+			// (T*) or …_cast<T*>: a product cannot end like this.
 			a := i
 			for a > 0 && r.At(a-1) != "(" && r.At(a-1) != "," && r.At(a-1) != ";" && !(r.At(a-1) == "<" && strings.HasSuffix(r.At(a-2), "_cast")) {
 				a--
@@ -164,7 +164,7 @@ func (r *rules) pointers() {
 				r.errorf(i, text)
 			}
 		case r.At(i-1) == "{" || r.At(i-1) == "}" || r.At(i-1) == ";" || r.At(i-1) == "(" && r.At(i-2) == "for":
-			// A declaration begins: [const] TYPE * NAME.
+			// Here a declaration begins: [const] TYPE * NAME.
 			j := i
 			for r.At(j) == "const" || r.At(j) == "static" || r.At(j) == "volatile" {
 				j++
@@ -367,8 +367,9 @@ func (u *unit) kernel(name string) *function {
 	return nil
 }
 
-// threadgroupVariables finds threadgroup variables where none may stand: they
-// belong to a kernel, at the outermost level of its body, without a value.
+// threadgroupVariables finds threadgroup variables in places where they are not
+// allowed. They must stand at the outermost level of a kernel's body, without an
+// initial value.
 func (r *rules) threadgroupVariables() {
 	for _, f := range r.functions {
 		for _, v := range r.threadgroupLocals(f) {
@@ -387,12 +388,12 @@ func (r *rules) threadgroupVariables() {
 
 type threadgroupLocal struct {
 	tok   int // the keyword
-	depth int // braces around it, from the body's
+	depth int // the number of braces around it, within the body
 	init  bool
 }
 
-// threadgroupLocals returns the threadgroup variables of f's body; pointers to
-// threadgroup memory are none.
+// threadgroupLocals returns the threadgroup variables in f's body, without pointers to
+// threadgroup memory.
 func (u *unit) threadgroupLocals(f *function) []threadgroupLocal {
 	if f.body < 0 {
 		return nil

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Stream is a token sequence under edit. Tokens keep their indices: an edit
-// changes what a token is written as, never where the lines fall, so that
-// clang's messages name the lines of the Metal source.
+// Stream is a sequence of tokens that can be edited. Tokens keep their indices. An edit
+// changes the text of a token, but never its line, so that clang's messages name the
+// lines of the Metal source.
 type Stream struct {
 	Tok    []Token
 	match  []int // the partner of a bracket; −1
@@ -50,7 +50,7 @@ func newStream(src string) (*Stream, error) {
 	return s, nil
 }
 
-// At returns the text of token i as it was read; "" outside the stream.
+// At returns the original text of token i, or "" outside the stream.
 func (s *Stream) At(i int) string {
 	if i < 0 || i >= len(s.Tok) {
 		return ""
@@ -58,7 +58,7 @@ func (s *Stream) At(i int) string {
 	return s.Tok[i].Text
 }
 
-// Text returns the tokens of [a, b) as they were read, with single blanks.
+// Text returns the original text of the tokens [a, b), with single spaces between them.
 func (s *Stream) Text(a, b int) string {
 	var w []string
 	for i := a; i < b; i++ {
@@ -67,24 +67,25 @@ func (s *Stream) Text(a, b int) string {
 	return strings.Join(w, " ")
 }
 
-// Replace writes token i as text.
+// Replace replaces the text of token i.
 func (s *Stream) Replace(i int, text string) { s.out[i] = text }
 
-// Drop writes nothing for the tokens of [a, b).
+// Drop removes the text of the tokens [a, b).
 func (s *Stream) Drop(a, b int) {
 	for i := a; i < b; i++ {
 		s.out[i], s.before[i], s.after[i] = "", "", ""
 	}
 }
 
-// Before and After write text beside token i, inside what other edits already
-// put there.
+// Before inserts text directly before token i, after what earlier calls have inserted
+// there.
 func (s *Stream) Before(i int, text string) { s.before[i] += text }
 
-// After is the counterpart of Before.
+// After inserts text directly after token i, before what earlier calls have inserted
+// there.
 func (s *Stream) After(i int, text string) { s.after[i] = text + s.after[i] }
 
-// String writes the edited stream.
+// String returns the edited text.
 func (s *Stream) String() string {
 	var b strings.Builder
 	for i, t := range s.Tok {

@@ -8,20 +8,20 @@ import (
 // spaces are MSL's address-space keywords.
 var spaces = map[string]bool{"device": true, "constant": true, "threadgroup": true, "thread": true}
 
-// attribute is one entry of [[…]]: its name and the tokens of its argument.
+// attribute is one entry of [[…]], with its name and the tokens of its argument.
 type attribute struct {
 	name string
 	arg  string
 	tok  int
 }
 
-// function is a function's declaration or definition.
+// function is the declaration or definition of a function.
 type function struct {
 	name     string
-	tok      int // of the name
-	first    int // first token, after template<…>
+	tok      int // the token of the name
+	first    int // the first token after template<…>
 	kernel   bool
-	template []string // names of template parameters; nil: no template
+	template []string // the names of its template parameters; nil if it is no template
 	attrs    []attribute
 	params   []parameter
 	open     int // "(" of the parameters
@@ -34,7 +34,7 @@ type parameter struct {
 	name       string
 	nameTok    int
 	attrs      []attribute
-	space      string // address space; "" if none is written
+	space      string // "" if none is written
 	constant   bool   // const, or in the constant space
 	typ        []int  // tokens of the type without const and address space
 	shape      shape
@@ -52,16 +52,16 @@ const (
 
 // instance is template [[host_name("…")]] [[kernel]] … f<…>;
 type instance struct {
-	first, end int // tokens, with the ";"
+	first, end int // its tokens, ";" included
 	host       string
 	name       string
 	args       []string
 	nameTok    int
 	argsEnd    int
-	decltype   [2]int // tokens inside decltype(…); 0, 0 if it is not written so
+	decltype   [2]int // the tokens inside decltype(…); 0, 0 if there is none
 }
 
-// variable is a variable of namespace scope.
+// variable is a variable at namespace scope.
 type variable struct {
 	first, end int
 	name       string
@@ -70,7 +70,7 @@ type variable struct {
 	init       bool
 }
 
-// unit is what the rewriter knows of a source.
+// unit is what the rewriter knows about a source.
 type unit struct {
 	*Stream
 	functions []*function
@@ -127,7 +127,7 @@ func (u *unit) declaration(i, end int) int {
 	return u.entity(i, end, template)
 }
 
-// statementEnd returns the index after the next ";" of this level.
+// statementEnd returns the index after the next ";" at this level.
 func (u *unit) statementEnd(i, end int) int {
 	for i < end && u.At(i) != ";" {
 		if m := u.match[i]; m > i {
@@ -138,7 +138,8 @@ func (u *unit) statementEnd(i, end int) int {
 	return i + 1
 }
 
-// templateParams returns the names in template<…>, "<" at a, ">" at b.
+// templateParams returns the names in template<…>, whose "<" is token a and whose ">"
+// is token b.
 func (u *unit) templateParams(a, b int) []string {
 	var names []string
 	last, skip := "", false
@@ -196,7 +197,7 @@ func (u *unit) entity(first, end int, template []string) int {
 			}
 			return u.function(first, i, end, template, attrs)
 		case t == "(" && i == first:
-			i = u.match[i] // nothing that a function could be
+			i = u.match[i] // no function can contain this
 		case t == "(" && !class:
 			return u.function(first, i-1, end, template, attrs)
 		case t == "{" && class:
@@ -252,7 +253,7 @@ func (u *unit) inAttribute(i, first int) bool {
 	return false
 }
 
-// attributes reads the entries of the [[…]] that begins at i.
+// attributes reads the entries of the [[…]] that begins at token i.
 func (u *unit) attributes(i int) []attribute {
 	var out []attribute
 	for j := i + 2; j < u.match[i+1]; j++ {
@@ -309,7 +310,7 @@ func (u *unit) parameter(first, end int) parameter {
 			p.space = t
 			p.constant = p.constant || t == "constant"
 		case t == "const":
-			// const after * makes the pointer constant, not what it points to.
+			// A const after * makes the pointer constant, not what it points to.
 			p.constant = p.constant || p.shape == byValue
 		case t == "volatile":
 		case t == "*":
@@ -333,7 +334,7 @@ func (u *unit) parameter(first, end int) parameter {
 			p.typ = append(p.typ, i)
 		}
 	}
-	// The last identifier is the name, if a type is left without it.
+	// The last identifier is the name, if what remains is a type.
 	if n := len(p.typ); n > 1 && u.Tok[p.typ[n-1]].Kind == Ident && u.At(p.typ[n-2]) != "::" && !builtinWord[u.At(p.typ[n-1])] {
 		p.nameTok = p.typ[n-1]
 		p.name = u.At(p.nameTok)
@@ -342,7 +343,7 @@ func (u *unit) parameter(first, end int) parameter {
 	return p
 }
 
-// builtinWord are words of types that consist of several.
+// builtinWord lists the words of types that consist of several words.
 var builtinWord = map[string]bool{"int": true, "char": true, "short": true, "long": true, "unsigned": true, "signed": true, "float": true}
 
 // instance reads an explicit instantiation.
@@ -422,7 +423,7 @@ func literal(s string) string {
 	return b.String()
 }
 
-// variable reads a variable of namespace scope; token stop ends its declarator.
+// variable reads a variable at namespace scope. Token stop ends its declarator.
 func (u *unit) variable(first, stop, end int, attrs []attribute) int {
 	v := &variable{first: first, attrs: attrs, init: u.At(stop) == "=" || u.At(stop) == "{"}
 	for i := first; i < stop; i++ {
