@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Completion is a [Pending] for devices: they make one when they take an operation,
-// say when it begins, and end it once.
+// Completion is the [Pending] that devices use: a device makes one when it takes an operation,
+// calls Begin when it begins to work on it, and End once.
 type Completion struct {
 	what   string // for errors
 	status atomic.Uint32
@@ -16,7 +16,7 @@ type Completion struct {
 	result Result // these by done
 }
 
-// NewCompletion returns an operation that was submitted now; what names it in errors.
+// NewCompletion returns an operation that was submitted just now. Errors call it what.
 func NewCompletion(what string) *Completion {
 	c := &Completion{what: what, done: make(chan struct{})}
 	c.result.Times.Submitted = time.Now()
@@ -26,7 +26,7 @@ func NewCompletion(what string) *Completion {
 // Begin says that the device works on it.
 func (c *Completion) Begin() { c.status.Store(uint32(Running)) }
 
-// End ends it with a result, whose times need no Submitted.
+// End ends the operation with a result. The time when it was submitted is filled in.
 func (c *Completion) End(r Result) {
 	r.Times.Submitted = c.result.Times.Submitted
 	if r.Err != nil && c.what != "" {

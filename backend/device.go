@@ -48,9 +48,9 @@ type Info struct {
 	// in flight; [Queue.CommandBuffer] waits for room.
 	MaxUncompleted int
 
-	// Apart: two replays of an executable do not share an encoder, so that a barrier at the
-	// end of a list orders nothing of the next replay. Replay makes it an ordered commit,
-	// under the proof.
+	// Apart says that two replays of an executable never share an encoder. A barrier at the
+	// end of a list would order nothing of the next replay then, and replay turns it into an
+	// ordered commit, under the proof.
 	Apart bool
 
 	// Lower is the pipeline of passes that the device wants a graph to have been
@@ -63,7 +63,7 @@ type Info struct {
 // Sampling says where a device can take times.
 type Sampling uint8
 
-// The places. Apple's GPUs sample where an encoder ends.
+// The choices. Apple's GPUs take times where an encoder ends.
 const (
 	SampleCommands Sampling = iota // around each command
 	SampleEncoders                 // around an encoder: one for each command, if asked for times
@@ -90,7 +90,7 @@ func (p *Program) Place(root ir.MemID) Place {
 	return Place{}
 }
 
-// Executable is a compiled program. What is made of it is closed before it.
+// Executable is a compiled program. Its frames and states are closed before it is.
 type Executable interface {
 	// NewFrame returns a slot for a replay: inputs, outputs, scratch and argument
 	// memory. As many replays can be in flight as there are frames.
@@ -113,9 +113,10 @@ type FrameSpec struct {
 
 // Frame is what one submission at a time uses of its own.
 type Frame interface {
-	// Place returns where an input, output or scratch memory lies, by its root; the
-	// zero Place for others, and for argument memory that the device keeps elsewhere. Of an
-	// output that is kept of every replay, replay i's begins i sizes behind.
+	// Place returns where an input, output or scratch memory lies, by its root. It is the
+	// zero Place for other memories, and for argument memory that the device keeps
+	// elsewhere. Of an output that is kept of every replay ([ir.Memory.Every]), the copy of
+	// replay i begins i times the memory's size behind the place.
 	Place(root ir.MemID) Place
 	Close() error
 }

@@ -206,8 +206,8 @@ func (f *FrameMemory) Close() error {
 	return errors.Join(errs...)
 }
 
-// BoundMemories says of each root memory whether a command binds it; of inputs,
-// outputs and states whether there are any: the host may ask for those.
+// BoundMemories says of each root memory whether it needs a place: inputs, outputs and states
+// do, as the host may ask for them, and others if a command binds them.
 func BoundMemories(g *ir.Graph) []bool {
 	bound := make([]bool, len(g.Memories))
 	for i := range g.Memories {

@@ -59,13 +59,13 @@ type Submission struct {
 	Params []uint32
 	// Replays is their number; 0 means 1.
 	Replays int
-	// Ended, if not nil, hears that replay i, counted from 0, has ended, one after
-	// another, from a goroutine of the device, which it must not keep.
+	// Ended, if not nil, is called when replay i, counted from 0, has ended: for one replay
+	// after another, on a goroutine of the device, which it must not block.
 	Ended func(i int)
 }
 
-// Fits reports a submission that does not fit its program, of a frame for so many replays:
-// what a device checks beside whose executable, frame and states they are.
+// Fits reports a submission that does not fit its program p, where its frame serves so many
+// replays. A device checks besides that executable, frame and states are its own.
 func (s *Submission) Fits(p *Program, replays int) error {
 	g := p.Graph
 	name := ir.QuoteName(g.Name)
@@ -103,11 +103,11 @@ func (s *Submission) Places(p *Program, states []Place) []Place {
 // Count is the number of replays.
 func (s *Submission) Count() int { return max(1, s.Replays) }
 
-// Scope is what the commands of command buffers refer to. It may grow while they are
-// open: memories, kernels and params may be added. What is there may not
-// change, but for places: a command is encoded with those of that moment.
+// Scope is what the commands of command buffers refer to. While they are open, memories,
+// kernels and params may be added to it. Of what is there only places may change: a command
+// is encoded with the places that memories have at that moment.
 type Scope struct {
-	// Graph has memories, kernels and params. Its nodes are nobody's business.
+	// Graph has the memories, kernels and params. Its nodes are not used.
 	Graph *ir.Graph
 	// Places, by memory, of all roots that commands bind.
 	Places []Place
@@ -128,8 +128,8 @@ type CommandBuffer interface {
 	// Encode appends a command or a mark of the scope's graph; a barrier orders as in a
 	// graph. What the device cannot do is an error, after which the command buffer can
 	// only be discarded. The node must stay as it is until the command buffer has ended.
-	// [ir.Graph.Check] accepts what is committed, not perhaps what is encoded and
-	// discarded: Encode must live with it, nothing is executed.
+	// What is committed has passed [ir.Graph.Check]. What is encoded and then discarded
+	// may not have, and Encode must not fail in other ways than by an error.
 	Encode(n ir.Node) error
 	// Copy appends a copy of n bytes between places of this device, ordered as if barriers
 	// stood on both sides of it.

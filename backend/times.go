@@ -8,14 +8,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Span is a time on the device, told by the host's clock: a device with a clock of
-// its own translates.
+// Span is a time on the device, told by the host's clock. A device with a clock of its own
+// converts its times.
 type Span struct{ Begin, End time.Time }
 
 // Duration is the span's length.
 func (s Span) Duration() time.Duration { return s.End.Sub(s.Begin) }
 
-// Times are those of an operation. Waiting of the host is not among them.
+// Times are those of an operation. What the host spends waiting is not part of them.
 type Times struct {
 	Submitted time.Time     // when it was given to the queue
 	Encode    time.Duration // work of the host before the device could begin

@@ -8,10 +8,10 @@ import (
 	"github.com/mlxc/mlxc/internal/invariants"
 )
 
-// Bounds answers how small and how great expressions over a graph's params can be,
-// for who asks often: what the constraints say is prepared once, and answers are
-// remembered. A graph must keep its params and constraints while it is in use. Not
-// for concurrent use.
+// Bounds answers how small and how great expressions over a graph's params can be. It is
+// for callers that ask often: what the constraints say is prepared once, and answers are
+// remembered. The graph must keep its params and constraints while Bounds is in use, and
+// only one goroutine may use it.
 type Bounds struct {
 	g    *Graph
 	work int64 // steps of search that are left; negative: as many as it takes
@@ -64,7 +64,8 @@ type remembered struct {
 	ok    bool
 }
 
-// Places for answers, at first and at most: who asks a few questions pays for few.
+// The number of answers that are remembered, at first and at most: a caller with few
+// questions needs little memory.
 const (
 	boundsMemo    = 1 << 5
 	boundsMemoMax = 1 << 11
@@ -401,7 +402,7 @@ func (b *Bounds) raise(p ParamID, most int64) int64 {
 		d, ok1 := mulOK(k, -most)
 		s, ok2 := addOK(b.left[i], d)
 		if !ok1 || !ok2 {
-			// It leaves more than 64 bits hold: less is safe.
+			// The constraint leaves more than 64 bits can hold. A smaller value is safe.
 			s = b.left[i]
 		}
 		b.left[i] = s

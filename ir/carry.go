@@ -5,8 +5,8 @@ package ir
 // have equal lengths, and their memories one element type, or integers of one size. So n replays are one
 // submission without the host, and mean n replays between which the host copies.
 //
-// A carry is a command at its place in the list. What it writes counts as a write
-// that may not happen. Behind it no command touches Dst or writes Src.
+// A carry is a command at its place in the list. As it writes nothing after the last replay,
+// what it writes counts as a may-write. Behind it no command touches Dst or writes Src.
 type Carry struct {
 	ID       ID
 	Dst, Src View
@@ -91,8 +91,8 @@ func (nc *nodeChecker) carry(c *Carry) {
 	nc.carries = append(nc.carries, c)
 }
 
-// alike reports whether the bits of one type are such of the other: a token is found as
-// a u32 and looked up as an i32.
+// alike reports whether bits of one type may be read as the other. Integers of one size may:
+// argmax gives a token as a u32, and a lookup takes it as an i32.
 func alike(a, b DType) bool {
 	integer := func(t DType) bool { return !t.Float() && t.Size() > 0 && t != Bool }
 	return a == b || integer(a) && integer(b) && a.Size() == b.Size()

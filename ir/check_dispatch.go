@@ -197,8 +197,8 @@ func (nc *nodeChecker) grid(d *Dispatch) (runs bool) {
 
 // needs says which arguments of a kernel a dispatch must give, one bit a slot.
 type needs struct {
-	// buffers must be bound. Of a kernel with function constants none must: an
-	// argument may depend on one, and what is absent is bound by nobody.
+	// buffers must be bound. It is empty for a kernel with function constants, as an
+	// argument may exist for some values of them only.
 	buffers uint32
 	// groups are the threadgroup arguments.
 	groups uint32

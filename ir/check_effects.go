@@ -8,7 +8,8 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 )
 
-// effects checks what effects alone can make wrong: they and the rules that read them.
+// effects checks everything that a change of effects can make wrong: the effects themselves,
+// and the other rules that look at them.
 func (c *checker) effects(g *Graph) {
 	nc := nodeChecker{c: c, g: g}
 	nc.prepare()
@@ -109,8 +110,8 @@ func (d *Dispatch) alwaysRuns() bool {
 	return true
 }
 
-// promises checks what a dispatch, which has no other defect, says about its writes,
-// beyond where they lie. It runs whatever the params, or perhaps not.
+// promises checks what a dispatch without other defects says about its writes, beyond where
+// they lie. runs says that the grid is never empty, so that the dispatch runs for all params.
 func (nc *nodeChecker) promises(d *Dispatch, runs bool) {
 	if d.Effects == nil {
 		return
@@ -139,8 +140,8 @@ func (nc *nodeChecker) promises(d *Dispatch, runs bool) {
 	}
 }
 
-// writable reports a write of what the dispatch binds as read-only, and as nothing
-// else.
+// writable reports a write of memory that the dispatch binds only to arguments that its
+// kernel reads.
 func (nc *nodeChecker) writable(d *Dispatch, w *Write) {
 	if w.Run.IsConst() && w.Run.Const == 0 {
 		return
@@ -241,7 +242,7 @@ func (nc *nodeChecker) distinct(ws []Write, certain int) {
 				return
 			}
 		}
-		if len(seen[h]) < fewWrites { // more of one hash are somebody's trick
+		if len(seen[h]) < fewWrites { // so many with one hash are made on purpose, and would take quadratic time
 			seen[h] = append(seen[h], i)
 		}
 	}
@@ -274,8 +275,8 @@ func (g *Graph) emptyAt(n Affine, r *Region) bool {
 	if lo, _, ok := g.Range(n); ok && lo > 0 {
 		return true
 	}
-	// The graph of the values for which n is 0. Where no term of n can be below its
-	// least value, each must have that.
+	// h allows the values of the params for which n is 0 and no others. If n is 0 only
+	// where each of its terms is least, the params in n get those values.
 	h := &Graph{Params: append([]Param(nil), g.Params...), Constraints: append([]Constraint(nil), g.Constraints...)}
 	if most, ok := (&Bounds{g: g}).box(n.Scale(-1).Terms()); ok && most == n.Const {
 		for _, t := range n.Terms() {

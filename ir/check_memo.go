@@ -9,14 +9,15 @@ import (
 
 // memo remembers what a check accepted, so that the views, regions and extents
 // of params that graphs repeat a million times are decided once. A table has one
-// place for each hash and forgets what was there: a hostile graph gains nothing.
+// place for each hash, and a new entry replaces the old one: so a hostile graph cannot
+// make it grow.
 type memo struct {
 	views   []acceptedView
 	regions []acceptedRegion
 	extents []acceptedExtent
 	empty   []acceptedPromise
 	size    int  // of each table, made when it is needed
-	shift   uint // of a hash: its high bits, which all bits of what was hashed reach
+	shift   uint // a hash shifted right by this is an index: its high bits depend on all that was hashed
 }
 
 type acceptedView struct {

@@ -113,14 +113,14 @@ type nodeChecker struct {
 	ops     []string // by kernel: the last op kind of it that was accepted
 }
 
-// extent is what a view must keep to: the little of a memory that every view of a
-// million commands asks for.
+// extent is what a view must keep within. It repeats two fields of a memory, so that checks of
+// a million views read little.
 type extent struct {
 	size     int64
 	readOnly bool
 }
 
-// slots says what a kernel takes at each slot, of its buffers.
+// slots says what a kernel takes at each of its buffer slots.
 type slots [maxBufferSlots]slot
 
 type slot struct {
@@ -144,7 +144,7 @@ func (nc *nodeChecker) prepare() {
 			if a := &g.Kernels[i].Args[j]; a.Kind != ThreadgroupArg && a.Slot < maxBufferSlots && !nc.slots[i][a.Slot].taken {
 				want := int64(a.Count) * a.Type.Size()
 				if want > maxInlineBytes {
-					want = -1 // no number of bytes will do
+					want = -1 // more than a command can hold: any number of bytes is wrong
 				}
 				nc.slots[i][a.Slot] = slot{true, writes(a), inlineable(a), int32(max(want, -1))}
 			}
@@ -180,8 +180,8 @@ func (nc *nodeChecker) inside(m MemID, off, n int64, write bool) bool {
 	return off >= 0 && n >= 0 && n <= x.size && off <= x.size-n && !(write && x.readOnly)
 }
 
-// root is what [Graph.Root] returns; a hostile file has long chains of aliases,
-// to be walked once and not once a copy.
+// root is what [Graph.Root] returns. All are computed once, as a hostile file may have long
+// chains of aliases.
 type root struct {
 	mem MemID
 	off int64
@@ -253,7 +253,7 @@ func (g *Graph) Describe(n Node) string {
 }
 
 // view checks that v lies in its memory for every value of the params.
-// What it is called is what+name, joined only when something is wrong.
+// Messages call it what+name; the two are joined only when something is wrong.
 func (nc *nodeChecker) view(what, name string, v View, write bool) {
 	g := nc.g
 	if v.Mem < 0 || int(v.Mem) >= len(g.Memories) {
@@ -290,7 +290,7 @@ func (nc *nodeChecker) within(what, name string, lo, end, length Affine, m *Memo
 	least, longest, ok3 := nc.bounds.Range(length)
 	switch {
 	// INVARIANT: offset and length stay within ±maxSize each, so that their sum,
-	// which was formed without a look at overflow, is their true sum.
+	// which was formed without a check for overflow, is their true sum.
 	case !ok1 || !ok2 || !ok3 || max > maxSize || min < -maxSize || latest > maxSize || longest > maxSize || least < -maxSize:
 		nc.add(fmt.Sprintf("%s %s leaves 64 bits", what+name, format()), "use smaller bounds")
 	case min < 0 || max > m.Size:

@@ -57,7 +57,8 @@ func (e *edgeChecker) command(c Command) {
 	}
 }
 
-// end reports edges that lead to no command in its turn.
+// end reports edges that are left when all commands have been looked at: they lead to no
+// command, or stand out of order.
 func (e *edgeChecker) end() {
 	if len(e.left) == 0 {
 		return

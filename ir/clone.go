@@ -50,8 +50,8 @@ func (g *Graph) Clone() *Graph {
 	return out
 }
 
-// Own gives each command lists of its own where they may be shared ([Source]): who
-// changes commands in place calls it first. A clone owns its lists.
+// Own gives each command lists of its own where they may be shared ([Source]). Call it before
+// commands are changed in place. A clone owns its lists.
 func (g *Graph) Own() {
 	if g.Source == nil || !g.Source.Shared {
 		return

@@ -3,12 +3,12 @@ package ir
 // Write is a region that a dispatch writes.
 type Write struct {
 	Region
-	// Must: every byte of the region is written, whatever the params and the
-	// inputs. Otherwise the write is a read-modify-write: it kills nothing and
-	// depends on the old bytes.
+	// Must says that every byte of the region is written, whatever the params and the
+	// inputs. Without it some bytes may keep their old values, so that reads behind the
+	// write may see either.
 	Must bool
-	// Atomic: the bytes are written by atomic operations. Atomics conflict with
-	// everything on their bytes.
+	// Atomic says that the bytes are written by atomic operations. They conflict with every
+	// other access to the same bytes, also with other atomic ones.
 	Atomic bool
 }
 

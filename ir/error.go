@@ -17,8 +17,8 @@ type Source struct {
 	File     string
 	Memories []Pos
 	Nodes    []Pos // one for each node as read; lost once a pass rewrites the list
-	// Shared: commands that list the same bindings, effects or provenance there may
-	// share one list; see [Graph.Own].
+	// Shared says that commands with equal bindings, effects or provenance may share one
+	// list of them; see [Graph.Own].
 	Shared bool
 }
 

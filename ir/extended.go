@@ -1,8 +1,8 @@
 package ir
 
-// Extended reports whether g has anything that the first versions of the two forms,
-// text and container, cannot say: edges and joins, an order of replays beyond the
-// list's marks, replays in a row, or dispatches that take something from memory.
+// Extended reports whether g has anything that version 1 of the text form or the first version
+// of the container cannot express: edges and joins, a host that waits between replays, replays
+// in a row, or dispatches that take something from memory.
 func (g *Graph) Extended() bool {
 	if g.Ordering == ByEdges || g.NextHost {
 		return true

@@ -11,13 +11,12 @@ type Graph struct {
 	Kernels     []Kernel
 	Nodes       []Node
 
-	// Ordering says which of these order the commands: barriers and commits, the list,
-	// or Edges.
+	// Ordering says what orders the commands: barriers and commits, the list itself, or Edges.
 	Ordering Ordering
 	// Edges are those of a graph ordered by them, in their canonical order
 	// ([Graph.SortEdges]).
 	Edges []Edge
-	// NextHost: between two replays the host waits for the end of the first, whatever
+	// NextHost says that between two replays the host waits for the end of the first, whatever
 	// else orders them.
 	NextHost bool
 

@@ -19,8 +19,8 @@ type Indirect struct {
 }
 
 // OffsetAt says that the offset in bytes of the view bound at Slot is also a value
-// of argument memory, at At: whoever encodes the command once takes it from there at
-// each replay. The view is what everybody else goes by; Check compares the two.
+// of argument memory, at At. A backend that encodes the command once takes it from there at
+// each replay; everybody else reads the view. Check compares the two.
 type OffsetAt struct {
 	Slot uint8
 	At   View // of 4 bytes (a u32) or 8 (an i64 or u64)

@@ -81,7 +81,7 @@ type Memory struct {
 	DType DType
 	Shape []int64
 
-	// Every: of an output the host gets the contents after every replay of a
+	// Every says of an output that the host gets its contents after every replay of a
 	// submission, not only after the last one.
 	Every bool
 

@@ -58,8 +58,8 @@ func (k GridKind) String() string {
 
 // Dispatch runs a kernel.
 type Dispatch struct {
-	// What nearly everybody asks for stands together: a graph may have a million of
-	// these, and they are read from memory again and again.
+	// The fields that nearly every analysis reads come first, so that they lie in one cache
+	// line: a graph may have a million dispatches.
 	ID       ID
 	Kernel   KernelID
 	Effects  *Effects  // nil: unknown

@@ -11,14 +11,14 @@ type Ordering uint8
 
 // The orderings.
 const (
-	// ByBarriers: barriers and commits.
+	// ByBarriers graphs are ordered by their barriers and commits.
 	ByBarriers Ordering = iota
-	// Serial: the list, as of a serial encoder. Each command begins when the one
-	// before it has ended, whatever barriers and commits say, and a replay when the
-	// one before it has.
+	// Serial graphs are ordered by their list, as a serial encoder does it: each command
+	// begins when the one before it has ended, whatever barriers and commits say, and each
+	// replay when the one before it has ended.
 	Serial
-	// ByEdges: [Graph.Edges], and nothing else. There are no barriers, and commits,
-	// which order nothing, end command buffers.
+	// ByEdges graphs are ordered by [Graph.Edges] and by nothing else. They have no
+	// barriers; their commits end command buffers and order nothing.
 	ByEdges
 )
 
@@ -74,8 +74,8 @@ func (g *Graph) SortEdges() {
 // SortWaits brings edges into one command into their canonical order.
 func SortWaits(edges []Edge) { slices.SortFunc(edges, compareEdges) }
 
-// SetOrdering has g ordered in another way. Edges and joins are gone, unless it is
-// by them; barriers and orders of commits stay.
+// SetOrdering has g ordered in another way. Barriers and the orders of commits stay; edges and
+// joins are dropped, unless they are the new order.
 func (g *Graph) SetOrdering(o Ordering) {
 	g.Ordering = o
 	if o == ByEdges {
@@ -136,7 +136,7 @@ func (g *Graph) Levels() (levels [][]int32) {
 	return levels
 }
 
-// works reports whether n is a command that does something.
+// works reports whether n is a command other than a join.
 func works(n Node) bool {
 	c, ok := n.(Command)
 	_, join := c.(*Join)

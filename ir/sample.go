@@ -7,8 +7,8 @@ import (
 
 // Samples returns at most n choices of the params, as bits, that keep bounds and
 // constraints: the least values, the greatest ones, and those with one param at its
-// other end, each moved as far as constraints want. There may be none where there
-// are choices.
+// other end, each moved as far as constraints demand. It may find none although there are
+// such values.
 func (g *Graph) Samples(n int) [][]uint32 {
 	var out [][]uint32
 	add := func(far int, high bool) {

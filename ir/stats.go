@@ -32,7 +32,8 @@ type MemoryBytes struct {
 // Stats counts g.
 func (g *Graph) Stats() Stats {
 	s := Stats{Kernels: map[string]int{}, Ops: map[string]int{}}
-	// Nearly always a kernel serves one op: maps see a count only when it changes.
+	// A kernel nearly always serves one op. Its count is added to the map only when the op
+	// changes.
 	type tally struct {
 		op   string
 		n    int // of the op

@@ -26,7 +26,7 @@ type Dim struct {
 
 // Region is a strided set of bytes of a memory: the runs [o, o+Run) for each
 // o = Off + Σ i·Stride with 0 ≤ i < Count, one i for each of Dims (outermost
-// first). It is exact, never the hull.
+// first). It holds these bytes and no others, in particular none between the runs.
 type Region struct {
 	Mem  MemID
 	Off  Affine

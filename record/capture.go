@@ -58,7 +58,7 @@ func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error)
 	}
 	if err = g.CheckContext(e.ctx); err == nil {
 		warnings, err = e.undefined(g)
-		if err != nil && e.live() { // it has happened
+		if err != nil && e.live() { // it was executed already: a warning is all that is left
 			warnings, err = append(warnings, err.Error()), nil
 		}
 	}

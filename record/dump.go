@@ -25,8 +25,8 @@ const DumpVariable = "MLXC_CAPTURE"
 var (
 	dumpMu sync.Mutex
 	dumped = map[string]bool{} // files that are spoken for
-	// written holds the files that were, by names without case: two encoders may
-	// have one file by two names.
+	// written holds the files that were written, by lower-case names: on file systems that
+	// ignore case, two encoders may name one file in two ways.
 	written = map[string][]os.FileInfo{}
 )
 

@@ -3,8 +3,8 @@ package record
 import "github.com/mlxc/mlxc/ir"
 
 // dense reports a mistake, and false, unless t is what the kernels of most
-// operations take for granted: row-contiguous elements of a type. A kernel gets
-// nothing but the place of the first one.
+// operations take for granted: row-contiguous elements of one type. A kernel is given the
+// address of the first element and no strides.
 func (r *Session) dense(op string, t Tensor, want ir.DType) bool {
 	switch {
 	case r.err != nil:

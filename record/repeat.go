@@ -7,11 +7,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// repeating recognizes a recording that says again what the one before said, as
-// an engine does for every token: a dispatch equal to the one that stood in its
-// place takes that one's node and what was found out about its barrier. Only where
-// nodes never leave the encoder, live and not captured: who is given a graph may
-// change it.
+// repeating recognizes a recording that repeats the one before, as an engine does for every
+// token. A dispatch equal to the one that stood in its place takes over that one's node, and
+// what was found out about its barrier. This is done only where nodes never leave the encoder,
+// in live recordings that are not captured: whoever is given a graph may change it.
 type repeating struct {
 	before  []ir.Node   // the list of the recording before, marks included
 	reasons conflictLog // why its automatic barriers stand
@@ -153,7 +152,7 @@ func (s *stream) diverge() {
 	s.relearn()
 }
 
-// taint makes this recording useless for the next.
+// taint says that the next recording must not be compared with this one.
 func (s *stream) taint() {
 	s.diverge()
 	s.tainted = true

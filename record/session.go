@@ -129,8 +129,8 @@ func i32(slot uint8, x ir.Affine) arg {
 	return arg{slot: slot, kind: ir.BindScalar, number: ir.I32, expr: x}
 }
 
-// dispatch encodes c with args. They and the options stand apart, for what is
-// kept of c, its names, would take them along to the heap.
+// dispatch encodes c with args. Args and options are no fields of c: the encoder keeps strings
+// of c, so that the compiler would put them on the heap along with it.
 func (s *Session) dispatch(c call, o []Option, args ...arg) {
 	if s.err != nil {
 		return

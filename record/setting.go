@@ -42,9 +42,9 @@ func Capture() Setting { return func(s *settings) { s.keep = true } }
 // is given.
 func Deferred(d backend.Device) Setting { return func(s *settings) { s.device("Deferred", d, true) } }
 
-// ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). A
-// conflict without a barrier between is listed in [Result.Races], and executed
-// as it stands. [Encoder.EncodeRecomputed] places its own all the same.
+// ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). A conflict that no
+// barrier orders is listed in [Result.Races], and the commands are executed without one.
+// [Encoder.EncodeRecomputed] places its own barriers all the same.
 func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
 
 // Serial records what a serial encoder does: each command begins when the one before

@@ -27,8 +27,8 @@ type Tensor struct {
 	bad *string // why there is no such view; whoever uses it says so
 }
 
-// wrong makes t a view that cannot be: what is wrong with a slice of a model is
-// the encoder's first mistake, as any other.
+// wrong makes t a view that cannot be used. Slicing has no encoder to report to, so the
+// operation that uses t reports what is wrong.
 func (t Tensor) wrong(format string, args ...any) Tensor {
 	if t.bad == nil {
 		s := fmt.Sprintf(format, args...)

@@ -10,9 +10,9 @@ import (
 )
 
 // undefined reports a read of scratch or output bytes that nothing in the
-// recording has written before and an output or state depends on. Live, such a
-// command gets what the last token left; a replay gives it anything. Where only
-// some values of the params make it so, it is a warning.
+// recording has written before and an output or state depends on. Executed live, such a
+// command reads what the recording before left; in a replay it may read anything. If only
+// some values of the params lead to such a read, it is a warning.
 func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
 	defer interrupt.Catch(&err)
 	e.ready()

@@ -105,7 +105,7 @@ func (f *Frame) find(name string, kind ir.MemKind) (root ir.MemID, off, size int
 	return root, off, g.Memories[i].Size, nil
 }
 
-// settle waits until the frame is in no flight.
+// settle waits for the end of the frame's last run.
 func (f *Frame) settle() {
 	if f.last != nil {
 		f.last.finish()

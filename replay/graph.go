@@ -76,8 +76,8 @@ func (g *Graph) newFrame(ctx context.Context, replays int) (*Frame, error) {
 
 // replaysInOrder reports whether everything of a replay stands before everything of the
 // next, so that both may have one scratch: a barrier or an ordered commit ends the list, or
-// nothing does, and a queue keeps them apart. Edges of the replay before order some
-// commands only: whether those of scratch are among them has not been looked at.
+// nothing does, and the queue begins the second when the first has ended. Edges from the
+// replay before order some commands only, perhaps not those that use scratch.
 func replaysInOrder(g *ir.Graph) bool { return g.Ordering != ir.ByEdges || g.NextHost }
 
 func (g *Graph) close() error {

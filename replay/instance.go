@@ -90,8 +90,8 @@ func (s *Instance) closeQueues() error {
 	return err
 }
 
-// side returns the queue of copies, which wait for no replay: what they touch is in no
-// flight, and a replay that needs them awaits them.
+// side returns the queue of copies. They wait for no replay, because no replay in flight
+// touches the same memory; a replay that needs a copy awaits it.
 func (s *Instance) side() (_ backend.Queue, err error) {
 	if s.copies == nil {
 		s.copies, err = s.device.NewQueue()

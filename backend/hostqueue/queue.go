@@ -50,15 +50,16 @@ type Encoder interface {
 	Close()
 }
 
-// Options of a queue. The zero value is that of a device that does what it was given at
-// once, in order.
+// Options of a queue. The zero value is for a device that does its operations at once and in
+// order.
 type Options struct {
 	// MaxUncompleted is that of [backend.Info].
 	MaxUncompleted int
 	// Reverse begins what stands last among what may begin.
 	Reverse bool
-	// Ready, if not nil, says whether an operation may begin: a command buffer by its
-	// encoder, a submission by itself, anything else nil. [Queue.Wake] has it asked again.
+	// Ready, if not nil, says whether an operation may begin. It is given the [Encoder] of a
+	// command buffer, the [*backend.Submission] of a submission, and nil of anything else.
+	// [Queue.Wake] makes the queue ask again.
 	Ready func(operation any) bool
 }
 
@@ -71,8 +72,9 @@ type Queue struct {
 	wake  *sync.Cond
 	list  []*entry // not ended, in order
 	first int      // the number of list[0]
-	// ordered and unordered say after which numbers an operation that is given next begins
-	// at the earliest: a command buffer without an order, and a transfer or submission.
+	// An operation that is given next begins when all that are numbered below ordered have
+	// ended if it is a command buffer without an order, and all below unordered if it is a
+	// transfer or a submission.
 	ordered, unordered int
 	open               int // command buffers
 	buffers            int // command buffers that were committed and have not ended
@@ -115,8 +117,8 @@ type entry struct {
 // beside reports whether e may run while others do.
 func (e *entry) beside() bool { return e.touches != nil || e.submission != nil }
 
-// maxBeside is how many operations of a queue are compared with the next one. Behind more
-// it waits for all of them.
+// maxBeside is how many operations an operation is compared with. If more are in the queue, it
+// waits for all of them, so that a long queue takes no quadratic time.
 const maxBeside = 64
 
 // push gives e to the queue. An error is a queue that was closed; one that has failed
@@ -194,8 +196,8 @@ func (q *Queue) Wake() {
 	q.mu.Unlock()
 }
 
-// hands has a goroutine look whether there is something to do: one that has nothing, or a new
-// one if all are busy and an operation may begin.
+// hands wakes the goroutines that wait for something to do. If there are none, and an
+// operation may begin, it starts one.
 func (q *Queue) hands() {
 	switch {
 	case q.idle > 0:

@@ -21,15 +21,15 @@ type Options struct {
 	// Hold keeps committed command buffers from executing until Release.
 	Hold bool
 	// Reverse executes command buffers that nothing orders in the reverse order of
-	// their commits, as far as they are committed: what a queue may do, and the
-	// worst for who forgot an order. With Hold the outcome is the same every time.
+	// their commits, as far as they are committed. A queue may do that, and it shows
+	// every order that was forgotten. With Hold the outcome is the same every time.
 	Reverse bool
 	// Late is how long every operation takes after its work is done.
 	Late time.Duration
 	// Private keeps all memory from the host: Bytes of a buffer is nil.
 	Private bool
-	// Retain makes command buffers retain what they bind, as Metal's do unless
-	// asked for unretained references: a buffer closed too early stays.
+	// Retain makes command buffers retain what they bind, as Metal's do unless they are
+	// asked for unretained references: memory that is closed too early stays.
 	Retain bool
 	// Samples is the room for times in a command buffer, two a command; 0 means
 	// 4096, Metal's 32 KiB.

@@ -17,7 +17,7 @@ import (
 // writes the oldest that can say what a module holds.
 const Version = 3
 
-// Since these versions graphs have attributes; and what [ir.Graph.Extended] lists.
+// The first versions whose graphs have attributes, and what [ir.Graph.Extended] lists.
 const (
 	attributed = 2
 	extended   = 3

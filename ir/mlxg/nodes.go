@@ -118,9 +118,8 @@ func (r *nodeReader) at(i int) {
 	r.leave(0)
 }
 
-// shared keeps what was read, by its bytes in the section, which stand for it: a
-// graph's indices mean the same everywhere in it. Where little is repeated it gives
-// up: looking would cost more than it saves.
+// shared keeps what was read, by its bytes in the section: equal bytes mean the same everywhere
+// in a graph. Where little is repeated it gives up, as looking would cost more than it saves.
 type shared[T any] struct {
 	of    map[uint64]reading[T]
 	reads int

@@ -23,9 +23,8 @@ type OpenOptions struct {
 	// rewrite a graph. Without it, contents have the digests that they are recorded
 	// with, or Open says which do not.
 	SkipExternal bool
-	// SkipEmbedded leaves embedded blobs unlooked at: for who writes what it uses of
-	// them by [WriteFile], which compares each with its digest, and says nothing of
-	// them before.
+	// SkipEmbedded leaves the bytes of embedded blobs unchecked. It is for programs that
+	// only write them on by [WriteFile], which compares each with its digest.
 	SkipEmbedded bool
 	// Progress, if not nil, hears how much of what must be hashed is done, in [0, 1],
 	// one call at a time, in any order.
@@ -85,7 +84,7 @@ func Read(ctx context.Context, name string, data []byte, o OpenOptions) (*File, 
 
 func open(ctx context.Context, name string, data []byte, o OpenOptions, f *File) (*File, error) {
 	f.data = data
-	// What a cut file makes of the mapping is an error, not the end of the process.
+	// A file that is cut while it is mapped is an error here, and does not end the process.
 	if err := mmap.Guard(func() error { return f.read(ctx, name, data, o) }); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -165,8 +164,8 @@ func (f *File) read(ctx context.Context, path string, data []byte, o OpenOptions
 // smallEmbedded is how many bytes of contents are hashed again by every command.
 const smallEmbedded = 1 << 20
 
-// checkEmbedded compares embedded contents with their digests, which stand for them
-// from then on: in a proof, in what is written. Each state of the file once.
+// checkEmbedded compares embedded contents with their digests, because proofs and written
+// files rely on the digests from then on. Each state of the file is checked once.
 func (f *File) checkEmbedded(ctx context.Context, im *image, blobs []*ir.Blob, places []blobPlace, o OpenOptions) error {
 	h := hashing{data: im.data, cache: openDigests(o.CacheDir), progress: o.Progress, small: smallEmbedded}
 	if len(f.maps) > 0 {

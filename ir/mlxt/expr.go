@@ -50,8 +50,8 @@ func (p *parser) term(at token, negative bool, n uint64) {
 	p.terms = append(p.terms, ir.Term{Param: id, Coeff: p.signed(at, negative, n)})
 }
 
-// mergeTerms adds the coefficients of repeated params, which [ir.Linear] would
-// do without a look at overflow.
+// mergeTerms adds the coefficients of repeated params and reports overflow, which [ir.Linear]
+// would not.
 func (p *parser) mergeTerms() bool {
 	slices.SortStableFunc(p.terms, func(a, b ir.Term) int { return int(a.Param) - int(b.Param) })
 	out := p.terms[:0]

@@ -77,7 +77,7 @@ func printable(s []byte) string {
 	return b.String()
 }
 
-// lexer cuts the source into tokens. It is a value: a copy remembers a place.
+// lexer cuts the source into tokens. It is a value: a copy of it is a position to go back to.
 type lexer struct {
 	src     []byte
 	offset  int

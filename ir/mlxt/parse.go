@@ -41,8 +41,7 @@ func Parse(ctx context.Context, file string, src []byte) (m *ir.Module, err erro
 // parser reads the source by recursive descent without recursion: no construct
 // nests but groups, which need only their count.
 //
-// After the first error tok is the end of the file for ever, so that every loop
-// that stops there stops.
+// After the first error tok stays the end of the file, so that every loop ends.
 type parser struct {
 	ctx   context.Context
 	polls interrupt.Every
@@ -308,7 +307,7 @@ func (p *parser) module() {
 	}
 }
 
-// since takes a word that texts have since a version; at is where it stands.
+// since takes a word that only texts of a later version may have; at is where it stands.
 func (p *parser) since(version uint64, at token, word string) {
 	if p.version < version {
 		p.fail(at, fmt.Sprintf("'%s' is no word of version %d of the text form", word, p.version), fmt.Sprintf("begin the text with: mlxt %d", version))

@@ -17,7 +17,7 @@ import (
 // printer writes the oldest that can say what a module holds.
 const Version = 2
 
-// extendedSince is the version since which texts have what [ir.Graph.Extended] lists.
+// extendedSince is the first version that can express what [ir.Graph.Extended] lists.
 const extendedSince = 2
 
 // versionOf returns the version of the text of a module.
