@@ -53,8 +53,8 @@ func ScalarBits(t DType, e Affine, params []uint32) uint64 {
 	return uint64(e.Eval(params))
 }
 
-// WriteValues fills dst, the bytes of argument memory m, for given params. What
-// no value covers is zero the first time and stays.
+// WriteValues fills dst, the bytes of argument memory m, for given params. Bytes that no value
+// covers are left as they are.
 func (m *Memory) WriteValues(dst []byte, params []uint32) {
 	var word [8]byte
 	for i := range m.Init.Values {

@@ -20,8 +20,8 @@ const (
 	maxSize           = 1 << 47 // of a memory, and of every offset and length: keeps sums far from 64 bits
 )
 
-// Limits of our own, so that checking a hostile file takes time in proportion
-// to its size; recordings have two or three of either.
+// These limits are mlxc's own. With them, checking a hostile file takes time in proportion to
+// its size. Recordings have two or three params and constraints.
 const (
 	maxParams      = 64
 	maxConstraints = 64

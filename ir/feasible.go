@@ -9,11 +9,11 @@ import (
 // within their bounds satisfy together; nil if some values do, or if that could not
 // be decided.
 //
-// What is decided: whether fractions satisfy them, after each constraint was
-// divided by the greatest common divisor of its coefficients and its bound rounded
-// down, by the simplex method with exact arithmetic (Chvátal, Linear Programming,
-// chapters 2 and 3, with Bland's rule). Constraints that fractions satisfy and whole
-// numbers do not are accepted. The search ends after maxPivotWork.
+// Each constraint is divided by the greatest common divisor of its coefficients, and its bound
+// is rounded down. Then the simplex method with exact arithmetic (Chvátal, Linear Programming,
+// chapters 2 and 3, with Bland's rule) decides whether fractions satisfy all of them.
+// Constraints that fractions satisfy and whole numbers do not are accepted. The search ends
+// after maxPivotWork.
 func (g *Graph) contradiction() []int {
 	if len(g.Constraints) == 0 || len(g.Samples(4)) > 0 {
 		return nil

@@ -49,11 +49,11 @@ func validTerm(s string) bool {
 // validLabel: labels may be empty and long.
 func validLabel(s string) bool { return s == "" || len(s) <= 4096 && utf8.ValidString(s) }
 
-// shown is how much of a long name a message shows, in bytes.
+// shown is how many bytes of a long name a message shows.
 const shown = 120
 
-// Shorten returns a name for a message: the begin of one that is long, as the term of
-// a generated kernel is.
+// Shorten returns a name for a message. Of a long one, such as the term of a generated kernel,
+// it returns the beginning.
 func Shorten(name string) string {
 	if len(name) <= shown+len("…") {
 		return name

@@ -12,8 +12,8 @@ type Param struct {
 	// Min and Max bound the value, both inclusive. A float64 holds every u32
 	// and every f32 exactly.
 	Min, Max float64
-	// Advance is added to the value from one replay of a submission to the next, of
-	// a u32 param. Bounds and constraints hold for all of them.
+	// Advance is added to the value of a u32 param from one replay of a submission to the
+	// next. Bounds and constraints hold in all of these replays.
 	Advance int64
 }
 

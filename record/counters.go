@@ -10,7 +10,7 @@ type Counters struct {
 	Syncs            int64 // times the host waited for the device
 	Dispatches       int64
 	CommandBuffers   int64 // that were begun
-	Barriers         int64 // of both kinds
+	Barriers         int64 // all, of the caller and automatic
 	AutoBarriers     int64 // placed because of a conflict
 	ElidedBarriers   int64 // commands that conflicted with nothing, so that none was needed
 	BarrierTime      time.Duration

@@ -213,7 +213,7 @@ func (d *device) reap() {
 	d.given = keep
 }
 
-// retire gives the memory of p up.
+// retire closes the memory of p once no command buffer uses it.
 func (d *device) retire(p *rootMemory) {
 	if p.buffer != nil {
 		d.given = append(d.given, given{p.buffer, p.used, p.before})
@@ -238,7 +238,7 @@ func (d *device) close() error {
 	return errors.Join(err, d.queue.Close())
 }
 
-// samplingWarning says, once, what the times of dispatches are not.
+// samplingWarning says, once, what is wrong with the times of dispatches.
 func (d *device) samplingWarning() string {
 	if !d.profile || d.warned {
 		return ""

@@ -49,7 +49,8 @@ func (ms *memories) unused(name string) string {
 	}
 }
 
-// generation numbers an allocation: its bytes may have been another's.
+// generation returns the number of a new allocation. It tells the tensor apart from earlier
+// ones that had the same bytes.
 func (ms *memories) generation() uint32 {
 	ms.serial++
 	return ms.serial

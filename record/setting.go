@@ -32,7 +32,7 @@ func (s *settings) device(name string, d backend.Device, deferred bool) {
 }
 
 // Live executes on d, command buffer by command buffer as they are committed.
-// Nothing is kept of them, unless [Capture] or [Encoder.StartCapture] asks for it.
+// Nothing is kept of the recording, unless [Capture] or [Encoder.StartCapture] asks for it.
 func Live(d backend.Device) Setting { return func(s *settings) { s.device("Live", d, false) } }
 
 // Capture keeps the whole recording of an encoder that is live.

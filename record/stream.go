@@ -146,7 +146,7 @@ func (s *stream) put(n ir.Node) error {
 	return nil
 }
 
-// mark adds a node that orders nothing here to the list.
+// mark adds a node to the list alone: a mark that executes nothing, or what put hands on.
 func (s *stream) mark(n ir.Node) {
 	s.note(n)
 	s.g.Nodes = append(s.g.Nodes, n)

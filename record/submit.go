@@ -95,7 +95,7 @@ func (d *device) ensure(ctx context.Context, root ir.MemID) (err error) {
 	p.buffer, p.bytes = b, b.Size()
 	switch {
 	case old == nil:
-	case d.open != nil: // after the commands before, before those to come
+	case d.open != nil: // copied behind the commands that were encoded, before those to come
 		if err := d.open.Copy(backend.At(b), backend.At(old), old.Size()); err != nil {
 			return errors.Join(err, old.Close())
 		}

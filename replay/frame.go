@@ -21,17 +21,17 @@ type Frame struct {
 	// staged holds inputs, by memory, that the host cannot write on the device.
 	staged map[ir.MemID]*staging
 	last   *Run
-	// row is the most replays of a submission, replays those of the last one.
+	// row is how many replays a submission may have, replays how many the last one had.
 	row, replays int
 }
 
 // staging is the host's copy of an input.
 type staging struct {
 	data  []byte
-	dirty bool // the device has another one
+	dirty bool // it differs from what the device has
 }
 
-// Use makes the following runs those of another set of states.
+// Use has the following runs use another set of states.
 func (f *Frame) Use(st *States) error {
 	if st.instance != f.g.instance {
 		return fmt.Errorf("graph %s: the states are of another instance", ir.QuoteName(f.g.graph.Name))
@@ -132,7 +132,8 @@ func (f *Frame) clear() error {
 	return nil
 }
 
-// SetInput copies data to an input, from its first byte on; what data leaves over stays.
+// SetInput copies data to an input, from its first byte on. Bytes behind the data keep their
+// values.
 func (f *Frame) SetInput(name string, data []byte) error {
 	root, off, size, err := f.find(name, ir.Input)
 	if err != nil {
@@ -317,7 +318,7 @@ func (f *Frame) upload() error {
 	return nil
 }
 
-// Run submits and waits for the end, which ctx brings on.
+// Run submits and waits for the end; ctx aborts the run.
 func (f *Frame) Run(ctx context.Context) (Timing, error) {
 	r, err := f.Submit(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Graph is a planned graph of an instance. Its methods beside those below are those of
-// its first frame.
+// Graph is a planned graph of an instance. Besides the methods below it has those of its first
+// frame.
 type Graph struct {
 	*Frame
 	instance *Instance
@@ -155,7 +155,7 @@ func (g *Graph) checkOverlap(weights []backend.Place) error {
 	return nil
 }
 
-// listed says what there is instead of a name.
+// listed is the part of an error message that lists the names that there are.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return " (it has none)"

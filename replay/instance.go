@@ -25,8 +25,8 @@ type Options struct {
 	Progress func(graph string, done float64)
 }
 
-// Instance is a module on a device, with its memory. It, its graphs, frames and states are for
-// one goroutine at a time; a [Run] is for any.
+// Instance is a module on a device, with its memory. Only one goroutine at a time may use it,
+// its graphs, frames and states; any may use a [Run].
 type Instance struct {
 	device  backend.Device
 	queue   backend.Queue // of replays
@@ -61,8 +61,8 @@ func Open(d backend.Device, m *ir.Module, o Options) (*Instance, error) {
 	return s, nil
 }
 
-// Close waits for what runs and releases everything, in every graph. After it nothing runs
-// any more and nothing is given out.
+// Close waits for what runs and releases everything, of every graph. Afterwards all methods
+// fail.
 func (s *Instance) Close() error {
 	if s.closed {
 		return nil
@@ -107,8 +107,9 @@ func (s *Instance) settle() {
 	s.flight = nil
 }
 
-// room waits until so many more command buffers may be in flight, or ctx ends. Of more than
-// the device can have, as many wait as it can: it encodes the others as these complete.
+// room waits until so many more command buffers may be in flight, or until ctx ends. More than
+// the device can have at all wait until nothing else is in flight: the device encodes the last
+// of them as the first complete.
 func (s *Instance) room(ctx context.Context, buffers int) error {
 	most := s.device.Info().MaxUncompleted
 	for {
@@ -128,7 +129,7 @@ func (s *Instance) room(ctx context.Context, buffers int) error {
 	}
 }
 
-// errClosed is what everything says after Close.
+// errClosed is the error of every method after Close, nil before.
 func (s *Instance) errClosed() error {
 	if !s.closed {
 		return nil
@@ -167,8 +168,8 @@ func (s *Instance) Graph(ctx context.Context, name string) (*Graph, error) {
 	return p, nil
 }
 
-// Remarks say what was done otherwise than one might think: weights that were copied, passes
-// that the device wants and did not get.
+// Remarks list what was done otherwise than a caller may expect: weights that were copied, and
+// passes that the device wants and that were not run.
 func (s *Instance) Remarks() []string { return slices.Clone(s.remarks) }
 
 func (s *Instance) remark(format string, args ...any) {
@@ -219,8 +220,8 @@ func (s *Instance) plan(ctx context.Context, g *ir.Graph) (_ *Graph, err error) 
 }
 
 // sound refuses a dispatch of a builtin or generated kernel that its declaration does
-// not describe, for no executor may run what nobody knows the effects of; and a
-// graph whose result depends on an order that nothing gives, or on undefined bytes.
+// not describe, because its effects would be unknown. It also refuses a graph whose result
+// depends on undefined bytes, or on an order of commands that nothing guarantees.
 func sound(ctx context.Context, g *ir.Graph) error {
 	found, err := meaning.Of(ctx, g)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// sealPass ends a list whose last mark is a barrier in an ordered commit: where two replays
-// do not share an encoder, a barrier of one does not reach the other.
+// sealPass replaces a barrier at the end of the list by an ordered commit. Where two replays do
+// not share an encoder, the barrier would order nothing of the next replay.
 var sealPass = passes.New(passes.Pass{Name: "seal", Summary: "end the list in an ordered commit, in place of a barrier", KeepsList: true, KeepsCommands: true},
 	func(_ context.Context, s *passes.State, _ struct{}) error {
 		if i := lastBarrier(s.Graph); i >= 0 {
@@ -73,7 +73,7 @@ func (s *Instance) lower(ctx context.Context, g *ir.Graph) (*ir.Graph, error) {
 		out = g
 	}
 	if info.Apart && lastBarrier(out) >= 0 {
-		// More order than the graph asks for needs no proof.
+		// The host's wait orders more than the graph asks for, so it needs no proof.
 		hosted := *out
 		hosted.NextHost, out = true, &hosted
 	}

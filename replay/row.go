@@ -46,7 +46,7 @@ func (f *Frame) SubmitRow(ctx context.Context, n int, ended func(i int)) (*Run, 
 	return r, err
 }
 
-// RunRow submits n replays in a row and waits for their end, which ctx brings on.
+// RunRow submits n replays in a row and waits for their end; ctx aborts them.
 func (f *Frame) RunRow(ctx context.Context, n int) (Timing, error) {
 	r, err := f.SubmitRow(ctx, n, nil)
 	if err != nil {
@@ -56,8 +56,8 @@ func (f *Frame) RunRow(ctx context.Context, n int) (Timing, error) {
 }
 
 // CheckRow is Check for n replays in a row: params keep their bounds, and the
-// constraints hold, in each of them. Both change by equal steps, so that the first and the
-// last replay tell.
+// constraints hold, in each of them. Both change by equal steps from replay to replay, so it is
+// enough to look at the first and the last.
 func (f *Frame) CheckRow(n int) error {
 	if err := f.Check(); err != nil || n < 2 {
 		return err
@@ -86,8 +86,8 @@ func (f *Frame) CheckRow(n int) error {
 	return nil
 }
 
-// OutputOf returns a copy of an output as replay i of the last submission left it,
-// counted from 0: of any, if the output is kept of every replay, else of the last one only.
+// OutputOf returns a copy of an output as replay i of the last submission, counted from 0, left
+// it. i may be any replay if the output is kept of every one, and only the last if it is not.
 func (f *Frame) OutputOf(name string, i int) ([]byte, error) {
 	root, off, size, err := f.find(name, ir.Output)
 	if err != nil {

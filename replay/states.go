@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// States are a set of the states of a module: what survives from replay to replay.
+// States are one set of the states of a module, the memory that survives from replay to replay.
 type States struct {
 	instance *Instance
 	buffers  map[string]backend.Buffer // by name
@@ -85,8 +85,8 @@ func (st *States) bind(ctx context.Context, g *Graph) (_ backend.States, err err
 	return st.bound[g], nil
 }
 
-// Reset gives every state its first contents again. It waits for what runs on them. If
-// the device has failed, Reset also begins anew with it.
+// Reset waits for what runs on the states and gives each its first contents again. After a
+// failure of the device it also replaces the queue that has failed.
 func (st *States) Reset(ctx context.Context) (err error) {
 	s := st.instance
 	if s.closed || st.closed {
@@ -125,7 +125,8 @@ func (st *States) settle() {
 	}
 }
 
-// undefined says why the states are, or nil.
+// undefined returns, as an error, why the contents of the states are undefined; nil if they are
+// not.
 func (st *States) undefined() error {
 	st.instance.mu.Lock()
 	defer st.instance.mu.Unlock()
@@ -161,8 +162,8 @@ func (st *States) Get(name string) ([]byte, error) {
 	return out, st.instance.get(backend.At(b), out)
 }
 
-// Set gives a state other contents, from its first byte on; what data leaves over stays.
-// It waits for the runs that were submitted on the set.
+// Set gives a state other contents, from its first byte on. Bytes behind the data keep their
+// values. It waits for the runs that were submitted on the set.
 func (st *States) Set(name string, data []byte) error {
 	b, size, err := st.find(name)
 	if err == nil {

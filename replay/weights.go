@@ -109,8 +109,8 @@ func (w *weights) copy(ctx context.Context, m *ir.Memory, align int64) (backend.
 	return backend.At(b), nil
 }
 
-// elements returns, for each root memory, the greatest size of an element that a kernel reads
-// there: its address must be a multiple.
+// elements returns, for each root memory, the size of the greatest element that a kernel reads
+// there. The address of the memory must be a multiple of it.
 func elements(g *ir.Graph) []int64 {
 	need := make([]int64, len(g.Memories))
 	for _, n := range g.Nodes {
@@ -130,7 +130,8 @@ func elements(g *ir.Graph) []int64 {
 	return need
 }
 
-// farApart is from how many bytes on that no weight needs a window does not reach over them.
+// farApart is the least number of unused bytes between two weights over which no window
+// reaches.
 const farApart = 1 << 20
 
 // window is the part of a file's mapping that one buffer is made over.
@@ -221,7 +222,8 @@ func (at *window) takes(next *window, t *tensor, info *backend.Info) bool {
 		(info.MaxOffset <= 0 || t.in(at.file)-at.lo <= info.MaxOffset)
 }
 
-// extended returns a mapping up to a byte behind the file, in its last page.
+// extended returns the mapping of a file up to byte end, which may lie behind the end of the
+// file but in its last page.
 func extended(file []byte, end int64) []byte {
 	if end <= int64(len(file)) {
 		return file

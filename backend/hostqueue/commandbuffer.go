@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// commandBuffer is one that is open, or was.
+// commandBuffer is a command buffer of the queue until it is committed or discarded.
 type commandBuffer struct {
 	q       *Queue
 	label   string

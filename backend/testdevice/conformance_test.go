@@ -18,9 +18,10 @@ type owned struct {
 
 func (d owned) Close() error { return d.inner.Close() }
 
-// The suite passes on a device as unlike the CPU as can be: no byte of its memory is the
-// host's, whatever is done ends late, buffers are small, the host's memory is mapped in pages
-// or not at all, and the graphs are rewritten for it.
+// The suite passes on devices that are as unlike the CPU as can be: with memory that the host
+// does not see, with operations that end late, with small buffers, with memory of the host mapped
+// in pages or not at all, with an encoder for each replay, and with graphs that are rewritten for
+// them, also as edges.
 func TestConformance(t *testing.T) {
 	for name, o := range map[string]testdevice.Options{
 		"discrete": {Private: true, Late: 100 * time.Microsecond, Info: func(i *backend.Info) {

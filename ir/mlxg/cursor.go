@@ -11,8 +11,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// cursor reads the msgpack values of one section. The library writes them; they are
-// read here, because its bounds do not hold:
+// cursor reads the msgpack values of one section. A library writes them, but its reader does
+// not guarantee what is guaranteed here:
 //
 //   - no length is believed before it was compared with the bytes that remain;
 //   - no value is read that the section cuts off;
@@ -185,10 +185,10 @@ func (c *cursor) length(code, fixed byte, width int) int {
 	return int(binary.BigEndian.Uint32(b))
 }
 
-// skip returns the offset behind the value that begins at pos, without looking
-// into it, if the section holds it whole and it is made of integers, floats, bools,
-// nil, strings, byte arrays and arrays of these. So commands that are equal byte by
-// byte are found without being read, and sections are read in several places at once.
+// skip returns the offset behind the value that begins at pos, without reading it, if the
+// section holds all of it and it is made of integers, floats, bools, nil, strings, byte arrays
+// and arrays of these. With it, commands that are equal byte by byte are found before they are
+// read, and several goroutines read one section.
 func (c *cursor) skip(pos int) (end int, ok bool) {
 	for left := 1; left > 0; left-- {
 		if pos >= len(c.data) {

@@ -30,9 +30,9 @@ import (
 //
 // The second line has the size in bytes, the times of the last write and of the last
 // change of anything about the file in nanoseconds, its device and inode: where any
-// differs it is another state, of which nothing is known. A range has its offset and length in bytes, the last line the CRC-32C
-// of all before it. What does not parse counts as absent; what cannot be
-// written is recomputed next time. The zero value remembers nothing.
+// differs it is another state, of which nothing is known. A range has its offset and length in
+// bytes. The last line has the CRC-32C of everything before it. A file that does not parse counts
+// as absent, and digests that cannot be written are computed again next time. The zero value remembers nothing.
 type digests struct{ dir string }
 
 // fileState is a file as it was at one time.
@@ -141,7 +141,7 @@ func (d digests) save(s fileState, known map[fileRange]ir.Digest) {
 		return
 	}
 	d.forget()
-	// A cache: an error here only costs time later.
+	// This is a cache: an error here only costs time later.
 	_ = atomicfile.Replace(d.file(s.path), func(f *os.File) error {
 		_, err := f.WriteString(b.String())
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// encoder writes sections as msgpack. Errors of the writer below stay there
-// (it is buffered); the encoder keeps its own.
+// encoder writes sections as msgpack. Errors of the buffered writer that it writes to are
+// reported by that; the encoder keeps errors of its own.
 type encoder struct {
 	mp      *msgpack.Encoder
 	strs    map[string]int

@@ -124,15 +124,15 @@ func (x *externals) path(name string) string {
 	return filepath.Join(x.dir, filepath.FromSlash(name))
 }
 
-// digests returns the digest of each user's bytes, as far as they were looked at: the
-// zero digest stands for one behind the first that differs.
+// digests returns the digest of each user's bytes. Those behind the first one that differs may
+// not have been computed, and are zero.
 func (x *externals) digests(ctx context.Context, path string, m *mmap.Map, blobs []*ir.Blob, users []int) ([]ir.Digest, error) {
 	wanted := make([]rangeOf, len(users))
 	for k, i := range users {
 		b := blobs[i]
 		wanted[k] = rangeOf{fileRange{b.Offset, b.Length}, b.Digest}
 	}
-	// In a container that was written anew contents may have moved, all of them.
+	// In a container that was written anew, all contents may have moved.
 	h := hashing{path: path, info: m.Info(), data: m.Bytes(), verify: x.verify, cache: x.cache, progress: x.progress, goOn: IsContainer(m.Bytes())}
 	found, err := h.digests(ctx, wanted)
 	if err != nil {

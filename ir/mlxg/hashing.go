@@ -22,7 +22,7 @@ type hashing struct {
 	verify   bool // compute every digest, remembered or not
 	cache    digests
 	progress func(done float64)
-	// goOn: a range that differs is not the end of it.
+	// goOn says that ranges behind one that differs are hashed too.
 	goOn bool
 	// small is how many bytes are hashed again rather than remembered.
 	small int64
@@ -35,13 +35,13 @@ type rangeOf struct {
 }
 
 // maxRehash bounds how often a file is hashed over: ranges may overlap, and a small
-// file of a hundred thousand ranges asks for more than anybody waits for. What
-// recorders write overlaps hardly ever.
+// file of a hundred thousand ranges that overlap would take hours. Ranges in recorded files
+// hardly ever overlap.
 const maxRehash = 8
 
 // digests returns the digests of ranges, those of wanted in order. It ends at the
 // first that differs from what is recorded, unless h.goOn; ranges behind it may be
-// missing from the result. A wrong cache never makes a right file wrong.
+// missing from the result. A cache with wrong entries never makes a right file count as wrong.
 func (h *hashing) digests(ctx context.Context, wanted []rangeOf) (map[fileRange]ir.Digest, error) {
 	var key fileState
 	var known map[fileRange]ir.Digest
