@@ -100,13 +100,17 @@ const (
 	AnyChange     Changes = iota
 	ListChange            // commands were moved or dropped, marks were set
 	EffectsChange         // dispatches got other effects
+	NoChange              // it is as it was
 )
 
 // Recheck is CheckContext of a graph that has passed it, and of which nothing but what c says
 // was changed since: the rest is not looked at again.
 func (g *Graph) Recheck(ctx context.Context, c Changes) (err error) {
-	if c == AnyChange {
+	switch c {
+	case AnyChange:
 		return g.CheckContext(ctx)
+	case NoChange:
+		return nil
 	}
 	defer interrupt.Catch(&err)
 	k := &checker{ctx: ctx, list: c == ListChange}

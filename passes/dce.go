@@ -17,7 +17,7 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	f := s.dataflow(ctx)
 	if i := f.Pillar(); i >= 0 {
-		s.changed = ir.ListChange
+		s.changed = ir.NoChange
 		s.keep(f)
 		s.Not(f.Commands[i], "nothing is dropped: %s, so it may read everything", f.Why(i))
 		return nil
@@ -28,7 +28,8 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 			live = append(live, int32(i))
 		}
 	}
-	if len(live) < len(f.Commands) {
+	dropped := len(live) < len(f.Commands)
+	if dropped {
 		out, i := g.Nodes[:0], 0
 		for _, n := range g.Nodes {
 			if c, ok := n.(ir.Command); ok {
@@ -44,11 +45,13 @@ func dce(ctx context.Context, s *State, _ struct{}) error {
 		g.Nodes = out
 		f.Reorder(live)
 	}
-	to := dropScratch(g, s)
-	if to == nil {
-		s.changed = ir.ListChange
-	} else {
+	switch to := dropScratch(g, s); {
+	case to != nil:
 		f.Renumber(to)
+	case dropped:
+		s.changed = ir.ListChange
+	default:
+		s.changed = ir.NoChange
 	}
 	s.keep(f)
 	return nil

@@ -39,7 +39,7 @@ func fuse(ctx context.Context, s *State, o fuseOptions) error {
 		fused = fused || m.Done
 	}
 	if !fused {
-		s.changed = ir.ListChange
+		s.changed = ir.NoChange
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -203,7 +204,7 @@ func (p Pipeline) Allowed(o Options) ([]string, error) {
 
 // Run runs the pipeline on g, in place, and reports one entry a pass. The
 // graph is checked before the first pass and after each (after one that says that it
-// changed nothing but the list, or effects, these alone; all of it after the last):
+// changed nothing, or nothing but the list or effects, only what it did; all of it after the last):
 // a pass that breaks it is a bug of ours, and the error names the pass. Once ctx is
 // done the error is its cause. After an error g is of no use.
 func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report, err error) {
@@ -222,8 +223,10 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 		r := &Report{Pass: s.String(), Before: stats}
 		x := &State{Graph: g, report: r, given: found}
 		start := time.Now()
+		converted := false
 		if by := g.Ordering; by == ir.Serial && !s.Pass.KeepsList || by == ir.ByEdges && !s.Pass.KeepsCommands {
 			explicit(ctx, x)
+			converted = true
 		}
 		if err := o.run(ctx, i, s, x); err != nil {
 			var over *OverBudget
@@ -233,13 +236,18 @@ func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report
 			return out, fmt.Errorf("pass %s: graph %s: %w", s, ir.QuoteName(g.Name), err)
 		}
 		r.Time = time.Since(start)
-		if i == len(p)-1 {
+		switch {
+		case i == len(p)-1 || !invariants.Caches:
 			x.changed = ir.AnyChange
+		case converted && x.changed == ir.NoChange:
+			x.changed = ir.ListChange
 		}
 		if err := g.Recheck(ctx, x.changed); err != nil {
 			return out, fmt.Errorf("pass %s broke graph %s (a bug of mlxc; please report it): %w", s, ir.QuoteName(g.Name), err)
 		}
-		stats = g.Stats()
+		if x.changed != ir.NoChange {
+			stats = g.Stats()
+		}
 		r.After = stats
 		found = x.kept
 		out = append(out, r)

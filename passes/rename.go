@@ -45,14 +45,14 @@ func rename(ctx context.Context, state *State, o renameOptions) error {
 	extra := o.budget.of(scratch)
 	f := state.dataflow(ctx)
 	if i := f.Pillar(); i >= 0 {
-		state.changed = ir.ListChange
+		state.changed = ir.NoChange
 		state.Not(f.Commands[i], "nothing is renamed: %s, so it may touch every byte of scratch", f.Why(i))
 		return nil
 	}
 	_, floor := f.Levels()
 	table := state.hazards(ctx)
 	if _, depth := table.Levels(); depth == int(floor) {
-		state.changed = ir.ListChange
+		state.changed = ir.NoChange
 		state.keep(f)
 		state.keepTable(table)
 		state.NotAbout("scratch", "nothing to gain: no false dependence makes a chain longer than values do (%d commands)", floor)
@@ -84,7 +84,7 @@ func rename(ctx context.Context, state *State, o renameOptions) error {
 			state.About("scratch", "%d barriers added: values now lie where others were, and no barrier stood between", added)
 		}
 	} else {
-		state.changed = ir.ListChange
+		state.changed = ir.NoChange
 	}
 	n.explain(best, state)
 	return nil
