@@ -32,7 +32,6 @@ type shape struct {
 	form *decl.Form     // nil: it is of one command only
 	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
 	reads, writes []int
-	decl          uint16
 	work          cost.Work
 	// spans: absolute without a form, else from where the view begins, if they end at
 	// a constant from there; 1 to 0 if not.
@@ -243,13 +242,7 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 		return s
 	}
 	s.moved = make([]moved, len(s.spans))
-	id, ok := f.decls[in.Decl]
-	if !ok {
-		id = uint16(len(f.decls))
-		f.decls[in.Decl] = id
-		f.pairs = append(f.pairs, nil)
-	}
-	s.decl, s.work, s.usable = id, f.model.Instance(in, e, f.model.Operations(in)), true
+	s.work, s.usable = f.model.Instance(in, e, f.model.Operations(in)), true
 	return s
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
@@ -26,15 +25,7 @@ const (
 // elementwiseOnly reports whether a generated kernel may compute command i.
 func (r *round) elementwiseOnly(i int32) bool {
 	c := r.cmds[i]
-	if c.shape == nil {
-		return false
-	}
-	ok, known := r.simple[c.in.Decl]
-	if !invariants.Caches || !known {
-		ok = isel.Elementwise(c.in.Decl)
-		r.simple[c.in.Decl] = ok
-	}
-	return ok
+	return c.shape != nil && r.m.Elementwise(c.in.Decl)
 }
 
 // greedy tries command i with its producers, theirs, and so on.

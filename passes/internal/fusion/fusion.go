@@ -53,8 +53,8 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	if o.MaxThreads == 0 {
 		o.MaxThreads = 1024
 	}
-	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, outlooks: map[string]isel.Outlook{}, model: o.Model.OrDefault().AtMost(g),
-		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}, decls: map[*decl.Decl]uint16{}, simple: map[*decl.Decl]bool{}}
+	f := &fuser{ctx: ctx, g: g, o: o, m: isel.NewMatcher(o.Library), kinds: map[kind]uint16{}, model: o.Model.OrDefault().AtMost(g),
+		kernels: map[*isel.Match]ir.KernelID{}, verdicts: map[string]*verdict{}, forms: map[*decl.Form]*shape{}}
 	f.m.Unrounded = o.Unrounded
 	f.mems = memories(g)
 	if o.Library == isel.Builtin() {
@@ -87,7 +87,6 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		// loses its product to a sum stays a dispatch.
 		f.m = isel.NewMatcher(o.Library)
 		f.m.Declared, f.m.Generate, f.m.Unrounded = f.declared, true, o.Unrounded
-		clear(f.outlooks)
 		clear(f.verdicts)
 		first = true
 	}
@@ -125,7 +124,6 @@ func (f *fuser) forget() {
 	clear(f.kernels)
 	clear(f.groups[:cap(f.groups)])
 	clear(f.sorted[:cap(f.sorted)])
-	f.m.Forget()
 }
 
 // elementwise reports whether there are two commands that a generated kernel may
@@ -188,14 +186,10 @@ type fuser struct {
 	declared *msl.Cache     // of the builtin library; nil for another
 	carried  []*command     // by index of the command, from the round before
 	kinds    map[kind]uint16
-	outlooks map[string]isel.Outlook // by sketch
-	verdicts map[string]*verdict     // by sketch, forms and layout
+	verdicts map[string]*verdict // by sketch, forms and layout
 	forms    map[*decl.Form]*shape
-	decls    map[*decl.Decl]uint16
-	simple   map[*decl.Decl]bool // see elementwiseOnly
-	left     int                 // sets that grow may still try
+	left     int // sets that grow may still try
 	named    kernelNames
-	pairs    [][]uint8 // see pairing
 	model    *cost.Estimator
 	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
 	missed   []miss
@@ -243,7 +237,7 @@ func take[T any](s *[]T, n int) []T {
 	return out
 }
 
-// kind is what the outlook of a group depends on in one member.
+// kind is what the operators of a group depend on in one member (isel.Outlook).
 type kind struct {
 	d    *decl.Decl
 	ones uint32 // arguments that are weights of ones

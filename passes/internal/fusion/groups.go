@@ -11,7 +11,6 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
@@ -76,36 +75,6 @@ func (r *round) grow(members [maxMembers]int32, n, lo, hi int) {
 	}
 }
 
-// What a pairing of two kernels may become.
-const (
-	pairKnown uint8 = 1 << iota
-	pairTogether
-	pairApart
-)
-
-// pairing says what commands of two kernels may become, with a third one of the
-// second's kind perhaps: a kernel, if they share a value, or in any case.
-func (r *round) pairing(c, d *command) uint8 {
-	row := r.pairs[c.decl]
-	if int(d.decl) >= len(row) {
-		row = append(row, make([]uint8, len(r.pairs)-len(row))...)
-		r.pairs[c.decl] = row
-	}
-	p := row[d.decl]
-	if !invariants.Caches || p == 0 {
-		p = pairKnown
-		x, y := c.in.Decl, d.in.Decl
-		if r.m.Combines(true, x, y) || r.m.Combines(true, x, y, y) {
-			p |= pairTogether
-		}
-		if r.m.Combines(false, x, y) || r.m.Combines(false, x, y, y) {
-			p |= pairApart
-		}
-		row[d.decl] = p
-	}
-	return p
-}
-
 // horizontal tries pairs and triples of commands that stand near one another:
 // those that read one value, else those whose common kernel reads none.
 func (r *round) horizontal() {
@@ -119,23 +88,12 @@ func (r *round) horizontal() {
 		freshAt[i] = int32(fresh)
 	}
 	r.horizontally.of = take(&r.room.horizontally, n)
-	alone := map[*decl.Decl]bool{}
-	var last *decl.Decl
-	joins := false
 	var sharing, others []int32
 	for i, c := range r.cmds {
 		if c.shape == nil || int(freshAt[i]) > i+maxWindow {
 			continue
 		}
-		if c.in.Decl != last {
-			last = c.in.Decl
-			var known bool
-			if joins, known = alone[last]; !invariants.Caches || !known {
-				joins = r.m.Combines(true, last)
-				alone[last] = joins
-			}
-		}
-		if !joins || r.again(&r.horizontally, int32(i)) {
+		if !r.m.Combines(true, c.in.Decl) || r.again(&r.horizontally, int32(i)) {
 			continue
 		}
 		r.record(&r.horizontally, int32(i))
@@ -146,11 +104,13 @@ func (r *round) horizontal() {
 				continue
 			}
 			// A third one of j's kind may be what makes a kernel.
-			switch p := r.pairing(c, d); {
-			case p&pairTogether == 0:
+			x, y := c.in.Decl, d.in.Decl
+			switch {
 			case r.shares(i, j):
-				sharing = append(sharing, int32(j))
-			case p&pairApart != 0:
+				if r.m.Combines(true, x, y) || r.m.Combines(true, x, y, y) {
+					sharing = append(sharing, int32(j))
+				}
+			case r.m.Combines(false, x, y) || r.m.Combines(false, x, y, y):
 				others = append(others, int32(j))
 			}
 		}
@@ -312,9 +272,6 @@ func (r *round) describe(members []int32) *isel.Group {
 	return gr
 }
 
-// maxOutlooks bounds what is remembered of groups that look like nothing, too.
-const maxOutlooks = 1 << 16
-
 // try asks the library for the group and keeps it as a candidate if it gains. It
 // reports whether a larger group with the same last command may be a kernel's.
 func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
@@ -325,14 +282,7 @@ func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	if r.key, ok = r.sketch(r.key[:0], members); !ok {
 		return true // with the command in between it may be one
 	}
-	look, ok := r.outlooks[string(r.key)]
-	if !invariants.Caches || !ok {
-		look = r.m.Outlook(r.describe(members))
-		if len(r.outlooks) >= maxOutlooks {
-			clear(r.outlooks)
-		}
-		r.outlooks[string(r.key)] = look
-	}
+	look := r.m.Outlook(r.describe(members))
 	if !look.Match && !look.Last || !r.first && !slices.ContainsFunc(members, func(i int32) bool { return r.cmds[i].fresh }) {
 		return look.Grow
 	}
