@@ -70,10 +70,11 @@
 // # Errors
 //
 // What a device cannot do, a kernel that it lacks, an argument that is not bound, a place that
-// is too short or at an address that a kernel cannot read from, is an error of Compile, NewFrame, NewStates
-// or Encode, which names the command or memory; nothing has run then. Limits of [Info] are
-// checked by replay before that, and its passes ([Info.Lower]) are run; a device checks what its callers could get
-// wrong at little cost: buffers and executables of other devices, places without room.
+// is too short or at an address that a kernel cannot read from, is an error of Compile,
+// NewFrame, NewStates or Encode, which names the command or memory; nothing has run then.
+// Before that, replay has checked the limits of [Info] and run its passes ([Info.Lower]). A
+// device checks what costs little and its callers could get wrong: buffers and executables of
+// other devices, places without room.
 //
 // A device may limit the command buffers that are begun and not completed
 // ([Info.MaxUncompleted]). Replay knows how many a submission has, and keeps it back until
@@ -94,15 +95,17 @@
 // [BufferSpec.Storage] is a wish: memory that is asked for as shared has Bytes if the device
 // can give it any that the host sees. Where Bytes is nil, everything goes through
 // [Queue.Upload] and [Queue.Download]. Nothing is closed that is in flight; a device need not
-// check. [Buffer.ReadAt] is how another device reads: at once, by a way of its own, ordered by nothing.
+// check. Another device reads by [Buffer.ReadAt], at once and ordered by no queue.
 //
 // # Writing a backend
 //
 //   - [Completion] is a Pending; make one for each operation, Begin it and End it.
 //   - [NewFrameMemory] allocates what a frame needs; [FrameMemory] is most of a Frame.
-//   - backend/hostqueue is a Queue for devices whose work is done by goroutines. A device with hardware queues writes its own: its order is that of submission, [Queue.Await] of a Pending
-//     of its own may be an event of the hardware, of any other it waits for Done.
+//   - backend/hostqueue is a Queue for devices whose work is done by goroutines. A device with
+//     hardware queues writes its own: its order is that of submission. [Queue.Await] of a
+//     Pending of its own may be an event of the hardware; of any other it waits for Done.
 //   - [Times] are on the host's clock: a device with another one converts.
-//   - conformance.Run shows what is missing. backend/testdevice passes it on another device, with
-//     memory that the host does not see and work that ends late: read it for what a driver needs to keep track of.
+//   - conformance.Run shows what is missing. backend/testdevice passes it, with memory that the
+//     host does not see and work that ends late: read it for what a driver needs to keep
+//     track of.
 package backend

@@ -54,18 +54,22 @@ func ScalarBits(t DType, e Affine, params []uint32) uint64 {
 }
 
 // WriteValues fills dst, the bytes of argument memory m, for given params. Bytes that no value
-// covers are left as they are.
+// covers become zero.
 func (m *Memory) WriteValues(dst []byte, params []uint32) {
 	var word [8]byte
+	at := int64(0) // the end of the value before
 	for i := range m.Init.Values {
 		v := &m.Init.Values[i]
+		clear(dst[at:v.Off])
+		at = v.Off + v.Size()
 		if v.Bytes != nil {
 			copy(dst[v.Off:], v.Bytes)
 			continue
 		}
 		binary.LittleEndian.PutUint64(word[:], ScalarBits(v.Type, v.Expr, params))
-		copy(dst[v.Off:v.Off+v.Type.Size()], word[:])
+		copy(dst[v.Off:at], word[:])
 	}
+	clear(dst[at:])
 }
 
 // ArgumentAt returns what a view of argument memory holds, as the inline binding

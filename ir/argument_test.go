@@ -32,6 +32,9 @@ func TestArgumentAtIsWhatIsWritten(t *testing.T) {
 			last := m.Init.Values[len(m.Init.Values)-1]
 			end := last.Off + last.Size()
 			data := make([]byte, end)
+			for k := range data {
+				data[k] = 0xee // what was there before does not matter
+			}
 			m.WriteValues(data, params)
 			at := func(lo, n int64) (ir.Binding, bool) { return g.ArgumentAt(ir.ViewOf(ir.MemID(i), lo, n)) }
 			bytesOf := func(b ir.Binding) []byte {
