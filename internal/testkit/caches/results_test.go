@@ -32,6 +32,7 @@ var pipelines = []string{
 const (
 	randomPipelines = 400
 	randomGraphs    = 50
+	randomLayers    = 100
 	changesOfEach   = 3 // of each kind of change, of each random graph
 )
 
@@ -68,6 +69,27 @@ func results(t *testing.T) []byte {
 		p, err := r.Pipeline()
 		require.NoError(t, err)
 		optimized(fmt.Sprint("random ", i), g, p)
+	}
+	// Where nearly everything repeats, a cache is asked most, and one command is unlike.
+	layer := benchgraphs.Chained(recorded.Graph(t, "llama_layer_decode"))
+	layers := benchgraphs.Layers(layer, layer.Stats().Dispatches, 3)
+	for i := range randomLayers {
+		g := layers.Clone()
+		for range 1 + rng.IntN(3) {
+			if d, ok := g.Nodes[rng.IntN(len(g.Nodes))].(*ir.Dispatch); ok {
+				b := &d.Bindings[rng.IntN(len(d.Bindings))]
+				if b.Kind == ir.BindView {
+					b.View.Off = b.View.Off.AddConst(64 * int64(rng.IntN(9)-4))
+				}
+			}
+		}
+		if g.Check() == nil {
+			optimized(fmt.Sprint("layers with changes ", i), g, ps[i%len(ps)])
+		}
+		m := oracle.Mutations[i%len(oracle.Mutations)]
+		if after, ok := m.Apply(rng, layers); ok {
+			out = append(out, section{fmt.Sprintf("change %d of layers, %s", i, m.Name), text(prove.Check(context.Background(), layers, after, prove.Options{}))})
+		}
 	}
 	for i := range randomGraphs {
 		g, err := oracle.Generate(rng, oracle.Options{}, func(g *ir.Graph) error {
