@@ -332,7 +332,7 @@ func (p *proof) checkPinned(i int32) {
 				if found == unsure {
 					v = CannotTell
 				}
-				p.add(v, Interface, p.before(i), []ir.ID{o.id}, "%s binds %s, which its effects leave out; it was %s, and nobody knows what the kernel makes of it",
+				p.add(v, Interface, p.before(i), []ir.ID{o.id}, "%s binds %s, which its effects leave out; it was %s, and what the kernel does with that address is unknown",
 					p.a.g.Describe(e), p.a.g.FormatRegion(c.View.Contiguous()), p.b.g.FormatRegion(b.View.Contiguous()))
 			}
 		}

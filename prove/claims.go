@@ -21,7 +21,7 @@ func (p *proof) checkClaims() {
 		case foreign:
 			// Only the recording knows what this kernel touches, so A must store
 			// exactly that.
-			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: nobody but the recording knows its effects, and other ones are stored", p.a.g.Describe(d))
+			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: its kernel has no declaration, and the effects that it stores are not those of the recording", p.a.g.Describe(d))
 		case o.inst == nil && d.Effects.Known() && !p.saidSo(int32(i), d):
 			p.add(Refused, Interface, p.before(int32(i)), []ir.ID{d.ID}, "%s: its declaration does not describe it, and complete effects are stored that the recording does not give", p.a.g.Describe(d))
 		case o.inst == nil || !d.Effects.Known():

@@ -37,6 +37,7 @@
 // values.go, segments.go and trace.go (2, 3), order.go, edges.go and pillars.go (4),
 // fusion.go, compose.go, terms.go and rewrites.go (5), aliasing.go (6). match.go and
 // search.go guess the image of each command, command.go and bindings.go compare two
-// commands, region.go compares ranges of bytes (shapes.go: each pair once), and model.go
-// resolves what the commands of a graph touch.
+// commands, region.go compares ranges of bytes (shapes.go: each pair once), model.go
+// resolves what the commands of a graph touch, and sources.go decides whose declarations
+// may be believed.
 package prove

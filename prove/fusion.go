@@ -22,7 +22,7 @@ func (p *proof) checkFusion(i int32) {
 		p.add(v, Fusion, p.before(i), []ir.ID{o.id}, "%s for %s: %s", p.a.g.Describe(o.node), listed(p.before(i)), fmt.Sprintf(format, args...))
 	}
 	if n := len(p.sets.of(i)); n > maxSet {
-		fail(CannotTell, "it stands for %d commands, more than %d are not compared", n, maxSet)
+		fail(CannotTell, "it stands for %d commands, and at most %d are compared", n, maxSet)
 		return
 	}
 	if p.termless(i) {

@@ -8,10 +8,11 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// sourcesOf judges the kernels of both graphs whose declarations this toolchain has not
-// tested, because a program has registered their source ([msl.Register]): such a source
-// must be given to the proof, which then assumes that it says what its kernels do. It
-// returns the assumptions.
+// sourcesOf looks for kernels of either graph whose source a program has registered
+// ([msl.Register]), so that nobody has tested its declarations here. Such a source must
+// be among those given to the proof, which then assumes that it says what its kernels
+// do. sourcesOf returns these assumptions, and adds a finding to r for a kernel of any
+// other registered source.
 func sourcesOf(before, after *ir.Graph, given []string, r *Result) (assumed []string) {
 	functions := map[string][]string{} // by source
 	for _, g := range []*ir.Graph{before, after} {

@@ -127,7 +127,7 @@ func TestUnmarshalErrors(t *testing.T) {
 	}
 }
 
-// TestUnmarshalIsBounded: a list longer than allowed stops being read there.
+// TestUnmarshalIsBounded checks that a list that is too long is not read to its end.
 func TestUnmarshalIsBounded(t *testing.T) {
 	in := []byte(`{"tokens":[` + strings.Repeat(`"",`, 20_000_000) + `""]}`)
 	var before, after runtime.MemStats

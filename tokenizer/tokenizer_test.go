@@ -66,7 +66,7 @@ func (s sentence) input(t testing.TB) string {
 	return string(b)
 }
 
-// check compares one sentence in all directions.
+// check compares one sentence with the oracle in all directions.
 func (s sentence) check(t testing.TB, tok *tokenizer.Tokenizer) {
 	in := s.input(t)
 	assert.Equal(t, s.IDs, tok.Encode(in, false), "%q without specials", in)
@@ -142,8 +142,9 @@ func crc(ids []int32) string {
 	return hex.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(b)))
 }
 
-// TestLongRunsAsLlamaCpp: runs of up to a million characters, which are one word
-// (a, spaces) or very many. Quadratic work would take hours; the bound leaves room for a busy machine.
+// TestLongRunsAsLlamaCpp checks runs of up to a million characters, which are one word
+// (a, spaces) or very many. Quadratic work would take hours; the bound leaves room for
+// a busy machine.
 func TestLongRunsAsLlamaCpp(t *testing.T) {
 	tok, _ := smollm2(t)
 	for _, r := range theOracle(t).Runs {
@@ -158,8 +159,8 @@ func TestLongRunsAsLlamaCpp(t *testing.T) {
 	}
 }
 
-// TestLinearInManyRegions: inputs whose cost could be quadratic elsewhere than
-// in the merging: many specials, many words, white space before each of them.
+// TestLinearInManyRegions checks inputs whose cost could be quadratic outside of
+// merging: many special tokens, many words, white space before each of them.
 func TestLinearInManyRegions(t *testing.T) {
 	tok, _ := smollm2(t)
 	for _, unit := range []string{"<|im_end|>", "<|im_", " \n\t  x", "1 ", "'s", "\u00a0\u3000!", "\xff", "<jupyter_text>a<file_sep>"} {
@@ -172,8 +173,8 @@ func TestLinearInManyRegions(t *testing.T) {
 	}
 }
 
-// probes puts a code point into the surroundings that testdata/gen/tokenizer.py
-// uses.
+// probes returns texts with a code point in the surroundings that
+// testdata/gen/tokenizer.py uses.
 func probes(r rune) string {
 	c := utf8.AppendRune(nil, r)
 	if r >= 0xd800 && r < 0xe000 { // Python's "surrogatepass"
@@ -183,9 +184,9 @@ func probes(r rune) string {
 	return strings.Join([]string{s + "'s", " " + s, "  " + s, "a" + s + "a", s + " a", s + s + "a"}, "<|im_start|>")
 }
 
-// TestAllCodePoints holds the character classes of every code point against
-// llama.cpp's, and so Go's Unicode version against its. When a newer Go fails
-// here, the list "newer" in codepoint.go must change.
+// TestAllCodePoints compares the character class of every code point with llama.cpp's,
+// and so Go's Unicode version with its. If it fails with a newer Go, the list `newer`
+// in codepoint.go must change.
 func TestAllCodePoints(t *testing.T) {
 	tok, _ := smollm2(t)
 	o := theOracle(t).Codepoints
@@ -233,7 +234,7 @@ func TestEndOfGenerationAsLlamaCpp(t *testing.T) {
 	}
 }
 
-// TestSmallVocabulariesAsLlamaCpp: odd vocabularies that no model has, and every
+// TestSmallVocabulariesAsLlamaCpp checks odd vocabularies that no model has, with every
 // text that the end-of-generation rule knows.
 func TestSmallVocabulariesAsLlamaCpp(t *testing.T) {
 	for _, m := range theOracle(t).Models {
@@ -277,7 +278,7 @@ func TestReferenceFacts(t *testing.T) {
 	assert.Empty(t, tok.Encode("", true))
 }
 
-// anyText draws valid UTF-8 with much white space, digits and specials in it.
+// anyText draws valid UTF-8 with much white space and many digits and special tokens.
 func anyText(missing string) *rapid.Generator[string] {
 	parts := rapid.OneOf(
 		rapid.SampledFrom([]string{" ", "  ", "\n", "'s", "'LL", "<|im_end|>", "<|im_", "a", "the", "12", "\u00a0", "\u3000", "é", "e\u0301", "字", "🙂", "\u200d"}),
@@ -294,7 +295,8 @@ func anyText(missing string) *rapid.Generator[string] {
 	})
 }
 
-// representable: none of the rune's bytes is missing.
+// representable reports whether none of the rune's bytes is missing from the
+// vocabulary.
 func representable(r rune, missing string) bool {
 	for _, b := range []byte(string(r)) {
 		if strings.IndexByte(missing, b) >= 0 {
@@ -319,8 +321,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestStreamIsDecode: for any ids, the parts joined are the whole; no part ends
-// within a character that the next ids complete.
+// TestStreamIsDecode checks that, for any IDs, the parts joined are the whole, and that
+// no part ends within a character that the next IDs complete.
 func TestStreamIsDecode(t *testing.T) {
 	tok, _ := smollm2(t)
 	gen := anyText(string(tok.MissingBytes()))
@@ -350,7 +352,7 @@ func TestStreamIsDecode(t *testing.T) {
 	})
 }
 
-// TestStreamHoldsBack: the three tokens of an emoji come out as one.
+// TestStreamHoldsBack checks that the three tokens of an emoji come out as one.
 func TestStreamHoldsBack(t *testing.T) {
 	tok, _ := smollm2(t)
 	ids := tok.Encode("a🫠b", false)
@@ -368,7 +370,8 @@ func TestStreamHoldsBack(t *testing.T) {
 	assert.Equal(t, "\xf0\x9f", d.Flush()[:2], "an end within a character is not lost")
 }
 
-// TestInvalidUTF8: above U+10FFFF, where llama.cpp aborts, each byte is replaced.
+// TestInvalidUTF8 checks that, above U+10FFFF, where llama.cpp aborts, each byte is
+// replaced.
 func TestInvalidUTF8(t *testing.T) {
 	tok, _ := smollm2(t)
 	bad := tok.Encode("\ufffd", false)

@@ -94,7 +94,7 @@ func (m *Model) check() error {
 	for _, t := range m.File.Tensors {
 		dims, ok := want[t.Name]
 		if !ok {
-			return fmt.Errorf("tensor %s is not part of a llama that we know", t.Name)
+			return fmt.Errorf("tensor %s is not part of a Llama model that is supported", t.Name)
 		}
 		delete(want, t.Name)
 		got := make([]int64, len(t.Dims))

@@ -24,9 +24,9 @@ func decode(a affine, i int) float32 {
 	return f(a.scales)*float32(code) + f(a.biases)
 }
 
-// Every element of every block keeps its value, bit for bit up to the sign of
-// zero (d·0 + m is +0 where the block format says −0). The values are those of
-// the gguf package (testdata/gen/repack.py).
+// Every element of every block keeps its value, bit for bit up to the sign of zero (d·0
+// + m is +0 where the block format says −0). The expected values are those of the gguf
+// package (testdata/gen/repack.py).
 func TestRepackIsLossless(t *testing.T) {
 	raw, err := os.ReadFile("../../testdata/repack.json")
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// The dimensions of a llama that is small enough to compute in plain float64.
+// The dimensions of a Llama model that is small enough to compute in plain float64.
 const (
 	tinyEmb, tinyFFN, tinyHeads, tinyKV, tinyDim, tinyVocab, tinyLayers = 128, 192, 2, 1, 64, 40, 2
 	tinyEps                                                             = 1e-5
@@ -34,8 +34,8 @@ type tiny struct {
 	rng     *rand.Rand
 }
 
-// newTiny makes random weights; matrices have the given type, the embedding
-// too; the head is tied unless untied is set.
+// newTiny makes random weights. Matrices and the embedding have the given type. The
+// head shares the embedding's weights unless untied is set.
 func newTiny(typ ggufio.Type, untied bool) *tiny {
 	t := &tiny{weights: map[string][]float64{}, rng: rand.New(rand.NewPCG(1, uint64(typ)))}
 	f := &t.file
@@ -87,8 +87,8 @@ func (t *tiny) vector(name string) {
 	t.file.Tensor(name, ggufio.F32, []uint64{tinyEmb}, data)
 }
 
-// half rounds to a value that an f16 holds and returns its bits: 1+10 bits of
-// a normal number.
+// half rounds v to a value that an f16 holds, and returns it with its bits: 1+10 bits
+// of a normal number.
 func half(v float64) (float64, uint16) {
 	f, e := math.Frexp(math.Abs(v)) // v = f·2^e, ½ ≤ f < 1
 	m := math.RoundToEven(f * 2048) // 11 bits
@@ -102,8 +102,8 @@ func half(v float64) (float64, uint16) {
 	return math.Copysign(math.Ldexp(m, e-11), v), bits
 }
 
-// matrix writes n×k random weights in the type's block format, and keeps what
-// the blocks mean.
+// matrix writes n×k random weights in the block format of a type, and keeps their exact
+// values.
 func (t *tiny) matrix(name string, typ ggufio.Type, n, k int) {
 	var data []byte
 	var w []float64
@@ -154,8 +154,8 @@ func (t *tiny) matrix(name string, typ ggufio.Type, n, k int) {
 	t.file.Tensor(name, typ, []uint64{uint64(k), uint64(n)}, data)
 }
 
-// logits is the model in float64, written from the formulas: the logits of the
-// last token.
+// logits computes the model in float64, written from the formulas, and returns the
+// logits of the last token.
 func (t *tiny) logits(tokens []int32) []float64 {
 	matvec := func(name string, x []float64) []float64 {
 		w := t.weights[name]
@@ -246,7 +246,8 @@ func (t *tiny) write(tb testing.TB) string {
 	return path
 }
 
-// Every tensor type, tied and untied: prefill and decode against float64.
+// Prefill and decode are compared with float64 for every tensor type, with tied and
+// untied heads.
 func TestTinyModels(t *testing.T) {
 	tokens := []int32{3, 1, 39, 0, 17, 17, 5, 22, 8}
 	for _, typ := range []ggufio.Type{ggufio.F32, ggufio.F16, ggufio.Q4_0, ggufio.Q4_1, ggufio.Q8_0} {
@@ -300,14 +301,14 @@ func TestTinyModels(t *testing.T) {
 	}
 }
 
-// What the front end does not know it refuses by name.
+// The frontend refuses by name what it does not know.
 func TestRefusals(t *testing.T) {
 	cases := []struct {
 		name   string
 		change func(t *tiny)
 		want   string
 	}{
-		{"bias", func(t *tiny) { t.vector("blk.0.attn_q.bias") }, "tensor blk.0.attn_q.bias is not part of a llama that we know"},
+		{"bias", func(t *tiny) { t.vector("blk.0.attn_q.bias") }, "tensor blk.0.attn_q.bias is not part of a Llama model that is supported"},
 		{"scaling", func(t *tiny) { t.file.KV("llama.rope.scaling.type", "yarn") }, `rope scaling "yarn" is not supported`},
 		{"partial rope", func(t *tiny) { t.file.KV("llama.rope.dimension_count", uint32(32)) }, "partial rope (32 of 64 dimensions) is not supported"},
 		{"scaling without a type", func(t *tiny) { t.file.KV("llama.rope.scaling.factor", float32(4)) }, "key llama.rope.scaling.factor is 4: rope scaling is not supported"},

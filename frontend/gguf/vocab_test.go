@@ -22,7 +22,7 @@ var keyOf = map[tokenizer.Role]string{
 	tokenizer.FIMRep: "fim_rep_token_id", tokenizer.FIMSep: "fim_sep_token_id",
 }
 
-// write puts a vocabulary into a GGUF file, with or without keys for the roles.
+// write puts a vocabulary into a GGUF file, with or without the keys for roles.
 func write(s *tokenizer.Spec, keys bool) *ggufwrite.File {
 	w := new(ggufwrite.File)
 	w.KV("tokenizer.ggml.model", s.Model)
@@ -53,9 +53,9 @@ func read(t *testing.T, w *ggufwrite.File) (*tokenizer.Spec, error) {
 	return gguf.FromGGUF(f)
 }
 
-// TestFromGGUFAsLlamaCpp: the small vocabularies of the tokenizer's oracle pass
-// through a file unchanged. Where llama.cpp got no keys for BOS and EOS, its
-// default must come back.
+// TestFromGGUFAsLlamaCpp checks that the small vocabularies of the tokenizer's oracle
+// survive a file unchanged. Where llama.cpp found no keys for BOS and EOS, its defaults
+// must come back.
 func TestFromGGUFAsLlamaCpp(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "tokenizer", "smollm2.json"))
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ type budgetFlags struct {
 
 func (f budgetFlags) check() error {
 	if f.BudgetTime < 0 || f.BudgetMemory < 0 || f.BudgetMemory > 1<<40 {
-		return cli.BadUsage("--budget-time and --budget-memory: want 0 or more, in a range that a machine has")
+		return cli.BadUsage("--budget-time and --budget-memory: want 0 or more, and no more than a machine can have")
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func (c *optimizeCmd) unproved(env *cli.Env, files *output.Files, recorded *ir.G
 		if err != nil {
 			return cli.Fail(fmt.Errorf("%w\na reproduction could not be kept: %w", what, err))
 		}
-		what = fmt.Errorf("%w\na small recording for which it is so: %s", what, path)
+		what = fmt.Errorf("%w\na small recording with the same refusal: %s", what, path)
 	}
 	return cli.Fail(what)
 }

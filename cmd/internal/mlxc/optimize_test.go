@@ -87,7 +87,7 @@ func TestRefusalKeepsAReproduction(t *testing.T) {
 	err := c.unproved(&cli.Env{Context: context.Background()}, &output.Files{}, g, r, o)
 	require.ErrorContains(t, err, "graph g is not proved to compute what dir/g.mlxg does; nothing was written\nrefused")
 	require.ErrorContains(t, err, "this is a bug of mlxc: please report it")
-	require.ErrorContains(t, err, "a small recording for which it is so: "+c.Output+".refused.txtar")
+	require.ErrorContains(t, err, "a small recording with the same refusal: "+c.Output+".refused.txtar")
 	a, err := txtar.ParseFile(c.Output + ".refused.txtar")
 	require.NoError(t, err)
 	require.Len(t, a.Files, 3)

@@ -49,7 +49,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Progress: progress.Set}
 	if c.External {
 		if in.Pipe() {
-			return cli.BadUsage("--external: %s is a pipe, and no file that a graph could refer to", cli.Quote(c.Model))
+			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))
 		}
 		if o.External, err = output.Relative(filepath.Dir(c.Output), c.Model); err != nil {
 			return err

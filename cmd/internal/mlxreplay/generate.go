@@ -132,7 +132,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		return err
 	}
 	if c.Row < 1 || c.Row > 1 && (c.Temp > 0 || c.Logits != "") {
-		return cli.BadUsage("--row is at least 1; more than one token by a submission goes with neither --temp nor --logits, which need the host after each")
+		return cli.BadUsage("--row must be at least 1; with more than 1, --temp and --logits cannot be used, because they need the host after each token")
 	}
 	if c.Prompt == "" && !c.Chat && c.Messages == "" {
 		return cli.BadUsage("--prompt is empty or missing")

@@ -309,7 +309,7 @@ func (o *File) destroys(in *input) error {
 	case in.carried == state && o.state != "" && o.state == in.name:
 		return nil
 	case o.form == Text && in.carried == embedded:
-		return cli.BadUsage("%s is %s: a text does not hold the contents of the container in whose place it comes; write to another file", o.name(), in.what)
+		return cli.BadUsage("%s is %s: a text would not hold the contents of the container that it replaces; write to another file", o.name(), in.what)
 	case o.form == Container && in.carried == wholeText:
 		return cli.BadUsage("%s is %s, a text, and would become a container: name another file, or name it .mlxt for a text", o.name(), in.what)
 	}

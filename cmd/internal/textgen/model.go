@@ -119,12 +119,12 @@ func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 	}
 	for _, q := range g.IR().Params {
 		if q.Name != "pos" && q.Name != "n" && q.Min != q.Max {
-			return pos, fmt.Errorf("graph %s has a param $%s in [%v, %v], which generation knows no value for", name, ir.QuoteName(q.Name), q.Min, q.Max)
+			return pos, fmt.Errorf("graph %s has a param $%s in [%v, %v], for which generation has no value", name, ir.QuoteName(q.Name), q.Min, q.Max)
 		}
 	}
 	if g.IR().Name == "decode" {
 		if i, ok := g.IR().ParamNamed("n"); ok && g.IR().Params[i].Min != g.IR().Params[i].Max {
-			return pos, fmt.Errorf("graph decode has a param $n, which generation knows no value for: it decodes one token")
+			return pos, fmt.Errorf("graph decode has a param $n, for which generation has no value: it decodes one token")
 		}
 	}
 	tokens, _ := g.Size("tokens", ir.Input)

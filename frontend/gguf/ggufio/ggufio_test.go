@@ -143,7 +143,8 @@ func drawValue(t *rapid.T, label string) any {
 	return rapid.OneOf(gens...).Draw(t, label)
 }
 
-// TestReadsWhatIsWritten: any pairs and tensors come back equal and in order.
+// TestReadsWhatIsWritten checks that any pairs and tensors come back equal and in
+// order.
 func TestReadsWhatIsWritten(t *testing.T) {
 	types := []ggufio.Type{ggufio.F32, ggufio.F16, ggufio.Q4_1, ggufio.Q8_0, ggufio.Q6_K, ggufio.I8, ggufio.Q1_0}
 	rapid.Check(t, func(t *rapid.T) {

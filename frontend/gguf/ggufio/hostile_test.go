@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
 )
 
-// sample is a file with every kind of thing in it. Its last byte belongs to a
+// sample returns a file with an example of everything. Its last byte belongs to a
 // tensor, so that every truncation loses something.
 func sample(t testing.TB) []byte {
 	var w ggufwrite.File
@@ -39,9 +39,8 @@ func sample(t testing.TB) []byte {
 	return b
 }
 
-// check parses and holds the result against the package's promises: an error
-// of the one form with an offset in the file, or a file all of whose parts can
-// be read.
+// check parses b, and checks what the package promises: either an error in the
+// documented form with an offset in the file, or a file all of whose parts can be read.
 func check(t testing.TB, b []byte) error {
 	f, err := ggufio.Parse("F", b)
 	if err != nil {
@@ -74,8 +73,8 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 	}
 }
 
-// A flipped byte inside a number or a text cannot be noticed (GGUF has no
-// checksum), so here either answer will do as long as it is sound.
+// A flipped byte inside a number or a text cannot be noticed (GGUF has no checksum). So
+// either result is right here, as long as it is consistent.
 func TestEveryByteFlipped(t *testing.T) {
 	b := sample(t)
 	refused := 0
@@ -93,7 +92,7 @@ func TestEveryByteFlipped(t *testing.T) {
 	assert.Greater(t, refused, len(b)*255/4)
 }
 
-// patch overwrites bytes of a copy.
+// patch overwrites bytes in a copy.
 func patch(b []byte, off int, v []byte) []byte {
 	c := append([]byte(nil), b...)
 	copy(c[off:], v)
@@ -103,7 +102,7 @@ func patch(b []byte, off int, v []byte) []byte {
 func u32(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
 func u64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
-// build makes a file from what fill adds.
+// build returns the file that fill adds to.
 func build(t *testing.T, fill func(*ggufwrite.File)) []byte {
 	var w ggufwrite.File
 	fill(&w)
@@ -112,7 +111,7 @@ func build(t *testing.T, fill func(*ggufwrite.File)) []byte {
 	return b
 }
 
-// oneTensor is a file with a single tensor "t"; its row starts at byte 24: name
+// oneTensor returns a file with a single tensor "t", whose row starts at byte 24: name
 // length 24, name 32, dimension count 33, dims 37, type 37+8n, offset 41+8n.
 func oneTensor(t *testing.T, typ ggufio.Type, dims []uint64, data int) []byte {
 	return build(t, func(w *ggufwrite.File) { w.Tensor("t", typ, dims, make([]byte, data)) })
@@ -213,7 +212,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// allocated is what f allocates, garbage included, in bytes.
+// allocated returns how many bytes f allocates, garbage included.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -223,7 +222,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestAllocationIsBounded builds the files that cost most for their size.
+// TestAllocationIsBounded builds the files that cost the most memory for their size.
 func TestAllocationIsBounded(t *testing.T) {
 	const slack = 10 << 20
 	le := binary.LittleEndian

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/internal/collections/bump"
 )
 
-// Pieces are as long as asked, zero, and never share an element, whatever is
+// Pieces have the length asked for, are zero, and never share an element, whatever is
 // appended to them.
 func TestPiecesAreApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

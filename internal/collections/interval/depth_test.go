@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tree is no list, whatever the intervals have in common.
+// A tree does not degenerate into a list, whatever the intervals have in common.
 func TestDepth(t *testing.T) {
 	const n = 20_000
 	for what, lo := range map[string]func(i int) int64{

@@ -9,7 +9,8 @@ import (
 	"github.com/mlxc/mlxc/internal/collections/subsequence"
 )
 
-// What is marked does not decrease, and no subset that does not is longer.
+// The marked elements do not decrease, and there is no longer subset of which that is
+// true.
 func TestIncreasingIsLongest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.IntRange(0, 5), 0, 10).Draw(t, "list")

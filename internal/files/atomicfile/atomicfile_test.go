@@ -43,7 +43,7 @@ func TestReplace(t *testing.T) {
 	require.Equal(t, os.FileMode(0o640), st.Mode().Perm(), "the mode stays")
 }
 
-// An error leaves the old file, and nothing beside it.
+// An error leaves the old file unchanged, and no new file beside it.
 func TestErrorChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
@@ -60,7 +60,7 @@ func TestErrorChangesNothing(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// Nor does a panic.
+// So does a panic.
 func TestPanicChangesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, atomicfile.Write(path, text("old")))
@@ -71,7 +71,7 @@ func TestPanicChangesNothing(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// A link stays a link: its target is replaced.
+// A symbolic link stays a link: the file that it leads to is replaced.
 func TestLinkIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
@@ -84,7 +84,8 @@ func TestLinkIsFollowed(t *testing.T) {
 	require.NotZero(t, st.Mode()&os.ModeSymlink)
 }
 
-// A link to nothing yet makes its target, through other links and directories.
+// Writing to a link whose target does not exist makes the target, through other links
+// and directories.
 func TestDanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
@@ -101,8 +102,8 @@ func TestDanglingLink(t *testing.T) {
 	require.Error(t, atomicfile.Write(filepath.Join(dir, "ring"), text("x")))
 }
 
-// The next writer of a file removes what dead ones left beside it, nothing of
-// a living one, and nothing that only looks alike.
+// The next writer of a file removes what dead writers have left beside it, but nothing
+// of a living one and nothing that only looks similar.
 func TestStaleFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -132,7 +133,7 @@ func TestStaleFiles(t *testing.T) {
 	require.ElementsMatch(t, stay, names)
 }
 
-// Many writers of one file disturb each other in nothing.
+// Many writers of one file do not disturb each other.
 func TestWritersTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	var wg sync.WaitGroup
@@ -177,8 +178,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// A writer that is killed leaves its file, which the next one removes; one that
-// abandons leaves nothing. Neither touches what was there.
+// A writer that is killed leaves its file, which the next writer removes. A writer that
+// abandons leaves nothing. Neither touches the old file.
 func TestEndedWriters(t *testing.T) {
 	if path := os.Getenv("ATOMICFILE_CHILD"); path != "" {
 		_ = atomicfile.Write(path, func(w io.Writer) error {
@@ -227,7 +228,7 @@ func TestEndedWriters(t *testing.T) {
 	require.Equal(t, "older", read(t, path))
 }
 
-// A long name, cut inside a character, still gives one that every system takes.
+// A long name, cut inside a character, still gives a name that every system accepts.
 func TestLongName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x"+strings.Repeat("ä", 120))
 	require.NoError(t, atomicfile.Write(path, func(io.Writer) error {
@@ -239,7 +240,7 @@ func TestLongName(t *testing.T) {
 	}))
 }
 
-// A device is written into, never replaced.
+// A device is written to, never replaced.
 func TestDeviceStaysADevice(t *testing.T) {
 	require.NoError(t, atomicfile.Write(os.DevNull, func(w io.Writer) error { return nil }))
 	st, err := os.Stat(os.DevNull)

@@ -24,7 +24,7 @@ func cut(t *testing.T) (*mmap.Map, string) {
 	return m, path
 }
 
-// A file that was cut is an error with its name, on several goroutines at once.
+// Reading a file that was cut is an error with its name, on several goroutines at once.
 func TestCutFileIsAnError(t *testing.T) {
 	m, path := cut(t)
 	var wg sync.WaitGroup
@@ -51,8 +51,8 @@ func TestCutFileIsAnError(t *testing.T) {
 	require.ErrorContains(t, &mmap.FaultError{Path: path, Offset: 9, Had: 1 << 20}, "byte 9 cannot be read any more: it has 5 bytes now, it had 1048576")
 }
 
-// A deferred Close on the way does not hide which file was cut; reading a file
-// after its Close stays the bug that it is.
+// A deferred Close does not hide which file was cut. Reading a mapping after its own
+// Close still is a bug.
 func TestCutAndClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model")
 	read := func(size int64, closeFirst bool) error {
@@ -83,7 +83,7 @@ func TestCutAndClosed(t *testing.T) {
 	require.Panics(t, func() { _ = read(1<<20, true) })
 }
 
-// A mapped file is in use by all of its names, until it is closed.
+// A mapped file is in use under all of its names, until it is closed.
 func TestInUse(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -103,7 +103,7 @@ func TestInUse(t *testing.T) {
 	require.False(t, mmap.InUse(file("a")))
 }
 
-// Other panics, and faults elsewhere, stay what they are.
+// Other panics, and faults elsewhere, are not caught.
 func TestGuardCatchesNothingElse(t *testing.T) {
 	cut(t)
 	require.PanicsWithValue(t, "mine", func() { _ = mmap.Guard(func() error { panic("mine") }) })
@@ -112,7 +112,7 @@ func TestGuardCatchesNothingElse(t *testing.T) {
 	require.Equal(t, boom, mmap.Guard(func() error { return boom }))
 }
 
-// The system refuses to write bytes that are gone: the error names the file.
+// The system refuses to write bytes that no longer exist; the error names the file.
 func TestExplain(t *testing.T) {
 	m, path := cut(t)
 	f, err := os.Create(filepath.Join(t.TempDir(), "copy"))

@@ -58,7 +58,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestNamed: what MLXC_CLANG names is taken, or is an error.
+// TestNamed checks that the program named by MLXC_CLANG is taken, or is an error.
 func TestNamed(t *testing.T) {
 	dir := t.TempDir()
 	named := program(t, dir, "zig", "clang version 22.1.8")
@@ -77,7 +77,7 @@ func TestNamed(t *testing.T) {
 	assert.ErrorContains(t, err, "clang 14, at least 19")
 }
 
-// TestHere: the tests of this module have a compiler, and it compiles.
+// TestHere checks that the tests of this module have a compiler, and that it compiles.
 func TestHere(t *testing.T) {
 	c, err := clang.Find(context.Background())
 	require.NoError(t, err)

@@ -65,7 +65,8 @@ func library(t *testing.T) []*family {
 	return fs
 }
 
-// TestSources: clang takes every source, and its declarations are those of its kernels.
+// TestSources checks that clang accepts every source, and that its declarations are
+// those of its kernels.
 func TestSources(t *testing.T) {
 	fs, err := families()
 	require.NoError(t, err)
@@ -169,7 +170,8 @@ func TestSignaturesMatchMLX(t *testing.T) {
 				var want []mlxArgument
 				for _, a := range s.args {
 					if a.condition != "" {
-						// The argument is not there: each declaration asks for its constant to be false.
+						// If the argument is absent, each declaration requires its
+						// constant to be false.
 						for _, d := range byName[k.Host] {
 							assert.True(t, requiresFalse(d, a.condition), "%s:%d: %s is there if %s", d.File, d.Line, a.Name, a.condition)
 						}

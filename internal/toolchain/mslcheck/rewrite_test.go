@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Each golden is an archive of one preprocessed source, NAME.metal, and what
-// becomes of it: the C++ (out.cpp), or the rules that it breaks (rules).
+// Each golden is an archive of one preprocessed source, NAME.metal, and of its result:
+// the C++ (out.cpp) or the rules that it breaks (rules).
 func TestRewriteGoldens(t *testing.T) {
 	paths, err := filepath.Glob("testdata/rewrite_*.txtar")
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestRewriteGoldens(t *testing.T) {
 	}
 }
 
-// Tokens and what stands between them are the whole source, and brackets pair.
+// The tokens and the text between them make up the whole source, and brackets pair.
 func TestStreamKeepsEveryByte(t *testing.T) {
 	words := []string{"a", "kernel", "template", "<", ">", ">>", "(", ")", "[", "]", "[[", "]]", "{", "}", ";", "::", "1.5e-3f", "0x1e+2", ".5h",
 		"\"s \\\" }\"", "'}'", " ", "\n", "\t", "\n# 7 \"f.metal\"\n", "\n#pragma clang fp contract(off)\n", "->*", "&&", "operator", "device", ",", "*", "="}
@@ -77,7 +77,7 @@ func TestStreamKeepsEveryByte(t *testing.T) {
 	})
 }
 
-// Rewriting moves no line: a message of clang names the line of the source.
+// Rewriting moves no line, so a message of clang names the right line of the source.
 func TestRewritingKeepsLines(t *testing.T) {
 	paths, err := filepath.Glob("../../../msl/*.metal")
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestUnpairedBracketsAreNamed(t *testing.T) {
 	}
 }
 
-// Whatever a source is, the rewriter reads and writes it without a panic.
+// The rewriter reads and writes any source without a panic.
 func FuzzRewrite(f *testing.F) {
 	paths, err := filepath.Glob("testdata/rewrite_*.txtar")
 	if err != nil || len(paths) == 0 {

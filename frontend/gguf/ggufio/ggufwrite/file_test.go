@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/frontend/gguf/ggufio/ggufwrite"
 )
 
-// TestAnotherReaderAgrees: a reader that is not ours finds what was written. (It
-// fails on empty strings and trims white space, so there are neither here.)
+// TestAnotherReaderAgrees checks that a reader that is not ours finds what was written.
+// (It fails on empty strings and trims white space, so there are neither here.)
 func TestAnotherReaderAgrees(t *testing.T) {
 	for _, version := range []uint32{2, 3} {
 		w := ggufwrite.File{Version: version}
