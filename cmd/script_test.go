@@ -8,7 +8,9 @@ package cmd_test
 import (
 	"flag"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -20,10 +22,25 @@ import (
 var update = flag.Bool("update", false, "write the outputs of cmp into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(signalled{m}, map[string]func(){
 		"mlxc":      func() { os.Exit(mlxc.Main(os.Args[1:])) },
 		"mlxreplay": func() { os.Exit(mlxreplay.Main(os.Args[1:])) },
 	})
+}
+
+// signalled runs the tests where a shell may have them ignore signals: those of nohup,
+// or of a command that a script has put into the background. Commands inherit that, and
+// would wait for ever for the signals that tests send them. A signal that this process
+// catches is one that its children do not ignore.
+type signalled struct{ *testing.M }
+
+func (m signalled) Run() int {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	return m.M.Run()
 }
 
 // modelPath returns the demonstration model, which must be there.
