@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -120,15 +121,7 @@ func (s *side) decode(o *op, arg int, off termID) []termID {
 			dims = append(dims, k)
 		}
 	}
-	slices.SortStableFunc(dims, func(x, y int) int {
-		switch {
-		case strides[x] > strides[y]:
-			return -1
-		case strides[x] < strides[y]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(dims, func(x, y int) int { return cmp.Compare(strides[y], strides[x]) })
 	inner := int64(0) // how many elements the dimensions with smaller strides span
 	for i := len(dims) - 1; i >= 0; i-- {
 		k := dims[i]

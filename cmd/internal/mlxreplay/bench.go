@@ -169,19 +169,11 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 
 // graph measures replays of one graph with inputs of zeros.
 func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit *cost.Fit) error {
-	compiling := cli.StartProgress(env.Stderr, "compiling")
-	defer compiling.End()
-	s, err := replay.Open(d, module, replay.Options{Profile: c.Profile, Progress: compiling.Graph})
+	s, g, err := compiled(env, d, module, c.Name, replay.Options{Profile: c.Profile})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	g, err := s.Graph(env.Context, c.Name)
-	compiling.End()
-	if err != nil {
-		return err
-	}
-	remarks(env, s)
 	set, err := assignments("--set", "PARAM=VALUE", c.Set)
 	if err != nil {
 		return err

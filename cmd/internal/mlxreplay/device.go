@@ -74,6 +74,27 @@ func (f deviceFlags) affordable(g *replay.Graph, replays int) error {
 	return f.allowed(fmt.Sprintf("%d replay(s) of graph %s", replays, ir.QuoteName(g.IR().Name)), seconds*float64(replays))
 }
 
+// compiled opens a module on a device and compiles one of its graphs ("" is the first),
+// with a progress bar, and prints what replay remarks about it. The instance must be
+// closed.
+func compiled(env *cli.Env, d backend.Device, m *ir.Module, name string, o replay.Options) (*replay.Instance, *replay.Graph, error) {
+	bar := cli.StartProgress(env.Stderr, "compiling")
+	defer bar.End()
+	o.Progress = bar.Graph
+	s, err := replay.Open(d, m, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := s.Graph(env.Context, name)
+	if err != nil {
+		_ = s.Close() // the error of compiling matters, not this one
+		return nil, nil, err
+	}
+	bar.End()
+	remarks(env, s)
+	return s, g, nil
+}
+
 // remarks prints what replay did that the user may not expect.
 func remarks(env *cli.Env, s *replay.Instance) {
 	for _, r := range s.Remarks() {

@@ -67,19 +67,11 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer closeDevice()
-	compiling := cli.StartProgress(env.Stderr, "compiling")
-	defer compiling.End()
-	s, err := replay.Open(d, f.Module, replay.Options{Poison: c.Poison, Progress: compiling.Graph})
+	s, g, err := compiled(env, d, f.Module, c.Name, replay.Options{Poison: c.Poison})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	g, err := s.Graph(env.Context, c.Name)
-	compiling.End()
-	if err != nil {
-		return err
-	}
-	remarks(env, s)
 	if err := setParams(g, set); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/cmd/internal/textgen"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/tokenizer"
 )
@@ -89,17 +90,9 @@ func (c *tokenizeCmd) tokenizer(ctx context.Context) (*tokenizer.Tokenizer, erro
 		return nil, err
 	}
 	defer f.Close()
-	blob := f.Module.Lookup(gguf.VocabularyData)
-	if blob == nil {
-		return nil, fmt.Errorf("%s has no tokenizer: it is no recorded language model", c.Model)
-	}
-	raw, err := blob.Bytes()
+	t, err := textgen.Tokenizer(f.Module)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", c.Model, err)
 	}
-	spec, err := tokenizer.Unmarshal(raw)
-	if err != nil {
-		return nil, err
-	}
-	return tokenizer.New(spec)
+	return t, nil
 }

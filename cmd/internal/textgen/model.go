@@ -27,8 +27,9 @@ type Model struct {
 	row       rowOf         // slots for rows of the decode graph
 }
 
-// Open prepares the module's graphs to run on a device. Model.Close must be called.
-func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
+// Tokenizer returns the tokenizer of a recorded language model. It is an error if the
+// module has none.
+func Tokenizer(m *ir.Module) (*tokenizer.Tokenizer, error) {
 	blob := m.Lookup(gguf.VocabularyData)
 	if blob == nil {
 		return nil, fmt.Errorf("the file has no %s: it is no recorded language model (mlxc record makes one)", gguf.VocabularyData)
@@ -41,8 +42,13 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	if err != nil {
 		return nil, err
 	}
+	return tokenizer.New(spec)
+}
+
+// Open prepares the module's graphs to run on a device. Model.Close must be called.
+func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
 	out := &Model{}
-	if out.Tokenizer, err = tokenizer.New(spec); err != nil {
+	if out.Tokenizer, err = Tokenizer(m); err != nil {
 		return nil, err
 	}
 	if out.instance, err = replay.Open(d, m, o); err != nil {

@@ -1,6 +1,7 @@
 package isel
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -82,15 +83,7 @@ func (c *composer) indices(o Operand, at form) ([]form, error) {
 			order = append(order, k)
 		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int {
-		switch {
-		case strides[x] > strides[y]:
-			return -1
-		case strides[x] < strides[y]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(strides[y], strides[x]) })
 	idx := make([]form, len(shape))
 	for _, k := range order {
 		step := c.times(strides[k], bits)

@@ -1,6 +1,7 @@
 package isel
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -434,15 +435,7 @@ func permuted(own []dim, shape []ir.Affine, strides []int64) ([]dim, bool) {
 	for k := range order {
 		order[k] = k
 	}
-	slices.SortStableFunc(order, func(x, y int) int {
-		switch {
-		case strides[x] > strides[y]:
-			return -1
-		case strides[x] < strides[y]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(strides[y], strides[x]) })
 	sorted := make([]ir.Affine, len(shape))
 	for i, k := range order {
 		sorted[i] = shape[k]
