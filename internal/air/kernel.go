@@ -16,6 +16,9 @@ type Kernel struct {
 	// promises (max_total_threads_per_threadgroup); 0 if it does not.
 	MaxThreadgroup int
 	AIR, Metal     Version
+	// Options are those of the compilation that arithmetic depends on, in the order of the
+	// module, without the prefix air.compile: "denorms_disable".
+	Options []string
 }
 
 // Version is that of AIR or of the Metal language.
@@ -42,8 +45,8 @@ type Arg struct {
 	Fields []Field
 	// Unused says that the kernel never touches the memory.
 	Unused bool
-	// If names the function constant without which the argument does not exist. It need
-	// not be bound then.
+	// If names the constant without which the argument does not exist. It need not be bound
+	// then. The constant is one of [Kernel.Constants], or the kernel computes it from them.
 	If string
 }
 

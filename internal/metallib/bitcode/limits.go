@@ -1,0 +1,18 @@
+package bitcode
+
+// What one module may have at most. Real kernels stay a hundred times below. Entries are
+// smaller in a file than in memory: these numbers bound memory to some 100 MiB.
+const (
+	maxModule        = 1 << 28 // bytes
+	maxAbbreviations = 1 << 12
+	maxAbbrevParts   = 64      // of one abbreviation. Real ones have a dozen.
+	maxOperands      = 1 << 16 // that are kept of one record
+	maxTypes         = 1 << 16
+	maxTypeMembers   = 1 << 20 // of all structs and functions
+	maxValues        = 1 << 20
+	maxMetadata      = 1 << 20 // strings, nodes and values
+	maxNodeOperands  = 1 << 22 // of all nodes
+	maxSymbols       = 1 << 16 // global variables, functions
+	maxNames         = 1 << 24 // bytes of all names
+	maxAllocation    = 1 << 40 // bytes of a type
+)
