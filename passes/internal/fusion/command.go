@@ -255,12 +255,12 @@ func (c *command) view(j int) *ir.View {
 }
 
 // instance returns the instance of a command.
-func (c *command) instance() *decl.Instance {
+func (f *fuser) instance(c *command) *decl.Instance {
 	if c.form == nil {
 		return c.in
 	}
-	in := &decl.Instance{}
-	c.form.Place(in, c.node.(*ir.Dispatch), make([]ir.View, c.form.Views()))
+	in := f.instances.One()
+	c.form.Place(in, c.node.(*ir.Dispatch), f.views.Take(c.form.Views()))
 	return in
 }
 
@@ -280,7 +280,7 @@ func (f *fuser) span(c *command, j int) isel.Span {
 	x := &c.moved[j]
 	if !invariants.Caches || !x.known || !x.off.Equal(v.Off) {
 		*x = moved{known: true, off: v.Off}
-		if r, err := c.instance().Region(j); err == nil {
+		if r, err := f.instance(c).Region(j); err == nil {
 			lo, end := r.Hull()
 			var ok1, ok2 bool
 			x.lo, _, ok1 = f.g.Range(lo)

@@ -207,6 +207,8 @@ type fuser struct {
 	dispatches bump.Allocator[ir.Dispatch]
 	froms      bump.Allocator[ir.ID]
 	sequences  bump.Allocator[sequence]
+	instances  bump.Allocator[decl.Instance]
+	views      bump.Allocator[ir.View]
 
 	links  []link
 	groups []group

@@ -11,6 +11,7 @@ import (
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
@@ -244,10 +245,10 @@ func (r *round) outside(i int32, k int, members []int32) bool {
 
 // describe builds the group that isel looks at.
 func (r *round) describe(members []int32) *isel.Group {
-	gr := &isel.Group{Graph: r.g, Source: map[isel.Operand]isel.Operand{}}
+	gr := &isel.Group{Graph: r.g, Members: make([]*decl.Instance, 0, len(members)), Spans: make([][]isel.Span, 0, len(members)), Source: map[isel.Operand]isel.Operand{}}
 	for m, i := range members {
 		c := r.cmds[i]
-		gr.Members = append(gr.Members, c.instance())
+		gr.Members = append(gr.Members, r.instance(c))
 		gr.Spans = append(gr.Spans, r.spansOf(c))
 		if r.o.Unrounded {
 			gr.Unrounded = append(gr.Unrounded, c.unrounded)
@@ -282,11 +283,12 @@ func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	if r.key, ok = r.sketch(r.key[:0], members); !ok {
 		return true // with the command in between it may be one
 	}
-	look := r.m.Outlook(r.describe(members))
+	gr := r.describe(members)
+	look := r.m.Outlook(gr)
 	if !look.Match && !look.Last || !r.first && !slices.ContainsFunc(members, func(i int32) bool { return r.cmds[i].fresh }) {
 		return look.Grow
 	}
-	r.consider(group{list: list, n: int32(n)}, look)
+	r.consider(group{list: list, n: int32(n)}, look, gr)
 	return look.Grow
 }
 
@@ -332,8 +334,7 @@ func (v *verdict) op(ops [maxMembers]string) string {
 }
 
 // judge finds the verdict on a group.
-func (r *round) judge(members []int32, look isel.Outlook) *verdict {
-	gr := r.describe(members)
+func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdict {
 	v := &verdict{linked: len(gr.Source) > 0}
 	if !contributing(gr) {
 		v.none = true
@@ -386,8 +387,9 @@ func (r *round) judge(members []int32, look isel.Outlook) *verdict {
 	return v
 }
 
-// consider keeps a group that looks like a kernel if it is one and gains.
-func (r *round) consider(gr group, look isel.Outlook) {
+// consider keeps a group that looks like a kernel if it is one and gains. The
+// description may be nil: few groups need it, as the verdict on a like one is known.
+func (r *round) consider(gr group, look isel.Outlook, description *isel.Group) {
 	members := gr.members()
 	if r.o.Unrounded {
 		for _, i := range members {
@@ -410,7 +412,10 @@ func (r *round) consider(gr group, look isel.Outlook) {
 	}
 	if gr.v == nil {
 		key := string(r.key)
-		gr.v = r.judge(members, look)
+		if description == nil {
+			description = r.describe(members)
+		}
+		gr.v = r.judge(members, description, look)
 		if known {
 			r.verdicts[key] = gr.v
 		}

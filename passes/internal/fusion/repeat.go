@@ -449,7 +449,7 @@ func (r *round) consideredAnew(s *search, l *list, i int32) {
 			e.list[m] += by
 		}
 		r.key, _ = r.sketch(r.key[:0], e.members())
-		r.consider(e.group, e.look)
+		r.consider(e.group, e.look, nil)
 	}
 	r.tried += l.tried
 	s.low = i - (l.base - l.low)

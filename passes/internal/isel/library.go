@@ -60,7 +60,7 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 		}
 		p.shares = shares(d)
 		l.byDecl[d] = p
-		k := joined(p.skels)
+		k := string(appendKey(nil, p.skels))
 		l.byKey[k] = append(l.byKey[k], p)
 	}
 	return l
@@ -88,18 +88,25 @@ func shares(d *decl.Decl) bool {
 	return common
 }
 
-// joined is the key of a kernel or group with results of these skeletons.
-func joined(skels []*skel) string {
-	ids := make([]int, len(skels))
-	for i, s := range skels {
-		ids[i] = s.id
+// appendKey appends the key in byKey of a kernel or group with results of these
+// skeletons, in whatever order.
+func appendKey(b []byte, skels []*skel) []byte {
+	var room [8]int
+	ids := room[:0]
+	for _, s := range skels {
+		ids = append(ids, s.id)
 	}
 	slices.Sort(ids)
-	var b []byte
 	for _, id := range ids {
 		b = binary.AppendUvarint(b, uint64(id))
 	}
-	return string(b)
+	return b
+}
+
+// with returns the kernels whose results have these skeletons, in whatever order.
+func (l *Library) with(skels []*skel) []*pattern {
+	var room [32]byte
+	return l.byKey[string(appendKey(room[:0], skels))]
 }
 
 // selectable: everything that the kernel does is in its terms, and its result

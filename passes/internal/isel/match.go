@@ -115,7 +115,7 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 		}
 	}
 	var miss error
-	for _, p := range m.byLikeness(m.lib.byKey[joined(skels)]) {
+	for _, p := range m.byLikeness(m.lib.with(skels)) {
 		var assign func(j int, taken []int) bool
 		var err error
 		assign = func(j int, taken []int) bool {

@@ -269,7 +269,7 @@ func (m *Matcher) combine(ds []*decl.Decl) (c combination) {
 	if slices.Contains(skels, nil) {
 		return c
 	}
-	for _, p := range m.lib.byKey[joined(skels)] {
+	for _, p := range m.lib.with(skels) {
 		c.ok, c.apart = true, c.apart || !p.shares
 	}
 	return c

@@ -6,7 +6,6 @@ import (
 	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Outlook is what the operators alone say about a group and the kernels of the
@@ -27,16 +26,13 @@ type Outlook struct {
 // Results and on Spare.
 func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 	last := len(gr.Members) - 1
+	ones, narrow := multipliesOnes(gr), narrowed(gr)
 	for way := range 4 {
-		ones, unrounded := way&1 != 0, way&2 != 0
-		if unrounded && !narrowed(gr) {
-			break
-		}
-		w := newOutline(gr, m.skeletonTable(), ones)
-		w.unrounded = unrounded
-		if ones && !w.ones {
+		drop, unrounded := way&1 != 0, way&2 != 0
+		if drop && !ones || unrounded && !narrow {
 			continue
 		}
+		w := newOutline(gr, m.skeletonTable(), drop, unrounded)
 		skelsOf := func(os []Operand) (skels []*skel) {
 			for _, o := range os {
 				skels = append(skels, w.result(o))
@@ -44,7 +40,7 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 			return skels
 		}
 		results := skelsOf(gr.Results)
-		known := func(skels []*skel) bool { return m.lib.byKey[joined(skels)] != nil }
+		known := func(skels []*skel) bool { return m.lib.with(skels) != nil }
 		out.Match = out.Match || known(results)
 		for _, o := range gr.Spare {
 			out.Match = out.Match || known(append(slices.Clone(results), w.result(o)))
@@ -53,8 +49,9 @@ func (m *Matcher) Outlook(gr *Group) (out Outlook) {
 		for _, r := range gr.Members[last].Decl.Results {
 			own = append(own, Operand{last, r.Arg})
 		}
-		out.Last = out.Last || known(skelsOf(own))
-		for _, s := range skelsOf(own) {
+		lasts := skelsOf(own)
+		out.Last = out.Last || known(lasts)
+		for _, s := range lasts {
 			out.Grow = out.Grow || m.grow(s)
 		}
 	}
@@ -74,40 +71,42 @@ func (m *Matcher) grow(s *skel) bool {
 
 // outline computes the skeletons of a group's results from the declarations.
 type outline struct {
-	gr   *Group
-	drop bool // factors that are weights of ones
-	ones bool // there are any
-	// unrounded: the rounding of what another member reads is left out
-	unrounded bool
-	byArg     map[Operand]*skel
-	ws        []*skeletons
+	gr        *Group
+	drop      bool // leave out factors that are weights of ones
+	unrounded bool // leave out the rounding of what another member reads
+	members   []skeletons
 }
 
-func newOutline(gr *Group, table *skeletonTable, drop bool) *outline {
-	w := &outline{gr: gr, drop: drop, byArg: map[Operand]*skel{}}
+func newOutline(gr *Group, table *skeletonTable, drop, unrounded bool) *outline {
+	w := &outline{gr: gr, drop: drop, unrounded: unrounded, members: make([]skeletons, len(gr.Members))}
 	for i, in := range gr.Members {
-		sk := &skeletons{d: in.Decl, table: table, memo: map[*term.Expr]*skel{}, members: w, at: i}
-		w.ws = append(w.ws, sk)
-		for j := range in.Decl.Args {
-			w.ones = w.ones || Ones(in, j)
-		}
+		w.members[i] = skeletons{d: in.Decl, table: table, members: w, at: i}
 	}
 	return w
 }
 
-func (w *outline) result(o Operand) *skel {
-	if s, ok := w.byArg[o]; ok {
-		return s
-	}
-	s := leafNone
-	d := w.gr.Members[o.Member].Decl
-	for _, r := range d.Results {
-		if r.Arg == o.Arg {
-			s = w.ws[o.Member].of(r.Body)
+// multipliesOnes reports whether an argument of a member is a weight of ones, so that a
+// product with it may be left out.
+func multipliesOnes(gr *Group) bool {
+	for _, in := range gr.Members {
+		for j := range in.Decl.Args {
+			if Ones(in, j) {
+				return true
+			}
 		}
 	}
-	w.byArg[o] = s
-	return s
+	return false
+}
+
+// result is the skeleton of what a member writes to an argument.
+func (w *outline) result(o Operand) *skel {
+	k := &w.members[o.Member]
+	for i := range k.d.Results {
+		if k.d.Results[i].Arg == o.Arg {
+			return k.result(i)
+		}
+	}
+	return leafNone
 }
 
 // load is the skeleton of an element that member i reads, in the place of a leaf.

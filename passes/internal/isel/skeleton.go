@@ -152,12 +152,15 @@ func (l *Library) skeletonOf(x scalar) *skel {
 	return leafInteger
 }
 
-// skeletons of the terms of one declaration, by expression.
+// skeletons of the terms of one declaration.
 type skeletons struct {
 	d     *decl.Decl
 	table *skeletonTable
 	fixed bool // table does not grow: what it lacks is nil
-	memo  map[*term.Expr]*skel
+	// memo, if not nil, is given the skeleton of each expression. Without it only those
+	// that several expressions share are remembered: abbreviations, then results.
+	memo   map[*term.Expr]*skel
+	shared []*skel
 	// of a member of a group: loads may be another member's term
 	members *outline
 	at      int
@@ -170,13 +173,31 @@ func (k *skeletons) operation(op term.Op, class string, kids ...*skel) *skel {
 	return k.table.intern(op, class, kids)
 }
 
+// where is the skeleton of what abbreviation i stands for.
+func (k *skeletons) where(i int) *skel { return k.once(i, k.d.Wheres[i].Body) }
+
+// result is the skeleton of result i.
+func (k *skeletons) result(i int) *skel { return k.once(len(k.d.Wheres)+i, k.d.Results[i].Body) }
+
+func (k *skeletons) once(i int, e *term.Expr) *skel {
+	if k.shared == nil {
+		k.shared = make([]*skel, len(k.d.Wheres)+len(k.d.Results))
+	}
+	if k.shared[i] == nil {
+		k.shared[i] = k.of(e)
+	}
+	return k.shared[i]
+}
+
 // of is the skeleton of e where a float or a condition is wanted.
 func (k *skeletons) of(e *term.Expr) *skel {
 	if s, ok := k.memo[e]; ok {
 		return s
 	}
 	s := k.compute(e)
-	k.memo[e] = s
+	if k.memo != nil {
+		k.memo[e] = s
+	}
 	return s
 }
 
@@ -187,7 +208,7 @@ func (k *skeletons) compute(e *term.Expr) *skel {
 	case e.Op == term.ArgMax:
 		return k.operation(e.Op, "", k.of(e.Args[1]))
 	case e.Op == term.Call:
-		return k.of(k.d.Wheres[e.Index].Body)
+		return k.where(e.Index)
 	case e.Op == term.Load && e.Kind == term.Int && k.members != nil:
 		if s := k.members.load(k.at, e.Index); s != leafElement {
 			return s
