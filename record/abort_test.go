@@ -12,8 +12,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// A context ends what is being executed and what is given after it; the recording is abandoned,
-// and the next one, under another context, is none the worse for it.
+// The end of a context aborts what is being executed and what is recorded after it. The
+// recording is abandoned, and the next one, with another context, works.
 func TestAbort(t *testing.T) {
 	for _, mode := range []string{"running", "between operations", "deferred", "wait"} {
 		t.Run(mode, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestAbort(t *testing.T) {
 			s.Add(x, x, record.Into(y))
 			switch mode {
 			case "running", "wait":
-				for range 20_000 { // minutes
+				for range 20_000 { // this would take minutes
 					s.Add(y, x, record.Into(y))
 				}
 				s.Commit("long")
@@ -66,7 +66,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// A capture ends with its context too, before anything of it is looked at.
+// A capture whose context has ended is aborted before it is checked.
 func TestAbortCapture(t *testing.T) {
 	s := record.New("t")
 	x, y := s.Input("x", ir.F32, 4), s.Output("y", ir.F32, 4)

@@ -6,7 +6,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Softmax computes exp(x − max) / Σ exp(x − max) of each row of x.
+// Softmax computes exp(x − max) / Σ exp(x − max) for each row of x [..., K], in f32, with
+// the row's maximum and sum.
 func (r *Session) Softmax(x Tensor, o ...Option) Tensor {
 	if !r.dense("softmax", x, ir.F32) {
 		return r.broken(ir.F32, x.Rank())
@@ -25,21 +26,22 @@ func (r *Session) Softmax(x Tensor, o ...Option) Tensor {
 	return y
 }
 
-// Gelu computes 0.5·x·(1 + tanh(√(2/π)·x·(1 + 0.044715·x²))), the approximation
-// that ggml and most models mean by gelu.
+// Gelu computes 0.5·x·(1 + tanh(√(2/π)·x·(1 + 0.044715·x²))) in f32. This approximation is
+// what ggml and most models call gelu; [Session.GeluErf] is exact.
 func (r *Session) Gelu(x Tensor, o ...Option) Tensor {
 	return r.unary("gelu", "v_Gelufloat32float32", x, o)
 }
 
-// GeluErf computes x·(1 + erf(x/√2)) / 2, gelu itself.
+// GeluErf computes x·(1 + erf(x/√2)) / 2 in f32, the definition of gelu.
 func (r *Session) GeluErf(x Tensor, o ...Option) Tensor {
 	return r.unary("gelu_erf", "v_GeluErffloat32float32", x, o)
 }
 
-// Softcap computes cap·tanh(x/cap), which keeps x within ±cap. cap is above 0.
+// Softcap computes cap·tanh(x/cap) in f32, which keeps x within ±cap. cap is finite and
+// above 0.
 func (r *Session) Softcap(x Tensor, cap float32, o ...Option) Tensor {
 	if !(cap > 0) || math.IsInf(float64(cap), 0) {
-		r.fail("softcap: the cap is %v, want a number above 0", cap)
+		r.fail("softcap: the cap is %v, want a finite number above 0", cap)
 	}
 	if !r.dense("softcap", x, ir.F32) {
 		return r.broken(ir.F32, x.Rank())

@@ -6,14 +6,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// arenaAlign is the alignment of scratch tensors: Metal's for buffer offsets
-// of any argument.
+// arenaAlign is the alignment of scratch tensors in bytes. It is the greatest alignment
+// that Metal wants for the offset of a buffer argument.
 const arenaAlign = 256
 
-// arena hands out one scratch memory from front to back.
+// arena hands out parts of one scratch memory as a stack does, from front to back.
 type arena struct {
 	mem       ir.MemID
-	top, peak int64
+	top, peak int64        // bytes in use, now and at most
 	taken     []allocation // from front to back
 }
 
@@ -23,7 +23,8 @@ type allocation struct {
 	serial uint32
 }
 
-// take hands out size bytes; stack is the number of tensors that are taken then.
+// take hands out size bytes at offset off. stack is the number of tensors in the arena with
+// the new one.
 func (a *arena) take(size int64, serial uint32) (off int64, stack uint32) {
 	off = a.top
 	a.taken = append(a.taken, allocation{off, serial})
@@ -32,7 +33,7 @@ func (a *arena) take(size int64, serial uint32) (off int64, stack uint32) {
 	return off, uint32(len(a.taken))
 }
 
-// reset takes back everything from a mark on.
+// reset takes back everything that lies at or above the mark.
 func (a *arena) reset(m Mark) {
 	a.top = int64(m)
 	for n := len(a.taken); n > 0 && a.taken[n-1].off >= int64(m); n-- {
@@ -45,25 +46,25 @@ func (a *arena) alive(t *Tensor) bool {
 	return n < len(a.taken) && a.taken[n].serial == t.serial
 }
 
-// Mark is a place in the arena.
+// Mark is a position in the scratch arena, in bytes.
 type Mark int64
 
-// ScratchMark returns the arena's current top.
+// ScratchMark returns the current top of the scratch arena, for [Encoder.ScratchReset].
 func (e *Encoder) ScratchMark() Mark { return Mark(e.arena.top) }
 
-// ScratchReset gives back everything that was taken from the arena since m: later
-// tensors reuse those bytes, and using an earlier one is a mistake.
+// ScratchReset gives back everything that was taken from the arena since mark m. Later
+// tensors reuse those bytes, and using one that was given back is a mistake.
 func (e *Encoder) ScratchReset(m Mark) {
 	if int64(m) > e.arena.top || m < 0 {
-		e.fail("ScratchReset to a mark above the arena's top: marks end when what is below them is given back")
+		e.fail("ScratchReset to a mark above the arena's top: an earlier ScratchReset, or the end of a recording, has passed below this mark")
 		return
 	}
 	e.arena.reset(m)
 }
 
-// Scratch takes a row-contiguous tensor from the arena, large enough for every
-// value of the params. It lives until [Encoder.ScratchReset] to an earlier mark, or
-// until the recording is finished.
+// Scratch takes a row-contiguous tensor from the arena, with room for every value of the
+// params. It may be used until [Encoder.ScratchReset] to an earlier mark, or until the
+// recording is finished.
 func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 	strides := e.strides.Take(len(shape))
 	if err := fillContiguous(strides, shape); err != nil {
@@ -79,7 +80,7 @@ func (e *Encoder) Scratch(t ir.DType, shape ...ir.Affine) Tensor {
 	}
 	size, err := e.sizeOf(t, shape)
 	if err == nil && size > maxMemory-a.top {
-		err = fmt.Errorf("is too much beside the %d bytes that are taken", a.top)
+		err = fmt.Errorf("is too large beside the %d bytes that are in use", a.top)
 	}
 	if err != nil {
 		e.fail("scratch %s%s %w", t, e.format(shape), err)

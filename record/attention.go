@@ -6,14 +6,15 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Rope rotates x [L, heads, head dim] by its positions pos, pos+1, …: pairs
-// (2i, 2i+1) if traditional, else (i, i+dim/2). theta is the base.
+// Rope applies rotary position embedding to x [L, heads, dim] in f32, whose row l has
+// position pos + l. In each head it turns the pairs of elements (2i, 2i+1) if traditional,
+// else (i, i+dim/2), by the angle position · theta^(−2i/dim). The result has the shape of x.
 func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool, o ...Option) Tensor {
 	if !r.heads("rope", x) {
 		return r.broken(ir.F32, 3)
 	}
 	if d := x.Shape[2].Const; d < 2 || d%2 != 0 || !(theta > 0) {
-		r.fail("rope of heads of %d elements with base %v: pairs of elements, and a base above 0", d, theta)
+		r.fail("rope of heads of %d elements with base %v: want an even number of elements, and a base above 0", d, theta)
 		return r.broken(ir.F32, 3)
 	}
 	y := r.result("rope", o, ir.F32, x.Shape)
@@ -38,9 +39,9 @@ func (r *Session) Rope(x Tensor, pos ir.Affine, theta float64, traditional bool,
 	return y
 }
 
-// KVWrite writes rows x [L, heads, dim] to positions pos, pos+1, … of a cache
-// [positions, heads, dim]: the rows of a position lie together, so that this is
-// one run of bytes, which the kernel that makes x could as well write itself.
+// KVWrite writes x [L, heads, dim] to positions pos, pos+1, … of a cache
+// [positions, heads, dim]. In this layout the written bytes are contiguous, so that a pass
+// can let the kernel that computes x write them itself.
 func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 	if cache.Rank() != 3 || x.Rank() != 3 || !cache.Shape[1].Equal(x.Shape[1]) || !cache.Shape[2].Equal(x.Shape[2]) {
 		r.fail("kv_write: %s into %s: want [L, heads, dim] into [positions, heads, dim]", r.format(x.Shape), r.format(cache.Shape))
@@ -52,20 +53,21 @@ func (r *Session) KVWrite(cache, x Tensor, pos ir.Affine, o ...Option) {
 	r.CopyTo("kv_write", cache.Rows(pos, x.Shape[0]), x, o...)
 }
 
-// SDPA is scaled-dot-product attention with grouped heads: queries
-// q [L, Hq, D] over the first n positions of caches k, v [positions, Hkv, D],
-// causal: query i of L sees positions up to n − L + i. The result is [L, Hq, D].
+// SDPA computes causal scaled-dot-product attention with grouped heads:
+// softmax(scale · q·kᵀ) · v for queries q [L, Hq, D] over the first n positions of the caches
+// k and v [positions, Hkv, D]. Query i of the L sees positions 0 to n − L + i. Hq is a
+// multiple of Hkv. Everything is f32, and the result is [L, Hq, D].
 func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) Tensor {
 	if !r.heads("sdpa", q) || !r.dense("sdpa", q, ir.F32) || !r.heads("sdpa", k) || !r.heads("sdpa", v) || !r.within("sdpa", n, k) || !r.within("sdpa", n, v) {
 		return r.broken(ir.F32, 3)
 	}
 	if !k.Shape[1].Equal(v.Shape[1]) || !k.Shape[2].Equal(q.Shape[2]) || !v.Shape[2].Equal(q.Shape[2]) {
-		r.fail("sdpa: queries %s, keys %s and values %s: keys and values have as many heads, and all have heads of one size", r.format(q.Shape), r.format(k.Shape), r.format(v.Shape))
+		r.fail("sdpa: queries %s, keys %s and values %s: want as many heads of keys as of values, and the same head size in all three", r.format(q.Shape), r.format(k.Shape), r.format(v.Shape))
 		return r.broken(ir.F32, 3)
 	}
 	hq, hkv, d := q.Shape[1].Const, k.Shape[1].Const, r.last("sdpa", q)
 	if hkv == 0 || hq%hkv != 0 {
-		r.fail("sdpa: %d query heads do not divide over %d kv heads", hq, hkv)
+		r.fail("sdpa: the number of query heads, %d, is not a multiple of the number of key heads, %d", hq, hkv)
 		return q
 	}
 	y := r.result("sdpa", o, ir.F32, q.Shape)
@@ -88,8 +90,8 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 			flag(23, "bool_mask", false), flag(24, "float_mask", false), flag(25, "has_sinks", false),
 		}
 	} else {
-		// MLX's sdpa_vector writes [Hq, L, D], whose strides depend on L; ours
-		// writes rows, so that L can be a param.
+		// MLX's sdpa_vector writes [Hq, L, D], whose strides depend on L. This kernel, which
+		// is not MLX's, writes [L, Hq, D], so that L can be a param.
 		c.function = r.spell("sdpa_rows_float_%d_%d", d, d)
 		c.constants = []ir.FunctionConstant{flag(22, "do_causal", true)}
 	}

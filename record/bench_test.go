@@ -10,12 +10,12 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// batch is the number of dispatches of one recording: that of a decoded token.
+// batch is the number of dispatches of one recording, about as many as a decoded token has.
 const batch = 600
 
-// BenchmarkDispatch is what recording a dispatch costs: kernels with and without
-// declaration, operations. encode-ns is without Finish, ns with it: the check of
-// the graph, or the execution on the CPU where it is live.
+// BenchmarkDispatch measures the cost of recording a dispatch: of a kernel with and without
+// a declaration, and of an operation. encode-ns leaves out Finish. ns includes it, and so
+// the check of the graph or, in a live recording, the execution on the CPU.
 func BenchmarkDispatch(b *testing.B) {
 	group := [3]uint32{256, 1, 1}
 	run := func(name string, with func() []record.Setting, make func(s *record.Session) func(i int)) {

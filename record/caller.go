@@ -10,8 +10,8 @@ import (
 // here is what the names of this package's functions begin with.
 const here = "github.com/mlxc/mlxc/record."
 
-// callerLine returns "folder/file.go:12: " of the innermost call on the stack that
-// lies outside this package, "" if there is none.
+// callerLine returns the line from which this package was called, as
+// "folder/file.go:12: ", or "" if it is not known.
 func callerLine() string {
 	pcs := make([]uintptr, 16)
 	for skip := 0; ; skip += len(pcs) {
@@ -20,8 +20,8 @@ func callerLine() string {
 		for {
 			f, more := frames.Next()
 			if f.Function != "" && !strings.HasPrefix(f.Function, here) && !strings.HasPrefix(f.Function, "runtime.") {
-				// The folder of the file, not the way to it: it tells files apart, and is
-				// the same on every machine.
+				// The last folder is enough to tell files apart. A whole path would make
+				// messages differ from machine to machine.
 				return fmt.Sprintf("%s:%d: ", path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)), f.Line)
 			}
 			if !more {

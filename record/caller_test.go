@@ -13,7 +13,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// requireMistake wants the whole text of a mistake, behind the line of a test.
+// requireMistake requires the whole text of an error, apart from the test's own line with
+// which it begins.
 func requireMistake(t *testing.T, err error, want string, name ...any) {
 	t.Helper()
 	require.Error(t, err, name...)
@@ -31,13 +32,13 @@ func layer(s *record.Session, x record.Tensor) int {
 	return line() - 1
 }
 
-// The first mistake names the line of the engine that made it, not the one that
-// asks for it, through layers of the package and callbacks.
+// An error names the line of the engine that made the first mistake, not the line that
+// asks for the error, even if the mistake was made through several layers of calls.
 func TestMistakesNameTheLine(t *testing.T) {
 	s := record.New("t")
 	x := s.Input("x", ir.F32, 8)
 	at := layer(s, x)
-	s.Silu(record.Tensor{}) // the second one changes nothing
+	s.Silu(record.Tensor{}) // a second mistake changes nothing
 	_, err := s.Graph()
 	require.ErrorContains(t, err, fmt.Sprintf("record/caller_test.go:%d: record t: ", at))
 

@@ -7,34 +7,34 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Capturing reports whether what is given now is kept.
+// Capturing reports whether commands that are given now become part of a captured graph.
 func (e *Encoder) Capturing() bool {
 	return !e.live() || e.keep || e.captured >= 0
 }
 
-// StartCapture keeps what a live encoder executes from now on, for
-// [Encoder.TakeCapture] or [Result.Graph]. What was given before is not part of the
-// graph: bytes of scratch that it wrote are undefined there. Not inside a group.
+// StartCapture keeps what a live encoder executes from now on, for [Encoder.TakeCapture] or
+// [Result.Graph]. Earlier commands are not part of the graph, so scratch memory that they
+// wrote is undefined in it. It is a mistake to call StartCapture inside a group.
 func (e *Encoder) StartCapture() {
 	switch {
 	case e.err != nil:
 	case e.Capturing():
-		e.fail("StartCapture: it is capturing already")
+		e.fail("StartCapture: the encoder is capturing already")
 	case e.depth > 0:
-		e.fail("StartCapture: %d groups are open: a capture begins outside of them", e.depth)
+		e.fail("StartCapture: %d groups are open: call EndGroup for each before a capture begins", e.depth)
 	default:
 		e.taint()
 		e.captured = len(e.g.Nodes)
 	}
 }
 
-// TakeCapture ends the capture and returns it. Of an encoder with [Capture] it
-// returns what there is of the recording, which goes on. Of one that is not live it
-// takes the whole recording away: Finish has nothing left of it, and what was
-// [Deferred] is not executed.
+// TakeCapture ends a capture that StartCapture began, and returns it as a graph. If the
+// encoder has the setting [Capture], it returns the recording so far, which goes on. If the
+// encoder is not live, it returns the recording so far and begins a new one: Finish does
+// not return that part again and, if it was [Deferred], does not execute it.
 func (e *Encoder) TakeCapture() (*ir.Graph, error) {
 	if e.err == nil && !e.Capturing() {
-		e.fail("TakeCapture: it is not capturing: StartCapture, or the setting Capture")
+		e.fail("TakeCapture: the encoder is not capturing: call StartCapture before, or use the setting Capture")
 	}
 	if e.ended("TakeCapture") != nil {
 		return nil, e.err
@@ -50,7 +50,7 @@ func (e *Encoder) TakeCapture() (*ir.Graph, error) {
 	return g, nil
 }
 
-// recorded returns the graph of the nodes from index from on.
+// recorded returns a graph of the nodes from index `from` on, and warnings about it.
 func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error) {
 	g = &ir.Graph{
 		Name: e.g.Name, Params: slices.Clone(e.g.Params), Constraints: slices.Clone(e.g.Constraints),
@@ -58,7 +58,7 @@ func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error)
 	}
 	if err = g.CheckContext(e.ctx); err == nil {
 		warnings, err = e.undefined(g)
-		if err != nil && e.live() { // it was executed already: a warning is all that is left
+		if err != nil && e.live() { // it was executed already, so a warning is all that helps
 			warnings, err = append(warnings, err.Error()), nil
 		}
 	}
@@ -68,7 +68,7 @@ func (e *Encoder) recorded(from int) (g *ir.Graph, warnings []string, err error)
 	return g, warnings, nil
 }
 
-// restart forgets the recording; what was declared stays.
+// restart forgets the recording, but not what was declared.
 func (e *Encoder) restart() {
 	e.stream.restart()
 	e.arena.reset(0)
@@ -78,14 +78,15 @@ func (e *Encoder) restart() {
 	}
 }
 
-// Encode adds the commands of a graph, under new IDs. Its params, and its
-// memories but for scratch, are those of the encoder of the same names, declared
-// if need be; its scratch is its own. Barriers stand where the graph has them,
-// and where a command conflicts with something before it.
+// Encode records the commands of a graph, with new IDs. Params and memories of the graph
+// become those of the encoder with the same names, which are declared if they are missing.
+// Scratch memory of the graph is kept apart from the encoder's by a name that begins with
+// the graph's. Barriers stand where the graph has them, and where a command conflicts with
+// an earlier one.
 func (e *Encoder) Encode(g *ir.Graph) { e.encode(g, true) }
 
-// EncodeRecomputed is [Encoder.Encode] without the graph's own barriers: one
-// stands only where there is a conflict.
+// EncodeRecomputed is [Encoder.Encode] without the graph's own barriers, so that barriers
+// stand only where commands conflict.
 func (e *Encoder) EncodeRecomputed(g *ir.Graph) { e.encode(g, false) }
 
 func (e *Encoder) encode(g *ir.Graph, barriers bool) {
@@ -100,8 +101,10 @@ func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 		e.fail("Encode: %w", err)
 		return
 	}
-	barriers = barriers && g.Ordering == ir.ByBarriers // of the others the list is an order
-	if !barriers {                                     // theirs are recomputed whoever places the others
+	barriers = barriers && g.Ordering == ir.ByBarriers
+	if !barriers {
+		// The barriers are found from conflicts, even with the setting ManualBarriers. This
+		// is right for every ordering, because the list of nodes is always a valid order.
 		defer func(manual bool) { e.manual = manual }(e.manual)
 		e.manual = false
 	}
@@ -122,7 +125,7 @@ func (e *Encoder) encode(g *ir.Graph, barriers bool) {
 			e.Group(n.Label)
 		case *ir.GroupEnd:
 			e.EndGroup()
-		case *ir.Join: // edges are not taken along: conflicts are found anew
+		case *ir.Join: // edges are replaced by the barriers that conflicts need
 		case ir.Command:
 			e.encodeCommand(t.command(n, e.next))
 		}

@@ -2,8 +2,9 @@ package record
 
 import "github.com/mlxc/mlxc/ir"
 
-// Advance makes the u32 param of that name change by step from one replay of a
-// submission to the next ([ir.Param]).
+// Advance makes the u32 param called name change by step from each replay of a submission
+// to the next ([ir.Param]). A submission is a number of replays that are handed to the
+// device together.
 func (e *Encoder) Advance(name string, step int64) {
 	if e.err != nil {
 		return
@@ -20,24 +21,24 @@ func (e *Encoder) Advance(name string, step int64) {
 	}
 }
 
-// Every makes a submission keep what each of its replays leaves in output t, not
-// only the last one.
+// Every makes a submission keep what each of its replays leaves in output t, in place of
+// only what the last replay leaves.
 func (e *Encoder) Every(t Tensor) {
 	if e.err != nil || !e.usable("Every", t) {
 		return
 	}
 	root, _ := e.g.Root(t.Mem)
 	if e.g.Memories[root].Kind != ir.Output {
-		e.fail("Every: %s is no output", e.tensorName(t))
+		e.fail("Every: %s is not an output", e.tensorName(t))
 		return
 	}
 	e.g.Memories[root].Every = true
 }
 
-// Carry copies src, of an output, to dst, of an input or a state, for the next
-// replay of the same submission ([ir.Carry]); what is executed here is one replay,
-// and nothing is carried. It stands between two barriers, for the next replay begins
-// with what it writes.
+// Carry copies src, a part of an output, to dst, a part of an input or a state, for the
+// next replay of the same submission ([ir.Carry]). A recording that is executed is a single
+// replay, so there Carry copies nothing. Carry places a barrier on both sides of itself,
+// because the next replay begins with what it writes.
 func (e *Encoder) Carry(dst, src Tensor, label string) ir.ID {
 	if !e.usable(label, dst, src) {
 		return 0

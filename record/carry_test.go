@@ -30,7 +30,7 @@ func TestCarry(t *testing.T) {
 
 	for name, do := range map[string]func(s *record.Session, x, y record.Tensor){
 		"no param $n":            func(s *record.Session, x, y record.Tensor) { s.Advance("n", 1) },
-		"is no output":           func(s *record.Session, x, y record.Tensor) { s.Every(x) },
+		"is not an output":       func(s *record.Session, x, y record.Tensor) { s.Every(x) },
 		"advances by 4294967296": func(s *record.Session, x, y record.Tensor) { s.Advance("pos", 1<<32) },
 		"from input to output":   func(s *record.Session, x, y record.Tensor) { s.Carry(y, x, "") },
 	} {

@@ -2,13 +2,13 @@ package record
 
 import "github.com/mlxc/mlxc/ir"
 
-// openBuffer begins a command buffer, for the first command of one.
+// openBuffer begins a command buffer unless one is open.
 func (e *Encoder) openBuffer() bool {
 	return e.device.open != nil || e.ok(e.device.beginBuffer(e.ctx, &e.device.scope))
 }
 
-// begin makes room for the next command, which touches fx: a command buffer, and what
-// [stream.admit] does.
+// begin prepares for the next command, which touches fx: it opens a command buffer if
+// needed, and has [stream.admit] place a barrier. It returns false after a mistake.
 func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 	if e.aborted() {
 		return false
@@ -23,7 +23,7 @@ func (e *Encoder) begin(fx *ir.Effects, name string) bool {
 	return e.ok(e.admit(fx, name))
 }
 
-// command adds a copy, fill or carry.
+// command records a copy, fill or carry.
 func (e *Encoder) command(n ir.Command) {
 	e.diverge()
 	if e.begin(n.Touches(), e.nameOf(n)) {
@@ -31,9 +31,9 @@ func (e *Encoder) command(n ir.Command) {
 	}
 }
 
-// Barrier orders all commands before it in the command buffer before all after
-// it, whether or not any two of them conflict. At the beginning of a command
-// buffer there is nothing to order: it does nothing, and is not counted.
+// Barrier orders all commands before it in the command buffer before all commands after
+// it, whether or not any of them conflict. At the beginning of a command buffer it does
+// nothing and is not counted, because there is nothing to order.
 func (e *Encoder) Barrier() {
 	if e.err != nil {
 		return
@@ -48,5 +48,6 @@ func (e *Encoder) Barrier() {
 	}
 }
 
-// TrackerSize returns the number of commands that the next one is compared with.
+// TrackerSize returns the number of commands since the last barrier or commit. The next
+// command is compared with these to find conflicts.
 func (e *Encoder) TrackerSize() int { return e.group }

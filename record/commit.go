@@ -2,11 +2,13 @@ package record
 
 import "github.com/mlxc/mlxc/ir"
 
-// Commit ends the command buffer and, on a device, submits it; it does not wait.
-// Everything before it is ordered before everything after it. Without a command
-// since the last Commit it does nothing. What a recording knows of itself, its
-// conflicts and command buffers, grows until Finish, also in an engine that lives
-// on commits alone.
+// Commit ends the command buffer and, on a device, submits it without waiting for it.
+// Everything before it is ordered before everything after it. If there was no command
+// since the last Commit, it does nothing. label names the command buffer in errors and
+// results.
+//
+// Call Finish from time to time even if the engine only needs commits: the lists of
+// conflicts and of command buffers grow until Finish.
 func (e *Encoder) Commit(label string) {
 	if e.err != nil || e.ended("Commit") != nil {
 		return
@@ -35,7 +37,8 @@ func (e *Encoder) Commit(label string) {
 	e.commit()
 }
 
-// ended reports a dispatch that was begun and not ended.
+// ended reports a dispatch that was begun and not ended as a mistake, and returns the first
+// mistake of the recording. before names the call that came too early.
 func (e *Encoder) ended(before string) error {
 	if e.building.open {
 		e.building.fail("was begun and not ended (Threads, Threadgroups) before %s", before)
@@ -44,8 +47,7 @@ func (e *Encoder) ended(before string) error {
 	return e.err
 }
 
-// CommitAndWait commits, and waits until everything that was committed has
-// ended.
+// CommitAndWait is [Encoder.Commit] followed by [Encoder.Wait]. The encoder must be [Live].
 func (e *Encoder) CommitAndWait(label string) error {
 	if e.err == nil && !e.live() {
 		e.fail("CommitAndWait: %s", e.whyNot())
@@ -54,9 +56,9 @@ func (e *Encoder) CommitAndWait(label string) error {
 	return e.Wait()
 }
 
-// Wait waits until everything that was committed has ended, and returns the
-// errors of the command buffers that failed. Commands that are not committed yet are
-// not waited for; those of a [Deferred] recording are executed at Finish.
+// Wait waits until everything that was committed has ended, and returns the errors of the
+// command buffers that failed. It does not wait for commands that are not committed yet,
+// such as those of a [Deferred] recording before Finish.
 func (e *Encoder) Wait() error {
 	if e.err == nil && !e.live() && !(e.deferred && e.device.serial > 0) {
 		e.fail("Wait: %s", e.whyNot())
@@ -75,12 +77,12 @@ func (e *Encoder) whyNot() string {
 	if e.deferred {
 		return "nothing is executed before Finish"
 	}
-	return "nothing is executed here, the recording is captured only"
+	return "nothing is executed here, because the recording is only captured"
 }
 
-// Discard abandons the commands since the last Commit, and their groups: it is as
-// if they had not been given. What was declared, taken from the arena or a pool,
-// and counted stays.
+// Discard abandons the commands since the last Commit, and the groups that they opened or
+// closed, as if they had never been given. Declarations, allocations from the arena and
+// from pools, and counters stay as they are.
 func (e *Encoder) Discard() {
 	e.building.open = false
 	e.discard()
@@ -89,7 +91,8 @@ func (e *Encoder) Discard() {
 	}
 }
 
-// check reports what is wrong with commands that were not in the recording before.
+// check returns what is wrong with nodes that are new in the recording. The rest of it was
+// checked when it was recorded.
 func (e *Encoder) check(nodes []ir.Node) error {
 	part := *e.g
 	part.Nodes = make([]ir.Node, 0, len(nodes))

@@ -9,15 +9,17 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Conflict is why two commands must not overlap.
+// Conflict says why two commands must not overlap.
 type Conflict struct {
-	// Kind is RAW, WAR or WAW by what the later command does to bytes of the
-	// earlier one; "unknown" where one of the two may touch anything.
+	// Kind is RAW (read after write), WAR or WAW, or "unknown" if one of the two commands
+	// may touch anything.
 	Kind           string
 	Earlier, Later ir.ID
-	// Labels of the two commands: what the recording calls them.
+	// EarlierLabel and LaterLabel are the labels of the commands or, if they have none, the
+	// names of their operations or kernels.
 	EarlierLabel, LaterLabel string
-	// Bytes is what the later command touches, %name[off:end]; "" if unknown.
+	// Bytes are the bytes that the later command touches, as %name[off:end]; "" if the kind
+	// is "unknown".
 	Bytes string
 }
 
@@ -29,15 +31,16 @@ func (c Conflict) String() string {
 	return s
 }
 
-// conflict is a Conflict before it is put in words.
+// conflict is a [Conflict] whose texts are not made yet.
 type conflict struct {
 	hazard.Conflict
 	later         ir.ID
 	earlier, name string
-	race          bool // nothing stands between
+	race          bool // there is no barrier between the two commands
 }
 
-// conflictLog holds conflicts in blocks, which do not move as it grows.
+// conflictLog holds conflicts in blocks. Blocks are not moved when the log grows, so that
+// several logs can share them.
 type conflictLog struct {
 	blocks [][]conflict
 	n      int
@@ -54,7 +57,8 @@ func (l *conflictLog) add(c *hazard.Conflict, later ir.ID, earlier, name string,
 	l.n++
 }
 
-// own makes the log one that shares no block that may still be written.
+// own gives the log its own copy of the last block, the only one that add may still write
+// into.
 func (l *conflictLog) own() {
 	l.blocks = slices.Clone(l.blocks[:(l.n+logBlock-1)/logBlock])
 	if l.n%logBlock != 0 {
@@ -65,10 +69,10 @@ func (l *conflictLog) own() {
 
 func (l *conflictLog) at(i int) *conflict { return &l.blocks[i/logBlock][i%logBlock] }
 
-// maxRaces bounds how many conflicts without a barrier are kept.
+// maxRaces bounds how many races are kept.
 const maxRaces = 256
 
-// Conflicts returns why each automatic barrier of the recording stands.
+// Conflicts returns the conflict behind each automatic barrier of the recording so far.
 func (e *Encoder) Conflicts() []Conflict { return e.found.list(e.g, false) }
 
 func (l *conflictLog) list(g *ir.Graph, races bool) (out []Conflict) {
@@ -86,8 +90,9 @@ func (l *conflictLog) list(g *ir.Graph, races bool) (out []Conflict) {
 	return out
 }
 
-// nameInGroup names a command of the open group. Each barrier ends a group, so
-// looking there costs no more than recording it did.
+// nameInGroup names a command since the last barrier. The search is linear, but a conflict
+// places a barrier, so that each command is passed at most once. With ManualBarriers, at
+// most maxRaces conflicts are named.
 func (s *stream) nameInGroup(id ir.ID) string {
 	for _, n := range s.g.Nodes[s.first:] {
 		if c, ok := n.(ir.Command); ok && c.Num() == id {
@@ -97,7 +102,7 @@ func (s *stream) nameInGroup(id ir.ID) string {
 	return ""
 }
 
-// nameOf is what people call a command: its label, else its operation or kernel.
+// nameOf returns the label of a command or, if it has none, its operation or kernel.
 func (s *stream) nameOf(n ir.Node) string {
 	switch n := n.(type) {
 	case *ir.Dispatch:

@@ -4,8 +4,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Copy copies src to dst, which are contiguous, have equal lengths and do not
-// overlap. [Session.CopyTo] copies what is strided.
+// Copy copies the bytes of src to dst, and returns the ID of the command. Both must be
+// contiguous and of equal length, and must not overlap. [Session.CopyTo] copies strided
+// tensors.
 func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
 	if !e.usable(label, dst, src) || !e.writable(dst) {
 		return 0
@@ -22,7 +23,8 @@ func (e *Encoder) Copy(dst, src Tensor, label string) ir.ID {
 	return c.ID
 }
 
-// Fill sets every byte of dst, which is contiguous.
+// Fill sets every byte of dst, which must be contiguous, to value. It returns the ID of the
+// command.
 func (e *Encoder) Fill(dst Tensor, value byte, label string) ir.ID {
 	if !e.usable(label, dst) || !e.writable(dst) {
 		return 0

@@ -7,15 +7,15 @@ import (
 
 // Counters count what encoders did since they were made or reset.
 type Counters struct {
-	Syncs            int64 // times the host waited for the device
-	Dispatches       int64
-	CommandBuffers   int64 // that were begun
-	Barriers         int64 // all, of the caller and automatic
-	AutoBarriers     int64 // placed because of a conflict
-	ElidedBarriers   int64 // commands that conflicted with nothing, so that none was needed
-	BarrierTime      time.Duration
-	FailedBuffers    int64 // command buffers that were refused or failed
-	DiscardedBuffers int64 // command buffers abandoned without commit
+	Syncs            int64         // times that the host waited for the device
+	Dispatches       int64         // recorded or executed
+	CommandBuffers   int64         // that were begun
+	Barriers         int64         // of the caller and automatic
+	AutoBarriers     int64         // placed because of a conflict
+	ElidedBarriers   int64         // commands that needed no barrier before them
+	BarrierTime      time.Duration // spent on finding and placing barriers, if TimeBarriers is set
+	FailedBuffers    int64         // command buffers that were refused or failed
+	DiscardedBuffers int64         // command buffers abandoned without commit
 }
 
 type counter int
@@ -57,16 +57,16 @@ func (c *counters) reset() {
 	}
 }
 
-// Counters returns the encoder's counters. Any goroutine may ask.
+// Counters returns the encoder's counters. It may be called on any goroutine.
 func (e *Encoder) Counters() Counters { return e.counters.snapshot() }
 
 // ResetCounters sets the encoder's counters to zero.
 func (e *Encoder) ResetCounters() { e.counters.reset() }
 
-// ProcessCounters returns the sums over all encoders of the process, those that
-// were closed too. Any goroutine may ask.
+// ProcessCounters returns the sums over all encoders of the process, closed ones included.
+// It may be called on any goroutine.
 func ProcessCounters() Counters { return process.snapshot() }
 
-// ResetProcessCounters sets the process's counters to zero; encoders keep
-// theirs.
+// ResetProcessCounters sets the counters of the process to zero. The counters of encoders
+// do not change.
 func ResetProcessCounters() { process.reset() }

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// execute submits a deferred recording, a command buffer for each of its own.
+// execute submits the command buffers of a deferred recording.
 func (d *device) execute(ctx context.Context, g *ir.Graph) error {
 	made := map[ir.MemID]backend.Buffer{}
 	defer func() {
@@ -19,7 +19,7 @@ func (d *device) execute(ctx context.Context, g *ir.Graph) error {
 		d.reap()
 	}()
 	scope := &backend.Scope{Graph: g, Places: make([]backend.Place, len(g.Memories)), Params: d.values.bits}
-	order, rest := ir.OrderEvent, g.Nodes // order is that after what is before
+	order, rest := ir.OrderEvent, g.Nodes // order is how the next command buffer follows the previous ones
 	for len(rest) > 0 {
 		n := slices.IndexFunc(rest, func(n ir.Node) bool { _, ok := n.(*ir.Commit); return ok })
 		end := &ir.Commit{Label: g.Name}
@@ -44,7 +44,7 @@ func (d *device) execute(ctx context.Context, g *ir.Graph) error {
 	return nil
 }
 
-// executePart submits the nodes of a command buffer.
+// executePart submits one command buffer, which consists of the given nodes.
 func (d *device) executePart(ctx context.Context, scope *backend.Scope, nodes []ir.Node, commands int, order ir.CommitOrder, label string, made map[ir.MemID]backend.Buffer) error {
 	if err := d.beginBuffer(ctx, scope); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (d *device) executePart(ctx context.Context, scope *backend.Scope, nodes []
 	}
 	for i := 0; i < len(nodes) && err == nil; i++ {
 		switch nodes[i].(type) {
-		case *ir.GroupBegin, *ir.GroupEnd: // groups may reach over commits
+		case *ir.GroupBegin, *ir.GroupEnd: // left out, because a group may contain commits
 		default:
 			err = d.open.Encode(nodes[i])
 		}
@@ -63,9 +63,9 @@ func (d *device) executePart(ctx context.Context, scope *backend.Scope, nodes []
 	return d.submit(ctx, err, commands, order, label)
 }
 
-// bound fills in the places of what a deferred graph binds. Its memories are the encoder's, by
-// number or, of an optimized graph, by name; others are in made, which lasts as long as the
-// execution of g.
+// bound fills in the places of all memories that the nodes of a deferred graph bind. Memories
+// that the encoder has are found by their names. The others were added by passes; their
+// buffers are kept in made for as long as g executes.
 func (d *device) bound(ctx context.Context, g *ir.Graph, nodes []ir.Node, places []backend.Place, made map[ir.MemID]backend.Buffer) (err error) {
 	each := func(v *ir.View) {
 		root, _ := g.Root(v.Mem)
@@ -83,6 +83,7 @@ func (d *device) bound(ctx context.Context, g *ir.Graph, nodes []ir.Node, places
 	return err
 }
 
+// bufferOf returns the buffer of a root memory of g, see bound.
 func (d *device) bufferOf(ctx context.Context, g *ir.Graph, root ir.MemID, made map[ir.MemID]backend.Buffer) (backend.Buffer, error) {
 	m, ms := &g.Memories[root], d.memory
 	id, ok := ms.names[m.Name]
@@ -94,7 +95,7 @@ func (d *device) bufferOf(ctx context.Context, g *ir.Graph, root ir.MemID, made 
 	if b := made[root]; b != nil {
 		return b, nil
 	}
-	b, err := backend.AllocMemory(ctx, d.on, d.queue, m) // a memory of the passes
+	b, err := backend.AllocMemory(ctx, d.on, d.queue, m)
 	if err != nil {
 		return nil, fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
 	}

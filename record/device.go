@@ -10,29 +10,28 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// device is what an encoder that executes has: a queue, the open command
-// buffer, and those that have not ended. Memory is given back to the device when
-// the last command buffer that may use it has ended: the caller need not keep
-// anything alive.
+// device is the part of an encoder that executes: a queue, the open command buffer, and
+// the command buffers that have not ended. It releases memory when the last command buffer
+// that may use it has ended, so that the caller need not keep anything alive.
 type device struct {
 	*settings
 	counters  *counters
 	memory    *memories
 	values    *paramValues
-	recording uint32 // counted from 1
+	recording uint32 // the number of the current recording, from 1
 	queue     backend.Queue
-	scope     backend.Scope         // of what is executed as it comes
-	open      backend.CommandBuffer // nil: none
-	grown     []grown               // while it is open
-	serial    uint64                // of the open command buffer, or of the last one
-	flight    []*submitted          // not known to have ended; oldest first
-	ended     uint64                // all up to this one have
+	scope     backend.Scope         // of commands that are executed as they come
+	open      backend.CommandBuffer // nil if no command buffer is open
+	grown     []grown               // memory that grew in the open command buffer
+	serial    uint64                // the number of the open command buffer, or of the last one
+	flight    []*submitted          // command buffers not known to have ended, oldest first
+	ended     uint64                // all command buffers up to this number have ended
 	given     []given
 	failed    []*submitted // ended with an error that Wait has not returned yet
-	pending   []*submitted // of the recording, in order
+	pending   []*submitted // the command buffers of this recording, in order
 	begin     time.Time    // of the recording's first command
 	last      time.Time    // of its last commit
-	warned    bool
+	warned    bool         // samplingWarning has said what it says once
 }
 
 // submitted is a command buffer that was committed.
@@ -46,7 +45,8 @@ type submitted struct {
 
 func (s *submitted) wait() error { return s.buffer.Result().Err }
 
-// tell returns its error to the caller, but for one whose cause is that of another.
+// tell returns the error of s for the caller. A command buffer that was not executed
+// because an earlier one failed has no error of its own: the earlier one's says why.
 func (s *submitted) tell() error {
 	err := s.wait()
 	s.told = s.told || err != nil
@@ -65,36 +65,37 @@ func (d *device) discard() {
 	}
 }
 
-// abandon forgets the open command buffer, which was discarded. Memory that grew in it is
-// copied after all: what was committed before may be in it.
+// abandon forgets the open command buffer after it was discarded. The copies into memory
+// that grew in it are made now, because what earlier command buffers wrote must survive.
 func (d *device) abandon() {
 	d.open = nil
 	d.serial--
 	ctx := context.Background()
 	for _, g := range d.grown {
-		// A queue that fails here says so when it is used next.
+		// If the queue has failed, its next use returns the error.
 		_ = backend.Wait(ctx)(d.queue.Copy(ctx, backend.At(g.to), backend.At(g.from), g.from.Size()))
 		_ = g.from.Close()
 	}
 	d.grown = nil
 }
 
-// grown is memory that got a greater buffer in the open command buffer, which copies it.
+// grown is memory whose buffer was replaced by a greater one. The open command buffer
+// copies the contents.
 type grown struct{ from, to backend.Buffer }
 
-// given is memory that was given up but may be in use.
+// given is memory that is to be released once no command buffer uses it.
 type given struct {
 	buffer       backend.Buffer
-	used, before uint64 // as those of a rootMemory
+	used, before uint64 // as in rootMemory
 }
 
-// newDevice returns the device of e, which has a graph.
+// newDevice returns the device of e, whose graph must exist.
 func newDevice(e *Encoder) (*device, error) {
 	q, err := e.on.NewQueue()
 	return &device{settings: &e.settings, counters: &e.counters, memory: &e.memories, values: &e.values, recording: 1, queue: q, scope: backend.Scope{Graph: e.g}}, err
 }
 
-// renew begins anew after an error that the caller knows of.
+// renew replaces the queue if it has failed and the caller was told of every failure.
 func (d *device) renew() (err error) {
 	if d.queue.Err() == nil || len(d.flight) > 0 || len(d.failed) > 0 {
 		return nil
@@ -106,8 +107,7 @@ func (d *device) renew() (err error) {
 	return err
 }
 
-// current returns the serial of the command buffer that the next command goes
-// to.
+// current returns the number of the command buffer that the next command goes to.
 func (d *device) current() uint64 {
 	if d.open != nil {
 		return d.serial
@@ -122,9 +122,9 @@ func (d *device) use(p *rootMemory) {
 	}
 }
 
-// done reports whether memory is used no more: the last command buffer that
-// binds it and the one before that are given. A serial beyond the last is that of
-// a command buffer that was abandoned, or never begun; the one before it counts.
+// done reports whether all command buffers that bind some memory have ended. used is the
+// number of the last one, before that of the one before it. A number beyond the last
+// command buffer belongs to one that was abandoned or never begun; then before counts.
 func (d *device) done(used, before uint64) bool {
 	if used > d.serial {
 		used = before
@@ -132,7 +132,7 @@ func (d *device) done(used, before uint64) bool {
 	return used <= d.ended
 }
 
-// touch notes that the command being encoded binds a memory.
+// touch notes that the command that is being encoded binds memory m.
 func (d *device) touch(m ir.MemID) {
 	root, _ := d.memory.graph.Root(m)
 	p := &d.memory.places[root]
@@ -142,8 +142,8 @@ func (d *device) touch(m ir.MemID) {
 	}
 }
 
-// idle reports why the host must not touch a memory now. What the device only
-// reads may be written until it is committed.
+// idle returns an error that says why the host must not touch a memory now, or nil. Memory
+// that commands only read may be written until those commands are committed.
 func (d *device) idle(root ir.MemID) error {
 	p, readOnly := &d.memory.places[root], d.memory.graph.Memories[root].Kind.ReadOnly()
 	d.reap()
@@ -151,29 +151,29 @@ func (d *device) idle(root ir.MemID) error {
 	case d.done(p.used, p.before) && !(d.deferred && p.bound == d.recording && !readOnly):
 		return nil
 	case d.deferred && p.bound == d.recording && !readOnly:
-		return errors.New("commands that bind it are not executed before Finish")
+		return errors.New("commands that bind it are executed at Finish: call Finish first")
 	case d.open == nil || p.used != d.serial:
-		return errors.New("a command buffer that binds it has not ended: Wait")
+		return errors.New("a command buffer that binds it has not ended: call Wait first")
 	case readOnly && p.before <= d.ended:
 		return nil
 	case readOnly:
-		return errors.New("a command buffer that reads it has not ended: Wait")
+		return errors.New("a command buffer that reads it has not ended: call Wait first")
 	}
-	return errors.New("commands that bind it are not committed: Commit and Wait, or Finish")
+	return errors.New("commands that bind it are not committed: call Commit and Wait, or Finish, first")
 }
 
-// drain waits for the command buffers up to serial.
+// drain waits for the command buffers up to number serial.
 func (d *device) drain(serial uint64) {
 	for _, s := range d.flight {
 		if s.serial <= serial {
-			_ = s.wait() // its error is kept there
+			_ = s.wait() // reap keeps the error
 		}
 	}
 	d.reap()
 }
 
-// wait waits for all command buffers and returns the errors of those that failed,
-// once each, whenever they did.
+// wait waits for all command buffers, and returns the errors that the caller was not told
+// before.
 func (d *device) wait() error {
 	d.drain(d.serial)
 	var errs []error
@@ -186,8 +186,8 @@ func (d *device) wait() error {
 	return errors.Join(errs...)
 }
 
-// reap forgets the command buffers that have ended, and closes memory that only
-// they used.
+// reap forgets the command buffers that have ended, keeps the errors of those that failed,
+// and closes memory that only they used.
 func (d *device) reap() {
 	n := 0
 	for n < len(d.flight) && d.flight[n].buffer.Status().Ended() {
@@ -238,7 +238,8 @@ func (d *device) close() error {
 	return errors.Join(err, d.queue.Close())
 }
 
-// samplingWarning says, once, what is wrong with the times of dispatches.
+// samplingWarning returns a warning if the device cannot time dispatches without changing
+// how they run, or not at all. Only the first call returns it.
 func (d *device) samplingWarning() string {
 	if !d.profile || d.warned {
 		return ""
@@ -247,7 +248,7 @@ func (d *device) samplingWarning() string {
 	switch d.on.Info().Sampling {
 	case backend.SampleEncoders:
 		d.warned = true
-		return name + " takes times at the ends of encoders only: each dispatch had one of its own, and nothing overlapped"
+		return name + " takes times at the ends of encoders only: each dispatch had an encoder of its own, and nothing overlapped"
 	case backend.SampleNothing:
 		d.warned = true
 		return name + " cannot take the time of a dispatch"

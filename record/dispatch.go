@@ -8,10 +8,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Dispatch is one dispatch being described. It is recorded by the call that ends
-// it, [Dispatch.Threads] or [Dispatch.Threadgroups]; before that nothing has
-// happened, so that nothing said of it can be taken for another's. An encoder
-// describes one at a time: a Dispatch is of no use after the call that ends it.
+// Dispatch builds one dispatch. The call that ends it, [Dispatch.Threads] or
+// [Dispatch.Threadgroups], records it. Nothing is recorded before that, so that arguments
+// of an unfinished dispatch cannot end up in the next one. An encoder builds one dispatch
+// at a time, and a Dispatch must not be used after the call that ends it.
 type Dispatch struct {
 	e      *Encoder
 	open   bool
@@ -26,13 +26,15 @@ type Dispatch struct {
 	label  string
 }
 
-// Limits of Metal that hold for every dispatch.
+// Limits of Metal for every dispatch: the greatest index of a buffer argument, and the
+// bytes that setBytes takes.
 const (
 	maxSlot  = 30
 	maxBytes = 4 << 10
 )
 
-// Dispatch begins a dispatch of a kernel.
+// Dispatch begins a dispatch of kernel k, which [Encoder.Kernel] or [Encoder.Function]
+// returned.
 func (e *Encoder) Dispatch(k ir.KernelID) *Dispatch {
 	d := &e.building
 	if d.open {
@@ -58,7 +60,8 @@ func (d *Dispatch) fail(format string, args ...any) {
 	d.e.fail("%s: "+format, append([]any{what}, args...)...)
 }
 
-// bind adds a binding, in the order of slots, to be filled; nil after a mistake.
+// bind adds a binding, ordered by slot, and returns it for the caller to fill in. It returns
+// nil after a mistake.
 func (d *Dispatch) bind(slot uint8, kind ir.BindingKind) *ir.Binding {
 	if d.over() {
 		return nil
@@ -84,7 +87,7 @@ func (d *Dispatch) bind(slot uint8, kind ir.BindingKind) *ir.Binding {
 	return &d.args[at]
 }
 
-// Buffer binds t: the bytes from its first to its last element.
+// Buffer binds the bytes of t from its first to its last element.
 func (d *Dispatch) Buffer(slot uint8, t Tensor) *Dispatch {
 	d.buffer(slot, &t)
 	return d
@@ -98,7 +101,7 @@ func (d *Dispatch) buffer(slot uint8, t *Tensor) {
 	}
 }
 
-// over reports, as a mistake, that the dispatch has ended.
+// over reports whether the dispatch has ended, which is a mistake of its caller.
 func (d *Dispatch) over() bool {
 	if !d.open {
 		d.e.fail("a dispatch was changed after its end")
@@ -106,8 +109,8 @@ func (d *Dispatch) over() bool {
 	return !d.open
 }
 
-// use returns t's bytes if it may be used, now and where it lies.
-func (d *Dispatch) use(slot uint8, t *Tensor) (ir.View, bool) {
+// use returns the bytes of t, if a command may use t now and t lies inside its memory.
+func (d *Dispatch) use(slot uint8, t *Tensor) (v ir.View, ok bool) {
 	e := d.e
 	if d.over() {
 		return ir.View{}, false
@@ -134,7 +137,7 @@ func (d *Dispatch) use(slot uint8, t *Tensor) (ir.View, bool) {
 	if e.device != nil {
 		e.device.touch(t.Mem)
 	}
-	v := t.view()
+	v = t.view()
 	size := e.g.Memories[t.Mem].Size
 	if v.Off.IsConst() && v.Len.IsConst() {
 		if v.Off.Const >= 0 && v.Len.Const >= 0 && v.Off.Const <= size-v.Len.Const {
@@ -149,10 +152,10 @@ func (d *Dispatch) use(slot uint8, t *Tensor) (ir.View, bool) {
 	return ir.View{}, false
 }
 
-// Bytes binds a copy of data: small constants, at most 4 KiB.
+// Bytes binds a copy of data inline. It is for small constants of at most 4 KiB.
 func (d *Dispatch) Bytes(slot uint8, data []byte) *Dispatch {
 	if len(data) == 0 || len(data) > maxBytes {
-		d.fail("argument %d: %d bytes inline: 1 to %d can be", slot, len(data), maxBytes)
+		d.fail("argument %d: %d bytes inline, want 1 to %d", slot, len(data), maxBytes)
 		return d
 	}
 	if b := d.bind(slot, ir.BindBytes); b != nil {
@@ -173,7 +176,7 @@ func (d *Dispatch) long(slot uint8, v uint64) *Dispatch {
 	return d.Bytes(slot, b[:])
 }
 
-// Int32, Uint32, Int64, Uint64 and Float32 bind one number inline.
+// Int32 binds one number inline, as Uint32, Int64, Uint64 and Float32 do.
 func (d *Dispatch) Int32(slot uint8, v int32) *Dispatch { return d.word(slot, uint32(v)) }
 
 // Uint32 binds a number inline.
@@ -190,7 +193,7 @@ func (d *Dispatch) Float32(slot uint8, v float32) *Dispatch {
 	return d.word(slot, math.Float32bits(v))
 }
 
-// Float binds an f32 number or param.
+// Float binds an f32 number, or an f32 param.
 func (d *Dispatch) Float(slot uint8, v Scalar) *Dispatch {
 	if v.param.IsConst() {
 		return d.Float32(slot, v.value)
@@ -198,7 +201,7 @@ func (d *Dispatch) Float(slot uint8, v Scalar) *Dispatch {
 	return d.Scalar(slot, ir.F32, v.param)
 }
 
-// Scalar binds the value of an integer expression of params, as type t.
+// Scalar binds the value of v, which may depend on params, as a number of type t.
 func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
 	if b := d.bind(slot, ir.BindScalar); b != nil {
 		b.Type, b.Expr = t, v
@@ -206,7 +209,8 @@ func (d *Dispatch) Scalar(slot uint8, t ir.DType, v ir.Affine) *Dispatch {
 	return d
 }
 
-// ThreadgroupMemory gives the threadgroup argument at slot its bytes, a multiple of 16.
+// ThreadgroupMemory sets the size of the threadgroup argument at slot in bytes, which must
+// be a multiple of 16.
 func (d *Dispatch) ThreadgroupMemory(slot uint8, bytes uint32) *Dispatch {
 	if !d.over() {
 		d.memory = append(d.memory, ir.ThreadgroupMemory{Slot: slot, Bytes: bytes})
@@ -214,7 +218,8 @@ func (d *Dispatch) ThreadgroupMemory(slot uint8, bytes uint32) *Dispatch {
 	return d
 }
 
-// Op names the kind of operation, "rms_norm", for people and statistics.
+// Op names the kind of operation, such as "rms_norm", for readers of the graph and for
+// statistics.
 func (d *Dispatch) Op(name string) *Dispatch {
 	if !d.over() {
 		d.op = name
@@ -222,7 +227,7 @@ func (d *Dispatch) Op(name string) *Dispatch {
 	return d
 }
 
-// Label names this dispatch, for people.
+// Label names this dispatch for readers of the graph and in messages.
 func (d *Dispatch) Label(s string) *Dispatch {
 	if !d.over() {
 		d.label = s
@@ -230,8 +235,8 @@ func (d *Dispatch) Label(s string) *Dispatch {
 	return d
 }
 
-// Size makes a constant grid of up to three dimensions; those left out are 1. Of
-// more it makes a grid that no dispatch accepts.
+// Size returns a constant grid of up to three dimensions; dimensions that are left out are
+// 1. Given more than three, it returns a grid that every dispatch refuses.
 func Size(n ...int64) [3]ir.Extent {
 	out := [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
 	if len(n) > len(out) {
@@ -266,12 +271,12 @@ func (d *Dispatch) end(kind ir.GridKind, grid [3]ir.Extent, group [3]uint32) ir.
 		return 0
 	}
 	if n := uint64(group[0]) * uint64(group[1]) * uint64(group[2]); n == 0 || n > 1024 || group[0] > 1024 || group[1] > 1024 || group[2] > 1024 {
-		d.fail("threadgroups of %dx%dx%d threads: 1 to 1024 can be", group[0], group[1], group[2])
+		d.fail("threadgroups of %dx%dx%d threads, want 1 to 1024 threads in all", group[0], group[1], group[2])
 		return 0
 	}
 	for i := range grid {
 		if g := grid[i]; g.Div < 1 || g.Num.IsConst() && (g.Num.Const < 0 || g.Num.Const/g.Div > math.MaxUint32) {
-			d.fail("dimension %d of the grid is %s divided by %d: 0 to 2^32-1 can be", i, e.g.FormatAffine(g.Num), g.Div)
+			d.fail("dimension %d of the grid is %s divided by %d, want a result of 0 to 2^32-1 and a divisor of at least 1", i, e.g.FormatAffine(g.Num), g.Div)
 			return 0
 		}
 	}

@@ -15,22 +15,22 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// DumpVariable is the environment variable that names a directory or a .mlxg
-// file. If it is set, the first recording that each encoder of a name executes
-// is written there: a graph of an engine that was not made to write any. A file is
-// written once in a process, by the encoder that was made first, and never one that
-// the process has its weights from.
+// DumpVariable is the environment variable that names a directory or a .mlxg file. If it is
+// set, encoders that execute write the first recording that they finish there, so that one
+// gets a graph from an engine that does not write graphs itself. In a directory, the file
+// is named after the encoder. A process writes each file once, from the encoder that was
+// made first, and never a file from which it has mapped weights.
 const DumpVariable = "MLXC_CAPTURE"
 
 var (
 	dumpMu sync.Mutex
-	dumped = map[string]bool{} // files that are spoken for
+	dumped = map[string]bool{} // paths that some encoder will write or has written
 	// written holds the files that were written, by lower-case names: on file systems that
 	// ignore case, two encoders may name one file in two ways.
 	written = map[string][]os.FileInfo{}
 )
 
-// claimDump returns the file that e's first recording goes to, or "".
+// claimDump returns the file to which e's first recording is to be written, or "".
 func claimDump(e *Encoder) string {
 	path := os.Getenv(DumpVariable)
 	if path == "" {
@@ -48,7 +48,7 @@ func claimDump(e *Encoder) string {
 	return path
 }
 
-// fileName makes a name safe as that of a file.
+// fileName replaces the characters of s that are not safe in the name of a file.
 func fileName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// A capture that the environment asks for is never written over the file that the
-// weights come from, nor twice over one file that has two names.
+// A capture that the environment asks for is never written over the file from which the
+// weights are mapped, nor twice to one file that has two names.
 func TestDumpDestroysNothing(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -48,7 +48,7 @@ func TestDumpDestroysNothing(t *testing.T) {
 
 	require.NoError(t, os.Symlink("one.mlxg", file("two.mlxg")))
 	require.NoError(t, run("one"))
-	// A place that cannot be written to is a mistake before anything is executed.
+	// If the file cannot be written, this is an error before anything is executed.
 	t.Setenv(record.DumpVariable, file("no/such/place"))
 	late := record.New("late", record.Live(d))
 	require.ErrorContains(t, late.Err(), "MLXC_CAPTURE: there is no directory")

@@ -9,12 +9,13 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Reads, Writes and Updates say what a kernel without declaration touches:
-// everything that it does, for the list is taken to be complete. A dispatch of
-// which nothing is said, of a kernel without declaration, may touch anything:
-// barriers stand on both sides of it. What is said must include something of every
-// memory that the kernel's table says it reads or writes, and of a declared kernel
-// what its declaration says.
+// Reads states which bytes the dispatch reads: those of the tensors' elements. Together,
+// Reads, Writes and Updates must state everything that the dispatch touches, because the
+// list is taken to be complete. They are meant for kernels without a declaration. If
+// nothing is stated for such a kernel, the dispatch may touch anything, and barriers stand
+// on both sides of it. The list is checked as far as possible: it must have some bytes of
+// every memory that is bound to an argument which the kernel's table calls read or written.
+// If the kernel has a declaration, the list must cover what that says.
 func (d *Dispatch) Reads(ts ...Tensor) *Dispatch {
 	d.given = true
 	for i := range ts {
@@ -25,12 +26,13 @@ func (d *Dispatch) Reads(ts ...Tensor) *Dispatch {
 	return d
 }
 
-// Writes says that every byte of the tensors' elements is written, whatever the
-// inputs. See [Dispatch.Reads].
+// Writes states that every byte of the tensors' elements is written, whatever the inputs
+// are. See [Dispatch.Reads].
 func (d *Dispatch) Writes(ts ...Tensor) *Dispatch { return d.write(ts, true) }
 
-// Updates says that bytes of the tensors may be written, and that old ones may
-// matter. See [Dispatch.Reads].
+// Updates states that bytes of the tensors' elements may be written, and that their old
+// values may matter: some bytes may keep them, or the kernel may read them first. See
+// [Dispatch.Reads].
 func (d *Dispatch) Updates(ts ...Tensor) *Dispatch { return d.write(ts, false) }
 
 func (d *Dispatch) write(ts []Tensor, must bool) *Dispatch {
@@ -48,15 +50,14 @@ func (d *Dispatch) write(ts []Tensor, must bool) *Dispatch {
 	return d
 }
 
-// effects returns what the dispatch touches; it sets those of n where its
-// kernel has no declaration to say so.
+// effects returns what the dispatch touches, nil if that is not known. For a kernel without
+// a declaration it also stores the effects in n.
 func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 	e := d.e
 	e.ready()
 	k := &e.g.Kernels[d.kernel]
 	if msl.Declared(k) {
-		// A dispatch that the declaration does not describe is a mistake of the
-		// caller: say it here, where the shapes are at hand.
+		// If the declaration does not allow this dispatch, the caller has made a mistake.
 		declared, err := e.cache.DescribeTo(&e.touched, n)
 		if err != nil || !d.given {
 			return declared, err
@@ -72,9 +73,9 @@ func (d *Dispatch) effects(n *ir.Dispatch) (*ir.Effects, error) {
 	return fx, nil
 }
 
-// leavesOut reports a binding that the kernel's table does not have, or says is read
-// or written while nothing given touches it: a list that is taken to be complete
-// would hide it.
+// leavesOut returns an error if a binding is for a slot that the kernel's table does not
+// have, or if the table says that a binding is read or written and the caller's list has
+// nothing of its memory.
 func (d *Dispatch) leavesOut(k *ir.Kernel, n *ir.Dispatch) error {
 	g := d.e.g
 	for i := range n.Bindings {
@@ -90,15 +91,15 @@ func (d *Dispatch) leavesOut(k *ir.Kernel, n *ir.Dispatch) error {
 		for j := 0; j < len(d.writes) && !found; j++ {
 			found = sameRoot(g, d.writes[j].Mem, b.View.Mem)
 		}
-		what := "written, and Writes and Updates leave it out"
+		what := "written, but Writes and Updates leave it out"
 		if a.Access == ir.ReadArg {
-			what = "read, and Reads leaves it out"
+			what = "read, but Reads leaves it out"
 			for j := 0; j < len(d.reads) && !found; j++ {
 				found = sameRoot(g, d.reads[j].Mem, b.View.Mem)
 			}
 		}
 		if !found {
-			return fmt.Errorf("@%s: by its table %s %s is %s", k.Name, a.Name, g.FormatView(b.View), what)
+			return fmt.Errorf("@%s: its table says that %s %s is %s", k.Name, a.Name, g.FormatView(b.View), what)
 		}
 	}
 	return nil
@@ -112,7 +113,8 @@ func sameRoot(g *ir.Graph, x, y ir.MemID) bool {
 	return x == y
 }
 
-// covers reports what the caller's effects leave out of the declared ones.
+// covers returns an error if the caller's list leaves out something that the declaration of
+// the kernel has.
 func (d *Dispatch) covers(declared *ir.Effects) error {
 	g := d.e.g
 	for _, r := range declared.Reads {
@@ -128,10 +130,10 @@ func (d *Dispatch) covers(declared *ir.Effects) error {
 	return nil
 }
 
-// Annotate says what a dispatch touches that was encoded without saying so, of a
-// kernel without declaration, as [Dispatch.Reads] and [Dispatch.Writes] do, of
-// tensors that were not given back since. It serves the passes; barriers were placed as for
-// a dispatch that may touch anything.
+// Annotate states afterwards what dispatch id touches, as [Dispatch.Reads] and
+// [Dispatch.Writes] do. The kernel must have no declaration, nothing may have been stated
+// before, and the tensors must not have been given back since. This helps passes; the
+// barriers of the recording stay those of a dispatch that may touch anything.
 func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 	if e.err != nil {
 		return
@@ -147,7 +149,7 @@ func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 		case msl.Declared(&e.g.Kernels[n.Kernel]):
 			e.fail("Annotate: dispatch %s: the declaration of @%s says what it touches", id, e.g.Kernels[n.Kernel].Name)
 		case e.building.open:
-			e.fail("Annotate: a dispatch was begun and not ended")
+			e.fail("Annotate: a dispatch was begun and not ended (Threads, Threadgroups)")
 		default:
 			d := e.Dispatch(n.Kernel)
 			d.Reads(reads...).Writes(writes...)
@@ -163,6 +165,6 @@ func (e *Encoder) Annotate(id ir.ID, reads, writes []Tensor) {
 	if e.records() {
 		e.fail("Annotate: this recording has no dispatch %s", id)
 	} else {
-		e.fail("Annotate: dispatch %s is no longer here: nothing is captured", id)
+		e.fail("Annotate: dispatch %s is not kept, because nothing is captured: use the setting Capture", id)
 	}
 }

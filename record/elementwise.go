@@ -9,34 +9,37 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Elementwise runs a kernel that needs no source: it is its term, and the backend
-// makes the code (docs/kernels.md, "Generated kernels").
+// Elementwise runs a kernel that is given as a formula, its term. There is no source: the
+// backend generates the code (docs/kernels.md, "Generated kernels").
 //
 //	r.Elementwise("out0[i] = round(f32, in0[i] - s0 * in1[i])", []record.Tensor{w, g}, []record.Scalar{rate})
 //	r.Elementwise("out0[i, j] = round(f32, in0[i, j] * in1[j] + in2[i])", []record.Tensor{x, row, column}, nil)
 //
-// With [i] in0 is indexed as a whole, whatever its shape, with [i, j] by row and
-// element of the innermost dimension; an operand [j] is one row for all, [i] then
-// one element for each row, [0] one for all. in1_f16 is an operand of type f16,
-// s0 the first of scalars. The operations are those of docs/kernels.md; numbers
-// have a point (2.0), and round(f32, …) stands around the whole. What is needed
-// twice may have a name: "v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * v0[i])".
+// inputs are in0, in1, … and scalars are s0, s1, … If the result is out0[i], i goes over
+// all elements, whatever the shape, and an operand in0[0] is one element for all. If the
+// result is out0[i, j], i is the row and j the element of the innermost dimension; then an
+// operand in1[j] is one row for all rows, in2[i] has one element for each row, and in3[0]
+// is one element for all. in1_f16 is an operand of type f16; the others are f32. Numbers
+// are written with a point (2.0), and round(f32, …) encloses the whole formula. A value
+// that is used more than once may get a name:
+// "v0[i] = in0[i] + in1[i]; out0[i] = round(f32, v0[i] * v0[i])".
 //
-// The result has the shape of the first operand that is indexed as it is. It may
-// lie where such an operand lay: Into(w). Operands are contiguous. For a term of
-// several results there is [Session.ElementwiseAll].
+// The result has the shape of the first operand that is indexed as the result is; if there
+// is none, Into must say the shape. The result may replace such an operand: Into(w). All
+// operands are row-contiguous. A term with several results goes to
+// [Session.ElementwiseAll].
 func (r *Session) Elementwise(term string, inputs []Tensor, scalars []Scalar, o ...Option) Tensor {
 	return r.elementwise("elementwise", term, 1, inputs, scalars, o)[0]
 }
 
-// ElementwiseAll is [Session.Elementwise] for a term of up to four results of one
-// shape: "out0[i] = …; out1[i] = …". Options Into stand in the order of the
-// results.
+// ElementwiseAll is [Session.Elementwise] for a term with up to four results of the same
+// shape: "out0[i] = …; out1[i] = …". Options Into are matched with the results in their
+// order.
 func (r *Session) ElementwiseAll(term string, inputs []Tensor, scalars []Scalar, o ...Option) []Tensor {
 	return r.elementwise("elementwise", term, 0, inputs, scalars, o)
 }
 
-// Sub subtracts elementwise, with the shapes of [Session.Mul].
+// Sub computes a − b elementwise, with the shapes of [Session.Mul].
 func (r *Session) Sub(a, b Tensor, o ...Option) Tensor {
 	text := "out0[i] = round(f32, in0[i] - in1[i])"
 	if !a.Elements().Equal(b.Elements()) {
@@ -45,28 +48,28 @@ func (r *Session) Sub(a, b Tensor, o ...Option) Tensor {
 	return r.elementwise("elementwise_sub", text, 1, []Tensor{a, b}, nil, o)[0]
 }
 
-// Scale multiplies by a number.
+// Scale multiplies every element of x, in f32, by a number.
 func (r *Session) Scale(x Tensor, by Scalar, o ...Option) Tensor {
 	return r.elementwise("scale", "out0[i] = round(f32, in0[i] * s0)", 1, []Tensor{x}, []Scalar{by}, o)[0]
 }
 
-// Relu is the greater of x and 0, and NaN of NaN, as in MLX.
+// Relu computes max(x, 0) in f32. As in MLX, it gives NaN for NaN.
 func (r *Session) Relu(x Tensor, o ...Option) Tensor {
 	return r.elementwise("relu", "out0[i] = round(f32, select(in0[i] <= 0.0, 0.0, in0[i]))", 1, []Tensor{x}, nil, o)[0]
 }
 
-// elementwise records a generated kernel; it wants so many results, or any
-// number if that is 0.
+// elementwise records a generated kernel. The term must have `want` results; 0 allows any
+// number.
 func (r *Session) elementwise(op, text string, want int, inputs []Tensor, scalars []Scalar, o []Option) []Tensor {
 	out := make([]Tensor, decl.MaxElementwiseResults)
-	for i := range out { // what a caller may go on with after a mistake
+	for i := range out { // results that the caller can go on with after a mistake
 		if len(inputs) > 0 {
 			out[i] = inputs[0]
 		}
 	}
 	d, err := r.generated(text)
 	if err != nil {
-		r.fail("%s: %w. A term is written like out0[i] = round(f32, in0[i] * in1[i] + s0): docs/kernels.md, Generated kernels", op, err)
+		r.fail("%s: %w. A term looks like out0[i] = round(f32, in0[i] * in1[i] + s0); see docs/kernels.md, Generated kernels", op, err)
 		return out
 	}
 	var count [3]int // by elementwiseRole
@@ -98,7 +101,7 @@ func (r *Session) elementwise(op, text string, want int, inputs []Tensor, scalar
 	flat := len(d.Results[0].Vars) == 1
 	shape, ok := r.elementwiseShape(d, flat, inputs, options[0])
 	if !ok {
-		r.fail("%s: %s: no operand is indexed as the result is: say with Into what shape it has", op, text)
+		r.fail("%s: %s: no operand is indexed as the result is, so its shape is not known: give it with Into", op, text)
 		return out
 	}
 	whole := Tensor{Shape: shape}
@@ -146,8 +149,8 @@ func (r *Session) elementwise(op, text string, want int, inputs []Tensor, scalar
 	return out[:count[resultArg]]
 }
 
-// generated returns the declaration of a generated kernel and makes it known
-// under its term.
+// generated returns the declaration of the kernel that is generated from a term, and adds
+// the kernel under that term.
 func (r *Session) generated(text string) (*decl.Decl, error) {
 	ds, err := msl.DeclarationsOf(&ir.Kernel{Library: ir.Library{Kind: ir.Generated}, Function: text})
 	if err != nil {
@@ -159,8 +162,9 @@ func (r *Session) generated(text string) (*decl.Decl, error) {
 	return ds[0], nil
 }
 
-// elementwiseShape finds the shape of the results.
-func (r *Session) elementwiseShape(d *decl.Decl, flat bool, inputs []Tensor, first []Option) ([]ir.Affine, bool) {
+// elementwiseShape returns the shape of the results: that of the first operand that is
+// indexed as they are, or that of the option Into. ok is false if there is neither.
+func (r *Session) elementwiseShape(d *decl.Decl, flat bool, inputs []Tensor, first []Option) (shape []ir.Affine, ok bool) {
 	for i, t := range inputs {
 		if indexOf(&d.Args[i], flat) == byAll {
 			return t.Shape, t.Rank() > 0

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// A graph, as recorded or after passes, encoded into another session does what its
-// calls would, with its own barriers or with ours.
+// A graph that is encoded into another session, before or after passes, computes what its
+// own session would, with its own barriers and with recomputed ones.
 func TestEncodeOfOptimizedGraphs(t *testing.T) {
 	for seed := 1; seed <= 8; seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -47,7 +47,7 @@ func TestEncodeOfOptimizedGraphs(t *testing.T) {
 			} else {
 				s = record.New("t", record.Live(d))
 			}
-			s.Param("other", 3, 3) // other numbers of params
+			s.Param("other", 3, 3) // so that params have other numbers in this session
 			w := newWorld(s)
 			s.SetParam("n", float64(seed%4))
 			b, err := s.Bytes(w.in)

@@ -12,12 +12,12 @@ import (
 )
 
 // Encoder takes dispatches as a Metal compute encoder does, and executes them
-// ([Live]), records them, or both. It is for one goroutine; its counters may be
-// read by any.
+// ([Live]), records them, or both. It belongs to one goroutine, but any goroutine may read
+// its counters.
 //
-// Methods that declare or encode return no error: the first mistake is kept,
-// whatever follows is ignored, and [Encoder.Finish] returns it and abandons the
-// recording. [Encoder.Err] tells it earlier.
+// Methods that declare or encode return no error. The first mistake is kept, calls after it
+// are ignored, and [Encoder.Finish] returns it and abandons the recording. [Encoder.Err]
+// returns it earlier.
 type Encoder struct {
 	settings
 	stream
@@ -26,20 +26,20 @@ type Encoder struct {
 	counters counters
 	device   *device // nil: nothing is executed
 	g        *ir.Graph
-	number   uint32 // of all encoders of the process
+	number   uint32 // which of all encoders of the process this is
 
 	functions map[functionKey]ir.KernelID
-	plain     map[string]ir.KernelID // those without constants
+	plain     map[string]ir.KernelID // functions without constants
 	building  Dispatch
-	dump      string // the file that the first recording goes to
+	dump      string // the file to which the first recording is written; "" if none
 
-	err    error
+	err    error // the first mistake of the recording
 	closed bool
-	dead   error // what no Finish mends: settings, Close
+	dead   error // a mistake that stays after Finish: wrong settings, or a use after Close
 	made
 }
 
-// made is where what is recorded is allocated.
+// made holds the allocators of what is recorded.
 type made struct {
 	strides    bump.Allocator[int64]
 	dispatches bump.Allocator[ir.Dispatch]
@@ -51,11 +51,11 @@ type made struct {
 	writes     bump.Allocator[ir.Write]
 }
 
-// encoders is the number of encoders that were made.
+// encoders counts the encoders of the process.
 var encoders atomic.Uint32
 
-// NewEncoder returns an encoder called name. Without settings it captures. One that
-// executes has memory of the device until [Encoder.Close].
+// NewEncoder returns an encoder whose graphs are called name. Without settings it only
+// captures. An encoder that executes holds memory of the device until [Encoder.Close].
 func NewEncoder(name string, with ...Setting) *Encoder {
 	e := &Encoder{}
 	e.init(name, with)
@@ -94,7 +94,7 @@ func (e *Encoder) init(name string, with []Setting) {
 	}
 	e.stream.device = e.device
 	if e.dump = claimDump(e); e.dump != "" {
-		// Before there is something to lose.
+		// A file that cannot be written is reported before the engine does any work.
 		if _, err := atomicfile.Try(e.dump); err != nil {
 			e.dump = ""
 			e.fail("%s: %w", DumpVariable, err)
@@ -102,13 +102,14 @@ func (e *Encoder) init(name string, with []Setting) {
 	}
 }
 
-// SetContext has what is given, executed and waited for from now on end with ctx, also in the
-// middle of a long command: the recording that is aborted so is abandoned, and Finish returns
-// the cause. What its command buffers write is undefined then, states too. Before the next
-// recording it takes another context, or none: [context.Background].
+// SetContext sets the context of all calls and all executed commands from now on. When ctx
+// ends, even in the middle of a long command, the recording is abandoned, and Finish returns
+// the cause. The contents of everything that its command buffers write, states included, are
+// undefined then. To go on afterwards, set another context, such as [context.Background].
 func (e *Encoder) SetContext(ctx context.Context) { e.ctx = ctx }
 
-// aborted reports, as the error of the recording, that its context has ended.
+// aborted makes the end of the context a mistake of the recording, and reports whether
+// there is any mistake.
 func (e *Encoder) aborted() bool {
 	if e.ctx.Err() != nil {
 		e.fail("%w", context.Cause(e.ctx))
@@ -120,7 +121,7 @@ func (e *Encoder) aborted() bool {
 // that made it.
 func (e *Encoder) Err() error { return e.err }
 
-// kill makes every further call a mistake.
+// kill sets a mistake that stays: Finish does not clear it.
 func (e *Encoder) kill(format string, args ...any) {
 	e.dead = e.mistake(format, args)
 	if e.err == nil {
@@ -128,8 +129,7 @@ func (e *Encoder) kill(format string, args ...any) {
 	}
 }
 
-// fail keeps the first mistake. It is not inlined, so that who asks whether there is
-// one stays small.
+// fail keeps the first mistake. It is not inlined, so that its callers stay small.
 //
 //go:noinline
 func (e *Encoder) fail(format string, args ...any) {
@@ -138,7 +138,7 @@ func (e *Encoder) fail(format string, args ...any) {
 	}
 }
 
-// ok keeps an error of what encodes or executes, and reports whether there was none.
+// ok makes err, if it is not nil, a mistake of the recording, and reports whether it is nil.
 func (e *Encoder) ok(err error) bool {
 	if err != nil {
 		e.fail("%w", err)
@@ -146,14 +146,15 @@ func (e *Encoder) ok(err error) bool {
 	return err == nil
 }
 
-// mistake is the error of a call into this package. The line of the call is
-// looked for now, when there is a mistake: a recording without any pays nothing.
+// mistake returns the error for a wrong call into this package. Only now is the line of
+// that call looked up, so that calls without mistakes do not pay for it.
 func (e *Encoder) mistake(format string, args []any) error {
 	return fmt.Errorf("%srecord %s: "+format, append([]any{callerLine(), ir.QuoteName(e.g.Name)}, args...)...)
 }
 
-// valid reports whether a graph of what is being declared, alone, passes Check.
-// What does not is a mistake now, and not in every recording from now on.
+// valid reports whether g, which holds nothing but what is being declared, passes Check.
+// If not, the declaration is a mistake and is not kept, where it would spoil all later
+// recordings too.
 func (e *Encoder) valid(g *ir.Graph) bool {
 	g.Name = e.g.Name
 	err := g.Check()
@@ -163,10 +164,10 @@ func (e *Encoder) valid(g *ir.Graph) bool {
 	return err == nil
 }
 
-// Group opens a labelled group of commands; EndGroup closes it. Groups are for
-// people: they order nothing.
-// They may reach over commits, but not over the end of a recording. Not those that
-// [Encoder.Groups] counts.
+// Group opens a labelled group of commands, and [Encoder.EndGroup] closes it. Groups only
+// structure the graph for readers; they do not order commands. A group may contain commits,
+// but must be closed before the end of the recording. ([Encoder.Groups] is about something
+// else: the commands between two barriers.)
 func (e *Encoder) Group(label string) {
 	if e.err != nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// A first graph: y = norm(x) · w. It is captured; nothing is executed.
+// This captures a first graph, y = norm(x) · w. Nothing is executed.
 func Example() {
 	s := record.New("norm")
 	x := s.Input("x", ir.F32, 1, 576)
@@ -36,7 +36,7 @@ func Example() {
 	// #1 elementwise_mul
 }
 
-// floats is little-endian f32 memory.
+// setFloats writes little-endian f32 numbers to b.
 func setFloats(b []byte, v ...float32) {
 	for i := range v {
 		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v[i]))
@@ -51,7 +51,7 @@ func floats(b []byte, n int) []float32 {
 	return out
 }
 
-// An engine that executes what it dispatches, token by token.
+// This engine executes what it dispatches, token by token.
 func ExampleLive() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -81,7 +81,7 @@ func ExampleLive() {
 	// [3 6 9 3]
 }
 
-// A recording that is executed at its end, after passes whose result is proved.
+// This recording is executed at its end, after passes whose result is proved.
 func ExampleDeferred() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -109,7 +109,7 @@ func ExampleDeferred() {
 	// [1 2 3 4]
 }
 
-// Live and captured at once: the engine runs, and leaves a graph behind.
+// With Live and Capture together, the engine runs and also returns a graph.
 func ExampleCapture() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -128,7 +128,7 @@ func ExampleCapture() {
 	// Output: [2 4] 1
 }
 
-// scale is a kernel of the caller's own: y = x · factor, with a threadgroup
+// scale is a kernel that is not in the kernel library: y = x · factor. It has a threadgroup
 // argument.
 var scale = ir.Kernel{
 	Name: "scale", Function: "scale", Library: ir.Library{Kind: ir.SourceFile, Path: "scale.metal"},
@@ -140,8 +140,8 @@ var scale = ir.Kernel{
 	},
 }
 
-// A dispatch in full: buffers, a buffer from an offset on, inline bytes,
-// threadgroup memory, what it touches, and a grid in threadgroups.
+// This dispatch has every kind of argument: buffers, a buffer with an offset, inline bytes
+// and threadgroup memory. It states what it touches, and its grid counts threadgroups.
 func ExampleEncoder_Dispatch() {
 	e := record.NewEncoder("raw")
 	x := e.Input("x", ir.F32, 4096)
@@ -170,7 +170,7 @@ func ExampleEncoder_Dispatch() {
 	// Output: WAW: #1 scale after #0 upper half on %y[0:16384]
 }
 
-// Barriers stand exactly where commands conflict; one can be forced.
+// Barriers stand exactly where commands conflict, and one can be forced.
 func ExampleEncoder_Barrier() {
 	s := record.New("t")
 	x := s.Input("x", ir.F32, 64)
@@ -179,7 +179,7 @@ func ExampleEncoder_Barrier() {
 	fmt.Println(s.TrackerSize(), "commands may overlap")
 	s.Barrier()
 	fmt.Println(s.TrackerSize(), "after a barrier")
-	s.Silu(a) // conflicts with nothing since
+	s.Silu(a) // conflicts with nothing since the barrier
 	c := s.Counters()
 	fmt.Println(c.Dispatches, "dispatches,", c.Barriers, "barrier,", c.AutoBarriers, "of them automatic")
 	// Output:
@@ -188,7 +188,7 @@ func ExampleEncoder_Barrier() {
 	// 3 dispatches, 1 barrier, 0 of them automatic
 }
 
-// Barriers by hand, and what they miss.
+// If the caller places the barriers, Races lists the conflicts that they miss.
 func ExampleManualBarriers() {
 	s := record.New("t", record.ManualBarriers())
 	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
@@ -202,7 +202,7 @@ func ExampleManualBarriers() {
 	// Output: [RAW: #1 sigmoid after #0 silu on %scratch[0:256]]
 }
 
-// A capture of a part of what a live encoder executes.
+// This captures a part of what a live encoder executes.
 func ExampleEncoder_StartCapture() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -223,7 +223,7 @@ func ExampleEncoder_StartCapture() {
 	// #1 sigmoid false
 }
 
-// What a dispatch touches can be said later, of that dispatch.
+// What a dispatch touches can be stated after it was recorded.
 func ExampleEncoder_Annotate() {
 	e := record.NewEncoder("t")
 	x, y := e.Input("x", ir.F32, 64), e.Output("y", ir.F32, 64)
@@ -238,8 +238,8 @@ func ExampleEncoder_Annotate() {
 	// Output: 0
 }
 
-// The kind of an operation is for people: whether a dispatch may move is decided
-// on the bytes that it touches.
+// The kind of operation is only a name for readers. Passes decide from the bytes that a
+// dispatch touches whether it may move.
 func ExampleDispatch_Op() {
 	e := record.NewEncoder("t")
 	x, y := e.Input("x", ir.F32, 64), e.Output("y", ir.F32, 64)
@@ -253,7 +253,7 @@ func ExampleDispatch_Op() {
 	// Output: my_activation
 }
 
-// Counters of one encoder and of all of the process.
+// There are counters of each encoder, and of all encoders of the process.
 func ExampleEncoder_Counters() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -276,7 +276,8 @@ func ExampleEncoder_Counters() {
 	// 4
 }
 
-// Times of command buffers and of dispatches, and what a device cannot time.
+// This asks for the times of command buffers and dispatches, on a device that cannot time
+// all of them.
 func ExampleTimeDispatches() {
 	c := cpu.New(1)
 	defer c.Close()
@@ -296,10 +297,10 @@ func ExampleTimeDispatches() {
 	fmt.Println(r.Warnings)
 	// Output:
 	// 3 commands, 2 times, true
-	// [1 dispatches have no time: a command buffer has room for so many samples only; commit more often]
+	// [1 dispatches have no time, because a command buffer has room for a limited number of samples: commit more often]
 }
 
-// Command buffers have labels; what fails is called by them.
+// Command buffers have labels, which errors name.
 func ExampleEncoder_Commit() {
 	c := cpu.New(1)
 	defer c.Close()
@@ -321,7 +322,7 @@ func ExampleEncoder_Commit() {
 	// Output: record t: command buffer "layer 0": out of memory
 }
 
-// Wait in the middle of a recording, and abandon what was not committed.
+// This waits in the middle of a recording, and abandons what was not committed.
 func ExampleEncoder_CommitAndWait() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -347,8 +348,8 @@ func ExampleEncoder_CommitAndWait() {
 	// [0.5 0.5] after the abandoned addition
 }
 
-// A captured graph goes into another encoder: as it was recorded, or with
-// barriers only where they are needed.
+// A captured graph can be encoded into another encoder, as it was recorded or with barriers
+// only where they are needed.
 func ExampleEncoder_EncodeRecomputed() {
 	s := record.New("layer", record.ManualBarriers())
 	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
@@ -373,8 +374,8 @@ func ExampleEncoder_EncodeRecomputed() {
 	// 2
 }
 
-// Two command buffers: the device begins with the first one while the host
-// encodes the second (pass split).
+// The pass split makes two command buffers, so that the device begins with the first one
+// while the host encodes the second.
 func ExampleOptimize_split() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -399,7 +400,7 @@ func ExampleOptimize_split() {
 	// 37
 }
 
-// Everything that a finished recording says.
+// This prints what a finished recording tells about itself.
 func ExampleEncoder_Finish() {
 	d := cpu.New(1)
 	defer d.Close()
@@ -422,7 +423,8 @@ func ExampleEncoder_Finish() {
 	// times: true true
 }
 
-// Memory for as long as it is needed: what was given back may not be used.
+// A pool hands out memory for as long as it is needed. A tensor must not be used after its
+// memory was given back.
 func ExampleEncoder_NewPool() {
 	s := record.New("t")
 	pool := s.NewPool("tmp", ir.Scratch)
@@ -436,7 +438,7 @@ func ExampleEncoder_NewPool() {
 	s.Add(a, b)
 	_, err := s.Finish()
 	line, mistake, _ := strings.Cut(err.Error(), ": ")
-	fmt.Println(strings.HasPrefix(line, "record/example_test.go:")) // of the Add
+	fmt.Println(strings.HasPrefix(line, "record/example_test.go:")) // the line of the Add
 	fmt.Println(mistake)
 	// Output:
 	// 256 bytes serve both
@@ -444,8 +446,8 @@ func ExampleEncoder_NewPool() {
 	// record t: @vv_Addfloat32: argument 0: %tmp.0[0:256] was given back before (ScratchReset, Free, or the end of its recording)
 }
 
-// Attention of one token: queries and keys turned to its position, keys and
-// values added to their caches, and all positions so far looked at.
+// This is the attention of one token: queries and keys are rotated to its position, keys
+// and values are written to their caches, and the queries attend to all positions so far.
 func ExampleSession_SDPA() {
 	s := record.New("attention")
 	pos := s.Param("pos", 0, 127)
@@ -466,7 +468,8 @@ func ExampleSession_SDPA() {
 	// Output: sdpa_vector_float_64_64 %keys[0:512*$pos + 512]
 }
 
-// From a token's id to the next one's: the parts of a model around its layers.
+// These are the parts of a model around its layers: from the ID of a token to that of the
+// next one.
 func ExampleSession_Matmul() {
 	s := record.New("head")
 	table := record.Dense(s.RandomWeight("embedding", 1, ir.F32, 100, 32))

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// FinishOption changes how a recording is finished.
+// FinishOption changes what [Encoder.Finish] does.
 type FinishOption func(*finishing)
 
 type finishing struct {
@@ -19,14 +19,15 @@ type finishing struct {
 	err       error
 }
 
-// Optimizer rewrites a recording. What it returns computes the same, under the same
-// names of memories and params, ordered by barriers; recorded stays as it is. Package
-// optimize has one that proves what it returns.
+// Optimizer rewrites a recording. The graph that it returns must compute the same as
+// recorded, have memories and params of the same names, and be ordered by barriers. It
+// must not change recorded. Package optimize has an Optimizer that proves its result.
 type Optimizer interface {
 	Optimize(ctx context.Context, recorded *ir.Graph) (*ir.Graph, error)
 }
 
-// Optimize has the recording rewritten before it is executed.
+// Optimize rewrites the recording with o before it is executed. The encoder must be
+// [Deferred], or only capture.
 func Optimize(o Optimizer) FinishOption {
 	return func(f *finishing) {
 		if f.optimizer != nil {
@@ -36,27 +37,29 @@ func Optimize(o Optimizer) FinishOption {
 	}
 }
 
-// NoWait does not wait for the device: [Result.Wait] does.
+// NoWait makes Finish return without waiting for the device. [Result.Wait] waits.
 func NoWait() FinishOption { return func(f *finishing) { f.noWait = true } }
 
-// Result is what became of a recording.
+// Result describes a finished recording.
 type Result struct {
-	// Graph is the recording, or what was captured of it; nil if nothing was.
+	// Graph is the recording, or the part of it that was captured; nil if nothing was
+	// captured.
 	Graph *ir.Graph
-	// Optimized is what [Optimize] made of it; nil without.
+	// Optimized is what the [Optimizer] made of Graph; nil if there was none.
 	Optimized *ir.Graph
 	// Groups describes which commands may run side by side.
 	Groups GroupStats
-	// Encode is the time from the first command to the last commit, on the host.
+	// Encode is the host's time from the first command to the last commit.
 	Encode time.Duration
-	// Counters are the encoder's, so far.
+	// Counters are the encoder's counters at the end of Finish.
 	Counters Counters
 
-	// These are there after the wait: what the device took from begin to end of
-	// its command buffers, each of them, and what could not be measured.
-	GPU            time.Duration
-	Waited         time.Duration // of the host, in Wait
-	CommandBuffers []CommandBufferResult
+	// The fields that follow are complete after [Result.Wait]. Warnings is what the caller
+	// should know, for example that times are missing, or, in a recording that was executed
+	// live, that a command reads undefined bytes.
+	GPU            time.Duration         // the device's time, the sum over the command buffers
+	Waited         time.Duration         // how long the host waited in Wait
+	CommandBuffers []CommandBufferResult // in the order of their commits
 	Warnings       []string
 
 	e       *Encoder
@@ -74,11 +77,14 @@ type CommandBufferResult struct {
 	Err      error
 }
 
-// Finish ends the recording and begins the next: what was declared stays, and
-// scratch is given back. On a device it commits what is left, executes what was
-// deferred, and waits for everything, unless [NoWait]. An error means that the
-// recording was abandoned: what was not committed before is not executed, and no
-// command buffer is left open.
+// Finish ends the recording and begins the next one. Declarations stay valid, and tensors
+// of the scratch arena are given back. On a device it commits what is left, executes what
+// is [Deferred], and waits for all of it, except with [NoWait].
+//
+// If Finish returns the first mistake of the recording, or another error from before the
+// wait, it returns no Result, and the recording was abandoned: commands that were not
+// committed before are not executed, and no command buffer is left open. If command buffers
+// fail, it returns their errors together with the Result.
 func (e *Encoder) Finish(options ...FinishOption) (*Result, error) {
 	var f finishing
 	for _, o := range options {
@@ -113,7 +119,7 @@ func (e *Encoder) finish(f *finishing) (*Result, error) {
 	switch e.aborted(); {
 	case e.err != nil:
 	case e.depth > 0:
-		e.fail("Finish: %d groups are still open: EndGroup", e.depth)
+		e.fail("Finish: %d groups are still open: call EndGroup for each", e.depth)
 	case f.err != nil:
 		e.fail("Optimize: %w", f.err)
 	case f.optimizer != nil && e.live():
@@ -181,15 +187,16 @@ func (e *Encoder) optimize(g *ir.Graph, o Optimizer) (*ir.Graph, error) {
 	return out, nil
 }
 
-// Conflicts returns why each automatic barrier of the recording stands.
+// Conflicts returns the conflict behind each automatic barrier of the recording.
 func (r *Result) Conflicts() []Conflict { return r.found.list(r.e.g, false) }
 
-// Races returns conflicts of the recording without a barrier between, the first
-// ones of many: see [ManualBarriers].
+// Races returns the conflicts that no barrier orders, which only [ManualBarriers] leaves. If
+// there are very many, only the first ones are kept.
 func (r *Result) Races() []Conflict { return r.found.list(r.e.g, true) }
 
-// Wait waits until the recording's command buffers have ended, and returns the
-// errors of all that failed. It belongs to the encoder's goroutine.
+// Wait waits until the recording's command buffers have ended, and returns the errors of
+// all that failed. Call it on the encoder's goroutine. After the first call it returns the
+// same error again.
 func (r *Result) Wait() error {
 	if r.waited || r.e.device == nil {
 		return r.err
@@ -207,7 +214,7 @@ func (r *Result) Wait() error {
 	}
 	r.Waited = time.Since(start)
 	if unsampled > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d dispatches have no time: a command buffer has room for so many samples only; commit more often", unsampled))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d dispatches have no time, because a command buffer has room for a limited number of samples: commit more often", unsampled))
 	}
 	if w := r.e.device.samplingWarning(); w != "" {
 		r.Warnings = append(r.Warnings, w)

@@ -7,24 +7,25 @@ import (
 )
 
 // GGMLFormat is a block format of GGML: how the weights of a matrix lie in a GGUF
-// file.
+// file. The layouts are those of ggml-common.h, block_q4_0 and so on.
 type GGMLFormat uint8
 
-// The formats that the kernel library has. d is an f16, codes are integers.
+// The formats that the kernel library has. In the formulas, d is an f16 of the block,
+// code is the integer that is stored for a weight, and scale is an i8.
 const (
-	Q4_0 GGMLFormat = iota + 1 // 32 weights d·(code − 8), codes of 4 bits, in 18 bytes
-	Q8_0                       // 32 weights d·code, codes of 8 bits, in 34 bytes
-	Q6_K                       // 256 weights d·scale·(code − 32), a scale for 16, codes of 6 bits, in 210 bytes
+	Q4_0 GGMLFormat = iota + 1 // a block of 18 bytes has 32 weights d·(code − 8), with codes of 4 bits
+	Q8_0                       // a block of 34 bytes has 32 weights d·code, with signed codes of 8 bits
+	Q6_K                       // a block of 210 bytes has 256 weights d·scale·(code − 32), with codes of 6 bits and a scale for each 16 weights
 )
 
 var ggmlFormats = [...]struct {
 	name           string
-	weights, bytes int64 // of a block
+	weights, bytes int64 // in one block
 }{Q4_0: {"q4_0", 32, 18}, Q8_0: {"q8_0", 32, 34}, Q6_K: {"q6_K", 256, 210}}
 
 func (f GGMLFormat) known() bool { return f >= Q4_0 && f <= Q6_K }
 
-// String returns the name, as GGML spells it.
+// String returns the name as GGML spells it.
 func (f GGMLFormat) String() string {
 	if !f.known() {
 		return fmt.Sprintf("GGMLFormat(%d)", f)
@@ -32,8 +33,8 @@ func (f GGMLFormat) String() string {
 	return ggmlFormats[f].name
 }
 
-// RowBytes returns the bytes of a row of k weights, 0 if that is no whole number
-// of blocks.
+// RowBytes returns the size in bytes of a row of k weights, or 0 if k weights are not
+// a whole number of blocks.
 func (f GGMLFormat) RowBytes(k int64) int64 {
 	if !f.known() || k < 1 || k%ggmlFormats[f].weights != 0 {
 		return 0
@@ -41,8 +42,8 @@ func (f GGMLFormat) RowBytes(k int64) int64 {
 	return k / ggmlFormats[f].weights * ggmlFormats[f].bytes
 }
 
-// GGMLMatrix is a matrix [N, K] in a block format, byte for byte as in a GGUF
-// file, or a stack of them.
+// GGMLMatrix is a matrix [N, K] in a block format, byte for byte as in a GGUF file, or
+// several such matrices one after another.
 type GGMLMatrix struct {
 	Format GGMLFormat
 	Blocks Tensor // u8: N rows of Format.RowBytes(K) bytes, one after another, in any shape
@@ -51,11 +52,12 @@ type GGMLMatrix struct {
 
 func (m GGMLMatrix) String() string { return fmt.Sprintf("%s [%d, %d]", m.Format, m.N, m.K) }
 
-// stackGGML returns how many matrices w's blocks are.
+// stackGGML returns how many matrices the blocks of w hold. If they are not a whole
+// number of matrices, it reports the mistake, and ok is false.
 func (r *Session) stackGGML(op string, w GGMLMatrix) (count int64, ok bool) {
 	row := w.Format.RowBytes(w.K)
 	if row == 0 || w.N < 1 {
-		r.fail("%s: no matrix is %s: want q4_0 or q8_0 with K a multiple of 32, or q6_K with K a multiple of 256", op, w)
+		r.fail("%s: there can be no matrix %s: want q4_0 or q8_0 with K a multiple of 32, or q6_K with K a multiple of 256", op, w)
 		return 0, false
 	}
 	bytes := w.Blocks.Elements()
@@ -65,14 +67,14 @@ func (r *Session) stackGGML(op string, w GGMLMatrix) (count int64, ok bool) {
 		return 0, false
 	}
 	if !even(w.Blocks.Off) {
-		r.fail("%s: the blocks of %s%s begin at byte %s: scales are read as 16 bits, which want an even offset",
+		r.fail("%s: the blocks of %s%s begin at byte %s of their memory: want an even offset, because f16 numbers are read from them",
 			op, w, r.format(w.Blocks.Shape), r.g.FormatAffine(w.Blocks.Off))
 		return 0, false
 	}
 	return bytes.Const / (w.N * row), true
 }
 
-// even reports whether x is even whatever its params are.
+// even reports whether x is even for all values of its params.
 func even(x ir.Affine) bool {
 	for _, t := range x.Terms() {
 		if t.Coeff%2 != 0 {
@@ -82,9 +84,9 @@ func even(x ir.Affine) bool {
 	return x.Const%2 == 0
 }
 
-// MatmulGGML computes x·Wᵀ for rows x [..., K] in f32 and a matrix W [N, K] in
-// blocks, which are not repacked: the result is f32 [..., N]. Each row reads the
-// matrix once, so it is meant for few.
+// MatmulGGML computes x·Wᵀ for rows x [..., K] in f32 and a matrix W [N, K] in a block
+// format, which is not repacked. The result is f32 [..., N]. The whole matrix is read
+// again for each row, so this is meant for few rows.
 func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
 	const op = "quantized_matmul_ggml"
 	count, ok := r.stackGGML(op, w)
@@ -92,7 +94,7 @@ func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
 	case !ok:
 		return x
 	case count != 1:
-		r.fail("%s: the blocks of %s are %d matrices: want one", op, w, count)
+		r.fail("%s: the blocks of %s hold %d matrices: want one", op, w, count)
 		return x
 	case x.DType != ir.F32 || x.Rank() < 1 || !x.contiguous() || r.last(op, x) != w.K:
 		r.fail("%s: %s%s times %s: want row-contiguous f32 rows of %d", op, x.DType, r.format(x.Shape), w, w.K)
@@ -110,12 +112,12 @@ func (r *Session) MatmulGGML(x Tensor, w GGMLMatrix, o ...Option) Tensor {
 	return y
 }
 
-// GatherMatmulGGML multiplies by matrices that ids pick from a stack, as a layer
-// of experts does: y[t, j] = experts[ids[t, j]] · x[t] for x [T, K], and
-// experts[ids[t, j]] · x[t, j] for x [T, k, K], in f32. experts.Blocks are the
-// matrices one after another; ids are u32 [T, k]; the result is f32 [T, k, N].
+// GatherMatmulGGML is [Session.GatherMatmul] for matrices in a block format:
+// y[t, j] = experts[ids[t, j]] · x[t] for x [T, K], and
+// experts[ids[t, j]] · x[t, j] for x [T, k, K]. x is f32, experts.Blocks holds the
+// matrices one after another, ids are u32 [T, k], and the result is f32 [T, k, N].
 //
-// An id outside the stack makes a row of NaN, and nothing is read for it.
+// If an id is outside the stack, its row of the result is NaN, and no matrix is read.
 func (r *Session) GatherMatmulGGML(x Tensor, experts GGMLMatrix, ids Tensor, o ...Option) Tensor {
 	const op = "quantized_matmul_id_ggml"
 	w := experts

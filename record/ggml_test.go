@@ -18,7 +18,7 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// q8 makes a block of q8_0 of 32 weights code/2.
+// q8 returns a block of q8_0 with 32 weights code(i)/2.
 func q8(code func(i int) int8) []byte {
 	block := []byte{0x00, 0x38} // the f16 0.5, little-endian
 	for i := range 32 {
@@ -27,10 +27,9 @@ func q8(code func(i int) int8) []byte {
 	return block
 }
 
-// A matrix in blocks of q8_0, as its bytes lie in a GGUF file, is multiplied with
-// a row.
+// This multiplies a row by a matrix in q8_0, whose bytes are those of a GGUF file.
 func ExampleSession_MatmulGGML() {
-	// Two rows of one block: 0.5, 1, 1.5, … 16 and −0.5 everywhere.
+	// The matrix has two rows of one block each: 0.5, 1, 1.5, …, 16, and −0.5 throughout.
 	file := append(q8(func(i int) int8 { return int8(i + 1) }), q8(func(int) int8 { return -1 })...)
 
 	d := cpu.New(1)
@@ -62,7 +61,7 @@ func ExampleSession_MatmulGGML() {
 	// [264 -16]
 }
 
-// Two experts of one row each, and two rows of x that go to one of them each.
+// There are two experts with one row each, and each of two rows of x goes to one of them.
 func ExampleSession_GatherMatmulGGML() {
 	file := append(q8(func(int) int8 { return 2 }), q8(func(int) int8 { return -2 })...)
 
@@ -104,7 +103,7 @@ func TestGGMLFormats(t *testing.T) {
 	require.Zero(t, record.Q4_0.RowBytes(48)+record.Q6_K.RowBytes(128)+record.Q8_0.RowBytes(0)+record.GGMLFormat(9).RowBytes(32))
 }
 
-// ggmlWeight is weight k of row n of a matrix, from the definition of its format.
+// ggmlWeight returns weight k of a row of a matrix, by the definition of its format.
 func ggmlWeight(f record.GGMLFormat, blocks []byte, row, k int) float64 {
 	half := func(b []byte) float64 { return term.F16Value(binary.LittleEndian.Uint16(b)) }
 	switch f {
@@ -122,8 +121,8 @@ func ggmlWeight(f record.GGMLFormat, blocks []byte, row, k int) float64 {
 	return half(b[208:]) * float64(int8(b[192+j/16])) * (float64(low|high<<4) - 32)
 }
 
-// Every format, few rows and many, shared and own rows of experts, live: the
-// values of the definition in float64.
+// Live products equal those of the definition in float64: for every format, few and many
+// rows, and experts that share a row of x or have their own.
 func TestGGMLProducts(t *testing.T) {
 	const n, experts, slots = 11, 3, 2
 	d := cpu.New(2)
@@ -149,7 +148,7 @@ func TestGGMLProducts(t *testing.T) {
 		for _, rows := range []int64{1, 2, 9} {
 			s := record.New("t", record.Live(d))
 			stack := record.GGMLMatrix{Format: f, N: n, K: int64(k), Blocks: s.Weight("w", ir.NewBlob(file), ir.U8, experts, n, int64(size))}
-			one := stack // the second of them
+			one := stack // the second matrix of the stack
 			one.Blocks = stack.Blocks.Slice(ir.Const(int64(n*size)), ir.Const(int64(n*size)))
 			x, ids := s.Input("x", ir.F32, rows, int64(k)), s.Input("ids", ir.U32, rows, slots)
 			own := s.Input("own", ir.F32, rows, slots, int64(k))
@@ -170,7 +169,7 @@ func TestGGMLProducts(t *testing.T) {
 				b[i] = 0
 			}
 			for i := 0; i < len(b); i += 4 {
-				b[i] = byte(r.IntN(experts + 1)) // one is outside
+				b[i] = byte(r.IntN(experts + 1)) // the ID `experts` is outside the stack
 			}
 
 			s.MatmulGGML(x, one, record.Into(y))
@@ -214,7 +213,7 @@ func TestGGMLProducts(t *testing.T) {
 	}
 }
 
-// As many rows as a param says, with passes and their proof.
+// The number of rows may be a param, also for the passes and the proof.
 func TestGGMLRowsOfAParam(t *testing.T) {
 	s := record.New("t")
 	rows := s.Param("rows", 1, 8)
@@ -241,10 +240,10 @@ func TestGGMLMistakes(t *testing.T) {
 	}{
 		{"K is no whole number of blocks", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 128), record.GGMLMatrix{Format: record.Q6_K, N: 2, K: 128, Blocks: u8(s, 2, 105)})
-		}, "record t: quantized_matmul_ggml: no matrix is q6_K [2, 128]: want q4_0 or q8_0 with K a multiple of 32, or q6_K with K a multiple of 256"},
+		}, "record t: quantized_matmul_ggml: there can be no matrix q6_K [2, 128]: want q4_0 or q8_0 with K a multiple of 32, or q6_K with K a multiple of 256"},
 		{"no format", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 32), record.GGMLMatrix{N: 2, K: 32, Blocks: u8(s, 36)})
-		}, "record t: quantized_matmul_ggml: no matrix is GGMLFormat(0) [2, 32]: want q4_0 or q8_0 with K a multiple of 32, or q6_K with K a multiple of 256"},
+		}, "record t: quantized_matmul_ggml: there can be no matrix GGMLFormat(0) [2, 32]: want q4_0 or q8_0 with K a multiple of 32, or q6_K with K a multiple of 256"},
 		{"other blocks", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 2, 34)})
 		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64] are u8[2, 34]: want row-contiguous u8, 72 bytes a matrix (2 rows of 36)"},
@@ -254,10 +253,10 @@ func TestGGMLMistakes(t *testing.T) {
 		{"an odd offset", func(s *record.Session) {
 			w := u8(s, 80).Slice(ir.Const(3), ir.Const(72))
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: w})
-		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64][72] begin at byte 3: scales are read as 16 bits, which want an even offset"},
+		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64][72] begin at byte 3 of their memory: want an even offset, because f16 numbers are read from them"},
 		{"several matrices", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 64), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 3, 2, 36)})
-		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64] are 3 matrices: want one"},
+		}, "record t: quantized_matmul_ggml: the blocks of q4_0 [2, 64] hold 3 matrices: want one"},
 		{"other rows", func(s *record.Session) {
 			s.MatmulGGML(s.Input("x", ir.F32, 1, 32), record.GGMLMatrix{Format: record.Q4_0, N: 2, K: 64, Blocks: u8(s, 2, 36)})
 		}, "record t: quantized_matmul_ggml: f32[1, 32] times q4_0 [2, 64]: want row-contiguous f32 rows of 64"},

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// GroupStats describes the groups of commands that may run side by side: those
-// between two barriers.
+// GroupStats describes the groups of commands that may run concurrently: those between two
+// barriers or commits.
 type GroupStats struct {
-	Commands int // dispatches, copies and fills
+	Commands int // dispatches, copies, fills and carries
 	Barriers int
 	Groups   int
 	// Sizes[i] is the number of groups of i+1 commands.
 	Sizes []int
 }
 
-// Ratio is the mean size of a group.
+// Ratio returns the mean number of commands in a group.
 func (s GroupStats) Ratio() float64 {
 	if s.Groups == 0 {
 		return 0
@@ -33,7 +33,7 @@ func (s GroupStats) String() string {
 	return out
 }
 
-// count adds a group of n commands.
+// count counts a group of n commands.
 func (s *GroupStats) count(n int) {
 	for len(s.Sizes) < n {
 		s.Sizes = append(s.Sizes, 0)
@@ -47,8 +47,8 @@ func (s GroupStats) clone() GroupStats {
 	return s
 }
 
-// Groups returns the statistics of the recording so far, its open group
-// included.
+// Groups returns the statistics of the recording so far, including the commands since the
+// last barrier.
 func (e *Encoder) Groups() GroupStats {
 	s := e.stats.clone()
 	if e.group > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// The arena grows while its command buffer is open: what was in it stays, also where what
-// made it grow is discarded, and on a device whose memory the host does not see.
+// The arena may grow while a command buffer is open. Its contents stay, even if the commands
+// that made it grow are discarded, and on a device whose memory the host cannot see.
 func TestArenaGrows(t *testing.T) {
 	for _, private := range []bool{false, true} {
 		for _, discard := range []bool{false, true} {

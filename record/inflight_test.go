@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// Memory of a command buffer in flight stays although a later one that binds it
-// was abandoned.
+// Memory of a command buffer in flight is not released when a later command buffer that
+// binds it was abandoned.
 func TestDiscardThenTrim(t *testing.T) {
 	d := device(t, testdevice.Options{Hold: true})
 	s := record.New("t", record.Live(d))
@@ -34,7 +34,8 @@ func TestDiscardThenTrim(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// … also if it was given back while that later one was open.
+// Memory of a command buffer in flight is not released when it was given back while a later
+// command buffer was open that then was abandoned.
 func TestTrimThenDiscard(t *testing.T) {
 	d := device(t, testdevice.Options{Hold: true})
 	s := record.New("t", record.Live(d))
@@ -53,7 +54,8 @@ func TestTrimThenDiscard(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A dispatch that is never ended binds nothing, and frees nothing for the host.
+// A dispatch that is never ended binds nothing, and does not make memory that is in use
+// accessible to the host.
 func TestBytesBesideABegunDispatch(t *testing.T) {
 	d := device(t, testdevice.Options{Hold: true})
 	s := record.New("t", record.Live(d))
@@ -69,8 +71,8 @@ func TestBytesBesideABegunDispatch(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Wait tells of a command buffer that failed, also if that was noticed before;
-// each failure counts once.
+// Wait returns the error of a command buffer that failed, even if another call noticed the
+// failure before. Each failure is counted once.
 func TestWaitTellsEveryFault(t *testing.T) {
 	fault := errors.New("page fault")
 	d := device(t, testdevice.Options{Fault: func(n int, _ string) error {
@@ -83,7 +85,7 @@ func TestWaitTellsEveryFault(t *testing.T) {
 	x := s.State("x", ir.F32, 4)
 	s.Add(x, x, record.Into(x))
 	s.Commit("1")
-	require.Eventually(t, func() bool { // it is noticed that it has ended
+	require.Eventually(t, func() bool { // Bytes notices that the command buffer has ended
 		_, err := s.Bytes(x)
 		return err == nil
 	}, time.Minute, time.Millisecond)
@@ -96,7 +98,8 @@ func TestWaitTellsEveryFault(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What a deferred recording has left running can be waited for, as Bytes advises.
+// If a deferred recording is still running, one can wait for it, as the error of Bytes
+// advises.
 func TestWaitForADeferredRecording(t *testing.T) {
 	d := device(t, testdevice.Options{})
 	s := record.New("t", record.Deferred(d))
@@ -113,7 +116,8 @@ func TestWaitForADeferredRecording(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Bytes of an input say what to wait for, not that Finish is missing.
+// The error of Bytes of an input says what to wait for. It does not ask for Finish, because
+// an input may be written before.
 func TestBytesOfADeferredInput(t *testing.T) {
 	d := device(t, testdevice.Options{Hold: true})
 	s := record.New("t", record.Deferred(d))
@@ -125,9 +129,9 @@ func TestBytesOfADeferredInput(t *testing.T) {
 	}
 	s.Silu(x, record.Into(y))
 	_, err := s.Bytes(x)
-	require.ErrorContains(t, err, "has not ended: Wait")
+	require.ErrorContains(t, err, "has not ended: call Wait first")
 	_, err = s.Bytes(y)
-	require.ErrorContains(t, err, "not executed before Finish")
+	require.ErrorContains(t, err, "are executed at Finish")
 	d.ReleaseAll()
 	require.NoError(t, s.Wait())
 	_, err = s.Bytes(x)

@@ -8,13 +8,13 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// Kernel adds a kernel of a library of your own: its code, and the table of its
-// arguments, by which every dispatch is checked. The same kernel, given again, is
-// the one that is there.
+// Kernel adds a kernel that is not in the kernel library: where its code is, and a table of
+// its arguments, with which every dispatch is compared. Adding the same kernel again
+// returns the same ID.
 func (e *Encoder) Kernel(k ir.Kernel) ir.KernelID {
 	if at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return have.Name == k.Name }); at >= 0 {
 		if !sameKernel(&e.g.Kernels[at], &k) {
-			e.fail("there is another kernel @%s: rename one", k.Name)
+			e.fail("there is a different kernel of the name @%s: rename one", k.Name)
 		}
 		return ir.KernelID(at)
 	}
@@ -25,7 +25,7 @@ func (e *Encoder) Kernel(k ir.Kernel) ir.KernelID {
 	return ir.KernelID(len(e.g.Kernels) - 1)
 }
 
-// Function returns a function of the kernel library (docs/kernels.md),
+// Function returns the ID of a kernel of the kernel library (docs/kernels.md): a function,
 // specialized by function constants.
 func (e *Encoder) Function(function string, constants ...ir.FunctionConstant) ir.KernelID {
 	id, _ := e.kernel(function, constants)
@@ -44,8 +44,9 @@ type constantKey struct {
 	bits  uint64
 }
 
-// kernel returns the IR kernel of a library function, specialized.
-func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.KernelID, bool) {
+// kernel returns the kernel of a library function, specialized by function constants. ok is
+// false if the library has no such function.
+func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (id ir.KernelID, ok bool) {
 	if len(constants) == 0 {
 		if id, ok := e.plain[function]; ok {
 			return id, true
@@ -61,7 +62,7 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.K
 		return id, true
 	}
 	name := function
-	for _, c := range constants { // rope_float32.forward.traditional: the flags that are set
+	for _, c := range constants { // such as rope_float32.forward.traditional: flags that are false are left out
 		switch {
 		case c.Bits == 0:
 		case c.Type == ir.Bool:
@@ -77,9 +78,9 @@ func (e *Encoder) kernel(function string, constants []ir.FunctionConstant) (ir.K
 	}
 	k := ds[0].Kernel(name, constants...)
 	at := slices.IndexFunc(e.g.Kernels, func(have ir.Kernel) bool { return sameKernel(&have, &k) })
-	id := ir.KernelID(at)
-	if at < 0 { // not from a graph that was encoded
-		k.Name = e.unusedKernel(name) // other values of constants that the name leaves out
+	id = ir.KernelID(at)
+	if at < 0 { // otherwise it came with a graph that was encoded
+		k.Name = e.unusedKernel(name) // constants that the name leaves out may give it to several kernels
 		id = e.Kernel(k)
 	}
 	e.functions[key] = id

@@ -6,20 +6,22 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// MLX's limits: the rows that a threadgroup holds in its registers, 8 elements a
-// thread. Longer ones are walked by 1024 threads.
+// The longest rows, in elements, for which MLX takes the kernels whose threads keep 8
+// elements each in registers (mlx/backend/metal/normalization.cpp). Longer rows take
+// the "looped" kernels, whose 1024 threads go through a row in steps.
 const (
 	layerNormHeld     = 6656
 	layerNormGradHeld = 8192
 )
 
-// LayerNorm normalizes the rows of x, f32, f16 or bf16:
+// LayerNorm normalizes the rows of x [..., K], which is f32, f16 or bf16:
 //
 //	(x − mean(x)) / sqrt(mean((x − mean(x))²) + eps) · w + b
 //
-// w and b have one element for each of a row, or one for all, of x's type; a zero
-// Tensor is no weight, no bias (MLX's kernel with a one and a zero of stride 0, as
-// MLX itself does). The result may lie where x lay: Into(x).
+// The result has the shape and type of x. w and b have x's type and K elements, or one
+// element that serves all columns. A zero Tensor stands for no weight or no bias: as in
+// MLX, the kernel then reads a single 1 or 0 with stride 0. The result may replace x:
+// Into(x).
 func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	const op = "layer_norm"
 	k := r.last(op, x)
@@ -39,14 +41,15 @@ func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	return y
 }
 
-// LayerNormGrad is the gradient of [Session.LayerNorm]: from x, its weight and g,
-// the gradient of its result, all f32, the gradients of x, of the weight and of
-// the bias. Without a weight (a zero Tensor) there is none of it, gw is a zero
-// Tensor; who has no bias leaves gb alone, and pass dce its dispatch.
+// LayerNormGrad is the gradient of [Session.LayerNorm], in f32. x [..., K] and w are
+// the arguments of the norm, and g [..., K] is the gradient of its result. gx [..., K],
+// gw [K] and gb [K] are the gradients of x, of the weight and of the bias. If w is a
+// zero Tensor, there is no weight and gw is a zero Tensor too. gb is always computed; if
+// the norm has no bias, ignore gb, and the pass dce removes its dispatch.
 //
-// As in MLX it is one dispatch that gives gx and, for each row, what the weight's
-// gradient is the sum of, and a sum of rows for each of gb and gw. Options Into
-// stand in the order of the results; gx may lie where x or g lay.
+// As in MLX, one dispatch computes gx and each row's contribution to gw, and a sum over
+// the rows ([Session.SumRows]) gives each of gw and gb. Options Into are matched with the
+// results in their order. gx may replace x or g.
 func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, gw, gb Tensor) {
 	const op = "layer_norm_grad"
 	k := r.last(op, x)
@@ -59,11 +62,11 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 	if hasW {
 		into = splitInto(o, 3)
 	}
-	// First, for g may give its bytes to gx.
+	// The sum comes first, because gx may overwrite g.
 	gb = r.SumRows(g, into[len(into)-1]...)
 	gx = r.result(op, into[0], ir.F32, x.Shape)
 	w, ws := r.perColumn(op, "weight", w, ir.F32, k, 1)
-	each := gx // not touched without a weight
+	each := gx // without a weight the kernel does not touch this argument
 	if hasW {
 		each = r.Scratch(ir.F32, x.Shape...)
 	}
@@ -79,8 +82,8 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 	return gx, gw, gb
 }
 
-// layerNormKernel returns the function and the threads of a threadgroup for rows
-// of k elements.
+// layerNormKernel returns the kernel for rows of k elements, and how many threads its
+// threadgroups have. held is the longest row that the kernel without a loop takes.
 func (r *Session) layerNormKernel(name string, t ir.DType, k, held int64) (string, uint32) {
 	suffix := map[ir.DType]string{ir.F32: "float32", ir.F16: "float16", ir.BF16: "bfloat16"}[t]
 	if k > held {
@@ -89,13 +92,14 @@ func (r *Session) layerNormKernel(name string, t ir.DType, k, held int64) (strin
 	return name + suffix, uint32((k + 255) / 256 * 32)
 }
 
-// rowGroups is a grid of one threadgroup a row, in threads.
+// rowGroups returns the grid, in threads, that has one threadgroup for each row.
 func rowGroups(rows ir.Affine, group uint32) [3]ir.Extent {
 	return [3]ir.Extent{{Num: rows.Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}
 }
 
-// perColumn returns an operand that has one element for each column of k, and its
-// stride: t, or where t is a zero Tensor one element `absent` for all.
+// perColumn checks that t has one element for each of k columns, or one for all of
+// them, and returns it with the stride between columns. A zero Tensor is replaced by a
+// single element of value `absent`.
 func (r *Session) perColumn(op, what string, t Tensor, of ir.DType, k int64, absent float32) (Tensor, uint32) {
 	switch n := t.Elements(); {
 	case t.Rank() == 0 && t.owner != 0:
@@ -112,11 +116,12 @@ func (r *Session) perColumn(op, what string, t Tensor, of ir.DType, k int64, abs
 	return t, uint32(t.Strides[t.Rank()-1])
 }
 
-// filled returns one element with the value v (0 or 1), in weight memory: the
-// passes can read it there.
+// filled returns a tensor of one element with the value v, which is 0 or 1. It lies in
+// weight memory, so that the passes know its value.
 func (r *Session) filled(t ir.DType, v float32) Tensor {
-	if t == ir.F32 && v == 1 && r.ones != nil {
-		return *r.ones
+	key := fill{t, v}
+	if out, ok := r.fills[key]; ok {
+		return out
 	}
 	bits, name := math.Float32bits(v), map[float32]string{0: "zero", 1: "one"}[v]
 	if t != ir.F32 {
@@ -125,16 +130,14 @@ func (r *Session) filled(t ir.DType, v float32) Tensor {
 			bits = map[ir.DType]uint32{ir.F16: 0x3c003c00, ir.BF16: 0x3f803f80}[t]
 		}
 	}
-	out := r.declare(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: []int64{4 / t.Size()}, Init: ir.FillU32(bits)}) // the pattern has 4 bytes
+	out := r.declare(ir.Memory{Name: r.unused(name), Kind: ir.Weight, DType: t, Shape: []int64{4 / t.Size()}, Init: ir.FillU32(bits)}) // the pattern has 4 bytes
 	out.Shape = Dims(1)
-	if t == ir.F32 && v == 1 {
-		r.ones = &out
-	}
+	r.fills[key] = out
 	return out
 }
 
-// SumRows adds up the rows of x, f32: the result has one element for each column.
-// Rows may lie apart (a matrix of two dimensions with a stride).
+// SumRows adds up the rows of x [..., K], in f32. The result is f32 [K]. The elements of
+// a row must be contiguous; if x has two dimensions, there may be gaps between its rows.
 func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 	const op = "sum_rows"
 	k := r.last(op, x)
@@ -153,13 +156,13 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 	if !rows.IsConst() {
 		n = arg{slot: 2, kind: ir.BindScalar, number: ir.U64, expr: rows}
 	}
-	// What follows the stride says that there is no other dimension.
+	// The kernel can reduce over several dimensions; the arguments say that there is one.
 	c.args = []arg{buf(0, x), buf(1, y), n, val(3, k), val(4, int32(0)), val(5, int64(0)), val(6, int32(0)), val(8, stride), val(10, uint64(1))}
 	if rows.IsConst() && rows.Const < 32 {
 		c.function = "col_reduce_small_1_reduce_sumfloat32"
 		c.grid, c.group = [3]ir.Extent{ir.Ext((k + 127) / 128), ir.Ext(1), ir.Ext(1)}, [3]uint32{uint32(min((k+3)/4, 32)), uint32(min(rows.Const, 8)), 1}
 	} else {
-		// MLX cuts long columns in two passes; ours are always one.
+		// MLX sums long columns in two passes. This recorder always takes one.
 		c.function = "col_reduce_looped_1_32_32_reduce_sumfloat32"
 		c.args = append(c.args, val(11, int64(0)))
 		c.kind, c.grid, c.group = ir.Threads, [3]ir.Extent{ir.Ext((k + 31) / 32 * 256), ir.Ext(1), ir.Ext(1)}, [3]uint32{256, 1, 1}
@@ -168,7 +171,7 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 	return y
 }
 
-// rowsOf reports whether t is contiguous and of type of.
+// rowsOf reports whether t is row-contiguous and has the given element type.
 func (t Tensor) rowsOf(of ir.DType) bool { return t.DType == of && t.contiguous() }
 
 func equalShapes(a, b []ir.Affine) bool {
@@ -183,8 +186,9 @@ func equalShapes(a, b []ir.Affine) bool {
 	return true
 }
 
-// splitInto deals the options Into to n results in their order; the others are for
-// all.
+// splitInto returns the options of each of n results: the Into options are matched with
+// the results in their order, all other options apply to every result. Surplus Into
+// options go to the last result, where [Session.result] reports them.
 func splitInto(options []Option, n int) [][]Option {
 	out := make([][]Option, n)
 	next := 0
@@ -195,10 +199,8 @@ func splitInto(options []Option, n int) [][]Option {
 			}
 			continue
 		}
-		if next < n {
-			out[next] = append(out[next], o)
-		}
-		next++
+		out[next] = append(out[next], o)
+		next = min(next+1, n-1)
 	}
 	return out
 }

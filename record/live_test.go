@@ -20,7 +20,8 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// device returns a test device on one worker that must leak nothing.
+// device returns a test device with one worker, and checks at the end of the test that
+// nothing leaked.
 func device(t *testing.T, o testdevice.Options) *testdevice.Device {
 	c := cpu.New(1)
 	d := testdevice.New(c, o)
@@ -49,8 +50,8 @@ func get(t *testing.T, e *record.Encoder, x record.Tensor, n int) []float32 {
 	return out
 }
 
-// The same calls give the same numbers and the same counters, executed as they
-// come, at the end, and at the end after the passes.
+// The same calls give the same numbers and counters, whether they are executed live,
+// deferred, or deferred after passes.
 func TestModes(t *testing.T) {
 	for _, mode := range []string{"live", "both", "deferred", "optimized"} {
 		t.Run(mode, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestModes(t *testing.T) {
 				require.Equal(t, mode == "optimized", r.Optimized != nil)
 				want := 2
 				if mode == "optimized" {
-					want = len(r.CommandBuffers) // fuse may leave one
+					want = len(r.CommandBuffers) // the pass fuse may leave one
 				}
 				require.Len(t, r.CommandBuffers, want)
 				require.Equal(t, record.GroupStats{Commands: 3, Groups: 2, Sizes: []int{1, 1}}, r.Groups)
@@ -94,7 +95,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// B6: the status of every command buffer is looked at, not the last one's only.
+// The status of every command buffer is checked, not only that of the last one.
 func TestB6FaultOfTheFirstCommandBuffer(t *testing.T) {
 	fault := errors.New("page fault")
 	d := device(t, testdevice.Options{Fault: func(n int, _ string) error {
@@ -115,7 +116,7 @@ func TestB6FaultOfTheFirstCommandBuffer(t *testing.T) {
 	require.ErrorContains(t, r.CommandBuffers[1].Err, `not executed, for the queue has failed: command buffer "first": page fault`)
 	require.Equal(t, int64(1), s.Counters().FailedBuffers)
 
-	// The caller knows: what comes next begins anew.
+	// The caller was told of the failure, so the next recording works again.
 	put(t, s.Encoder, x, 1, 2, 3, 4)
 	s.Add(x, x, record.Into(y))
 	_, err = s.Finish()
@@ -124,8 +125,8 @@ func TestB6FaultOfTheFirstCommandBuffer(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// C1: what is bound and what is said to be touched lie at one place: the
-// tensor's, whichever way it was sliced.
+// The bytes that are bound and the bytes that are stated to be touched both come from the
+// tensor, so they agree however the tensor was sliced.
 func TestC1OffsetOfASlice(t *testing.T) {
 	e := record.NewEncoder("t")
 	x := e.Output("x", ir.F32, 256)
@@ -140,15 +141,15 @@ func TestC1OffsetOfASlice(t *testing.T) {
 	require.Equal(t, "%x[128:192]", r.Graph.FormatRegion(d.Effects.Writes[0].Region))
 }
 
-// foreign is a kernel that nobody has declared, with arguments that its function
-// constant makes absent.
+// foreign is a kernel without a declaration. Not all of its arguments need be bound, because
+// its function constant may switch some off.
 var foreign = ir.Kernel{
 	Name: "foreign", Library: ir.Library{Kind: ir.SourceFile, Path: "foreign.metal"}, Function: "foreign",
 	Constants: []ir.FunctionConstant{{Index: 0, Name: "alone", Type: ir.Bool, Bits: 1}},
 	Args:      []ir.Arg{{Slot: 0, Name: "a", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 1, Name: "b", Access: ir.ReadWriteArg, Type: ir.U8}, {Slot: 2, Name: "n", Kind: ir.ConstantArg, Type: ir.U32, Count: 1}},
 }
 
-// C2: what a failed or unfinished dispatch was told is nobody else's.
+// Arguments, effects and labels of a failed or unfinished dispatch do not reach the next one.
 func TestC2NothingPending(t *testing.T) {
 	e := record.NewEncoder("t")
 	x, y := e.State("x", ir.F32, 64), e.State("y", ir.F32, 64)
@@ -158,8 +159,8 @@ func TestC2NothingPending(t *testing.T) {
 	_, err := e.Finish()
 	requireMistake(t, err, "record t: @foreign (mine): was begun and not ended (Threads, Threadgroups) before another")
 
-	// After the error the encoder is as new; a dispatch of which nothing is said
-	// has unknown effects and no label.
+	// After the error the encoder is as new, and a dispatch without stated effects and label
+	// has none.
 	e.Dispatch(k).Buffer(0, y).Threads(record.Size(1), [3]uint32{1, 1, 1})
 	r, err := e.Finish()
 	require.NoError(t, err)
@@ -168,7 +169,7 @@ func TestC2NothingPending(t *testing.T) {
 	require.Empty(t, d.Op+d.Label)
 }
 
-// C3: what makes no sense where nothing is executed is an error, not nothing.
+// Calls that make no sense in a given mode are errors and are not silently ignored.
 func TestC3NoSilentNoOps(t *testing.T) {
 	d := device(t, testdevice.Options{})
 	for name, call := range map[string]func(e *record.Encoder) error{
@@ -199,7 +200,7 @@ func TestC3NoSilentNoOps(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// C4: a late annotation is of the dispatch that it names, whatever stands after it.
+// Annotate changes the dispatch that it names, whatever was recorded after that.
 func TestC4LateAnnotation(t *testing.T) {
 	e := record.NewEncoder("t")
 	x, y := e.State("x", ir.F32, 64), e.State("y", ir.F32, 64)
@@ -220,8 +221,8 @@ func TestC4LateAnnotation(t *testing.T) {
 	require.ErrorContains(t, err, "this recording has no dispatch #1")
 }
 
-// C5: memory stays until the last command buffer that uses it has ended, also
-// when nobody waits and nothing is retained.
+// Memory stays allocated until the last command buffer that uses it has ended, even if
+// nobody waits, and if the device does not retain memory itself.
 func TestC5MemoryOutlivesAsynchronousCommits(t *testing.T) {
 	d := device(t, testdevice.Options{Hold: true})
 	s := record.New("t", record.Deferred(d))
@@ -236,14 +237,14 @@ func TestC5MemoryOutlivesAsynchronousCommits(t *testing.T) {
 	pool.Reset()
 	pool.Trim()
 	_, err = s.Bytes(y)
-	require.ErrorContains(t, err, "has not ended: Wait")
+	require.ErrorContains(t, err, "has not ended: call Wait first")
 	d.ReleaseAll()
 	require.NoError(t, r.Wait())
 	require.Equal(t, []float32{8, 64, 216, 512}, get(t, s.Encoder, y, 4))
 	require.NoError(t, s.Close())
 }
 
-// C6: whatever fails, no command buffer is left open: a queue has 64.
+// No error leaves a command buffer open. A queue has only 64 of them.
 func TestC6ErrorsLeaveNoCommandBuffer(t *testing.T) {
 	d := device(t, testdevice.Options{})
 	s := record.New("t", record.Deferred(d))
@@ -273,8 +274,8 @@ func TestC6ErrorsLeaveNoCommandBuffer(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// C7: ranges are of memories, by name and offset: a capture of one process is
-// that of another, and memory that was reused is another generation.
+// Memory of a pool that was given back and handed out again belongs to its new tensor. The
+// old tensor can no longer be used or given back.
 func TestC7Generations(t *testing.T) {
 	e := record.NewEncoder("t")
 	p := e.NewPool("tmp", ir.Scratch)
@@ -292,7 +293,8 @@ func TestC7Generations(t *testing.T) {
 	require.ErrorContains(t, e.Err(), "Free of %tmp.0[0:256], which was given back before")
 }
 
-// Scratch of the arena is given back by Reset, and at the end of its recording.
+// Tensors of the scratch arena are given back by ScratchReset and by the end of their
+// recording.
 func TestScratchGenerations(t *testing.T) {
 	s := record.New("t")
 	x := s.Input("x", ir.F32, 64)
@@ -311,24 +313,25 @@ func TestScratchGenerations(t *testing.T) {
 	require.ErrorContains(t, s.Err(), "was given back before")
 }
 
-// B9: two memories over one page of the host would not be seen to alias.
+// Two mapped memories must not share a page of the host if one of them is written, because
+// the conflicts between them would not be found.
 func TestB9MapsOverOnePage(t *testing.T) {
 	d := device(t, testdevice.Options{})
 	host := make([]byte, 256<<10)
 	e := record.NewEncoder("t", record.Live(d))
 	e.Map("a", ir.Input, host[:64<<10], ir.U8, 64<<10)
-	e.Map("b", ir.Input, host[32<<10:96<<10], ir.U8, 64<<10) // both are read only
+	e.Map("b", ir.Input, host[32<<10:96<<10], ir.U8, 64<<10) // allowed, because both are only read
 	require.NoError(t, e.Err())
 	e.Map("c", ir.State, host[128<<10:160<<10], ir.U8, 32<<10)
-	e.Map("d", ir.Input, host[160<<10:161<<10], ir.U8, 1<<10) // touches, and shares a page unless the host is aligned
+	e.Map("d", ir.Input, host[160<<10:161<<10], ir.U8, 1<<10) // lies right behind c, and shares a page with it unless host is aligned to pages
 	e.Map("e", ir.State, host[16<<10:17<<10], ir.U8, 1<<10)
-	require.ErrorContains(t, e.Err(), "a page of the host (16384 bytes) holds bytes of it and of %")
+	require.ErrorContains(t, e.Err(), "shares a page of the host (16384 bytes) with %")
 	_, _ = e.Finish()
 	require.NoError(t, e.Close())
 }
 
-// Conflicts say why each automatic barrier stands, groups how many commands may
-// run side by side.
+// Conflicts returns the reason for each automatic barrier, and Groups how many commands may
+// run concurrently.
 func ExampleEncoder_Conflicts() {
 	s := record.New("t")
 	x, y := s.Input("x", ir.F32, 64), s.Output("y", ir.F32, 64)
@@ -346,8 +349,8 @@ func ExampleEncoder_Conflicts() {
 	//   size 2: 1
 }
 
-// An engine that was not made to write graphs writes one where the environment
-// says: the first of a name.
+// An engine that does not write graphs itself writes its first recording to the file that
+// the environment names.
 func TestDumpByEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(record.DumpVariable, dir)
@@ -379,8 +382,8 @@ func TestDumpByEnvironment(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Changes of what is resident are handed to the system at most once a command
-// buffer, however much is allocated.
+// Changes of the set of resident memory are handed to the system at most once for each
+// command buffer, however much is allocated.
 func TestResidency(t *testing.T) {
 	d := device(t, testdevice.Options{})
 	s := record.New("t", record.Live(d))
@@ -400,7 +403,7 @@ func TestResidency(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// The counters may be read while others encode.
+// The counters may be read while other goroutines encode.
 func TestCountersFromOtherGoroutines(t *testing.T) {
 	before := record.ProcessCounters().Dispatches
 	var wg sync.WaitGroup
@@ -426,8 +429,8 @@ func TestCountersFromOtherGoroutines(t *testing.T) {
 	require.GreaterOrEqual(t, record.ProcessCounters().Dispatches-before, int64(400))
 }
 
-// A captured recording that reads what nothing has written is faulty, although
-// a live one, in memory that something else used before, seems to work.
+// It is an error if a captured recording reads bytes that nothing has written, although the
+// same recording may seem to work live, in memory that something else wrote before.
 func TestUndefinedReads(t *testing.T) {
 	s := record.New("t")
 	y := s.Output("y", ir.F32, 64)
@@ -443,12 +446,12 @@ func TestUndefinedReads(t *testing.T) {
 	_, err = s.Finish()
 	require.ErrorContains(t, err, "#1 silu reads %tmp.0[0:256]")
 
-	// Nobody sees the result: no harm is done.
+	// If no output or state depends on the read, it is allowed.
 	s.Silu(p)
 	_, err = s.Finish()
 	require.NoError(t, err)
 
-	// Whether a row was written depends on a param.
+	// If it depends on a param whether a row was written, there is only a warning.
 	n := s.Param("n", 0, 1)
 	rows := s.Scratch(ir.F32, ir.Const(2), ir.Const(64))
 	s.Fill(rows.Row(n), 0, "one row")
@@ -466,8 +469,8 @@ func TestUndefinedReads(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Command buffers between which split found nothing to order are executed in the
-// worst order: the results are the same.
+// The pass split makes command buffers without an order between them. Executed in the
+// reverse order, they give the same results.
 func TestUnorderedCommandBuffers(t *testing.T) {
 	d := device(t, testdevice.Options{Hold: true, Reverse: true})
 	s := record.New("t", record.Deferred(d))
@@ -483,7 +486,7 @@ func TestUnorderedCommandBuffers(t *testing.T) {
 		return y
 	}
 	y := chain("y", 64)
-	s.Barrier() // split cuts where one stands
+	s.Barrier() // split divides the recording at a barrier
 	z := chain("z", 99)
 	r, err := s.Finish(record.Optimize(optimize.New("annotate,split")), record.NoWait())
 	require.NoError(t, err)
@@ -502,7 +505,7 @@ func TestUnorderedCommandBuffers(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What finding conflicts costs is measured if asked for.
+// The time for finding conflicts is measured only with TimeBarriers.
 func TestTimeBarriers(t *testing.T) {
 	for _, with := range [][]record.Setting{nil, {record.TimeBarriers()}} {
 		s := record.New("t", with...)

@@ -4,10 +4,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Embed looks up rows of a table: the result is [ids, K] in f32.
+// Embed looks up rows of a table [N, K]: row i of the result is row ids[i] of the table.
+// ids are i32 or u32 of any shape, and the result is f32 [number of ids, K].
 func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 	if t := ids.DType; t == ir.U32 {
-		ids.DType = ir.I32 // Argmax gives such; an index is not negative
+		ids.DType = ir.I32 // the kernel reads i32, and an index from Argmax fits
 	}
 	if !r.dense("embed", ids, ir.I32) || !r.matrix("embed", table) {
 		return r.broken(ir.F32, 2)
@@ -34,8 +35,9 @@ func (r *Session) Embed(ids Tensor, table Matrix, o ...Option) Tensor {
 	return y
 }
 
-// Matmul computes x·Wᵀ for rows x [M, K] and a matrix W [N, K]: a matvec kernel
-// for one row, a matmul kernel otherwise, as MLX routes it (docs/kernels.md).
+// Matmul computes x·Wᵀ for rows x [..., K] in f32 and a matrix W [N, K]. The result is
+// f32 [..., N]. As in MLX, few rows take a matrix-vector kernel and more rows a
+// matrix-matrix kernel (docs/kernels.md).
 func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	if !r.dense("matmul", x, ir.F32) || !r.matrix("matmul", w) {
 		return r.broken(ir.F32, max(x.Rank(), 1))
@@ -60,14 +62,16 @@ func (r *Session) Matmul(x Tensor, w Matrix, o ...Option) Tensor {
 	return r.gemm(x, w.Dense, shape, n, k, rows, o)
 }
 
-// qmvLimit is the number of rows from which MLX's qmm_t takes over, for the
-// older chips and matrices up to 2048 × 2048; see the routing table.
+// qmvLimit is the number of rows from which on MLX takes qmm_t in place of qmv. MLX's
+// number depends on the chip and the matrix; this one is for older chips and matrices of
+// up to 2048 × 2048 (docs/kernels.md has the whole table).
 const qmvLimit = 6
 
 func (r *Session) qmv(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o []Option) Tensor {
 	y := r.result("quantized_matmul", o, ir.F32, shape)
-	// MLX 0.32.4: qmv_fast wherever K is a multiple of what one simdgroup takes
-	// in a step; its variant for ragged N (pr_1) is not in our library yet.
+	// MLX 0.32.4 takes qmv_fast wherever K is a multiple of what one simdgroup reads in a
+	// step. It has a variant for N that is not a multiple of 8 (pr_1), which the kernel
+	// library lacks, so qmv_fast is taken only if N is a multiple of 8.
 	step, name := int64(512), "affine_qmv_float_gs_%d_b_%d_batch_0_pr_0_hgs_0_r_4"
 	if w.Bits == 8 {
 		step = 256
@@ -97,7 +101,7 @@ func (r *Session) qmm(x Tensor, w *QTensor, shape []ir.Affine, rows ir.Affine, o
 	return y
 }
 
-// gemv follows MLX's choice of tiles for a row-contiguous matrix.
+// gemv chooses the tiles that MLX chooses for a row-contiguous matrix.
 func (r *Session) gemv(x, w Tensor, shape []ir.Affine, n, k int64, o []Option) Tensor {
 	y := r.result("matmul", o, ir.F32, shape)
 	if w.DType == ir.F16 {

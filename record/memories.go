@@ -8,29 +8,29 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// memories are what an encoder knows of the memories of its graph beside their declarations.
+// memories holds what an encoder knows of the memories of its graph in addition to their
+// declarations.
 type memories struct {
 	graph  *ir.Graph
 	names  map[string]ir.MemID
 	places []rootMemory // by memory
-	serial uint32       // of the last allocation
+	serial uint32       // the number of the last allocation
 	arena
 }
 
-// rootMemory is what is known of a root memory beside its declaration.
+// rootMemory is what is known of a root memory, one that is not an alias.
 type rootMemory struct {
 	buffer backend.Buffer
-	bytes  int64  // of the buffer
-	host   []byte // [Encoder.Map]: the caller's memory
+	bytes  int64  // the size of buffer
+	host   []byte // the caller's memory, if [Encoder.Map] declared it
 	pool   *Pool
-	// serial is that of the allocation that lives in pooled memory now; 0: none.
-	serial uint32
-	used   uint64 // the last command buffer that binds it
-	before uint64 // the one before that
-	bound  uint32 // the last recording that binds it
+	serial uint32 // the allocation that has this pooled memory now, or 0
+	used   uint64 // the number of the last command buffer that binds it
+	before uint64 // the number of the one before that
+	bound  uint32 // the number of the last recording that binds it
 }
 
-// addMemory adds a memory, which is valid.
+// addMemory adds a memory, which must be valid.
 func (ms *memories) addMemory(m ir.Memory) ir.MemID {
 	id := ir.MemID(len(ms.graph.Memories))
 	ms.graph.Memories = append(ms.graph.Memories, m)
@@ -49,14 +49,14 @@ func (ms *memories) unused(name string) string {
 	}
 }
 
-// generation returns the number of a new allocation. It tells the tensor apart from earlier
-// ones that had the same bytes.
+// generation returns the number of a new allocation, by which its tensors are told apart
+// from earlier ones that had the same bytes.
 func (ms *memories) generation() uint32 {
 	ms.serial++
 	return ms.serial
 }
 
-// alive reports whether t's memory was not given back since t was made.
+// alive reports whether t may be used: its memory was not given back since t was made.
 func (ms *memories) alive(t *Tensor) bool {
 	if t.serial == 0 {
 		return true // declared memory
@@ -67,7 +67,8 @@ func (ms *memories) alive(t *Tensor) bool {
 	return int(t.Mem) < len(ms.places) && ms.places[t.Mem].serial == t.serial
 }
 
-// sharesPage returns a memory of which bytes lie in a host page of data, and that must not.
+// sharesPage returns a mapped memory that has bytes in the same host page as data, or
+// NoMem. Two read-only memories may share a page.
 func (ms *memories) sharesPage(kind ir.MemKind, data []byte) ir.MemID {
 	pages := func(b []byte) (lo, end uintptr) {
 		at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))

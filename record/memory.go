@@ -9,13 +9,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// declare returns the memory of m's name, added if need be: a live engine
-// declares the same memories for every token.
+// declare returns the memory that has m's name, and adds it if there is none. A live
+// engine declares the same memories for every token.
 func (e *Encoder) declare(m ir.Memory) Tensor {
 	bits := int64(m.DType.Bits())
 	for _, d := range m.Shape {
 		if d < 1 || d > math.MaxInt64/8/max(bits, 1) {
-			e.fail("memory %%%s of shape %v: dimensions are at least 1, and a size fits 63 bits", ir.QuoteName(m.Name), m.Shape)
+			e.fail("memory %%%s of shape %v: want dimensions of at least 1, and a size in bits that fits in 63 bits", ir.QuoteName(m.Name), m.Shape)
 			return e.broken(m.DType, len(m.Shape))
 		}
 		bits *= d
@@ -24,8 +24,11 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 	id, ok := e.names[m.Name]
 	if ok {
 		have := &e.g.Memories[id]
-		if have.Kind != m.Kind || have.DType != m.DType || !slices.Equal(have.Shape, m.Shape) || !have.SameContents(&m) {
-			e.fail("memory %%%s is declared again, otherwise: it is %s %s%v, not %s %s%v of these contents", ir.QuoteName(m.Name), have.Kind, have.DType, have.Shape, m.Kind, m.DType, m.Shape)
+		switch {
+		case have.Kind != m.Kind || have.DType != m.DType || !slices.Equal(have.Shape, m.Shape):
+			e.fail("memory %%%s is declared again as %s %s%v, but it is %s %s%v", ir.QuoteName(m.Name), m.Kind, m.DType, m.Shape, have.Kind, have.DType, have.Shape)
+		case !have.SameContents(&m):
+			e.fail("memory %%%s is declared again with other contents", ir.QuoteName(m.Name))
 		}
 	} else {
 		if id = e.memory(m); id == ir.NoMem {
@@ -37,16 +40,16 @@ func (e *Encoder) declare(m ir.Memory) Tensor {
 	return Tensor{Mem: id, owner: e.number, DType: m.DType, Shape: shape, Strides: strides}
 }
 
-// maxMemory bounds the bytes of a tensor and of the arena: those of a memory of a
-// graph, see [ir.Graph.Check].
+// maxMemory bounds the bytes of a tensor and of the arena. It is the bound that
+// [ir.Graph.Check] sets on every memory.
 const maxMemory = 1 << 47
 
-// sizeOf returns the bytes of a row-contiguous tensor, of the greatest ones if its
-// shape depends on params.
+// sizeOf returns the bytes of a row-contiguous tensor. If its shape depends on params, it
+// returns the greatest size that any values of the params give.
 func (e *Encoder) sizeOf(t ir.DType, shape []ir.Affine) (int64, error) {
 	n := t.Size()
 	if n == 0 {
-		return 0, fmt.Errorf("has no size: elements of this type have none of their own")
+		return 0, fmt.Errorf("has no size: an element of this type is not a whole number of bytes")
 	}
 	for _, d := range shape {
 		lo, hi := d.Const, d.Const
@@ -57,17 +60,18 @@ func (e *Encoder) sizeOf(t ir.DType, shape []ir.Affine) (int64, error) {
 			}
 		}
 		if lo < 0 || hi < 1 {
-			return 0, fmt.Errorf("has no size: dimensions are at least 1 (one that depends on params is at least 0)")
+			return 0, fmt.Errorf("has no size: want dimensions of at least 1 (0 is allowed for some values of params)")
 		}
 		if n > maxMemory/hi {
-			return 0, fmt.Errorf("is too much: more than %d bytes", int64(maxMemory))
+			return 0, fmt.Errorf("is too large: more than %d bytes", int64(maxMemory))
 		}
 		n *= hi
 	}
 	return n, nil
 }
 
-// memory adds m; its alias, if any, is there already. NoMem: it is invalid.
+// memory adds m, and returns NoMem after reporting it if m is invalid. If m is an alias,
+// its parent must have been added before.
 func (e *Encoder) memory(m ir.Memory) ir.MemID {
 	alone := m
 	alone.Alias, alone.AliasOff = ir.NoMem, 0
@@ -77,7 +81,8 @@ func (e *Encoder) memory(m ir.Memory) ir.MemID {
 	return e.addMemory(m)
 }
 
-// broken is what a failed operation gives: something of the asked rank.
+// broken returns a tensor of the given rank in place of the result of a failed operation,
+// so that the calls that follow can go on until Finish reports the mistake.
 func (e *Encoder) broken(t ir.DType, rank int) Tensor {
 	shape := make([]ir.Affine, rank)
 	for i := range shape {
@@ -86,13 +91,14 @@ func (e *Encoder) broken(t ir.DType, rank int) Tensor {
 	return Tensor{Mem: ir.NoMem, owner: e.number, DType: t, Shape: shape, Strides: make([]int64, rank)}
 }
 
-// Weight adds a weight with the given contents.
+// Weight adds a weight with the given contents: memory that no command writes. shape has
+// its dimensions, outermost first; the same holds for all memories below.
 func (e *Encoder) Weight(name string, contents *ir.Blob, t ir.DType, shape ...int64) Tensor {
 	return e.declare(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitBlob, Blob: contents}})
 }
 
-// RandomWeight adds a weight with pseudo-random contents (see
-// [ir.Memory.WriteInit]): for tests and benchmarks.
+// RandomWeight adds a weight with pseudo-random contents ([ir.Memory.WriteInit]), for tests
+// and benchmarks.
 func (e *Encoder) RandomWeight(name string, seed uint64, t ir.DType, shape ...int64) Tensor {
 	return e.declare(ir.Memory{Name: name, Kind: ir.Weight, DType: t, Shape: shape, Init: ir.Init{Kind: ir.InitRandom, Seed: seed}})
 }
@@ -107,26 +113,30 @@ func (e *Encoder) Output(name string, t ir.DType, shape ...int64) Tensor {
 	return e.declare(ir.Memory{Name: name, Kind: ir.Output, DType: t, Shape: shape})
 }
 
-// State adds a memory that survives from replay to replay, at first all zero.
+// State adds a memory whose contents survive from replay to replay. It begins as zeros.
 func (e *Encoder) State(name string, t ir.DType, shape ...int64) Tensor {
 	return e.declare(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: ir.FillU32(0)})
 }
 
-// StateFrom is [Encoder.State] with first contents: ir.FillU32(math.Float32bits(1))
-// for ones, ir.Init{Kind: ir.InitRandom, Seed: 1} for f32 numbers in [−1, 1), a blob.
+// StateFrom is [Encoder.State] with given first contents: for example
+// ir.FillU32(math.Float32bits(1)) for ones, ir.Init{Kind: ir.InitRandom, Seed: 1} for f32
+// numbers in [−1, 1), or a blob.
 func (e *Encoder) StateFrom(name string, init ir.Init, t ir.DType, shape ...int64) Tensor {
 	return e.declare(ir.Memory{Name: name, Kind: ir.State, DType: t, Shape: shape, Init: init})
 }
 
-// Bytes returns the memory of t as the host sees it, from t's first element to its
-// last, of the greatest shape if that depends on params: to fill an input, which
-// may be done until the commands that read it are committed; to read an output or
-// state, or to write a state, when the commands that bind it have ended. Ask anew
-// for each recording: the slice is of no use after the commit of a command that
-// binds it, [Pool.Trim] or [Encoder.Close]. Bytes of a weight are the caller's
-// contents and must not be written. It tells of its own mistakes only, and leaves
-// the recording as it is. Where the device keeps the memory for itself, Bytes is such
-// a mistake: [Encoder.Read] and [Encoder.Write] copy.
+// Bytes returns the memory of t as the host sees it, from t's first element to its last.
+// If the shape of t depends on params, the slice has room for the greatest shape.
+//
+// An input may be filled until the commands that read it are committed. An output or
+// state may be read, and a state written, once the commands that bind it have ended.
+// Bytes of a weight are the caller's contents and must not be written. Call Bytes again
+// for each recording: the slice must not be used after the commit of a command that binds
+// the memory, after [Pool.Trim], or after [Encoder.Close].
+//
+// The error is about this call alone, and the recording goes on unchanged. It is an error
+// if the host cannot see the memory of this device: then [Encoder.Read] and
+// [Encoder.Write] copy.
 func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	at, n, err := e.reach("Bytes", &t)
 	if err != nil {
@@ -139,8 +149,8 @@ func (e *Encoder) Bytes(t Tensor) ([]byte, error) {
 	return b, nil
 }
 
-// Read copies bytes of t to the host, from its first element on, as many as to has. It may
-// be called when [Encoder.Bytes] may be, on any device.
+// Read copies len(to) bytes of t, from its first element on, to the host. It works on any
+// device, and at the times at which bytes of [Encoder.Bytes] may be read.
 func (e *Encoder) Read(t Tensor, to []byte) error {
 	at, n, err := e.reach("Read", &t)
 	if err == nil && int64(len(to)) > n {
@@ -156,15 +166,15 @@ func (e *Encoder) Read(t Tensor, to []byte) error {
 	return backend.Wait(e.ctx)(e.device.queue.Download(e.ctx, to, at))
 }
 
-// Write copies bytes of the host to t, from its first element on. It may be called when
-// bytes of [Encoder.Bytes] may be written, on any device.
+// Write copies data to t, from its first element on. It works on any device, and at the
+// times at which bytes of [Encoder.Bytes] may be written.
 func (e *Encoder) Write(t Tensor, data []byte) error {
 	at, n, err := e.reach("Write", &t)
 	if err == nil && int64(len(data)) > n {
 		err = fmt.Errorf("record %s: Write of %s: it has %d bytes, not %d", e.g.Name, e.tensorName(t), n, len(data))
 	}
 	if err == nil && e.g.Memories[t.Mem].Kind == ir.Weight {
-		err = fmt.Errorf("record %s: Write of %s, a weight", e.g.Name, e.tensorName(t))
+		err = fmt.Errorf("record %s: Write of %s, which is a weight: its contents are given when it is declared", e.g.Name, e.tensorName(t))
 	}
 	if err != nil {
 		return err
@@ -172,7 +182,8 @@ func (e *Encoder) Write(t Tensor, data []byte) error {
 	return e.device.store(e.ctx, at, data)
 }
 
-// reach returns where t lies, of how many bytes, if the host may touch it now.
+// reach returns where t lies and how many bytes it has. It returns an error if the host
+// may not touch them now.
 func (e *Encoder) reach(method string, t *Tensor) (at backend.Place, n int64, err error) {
 	fail := func(format string, args ...any) (backend.Place, int64, error) {
 		return at, 0, fmt.Errorf("record %s: %s"+format, append([]any{e.g.Name, method}, args...)...)
@@ -181,7 +192,7 @@ func (e *Encoder) reach(method string, t *Tensor) (at backend.Place, n int64, er
 	case e.dead != nil:
 		return at, 0, e.dead
 	case e.on == nil:
-		return fail(": nothing is executed here, so that %s has no bytes", e.tensorName(*t))
+		return fail(": nothing is executed here, so %s has no bytes", e.tensorName(*t))
 	case t.owner != e.number:
 		return fail(": %s", notOurs)
 	case t.bad != nil:
@@ -189,7 +200,7 @@ func (e *Encoder) reach(method string, t *Tensor) (at backend.Place, n int64, er
 	case !e.alive(t):
 		return fail(": %s was given back before", e.tensorName(*t))
 	case t.Mem < 0 || int(t.Mem) >= len(e.places) || !t.Off.IsConst():
-		return fail(": %s is no memory at a constant place", e.tensorName(*t))
+		return fail(": %s does not begin at a constant offset of a memory", e.tensorName(*t))
 	}
 	_, n, ok := e.g.Range(t.view().Len)
 	if size := e.g.Memories[t.Mem].Size; !ok || t.Off.Const < 0 || n < 0 || t.Off.Const > size-n {
@@ -205,8 +216,8 @@ func (e *Encoder) reach(method string, t *Tensor) (at backend.Place, n int64, er
 	return backend.At(e.places[root].buffer).Add(off + t.Off.Const), n, nil
 }
 
-// notOurs is what is wrong with a tensor of another encoder: its memory's number
-// is that of another memory here.
+// notOurs describes a tensor of another encoder in messages. It must be refused, because
+// the number of its memory stands for a different memory in this encoder.
 const notOurs = "a tensor that did not come from this encoder"
 
 func (e *Encoder) tensorName(t Tensor) string {
@@ -216,10 +227,10 @@ func (e *Encoder) tensorName(t Tensor) string {
 	return e.g.FormatView(t.view())
 }
 
-// Close abandons what is not committed, waits for what is, and releases all
-// memory; slices of [Encoder.Bytes] end here. It returns the errors of command
-// buffers that nobody has asked for. Whatever follows is a mistake; a second Close
-// does nothing.
+// Close abandons what is not committed, waits for what is committed, and releases all
+// memory, so that slices of [Encoder.Bytes] must not be used any more. It returns the
+// errors of command buffers that were not returned before. All later calls are mistakes,
+// but a second Close does nothing.
 func (e *Encoder) Close() error {
 	e.Discard()
 	if e.closed {

@@ -15,8 +15,8 @@ import (
 
 var oneThread = [3]uint32{1, 1, 1}
 
-// Every mistake is an error that says what is wrong, at the call that makes it;
-// the next recording knows nothing of it.
+// Every mistake gives an error that says what is wrong and names the call that made it. It
+// does not affect the next recording.
 func TestMistakesAtTheCall(t *testing.T) {
 	type session = *record.Session
 	other := record.New("other")
@@ -53,16 +53,16 @@ func TestMistakesAtTheCall(t *testing.T) {
 		}, "overlap"},
 
 		"scratch of negative shape": {func(s session) { s.Scratch(ir.F32, record.Dims(-2, -3)...) }, "has no size"},
-		"scratch that wraps":        {func(s session) { s.Scratch(ir.F32, record.Dims(1<<32+1, 1<<32)...) }, "is too much"},
+		"scratch that wraps":        {func(s session) { s.Scratch(ir.F32, record.Dims(1<<32+1, 1<<32)...) }, "is too large"},
 		"scratch beside scratch": {func(s session) {
 			for range 3 {
 				s.Scratch(ir.U8, record.Dims(1<<46)...)
 			}
-		}, "is too much beside"},
+		}, "is too large beside"},
 		"scratch of a negative param": {func(s session) { s.Scratch(ir.F32, s.Param("n", 1, 4).AddConst(-2)) }, "has no size"},
 		"pool of negative shape":      {func(s session) { s.NewPool("p", ir.Scratch).Alloc(ir.F32, -2, -3) }, "has no size"},
-		"pool that wraps":             {func(s session) { s.NewPool("p", ir.Scratch).Alloc(ir.F32, 1<<32+1, 1<<32) }, "is too much"},
-		"pool of everything":          {func(s session) { s.NewPool("p", ir.Scratch).Alloc(ir.U8, math.MaxInt64) }, "is too much"},
+		"pool that wraps":             {func(s session) { s.NewPool("p", ir.Scratch).Alloc(ir.F32, 1<<32+1, 1<<32) }, "is too large"},
+		"pool of everything":          {func(s session) { s.NewPool("p", ir.Scratch).Alloc(ir.U8, math.MaxInt64) }, "is too large"},
 
 		"add of integers":    {func(s session) { x := s.Input("i", ir.U32, 4); s.Add(x, x) }, "takes f32, not u32"},
 		"add transposed":     {func(s session) { x := input(s, 2, 3).Transpose(0, 1); s.Add(x, x) }, "is not row-contiguous"},
@@ -73,31 +73,31 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"into a transposed":  {func(s session) { s.Silu(input(s, 3, 2), record.Into(s.Output("y", ir.F32, 2, 3).Transpose(0, 1))) }, "results are row-contiguous"},
 		"copy to other type": {func(s session) { s.CopyTo("copy", s.State("i", ir.U32, 2, 2), input(s, 2, 2)) }, "f32 only"},
 		"matmul of a scalar": {func(s session) { s.Matmul(s.Input("scalar", ir.F32), record.Dense(input(s, 4, 4))) }, "at least one dimension"},
-		"matmul by a vector": {func(s session) { s.Matmul(input(s, 4), record.Dense(input(s, 4))) }, "a dense matrix is [N, K]"},
-		"matmul by nothing":  {func(s session) { s.Matmul(input(s, 4), record.Matrix{}) }, "a dense matrix is [N, K]"},
+		"matmul by a vector": {func(s session) { s.Matmul(input(s, 4), record.Dense(input(s, 4))) }, "want a dense matrix [N, K]"},
+		"matmul by nothing":  {func(s session) { s.Matmul(input(s, 4), record.Matrix{}) }, "want a dense matrix [N, K]"},
 		"matmul transposed":  {func(s session) { s.Matmul(input(s, 1, 4), record.Dense(s.Input("w", ir.F32, 4, 4).Transpose(0, 1))) }, "is not row-contiguous"},
-		"matmul of no bits":  {func(s session) { s.Matmul(input(s, 1, 4), record.Quantized(record.QTensor{N: 4, K: 4})) }, "whole groups and whole words"},
+		"matmul of no bits":  {func(s session) { s.Matmul(input(s, 1, 4), record.Quantized(record.QTensor{N: 4, K: 4})) }, "whole groups and whole 32-bit words"},
 		"matmul of wrong scales": {func(s session) {
 			w := s.Input("w", ir.U32, 8, 8)
 			z := s.Input("z", ir.F32, 8, 2)
 			s.Matmul(input(s, 1, 64), record.Quantized(record.QTensor{W: w, Scales: z, Biases: z, N: 8, K: 64, Bits: 4, Group: 64}))
-		}, "has 64 words, 8 scales and 8 biases, not 64, 16 and 16"},
+		}, "needs 64 words, 8 scales and 8 biases, and has 64, 16 and 16"},
 		"embed of floats":   {func(s session) { s.Embed(input(s, 4), record.Dense(s.Input("w", ir.F32, 4, 4))) }, "embed takes i32"},
-		"rope of odd heads": {func(s session) { s.Rope(input(s, 1, 2, 3), ir.Const(0), 1e4, false) }, "pairs of elements"},
+		"rope of odd heads": {func(s session) { s.Rope(input(s, 1, 2, 3), ir.Const(0), 1e4, false) }, "want an even number of elements"},
 		"rope without base": {func(s session) { s.Rope(input(s, 1, 2, 4), ir.Const(0), 0, false) }, "a base above 0"},
 		"sdpa of other heads": {func(s session) {
 			k := s.Input("k", ir.F32, 1, 2, 128)
 			s.SDPA(input(s, 1, 2, 64), k, k, ir.Const(1), 1)
-		}, "heads of one size"},
+		}, "the same head size in all three"},
 		"sdpa past the cache": {func(s session) {
 			k := s.Input("k", ir.F32, 4, 2, 64)
 			s.SDPA(input(s, 1, 2, 64), k, k, s.Param("n", 1, 5), 1)
-		}, "$n positions of a cache of 4"},
+		}, "$n positions may be more than the 4 of the cache"},
 		"kv_write past the cache": {func(s session) {
 			cache := s.State("cache", ir.F32, 8, 2, 4)
-			cache.Shape = record.Dims(4, 2, 4) // what follows is another layer's
+			cache.Shape = record.Dims(4, 2, 4) // the rest of the memory belongs to another layer
 			s.KVWrite(cache, input(s, 2, 2, 4), ir.Const(3))
-		}, "5 positions of a cache of 4"},
+		}, "5 positions may be more than the 4 of the cache"},
 
 		"softmax transposed":  {func(s session) { s.Softmax(input(s, 2, 3).Transpose(0, 1)) }, "is not row-contiguous"},
 		"softcap of integers": {func(s session) { s.Softcap(s.Input("i", ir.U32, 4), 1) }, "takes f32, not u32"},
@@ -127,7 +127,7 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"param without values":  {func(s session) { s.Param("p", 5, 4) }, "bound [5, 4] is empty"},
 		"param of NaN":          {func(s session) { s.ParamF32("p", float32(math.NaN()), 4) }, "is empty"},
 		"require nonsense":      {func(s session) { s.Require(s.Param("p", 1, 4), 0) }, "no value of the params satisfies"},
-		"two kernels of a name": {func(s session) { f := foreign; s.Kernel(f); f.Function = "other"; s.Kernel(f) }, "there is another kernel @foreign"},
+		"two kernels of a name": {func(s session) { f := foreign; s.Kernel(f); f.Function = "other"; s.Kernel(f) }, "there is a different kernel of the name @foreign"},
 		"nameless kernel":       {func(s session) { s.Kernel(ir.Kernel{}) }, "name or function is empty"},
 
 		"changed after its end": {func(s session) {
@@ -168,7 +168,7 @@ func TestMistakesAtTheCall(t *testing.T) {
 	}
 }
 
-// What Finish alone can see.
+// Some mistakes show only at Finish.
 func TestMistakesOfFinish(t *testing.T) {
 	for name, c := range map[string]struct {
 		do      func(s *record.Session)
@@ -192,7 +192,7 @@ func TestMistakesOfFinish(t *testing.T) {
 	}
 }
 
-// What no Finish mends is told by every one.
+// Wrong settings make every Finish return the same error.
 func TestEncodersThatCannotBe(t *testing.T) {
 	d := device(t, testdevice.Options{})
 	for name, c := range map[string]struct {
@@ -200,8 +200,8 @@ func TestEncodersThatCannotBe(t *testing.T) {
 		with []record.Setting
 		want string
 	}{
-		"nil device":          {"t", []record.Setting{record.Live(nil)}, "Live of a nil device"},
-		"nil device at last":  {"t", []record.Setting{record.Deferred(nil)}, "Deferred of a nil device"},
+		"nil device":          {"t", []record.Setting{record.Live(nil)}, "Live: the device is nil"},
+		"nil device at last":  {"t", []record.Setting{record.Deferred(nil)}, "Deferred: the device is nil"},
 		"live and deferred":   {"t", []record.Setting{record.Live(d), record.Deferred(d)}, "one of Live and Deferred"},
 		"without a name":      {"", nil, "name is empty"},
 		"with a strange name": {"a\n", []record.Setting{record.Live(d)}, "not printable"},
@@ -219,7 +219,7 @@ func TestEncodersThatCannotBe(t *testing.T) {
 	}
 }
 
-// After Close there is nothing left to use, and nothing leaks.
+// After Close every use is a mistake, and nothing has leaked.
 func TestUseAfterClose(t *testing.T) {
 	s := record.New("t", record.Live(device(t, testdevice.Options{})))
 	x := s.State("x", ir.F32, 4)
@@ -237,7 +237,7 @@ func TestUseAfterClose(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Bytes are those of the tensor, no more and no others.
+// Bytes returns exactly the bytes of the tensor.
 func TestBytesOfATensor(t *testing.T) {
 	s := record.New("t", record.Live(device(t, testdevice.Options{})))
 	x := s.Input("x", ir.F32, 4, 4)
@@ -256,8 +256,8 @@ func TestBytesOfATensor(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A function of the library is one kernel, whether it came with a graph or from
-// an operation; kernels of one name are told apart.
+// A function of the library becomes one kernel of the graph, whether an encoded graph or an
+// operation brings it. Different kernels of the same name get different names.
 func TestKernelsOfEncodedGraphs(t *testing.T) {
 	o := record.New("o")
 	f := foreign
@@ -282,16 +282,17 @@ func TestKernelsOfEncodedGraphs(t *testing.T) {
 	require.Equal(t, []string{"foreign=foreign", "v_Silufloat32float32=v_Silufloat32float32", "foreign.2=other"}, names)
 }
 
-// Names that the recorder gives itself stand back before the caller's.
+// Memories that the recorder declares itself get names that the caller has not used.
 func TestNamesOfTheRecorder(t *testing.T) {
 	s := record.New("t")
-	one, scratch := s.Input("one", ir.F32, 4), s.Input("scratch", ir.F32, 4)
+	one, zero, scratch := s.Input("one", ir.F32, 4), s.Input("zero", ir.F32, 4), s.Input("scratch", ir.F32, 4)
 	s.Mul(s.RMSNorm(one, 1), scratch, record.Into(s.Output("y", ir.F32, 4)))
+	s.LayerNorm(zero, record.Tensor{}, record.Tensor{}, 1e-5, record.Into(s.Output("z", ir.F32, 4)))
 	_, err := s.Graph()
 	require.NoError(t, err)
 }
 
-// The environment's capture is beside the engine's own.
+// A capture that the environment asks for does not disturb the engine's own capture.
 func TestDumpBesideACapture(t *testing.T) {
 	t.Setenv(record.DumpVariable, filepath.Join(t.TempDir(), "x.mlxg"))
 	s := record.New("t", record.Live(device(t, testdevice.Options{})))
@@ -308,7 +309,7 @@ func TestDumpBesideACapture(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A capture that nobody took is in the result.
+// Finish returns a capture that was begun and not taken.
 func TestCaptureToTheEnd(t *testing.T) {
 	s := record.New("t", record.Live(device(t, testdevice.Options{})))
 	x := s.State("x", ir.F32, 4)
@@ -320,11 +321,11 @@ func TestCaptureToTheEnd(t *testing.T) {
 	require.Equal(t, 1, r.Graph.Stats().Dispatches)
 	s.Group("g")
 	s.StartCapture()
-	require.ErrorContains(t, s.Err(), "outside of them")
+	require.ErrorContains(t, s.Err(), "call EndGroup for each")
 	require.NoError(t, s.Close())
 }
 
-// Barriers that are asked to be recomputed are, whoever places the others.
+// EncodeRecomputed places barriers even in a session with ManualBarriers.
 func TestRecomputedBarriersAmongManualOnes(t *testing.T) {
 	o := record.New("o")
 	x := o.State("x", ir.F32, 4)
@@ -343,8 +344,8 @@ func TestRecomputedBarriersAmongManualOnes(t *testing.T) {
 	require.Len(t, r.Races(), 1)
 }
 
-// What is said of a foreign kernel is taken to be all, so it must not leave out
-// what the kernel's own table says.
+// The stated effects of a kernel without a declaration are taken to be complete, so they
+// must not leave out what the kernel's table of arguments says.
 func TestEffectsAgainstTheTable(t *testing.T) {
 	k := foreign
 	k.Args = append([]ir.Arg(nil), foreign.Args...)
@@ -353,8 +354,8 @@ func TestEffectsAgainstTheTable(t *testing.T) {
 		reads, writes bool
 		want          string
 	}{
-		"nothing":     {want: "a %x[0:16] is read, and Reads leaves it out"},
-		"reads alone": {reads: true, want: "b %y[0:16] is written, and Writes and Updates leave it out"},
+		"nothing":     {want: "a %x[0:16] is read, but Reads leaves it out"},
+		"reads alone": {reads: true, want: "b %y[0:16] is written, but Writes and Updates leave it out"},
 		"writes only": {writes: true, want: "a %x[0:16] is read"},
 		"both":        {reads: true, writes: true},
 	} {

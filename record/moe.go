@@ -7,19 +7,20 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// TopK picks the k greatest elements of each row of x [..., E]: their indices,
-// u32 [..., k], and themselves, f32 [..., k], in descending order. Of equal
-// elements the one with the least index stands first; NaN stands behind all
-// numbers.
+// TopK returns, for each row of x [..., E] in f32, the k greatest elements in
+// descending order: ids has their indices, u32 [..., k], and values the elements
+// themselves, f32 [..., k]. Of equal elements the one with the lowest index comes
+// first. NaN comes after all numbers. k is from 1 to E.
 //
-// [Into] a u32 tensor is for the indices, Into an f32 tensor for the elements.
+// [Into] with a u32 tensor says where the indices go, with an f32 tensor where the
+// elements go.
 func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
 	if !r.dense("topk", x, ir.F32) {
 		return r.broken(ir.U32, x.Rank()), r.broken(ir.F32, x.Rank())
 	}
 	e := r.last("topk", x)
 	if k < 1 || k > e {
-		r.fail("topk: %d of rows of %d elements, %s", k, e, r.format(x.Shape))
+		r.fail("topk: k is %d for rows of %d elements, %s: want 1 to %d", k, e, r.format(x.Shape), e)
 		return x, x
 	}
 	for _, option := range o {
@@ -39,7 +40,7 @@ func (r *Session) TopK(x Tensor, k int64, o ...Option) (ids, values Tensor) {
 	return ids, values
 }
 
-// intoOf returns the [Into] options of tensors of one type.
+// intoOf returns those [Into] options whose tensor has element type t.
 func intoOf(t ir.DType, options []Option) []Option {
 	var out []Option
 	for _, o := range options {
@@ -50,16 +51,17 @@ func intoOf(t ir.DType, options []Option) []Option {
 	return out
 }
 
-// GatherMatmul multiplies by matrices that ids pick from a stack, as a layer of
-// experts does: y[t, j] = experts[ids[t, j]] · x[t] for x [T, K], and
-// experts[ids[t, j]] · x[t, j] for x [T, k, K]. ids are u32 [T, k], as [Session.TopK]
-// gives them; the result is f32 [T, k, N].
+// GatherMatmul multiplies by matrices that ids pick from a stack, as a layer of a
+// mixture of experts does. For x [T, K], all of a token's experts get the same row:
+// y[t, j] = experts[ids[t, j]] · x[t]. For x [T, k, K], each gets a row of its own:
+// y[t, j] = experts[ids[t, j]] · x[t, j]. x is f32, ids are u32 [T, k] as
+// [Session.TopK] gives them, and the result is f32 [T, k, N].
 //
 // experts is a [Matrix] of three dimensions: Dense of an f32 or f16 tensor
 // [E, N, K], or Quantized with W [E, N, K·Bits/32], Scales and Biases
 // [E, N, K/Group].
 //
-// An id that is E or more makes a row of NaN, and nothing is read for it.
+// If an id is E or more, its row of the result is NaN, and no matrix is read.
 func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option) Tensor {
 	const op = "gather_matmul"
 	e, n, k, ok := r.stack(op, experts)
@@ -77,18 +79,19 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	shared := x.Rank() == 2
 	fits := (shared || x.Rank() == 3 && x.Shape[1].Equal(ids.Shape[1])) && x.Shape[0].Equal(rows) && x.contiguous()
 	if !fits || r.last(op, x) != k {
-		r.fail("%s: rows %s of ids %s times matrices [%d, %d, %d]: want row-contiguous [T, K] or [T, k, K]", op, r.format(x.Shape), r.format(ids.Shape), e, n, k)
+		r.fail("%s: x %s with ids %s and matrices [%d, %d, %d]: want row-contiguous x [T, K] or [T, k, K] for ids [T, k] and matrices [E, N, K]", op, r.format(x.Shape), r.format(ids.Shape), e, n, k)
 		return x
 	}
-	of := x.Shape[0] // rows of x that have an index
+	inputs := x.Shape[0] // the rows of x
 	if !shared {
-		of = of.Scale(slots)
+		inputs = inputs.Scale(slots)
 	}
-	if experts.Q != nil && of.IsConst() && of.Const <= countingLimit {
-		return r.gatherQMV(x, experts.Q, ids, e, of.Const, o)
+	if experts.Q != nil && inputs.IsConst() && inputs.Const <= countingLimit {
+		return r.gatherQMV(x, experts.Q, ids, e, inputs.Const, o)
 	}
-	// Kernels of ours: MLX has none for f16 matrices, and its quantized one wants the
-	// number of rows in an array, which cannot depend on params, and an index for each.
+	// These kernels are not MLX's. MLX has no such kernel for f16 matrices. Its kernel
+	// for quantized ones takes the number of rows in an array of constants, which cannot
+	// depend on params, and a list with one index for each row.
 	shape := []ir.Affine{rows, ir.Const(slots), ir.Const(n)}
 	y := r.result(op, o, ir.F32, shape)
 	var function string
@@ -115,22 +118,27 @@ func (r *Session) GatherMatmul(x Tensor, experts Matrix, ids Tensor, o ...Option
 	return y
 }
 
-// stack returns the dimensions [e, n, k] of a stack of matrices.
+// stack returns the dimensions [e, n, k] of a stack of matrices. If m is not a valid
+// stack, it reports the mistake, and ok is false.
 func (r *Session) stack(op string, m Matrix) (e, n, k int64, ok bool) {
 	if q := m.Q; q != nil {
-		if q.Bits < 1 || q.Group < 1 {
-			r.fail("%s: quantized experts of %d bits in groups of %d", op, q.Bits, q.Group)
+		if q.N < 1 || q.K < 1 || q.Bits < 1 || q.Group < 1 || q.K%q.Group != 0 || q.K*q.Bits%32 != 0 {
+			r.fail("%s: quantized experts [%d, %d] of %d bits in groups of %d: each row must be whole groups and whole 32-bit words", op, q.N, q.K, q.Bits, q.Group)
+			return 0, 0, 0, false
+		}
+		if q.W.DType != ir.U32 || q.Scales.DType != ir.F32 || q.Biases.DType != ir.F32 {
+			r.fail("%s: quantized experts have codes of type %s, scales of type %s and biases of type %s: want u32, f32 and f32", op, q.W.DType, q.Scales.DType, q.Biases.DType)
 			return 0, 0, 0, false
 		}
 		if q.W.Rank() != 3 || !q.W.Shape[0].IsConst() || !q.W.contiguous() || !q.Scales.contiguous() || !q.Biases.contiguous() {
-			r.fail("%s: quantized experts are %s, %s and %s: want row-contiguous [E, N, K·bits/32] and twice [E, N, K/group]",
+			r.fail("%s: quantized experts have codes %s, scales %s and biases %s: want row-contiguous [E, N, K·bits/32] and twice [E, N, K/group]",
 				op, r.format(q.W.Shape), r.format(q.Scales.Shape), r.format(q.Biases.Shape))
 			return 0, 0, 0, false
 		}
 		e = q.W.Shape[0].Const
 		codes, groups := Dims(e, q.N, q.K*q.Bits/32), Dims(e, q.N, q.K/q.Group)
 		if !equalShapes(q.W.Shape, codes) || !equalShapes(q.Scales.Shape, groups) || !equalShapes(q.Biases.Shape, groups) {
-			r.fail("%s: quantized experts are %s, %s and %s: want %s and twice %s for %d matrices [%d, %d] of %d bits in groups of %d",
+			r.fail("%s: quantized experts have codes %s, scales %s and biases %s: want %s and twice %s for %d matrices [%d, %d] of %d bits in groups of %d",
 				op, r.format(q.W.Shape), r.format(q.Scales.Shape), r.format(q.Biases.Shape), r.format(codes), r.format(groups), e, q.N, q.K, q.Bits, q.Group)
 			return 0, 0, 0, false
 		}
@@ -144,10 +152,12 @@ func (r *Session) stack(op string, m Matrix) (e, n, k int64, ok bool) {
 	return d.Shape[0].Const, d.Shape[1].Const, d.Shape[2].Const, true
 }
 
-// gatherQMV is MLX's kernel: a batch of matvecs, each with the index of its row
-// of x and of its matrix. The dimensions of the batch are tokens and their
-// experts; as MLX's host code does, those that one step can walk are one.
-func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, of int64, o []Option) Tensor {
+// gatherQMV dispatches MLX's affine_gather_qmv: a batch of matrix-vector products,
+// each of which has the index of a row of x (lhs) and the index of a matrix (rhs). e is
+// the number of matrices and inputs the number of rows of x. The batch has two
+// dimensions, tokens and the experts of a token. Like MLX's host code, this merges
+// them into one where a single stride steps through both.
+func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, inputs int64, o []Option) Tensor {
 	const op = "gather_matmul"
 	rows, slots := ids.Shape[0].Const, ids.Shape[1].Const
 	y := r.result(op, o, ir.F32, Dims(rows, slots, w.N))
@@ -157,7 +167,7 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, of int64, o []O
 		ndim, batch, lhs, rhs = 1, [2]int64{rows * slots, 1}, [2]int64{1, 0}, [2]int64{1, 0}
 	}
 	if shared && rows == 1 {
-		lhs[0] = 0
+		lhs[0] = 0 // all experts get the one row of x
 	}
 	step, name := int64(512), "affine_gather_qmv"
 	if w.Bits == 8 {
@@ -171,18 +181,19 @@ func (r *Session) gatherQMV(x Tensor, w *QTensor, ids Tensor, e, of int64, o []O
 		op: op, function: fmt.Sprintf("%s_float_gs_%d_b_%d", name, w.Group, w.Bits),
 		grid: [3]ir.Extent{ir.Ext(1), ir.Ext((w.N + 7) / 8), ir.Ext(rows * slots)}, group: [3]uint32{32, 2, 1},
 	}, o,
-		buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, of), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
-		val(9, int32(1)), val(10, int32(of), int32(1), int32(w.K)), val(11, w.K, w.K, int64(1)),
-		val(12, int32(1)), val(13, int32(e), int32(w.N), int32(words)), val(14, w.N*words, words, int64(1)),
-		val(15, w.N*groups, groups, int64(1)), val(16, w.N*groups, groups, int64(1)),
+		buf(0, w.W), buf(1, w.Scales), buf(2, w.Biases), buf(3, x), counting(4, inputs), buf(5, ids), buf(6, y), val(7, int32(w.K)), val(8, int32(w.N)),
+		val(9, int32(1)), val(10, int32(inputs), int32(1), int32(w.K)), val(11, w.K, w.K, int64(1)), // x: batch dimensions, shape, strides
+		val(12, int32(1)), val(13, int32(e), int32(w.N), int32(words)), val(14, w.N*words, words, int64(1)), // w: the same
+		val(15, w.N*groups, groups, int64(1)), val(16, w.N*groups, groups, int64(1)), // strides of scales and biases
 		val(17, int32(ndim)), val(18, int32(batch[0]), int32(batch[1])), val(19, lhs[0], lhs[1]), val(20, rhs[0], rhs[1]))
 	return y
 }
 
-// countingLimit is how many indices go inline: Metal's setBytes takes 4 KiB.
+// countingLimit is the greatest number of u32 indices that can be bound inline,
+// because Metal's setBytes takes at most 4 KiB.
 const countingLimit = 1024
 
-// counting binds the indices 0, 1, … n−1.
+// counting binds the n indices 0, 1, …, n−1 inline, as u32.
 func counting(slot uint8, n int64) arg {
 	data := make([]byte, 0, 4*n)
 	for i := range n {
@@ -191,16 +202,16 @@ func counting(slot uint8, n int64) arg {
 	return arg{slot: slot, kind: ir.BindBytes, data: data}
 }
 
-// WeightedSum adds rows with weights, as the results of experts are put together:
-// y[t, i] = Σ_j weights[t, j] · x[t, j, i] for x [T, k, N] and weights [T, k]. The
-// result is [T, N].
+// WeightedSum combines the results of a token's experts:
+// y[t, i] = Σ_j weights[t, j] · x[t, j, i] for x [T, k, N] and weights [T, k], both
+// f32. The result is f32 [T, N]. k must be constant.
 func (r *Session) WeightedSum(x, weights Tensor, o ...Option) Tensor {
 	const op = "weighted_sum"
 	if !r.dense(op, x, ir.F32) || !r.dense(op, weights, ir.F32) {
 		return x
 	}
 	if x.Rank() != 3 || weights.Rank() != 2 || !equalShapes(x.Shape[:2], weights.Shape) || !x.Shape[1].IsConst() || !x.contiguous() || !weights.contiguous() {
-		r.fail("%s: rows %s with weights %s: want row-contiguous [T, k, N] and [T, k]", op, r.format(x.Shape), r.format(weights.Shape))
+		r.fail("%s: x %s with weights %s: want row-contiguous [T, k, N] and [T, k]", op, r.format(x.Shape), r.format(weights.Shape))
 		return x
 	}
 	n := r.last(op, x)

@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// floats and words are the bytes of arrays.
+// f32s returns the little-endian bytes of f32 numbers.
 func f32s(v ...float32) []byte {
 	var b []byte
 	for _, x := range v {
@@ -120,7 +120,7 @@ func ExampleSession_Softcap() {
 	// Output: [1.00 22.85 30.00] <nil>
 }
 
-// The two best of four experts, for each of two tokens.
+// A router picks the two best of four experts, for each of two tokens.
 func ExampleSession_TopK() {
 	r := record.New("route")
 	logits := r.Input("logits", ir.F32, 2, 4)
@@ -130,8 +130,8 @@ func ExampleSession_TopK() {
 	// Output: [1 3 0 1] [0.9 0.9 -1 -2] <nil>
 }
 
-// Two tokens, each through two of three experts, which double, negate and swap;
-// then the sum of what they give, with weights.
+// Each of two tokens goes through two of three experts, which double, negate and swap
+// its two elements. Their results are then added up with weights.
 func ExampleSession_GatherMatmul() {
 	r := record.New("experts")
 	x := r.Input("x", ir.F32, 2, 2)
@@ -150,12 +150,13 @@ func ExampleSession_GatherMatmul() {
 // gatherCase is one layout of a gathered product.
 type gatherCase struct {
 	rows, slots, e, n, k, bits, group int64
-	each                              bool // a row of x for each slot
-	param                             bool // so many rows as a param says
+	each                              bool // each slot has a row of x of its own
+	param                             bool // the number of rows is a param
 	want                              string
 }
 
-// Every route gives the products, and NaN where an id is outside.
+// Every kernel that GatherMatmul may choose gives the right products, and NaN where an
+// id is outside the stack.
 func TestGatherMatmul(t *testing.T) {
 	for _, c := range []gatherCase{
 		{1, 2, 4, 24, 96, 4, 32, false, false, "affine_gather_qmv_float_gs_32_b_4"},
@@ -167,7 +168,7 @@ func TestGatherMatmul(t *testing.T) {
 		{2, 3, 4, 8, 256, 8, 32, true, false, "affine_gather_qmv_fast_float_gs_32_b_8"},
 		{2, 3, 4, 9, 256, 8, 32, true, false, "affine_gather_qmv_float_gs_32_b_8"},
 		{32, 32, 3, 2, 32, 8, 32, true, false, "affine_gather_qmv_float_gs_32_b_8"},
-		{41, 25, 3, 2, 32, 8, 32, true, false, "gather_qmv_float_gs_32_b_8"}, // more indices than inline bytes hold
+		{41, 25, 3, 2, 32, 8, 32, true, false, "gather_qmv_float_gs_32_b_8"}, // more indices than can be bound inline
 		{3, 2, 4, 11, 37, 32, 0, false, false, "gather_gemv_float32"},
 		{3, 2, 4, 11, 37, 32, 0, true, false, "gather_gemv_float32"},
 		{3, 2, 4, 11, 37, 16, 0, false, false, "gather_gemv_float16_float32"},
@@ -195,8 +196,8 @@ func TestGatherMatmul(t *testing.T) {
 			if len(ids) > 3 {
 				ids[2], ids[3] = uint32(c.e), math.MaxUint32
 			}
-			// at returns element k of row n of matrix e; small integers, so that every
-			// order of sums gives the same.
+			// at returns element k of row n of matrix e. Elements are small integers, so
+			// that sums are exact in any order.
 			matrix, at := c.experts(r, rng)
 			id, to := r.Input("ids", ir.U32, c.rows, c.slots), r.Output("y", ir.F32, c.rows, c.slots, c.n)
 			params := map[string]float64{}
@@ -236,7 +237,7 @@ func TestGatherMatmul(t *testing.T) {
 	}
 }
 
-// experts makes a stack of matrices, and what reads an element of it.
+// experts makes a stack of matrices, and a function that returns an element of it.
 func (c *gatherCase) experts(r *record.Session, rng *rand.Rand) (record.Matrix, func(e, n, k int64) float32) {
 	if c.group == 0 {
 		v := make([]float32, c.e*c.n*c.k)
@@ -276,7 +277,7 @@ func (c *gatherCase) experts(r *record.Session, rng *rand.Rand) (record.Matrix, 
 	}
 }
 
-// The rows of a layer may be as many as a param says, with dense experts.
+// The number of rows of a layer with dense experts may be a param.
 func TestMoEOfParams(t *testing.T) {
 	r := record.New("t")
 	n := r.Param("n", 1, 5)
@@ -306,11 +307,19 @@ func TestMoEMistakes(t *testing.T) {
 		want string
 		make func(r *record.Session)
 	}{
-		{"softcap: the cap is 0, want a number above 0", func(r *record.Session) { r.Softcap(r.Input("x", ir.F32, 8), 0) }},
-		{"topk: 9 of rows of 8 elements, [2, 8]", func(r *record.Session) { r.TopK(r.Input("x", ir.F32, 2, 8), 9) }},
-		{"topk: 0 of rows of 8 elements, [2, 8]", func(r *record.Session) { r.TopK(r.Input("x", ir.F32, 2, 8), 0) }},
+		{"softcap: the cap is 0, want a finite number above 0", func(r *record.Session) { r.Softcap(r.Input("x", ir.F32, 8), 0) }},
+		{"topk: k is 9 for rows of 8 elements, [2, 8]: want 1 to 8", func(r *record.Session) { r.TopK(r.Input("x", ir.F32, 2, 8), 9) }},
+		{"topk: k is 0 for rows of 8 elements, [2, 8]: want 1 to 8", func(r *record.Session) { r.TopK(r.Input("x", ir.F32, 2, 8), 0) }},
 		{"topk gives u32[2, 3], Into has u32[2, 4]", func(r *record.Session) {
 			r.TopK(r.Input("x", ir.F32, 2, 8), 3, record.Into(r.Output("y", ir.U32, 2, 4)))
+		}},
+		{"topk: there are more options Into than results", func(r *record.Session) {
+			into := record.Into(r.Output("y", ir.U32, 2, 3))
+			r.TopK(r.Input("x", ir.F32, 2, 8), 3, into, into)
+		}},
+		{"sum_rows: there are more options Into than results", func(r *record.Session) {
+			x, into := r.Input("x", ir.F32, 2, 8), record.Into(r.Output("y", ir.F32, 8))
+			r.LayerNormGrad(x, record.Tensor{}, x, 1e-5, record.Into(r.Output("gx", ir.F32, 2, 8)), into, into)
 		}},
 		{"topk gives u32 indices and f32 elements, Into has f16[2, 3]", func(r *record.Session) {
 			r.TopK(r.Input("x", ir.F32, 2, 8), 3, record.Into(r.Output("y", ir.F16, 2, 3)))
@@ -321,27 +330,37 @@ func TestMoEMistakes(t *testing.T) {
 		{"gather_matmul: ids are i32[2, 3]: want row-contiguous u32 [T, k], k constant", func(r *record.Session) {
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 8), stack(r, ir.F32, 4, 5, 8), r.Input("ids", ir.I32, 2, 3))
 		}},
-		{"gather_matmul: rows [2, 9] of ids [2, 3] times matrices [4, 5, 8]: want row-contiguous [T, K] or [T, k, K]", func(r *record.Session) {
+		{"gather_matmul: x [2, 9] with ids [2, 3] and matrices [4, 5, 8]: want row-contiguous x [T, K] or [T, k, K] for ids [T, k] and matrices [E, N, K]", func(r *record.Session) {
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 9), stack(r, ir.F32, 4, 5, 8), r.Input("ids", ir.U32, 2, 3))
 		}},
-		{"gather_matmul: rows [2, 4, 8] of ids [2, 3] times matrices [4, 5, 8]: want row-contiguous [T, K] or [T, k, K]", func(r *record.Session) {
+		{"gather_matmul: x [2, 4, 8] with ids [2, 3] and matrices [4, 5, 8]: want row-contiguous x [T, K] or [T, k, K] for ids [T, k] and matrices [E, N, K]", func(r *record.Session) {
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 4, 8), stack(r, ir.F32, 4, 5, 8), r.Input("ids", ir.U32, 2, 3))
 		}},
 		{"topk: a tensor has at least one dimension", func(r *record.Session) { r.TopK(r.Input("x", ir.F32), 1) }},
-		{"gather_matmul: quantized experts of 0 bits in groups of 0", func(r *record.Session) {
+		{"gather_matmul: quantized experts [0, 0] of 0 bits in groups of 0: each row must be whole groups and whole 32-bit words", func(r *record.Session) {
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 8), record.Quantized(record.QTensor{}), r.Input("ids", ir.U32, 2, 3))
 		}},
-		{"gather_matmul: quantized experts are [4, 8, 8], [4, 8, 2] and [4, 8, 2]: want [4, 8, 16] and twice [4, 8, 4] for 4 matrices [8, 128] of 4 bits in groups of 32", func(r *record.Session) {
+		{"gather_matmul: quantized experts [8, 80] of 4 bits in groups of 32: each row must be whole groups and whole 32-bit words", func(r *record.Session) {
+			q := quantized(r)
+			q.K = 80
+			r.GatherMatmul(r.Input("x", ir.F32, 2, 80), record.Quantized(q), r.Input("ids", ir.U32, 2, 3))
+		}},
+		{"gather_matmul: quantized experts have codes of type u32, scales of type f16 and biases of type f32: want u32, f32 and f32", func(r *record.Session) {
+			q := quantized(r)
+			q.Scales = r.RandomWeight("half", 2, ir.F16, 4, 8, 2)
+			r.GatherMatmul(r.Input("x", ir.F32, 2, 64), record.Quantized(q), r.Input("ids", ir.U32, 2, 3))
+		}},
+		{"gather_matmul: quantized experts have codes [4, 8, 8], scales [4, 8, 2] and biases [4, 8, 2]: want [4, 8, 16] and twice [4, 8, 4] for 4 matrices [8, 128] of 4 bits in groups of 32", func(r *record.Session) {
 			q := quantized(r)
 			q.K = 128
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 128), record.Quantized(q), r.Input("ids", ir.U32, 2, 3))
 		}},
-		{"gather_matmul: quantized experts are [32, 8], [4, 8, 2] and [4, 8, 2]: want row-contiguous [E, N, K·bits/32] and twice [E, N, K/group]", func(r *record.Session) {
+		{"gather_matmul: quantized experts have codes [32, 8], scales [4, 8, 2] and biases [4, 8, 2]: want row-contiguous [E, N, K·bits/32] and twice [E, N, K/group]", func(r *record.Session) {
 			q := quantized(r)
 			q.W = q.W.Reshape(record.Dims(32, 8)...)
 			r.GatherMatmul(r.Input("x", ir.F32, 2, 64), record.Quantized(q), r.Input("ids", ir.U32, 2, 3))
 		}},
-		{"weighted_sum: rows [2, 3, 8] with weights [3, 2]: want row-contiguous [T, k, N] and [T, k]", func(r *record.Session) {
+		{"weighted_sum: x [2, 3, 8] with weights [3, 2]: want row-contiguous [T, k, N] and [T, k]", func(r *record.Session) {
 			r.WeightedSum(r.Input("x", ir.F32, 2, 3, 8), r.Input("w", ir.F32, 3, 2))
 		}},
 	} {

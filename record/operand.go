@@ -2,9 +2,9 @@ package record
 
 import "github.com/mlxc/mlxc/ir"
 
-// dense reports a mistake, and false, unless t is what the kernels of most
-// operations take for granted: row-contiguous elements of one type. A kernel is given the
-// address of the first element and no strides.
+// dense checks that t has row-contiguous elements of type want, and reports a mistake if
+// not. Most kernels need this, because they get the address of the first element and no
+// strides.
 func (r *Session) dense(op string, t Tensor, want ir.DType) bool {
 	switch {
 	case r.err != nil:
@@ -15,19 +15,19 @@ func (r *Session) dense(op string, t Tensor, want ir.DType) bool {
 	case t.Rank() == 0:
 		r.fail("%s: a tensor has at least one dimension", op)
 	case !t.contiguous():
-		r.fail("%s: %s%s with strides %v is not row-contiguous: CopyTo makes it so", op, t.DType, r.format(t.Shape), t.Strides)
+		r.fail("%s: %s%s with strides %v is not row-contiguous: copy it with CopyTo first", op, t.DType, r.format(t.Shape), t.Strides)
 	default:
 		return true
 	}
 	return false
 }
 
-// matrix is dense for the parts of a Matrix, whose shapes must fit.
+// matrix checks the parts of a Matrix as dense does, and that their shapes fit together.
 func (r *Session) matrix(op string, m Matrix) bool {
 	q := m.Q
 	if q == nil {
 		if t := m.Dense; r.err == nil && t.bad == nil && (t.Rank() != 2 || !t.Shape[0].IsConst() || !t.Shape[1].IsConst()) {
-			r.fail("%s: a dense matrix is [N, K], not %s", op, r.format(t.Shape))
+			r.fail("%s: want a dense matrix [N, K] of constant size, not %s", op, r.format(t.Shape))
 			return false
 		}
 		if m.Dense.DType == ir.F16 {
@@ -36,22 +36,22 @@ func (r *Session) matrix(op string, m Matrix) bool {
 		return r.dense(op, m.Dense, ir.F32)
 	}
 	if r.err == nil && (q.N < 1 || q.K < 1 || q.Bits < 1 || q.Group < 1 || q.K%q.Group != 0 || q.K*q.Bits%32 != 0) {
-		r.fail("%s: a quantized matrix [%d, %d] of %d bits in groups of %d: rows are whole groups and whole words", op, q.N, q.K, q.Bits, q.Group)
+		r.fail("%s: a quantized matrix [%d, %d] of %d bits in groups of %d: each row must be whole groups and whole 32-bit words", op, q.N, q.K, q.Bits, q.Group)
 	}
 	if !r.dense(op, q.W, ir.U32) || !r.dense(op, q.Scales, ir.F32) || !r.dense(op, q.Biases, ir.F32) {
 		return false
 	}
 	words, groups := ir.Const(q.N*(q.K*q.Bits/32)), ir.Const(q.N*(q.K/q.Group))
 	if !q.W.Elements().Equal(words) || !q.Scales.Elements().Equal(groups) || !q.Biases.Elements().Equal(groups) {
-		r.fail("%s: a quantized matrix [%d, %d] of %d bits in groups of %d has %s words, %s scales and %s biases, not %s, %s and %s", op, q.N, q.K, q.Bits, q.Group,
+		r.fail("%s: a quantized matrix [%d, %d] of %d bits in groups of %d needs %s words, %s scales and %s biases, and has %s, %s and %s", op, q.N, q.K, q.Bits, q.Group,
 			r.g.FormatAffine(words), r.g.FormatAffine(groups), r.g.FormatAffine(groups), r.g.FormatAffine(q.W.Elements()), r.g.FormatAffine(q.Scales.Elements()), r.g.FormatAffine(q.Biases.Elements()))
 		return false
 	}
 	return true
 }
 
-// heads is what operations on [L, heads, dim] take: f32 of constant heads and
-// dim, the elements of a head one after another.
+// heads checks that t is f32 [L, heads, dim], with heads and dim constant and the elements
+// of a head contiguous. It reports a mistake if not.
 func (r *Session) heads(op string, t Tensor) bool {
 	switch {
 	case r.err != nil:
@@ -60,21 +60,21 @@ func (r *Session) heads(op string, t Tensor) bool {
 	case t.Rank() != 3 || !t.Shape[1].IsConst() || !t.Shape[2].IsConst():
 		r.fail("%s takes [L, heads, dim], with heads and dim constant, not %s", op, r.format(t.Shape))
 	case t.DType != ir.F32 || t.Strides[2] != 1:
-		r.fail("%s takes f32 with the elements of a head one after another, not %s%s with strides %v", op, t.DType, r.format(t.Shape), t.Strides)
+		r.fail("%s takes f32 with the elements of each head contiguous, not %s%s with strides %v", op, t.DType, r.format(t.Shape), t.Strides)
 	default:
 		return true
 	}
 	return false
 }
 
-// within reports a mistake, and false, if n may be more than the constant
-// positions of a cache: what follows in the same memory is another tensor.
+// within checks that n is never more than the number of positions of the cache, and reports
+// a mistake if it may be. Behind the cache, the same memory may hold another tensor.
 func (r *Session) within(op string, n ir.Affine, cache Tensor) bool {
 	if r.err != nil || !cache.Shape[0].IsConst() {
 		return r.err == nil
 	}
 	if _, hi, ok := r.g.Range(n); !ok || hi > cache.Shape[0].Const {
-		r.fail("%s: %s positions of a cache of %d: bound the params, or Require it", op, r.g.FormatAffine(n), cache.Shape[0].Const)
+		r.fail("%s: %s positions may be more than the %d of the cache: choose lower bounds for the params, or add a constraint with Require", op, r.g.FormatAffine(n), cache.Shape[0].Const)
 		return false
 	}
 	return true

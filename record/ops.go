@@ -1,10 +1,6 @@
 package record
 
-import (
-	"math"
-
-	"github.com/mlxc/mlxc/ir"
-)
+import "github.com/mlxc/mlxc/ir"
 
 // last returns the size of the innermost dimension.
 func (r *Session) last(op string, t Tensor) int64 {
@@ -22,16 +18,14 @@ func (r *Session) rows(t Tensor) ir.Affine {
 	return t.Elements()
 }
 
-// RMSNorm normalizes the rows of x: x / sqrt(mean(x²) + eps), without a weight
-// (MLX's kernel with a weight of one 1 and stride 0, as MLX itself does).
+// RMSNorm normalizes the rows of x [..., K] in f32: x / sqrt(mean(x²) + eps). It has no
+// weight: as in MLX, the kernel reads a single 1 with stride 0 in its place, and
+// [Session.Mul] multiplies by a weight.
 func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 	if !r.dense("rms_norm", x, ir.F32) {
 		return r.broken(ir.F32, x.Rank())
 	}
-	if r.ones == nil {
-		one := r.declare(ir.Memory{Name: r.unused("one"), Kind: ir.Weight, DType: ir.F32, Shape: []int64{1}, Init: ir.FillU32(math.Float32bits(1))})
-		r.ones = &one
-	}
+	one := r.filled(ir.F32, 1)
 	k := r.last("rms_norm", x)
 	y := r.result("rms_norm", o, ir.F32, x.Shape)
 	function, group := "rmsfloat32", uint32((k+127)/128*32)
@@ -42,12 +36,12 @@ func (r *Session) RMSNorm(x Tensor, eps float32, o ...Option) Tensor {
 		op: "rms_norm", function: function,
 		kind: ir.Threads, grid: [3]ir.Extent{{Num: r.rows(x).Scale(int64(group)), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{group, 1, 1},
 	}, o,
-		buf(0, x), buf(1, *r.ones), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0)))
+		buf(0, x), buf(1, one), buf(2, y), val(3, eps), val(4, uint32(k)), val(5, uint32(0)))
 	return y
 }
 
-// Mul multiplies elementwise. b has a's shape, or is one row that every row of
-// a is multiplied by.
+// Mul multiplies f32 tensors elementwise. b has a's shape, or is a single row by which
+// every row of a is multiplied. The result has a's shape.
 func (r *Session) Mul(a, b Tensor, o ...Option) Tensor {
 	return r.binary("elementwise_mul", "vv_Multiplyfloat32", "g2_Multiplyfloat32", a, b, o)
 }
@@ -114,8 +108,9 @@ func (r *Session) unary(op, function string, x Tensor, o []Option) Tensor {
 	return y
 }
 
-// Argmax returns the index (u32) of the greatest element of each row, the
-// least one of several.
+// Argmax returns the index of the greatest element of each row of x [..., K], as
+// u32 [...]; u32 [1] if x has one dimension. Of equal elements the one with the lowest
+// index counts.
 func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	if !r.dense("argmax", x, ir.F32) {
 		return r.broken(ir.U32, max(x.Rank()-1, 1))
@@ -136,9 +131,9 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	return y
 }
 
-// CopyTo copies src to dst, f32 of the same shape; both may be strided (a column
-// of a matrix); where both are contiguous the plain copy does it. 2 or 3
-// dimensions. op names the operation.
+// CopyTo copies src to dst by a dispatch. Both are f32 of the same shape, with 2 or 3
+// dimensions, and either may be strided, such as a column of a matrix. op names the
+// operation in the graph.
 func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 	for _, t := range []*Tensor{&src, &dst} {
 		if t.bad != nil {

@@ -1,19 +1,24 @@
 package record
 
-import "github.com/mlxc/mlxc/ir"
+import (
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
 
 // Option changes one operation.
 type Option struct {
 	label string
 	into  Tensor
-	given bool // into
+	given bool // into was set
 }
 
-// Label names the operation's dispatch for people.
+// Label names the operation's dispatch in messages, statistics and captured graphs. It
+// has no other effect.
 func Label(s string) Option { return Option{label: s} }
 
-// Into makes the operation write its result to t instead of new scratch. t
-// must have the result's shape and type, and be row-contiguous.
+// Into makes the operation write its result to t instead of new scratch memory. t must
+// have the result's shape and type, and be row-contiguous.
 func Into(t Tensor) Option { return Option{into: t, given: true} }
 
 func label(options []Option) string {
@@ -30,6 +35,9 @@ func (r *Session) result(op string, options []Option, t ir.DType, shape []ir.Aff
 	for i := range options {
 		if !options[i].given {
 			continue
+		}
+		if slices.ContainsFunc(options[i+1:], func(o Option) bool { return o.given }) {
+			r.fail("%s: there are more options Into than results", op)
 		}
 		out := options[i].into
 		if out.bad != nil {

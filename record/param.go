@@ -8,8 +8,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Param adds a u32 param in [min, max]: a number that a replay may change. The
-// param of that name is returned if there is one already.
+// Param declares a u32 param in [min, max]: a number that may differ from replay to replay.
+// Declaring it again returns the same param.
 func (e *Encoder) Param(name string, min, max uint32) ir.Affine {
 	return e.param(ir.Param{Name: name, Type: ir.U32, Min: float64(min), Max: float64(max)})
 }
@@ -38,7 +38,7 @@ func (e *Encoder) paramID(p ir.Param) (ir.ParamID, bool) {
 	return i, true
 }
 
-// Require adds the constraint lhs ≤ max.
+// Require adds the constraint lhs ≤ max, which every replay checks.
 func (e *Encoder) Require(lhs ir.Affine, max int64) {
 	c := ir.Constraint{LHS: lhs.AddConst(-lhs.Const), Max: max - lhs.Const}
 	for _, have := range e.g.Constraints {
@@ -53,9 +53,9 @@ func (e *Encoder) Require(lhs ir.Affine, max int64) {
 	e.renewTracker()
 }
 
-// SetParam sets the value of a param for what is executed from now on. A
-// recording has one value of each param: between two recordings only. An f32 param
-// takes the f32 nearest to v.
+// SetParam sets the value of a param for the recordings that are executed from now on. It
+// may be called only between two recordings, because a recording has one value of each
+// param. An f32 param gets the f32 nearest to v.
 func (e *Encoder) SetParam(name string, v float64) {
 	if e.err != nil {
 		return
@@ -67,7 +67,7 @@ func (e *Encoder) SetParam(name string, v float64) {
 	}
 	switch {
 	case e.on == nil:
-		e.fail("SetParam %s: nothing is executed here, the param stays a symbol: give its value to the replay", ir.QuoteName(name))
+		e.fail("SetParam %s: nothing is executed here, so a param has no value: give the value to the replay", ir.QuoteName(name))
 	case !ok:
 		e.fail("there is no param $%s", ir.QuoteName(name))
 	case len(e.g.Nodes) > 0 || len(e.device.pending) > 0:
@@ -75,7 +75,7 @@ func (e *Encoder) SetParam(name string, v float64) {
 	case !(value >= e.g.Params[i].Min && value <= e.g.Params[i].Max):
 		e.fail("param $%s = %v is outside its bound [%v, %v]", ir.QuoteName(name), v, e.g.Params[i].Min, e.g.Params[i].Max)
 	case e.g.Params[i].Type == ir.U32 && v != math.Trunc(v):
-		e.fail("param $%s = %v is no %s", ir.QuoteName(name), v, e.g.Params[i].Type)
+		e.fail("param $%s = %v is not a %s", ir.QuoteName(name), v, e.g.Params[i].Type)
 	default:
 		e.values.give(i, paramBits(e.g.Params[i], value))
 	}
@@ -88,13 +88,13 @@ func paramBits(p ir.Param, v float64) uint32 {
 	return uint32(v)
 }
 
-// paramValues are the values that params have in what is executed.
+// paramValues holds the values of params for what is executed, as 32 bits each.
 type paramValues struct {
 	bits []uint32
 	set  []bool
 }
 
-// add adds a param; one that can have one value only has it.
+// add adds a param. A param that can have only one value is set to it.
 func (v *paramValues) add(p ir.Param) ir.ParamID {
 	v.bits, v.set = append(v.bits, paramBits(p, p.Min)), append(v.set, p.Min == p.Max)
 	return ir.ParamID(len(v.bits) - 1)
@@ -102,7 +102,7 @@ func (v *paramValues) add(p ir.Param) ir.ParamID {
 
 func (v *paramValues) give(i ir.ParamID, bits uint32) { v.bits[i], v.set[i] = bits, true }
 
-// check reports a param of g without a value, and a broken constraint.
+// check returns an error if a param of g has no value, or if the values break a constraint.
 func (v *paramValues) check(g *ir.Graph) error {
 	for i, p := range g.Params {
 		if !v.set[i] {
@@ -111,7 +111,7 @@ func (v *paramValues) check(g *ir.Graph) error {
 	}
 	for _, c := range g.Constraints {
 		if x := c.LHS.Eval(v.bits); x > c.Max {
-			return fmt.Errorf("params break %s <= %d: it is %d", g.FormatAffine(c.LHS), c.Max, x)
+			return fmt.Errorf("params break the constraint %s <= %d: the left side is %d", g.FormatAffine(c.LHS), c.Max, x)
 		}
 	}
 	return nil

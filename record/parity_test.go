@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every row of docs/parity.md names an example or test, unless it only says that
-// the feature is not here; and every name there is one.
+// Every row of docs/parity.md names an example or test, unless it only says that a feature
+// is missing, and every name there exists.
 func TestParityPage(t *testing.T) {
 	var source strings.Builder
 	for _, dir := range []string{".", "../backend", "../passes", "../replay", "../internal", "../prove"} {

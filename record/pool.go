@@ -6,11 +6,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Pool hands out memory of a kind for as long as the caller needs it. Memory
-// that is given back serves later allocations of its size, least recently used
-// first, so that few of them wait for one another. Every allocation is a
-// generation of its own: a tensor used after it was given back is a mistake that
-// the encoder reports, although the bytes are there.
+// Pool hands out memory of one kind, for as long as the caller needs it. Memory that is
+// given back serves later allocations of its size class. The memory that was given back
+// first is reused first, so that few commands must wait for the last use of their memory.
+// The encoder reports the use of a tensor after its memory was given back, even if another
+// allocation has the same bytes by then.
 type Pool struct {
 	e     *Encoder
 	name  string
@@ -24,13 +24,14 @@ type Pool struct {
 // are of kind scratch or state.
 func (e *Encoder) NewPool(name string, kind ir.MemKind) *Pool {
 	if kind != ir.Scratch && kind != ir.State {
-		e.fail("pool %s: memory of kind %s has a name of its own, it does not come from a pool", name, kind)
+		e.fail("pool %s: memory of kind %s cannot come from a pool: want scratch or state, and declare any other kind by name", name, kind)
 		kind = ir.Scratch
 	}
 	return &Pool{e: e, name: name, kind: kind, free: map[int64][]ir.MemID{}}
 }
 
-// sizeClass rounds a size up to four steps an octave, at least 256 bytes.
+// sizeClass rounds a size up to a class: 256 bytes and, above that, four classes between
+// each power of two and the next.
 func sizeClass(n int64) int64 {
 	c := int64(256)
 	for c < n {
@@ -44,9 +45,10 @@ func sizeClass(n int64) int64 {
 	return c
 }
 
-// Alloc returns a row-contiguous tensor of its own memory. Its contents are
-// undefined. The tensor lasts beyond the recording, its contents only if the pool
-// is of kind state: scratch begins each recording undefined.
+// Alloc returns a row-contiguous tensor in memory of its own, with undefined contents. It
+// stays allocated until it is given back, also beyond the end of the recording. Its
+// contents last that long only if the pool is of kind state, because the contents of
+// scratch memory are undefined when a recording begins.
 func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 	dims := Dims(shape...)
 	strides, _ := contiguous(dims)
@@ -78,14 +80,14 @@ func (p *Pool) Alloc(t ir.DType, shape ...int64) Tensor {
 	return out
 }
 
-// Free gives t's memory back, whatever part of it t is.
+// Free gives back the whole memory in which t lies, even if t is only a part of it.
 func (p *Pool) Free(t Tensor) {
 	if t.owner != p.e.number {
 		p.e.fail("pool %s: Free of %s", p.name, notOurs)
 		return
 	}
 	if t.Mem < 0 || int(t.Mem) >= len(p.e.places) || p.e.places[t.Mem].pool != p {
-		p.e.fail("pool %s: Free of %s, which is not from here", p.name, p.e.tensorName(t))
+		p.e.fail("pool %s: Free of %s, which is not from this pool", p.name, p.e.tensorName(t))
 		return
 	}
 	if !p.e.alive(&t) {
@@ -110,8 +112,8 @@ func (p *Pool) Reset() {
 	}
 }
 
-// Trim gives the memory of what was given back to the device, once the
-// command buffers that use it have ended.
+// Trim releases the device memory behind everything that was given back to the pool, as
+// soon as the command buffers that use it have ended.
 func (p *Pool) Trim() {
 	if p.e.device == nil {
 		return
@@ -123,7 +125,7 @@ func (p *Pool) Trim() {
 	}
 }
 
-// Bytes returns the size of all memory that the pool has, given back or not.
+// Bytes returns the size in bytes of all memory that the pool has, in use or given back.
 func (p *Pool) Bytes() (n int64) {
 	for _, m := range p.all {
 		n += p.e.g.Memories[m].Size

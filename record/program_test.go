@@ -56,7 +56,7 @@ func spans(g *ir.Graph, fx *ir.Effects, params []uint32) (out []span) {
 	return out
 }
 
-// missing lists conflicts of a graph without a barrier or commit between.
+// missing lists the conflicts of a graph that have no barrier or commit between them.
 func missing(t *testing.T, g *ir.Graph, params []uint32) (bad []string) {
 	c := msl.NewCache(g)
 	type cmd struct {
@@ -92,16 +92,16 @@ func missing(t *testing.T, g *ir.Graph, params []uint32) (bad []string) {
 	return bad
 }
 
-// States are rowsN × colsN; values are two rows of them.
+// States have rowsN × colsN elements, and values are two rows of that width.
 const (
 	rowsN = 8
 	colsN = 4
 )
 
-// program is a sequence of calls, drawn once and made in any session.
+// program is a sequence of calls that is drawn once and can be made in any session.
 type program struct{ steps []func(w *world) }
 
-// world is what a program works on, in one session.
+// world holds what a program works on in one session.
 type world struct {
 	s      *record.Session
 	pool   *record.Pool
@@ -175,12 +175,12 @@ func draw(r *rand.Rand) program {
 				if m == 3 && lab == 2 {
 					to = two(w.states[b], ir.Const(3))
 				}
-				// by way of scratch: the operands may overlap in part
+				// The value goes through scratch memory, because x and `to` may overlap.
 				t := w.s.Sigmoid(x(w))
 				w.s.CopyTo("put", to, t)
 			})
 		case 6:
-			add(func(w *world) { // a column
+			add(func(w *world) { // writes two columns of a state
 				col := func(t record.Tensor, j int64) record.Tensor {
 					t.Off = t.Off.AddConst(4 * j)
 					t.Shape = []ir.Affine{t.Shape[0], ir.Const(2)}
@@ -221,7 +221,7 @@ func draw(r *rand.Rand) program {
 		}
 	}
 	add(func(w *world) {
-		for i := range w.outs { // outputs are always defined
+		for i := range w.outs { // so that all of every output is defined
 			w.s.Silu(w.vals[len(w.vals)-1], record.Into(w.outs[i]))
 			if i == 0 {
 				w.s.Copy(two(w.states[0], ir.Const(0)), w.outs[0], "")
@@ -247,10 +247,9 @@ func values(seed, i int) []byte {
 	return b
 }
 
-// Random programs with views that depend on params give the same bytes live,
-// deferred, after passes, and replayed from a file; and in every graph each pair
-// of conflicting commands, byte by byte for every value of the param, has a barrier
-// or a commit between.
+// Random programs whose views depend on params give the same bytes live, deferred, after
+// passes, and replayed from a file. In every graph, each pair of commands that conflict for
+// some value of the param, found byte by byte, has a barrier or a commit between them.
 func TestRandomPrograms(t *testing.T) {
 	for seed := 1; seed <= 10; seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -314,7 +313,7 @@ func TestRandomPrograms(t *testing.T) {
 			}
 			require.NoError(t, s.Close())
 		}
-		// replayed from a file
+		// The graphs are replayed from a file.
 		path := filepath.Join(t.TempDir(), "x.mlxg")
 		require.NoError(t, mlxg.WriteFile(context.Background(), path, &ir.Module{Graphs: graphs}, mlxg.WriteOptions{}))
 		f, err := mlxg.Open(context.Background(), path, mlxg.OpenOptions{})

@@ -19,10 +19,10 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// elements of every tensor of the random sessions.
+// elements is the number of elements of every tensor in the random sessions.
 const elements = 64
 
-// one is a session in one mode, with what it has of each name.
+// one is a session in one mode, with its own tensors, marks and pool.
 type one struct {
 	mode string
 	*record.Session
@@ -32,21 +32,21 @@ type one struct {
 	pool    *record.Pool
 	tensors map[int]record.Tensor
 	marks   []record.Mark
-	states  map[string][]byte // captured: what its replays leave
+	states  map[string][]byte // of a captured session: the contents after its last replay
 }
 
 func (o *one) executes() bool { return o.mode != "capture" }
 
-// machine drives sessions of all modes with the same calls.
+// machine makes the same calls in sessions of all modes.
 type machine struct {
 	all   []*one
 	next  int
 	kinds map[int]string // input, output, state, scratch, pool, dead
 	ready map[int]bool   // holds defined bytes
-	safe  map[int]bool   // the same at the last commit
+	safe  map[int]bool   // ready at the last commit
 	marks [][]int        // tensors of the arena at each mark
 	arena []int
-	last  *ir.Graph // what was captured last
+	last  *ir.Graph // the last captured graph
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -81,8 +81,7 @@ func newMachine(t *rapid.T) *machine {
 	return m
 }
 
-// declare makes a tensor in every session; contents of states and inputs are
-// defined.
+// declare makes a tensor in every session. States and inputs have defined contents.
 func (m *machine) declare(kind string, f func(o *one) record.Tensor) int {
 	for _, o := range m.all {
 		o.tensors[m.next] = f(o)
@@ -126,7 +125,7 @@ func pattern(seed uint32, i int) []byte {
 	return out
 }
 
-// draw returns a tensor of which want holds.
+// draw returns a tensor for which want returns true.
 func (m *machine) draw(t *rapid.T, name string, want func(i int) bool) (int, bool) {
 	var list []int
 	for i := range m.next {
@@ -145,7 +144,7 @@ func (m *machine) writable(i int) bool {
 	return m.kinds[i] != "dead" && m.kinds[i] != "input"
 }
 
-// each calls f in every session; all must agree whether it is a mistake.
+// each calls f in every session. All must agree whether it is a mistake.
 func (m *machine) each(t *rapid.T, f func(o *one)) bool {
 	failed := 0
 	for _, o := range m.all {
@@ -306,8 +305,8 @@ func (m *machine) actions() map[string]func(t *rapid.T) {
 	}
 }
 
-// finishAll ends the recording everywhere: every mode has the same outputs and
-// states, and what was captured is a graph that gives them once more.
+// finishAll ends the recording in every session. All modes must have the same outputs and
+// states, and a replay of the captured graph must give them too.
 func (m *machine) finishAll(t *rapid.T) {
 	var graph *ir.Graph
 	for _, o := range m.all {
@@ -322,7 +321,7 @@ func (m *machine) finishAll(t *rapid.T) {
 			m.replay(t, o, r.Graph)
 			m.last = r.Graph
 			if len(m.last.Nodes) > 40 {
-				m.last = nil // it would double with each recording
+				m.last = nil // it would grow with each recording that encodes it
 			}
 		}
 	}
@@ -340,7 +339,7 @@ func (m *machine) finishAll(t *rapid.T) {
 				got, err = o.Bytes(o.tensors[i])
 				require.NoError(t, err)
 			}
-			if got == nil { // the captured session has never replayed it: still zero
+			if got == nil { // the captured session has not replayed anything, so it is still zero
 				got = make([]byte, len(want))
 			}
 			require.True(t, bytes.Equal(want, got), "%s %d: live and %s differ", kind, i, o.mode)
@@ -351,7 +350,7 @@ func (m *machine) finishAll(t *rapid.T) {
 		case "scratch":
 			m.kinds[i] = "dead"
 		case "output", "pool":
-			m.ready[i] = false // scratch and outputs begin undefined
+			m.ready[i] = false // scratch and outputs begin each recording undefined
 		}
 	}
 	m.arena, m.marks, m.safe = nil, nil, map[int]bool{}
@@ -361,7 +360,8 @@ func (m *machine) finishAll(t *rapid.T) {
 	m.fillInputs(t)
 }
 
-// closing counts the commit that ends a recording which was executed.
+// closing returns 1 if the graph ends in a commit, which only executed recordings do, else
+// 0.
 func (m *machine) closing(g *ir.Graph) int {
 	if n := len(g.Nodes); n > 0 {
 		if _, ok := g.Nodes[n-1].(*ir.Commit); ok {
@@ -371,7 +371,7 @@ func (m *machine) closing(g *ir.Graph) int {
 	return 0
 }
 
-// replay runs a captured graph, with the states that the replays before left.
+// replay runs a captured graph with the states that earlier replays left.
 func (m *machine) replay(t *rapid.T, o *one, g *ir.Graph) {
 	s, err := replay.Open(o.d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{Poison: true})
 	require.NoError(t, err)
@@ -405,9 +405,9 @@ func (m *machine) replay(t *rapid.T, o *one, g *ir.Graph) {
 	require.NoError(t, s.Close())
 }
 
-// misuse makes one of the mistakes: everybody reports it, Finish returns it, and
-// no command buffer stays open. What was committed before has happened in the
-// live sessions only, so that the states part ways: the machine ends there.
+// misuse makes one of several mistakes. Every session must report it, Finish must return
+// it, and no command buffer may stay open. What was committed before was executed in the
+// live sessions only, so the states differ afterwards and the test ends.
 func (m *machine) misuse(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "rarely") > 0 {
 		return
@@ -440,7 +440,7 @@ func (m *machine) misuse(t *rapid.T) {
 	}
 	k := rapid.IntRange(0, len(mistakes)-1).Draw(t, "mistake")
 	if m.each(t, mistakes[k]) {
-		t.Fatalf("mistake %d is none", k)
+		t.Fatalf("mistake %d is not reported", k)
 	}
 	text := m.all[0].Err().Error()
 	for _, o := range m.all {
@@ -462,8 +462,8 @@ func (m *machine) close(t *rapid.T) {
 	}
 }
 
-// Random calls, live, captured, deferred and optimized: the same bytes, the same
-// counters, every mistake an error, nothing left over.
+// Random calls give the same bytes and counters live, captured, deferred and optimized.
+// Every mistake is an error, and nothing leaks.
 func TestRandomCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)

@@ -25,7 +25,7 @@ func ExampleSession() {
 	// Output: #0 rmsfloat32 final norm %x[0:2304]
 }
 
-// shape returns the order of dispatches (by op) and barriers.
+// shape lists the operations of dispatches and, as "|", barriers, in their order.
 func shape(g *ir.Graph) []string {
 	var out []string
 	for _, n := range g.Nodes {
@@ -39,8 +39,8 @@ func shape(g *ir.Graph) []string {
 	return out
 }
 
-// A barrier stands exactly where a dispatch conflicts with something since the
-// last one: not between independent matvecs, and for reuse of scratch too.
+// A barrier stands exactly where a dispatch conflicts with one since the last barrier:
+// not between independent matrix-vector products, but also where scratch is reused.
 func TestBarriersOnConflictOnly(t *testing.T) {
 	r := record.New("t")
 	x := r.Input("x", ir.F32, 64)
@@ -52,14 +52,15 @@ func TestBarriersOnConflictOnly(t *testing.T) {
 	c := r.Mul(a, b)
 	r.Add(c, x, record.Into(d))
 	r.ScratchReset(mark)
-	r.Silu(x) // reuses a's bytes, which Mul read in an earlier epoch
+	r.Silu(x) // reuses a's bytes, which Mul read before the last barrier
 	r.Add(d, x, record.Into(y))
 	g, err := r.Graph()
 	require.NoError(t, err)
 	require.Equal(t, []string{"silu", "sigmoid", "|", "elementwise_mul", "|", "elementwise_add", "silu", "|", "elementwise_add"}, shape(g))
 }
 
-// Reset gives scratch back: the arena is as large as its fullest moment.
+// ScratchReset gives scratch back, so the arena is only as large as the most that was in use
+// at a time.
 func TestArenaReuse(t *testing.T) {
 	r := record.New("t")
 	x := r.Input("x", ir.F32, 1000)
@@ -75,7 +76,7 @@ func TestArenaReuse(t *testing.T) {
 	require.Equal(t, int64(2*4096), g.Stats().Bytes.Scratch)
 }
 
-// Scratch for a param-dependent number of rows has room for the most.
+// Scratch for a number of rows that depends on a param has room for the greatest number.
 func TestScratchForParams(t *testing.T) {
 	r := record.New("t")
 	n := r.Param("n", 1, 7)
@@ -90,7 +91,8 @@ func TestScratchForParams(t *testing.T) {
 	require.Equal(t, "%scratch[0:400*$n]", g.FormatView(g.Nodes[0].(*ir.Dispatch).Binding(2).View))
 }
 
-// The routes by shape: matvec for one row, matmul for many; fast where K allows.
+// Matmul chooses its kernel by shape: a matrix-vector kernel for few rows, a matrix-matrix
+// kernel for many, and the fast variant where K allows it.
 func TestMatmulRoutes(t *testing.T) {
 	for _, k := range []struct {
 		rows, n, k, bits, group int64
@@ -140,7 +142,7 @@ func TestMatmulRoutes(t *testing.T) {
 	}
 }
 
-// The first mistake is what Finish reports, with the shapes.
+// Finish returns the first mistake, and its text has the shapes.
 func TestMistakes(t *testing.T) {
 	cases := []struct {
 		name string
@@ -159,7 +161,7 @@ func TestMistakes(t *testing.T) {
 		{"heads do not divide", func(r *record.Session) {
 			kv := r.State("k", ir.F32, 16, 2, 64)
 			r.SDPA(r.Input("q", ir.F32, 1, 3, 64), kv, kv, ir.Const(4), 1)
-		}, "record t: sdpa: 3 query heads do not divide over 2 kv heads"},
+		}, "record t: sdpa: the number of query heads, 3, is not a multiple of the number of key heads, 2"},
 		{"head dim without a kernel", func(r *record.Session) {
 			kv := r.State("k", ir.F32, 16, 2, 80)
 			r.SDPA(r.Input("q", ir.F32, 1, 2, 80), kv, kv, ir.Const(4), 1)
@@ -183,8 +185,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Into is an option of one operation: operations recorded while its arguments
-// are computed do not see it.
+// Into belongs to one operation. Operations that compute its arguments do not see it.
 func TestIntoDoesNotLeakIntoArguments(t *testing.T) {
 	r := record.New("t")
 	x := r.Input("x", ir.F32, 64)

@@ -7,27 +7,29 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// repeating recognizes a recording that repeats the one before, as an engine does for every
-// token. A dispatch equal to the one that stood in its place takes over that one's node, and
-// what was found out about its barrier. This is done only where nodes never leave the encoder,
-// in live recordings that are not captured: whoever is given a graph may change it.
+// repeating recognizes a recording that repeats the previous one, as an engine does for
+// every token. A dispatch that equals the one at the same place of the previous recording
+// reuses that one's node and its barrier decision. This is done only in live recordings
+// that are not captured, because there the nodes never leave the encoder; whoever is given
+// a graph may change its nodes.
 type repeating struct {
-	before  []ir.Node   // the list of the recording before, marks included
-	reasons conflictLog // why its automatic barriers stand
-	list    []ir.Node   // of this one
-	same    bool        // so far it is as before
-	reason  int         // the next of reasons
-	unseen  bool        // the tracker does not know the open group
-	tainted bool        // this one does not serve the next
+	before  []ir.Node   // the nodes of the previous recording
+	reasons conflictLog // the conflicts that placed its automatic barriers
+	list    []ir.Node   // the nodes of this recording
+	same    bool        // this recording equals the previous one so far
+	reason  int         // the index in reasons of the next automatic barrier
+	unseen  bool        // the tracker was not told of the commands of the open group
+	tainted bool        // the next recording must not be compared with this one
 }
 
-// repeats reports whether recordings of these settings are compared.
+// repeats reports whether a recording with these settings is compared with the previous one.
 func (s *stream) repeats() bool {
 	return invariants.Caches && s.live() && !s.keep && !s.manual && !s.inOrder && !s.clock
 }
 
-// again records d as what stood in its place, if that is the same.
-func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) (ir.ID, bool) {
+// again records the node of the previous recording in place of d, if the two are equal. ok
+// is false if they are not, and then nothing was recorded.
+func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) (id ir.ID, ok bool) {
 	e := d.e
 	at := len(e.list)
 	automatic := e.barrierNext()
@@ -57,7 +59,7 @@ func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) 
 	}
 	if automatic {
 		e.reason++
-		e.found.n = e.reason // the logs are one as long as the recordings are
+		e.found.n = e.reason // found shares the blocks of reasons while the recordings are equal
 		e.ok(e.barrier())
 		e.counters.add(autoBarriers, 1)
 	} else {
@@ -70,8 +72,8 @@ func (d *Dispatch) again(kind ir.GridKind, grid *[3]ir.Extent, group [3]uint32) 
 	return n.ID, true
 }
 
-// barrierNext reports whether an automatic barrier stood before the command whose
-// place is next.
+// barrierNext reports whether the previous recording has an automatic barrier before the
+// command at the next place.
 func (s *stream) barrierNext() bool {
 	return s.reason < s.reasons.n && s.reasons.at(s.reason).later == s.next
 }
@@ -103,8 +105,8 @@ func sameBindings(a, b []ir.Binding) bool {
 	return true
 }
 
-// follow compares a mark with what stood in its place: a barrier of the caller's, a
-// commit, a group.
+// follow compares a node that is not a command (a barrier of the caller, a commit, or the
+// beginning or end of a group) with the node at its place in the previous recording.
 func (s *stream) follow(n ir.Node) {
 	if !s.same {
 		return
@@ -131,14 +133,15 @@ func (s *stream) follow(n ir.Node) {
 	}
 }
 
-// note adds to the list of this recording.
+// note adds n to the list with which the next recording will be compared.
 func (s *stream) note(n ir.Node) {
 	if s.repeats() {
 		s.list = append(s.list, n)
 	}
 }
 
-// diverge goes on as for a first recording: the tracker learns the open group.
+// diverge stops comparing with the previous recording. From now on the tracker finds the
+// conflicts, so it is told of the commands of the open group.
 func (s *stream) diverge() {
 	if !s.same {
 		return
@@ -152,13 +155,13 @@ func (s *stream) diverge() {
 	s.relearn()
 }
 
-// taint says that the next recording must not be compared with this one.
+// taint makes sure that the next recording is not compared with this one.
 func (s *stream) taint() {
 	s.diverge()
 	s.tainted = true
 }
 
-// turn makes this recording the one before; found is its log of conflicts.
+// turn makes this recording the previous one, and begins the next.
 func (s *stream) turn() {
 	if s.tainted || !s.repeats() {
 		s.list = s.list[:0]

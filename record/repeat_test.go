@@ -38,7 +38,7 @@ func tensor(s *record.Session, i int) record.Tensor {
 	return s.State(fmt.Sprint("t", i/3), ir.F32, 3, elements).Row(ir.Const(int64(i % 3)))
 }
 
-// spy keeps what it is given to execute.
+// spy is a device that remembers the nodes that it executes.
 type spy struct {
 	backend.Device
 	nodes [][]ir.Node
@@ -75,7 +75,7 @@ func (c *spyBuffer) Commit(ctx context.Context, label string, order ir.CommitOrd
 	return c.CommandBuffer.Commit(ctx, label, order)
 }
 
-// runScript makes the calls of a script; every tensor is a state, so that everything is
+// runScript makes the calls of a script. All tensors are states, so that their contents are
 // defined.
 func runScript(s *record.Session, script []step) {
 	var ts []record.Tensor
@@ -135,8 +135,8 @@ func runScript(s *record.Session, script []step) {
 	}
 }
 
-// A recording that repeats the one before, in whole or up to somewhere, is what it
-// is where nothing is remembered: barriers, reasons, counters and bytes.
+// A recording that repeats the previous one, as a whole or up to some call, has the same
+// barriers, reasons, counters and bytes as in a session that compares nothing.
 func TestRepeatedRecordings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cpu.New(1)
@@ -152,7 +152,7 @@ func TestRepeatedRecordings(t *testing.T) {
 			case 0:
 				script = slices.Clone(script)
 				script[at] = drawStep(t)
-			case 3: // the rest of the step stays
+			case 3: // only the text of the step changes
 				script = slices.Clone(script)
 				script[at].text = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "text")
 			case 1:
@@ -169,7 +169,7 @@ func TestRepeatedRecordings(t *testing.T) {
 			require.Equal(t, both.Conflicts(), live.Conflicts())
 			require.Equal(t, both.TrackerSize(), live.TrackerSize())
 			want, got := both.Counters(), live.Counters()
-			want.Syncs, got.Syncs = 0, 0 // scratch that grows waits, if there is something to wait for
+			want.Syncs, got.Syncs = 0, 0 // whether growing scratch waits depends on what is still running
 			require.Equal(t, want, got)
 			for _, s := range all {
 				r, err := s.Finish()
@@ -186,7 +186,7 @@ func TestRepeatedRecordings(t *testing.T) {
 				require.True(t, bytes.Equal(want, got), "state %d", i)
 			}
 		}
-		for i, r := range last { // a log stays what it was
+		for i, r := range last { // later recordings did not change the logs of earlier ones
 			require.Equal(t, reasons[i], r.Conflicts())
 		}
 		for i, s := range all {
@@ -216,14 +216,14 @@ func TestRepeatedRecordingsTakeTheirNodes(t *testing.T) {
 	finish()
 	once()
 	finish()
-	require.Less(t, testing.AllocsPerRun(1, once), 20.0) // runs it twice: the second half is new
+	require.Less(t, testing.AllocsPerRun(1, once), 20.0) // runs once twice, so the second run is not a repetition
 	finish()
 	require.NoError(t, s.Close())
 	require.NoError(t, c.Close())
 }
 
-// What is discarded of a recording that repeats the one before is not checked for what
-// comes in its place.
+// After a discard of commands that repeated the previous recording, the commands in their
+// place are checked.
 func TestDiscardOfARepetition(t *testing.T) {
 	d := device(t, testdevice.Options{})
 	s := record.New("t", record.Live(d))

@@ -13,19 +13,26 @@ import (
 // given shapes takes, with which grid, and where the result goes.
 type Session struct {
 	*Encoder
-	ones *Tensor // the weight of a norm without weight
+	fills map[fill]Tensor // see filled
 
 	names  map[nameKey]string
 	shapes bump.Allocator[ir.Affine]
 }
 
-// nameKey is a function's name before it is put together.
+// fill is a constant in place of a weight or bias that a norm does not have.
+type fill struct {
+	t     ir.DType
+	value float32
+}
+
+// nameKey is what the name of a function is formatted from.
 type nameKey struct {
 	format  string
 	numbers [6]int64
 }
 
-// spell formats the name of a function, once for equal numbers.
+// spell formats the name of a function. It remembers the result, because a model asks for
+// the same few names again and again.
 func (s *Session) spell(format string, numbers ...int64) string {
 	k := nameKey{format: format}
 	if copy(k.numbers[:], numbers) < len(numbers) {
@@ -43,12 +50,13 @@ func (s *Session) spell(format string, numbers ...int64) string {
 	return name
 }
 
-// New returns a session called name. Without settings it captures.
+// New returns a session whose graphs are called name. Without settings it only captures.
 func New(name string, with ...Setting) *Session {
-	return &Session{Encoder: NewEncoder(name, with...), names: map[nameKey]string{}}
+	return &Session{Encoder: NewEncoder(name, with...), names: map[nameKey]string{}, fills: map[fill]Tensor{}}
 }
 
-// Graph is [Encoder.Finish] for the graph alone; what is [Deferred] is executed.
+// Graph ends the recording as [Encoder.Finish] does, which executes it if it is
+// [Deferred], and returns the graph. It is an error if nothing was captured.
 func (s *Session) Graph() (*ir.Graph, error) {
 	r, err := s.Finish()
 	if err != nil {
@@ -68,14 +76,14 @@ type call struct {
 	op        string
 	function  string
 	constants []ir.FunctionConstant
-	args      []arg // put together before the call
+	args      []arg // for operations that build their list of arguments in steps
 	kind      ir.GridKind
 	grid      [3]ir.Extent
 	group     [3]uint32
 }
 
-// arg is one argument of a call. It holds small values itself, so that none is
-// allocated before the encoder copies it.
+// arg is one argument of a call. Small values lie in the arg itself, so that recording
+// them allocates nothing.
 type arg struct {
 	slot   uint8
 	kind   ir.BindingKind
@@ -84,12 +92,12 @@ type arg struct {
 	expr   ir.Affine
 	values [32]byte
 	n      int
-	data   []byte // instead of values: many of them
+	data   []byte // in place of values, if there are too many
 }
 
 func buf(slot uint8, t Tensor) arg { return arg{slot: slot, kind: ir.BindView, t: t} }
 
-// val binds values one after another: numbers of 32 and 64 bits.
+// val binds numbers of 32 and 64 bits inline, one after another.
 func val(slot uint8, values ...any) arg {
 	a := arg{slot: slot, kind: ir.BindBytes}
 	for _, v := range values {
@@ -105,7 +113,7 @@ func val(slot uint8, values ...any) arg {
 		case uint64:
 			a.long(v)
 		default:
-			panic("record: val of another type")
+			panic(fmt.Sprintf("record: val of a %T", v))
 		}
 	}
 	return a
@@ -121,7 +129,7 @@ func (a *arg) long(v uint64) {
 	a.n += 8
 }
 
-// i32 binds an integer that may depend on params.
+// i32 binds x, which may depend on params, as an i32.
 func i32(slot uint8, x ir.Affine) arg {
 	if x.IsConst() {
 		return val(slot, int32(x.Const))
@@ -129,8 +137,8 @@ func i32(slot uint8, x ir.Affine) arg {
 	return arg{slot: slot, kind: ir.BindScalar, number: ir.I32, expr: x}
 }
 
-// dispatch encodes c with args. Args and options are no fields of c: the encoder keeps strings
-// of c, so that the compiler would put them on the heap along with it.
+// dispatch encodes c with args. args and o are parameters and not fields of c, because the
+// encoder keeps strings of c, and the compiler would then move both to the heap with it.
 func (s *Session) dispatch(c call, o []Option, args ...arg) {
 	if s.err != nil {
 		return
@@ -157,7 +165,7 @@ func (s *Session) dispatch(c call, o []Option, args ...arg) {
 	d.end(c.kind, c.grid, c.group)
 }
 
-// threads1 is a grid of n threads in threadgroups of up to 256.
+// threads1 returns the one-dimensional grid of n threads in threadgroups of up to 256.
 func threads1(n ir.Affine) ([3]ir.Extent, [3]uint32) {
 	group := uint32(256)
 	if n.IsConst() && n.Const < 256 {
@@ -166,7 +174,7 @@ func threads1(n ir.Affine) ([3]ir.Extent, [3]uint32) {
 	return [3]ir.Extent{{Num: n, Div: 1}, ir.Ext(1), ir.Ext(1)}, [3]uint32{group, 1, 1}
 }
 
-// flag is a bool function constant.
+// flag returns a function constant of type bool.
 func flag(index uint16, name string, v bool) ir.FunctionConstant {
 	fc := ir.FunctionConstant{Index: index, Name: name, Type: ir.Bool}
 	if v {

@@ -6,60 +6,60 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// Setting says what an encoder does with what it is given.
+// Setting configures an encoder.
 type Setting func(*settings)
 
 type settings struct {
-	on       backend.Device // nil: only captured
-	deferred bool           // executed at Finish
-	keep     bool           // captured although it is executed
-	manual   bool
-	inOrder  bool // the recording is serial
-	profile  bool
-	clock    bool
-	err      error // settings that no encoder can have
+	on       backend.Device // nil: nothing is executed
+	deferred bool           // Deferred
+	keep     bool           // Capture
+	manual   bool           // ManualBarriers
+	inOrder  bool           // Serial
+	profile  bool           // TimeDispatches
+	clock    bool           // TimeBarriers
+	err      error          // why these settings are wrong
 }
 
 // device sets where an encoder executes.
 func (s *settings) device(name string, d backend.Device, deferred bool) {
 	switch {
 	case d == nil:
-		s.err = fmt.Errorf("%s of a nil device", name)
+		s.err = fmt.Errorf("%s: the device is nil", name)
 	case s.on != nil:
-		s.err = fmt.Errorf("%s: one of Live and Deferred, once", name)
+		s.err = fmt.Errorf("%s: want one of Live and Deferred, and only once", name)
 	}
 	s.on, s.deferred = d, deferred
 }
 
-// Live executes on d, command buffer by command buffer as they are committed.
-// Nothing is kept of the recording, unless [Capture] or [Encoder.StartCapture] asks for it.
+// Live executes on d each command buffer when it is committed. The recording is not kept,
+// unless [Capture] or [Encoder.StartCapture] asks for it.
 func Live(d backend.Device) Setting { return func(s *settings) { s.device("Live", d, false) } }
 
-// Capture keeps the whole recording of an encoder that is live.
+// Capture keeps the whole recording of an encoder that is [Live], so that Finish returns it
+// as a graph.
 func Capture() Setting { return func(s *settings) { s.keep = true } }
 
-// Deferred records, and executes on d at Finish, after the passes that Finish
-// is given.
+// Deferred records first, and executes the recording on d at Finish. [Optimize] may rewrite
+// it before.
 func Deferred(d backend.Device) Setting { return func(s *settings) { s.device("Deferred", d, true) } }
 
-// ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). A conflict that no
-// barrier orders is listed in [Result.Races], and the commands are executed without one.
-// [Encoder.EncodeRecomputed] places its own barriers all the same.
+// ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). Conflicts that no
+// barrier orders are listed in [Result.Races]; the commands are executed without a barrier
+// all the same. [Encoder.EncodeRecomputed] still places barriers.
 func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
 
-// Serial records what a serial encoder does: each command begins when the one before
-// it has ended. No barrier is placed, conflicts are no races, and the graph says of
-// itself that its list is its order ([ir.Serial]). Passes find out which of
-// that order is needed.
+// Serial records what a serial encoder does, in which each command begins when the one
+// before it has ended. No barriers are placed, and conflicts are not races. The graph has
+// the ordering [ir.Serial], and passes find out how much of that order is needed.
 func Serial() Setting { return func(s *settings) { s.inOrder = true } }
 
-// TimeDispatches asks the device for the time of each dispatch. Devices that can
-// take times only where an encoder ends change what overlaps; their
-// [Result.Warnings] say so.
+// TimeDispatches asks the device for the time of each dispatch. On a device that can take
+// times only at the end of an encoder, dispatches do not overlap then. [Result.Warnings]
+// says so.
 func TimeDispatches() Setting { return func(s *settings) { s.profile = true } }
 
-// TimeBarriers measures what finding and placing barriers costs on the host,
-// two clock readings a dispatch: [Counters.BarrierTime].
+// TimeBarriers measures the host's time for finding and placing barriers, which
+// [Counters.BarrierTime] returns. It costs two clock readings for each dispatch.
 func TimeBarriers() Setting { return func(s *settings) { s.clock = true } }
 
 // live reports whether command buffers are executed when they are committed.

@@ -16,8 +16,9 @@ import (
 	"github.com/mlxc/mlxc/record"
 )
 
-// Whatever is given back, abandoned or asked for while command buffers run, none of
-// them loses its memory, nothing leaks, and every fault is told and counted.
+// While command buffers run, memory is given back, commands are discarded, and bytes are
+// asked for. No command buffer loses its memory, nothing leaks, and every fault is returned
+// and counted.
 func TestRandomCallsOnASlowDevice(t *testing.T) {
 	for seed := range 60 {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
@@ -98,7 +99,7 @@ func TestRandomCallsOnASlowDevice(t *testing.T) {
 				if len(live) > 0 && r.IntN(2) > 0 {
 					x = live[0]
 				}
-				if b, err := s.Bytes(x); err == nil { // ours, then
+				if b, err := s.Bytes(x); err == nil { // no command buffer uses it, so the host may write
 					for i := range b {
 						b[i] = 0
 					}
@@ -114,7 +115,7 @@ func TestRandomCallsOnASlowDevice(t *testing.T) {
 					results = append(results, res)
 				}
 			case 12:
-				if len(live) > 0 { // begun, never ended
+				if len(live) > 0 { // a dispatch that is begun and never ended
 					s.Dispatch(s.Function("v_Silufloat32float32")).Buffer(0, live[0])
 					_, _ = s.Bytes(live[0])
 					s.Discard()
@@ -132,12 +133,12 @@ func TestRandomCallsOnASlowDevice(t *testing.T) {
 		}
 		seen(s.Close())
 		if len(faults) > 0 && told == 0 {
-			t.Fatalf("seed %d: %d faults, nobody was told", seed, len(faults))
+			t.Fatalf("seed %d: %d faults, but no error was returned", seed, len(faults))
 		}
 		close(stop)
 		require.Empty(t, d.Leaks(), "seed %d", seed)
 		if n := s.Counters().FailedBuffers; int(n) != len(faults) {
-			t.Fatalf("seed %d: %d faults, counted %d", seed, len(faults), n)
+			t.Fatalf("seed %d: %d faults, but the counter has %d", seed, len(faults), n)
 		}
 		require.NoError(t, c.Close())
 	}

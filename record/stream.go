@@ -9,41 +9,43 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// stream is the list of a recording: commands, the barriers that their conflicts need, and
-// marks. What is executed as it comes goes on to the device.
+// stream is the list of a recording: commands, barriers, and marks. A mark is a node that
+// executes nothing: a commit, or the beginning or end of a group. In a live recording,
+// commands and barriers are also handed to the device at once.
 type stream struct {
 	*settings
 	counters *counters
 	device   *device         // nil: nothing is executed
 	ctx      context.Context // see [Encoder.SetContext]
-	// g holds what was declared; its nodes are those of the recording, or of the
-	// open command buffer alone where nothing is captured.
+	// g holds all declarations. Its nodes are those of the recording or, if nothing is
+	// captured, those of the open command buffer alone.
 	g        *ir.Graph
 	next     ir.ID
-	captured int // the first node of a capture that began late; -1: none
-	commands int // of the open command buffer
-	depth    int // open groups
+	captured int // the first node of a capture that StartCapture began; −1: none
+	commands int // in the open command buffer
+	depth    int // open groups of [Encoder.Group]
 
-	tracker *hazard.Tracker // of the commands since the last barrier
+	tracker *hazard.Tracker // knows the commands since the last barrier
 	cache   *msl.Cache
-	touched ir.Effects // of a declared kernel, until the next
+	touched ir.Effects // of the last command whose kernel has a declaration
 	group   int        // commands since the last barrier
-	first   int        // the group's first node
+	first   int        // the first node since the last barrier
 	stats   GroupStats
 	found   conflictLog
 	races   int
 	repeating
 
-	// What Discard goes back to: the state at the last commit.
+	checked int // nodes before this one were checked
+
+	// The state at the last commit, to which Discard returns.
 	committed int // nodes
-	checked   int // nodes up to here were in a recording that was checked
 	safeDepth int
 	safe      GroupStats
 	safeFound int
 }
 
-// renewTracker forgets what was computed with other params: ranges depend on
-// all of them.
+// renewTracker discards what was computed before a param or constraint was added, because
+// the ranges of bytes depend on all of them.
 func (s *stream) renewTracker() {
 	if s.same {
 		s.same, s.unseen = false, false
@@ -53,7 +55,7 @@ func (s *stream) renewTracker() {
 	s.relearn()
 }
 
-// relearn has the tracker know the open group.
+// relearn tells the tracker of the commands since the last barrier.
 func (s *stream) relearn() {
 	if s.group == 0 {
 		return
@@ -71,7 +73,7 @@ func (s *stream) touches(n ir.Command) *ir.Effects {
 	if d, ok := n.(*ir.Dispatch); ok && msl.Declared(&s.g.Kernels[d.Kernel]) {
 		fx, err := s.cache.DescribeTo(&s.touched, d)
 		if err != nil {
-			return nil // it was described before; a pillar is safe
+			return nil // cannot happen, it was described before; nil means that it may touch anything
 		}
 		return fx
 	}
@@ -84,12 +86,13 @@ func (s *stream) ready() {
 	}
 }
 
-// admit makes room for the next command, which touches fx: a barrier if it conflicts with one
-// of its group, and a place in the tracker.
+// admit prepares for the next command, which touches fx. If it conflicts with a command
+// since the last barrier, admit places a barrier, or notes a race with ManualBarriers. The
+// tracker then knows the command.
 func (s *stream) admit(fx *ir.Effects, name string) error {
 	s.ready()
 	if s.inOrder && s.group > 0 {
-		s.endGroup() // a group of its own, without a barrier
+		s.endGroup() // each command of a serial recording runs alone, without barriers
 	}
 	var start time.Time
 	if s.clock {
@@ -117,7 +120,7 @@ func (s *stream) admit(fx *ir.Effects, name string) error {
 	return err
 }
 
-// add adds a command that was admitted.
+// add records a command after admit has prepared for it.
 func (s *stream) add(n ir.Command) error {
 	if s.group == 0 {
 		s.first = len(s.g.Nodes)
@@ -137,7 +140,8 @@ func (s *stream) barrier() error {
 	return err
 }
 
-// put adds a command or a barrier to the list, and to what is executed as it comes.
+// put adds a command or a barrier to the list and, in a live recording, hands it to the
+// device.
 func (s *stream) put(n ir.Node) error {
 	s.mark(n)
 	if s.live() {
@@ -146,27 +150,28 @@ func (s *stream) put(n ir.Node) error {
 	return nil
 }
 
-// mark adds a node to the list alone: a mark that executes nothing, or what put hands on.
+// mark adds a node to the list.
 func (s *stream) mark(n ir.Node) {
 	s.note(n)
 	s.g.Nodes = append(s.g.Nodes, n)
 }
 
-// empty makes room for other nodes; who needs them has a list of their own.
+// empty clears the list of nodes, and reuses its memory. Graphs that were captured have
+// copies of the list.
 func (s *stream) empty() {
 	clear(s.g.Nodes)
 	s.g.Nodes = s.g.Nodes[:0]
 	s.checked = 0
 }
 
-// commit makes the end of the list what discard goes back to.
+// commit makes the current state the one to which discard returns.
 func (s *stream) commit() {
 	s.committed = len(s.g.Nodes)
 	s.safe = s.stats.clone()
 	s.safeFound, s.safeDepth = s.found.n, s.depth
 }
 
-// discard forgets what was added since commit.
+// discard forgets what was added since the last commit.
 func (s *stream) discard() {
 	s.taint()
 	s.g.Nodes = s.g.Nodes[:s.committed]
@@ -191,13 +196,13 @@ func (s *stream) restart() {
 	s.commit()
 }
 
-// These are every barrier and every end of a group: they have no properties.
+// Barriers and ends of groups have no properties, so one node of each serves all.
 var (
 	theBarrier  = &ir.Barrier{}
 	theGroupEnd = &ir.GroupEnd{}
 )
 
-// endGroup closes the group of commands that may run side by side.
+// endGroup ends the group of commands that may run concurrently.
 func (s *stream) endGroup() {
 	if s.tracker != nil {
 		s.tracker.Reset()

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// beginBuffer begins a command buffer of a scope.
+// beginBuffer begins a command buffer whose commands refer to the graph of scope.
 func (d *device) beginBuffer(ctx context.Context, scope *backend.Scope) error {
 	d.reap()
 	if err := d.renew(); err != nil {
@@ -29,7 +29,7 @@ func (d *device) beginBuffer(ctx context.Context, scope *backend.Scope) error {
 	return nil
 }
 
-// encode hands a command or barrier over, where it is executed as it comes.
+// encode adds a command or barrier of a live recording to the open command buffer.
 func (d *device) encode(ctx context.Context, n ir.Node) error {
 	if err := d.locate(ctx, n); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (d *device) encode(ctx context.Context, n ir.Node) error {
 	return d.open.Encode(n)
 }
 
-// locate gives the memories that n binds their places.
+// locate fills in the places of the memories that n binds.
 func (d *device) locate(ctx context.Context, n ir.Node) error {
 	switch n := n.(type) {
 	case *ir.Dispatch:
@@ -71,7 +71,8 @@ func (d *device) locateMemory(ctx context.Context, m ir.MemID) error {
 	return nil
 }
 
-// ensure allocates a memory of the encoder.
+// ensure makes sure that a root memory has a buffer of its size. Memory that has grown gets
+// a greater buffer with the old contents.
 func (d *device) ensure(ctx context.Context, root ir.MemID) (err error) {
 	p, m := &d.memory.places[root], &d.memory.graph.Memories[root]
 	if p.buffer != nil && p.bytes >= m.Size {
@@ -81,7 +82,7 @@ func (d *device) ensure(ctx context.Context, root ir.MemID) (err error) {
 	switch {
 	case p.host != nil:
 		b, err = d.on.Map(p.host, m.Kind.ReadOnly())
-	case p.buffer != nil: // scratch has grown, and will again
+	case p.buffer != nil: // the arena has grown and may grow again, so take half as much more
 		more := *m
 		more.Size = max(m.Size, p.bytes+p.bytes/2)
 		b, err = d.on.Alloc(backend.Spec(&more))
@@ -95,20 +96,20 @@ func (d *device) ensure(ctx context.Context, root ir.MemID) (err error) {
 	p.buffer, p.bytes = b, b.Size()
 	switch {
 	case old == nil:
-	case d.open != nil: // copied behind the commands that were encoded, before those to come
+	case d.open != nil: // the copy runs after the commands that were encoded so far
 		if err := d.open.Copy(backend.At(b), backend.At(old), old.Size()); err != nil {
 			return errors.Join(err, old.Close())
 		}
 		d.grown = append(d.grown, grown{old, b})
 	default:
-		ctx := context.Background() // what is there must not be lost
+		ctx := context.Background() // the contents must survive even if the recording is aborted
 		err := backend.Wait(ctx)(d.queue.Copy(ctx, backend.At(b), backend.At(old), old.Size()))
 		return errors.Join(err, old.Close())
 	}
 	return nil
 }
 
-// store copies bytes of the host to memory that nothing uses.
+// store copies data to memory that no command buffer uses now.
 func (d *device) store(ctx context.Context, at backend.Place, data []byte) error {
 	if to := at.Bytes(int64(len(data))); to != nil {
 		copy(to, data)
@@ -117,7 +118,8 @@ func (d *device) store(ctx context.Context, at backend.Place, data []byte) error
 	return backend.Wait(ctx)(d.queue.Upload(ctx, at, data))
 }
 
-// submit hands the open command buffer over, or discards it because of an error.
+// submit commits the open command buffer. If err is not nil, it discards the command buffer
+// and returns that error.
 func (d *device) submit(ctx context.Context, err error, commands int, order ir.CommitOrder, label string) error {
 	if d.open == nil {
 		return nil

@@ -7,28 +7,27 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Tensor is an array in a memory: an element type, a shape whose dimensions
-// may depend on params, and strides. Tensors are values: slicing one gives
-// another of the same memory, and no place but the tensor's own says where it
-// lies. Every one comes from an encoder and is of use with that one only; its
-// fields may be changed, but copies share the elements of Shape and Strides: give
-// a copy a new slice.
+// Tensor is an array in a memory: an offset, an element type, a shape, of which the
+// outermost dimension may depend on params, and strides. Tensors are values: slicing one
+// returns another tensor of the same memory. A tensor can be used only with the encoder
+// that it comes from. Its fields may be changed, but copies share the elements of Shape and
+// Strides, so replace these slices and do not write into them.
 type Tensor struct {
 	Mem     ir.MemID
-	owner   uint32    // the encoder
-	Off     ir.Affine // bytes
-	DType   ir.DType
-	Shape   []ir.Affine
-	Strides []int64 // elements
+	owner   uint32      // the number of the encoder
+	Off     ir.Affine   // in bytes
+	DType   ir.DType    // of the elements
+	Shape   []ir.Affine // outermost dimension first
+	Strides []int64     // in elements
 
-	serial uint32 // of the allocation that it is part of; 0: declared memory
-	stack  uint32 // of the arena: 1 + its index in the list of what lives
+	serial uint32 // the allocation that it is a part of; 0: declared memory
+	stack  uint32 // in the arena: 1 + the index of its allocation in arena.taken; else 0
 
-	bad *string // why there is no such view; whoever uses it says so
+	bad *string // why the tensor cannot be used, or nil
 }
 
-// wrong makes t a view that cannot be used. Slicing has no encoder to report to, so the
-// operation that uses t reports what is wrong.
+// wrong makes t a tensor that cannot be used. Slicing has no encoder to which it could
+// report a mistake, so the operation that uses t reports it.
 func (t Tensor) wrong(format string, args ...any) Tensor {
 	if t.bad == nil {
 		s := fmt.Sprintf(format, args...)
@@ -37,7 +36,7 @@ func (t Tensor) wrong(format string, args ...any) Tensor {
 	return t
 }
 
-// Dims makes constant dimensions.
+// Dims returns constant dimensions, for shapes.
 func Dims(ns ...int64) []ir.Affine {
 	out := make([]ir.Affine, len(ns))
 	for i, n := range ns {
@@ -46,8 +45,8 @@ func Dims(ns ...int64) []ir.Affine {
 	return out
 }
 
-// contiguous returns the row-contiguous strides of shape, whose outermost
-// dimension alone may depend on params.
+// contiguous returns the row-contiguous strides of shape. Only the outermost dimension may
+// depend on params.
 func contiguous(shape []ir.Affine) ([]int64, error) {
 	strides := make([]int64, len(shape))
 	return strides, fillContiguous(strides, shape)
@@ -95,8 +94,8 @@ func (t *Tensor) view() ir.View {
 	return ir.View{Mem: t.Mem, Off: t.Off, Len: last.Scale(t.DType.Size())}
 }
 
-// Row returns row i of the outermost dimension; i may depend on params. It is
-// compared with the size of the memory, not with the shape.
+// Row returns row i of the outermost dimension, a tensor of one dimension less. i may
+// depend on params. It may go beyond the shape of t, but not beyond the memory.
 func (t Tensor) Row(i ir.Affine) Tensor {
 	if t.Rank() == 0 {
 		return t.wrong("Row of a tensor without dimensions")
@@ -106,8 +105,8 @@ func (t Tensor) Row(i ir.Affine) Tensor {
 	return t
 }
 
-// Rows returns n rows of the outermost dimension from row i on; both may depend
-// on params. They are compared with the size of the memory, not with the shape.
+// Rows returns n rows of the outermost dimension from row i on. Both may depend on params.
+// They may go beyond the shape of t, but not beyond the memory.
 func (t Tensor) Rows(i, n ir.Affine) Tensor {
 	if t.Rank() == 0 {
 		return t.wrong("Rows of a tensor without dimensions")
@@ -117,8 +116,8 @@ func (t Tensor) Rows(i, n ir.Affine) Tensor {
 	return t
 }
 
-// Slice returns n bytes of t from byte off of it on, as a tensor of u8: offsets
-// add up, so that a slice of a slice lies where one expects it.
+// Slice returns n bytes of t from its byte off on, as a tensor of u8. off counts from the
+// beginning of t, not of the memory.
 func (t Tensor) Slice(off, n ir.Affine) Tensor {
 	if v := t.view(); off.IsConst() && n.IsConst() && v.Len.IsConst() && (off.Const < 0 || n.Const < 0 || off.Const > v.Len.Const-n.Const) {
 		return t.wrong("Slice of %d bytes from byte %d on of a tensor of %d", n.Const, off.Const, v.Len.Const)
@@ -128,13 +127,13 @@ func (t Tensor) Slice(off, n ir.Affine) Tensor {
 	return t
 }
 
-// region returns the bytes of t's elements, without those between them.
+// region returns the bytes of t's elements, without the gaps between them.
 func (t Tensor) region() ir.Region {
 	r := ir.Region{Mem: t.Mem, Off: t.Off, Run: ir.Const(t.DType.Size())}
 	for i := len(t.Shape) - 1; i >= 0; i-- {
 		step := t.Strides[i] * t.DType.Size()
 		if len(r.Dims) == 0 && r.Run.IsConst() && r.Run.Const == step {
-			r.Run = t.Shape[i].Scale(step) // runs that touch are one
+			r.Run = t.Shape[i].Scale(step) // runs without a gap between them become one
 			continue
 		}
 		r.Dims = append(r.Dims, ir.Dim{Count: t.Shape[i], Stride: step})
@@ -151,7 +150,7 @@ func (t Tensor) contiguous() bool {
 	step := int64(1)
 	for i := len(t.Shape) - 1; i >= 0; i-- {
 		d := t.Shape[i]
-		if d.IsConst() && d.Const == 1 { // its stride says nothing
+		if d.IsConst() && d.Const == 1 { // the stride of a single element does not matter
 			continue
 		}
 		if t.Strides[i] != step || i > 0 && !d.IsConst() {
@@ -162,8 +161,8 @@ func (t Tensor) contiguous() bool {
 	return true
 }
 
-// Reshape gives a row-contiguous tensor another shape of as many elements: a
-// view, no dispatch.
+// Reshape returns a row-contiguous tensor in another shape with as many elements. It copies
+// nothing.
 func (t Tensor) Reshape(shape ...ir.Affine) Tensor {
 	strides, err := contiguous(shape)
 	if err != nil {
@@ -187,7 +186,7 @@ func (t Tensor) Reshape(shape ...ir.Affine) Tensor {
 	return t
 }
 
-// Transpose swaps dimensions i and j: a view, no dispatch.
+// Transpose returns t with dimensions i and j swapped. It copies nothing.
 func (t Tensor) Transpose(i, j int) Tensor {
 	if n := t.Rank(); i < 0 || j < 0 || i >= n || j >= n {
 		return t.wrong("Transpose of dimensions %d and %d of %d", i, j, n)
@@ -198,13 +197,13 @@ func (t Tensor) Transpose(i, j int) Tensor {
 	return t
 }
 
-// QTensor is a matrix [N, K] in MLX's affine quantization: code q of group g
-// means scale[g]·q + bias[g].
+// QTensor is a matrix [N, K] in MLX's affine quantization: a code q in group g of a row
+// stands for the weight scale[g]·q + bias[g].
 type QTensor struct {
-	W              Tensor // u32 [N, K·Bits/32]
+	W              Tensor // u32 [N, K·Bits/32]: codes, the first one in the lowest bits
 	Scales, Biases Tensor // f32 [N, K/Group]
 	N, K           int64
-	Bits, Group    int64
+	Bits, Group    int64 // bits of a code, and codes that share a scale and a bias
 }
 
 // Matrix is a weight matrix [N, K]: quantized, or dense f32 or f16.
@@ -213,10 +212,10 @@ type Matrix struct {
 	Dense Tensor
 }
 
-// Quantized makes a Matrix of q.
+// Quantized returns q as a [Matrix].
 func Quantized(q QTensor) Matrix { return Matrix{Q: &q} }
 
-// Dense makes a Matrix of a dense [N, K] tensor.
+// Dense returns a dense [N, K] tensor as a [Matrix].
 func Dense(t Tensor) Matrix { return Matrix{Dense: t} }
 
 func (m Matrix) dims() (n, k int64) {

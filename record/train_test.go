@@ -21,8 +21,8 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// replayed records a graph and runs it once on the CPU: inputs by name, params by
-// name; it returns the graph and its f32 outputs and states.
+// replayed records a graph and runs it once on the CPU, with inputs and params by name. It
+// returns the graph and its f32 outputs and states.
 func replayed(t testing.TB, make func(r *record.Session), inputs map[string][]float32, params map[string]float64) (*ir.Graph, map[string][]float32) {
 	t.Helper()
 	r := record.New("t")
@@ -74,7 +74,7 @@ func functions(g *ir.Graph) (out []string) {
 	return out
 }
 
-// near compares with a tolerance relative to the greatest value.
+// near compares with a tolerance that is relative to the greatest value.
 func near(t testing.TB, want, got []float32, what string) {
 	t.Helper()
 	require.Len(t, got, len(want), what)
@@ -169,7 +169,8 @@ func pick(m map[string][]float32, w, b bool) map[string][]float32 {
 	return m
 }
 
-// In place: y on x, gx on g, with the sum for the bias's gradient before it.
+// LayerNorm may write over x and its gradient over g, because the sum for the bias's
+// gradient is recorded before.
 func TestLayerNormInPlace(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	x, gr, w := numbers(r, 5*70), numbers(r, 5*70), numbers(r, 70)
@@ -191,7 +192,8 @@ func TestLayerNormInPlace(t *testing.T) {
 	assert.Equal(t, apart["y"], same["x"])
 	assert.Equal(t, apart["gw"], same["gw"])
 	assert.Equal(t, apart["gb"], same["gb"])
-	// The gradient's write on g waits for the sum of g, the norm's on x for the gradient.
+	// The gradient overwrites g after the sum of g, and the norm overwrites x after the
+	// gradient.
 	assert.Equal(t, []string{"sum_rows", "|", "layer_norm_grad", "|", "sum_rows", "layer_norm"}, shape(g))
 }
 
@@ -232,8 +234,8 @@ func TestLayerNormRoutes(t *testing.T) {
 	}
 }
 
-// The one and the zero of norms without weight or bias are there once, whoever
-// asks first.
+// Norms without a weight or bias share a single 1 and 0 of each type, whichever operation
+// comes first.
 func TestNormsShareTheirConstants(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		r := record.New("t")
@@ -276,7 +278,7 @@ func TestSumRows(t *testing.T) {
 		}, map[string][]float32{"x": x}, nil)
 		near(t, want, got["y"], fmt.Sprint(c))
 	}
-	// Rows of a wider matrix, their number a param.
+	// The rows are part of a wider matrix, and their number is a param.
 	_, got := replayed(t, func(r *record.Session) {
 		x := r.Input("x", ir.F32, 4, 3)
 		x.Shape = []ir.Affine{r.Param("n", 1, 4), ir.Const(2)}
@@ -311,7 +313,7 @@ func TestTransposedProducts(t *testing.T) {
 		require.Equal(t, got["nn"], got["tn"], "one class, one order")
 		require.Equal(t, []string{"gemm_nn_float32", "gemm_tn_float32"}, functions(g))
 	}
-	// A batch whose size is a param.
+	// The size of the batch is a param.
 	_, got := replayed(t, func(r *record.Session) {
 		x, w := r.Input("x", ir.F32, 4, 1), r.Input("w", ir.F32, 4, 2)
 		n := r.Param("n", 1, 4)
@@ -321,8 +323,8 @@ func TestTransposedProducts(t *testing.T) {
 	require.Equal(t, []float32{531, 642}, got["y"])
 }
 
-// A copy that turns a matrix and the product that follows are one command: their
-// composed term is that of gemm_nn, whose sums are those of gemm_nt.
+// A transposing copy and the product that follows it are fused into one command: their
+// composed term is that of gemm_nn, whose sums have the same order as those of gemm_nt.
 func TestTransposingCopyIsFused(t *testing.T) {
 	r := record.New("t")
 	w, turned := r.Input("w", ir.F32, 64, 48), r.Scratch(ir.F32, record.Dims(48, 64)...)
@@ -367,7 +369,7 @@ func TestElementwise(t *testing.T) {
 	assert.Equal(t, []float32{8, 8}, got["filled"])
 }
 
-// A half: the type of an operand and of the result stand in the term.
+// The term says which operands and results are f16.
 func TestElementwiseHalf(t *testing.T) {
 	r := record.New("t")
 	h := r.Input("h", ir.F16, 2, 3)
@@ -409,13 +411,13 @@ func TestTrainingMistakes(t *testing.T) {
 		}, "record t: matmul_tn: x f32[4, 8], transposed, times w f32[5, 8]: want contiguous f32 [K, M] and [K, N]"},
 		{"no term", func(r *record.Session) {
 			r.Elementwise("in0 * in1", nil, nil)
-		}, `record t: elementwise: generated kernel "in0 * in1": result 0 does not begin with "out0[i, j] = ". A term is written like out0[i] = round(f32, in0[i] * in1[i] + s0): ` + terms},
+		}, `record t: elementwise: generated kernel "in0 * in1": result 0 does not begin with "out0[i, j] = ". A term looks like out0[i] = round(f32, in0[i] * in1[i] + s0); see ` + terms},
 		{"not canonical", func(r *record.Session) {
 			r.Elementwise("out0[i] = round(f32, in0[i]*2.0)", nil, nil)
-		}, `record t: elementwise: generated kernel "out0[i] = round(f32, in0[i]*2.0)": is not canonical: "round(f32, in0[i]*2.0)" is written "round(f32, in0[i] * 2.0)". A term is written like out0[i] = round(f32, in0[i] * in1[i] + s0): ` + terms},
+		}, `record t: elementwise: generated kernel "out0[i] = round(f32, in0[i]*2.0)": is not canonical: "round(f32, in0[i]*2.0)" is written "round(f32, in0[i] * 2.0)". A term looks like out0[i] = round(f32, in0[i] * in1[i] + s0); see ` + terms},
 		{"an integer", func(r *record.Session) {
 			r.Elementwise("out0[i] = round(f32, in0[i] * 2)", nil, nil)
-		}, `record t: elementwise: generated kernel "out0[i] = round(f32, in0[i] * 2)": 2: not an operation of elements (write 2.0 for the number 2). A term is written like out0[i] = round(f32, in0[i] * in1[i] + s0): ` + terms},
+		}, `record t: elementwise: generated kernel "out0[i] = round(f32, in0[i] * 2)": 2: not an operation of elements (write 2.0 for the number 2). A term looks like out0[i] = round(f32, in0[i] * in1[i] + s0); see ` + terms},
 		{"too few operands", func(r *record.Session) {
 			r.Elementwise("out0[i] = round(f32, in0[i] * in1[i])", []record.Tensor{r.Input("x", ir.F32, 4)}, nil)
 		}, "record t: elementwise: out0[i] = round(f32, in0[i] * in1[i]): the term has 2 operands in0, in1, …, the call 1"},
@@ -436,7 +438,7 @@ func TestTrainingMistakes(t *testing.T) {
 		}, "record t: relu: out0[i] = round(f32, select(in0[i] <= 0.0, 0.0, in0[i])): in0 is f16[4]: want contiguous f32, 4 elements of the result [4]"},
 		{"no shape", func(r *record.Session) {
 			r.Elementwise("out0[i] = round(f32, in0[0])", []record.Tensor{r.Input("x", ir.F32, 1)}, nil)
-		}, "record t: elementwise: out0[i] = round(f32, in0[0]): no operand is indexed as the result is: say with Into what shape it has"},
+		}, "record t: elementwise: out0[i] = round(f32, in0[0]): no operand is indexed as the result is, so its shape is not known: give it with Into"},
 		{"too many places", func(r *record.Session) {
 			r.Relu(r.Input("x", ir.F32, 4), record.Into(r.Output("a", ir.F32, 4)), record.Into(r.Output("b", ir.F32, 4)))
 		}, "record t: relu: out0[i] = round(f32, select(in0[i] <= 0.0, 0.0, in0[i])): 2 options Into for 1 results"},
@@ -455,7 +457,7 @@ func TestTrainingMistakes(t *testing.T) {
 	}
 }
 
-// A norm and its gradient, for the gradient g of its result.
+// This records a norm and its gradient, given the gradient g of its result.
 func ExampleSession_LayerNormGrad() {
 	r := record.New("norm")
 	x, g := r.Input("x", ir.F32, 8, 64), r.Input("g", ir.F32, 8, 64)
@@ -470,7 +472,7 @@ func ExampleSession_LayerNormGrad() {
 	// <nil>
 }
 
-// A step of gradient descent: the weight is written where it is read.
+// This is a step of gradient descent, which writes the weight in place.
 func ExampleSession_Elementwise() {
 	r := record.New("sgd")
 	w, g := r.State("w", ir.F32, 16, 4), r.Input("g", ir.F32, 16, 4)
@@ -485,7 +487,7 @@ func ExampleSession_Elementwise() {
 	// Output: generated out0[i] = round(f32, in0[i] - s0 * in1[i])
 }
 
-// The gradients of a linear layer y = x·Wᵀ.
+// These are the gradients of a linear layer y = x·Wᵀ.
 func ExampleSession_MatmulTN() {
 	r := record.New("linear")
 	x, w, gy := r.Input("x", ir.F32, 8, 32), r.State("w", ir.F32, 4, 32), r.Input("gy", ir.F32, 8, 4)

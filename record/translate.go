@@ -7,12 +7,12 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// translation maps what a graph declares to what an encoder has.
+// translation maps the memories, kernels and params of a graph to those of an encoder.
 type translation struct {
 	memories []ir.MemID
 	kernels  []ir.KernelID
 	params   []ir.ParamID
-	same     bool // params have the same numbers
+	same     bool // all params have the same numbers in both
 }
 
 func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
@@ -44,7 +44,7 @@ func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
 			m.Alias = t.memories[m.Alias]
 		}
 		if m.Kind == ir.Argument {
-			return nil, fmt.Errorf("memory %%%s: argument memory is written by a replay: Encode the graph before the pass constants", ir.QuoteName(m.Name))
+			return nil, fmt.Errorf("memory %%%s is argument memory, which only a replay fills in: encode the graph as it was before the pass constants", ir.QuoteName(m.Name))
 		}
 		if m.Kind == ir.Scratch {
 			m.Name = g.Name + "." + m.Name
@@ -55,11 +55,11 @@ func (e *Encoder) translation(g *ir.Graph) (*translation, error) {
 				return nil, e.err
 			}
 		} else if have := &e.g.Memories[id]; m.Kind == ir.Scratch && have.Kind == m.Kind && have.Alias == m.Alias && have.AliasOff == m.AliasOff {
-			have.Size = max(have.Size, m.Size) // it served another graph
+			have.Size = max(have.Size, m.Size) // a graph that was encoded before needed less
 		} else if have := &e.g.Memories[id]; have.Kind != m.Kind || have.Size != m.Size || have.Alias != m.Alias || have.AliasOff != m.AliasOff {
-			return nil, fmt.Errorf("memory %%%s is another here: %s of %d bytes, not %s of %d", ir.QuoteName(m.Name), have.Kind, have.Size, m.Kind, m.Size)
+			return nil, fmt.Errorf("memory %%%s is %s of %d bytes in this encoder and %s of %d bytes in the graph: rename one", ir.QuoteName(m.Name), have.Kind, have.Size, m.Kind, m.Size)
 		} else if !have.SameContents(&m) {
-			return nil, fmt.Errorf("memory %%%s has other contents here", ir.QuoteName(m.Name))
+			return nil, fmt.Errorf("memory %%%s has other contents in this encoder than in the graph: rename one", ir.QuoteName(m.Name))
 		}
 		t.memories = append(t.memories, id)
 	}
@@ -70,7 +70,8 @@ func sameKernel(a, b *ir.Kernel) bool {
 	return a.Function == b.Function && a.Library == b.Library && slices.Equal(a.Constants, b.Constants) && slices.Equal(a.Args, b.Args)
 }
 
-// command returns a copy of n under another ID, with names of the encoder.
+// command returns a copy of n with another ID, and with the memories, kernels and params of
+// the encoder.
 func (t *translation) command(n ir.Command, id ir.ID) ir.Command {
 	n = ir.CloneNode(n).(ir.Command)
 	n.Renumber(id, nil)

@@ -2,10 +2,10 @@ package record
 
 import "github.com/mlxc/mlxc/ir"
 
-// MatmulNN computes x·w for rows x [M, K] and a matrix w [K, N], both f32 (BLAS
-// calls it NN: no operand is transposed; [Session.Matmul] is NT). It is what
-// brings the gradient of a linear layer's output back to its input: for y = x·Wᵀ,
-// gx = gy·W.
+// MatmulNN computes x·w for rows x [..., K] and a matrix w [K, N], both f32. The result is
+// f32 [..., N]. NN is the name in BLAS for a product in which neither operand is transposed;
+// [Session.Matmul] is NT. A linear layer y = x·Wᵀ takes the gradient of its output back to
+// its input with this product: gx = gy·W.
 func (r *Session) MatmulNN(x, w Tensor, o ...Option) Tensor {
 	const op = "matmul_nn"
 	k := r.last(op, x)
@@ -18,10 +18,10 @@ func (r *Session) MatmulNN(x, w Tensor, o ...Option) Tensor {
 	return r.gemmTransposed(op, "gemm_nn_float32", x, w, shape, ir.Const(k), n, r.rows(x), o)
 }
 
-// MatmulTN computes xᵀ·w for x [K, M] and w [K, N], both f32: Σ over the K rows of
-// the products of their elements. It is the gradient of a linear layer's matrix:
-// for y = x·Wᵀ, gW = gyᵀ·x. K may depend on params; so may more dimensions than
-// one, if both have them.
+// MatmulTN computes xᵀ·w for x [K, M] and w [K, N], both f32: element [m, n] of the result
+// is Σ_k x[k, m]·w[k, n]. The result is f32 [M, N]. K may depend on params. x and w may have
+// more dimensions, whose product is then K. This is the gradient of the matrix of a linear
+// layer y = x·Wᵀ: gW = gyᵀ·x.
 func (r *Session) MatmulTN(x, w Tensor, o ...Option) Tensor {
 	const op = "matmul_tn"
 	m, n := r.last(op, x), r.last(op, w)

@@ -9,10 +9,10 @@ import (
 	"github.com/mlxc/mlxc/msl"
 )
 
-// undefined reports a read of scratch or output bytes that nothing in the
-// recording has written before and an output or state depends on. Executed live, such a
-// command reads what the recording before left; in a replay it may read anything. If only
-// some values of the params lead to such a read, it is a warning.
+// undefined looks for reads of scratch or output bytes that nothing in the recording wrote
+// before, if an output or state depends on them. In a live recording such a command reads
+// what an earlier recording left; in a replay it may read anything. A read that happens for
+// all values of the params is an error, any other a warning.
 func (e *Encoder) undefined(g *ir.Graph) (warnings []string, err error) {
 	defer interrupt.Catch(&err)
 	e.ready()

@@ -11,9 +11,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// AttachExternal gives the external blobs of a module that was read from file
-// (a text, say) their bytes, as [Open] does for a container: paths are relative
-// to the file's directory. The blobs are valid until the result is closed.
+// AttachExternal gives the external blobs of a module their bytes, as [Open] does for a
+// container. The module was read from the given file, for example from its text form; paths
+// are relative to that file's directory. The blobs are valid until the result is closed.
 func AttachExternal(ctx context.Context, m *ir.Module, file string, o OpenOptions) (_ io.Closer, err error) {
 	defer mmap.Catch(&err)()
 	blobs := slices.DeleteFunc(m.Blobs(), func(b *ir.Blob) bool { return b.Path == "" })
@@ -37,9 +37,9 @@ func (a attachment) Close() error {
 	return errors.Join(errs...)
 }
 
-// Offset returns where in the file the bytes of an embedded blob begin; false
-// for a blob that is not embedded in this file.
-func (f *File) Offset(b *ir.Blob) (int64, bool) {
+// Offset returns the offset in the file at which the bytes of an embedded blob begin. ok is
+// false if the blob is not embedded in this file, or is empty.
+func (f *File) Offset(b *ir.Blob) (offset int64, ok bool) {
 	data, err := b.Bytes()
 	if err != nil || len(data) == 0 || f.data == nil {
 		return 0, false

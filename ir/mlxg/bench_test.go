@@ -13,8 +13,8 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// nodesModule is n dispatches, each as a decode step has them: six bindings, two
-// reads, a write, a label of its own.
+// nodesModule returns a module with n dispatches like those of a decoded token: each has six
+// bindings, two reads, a write, and a label of its own.
 func nodesModule(n int) *ir.Module {
 	k := ir.Kernel{Name: "qmv", Function: "affine_qmv_fast_float16_t_gs_64_b_4_batch_0"}
 	for i, name := range []string{"w", "scales", "x"} {
@@ -92,7 +92,7 @@ func BenchmarkOpen(b *testing.B) {
 	perNode(b)
 }
 
-// The parts of both that are not this package's.
+// Opening and writing both check the module; this measures the check alone.
 func BenchmarkCheck(b *testing.B) {
 	m := nodesModule(benchNodes)
 	b.ReportAllocs()

@@ -2,15 +2,15 @@ package mlxg
 
 import "github.com/mlxc/mlxc/ir"
 
-// maxOffset bounds offsets and lengths, so that sums stay far from 64 bits.
+// maxOffset bounds offsets and lengths, so that sums of them cannot overflow 64 bits.
 const maxOffset = 1 << 47
 
-// blobPlace is where a blob lies in the container, in bytes from its beginning:
-// its entry in the table, and its bytes if they are embedded.
+// blobPlace says where a blob lies in the container, as offsets in bytes from its
+// beginning: its entry in the blob table and, if it is embedded, its contents.
 type blobPlace struct{ entry, bytes int64 }
 
-// decodeBlobs reads BLOB: embedded blobs over their bytes in the weight section,
-// external ones without bytes.
+// decodeBlobs reads section BLOB. Embedded blobs get their bytes in the weight section;
+// external ones have no bytes yet.
 func (im *image) decodeBlobs() ([]*ir.Blob, []blobPlace, error) {
 	c := im.cursor(blobSection)
 	var weights []byte
@@ -23,7 +23,7 @@ func (im *image) decodeBlobs() ([]*ir.Blob, []blobPlace, error) {
 	}
 	var blobs []*ir.Blob
 	var places []blobPlace
-	end := int64(0) // of the embedded blob before
+	end := int64(0) // where the previous embedded blob ends
 	n := c.list("the blob table", 38)
 	for i := 0; i < n && c.err == nil; i++ {
 		c.enter(0, "blob", i)

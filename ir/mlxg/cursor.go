@@ -11,15 +11,15 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// cursor reads the msgpack values of one section. A library writes them, but its reader does
-// not guarantee what is guaranteed here:
+// cursor reads the msgpack values of one section. Writing uses a msgpack library, but the
+// library's reader does not guarantee the following:
 //
-//   - no length is believed before it was compared with the bytes that remain;
-//   - no value is read that the section cuts off;
+//   - every length is compared with the bytes that remain before it is believed;
+//   - a value that the end of the section cuts off is an error;
 //   - strings and byte arrays are slices of the section, not copies;
-//   - values of unknown shape are never read, so there is no recursion.
+//   - only the values that the format expects are read, so there is no recursion.
 //
-// The first error stays (err); after it every method returns zero.
+// The first error is kept in err. After it, every method returns zero.
 type cursor struct {
 	file    string
 	section sectionKind
@@ -28,12 +28,12 @@ type cursor struct {
 	pos     int
 	err     error
 
-	graph  string // name of the graph being read, "" outside one
+	graph  string // name of the graph that is being read, for errors; "" outside one
 	places [2]listElement
-	depth  int
+	depth  int // how many of places count
 }
 
-// listElement is the element of a list that is being read, for errors.
+// listElement says for errors which element of a list is being read.
 type listElement struct {
 	kind  string
 	index int
@@ -45,14 +45,14 @@ func (im *image) cursor(k sectionKind) *cursor {
 	return c
 }
 
-// enter says that element index of a list is being read; level 0 is a list of
-// the graph (or the section), level 1 a list inside such an element.
+// enter notes that an element of a list is being read. Level 0 is a list of the graph or
+// the section, level 1 a list inside such an element.
 func (c *cursor) enter(level int, kind string, index int) {
 	c.places[level] = listElement{kind, index}
 	c.depth = level + 1
 }
 
-// leave says that the element of the given level was read.
+// leave notes that the element of the given level was read.
 func (c *cursor) leave(level int) { c.depth = level }
 
 func (c *cursor) fail(offset int, format string, args ...any) {
@@ -118,7 +118,7 @@ func (c *cursor) int(what string, min, max int64) int64 {
 	start := c.pos
 	v := int64(code)
 	if code <= msgpcode.PosFixedNumHigh {
-		c.pos++ // most integers of a graph
+		c.pos++ // the fast path, because most integers of a graph are this small
 	} else {
 		width := scalarWidth(code)
 		if width < 0 {
@@ -141,8 +141,8 @@ func (c *cursor) int(what string, min, max int64) int64 {
 	return v
 }
 
-// scalar takes an integer whose code is the next byte and whose width bytes follow.
-// ok is false for one that int64 does not hold; v has its bits then.
+// scalar reads an integer of a given code, which is followed by width bytes. ok is false if
+// an int64 cannot hold it; then v has its bits.
 func (c *cursor) scalar(code byte, width int) (v int64, ok bool) {
 	b := c.data[c.pos+1 : c.pos+1+width]
 	c.pos += 1 + width
@@ -169,8 +169,8 @@ func (c *cursor) scalar(code byte, width int) (v int64, ok bool) {
 	return int64(int8(code)), true // a negative fixnum
 }
 
-// length takes the length of a list or of bytes, of which width bytes follow the
-// code; fixed has the bits of the code that are a length themselves.
+// length reads the length of a list, string or byte array, which has width bytes behind the
+// code. If width is 0, the length is in the code itself, in the bits of the mask fixed.
 func (c *cursor) length(code, fixed byte, width int) int {
 	b := c.data[c.pos+1 : c.pos+1+width]
 	c.pos += 1 + width
@@ -185,10 +185,11 @@ func (c *cursor) length(code, fixed byte, width int) int {
 	return int(binary.BigEndian.Uint32(b))
 }
 
-// skip returns the offset behind the value that begins at pos, without reading it, if the
-// section holds all of it and it is made of integers, floats, bools, nil, strings, byte arrays
-// and arrays of these. With it, commands that are equal byte by byte are found before they are
-// read, and several goroutines read one section.
+// skip returns the offset behind the value that begins at pos, without decoding it. ok is
+// false if the section ends inside the value, or if the value has types other than
+// integers, 64-bit floats, bools, nil, strings, byte arrays and arrays of these. This allows
+// several goroutines to read one section, and finds values with equal bytes before they are
+// decoded.
 func (c *cursor) skip(pos int) (end int, ok bool) {
 	for left := 1; left > 0; left-- {
 		if pos >= len(c.data) {
@@ -240,7 +241,7 @@ func (c *cursor) skip(pos int) (end int, ok bool) {
 	return pos, pos <= len(c.data)
 }
 
-// uint64 reads an integer of all 64 bits.
+// uint64 reads an unsigned integer of up to 64 bits.
 func (c *cursor) uint64(what string) uint64 {
 	if code, ok := c.code(what); !ok || code != msgpcode.Uint64 {
 		return uint64(c.int(what, 0, math.MaxInt64))
@@ -252,7 +253,7 @@ func (c *cursor) uint64(what string) uint64 {
 	return uint64(v)
 }
 
-// float64 reads a 64-bit float; an integer is none.
+// float64 reads a 64-bit float. An integer in its place is an error.
 func (c *cursor) float64(what string) float64 {
 	code, ok := c.code(what)
 	if !ok {
@@ -270,7 +271,7 @@ func (c *cursor) float64(what string) float64 {
 	return math.Float64frombits(binary.BigEndian.Uint64(b))
 }
 
-// bool reads a boolean; nil is none.
+// bool reads a bool. Nil in its place is an error.
 func (c *cursor) bool(what string) bool {
 	code, ok := c.code(what)
 	if !ok {
@@ -284,7 +285,7 @@ func (c *cursor) bool(what string) bool {
 	return code == msgpcode.True
 }
 
-// isNil reports whether the next value is nil, and consumes it then.
+// isNil reports whether the next value is nil. If so, it reads it.
 func (c *cursor) isNil(what string) bool {
 	code, ok := c.code(what)
 	if !ok || code != msgpcode.Nil {
@@ -312,7 +313,8 @@ func arrayWidth(code byte) int {
 	return -1
 }
 
-// list reads the length of an array whose elements have at least elem bytes.
+// list reads the length of an array whose elements have at least elem bytes each, and
+// refuses a length that the rest of the section cannot hold.
 func (c *cursor) list(what string, elem int) int {
 	code, ok := c.code(what)
 	if !ok {
@@ -408,7 +410,7 @@ func strWidth(code byte) int {
 	return -1
 }
 
-// end checks that the section holds nothing more.
+// end checks that the section ends here, and returns the first error.
 func (c *cursor) end() error {
 	if c.err == nil && c.pos != len(c.data) {
 		c.graph, c.depth = "", 0
@@ -444,10 +446,10 @@ func describe(code byte) string {
 	return fmt.Sprintf("of the extension type %#02x", code)
 }
 
-// extend returns s with one zero element more. n is how many elements the list
-// claims to have: the slice doubles towards n, so that a list which lies
-// allocates in proportion to what it really holds, and an honest one ends with
-// no spare room.
+// extend returns s with one more element, which is zero. n is the length that the list in
+// the file claims to have. The capacity doubles until it is n, so that a list with a false
+// length allocates only in proportion to what it really holds, and any other list ends up
+// without spare capacity.
 func extend[T any](s []T, n int) []T {
 	if len(s) < cap(s) {
 		return s[:len(s)+1]

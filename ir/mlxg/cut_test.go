@@ -15,8 +15,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// A container that is cut behind its check sums, while its commands are read in
-// pieces, is an error of whichever goroutine reads the part that is gone.
+// If a container is cut after its checksums were verified, the goroutine that reads the
+// missing part of its commands makes it an error.
 func TestCutWhileNodesAreRead(t *testing.T) {
 	if runtime.GOMAXPROCS(0) < 2 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))

@@ -3,13 +3,12 @@ package mlxg
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/mlxc/mlxc/internal/interrupt"
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Codes of the nodes, and the number of elements that each one's array has.
+// The codes with which the array of a node begins (docs/file-format.md).
 const (
 	nodeDispatch = iota
 	nodeCopy
@@ -20,9 +19,10 @@ const (
 	nodeGroupEnd
 	nodeJoin
 	nodeCarry
-	nodeIndirect // a dispatch that takes something from memory
+	nodeIndirect // a dispatch that reads its grid or offsets from memory
 )
 
+// nodeSize has the number of elements of the array of a node, by its code.
 var nodeSize = [...]int{
 	nodeDispatch:   11,
 	nodeCopy:       6,
@@ -36,17 +36,17 @@ var nodeSize = [...]int{
 	nodeIndirect:   13,
 }
 
-// Bits of a graph's attributes.
+// The bits of a graph's attributes.
 const (
-	graphSerial = 1 << iota
-	graphEdges
-	graphNextHost
+	graphSerial   = 1 << iota // ir.Serial
+	graphEdges                // ir.ByEdges
+	graphNextHost             // ir.Graph.NextHost
 )
 
-// edgeSize is the number of elements of an edge.
+// edgeSize is how many elements of the flat list of edges belong to one edge.
 const edgeSize = 3
 
-// graphSize is the number of elements of a graph.
+// graphSize returns the number of elements of the array of a graph.
 func graphSize(version uint32) int {
 	switch {
 	case version >= extended:
@@ -57,13 +57,13 @@ func graphSize(version uint32) int {
 	return 6
 }
 
-// Bits of a write's flags.
+// The bits of a write's flags.
 const (
 	writeMust   = 1
 	writeAtomic = 2
 )
 
-// decodeMeta reads META, which refers to strings and blobs by index.
+// decodeMeta reads section META, which refers to strings and blobs by index.
 func (im *image) decodeMeta(ctx context.Context, strs []string, blobs []*ir.Blob, places []blobPlace) (*ir.Module, error) {
 	d := &decoder{ctx: ctx, cursor: im.cursor(metaSection), version: im.version, strs: strs, blobs: blobs, places: places}
 	m := &ir.Module{}
@@ -87,7 +87,7 @@ func (im *image) decodeMeta(ctx context.Context, strs []string, blobs []*ir.Blob
 	return m, d.end()
 }
 
-// decodeStrings reads STRS. All strings share one allocation.
+// decodeStrings reads section STRS. All strings share one allocation.
 func (im *image) decodeStrings(ctx context.Context) ([]string, error) {
 	c := im.cursor(stringsSection)
 	all := string(c.data)
@@ -111,16 +111,16 @@ func (im *image) decodeStrings(ctx context.Context) ([]string, error) {
 	return out, c.end()
 }
 
-// decoder reads META into an ir.Module.
+// decoder reads section META into an [ir.Module].
 type decoder struct {
 	ctx context.Context
 	*cursor
 	version uint32
 	strs    []string
 	blobs   []*ir.Blob
-	places  []blobPlace // of each of blobs
+	places  []blobPlace // by blob
 	g       *ir.Graph
-	terms   []ir.Term // scratch of affine
+	terms   []ir.Term // reused by affine
 }
 
 func (d *decoder) str(what string) string {
@@ -220,8 +220,9 @@ func (d *decoder) graphAt() *ir.Graph {
 	return g
 }
 
-// inARow reads what is about replays in a row: pairs of param and what it advances
-// by, and outputs of which every replay's contents are kept.
+// inARow reads what concerns several replays that are submitted together: pairs of a param
+// and the step by which it advances, and the outputs whose contents are kept after every
+// replay.
 func (d *decoder) inARow(g *ir.Graph) {
 	start := d.pos
 	n := d.list("advances", 1)
@@ -234,7 +235,7 @@ func (d *decoder) inARow(g *ir.Graph) {
 		switch {
 		case d.err != nil:
 		case step == 0 || g.Params[p].Advance != 0:
-			d.fail(at, "param %d advances by nothing, or twice", p)
+			d.fail(at, "param %d has an advance of 0, or is listed twice", p)
 		default:
 			g.Params[p].Advance = step
 		}
@@ -246,14 +247,14 @@ func (d *decoder) inARow(g *ir.Graph) {
 		switch {
 		case d.err != nil:
 		case g.Memories[m].Every:
-			d.fail(at, "memory %d is kept of every replay twice", m)
+			d.fail(at, "memory %d is listed twice among the outputs of every replay", m)
 		default:
 			g.Memories[m].Every = true
 		}
 	}
 }
 
-// indirect reads what a dispatch takes from memory.
+// indirect reads where in memory a dispatch finds its grid and offsets.
 func (d *decoder) indirect() *ir.Indirect {
 	x := &ir.Indirect{}
 	if !d.isNil("place of the grid") {
@@ -286,7 +287,7 @@ func (d *decoder) attributes(g *ir.Graph) {
 	g.NextHost = flags&graphNextHost != 0
 }
 
-// edges reads a flat list of From, To and Previous.
+// edges reads the edges, whose From, To and Previous stand one after another in a flat list.
 func (d *decoder) edges(g *ir.Graph) {
 	start := d.pos
 	n := d.list("edges", 1)
@@ -398,229 +399,4 @@ func (d *decoder) kernel(k *ir.Kernel) {
 		}
 	}
 	d.leave(1)
-}
-
-func (d *nodeReader) node() ir.Node {
-	start := d.pos
-	n := d.list("the node", 1)
-	last := nodeGroupEnd
-	if d.version >= extended {
-		last = nodeIndirect
-	}
-	code := d.int("code of the node", 0, int64(last))
-	if d.err != nil {
-		return nil
-	}
-	if n != nodeSize[code] {
-		d.fail(start, "a node of code %d has %d elements, want %d", code, n, nodeSize[code])
-		return nil
-	}
-	switch code {
-	case nodeDispatch:
-		return d.dispatch()
-	case nodeCopy:
-		return &ir.Copy{ID: d.id("id"), Dst: d.view("destination"), Src: d.view("source"), Label: d.str("label"), From: d.from()}
-	case nodeFill:
-		return &ir.Fill{ID: d.id("id"), Dst: d.view("destination"), Value: uint8(d.int("value", 0, math.MaxUint8)), Label: d.str("label"), From: d.from()}
-	case nodeBarrier:
-		return &ir.Barrier{}
-	case nodeCommit:
-		return &ir.Commit{Order: ir.CommitOrder(d.int("order", int64(ir.OrderNone), int64(ir.OrderEvent))), Label: d.str("label")}
-	case nodeGroupBegin:
-		return &ir.GroupBegin{Label: d.str("label")}
-	case nodeJoin:
-		return &ir.Join{ID: d.id("id")}
-	case nodeCarry:
-		return &ir.Carry{ID: d.id("id"), Dst: d.view("destination"), Src: d.view("source"), Label: d.str("label"), From: d.from()}
-	case nodeIndirect:
-		x := d.dispatch()
-		x.Indirect = d.indirect()
-		return x
-	default:
-		return &ir.GroupEnd{}
-	}
-}
-
-func (d *decoder) id(what string) ir.ID { return ir.ID(d.int(what, 0, math.MaxUint32)) }
-
-func (d *decoder) from() []ir.ID {
-	if d.isNil("provenance") {
-		return nil
-	}
-	n := d.list("provenance", 1)
-	if d.err != nil {
-		return nil
-	}
-	out := []ir.ID{}
-	for i := 0; i < n && d.err == nil; i++ {
-		out = extend(out, n)
-		out[i] = d.id("recorded id")
-	}
-	return out
-}
-
-func (d *nodeReader) dispatch() *ir.Dispatch {
-	x := d.dispatches.One()
-	x.ID = d.id("id")
-	x.Kernel = ir.KernelID(d.index("kernel", len(d.g.Kernels)))
-	x.Bindings = d.bindings.read(d, d.bindingList)
-	start := d.pos
-	n := d.list("threadgroup memory", 1)
-	if n%2 != 0 {
-		d.fail(start, "threadgroup memory has %d elements, want pairs of slot and bytes", n)
-	}
-	for i := 0; i < n/2 && d.err == nil; i++ {
-		x.ThreadgroupMemory = extend(x.ThreadgroupMemory, n/2)
-		x.ThreadgroupMemory[i] = ir.ThreadgroupMemory{
-			Slot:  uint8(d.int("slot of threadgroup memory", 0, math.MaxUint8)),
-			Bytes: uint32(d.int("bytes of threadgroup memory", 0, math.MaxUint32)),
-		}
-	}
-	if d.tuple("grid", 7) {
-		x.GridKind = ir.GridKind(d.int("unit of the grid", int64(ir.Threadgroups), int64(ir.Threads)))
-		for i := range x.Grid {
-			x.Grid[i] = ir.Extent{Num: d.affine("grid"), Div: d.int("divisor of the grid", 1, math.MaxInt64)}
-		}
-	}
-	if d.tuple("threadgroup", 3) {
-		for i := range x.Threadgroup {
-			x.Threadgroup[i] = uint32(d.int("threadgroup", 0, math.MaxUint32))
-		}
-	}
-	x.Effects = d.effects.read(d, d.effectsOrNil)
-	x.Op = d.str("op")
-	x.Label = d.str("label")
-	x.From = d.froms.read(d, d.from)
-	return x
-}
-
-func (d *decoder) bindingList() (out []ir.Binding) {
-	n := d.list("bindings", 4)
-	for i := 0; i < n && d.err == nil; i++ {
-		d.enter(1, "binding", i)
-		out = extend(out, n)
-		d.binding(&out[i])
-	}
-	d.leave(1)
-	return out
-}
-
-// index reads an index into a list of n elements.
-func (d *decoder) index(what string, n int) int64 {
-	start := d.pos
-	i := d.int(what, 0, math.MaxInt32)
-	if d.err == nil && i >= int64(n) {
-		d.fail(start, "%s is %d, the graph has %d", what, i, n)
-	}
-	return i
-}
-
-func (d *decoder) binding(b *ir.Binding) {
-	start := d.pos
-	n := d.list("the binding", 1)
-	b.Slot = uint8(d.int("slot", 0, math.MaxUint8))
-	b.Kind = ir.BindingKind(d.int("kind", int64(ir.BindView), int64(ir.BindScalar)))
-	if d.err != nil {
-		return
-	}
-	if want := [...]int{ir.BindView: 5, ir.BindBytes: 3, ir.BindScalar: 4}[b.Kind]; n != want {
-		d.fail(start, "a binding of kind %d has %d elements, want %d", b.Kind, n, want)
-		return
-	}
-	switch b.Kind {
-	case ir.BindView:
-		b.View = d.viewFields()
-	case ir.BindBytes:
-		// A copy: the nodes outlive the mapping.
-		b.Bytes = slices.Clone(d.bin("inline bytes"))
-	case ir.BindScalar:
-		b.Type = d.dtype("type")
-		b.Expr = d.affine("expression")
-	}
-}
-
-func (d *decoder) view(what string) (v ir.View) {
-	if d.tuple(what, 3) {
-		v = d.viewFields()
-	}
-	return v
-}
-
-func (d *decoder) viewFields() ir.View {
-	return ir.View{Mem: d.mem(), Off: d.affine("offset"), Len: d.affine("length")}
-}
-
-func (d *decoder) mem() ir.MemID { return ir.MemID(d.index("memory", len(d.g.Memories))) }
-
-func (d *decoder) effectsOrNil() *ir.Effects {
-	if d.isNil("effects") || !d.tuple("effects", 3) {
-		return nil
-	}
-	e := &ir.Effects{Complete: d.bool("complete")}
-	n := d.list("reads", 4)
-	for i := 0; i < n && d.err == nil; i++ {
-		d.enter(1, "read", i)
-		e.Reads = extend(e.Reads, n)
-		d.region(&e.Reads[i], d.list("the read", 1))
-	}
-	d.leave(1)
-	n = d.list("writes", 5)
-	for i := 0; i < n && d.err == nil; i++ {
-		d.enter(1, "write", i)
-		e.Writes = extend(e.Writes, n)
-		w, k := &e.Writes[i], d.list("the write", 1)
-		flags := d.int("flags", 0, writeMust|writeAtomic)
-		w.Must, w.Atomic = flags&writeMust != 0, flags&writeAtomic != 0
-		d.region(&w.Region, k-1)
-	}
-	d.leave(1)
-	return e
-}
-
-// region reads the n elements of a region.
-func (d *decoder) region(r *ir.Region, n int) {
-	if n < 3 || n%2 == 0 {
-		d.fail(d.pos, "a region of %d elements, want memory, offset, run and pairs of count and stride", n)
-		return
-	}
-	r.Mem, r.Off, r.Run = d.mem(), d.affine("offset"), d.affine("run")
-	n = (n - 3) / 2
-	for i := 0; i < n && d.err == nil; i++ {
-		r.Dims = extend(r.Dims, n)
-		r.Dims[i] = ir.Dim{Count: d.affine("count"), Stride: d.int("stride", math.MinInt64, math.MaxInt64)}
-	}
-}
-
-// affine reads a constant, or [constant, param, coefficient, …] with ascending
-// params and no coefficient 0, so that every expression has one encoding.
-func (d *decoder) affine(what string) ir.Affine {
-	if !d.arrayNext(what) {
-		return ir.Const(d.int(what, math.MinInt64, math.MaxInt64))
-	}
-	start := d.pos
-	n := d.list(what, 1)
-	if n < 3 || n%2 == 0 {
-		d.fail(start, "%s has %d elements, want a constant and pairs of param and coefficient", what, n)
-		return ir.Affine{}
-	}
-	c := d.int(what, math.MinInt64, math.MaxInt64)
-	d.terms = d.terms[:0]
-	for last := int64(-1); len(d.terms) < n/2 && d.err == nil; {
-		at := d.pos
-		p := d.index("param", len(d.g.Params))
-		if d.err == nil && p <= last {
-			d.fail(at, "param %d after param %d in %s, want ascending params", p, last, what)
-		}
-		at = d.pos
-		k := d.int("coefficient", math.MinInt64, math.MaxInt64)
-		if d.err == nil && k == 0 {
-			d.fail(at, "coefficient of param %d in %s is 0: leave the param out", p, what)
-		}
-		d.terms = append(d.terms, ir.Term{Param: ir.ParamID(p), Coeff: k})
-		last = p
-	}
-	if d.err != nil {
-		return ir.Affine{}
-	}
-	return ir.Linear(c, d.terms...)
 }

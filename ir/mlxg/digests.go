@@ -20,30 +20,31 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// digests remembers the SHA-256 of ranges of files, one small text
-// file for each of them:
+// digests remembers the SHA-256 of ranges of files. For each file there is a small text file
+// in a cache directory:
 //
 //	mlxc digests 2
 //	file "/models/a.gguf" 98362432 1763722800000000000 1763722800000000000 2049 131
 //	range 1792 65536 5f16f4c7f1…
 //	end 1c291ca3
 //
-// The second line has the size in bytes, the times of the last write and of the last
-// change of anything about the file in nanoseconds, its device and inode: where any
-// differs it is another state, of which nothing is known. A range has its offset and length in
-// bytes. The last line has the CRC-32C of everything before it. A file that does not parse counts
-// as absent, and digests that cannot be written are computed again next time. The zero value remembers nothing.
+// The second line has the state of the file: its size in bytes, the times of its last write
+// (mtime) and of its last change of any kind (ctime) in nanoseconds, its device and its
+// inode. Digests count only for a file in exactly this state. A range has its offset and
+// length in bytes. The last line has the CRC-32C of everything before it. A text file that
+// does not parse is ignored, and digests that cannot be written are computed again next
+// time. The zero value remembers nothing.
 type digests struct{ dir string }
 
-// fileState is a file as it was at one time.
+// fileState identifies a file and its contents at one time.
 type fileState struct {
 	path          string // absolute
-	size          int64
-	mtime, ctime  int64 // ns
+	size          int64  // in bytes
+	mtime, ctime  int64  // in nanoseconds
 	device, inode uint64
 }
 
-// identityOf is identity; a test may take another.
+// identityOf is the function identity, which tests replace.
 var identityOf = identity
 
 func stateOf(path string, info os.FileInfo) fileState {
@@ -56,17 +57,17 @@ func stateOf(path string, info os.FileInfo) fileState {
 type fileRange struct{ offset, length int64 }
 
 const (
-	digestsHead = "mlxc digests 2\n"
-	// maxDigestFile bounds what is read of a cache file.
-	maxDigestFile = 8 << 20
+	digestsHead   = "mlxc digests 2\n"
+	maxDigestFile = 8 << 20 // the greatest size of a cache file in bytes
 )
 
-// settled is how old a file's modification time must be before its
-// digests are remembered: a younger file may be written again within the
-// resolution of its clock.
+// settled is how long ago a file must have changed last before its digests are remembered.
+// A younger file might be written again without a visible change of its times, because file
+// systems record times with a limited resolution.
 var settled = 2 * time.Second
 
-// openDigests returns the digests remembered in dir, "" for the user's cache.
+// openDigests returns the digests that are remembered in dir; "" stands for mlxc/digests in
+// the user's cache directory.
 func openDigests(dir string) digests {
 	if dir == "" {
 		base, err := os.UserCacheDir()
@@ -83,7 +84,7 @@ func (d digests) file(path string) string {
 	return filepath.Join(d.dir, hex.EncodeToString(sum[:16]))
 }
 
-// load returns what is known of s, nil for nothing.
+// load returns the digests that are remembered for state s, or nil.
 func (d digests) load(s fileState) map[fileRange]ir.Digest {
 	if d.dir == "" {
 		return nil
@@ -99,7 +100,7 @@ func (d digests) load(s fileState) map[fileRange]ir.Digest {
 	}
 	body, ok := bytes.CutPrefix(text, []byte(digestsHead+s.line()))
 	if !ok {
-		return nil // corrupt, or of another state of the file
+		return nil // damaged, or about another state of the file
 	}
 	out := map[fileRange]ir.Digest{}
 	lines := bufio.NewScanner(bytes.NewReader(body))
@@ -123,7 +124,8 @@ func (d digests) load(s fileState) map[fileRange]ir.Digest {
 	return nil // the end is missing
 }
 
-// save replaces what is known of the file of s.
+// save replaces what is remembered of the file of s. It does nothing if the file changed a
+// moment ago.
 func (d digests) save(s fileState, known map[fileRange]ir.Digest) {
 	if d.dir == "" || time.Since(time.Unix(0, max(s.mtime, s.ctime))) < settled {
 		return
@@ -141,17 +143,17 @@ func (d digests) save(s fileState, known map[fileRange]ir.Digest) {
 		return
 	}
 	d.forget()
-	// This is a cache: an error here only costs time later.
+	// An error is ignored, because without the cache only time is lost.
 	_ = atomicfile.Replace(d.file(s.path), func(f *os.File) error {
 		_, err := f.WriteString(b.String())
 		return err
 	})
 }
 
-// maxRemembered is how many files are remembered.
+// maxRemembered is the greatest number of files of which digests are remembered.
 const maxRemembered = 512
 
-// forget removes the files that were remembered first, where there are too many.
+// forget makes room for one more cache file by removing the oldest ones.
 func (d digests) forget() {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil || len(entries) < maxRemembered {
@@ -165,7 +167,7 @@ func (d digests) forget() {
 	}
 	slices.SortFunc(entries, func(x, y os.DirEntry) int { return cmp.Compare(age(x), age(y)) })
 	for _, e := range entries[:len(entries)-maxRemembered+1] {
-		_ = os.Remove(filepath.Join(d.dir, e.Name())) // somebody else may have
+		_ = os.Remove(filepath.Join(d.dir, e.Name())) // another process may have removed it already
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// encoder writes sections as msgpack. Errors of the buffered writer that it writes to are
-// reported by that; the encoder keeps errors of its own.
+// encoder writes sections as msgpack to a bufio.Writer. Errors of writing are ignored here,
+// because the bufio.Writer keeps them until its Flush; err is for errors of the module.
 type encoder struct {
 	mp      *msgpack.Encoder
 	strs    map[string]int
@@ -24,7 +24,7 @@ func newEncoder(p *plan) *encoder {
 	return &encoder{mp: msgpack.NewEncoder(io.Discard), strs: map[string]int{"": 0}, strList: []string{""}, plan: p}
 }
 
-// The primitives. Every integer takes its shortest form.
+// These write single values. Every integer has its shortest form.
 
 func (e *encoder) array(n int)       { _ = e.mp.EncodeArrayLen(n) }
 func (e *encoder) int(v int64)       { _ = e.mp.EncodeInt(v) }
@@ -69,7 +69,7 @@ func (e *encoder) meta(m *ir.Module) {
 	}
 }
 
-// strings writes STRS; every other section that has strings was written before.
+// strings writes section STRS. It comes after META, whose strings it lists.
 func (e *encoder) strings() {
 	e.array(len(e.strList))
 	for _, s := range e.strList {
@@ -77,7 +77,7 @@ func (e *encoder) strings() {
 	}
 }
 
-// blobs writes BLOB.
+// blobs writes section BLOB.
 func (e *encoder) blobs() {
 	e.array(len(e.plan.entries))
 	for i := range e.plan.entries {
@@ -353,7 +353,7 @@ func (e *encoder) dispatch(d *ir.Dispatch) {
 	e.from(d.From)
 }
 
-// transfer writes what a copy and a carry have.
+// transfer writes the elements that copies and carries have in common.
 func (e *encoder) transfer(id ir.ID, dst, src ir.View, label string, from []ir.ID) {
 	e.uint(uint64(id))
 	e.view(dst)

@@ -22,7 +22,8 @@ func OpenBytes(ctx context.Context, name string, data []byte, o OpenOptions) (*i
 	return m, err
 }
 
-// Resum makes the checksums of a container right again, as an attacker would.
+// Resum corrects the checksums of a container after its bytes were changed, as an attacker
+// would.
 func Resum(data []byte) []byte {
 	le := binary.LittleEndian
 	n := int(le.Uint32(data[12:]))
@@ -36,7 +37,7 @@ func Resum(data []byte) []byte {
 	return ResumHeader(data)
 }
 
-// ResumHeader makes the checksum of a container's header right again.
+// ResumHeader corrects the checksum of a container's header.
 func ResumHeader(data []byte) []byte {
 	le := binary.LittleEndian
 	end := headerSize(int(le.Uint32(data[12:])))
@@ -44,14 +45,15 @@ func ResumHeader(data []byte) []byte {
 	return data
 }
 
-// Part is a section's contents.
+// Part is a section with its contents.
 type Part struct {
 	Kind  string
 	Flags uint32
 	Data  []byte
 }
 
-// Join makes a container of the newest version of parts, whatever they hold.
+// Join returns a container of the newest version with the given sections, whether or not
+// their contents are valid.
 func Join(parts ...Part) []byte {
 	pos := uint64(headerSize(len(parts)))
 	var table []section
@@ -85,7 +87,7 @@ func Split(data []byte) []Part {
 	return out
 }
 
-// SmallModule has every kind of value that the format knows.
+// SmallModule returns a module that has every kind of value of the format.
 func SmallModule() (*ir.Module, error) {
 	b := ir.NewBuilder("decode")
 	pos := b.Param("pos", 0, 7)
@@ -162,9 +164,9 @@ func SmallModule() (*ir.Module, error) {
 	return m, m.Check()
 }
 
-// WriteUnchecked is WriteFile of a module that need not pass its check.
+// WriteUnchecked is WriteFile for a module that need not pass its check.
 func WriteUnchecked(path string, m *ir.Module) error {
-	rebase, err := rebaser(filepath.Dir(path), "")
+	rebase, err := Rebase(filepath.Dir(path), "")
 	if err != nil {
 		return err
 	}
@@ -181,14 +183,14 @@ func WriteUnchecked(path string, m *ir.Module) error {
 	return os.WriteFile(path, append(header(versionOf(m), sections), b.Bytes()...), 0o600)
 }
 
-// OnlyTimes has a file's size and the time of its last write tell its states, which
-// a test can set, until it is undone.
+// OnlyTimes makes only the size and the modification time, which a test can set, tell the
+// states of a file apart. restore undoes this.
 func OnlyTimes() (restore func()) {
 	identityOf = func(os.FileInfo) (int64, uint64, uint64) { return 0, 0, 0 }
 	return func() { identityOf = identity }
 }
 
-// Settle sets how old a file must be to be remembered.
+// Settle sets how old a file must be for its digests to be remembered.
 func Settle(d time.Duration) (restore func()) {
 	was := settled
 	settled = d

@@ -13,15 +13,15 @@ import (
 // externals gives external blobs their bytes.
 type externals struct {
 	im       *image
-	dir      string // that paths are relative to
+	dir      string // the directory to which paths are relative
 	only     func(path string) bool
-	verify   bool // compute every digest, remembered or not
+	verify   bool // compute every digest, even remembered ones
 	cache    digests
 	progress func(done float64)
 }
 
-// attach maps each file that a blob refers to once, and returns the mappings,
-// also those that it made before an error.
+// attach maps each file to which blobs refer once. It returns the mappings, even together
+// with an error, so that the caller can close them.
 func (x *externals) attach(ctx context.Context, blobs []*ir.Blob, places []blobPlace) ([]*mmap.Map, error) {
 	var order []string
 	users := map[string][]int{} // path → indices of its blobs
@@ -47,19 +47,19 @@ func (x *externals) attach(ctx context.Context, blobs []*ir.Blob, places []blobP
 	return maps, nil
 }
 
-// file maps the file called name and checks the ranges that the given blobs
-// have in it.
+// file maps the file called name, and gives the blobs with the indices users their bytes. It
+// checks that these have the right digests.
 func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, places []blobPlace, users []int) (*mmap.Map, error) {
 	path := x.path(name)
 	fail := func(i int, what, hint string, cause error) error {
 		at := fmt.Sprintf("section %s: blob %d", blobSection, i)
-		if x.im.sections == nil { // a text: AttachExternal
+		if x.im.sections == nil { // called by AttachExternal, for a text
 			at = ""
 		}
 		return problem(x.im.name, places[i].entry, at, what, hint, cause)
 	}
 	const missing = "put the file there, or use a container with embedded weights"
-	// Before opening: opening a named pipe would wait for its writer.
+	// This comes before opening, because opening a named pipe would wait for its writer.
 	before, err := os.Stat(path)
 	if err != nil {
 		return nil, fail(users[0], fmt.Sprintf("external file %q cannot be read as %s", name, path), missing, err)
@@ -119,20 +119,21 @@ func (x *externals) file(ctx context.Context, name string, blobs []*ir.Blob, pla
 	return m, nil
 }
 
-// path is where the file called name is.
+// path returns the path in the file system of the file that the container calls name.
 func (x *externals) path(name string) string {
 	return filepath.Join(x.dir, filepath.FromSlash(name))
 }
 
-// digests returns the digest of each user's bytes. Those behind the first one that differs may
-// not have been computed, and are zero.
+// digests returns the digest of the bytes of each of users. Digests after the first one that
+// differs from the recorded one may not have been computed and are zero then.
 func (x *externals) digests(ctx context.Context, path string, m *mmap.Map, blobs []*ir.Blob, users []int) ([]ir.Digest, error) {
 	wanted := make([]rangeOf, len(users))
 	for k, i := range users {
 		b := blobs[i]
 		wanted[k] = rangeOf{fileRange{b.Offset, b.Length}, b.Digest}
 	}
-	// In a container that was written anew, all contents may have moved.
+	// If a container was rewritten, many contents may have moved, so one that differs does not
+	// end the search there.
 	h := hashing{path: path, info: m.Info(), data: m.Bytes(), verify: x.verify, cache: x.cache, progress: x.progress, goOn: IsContainer(m.Bytes())}
 	found, err := h.digests(ctx, wanted)
 	if err != nil {
@@ -145,7 +146,8 @@ func (x *externals) digests(ctx context.Context, path string, m *mmap.Map, blobs
 	return out, nil
 }
 
-// realPath names the file itself, so that two ways to it share one memory.
+// realPath returns the absolute path without symbolic links, so that all paths to a file
+// share the digests that are remembered for it.
 func realPath(path string) string {
 	if p, err := filepath.EvalSymlinks(path); err == nil {
 		path = p

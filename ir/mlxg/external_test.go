@@ -20,7 +20,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// external is a container with two ranges of an external file, both in a
+// external is a container that refers to two ranges of an external file. Both files lie in a
 // directory of their own.
 type external struct {
 	dir, graph, weights, cache string
@@ -50,7 +50,8 @@ func newExternal(t *testing.T) *external {
 	return x
 }
 
-// write replaces the external file, dated far enough back to be remembered.
+// write replaces the external file, with a time that is old enough for its digests to be
+// remembered.
 func (x *external) write(t *testing.T, contents []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(x.weights, contents, 0o600))
@@ -91,7 +92,7 @@ func TestExternal(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(raw), "0123456789abcdef", "the weights were embedded")
 
-	// A range that two memories use stands in the table once.
+	// A range that two memories use has one entry in the blob table.
 	g := x.module.Graphs[0]
 	twin := g.Memories[0]
 	b := *twin.Init.Blob
@@ -118,7 +119,7 @@ func TestExternalMoved(t *testing.T) {
 	_, err = f.Module.Graphs[0].Memories[0].Init.Blob.Bytes()
 	assert.ErrorContains(t, err, "not loaded")
 
-	// Both moved together: paths are relative to the container.
+	// Both files can be moved together, because paths are relative to the container.
 	y := newExternal(t)
 	moved := filepath.Join(t.TempDir(), "moved")
 	require.NoError(t, os.Rename(y.dir, moved))
@@ -157,8 +158,8 @@ func TestExternalIsNoFile(t *testing.T) {
 	assert.ErrorContains(t, err, "is no regular file")
 }
 
-// A remembered digest is believed while size and time of the file are the same:
-// a change that keeps both goes unseen, but not by Verify.
+// A remembered digest is believed while the size and time of the file are the same. A change
+// that keeps both is found only with Verify.
 func TestDigestsAreRemembered(t *testing.T) {
 	x := newExternal(t)
 	x.mustOpen(t, mlxg.OpenOptions{})
@@ -171,19 +172,19 @@ func TestDigestsAreRemembered(t *testing.T) {
 	_, err = x.open(mlxg.OpenOptions{})
 	require.ErrorContains(t, err, "sha256 is", "what Verify found was not remembered")
 
-	// Another time, right bytes: computed anew.
+	// With another time, digests are computed again.
 	x.write(t, x.contents)
 	x.date(t, time.Unix(1_700_000_001, 0))
 	x.mustOpen(t, mlxg.OpenOptions{})
-	// One nanosecond is enough.
+	// A difference of one nanosecond is enough.
 	x.write(t, x.changed())
 	x.date(t, time.Unix(1_700_000_001, 1))
 	_, err = x.open(mlxg.OpenOptions{})
 	require.ErrorContains(t, err, "sha256 is")
 }
 
-// The key is the file itself: a symbolic link shares its memory, another file of
-// equal size and time does not.
+// A symbolic link shares the remembered digests of its file, but another file with the same
+// size and time does not.
 func TestDigestsAreOfOneFile(t *testing.T) {
 	x := newExternal(t)
 	x.mustOpen(t, mlxg.OpenOptions{})
@@ -197,17 +198,17 @@ func TestDigestsAreOfOneFile(t *testing.T) {
 	require.ErrorContains(t, err, "sha256 is")
 }
 
-// A file that was written a moment ago may be written again within one tick of
-// its clock: nothing is remembered of it.
+// Of a file that was written a moment ago nothing is remembered, because it may be written
+// again within one tick of the file system's clock.
 func TestYoungFileIsNotRemembered(t *testing.T) {
 	x := newExternal(t)
-	x.date(t, time.Now().Add(time.Hour)) // younger than any delay of this test
+	x.date(t, time.Now().Add(time.Hour)) // young, however long this test takes
 	x.mustOpen(t, mlxg.OpenOptions{})
 	_, err := os.Stat(x.cache)
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Whatever the cache file holds, a right file opens and a wrong one does not.
+// Whatever the cache file holds, a right external file is accepted and a wrong one is not.
 func TestCorruptCache(t *testing.T) {
 	x := newExternal(t)
 	x.mustOpen(t, mlxg.OpenOptions{})
@@ -244,7 +245,7 @@ func TestCorruptCache(t *testing.T) {
 	}
 }
 
-// A remembered digest that is wrong costs time; it never makes a right file wrong.
+// A wrong digest in the cache only costs time, and does not make a right file count as wrong.
 func TestWrongCache(t *testing.T) {
 	x := newExternal(t)
 	x.mustOpen(t, mlxg.OpenOptions{})
@@ -265,7 +266,7 @@ func TestWrongCache(t *testing.T) {
 	assert.Equal(t, string(good), string(after))
 }
 
-// A cache that cannot be written costs time, nothing else.
+// A cache that cannot be written only costs time.
 func TestCacheThatCannotBeWritten(t *testing.T) {
 	x := newExternal(t)
 	require.NoError(t, os.WriteFile(x.cache, []byte("a file where the directory should be"), 0o600))
@@ -273,8 +274,7 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	x.mustOpen(t, mlxg.OpenOptions{})
 }
 
-// Without CacheDir the user's cache directory is used, and a missing one is no
-// error.
+// Without CacheDir the user's cache directory is used. It is not an error if there is none.
 func TestUsersCache(t *testing.T) {
 	x := newExternal(t)
 	home := t.TempDir()
@@ -319,7 +319,8 @@ func TestEmbedExternal(t *testing.T) {
 	assert.ErrorContains(t, mlxg.WriteFile(context.Background(), alone, skipped.Module, mlxg.WriteOptions{EmbedExternal: true}), "cannot embed")
 }
 
-// Written into another directory, paths change so that they name the same file.
+// If a module is written into another directory, its paths change so that they name the same
+// files.
 func TestBase(t *testing.T) {
 	x := newExternal(t)
 	f, err := x.open(mlxg.OpenOptions{})

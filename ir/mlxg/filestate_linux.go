@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// identity returns what else tells one state of a file from another: the time of
-// the last change of anything about it, which nobody can set, and which file it is.
+// identity returns what tells states of a file apart in addition to its size and the time of
+// its last write: the time of its last change of any kind, which programs cannot set, and
+// which file it is.
 func identity(info os.FileInfo) (ctime int64, device, inode uint64) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Ctim.Nano(), uint64(st.Dev), st.Ino

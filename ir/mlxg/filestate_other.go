@@ -4,6 +4,6 @@ package mlxg
 
 import "os"
 
-// identity returns what else tells one state of a file from another; here nothing
-// does.
+// identity returns what tells states of a file apart in addition to its size and times. On
+// this system nothing is known.
 func identity(os.FileInfo) (ctime int64, device, inode uint64) { return 0, 0, 0 }

@@ -10,8 +10,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// FuzzFile opens whole files. Checksums stop most changes at the door;
-// FuzzSections gets past it.
+// FuzzFile opens whole files. Most changes fail at a checksum; FuzzSections gets further.
 func FuzzFile(f *testing.F) {
 	data := smallFile(f)
 	f.Add(data, false)
@@ -25,7 +24,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// FuzzSections opens files of any sections with right checksums.
+// FuzzSections opens files with any sections and right checksums.
 func FuzzSections(f *testing.F) {
 	parts := mlxg.Split(smallFile(f))
 	f.Add(parts[0].Data, parts[1].Data, parts[2].Data, parts[3].Data)
@@ -42,12 +41,12 @@ func FuzzSections(f *testing.F) {
 	})
 }
 
-// reopens checks that an accepted module survives being written.
+// reopens checks that a module that was accepted can be written and opened again.
 func reopens(t *testing.T, m *ir.Module) {
 	t.Helper()
 	for _, d := range m.Data {
 		if d.Blob.Path == "" && d.Blob.Verify() != nil {
-			return // opening does not look at digests
+			return // opening did not compare digests, but writing does
 		}
 	}
 	for _, g := range m.Graphs {

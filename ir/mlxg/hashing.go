@@ -12,36 +12,37 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// hashing compares ranges of one file with the digests that a module records of
-// them. What it found of a state of the file is remembered, so that a large model is
-// read once and not by every command.
+// hashing compares ranges of one file with the digests that a module has for them. It
+// remembers digests for each state of the file, so that not every command must read a large
+// model.
 type hashing struct {
-	path     string      // "" for contents that are in no file
-	info     os.FileInfo // of the file that data is the mapping of
-	data     []byte
-	verify   bool // compute every digest, remembered or not
+	path     string      // "" for contents that do not lie in a file
+	info     os.FileInfo // of the file, when it was mapped
+	data     []byte      // the mapped file
+	verify   bool        // compute every digest, even remembered ones
 	cache    digests
 	progress func(done float64)
-	// goOn says that ranges behind one that differs are hashed too.
+	// goOn continues after a range with another digest.
 	goOn bool
-	// small is how many bytes are hashed again rather than remembered.
+	// small is the number of hashed bytes below which digests are not remembered.
 	small int64
 }
 
-// rangeOf is a range and the digest that it is recorded with.
+// rangeOf is a range and the digest with which it was recorded.
 type rangeOf struct {
 	fileRange
 	digest ir.Digest
 }
 
-// maxRehash bounds how often a file is hashed over: ranges may overlap, and a small
-// file of a hundred thousand ranges that overlap would take hours. Ranges in recorded files
-// hardly ever overlap.
+// maxRehash bounds the bytes that are hashed, as a multiple of the file's size. Ranges in
+// honest files hardly ever overlap, but a small file with a hundred thousand overlapping
+// ranges would take hours.
 const maxRehash = 8
 
-// digests returns the digests of ranges, those of wanted in order. It ends at the
-// first that differs from what is recorded, unless h.goOn; ranges behind it may be
-// missing from the result. A cache with wrong entries never makes a right file count as wrong.
+// digests returns the digests of the wanted ranges. It hashes them in their order and,
+// unless h.goOn is set, stops after a range whose digest differs from the recorded one. Then
+// later ranges may be missing from the result. A remembered digest is used only if it equals
+// the recorded one, so that a wrong cache cannot make a right file count as wrong.
 func (h *hashing) digests(ctx context.Context, wanted []rangeOf) (map[fileRange]ir.Digest, error) {
 	var key fileState
 	var known map[fileRange]ir.Digest
@@ -62,9 +63,9 @@ func (h *hashing) digests(ctx context.Context, wanted []rangeOf) (map[fileRange]
 		}
 		out[w.fileRange] = ir.Digest{}
 		todo = append(todo, w)
-		// INVARIANT: ranges lie in the file, so that these sums stay in 64 bits.
+		// INVARIANT: ranges lie in the file, so total cannot overflow.
 		if total += w.length; total > maxRehash*int64(len(h.data)) {
-			return nil, fmt.Errorf("contents refer to the same bytes of a file of %d bytes over and over: together their %d ranges have more than %d times as many", len(h.data), len(wanted), maxRehash)
+			return nil, fmt.Errorf("contents refer to the same bytes of a file again and again: the file has %d bytes, and %d ranges together have more than %d times as many", len(h.data), len(wanted), maxRehash)
 		}
 	}
 	if len(todo) == 0 {
@@ -75,11 +76,11 @@ func (h *hashing) digests(ctx context.Context, wanted []rangeOf) (map[fileRange]
 	var done, next atomic.Int64
 	var stop atomic.Bool
 	var wg sync.WaitGroup
-	var one sync.Mutex // of the calls of progress
+	var one sync.Mutex // keeps calls of progress apart
 	for range min(len(todo), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
-			// Ranges are taken in their order, so that the first one that differs is
-			// always hashed, whichever is found first.
+			// Ranges are taken in order. So if any range differs, the first one that does
+			// has been hashed, even if a later one is found first.
 			for !stop.Load() {
 				i := int(next.Add(1)) - 1
 				if i >= len(todo) {
@@ -116,7 +117,7 @@ func (h *hashing) digests(ctx context.Context, wanted []rangeOf) (map[fileRange]
 	return out, nil
 }
 
-// remember keeps what was found, unless the file changed while it was read.
+// remember saves the digests that were found, unless the file changed while it was read.
 func (h *hashing) remember(key fileState, known, found map[fileRange]ir.Digest, hashed int64) {
 	if h.path == "" || hashed < h.small {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// weighty is a module whose weights, of n bytes each, are embedded.
+// weighty returns a module with embedded weights of n bytes each.
 func weighty(n int, weights ...string) *ir.Module {
 	g := &ir.Graph{Name: "g"}
 	for i, w := range weights {
@@ -27,8 +27,8 @@ func weighty(n int, weights ...string) *ir.Module {
 	return &ir.Module{Graphs: []*ir.Graph{g}}
 }
 
-// Embedded contents that are not what their digest says are found by Open, though
-// every checksum is right; each state of a large file is hashed once.
+// Open finds embedded contents that do not have their digest, even if every checksum is
+// right. Each state of a large file is hashed once.
 func TestEmbeddedContentsHaveTheirDigests(t *testing.T) {
 	defer mlxg.Settle(-time.Hour)() // whatever its age
 	dir := t.TempDir()
@@ -54,8 +54,8 @@ func TestEmbeddedContentsHaveTheirDigests(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, asked, "the same file")
 
-	// Other bytes, the checksums of them, the size and the time of the last write as
-	// before.
+	// The bytes change and the checksums fit them. The size and the time of the last write
+	// stay the same.
 	was, err := os.Stat(path)
 	require.NoError(t, err)
 	data, err := os.ReadFile(path)
@@ -64,7 +64,7 @@ func TestEmbeddedContentsHaveTheirDigests(t *testing.T) {
 	data[at+8] ^= 1
 	require.NoError(t, os.WriteFile(path, mlxg.Resum(data), 0o600))
 	require.NoError(t, os.Chtimes(path, was.ModTime(), was.ModTime()))
-	for range 2 { // what is wrong is not remembered as right
+	for range 2 { // the second time shows that a wrong digest is not remembered as right
 		asked, err = hashed(mlxg.OpenOptions{})
 		require.ErrorContains(t, err, "bytes differ from the recorded ones")
 		require.ErrorContains(t, err, "blob 1")
@@ -74,8 +74,8 @@ func TestEmbeddedContentsHaveTheirDigests(t *testing.T) {
 	require.NoError(t, err, "without contents nothing is wrong")
 }
 
-// Ranges of external files are hashed once each, and only if together they are not
-// many times what the file has.
+// Each range of an external file is hashed once. It is an error if the ranges together have
+// many times the bytes of the file.
 func TestRangesAreHashedOnce(t *testing.T) {
 	dir := t.TempDir()
 	data := bytes.Repeat([]byte("weights."), 1<<15)
@@ -113,7 +113,7 @@ func TestRangesAreHashedOnce(t *testing.T) {
 		overlapping[i] = [2]int64{int64(i), n - 100}
 	}
 	calls, err = open(context.Background(), overlapping, -1)
-	require.ErrorContains(t, err, "over and over")
+	require.ErrorContains(t, err, "again and again")
 	require.Zero(t, calls, "nothing is hashed before that is known")
 
 	few := make([][2]int64, 100)

@@ -13,17 +13,17 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Version is the newest version of the format that this package reads. It
-// writes the oldest that can say what a module holds.
+// Version is the newest version of the format that this package reads. A file is written in
+// the oldest version that can express its module.
 const Version = 3
 
-// The first versions whose graphs have attributes, and what [ir.Graph.Extended] lists.
+// The versions in which the format gained features.
 const (
-	attributed = 2
-	extended   = 3
+	attributed = 2 // graphs have attributes
+	extended   = 3 // graphs have what [ir.Graph.Extended] lists
 )
 
-// versionOf returns the version of the file of a module.
+// versionOf returns the version in which a module is written.
 func versionOf(m *ir.Module) uint32 {
 	version := uint32(1)
 	for _, g := range m.Graphs {
@@ -37,11 +37,11 @@ func versionOf(m *ir.Module) uint32 {
 	return version
 }
 
-// magic shows damage by text-mode transfers, as PNG's does: a byte that seven
-// bits cannot hold, CR LF, the end-of-file of DOS, and a bare LF.
+// magic begins every file. As PNG's does, it shows damage by transfers in text mode: it has
+// a byte above 127, a CR LF, the end-of-file character of DOS, and an LF alone.
 const magic = "\x89MXG\r\n\x1a\n"
 
-// sectionKind is the fourcc of a section.
+// sectionKind is the four-character code of a section.
 type sectionKind [4]byte
 
 // The sections.
@@ -61,8 +61,8 @@ func (k sectionKind) String() string {
 	return string(k[:])
 }
 
-// optional is the flag of a section that a reader may ignore when it does not
-// know its kind. No other flag is defined.
+// optional is the flag of a section that a reader may ignore if it does not know its kind.
+// No other flag is defined.
 const optional = 1
 
 // Layout of the header, in bytes.
@@ -70,11 +70,11 @@ const (
 	fixedHeader = 16 // magic, version, section count
 	entrySize   = 28 // kind, flags, offset, length, crc
 	maxSections = 64
-	// maxGap bounds the zeros before a section: the greatest alignment that a
-	// memory may have.
+	// maxGap bounds the zeros before a section. It is the greatest alignment that a memory
+	// may have.
 	maxGap      = 1 << 20
-	weightAlign = 16 << 10 // of the weight section: a page on every Apple GPU's host
-	blobAlign   = 256      // least alignment of a blob inside it
+	weightAlign = 16 << 10 // alignment of the weight section: the page size of Apple's hosts
+	blobAlign   = 256      // least alignment of a blob in the weight section
 )
 
 // section is one entry of the section table.
@@ -106,7 +106,7 @@ func header(version uint32, sections []section) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// image is a file's bytes and the sections that they hold.
+// image is the bytes of a file together with its section table.
 type image struct {
 	name     string // of the file, for errors
 	version  uint32
@@ -115,8 +115,8 @@ type image struct {
 	unknown  []section // optional sections of unknown kinds
 }
 
-// parse reads the header of data and checks where the sections lie. It reads
-// no section but for the zeros between them.
+// parse reads the header of data and checks where the sections lie. It does not read the
+// sections, only the zeros between them.
 func parse(name string, data []byte) (*image, error) {
 	im := &image{name: name, data: data, sections: make(map[sectionKind]section, 4)}
 	fail := func(offset int, at, what, hint string) (*image, error) {
@@ -221,7 +221,8 @@ func (im *image) verify(ctx context.Context, s section) error {
 	return nil
 }
 
-// looksDamaged recognizes a magic whose line ends were rewritten.
+// looksDamaged reports whether data begins with the magic as a transfer in text mode leaves
+// it.
 func looksDamaged(data []byte) bool {
 	for _, m := range []string{
 		"\x89MXG\n\x1a\n",       // CR LF → LF

@@ -18,11 +18,12 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// slack is what opening a hostile file may allocate beyond the file's size.
+// slack is how many bytes opening a hostile file may allocate, apart from a multiple of the
+// file's size.
 const slack = 10 << 20
 
-// openMeasured opens data and fails if that panics, allocates too much or gives
-// an error of another form.
+// openMeasured opens data. The test fails if opening panics, allocates too much, or returns
+// an error that does not have the promised form.
 func openMeasured(t *testing.T, data []byte, verify bool, what string) (*ir.Module, error) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -55,8 +56,8 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 	require.ErrorContains(t, err, "its last section ends at byte")
 }
 
-// Whatever bit flips, opening says so; in bytes that opening does not read,
-// Verify says so.
+// Opening finds every flipped bit, except in bytes that it does not read, where Verify finds
+// it.
 func TestEveryBitFlipped(t *testing.T) {
 	data := mlxg.Join(slices.Insert(mlxg.Split(smallFile(t)), 3, mlxg.Part{Kind: "note", Flags: 1, Data: []byte("an optional section")})...)
 	_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", data, mlxg.OpenOptions{Verify: true})
@@ -76,7 +77,7 @@ func TestEveryBitFlipped(t *testing.T) {
 			require.Error(t, err, what)
 			data[i] ^= 1 << bit
 		}
-		// Once for each byte: measuring stops the world.
+		// Allocations are measured once for each byte, because measuring is slow.
 		data[i] ^= 0xff
 		_, err := openMeasured(t, data, true, fmt.Sprintf("byte %d inverted", i))
 		require.Error(t, err, "byte %d inverted", i)
@@ -84,11 +85,11 @@ func TestEveryBitFlipped(t *testing.T) {
 	}
 }
 
-// The same by somebody who computes the checksums anew: an error, or a module
-// that is valid and can be written and opened again.
+// If a bit is flipped and the checksums are corrected, opening gives an error or a valid
+// module that can be written and opened again.
 func TestEveryBitFlippedWithRightChecksums(t *testing.T) {
 	data := smallFile(t)
-	read := 16 + 28*4 + 4 // bytes that opening reads, without the padding
+	read := 16 + 28*4 + 4 // the size of the header
 	for _, p := range mlxg.Split(data)[:3] {
 		read += len(p.Data)
 	}
@@ -112,7 +113,7 @@ func TestEveryBitFlippedWithRightChecksums(t *testing.T) {
 			}
 			var b bytes.Buffer
 			if mlxg.Write(context.Background(), &b, m, mlxg.WriteOptions{}) != nil {
-				continue // a digest is wrong, which only Verify sees
+				continue // a digest is wrong, and opening did not compare digests
 			}
 			again, err := mlxg.OpenBytes(context.Background(), "again", b.Bytes(), mlxg.OpenOptions{})
 			require.NoError(t, err, what)
@@ -122,17 +123,16 @@ func TestEveryBitFlippedWithRightChecksums(t *testing.T) {
 	assert.Positive(t, accepted, "a changed label is no error")
 }
 
-// value is where a msgpack value lies: its header, and for arrays and strings
-// how the header ends.
+// value says where a msgpack value lies.
 type value struct {
 	start, end int
-	list       bool // array, str or bin: has a length
+	list       bool // an array, str or bin, which has a length
 	header     int  // bytes of the header of a list
 	code32     byte // the header's code with a length of 32 bits
 	n          int
 }
 
-// values lists every value of a section, nested ones too.
+// values lists all values of a section, nested ones included.
 func values(t *testing.T, data []byte) []value {
 	t.Helper()
 	var out []value
@@ -173,7 +173,7 @@ func values(t *testing.T, data []byte) []value {
 		case c == 0xcf, c == 0xd3, c == 0xcb:
 			end = at + 9
 		default:
-			t.Fatalf("code %#x at byte %d is none that the writer uses", c, at)
+			t.Fatalf("code %#x at byte %d is not one that the writer uses", c, at)
 		}
 		if v := out[i]; v.list {
 			end = at + v.header
@@ -192,7 +192,7 @@ func values(t *testing.T, data []byte) []value {
 	return out
 }
 
-// eachValue calls f with a way to replace every value of the small file.
+// eachValue calls f for every value of the small file, with a function that replaces it.
 func eachValue(t *testing.T, f func(what string, v value, section []byte, replaced func(from, to int, with []byte) []byte)) {
 	parts := mlxg.Split(smallFile(t))
 	for i := range 3 {
@@ -207,8 +207,8 @@ func eachValue(t *testing.T, f func(what string, v value, section []byte, replac
 	}
 }
 
-// A length that claims too much, wherever it stands, is refused before anything
-// of that length is allocated.
+// A length that is too great, anywhere in the file, is refused before anything of that length
+// is allocated.
 func TestLengthsThatLie(t *testing.T) {
 	count := 0
 	eachValue(t, func(what string, v value, section []byte, replaced func(int, int, []byte) []byte) {
@@ -233,7 +233,7 @@ func TestLengthsThatLie(t *testing.T) {
 	assert.Greater(t, count, 100, "the small module has many lists")
 }
 
-// A long form of a header is a valid form.
+// Lengths may be written in a longer form than necessary.
 func TestLongHeadersAreRead(t *testing.T) {
 	want := smallModule(t)
 	eachValue(t, func(what string, v value, _ []byte, replaced func(int, int, []byte) []byte) {
@@ -246,7 +246,7 @@ func TestLongHeadersAreRead(t *testing.T) {
 	})
 }
 
-// Every value replaced by one of each other type, and by nothing.
+// Every value is replaced by a value of each other type, and removed.
 func TestOtherTypes(t *testing.T) {
 	others := [][]byte{
 		{}, {0x80}, {0x81, 0, 0}, {0xc0}, {0xc1}, {0xc3}, {0x90}, {0x91, 0}, {0xa1, 'x'}, {0xa1, 0xff}, {0xc4, 1, 0}, {0xc7, 1, 0, 0}, {0xd4, 0, 0}, {0xca, 0, 0, 0, 0},
@@ -263,8 +263,8 @@ func TestOtherTypes(t *testing.T) {
 	})
 }
 
-// Nesting is the schema's; a million levels are refused at the first one that
-// it does not have.
+// Only the nesting that the format defines is accepted. A million nested arrays are refused
+// at the first level that the format does not have.
 func TestDeepNesting(t *testing.T) {
 	const depth = 1_000_000
 	parts := mlxg.Split(smallFile(t))
@@ -284,7 +284,7 @@ func TestDeepNesting(t *testing.T) {
 	})
 }
 
-// Values whose lists all claim as much as the remaining bytes allow.
+// Every list of the file in turn claims as many elements as the remaining bytes allow.
 func TestManyGreedyLists(t *testing.T) {
 	for _, path := range [][]byte{
 		{0x92},                                                             // graphs
@@ -309,8 +309,8 @@ func TestManyGreedyLists(t *testing.T) {
 	}
 }
 
-// What is allocated is in proportion to what is there: at most 64 bytes for a
-// byte of the densest values.
+// Allocation is in proportion to the file, even for the values that need the most memory for
+// each of their bytes: less than 100 bytes for each byte of the file.
 func TestDenseListsAllocateInProportion(t *testing.T) {
 	const n = 1 << 20
 	head := func(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0xdd}, uint32(n)) }
@@ -336,13 +336,13 @@ func TestDenseListsAllocateInProportion(t *testing.T) {
 			require.NoError(t, err)
 			got := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%d bytes allocate %d: %.1f a byte", len(data), got, float64(got)/float64(len(data)))
-			// Check's map of IDs is in proportion to the nodes, but not ours.
+			// This includes the map of IDs that Check allocates in proportion to the nodes.
 			assert.Less(t, got, uint64(len(data)*100+slack))
 		})
 	}
 }
 
-// Every lie that a section table can tell.
+// Every way in which a section table can be wrong is an error.
 func TestSectionTable(t *testing.T) {
 	good := smallFile(t)
 	le := binary.LittleEndian
@@ -492,7 +492,7 @@ func TestTextModeDamage(t *testing.T) {
 	assert.ErrorContains(t, err, `it begins with "graph de"`)
 }
 
-// Errors have the form that the package promises.
+// Errors name the file, the offset, the section and the element.
 func TestErrorForm(t *testing.T) {
 	parts := mlxg.Split(smallFile(t))
 	meta := parts[0].Data
@@ -500,7 +500,7 @@ func TestErrorForm(t *testing.T) {
 	require.Negative(t, i)
 	at := bytes.Index(meta, []byte{0x9b, 0}) // the dispatch, node 2
 	require.Positive(t, at)
-	// Its kernel is the fourth byte; the graph has two.
+	// The fourth byte of the dispatch is its kernel, and the graph has two kernels.
 	parts[0].Data = slices.Clone(meta)
 	parts[0].Data[at+3] = 9
 	_, err := mlxg.OpenBytes(context.Background(), "g.mlxg", mlxg.Join(parts...), mlxg.OpenOptions{})
@@ -508,7 +508,7 @@ func TestErrorForm(t *testing.T) {
 	require.EqualError(t, err, fmt.Sprintf(`mlxg: g.mlxg: offset %d: section META: graph "decode": node 2: kernel is 9, the graph has 2`, offset))
 }
 
-// Rules about references that only the container has.
+// The container has rules about references to strings and blobs that a module does not have.
 func TestReferences(t *testing.T) {
 	parts := mlxg.Split(smallFile(t))
 	for _, c := range []struct {
@@ -540,7 +540,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A weight that was changed along with its checksum is found by its digest.
+// A weight that was changed together with its checksum is found by its digest.
 func TestVerifyChecksDigests(t *testing.T) {
 	data := smallFile(t)
 	i := bytes.Index(data, []byte("sixteen weights."))

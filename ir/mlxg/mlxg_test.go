@@ -17,8 +17,8 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// What is written opens as an equal module, and is written again as the same
-// bytes, both to a file and to a stream.
+// A written module opens as an equal module, which is written as the same bytes again, both
+// to a file and to a stream.
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -41,8 +41,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Absent and empty mean different things for a shape (none, a scalar) and for
-// provenance (itself, nothing); both survive.
+// Absent and empty lists stay different. An absent shape is unknown and an empty one is that
+// of a scalar; absent provenance is the command itself and empty provenance is nothing.
 func TestAbsentIsNotEmpty(t *testing.T) {
 	m := smallModule(t)
 	g := m.Graphs[0]
@@ -59,8 +59,8 @@ func TestAbsentIsNotEmpty(t *testing.T) {
 	assert.Nil(t, got.Nodes[n-1].(*ir.Fill).From)
 }
 
-// Blobs of equal contents are stored once, aligned for the memory that wants
-// most, and opened as one blob.
+// Blobs with equal contents are stored once, with the greatest alignment that any of their
+// memories wants, and are opened as one blob.
 func TestBlobsAreShared(t *testing.T) {
 	data := bytes.Repeat([]byte("weight"), 100)
 	m := smallModule(t)
@@ -100,7 +100,7 @@ func TestSourceHoldsOffsets(t *testing.T) {
 	assert.Equal(t, path, src.File)
 	require.Len(t, src.Nodes, len(m.Graphs[0].Nodes))
 	require.Len(t, src.Memories, len(m.Graphs[0].Memories))
-	// Every memory is an array of 9, a dispatch one of 11 whose first element is 0.
+	// A memory is an array of 9 elements. A dispatch is an array of 11, whose first is 0.
 	for _, p := range src.Memories {
 		assert.EqualValues(t, 0x99, raw[p.Offset])
 	}
@@ -111,7 +111,7 @@ func TestSourceHoldsOffsets(t *testing.T) {
 	}
 }
 
-// A defect that only Check sees is reported with file, offset and hint.
+// A defect that only Check finds is reported with the file, the offset and a hint.
 func TestCheckErrorsCarryOffsets(t *testing.T) {
 	m := smallModule(t)
 	var b bytes.Buffer
@@ -120,7 +120,7 @@ func TestCheckErrorsCarryOffsets(t *testing.T) {
 	require.NoError(t, err)
 	at := f.Graphs[0].Source.Nodes[1].Offset
 
-	// The fill of node 1 in small.go has the value 7: its length becomes longer than its memory.
+	// The length of the fill at node 1 is made longer than its memory.
 	raw := bytes.Clone(b.Bytes())
 	i := bytes.Index(raw[at:], []byte{0x93, 1, 0, 16})
 	require.Positive(t, i)
@@ -176,7 +176,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// What is no blob is ordinary memory, good after Close.
+// Everything but the blobs is ordinary memory, which may be used after Close.
 func TestNodesOutliveTheFile(t *testing.T) {
 	want := smallModule(t).Graphs[0]
 	path := filepath.Join(t.TempDir(), "g.mlxg")
@@ -214,8 +214,8 @@ func roundTrip(t *testing.T, m *ir.Module) *ir.Module {
 	return got
 }
 
-// A file has the oldest version that can say what it holds, and says nothing of newer
-// ones.
+// A file has the oldest version that can express its module, and no part that only newer
+// versions have.
 func TestVersions(t *testing.T) {
 	m := smallModule(t)
 	write := func() []byte {
@@ -238,7 +238,7 @@ func TestVersions(t *testing.T) {
 	g.NextHost = false
 	serial := write()
 	require.EqualValues(t, 2, serial[8])
-	// Attributes and nodes that version 2 does not have.
+	// Attributes and nodes that version 2 does not have are errors in a file of version 2.
 	at := bytes.LastIndex(serial, []byte{0x01, 0x92}) // the attributes; then the data
 	require.Positive(t, at)
 	serial[at] = 2

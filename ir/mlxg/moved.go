@@ -7,9 +7,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// moved finds contents in a container that was written anew since a text referred
-// to it: they have their digest, but may lie elsewhere now. So a text that was
-// disassembled, edited and assembled onto the container can be edited and
+// moved finds contents by their digest in a container that was rewritten after a text form
+// referred to it, because they may have another offset now. So a text that was
+// disassembled from a container, edited and assembled over that container can be edited and
 // assembled again.
 type moved struct {
 	path   string
@@ -18,9 +18,9 @@ type moved struct {
 	places map[ir.Digest]fileRange
 }
 
-// find gives b the place where the container has its contents now, if it is a
-// container and has them. What it says is not believed: whoever asks compares the
-// digest of the bytes.
+// find sets the offset of b to where the container says that the contents with its digest
+// are, and reports whether there are any. The caller must compare the bytes with the digest,
+// because the container's table may be wrong.
 func (m *moved) find(b *ir.Blob) bool {
 	if !m.read {
 		m.read = true
@@ -39,7 +39,8 @@ func IsContainer(head []byte) bool {
 	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }
 
-// embeddedIn returns where a container has which contents, nil for another file.
+// embeddedIn returns the ranges of a container's embedded contents by their digests, or nil
+// if the file is not a container.
 func embeddedIn(path string, data []byte) map[ir.Digest]fileRange {
 	blobs, places, err := blobTable(path, data)
 	if err != nil {
@@ -54,6 +55,7 @@ func embeddedIn(path string, data []byte) map[ir.Digest]fileRange {
 	return out
 }
 
+// blobTable reads the blob table of a container without the rest of it.
 func blobTable(path string, data []byte) ([]*ir.Blob, []blobPlace, error) {
 	im, err := parse(path, data)
 	if err != nil {
@@ -65,8 +67,8 @@ func blobTable(path string, data []byte) ([]*ir.Blob, []blobPlace, error) {
 	return im.decodeBlobs()
 }
 
-// References returns the external files that the container with the given bytes
-// refers to, as it names them, and nothing for what is no container.
+// References returns the paths of external files to which the container with the given
+// bytes refers, as they stand in it. If data is not a container, it returns nil.
 func References(path string, data []byte) []string {
 	blobs, _, err := blobTable(path, data)
 	if err != nil {

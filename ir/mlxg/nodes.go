@@ -12,14 +12,14 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// The nodes of a graph are most of its file: a recording of a million commands is
-// read in pieces at once, and what its commands repeat, layer after layer and step
-// after step, is read once.
+// Most of section META are the nodes of graphs. To read a million commands fast, several
+// goroutines each read a piece of the list, and bindings, effects and provenance that many
+// commands have in common are decoded only once.
 
-// nodesPerPiece is how many nodes one reader reads at least.
+// nodesPerPiece is the least number of nodes for which a goroutine is worth its cost.
 const nodesPerPiece = 1 << 14
 
-// nodes reads the n nodes of d's graph, which are next.
+// nodes reads the n nodes of d's graph, which begin at the current position.
 func (d *decoder) nodes(n int) {
 	pieces := min(runtime.GOMAXPROCS(0), n/nodesPerPiece)
 	starts, end := []int{d.pos}, 0
@@ -27,7 +27,7 @@ func (d *decoder) nodes(n int) {
 		starts, end = d.cut(n, pieces)
 	}
 	if len(starts) < 2 {
-		// Few of them; or they are no values, and reading one after another says why.
+		// There are few nodes, or the section is damaged and this finds the first error.
 		r := newNodeReader(d)
 		for i := 0; i < n && d.err == nil; i++ {
 			d.g.Nodes = extend(d.g.Nodes, n)
@@ -36,8 +36,8 @@ func (d *decoder) nodes(n int) {
 		}
 		return
 	}
-	// INVARIANT: each of the n values has a byte at least, so this is in proportion to
-	// the file.
+	// INVARIANT: cut has found n values of at least one byte each, so this allocation is in
+	// proportion to the file.
 	d.g.Nodes, d.g.Source.Nodes = make([]ir.Node, n), make([]ir.Pos, n)
 	each := n / len(starts)
 	stopped := make([]error, len(starts))
@@ -55,14 +55,14 @@ func (d *decoder) nodes(n int) {
 		}
 		wg.Go(func() {
 			defer interrupt.Catch(&stopped[p])
-			defer mmap.Catch(&stopped[p])() // the section lies in a mapped file
+			defer mmap.Catch(&stopped[p])() // the mapped file may be cut meanwhile
 			for i := p * each; i < until && c.err == nil; i++ {
 				readers[p].at(i)
 			}
 		})
 	}
 	wg.Wait()
-	for p := range readers { // the first error of the file is the error
+	for p := range readers { // of several errors, the first one in the file counts
 		if stopped[p] != nil {
 			interrupt.Poll(d.ctx)
 			if d.err == nil {
@@ -76,8 +76,8 @@ func (d *decoder) nodes(n int) {
 	d.pos = end
 }
 
-// cut returns where pieces of equally many nodes begin, and where the last one
-// ends; nothing if the section does not hold n values.
+// cut returns where pieces of equally many nodes begin, and where the last one ends. If the
+// section does not hold n values, it returns no pieces.
 func (d *decoder) cut(n, pieces int) (starts []int, end int) {
 	pos, each := d.pos, n/pieces
 	for i := range n {
@@ -109,7 +109,7 @@ type nodeReader struct {
 
 func newNodeReader(d *decoder) *nodeReader { return &nodeReader{decoder: d, seed: maphash.MakeSeed()} }
 
-// at reads node i, which is next.
+// at reads node i, which begins at the current position.
 func (r *nodeReader) at(i int) {
 	r.polls.Poll(r.ctx, 64)
 	r.enter(0, "node", i)
@@ -118,25 +118,28 @@ func (r *nodeReader) at(i int) {
 	r.leave(0)
 }
 
-// shared keeps what was read, by its bytes in the section: equal bytes mean the same everywhere
-// in a graph. Where little is repeated it gives up, as looking would cost more than it saves.
+// shared remembers decoded values by their bytes in the section, because equal bytes mean
+// the same everywhere in a graph. If few values are repeated, it gives up, because the
+// lookups would cost more than they save.
 type shared[T any] struct {
-	of    map[uint64]reading[T]
+	of    map[uint64]reading[T] // by a hash of the bytes
 	reads int
 	hits  int
 }
 
+// reading is a value and the bytes that it was decoded from.
 type reading[T any] struct {
 	bytes []byte
 	value T
 }
 
 const (
-	maxShared  = 1 << 16
-	worthwhile = 8 // of so many reads at least one is a repetition
+	maxShared  = 1 << 16 // values that are remembered, and reads before it may give up
+	worthwhile = 8       // it gives up unless one in so many reads is a repetition
 )
 
-// read returns the next value, of the last equal one or as read has it.
+// read returns the next value: one with equal bytes that is remembered, or else what the
+// function read decodes.
 func (s *shared[T]) read(r *nodeReader, read func() T) T {
 	end, ok := 0, false
 	if s.reads < maxShared || s.hits*worthwhile >= s.reads {

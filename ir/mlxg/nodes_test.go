@@ -14,7 +14,7 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// A large graph is read in pieces, and equals the one that was written.
+// A large graph is read in pieces by several goroutines, and equals the one that was written.
 func TestPiecesAreTheWhole(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	m := nodesModule(100_003)
@@ -41,7 +41,7 @@ func TestPiecesAreTheWhole(t *testing.T) {
 		require.Greater(t, got.Source.Nodes[i].Offset, last)
 		last = got.Source.Nodes[i].Offset
 	}
-	// What commands share is theirs before a pass changes it.
+	// Commands share lists of bindings until Own gives each command its own.
 	shared := func() (n int) {
 		of := map[*ir.Binding]bool{}
 		for _, x := range got.Nodes {
@@ -63,7 +63,7 @@ func TestPiecesAreTheWhole(t *testing.T) {
 	}
 }
 
-// An error in any piece is that of the first wrong node.
+// If several pieces have errors, that of the first wrong node is returned.
 func TestPiecesFailAtTheFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	m := nodesModule(100_000)
@@ -87,7 +87,7 @@ func TestPiecesFailAtTheFirst(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A command of a graph of a million takes at most 600 bytes.
+// A command of a large graph takes at most 600 bytes of memory.
 func TestBytesOfACommand(t *testing.T) {
 	const n = 200_000
 	path := filepath.Join(t.TempDir(), "g.mlxg")

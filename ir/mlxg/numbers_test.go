@@ -9,9 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// The file holds package ir's own numbers, so they may never change: whoever
-// reorders a list of constants reads old files wrongly. These are the tables of
-// docs/file-format.md.
+// Files hold the numbers of constants of package ir. These must never change, because old
+// files would then be read wrongly. The tables are those of docs/file-format.md.
 func TestNumbersOfTheFormat(t *testing.T) {
 	for i, name := range []string{"invalid", "bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "u2", "u3", "u4", "u5", "u6"} {
 		assert.Equal(t, name, ir.DType(i).String())

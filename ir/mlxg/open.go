@@ -12,35 +12,34 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// OpenOptions say how a file is opened. The zero value is the usual way.
+// OpenOptions say how a file is opened. The zero value suits most callers.
 type OpenOptions struct {
-	// Verify reads every byte: the checksum of the weight section, the SHA-256
-	// of embedded blobs, and that of external ones even if it was computed
-	// before.
+	// Verify reads every byte: it checks the checksum of the weight section, the SHA-256 of
+	// embedded blobs, and the SHA-256 of external blobs even if that is remembered.
 	Verify bool
-	// SkipExternal leaves external blobs without bytes and does not look for
-	// their files, nor at the bytes of embedded ones: enough to print, compare or
-	// rewrite a graph. Without it, contents have the digests that they are recorded
-	// with, or Open says which do not.
+	// SkipExternal leaves external blobs without bytes and does not look for their files.
+	// It does not check the bytes of embedded blobs either. This is enough to print, compare
+	// or rewrite a graph. Without it, Open returns an error if contents do not have the
+	// digest with which they were recorded.
 	SkipExternal bool
 	// SkipEmbedded leaves the bytes of embedded blobs unchecked. It is for programs that
-	// only write them on by [WriteFile], which compares each with its digest.
+	// only copy them with [WriteFile], which compares each blob with its digest.
 	SkipEmbedded bool
-	// Progress, if not nil, hears how much of what must be hashed is done, in [0, 1],
-	// one call at a time, in any order.
+	// Progress, if not nil, is called with the part of the hashing that is done, in [0, 1].
+	// Calls do not overlap, but the values need not ascend.
 	Progress func(done float64)
-	// CacheDir is where digests are remembered; "" stands
-	// for mlxc/digests in the user's cache directory.
+	// CacheDir is the directory in which digests are remembered; "" stands for mlxc/digests
+	// in the user's cache directory.
 	CacheDir string
-	// Dir is the directory that paths of external files are relative to; "" stands
-	// for that of the file.
+	// Dir is the directory to which paths of external files are relative; "" stands for that
+	// of the file.
 	Dir string
-	// Only, if not nil, says which external files are opened, by their paths in the
-	// file system; blobs of the others stay without bytes.
+	// Only, if not nil, is asked which external files to open, by their paths in the file
+	// system. Blobs of the other files stay without bytes.
 	Only func(path string) bool
 }
 
-// dir is what the external paths of file are relative to.
+// dir returns the directory to which the external paths of a file are relative.
 func (o OpenOptions) dir(file string) string {
 	if o.Dir != "" {
 		return o.Dir
@@ -48,13 +47,13 @@ func (o OpenOptions) dir(file string) string {
 	return filepath.Dir(file)
 }
 
-// File is an open container. It is read-only; its methods may be called from
-// several goroutines, but Close only once nobody uses a blob any more.
+// File is an open container. It is read-only. Its methods may be called from several
+// goroutines, but Close only when no blob is used any more.
 type File struct {
-	// Module's blobs lie in the mapping of this file, or of external ones.
-	// Everything else is ordinary memory. [ir.Graph.Source] holds the byte
-	// offsets of memories and nodes. Commands may share the lists of their bindings and
-	// effects: call [ir.Graph.Own] before changing one in place.
+	// Module's blobs lie in the mappings of this file and of external files; everything
+	// else is ordinary memory. [ir.Graph.Source] has the byte offsets of memories and nodes.
+	// Several commands may share a list of bindings or effects, so call [ir.Graph.Own]
+	// before changing one in place.
 	Module *ir.Module
 
 	data    []byte // of the whole file
@@ -62,11 +61,12 @@ type File struct {
 	maps    []*mmap.Map
 }
 
-// Open maps the container at path and reads everything but its weights.
+// Open maps the container at path, reads its graphs, and compares contents with their
+// digests as o says.
 //
-// The module passed [ir.Module.Check]. Errors name the file, the offset in
-// bytes and the part; a defect of the module is an [ir.Errors], any other an
-// [*ir.Error] with its cause, as fs.ErrNotExist for an external file.
+// The module has passed [ir.Module.Check]. Errors name the file, the offset in bytes and the
+// part of the file. If the module is invalid, the error is an [ir.Errors]; any other error is
+// an [*ir.Error] that wraps its cause, such as fs.ErrNotExist for an external file.
 func Open(ctx context.Context, path string, o OpenOptions) (*File, error) {
 	m, err := mmap.Open(path)
 	if err != nil {
@@ -75,35 +75,36 @@ func Open(ctx context.Context, path string, o OpenOptions) (*File, error) {
 	return open(ctx, path, m.Bytes(), o, &File{maps: []*mmap.Map{m}})
 }
 
-// Read is Open for a container that is in memory already, as one that came
-// through a pipe: data is kept and must not change any more. name is for errors
-// and, without o.Dir, for the directory of external files.
+// Read is [Open] for a container that is in memory, for example because it came through a
+// pipe. data must not change afterwards. name is the name in errors; if o.Dir is "", its
+// directory is that of external files.
 func Read(ctx context.Context, name string, data []byte, o OpenOptions) (*File, error) {
 	return open(ctx, name, data, o, &File{})
 }
 
 func open(ctx context.Context, name string, data []byte, o OpenOptions, f *File) (*File, error) {
 	f.data = data
-	// A file that is cut while it is mapped is an error here, and does not end the process.
+	// If the file is cut while it is mapped, this returns an error, where a read without
+	// the guard would end the process.
 	if err := mmap.Guard(func() error { return f.read(ctx, name, data, o) }); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// Length returns how many bytes the container that begins with head has, and
-// false if head is none's, or too short to tell; [HeaderSize] bytes tell.
-func Length(head []byte) (int64, bool) {
+// Length returns the size in bytes of the container that begins with head. ok is false if
+// head does not begin a container, or is too short; [HeaderSize] bytes are always enough.
+func Length(head []byte) (n int64, ok bool) {
 	le := binary.LittleEndian
 	if !IsContainer(head) || len(head) < fixedHeader {
 		return 0, false
 	}
-	n := int(min(le.Uint32(head[12:]), maxSections))
-	end := uint64(headerSize(n))
+	sections := int(min(le.Uint32(head[12:]), maxSections))
+	end := uint64(headerSize(sections))
 	if uint64(len(head)) < end {
 		return 0, false
 	}
-	for i := range n {
+	for i := range sections {
 		at := head[fixedHeader+i*entrySize:]
 		off, length := le.Uint64(at[8:]), le.Uint64(at[16:])
 		if off > maxOffset || length > maxOffset {
@@ -114,15 +115,15 @@ func Length(head []byte) (int64, bool) {
 	return int64(end), true
 }
 
-// HeaderSize is the greatest size of a header.
+// HeaderSize is the greatest size of a header in bytes.
 const HeaderSize = fixedHeader + maxSections*entrySize + 4
 
-// Weights returns the section of embedded blobs as it is mapped, nil if the
-// file has none. It begins at a multiple of 16 KiB of the file, hence of the
-// page: a GPU buffer can be made of it without a copy.
+// Weights returns the mapped bytes of the section of embedded blobs, or nil if the file has
+// none. The section begins at a multiple of 16 KiB of the file and so at the beginning of a
+// page, so that a GPU buffer can use it without a copy.
 func (f *File) Weights() []byte { return f.weights }
 
-// Close ends all mappings. The blobs' bytes must not be touched after it.
+// Close ends all mappings. The bytes of blobs must not be used afterwards.
 func (f *File) Close() error {
 	var errs []error
 	for _, m := range f.maps {
@@ -161,11 +162,13 @@ func (f *File) read(ctx context.Context, path string, data []byte, o OpenOptions
 	return nil
 }
 
-// smallEmbedded is how many bytes of contents are hashed again by every command.
+// smallEmbedded is the number of bytes of embedded contents below which no digest is
+// remembered, because hashing them again takes no noticeable time.
 const smallEmbedded = 1 << 20
 
 // checkEmbedded compares embedded contents with their digests, because proofs and written
-// files rely on the digests from then on. Each state of the file is checked once.
+// files rely on the digests afterwards. The result for each state of a large file is
+// remembered.
 func (f *File) checkEmbedded(ctx context.Context, im *image, blobs []*ir.Blob, places []blobPlace, o OpenOptions) error {
 	h := hashing{data: im.data, cache: openDigests(o.CacheDir), progress: o.Progress, small: smallEmbedded}
 	if len(f.maps) > 0 {
@@ -191,8 +194,7 @@ func (f *File) checkEmbedded(ctx context.Context, im *image, blobs []*ir.Blob, p
 	return nil
 }
 
-// decode reads a container whose header was parsed. External blobs come without
-// bytes.
+// decode reads a container after its header was parsed. External blobs have no bytes yet.
 func (im *image) decode(ctx context.Context, verify bool) (m *ir.Module, blobs []*ir.Blob, places []blobPlace, err error) {
 	defer interrupt.Catch(&err)
 	for _, k := range []sectionKind{metaSection, stringsSection, blobSection} {
@@ -237,7 +239,7 @@ func (im *image) decode(ctx context.Context, verify bool) (m *ir.Module, blobs [
 		var defects ir.Errors
 		if errors.As(err, &defects) {
 			for _, d := range defects {
-				d.File = im.name // those of the module as a whole have none
+				d.File = im.name // defects of the whole module do not name a file yet
 			}
 		}
 		return nil, nil, nil, fmt.Errorf("mlxg: %w", err)

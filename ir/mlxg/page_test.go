@@ -28,7 +28,7 @@ const (
 	minimalPath = "../../testdata/mlxg/minimal.mlxg"
 )
 
-// minimalModule is what testdata/gen/mlxg_minimal.py describes, said anew.
+// minimalModule builds the module that testdata/gen/mlxg_minimal.py writes.
 func minimalModule(t *testing.T) *ir.Module {
 	t.Helper()
 	b := ir.NewBuilder("main")
@@ -59,7 +59,8 @@ func minimalModule(t *testing.T) *ir.Module {
 	return &ir.Module{Graphs: []*ir.Graph{g}}
 }
 
-// A file that another language wrote, by the page alone, is what it describes.
+// A file that a Python program wrote, following docs/file-format.md alone, opens as the
+// module that it describes.
 func TestFileOfAnotherWriter(t *testing.T) {
 	f, err := mlxg.Open(context.Background(), minimalPath, mlxg.OpenOptions{Verify: true})
 	require.NoError(t, err)
@@ -67,7 +68,7 @@ func TestFileOfAnotherWriter(t *testing.T) {
 	assert.Empty(t, irtest.Diff(minimalModule(t), f.Module))
 }
 
-// The page's dump is the file: every byte of it, and every value.
+// The dump in docs/file-format.md shows every byte and every value of that file.
 func TestPageShowsTheFile(t *testing.T) {
 	file, err := os.ReadFile(minimalPath)
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func hexdump(data []byte) string {
 	return b.String()
 }
 
-// latin1 makes every byte a character.
+// latin1 returns each byte as the character with that code.
 func latin1(data []byte) []byte {
 	var out []byte
 	for _, c := range data {
@@ -165,7 +166,7 @@ func undump(t *testing.T, text string) []byte {
 	return out
 }
 
-// sectionValues prints the msgpack values of a file for people.
+// sectionValues prints the msgpack values of a file as docs/file-format.md does.
 func sectionValues(t *testing.T, file []byte) string {
 	t.Helper()
 	var b strings.Builder

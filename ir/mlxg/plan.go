@@ -9,30 +9,30 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// plan is the blob table of a file to be written: which blobs it has, and where
-// the embedded ones lie in the weight section. It holds no bytes.
+// plan is the blob table of a file that is to be written: which blobs it has, and where the
+// embedded ones lie in the weight section.
 type plan struct {
 	entries  []entry
-	index    map[*ir.Blob]int
-	embedded map[ir.Digest]int
-	external map[entry]int
-	align    int64 // of the weight section
-	size     int64 // of the weight section
+	index    map[*ir.Blob]int  // into entries
+	embedded map[ir.Digest]int // into entries
+	external map[entry]int     // into entries
+	align    int64             // of the weight section
+	size     int64             // of the weight section
 }
 
 // entry is a row of the blob table.
 type entry struct {
-	path   string // "" for embedded
+	path   string // "" if the blob is embedded
 	offset int64
 	length int64
 	digest ir.Digest
-	blob   *ir.Blob // of an embedded one, for its bytes
-	align  int64    // of an embedded one
+	blob   *ir.Blob // where the bytes come from, if the blob is embedded
+	align  int64    // if the blob is embedded
 }
 
-// planBlobs gathers the blobs of m in the order of their first use. rebase turns
-// the path of an external blob into what the file will say; contents of the file
-// in whose place the new one comes are embedded.
+// planBlobs collects the blobs of m in the order of their first use. rebase turns the path
+// of an external blob into the one that the file will have. Contents of the file that is
+// replaced are embedded.
 func planBlobs(m *ir.Module, embedExternal bool, rebase func(string) (string, error), place *replaced) (*plan, error) {
 	p := &plan{
 		index:    map[*ir.Blob]int{},
@@ -97,7 +97,8 @@ func planBlobs(m *ir.Module, embedExternal bool, rebase func(string) (string, er
 	return p, nil
 }
 
-// embed adds a blob whose bytes the file holds: once for each digest.
+// embed adds a blob whose bytes the file will hold. Blobs with the same digest share an
+// entry.
 func (p *plan) embed(b *ir.Blob, align int64) error {
 	i, ok := p.embedded[b.Digest]
 	if !ok {
@@ -120,13 +121,9 @@ func (p *plan) embed(b *ir.Blob, align int64) error {
 
 func alignUp(n, align int64) int64 { return (n + align - 1) / align * align }
 
-// Rebase returns what turns the path of an external file relative to the directory
-// base into one relative to dir.
-func Rebase(dir, base string) (func(path string) (string, error), error) { return rebaser(dir, base) }
-
-// rebaser returns what turns a path relative to base into one relative to dir;
-// without base, paths stay as they are.
-func rebaser(dir, base string) (func(string) (string, error), error) {
+// Rebase returns a function that turns the path of an external file, relative to the
+// directory base, into one relative to dir. If base is "", it only checks the path.
+func Rebase(dir, base string) (func(path string) (string, error), error) {
 	check := func(p string) (string, error) {
 		if why := ir.BadPath(p); why != "" {
 			return "", fmt.Errorf("path of external file %q %s", p, why)

@@ -33,8 +33,8 @@ func write(t *testing.T, path string, m *ir.Module) {
 	require.NoError(t, mlxg.WriteFile(context.Background(), path, m, mlxg.WriteOptions{}))
 }
 
-// A container in the place of one that it refers to holds what lies there; what
-// is no container, or not loaded, is never replaced.
+// A container that replaces one to which it refers embeds those contents. A file that is not
+// a container, or whose contents are not loaded, is never replaced.
 func TestReplacedFileIsCarried(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -90,8 +90,8 @@ func TestReplacedFileIsCarried(t *testing.T) {
 	require.ErrorContains(t, mlxg.WriteFile(ctx, file("absent.mlxg"), m, mlxg.WriteOptions{}), "is the file to be written")
 }
 
-// Contents that a container has elsewhere now are found by their digests, and
-// nothing else is taken for them.
+// Contents that have moved within a container are found by their digests. Other contents are
+// never taken for them.
 func TestMovedContents(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -126,7 +126,7 @@ func TestMovedContents(t *testing.T) {
 	_, err = mlxg.AttachExternal(ctx, m, filepath.Join(dir, "t.mlxt"), mlxg.OpenOptions{})
 	require.ErrorContains(t, err, "g.mlxg")
 
-	// A table that lies about a digest is not believed.
+	// A wrong digest in the blob table is not believed.
 	write(t, path, build(one, two))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestMovedContents(t *testing.T) {
 	require.ErrorContains(t, err, "sha256 is")
 }
 
-// A container in memory is one in a file, and says how long it is.
+// A container in memory is read like a file, and Length returns its size.
 func TestRead(t *testing.T) {
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "g.mlxg")
@@ -170,7 +170,7 @@ func TestRead(t *testing.T) {
 	require.ErrorContains(t, err, "pipe: ")
 }
 
-// What is no regular file is written in one go.
+// Anything but a regular file is written from front to back, without seeking.
 func TestWriteToAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -190,8 +190,8 @@ func TestWriteToAPipe(t *testing.T) {
 	require.True(t, bytes.Equal(want.Bytes(), got))
 }
 
-// A container or a file of weights that is cut while it is read is an error that
-// names it, also where it is hashed by several goroutines.
+// If a container or a file of weights is cut while it is read, the error names it, even if
+// several goroutines hash it.
 func TestCutWhileInUse(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()

@@ -9,16 +9,17 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// replaced is the file in whose place a new one comes. What a module refers to in
-// it would be lost. A nil replaced is none.
+// replaced is the file that a new file will replace. If the module refers to contents of
+// the old file, the new one must contain them, or they would be lost. A nil *replaced means
+// that no file is replaced.
 type replaced struct {
 	path, dir string
-	old       os.FileInfo // nil: there is none yet
-	names     map[string]bool
+	old       os.FileInfo     // nil: there is no file at path yet
+	names     map[string]bool // whether a path of an external file names the old file
 }
 
-// holds reports whether b, which the new file would call name, lies in the file
-// that is replaced, so that the new one must hold it itself.
+// holds reports whether blob b, whose path in the new file is name, lies in the file that is
+// replaced, so that the new file must embed it.
 func (r *replaced) holds(name string, b *ir.Blob) (bool, error) {
 	if r == nil {
 		return false, nil
@@ -43,7 +44,7 @@ func (r *replaced) holds(name string, b *ir.Blob) (bool, error) {
 	return true, nil
 }
 
-// is reports whether path names the file that is replaced, by whatever way.
+// is reports whether path names the file that is replaced, also by way of links.
 func (r *replaced) is(path string) bool {
 	if r.old == nil {
 		return filepath.Clean(path) == filepath.Clean(r.path)
@@ -52,8 +53,8 @@ func (r *replaced) is(path string) bool {
 	return err == nil && os.SameFile(st, r.old)
 }
 
-// container reports whether the old file is one of ours: no model file is
-// replaced by a graph of it.
+// container reports whether the old file is a container. Any other file that a graph refers
+// to, such as a model, must not be replaced by that graph.
 func (r *replaced) container() bool {
 	f, err := os.Open(r.path)
 	if err != nil {

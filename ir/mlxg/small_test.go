@@ -9,8 +9,8 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// smallModule has every kind of value that the format knows, in 64 bytes of
-// memory each: small enough to damage in every place.
+// smallModule has every kind of value of the format, and is small enough that tests can
+// damage every byte of its file.
 func smallModule(t testing.TB) *ir.Module {
 	t.Helper()
 	m, err := mlxg.SmallModule()

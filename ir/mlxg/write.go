@@ -21,21 +21,21 @@ import (
 type WriteOptions struct {
 	// EmbedExternal copies external blobs into the file; they must be loaded.
 	EmbedExternal bool
-	// Base is the directory that the paths of external blobs are relative to
-	// now: that of the file that the module was read from. [WriteFile] makes
-	// them relative to the new file's directory. "" keeps them as they are.
+	// Base is the directory to which the paths of external blobs are relative in the
+	// module, usually that of the file that the module was read from. [WriteFile] makes
+	// them relative to the new file's directory. "" leaves the paths as they are.
 	Base string
 }
 
-// WriteFile writes m to the file at path: beside it first, then, once the bytes
-// are on disk, by renaming over it. After an error, and after a crash, path
-// holds what it held before (a crash may leave a file named .NAME.….tmp beside
-// it). Blobs are streamed from where they lie; one whose
-// bytes do not have its digest is refused. Equal modules give equal files.
+// WriteFile writes m to the file at path. It writes a temporary file in the same directory
+// and, once the bytes are on disk, renames it to path. After an error or a crash, path holds
+// what it held before; a crash may leave a file named .NAME.….tmp. Blobs are streamed from
+// where they lie, and a blob whose bytes do not have its digest is an error. Equal modules
+// give equal files.
 //
-// Contents that m refers to in the very file at path are copied into the new
-// one, which takes its place: they must be loaded, and the file must be a
-// container. Otherwise that is an error, and nothing is lost.
+// If m refers to contents of the old file at path, they are embedded in the new one. This
+// requires that the old file is a container and that these contents are loaded; otherwise it
+// is an error, and the old file stays.
 func WriteFile(ctx context.Context, path string, m *ir.Module, o WriteOptions) (err error) {
 	defer func() {
 		if err != nil {
@@ -45,7 +45,7 @@ func WriteFile(ctx context.Context, path string, m *ir.Module, o WriteOptions) (
 	defer mmap.Catch(&err)() // blobs lie in mapped files
 	dir, st := filepath.Dir(path), os.FileInfo(nil)
 	if st, err = os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		dir = "." // of a device or a pipe, which is no place to be relative to
+		dir = "." // a device or a pipe, to whose directory paths should not be relative
 	}
 	w, err := newWriter(ctx, m, o, dir, &replaced{path: path, dir: dir, old: st})
 	if err != nil {
@@ -67,8 +67,9 @@ func WriteFile(ctx context.Context, path string, m *ir.Module, o WriteOptions) (
 	})
 }
 
-// Write writes m to w as [WriteFile] does. The header holds checksums and comes
-// first, so every blob is read twice. o.Base is ignored: w has no directory.
+// Write writes m to w as [WriteFile] does. Every blob is read twice, because the header
+// comes first and holds checksums of everything. o.Base is ignored, because w has no
+// directory.
 func Write(ctx context.Context, w io.Writer, m *ir.Module, o WriteOptions) error {
 	o.Base = ""
 	err := mmap.Guard(func() error {
@@ -84,7 +85,7 @@ func Write(ctx context.Context, w io.Writer, m *ir.Module, o WriteOptions) error
 	return nil
 }
 
-// stream writes to what cannot be sought.
+// stream writes to a file that cannot seek, such as a pipe.
 func (w *writer) stream(ctx context.Context, to io.Writer) error {
 	sections, err := w.body(ctx, io.Discard, true)
 	if err != nil {
@@ -100,7 +101,7 @@ func (w *writer) stream(ctx context.Context, to io.Writer) error {
 	return err
 }
 
-// writer writes one module, as often as wanted.
+// writer writes one module, any number of times.
 type writer struct {
 	m    *ir.Module
 	plan *plan
@@ -110,7 +111,7 @@ func newWriter(ctx context.Context, m *ir.Module, o WriteOptions, dir string, pl
 	if err := m.CheckContext(ctx); err != nil {
 		return nil, err
 	}
-	rebase, err := rebaser(dir, o.Base)
+	rebase, err := Rebase(dir, o.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +131,8 @@ func (w *writer) headerSize() int {
 	return headerSize(3)
 }
 
-// body writes everything that follows the header, and returns the section
-// table. checkDigests compares the blobs' bytes with their digests.
+// body writes everything that follows the header, and returns the section table. If
+// checkDigests is set, it compares the bytes of blobs with their digests.
 func (w *writer) body(ctx context.Context, to io.Writer, checkDigests bool) ([]section, error) {
 	out := &measured{to: interrupt.Writer(ctx, to), n: int64(w.headerSize())}
 	buf := bufio.NewWriterSize(out, 64<<10)
@@ -191,7 +192,7 @@ func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 			return err
 		}
 		sum := sha256.New()
-		// In pieces that stay in the cache between checksum, digest and write.
+		// Pieces are small enough to stay in the CPU's cache from the digest to the write.
 		for piece := range slices.Chunk(data, 1<<20) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -210,7 +211,7 @@ func (w *writer) weights(ctx context.Context, out *measured, check bool) error {
 	return nil
 }
 
-// measured counts and checksums what goes through it.
+// measured is a writer that counts the bytes that go through it and computes their checksum.
 type measured struct {
 	to  io.Writer
 	n   int64  // bytes from the beginning of the file

@@ -21,8 +21,8 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxg"
 )
 
-// writerEnv makes the test binary write containers over the file that it names
-// until it is killed.
+// writerEnv is an environment variable. If it is set, the test binary writes containers to
+// the file that it names, again and again, until it is killed.
 const writerEnv = "MLXG_TEST_WRITE"
 
 func TestMain(m *testing.M) {
@@ -46,9 +46,9 @@ func bigModule(seed uint64) *ir.Module {
 	return &ir.Module{Graphs: []*ir.Graph{{Name: "g"}}, Data: []ir.Data{{Name: "d", Blob: ir.NewBlob(data)}}}
 }
 
-// Killed at any moment, a writer leaves a whole file. The moments are places in
-// its work, however slow the machine is: so much is written beside the file, or
-// the file has been replaced so often.
+// A writer that is killed at any moment leaves a whole file. To not depend on the speed of
+// the machine, it is killed when the temporary file has a certain size, or when the file was
+// replaced a certain number of times.
 func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "g.mlxg")
@@ -59,7 +59,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		for _, e := range entries {
-			if st, err := e.Info(); err == nil && e.Name() != "g.mlxg" { // it may just have got its name
+			if st, err := e.Info(); err == nil && e.Name() != "g.mlxg" { // the temporary file may just have been renamed
 				size = max(size, st.Size())
 			}
 		}
@@ -85,7 +85,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 			if time.Since(start) > 5*time.Minute {
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
-				t.Fatalf("the writer does not come as far as it should: %s", out.String())
+				t.Fatalf("the writer does not get as far as it should: %s", out.String())
 			}
 		}
 		require.NoError(t, cmd.Process.Kill())
@@ -98,7 +98,7 @@ func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 	}
 }
 
-// An error in the middle of the weights leaves the old file and nothing else.
+// After an error in the middle of the weights, the old file is there and no other.
 func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "g.mlxg")
@@ -120,7 +120,7 @@ func TestFailedWriteLeavesTheOldFile(t *testing.T) {
 	assert.ErrorIs(t, mlxg.WriteFile(context.Background(), filepath.Join(dir, "absent", "g.mlxg"), smallModule(t), mlxg.WriteOptions{}), os.ErrNotExist)
 }
 
-// A file can be written over while it is open: the old mapping stays.
+// A file can be written over while it is open, because the old mapping stays valid.
 func TestWriteOverAnOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.mlxg")
 	require.NoError(t, mlxg.WriteFile(context.Background(), path, bigModule(1), mlxg.WriteOptions{}))
@@ -157,7 +157,7 @@ func TestWriterErrorsAreReported(t *testing.T) {
 	require.NoError(t, mlxg.Write(context.Background(), &fullAfter{size}, m, mlxg.WriteOptions{}))
 }
 
-// Writing holds no weights: 64 MB of them cost far less.
+// Writing 64 MB of weights allocates far less than 64 MB.
 func TestWriteStreams(t *testing.T) {
 	data := make([]byte, 64<<20)
 	m := &ir.Module{Graphs: []*ir.Graph{{Name: "g"}}, Data: []ir.Data{{Name: "d", Blob: ir.NewBlob(data)}}}
@@ -169,7 +169,7 @@ func TestWriteStreams(t *testing.T) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 
-// Opening 100 MB reads and copies no weight.
+// Opening a file with 100 MB of weights without checking them reads and copies none of them.
 func TestOpenCopiesNoWeights(t *testing.T) {
 	const size = 100 << 20
 	m := smallModule(t)
@@ -177,7 +177,7 @@ func TestOpenCopiesNoWeights(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, mlxg.Write(context.Background(), &b, m, mlxg.WriteOptions{}))
 	parts := mlxg.Split(b.Bytes())
-	// The external blob becomes an embedded one, its bytes a hole in the file.
+	// The external blob becomes an embedded one, whose bytes are a hole in the file.
 	row := []byte("\xa7big.bin\x00\xce\x06\x40\x00\x00")
 	require.Equal(t, 1, bytes.Count(parts[2].Data, row))
 	parts[2].Data = bytes.Replace(parts[2].Data, row, []byte("\xa0\xcd\x02\x00\xce\x06\x40\x00\x00"), 1)
