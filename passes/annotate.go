@@ -13,9 +13,8 @@ var annotatePass = New(Pass{Name: "annotate", Summary: "give each dispatch the e
 // annotate gives each dispatch of a builtin kernel the effects that the
 // kernel's declaration yields for its bindings and grid. A dispatch that no
 // declaration describes becomes unknown; one of a foreign kernel keeps what the
-// recorder said. A
-// recorder's complete effects that differ from the declaration's are reported:
-// the declaration is tested, so it wins.
+// recorder said. Where the recorder gave other effects than the declaration, the
+// declaration wins, because it is tested, and a remark says so.
 func annotate(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	s.changed = ir.EffectsChange

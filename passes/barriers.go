@@ -74,7 +74,9 @@ type layout struct {
 	begins  []bool       // by command: a commit stands directly before it
 	buffer  []int        // by command: commits before it
 	commits []*ir.Commit // in their order
-	earlier []int32      // by order: of two replays, the latest conflict with an earlier command buffer
+	// earlier is set by order: for each command of two replays in a row, the latest
+	// command of an earlier command buffer that it conflicts with, or −1.
+	earlier []int32
 }
 
 func layoutOf(g *ir.Graph, t *hazard.Table) *layout {
@@ -115,10 +117,10 @@ func (l *layout) order(s *State) {
 	}
 	earlier := l.t.Latest(func(i int) bool { return l.begins[(i+1)%n] })
 	l.earlier = earlier
-	// The same for command buffers. What follows the last commit is in one buffer
+	// The same between command buffers. What follows the last commit is in one buffer
 	// with the beginning of the next replay.
 	latest := make([]int32, 2*k)
-	why := make([]int, k) // the command that says so; −1: none
+	why := make([]int, k) // the command whose conflict that is; −1: none
 	for b := range latest {
 		latest[b] = -1
 		why[b%k] = -1
@@ -135,7 +137,7 @@ func (l *layout) order(s *State) {
 		for b >= 2*k {
 			b, from = b-k, from-k
 		}
-		if b-from >= 2*k { // any event will do
+		if b-from >= 2*k { // an event anywhere in the list is between them
 			from = b - 2*k + 1
 		}
 		if from > int(latest[b]) || latest[b] < 0 {
@@ -167,7 +169,7 @@ func (l *layout) kind(p, j int) hazard.Kind {
 	return l.t.Between(p%l.t.Len(), j%l.t.Len())
 }
 
-// wrap remarks what orders the end of a replay before the beginning of the
+// wrap adds the remark on what orders the end of a replay before the beginning of the
 // next.
 func (l *layout) wrap(s *State, cut []bool, latest []int32) {
 	n := l.t.Len()

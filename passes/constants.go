@@ -26,8 +26,8 @@ var constantsPass = New(Pass{Name: "constants", Summary: "move inline bytes and 
 // constants moves inline bytes and scalars of params into one argument memory,
 // which every replay fills before it begins: then a replay changes bytes and no
 // command, and commands can stand in an indirect command buffer, which has no
-// inline bytes. Equal values share a place. Places are aligned to 32 bytes, what
-// buffers bound to the constant address space want.
+// inline bytes. Equal values share a place. Places are aligned to 32 bytes unless the
+// option says otherwise: buffers bound to the constant address space want that.
 //
 // What is left are the variable commands, each with a remark: an offset or a grid
 // that depends on params is part of the command, and an executor must rewrite
@@ -79,8 +79,8 @@ type argumentTable struct {
 	values []ir.Value
 }
 
-// place returns where the value of an inline binding lies. Type is that of the
-// argument, for people.
+// place returns where the value of an inline binding lies. Type t is that of the
+// argument; it only helps people who read the memory.
 func (a *argumentTable) place(b *ir.Binding, t ir.DType) ir.View {
 	v := ir.Value{Type: t, Bytes: b.Bytes}
 	if b.Kind == ir.BindScalar {
@@ -107,8 +107,9 @@ func (a *argumentTable) place(b *ir.Binding, t ir.DType) ir.View {
 	return view
 }
 
-// memory returns the memory of the table, whole places long: Metal wants what is
-// bound to the constant address space mapped up to the argument's size.
+// memory returns the memory of the table. Its size is a multiple of the alignment:
+// Metal wants what is bound to the constant address space mapped up to the argument's
+// size.
 func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
 	return ir.Memory{
 		Name: unusedName(g, "arguments"), Kind: ir.Argument, Size: (a.end + a.align - 1) / a.align * a.align, Align: a.align, Alias: ir.NoMem,
@@ -116,7 +117,8 @@ func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
 	}
 }
 
-// variables says what of dispatches depends on params, each combination once.
+// variables writes the remarks on dispatches of which something depends on params, one
+// text for all that depend on them in the same way.
 type variables struct {
 	g    *ir.Graph
 	key  []byte

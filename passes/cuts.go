@@ -1,18 +1,20 @@
 package passes
 
-// cuts places the fewest cuts on a circle of n positions so that every conflict
-// has one on its way: a command list, whose end meets its own beginning in the
-// next replay. A cut before position j parts j from what stands before it; a
-// cut before position 0 is one behind the end of the list.
+// cuts places the fewest cuts on a circle of n positions so that one lies between the
+// two positions of every conflict. The circle is a command list, whose end meets its
+// own beginning in the next replay. A cut before position j separates j from what
+// stands before it; a cut before position 0 is one behind the end of the list.
 //
-// latest[n+j] is the latest position before j of the second of two turns that j
-// conflicts with (positions of the first turn begin at 0), or −1. fixed are cuts
-// that are there already, for nothing; they are not in the result.
+// latest covers two turns round the circle: latest[n+j] is the latest position before
+// j of the second turn that j conflicts with (positions of the first turn begin at 0),
+// or −1. fixed are cuts that are there already and cost nothing; they are not in the
+// result.
 //
 // From a cut at s, the next one is best placed as late as possible: before
 // next(s) = min{j: latest(j) ≥ s}. On a line, or from a fixed cut on, that is
-// optimal: of the ways that it stabs, each holds the place of the first and ends
-// there. On a circle without fixed cuts, let L be the number that a line needs;
+// optimal: any other solution has a cut between s and next(s) too, and moving that to
+// next(s) separates no fewer of the conflicts that are left. On a circle without fixed
+// cuts, let L be the number that a line needs;
 // the circle needs L or L+1, the latter by a cut at its end. It is L exactly if
 // some s has next^L(s) ≥ s+n. Such an s is then on the cycle into which next
 // (modulo n) leads from anywhere: if next^L advanced by less than n from every
@@ -21,7 +23,7 @@ package passes
 // All of it takes O(n).
 func cuts(latest []int32, n int, fixed []bool) []bool {
 	out := make([]bool, n)
-	// at(j) is latest for any j ≥ 0, by turns.
+	// at(j) is latest for any j ≥ 0, in whatever turn; far below 0 if there is no conflict.
 	at := func(j int) int {
 		p := latest[n+j%n]
 		if p < 0 {
@@ -31,7 +33,7 @@ func cuts(latest []int32, n int, fixed []bool) []bool {
 	}
 	for a, f := range fixed {
 		if f {
-			// Of two ways with as many cuts, the one that parts replays wins.
+			// A cut behind the end of the list is tried too; it must save one.
 			count := line(at, n, a, fixed, out)
 			if !fixed[0] && !out[0] {
 				fixed[0] = true

@@ -1,12 +1,13 @@
 // Package passes rewrites graphs. A [Pass] is one file and one entry of the [Table] in
 // table.go; [Run] runs a [Pipeline] of them, checks the graph around each, and reports
-// what was done and what was not, because of what.
+// what was done, and what was not and why.
 //
-// Each pass stands in the file of its name; the table has their order. balance.go belongs to
-// schedule, cuts.go to barriers and roofline.go to split; fuse works with
-// passes/internal/fusion and passes/internal/isel. Several passes share relist.go, which
-// writes a list of commands in a new order. Package internal/analysis/hazard knows what bytes
-// conflict; internal/analysis/dataflow and passes/internal/values know who reads what.
+// Each pass stands in the file of its name; the table has their order. balance.go is the second
+// half of schedule. The groups that fuse replaces are found by passes/internal/fusion and
+// passes/internal/isel. Several passes share relist.go, which writes a list of commands in a new
+// order, and cuts.go and mend.go, which place barriers. Package internal/analysis/hazard finds
+// the commands that conflict, internal/analysis/dataflow who reads what was written, and
+// passes/internal/values which bytes of scratch hold one value.
 //
 // # To add a pass
 //

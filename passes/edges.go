@@ -12,10 +12,11 @@ import (
 
 var edgesPass = New(Pass{Name: "edges", Summary: "order commands by edges, for devices that take graphs of commands, and no longer by barriers", KeepsList: true}, edges)
 
-// edges has the graph ordered by edges: those that conflicts of its list demand, within
-// a replay and from each to the next, with joins where many writers meet many readers.
-// An edge that a path of two others stands for is left out where few of them have to be
-// looked at. Barriers are gone; commits end command buffers and order nothing.
+// edges makes the graph one that is ordered by edges: those that the conflicts of its
+// list demand, within a replay and from each to the next, with joins where many writers
+// meet many readers. An edge is left out if a path of others orders the same two
+// commands and few edges have to be looked at to find it ([fewEdges]). Barriers are gone;
+// commits end command buffers and order nothing.
 func edges(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	w := waitsOf(ctx, s.hazards(ctx), !g.NextHost)
@@ -69,14 +70,15 @@ type waits struct {
 	n      int32   // commands
 	second int32   // the first of the joins that were made for the second replay
 	joins  []int32 // those that are kept, in the order of the list
-	place  []int32 // by node: a join stands before the command of this number
-	rank   []int32 // by node: the order of the list, a second replay behind the first
-	first  []int32 // by node, and one more: where the edges into it begin
-	end    []int32 // by node: and where those that are left end
-	from   []int32 // nodes
+	place  []int32 // by join: the number of the command that it stands before
+	list   []int32 // the commands of the first replay and the joins, in the order of the list
+	rank   []int32 // by node: its place in that order, a second replay behind the first
+	first  []int32 // by node, and one more: where the edges into it begin in from
+	end    []int32 // by node: where those that are left end
+	from   []int32 // the nodes that edges lead from, by the node that they lead to
 }
 
-// command returns the node of the first replay that a node is in the graph.
+// command returns the node of the first replay that stands for the same command.
 func (w *waits) command(node int32) int32 {
 	if node >= w.n && node < 2*w.n {
 		return node - w.n
@@ -92,10 +94,10 @@ func (w *waits) again(node int32) bool { return node >= w.n && node < 2*w.n }
 // into returns the nodes that a node waits for.
 func (w *waits) into(node int32) []int32 { return w.from[w.first[node]:w.end[node]] }
 
-// waitsOf finds the edges. Those of the second replay from the first are kept, which
-// are edges of the replay before, and with them the joins that they need, which stand
-// at the end of the first. What is between commands of the second alone the first has
-// already; with previous false nothing of the second is kept.
+// waitsOf finds the edges. Of the edges into the second replay it keeps those that come
+// from the first, which become edges from the replay before, and the joins on their way,
+// which stand at the end of the list. Edges between commands of the second replay are in
+// the first already. If previous is false nothing of the second replay is kept.
 func waitsOf(ctx context.Context, t *hazard.Table, previous bool) *waits {
 	o, second := t.Replays()
 	w := &waits{t: t, n: int32(t.Len()), second: second, place: make([]int32, o.Nodes), first: make([]int32, o.Nodes+1), end: make([]int32, o.Nodes)}
@@ -166,7 +168,8 @@ func waitsOf(ctx context.Context, t *hazard.Table, previous bool) *waits {
 	return w
 }
 
-// skip leaves out joins of one node and joins for one node, whose edges lead past them.
+// skip leaves out joins that wait for one node only or that one node only waits for, and
+// replaces their edges by those past them.
 func (w *waits) skip(o *hazard.Order, kept []bool) {
 	nodes := int32(len(kept))
 	thin := make([]bool, nodes)
@@ -174,7 +177,9 @@ func (w *waits) skip(o *hazard.Order, kept []bool) {
 		if !kept[i] {
 			continue
 		}
-		// One for one node that is for many would take all its edges to each of them.
+		// A join may wait for many, if one node waits for it. If that node is a join of one,
+		// it is left out too, and all those edges would lead to each node behind it: such a
+		// join counts as if several waited for it.
 		waiting := 0
 		for _, to := range o.Successors(i) {
 			if kept[to] {
@@ -208,57 +213,47 @@ func (w *waits) skip(o *hazard.Order, kept []bool) {
 	copy(w.end, first[1:])
 }
 
-// number ranks the nodes by the list.
+// number puts the nodes into the order of the list.
 func (w *waits) number() {
-	w.rank = make([]int32, len(w.place))
-	next := int32(0)
+	w.list = make([]int32, 0, int(w.n)+len(w.joins))
 	joins := w.joins
 	for i := range w.n {
 		for ; len(joins) > 0 && w.place[joins[0]] <= i; joins = joins[1:] {
-			w.rank[joins[0]] = next
-			next++
+			w.list = append(w.list, joins[0])
 		}
-		w.rank[i] = next
-		next++
+		w.list = append(w.list, i)
 	}
-	for _, j := range joins {
-		w.rank[j] = next
-		next++
+	w.list = append(w.list, joins...)
+	w.rank = make([]int32, len(w.place))
+	for r, i := range w.list {
+		w.rank[i] = int32(r)
 	}
 	for i := range w.n {
-		w.rank[w.n+i] = next + w.rank[i]
+		w.rank[w.n+i] = int32(len(w.list)) + w.rank[i]
 	}
 }
 
-// fewEdges is how many edges are looked at on either side to find that a path of two
-// stands for a third, and shortRow is the most edges into a command for which longer
-// paths are looked for: those by the latest that each command waits for. The proof
-// finds both at once.
+// fewEdges is how many edges on either side are looked at to find that a path of two
+// edges makes a third superfluous. Longer paths are looked for only where at most shortRow
+// edges lead into a command, and only those that lead from each command to the latest one
+// that it waits for. The proof has to find each path again, and finds these two kinds fast
+// (internal/analysis/reach).
 const (
 	fewEdges = 32
 	shortRow = 8
 )
 
-// reduce leaves out edges into commands that paths of others stand for.
+// reduce leaves out edges into commands between whose ends a path of other edges leads.
 func (w *waits) reduce(ctx context.Context) {
-	list := make([]int32, 0, int(w.n)+len(w.joins)) // in the order of the list
-	joins := w.joins
-	for i := range w.n {
-		for ; len(joins) > 0 && w.place[joins[0]] <= i; joins = joins[1:] {
-			list = append(list, joins[0])
-		}
-		list = append(list, i)
-	}
-	list = append(list, joins...)
-	latest := newTree(2 * len(list))
-	again := int32(len(list)) // rank of the first node of the second replay
-	for r, i := range list {
+	latest := newTree(2 * len(w.list))
+	again := int32(len(w.list)) // rank of the first node of the second replay
+	for r, i := range w.list {
 		interrupt.Poll(ctx)
 		row := w.sorted(i)
 		short := len(row) <= shortRow
 		if !w.isJoin(i) {
 			left := row[:0]
-			for _, a := range row { // the latest first: those that a path leads through are decided
+			for _, a := range row { // the latest first: a path from a leads through later ones only
 				if !w.through(left, a) && !(short && latest.over(w.rank[a], left, w.rank, 0)) {
 					left = append(left, a)
 				}
@@ -268,7 +263,7 @@ func (w *waits) reduce(ctx context.Context) {
 		w.end[i] = w.first[i] + int32(len(row))
 		latest.add(int32(r), row, w.rank, 0)
 	}
-	for r, i := range list {
+	for r, i := range w.list {
 		interrupt.Poll(ctx)
 		same := w.into(i)
 		latest.add(again+int32(r), same, w.rank, again)
@@ -323,9 +318,10 @@ func (w *waits) throughSecond(i, a int32) bool {
 	return false
 }
 
-// tree holds for each node, by rank, the latest node that it waits for, and a link
-// further up (Myers 1983): to find whether one is above another takes the logarithm of
-// its depth.
+// tree has the nodes by rank. The parent of each is the latest node that it waits for,
+// and a jump leads further up, so that finding whether one node is above another takes
+// steps in proportion to the logarithm of its depth (skew-binary jump pointers, Myers
+// 1983).
 type tree struct{ parent, jump, depth []int32 }
 
 func newTree(nodes int) *tree {
@@ -336,7 +332,8 @@ func newTree(nodes int) *tree {
 	return t
 }
 
-// add puts a node below the first of row, which waits for no later one.
+// add puts a node below row[0], the latest that it waits for. Ranks in row count from
+// from.
 func (t *tree) add(node int32, row, rank []int32, from int32) {
 	if len(row) == 0 {
 		return
@@ -348,7 +345,8 @@ func (t *tree) add(node int32, row, rank []int32, from int32) {
 	}
 }
 
-// over reports whether node a is above one of row.
+// over reports whether node a, by its rank, is above or is one of row, whose ranks count
+// from from.
 func (t *tree) over(a int32, row, rank []int32, from int32) bool {
 	for _, b := range row {
 		v := from + rank[b]
@@ -379,7 +377,7 @@ func (w *waits) ids() []ir.ID {
 		}
 	}
 	for _, j := range w.joins {
-		for used[next] { // where IDs go up to the greatest number they begin again
+		for used[next] { // only if a command has the greatest ID that there is
 			next++
 		}
 		ids[j] = next

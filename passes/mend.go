@@ -8,11 +8,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// mend adds the barriers that the commands of g need in their order and do not
-// have, the fewest, and makes events of commits that must order; what orders
-// already stays. For passes that make new conflicts, so that the graph is sound
-// behind each of them and not only behind the pass barriers. It returns how many
-// barriers it added.
+// mend adds the fewest barriers that the commands of g need in their order and do not
+// have, and turns bare commits into events where a conflict needs it; it removes
+// nothing. Passes that make new conflicts call it, so that the graph is sound behind
+// each of them and not only behind the pass barriers. It returns how many barriers it
+// added.
 func mend(ctx context.Context, g *ir.Graph) (added int) {
 	t := hazard.NewTable(ctx, g)
 	n := t.Len()
@@ -48,8 +48,9 @@ func mend(ctx context.Context, g *ir.Graph) (added int) {
 	return added
 }
 
-// marks says before which commands of g a barrier or a commit stands, one behind the
-// last command before the first: the list goes round.
+// marks says before which commands of g a barrier or a commit stands. One behind the
+// last command counts as one before the first, which comes next when the graph is
+// replayed again.
 func marks(g *ir.Graph, l *layout) []bool {
 	out, i, n := slices.Clone(l.begins), 0, len(l.begins)
 	for _, x := range g.Nodes {

@@ -120,7 +120,7 @@ func (t Table) step(s string) (Step, error) {
 	return step, p.known(step.Values)
 }
 
-// check applies the constraints on the order of passes.
+// check returns an error if the passes break a constraint on their order.
 func (p Pipeline) check() error {
 	all := order
 	for _, s := range p {
@@ -144,8 +144,8 @@ func (p Pipeline) check() error {
 
 // Options of a run.
 type Options struct {
-	// Model is what modelled times follow in passes that do not choose for themselves; the
-	// zero value leaves each its own default.
+	// Model gives the times that passes compare, unless the pipeline sets the chip or the
+	// profile of a pass. With the zero value each pass has its own default.
 	Model cost.Model
 	// Allow names the rewrites that may change bits ([term.Rewrites]) and may be
 	// used; the option allow of a single pass wins.
@@ -160,7 +160,7 @@ type Options struct {
 type boundStep struct {
 	Step
 	run   func(context.Context, *State) error
-	allow []string // rewrites that it may use
+	allow []string // named rewrites that the step may use
 }
 
 // bind reads the options of every step.
@@ -202,11 +202,12 @@ func (p Pipeline) Allowed(o Options) ([]string, error) {
 	return slices.Compact(out), err
 }
 
-// Run runs the pipeline on g, in place, and reports one entry a pass. The
-// graph is checked before the first pass and after each (after one that says that it
-// changed nothing, or nothing but the list or effects, only what it did; all of it after the last):
-// a pass that breaks it is a bug of ours, and the error names the pass. Once ctx is
-// done the error is its cause. After an error g is of no use.
+// Run runs the pipeline on g, in place, and returns one report for each pass. The whole
+// graph is checked before the first pass and after the last one, and what a pass may have
+// changed after each: a pass that breaks the graph is a bug of ours, and the error names
+// the pass. An error of a pass that took too much is an [OverBudget]. Once ctx is done the
+// error is its cause. After an error g is of no use, and the reports are those of the
+// passes that ended well.
 func Run(ctx context.Context, g *ir.Graph, p Pipeline, o Options) (out []*Report, err error) {
 	defer interrupt.Catch(&err)
 	steps, err := p.bind(o)

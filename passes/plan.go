@@ -9,12 +9,12 @@ import (
 
 var planPass = New(Pass{Name: "plan", Summary: "assign scratch by liveness under the graph's barriers and commits", Default: true}, plan)
 
-// plan assigns the values of scratch to one arena. Two of them share bytes if the
-// barriers and ordered commits of the graph have every command that touches the
-// one done before any command that touches the other begins, in this replay and
-// across the boundary to the next. So no new order is needed. Time is counted in
-// epochs; a chain of commands that each write in place where they read is one
-// value. The graph stays as it is unless its scratch shrinks.
+// plan assigns the values of scratch to one arena for each storage mode. Two of them
+// may share bytes if, by the barriers and ordered commits of the graph, every command
+// that touches the one is done before any command that touches the other begins, in
+// this replay and across the boundary to the next. So no new order is needed. Time is
+// counted in epochs; a chain of commands that each write in place where they read is
+// one value. The graph stays as it is unless its scratch shrinks.
 func plan(ctx context.Context, s *State, _ struct{}) error {
 	g := s.Graph
 	f := s.dataflow(ctx)
@@ -22,12 +22,7 @@ func plan(ctx context.Context, s *State, _ struct{}) error {
 		s.Not(f.Commands[i], "scratch stays as recorded: %s, so it may touch every byte", f.Why(i))
 		return nil
 	}
-	var recorded int64
-	for i := range g.Memories {
-		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
-			recorded += m.Size
-		}
-	}
+	recorded := scratchBytes(g)
 	if recorded == 0 {
 		return nil
 	}
@@ -91,17 +86,17 @@ type planner struct {
 	epoch []int32
 	last  int32
 
-	item  []int32 // of each web, −1 for a pinned one
+	item  []int32 // by web: its item, −1 for a pinned one
 	items []values.Item
 	// class of each item: a storage mode has an arena of its own.
 	class   []ir.Storage
 	layouts [2]values.Layout
 	places  [2][]int32 // items of each class, in the order of its layout
-	fixed   []bool     // memories that pinned webs keep, or views that go with none
-	bound   int64
+	fixed   []bool     // memories that stay: of pinned webs, or of views that belong to no web
+	bound   int64      // bytes that are in use at one time, of all scratch
 }
 
-// join makes items of webs.
+// join makes items of webs: one for each chain that is written in place.
 func (p *planner) join() {
 	s := p.set
 	p.item = make([]int32, len(s.Webs))
@@ -160,7 +155,7 @@ func (p *planner) before(w int32) int32 {
 			continue
 		}
 		v := s.OfRead(int(i), k)
-		// Others that read the old bytes conflict with i as it is.
+		// Nobody else needs the old bytes: other readers of them are ordered before i already.
 		if v >= 0 && p.item[v] >= 0 && s.Inplace(v, w, i) {
 			return v
 		}

@@ -13,8 +13,8 @@ import (
 
 type renameOptions struct{ budget scratchBudget }
 
-// The default is as much again as the recording has: activations are small beside
-// weights, and plan gives back what the schedule does not need.
+// The default budget is as much scratch again as the recording has: activations are
+// small beside weights, and the pass plan gives back what the schedule does not need.
 var renamePass = New(Pass{Name: "rename", Summary: "break false dependences: scratch values get bytes of their own", Default: true}, rename,
 	Parsed("budget", "1x", "scratch to add at most: 0, 4096, 64MiB, 1x (as much again), unlimited", parseBudget, func(o *renameOptions) *scratchBudget { return &o.budget }))
 
@@ -33,12 +33,7 @@ var renamePass = New(Pass{Name: "rename", Summary: "break false dependences: scr
 // still is for the pass barriers to find.
 func rename(ctx context.Context, state *State, o renameOptions) error {
 	g := state.Graph
-	var scratch int64
-	for i := range g.Memories {
-		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
-			scratch += m.Size
-		}
-	}
+	scratch := scratchBytes(g)
 	if scratch == 0 {
 		return nil
 	}
@@ -61,22 +56,20 @@ func rename(ctx context.Context, state *State, o renameOptions) error {
 	n := newRenamer(values.Build(ctx, f), extra)
 	before := n.attempt(ctx, attempt{stay: true})
 	best := before
-	try := func(a attempt) {
-		if x := n.attempt(ctx, a); x != nil && (x.depth < best.depth || x.depth == best.depth && x.used < best.used) {
-			best = x
-		}
-	}
-	try(attempt{target: n.floor})
-	if extra > 0 {
-		try(attempt{target: n.floor, kept: true})
-	}
-	if best.depth > n.floor {
-		for _, t := range []int32{best.depth, (best.depth + n.floor) / 2} {
-			try(attempt{target: t})
-			if extra > 0 {
-				try(attempt{target: t, kept: true})
+	try := func(target int32) {
+		for _, kept := range []bool{false, true} {
+			if kept && extra == 0 {
+				continue
+			}
+			if x := n.attempt(ctx, attempt{target: target, kept: kept}); x != nil && (x.depth < best.depth || x.depth == best.depth && x.used < best.used) {
+				best = x
 			}
 		}
+	}
+	try(n.floor)
+	if depth := best.depth; depth > n.floor {
+		try(depth)
+		try((depth + n.floor) / 2)
 	}
 	if best.depth < before.depth {
 		n.apply(best, state)
@@ -133,9 +126,9 @@ func parseBudget(s string) (b scratchBudget, err error) {
 type renamer struct {
 	set   *values.Set
 	extra int64
-	floor int32    // depth∞
+	floor int32    // the longest chain of values, which no renaming makes shorter
 	tail  []int32  // of each command: the longest chain of values after it
-	mem   ir.MemID // some root of scratch
+	mem   ir.MemID // some root of scratch, of which all scratch counts as one row of bytes
 }
 
 func newRenamer(set *values.Set, extra int64) *renamer {
@@ -162,8 +155,8 @@ func newRenamer(set *values.Set, extra int64) *renamer {
 // attempt is one way to choose places.
 type attempt struct {
 	stay   bool  // nothing moves
-	kept   bool  // what moves moves to added bytes, never into gaps
-	target int32 // commands may be delayed as long as chains stay this short
+	kept   bool  // values move to added bytes only, never into bytes that became free
+	target int32 // commands may be delayed as long as no chain becomes longer than this
 }
 
 // placement is the result of an attempt.
@@ -176,7 +169,8 @@ type placement struct {
 	space *values.Space
 }
 
-// late is a command that an access of it delays.
+// late is a command that waits for longer than its values do, because of one access:
+// number index of its reads or writes.
 type late struct {
 	command int32
 	read    bool
@@ -329,7 +323,8 @@ func (n *renamer) place(a attempt, p *placement, levels *values.Levels, i int, w
 		over, overLevel, from = p.at[u], last[u], u
 	}
 	if a.kept {
-		// What stays where it was recorded is always right.
+		// Nothing moves into recorded bytes, so a value may stay in its own whenever the
+		// conflicts there are over.
 		stayLevel = 0
 		for k := range s.Flow.Writes(i) {
 			if s.OfWrite(i, k) == w {
@@ -447,6 +442,16 @@ func (n *renamer) explain(p *placement, state *State) {
 			state.Not(f.Commands[i], "it waits for an earlier access of the bytes of its %d-byte value: the budget has no others", s.Webs[w].Size())
 		}
 	}
+}
+
+// scratchBytes returns the size of all scratch of g, aliases counted once.
+func scratchBytes(g *ir.Graph) (n int64) {
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Scratch && m.Alias == ir.NoMem {
+			n += m.Size
+		}
+	}
+	return n
 }
 
 // stricter returns the greater of two alignments; 0 is the default one.

@@ -24,11 +24,11 @@ var reorderPass = New(Pass{Name: "reorder", Summary: "move commands up into earl
 // of unknown effects neither moves nor is crossed; nothing leaves its command
 // buffer. One command that moves up counts as one move.
 //
-// Who may move needs no comparison: a command is free when each command that it
-// must wait for is in an epoch that has ended. Ending an epoch frees those that
-// wait for its members, so that all of it takes time in proportion to the
-// conflicts, which are found as the window reaches commands; it is a few words of a
-// bit set.
+// To find who may move, nothing is compared: a command is free when each command that
+// it must wait for is in an epoch that has ended, and ending an epoch frees those that
+// wait for its members alone. Conflicts are found as the window reaches commands, and
+// the window is a few words of a bit set, so the pass takes time in proportion to the
+// conflicts.
 func reorder(ctx context.Context, s *State, o reorderOptions) error {
 	g := s.Graph
 	s.changed = ir.ListChange
@@ -45,7 +45,7 @@ func reorder(ctx context.Context, s *State, o reorderOptions) error {
 	}
 	up := func(i int32) {
 		if !s.silent() {
-			// Commands that were taken stand before the head or have moved too.
+			// The head is the first command that still waits: i moves before it and no other.
 			s.Did(t.Node(int(i)), "moved up before %s", g.Describe(t.Node(int(head))))
 		}
 		take(i)
@@ -83,8 +83,8 @@ func reorder(ctx context.Context, s *State, o reorderOptions) error {
 type window struct {
 	stream  *hazard.Stream
 	waiting []uint64 // bit sets by command
-	ready   []uint64 // of those entered
-	skip    []int32  // by word: a later word, all of those between being empty
+	ready   []uint64 // free, of the commands that the window has reached
+	skip    []int32  // by word of waiting: a later word; those between are empty
 	found   func(i int32)
 }
 
@@ -160,7 +160,8 @@ func (w *window) each(head, end int32, n int, up func(int32)) (found int) {
 }
 
 // after returns the next word behind k in which a command waits, or the number
-// of words. Words empty for good, so paths are shortened (Tarjan 1975).
+// of words. An empty word stays empty, so the links over it are shortened on the way
+// (path compression, Tarjan 1975).
 func (w *window) after(k int32) int32 {
 	end := int32(len(w.waiting))
 	to := w.skip[k]

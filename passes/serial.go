@@ -7,11 +7,11 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// explicit has barriers and commits order a graph, for passes that read them or write
-// a list in another order. Of a serial graph a barrier stands behind every command,
-// and events on as many bare commits as conflicts between command buffers need: what
-// follows finds out which barriers it can do without. Of a graph ordered by edges
-// barriers stand where commands conflict, the fewest for its list.
+// explicit makes a graph one that barriers and commits order, for passes that read them
+// or write a list in another order. A serial graph gets a barrier behind every command,
+// and an event on each bare commit that conflicts between command buffers need; later
+// passes find out which barriers it can do without. A graph ordered by edges gets the
+// fewest barriers that its conflicts need in the order of its list.
 func explicit(ctx context.Context, s *State) {
 	g := s.Graph
 	switch g.Ordering {
@@ -56,7 +56,7 @@ func isBare(n ir.Node) bool {
 	return ok && c.Order == ir.OrderNone
 }
 
-// withoutNodes returns s without the places of nodes, which are others now.
+// withoutNodes returns s without the positions of nodes, for a list that has others now.
 func withoutNodes(s *ir.Source) *ir.Source {
 	if s == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // State is what a pass works on: the graph, what passes before it have found out
-// about that, and the report that it fills.
+// about the graph, and the report that it fills.
 //
 // # What a pass owes
 //
@@ -41,12 +41,12 @@ type State struct {
 	report *Report // nil: nobody reads it
 	given  known   // of the graph before the pass
 	kept   known   // of the graph after it
-	// changed says what the pass changes at most: no more is checked after it.
+	// changed says what the pass changes at most, so that only this is checked after it.
 	changed ir.Changes
 }
 
 // known is what passes found out about a graph, for those after them as long as it
-// stays true. Each of both may be nil.
+// stays true. Either may be nil.
 type known struct {
 	flow  *dataflow.Flow
 	table *hazard.Table
@@ -61,7 +61,8 @@ func (s *State) dataflow(ctx context.Context) *dataflow.Flow {
 	return dataflow.Build(ctx, s.Graph)
 }
 
-// hazards is dataflow for the table of conflicts; see keepTable.
+// hazards returns the table of conflicts of the graph, which a pass before may have
+// found; see keepTable.
 func (s *State) hazards(ctx context.Context) *hazard.Table {
 	if t := s.given.table; t != nil {
 		t.Under(ctx)
@@ -81,7 +82,8 @@ func (s *State) keepTable(t *hazard.Table) { s.kept.table = t }
 func (s *State) reordered(t *hazard.Table, order []int32) {
 	t.Reorder(order)
 	s.keepTable(t)
-	// What commands that count as unknown read and write holds for their order only.
+	// In a crowded flow some commands count as unknown, and what is assumed of them holds
+	// for their present order only.
 	if f := s.given.flow; f != nil && !f.Crowded() {
 		f.Reorder(order)
 		s.keep(f)
@@ -133,7 +135,7 @@ func (s *State) NotAbout(what, format string, args ...any) {
 	}
 }
 
-// say is Did or Not of a text.
+// say adds a remark on n, and counts it if the thing was done.
 func (s *State) say(n ir.Command, done bool, text string) {
 	if s.silent() {
 		return

@@ -199,7 +199,7 @@ func (f *fuser) kindOf(c *command) uint16 {
 // or from the instance if it has none.
 func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *shape {
 	s := &shape{in: in, form: form}
-	if !isel.Selectable(in) {
+	if !isel.Selectable(in.Decl) {
 		return s
 	}
 	s.spans = make([]isel.Span, len(in.Decl.Args))

@@ -24,13 +24,13 @@ type composer struct {
 	// wrote, or a shared term of a declaration, at given indices.
 	memo map[string]scalar
 	key  []byte
-	// unrounded leaves out the rounding of what a member reads of another, unless
-	// a condition or an integer depends on it: rewrite round. dropped are the
-	// results that this concerned.
+	// unrounded leaves out the rounding of what a member reads of another, unless a
+	// condition or an integer depends on it: rewrite round (docs/terms.md). dropped
+	// holds the results whose rounding was left out.
 	unrounded bool
 	dropped   map[Operand]bool
 	inexact   []bool // Group.Unrounded
-	exact     int    // conditions and integers around what is evaluated
+	exact     int    // how many conditions and integers are around what is evaluated
 }
 
 // maxOperations bounds the operations of a group's terms, each counted once however
@@ -102,7 +102,7 @@ func (c *composer) indices(o Operand, at form) ([]form, error) {
 	return idx, nil
 }
 
-// load is element idx of a read argument: what its source wrote there, or a leaf.
+// load returns element idx of a read argument: what its source wrote there, else a leaf.
 func (c *composer) load(o Operand, idx []form) (scalar, error) {
 	in := c.members[o.Member]
 	a := &in.Decl.Args[o.Arg]
@@ -138,7 +138,7 @@ func (c *composer) load(o Operand, idx []form) (scalar, error) {
 	return x, err
 }
 
-// inline is an element of an argument that the dispatch binds to bytes or to a
+// inline returns an element of an argument that the dispatch binds to bytes or to a
 // scalar of params.
 func (c *composer) inline(in *decl.Instance, a *decl.Arg, idx []form) (scalar, error) {
 	b := in.Dispatch.Binding(a.Slot)
@@ -233,8 +233,9 @@ func (c *composer) eval(e *term.Expr, fr frame) (scalar, error) {
 	return c.apply(e, args)
 }
 
-// once is make, but evaluates nothing twice: number n of a kind of a member, at
-// indices, among so many bound variables, and in a condition or not.
+// once returns what make evaluates: abbreviation n (kind 'w') or what argument n loads
+// (kind 'l') of a member, at given indices. It is not evaluated again under as many bound
+// variables, and inside a condition or integer as long as it was inside one.
 func (c *composer) once(kind byte, member, n int, idx []form, make func() (scalar, error)) (scalar, error) {
 	exact := byte('-')
 	if c.exact > 0 {

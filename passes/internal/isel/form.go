@@ -51,7 +51,7 @@ type atom struct {
 	lo, hi int64
 	open   bool    // an unknown occurs in it
 	moving bool    // an index variable occurs in it
-	alone  [1]mono // itself, once: see of
+	alone  [1]mono // 1·itself, so that of need not allocate
 }
 
 func number(c int64) form { return form{c: c} }
@@ -135,6 +135,7 @@ func (s *space) sub(f, g form) form { return s.addScaled(f, -1, g) }
 
 func (s *space) scale(f form, k int64) form { return s.addScaled(form{}, k, f) }
 
+// of returns the form 1·a.
 func of(a *atom) form {
 	a.alone[0] = mono{1, a}
 	return form{t: a.alone[:]}
@@ -354,7 +355,7 @@ func (s *space) within(f form, n ir.Affine) bool {
 	return ok1 && ok2 && over < 0 && under <= 0
 }
 
-// params returns f as an expression of params alone.
+// paramsOnly returns f as an expression of the graph's params; false if it is none.
 func (f form) paramsOnly() (ir.Affine, bool) {
 	a := ir.Const(f.c)
 	for _, m := range f.t {
@@ -366,7 +367,7 @@ func (f form) paramsOnly() (ir.Affine, bool) {
 	return a, true
 }
 
-// asExtent returns f as ⌈num/div⌉ of params.
+// asExtent returns f as ⌈num/div⌉ with num an expression of params; false if it is none.
 func (f form) asExtent() (ir.Extent, bool) {
 	if a, ok := f.paramsOnly(); ok {
 		return ir.Extent{Num: a, Div: 1}, true

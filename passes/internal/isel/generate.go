@@ -17,18 +17,12 @@ import (
 // kernel may be made of.
 func Elementwise(d *decl.Decl) bool {
 	ok := len(d.Results) > 0
-	see := func(e *term.Expr) {
+	walk(d, func(e *term.Expr) {
 		switch e.Op {
 		case term.Sum, term.MaxOver, term.ArgMax, term.ToF32, term.AsF16, term.ToInt, term.Erf:
 			ok = false
 		}
-	}
-	for i := range d.Wheres {
-		d.Wheres[i].Body.Walk(see)
-	}
-	for i := range d.Results {
-		d.Results[i].Body.Walk(see)
-	}
+	})
 	return ok
 }
 
@@ -54,7 +48,7 @@ func (l *Library) Generate(gr *Group, unrounded bool) (*Match, error) {
 			if hit != nil {
 				return hit, nil
 			}
-			switch err = e; { // under any shape
+			switch err = e; { // what is too large is so under any shape
 			case errors.Is(err, elementwise.TooLong):
 				return nil, &NearMiss{"a generated kernel", err}
 			case errors.Is(err, term.TooDeep):
@@ -68,7 +62,7 @@ func (l *Library) Generate(gr *Group, unrounded bool) (*Match, error) {
 // operand is a load of a generated kernel.
 type operand struct {
 	place place
-	bytes ir.Affine // that it has
+	bytes ir.Affine // its length
 }
 
 // writer turns values into the text of a generated kernel.
@@ -132,8 +126,8 @@ func (m *matcher) generate(shape []dim) (*Match, error) {
 // short enough.
 const maxNodes = decl.MaxElementwiseText / 2
 
-// write is a value as an expression over the indices of the kernel: one node however
-// often it is needed.
+// write returns a value as an expression over the indices of the kernel. A value that is
+// needed more than once is one node.
 func (w *writer) write(s *space, v *value) (*term.Expr, error) {
 	if e := w.written[v]; e != nil {
 		return e, nil
@@ -200,12 +194,13 @@ next:
 		base.t = append(base.t, t)
 	}
 	off, ok := base.paramsOnly()
-	bytes, whole := eighth(off)
+	bytes, whole := quotient(off, 8)
 	if !ok || !whole || v.typ != ir.F32 && v.typ != ir.F16 {
 		return nil, errGenerated
 	}
 	unit := int64(v.typ.Bits())
-	// Each pattern of strides that a generated kernel reads by.
+	// The patterns of strides by which a generated kernel reads: all elements in order, one
+	// row, one column, one element.
 	n := len(w.shape)
 	name := func(k int) *term.Expr { return &term.Expr{Op: term.Var, Kind: term.Int, Name: []string{"i", "j"}[k]} }
 	fits := func(want ...int64) bool {
@@ -270,18 +265,5 @@ func (m *matcher) bindGenerated(w *writer, text string, names elementwise.Names)
 		d.Grid[len(w.shape)-1-i] = ir.Extent{Num: x.n, Div: 1}
 	}
 	d.Threadgroup = m.threads(d)
-	g := *m.gr.Graph
-	g.Kernels, d.Kernel = []ir.Kernel{k}, 0 // a copy of all would be one for each proposal
-	in, err := ds[0].Bind(&g, d)
-	if err != nil {
-		return nil, err
-	}
-	if err := in.CheckAliasing(); err != nil {
-		return nil, err
-	}
-	hit := &Match{Instance: in, Kernel: k, Results: m.gr.Results}
-	if err := m.verify(hit); err != nil {
-		return nil, err
-	}
-	return hit, nil
+	return m.accept(d, k, m.gr.Results)
 }

@@ -70,9 +70,9 @@ func SpanOf(in *decl.Instance, j int) (Span, error) {
 type slot struct {
 	root   ir.MemID
 	at     ir.Affine // bytes, in root
-	lo     int64     // of what was seen of it
+	lo     int64     // with end: the bytes [lo, end) of root that its views may touch
 	end    int64
-	filled bool // a weight that repeats one word
+	filled bool // a weight that repeats one word, fill
 	fill   [4]byte
 }
 
@@ -84,7 +84,7 @@ func (s slot) constant(t ir.DType) (float32, bool) {
 	switch {
 	case t == ir.F16 && s.fill[0] == s.fill[2] && s.fill[1] == s.fill[3]:
 		v := float32(term.F16Value(uint16(s.fill[0]) | uint16(s.fill[1])<<8))
-		return v, v == v // a NaN's payload is none of the number's
+		return v, v == v // not a NaN: a number does not hold its payload
 	case t != ir.F32:
 		return 0, false
 	}
@@ -144,7 +144,7 @@ func (l *layout) find(x Span) place {
 	return place{len(l.slots) - 1, ir.Const(0)}
 }
 
-// locate finds the place of a view in the slots that exist.
+// locate finds the place of a view in the slots that exist; false if it lies in none.
 func (l *layout) locate(v ir.View) (place, bool) {
 	root, off := l.g.Root(v.Mem)
 	at := v.Off.AddConst(off)

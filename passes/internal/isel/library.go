@@ -20,7 +20,7 @@ type Library struct {
 	// parts holds the skeletons of all results, so that a term that no kernel
 	// stores is not looked at any further.
 	parts map[*skel]bool
-	// several holds those of kernels with more results than one.
+	// several holds the skeletons of the results of kernels that have more than one.
 	several map[*skel]bool
 	trees   []*skel // parts, in the order of the library
 	skels   *skeletonTable
@@ -42,7 +42,7 @@ func NewLibrary(ds ...*decl.Decl) *Library {
 	l := &Library{byName: map[string][]*decl.Decl{}, byKey: map[string][]*pattern{}, parts: map[*skel]bool{}, several: map[*skel]bool{}, byDecl: map[*decl.Decl]*pattern{}, skels: newSkeletonTable(nil)}
 	for _, d := range ds {
 		l.byName[d.Name] = append(l.byName[d.Name], d)
-		if !selectable(d) {
+		if !Selectable(d) {
 			continue
 		}
 		p := &pattern{d: d, memo: map[*term.Expr]*skel{}}
@@ -109,9 +109,9 @@ func (l *Library) with(skels []*skel) []*pattern {
 	return l.byKey[string(appendKey(room[:0], skels))]
 }
 
-// selectable: everything that the kernel does is in its terms, and its result
-// does not depend on the order of threads.
-func selectable(d *decl.Decl) bool {
+// Selectable reports whether a kernel may run as a member of a group: everything that it
+// does is in its terms, and its results do not depend on the order of threads.
+func Selectable(d *decl.Decl) bool {
 	if d.Nondeterministic || len(d.Results) == 0 {
 		return false
 	}
@@ -162,10 +162,6 @@ func (l *Library) Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	}
 	return nil, err
 }
-
-// Selectable reports whether a dispatch described by in may be a member of a
-// group.
-func Selectable(in *decl.Instance) bool { return selectable(in.Decl) }
 
 // copies are the declarations of an [ir.Copy] as elements of each size.
 var copies = sync.OnceValue(func() map[ir.DType]*decl.Decl {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 )
@@ -41,12 +42,10 @@ type matcher struct {
 	gr  *Group
 	lay *layout
 	hit *Match
-	// What was composed, for kernels that look alike differ in little else.
-	composed []*composed
-	// clash: the last proposal was refused because its views overlap
-	clash bool
-	// unrounded: with the roundings of intermediates left out
-	unrounded bool
+	// What was composed: several kernels that look alike are fitted to the same terms.
+	composed  []*composed
+	clash     bool // the last proposal was refused because its views overlap
+	unrounded bool // roundings of intermediates are left out
 }
 
 // composer evaluates the terms of the group.
@@ -100,7 +99,7 @@ func (m *matcher) try(rs []Operand, fold folding) (*Match, error) {
 	for i, o := range rs {
 		shapes[i] = m.own(o)
 	}
-	// Most kernels have results of the shapes that they have now.
+	// Most kernels write their results in the shapes in which the members write them.
 	x := m.compose(rs, shapes, fold)
 	if x.err != nil {
 		x = m.composeOwn(rs, fold)
@@ -173,7 +172,7 @@ func (m *matcher) byLikeness(ps []*pattern) []*pattern {
 	return out
 }
 
-// own are the index variables of a result under its member's own shape.
+// own returns the index variables of a result in the shape in which its member writes it.
 func (c *composer) own(o Operand) []form {
 	shape := c.members[o.Member].Shapes[o.Arg]
 	idx := make([]form, len(shape))
@@ -211,7 +210,7 @@ func (m *matcher) fit(p *pattern, ops []Operand, fold folding) error {
 			first = err
 		}
 		if m.clash && m.twice(ops) {
-			return first // under any shape
+			return first // other shapes do not make them apart
 		}
 		j := 0
 		for ; j < len(pick); j++ {
@@ -235,7 +234,7 @@ func (m *matcher) twice(ops []Operand) bool {
 		if err != nil {
 			return false
 		}
-		r = rooted(m.gr.Graph, r)
+		r = bytestate.Rooted(m.gr.Graph, r)
 		if slices.ContainsFunc(seen, r.Equal) {
 			return true
 		}
@@ -288,7 +287,7 @@ func (m *matcher) fitShapes(p *pattern, ops []Operand, shapes [][]dim, fold fold
 	return f.tries > 0, f.err
 }
 
-// composed are the terms of results under given shapes.
+// composed holds the terms of results under given shapes.
 type composed struct {
 	ops      []Operand
 	shapes   [][]dim
@@ -337,8 +336,8 @@ func (m *matcher) compose(ops []Operand, shapes [][]dim, fold folding) *composed
 	return x
 }
 
-// composeOwn is compose of results under the shapes of their members, which need
-// no inverse of their index maps.
+// composeOwn is compose with the shapes in which members write the results. Their index
+// maps need not be inverted, so it finds terms where compose does not.
 func (m *matcher) composeOwn(ops []Operand, fold folding) *composed {
 	s := newSpace(m.gr.Graph, m.lay.slots, fold)
 	c := m.composer(s)
@@ -354,7 +353,7 @@ func (m *matcher) composeOwn(ops []Operand, fold folding) *composed {
 	return x
 }
 
-// own is the shape of a result in its member.
+// own returns the shape in which a member writes a result.
 func (m *matcher) own(o Operand) []dim {
 	in := m.gr.Members[o.Member]
 	out := make([]dim, len(in.Shapes[o.Arg]))
@@ -467,22 +466,14 @@ func relayout(own []dim, shape []ir.Affine, rank int) ([]dim, bool) {
 	for len(target) < rank {
 		target = slices.Insert(target, 0, ir.Const(1))
 	}
-	// own, as few dimensions as possible, the least stride last
+	// The dimensions of own, merged where one continues the next, the least stride last.
 	var merged []dim
 	for _, d := range own {
 		if !d.single() {
 			merged = append(merged, d)
 		}
 	}
-	slices.SortStableFunc(merged, func(a, b dim) int {
-		switch {
-		case a.stride > b.stride:
-			return -1
-		case a.stride < b.stride:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(merged, func(a, b dim) int { return cmp.Compare(b.stride, a.stride) })
 	for i := len(merged) - 1; i > 0; i-- {
 		in, up := merged[i], merged[i-1]
 		if in.n.IsConst() && up.stride == in.stride*in.n.Const {
@@ -515,7 +506,8 @@ func relayout(own []dim, shape []ir.Affine, rank int) ([]dim, bool) {
 		}
 		*d = dim{left, d.stride * n.Const}
 	}
-	// Strides of dimensions of one say nothing; the contiguous ones fit most.
+	// The stride of a dimension of one element is free; most kernels want that of a
+	// contiguous array.
 	step := int64(1)
 	for k := rank - 1; k >= 0; k-- {
 		if out[k].single() {

@@ -12,14 +12,14 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Matcher is a library with what it may do beside finding kernels, and what it found
-// out about kernels and their operators. A matcher serves one graph.
+// Matcher finds what groups of one graph may become: a kernel of a library, and where it
+// is allowed a generated one. It remembers what it found out about kernels.
 type Matcher struct {
 	lib      *Library
 	combined map[[3]*decl.Decl]combination
 	grows    map[*skel]bool      // see Outlook.Grow
 	table    *skeletonTable      // of groups
-	simple   map[*decl.Decl]bool // elementwise
+	simple   map[*decl.Decl]bool // whether it is elementwise
 
 	dispatches bump.Allocator[ir.Dispatch]
 	bindings   bump.Allocator[ir.Binding]
@@ -57,7 +57,8 @@ type viewOrigin struct {
 	length  ir.Affine
 }
 
-// Find is [Library.Match], with what the matcher allows beside the library.
+// Find is [Library.Match], but may also find a generated kernel or one without the
+// roundings of intermediates, if the matcher allows them.
 func (m *Matcher) Find(gr *Group) (*Candidate, error) {
 	lay, err := newLayout(gr)
 	if err != nil {
@@ -118,14 +119,44 @@ func (m *Matcher) Again(c *Candidate, g *ir.Graph, view func(Operand) *ir.View, 
 	if !c.known {
 		return nil, nil
 	}
-	return m.again(c, g, view, kernel)
+	// The new dispatch is bound and checked for aliasing like the first; its terms are
+	// the first one's.
+	d := m.dispatches.One()
+	*d = *c.Like.Dispatch()
+	d.Bindings = m.bindings.Clone(d.Bindings)
+	for k := range c.views {
+		v := &c.views[k]
+		to := &d.Bindings[v.binding].View
+		*to = *view(v.from)
+		if !v.same {
+			to.Off, to.Len = to.Off.Add(v.off), v.length
+		}
+	}
+	if d.Kernel = kernel; kernel < 0 {
+		with := *g
+		with.Kernels = []ir.Kernel{c.Like.Kernel}
+		g, d.Kernel = &with, 0
+	}
+	if m.Declared != nil && kernel >= 0 {
+		if f := m.Declared.Form(d); f != nil {
+			if f.Decl() != c.Like.Instance.Decl || f.CheckAliasing(d) != nil {
+				return nil, nil
+			}
+			return d, f
+		}
+	}
+	in, err := m.lib.Bind(g, d)
+	if err != nil || in.Decl != c.Like.Instance.Decl || in.CheckAliasing() != nil {
+		return nil, nil
+	}
+	return d, nil
 }
 
 // Members are those of the group that c.Like was found for.
 func (c *Candidate) Members() []*decl.Instance { return c.group.Members }
 
-// Anew looks for the match of a candidate over another group without what is
-// remembered.
+// Anew looks for the match of another group, like that of the candidate, from the
+// beginning; nil if there is none, or if it has other results.
 func (m *Matcher) Anew(c *Candidate, gr *Group) *Match {
 	hit, _ := m.match(gr)
 	if hit != nil && !slices.Equal(hit.Results, c.Like.Results) {
@@ -134,8 +165,8 @@ func (m *Matcher) Anew(c *Candidate, gr *Group) *Match {
 	return hit
 }
 
-// origins finds for each view of a match a view of the group from which it can
-// be told.
+// origins finds for each view of a match a view of the group from which its place
+// follows.
 func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 	for b := range hit.Dispatch().Bindings {
 		x := &hit.Dispatch().Bindings[b]
@@ -171,40 +202,6 @@ func origins(hit *Match, gr *Group, lay *layout) (out []viewOrigin, ok bool) {
 		}
 	}
 	return out, true
-}
-
-// again is a remembered match over the views of another group. It is bound and
-// checked for aliasing like the first; its terms are the first's.
-func (m *Matcher) again(c *Candidate, g *ir.Graph, view func(Operand) *ir.View, kernel ir.KernelID) (*ir.Dispatch, *decl.Form) {
-	d := m.dispatches.One()
-	*d = *c.Like.Dispatch()
-	d.Bindings = m.bindings.Clone(d.Bindings)
-	for k := range c.views {
-		v := &c.views[k]
-		to := &d.Bindings[v.binding].View
-		*to = *view(v.from)
-		if !v.same {
-			to.Off, to.Len = to.Off.Add(v.off), v.length
-		}
-	}
-	if d.Kernel = kernel; kernel < 0 {
-		with := *g
-		with.Kernels = []ir.Kernel{c.Like.Kernel}
-		g, d.Kernel = &with, 0
-	}
-	if m.Declared != nil && kernel >= 0 {
-		if f := m.Declared.Form(d); f != nil {
-			if f.Decl() != c.Like.Instance.Decl || f.CheckAliasing(d) != nil {
-				return nil, nil
-			}
-			return d, f
-		}
-	}
-	in, err := m.lib.Bind(g, d)
-	if err != nil || in.Decl != c.Like.Instance.Decl || in.CheckAliasing() != nil {
-		return nil, nil
-	}
-	return d, nil
 }
 
 // combination says whether some kernels look like one of the library.

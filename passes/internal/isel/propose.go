@@ -28,26 +28,33 @@ func (f *fitter) propose() bool {
 	if err != nil {
 		return f.fail("%w", err)
 	}
-	g := *f.m.gr.Graph
-	g.Kernels, d.Kernel = []ir.Kernel{k}, 0 // a copy of all would be one for each proposal
-	in, err := f.m.lib.Bind(&g, d)
-	if err != nil {
+	if f.m.hit, err = f.m.accept(d, k, f.results); err != nil {
 		return f.fail("%w", err)
 	}
-	if err := in.CheckAliasing(); err != nil {
-		f.m.clash = true
-		return f.fail("%w", err)
-	}
-	hit := &Match{Instance: in, Kernel: k, Results: f.results}
-	if err := f.m.verify(hit); err != nil {
-		return f.fail("%w", err)
-	}
-	f.m.hit = hit
 	return true
 }
 
-// complete solves the equations, and gives what they leave open a value that
-// cannot matter or that the group suggests: verify has the last word.
+// accept returns the match of dispatch d of kernel k, if it is one.
+func (m *matcher) accept(d *ir.Dispatch, k ir.Kernel, results []Operand) (*Match, error) {
+	g := *m.gr.Graph
+	g.Kernels, d.Kernel = []ir.Kernel{k}, 0 // not a copy of all kernels for each proposal
+	in, err := m.lib.Bind(&g, d)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.CheckAliasing(); err != nil {
+		m.clash = true
+		return nil, err
+	}
+	hit := &Match{Instance: in, Kernel: k, Results: results}
+	if err := m.verify(hit); err != nil {
+		return nil, err
+	}
+	return hit, nil
+}
+
+// complete solves the equations. Symbols that they leave open get values that the group
+// suggests; if such a value matters and is wrong, verify refuses the proposal.
 func (s *solution) complete() error {
 	if err := s.solve(s.eqs); err != nil {
 		return err
@@ -74,9 +81,9 @@ func (s *solution) complete() error {
 	return nil
 }
 
-// suggest is a value for a symbol that no equation determines: that of the same
-// kernel in the group, the size of a threadgroup, the stride of a dimension of
-// one element.
+// suggest returns a value for a symbol that no equation determines: the symbol's value
+// where a member runs the same kernel; for the size of a threadgroup that of a member
+// whose reductions the kernel computes; for a stride that of a contiguous array.
 func (s *solution) suggest(i int) form {
 	for _, in := range s.m.gr.Members {
 		if in.Decl == s.d {
@@ -121,21 +128,26 @@ func (m *matcher) reducer(d *decl.Decl) *decl.Instance {
 	return nil
 }
 
-// classes are the orders of reduction of a kernel.
+// classes returns the orders of reduction that a kernel uses (docs/terms.md,
+// "Reductions").
 func classes(d *decl.Decl) map[string]bool {
 	out := map[string]bool{}
-	see := func(e *term.Expr) {
+	walk(d, func(e *term.Expr) {
 		if e.Op == term.Sum || e.Op == term.MaxOver {
 			out[e.Class] = true
 		}
-	}
+	})
+	return out
+}
+
+// walk calls see with every operation in the terms of d.
+func walk(d *decl.Decl, see func(*term.Expr)) {
 	for i := range d.Wheres {
 		d.Wheres[i].Body.Walk(see)
 	}
 	for i := range d.Results {
 		d.Results[i].Body.Walk(see)
 	}
-	return out
 }
 
 func (s *solution) build() (*ir.Dispatch, ir.Kernel, error) {
@@ -324,7 +336,7 @@ func (s *solution) length(a *decl.Arg) (ir.Affine, error) {
 	if !ok {
 		return bits, fail
 	}
-	out, ok := eighth(bits)
+	out, ok := quotient(bits, 8)
 	if lo, _, inRange := s.g.Range(out); !ok || !inRange || lo < 0 {
 		return out, fail
 	}
@@ -352,7 +364,8 @@ func (s *solution) grid(d *ir.Dispatch) error {
 	if spec == nil {
 		spec, d.GridKind = s.d.Threads, ir.Threads
 	}
-	// As Bind computes it: a form knows more about a quotient than its extent.
+	// Computed as Bind does it, from extents: forms simplify quotients further, and the
+	// grid must be the very expression that Bind expects.
 	in, err := s.instance()
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 
 // skel is a skeleton: the operators of a term without what stands at its leaves,
 // which are an element, a number (a constant or symbol), a converted integer
-// and an integer. Operands that commute are sorted. Equal terms have equal skeletons, so a
-// group looks up the kernels that it may become.
+// and an integer. Operands that commute are sorted. Equal terms have equal skeletons, so
+// the kernels that a group may become are looked up by the skeletons of its results.
 //
 // Skeletons are graphs with shared parts, each part once in a table, so that equal
 // ones are one pointer and what a term shares costs nothing again.
@@ -35,8 +35,8 @@ var (
 
 const leaves = 5
 
-// skeletonTable holds skeletons. One that lies on another, which does not change any
-// more, has those too.
+// skeletonTable holds skeletons, and all that its base holds, if it has one. The base must
+// not change any more.
 type skeletonTable struct {
 	base  *skeletonTable
 	nodes map[string]*skel
@@ -93,7 +93,7 @@ func (t *skeletonTable) look(key []byte, op term.Op, class string, kids []*skel)
 	return nil, key
 }
 
-// commutes: of the operations on floats.
+// commutes reports whether the operands of a float operation may change places.
 func commutes(op term.Op) bool {
 	return op == term.Add || op == term.Mul || op == term.Min || op == term.Max
 }
@@ -101,7 +101,8 @@ func commutes(op term.Op) bool {
 // isRounding reports whether s is a rounding to t.
 func (s *skel) isRounding(t ir.DType) bool { return s.op == term.Round && s.class == t.String() }
 
-// skeleton of a value, remembered in it; nil if no kernel of the library has it.
+// skeleton returns the skeleton of a value, which it remembers in the value; nil if no
+// kernel of the library has it.
 func (l *Library) skeleton(v *value) *skel {
 	if v.known {
 		return v.skel
@@ -137,6 +138,7 @@ func (l *Library) skeleton(v *value) *skel {
 	return v.skel
 }
 
+// skeletonOf is skeleton for a result, which may be an integer.
 func (l *Library) skeletonOf(x scalar) *skel {
 	if !x.isInt {
 		return l.skeleton(x.v)
@@ -277,7 +279,8 @@ func (k *skeletons) float(e *term.Expr) *skel {
 	return k.of(e)
 }
 
-// integers reports whether e is a condition on integers, or a half made of one.
+// integers reports whether the operands of e are integers: e compares them, or makes a
+// power of two or an f16 of their bits.
 func integers(e *term.Expr) bool {
 	if e.Op == term.Pow2 || e.Op == term.AsF16 {
 		return true

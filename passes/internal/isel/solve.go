@@ -18,7 +18,7 @@ type solution struct {
 	bound map[int]ir.Binding // device arguments bound inline, without slot
 	slots map[int]int        // of read arguments, as soon as one load is seen
 	atoms map[string]*atom
-	gone  error // two equations contradict each other
+	gone  error // why the equations have no solution that a dispatch can have
 }
 
 var errContradiction = errors.New("its loads, bounds and constants do not fit together")
@@ -31,7 +31,8 @@ func (f *fitter) newSolution() *solution {
 	return s
 }
 
-// Unknowns are atoms, so that equations are forms.
+// The kinds of unknowns. Each unknown is an atom, so that both sides of an equation are
+// forms.
 const (
 	symbolUnknown = iota
 	baseUnknown
@@ -98,7 +99,7 @@ func (s *solution) eval(x integerTerm) (form, error) {
 	return f, nil
 }
 
-// element is a load of the kernel from an integer argument.
+// element is what the kernel loads from an integer argument.
 func (s *solution) element(x integerTerm) (form, error) {
 	arg := x.e.Index
 	idx := make([]integerTerm, len(x.e.Args))
@@ -118,7 +119,7 @@ func (s *solution) element(x integerTerm) (form, error) {
 	return s.unknown(elementUnknown, arg, at), nil
 }
 
-// address is the bit of an element in the slot of its argument.
+// address is the bit at which an element lies in the slot of its argument.
 func (s *solution) address(arg int, idx []integerTerm) (form, error) {
 	a := &s.d.Args[arg]
 	bits := int64(a.Elem.Bits())
@@ -245,7 +246,7 @@ func (s *solution) step(r form) bool {
 	return s.learn(rest)
 }
 
-// learn takes f = 0, f without index variables, and finds its only unknown.
+// learn takes f = 0, where f has no index variable, and solves it if it has one unknown.
 func (s *solution) learn(f form) bool {
 	var u mono
 	for _, m := range f.t {
@@ -266,8 +267,8 @@ func (s *solution) learn(f form) bool {
 	}
 	switch u.a.kind {
 	case quotientAtom:
-		// ⌊x/d⌋ = v: x = d·v is the only x that declarations mean, whose divisions
-		// of sizes leave no rest.
+		// ⌊x/d⌋ = v has several solutions. Declarations divide sizes without a rest, so
+		// x = d·v is meant.
 		return s.learn(s.addScaled(u.a.num, -u.a.den, rest))
 	case unknownAtom:
 		return s.assign(u.a, rest)
@@ -300,7 +301,7 @@ func (s *solution) assign(u *atom, f form) bool {
 		s.ints[u.which] = f
 	case baseUnknown:
 		a, ok := f.paramsOnly()
-		bytes, whole := eighth(a)
+		bytes, whole := quotient(a, 8)
 		if !ok || !whole {
 			s.gone = errContradiction
 			return false
@@ -333,17 +334,7 @@ func (s *solution) assignElement(u *atom, f form) bool {
 	return false
 }
 
-func eighth(a ir.Affine) (ir.Affine, bool) {
-	out := ir.Const(a.Const / 8)
-	ok := a.Const%8 == 0
-	for _, t := range a.Terms() {
-		ok = ok && t.Coeff%8 == 0
-		out = out.Add(ir.Linear(0, ir.Term{Param: t.Param, Coeff: t.Coeff / 8}))
-	}
-	return out, ok
-}
-
-// open returns the first integer symbol without a value, or −1.
+// openSymbol returns the first integer symbol without a value, or −1.
 func (s *solution) openSymbol() int {
 next:
 	for i, y := range s.d.Symbols {
@@ -360,7 +351,7 @@ next:
 	return -1
 }
 
-// requirements are the equations that the @require lines hold.
+// requirements returns the equations in the @require lines of d.
 func requirements(d *decl.Decl) (out []equation) {
 	var walk func(e *term.Expr)
 	walk = func(e *term.Expr) {

@@ -44,7 +44,7 @@ func fixed(f form) integerTerm { return integerTerm{f: &f} }
 type equation struct {
 	x    integerTerm
 	want form
-	// of an address: element idx of argument arg is at bit want of the slot
+	// For an address, x is unused: element idx of argument arg is at bit want of the slot.
 	arg  int // −1: no address
 	idx  []integerTerm
 	slot int
@@ -224,7 +224,8 @@ func (f *fitter) looks(e *term.Expr, v *value) bool {
 	return want == f.m.lib.skeleton(v)
 }
 
-// integers of results: u32(argmax(…)), or a bare load of integers.
+// integerResult unifies a result that is an integer, such as u32(argmax(…)) or a load of
+// integers, with x. It adds the pairs of floats that are left to todo.
 func (f *fitter) integerResult(e *term.Expr, vars []integerTerm, x form, todo []pair) ([]pair, bool) {
 	for e.Op == term.ToInt || e.Op == term.Call {
 		if e.Op == term.Call {

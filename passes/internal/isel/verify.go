@@ -3,6 +3,7 @@ package isel
 import (
 	"fmt"
 
+	"github.com/mlxc/mlxc/internal/analysis/bytestate"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 )
@@ -18,7 +19,7 @@ func (m *matcher) verify(h *Match) error {
 			written++
 		}
 	}
-	if written != len(h.Results) || len(in.Decl.Results) != written || !selectable(in.Decl) {
+	if written != len(h.Results) || len(in.Decl.Results) != written || !Selectable(in.Decl) {
 		return fmt.Errorf("%s writes %d results, the group has %d", in.Decl.Name, written, len(h.Results))
 	}
 	if err := m.sameOrder(in); err != nil {
@@ -77,9 +78,10 @@ func (m *matcher) verify(h *Match) error {
 	return nil
 }
 
-// sameOrder: a kernel that takes its threadgroup from the dispatch may add in an
-// order that depends on it, so reductions of one class are the same bits for
-// equal threadgroups only (docs/terms.md, "Reductions").
+// sameOrder checks that reductions add in the order in which the members add. A kernel
+// that takes its threadgroup from the dispatch may add in an order that depends on it, so
+// reductions of one class are the same bits for equal threadgroups only (docs/terms.md,
+// "Reductions").
 func (m *matcher) sameOrder(in *decl.Instance) error {
 	binds := func(d *decl.Decl) bool {
 		for k := range d.Group {
@@ -103,7 +105,7 @@ func (m *matcher) sameOrder(in *decl.Instance) error {
 	return nil
 }
 
-// sameRegion: the kernel writes exactly the bytes of the group's result.
+// sameRegion checks that the kernel writes exactly the bytes of the group's result.
 func (m *matcher) sameRegion(in *decl.Instance, arg int, o Operand) error {
 	r, err := in.Region(arg)
 	if err != nil {
@@ -113,14 +115,8 @@ func (m *matcher) sameRegion(in *decl.Instance, arg int, o Operand) error {
 	if err != nil {
 		return err
 	}
-	if r, w = rooted(in.Graph, r), rooted(in.Graph, w); !r.Equal(w) {
+	if r, w = bytestate.Rooted(in.Graph, r), bytestate.Rooted(in.Graph, w); !r.Equal(w) {
 		return fmt.Errorf("it writes %s, the group %s", in.Graph.FormatRegion(r), in.Graph.FormatRegion(w))
 	}
 	return nil
-}
-
-func rooted(g *ir.Graph, r ir.Region) ir.Region {
-	root, off := g.Root(r.Mem)
-	r.Mem, r.Off = root, r.Off.AddConst(off)
-	return r
 }

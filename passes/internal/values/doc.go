@@ -3,11 +3,11 @@
 // # Words
 //
 // A web (the term is that of register allocation: Muchnick, Advanced Compiler
-// Design and Implementation, 16.3) is the accesses that must move together: the
-// writes that some read may see together, and all their reads. Mostly it is one
-// write and its readers. Its extent is the hull of the bytes touched; views that
-// reach further are its overhang. A web is pinned if it cannot move: it reads
-// bytes that nothing wrote, or a command binds it whose kernel has no declaration.
+// Design and Implementation, 16.3) is a set of accesses that must move together: where
+// one read may see several writes, these writes, and all that read them. Mostly it is
+// one write and its readers. Its extent goes from the first byte touched to the last;
+// by how much views reach further is its overhang. A web is pinned if it cannot move,
+// because it reads bytes that nothing wrote, say ([Set.Why]).
 //
 // Shifting all accesses of a web by one distance changes no value, as long as no
 // other web touches its new bytes between its first command and its last. Who

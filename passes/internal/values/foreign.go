@@ -7,16 +7,16 @@ import (
 )
 
 // A kernel without declaration touches what the recording's complete effects say,
-// through the views that it binds: nobody knows by which of them. So a region
-// moves with every view that it may lie in, and all that may lie in one view moves
-// alike: these values are one web. That is what the proof asks for too. A view of
-// which effects touch no byte is an address that the kernel is handed: it stays, and
-// so does its memory; and so does what lies across a view that they may not touch.
+// through the views that it binds, and nobody knows through which of them. So a region
+// moves with every view that it may lie in, and all values that may lie in one view move
+// by one distance: they are one web. The proof asks for that too. A view of which the
+// effects touch no byte is an address that the kernel is handed: it stays, its memory
+// stays, and so do the values that it may overlap.
 
 // foreign is what the builder knows of dispatches of such kernels.
 type foreign struct {
 	carried []carried
-	of      []int32   // of each of carried: what stands for its web
+	of      []int32   // by index in carried: an element of builder.parent, of its web
 	views   []boundTo // of one dispatch, in scratch
 	inside  []bool    // by region of one dispatch: some view holds all of it
 }
@@ -25,7 +25,7 @@ type foreign struct {
 type boundTo struct {
 	view    ir.View // of the root
 	binding int32
-	of      int32 // what stands for the web that it moves with, −1 if it stays
+	of      int32 // an element of builder.parent, of the web that it moves with; −1 if it stays
 }
 
 // carried is something that moves with a web and is no access: a view, or a region
@@ -33,7 +33,7 @@ type boundTo struct {
 type carried struct {
 	command int32
 	index   int32 // of the binding, read or write
-	align   int64 // of a view: what the kernel may count on, bytes
+	align   int64 // of a view: the alignment that the kernel may count on, in bytes
 	what    part
 }
 
@@ -56,7 +56,7 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch, all []dataflow.Use, ds []da
 	x := &b.foreign
 	us := all[:len(d.Effects.Reads)]
 	for k := len(us); k < len(all); k++ {
-		if all[k].Update < 0 && ofUse[k] >= 0 { // a constant: no effect says that it moves
+		if all[k].Update < 0 && ofUse[k] >= 0 { // a read that the effects do not list cannot be moved in them
 			b.pinned(ofUse[k], pin{unlisted, i})
 		}
 	}
@@ -126,13 +126,15 @@ func (b *builder) joinViews(i int32, d *ir.Dispatch, all []dataflow.Use, ds []da
 	}
 }
 
-// meets reports that r has a byte of v for some values of the params, given that it
-// is not outside of v, and whether it lies within. It may be wrong only in saying no.
+// meets reports that r has a byte of v for some values of the params. The caller knows
+// that r may have one, and says whether r lies in v as a whole. False may also mean that
+// it is not known.
 func (b *builder) meets(r *ir.Region, v *ir.View, in bool) bool {
 	if !in {
 		return len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() && v.Len.Const > 0
 	}
-	// Two numbers that are positive for some params need not be so for the same.
+	// Two numbers that are each positive for some params need not be positive for the
+	// same ones. So at most one may be that is not positive for all.
 	loose := 0
 	positive := func(a ir.Affine) bool {
 		if a.IsConst() {
@@ -151,8 +153,8 @@ func (b *builder) meets(r *ir.Region, v *ir.View, in bool) bool {
 	return some
 }
 
-// joinVoid finds what a region without bytes moves with. Like others it moves with
-// every view that it may lie in.
+// joinVoid finds the web that a region without bytes moves with. Like other regions it
+// moves with every view that it may lie in.
 func (b *builder) joinVoid(r *ir.Region, c carried) {
 	of, inside, stays := int32(-1), false, false
 	for k := range b.foreign.views {
@@ -223,9 +225,9 @@ func (b *builder) holds(m ir.MemID, p pin) {
 	}
 }
 
-// hold finds memories that a command of another kind names through a view that no
-// access of its own moves: of a declared kernel that has nothing to do there, or
-// without bytes; or, where views do not fit the effects, through any.
+// hold finds the memories that must stay because of command i, which is no dispatch of a
+// kernel without declaration: those that it names by a view with which no access moves,
+// and, if its views do not fit its effects, all that it names.
 func (b *builder) hold(i int32, ofUse, ofDef []int32, fits bool) {
 	view := func(v *ir.View, moves bool) {
 		if m := b.roots[v.Mem].mem; b.scratch[m] && !fits {
@@ -253,7 +255,7 @@ func (b *builder) hold(i int32, ofUse, ofDef []int32, fits bool) {
 			}
 			moves := false
 			if int(x.Slot) < len(slots) {
-				switch slots[x.Slot] { // as bindings finds them
+				switch slots[x.Slot] { // in the order in which bindings finds them
 				case read:
 					moves = reads < len(ofUse) && ofUse[reads] >= 0
 					reads++
@@ -273,8 +275,8 @@ func (b *builder) rooted(v *ir.View) ir.View {
 	return ir.View{Mem: at.mem, Off: v.Off.AddConst(at.off), Len: v.Len}
 }
 
-// place says how r lies to v, of the same root: has it no byte of v, and lies it in v
-// as a whole. Neither may be provable.
+// place compares a region and a view of one root: out if r has no byte of v, in if all of
+// r is in v. Both are false if neither can be shown.
 func place(g *ir.Graph, r *ir.Region, v *ir.View) (out, in bool) {
 	if len(r.Dims) == 0 && r.Off.IsConst() && r.Run.IsConst() && v.Off.IsConst() && v.Len.IsConst() { // nearly all
 		lo, end := r.Off.Const, r.Off.Const+r.Run.Const

@@ -72,8 +72,9 @@ func bound(items []Item, last int32, wrap bool) int64 {
 	return most
 }
 
-// around stretches what ends at the last time, or what begins at the first, over
-// all times: whichever is less.
+// around makes items disjoint from those on the other side of the wrap: either those
+// that begin at the first time, or those that end at the last, are stretched over all
+// times, whichever are fewer bytes.
 func around(items []Item, last int32) {
 	var first, end int64
 	for _, x := range items {
@@ -176,10 +177,10 @@ func largestFirst(items []Item) []int32 {
 // leaves in the order in which they begin, each node with the greatest end below it
 // (Cormen et al., Introduction to Algorithms, 14.3).
 type timeline struct {
-	item  []int32 // of each leaf
-	leaf  []int32 // of each item
-	begun []int32 // of each time: items that begin up to then
-	ends  []int32 // of each node, one after the last time; 0: none below it was added
+	item  []int32 // by leaf
+	leaf  []int32 // by item
+	begun []int32 // by time: how many items begin up to then
+	ends  []int32 // by node: 1 + the greatest end below it; 0 if nothing below it was added
 	size  int32   // number of leaves, a power of two
 }
 
@@ -233,13 +234,13 @@ func (t *timeline) overlapping(a, b int32, yield func(i int32)) {
 	}
 }
 
-// first returns the first place from lo on.
+// first returns the first place for x from lo on, by its alignment.
 func (x *Item) first(lo int64) int64 {
 	return (max(lo, x.Before)-x.Rest+x.Align-1)&^(x.Align-1) + x.Rest
 }
 
-// byTurns gives items of one shape the places of earlier ones that are no longer
-// needed.
+// byTurns gives items the places of earlier ones of the same size and alignment that are
+// no longer needed.
 func byTurns(items []Item) []int64 {
 	type shape struct{ size, before, align, rest int64 }
 	type turn struct {
@@ -269,7 +270,8 @@ func byTurns(items []Item) []int64 {
 			at[i] = x.first(end)
 			end = at[i] + x.Size
 		}
-		// Mostly an item ends after those that are there.
+		// The queue stays sorted by end. Mostly an item ends after those in it, so its place
+		// is sought from the back, and not far.
 		k := len(q)
 		for k > 0 && q[k-1].end > x.B && len(q)-k < 64 {
 			k--

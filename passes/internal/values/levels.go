@@ -8,10 +8,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// Levels computes, access by access in list order, the length of the longest
-// chain of conflicting commands that ends in each: for places that are still
-// being chosen, where internal/analysis/hazard wants a finished graph. Regions are of
-// roots; the caller says where an access lies.
+// Levels computes, access by access in list order, the length of the longest chain of
+// conflicting commands that ends in each. It serves while places are still being chosen,
+// where internal/analysis/hazard wants a finished graph: the caller says where an access
+// lies, by a region of a root memory.
 type Levels struct {
 	facts *bytestate.Facts
 	state *bytestate.State // holds levels

@@ -25,7 +25,7 @@ type room struct {
 	lo, end int64
 	align   int64
 	storage ir.Storage
-	held    bool // webs may stay there, and none moves there
+	held    bool // no web moves into it
 }
 
 // block is the state of a run of bytes.
@@ -47,12 +47,13 @@ type Candidate struct {
 	Level int32
 }
 
-// stride keeps rooms apart and aligned to whatever a memory may ask for.
+// stride is the least alignment of rooms, so that an address is as aligned as the byte of
+// the memory that it stands for.
 const stride = int64(1) << 20
 
-// NewSpace lays out the scratch of g. Up to extra bytes may be added, of each
-// storage mode that scratch has, under the strictest alignment that it asks for.
-// If kept is set, webs that move find places in these alone.
+// NewSpace lays out the scratch of g. Up to extra bytes may be added, over all storage
+// modes that scratch has, with the strictest alignment of the memories of that mode. If
+// kept is set, webs that move find places in added bytes only.
 func NewSpace(g *ir.Graph, extra int64, kept bool) *Space {
 	s := &Space{base: make([]int64, len(g.Memories)), extra: min(extra, 1<<50), added: [2]int{-1, -1}}
 	at := int64(0)
@@ -93,9 +94,9 @@ func NewSpace(g *ir.Graph, extra int64, kept bool) *Space {
 	return s
 }
 
-// Hold keeps webs from moving into a root memory: one that [Set.Held] names. A kernel
-// without declaration that binds bytes there and touches none would seem to touch
-// them, once a value of its own lies there.
+// Hold keeps webs from moving into a root memory, one that [Set.Held] has a reason for. A
+// kernel without declaration that binds a view there and touches nothing of it would seem
+// to touch it, once a value that the kernel uses moves there.
 func (s *Space) Hold(m ir.MemID) { s.room(s.base[m]).held = true }
 
 // Recorded returns where a web lies in the recording.
@@ -158,9 +159,9 @@ func (s *Space) Free(at, size int64) (level int32, ok bool) {
 // maxLook bounds the free blocks that one search looks at.
 const maxLook = 64
 
-// Find returns a place in one free block whose bytes were touched last before
-// the level given: the tightest, and of these the one touched latest. Added bytes
-// that nobody has touched are no free block: see Fresh.
+// Find returns a place in one free block whose bytes were touched last below level
+// before: in the block in which the fewest bytes are left over, and of these in the one
+// touched latest. Added bytes that nobody has touched are no free block: see Fresh.
 func (s *Space) Find(w *Web, before int32, storage ir.Storage) (Candidate, bool) {
 	for {
 		best, waste, stale := Candidate{}, int64(-1), -1
@@ -194,8 +195,8 @@ func (s *Space) Find(w *Web, before int32, storage ir.Storage) (Candidate, bool)
 // maxWindow bounds the blocks of a space that Window looks at.
 const maxWindow = 128
 
-// Window returns the place of the lowest level that spans any number of free
-// blocks. It is for small spaces: it gives up on one of many blocks.
+// Window returns, of the places that span any number of free blocks, the one of the
+// lowest level. It finds nothing in a space of more than maxWindow blocks.
 func (s *Space) Window(w *Web, storage ir.Storage) (best Candidate, found bool) {
 	if s.bytes.Len() > maxWindow {
 		return best, false
@@ -239,7 +240,7 @@ func (s *Space) Take(at int64, w *Web, id int32) {
 		c := r.storage
 		s.used[c] = max(s.used[c], end+w.After-r.lo)
 		fresh = r.lo + s.used[c]
-		if k := s.added[1-c]; k >= 0 { // the budget is one
+		if k := s.added[1-c]; k >= 0 { // both storage modes share the budget
 			s.rooms[k].end = s.rooms[k].lo + s.extra - s.used[c]
 		}
 	}
@@ -252,7 +253,7 @@ func (s *Space) Take(at int64, w *Web, id int32) {
 	})
 }
 
-// Give frees bytes, touched last at the level given.
+// Give frees bytes that were touched last at a level.
 func (s *Space) Give(at, size int64, level int32) {
 	lo, end := at, at+size
 	// Neighbours of the same level are one block.
@@ -266,6 +267,7 @@ func (s *Space) Give(at, size int64, level int32) {
 	s.push(hole{lo, end, level})
 }
 
+// current reports whether a hole of the heap is still a free block.
 func (s *Space) current(h hole) (ok bool) {
 	s.bytes.Each(h.lo, h.lo+1, func(lo, end int64, b block) bool {
 		ok = lo == h.lo && end == h.end && b.web < 0 && b.level == h.level

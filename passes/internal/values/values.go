@@ -25,8 +25,9 @@ type Web struct {
 	// and behind End. Accesses of declared kernels begin where their views do; those
 	// of others lie anywhere in them.
 	Before, After int64
-	// Align: a distance that is a multiple of it keeps every alignment that the
-	// recording gave, up to the memory's and the value's size.
+	// Align is a power of two, in bytes. Moved by a multiple of it, the views of the web
+	// stay as aligned as they were recorded, as far as the alignment of the memory and
+	// the size of the value let a kernel count on that.
 	Align int64
 
 	pin pin
@@ -37,9 +38,8 @@ type Web struct {
 // Pinned reports whether the web cannot move; [Set.Why] says why.
 func (w *Web) Pinned() bool { return w.pin.why != free }
 
-// pin is why a web cannot move, and the command that has it so. It is put into
-// words when somebody asks: in a graph of kernels without declarations that is
-// true of all webs.
+// pin is why a web cannot move, and the command because of which. It is put into words
+// only when somebody asks, because a graph may have very many pinned webs.
 type pin struct {
 	why     reason
 	command int32
@@ -60,9 +60,9 @@ const (
 func (s *Set) Why(w *Web) string { return s.why(w.pin) }
 
 // Held says why a root memory must keep its name, its size and the views that
-// name it, whatever becomes of the webs in it; "" if it need not. The bytes that
-// hold it have no value of their own: a kernel is handed their address and touches
-// none of them. So values may stay there, but none should move there: see
+// name it, whatever becomes of the webs in it; "" if it need not. Such a memory is bound
+// by a view that belongs to no web: a kernel is handed an address and, by its effects,
+// touches nothing there. Values may stay in that memory, but none should move there: see
 // [Space.Hold].
 func (s *Set) Held(m ir.MemID) string {
 	if s.held == nil {
@@ -122,7 +122,7 @@ type builder struct {
 	*Set
 	scratch []bool  // by root
 	parent  []int32 // of defs, and after them of reads without a def
-	pins    []pin   // of those that stand for others; nil as long as there are none
+	pins    []pin   // by index in parent, of the representatives; nil as long as there are none
 	count   []int32 // accesses of each web
 	roots   []root  // by memory
 	slots   [][]access
@@ -148,7 +148,7 @@ const (
 // effects: such a command reads and writes all scratch.
 func Build(ctx context.Context, f *dataflow.Flow) *Set {
 	if f.Pillar() >= 0 {
-		panic("web.Build: a command of unknown effects")
+		panic("values.Build: the graph has a command of unknown effects")
 	}
 	g := f.Graph
 	b := &builder{Set: &Set{Graph: g, Flow: f, ofUse: make([]int32, f.Uses()), ofDef: make([]int32, f.Defs())},
@@ -196,8 +196,8 @@ func (b *builder) pinned(x int32, p pin) {
 	}
 }
 
-// join unites the defs that one use sees. It leaves in ofUse and ofDef one of those
-// that a use sees and the def itself, −1 where there is no scratch.
+// join unites the defs that one use sees. It leaves in ofUse one of the defs that the use
+// sees, and in ofDef the def itself; −1 where the region is not in scratch.
 func (b *builder) join() {
 	f := b.Flow
 	b.parent = make([]int32, f.Defs(), f.Defs()+f.Defs()/8)
@@ -251,7 +251,7 @@ func (b *builder) join() {
 // accesses.
 func (b *builder) number() {
 	f := b.Flow
-	number := make([]int32, len(b.parent)) // of a web, by what stands for it, plus one
+	number := make([]int32, len(b.parent)) // 1 + the web of each representative
 	b.count = make([]int32, 0, f.Defs())
 	of := func(x int32) int32 {
 		x = b.find(x)
@@ -267,7 +267,7 @@ func (b *builder) number() {
 		first := f.FirstUse(i)
 		for k := range us {
 			switch w := &b.ofUse[int(first)+k]; {
-			case us[k].Update >= 0: // with its write
+			case us[k].Update >= 0: // the old bytes of a may-write move with the write
 				*w = -1
 			case *w >= 0:
 				*w = of(*w)
@@ -365,16 +365,12 @@ func (b *builder) enter(i int32) {
 	}
 }
 
+// touches reports whether an access belongs to a web.
 func touches(of []int32) bool {
-	for _, w := range of {
-		if w >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(of, func(w int32) bool { return w >= 0 })
 }
 
-// moves reports whether all regions of a command in scratch belong to webs.
+// moves reports whether all regions of a command that lie in scratch belong to webs.
 func (b *builder) moves(us []dataflow.Use, ofUse []int32, ds []dataflow.Def, ofDef []int32) bool {
 	for k, w := range ofUse {
 		if w < 0 && b.scratch[us[k].Region.Mem] {
@@ -389,10 +385,10 @@ func (b *builder) moves(us []dataflow.Use, ofUse []int32, ds []dataflow.Def, ofD
 	return true
 }
 
-// bindings finds the binding of each region of the effects: declarations list
-// regions in the order of arguments, each from the start of its view, and leave
-// out empty ones. ok is false if that does not hold, or if some view has no region:
-// it would stay behind. all: no view is of another argument either.
+// bindings finds the binding of each region of the effects: declarations list regions
+// in the order of arguments, each from the start of its view. ok is false if the
+// effects are not of that form, or if the view of an argument has no region, because
+// it would stay behind. all is false if a view is bound that is no argument's.
 func (b *builder) bindings(d *ir.Dispatch) (reads, writes []int16, all, ok bool) {
 	slots := b.accesses(d.Kernel)
 	n := len(d.Effects.Reads)
@@ -493,7 +489,7 @@ func (b *builder) bound(w *Web, command int32, v *ir.View) {
 
 // finish computes overhang and alignment.
 func (b *builder) finish(w *Web) {
-	counted := int64(1) // what kernels without declaration may count on
+	counted := int64(1) // the alignment that kernels without declaration may count on
 	for _, c := range w.carried {
 		if w.Pinned() {
 			break
@@ -539,8 +535,8 @@ func (s *Set) Region(a Access) ir.Region {
 	return s.Flow.Reads(int(a.Command))[a.Index].Region
 }
 
-// Inplace reports whether command i, the last of web u and the first of web v,
-// writes v exactly where it reads u: the recording has them share their bytes.
+// Inplace reports whether command i is the last of web u and the first of web v, and
+// writes v to the very bytes from which it reads u.
 func (s *Set) Inplace(u, v int32, i int32) bool {
 	x, y := &s.Webs[u], &s.Webs[v]
 	if u == v || x.Last != i || y.First != i || x.Mem != y.Mem || x.Lo != y.Lo || x.End != y.End {
@@ -563,8 +559,8 @@ func (s *Set) Inplace(u, v int32, i int32) bool {
 	return false
 }
 
-// Move shifts all accesses of a web, in place: its byte Lo becomes byte lo of the
-// root memory mem. The Set's regions stay those of before.
+// Move shifts all accesses of a web in the commands of the graph: its byte Lo becomes
+// byte lo of the root memory mem. The regions of the Set and its flow stay as they were.
 func (s *Set) Move(w *Web, mem ir.MemID, lo int64) {
 	g, delta := s.Graph, lo-w.Lo
 	for _, a := range w.Accesses {
@@ -594,13 +590,13 @@ func (s *Set) Move(w *Web, mem ir.MemID, lo int64) {
 	}
 }
 
-// shift moves a view by delta bytes of its root, to those of root memory mem.
+// shift moves a view by delta bytes, from its root memory to root memory mem.
 func (s *Set) shift(v *ir.View, mem ir.MemID, delta int64) {
 	_, off := s.Graph.Root(v.Mem)
 	v.Mem, v.Off = mem, v.Off.AddConst(off+delta)
 }
 
-// shift is the method for a region.
+// shift does the same with a region.
 func shift(g *ir.Graph, r *ir.Region, mem ir.MemID, delta int64) {
 	_, off := g.Root(r.Mem)
 	r.Mem, r.Off = mem, r.Off.AddConst(off+delta)
