@@ -17,6 +17,7 @@ import (
 
 	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
+	"github.com/mlxc/mlxc/internal/testkit/metallibs"
 )
 
 var update = flag.Bool("update", false, "write the outputs of cmp into the scripts")
@@ -65,6 +66,11 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	library := metallibs.Path(t, "0.32.4")
+	small := filepath.Join(t.TempDir(), "small.metallib")
+	if err := os.WriteFile(small, metallibs.Small(t, "rmsfloat32", "gemv_wide_bfloat16_nv2_kl16", "vv_Addfloat32"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
@@ -73,6 +79,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODEL", model)
 			e.Setenv("TESTDATA", testdata)
+			e.Setenv("LIBRARY", library) // MLX's compiled kernels
+			e.Setenv("SMALL", small)     // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil

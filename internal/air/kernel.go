@@ -1,5 +1,7 @@
 package air
 
+import "fmt"
+
 // Kernel describes a kernel to whoever binds its arguments. Its source is the metadata
 // !air.kernel of the kernel's module, and the module's globals.
 type Kernel struct {
@@ -73,7 +75,7 @@ const (
 
 // Field is a member of a struct.
 type Field struct {
-	Offset, Size int64 // bytes
+	Offset, Size int64 // bytes; the size is that of one element
 	Array        int   // how many elements, 0 if it is no array
 	Type, Name   string
 	Fields       []Field // of a member that is a struct
@@ -90,4 +92,30 @@ type FunctionConstant struct {
 type ThreadgroupMemory struct {
 	Name        string
 	Size, Align int64 // bytes
+}
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+func (s Space) String() string {
+	switch s {
+	case Device:
+		return "device"
+	case Constant:
+		return "constant"
+	case Threadgroup:
+		return "threadgroup"
+	}
+	return fmt.Sprintf("Space(%d)", uint8(s))
+}
+
+func (a Access) String() string {
+	switch a {
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	case ReadWrite:
+		return "readwrite"
+	}
+	return fmt.Sprintf("Access(%d)", uint8(a))
 }

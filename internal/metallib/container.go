@@ -57,11 +57,14 @@ const (
 	kernelType = 2
 )
 
+// Is reports whether data begins as a library does.
+func Is(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
+
 // Parse reads the list of functions of a library. It keeps data, which must not change.
 // file is the name for errors.
 func Parse(file string, data []byte) (*Library, error) {
 	l := &Library{File: file, data: data}
-	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
+	if !Is(data) {
 		return nil, l.errorf(0, "", "%s", strange(data))
 	}
 	if len(data) < headerSize {

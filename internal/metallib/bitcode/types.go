@@ -180,10 +180,10 @@ func parseLayout(text string) layout {
 		structs:  1,
 	}
 	for part := range strings.SplitSeq(text, "-") {
-		if part == "" {
+		head, rest, _ := strings.Cut(part, ":")
+		if head == "" {
 			continue
 		}
-		head, rest, _ := strings.Cut(part, ":")
 		var numbers []int64
 		for f := range strings.SplitSeq(rest, ":") {
 			n, err := strconv.ParseUint(f, 10, 24)
