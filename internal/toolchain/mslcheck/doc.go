@@ -9,7 +9,7 @@
 // A source goes through `clang -E` with empty Metal headers, then through a
 // rewriter of tokens, which knows as much of MSL's grammar as it needs
 // (attributes, address spaces, kernels, their instances, function constants,
-// threadgroup variables) and leaves C++ that includes shim/msl.h. clang sees
+// threadgroup variables) and leaves C++ that includes mslshim/check.h. clang sees
 // that C++ three times:
 //
 //   - flat: no address spaces, C++17, syntax and types;
@@ -28,7 +28,7 @@
 //
 // It does not prove that Apple's compiler accepts a source, and says nothing about
 // speed or fast-math. The shim declares what the kernels here use, not all of Metal's
-// library (no textures, no atomics); a new function is a new line in shim/msl.h. Under
+// library (no textures, no atomics); a new function is a new line in mslshim/check.h. Under
 // `spaces`, structs cannot be copied to or from device memory: read their members
 // instead. Nothing is executed.
 package mslcheck

@@ -12,7 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/internal/toolchain/msltree"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -29,9 +30,9 @@ func TestRewriteGoldens(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEmpty(t, ar.Files)
 			in := ar.Files[0]
-			s, err := newStream("# 1 \"" + in.Name + "\"\n" + string(in.Data))
+			s, err := msltree.NewStream("# 1 \"" + in.Name + "\"\n" + string(in.Data))
 			require.NoError(t, err)
-			u := parse(s)
+			u := &unit{msltree.Parse(s)}
 			got := &txtar.Archive{Comment: ar.Comment, Files: []txtar.File{in}}
 			var rules strings.Builder
 			for _, d := range u.check() {
@@ -50,33 +51,6 @@ func TestRewriteGoldens(t *testing.T) {
 	}
 }
 
-// The tokens and the text between them make up the whole source, and brackets pair.
-func TestStreamKeepsEveryByte(t *testing.T) {
-	words := []string{"a", "kernel", "template", "<", ">", ">>", "(", ")", "[", "]", "[[", "]]", "{", "}", ";", "::", "1.5e-3f", "0x1e+2", ".5h",
-		"\"s \\\" }\"", "'}'", " ", "\n", "\t", "\n# 7 \"f.metal\"\n", "\n#pragma clang fp contract(off)\n", "->*", "&&", "operator", "device", ",", "*", "="}
-	rapid.Check(t, func(t *rapid.T) {
-		src := strings.Join(rapid.SliceOf(rapid.SampledFrom(words)).Draw(t, "words"), "")
-		toks, tail, err := lex(src)
-		require.NoError(t, err)
-		var b strings.Builder
-		for _, k := range toks {
-			b.WriteString(k.Lead + k.Text)
-		}
-		assert.Equal(t, src, b.String()+tail)
-		s, err := newStream(src)
-		if err != nil {
-			return // brackets that do not pair
-		}
-		assert.Equal(t, src, s.String())
-		for i := range s.Tok {
-			if m := s.match[i]; m >= 0 {
-				assert.Equal(t, i, s.match[m])
-				assert.Contains(t, []string{"()", "[]", "{}", ")(", "][", "}{"}, s.At(i)+s.At(m))
-			}
-		}
-	})
-}
-
 // Rewriting moves no line, so a message of clang names the right line of the source.
 func TestRewritingKeepsLines(t *testing.T) {
 	paths, err := filepath.Glob("../../../msl/*.metal")
@@ -90,41 +64,16 @@ func TestRewritingKeepsLines(t *testing.T) {
 		code := regexp.MustCompile(`(?m)//.*$|^#(define|include)(.*\\\n)*.*$`).ReplaceAllStringFunc(string(src), func(s string) string {
 			return strings.Repeat("\n", strings.Count(s, "\n"))
 		})
-		s, err := newStream(code)
+		s, err := msltree.NewStream(code)
 		require.NoError(t, err, path)
-		u := parse(s)
+		u := &unit{msltree.Parse(s)}
 		out := strings.SplitAfterN(u.emit(), "\n", 2)[1]
 		in, got := marked.FindAllString(code, -1), marked.FindAllString(out, -1)
 		require.GreaterOrEqual(t, len(got), len(in), path)
-		for _, f := range u.functions {
-			l := u.Tok[f.tok].Line - 1
-			assert.Contains(t, got[l], f.name, "%s:%d", path, l+1)
+		for _, f := range u.Functions {
+			l := u.Tok[f.Tok].Line - 1
+			assert.Contains(t, got[l], f.Name, "%s:%d", path, l+1)
 		}
-	}
-}
-
-func TestLineMarkers(t *testing.T) {
-	toks, _, err := lex("# 1 \"a.metal\"\nx\n\ny # 3\n# 40 \"b c.h\" 1 3\n\nz\n#pragma once\nw")
-	require.NoError(t, err)
-	var got []string
-	for _, k := range toks {
-		got = append(got, diagnostic{k.File, k.Line, k.Text}.String())
-	}
-	assert.Equal(t, []string{
-		"a.metal:1: error: x", "a.metal:3: error: y", "a.metal:3: error: #", "a.metal:3: error: 3",
-		"b c.h:41: error: z", "b c.h:43: error: w",
-	}, got)
-}
-
-func TestUnpairedBracketsAreNamed(t *testing.T) {
-	for src, want := range map[string]string{
-		"# 1 \"f\"\nvoid f() {\n(\n}": `f:3: error: "}" closes nothing`,
-		"# 1 \"f\"\n}":                `f:1: error: "}" closes nothing`,
-		"# 1 \"f\"\na[\n":             `f:1: error: "[" is never closed`,
-		"# 1 \"f\"\n\n\"abc":          `f:2: a literal does not end`,
-	} {
-		_, err := newStream(src)
-		assert.EqualError(t, err, want, "%q", src)
 	}
 }
 
@@ -145,11 +94,11 @@ func FuzzRewrite(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
-		s, err := newStream(src)
+		s, err := msltree.NewStream(src)
 		if err != nil {
 			return
 		}
-		u := parse(s)
+		u := &unit{msltree.Parse(s)}
 		u.check()
 		u.emit()
 	})

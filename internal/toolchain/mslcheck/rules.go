@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/toolchain/msltree"
 )
 
 // maxSlot is the greatest index of a kernel's buffers (Metal feature set tables: 31
@@ -49,7 +51,7 @@ func (d diagnostic) String() string { return fmt.Sprintf("%s:%d: error: %s", d.f
 
 // rules looks for what C++ allows and MSL forbids.
 type rules struct {
-	*unit
+	*msltree.Unit
 	found []diagnostic
 }
 
@@ -60,15 +62,15 @@ func (r *rules) errorf(tok int, format string, args ...any) {
 
 // check applies all rules, and returns what they find in the order of the source.
 func (u *unit) check() []diagnostic {
-	r := &rules{unit: u}
+	r := &rules{Unit: u.Unit}
 	r.words()
 	r.scopes()
 	r.pointers()
 	hosts := map[string]int{}
-	for _, f := range u.functions {
+	for _, f := range u.Functions {
 		r.function(f)
-		if f.kernel && f.template == nil {
-			r.host(hosts, hostOf(f), f.tok)
+		if f.Kernel && f.Template == nil {
+			r.host(hosts, msltree.HostOf(f), f.Tok)
 		}
 	}
 	r.instances(hosts)
@@ -79,7 +81,7 @@ func (u *unit) check() []diagnostic {
 
 func (r *rules) words() {
 	for i, t := range r.Tok {
-		if t.Kind != Ident {
+		if t.Kind != msltree.Ident {
 			continue
 		}
 		if why, ok := missing[t.Text]; ok && r.At(i-1) != "." && r.At(i-1) != "->" {
@@ -91,7 +93,7 @@ func (r *rules) words() {
 	}
 	for i := range r.Tok {
 		// A lambda: "[" where an operand would stand.
-		if r.At(i) == "[" && !r.attribute(i) && !r.attribute(i-1) && (r.At(r.match[i]+1) == "(" || r.At(r.match[i]+1) == "{") {
+		if r.At(i) == "[" && !r.Attribute(i) && !r.Attribute(i-1) && (r.At(r.Match[i]+1) == "(" || r.At(r.Match[i]+1) == "{") {
 			if p := r.At(i - 1); p == "=" || p == "(" || p == "," || p == "return" || p == ";" || p == "{" {
 				r.errorf(i, "MSL 3.1 has no lambda expressions")
 			}
@@ -101,52 +103,52 @@ func (r *rules) words() {
 
 func (r *rules) scopes() {
 	index := map[string]string{}
-	for _, v := range r.variables {
+	for _, v := range r.Variables {
 		fc := ""
-		for _, a := range v.attrs {
-			switch a.name {
+		for _, a := range v.Attrs {
+			switch a.Name {
 			case "function_constant":
-				fc = a.arg
+				fc = a.Arg
 			case "maybe_unused":
 			default:
-				r.errorf(a.tok, "[[%s]] says nothing about a variable", a.name)
+				r.errorf(a.Tok, "[[%s]] says nothing about a variable", a.Name)
 			}
 		}
-		if v.space != "constant" {
-			r.errorf(v.first, "%s is a variable of program scope: it has to be in the constant address space", v.name)
+		if v.Space != "constant" {
+			r.errorf(v.First, "%s is a variable of program scope: it has to be in the constant address space", v.Name)
 			continue
 		}
 		if fc == "" {
-			if !v.init {
-				r.errorf(v.first, "constant %s has no value", v.name)
+			if !v.Init {
+				r.errorf(v.First, "constant %s has no value", v.Name)
 			}
 			continue
 		}
 		if n, err := strconv.ParseUint(fc, 10, 16); err != nil {
-			r.errorf(v.first, "function constant %s has the index %q, not one of 0 to 65535", v.name, fc)
+			r.errorf(v.First, "function constant %s has the index %q, not one of 0 to 65535", v.Name, fc)
 		} else if other, ok := index[fc]; ok {
-			r.errorf(v.first, "function constants %s and %s both have index %d", other, v.name, n)
+			r.errorf(v.First, "function constants %s and %s both have index %d", other, v.Name, n)
 		}
-		if v.init {
-			r.errorf(v.first, "function constant %s has a value of its own", v.name)
+		if v.Init {
+			r.errorf(v.First, "function constant %s has a value of its own", v.Name)
 		}
-		index[fc] = v.name
+		index[fc] = v.Name
 	}
 }
 
 // pointers finds pointer and reference types without an address space.
 func (r *rules) pointers() {
 	const text = "a pointer or reference type needs an address space (device, constant, threadgroup or thread)"
-	for _, f := range r.functions {
-		for _, p := range f.params {
-			if p.space == "" && (p.shape == pointer || p.shape == reference) && r.Text(p.first, p.first+1) != "auto" {
-				r.errorf(p.first, text)
+	for _, f := range r.Functions {
+		for _, p := range f.Params {
+			if p.Space == "" && (p.Shape == msltree.Pointer || p.Shape == msltree.Reference) && r.Text(p.First, p.First+1) != "auto" {
+				r.errorf(p.First, text)
 			}
 		}
 	}
 	spaced := func(a, b int) bool {
 		for i := a; i < b; i++ {
-			if spaces[r.At(i)] {
+			if msltree.Spaces[r.At(i)] {
 				return true
 			}
 		}
@@ -169,12 +171,12 @@ func (r *rules) pointers() {
 			for r.At(j) == "const" || r.At(j) == "static" || r.At(j) == "volatile" {
 				j++
 			}
-			if r.At(j) == "return" || j >= len(r.Tok) || r.Tok[j].Kind != Ident || spaces[r.At(j)] || r.At(j) == "auto" {
+			if r.At(j) == "return" || j >= len(r.Tok) || r.Tok[j].Kind != msltree.Ident || msltree.Spaces[r.At(j)] || r.At(j) == "auto" {
 				continue
 			}
 			for j++; r.At(j) == "::" || r.At(j) == "<"; {
 				if r.At(j) == "<" {
-					e := r.angle(j)
+					e := r.Angle(j)
 					if e < 0 {
 						break
 					}
@@ -189,7 +191,7 @@ func (r *rules) pointers() {
 			for r.At(j) == "*" || r.At(j) == "&" || r.At(j) == "&&" || r.At(j) == "const" {
 				j++
 			}
-			if j < len(r.Tok) && r.Tok[j].Kind == Ident && slices.Contains([]string{"=", ";", "[", ",", "(", ":"}, r.At(j+1)) {
+			if j < len(r.Tok) && r.Tok[j].Kind == msltree.Ident && slices.Contains([]string{"=", ";", "[", ",", "(", ":"}, r.At(j+1)) {
 				r.errorf(i, text)
 			}
 		}
@@ -198,74 +200,74 @@ func (r *rules) pointers() {
 
 // inParameters reports whether token i is in a parameter list.
 func (r *rules) inParameters(i int) bool {
-	for _, f := range r.functions {
-		if f.open < i && i < r.match[f.open] {
+	for _, f := range r.Functions {
+		if f.Open < i && i < r.Match[f.Open] {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *rules) function(f *function) {
-	for _, a := range f.attrs {
-		if !functionAttributes[a.name] {
-			r.errorf(a.tok, "unknown attribute [[%s]] of function %s", a.name, f.name)
+func (r *rules) function(f *msltree.Function) {
+	for _, a := range f.Attrs {
+		if !functionAttributes[a.Name] {
+			r.errorf(a.Tok, "unknown attribute [[%s]] of function %s", a.Name, f.Name)
 		}
 	}
-	if !f.kernel {
-		for _, p := range f.params {
-			for _, a := range p.attrs {
-				if a.name != "maybe_unused" {
-					r.errorf(a.tok, "[[%s]]: %s is no kernel", a.name, f.name)
+	if !f.Kernel {
+		for _, p := range f.Params {
+			for _, a := range p.Attrs {
+				if a.Name != "maybe_unused" {
+					r.errorf(a.Tok, "[[%s]]: %s is no kernel", a.Name, f.Name)
 				}
 			}
 		}
 		return
 	}
-	if f.name == "main" {
-		r.errorf(f.tok, "a kernel cannot be called main")
+	if f.Name == "main" {
+		r.errorf(f.Tok, "a kernel cannot be called main")
 	}
-	if t := r.At(f.tok - 1); t != "void" {
-		r.errorf(f.tok, "kernel %s returns %s, not void", f.name, t)
+	if t := r.At(f.Tok - 1); t != "void" {
+		r.errorf(f.Tok, "kernel %s returns %s, not void", f.Name, t)
 	}
 	r.parameters(f)
 }
 
-func (r *rules) parameters(f *function) {
+func (r *rules) parameters(f *msltree.Function) {
 	slots := map[string]string{}
 	seen := map[string]bool{}
 	width, widthOf := 0, ""
-	for _, p := range f.params {
-		var attrs []attribute
-		for _, a := range p.attrs {
-			if a.name != "maybe_unused" && a.name != "function_constant" {
+	for _, p := range f.Params {
+		var attrs []msltree.Attribute
+		for _, a := range p.Attrs {
+			if a.Name != "maybe_unused" && a.Name != "function_constant" {
 				attrs = append(attrs, a)
 			}
 		}
 		if len(attrs) != 1 {
-			r.errorf(p.first, "parameter %s of kernel %s has %d attributes, needs one ([[buffer(n)]], [[threadgroup(n)]] or a thread's position)", p.name, f.name, len(attrs))
+			r.errorf(p.First, "parameter %s of kernel %s has %d attributes, needs one ([[buffer(n)]], [[threadgroup(n)]] or a thread's position)", p.Name, f.Name, len(attrs))
 			continue
 		}
 		a := attrs[0]
-		typ := r.typeText(p)
-		if a.name == "buffer" || a.name == "threadgroup" {
+		typ := r.TypeText(p)
+		if a.Name == "buffer" || a.Name == "threadgroup" {
 			r.slot(f, p, a, slots)
 			continue
 		}
-		ta, ok := threadAttributes[a.name]
+		ta, ok := threadAttributes[a.Name]
 		switch {
 		case !ok:
-			r.errorf(a.tok, "unknown attribute [[%s]] of parameter %s", a.name, p.name)
+			r.errorf(a.Tok, "unknown attribute [[%s]] of parameter %s", a.Name, p.Name)
 			continue
-		case seen[a.name]:
-			r.errorf(a.tok, "[[%s]] stands twice in kernel %s", a.name, f.name)
-		case p.shape != byValue || p.space != "":
-			r.errorf(p.first, "[[%s]] %s is passed by value, without address space", a.name, p.name)
+		case seen[a.Name]:
+			r.errorf(a.Tok, "[[%s]] stands twice in kernel %s", a.Name, f.Name)
+		case p.Shape != msltree.ByValue || p.Space != "":
+			r.errorf(p.First, "[[%s]] %s is passed by value, without address space", a.Name, p.Name)
 		}
-		seen[a.name] = true
+		seen[a.Name] = true
 		scalar := strings.TrimRight(typ, "23")
 		if scalar != "uint" && scalar != "ushort" || !ta.position && scalar != typ || len(typ)-len(scalar) > 1 {
-			r.errorf(p.first, "[[%s]] %s cannot be a %s", a.name, p.name, typ)
+			r.errorf(p.First, "[[%s]] %s cannot be a %s", a.Name, p.Name, typ)
 			continue
 		}
 		if !ta.position {
@@ -276,54 +278,45 @@ func (r *rules) parameters(f *function) {
 			n = int(typ[len(scalar)] - '0')
 		}
 		if width != 0 && width != n {
-			r.errorf(p.first, "[[%s]] %s has %d components, %s has %d: positions and sizes of a kernel have equally many", a.name, p.name, n, widthOf, width)
+			r.errorf(p.First, "[[%s]] %s has %d components, %s has %d: positions and sizes of a kernel have equally many", a.Name, p.Name, n, widthOf, width)
 		}
-		width, widthOf = n, p.name
+		width, widthOf = n, p.Name
 	}
 }
 
-func (r *rules) typeText(p parameter) string {
+func (r *rules) typeText(p msltree.Parameter) string {
 	var w []string
-	for _, i := range p.typ {
+	for _, i := range p.Type {
 		w = append(w, r.At(i))
 	}
 	return strings.Join(w, " ")
 }
 
-func (r *rules) slot(f *function, p parameter, a attribute, slots map[string]string) {
-	n, err := strconv.Atoi(a.arg)
+func (r *rules) slot(f *msltree.Function, p msltree.Parameter, a msltree.Attribute, slots map[string]string) {
+	n, err := strconv.Atoi(a.Arg)
 	if err != nil || n < 0 || n > maxSlot {
-		r.errorf(a.tok, "[[%s(%s)]]: the index is not one of 0 to %d", a.name, a.arg, maxSlot)
+		r.errorf(a.Tok, "[[%s(%s)]]: the index is not one of 0 to %d", a.Name, a.Arg, maxSlot)
 	}
-	key := a.name + a.arg
+	key := a.Name + a.Arg
 	if other, ok := slots[key]; ok {
-		r.errorf(a.tok, "parameters %s and %s of kernel %s are both [[%s(%s)]]", other, p.name, f.name, a.name, a.arg)
+		r.errorf(a.Tok, "parameters %s and %s of kernel %s are both [[%s(%s)]]", other, p.Name, f.Name, a.Name, a.Arg)
 	}
-	slots[key] = p.name
+	slots[key] = p.Name
 	want := "device or constant"
-	ok := p.space == "device" || p.space == "constant"
-	if a.name == "threadgroup" {
-		want, ok = "threadgroup", p.space == "threadgroup"
+	ok := p.Space == "device" || p.Space == "constant"
+	if a.Name == "threadgroup" {
+		want, ok = "threadgroup", p.Space == "threadgroup"
 	}
 	if !ok {
-		space := p.space
+		space := p.Space
 		if space == "" {
 			space = "no"
 		}
-		r.errorf(p.first, "[[%s]] %s is in %s address space, needs %s", a.name, p.name, space, want)
+		r.errorf(p.First, "[[%s]] %s is in %s address space, needs %s", a.Name, p.Name, space, want)
 	}
-	if p.shape == byValue {
-		r.errorf(p.first, "[[%s]] %s is no pointer, reference or array", a.name, p.name)
+	if p.Shape == msltree.ByValue {
+		r.errorf(p.First, "[[%s]] %s is no pointer, reference or array", a.Name, p.Name)
 	}
-}
-
-func hostOf(f *function) string {
-	for _, a := range f.attrs {
-		if a.name == "host_name" {
-			return literal(a.arg)
-		}
-	}
-	return f.name
 }
 
 func (r *rules) host(hosts map[string]int, name string, tok int) {
@@ -335,102 +328,44 @@ func (r *rules) host(hosts map[string]int, name string, tok int) {
 
 func (r *rules) instances(hosts map[string]int) {
 	used := map[string]bool{}
-	for _, in := range r.unit.instances {
-		used[in.name] = true
-		if in.host == "" {
-			r.errorf(in.first, "instance of %s has no [[host_name(\"…\")]]", in.name)
+	for _, in := range r.Unit.Instances {
+		used[in.Name] = true
+		if in.Host == "" {
+			r.errorf(in.First, "instance of %s has no [[host_name(\"…\")]]", in.Name)
 		}
-		r.host(hosts, in.host, in.first)
-		f := r.kernel(in.name)
+		r.host(hosts, in.Host, in.First)
+		f := r.Kernel(in.Name)
 		switch {
 		case f == nil:
-			r.errorf(in.first, "there is no kernel %s", in.name)
-		case f.template == nil:
-			r.errorf(in.first, "kernel %s is no template", in.name)
-		case len(in.args) > len(f.template):
-			r.errorf(in.first, "kernel %s has %d template parameters, the instance %d", in.name, len(f.template), len(in.args))
+			r.errorf(in.First, "there is no kernel %s", in.Name)
+		case f.Template == nil:
+			r.errorf(in.First, "kernel %s is no template", in.Name)
+		case len(in.Args) > len(f.Template):
+			r.errorf(in.First, "kernel %s has %d template parameters, the instance %d", in.Name, len(f.Template), len(in.Args))
 		}
 	}
-	for _, f := range r.functions {
-		if f.kernel && f.template != nil && !used[f.name] {
-			r.errorf(f.tok, "template kernel %s has no instance", f.name)
+	for _, f := range r.Functions {
+		if f.Kernel && f.Template != nil && !used[f.Name] {
+			r.errorf(f.Tok, "template kernel %s has no instance", f.Name)
 		}
 	}
-}
-
-func (u *unit) kernel(name string) *function {
-	for _, f := range u.functions {
-		if f.kernel && f.name == name && f.body >= 0 {
-			return f
-		}
-	}
-	return nil
 }
 
 // threadgroupVariables finds threadgroup variables in places where they are not
 // allowed. They must stand at the outermost level of a kernel's body, without an
 // initial value.
 func (r *rules) threadgroupVariables() {
-	for _, f := range r.functions {
-		for _, v := range r.threadgroupLocals(f) {
-			if !f.kernel {
-				r.errorf(v.tok, "threadgroup variable in %s, which is no kernel", f.name)
+	for _, f := range r.Functions {
+		for _, v := range r.ThreadgroupLocals(f) {
+			if !f.Kernel {
+				r.errorf(v.Tok, "threadgroup variable in %s, which is no kernel", f.Name)
 			}
-			if v.depth != 1 {
-				r.errorf(v.tok, "a threadgroup variable stands at the outermost level of a kernel")
+			if v.Depth != 1 {
+				r.errorf(v.Tok, "a threadgroup variable stands at the outermost level of a kernel")
 			}
-			if v.init {
-				r.errorf(v.tok, "a threadgroup variable has no initial value")
-			}
-		}
-	}
-}
-
-type threadgroupLocal struct {
-	tok   int // the keyword
-	depth int // the number of braces around it, within the body
-	init  bool
-}
-
-// threadgroupLocals returns the threadgroup variables in f's body, without pointers to
-// threadgroup memory.
-func (u *unit) threadgroupLocals(f *function) []threadgroupLocal {
-	if f.body < 0 {
-		return nil
-	}
-	var out []threadgroupLocal
-	depth := 0
-	for i := f.body; i <= u.match[f.body]; i++ {
-		switch u.At(i) {
-		case "{":
-			depth++
-		case "}":
-			depth--
-		case "threadgroup":
-			begin := i
-			for p := u.At(begin - 1); p == "const" || p == "static" || p == "volatile"; p = u.At(begin - 1) {
-				begin--
-			}
-			if p := u.At(begin - 1); p != ";" && p != "{" && p != "}" && p != ")" || u.At(begin-1) == ")" && u.At(u.match[begin-1]-1) != "alignas" {
-				continue
-			}
-			v := threadgroupLocal{tok: i, depth: depth}
-			isPointer := false
-			for j := i + 1; u.At(j) != ";" && u.At(j) != ""; j++ {
-				switch {
-				case u.At(j) == "*" || u.At(j) == "&":
-					isPointer = isPointer || !v.init
-				case u.At(j) == "=" || u.At(j) == "{":
-					v.init = true
-				}
-				if u.match[j] > j {
-					j = u.match[j]
-				}
-			}
-			if !isPointer {
-				out = append(out, v)
+			if v.Init {
+				r.errorf(v.Tok, "a threadgroup variable has no initial value")
 			}
 		}
 	}
-	return out
 }

@@ -1,4 +1,4 @@
-package mslcheck
+package msltree
 
 import (
 	"fmt"
@@ -10,23 +10,23 @@ import (
 // lines of the Metal source.
 type Stream struct {
 	Tok    []Token
-	match  []int // the partner of a bracket; −1
+	Match  []int // the partner of a bracket; −1
 	out    []string
 	before []string
 	after  []string
 	tail   string
 }
 
-// newStream lexes src and pairs its brackets.
-func newStream(src string) (*Stream, error) {
+// NewStream lexes src and pairs its brackets.
+func NewStream(src string) (*Stream, error) {
 	toks, tail, err := lex(src)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{Tok: toks, tail: tail, match: make([]int, len(toks)), out: make([]string, len(toks)), before: make([]string, len(toks)), after: make([]string, len(toks))}
+	s := &Stream{Tok: toks, tail: tail, Match: make([]int, len(toks)), out: make([]string, len(toks)), before: make([]string, len(toks)), after: make([]string, len(toks))}
 	var open []int
 	for i, t := range toks {
-		s.out[i], s.match[i] = t.Text, -1
+		s.out[i], s.Match[i] = t.Text, -1
 		if t.Kind != Punct {
 			continue
 		}
@@ -38,8 +38,8 @@ func newStream(src string) (*Stream, error) {
 			if len(open) == 0 || toks[open[len(open)-1]].Text != want {
 				return nil, fmt.Errorf("%s:%d: error: %q closes nothing", t.File, t.Line, t.Text)
 			}
-			s.match[i] = open[len(open)-1]
-			s.match[s.match[i]] = i
+			s.Match[i] = open[len(open)-1]
+			s.Match[s.Match[i]] = i
 			open = open[:len(open)-1]
 		}
 	}
@@ -66,6 +66,9 @@ func (s *Stream) Text(a, b int) string {
 	}
 	return strings.Join(w, " ")
 }
+
+// Unedited reports whether token i still has its original text.
+func (s *Stream) Unedited(i int) bool { return s.out[i] == s.Tok[i].Text }
 
 // Replace replaces the text of token i.
 func (s *Stream) Replace(i int, text string) { s.out[i] = text }
@@ -98,13 +101,13 @@ func (s *Stream) String() string {
 	return b.String()
 }
 
-// attribute reports whether [[ begins at i.
-func (s *Stream) attribute(i int) bool {
-	return s.At(i) == "[" && s.At(i+1) == "[" && s.match[i] == s.match[i+1]+1
+// Attribute reports whether [[ begins at i.
+func (s *Stream) Attribute(i int) bool {
+	return s.At(i) == "[" && s.At(i+1) == "[" && s.Match[i] == s.Match[i+1]+1
 }
 
-// angle returns the index after the ">" that closes the "<" at i, or −1.
-func (s *Stream) angle(i int) int {
+// Angle returns the index after the ">" that closes the "<" at i, or −1.
+func (s *Stream) Angle(i int) int {
 	depth := 0
 	for ; i < len(s.Tok); i++ {
 		switch s.At(i) {
@@ -115,7 +118,7 @@ func (s *Stream) angle(i int) int {
 				return i + 1
 			}
 		case "(", "[", "{":
-			i = s.match[i]
+			i = s.Match[i]
 		case ";", "}":
 			return -1
 		}

@@ -1,98 +1,101 @@
-package mslcheck
+package msltree
 
 import (
 	"strconv"
 	"strings"
 )
 
-// spaces are MSL's address-space keywords.
-var spaces = map[string]bool{"device": true, "constant": true, "threadgroup": true, "thread": true}
+// Spaces are MSL's address-space keywords.
+var Spaces = map[string]bool{"device": true, "constant": true, "threadgroup": true, "thread": true}
 
-// attribute is one entry of [[…]], with its name and the tokens of its argument.
-type attribute struct {
-	name string
-	arg  string
-	tok  int
+// Attribute is one entry of [[…]], with its name and the tokens of its argument.
+type Attribute struct {
+	Name string
+	Arg  string
+	Tok  int
 }
 
-// function is the declaration or definition of a function.
-type function struct {
-	name     string
-	tok      int // the token of the name
-	first    int // the first token after template<…>
-	kernel   bool
-	template []string // the names of its template parameters; nil if it is no template
-	attrs    []attribute
-	params   []parameter
-	open     int // "(" of the parameters
-	body     int // "{"; −1 for a declaration
+// Function is the declaration or definition of a function.
+type Function struct {
+	Name     string
+	Tok      int // the token of the name
+	First    int // the first token after template<…>
+	Kernel   bool
+	Template []string // the names of its template parameters; nil if it is no template
+	Attrs    []Attribute
+	Params   []Parameter
+	Open     int // "(" of the parameters
+	Body     int // "{"; −1 for a declaration
 }
 
-// parameter is a function's parameter.
-type parameter struct {
-	first, end int // its tokens
-	name       string
-	nameTok    int
-	attrs      []attribute
-	space      string // "" if none is written
-	constant   bool   // const, or in the constant space
-	typ        []int  // tokens of the type without const and address space
-	shape      shape
-	count      string // of an array, as written
+// Parameter is a function's parameter.
+type Parameter struct {
+	First, End int // its tokens
+	Name       string
+	NameTok    int
+	Attrs      []Attribute
+	Space      string // "" if none is written
+	Constant   bool   // const, or in the constant space
+	Type       []int  // tokens of the type without const and address space
+	Shape      Shape
+	Count      string // of an array, as written
 }
 
-type shape uint8
+// Shape says how a parameter is passed.
+type Shape uint8
 
+// The shapes.
 const (
-	byValue shape = iota
-	pointer
-	reference
-	array
+	ByValue Shape = iota
+	Pointer
+	Reference
+	Array
 )
 
-// instance is template [[host_name("…")]] [[kernel]] … f<…>;
-type instance struct {
-	first, end int // its tokens, ";" included
-	host       string
-	name       string
-	args       []string
-	nameTok    int
-	argsEnd    int
-	decltype   [2]int // the tokens inside decltype(…); 0, 0 if there is none
+// Instance is template [[host_name("…")]] [[kernel]] … f<…>;
+type Instance struct {
+	First, End int // its tokens, ";" included
+	Host       string
+	Name       string
+	Args       []string
+	NameTok    int
+	ArgsEnd    int
+	Decltype   [2]int // the tokens inside decltype(…); 0, 0 if there is none
 }
 
-// variable is a variable at namespace scope.
-type variable struct {
-	first, end int
-	name       string
-	space      string
-	attrs      []attribute
-	init       bool
+// Variable is a variable at namespace scope.
+type Variable struct {
+	First, End int
+	Name       string
+	Space      string
+	Attrs      []Attribute
+	Init       bool
 }
 
-// unit is what the rewriter knows about a source.
-type unit struct {
+// Unit is what the rewriter knows about a source.
+type Unit struct {
 	*Stream
-	functions []*function
-	instances []*instance
-	variables []*variable
+	Functions []*Function
+	Instances []*Instance
+	Variables []*Variable
 }
 
-func parse(s *Stream) *unit {
-	u := &unit{Stream: s}
+// Parse reads the declarations of a source.
+func Parse(s *Stream) *Unit {
+	u := &Unit{Stream: s}
 	u.scope(0, len(s.Tok))
 	return u
 }
 
 // scope reads the declarations of a namespace or class body [i, end).
-func (u *unit) scope(i, end int) {
+func (u *Unit) scope(i, end int) {
 	for i < end {
 		i = u.declaration(i, end)
 	}
 }
 
 // declaration reads one declaration and returns the index after it.
-func (u *unit) declaration(i, end int) int {
+func (u *Unit) declaration(i, end int) int {
 	switch t := u.At(i); {
 	case t == ";":
 		return i + 1
@@ -105,8 +108,8 @@ func (u *unit) declaration(i, end int) int {
 		if u.At(i) != "{" { // namespace a = b;
 			return i + 1
 		}
-		u.scope(i+1, u.match[i])
-		return u.match[i] + 1
+		u.scope(i+1, u.Match[i])
+		return u.Match[i] + 1
 	case t == "using" || t == "typedef" || t == "static_assert":
 		return u.statementEnd(i, end)
 	case t == "template" && u.At(i+1) != "<":
@@ -114,7 +117,7 @@ func (u *unit) declaration(i, end int) int {
 	}
 	var template []string
 	for u.At(i) == "template" && u.At(i+1) == "<" {
-		e := u.angle(i + 1)
+		e := u.Angle(i + 1)
 		if e < 0 {
 			return u.statementEnd(i, end)
 		}
@@ -128,9 +131,9 @@ func (u *unit) declaration(i, end int) int {
 }
 
 // statementEnd returns the index after the next ";" at this level.
-func (u *unit) statementEnd(i, end int) int {
+func (u *Unit) statementEnd(i, end int) int {
 	for i < end && u.At(i) != ";" {
-		if m := u.match[i]; m > i {
+		if m := u.Match[i]; m > i {
 			i = m
 		}
 		i++
@@ -140,7 +143,7 @@ func (u *unit) statementEnd(i, end int) int {
 
 // templateParams returns the names in template<…>, whose "<" is token a and whose ">"
 // is token b.
-func (u *unit) templateParams(a, b int) []string {
+func (u *Unit) templateParams(a, b int) []string {
 	var names []string
 	last, skip := "", false
 	depth := 0
@@ -163,14 +166,14 @@ func (u *unit) templateParams(a, b int) []string {
 }
 
 // entity reads a class, function or variable.
-func (u *unit) entity(first, end int, template []string) int {
+func (u *Unit) entity(first, end int, template []string) int {
 	class := false
-	var attrs []attribute
+	var attrs []Attribute
 	for i := first; i < end; i++ {
 		switch t := u.At(i); {
-		case u.attribute(i):
+		case u.Attribute(i):
 			attrs = append(attrs, u.attributes(i)...)
-			i = u.match[i]
+			i = u.Match[i]
 		case t == "struct" || t == "class" || t == "union" || t == "enum":
 			class = true
 			if t == "enum" {
@@ -178,10 +181,10 @@ func (u *unit) entity(first, end int, template []string) int {
 			}
 		case t == "decltype" || t == "alignas" || t == "__attribute__":
 			if u.At(i+1) == "(" {
-				i = u.match[i+1]
+				i = u.Match[i+1]
 			}
 		case t == "<":
-			if e := u.angle(i); e > 0 {
+			if e := u.Angle(i); e > 0 {
 				i = e - 1
 			}
 		case t == "operator":
@@ -197,12 +200,12 @@ func (u *unit) entity(first, end int, template []string) int {
 			}
 			return u.function(first, i, end, template, attrs)
 		case t == "(" && i == first:
-			i = u.match[i] // no function can contain this
+			i = u.Match[i] // no function can contain this
 		case t == "(" && !class:
 			return u.function(first, i-1, end, template, attrs)
 		case t == "{" && class:
-			u.scope(i+1, u.match[i])
-			return u.statementEnd(u.match[i], end)
+			u.scope(i+1, u.Match[i])
+			return u.statementEnd(u.Match[i], end)
 		case t == ";" || t == "=" || t == "{" || t == "[":
 			if class {
 				return u.statementEnd(i, end)
@@ -214,57 +217,57 @@ func (u *unit) entity(first, end int, template []string) int {
 }
 
 // function reads a function whose name is token name; its parameters follow.
-func (u *unit) function(first, name, end int, template []string, attrs []attribute) int {
-	f := &function{name: u.At(name), tok: name, first: first, template: template, attrs: attrs, open: name + 1, body: -1}
+func (u *Unit) function(first, name, end int, template []string, attrs []Attribute) int {
+	f := &Function{Name: u.At(name), Tok: name, First: first, Template: template, Attrs: attrs, Open: name + 1, Body: -1}
 	for i := first; i < name; i++ {
 		if u.At(i) == "kernel" && !u.inAttribute(i, first) {
-			f.kernel = true
+			f.Kernel = true
 		}
 	}
 	for _, a := range attrs {
-		f.kernel = f.kernel || a.name == "kernel"
+		f.Kernel = f.Kernel || a.Name == "kernel"
 	}
-	f.params = u.parameters(f.open)
-	u.functions = append(u.functions, f)
-	for i := u.match[f.open] + 1; i < end; i++ {
+	f.Params = u.parameters(f.Open)
+	u.Functions = append(u.Functions, f)
+	for i := u.Match[f.Open] + 1; i < end; i++ {
 		switch u.At(i) {
 		case "{":
-			f.body = i
-			return u.match[i] + 1
+			f.Body = i
+			return u.Match[i] + 1
 		case ";":
 			return i + 1
 		case "(", "[":
-			i = u.match[i]
+			i = u.Match[i]
 		}
 	}
 	return end
 }
 
 // inAttribute reports whether token i stands inside [[…]] opened at or after first.
-func (u *unit) inAttribute(i, first int) bool {
+func (u *Unit) inAttribute(i, first int) bool {
 	for j := first; j < i; j++ {
-		if u.attribute(j) {
-			if u.match[j] > i {
+		if u.Attribute(j) {
+			if u.Match[j] > i {
 				return true
 			}
-			j = u.match[j]
+			j = u.Match[j]
 		}
 	}
 	return false
 }
 
 // attributes reads the entries of the [[…]] that begins at token i.
-func (u *unit) attributes(i int) []attribute {
-	var out []attribute
-	for j := i + 2; j < u.match[i+1]; j++ {
-		a := attribute{name: u.At(j), tok: j}
+func (u *Unit) attributes(i int) []Attribute {
+	var out []Attribute
+	for j := i + 2; j < u.Match[i+1]; j++ {
+		a := Attribute{Name: u.At(j), Tok: j}
 		for u.At(j+1) == "::" {
-			a.name += "::" + u.At(j+2)
+			a.Name += "::" + u.At(j+2)
 			j += 2
 		}
 		if u.At(j+1) == "(" {
-			a.arg = u.Text(j+2, u.match[j+1])
-			j = u.match[j+1]
+			a.Arg = u.Text(j+2, u.Match[j+1])
+			j = u.Match[j+1]
 		}
 		out = append(out, a)
 		if u.At(j+1) == "," {
@@ -275,9 +278,9 @@ func (u *unit) attributes(i int) []attribute {
 }
 
 // parameters reads the parameter list whose "(" is token open.
-func (u *unit) parameters(open int) []parameter {
-	var out []parameter
-	end := u.match[open]
+func (u *Unit) parameters(open int) []Parameter {
+	var out []Parameter
+	end := u.Match[open]
 	first := open + 1
 	for i := first; i <= end; i++ {
 		switch {
@@ -287,58 +290,58 @@ func (u *unit) parameters(open int) []parameter {
 			}
 			first = i + 1
 		case u.At(i) == "<":
-			if e := u.angle(i); e > 0 && e <= end {
+			if e := u.Angle(i); e > 0 && e <= end {
 				i = e - 1
 			}
-		case u.match[i] > i:
-			i = u.match[i]
+		case u.Match[i] > i:
+			i = u.Match[i]
 		}
 	}
 	return out
 }
 
-func (u *unit) parameter(first, end int) parameter {
-	p := parameter{first: first, end: end, nameTok: -1}
+func (u *Unit) parameter(first, end int) Parameter {
+	p := Parameter{First: first, End: end, NameTok: -1}
 	for i := first; i < end; i++ {
 		switch t := u.At(i); {
-		case u.attribute(i):
-			p.attrs = append(p.attrs, u.attributes(i)...)
-			i = u.match[i]
+		case u.Attribute(i):
+			p.Attrs = append(p.Attrs, u.attributes(i)...)
+			i = u.Match[i]
 		case t == "=": // a default value
 			i = end
-		case spaces[t]:
-			p.space = t
-			p.constant = p.constant || t == "constant"
+		case Spaces[t]:
+			p.Space = t
+			p.Constant = p.Constant || t == "constant"
 		case t == "const":
 			// A const after * makes the pointer constant, not what it points to.
-			p.constant = p.constant || p.shape == byValue
+			p.Constant = p.Constant || p.Shape == ByValue
 		case t == "volatile":
 		case t == "*":
-			p.shape = pointer
+			p.Shape = Pointer
 		case t == "&" || t == "&&":
-			p.shape = reference
+			p.Shape = Reference
 		case t == "[":
-			p.shape = array
-			p.count = u.Text(i+1, u.match[i])
-			i = u.match[i]
+			p.Shape = Array
+			p.Count = u.Text(i+1, u.Match[i])
+			i = u.Match[i]
 		case t == "<":
-			e := u.angle(i)
+			e := u.Angle(i)
 			if e < 0 || e > end {
 				e = i + 1
 			}
 			for ; i < e; i++ {
-				p.typ = append(p.typ, i)
+				p.Type = append(p.Type, i)
 			}
 			i--
 		default:
-			p.typ = append(p.typ, i)
+			p.Type = append(p.Type, i)
 		}
 	}
 	// The last identifier is the name, if what remains is a type.
-	if n := len(p.typ); n > 1 && u.Tok[p.typ[n-1]].Kind == Ident && u.At(p.typ[n-2]) != "::" && !builtinWord[u.At(p.typ[n-1])] {
-		p.nameTok = p.typ[n-1]
-		p.name = u.At(p.nameTok)
-		p.typ = p.typ[:n-1]
+	if n := len(p.Type); n > 1 && u.Tok[p.Type[n-1]].Kind == Ident && u.At(p.Type[n-2]) != "::" && !builtinWord[u.At(p.Type[n-1])] {
+		p.NameTok = p.Type[n-1]
+		p.Name = u.At(p.NameTok)
+		p.Type = p.Type[:n-1]
 	}
 	return p
 }
@@ -347,49 +350,49 @@ func (u *unit) parameter(first, end int) parameter {
 var builtinWord = map[string]bool{"int": true, "char": true, "short": true, "long": true, "unsigned": true, "signed": true, "float": true}
 
 // instance reads an explicit instantiation.
-func (u *unit) instance(first, end int) int {
+func (u *Unit) instance(first, end int) int {
 	stop := u.statementEnd(first, end)
-	in := &instance{first: first, end: stop}
+	in := &Instance{First: first, End: stop}
 	kernel := false
 	last := -1
 	for i := first + 1; i < stop-1; i++ {
 		switch t := u.At(i); {
-		case u.attribute(i):
+		case u.Attribute(i):
 			for _, a := range u.attributes(i) {
-				switch a.name {
+				switch a.Name {
 				case "host_name":
-					in.host = literal(a.arg)
+					in.Host = Literal(a.Arg)
 				case "kernel":
 					kernel = true
 				}
 			}
-			i = u.match[i]
+			i = u.Match[i]
 		case t == "kernel":
 			kernel = true
 		case t == "decltype" && u.At(i+1) == "(":
-			in.decltype = [2]int{i + 2, u.match[i+1]}
-			i = u.match[i+1]
+			in.Decltype = [2]int{i + 2, u.Match[i+1]}
+			i = u.Match[i+1]
 		case u.Tok[i].Kind == Ident && u.At(i+1) == "<":
-			e := u.angle(i + 1)
+			e := u.Angle(i + 1)
 			if e < 0 {
 				break
 			}
-			last, in.argsEnd = i, e
+			last, in.ArgsEnd = i, e
 			i = e - 1
-		case u.match[i] > i:
-			i = u.match[i]
+		case u.Match[i] > i:
+			i = u.Match[i]
 		}
 	}
-	if last >= 0 && (kernel || in.host != "") {
-		in.name, in.nameTok = u.At(last), last
-		in.args = u.arguments(last+1, in.argsEnd-1)
-		u.instances = append(u.instances, in)
+	if last >= 0 && (kernel || in.Host != "") {
+		in.Name, in.NameTok = u.At(last), last
+		in.Args = u.arguments(last+1, in.ArgsEnd-1)
+		u.Instances = append(u.Instances, in)
 	}
 	return stop
 }
 
 // arguments returns the template arguments between "<" at a and ">" at b.
-func (u *unit) arguments(a, b int) []string {
+func (u *Unit) arguments(a, b int) []string {
 	var out []string
 	first := a + 1
 	for i := first; i <= b; i++ {
@@ -398,18 +401,18 @@ func (u *unit) arguments(a, b int) []string {
 			out = append(out, u.Text(first, i))
 			first = i + 1
 		case u.At(i) == "<":
-			if e := u.angle(i); e > 0 && e <= b {
+			if e := u.Angle(i); e > 0 && e <= b {
 				i = e - 1
 			}
-		case u.match[i] > i:
-			i = u.match[i]
+		case u.Match[i] > i:
+			i = u.Match[i]
 		}
 	}
 	return out
 }
 
-// literal joins adjacent string literals.
-func literal(s string) string {
+// Literal joins adjacent string literals.
+func Literal(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
 		q, err := strconv.QuotedPrefix(s)
@@ -424,22 +427,22 @@ func literal(s string) string {
 }
 
 // variable reads a variable at namespace scope. Token stop ends its declarator.
-func (u *unit) variable(first, stop, end int, attrs []attribute) int {
-	v := &variable{first: first, attrs: attrs, init: u.At(stop) == "=" || u.At(stop) == "{"}
+func (u *Unit) variable(first, stop, end int, attrs []Attribute) int {
+	v := &Variable{First: first, Attrs: attrs, Init: u.At(stop) == "=" || u.At(stop) == "{"}
 	for i := first; i < stop; i++ {
 		switch {
-		case u.attribute(i):
-			i = u.match[i]
-		case spaces[u.At(i)]:
-			v.space = u.At(i)
+		case u.Attribute(i):
+			i = u.Match[i]
+		case Spaces[u.At(i)]:
+			v.Space = u.At(i)
 		case u.Tok[i].Kind == Ident:
-			v.name = u.At(i)
+			v.Name = u.At(i)
 		}
 	}
-	for i := stop; u.At(i) == "["; i = u.match[i] + 1 {
-		v.init = u.At(u.match[i]+1) == "=" || u.At(u.match[i]+1) == "{"
+	for i := stop; u.At(i) == "["; i = u.Match[i] + 1 {
+		v.Init = u.At(u.Match[i]+1) == "=" || u.At(u.Match[i]+1) == "{"
 	}
-	v.end = u.statementEnd(stop, end)
-	u.variables = append(u.variables, v)
-	return v.end
+	v.End = u.statementEnd(stop, end)
+	u.Variables = append(u.Variables, v)
+	return v.End
 }

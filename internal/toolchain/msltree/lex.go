@@ -1,4 +1,4 @@
-package mslcheck
+package msltree
 
 import (
 	"fmt"
