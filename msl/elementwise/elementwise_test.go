@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/internal/toolchain/mslcheck"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
@@ -68,6 +70,32 @@ var texts = []string{
 	"out0[i, j] = round(f16, in0_f16[i] * in1_f16[j] - in2_f16[0])",
 	"v0[i, j] = in0[i, j] < in1[j]; v1[i, j] = round(f16, select(v0[i, j], in0[i, j], s0)); out0[i, j] = round(f32, v1[i, j] * v1[i, j]); out1[i, j] = round(f16, v1[i, j]); out2[i, j] = round(f32, select(v0[i, j], 1.0, 2.0))",
 	"out0[i] = round(f32, select(in0[i] != s0 && in0[i] > s1, s0, select(in0[i] >= s1, s1, in0[i])))",
+}
+
+// Generated kernels compile to LLVM IR, with the arguments of their declarations.
+func TestSourceCompiles(t *testing.T) {
+	for i, text := range texts {
+		p := compile(t, text)
+		u, err := mslc.Compile(context.Background(), fmt.Sprintf("generated%d.metal", i), p.Source(), mslc.Options{})
+		require.NoError(t, err, "%s\n%s", text, p.Source())
+		require.Len(t, u.Kernels, 1)
+		slots := map[int]air.Arg{}
+		for _, a := range u.Kernels[0].Args {
+			if a.Attribute == "" {
+				slots[a.Index] = a
+			}
+		}
+		require.Len(t, slots, len(p.Decl.Args), text)
+		for _, x := range p.Decl.Args {
+			a := slots[int(x.Slot)]
+			assert.Equal(t, x.Type, mslcheck.Types[a.Type], "%s: %s", text, x.Name)
+			assert.Equal(t, x.Kind == ir.ConstantArg, a.Space == air.Constant, "%s: %s", text, x.Name)
+			assert.Equal(t, x.Mode == decl.Read, a.Access == air.Read, "%s: %s", text, x.Name)
+		}
+		module, err := u.Module(elementwise.Function)
+		require.NoError(t, err)
+		assert.Contains(t, module, "define dso_local void @elementwise(", text)
+	}
 }
 
 // Metal source of generated kernels passes the same checks as the library's,

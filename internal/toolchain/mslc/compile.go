@@ -1,0 +1,144 @@
+package mslc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/toolchain/mslshim"
+	"github.com/mlxc/mlxc/internal/toolchain/msltree"
+)
+
+// Options choose how to compile. The zero value is how MLX compiles its library: without fast
+// math.
+type Options struct {
+	Include []string // folders of headers
+	Define  []string // macros, NAME or NAME=VALUE
+	// Kernel is the host name of the only kernel to compile; empty means all. Compiling a large
+	// family of templates takes minutes.
+	Kernel string
+	// FastMath makes exp, exp2, log, sin and cos the fast ones.
+	FastMath bool
+	// Lines keeps the lines of the source, as debug information.
+	Lines bool
+}
+
+// Unit is a compiled source.
+type Unit struct {
+	// Kernels are in the order of the source: kernels that are no templates, then the instances.
+	Kernels []air.Kernel
+
+	module *module
+}
+
+// target are the flags that make clang's IR one that fits any GPU-like machine with 64-bit pointers.
+var target = []string{
+	"--target=nvptx64-nvidia-cuda", "-march=sm_90", "--cuda-feature=+ptx83", "-nostdinc", "-nostdinc++", "-ffreestanding",
+	"-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fsigned-char",
+}
+
+// language are the flags for rewritten source.
+var language = []string{
+	"-x", "c++", "-std=c++17", "-I", "shim", "-fdeclspec", "-w", "-fno-strict-aliasing", "-ffp-contract=on",
+	"-fno-strict-float-cast-overflow", "-fconvergent-functions",
+	"-Xclang", "-cl-single-precision-constant", "-Xclang", "-ffloat16-excess-precision=none", "-Xclang", "-fbfloat16-excess-precision=none",
+}
+
+// optimization are the flags that keep the IR close to what was written: whoever goes on from here
+// unrolls and vectorises for a machine.
+var optimization = []string{"-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops"}
+
+// Compile compiles a source. name stands for the file in messages. The error has one line for each
+// mistake: NAME:LINE:COLUMN: error: TEXT.
+func Compile(ctx context.Context, name, source string, o Options) (*Unit, error) {
+	dir, err := mslshim.New(ctx, name, source)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Remove()
+	text, err := dir.Preprocess(ctx, o.Include, o.Define)
+	if err != nil {
+		return nil, err
+	}
+	s, err := msltree.NewStream(text)
+	if err != nil {
+		return nil, err
+	}
+	tree := msltree.Parse(s)
+	entries, err := choose(tree, dir.Name, o.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	cpp, constants, err := rewrite(tree, entries)
+	if err != nil {
+		return nil, err
+	}
+	if err := dir.Write(dir.Name+".cpp", cpp); err != nil {
+		return nil, err
+	}
+	args := append(append(append([]string(nil), target...), language...), optimization...)
+	if o.FastMath {
+		args = append(args, "-DMSL_FAST_MATH")
+	}
+	if o.Lines {
+		args = append(args, "-gline-tables-only")
+	}
+	out := dir.Name + ".ll"
+	if _, err := dir.Run(ctx, append(args, "-S", "-emit-llvm", "-o", out, dir.Name+".cpp")...); err != nil {
+		return nil, err
+	}
+	ir, err := os.ReadFile(filepath.Join(dir.Dir, out))
+	if err != nil {
+		return nil, err
+	}
+	m, err := parseModule(string(ir))
+	if err != nil {
+		return nil, fmt.Errorf("%s: the compiled module: %w", dir.Name, err)
+	}
+	m.options = compileOptions(o)
+	m.constants = constants
+	u := &Unit{module: m}
+	for n, e := range entries {
+		k, err := m.describe(tree, n, e)
+		if err != nil {
+			return nil, fmt.Errorf("%s: kernel %s: %w", dir.Name, e.Host, err)
+		}
+		u.Kernels = append(u.Kernels, *k)
+	}
+	return u, nil
+}
+
+// choose returns the kernels to compile.
+func choose(tree *msltree.Unit, file, kernel string) ([]msltree.Entry, error) {
+	all := tree.Entries()
+	seen := map[string]int{}
+	for _, e := range all {
+		if e.Host == "" || strings.ContainsAny(e.Host, "\x00\n\"\\") {
+			return nil, fmt.Errorf("%s:%d: error: a kernel cannot be called %q", e.File, e.Line, e.Host)
+		}
+		if first, ok := seen[e.Host]; ok {
+			return nil, fmt.Errorf("%s:%d: error: host name %q is taken by line %d", e.File, e.Line, e.Host, first)
+		}
+		seen[e.Host] = e.Line
+	}
+	if kernel == "" {
+		return all, nil
+	}
+	for _, e := range all {
+		if e.Host == kernel {
+			return []msltree.Entry{e}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: there is no kernel %q among %d", file, kernel, len(all))
+}
+
+func compileOptions(o Options) []string {
+	math := "fast_math_disable"
+	if o.FastMath {
+		math = "fast_math_enable"
+	}
+	return []string{"denorms_disable", math, "framebuffer_fetch_enable"}
+}
