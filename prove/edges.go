@@ -40,8 +40,10 @@ type paths struct {
 	nodes []int32
 	looks int // pieces of memory that were compared so far
 
-	// pillars are the latest pillars: up to the last one that is ordered after
-	// everything before it. since are all turns from that one on.
+	// A pillar is a command whose effects are not known, so that it must be ordered with
+	// every other command. pillars lists the latest ones, back to the last pillar that is
+	// ordered after everything before it, and since lists all turns from that one on. pairs
+	// counts the pairs that were compared because one of the two is a pillar.
 	pillars, since []int32
 	pairs          int
 }
@@ -114,7 +116,7 @@ type asked struct {
 	with access
 }
 
-// beside are two commands, one of them a pillar, that nothing orders.
+// beside is a pair of commands that no path is known to order.
 type beside struct{ earlier, later int32 }
 
 // orderByEdges finds the conflicting pairs of commands that the edges of a graph do not
@@ -170,6 +172,8 @@ func (p *paths) ordered(i, j int32) bool {
 	return path
 }
 
+// step requires paths for all conflicts of turn t with earlier turns, and then notes its
+// accesses.
 func (p *paths) step(t int32) {
 	o := p.op(t)
 	p.asked = p.asked[:0]

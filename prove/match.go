@@ -31,10 +31,6 @@ func (m *matching) end(from int) {
 	m.ends = append(m.ends, int32(len(m.list)))
 }
 
-func (m *matching) equal(n *matching) bool {
-	return slices.Equal(m.ends, n.ends) && slices.Equal(m.list, n.list)
-}
-
 // byProvenance reads the matching that the provenance of A describes. The IDs in `from`
 // are those of a first recording: if B was rewritten itself, its commands are found by
 // the IDs that they came from.

@@ -71,9 +71,9 @@ const (
 	sign                // everything else
 )
 
-// newer lists code points on which Go's Unicode tables and llama.cpp's differ:
-// Go 1.26 has Unicode 15.0, llama.cpp the ideographs of extension I (15.1) too.
-// TestAllCodePoints tells when this list must change.
+// newer lists code points on which Go's Unicode tables and llama.cpp's differ: Go 1.26 has
+// Unicode 15.0, and llama.cpp also has the ideographs of extension I (Unicode 15.1).
+// TestAllCodePoints fails when this list must change.
 var newer = []struct {
 	first, last rune
 	class       class

@@ -86,7 +86,7 @@ func Unmarshal(data []byte) (*Spec, error) {
 	s := r.spec()
 	if r.err == nil {
 		if _, err := r.dec.Token(); !errors.Is(err, io.EOF) {
-			r.fail("there is more after the object")
+			r.fail("there is more text after the JSON object")
 		}
 	}
 	if r.err != nil {
@@ -171,7 +171,7 @@ func (r *reader) list(limit int, item func()) {
 	r.delim('[')
 	for n := 0; r.err == nil && r.dec.More(); n++ {
 		if n == limit {
-			r.fail("list of more than %d", limit)
+			r.fail("a list has more than %d elements", limit)
 			return
 		}
 		item()
@@ -186,7 +186,7 @@ func (r *reader) object(limit int, field func(key string)) map[string]bool {
 	for r.err == nil && r.dec.More() {
 		k := r.str(40)
 		if seen[k] || len(seen) == limit {
-			r.fail("field %q comes twice, or is one too many", k)
+			r.fail("field %q comes twice, or there are more than %d fields", k, limit)
 			return seen
 		}
 		seen[k] = true

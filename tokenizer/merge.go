@@ -31,7 +31,7 @@ func newMerges(list []string, tokenID map[string]int32) *merges {
 	for rank, s := range list {
 		left, right, _ := cutMerge(s) // Check has made sure that there are two parts
 		pair := [2]symbol{m.symbol(left), m.symbol(right)}
-		if _, again := m.pairs[pair]; !again { // of two equal merges the first one counts
+		if _, again := m.pairs[pair]; !again { // of equal merges the first one counts
 			m.pairs[pair] = merge{rank: int32(rank), result: m.symbol(left + right)}
 		}
 	}

@@ -95,7 +95,7 @@ func TestUnmarshalErrors(t *testing.T) {
 		{"", "JSON at byte 0: unexpected EOF"},
 		{"null", `JSON at byte 4: want '{', have "<nil>"`},
 		{"[]", `want '{', have "["`},
-		{tinyJSON + "{}", "there is more after the object"},
+		{tinyJSON + "{}", "there is more text after the JSON object"},
 		{replace(`"version":1`, `"version":2`), "version 2 is not supported; supported: 1"},
 		{replace(`"version":1,`, ``), `field "version" is missing`},
 		{replace(`"model"`, `"pre"`), `field "pre" comes twice`},
@@ -134,7 +134,7 @@ func TestUnmarshalIsBounded(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err := tokenizer.Unmarshal(in)
 	runtime.ReadMemStats(&after)
-	assert.ErrorContains(t, err, "list of more than 1048576")
+	assert.ErrorContains(t, err, "a list has more than 1048576 elements")
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 	_, err = tokenizer.Unmarshal(make([]byte, 64<<20+1))
 	assert.ErrorContains(t, err, "67108865 bytes of JSON, at most 67108864")

@@ -95,7 +95,7 @@ func (t *Tokenizer) MissingBytes() []byte { return t.merges.missing() }
 
 // Encode returns the token IDs of text. If special is set, texts such as <|im_start|>
 // become the tokens that they name. Otherwise they are encoded like any other text, as
-// input from outside should be. Encode adds no BOS or EOS token. It takes O(n log n)
+// input from outside should be. Encode adds no BOS or EOS token. It takes O(n log n) time
 // for a text of n bytes.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	out := []int32{}

@@ -27,17 +27,3 @@ func (b *guarded) view() []byte {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(b.words))), 4*len(b.words))
 	return all[4*guardWords:][:b.n]
 }
-
-// intact reports whether the bands are untouched.
-func (b *guarded) intact() bool {
-	end := guardWords + (b.n+3)/4
-	for i, w := range b.words {
-		if (i < guardWords || i >= end) && w != sentinel {
-			return false
-		}
-	}
-	if tail := b.n % 4; tail != 0 {
-		return b.words[end-1]>>(8*tail) == sentinel>>(8*tail)
-	}
-	return true
-}

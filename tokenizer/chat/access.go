@@ -213,7 +213,7 @@ func (r *run) slice(v value, parts [3]value) value {
 	case markup:
 		return markup(r.substring(string(v), n, start, step, count))
 	case *numbers:
-		// The step was limited to one more than n, which must not show.
+		// indices limits the step to n+1, but the printed range must have the original one.
 		by, ok := whole(parts[2])
 		if !ok {
 			by = 1

@@ -14,10 +14,10 @@ import (
 	"github.com/mlxc/mlxc/tokenizer/chat"
 )
 
-const limit = "!limit" // an attack that ends at a limit of steps or bytes
+const limit = "!limit" // the expected result of a template that exceeds its steps or bytes
 
-// attacks are templates that want more than a prompt is worth. Each ends with
-// a text (up to 60 bytes of it are compared), with limit, or with an error that
+// attacks returns templates that try to use too much time or memory. Each one must end with
+// the wanted text, of which up to 60 bytes are compared, or with limit, or with an error that
 // contains what follows the "!".
 func attacks() map[string]struct{ template, want string } {
 	type a = struct{ template, want string }
@@ -202,8 +202,8 @@ func manyNames(n int) string {
 	return b.String()
 }
 
-// TestAttacks: steps and bytes bound whatever a template wants, and what it
-// really takes of memory stays near what it was allowed. There is no clock.
+// TestAttacks checks that steps and bytes bound every template, and that the memory that is
+// really allocated is not much more than the limit. It does not depend on time.
 func TestAttacks(t *testing.T) {
 	o := chat.Options{Limits: chat.Limits{Steps: 5_000_000, Bytes: 128 << 20, Time: time.Hour}}
 	for name, a := range attacks() {
@@ -236,8 +236,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestStepsGrowLinearly: reading a template takes steps in proportion to its
-// length.
+// TestStepsGrowLinearly checks that a template takes steps in proportion to its length.
 func TestStepsGrowLinearly(t *testing.T) {
 	for _, name := range []string{"and", "plus", "tilde", "cmp", "pipe", "comments", "spaces", "ifs", "elifs", "adjacent", "list", "dict", "backslashes", "raw space"} {
 		template := attacks()[name].template
@@ -246,7 +245,7 @@ func TestStepsGrowLinearly(t *testing.T) {
 	}
 }
 
-// TestRenderStops: a context ends a rendering in the middle of anything.
+// TestRenderStops checks that a context ends a rendering in the middle of any operation.
 func TestRenderStops(t *testing.T) {
 	endless := map[string]string{
 		"loops":  attacks()["fors"].template,

@@ -23,17 +23,19 @@
 //   - a name is looked up when it is read. jinja2 decides before it runs, so
 //     that in a template whose variable is set after a macro that reads it, the
 //     macro does not see a variable of that name from outside;
-//   - a slice of what has none is always an error; jinja2 makes it undefined
-//     where it can compute it beforehand;
-//   - map, select and their like go through their input at once, so that an
-//     error in an element shows even if nobody looks at it;
-//   - what Python would print with an address cannot be printed.
+//   - a slice of a value that cannot be sliced is always an error; jinja2 gives
+//     an undefined value if it can evaluate the slice when it compiles the
+//     template;
+//   - map, select, reject and similar filters go through their whole input at
+//     once, so that an error in an element shows even if the result is not used;
+//   - a value that Python would print with its address in memory, such as a
+//     function, cannot be printed.
 //
 // A template is code from a model file. It cannot touch files, and everything that it
 // does is bounded ([Limits]): its size, the steps it takes, the bytes of its values,
 // its output, its time, and how deeply anything is nested. All of this is accounted for
-// before it happens. Parsing takes time in proportion to the template's length. A
-// cancelled context ends the rendering at once.
+// before it happens. Parsing takes time in proportion to the template's length. If the
+// context is cancelled, the rendering ends within a few thousand steps.
 //
 // Encode the result with special tokens allowed. A user's text that contains
 // "<|im_end|>" then ends the user's turn. If messages cannot be trusted, this must be

@@ -12,7 +12,7 @@ import (
 // is an error when a template is parsed.
 var filterTable map[string]func(r *run, v value, a args) value
 
-func init() { // not a literal: map looks filters up
+func init() { // assigned here, because the filter map looks filters up, and Go forbids such cycles between variables
 	filterTable = map[string]func(*run, value, args) value{
 		"abs": absFilter, "attr": attrFilter, "batch": batchFilter, "default": defaultFilter, "d": defaultFilter,
 		"dictsort": dictSort, "e": escapeFilter, "escape": escapeFilter, "safe": safeFilter, "string": stringFilter,
@@ -37,7 +37,7 @@ func (r *run) filter(name string, v value, a args) value {
 	if _, safe := v.(markup); safe && !strings.Contains(" default d e escape safe string length count trim join first last list tojson ", " "+name+" ") {
 		r.fail("the filter %s on escaped text is not supported", name)
 	}
-	r.enter() // map, select and their like call filters
+	r.enter() // because map, select and similar filters call filters
 	defer r.leave()
 	return f(r, v, a)
 }

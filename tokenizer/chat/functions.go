@@ -8,7 +8,7 @@ type method func(r *run, self value, a args) value
 // globals are the functions that every template can call.
 var globals map[string]value
 
-func init() { // not a literal: they call what looks them up
+func init() { // assigned here, because they call what looks them up, and Go forbids such cycles between variables
 	globals = map[string]value{}
 	for name, call := range map[string]func(*run, args) value{
 		"range":           rangeFunction,
@@ -114,7 +114,7 @@ func strftimeNow(r *run, a args) value {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	r.alloc(len(format)+1, 16) // the longest directive is %c, which makes 24 bytes of two
+	r.alloc(len(format)+1, 16) // no directive makes more: %c makes 24 bytes of two
 	s, err := strftime(now, format)
 	if err != nil {
 		r.fail("%v", err)

@@ -15,9 +15,10 @@ import (
 	"github.com/mlxc/mlxc/tokenizer/chat"
 )
 
-// TestRandomTemplatesAsJinja: random programs give what jinja2 gave
-// (testdata/gen/chat_fuzz.py). What this package lacks must say so, and be
-// rare. CHAT_FUZZ names another file of cases.
+// TestRandomTemplatesAsJinja checks that random programs give what jinja2 gave
+// (testdata/gen/chat_fuzz.py). A program that uses what this package lacks must give an error
+// that says so, and such programs must be rare. The environment variable CHAT_FUZZ names
+// another file of cases.
 func TestRandomTemplatesAsJinja(t *testing.T) {
 	path := os.Getenv("CHAT_FUZZ")
 	if path == "" {

@@ -42,7 +42,7 @@ type token struct {
 //   - "{%+" and "+%}" switch the last two off for one tag;
 //   - \r\n and \r are newlines, and one newline at the end of the source is
 //     dropped;
-//   - within brackets of a tag, what looks like its end is none.
+//   - "}}" and "%}" within brackets do not end the tag.
 type lexer struct {
 	in    string
 	pos   int

@@ -17,18 +17,24 @@ const (
 	maxRange    = 100_000   // elements, as in Jinja's sandbox
 	maxDepth    = 100       // nesting of brackets, blocks, macro calls and values
 	maxNesting  = 200       // nesting of expressions
-	maxFrames   = 4000      // depth of the evaluator's own recursion: 100 macros, each with 100 nested blocks, would be too much
+	maxFrames   = 4000      // depth of the evaluator's own recursion, because 100 macros with 100 nested blocks each would need too much stack
 	maxReason   = 500       // bytes of an error's reason
 )
 
-// Limits bound what one rendering may use. A zero field means its default.
+// Limits bound what one rendering may use. A field that is zero or negative means its
+// default.
 type Limits struct {
-	Steps int64         // expressions evaluated, statements run, and 64 bytes or 4 elements handled; default 20 million
-	Bytes int64         // bytes of all values ever made, not only of those still in use; default 256 MiB
-	Time  time.Duration // default 10 s
+	// Steps counts expressions and statements that are evaluated, and more for work on long
+	// values, in proportion to their length. The default is 20 million.
+	Steps int64
+	// Bytes counts the bytes of all values that are ever made, not only of those in use. The
+	// default is 256 MiB.
+	Bytes int64
+	// Time is how long the rendering may take. The default is 10 s.
+	Time time.Duration
 }
 
-// ErrLimit is wrapped by the error for a template that used more than it may.
+// ErrLimit is wrapped by the error of a rendering that would use more than its limits.
 var ErrLimit = errors.New("a limit of chat templates")
 
 func (l Limits) orDefaults() Limits {
@@ -52,10 +58,11 @@ type budget struct {
 	end    time.Time
 	steps  int64 // left
 	bytes  int64 // left
-	look   int64 // INVARIANT: time and context are checked before steps falls below this
+	look   int64 // time and context are checked again when steps falls below this
 }
 
-const lookEvery = 4096 // steps
+// lookEvery is the number of steps between two checks of the time and the context.
+const lookEvery = 4096
 
 func newBudget(ctx context.Context, l Limits) budget {
 	l = l.orDefaults()

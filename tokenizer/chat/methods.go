@@ -13,7 +13,7 @@ var stringMethods, dictMethods, listMethods map[string]method
 // Using one is an error; any other missing attribute is undefined.
 var unsupported = map[string]bool{}
 
-func init() { // not literals: some lead back to what looks methods up
+func init() { // assigned here, because some methods call what looks methods up, and Go forbids such cycles between variables
 	for kind, names := range map[string]string{
 		"str":   "encode expandtabs format_map isidentifier isprintable maketrans translate",
 		"int":   "as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag numerator real to_bytes",
@@ -190,7 +190,7 @@ func (c *cutter) part(most int) (string, bool) {
 	}
 	whole := c.rest
 	switch {
-	case c.separator == "": // everything has been taken
+	case c.separator == "": // set when the last part was taken
 		return "", false
 	case at < 0:
 		c.separator = ""

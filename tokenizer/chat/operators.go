@@ -465,7 +465,7 @@ func (r *run) floats(op string, x, y float64) value {
 	return floor
 }
 
-// negate is -v, or +v.
+// sign is −v if minus is set, else +v.
 func (r *run) sign(minus bool, v value) value {
 	r.refuse(v)
 	switch x := v.(type) {

@@ -181,7 +181,7 @@ func TestToJSON(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: Render shares nothing between calls, and leaves no goroutine.
+// TestManyAtOnce checks that calls of Render share nothing, and leave no goroutine behind.
 func TestManyAtOnce(t *testing.T) {
 	const template = "{% for i in range(1000) %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}{{ messages[0].content }}"
 	before := runtime.NumGoroutine()
@@ -197,7 +197,7 @@ func TestManyAtOnce(t *testing.T) {
 	assert.LessOrEqual(t, runtime.NumGoroutine(), before+1)
 }
 
-// FuzzRender: whatever the template, there is a text or an *Error.
+// FuzzRender checks that every template gives a text or an *Error.
 func FuzzRender(f *testing.F) {
 	f.Add("{% for m in messages %}{{ m.role + ('a' if loop.first else 'b') }}{% endfor %}", "x")
 	f.Add("{%- set x = messages[-1].content.split('a')[0] -%}\n{# c #}{% raw %}{{{% endraw %}{{ x | tojson }}", "a")

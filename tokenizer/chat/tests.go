@@ -3,7 +3,7 @@ package chat
 // testTable holds the tests that "is" knows, by Jinja's names.
 var testTable map[string]func(r *run, v value, a args) bool
 
-func init() { // not a literal: select looks tests up
+func init() { // assigned here, because the filter select looks tests up, and Go forbids such cycles between variables
 	is := func(f func(r *run, v value) bool) func(*run, value, args) bool {
 		return func(r *run, v value, a args) bool {
 			r.noArguments("the test", a)
@@ -40,7 +40,7 @@ func init() { // not a literal: select looks tests up
 			case string, markup, *list, *dict, *numbers:
 				return true
 			}
-			// Python asks an undefined value for __getitem__: it has one.
+			// Python asks whether the value has __getitem__, and Jinja's undefined value has.
 			_, ok := v.(*undefined)
 			return ok
 		},
@@ -80,7 +80,7 @@ func init() { // not a literal: select looks tests up
 			case *list, *dict, *namespace, *macro, *undefined, none, bool:
 				return v == other
 			}
-			// Whether two equal numbers or texts are the same object is up to Python.
+			// Whether two equal numbers or texts are the same object depends on the Python.
 			r.fail("the test sameas is supported for lists, mappings, namespaces, booleans and none")
 			return false
 		},

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Operations on text as Python's str has them, and the filters that do the same.
+// These are the operations of Python's str, and the filters that do the same.
 
 func textFilter(name string, f func(*run, string) string) func(*run, value, args) value {
 	return func(r *run, v value, a args) value {

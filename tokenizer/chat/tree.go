@@ -43,7 +43,7 @@ type (
 	}
 	conditional struct{ then, cond, otherwise expr } // otherwise may be nil
 
-	// postfix is what follows an operand: .a[b](c)|d is e.
+	// postfix is an operand and what follows it, such as x.a[b](c)|d is e.
 	postfix struct {
 		base expr
 		ops  []postfixOp
@@ -147,7 +147,8 @@ type (
 		names    []string
 		defaults []expr // of the last names
 		body     []stmt
-		// What the body mentions; without that a macro refuses it.
+		// Whether the body mentions these names. A macro accepts a caller, more positional
+		// or more keyword arguments only if it does.
 		caller, varargs, kwargs bool
 	}
 )

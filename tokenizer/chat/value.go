@@ -11,8 +11,9 @@ import (
 
 // value is a value of the template's language. Python's None, bool, int, float and str
 // are none, bool, int64, float64 and string; all others are pointers to the types
-// below. Lists and dictionaries never change once made (as in Jinja's immutable
-// sandbox). A namespace does, so every cycle leads through one.
+// below. As in Jinja's immutable sandbox, lists and dictionaries never change once they are
+// made. Only a namespace can change, so a value can contain itself only by way of a
+// namespace.
 type value = any
 
 type (
@@ -25,7 +26,7 @@ type (
 	list   struct {
 		items []value
 		tuple bool
-		group bool // a pair of groupby: has the attributes grouper and list
+		group bool // a pair that groupby made, which has the attributes grouper and list
 	}
 	dict struct {
 		keys, values []value
@@ -336,7 +337,7 @@ func overItems(items []value) iterator {
 	}
 }
 
-// iterate is Python's iter(v); nil if there is none.
+// iterate is Python's iter(v). It returns nil if v cannot be iterated.
 func (r *run) iterate(v value) iterator {
 	switch v := v.(type) {
 	case *list:

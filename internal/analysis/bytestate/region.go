@@ -22,11 +22,6 @@ func Empty(r *ir.Region) bool {
 	return false
 }
 
-// Contiguous reports whether r is one run that no param moves.
-func Contiguous(r *ir.Region) bool {
-	return r.Off.IsConst() && r.Run.IsConst() && len(r.Dims) == 0
-}
-
 func sameDims(a, b []ir.Dim) bool {
 	if len(a) != len(b) {
 		return false

@@ -6,21 +6,20 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// mostBeside bounds the pairs of commands that are compared if some have no path
-// between them, and moreInputs the predecessors that are looked for behind joins, for a
-// graph and for each command. Beyond either bound races may be missed, and the
+// Bounds on the work for one graph. Beyond any of them races may be missed, and the
 // judgement says so.
 const (
-	mostBeside = 1 << 20
-	mostInputs = 1 << 22
-	moreInputs = 64
+	mostBeside = 1 << 20 // pairs of commands that are compared once a path is missing
+	mostInputs = 1 << 22 // edges that are followed to find predecessors behind joins
+	moreInputs = 64      // and so many more for each command
 )
 
-// racesByEdges finds conflicting pairs that no path of edges orders. The order that
-// conflicts demand has few edges, and if a path stands for each of them, nothing runs
-// concurrently with what it conflicts with. If one is missing, that order is no help
-// any more: a write in it may hide what an earlier command races with. Then every
-// command is compared with all that it may run concurrently with.
+// racesByEdges finds conflicting pairs that no path of edges orders. First it looks only at
+// the order that conflicts demand ([Table.Order]), which has few edges. If there is a path
+// for each of them, no command runs concurrently with one that it conflicts with. If a path
+// is missing, that order does not suffice, because it leaves out conflicts with commands
+// before the last write. Then every command is compared with all commands with which it may
+// run concurrently.
 func (j *judge) racesByEdges() {
 	t := j.t
 	x := reach.New(t.g, 1)
@@ -30,12 +29,12 @@ func (j *judge) racesByEdges() {
 			places = append(places, int32(i))
 		}
 	}
-	// without returns those commands of list that have no path to command i.
 	commands := make([]int32, len(t.g.Nodes))
 	for i, p := range places {
 		commands[p] = int32(i)
 	}
 	nodes := make([]int32, 0, 8)
+	// without returns those commands of list that have no path to command i.
 	without := func(list []int32, i int32) []int32 {
 		nodes = nodes[:0]
 		for _, k := range list {

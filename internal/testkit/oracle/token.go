@@ -2,12 +2,13 @@ package oracle
 
 import "encoding/binary"
 
-// token is the opaque value of one cell, which is a run of bytes that nothing splits.
-// Equal computations have equal tokens, because tokens number hash-consed terms.
+// token is the opaque value of one cell. A cell is a run of bytes that all commands touch
+// only as a whole. Equal computations have equal tokens, because equal terms are stored only
+// once and a token is the number of a term.
 type token int32
 
-// tokens interns terms. The keys are exact and not hashes, so two different terms
-// cannot share a token.
+// tokens stores each term once and numbers it. The keys are the terms themselves and not
+// hashes of them, so two different terms cannot share a token.
 type tokens struct {
 	leaves  map[leaf]token
 	rows    map[row]*[]token // the leaves of small cells, by cell; −1 where there is none yet
@@ -26,7 +27,7 @@ type tokens struct {
 	lastKept *[keptCells]keptCell
 	names    map[string]int32
 	lists    map[string]token
-	results  map[result]token // all others
+	results  map[result]token // the results that are in neither written nor kept
 	// tainted terms depend on undefined bytes that a command of known effects certainly
 	// reads.
 	tainted []bool
@@ -36,7 +37,7 @@ type tokens struct {
 }
 
 // leaf is a value that no command computed: what a cell of a memory holds and, if that
-// changes from replay to replay, in which replay.
+// changes from replay to replay, in which replay. For leafRun, replay has another use.
 type leaf struct {
 	sort   byte
 	name   int32
@@ -50,14 +51,14 @@ type row struct {
 	name, replay int32
 }
 
-// denseCells is the number of cells of a memory whose leaves are kept in an array.
-// Nearly all values that a judge looks up are among them.
+// denseCells is the number of cells of a memory whose leaves are kept in an array, which is
+// faster than a map. Nearly all values that a judge looks up are among them.
 const denseCells = 1 << 16
 
 // The sorts of leaf.
 const (
 	leafWeight = 'w' // cell is a byte
-	leafRun    = 'W' // a whole run of a weight: cell is its first byte, replay its length
+	leafRun    = 'W' // a whole run of bytes of a weight: cell is its first byte, and replay its length
 	leafInput  = 'i'
 	leafState  = 's' // what it holds before the first replay
 	leafPoison = 'p' // undefined bytes
@@ -70,7 +71,8 @@ type result struct {
 	i       int32
 }
 
-// keptRow is a row of cells that a command, which computed from in, may write.
+// keptRow is the key of keptCells neighbouring cells that a command may write, which
+// computed from the value in.
 type keptRow struct {
 	in  token
 	row int32
@@ -96,11 +98,13 @@ func (ts *tokens) name(s string) int32 {
 	return n
 }
 
+// add makes a token for a new term.
 func (ts *tokens) add(tainted bool) token {
 	ts.tainted = append(ts.tainted, tainted)
 	return token(len(ts.tainted) - 1)
 }
 
+// leaf returns the token of a value that no command computed.
 func (ts *tokens) leaf(sort byte, name int32, cell int64, replay int) token {
 	if sort != leafRun && cell < denseCells {
 		return ts.dense(row{sort, name, int32(replay)}, int(cell))
@@ -114,6 +118,7 @@ func (ts *tokens) leaf(sort byte, name int32, cell int64, replay int) token {
 	return t
 }
 
+// dense is leaf for cells whose tokens are kept in an array.
 func (ts *tokens) dense(r row, cell int) token {
 	if ts.last == nil || r != ts.lastRow {
 		ts.lastRow, ts.last = r, ts.rows[r]
@@ -137,8 +142,9 @@ func (ts *tokens) at(list *[]token, i int, tainted bool) token {
 	return *t
 }
 
-// list returns the value of an ordered list of tokens under a name, which is the text
-// of a command.
+// list returns the value of an ordered list of tokens under a name, such as the text of a
+// command that reads them. If certain is set, the reads certainly happen, so that tainted
+// tokens taint the result.
 func (ts *tokens) list(name string, in []token, certain bool) token {
 	k := binary.AppendUvarint(ts.buf[:0], uint64(len(name)))
 	k = append(k, name...)
@@ -159,6 +165,9 @@ func (ts *tokens) list(name string, in []token, certain bool) token {
 // bytes returns the value of known bytes.
 func (ts *tokens) bytes(b string) token { return ts.list("bytes "+b, nil, true) }
 
+// result returns the value of cell i of what a command computed from in. If the command must
+// write the cell, old is −1, else it is the former value of the cell. If certain is set, the
+// effects of the command are known, so that a tainted old value taints the result.
 func (ts *tokens) result(in token, i int, old token, certain bool) token {
 	if old < 0 && i < denseCells {
 		if ts.lastWritten == nil || in != ts.lastIn {

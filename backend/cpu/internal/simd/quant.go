@@ -12,27 +12,9 @@ func GroupSums(dst, x []float32, g int) {
 	groupSums(dst, x, g)
 }
 
-// DotQ4 returns the dot product of x and one 4-bit row: over the groups j of
-// group weights, the sum of scales[j]*Σ q·x + biases[j]*xsum[j].
-//
-// Lengths: x k, a multiple of group; w k/2; xsum, scales and biases k/group.
-func DotQ4(x, xsum []float32, w []byte, scales, biases []float32, group int) float32 {
-	var y [1]float32
-	checkMatVec("DotQ4", 4, 1, x, xsum, w, scales, biases, len(x), group)
-	matVecQ4(y[:], x, xsum, w, scales, biases, len(x), group)
-	return y[0]
-}
-
-// DotQ8 is [DotQ4] for an 8-bit row: len(w) is k.
-func DotQ8(x, xsum []float32, w []byte, scales, biases []float32, group int) float32 {
-	var y [1]float32
-	checkMatVec("DotQ8", 8, 1, x, xsum, w, scales, biases, len(x), group)
-	matVecQ8(y[:], x, xsum, w, scales, biases, len(x), group)
-	return y[0]
-}
-
-// MatVecQ4 sets y[j] to the dot product ([DotQ4]) of x and the 4-bit row j of
-// the n = len(y) rows in w.
+// MatVecQ4 sets y[j] to the dot product of x and the 4-bit row j of the n = len(y)
+// rows in w: over the groups i of group weights of the row, the sum of
+// scales[i]*Σ q·x + biases[i]*xsum[i].
 //
 // Lengths: x k, a multiple of group; xsum k/group; w n*k/2; scales and biases
 // n*k/group.
@@ -45,22 +27,6 @@ func MatVecQ4(y, x, xsum []float32, w []byte, scales, biases []float32, k, group
 func MatVecQ8(y, x, xsum []float32, w []byte, scales, biases []float32, k, group int) {
 	checkMatVec("MatVecQ8", 8, len(y), x, xsum, w, scales, biases, k, group)
 	matVecQ8(y, x, xsum, w, scales, biases, k, group)
-}
-
-// DequantQ4 sets dst to the weights of one 4-bit row, or of several that follow
-// each other: dst[e] = scales[e/group]*q(e) + biases[e/group].
-//
-// Lengths: dst a multiple of group; w len(dst)/2; scales and biases
-// len(dst)/group.
-func DequantQ4(dst []float32, w []byte, scales, biases []float32, group int) {
-	checkRows("DequantQ4", 4, 1, w, scales, biases, len(dst), group)
-	dequantQ4Generic(dst, w, scales, biases, group)
-}
-
-// DequantQ8 is [DequantQ4] for 8-bit rows: len(w) is len(dst).
-func DequantQ8(dst []float32, w []byte, scales, biases []float32, group int) {
-	checkRows("DequantQ8", 8, 1, w, scales, biases, len(dst), group)
-	dequantQ8Generic(dst, w, scales, biases, group)
 }
 
 func checkGroup(fn string, k, group int) {

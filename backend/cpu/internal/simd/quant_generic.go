@@ -64,32 +64,3 @@ func matVecQ8Generic(y, x, xsum []float32, w []byte, scales, biases []float32, k
 		y[j] = acc + acc1
 	}
 }
-
-func dequantQ4Generic(dst []float32, w []byte, scales, biases []float32, group int) {
-	biases = biases[:len(scales)]
-	for i, scale := range scales {
-		bias := biases[i]
-		d, q := dst[i*group:(i+1)*group], w[i*(group/2):(i+1)*(group/2)]
-		for len(d) >= 8 && len(q) >= 4 {
-			p, c := (*[8]float32)(d), (*[4]byte)(q)
-			t0, t1, t2, t3 := &nibbles[c[0]], &nibbles[c[1]], &nibbles[c[2]], &nibbles[c[3]]
-			p[0], p[1] = scale*t0[0]+bias, scale*t0[1]+bias
-			p[2], p[3] = scale*t1[0]+bias, scale*t1[1]+bias
-			p[4], p[5] = scale*t2[0]+bias, scale*t2[1]+bias
-			p[6], p[7] = scale*t3[0]+bias, scale*t3[1]+bias
-			d, q = d[8:], q[4:]
-		}
-	}
-}
-
-func dequantQ8Generic(dst []float32, w []byte, scales, biases []float32, group int) {
-	biases = biases[:len(scales)]
-	for i, scale := range scales {
-		bias := biases[i]
-		d, q := dst[i*group:(i+1)*group], w[i*group:(i+1)*group]
-		q = q[:len(d)]
-		for e := range d {
-			d[e] = scale*float32(q[e]) + bias
-		}
-	}
-}

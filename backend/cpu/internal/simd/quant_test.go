@@ -63,15 +63,6 @@ func (m *matrix) matVec(g *guard, y, x []float32) {
 	}
 }
 
-func (m *matrix) oneDot(g *guard, x []float32) float32 {
-	xsum := g.floats(m.k / m.group)
-	GroupSums(xsum, x, m.group)
-	if m.bits == 4 {
-		return DotQ4(x, xsum, m.w, m.scales, m.biases, m.group)
-	}
-	return DotQ8(x, xsum, m.w, m.scales, m.biases, m.group)
-}
-
 func (m *matrix) matMul(y []float32, ldy int, x []float32, rows int, scratch []float32) {
 	if m.bits == 4 {
 		MatMulQ4(y, ldy, x, m.w, m.scales, m.biases, rows, m.n, m.k, m.group, scratch)
@@ -138,10 +129,6 @@ func TestMatVecProperty(t *testing.T) {
 				want, magnitude := m.dot(x, j)
 				near(t, want, magnitude, v, "%v, row %d", m, j)
 			}
-			if n == 1 {
-				want, magnitude := m.dot(x, 0)
-				near(t, want, magnitude, m.oneDot(g, x), "%v, one row", m)
-			}
 		})
 	})
 }
@@ -186,7 +173,9 @@ func TestMatVecIntegers(t *testing.T) {
 			}
 			want, _ := m.dot(x, 8)
 			last := &matrix{bits, 1, k, group, m.w[8*k/8*bits:], m.scales[8*k/group:], m.biases[8*k/group:]}
-			require.Equal(t, want, float64(last.oneDot(g, x)))
+			one := g.floats(1)
+			last.matVec(g, one, x)
+			require.Equal(t, want, float64(one[0]))
 		}
 	})
 }
@@ -305,38 +294,18 @@ func TestMatVecBlocks(t *testing.T) {
 	})
 }
 
-func TestDequant(t *testing.T) {
-	eachLayout(t, func(t *testing.T, g *guard, bits, group int) {
-		m := newMatrix(g, bits, 5, 3*group, group).randomize(rng(1), random)
-		dst := g.floats(m.n * m.k)
-		if bits == 4 {
-			DequantQ4(dst, m.w, m.scales, m.biases, group)
-		} else {
-			DequantQ8(dst, m.w, m.scales, m.biases, group)
-		}
-		for i, v := range dst {
-			a, b := float64(m.scales[i/group])*float64(m.q(i/m.k, i%m.k)), float64(m.biases[i/group])
-			near(t, a+b, math.Abs(a)+math.Abs(b), v, "%v, weight %d", m, i)
-		}
-	})
-}
-
 func TestQuantLengths(t *testing.T) {
 	f := func(n int) []float32 { return make([]float32, n) }
 	b := func(n int) []byte { return make([]byte, n) }
 	for want, call := range map[string]func(){
-		"simd: MatVecQ4: group = 48, want 32, 64 or 128":                                   func() { MatVecQ4(f(2), f(96), f(2), b(96), f(4), f(4), 96, 48) },
-		"simd: MatVecQ4: k = 96 is no multiple of group = 64":                              func() { MatVecQ4(f(2), f(96), f(2), b(96), f(4), f(4), 96, 64) },
-		"simd: MatVecQ4: k = -32 is no multiple of group = 32":                             func() { MatVecQ4(f(0), f(0), f(0), b(0), f(0), f(0), -32, 32) },
-		"simd: MatVecQ4: len(w) = 31, want 32 for 2 rows of 32 weights of 4 bits":          func() { MatVecQ4(f(2), f(32), f(1), b(31), f(2), f(2), 32, 32) },
-		"simd: MatVecQ8: len(w) = 32, want 64 for 2 rows of 32 weights of 8 bits":          func() { MatVecQ8(f(2), f(32), f(1), b(32), f(2), f(2), 32, 32) },
-		"simd: MatVecQ4: len(scales) = 2, len(biases) = 1, want 2 for 2 rows of 1 groups":  func() { MatVecQ4(f(2), f(32), f(1), b(32), f(2), f(1), 32, 32) },
-		"simd: MatVecQ4: len(x) = 31, want k = 32":                                         func() { MatVecQ4(f(2), f(31), f(1), b(32), f(2), f(2), 32, 32) },
-		"simd: MatVecQ4: len(xsum) = 2, want k/group = 32/32":                              func() { MatVecQ4(f(2), f(32), f(2), b(32), f(2), f(2), 32, 32) },
-		"simd: DotQ4: len(w) = 15, want 16 for 1 rows of 32 weights of 4 bits":             func() { DotQ4(f(32), f(1), b(15), f(1), f(1), 32) },
-		"simd: DotQ8: len(xsum) = 0, want k/group = 32/32":                                 func() { DotQ8(f(32), f(0), b(32), f(1), f(1), 32) },
-		"simd: DequantQ4: len(w) = 15, want 16 for 1 rows of 32 weights of 4 bits":         func() { DequantQ4(f(32), b(15), f(1), f(1), 32) },
-		"simd: DequantQ8: len(scales) = 0, len(biases) = 1, want 1 for 1 rows of 1 groups": func() { DequantQ8(f(32), b(32), f(0), f(1), 32) },
+		"simd: MatVecQ4: group = 48, want 32, 64 or 128":                                  func() { MatVecQ4(f(2), f(96), f(2), b(96), f(4), f(4), 96, 48) },
+		"simd: MatVecQ4: k = 96 is no multiple of group = 64":                             func() { MatVecQ4(f(2), f(96), f(2), b(96), f(4), f(4), 96, 64) },
+		"simd: MatVecQ4: k = -32 is no multiple of group = 32":                            func() { MatVecQ4(f(0), f(0), f(0), b(0), f(0), f(0), -32, 32) },
+		"simd: MatVecQ4: len(w) = 31, want 32 for 2 rows of 32 weights of 4 bits":         func() { MatVecQ4(f(2), f(32), f(1), b(31), f(2), f(2), 32, 32) },
+		"simd: MatVecQ8: len(w) = 32, want 64 for 2 rows of 32 weights of 8 bits":         func() { MatVecQ8(f(2), f(32), f(1), b(32), f(2), f(2), 32, 32) },
+		"simd: MatVecQ4: len(scales) = 2, len(biases) = 1, want 2 for 2 rows of 1 groups": func() { MatVecQ4(f(2), f(32), f(1), b(32), f(2), f(1), 32, 32) },
+		"simd: MatVecQ4: len(x) = 31, want k = 32":                                        func() { MatVecQ4(f(2), f(31), f(1), b(32), f(2), f(2), 32, 32) },
+		"simd: MatVecQ4: len(xsum) = 2, want k/group = 32/32":                             func() { MatVecQ4(f(2), f(32), f(2), b(32), f(2), f(2), 32, 32) },
 	} {
 		assert.PanicsWithValue(t, want, call)
 	}
