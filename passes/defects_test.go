@@ -80,7 +80,7 @@ func always(p ...string) func(expectation) []string {
 	return func(expectation) []string { return p }
 }
 
-// fusing and reordering take the limit that the line may end in.
+// fusing and reordering return a pipeline with the limit that the line ends in, if any.
 func fusing(e expectation) []string {
 	if e.args[2] != "" {
 		return []string{"annotate,fuse{max-threads=" + e.args[2] + ",generate=false},barriers"}
@@ -103,13 +103,14 @@ var everyOrder = []string{
 	"annotate,fuse,dce,rename{budget=unlimited},schedule,barriers,plan,split,constants",
 }
 
-// fusesAlone: no barriers are placed behind it, for that would put back what fuse lost.
+// fusesAlone reports whether a pipeline ends in fuse. The pass barriers behind it would put
+// back an order that fuse had lost, and hide the mistake.
 func fusesAlone(pipeline string) bool {
 	return pipeline == "annotate,fuse" || pipeline == "annotate,fuse{generate=false}"
 }
 
-// ordered reports whether the graph of a row is ordered as it is recorded: those
-// about barriers lack some.
+// ordered reports whether the recorded graph of a row orders all its conflicts. In rows
+// about barriers some barriers are missing on purpose.
 func (d *defect) ordered() bool { return strings.HasPrefix(d.name, "F") }
 
 var vocabulary = []*word{

@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write the outputs of the passes into testdata/graphs")
 
-// asides show some passes that are not in the default pipeline on these graphs: a
-// pipeline, and those of its passes whose work is kept. (Every pass has an example of its
-// own: TestPassExamples.)
+// asides are pipelines with passes that the default one lacks, and those of their passes
+// whose output is kept as goldens. (Every pass has an example of its own:
+// TestPassExamples.)
 var asides = []struct{ pipeline, keep string }{
 	{"annotate,fuse,dce,rename,reorder,barriers", "reorder"},
 	{"annotate,fuse,dce,rename,schedule,barriers,plan,split{first=2},constants", "split{first=2} constants"},

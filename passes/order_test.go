@@ -15,7 +15,7 @@ import (
 	"github.com/mlxc/mlxc/prove"
 )
 
-// grouped puts groups around commands of g, now and then one in another.
+// grouped puts groups around commands of g, some of them within others.
 func grouped(t *rapid.T, g *ir.Graph) {
 	var out []ir.Node
 	open := 0
@@ -117,15 +117,16 @@ func keeps(t *rapid.T, before, after *ir.Graph) {
 	require.Equal(t, labels(before), labels(after))
 }
 
-// proved wants what the prover makes of the graph to be a proof.
+// proved requires that the prover proves after to compute what before does.
 func proved(t *rapid.T, before, after *ir.Graph) {
 	r := prove.Check(context.Background(), before, after, prove.Options{})
 	require.Equal(t, prove.Proved, r.Verdict, "%s", r)
 }
 
-// seedReorder is the greedy of the seeds as they write it, pair by pair, with
-// effects that are complete or unknown instead of a whitelist.
-func seedReorder(cs []placed, lookahead int) (out []ir.ID) {
+// greedyReorder is the greedy method of ggml and mlx-native as they write it, comparing
+// commands pair by pair. What conflicts follows from effects, where they have a list of
+// operations that may be reordered.
+func greedyReorder(cs []placed, lookahead int) (out []ir.ID) {
 	used := make([]bool, len(cs))
 	var epoch []placed
 	any := func(list []placed, c placed) bool {
@@ -162,12 +163,12 @@ func seedReorder(cs []placed, lookahead int) (out []ir.ID) {
 	return out
 }
 
-func TestReorderIsTheSeedsGreedy(t *testing.T) {
+func TestReorderIsGreedy(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := randomGraph(t, rapid.IntRange(1, 40).Draw(t, "n"), rapid.Bool().Draw(t, "commits"))
 		grouped(t, g)
-		// Nothing to tell the prover that the recording is racy.
+		// The recording gets the barriers that it needs: the prover refuses one with races.
 		run(t, g, "barriers")
 		lookahead := rapid.SampledFrom([]int{0, 1, 3, 64}).Draw(t, "lookahead")
 		after := g.Clone()
@@ -177,7 +178,7 @@ func TestReorderIsTheSeedsGreedy(t *testing.T) {
 			got = append(got, p.id)
 		}
 		cs := places(g)
-		require.Equal(t, seedReorder(cs, lookahead), got)
+		require.Equal(t, greedyReorder(cs, lookahead), got)
 		require.Equal(t, ups(cs, got), rs[0].Changed, "one command that moves up is one move")
 		moved += rs[0].Changed
 		keeps(t, g, after)

@@ -60,8 +60,8 @@ func ordered(g *ir.Graph) func(i, j int) bool {
 	}
 }
 
-// A plan never needs an order that is not there: two commands that nothing
-// orders, in one replay or across two, conflict after only if they did before.
+// A plan never needs an order that is not there: of two commands that nothing orders, in
+// one replay or across two, those that conflict under the plan did so before it.
 func TestPlanNeedsNoNewOrder(t *testing.T) {
 	shrunk := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,8 +19,9 @@ import (
 
 func text(g *ir.Graph) string { return mlxt.Format(&ir.Module{Graphs: []*ir.Graph{g}}) }
 
-// Without a budget every chain is one of values alone: depth(G) = depth∞, where
-// values are read whole and no output or state is written twice.
+// With an unlimited budget, the longest chain of conflicts is as short as the longest
+// chain of values, in graphs whose values are read whole and in which no output or state
+// is written twice.
 func TestRenameUnlimitedReachesTheDepthOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := scratchGraph(t, true)
@@ -31,8 +32,8 @@ func TestRenameUnlimitedReachesTheDepthOfValues(t *testing.T) {
 	})
 }
 
-// Whatever the budget: the result is proved, is no deeper, takes no more than it
-// was given, and what it does it can do only with the bytes.
+// Whatever the budget, the result is proved, its longest chain of conflicts is no longer
+// than before, no more bytes are added than the budget has, and nothing moves for nothing.
 func TestRenameKeepsItsBudgetAndMeaning(t *testing.T) {
 	gained := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,8 +90,8 @@ func TestMemoryPassesAgainstOracle(t *testing.T) {
 	require.Len(t, changed, 5, "a pass did nothing at all")
 }
 
-// requireProved: the prover agrees; or, where ranges depend on params, it cannot
-// tell, and the slow judge finds no difference.
+// requireProved requires a proof, or, where ranges depend on params and the prover cannot
+// tell, that the oracle finds no difference.
 func requireProved(t require.TestingT, g, h *ir.Graph, why string) {
 	r := prove.Check(context.Background(), g, h, prove.Options{})
 	if r.Verdict == prove.CannotTell {

@@ -14,10 +14,10 @@ type command struct {
 	*shape  // nil: it is no member of any group
 	node    ir.Command
 	effects *ir.Effects
-	kind    uint16
-	fresh   bool // fused in the round before, or blocked
-	missed  bool // there is a remark on it
-	gone    bool // it is part of another
+	kind    uint16 // see fuser.kinds
+	fresh   bool   // fused in the round before, or the last member of a group that was stuck
+	missed  bool   // there is a remark on it
+	gone    bool   // it is part of another
 	// stuck: it is the last member of a group that found no place; what was fused
 	// since may have made room.
 	stuck bool
@@ -33,13 +33,14 @@ type shape struct {
 	// Arguments (of in.Decl.Args) behind the reads and writes of the effects.
 	reads, writes []int
 	work          cost.Work
-	// spans: absolute without a form, else from where the view begins, if they end at
-	// a constant from there; 1 to 0 if not.
+	// spans are those of the arguments. Without a form they are absolute. With one they
+	// count from where the view begins, and are 1 to 0 if the end is not a constant from
+	// there.
 	spans []isel.Span
 	// moved holds where an argument whose view params move was last.
 	moved []moved
-	// ones are the kinds of ones (see memory) that an argument may be; ofOnes is the
-	// kind of commands with none.
+	// ones says of each argument which weights of ones (see memory.ones) it may read; plain
+	// is the kind of a command that reads none.
 	ones   []uint8
 	plain  uint16
 	usable bool
@@ -80,8 +81,8 @@ func memories(g *ir.Graph) []memory {
 	return out
 }
 
-// anew is bind of a command that was bound before perhaps: what a copy moves
-// follows from what surrounds it now.
+// anew binds command i, or returns what is known of a dispatch that was bound before. A
+// copy is always bound, because the type of what it moves follows from what is around it.
 func (r *round) anew(old *command, node ir.Command, i int) *command {
 	d, ok := node.(*ir.Dispatch)
 	if old == nil || !ok {
@@ -94,8 +95,8 @@ func (r *round) anew(old *command, node ir.Command, i int) *command {
 	return c
 }
 
-// bind gives command i its declaration if it can be a member: its effects are
-// complete and those of the declaration.
+// bind gives command i its declaration if it can be a member of a group: its effects are
+// complete, and are those that the declaration says.
 func (r *round) bind(node ir.Command, i int) *command {
 	if d, ok := node.(*ir.Dispatch); ok && r.declared != nil && d.Effects.Known() {
 		if form := r.declared.Form(d); form != nil {
@@ -141,7 +142,7 @@ func (r *round) bind(node ir.Command, i int) *command {
 	return c
 }
 
-// placed is the command of a dispatch of a form, with the effects that follow.
+// placed returns the command for a dispatch of a form, whose effects are those of the form.
 func (r *round) placed(d *ir.Dispatch, form *decl.Form) *command {
 	c := r.commands.One()
 	c.node, c.effects, c.fresh = d, d.Effects, true

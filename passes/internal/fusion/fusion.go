@@ -62,7 +62,7 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 		f.m.Declared = f.declared
 	}
 	f.flow = dataflow.Build(ctx, g)
-	first := true // every group is new
+	first := true // every group is new to f.m
 	for range maxRounds {
 		interrupt.Poll(ctx)
 		if f.flow.Crowded() {
@@ -96,8 +96,9 @@ func Run(ctx context.Context, g *ir.Graph, o Options) ([]Remark, *dataflow.Flow)
 	return f.remarks(), f.flow
 }
 
-// fusible reports whether some group may have two members, which are copies and
-// dispatches of declared kernels: an engine with kernels of its own has none.
+// fusible reports whether g may have a group of two members. Members are copies and
+// dispatches of declared kernels; a graph of an engine that has only kernels of its own
+// has none.
 func fusible(g *ir.Graph) bool {
 	if slices.ContainsFunc(g.Kernels, func(k ir.Kernel) bool { return msl.Declared(&k) }) {
 		return true
@@ -111,8 +112,8 @@ func fusible(g *ir.Graph) bool {
 	return copies > 1
 }
 
-// maxRemembered bounds the verdicts that are kept for the next round. Where more
-// groups differ from one another, nothing repeats, and each holds a kernel.
+// maxRemembered bounds the verdicts that are kept for the next round: each may hold a
+// kernel, and in a graph with more of them few groups are like another.
 const maxRemembered = 1 << 13
 
 // forget drops what is known of groups if it is too much.
@@ -141,11 +142,11 @@ func (r *round) elementwise() bool {
 	return false
 }
 
-// remarks returns those of what was fused, only the last step of what was fused
-// again, then the misses.
+// remarks returns a remark on each fused dispatch that is left in the graph, then those
+// on commands that stayed apart.
 func (f *fuser) remarks() (out []Remark) {
 	out = make([]Remark, 0, len(f.done)+len(f.missed))
-	// Texts are pieces of long strings.
+	// The texts are pieces of a few long strings, to allocate less.
 	var text []byte
 	first, from := 0, 0
 	ends := make([]int, 0, 256)
@@ -182,13 +183,13 @@ type fuser struct {
 	o        Options
 	m        *isel.Matcher
 	flow     *dataflow.Flow
-	spare    *dataflow.Flow // of the round before
-	declared *msl.Cache     // of the builtin library; nil for another
-	carried  []*command     // by index of the command, from the round before
-	kinds    map[kind]uint16
+	spare    *dataflow.Flow      // of the round before
+	declared *msl.Cache          // of the builtin library; nil for another
+	carried  []*command          // by index of the command, from the round before
+	kinds    map[kind]uint16     // numbers of kinds, from 1 on
 	verdicts map[string]*verdict // by sketch, forms and layout
 	forms    map[*decl.Form]*shape
-	left     int // sets that grow may still try
+	left     int // how many sets grow may still try around the command in hand
 	named    kernelNames
 	model    *cost.Estimator
 	kernels  map[*isel.Match]ir.KernelID // by the first match of a kind
@@ -201,7 +202,7 @@ type fuser struct {
 	seen     recognized
 	others   others
 	tried    int64
-	last     *shape // of the dispatch bound last
+	last     *shape // of the dispatch that was bound last
 
 	commands   bump.Allocator[command]
 	dispatches bump.Allocator[ir.Dispatch]
@@ -216,7 +217,7 @@ type fuser struct {
 	room   room
 }
 
-// room is what rounds use again.
+// room is memory that one round after another uses.
 type room struct {
 	took, near                                            []bool
 	at, buffer, linkAt, from, numbers, defAt, read, fresh []int32
@@ -228,7 +229,7 @@ type room struct {
 	fused                                                 []dataflow.Replacement
 }
 
-// take returns n zeros, in *s if it is long enough.
+// take returns n zeros, in the memory of *s if that is long enough.
 func take[T any](s *[]T, n int) []T {
 	if cap(*s) < n {
 		*s = make([]T, n)
@@ -239,7 +240,7 @@ func take[T any](s *[]T, n int) []T {
 	return out
 }
 
-// kind is what the operators of a group depend on in one member (isel.Outlook).
+// kind is all of a member that the outlook of its group depends on (isel.Outlook).
 type kind struct {
 	d    *decl.Decl
 	ones uint32 // arguments that are weights of ones
@@ -294,29 +295,27 @@ type round struct {
 	cmds   []*command // by index in flow.Commands
 	at     []int32    // its place in g.Nodes
 	buffer []int32    // commits and pillars before it: a group stays within one
-	took   []bool
-	near   []bool // it is fresh, or a value that it reads comes from a fresh one, a few steps away
-	first  bool   // every command is fresh
-	// links are, for each read of each command, the def that it is, if it sees all
-	// of one must-write and nothing else (see link).
-	links  []link
-	linkAt []int32
-	cur    []ir.Node // g.Nodes with what was fused so far in this round
-	from   []int32   // the command at each node; −1 for marks
-	groups []group
-	fused  []dataflow.Replacement
-	// What the search found by command: see search.
+	took   []bool     // by command: it was fused in this round
+	near   []bool     // by command: it is fresh, or reads, a few steps on, what a fresh one wrote
+	first  bool       // every command is fresh
+	// links has an entry for each read of each command: the write whose bytes it reads, if
+	// these are all bytes of one must-write and no others.
+	links                    []link
+	linkAt                   []int32
+	cur                      []ir.Node // g.Nodes with what was fused so far in this round
+	from                     []int32   // the command at each node; −1 for marks
+	groups                   []group
+	fused                    []dataflow.Replacement
 	vertically, horizontally search
-	finding                  *search // the one in hand
-	// What is near each command: see recognize.
-	likeness
-	values []int64 // of the reads, beside links; 0: of a weight
-	defAt  []int32 // the first write of each command
-	read   []int32 // of each write: 1 + the command that read it last
-	beside []lying // by memory
+	finding                  *search // the one of them in hand
+	likeness                         // see recognize
+	values                   []int64 // of the reads, beside links; 0: of a weight
+	defAt                    []int32 // by command: how many writes those before it have
+	read                     []int32 // by write: 1 + the command that read it last
+	beside                   []lying // by memory: the view that was looked at last
 }
 
-// link is a def: command −1 for none.
+// link names a write, by its index among those of a command; command −1 is none.
 type link struct{ command, write int32 }
 
 // group is a candidate: members (commands, ascending) and the dispatch that
@@ -324,7 +323,7 @@ type link struct{ command, write int32 }
 type group struct {
 	list [maxMembers]int32
 	n    int32
-	at   int32 // the member where it may stand when nothing has moved
+	at   int32 // the member in whose place it may stand, unless something moves before; −1: none
 	v    *verdict
 }
 
@@ -409,7 +408,7 @@ func (r *round) apply() bool {
 			}
 			d = m.Dispatch()
 		}
-		// Built anew, it may be another kernel than its like.
+		// A match that was built anew may be of another kernel.
 		if same := m.Kernel.Function == like.Kernel.Function && slices.Equal(m.Kernel.Constants, like.Kernel.Constants); !same || !ok {
 			kernel = r.kernel(m.Kernel)
 			if same {
@@ -423,7 +422,7 @@ func (r *round) apply() bool {
 	}
 	out := r.g.Nodes[:0]
 	r.carried = make([]*command, 0, len(r.cmds))
-	fenced := false // a barrier stands before, and no command since
+	fenced := false // see put
 	for at, n := range r.cur {
 		if n == nil {
 			continue
@@ -455,8 +454,8 @@ func (r *round) apply() bool {
 	return true
 }
 
-// byGain sorts the groups: the gain follows from the verdict, of which there are
-// few.
+// byGain sorts the groups by gain, then by their commands. The gain follows from the
+// verdict, of which there are few, so groups are counted by verdict and not compared.
 func (r *round) byGain() {
 	var vs []*verdict
 	for k := range r.groups {
@@ -503,28 +502,28 @@ func (r *round) byGain() {
 }
 
 // put appends a node; of barriers without a command between them it keeps the
-// first.
-func put(out []ir.Node, n ir.Node, fresh bool) ([]ir.Node, bool) {
+// first. fenced says that the last node, but for groups, is a barrier; so does the result.
+func put(out []ir.Node, n ir.Node, fenced bool) ([]ir.Node, bool) {
 	switch n.(type) {
 	case *ir.Barrier:
-		if fresh {
+		if fenced {
 			return out, true
 		}
 		return append(out, n), true
 	case *ir.GroupBegin, *ir.GroupEnd:
-		return append(out, n), fresh
+		return append(out, n), fenced
 	}
 	return append(out, n), false
 }
 
 // sequence is a fused dispatch, with barriers, in the place of a node.
 type sequence struct {
-	*ir.Barrier   // a node
+	*ir.Barrier   // nil: it makes this an ir.Node
 	cmd           *command
 	before, after bool
 }
 
-// are reports whether the commands are these instances.
+// are reports whether the commands are those of these instances.
 func (r *round) are(members []int32, ins []*decl.Instance) bool {
 	for k, i := range members {
 		c := r.cmds[i]
@@ -570,7 +569,7 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 	slices.Sort(d.From)
 	d.Op = gr.v.op(ops)
 	if d.Op == "" && m.Kernel.Library.Kind == ir.Generated {
-		d.Op = "elementwise" // its function is too long a name
+		d.Op = "elementwise" // the name of its function is its whole text
 	}
 	if form == nil && r.declared != nil {
 		form = r.declared.Form(d)
@@ -599,8 +598,8 @@ func (r *round) replace(gr *group, m *isel.Match, like *ir.Dispatch, form *decl.
 	r.done = append(r.done, done{s.cmd, m.Kernel.Name, m.Unrounded})
 }
 
-// provenance returns the recorded commands that n implements, none for itself,
-// and its names.
+// provenance returns the recorded commands that n implements (none if it is one itself),
+// its operation and its label.
 func provenance(n ir.Node) (from []ir.ID, op, label string) {
 	switch n := n.(type) {
 	case *ir.Dispatch:
@@ -611,9 +610,9 @@ func provenance(n ir.Node) (from []ir.ID, op, label string) {
 	return from, op, label
 }
 
-// kernelNames are those of a graph's kernels, and where each function's are.
+// kernelNames finds the kernels of a graph by function, and names that are free.
 type kernelNames struct {
-	seen  int // kernels that are known
+	seen  int // how many kernels of the graph are entered
 	names map[string]bool
 	of    map[string][]ir.KernelID // by function
 	next  map[string]int           // the number to try next behind a name

@@ -41,7 +41,8 @@ func (r *round) vertical() {
 	}
 }
 
-// within reports whether a group may hold p and the later command i.
+// within reports whether a group may hold p and the later command i. The search notes
+// that it looked at p.
 func (r *round) within(p, i int32) bool {
 	r.finding.reached(p)
 	return r.buffer[p] == r.buffer[i]
@@ -142,8 +143,8 @@ func (r *round) shares(i, j int) bool {
 	return false
 }
 
-// sketch writes what the outlook of a group depends on. It says no if a read
-// sees a member's write but not exactly it.
+// sketch appends what the outlook of a group depends on: the first part of the key of its
+// verdict. It returns false if a member reads what another wrote, but not exactly that.
 func (r *round) sketch(b []byte, members []int32) ([]byte, bool) {
 	for _, i := range members {
 		c := r.cmds[i]
@@ -175,16 +176,16 @@ func (r *round) sketch(b []byte, members []int32) ([]byte, bool) {
 	return b, true
 }
 
-// placed is a place in memory that views of a group share (isel has the same).
+// placed is a place in memory that views of a group share, as in isel's layout of a group.
 type placed struct {
 	root    ir.MemID
 	at      ir.Affine
 	lo, end int64
 }
 
-// layout writes, behind the sketch, what else the verdict on a group depends on:
-// the forms of its members and how their views lie to one another. It says no if a
-// member has a form of its own.
+// layout appends, behind the sketch, what else the verdict on a group depends on: the
+// forms of its members and how their views lie to one another. It returns false if a
+// member's form is that of no other command.
 func (r *round) layout(b []byte, members []int32) ([]byte, bool) {
 	affine := func(a ir.Affine) {
 		b = binary.LittleEndian.AppendUint64(b, uint64(a.Const))
@@ -292,31 +293,32 @@ func (r *round) try(list [maxMembers]int32, n int) (grow bool) {
 	return look.Grow
 }
 
-// verdict is what became of a group and of all that are like it: of the same
+// verdict is what is decided of a group and of all that are like it: of the same
 // kernels, sizes and wiring, with views that lie to one another in the same way.
 type verdict struct {
-	none      bool            // somebody is to no use, or no kernel looks like it
-	hit       *isel.Candidate // nil: none
-	text      string          // why not, where it is worth a remark
-	always    bool            // it is, whatever the group
+	none      bool            // nothing comes of it, and nobody need know why
+	hit       *isel.Candidate // nil: no kernel computes the group
+	text      string          // why none does, where that is worth a remark
+	always    bool            // text is worth a remark on any group, not only on a linked pair
 	linked    bool            // there is data flow in the group
 	elsewhere int8            // 1: a kernel would compute it if nobody saw the first's result; −1: none would
 	gain      cost.Seconds
 	kept      []kept
-	count     int // see byGain
+	count     int // used by byGain
 	ops       [maxMembers]string
-	joined    string // of ops
+	joined    string // what op makes of ops, if named
 	named     bool
 }
 
-// kept is an access of a member that is left: one of its leaves, or a result that
-// the fused dispatch writes.
+// kept is an access of a member that the fused dispatch makes too: it reads a leaf, or
+// writes a result.
 type kept struct {
 	member, index int // in its effects
 	write         bool
 }
 
-// op is the operation of a dispatch for several.
+// op returns the operation of a dispatch that stands for several: theirs, joined by +,
+// each once.
 func (v *verdict) op(ops [maxMembers]string) string {
 	if invariants.Caches && v.named && v.ops == ops {
 		return v.joined
@@ -378,7 +380,8 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 	}
 	after := cost.Seconds(0)
 	if e, err := like.Instance.Effects(); err == nil {
-		// It computes what they compute, however its terms are written.
+		// It computes what they compute, so its operations count as theirs, however its terms
+		// are written.
 		after = r.model.Instance(like.Instance, e, operations).Alone
 	}
 	if v.gain = before - after + r.model.Barrier*cost.Seconds(depth(gr)-1); v.gain <= 0 {
@@ -387,8 +390,8 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 	return v
 }
 
-// consider keeps a group that looks like a kernel if it is one and gains. The
-// description may be nil: few groups need it, as the verdict on a like one is known.
+// consider finds the verdict on a group that looks like a kernel and, if it gains, keeps
+// the group. The description may be nil; it is made only if no verdict is remembered.
 func (r *round) consider(gr group, look isel.Outlook, description *isel.Group) {
 	members := gr.members()
 	if r.o.Unrounded {
@@ -400,7 +403,8 @@ func (r *round) consider(gr group, look isel.Outlook, description *isel.Group) {
 			r.key = append(r.key, flag)
 		}
 	}
-	// A generated kernel may be found for what looks like none of the library's.
+	// The verdict depends on the outlook too: tryGenerated considers groups that look like
+	// no kernel of the library.
 	flag := byte(0)
 	if look.Match {
 		flag = 1
@@ -457,8 +461,8 @@ func (r *round) settle(gr *group) {
 	}
 }
 
-// contributing reports whether somebody reads a result of each member: what is
-// dead is left to pass dce.
+// contributing reports whether a result of each member is read: dead commands are left
+// to the pass dce.
 func contributing(gr *isel.Group) bool {
 	var useful [maxMembers]bool
 	for _, s := range gr.Source {
@@ -470,8 +474,8 @@ func contributing(gr *isel.Group) bool {
 	return !slices.Contains(useful[:len(gr.Members)], false)
 }
 
-// readElsewhere notes a pair that a kernel would compute if only the result of
-// the second were wanted.
+// readElsewhere adds a remark on a pair that a kernel would compute if nobody else read
+// the result of the first.
 func (r *round) readElsewhere(v *verdict, members []int32) {
 	if !invariants.Caches || v.elsewhere == 0 {
 		gr := r.describe(members)

@@ -98,7 +98,7 @@ func (r *round) blocked(gr *group, at int32) *obstacle {
 	return nil
 }
 
-// access is the region of an access that is kept.
+// access returns the region of an access that is kept.
 func access(e *ir.Effects, x kept) *ir.Region {
 	if x.write {
 		return &e.Writes[x.index].Region
@@ -106,6 +106,7 @@ func access(e *ir.Effects, x kept) *ir.Region {
 	return &e.Reads[x.index]
 }
 
+// conflicts reports whether an access may conflict with a command of effects e.
 func conflicts(g *ir.Graph, a *ir.Region, write bool, e *ir.Effects) bool {
 	if !e.Known() {
 		return true

@@ -25,22 +25,24 @@ import (
 // what stands in the way of a group: shapes and distances are all that bytes
 // overlap by.
 
-// recognized is what is known of the numbers, from round to round.
+// recognized holds the numbers of wirings and of how commands lie, from round to round.
 type recognized struct {
 	wirings, lies interner
-	words, lying  []uint32
+	words, lying  []uint32 // of the command in hand
 }
 
 // interner numbers lists of words; 0 is the number of none.
 type interner struct {
 	words []uint32   // of all lists
 	from  []uint32   // where each begins, and the end of the last
-	next  [][2]int32 // the numbers that came after each last
+	next  [][2]int32 // by number: the two that came after it most recently
 	table map[string]int32
 	key   []byte
 	last  int32
 }
 
+// number returns the number of a list. As graphs repeat themselves, it first compares the
+// list with those that came after the previous one before.
 func (t *interner) number(words []uint32) int32 {
 	if t.table == nil {
 		t.table, t.from, t.next = map[string]int32{}, []uint32{0, 0}, make([][2]int32, 1)
@@ -79,17 +81,18 @@ type likeness struct {
 	like, since, lieSince []int32
 }
 
-// tags of the words of a wiring, in the lowest bits
+// Tags of the words of a wiring, in the lowest wordTag bits. What is above them is a
+// distance in commands.
 const (
 	wordNone   = iota // no value that another command may share, or the end of a list
-	wordLink          // a link to the producer
-	wordNear          // the whole of what a command wrote that is no producer
-	wordFar           // the same from beyond any group: when it was read last
-	wordValue         // another value: when it was read last
-	wordSource        // a command that wrote some of it
-	wordReader
-	wordSeen // everybody may see what is written
-	wordTag  = 3
+	wordLink          // a read of the whole of what a possible member wrote: how far before
+	wordNear          // the same of a command that is no member of any group
+	wordFar           // the same of one too far away to be in one group: when it was read last
+	wordValue         // a read of another value: when it was read last
+	wordSource        // a command that wrote some of that value: how far before
+	wordReader        // a command that reads what is written: how far behind
+	wordSeen          // what is written is seen outside any group
+	wordTag    = 3
 )
 
 // recognize finds the producers of all commands, and what repeats.
@@ -175,8 +178,8 @@ func (x *likeness) alike(i, lo, hi int32) bool {
 	return x.like[i] >= 0 && x.since[i] <= lo && int(hi) < len(x.like) && x.since[hi] == x.since[i] && x.like[hi]-x.like[i] == hi-i
 }
 
-// words writes the wiring of command i and how it lies, and finds its links and
-// values.
+// words writes the wiring of command i and how it lies into r.seen, and finds its links
+// and values. steps is, by command, how many steps before it a fresh one stands.
 func (r *round) words(i int, steps []int8) {
 	c := r.cmds[i]
 	steps[i] = maxMembers
@@ -252,7 +255,8 @@ func (r *round) words(i int, steps []int8) {
 // far reports whether no group holds both p and the later command i.
 func (r *round) far(p, i int32) bool { return r.at[i]-r.at[p] > maxSpan && i-p > maxWindow }
 
-// before is how far before i a command stands, 0 beyond the window (or −1).
+// before returns 1 + how far before i a command stands; 0 if it is beyond the window or
+// −1.
 func (r *round) before(at, i int) uint32 {
 	if at < 0 || i-at > maxWindow {
 		return 0
@@ -260,7 +264,8 @@ func (r *round) before(at, i int) uint32 {
 	return uint32(i-at) + 1
 }
 
-// everybody reports whether a write is seen outside any group.
+// everybody reports whether write k of command i is seen outside any group: it is an
+// output or state, or somebody reads it who is too far away or one of too many.
 func (r *round) everybody(i int32, k int) bool {
 	def := &r.flow.Writes(int(i))[k]
 	if def.Final || len(def.Readers) > 64 { // more readers than members have reads
@@ -276,10 +281,11 @@ type others struct {
 	list  []other
 }
 
+// other is a value, known by the first read of it.
 type other struct {
-	command, read int32 // the first that read it
-	last          int32 // the last
-	next          int32
+	command, read int32 // that first read
+	last          int32 // the last command that read it
+	next          int32 // 1 + the next of the same hash
 }
 
 // other returns the number of the value that a use sees, and the command that read
@@ -304,13 +310,14 @@ func (r *round) other(u *dataflow.Use, i, k int32) (value int64, last int) {
 	return -int64(n), -1
 }
 
-// lying is the last view of a memory.
+// lying is where in a memory the view begins that was looked at last.
 type lying struct {
-	command int32 // 1 + it
+	command int32 // 1 + the command that has the view
 	at      ir.Affine
 }
 
-// lies writes how argument j of command i lies, whose region is given.
+// lies writes how argument j of command i lies, whose region is given: how far from the
+// last view of the same memory, and where in a memory if its place or its contents matter.
 func (r *round) lies(i int32, j int, region *ir.Region) {
 	w := r.seen.lying
 	affine := func(a ir.Affine) {
@@ -362,15 +369,15 @@ func (r *round) lies(i int32, j int, region *ir.Region) {
 type search struct {
 	lists []list
 	of    []int32 // by command: 1 + its list
-	found []found
-	low   int32 // the first command that was looked at around the one in hand
+	found []found // of all lists
+	low   int32   // the first command that was looked at around the one in hand
 }
 
 // list is what was found around command base.
 type list struct {
-	base, low, ahead int32 // that depends on the commands from low to base+ahead
-	from, to         int32 // in found
-	tried            int64
+	base, low, ahead int32 // what was found depends on the commands from low to base+ahead
+	from, to         int32 // found[from:to]
+	tried            int64 // how many groups were looked at
 }
 
 // found is a group that was considered.
@@ -379,6 +386,7 @@ type found struct {
 	look isel.Outlook
 }
 
+// reached notes that the search looked at command i.
 func (s *search) reached(i int32) { s.low = min(s.low, i) }
 
 // record begins the list of command i.
@@ -387,16 +395,16 @@ func (r *round) record(s *search, i int32) {
 	s.of[i], s.low, r.finding = int32(len(s.lists)), i, s
 }
 
-// recorded ends the list that was begun last. What was found depends on so many
-// commands behind its base.
+// recorded ends the list that was begun last. What was found depends on ahead commands
+// behind its base.
 func (r *round) recorded(ahead int32) {
 	s := r.finding
 	l := &s.lists[len(s.lists)-1]
 	l.low, l.ahead, l.to, l.tried = s.low, ahead, int32(len(s.found)), r.tried-l.tried
 }
 
-// again finds what was found around the command that i is like. It says no if the
-// search must be made.
+// again takes what was found around the command that i is like as found around i. It
+// returns false if there is no such command, so that a search must be made.
 func (r *round) again(s *search, i int32) bool {
 	j := r.like[i]
 	if j < 0 || s.of[j] == 0 {
@@ -430,7 +438,7 @@ func (r *round) again(s *search, i int32) bool {
 			gr.at += by
 			r.groups = append(r.groups, gr)
 		case e.v.hit != nil && !(gr.n == 2 && e.v.linked && !root.missed):
-			root.stuck = true // by what stood in the way there; nobody need know
+			root.stuck = true // something stood in the way there, so it does here; no remark is due
 		default:
 			r.settle(&gr)
 		}
@@ -438,8 +446,8 @@ func (r *round) again(s *search, i int32) bool {
 	return true
 }
 
-// consideredAnew makes the list of command i from that of one that is wired alike,
-// but some views lie in another way.
+// consideredAnew makes the list of command i from that of one that is wired alike but of
+// whose groups some lie in another way, which may change their verdicts.
 func (r *round) consideredAnew(s *search, l *list, i int32) {
 	r.record(s, i)
 	by := i - l.base

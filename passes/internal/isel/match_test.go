@@ -115,7 +115,7 @@ const elementwise = `
   kernel @rope builtin "rope_single_float32" constants(1 forward: bool true, 2 traditional: bool false) args(0 in: device f32 read, 1 out: device f32 write, 2 offset: constant i32, 3 scale: constant f32, 4 stride: constant i64, 10 base: constant f32)
 `
 
-// memories of 512 bytes, two rows of 64 or one of 128
+// memories begins the graphs of the tests: their params, memories and kernels.
 const memories = `
   param $n u32 in [1, 8]
   memory %x input 4096 f32[1024]

@@ -43,7 +43,7 @@ graph g {
 	match := &matcher{lib: Builtin(), gr: gr, lay: lay}
 	require.NoError(t, match.verify(hit))
 
-	// The same over the first half.
+	// The same dispatch over the first half of the elements.
 	less := *hit.Instance.Dispatch
 	less.Grid[0] = ir.Ext(32)
 	less.Bindings = append([]ir.Binding(nil), less.Bindings...)

@@ -24,7 +24,7 @@ func items(t *rapid.T, last int32) []values.Item {
 	return out
 }
 
-// together is the definition: two items are needed at one moment.
+// together reports whether two items are needed at one time, by the definition.
 func together(x, y values.Item, last int32, wrap bool) bool {
 	if x.A <= y.B && y.A <= x.B {
 		return true

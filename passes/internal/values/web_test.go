@@ -151,8 +151,8 @@ func TestMove(t *testing.T) {
 	require.True(t, e.Equal(d.Effects), "the effects are those of the declaration")
 }
 
-// Levels count conflicts in the written order, as TestRename's slow ones do; this
-// is a case by hand: a value, its reader, and its bytes written again.
+// Levels of a value, its reader, and a command that writes its bytes again. (The tests of
+// the pass rename compare levels with a slow count on random graphs.)
 func TestLevels(t *testing.T) {
 	_, s := build(t, `
   #0 copy %x[0:64] -> %s[0:64]

@@ -13,10 +13,10 @@ import (
 	"github.com/mlxc/mlxc/passes"
 )
 
-// naiveFuse is the fusion that this compiler started from, line by line: a norm, one
-// or more barriers and a multiplication that binds the norm's output become one
-// dispatch in the norm's place, and the barriers go. Buffers are compared, not bytes;
-// nobody else is asked; the fused kernel is chosen by the norm's alone.
+// naiveFuse is a fusion as one may write it first: a norm, one or more barriers and a
+// multiplication that binds the norm's output become one dispatch in the norm's place, and
+// the barriers go. It compares buffers, not bytes, looks for no other reader of the norm's
+// output, and chooses the fused kernel by the norm's kernel alone.
 func naiveFuse(g *ir.Graph) (fused int) {
 	var out []ir.Node
 	for i := 0; i < len(g.Nodes); {
@@ -103,8 +103,8 @@ func naivelyFused(g *ir.Graph, a ir.Node, barriers int, b ir.Node) *ir.Dispatch 
 	return &d
 }
 
-// The graphs on which that fusion goes wrong say so: with it in the place of ours,
-// in the same pipelines, a line of each no longer holds.
+// The graphs about mistakes of fusion notice those of naiveFuse: with it in the place of
+// the pass fuse, in the same pipelines, a line of each no longer holds.
 func TestDefectsNoticeNaiveFusion(t *testing.T) {
 	const fuse = "annotate,fuse{generate=false}"
 	broken := map[string]bool{}
@@ -118,7 +118,7 @@ func TestDefectsNoticeNaiveFusion(t *testing.T) {
 		p, err := passes.ParsePipeline(rest)
 		require.NoError(t, err)
 		if _, err := passes.Run(context.Background(), o.graph, p, passes.Options{}); err != nil {
-			broken[d.name] = true // the graph is none any more
+			broken[d.name] = true // not even the form of the graph is right
 			return transform(t, d.graph, pipeline)
 		}
 		return o
