@@ -122,6 +122,8 @@ func (m *module) check(needed map[string]bool) error {
 		switch {
 		case strings.HasPrefix(e.text, "declare ") && !strings.HasPrefix(e.name, "@air.") && !strings.HasPrefix(e.name, "@llvm."):
 			return fmt.Errorf("it calls %s, which nothing defines", e.name[1:])
+		case strings.HasPrefix(e.name, "@air.atomic.generic.") || strings.HasPrefix(e.name, "@air.simdgroup_matrix_8x8_") && strings.Contains(e.name, ".p0"):
+			return fmt.Errorf("it calls %s with a pointer whose address space does not show", e.name[1:])
 		case strings.HasPrefix(e.text, "define ") && indirect.MatchString(e.text):
 			return fmt.Errorf("it calls a function through a pointer")
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,10 @@ func TestLibraryBecomesObjects(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, 1, strings.Count(text, "\ndefine dso_local void @"+k.Name+"("), k.Name)
 				clangAccepts(t, text)
+				for _, c := range regexp.MustCompile(`(%\d+) = addrspacecast`).FindAllStringSubmatch(text, -1) {
+					uses := regexp.MustCompile(c[1]+`\b`).FindAllString(text, -1)
+					assert.Len(t, uses, 1, "%s: the generic pointer %s is used", k.Name, c[1])
+				}
 			}
 		})
 	}

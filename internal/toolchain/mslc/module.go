@@ -55,6 +55,7 @@ func parseModule(text string) (*module, error) {
 		}
 		text = rest
 	}
+	m.spaces()
 	for i := range m.entities {
 		e := &m.entities[i]
 		e.refs = references(e.text)
@@ -65,6 +66,22 @@ func parseModule(text string) (*module, error) {
 		}
 	}
 	return m, nil
+}
+
+// spaces infers the address spaces of all functions, and declares what their calls need then.
+func (m *module) spaces() {
+	for i := range m.entities {
+		e := &m.entities[i]
+		if !strings.HasPrefix(e.text, "define ") {
+			continue
+		}
+		text := inferSpaces(e.text, func(old, name string, spaces []int) {
+			if d := m.get("@" + old); d != nil && m.get("@"+name) == nil {
+				m.add("@"+name, declaration(d.text, old, name, spaces))
+			}
+		})
+		m.entities[i].text = text // m.entities may have grown
+	}
 }
 
 func (m *module) add(name, text string) {
