@@ -1,30 +1,10 @@
 package hazard
 
-import (
-	"context"
-
-	"github.com/mlxc/mlxc/internal/interrupt"
-	"github.com/mlxc/mlxc/ir"
-)
-
-// Depth returns the number of commands in the longest chain of conflicting commands of
-// g as it stands. No schedule of these commands has fewer epochs. ctx is polled
-// ([interrupt.Poll]).
-func Depth(ctx context.Context, g *ir.Graph) int {
-	_, depth := NewTable(ctx, g).Levels()
-	return depth
-}
-
-// ValueDepth returns depth∞: the same for chains in which each command reads a byte
-// that the one before wrote. No renaming of memory gets below it.
-func ValueDepth(ctx context.Context, g *ir.Graph) int {
-	_, depth := NewTable(ctx, g).ValueLevels()
-	return depth
-}
+import "github.com/mlxc/mlxc/internal/interrupt"
 
 // Levels returns, for each command, the length of the longest chain of conflicting
-// commands that ends before it (0: it waits for nothing), and the length of the longest
-// chain of all.
+// commands that ends before it (0: it waits for nothing), and depth, the number of commands
+// in the longest chain. No schedule of these commands has fewer epochs.
 func (t *Table) Levels() (levels []int32, depth int) {
 	s := t.sweep()
 	defer t.done(s)
@@ -60,11 +40,11 @@ func (t *Table) Levels() (levels []int32, depth int) {
 	return levels, int(top + 1)
 }
 
-// ValueLevels is Levels for chains of values: a read of a byte waits for its last
-// must-write and the may-writes since, and a may-write reads too. A pillar still
-// conflicts with everything. If a must-write is strided or depends on params, an
-// earlier write counts as seen unless one later write covers everything that they
-// share. So the result may be too great there, but never too small.
+// ValueLevels is Levels for chains of values, whose depth is depth∞: no renaming of memory
+// gets below it. A read of a byte waits for its last must-write and the may-writes since, and
+// a may-write reads too. A pillar still conflicts with everything. If a must-write is strided
+// or depends on params, an earlier write counts as seen unless one later write covers
+// everything that they share. So the result may be too great there, but never too small.
 func (t *Table) ValueLevels() (levels []int32, depth int) {
 	s := t.sweep()
 	defer t.done(s)

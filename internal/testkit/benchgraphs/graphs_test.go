@@ -25,7 +25,7 @@ func TestFamilies(t *testing.T) {
 				require.Empty(t, irtest.Diff(&ir.Module{Graphs: []*ir.Graph{g}}, &ir.Module{Graphs: []*ir.Graph{f.Make(n)}}))
 			}
 			if n == 5000 {
-				d := hazard.Depth(context.Background(), g)
+				_, d := hazard.NewTable(context.Background(), g).Levels()
 				require.Greater(t, d, n/100, f.Name)
 				require.Less(t, d, n, "%s: something may overlap", f.Name)
 			}

@@ -21,9 +21,10 @@ func Example() {
 	}
 	g := b.Unfinished()
 	s := values.Build(context.Background(), dataflow.Build(context.Background(), g))
-	before := hazard.Depth(context.Background(), g)
+	_, before := hazard.NewTable(context.Background(), g).Levels()
 	s.Move(&s.Webs[1], t, 16)
-	fmt.Println(len(s.Webs), "values, depth", before, "then", hazard.Depth(context.Background(), g))
+	_, after := hazard.NewTable(context.Background(), g).Levels()
+	fmt.Println(len(s.Webs), "values, depth", before, "then", after)
 	// Output:
 	// 2 values, depth 4 then 2
 }
