@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mlxc/mlxc/internal/invariants"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -36,7 +35,6 @@ var constantsPass = New(Pass{Name: "constants", Summary: "move inline bytes and 
 func constants(ctx context.Context, s *State, o constantsOptions) error {
 	g := s.Graph
 	a := argumentTable{mem: ir.MemID(len(g.Memories)), align: o.align, at: map[string]ir.View{}}
-	vary := variables{g: g, said: map[string]string{}}
 	for _, n := range g.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok {
@@ -59,7 +57,7 @@ func constants(ctx context.Context, s *State, o constantsOptions) error {
 		if moved {
 			s.Changed(1)
 		}
-		if text := vary.of(d); text != "" {
+		if text := variable(g, d); text != "" {
 			s.Not(d, "%s", text)
 		}
 	}
@@ -117,59 +115,18 @@ func (a *argumentTable) memory(g *ir.Graph) ir.Memory {
 	}
 }
 
-// variables writes the remarks on dispatches of which something depends on params, one
-// text for all that depend on them in the same way.
-type variables struct {
-	g    *ir.Graph
-	key  []byte
-	said map[string]string
-}
-
-// of returns the remark about d, or "".
-func (v *variables) of(d *ir.Dispatch) string {
-	v.key = v.key[:0]
-	add := func(what int, a ir.Affine, div int64) {
-		if a.IsConst() {
-			return
-		}
-		v.key = binary.AppendVarint(append(v.key, byte(what)), a.Const)
-		v.key = binary.AppendVarint(binary.AppendVarint(v.key, div), int64(len(a.Terms())))
-		for _, t := range a.Terms() {
-			v.key = binary.AppendVarint(binary.AppendVarint(v.key, int64(t.Param)), t.Coeff)
-		}
-	}
-	for i := range d.Bindings {
-		if b := &d.Bindings[i]; b.Kind == ir.BindView {
-			add(int(b.Slot), b.View.Off, 1)
-		}
-	}
-	for i := range d.Grid {
-		add(128+i, d.Grid[i].Num, d.Grid[i].Div)
-	}
-	if len(v.key) == 0 {
-		return ""
-	}
-	v.key = binary.AppendVarint(append(v.key, byte(d.GridKind)), int64(d.Kernel))
-	text, ok := v.said[string(v.key)]
-	ok = invariants.Caches && ok
-	if !ok {
-		text = v.say(d)
-		v.said[string(v.key)] = text
-	}
-	return text
-}
-
-func (v *variables) say(d *ir.Dispatch) string {
+// variable returns the remark about what of d depends on params, or "".
+func variable(g *ir.Graph, d *ir.Dispatch) string {
 	var offsets, grid, how []string
 	for i := range d.Bindings {
 		if b := &d.Bindings[i]; b.Kind == ir.BindView && !b.View.Off.IsConst() {
-			arg, _ := v.g.Kernels[d.Kernel].Arg(b.Slot)
-			offsets = append(offsets, fmt.Sprintf("%s begins at %s", ir.QuoteName(arg.Name), v.g.FormatAffine(b.View.Off)))
+			arg, _ := g.Kernels[d.Kernel].Arg(b.Slot)
+			offsets = append(offsets, fmt.Sprintf("%s begins at %s", ir.QuoteName(arg.Name), g.FormatAffine(b.View.Off)))
 		}
 	}
 	for i, e := range d.Grid {
 		if !e.IsConst() {
-			s := v.g.FormatAffine(e.Num)
+			s := g.FormatAffine(e.Num)
 			if e.Div != 1 {
 				s = fmt.Sprintf("ceil((%s) / %d)", s, e.Div)
 			}
@@ -181,6 +138,9 @@ func (v *variables) say(d *ir.Dispatch) string {
 	}
 	if grid != nil {
 		how = append(how, strings.Join(grid, ", ")+" (or indirect dispatch arguments, or the greatest grid and a bound in argument memory)")
+	}
+	if how == nil {
+		return ""
 	}
 	return "a variable command, to be rewritten for each replay: " + strings.Join(how, "; ")
 }
