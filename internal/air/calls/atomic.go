@@ -35,13 +35,16 @@ func (n *name) writeAtomic(b *body) error {
 		return err
 	}
 	p := b.args[0]
-	if want := map[string]int{"global": 1, "local": 3}[n.space]; p.t.space != want && p.t.space != 0 {
+	if want, ok := map[string]int{"global": 1, "local": 3}[n.space]; ok && p.t.space != want && p.t.space != 0 {
 		return fmt.Errorf("parameter 0 points to address space %d, by its name to %d", p.t.space, want)
 	}
 	pointer := p.t.written(b.target) + " " + p.text
 	scope := ""
 	if b.target == PTX {
-		scope = map[string]string{"global": ` syncscope("device")`, "local": ` syncscope("block")`}[n.space]
+		scope = ` syncscope("device")`
+		if n.space == "local" {
+			scope = ` syncscope("block")`
+		}
 	}
 	var result value
 	b.ordered(b.args[order], func() {

@@ -120,8 +120,8 @@ func families() []Function {
 				Function{"air.unpack." + format + "." + t.suffix(), t.String(), []string{p.word}})
 		}
 	}
-	for _, space := range []string{"global", "local"} {
-		pointer := map[string]string{"global": "ptr addrspace(1)", "local": "ptr addrspace(3)"}[space]
+	for _, space := range []string{"global", "local", "generic"} {
+		pointer := map[string]string{"global": "ptr addrspace(1)", "local": "ptr addrspace(3)", "generic": "ptr"}[space]
 		atomic := func(what, result string, params ...string) {
 			fs = append(fs, Function{"air.atomic." + space + "." + what, result, append([]string{pointer}, params...)})
 		}

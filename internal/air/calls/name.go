@@ -14,7 +14,7 @@ type name struct {
 	t      typ    // at the end of the name
 	from   typ    // of a conversion: what is converted
 	source byte   // and its sign
-	space  string // of an atomic: "global" or "local"
+	space  string // of an atomic: "global", "local" or "generic"
 	what   string // of an atomic: "add", "cmpxchg.weak"
 	format string // of pack and unpack: "unorm4x8", "unorm.rgb10a2"
 	family *family
@@ -58,7 +58,7 @@ func parseName(full string) (*name, error) {
 	case rest == "atomic.fence":
 		n.op, n.what = "atomic", "fence"
 		return n, nil
-	case n.op == "atomic" && len(p) >= 4 && (p[1] == "global" || p[1] == "local"):
+	case n.op == "atomic" && len(p) >= 4 && (p[1] == "global" || p[1] == "local" || p[1] == "generic"):
 		n.space = p[1]
 		last := len(p) - 1
 		if n.t, err = parseSuffix(p[last]); err != nil {
