@@ -166,9 +166,9 @@ func (f format) samples(r *rand.Rand) []uint64 {
 	}
 	for i := range width {
 		for d := range uint64(5) {
-			x = append(x, (1<<i+d-2)&mask, -(1<<i + d - 2)&mask)
+			x = append(x, (1<<i+d-2)&mask, -(1<<i+d-2)&mask)
 			// Ties of bfloats and halves, and their neighbours.
-			x = append(x, (0x181<<i>>1+d-2)&mask, -(0x181<<i>>1 + d - 2)&mask, (0x1801<<i>>2+d-2)&mask, -(0x1801<<i>>2 + d - 2)&mask)
+			x = append(x, (0x181<<i>>1+d-2)&mask, -(0x181<<i>>1+d-2)&mask, (0x1801<<i>>2+d-2)&mask, -(0x1801<<i>>2+d-2)&mask)
 		}
 	}
 	for range 6000 {

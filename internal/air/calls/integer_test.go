@@ -14,13 +14,16 @@ import (
 // integerMeaning are the functions of integers in arithmetic without bounds; results are
 // taken modulo 2^width. The arguments x are as the sign says.
 var integerMeaning = map[string]func(x []*big.Int, width uint, lo, hi *big.Int) *big.Int{
-	"abs":      func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return new(big.Int).Abs(x[0]) },
-	"abs_diff": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { d := new(big.Int).Sub(x[0], x[1]); return d.Abs(d) },
-	"min":      func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[0] },
-	"max":      func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[1] },
-	"min3":     func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[0] },
-	"median3":  func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[1] },
-	"max3":     func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[2] },
+	"abs": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return new(big.Int).Abs(x[0]) },
+	"abs_diff": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int {
+		d := new(big.Int).Sub(x[0], x[1])
+		return d.Abs(d)
+	},
+	"min":     func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[0] },
+	"max":     func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[1] },
+	"min3":    func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[0] },
+	"median3": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[1] },
+	"max3":    func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { return sorted(x)[2] },
 	"clamp": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int {
 		return sorted([]*big.Int{sorted([]*big.Int{x[0], x[1]})[1], x[2]})[0]
 	},
@@ -30,12 +33,18 @@ var integerMeaning = map[string]func(x []*big.Int, width uint, lo, hi *big.Int) 
 	"sub_sat": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int {
 		return sorted([]*big.Int{lo, new(big.Int).Sub(x[0], x[1]), hi})[1]
 	},
-	"hadd": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { s := new(big.Int).Add(x[0], x[1]); return s.Rsh(s, 1) },
+	"hadd": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int {
+		s := new(big.Int).Add(x[0], x[1])
+		return s.Rsh(s, 1)
+	},
 	"rhadd": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int {
 		s := new(big.Int).Add(x[0], x[1])
 		return s.Rsh(s.Add(s, big.NewInt(1)), 1)
 	},
-	"mul_hi": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int { p := new(big.Int).Mul(x[0], x[1]); return p.Rsh(p, w) },
+	"mul_hi": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int {
+		p := new(big.Int).Mul(x[0], x[1])
+		return p.Rsh(p, w)
+	},
 	"mad_hi": func(x []*big.Int, w uint, lo, hi *big.Int) *big.Int {
 		p := new(big.Int).Mul(x[0], x[1])
 		return p.Add(p.Rsh(p, w), x[2])
