@@ -37,11 +37,17 @@ func (k *keys) int(key string) int64 {
 }
 
 func (k *keys) text(key string) string {
-	s, ok := k.next().Text()
+	s, ok := text(k.next())
 	if !ok {
 		k.fail("%s has no text", key)
 	}
 	return s
+}
+
+// text returns the string that an operand is, if it is printable.
+func text(o bitcode.Operand) (string, bool) {
+	s, ok := o.Text()
+	return s, ok && printable(s)
 }
 
 // argument reads the node of an argument: its number, what it is, and what is known of it.
@@ -61,7 +67,7 @@ func argument(o bitcode.Operand, number int) (a air.Arg, err error) {
 		case "air.function_constant":
 			// {variable, type, name}
 			n, _ := k.next().Node()
-			if a.If, ok = n.Operand(2).Text(); !ok || a.If == "" {
+			if a.If, ok = text(n.Operand(2)); !ok || a.If == "" {
 				k.fail("%s has no name", key)
 			}
 		case "air.buffer":

@@ -3,6 +3,7 @@ package metallib
 import (
 	"bytes"
 	"fmt"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/mlxc/mlxc/internal/air"
@@ -238,10 +239,20 @@ func (l *Library) name(p []byte, at int64) (string, error) {
 		return "", l.errorf(at, "", "a name does not end in NUL")
 	case n == 0 || n > maxName:
 		return "", l.errorf(at, "", "a name has %d bytes, 1 to %d are expected", n, maxName)
-	case bytes.IndexByte(p[:n], 0) >= 0 || !utf8.Valid(p[:n]):
+	case !printable(string(p[:n])):
 		return "", l.errorf(at, "", "the name %q is no text", p[:n])
 	}
 	return string(p[:len(p)-1]), nil
+}
+
+// printable reports whether s is text of one line, which a message may contain.
+func printable(s string) bool {
+	for _, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // Kernel returns the kernel called name.

@@ -84,7 +84,7 @@ func Describe(m *bitcode.Module) (*air.Kernel, error) {
 		return nil, err
 	}
 	for _, n := range m.Named("air.compile_options") {
-		if option, ok := n.Operand(0).Text(); ok {
+		if option, ok := text(n.Operand(0)); ok {
 			k.Options = append(k.Options, strings.TrimPrefix(option, "air.compile."))
 		}
 	}
@@ -120,8 +120,8 @@ func constants(m *bitcode.Module, k *air.Kernel) error {
 	seen := map[int]bool{}
 	for i, n := range m.Named("air.function_constants") {
 		_, isGlobal := n.Operand(0).Global()
-		t, hasType := n.Operand(1).Text()
-		name, hasName := n.Operand(2).Text()
+		t, hasType := text(n.Operand(1))
+		name, hasName := text(n.Operand(2))
 		index, hasIndex := n.Operand(3).Int()
 		if !isGlobal || !hasType || !hasName || !hasIndex || index < 0 || index > 0xffff {
 			return fmt.Errorf("function constant %d of metadata air.function_constants has no variable, type, name or index", i)
