@@ -32,10 +32,15 @@ static void exit(int c) {
 	for (;;) {
 	}
 }
-/* What clang makes of a loop that copies. */
+/* What clang makes of loops that copy and fill. */
 void *memcpy(void *to, const void *from, u64 n) {
 	for (u64 i = 0; i < n; i++)
 		((volatile char *)to)[i] = ((const char *)from)[i];
+	return to;
+}
+void *memset(void *to, int c, u64 n) {
+	for (u64 i = 0; i < n; i++)
+		((volatile char *)to)[i] = (char)c;
 	return to;
 }
 #else
