@@ -1,5 +1,20 @@
-// Package air is where Metal kernels meet, whatever they were made from. A kernel that Apple's
-// compiler left in a .metallib and a kernel that is compiled here from Metal source are both
-// LLVM IR that calls functions named air.*, and a [Kernel], which describes the arguments. From
-// there one path leads to object code of this machine and one to PTX.
+// Package air compiles Metal kernels for a CPU. It is where kernels meet, whatever they were
+// made from: one that Apple's compiler left in a .metallib and one that was compiled here
+// from Metal source are both LLVM IR that calls functions named air.*, and a [Kernel], which
+// describes the arguments.
+//
+// [BuildHost] makes a shared object of a kernel, with clang alone:
+//
+//  1. [parseModule] takes the text apart, as far as it must: functions, globals, declarations.
+//  2. prepare.go takes out what is Apple's (target, metadata, promises about aliasing), gives
+//     function constants their values, and gives every air.* function that exchanges nothing
+//     between threads its body (package calls).
+//  3. clang optimizes that text. Helper functions are inlined; what is left is one function
+//     which calls what exchanges between threads: simdgroup operations and barriers.
+//  4. A kernel that exchanges nothing becomes a loop over the threads of a row (row.go), which
+//     clang may vectorise. Any other becomes a coroutine of LLVM's (coroutine.go): a thread
+//     runs to its next exchange, leaves its operands in memory, and suspends; the executor
+//     exchanges for the threads that wait at one place, and resumes them.
+//  5. clang compiles that to a shared object, which says by a table of sites what is exchanged
+//     where. abi.h, which C and Go read, is the layout of what both sides share.
 package air

@@ -39,6 +39,27 @@ func (c Compiler) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Link returns a run of a linker that makes a shared object of others, with nothing of its
+// own in it: `-o OUT IN…` are left to say.
+func (c Compiler) Link(ctx context.Context, args ...string) *exec.Cmd {
+	if len(c.prefix) > 0 { // zig, which brings lld
+		cmd := exec.CommandContext(ctx, c.Path, append([]string{"ld.lld", "-shared"}, args...)...)
+		cmd.Env = append(os.Environ(), "LC_ALL=C")
+		return cmd
+	}
+	return c.Command(ctx, append([]string{"-shared", "-nostdlib"}, args...)...)
+}
+
+// Program returns a run of the driver that compiles C to a program of this machine.
+func (c Compiler) Program(ctx context.Context, args ...string) *exec.Cmd {
+	if len(c.prefix) > 0 { // zig cc brings the C library's headers
+		cmd := exec.CommandContext(ctx, c.Path, append([]string{"cc"}, args...)...)
+		cmd.Env = append(os.Environ(), "LC_ALL=C")
+		return cmd
+	}
+	return c.Command(ctx, args...)
+}
+
 // String is how a user would start it.
 func (c Compiler) String() string {
 	return strings.Join(append([]string{c.Path}, c.prefix...), " ")

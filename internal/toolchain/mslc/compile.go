@@ -2,10 +2,14 @@ package mslc
 
 import (
 	"context"
+	"crypto/sha256"
+	"embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/mslshim"
@@ -25,6 +29,29 @@ type Options struct {
 	// Lines keeps the lines of the source, as debug information.
 	Lines bool
 }
+
+//go:embed *.go
+var own embed.FS
+
+// Digest is that of this package and all that it compiles with, but clang: what is compiled
+// depends on it, the source and the options.
+var Digest = sync.OnceValue(func() []byte {
+	h := sha256.New()
+	for _, files := range []fs.FS{own, mslshim.Own, msltree.Own} {
+		entries, err := fs.ReadDir(files, ".")
+		if err != nil {
+			panic(err) // INVARIANT: the files are part of the program.
+		}
+		for _, e := range entries {
+			text, err := fs.ReadFile(files, e.Name())
+			if err != nil {
+				panic(err) // INVARIANT: as above.
+			}
+			fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
+		}
+	}
+	return h.Sum(nil)
+})
 
 // Unit is a compiled source.
 type Unit struct {

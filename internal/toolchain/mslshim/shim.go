@@ -21,6 +21,11 @@ import (
 //go:embed *.h
 var headers embed.FS
 
+// Own are the files of this package, on all of which depends what is compiled.
+//
+//go:embed *.h *.go
+var Own embed.FS
+
 // metal are the names under which sources include Metal's library. All of them are empty, because
 // the rewritten source includes the shim.
 var metal = []string{

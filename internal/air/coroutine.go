@@ -1,0 +1,256 @@
+package air
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// coroutine makes of the kernel, whose helper functions have been inlined, the function that
+// the executor starts for each thread: @mlxc_start of abi.h. It suspends where threads
+// exchange. The sites are returned.
+func (m *module) coroutine(f *function, k *Kernel, endResult string) ([]site, error) {
+	declared := map[string]declaration{}
+	for _, d := range m.declares {
+		declared[strings.Trim(d.name, `"`)] = d
+	}
+	blocks := f.blocks()
+	memory, err := m.threadgroupVariables(blocks)
+	if err != nil {
+		return nil, err
+	}
+	// Sites are numbered as blocks stand in a reverse postorder.
+	rank := ranks(blocks)
+	inOrder := slices.Clone(blocks)
+	slices.SortStableFunc(inOrder, func(a, b *block) int { return rank[a.label] - rank[b.label] })
+	var sites []site
+	first := map[string]int{} // the number of a block's first site
+	for _, b := range inOrder {
+		first[b.label] = len(sites)
+		for _, l := range b.lines {
+			_, d, ok := callOf(l, declared)
+			if !ok || alone(d) {
+				continue
+			}
+			s, err := siteOf(d)
+			if err != nil {
+				return nil, err
+			}
+			sites = append(sites, s)
+		}
+	}
+	var out []*block
+	var allocas []string
+	last := map[string]string{}
+	values := 0 // names that are made, by number
+	for _, b := range blocks {
+		piece := &block{label: b.label}
+		out = append(out, piece)
+		emit := func(lines ...string) { piece.lines = append(piece.lines, lines...) }
+		n := first[b.label]
+		for _, l := range b.lines {
+			c, d, ok := callOf(l, declared)
+			switch {
+			case ok && alone(d):
+				lines, err := matrix(d, c.args, values, c.result)
+				if err != nil {
+					return nil, err
+				}
+				values++
+				emit(lines...)
+			case ok:
+				before, after := operands(sites[n], d, c.args, values, c.result)
+				emit(before...)
+				emit(fmt.Sprintf("  store i32 %d, ptr %%mlxc.site, align 4", n),
+					fmt.Sprintf("  %%x%d.suspended = call i8 @llvm.coro.suspend(token none, i1 false)%s", values, c.dbg),
+					fmt.Sprintf("  switch i8 %%x%d.suspended, label %%mlxc.end [ i8 0, label %%x%d.resumed ]", values, values))
+				piece = &block{label: fmt.Sprintf("x%d.resumed", values)}
+				out = append(out, piece)
+				emit(after...)
+				last[b.label] = piece.label
+				values++
+				n++
+			case strings.HasPrefix(l, "  ret "):
+				emit("  br label %mlxc.return")
+			case b == blocks[0] && strings.Contains(l, " = alloca "):
+				allocas = append(allocas, l)
+			default:
+				emit(l)
+			}
+		}
+	}
+	retarget(out, last)
+
+	var t text
+	t.line("define ptr @mlxc_start(ptr %%mlxc.frame, ptr noalias readonly %%mlxc.group, ptr %%mlxc.lane) presplitcoroutine nounwind%s {", f.debug())
+	t.line("mlxc.entry:")
+	t.lines(allocas)
+	t.line("  %%mlxc.id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)")
+	t.line("  %%mlxc.asked = icmp eq ptr %%mlxc.frame, null")
+	t.line("  br i1 %%mlxc.asked, label %%mlxc.answer, label %%mlxc.begin")
+	t.line("mlxc.answer:")
+	t.line("  %%mlxc.size = call i64 @llvm.coro.size.i64()")
+	t.line("  %%mlxc.told = inttoptr i64 %%mlxc.size to ptr")
+	t.line("  ret ptr %%mlxc.told")
+	t.line("mlxc.begin:")
+	t.line("  %%mlxc.handle = call ptr @llvm.coro.begin(token %%mlxc.id, ptr %%mlxc.frame)")
+	t.line("  %%mlxc.exchange = load ptr, ptr %%mlxc.lane")
+	t.line("  %%mlxc.ip = getelementptr i8, ptr %%mlxc.lane, i64 %d", laneIndex)
+	t.line("  %%mlxc.i = load i32, ptr %%mlxc.ip")
+	t.line("  %%mlxc.index = zext i32 %%mlxc.i to i64")
+	t.line("  %%mlxc.sites = getelementptr i8, ptr %%mlxc.exchange, i64 %d", exchangeSite)
+	t.line("  %%mlxc.site = getelementptr i32, ptr %%mlxc.sites, i64 %%mlxc.index")
+	t.groupMemory()
+	t.lines(memory)
+	for i := range k.Args {
+		if err := t.argument(&k.Args[i], f.params[i], false); err != nil {
+			return nil, err
+		}
+	}
+	t.line("  br label %%%s", blocks[0].label)
+	for _, b := range out {
+		t.line("%s:", b.label)
+		t.lines(b.lines)
+	}
+	t.line("mlxc.return:")
+	t.line("  store i32 %d, ptr %%mlxc.site, align 4", finished)
+	t.line("  br label %%mlxc.end")
+	t.line("mlxc.end:")
+	t.line("  %scall %s @llvm.coro.end(ptr %%mlxc.handle, i1 false, token none)", map[string]string{"i1": "%mlxc.ended = "}[endResult], endResult)
+	t.line("  ret ptr %%mlxc.handle")
+	t.line("}")
+	t.line("declare token @llvm.coro.id(i32, ptr, ptr, ptr)")
+	t.line("declare i64 @llvm.coro.size.i64()")
+	t.line("declare ptr @llvm.coro.begin(token, ptr)")
+	t.line("declare i8 @llvm.coro.suspend(token, i1)")
+	t.line("declare %s @llvm.coro.end(ptr, i1, token)", endResult)
+	m.replace(f, t.String())
+	return sites, nil
+}
+
+// alone reports whether each thread does its part of the function alone.
+func alone(d declaration) bool {
+	name := strings.Trim(d.name, `"`)
+	return strings.HasPrefix(name, "air.simdgroup_matrix_8x8_") && !strings.HasPrefix(name, "air.simdgroup_matrix_8x8_multiply_accumulate.")
+}
+
+// debug is the function's own place in the source, as it stands behind its head.
+func (f *function) debug() string {
+	return dbgSuffix.FindString(f.head)
+}
+
+// replace puts text where the function stood, and takes out the declarations of what exchanges.
+func (m *module) replace(f *function, text string) {
+	m.funcs = slices.DeleteFunc(m.funcs, func(x *function) bool { return x == f })
+	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.HasPrefix(strings.Trim(d.name, `"`), "air.") })
+	m.bodies = append(m.bodies, text)
+}
+
+// text is IR that is being written.
+type text struct{ strings.Builder }
+
+func (t *text) line(format string, args ...any) {
+	fmt.Fprintf(t, format, args...)
+	t.WriteByte('\n')
+}
+
+func (t *text) lines(lines []string) {
+	for _, l := range lines {
+		t.WriteString(l)
+		t.WriteByte('\n')
+	}
+}
+
+// groupMemory defines %mlxc.memory, of the threadgroup's variables.
+func (t *text) groupMemory() {
+	t.line("  %%mlxc.mp = getelementptr i8, ptr %%mlxc.group, i64 %d", groupMemory)
+	t.line("  %%mlxc.m0 = load ptr, ptr %%mlxc.mp")
+	t.line("  %%mlxc.memory = addrspacecast ptr %%mlxc.m0 to ptr addrspace(3)")
+}
+
+// argument defines the value of a parameter: an address of struct group's tables, or a value
+// of struct group or struct lane. In a row, a value that differs between threads is computed
+// of x, y and z (row.go).
+func (t *text) argument(a *Arg, p param, row bool) error {
+	if a.Attribute == "" {
+		table := groupBuffers
+		if a.Space == Threadgroup {
+			table = groupThreadgroups
+		}
+		n := p.name
+		t.line("  %s.tp = getelementptr i8, ptr %%mlxc.group, i64 %d", n, table)
+		t.line("  %s.t = load ptr, ptr %s.tp", n, n)
+		t.line("  %s.p = getelementptr ptr, ptr %s.t, i64 %d", n, n, a.Index)
+		t.line("  %s = load %s, ptr %s.p", n, p.typ, n)
+		return nil
+	}
+	width, elem := elements(p.typ)
+	get := func(name, part string, x attribute, c int) error {
+		base := "%mlxc.group"
+		if x.lane {
+			base = "%mlxc.lane"
+		}
+		if c >= x.parts {
+			return fmt.Errorf("the argument %s asks for %d parts of %s", a.Name, c+1, a.Attribute)
+		}
+		t.line("  %s.%s.p = getelementptr i8, ptr %s, i64 %d", name, part, base, x.offset+4*c)
+		t.line("  %s.%s = load i32, ptr %s.%s.p", name, part, name, part)
+		return nil
+	}
+	cast := func(to, from string) {
+		switch elem {
+		case "i32":
+			t.line("  %s = add i32 %s, 0", to, from)
+		case "i64":
+			t.line("  %s = zext i32 %s to i64", to, from)
+		default:
+			t.line("  %s = trunc i32 %s to %s", to, from, elem)
+		}
+	}
+	last := "poison"
+	for c := range width {
+		w := fmt.Sprint("w", c)
+		x, known := attributes[a.Attribute]
+		switch {
+		case row && (x.lane || !known) && a.Attribute != "threads_per_simdgroup":
+			from, err := t.ofRow(a, p.name, c)
+			if err != nil {
+				return err
+			}
+			t.line("  %s.%s = add i32 %s, 0", p.name, w, from)
+		case known:
+			if err := get(p.name, w, x, c); err != nil {
+				return err
+			}
+		default:
+			switch a.Attribute {
+			case "threads_per_simdgroup":
+				t.line("  %s.%s = add i32 0, %d", p.name, w, simdWidth)
+			case "quadgroup_index_in_threadgroup":
+				if err := get(p.name, "i", attributes["thread_index_in_threadgroup"], 0); err != nil {
+					return err
+				}
+				t.line("  %s.%s = lshr i32 %s.i, 2", p.name, w, p.name)
+			case "thread_index_in_quadgroup":
+				if err := get(p.name, "i", attributes["thread_index_in_threadgroup"], 0); err != nil {
+					return err
+				}
+				t.line("  %s.%s = and i32 %s.i, 3", p.name, w, p.name)
+			default:
+				return fmt.Errorf("the argument %s is a %s, which is not known here", a.Name, a.Attribute)
+			}
+		}
+		if p.typ[0] != '<' {
+			cast(p.name, p.name+"."+w)
+			return nil
+		}
+		cast(fmt.Sprintf("%s.c%d", p.name, c), p.name+"."+w)
+		name := fmt.Sprintf("%s.v%d", p.name, c)
+		if c == width-1 {
+			name = p.name
+		}
+		t.line("  %s = insertelement %s %s, %s %s.c%d, i32 %d", name, p.typ, last, elem, p.name, c, c)
+		last = name
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package air
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// Input is a kernel to compile.
+type Input struct {
+	// Name is that of the file which the kernel comes from, for errors.
+	Name string
+	// IR is the text of its module.
+	IR []byte
+	// Kernel describes it. Args are in the order of the function's parameters.
+	Kernel *Kernel
+	// Constants are the values of its function constants; those left out are 0.
+	Constants []ConstantValue
+}
+
+// BuildHost compiles a kernel to a shared object for this machine, which exports mlxc_kernel
+// (abi.h).
+func BuildHost(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
+	b := builder{ctx: ctx, compiler: c, name: in.Name}
+	object, err := b.build(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: kernel %s: %w", in.Name, in.Kernel.Name, err)
+	}
+	return object, nil
+}
+
+//go:embed *.go abi.h
+var ownSource embed.FS
+
+// generator is the digest of this package: what it makes depends on all of it.
+var generator = sync.OnceValue(func() []byte {
+	h := sha256.New()
+	entries, err := ownSource.ReadDir(".")
+	if err != nil {
+		panic(err) // INVARIANT: the files are part of the program.
+	}
+	for _, e := range entries {
+		text, err := ownSource.ReadFile(e.Name())
+		if err != nil {
+			panic(err) // INVARIANT: as above.
+		}
+		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
+	}
+	return h.Sum(nil)
+})
+
+// HostKey is the key of what [BuildHost] makes.
+func HostKey(c clang.Compiler, in Input) Key {
+	h := sha256.New()
+	fmt.Fprintf(h, "%x %s %d %q\n%q\n", generator(), c.Path, c.Version, hostFlags(), in.Kernel.Name)
+	for _, v := range in.Constants {
+		fmt.Fprintf(h, "%d=%d ", v.Index, v.Bits)
+	}
+	fmt.Fprintf(h, "\n%+v\n", in.Kernel.Args)
+	h.Write(in.IR)
+	return h.Sum(nil)
+}
+
+// builder compiles one kernel in a folder of its own.
+type builder struct {
+	ctx      context.Context
+	compiler clang.Compiler
+	name     string
+	dir      string
+}
+
+func (b *builder) build(in Input) (_ []byte, err error) {
+	m, err := parseModule(in.Name, in.IR)
+	if err != nil {
+		return nil, err
+	}
+	if f := m.function(in.Kernel.Name); f != nil && len(f.params) != len(in.Kernel.Args) {
+		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
+	}
+	if err := m.prepare(in.Kernel.Name, in.Constants); err != nil {
+		return nil, err
+	}
+	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	optimized, err := b.clang(m.String(), "plain.ll", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-S", "-emit-llvm")
+	if err != nil {
+		return nil, err
+	}
+	if m, err = parseModule("plain.ll", optimized); err != nil {
+		return nil, err
+	}
+	text, err := m.executable(in.Kernel, b.compiler.Version)
+	if err != nil {
+		return nil, err
+	}
+	object, err := b.clang(text, "executable.ll", "-O2", "-fPIC", "-c")
+	if err != nil {
+		return nil, err
+	}
+	return b.link(object)
+}
+
+// executable is the text of a module, whose helper functions have been inlined, with what the
+// executor calls.
+func (m *module) executable(k *Kernel, version int) (string, error) {
+	f := m.function(k.Name)
+	if f == nil {
+		return "", errors.New("clang has taken the kernel away")
+	}
+	for _, x := range m.funcs {
+		if x != f && exchanges(x) {
+			return "", fmt.Errorf("threads exchange in @%s, which is not inlined", x.name)
+		}
+	}
+	var sites []site
+	start, row := "null", "null"
+	if exchanges(f) {
+		end := "void"
+		if version < 22 { // the first whose llvm.coro.end returns nothing
+			end = "i1"
+		}
+		var err error
+		if sites, err = m.coroutine(f, k, end); err != nil {
+			return "", err
+		}
+		start = "@mlxc_start"
+	} else {
+		if err := m.row(f, k); err != nil {
+			return "", err
+		}
+		row = "@mlxc_row"
+	}
+	const siteType = "{ i8, i8, i8, i8, i32 }"
+	var t text
+	list := make([]string, len(sites))
+	for i, s := range sites {
+		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d }", siteType, s.operation, s.element, s.count, s.width, s.line)
+	}
+	t.line("@mlxc_sites = internal constant [%d x %s] [%s]", len(sites), siteType, strings.Join(list, ", "))
+	t.line("@mlxc_kernel = constant { ptr, ptr, ptr, i32, i32 } { ptr %s, ptr %s, ptr @mlxc_sites, i32 %d, i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i32) }",
+		start, row, len(sites), memoryType)
+	m.bodies = append(m.bodies, t.String())
+	return m.String(), nil
+}
+
+// exchanges reports whether a function calls one in which threads exchange.
+func exchanges(f *function) bool {
+	for _, l := range f.lines {
+		if strings.Contains(l, "@air.") || strings.Contains(l, `@"air.`) {
+			return true
+		}
+	}
+	return false
+}
+
+// clang runs the compiler on text, which it takes for a file of the given name.
+func (b *builder) clang(text, name string, args ...string) ([]byte, error) {
+	in, out := filepath.Join(b.dir, name), filepath.Join(b.dir, name+".out")
+	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	args = append(args, hostFlags()...)
+	args = append(args, "-Wno-override-module", "-x", "ir", in, "-o", out)
+	if err := b.run(args); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(out)
+}
+
+func (b *builder) run(args []string) error {
+	var stderr bytes.Buffer
+	cmd := b.compiler.Command(b.ctx, args...)
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		if b.ctx.Err() != nil {
+			return context.Cause(b.ctx)
+		}
+		return fmt.Errorf("clang: %w\n%s", err, firstLines(stderr.String(), 12))
+	}
+	return nil
+}
+
+// link makes a shared object.
+func (b *builder) link(object []byte) ([]byte, error) {
+	in, out := filepath.Join(b.dir, "kernel.o"), filepath.Join(b.dir, "kernel.so")
+	if err := os.WriteFile(in, object, 0o600); err != nil {
+		return nil, err
+	}
+	cmd := b.compiler.Link(b.ctx, "-o", out, in)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		if b.ctx.Err() != nil {
+			return nil, context.Cause(b.ctx)
+		}
+		return nil, fmt.Errorf("linking: %w\n%s", err, firstLines(string(text), 12))
+	}
+	return os.ReadFile(out)
+}
+
+// firstLines are at most n lines of s.
+func firstLines(s string, n int) string {
+	lines := strings.SplitN(strings.TrimSpace(s), "\n", n+1)
+	if len(lines) > n {
+		lines[n] = "…"
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,293 @@
+package air
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/air/calls"
+)
+
+// ConstantValue is the value of a function constant.
+type ConstantValue struct {
+	Index int
+	Bits  uint64 // of the value, little-endian from bit 0 on
+}
+
+var (
+	// attachment is metadata that an instruction has, but for its place in the source.
+	attachment = regexp.MustCompile(`, !([a-z][a-zA-Z._]*) ![0-9]+`)
+	// metadataUse is a use of a numbered node.
+	stringAttribute = regexp.MustCompile(` ?"[^"]*"(?:="[^"]*")?`)
+	dereferenceable = regexp.MustCompile(` dereferenceable(?:_or_null)?\([0-9]+\)`)
+	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([a-z0-9]+)"?$`)
+	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
+	allocaArray     = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
+	memberName      = regexp.MustCompile(`@(air\.[\w.]+)`)
+)
+
+// slack is how many bytes stand before and behind a private array. Kernels that MLX ships
+// write up to 992 bytes below one (layer_norm, of threads beyond the end of a row).
+const slack = 1024
+
+// prepare makes of a module as Apple's compiler, or ours, left it one that clang takes for
+// this machine: only kernel is left to be called from outside, whatever exchanges nothing
+// between threads has a body, and function constants are known.
+func (m *module) prepare(kernel string, constants []ConstantValue) error {
+	for _, t := range m.types {
+		if t[1] >= '0' && t[1] <= '9' {
+			return fmt.Errorf("the type %s has a number for a name", strings.Fields(t)[0])
+		}
+	}
+	k := m.function(kernel)
+	if k == nil {
+		return fmt.Errorf("the module has no function @%s", kernel)
+	}
+	if err := m.specialise(constants); err != nil {
+		return err
+	}
+	m.plainGlobals()
+	for i, a := range m.attrs {
+		head, body, _ := strings.Cut(a, "{")
+		m.attrs[i] = head + "{" + stringAttribute.ReplaceAllString(body, "")
+	}
+	for _, f := range m.funcs {
+		f.plain()
+		f.head = f.prefix(f == k) + f.head[strings.IndexByte(f.head, '@'):]
+		if f != k {
+			f.head = alwaysInline(f.head)
+		}
+	}
+	m.metadata, m.named = m.debugMetadata(), debugNames(m.named)
+	m.uncontracted()
+	return m.define()
+}
+
+// prefix is the head of a function up to its name.
+func (f *function) prefix(kernel bool) string {
+	result := typeOf(strings.TrimPrefix(f.head[:strings.IndexByte(f.head, '@')], "define "))
+	if kernel {
+		return "define " + result + " "
+	}
+	return "define internal " + result + " "
+}
+
+// alwaysInline adds the attribute to a function's head, in which noinline may stand.
+func alwaysInline(head string) string {
+	end := matching(head, strings.IndexByte(head, '('))
+	rest := head[end+1:]
+	for _, word := range []string{" local_unnamed_addr", " unnamed_addr", " noinline"} {
+		rest = strings.ReplaceAll(rest, word, "")
+	}
+	return head[:end+1] + " alwaysinline" + rest
+}
+
+// plain takes promises out of a function that only Apple's own runtime keeps: that arguments
+// do not overlap (MLX dispatches in place), that more bytes may be read than are, and types
+// of memory.
+func (f *function) plain() {
+	f.head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.head, ""), "")
+	f.head = strings.ReplaceAll(f.head, " noalias", "")
+	out := make([]string, 0, len(f.lines))
+	for _, l := range f.lines {
+		if strings.Contains(l, "@llvm.lifetime.") || strings.Contains(l, "@llvm.experimental.noalias.scope.decl") {
+			continue
+		}
+		l = attachment.ReplaceAllStringFunc(l, func(s string) string {
+			if strings.HasPrefix(s, ", !dbg ") {
+				return s
+			}
+			return ""
+		})
+		if a := allocaArray.FindStringSubmatch(l); a != nil && a[2][0] == '[' {
+			out = append(out, roomy(a)...)
+			continue
+		}
+		out = append(out, l)
+	}
+	f.lines = out
+}
+
+// roomy is a private array with slack before and behind it.
+func roomy(a []string) []string {
+	align := 16
+	if n, err := strconv.Atoi(a[3]); err == nil {
+		align = max(align, n)
+	}
+	name := "%slack." + a[1][1:]
+	return []string{
+		fmt.Sprintf("  %s = alloca { [%d x i8], %s, [%d x i8] }, align %d%s", name, slack, a[2], slack, align, a[4]),
+		fmt.Sprintf("  %s = getelementptr i8, ptr %s, i64 %d%s", a[1], name, slack, a[4]),
+	}
+}
+
+// specialise gives function constants their values. One that is not given is zero, as Metal
+// has it for a constant that nothing sets.
+func (m *module) specialise(constants []ConstantValue) error {
+	for i, g := range m.globals {
+		c := constantGlobal.FindStringSubmatch(g.name)
+		if c == nil {
+			continue
+		}
+		index, _ := strconv.Atoi(c[2])
+		bits := uint64(0)
+		for _, v := range constants {
+			if v.Index == index {
+				bits = v.Bits
+			}
+		}
+		t := constantText.FindStringSubmatchIndex(g.text)
+		if t == nil {
+			return fmt.Errorf("the function constant @%s is not understood: %.80q", g.name, g.text)
+		}
+		typ := g.text[t[2]:t[3]]
+		value, err := literal(typ, bits)
+		if err != nil {
+			return fmt.Errorf("the function constant @%s: %w", g.name, err)
+		}
+		m.globals[i].text = "internal addrspace(2) constant " + typ + " " + value
+	}
+	return nil
+}
+
+// literal is a value of a type as IR has it.
+func literal(typ string, bits uint64) (string, error) {
+	switch typ {
+	case "i1":
+		return strconv.FormatBool(bits&1 != 0), nil
+	case "i8":
+		return strconv.FormatUint(bits&0xff, 10), nil
+	case "i16":
+		return strconv.FormatUint(bits&0xffff, 10), nil
+	case "i32":
+		return strconv.FormatUint(bits&0xffffffff, 10), nil
+	case "i64":
+		return strconv.FormatUint(bits, 10), nil
+	case "half":
+		return fmt.Sprintf("0xH%04X", bits&0xffff), nil
+	case "bfloat":
+		return fmt.Sprintf("0xR%04X", bits&0xffff), nil
+	case "float":
+		return fmt.Sprintf("0x%016X", math.Float64bits(float64(math.Float32frombits(uint32(bits))))), nil
+	}
+	return "", fmt.Errorf("values of type %s cannot be given", typ)
+}
+
+// plainGlobals takes out what only Apple's tools ask for, and sections.
+func (m *module) plainGlobals() {
+	out := m.globals[:0]
+	for _, g := range m.globals {
+		switch strings.Trim(g.name, `"`) {
+		case "llvm.compiler.used", "llvm.used":
+			continue
+		case "llvm.global_ctors":
+			if strings.Contains(g.text, "[0 x ") {
+				continue
+			}
+		}
+		g.text = strings.ReplaceAll(g.text, "externally_initialized ", "")
+		g.text = section.ReplaceAllString(g.text, "")
+		g.text = attachment.ReplaceAllString(g.text, "")
+		out = append(out, g)
+	}
+	m.globals = out
+	for _, f := range m.funcs {
+		f.head = section.ReplaceAllString(f.head, "")
+	}
+}
+
+var section = regexp.MustCompile(`,? section "[^"]*"`)
+
+// debugMetadata returns the nodes that places in the source need; none if no instruction has
+// a place.
+func (m *module) debugMetadata() []string {
+	for _, n := range m.named {
+		if !strings.HasPrefix(n, "!llvm.dbg.cu ") {
+			continue
+		}
+		out := make([]string, len(m.metadata))
+		for i, l := range m.metadata {
+			// A node that names a value keeps that value alive.
+			if name, text, _ := strings.Cut(l, " = "); strings.Contains(text, "ptr @") {
+				l = name + " = !{}"
+			}
+			out[i] = l
+		}
+		return out
+	}
+	// A function's own node would be left without a definition.
+	for _, f := range m.funcs {
+		f.head = dbgSuffix.ReplaceAllString(f.head, "")
+	}
+	return nil
+}
+
+var dbgSuffix = regexp.MustCompile(` !dbg ![0-9]+`)
+
+// debugNames returns the named nodes that places in the source need.
+func debugNames(named []string) (out []string) {
+	debug := false
+	for _, n := range named {
+		debug = debug || strings.HasPrefix(n, "!llvm.dbg.cu ")
+	}
+	for _, n := range named {
+		if debug && (strings.HasPrefix(n, "!llvm.dbg.cu ") || strings.HasPrefix(n, "!llvm.module.flags ")) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// uncontracted makes two roundings of each a·b + c that the compiler may fuse. Then a kernel
+// computes what its term says (docs/terms.md), on every machine.
+func (m *module) uncontracted() {
+	for i, d := range m.declares {
+		name := strings.Trim(d.name, `"`)
+		if !strings.HasPrefix(name, "llvm.fmuladd.") {
+			continue
+		}
+		own := "mlxc." + strings.TrimPrefix(name, "llvm.")
+		for _, f := range m.funcs {
+			for k, l := range f.lines {
+				f.lines[k] = strings.ReplaceAll(l, "@"+name+"(", "@"+own+"(")
+			}
+		}
+		m.declares[i].name = own
+		m.bodies = append(m.bodies, fmt.Sprintf("define internal %[1]s @%[2]s(%[1]s %%a, %[1]s %%b, %[1]s %%c) alwaysinline {\n  %%m = fmul %[1]s %%a, %%b\n  %%s = fadd %[1]s %%m, %%c\n  ret %[1]s %%s\n}", d.result, own))
+	}
+	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.HasPrefix(d.name, "mlxc.") })
+}
+
+// define gives every air.* function a body that exchanges nothing.
+func (m *module) define() error {
+	known := map[string]bool{}
+	kept := m.declares[:0]
+	var functions []calls.Function
+	for _, d := range m.declares {
+		name := strings.Trim(d.name, `"`)
+		switch {
+		case strings.HasPrefix(name, "llvm.lifetime."), name == "llvm.experimental.noalias.scope.decl", known[name]:
+		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name):
+			functions = append(functions, calls.Function{Name: name, Result: d.result, Params: d.params})
+		default:
+			kept = append(kept, d)
+		}
+		known[name] = true
+	}
+	m.declares = kept
+	text, err := calls.Module(functions, calls.Host)
+	if err != nil {
+		return err
+	}
+	for l := range strings.Lines(text) {
+		// What the bodies declare may be declared already.
+		if d := declare.FindStringSubmatch(l); d != nil && known[strings.Trim(d[2], `"`)] {
+			continue
+		}
+		m.bodies = append(m.bodies, l)
+	}
+	return nil
+}
