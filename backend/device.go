@@ -58,6 +58,19 @@ type Info struct {
 	Lower string
 
 	Sampling Sampling
+	Numerics Numerics
+}
+
+// Numerics says how a device's kernels compute where Metal leaves it to compiler and machine.
+// The zero value is what docs/terms.md says: IEEE 754, to the bit.
+type Numerics struct {
+	// FlushesDenormals: numbers below the least normal one may count as zero, as operands and
+	// as results (Metal's compilers: air.compile.denorms_disable).
+	FlushesDenormals bool
+	// Contracts: a·b + c in one expression of the source may be rounded once.
+	Contracts bool
+	// ManyNaNs: a NaN that is stored may have any sign and payload.
+	ManyNaNs bool
 }
 
 // Sampling says where a device can take times.

@@ -78,6 +78,29 @@ func fillElements(raw []byte, t ir.DType, r *rand.Rand, odd oddValues) {
 	}
 }
 
+// flushDenormals makes zeros of the denormal f32 and bf16 elements of raw, whose signs stay: a
+// device that counts them as zeros computes of them what it computes of those.
+func flushDenormals(raw []byte, t ir.DType) {
+	switch t {
+	case ir.F32:
+		for ; len(raw) >= 4; raw = raw[4:] {
+			if v := binary.LittleEndian.Uint32(raw); v&0x7f800000 == 0 {
+				binary.LittleEndian.PutUint32(raw, v&0x80000000)
+			}
+		}
+	case ir.BF16:
+		for ; len(raw) >= 2; raw = raw[2:] {
+			if v := binary.LittleEndian.Uint16(raw); v&0x7f80 == 0 {
+				binary.LittleEndian.PutUint16(raw, v&0x8000)
+			}
+		}
+	}
+}
+
+// flushed reports whether two results differ by no more than a few numbers that were counted
+// as zeros.
+func flushed(got, want float64) bool { return math.Abs(got-want) <= 16*0x1p-126 }
+
 // noise fills raw with random bytes.
 func noise(raw []byte, r *rand.Rand) {
 	for ; len(raw) >= 8; raw = raw[8:] {
