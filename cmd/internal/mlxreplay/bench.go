@@ -62,7 +62,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		}
 		c.Profile, fit = true, cost.NewFit(cost.Model{})
 	}
-	d, closeDevice, err := c.open()
+	d, closeDevice, err := c.open(env.Context)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package mlxreplay
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
@@ -17,18 +19,19 @@ import (
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
 	Device  string `default:"cpu" placeholder:"NAME" help:"Device to run on; see mlxreplay devices."`
-	Threads int    `short:"t" placeholder:"N" help:"Threads of the CPU device (default: all cores)."`
+	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (softmetal)."`
+	Threads int    `short:"t" placeholder:"N" help:"Threads of the device (default: all cores)."`
 	Memory  string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows)."`
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this."`
 }
 
-func (f deviceFlags) open() (backend.Device, func(), error) {
+func (f deviceFlags) open(ctx context.Context) (backend.Device, func(), error) {
 	if f.Threads < 0 || f.Threads > cpu.MaxWorkers {
 		return nil, nil, cli.BadUsage("--threads is %d, want 1 to %d", f.Threads, cpu.MaxWorkers)
 	}
-	if f.Device != "cpu" {
-		return nil, nil, cli.BadUsage("there is no device %q (mlxreplay devices lists them)", f.Device)
+	if f.Library != "" && f.Device != "softmetal" {
+		return nil, nil, cli.BadUsage("--library is for --device softmetal: device %q has kernels of its own", f.Device)
 	}
 	memory, err := sizeOf(f.Memory)
 	if err != nil {
@@ -37,8 +40,18 @@ func (f deviceFlags) open() (backend.Device, func(), error) {
 	if f.MaxWork <= 0 {
 		return nil, nil, cli.BadUsage("--max-work is %v, want more than 0", f.MaxWork)
 	}
-	d := cpu.NewLimited(f.Threads, memory)
-	return d, func() { d.Close() }, nil
+	switch f.Device {
+	case "cpu":
+		d := cpu.NewLimited(f.Threads, memory)
+		return d, func() { d.Close() }, nil
+	case "softmetal":
+		d, err := softmetal.New(ctx, softmetal.Options{Workers: f.Threads, Memory: memory, Library: f.Library})
+		if err != nil {
+			return nil, nil, err
+		}
+		return d, func() { d.Close() }, nil
+	}
+	return nil, nil, cli.BadUsage("there is no device %q (mlxreplay devices lists them)", f.Device)
 }
 
 // sizeOf parses a number of bytes with a unit; "" is 0.

@@ -51,7 +51,7 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (
 		return nil, nil, err
 	}
 	f.Apply(module.Graphs...)
-	d, closeDevice, err := f.open()
+	d, closeDevice, err := f.open(env.Context)
 	if err != nil {
 		closer.Close()
 		return nil, nil, err

@@ -62,7 +62,7 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	c.Apply(f.Module.Graphs...)
-	d, closeDevice, err := c.open()
+	d, closeDevice, err := c.open(env.Context)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,22 @@
+package softmetal_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/softmetal"
+)
+
+// The suite passes on the kernels of our own library, compiled from their source.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func() backend.Device {
+		d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 2})
+		require.NoError(t, err)
+		return d
+	}, conformance.Options{Other: func() backend.Device { return cpu.New(1) }})
+}

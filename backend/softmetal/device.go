@@ -1,0 +1,90 @@
+//go:build unix
+
+package softmetal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/metallib"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// Options of a device. The zero value is good.
+type Options struct {
+	// Workers is how many threads run threadgroups; 0: one for each core.
+	Workers int
+	// Memory is the most bytes that buffers may take together; 0: no limit.
+	Memory int64
+	// Cache is the folder in which compiled kernels are kept; "" is the user's own.
+	Cache string
+	// Library is a .metallib from which the kernels of our own library are taken, such as
+	// MLX's, where they have the same names and arguments. "" compiles their Metal source.
+	// Other kernels come from the file that their graph names.
+	Library string
+}
+
+// Device is software Metal. The zero value is not usable; see [New].
+type Device struct {
+	compiler  clang.Compiler
+	cache     *air.Cache
+	libraries *libraries
+	memory    *sharedMemory
+	process   *process
+	workers   int
+
+	mu      sync.Mutex
+	kernels map[string]*kernel // by what says everything of it
+}
+
+// New returns a device. It finds clang, compiles the executor if the cache has it not, and
+// starts nothing.
+func New(ctx context.Context, o Options) (_ *Device, err error) {
+	d := &Device{libraries: &libraries{builtin: o.Library, open: map[string]*metallib.Library{}}, workers: o.Workers, kernels: map[string]*kernel{}}
+	if d.workers <= 0 {
+		d.workers = runtime.GOMAXPROCS(0)
+	}
+	if d.compiler, err = clang.Find(ctx); err != nil {
+		return nil, err
+	}
+	if d.cache, err = air.OpenCache(o.Cache, 0); err != nil {
+		return nil, fmt.Errorf("softmetal: the cache of compiled kernels: %w", err)
+	}
+	program, err := executor(ctx, d.compiler, d.cache)
+	if err != nil {
+		return nil, fmt.Errorf("softmetal: %w", err)
+	}
+	if d.memory, err = newSharedMemory(o.Memory); err != nil {
+		return nil, err
+	}
+	if d.process, err = newProcess(program, d.memory, d.workers); err != nil {
+		return nil, errors.Join(err, d.memory.file.Close())
+	}
+	return d, nil
+}
+
+// Close ends the executor. Buffers are closed before.
+func (d *Device) Close() error {
+	return errors.Join(d.process.close(), d.memory.file.Close())
+}
+
+// Name implements [backend.Device].
+func (d *Device) Name() string { return "softmetal" }
+
+// Info implements [backend.Device]. The limits are those of Apple's GPUs.
+func (d *Device) Info() backend.Info {
+	return backend.Info{
+		Description: fmt.Sprintf("software Metal, kernels compiled by clang %d", d.compiler.Version),
+		Threads:     d.workers, Memory: d.memory.limit, Alignment: 256,
+		MaxThreadgroup: 1024, ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
+		Numerics: backend.Numerics{FlushesDenormals: true, ManyNaNs: true},
+	}
+}
+
+// slots is how many buffers a Metal kernel has at most.
+const slots = 31

@@ -1,0 +1,35 @@
+// The executor: a program that runs kernels in memory that it shares with the process that
+// started it, so that a kernel that writes where it must not kills this program and no other.
+#ifndef MLXC_EXECUTOR_H
+#define MLXC_EXECUTOR_H
+#include "abi.h"
+#include <stdatomic.h>
+#include <stdint.h>
+
+// MAX_THREADS is the most threads of a threadgroup.
+enum { MAX_THREADS = 1024, MAX_SIMDGROUPS = MAX_THREADS / SIMD_WIDTH, SLOTS = 31 };
+
+// exchange does what the active threads of a simdgroup of count threads do at a site.
+void exchange(const struct site *, struct exchange *, uint32_t active, int count);
+
+// dispatch is one to run.
+struct dispatch {
+	const struct kernel *kernel;
+	uint64_t frame_bytes; // of a coroutine, 0 for rows
+	uint32_t grid[3];     // threads
+	uint32_t group[3];    // threads of a threadgroup
+	void *buffers[SLOTS];
+	uint32_t threadgroup_bytes[SLOTS]; // of arguments in threadgroup space
+};
+
+// run runs a dispatch on all workers. It returns NULL, or says what is wrong. Where *stop
+// becomes true it ends early.
+const char *run(const struct dispatch *, const _Atomic uint32_t *stop);
+
+// start_workers starts so many threads besides the one that calls run.
+void start_workers(int count);
+
+// running is what the calling thread runs, for what a signal handler says.
+extern _Thread_local const struct dispatch *running;
+
+#endif

@@ -1,0 +1,433 @@
+// The protocol. Requests come on file descriptor 3 and answers go to 4; descriptor 5 is the file
+// in which all memory lies that is shared. Integers are little-endian, as the machine's are.
+//
+// A request is an operation, the number of bytes that follow, and these. An answer is a
+// status, 0 if all went well, the number of bytes that follow, and these: what was asked for,
+// or a message.
+#include "executor.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { REQUESTS = 3, ANSWERS = 4, MEMORY = 5 };
+
+enum request { MAP = 1, UNMAP, LOAD, RUN, START };
+
+// GUARD is how many bytes before and behind a buffer nobody may touch.
+enum { GUARD = 1 << 16 };
+
+// buffer is a piece of the shared memory.
+struct buffer {
+	uint64_t id;
+	uint8_t *at;
+	uint64_t size;
+	int used;
+};
+
+static struct buffer *buffers;
+static size_t buffer_count;
+
+// kernels are those that were loaded.
+static struct {
+	const struct kernel *kernel;
+	uint64_t frame_bytes;
+	char name[120];
+} *kernels;
+static uint32_t kernel_count;
+
+// control is the first page of the shared memory.
+static struct {
+	_Atomic uint32_t stop; // becomes 1 when nobody waits for the batch any more
+} *control;
+
+// now_running is the command that runs, for fault.
+static struct {
+	uint32_t index;
+	const char *kernel;
+} now_running;
+
+static int write_all(const void *data, size_t n) {
+	const char *p = data;
+	while (n > 0) {
+		ssize_t k = write(ANSWERS, p, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return 0;
+		p += k, n -= (size_t)k;
+	}
+	return 1;
+}
+
+static int read_all(void *data, size_t n) {
+	char *p = data;
+	while (n > 0) {
+		ssize_t k = read(REQUESTS, p, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return 0;
+		p += k, n -= (size_t)k;
+	}
+	return 1;
+}
+
+static void answer(uint32_t status, const void *data, uint32_t n) {
+	uint32_t head[2] = {status, n};
+	if (!write_all(head, sizeof head) || !write_all(data, n))
+		_exit(1);
+}
+
+static void fail(const char *message) { answer(1, message, (uint32_t)strlen(message)); }
+
+// reader takes a request apart. A request that is too short is the caller's fault, and ends
+// the program.
+struct reader {
+	const uint8_t *at, *end;
+};
+
+static void take(struct reader *r, void *to, size_t n) {
+	if ((size_t)(r->end - r->at) < n)
+		_exit(2);
+	memcpy(to, r->at, n);
+	r->at += n;
+}
+
+static uint32_t take32(struct reader *r) {
+	uint32_t v;
+	take(r, &v, 4);
+	return v;
+}
+
+static uint64_t take64(struct reader *r) {
+	uint64_t v;
+	take(r, &v, 8);
+	return v;
+}
+
+// place returns where n bytes lie, of which buffer and offset come next; NULL if they are
+// nowhere.
+static uint8_t *place(struct reader *r, uint64_t n) {
+	uint64_t id = take64(r), offset = take64(r);
+	if (id >= buffer_count || !buffers[id].used || offset > buffers[id].size || n > buffers[id].size - offset)
+		return NULL;
+	return buffers[id].at + offset;
+}
+
+static void map(struct reader *r) {
+	uint64_t id = take64(r), offset = take64(r), size = take64(r);
+	uint32_t read_only = take32(r);
+	if (id > 1u << 26) {
+		fail("there are too many buffers");
+		return;
+	}
+	if (id >= buffer_count) {
+		size_t n = (size_t)id * 2 + 64;
+		struct buffer *more = realloc(buffers, n * sizeof *more);
+		if (!more) {
+			fail("there is no memory for the table of buffers");
+			return;
+		}
+		memset(more + buffer_count, 0, (n - buffer_count) * sizeof *more);
+		buffers = more, buffer_count = n;
+	}
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) / page * page;
+	uint8_t *at = mmap(NULL, whole + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED) {
+		fail("there is no room for a buffer in the address space");
+		return;
+	}
+	at += GUARD;
+	if (whole && mmap(at, whole, PROT_READ | (read_only ? 0 : PROT_WRITE), MAP_SHARED | MAP_FIXED, MEMORY, (off_t)offset) == MAP_FAILED) {
+		fail("a buffer cannot be mapped");
+		return;
+	}
+	buffers[id] = (struct buffer){id, at, size, 1};
+	answer(0, NULL, 0);
+}
+
+static void unmap(struct reader *r) {
+	uint64_t id = take64(r);
+	if (id < buffer_count && buffers[id].used) {
+		uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), whole = (buffers[id].size + page - 1) / page * page;
+		munmap(buffers[id].at - GUARD, whole + 2 * GUARD);
+		buffers[id].used = 0;
+	}
+	answer(0, NULL, 0);
+}
+
+// load takes the path of a shared object, and answers with the number of the kernel.
+static void load(struct reader *r) {
+	uint32_t n = take32(r);
+	char path[4096], name[120] = {0};
+	if (n >= sizeof path)
+		_exit(2);
+	take(r, path, n);
+	path[n] = 0;
+	n = take32(r);
+	for (uint32_t i = 0; i < n; i++) {
+		char c;
+		take(r, &c, 1);
+		if (i < sizeof name - 1)
+			name[i] = c;
+	}
+	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const struct kernel *k = object ? dlsym(object, "mlxc_kernel") : NULL;
+	if (!k) {
+		const char *why = dlerror();
+		fail(why ? why : "the object exports no kernel");
+		return;
+	}
+	void *more = realloc(kernels, (kernel_count + 1) * sizeof *kernels);
+	if (!more) {
+		fail("there is no memory for the table of kernels");
+		return;
+	}
+	kernels = more;
+	kernels[kernel_count].kernel = k;
+	kernels[kernel_count].frame_bytes = k->start ? (uint64_t)(uintptr_t)k->start(NULL, NULL, NULL) : 0;
+	memcpy(kernels[kernel_count].name, name, sizeof name);
+	answer(0, &kernel_count, 4);
+	kernel_count++;
+}
+
+static uint64_t nanoseconds(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+enum command { DISPATCH = 1, COPY, FILL };
+enum argument { BUFFER = 1, BYTES, LENGTH };
+
+// command runs the next command of a batch. It returns NULL, or says what is wrong.
+static const char *command(struct reader *r) {
+	switch (take32(r)) {
+	case DISPATCH: {
+		static struct dispatch d;
+		_Alignas(16) static uint8_t bytes[1 << 16];
+		size_t used = 0;
+		memset(&d, 0, sizeof d);
+		uint32_t k = take32(r);
+		if (k >= kernel_count)
+			return "the kernel was not loaded";
+		d.kernel = kernels[k].kernel;
+		d.frame_bytes = kernels[k].frame_bytes;
+		now_running.kernel = kernels[k].name;
+		take(r, d.grid, 12);
+		take(r, d.group, 12);
+		const char *wrong = NULL;
+		for (uint32_t n = take32(r); n > 0; n--) {
+			uint32_t slot = take32(r), kind = take32(r);
+			if (slot >= SLOTS)
+				_exit(2);
+			switch (kind) {
+			case BUFFER:
+				if (!(d.buffers[slot] = place(r, 0)))
+					wrong = "an argument lies in no buffer";
+				break;
+			case BYTES: {
+				uint32_t size = take32(r);
+				used = (used + 15) & ~(size_t)15;
+				if (size > sizeof bytes - used)
+					return "the constants of a dispatch are too long";
+				take(r, bytes + used, size);
+				d.buffers[slot] = bytes + used;
+				used += size;
+				break;
+			}
+			case LENGTH:
+				d.threadgroup_bytes[slot] = take32(r);
+				break;
+			default:
+				_exit(2);
+			}
+		}
+		if (wrong)
+			return wrong;
+		for (int c = 0; c < 3; c++)
+			if (d.group[c] == 0)
+				return "a threadgroup has no threads";
+		if ((uint64_t)d.group[0] * d.group[1] * d.group[2] > MAX_THREADS)
+			return "a threadgroup has too many threads";
+		return run(&d, &control->stop);
+	}
+	case COPY: {
+		uint64_t n = take64(r);
+		uint8_t *to = place(r, n), *from = place(r, n);
+		if (!to || !from)
+			return "a copy leaves its buffers";
+		memmove(to, from, n);
+		return NULL;
+	}
+	case FILL: {
+		uint64_t n = take64(r);
+		uint8_t *to = place(r, n);
+		int value = (int)take32(r);
+		if (!to)
+			return "a fill leaves its buffer";
+		memset(to, value, n);
+		return NULL;
+	}
+	}
+	_exit(2);
+}
+
+// run_batch runs commands one after another. The answer holds how many have ended, whether the
+// batch was stopped, this program's clock, and if asked for, when each began and ended.
+static void run_batch(struct reader *r) {
+	uint32_t count = take32(r), timed = take32(r);
+	uint64_t *times = calloc(4 + (timed ? 2 * (size_t)count : 0), 8);
+	if (!times) {
+		fail("there is no memory for times");
+		return;
+	}
+	const char *wrong = NULL;
+	uint32_t done = 0;
+	for (; done < count; done++) {
+		if (atomic_load(&control->stop))
+			break;
+		now_running.index = done;
+		now_running.kernel = "";
+		if (timed)
+			times[4 + 2 * done] = nanoseconds();
+		if ((wrong = command(r)))
+			break;
+		if (timed)
+			times[5 + 2 * done] = nanoseconds();
+	}
+	if (wrong) {
+		char message[400];
+		snprintf(message, sizeof message, "command %u: %s%s%s", done, now_running.kernel, *now_running.kernel ? ": " : "", wrong);
+		fail(message);
+	} else {
+		times[0] = done;
+		times[1] = atomic_load(&control->stop);
+		times[2] = nanoseconds();
+		answer(0, times, (uint32_t)(8 * (4 + (timed ? 2 * (size_t)done : 0))));
+	}
+	free(times);
+}
+
+// append adds text, or a number, to a message.
+static void append(char *to, size_t *at, size_t room, const char *s) {
+	while (*s && *at < room)
+		to[(*at)++] = *s++;
+}
+
+static void append_number(char *to, size_t *at, size_t room, uint64_t n) {
+	char digits[21];
+	int i = 20;
+	digits[i] = 0;
+	do
+		digits[--i] = (char)('0' + n % 10);
+	while (n /= 10);
+	append(to, at, room, digits + i);
+}
+
+// fault says which command touched what it must not, and ends the program.
+static void fault(int number, siginfo_t *info, void *context) {
+	(void)context;
+	static _Atomic int first;
+	if (atomic_exchange(&first, 1))
+		for (;;)
+			pause();
+	static char message[600];
+	size_t at = 0, room = sizeof message;
+	append(message, &at, room, "command ");
+	append_number(message, &at, room, now_running.index);
+	append(message, &at, room, ": ");
+	append(message, &at, room, now_running.kernel && *now_running.kernel ? now_running.kernel : "no kernel");
+	append(message, &at, room, number == SIGFPE ? ": an arithmetic fault" : number == SIGILL ? ": an instruction that this machine lacks, or a trap" : ": an access to memory that is not its own");
+	if (number == SIGSEGV || number == SIGBUS) {
+		const uint8_t *p = info->si_addr;
+		for (size_t i = 0; i < buffer_count; i++) {
+			struct buffer *b = &buffers[i];
+			if (!b->used || p < b->at - GUARD || p >= b->at + b->size + GUARD)
+				continue;
+			append(message, &at, room, ", ");
+			if (p < b->at) {
+				append_number(message, &at, room, (uint64_t)(b->at - p));
+				append(message, &at, room, " bytes before buffer ");
+			} else if (p >= b->at + b->size) {
+				append_number(message, &at, room, (uint64_t)(p - (b->at + b->size)));
+				append(message, &at, room, " bytes behind the end of buffer ");
+			} else {
+				append(message, &at, room, "a write to byte ");
+				append_number(message, &at, room, (uint64_t)(p - b->at));
+				append(message, &at, room, " of the read-only buffer ");
+			}
+			append_number(message, &at, room, b->id);
+			append(message, &at, room, " of ");
+			append_number(message, &at, room, b->size);
+			append(message, &at, room, " bytes");
+			break;
+		}
+	}
+	answer(2, message, (uint32_t)at);
+	_exit(3);
+}
+
+int main(void) {
+	long page = sysconf(_SC_PAGESIZE);
+	control = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, MEMORY, 0);
+	if (control == MAP_FAILED)
+		return 1;
+	// Whoever ends the process that started this one ends this one too, by closing the
+	// requests; what the terminal sends to all is theirs to answer.
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	struct sigaction a = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	static char stack[1 << 16];
+	stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+	sigaltstack(&alternate, NULL);
+	sigaction(SIGSEGV, &a, NULL);
+	sigaction(SIGBUS, &a, NULL);
+	sigaction(SIGFPE, &a, NULL);
+	sigaction(SIGILL, &a, NULL);
+	sigaction(SIGTRAP, &a, NULL);
+	uint8_t *data = NULL;
+	size_t room = 0;
+	for (;;) {
+		uint32_t head[2];
+		if (!read_all(head, sizeof head))
+			return 0;
+		if (head[1] > room) {
+			free(data);
+			room = head[1];
+			if (!(data = malloc(room)))
+				return 1;
+		}
+		if (!read_all(data, head[1]))
+			return 0;
+		struct reader r = {data, data + head[1]};
+		switch (head[0]) {
+		case MAP:
+			map(&r);
+			break;
+		case UNMAP:
+			unmap(&r);
+			break;
+		case LOAD:
+			load(&r);
+			break;
+		case RUN:
+			run_batch(&r);
+			break;
+		case START:
+			start_workers((int)take32(&r));
+			answer(0, NULL, 0);
+			break;
+		default:
+			return 2;
+		}
+	}
+}

@@ -1,0 +1,247 @@
+// Runs the threadgroups of a dispatch on the workers. The threads of a threadgroup run one
+// after another, each to its next site.
+#include "executor.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+typedef void (*resume)(void *frame);
+
+// worker is the memory of a thread of this program.
+struct worker {
+	char *frames;
+	size_t frames_bytes;
+	char *memory; // threadgroup variables and arguments
+	size_t memory_bytes;
+	struct lane lanes[MAX_THREADS];
+	struct exchange exchanges[MAX_SIMDGROUPS];
+};
+
+_Thread_local const struct dispatch *running;
+
+// work is what the workers are doing.
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	const struct dispatch *dispatch;
+	const _Atomic uint32_t *stop;
+	uint32_t groups[3];
+	uint64_t total;
+	_Atomic uint64_t next; // threadgroup
+	uint64_t round;        // number of the dispatch
+	int busy;              // workers that have not ended this round
+	int workers;           // besides the caller
+	_Atomic(const char *) error;
+} work = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+// flush_denormals makes the calling thread treat denormal numbers as zero, as Metal's
+// compilers promise (air.compile.denorms_disable).
+static void flush_denormals(void) {
+#if defined(__x86_64__)
+	_mm_setcsr(_mm_getcsr() | 0x8040);
+#elif defined(__aarch64__)
+	uint64_t fpcr;
+	__asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+	fpcr |= 1u << 24;
+	__asm__ volatile("msr fpcr, %0" : : "r"(fpcr));
+#endif
+}
+
+static const char *reserve(char **memory, size_t *have, size_t want) {
+	if (want <= *have)
+		return NULL;
+	free(*memory);
+	*have = 0;
+	if (posix_memalign((void **)memory, 64, want) != 0) {
+		*memory = NULL;
+		return "there is no memory for the threads of a threadgroup";
+	}
+	*have = want;
+	return NULL;
+}
+
+// round_up is n, or the next multiple of 64.
+static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
+
+// converge runs the threads of one simdgroup until all of them wait at a barrier of the
+// threadgroup or have returned. Of the sites at which threads wait, the least goes first: who
+// stands behind in the code catches up, and threads meet again where branches join.
+static void converge(const struct kernel *k, char *frames, size_t frame, struct exchange *x, int count) {
+	for (;;) {
+		int32_t least = INT32_MAX;
+		for (int i = 0; i < count; i++) {
+			int32_t s = x->site[i];
+			if (s >= 0 && s < least && k->sites[s].operation != THREADGROUP_BARRIER)
+				least = s;
+		}
+		if (least == INT32_MAX)
+			return;
+		uint32_t active = 0;
+		for (int i = 0; i < count; i++)
+			active |= (uint32_t)(x->site[i] == least) << i;
+		exchange(&k->sites[least], x, active, count);
+		for (uint32_t rest = active; rest; rest &= rest - 1) {
+			char *f = frames + frame * (size_t)__builtin_ctz(rest);
+			(*(resume *)f)(f);
+		}
+	}
+}
+
+// run_group runs a threadgroup of a coroutine.
+static void run_group(struct worker *w, const struct dispatch *d, const struct group *g) {
+	const struct kernel *k = d->kernel;
+	const uint32_t *size = g->threads_per_threadgroup;
+	int threads = (int)(size[0] * size[1] * size[2]), simdgroups = (threads + SIMD_WIDTH - 1) / SIMD_WIDTH;
+	size_t frame = round_up(d->frame_bytes);
+	uint32_t x = 0, y = 0, z = 0;
+	for (int i = 0; i < threads; i++) {
+		struct lane *l = &w->lanes[i];
+		l->exchange = &w->exchanges[i / SIMD_WIDTH];
+		uint32_t at[3] = {x, y, z};
+		for (int c = 0; c < 3; c++) {
+			l->thread_position_in_threadgroup[c] = at[c];
+			l->thread_position_in_grid[c] = g->threadgroup_position_in_grid[c] * d->group[c] + at[c];
+		}
+		l->thread_index_in_simdgroup = i % SIMD_WIDTH;
+		l->simdgroup_index_in_threadgroup = i / SIMD_WIDTH;
+		l->thread_index_in_threadgroup = i;
+		if (++x == size[0] && (x = 0, ++y == size[1]))
+			y = 0, z++;
+		k->start(w->frames + frame * (size_t)i, g, l);
+	}
+	for (;;) {
+		int waiting = 0;
+		for (int s = 0; s < simdgroups; s++) {
+			int count = threads - s * SIMD_WIDTH < SIMD_WIDTH ? threads - s * SIMD_WIDTH : SIMD_WIDTH;
+			struct exchange *e = &w->exchanges[s];
+			converge(k, w->frames + frame * (size_t)(s * SIMD_WIDTH), frame, e, count);
+			for (int i = 0; i < count; i++)
+				waiting |= e->site[i] >= 0;
+		}
+		if (!waiting)
+			return;
+		// All that have not returned wait at a barrier of the threadgroup.
+		for (int i = 0; i < threads; i++)
+			if (w->exchanges[i / SIMD_WIDTH].site[i % SIMD_WIDTH] >= 0) {
+				char *f = w->frames + frame * (size_t)i;
+				(*(resume *)f)(f);
+			}
+	}
+}
+
+// run_share runs threadgroups until none are left.
+static const char *run_share(struct worker *w, const struct dispatch *d) {
+	const char *wrong = NULL;
+	size_t threads = (size_t)d->group[0] * d->group[1] * d->group[2];
+	if (d->frame_bytes && (wrong = reserve(&w->frames, &w->frames_bytes, round_up(d->frame_bytes) * threads)))
+		return wrong;
+	size_t memory = round_up(d->kernel->memory);
+	for (int i = 0; i < SLOTS; i++)
+		memory += round_up(d->threadgroup_bytes[i]);
+	if ((wrong = reserve(&w->memory, &w->memory_bytes, memory + 64)))
+		return wrong;
+	void *arguments[SLOTS];
+	char *at = w->memory + round_up(d->kernel->memory);
+	for (int i = 0; i < SLOTS; i++) {
+		arguments[i] = at;
+		at += round_up(d->threadgroup_bytes[i]);
+	}
+	struct group g = {.buffers = d->buffers, .threadgroups = arguments, .memory = w->memory};
+	memcpy(g.threadgroups_per_grid, work.groups, sizeof work.groups);
+	memcpy(g.threads_per_grid, d->grid, sizeof d->grid);
+	memcpy(g.dispatch_threads_per_threadgroup, d->group, sizeof d->group);
+	g.dispatch_simdgroups_per_threadgroup = (uint32_t)((threads + SIMD_WIDTH - 1) / SIMD_WIDTH);
+	for (;;) {
+		uint64_t n = atomic_fetch_add_explicit(&work.next, 1, memory_order_relaxed);
+		if (n >= work.total || atomic_load_explicit(work.stop, memory_order_relaxed))
+			return NULL;
+		uint32_t p[3] = {(uint32_t)(n % work.groups[0]), (uint32_t)(n / work.groups[0] % work.groups[1]), (uint32_t)(n / work.groups[0] / work.groups[1])};
+		for (int c = 0; c < 3; c++) {
+			uint32_t left = d->grid[c] - p[c] * d->group[c];
+			g.threadgroup_position_in_grid[c] = p[c];
+			g.threads_per_threadgroup[c] = left < d->group[c] ? left : d->group[c];
+		}
+		const uint32_t *size = g.threads_per_threadgroup;
+		g.simdgroups_per_threadgroup = (size[0] * size[1] * size[2] + SIMD_WIDTH - 1) / SIMD_WIDTH;
+		if (d->frame_bytes) {
+			run_group(w, d, &g);
+			continue;
+		}
+		for (uint32_t z = 0; z < size[2]; z++)
+			for (uint32_t y = 0; y < size[1]; y++)
+				d->kernel->row(&g, y, z);
+	}
+}
+
+static void *worker_main(void *ignored) {
+	(void)ignored;
+	struct worker *w = calloc(1, sizeof *w);
+	uint64_t round = 0;
+	flush_denormals();
+	pthread_mutex_lock(&work.lock);
+	for (;;) {
+		while (work.round == round || !work.dispatch)
+			pthread_cond_wait(&work.changed, &work.lock);
+		round = work.round;
+		const struct dispatch *d = work.dispatch;
+		work.busy++;
+		pthread_mutex_unlock(&work.lock);
+		running = d;
+		const char *wrong = w ? run_share(w, d) : "there is no memory for a worker";
+		running = NULL;
+		if (wrong)
+			atomic_store(&work.error, wrong);
+		pthread_mutex_lock(&work.lock);
+		if (--work.busy == 0)
+			pthread_cond_broadcast(&work.changed);
+	}
+}
+
+void start_workers(int count) {
+	work.workers = count;
+	for (int i = 0; i < count; i++) {
+		pthread_t t;
+		if (pthread_create(&t, NULL, worker_main, NULL) == 0)
+			pthread_detach(t);
+	}
+	flush_denormals();
+}
+
+const char *run(const struct dispatch *d, const _Atomic uint32_t *stop) {
+	static struct worker *own;
+	if (!own && !(own = calloc(1, sizeof *own)))
+		return "there is no memory for a worker";
+	uint64_t total = 1;
+	for (int c = 0; c < 3; c++) {
+		work.groups[c] = (d->grid[c] + d->group[c] - 1) / d->group[c];
+		total *= work.groups[c];
+	}
+	if (total == 0)
+		return NULL;
+	work.total = total;
+	work.stop = stop;
+	atomic_store(&work.next, 0);
+	atomic_store(&work.error, NULL);
+	int share = work.workers > 0 && total > 1;
+	if (share) {
+		pthread_mutex_lock(&work.lock);
+		work.dispatch = d;
+		work.round++;
+		pthread_cond_broadcast(&work.changed);
+		pthread_mutex_unlock(&work.lock);
+	}
+	running = d;
+	const char *wrong = run_share(own, d);
+	running = NULL;
+	if (share) {
+		pthread_mutex_lock(&work.lock);
+		work.dispatch = NULL;
+		while (work.busy > 0)
+			pthread_cond_wait(&work.changed, &work.lock);
+		pthread_mutex_unlock(&work.lock);
+	}
+	return wrong ? wrong : atomic_load(&work.error);
+}

@@ -1,0 +1,230 @@
+//go:build unix
+
+package softmetal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/metallib"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/elementwise"
+)
+
+// kernel is one that was compiled and loaded.
+type kernel struct {
+	*air.Kernel
+	number uint32
+	once   sync.Once
+	err    error
+}
+
+// load returns a kernel of a graph, compiled and loaded. What is asked for twice is done once.
+func (d *Device) load(ctx context.Context, k *ir.Kernel) (*kernel, error) {
+	var id strings.Builder
+	fmt.Fprintf(&id, "%d %q %x %q", k.Library.Kind, k.Library.Path, k.Library.Digest, k.Function)
+	for _, c := range k.Constants {
+		fmt.Fprintf(&id, " %d=%d", c.Index, c.Bits)
+	}
+	d.mu.Lock()
+	out := d.kernels[id.String()]
+	if out == nil {
+		out = &kernel{}
+		d.kernels[id.String()] = out
+	}
+	d.mu.Unlock()
+	out.once.Do(func() { out.err = out.compile(ctx, d, k) })
+	if out.err != nil {
+		// The next who asks tries again: this may have been a context that ended.
+		d.mu.Lock()
+		if d.kernels[id.String()] == out {
+			delete(d.kernels, id.String())
+		}
+		d.mu.Unlock()
+		return nil, out.err
+	}
+	return out, nil
+}
+
+func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
+	in, err := d.libraries.find(ctx, d.compiler, d.cache, k)
+	if err != nil {
+		return err
+	}
+	for _, c := range k.Constants {
+		in.Constants = append(in.Constants, air.ConstantValue{Index: int(c.Index), Bits: c.Bits})
+	}
+	path, err := d.cache.File(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
+	if err != nil {
+		return err
+	}
+	out.Kernel = in.Kernel
+	out.number, err = d.process.load(object{path, in.Kernel.Name})
+	return err
+}
+
+// libraries are where the code of kernels is.
+type libraries struct {
+	builtin string // see Options.Library
+
+	mu   sync.Mutex
+	open map[string]*metallib.Library
+}
+
+// find returns the code of a kernel, but for the values of its function constants.
+func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache, k *ir.Kernel) (air.Input, error) {
+	switch k.Library.Kind {
+	case ir.Metallib:
+		return l.compiled(ctx, c, k.Library.Path, k.Function)
+	case ir.Generated:
+		d, err := decl.Elementwise(k.Function)
+		if err != nil {
+			return air.Input{}, err
+		}
+		return source(ctx, c, cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
+	case ir.Builtin:
+		if l.builtin != "" {
+			return l.compiled(ctx, c, l.builtin, k.Function)
+		}
+		ds := msl.Declarations(k.Function)
+		if len(ds) == 0 {
+			return air.Input{}, fmt.Errorf("there is no kernel %q", k.Function)
+		}
+		text, err := msl.Source(ds[0].File)
+		if err != nil {
+			return air.Input{}, err
+		}
+		return source(ctx, c, cache, ds[0].File, text, k.Function)
+	case ir.SourceFile:
+		text, err := sourceOf(k)
+		if err != nil {
+			return air.Input{}, err
+		}
+		return source(ctx, c, cache, k.Library.Path, text, k.Function)
+	}
+	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
+}
+
+// sourceOf returns the text of the source file that a kernel is in, which has the digest that
+// the graph names.
+func sourceOf(k *ir.Kernel) (string, error) {
+	if file, ok := msl.Registered(k); ok {
+		return msl.Source(file)
+	}
+	text, err := os.ReadFile(k.Library.Path)
+	if err != nil {
+		return "", err
+	}
+	if sum := sha256.Sum256(text); k.Library.Digest != (ir.Digest{}) && k.Library.Digest != ir.Digest(sum) {
+		return "", fmt.Errorf("%s has the digest %x, the graph was recorded with %x: give it the source that it was recorded with", k.Library.Path, sum, k.Library.Digest)
+	}
+	return string(text), nil
+}
+
+// source compiles a kernel of a Metal source, if the cache has it not.
+func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (in air.Input, err error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%x %s %d %q %q\n%s", mslc.Digest(), c.Path, c.Version, name, function, text)
+	path, err := cache.File(ctx, h.Sum(nil), "module.json", func() ([]byte, error) {
+		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernel: function, Lines: true})
+		if err != nil {
+			return nil, err
+		}
+		for i := range u.Kernels {
+			if k := &u.Kernels[i]; k.Name == function {
+				ir, err := u.Module(function)
+				if err != nil {
+					return nil, err
+				}
+				return json.Marshal(air.Input{Name: name, IR: []byte(ir), Kernel: k})
+			}
+		}
+		return nil, fmt.Errorf("%s has no kernel %q", name, function)
+	})
+	if err != nil {
+		return air.Input{}, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return air.Input{}, err
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return air.Input{}, fmt.Errorf("%s: %w (remove the file)", path, err)
+	}
+	return in, nil
+}
+
+// compiled is a kernel of a .metallib.
+func (l *libraries) compiled(ctx context.Context, c clang.Compiler, path, function string) (air.Input, error) {
+	lib, err := l.library(path)
+	if err != nil {
+		return air.Input{}, err
+	}
+	bitcode, err := lib.Bitcode(function)
+	if err != nil {
+		return air.Input{}, err
+	}
+	k, err := lib.Describe(function)
+	if err != nil {
+		return air.Input{}, err
+	}
+	text, err := disassemble(ctx, c, bitcode)
+	if err != nil {
+		return air.Input{}, fmt.Errorf("%s: kernel %s: %w", path, function, err)
+	}
+	return air.Input{Name: path, IR: text, Kernel: k}, nil
+}
+
+func (l *libraries) library(path string) (*metallib.Library, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lib := l.open[path]; lib != nil {
+		return lib, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	lib, err := metallib.Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	l.open[path] = lib
+	return lib, nil
+}
+
+// disassemble returns the text of LLVM bitcode.
+func disassemble(ctx context.Context, c clang.Compiler, bitcode []byte) (_ []byte, err error) {
+	dir, err := os.MkdirTemp("", "mlxc-air-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	in := filepath.Join(dir, "kernel.bc")
+	if err := os.WriteFile(in, bitcode, 0o600); err != nil {
+		return nil, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := c.Command(ctx, "-S", "-emit-llvm", "-Wno-override-module", in, "-o", "-")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("clang reads no such bitcode: %w\n%s", err, stderr.String())
+	}
+	return stdout.Bytes(), nil
+}

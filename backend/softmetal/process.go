@@ -1,0 +1,299 @@
+//go:build unix
+
+package softmetal
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is the executor: started when it is first needed, and anew after a kernel has
+// ended it. host/main.c is the other end.
+type process struct {
+	program string // path
+	memory  *sharedMemory
+	workers int
+	control []byte // the page in which it is told to stop
+
+	mu      sync.Mutex // one request at a time
+	cmd     *exec.Cmd
+	to      *os.File
+	from    *bufio.Reader
+	ended   chan struct{} // closed when cmd has ended
+	buffers map[uint64]*buffer
+	objects []object // by kernel number
+	closed  bool
+}
+
+// object is a shared object that was loaded.
+type object struct{ path, name string }
+
+// Requests, as enum request has them.
+const (
+	requestMap = 1 + iota
+	requestUnmap
+	requestLoad
+	requestRun
+	requestStart
+)
+
+// killAfter is how long the executor has to stop.
+const killAfter = 2 * time.Second
+
+func newProcess(program string, memory *sharedMemory, workers int) (*process, error) {
+	control, err := unix.Mmap(int(memory.file.Fd()), 0, int(memory.page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	return &process{program: program, memory: memory, workers: workers, control: control, buffers: map[uint64]*buffer{}}, nil
+}
+
+// stopFlag is what the executor looks at between threadgroups.
+func (p *process) stopFlag() *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(p.control)))
+}
+
+// start starts the executor, with all buffers and kernels that there are.
+func (p *process) start() (err error) {
+	if p.closed {
+		return errors.New("softmetal: the device is closed")
+	}
+	if p.cmd != nil {
+		return nil
+	}
+	requests, to, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	from, answers, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, requests.Close(), to.Close())
+	}
+	cmd := exec.Command(p.program)
+	cmd.ExtraFiles = []*os.File{requests, answers, p.memory.file}
+	cmd.Stderr = os.Stderr
+	err = cmd.Start()
+	requests.Close()
+	answers.Close()
+	if err != nil {
+		return errors.Join(fmt.Errorf("softmetal: the executor: %w", err), to.Close(), from.Close())
+	}
+	p.cmd, p.to, p.from, p.ended = cmd, to, bufio.NewReader(from), make(chan struct{})
+	go func(ended chan struct{}) {
+		_ = cmd.Wait() // what it ended by is told by its last answer, or its silence
+		from.Close()
+		close(ended)
+	}(p.ended)
+	if _, err := p.request(requestStart, binary.LittleEndian.AppendUint32(nil, uint32(max(0, p.workers-1)))); err != nil {
+		return err
+	}
+	for _, b := range p.buffers {
+		if _, err := p.request(requestMap, b.description()); err != nil {
+			return err
+		}
+	}
+	for _, o := range p.objects {
+		if _, err := p.request(requestLoad, o.description()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// died is the error of an executor that a kernel has ended.
+type died struct{ message string }
+
+func (e *died) Error() string { return "softmetal: " + e.message }
+
+// request sends one and returns the answer. p.mu is held.
+func (p *process) request(op uint32, payload []byte) ([]byte, error) {
+	head := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, op), uint32(len(payload)))
+	_, err := p.to.Write(append(head, payload...))
+	var answer [8]byte
+	if err == nil {
+		_, err = io.ReadFull(p.from, answer[:])
+	}
+	if err != nil {
+		p.gone()
+		return nil, &died{"the executor has ended without a word"}
+	}
+	data := make([]byte, binary.LittleEndian.Uint32(answer[4:]))
+	if _, err := io.ReadFull(p.from, data); err != nil {
+		p.gone()
+		return nil, &died{"the executor has ended within a word"}
+	}
+	switch binary.LittleEndian.Uint32(answer[:]) {
+	case 0:
+		return data, nil
+	case 1:
+		return nil, errors.New("softmetal: " + string(data))
+	}
+	p.gone()
+	return nil, &died{string(data)}
+}
+
+// gone forgets an executor that has ended, or ends it.
+func (p *process) gone() {
+	_ = p.to.Close()
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	p.cmd = nil
+}
+
+func (b *buffer) description() []byte {
+	out := binary.LittleEndian.AppendUint64(nil, b.id)
+	out = binary.LittleEndian.AppendUint64(out, uint64(b.at))
+	out = binary.LittleEndian.AppendUint64(out, uint64(b.size))
+	return binary.LittleEndian.AppendUint32(out, 0)
+}
+
+func (o object) description() []byte {
+	out := binary.LittleEndian.AppendUint32(nil, uint32(len(o.path)))
+	out = append(out, o.path...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(o.name)))
+	return append(out, o.name...)
+}
+
+// mapBuffer makes a buffer known to the executor.
+func (p *process) mapBuffer(b *buffer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.buffers[b.id] = b
+	if p.cmd == nil {
+		return nil // it will be, when there is one
+	}
+	_, err := p.request(requestMap, b.description())
+	return err
+}
+
+func (p *process) unmapBuffer(b *buffer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.buffers[b.id] != b {
+		return nil
+	}
+	delete(p.buffers, b.id)
+	if p.cmd == nil {
+		return nil
+	}
+	_, err := p.request(requestUnmap, binary.LittleEndian.AppendUint64(nil, b.id))
+	return err
+}
+
+// load loads a shared object and returns its number.
+func (p *process) load(o object) (uint32, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.start(); err != nil {
+		return 0, err
+	}
+	answer, err := p.request(requestLoad, o.description())
+	if err != nil {
+		return 0, err
+	}
+	if n := binary.LittleEndian.Uint32(answer); int(n) != len(p.objects) {
+		return 0, fmt.Errorf("softmetal: the executor has loaded kernel %d for %d", n, len(p.objects))
+	}
+	p.objects = append(p.objects, o)
+	return uint32(len(p.objects) - 1), nil
+}
+
+// commandTime is when a command began and ended.
+type commandTime struct{ begin, end time.Time }
+
+// run runs a batch. If ctx ends, it stops the executor between two threadgroups, or kills
+// it, and returns the context's cause.
+func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.start(); err != nil {
+		return nil, err
+	}
+	stop := p.stopFlag()
+	stop.Store(0)
+	if ctx.Done() != nil {
+		answered := make(chan struct{})
+		watched := make(chan struct{})
+		cmd := p.cmd
+		go func() {
+			defer close(watched)
+			select {
+			case <-answered:
+				return
+			case <-ctx.Done():
+			}
+			stop.Store(1)
+			select {
+			case <-answered:
+			case <-time.After(killAfter):
+				_ = cmd.Process.Kill()
+			}
+		}()
+		defer func() {
+			close(answered)
+			<-watched
+		}()
+	}
+	flag := uint32(0)
+	if timed {
+		flag = 1
+	}
+	binary.LittleEndian.PutUint32(b.data, uint32(b.count))
+	binary.LittleEndian.PutUint32(b.data[4:], flag)
+	answer, err := p.request(requestRun, b.data)
+	now := time.Now()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	if len(answer) < 32 {
+		return nil, errors.New("softmetal: the executor's answer is too short")
+	}
+	done := int(binary.LittleEndian.Uint64(answer))
+	if done < b.count || binary.LittleEndian.Uint64(answer[8:]) != 0 && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if !timed {
+		return nil, nil
+	}
+	clock := binary.LittleEndian.Uint64(answer[16:])
+	at := func(i int) time.Time {
+		return now.Add(-time.Duration(clock - binary.LittleEndian.Uint64(answer[32+8*i:])))
+	}
+	times := make([]commandTime, done)
+	for i := range times {
+		times[i] = commandTime{at(2 * i), at(2*i + 1)}
+	}
+	return times, nil
+}
+
+// close ends the executor.
+func (p *process) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.cmd != nil {
+		_ = p.to.Close() // it ends by itself
+		select {
+		case <-p.ended:
+		case <-time.After(killAfter):
+			p.gone()
+		}
+		p.cmd = nil
+	}
+	return unix.Munmap(p.control)
+}
