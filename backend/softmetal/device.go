@@ -24,7 +24,8 @@ type Options struct {
 	// Cache is the folder in which compiled kernels are kept; "" is the user's own.
 	Cache string
 	// Library is a .metallib from which the kernels of our own library are taken, such as
-	// MLX's, where they have the same names and arguments. "" compiles their Metal source.
+	// MLX's, where they have the same names and arguments; those that it lacks, and all if
+	// it is "", are compiled from their Metal source.
 	// Other kernels come from the file that their graph names.
 	Library string
 }

@@ -97,7 +97,13 @@ func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache
 		return source(ctx, c, cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
 	case ir.Builtin:
 		if l.builtin != "" {
-			return l.compiled(ctx, c, l.builtin, k.Function)
+			lib, err := l.library(l.builtin)
+			if err != nil {
+				return air.Input{}, err
+			}
+			if _, err := lib.Kernel(k.Function); err == nil {
+				return l.compiled(ctx, c, l.builtin, k.Function)
+			}
 		}
 		ds := msl.Declarations(k.Function)
 		if len(ds) == 0 {
