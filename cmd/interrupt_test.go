@@ -21,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/metallibs"
 )
 
 // interrupted is a command that takes long on the files of TestInterruptEndsEveryCommand.
@@ -40,6 +42,7 @@ var (
 			{args: "verify g.mlxg"}, {args: "verify g.mlxg g.mlxg"}, {args: "verify -"}, {args: "stats g.mlxg"},
 			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "diff g.mlxg g.mlxt"},
 			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},
+			{args: "kernels mlx.metallib"}, {args: "kernels mlx.metallib --json"},
 		},
 		"mlxreplay": {
 			{args: "run g.mlxg --zeros --repeat 100000 --max-work 10000h --out y=out.npy"},
@@ -92,6 +95,7 @@ func TestInterruptEndsEveryCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(at("loop.mlxt"), loop, 0o600))
 	require.NoError(t, os.Symlink(model, at("model.gguf")))
+	require.NoError(t, os.Symlink(metallibs.Path(t, "0.32.4"), at("mlx.metallib")))
 	for _, c := range [][]string{{"asm", at("g.mlxt"), "-o", at("g.mlxg")}, {"record", model, "-o", at("m.mlxg")}} {
 		out, err := exec.Command("mlxc", c...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
