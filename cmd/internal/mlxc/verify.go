@@ -20,6 +20,7 @@ import (
 
 type verifyCmd struct {
 	kernelFlags
+	libraryFlags
 	cli.OrderFlag
 	budgetFlags
 
@@ -52,6 +53,10 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	if c.sources, err = c.register(); err != nil {
 		return err
 	}
+	defer c.libraryFlags.close()
+	if err := c.openAll(env.Context, c.Full); err != nil {
+		return err
+	}
 	paths := []string{c.Graph}
 	if c.After != "" {
 		paths = append(paths, c.After)
@@ -59,7 +64,7 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 	var files []verdict
 	var ins []*inputs.Input
 	bad := 0
-	for _, path := range paths {
+	for i, path := range paths {
 		in, err := inputs.Look(path)
 		if err != nil {
 			return err
@@ -69,6 +74,9 @@ func (c *verifyCmd) Run(env *cli.Env) error {
 		v, err := c.check(env.Context, in, path == paths[0])
 		if err != nil {
 			return err
+		}
+		if i == len(paths)-1 {
+			c.unnamed(&v)
 		}
 		if !v.Valid {
 			bad++
@@ -224,13 +232,18 @@ func (c *verifyCmd) check(ctx context.Context, in *inputs.Input, recording bool)
 				continue
 			}
 			at := fmt.Sprintf("graph %s: ", ir.QuoteName(g.Name))
-			if k := &g.Kernels[d.Kernel]; !msl.Declared(k) {
+			if k := &g.Kernels[d.Kernel]; c.lookup(&k.Library) != nil {
+				continue
+			} else if !msl.Declared(k) {
 				v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s: kernel @%s is of library %q, which has no declarations", at, d.ID, ir.QuoteName(k.Name), k.Library.Path))
 				continue
 			}
 			if d.Effects, err = declared.Describe(d); err != nil {
 				v.Errors = append(v.Errors, at+err.Error())
 			}
+		}
+		if err := c.compare(ctx, &v, g, c.Strict); err != nil {
+			return v, err
 		}
 		if len(v.Errors) == 0 && recording {
 			c.Apply(g)
@@ -239,6 +252,9 @@ func (c *verifyCmd) check(ctx context.Context, in *inputs.Input, recording bool)
 			}
 			found, err := meaning.Of(ctx, g)
 			if err != nil {
+				return v, err
+			}
+			if err := c.narrow(ctx, g, found); err != nil {
 				return v, err
 			}
 			v.judge(ctx, g, found, c.Strict)

@@ -1,0 +1,55 @@
+package bind
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Report is what [Check] found.
+type Report struct {
+	Faults, Doubts []Finding
+	// More is how many further faults and doubts there are, which are not listed.
+	More int
+	// Dispatches is how many were compared with a compiled kernel.
+	Dispatches int
+}
+
+// maxFindings is the greatest number that is listed of faults, and of doubts.
+const maxFindings = 100
+
+// Finding is one of them.
+type Finding struct {
+	Graph    string
+	Command  string // "#12 rms"; "" if it is the kernel's, whatever dispatches it
+	Kernel   string // as the graph calls it
+	Slot     int    // -1 if it is of no argument
+	Argument string // its name in the compiled kernel, or in the graph if that has none
+	What     string
+}
+
+func (f Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "graph %s: ", ir.QuoteName(f.Graph))
+	if f.Command != "" {
+		b.WriteString(f.Command + ": ")
+	}
+	fmt.Fprintf(&b, "kernel @%s: ", ir.QuoteName(f.Kernel))
+	if f.Slot >= 0 {
+		fmt.Fprintf(&b, "slot %d", f.Slot)
+		if f.Argument != "" {
+			fmt.Fprintf(&b, " (%s)", f.Argument)
+		}
+		b.WriteString(": ")
+	}
+	return b.String() + f.What
+}
+
+func (r *Report) add(list *[]Finding, f Finding) {
+	if len(*list) == maxFindings {
+		r.More++
+		return
+	}
+	*list = append(*list, f)
+}
