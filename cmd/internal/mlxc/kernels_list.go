@@ -1,9 +1,11 @@
 package mlxc
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,12 +13,16 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/metallib"
+	"github.com/mlxc/mlxc/internal/metallib/bind"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
 type kernelsCmd struct {
 	Library string   `arg:"" help:"Compiled Metal library (.metallib); - is standard input."`
 	Names   []string `arg:"" optional:"" help:"Names of kernels, or patterns as a shell's: 'rms*'."`
-	JSON    bool     `name:"json" help:"Print JSON."`
+	JSON    bool     `name:"json" xor:"form" help:"Print JSON."`
+	Text    bool     `xor:"form" help:"Print them as a graph's text has them, to write dispatches of them (docs/text-format.md)."`
 }
 
 // fewKernels is the greatest number of kernels that are printed in full.
@@ -50,6 +56,8 @@ func (c *kernelsCmd) Run(env *cli.Env) error {
 			out[i] = d.json()
 		}
 		return cli.JSON(env.Stdout, map[string]any{"kernels": out})
+	case c.Text:
+		return printText(env.Stdout, lib, list)
 	case len(list) > fewKernels:
 		return printLines(env.Stdout, list)
 	}
@@ -208,6 +216,22 @@ func addFields(t *cli.Table, name string, offset int64, fields []air.Field) {
 			addFields(t, name+"."+f.Name, offset+f.Offset, f.Fields)
 		}
 	}
+}
+
+// printText prints a graph without commands that has the kernels. Function constants, of
+// which the library knows no values, are zero.
+func printText(w io.Writer, lib *inputs.Library, list []described) error {
+	name := filepath.Base(lib.File)
+	library := ir.Library{Kind: ir.Metallib, Path: name, Digest: sha256.Sum256(lib.Data)}
+	g := &ir.Graph{Name: strings.TrimSuffix(name, filepath.Ext(name))}
+	for _, d := range list {
+		k, err := bind.Kernel(d.Kernel, library)
+		if err != nil {
+			return fmt.Errorf("%s: kernel %q: %w", lib.File, d.Name, err)
+		}
+		g.Kernels = append(g.Kernels, k)
+	}
+	return mlxt.Print(w, &ir.Module{Graphs: []*ir.Graph{g}})
 }
 
 // spaced makes words of a name.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/metallib/bind"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
@@ -293,4 +294,52 @@ func TestMany(t *testing.T) {
 	r, err = bind.Check(context.Background(), g, func(*ir.Library) bind.Library { return nil })
 	require.NoError(t, err)
 	assert.Zero(t, *r)
+}
+
+// A graph's kernel that is made of a compiled one is valid and contradicts it nowhere: for
+// every kernel of both libraries.
+func TestKernels(t *testing.T) {
+	find := find(t)
+	for path, version := range map[string]string{"a.metallib": "0.16.3", "b.metallib": "0.32.4"} {
+		lib := metallibs.Open(t, version)
+		g := &ir.Graph{Name: "g"}
+		for i := range lib.Kernels {
+			compiled, err := lib.Describe(lib.Kernels[i].Name)
+			require.NoError(t, err)
+			k, err := bind.Kernel(compiled, ir.Library{Kind: ir.Metallib, Path: path})
+			require.NoError(t, err, compiled.Name)
+			g.Kernels = append(g.Kernels, k)
+		}
+		require.NoError(t, g.Check())
+		r, err := bind.Check(context.Background(), g, find)
+		require.NoError(t, err)
+		assert.Equal(t, bind.Report{}, *r)
+	}
+
+	rms, err := metallibs.Open(t, "0.16.3").Describe("rmsfloat32")
+	require.NoError(t, err)
+	k, err := bind.Kernel(rms, ir.Library{Kind: ir.Metallib, Path: "a.metallib"})
+	require.NoError(t, err)
+	assert.Equal(t, []ir.Arg{
+		{Slot: 0, Name: "x", Type: ir.F32}, {Slot: 1, Name: "w", Type: ir.F32}, {Slot: 2, Name: "out", Type: ir.F32, Access: ir.ReadWriteArg},
+		{Slot: 3, Name: "eps", Kind: ir.ConstantArg, Type: ir.F32, Count: 1}, {Slot: 4, Name: "axis_size", Kind: ir.ConstantArg, Type: ir.U32, Count: 1},
+		{Slot: 5, Name: "w_stride", Kind: ir.ConstantArg, Type: ir.U32, Count: 1},
+		{Slot: 0, Name: "local_inv_mean", Kind: ir.ThreadgroupArg, Type: ir.F32, Access: ir.ReadWriteArg},
+		{Slot: 1, Name: "local_sums", Kind: ir.ThreadgroupArg, Type: ir.F32, Access: ir.ReadWriteArg},
+	}, k.Args)
+
+	for _, c := range []struct {
+		k    air.Kernel
+		want string
+	}{
+		{air.Kernel{Args: []air.Arg{{Name: "x", Index: 31, Space: air.Device}}}, "argument 0 (x) is at slot 31, a graph can bind slots 0 to 30"},
+		{air.Kernel{Args: []air.Arg{{Name: "x", Space: air.Device}, {Name: "y", Space: air.Constant}}}, "arguments x and y are at one slot, 0"},
+		{air.Kernel{Constants: []air.FunctionConstant{{Name: "c", Index: 3, Type: "float4"}}}, "function constant 3 (c) is of type float4, which a graph cannot give"},
+	} {
+		_, err := bind.Kernel(&c.k, ir.Library{Kind: ir.Metallib, Path: "p"})
+		assert.EqualError(t, err, c.want)
+	}
+	k, err = bind.Kernel(&air.Kernel{Name: "k", Args: []air.Arg{{Index: 2, Space: air.Device, Access: air.Write, Type: "S"}, {Name: "x", Index: 1, Space: air.Device, Access: air.Read}, {Name: "x", Index: 0, Space: air.Constant, Size: 12, Type: "packed_int3"}}}, ir.Library{})
+	require.NoError(t, err)
+	assert.Equal(t, []ir.Arg{{Slot: 0, Name: "constant0", Kind: ir.ConstantArg, Type: ir.I32, Count: 3}, {Slot: 1, Name: "x", Type: ir.U8}, {Slot: 2, Name: "device2", Type: ir.U8, Access: ir.WriteArg}}, k.Args)
 }
