@@ -166,7 +166,7 @@ func fma(b *body, n *name, x []value) value {
 	if n.t.elem == "float" {
 		return b.overloaded("fma", x...)
 	}
-	return b.narrow(b.mathematics("fma_odd", n.t.of("float"), b.widened(x)...), n.t)
+	return b.narrow(b.mathematics("fma_h", n.t.of("float"), b.widened(x)...), n.t)
 }
 
 func fdim(b *body, x []value) value {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,15 +44,48 @@ func element(t testing.TB, f Function, j int) typ {
 	return ty
 }
 
+// thunk makes a function of math.c one that start can call: air.math.NAME. A double is passed
+// as its bits.
+func thunk(name string, f Function) string {
+	m := library()[name]
+	var params, operands []string
+	convert := ""
+	for j, p := range f.Params {
+		params = append(params, fmt.Sprintf("%s %%a%d", p, j))
+		if p == "i64" {
+			convert += fmt.Sprintf("  %%d%d = bitcast i64 %%a%d to double\n", j, j)
+			operands = append(operands, fmt.Sprintf("double %%d%d", j))
+		} else {
+			operands = append(operands, fmt.Sprintf("%s %%a%d", p, j))
+		}
+	}
+	return fmt.Sprintf("%s\ndefine internal %s @%s(%s) {\n%s  %%r = call %s @%s%s(%s)\n  ret %s %%r\n}\n", m.text, f.Result, f.Name, strings.Join(params, ", "), convert, f.Result, prefix, name, strings.Join(operands, ", "), f.Result)
+}
+
 // start compiles the functions, each in a loop over arrays, and starts a program that runs
 // them. A vector lies as its lanes. A pointer gets a place behind the results, with the value
 // that its array of arguments has.
 func start(t testing.TB, fs []Function) *program {
 	t.Helper()
-	text, err := Module(fs, Host)
-	require.NoError(t, err)
 	var b, table strings.Builder
+	var defined []Function
+	var thunks []string
+	for _, f := range fs {
+		if name, ok := strings.CutPrefix(f.Name, "air.math."); ok {
+			for _, d := range library()[name].declares {
+				if !slices.Contains(thunks, d) {
+					thunks = append(thunks, d)
+				}
+			}
+			thunks = append(thunks, thunk(name, f))
+		} else {
+			defined = append(defined, f)
+		}
+	}
+	text, err := Module(defined, Host)
+	require.NoError(t, err)
 	b.WriteString(text)
+	b.WriteString(strings.Join(thunks, "\n") + "\n")
 	for i, f := range fs {
 		fmt.Fprintf(&b, "define internal void @loop%d(ptr noalias %%in, ptr noalias %%out, i64 %%n) {\nstart:\n", i)
 		// Arrays of arguments follow each other.

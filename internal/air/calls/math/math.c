@@ -535,16 +535,37 @@ u16 nextafter_bf16(u16 x, u16 y) { return (u16)next(x, y, 0x8000, 0x7f80); }
 
 /* ---- what rounds once ---- */
 
-/* a*b + c of halves or bfloats, for rounding to one of them. The product is exact. */
-float fma_odd(float a, float b, float c) {
+/* a*b + c, odd in the last bit if that had to be rounded. The product is exact. */
+inline double fma_in(float a, float b, float c) {
 	double p = (double)a * (double)b, d = c, s = p + d;
 	double t = s - p, e = (p - (s - t)) + (d - t); /* s + e = p + d exactly */
 	/* Towards zero where the sum was rounded away from it, odd where it was rounded. */
 	u64 v = bits(s);
 	i32 finite = absolute(s) < INF, rounded = finite & (e != 0);
 	u64 less = (bits(e) ^ v) >> 63; /* e points back towards zero */
-	v = rounded ? (v - less) | 1 : v;
-	return to_odd(from_bits(v));
+	return from_bits(rounded ? (v - less) | 1 : v);
+}
+float fma_f(float a, float b, float c) { return (float)fma_in(a, b, c); }
+float fma_h(float a, float b, float c) { return to_odd(fma_in(a, b, c)); }
+
+/* ---- for machines without instructions for halves ---- */
+
+float odd_of_double(double x) { return to_odd(x); }
+float float_of_half(u16 h) {
+	u32 m = h & 0x7fff;
+	/* Denormals are integers in units of 2^-24. */
+	u32 v = m < 0x400 ? bits_f((float)(i32)m * 0x1p-24f) : (m << 13) + (m < 0x7c00 ? 112u << 23 : 224u << 23);
+	return from_bits_f(v | (u32)(h & 0x8000) << 16);
+}
+u16 half_of_float(float x) {
+	u32 b = bits_f(x), m = b & 0x7fffffff;
+	u32 normal = (m - (112u << 23) + 0xfff + (m >> 13 & 1)) >> 13;
+	/* In a float with the unit 2^-24 adding rounds as a half that small is rounded. */
+	u32 small = bits_f(from_bits_f(m) + 0.5f) - 0x3f000000;
+	u32 v = m < (113u << 23) ? small : normal;
+	v = m >= 0x477ff000 ? 0x7c00 : v; /* 65520 */
+	v = m > 0x7f800000 ? 0x7e00 | (m >> 13 & 0x3ff) : v;
+	return (u16)(v | (b >> 16 & 0x8000));
 }
 
 /* To bfloat, to nearest, ties to even, of a double that is 0 or has a magnitude from 1

@@ -1,4 +1,4 @@
-; math.c (SHA-256 a93f3df42061022f6246542ef8392c9231efa6801656ef091a3cfb44e8bddb71) by clang 22; TestMathText -update
+; math.c (SHA-256 5d44042e3d6cb44b14b22827ccfb3adc807e38b0b585d2c516bb3f8b9eddadeb) by clang 22; TestMathText -update
 
 define internal float @mlxc.math.exp_f(float %0) alwaysinline nounwind {
   %2 = fpext float %0 to double
@@ -3643,7 +3643,34 @@ define internal i16 @mlxc.math.nextafter_bf16(i16 %0, i16 %1) alwaysinline nounw
   ret i16 %27
 }
 
-define internal float @mlxc.math.fma_odd(float %0, float %1, float %2) alwaysinline nounwind {
+define internal float @mlxc.math.fma_f(float %0, float %1, float %2) alwaysinline nounwind {
+  %4 = fpext float %0 to double
+  %5 = fpext float %1 to double
+  %6 = fmul double %4, %5
+  %7 = fpext float %2 to double
+  %8 = fadd double %6, %7
+  %9 = fsub double %8, %6
+  %10 = fsub double %8, %9
+  %11 = fsub double %6, %10
+  %12 = fsub double %7, %9
+  %13 = fadd double %12, %11
+  %14 = bitcast double %8 to i64
+  %15 = call double @llvm.fabs.f64(double %8)
+  %16 = fcmp one double %15, 0x7FF0000000000000
+  %17 = fcmp une double %13, 0.000000e+00
+  %18 = and i1 %16, %17
+  %19 = bitcast double %13 to i64
+  %20 = xor i64 %19, %14
+  %21 = ashr i64 %20, 63
+  %22 = add i64 %21, %14
+  %23 = or i64 %22, 1
+  %24 = bitcast i64 %23 to double
+  %25 = select i1 %18, double %24, double %8
+  %26 = fptrunc double %25 to float
+  ret float %26
+}
+
+define internal float @mlxc.math.fma_h(float %0, float %1, float %2) alwaysinline nounwind {
   %4 = fpext float %0 to double
   %5 = fpext float %1 to double
   %6 = fmul double %4, %5
@@ -3682,6 +3709,82 @@ define internal float @mlxc.math.fma_odd(float %0, float %1, float %2) alwaysinl
   %39 = bitcast i32 %38 to float
   %40 = select i1 %37, float %39, float %26
   ret float %40
+}
+
+define internal float @mlxc.math.odd_of_double(double %0) alwaysinline nounwind {
+  %2 = fptrunc double %0 to float
+  %3 = fpext float %2 to double
+  %4 = bitcast float %2 to i32
+  %5 = call double @llvm.fabs.f64(double %3)
+  %6 = call double @llvm.fabs.f64(double %0)
+  %7 = fcmp ogt double %5, %6
+  %8 = sext i1 %7 to i32
+  %9 = add i32 %8, %4
+  %10 = fcmp ord double %0, 0.000000e+00
+  %11 = fcmp une double %0, %3
+  %12 = and i1 %10, %11
+  %13 = or i32 %9, 1
+  %14 = bitcast i32 %13 to float
+  %15 = select i1 %12, float %14, float %2
+  ret float %15
+}
+
+define internal float @mlxc.math.float_of_half(i16 %0) alwaysinline nounwind {
+  %2 = and i16 %0, 32767
+  %3 = icmp ult i16 %2, 1024
+  br i1 %3, label %4, label %8
+4:
+  %5 = uitofp i16 %2 to float
+  %6 = fmul float %5, 0x3E70000000000000
+  %7 = bitcast float %6 to i32
+  br label %14
+8:
+  %9 = zext i16 %2 to i32
+  %10 = shl i32 %9, 13
+  %11 = icmp ult i16 %2, 31744
+  %12 = select i1 %11, i32 939524096, i32 1879048192
+  %13 = add i32 %10, %12
+  br label %14
+14:
+  %15 = phi i32 [ %7, %4 ], [ %13, %8 ]
+  %16 = sext i16 %0 to i32
+  %17 = and i32 %16, -2147483648
+  %18 = or i32 %15, %17
+  %19 = bitcast i32 %18 to float
+  ret float %19
+}
+
+define internal i16 @mlxc.math.half_of_float(float %0) alwaysinline nounwind {
+  %2 = call float @llvm.fabs.f32(float %0)
+  %3 = bitcast float %2 to i32
+  %4 = lshr i32 %3, 13
+  %5 = icmp ugt i32 %3, 2139095040
+  br i1 %5, label %6, label %9
+6:
+  %7 = and i32 %4, 511
+  %8 = or i32 %7, 32256
+  br label %21
+9:
+  %10 = fadd float %2, 5.000000e-01
+  %11 = bitcast float %10 to i32
+  %12 = icmp ugt i32 %3, 1199566847
+  %13 = icmp ult i32 %3, 947912704
+  %14 = add i32 %11, -1056964608
+  %15 = add i32 %3, -939520001
+  %16 = and i32 %4, 1
+  %17 = add i32 %15, %16
+  %18 = lshr i32 %17, 13
+  %19 = select i1 %13, i32 %14, i32 %18
+  %20 = select i1 %12, i32 31744, i32 %19
+  br label %21
+21:
+  %22 = phi i32 [ %8, %6 ], [ %20, %9 ]
+  %23 = bitcast float %0 to i32
+  %24 = lshr i32 %23, 16
+  %25 = and i32 %24, 32768
+  %26 = or i32 %22, %25
+  %27 = trunc i32 %26 to i16
+  ret i16 %27
 }
 
 define internal i16 @mlxc.math.bf16_of_i32(i32 %0) alwaysinline nounwind {
