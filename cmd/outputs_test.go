@@ -54,6 +54,7 @@ var fileFlags = map[string][]string{
 	"kernelsCmd.Library":   nil,
 	"kernelsCmd.Names":     nil, // of kernels
 	"libraryFlags.Library": nil,
+	"deviceFlags.Library":  nil,
 }
 
 // commandSources parses the packages of the commands.
