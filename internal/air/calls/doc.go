@@ -14,14 +14,15 @@
 //
 // [Host] is one text for x86-64 and arm64: address spaces are erased. The machine is taken to
 // round and fuse in hardware (x86-64-v3, any arm64); on less, and wherever a kernel itself makes
-// bfloats of floats, LLVM calls functions of a library: [Runtime] has them. [PTX] is for nvptx64: address spaces 1 and 3 stay, the constant
-// space 2 becomes 1.
+// bfloats of floats, LLVM calls functions of a library: [Runtime] has them. [PTX] is for nvptx64:
+// address spaces 1 and 3 stay, the constant space 2 becomes 1.
 //
 // # Values
 //
 // Precise functions give the same bits on every target, but for which NaN it is. The functions of
 // the mathematical library are in math/math.c, computed in double and rounded once, to a half or
 // a bfloat too; so is fma. Other functions of halves and bfloats go through float.
+// docs/softmetal-math.md has the errors, measured.
 //
 //   - fmin, fmax and what is made of them return the other operand for a NaN, and take -0 to be
 //     less than +0.
