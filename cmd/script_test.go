@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	library := metallibs.Path(t, "0.32.4")
+	library, older := metallibs.Path(t, "0.32.4"), metallibs.Path(t, "0.16.3")
 	small := filepath.Join(t.TempDir(), "small.metallib")
 	if err := os.WriteFile(small, metallibs.Small(t, "rmsfloat32", "gemv_wide_bfloat16_nv2_kl16", "vv_Addfloat32"), 0o644); err != nil {
 		t.Fatal(err)
@@ -79,6 +79,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODEL", model)
 			e.Setenv("TESTDATA", testdata)
+			e.Setenv("OLDER", older)     // those of an older version
 			e.Setenv("LIBRARY", library) // MLX's compiled kernels
 			e.Setenv("SMALL", small)     // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))

@@ -107,7 +107,6 @@ func strange(data []byte) string {
 		{"\x1f\x8b", "it is compressed (gzip)"},
 		{"BC\xc0\xde", "it is LLVM bitcode without a container: xcrun metallib makes a library of it"},
 		{"\xde\xc0\x17\x0b", "it is LLVM bitcode without a container (.air): xcrun metallib makes a library of it"},
-		{"\xcb\xfe\xba\xbe", "it is a fat Metal binary: lipo takes one library out of it"},
 		{"\xca\xfe\xba\xbe", "it is a fat binary: lipo takes one library out of it"},
 	} {
 		if bytes.HasPrefix(data, []byte(k.magic)) {

@@ -12,11 +12,13 @@ import (
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/internal/metallib/bind"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
 )
 
 // libraryFlags name compiled libraries that hold kernels of a graph.
 type libraryFlags struct {
-	Library []string `placeholder:"FILE" help:"Compiled Metal library (.metallib) that kernels of the graph are in: compare what the graph binds with what they want (docs/metallib.md). Repeatable."`
+	Library []string `placeholder:"FILE" help:"Compiled Metal library (.metallib) that kernels of the graph are in, such as MLX's: compare what the graph binds with what they want (docs/metallib.md). Repeatable."`
 
 	open []*openLibrary
 }
@@ -53,13 +55,23 @@ func (f *libraryFlags) close() {
 }
 
 // find returns the library that a kernel names: by its digest or, where the graph does not
-// know that, by the name of the file.
-func (f *libraryFlags) find(l *ir.Library) bind.Library {
-	if at := f.lookup(l); at != nil {
-		at.named = true
-		return at
+// know that, by the name of the file. Builtin kernels that are declared to be as MLX's are
+// compared with those of a library that has them.
+func (f *libraryFlags) find(k *ir.Kernel) bind.Library {
+	at := f.lookup(&k.Library)
+	if k.Library.Kind == ir.Builtin && slices.ContainsFunc(msl.Declarations(k.Function), func(d *decl.Decl) bool { return d.MLX }) {
+		for _, o := range f.open {
+			if _, err := o.Kernel(k.Function); err == nil {
+				at = o
+				break
+			}
+		}
 	}
-	return nil
+	if at == nil {
+		return nil
+	}
+	at.named = true
+	return at
 }
 
 func (f *libraryFlags) lookup(l *ir.Library) *openLibrary {

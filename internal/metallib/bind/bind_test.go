@@ -57,7 +57,7 @@ graph g {
 // find returns the libraries that graphText names.
 func find(t *testing.T) bind.Find {
 	libraries := map[string]bind.Library{"a.metallib": metallibs.Open(t, "0.16.3"), "b.metallib": metallibs.Open(t, "0.32.4")}
-	return func(l *ir.Library) bind.Library { return libraries[l.Path] }
+	return func(k *ir.Kernel) bind.Library { return libraries[k.Library.Path] }
 }
 
 func parse(t *testing.T, text string) *ir.Graph {
@@ -180,7 +180,7 @@ func TestRecordings(t *testing.T) {
 			}
 			e, err := cache.Describe(d)
 			require.NoError(t, err)
-			k, err := find(&g.Kernels[d.Kernel].Library).Describe(g.Kernels[d.Kernel].Function)
+			k, err := find(&g.Kernels[d.Kernel]).Describe(g.Kernels[d.Kernel].Function)
 			require.NoError(t, err)
 			bound := bind.Effects(g, g.Nodes[i].(*ir.Dispatch), k)
 			require.True(t, bound.Complete)
@@ -291,7 +291,7 @@ func TestMany(t *testing.T) {
 	_, err = bind.Bound(ctx, g, find(t))
 	assert.ErrorIs(t, err, context.Canceled)
 
-	r, err = bind.Check(context.Background(), g, func(*ir.Library) bind.Library { return nil })
+	r, err = bind.Check(context.Background(), g, func(*ir.Kernel) bind.Library { return nil })
 	require.NoError(t, err)
 	assert.Zero(t, *r)
 }

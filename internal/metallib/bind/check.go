@@ -16,8 +16,8 @@ type Library interface {
 	Describe(function string) (*air.Kernel, error)
 }
 
-// Find returns the library that a kernel of a graph names, nil if it is not at hand.
-type Find func(*ir.Library) Library
+// Find returns the library that a kernel of a graph is in, nil if it is not at hand.
+type Find func(*ir.Kernel) Library
 
 // Check compares the kernels of a graph, and what its dispatches bind, with the libraries
 // that find returns.
@@ -74,7 +74,7 @@ func (c *checker) kernels(ctx context.Context, find Find) []*kernel {
 	for i := range c.g.Kernels {
 		interrupt.Poll(ctx)
 		k := &c.g.Kernels[i]
-		lib := find(&k.Library)
+		lib := find(k)
 		if lib == nil {
 			continue
 		}

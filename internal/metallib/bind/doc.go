@@ -1,6 +1,6 @@
 // Package bind compares what the dispatches of a graph bind with what compiled kernels want.
 //
-//	report, err := bind.Check(ctx, g, func(l *ir.Library) bind.Library { … })
+//	report, err := bind.Check(ctx, g, func(k *ir.Kernel) bind.Library { … })
 //	for _, f := range report.Faults { … }
 //
 // A graph names kernels of compiled Metal libraries, and its recorder wrote their tables of

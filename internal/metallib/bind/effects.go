@@ -152,7 +152,7 @@ func Bound(ctx context.Context, g *ir.Graph, find Find) (n int, err error) {
 	kernels := make([]*kernel, len(g.Kernels))
 	for i := range g.Kernels {
 		interrupt.Poll(ctx)
-		if lib := find(&g.Kernels[i].Library); lib != nil {
+		if lib := find(&g.Kernels[i]); lib != nil {
 			compiled, err := lib.Describe(g.Kernels[i].Function)
 			if err != nil {
 				return 0, err
