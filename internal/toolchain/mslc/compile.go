@@ -69,17 +69,18 @@ var target = []string{
 
 // language are the flags for rewritten source.
 var language = []string{
-	"-x", "c++", "-std=c++17", "-I", "shim", "-fdeclspec", "-w", "-fno-strict-aliasing", "-ffp-contract=on",
+	"-x", "c++", "-std=c++17", "-I", "shim", "-fdeclspec", "-w", "-fno-show-column", "-Wno-c++11-narrowing", "-fno-strict-aliasing", "-ffp-contract=on",
 	"-fno-strict-float-cast-overflow", "-fconvergent-functions",
 	"-Xclang", "-cl-single-precision-constant", "-Xclang", "-ffloat16-excess-precision=none", "-Xclang", "-fbfloat16-excess-precision=none",
 }
 
 // optimization are the flags that keep the IR close to what was written: whoever goes on from here
-// unrolls and vectorises for a machine.
-var optimization = []string{"-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops"}
+// unrolls and vectorises for a machine. All functions are inlined, so that every pointer shows the space
+// that it comes from.
+var optimization = []string{"-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-mllvm", "-inline-threshold=10000000"}
 
 // Compile compiles a source. name stands for the file in messages. The error has one line for each
-// mistake: NAME:LINE:COLUMN: error: TEXT.
+// mistake, NAME:LINE: error: TEXT, perhaps with notes.
 func Compile(ctx context.Context, name, source string, o Options) (*Unit, error) {
 	dir, err := mslshim.New(ctx, name, source)
 	if err != nil {

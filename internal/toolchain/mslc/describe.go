@@ -30,16 +30,17 @@ func (m *module) describe(tree *msltree.Unit, n int, e msltree.Entry) (*air.Kern
 	for _, r := range body.refs {
 		used[r] = true
 	}
+	bound, err := bind(tree, e.Function)
+	if err != nil {
+		return nil, err
+	}
 	for i, p := range e.Function.Params {
-		b, err := bind(tree, e.Function, p)
-		if err != nil {
-			return nil, err
-		}
+		b := bound[i]
 		name := types[i][1]
 		if types[i][2] != "" {
 			name = types[i][2]
 		}
-		a := air.Arg{Name: p.Name, Attribute: b.attribute, Index: b.index, If: b.condition}
+		a := air.Arg{Name: p.Name, Attribute: b.attribute, Index: max(b.index, 0), If: b.condition}
 		if a.Type, err = m.spelling(name); err != nil {
 			return nil, err
 		}
@@ -50,8 +51,13 @@ func (m *module) describe(tree *msltree.Unit, n int, e msltree.Entry) (*air.Kern
 			if a.TypeAlign, err = strconv.ParseInt(types[i][4], 10, 64); err != nil {
 				return nil, err
 			}
-			if p.Shape == msltree.Reference {
+			switch p.Shape {
+			case msltree.Reference:
 				a.Size = a.TypeSize
+			case msltree.Array:
+				if n, err := msltree.Product(e.Substitute(p.Count)); err == nil {
+					a.Size = n * a.TypeSize
+				}
 			}
 			a.Space = map[string]air.Space{"device": air.Device, "constant": air.Constant, "threadgroup": air.Threadgroup}[b.kind]
 			a.Access = air.ReadWrite
@@ -63,13 +69,15 @@ func (m *module) describe(tree *msltree.Unit, n int, e msltree.Entry) (*air.Kern
 		a.Unused = countUses(body.text, i) == 1
 		k.Args = append(k.Args, a)
 	}
-	for _, a := range e.Function.Attrs {
-		if a.Name == "max_total_threads_per_threadgroup" {
-			most, err := msltree.Product(e.Substitute(a.Arg))
-			if err != nil {
-				return nil, fmt.Errorf("max_total_threads_per_threadgroup: %w", err)
-			}
-			k.MaxThreadgroup = int(most)
+	if mostThreads(e.Function) != "" {
+		g := m.get(fmt.Sprintf("@msl_most_of_%d", n))
+		if g == nil {
+			return nil, fmt.Errorf("max_total_threads_per_threadgroup is missing")
+		}
+		_, text, _ := strings.Cut(g.text, " i64 ")
+		text, _, _ = strings.Cut(text, ",")
+		if k.MaxThreadgroup, err = strconv.Atoi(text); err != nil {
+			return nil, fmt.Errorf("max_total_threads_per_threadgroup: %w", err)
 		}
 	}
 	return k, m.reached(k)
@@ -167,7 +175,8 @@ func metalType(t string) string {
 	if s, ok := scalars[t]; ok {
 		return s
 	}
-	return t
+	name, _, _ := strings.Cut(t, "<") // AIR leaves out template arguments
+	return name
 }
 
 // countUses counts the mentions of parameter i of a function's definition.

@@ -126,12 +126,16 @@ func (m *module) check(needed map[string]bool) error {
 			return fmt.Errorf("it calls %s with a pointer whose address space does not show", e.name[1:])
 		case strings.HasPrefix(e.text, "define ") && indirect.MatchString(e.text):
 			return fmt.Errorf("it calls a function through a pointer")
+		case strings.HasPrefix(e.text, "define ") && double.MatchString(e.text):
+			return fmt.Errorf("it computes with double, which Metal does not have")
 		}
 	}
 	return m.recursion(needed)
 }
 
 var indirect = regexp.MustCompile(`(?m)^[^;"]*\bcall\b[^@"\n]* %[\w.]+\(`)
+
+var double = regexp.MustCompile(`(?m)^[^;"]*[ <]double[ >]`)
 
 // recursion looks for a function that calls itself, by whatever way.
 func (m *module) recursion(needed map[string]bool) error {

@@ -2,6 +2,7 @@ package mslc
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -32,10 +33,14 @@ var mangled = map[string]string{
 func rewrite(u *msltree.Unit, kernels []msltree.Entry) (string, []functionConstant, error) {
 	r := &rewriter{Unit: u}
 	r.Literals()
+	r.pragmas()
 	for i := range r.Tok {
 		if r.Attribute(i) {
 			r.Drop(i, r.Match[i]+1)
 		}
+	}
+	if err := r.twins(); err != nil {
+		return "", nil, err
 	}
 	for _, v := range r.Variables {
 		if err := r.variable(v); err != nil {
@@ -57,6 +62,11 @@ func rewrite(u *msltree.Unit, kernels []msltree.Entry) (string, []functionConsta
 			r.Replace(i, "const")
 		case msltree.Spaces[t.Text]:
 			r.Replace(i, "")
+		case t.Text == "static_cast":
+			// clang has no cast between half and bfloat.
+			r.Replace(i, "::msl::cast")
+		case t.Text == "coherent" && r.At(i+1) == "(":
+			r.Drop(i, r.Match[i+1]+1)
 		case t.Text == "is_function_constant_defined" && r.At(i+1) == "(":
 			// Every function constant has a value when the pipeline is made.
 			r.Drop(i, r.Match[i+1]+1)
@@ -79,6 +89,18 @@ func rewrite(u *msltree.Unit, kernels []msltree.Entry) (string, []functionConsta
 func (r *rewriter) errorf(tok int, format string, args ...any) error {
 	t := r.Tok[tok]
 	return fmt.Errorf("%s:%d: error: %s", t.File, t.Line, fmt.Sprintf(format, args...))
+}
+
+// unroll matches the pragma whose argument is an expression. Preprocessing leaves macros in pragmas,
+// so that clang might not know the names in it: without it, the loop is unrolled wholly.
+var unroll = regexp.MustCompile(`(?m)^([ \t]*#[ \t]*pragma[ \t]+unroll)[ \t]*\(.*[a-zA-Z_].*\)`)
+
+func (r *rewriter) pragmas() {
+	for i := range r.Tok {
+		if t := &r.Tok[i]; strings.Contains(t.Lead, "#") {
+			t.Lead = unroll.ReplaceAllString(t.Lead, "$1")
+		}
+	}
 }
 
 // variable turns a function constant into a variable that is defined elsewhere, with the name
@@ -131,12 +153,26 @@ func (r *rewriter) function(f *msltree.Function) {
 			r.Drop(i, i+1)
 		}
 	}
+	if most := mostThreads(f); f.Kernel && most != "" && f.Body >= 0 {
+		// A template beside the kernel's, so that clang evaluates the attribute for each instance.
+		r.Before(f.Start, fmt.Sprintf("%s struct msl_most_%d { static constexpr unsigned long value = (%s); }; ", r.Text(f.Start, f.First), f.Tok, most))
+	}
 	if f.Kernel {
 		r.Before(f.First, "static inline __attribute__((always_inline)) ")
 	}
 	for _, v := range r.ThreadgroupLocals(f) {
 		r.threadgroup(v)
 	}
+}
+
+// mostThreads is the expression in [[max_total_threads_per_threadgroup]], or "".
+func mostThreads(f *msltree.Function) string {
+	for _, a := range f.Attrs {
+		if a.Name == "max_total_threads_per_threadgroup" {
+			return a.Arg
+		}
+	}
+	return ""
 }
 
 // threadgroup rewrites the declaration of threadgroup variables. Bytes of their size are a static
@@ -158,11 +194,11 @@ func (r *rewriter) threadgroup(v msltree.ThreadgroupLocal) {
 		break
 	}
 	end := v.Tok
-	for r.At(end) != ";" && end < len(r.Tok) {
-		if r.Match[end] > end {
-			end = r.Match[end]
+	for r.At(end) != ";" {
+		if end >= len(r.Tok) || r.At(end) == "}" {
+			return // clang will say what is wrong
 		}
-		end++
+		end = max(end, r.Match[end]) + 1
 	}
 	var b strings.Builder
 	base := ""
@@ -180,7 +216,12 @@ func (r *rewriter) threadgroup(v msltree.ThreadgroupLocal) {
 			}
 			stop++
 		}
-		name := stop
+		// A threadgroup variable has no initial value, whatever is written.
+		name := i
+		for name < stop && r.At(name) != "=" && r.At(name) != "{" {
+			name++
+		}
+		declared := name
 		for name > i && r.At(name-1) == "]" {
 			name = r.Match[name-1]
 		}
@@ -188,7 +229,7 @@ func (r *rewriter) threadgroup(v msltree.ThreadgroupLocal) {
 		if base == "" {
 			base = strings.ReplaceAll(r.Text(i, name), "threadgroup", "")
 		}
-		id, dims := r.At(name), r.Text(name+1, stop)
+		id, dims := r.At(name), r.Text(name+1, declared)
 		fmt.Fprintf(&b, "typedef %s msl_%s_t%s; %salignas(msl_%[2]s_t) static __attribute__((address_space(3), loader_uninitialized)) unsigned char msl_%[2]s[sizeof(msl_%[2]s_t)]; msl_%[2]s_t& %[2]s = *(msl_%[2]s_t*)&msl_%[2]s;", base, id, dims, align)
 		i = stop + 1
 	}
@@ -201,11 +242,11 @@ func (r *rewriter) wrapper(b *strings.Builder, n int, k msltree.Entry) error {
 	f := k.Function
 	typ := fmt.Sprintf("msl_type_%d", n)
 	var params, args, described []string
-	for i, p := range f.Params {
-		a, err := r.argument(f, p)
-		if err != nil {
-			return err
-		}
+	bound, err := bind(r.Unit, f)
+	if err != nil {
+		return err
+	}
+	for i, a := range bound {
 		t := fmt.Sprintf("typename ::msl::pass<%s, %d>::%s", typ, i, a.kind)
 		params = append(params, fmt.Sprintf("%s p%d", strings.TrimPrefix(t, "typename "), i))
 		args = append(args, fmt.Sprintf("::msl::pass<%s, %d>::take(p%d)", typ, i, i))
@@ -221,59 +262,10 @@ func (r *rewriter) wrapper(b *strings.Builder, n int, k msltree.Entry) error {
 	list := strings.Join(params, ", ")
 	fmt.Fprintf(b, "extern \"C\" void msl_kernel_%d(%s) __asm__(%q); ", n, list, k.Host)
 	fmt.Fprintf(b, "void msl_kernel_%d(%s) { %s(%s); } ", n, list, k.Expr, strings.Join(args, ", "))
+	if mostThreads(f) != "" {
+		fmt.Fprintf(b, "extern \"C\" { extern const unsigned long msl_most_of_%d; constexpr unsigned long msl_most_of_%[1]d = msl_most_%d%s::value; } ", n, f.Tok, strings.TrimPrefix(k.Expr, f.Name))
+	}
 	described = append(described, "::msl::argument{}") // an array is never empty
 	fmt.Fprintf(b, "extern \"C\" { extern const ::msl::argument msl_arguments_%d[%d]; constexpr ::msl::argument msl_arguments_%[1]d[%d] = {%s}; }\n", n, len(described), strings.Join(described, ", "))
 	return nil
-}
-
-// binding is what a kernel's parameter receives.
-type binding struct {
-	kind      string // "device", "constant" or "threadgroup"; "value" for a position
-	attribute string
-	index     int
-	condition string // the function constant without which it does not exist
-}
-
-func (r *rewriter) argument(f *msltree.Function, p msltree.Parameter) (binding, error) {
-	return bind(r.Unit, f, p)
-}
-
-// bind reads the attributes of a kernel's parameter.
-func bind(u *msltree.Unit, f *msltree.Function, p msltree.Parameter) (binding, error) {
-	fail := func(format string, args ...any) (binding, error) {
-		t := u.Tok[p.First]
-		return binding{}, fmt.Errorf("%s:%d: error: parameter %s of kernel %s %s", t.File, t.Line, p.Name, f.Name, fmt.Sprintf(format, args...))
-	}
-	var b binding
-	found := false
-	for _, a := range p.Attrs {
-		switch a.Name {
-		case "maybe_unused":
-		case "function_constant":
-			b.condition = a.Arg
-		case "buffer", "threadgroup":
-			n, err := strconv.Atoi(a.Arg)
-			if err != nil || n < 0 || n > 30 {
-				return fail("has the attribute [[%s(%s)]], whose index is not one of 0 to 30", a.Name, a.Arg)
-			}
-			if p.Shape == msltree.ByValue {
-				return fail("is [[%s(%s)]], but no pointer, reference or array", a.Name, a.Arg)
-			}
-			if want := p.Space; want != "device" && want != "constant" && want != "threadgroup" || (want == "threadgroup") != (a.Name == "threadgroup") {
-				return fail("is [[%s(%s)]], but in the address space %q", a.Name, a.Arg, p.Space)
-			}
-			b.kind, b.index = p.Space, n
-			found = true
-		default:
-			if found {
-				return fail("has more than one attribute")
-			}
-			b.kind, b.attribute = "value", a.Name
-			found = true
-		}
-	}
-	if !found {
-		return fail("has no attribute ([[buffer(n)]], [[threadgroup(n)]] or the position of a thread)")
-	}
-	return b, nil
 }

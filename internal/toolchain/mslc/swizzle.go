@@ -66,7 +66,7 @@ func property(name string, n int) string {
 		fmt.Fprintf(&put, " v[%d] = s.v[%d];", l, i)
 	}
 	t := fmt.Sprintf("vec<T, %d>", len(lanes))
-	out := fmt.Sprintf(" MSL_MEMBER %s msl_get_%s() const { return %[1]s::msl_of(__builtin_shufflevector(v, v%s)); }", t, name, get.String())
+	out := fmt.Sprintf(" MSL_MEMBER %s msl_get_%s() const { return %[1]s::msl_of(__builtin_shufflevector(v, v%[3]s)); }", t, name, get.String())
 	access := "get = msl_get_" + name
 	if len(used) == len(lanes) { // a lane that stands twice cannot be written
 		out += fmt.Sprintf(" MSL_MEMBER void msl_put_%s(%s s) {%s }", name, t, put.String())

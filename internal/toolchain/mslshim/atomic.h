@@ -55,7 +55,11 @@ MSL_INLINE bool atomic_compare(uint* p, uint* e, uint x, int o, int f) {
 }
 } // namespace msl
 
+extern "C" void msl_atomic_fence(int, int, int) __asm__("air.atomic.fence") __attribute__((convergent, nothrow));
 namespace metal {
+MSL_INLINE void atomic_thread_fence(mem_flags f, memory_order o, thread_scope s = thread_scope_device) {
+  msl_atomic_fence(int(f), int(o), int(s));
+}
 template <typename T>
 MSL_INLINE T atomic_load_explicit(const volatile atomic<T>* p, memory_order o) {
   return ::msl::atomic_load(const_cast<const T*>(&p->value), o);

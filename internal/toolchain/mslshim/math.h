@@ -29,6 +29,10 @@ MSL_AIR1(trunc) MSL_AIR1(fast_exp) MSL_AIR1(fast_exp2) MSL_AIR1(fast_log) MSL_AI
 MSL_AIR2(atan2) MSL_AIR2(fmax) MSL_AIR2(fmin) MSL_AIR2(fmod) MSL_AIR2(pow) MSL_AIR2(powr)
 MSL_AIR(float, msl_fma_f32, (float, float, float), "fma.f32")
 MSL_AIR(half, msl_fma_f16, (half, half, half), "fma.f16")
+MSL_AIR(float, msl_nextafter_f32, (float, float), "nextafter.f32")
+MSL_AIR(half, msl_nextafter_f16, (half, half), "nextafter.f16")
+MSL_INLINE float nextafter(float x, float y) { return msl_nextafter_f32(x, y); }
+MSL_INLINE half nextafter(half x, half y) { return msl_nextafter_f16(x, y); }
 MSL_AIR(float, msl_ldexp_f32, (float, int), "ldexp.f32")
 MSL_AIR(half, msl_ldexp_f16, (half, int), "ldexp.f16")
 MSL_INLINE float fma(float a, float b, float c) { return msl_fma_f32(a, b, c); }
@@ -64,6 +68,20 @@ MSL_INLINE bool signbit(float x) { return __builtin_bit_cast(int, x) < 0; }
 MSL_INLINE bool signbit(half x) { return __builtin_bit_cast(short, x) < 0; }
 MSL_INLINE bool isnormal(float x) { return isfinite(x) && fabs(x) >= FLT_MIN; }
 MSL_INLINE bool isnormal(half x) { return isfinite(x) && fabs(x) >= HALF_MIN; }
+
+// x = m * 2^e with 0.5 <= |m| < 1.
+MSL_INLINE float frexp(float x, int& e) {
+  e = 0;
+  if (x == 0 || !isfinite(x)) return x;
+  int shift = 0;
+  if (fabs(x) < FLT_MIN) {
+    x *= 0x1p24f;
+    shift = -24;
+  }
+  uint b = __builtin_bit_cast(uint, x);
+  e = int(b >> 23 & 255) - 126 + shift;
+  return __builtin_bit_cast(float, (b & 0x807fffffu) | 0x3f000000u);
+}
 
 #define MSL_INTEGER_AIR(T, S)                                              \
   MSL_AIR(T, msl_max_##T, (T, T), "max." S)                                \
@@ -253,6 +271,11 @@ MSL_MATH(float)
 
 MSL_INLINE float ldexp(float x, int e) { return ::msl::ldexp(x, e); }
 MSL_INLINE half ldexp(half x, int e) { return ::msl::ldexp(x, e); }
+MSL_INLINE float nextafter(float x, float y) { return ::msl::nextafter(x, y); }
+MSL_INLINE half nextafter(half x, half y) { return ::msl::nextafter(x, y); }
+MSL_INLINE float frexp(float x, int& e) { return ::msl::frexp(x, e); }
+template <typename T>
+MSL_INLINE T fmedian3(T a, T b, T c) { return fmax(fmin(a, b), fmin(fmax(a, b), c)); }
 template <typename T>
 MSL_INLINE T divide(T x, T y) { return x / y; }
 template <typename T>

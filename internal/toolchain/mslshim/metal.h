@@ -3,6 +3,7 @@
 #pragma once
 #pragma clang system_header
 #include "atomic.h"
+#include "builtins.h"
 #include "math.h"
 #include "matrix.h"
 #include "simd.h"
@@ -64,7 +65,8 @@ constexpr const char* spelling() {
 }
 template <typename T>
 constexpr argument of() {
-  return argument{spelling<metal::remove_cv_t<T>>(), sizeof(T), alignof(T)};
+  if constexpr (__is_void(T)) return argument{spelling<void>(), 1, 1};
+  else return argument{spelling<metal::remove_cv_t<T>>(), sizeof(T), alignof(T)};
 }
 template <typename F, int I>
 constexpr argument memory() {

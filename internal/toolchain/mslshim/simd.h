@@ -57,6 +57,7 @@ MSL_BITWISE(short, "s.i16")
 MSL_BITWISE(ushort, "u.i16")
 MSL_BITWISE(int, "s.i32")
 MSL_BITWISE(uint, "u.i32")
+MSL_GROUP1(float, "f32", simd_xor) // MLX names it, and never calls it
 } // namespace msl
 
 namespace metal {
@@ -128,6 +129,11 @@ MSL_S2(quad_broadcast) MSL_S2(quad_shuffle) MSL_S2(quad_shuffle_xor)
 MSL_INLINE bool simd_all(bool p) { return ::msl::msl_simd_all(p); }
 MSL_INLINE bool simd_any(bool p) { return ::msl::msl_simd_any(p); }
 MSL_INLINE bool simd_is_first() { return ::msl::msl_simd_is_first(); }
+// A value that is the same for all threads.
+template <typename T>
+using uniform = T;
+template <typename T>
+MSL_MEMBER T make_uniform(T x) { return x; }
 struct simd_vote {
   typedef ulong vote_t;
   vote_t bits;

@@ -78,8 +78,6 @@ template <typename T>
 T&& declval();
 template <typename F, typename... A>
 using invoke_result_t = decltype(declval<F>()(declval<A>()...));
-template <typename... T>
-using void_t = void;
 
 #define MSL_TRAIT1(name, ...)               \
   template <typename T>                     \
@@ -108,7 +106,6 @@ MSL_TRAIT1(is_reference, __is_reference(T))
 MSL_TRAIT1(is_const, __is_const(T))
 MSL_TRAIT1(is_enum, __is_enum(T))
 MSL_TRAIT1(is_class, __is_class(T))
-MSL_TRAIT1(is_empty, __is_empty(T))
 MSL_TRAIT1(is_trivially_copyable, __is_trivially_copyable(T))
 template <typename T, typename... A>
 constexpr bool is_constructible_v = __is_constructible(T, A...);
@@ -121,6 +118,10 @@ template <typename... T>
 struct disjunction : false_type {};
 template <typename A, typename... B>
 struct disjunction<A, B...> : bool_constant<A::value || disjunction<B...>::value> {};
+template <typename... T>
+using _conjunction = conjunction<T...>;
+template <typename... T>
+using _disjunction = disjunction<T...>;
 template <typename T>
 struct negation : bool_constant<!T::value> {};
 

@@ -44,20 +44,38 @@ template <typename T, int N>
 struct lanes<metal::packed_vec<T, N>> {
   static constexpr int count = N;
 };
+// cast is static_cast, and also converts between half and bfloat.
+template <typename T, typename U>
+MSL_MEMBER T cast(U&& u) {
+  typedef metal::remove_cvref_t<U> V;
+  constexpr bool narrow = __is_same(T, half) && __is_same(V, bfloat) || __is_same(T, bfloat) && __is_same(V, half);
+  if constexpr (narrow) {
+    return (T)(float)u;
+  } else {
+    return static_cast<T>(static_cast<U&&>(u));
+  }
+}
 template <typename S>
 using if_scalar = metal::enable_if_t<metal::is_arithmetic<S>::value || __is_enum(S)>;
 } // namespace msl
 
-#define MSL_LANE(NAME, I)                              \
-  MSL_MEMBER T msl_get_##NAME() const { return v[I]; } \
-  MSL_MEMBER void msl_put_##NAME(T s) { v[I] = s; }    \
-  __declspec(property(get = msl_get_##NAME, put = msl_put_##NAME)) T NAME;
+// The lanes lie beside the vector by name, so that a lane can be passed by reference.
+#define MSL_LANES(...)    \
+  union {                 \
+    msl_raw v;            \
+    struct {              \
+      T __VA_ARGS__;      \
+    };                    \
+    struct {              \
+      T MSL_COLOURS;      \
+    };                    \
+  };
 
-#define MSL_VEC(N)                                                                       \
+#define MSL_VEC(N, ...)                                                                     \
   typedef typename ::msl::stored<T>::type msl_element;                                   \
   typedef msl_element msl_raw __attribute__((ext_vector_type(N)));                       \
   typedef T value_type;                                                                  \
-  msl_raw v;                                                                             \
+  MSL_LANES(__VA_ARGS__)                                                                 \
   vec() = default;                                                                       \
   MSL_MEMBER vec(T s) : v((msl_element)s) {}                                             \
   template <typename S, typename = ::msl::if_scalar<S>, typename = enable_if_t<!__is_same(S, T)>> \
@@ -68,6 +86,10 @@ using if_scalar = metal::enable_if_t<metal::is_arithmetic<S>::value || __is_enum
   }                                                                                      \
   MSL_MEMBER vec(const packed_vec<T, N>& a) : v() {                                      \
     for (int i = 0; i < N; i++) v[i] = a.d[i];                                           \
+  }                                                                                      \
+  template <typename U>                                                                  \
+  MSL_MEMBER explicit vec(const packed_vec<U, N>& a) : v() {                             \
+    for (int i = 0; i < N; i++) v[i] = (T)a.d[i];                                        \
   }                                                                                      \
   static MSL_MEMBER vec msl_of(msl_raw r) {                                              \
     vec a{};                                                                             \
@@ -80,23 +102,31 @@ using if_scalar = metal::enable_if_t<metal::is_arithmetic<S>::value || __is_enum
 namespace metal {
 template <typename T>
 struct vec<T, 2> {
-  MSL_VEC(2)
+#define MSL_COLOURS r, g
+  MSL_VEC(2, x, y)
+#undef MSL_COLOURS
   MSL_MEMBER vec(T a, T b) : v{(msl_element)a, (msl_element)b} {}
-  MSL_LANE(x, 0) MSL_LANE(y, 1) MSL_LANE(r, 0) MSL_LANE(g, 1)
   MSL_SWIZZLES2
 };
 template <typename T>
 struct vec<T, 3> {
-  MSL_VEC(3)
+#define MSL_COLOURS r, g, b
+  MSL_VEC(3, x, y, z)
+#undef MSL_COLOURS
+  // A list may be shorter than the vector, which ends in zeros then.
+  MSL_MEMBER vec(T a, T b) : v{(msl_element)a, (msl_element)b, 0} {}
   MSL_MEMBER vec(T a, T b, T c) : v{(msl_element)a, (msl_element)b, (msl_element)c} {}
   MSL_MEMBER vec(vec<T, 2> a, T b) : v{a.v[0], a.v[1], (msl_element)b} {}
   MSL_MEMBER vec(T a, vec<T, 2> b) : v{(msl_element)a, b.v[0], b.v[1]} {}
-  MSL_LANE(x, 0) MSL_LANE(y, 1) MSL_LANE(z, 2) MSL_LANE(r, 0) MSL_LANE(g, 1) MSL_LANE(b, 2)
   MSL_SWIZZLES3
 };
 template <typename T>
 struct vec<T, 4> {
-  MSL_VEC(4)
+#define MSL_COLOURS r, g, b, a
+  MSL_VEC(4, x, y, z, w)
+#undef MSL_COLOURS
+  MSL_MEMBER vec(T a, T b) : v{(msl_element)a, (msl_element)b, 0, 0} {}
+  MSL_MEMBER vec(T a, T b, T c) : v{(msl_element)a, (msl_element)b, (msl_element)c, 0} {}
   MSL_MEMBER vec(T a, T b, T c, T d) : v{(msl_element)a, (msl_element)b, (msl_element)c, (msl_element)d} {}
   MSL_MEMBER vec(vec<T, 2> a, vec<T, 2> b) : v{a.v[0], a.v[1], b.v[0], b.v[1]} {}
   MSL_MEMBER vec(vec<T, 3> a, T b) : v{a.v[0], a.v[1], a.v[2], (msl_element)b} {}
@@ -104,7 +134,6 @@ struct vec<T, 4> {
   MSL_MEMBER vec(vec<T, 2> a, T b, T c) : v{a.v[0], a.v[1], (msl_element)b, (msl_element)c} {}
   MSL_MEMBER vec(T a, vec<T, 2> b, T c) : v{(msl_element)a, b.v[0], b.v[1], (msl_element)c} {}
   MSL_MEMBER vec(T a, T b, vec<T, 2> c) : v{(msl_element)a, (msl_element)b, c.v[0], c.v[1]} {}
-  MSL_LANE(x, 0) MSL_LANE(y, 1) MSL_LANE(z, 2) MSL_LANE(w, 3) MSL_LANE(r, 0) MSL_LANE(g, 1) MSL_LANE(b, 2) MSL_LANE(a, 3)
   MSL_SWIZZLES4
 };
 

@@ -25,7 +25,7 @@ func (u *Unit) Entries() []Entry {
 		}
 	}
 	for _, in := range u.Instances {
-		if f := u.Kernel(in.Name); f != nil {
+		if f := u.instantiated(in); f != nil {
 			out = append(out, Entry{Host: in.Host, Function: f, Args: in.Args, Expr: u.Text(in.NameTok, in.ArgsEnd), File: u.Tok[in.First].File, Line: u.Tok[in.First].Line})
 		}
 	}
@@ -40,6 +40,17 @@ func HostOf(f *Function) string {
 		}
 	}
 	return f.Name
+}
+
+// instantiated returns the kernel template that an instance means: of overloads, the first that takes
+// so many template arguments.
+func (u *Unit) instantiated(in *Instance) *Function {
+	for _, f := range u.Functions {
+		if f.Kernel && f.Name == in.Name && f.Body >= 0 && f.Required <= len(in.Args) && len(in.Args) <= len(f.Template) {
+			return f
+		}
+	}
+	return u.Kernel(in.Name)
 }
 
 // Kernel returns the kernel of that name that has a body, or nil.

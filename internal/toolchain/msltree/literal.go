@@ -9,10 +9,18 @@ import (
 // suffixed matches literals of half and bfloat.
 var suffixed = regexp.MustCompile(`^([0-9.]+(?:[eE][+-]?[0-9]+)?)(h|H|bf|BF)$`)
 
-// Literals turns the literals of half and bfloat into casts of float literals.
+// double matches the literals that are doubles in C++, and floats in Metal.
+var double = regexp.MustCompile(`^(?:[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|0[xX][0-9a-fA-F.]+[pP][+-]?[0-9]+)$`)
+
+// Literals turns the literals of half and bfloat into casts of float literals, and makes those
+// without a suffix floats. (clang's -cl-single-precision-constant forgets that in templates.)
 func (u *Unit) Literals() {
 	for i, t := range u.Tok {
 		if t.Kind != Number {
+			continue
+		}
+		if double.MatchString(t.Text) {
+			u.Replace(i, t.Text+"f")
 			continue
 		}
 		if m := suffixed.FindStringSubmatch(t.Text); m != nil && !strings.HasPrefix(t.Text, "0x") {

@@ -80,6 +80,9 @@ func (s *Stream) Drop(a, b int) {
 	}
 }
 
+// Dropped reports whether the text of token i is gone.
+func (s *Stream) Dropped(i int) bool { return s.out[i] == "" }
+
 // Before inserts text directly before token i, after what earlier calls have inserted
 // there.
 func (s *Stream) Before(i int, text string) { s.before[i] += text }

@@ -1,6 +1,7 @@
 package msltree
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -22,10 +23,28 @@ type Function struct {
 	First    int // the first token after template<…>
 	Kernel   bool
 	Template []string // the names of its template parameters; nil if it is no template
+	Required int      // how many of these have no default
 	Attrs    []Attribute
 	Params   []Parameter
 	Open     int // "(" of the parameters
 	Body     int // "{"; −1 for a declaration
+
+	Scope      Scope
+	Start, End int // all its tokens, template<…> and body included
+}
+
+// Scope is where something is declared.
+type Scope struct {
+	Path  string // a namespace's names, or what tells a class from all others; "" outside all
+	Class string // the name of the class, if it is one
+}
+
+// Class is the definition of a class.
+type Class struct {
+	Name       string
+	Scope      Scope
+	Start, End int // all its tokens, template<…> and ";" included
+	Open       int // "{"
 }
 
 // Parameter is a function's parameter.
@@ -78,18 +97,28 @@ type Unit struct {
 	Functions []*Function
 	Instances []*Instance
 	Variables []*Variable
+	Classes   []*Class
+
+	scope Scope // of what is being read
+	start int   // its first token
+
+	defaults int // of its template parameters
 }
 
 // Parse reads the declarations of a source.
 func Parse(s *Stream) *Unit {
 	u := &Unit{Stream: s}
-	u.scope(0, len(s.Tok))
+	u.declarations(0, len(s.Tok), Scope{})
 	return u
 }
 
-// scope reads the declarations of a namespace or class body [i, end).
-func (u *Unit) scope(i, end int) {
+// declarations reads those of a namespace or class body [i, end).
+func (u *Unit) declarations(i, end int, scope Scope) {
+	outer := u.scope
+	u.scope = scope
+	defer func() { u.scope = outer }()
 	for i < end {
+		u.start = i
 		i = u.declaration(i, end)
 	}
 }
@@ -102,13 +131,14 @@ func (u *Unit) declaration(i, end int) int {
 	case (t == "public" || t == "private" || t == "protected") && u.At(i+1) == ":":
 		return i + 2
 	case t == "namespace" || t == "inline" && u.At(i+1) == "namespace" || t == "extern" && u.At(i+2) == "{":
+		first := i
 		for i < end && u.At(i) != "{" && u.At(i) != ";" {
 			i++
 		}
 		if u.At(i) != "{" { // namespace a = b;
 			return i + 1
 		}
-		u.scope(i+1, u.Match[i])
+		u.declarations(i+1, u.Match[i], Scope{Path: u.scope.Path + u.Text(first, i) + ";"})
 		return u.Match[i] + 1
 	case t == "using" || t == "typedef" || t == "static_assert":
 		return u.statementEnd(i, end)
@@ -116,12 +146,14 @@ func (u *Unit) declaration(i, end int) int {
 		return u.instance(i, end)
 	}
 	var template []string
+	u.defaults = 0
 	for u.At(i) == "template" && u.At(i+1) == "<" {
 		e := u.Angle(i + 1)
 		if e < 0 {
 			return u.statementEnd(i, end)
 		}
-		template = append(template, u.templateParams(i+1, e-1)...)
+		names, defaults := u.templateParams(i+1, e-1)
+		template, u.defaults = append(template, names...), u.defaults+defaults
 		if template == nil {
 			template = []string{}
 		}
@@ -142,15 +174,17 @@ func (u *Unit) statementEnd(i, end int) int {
 }
 
 // templateParams returns the names in template<…>, whose "<" is token a and whose ">"
-// is token b.
-func (u *Unit) templateParams(a, b int) []string {
-	var names []string
+// is token b, and how many of them have a default.
+func (u *Unit) templateParams(a, b int) (names []string, defaults int) {
 	last, skip := "", false
 	depth := 0
 	for i := a + 1; i <= b; i++ {
 		switch t := u.At(i); {
 		case i == b || t == "," && depth == 0:
 			names = append(names, last)
+			if skip {
+				defaults++
+			}
 			last, skip = "", false
 		case t == "<":
 			depth++
@@ -162,12 +196,12 @@ func (u *Unit) templateParams(a, b int) []string {
 			last = t
 		}
 	}
-	return names
+	return names, defaults
 }
 
 // entity reads a class, function or variable.
 func (u *Unit) entity(first, end int, template []string) int {
-	class := false
+	class, className := false, ""
 	var attrs []Attribute
 	for i := first; i < end; i++ {
 		switch t := u.At(i); {
@@ -176,6 +210,9 @@ func (u *Unit) entity(first, end int, template []string) int {
 			i = u.Match[i]
 		case t == "struct" || t == "class" || t == "union" || t == "enum":
 			class = true
+			if u.At(i+1) != "{" {
+				className = u.At(i + 1)
+			}
 			if t == "enum" {
 				return u.statementEnd(i, end)
 			}
@@ -204,7 +241,10 @@ func (u *Unit) entity(first, end int, template []string) int {
 		case t == "(" && !class:
 			return u.function(first, i-1, end, template, attrs)
 		case t == "{" && class:
-			u.scope(i+1, u.Match[i])
+			c := &Class{Name: className, Scope: u.scope, Start: u.start, Open: i}
+			u.Classes = append(u.Classes, c)
+			u.declarations(i+1, u.Match[i], Scope{Path: fmt.Sprintf("%s%d", u.scope.Path, i), Class: className})
+			c.End = min(u.statementEnd(u.Match[i], end), len(u.Tok))
 			return u.statementEnd(u.Match[i], end)
 		case t == ";" || t == "=" || t == "{" || t == "[":
 			if class {
@@ -218,7 +258,7 @@ func (u *Unit) entity(first, end int, template []string) int {
 
 // function reads a function whose name is token name; its parameters follow.
 func (u *Unit) function(first, name, end int, template []string, attrs []Attribute) int {
-	f := &Function{Name: u.At(name), Tok: name, First: first, Template: template, Attrs: attrs, Open: name + 1, Body: -1}
+	f := &Function{Name: u.At(name), Tok: name, First: first, Template: template, Attrs: attrs, Open: name + 1, Body: -1, Required: len(template) - u.defaults, Scope: u.scope, Start: u.start, End: end}
 	for i := first; i < name; i++ {
 		if u.At(i) == "kernel" && !u.inAttribute(i, first) {
 			f.Kernel = true
@@ -232,10 +272,11 @@ func (u *Unit) function(first, name, end int, template []string, attrs []Attribu
 	for i := u.Match[f.Open] + 1; i < end; i++ {
 		switch u.At(i) {
 		case "{":
-			f.Body = i
-			return u.Match[i] + 1
+			f.Body, f.End = i, u.Match[i]+1
+			return f.End
 		case ";":
-			return i + 1
+			f.End = min(i+1, len(u.Tok))
+			return f.End
 		case "(", "[":
 			i = u.Match[i]
 		}
