@@ -18,7 +18,8 @@ fetch() {
 	grep -A 1 "^$package==$version " scripts/mlx-metallib.txt >"$tmp/wheel.txt"
 	# The wheel is for another system, and for one version of Python, whatever runs pip.
 	scripts/pip.sh download --quiet --no-deps --only-binary=:all: --platform macosx_14_0_arm64 \
-		--implementation cp --python-version 3.11 --require-hashes --dest "$tmp" --requirement "$tmp/wheel.txt" >&2
+		--implementation cp --python-version 3.11 --require-hashes --dest "$tmp" --requirement "$tmp/wheel.txt" >&2 ||
+		{ echo "the Metal library of MLX $version cannot be fetched: tests of compiled kernels need it in $to" >&2; exit 1; }
 	python3 -m zipfile -e "$tmp"/*.whl "$tmp/wheel"
 	{ sha256sum "$tmp/wheel/mlx/lib/mlx.metallib" 2>/dev/null || shasum -a 256 "$tmp/wheel/mlx/lib/mlx.metallib"; } | grep -q "^$sum" ||
 		{ echo "the fetched library has the wrong sha256" >&2; exit 1; }

@@ -132,7 +132,7 @@ func (d described) threadgroup() (bytes int64) {
 
 // printLines prints a line for each kernel.
 func printLines(w io.Writer, list []described) error {
-	t := cli.Table{Header: []string{"kernel", "read", "written", "constant", "threadgroup", "conditional", "function constants", "threadgroup memory", "threads", "bitcode"}}
+	t := cli.Table{Header: []string{"kernel", "reads", "writes", "const", "tg", "if", "fc", "memory", "threads", "bitcode"}}
 	for _, d := range list {
 		var read, written, constant, group, conditional int
 		for i := range d.Args {
@@ -159,8 +159,17 @@ func printLines(w io.Writer, list []described) error {
 		}
 		t.Add(d.Name, read, written, constant, group, conditional, len(d.Constants), cli.Bytes(d.threadgroup()), most, cli.Bytes(d.entry.Size))
 	}
-	return t.Print(w)
+	if err := t.Print(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, legend)
+	return err
 }
+
+// legend explains the columns of printLines, whose heads are short because names are long.
+const legend = `arguments: device memory that the kernel reads, writes; constant; tg: threadgroup; if: those that a constant decides on
+fc: function constants; memory: threadgroup memory of its own; threads: in a threadgroup
+`
 
 // print prints everything about a kernel.
 func (d described) print(w io.Writer) error {
@@ -173,7 +182,7 @@ func (d described) print(w io.Writer) error {
 	for i := range d.Args {
 		a := &d.Args[i]
 		if a.Attribute != "" {
-			t.Add("", a.Name, a.Type, spaced(a.Attribute)+unused(a), "", a.If)
+			t.Add("", a.Name, a.Type, a.Attribute+unused(a), "", a.If)
 			continue
 		}
 		ty, bytes := a.Type+"*", ""
@@ -233,9 +242,6 @@ func printText(w io.Writer, lib *inputs.Library, list []described) error {
 	}
 	return mlxt.Print(w, &ir.Module{Graphs: []*ir.Graph{g}})
 }
-
-// spaced makes words of a name.
-func spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 func unused(a *air.Arg) string {
 	if a.Unused {
