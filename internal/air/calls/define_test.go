@@ -195,7 +195,7 @@ func TestKnown(t *testing.T) {
 	c := compiler(t)
 	for _, target := range targets {
 		t.Run(target.name, func(t *testing.T) {
-			assert.Empty(t, external(t, compiles(t, c, called(t, fs, target.target), target.args...)))
+			assert.Empty(t, missing(external(t, compiles(t, c, called(t, fs, target.target), target.args...))))
 		})
 	}
 }
@@ -212,13 +212,12 @@ func TestFamilies(t *testing.T) {
 					args[i] = "-O1"
 				}
 			}
-			assert.Empty(t, external(t, compiles(t, c, called(t, fs, target.target), args...)))
+			assert.Empty(t, missing(external(t, compiles(t, c, called(t, fs, target.target), args...))))
 		})
 	}
 }
 
-// external are the functions that compiled code leaves to a library, which there must not be
-// any of.
+// external are the functions that compiled code leaves to a library.
 func external(t testing.TB, code []byte) []string {
 	if !bytes.HasPrefix(code, []byte("\x7fELF")) {
 		return regexp.MustCompile(`\.extern .*`).FindAllString(string(code), -1)
@@ -234,4 +233,10 @@ func external(t testing.TB, code []byte) []string {
 		}
 	}
 	return names
+}
+
+// missing are those that Runtime has not either. Which LLVM calls for bfloats depends on its
+// version.
+func missing(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(Runtime(), "@"+name+"(") })
 }

@@ -157,15 +157,17 @@ func start(t testing.TB, fs []Function) *program {
 		runs(t, cmd)
 	}
 	compile("functions.ll", "-o", "functions.o")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "runtime.ll"), []byte(Runtime()), 0o644))
+	compile("runtime.ll", "-o", "runtime.o")
 	compile("-ffreestanding", harness, "-o", "harness.o")
 	var link *exec.Cmd
 	switch {
 	case runtime.GOOS == "linux" && strings.HasSuffix(c.String(), " clang"):
-		link = exec.Command(c.Path, "ld.lld", "-static", "harness.o", "functions.o", "-o", "program")
+		link = exec.Command(c.Path, "ld.lld", "-static", "harness.o", "functions.o", "runtime.o", "-o", "program")
 	case runtime.GOOS == "linux":
-		link = c.Command(context.Background(), "-nostdlib", "-static", "harness.o", "functions.o", "-o", "program")
+		link = c.Command(context.Background(), "-nostdlib", "-static", "harness.o", "functions.o", "runtime.o", "-o", "program")
 	default:
-		link = c.Command(context.Background(), "harness.o", "functions.o", "-o", "program")
+		link = c.Command(context.Background(), "harness.o", "functions.o", "runtime.o", "-o", "program")
 	}
 	link.Dir = dir
 	runs(t, link)
