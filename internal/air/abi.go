@@ -104,5 +104,6 @@ type site struct {
 	element   element
 	count     int // elements of a value
 	width     int // threads that exchange
+	flags     int // of a barrier: the memory that it orders
 	line      int // of the source, 0 if unknown
 }

@@ -85,7 +85,30 @@ struct site {
 	uint8_t operation, element;
 	uint8_t count; // elements of a value
 	uint8_t width; // threads that exchange: 32, or the 4 of a quadgroup
-	uint32_t line; // of the source, 0 if unknown
+	uint32_t flags; // of a barrier: the memory that it orders
+	uint32_t line;  // of the source, 0 if unknown
+};
+
+// Memory that a barrier orders, as Metal's mem_flags have it.
+enum { MEM_DEVICE = 1, MEM_THREADGROUP = 2 };
+
+// access is a place of a checked kernel at which it touches memory.
+struct access {
+	uint8_t kind;   // LOAD, STORE or ATOMIC
+	uint8_t space;  // by AIR's numbers: SPACE_GENERIC…
+	uint8_t origin; // where the address comes from: ORIGIN_NONE if that is not known
+	uint8_t index;  // the argument's slot, the variable's or private array's number
+	uint32_t bytes; // 0: varies
+	uint32_t line;  // of the source, 0 if unknown
+};
+
+enum { LOAD, STORE, ATOMIC };
+enum { SPACE_GENERIC, SPACE_DEVICE, SPACE_CONSTANT, SPACE_THREADGROUP };
+enum { ORIGIN_NONE, ORIGIN_ARGUMENT, ORIGIN_VARIABLE, ORIGIN_PRIVATE };
+
+// variable is a piece of the kernel's own threadgroup memory.
+struct variable {
+	uint32_t offset, bytes;
 };
 
 // kernel is what a shared object exports, as mlxc_kernel. It has start, or row.
@@ -99,6 +122,10 @@ struct kernel {
 	const struct site *sites;
 	uint32_t site_count;
 	uint32_t memory; // bytes of the kernel's own threadgroup variables
+	// Of a checked kernel.
+	const struct access *accesses;
+	const struct variable *variables;
+	uint32_t access_count, variable_count;
 };
 
 #define AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #member)
@@ -121,5 +148,8 @@ AT(lane, thread_index_in_simdgroup, 32);
 AT(lane, simdgroup_index_in_threadgroup, 36);
 AT(lane, thread_index_in_threadgroup, 40);
 AT(kernel, memory, 28);
+AT(kernel, variable_count, 52);
+AT(site, line, 8);
+AT(access, line, 8);
 #undef AT
 #endif

@@ -3,38 +3,52 @@ package air
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // coroutine makes of the kernel, whose helper functions have been inlined, the function that
 // the executor starts for each thread: @mlxc_start of abi.h. It suspends where threads
 // exchange. The sites are returned.
-func (m *module) coroutine(f *function, k *Kernel, endResult string) ([]site, error) {
+func (m *module) coroutine(f *function, k *Kernel, endResult string, checked bool) (sites []site, places []access, variables int, err error) {
 	declared := map[string]declaration{}
 	for _, d := range m.declares {
 		declared[strings.Trim(d.name, `"`)] = d
 	}
 	blocks := f.blocks()
-	memory, err := m.threadgroupVariables(blocks)
+	memory, variables, err := m.threadgroupVariables(blocks)
 	if err != nil {
-		return nil, err
+		return nil, nil, 0, err
+	}
+	if checked {
+		var more []string
+		if places, more, err = m.instrument(blocks, memory, f, k); err != nil {
+			return nil, nil, 0, err
+		}
+		memory = append(memory, more...)
 	}
 	// Sites are numbered as blocks stand in a reverse postorder.
 	rank := ranks(blocks)
 	inOrder := slices.Clone(blocks)
 	slices.SortStableFunc(inOrder, func(a, b *block) int { return rank[a.label] - rank[b.label] })
-	var sites []site
 	first := map[string]int{} // the number of a block's first site
 	for _, b := range inOrder {
 		first[b.label] = len(sites)
 		for _, l := range b.lines {
-			_, d, ok := callOf(l, declared)
+			c, d, ok := callOf(l, declared)
 			if !ok || alone(d) {
 				continue
 			}
 			s, err := siteOf(d)
 			if err != nil {
-				return nil, err
+				return nil, nil, 0, err
+			}
+			s.line = m.line(c.dbg)
+			if s.operation <= simdgroupBarrier && len(c.args) > 0 {
+				// What is not a number is taken for all memory.
+				if s.flags, err = strconv.Atoi(c.args[0]); err != nil {
+					s.flags, err = 3, nil
+				}
 			}
 			sites = append(sites, s)
 		}
@@ -54,7 +68,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string) ([]site, er
 			case ok && alone(d):
 				lines, err := matrix(d, c.args, values, c.result)
 				if err != nil {
-					return nil, err
+					return nil, nil, 0, err
 				}
 				values++
 				emit(lines...)
@@ -104,7 +118,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string) ([]site, er
 	t.lines(memory)
 	for i := range k.Args {
 		if err := t.argument(&k.Args[i], f.params[i], false); err != nil {
-			return nil, err
+			return nil, nil, 0, err
 		}
 	}
 	t.line("  br label %%%s", blocks[0].label)
@@ -119,19 +133,31 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string) ([]site, er
 	t.line("  %scall %s @llvm.coro.end(ptr %%mlxc.handle, i1 false, token none)", map[string]string{"i1": "%mlxc.ended = "}[endResult], endResult)
 	t.line("  ret ptr %%mlxc.handle")
 	t.line("}")
+	if checked {
+		t.line("declare ptr @mlxc_touch(ptr, ptr, i64, i32) nounwind")
+		t.line("declare ptr @mlxc_private(ptr, ptr, i64, ptr, i64, i32, ptr) nounwind")
+		if !m.hasDeclared("llvm.memset.p0.i64") {
+			t.line("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+		}
+	}
 	t.line("declare token @llvm.coro.id(i32, ptr, ptr, ptr)")
 	t.line("declare i64 @llvm.coro.size.i64()")
 	t.line("declare ptr @llvm.coro.begin(token, ptr)")
 	t.line("declare i8 @llvm.coro.suspend(token, i1)")
 	t.line("declare %s @llvm.coro.end(ptr, i1, token)", endResult)
 	m.replace(f, t.String())
-	return sites, nil
+	return sites, places, variables, nil
 }
 
 // alone reports whether each thread does its part of the function alone.
 func alone(d declaration) bool {
 	name := strings.Trim(d.name, `"`)
 	return strings.HasPrefix(name, "air.simdgroup_matrix_8x8_") && !strings.HasPrefix(name, "air.simdgroup_matrix_8x8_multiply_accumulate.")
+}
+
+// hasDeclared reports whether the module declares a function.
+func (m *module) hasDeclared(name string) bool {
+	return slices.ContainsFunc(m.declares, func(d declaration) bool { return d.name == name })
 }
 
 // debug is the function's own place in the source, as it stands behind its head.

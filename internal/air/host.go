@@ -25,6 +25,9 @@ type Input struct {
 	Kernel *Kernel
 	// Constants are the values of its function constants; those left out are 0.
 	Constants []ConstantValue
+	// Checked asks for code that reports what it must not do (host/check.c of
+	// backend/softmetal).
+	Checked bool
 }
 
 // BuildHost compiles a kernel to a shared object for this machine, which exports mlxc_kernel
@@ -61,7 +64,7 @@ var generator = sync.OnceValue(func() []byte {
 // HostKey is the key of what [BuildHost] makes.
 func HostKey(c clang.Compiler, in Input) Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x %s %d %q\n%q\n", generator(), c.Path, c.Version, hostFlags(), in.Kernel.Name)
+	fmt.Fprintf(h, "%x %s %d %q %v\n%q\n", generator(), c.Path, c.Version, hostFlags(), in.Checked, in.Kernel.Name)
 	for _, v := range in.Constants {
 		fmt.Fprintf(h, "%d=%d ", v.Index, v.Bits)
 	}
@@ -86,25 +89,30 @@ func (b *builder) build(in Input) (_ []byte, err error) {
 	if f := m.function(in.Kernel.Name); f != nil && len(f.params) != len(in.Kernel.Args) {
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
 	}
-	if err := m.prepare(in.Kernel.Name, in.Constants); err != nil {
+	if err := m.prepare(in.Kernel.Name, in.Constants, in.Checked); err != nil {
 		return nil, err
 	}
 	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	optimized, err := b.clang(m.String(), "plain.ll", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-S", "-emit-llvm")
+	// A checked kernel keeps every access that it has, so nothing but inlining is done to it.
+	first, second := []string{"-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops"}, "-O2"
+	if in.Checked {
+		first, second = []string{"-O0"}, "-O1"
+	}
+	optimized, err := b.clang(m.String(), "plain.ll", append(first, "-S", "-emit-llvm")...)
 	if err != nil {
 		return nil, err
 	}
 	if m, err = parseModule("plain.ll", optimized); err != nil {
 		return nil, err
 	}
-	text, err := m.executable(in.Kernel, b.compiler.Version)
+	text, err := m.executable(in.Kernel, b.compiler.Version, in.Checked)
 	if err != nil {
 		return nil, err
 	}
-	object, err := b.clang(text, "executable.ll", "-O2", "-fPIC", "-c")
+	object, err := b.clang(text, "executable.ll", second, "-fPIC", "-c")
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +121,7 @@ func (b *builder) build(in Input) (_ []byte, err error) {
 
 // executable is the text of a module, whose helper functions have been inlined, with what the
 // executor calls.
-func (m *module) executable(k *Kernel, version int) (string, error) {
+func (m *module) executable(k *Kernel, version int, checked bool) (string, error) {
 	f := m.function(k.Name)
 	if f == nil {
 		return "", errors.New("clang has taken the kernel away")
@@ -125,13 +133,15 @@ func (m *module) executable(k *Kernel, version int) (string, error) {
 	}
 	var sites []site
 	start, row := "null", "null"
-	if exchanges(f) {
+	var places []access
+	variables := 0
+	if exchanges(f) || checked {
 		end := "void"
 		if version < 22 { // the first whose llvm.coro.end returns nothing
 			end = "i1"
 		}
 		var err error
-		if sites, err = m.coroutine(f, k, end); err != nil {
+		if sites, places, variables, err = m.coroutine(f, k, end, checked); err != nil {
 			return "", err
 		}
 		start = "@mlxc_start"
@@ -141,15 +151,29 @@ func (m *module) executable(k *Kernel, version int) (string, error) {
 		}
 		row = "@mlxc_row"
 	}
-	const siteType = "{ i8, i8, i8, i8, i32 }"
+	const siteType, accessType, variableType = "{ i8, i8, i8, i8, i32, i32 }", "{ i8, i8, i8, i8, i32, i32 }", "{ i32, i32 }"
 	var t text
 	list := make([]string, len(sites))
 	for i, s := range sites {
-		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d }", siteType, s.operation, s.element, s.count, s.width, s.line)
+		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d }", siteType, s.operation, s.element, s.count, s.width, s.flags, s.line)
 	}
-	t.line("@mlxc_sites = internal constant [%d x %s] [%s]", len(sites), siteType, strings.Join(list, ", "))
-	t.line("@mlxc_kernel = constant { ptr, ptr, ptr, i32, i32 } { ptr %s, ptr %s, ptr @mlxc_sites, i32 %d, i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i32) }",
-		start, row, len(sites), memoryType)
+	t.line("@mlxc_sites = internal constant [%d x %s] [%s]", len(list), siteType, strings.Join(list, ", "))
+	list = make([]string, len(places))
+	for i, a := range places {
+		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d }", accessType, a.kind, a.space, a.origin.kind, a.origin.index, a.bytes, a.line)
+	}
+	t.line("@mlxc_accesses = internal constant [%d x %s] [%s]", len(list), accessType, strings.Join(list, ", "))
+	list = make([]string, variables)
+	for i := range list {
+		at := func(field string) string {
+			return fmt.Sprintf("i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 0, i32 %d, i32 %s) to i32)", memoryType, i, field)
+		}
+		// The size is the distance from the variable to what stands behind it.
+		list[i] = fmt.Sprintf("%s { %s, i32 sub (%s, %s) }", variableType, at("1"), at("2"), at("1"))
+	}
+	t.line("@mlxc_variables = internal constant [%d x %s] [%s]", len(list), variableType, strings.Join(list, ", "))
+	t.line("@mlxc_kernel = constant { ptr, ptr, ptr, i32, i32, ptr, ptr, i32, i32 } { ptr %s, ptr %s, ptr @mlxc_sites, i32 %d, i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i32), ptr @mlxc_accesses, ptr @mlxc_variables, i32 %d, i32 %d }",
+		start, row, len(sites), memoryType, len(places), variables)
 	m.bodies = append(m.bodies, t.String())
 	return m.String(), nil
 }

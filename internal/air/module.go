@@ -18,7 +18,8 @@ type module struct {
 	metadata []string // !n = …, of nodes that have a number
 	named    []string // !name = …
 	comdats  []string
-	bodies   []string // text that was added: functions and globals
+	nodes    map[string]string // metadata by number, once it was asked for
+	bodies   []string          // text that was added: functions and globals
 }
 
 // global is a variable or constant: @name = text.

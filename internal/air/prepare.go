@@ -36,7 +36,7 @@ const slack = 1024
 // prepare makes of a module as Apple's compiler, or ours, left it one that clang takes for
 // this machine: only kernel is left to be called from outside, whatever exchanges nothing
 // between threads has a body, and function constants are known.
-func (m *module) prepare(kernel string, constants []ConstantValue) error {
+func (m *module) prepare(kernel string, constants []ConstantValue, checked bool) error {
 	for _, t := range m.types {
 		if t[1] >= '0' && t[1] <= '9' {
 			return fmt.Errorf("the type %s has a number for a name", strings.Fields(t)[0])
@@ -55,7 +55,7 @@ func (m *module) prepare(kernel string, constants []ConstantValue) error {
 		m.attrs[i] = head + "{" + stringAttribute.ReplaceAllString(body, "")
 	}
 	for _, f := range m.funcs {
-		f.plain()
+		f.plain(checked)
 		f.head = f.prefix(f == k) + f.head[strings.IndexByte(f.head, '@'):]
 		if f != k {
 			f.head = alwaysInline(f.head)
@@ -88,7 +88,7 @@ func alwaysInline(head string) string {
 // plain takes promises out of a function that only Apple's own runtime keeps: that arguments
 // do not overlap (MLX dispatches in place), that more bytes may be read than are, and types
 // of memory.
-func (f *function) plain() {
+func (f *function) plain(checked bool) {
 	f.head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.head, ""), "")
 	f.head = strings.ReplaceAll(f.head, " noalias", "")
 	out := make([]string, 0, len(f.lines))
@@ -103,7 +103,7 @@ func (f *function) plain() {
 			return ""
 		})
 		if a := allocaArray.FindStringSubmatch(l); a != nil && a[2][0] == '[' {
-			out = append(out, roomy(a)...)
+			out = append(out, roomy(a, checked)...)
 			continue
 		}
 		out = append(out, l)
@@ -111,15 +111,20 @@ func (f *function) plain() {
 	f.lines = out
 }
 
-// roomy is a private array with slack before and behind it.
-func roomy(a []string) []string {
+// roomy is a private array with slack before and behind it. In a checked kernel it has behind
+// that a byte for each of its bytes, which says whether that was written.
+func roomy(a []string, checked bool) []string {
 	align := 16
 	if n, err := strconv.Atoi(a[3]); err == nil {
 		align = max(align, n)
 	}
 	name := "%slack." + a[1][1:]
+	shade := ""
+	if checked {
+		shade = fmt.Sprintf(", [%d x i8]", arrayBytes(a[2]))
+	}
 	return []string{
-		fmt.Sprintf("  %s = alloca { [%d x i8], %s, [%d x i8] }, align %d%s", name, slack, a[2], slack, align, a[4]),
+		fmt.Sprintf("  %s = alloca { [%d x i8], %s, [%d x i8]%s }, align %d%s", name, slack, a[2], slack, shade, align, a[4]),
 		fmt.Sprintf("  %s = getelementptr i8, ptr %s, i64 %d%s", a[1], name, slack, a[4]),
 	}
 }

@@ -9,7 +9,7 @@ import (
 // of a threadgroup that differ in x only: @mlxc_row of abi.h, a loop that clang may vectorise.
 func (m *module) row(f *function, k *Kernel) error {
 	blocks := f.blocks()
-	memory, err := m.threadgroupVariables(blocks)
+	memory, _, err := m.threadgroupVariables(blocks)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ var constantExpression = regexp.MustCompile(`\b(getelementptr(?: (?:inbounds|nuw
 // threadgroupVariables makes locals of a kernel's threadgroup variables: lines that compute
 // their addresses, for the beginning of the function, of %mlxc.memory, in address space 3.
 // The module gets a type that has room for all of them.
-func (m *module) threadgroupVariables(blocks []*block) (lines []string, err error) {
+func (m *module) threadgroupVariables(blocks []*block) (lines []string, count int, err error) {
 	var fields []string
 	local := map[string]string{} // by global, with its @
 	kept := m.globals[:0]
@@ -32,16 +32,17 @@ func (m *module) threadgroupVariables(blocks []*block) (lines []string, err erro
 		at := fmt.Sprintf("%%mlxc.tg%d", len(fields))
 		local["@"+g.name] = at
 		lines = append(lines, fmt.Sprintf("  %s = getelementptr %s, ptr addrspace(3) %%mlxc.memory, i32 0, i32 %d, i32 1", at, memoryType, len(fields)))
-		// The array without elements makes the variable begin at a multiple of 16.
-		fields = append(fields, fmt.Sprintf("{ [0 x <4 x i32>], %s }", typ))
+		// The array without elements makes the variable begin at a multiple of 16. What stands
+		// behind it keeps what leaves it from the next one.
+		fields = append(fields, fmt.Sprintf("{ [0 x <4 x i32>], %s, [16 x i8] }", typ))
 		if a := alignment.FindStringSubmatch(g.text); a != nil && len(a[1]) > 1 && a[1] != "16" {
-			return nil, fmt.Errorf("the threadgroup variable @%s asks for an alignment of %s, more than 16", g.name, a[1])
+			return nil, 0, fmt.Errorf("the threadgroup variable @%s asks for an alignment of %s, more than 16", g.name, a[1])
 		}
 	}
 	m.globals = kept
 	m.types = append(m.types, memoryType+" = type { "+strings.Join(fields, ", ")+" }")
 	if len(fields) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	known := map[string]string{} // names of expressions
 	for _, b := range blocks {
@@ -65,7 +66,7 @@ func (m *module) threadgroupVariables(blocks []*block) (lines []string, err erro
 					}
 					end := matching(l, open)
 					if end < 0 {
-						return nil, fmt.Errorf("this line is not understood: %.120q", l)
+						return nil, 0, fmt.Errorf("this line is not understood: %.120q", l)
 					}
 					expression := l[k[2] : end+1]
 					value, ok := known[expression]
@@ -81,7 +82,7 @@ func (m *module) threadgroupVariables(blocks []*block) (lines []string, err erro
 			b.lines[i] = l
 		}
 	}
-	return lines, nil
+	return lines, len(fields), nil
 }
 
 var alignment = regexp.MustCompile(`, align ([0-9]+)`)
