@@ -23,6 +23,14 @@ type Options struct {
 	Memory int64
 	// Cache is the folder in which compiled kernels are kept; "" is the user's own.
 	Cache string
+	// Check runs every dispatch under the checker, on one thread; [Device.Observed] has what
+	// it found. It is slow: a hundred times and more.
+	Check bool
+	// Only, if it is not empty, are patterns (path.Match) of the kernels whose dispatches are
+	// checked; others just run.
+	Only []string
+	// Seed, if it is not 0, chooses the order in which threadgroups run under the checker.
+	Seed uint64
 	// Library is a .metallib from which the kernels of our own library are taken, such as
 	// MLX's, where they have the same names and arguments; those that it lacks, and all if
 	// it is "", are compiled from their Metal source.
@@ -38,6 +46,7 @@ type Device struct {
 	memory    *sharedMemory
 	process   *process
 	workers   int
+	check     *check // nil: nothing is checked
 
 	mu      sync.Mutex
 	kernels map[string]*kernel // by what says everything of it
@@ -47,6 +56,9 @@ type Device struct {
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
 	d := &Device{libraries: &libraries{builtin: o.Library, open: map[string]*metallib.Library{}}, workers: o.Workers, kernels: map[string]*kernel{}}
+	if o.Check {
+		d.check = &check{seed: o.Seed, only: o.Only}
+	}
 	if d.workers <= 0 {
 		d.workers = runtime.GOMAXPROCS(0)
 	}

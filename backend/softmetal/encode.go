@@ -221,11 +221,12 @@ func (b *batch) dispatch(k *kernel, n *ir.Dispatch, r *bindings) error {
 		switch a.Kind {
 		case ir.BindView:
 			b.u32(argumentBuffer)
-			p, _ := r.view(&a.View)
+			p, size := r.view(&a.View)
 			if off, ok := offsets[a.Slot]; ok {
 				p = r.places[a.View.Mem].Add(off)
 			}
 			b.place(p)
+			b.u64(uint64(size))
 		case ir.BindBytes:
 			b.u32(argumentBytes)
 			b.u32(uint32(len(a.Bytes)))

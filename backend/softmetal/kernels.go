@@ -67,6 +67,7 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 	for _, c := range k.Constants {
 		in.Constants = append(in.Constants, air.ConstantValue{Index: int(c.Index), Bits: c.Bits})
 	}
+	in.Checked = d.check.covers(k.Function)
 	path, err := d.cache.File(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
 	if err != nil {
 		return err

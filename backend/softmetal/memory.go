@@ -51,8 +51,9 @@ type buffer struct {
 	id     uint64
 	at     int64 // in the file
 	size   int64
-	data   []byte // nil of an empty buffer
-	shared bool   // the host may see it
+	data   []byte  // nil of an empty buffer
+	shared bool    // the host may see it
+	states *buffer // of each byte, where the device checks: see check.go
 
 	mu     sync.RWMutex
 	closed bool
@@ -60,6 +61,19 @@ type buffer struct {
 
 // Alloc implements [backend.Device]. Every buffer begins a page.
 func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
+	b, err := d.alloc(s)
+	if err != nil || d.check == nil {
+		return b, err
+	}
+	// The checker must know what is written: the host has no other way than the queue.
+	b.shared = false
+	if b.states, err = d.alloc(backend.BufferSpec{Size: s.Size}); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (d *Device) alloc(s backend.BufferSpec) (*buffer, error) {
 	m := d.memory
 	if s.Size < 0 || s.Size > 1<<46 {
 		return nil, fmt.Errorf("softmetal: %d bytes of memory make no sense", s.Size)
@@ -148,6 +162,9 @@ func (b *buffer) Close() error {
 	b.closed = true
 	d := b.device
 	err := d.process.unmapBuffer(b)
+	if b.states != nil {
+		err = errors.Join(err, b.states.Close())
+	}
 	if b.data != nil {
 		err = errors.Join(err, unix.Munmap(b.data))
 		b.data = nil

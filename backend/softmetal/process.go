@@ -47,6 +47,7 @@ const (
 	requestLoad
 	requestRun
 	requestStart
+	requestCheck
 )
 
 // killAfter is how long the executor has to stop.
@@ -216,10 +217,52 @@ type commandTime struct{ begin, end time.Time }
 // run runs a batch. If ctx ends, it stops the executor between two threadgroups, or kills
 // it, and returns the context's cause.
 func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime, error) {
+	flag := uint32(0)
+	if timed {
+		flag = 1
+	}
+	binary.LittleEndian.PutUint32(b.data, uint32(b.count))
+	binary.LittleEndian.PutUint32(b.data[4:], flag)
+	answer, now, err := p.cancellable(ctx, requestRun, b.data)
+	if err != nil {
+		return nil, err
+	}
+	if len(answer) < 32 {
+		return nil, errors.New("softmetal: the executor's answer is too short")
+	}
+	done := int(binary.LittleEndian.Uint64(answer))
+	if done < b.count || binary.LittleEndian.Uint64(answer[8:]) != 0 && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if !timed {
+		return nil, nil
+	}
+	clock := binary.LittleEndian.Uint64(answer[16:])
+	at := func(i int) time.Time {
+		return now.Add(-time.Duration(clock - binary.LittleEndian.Uint64(answer[32+8*i:])))
+	}
+	times := make([]commandTime, done)
+	for i := range times {
+		times[i] = commandTime{at(2 * i), at(2*i + 1)}
+	}
+	return times, nil
+}
+
+// check runs one dispatch under the checker, as run does, and returns the findings.
+func (p *process) check(ctx context.Context, request []byte) ([]byte, error) {
+	answer, _, err := p.cancellable(ctx, requestCheck, request)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return answer, err
+}
+
+// cancellable sends a request that runs kernels, and returns the answer and when it came.
+func (p *process) cancellable(ctx context.Context, op uint32, payload []byte) ([]byte, time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.start(); err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	stop := p.stopFlag()
 	stop.Store(0)
@@ -246,39 +289,12 @@ func (p *process) run(ctx context.Context, b *batch, timed bool) ([]commandTime,
 			<-watched
 		}()
 	}
-	flag := uint32(0)
-	if timed {
-		flag = 1
-	}
-	binary.LittleEndian.PutUint32(b.data, uint32(b.count))
-	binary.LittleEndian.PutUint32(b.data[4:], flag)
-	answer, err := p.request(requestRun, b.data)
+	answer, err := p.request(op, payload)
 	now := time.Now()
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, err
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	if len(answer) < 32 {
-		return nil, errors.New("softmetal: the executor's answer is too short")
-	}
-	done := int(binary.LittleEndian.Uint64(answer))
-	if done < b.count || binary.LittleEndian.Uint64(answer[8:]) != 0 && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if !timed {
-		return nil, nil
-	}
-	clock := binary.LittleEndian.Uint64(answer[16:])
-	at := func(i int) time.Time {
-		return now.Add(-time.Duration(clock - binary.LittleEndian.Uint64(answer[32+8*i:])))
-	}
-	times := make([]commandTime, done)
-	for i := range times {
-		times[i] = commandTime{at(2 * i), at(2*i + 1)}
-	}
-	return times, nil
+	return answer, now, err
 }
 
 // close ends the executor.

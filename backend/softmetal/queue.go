@@ -95,7 +95,17 @@ func (x *queueExecutor) Replay(ctx context.Context, s *backend.Submission, r *ba
 		}
 		fillAliases(g.Memories, b.places)
 		b.carries = i+1 < s.Count()
-		if err := x.execute(ctx, e.steps, b, &e.batch, e.profile, r); err != nil {
+		if x.check != nil {
+			forget(g, b.places)
+			for k := range g.Memories {
+				if m := &g.Memories[k]; m.Kind == ir.Argument && b.places[k].Buffer != nil {
+					define(b.places[k], m.Size)
+				}
+			}
+			if err := x.checked(ctx, g, e.steps, b, &e.batch); err != nil {
+				return err
+			}
+		} else if err := x.execute(ctx, e.steps, b, &e.batch, e.profile, r); err != nil {
 			return err
 		}
 		r.Torn = false
@@ -154,6 +164,9 @@ func (x *queueExecutor) Upload(ctx context.Context, dst backend.Place, data []by
 	if err != nil {
 		return err
 	}
+	if x.check != nil {
+		define(dst, int64(len(data)))
+	}
 	return inPieces(ctx, len(data), func(a, b int) error {
 		copy(to[a:b], data[a:b])
 		return nil
@@ -177,6 +190,9 @@ func (x *queueExecutor) Copy(ctx context.Context, dst, src backend.Place, n int6
 	_, to, err := x.own(dst, n)
 	if err != nil {
 		return err
+	}
+	if x.check != nil {
+		define(dst, n)
 	}
 	return inPieces(ctx, int(n), func(a, b int) error {
 		_, err := src.Buffer.ReadAt(to[a:b], src.Offset+int64(a))
@@ -302,6 +318,12 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 			continue
 		}
 		p.params = c.params
+		if c.x.check != nil {
+			if err := c.x.checked(ctx, c.scope.Graph, p.steps, &p.bindings, &c.batch); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := c.x.execute(ctx, p.steps, &p.bindings, &c.batch, c.profile, r); err != nil {
 			return err
 		}

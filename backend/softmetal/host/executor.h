@@ -12,6 +12,16 @@ enum { MAX_THREADS = 1024, MAX_SIMDGROUPS = MAX_THREADS / SIMD_WIDTH, SLOTS = 31
 // exchange does what the active threads of a simdgroup of count threads do at a site.
 void exchange(const struct site *, struct exchange *, uint32_t active, int count);
 
+// bound is what is known of the memory that is bound to an argument.
+struct bound {
+	uint64_t bytes;         // from the address on
+	uint64_t buffer, offset; // where it lies
+	uint8_t *state;         // of each byte, see check.h; NULL: unknown
+	uint8_t read_only;      // the argument is declared so
+	uint8_t declared;       // the dispatch's effects are known
+	uint8_t races;          // some argument of the dispatch writes the buffer
+};
+
 // dispatch is one to run.
 struct dispatch {
 	const struct kernel *kernel;
@@ -20,11 +30,18 @@ struct dispatch {
 	uint32_t group[3];    // threads of a threadgroup
 	void *buffers[SLOTS];
 	uint32_t threadgroup_bytes[SLOTS]; // of arguments in threadgroup space
+	struct bound bound[SLOTS];         // of a checked one
+	uint64_t seed;                     // of the order of threadgroups and threads; 0: as they are numbered
 };
 
 // run runs a dispatch on all workers. It returns NULL, or says what is wrong. Where *stop
 // becomes true it ends early.
 const char *run(const struct dispatch *, const _Atomic uint32_t *stop);
+
+struct check;
+
+// run_checked is run, on the calling thread alone, of a kernel that was compiled for checking.
+const char *run_checked(const struct dispatch *, const _Atomic uint32_t *stop, struct check *);
 
 // start_workers starts so many threads besides the one that calls run.
 void start_workers(int count);

@@ -4,6 +4,7 @@
 // A request is an operation, the number of bytes that follow, and these. An answer is a
 // status, 0 if all went well, the number of bytes that follow, and these: what was asked for,
 // or a message.
+#include "check.h"
 #include "executor.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 enum { REQUESTS = 3, ANSWERS = 4, MEMORY = 5 };
 
-enum request { MAP = 1, UNMAP, LOAD, RUN, START };
+enum request { REQUEST_MAP = 1, REQUEST_UNMAP, REQUEST_LOAD, REQUEST_RUN, REQUEST_START, REQUEST_CHECK };
 
 // GUARD is how many bytes before and behind a buffer nobody may touch.
 enum { GUARD = 1 << 16 };
@@ -207,57 +208,127 @@ static uint64_t nanoseconds(void) {
 enum command { DISPATCH = 1, COPY, FILL };
 enum argument { BUFFER = 1, BYTES, LENGTH };
 
+// read_dispatch reads the next dispatch. It returns NULL, or says what is wrong.
+static const char *read_dispatch(struct reader *r, struct dispatch *d) {
+	_Alignas(16) static uint8_t bytes[1 << 16];
+	size_t used = 0;
+	memset(d, 0, sizeof *d);
+	uint32_t k = take32(r);
+	if (k >= kernel_count)
+		return "the kernel was not loaded";
+	d->kernel = kernels[k].kernel;
+	d->frame_bytes = kernels[k].frame_bytes;
+	now_running.kernel = kernels[k].name;
+	take(r, d->grid, 12);
+	take(r, d->group, 12);
+	const char *wrong = NULL;
+	for (uint32_t n = take32(r); n > 0; n--) {
+		uint32_t slot = take32(r), kind = take32(r);
+		if (slot >= SLOTS)
+			_exit(2);
+		struct bound *b = &d->bound[slot];
+		switch (kind) {
+		case BUFFER: {
+			uint64_t id = take64(r), offset = take64(r), size = take64(r);
+			if (id >= buffer_count || !buffers[id].used || offset > buffers[id].size || size > buffers[id].size - offset) {
+				wrong = "an argument lies in no buffer";
+				break;
+			}
+			d->buffers[slot] = buffers[id].at + offset;
+			*b = (struct bound){.bytes = size, .buffer = id, .offset = offset};
+			break;
+		}
+		case BYTES: {
+			uint32_t size = take32(r);
+			used = (used + 15) & ~(size_t)15;
+			if (size > sizeof bytes - used)
+				return "the constants of a dispatch are too long";
+			take(r, bytes + used, size);
+			d->buffers[slot] = bytes + used;
+			*b = (struct bound){.bytes = size, .read_only = 1};
+			used += size;
+			break;
+		}
+		case LENGTH:
+			d->threadgroup_bytes[slot] = take32(r);
+			break;
+		default:
+			_exit(2);
+		}
+	}
+	if (wrong)
+		return wrong;
+	for (int c = 0; c < 3; c++)
+		if (d->group[c] == 0)
+			return "a threadgroup has no threads";
+	if ((uint64_t)d->group[0] * d->group[1] * d->group[2] > MAX_THREADS)
+		return "a threadgroup has too many threads";
+	return NULL;
+}
+
+// check_dispatch runs one dispatch of a checked kernel. The request has a seed, then for each
+// slot the buffer that has the states of its bytes (0 and no buffer: none), where they begin,
+// and flags; then the dispatch. The answer holds how many findings there are, how many were
+// dropped, and the findings.
+static void check_dispatch(struct reader *r) {
+	static struct dispatch d;
+	static struct check *c;
+	struct {
+		uint64_t id, offset;
+		uint32_t flags;
+	} states[SLOTS];
+	uint64_t seed = take64(r);
+	for (int i = 0; i < SLOTS; i++) {
+		states[i].id = take64(r);
+		states[i].offset = take64(r);
+		states[i].flags = take32(r);
+	}
+	now_running.index = 0;
+	const char *wrong = read_dispatch(r, &d);
+	if (!wrong && !c && !(c = calloc(1, sizeof *c)))
+		wrong = "there is no memory for the checker";
+	for (int i = 0; !wrong && i < SLOTS; i++) {
+		struct bound *b = &d.bound[i];
+		if (states[i].flags & 8) {
+			struct buffer *s = states[i].id < buffer_count ? &buffers[states[i].id] : NULL;
+			if (!s || !s->used || states[i].offset > s->size || b->bytes > s->size - states[i].offset)
+				wrong = "the states of an argument lie in no buffer";
+			else
+				b->state = s->at + states[i].offset;
+		}
+		b->read_only |= (states[i].flags & 1) != 0;
+		b->declared = (states[i].flags & 2) != 0;
+		b->races = (states[i].flags & 4) != 0;
+	}
+	d.seed = seed;
+	if (!wrong)
+		wrong = run_checked(&d, &control->stop, c);
+	if (wrong) {
+		char message[400];
+		snprintf(message, sizeof message, "%s: %s", now_running.kernel, wrong);
+		fail(message);
+		return;
+	}
+	uint32_t n = 16 + c->count * (uint32_t)sizeof(struct finding);
+	uint8_t *out = malloc(n);
+	if (!out) {
+		fail("there is no memory for findings");
+		return;
+	}
+	uint64_t head[2] = {c->count, c->dropped};
+	memcpy(out, head, 16);
+	memcpy(out + 16, c->findings, c->count * sizeof(struct finding));
+	answer(0, out, n);
+	free(out);
+}
+
 // command runs the next command of a batch. It returns NULL, or says what is wrong.
 static const char *command(struct reader *r) {
 	switch (take32(r)) {
 	case DISPATCH: {
 		static struct dispatch d;
-		_Alignas(16) static uint8_t bytes[1 << 16];
-		size_t used = 0;
-		memset(&d, 0, sizeof d);
-		uint32_t k = take32(r);
-		if (k >= kernel_count)
-			return "the kernel was not loaded";
-		d.kernel = kernels[k].kernel;
-		d.frame_bytes = kernels[k].frame_bytes;
-		now_running.kernel = kernels[k].name;
-		take(r, d.grid, 12);
-		take(r, d.group, 12);
-		const char *wrong = NULL;
-		for (uint32_t n = take32(r); n > 0; n--) {
-			uint32_t slot = take32(r), kind = take32(r);
-			if (slot >= SLOTS)
-				_exit(2);
-			switch (kind) {
-			case BUFFER:
-				if (!(d.buffers[slot] = place(r, 0)))
-					wrong = "an argument lies in no buffer";
-				break;
-			case BYTES: {
-				uint32_t size = take32(r);
-				used = (used + 15) & ~(size_t)15;
-				if (size > sizeof bytes - used)
-					return "the constants of a dispatch are too long";
-				take(r, bytes + used, size);
-				d.buffers[slot] = bytes + used;
-				used += size;
-				break;
-			}
-			case LENGTH:
-				d.threadgroup_bytes[slot] = take32(r);
-				break;
-			default:
-				_exit(2);
-			}
-		}
-		if (wrong)
-			return wrong;
-		for (int c = 0; c < 3; c++)
-			if (d.group[c] == 0)
-				return "a threadgroup has no threads";
-		if ((uint64_t)d.group[0] * d.group[1] * d.group[2] > MAX_THREADS)
-			return "a threadgroup has too many threads";
-		return run(&d, &control->stop);
+		const char *wrong = read_dispatch(r, &d);
+		return wrong ? wrong : run(&d, &control->stop);
 	}
 	case COPY: {
 		uint64_t n = take64(r);
@@ -410,19 +481,22 @@ int main(void) {
 			return 0;
 		struct reader r = {data, data + head[1]};
 		switch (head[0]) {
-		case MAP:
+		case REQUEST_MAP:
 			map(&r);
 			break;
-		case UNMAP:
+		case REQUEST_UNMAP:
 			unmap(&r);
 			break;
-		case LOAD:
+		case REQUEST_LOAD:
 			load(&r);
 			break;
-		case RUN:
+		case REQUEST_RUN:
 			run_batch(&r);
 			break;
-		case START:
+		case REQUEST_CHECK:
+			check_dispatch(&r);
+			break;
+		case REQUEST_START:
 			start_workers((int)take32(&r));
 			answer(0, NULL, 0);
 			break;

@@ -1,5 +1,6 @@
 // Runs the threadgroups of a dispatch on the workers. The threads of a threadgroup run one
 // after another, each to its next site.
+#include "check.h"
 #include "executor.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 // converge runs the threads of one simdgroup until all of them wait at a barrier of the
 // threadgroup or have returned. Of the sites at which threads wait, the least goes first: who
 // stands behind in the code catches up, and threads meet again where branches join.
-static void converge(const struct kernel *k, char *frames, size_t frame, struct exchange *x, int count) {
+static void converge(const struct kernel *k, char *frames, size_t frame, struct exchange *x, int count, int simdgroup) {
 	for (;;) {
 		int32_t least = INT32_MAX;
 		for (int i = 0; i < count; i++) {
@@ -82,12 +83,41 @@ static void converge(const struct kernel *k, char *frames, size_t frame, struct 
 		uint32_t active = 0;
 		for (int i = 0; i < count; i++)
 			active |= (uint32_t)(x->site[i] == least) << i;
-		exchange(&k->sites[least], x, active, count);
+		const struct site *site = &k->sites[least];
+		exchange(site, x, active, count);
+		if (checking) {
+			if (site->operation == SIMDGROUP_BARRIER)
+				check_barrier(checking, site, simdgroup);
+			else if (site->operation == MULTIPLY_ACCUMULATE && active != 0xffffffffu)
+				check_report(checking, PARTIAL_MATRIX, (uint32_t)least, (uint32_t)(simdgroup * SIMD_WIDTH + __builtin_ctz(active)), 0xffff, 0);
+		}
 		for (uint32_t rest = active; rest; rest &= rest - 1) {
 			char *f = frames + frame * (size_t)__builtin_ctz(rest);
 			(*(resume *)f)(f);
 		}
 	}
+}
+
+// check_meeting looks whether all threads of a threadgroup wait at one barrier.
+static void check_meeting(struct worker *w, const struct kernel *k, int threads) {
+	int waits = -1, returned = -1;
+	for (int i = 0; i < threads; i++) {
+		int32_t s = w->exchanges[i / SIMD_WIDTH].site[i % SIMD_WIDTH];
+		if (s < 0) {
+			returned = i;
+			continue;
+		}
+		if (waits < 0) {
+			waits = i;
+			check_barrier(checking, &k->sites[s], 0);
+			continue;
+		}
+		int32_t first = w->exchanges[waits / SIMD_WIDTH].site[waits % SIMD_WIDTH];
+		if (s != first)
+			check_report(checking, DIFFERENT_BARRIERS, (uint32_t)first, (uint32_t)waits, (uint32_t)s, (uint32_t)i);
+	}
+	if (waits >= 0 && returned >= 0)
+		check_report(checking, DIVERGENT_BARRIER, (uint32_t)w->exchanges[waits / SIMD_WIDTH].site[waits % SIMD_WIDTH], (uint32_t)waits, 0xffff, (uint32_t)returned);
 }
 
 // run_group runs a threadgroup of a coroutine.
@@ -117,19 +147,36 @@ static void run_group(struct worker *w, const struct dispatch *d, const struct g
 		for (int s = 0; s < simdgroups; s++) {
 			int count = threads - s * SIMD_WIDTH < SIMD_WIDTH ? threads - s * SIMD_WIDTH : SIMD_WIDTH;
 			struct exchange *e = &w->exchanges[s];
-			converge(k, w->frames + frame * (size_t)(s * SIMD_WIDTH), frame, e, count);
+			converge(k, w->frames + frame * (size_t)(s * SIMD_WIDTH), frame, e, count, s);
 			for (int i = 0; i < count; i++)
 				waiting |= e->site[i] >= 0;
 		}
 		if (!waiting)
 			return;
 		// All that have not returned wait at a barrier of the threadgroup.
+		if (checking)
+			check_meeting(w, k, threads);
 		for (int i = 0; i < threads; i++)
 			if (w->exchanges[i / SIMD_WIDTH].site[i % SIMD_WIDTH] >= 0) {
 				char *f = w->frames + frame * (size_t)i;
 				(*(resume *)f)(f);
 			}
 	}
+}
+
+// permuted is a permutation of the numbers below total, another one for each seed.
+static uint64_t permuted(uint64_t n, uint64_t total, uint64_t seed) {
+	uint64_t factor = seed % total | 1;
+	for (;; factor += 2) { // the next that shares no divisor with total
+		uint64_t a = factor, b = total;
+		while (b) {
+			uint64_t r = a % b;
+			a = b, b = r;
+		}
+		if (a == 1)
+			break;
+	}
+	return (uint64_t)(((unsigned __int128)n * factor + (seed >> 17)) % total);
 }
 
 // run_share runs threadgroups until none are left.
@@ -158,6 +205,8 @@ static const char *run_share(struct worker *w, const struct dispatch *d) {
 		uint64_t n = atomic_fetch_add_explicit(&work.next, 1, memory_order_relaxed);
 		if (n >= work.total || atomic_load_explicit(work.stop, memory_order_relaxed))
 			return NULL;
+		if (d->seed)
+			n = permuted(n, work.total, d->seed);
 		uint32_t p[3] = {(uint32_t)(n % work.groups[0]), (uint32_t)(n / work.groups[0] % work.groups[1]), (uint32_t)(n / work.groups[0] / work.groups[1])};
 		for (int c = 0; c < 3; c++) {
 			uint32_t left = d->grid[c] - p[c] * d->group[c];
@@ -167,6 +216,12 @@ static const char *run_share(struct worker *w, const struct dispatch *d) {
 		const uint32_t *size = g.threads_per_threadgroup;
 		g.simdgroups_per_threadgroup = (size[0] * size[1] * size[2] + SIMD_WIDTH - 1) / SIMD_WIDTH;
 		if (d->frame_bytes) {
+			if (checking) {
+				checking->memory = (uint8_t *)w->memory;
+				checking->memory_bytes = memory;
+				checking->arguments = (uint8_t **)arguments;
+				check_group(checking, (uint32_t)n, memory);
+			}
 			run_group(w, d, &g);
 			continue;
 		}
@@ -210,21 +265,50 @@ void start_workers(int count) {
 	flush_denormals();
 }
 
-const char *run(const struct dispatch *d, const _Atomic uint32_t *stop) {
+static struct worker *own_worker(void) {
 	static struct worker *own;
-	if (!own && !(own = calloc(1, sizeof *own)))
-		return "there is no memory for a worker";
+	if (!own)
+		own = calloc(1, sizeof *own);
+	return own;
+}
+
+// begin sets the work up. It returns how many threadgroups there are.
+static uint64_t begin(const struct dispatch *d, const _Atomic uint32_t *stop) {
 	uint64_t total = 1;
 	for (int c = 0; c < 3; c++) {
 		work.groups[c] = (d->grid[c] + d->group[c] - 1) / d->group[c];
 		total *= work.groups[c];
 	}
-	if (total == 0)
-		return NULL;
 	work.total = total;
 	work.stop = stop;
 	atomic_store(&work.next, 0);
 	atomic_store(&work.error, NULL);
+	return total;
+}
+
+const char *run_checked(const struct dispatch *d, const _Atomic uint32_t *stop, struct check *c) {
+	struct worker *own = own_worker();
+	if (!own)
+		return "there is no memory for a worker";
+	if (begin(d, stop) == 0)
+		return NULL;
+	check_begin(c, d);
+	checking = c;
+	running = d;
+	const char *wrong = run_share(own, d);
+	running = NULL;
+	checking = NULL;
+	check_end(c);
+	return wrong;
+}
+
+const char *run(const struct dispatch *d, const _Atomic uint32_t *stop) {
+	struct worker *own = own_worker();
+	if (!own)
+		return "there is no memory for a worker";
+	uint64_t total = begin(d, stop);
+	if (total == 0)
+		return NULL;
 	int share = work.workers > 0 && total > 1;
 	if (share) {
 		pthread_mutex_lock(&work.lock);

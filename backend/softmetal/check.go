@@ -1,0 +1,558 @@
+//go:build unix
+
+package softmetal
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// FindingKind says what is wrong.
+type FindingKind uint8
+
+// The kinds. Those up to PartialMatrix are found by the executor, whose numbers they are
+// (host/check.h).
+const (
+	OutOfBounds       FindingKind = 1 + iota // an access beyond what is bound, declared, or given
+	UndefinedRead                            // of bytes that nothing has written
+	UndeclaredRead                           // of bytes that the dispatch's effects leave out
+	UndeclaredWrite                          // the same of a write
+	WritesReadOnly                           // through an argument that is declared const
+	ReadAfterWrite                           // another thread has written, and nothing orders the two
+	WriteAfterWrite                          // the same, two writes
+	WriteAfterRead                           // the same, the first a read
+	DivergentBarrier                         // some threads of a threadgroup do not come to a barrier
+	DifferentBarriers                        // threads of a threadgroup wait at two barriers
+	PartialMatrix                            // a product of matrices by a part of a simdgroup
+	NonFinite                                // a result that is infinite or no number, of finite arguments
+	Limit                                    // more than Metal allows
+)
+
+var findingNames = [...]string{
+	OutOfBounds: "out of bounds", UndefinedRead: "undefined read", UndeclaredRead: "undeclared read", UndeclaredWrite: "undeclared write",
+	WritesReadOnly: "write to read-only", ReadAfterWrite: "race", WriteAfterWrite: "race", WriteAfterRead: "race",
+	DivergentBarrier: "divergent barrier", DifferentBarriers: "divergent barrier", PartialMatrix: "divergent matrix product",
+	NonFinite: "non-finite result", Limit: "limit",
+}
+
+func (k FindingKind) String() string {
+	if int(k) >= len(findingNames) || findingNames[k] == "" {
+		return fmt.Sprintf("FindingKind(%d)", uint8(k))
+	}
+	return findingNames[k]
+}
+
+// Thread is a thread of a dispatch.
+type Thread struct {
+	Threadgroup [3]uint32 // position in the grid
+	Thread      [3]uint32 // position in the threadgroup
+}
+
+func (t Thread) String() string {
+	return fmt.Sprintf("thread %v of threadgroup %v", t.Thread, t.Threadgroup)
+}
+
+// Finding is something that a dispatch did and must not do.
+type Finding struct {
+	Kind    FindingKind
+	Command ir.ID  // of the dispatch
+	Kernel  string // its function
+	// Argument names the memory: an argument of the kernel, or a variable or array of its own.
+	Argument string
+	// Offset counts the bytes from the beginning of what is bound to the argument, or of the
+	// variable. It may be negative.
+	Offset int64
+	Bytes  int64 // of what is bound
+	Access int   // bytes of the access, 0 if that varies
+	Thread Thread
+	Other  *Thread // of a race: who was there before
+	// Line and OtherLine are those of the kernel's source, 0 if unknown.
+	Line, OtherLine int
+	Times           uint64 // how often it happened at these places of the code
+	Text            string // of a Limit
+}
+
+// String says it in a sentence, without the command.
+func (f *Finding) String() string {
+	if f.Kind == Limit {
+		return f.Text
+	}
+	line := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf(" (line %d)", n)
+	}
+	here := fmt.Sprintf("%v%s", f.Thread, line(f.Line))
+	size := "bytes"
+	if f.Access > 0 {
+		size = fmt.Sprintf("%d bytes", f.Access)
+	}
+	var s string
+	switch f.Kind {
+	case OutOfBounds:
+		s = fmt.Sprintf("%s touches %s at byte %d of %s, which has %d", here, size, f.Offset, f.Argument, f.Bytes)
+		if f.Bytes < 0 {
+			s = fmt.Sprintf("%s touches %s of %s outside of it, at byte %d", here, size, f.Argument, f.Offset)
+		}
+	case UndefinedRead:
+		s = fmt.Sprintf("%s reads %s at byte %d of %s, which nothing has written", here, size, f.Offset, f.Argument)
+	case UndeclaredRead:
+		s = fmt.Sprintf("%s reads %s at byte %d of %s, which the effects of the dispatch leave out", here, size, f.Offset, f.Argument)
+	case UndeclaredWrite:
+		s = fmt.Sprintf("%s writes %s at byte %d of %s, which the effects of the dispatch leave out", here, size, f.Offset, f.Argument)
+	case WritesReadOnly:
+		s = fmt.Sprintf("%s writes %s at byte %d of %s, which the kernel may only read", here, size, f.Offset, f.Argument)
+	case ReadAfterWrite, WriteAfterWrite, WriteAfterRead:
+		verbs := map[FindingKind][2]string{ReadAfterWrite: {"reads", "wrote"}, WriteAfterWrite: {"writes", "wrote"}, WriteAfterRead: {"writes", "read"}}[f.Kind]
+		s = fmt.Sprintf("%s %s byte %d of %s, which %v%s %s; nothing orders the two", here, verbs[0], f.Offset, f.Argument, *f.Other, line(f.OtherLine), verbs[1])
+	case DivergentBarrier:
+		s = fmt.Sprintf("%s waits at a barrier, and %v has returned", here, *f.Other)
+	case DifferentBarriers:
+		s = fmt.Sprintf("%s waits at one barrier, and %v%s at another", here, *f.Other, line(f.OtherLine))
+	case PartialMatrix:
+		s = fmt.Sprintf("%s multiplies matrices, and not all threads of its simdgroup do", here)
+	case NonFinite:
+		s = fmt.Sprintf("byte %d of %s becomes infinite or no number, of arguments that are all finite", f.Offset, f.Argument)
+	}
+	if f.Times > 1 {
+		s += fmt.Sprintf(" (%d times)", f.Times)
+	}
+	return s
+}
+
+// Observed is what a checked dispatch touched, and what was wrong with it.
+type Observed struct {
+	Command  ir.ID
+	Effects  ir.Effects // exact: every byte, and no other
+	Findings []Finding
+	Dropped  uint64 // findings beyond the most that are kept
+}
+
+// check is the checking of a device.
+type check struct {
+	seed     uint64
+	only     []string
+	observed []Observed // since it was last asked for
+}
+
+// covers reports whether dispatches of a kernel are checked.
+func (c *check) covers(function string) bool {
+	if c == nil {
+		return false
+	}
+	for _, p := range c.only {
+		if ok, err := path.Match(p, function); ok && err == nil {
+			return true
+		}
+	}
+	return len(c.only) == 0
+}
+
+// States of a byte (host/check.h).
+const (
+	stateDefined  = 1
+	stateMayRead  = 2
+	stateMayWrite = 4
+	stateRead     = 8
+	stateWritten  = 16
+)
+
+// Observed returns what the checked dispatches since the last call did, in their order.
+func (d *Device) Observed() []Observed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.check == nil {
+		return nil
+	}
+	out := d.check.observed
+	d.check.observed = nil
+	return out
+}
+
+// stateBytes are the states of n bytes at a place.
+func stateBytes(p backend.Place, n int64) []byte {
+	b := p.Buffer.(*buffer)
+	return b.states.bytes()[p.Offset : p.Offset+n]
+}
+
+// define notes that bytes have been written.
+func define(p backend.Place, n int64) {
+	for i, s := 0, stateBytes(p, n); i < len(s); i++ {
+		s[i] |= stateDefined
+	}
+}
+
+// forget makes undefined what a replay begins without: scratch, and outputs.
+func forget(g *ir.Graph, places []backend.Place) {
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if p := places[i]; p.Buffer != nil && m.Alias == ir.NoMem && (m.Kind == ir.Scratch || m.Kind == ir.Output) {
+			clear(stateBytes(p, m.Size))
+		}
+	}
+}
+
+// checked runs steps one by one, each dispatch under the checker.
+func (x *queueExecutor) checked(ctx context.Context, g *ir.Graph, list []step, with *bindings, b *batch) error {
+	for i := range list {
+		s := &list[i]
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b.reset()
+		if err := b.encode(s, with); err != nil {
+			return fmt.Errorf("softmetal: %w", err)
+		}
+		if b.count == 0 {
+			continue
+		}
+		d, ok := s.node.(*ir.Dispatch)
+		if !ok {
+			if _, err := x.process.run(ctx, b, false); err != nil {
+				return err
+			}
+			switch n := s.node.(type) {
+			case *ir.Copy:
+				dst, size := with.view(&n.Dst)
+				src, _ := with.view(&n.Src)
+				copyStates(dst, src, size)
+			case *ir.Carry:
+				dst, size := with.view(&n.Dst)
+				src, _ := with.view(&n.Src)
+				copyStates(dst, src, size)
+			case *ir.Fill:
+				dst, size := with.view(&n.Dst)
+				define(dst, size)
+			}
+			continue
+		}
+		if !x.Device.check.covers(g.Kernels[d.Kernel].Function) {
+			if _, err := x.process.run(ctx, b, false); err != nil {
+				return err
+			}
+			// What it may have written counts as written.
+			for k := range d.Bindings {
+				if v := &d.Bindings[k]; v.Kind == ir.BindView {
+					if a := s.kernel.argument(int(v.Slot)); a != nil && a.Access != air.Read {
+						p, size := with.view(&v.View)
+						define(p, size)
+					}
+				}
+			}
+			continue
+		}
+		o, err := x.checkDispatch(ctx, g, s.kernel, d, with, b)
+		if err != nil {
+			return err
+		}
+		x.mu.Lock()
+		x.Device.check.observed = append(x.Device.check.observed, *o)
+		x.mu.Unlock()
+	}
+	return nil
+}
+
+// copyStates moves what is known of bytes with the bytes.
+func copyStates(dst, src backend.Place, n int64) {
+	to, from := stateBytes(dst, n), slices.Clone(stateBytes(src, n))
+	for i := range to {
+		to[i] = to[i]&^stateDefined | from[i]&stateDefined
+	}
+}
+
+// boundView is a view that a dispatch binds, resolved.
+type boundView struct {
+	binding *ir.Binding
+	arg     *air.Arg
+	place   backend.Place
+	size    int64
+}
+
+func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kernel, d *ir.Dispatch, with *bindings, b *batch) (*Observed, error) {
+	o := &Observed{Command: d.ID, Effects: ir.Effects{Complete: true}}
+	limit := func(format string, args ...any) {
+		o.Findings = append(o.Findings, Finding{Kind: Limit, Command: d.ID, Kernel: k.Name, Text: fmt.Sprintf(format, args...), Times: 1})
+	}
+	k.limits(d, limit)
+	effects := d.Effects
+	if !effects.Known() && msl.Declared(&g.Kernels[d.Kernel]) {
+		var err error
+		if effects, err = msl.Describe(g, d); err != nil {
+			limit("the dispatch is not what a declaration of its kernel describes: %v", err)
+		}
+	}
+	var views []boundView
+	for i := range d.Bindings {
+		a := &d.Bindings[i]
+		if a.Kind != ir.BindView {
+			continue
+		}
+		p, size := with.view(&a.View)
+		views = append(views, boundView{a, k.argument(int(a.Slot)), p, size})
+	}
+	for _, v := range views {
+		for i, s := 0, stateBytes(v.place, v.size); i < len(s); i++ {
+			s[i] &= stateDefined
+		}
+	}
+	if effects.Known() {
+		mark := func(r ir.Region, bit byte) {
+			p := with.places[r.Mem]
+			if p.Buffer == nil {
+				return
+			}
+			all := p.Buffer.(*buffer).states.bytes()
+			r.Runs(with.params, func(lo, hi int64) bool {
+				for i := p.Offset + lo; i < p.Offset+hi; i++ {
+					all[i] |= bit
+				}
+				return true
+			})
+		}
+		for _, r := range effects.Reads {
+			mark(r, stateMayRead)
+		}
+		for _, w := range effects.Writes {
+			mark(w.Region, stateMayWrite)
+			if !w.Must { // its old bytes may matter
+				mark(w.Region, stateMayRead)
+			}
+		}
+	}
+	finite := allFinite(views)
+	written := map[*buffer]bool{}
+	for _, v := range views {
+		if v.arg != nil && v.arg.Access != air.Read {
+			written[v.place.Buffer.(*buffer)] = true
+		}
+	}
+	var request []byte
+	request = binary.LittleEndian.AppendUint64(request, x.Device.check.seed)
+	slotsOf := [slots]boundView{}
+	for _, v := range views {
+		slotsOf[v.binding.Slot] = v
+	}
+	for slot := range slots {
+		v := slotsOf[slot]
+		if v.binding == nil {
+			request = append(request, make([]byte, 20)...)
+			continue
+		}
+		flags := uint32(8)
+		if v.arg != nil && (v.arg.Access == air.Read || v.arg.Space == air.Constant) {
+			flags |= 1
+		}
+		if effects.Known() {
+			flags |= 2
+		}
+		if written[v.place.Buffer.(*buffer)] {
+			flags |= 4
+		}
+		request = binary.LittleEndian.AppendUint64(request, v.place.Buffer.(*buffer).states.id)
+		request = binary.LittleEndian.AppendUint64(request, uint64(v.place.Offset))
+		request = binary.LittleEndian.AppendUint32(request, flags)
+	}
+	// Behind the batch's head and the kind of the command stands the dispatch.
+	request = append(request, b.data[12:]...)
+	answer, err := x.process.check(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if len(answer) < 16 || (len(answer)-16)%findingBytes != 0 {
+		return nil, fmt.Errorf("softmetal: the checker's answer has %d bytes", len(answer))
+	}
+	o.Dropped = binary.LittleEndian.Uint64(answer[8:])
+	for at := 16; at < len(answer); at += findingBytes {
+		o.Findings = append(o.Findings, k.finding(answer[at:at+findingBytes], d, with, views))
+	}
+	for _, v := range views {
+		o.observe(with, v)
+	}
+	if finite {
+		for _, v := range views {
+			if at := nonFinite(v, stateWritten); at >= 0 {
+				o.Findings = append(o.Findings, Finding{Kind: NonFinite, Command: d.ID, Kernel: k.Name, Argument: v.arg.Name, Offset: at, Bytes: v.size, Times: 1})
+			}
+		}
+	}
+	slices.SortStableFunc(o.Findings, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
+	return o, nil
+}
+
+// observe adds what a dispatch touched of a view to its effects.
+func (o *Observed) observe(with *bindings, v boundView) {
+	s := stateBytes(v.place, v.size)
+	base := v.place.Offset - with.places[v.binding.View.Mem].Offset
+	runs := func(bit byte, add func(r ir.Region)) {
+		for i := 0; i < len(s); {
+			if s[i]&bit == 0 {
+				i++
+				continue
+			}
+			lo := i
+			for i < len(s) && s[i]&bit != 0 {
+				i++
+			}
+			add(ir.Region{Mem: v.binding.View.Mem, Off: ir.Const(base + int64(lo)), Run: ir.Const(int64(i - lo))})
+		}
+	}
+	runs(stateRead, func(r ir.Region) { o.Effects.Reads = append(o.Effects.Reads, r) })
+	runs(stateWritten, func(r ir.Region) { o.Effects.Writes = append(o.Effects.Writes, ir.Write{Region: r, Must: true}) })
+}
+
+// limits holds a dispatch against what Metal allows.
+func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any)) {
+	threads := uint64(1)
+	for _, n := range d.Threadgroup {
+		threads *= uint64(n)
+	}
+	if threads > 1024 {
+		report("threadgroups of %d threads: no Apple GPU has more than 1024", threads)
+	}
+	memory := int64(0)
+	for _, v := range k.Threadgroup {
+		memory += (v.Size + 15) &^ 15
+	}
+	for _, m := range d.ThreadgroupMemory {
+		memory += int64(m.Bytes)
+		if m.Bytes%16 != 0 {
+			report("threadgroup argument %d has %d bytes, which is no multiple of 16", m.Slot, m.Bytes)
+		}
+	}
+	if memory > 32<<10 {
+		report("%d bytes of threadgroup memory: Apple's GPUs have %d", memory, 32<<10)
+	}
+	for i := range d.Bindings {
+		if b := &d.Bindings[i]; b.Kind == ir.BindBytes && len(b.Bytes) > 4096 {
+			report("%d inline bytes for argument %d: setBytes takes at most 4096", len(b.Bytes), b.Slot)
+		}
+	}
+	for i := range k.Args {
+		a := &k.Args[i]
+		if a.Attribute != "" || a.Space != air.Threadgroup || a.Unused {
+			continue
+		}
+		if !slices.ContainsFunc(d.ThreadgroupMemory, func(m ir.ThreadgroupMemory) bool { return int(m.Slot) == a.Index }) {
+			report("threadgroup argument %d (%s) is given no length", a.Index, a.Name)
+		}
+	}
+}
+
+// findingBytes is the size of struct finding.
+const findingBytes = 64
+
+// finding reads a finding of the executor.
+func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []boundView) Finding {
+	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(raw[at:]) }
+	f := Finding{Kind: FindingKind(u32(0)), Command: d.ID, Kernel: k.Name, Bytes: -1, Times: binary.LittleEndian.Uint64(raw[40:])}
+	f.Offset = int64(binary.LittleEndian.Uint64(raw[16:]))
+	var group, grid [3]uint32
+	for i, e := range d.Grid {
+		group[i] = d.Threadgroup[i]
+		if grid[i] = uint32(e.Eval(with.params)); d.GridKind == ir.Threads {
+			grid[i] = (grid[i] + group[i] - 1) / max(1, group[i])
+		}
+	}
+	thread := func(g, t uint32) Thread {
+		out := Thread{Threadgroup: [3]uint32{g % max(1, grid[0]), g / max(1, grid[0]) % max(1, grid[1]), g / max(1, grid[0]) / max(1, grid[1])}}
+		size := [3]uint32{}
+		for i := range size { // of this threadgroup, which may stand at the edge
+			size[i] = group[i]
+			if d.GridKind == ir.Threads {
+				size[i] = min(group[i], uint32(d.Grid[i].Eval(with.params))-out.Threadgroup[i]*group[i])
+			}
+			size[i] = max(1, size[i])
+		}
+		out.Thread = [3]uint32{t % size[0], t / size[0] % size[1], t / size[0] / size[1]}
+		return out
+	}
+	f.Thread = thread(u32(24), u32(28))
+	f.Line, f.OtherLine, f.Access = int(u32(48)), int(u32(52)), int(u32(56))
+	switch f.Kind {
+	case DivergentBarrier, DifferentBarriers, PartialMatrix:
+		t := thread(u32(32), u32(36))
+		f.Other = &t
+		return f
+	}
+	if u32(8) != 0xffff {
+		t := thread(u32(32), u32(36))
+		f.Other = &t
+	}
+	switch n := int32(u32(12)); {
+	case n < 0:
+		f.Argument = "memory that is not bound"
+	case n < slots:
+		f.Argument = fmt.Sprint("argument ", n)
+		if a := k.argument(int(n)); a != nil {
+			f.Argument = a.Name
+			f.Bytes = a.Size
+		}
+		for _, v := range views {
+			if int32(v.binding.Slot) == n {
+				f.Bytes = v.size
+			}
+		}
+	case n < 2000:
+		f.Argument = fmt.Sprint("threadgroup argument ", n-1000)
+	case n < 3000:
+		f.Argument = "threadgroup memory"
+		if i := int(n - 2000); i < len(k.Threadgroup) {
+			f.Argument, f.Bytes = "threadgroup "+k.Threadgroup[i].Name, k.Threadgroup[i].Size
+		}
+	default:
+		f.Argument = fmt.Sprint("private array ", n-3000)
+	}
+	return f
+}
+
+// allFinite reports whether what the views hold of floats, and is defined, is finite.
+func allFinite(views []boundView) bool {
+	for _, v := range views {
+		if nonFinite(v, stateDefined) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// nonFinite returns the first byte of an element that is infinite or no number, among those
+// whose bytes are all in a state; −1 if there is none.
+func nonFinite(v boundView, bit byte) int64 {
+	if v.arg == nil {
+		return -1
+	}
+	width := map[string]int{"float": 4, "half": 2, "bfloat": 2}[v.arg.Type]
+	if width == 0 {
+		return -1
+	}
+	data := v.place.Buffer.(*buffer).bytes()[v.place.Offset : v.place.Offset+v.size]
+	s := stateBytes(v.place, v.size)
+	for i := 0; i+width <= len(data); i += width {
+		if s[i]&bit == 0 {
+			continue
+		}
+		odd := false
+		switch v.arg.Type {
+		case "float":
+			odd = binary.LittleEndian.Uint32(data[i:])&0x7f800000 == 0x7f800000
+		case "half":
+			odd = binary.LittleEndian.Uint16(data[i:])&0x7c00 == 0x7c00
+		case "bfloat":
+			odd = binary.LittleEndian.Uint16(data[i:])&0x7f80 == 0x7f80
+		}
+		if odd {
+			return int64(i)
+		}
+	}
+	return -1
+}

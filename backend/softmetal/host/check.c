@@ -1,0 +1,342 @@
+// What a checked kernel asks before each access to memory: whether the bytes are its own,
+// were written, may be touched, and whether another thread touches them unordered.
+//
+// Two accesses of one byte by different threads are a race if one of them writes, not both are
+// atomic, and nothing orders them. Threads of different threadgroups are never ordered. Those of
+// one are by a threadgroup barrier that names the memory, and within a simdgroup by a
+// simdgroup barrier.
+#include "check.h"
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local struct check *checking;
+
+// mover is a thread at an access.
+struct mover {
+	uint32_t group; // number of the threadgroup, plus 1; 0: none
+	uint16_t thread;
+	uint16_t access;
+	uint16_t epoch;      // threadgroup barriers passed that order the memory
+	uint16_t simd_epoch; // the same of simdgroup barriers, those of the threadgroup included
+};
+
+// cell is what is known of some bytes that lie together: who wrote them last, and two of those
+// who read them since.
+struct cell {
+	struct mover writer, reader, other;
+	uint8_t atomic; // bits: 1 the writer, 2 the readers
+};
+
+static const uint64_t page_cells = 1024;
+
+static int same_thread(const struct mover *a, const struct mover *b) { return a->group == b->group && a->thread == b->thread; }
+
+static int ordered(const struct mover *earlier, const struct mover *later) {
+	if (earlier->group != later->group)
+		return 0;
+	if (earlier->thread == later->thread || earlier->epoch != later->epoch)
+		return 1;
+	return earlier->thread / SIMD_WIDTH == later->thread / SIMD_WIDTH && earlier->simd_epoch != later->simd_epoch;
+}
+
+// report keeps a finding, once for each pair of places in the code.
+static void report(struct check *c, enum finding_kind kind, const struct mover *a, const struct mover *b, int32_t argument, int64_t offset) {
+	uint32_t first = a->access, second = b ? b->access : 0xffff;
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct finding *f = &c->findings[i];
+		if (f->kind == (uint32_t)kind && f->access == first && f->other_access == second && f->argument == argument) {
+			f->times++;
+			return;
+		}
+	}
+	if (c->count == MAX_FINDINGS) {
+		c->dropped++;
+		return;
+	}
+	struct finding *f = &c->findings[c->count++];
+	*f = (struct finding){.kind = kind, .access = first, .other_access = second, .argument = argument, .offset = offset, .times = 1, .group = a->group - 1, .thread = a->thread};
+	const struct kernel *k = c->dispatch->kernel;
+	int site = kind >= DIVERGENT_BARRIER;
+	if (site && first < k->site_count)
+		f->line = k->sites[first].line;
+	if (!site && first < k->access_count)
+		f->line = k->accesses[first].line, f->bytes = k->accesses[first].bytes;
+	if (second != 0xffff)
+		f->other_line = site ? k->sites[second].line : k->accesses[second].line;
+	if (b) {
+		f->other_group = b->group - 1;
+		f->other_thread = b->thread;
+	}
+}
+
+void check_report(struct check *c, enum finding_kind kind, uint32_t place, uint32_t thread, uint32_t other_place, uint32_t other_thread) {
+	struct mover a = {c->group + 1, (uint16_t)thread, (uint16_t)place, 0, 0}, b = {c->group + 1, (uint16_t)other_thread, (uint16_t)other_place, 0, 0};
+	report(c, kind, &a, &b, -1, 0);
+}
+
+static struct cell *cell_of(struct pages *p, uint64_t index) {
+	uint64_t page = index / page_cells;
+	if (page >= p->count) {
+		uint64_t n = page * 2 + 16;
+		struct cell **more = realloc(p->page, n * sizeof *more);
+		if (!more)
+			return NULL;
+		memset(more + p->count, 0, (n - p->count) * sizeof *more);
+		p->page = more, p->count = n;
+	}
+	if (!p->page[page] && !(p->page[page] = calloc(page_cells, sizeof **p->page)))
+		return NULL;
+	return &p->page[page][index % page_cells];
+}
+
+static void drop_pages(struct pages *p) {
+	for (uint64_t i = 0; i < p->count; i++)
+		free(p->page[i]);
+	free(p->page);
+	*p = (struct pages){0};
+}
+
+void check_begin(struct check *c, const struct dispatch *d) {
+	c->dispatch = d;
+	c->count = c->dropped = 0;
+	c->granule = 16;
+	for (uint32_t i = 0; i < d->kernel->access_count; i++) {
+		uint32_t n = d->kernel->accesses[i].bytes;
+		while (c->granule > 1 && (n == 0 || n % c->granule))
+			c->granule /= 2;
+	}
+}
+
+void check_end(struct check *c) {
+	for (size_t i = 0; i < c->space_count; i++)
+		drop_pages(c->spaces[i].cells);
+	for (size_t i = 0; i < c->space_count; i++)
+		free(c->spaces[i].cells);
+	c->space_count = 0;
+}
+
+void check_group(struct check *c, uint32_t group, size_t memory) {
+	c->group = group;
+	memset(c->device_epoch, 0, sizeof c->device_epoch);
+	memset(c->threadgroup_epoch, 0, sizeof c->threadgroup_epoch);
+	c->device_barriers = c->threadgroup_barriers = 0;
+	drop_pages(&c->threadgroup_cells);
+	if (c->written_room < memory) {
+		free(c->written);
+		c->written = malloc(memory);
+		c->written_room = c->written ? memory : 0;
+	}
+	if (c->written)
+		memset(c->written, 0, memory);
+}
+
+void check_barrier(struct check *c, const struct site *s, uint32_t simdgroup) {
+	int device = s->flags & MEM_DEVICE, threadgroup = s->flags & MEM_THREADGROUP;
+	if (s->operation == THREADGROUP_BARRIER) {
+		c->device_barriers += device != 0;
+		c->threadgroup_barriers += threadgroup != 0;
+		return;
+	}
+	c->device_epoch[simdgroup] += device != 0;
+	c->threadgroup_epoch[simdgroup] += threadgroup != 0;
+}
+
+// touch_cells notes an access to n bytes, of which the first has the number at, and reports
+// whom it races with.
+static void touch_cells(struct check *c, struct pages *cells, struct mover *m, const struct access *a, int32_t argument, int64_t offset, uint64_t at, uint64_t n, uint32_t granule) {
+	int atomic = a->kind == ATOMIC;
+	for (uint64_t i = at / granule; i <= (at + n - 1) / granule; i++) {
+		struct cell *x = cell_of(cells, i);
+		if (!x)
+			return;
+		int64_t here = offset + (int64_t)(i * granule) - (int64_t)at;
+		if (x->writer.group && !same_thread(&x->writer, m) && !ordered(&x->writer, m) && !(atomic && (x->atomic & 1)))
+			report(c, a->kind == LOAD ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE, m, &x->writer, argument, here < offset ? offset : here);
+		if (a->kind == LOAD || atomic) {
+			// A reader whom nothing follows is forgotten; of several at a time the first and
+			// the last are kept.
+			if (!x->reader.group || (ordered(&x->reader, m) && (!x->other.group || ordered(&x->other, m))))
+				x->reader = *m, x->other = (struct mover){0}, x->atomic = (uint8_t)((x->atomic & 1) | (atomic ? 2 : 0));
+			else if (!same_thread(&x->reader, m))
+				x->other = *m;
+			if (!atomic)
+				x->atomic &= 1;
+		}
+		if (a->kind != LOAD) {
+			const struct mover *readers[2] = {&x->reader, &x->other};
+			for (int k = 0; k < 2; k++)
+				if (readers[k]->group && !same_thread(readers[k], m) && !ordered(readers[k], m) && !(atomic && (x->atomic & 2)))
+					report(c, RACE_WRITE_AFTER_READ, m, readers[k], argument, here < offset ? offset : here);
+			x->writer = *m;
+			x->atomic = (uint8_t)((x->atomic & 2) | atomic);
+		}
+	}
+}
+
+// Where a stray access goes.
+static _Alignas(64) uint8_t nowhere[1 << 16];
+
+// space_of returns the cells of the buffer with an id.
+static struct pages *space_of(struct check *c, uint64_t id) {
+	for (size_t i = 0; i < c->space_count; i++)
+		if (c->spaces[i].id == id)
+			return c->spaces[i].cells;
+	if (c->space_count == SLOTS)
+		return NULL;
+	struct pages *p = calloc(1, sizeof *p);
+	if (p)
+		c->spaces[c->space_count++] = (struct check_space){id, p};
+	return p;
+}
+
+// device checks an access through an argument.
+static void *device(struct check *c, const struct lane *l, struct mover *m, const struct access *a, uint32_t argument, uint8_t *at, uint64_t n) {
+	const struct dispatch *d = c->dispatch;
+	const struct bound *b = &d->bound[argument];
+	int64_t offset = at - (uint8_t *)d->buffers[argument];
+	(void)l;
+	if (offset < 0 || (uint64_t)offset > b->bytes || n > b->bytes - (uint64_t)offset) {
+		report(c, OUT_OF_BOUNDS, m, NULL, (int32_t)argument, offset);
+		return nowhere;
+	}
+	if (a->kind != LOAD && b->read_only) {
+		report(c, WRITES_READ_ONLY, m, NULL, (int32_t)argument, offset);
+		return nowhere;
+	}
+	if (!b->state)
+		return at; // inline bytes, or memory of which nothing is known
+	int undefined = 0, undeclared = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		uint8_t *s = &b->state[(uint64_t)offset + i];
+		// What the dispatch itself has written it may read again.
+		if (a->kind != STORE && !(*s & WAS_WRITTEN)) {
+			undefined |= !(*s & DEFINED);
+			undeclared |= !(*s & MAY_READ);
+			*s |= WAS_READ;
+		}
+		if (a->kind != LOAD) {
+			undeclared |= !(*s & MAY_WRITE);
+			*s |= WAS_WRITTEN | DEFINED;
+		}
+	}
+	if (undefined)
+		report(c, UNDEFINED_READ, m, NULL, (int32_t)argument, offset);
+	if (undeclared && b->declared)
+		report(c, a->kind == LOAD ? UNDECLARED_READ : UNDECLARED_WRITE, m, NULL, (int32_t)argument, offset);
+	if (b->races) {
+		struct pages *cells = space_of(c, b->buffer);
+		if (cells)
+			touch_cells(c, cells, m, a, (int32_t)argument, offset, b->offset + (uint64_t)offset, n, c->granule);
+	}
+	return at;
+}
+
+// threadgroup checks an access to threadgroup memory: to variable (an index of the kernel's), to
+// the memory of an argument (below 0: -1 - slot), or to any if it is not known.
+static void *threadgroup(struct check *c, struct mover *m, const struct access *a, uint8_t *at, uint64_t n) {
+	const struct kernel *k = c->dispatch->kernel;
+	uint64_t offset = (uint64_t)(at - c->memory);
+	int32_t number = -1;
+	int64_t inside = 0;
+	if (a->origin == ORIGIN_ARGUMENT && a->index < SLOTS) {
+		uint64_t begin = (uint64_t)(c->arguments[a->index] - c->memory), size = c->dispatch->threadgroup_bytes[a->index];
+		inside = (int64_t)(offset - begin), number = 1000 + a->index;
+		if (offset < begin || offset - begin > size || n > size - (offset - begin)) {
+			report(c, OUT_OF_BOUNDS, m, NULL, number, inside);
+			return nowhere;
+		}
+	} else {
+		const struct variable *v = NULL;
+		if (a->origin == ORIGIN_VARIABLE && a->index < k->variable_count)
+			v = &k->variables[a->index];
+		else
+			for (uint32_t i = 0; i < k->variable_count; i++)
+				if (offset >= k->variables[i].offset && offset < k->variables[i].offset + k->variables[i].bytes)
+					v = &k->variables[i];
+		if (v) {
+			number = 2000 + (int32_t)(v - k->variables), inside = (int64_t)offset - v->offset;
+			if (inside < 0 || (uint64_t)inside > v->bytes || n > v->bytes - (uint64_t)inside) {
+				report(c, OUT_OF_BOUNDS, m, NULL, number, inside);
+				return nowhere;
+			}
+		} else if (offset >= c->memory_bytes || n > c->memory_bytes - offset) {
+			report(c, OUT_OF_BOUNDS, m, NULL, -1, (int64_t)offset);
+			return nowhere;
+		}
+	}
+	int undefined = 0;
+	for (uint64_t i = 0; c->written && i < n; i++) {
+		if (a->kind != STORE)
+			undefined |= !c->written[offset + i];
+		if (a->kind != LOAD)
+			c->written[offset + i] = 1;
+	}
+	if (undefined)
+		report(c, UNDEFINED_READ, m, NULL, number, inside);
+	touch_cells(c, &c->threadgroup_cells, m, a, number, inside, offset, n, c->granule);
+	return at;
+}
+
+static struct mover mover_of(struct check *c, const struct lane *l, uint32_t access, int space) {
+	uint32_t s = l->simdgroup_index_in_threadgroup;
+	struct mover m = {c->group + 1, (uint16_t)l->thread_index_in_threadgroup, (uint16_t)access, 0, 0};
+	if (space == SPACE_THREADGROUP)
+		m.epoch = (uint16_t)c->threadgroup_barriers, m.simd_epoch = (uint16_t)c->threadgroup_epoch[s];
+	else
+		m.epoch = (uint16_t)c->device_barriers, m.simd_epoch = (uint16_t)c->device_epoch[s];
+	return m;
+}
+
+// mlxc_touch is called before each access; it returns where to go instead of at.
+__attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane *l, uint8_t *at, uint64_t n, uint32_t access) {
+	struct check *c = checking;
+	if (!c || n == 0)
+		return at;
+	const struct access *a = &c->dispatch->kernel->accesses[access];
+	int in_threadgroup = at >= c->memory && at < c->memory + c->memory_bytes;
+	if (a->space == SPACE_THREADGROUP || (a->space == SPACE_GENERIC && in_threadgroup)) {
+		struct mover m = mover_of(c, l, access, SPACE_THREADGROUP);
+		return threadgroup(c, &m, a, at, n);
+	}
+	struct mover m = mover_of(c, l, access, SPACE_DEVICE);
+	if (a->origin == ORIGIN_ARGUMENT)
+		return device(c, l, &m, a, a->index, at, n);
+	// It is not known through which argument: through the one in which the address lies.
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		const struct bound *b = &c->dispatch->bound[i];
+		uint8_t *begin = c->dispatch->buffers[i];
+		if (begin && at >= begin && at < begin + b->bytes)
+			return device(c, l, &m, a, i, at, n);
+	}
+	if (a->space == SPACE_GENERIC)
+		return at; // private memory
+	report(c, OUT_OF_BOUNDS, &m, NULL, -1, 0);
+	return nowhere;
+}
+
+// mlxc_private is called before an access to a private array of size bytes, of which written
+// has a byte for each, or is NULL.
+__attribute__((visibility("default"), used)) void *mlxc_private(const struct lane *l, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint32_t access, uint8_t *written) {
+	struct check *c = checking;
+	if (!c || n == 0)
+		return at;
+	const struct access *a = &c->dispatch->kernel->accesses[access];
+	struct mover m = mover_of(c, l, access, SPACE_GENERIC);
+	int64_t offset = at - base;
+	if (offset < 0 || (uint64_t)offset > size || n > size - (uint64_t)offset) {
+		report(c, OUT_OF_BOUNDS, &m, NULL, 3000 + a->index, offset);
+		return nowhere;
+	}
+	if (!written)
+		return at;
+	int undefined = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		if (a->kind == LOAD)
+			undefined |= !written[offset + (int64_t)i];
+		else
+			written[offset + (int64_t)i] = 1;
+	}
+	if (undefined)
+		report(c, UNDEFINED_READ, &m, NULL, 3000 + a->index, offset);
+	return at;
+}

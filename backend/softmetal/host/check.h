@@ -1,0 +1,81 @@
+// The checker: see check.c.
+#ifndef MLXC_CHECK_H
+#define MLXC_CHECK_H
+#include "executor.h"
+
+enum { MAX_FINDINGS = 256 };
+
+// What is known of a byte of device memory: bits of its state, one byte for each. They lie in
+// shared memory; the other process sets DEFINED of what a replay begins with, and MAY_READ and
+// MAY_WRITE before each dispatch.
+enum { DEFINED = 1, MAY_READ = 2, MAY_WRITE = 4, WAS_READ = 8, WAS_WRITTEN = 16 };
+
+enum finding_kind {
+	OUT_OF_BOUNDS = 1,
+	UNDEFINED_READ,
+	UNDECLARED_READ,
+	UNDECLARED_WRITE,
+	WRITES_READ_ONLY,
+	RACE_READ_AFTER_WRITE,
+	RACE_WRITE_AFTER_WRITE,
+	RACE_WRITE_AFTER_READ,
+	DIVERGENT_BARRIER,  // some threads have returned
+	DIFFERENT_BARRIERS, // threads wait at two
+	PARTIAL_MATRIX,     // not all threads of a simdgroup multiply matrices
+};
+
+// finding is as the other process reads it.
+struct finding {
+	uint32_t kind;
+	uint32_t access, other_access; // of kernel's accesses, or sites for barriers; 0xffff none
+	int32_t argument;              // slot; 1000 + slot of threadgroup arguments; 2000 + variable; 3000 + private array
+	int64_t offset;                // bytes from its beginning
+	uint32_t group, thread, other_group, other_thread;
+	uint64_t times;
+	uint32_t line, other_line; // of the source, 0 if unknown
+	uint32_t bytes;            // of the access, 0 if that varies
+	uint32_t reserved;
+};
+
+// pages are the cells of a buffer, made as they are needed.
+struct pages {
+	struct cell **page;
+	uint64_t count;
+};
+
+struct check_space {
+	uint64_t id;
+	struct pages *cells;
+};
+
+// check is the state of a checked dispatch, which runs on one thread.
+struct check {
+	const struct dispatch *dispatch;
+	uint32_t group; // number of the threadgroup that runs
+	uint32_t granule;
+	uint8_t *memory; // of the threadgroup
+	uint64_t memory_bytes;
+	uint8_t **arguments; // threadgroup arguments
+	uint8_t *written;    // which bytes of memory were
+	size_t written_room;
+	uint32_t device_barriers, threadgroup_barriers;
+	uint32_t device_epoch[MAX_SIMDGROUPS], threadgroup_epoch[MAX_SIMDGROUPS];
+	struct pages threadgroup_cells;
+	struct check_space spaces[SLOTS];
+	size_t space_count;
+	struct finding findings[MAX_FINDINGS];
+	uint32_t count;
+	uint64_t dropped;
+};
+
+extern _Thread_local struct check *checking;
+
+void check_begin(struct check *, const struct dispatch *);
+void check_end(struct check *);
+// check_group begins a threadgroup that has so many bytes of memory.
+void check_group(struct check *, uint32_t group, size_t memory);
+// check_barrier is told that the threads of a simdgroup, or all, have passed a barrier.
+void check_barrier(struct check *, const struct site *, uint32_t simdgroup);
+void check_report(struct check *, enum finding_kind, uint32_t place, uint32_t thread, uint32_t other_place, uint32_t other_thread);
+
+#endif
