@@ -71,6 +71,14 @@ func Of(ctx context.Context, g *ir.Graph) (r *Report, err error) {
 	return r, nil
 }
 
+// OfEffects is Of, given what dispatches touch: nil is unknown.
+func OfEffects(ctx context.Context, g *ir.Graph, effects func(*ir.Dispatch) *ir.Effects) (r *Report, err error) {
+	defer interrupt.Catch(&err)
+	r = &Report{Graph: g.Name, edges: g.Ordering == ir.ByEdges}
+	r.fill(g, hazard.NewTableOf(ctx, g, effects))
+	return r, nil
+}
+
 func (r *Report) fill(g *ir.Graph, t *hazard.Table) {
 	j := t.Judge()
 	name := func(i int32) string { return g.Describe(t.Node(int(i))) }

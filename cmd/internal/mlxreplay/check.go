@@ -1,0 +1,196 @@
+package mlxreplay
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+type checkCmd struct {
+	Graph   string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Name    string   `name:"graph" placeholder:"NAME" help:"Graph to check (default: the first)."`
+	Kernel  []string `placeholder:"NAME" help:"Check dispatches of this kernel only; * and ? stand for any letters. Repeatable."`
+	In      []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state (default: random numbers, from --seed; zeros for integers). Repeatable."`
+	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param. Repeatable."`
+	Seed    uint64   `default:"1" help:"Seed of random inputs and of the order of threadgroups."`
+	Library string   `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
+	Memory  string   `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB; a checked byte takes two (default: no limit)."`
+	JSON    bool     `name:"json" help:"Print JSON."`
+	cli.OrderFlag
+}
+
+// finding is one as JSON has it.
+type finding struct {
+	Command  ir.ID             `json:"command"`
+	Kernel   string            `json:"kernel"`
+	Kind     string            `json:"kind"`
+	Argument string            `json:"argument,omitempty"`
+	Offset   int64             `json:"offset"`
+	Thread   *softmetal.Thread `json:"thread,omitempty"`
+	Other    *softmetal.Thread `json:"other,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Times    uint64            `json:"times"`
+	Text     string            `json:"text"`
+}
+
+func (c *checkCmd) Run(env *cli.Env) error {
+	memory, err := sizeOf(c.Memory)
+	if err != nil {
+		return cli.BadUsage("--memory: %v", err)
+	}
+	in, err := assignments("--in", "NAME=FILE.npy", c.In)
+	if err != nil {
+		return err
+	}
+	set, err := assignments("--set", "PARAM=VALUE", c.Set)
+	if err != nil {
+		return err
+	}
+	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c.Apply(f.Module.Graphs...)
+	d, err := softmetal.New(env.Context, softmetal.Options{Check: true, Only: c.Kernel, Seed: c.Seed, Library: c.Library, Memory: memory})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	s, g, err := compiled(env, d, f.Module, c.Name, replay.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := setParams(g, set); err != nil {
+		return err
+	}
+	if err := randomInputs(g, c.Seed); err != nil {
+		return err
+	}
+	if err := fillInputs(g, in); err != nil {
+		return err
+	}
+	if _, err := g.Run(env.Context); err != nil {
+		return err
+	}
+	observed := d.Observed()
+	between, err := orderOfObserved(env.Context, g.IR(), observed)
+	if err != nil {
+		return err
+	}
+	return c.print(env, g.IR(), observed, between)
+}
+
+// print prints the findings; that there are any is a failed check.
+func (c *checkCmd) print(env *cli.Env, g *ir.Graph, observed []softmetal.Observed, between []string) error {
+	found := []finding{}
+	dropped := uint64(0)
+	kernels := map[string]bool{}
+	for i := range observed {
+		o := &observed[i]
+		dropped += o.Dropped
+		if k := kernelOf(g, o.Command); k != nil {
+			kernels[k.Name] = true
+		}
+		for k := range o.Findings {
+			x := &o.Findings[k]
+			f := finding{Command: x.Command, Kernel: x.Kernel, Kind: x.Kind.String(), Argument: x.Argument, Offset: x.Offset, Other: x.Other, Line: x.Line, Times: x.Times, Text: x.String()}
+			if x.Kind < softmetal.NonFinite {
+				f.Thread = &x.Thread
+			}
+			found = append(found, f)
+		}
+	}
+	total := len(found) + len(between)
+	if c.JSON {
+		err := cli.JSON(env.Stdout, c.Mention(map[string]any{"graph": g.Name, "dispatches": len(observed), "kernels": len(kernels), "findings": found, "order": between, "dropped": dropped}))
+		if err == nil && total > 0 {
+			err = cli.Fail(fmt.Errorf("%d findings", total))
+		}
+		return err
+	}
+	for _, f := range found {
+		if _, err := fmt.Fprintf(env.Stdout, "%s %s: %s: %s\n", f.Command, f.Kernel, f.Kind, f.Text); err != nil {
+			return err
+		}
+	}
+	for _, l := range between {
+		if _, err := fmt.Fprintln(env.Stdout, l); err != nil {
+			return err
+		}
+	}
+	if dropped > 0 {
+		fmt.Fprintf(env.Stdout, "and %d more, of dispatches with too many\n", dropped)
+	}
+	_, err := fmt.Fprintf(env.Stdout, "checked %d dispatches of %d kernels in graph %s: %d findings%s\n", len(observed), len(kernels), ir.QuoteName(g.Name), total, c.Note())
+	if err == nil && total > 0 {
+		err = cli.Fail(fmt.Errorf("graph %s: %d findings", ir.QuoteName(g.Name), total))
+	}
+	return err
+}
+
+// kernelOf returns the kernel of a dispatch.
+func kernelOf(g *ir.Graph, id ir.ID) *ir.Kernel {
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && d.ID == id {
+			return &g.Kernels[d.Kernel]
+		}
+	}
+	return nil
+}
+
+// orderOfObserved says which commands touch the same bytes although nothing orders them, by
+// what they really touched.
+func orderOfObserved(ctx context.Context, g *ir.Graph, observed []softmetal.Observed) ([]string, error) {
+	effects := map[ir.ID]*ir.Effects{}
+	for i := range observed {
+		effects[observed[i].Command] = &observed[i].Effects
+	}
+	r, err := meaning.OfEffects(ctx, g, func(d *ir.Dispatch) *ir.Effects {
+		if e := effects[d.ID]; e != nil {
+			return e
+		}
+		return d.Effects
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Lines(), nil
+}
+
+// randomInputs fills inputs with numbers between −1 and 1, and integers with zeros.
+func randomInputs(g *replay.Graph, seed uint64) error {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for i := range g.IR().Memories {
+		m := &g.IR().Memories[i]
+		if m.Kind != ir.Input || m.Alias != ir.NoMem {
+			continue
+		}
+		data := make([]byte, m.Size)
+		switch m.DType {
+		case ir.F32:
+			for k := 0; k+4 <= len(data); k += 4 {
+				binary.LittleEndian.PutUint32(data[k:], math.Float32bits(2*r.Float32()-1))
+			}
+		case ir.F16, ir.BF16:
+			// Numbers from 0.5 to 1 in bf16, smaller ones in f16, of either sign.
+			for k := 0; k+2 <= len(data); k += 2 {
+				binary.LittleEndian.PutUint16(data[k:], 0x3f00|uint16(r.Uint32()&0x80ff)&^0x40)
+			}
+		}
+		if err := g.SetInput(m.Name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
