@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -288,4 +289,24 @@ func BenchmarkVerify(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Several goroutines may use one library.
+func TestConcurrentUse(t *testing.T) {
+	lib := metallibs.Open(t, "0.32.4")
+	want, err := lib.Describe("rmsfloat32")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 50 {
+				k, err := lib.Describe("rmsfloat32")
+				assert.NoError(t, err)
+				assert.Equal(t, want, k)
+				_, err = lib.Describe(lib.Kernels[(w*1000+i)%len(lib.Kernels)].Name)
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
 }
