@@ -126,6 +126,11 @@ func TestRefused(t *testing.T) {
 		{"a name that is no text", func(b []byte) []byte { b[at(t, b, "rmsfloat32\x00", 0)+4] = 0xff; return b }, "is no text"},
 		{"bitcode outside", func(b []byte) []byte { put64(b, at(t, b, "MDSZ", 1)+6, 1<<32); return b }, `kernel "rmsfloat32": 4294967296 bytes of bitcode from`},
 		{"bitcode of half of everything", func(b []byte) []byte { put64(b, at(t, b, "MDSZ", 1)+6, 1<<63); return b }, "bitcode of 9223372036854775808 bytes"},
+		{"bitcode behind the section", func(b []byte) []byte {
+			i := at(t, b, "MDSZ", 2) + 6
+			put64(b, i, le.Uint64(b[i:])+1)
+			return b
+		}, `kernel "gemv_wide_bfloat16_nv2_kl16": 9841 bytes of bitcode from 9360 lie outside the section of 19200 bytes`},
 		{"bitcode from far away", func(b []byte) []byte { put64(b, at(t, b, "OFFT", 1)+6+16, 1<<64-8); return b }, "lie outside the section"},
 		{"metadata from far away", func(b []byte) []byte { put64(b, at(t, b, "OFFT", 1)+6, 1<<64-8); return b }, "public metadata at 18446744073709551608 lies outside"},
 		{"one name twice", func(b []byte) []byte {

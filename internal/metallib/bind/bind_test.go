@@ -67,11 +67,22 @@ func parse(t *testing.T, text string) *ir.Graph {
 }
 
 func TestRightBindings(t *testing.T) {
-	r, err := bind.Check(context.Background(), parse(t, graphText), find(t))
-	require.NoError(t, err)
-	assert.Empty(t, r.Faults)
-	assert.Empty(t, r.Doubts)
-	assert.Equal(t, 5, r.Dispatches)
+	for _, edit := range []*strings.Replacer{
+		strings.NewReplacer(),
+		// Effects may name the memory that an alias lies in, and a view the alias.
+		strings.NewReplacer("writes may %v[0:256]", "writes may %s[1024:1280]", "reads %s[0:256], %w[0:256]", "reads %s[0:256], %w[0:4096]"),
+		strings.NewReplacer("out = %v[0:256]", "out = %s[1024:1280]"),
+		// What the kernel does not use need not be long enough, or be bound at all.
+		strings.NewReplacer("2 c: device f32 write)", "2 c: device f32 write, 3 size: constant u32[])", "c = %y[0:256])", "c = %y[0:256], size = %w[0:1])"),
+		// A conditional argument may be bound although it is not there.
+		strings.NewReplacer("in_vec = %x[0:64], ", "in_vec = %x[0:64], bias = %w[1:2], "),
+	} {
+		r, err := bind.Check(context.Background(), parse(t, edit.Replace(graphText)), find(t))
+		require.NoError(t, err)
+		assert.Empty(t, r.Faults)
+		assert.Empty(t, r.Doubts)
+		assert.Equal(t, 5, r.Dispatches)
+	}
 }
 
 // Each wrong binding is found, and nothing else is.
@@ -112,6 +123,7 @@ func TestWrongBindings(t *testing.T) {
 		{"a function constant of another name", fault, `1 gemv_wide_do_axpby: bool false`, `1 axpby: bool false`, "kernel @gemv: function constant 1 is gemv_wide_do_axpby, the graph calls it axpby"},
 		{"a function constant too many", doubt, `1 gemv_wide_do_axpby: bool false`, `1 gemv_wide_do_axpby: bool false, 7 more: bool true`, "kernel @gemv: the compiled kernel has no function constant 7 (more)"},
 		{"a place between elements", fault, `a = %v[0:256]`, `a = %v[2:256]`, "#2 vv_Addfloat32: kernel @add: slot 0 (a): binds %v[2:256], which begins at byte 1026 of %s: float begins at multiples of 4"},
+		{"a place between elements of an alias", fault, `a = %v[0:256]`, "a = %u[0:256]|\n  kernel @rms|\n  memory %u alias %v + 6 size 512\n  kernel @rms|complete reads %v[0:256] writes must %y|complete reads %v[0:256], %u[0:256] writes must %y", "#2 vv_Addfloat32: kernel @add: slot 0 (a): binds %u[0:256], which begins at byte 1030 of %s: float begins at multiples of 4"},
 		{"a table of another type", doubt, `0 wt_in: device f32 read`, `0 wt_in: device f16 read`, "kernel @tile: slot 0 (wt_in): the graph's table says f16, the compiled kernel takes a pointer to float"},
 		{"inline bytes shorter than an element", doubt, `vector_batch_stride = [0]`, `vector_batch_stride = hex"00000000"`, "kernel @gemv: slot 13 (vector_batch_stride): binds 4 bytes inline, one long has 8"},
 		{"a view shorter than an element", doubt, `in_vec = %x[0:64]`, `in_vec = %x[0:1]`, "slot 1 (in_vec): binds %x[0:1], 1 bytes, one bfloat has 2"},

@@ -29,9 +29,7 @@ type slot struct {
 func (s *slot) used() bool { return s.arg != nil && s.exists != absent && !s.arg.Unused }
 
 // written reports whether the kernel may write what is bound to the slot.
-func (s *slot) written() bool {
-	return s.used() && s.arg.Access != air.Read && s.arg.Space == air.Device
-}
+func (s *slot) written() bool { return s.used() && s.arg.Access != air.Read }
 
 // kernel is a kernel of a graph with its compiled description.
 type kernel struct {
