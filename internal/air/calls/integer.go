@@ -43,6 +43,8 @@ func init() {
 		"clz":          {"TTb", bits, func(b *body, n *name, x []value) value { return b.zeros("ctlz", x[0]) }},
 		"ctz":          {"TTb", bits, func(b *body, n *name, x []value) value { return b.zeros("cttz", x[0]) }},
 		"rotate":       {"TTT", bits, func(b *body, n *name, x []value) value { return b.overloaded("fshl", x[0], x[0], x[1]) }},
+		"all":          {"ET", bits, func(b *body, n *name, x []value) value { return b.reduce("and", x[0]) }},
+		"any":          {"ET", bits, func(b *body, n *name, x []value) value { return b.reduce("or", x[0]) }},
 		"select":       {"TTTB", bits, func(b *body, n *name, x []value) value { return b.choose(x[2], x[1], x[0]) }},
 	}
 }
@@ -126,6 +128,15 @@ func mul24(b *body, n *name, x []value) value {
 // zeros are all bits for 0, whatever the caller promises.
 func (b *body) zeros(name string, x value) value {
 	return b.intrinsic(name+"."+x.t.suffix(), x.t, x, value{int1s, "false"})
+}
+
+// reduce combines all lanes.
+func (b *body) reduce(op string, x value) value {
+	r := b.extract(x, 0)
+	for i := 1; i < x.t.lanes; i++ {
+		r = b.op(op, r, b.extract(x, i))
+	}
+	return r
 }
 
 // count makes a number of bits, an i32, one of the type, at most its bits.

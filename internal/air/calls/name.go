@@ -111,9 +111,10 @@ func parseName(full string) (*name, error) {
 	}
 	n.family = &f
 	signed := n.sign == 's' || n.sign == 'u'
+	truth := n.op == "all" || n.op == "any"
 	switch {
 	case f.kind == floats && signed, f.kind == integers && !signed, f.kind == bits && n.sign == 'f',
-		n.fast && f.kind != floats, f.kind != floats && n.t.elem == "i1" && n.op != "select":
+		n.fast && f.kind != floats, truth && n.t.elem != "i1", !truth && n.op != "select" && n.t.elem == "i1":
 		return nil, errMissing
 	}
 	return n, nil

@@ -277,7 +277,7 @@ func TestGeometry(t *testing.T) {
 	assert.Equal(t, h.encode(numberOf(300.5)), got[0])
 }
 
-// TestConstants calls what asks the compiler.
+// TestConstants calls what asks the compiler, and what asks of truth values.
 func TestConstants(t *testing.T) {
 	fs := []Function{
 		{"air.is_uniform.i32", "i1", []string{"i32"}},
@@ -293,7 +293,10 @@ func TestConstants(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, d.Text, "ret i16 32")
 	}
-	p := start(t, []Function{fs[0], fs[2]})
+	all, any := Function{"air.all.v2i1", "i1", []string{"<2 x i1>"}}, Function{"air.any.v2i1", "i1", []string{"<2 x i1>"}}
+	p := start(t, []Function{fs[0], fs[2], all, any})
+	assert.Equal(t, []byte{0, 0, 0, 1}, p.run(t, all.Name, 4, false, []byte{0, 0, 0, 1, 1, 0, 1, 1}))
+	assert.Equal(t, []byte{0, 1, 1, 1}, p.run(t, any.Name, 4, false, []byte{0, 0, 0, 1, 1, 0, 1, 1}))
 	assert.Equal(t, []byte{1, 1}, p.run(t, fs[0].Name, 2, false, make([]byte, 8)))
 	assert.Equal(t, []byte{0, 1, 1, 1}, p.run(t, fs[2].Name, 4, false, []byte{0, 1, 2, 255}))
 }
@@ -394,6 +397,7 @@ func TestRefusals(t *testing.T) {
 		{Function{"air.exp.f32", "float", []string{"void"}}, "parameter 0: void"},
 		{Function{"air.exp.s.i32", "i32", []string{"i32"}}, "no body"},
 		{Function{"air.min.i32", "i32", []string{"i32", "i32"}}, "no body"},
+		{Function{"air.all.v2i8", "i8", []string{"<2 x i8>"}}, "no body"},
 		{Function{"air.popcount.i1", "i1", []string{"i1"}}, "no body"},
 		{Function{"air.convert.f.f32.f.i32", "float", []string{"i32"}}, "'f' is no kind of i32"},
 		{Function{"air.convert.f.v2f32.s.i32", "<2 x float>", []string{"i32"}}, "other elements"},
