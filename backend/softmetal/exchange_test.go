@@ -1,0 +1,416 @@
+//go:build unix
+
+package softmetal
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// element is a type of numbers. All numbers of these tests are integers: those of floating
+// types are so small that every sum and product is exact, in whatever order it is taken.
+type element struct {
+	name  string
+	bytes int
+	kind  byte // f, b (bfloat), s, u
+}
+
+var elementsOfMetal = []element{
+	{"float", 4, 'f'}, {"half", 2, 'f'}, {"bfloat", 2, 'b'},
+	{"char", 1, 's'}, {"uchar", 1, 'u'}, {"short", 2, 's'}, {"ushort", 2, 'u'}, {"int", 4, 's'}, {"uint", 4, 'u'},
+}
+
+func (e element) floating() bool { return e.kind == 'f' || e.kind == 'b' }
+
+// wrap is v as the type holds it.
+func (e element) wrap(v int64) int64 {
+	shift := 64 - 8*e.bytes
+	switch e.kind {
+	case 's':
+		return v << shift >> shift
+	case 'u':
+		return int64(uint64(v) << shift >> shift)
+	}
+	return v
+}
+
+func (e element) less(a, b int64) bool {
+	if e.kind == 'u' {
+		return uint64(a) < uint64(b)
+	}
+	return a < b
+}
+
+func (e element) put(to []byte, v int64) {
+	var w uint64
+	switch {
+	case e.kind == 'b':
+		w = uint64(math.Float32bits(float32(v)) >> 16)
+	case e.kind == 'f' && e.bytes == 2:
+		w = uint64(half(v))
+	case e.kind == 'f':
+		w = uint64(math.Float32bits(float32(v)))
+	default:
+		w = uint64(v)
+	}
+	var data [8]byte
+	binary.LittleEndian.PutUint64(data[:], w)
+	copy(to[:e.bytes], data[:])
+}
+
+func (e element) get(from []byte) int64 {
+	var data [8]byte
+	copy(data[:], from[:e.bytes])
+	w := binary.LittleEndian.Uint64(data[:])
+	f := float64(0)
+	switch {
+	case e.kind == 'b':
+		f = float64(math.Float32frombits(uint32(w) << 16))
+	case e.kind == 'f' && e.bytes == 2:
+		f = ofHalf(uint16(w))
+	case e.kind == 'f':
+		f = float64(math.Float32frombits(uint32(w)))
+	default:
+		return e.wrap(int64(w))
+	}
+	if f != math.Trunc(f) || math.Abs(f) > 1<<40 {
+		return math.MinInt64 // no number that a test computes
+	}
+	return int64(f)
+}
+
+// half is an integer that a half holds exactly, and is no less than its least normal number.
+func half(v int64) uint16 {
+	w := math.Float32bits(float32(v))
+	if v == 0 {
+		return 0
+	}
+	return uint16(w>>16&0x8000 | (w>>23&0xff-112)<<10 | w>>13&0x3ff)
+}
+
+// ofHalf is the number that a half is, which is normal or zero.
+func ofHalf(h uint16) float64 {
+	if h&0x7fff == 0 {
+		return 0
+	}
+	f := math.Ldexp(1+float64(h&0x3ff)/1024, int(h>>10&31)-15)
+	if h>>15 == 1 {
+		return -f
+	}
+	return f
+}
+
+// random is a number for these tests.
+func (e element) random(r *rand.Rand) int64 {
+	if !e.floating() {
+		return e.wrap(int64(r.Uint64()))
+	}
+	v := int64(1)
+	if r.IntN(8) == 0 {
+		v = 2
+	}
+	if r.IntN(2) == 0 {
+		v = -v
+	}
+	return v
+}
+
+// simdgroup is what a simdgroup of a test has: the threads that are there and active, and the
+// number of each.
+type simdgroup struct {
+	element
+	first  int // of its threads, in the grid
+	count  int
+	mask   uint32
+	values []int64
+	by     int // lane or distance
+	modulo int
+}
+
+func (s *simdgroup) active(lane int) bool {
+	return lane >= 0 && lane < s.count && s.mask>>lane&1 == 1
+}
+
+// fold combines the numbers of the active threads of [from, to).
+func (s *simdgroup) fold(from, to int, f func(a, b int64) int64) (out int64, any bool) {
+	for i := from; i < to; i++ {
+		switch {
+		case !s.active(i):
+		case !any:
+			out, any = s.values[i], true
+		default:
+			out = s.wrap(f(out, s.values[i]))
+		}
+	}
+	return out, any
+}
+
+// expected is what a function gives an active thread; false where Metal leaves it undefined.
+type expected func(s *simdgroup, lane int) (int64, bool)
+
+func add(a, b int64) int64      { return a + b }
+func multiply(a, b int64) int64 { return a * b }
+
+func (s *simdgroup) least(a, b int64) int64 {
+	if s.less(a, b) {
+		return a
+	}
+	return b
+}
+
+func (s *simdgroup) greatest(a, b int64) int64 { return a + b - s.least(a, b) }
+
+// overAll reduces over the active threads of the thread's simdgroup, or quadgroup.
+func overAll(width int, f func(s *simdgroup) func(a, b int64) int64) expected {
+	return func(s *simdgroup, lane int) (int64, bool) {
+		base := lane / width * width
+		return s.fold(base, base+width, f(s))
+	}
+}
+
+// prefix reduces over the active threads before the thread, and with it if inclusive.
+func prefix(inclusive bool, identity int64, f func(a, b int64) int64) expected {
+	return func(s *simdgroup, lane int) (int64, bool) {
+		if inclusive {
+			return s.fold(0, lane+1, f)
+		}
+		if v, any := s.fold(0, lane, f); any {
+			return v, true
+		}
+		return identity, true
+	}
+}
+
+// from takes the number of another thread, which must be active.
+func from(source func(s *simdgroup, lane int) int) expected {
+	return func(s *simdgroup, lane int) (int64, bool) {
+		l := source(s, lane)
+		if !s.active(l) {
+			return 0, false
+		}
+		return s.values[l], true
+	}
+}
+
+// filled is shuffle-and-fill: each vector of modulo threads is shifted, and what it lacks then
+// comes from the other end of the filling vector, whose numbers are greater by 64.
+func filled(up, whole bool) expected {
+	return func(s *simdgroup, lane int) (int64, bool) {
+		width := s.modulo
+		if whole {
+			width = 32
+		}
+		if s.by >= width {
+			return 0, false
+		}
+		base, l := lane/width*width, lane%width
+		if up {
+			l -= s.by
+		} else {
+			l += s.by
+		}
+		filling := l < 0 || l >= width
+		l = base + (l+width)%width
+		if !s.active(l) {
+			return 0, false
+		}
+		if filling {
+			return s.wrap(s.values[l] + 64), true
+		}
+		return s.values[l], true
+	}
+}
+
+func plain(f func(a, b int64) int64) func(*simdgroup) func(a, b int64) int64 {
+	return func(*simdgroup) func(a, b int64) int64 { return f }
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// The kernels of exchange.metal: what each plane of their output is.
+var planes = map[string][]expected{
+	"reduce": {
+		overAll(32, plain(add)), overAll(32, plain(multiply)),
+		overAll(32, func(s *simdgroup) func(a, b int64) int64 { return s.least }),
+		overAll(32, func(s *simdgroup) func(a, b int64) int64 { return s.greatest }),
+		prefix(true, 0, add), prefix(false, 0, add),
+		from(func(s *simdgroup, _ int) int { return bits.TrailingZeros32(s.here()) }),
+		overAll(4, plain(add)),
+		overAll(4, func(s *simdgroup) func(a, b int64) int64 { return s.least }),
+		overAll(4, func(s *simdgroup) func(a, b int64) int64 { return s.greatest }),
+	},
+	"more": {prefix(true, 1, multiply), prefix(false, 1, multiply), overAll(4, plain(multiply))},
+	"bits": {
+		overAll(32, plain(func(a, b int64) int64 { return a & b })),
+		overAll(32, plain(func(a, b int64) int64 { return a | b })),
+		overAll(32, plain(func(a, b int64) int64 { return a ^ b })),
+	},
+	"shuffle": {
+		from(func(s *simdgroup, lane int) int { return (lane*7 + s.by) & 31 }),
+		from(func(s *simdgroup, lane int) int { // the lowest lanes remain as they are
+			if lane < s.by {
+				return lane
+			}
+			return lane - s.by
+		}),
+		from(func(s *simdgroup, lane int) int { // and here the highest
+			if lane+s.by >= 32 {
+				return lane
+			}
+			return lane + s.by
+		}),
+		from(func(s *simdgroup, lane int) int { return lane ^ s.by }),
+		from(func(s *simdgroup, lane int) int { return (lane - s.by) & 31 }),
+		from(func(s *simdgroup, lane int) int { return (lane + s.by) & 31 }),
+		from(func(s *simdgroup, lane int) int { return s.by }),
+		from(func(s *simdgroup, lane int) int { return lane&^3 | (lane+s.by)&3 }),
+		from(func(s *simdgroup, lane int) int { return lane&^3 | (lane^s.by)&3 }),
+		from(func(s *simdgroup, lane int) int { return lane&^3 | s.by&3 }),
+	},
+	"fill": {filled(true, true), filled(false, true), filled(true, false), filled(false, false)},
+	"vote": {
+		func(s *simdgroup, _ int) (int64, bool) { return truth(s.positive() != 0), true },
+		func(s *simdgroup, _ int) (int64, bool) { return truth(s.positive() == s.here()), true },
+		func(s *simdgroup, _ int) (int64, bool) { return int64(s.positive()), true },
+		func(s *simdgroup, _ int) (int64, bool) { return int64(s.here()), true },
+		func(s *simdgroup, lane int) (int64, bool) { return truth(lane == bits.TrailingZeros32(s.here())), true },
+		func(s *simdgroup, _ int) (int64, bool) { return truth(s.positive() != 0), true },
+		func(s *simdgroup, _ int) (int64, bool) { return truth(s.positive() == s.here()), true },
+		func(s *simdgroup, _ int) (int64, bool) { return int64(uint64(1)<<s.count - 1), true },
+	},
+}
+
+// here are the active threads.
+func (s *simdgroup) here() uint32 { return s.mask & uint32(uint64(1)<<s.count-1) }
+
+// positive are the active threads whose number is greater than 0.
+func (s *simdgroup) positive() (out uint32) {
+	for i := range s.count {
+		if s.active(i) && s.values[i] > 0 {
+			out |= 1 << i
+		}
+	}
+	return out
+}
+
+// Grids: threads, and threads of a threadgroup.
+var gridsOfExchange = [][2]int{{1, 1}, {31, 31}, {33, 33}, {64, 32}, {1023, 1023}, {100, 48}}
+
+func masksOf(r *rand.Rand, n int, which int) []uint32 {
+	out := make([]uint32, n)
+	for i := range out {
+		switch which {
+		case 0:
+			out[i] = math.MaxUint32
+		case 1:
+			out[i] = r.Uint32()
+		case 2:
+			out[i] = 1 << r.IntN(32)
+		case 3:
+			out[i] = 0x55555555 << r.IntN(2)
+		}
+	}
+	return out
+}
+
+// TestExchange holds every function by which the threads of a simdgroup exchange against its
+// definition in the Metal Shading Language Specification (SIMD-group and quad-group functions):
+// for each type, with all threads active, with some, and with one, in threadgroups whose last
+// simdgroup is not full.
+func TestExchange(t *testing.T) {
+	r := newRig(t, Options{Workers: 2}).metal("exchange.metal")
+	kinds := func(e element) []string {
+		switch {
+		case e.name == "bfloat":
+			return []string{"reduce", "shuffle"}
+		case e.floating():
+			return []string{"reduce", "more", "shuffle", "fill"}
+		}
+		return []string{"reduce", "more", "bits", "shuffle", "fill"}
+	}
+	for _, e := range elementsOfMetal {
+		t.Run(e.name, func(t *testing.T) {
+			for _, kind := range kinds(e) {
+				exchange(t, r, e, e, kind, kind+"_"+e.name)
+			}
+		})
+	}
+	t.Run("vote", func(t *testing.T) {
+		exchange(t, r, element{"int", 4, 's'}, element{"uint", 4, 'u'}, "vote", "vote")
+	})
+}
+
+// exchange runs a kernel on all grids and masks.
+func exchange(t *testing.T, r *rig, e, out element, kind, name string) {
+	random := rand.New(rand.NewPCG(7, uint64(len(name))))
+	compared := 0
+	for _, shape := range gridsOfExchange {
+		n, size := shape[0], shape[1]
+		simds := (size + 31) / 32
+		groups := (n + size - 1) / size
+		for which := range 4 {
+			by, modulo := 0, 32
+			if kind == "shuffle" || kind == "fill" {
+				by, modulo = random.IntN(32), 2<<random.IntN(5)
+			}
+			if kind == "fill" && which%2 == 0 {
+				by = random.IntN(modulo)
+			}
+			masks := masksOf(random, groups*simds, which)
+			values := make([]int64, n)
+			in := make([]byte, n*e.bytes)
+			for i := range values {
+				values[i] = e.random(random)
+				e.put(in[i*e.bytes:], values[i])
+			}
+			result := r.buffer(make([]byte, len(planes[kind])*n*out.bytes))
+			args := []any{r.buffer(in), r.buffer(bytesOf(masks)), result}
+			if kind == "shuffle" || kind == "fill" {
+				args = append(args, uint32(by))
+			}
+			if kind == "fill" {
+				args = append(args, uint32(modulo))
+			}
+			require.NoError(t, r.run(context.Background(), name, [3]uint32{uint32(n), 1, 1}, [3]uint32{uint32(size), 1, 1}, args...))
+			got := result.bytes()
+			for first := 0; first < n; first += size {
+				for k := range simds {
+					s := &simdgroup{element: e, first: first + 32*k, mask: masks[first/size*simds+k], by: by, modulo: modulo}
+					s.count = max(0, min(32, size-32*k, n-s.first))
+					if s.count == 0 {
+						continue
+					}
+					s.values = values[s.first : s.first+s.count]
+					for p, want := range planes[kind] {
+						for lane := range s.count {
+							if !s.active(lane) {
+								continue
+							}
+							v, defined := want(s, lane)
+							if !defined {
+								continue
+							}
+							compared++
+							if g := out.get(got[(p*n+s.first+lane)*out.bytes:]); g != v {
+								t.Fatalf("%s, plane %d, %d threads in threadgroups of %d, by %d, modulo %d, mask %08x of %d: thread %d (lane %d) has %d, want %d", name, p, n, size, by, modulo, s.mask, s.count, s.first+lane, lane, g, v)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, compared, 1000, fmt.Sprint(name))
+}
