@@ -128,6 +128,7 @@ func (r *rig) encode(b *batch, k *kernel, grid, group [3]uint32, args ...any) {
 		case *buffer:
 			b.u32(argumentBuffer)
 			b.place(backend.At(a))
+			b.u64(uint64(a.size))
 		case uint32:
 			b.u32(argumentBytes)
 			b.u32(4)

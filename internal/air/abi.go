@@ -87,6 +87,7 @@ const (
 	opIsFirst
 	opActiveThreads
 	opMultiplyAccumulate
+	opJoin
 )
 
 // element is the type that an operation computes with; the numbers are those of enum element.

@@ -74,13 +74,15 @@ enum operation {
 	IS_FIRST,
 	ACTIVE_THREADS,
 	MULTIPLY_ACCUMULATE,
+	JOIN, // nothing: threads that went round a loop wait for those that have not
 };
 
 // Types of the elements that an operation computes with.
 enum element { F32, F16, BF16, S8, S16, S32, S64, U8, U16, U32, U64 };
 
 // site is a place of a kernel at which threads exchange. Sites are in an order in which a
-// thread that waits at a lower one may still come to a higher one, loops aside.
+// thread that waits at a lower one may still come to a higher one, and in which those of a loop
+// stand before those behind it; the way back in the loop leads to lower ones.
 struct site {
 	uint8_t operation, element;
 	uint8_t count; // elements of a value

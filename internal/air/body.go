@@ -3,7 +3,6 @@ package air
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -57,46 +56,6 @@ func (b *block) successors() (out []string) {
 		}
 	}
 	return out
-}
-
-// ranks returns the place of each block in a reverse postorder: a block stands before those
-// that it leads to, unless a loop leads back.
-func ranks(blocks []*block) map[string]int {
-	byLabel := make(map[string]*block, len(blocks))
-	for _, b := range blocks {
-		byLabel[b.label] = b
-	}
-	rank := make(map[string]int, len(blocks))
-	type visit struct {
-		label string
-		next  []string
-	}
-	var post []string
-	seen := map[string]bool{}
-	enter := func(label string) visit {
-		seen[label] = true
-		next := byLabel[label].successors()
-		slices.Reverse(next) // what stands first in the branch is visited last, and comes out first
-		return visit{label, next}
-	}
-	stack := []visit{enter(blocks[0].label)}
-	for len(stack) > 0 {
-		top := &stack[len(stack)-1]
-		if len(top.next) == 0 {
-			post = append(post, top.label)
-			stack = stack[:len(stack)-1]
-			continue
-		}
-		to := top.next[0]
-		top.next = top.next[1:]
-		if !seen[to] && byLabel[to] != nil {
-			stack = append(stack, enter(to))
-		}
-	}
-	for i, l := range post {
-		rank[l] = len(post) - 1 - i
-	}
-	return rank
 }
 
 // retarget changes the labels that values come from in phis: of a block that was cut, they

@@ -27,12 +27,23 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 		}
 		memory = append(memory, more...)
 	}
-	// Sites are numbered as blocks stand in a reverse postorder.
-	rank := ranks(blocks)
-	inOrder := slices.Clone(blocks)
-	slices.SortStableFunc(inOrder, func(a, b *block) int { return rank[a.label] - rank[b.label] })
+	// Of the sites at which threads wait the executor takes the least. Where a thread could go
+	// round a loop past a site at which others wait, it waits for them before it goes round
+	// again: at a site in the loop's header, with a number behind those in the loop.
+	inOrder, loops := arrange(blocks)
 	first := map[string]int{} // the number of a block's first site
+	joins := map[string]int{} // the number of the site at which threads wait to go round, by header
+	has := func(b *block) bool {
+		return slices.ContainsFunc(b.lines, func(l string) bool {
+			_, d, ok := callOf(l, declared)
+			return ok && !alone(d)
+		})
+	}
+	with := map[*block]bool{}
 	for _, b := range inOrder {
+		with[b] = has(b)
+	}
+	for at, b := range inOrder {
 		first[b.label] = len(sites)
 		for _, l := range b.lines {
 			c, d, ok := callOf(l, declared)
@@ -52,6 +63,12 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 			}
 			sites = append(sites, s)
 		}
+		for ; len(loops) > 0 && loops[0].last == at; loops = loops[1:] {
+			if loops[0].overtakes(inOrder, func(b *block) bool { return with[b] }) {
+				joins[loops[0].header.label] = len(sites)
+				sites = append(sites, site{operation: opJoin, width: simdWidth})
+			}
+		}
 	}
 	var out []*block
 	var allocas []string
@@ -62,7 +79,22 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 		out = append(out, piece)
 		emit := func(lines ...string) { piece.lines = append(piece.lines, lines...) }
 		n := first[b.label]
+		// wait suspends the thread until the executor has done what is done at a site.
+		wait := func(site int, dbg string) {
+			emit(fmt.Sprintf("  store i32 %d, ptr %%mlxc.site, align 4", site),
+				fmt.Sprintf("  %%x%d.suspended = call i8 @llvm.coro.suspend(token none, i1 false)%s", values, dbg),
+				fmt.Sprintf("  switch i8 %%x%d.suspended, label %%mlxc.end [ i8 0, label %%x%d.resumed ]", values, values))
+			piece = &block{label: fmt.Sprintf("x%d.resumed", values)}
+			out = append(out, piece)
+			last[b.label] = piece.label
+			values++
+		}
+		join, joined := joins[b.label]
 		for _, l := range b.lines {
+			if joined && !strings.Contains(l, " = phi ") {
+				wait(join, "")
+				joined = false
+			}
 			c, d, ok := callOf(l, declared)
 			switch {
 			case ok && alone(d):
@@ -75,14 +107,8 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 			case ok:
 				before, after := operands(sites[n], d, c.args, values, c.result)
 				emit(before...)
-				emit(fmt.Sprintf("  store i32 %d, ptr %%mlxc.site, align 4", n),
-					fmt.Sprintf("  %%x%d.suspended = call i8 @llvm.coro.suspend(token none, i1 false)%s", values, c.dbg),
-					fmt.Sprintf("  switch i8 %%x%d.suspended, label %%mlxc.end [ i8 0, label %%x%d.resumed ]", values, values))
-				piece = &block{label: fmt.Sprintf("x%d.resumed", values)}
-				out = append(out, piece)
+				wait(n, c.dbg)
 				emit(after...)
-				last[b.label] = piece.label
-				values++
 				n++
 			case strings.HasPrefix(l, "  ret "):
 				emit("  br label %mlxc.return")

@@ -56,6 +56,7 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	}
 	for _, f := range m.funcs {
 		f.plain(checked)
+		f.divide()
 		f.head = f.prefix(f == k) + f.head[strings.IndexByte(f.head, '@'):]
 		if f != k {
 			f.head = alwaysInline(f.head)

@@ -332,6 +332,7 @@ void exchange(const struct site *s, struct exchange *x, uint32_t active, int cou
 	switch (s->operation) {
 	case THREADGROUP_BARRIER:
 	case SIMDGROUP_BARRIER:
+	case JOIN:
 		return;
 	case SUM:
 	case PRODUCT:
