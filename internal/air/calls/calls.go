@@ -1,9 +1,13 @@
 package calls
 
 import (
+	"crypto/sha256"
+	"embed"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Target is what the bodies are for.
@@ -120,3 +124,28 @@ func printable(name string) string {
 	}
 	return name
 }
+
+//go:embed *.go math/math.ll
+var sources embed.FS
+
+// Digest is of all that the bodies depend on: who keeps compiled code keeps it by this too.
+var Digest = sync.OnceValue(func() [sha256.Size]byte {
+	h := sha256.New()
+	for _, dir := range []string{".", "math"} {
+		entries, err := sources.ReadDir(dir)
+		if err != nil {
+			panic(err) // INVARIANT: the files are part of the program.
+		}
+		for _, e := range entries {
+			if e.IsDir() || strings.HasSuffix(e.Name(), "_test.go") {
+				continue
+			}
+			text, err := sources.ReadFile(path.Join(dir, e.Name()))
+			if err != nil {
+				panic(err) // INVARIANT: as above.
+			}
+			fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+})

@@ -56,6 +56,18 @@ func small(t typ) []*big.Float {
 
 var smalls = map[string][]*big.Float{"half": small(typ{elem: "half"}), "bfloat": small(typ{elem: "bfloat"})}
 
+// smallFloats are the same as float64, which has them and the middles between them exactly.
+var smallFloats = func() map[string][]float64 {
+	m := map[string][]float64{}
+	for t, vs := range smalls {
+		for _, v := range vs {
+			x, _ := v.Float64()
+			m[t] = append(m[t], x)
+		}
+	}
+	return m
+}()
+
 func (f format) decode(bits uint64) number {
 	v := new(big.Float).SetPrec(400)
 	switch {
@@ -105,17 +117,28 @@ func (f format) encode(n number) uint64 {
 			x, _ := n.v.Float32()
 			return uint64(math.Float32bits(x))
 		}
-		vs, a := smalls[f.t.elem], new(big.Float).Abs(n.v)
-		i := sort.Search(len(vs), func(i int) bool { return vs[i].Cmp(a) > 0 }) // vs[i-1] <= a < vs[i]
-		if i == len(vs) {
-			i = len(vs) // beyond infinity's bits: infinity
-		} else {
-			up, down := new(big.Float).Sub(vs[i], a), new(big.Float).Sub(a, vs[i-1])
-			if c := up.Cmp(down); c > 0 || c == 0 && (i-1)%2 == 0 {
-				i--
+		var r uint64
+		if a, accuracy := n.v.Float64(); accuracy == big.Exact {
+			a = math.Abs(a)
+			vs := smallFloats[f.t.elem]
+			i := sort.Search(len(vs), func(i int) bool { return vs[i] > a }) // vs[i-1] <= a < vs[i]
+			if i < len(vs) {
+				if middle := (vs[i-1] + vs[i]) / 2; a < middle || a == middle && i%2 == 1 {
+					i--
+				}
 			}
+			r = uint64(min(i, len(vs)-1))
+		} else {
+			vs, a := smalls[f.t.elem], new(big.Float).Abs(n.v)
+			i := sort.Search(len(vs), func(i int) bool { return vs[i].Cmp(a) > 0 })
+			if i < len(vs) {
+				up, down := new(big.Float).Sub(vs[i], a), new(big.Float).Sub(a, vs[i-1])
+				if c := up.Cmp(down); c > 0 || c == 0 && i%2 == 1 {
+					i--
+				}
+			}
+			r = uint64(min(i, len(vs)-1))
 		}
-		r := uint64(min(i, len(vs)-1))
 		if n.v.Signbit() {
 			r |= 0x8000
 		}
@@ -171,12 +194,12 @@ func (f format) samples(r *rand.Rand) []uint64 {
 			x = append(x, (0x181<<i>>1+d-2)&mask, -(0x181<<i>>1+d-2)&mask, (0x1801<<i>>2+d-2)&mask, -(0x1801<<i>>2+d-2)&mask)
 		}
 	}
-	for range 6000 {
+	for range 3000 {
 		v := r.Uint64() & mask
 		x = append(x, v, v>>r.IntN(width), v&^0xfff, v&^0xffff|0x8000)
 	}
 	if f.kind == 'f' {
-		for range 4000 { // near integers of all sizes
+		for range 2000 { // near integers of all sizes
 			v := math.Ldexp(r.Float64()*4-2, r.IntN(66))
 			x = append(x, uint64(math.Float32bits(float32(v))), uint64(math.Float32bits(float32(math.Trunc(v)))))
 		}

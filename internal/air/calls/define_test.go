@@ -82,7 +82,7 @@ func families() []Function {
 			elems = []string{"i1"}
 		}
 		for _, t := range lanes(elems...) {
-			if f.kind == bits {
+			if f.kind == patterns {
 				add("air."+op+"."+t.suffix(), &name{t: t}, f.signature)
 				continue
 			}

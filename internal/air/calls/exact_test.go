@@ -151,7 +151,7 @@ func TestExact(t *testing.T) {
 		case len(args) == 1:
 			args[0] = append(append(args[0], e...), in.samples(r)...)
 		default:
-			for range 20000 {
+			for range 8000 {
 				for j := range args {
 					v := r.Uint64() >> (64 - in.t.bits())
 					if r.IntN(2) == 0 {

@@ -38,14 +38,14 @@ func init() {
 		"extract_bits": {"TTii", integers, extractBits},
 		"insert_bits":  {"TTTii", integers, insertBits},
 
-		"popcount":     {"TT", bits, func(b *body, n *name, x []value) value { return b.overloaded("ctpop", x[0]) }},
-		"reverse_bits": {"TT", bits, func(b *body, n *name, x []value) value { return b.overloaded("bitreverse", x[0]) }},
-		"clz":          {"TTb", bits, func(b *body, n *name, x []value) value { return b.zeros("ctlz", x[0]) }},
-		"ctz":          {"TTb", bits, func(b *body, n *name, x []value) value { return b.zeros("cttz", x[0]) }},
-		"rotate":       {"TTT", bits, func(b *body, n *name, x []value) value { return b.overloaded("fshl", x[0], x[0], x[1]) }},
-		"all":          {"ET", bits, func(b *body, n *name, x []value) value { return b.reduce("and", x[0]) }},
-		"any":          {"ET", bits, func(b *body, n *name, x []value) value { return b.reduce("or", x[0]) }},
-		"select":       {"TTTB", bits, func(b *body, n *name, x []value) value { return b.choose(x[2], x[1], x[0]) }},
+		"popcount":     {"TT", patterns, func(b *body, n *name, x []value) value { return b.overloaded("ctpop", x[0]) }},
+		"reverse_bits": {"TT", patterns, func(b *body, n *name, x []value) value { return b.overloaded("bitreverse", x[0]) }},
+		"clz":          {"TTb", patterns, func(b *body, n *name, x []value) value { return b.zeros("ctlz", x[0]) }},
+		"ctz":          {"TTb", patterns, func(b *body, n *name, x []value) value { return b.zeros("cttz", x[0]) }},
+		"rotate":       {"TTT", patterns, func(b *body, n *name, x []value) value { return b.overloaded("fshl", x[0], x[0], x[1]) }},
+		"all":          {"ET", patterns, func(b *body, n *name, x []value) value { return b.reduce("and", x[0]) }},
+		"any":          {"ET", patterns, func(b *body, n *name, x []value) value { return b.reduce("or", x[0]) }},
+		"select":       {"TTTB", patterns, func(b *body, n *name, x []value) value { return b.choose(x[2], x[1], x[0]) }},
 	}
 }
 

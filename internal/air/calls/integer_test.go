@@ -149,7 +149,7 @@ func TestIntegers(t *testing.T) {
 			for _, c := range []byte(family.signature[1:]) {
 				params = append(params, n.letter(c).String())
 			}
-			for _, sign := range map[bool][]string{true: {""}, false: {"s.", "u."}}[family.kind == bits] {
+			for _, sign := range map[bool][]string{true: {""}, false: {"s.", "u."}}[family.kind == patterns] {
 				f := Function{fmt.Sprintf("air.%s.%si%d", op, sign, width), n.t.String(), params}
 				fs = append(fs, f)
 				ones = append(ones, one{op, sign == "s.", width, f})
@@ -158,7 +158,7 @@ func TestIntegers(t *testing.T) {
 	}
 	p := start(t, fs)
 	for _, o := range ones {
-		count := 3000
+		count := 1200
 		if o.width == 8 && len(o.f.Params) == 2 {
 			count = 65536
 		}

@@ -35,7 +35,7 @@ type kind uint8
 const (
 	floats   kind = iota // half, bfloat, float
 	integers             // i8 … i64
-	bits                 // integers, the sign not being part of the name
+	patterns             // integers whose sign does not matter, and is not part of the name
 )
 
 // errMissing says that nothing here is called that.
@@ -113,7 +113,7 @@ func parseName(full string) (*name, error) {
 	signed := n.sign == 's' || n.sign == 'u'
 	truth := n.op == "all" || n.op == "any"
 	switch {
-	case f.kind == floats && signed, f.kind == integers && !signed, f.kind == bits && n.sign == 'f',
+	case f.kind == floats && signed, f.kind == integers && !signed, f.kind == patterns && n.sign == 'f',
 		n.fast && f.kind != floats, truth && n.t.elem != "i1", !truth && n.op != "select" && n.t.elem == "i1":
 		return nil, errMissing
 	}

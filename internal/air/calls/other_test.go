@@ -425,3 +425,16 @@ func TestRefusals(t *testing.T) {
 	_, err := Define(Function{"air.exp.f32", "float", []string{"float"}}, 9)
 	assert.ErrorContains(t, err, "no target 9")
 }
+
+// TestDeterministic defines everything twice.
+func TestDeterministic(t *testing.T) {
+	assert.NotZero(t, Digest())
+	for target := Host; target <= PTX; target++ {
+		once, err := Module(families(), target)
+		require.NoError(t, err)
+		again, err := Module(families(), target)
+		require.NoError(t, err)
+		assert.True(t, once == again)
+	}
+	assert.True(t, Runtime() == Runtime())
+}
