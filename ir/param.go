@@ -1,6 +1,10 @@
 package ir
 
-import "strconv"
+import (
+	"math"
+	"sort"
+	"strconv"
+)
 
 // ParamID is the index of a param in [Graph.Params].
 type ParamID int32
@@ -38,3 +42,37 @@ func (g *Graph) Range(a Affine) (lo, hi int64, ok bool) {
 }
 
 func itoa(v int64) string { return strconv.FormatInt(v, 10) }
+
+// Greatest returns values of the params that bounds and constraints allow: beginning with the
+// last, each is as great as the least values of those before it leave room for. Params of type
+// f32 have their least value. Where the least values of all are not allowed, neither are these.
+func (g *Graph) Greatest() []uint32 {
+	v := make([]uint32, len(g.Params))
+	for i := range g.Params {
+		p := &g.Params[i]
+		if v[i] = uint32(p.Min); p.Type == F32 {
+			v[i] = math.Float32bits(float32(p.Min))
+		}
+	}
+	allowed := func() bool {
+		for i := range g.Constraints {
+			if c := &g.Constraints[i]; c.LHS.Eval(v) > c.Max {
+				return false
+			}
+		}
+		return true
+	}
+	for i := len(v) - 1; i >= 0; i-- {
+		p := &g.Params[i]
+		if p.Type == F32 {
+			continue
+		}
+		// The constraints leave a range: of a positive coefficient the small values.
+		least := v[i]
+		v[i] = least + uint32(sort.Search(int(p.Max-p.Min), func(n int) bool {
+			v[i] = least + uint32(n) + 1
+			return !allowed()
+		}))
+	}
+	return v
+}

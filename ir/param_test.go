@@ -215,3 +215,14 @@ func TestRangeGivesUp(t *testing.T) {
 	allocs := testing.AllocsPerRun(10, func() { g.Range(ir.Linear(0, sum...)) })
 	require.Less(t, allocs, 1000.0, "work grows with the third power of the constraints")
 }
+
+func TestGreatest(t *testing.T) {
+	half := math.Float32bits(0.5)
+	g := &ir.Graph{
+		Params:      []ir.Param{{Name: "pos", Type: ir.U32, Max: 1023}, {Name: "n", Type: ir.U32, Min: 1, Max: 64}, {Name: "eps", Type: ir.F32, Min: 0.5, Max: 1}},
+		Constraints: []ir.Constraint{{LHS: ir.Linear(0, ir.Term{Param: 0, Coeff: 1}, ir.Term{Param: 1, Coeff: 1}), Max: 1024}},
+	}
+	require.Equal(t, []uint32{960, 64, half}, g.Greatest())
+	g.Constraints[0].Max = 40
+	require.Equal(t, []uint32{0, 40, half}, g.Greatest())
+}

@@ -50,6 +50,7 @@ type Device struct {
 
 	mu      sync.Mutex
 	kernels map[string]*kernel // by what says everything of it
+	order   uint64             // see SetOrder
 }
 
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and

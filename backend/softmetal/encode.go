@@ -28,6 +28,7 @@ const (
 	commandDispatch = 1
 	commandCopy     = 2
 	commandFill     = 3
+	commandMixed    = 4
 
 	argumentBuffer = 1
 	argumentBytes  = 2

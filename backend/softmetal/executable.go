@@ -23,8 +23,11 @@ type executable struct {
 	fixed   []backend.Place // where the program places root memories
 	used    []bool          // by root memory: commands bind it
 
-	mu    sync.Mutex // one replay at a time uses batch
+	mu    sync.Mutex // one replay at a time uses what follows
 	batch batch
+	// What random orders need, made for the first of them.
+	freedom *freedom
+	stepAt  []*step // by node
 }
 
 // Compile implements [backend.Device]. Kernels are compiled side by side.

@@ -69,6 +69,9 @@ func (x *queueExecutor) Replay(ctx context.Context, s *backend.Submission, r *ba
 	g := e.graph
 	b := &bindings{memories: g.Memories, params: s.Params, places: s.Places(&backend.Program{Graph: g, Places: e.fixed}, statePlaces(s))}
 	first := slices.Clone(b.places)
+	x.mu.Lock()
+	order := x.order
+	x.mu.Unlock()
 	r.Times.Begin = time.Now()
 	defer func() { r.Times.End = time.Now() }()
 	for i := range s.Count() {
@@ -103,6 +106,10 @@ func (x *queueExecutor) Replay(ctx context.Context, s *backend.Submission, r *ba
 				}
 			}
 			if err := x.checked(ctx, g, e.steps, b, &e.batch); err != nil {
+				return err
+			}
+		} else if order != 0 {
+			if err := x.shuffled(ctx, e, b, r, order+uint64(i)); err != nil {
 				return err
 			}
 		} else if err := x.execute(ctx, e.steps, b, &e.batch, e.profile, r); err != nil {

@@ -38,6 +38,13 @@ struct dispatch {
 // becomes true it ends early.
 const char *run(const struct dispatch *, const _Atomic uint32_t *stop);
 
+// MAX_MIXED is how many dispatches run_mixed takes.
+enum { MAX_MIXED = 16 };
+
+// run_mixed runs dispatches that nothing orders on the calling thread: their threadgroups in a
+// random order, mixed, and the threads of each too.
+const char *run_mixed(struct dispatch *const *, uint32_t count, uint64_t seed, const _Atomic uint32_t *stop);
+
 struct check;
 
 // run_checked is run, on the calling thread alone, of a kernel that was compiled for checking.

@@ -205,13 +205,18 @@ static uint64_t nanoseconds(void) {
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-enum command { DISPATCH = 1, COPY, FILL };
+enum command { DISPATCH = 1, COPY, FILL, MIXED };
 enum argument { BUFFER = 1, BYTES, LENGTH };
 
-// read_dispatch reads the next dispatch. It returns NULL, or says what is wrong.
-static const char *read_dispatch(struct reader *r, struct dispatch *d) {
-	_Alignas(16) static uint8_t bytes[1 << 16];
-	size_t used = 0;
+// constants are the inline arguments of dispatches.
+struct constants {
+	_Alignas(16) uint8_t bytes[1 << 16];
+	size_t used;
+};
+
+// read_dispatch reads the next dispatch, and its inline arguments into constants. It returns
+// NULL, or says what is wrong.
+static const char *read_dispatch(struct reader *r, struct dispatch *d, struct constants *c) {
 	memset(d, 0, sizeof *d);
 	uint32_t k = take32(r);
 	if (k >= kernel_count)
@@ -240,13 +245,13 @@ static const char *read_dispatch(struct reader *r, struct dispatch *d) {
 		}
 		case BYTES: {
 			uint32_t size = take32(r);
-			used = (used + 15) & ~(size_t)15;
-			if (size > sizeof bytes - used)
+			c->used = (c->used + 15) & ~(size_t)15;
+			if (size > sizeof c->bytes - c->used)
 				return "the constants of a dispatch are too long";
-			take(r, bytes + used, size);
-			d->buffers[slot] = bytes + used;
+			take(r, c->bytes + c->used, size);
+			d->buffers[slot] = c->bytes + c->used;
 			*b = (struct bound){.bytes = size, .read_only = 1};
-			used += size;
+			c->used += size;
 			break;
 		}
 		case LENGTH:
@@ -258,8 +263,8 @@ static const char *read_dispatch(struct reader *r, struct dispatch *d) {
 	}
 	if (wrong)
 		return wrong;
-	for (int c = 0; c < 3; c++)
-		if (d->group[c] == 0)
+	for (int i = 0; i < 3; i++)
+		if (d->group[i] == 0)
 			return "a threadgroup has no threads";
 	if ((uint64_t)d->group[0] * d->group[1] * d->group[2] > MAX_THREADS)
 		return "a threadgroup has too many threads";
@@ -284,7 +289,9 @@ static void check_dispatch(struct reader *r) {
 		states[i].flags = take32(r);
 	}
 	now_running.index = 0;
-	const char *wrong = read_dispatch(r, &d);
+	static struct constants constants;
+	constants.used = 0;
+	const char *wrong = read_dispatch(r, &d, &constants);
 	if (!wrong && !c && !(c = calloc(1, sizeof *c)))
 		wrong = "there is no memory for the checker";
 	for (int i = 0; !wrong && i < SLOTS; i++) {
@@ -327,8 +334,27 @@ static const char *command(struct reader *r) {
 	switch (take32(r)) {
 	case DISPATCH: {
 		static struct dispatch d;
-		const char *wrong = read_dispatch(r, &d);
+		static struct constants constants;
+		constants.used = 0;
+		const char *wrong = read_dispatch(r, &d, &constants);
 		return wrong ? wrong : run(&d, &control->stop);
+	}
+	case MIXED: {
+		static struct dispatch d[MAX_MIXED], *list[MAX_MIXED];
+		static struct constants constants;
+		constants.used = 0;
+		uint64_t seed = take64(r);
+		uint32_t count = take32(r);
+		if (count > MAX_MIXED)
+			_exit(2);
+		for (uint32_t i = 0; i < count; i++) {
+			take32(r); // DISPATCH
+			list[i] = &d[i];
+			const char *wrong = read_dispatch(r, &d[i], &constants);
+			if (wrong)
+				return wrong;
+		}
+		return run_mixed(list, count, seed, &control->stop);
 	}
 	case COPY: {
 		uint64_t n = take64(r);

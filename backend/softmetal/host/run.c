@@ -98,6 +98,21 @@ static void converge(const struct kernel *k, char *frames, size_t frame, struct 
 	}
 }
 
+// permuted is a permutation of the numbers below total, another one for each seed.
+static uint64_t permuted(uint64_t n, uint64_t total, uint64_t seed) {
+	uint64_t factor = seed % total | 1;
+	for (;; factor += 2) { // the next that shares no divisor with total
+		uint64_t a = factor, b = total;
+		while (b) {
+			uint64_t r = a % b;
+			a = b, b = r;
+		}
+		if (a == 1)
+			break;
+	}
+	return (uint64_t)(((unsigned __int128)n * factor + (seed >> 17)) % total);
+}
+
 // check_meeting looks whether all threads of a threadgroup wait at one barrier.
 static void check_meeting(struct worker *w, const struct kernel *k, int threads) {
 	int waits = -1, returned = -1;
@@ -140,7 +155,10 @@ static void run_group(struct worker *w, const struct dispatch *d, const struct g
 		l->thread_index_in_threadgroup = i;
 		if (++x == size[0] && (x = 0, ++y == size[1]))
 			y = 0, z++;
-		k->start(w->frames + frame * (size_t)i, g, l);
+	}
+	for (int n = 0; n < threads; n++) {
+		int i = d->seed ? (int)permuted((uint64_t)n, (uint64_t)threads, d->seed) : n;
+		k->start(w->frames + frame * (size_t)i, g, &w->lanes[i]);
 	}
 	for (;;) {
 		int waiting = 0;
@@ -156,78 +174,83 @@ static void run_group(struct worker *w, const struct dispatch *d, const struct g
 		// All that have not returned wait at a barrier of the threadgroup.
 		if (checking)
 			check_meeting(w, k, threads);
-		for (int i = 0; i < threads; i++)
+		for (int n = 0; n < threads; n++) {
+			int i = d->seed ? (int)permuted((uint64_t)n, (uint64_t)threads, d->seed) : n;
 			if (w->exchanges[i / SIMD_WIDTH].site[i % SIMD_WIDTH] >= 0) {
 				char *f = w->frames + frame * (size_t)i;
 				(*(resume *)f)(f);
 			}
-	}
-}
-
-// permuted is a permutation of the numbers below total, another one for each seed.
-static uint64_t permuted(uint64_t n, uint64_t total, uint64_t seed) {
-	uint64_t factor = seed % total | 1;
-	for (;; factor += 2) { // the next that shares no divisor with total
-		uint64_t a = factor, b = total;
-		while (b) {
-			uint64_t r = a % b;
-			a = b, b = r;
 		}
-		if (a == 1)
-			break;
 	}
-	return (uint64_t)(((unsigned __int128)n * factor + (seed >> 17)) % total);
 }
 
-// run_share runs threadgroups until none are left.
-static const char *run_share(struct worker *w, const struct dispatch *d) {
+// place is the memory in which a worker runs the threadgroups of a dispatch.
+struct place {
+	struct group group;
+	void *arguments[SLOTS];
+	size_t memory;
+};
+
+static const char *make_place(struct place *p, struct worker *w, const struct dispatch *d, const uint32_t groups[3]) {
 	const char *wrong = NULL;
 	size_t threads = (size_t)d->group[0] * d->group[1] * d->group[2];
 	if (d->frame_bytes && (wrong = reserve(&w->frames, &w->frames_bytes, round_up(d->frame_bytes) * threads)))
 		return wrong;
-	size_t memory = round_up(d->kernel->memory);
+	p->memory = round_up(d->kernel->memory);
 	for (int i = 0; i < SLOTS; i++)
-		memory += round_up(d->threadgroup_bytes[i]);
-	if ((wrong = reserve(&w->memory, &w->memory_bytes, memory + 64)))
+		p->memory += round_up(d->threadgroup_bytes[i]);
+	if ((wrong = reserve(&w->memory, &w->memory_bytes, p->memory + 64)))
 		return wrong;
-	void *arguments[SLOTS];
 	char *at = w->memory + round_up(d->kernel->memory);
 	for (int i = 0; i < SLOTS; i++) {
-		arguments[i] = at;
+		p->arguments[i] = at;
 		at += round_up(d->threadgroup_bytes[i]);
 	}
-	struct group g = {.buffers = d->buffers, .threadgroups = arguments, .memory = w->memory};
-	memcpy(g.threadgroups_per_grid, work.groups, sizeof work.groups);
-	memcpy(g.threads_per_grid, d->grid, sizeof d->grid);
-	memcpy(g.dispatch_threads_per_threadgroup, d->group, sizeof d->group);
-	g.dispatch_simdgroups_per_threadgroup = (uint32_t)((threads + SIMD_WIDTH - 1) / SIMD_WIDTH);
+	p->group = (struct group){.buffers = d->buffers, .threadgroups = p->arguments, .memory = w->memory};
+	memcpy(p->group.threadgroups_per_grid, groups, 3 * sizeof *groups);
+	memcpy(p->group.threads_per_grid, d->grid, sizeof d->grid);
+	memcpy(p->group.dispatch_threads_per_threadgroup, d->group, sizeof d->group);
+	p->group.dispatch_simdgroups_per_threadgroup = (uint32_t)((threads + SIMD_WIDTH - 1) / SIMD_WIDTH);
+	return NULL;
+}
+
+// run_one runs the threadgroup with number n.
+static void run_one(struct place *p, struct worker *w, const struct dispatch *d, uint64_t n) {
+	struct group *g = &p->group;
+	const uint32_t *groups = g->threadgroups_per_grid, *size = g->threads_per_threadgroup;
+	uint32_t position[3] = {(uint32_t)(n % groups[0]), (uint32_t)(n / groups[0] % groups[1]), (uint32_t)(n / groups[0] / groups[1])};
+	for (int c = 0; c < 3; c++) {
+		uint32_t left = d->grid[c] - position[c] * d->group[c];
+		g->threadgroup_position_in_grid[c] = position[c];
+		g->threads_per_threadgroup[c] = left < d->group[c] ? left : d->group[c];
+	}
+	g->simdgroups_per_threadgroup = (size[0] * size[1] * size[2] + SIMD_WIDTH - 1) / SIMD_WIDTH;
+	if (d->frame_bytes) {
+		if (checking) {
+			checking->memory = (uint8_t *)w->memory;
+			checking->memory_bytes = p->memory;
+			checking->arguments = (uint8_t **)p->arguments;
+			check_group(checking, (uint32_t)n, p->memory);
+		}
+		run_group(w, d, g);
+		return;
+	}
+	for (uint32_t z = 0; z < size[2]; z++)
+		for (uint32_t y = 0; y < size[1]; y++)
+			d->kernel->row(g, y, z);
+}
+
+// run_share runs threadgroups until none are left.
+static const char *run_share(struct worker *w, const struct dispatch *d) {
+	struct place p;
+	const char *wrong = make_place(&p, w, d, work.groups);
+	if (wrong)
+		return wrong;
 	for (;;) {
 		uint64_t n = atomic_fetch_add_explicit(&work.next, 1, memory_order_relaxed);
 		if (n >= work.total || atomic_load_explicit(work.stop, memory_order_relaxed))
 			return NULL;
-		if (d->seed)
-			n = permuted(n, work.total, d->seed);
-		uint32_t p[3] = {(uint32_t)(n % work.groups[0]), (uint32_t)(n / work.groups[0] % work.groups[1]), (uint32_t)(n / work.groups[0] / work.groups[1])};
-		for (int c = 0; c < 3; c++) {
-			uint32_t left = d->grid[c] - p[c] * d->group[c];
-			g.threadgroup_position_in_grid[c] = p[c];
-			g.threads_per_threadgroup[c] = left < d->group[c] ? left : d->group[c];
-		}
-		const uint32_t *size = g.threads_per_threadgroup;
-		g.simdgroups_per_threadgroup = (size[0] * size[1] * size[2] + SIMD_WIDTH - 1) / SIMD_WIDTH;
-		if (d->frame_bytes) {
-			if (checking) {
-				checking->memory = (uint8_t *)w->memory;
-				checking->memory_bytes = memory;
-				checking->arguments = (uint8_t **)arguments;
-				check_group(checking, (uint32_t)n, memory);
-			}
-			run_group(w, d, &g);
-			continue;
-		}
-		for (uint32_t z = 0; z < size[2]; z++)
-			for (uint32_t y = 0; y < size[1]; y++)
-				d->kernel->row(&g, y, z);
+		run_one(&p, w, d, d->seed ? permuted(n, work.total, d->seed) : n);
 	}
 }
 
@@ -300,6 +323,47 @@ const char *run_checked(const struct dispatch *d, const _Atomic uint32_t *stop, 
 	checking = NULL;
 	check_end(c);
 	return wrong;
+}
+
+// next_random is splitmix64.
+static uint64_t next_random(uint64_t *state) {
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+const char *run_mixed(struct dispatch *const *d, uint32_t count, uint64_t seed, const _Atomic uint32_t *stop) {
+	struct worker *own = own_worker();
+	uint32_t groups[MAX_MIXED][3];
+	uint64_t total[MAX_MIXED], done[MAX_MIXED] = {0}, left = 0;
+	if (!own)
+		return "there is no memory for a worker";
+	for (uint32_t i = 0; i < count; i++) {
+		total[i] = 1;
+		for (int c = 0; c < 3; c++) {
+			groups[i][c] = (d[i]->grid[c] + d[i]->group[c] - 1) / d[i]->group[c];
+			total[i] *= groups[i][c];
+		}
+		left += total[i];
+		d[i]->seed = next_random(&seed) | 1;
+	}
+	while (left > 0 && !atomic_load(stop)) {
+		// A dispatch comes as often as it has threadgroups left, for some of them in a row.
+		uint64_t at = next_random(&seed) % left;
+		uint32_t i = 0;
+		while (at >= total[i] - done[i])
+			at -= total[i] - done[i], i++;
+		struct place p;
+		const char *wrong = make_place(&p, own, d[i], groups[i]);
+		if (wrong)
+			return wrong;
+		running = d[i];
+		for (uint64_t row = 1 + next_random(&seed) % (1 + total[i] / 4); row > 0 && done[i] < total[i]; row--, left--)
+			run_one(&p, own, d[i], permuted(done[i]++, total[i], d[i]->seed));
+		running = NULL;
+	}
+	return NULL;
 }
 
 const char *run(const struct dispatch *d, const _Atomic uint32_t *stop) {

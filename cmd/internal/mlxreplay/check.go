@@ -1,11 +1,13 @@
 package mlxreplay
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
@@ -20,8 +22,9 @@ type checkCmd struct {
 	Name    string   `name:"graph" placeholder:"NAME" help:"Graph to check (default: the first)."`
 	Kernel  []string `placeholder:"NAME" help:"Check dispatches of this kernel only; * and ? stand for any letters. Repeatable."`
 	In      []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state (default: random numbers, from --seed; zeros for integers). Repeatable."`
-	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param. Repeatable."`
+	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param (default: its greatest value). Repeatable."`
 	Seed    uint64   `default:"1" help:"Seed of random inputs and of the order of threadgroups."`
+	Orders  int      `placeholder:"N" help:"Replay so often more in random orders that the graph allows, and compare outputs and states."`
 	Library string   `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
 	Memory  string   `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB; a checked byte takes two (default: no limit)."`
 	JSON    bool     `name:"json" help:"Print JSON."`
@@ -71,13 +74,7 @@ func (c *checkCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	if err := setParams(g, set); err != nil {
-		return err
-	}
-	if err := randomInputs(g, c.Seed); err != nil {
-		return err
-	}
-	if err := fillInputs(g, in); err != nil {
+	if err := c.prepare(g, set, in); err != nil {
 		return err
 	}
 	if _, err := g.Run(env.Context); err != nil {
@@ -88,7 +85,119 @@ func (c *checkCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.print(env, g.IR(), observed, between)
+	differ, err := c.orders(env, f.Module, set, in)
+	if err != nil {
+		return err
+	}
+	return c.print(env, g.IR(), observed, append(between, differ...))
+}
+
+// prepare sets params and fills inputs. A param that --set leaves out is as great as it may
+// be: then a graph touches most.
+func (c *checkCmd) prepare(g *replay.Graph, set, in []assignment) error {
+	greatest := g.IR().Greatest()
+	for i := range g.IR().Params {
+		p := &g.IR().Params[i]
+		if !slices.ContainsFunc(set, func(a assignment) bool { return a.name == p.Name }) && p.Type != ir.F32 {
+			set = append(slices.Clip(set), assignment{p.Name, fmt.Sprint(greatest[i])})
+		}
+	}
+	if err := setParams(g, set); err != nil {
+		return err
+	}
+	if err := randomInputs(g, c.Seed); err != nil {
+		return err
+	}
+	return fillInputs(g, in)
+}
+
+// orders replays the graph in its own order and in random ones, each from the beginning, and
+// says which outputs and states differ.
+func (c *checkCmd) orders(env *cli.Env, m *ir.Module, set, in []assignment) (differ []string, err error) {
+	if c.Orders <= 0 {
+		return nil, nil
+	}
+	d, err := softmetal.New(env.Context, softmetal.Options{Library: c.Library})
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	progress := cli.StartProgress(env.Stderr, "replaying in other orders")
+	defer progress.End()
+	var want map[string][]byte
+	for i := range c.Orders + 1 {
+		progress.Set(float64(i) / float64(c.Orders+1))
+		seed := uint64(0)
+		if i > 0 {
+			seed = c.Seed<<20 + uint64(i)
+		}
+		d.SetOrder(seed)
+		got, err := c.once(env, d, m, set, in)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			want = got
+			continue
+		}
+		for name, data := range want {
+			if at := firstDifference(data, got[name]); at >= 0 {
+				differ = append(differ, fmt.Sprintf("%s depends on the order: byte %d is %#x in the order of the list, and %#x in that of seed %d", name, at, data[at], got[name][at], seed))
+			}
+		}
+		if len(differ) > 0 {
+			break
+		}
+	}
+	slices.Sort(differ)
+	return differ, nil
+}
+
+// once replays the graph once, from first contents, and returns what its outputs and states
+// hold, by name.
+func (c *checkCmd) once(env *cli.Env, d *softmetal.Device, m *ir.Module, set, in []assignment) (map[string][]byte, error) {
+	s, err := replay.Open(d, m, replay.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	g, err := s.Graph(env.Context, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.prepare(g, set, in); err != nil {
+		return nil, err
+	}
+	if _, err := g.Run(env.Context); err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for i := range g.IR().Memories {
+		mem := &g.IR().Memories[i]
+		if mem.Alias != ir.NoMem || mem.Kind != ir.Output && mem.Kind != ir.State {
+			continue
+		}
+		get := g.Output
+		if mem.Kind == ir.State {
+			get = g.State
+		}
+		data, err := get(mem.Name)
+		if err != nil {
+			return nil, err
+		}
+		out[mem.Kind.String()+" %"+ir.QuoteName(mem.Name)] = bytes.Clone(data)
+	}
+	return out, nil
+}
+
+// firstDifference returns the first byte in which a and b differ, −1 if there is none.
+func firstDifference(a, b []byte) int {
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
 }
 
 // print prints the findings; that there are any is a failed check.
@@ -177,12 +286,12 @@ func randomInputs(g *replay.Graph, seed uint64) error {
 			continue
 		}
 		data := make([]byte, m.Size)
-		switch m.DType {
-		case ir.F32:
+		switch {
+		case m.DType == ir.F32, !m.DType.Valid(): // of no type: most likely floats
 			for k := 0; k+4 <= len(data); k += 4 {
 				binary.LittleEndian.PutUint32(data[k:], math.Float32bits(2*r.Float32()-1))
 			}
-		case ir.F16, ir.BF16:
+		case m.DType == ir.F16, m.DType == ir.BF16:
 			// Numbers from 0.5 to 1 in bf16, smaller ones in f16, of either sign.
 			for k := 0; k+2 <= len(data); k += 2 {
 				binary.LittleEndian.PutUint16(data[k:], 0x3f00|uint16(r.Uint32()&0x80ff)&^0x40)
