@@ -64,8 +64,8 @@ func thunk(name string, f Function) string {
 
 // start compiles the functions, each in a loop over arrays, and starts a program that runs
 // them. A vector lies as its lanes. A pointer gets a place behind the results, with the value
-// that its array of arguments has.
-func start(t testing.TB, fs []Function) *program {
+// that its array of arguments has. Flags are the compiler's.
+func start(t testing.TB, fs []Function, flags ...string) *program {
 	t.Helper()
 	var b, table strings.Builder
 	var defined []Function
@@ -151,6 +151,7 @@ func start(t testing.TB, fs []Function) *program {
 	if runtime.GOARCH == "amd64" {
 		target = append(target, "-march=x86-64-v3")
 	}
+	target = append(target, flags...)
 	compile := func(args ...string) {
 		cmd := c.Command(context.Background(), append(append([]string{"-c", "-Wno-override-module", "-fno-stack-protector"}, target...), args...)...)
 		cmd.Dir = dir
