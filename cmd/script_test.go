@@ -71,6 +71,14 @@ func TestScripts(t *testing.T) {
 	if err := os.WriteFile(small, metallibs.Small(t, "rmsfloat32", "gemv_wide_bfloat16_nv2_kl16", "vv_Addfloat32"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	damaged := filepath.Join(t.TempDir(), "damaged.metallib")
+	functions := metallibs.Functions(t, "rmsfloat32", "vv_Addfloat32", "vv_Subtractfloat32")
+	functions[2].Type = 1 // no kernel
+	bytes := metallibs.Write(functions)
+	bytes[len(bytes)-len(functions[2].Bitcode)-100] ^= 1 // of the kernel before it
+	if err := os.WriteFile(damaged, bytes, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
@@ -81,6 +89,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TESTDATA", testdata)
 			e.Setenv("OLDER", older)     // those of an older version
 			e.Setenv("LIBRARY", library) // MLX's compiled kernels
+			e.Setenv("DAMAGED", damaged) // two, of which one is damaged, and a function that is none
 			e.Setenv("SMALL", small)     // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))

@@ -39,38 +39,50 @@ func (c *kernelsCmd) Run(env *cli.Env) error {
 		return err
 	}
 	list := make([]described, 0, len(chosen))
+	var failed []error // those that are damaged, or have what nobody here can describe
 	for _, entry := range chosen {
 		if err := env.Context.Err(); err != nil {
 			return err
 		}
 		k, err := lib.Describe(entry.Name)
 		if err != nil {
-			return err
+			failed = append(failed, err)
+			continue
 		}
 		list = append(list, described{entry, k})
 	}
+	if err := c.print(env.Stdout, lib, list); err != nil || len(failed) == 0 {
+		return err
+	}
+	return fmt.Errorf("%d of %d kernel(s) cannot be described, the first: %w", len(failed), len(chosen), failed[0])
+}
+
+func (c *kernelsCmd) print(w io.Writer, lib *inputs.Library, list []described) error {
 	switch {
 	case c.JSON:
 		out := make([]kernelJSON, len(list))
 		for i, d := range list {
 			out[i] = d.json()
 		}
-		return cli.JSON(env.Stdout, map[string]any{"kernels": out})
+		return cli.JSON(w, map[string]any{"kernels": out})
 	case c.Text:
-		return printText(env.Stdout, lib, list)
+		return printText(w, lib, list)
 	case len(list) > fewKernels:
-		return printLines(env.Stdout, list)
-	}
-	for i, d := range list {
-		if i > 0 {
-			fmt.Fprintln(env.Stdout)
-		}
-		if err := d.print(env.Stdout); err != nil {
+		if err := printLines(w, list); err != nil {
 			return err
+		}
+	default:
+		for i, d := range list {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			if err := d.print(w); err != nil {
+				return err
+			}
 		}
 	}
 	if lib.Skipped > 0 && len(c.Names) == 0 {
-		fmt.Fprintf(env.Stdout, "%d function(s) are no kernels.\n", lib.Skipped)
+		fmt.Fprintf(w, "%d function(s) are no kernels.\n", lib.Skipped)
 	}
 	return nil
 }
