@@ -4,6 +4,7 @@ package cmd_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -23,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
 // interrupted is a command that takes long on the files of TestInterruptEndsEveryCommand.
@@ -54,6 +56,7 @@ var (
 			{args: "chat m.mlxg", stdin: "Hi\n", again: true},
 			{args: "bench m.mlxg --rounds 1000 --max-work 10000h"}, {args: "bench g.mlxg --rounds 100000 --max-work 10000h --profile"},
 			{args: "bench m.mlxg --graph prefill --set pos=0 --set n=128 --rounds 1000 --max-work 10000h"},
+			{args: "check g.mlxg"},
 			{args: "tokenize m.mlxg", stdin: "One line after the other. \n"}, {args: "tokenize model.gguf", stdin: "All in one line. "},
 		},
 	}
@@ -88,6 +91,9 @@ func TestInterruptEndsEveryCommand(t *testing.T) {
 		commands, times = 1_000_000, 10
 	}
 	model := modelPath(t)
+	compiler, err := clang.Find(context.Background()) // here: the commands run elsewhere
+	require.NoError(t, err)
+	t.Setenv(clang.Env, compiler.Path)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.WriteFile(at("g.mlxt"), []byte(chain(commands)), 0o600))

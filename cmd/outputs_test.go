@@ -55,6 +55,9 @@ var fileFlags = map[string][]string{
 	"kernelsCmd.Names":     nil, // of kernels
 	"libraryFlags.Library": nil,
 	"deviceFlags.Library":  nil,
+	"checkCmd.Graph":       nil,
+	"checkCmd.In":          nil,
+	"checkCmd.Library":     nil,
 }
 
 // commandSources parses the packages of the commands.
