@@ -69,6 +69,9 @@ func families() []Function {
 	for _, op := range slices.Sorted(maps.Keys(floatFunctions)) {
 		f := floatFunctions[op]
 		for _, t := range lanes("float", "half", "bfloat") {
+			if op == "cross" && t.lanes != 3 {
+				continue
+			}
 			add("air."+op+"."+t.suffix(), &name{t: t}, f.signature)
 			if t.elem == "float" && t.lanes == 0 {
 				add("air.fast_"+op+"."+t.suffix(), &name{t: t}, f.signature)

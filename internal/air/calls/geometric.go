@@ -22,12 +22,9 @@ func normalize(b *body, x []value) value {
 	return b.op("fmul", x[0], b.spread(r, x[0].t))
 }
 
-// cross is of vectors of three; of others it has the first three, and zeros.
+// cross is of vectors of three.
 func cross(b *body, x []value) value {
-	r := value{x[0].t, "zeroinitializer"}
-	if x[0].t.lanes != 3 {
-		return r
-	}
+	r := value{x[0].t, "poison"}
 	for i := range 3 {
 		j, k := (i+1)%3, (i+2)%3
 		p := b.op("fmul", b.extract(x[0], j), b.extract(x[1], k))

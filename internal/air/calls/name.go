@@ -111,6 +111,9 @@ func parseName(full string) (*name, error) {
 	}
 	n.family = &f
 	signed := n.sign == 's' || n.sign == 'u'
+	if n.op == "cross" && n.t.lanes != 3 {
+		return nil, errMissing
+	}
 	truth := n.op == "all" || n.op == "any"
 	switch {
 	case f.kind == floats && signed, f.kind == integers && !signed, f.kind == patterns && n.sign == 'f',

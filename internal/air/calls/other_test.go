@@ -487,6 +487,65 @@ func TestRefusals(t *testing.T) {
 	assert.ErrorContains(t, err, "no target 9")
 }
 
+// TestMixtures puts parts of names and types together at random: an error or a body, and a
+// body is one of the type that was asked for.
+func TestMixtures(t *testing.T) {
+	r := rand.New(rand.NewPCG(25, 26))
+	fs := append(families(), known(t)...)
+	var parts, types []string
+	for _, f := range fs {
+		parts = append(parts, strings.Split(f.Name, ".")...)
+		types = append(append(types, f.Params...), f.Result)
+	}
+	parts = append(parts, "", "v", "v9f32", "i128", "air", "fast_", "fast_convert", "fast_atomic")
+	usual := map[string]bool{}
+	for _, f := range fs {
+		usual[f.Name] = true
+	}
+	var unusual []Function
+	defined := 0
+	for range 100000 {
+		f := fs[r.IntN(len(fs))]
+		name := strings.Split(f.Name, ".")
+		params := slices.Clone(f.Params)
+		for range r.IntN(3) {
+			switch r.IntN(5) {
+			case 0:
+				name[r.IntN(len(name))] = parts[r.IntN(len(parts))]
+			case 1:
+				name = slices.Insert(name, r.IntN(len(name)+1), parts[r.IntN(len(parts))])
+			case 2:
+				name = slices.Delete(name, 0, r.IntN(2))
+			case 3:
+				params = append(params, types[r.IntN(len(types))])
+			case 4:
+				if len(params) > 0 {
+					params[r.IntN(len(params))] = types[r.IntN(len(types))]
+				}
+			}
+			if len(name) == 0 {
+				break
+			}
+		}
+		f = Function{strings.Join(name, "."), f.Result, params}
+		d, err := Define(f, Target(r.IntN(2)))
+		if err == nil {
+			defined++
+			require.True(t, strings.HasPrefix(d.Text, "define internal "), f.Name)
+			if !usual[f.Name] {
+				usual[f.Name] = true
+				unusual = append(unusual, f)
+			}
+		}
+	}
+	assert.Greater(t, defined, 10000)
+	require.NotEmpty(t, unusual)
+	for _, target := range targets {
+		compiles(t, compiler(t), called(t, unusual, target.target), target.args...)
+	}
+	t.Logf("%d bodies, %d of names that nobody wrote down", defined, len(unusual))
+}
+
 // TestDeterministic defines everything twice.
 func TestDeterministic(t *testing.T) {
 	assert.NotZero(t, Digest())
