@@ -1,6 +1,7 @@
 # make demo   record, optimize and run a real language model
 # make test   every test
 # make race   every test under the race detector
+# make coverage   compile every kernel of MLX's compiled Metal libraries
 # MODEL=path  another GGUF model instead of the demonstration model
 
 export CGO_ENABLED = 0
@@ -8,7 +9,7 @@ DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL ?= $(DEMO_MODEL)
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race build model check
+.PHONY: all demo test race coverage build model check
 
 all: build
 
@@ -54,3 +55,11 @@ race:
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" CGO_ENABLED=1 go test -race -timeout 300m ./...
+
+# Every kernel of two libraries, 27,117 in all: more than an hour on two cores. What passed
+# is remembered in out/coverage.jsonl, so that it may be broken off. COVERAGE="-shard 1/4" takes
+# a quarter, COVERAGE="-limit 1000" the first thousand of each library.
+coverage:
+	scripts/fetch-clang.sh
+	scripts/fetch-metallib.sh
+	go run ./internal/testkit/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib

@@ -3,14 +3,11 @@
 package softmetal
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -188,7 +185,7 @@ func (l *libraries) compiled(ctx context.Context, c clang.Compiler, path, functi
 	if err != nil {
 		return air.Input{}, err
 	}
-	text, err := disassemble(ctx, c, bitcode)
+	text, err := air.Disassemble(ctx, c, bitcode)
 	if err != nil {
 		return air.Input{}, fmt.Errorf("%s: kernel %s: %w", path, function, err)
 	}
@@ -211,27 +208,4 @@ func (l *libraries) library(path string) (*metallib.Library, error) {
 	}
 	l.open[path] = lib
 	return lib, nil
-}
-
-// disassemble returns the text of LLVM bitcode.
-func disassemble(ctx context.Context, c clang.Compiler, bitcode []byte) (_ []byte, err error) {
-	dir, err := os.MkdirTemp("", "mlxc-air-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	in := filepath.Join(dir, "kernel.bc")
-	if err := os.WriteFile(in, bitcode, 0o600); err != nil {
-		return nil, err
-	}
-	var stdout, stderr bytes.Buffer
-	cmd := c.Command(ctx, "-S", "-emit-llvm", "-Wno-override-module", in, "-o", "-")
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, fmt.Errorf("clang reads no such bitcode: %w\n%s", err, stderr.String())
-	}
-	return stdout.Bytes(), nil
 }

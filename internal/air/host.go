@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,30 +34,35 @@ type Input struct {
 // BuildHost compiles a kernel to a shared object for this machine, which exports mlxc_kernel
 // (abi.h).
 func BuildHost(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
-	b := builder{ctx: ctx, compiler: c, name: in.Name}
-	object, err := b.build(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: kernel %s: %w", in.Name, in.Kernel.Name, err)
-	}
-	return object, nil
+	b := builder{ctx: ctx, compiler: c, flags: hostFlags()}
+	return b.build(in, b.link)
 }
 
-//go:embed *.go abi.h
+// BuildObject compiles a kernel to an object file of another machine, which LLVM's triple
+// names, with the least instructions that such machines have. It is what BuildHost would link
+// there.
+func BuildObject(ctx context.Context, c clang.Compiler, in Input, triple string) ([]byte, error) {
+	b := builder{ctx: ctx, compiler: c, flags: append(archFlags(triple), "--target="+triple)}
+	return b.build(in, func(object []byte) ([]byte, error) { return object, nil })
+}
+
+//go:embed *.go abi.h calls/*.go calls/math
 var ownSource embed.FS
 
-// generator is the digest of this package: what it makes depends on all of it.
+// generator is the digest of this package and of package calls: what is made depends on all
+// of both.
 var generator = sync.OnceValue(func() []byte {
 	h := sha256.New()
-	entries, err := ownSource.ReadDir(".")
+	err := fs.WalkDir(ownSource, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := ownSource.ReadFile(name)
+		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
+		return err
+	})
 	if err != nil {
 		panic(err) // INVARIANT: the files are part of the program.
-	}
-	for _, e := range entries {
-		text, err := ownSource.ReadFile(e.Name())
-		if err != nil {
-			panic(err) // INVARIANT: as above.
-		}
-		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
 	}
 	return h.Sum(nil)
 })
@@ -77,11 +83,17 @@ func HostKey(c clang.Compiler, in Input) Key {
 type builder struct {
 	ctx      context.Context
 	compiler clang.Compiler
-	name     string
+	flags    []string // that say for which machine
 	dir      string
 }
 
-func (b *builder) build(in Input) (_ []byte, err error) {
+// build compiles a kernel to an object file, of which finish makes the result.
+func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_ []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: kernel %s: %w", in.Name, in.Kernel.Name, err)
+		}
+	}()
 	m, err := parseModule(in.Name, in.IR)
 	if err != nil {
 		return nil, err
@@ -116,7 +128,7 @@ func (b *builder) build(in Input) (_ []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.link(object)
+	return finish(object)
 }
 
 // executable is the text of a module, whose helper functions have been inlined, with what the
@@ -127,7 +139,12 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 		return "", errors.New("clang has taken the kernel away")
 	}
 	for _, x := range m.funcs {
-		if x != f && exchanges(x) {
+		switch {
+		case x == f:
+		case strings.HasPrefix(strings.Trim(x.name, `"`), "air."):
+			// LLVM inlines no function that is called as if it had another type.
+			return "", fmt.Errorf("@%s is called with other types than it has", x.name)
+		case exchanges(x):
 			return "", fmt.Errorf("threads exchange in @%s, which is not inlined", x.name)
 		}
 	}
@@ -175,6 +192,7 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 	t.line("@mlxc_kernel = constant { ptr, ptr, ptr, i32, i32, ptr, ptr, i32, i32 } { ptr %s, ptr %s, ptr @mlxc_sites, i32 %d, i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i32), ptr @mlxc_accesses, ptr @mlxc_variables, i32 %d, i32 %d }",
 		start, row, len(sites), memoryType, len(places), variables)
 	m.bodies = append(m.bodies, t.String())
+	m.bfloatLibrary()
 	return m.String(), nil
 }
 
@@ -194,7 +212,7 @@ func (b *builder) clang(text, name string, args ...string) ([]byte, error) {
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	args = append(args, hostFlags()...)
+	args = append(args, b.flags...)
 	args = append(args, "-Wno-override-module", "-x", "ir", in, "-o", out)
 	if err := b.run(args); err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ type ConstantValue struct {
 var (
 	// attachment is metadata that an instruction has, but for its place in the source.
 	attachment = regexp.MustCompile(`, !([a-z][a-zA-Z._]*) ![0-9]+`)
-	// metadataUse is a use of a numbered node.
-	stringAttribute = regexp.MustCompile(` ?"[^"]*"(?:="[^"]*")?`)
+	// stringAttribute is an attribute of a function; a name in quotes stands behind % or @.
+	stringAttribute = regexp.MustCompile(` "[^"]*"(?:="[^"]*")?`)
 	dereferenceable = regexp.MustCompile(` dereferenceable(?:_or_null)?\([0-9]+\)`)
 	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([a-z0-9]+)"?$`)
 	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
@@ -64,6 +64,7 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	}
 	m.metadata, m.named = m.debugMetadata(), debugNames(m.named)
 	m.uncontracted()
+	m.bfloats()
 	return m.define()
 }
 
@@ -262,7 +263,15 @@ func (m *module) uncontracted() {
 			}
 		}
 		m.declares[i].name = own
-		m.bodies = append(m.bodies, fmt.Sprintf("define internal %[1]s @%[2]s(%[1]s %%a, %[1]s %%b, %[1]s %%c) alwaysinline {\n  %%m = fmul %[1]s %%a, %%b\n  %%s = fadd %[1]s %%m, %%c\n  ret %[1]s %%s\n}", d.result, own))
+		m.funcs = append(m.funcs, &function{
+			name: own,
+			head: fmt.Sprintf("define internal %[1]s @%[2]s(%[1]s %%a, %[1]s %%b, %[1]s %%c) alwaysinline ", d.result, own),
+			lines: []string{
+				fmt.Sprintf("  %%m = fmul %s %%a, %%b", d.result),
+				fmt.Sprintf("  %%s = fadd %s %%m, %%c", d.result),
+				fmt.Sprintf("  ret %s %%s", d.result),
+			},
+		})
 	}
 	m.declares = slices.DeleteFunc(m.declares, func(d declaration) bool { return strings.HasPrefix(d.name, "mlxc.") })
 }

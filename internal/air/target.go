@@ -2,6 +2,7 @@ package air
 
 import (
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/cpu"
 )
@@ -10,7 +11,7 @@ import (
 // Metal contracts a·b + c, and so does every GPU that it runs on.
 func hostFlags() []string {
 	if runtime.GOARCH != "amd64" {
-		return nil
+		return archFlags(runtime.GOARCH)
 	}
 	x := cpu.X86
 	switch {
@@ -20,4 +21,17 @@ func hostFlags() []string {
 		return []string{"-march=x86-64-v3"}
 	}
 	return []string{"-march=x86-64-v2"}
+}
+
+// archFlags are the flags for any machine of an architecture, which is the first word of a
+// triple of LLVM's, or Go's name.
+func archFlags(triple string) []string {
+	arch, _, _ := strings.Cut(triple, "-")
+	switch arch {
+	case "arm64", "aarch64":
+		// A kernel's object calls nothing: not the C library's functions for atomics either,
+		// which choose the instructions when a program starts.
+		return []string{"-mno-outline-atomics"}
+	}
+	return nil
 }

@@ -15,8 +15,8 @@ type Target uint8
 
 // The targets.
 const (
-	Host Target = iota // x86-64 and arm64: all pointers are `ptr`
-	PTX                // nvptx64: pointers keep address spaces 1 and 3
+	Host Target = iota // x86-64 and arm64: pointers keep their address spaces
+	PTX                // nvptx64: the same, but for 2, which becomes 1
 )
 
 // Function is a function that a module declares. Types are LLVM's, without attributes:

@@ -12,10 +12,11 @@
 //
 // # Targets
 //
-// [Host] is one text for x86-64 and arm64: address spaces are erased. The machine is taken to
-// round and fuse in hardware (x86-64-v3, any arm64); on less, and wherever a kernel itself makes
-// bfloats of floats, LLVM calls functions of a library: [Runtime] has them. [PTX] is for nvptx64:
-// address spaces 1 and 3 stay, the constant space 2 becomes 1.
+// [Host] is one text for x86-64 and arm64, where address spaces mean nothing: pointers keep
+// those that the kernel declares. The machine is taken to round and fuse in hardware (x86-64-v3,
+// any arm64); on less, and wherever a kernel itself makes bfloats of floats, LLVM calls functions
+// of a library: [Runtime] has them. [PTX] is for nvptx64: address spaces 1 and 3 stay, the
+// constant space 2 becomes 1.
 //
 // # Values
 //

@@ -71,13 +71,13 @@ func (t typ) String() string {
 	return t.elem
 }
 
-// written is how the target writes it: Host erases address spaces.
+// written is how the target writes it.
 func (t typ) written(target Target) string {
-	if t.elem != "ptr" || target == Host || t.space == 0 {
+	if t.elem != "ptr" || t.space == 0 {
 		return t.String()
 	}
 	space := t.space
-	if space == 2 {
+	if target == PTX && space == 2 {
 		space = 1
 	}
 	return fmt.Sprintf("ptr addrspace(%d)", space)

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/metallib"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// checker compiles kernels.
+type checker struct {
+	compiler clang.Compiler
+	target   string // a triple of LLVM's; empty for this machine
+}
+
+// check returns why the kernel does not compile.
+func (c *checker) check(ctx context.Context, lib *metallib.Library, name string) error {
+	bitcode, err := lib.Bitcode(name)
+	if err != nil {
+		return err
+	}
+	k, err := lib.Describe(name)
+	if err != nil {
+		return err
+	}
+	text, err := air.Disassemble(ctx, c.compiler, bitcode)
+	if err != nil {
+		return err
+	}
+	in := air.Input{Name: "kernel", IR: text, Kernel: k}
+	if err := c.compile(ctx, in); err != nil {
+		return err
+	}
+	if len(k.Constants) == 0 {
+		return nil
+	}
+	for _, f := range k.Constants {
+		in.Constants = append(in.Constants, air.ConstantValue{Index: f.Index, Bits: 1})
+	}
+	if err := c.compile(ctx, in); err != nil {
+		return fmt.Errorf("function constants 1: %w", err)
+	}
+	return nil
+}
+
+func (c *checker) compile(ctx context.Context, in air.Input) error {
+	if c.target != "" {
+		object, err := air.BuildObject(ctx, c.compiler, in, c.target)
+		if err != nil {
+			return err
+		}
+		return selfContained(object, (*elf.File).Symbols)
+	}
+	object, err := air.BuildHost(ctx, c.compiler, in)
+	if err != nil {
+		return err
+	}
+	return selfContained(object, (*elf.File).DynamicSymbols)
+}
+
+// selfContained holds what an object exports and what it asks for: mlxc_kernel, and functions
+// that the compiler of any C program takes to be there.
+func selfContained(object []byte, symbols func(*elf.File) ([]elf.Symbol, error)) error {
+	f, err := elf.NewFile(bytes.NewReader(object))
+	if err != nil {
+		return fmt.Errorf("the object: %w", err)
+	}
+	list, err := symbols(f)
+	if err != nil {
+		return fmt.Errorf("the object: %w", err)
+	}
+	exported := false
+	var missing []string
+	for _, s := range list {
+		switch s.Name {
+		case "", "memcpy", "memmove", "memset":
+			continue
+		case "mlxc_kernel":
+			exported = s.Section != elf.SHN_UNDEF
+		}
+		if s.Section == elf.SHN_UNDEF {
+			missing = append(missing, s.Name)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("the object needs %s", strings.Join(missing, ", "))
+	}
+	if !exported {
+		return fmt.Errorf("the object has no mlxc_kernel")
+	}
+	return nil
+}
