@@ -9,8 +9,8 @@ import (
 )
 
 // A bfloat is rounded by arithmetic of integers: for fptrunc to bfloat, and for arithmetic of
-// bfloats, which ends in one, LLVM calls a function of the compiler's library on most machines,
-// which a kernel's object does not find, and which no loop is vectorised around.
+// bfloats, which ends in one, LLVM calls a function on most machines (runtime.go), which is
+// not inlined, and which no loop is vectorised around.
 var (
 	bfloatArithmetic = regexp.MustCompile(`^  (%\S+) = (fadd|fsub|fmul|fdiv|frem) ((?:[a-z]+ )*)(bfloat|<[0-9]+ x bfloat>) (.*)$`)
 	bfloatRounding   = regexp.MustCompile(`^  (%\S+) = fptrunc (?:[a-z]+ )*(float|<[0-9]+ x float>) (.*) to (bfloat|<[0-9]+ x bfloat>)(.*)$`)
@@ -60,14 +60,8 @@ func (m *module) bfloats() {
 		f.lines = out
 	}
 	for _, typ := range slices.Sorted(maps.Keys(round)) {
-		m.bodies = append(m.bodies, roundBfloat(typ, "internal", rounder(typ)))
+		m.bodies = append(m.bodies, roundBfloat(typ))
 	}
-}
-
-// bfloatLibrary is the library's function, for what LLVM itself makes of other instructions:
-// it clears the sign of a bfloat by that of a float, which it then rounds.
-func (m *module) bfloatLibrary() {
-	m.bodies = append(m.bodies, roundBfloat("bfloat", "hidden", "__truncsfbf2"))
 }
 
 // rounder is the name of the function that rounds to a type.
@@ -79,9 +73,9 @@ func rounder(typ string) string {
 	return fmt.Sprint("mlxc.bfloat.v", n)
 }
 
-// roundBfloat is a function that rounds to a type: to the nearest, of two to the even one; of a NaN the upper
+// roundBfloat is that function: to the nearest, of two to the even one; of a NaN the upper
 // half, quiet.
-func roundBfloat(typ, linkage, name string) string {
+func roundBfloat(typ string) string {
 	var t text
 	n, _ := elements(typ)
 	of := func(elem string) string { return strings.Replace(typ, "bfloat", elem, 1) }
@@ -92,11 +86,7 @@ func roundBfloat(typ, linkage, name string) string {
 		return "<" + strings.TrimSuffix(strings.Repeat(fmt.Sprintf("i32 %d, ", value), n), ", ") + ">"
 	}
 	i32 := of("i32")
-	inline := ""
-	if linkage == "internal" {
-		inline = " alwaysinline"
-	}
-	t.line("define %s %s @%s(%s %%x)%s nounwind {", linkage, typ, name, of("float"), inline)
+	t.line("define internal %s @%s(%s %%x) alwaysinline nounwind {", typ, rounder(typ), of("float"))
 	t.line("  %%i = bitcast %s %%x to %s", of("float"), i32)
 	t.line("  %%upper = lshr %s %%i, %s", i32, all(16))
 	t.line("  %%odd = and %s %%upper, %s", i32, all(1))

@@ -7,12 +7,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/mlxc/mlxc/internal/air/calls"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -46,24 +46,26 @@ func BuildObject(ctx context.Context, c clang.Compiler, in Input, triple string)
 	return b.build(in, func(object []byte) ([]byte, error) { return object, nil })
 }
 
-//go:embed *.go abi.h calls/*.go calls/math
+//go:embed *.go abi.h
 var ownSource embed.FS
 
 // generator is the digest of this package and of package calls: what is made depends on all
 // of both.
 var generator = sync.OnceValue(func() []byte {
 	h := sha256.New()
-	err := fs.WalkDir(ownSource, ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		text, err := ownSource.ReadFile(name)
-		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
-		return err
-	})
+	entries, err := ownSource.ReadDir(".")
 	if err != nil {
 		panic(err) // INVARIANT: the files are part of the program.
 	}
+	for _, e := range entries {
+		text, err := ownSource.ReadFile(e.Name())
+		if err != nil {
+			panic(err) // INVARIANT: as above.
+		}
+		fmt.Fprintf(h, "%s %d\n%s", e.Name(), len(text), text)
+	}
+	bodies := calls.Digest()
+	h.Write(bodies[:])
 	return h.Sum(nil)
 })
 
@@ -192,7 +194,7 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 	t.line("@mlxc_kernel = constant { ptr, ptr, ptr, i32, i32, ptr, ptr, i32, i32 } { ptr %s, ptr %s, ptr @mlxc_sites, i32 %d, i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i32), ptr @mlxc_accesses, ptr @mlxc_variables, i32 %d, i32 %d }",
 		start, row, len(sites), memoryType, len(places), variables)
 	m.bodies = append(m.bodies, t.String())
-	m.bfloatLibrary()
+	m.runtime()
 	return m.String(), nil
 }
 

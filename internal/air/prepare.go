@@ -297,12 +297,6 @@ func (m *module) define() error {
 	if err != nil {
 		return err
 	}
-	for l := range strings.Lines(text) {
-		// What the bodies declare may be declared already.
-		if d := declare.FindStringSubmatch(l); d != nil && known[strings.Trim(d[2], `"`)] {
-			continue
-		}
-		m.bodies = append(m.bodies, l)
-	}
+	m.add(text, known)
 	return nil
 }
