@@ -355,7 +355,7 @@ func TestLevels(t *testing.T) {
 	var fs []Function
 	for _, op := range slices.Sorted(maps.Keys(floatFunctions)) {
 		signature := floatFunctions[op].signature
-		if strings.Trim(signature, "T") != "" {
+		if strings.Trim(signature, "T") != "" || op == "cross" {
 			continue
 		}
 		fs = append(fs, Function{"air." + op + ".f32", "float", slices.Repeat([]string{"float"}, len(signature)-1)})
