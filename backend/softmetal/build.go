@@ -25,7 +25,7 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache) (string, 
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "executor %s %d\n%s\n", c.Path, c.Version, air.ABI)
+	fmt.Fprintf(h, "executor %s %d %q\n%s\n", c.Path, c.Version, air.HostFlags(), air.ABI)
 	texts := map[string][]byte{"abi.h": []byte(air.ABI)}
 	for _, f := range files {
 		if texts[f.Name()], err = hostSource.ReadFile("host/" + f.Name()); err != nil {
@@ -40,7 +40,8 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache) (string, 
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		out := filepath.Join(dir, "executor.out")
-		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-march=native", "-fno-sanitize=undefined", "-rdynamic", "-o", out}
+		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fno-sanitize=undefined", "-rdynamic", "-o", out}
+		args = append(args, air.HostFlags()...)
 		for name, text := range texts {
 			path := filepath.Join(dir, name)
 			if err := os.WriteFile(path, text, 0o600); err != nil {

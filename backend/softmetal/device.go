@@ -48,6 +48,9 @@ type Device struct {
 	workers   int
 	check     *check // nil: nothing is checked
 
+	close  sync.Once
+	closed error
+
 	mu      sync.Mutex
 	kernels map[string]*kernel // by what says everything of it
 	order   uint64             // see SetOrder
@@ -56,7 +59,7 @@ type Device struct {
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
-	d := &Device{libraries: &libraries{builtin: o.Library, open: map[string]*metallib.Library{}}, workers: o.Workers, kernels: map[string]*kernel{}}
+	d := &Device{libraries: &libraries{builtin: o.Library, open: map[string]*metallib.Library{}, units: map[string]*unit{}}, workers: o.Workers, kernels: map[string]*kernel{}}
 	if o.Check {
 		d.check = &check{seed: o.Seed, only: o.Only}
 	}
@@ -82,9 +85,10 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 	return d, nil
 }
 
-// Close ends the executor. Buffers are closed before.
+// Close ends the executor, once. Buffers are closed before.
 func (d *Device) Close() error {
-	return errors.Join(d.process.close(), d.memory.file.Close())
+	d.close.Do(func() { d.closed = errors.Join(d.process.close(), d.memory.file.Close(), d.cache.Close()) })
+	return d.closed
 }
 
 // Name implements [backend.Device].

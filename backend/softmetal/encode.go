@@ -5,6 +5,7 @@ package softmetal
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/air"
@@ -17,6 +18,19 @@ type batch struct {
 	data  []byte
 	count int
 	nodes []ir.Node // of the commands, for times and errors
+	graph *ir.Graph // of the nodes; nil: unknown
+}
+
+// explain says which command of the graph an error is about, where the executor has said which
+// of the batch.
+func (b *batch) explain(err error) error {
+	var n int
+	if _, e := fmt.Sscanf(err.Error(), "softmetal: command %d:", &n); e != nil || b.graph == nil || n < 0 || n >= len(b.nodes) || b.nodes[n] == nil {
+		return err
+	}
+	_, text, _ := strings.Cut(err.Error(), ": command ")
+	_, text, _ = strings.Cut(text, ": ")
+	return fmt.Errorf("softmetal: graph %s: %s: %s", b.graph.Name, b.graph.Describe(b.nodes[n]), text)
 }
 
 func (b *batch) reset() {

@@ -36,24 +36,29 @@ func (d *Device) load(ctx context.Context, k *ir.Kernel) (*kernel, error) {
 	for _, c := range k.Constants {
 		fmt.Fprintf(&id, " %d=%d", c.Index, c.Bits)
 	}
-	d.mu.Lock()
-	out := d.kernels[id.String()]
-	if out == nil {
-		out = &kernel{}
-		d.kernels[id.String()] = out
-	}
-	d.mu.Unlock()
-	out.once.Do(func() { out.err = out.compile(ctx, d, k) })
-	if out.err != nil {
-		// The next who asks tries again: this may have been a context that ended.
+	for {
+		d.mu.Lock()
+		out := d.kernels[id.String()]
+		if out == nil {
+			out = &kernel{}
+			d.kernels[id.String()] = out
+		}
+		d.mu.Unlock()
+		own := false
+		out.once.Do(func() { own, out.err = true, out.compile(ctx, d, k) })
+		if out.err == nil {
+			return out, nil
+		}
 		d.mu.Lock()
 		if d.kernels[id.String()] == out {
 			delete(d.kernels, id.String())
 		}
 		d.mu.Unlock()
-		return nil, out.err
+		if own || ctx.Err() != nil {
+			return nil, out.err
+		}
+		// Another has tried, whose context may have ended.
 	}
-	return out, nil
 }
 
 func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
@@ -65,21 +70,27 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 		in.Constants = append(in.Constants, air.ConstantValue{Index: int(c.Index), Bits: c.Bits})
 	}
 	in.Checked = d.check.covers(k.Function)
-	path, err := d.cache.File(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
+	path, err := d.object(ctx, in)
 	if err != nil {
 		return err
 	}
 	out.Kernel = in.Kernel
-	out.number, err = d.process.load(object{path, in.Kernel.Name})
+	out.number, err = d.process.load(object{path, in.Kernel.Name, func() (string, error) { return d.object(context.Background(), in) }})
 	return err
+}
+
+// object returns the path of a kernel's shared object, compiled if the cache has it not.
+func (d *Device) object(ctx context.Context, in air.Input) (string, error) {
+	return d.cache.File(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
 }
 
 // libraries are where the code of kernels is.
 type libraries struct {
 	builtin string // see Options.Library
 
-	mu   sync.Mutex
-	open map[string]*metallib.Library
+	mu    sync.Mutex
+	open  map[string]*metallib.Library
+	units map[string]*unit // of our own library, by file
 }
 
 // find returns the code of a kernel, but for the values of its function constants.
@@ -107,11 +118,7 @@ func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache
 		if len(ds) == 0 {
 			return air.Input{}, fmt.Errorf("there is no kernel %q", k.Function)
 		}
-		text, err := msl.Source(ds[0].File)
-		if err != nil {
-			return air.Input{}, err
-		}
-		return source(ctx, c, cache, ds[0].File, text, k.Function)
+		return l.ownSource(ctx, c, cache, ds[0].File, k.Function)
 	case ir.SourceFile:
 		text, err := sourceOf(k)
 		if err != nil {
@@ -138,37 +145,86 @@ func sourceOf(k *ir.Kernel) (string, error) {
 	return string(text), nil
 }
 
-// source compiles a kernel of a Metal source, if the cache has it not.
-func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (in air.Input, err error) {
+// moduleKey is the key of a kernel's module, of a Metal source.
+func moduleKey(c clang.Compiler, name, text, function string) air.Key {
 	h := sha256.New()
 	fmt.Fprintf(h, "%x %s %d %q %q\n%s", mslc.Digest(), c.Path, c.Version, name, function, text)
-	path, err := cache.File(ctx, h.Sum(nil), "module.json", func() ([]byte, error) {
+	return h.Sum(nil)
+}
+
+// source compiles a kernel of a Metal source, if the cache has it not: it alone, as the source
+// may have thousands.
+func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (air.Input, error) {
+	data, err := cache.Data(ctx, moduleKey(c, name, text, function), "module.json", func() ([]byte, error) {
 		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernel: function, Lines: true})
 		if err != nil {
 			return nil, err
 		}
-		for i := range u.Kernels {
-			if k := &u.Kernels[i]; k.Name == function {
-				ir, err := u.Module(function)
-				if err != nil {
-					return nil, err
-				}
-				return json.Marshal(air.Input{Name: name, IR: []byte(ir), Kernel: k})
-			}
-		}
-		return nil, fmt.Errorf("%s has no kernel %q", name, function)
+		return module(u, name, function)
 	})
+	return input(data, err)
+}
+
+// module is a kernel of a unit as the cache has it.
+func module(u *mslc.Unit, name, function string) ([]byte, error) {
+	for i := range u.Kernels {
+		if k := &u.Kernels[i]; k.Name == function {
+			ir, err := u.Module(function)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(air.Input{Name: name, IR: []byte(ir), Kernel: k})
+		}
+	}
+	return nil, fmt.Errorf("%s has no kernel %q", name, function)
+}
+
+func input(data []byte, err error) (in air.Input, _ error) {
+	if err == nil {
+		err = json.Unmarshal(data, &in)
+	}
+	return in, err
+}
+
+// ownSource is source for a file of our own library, all of whose kernels are compiled at once:
+// most of the work is the same for all.
+func (l *libraries) ownSource(ctx context.Context, c clang.Compiler, cache *air.Cache, file, function string) (air.Input, error) {
+	text, err := msl.Source(file)
 	if err != nil {
 		return air.Input{}, err
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return air.Input{}, err
+	data, err := cache.Data(ctx, moduleKey(c, file, text, function), "module.json", func() ([]byte, error) {
+		u := l.unit(file)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.unit == nil {
+			compiled, err := mslc.Compile(ctx, file, text, mslc.Options{Lines: true})
+			if err != nil {
+				return nil, err
+			}
+			u.unit = compiled
+		}
+		return module(u.unit, file, function)
+	})
+	return input(data, err)
+}
+
+// unit is a file of our own library, compiled once in the life of a device.
+func (l *libraries) unit(file string) *unit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.units[file]
+	if u == nil {
+		u = &unit{}
+		l.units[file] = u
 	}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return air.Input{}, fmt.Errorf("%s: %w (remove the file)", path, err)
-	}
-	return in, nil
+	return u
+}
+
+// unit is a compiled file.
+type unit struct {
+	mu   sync.Mutex
+	unit *mslc.Unit
 }
 
 // compiled is a kernel of a .metallib.

@@ -129,7 +129,7 @@ func (b *buffer) Bytes() []byte {
 
 // bytes is the memory as this process has it.
 func (b *buffer) bytes() []byte {
-	if b.size == 0 {
+	if b.size == 0 || b.data == nil { // empty, or closed
 		return []byte{}
 	}
 	return b.data[:b.size:b.size]

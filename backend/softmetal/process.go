@@ -30,7 +30,8 @@ type process struct {
 	mu      sync.Mutex // one request at a time
 	cmd     *exec.Cmd
 	to      *os.File
-	from    *bufio.Reader
+	from    *os.File
+	answers *bufio.Reader // of from
 	ended   chan struct{} // closed when cmd has ended
 	buffers map[uint64]*buffer
 	objects []object // by kernel number
@@ -38,7 +39,10 @@ type process struct {
 }
 
 // object is a shared object that was loaded.
-type object struct{ path, name string }
+type object struct {
+	path, name string
+	again      func() (string, error) // compiles it once more; nil: cannot
+}
 
 // Requests, as enum request has them.
 const (
@@ -72,7 +76,12 @@ func (p *process) start() (err error) {
 		return errors.New("softmetal: the device is closed")
 	}
 	if p.cmd != nil {
-		return nil
+		select {
+		case <-p.ended: // by someone else's hand, while nothing ran
+			p.gone()
+		default:
+			return nil
+		}
 	}
 	requests, to, err := os.Pipe()
 	if err != nil {
@@ -82,21 +91,33 @@ func (p *process) start() (err error) {
 	if err != nil {
 		return errors.Join(err, requests.Close(), to.Close())
 	}
-	cmd := exec.Command(p.program)
-	cmd.ExtraFiles = []*os.File{requests, answers, p.memory.file}
-	cmd.Stderr = os.Stderr
-	err = cmd.Start()
+	var cmd *exec.Cmd
+	for wait := time.Millisecond; ; wait *= 2 {
+		cmd = exec.Command(p.program)
+		cmd.ExtraFiles = []*os.File{requests, answers, p.memory.file}
+		cmd.Stderr = os.Stderr
+		// A child of this process that was just born may still hold the new program open for
+		// writing.
+		if err = cmd.Start(); !errors.Is(err, unix.ETXTBSY) || wait > time.Second {
+			break
+		}
+		time.Sleep(wait)
+	}
 	requests.Close()
 	answers.Close()
 	if err != nil {
 		return errors.Join(fmt.Errorf("softmetal: the executor: %w", err), to.Close(), from.Close())
 	}
-	p.cmd, p.to, p.from, p.ended = cmd, to, bufio.NewReader(from), make(chan struct{})
+	p.cmd, p.to, p.from, p.answers, p.ended = cmd, to, from, bufio.NewReader(from), make(chan struct{})
 	go func(ended chan struct{}) {
 		_ = cmd.Wait() // what it ended by is told by its last answer, or its silence
-		from.Close()
 		close(ended)
 	}(p.ended)
+	defer func() {
+		if err != nil && p.cmd != nil {
+			p.gone() // an executor that lacks something would run other kernels
+		}
+	}()
 	if _, err := p.request(requestStart, binary.LittleEndian.AppendUint32(nil, uint32(max(0, p.workers-1)))); err != nil {
 		return err
 	}
@@ -105,7 +126,13 @@ func (p *process) start() (err error) {
 			return err
 		}
 	}
-	for _, o := range p.objects {
+	for i := range p.objects {
+		o := &p.objects[i]
+		if _, err := os.Stat(o.path); err != nil && o.again != nil { // the cache has dropped it
+			if o.path, err = o.again(); err != nil {
+				return err
+			}
+		}
 		if _, err := p.request(requestLoad, o.description()); err != nil {
 			return err
 		}
@@ -124,16 +151,14 @@ func (p *process) request(op uint32, payload []byte) ([]byte, error) {
 	_, err := p.to.Write(append(head, payload...))
 	var answer [8]byte
 	if err == nil {
-		_, err = io.ReadFull(p.from, answer[:])
+		_, err = io.ReadFull(p.answers, answer[:])
 	}
 	if err != nil {
-		p.gone()
-		return nil, &died{"the executor has ended without a word"}
+		return nil, &died{"the executor has ended without a word: " + p.gone()}
 	}
 	data := make([]byte, binary.LittleEndian.Uint32(answer[4:]))
-	if _, err := io.ReadFull(p.from, data); err != nil {
-		p.gone()
-		return nil, &died{"the executor has ended within a word"}
+	if _, err := io.ReadFull(p.answers, data); err != nil {
+		return nil, &died{"the executor has ended within a word: " + p.gone()}
 	}
 	switch binary.LittleEndian.Uint32(answer[:]) {
 	case 0:
@@ -145,12 +170,19 @@ func (p *process) request(op uint32, payload []byte) ([]byte, error) {
 	return nil, &died{string(data)}
 }
 
-// gone forgets an executor that has ended, or ends it.
-func (p *process) gone() {
+// gone forgets an executor that has ended, or ends it, and says how it ended.
+func (p *process) gone() string {
 	_ = p.to.Close()
-	_ = p.cmd.Process.Kill()
-	<-p.ended
+	_ = p.from.Close() // one that goes on writing must not wait for ever
+	select {
+	case <-p.ended:
+	case <-time.After(time.Second): // it has said its last word
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+	how := p.cmd.ProcessState.String()
 	p.cmd = nil
+	return how
 }
 
 func (b *buffer) description() []byte {
@@ -176,7 +208,7 @@ func (p *process) mapBuffer(b *buffer) error {
 		return nil // it will be, when there is one
 	}
 	_, err := p.request(requestMap, b.description())
-	return err
+	return p.unlessDead(err)
 }
 
 func (p *process) unmapBuffer(b *buffer) error {
@@ -190,6 +222,15 @@ func (p *process) unmapBuffer(b *buffer) error {
 		return nil
 	}
 	_, err := p.request(requestUnmap, binary.LittleEndian.AppendUint64(nil, b.id))
+	return p.unlessDead(err)
+}
+
+// unlessDead is err, or nil if there is no executor any more: the next one will know which
+// buffers there are.
+func (p *process) unlessDead(err error) error {
+	if d := (*died)(nil); errors.As(err, &d) {
+		return nil
+	}
 	return err
 }
 
@@ -201,6 +242,11 @@ func (p *process) load(o object) (uint32, error) {
 		return 0, err
 	}
 	answer, err := p.request(requestLoad, o.description())
+	if p.unlessDead(err) == nil && err != nil { // it had ended before: loading is nothing that ends it
+		if err = p.start(); err == nil {
+			answer, err = p.request(requestLoad, o.description())
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -301,15 +347,12 @@ func (p *process) cancellable(ctx context.Context, op uint32, payload []byte) ([
 func (p *process) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
 	p.closed = true
 	if p.cmd != nil {
-		_ = p.to.Close() // it ends by itself
-		select {
-		case <-p.ended:
-		case <-time.After(killAfter):
-			p.gone()
-		}
-		p.cmd = nil
+		p.gone() // it ends by itself when no more requests can come
 	}
 	return unix.Munmap(p.control)
 }

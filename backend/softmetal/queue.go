@@ -67,6 +67,7 @@ func (x *queueExecutor) Replay(ctx context.Context, s *backend.Submission, r *ba
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g := e.graph
+	e.batch.graph = g
 	b := &bindings{memories: g.Memories, params: s.Params, places: s.Places(&backend.Program{Graph: g, Places: e.fixed}, statePlaces(s))}
 	first := slices.Clone(b.places)
 	x.mu.Lock()
@@ -154,7 +155,7 @@ func (x *queueExecutor) send(ctx context.Context, b *batch, timed bool, r *backe
 	}
 	times, err := x.process.run(ctx, b, timed)
 	if err != nil {
-		return err
+		return b.explain(err)
 	}
 	for i, t := range times {
 		if c, ok := b.nodes[i].(ir.Command); ok {
@@ -325,6 +326,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 			continue
 		}
 		p.params = c.params
+		c.batch.graph = c.scope.Graph
 		if c.x.check != nil {
 			if err := c.x.checked(ctx, c.scope.Graph, p.steps, &p.bindings, &c.batch); err != nil {
 				return err

@@ -3,6 +3,7 @@ package air
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,13 +22,17 @@ import (
 type Key []byte
 
 // Cache keeps what was compiled in a folder. Several processes may use one folder: a file
-// appears whole, and what it holds follows from its name.
+// appears whole, what it holds follows from its name, and it ends with the digest of that, so
+// that what a disk has damaged is made again. Where the folder cannot be written, what is
+// compiled lasts until the cache is closed.
 type Cache struct {
 	dir string
 	max int64 // bytes of all files together
 
 	mu     sync.Mutex
 	making map[string]*sync.Mutex // one at a time compiles what several ask for
+	spare  string                 // a folder of this process, for what dir does not take; "": none yet
+	size   int64                  // bytes of all files, as far as this process knows; -1: nothing yet
 }
 
 // DefaultCacheBytes is what a cache holds at most if nothing else is said.
@@ -36,27 +41,84 @@ const DefaultCacheBytes = 1 << 30
 // OpenCache returns the cache in a folder, which is made if it is not there; "" is the
 // user's own. max is the most that it holds, in bytes.
 func OpenCache(dir string, max int64) (*Cache, error) {
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			// Without a home, as in some containers: what is compiled lasts as long as
-			// temporary files do.
-			user = filepath.Join(os.TempDir(), fmt.Sprint("cache-", os.Getuid()))
-		}
-		dir = filepath.Join(user, "mlxc", "kernels")
-	}
 	if max <= 0 {
 		max = DefaultCacheBytes
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+	c := &Cache{dir: dir, max: max, making: map[string]*sync.Mutex{}, size: -1}
+	if dir != "" {
+		return c, os.MkdirAll(dir, 0o700)
 	}
-	return &Cache{dir: dir, max: max, making: map[string]*sync.Mutex{}}, nil
+	// Some containers have no home, or one that cannot be written.
+	user, err := os.UserCacheDir()
+	if err == nil {
+		c.dir = filepath.Join(user, "mlxc", "kernels")
+		err = os.MkdirAll(c.dir, 0o700)
+	}
+	if err != nil {
+		c.dir, err = c.ownFolder()
+	}
+	return c, err
+}
+
+// ownFolder returns the folder of this process.
+func (c *Cache) ownFolder() (_ string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.spare == "" {
+		c.spare, err = os.MkdirTemp("", "mlxc-kernels-")
+	}
+	return c.spare, err
+}
+
+// Close removes what the cache's folder did not take.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.spare == "" {
+		return nil
+	}
+	dir := c.spare
+	c.spare = ""
+	return os.RemoveAll(dir)
+}
+
+// A file of the cache ends with seal and the digest of what stands before, in hexadecimal.
+const seal = "\nmlxc sha256 "
+
+const sealBytes = len(seal) + 2*sha256.Size
+
+func sealed(data []byte) []byte {
+	return fmt.Appendf(slices.Clip(data), "%s%x", seal, sha256.Sum256(data))
+}
+
+// read returns what a file holds; false if it is not there, or not whole.
+func read(path string) ([]byte, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) < sealBytes {
+		return nil, false
+	}
+	n := len(data) - sealBytes
+	if string(data) != string(sealed(data[:n])) {
+		return nil, false
+	}
+	return data[:n], true
 }
 
 // File returns the path of the file with the key, whose contents make returns if it is not
-// there. what is for people who look into the folder. The file may be executed.
+// there. what is for people who look into the folder. The file may be executed, or loaded;
+// bytes follow its contents.
 func (c *Cache) File(ctx context.Context, key Key, what string, make func() ([]byte, error)) (string, error) {
+	path, _, err := c.get(ctx, key, what, make)
+	return path, err
+}
+
+// Data returns the contents of the file with the key, as File does.
+func (c *Cache) Data(ctx context.Context, key Key, what string, make func() ([]byte, error)) ([]byte, error) {
+	_, data, err := c.get(ctx, key, what, make)
+	return data, err
+}
+
+func (c *Cache) get(ctx context.Context, key Key, what string, make func() ([]byte, error)) (string, []byte, error) {
 	name := hex.EncodeToString(key) + "-" + what
 	path := filepath.Join(c.dir, name)
 	c.mu.Lock()
@@ -65,35 +127,63 @@ func (c *Cache) File(ctx context.Context, key Key, what string, make func() ([]b
 		m = &sync.Mutex{}
 		c.making[name] = m
 	}
+	spare := c.spare
 	c.mu.Unlock()
 	m.Lock()
 	defer m.Unlock()
-	if err := ctx.Err(); err != nil {
-		return "", context.Cause(ctx)
+	if ctx.Err() != nil {
+		return "", nil, context.Cause(ctx)
 	}
-	now := time.Now()
-	if err := os.Chtimes(path, now, now); err == nil {
-		return path, nil
+	if data, ok := read(path); ok {
+		now := time.Now()
+		_ = os.Chtimes(path, now, now) // says what was used last; in a folder of another user it does not
+		return path, data, nil
+	}
+	if spare != "" {
+		other := filepath.Join(spare, name)
+		if data, ok := read(other); ok {
+			return other, data, nil
+		}
 	}
 	data, err := make()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	err = atomicfile.Replace(path, func(f *os.File) error {
+	whole := sealed(data)
+	if err = store(path, whole); err == nil {
+		return path, data, c.trim(name, int64(len(whole)))
+	}
+	dir, other := c.ownFolder()
+	if other == nil {
+		path = filepath.Join(dir, name)
+		other = store(path, whole)
+	}
+	if other != nil {
+		return "", nil, errors.Join(err, other)
+	}
+	return path, data, nil
+}
+
+func store(path string, data []byte) error {
+	return atomicfile.Replace(path, func(f *os.File) error {
 		if _, err := f.Write(data); err != nil {
 			return err
 		}
 		return f.Chmod(0o700)
 	})
-	if err != nil {
-		return "", err
-	}
-	return path, c.trim(name)
 }
 
 // trim removes what was not used for the longest time, until the rest is no more than the
-// cache may hold. It never removes keep.
-func (c *Cache) trim(keep string) error {
+// cache may hold. It never removes keep, which has just come and has size bytes.
+func (c *Cache) trim(keep string, size int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.size >= 0 {
+		// What other processes add is seen when this one looks again.
+		if c.size += size; c.size <= c.max {
+			return nil
+		}
+	}
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {
 		return err
@@ -122,5 +212,6 @@ func (c *Cache) trim(keep string) error {
 		}
 		total -= f.Size()
 	}
+	c.size = total
 	return nil
 }

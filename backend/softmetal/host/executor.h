@@ -53,6 +53,10 @@ const char *run_checked(const struct dispatch *, const _Atomic uint32_t *stop, s
 // start_workers starts so many threads besides the one that calls run.
 void start_workers(int count);
 
+// fault_stack gives the calling thread a stack on which it can say what went wrong, for when a
+// kernel has used up its own.
+void fault_stack(void);
+
 // running is what the calling thread runs, for what a signal handler says.
 extern _Thread_local const struct dispatch *running;
 

@@ -8,6 +8,7 @@
 #include "executor.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -429,6 +430,36 @@ static void append_number(char *to, size_t *at, size_t room, uint64_t n) {
 	append(to, at, room, digits + i);
 }
 
+// append_place says where an address lies: seen from the nearest argument of the dispatch that
+// the calling thread runs.
+static void append_place(char *to, size_t *at, size_t room, const uint8_t *p) {
+	const struct dispatch *d = running;
+	int nearest = -1;
+	uint64_t least = (uint64_t)1 << 40;
+	for (int i = 0; d && i < SLOTS; i++) {
+		const uint8_t *begin = d->buffers[i];
+		if (!begin)
+			continue;
+		uint64_t n = d->bound[i].bytes;
+		uint64_t away = p < begin ? (uint64_t)(begin - p) : (uint64_t)(p - begin) < n ? 0 : (uint64_t)(p - begin) - n + 1;
+		if (away < least)
+			least = away, nearest = i;
+	}
+	if ((uintptr_t)p < GUARD) {
+		append(to, at, room, ": byte ");
+		append_number(to, at, room, (uint64_t)(uintptr_t)p);
+		append(to, at, room, " of an argument that is not bound, or of a null pointer");
+	} else if (nearest >= 0) {
+		const uint8_t *begin = d->buffers[nearest];
+		append(to, at, room, ": ");
+		append_number(to, at, room, p < begin ? (uint64_t)(begin - p) : (uint64_t)(p - begin) - d->bound[nearest].bytes);
+		append(to, at, room, p < begin ? " bytes before argument " : " bytes behind the end of argument ");
+		append_number(to, at, room, (uint64_t)nearest);
+		append(to, at, room, ", which has ");
+		append_number(to, at, room, d->bound[nearest].bytes);
+	}
+}
+
 // fault says which command touched what it must not, and ends the program.
 static void fault(int number, siginfo_t *info, void *context) {
 	(void)context;
@@ -442,34 +473,37 @@ static void fault(int number, siginfo_t *info, void *context) {
 	append_number(message, &at, room, now_running.index);
 	append(message, &at, room, ": ");
 	append(message, &at, room, now_running.kernel && *now_running.kernel ? now_running.kernel : "no kernel");
-	append(message, &at, room, number == SIGFPE ? ": an arithmetic fault" : number == SIGILL ? ": an instruction that this machine lacks, or a trap" : ": an access to memory that is not its own");
-	if (number == SIGSEGV || number == SIGBUS) {
-		const uint8_t *p = info->si_addr;
-		for (size_t i = 0; i < buffer_count; i++) {
-			struct buffer *b = &buffers[i];
-			if (!b->used || p < b->at - GUARD || p >= b->at + b->size + GUARD)
-				continue;
-			append(message, &at, room, ", ");
-			if (p < b->at) {
-				append_number(message, &at, room, (uint64_t)(b->at - p));
-				append(message, &at, room, " bytes before buffer ");
-			} else if (p >= b->at + b->size) {
-				append_number(message, &at, room, (uint64_t)(p - (b->at + b->size)));
-				append(message, &at, room, " bytes behind the end of buffer ");
-			} else {
-				append(message, &at, room, "a write to byte ");
-				append_number(message, &at, room, (uint64_t)(p - b->at));
-				append(message, &at, room, " of the read-only buffer ");
-			}
-			append_number(message, &at, room, b->id);
-			append(message, &at, room, " of ");
-			append_number(message, &at, room, b->size);
-			append(message, &at, room, " bytes");
-			break;
-		}
+	switch (number) {
+	case SIGFPE:
+		append(message, &at, room, ": an arithmetic fault");
+		break;
+	case SIGILL:
+	case SIGTRAP:
+		append(message, &at, room, ": an instruction that this machine lacks, or a trap");
+		break;
+	default:
+		append(message, &at, room, ": an access to memory that is not its own");
+		append_place(message, &at, room, info->si_addr);
 	}
 	answer(2, message, (uint32_t)at);
 	_exit(3);
+}
+
+void fault_stack(void) {
+	enum { SIZE = 1 << 16 };
+	stack_t s = {.ss_sp = malloc(SIZE), .ss_size = SIZE};
+	if (s.ss_sp)
+		sigaltstack(&s, NULL);
+}
+
+// watch ends the program when no more requests can come, because whoever sends them has ended:
+// also while a kernel runs.
+static void *watch(void *ignored) {
+	struct pollfd p = {.fd = REQUESTS};
+	for (;;)
+		if (poll(&p, 1, -1) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)))
+			_exit(0);
+	return ignored;
 }
 
 int main(void) {
@@ -483,9 +517,10 @@ int main(void) {
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	struct sigaction a = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-	static char stack[1 << 16];
-	stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
-	sigaltstack(&alternate, NULL);
+	fault_stack();
+	pthread_t t;
+	if (pthread_create(&t, NULL, watch, NULL) == 0)
+		pthread_detach(t);
 	sigaction(SIGSEGV, &a, NULL);
 	sigaction(SIGBUS, &a, NULL);
 	sigaction(SIGFPE, &a, NULL);

@@ -259,6 +259,7 @@ static void *worker_main(void *ignored) {
 	struct worker *w = calloc(1, sizeof *w);
 	uint64_t round = 0;
 	flush_denormals();
+	fault_stack();
 	pthread_mutex_lock(&work.lock);
 	for (;;) {
 		while (work.round == round || !work.dispatch)
@@ -299,7 +300,7 @@ static struct worker *own_worker(void) {
 static uint64_t begin(const struct dispatch *d, const _Atomic uint32_t *stop) {
 	uint64_t total = 1;
 	for (int c = 0; c < 3; c++) {
-		work.groups[c] = (d->grid[c] + d->group[c] - 1) / d->group[c];
+		work.groups[c] = (uint32_t)(((uint64_t)d->grid[c] + d->group[c] - 1) / d->group[c]);
 		total *= work.groups[c];
 	}
 	work.total = total;

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +54,12 @@ func (c Compiler) Link(ctx context.Context, args ...string) *exec.Cmd {
 // Program returns a run of the driver that compiles C to a program of this machine.
 func (c Compiler) Program(ctx context.Context, args ...string) *exec.Cmd {
 	if len(c.prefix) > 0 { // zig cc brings the C library's headers
+		args = slices.Clone(args)
+		for i, a := range args {
+			if level, ok := strings.CutPrefix(a, "-march=x86-64-"); ok { // as zig spells it
+				args[i] = "-march=x86_64_" + level
+			}
+		}
 		cmd := exec.CommandContext(ctx, c.Path, append([]string{"cc"}, args...)...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C")
 		return cmd

@@ -1,0 +1,268 @@
+//go:build unix
+
+package softmetal
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+)
+
+// TestMain gives the tests a cache of their own, in the tree's folder for what is made, where
+// files have the digests of all that they depend on; and is the program of TestKilledProgram.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "endless" {
+		runEndless()
+	}
+	if dir, err := filepath.Abs("../../out/test-cache"); err == nil {
+		os.Setenv("XDG_CACHE_HOME", dir)
+	}
+	os.Exit(m.Run())
+}
+
+var one = [3]uint32{1, 1, 1}
+
+func long(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+
+// usable checks that the device goes on, with the contents that b had.
+func usable(t *testing.T, r *rig, b *buffer, before []byte) {
+	t.Helper()
+	assert.Equal(t, before, b.bytes())
+	require.NoError(t, r.run(context.Background(), "increment", [3]uint32{uint32(b.size / 4), 1, 1}, [3]uint32{32, 1, 1}, b))
+	for i, w := range wordsOf(b.bytes()) {
+		assert.Equal(t, wordsOf(before)[i]+1, w)
+	}
+}
+
+// TestStray: a kernel that touches memory beside its buffers ends with a message that says which
+// argument that was and how far away, and the device goes on.
+func TestStray(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		r := newRig(t, Options{Workers: workers}).metal("faults.metal")
+		data := bytesOf([]uint32{1, 2, 3, 4})
+		for _, c := range []struct {
+			kernel string
+			at     int64
+			want   string
+		}{
+			{"store_at", -1, "4 bytes before argument 0, which has 16"},
+			{"load_at", -1, "4 bytes before argument 0, which has 16"},
+			{"store_at", 4096 / 4, "4080 bytes behind the end of argument 0, which has 16"},
+			{"load_at", 4096/4 + 5, "4100 bytes behind the end of argument 0, which has 16"},
+			{"store_at", 1 << 36, "an access to memory that is not its own"},
+		} {
+			b, in := r.buffer(data), r.buffer(data)
+			err := r.run(context.Background(), c.kernel, one, one, b, long(c.at), in)
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "command 0: "+c.kernel)
+			usable(t, r, b, data)
+		}
+		b := r.buffer(data)
+		// An argument that is not bound.
+		require.ErrorContains(t, r.run(context.Background(), "load_at", one, one, b, long(0)), "not bound")
+		usable(t, r, b, data)
+	}
+}
+
+// TestEndless: a context ends kernels that do not end, between two threadgroups or with the
+// executor, and the device goes on.
+func TestEndless(t *testing.T) {
+	r := newRig(t, Options{Workers: 2}).metal("faults.metal")
+	b := r.buffer(make([]byte, 4*4))
+	before := append([]byte(nil), b.bytes()...)
+	mine := errors.New("that is enough")
+	for range 2 {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, mine)
+		start := time.Now()
+		require.ErrorIs(t, r.run(ctx, "endless", one, one, b), mine)
+		cancel()
+		assert.Less(t, time.Since(start), killAfter+5*time.Second)
+	}
+	usable(t, r, b, before)
+
+	// With many threadgroups the executor itself stops, and lives.
+	many := r.buffer(make([]byte, 4<<16))
+	require.NoError(t, r.run(context.Background(), "increment", one, one, many))
+	pid := r.process.cmd.Process.Pid
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, mine)
+	defer cancel()
+	require.ErrorIs(t, r.run(ctx, "slow", [3]uint32{1 << 16, 1, 1}, one, many, uint32(1<<20)), mine)
+	require.NoError(t, r.run(context.Background(), "increment", one, one, many))
+	assert.Equal(t, pid, r.process.cmd.Process.Pid)
+}
+
+// TestKilledExecutor: somebody kills the executor, in the middle of a kernel or while it waits.
+func TestKilledExecutor(t *testing.T) {
+	r := newRig(t, Options{Workers: 2}).metal("faults.metal")
+	b := r.buffer(bytesOf([]uint32{7, 8, 9, 10}))
+	before := append([]byte(nil), b.bytes()...)
+	require.NoError(t, r.run(context.Background(), "increment", [3]uint32{4, 1, 1}, one, b))
+	copy(b.bytes(), before)
+	executor := r.process.cmd.Process
+	time.AfterFunc(50*time.Millisecond, func() { assert.NoError(t, executor.Kill()) })
+	flag := r.buffer(make([]byte, 4))
+	require.ErrorContains(t, r.run(context.Background(), "endless", one, one, flag), "signal: killed")
+	usable(t, r, b, before)
+
+	// While it waits: nobody need know, whatever is asked for next.
+	kill := func() {
+		require.NoError(t, r.process.cmd.Process.Kill())
+		<-r.process.ended
+	}
+	kill()
+	c := r.buffer(before)
+	usable(t, r, c, before)
+	kill()
+	other, err := r.Alloc(backend.BufferSpec{Size: 100})
+	require.NoError(t, err)
+	kill2 := other.Close()
+	require.NoError(t, kill2)
+	copy(b.bytes(), before)
+	usable(t, r, b, before)
+	kill()
+	r.metal("control.metal") // loads kernels
+	copy(b.bytes(), before)
+	usable(t, r, b, before)
+}
+
+// runEndless is another program: it starts a kernel that does not end.
+func runEndless() {
+	t := &testing.T{}
+	d, err := New(context.Background(), Options{Workers: 2, Cache: os.Getenv("CACHE")})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	r := &rig{t: t, Device: d, kernels: map[string]*kernel{}}
+	r.metal("faults.metal")
+	b, err := d.Alloc(backend.BufferSpec{Size: 4})
+	if err != nil {
+		os.Exit(1)
+	}
+	if err := r.run(context.Background(), "increment", one, one, b.(*buffer)); err != nil {
+		os.Exit(1)
+	}
+	fmt.Println(r.process.cmd.Process.Pid)
+	b.(*buffer).bytes()[0] = 0
+	_ = r.run(context.Background(), "endless", one, one, b.(*buffer))
+	os.Exit(0)
+}
+
+// TestKilledProgram: a program that is killed leaves no executor behind, not one in the middle
+// of a kernel either.
+func TestKilledProgram(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, "endless")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	require.NoError(t, err, line)
+	time.Sleep(50 * time.Millisecond) // it runs now
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	executor, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return gone(executor) }, 10*time.Second, 10*time.Millisecond, "the executor %d lives on", pid)
+}
+
+// TestTogether uses a device from many goroutines.
+func TestTogether(t *testing.T) {
+	r := newRig(t, Options{Workers: 2}).metal("faults.metal")
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for i := range 20 {
+				made, err := r.Alloc(backend.BufferSpec{Size: int64(4 * (i + 1))})
+				if !assert.NoError(t, err) {
+					return
+				}
+				b := made.(*buffer)
+				for range 3 {
+					assert.NoError(t, r.run(context.Background(), "increment", [3]uint32{uint32(i + 1), 1, 1}, one, b))
+				}
+				for _, w := range wordsOf(b.bytes()) {
+					assert.Equal(t, uint32(3), w)
+				}
+				assert.NoError(t, b.Close())
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// TestMemoryLimit: no more is given than the device may take, and what is closed is given again.
+func TestMemoryLimit(t *testing.T) {
+	page := int64(os.Getpagesize())
+	d, err := New(context.Background(), Options{Workers: 1, Memory: 4 * page})
+	require.NoError(t, err)
+	a, err := d.Alloc(backend.BufferSpec{Size: 3*page - 5})
+	require.NoError(t, err)
+	_, err = d.Alloc(backend.BufferSpec{Size: page + 1})
+	require.ErrorContains(t, err, "are left")
+	b, err := d.Alloc(backend.BufferSpec{Size: page})
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	c, err := d.Alloc(backend.BufferSpec{Size: 2 * page})
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	require.NoError(t, c.Close())
+	require.NoError(t, d.Close())
+}
+
+// TestClosed: what is closed can be closed again, and says so where it is used.
+func TestClosed(t *testing.T) {
+	r := newRig(t, Options{Workers: 1}).metal("faults.metal")
+	b := r.buffer(make([]byte, 8))
+	require.NoError(t, r.run(context.Background(), "increment", one, one, b))
+	require.NoError(t, b.Close())
+	require.NoError(t, b.Close())
+	assert.Empty(t, b.Bytes())
+	_, err := b.ReadAt(make([]byte, 1), 0)
+	assert.ErrorContains(t, err, "after it was closed")
+	assert.ErrorContains(t, r.run(context.Background(), "increment", one, one, b), "no buffer")
+	late := r.buffer(make([]byte, 8))
+	require.NoError(t, r.Close())
+	require.NoError(t, r.Close())
+	assert.ErrorContains(t, r.run(context.Background(), "increment", one, one, late), "the device is closed")
+	_, err = r.Alloc(backend.BufferSpec{Size: 8})
+	assert.Error(t, err)
+	_, err = r.process.load(object{path: "nowhere"})
+	assert.ErrorContains(t, err, "the device is closed")
+}
+
+// TestLostObject: the cache drops a kernel that a device has loaded, and the executor must be
+// started again.
+func TestLostObject(t *testing.T) {
+	r := newRig(t, Options{Workers: 1}).metal("faults.metal")
+	b := r.buffer(make([]byte, 8))
+	require.NoError(t, r.run(context.Background(), "increment", one, one, b))
+	for i := range r.process.objects {
+		o := &r.process.objects[i]
+		path := o.path
+		o.path = filepath.Join(t.TempDir(), "gone.so")
+		o.again = func() (string, error) { return path, nil }
+	}
+	require.NoError(t, r.process.cmd.Process.Kill())
+	<-r.process.ended
+	require.NoError(t, r.run(context.Background(), "increment", one, one, b))
+	assert.Equal(t, uint32(2), wordsOf(b.bytes())[0])
+}
