@@ -13,6 +13,10 @@ type ledger struct {
 	used  atomic.Int64
 }
 
+// MachineMemory is what a device may take if nothing else is said: what the machine has and
+// its control group allows. 0 if that is not known.
+func MachineMemory() int64 { return max(0, physicalMemory()) }
+
 // newLedger returns a ledger of limit bytes. If that is 0 or less, the limit is the
 // machine's memory.
 func newLedger(limit int64) *ledger {

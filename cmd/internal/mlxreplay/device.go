@@ -18,7 +18,7 @@ import (
 
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
-	Device  string `default:"cpu" placeholder:"NAME" help:"Device to run on; see mlxreplay devices."`
+	Device  string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, or softmetal, which executes Metal kernels (mlxreplay devices says more)."`
 	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (softmetal)."`
 	Threads int    `short:"t" placeholder:"N" help:"Threads of the device (default: all cores)."`
 	Memory  string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows)."`
@@ -45,13 +45,16 @@ func (f deviceFlags) open(ctx context.Context) (backend.Device, func(), error) {
 		d := cpu.NewLimited(f.Threads, memory)
 		return d, func() { d.Close() }, nil
 	case "softmetal":
+		if memory == 0 {
+			memory = cpu.MachineMemory()
+		}
 		d, err := softmetal.New(ctx, softmetal.Options{Workers: f.Threads, Memory: memory, Library: f.Library})
 		if err != nil {
 			return nil, nil, err
 		}
 		return d, func() { d.Close() }, nil
 	}
-	return nil, nil, cli.BadUsage("there is no device %q (mlxreplay devices lists them)", f.Device)
+	return nil, nil, cli.BadUsage("there is no device %q (there are cpu and softmetal; mlxreplay devices says more)", f.Device)
 }
 
 // sizeOf parses a number of bytes with a unit; "" is 0.
@@ -148,15 +151,25 @@ func (c *devicesCmd) Run(env *cli.Env) error {
 		MaxThreadgroup   int    `json:"max_threadgroup"`
 		ThreadgroupBytes int    `json:"threadgroup_bytes"`
 		Alignment        int64  `json:"alignment"`
+		Unavailable      string `json:"unavailable,omitempty"` // why it cannot be used here
 	}
-	d := cpu.New(0)
-	defer d.Close()
 	var rows []row
 	t := cli.Table{Header: []string{"device", "description", "threads"}}
-	for _, d := range []backend.Device{d} {
+	for _, name := range []string{"cpu", "softmetal"} {
+		d, end, err := deviceFlags{Device: name, MaxWork: time.Hour}.open(env.Context)
+		if err != nil {
+			if env.Context.Err() != nil {
+				return err
+			}
+			rows = append(rows, row{Name: name, Unavailable: err.Error()})
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			t.Add(name, "unavailable: "+first, "")
+			continue
+		}
 		i := d.Info()
-		rows = append(rows, row{d.Name(), i.Description, i.Threads, i.MaxThreadgroup, i.ThreadgroupBytes, i.Alignment})
-		t.Add(d.Name(), i.Description, i.Threads)
+		rows = append(rows, row{name, i.Description, i.Threads, i.MaxThreadgroup, i.ThreadgroupBytes, i.Alignment, ""})
+		t.Add(name, i.Description, i.Threads)
+		end()
 	}
 	if c.JSON {
 		return cli.JSON(env.Stdout, rows)

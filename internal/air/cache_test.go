@@ -1,0 +1,159 @@
+package air_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/air"
+)
+
+// maker makes a file's contents, and counts.
+type maker struct {
+	data  string
+	times atomic.Int32
+}
+
+func (m *maker) make() ([]byte, error) {
+	m.times.Add(1)
+	return []byte(m.data), nil
+}
+
+func open(t *testing.T, dir string, most int64) *air.Cache {
+	t.Helper()
+	c, err := air.OpenCache(dir, most)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// TestCache: what was made is found again, by this cache and by another one on the same folder;
+// what a disk has damaged is made anew.
+func TestCache(t *testing.T) {
+	ctx, dir := context.Background(), filepath.Join(t.TempDir(), "a", "b")
+	m := &maker{data: "an object"}
+	c := open(t, dir, 0)
+	path, err := c.File(ctx, air.Key("1"), "kernel.so", m.make)
+	require.NoError(t, err)
+	data, err := open(t, dir, 0).Data(ctx, air.Key("1"), "kernel.so", m.make)
+	require.NoError(t, err)
+	assert.Equal(t, m.data, string(data))
+	assert.EqualValues(t, 1, m.times.Load())
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(whole), m.data))
+	for i, damaged := range []string{"", "an obj", string(whole[:len(whole)-1]), "An" + string(whole[2:]), string(whole) + "x"} {
+		require.NoError(t, os.WriteFile(path, []byte(damaged), 0o700))
+		data, err := c.Data(ctx, air.Key("1"), "kernel.so", m.make)
+		require.NoError(t, err)
+		assert.Equal(t, m.data, string(data))
+		assert.EqualValues(t, 2+i, m.times.Load(), "%q", damaged)
+	}
+	_, err = c.File(ctx, air.Key("2"), "kernel.so", func() ([]byte, error) { return nil, errors.New("does not compile") })
+	require.ErrorContains(t, err, "does not compile")
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = c.File(ended, air.Key("1"), "kernel.so", m.make)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestCacheTogether: several caches on one folder, each used by several.
+func TestCacheTogether(t *testing.T) {
+	dir := t.TempDir()
+	m := &maker{data: strings.Repeat("data", 1000)}
+	var wait sync.WaitGroup
+	for range 4 {
+		c := open(t, dir, 0)
+		for range 8 {
+			wait.Go(func() {
+				data, err := c.Data(context.Background(), air.Key("k"), "module.json", m.make)
+				assert.NoError(t, err)
+				assert.Equal(t, m.data, string(data))
+			})
+		}
+	}
+	wait.Wait()
+	assert.LessOrEqual(t, m.times.Load(), int32(4), "each cache makes it once at most")
+}
+
+// TestCacheFolder: a folder that does not take files is no reason to fail, and what lies beside
+// it is removed in the end.
+func TestCacheFolder(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	check := func(c *air.Cache) {
+		t.Helper()
+		m := &maker{data: "x"}
+		for range 2 {
+			path, err := c.File(context.Background(), air.Key("k"), "kernel.so", m.make)
+			require.NoError(t, err)
+			assert.True(t, strings.HasPrefix(path, temporary), path)
+		}
+		assert.EqualValues(t, 1, m.times.Load())
+		require.NoError(t, c.Close())
+		left, err := os.ReadDir(temporary)
+		require.NoError(t, err)
+		assert.Empty(t, left)
+	}
+	// A folder that is gone, and whose name a file has.
+	dir := filepath.Join(t.TempDir(), "kernels")
+	c, err := air.OpenCache(dir, 0)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	check(c)
+	// No home.
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	c, err = air.OpenCache("", 0)
+	require.NoError(t, err)
+	check(c)
+	// A home that cannot be written.
+	t.Setenv("XDG_CACHE_HOME", dir)
+	c, err = air.OpenCache("", 0)
+	require.NoError(t, err)
+	check(c)
+	// Whoever names a folder is told that it cannot be.
+	_, err = air.OpenCache(filepath.Join(dir, "below"), 0)
+	require.Error(t, err)
+}
+
+// TestCacheBound: what was not used for the longest time goes first.
+func TestCacheBound(t *testing.T) {
+	dir, data := t.TempDir(), strings.Repeat("d", 1000)
+	c := open(t, dir, 4500)
+	make := func() ([]byte, error) { return []byte(data), nil }
+	paths := map[string]string{}
+	for i, k := range []string{"a", "b", "c", "d"} {
+		path, err := c.File(context.Background(), air.Key(k), "x", make)
+		require.NoError(t, err)
+		paths[k] = path
+		past := time.Now().Add(time.Duration(i-100) * time.Minute)
+		require.NoError(t, os.Chtimes(path, past, past))
+	}
+	_, err := c.File(context.Background(), air.Key("a"), "x", make) // used again
+	require.NoError(t, err)
+	_, err = c.File(context.Background(), air.Key("e"), "x", make)
+	require.NoError(t, err)
+	total := int64(0)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		info, err := e.Info()
+		require.NoError(t, err)
+		total += info.Size()
+	}
+	assert.LessOrEqual(t, total, int64(4500))
+	assert.FileExists(t, paths["a"])
+	assert.NoFileExists(t, paths["b"])
+	assert.FileExists(t, paths["d"])
+}
