@@ -18,6 +18,7 @@ import (
 	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
 var update = flag.Bool("update", false, "write the outputs of cmp into the scripts")
@@ -79,6 +80,14 @@ func TestScripts(t *testing.T) {
 	if err := os.WriteFile(damaged, bytes, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	compiler, err := clang.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := filepath.Abs("../out/test-cache")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
@@ -87,10 +96,12 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODEL", model)
 			e.Setenv("TESTDATA", testdata)
-			e.Setenv("OLDER", older)     // those of an older version
-			e.Setenv("LIBRARY", library) // MLX's compiled kernels
-			e.Setenv("DAMAGED", damaged) // two, of which one is damaged, and a function that is none
-			e.Setenv("SMALL", small)     // three of them, in a library of their own
+			e.Setenv(clang.Env, compiler.Path)
+			e.Setenv("SHARED_CACHE", shared) // of compiled kernels: files go by their digests
+			e.Setenv("OLDER", older)         // those of an older version
+			e.Setenv("LIBRARY", library)     // MLX's compiled kernels
+			e.Setenv("DAMAGED", damaged)     // two, of which one is damaged, and a function that is none
+			e.Setenv("SMALL", small)         // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			return nil
