@@ -35,14 +35,16 @@ check:
 
 # What the tests need beside Go: a clang (scripts/fetch-clang.sh), a Python with
 # two packages (scripts/python.sh), two compiled Metal libraries of MLX
-# (scripts/fetch-metallib.sh, 63 MB to fetch), and the demonstration model, with whose
-# stored results those of the model itself compare. The time limit of a package is for
+# (scripts/fetch-metallib.sh, 63 MB to fetch), the Metal sources of MLX and ggml
+# (scripts/fetch-metal-sources.sh), and the demonstration model, with whose stored
+# results those of the model itself compare. The time limit of a package is for
 # machines that do much else: on two idle cores all take less than six minutes, and
 # none takes two. Tests make much garbage and hold little: collected a third as often,
 # they take a fifth less time. Vet has seen them already.
 test: check
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
+	scripts/fetch-metal-sources.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 go test -vet=off -timeout 60m ./...
@@ -52,6 +54,7 @@ test: check
 race:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
+	scripts/fetch-metal-sources.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" CGO_ENABLED=1 go test -race -timeout 300m ./...

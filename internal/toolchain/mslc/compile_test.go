@@ -221,6 +221,20 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
 	assert.Contains(t, m, "@_Z4wide.MTL_FC_INIT_1_b = internal addrspace(2)")
 }
 
+// Constants that depend on function constants are computed where they are used.
+func TestComputedConstants(t *testing.T) {
+	k, m := compile(t, `
+constant bool a [[function_constant(1)]];
+constant short n [[function_constant(2)]];
+constant bool both = a && n > 3;
+constant int twice =
+    both ? n * 2 : 0;
+kernel void k(device int* x [[buffer(0)]]) { x[0] = both ? twice : -1; }
+`, mslc.Options{})
+	assert.Equal(t, []air.FunctionConstant{{Name: "a", Index: 1, Type: "bool"}, {Name: "n", Index: 2, Type: "short"}}, k.Constants)
+	assert.NotContains(t, m, "twice")
+}
+
 func TestOneKernelOfMany(t *testing.T) {
 	const source = head + "kernel void a(device float* x [[buffer(0)]]) { x[0] = exp(x[1]); }\nkernel void b(device float* x [[buffer(0)]]) { x[0] = sin(x[1]); }\n"
 	u, err := mslc.Compile(context.Background(), "k.metal", source, mslc.Options{})
@@ -313,6 +327,8 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
 		{"recursion", "__attribute__((noinline)) int f(int n, device int* p) { p[n] = n; return n < 2 ? n : f(n - 1, p) + f(n - 2, p); }\n" + k + " { n[0] = f(n[1], n); }", "is recursive"},
 		{"a function that nobody defines", "float f(float);\n" + k + " { x[0] = f(x[1]); }", "which nothing defines"},
+		{"a variable", "static int count = 3;\n" + k + " { n[0] = count++; }", "the value of _ZL5count is computed when a program starts, or changed"},
+		{"a value that is computed at the start", "int f(int n) { return n < 2 ? 1 : n * 3; }\nint g(int n) { return f(n) / 0x7; }\nstruct S { int n; S(int m) { n = g(m); asm volatile(\"\"); } };\nconstant S s(4);\n" + k + " { n[0] = s.n; }", "is computed when a program starts"},
 		{"double", k + " { x[0] = float(double(x[1]) * x[2] * x[3]); }", "computes with double"},
 		{"a pointer to a function", "typedef float F(float);\n" + k + " { F* f = *(thread F**)&n[0]; x[0] = f(1); }", "through a pointer"},
 	} {

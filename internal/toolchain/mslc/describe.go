@@ -44,6 +44,10 @@ func (m *module) describe(tree *msltree.Unit, n int, e msltree.Entry) (*air.Kern
 		if a.Type, err = m.spelling(name); err != nil {
 			return nil, err
 		}
+		if strings.Contains(tree.TypeText(p), "<") {
+			// AIR leaves out template arguments that stand in the parameter, and no others.
+			a.Type, _, _ = strings.Cut(a.Type, "<")
+		}
 		if b.kind != "value" {
 			if a.TypeSize, err = strconv.ParseInt(types[i][3], 10, 64); err != nil {
 				return nil, err
@@ -175,8 +179,14 @@ func metalType(t string) string {
 	if s, ok := scalars[t]; ok {
 		return s
 	}
-	name, _, _ := strings.Cut(t, "<") // AIR leaves out template arguments
-	return name
+	if name, args, ok := strings.Cut(strings.TrimSuffix(t, ">"), "<"); ok {
+		list := strings.Split(args, ", ")
+		for i := range list {
+			list[i] = metalType(list[i])
+		}
+		return name + "<" + strings.Join(list, ", ") + ">"
+	}
+	return t
 }
 
 // countUses counts the mentions of parameter i of a function's definition.

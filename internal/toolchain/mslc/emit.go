@@ -66,8 +66,13 @@ func (m *module) emit(k *air.Kernel) (string, error) {
 			continue
 		}
 		text := e.text
-		if strings.HasPrefix(text, "attributes #") {
+		switch {
+		case strings.HasPrefix(text, "attributes #"):
 			text = attributes(text)
+		case strings.HasPrefix(text, "$"):
+			continue
+		case e.name != root:
+			text = private(text)
 		}
 		b.WriteString(text)
 		b.WriteString("\n")
@@ -84,6 +89,26 @@ func (m *module) emit(k *air.Kernel) (string, error) {
 	}
 	m.metadataOf(&b, k, root)
 	return b.String(), nil
+}
+
+// linkage matches what a definition says of other modules that may have it as well.
+var linkage = regexp.MustCompile(`^(define|@\S+ =) (?:weak_odr|linkonce_odr|weak|linkonce|internal) `)
+
+// inComdat matches the group of definitions that a linker keeps one of.
+var inComdat = regexp.MustCompile(`,? comdat(?:\([^)]*\))?`)
+
+// private makes a definition one of this module alone: there is no other.
+func private(text string) string {
+	header, body, _ := strings.Cut(text, "\n")
+	if !linkage.MatchString(header) {
+		return text
+	}
+	header = linkage.ReplaceAllString(header, "$1 internal ")
+	header = inComdat.ReplaceAllString(strings.Replace(header, " dso_local ", " ", 1), "")
+	if body == "" {
+		return header
+	}
+	return header + "\n" + body
 }
 
 // llvmScalar are LLVM's types of function constants, by their letters.
@@ -126,6 +151,8 @@ func (m *module) check(needed map[string]bool) error {
 			return fmt.Errorf("it calls %s with a pointer whose address space does not show", e.name[1:])
 		case strings.HasPrefix(e.text, "define ") && indirect.MatchString(e.text):
 			return fmt.Errorf("it calls a function through a pointer")
+		case variable.MatchString(e.text) && !strings.Contains(e.text, " addrspace(3) global "):
+			return fmt.Errorf("the value of %s is computed when a program starts, or changed: a constant of program scope has a constant value", e.name[1:])
 		case strings.HasPrefix(e.text, "define ") && double.MatchString(e.text):
 			return fmt.Errorf("it computes with double, which Metal does not have")
 		}
@@ -134,6 +161,10 @@ func (m *module) check(needed map[string]bool) error {
 }
 
 var indirect = regexp.MustCompile(`(?m)^[^;"]*\bcall\b[^@"\n]* %[\w.]+\(`)
+
+// variable matches variables of program scope that are no constants. (Those in address space 3 are
+// threadgroup memory.)
+var variable = regexp.MustCompile(`^@\S+ = [^"]*?\bglobal `)
 
 var double = regexp.MustCompile(`(?m)^[^;"]*[ <]double[ >]`)
 

@@ -42,10 +42,12 @@ func rewrite(u *msltree.Unit, kernels []msltree.Entry) (string, []functionConsta
 	if err := r.twins(); err != nil {
 		return "", nil, err
 	}
+	computed := map[string]bool{}
 	for _, v := range r.Variables {
 		if err := r.variable(v); err != nil {
 			return "", nil, err
 		}
+		r.computed(v, computed)
 	}
 	for _, f := range r.Functions {
 		r.function(f)
@@ -127,6 +129,37 @@ func (r *rewriter) variable(v *msltree.Variable) error {
 		r.Replace(v.First, fmt.Sprintf(`extern "C" const __attribute__((address_space(2))) %s %s __asm__(%q);`, typ, v.Name, c.symbol))
 	}
 	return nil
+}
+
+// computed turns a constant whose value depends on function constants into an object that computes
+// it where it is used: nothing runs before a kernel. names are the constants seen so far on which
+// others may depend.
+func (r *rewriter) computed(v *msltree.Variable, names map[string]bool) {
+	equal, depends := -1, false
+	for i := v.First; i < v.End; i++ {
+		switch {
+		case equal < 0 && r.Attribute(i):
+			names[v.Name] = names[v.Name] || r.At(i+2) == "function_constant"
+			i = r.Match[i]
+		case equal < 0 && r.At(i) == "=":
+			equal = i
+		case equal >= 0 && names[r.At(i)] && r.Tok[i].Kind == msltree.Ident:
+			depends = true
+		}
+	}
+	if !depends || r.At(equal-1) != v.Name {
+		return
+	}
+	names[v.Name] = true
+	var typ []string
+	for i := v.First; i < equal-1; i++ {
+		if t := r.At(i); !msltree.Spaces[t] && t != "const" && t != "constexpr" && t != "static" && t != "inline" {
+			typ = append(typ, t)
+		}
+	}
+	t, value := strings.Join(typ, " "), r.Text(equal+1, v.End-1)
+	r.Drop(v.First, v.End)
+	r.Replace(v.First, fmt.Sprintf("static const struct { METAL_FUNC operator %s() const { return (%[1]s)(%s); } } %s{};", t, value, v.Name))
 }
 
 // number is the value of an attribute that is a sum of numbers, else its text.
