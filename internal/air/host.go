@@ -111,7 +111,7 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	// A checked kernel keeps every access that it has, so nothing but inlining is done to it.
-	first, second := []string{"-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops"}, "-O2"
+	first, second := []string{"-O2", "-fno-vectorize", "-fno-slp-vectorize"}, "-O2"
 	if in.Checked {
 		first, second = []string{"-O0"}, "-O1"
 	}
