@@ -283,7 +283,9 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 	limit := func(format string, args ...any) {
 		o.Findings = append(o.Findings, Finding{Kind: Limit, Command: d.ID, Kernel: k.Name, Text: fmt.Sprintf(format, args...), Times: 1})
 	}
-	k.limits(d, limit)
+	if !k.limits(d, limit) {
+		return o, nil // it cannot run
+	}
 	effects := d.Effects
 	if !effects.Known() && msl.Declared(&g.Kernels[d.Kernel]) {
 		var err error
@@ -410,14 +412,17 @@ func (o *Observed) observe(with *bindings, v boundView) {
 	runs(stateWritten, func(r ir.Region) { o.Effects.Writes = append(o.Effects.Writes, ir.Write{Region: r, Must: true}) })
 }
 
-// limits holds a dispatch against what Metal allows.
-func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any)) {
+// limits holds a dispatch against what Metal allows. It reports whether the executor can run it.
+func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any)) bool {
 	threads := uint64(1)
 	for _, n := range d.Threadgroup {
 		threads *= uint64(n)
 	}
 	if threads > 1024 {
 		report("threadgroups of %d threads: no Apple GPU has more than 1024", threads)
+	}
+	if most := k.MaxThreadgroup; most > 0 && threads > uint64(most) {
+		report("threadgroups of %d threads: the kernel promises at most %d", threads, most)
 	}
 	memory := int64(0)
 	for _, v := range k.Threadgroup {
@@ -446,6 +451,7 @@ func (k *kernel) limits(d *ir.Dispatch, report func(format string, args ...any))
 			report("threadgroup argument %d (%s) is given no length", a.Index, a.Name)
 		}
 	}
+	return threads <= 1024
 }
 
 // findingBytes is the size of struct finding.
@@ -509,8 +515,10 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 		if i := int(n - 2000); i < len(k.Threadgroup) {
 			f.Argument, f.Bytes = "threadgroup "+k.Threadgroup[i].Name, k.Threadgroup[i].Size
 		}
-	default:
+	case n < 4000:
 		f.Argument = fmt.Sprint("private array ", n-3000)
+	default:
+		f.Argument = "a constant array"
 	}
 	return f
 }

@@ -116,7 +116,7 @@ func (d *Device) step(ctx context.Context, g *ir.Graph, c ir.Command) (step, err
 	if s.kernel, err = d.load(ctx, &g.Kernels[x.Kernel]); err != nil {
 		return s, err
 	}
-	return s, s.check(g)
+	return s, s.check(g, d.check.covers(g.Kernels[x.Kernel].Function))
 }
 
 // suits returns an error if a memory cannot lie at a place.

@@ -96,17 +96,17 @@ enum { MEM_DEVICE = 1, MEM_THREADGROUP = 2 };
 
 // access is a place of a checked kernel at which it touches memory.
 struct access {
-	uint8_t kind;   // LOAD, STORE or ATOMIC
+	uint8_t kind;   // LOAD…
 	uint8_t space;  // by AIR's numbers: SPACE_GENERIC…
 	uint8_t origin; // where the address comes from: ORIGIN_NONE if that is not known
-	uint8_t index;  // the argument's slot, the variable's or private array's number
+	uint8_t index;  // the argument's slot, the variable's, private or constant array's number
 	uint32_t bytes; // 0: varies
 	uint32_t line;  // of the source, 0 if unknown
 };
 
-enum { LOAD, STORE, ATOMIC };
+enum { LOAD, STORE, ATOMIC, ATOMIC_LOAD, ATOMIC_STORE }; // ATOMIC reads and writes
 enum { SPACE_GENERIC, SPACE_DEVICE, SPACE_CONSTANT, SPACE_THREADGROUP };
-enum { ORIGIN_NONE, ORIGIN_ARGUMENT, ORIGIN_VARIABLE, ORIGIN_PRIVATE };
+enum { ORIGIN_NONE, ORIGIN_ARGUMENT, ORIGIN_VARIABLE, ORIGIN_PRIVATE, ORIGIN_TABLE };
 
 // variable is a piece of the kernel's own threadgroup memory.
 struct variable {

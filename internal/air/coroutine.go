@@ -21,6 +21,9 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 		return nil, nil, 0, err
 	}
 	if checked {
+		if err := expandAlone(blocks, declared); err != nil {
+			return nil, nil, 0, err
+		}
 		var more []string
 		if places, more, err = m.instrument(blocks, memory, f, k); err != nil {
 			return nil, nil, 0, err
@@ -98,7 +101,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 			c, d, ok := callOf(l, declared)
 			switch {
 			case ok && alone(d):
-				lines, err := matrix(d, c.args, values, c.result)
+				lines, err := matrix(d, c.args, fmt.Sprint(values), c.result)
 				if err != nil {
 					return nil, nil, 0, err
 				}
@@ -173,6 +176,33 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	t.line("declare %s @llvm.coro.end(ptr, i1, token)", endResult)
 	m.replace(f, t.String())
 	return sites, places, variables, nil
+}
+
+// expandAlone puts the bodies of functions that each thread does alone where they are called, so
+// that the accesses in them are checked as all others.
+func expandAlone(blocks []*block, declared map[string]declaration) error {
+	n := 0
+	for _, b := range blocks {
+		var out []string
+		for _, l := range b.lines {
+			c, d, ok := callOf(l, declared)
+			if !ok || !alone(d) {
+				out = append(out, l)
+				continue
+			}
+			// The names of what comes later begin with a number.
+			lines, err := matrix(d, c.args, fmt.Sprint("m", n), c.result)
+			if err != nil {
+				return err
+			}
+			n++
+			for _, l := range lines {
+				out = append(out, l+c.dbg)
+			}
+		}
+		b.lines = out
+	}
+	return nil
 }
 
 // alone reports whether each thread does its part of the function alone.

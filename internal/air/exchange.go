@@ -179,11 +179,11 @@ func matrixOperands(d declaration, args []string, n int, result string) (before,
 // matrix returns the body of a function of simdgroup matrices in which each lane does its
 // part alone: IR text, given the values of the arguments. A lane l has the elements in row
 // (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next.
-func matrix(d declaration, args []string, n int, result string) (lines []string, err error) {
+func matrix(d declaration, args []string, n, result string) (lines []string, err error) {
 	name := strings.TrimPrefix(strings.Trim(d.name, `"`), "air.simdgroup_matrix_8x8_")
 	op, _, _ := strings.Cut(name, ".")
 	emit := func(format string, a ...any) { lines = append(lines, "  "+fmt.Sprintf(format, a...)) }
-	p := fmt.Sprintf("%%x%d", n)
+	p := "%x" + n
 	typ := d.result
 	if op == "store" && len(d.params) > 0 {
 		typ = d.params[0]

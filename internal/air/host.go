@@ -179,7 +179,7 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 	t.line("@mlxc_sites = internal constant [%d x %s] [%s]", len(list), siteType, strings.Join(list, ", "))
 	list = make([]string, len(places))
 	for i, a := range places {
-		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d }", accessType, a.kind, a.space, a.origin.kind, a.origin.index, a.bytes, a.line)
+		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d }", accessType, a.kind, a.space, a.origin.kind, min(a.origin.index, 255), a.bytes, a.line)
 	}
 	t.line("@mlxc_accesses = internal constant [%d x %s] [%s]", len(list), accessType, strings.Join(list, ", "))
 	list = make([]string, variables)

@@ -16,6 +16,7 @@ const (
 	fromArgument                   // index: its slot
 	fromVariable                   // of threadgroup space; index: its number
 	fromPrivate                    // a private array; index: its number
+	fromTable                      // a constant array; index: its number
 	fromOwn                        // what the kernel cannot miss: a local without parts, a constant
 )
 
@@ -27,7 +28,7 @@ type origin struct {
 
 // access is a place at which a kernel touches memory.
 type access struct {
-	kind   int // load, store or atomic, as abi.h has them
+	kind   int // accessLoad…, as abi.h has them
 	space  int
 	origin origin
 	bytes  int // 0: varies
@@ -37,7 +38,9 @@ type access struct {
 const (
 	accessLoad = iota
 	accessStore
-	accessAtomic
+	accessAtomic // that reads and writes
+	accessAtomicLoad
+	accessAtomicStore
 )
 
 // private is an array of the kernel's own.
@@ -49,17 +52,20 @@ type private struct {
 }
 
 var (
-	roomyAlloca = regexp.MustCompile(fmt.Sprintf(`^  (%%\S+) = alloca (\{ \[%d x i8\], (.*), \[%d x i8\], \[([0-9]+) x i8\] \})`, slack, slack))
-	anyAlloca   = regexp.MustCompile(`^  (%\S+) = alloca `)
-	pointerTo   = regexp.MustCompile(`ptr(?: addrspace\([0-9]\))? (%[-a-zA-Z$._0-9]+|%"[^"]*"|@` + symbol + `)`)
-	derived     = regexp.MustCompile(`^  (%\S+) = (getelementptr|phi|select|bitcast|addrspacecast|freeze) (.*)$`)
-	inPhi       = regexp.MustCompile(`\[ ([^,]+), %`)
-	loadLine    = regexp.MustCompile(`^  (%\S+) = load (?:atomic )?(?:volatile )?(.*)$`)
-	storeLine   = regexp.MustCompile(`^  store (?:atomic )?(?:volatile )?(.*)$`)
-	atomicLine  = regexp.MustCompile(`^  (%\S+) = (?:atomicrmw (?:volatile )?[a-z_]+|cmpxchg (?:weak )?(?:volatile )?)\s*(.*)$`)
-	moveLine    = regexp.MustCompile(`^  (?:tail )?call void @llvm\.(memcpy|memmove|memset)\.[a-z0-9.]*\((.*)\)`)
-	spaceOf     = regexp.MustCompile(`^ptr(?: addrspace\(([0-9])\))?`)
-	debugPlace  = regexp.MustCompile(`, !dbg (![0-9]+)`)
+	roomyAlloca   = regexp.MustCompile(fmt.Sprintf(`^  (%%\S+) = alloca (\{ \[%d x i8\], (.*), \[%d x i8\], \[([0-9]+) x i8\] \})`, slack, slack))
+	anyAlloca     = regexp.MustCompile(`^  (%\S+) = alloca `)
+	constantArray = regexp.MustCompile(`\bconstant (.*)$`)
+	pointerTo     = regexp.MustCompile(`ptr(?: addrspace\([0-9]\))? (%[-a-zA-Z$._0-9]+|%"[^"]*"|@` + symbol + `)`)
+	derived       = regexp.MustCompile(`^  (%\S+) = (getelementptr|phi|select|bitcast|addrspacecast|freeze) (.*)$`)
+	inPhi         = regexp.MustCompile(`\[ ([^,]+), %`)
+	loadLine      = regexp.MustCompile(`^  (%\S+) = load (?:atomic )?(?:volatile )?(.*)$`)
+	storeLine     = regexp.MustCompile(`^  store (?:atomic )?(?:volatile )?(.*)$`)
+	atomicLine    = regexp.MustCompile(`^  (%\S+) = (?:atomicrmw (?:volatile )?[a-z_]+|cmpxchg (?:weak )?(?:volatile )?)\s*(.*)$`)
+	moveLine      = regexp.MustCompile(`^  (?:tail )?call void @llvm\.(memcpy|memmove|memset)\.[a-z0-9.]*\((.*)\)`)
+	// Calls of AIR's atomic functions are left where the body takes a pointer of another space.
+	atomicCall = regexp.MustCompile(`^  (?:%\S+ = )?(?:tail )?call [^@]*@"?air\.atomic\.(?:global|local|generic)\.([a-z]+)[a-z.]*\.[if]([0-9]+)"?\(`)
+	spaceOf    = regexp.MustCompile(`^ptr(?: addrspace\(([0-9])\))?`)
+	debugPlace = regexp.MustCompile(`, !dbg (![0-9]+)`)
 )
 
 // instrument puts a call before each access to memory that a kernel could miss: mlxc_touch or
@@ -96,6 +102,21 @@ func (m *module) instrument(blocks []*block, extra []string, f *function, k *Ker
 			}
 		}
 	}
+	tables := map[string]*private{} // constant arrays of the module, by their names with the @
+	for _, g := range m.globals {
+		if a := constantArray.FindStringSubmatch(g.text); a != nil {
+			typ := typeOf(a[1])
+			if !strings.HasPrefix(typ, "[") {
+				continue
+			}
+			p := &private{base: "@" + g.name, size: fmt.Sprintf("ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i64)", typ), shade: "null"}
+			if strings.Contains(g.text[:len(g.text)-len(a[1])], "addrspace(2)") {
+				p.base = fmt.Sprintf("addrspacecast (ptr addrspace(2) @%s to ptr)", g.name)
+			}
+			tables["@"+g.name] = p
+			list = append(list, p)
+		}
+	}
 	number := map[*private]int{}
 	for i, p := range list {
 		number[p] = i
@@ -119,6 +140,9 @@ func (m *module) instrument(blocks []*block, extra []string, f *function, k *Ker
 		return true
 	}
 	originOf := func(value string) (origin, bool) {
+		if p := tables[value]; p != nil {
+			return origin{fromTable, number[p]}, true
+		}
 		if strings.HasPrefix(value, "@") {
 			return origin{kind: fromOwn}, true
 		}
@@ -218,7 +242,7 @@ func (m *module) guard(l string, from map[string]origin, list []*private, places
 		if typ != "ptr" {
 			to = name + ".to"
 		}
-		if o.kind == fromPrivate {
+		if o.kind == fromPrivate || o.kind == fromTable {
 			p := list[o.index]
 			out = append(out, fmt.Sprintf("  %s = call ptr @mlxc_private(ptr %%mlxc.lane, ptr %s, i64 %s, ptr %s, i64 %s, i32 %d, ptr %s)%s", to, p.base, p.size, plain, size, n, p.shade, dbg))
 		} else {
@@ -245,7 +269,11 @@ func (m *module) guard(l string, from map[string]origin, list []*private, places
 		parts := splitTop(loadLine.FindStringSubmatch(l)[2])
 		size, n := sized(parts[0])
 		pointer := orderless(parts[1])
-		by, err := check(accessLoad, pointer, size, n)
+		kind := accessLoad
+		if strings.Contains(l, " = load atomic ") {
+			kind = accessAtomicLoad
+		}
+		by, err := check(kind, pointer, size, n)
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +282,11 @@ func (m *module) guard(l string, from map[string]origin, list []*private, places
 		parts := splitTop(storeLine.FindStringSubmatch(l)[1])
 		size, n := sized(typeOf(parts[0]))
 		pointer := orderless(parts[1])
-		by, err := check(accessStore, pointer, size, n)
+		kind := accessStore
+		if strings.HasPrefix(l, "  store atomic ") {
+			kind = accessAtomicStore
+		}
+		by, err := check(kind, pointer, size, n)
 		if err != nil {
 			return nil, err
 		}
@@ -267,6 +299,26 @@ func (m *module) guard(l string, from map[string]origin, list []*private, places
 			return nil, err
 		}
 		l = replace(l, parts[0], by)
+	case atomicCall.MatchString(l):
+		at := atomicCall.FindStringSubmatchIndex(l)
+		end := matching(l, at[1]-1)
+		bits, _ := strconv.Atoi(l[at[4]:at[5]])
+		kind := accessAtomic
+		switch l[at[2]:at[3]] {
+		case "load":
+			kind = accessAtomicLoad
+		case "store":
+			kind = accessAtomicStore
+		}
+		if end < 0 {
+			return nil, fmt.Errorf("this line is not understood: %.120q", l)
+		}
+		pointer := splitTop(l[at[1]:end])[0]
+		by, err := check(kind, pointer, strconv.Itoa(bits/8), bits/8)
+		if err != nil {
+			return nil, err
+		}
+		l = l[:at[1]] + replace(pointer, pointer, by) + l[at[1]+len(pointer):]
 	case moveLine.MatchString(l):
 		c := moveLine.FindStringSubmatch(l)
 		parts := splitTop(c[2])

@@ -27,6 +27,9 @@ struct cell {
 	uint8_t atomic; // bits: 1 the writer, 2 the readers
 };
 
+static int reads(const struct access *a) { return a->kind != STORE && a->kind != ATOMIC_STORE; }
+static int writes(const struct access *a) { return a->kind != LOAD && a->kind != ATOMIC_LOAD; }
+
 static const uint64_t page_cells = 1024;
 
 static int same_thread(const struct mover *a, const struct mover *b) { return a->group == b->group && a->thread == b->thread; }
@@ -144,15 +147,15 @@ void check_barrier(struct check *c, const struct site *s, uint32_t simdgroup) {
 // touch_cells notes an access to n bytes, of which the first has the number at, and reports
 // whom it races with.
 static void touch_cells(struct check *c, struct pages *cells, struct mover *m, const struct access *a, int32_t argument, int64_t offset, uint64_t at, uint64_t n, uint32_t granule) {
-	int atomic = a->kind == ATOMIC;
+	int atomic = a->kind >= ATOMIC;
 	for (uint64_t i = at / granule; i <= (at + n - 1) / granule; i++) {
 		struct cell *x = cell_of(cells, i);
 		if (!x)
 			return;
 		int64_t here = offset + (int64_t)(i * granule) - (int64_t)at;
 		if (x->writer.group && !same_thread(&x->writer, m) && !ordered(&x->writer, m) && !(atomic && (x->atomic & 1)))
-			report(c, a->kind == LOAD ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE, m, &x->writer, argument, here < offset ? offset : here);
-		if (a->kind == LOAD || atomic) {
+			report(c, !writes(a) ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE, m, &x->writer, argument, here < offset ? offset : here);
+		if (reads(a)) {
 			// A reader whom nothing follows is forgotten; of several at a time the first and
 			// the last are kept.
 			if (!x->reader.group || (ordered(&x->reader, m) && (!x->other.group || ordered(&x->other, m))))
@@ -162,7 +165,7 @@ static void touch_cells(struct check *c, struct pages *cells, struct mover *m, c
 			if (!atomic)
 				x->atomic &= 1;
 		}
-		if (a->kind != LOAD) {
+		if (writes(a)) {
 			const struct mover *readers[2] = {&x->reader, &x->other};
 			for (int k = 0; k < 2; k++)
 				if (readers[k]->group && !same_thread(readers[k], m) && !ordered(readers[k], m) && !(atomic && (x->atomic & 2)))
@@ -199,7 +202,7 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 		report(c, OUT_OF_BOUNDS, m, NULL, (int32_t)argument, offset);
 		return nowhere;
 	}
-	if (a->kind != LOAD && b->read_only) {
+	if (writes(a) && b->read_only) {
 		report(c, WRITES_READ_ONLY, m, NULL, (int32_t)argument, offset);
 		return nowhere;
 	}
@@ -209,12 +212,12 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 	for (uint64_t i = 0; i < n; i++) {
 		uint8_t *s = &b->state[(uint64_t)offset + i];
 		// What the dispatch itself has written it may read again.
-		if (a->kind != STORE && !(*s & WAS_WRITTEN)) {
+		if (reads(a) && !(*s & WAS_WRITTEN)) {
 			undefined |= !(*s & DEFINED);
 			undeclared |= !(*s & MAY_READ);
 			*s |= WAS_READ;
 		}
-		if (a->kind != LOAD) {
+		if (writes(a)) {
 			undeclared |= !(*s & MAY_WRITE);
 			*s |= WAS_WRITTEN | DEFINED;
 		}
@@ -222,7 +225,7 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 	if (undefined)
 		report(c, UNDEFINED_READ, m, NULL, (int32_t)argument, offset);
 	if (undeclared && b->declared)
-		report(c, a->kind == LOAD ? UNDECLARED_READ : UNDECLARED_WRITE, m, NULL, (int32_t)argument, offset);
+		report(c, !writes(a) ? UNDECLARED_READ : UNDECLARED_WRITE, m, NULL, (int32_t)argument, offset);
 	if (b->races) {
 		struct pages *cells = space_of(c, b->buffer);
 		if (cells)
@@ -266,9 +269,9 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 	}
 	int undefined = 0;
 	for (uint64_t i = 0; c->written && i < n; i++) {
-		if (a->kind != STORE)
+		if (reads(a))
 			undefined |= !c->written[offset + i];
-		if (a->kind != LOAD)
+		if (writes(a))
 			c->written[offset + i] = 1;
 	}
 	if (undefined)
@@ -314,7 +317,7 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 	return nowhere;
 }
 
-// mlxc_private is called before an access to a private array of size bytes, of which written
+// mlxc_private is called before an access to a private or constant array of size bytes, of which written
 // has a byte for each, or is NULL.
 __attribute__((visibility("default"), used)) void *mlxc_private(const struct lane *l, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint32_t access, uint8_t *written) {
 	struct check *c = checking;
@@ -324,16 +327,16 @@ __attribute__((visibility("default"), used)) void *mlxc_private(const struct lan
 	struct mover m = mover_of(c, l, access, SPACE_GENERIC);
 	int64_t offset = at - base;
 	if (offset < 0 || (uint64_t)offset > size || n > size - (uint64_t)offset) {
-		report(c, OUT_OF_BOUNDS, &m, NULL, 3000 + a->index, offset);
+		report(c, OUT_OF_BOUNDS, &m, NULL, (a->origin == ORIGIN_TABLE ? 4000 : 3000) + a->index, offset);
 		return nowhere;
 	}
 	if (!written)
 		return at;
 	int undefined = 0;
 	for (uint64_t i = 0; i < n; i++) {
-		if (a->kind == LOAD)
+		if (reads(a))
 			undefined |= !written[offset + (int64_t)i];
-		else
+		if (writes(a))
 			written[offset + (int64_t)i] = 1;
 	}
 	if (undefined)

@@ -28,7 +28,7 @@ enum finding_kind {
 struct finding {
 	uint32_t kind;
 	uint32_t access, other_access; // of kernel's accesses, or sites for barriers; 0xffff none
-	int32_t argument;              // slot; 1000 + slot of threadgroup arguments; 2000 + variable; 3000 + private array
+	int32_t argument;              // slot; 1000 + slot of threadgroup arguments; 2000 + variable; 3000 + private array; 4000 + constant array
 	int64_t offset;                // bytes from its beginning
 	uint32_t group, thread, other_group, other_thread;
 	uint64_t times;
