@@ -11,7 +11,6 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/metallib"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -59,7 +58,7 @@ type Device struct {
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
-	d := &Device{libraries: &libraries{builtin: o.Library, open: map[string]*metallib.Library{}, units: map[string]*unit{}}, workers: o.Workers, kernels: map[string]*kernel{}}
+	d := &Device{libraries: &libraries{builtin: o.Library, open: map[string]*library{}, units: map[string]*unit{}}, workers: o.Workers, kernels: map[string]*kernel{}}
 	if o.Check {
 		d.check = &check{seed: o.Seed, only: o.Only}
 	}

@@ -89,7 +89,7 @@ type libraries struct {
 	builtin string // see Options.Library
 
 	mu    sync.Mutex
-	open  map[string]*metallib.Library
+	open  map[string]*library
 	units map[string]*unit // of our own library, by file
 }
 
@@ -97,7 +97,7 @@ type libraries struct {
 func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache, k *ir.Kernel) (air.Input, error) {
 	switch k.Library.Kind {
 	case ir.Metallib:
-		return l.compiled(ctx, c, k.Library.Path, k.Function)
+		return l.compiled(ctx, c, cache, k.Library.Path, k.Library.Digest, k.Function)
 	case ir.Generated:
 		d, err := decl.Elementwise(k.Function)
 		if err != nil {
@@ -106,12 +106,12 @@ func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache
 		return source(ctx, c, cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
 	case ir.Builtin:
 		if l.builtin != "" {
-			lib, err := l.library(l.builtin)
+			lib, err := l.library(l.builtin, ir.Digest{})
 			if err != nil {
 				return air.Input{}, err
 			}
 			if _, err := lib.Kernel(k.Function); err == nil {
-				return l.compiled(ctx, c, l.builtin, k.Function)
+				return l.compiled(ctx, c, cache, l.builtin, ir.Digest{}, k.Function)
 			}
 		}
 		ds := msl.Declarations(k.Function)
@@ -140,7 +140,7 @@ func sourceOf(k *ir.Kernel) (string, error) {
 		return "", err
 	}
 	if sum := sha256.Sum256(text); k.Library.Digest != (ir.Digest{}) && k.Library.Digest != ir.Digest(sum) {
-		return "", fmt.Errorf("%s has the digest %x, the graph was recorded with %x: give it the source that it was recorded with", k.Library.Path, sum, k.Library.Digest)
+		return "", fmt.Errorf("%s has the digest %x, the graph was recorded with %v: give it the source that it was recorded with", k.Library.Path, sum, k.Library.Digest)
 	}
 	return string(text), nil
 }
@@ -227,9 +227,9 @@ type unit struct {
 	unit *mslc.Unit
 }
 
-// compiled is a kernel of a .metallib.
-func (l *libraries) compiled(ctx context.Context, c clang.Compiler, path, function string) (air.Input, error) {
-	lib, err := l.library(path)
+// compiled is a kernel of a .metallib with a digest.
+func (l *libraries) compiled(ctx context.Context, c clang.Compiler, cache *air.Cache, path string, digest ir.Digest, function string) (air.Input, error) {
+	lib, err := l.library(path, digest)
 	if err != nil {
 		return air.Input{}, err
 	}
@@ -241,27 +241,40 @@ func (l *libraries) compiled(ctx context.Context, c clang.Compiler, path, functi
 	if err != nil {
 		return air.Input{}, err
 	}
-	text, err := air.Disassemble(ctx, c, bitcode)
+	h := sha256.New()
+	fmt.Fprintf(h, "disassembled %s %d\n%s", c.Path, c.Version, bitcode)
+	text, err := cache.Data(ctx, h.Sum(nil), "module.ll", func() ([]byte, error) { return air.Disassemble(ctx, c, bitcode) })
 	if err != nil {
 		return air.Input{}, fmt.Errorf("%s: kernel %s: %w", path, function, err)
 	}
 	return air.Input{Name: path, IR: text, Kernel: k}, nil
 }
 
-func (l *libraries) library(path string) (*metallib.Library, error) {
+// library opens a .metallib, once. It has the digest that a graph names, unless that is all zeros.
+func (l *libraries) library(path string, digest ir.Digest) (*metallib.Library, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if lib := l.open[path]; lib != nil {
-		return lib, nil
+	lib := l.open[path]
+	if lib == nil {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := metallib.Parse(path, data)
+		if err != nil {
+			return nil, err
+		}
+		lib = &library{parsed, sha256.Sum256(data)}
+		l.open[path] = lib
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	if digest != (ir.Digest{}) && digest != lib.digest {
+		return nil, fmt.Errorf("%s has the digest %v, the graph was recorded with %v: give it the library that it was recorded with", path, lib.digest, digest)
 	}
-	lib, err := metallib.Parse(path, data)
-	if err != nil {
-		return nil, err
-	}
-	l.open[path] = lib
-	return lib, nil
+	return lib.Library, nil
+}
+
+// library is one that was opened.
+type library struct {
+	*metallib.Library
+	digest ir.Digest
 }
