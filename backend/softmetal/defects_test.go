@@ -17,6 +17,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -76,7 +77,7 @@ func (p *plantedGraph) dispatch(k ir.Kernel, d ir.Dispatch, c *planted) {
 func floats(n int64) []byte {
 	out := make([]byte, n)
 	for i := int64(0); i+4 <= n; i += 4 {
-		v := math.Float32bits(float32(i%64)/64 - 0.25)
+		v := math.Float32bits(float32(i/4%64)/64 - 0.25)
 		binary.LittleEndian.PutUint32(out[i:], v&0xfffff000|0x3c0) // the low half is a number too
 	}
 	return out
@@ -283,6 +284,10 @@ func TestPlantedDefects(t *testing.T) {
 	text, err := os.ReadFile("testdata/defects.metal")
 	require.NoError(t, err)
 	// What was compiled is remembered by the path of its source, among other things.
+	// The compiler may be found from the working folder.
+	compiler, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	t.Setenv(clang.Env, compiler.Path)
 	t.Chdir(t.TempDir())
 	p := newPlanted("defects")
 	p.source(t, "defects.metal", string(text), false)

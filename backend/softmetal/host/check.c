@@ -11,15 +11,6 @@
 
 _Thread_local struct check *checking;
 
-// mover is a thread at an access.
-struct mover {
-	uint32_t group; // number of the threadgroup, plus 1; 0: none
-	uint16_t thread;
-	uint16_t access;
-	uint16_t epoch;      // threadgroup barriers passed that order the memory
-	uint16_t simd_epoch; // the same of simdgroup barriers, those of the threadgroup included
-};
-
 // cell is what is known of some bytes that lie together: who wrote them last, and two of those
 // who read them since.
 struct cell {
@@ -72,6 +63,14 @@ static void report(struct check *c, enum finding_kind kind, const struct mover *
 	}
 }
 
+// settle decides a doubt: the store has happened.
+static void settle(struct check *c) {
+	struct doubt *d = &c->doubt;
+	if (d->at && memcmp(d->at, d->old, d->bytes) != 0)
+		report(c, RACE_WRITE_AFTER_WRITE, &d->by, &d->before, d->argument, d->offset);
+	d->at = NULL;
+}
+
 void check_report(struct check *c, enum finding_kind kind, uint32_t place, uint32_t thread, uint32_t other_place, uint32_t other_thread) {
 	struct mover a = {c->group + 1, (uint16_t)thread, (uint16_t)place, 0, 0}, b = {c->group + 1, (uint16_t)other_thread, (uint16_t)other_place, 0, 0};
 	report(c, kind, &a, &b, -1, 0);
@@ -102,6 +101,7 @@ static void drop_pages(struct pages *p) {
 void check_begin(struct check *c, const struct dispatch *d) {
 	c->dispatch = d;
 	c->count = c->dropped = 0;
+	c->doubt.at = NULL;
 	c->granule = 16;
 	for (uint32_t i = 0; i < d->kernel->access_count; i++) {
 		uint32_t n = d->kernel->accesses[i].bytes;
@@ -111,6 +111,7 @@ void check_begin(struct check *c, const struct dispatch *d) {
 }
 
 void check_end(struct check *c) {
+	settle(c);
 	for (size_t i = 0; i < c->space_count; i++)
 		drop_pages(c->spaces[i].cells);
 	for (size_t i = 0; i < c->space_count; i++)
@@ -119,6 +120,7 @@ void check_end(struct check *c) {
 }
 
 void check_group(struct check *c, uint32_t group, size_t memory) {
+	settle(c);
 	c->group = group;
 	memset(c->device_epoch, 0, sizeof c->device_epoch);
 	memset(c->threadgroup_epoch, 0, sizeof c->threadgroup_epoch);
@@ -146,15 +148,22 @@ void check_barrier(struct check *c, const struct site *s, uint32_t simdgroup) {
 
 // touch_cells notes an access to n bytes, of which the first has the number at, and reports
 // whom it races with.
-static void touch_cells(struct check *c, struct pages *cells, struct mover *m, const struct access *a, int32_t argument, int64_t offset, uint64_t at, uint64_t n, uint32_t granule) {
+static void touch_cells(struct check *c, struct pages *cells, struct mover *m, const struct access *a, int32_t argument, int64_t offset, const uint8_t *memory, uint64_t at, uint64_t n, uint32_t granule) {
 	int atomic = a->kind >= ATOMIC;
 	for (uint64_t i = at / granule; i <= (at + n - 1) / granule; i++) {
 		struct cell *x = cell_of(cells, i);
 		if (!x)
 			return;
 		int64_t here = offset + (int64_t)(i * granule) - (int64_t)at;
-		if (x->writer.group && !same_thread(&x->writer, m) && !ordered(&x->writer, m) && !(atomic && (x->atomic & 1)))
-			report(c, !writes(a) ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE, m, &x->writer, argument, here < offset ? offset : here);
+		if (x->writer.group && !same_thread(&x->writer, m) && !ordered(&x->writer, m) && !(atomic && (x->atomic & 1))) {
+			int64_t first = here < offset ? offset : here;
+			if (a->kind != STORE || n > sizeof c->doubt.old)
+				report(c, !writes(a) ? RACE_READ_AFTER_WRITE : RACE_WRITE_AFTER_WRITE, m, &x->writer, argument, first);
+			else if (!c->doubt.at) {
+				c->doubt = (struct doubt){.at = memory, .bytes = (uint32_t)n, .argument = argument, .offset = first, .by = *m, .before = x->writer};
+				memcpy(c->doubt.old, memory, n);
+			}
+		}
 		if (reads(a)) {
 			// A reader whom nothing follows is forgotten; of several at a time the first and
 			// the last are kept.
@@ -198,6 +207,10 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 	const struct bound *b = &d->bound[argument];
 	int64_t offset = at - (uint8_t *)d->buffers[argument];
 	(void)l;
+	// An argument that a function constant leaves out is bound to nothing. Apple's compiler loads
+	// its value all the same where it goes into a selection that does not take it.
+	if (!d->buffers[argument] && a->kind == LOAD && a->space == SPACE_CONSTANT)
+		return nowhere;
 	if (offset < 0 || (uint64_t)offset > b->bytes || n > b->bytes - (uint64_t)offset) {
 		report(c, OUT_OF_BOUNDS, m, NULL, (int32_t)argument, offset);
 		return nowhere;
@@ -229,7 +242,7 @@ static void *device(struct check *c, const struct lane *l, struct mover *m, cons
 	if (b->races) {
 		struct pages *cells = space_of(c, b->buffer);
 		if (cells)
-			touch_cells(c, cells, m, a, (int32_t)argument, offset, b->offset + (uint64_t)offset, n, c->granule);
+			touch_cells(c, cells, m, a, (int32_t)argument, offset, at, b->offset + (uint64_t)offset, n, c->granule);
 	}
 	return at;
 }
@@ -276,7 +289,7 @@ static void *threadgroup(struct check *c, struct mover *m, const struct access *
 	}
 	if (undefined)
 		report(c, UNDEFINED_READ, m, NULL, number, inside);
-	touch_cells(c, &c->threadgroup_cells, m, a, number, inside, offset, n, c->granule);
+	touch_cells(c, &c->threadgroup_cells, m, a, number, inside, at, offset, n, c->granule);
 	return at;
 }
 
@@ -293,7 +306,10 @@ static struct mover mover_of(struct check *c, const struct lane *l, uint32_t acc
 // mlxc_touch is called before each access; it returns where to go instead of at.
 __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane *l, uint8_t *at, uint64_t n, uint32_t access) {
 	struct check *c = checking;
-	if (!c || n == 0)
+	if (!c)
+		return at;
+	settle(c);
+	if (n == 0)
 		return at;
 	const struct access *a = &c->dispatch->kernel->accesses[access];
 	int in_threadgroup = at >= c->memory && at < c->memory + c->memory_bytes;
@@ -321,7 +337,10 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 // has a byte for each, or is NULL.
 __attribute__((visibility("default"), used)) void *mlxc_private(const struct lane *l, uint8_t *base, uint64_t size, uint8_t *at, uint64_t n, uint32_t access, uint8_t *written) {
 	struct check *c = checking;
-	if (!c || n == 0)
+	if (!c)
+		return at;
+	settle(c);
+	if (n == 0)
 		return at;
 	const struct access *a = &c->dispatch->kernel->accesses[access];
 	struct mover m = mover_of(c, l, access, SPACE_GENERIC);

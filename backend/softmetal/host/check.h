@@ -48,6 +48,27 @@ struct check_space {
 	struct pages *cells;
 };
 
+// mover is a thread at an access.
+struct mover {
+	uint32_t group; // number of the threadgroup, plus 1; 0: none
+	uint16_t thread;
+	uint16_t access;
+	uint16_t epoch;      // threadgroup barriers passed that order the memory
+	uint16_t simd_epoch; // the same of simdgroup barriers, those of the threadgroup included
+};
+
+// doubt is a store to bytes that another thread has written, about to happen. It is a finding
+// if it changes them: what several threads write alike is whoever's, and MLX's kernels do so
+// where the last rows of a matrix are computed twice.
+struct doubt {
+	const uint8_t *at; // NULL: there is none
+	uint32_t bytes;
+	int32_t argument;
+	int64_t offset;
+	struct mover by, before;
+	uint8_t old[64];
+};
+
 // check is the state of a checked dispatch, which runs on one thread.
 struct check {
 	const struct dispatch *dispatch;
@@ -66,6 +87,7 @@ struct check {
 	struct finding findings[MAX_FINDINGS];
 	uint32_t count;
 	uint64_t dropped;
+	struct doubt doubt;
 };
 
 extern _Thread_local struct check *checking;

@@ -254,7 +254,7 @@ kernel void threadgroup_counter(OUT(uint, 0), POSITIONS) {
 // run 64/64 in:256 out:256
 kernel void matrix_store(IN(float, 0), OUT(float, 1), POSITIONS) {
   threadgroup float tile[64];
-  simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(1.0f);
+  simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(float(sg));
   simdgroup_store(m, tile, 8); // want: race threadgroup // right: if (sg == 0) simdgroup_store(m, tile, 8);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   y[i] = tile[t] + x[i];
@@ -301,7 +301,7 @@ kernel void part_of_a_product(IN(float, 0), OUT(float, 1), POSITIONS) {
   simdgroup_float8x8 a, b, c = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   simdgroup_load(a, x, 8);
   simdgroup_load(b, x, 8);
-  if (x[lane] > 0.5f) // right: if (x[0] < 100)
+  if (lane > 5) // right: if (x[0] < 100)
     simdgroup_multiply_accumulate(c, a, b, c); // want: divergent matrix product // right: simdgroup_multiply_accumulate(c, a, b, c);
   simdgroup_store(c, y, 8);
 }
@@ -387,7 +387,7 @@ kernel void no_length(IN(float, 0), OUT(float, 1), threadgroup float* tile [[thr
   y[i] = tile[t];
 }
 
-// What is no defect, in neither twin: atomics on both sides, lanes that a simdgroup_barrier orders,
+// What is no defect, in neither twin: the same value from several threads, atomics on both sides, lanes that a simdgroup_barrier orders,
 // what one thread does alone, and different bytes of one word.
 
 // run 64/32 state:4
@@ -409,6 +409,10 @@ kernel void fine_lanes(IN(float, 0), OUT(float, 1), POSITIONS) {
 kernel void fine_alone(device float* y [[buffer(0)]], POSITIONS) {
   y[i] = y[i] + 1;
   y[i] = y[i] * 2;
+}
+// run 64/32 in:256 out:4
+kernel void fine_same_value(IN(float, 0), OUT(float, 1), POSITIONS) {
+  y[0] = x[7];
 }
 // run 37/32 in:37 out:37
 kernel void fine_bytes(IN(uchar, 0), OUT(uchar, 1), POSITIONS) {
