@@ -63,6 +63,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		}
 	}
 	m.metadata, m.named = m.debugMetadata(), debugNames(m.named)
+	if !checked {
+		m.narrow()
+	}
 	m.uncontracted()
 	m.bfloats()
 	return m.define()

@@ -1,0 +1,189 @@
+package air
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A simdgroup matrix has 64 elements, and so has its type in AIR. A lane has two of them,
+// elements 0 and 1 of its value; the others are never defined (exchange.go). A value that is
+// alive where a thread suspends is kept in the thread's frame, 256 bytes of a matrix of floats,
+// so values of matrices get a type of two elements. What lies in memory keeps its layout:
+// of a matrix there, the first two elements are loaded and stored.
+var (
+	matrixType    = regexp.MustCompile(`<64 x (half|bfloat|float)>`)
+	matrixInDepth = regexp.MustCompile(`[\[{][^%@]*<64 x (?:half|bfloat|float)>`)
+	matrixMask    = regexp.MustCompile(`<(?:2|64) x i32> (<.*>|zeroinitializer|poison|undef)`)
+	matrixValue   = regexp.MustCompile(`<(?:half|bfloat|float) `)
+	instruction   = regexp.MustCompile(`^  (?:%\S+ = )?(?:(?:tail|notail|musttail) )?([a-z]+)`)
+	elementIndex  = regexp.MustCompile(`, i(?:32|64) ([0-9]+)(?:, !dbg ![0-9]+)?$`)
+)
+
+// narrow gives values of matrices a type of two elements. A module that does anything else with
+// them than matrices are for stays as it is.
+func (m *module) narrow() {
+	holders := m.matrixHolders()
+	lines := make([][]string, len(m.funcs))
+	for i, f := range m.funcs {
+		if matrixInDepth.MatchString(f.head) {
+			return
+		}
+		for _, l := range f.lines {
+			if strings.Contains(l, "<64 x ") { // a mask of a shuffle too
+				var ok bool
+				if l, ok = narrowLine(l); !ok {
+					return
+				}
+			} else if holders != nil && part.MatchString(l) && holders.MatchString(l) {
+				return
+			}
+			lines[i] = append(lines[i], l)
+		}
+	}
+	for i, f := range m.funcs {
+		f.lines, f.head = lines[i], narrowType(f.head)
+		for k := range f.params {
+			f.params[k].typ = narrowType(f.params[k].typ)
+		}
+	}
+	for i := range m.declares {
+		d := &m.declares[i]
+		d.result = narrowType(d.result)
+		for k := range d.params {
+			d.params[k] = narrowType(d.params[k])
+		}
+	}
+}
+
+var part = regexp.MustCompile(`^  %\S+ = (?:extractvalue|insertvalue) `)
+
+// matrixHolders matches the names of types that have matrices as parts; it is nil if there are
+// none.
+func (m *module) matrixHolders() *regexp.Regexp {
+	var names []string
+	known := map[string]bool{}
+	for {
+		before := len(names)
+		for _, t := range m.types {
+			name, parts, ok := strings.Cut(t, " = type ")
+			if !ok || known[name] {
+				continue
+			}
+			holds := matrixType.MatchString(parts)
+			for _, other := range typeName.FindAllString(parts, -1) {
+				holds = holds || known[other]
+			}
+			if holds {
+				known[name] = true
+				names = append(names, regexp.QuoteMeta(name))
+			}
+		}
+		if len(names) == 0 {
+			return nil
+		}
+		if len(names) == before {
+			return regexp.MustCompile("(?:" + strings.Join(names, "|") + `)(?:[^-a-zA-Z$._0-9]|$)`)
+		}
+	}
+}
+
+var typeName = regexp.MustCompile(`%` + symbol)
+
+func narrowType(s string) string { return matrixType.ReplaceAllString(s, "<2 x $1>") }
+
+// narrowLine is an instruction with values of two elements for matrices.
+func narrowLine(l string) (string, bool) {
+	op := instruction.FindStringSubmatch(l)
+	if op == nil {
+		return "", false
+	}
+	switch op[1] {
+	case "alloca", "getelementptr": // layouts of memory
+		return l, true
+	}
+	if matrixInDepth.MatchString(l) {
+		return "", false // a value that has matrices as parts
+	}
+	switch op[1] {
+	case "phi", "select", "freeze", "ret", "fadd", "fsub", "fmul", "fdiv", "fneg", "fpext", "fptrunc":
+	case "load", "store":
+		if strings.Contains(l, " volatile ") || strings.Contains(l, "addrspace(") {
+			return "", false
+		}
+	case "call":
+		if strings.Contains(l, "@llvm.") { // the name of an intrinsic has the type
+			return "", false
+		}
+	case "extractelement", "insertelement":
+		i := elementIndex.FindStringSubmatch(l)
+		if i == nil || i[1] != "0" && i[1] != "1" {
+			return "", false
+		}
+	case "shufflevector":
+		return narrowShuffle(l)
+	default:
+		return "", false
+	}
+	return narrowConstants(l)
+}
+
+// narrowConstants cuts constants to two elements, and gives all matrices their type.
+func narrowConstants(l string) (string, bool) {
+	var out strings.Builder
+	for l = narrowType(l); ; {
+		at := matrixValue.FindStringIndex(l)
+		if at == nil {
+			out.WriteString(l)
+			return out.String(), true
+		}
+		end := matching(l, at[0])
+		if end < 0 {
+			return "", false
+		}
+		value := l[at[0] : end+1]
+		if elements := splitTop(l[at[0]+1 : end]); len(elements) == 64 {
+			value = "<" + elements[0] + ", " + elements[1] + ">"
+		}
+		out.WriteString(l[:at[0]])
+		out.WriteString(value)
+		l = l[end+1:]
+	}
+}
+
+// narrowShuffle is a shufflevector of matrices, or of one and two elements.
+func narrowShuffle(l string) (string, bool) {
+	at := matrixMask.FindStringSubmatchIndex(l)
+	from := matrixType.MatchString(strings.SplitN(l, ", ", 2)[0]) // what is shuffled are matrices
+	if at == nil || !from && !strings.Contains(l, "shufflevector <2 x ") {
+		return "", false
+	}
+	mask := l[at[2]:at[3]]
+	picked := [2]string{mask, mask}
+	if mask[0] == '<' {
+		for i, e := range splitTop(mask[1 : len(mask)-1]) {
+			value := strings.TrimPrefix(e, "i32 ")
+			n, err := strconv.Atoi(value)
+			switch {
+			case err != nil: // poison, undef
+			case from && n >= 2 && n < 64, from && n >= 66:
+				// An element that no lane has, which may only go where none is.
+				if i < 2 {
+					return "", false
+				}
+			case from && n >= 64:
+				value = strconv.Itoa(n - 62)
+			}
+			if i < 2 {
+				picked[i] = value
+			} else if err == nil && (!from && n >= 0 || from && (n < 2 || n == 64 || n == 65)) {
+				return "", false // one that a lane has goes where none is
+			}
+		}
+	} else if mask == "zeroinitializer" {
+		return "", false
+	}
+	head, ok := narrowConstants(l[:at[0]])
+	return fmt.Sprintf("%s<2 x i32> <i32 %s, i32 %s>%s", head, picked[0], picked[1], l[at[3]:]), ok
+}
