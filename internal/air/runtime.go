@@ -7,11 +7,10 @@ import (
 )
 
 // runtime adds the functions that LLVM calls where a machine lacks an instruction, if the
-// module has types or operations that may want one. They are in the kernel's own object: a
-// shared object is linked without any library.
+// module computes with floats of any kind. They are in the kernel's own object: a shared object
+// is linked without any library.
 func (m *module) runtime() {
-	text := m.String()
-	if !strings.Contains(text, "half") && !strings.Contains(text, "bfloat") && !strings.Contains(text, "@llvm.fma.") {
+	if text := m.String(); !strings.Contains(text, "half") && !strings.Contains(text, "float") {
 		return
 	}
 	known := map[string]bool{}
