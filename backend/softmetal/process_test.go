@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
 // TestMain gives the tests a cache of their own, in the tree's folder for what is made, where
@@ -31,6 +32,10 @@ func TestMain(m *testing.M) {
 	}
 	if dir, err := filepath.Abs("../../out/test-cache"); err == nil {
 		os.Setenv("XDG_CACHE_HOME", dir)
+	}
+	// Tests in folders of their own do not find the clang of the tree.
+	if c, err := clang.Find(context.Background()); err == nil {
+		os.Setenv(clang.Env, c.Path)
 	}
 	os.Exit(m.Run())
 }
