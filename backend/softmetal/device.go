@@ -23,7 +23,7 @@ type Options struct {
 	// Cache is the folder in which compiled kernels are kept; "" is the user's own.
 	Cache string
 	// Check runs every dispatch under the checker, on one thread; [Device.Observed] has what
-	// it found. It is slow: a hundred times and more.
+	// it found. It is slow: five to a hundred times as slow (docs/checker.md).
 	Check bool
 	// Only, if it is not empty, are patterns (path.Match) of the kernels whose dispatches are
 	// checked; others just run.
