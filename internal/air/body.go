@@ -115,6 +115,9 @@ func callOf(l string, declared map[string]declaration) (call, declaration, bool)
 		}
 		c.args = append(c.args, a)
 	}
+	if len(c.args) != len(d.params) { // clang refuses it
+		return call{}, declaration{}, false
+	}
 	if i := strings.Index(l[end:], ", !dbg "); i >= 0 {
 		c.dbg = l[end+i:]
 	}

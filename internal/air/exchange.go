@@ -28,6 +28,9 @@ func siteOf(d declaration) (s site, err error) {
 	case name == "simdgroup.barrier":
 		return site{operation: simdgroupBarrier, width: simdWidth}, nil
 	case strings.HasPrefix(name, "simdgroup_matrix_8x8_multiply_accumulate."):
+		if len(d.params) != 3 {
+			return s, fmt.Errorf("air.%s has %d parameters", name, len(d.params))
+		}
 		return site{operation: opMultiplyAccumulate, width: simdWidth, count: 2}, nil
 	}
 	s.width = simdWidth
@@ -49,6 +52,11 @@ func siteOf(d declaration) (s site, err error) {
 	}
 	if len(d.params) == 0 {
 		return s, fmt.Errorf("air.%s has no parameter", name)
+	}
+	if s.operation == opShuffleAndFillUp || s.operation == opShuffleAndFillDown {
+		if len(d.params) < 2 {
+			return s, fmt.Errorf("air.%s has one parameter", name)
+		}
 	}
 	// f32, s.i32, u.v2i32, v4f32
 	kind, typ := "f", suffix
@@ -189,6 +197,9 @@ func matrix(d declaration, args []string, n, result string) (lines []string, err
 		typ = d.params[0]
 	}
 	_, elem := elements(typ)
+	if strings.HasPrefix(op, "init_") && len(args) != 1 {
+		return nil, fmt.Errorf("air.simdgroup_matrix_8x8_%s has %d arguments", op, len(args))
+	}
 	switch op {
 	case "init_filled":
 		emit("%s.h = insertelement %s poison, %s %s, i32 0", p, typ, elem, args[0])

@@ -154,7 +154,11 @@ func parseDefine(line string) (*function, error) {
 		if k := strings.LastIndexByte(p, ' '); k >= 0 && p[k+1] == '%' {
 			p, name = p[:k], p[k+1:]
 		}
-		f.params = append(f.params, param{typeOf(p), name})
+		typ := typeOf(p)
+		if typ == "" {
+			return nil, fmt.Errorf("a parameter has no type: %.80q", line)
+		}
+		f.params = append(f.params, param{typ, name})
 	}
 	return f, nil
 }

@@ -38,7 +38,7 @@ const slack = 1024
 // between threads has a body, and function constants are known.
 func (m *module) prepare(kernel string, constants []ConstantValue, checked bool) error {
 	for _, t := range m.types {
-		if t[1] >= '0' && t[1] <= '9' {
+		if len(t) > 1 && t[1] >= '0' && t[1] <= '9' {
 			return fmt.Errorf("the type %s has a number for a name", strings.Fields(t)[0])
 		}
 	}
