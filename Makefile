@@ -1,6 +1,7 @@
 # make demo   record, optimize and run a real language model
 # make test   every test
 # make race   every test under the race detector
+# make sources  compile the Metal sources of MLX and ggml, which git fetches
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # MODEL=path  another GGUF model instead of the demonstration model
 
@@ -9,7 +10,7 @@ DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL ?= $(DEMO_MODEL)
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race coverage build model check
+.PHONY: all demo test race sources coverage build model check
 
 all: build
 
@@ -35,16 +36,14 @@ check:
 
 # What the tests need beside Go: a clang (scripts/fetch-clang.sh), a Python with
 # two packages (scripts/python.sh), two compiled Metal libraries of MLX
-# (scripts/fetch-metallib.sh, 63 MB to fetch), the Metal sources of MLX and ggml
-# (scripts/fetch-metal-sources.sh), and the demonstration model, with whose stored
-# results those of the model itself compare. The time limit of a package is for
+# (scripts/fetch-metallib.sh, 63 MB to fetch), and the demonstration model, with whose
+# stored results those of the model itself compare. The time limit of a package is for
 # machines that do much else: on two idle cores all take less than six minutes, and
 # none takes two. Tests make much garbage and hold little: collected a third as often,
 # they take a fifth less time. Vet has seen them already.
 test: check
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
-	scripts/fetch-metal-sources.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 go test -vet=off -timeout 60m ./...
@@ -54,7 +53,6 @@ test: check
 race:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
-	scripts/fetch-metal-sources.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" CGO_ENABLED=1 go test -race -timeout 300m ./...
@@ -66,3 +64,12 @@ coverage:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
 	go run ./internal/testkit/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib
+
+# Compiles the Metal sources of MLX and ggml, from the commits that
+# scripts/fetch-metal-sources.sh names. Not part of test: they come from git hosts, which
+# not every machine that tests can reach.
+sources:
+	scripts/fetch-clang.sh
+	scripts/fetch-metallib.sh
+	scripts/fetch-metal-sources.sh
+	go test -tags sources -timeout 60m ./internal/toolchain/mslc

@@ -1,3 +1,5 @@
+//go:build sources
+
 package mslc_test
 
 import (
