@@ -38,8 +38,8 @@ check:
 # two packages (scripts/python.sh), two compiled Metal libraries of MLX
 # (scripts/fetch-metallib.sh, 63 MB to fetch), and the demonstration model, with whose
 # stored results those of the model itself compare. The time limit of a package is for
-# machines that do much else: on two idle cores all take less than six minutes, and
-# none takes two. Tests make much garbage and hold little: collected a third as often,
+# machines that do much else: on two idle cores all take less than nine minutes, and
+# none takes four. Tests make much garbage and hold little: collected a third as often,
 # they take a fifth less time. Vet has seen them already.
 test: check
 	scripts/fetch-clang.sh
