@@ -1,3 +1,5 @@
+//go:build gpu
+
 package calls
 
 import (
@@ -15,12 +17,11 @@ import (
 
 // TestForGPU writes what testdata/gpu.py runs on a machine with an NVIDIA GPU to the folder
 // that AIR_GPU names: PTX with a kernel for every function without pointers, arguments, and
-// the results of this machine. There: `python gpu.py FOLDER`.
+// the results of this machine. Here: `AIR_GPU=FOLDER go test -tags gpu -run ForGPU`; there:
+// `python gpu.py FOLDER`.
 func TestForGPU(t *testing.T) {
 	dir := os.Getenv("AIR_GPU")
-	if dir == "" {
-		t.Skip("AIR_GPU names no folder")
-	}
+	require.NotEmpty(t, dir, "AIR_GPU names the folder to write to")
 	var fs []Function
 	for _, f := range families() {
 		n, err := parseName(f.Name)
