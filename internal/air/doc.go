@@ -17,4 +17,8 @@
 //     exchanges for the threads that wait at one place, and resumes them.
 //  5. clang compiles that to a shared object, which says by a table of sites what is exchanged
 //     where. abi.h, which C and Go read, is the layout of what both sides share.
+//
+// A kernel that is to be checked ([Input.Checked]) is always a coroutine, is inlined and otherwise
+// left as it is, and asks the executor before each access to memory whether that is right
+// (instrument.go), by what its address was computed from (origin.go).
 package air

@@ -26,7 +26,6 @@ var (
 	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([a-z0-9]+)"?$`)
 	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
 	allocaArray     = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
-	memberName      = regexp.MustCompile(`@(air\.[\w.]+)`)
 )
 
 // slack is how many bytes stand before and behind a private array. Kernels that MLX ships
@@ -254,17 +253,17 @@ func debugNames(named []string) (out []string) {
 // uncontracted makes two roundings of each a·b + c that the compiler may fuse. Then a kernel
 // computes what its term says (docs/terms.md), on every machine.
 func (m *module) uncontracted() {
+	for _, f := range m.funcs {
+		for k, l := range f.lines {
+			f.lines[k] = strings.ReplaceAll(l, "@llvm.fmuladd.", "@mlxc.fmuladd.")
+		}
+	}
 	for i, d := range m.declares {
 		name := strings.Trim(d.name, `"`)
 		if !strings.HasPrefix(name, "llvm.fmuladd.") {
 			continue
 		}
 		own := "mlxc." + strings.TrimPrefix(name, "llvm.")
-		for _, f := range m.funcs {
-			for k, l := range f.lines {
-				f.lines[k] = strings.ReplaceAll(l, "@"+name+"(", "@"+own+"(")
-			}
-		}
 		m.declares[i].name = own
 		m.funcs = append(m.funcs, &function{
 			name: own,

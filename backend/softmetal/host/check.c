@@ -165,8 +165,8 @@ static void touch_cells(struct check *c, struct pages *cells, struct mover *m, c
 			}
 		}
 		if (reads(a)) {
-			// A reader whom nothing follows is forgotten; of several at a time the first and
-			// the last are kept.
+			// The first and the last of the readers are kept that no barrier separates from
+			// this one: whoever writes next differs from one of the two.
 			if (!x->reader.group || (ordered(&x->reader, m) && (!x->other.group || ordered(&x->other, m))))
 				x->reader = *m, x->other = (struct mover){0}, x->atomic = (uint8_t)((x->atomic & 1) | (atomic ? 2 : 0));
 			else if (!same_thread(&x->reader, m))

@@ -204,11 +204,11 @@ func firstDifference(a, b []byte) int {
 func (c *checkCmd) print(env *cli.Env, g *ir.Graph, observed []softmetal.Observed, between []string) error {
 	found := []finding{}
 	dropped := uint64(0)
-	kernels := map[string]bool{}
+	kernels, of := map[string]bool{}, kernelsOf(g)
 	for i := range observed {
 		o := &observed[i]
 		dropped += o.Dropped
-		if k := kernelOf(g, o.Command); k != nil {
+		if k := of[o.Command]; k != nil {
 			kernels[k.Name] = true
 		}
 		for k := range o.Findings {
@@ -248,14 +248,15 @@ func (c *checkCmd) print(env *cli.Env, g *ir.Graph, observed []softmetal.Observe
 	return err
 }
 
-// kernelOf returns the kernel of a dispatch.
-func kernelOf(g *ir.Graph, id ir.ID) *ir.Kernel {
+// kernelsOf returns the kernels of dispatches, by ID.
+func kernelsOf(g *ir.Graph) map[ir.ID]*ir.Kernel {
+	out := map[ir.ID]*ir.Kernel{}
 	for _, n := range g.Nodes {
-		if d, ok := n.(*ir.Dispatch); ok && d.ID == id {
-			return &g.Kernels[d.Kernel]
+		if d, ok := n.(*ir.Dispatch); ok {
+			out[d.ID] = &g.Kernels[d.Kernel]
 		}
 	}
-	return nil
+	return out
 }
 
 // orderOfObserved says which commands touch the same bytes although nothing orders them, by

@@ -1,0 +1,179 @@
+package air
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// originKind is what an address is computed from; the numbers are those of abi.h, but for the
+// last.
+type originKind uint8
+
+const (
+	fromNowhere  originKind = iota // it is not known, or of several
+	fromArgument                   // index: its slot
+	fromVariable                   // of threadgroup space; index: its number
+	fromPrivate                    // a private array; index: its number
+	fromTable                      // a constant array; index: its number
+	fromOwn                        // what the kernel cannot miss: a local without parts, a constant
+)
+
+// origin is where an address comes from.
+type origin struct {
+	kind  originKind
+	index int
+}
+
+// private is an array of the kernel's own.
+type private struct {
+	base  string // its address
+	size  string // of the array in bytes, an expression
+	shade string // the address of a byte for each of its bytes, which says whether it was written
+	bytes int    // how many there are
+}
+
+// origins says of the addresses in a kernel where they come from.
+type origins struct {
+	of     map[string]origin // by the value's name
+	arrays []*private        // private arrays, then constant ones
+}
+
+var (
+	roomyAlloca      = regexp.MustCompile(fmt.Sprintf(`^  (%%\S+) = alloca (\{ \[%d x i8\], (.*), \[%d x i8\], \[([0-9]+) x i8\] \})`, slack, slack))
+	anyAlloca        = regexp.MustCompile(`^  (%\S+) = alloca `)
+	constantArray    = regexp.MustCompile(`\bconstant (.*)$`)
+	pointerTo        = regexp.MustCompile(`ptr(?: addrspace\([0-9]\))? (%[-a-zA-Z$._0-9]+|%"[^"]*"|@` + symbol + `)`)
+	derived          = regexp.MustCompile(`^  (%\S+) = (getelementptr|phi|select|bitcast|addrspacecast|freeze) (.*)$`)
+	inPhi            = regexp.MustCompile(`\[ ([^,]+), %`)
+	threadgroupLocal = regexp.MustCompile(`^%mlxc\.tg([0-9]+)$`)
+)
+
+// origins finds out where the addresses in a kernel come from. extra are the lines that compute
+// those of threadgroup variables. It also returns lines for the beginning of the function, which
+// note that nothing has been written to private arrays.
+func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel) (_ *origins, begin []string) {
+	o := &origins{of: map[string]origin{}}
+	for i, p := range f.params {
+		if a := &k.Args[i]; a.Attribute == "" {
+			o.of[p.name] = origin{fromArgument, a.Index}
+		}
+	}
+	// The numbers of arrays. roomy has those of private arrays, by the name of the memory that
+	// holds the array between its slacks; tables those of constant arrays, by their names.
+	roomy, tables := map[string]int{}, map[string]int{}
+	for _, b := range blocks {
+		for _, l := range b.lines {
+			if r := roomyAlloca.FindStringSubmatch(l); r != nil {
+				n := len(o.arrays)
+				p := &private{size: sizeOf(r[3]), shade: fmt.Sprintf("%%mlxc.shade%d", n)}
+				p.bytes, _ = strconv.Atoi(r[4])
+				begin = append(begin, fmt.Sprintf("  %s = getelementptr %s, ptr %s, i32 0, i32 3", p.shade, r[2], r[1]))
+				if p.bytes > 0 {
+					begin = append(begin, fmt.Sprintf("  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 %d, i1 false)", p.shade, p.bytes))
+				} else {
+					p.shade = "null"
+				}
+				roomy[r[1]] = n
+				o.arrays = append(o.arrays, p)
+			} else if r := anyAlloca.FindStringSubmatch(l); r != nil {
+				o.of[r[1]] = origin{kind: fromOwn}
+			}
+		}
+	}
+	for _, g := range m.globals {
+		a := constantArray.FindStringSubmatch(g.text)
+		if a == nil {
+			continue
+		}
+		typ := typeOf(a[1])
+		if !strings.HasPrefix(typ, "[") {
+			continue
+		}
+		p := &private{base: "@" + g.name, size: sizeOf(typ), shade: "null"}
+		if strings.Contains(g.text[:len(g.text)-len(a[1])], "addrspace(2)") {
+			p.base = fmt.Sprintf("addrspacecast (ptr addrspace(2) @%s to ptr)", g.name)
+		}
+		tables["@"+g.name] = len(o.arrays)
+		o.arrays = append(o.arrays, p)
+	}
+	// Origins spread from a value to the values that are computed from it. A value that is
+	// computed from two different origins has none, so no value changes more than twice.
+	users := map[string][]string{} // by what a value is computed of
+	var changed []string
+	learn := func(name string, from origin) {
+		had, ok := o.of[name]
+		switch {
+		case !ok:
+			o.of[name] = from
+		case had == from || had.kind == fromNowhere:
+			return
+		default:
+			o.of[name] = origin{}
+		}
+		changed = append(changed, name)
+	}
+	computed := func(name, of string) {
+		if n, ok := tables[of]; ok {
+			learn(name, origin{fromTable, n})
+			return
+		}
+		if strings.HasPrefix(of, "@") {
+			learn(name, origin{kind: fromOwn})
+			return
+		}
+		users[of] = append(users[of], name)
+		if from, ok := o.of[of]; ok {
+			learn(name, from)
+		}
+	}
+	for _, b := range append([]*block{{lines: extra}}, blocks...) {
+		for _, l := range b.lines {
+			d := derived.FindStringSubmatch(l)
+			if d == nil {
+				continue
+			}
+			name, text := d[1], d[3]
+			if v := threadgroupLocal.FindStringSubmatch(name); v != nil {
+				n, _ := strconv.Atoi(v[1])
+				learn(name, origin{fromVariable, n})
+				continue
+			}
+			if d[2] == "phi" {
+				if strings.HasPrefix(text, "ptr") {
+					for _, in := range inPhi.FindAllStringSubmatch(text, -1) {
+						computed(name, in[1])
+					}
+				}
+				continue
+			}
+			for i, p := range pointerTo.FindAllStringSubmatch(text, -1) {
+				if i > 0 && d[2] != "select" {
+					break
+				}
+				if n, ok := roomy[p[1]]; ok {
+					if o.arrays[n].base == "" {
+						o.arrays[n].base = name
+					}
+					learn(name, origin{fromPrivate, n})
+					continue
+				}
+				computed(name, p[1])
+			}
+		}
+	}
+	for len(changed) > 0 {
+		name := changed[len(changed)-1]
+		changed = changed[:len(changed)-1]
+		for _, u := range users[name] {
+			learn(u, o.of[name])
+		}
+	}
+	return o, begin
+}
+
+// sizeOf is the size of a type in bytes, as an expression.
+func sizeOf(typ string) string {
+	return fmt.Sprintf("ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i64)", typ)
+}
