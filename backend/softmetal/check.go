@@ -8,7 +8,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/air"
@@ -513,7 +516,7 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 	case n < 3000:
 		f.Argument = "threadgroup memory"
 		if i := int(n - 2000); i < len(k.Threadgroup) {
-			f.Argument, f.Bytes = "threadgroup "+k.Threadgroup[i].Name, k.Threadgroup[i].Size
+			f.Argument, f.Bytes = "threadgroup "+sourceName(k.Threadgroup[i].Name), k.Threadgroup[i].Size
 		}
 	case n < 4000:
 		f.Argument = fmt.Sprint("private array ", n-3000)
@@ -521,6 +524,25 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 		f.Argument = "a constant array"
 	}
 	return f
+}
+
+var localName = regexp.MustCompile(`E(\d+)`)
+
+// sourceName is the name that a variable of a function has in the source: a compiler's is
+// _ZZ, the function, E, the length of the variable's name, that name, and a suffix _N for one of
+// several of that name (Itanium C++ ABI, 5.1.6). Other names are left as they are.
+func sourceName(symbol string) string {
+	if !strings.HasPrefix(symbol, "_ZZ") {
+		return symbol
+	}
+	for _, m := range localName.FindAllStringSubmatchIndex(symbol, -1) {
+		n, err := strconv.Atoi(symbol[m[2]:m[3]])
+		if rest := symbol[m[3]:]; err == nil && 0 < n && (n == len(rest) || n < len(rest) && rest[n] == '_') {
+			// mslc names the memory behind a variable msl_ and the variable's name.
+			return strings.TrimPrefix(rest[:n], "msl_")
+		}
+	}
+	return symbol
 }
 
 // allFinite reports whether what the views hold of floats, and is defined, is finite.

@@ -200,7 +200,11 @@ func (x *queueExecutor) Copy(ctx context.Context, dst, src backend.Place, n int6
 		return err
 	}
 	if x.check != nil {
-		define(dst, n)
+		if b, ok := src.Buffer.(*buffer); ok && b.states != nil {
+			copyStates(dst, src, n)
+		} else {
+			define(dst, n)
+		}
 	}
 	return inPieces(ctx, int(n), func(a, b int) error {
 		_, err := src.Buffer.ReadAt(to[a:b], src.Offset+int64(a))
@@ -322,6 +326,9 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 			}
 			if err := c.x.send(ctx, &c.batch, false, r); err != nil {
 				return err
+			}
+			if c.x.check != nil {
+				copyStates(p.copy.dst, p.copy.src, p.copy.n)
 			}
 			continue
 		}
