@@ -17,6 +17,7 @@ import (
 type checker struct {
 	compiler clang.Compiler
 	target   string // a triple of LLVM's; empty for this machine
+	checked  bool   // as the checker runs them
 }
 
 // check returns why the kernel does not compile.
@@ -33,7 +34,7 @@ func (c *checker) check(ctx context.Context, lib *metallib.Library, name string)
 	if err != nil {
 		return err
 	}
-	in := air.Input{Name: "kernel", IR: text, Kernel: k}
+	in := air.Input{Name: "kernel", IR: text, Kernel: k, Checked: c.checked}
 	if err := c.compile(ctx, in); err != nil {
 		return err
 	}
@@ -55,18 +56,18 @@ func (c *checker) compile(ctx context.Context, in air.Input) error {
 		if err != nil {
 			return err
 		}
-		return selfContained(object, (*elf.File).Symbols)
+		return selfContained(object, c.checked, (*elf.File).Symbols)
 	}
 	object, err := air.BuildHost(ctx, c.compiler, in)
 	if err != nil {
 		return err
 	}
-	return selfContained(object, (*elf.File).DynamicSymbols)
+	return selfContained(object, c.checked, (*elf.File).DynamicSymbols)
 }
 
 // selfContained holds what an object exports and what it asks for: mlxc_kernel, and functions
-// that the compiler of any C program takes to be there.
-func selfContained(object []byte, symbols func(*elf.File) ([]elf.Symbol, error)) error {
+// that the compiler of any C program takes to be there. A checked kernel asks the executor too.
+func selfContained(object []byte, checked bool, symbols func(*elf.File) ([]elf.Symbol, error)) error {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
 		return fmt.Errorf("the object: %w", err)
@@ -81,6 +82,10 @@ func selfContained(object []byte, symbols func(*elf.File) ([]elf.Symbol, error))
 		switch s.Name {
 		case "", "memcpy", "memmove", "memset":
 			continue
+		case "mlxc_touch", "mlxc_private": // of the executor
+			if checked {
+				continue
+			}
 		case "mlxc_kernel":
 			exported = s.Section != elf.SHN_UNDEF
 		}

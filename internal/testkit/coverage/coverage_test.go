@@ -44,7 +44,7 @@ func compiles(t *testing.T, target string, from, count int) {
 	s := seed(t)
 	t.Logf("%d kernels by the seed %d (%s chooses another), %s", count, s, seedEnv, compiler)
 	names = inOrder(names, s)[from : from+count]
-	c := checker{compiler, target}
+	c := checker{compiler, target, false}
 	next := make(chan string)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {

@@ -31,6 +31,7 @@ type options struct {
 	seed          uint64
 	jobs, limit   int
 	target        string
+	checked       bool
 	results       string
 	kernels       *regexp.Regexp
 }
@@ -49,6 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many kernels at a time")
 	flags.IntVar(&o.limit, "limit", 0, "how many kernels of each library at most; 0: all")
 	flags.StringVar(&o.target, "target", "", "a `triple` of LLVM's to compile objects for, instead of this machine")
+	flags.BoolVar(&o.checked, "checked", false, "with the checks of mlxreplay check")
 	flags.StringVar(&o.results, "results", "", "the `file` that keeps results")
 	flags.Func("kernels", "only those whose names match the `expression`", func(s string) (err error) {
 		o.kernels, err = regexp.Compile(s)
@@ -77,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	defer kept.close()
 	fmt.Fprintf(stdout, "%s: clang %d\n", compiler, compiler.Version)
 	c := coverage{
-		options: o, checker: checker{compiler, o.target}, kept: kept,
+		options: o, checker: checker{compiler, o.target, o.checked}, kept: kept,
 		with: fmt.Sprintf("%x", air.HostKey(compiler, air.Input{Kernel: &air.Kernel{}})), progress: stderr,
 	}
 	for _, path := range flags.Args() {
@@ -130,7 +132,7 @@ func (c *coverage) library(ctx context.Context, path string) (total, passed int,
 	for range c.jobs {
 		workers.Go(func() {
 			for name := range next {
-				x := result{With: c.with, Library: path, Target: c.target, Kernel: name}
+				x := result{With: c.with, Library: path, Target: c.target, Checked: c.checked, Kernel: name}
 				if !c.kept.passed[x] {
 					if err := c.checker.check(ctx, lib, name); err != nil {
 						x.Error = err.Error()

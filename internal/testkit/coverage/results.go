@@ -14,6 +14,7 @@ type result struct {
 	With    string // digest of the compiler and of package air
 	Library string // its path
 	Target  string
+	Checked bool
 	Kernel  string
 	Error   string // empty if it compiles
 }
