@@ -34,7 +34,8 @@ check:
 	GOOS=darwin GOARCH=arm64 go vet ./...
 	GOOS=linux GOARCH=arm64 go build ./backend/cpu/... ./internal/files/... ./ir/mlxg
 
-# What the tests need beside Go: a clang (scripts/fetch-clang.sh), a Python with
+# What the tests need beside Go: a clang and the oldest clang that will do
+# (scripts/fetch-clang.sh), a Python with
 # two packages (scripts/python.sh), two compiled Metal libraries of MLX
 # (scripts/fetch-metallib.sh, 63 MB to fetch), and the demonstration model, with whose
 # stored results those of the model itself compare. The time limit of a package is for
@@ -43,6 +44,7 @@ check:
 # they take a fifth less time. Vet has seen them already.
 test: check
 	scripts/fetch-clang.sh
+	scripts/fetch-clang.sh oldest
 	scripts/fetch-metallib.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
@@ -52,6 +54,7 @@ test: check
 # slower, so not part of test.
 race:
 	scripts/fetch-clang.sh
+	scripts/fetch-clang.sh oldest
 	scripts/fetch-metallib.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc64"
 	"math/rand/v2"
@@ -58,6 +59,31 @@ func (c *Case) Intact(after [][]byte) error {
 		}
 	}
 	return nil
+}
+
+// Run runs the dispatch, and returns what the memories hold afterwards.
+func (c *Case) Run(dev backend.Device) (after [][]byte, err error) {
+	rig, err := newRig(dev, c.Graph)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rig.close()) }()
+	for m, data := range c.Before {
+		if err := rig.put(m, data); err != nil {
+			return nil, err
+		}
+	}
+	if err := rig.run(c.Params); err != nil {
+		return nil, err
+	}
+	for m := range c.Before {
+		data, err := rig.get(nil, m)
+		if err != nil {
+			return nil, err
+		}
+		after = append(after, data)
+	}
+	return after, nil
 }
 
 // Sample calls f with the dispatches that witnesses say engines make, except large ones, and with
@@ -118,27 +144,11 @@ var crcTable = crc64.MakeTable(crc64.ECMA)
 func Fingerprint(dev backend.Device, n int) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	err := Sample(n, 0, func(c *Case) error {
-		rig, err := newRig(dev, c.Graph)
-		if err != nil {
-			return err
-		}
-		defer rig.close()
-		for m, data := range c.Before {
-			if err := rig.put(m, data); err != nil {
-				return err
-			}
-		}
-		if err := rig.run(c.Params); err != nil {
-			return err
-		}
-		for m := range c.Before {
-			after, err := rig.get(nil, m)
-			if err != nil {
-				return err
-			}
+		all, err := c.Run(dev)
+		for _, after := range all {
 			out[c.Function] = crc64.Update(out[c.Function], crcTable, after)
 		}
-		return nil
+		return err
 	})
 	return out, err
 }

@@ -11,11 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/testkit/metallibs"
-	"github.com/mlxc/mlxc/ir"
 )
 
 // sampleFindings runs random dispatches of all kernels of our library under the checker, n of each
@@ -25,38 +23,9 @@ func sampleFindings(t *testing.T, library string, n int) (found map[string]strin
 	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: library})
 	require.NoError(t, err)
 	defer d.Close()
-	q, err := d.NewQueue()
-	require.NoError(t, err)
-	defer q.Close()
 	found = map[string]string{}
 	err = conformance.Sample(n, 7, func(c *conformance.Case) error {
-		g := c.Graph
-		places := make([]backend.Place, len(g.Memories))
-		for i := range g.Memories {
-			if g.Memories[i].Alias != ir.NoMem {
-				continue
-			}
-			b, err := d.Alloc(backend.Spec(&g.Memories[i]))
-			if err != nil {
-				return err
-			}
-			defer b.Close()
-			places[i] = backend.At(b)
-			if err := backend.Wait(ctx)(q.Upload(ctx, places[i], c.Before[i])); err != nil {
-				return err
-			}
-		}
-		x, err := d.Compile(ctx, &backend.Program{Graph: g, Places: places})
-		if err != nil {
-			return err
-		}
-		defer x.Close()
-		f, err := x.NewFrame(backend.FrameSpec{})
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := backend.Wait(ctx)(q.Submit(ctx, backend.Submission{Executable: x, Frame: f, Params: c.Params})); err != nil {
+		if _, err := c.Run(d); err != nil {
 			return err
 		}
 		for _, o := range d.Observed() {

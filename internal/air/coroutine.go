@@ -125,7 +125,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	retarget(out, last)
 
 	var t text
-	t.line("define ptr @mlxc_start(ptr %%mlxc.frame, ptr noalias readonly %%mlxc.group, ptr %%mlxc.lane) presplitcoroutine nounwind%s {", f.debug())
+	t.line("define ptr @mlxc_start(ptr %%mlxc.frame, ptr noalias readonly %%mlxc.group, ptr %%mlxc.lane) presplitcoroutine nounwind {")
 	t.line("mlxc.entry:")
 	t.lines(allocas)
 	t.line("  %%mlxc.id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)")
@@ -214,11 +214,6 @@ func alone(d declaration) bool {
 // hasDeclared reports whether the module declares a function.
 func (m *module) hasDeclared(name string) bool {
 	return slices.ContainsFunc(m.declares, func(d declaration) bool { return d.name == name })
-}
-
-// debug is the function's own place in the source, as it stands behind its head.
-func (f *function) debug() string {
-	return dbgSuffix.FindString(f.head)
 }
 
 // replace puts text where the function stood, and takes out the declarations of what exchanges.

@@ -194,6 +194,7 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 	t.line("@mlxc_kernel = constant { ptr, ptr, ptr, i32, i32, ptr, ptr, i32, i32 } { ptr %s, ptr %s, ptr @mlxc_sites, i32 %d, i32 ptrtoint (ptr getelementptr (%s, ptr null, i32 1) to i32), ptr @mlxc_accesses, ptr @mlxc_variables, i32 %d, i32 %d }",
 		start, row, len(sites), memoryType, len(places), variables)
 	m.bodies = append(m.bodies, t.String())
+	m.withoutPlaces()
 	m.runtime()
 	return m.String(), nil
 }

@@ -53,6 +53,27 @@ func (m *module) line(dbg string) int {
 	return best
 }
 
+// place is that of an instruction or a function in the source, as it is attached.
+var place = regexp.MustCompile(`(?m),? !dbg ![0-9]+(, !|$)`)
+
+// withoutPlaces takes the places in the source out of all functions. The tables of sites and
+// accesses have them by now, an object has no room for them, and LLVM 19 fails to split a
+// coroutine that has them.
+func (m *module) withoutPlaces() {
+	for _, f := range m.funcs {
+		f.head = dbgSuffix.ReplaceAllString(f.head, "")
+		for i, l := range f.lines {
+			if strings.Contains(l, "!dbg") {
+				f.lines[i] = place.ReplaceAllString(l, "$1")
+			}
+		}
+	}
+	for i, b := range m.bodies {
+		m.bodies[i] = place.ReplaceAllString(b, "$1")
+	}
+	m.named = nil
+}
+
 // fileOf returns the file of a scope.
 func (m *module) fileOf(scope string) string {
 	for range 64 {

@@ -20,7 +20,7 @@ func (m *module) row(f *function, k *Kernel) error {
 		params = append(params, p.typ+" "+p.name)
 		args = append(args, p.typ+" "+p.name)
 	}
-	t.line("define internal void @mlxc_body(%s) alwaysinline nounwind%s {", strings.Join(params, ", "), f.debug())
+	t.line("define internal void @mlxc_body(%s) alwaysinline nounwind {", strings.Join(params, ", "))
 	for i, b := range blocks {
 		t.line("%s:", b.label)
 		if i == 0 {

@@ -24,6 +24,9 @@ const maxVersion = 24
 // Env names the environment variable that chooses the compiler.
 const Env = "MLXC_CLANG"
 
+// OldestEnv names the environment variable that chooses the compiler of [Oldest].
+const OldestEnv = "MLXC_CLANG_OLDEST"
+
 // Compiler is a clang that starts.
 type Compiler struct {
 	Path    string   // of the program
@@ -83,15 +86,7 @@ var found struct {
 // to get one.
 func Find(ctx context.Context) (Compiler, error) {
 	if name := os.Getenv(Env); name != "" {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			return Compiler{}, fmt.Errorf("%s: %w", Env, err)
-		}
-		c, err := probe(ctx, path)
-		if err != nil {
-			return Compiler{}, fmt.Errorf("%s: %w", Env, err)
-		}
-		return c, nil
+		return named(ctx, Env, name)
 	}
 	var unfit []error // what was there and will not do
 	for _, path := range candidates() {
@@ -108,6 +103,39 @@ func Find(ctx context.Context) (Compiler, error) {
 	return Compiler{}, errors.Join(append([]error{err}, unfit...)...)
 }
 
+// named returns the compiler that an environment variable names.
+func named(ctx context.Context, env, name string) (Compiler, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return Compiler{}, fmt.Errorf("%s: %w", env, err)
+	}
+	c, err := probe(ctx, path)
+	if err != nil {
+		return Compiler{}, fmt.Errorf("%s: %w", env, err)
+	}
+	return c, nil
+}
+
+// Oldest returns a compiler of [MinVersion], which tests hold against the one that is used: the
+// text of LLVM's IR and what is made of it differ from version to version.
+func Oldest(ctx context.Context) (c Compiler, err error) {
+	path, missing := exec.LookPath("clang-" + strconv.Itoa(MinVersion))
+	switch name := os.Getenv(OldestEnv); {
+	case name != "":
+		c, err = named(ctx, OldestEnv, name)
+	case missing == nil:
+		c, err = probe(ctx, path)
+	case fetched("ziglang-19") != "":
+		c, err = probe(ctx, fetched("ziglang-19"))
+	default:
+		return Compiler{}, fmt.Errorf("no clang %d found: run scripts/fetch-clang.sh oldest, which needs no root, or name one in %s", MinVersion, OldestEnv)
+	}
+	if err == nil && c.Version != MinVersion {
+		return Compiler{}, fmt.Errorf("%s is clang %d, not %d", c, c.Version, MinVersion)
+	}
+	return c, err
+}
+
 // candidates returns the programs that are there, best first.
 func candidates() []string {
 	names := []string{"clang"}
@@ -121,22 +149,22 @@ func candidates() []string {
 			paths = append(paths, p)
 		}
 	}
-	if p := fetched(); p != "" {
+	if p := fetched("ziglang"); p != "" {
 		paths = append(paths, p)
 	}
 	return paths
 }
 
-// fetched returns the program that scripts/fetch-clang.sh leaves in the source
-// tree which the working folder is in, or "".
-func fetched() string {
+// fetched returns the program that scripts/fetch-clang.sh leaves in a folder of out/ in the
+// source tree which the working folder is in, or "".
+func fetched(folder string) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return ""
 	}
 	for {
 		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
-			p := filepath.Join(dir, "out", "ziglang", "zig")
+			p := filepath.Join(dir, "out", folder, "zig")
 			if _, err := os.Stat(p); err == nil && strings.HasPrefix(string(mod), "module github.com/mlxc/mlxc\n") {
 				return p
 			}

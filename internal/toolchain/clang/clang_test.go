@@ -77,6 +77,28 @@ func TestNamed(t *testing.T) {
 	assert.ErrorContains(t, err, "clang 14, at least 19")
 }
 
+// TestOldest checks that the other compiler of tests is of the least version, or an error.
+func TestOldest(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(t.TempDir())
+	t.Setenv("PATH", dir)
+	t.Setenv(clang.OldestEnv, "")
+	_, err := clang.Oldest(context.Background())
+	require.ErrorContains(t, err, "scripts/fetch-clang.sh oldest")
+	program(t, dir, "clang-19", "Debian clang version 19.1.7")
+	found, err := clang.Oldest(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(dir, "clang-19"), found.String())
+	named := program(t, dir, "zig", "clang version 19.1.4")
+	t.Setenv(clang.OldestEnv, named)
+	found, err = clang.Oldest(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, named+" clang", found.String())
+	t.Setenv(clang.OldestEnv, program(t, dir, "new", "clang version 20.1.0"))
+	_, err = clang.Oldest(context.Background())
+	assert.ErrorContains(t, err, "is clang 20, not 19")
+}
+
 // TestHere checks that the tests of this module have a compiler, and that it compiles.
 func TestHere(t *testing.T) {
 	c, err := clang.Find(context.Background())

@@ -1,8 +1,10 @@
-// Command find prints the clang that package clang finds, and its version.
+// Command find prints the clang that package clang finds, and its version; with -oldest the
+// one that tests hold against it.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 
@@ -10,7 +12,13 @@ import (
 )
 
 func main() {
-	c, err := clang.Find(context.Background())
+	oldest := flag.Bool("oldest", false, "find the oldest one that will do")
+	flag.Parse()
+	find := clang.Find
+	if *oldest {
+		find = clang.Oldest
+	}
+	c, err := find(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
