@@ -3,6 +3,7 @@
 # make race   every test under the race detector
 # make sources  compile the Metal sources of MLX and ggml, which git fetches
 # make coverage   compile every kernel of MLX's compiled Metal libraries
+# make kernelcases   run all of MLX's kernels that have cases, plain and checked
 # MODEL=path  another GGUF model instead of the demonstration model
 
 export CGO_ENABLED = 0
@@ -10,7 +11,7 @@ DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL ?= $(DEMO_MODEL)
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race sources coverage build model check
+.PHONY: all demo test race sources coverage kernelcases build model check
 
 all: build
 
@@ -67,6 +68,13 @@ coverage:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
 	go run ./internal/testkit/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib
+
+# Every case of testdata/kernelcases (docs/softmetal-coverage.md), of which test runs one
+# kernel of each family: two minutes on two cores.
+kernelcases:
+	scripts/fetch-clang.sh
+	scripts/fetch-metallib.sh
+	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run KernelCases ./backend/softmetal
 
 # Compiles the Metal sources of MLX and ggml, from the commits that
 # scripts/fetch-metal-sources.sh names. Not part of test: they come from git hosts, which

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -413,4 +414,27 @@ func exchange(t *testing.T, r *rig, e, out element, kind, name string) {
 		}
 	}
 	require.Greater(t, compared, 1000, fmt.Sprint(name))
+}
+
+// TestExchangeOfSeveralSizes: a thread that goes on to exchange a larger value leaves alone what the
+// others have yet to take.
+func TestExchangeOfSeveralSizes(t *testing.T) {
+	r := newRig(t, Options{Workers: 1}).metal("mixed.metal")
+	out := r.buffer(make([]byte, 64*8*8))
+	require.NoError(t, r.run(context.Background(), "mixed", [3]uint32{64, 1, 1}, [3]uint32{64, 1, 1}, out))
+	for i := range 64 {
+		lane := uint64(i % 32)
+		other := 31 - lane // of all steps together
+		e := other
+		f := lane ^ 1 // what the neighbour has
+		if lane%2 == 0 {
+			e = 31 - (lane ^ 2)
+		} else {
+			f = 4*(31-(lane^1^2)) + 1
+		}
+		want := []uint64{other, 100 + other, 1000 + other, 10000 + other, 4*e + 1, 4*e + 3, f, 5}
+		for k, w := range want {
+			assert.Equal(t, w, binary.LittleEndian.Uint64(out.bytes()[64*i+8*k:]), "thread %d, value %d", i, k)
+		}
+	}
 }

@@ -107,4 +107,8 @@ type site struct {
 	width     int // threads that exchange
 	flags     int // of a barrier: the memory that it orders
 	line      int // of the source, 0 if unknown
+	// stride is how many bytes of the exchange each lane has for an operand, the same at all
+	// sites of a kernel: a thread that goes on to another site leaves its operand there while
+	// others have not yet taken what they got at this one.
+	stride int
 }

@@ -89,6 +89,7 @@ struct site {
 	uint8_t width; // threads that exchange: 32, or the 4 of a quadgroup
 	uint32_t flags; // of a barrier: the memory that it orders
 	uint32_t line;  // of the source, 0 if unknown
+	uint32_t stride; // bytes from a lane's operand to the next lane's, of all sites of the kernel
 };
 
 // Memory that a barrier orders, as Metal's mem_flags have it.

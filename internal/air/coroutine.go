@@ -2,6 +2,7 @@ package air
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	for _, b := range inOrder {
 		with[b] = has(b)
 	}
+	stride := 1
 	for at, b := range inOrder {
 		first[b.label] = len(sites)
 		for _, l := range b.lines {
@@ -65,6 +67,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 				}
 			}
 			sites = append(sites, s)
+			stride = max(stride, room(s, d))
 		}
 		for ; len(loops) > 0 && loops[0].last == at; loops = loops[1:] {
 			if loops[0].overtakes(inOrder, func(b *block) bool { return with[b] }) {
@@ -72,6 +75,10 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 				sites = append(sites, site{operation: opJoin, width: simdWidth})
 			}
 		}
+	}
+	stride = 1 << bits.Len(uint(stride-1))
+	for i := range sites {
+		sites[i].stride = stride
 	}
 	var out []*block
 	var allocas []string

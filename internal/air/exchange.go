@@ -76,20 +76,35 @@ func siteOf(d declaration) (s site, err error) {
 	return s, nil
 }
 
+// room returns how many bytes a lane's operand takes at a site, and what it gets.
+func room(s site, d declaration) int {
+	switch s.operation {
+	case threadgroupBarrier, simdgroupBarrier:
+		return 1
+	case opAny, opAll, opBallot, opIsFirst, opActiveThreads, opMultiplyAccumulate:
+		return 8
+	}
+	return bytesOf(d.params[0])
+}
+
 // operands are how a thread leaves what it brings to a site, and finds what it gets: IR text,
 // given the values of the arguments. Values that it makes are named with the number n of the
 // site. result is empty where nothing is got.
 func operands(s site, d declaration, args []string, n int, result string) (before, after []string) {
-	at := func(area int, size int) string { // the address of this lane's value
+	at := func(area int) string { // the address of this lane's value
 		name := fmt.Sprintf("%%x%d.%d", n, area)
+		stride := s.stride
+		if area == exchangeArgument {
+			stride = 4
+		}
 		before = append(before,
-			fmt.Sprintf("  %s.off = mul nuw nsw i64 %%mlxc.index, %d", name, size),
+			fmt.Sprintf("  %s.off = mul nuw nsw i64 %%mlxc.index, %d", name, stride),
 			fmt.Sprintf("  %s.base = getelementptr i8, ptr %%mlxc.exchange, i64 %d", name, area),
 			fmt.Sprintf("  %s = getelementptr i8, ptr %s.base, i64 %s.off", name, name, name))
 		return name
 	}
 	store := func(typ, value string, area int) string {
-		p := at(area, bytesOf(typ))
+		p := at(area)
 		before = append(before, fmt.Sprintf("  store %s %s, ptr %s, align 1", typ, value, p))
 		return p
 	}
@@ -97,7 +112,7 @@ func operands(s site, d declaration, args []string, n int, result string) (befor
 	case threadgroupBarrier, simdgroupBarrier:
 		return nil, nil
 	case opMultiplyAccumulate:
-		return matrixOperands(d, args, n, result)
+		return matrixOperands(s, d, args, n, result)
 	case opAny, opAll, opBallot, opIsFirst, opActiveThreads:
 		// A ballot of all that are here is who is active, and who is the first of them.
 		value := "1"
@@ -106,7 +121,7 @@ func operands(s site, d declaration, args []string, n int, result string) (befor
 			value = fmt.Sprintf("%%x%d.bit", n)
 		}
 		store("i8", value, exchangeA)
-		from := at(exchangeB, 8)
+		from := at(exchangeB)
 		after = append(after, fmt.Sprintf("  %%x%d.got = load i64, ptr %s", n, from))
 		switch d.result {
 		case "i64":
@@ -143,13 +158,13 @@ func operands(s site, d declaration, args []string, n int, result string) (befor
 }
 
 // matrixOperands are those of d = a·b + c: the two elements that a lane has of each matrix.
-func matrixOperands(d declaration, args []string, n int, result string) (before, after []string) {
+func matrixOperands(s site, d declaration, args []string, n int, result string) (before, after []string) {
 	var at [3]string
 	for i, area := range []int{exchangeA, exchangeB, exchangeC} {
 		_, elem := elements(d.params[i])
 		p := fmt.Sprintf("%%x%d.%d", n, i)
 		before = append(before,
-			fmt.Sprintf("  %s.off = mul nuw nsw i64 %%mlxc.index, 8", p),
+			fmt.Sprintf("  %s.off = mul nuw nsw i64 %%mlxc.index, %d", p, s.stride),
 			fmt.Sprintf("  %s.base = getelementptr i8, ptr %%mlxc.exchange, i64 %d", p, area),
 			fmt.Sprintf("  %s = getelementptr i8, ptr %s.base, i64 %s.off", p, p, p))
 		for k := range 2 {

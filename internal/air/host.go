@@ -170,11 +170,11 @@ func (m *module) executable(k *Kernel, version int, checked bool) (string, error
 		}
 		row = "@mlxc_row"
 	}
-	const siteType, accessType, variableType = "{ i8, i8, i8, i8, i32, i32 }", "{ i8, i8, i8, i8, i32, i32 }", "{ i32, i32 }"
+	const siteType, accessType, variableType = "{ i8, i8, i8, i8, i32, i32, i32 }", "{ i8, i8, i8, i8, i32, i32 }", "{ i32, i32 }"
 	var t text
 	list := make([]string, len(sites))
 	for i, s := range sites {
-		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d }", siteType, s.operation, s.element, s.count, s.width, s.flags, s.line)
+		list[i] = fmt.Sprintf("%s { i8 %d, i8 %d, i8 %d, i8 %d, i32 %d, i32 %d, i32 %d }", siteType, s.operation, s.element, s.count, s.width, s.flags, s.line, s.stride)
 	}
 	t.line("@mlxc_sites = internal constant [%d x %s] [%s]", len(list), siteType, strings.Join(list, ", "))
 	list = make([]string, len(places))

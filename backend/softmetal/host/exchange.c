@@ -1,5 +1,5 @@
-// What the threads of a simdgroup do together at a site. Values of one operand stand side by
-// side in the exchange; the threads that wait at the site are the bits of active.
+// What the threads of a simdgroup do together at a site. Values of one operand stand in the
+// exchange at the site's stride; the threads that wait at the site are the bits of active.
 #include "executor.h"
 #include <math.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static uint64_t combine_integer(int operation, int sign, uint64_t a, uint64_t b)
 // active. Pairs are combined that lie width/2 apart, then width/4, and so on: each thread of a
 // butterfly gets the same bits.
 static void reduce(const struct site *s, struct exchange *x, uint32_t active, int count, int part) {
-	int size = element_bytes[s->element], stride = size * s->count, floating = s->element <= BF16;
+	int size = element_bytes[s->element], stride = (int)s->stride, floating = s->element <= BF16;
 	uint8_t *at = x->a + size * part;
 	for (int base = 0; base < count; base += s->width) {
 		float f[SIMD_WIDTH];
@@ -165,10 +165,14 @@ static void reduce(const struct site *s, struct exchange *x, uint32_t active, in
 }
 
 // The same for the usual case: 32 floats, all there.
-static void reduce_all(int operation, float *v) {
+static void reduce_all(const struct site *s, uint8_t *at) {
 	float t[SIMD_WIDTH];
-	memcpy(t, v, sizeof t);
-	switch (operation) {
+	if (s->stride == sizeof *t)
+		memcpy(t, at, sizeof t);
+	else
+		for (int i = 0; i < SIMD_WIDTH; i++)
+			memcpy(t + i, at + s->stride * i, sizeof *t);
+	switch (s->operation) {
 	case SUM:
 		for (int k = 16; k > 0; k /= 2)
 			for (int i = 0; i < k; i++)
@@ -182,15 +186,19 @@ static void reduce_all(int operation, float *v) {
 	default:
 		for (int k = 16; k > 0; k /= 2)
 			for (int i = 0; i < k; i++)
-				t[i] = combine_float(operation, t[i], t[i + k]);
+				t[i] = combine_float(s->operation, t[i], t[i + k]);
 	}
-	for (int i = 0; i < SIMD_WIDTH; i++)
-		v[i] = t[0];
+	if (s->stride == sizeof *t)
+		for (int i = 0; i < SIMD_WIDTH; i++)
+			memcpy(at + sizeof *t * i, t, sizeof *t);
+	else
+		for (int i = 0; i < SIMD_WIDTH; i++)
+			memcpy(at + s->stride * i, t, sizeof *t);
 }
 
 // scan goes through the active threads in their order.
 static void scan(const struct site *s, struct exchange *x, uint32_t active, int count, int part) {
-	int size = element_bytes[s->element], stride = size * s->count, floating = s->element <= BF16;
+	int size = element_bytes[s->element], stride = (int)s->stride, floating = s->element <= BF16;
 	int operation = s->operation == PREFIX_INCLUSIVE_SUM || s->operation == PREFIX_EXCLUSIVE_SUM ? SUM : PRODUCT;
 	int exclusive = s->operation == PREFIX_EXCLUSIVE_SUM || s->operation == PREFIX_EXCLUSIVE_PRODUCT;
 	float f = operation == PRODUCT;
@@ -217,9 +225,9 @@ static void scan(const struct site *s, struct exchange *x, uint32_t active, int 
 // shuffle gives each active thread the value of another. A thread that asks beyond the first
 // or last keeps its own, unless it fills.
 static void shuffle(const struct site *s, struct exchange *x, uint32_t active, int count) {
-	int bytes = element_bytes[s->element] * s->count, width = s->width;
+	int bytes = element_bytes[s->element] * s->count, width = s->width, stride = (int)s->stride;
 	uint8_t from[SIMD_WIDTH * 32];
-	memcpy(from, x->a, (size_t)bytes * SIMD_WIDTH);
+	memcpy(from, x->a, (size_t)stride * SIMD_WIDTH);
 	for (int i = 0; i < count; i++) {
 		if (!(active >> i & 1))
 			continue;
@@ -267,7 +275,7 @@ static void shuffle(const struct site *s, struct exchange *x, uint32_t active, i
 			break;
 		}
 		}
-		memcpy(x->a + bytes * i, source + bytes * (base + to), bytes);
+		memcpy(x->a + stride * i, source + stride * (base + to), bytes);
 	}
 }
 
@@ -276,7 +284,7 @@ static void vote(const struct site *s, struct exchange *x, uint32_t active, int 
 	for (int base = 0; base < count; base += s->width) {
 		uint32_t here = active >> base & (s->width == 32 ? 0xffffffffu : (1u << s->width) - 1), yes = 0;
 		for (int i = 0; i < s->width && base + i < count; i++)
-			yes |= (uint32_t)((here >> i & 1) && x->a[base + i]) << i;
+			yes |= (uint32_t)((here >> i & 1) && x->a[s->stride * (base + i)]) << i;
 		for (int i = 0; i < s->width && base + i < count; i++) {
 			uint64_t got = 0;
 			switch (s->operation) {
@@ -297,7 +305,7 @@ static void vote(const struct site *s, struct exchange *x, uint32_t active, int 
 				break;
 			}
 			if (here >> i & 1)
-				memcpy(x->b + 8 * (base + i), &got, 8);
+				memcpy(x->b + s->stride * (base + i), &got, 8);
 		}
 	}
 }
@@ -305,16 +313,17 @@ static void vote(const struct site *s, struct exchange *x, uint32_t active, int 
 // multiply_accumulate computes c += a·b of 8 by 8 matrices, each product added in the order of
 // the inner index, by a fused operation. Lane l has the elements of row (l>>2 & 4) | (l>>1 & 3)
 // and columns 2·((l>>2 & 2) | (l & 1)) and the next.
-static void multiply_accumulate(struct exchange *x) {
+static void multiply_accumulate(const struct site *s, struct exchange *x) {
 	float a[8][8], b[8][8], c[8][8];
+	size_t stride = s->stride / 4;
 	const float *va = (const float *)x->a, *vb = (const float *)x->b;
 	float *vc = (float *)x->c;
 	for (int l = 0; l < SIMD_WIDTH; l++) {
 		int row = (l >> 2 & 4) | (l >> 1 & 3), column = 2 * ((l >> 2 & 2) | (l & 1));
 		for (int k = 0; k < 2; k++) {
-			a[row][column + k] = va[2 * l + k];
-			b[row][column + k] = vb[2 * l + k];
-			c[row][column + k] = vc[2 * l + k];
+			a[row][column + k] = va[stride * l + k];
+			b[row][column + k] = vb[stride * l + k];
+			c[row][column + k] = vc[stride * l + k];
 		}
 	}
 	for (int i = 0; i < 8; i++)
@@ -324,7 +333,7 @@ static void multiply_accumulate(struct exchange *x) {
 	for (int l = 0; l < SIMD_WIDTH; l++) {
 		int row = (l >> 2 & 4) | (l >> 1 & 3), column = 2 * ((l >> 2 & 2) | (l & 1));
 		for (int k = 0; k < 2; k++)
-			vc[2 * l + k] = c[row][column + k];
+			vc[stride * l + k] = c[row][column + k];
 	}
 }
 
@@ -342,7 +351,7 @@ void exchange(const struct site *s, struct exchange *x, uint32_t active, int cou
 	case OR:
 	case XOR:
 		if (active == 0xffffffffu && s->element == F32 && s->count == 1 && s->width == SIMD_WIDTH) {
-			reduce_all(s->operation, (float *)x->a);
+			reduce_all(s, x->a);
 			return;
 		}
 		for (int part = 0; part < s->count; part++)
@@ -363,7 +372,7 @@ void exchange(const struct site *s, struct exchange *x, uint32_t active, int cou
 		vote(s, x, active, count);
 		return;
 	case MULTIPLY_ACCUMULATE:
-		multiply_accumulate(x);
+		multiply_accumulate(s, x);
 		return;
 	default:
 		shuffle(s, x, active, count);

@@ -1,0 +1,144 @@
+//go:build unix
+
+package softmetal_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/kernelcases"
+	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// chosenCases are the cases of one kernel of each family, or all with MLXC_LONG=1; with
+// KERNELCASES, those whose names match.
+func chosenCases(t *testing.T, last bool) []*kernelcases.Case {
+	cases, err := kernelcases.Load("../../testdata/kernelcases")
+	require.NoError(t, err)
+	if only := os.Getenv("KERNELCASES"); only != "" {
+		var some []*kernelcases.Case
+		for _, c := range cases {
+			if regexp.MustCompile(only).MatchString(c.Name) {
+				some = append(some, c)
+			}
+		}
+		return some
+	}
+	if os.Getenv("MLXC_LONG") == "" {
+		cases, err = kernelcases.Choose(cases, 1, last)
+		require.NoError(t, err)
+	}
+	return cases
+}
+
+// prepareCases compiles the kernels of cases, as many at a time as there are cores. What does not
+// compile fails the test.
+func prepareCases(t *testing.T, d *softmetal.Device, cases []*kernelcases.Case, graph func(c *kernelcases.Case) (*ir.Graph, error)) []*kernelcases.Prepared {
+	out := make([]*kernelcases.Prepared, len(cases))
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	for i, c := range cases {
+		room <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-room }()
+			g, err := graph(c)
+			if err == nil {
+				out[i], err = c.Prepare(context.Background(), d, g)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	t.Cleanup(func() {
+		for _, p := range out {
+			if p != nil {
+				assert.NoError(t, p.Close())
+			}
+		}
+	})
+	return out
+}
+
+// compiledGraph gives graphs of kernels of MLX's library.
+func compiledGraph(t *testing.T) func(c *kernelcases.Case) (*ir.Graph, error) {
+	lib := metallibs.Open(t, "0.32.4")
+	path := ir.Library{Kind: ir.Metallib, Path: metallibs.Path(t, "0.32.4")}
+	return func(c *kernelcases.Case) (*ir.Graph, error) {
+		k, err := lib.Describe(c.Kernel)
+		if err != nil {
+			return nil, err
+		}
+		return c.Graph(path, k)
+	}
+}
+
+// runCases runs cases on a device and compares what they compute. Each is handed to after.
+func runCases(t *testing.T, d *softmetal.Device, prepared []*kernelcases.Prepared, after func(c *kernelcases.Case)) {
+	q, err := d.NewQueue()
+	require.NoError(t, err)
+	defer q.Close()
+	kernels, families, agreed := map[string]bool{}, map[int]bool{}, 0
+	for _, p := range prepared {
+		if p == nil {
+			continue
+		}
+		if _, err := p.Run(t.Context(), q); err != nil {
+			t.Error(err)
+			continue
+		}
+		agreed++
+		kernels[p.Kernel] = true
+		f, err := kernelcases.FamilyOf(p.Kernel)
+		assert.NoError(t, err)
+		families[f] = true
+		after(p.Case)
+	}
+	t.Logf("%d cases of %d kernels of %d families", agreed, len(kernels), len(families))
+}
+
+// Kernels that Apple's compiler made of MLX's compute what NumPy does.
+func TestKernelCases(t *testing.T) {
+	d, err := softmetal.New(t.Context(), softmetal.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	runCases(t, d, prepareCases(t, d, chosenCases(t, false), compiledGraph(t)), func(*kernelcases.Case) {})
+}
+
+// Under the checker they compute the same, and nothing is found that is no known defect of MLX.
+func TestCheckedKernelCases(t *testing.T) {
+	d, err := softmetal.New(t.Context(), softmetal.Options{Check: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	count := 0
+	runCases(t, d, prepareCases(t, d, chosenCases(t, true), compiledGraph(t)), func(c *kernelcases.Case) {
+		for _, o := range d.Observed() {
+		next:
+			for i := range o.Findings {
+				f := &o.Findings[i]
+				if f.Kind == softmetal.NonFinite && c.NonFinite() {
+					continue // so does NumPy
+				}
+				for _, k := range known {
+					if regexp.MustCompile(k.function).MatchString(c.Kernel) && strings.HasPrefix(f.Kind.String()+" of "+f.Argument, k.what) {
+						count++
+						continue next
+					}
+				}
+				t.Errorf("%s: %v of %s: %v", c.Name, f.Kind, f.Argument, f)
+			}
+		}
+	})
+	t.Logf("%d known defects", count)
+}

@@ -1,0 +1,140 @@
+package kernelcases
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Case is a dispatch and its results.
+type Case struct {
+	Name      string // of no other case: the kernel, and what is special
+	Kernel    string // function in MLX's library
+	Oracle    string // what computed the results
+	Constants []Constant
+	Args      []Arg
+	Threads   [3]uint32 // of the grid
+	Group     [3]uint32 // of a threadgroup
+
+	data []byte // of the file of stored values
+}
+
+// Constant is the value of a function constant.
+type Constant struct {
+	Name  string
+	Value int64
+}
+
+// Arg is an argument of the kernel: bytes that are bound inline, a buffer, or threadgroup memory.
+type Arg struct {
+	Name        string
+	Bytes       string // hexadecimal
+	Threadgroup uint32 // bytes of threadgroup memory
+
+	Type  string // of a buffer's elements
+	Count int
+	Rule  *Rule
+	Given *Stored // what it holds before, if no rule says it
+	Want  *Want   // what it holds afterwards; nil: what it held before
+	// Free says that nobody looks at what the buffer holds afterwards.
+	Free bool
+}
+
+// Stored is a part of the file of stored values.
+type Stored struct{ At, Size int }
+
+// Want are expected results: integers as they are, floats as float32. Got may differ from them by
+// Abs + Rel·|want| + ULP·(the distance of neighbours there).
+type Want struct {
+	Stored
+	Abs, Rel, ULP float64
+	Why           string // where the tolerance comes from; "" if there is none
+}
+
+// Load reads the cases of a folder, in the order of the files and of the cases in them.
+func Load(dir string) (out []*Case, _ error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	names := map[string]bool{}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		data, err := os.ReadFile(strings.TrimSuffix(f, ".json") + ".bin")
+		if err != nil {
+			return nil, err
+		}
+		var cases []*Case
+		if err := json.Unmarshal(text, &cases); err != nil {
+			return nil, fmt.Errorf("%s: %w", f, err)
+		}
+		for _, c := range cases {
+			c.data = data
+			if err := c.check(); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", f, c.Name, err)
+			}
+			if names[c.Name] {
+				return nil, fmt.Errorf("%s: two cases are called %s", f, c.Name)
+			}
+			names[c.Name] = true
+		}
+		out = append(out, cases...)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s holds no cases", dir)
+	}
+	return out, nil
+}
+
+// check holds a case against what its fields may be.
+func (c *Case) check() error {
+	wanted := false
+	for i := range c.Args {
+		a := &c.Args[i]
+		if a.Bytes != "" || a.Threadgroup > 0 {
+			if _, err := hex.DecodeString(a.Bytes); err != nil {
+				return fmt.Errorf("%s: %w", a.Name, err)
+			}
+			continue
+		}
+		if a.Given == nil && a.Rule == nil && a.Want == nil && !a.Free {
+			return fmt.Errorf("%s holds nothing, and nothing is wanted of it", a.Name)
+		}
+		t, ok := types[a.Type]
+		if !ok || a.Count <= 0 {
+			return fmt.Errorf("%s has %d elements of type %q", a.Name, a.Count, a.Type)
+		}
+		within := func(s *Stored, size int) error {
+			if s.At < 0 || s.Size != a.Count*size || s.At+s.Size > len(c.data) {
+				return fmt.Errorf("%s: %d bytes at %d of %d are stored for %d elements of %d", a.Name, s.Size, s.At, len(c.data), a.Count, size)
+			}
+			return nil
+		}
+		if a.Given != nil {
+			if err := within(a.Given, t.size); err != nil {
+				return err
+			}
+		}
+		if a.Want != nil {
+			wanted = true
+			if err := within(&a.Want.Stored, t.wanted); err != nil {
+				return err
+			}
+			if a.Want.Why == "" && (a.Want.Abs != 0 || a.Want.Rel != 0 || a.Want.ULP != 0) {
+				return fmt.Errorf("%s has a tolerance without a reason", a.Name)
+			}
+		}
+	}
+	if !wanted {
+		return fmt.Errorf("it wants nothing")
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package kernelcases
+
+import "slices"
+
+// Choose returns the cases of so many kernels of each family: those that come first, or, with
+// last, those that come last. The cases keep their order.
+func Choose(cases []*Case, kernels int, last bool) (out []*Case, _ error) {
+	of := map[int][]string{}
+	in := slices.Clone(cases)
+	if last {
+		slices.Reverse(in)
+	}
+	chosen := map[string]bool{}
+	for _, c := range in {
+		f, err := FamilyOf(c.Kernel)
+		if err != nil {
+			return nil, err
+		}
+		if len(of[f]) < kernels && !slices.Contains(of[f], c.Kernel) {
+			of[f] = append(of[f], c.Kernel)
+			chosen[c.Kernel] = true
+		}
+	}
+	for _, c := range cases {
+		if chosen[c.Kernel] {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// NonFinite reports whether some result is infinite or no number.
+func (c *Case) NonFinite() bool {
+	for i := range c.Args {
+		w := c.Args[i].Want
+		if w == nil || types[c.Args[i].Type].mantissa == 0 {
+			continue
+		}
+		for b := c.data[w.At:][:w.Size]; len(b) >= 4; b = b[4:] {
+			if b[3]&0x7f == 0x7f && b[2]&0x80 != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
