@@ -1,13 +1,15 @@
 #!/bin/sh
 # Fetches compiled Metal libraries of MLX, which no toolchain but Apple's can make, to
 # out/metallib/mlx-VERSION.metallib: with the arguments 0.32.4 (45 MB to fetch) and 0.16.3
-# (18 MB) these versions, without arguments both. A library that is there is left alone.
+# (18 MB) these versions, without arguments both. What is there is left alone. With 0.32.4 come the
+# headers that Apple publishes for C++ (metal-cpp, Apache License 2.0), to out/metal-cpp.
 set -eu
 cd "$(dirname "$0")/.."
 fetch() {
 	version=$1 package=$2 size=$3 sum=$4
 	to=out/metallib/mlx-$version.metallib
-	if [ -f "$to" ]; then
+	headers=mlx/include/metal_cpp
+	if [ -f "$to" ] && { [ "$version" != 0.32.4 ] || [ -d out/metal-cpp ]; }; then
 		return
 	fi
 	mkdir -p out/metallib
@@ -24,6 +26,9 @@ fetch() {
 	{ sha256sum "$tmp/wheel/mlx/lib/mlx.metallib" 2>/dev/null || shasum -a 256 "$tmp/wheel/mlx/lib/mlx.metallib"; } | grep -q "^$sum" ||
 		{ echo "the fetched library has the wrong sha256" >&2; exit 1; }
 	mv "$tmp/wheel/mlx/lib/mlx.metallib" "$to"
+	if [ "$version" = 0.32.4 ] && [ ! -d out/metal-cpp ]; then
+		mv "$tmp/wheel/$headers" out/metal-cpp
+	fi
 	rm -rf "$tmp"
 }
 [ $# -gt 0 ] || set -- 0.32.4 0.16.3

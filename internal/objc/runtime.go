@@ -1,0 +1,150 @@
+//go:build darwin || linux
+
+package objc
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/ebitengine/purego"
+)
+
+// Apple's libraries. Metal finds no device before CoreGraphics is loaded.
+var system = []string{
+	"/usr/lib/libobjc.A.dylib",
+	"/System/Library/Frameworks/Foundation.framework/Foundation",
+	"/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics",
+	"/System/Library/Frameworks/Metal.framework/Metal",
+}
+
+// functions are the C functions that are called.
+type functions struct {
+	getClass, registerName, msgSend uintptr
+	poolPush, poolPop               uintptr
+	retain, release                 uintptr
+	systemDefaultDevice, allDevices uintptr
+	sendDouble                      func(self, sel uintptr) float64
+}
+
+// Functions are their names, in the order of the struct.
+var Functions = []string{
+	"objc_getClass", "sel_registerName", "objc_msgSend",
+	"objc_autoreleasePoolPush", "objc_autoreleasePoolPop",
+	"objc_retain", "objc_release",
+	"MTLCreateSystemDefaultDevice", "MTLCopyAllDevices",
+}
+
+var (
+	c       functions
+	loading sync.Mutex
+	loaded  string // the libraries that Load opened
+)
+
+// Load opens libraries and looks up every function and selector, once in the life of a process.
+// Without arguments the libraries are Apple's; an error where there are none.
+func Load(libraries ...string) error {
+	if len(libraries) == 0 {
+		if runtime.GOOS != "darwin" {
+			return errors.New("Metal is on Macs alone")
+		}
+		libraries = system
+	}
+	loading.Lock()
+	defer loading.Unlock()
+	if id := fmt.Sprint(libraries); loaded != "" {
+		if id != loaded {
+			return fmt.Errorf("%s is loaded, and a process loads one: %s", loaded, id)
+		}
+		return nil
+	} else if err := load(libraries); err != nil {
+		return err
+	} else {
+		loaded = id
+	}
+	return nil
+}
+
+func load(libraries []string) error {
+	var handles []uintptr
+	for _, path := range libraries {
+		h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+		if err != nil {
+			return err
+		}
+		handles = append(handles, h)
+	}
+	var f functions
+	for i, to := range []*uintptr{
+		&f.getClass, &f.registerName, &f.msgSend, &f.poolPush, &f.poolPop, &f.retain, &f.release,
+		&f.systemDefaultDevice, &f.allDevices,
+	} {
+		var err error
+		for _, h := range handles {
+			if *to, err = purego.Dlsym(h, Functions[i]); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("the function %s is missing: %w", Functions[i], err)
+		}
+	}
+	purego.RegisterFunc(&f.sendDouble, f.msgSend)
+	for _, m := range Table {
+		m.register(f.registerName)
+	}
+	c = f
+	return nil
+}
+
+func (m *Method) register(name uintptr) {
+	m.sel = withCString(m.Selector, func(text uintptr) uintptr {
+		r, _, _ := purego.SyscallN(name, text)
+		return r
+	})
+}
+
+// ClassNamed returns a class as an object, 0 if there is none of that name.
+func ClassNamed(name string) ID {
+	return ID(withCString(name, func(text uintptr) uintptr {
+		r, _, _ := purego.SyscallN(c.getClass, text)
+		return r
+	}))
+}
+
+// SystemDefaultDevice returns the device that Metal prefers, 0 if there is none. It is the
+// caller's.
+func SystemDefaultDevice() ID {
+	r, _, _ := purego.SyscallN(c.systemDefaultDevice)
+	return ID(r)
+}
+
+// AllDevices returns an NSArray of devices, which is the caller's.
+func AllDevices() ID {
+	r, _, _ := purego.SyscallN(c.allDevices)
+	return ID(r)
+}
+
+// Retain keeps an object until [Release]. It returns the object.
+func Retain(o ID) ID {
+	r, _, _ := purego.SyscallN(c.retain, uintptr(o))
+	return ID(r)
+}
+
+// Release gives up an object that is the caller's; nil does no harm.
+func Release(o ID) {
+	if o != 0 {
+		purego.SyscallN(c.release, uintptr(o))
+	}
+}
+
+// Pool calls f with an autorelease pool around it, on one thread: what methods return in it lasts
+// until f returns, unless it is retained.
+func Pool(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	pool, _, _ := purego.SyscallN(c.poolPush)
+	defer purego.SyscallN(c.poolPop, pool)
+	f()
+}

@@ -1,0 +1,120 @@
+//go:build darwin || linux
+
+package objc
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// transitions counts how often Go has called C to send messages, and messages how many were sent.
+var transitions, messages atomic.Uint64
+
+// Transitions returns how many calls from Go to C have sent messages, and how many messages were
+// sent, in the life of the process.
+func Transitions() (calls, sent uint64) { return transitions.Load(), messages.Load() }
+
+// Send sends a message. Pointers among the arguments are to memory outside of Go's, or are kept
+// alive and pinned by the caller. An argument of the kind Range takes two of args. The result is
+// as the method has it; see [Method.SendBool] for a Bool.
+func (m *Method) Send(self ID, args ...uintptr) uintptr {
+	var all [8]uintptr
+	n := 2 + copy(all[2:], args)
+	all[0], all[1] = uintptr(self), m.sel
+	transitions.Add(1)
+	messages.Add(1)
+	r, _, _ := purego.SyscallN(c.msgSend, all[:n]...)
+	return r
+}
+
+// SendBool sends a message that returns a BOOL, which is 8 bits of the register.
+func (m *Method) SendBool(self ID, args ...uintptr) bool { return m.Send(self, args...)&0xff != 0 }
+
+// SendID sends a message that returns an object.
+func (m *Method) SendID(self ID, args ...uintptr) ID { return ID(m.Send(self, args...)) }
+
+// SendDouble sends a message without arguments that returns a double.
+func (m *Method) SendDouble(self ID) float64 {
+	transitions.Add(1)
+	messages.Add(1)
+	return c.sendDouble(uintptr(self), m.sel)
+}
+
+// Responds reports whether an object has a method: those that came after macOS 14
+// ([Method.Since]) are sent to no object that has them not.
+func Responds(o ID, m *Method) bool { return o != 0 && RespondsTo.SendBool(o, m.sel) }
+
+// New returns a new object of a class, which is the caller's; 0 if there is no such class.
+func New(class string) ID {
+	k := ClassNamed(class)
+	if k == 0 {
+		return 0
+	}
+	return Init.SendID(Alloc.SendID(k))
+}
+
+// withCString calls f with the address of a text that ends with a zero, which is good until f
+// returns. What is pinned lies on the heap, where it does not move.
+func withCString(s string, f func(text uintptr) uintptr) uintptr {
+	text := append([]byte(s), 0)
+	var pin runtime.Pinner
+	pin.Pin(&text[0])
+	defer pin.Unpin()
+	return f(uintptr(unsafe.Pointer(&text[0])))
+}
+
+// String returns an NSString, which lasts as long as the pool around the call. A zero in the text
+// ends it.
+func String(s string) ID {
+	class := ClassNamed("NSString")
+	return ID(withCString(s, func(text uintptr) uintptr {
+		return StringWithCString.Send(class, text, uintptr(UTF8StringEncoding))
+	}))
+}
+
+// GoString returns the text of an NSString, "" of nil.
+func GoString(o ID) string {
+	if o == 0 {
+		return ""
+	}
+	return goString(UTF8String.Send(o))
+}
+
+// goString copies a C string.
+func goString(p uintptr) string {
+	if p == 0 {
+		return ""
+	}
+	at := foreign[byte](p)
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(at), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(at, n))
+}
+
+// foreign is a pointer to memory that is not Go's.
+func foreign[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+
+// Bytes returns n bytes of memory that is not Go's: a buffer's contents.
+func Bytes(p uintptr, n int) []byte {
+	if p == 0 {
+		return nil
+	}
+	return unsafe.Slice(foreign[byte](p), n)
+}
+
+// Objects returns the elements of an NSArray.
+func Objects(array ID) []ID {
+	if array == 0 {
+		return nil
+	}
+	out := make([]ID, Count.Send(array))
+	for i := range out {
+		out[i] = ObjectAtIndex.SendID(array, uintptr(i))
+	}
+	return out
+}

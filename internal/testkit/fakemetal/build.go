@@ -1,0 +1,102 @@
+//go:build linux
+
+package fakemetal
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+//go:embed c
+var source embed.FS
+
+// Library is the shared library, loaded.
+type Library struct {
+	Path string
+
+	failures func() int
+	failure  func(i int) string
+	forgive  func()
+	live     func(class string) int
+}
+
+// Build compiles the library, unless an earlier test run did, and loads it.
+func Build(t testing.TB) *Library {
+	t.Helper()
+	ctx := context.Background()
+	c, err := clang.Find(ctx)
+	require.NoError(t, err)
+	files, err := source.ReadDir("c")
+	require.NoError(t, err)
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d\n", c.Path, c.Version)
+	dir := t.TempDir()
+	args := []string{"-O1", "-g", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread"}
+	for _, f := range files {
+		text, err := source.ReadFile("c/" + f.Name())
+		require.NoError(t, err)
+		fmt.Fprintf(h, "%s %d\n%s", f.Name(), len(text), text)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, f.Name()), text, 0o600))
+		if strings.HasSuffix(f.Name(), ".c") {
+			args = append(args, filepath.Join(dir, f.Name()))
+		}
+	}
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	cache = filepath.Join(cache, "mlxc", "test")
+	require.NoError(t, os.MkdirAll(cache, 0o755))
+	path := filepath.Join(cache, "fakemetal-"+hex.EncodeToString(h.Sum(nil)[:12])+".so")
+	if _, err := os.Stat(path); err != nil {
+		made := filepath.Join(dir, "fakemetal.so")
+		out, err := c.Program(ctx, append(args, "-o", made)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		data, err := os.ReadFile(made)
+		require.NoError(t, err)
+		// Beside its place first: another test may be looking for it.
+		f, err := os.CreateTemp(cache, ".fakemetal")
+		require.NoError(t, err)
+		_, err = f.Write(data)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.NoError(t, os.Rename(f.Name(), path))
+	}
+	h2, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	require.NoError(t, err)
+	l := &Library{Path: path}
+	purego.RegisterLibFunc(&l.failures, h2, "fakemetal_failures")
+	purego.RegisterLibFunc(&l.failure, h2, "fakemetal_failure")
+	purego.RegisterLibFunc(&l.forgive, h2, "fakemetal_forgive")
+	purego.RegisterLibFunc(&l.live, h2, "fakemetal_live")
+	return l
+}
+
+// Failures returns what its caller did wrong since it was last asked, in order.
+func (l *Library) Failures() []string {
+	n := l.failures()
+	defer l.forgive()
+	out := make([]string, 0, n)
+	for i := range n {
+		if s := l.failure(i); s != "" {
+			out = append(out, s)
+		}
+	}
+	if len(out) < n {
+		out = append(out, fmt.Sprintf("and %d more", n-len(out)))
+	}
+	return out
+}
+
+// Live returns how many objects there are of a class and of those below it.
+func (l *Library) Live(class string) int { return l.live(class) }

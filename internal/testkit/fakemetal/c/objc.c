@@ -1,0 +1,201 @@
+#include "objc.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- what was done wrong ---
+
+static pthread_mutex_t failing = PTHREAD_MUTEX_INITIALIZER;
+static char *failures[64];
+static long failed;
+
+void fail(const char *format, ...) {
+	char text[512];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(text, sizeof text, format, list);
+	va_end(list);
+	pthread_mutex_lock(&failing);
+	if (failed < 64) failures[failed] = strdup(text);
+	failed++;
+	pthread_mutex_unlock(&failing);
+}
+
+// fakemetal_failures is how often something was done wrong; fakemetal_failure says what, NULL
+// beyond those that are kept; fakemetal_forgive forgets all.
+__attribute__((visibility("default"))) long fakemetal_failures(void) { return failed; }
+__attribute__((visibility("default"))) const char *fakemetal_failure(long i) { return 0 <= i && i < 64 && i < failed ? failures[i] : NULL; }
+__attribute__((visibility("default"))) void fakemetal_forgive(void) {
+	pthread_mutex_lock(&failing);
+	for (long i = 0; i < failed && i < 64; i++) free(failures[i]);
+	failed = 0;
+	pthread_mutex_unlock(&failing);
+}
+
+// --- selectors and classes ---
+
+enum { BUCKETS = 1024 };
+static struct name { struct name *next; char text[]; } *names[BUCKETS];
+static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
+
+sel intern(const char *text) {
+	unsigned hash = 5381;
+	for (const char *s = text; *s; s++) hash = hash * 33 + (unsigned char)*s;
+	struct name **at = &names[hash % BUCKETS], *n;
+	pthread_mutex_lock(&naming);
+	for (n = *at; n && strcmp(n->text, text) != 0; n = n->next) {}
+	if (!n) {
+		n = malloc(sizeof *n + strlen(text) + 1);
+		strcpy(n->text, text);
+		n->next = *at, *at = n;
+	}
+	pthread_mutex_unlock(&naming);
+	return n->text;
+}
+
+static class *classes;
+
+void add_class(class *c) {
+	struct method *lists[] = {c->methods, c->statics};
+	for (int i = 0; i < 2; i++)
+		for (struct method *m = lists[i]; m && m->name; m++) m->name = intern(m->name);
+	c->next = classes, classes = c;
+}
+
+bool is_kind(object *o, class *k) {
+	if (!o) return false;
+	for (class *c = o->isa; c; c = c->super)
+		if (c == k) return true;
+	return false;
+}
+
+static void *find(object *o, sel s) {
+	bool is_class = o->isa == NULL;
+	for (class *c = is_class ? (class *)o : o->isa; c; c = c->super)
+		for (struct method *m = is_class ? c->statics : c->methods; m && m->name; m++)
+			if (m->name == s) return m->code;
+	return NULL;
+}
+
+static uintptr_t nothing(void) { return 0; }
+
+// An object that was freed keeps its memory, so that who uses it is found.
+static class freed = {.name = "an object that was freed"};
+
+__attribute__((used)) static void *method_of(object *o, sel s) {
+	if (o->isa == &freed) {
+		fail("%s is sent to an object that was freed", s);
+		return nothing;
+	}
+	void *code = find(o, s);
+	if (!code) {
+		fail("%s does not understand %s", o->isa ? o->isa->name : ((class *)o)->name, s);
+		return nothing;
+	}
+	return code;
+}
+
+// objc_msgSend finds the method and goes on there with all registers as they came.
+#if defined(__x86_64__)
+__asm__(".globl objc_msgSend\n.type objc_msgSend,@function\nobjc_msgSend:\n"
+	"test %rdi, %rdi\n je 1f\n"
+	"push %rbp\n mov %rsp, %rbp\n push %rdi\n push %rsi\n push %rdx\n push %rcx\n push %r8\n push %r9\n"
+	"call method_of\n"
+	"pop %r9\n pop %r8\n pop %rcx\n pop %rdx\n pop %rsi\n pop %rdi\n pop %rbp\n jmp *%rax\n"
+	"1: xor %eax, %eax\n xorps %xmm0, %xmm0\n ret\n");
+#elif defined(__aarch64__)
+__asm__(".globl objc_msgSend\n.type objc_msgSend,@function\nobjc_msgSend:\n"
+	"cbz x0, 1f\n"
+	"stp x29, x30, [sp, #-80]!\n mov x29, sp\n stp x0, x1, [sp, #16]\n stp x2, x3, [sp, #32]\n stp x4, x5, [sp, #48]\n stp x6, x7, [sp, #64]\n"
+	"bl method_of\n mov x16, x0\n"
+	"ldp x0, x1, [sp, #16]\n ldp x2, x3, [sp, #32]\n ldp x4, x5, [sp, #48]\n ldp x6, x7, [sp, #64]\n ldp x29, x30, [sp], #80\n br x16\n"
+	"1: fmov d0, xzr\n ret\n");
+#endif
+
+__attribute__((visibility("default"))) sel sel_registerName(const char *name) { return intern(name); }
+
+__attribute__((visibility("default"))) class *objc_getClass(const char *name) {
+	for (class *c = classes; c; c = c->next)
+		if (strcmp(c->name, name) == 0) return c;
+	return NULL;
+}
+
+// --- objects ---
+
+object *new_object(class *c) {
+	object *o = calloc(1, c->size);
+	o->isa = c, o->refs = 1;
+	for (class *k = c; k; k = k->super) __atomic_add_fetch(&k->live, 1, __ATOMIC_SEQ_CST);
+	return o;
+}
+
+object *retain(object *o) {
+	if (!o || !o->isa) return o;
+	if (o->isa == &freed) fail("an object that was freed is retained");
+	__atomic_add_fetch(&o->refs, 1, __ATOMIC_SEQ_CST);
+	return o;
+}
+
+void release(object *o) {
+	if (!o || !o->isa) return;
+	if (o->isa == &freed) {
+		fail("an object that was freed is released");
+		return;
+	}
+	if (__atomic_sub_fetch(&o->refs, 1, __ATOMIC_SEQ_CST) > 0) return;
+	class *c = o->isa;
+	for (class *k = c; k; k = k->super)
+		if (k->dealloc) k->dealloc(o);
+	o->isa = &freed;
+	for (class *k = c; k; k = k->super) __atomic_sub_fetch(&k->live, 1, __ATOMIC_SEQ_CST);
+}
+
+__attribute__((visibility("default"))) object *objc_retain(object *o) { return retain(o); }
+__attribute__((visibility("default"))) void objc_release(object *o) { release(o); }
+
+// fakemetal_live is how many objects there are of a class and those below it, −1 if there is no
+// such class.
+__attribute__((visibility("default"))) long fakemetal_live(const char *name) {
+	class *c = objc_getClass(name);
+	return c ? c->live : -1;
+}
+
+struct pool { struct pool *below; long n, room; object **objects; };
+static __thread struct pool *pools;
+
+object *autorelease(object *o) {
+	if (!o) return o;
+	struct pool *p = pools;
+	if (!p) {
+		fail("a %s is autoreleased on a thread without a pool", o->isa->name);
+		return o;
+	}
+	if (p->n == p->room) {
+		p->room = 2 * p->room + 16;
+		p->objects = realloc(p->objects, (size_t)p->room * sizeof *p->objects);
+	}
+	p->objects[p->n++] = o;
+	return o;
+}
+
+__attribute__((visibility("default"))) void *objc_autoreleasePoolPush(void) {
+	struct pool *p = calloc(1, sizeof *p);
+	p->below = pools;
+	return pools = p;
+}
+
+__attribute__((visibility("default"))) void objc_autoreleasePoolPop(void *which) {
+	if (!which || pools != which) {
+		fail("a pool is popped that is not this thread's uppermost");
+		return;
+	}
+	struct pool *p = pools;
+	// The pool stands while its objects are released, which may autorelease others.
+	for (long i = 0; i < p->n; i++) release(p->objects[i]);
+	pools = p->below;
+	free(p->objects);
+	free(p);
+}
