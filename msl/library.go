@@ -23,8 +23,16 @@ type library struct {
 	texts     map[string]string // by file
 	sources   map[string]*decl.Source
 	functions map[string][]*decl.Decl
-	digests   map[ir.Digest]string // of texts that were registered, their files
+	digests   map[ir.Digest]string       // of texts that were registered, their files
+	others    map[elsewhere][]*decl.Decl // of kernels that other files hold
 	version   int
+}
+
+// elsewhere names a kernel of another file.
+type elsewhere struct {
+	kind     ir.LibraryKind
+	digest   ir.Digest
+	function string
 }
 
 var current struct {
@@ -44,7 +52,7 @@ func load() *library {
 	if l := current.Load(); l != nil {
 		return l
 	}
-	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}, digests: map[ir.Digest]string{}}
+	l := &library{texts: map[string]string{}, sources: map[string]*decl.Source{}, functions: map[string][]*decl.Decl{}, digests: map[ir.Digest]string{}, others: map[elsewhere][]*decl.Decl{}}
 	names, err := fs.Glob(embedded, "*.metal")
 	for _, name := range names {
 		var text []byte
@@ -74,6 +82,14 @@ func (l *library) add(file, text string) error {
 		return fmt.Errorf("%s declares no kernel: put a declaration, which begins with // @kernel NAME, above each (docs/kernels.md)", file)
 	}
 	for _, d := range src.Decls {
+		if d.Of != nil {
+			of := elsewhere{d.Of.Kind, d.Of.Digest, d.Name}
+			if have := l.others[of]; have != nil && have[0].File != file {
+				return fmt.Errorf("%s:%d: %s:%d declares the kernel %s of %s: leave one of them out", file, d.Line, have[0].File, have[0].Line, d.Name, d.Of.Path)
+			}
+			l.others[of] = append(l.others[of], d)
+			continue
+		}
 		if have := l.functions[d.Name]; have != nil && have[0].File != file {
 			return fmt.Errorf("%s:%d: %s:%d declares the kernel %s: give this one another name", file, d.Line, have[0].File, have[0].Line, d.Name)
 		}
@@ -89,13 +105,14 @@ func (l *library) add(file, text string) error {
 // Files and kernels that the library has are an error, and so are declarations that
 // do not parse. Register sources before the graphs that use them are read. A graph
 // names such a kernel as one of the library, or as one of a source file whose digest is
-// that of the text.
+// that of the text. Declarations behind a @library line are of kernels of that file, which
+// the text does not hold.
 func Register(file, text string) error {
 	l := load()
 	current.Lock()
 	defer current.Unlock()
 	l = current.Load() // another Register may have come first
-	next := &library{maps.Clone(l.texts), maps.Clone(l.sources), maps.Clone(l.functions), maps.Clone(l.digests), l.version + 1}
+	next := &library{maps.Clone(l.texts), maps.Clone(l.sources), maps.Clone(l.functions), maps.Clone(l.digests), maps.Clone(l.others), l.version + 1}
 	if err := next.add(file, text); err != nil {
 		return err
 	}
@@ -107,17 +124,33 @@ func Register(file, text string) error {
 	return nil
 }
 
-// Declared reports whether a kernel has declarations: what it touches and computes is
-// known. Those of the library and generated ones have, and those of a source file whose
-// text was given to [Register].
-func Declared(k *ir.Kernel) bool {
-	return k.Library.Declared() || k.Library.Kind == ir.SourceFile && ofSource(k) != nil
+// Declared reports whether a kernel has declarations: what it touches is known and, unless
+// they are declarations of effects ([EffectsOnly]), what it computes. Those of the library
+// and generated ones have, and those of a file that was given to [Register], or that a text
+// given to it declares.
+func Declared(k *ir.Kernel) bool { return k.Library.Declared() || ofFile(k) != nil }
+
+// EffectsOnly reports whether the declarations of a kernel say what it touches, and nothing
+// of what it computes.
+func EffectsOnly(k *ir.Kernel) bool {
+	if k.Library.Kind == ir.Generated {
+		return false
+	}
+	ds, err := DeclarationsOf(k)
+	return err == nil && ds[0].EffectsOnly
 }
 
-// ofSource returns the declarations of a kernel of a source file, nil if there are none.
-func ofSource(k *ir.Kernel) []*decl.Decl {
+// ofFile returns the declarations of a kernel of a source file or compiled library, nil if
+// there are none.
+func ofFile(k *ir.Kernel) []*decl.Decl {
 	l := load()
-	if l.version == 0 {
+	if l.version == 0 || k.Library.Declared() {
+		return nil
+	}
+	if ds := l.others[elsewhere{k.Library.Kind, k.Library.Digest, k.Function}]; ds != nil {
+		return ds
+	}
+	if k.Library.Kind != ir.SourceFile {
 		return nil
 	}
 	file, ok := l.digests[k.Library.Digest]
@@ -127,17 +160,28 @@ func ofSource(k *ir.Kernel) []*decl.Decl {
 	return nil
 }
 
+// TextOf returns the Metal source of a kernel of a source file, if that was given to
+// [Register].
+func TextOf(k *ir.Kernel) (string, bool) {
+	l := load()
+	file, ok := l.digests[k.Library.Digest]
+	if !ok || k.Library.Kind != ir.SourceFile {
+		return "", false
+	}
+	return l.texts[file], true
+}
+
 // Registered returns the source that declares a kernel if that is not of this package
 // but was given to [Register].
 func Registered(k *ir.Kernel) (file string, ok bool) {
-	if k.Library.Kind == ir.Generated || !Declared(k) {
+	if k.Library.Kind == ir.Generated {
 		return "", false
 	}
-	ds := Declarations(k.Function)
-	if len(ds) == 0 {
+	ds, err := DeclarationsOf(k)
+	if err != nil {
 		return "", false
 	}
-	_, err := fs.Stat(embedded, ds[0].File)
+	_, err = fs.Stat(embedded, ds[0].File)
 	return ds[0].File, err != nil
 }
 
@@ -152,8 +196,17 @@ func Source(name string) (string, error) {
 	return "", fmt.Errorf("the library has no source %s", name)
 }
 
-// Files returns the names of the Metal sources, sorted.
-func Files() []string { return slices.Sorted(maps.Keys(load().texts)) }
+// Files returns the names of the Metal sources, sorted. A text that declares kernels of other
+// files alone is none.
+func Files() (out []string) {
+	for file, src := range load().sources {
+		if slices.ContainsFunc(src.Decls, func(d *decl.Decl) bool { return d.Of == nil }) {
+			out = append(out, file)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // Functions returns the names of all declared functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(load().functions)) }
@@ -183,8 +236,8 @@ func DeclarationsOf(k *ir.Kernel) ([]*decl.Decl, error) {
 		return nil, fmt.Errorf("the builtin library has no function %q", k.Function)
 	case ir.Generated:
 		return generated(k.Function)
-	case ir.SourceFile:
-		if ds := ofSource(k); ds != nil {
+	default:
+		if ds := ofFile(k); ds != nil {
 			return ds, nil
 		}
 	}
@@ -232,6 +285,9 @@ func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 	}
 	// Executors believe the argument table: what it calls read-only they may map
 	// from a file.
+	if ds[0].EffectsOnly {
+		return bindEffects(g, d, k, ds)
+	}
 	if want := ds[0].Kernel(k.Name).Args; !slices.Equal(k.Args, want) {
 		return nil, fmt.Errorf("%s: the argument table of kernel @%s is not that of the %s function %s", d.ID, ir.QuoteName(k.Name), k.Library.Kind, k.Function)
 	}
@@ -242,6 +298,55 @@ func Bind(g *ir.Graph, d *ir.Dispatch) (*decl.Instance, error) {
 		}
 	}
 	return nil, err
+}
+
+// bindEffects is [Bind] for declarations of effects. The argument table is that of whoever
+// recorded the graph, and may have more than the declaration, which may know that an argument
+// is not touched, or only read.
+func bindEffects(g *ir.Graph, d *ir.Dispatch, k *ir.Kernel, ds []*decl.Decl) (*decl.Instance, error) {
+	var err error
+	for _, x := range ds {
+		if err = fitsTable(x, k); err != nil {
+			err = fmt.Errorf("%s: %w", d.ID, err)
+			continue
+		}
+		var in *decl.Instance
+		if in, err = x.Bind(g, d); err == nil {
+			return in, nil
+		}
+	}
+	return nil, err
+}
+
+// fitsTable reports where a declaration of effects contradicts a kernel's argument table.
+func fitsTable(x *decl.Decl, k *ir.Kernel) error {
+	at := func(a *decl.Arg, format string, args ...any) error {
+		return fmt.Errorf("kernel @%s: argument %d (%s) %s (%s:%d)", ir.QuoteName(k.Name), a.Slot, a.Name, fmt.Sprintf(format, args...), x.File, x.Line)
+	}
+	for i := range k.Args {
+		t := &k.Args[i]
+		if t.Kind != ir.DeviceArg {
+			continue
+		}
+		if !slices.ContainsFunc(x.Args, func(a decl.Arg) bool { return a.Slot == t.Slot && a.Kind != ir.ThreadgroupArg }) {
+			return fmt.Errorf("kernel @%s has argument %d (%s), of which %s:%d says nothing", ir.QuoteName(k.Name), t.Slot, t.Name, x.File, x.Line)
+		}
+	}
+	for i := range x.Args {
+		a := &x.Args[i]
+		if a.Mode == decl.Unused || a.Kind == ir.ThreadgroupArg {
+			continue
+		}
+		switch t, ok := k.Arg(a.Slot); {
+		case !ok:
+			return at(a, "is declared, and not in the table of the graph")
+		case t.Kind != a.Kind || t.Type != a.Type || t.Count != 0 && t.Count != a.Count && a.Kind == ir.ConstantArg:
+			return at(a, "is declared as %s %s, the table of the graph has %s %s", a.Kind, a.Type, t.Kind, t.Type)
+		case a.Mode >= decl.Write && t.Access == ir.ReadArg:
+			return at(a, "is declared to be written, by the table of the graph it is only read")
+		}
+	}
+	return nil
 }
 
 // Describe applies the declaration that describes a dispatch of a builtin

@@ -15,6 +15,7 @@ import (
 // other registered source.
 func sourcesOf(before, after *ir.Graph, given []string, r *Result) (assumed []string) {
 	functions := map[string][]string{} // by source
+	effects := map[string]bool{}       // sources that say nothing of what their kernels compute
 	for _, g := range []*ir.Graph{before, after} {
 		known := make([]bool, len(g.Kernels))
 		for _, n := range g.Nodes {
@@ -31,6 +32,7 @@ func sourcesOf(before, after *ir.Graph, given []string, r *Result) (assumed []st
 				r.add(CannotTell, Interface, nil, []ir.ID{d.ID}, "%s runs kernel %s, which is declared by %s, a source that a program has registered: give it to the proof (Options.Sources) to believe it", g.Describe(d), k.Function, file)
 				return nil
 			default:
+				effects[file] = msl.EffectsOnly(k) && (effects[file] || functions[file] == nil)
 				functions[file] = append(functions[file], k.Function)
 			}
 		}
@@ -38,7 +40,11 @@ func sourcesOf(before, after *ir.Graph, given []string, r *Result) (assumed []st
 	for _, file := range given {
 		if list := functions[file]; list != nil {
 			slices.Sort(list)
-			assumed = append(assumed, "kernels do what "+file+" declares: "+strings.Join(list, ", "))
+			verb := "do"
+			if effects[file] {
+				verb = "touch"
+			}
+			assumed = append(assumed, "kernels "+verb+" what "+file+" declares: "+strings.Join(list, ", "))
 			delete(functions, file)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/prove"
 	"github.com/mlxc/mlxc/record"
@@ -61,4 +62,74 @@ func TestChecksRegisteredSources(t *testing.T) {
 	r = prove.Check(context.Background(), same, before, prove.Options{Sources: []string{"thrice.metal"}})
 	require.Equal(t, prove.Proved, r.Verdict, "%s", r)
 	require.Empty(t, prove.Check(context.Background(), same, same, prove.Options{Sources: []string{"thrice.metal"}}).Assumptions)
+}
+
+// Declarations of effects say what kernels of another file touch, and nothing of what they
+// compute: the proof names them, orders their dispatches by them, and fuses none.
+func TestChecksDeclarationsOfEffects(t *testing.T) {
+	const digest = "aa112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+	require.NoError(t, msl.Register("seen.effects", "// @library metallib \"seen.metallib\" sha256 "+digest+`
+// @kernel   half
+// @effects
+// @arg 0 x  device f32[n at n] read
+// @arg 1 y  device f32[n] write
+// @threads  n, 1, 1
+// @group    _, _, _
+`))
+	parse := func(commands string) *ir.Graph {
+		m, err := mlxt.Parse(context.Background(), "g.mlxt", []byte(`mlxt 1
+graph g {
+  memory %x input 64
+  memory %s scratch 64
+  memory %y output 64
+  kernel @half metallib "seen.metallib" sha256 `+digest+` "half" args(0 x: device f32 read, 1 y: device f32 readwrite)
+`+commands+`
+}`))
+		require.NoError(t, err)
+		return m.Graphs[0]
+	}
+	before := parse(`
+  #0 @half (x = %x[0:64], y = %y[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier
+  #1 @half (x = %x[0:64], y = %y[32:64]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier`)
+	given := prove.Options{Sources: []string{"seen.effects"}}
+	apart := parse(`
+  #0 @half (x = %x[0:64], y = %y[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  #1 @half (x = %x[0:64], y = %y[32:64]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier`)
+	r := prove.Check(context.Background(), before, apart, given)
+	require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+	require.Equal(t, []string{"kernels touch what seen.effects declares: half"}, r.Assumptions)
+	require.Equal(t, prove.CannotTell, prove.Check(context.Background(), before, apart, prove.Options{}).Verdict, "it was not given the declarations")
+	strict := given
+	strict.Strict = true
+	require.Equal(t, prove.CannotTell, prove.Check(context.Background(), before, apart, strict).Verdict)
+	other := parse(`
+  #0 @half (x = %x[0:64], y = %y[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  #1 @half (x = %y[0:64], y = %y[32:64]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier`)
+	require.NotEqual(t, prove.Proved, prove.Check(context.Background(), before, other, given).Verdict)
+
+	// The second half of s is what is read: only what writes that must come first.
+	chain := parse(`
+  #0 @half (x = %x[0:64], y = %s[32:64]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier
+  #1 @half (x = %x[0:64], y = %s[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier
+  #2 @half (x = %s[0:64], y = %y[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier`)
+	swapped := func(lines string) prove.Verdict {
+		return prove.Check(context.Background(), chain, parse(lines), given).Verdict
+	}
+	require.Equal(t, prove.Proved, swapped(`
+  #0 @half (x = %x[0:64], y = %s[32:64]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier
+  #2 @half (x = %s[0:64], y = %y[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier`), "nobody reads what #1 writes")
+	require.Equal(t, prove.Refused, swapped(`
+  #1 @half (x = %x[0:64], y = %s[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  #0 @half (x = %x[0:64], y = %s[32:64]) grid threads [8, 1, 1] of [8, 1, 1]
+  #2 @half (x = %s[0:64], y = %y[0:32]) grid threads [8, 1, 1] of [8, 1, 1]
+  barrier`))
 }

@@ -71,6 +71,7 @@ type Finding struct {
 	Kernel  string // its function
 	// Argument names the memory: an argument of the kernel, or a variable or array of its own.
 	Argument string
+	Slot     int // of an argument that is bound; −1 if it is none
 	// Offset counts the bytes from the beginning of what is bound to the argument, or of the
 	// variable. It may be negative.
 	Offset int64
@@ -284,7 +285,7 @@ type boundView struct {
 func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kernel, d *ir.Dispatch, with *bindings, b *batch) (*Observed, error) {
 	o := &Observed{Command: d.ID, Effects: ir.Effects{Complete: true}}
 	limit := func(format string, args ...any) {
-		o.Findings = append(o.Findings, Finding{Kind: Limit, Command: d.ID, Kernel: k.Name, Text: fmt.Sprintf(format, args...), Times: 1})
+		o.Findings = append(o.Findings, Finding{Kind: Limit, Command: d.ID, Kernel: k.Name, Slot: -1, Text: fmt.Sprintf(format, args...), Times: 1})
 	}
 	if !k.limits(d, limit) {
 		return o, nil // it cannot run
@@ -386,7 +387,7 @@ func (x *queueExecutor) checkDispatch(ctx context.Context, g *ir.Graph, k *kerne
 	if finite {
 		for _, v := range views {
 			if at := nonFinite(v, stateWritten); at >= 0 {
-				o.Findings = append(o.Findings, Finding{Kind: NonFinite, Command: d.ID, Kernel: k.Name, Argument: v.arg.Name, Offset: at, Bytes: v.size, Times: 1})
+				o.Findings = append(o.Findings, Finding{Kind: NonFinite, Command: d.ID, Kernel: k.Name, Argument: v.arg.Name, Slot: int(v.binding.Slot), Offset: at, Bytes: v.size, Times: 1})
 			}
 		}
 	}
@@ -463,7 +464,7 @@ const findingBytes = 64
 // finding reads a finding of the executor.
 func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []boundView) Finding {
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(raw[at:]) }
-	f := Finding{Kind: FindingKind(u32(0)), Command: d.ID, Kernel: k.Name, Bytes: -1, Times: binary.LittleEndian.Uint64(raw[40:])}
+	f := Finding{Kind: FindingKind(u32(0)), Command: d.ID, Kernel: k.Name, Slot: -1, Bytes: -1, Times: binary.LittleEndian.Uint64(raw[40:])}
 	f.Offset = int64(binary.LittleEndian.Uint64(raw[16:]))
 	var group, grid [3]uint32
 	for i, e := range d.Grid {
@@ -501,7 +502,7 @@ func (k *kernel) finding(raw []byte, d *ir.Dispatch, with *bindings, views []bou
 	case n < 0:
 		f.Argument = "memory that is not bound"
 	case n < slots:
-		f.Argument = fmt.Sprint("argument ", n)
+		f.Argument, f.Slot = fmt.Sprint("argument ", n), int(n)
 		if a := k.argument(int(n)); a != nil {
 			f.Argument = a.Name
 			f.Bytes = a.Size

@@ -132,8 +132,8 @@ func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache
 // sourceOf returns the text of the source file that a kernel is in, which has the digest that
 // the graph names.
 func sourceOf(k *ir.Kernel) (string, error) {
-	if file, ok := msl.Registered(k); ok {
-		return msl.Source(file)
+	if text, ok := msl.TextOf(k); ok {
+		return text, nil
 	}
 	text, err := os.ReadFile(k.Library.Path)
 	if err != nil {

@@ -142,7 +142,10 @@ func (in *Instance) sameView(i, j int) bool {
 // sameElements reports whether i and j have the same shape, strides and element
 // size, so that views that begin together are the same.
 func (in *Instance) sameElements(i, j int) bool {
-	if in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() {
+	if in.Decl.Args[i].Elem.Bits() != in.Decl.Args[j].Elem.Bits() || in.Decl.Args[i].Whole != in.Decl.Args[j].Whole {
+		return false
+	}
+	if in.At != nil && !in.At[i].Equal(in.At[j]) {
 		return false
 	}
 	a, b := in.nextDim(i, 0), in.nextDim(j, 0)

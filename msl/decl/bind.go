@@ -35,6 +35,9 @@ type Instance struct {
 	// dimension are constant: Bind refuses others.
 	Shapes  [][]ir.Affine
 	Strides [][]int64
+	// At is where the first elements are, in elements behind the beginnings of the views;
+	// nil if all are there, as only declarations of effects have others.
+	At []ir.Affine
 
 	form *Form // the form that [Form.Place] made the instance from, or nil
 }
@@ -165,6 +168,10 @@ func (in *Instance) constant(a *Arg, b *ir.Binding) error {
 	size := int(a.Type.Size())
 	if len(b.Bytes) < size*int(a.Count) {
 		return in.errorf("argument %d (%s) has %d bytes, needs %d", a.Slot, a.Name, len(b.Bytes), size*int(a.Count))
+	}
+	if in.Decl.EffectsOnly && len(b.Bytes) != size*int(a.Count) {
+		// What nobody knows the meaning of must be as it was when it was declared.
+		return in.errorf("argument %d (%s) has %d bytes, the declaration is of %d: %w", a.Slot, a.Name, len(b.Bytes), size*int(a.Count), ErrMismatch)
 	}
 	for j := range int(a.Count) {
 		if err := in.set(a.Symbol+j, a.Type, b.Bytes[j*size:(j+1)*size]); err != nil {
@@ -314,6 +321,13 @@ func (in *Instance) shapes() error {
 		if a.Kind == ir.ConstantArg || a.Mode == Unused {
 			continue
 		}
+		if a.Whole {
+			in.Shapes[i], in.Strides[i] = []ir.Affine{in.lengthOf(i)}, []int64{1}
+			continue
+		}
+		if err := in.begin(i); err != nil {
+			return err
+		}
 		shape := make([]ir.Affine, len(a.Shape))
 		for j, e := range a.Shape {
 			v, err := in.affine(e)
@@ -358,6 +372,34 @@ func (in *Instance) shapes() error {
 			in.Shapes[i], in.Strides[i] = nil, nil
 		}
 	}
+	return nil
+}
+
+// lengthOf returns the bytes that are bound to device argument i.
+func (in *Instance) lengthOf(i int) ir.Affine {
+	if in.Views[i].Mem == ir.NoMem {
+		return ir.Const(inlineSize(in.Graph.Resolve(*in.Dispatch.Binding(in.Decl.Args[i].Slot))))
+	}
+	return in.Views[i].Len
+}
+
+// begin evaluates where the first element of argument i is.
+func (in *Instance) begin(i int) error {
+	a := &in.Decl.Args[i]
+	if a.At == nil {
+		return nil
+	}
+	v, err := in.affine(a.At)
+	if err != nil {
+		return in.errorf("place of %s: %w", a.Name, err)
+	}
+	if lo, _, ok := in.Graph.Range(v); !ok || lo < 0 {
+		return in.errorf("place of %s: %s = %s, can be %d", a.Name, a.At, in.Graph.FormatAffine(v), lo)
+	}
+	if in.At == nil {
+		in.At = make([]ir.Affine, len(in.Decl.Args))
+	}
+	in.At[i] = v
 	return nil
 }
 

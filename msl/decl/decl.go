@@ -34,6 +34,8 @@ type Arg struct {
 	Mode    Mode
 	Shape   []*term.Expr
 	Strides []*term.Expr // in elements; nil: row-contiguous
+	At      *term.Expr   // where the first element is, in elements; nil: where the view begins
+	Whole   bool         // all of the bound view, whatever its length; there is no shape then
 	Symbol  int          // of a constant argument: index of its (first) value in Decl.Symbols
 }
 
@@ -77,6 +79,9 @@ type Symbol struct {
 type Decl struct {
 	Name             string
 	Library          ir.LibraryKind // Builtin, or Generated, whose Name is its term
+	Of               *ir.Library    // the library of a kernel that another file holds; nil: this one
+	EffectsOnly      bool           // nothing says what the kernel computes
+	Source           string         // of an effects-only declaration: where it comes from, in the author's words
 	File             string         // the .metal file, and the line of @kernel
 	Line             int
 	Constants        []Constant

@@ -51,10 +51,20 @@ func (in *Instance) Region(i int) (ir.Region, error) {
 	v := in.Views[i]
 	if in.form != nil {
 		r := in.form.regions[i]
-		r.Mem, r.Off = v.Mem, v.Off
+		r.Mem, r.Off = v.Mem, behind(v.Off, r.Off)
 		return r, nil
 	}
+	if a.Whole {
+		return ir.Region{Mem: v.Mem, Off: v.Off, Run: in.Shapes[i][0]}, nil
+	}
 	r := ir.Region{Mem: v.Mem, Off: v.Off}
+	if in.At != nil {
+		at, ok := scale(in.At[i], a.Elem.Size())
+		if !ok {
+			return r, in.errorf("%s: its place, %s, is absurd", a.Name, in.Graph.FormatAffine(in.At[i]))
+		}
+		r.Off = behind(r.Off, at)
+	}
 	dims, empty, err := in.dims(i)
 	if err != nil || empty {
 		return r, err
@@ -87,6 +97,14 @@ func (in *Instance) Region(i int) (ir.Region, error) {
 		return r, in.errorf("%s: more than 4 strided dimensions", a.Name)
 	}
 	return r, in.inside(a, i, r)
+}
+
+// behind returns the place that lies so far behind another one.
+func behind(off, by ir.Affine) ir.Affine {
+	if by.IsConst() && by.Const == 0 {
+		return off // nearly always
+	}
+	return off.Add(by)
 }
 
 // dims returns the dimensions of argument i that have more than one element, the

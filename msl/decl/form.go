@@ -12,7 +12,7 @@ import (
 // offsets are multiples of the same powers of two up to 8.
 type Form struct {
 	in      Instance    // with symbols, shapes and strides, without dispatch and views
-	regions []ir.Region // what is touched of each argument if its view begins at offset 0
+	regions []ir.Region // what is touched of each argument if its view begins at offset 0 of no memory
 	slots   []int       // index in Dispatch.Bindings of each argument up to the last device argument; −1 if it has none
 	reads   []int       // the arguments that are read, in the order of the effects
 	writes  []int
@@ -51,7 +51,7 @@ func NewForm(in *Instance, root func(ir.MemID) (ir.MemID, int64)) (*Form, error)
 		if err != nil {
 			return nil, err
 		}
-		r.Mem, r.Off = ir.NoMem, ir.Affine{}
+		r.Mem, r.Off = ir.NoMem, r.Off.Sub(in.Views[i].Off)
 		r.Dims = slices.Clip(r.Dims) // many regions share them: nobody may append in place
 		f.regions[i] = r
 		if in.Views[i].Mem == ir.NoMem {
@@ -129,11 +129,12 @@ func (f *Form) Describes(n *ir.Dispatch, e *ir.Effects) bool {
 
 func (f *Form) regionIs(r *ir.Region, i int, n *ir.Dispatch) bool {
 	from, v := &f.regions[i], &n.Bindings[f.slots[i]].View
-	if r.Mem != v.Mem || !r.Off.Equal(v.Off) || !r.Run.Equal(from.Run) || len(r.Dims) != len(from.Dims) {
+	off := behind(v.Off, from.Off)
+	if r.Mem != v.Mem || !r.Off.Equal(off) || !r.Run.Equal(from.Run) || len(r.Dims) != len(from.Dims) {
 		return false
 	}
 	// Regions that this form has written share its Dims.
-	return len(r.Dims) == 0 || &r.Dims[0] == &from.Dims[0] || r.Equal(ir.Region{Mem: v.Mem, Off: v.Off, Run: from.Run, Dims: from.Dims})
+	return len(r.Dims) == 0 || &r.Dims[0] == &from.Dims[0] || r.Equal(ir.Region{Mem: v.Mem, Off: off, Run: from.Run, Dims: from.Dims})
 }
 
 // Place sets *in to the instance of n, a dispatch of this form, and writes its views to
@@ -167,7 +168,7 @@ func (f *Form) Effects(n *ir.Dispatch, reads []ir.Region, writes []ir.Write) {
 
 func (f *Form) region(r *ir.Region, i int, n *ir.Dispatch) {
 	from, v := &f.regions[i], &n.Bindings[f.slots[i]].View
-	r.Mem, r.Off, r.Run, r.Dims = v.Mem, v.Off, from.Run, from.Dims
+	r.Mem, r.Off, r.Run, r.Dims = v.Mem, behind(v.Off, from.Off), from.Run, from.Dims
 }
 
 // CheckAliasing is [Instance.CheckAliasing] of n, a dispatch of this form.

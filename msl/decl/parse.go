@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ type Source struct {
 func Parse(file, src string) (*Source, error) {
 	out := &Source{File: file}
 	var tests []line
+	var of *ir.Library
 	out.tests = sync.OnceValues(func() (*Tests, error) { return out.readTests(tests) })
 	lines := strings.Split(src, "\n")
 	for i := 0; i < len(lines); {
@@ -51,9 +53,18 @@ func Parse(file, src string) (*Source, error) {
 			}
 			key, rest, _ := strings.Cut(text, " ")
 			l := line{at + 1, key, strings.TrimSpace(rest)}
-			if key == "witness" || key == "equivalent" {
+			switch {
+			case key == "witness" || key == "equivalent":
 				tests = append(tests, l)
-			} else {
+			case key == "library" && len(block) > 0:
+				return out, fmt.Errorf("%s:%d: @library stands within a declaration: it concerns those behind it, so put it before @kernel", file, l.no)
+			case key == "library":
+				lib, err := libraryOf(l.text)
+				if err != nil {
+					return out, fmt.Errorf("%s:%d: @library: %w", file, l.no, err)
+				}
+				of = lib
+			default:
 				block = append(block, l)
 			}
 		}
@@ -69,6 +80,11 @@ func Parse(file, src string) (*Source, error) {
 			ds, err := expand(file, block[:end])
 			if err != nil {
 				return out, err
+			}
+			for _, d := range ds {
+				if d.Of = of; of != nil && !d.EffectsOnly {
+					return out, d.errorf("is of a library whose code nobody compares with terms: say @effects, and no @term")
+				}
 			}
 			out.Decls = append(out.Decls, ds...)
 			block = block[end:]
@@ -264,6 +280,7 @@ func build(file, name string, params []param, values map[string]string, block []
 		{[]string{"require"}, b.require},
 		{[]string{"inplace"}, b.inplace},
 		{[]string{"nondeterministic"}, func(string) error { d.Nondeterministic = true; return nil }},
+		{[]string{"effects"}, func(source string) error { d.EffectsOnly, d.Source = true, source; return nil }},
 		{[]string{"mlx"}, func(like string) error { d.MLX, d.MLXLike = true, like; return nil }},
 		{[]string{"where"}, b.where},
 		{[]string{"term"}, b.term},
@@ -327,6 +344,9 @@ func (d *Decl) whole() error {
 	for _, w := range d.Wheres {
 		w.Body.Walk(class)
 	}
+	if d.EffectsOnly && (len(d.Results) > 0 || len(d.Wheres) > 0) {
+		return d.errorf("has terms, and @effects, which says that it has none")
+	}
 	results := map[int]bool{}
 	for _, r := range d.Results {
 		r.Body.Walk(class)
@@ -339,7 +359,10 @@ func (d *Decl) whole() error {
 		return d.errorf("%s has no class: name the order in which the kernel adds, as in sum[%s](…) (docs/terms.md, \"Reductions\")", unclassed, d.Name)
 	}
 	for i, a := range d.Args {
-		if a.Kind == ir.DeviceArg && (a.Mode == Write || a.Mode == Update && !d.Nondeterministic) && !results[i] {
+		if (a.Whole || a.At != nil) && !d.EffectsOnly {
+			return d.errorf("%s: only a declaration of effects (@effects) has arguments [_] or [… at …]", a.Name)
+		}
+		if a.Kind == ir.DeviceArg && !d.EffectsOnly && (a.Mode == Write || a.Mode == Update && !d.Nondeterministic) && !results[i] {
 			return d.errorf("writes %s but has no @term for it: say what each element becomes", a.Name)
 		}
 		if i == 0 {
@@ -496,6 +519,23 @@ func (b builder) shape(text string) error {
 	if a.Kind == ir.ConstantArg || shape == "" {
 		return nil
 	}
+	if strings.TrimSpace(shape) == "_" {
+		if a.Whole = true; a.Mode == Write {
+			return fmt.Errorf("%s: all of a view is certainly written only if it has a shape: say which, or update", name)
+		}
+		return nil
+	}
+	if before, at, ok := cutAt(shape); ok {
+		shape = before
+		e, err := b.exprs(at)
+		if err != nil {
+			return err
+		}
+		if len(e) != 1 || a.Kind != ir.DeviceArg {
+			return fmt.Errorf("%s: one place stands behind at, of a device argument", name)
+		}
+		a.At = e[0]
+	}
 	dims, strides, strided := strings.Cut(shape, ":")
 	if a.Shape, err = b.exprs(dims); err != nil {
 		return err
@@ -508,6 +548,9 @@ func (b builder) shape(text string) error {
 			return fmt.Errorf("%d dimensions but %d strides", len(a.Shape), len(a.Strides))
 		}
 	}
+	if a.Elem.Size() == 0 && a.At != nil {
+		return fmt.Errorf("packed elements begin where their view begins")
+	}
 	if a.Elem.Size() == 0 && a.Strides != nil {
 		return fmt.Errorf("packed elements are row-contiguous")
 	}
@@ -515,6 +558,44 @@ func (b builder) shape(text string) error {
 		return fmt.Errorf("only codes of up to 8 bits stand behind \"as\"")
 	}
 	return nil
+}
+
+// cutAt cuts SHAPE at PLACE.
+func cutAt(shape string) (before, at string, ok bool) {
+	if i := strings.LastIndex(shape, " at "); i >= 0 {
+		return shape[:i], strings.TrimSpace(shape[i+4:]), true
+	}
+	return shape, "", false
+}
+
+// libraryOf reads a @library line: KIND "PATH" sha256 DIGEST.
+func libraryOf(text string) (*ir.Library, error) {
+	kind, rest, _ := strings.Cut(text, " ")
+	l := &ir.Library{}
+	switch kind {
+	case ir.Metallib.String():
+		l.Kind = ir.Metallib
+	case ir.SourceFile.String():
+		l.Kind = ir.SourceFile
+	default:
+		return nil, fmt.Errorf("want metallib or source, then \"PATH\" sha256 DIGEST, found %q", text)
+	}
+	quoted, err := strconv.QuotedPrefix(strings.TrimSpace(rest))
+	if err != nil {
+		return nil, fmt.Errorf("%q has no path in quotes", text)
+	}
+	l.Path, _ = strconv.Unquote(quoted)
+	f := strings.Fields(strings.TrimSpace(rest)[len(quoted):])
+	if len(f) != 2 || f[0] != "sha256" || len(f[1]) != 2*len(l.Digest) {
+		return nil, fmt.Errorf("want sha256 and %d hexadecimal digits behind the path, found %q", 2*len(l.Digest), strings.Join(f, " "))
+	}
+	if _, err := hex.Decode(l.Digest[:], []byte(f[1])); err != nil {
+		return nil, err
+	}
+	if l.Path == "" || l.Digest == (ir.Digest{}) {
+		return nil, fmt.Errorf("the path is empty, or the digest is all zeros: declarations are of one file")
+	}
+	return l, nil
 }
 
 // exprs reads a list of integer expressions, cut at top-level commas.

@@ -45,10 +45,18 @@ const (
 	aWrite
 )
 
-// foreignDispatch returns n if it is a dispatch of a kernel without declaration.
+// foreignDispatch returns n if it is a dispatch of a kernel without declaration, or of one
+// whose declaration says what it touches only: its regions may lie anywhere in its views, and
+// the table of its arguments is the recorder's.
 func (b *builder) foreignDispatch(n ir.Node) (*ir.Dispatch, bool) {
 	d, ok := n.(*ir.Dispatch)
-	return d, ok && !msl.Declared(&b.Graph.Kernels[d.Kernel])
+	if !ok {
+		return nil, false
+	}
+	if k := &b.Graph.Kernels[d.Kernel]; !k.Library.Declared() && (!msl.Declared(k) || msl.EffectsOnly(k)) {
+		return d, true
+	}
+	return d, false
 }
 
 // joinViews unites what lies in one view of d, command i.
