@@ -59,6 +59,7 @@ var known = []struct{ function, what, why string }{
 	{`layer_norm`, `out of bounds of private`, "threads beyond the end of a row clear their array from a negative index on"},
 	{`^gemv_.*_bn8_`, `divergent barrier`, "the barrier before simdgroups add up stands where only some threads come"},
 	{`^gemv_.*_bn8_`, `race of threadgroup`, "that barrier names no memory (mem_none)"},
+	{`^gemv_t_`, `divergent barrier`, "the barriers in the loop and before simdgroups add up stand where only some threads come"},
 	{`^contig_scan_`, `undefined read of threadgroup`, "the first simdgroup adds up the parts of 32, also of those that are not there; nothing follows from it"},
 	{`^col_reduce_small_`, `divergent barrier`, "threads beyond the last column return before the barrier"},
 }

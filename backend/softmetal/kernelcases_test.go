@@ -94,7 +94,9 @@ func runCases(t *testing.T, d *softmetal.Device, prepared []*kernelcases.Prepare
 		if p == nil {
 			continue
 		}
-		if _, err := p.Run(t.Context(), q); err != nil {
+		_, err := p.Run(t.Context(), q)
+		after(p.Case)
+		if err != nil {
 			t.Error(err)
 			continue
 		}
@@ -103,7 +105,6 @@ func runCases(t *testing.T, d *softmetal.Device, prepared []*kernelcases.Prepare
 		f, err := kernelcases.FamilyOf(p.Kernel)
 		assert.NoError(t, err)
 		families[f] = true
-		after(p.Case)
 	}
 	t.Logf("%d cases of %d kernels of %d families", agreed, len(kernels), len(families))
 }

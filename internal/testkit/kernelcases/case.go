@@ -1,9 +1,11 @@
 package kernelcases
 
 import (
+	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,7 +70,7 @@ func Load(dir string) (out []*Case, _ error) {
 		if err != nil {
 			return nil, err
 		}
-		data, err := os.ReadFile(strings.TrimSuffix(f, ".json") + ".bin")
+		data, err := unpack(strings.TrimSuffix(f, ".json") + ".bin.gz")
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +94,24 @@ func Load(dir string) (out []*Case, _ error) {
 		return nil, fmt.Errorf("%s holds no cases", dir)
 	}
 	return out, nil
+}
+
+// unpack reads a file of stored values.
+func unpack(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
 }
 
 // check holds a case against what its fields may be.

@@ -1,6 +1,8 @@
 package kernelcases
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/hex"
 	"flag"
 	"os"
@@ -120,8 +122,13 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(text), 0o600))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.bin"), make([]byte, 4), 0o600))
-		_, err := Load(dir)
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, err := z.Write(make([]byte, 4))
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.bin.gz"), packed.Bytes(), 0o600))
+		_, err = Load(dir)
 		assert.ErrorContains(t, err, want)
 		assert.ErrorContains(t, err, "a.json")
 	}

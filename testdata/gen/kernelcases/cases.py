@@ -3,6 +3,7 @@
 The form is that of internal/testkit/kernelcases. Floats are computed in float64 and stored as
 float32; bfloat16 has no type in NumPy, so arrays of it are float64 arrays of its values.
 """
+import gzip
 import json
 import struct
 
@@ -92,8 +93,8 @@ class Group:
     def write(self, folder):
         with open(f"{folder}/{self.name}.json", "w") as f:
             f.write("[\n" + ",\n".join(json.dumps(c.json(), ensure_ascii=False) for c in self.cases) + "\n]\n")
-        with open(f"{folder}/{self.name}.bin", "wb") as f:
-            f.write(self.data)
+        with open(f"{folder}/{self.name}.bin.gz", "wb") as f:
+            f.write(gzip.compress(bytes(self.data), 9, mtime=0))
         print(f"{self.name}: {len(self.cases)} cases, {len({c.kernel for c in self.cases})} kernels, {len(self.data)} bytes")
 
 
