@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// threads is the size of a threadgroup of a copy or fill.
+const threads = 256
+
+// width returns how many bytes a copy can move at a time: all views and their lengths are
+// multiples of it, for all params.
+func (l *lowering) width(views ...*ir.View) int {
+	for _, w := range []int64{16, 4} {
+		ok := true
+		for _, v := range views {
+			root, base := l.Graph.Root(v.Mem)
+			// Where it asks for nothing, a memory begins at a multiple of more than 16 bytes.
+			if a := l.Graph.Memories[root].Align; a != 0 && a%w != 0 {
+				ok = false
+			}
+			ok = ok && multiple(v.Off.AddConst(base), w) && multiple(v.Len, w)
+		}
+		if ok {
+			return int(w)
+		}
+	}
+	return 1
+}
+
+func multiple(a ir.Affine, n int64) bool {
+	ok := a.Const%n == 0
+	for _, t := range a.Terms() {
+		ok = ok && t.Coeff%n == 0
+	}
+	return ok
+}
+
+// copy is a dispatch of a kernel that copies.
+func (l *lowering) copy(node int, dst, src *ir.View) error {
+	if src.Len.IsConst() && src.Len.Const == 0 {
+		return nil
+	}
+	w := l.width(dst, src)
+	if err := l.countable(src, w); err != nil {
+		return err
+	}
+	l.pipeline(pipelineKey{source: Copy, width: w}, threads, 1|2|4)
+	l.view(0, src)
+	l.view(1, dst)
+	l.count(2, src.Len, w)
+	l.elements(node, src.Len, w)
+	return nil
+}
+
+// fill is a dispatch of a kernel that fills.
+func (l *lowering) fill(node int, f *ir.Fill) error {
+	if f.Dst.Len.IsConst() && f.Dst.Len.Const == 0 {
+		return nil
+	}
+	w := l.width(&f.Dst)
+	if err := l.countable(&f.Dst, w); err != nil {
+		return err
+	}
+	l.pipeline(pipelineKey{source: Fill, width: w}, threads, 1|2|4)
+	l.view(0, &f.Dst)
+	element := make([]byte, w)
+	for i := range element {
+		element[i] = f.Value
+	}
+	l.data(1, element)
+	l.count(2, f.Dst.Len, w)
+	l.elements(node, f.Dst.Len, w)
+	return nil
+}
+
+// countable returns an error if a view has more elements of w bytes than a kernel counts.
+func (l *lowering) countable(v *ir.View, w int) error {
+	if _, most, ok := l.Graph.Range(v.Len); !ok || most/int64(w) > math.MaxUint32 {
+		return fmt.Errorf("%s may have more than 2^32 elements of %d bytes: copy it in parts, or align it to 16 bytes", l.Graph.FormatView(*v), w)
+	}
+	return nil
+}
+
+// count binds how many elements of w bytes n bytes are.
+func (l *lowering) count(at uint8, n ir.Affine, w int) {
+	if n.IsConst() {
+		l.data(at, binary.LittleEndian.AppendUint32(nil, uint32(n.Const/int64(w))))
+		return
+	}
+	l.keep(at, slot{})
+	l.depends(Var{Op: l.set(Op{Kind: SetBytes, Slot: at, Off: int64(len(l.Data)), Len: 4}), Part: Bytes, Expr: n, Divide: int64(w)})
+	l.Data = append(l.Data, 0, 0, 0, 0)
+}
+
+// elements dispatches a thread for each element of w bytes.
+func (l *lowering) elements(node int, n ir.Affine, w int) {
+	l.Stats.Copies++
+	at := l.run(Dispatch, Grid{Unit: ir.Threads, Size: [3]uint64{uint64(n.Const) / uint64(w), 1, 1}, Group: [3]uint32{threads, 1, 1}, Node: int32(node)})
+	l.depends(Var{Op: at, Part: Extent0, Expr: n, Divide: int64(w)})
+}

@@ -1,0 +1,328 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mlxc/mlxc/internal/interrupt"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Options say for what kind of encoder a plan is.
+type Options struct {
+	// Serial: the encoder runs one dispatch after another, so barriers are left out.
+	Serial bool
+	// Groups: the graph's groups become debug groups.
+	Groups bool
+}
+
+// maxSlots is how many buffers a Metal kernel has at most.
+const maxSlots = 31
+
+// slot is what an encoder has bound.
+type slot struct {
+	what  Kind // SetBuffer or SetBytes
+	bound bool
+	root  int32
+	off   ir.Affine // SetBuffer
+	data  []byte    // SetBytes
+	expr  ir.Affine // SetBytes of a scalar
+	typ   ir.DType
+	fixed bool // SetBytes: data, not a scalar
+}
+
+type lowering struct {
+	*Plan
+	Options
+	pipelines map[pipelineKey]int32
+	labels    map[string]int32
+	state     struct {
+		pipeline int32
+		slots    [maxSlots]slot
+		memory   [maxSlots]int64 // bytes of threadgroup memory and one more; 0: not set
+	}
+	next    bool // what is emitted is for carries
+	barrier bool // one belongs before the next dispatch
+	some    bool // the encoder has a dispatch since the last barrier
+}
+
+type pipelineKey struct {
+	source Source
+	kernel ir.KernelID
+	width  int
+}
+
+// Lower returns the plan of a graph that was checked. Its errors name the command.
+func Lower(ctx context.Context, g *ir.Graph, o Options) (_ *Plan, err error) {
+	defer interrupt.Catch(&err)
+	l := &lowering{
+		Plan: &Plan{Graph: g, Binds: make([]bool, len(g.Memories))}, Options: o,
+		pipelines: map[pipelineKey]int32{}, labels: map[string]int32{},
+	}
+	l.fresh()
+	order := newOrder(g, o.Serial)
+	open := Buffer{}
+	var groups []string
+	for i, n := range g.Nodes {
+		interrupt.Poll(ctx)
+		l.barrier = order.barrier(i, n) || l.barrier
+		switch n := n.(type) {
+		case *ir.Commit:
+			for range groups { // groups may reach over commits, an encoder's may not
+				l.op(Op{Kind: Pop})
+			}
+			l.end(&open, n.Label)
+			open.Order = n.Order
+			if g.Ordering != ir.ByBarriers {
+				open.Order = ir.OrderEvent
+			}
+			for _, label := range groups {
+				l.push(label)
+			}
+			order.commit(i)
+		case *ir.GroupBegin:
+			if o.Groups {
+				groups = append(groups, n.Label)
+				l.push(n.Label)
+			}
+		case *ir.GroupEnd:
+			if o.Groups {
+				groups = groups[:len(groups)-1]
+				l.op(Op{Kind: Pop})
+			}
+		case *ir.Dispatch:
+			err = l.dispatch(i, n)
+		case *ir.Copy:
+			err = l.copy(i, &n.Dst, &n.Src)
+		case *ir.Carry:
+			l.next = true
+			err = l.copy(i, &n.Dst, &n.Src)
+			l.next = false
+		case *ir.Fill:
+			err = l.fill(i, n)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", g.DescribeNode(i), err)
+		}
+	}
+	l.end(&open, "")
+	l.Stats.Variable = l.variable()
+	return l.Plan, nil
+}
+
+// end ends a command buffer. One without a dispatch is none.
+func (l *lowering) end(b *Buffer, label string) {
+	b.End, b.Label = int32(len(l.Ops)), label
+	for _, o := range l.Ops[b.First:] {
+		if o.Kind == Dispatch || o.Kind == DispatchIndirect {
+			l.Buffers = append(l.Buffers, *b)
+			*b = Buffer{First: b.End}
+			l.fresh()
+			return
+		}
+	}
+	l.Ops = l.Ops[:b.First]
+	*b = Buffer{First: b.First, Order: b.Order}
+	l.fresh()
+}
+
+// fresh forgets what an encoder has bound: the next one has nothing.
+func (l *lowering) fresh() {
+	l.barrier, l.some = false, false
+	l.state.pipeline = -1
+	clear(l.state.slots[:])
+	clear(l.state.memory[:])
+}
+
+func (l *lowering) op(o Op) int32 {
+	o.Next = l.next
+	l.Ops = append(l.Ops, o)
+	return int32(len(l.Ops) - 1)
+}
+
+// run appends a dispatch, behind the barrier that belongs before it. Every replay has that: also
+// where the dispatch is for carries alone, it orders what comes.
+func (l *lowering) run(kind Kind, g Grid) int32 {
+	if l.barrier && l.some {
+		l.Ops = append(l.Ops, Op{Kind: Barrier})
+		l.Stats.Barriers++
+	}
+	l.barrier, l.some = false, true
+	l.Stats.Dispatches++
+	l.Grids = append(l.Grids, g)
+	return l.op(Op{Kind: kind, Index: int32(len(l.Grids) - 1)})
+}
+
+func (l *lowering) set(o Op) int32 {
+	l.Stats.Set++
+	return l.op(o)
+}
+
+func (l *lowering) push(label string) {
+	n, ok := l.labels[label]
+	if !ok {
+		n = int32(len(l.Labels))
+		l.Labels, l.labels[label] = append(l.Labels, label), n
+	}
+	l.op(Op{Kind: Push, Index: n})
+}
+
+func (l *lowering) variable() (n int) {
+	last := int32(-1)
+	for _, v := range l.Vars {
+		if v.Op != last {
+			n, last = n+1, v.Op
+		}
+	}
+	return n
+}
+
+// depends notes that a part of an operation depends on params.
+func (l *lowering) depends(v Var) {
+	if !v.Expr.IsConst() {
+		l.Vars = append(l.Vars, v)
+	}
+}
+
+func (l *lowering) pipeline(k pipelineKey, threads uint32, slots uint32) {
+	n, ok := l.pipelines[k]
+	if !ok {
+		n = int32(len(l.Pipelines))
+		l.pipelines[k] = n
+		l.Pipelines = append(l.Pipelines, Pipeline{Source: k.source, Kernel: k.kernel, Width: k.width})
+	}
+	p := &l.Pipelines[n]
+	p.Threads, p.Slots = max(p.Threads, threads), p.Slots|slots
+	if l.state.pipeline == n {
+		l.Stats.Kept++
+		return
+	}
+	if l.state.pipeline = n; l.next {
+		l.state.pipeline = -1 // the last replay does not set it
+	}
+	l.set(Op{Kind: SetPipeline, Index: n})
+}
+
+// keep notes what a slot holds from now on.
+func (l *lowering) keep(at uint8, s slot) {
+	if l.next {
+		s = slot{} // the last replay does not set it
+	}
+	l.state.slots[at] = s
+}
+
+// view binds a view at a slot.
+func (l *lowering) view(at uint8, v *ir.View) {
+	root, base := l.Graph.Root(v.Mem)
+	l.Binds[root] = true
+	off := v.Off.AddConst(base)
+	s := &l.state.slots[at]
+	if s.bound && s.what == SetBuffer && s.root == int32(root) && s.off.Equal(off) {
+		l.Stats.Kept++
+		return
+	}
+	kind := SetBuffer
+	if s.bound && s.what == SetBuffer && s.root == int32(root) {
+		kind = SetOffset
+	}
+	l.keep(at, slot{what: SetBuffer, bound: true, root: int32(root), off: off})
+	l.depends(Var{Op: l.set(Op{Kind: kind, Slot: at, Index: int32(root), Off: off.Const}), Part: Offset, Expr: off})
+}
+
+// data binds bytes at a slot.
+func (l *lowering) data(at uint8, data []byte) {
+	s := &l.state.slots[at]
+	if s.bound && s.what == SetBytes && s.fixed && bytes.Equal(s.data, data) {
+		l.Stats.Kept++
+		return
+	}
+	l.keep(at, slot{what: SetBytes, bound: true, data: data, fixed: true})
+	l.set(Op{Kind: SetBytes, Slot: at, Off: int64(len(l.Data)), Len: int64(len(data))})
+	l.Data = append(l.Data, data...)
+}
+
+// scalar binds a number that may depend on params at a slot.
+func (l *lowering) scalar(at uint8, e ir.Affine, typ ir.DType) {
+	var word [8]byte
+	n := int(typ.Size())
+	if typ != ir.F32 {
+		binary.LittleEndian.PutUint64(word[:], uint64(e.Const))
+	}
+	if e.IsConst() {
+		l.data(at, word[:n:n])
+		return
+	}
+	s := &l.state.slots[at]
+	if s.bound && s.what == SetBytes && !s.fixed && s.typ == typ && s.expr.Equal(e) {
+		l.Stats.Kept++
+		return
+	}
+	l.keep(at, slot{what: SetBytes, bound: true, expr: e, typ: typ})
+	l.depends(Var{Op: l.set(Op{Kind: SetBytes, Slot: at, Off: int64(len(l.Data)), Len: int64(n)}), Part: Bytes, Expr: e, Float: typ == ir.F32})
+	l.Data = append(l.Data, word[:n]...)
+}
+
+// threadgroup sizes a threadgroup argument.
+func (l *lowering) threadgroup(at uint8, n int64) {
+	if l.state.memory[at] == n+1 {
+		l.Stats.Kept++
+		return
+	}
+	l.state.memory[at] = n + 1
+	l.set(Op{Kind: SetThreadgroupMemory, Slot: at, Len: n})
+}
+
+func (l *lowering) dispatch(node int, d *ir.Dispatch) error {
+	grid := Grid{Unit: d.GridKind, Group: d.Threadgroup, Node: int32(node)}
+	for i, e := range d.Grid {
+		if e.IsConst() {
+			if grid.Size[i] = uint64(e.Eval(nil)); grid.Size[i] == 0 {
+				return nil // an empty grid does nothing
+			}
+			continue
+		}
+		grid.Size[i] = uint64(e.Num.Const)
+	}
+	slots := uint32(0)
+	for i := range d.Bindings {
+		b := &d.Bindings[i]
+		if b.Slot >= maxSlots {
+			return fmt.Errorf("binds slot %d: there are %d", b.Slot, maxSlots)
+		}
+		slots |= 1 << b.Slot
+	}
+	l.pipeline(pipelineKey{source: FromGraph, kernel: d.Kernel}, d.Threadgroup[0]*d.Threadgroup[1]*d.Threadgroup[2], slots)
+	for i := range d.Bindings {
+		switch b := &d.Bindings[i]; b.Kind {
+		case ir.BindView:
+			l.view(b.Slot, &b.View)
+		case ir.BindBytes:
+			l.data(b.Slot, b.Bytes)
+		case ir.BindScalar:
+			l.scalar(b.Slot, b.Expr, b.Type)
+		}
+	}
+	for _, m := range d.ThreadgroupMemory {
+		if m.Slot >= maxSlots {
+			return fmt.Errorf("threadgroup argument %d: there are %d", m.Slot, maxSlots)
+		}
+		l.threadgroup(m.Slot, int64(m.Bytes))
+	}
+	if counts := d.Counts(); counts != nil {
+		root, base := l.Graph.Root(counts.Mem)
+		l.Binds[root] = true
+		off := counts.Off.AddConst(base)
+		grid.Counts = root
+		at := l.run(DispatchIndirect, grid)
+		l.Ops[at].Off = off.Const
+		l.depends(Var{Op: at, Part: Offset, Expr: off})
+		return nil
+	}
+	at := l.run(Dispatch, grid)
+	for i, e := range d.Grid {
+		l.depends(Var{Op: at, Part: Extent0 + Part(i), Expr: e.Num, Divide: e.Div})
+	}
+	return nil
+}

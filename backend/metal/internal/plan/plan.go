@@ -1,0 +1,121 @@
+package plan
+
+import "github.com/mlxc/mlxc/ir"
+
+// Kind is what an operation does.
+type Kind uint8
+
+// The kinds of operations.
+const (
+	SetPipeline          Kind = iota // Index: of Plan.Pipelines
+	SetBuffer                        // Index: a root memory; Off: bytes from its place; Slot
+	SetOffset                        // of the buffer that is bound at Slot: Off from the place of the root Index
+	SetBytes                         // Plan.Data[Off:Off+Len] at Slot
+	SetThreadgroupMemory             // Len bytes at Slot
+	Dispatch                         // Index: of Plan.Grids
+	DispatchIndirect                 // the same, with counts at Off from the place of Grid.Counts
+	Barrier                          // what comes waits for what came, in this encoder
+	Push                             // Index: of Plan.Labels
+	Pop
+)
+
+var kindNames = [...]string{"pipeline", "buffer", "offset", "bytes", "threadgroup", "dispatch", "indirect", "barrier", "push", "pop"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Op is an operation on an encoder.
+type Op struct {
+	Kind Kind
+	Slot uint8
+	// Next: only if another replay of the submission follows (ir.Carry).
+	Next  bool
+	Index int32
+	Off   int64
+	Len   int64
+}
+
+// Source is what a pipeline runs.
+type Source uint8
+
+// The sources. Copies and fills are dispatches of kernels: an encoder for copies would end this one.
+const (
+	FromGraph Source = iota // a kernel of the graph
+	Copy                    // n elements of Width bytes: 0 source, 1 destination, 2 n
+	Fill                    // n elements of Width bytes: 0 destination, 1 the element, 2 n
+)
+
+// Pipeline is code that a plan dispatches.
+type Pipeline struct {
+	Source Source
+	Kernel ir.KernelID // FromGraph
+	Width  int         // Copy, Fill: 1, 4 or 16 bytes
+	// Slots are the arguments in device and constant space that dispatches bind, a bit each.
+	Slots uint32
+	// Threads is the largest threadgroup that is dispatched.
+	Threads uint32
+}
+
+// Grid is the size of a dispatch.
+type Grid struct {
+	Unit  ir.GridKind
+	Size  [3]uint64 // a [Var] says those that depend on params
+	Group [3]uint32
+	// Counts is the root memory that holds the grid of a DispatchIndirect.
+	Counts ir.MemID
+	Node   int32 // the command's place in the list
+}
+
+// Part is what a [Var] is a part of.
+type Part uint8
+
+// The parts.
+const (
+	Offset  Part = iota // Op.Off of a SetBuffer, SetOffset or DispatchIndirect
+	Bytes               // the bytes of a SetBytes
+	Extent0             // of the grid of a Dispatch
+	Extent1
+	Extent2
+)
+
+// Var is a word of an operation that depends on params. A dispatch whose grid has an empty
+// dimension is left out.
+type Var struct {
+	Op   int32
+	Part Part
+	// The value is Expr at the params, exact in 64 bits, divided by Divide and rounded up.
+	Expr   ir.Affine
+	Divide int64 // 0: 1
+	// Float: the bits of the f32 param of Expr's only term.
+	Float bool
+}
+
+// Buffer is a command buffer: the operations First to End, in one encoder.
+type Buffer struct {
+	First, End int32
+	Label      string
+	// Order is what orders it after what stands before it.
+	Order ir.CommitOrder
+}
+
+// Plan is what a replay of a graph sends.
+type Plan struct {
+	Graph     *ir.Graph
+	Pipelines []Pipeline
+	Ops       []Op
+	Vars      []Var // by Op
+	Grids     []Grid
+	Data      []byte
+	Labels    []string
+	Buffers   []Buffer
+	Binds     []bool // by root memory: operations bind it
+	Stats     Stats
+}
+
+// Stats counts operations.
+type Stats struct {
+	Dispatches, Barriers int
+	Copies               int // copies, carries and fills among the dispatches
+	Set                  int // pipelines and arguments that are set
+	Kept                 int // that need not be set again
+	Variable             int // operations that depend on params
+}

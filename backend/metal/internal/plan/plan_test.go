@@ -1,0 +1,372 @@
+package plan
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/irtest"
+	"github.com/mlxc/mlxc/ir/mlxt"
+)
+
+// sent is what reaches a GPU: a dispatch with everything that the encoder holds, or a barrier (nil
+// slots), by command buffer.
+type sent struct {
+	what    string
+	slots   map[int]string
+	memory  map[int]int64
+	grid    [3]uint64
+	group   [3]uint32
+	counts  string
+	node    int
+	barrier bool
+}
+
+// play does what an encoder does with a plan.
+func play(t require.TestingT, p *Plan, params []uint32, next bool) (out [][]sent) {
+	vars := map[int32][]Var{}
+	for _, v := range p.Vars {
+		vars[v.Op] = append(vars[v.Op], v)
+	}
+	at := int32(0)
+	for _, b := range p.Buffers {
+		require.Equal(t, at, b.First, "operations outside of command buffers")
+		at = b.End
+		var list []sent
+		pipeline := ""
+		slots, memory := map[int]string{}, map[int]int64{}
+		depth := 0
+		for i := b.First; i < b.End; i++ {
+			o := p.Ops[i]
+			if o.Next && !next {
+				continue
+			}
+			off := o.Off
+			data := []byte(nil)
+			if o.Kind == SetBytes {
+				data = slices.Clone(p.Data[o.Off : o.Off+o.Len])
+			}
+			var grid Grid
+			if o.Kind == Dispatch || o.Kind == DispatchIndirect {
+				grid = p.Grids[o.Index]
+			}
+			for _, v := range vars[i] {
+				x := v.Value(params)
+				switch v.Part {
+				case Offset:
+					off = int64(x)
+				case Bytes:
+					word := binary.LittleEndian.AppendUint64(nil, x)
+					copy(data, word[:len(data)])
+				default:
+					grid.Size[v.Part-Extent0] = x
+				}
+			}
+			switch o.Kind {
+			case SetPipeline:
+				k := p.Pipelines[o.Index]
+				pipeline = fmt.Sprint(k.Source, k.Kernel, k.Width)
+			case SetBuffer:
+				slots[int(o.Slot)] = fmt.Sprint("at ", o.Index, "+", off)
+			case SetOffset:
+				require.Contains(t, slots[int(o.Slot)], fmt.Sprint("at ", o.Index, "+"), "an offset of another buffer")
+				slots[int(o.Slot)] = fmt.Sprint("at ", o.Index, "+", off)
+			case SetBytes:
+				slots[int(o.Slot)] = fmt.Sprintf("%x", data)
+			case SetThreadgroupMemory:
+				memory[int(o.Slot)] = o.Len
+			case Barrier:
+				list = append(list, sent{barrier: true})
+			case Push:
+				depth++
+			case Pop:
+				depth--
+				require.GreaterOrEqual(t, depth, 0)
+			case Dispatch, DispatchIndirect:
+				s := sent{what: pipeline, slots: map[int]string{}, memory: map[int]int64{}, grid: grid.Size, group: grid.Group, node: int(grid.Node)}
+				for k, v := range slots {
+					s.slots[k] = v
+				}
+				for k, v := range memory {
+					s.memory[k] = v
+				}
+				if o.Kind == DispatchIndirect {
+					s.grid, s.counts = [3]uint64{}, fmt.Sprint("at ", grid.Counts, "+", off)
+				} else if slices.Contains(s.grid[:], 0) {
+					continue
+				}
+				list = append(list, s)
+			}
+		}
+		require.Zero(t, depth, "debug groups of a command buffer")
+		out = append(out, list)
+	}
+	require.EqualValues(t, len(p.Ops), at)
+	return out
+}
+
+// wanted is a command as the graph has it.
+func wanted(g *ir.Graph, i int, params []uint32, next bool) (w sent, ok bool) {
+	view := func(v *ir.View) string {
+		root, base := g.Root(v.Mem)
+		return fmt.Sprint("at ", int(root), "+", base+v.Off.Eval(params))
+	}
+	w = sent{slots: map[int]string{}, memory: map[int]int64{}, node: i}
+	move := func(source Source, dst, src *ir.View, value byte) {
+		n := dst.Len.Eval(params)
+		if ok = n > 0; !ok {
+			return
+		}
+		width := 1
+		for _, x := range []int64{16, 4} {
+			aligned := func(v *ir.View) bool {
+				root, base := g.Root(v.Mem)
+				a := g.Memories[root].Align
+				all := (a == 0 || a%x == 0) && (v.Off.Const+base)%x == 0 && v.Len.Const%x == 0
+				for _, t := range append(slices.Clone(v.Off.Terms()), v.Len.Terms()...) {
+					all = all && t.Coeff%x == 0
+				}
+				return all
+			}
+			if width == 1 && aligned(dst) && (src == nil || aligned(src)) {
+				width = int(x)
+			}
+		}
+		w.what = fmt.Sprint(source, 0, width)
+		w.slots[0] = view(dst)
+		w.slots[1] = strings.Repeat(fmt.Sprintf("%02x", value), width)
+		if src != nil {
+			w.slots[0], w.slots[1] = view(src), view(dst)
+		}
+		w.slots[2] = fmt.Sprintf("%x", binary.LittleEndian.AppendUint32(nil, uint32(n/int64(width))))
+		w.grid, w.group = [3]uint64{uint64(n) / uint64(width), 1, 1}, [3]uint32{256, 1, 1}
+	}
+	switch n := g.Nodes[i].(type) {
+	case *ir.Copy:
+		move(Copy, &n.Dst, &n.Src, 0)
+	case *ir.Carry:
+		if next {
+			move(Copy, &n.Dst, &n.Src, 0)
+		}
+	case *ir.Fill:
+		move(Fill, &n.Dst, nil, n.Value)
+	case *ir.Dispatch:
+		ok = true
+		w.what = fmt.Sprint(FromGraph, n.Kernel, 0)
+		for k := range n.Bindings {
+			switch b := &n.Bindings[k]; b.Kind {
+			case ir.BindView:
+				w.slots[int(b.Slot)] = view(&b.View)
+			case ir.BindBytes:
+				w.slots[int(b.Slot)] = fmt.Sprintf("%x", b.Bytes)
+			case ir.BindScalar:
+				x := uint64(b.Expr.Eval(params))
+				if b.Type == ir.F32 {
+					x = uint64(params[b.Expr.Terms()[0].Param])
+				}
+				w.slots[int(b.Slot)] = fmt.Sprintf("%x", binary.LittleEndian.AppendUint64(nil, x)[:b.Type.Size()])
+			}
+		}
+		for _, m := range n.ThreadgroupMemory {
+			w.memory[int(m.Slot)] = int64(m.Bytes)
+		}
+		w.group = n.Threadgroup
+		for k, e := range n.Grid {
+			w.grid[k] = uint64(e.Eval(params))
+		}
+		if slices.Contains(w.grid[:], 0) {
+			return w, false
+		}
+		if c := n.Counts(); c != nil {
+			w.grid, w.counts = [3]uint64{}, view(c)
+		}
+	}
+	return w, ok
+}
+
+// compare holds a plan, played, against its graph.
+func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next bool) {
+	p, err := Lower(context.Background(), g, o)
+	if err != nil && strings.Contains(err.Error(), "more than 2^32 elements") {
+		large := func(m ir.Memory) bool { return m.Size > math.MaxUint32 }
+		require.True(t, slices.ContainsFunc(g.Memories, large), "%v", err)
+		return
+	}
+	require.NoError(t, err)
+	buffers := play(t, p, params, next)
+	var list []sent
+	buffer, epoch := map[int]int{}, map[int]int{} // by node: where it was sent
+	for i, b := range buffers {
+		n := 0
+		for _, s := range b {
+			if s.barrier {
+				n++
+				require.False(t, o.Serial, "a serial encoder needs no barrier")
+				continue
+			}
+			list, buffer[s.node], epoch[s.node] = append(list, s), i, n
+		}
+	}
+	for _, b := range p.Buffers {
+		some, open := false, false
+		for _, o := range p.Ops[b.First:b.End] {
+			switch o.Kind {
+			case Barrier:
+				require.True(t, some, "a barrier that orders nothing")
+				some, open = false, true
+			case Dispatch, DispatchIndirect:
+				some, open = true, false
+			}
+		}
+		require.False(t, open, "a barrier that orders nothing")
+	}
+	at := 0
+	for i := range g.Nodes {
+		w, ok := wanted(g, i, params, next)
+		if !ok {
+			continue
+		}
+		require.Less(t, at, len(list), "%s is not sent", g.DescribeNode(i))
+		got := list[at]
+		at++
+		require.Equal(t, i, got.node)
+		require.Equal(t, w.what, got.what, "%s", g.DescribeNode(i))
+		for slot, value := range w.slots {
+			require.Equal(t, value, got.slots[slot], "%s: slot %d", g.DescribeNode(i), slot)
+		}
+		for slot, n := range w.memory {
+			require.Equal(t, n, got.memory[slot])
+		}
+		require.Equal(t, [2]any{w.grid, w.group}, [2]any{got.grid, got.group}, "%s", g.DescribeNode(i))
+		require.Equal(t, w.counts, got.counts)
+	}
+	require.Equal(t, at, len(list), "something else is sent")
+	if o.Serial {
+		return
+	}
+	// What the graph orders within a command buffer, barriers order.
+	apart := func(from, to int) {
+		a, sentA := buffer[from]
+		b, sentB := buffer[to]
+		if sentA && sentB && a == b {
+			require.Less(t, epoch[from], epoch[to], "nothing orders %s before %s", g.DescribeNode(from), g.DescribeNode(to))
+		}
+	}
+	switch g.Ordering {
+	case ir.Serial:
+		for i := range g.Nodes {
+			for k := range i {
+				apart(k, i)
+			}
+		}
+	case ir.ByEdges:
+		waits := g.Waits()
+		reach := make([]map[int]bool, len(g.Nodes))
+		for i := range g.Nodes {
+			reach[i] = map[int]bool{}
+			same, _ := waits.Of(i)
+			for _, from := range same {
+				reach[i][int(from)] = true
+				for k := range reach[from] {
+					reach[i][k] = true
+				}
+			}
+			for k := range reach[i] {
+				apart(k, i)
+			}
+		}
+	default:
+		for i, n := range g.Nodes {
+			if _, ok := n.(*ir.Barrier); !ok {
+				continue
+			}
+			for a := i - 1; a >= 0 && !isCommit(g.Nodes[a]); a-- {
+				for b := i + 1; b < len(g.Nodes) && !isCommit(g.Nodes[b]); b++ {
+					apart(a, b)
+				}
+			}
+		}
+	}
+}
+
+func isCommit(n ir.Node) bool { _, ok := n.(*ir.Commit); return ok }
+
+// TestRandomGraphs: played, the plan of any graph is the graph.
+func TestRandomGraphs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		for _, g := range irtest.Module(t).Graphs {
+			o := Options{Serial: rapid.Bool().Draw(t, "serial"), Groups: rapid.Bool().Draw(t, "groups")}
+			next := rapid.Bool().Draw(t, "next")
+			for _, params := range g.Samples(4) {
+				compare(t, g, o, params, next)
+			}
+		}
+	})
+}
+
+// TestRecordedGraphs does the same for the graphs that engines recorded.
+func TestRecordedGraphs(t *testing.T) {
+	for _, g := range recorded.Graphs(t) {
+		for _, o := range []Options{{}, {Serial: true}, {Groups: true}} {
+			compare(t, g, o, g.Greatest(), true)
+		}
+	}
+}
+
+// TestWhatIsKept: an encoder is not told again what it has.
+func TestWhatIsKept(t *testing.T) {
+	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 1
+
+graph g {
+  param $pos u32 in [0, 15]
+  memory %x input 64 f32[16]
+  memory %y output 64 f32[16]
+  memory %z output 64 f32[16]
+  kernel @add builtin "vv_Addfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+
+  #0 @add (a = %x[0:4], b = %x[0:4], c = %y[0:4]) grid threads [1, 1, 1] of [1, 1, 1]
+  #1 @add (a = %x[0:4], b = %x[4:8], c = %z[0:4]) grid threads [1, 1, 1] of [1, 1, 1]
+  barrier
+  #2 @add (a = %x[0:4], b = %x[4 * $pos:4 * $pos + 4], c = %z[0:4]) grid threads [1, 1, 1] of [1, 1, 1]
+  barrier
+  #3 @add (a = %x[0:4], b = %x[4 * $pos:4 * $pos + 4], c = %z[0:4]) grid threads [1, 1, 1] of [1, 1, 1]
+  commit event
+  #4 @add (a = %x[0:4], b = %x[4:8], c = %z[0:4]) grid threads [1, 1, 1] of [1, 1, 1]
+}
+`))
+	require.NoError(t, err)
+	p, err := Lower(context.Background(), m.Graphs[0], Options{})
+	require.NoError(t, err)
+	var out []string
+	for _, b := range p.Buffers {
+		line := ""
+		for _, o := range p.Ops[b.First:b.End] {
+			line += o.Kind.String()
+			switch o.Kind {
+			case SetBuffer:
+				line += fmt.Sprintf(" %d=%s+%d", o.Slot, m.Graphs[0].Memories[o.Index].Name, o.Off)
+			case SetOffset:
+				line += fmt.Sprintf(" %d+%d", o.Slot, o.Off)
+			}
+			line += "; "
+		}
+		out = append(out, line)
+	}
+	assert.Equal(t, []string{
+		"pipeline; buffer 0=x+0; buffer 1=x+0; buffer 2=y+0; dispatch; offset 1+4; buffer 2=z+0; dispatch; offset 1+0; barrier; dispatch; barrier; dispatch; ",
+		"pipeline; buffer 0=x+0; buffer 1=x+4; buffer 2=z+0; dispatch; ",
+	}, out)
+	assert.Equal(t, Stats{Dispatches: 5, Barriers: 2, Set: 11, Kept: 9, Variable: 1}, p.Stats)
+	assert.Equal(t, []bool{true, true, true}, p.Binds)
+	assert.EqualValues(t, 7, p.Pipelines[0].Slots)
+}
