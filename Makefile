@@ -2,6 +2,7 @@
 # make test   every test
 # make race   every test under the race detector
 # make sources  compile the Metal sources of MLX and ggml, which git fetches
+# make arm64  compile kernels for arm64 and run them under an emulator
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # make kernelcases   run all of MLX's kernels that have cases, plain and checked
 # MODEL=path  another GGUF model instead of the demonstration model
@@ -11,7 +12,7 @@ DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL ?= $(DEMO_MODEL)
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race sources coverage kernelcases build model check
+.PHONY: all demo test race sources arm64 coverage kernelcases build model check
 
 all: build
 
@@ -60,6 +61,16 @@ race:
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" CGO_ENABLED=1 go test -race -timeout 300m ./...
+
+# What the tests of software Metal and of AIR's functions run, compiled for arm64 and run by
+# qemu; and the inner loops of the CPU device. Not part of test: it takes half an hour.
+arm64:
+	scripts/fetch-clang.sh
+	scripts/fetch-metallib.sh
+	EMULATE="$$(scripts/arm64.sh)" && set -- $$EMULATE && \
+	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestLevels|TestVector$$' ./internal/air/calls && \
+	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestVersions|TestOldest|TestDeterminism' ./backend/softmetal && \
+	GOARCH=arm64 go test -timeout 60m -exec "$$2" ./backend/cpu/internal/simd
 
 # Every kernel of two libraries, 27,117 in all: more than an hour on two cores. What passed
 # is remembered in out/coverage.jsonl, so that it may be broken off. COVERAGE="-shard 1/4" takes

@@ -15,6 +15,13 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
+// elsewhere is another machine, whose code an emulator runs: only tests set it. The zero value
+// is this machine.
+var elsewhere struct {
+	triple   string   // LLVM's
+	emulator []string // a command, to which the program is added
+}
+
 //go:embed host/*.c host/*.h
 var hostSource embed.FS
 
@@ -25,7 +32,7 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache) (string, 
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "executor %s %d %q\n%s\n", c.Path, c.Version, air.HostFlags(), air.ABI)
+	fmt.Fprintf(h, "executor %s %d %q\n%s\n", c.Path, c.Version, air.MachineFlags(elsewhere.triple), air.ABI)
 	texts := map[string][]byte{"abi.h": []byte(air.ABI)}
 	for _, f := range files {
 		if texts[f.Name()], err = hostSource.ReadFile("host/" + f.Name()); err != nil {
@@ -41,7 +48,7 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache) (string, 
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		out := filepath.Join(dir, "executor.out")
 		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fno-sanitize=undefined", "-rdynamic", "-o", out}
-		args = append(args, air.HostFlags()...)
+		args = append(args, air.MachineFlags(elsewhere.triple)...)
 		for name, text := range texts {
 			path := filepath.Join(dir, name)
 			if err := os.WriteFile(path, text, 0o600); err != nil {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,7 +94,8 @@ func (p *process) start() (err error) {
 	}
 	var cmd *exec.Cmd
 	for wait := time.Millisecond; ; wait *= 2 {
-		cmd = exec.Command(p.program)
+		line := append(slices.Clone(elsewhere.emulator), p.program)
+		cmd = exec.Command(line[0], line[1:]...)
 		cmd.ExtraFiles = []*os.File{requests, answers, p.memory.file}
 		cmd.Stderr = os.Stderr
 		// A child of this process that was just born may still hold the new program open for

@@ -24,6 +24,10 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
+// emulateEnv names the environment variable that has the tests run code of another machine: its
+// triple, and the command of an emulator (make arm64).
+const emulateEnv = "MLXC_EMULATE"
+
 // TestMain gives the tests a cache of their own, in the tree's folder for what is made, where
 // files have the digests of all that they depend on; and is the program of TestKilledProgram.
 func TestMain(m *testing.M) {
@@ -32,6 +36,9 @@ func TestMain(m *testing.M) {
 	}
 	if dir, err := filepath.Abs("../../out/test-cache"); err == nil {
 		os.Setenv("XDG_CACHE_HOME", dir)
+	}
+	if f := strings.Fields(os.Getenv(emulateEnv)); len(f) > 1 {
+		elsewhere.triple, elsewhere.emulator = f[0], f[1:]
 	}
 	// Tests in folders of their own do not find the clang of the tree.
 	if c, err := clang.Find(context.Background()); err == nil {

@@ -60,6 +60,7 @@ func (r *rig) add(inputs []air.Input) {
 	var wait sync.WaitGroup
 	room := make(chan struct{}, 4)
 	for i, in := range inputs {
+		in.Machine = elsewhere.triple
 		room <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-room }()

@@ -26,23 +26,23 @@ type Input struct {
 	Kernel *Kernel
 	// Constants are the values of its function constants; those left out are 0.
 	Constants []ConstantValue
+	// Machine is LLVM's triple of the machine that the code is for; "" is this one.
+	Machine string
 	// Checked asks for code that reports what it must not do (host/check.c of
 	// backend/softmetal).
 	Checked bool
 }
 
-// BuildHost compiles a kernel to a shared object for this machine, which exports mlxc_kernel
+// BuildHost compiles a kernel to a shared object for its machine, which exports mlxc_kernel
 // (abi.h).
 func BuildHost(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
-	b := builder{ctx: ctx, compiler: c, flags: hostFlags()}
+	b := builder{ctx: ctx, compiler: c, flags: MachineFlags(in.Machine)}
 	return b.build(in, b.link)
 }
 
-// BuildObject compiles a kernel to an object file of another machine, which LLVM's triple
-// names, with the least instructions that such machines have. It is what BuildHost would link
-// there.
-func BuildObject(ctx context.Context, c clang.Compiler, in Input, triple string) ([]byte, error) {
-	b := builder{ctx: ctx, compiler: c, flags: append(archFlags(triple), "--target="+triple)}
+// BuildObject compiles a kernel to the object file that [BuildHost] links.
+func BuildObject(ctx context.Context, c clang.Compiler, in Input) ([]byte, error) {
+	b := builder{ctx: ctx, compiler: c, flags: MachineFlags(in.Machine)}
 	return b.build(in, func(object []byte) ([]byte, error) { return object, nil })
 }
 
@@ -72,7 +72,7 @@ var generator = sync.OnceValue(func() []byte {
 // HostKey is the key of what [BuildHost] makes.
 func HostKey(c clang.Compiler, in Input) Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x %s %d %q %v\n%q\n", generator(), c.Path, c.Version, hostFlags(), in.Checked, in.Kernel.Name)
+	fmt.Fprintf(h, "%x %s %d %q %v\n%q\n", generator(), c.Path, c.Version, MachineFlags(in.Machine), in.Checked, in.Kernel.Name)
 	for _, v := range in.Constants {
 		fmt.Fprintf(h, "%d=%d ", v.Index, v.Bits)
 	}

@@ -24,6 +24,15 @@ type program struct {
 	out       io.Reader
 }
 
+// emulateEnv names the environment variable that has the tests run code of another machine: its
+// triple, and the command of an emulator (make arm64).
+const emulateEnv = "MLXC_EMULATE"
+
+// arm64 reports whether it is a machine with that architecture which runs the functions.
+func arm64() bool {
+	return runtime.GOARCH == "arm64" || strings.HasPrefix(os.Getenv(emulateEnv), "aarch64")
+}
+
 // pointee is the type of what a pointer among the parameters points to.
 func pointee(t testing.TB, f Function) typ {
 	n, err := parseName(f.Name)
@@ -148,7 +157,11 @@ func start(t testing.TB, fs []Function, flags ...string) *program {
 	harness, err := filepath.Abs("testdata/harness.c")
 	require.NoError(t, err)
 	target := []string{"-O2"}
-	if runtime.GOARCH == "amd64" {
+	emulated := strings.Fields(os.Getenv(emulateEnv))
+	switch {
+	case len(emulated) > 1:
+		target = append(target, "--target="+emulated[0])
+	case runtime.GOARCH == "amd64":
 		target = append(target, "-march=x86-64-v3")
 	}
 	target = append(target, flags...)
@@ -174,6 +187,9 @@ func start(t testing.TB, fs []Function, flags ...string) *program {
 	runs(t, link)
 
 	run := exec.Command(filepath.Join(dir, "program"))
+	if len(emulated) > 1 {
+		run = exec.Command(emulated[1], append(emulated[2:], run.Path)...)
+	}
 	p := &program{functions: fs}
 	in, err := run.StdinPipe()
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func (c *checker) check(ctx context.Context, lib *metallib.Library, name string)
 	if err != nil {
 		return err
 	}
-	in := air.Input{Name: "kernel", IR: text, Kernel: k, Checked: c.checked}
+	in := air.Input{Name: "kernel", IR: text, Kernel: k, Machine: c.target, Checked: c.checked}
 	if err := c.compile(ctx, in); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *checker) check(ctx context.Context, lib *metallib.Library, name string)
 
 func (c *checker) compile(ctx context.Context, in air.Input) error {
 	if c.target != "" {
-		object, err := air.BuildObject(ctx, c.compiler, in, c.target)
+		object, err := air.BuildObject(ctx, c.compiler, in)
 		if err != nil {
 			return err
 		}
