@@ -32,6 +32,7 @@ func (m *module) bfloats() {
 				out = append(out, fmt.Sprintf("  %s = call %s @%s(%s %s)%s", r[1], r[4], rounder(r[4]), r[2], r[3], r[5]))
 				continue
 			}
+			// Longer vectors clang refuses, or makes calls of.
 			a := bfloatArithmetic.FindStringSubmatch(l)
 			if a == nil {
 				out = append(out, l)

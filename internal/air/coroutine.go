@@ -34,7 +34,11 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 	// Of the sites at which threads wait the executor takes the least. Where a thread could go
 	// round a loop past a site at which others wait, it waits for them before it goes round
 	// again: at a site in the loop's header, with a number behind those in the loop.
-	inOrder, loops := arrange(blocks)
+	arranged, err := arrange(blocks)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	inOrder, loops := arranged.order, arranged.loops
 	first := map[string]int{} // the number of a block's first site
 	joins := map[string]int{} // the number of the site at which threads wait to go round, by header
 	has := func(b *block) bool {
@@ -70,7 +74,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 			stride = max(stride, room(s, d))
 		}
 		for ; len(loops) > 0 && loops[0].last == at; loops = loops[1:] {
-			if loops[0].overtakes(inOrder, func(b *block) bool { return with[b] }) {
+			if arranged.overtakes(loops[0], func(b *block) bool { return with[b] }) {
 				joins[loops[0].header.label] = len(sites)
 				sites = append(sites, site{operation: opJoin, width: simdWidth})
 			}

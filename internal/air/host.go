@@ -103,6 +103,7 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 	if f := m.function(in.Kernel.Name); f != nil && len(f.params) != len(in.Kernel.Args) {
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
 	}
+	m.target = bodiesOf(in.Machine)
 	if err := m.prepare(in.Kernel.Name, in.Constants, in.Checked); err != nil {
 		return nil, err
 	}

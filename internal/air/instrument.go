@@ -40,7 +40,10 @@ var (
 // lines that compute the addresses of threadgroup variables. It returns the places, and lines
 // for the beginning of the function.
 func (m *module) instrument(blocks []*block, extra []string, f *function, k *Kernel) (places []access, begin []string, err error) {
-	o, begin := m.origins(blocks, extra, f, k)
+	o, begin, err := m.origins(blocks, extra, f, k)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, b := range blocks {
 		var out []string
 		for _, l := range b.lines {

@@ -10,10 +10,14 @@ var (
 	locationField = regexp.MustCompile(`\b(line|scope|inlinedAt|file|filename): ("[^"]*"|!?[0-9]+)`)
 )
 
-// node returns the fields of a metadata node that tell a place in the source.
+// node returns the fields of a metadata node that tell a place in the source. Many places may
+// name one node: each is read once.
 func (m *module) node(name string) map[string]string {
+	if fields, ok := m.places[name]; ok {
+		return fields
+	}
 	if m.nodes == nil {
-		m.nodes = map[string]string{}
+		m.nodes, m.places = map[string]string{}, map[string]map[string]string{}
 		for _, l := range m.metadata {
 			if n, text, ok := strings.Cut(l, " = "); ok {
 				m.nodes[n] = text
@@ -21,6 +25,8 @@ func (m *module) node(name string) map[string]string {
 		}
 	}
 	fields := map[string]string{}
+	m.places[name] = fields
+	counted(len(m.nodes[name]))
 	for _, f := range locationField.FindAllStringSubmatch(m.nodes[name], -1) {
 		if _, ok := fields[f[1]]; !ok {
 			fields[f[1]] = strings.Trim(f[2], `"`)

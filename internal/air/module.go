@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/air/calls"
 )
 
 // module is the text of an LLVM module, taken apart at its top level. The order within each
@@ -14,12 +16,14 @@ type module struct {
 	globals  []global
 	declares []declaration
 	funcs    []*function
-	attrs    []string // attributes #n = { … }
-	metadata []string // !n = …, of nodes that have a number
-	named    []string // !name = …
+	attrs    []string     // attributes #n = { … }
+	metadata []string     // !n = …, of nodes that have a number
+	target   calls.Target // of the bodies of air.* functions
+	named    []string     // !name = …
 	comdats  []string
-	nodes    map[string]string // metadata by number, once it was asked for
-	bodies   []string          // text that was added: functions and globals
+	nodes    map[string]string            // metadata by number, once it was asked for
+	places   map[string]map[string]string // and what it says of places in the source
+	bodies   []string                     // text that was added: functions and globals
 }
 
 // global is a variable or constant: @name = text.
@@ -65,6 +69,11 @@ func parseModule(name string, text []byte) (*module, error) {
 	for raw := range bytes.Lines(text) {
 		number++
 		line := strings.TrimRight(string(raw), "\r\n")
+		if line != "" {
+			if err := withinLimits(line); err != nil {
+				return nil, fail("%v", err)
+			}
+		}
 		if in != nil {
 			if line == "}" {
 				m.funcs, in = append(m.funcs, in), nil
@@ -169,19 +178,17 @@ func matching(s string, open int) int {
 	for i := open; i < len(s); i++ {
 		switch s[i] {
 		case '"':
-			for i++; i < len(s) && s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
+			i = closing(s, i)
 		case '(', '[', '{', '<':
 			depth++
 		case ')', ']', '}', '>':
 			if depth--; depth == 0 {
+				counted(i - open)
 				return i
 			}
 		}
 	}
+	counted(len(s) - open)
 	return -1
 }
 
@@ -244,10 +251,12 @@ func typeOf(s string) string {
 		}
 		// An attribute, which may have an argument: align 4, range(i32 0, 5), "name"="value".
 		if i := strings.IndexByte(word, '('); i >= 0 {
-			if end := matching(s, i); end > 0 {
-				s = strings.TrimSpace(s[end+1:])
-				continue
+			end := matching(s, i)
+			if end < 0 {
+				return s
 			}
+			s = strings.TrimSpace(s[end+1:])
+			continue
 		}
 		s = strings.TrimSpace(rest)
 	}
@@ -288,12 +297,12 @@ func bytesOf(typ string) int {
 	return 0
 }
 
-// elements returns how many elements a vector type has, and their type; of other types, 1
-// and the type.
+// elements returns how many elements a vector type has, and their type; of other types, and of
+// vectors longer than any, 1 and the type.
 func elements(typ string) (int, string) {
 	var n int
 	var elem string
-	if _, err := fmt.Sscanf(typ, "<%d x %s", &n, &elem); err != nil {
+	if _, err := fmt.Sscanf(typ, "<%d x %s", &n, &elem); err != nil || n < 1 || n > maxLanes {
 		return 1, typ
 	}
 	return n, strings.TrimSuffix(elem, ">")

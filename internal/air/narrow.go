@@ -36,7 +36,7 @@ func (m *module) narrow() {
 				if l, ok = narrowLine(l); !ok {
 					return
 				}
-			} else if holders != nil && part.MatchString(l) && holders.MatchString(l) {
+			} else if len(holders) > 0 && part.MatchString(l) && mentions(l, holders) {
 				return
 			}
 			lines[i] = append(lines[i], l)
@@ -59,34 +59,44 @@ func (m *module) narrow() {
 
 var part = regexp.MustCompile(`^  %\S+ = (?:extractvalue|insertvalue) `)
 
-// matrixHolders matches the names of types that have matrices as parts; it is nil if there are
-// none.
-func (m *module) matrixHolders() *regexp.Regexp {
-	var names []string
-	known := map[string]bool{}
-	for {
-		before := len(names)
-		for _, t := range m.types {
-			name, parts, ok := strings.Cut(t, " = type ")
-			if !ok || known[name] {
-				continue
-			}
-			holds := matrixType.MatchString(parts)
-			for _, other := range typeName.FindAllString(parts, -1) {
-				holds = holds || known[other]
-			}
-			if holds {
-				known[name] = true
-				names = append(names, regexp.QuoteMeta(name))
-			}
+// matrixHolders returns the names of types that have matrices as parts, or as parts of parts.
+func (m *module) matrixHolders() map[string]bool {
+	holders := map[string]bool{}
+	within := map[string][]string{} // the types that a type is a part of
+	var found []string
+	for _, t := range m.types {
+		name, parts, ok := strings.Cut(t, " = type ")
+		if !ok {
+			continue
 		}
-		if len(names) == 0 {
-			return nil
+		if matrixType.MatchString(parts) {
+			found = append(found, name)
+			continue
 		}
-		if len(names) == before {
-			return regexp.MustCompile("(?:" + strings.Join(names, "|") + `)(?:[^-a-zA-Z$._0-9]|$)`)
+		for _, other := range typeName.FindAllString(parts, -1) {
+			within[other] = append(within[other], name)
 		}
 	}
+	for len(found) > 0 {
+		name := found[len(found)-1]
+		found = found[:len(found)-1]
+		counted(1)
+		if !holders[name] {
+			holders[name] = true
+			found = append(found, within[name]...)
+		}
+	}
+	return holders
+}
+
+// mentions reports whether one of the types stands in a line.
+func mentions(l string, types map[string]bool) bool {
+	for _, name := range typeName.FindAllString(l, -1) {
+		if types[name] {
+			return true
+		}
+	}
+	return false
 }
 
 var typeName = regexp.MustCompile(`%` + symbol)

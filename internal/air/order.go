@@ -1,6 +1,9 @@
 package air
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // loop is a loop of a function: blocks from each of which every other one can be reached.
 type loop struct {
@@ -10,10 +13,10 @@ type loop struct {
 
 // arrange returns the blocks in an order in which a thread that stands at one may still come to
 // those behind it, the way back in a loop aside; and in which the blocks of a loop stand
-// together, before all that a thread comes to when it has left the loop. The loops are returned
+// together, before all that a thread comes to when it has left the loop. The loops are there
 // too, inner ones before those that they lie in. Blocks that nothing leads to stand last.
-func arrange(blocks []*block) (order []*block, loops []loop) {
-	a := arrangement{number: make(map[string]int, len(blocks)), blocks: blocks}
+func arrange(blocks []*block) (*arrangement, error) {
+	a := &arrangement{number: make(map[string]int, len(blocks)), blocks: blocks}
 	for i, b := range blocks {
 		a.number[b.label] = i
 	}
@@ -30,13 +33,18 @@ func arrange(blocks []*block) (order []*block, loops []loop) {
 	a.index = make([]int, len(blocks))
 	a.low = make([]int, len(blocks))
 	a.waits = make([]bool, len(blocks))
-	a.visit(0, 0)
-	for i, b := range blocks {
+	if err := a.visit(0, 0, 0); err != nil {
+		return nil, err
+	}
+	for i := range blocks {
 		if a.within[i] == 0 && a.index[i] == 0 {
-			a.order = append(a.order, b)
+			a.sorted = append(a.sorted, i)
 		}
 	}
-	return a.order, a.loops
+	for _, i := range a.sorted {
+		a.order = append(a.order, blocks[i])
+	}
+	return a, nil
 }
 
 // arrangement is the work of arrange. Blocks go by their numbers.
@@ -54,19 +62,23 @@ type arrangement struct {
 	stack      []int
 	waits      []bool // on the stack
 
-	order []*block
-	loops []loop
+	sorted []int // the blocks in the order
+	order  []*block
+	loops  []loop
 }
 
-// visit arranges what can be reached from a block within a part.
-func (a *arrangement) visit(from, part int) {
+// visit arranges what can be reached from a block within a part, which lies in so many loops.
+func (a *arrangement) visit(from, part, depth int) error {
+	if depth > maxNesting {
+		return fmt.Errorf("at %%%s loops lie in each other more than %d deep", a.blocks[from].label, maxNesting)
+	}
 	var found [][]int // components, each before those that lead to it
 	a.connect(from, part, &found)
 	slices.Reverse(found)
 	for _, c := range found {
 		entry := c[0]
 		if len(c) == 1 && (a.header[entry] || !slices.Contains(a.next[entry], entry)) {
-			a.order = append(a.order, a.blocks[entry])
+			a.sorted = append(a.sorted, entry)
 			continue
 		}
 		// A loop: the same again without the ways back to its header.
@@ -75,16 +87,20 @@ func (a *arrangement) visit(from, part int) {
 			a.within[b], a.index[b] = a.parts, 0
 		}
 		a.header[entry] = true
-		first := len(a.order)
-		a.visit(entry, a.parts)
-		a.loops = append(a.loops, loop{a.blocks[entry], first, len(a.order) - 1})
+		first := len(a.sorted)
+		if err := a.visit(entry, a.parts, depth+1); err != nil {
+			return err
+		}
+		a.loops = append(a.loops, loop{a.blocks[entry], first, len(a.sorted) - 1})
 	}
+	return nil
 }
 
 // connect finds the components of what can be reached from a block. The first block of each is
 // the one by which it was entered.
 func (a *arrangement) connect(b, part int, found *[][]int) {
 	a.count++
+	counted(1)
 	a.index[b], a.low[b] = a.count, a.count
 	at := len(a.stack)
 	a.stack, a.waits[b] = append(a.stack, b), true
@@ -107,38 +123,80 @@ func (a *arrangement) connect(b, part int, found *[][]int) {
 	}
 }
 
-// overtakes reports whether a thread can go round a loop of order without coming to a block
-// that it shares with others: one at which is true.
-func (l *loop) overtakes(order []*block, at func(*block) bool) bool {
-	inside := make(map[string]*block, l.last-l.first+1)
-	for _, b := range order[l.first : l.last+1] {
-		inside[b.label] = b
+// overtakes reports whether a thread can go round a loop without coming to a block that it shares
+// with others: one at which is true. Such a block stands on every way from the loop's header back
+// to it.
+//
+// Some way round is taken. Along it, it is known how far ahead one comes by leaving it: a block
+// that is not jumped over so stands on every way. Each block of the loop is looked at once.
+func (a *arrangement) overtakes(l loop, at func(*block) bool) bool {
+	numbers := a.sorted[l.first : l.last+1]
+	inside := make(map[int]bool, len(numbers))
+	some := false
+	for _, n := range numbers {
+		inside[n] = true
+		some = some || at(a.blocks[n])
 	}
-	for _, b := range order[l.first : l.last+1] {
-		if b != l.header && at(b) && l.avoids(inside, b) {
-			return true
+	header := a.number[l.header.label]
+	if !some || slices.Contains(a.next[header], header) {
+		return slices.ContainsFunc(numbers, func(n int) bool { return n != header && at(a.blocks[n]) })
+	}
+	// from has by which block each was come to, breadth first.
+	from := map[int]int{header: header}
+	list := []int{header}
+	latch := -1
+	for k := 0; k < len(list) && latch < 0; k++ {
+		counted(1)
+		for _, to := range a.next[list[k]] {
+			if to == header {
+				latch = list[k]
+				break
+			}
+			if _, known := from[to]; inside[to] && !known {
+				from[to] = list[k]
+				list = append(list, to)
+			}
 		}
 	}
-	return false
-}
-
-// avoids reports whether a way leads from the header of a loop back to it, inside of the loop
-// and past a block.
-func (l *loop) avoids(inside map[string]*block, b *block) bool {
-	seen := map[string]bool{}
-	list := []*block{l.header}
-	for len(list) > 0 {
-		x := list[len(list)-1]
-		list = list[:len(list)-1]
-		for _, to := range x.successors() {
-			if to == l.header.label {
-				return true
-			}
-			if next := inside[to]; next != nil && next != b && !seen[to] {
-				seen[to] = true
-				list = append(list, next)
+	if latch < 0 {
+		return false // INVARIANT: not of a loop
+	}
+	var way []int
+	for n := latch; n != header; n = from[n] {
+		way = append(way, n)
+	}
+	way = append(way, header)
+	slices.Reverse(way)
+	place := make(map[int]int, len(way)) // on the way
+	for i, n := range way {
+		place[n] = i
+	}
+	seen := make(map[int]bool, len(numbers))
+	shared := map[int]bool{} // blocks on every way round
+	far := 0
+	for i, n := range way {
+		if far <= i {
+			shared[n] = true
+		}
+		work := []int{n}
+		for len(work) > 0 {
+			x := work[len(work)-1]
+			work = work[:len(work)-1]
+			counted(1)
+			for _, to := range a.next[x] {
+				if to == header {
+					far = len(way)
+				} else if p, on := place[to]; on {
+					far = max(far, p)
+				} else if inside[to] && !seen[to] {
+					seen[to] = true
+					work = append(work, to)
+				}
 			}
 		}
+		if i+1 < len(way) {
+			far = max(far, i+1)
+		}
 	}
-	return false
+	return slices.ContainsFunc(numbers, func(n int) bool { return n != header && at(a.blocks[n]) && !shared[n] })
 }

@@ -37,7 +37,17 @@ func TestArrange(t *testing.T) {
 			}
 		}
 		blocks := flow(next)
-		order, loops := arrange(blocks)
+		arranged, err := arrange(blocks)
+		require.NoError(t, err)
+		order, loops := arranged.order, arranged.loops
+		for _, l := range loops {
+			for _, x := range order[l.first : l.last+1] {
+				if x != l.header {
+					is := func(b *block) bool { return b == x }
+					require.Equal(t, avoids(order[l.first:l.last+1], l.header, x), arranged.overtakes(l, is), "%v: %s in the loop of %s", next, x.label, l.header.label)
+				}
+			}
+		}
 		require.ElementsMatch(t, blocks, order)
 		at := map[string]int{}
 		for i, b := range order {
@@ -90,6 +100,26 @@ func TestArrange(t *testing.T) {
 	assert.Greater(t, nested, 100)
 }
 
+// avoids reports whether a way leads from the header of a loop back to it, within the loop and
+// past a block.
+func avoids(inside []*block, header, past *block) bool {
+	seen := map[string]bool{}
+	for list := []*block{header}; len(list) > 0; list = list[1:] {
+		for _, to := range list[0].successors() {
+			if to == header.label {
+				return true
+			}
+			for _, b := range inside {
+				if b.label == to && b != past && !seen[to] {
+					seen[to] = true
+					list = append(list, b)
+				}
+			}
+		}
+	}
+	return false
+}
+
 // TestOvertakes: threads can overtake where a way round the loop passes a site by.
 func TestOvertakes(t *testing.T) {
 	for _, c := range []struct {
@@ -107,9 +137,10 @@ func TestOvertakes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			blocks := flow(c.next)
-			order, loops := arrange(blocks)
-			require.Len(t, loops, 1)
-			assert.Equal(t, c.want, loops[0].overtakes(order, func(b *block) bool { return b == blocks[c.at] }))
+			arranged, err := arrange(blocks)
+			require.NoError(t, err)
+			require.Len(t, arranged.loops, 1)
+			assert.Equal(t, c.want, arranged.overtakes(arranged.loops[0], func(b *block) bool { return b == blocks[c.at] }))
 		})
 	}
 }

@@ -53,7 +53,7 @@ var (
 // origins finds out where the addresses in a kernel come from. extra are the lines that compute
 // those of threadgroup variables. It also returns lines for the beginning of the function, which
 // note that nothing has been written to private arrays.
-func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel) (_ *origins, begin []string) {
+func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel) (_ *origins, begin []string, err error) {
 	o := &origins{of: map[string]origin{}}
 	for i, p := range f.params {
 		if a := &k.Args[i]; a.Attribute == "" {
@@ -66,6 +66,9 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 	for _, b := range blocks {
 		for _, l := range b.lines {
 			if r := roomyAlloca.FindStringSubmatch(l); r != nil {
+				if len(r[3]) > maxTable {
+					return nil, nil, fmt.Errorf("the type of the private array %s takes %d bytes of text, of at most %d", r[1], len(r[3]), maxTable)
+				}
 				n := len(o.arrays)
 				p := &private{size: sizeOf(r[3]), shade: fmt.Sprintf("%%mlxc.shade%d", n)}
 				p.bytes, _ = strconv.Atoi(r[4])
@@ -90,6 +93,9 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 		typ := typeOf(a[1])
 		if !strings.HasPrefix(typ, "[") {
 			continue
+		}
+		if len(typ) > maxTable || len(g.name) > maxTable {
+			return nil, nil, fmt.Errorf("the type or name of the constant array @%.40s takes more than %d bytes of text", g.name, maxTable)
 		}
 		p := &private{base: "@" + g.name, size: sizeOf(typ), shade: "null"}
 		if strings.Contains(g.text[:len(g.text)-len(a[1])], "addrspace(2)") {
@@ -170,7 +176,7 @@ func (m *module) origins(blocks []*block, extra []string, f *function, k *Kernel
 			learn(u, o.of[name])
 		}
 	}
-	return o, begin
+	return o, begin, nil
 }
 
 // sizeOf is the size of a type in bytes, as an expression.

@@ -45,6 +45,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	if k == nil {
 		return fmt.Errorf("the module has no function @%s", kernel)
 	}
+	if err := m.inlined(k); err != nil {
+		return err
+	}
 	if err := m.specialise(constants); err != nil {
 		return err
 	}
@@ -136,18 +139,17 @@ func roomy(a []string, checked bool) []string {
 // specialise gives function constants their values. One that is not given is zero, as Metal
 // has it for a constant that nothing sets.
 func (m *module) specialise(constants []ConstantValue) error {
+	bitsOf := make(map[int]uint64, len(constants))
+	for _, v := range constants {
+		bitsOf[v.Index] = v.Bits
+	}
 	for i, g := range m.globals {
 		c := constantGlobal.FindStringSubmatch(g.name)
 		if c == nil {
 			continue
 		}
 		index, _ := strconv.Atoi(c[2])
-		bits := uint64(0)
-		for _, v := range constants {
-			if v.Index == index {
-				bits = v.Bits
-			}
-		}
+		bits := bitsOf[index]
 		t := constantText.FindStringSubmatchIndex(g.text)
 		if t == nil {
 			return fmt.Errorf("the function constant @%s is not understood: %.80q", g.name, g.text)
@@ -295,7 +297,7 @@ func (m *module) define() error {
 		known[name] = true
 	}
 	m.declares = kept
-	text, err := calls.Module(functions, calls.Host)
+	text, err := calls.Module(functions, m.target)
 	if err != nil {
 		return err
 	}

@@ -47,77 +47,101 @@ func (m *module) threadgroupVariables(blocks []*block) (lines []string, count in
 	known := map[string]string{} // names of expressions
 	for _, b := range blocks {
 		for i, l := range b.lines {
-			for {
-				begin, end := findLocal(l, local)
-				if begin < 0 {
-					break
-				}
-				l = l[:begin] + local[l[begin:end]] + l[end:]
-				// An expression of constants with the variable in it, and what that is part of in
-				// turn, become instructions.
-				for {
-					open := enclosing(l, begin)
-					if open < 0 {
-						break
-					}
-					k := constantExpression.FindStringSubmatchIndex(l[:open])
-					if k == nil {
-						break
-					}
-					end := matching(l, open)
-					if end < 0 {
-						return nil, 0, fmt.Errorf("this line is not understood: %.120q", l)
-					}
-					expression := l[k[2] : end+1]
-					value, ok := known[expression]
-					if !ok {
-						value = fmt.Sprintf("%%mlxc.tgx%d", len(known))
-						known[expression] = value
-						lines = append(lines, fmt.Sprintf("  %s = %s %s", value, l[k[2]:k[3]], l[open+1:end]))
-					}
-					l = l[:k[2]] + value + l[end+1:]
-					begin = k[2]
-				}
+			var more []string
+			if b.lines[i], more = withLocals(l, local, known); len(more) > 0 {
+				lines = append(lines, more...)
 			}
-			b.lines[i] = l
 		}
 	}
 	return lines, len(fields), nil
 }
 
-var alignment = regexp.MustCompile(`, align ([0-9]+)`)
-
-var globalUse = regexp.MustCompile(`@` + symbol)
-
-// findLocal returns where the first use of one of the globals stands in a line, or -1.
-func findLocal(l string, local map[string]string) (begin, end int) {
-	for from := 0; ; {
-		at := globalUse.FindStringIndex(l[from:])
-		if at == nil {
-			return -1, -1
-		}
-		if _, ok := local[l[from+at[0]:from+at[1]]]; ok {
-			return from + at[0], from + at[1]
-		}
-		from += at[1]
+// withLocals is a line in which the names of globals are those of locals. An expression of
+// constants with such a name in it, and what that is part of in turn, becomes an instruction:
+// known has their names, and the new ones are returned. The line is read once, from left to
+// right; of the brackets that are open, each knows whether such a name stands directly in it.
+func withLocals(l string, local, known map[string]string) (_ string, more []string) {
+	counted(len(l))
+	type bracket struct {
+		at    int // in out
+		round bool
+		holds bool
 	}
-}
-
-// enclosing returns the bracket ( that is open at a place of a line, or -1.
-func enclosing(l string, at int) int {
-	depth := 0
-	for i := at - 1; i >= 0; i-- {
-		switch l[i] {
-		case ')', ']', '}':
-			depth++
-		case '[', '{':
-			depth--
-		case '(':
-			if depth == 0 {
-				return i
+	var open []bracket
+	var out []byte
+	// hold notes a name in the innermost round bracket.
+	hold := func() {
+		for k := len(open) - 1; k >= 0; k-- {
+			if open[k].round {
+				open[k].holds = true
+				return
 			}
-			depth--
 		}
 	}
-	return -1
+	changed := false
+	for i := 0; i < len(l); {
+		switch c := l[i]; {
+		case c == '@':
+			end := i + 1
+			if end < len(l) && l[end] == '"' {
+				end = min(closing(l, end)+1, len(l))
+			} else {
+				for end < len(l) && inSymbol(l[end]) {
+					end++
+				}
+			}
+			if to, ok := local[l[i:end]]; ok {
+				out = append(out, to...)
+				hold()
+				changed = true
+			} else {
+				out = append(out, l[i:end]...)
+			}
+			i = end
+			continue
+		case c == '"':
+			end := min(closing(l, i)+1, len(l))
+			out = append(out, l[i:end]...)
+			i = end
+			continue
+		case c == '(' || c == '[' || c == '{':
+			open = append(open, bracket{at: len(out), round: c == '('})
+		case (c == ')' || c == ']' || c == '}') && len(open) > 0:
+			b := open[len(open)-1]
+			open = open[:len(open)-1]
+			if !b.holds {
+				break
+			}
+			from := max(0, b.at-maxNesting) // what an expression begins with is short
+			k := constantExpression.FindSubmatchIndex(out[from:b.at])
+			if k == nil {
+				break
+			}
+			operation, operands := string(out[from+k[2]:from+k[3]]), string(out[b.at+1:])
+			expression := operation + "(" + operands
+			value, ok := known[expression]
+			if !ok {
+				value = fmt.Sprintf("%%mlxc.tgx%d", len(known))
+				known[expression] = value
+				more = append(more, fmt.Sprintf("  %s = %s %s", value, operation, operands))
+			}
+			out = append(out[:from+k[2]], value...)
+			hold()
+			i++
+			continue
+		}
+		out = append(out, l[i])
+		i++
+	}
+	if !changed {
+		return l, nil
+	}
+	return string(out), more
 }
+
+// inSymbol reports whether a name without quotes may have the character.
+func inSymbol(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '$' || c == '.' || c == '_'
+}
+
+var alignment = regexp.MustCompile(`, align ([0-9]+)`)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -15,8 +16,9 @@ type Target uint8
 
 // The targets.
 const (
-	Host Target = iota // x86-64 and arm64: pointers keep their address spaces
-	PTX                // nvptx64: the same, but for 2, which becomes 1
+	Host  Target = iota // x86-64: pointers keep their address spaces
+	PTX                 // nvptx64: the same, but for 2, which becomes 1
+	ARM64               // arm64: as Host
 )
 
 // Function is a function that a module declares. Types are LLVM's, without attributes:
@@ -65,24 +67,27 @@ func Define(f Function, t Target) (Definition, error) {
 // Module returns the definitions of all functions as one text: intrinsics, what the bodies
 // share, and the bodies in the order given.
 func Module(fs []Function, t Target) (string, error) {
-	var declares, support, texts []string
+	declares, support := map[string]bool{}, map[string]bool{} // each once, however many ask for it
+	var texts []string
 	for _, f := range fs {
 		d, err := Define(f, t)
 		if err != nil {
 			return "", err
 		}
-		declares = append(declares, d.Declares...)
-		support = append(support, d.Support...)
+		for _, l := range d.Declares {
+			declares[l] = true
+		}
+		for _, s := range d.Support {
+			support[s] = true
+		}
 		texts = append(texts, d.Text)
 	}
-	slices.Sort(declares)
-	slices.Sort(support)
-	parts := slices.Concat(slices.Compact(declares), slices.Compact(support), texts)
+	parts := slices.Concat(slices.Sorted(maps.Keys(declares)), slices.Sorted(maps.Keys(support)), texts)
 	return strings.Join(parts, "\n") + "\n", nil
 }
 
 func define(f Function, t Target) (Definition, error) {
-	if t > PTX {
+	if t > ARM64 {
 		return Definition{}, fmt.Errorf("no target %d", t)
 	}
 	if Exchanges(f.Name) {

@@ -27,8 +27,7 @@
 // -ffp-contract=fast, which would fuse what is written apart.
 //
 //   - fmin, fmax and what is made of them return the other operand for a NaN, and take -0 to be
-//     less than +0. On arm64 a signalling NaN, which only bits from elsewhere are, may count as
-//     the result: there saturate makes 1 of it, elsewhere 0.
+//     less than +0.
 //   - Floats become integers by truncation; what is too large becomes the nearest integer of the
 //     type, a NaN becomes 0.
 //   - Integers become bfloats with one rounding.

@@ -275,6 +275,10 @@ func (b *body) least(x, y value) value { return b.first(x, y, "olt", "or") }
 func (b *body) greatest(x, y value) value { return b.first(x, y, "ogt", "and") }
 
 func (b *body) first(x, y value, predicate, ofZeros string) value {
+	if b.target == ARM64 {
+		// Of comparisons LLVM makes fminnm and fmaxnm, which return a signalling NaN.
+		x, y = b.quiet(x), b.quiet(y)
+	}
 	m := b.choose(b.compare(predicate, x, y), x, y)
 	m = b.choose(b.compare("uno", y, y), x, m)
 	i, j := b.bitcast(x, x.t.of("i32")), b.bitcast(y, x.t.of("i32"))
@@ -284,6 +288,13 @@ func (b *body) first(x, y value, predicate, ofZeros string) value {
 		either = b.op("and", i, j)
 	}
 	return b.choose(zeros, b.bitcast(either, x.t), m)
+}
+
+// quiet is x, or a quiet NaN for a signalling one.
+func (b *body) quiet(x value) value {
+	i := b.bitcast(x, x.t.of("i32"))
+	q := b.bitcast(b.op("or", i, i.t.integerConst(0x400000)), x.t)
+	return b.choose(b.magnitude(x, "ugt", 0x7f800000), q, x)
 }
 
 // median of three; of numbers and NaNs one of the numbers.

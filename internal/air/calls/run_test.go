@@ -28,9 +28,12 @@ type program struct {
 // triple, and the command of an emulator (make arm64).
 const emulateEnv = "MLXC_EMULATE"
 
-// arm64 reports whether it is a machine with that architecture which runs the functions.
-func arm64() bool {
-	return runtime.GOARCH == "arm64" || strings.HasPrefix(os.Getenv(emulateEnv), "aarch64")
+// here is the target that the functions run on.
+func here() Target {
+	if runtime.GOARCH == "arm64" || strings.HasPrefix(os.Getenv(emulateEnv), "aarch64") {
+		return ARM64
+	}
+	return Host
 }
 
 // pointee is the type of what a pointer among the parameters points to.
@@ -91,7 +94,7 @@ func start(t testing.TB, fs []Function, flags ...string) *program {
 			defined = append(defined, f)
 		}
 	}
-	text, err := Module(defined, Host)
+	text, err := Module(defined, here())
 	require.NoError(t, err)
 	b.WriteString(text)
 	b.WriteString(strings.Join(thunks, "\n") + "\n")
