@@ -72,7 +72,7 @@ arm64:
 	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestVersions|TestOldest|TestDeterminism' ./backend/softmetal && \
 	GOARCH=arm64 go test -timeout 60m -exec "$$2" ./backend/cpu/internal/simd
 
-# Every kernel of two libraries, 27,117 in all: more than an hour on two cores. What passed
+# Every kernel of two libraries, 27,117 in all: half an hour on two cores. What passed
 # is remembered in out/coverage.jsonl, so that it may be broken off. COVERAGE="-shard 1/4" takes
 # a quarter, COVERAGE="-limit 1000" the first thousand of each library.
 coverage:

@@ -45,20 +45,31 @@ func HostOf(f *Function) string {
 // instantiated returns the kernel template that an instance means: of overloads, the first that takes
 // so many template arguments.
 func (u *Unit) instantiated(in *Instance) *Function {
-	for _, f := range u.Functions {
-		if f.Kernel && f.Name == in.Name && f.Body >= 0 && f.Required <= len(in.Args) && len(in.Args) <= len(f.Template) {
+	for _, f := range u.kernels(in.Name) {
+		if f.Required <= len(in.Args) && len(in.Args) <= len(f.Template) {
 			return f
 		}
 	}
 	return u.Kernel(in.Name)
 }
 
+// kernels returns the kernels of a name that have bodies.
+func (u *Unit) kernels(name string) []*Function {
+	if u.byName == nil {
+		u.byName = map[string][]*Function{}
+		for _, f := range u.Functions {
+			if f.Kernel && f.Body >= 0 {
+				u.byName[f.Name] = append(u.byName[f.Name], f)
+			}
+		}
+	}
+	return u.byName[name]
+}
+
 // Kernel returns the kernel of that name that has a body, or nil.
 func (u *Unit) Kernel(name string) *Function {
-	for _, f := range u.Functions {
-		if f.Kernel && f.Name == name && f.Body >= 0 {
-			return f
-		}
+	if all := u.kernels(name); len(all) > 0 {
+		return all[0]
 	}
 	return nil
 }
@@ -74,12 +85,20 @@ func (u *Unit) TypeText(p Parameter) string {
 
 // Mentions reports whether f's body mentions the parameter.
 func (u *Unit) Mentions(f *Function, name string) bool {
-	for i := f.Body; i < u.Match[f.Body]; i++ {
-		if u.At(i) == name && u.Tok[i].Kind == Ident && u.At(i-1) != "." && u.At(i-1) != "->" {
-			return true
+	names := u.mentioned[f]
+	if names == nil {
+		names = map[string]bool{}
+		for i := f.Body; i < u.Match[f.Body]; i++ {
+			if u.Tok[i].Kind == Ident && u.At(i-1) != "." && u.At(i-1) != "->" {
+				names[u.At(i)] = true
+			}
 		}
+		if u.mentioned == nil {
+			u.mentioned = map[*Function]map[string]bool{}
+		}
+		u.mentioned[f] = names
 	}
-	return false
+	return names[name]
 }
 
 // Substitute fills the template arguments of e into text, which is a sequence of

@@ -31,6 +31,7 @@ type Token struct {
 func lex(src string) (toks []Token, tail string, err error) {
 	file, line := "", 1
 	i, start := 0, 0
+	fresh := true // nothing but space stands before i on its line
 	for {
 		start = i
 		for i < len(src) {
@@ -38,11 +39,12 @@ func lex(src string) (toks []Token, tail string, err error) {
 			case c == '\n':
 				line++
 				i++
+				fresh = true
 				continue
 			case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v':
 				i++
 				continue
-			case c == '#' && (i == 0 || strings.TrimLeft(src[strings.LastIndexByte(src[:i], '\n')+1:i], " \t") == ""):
+			case c == '#' && fresh:
 				end := strings.IndexByte(src[i:], '\n')
 				if end < 0 {
 					end = len(src) - i
@@ -59,6 +61,7 @@ func lex(src string) (toks []Token, tail string, err error) {
 		if i >= len(src) {
 			return toks, lead, nil
 		}
+		fresh = false
 		t := Token{Lead: lead, File: file, Line: line}
 		at := i
 		switch c := src[i]; {

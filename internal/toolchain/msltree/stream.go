@@ -109,10 +109,14 @@ func (s *Stream) Attribute(i int) bool {
 	return s.At(i) == "[" && s.At(i+1) == "[" && s.Match[i] == s.Match[i+1]+1
 }
 
+// maxAngle is how many tokens a list of template arguments has at most, brackets in it counting
+// as one: each "<" could be that of a comparison, and is looked at.
+const maxAngle = 1 << 10
+
 // Angle returns the index after the ">" that closes the "<" at i, or −1.
 func (s *Stream) Angle(i int) int {
 	depth := 0
-	for ; i < len(s.Tok); i++ {
+	for n := 0; i < len(s.Tok) && n < maxAngle; i, n = i+1, n+1 {
 		switch s.At(i) {
 		case "<":
 			depth++

@@ -103,6 +103,9 @@ type Unit struct {
 	start int   // its first token
 
 	defaults int // of its template parameters
+
+	byName    map[string][]*Function        // kernels with bodies, once they were asked for
+	mentioned map[*Function]map[string]bool // names in bodies, likewise
 }
 
 // Parse reads the declarations of a source.
