@@ -81,7 +81,7 @@ coverage:
 	go run ./internal/testkit/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib
 
 # Every case of testdata/kernelcases (docs/softmetal-coverage.md), of which test runs one
-# kernel of each family: two minutes on two cores.
+# kernel of each family: three minutes on two cores.
 kernelcases:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh

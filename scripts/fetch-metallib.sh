@@ -2,14 +2,16 @@
 # Fetches compiled Metal libraries of MLX, which no toolchain but Apple's can make, to
 # out/metallib/mlx-VERSION.metallib: with the arguments 0.32.4 (45 MB to fetch) and 0.16.3
 # (18 MB) these versions, without arguments both. What is there is left alone. With 0.32.4 come the
-# headers that Apple publishes for C++ (metal-cpp, Apache License 2.0), to out/metal-cpp.
+# headers that Apple publishes for C++ (metal-cpp, Apache License 2.0), to out/metal-cpp, and those
+# of MLX's kernels, to out/metallib/mlx-0.32.4-include.
 set -eu
 cd "$(dirname "$0")/.."
 fetch() {
 	version=$1 package=$2 size=$3 sum=$4
 	to=out/metallib/mlx-$version.metallib
 	headers=mlx/include/metal_cpp
-	if [ -f "$to" ] && { [ "$version" != 0.32.4 ] || [ -d out/metal-cpp ]; }; then
+	kernels=mlx/backend/metal/kernels
+	if [ -f "$to" ] && { [ "$version" != 0.32.4 ] || [ -d out/metal-cpp ] && [ -d "out/metallib/mlx-$version-include" ]; }; then
 		return
 	fi
 	mkdir -p out/metallib
@@ -28,6 +30,11 @@ fetch() {
 	mv "$tmp/wheel/mlx/lib/mlx.metallib" "$to"
 	if [ "$version" = 0.32.4 ] && [ ! -d out/metal-cpp ]; then
 		mv "$tmp/wheel/$headers" out/metal-cpp
+	fi
+	if [ "$version" = 0.32.4 ] && [ ! -d "out/metallib/mlx-$version-include" ]; then
+		mkdir -p "$tmp/include/$(dirname "$kernels")"
+		mv "$tmp/wheel/mlx/include/$kernels" "$tmp/include/$kernels"
+		mv "$tmp/include" "out/metallib/mlx-$version-include"
 	fi
 	rm -rf "$tmp"
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// chosenCases are the cases of one kernel of each family, or all with MLXC_LONG=1; with
-// KERNELCASES, those whose names match.
-func chosenCases(t *testing.T, last bool) []*kernelcases.Case {
+// chosenCases are the cases of one kernel of each family of so many, or all with MLXC_LONG=1;
+// with KERNELCASES, those whose names match.
+func chosenCases(t *testing.T, every int, last bool) []*kernelcases.Case {
 	cases, err := kernelcases.Load("../../testdata/kernelcases")
 	require.NoError(t, err)
 	if only := os.Getenv("KERNELCASES"); only != "" {
@@ -35,7 +35,7 @@ func chosenCases(t *testing.T, last bool) []*kernelcases.Case {
 		return some
 	}
 	if os.Getenv("MLXC_LONG") == "" {
-		cases, err = kernelcases.Choose(cases, 1, last)
+		cases, err = kernelcases.Choose(cases, every, last)
 		require.NoError(t, err)
 	}
 	return cases
@@ -114,7 +114,7 @@ func TestKernelCases(t *testing.T) {
 	d, err := softmetal.New(t.Context(), softmetal.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
-	runCases(t, d, prepareCases(t, d, chosenCases(t, false), compiledGraph(t)), func(*kernelcases.Case) {})
+	runCases(t, d, prepareCases(t, d, chosenCases(t, 1, false), compiledGraph(t)), func(*kernelcases.Case) {})
 }
 
 // Under the checker they compute the same, and nothing is found that is no known defect of MLX.
@@ -123,7 +123,7 @@ func TestCheckedKernelCases(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
 	count := 0
-	runCases(t, d, prepareCases(t, d, chosenCases(t, true), compiledGraph(t)), func(c *kernelcases.Case) {
+	runCases(t, d, prepareCases(t, d, chosenCases(t, 2, true), compiledGraph(t)), func(c *kernelcases.Case) {
 		for _, o := range d.Observed() {
 		next:
 			for i := range o.Findings {
@@ -142,4 +142,51 @@ func TestCheckedKernelCases(t *testing.T) {
 		}
 	})
 	t.Logf("%d known defects", count)
+}
+
+// Kernels that our compiler makes of MLX's own headers compute what those of its library do: the
+// same cases, with NumPy's results.
+func TestKernelCasesFromSource(t *testing.T) {
+	cases, err := kernelcases.Load("../../testdata/kernelcases")
+	require.NoError(t, err)
+	sources, err := kernelcases.Sources("../../testdata/kernelcases/source", metallibs.Headers(t))
+	require.NoError(t, err)
+	lib := metallibs.Open(t, "0.32.4")
+	d, err := softmetal.New(t.Context(), softmetal.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	// What was compiled is remembered by the path of its source, among other things.
+	t.Chdir(t.TempDir())
+	from := map[string]ir.Library{}
+	for _, s := range sources {
+		require.NoError(t, os.WriteFile(s.Name, []byte(s.Text), 0o600))
+		kernels := s.Kernels
+		if os.Getenv("MLXC_LONG") == "" {
+			kernels = kernels[:min(4, len(kernels))]
+		}
+		for _, k := range kernels {
+			from[k] = ir.Library{Kind: ir.SourceFile, Path: s.Name}
+		}
+	}
+	var chosen []*kernelcases.Case
+	met := map[string]bool{}
+	for _, c := range cases {
+		if _, ok := from[c.Kernel]; ok {
+			chosen = append(chosen, c)
+			met[c.Kernel] = true
+		}
+	}
+	for k := range from {
+		assert.True(t, met[k], "%s has no case", k)
+	}
+	require.GreaterOrEqual(t, len(met), 40)
+	prepared := prepareCases(t, d, chosen, func(c *kernelcases.Case) (*ir.Graph, error) {
+		// The arguments are those of the library's kernel: names, slots, constants.
+		k, err := lib.Describe(c.Kernel)
+		if err != nil {
+			return nil, err
+		}
+		return c.Graph(from[c.Kernel], k)
+	})
+	runCases(t, d, prepared, func(*kernelcases.Case) {})
 }

@@ -2,10 +2,10 @@ package kernelcases
 
 import "slices"
 
-// Choose returns the cases of so many kernels of each family: those that come first, or, with
-// last, those that come last. The cases keep their order.
-func Choose(cases []*Case, kernels int, last bool) (out []*Case, _ error) {
-	of := map[int][]string{}
+// Choose returns the cases of one kernel of each family of so many: the first, or, with last, the
+// last. The cases keep their order.
+func Choose(cases []*Case, every int, last bool) (out []*Case, _ error) {
+	of := map[int]string{}
 	in := slices.Clone(cases)
 	if last {
 		slices.Reverse(in)
@@ -16,8 +16,8 @@ func Choose(cases []*Case, kernels int, last bool) (out []*Case, _ error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(of[f]) < kernels && !slices.Contains(of[f], c.Kernel) {
-			of[f] = append(of[f], c.Kernel)
+		if f%every == 0 && of[f] == "" {
+			of[f] = c.Kernel
 			chosen[c.Kernel] = true
 		}
 	}

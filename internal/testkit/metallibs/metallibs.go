@@ -49,6 +49,17 @@ func Path(t testing.TB, version string) string {
 	return path
 }
 
+// Headers returns the folder of headers of MLX 0.32.4's kernels: those that its library was
+// compiled from, as far as its wheel has them. A test that needs it fails without it.
+func Headers(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(root(t), "out", "metallib", "mlx-0.32.4-include")
+	if _, err := os.Stat(filepath.Join(path, "mlx", "backend", "metal", "kernels", "utils.h")); err != nil {
+		t.Fatalf("the headers of MLX 0.32.4's kernels are missing: run scripts/fetch-metallib.sh 0.32.4 (%v)", err)
+	}
+	return path
+}
+
 // Bytes returns MLX's library, mapped until the test ends.
 func Bytes(t testing.TB, version string) []byte {
 	t.Helper()
