@@ -30,6 +30,17 @@ type Library struct {
 	failure  func(i int) string
 	forgive  func()
 	live     func(class string) int
+	made     func(class string) int
+	sent     func(selector string) int
+	inline   func() int
+	class    func(i int) string
+	note     func(text string)
+
+	reset      func()
+	option     func(name string, value int) bool
+	inject     func(operation, nth, code int, text string) bool
+	connect    func(socket int)
+	disconnect func() int
 }
 
 // Build compiles the library, unless an earlier test run did, and loads it.
@@ -75,10 +86,13 @@ func Build(t testing.TB) *Library {
 	h2, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	require.NoError(t, err)
 	l := &Library{Path: path}
-	purego.RegisterLibFunc(&l.failures, h2, "fakemetal_failures")
-	purego.RegisterLibFunc(&l.failure, h2, "fakemetal_failure")
-	purego.RegisterLibFunc(&l.forgive, h2, "fakemetal_forgive")
-	purego.RegisterLibFunc(&l.live, h2, "fakemetal_live")
+	for name, f := range map[string]any{
+		"failures": &l.failures, "failure": &l.failure, "forgive": &l.forgive, "live": &l.live, "made": &l.made,
+		"sent": &l.sent, "inline_bytes": &l.inline, "class": &l.class, "note": &l.note, "reset": &l.reset,
+		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect,
+	} {
+		purego.RegisterLibFunc(f, h2, "fakemetal_"+name)
+	}
 	return l
 }
 
@@ -100,3 +114,24 @@ func (l *Library) Failures() []string {
 
 // Live returns how many objects there are of a class and of those below it.
 func (l *Library) Live(class string) int { return l.live(class) }
+
+// Made returns how many there have ever been.
+func (l *Library) Made(class string) int { return l.made(class) }
+
+// Sent returns how many messages with a selector were sent.
+func (l *Library) Sent(selector string) int { return l.sent(selector) }
+
+// InlineBytes returns how many bytes setBytes:length:atIndex: has copied.
+func (l *Library) InlineBytes() int { return l.inline() }
+
+// classes returns the names of all classes.
+func (l *Library) classes() []string {
+	var out []string
+	for i := 0; ; i++ {
+		name := l.class(i)
+		if name == "" {
+			return out
+		}
+		out = append(out, name)
+	}
+}

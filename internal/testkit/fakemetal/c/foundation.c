@@ -3,20 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SELF object *self, sel s
-#define UNUSED (void)self, (void)s
-
 // --- NSObject ---
 
 static object *object_alloc(class *c, sel s) { (void)s; return new_object(c); }
 static object *object_init(SELF) { UNUSED; return self; }
 
-bool responds(object *o, sel asked) {
-	for (class *c = o->isa; c; c = c->super)
-		for (struct method *m = c->methods; m && m->name; m++)
-			if (m->name == asked) return true;
-	return false;
-}
 // Only the low 8 bits of a BOOL are defined: the others are made what they may be.
 static uintptr_t object_responds(SELF, sel asked) { UNUSED; return 0xabcdef00u | responds(self, asked); }
 
@@ -115,11 +106,12 @@ class NSData = {.name = "NSData", .super = &NSObject, .size = sizeof(struct data
 
 struct error { object base; char *domain, *description; long code; };
 static void error_dealloc(object *o) { free(((struct error *)o)->domain), free(((struct error *)o)->description); }
-object *error(const char *domain, long code, const char *description) {
+object *new_error(const char *domain, long code, const char *description) {
 	struct error *e = (struct error *)new_object(&NSError);
 	e->domain = strdup(domain), e->description = strdup(description), e->code = code;
-	return autorelease(&e->base);
+	return &e->base;
 }
+object *error(const char *domain, long code, const char *description) { return autorelease(new_error(domain, code, description)); }
 static object *error_domain(SELF) { UNUSED; return string(((struct error *)self)->domain); }
 static object *error_description(SELF) { UNUSED; return string(((struct error *)self)->description); }
 static long error_code(SELF) { UNUSED; return ((struct error *)self)->code; }
@@ -136,7 +128,7 @@ static object *process_info(class *c, sel s) {
 	if (!one) one = new_object(c);
 	return one;
 }
-static object *system_version(SELF) { UNUSED; return string("Version 15.0 (software Metal)"); }
+static object *system_version(SELF) { UNUSED; return string(macos < 15 ? "Version 14.0 (software Metal)" : "Version 15.0 (software Metal)"); }
 static class process_info_class = {.name = "NSProcessInfo", .super = &NSObject, .size = sizeof(object),
 	.methods = (struct method[]){{"operatingSystemVersionString", system_version}, {0}},
 	.statics = (struct method[]){{"processInfo", process_info}, {0}}};
@@ -145,3 +137,6 @@ __attribute__((constructor)) static void add(void) {
 	class *all[] = {&NSObject, &NSString, &NSURL, &NSArray, &NSData, &NSError, &process_info_class};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) add_class(all[i]);
 }
+
+uintptr_t array_length(object *a) { return array_count(a, NULL); }
+object *array_element(object *a, uintptr_t i) { return array_at(a, NULL, i); }

@@ -26,19 +26,26 @@ void fail(const char *format, ...) {
 
 // fakemetal_failures is how often something was done wrong; fakemetal_failure says what, NULL
 // beyond those that are kept; fakemetal_forgive forgets all.
-__attribute__((visibility("default"))) long fakemetal_failures(void) { return failed; }
-__attribute__((visibility("default"))) const char *fakemetal_failure(long i) { return 0 <= i && i < 64 && i < failed ? failures[i] : NULL; }
-__attribute__((visibility("default"))) void fakemetal_forgive(void) {
+EXPORT long fakemetal_failures(void) { return failed; }
+EXPORT const char *fakemetal_failure(long i) { return 0 <= i && i < 64 && i < failed ? failures[i] : NULL; }
+EXPORT void fakemetal_forgive(void) {
 	pthread_mutex_lock(&failing);
 	for (long i = 0; i < failed && i < 64; i++) free(failures[i]);
 	failed = 0;
 	pthread_mutex_unlock(&failing);
 }
 
+// fakemetal_note is for what is found elsewhere.
+EXPORT void fakemetal_note(const char *text) { fail("%s", text); }
+
 // --- selectors and classes ---
 
 enum { BUCKETS = 1024 };
-static struct name { struct name *next; char text[]; } *names[BUCKETS];
+static struct name {
+	struct name *next;
+	long sent; // messages with this selector
+	char text[];
+} *names[BUCKETS];
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 
 sel intern(const char *text) {
@@ -48,7 +55,7 @@ sel intern(const char *text) {
 	pthread_mutex_lock(&naming);
 	for (n = *at; n && strcmp(n->text, text) != 0; n = n->next) {}
 	if (!n) {
-		n = malloc(sizeof *n + strlen(text) + 1);
+		n = calloc(1, sizeof *n + strlen(text) + 1);
 		strcpy(n->text, text);
 		n->next = *at, *at = n;
 	}
@@ -56,11 +63,19 @@ sel intern(const char *text) {
 	return n->text;
 }
 
+static struct name *name_of(sel s) { return (struct name *)(s - offsetof(struct name, text)); }
+
+// fakemetal_sent is how many messages with a selector were sent.
+EXPORT long fakemetal_sent(const char *selector) {
+	return __atomic_load_n(&name_of(intern(selector))->sent, __ATOMIC_RELAXED);
+}
+
 static class *classes;
+int macos = 15;
 
 void add_class(class *c) {
-	struct method *lists[] = {c->methods, c->statics};
-	for (int i = 0; i < 2; i++)
+	struct method *lists[] = {c->methods, c->statics, c->newer};
+	for (int i = 0; i < 3; i++)
 		for (struct method *m = lists[i]; m && m->name; m++) m->name = intern(m->name);
 	c->next = classes, classes = c;
 }
@@ -72,12 +87,31 @@ bool is_kind(object *o, class *k) {
 	return false;
 }
 
-static void *find(object *o, sel s) {
-	bool is_class = o->isa == NULL;
-	for (class *c = is_class ? (class *)o : o->isa; c; c = c->super)
-		for (struct method *m = is_class ? c->statics : c->methods; m && m->name; m++)
-			if (m->name == s) return m->code;
+static void *in(struct method *m, sel s) {
+	for (; m && m->name; m++)
+		if (m->name == s) return m->code;
 	return NULL;
+}
+
+// find is what an object does with a message, NULL if it does not understand it. newer says that
+// a later macOS would.
+static void *find(object *o, sel s, bool *newer) {
+	bool is_class = o->isa == NULL;
+	*newer = false;
+	for (class *c = is_class ? (class *)o : o->isa; c; c = c->super) {
+		void *code = in(is_class ? c->statics : c->methods, s);
+		if (!code && !is_class && (code = in(c->newer, s)) && macos < 15) {
+			*newer = true;
+			return NULL;
+		}
+		if (code) return code;
+	}
+	return NULL;
+}
+
+bool responds(object *o, sel asked) {
+	bool newer;
+	return find(o, asked, &newer) != NULL;
 }
 
 static uintptr_t nothing(void) { return 0; }
@@ -90,7 +124,13 @@ __attribute__((used)) static void *method_of(object *o, sel s) {
 		fail("%s is sent to an object that was freed", s);
 		return nothing;
 	}
-	void *code = find(o, s);
+	__atomic_add_fetch(&name_of(s)->sent, 1, __ATOMIC_RELAXED);
+	bool newer;
+	void *code = find(o, s, &newer);
+	if (newer) {
+		fail("%s is sent to a %s: macOS %d does not have it", s, o->isa->name, macos);
+		return nothing;
+	}
 	if (!code) {
 		fail("%s does not understand %s", o->isa ? o->isa->name : ((class *)o)->name, s);
 		return nothing;
@@ -115,9 +155,15 @@ __asm__(".globl objc_msgSend\n.type objc_msgSend,@function\nobjc_msgSend:\n"
 	"1: fmov d0, xzr\n ret\n");
 #endif
 
-__attribute__((visibility("default"))) sel sel_registerName(const char *name) { return intern(name); }
+EXPORT sel sel_registerName(const char *name) { return intern(name); }
 
-__attribute__((visibility("default"))) class *objc_getClass(const char *name) {
+EXPORT class *objc_getClass(const char *name) {
+	for (class *c = classes; c; c = c->next)
+		if (strcmp(c->name, name) == 0 && !c->protocol && c->since <= macos) return c;
+	return NULL;
+}
+
+static class *any_class(const char *name) {
 	for (class *c = classes; c; c = c->next)
 		if (strcmp(c->name, name) == 0) return c;
 	return NULL;
@@ -128,7 +174,10 @@ __attribute__((visibility("default"))) class *objc_getClass(const char *name) {
 object *new_object(class *c) {
 	object *o = calloc(1, c->size);
 	o->isa = c, o->refs = 1;
-	for (class *k = c; k; k = k->super) __atomic_add_fetch(&k->live, 1, __ATOMIC_SEQ_CST);
+	for (class *k = c; k; k = k->super) {
+		__atomic_add_fetch(&k->live, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&k->made, 1, __ATOMIC_SEQ_CST);
+	}
 	return o;
 }
 
@@ -153,14 +202,36 @@ void release(object *o) {
 	for (class *k = c; k; k = k->super) __atomic_sub_fetch(&k->live, 1, __ATOMIC_SEQ_CST);
 }
 
-__attribute__((visibility("default"))) object *objc_retain(object *o) { return retain(o); }
-__attribute__((visibility("default"))) void objc_release(object *o) { release(o); }
+EXPORT object *objc_retain(object *o) { return retain(o); }
+EXPORT void objc_release(object *o) { release(o); }
 
 // fakemetal_live is how many objects there are of a class and those below it, −1 if there is no
 // such class.
-__attribute__((visibility("default"))) long fakemetal_live(const char *name) {
-	class *c = objc_getClass(name);
-	return c ? c->live : -1;
+EXPORT long fakemetal_live(const char *name) {
+	class *c = any_class(name);
+	return c ? __atomic_load_n(&c->live, __ATOMIC_SEQ_CST) : -1;
+}
+
+// fakemetal_made is how many objects there have ever been.
+EXPORT long fakemetal_made(const char *name) {
+	class *c = any_class(name);
+	return c ? __atomic_load_n(&c->made, __ATOMIC_SEQ_CST) : -1;
+}
+
+// fakemetal_class is the name of class i, NULL behind the last.
+EXPORT const char *fakemetal_class(long i) {
+	for (class *c = classes; c; c = c->next)
+		if (i-- == 0) return c->name;
+	return NULL;
+}
+
+bool is_freed(object *o) { return o && o->isa == &freed; }
+
+bool given(object *o, class *k, sel method) {
+	if (is_kind(o, k)) return true;
+	if (!o) fail("%s is given nil for a %s", method, k->name);
+	else fail("%s is given %s for a %s", method, o->isa ? o->isa->name : "a class", k->name);
+	return false;
 }
 
 struct pool { struct pool *below; long n, room; object **objects; };
@@ -181,13 +252,13 @@ object *autorelease(object *o) {
 	return o;
 }
 
-__attribute__((visibility("default"))) void *objc_autoreleasePoolPush(void) {
+EXPORT void *objc_autoreleasePoolPush(void) {
 	struct pool *p = calloc(1, sizeof *p);
 	p->below = pools;
 	return pools = p;
 }
 
-__attribute__((visibility("default"))) void objc_autoreleasePoolPop(void *which) {
+EXPORT void objc_autoreleasePoolPop(void *which) {
 	if (!which || pools != which) {
 		fail("a pool is popped that is not this thread's uppermost");
 		return;

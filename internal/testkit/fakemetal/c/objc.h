@@ -25,12 +25,21 @@ struct class {
 	class *super;
 	size_t size;
 	struct method *methods, *statics; // each ends with a name of NULL; NULL is none
+	struct method *newer;             // methods that came with macOS 15
+	bool protocol;                    // objc_getClass does not find it
+	int since;                        // the macOS that brought it; 0: all have it
 	void (*dealloc)(object *);        // frees what the object has, not the object
-	long live;                        // objects of it that have not been freed
+	long live, made;                  // objects of it that have not been freed, and all
 	class *next;
 };
 
+// How methods without arguments begin.
+#define SELF object *self, sel s
+#define UNUSED (void)self, (void)s
+#define EXPORT __attribute__((visibility("default")))
+
 void add_class(class *c);
+bool responds(object *o, sel s);
 sel intern(const char *name);
 
 object *new_object(class *c); // zeroed, one reference, the caller's
@@ -38,6 +47,11 @@ object *retain(object *o);
 void release(object *o);
 object *autorelease(object *o); // released when the pool on top of this thread's ends
 bool is_kind(object *o, class *c);
+bool is_freed(object *o);
+// given says whether an argument is an object of a class, and notes if it is not.
+bool given(object *o, class *c, sel method);
+
+extern int macos; // the version that this pretends to be
 
 // fail notes that the caller has done what it must not.
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -46,6 +60,7 @@ extern class NSObject, NSString, NSArray, NSURL, NSError, NSData;
 object *string(const char *text);         // autoreleased
 const char *text_of(object *string);      // "" of nil
 object *error(const char *domain, long code, const char *description); // autoreleased
+object *new_error(const char *domain, long code, const char *description); // the caller's
 object *array(object **elements, size_t n); // autoreleased
 object *new_array(object **elements, size_t n); // the caller's
 object *data(const void *bytes, size_t n);  // autoreleased

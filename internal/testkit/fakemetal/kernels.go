@@ -1,0 +1,388 @@
+//go:build linux
+
+package fakemetal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"unsafe"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
+	"github.com/mlxc/mlxc/internal/metallib"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// kernels are memory, libraries and pipelines, and run dispatches on software Metal: each as a
+// graph of its own. The goroutine that serves has them alone.
+type kernels struct {
+	device    *softmetal.Device
+	queue     backend.Queue
+	compiler  clang.Compiler
+	cache     *air.Cache
+	folder    string // of sources
+	buffers   map[uint64]backend.Buffer
+	next      uint64
+	libraries map[uint32]*library // by the beginning of their digest
+	pipelines []*pipeline
+}
+
+// library is one that was compiled or opened.
+type library struct {
+	ir.Library
+	names    []string
+	describe func(name string) (*air.Kernel, error)
+}
+
+// pipeline is a kernel with its constants.
+type pipeline struct {
+	ir.Kernel
+	described *air.Kernel
+}
+
+func newKernels(ctx context.Context, d *softmetal.Device) (*kernels, error) {
+	k := &kernels{device: d, buffers: map[uint64]backend.Buffer{}, libraries: map[uint32]*library{}}
+	var err error
+	if k.compiler, err = clang.Find(ctx); err != nil {
+		return nil, err
+	}
+	if k.cache, err = air.OpenCache("", 0); err != nil {
+		return nil, err
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	k.folder = filepath.Join(user, "mlxc", "test", "sources")
+	if err := os.MkdirAll(k.folder, 0o755); err != nil {
+		return nil, err
+	}
+	k.queue, err = d.NewQueue()
+	return k, err
+}
+
+func (k *kernels) close() {
+	_ = k.queue.Close() // its error was that of a command buffer
+	for _, b := range k.buffers {
+		_ = b.Close()
+	}
+	_ = k.cache.Close()
+}
+
+func (k *kernels) allocate(size int64, w *writer) error {
+	b, err := k.device.Alloc(backend.BufferSpec{Size: size, Storage: ir.Shared})
+	if err != nil {
+		return err
+	}
+	k.next++
+	k.buffers[k.next] = b
+	w.u64(k.next)
+	w.u64(uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b.Bytes())))))
+	return nil
+}
+
+func (k *kernels) free(handle uint64) error {
+	b := k.buffers[handle]
+	if b == nil {
+		return fmt.Errorf("there is no buffer %d", handle)
+	}
+	delete(k.buffers, handle)
+	return b.Close()
+}
+
+// source compiles a source: as a whole, for its kernels' descriptions, which are remembered. Their
+// code is made when a pipeline needs it.
+func (k *kernels) source(ctx context.Context, text string, w *writer) error {
+	sum := sha256.Sum256([]byte(text))
+	h := sha256.New()
+	fmt.Fprintf(h, "described %x %s %d %x", mslc.Digest(), k.compiler.Path, k.compiler.Version, sum)
+	data, err := k.cache.Data(ctx, h.Sum(nil), "kernels.json", func() ([]byte, error) {
+		u, err := mslc.Compile(ctx, "program_source", text, mslc.Options{Lines: true})
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(u.Kernels)
+	})
+	if err != nil {
+		return err
+	}
+	var all []air.Kernel
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	// The path is part of what the cache knows a kernel by, so it is the same in every run.
+	path := filepath.Join(k.folder, fmt.Sprintf("%x.metal", sum[:12]))
+	if old, err := os.ReadFile(path); err != nil || string(old) != text {
+		if err := atomicfile.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			return err
+		}
+	}
+	l := &library{Library: ir.Library{Kind: ir.SourceFile, Path: path, Digest: sum}}
+	for i := range all {
+		l.names = append(l.names, all[i].Name)
+	}
+	l.describe = func(name string) (*air.Kernel, error) {
+		if i := slices.Index(l.names, name); i >= 0 {
+			return &all[i], nil
+		}
+		return nil, fmt.Errorf("the library has no function %s", name)
+	}
+	k.add(l, w)
+	return nil
+}
+
+// open reads a compiled library.
+func (k *kernels) open(path string, w *writer) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lib, err := metallib.Parse(path, data)
+	if err != nil {
+		return err
+	}
+	l := &library{Library: ir.Library{Kind: ir.Metallib, Path: path, Digest: sha256.Sum256(data)}, describe: lib.Describe}
+	for i := range lib.Kernels {
+		l.names = append(l.names, lib.Kernels[i].Name)
+	}
+	k.add(l, w)
+	return nil
+}
+
+// add answers with a library's number, which is the same in every run, and the names of its
+// functions.
+func (k *kernels) add(l *library, w *writer) {
+	number := binary.LittleEndian.Uint32(l.Digest[:])
+	k.libraries[number] = l
+	w.u32(number)
+	w.u32(uint32(len(l.names)))
+	for _, n := range l.names {
+		w.text(n)
+	}
+}
+
+func (k *kernels) find(number uint32, name string) (*library, *air.Kernel, error) {
+	l := k.libraries[number]
+	if l == nil {
+		return nil, nil, fmt.Errorf("there is no library %d", number)
+	}
+	d, err := l.describe(name)
+	return l, d, err
+}
+
+// constantTypes are the types of function constants, as MTLDataType has them, with their bytes.
+var constantTypes = map[string]struct {
+	metal uint32
+	typ   ir.DType
+}{
+	"bool": {53, ir.Bool}, "char": {45, ir.I8}, "uchar": {49, ir.U8}, "short": {37, ir.I16}, "ushort": {41, ir.U16},
+	"int": {29, ir.I32}, "uint": {33, ir.U32}, "long": {81, ir.I64}, "ulong": {85, ir.U64},
+	"half": {16, ir.F16}, "bfloat": {121, ir.BF16}, "float": {3, ir.F32},
+}
+
+func (k *kernels) function(number uint32, name string, w *writer) error {
+	_, d, err := k.find(number, name)
+	if err != nil {
+		return err
+	}
+	w.u32(uint32(len(d.Constants)))
+	for _, c := range d.Constants {
+		t, ok := constantTypes[c.Type]
+		if !ok {
+			return fmt.Errorf("function constant %s has the type %s, which is not known here", c.Name, c.Type)
+		}
+		w.u32(uint32(c.Index))
+		w.u32(t.metal)
+		w.text(c.Name)
+	}
+	return nil
+}
+
+// Flags of an argument, as pipeline.c reads them.
+const (
+	argumentRead = 1 << iota
+	argumentWritten
+	argumentUsed
+	argumentNeeded
+)
+
+func (k *kernels) pipeline(ctx context.Context, r *reader, w *writer) error {
+	number, name := r.u32(), r.text()
+	l, d, err := k.find(number, name)
+	if err != nil {
+		return err
+	}
+	p := &pipeline{Kernel: ir.Kernel{Name: name, Library: l.Library, Function: name}, described: d}
+	values := map[string]uint64{}
+	for range r.u32() {
+		index, bits := r.u32(), r.u64()
+		for _, c := range d.Constants {
+			if uint32(c.Index) == index {
+				values[c.Name] = bits
+				p.Constants = append(p.Constants, ir.FunctionConstant{Index: uint16(index), Name: c.Name, Type: constantTypes[c.Type].typ, Bits: bits})
+			}
+		}
+	}
+	if err := k.compile(ctx, p); err != nil {
+		return err
+	}
+	w.u32(uint32(len(k.pipelines)))
+	k.pipelines = append(k.pipelines, p)
+	w.u32(uint32(d.MaxThreadgroup))
+	memory := int64(0)
+	for _, m := range d.Threadgroup {
+		memory += m.Size
+	}
+	w.u64(uint64(memory))
+	var list writer
+	n := uint32(0)
+	for i := range d.Args {
+		a := &d.Args[i]
+		if a.Attribute != "" {
+			continue
+		}
+		// An argument whose condition is computed from constants may be there or not.
+		value, known := values[a.If]
+		if a.If != "" && known && value == 0 {
+			continue
+		}
+		flags := uint32(0)
+		if a.Access != air.Write {
+			flags |= argumentRead
+		}
+		if a.Access != air.Read {
+			flags |= argumentWritten
+		}
+		if !a.Unused {
+			flags |= argumentUsed
+			if a.If == "" || known {
+				flags |= argumentNeeded
+			}
+		}
+		list.u32(uint32(a.Space))
+		list.u32(uint32(a.Index))
+		list.u32(flags)
+		list.u64(uint64(a.Size))
+		list.u64(uint64(a.TypeAlign))
+		list.text(a.Name)
+		n++
+	}
+	w.u32(n)
+	w.data = append(w.data, list.data...)
+	return nil
+}
+
+// compile has the kernel compiled now, and not when it first runs.
+func (k *kernels) compile(ctx context.Context, p *pipeline) error {
+	const room = 1 << 20
+	g := &ir.Graph{Name: "pipeline", Kernels: []ir.Kernel{p.Kernel}, Memories: []ir.Memory{{Name: "m", Kind: ir.Scratch, Size: room, Alias: ir.NoMem}}}
+	n := &ir.Dispatch{Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1}}
+	for i := range p.described.Args {
+		if a := &p.described.Args[i]; a.Attribute == "" && a.Space != air.Threadgroup {
+			n.Bindings = append(n.Bindings, ir.Binding{Slot: uint8(a.Index), Kind: ir.BindView, View: ir.ViewOf(0, 0, room)})
+		}
+	}
+	g.Nodes = []ir.Node{n}
+	e, err := k.device.Compile(ctx, &backend.Program{Graph: g})
+	if err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// ranWrong is the error of a kernel that did what it must not.
+type ranWrong struct{ error }
+
+// What is bound to a slot, as launch.c writes it.
+const (
+	boundBuffer = 1 + iota
+	boundBytes
+	boundThreadgroup
+)
+
+// run runs a dispatch and returns the kernel's name.
+func (k *kernels) run(ctx context.Context, r *reader) (string, error) {
+	number := r.u32()
+	if int(number) >= len(k.pipelines) {
+		return "", fmt.Errorf("there is no pipeline %d", number)
+	}
+	p := k.pipelines[number]
+	n := &ir.Dispatch{}
+	if r.u32() != 0 {
+		n.GridKind = ir.Threads
+	} else {
+		n.GridKind = ir.Threadgroups
+	}
+	for i := range n.Grid {
+		n.Grid[i] = ir.Ext(int64(r.u64()))
+	}
+	for i := range n.Threadgroup {
+		n.Threadgroup[i] = uint32(r.u64())
+	}
+	g := &ir.Graph{Name: "dispatch", Kernels: []ir.Kernel{p.Kernel}, Ordering: ir.Serial}
+	var places []backend.Place
+	memories := map[uint64]ir.MemID{}
+	for range r.u32() {
+		slot, kind := uint8(r.u32()), r.u32()
+		switch kind {
+		case boundBuffer:
+			handle, offset, size := r.u64(), int64(r.u64()), int64(r.u64())
+			b := k.buffers[handle]
+			if b == nil {
+				return "", fmt.Errorf("there is no buffer %d", handle)
+			}
+			m, ok := memories[handle]
+			if !ok {
+				m = ir.MemID(len(g.Memories))
+				memories[handle] = m
+				g.Memories = append(g.Memories, ir.Memory{Name: fmt.Sprint(handle), Kind: ir.State, Storage: ir.Shared, Size: b.Size(), Alias: ir.NoMem})
+				places = append(places, backend.At(b))
+			}
+			n.Bindings = append(n.Bindings, ir.Binding{Slot: slot, Kind: ir.BindView, View: ir.ViewOf(m, offset, size)})
+		case boundBytes:
+			n.Bindings = append(n.Bindings, ir.Binding{Slot: slot, Kind: ir.BindBytes, Bytes: slices.Clone(r.bytes())})
+		case boundThreadgroup:
+			n.ThreadgroupMemory = append(n.ThreadgroupMemory, ir.ThreadgroupMemory{Slot: slot, Bytes: r.u32()})
+		}
+	}
+	slices.SortFunc(n.Bindings, func(a, b ir.Binding) int { return int(a.Slot) - int(b.Slot) })
+	err := k.execute(ctx, &backend.Scope{Graph: g, Places: places}, n)
+	return p.Function, err
+}
+
+func (k *kernels) execute(ctx context.Context, s *backend.Scope, n *ir.Dispatch) error {
+	c, err := k.queue.CommandBuffer(ctx, backend.Recording{Scope: s})
+	if err != nil {
+		return err
+	}
+	if err := c.Encode(n); err != nil {
+		c.Discard()
+		return err
+	}
+	p, err := c.Commit(ctx, "", ir.OrderNone)
+	if err == nil {
+		err = p.Wait(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	// A queue that has failed takes nothing more.
+	_ = k.queue.Close()
+	q, again := k.device.NewQueue()
+	if again == nil {
+		k.queue = q
+	}
+	return &ranWrong{errors.Join(err, again)}
+}
