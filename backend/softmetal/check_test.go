@@ -61,6 +61,7 @@ var known = []struct{ function, what, why string }{
 	{`^gemv_.*_bn8_`, `race of threadgroup`, "that barrier names no memory (mem_none)"},
 	{`^gemv_t_`, `divergent barrier`, "the barriers in the loop and before simdgroups add up stand where only some threads come"},
 	{`^(mxfp4|mxfp8|nvfp4)_qmv_quad_`, `out of bounds of scales`, "scales of rows beyond the last are read, and not used"},
+	{`^gated_delta_fused_chunk_`, `race of threadgroup gamma_all`, "nothing keeps the writes for a chunk apart from the reads for the chunk before"},
 	{`^contig_scan_`, `undefined read of threadgroup`, "the first simdgroup adds up the parts of 32, also of those that are not there; nothing follows from it"},
 	{`^col_reduce_small_`, `divergent barrier`, "threads beyond the last column return before the barrier"},
 }

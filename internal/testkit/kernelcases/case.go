@@ -53,8 +53,15 @@ type Stored struct{ At, Size int }
 // Abs + Rel·|want| + ULP·(the distance of neighbours there).
 type Want struct {
 	Stored
+	Every         int // of a large buffer, only each so-and-so-manieth element is stored; 0: all
 	Abs, Rel, ULP float64
 	Why           string // where the tolerance comes from; "" if there is none
+}
+
+// of returns how many of so many elements are stored.
+func (w *Want) of(count int) int {
+	every := max(w.Every, 1)
+	return (count + every - 1) / every
 }
 
 // Load reads the cases of a folder, in the order of the files and of the cases in them.
@@ -132,20 +139,23 @@ func (c *Case) check() error {
 		if !ok || a.Count <= 0 {
 			return fmt.Errorf("%s has %d elements of type %q", a.Name, a.Count, a.Type)
 		}
-		within := func(s *Stored, size int) error {
-			if s.At < 0 || s.Size != a.Count*size || s.At+s.Size > len(c.data) {
-				return fmt.Errorf("%s: %d bytes at %d of %d are stored for %d elements of %d", a.Name, s.Size, s.At, len(c.data), a.Count, size)
+		within := func(s *Stored, count, size int) error {
+			if s.At < 0 || s.Size != count*size || s.At+s.Size > len(c.data) {
+				return fmt.Errorf("%s: %d bytes at %d of %d are stored for %d elements of %d", a.Name, s.Size, s.At, len(c.data), count, size)
 			}
 			return nil
 		}
 		if a.Given != nil {
-			if err := within(a.Given, t.size); err != nil {
+			if err := within(a.Given, a.Count, t.size); err != nil {
 				return err
 			}
 		}
 		if a.Want != nil {
 			wanted = true
-			if err := within(&a.Want.Stored, t.wanted); err != nil {
+			if a.Want.Every < 0 {
+				return fmt.Errorf("%s wants every %dth element", a.Name, a.Want.Every)
+			}
+			if err := within(&a.Want.Stored, a.Want.of(a.Count), t.wanted); err != nil {
 				return err
 			}
 			if a.Want.Why == "" && (a.Want.Abs != 0 || a.Want.Rel != 0 || a.Want.ULP != 0) {

@@ -126,6 +126,13 @@ func (t elementType) ulp(v float64) float64 {
 func (c *Case) compare(a *Arg, got []byte) (used float64, _ error) {
 	t := types[a.Type]
 	w := a.Want
+	if w != nil && w.Every > 1 {
+		var some []byte
+		for i := 0; i < len(got); i += w.Every * t.size {
+			some = append(some, got[i:i+t.size]...)
+		}
+		got = some
+	}
 	if w == nil {
 		if before := c.before(a); before != nil && !bytes.Equal(before, got) {
 			return 0, fmt.Errorf("%s: %s was changed", c.Name, a.Name)
@@ -136,7 +143,7 @@ func (c *Case) compare(a *Arg, got []byte) (used float64, _ error) {
 	if t.mantissa == 0 {
 		for i := 0; i < len(got); i += t.size {
 			if !bytes.Equal(got[i:i+t.size], want[i:i+t.size]) {
-				return 0, fmt.Errorf("%s: %s[%d] of %d is %x, not %x (bytes, lowest first)", c.Name, a.Name, i/t.size, a.Count, got[i:i+t.size], want[i:i+t.size])
+				return 0, fmt.Errorf("%s: %s[%d] of %d is %x, not %x (bytes, lowest first)", c.Name, a.Name, i/t.size*max(w.Every, 1), a.Count, got[i:i+t.size], want[i:i+t.size])
 			}
 		}
 		return 0, nil
@@ -156,7 +163,7 @@ func (c *Case) compare(a *Arg, got []byte) (used float64, _ error) {
 		tolerance := w.Abs + w.Rel*math.Abs(x) + w.ULP*t.ulp(x)
 		part := math.Abs(x-y) / tolerance
 		if !(part <= 1) || math.IsInf(x, 0) {
-			return part, fmt.Errorf("%s: %s[%d] of %d is %v, not %v: %.3g times what is tolerated", c.Name, a.Name, i, a.Count, y, x, part)
+			return part, fmt.Errorf("%s: %s[%d] of %d is %v, not %v: %.3g times what is tolerated", c.Name, a.Name, i*max(w.Every, 1), a.Count, y, x, part)
 		}
 		used = max(used, part)
 	}

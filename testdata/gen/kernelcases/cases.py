@@ -125,10 +125,14 @@ class Case:
         self._arg(name, dtype, values.size, Given=self.group.store(raw(values, dtype)), **more)
         return cast(values, dtype)
 
-    def want(self, name, dtype, values, abs=0.0, rel=0.0, ulp=0.0, why="", of=None):
+    def want(self, name, dtype, values, abs=0.0, rel=0.0, ulp=0.0, why="", of=None, every=1):
         """The results in a buffer: one of its own, or, with of, the last that was given or drawn.
-        A float's are rounded to its type where no tolerance is given, else to float32."""
+        A float's are rounded to its type where no tolerance is given, else to float32. Of a large
+        buffer only some elements are stored, with every."""
         values = np.ascontiguousarray(values)
+        count = values.size
+        if every > 1:
+            values = np.ascontiguousarray(values.reshape(-1)[::every])
         if is_float(dtype):
             if not (abs or rel or ulp):
                 values = cast(values, dtype)
@@ -140,6 +144,8 @@ class Case:
         else:
             b = raw(values, dtype)
         w = {**self.group.store(b)}
+        if every > 1:
+            w["Every"] = every
         for k, v in (("Abs", abs), ("Rel", rel), ("ULP", ulp), ("Why", why)):
             if v:
                 w[k] = v if k == "Why" else float(v)
@@ -147,7 +153,7 @@ class Case:
             [a] = [a for a in self.args if a["Name"] == name]
             a["Want"] = w
         else:
-            self._arg(name, dtype, values.size, Want=w)
+            self._arg(name, dtype, count, Want=w)
 
     def free(self, name, dtype, count):
         """A buffer that nobody looks at afterwards."""

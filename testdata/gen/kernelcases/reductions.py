@@ -225,6 +225,20 @@ def arg_reduces():
                 c.value("axis_size", "u64", shape[axis])
                 tg = -(-min(-(-shape[axis] // 4), 1024) // 32) * 32
                 c.grid((tg, math.prod(kept)), (tg, 1))
+    # NumPy gives the place of the first NaN.
+    for op in ("argmin", "argmax"):
+        c = g.case(f"{op}_float32", "NaN")
+        x = np.tile(np.arange(50.0), (4, 1))
+        x[0, 20] = x[1, 0] = x[2, 49] = x[2, 30] = np.nan
+        c.give("in", "f32", x)
+        c.want("out", "u32", (np.argmin if op == "argmin" else np.argmax)(x, axis=1))
+        c.value("shape", "i32", 4)
+        c.value("in_strides", "i64", 50)
+        c.value("out_strides", "i64", 1)
+        c.value("ndim", "u64", 1)
+        c.value("axis_stride", "i64", 1)
+        c.value("axis_size", "u64", 50)
+        c.grid((32, 4), (32, 1))
     return g
 
 
