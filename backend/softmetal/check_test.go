@@ -62,6 +62,9 @@ var known = []struct{ function, what, why string }{
 	{`^gemv_t_`, `divergent barrier`, "the barriers in the loop and before simdgroups add up stand where only some threads come"},
 	{`^(mxfp4|mxfp8|nvfp4)_qmv_quad_`, `out of bounds of scales`, "scales of rows beyond the last are read, and not used"},
 	{`^gated_delta_fused_chunk_`, `race of threadgroup gamma_all`, "nothing keeps the writes for a chunk apart from the reads for the chunk before"},
+	{`^(rader_|bluestein_)?fft_mem_`, `divergent barrier`, "threads of transforms that are not there return before the barriers"},
+	{`^rader_fft_mem_`, `out of bounds of in`, "where a transform is no multiple of the elements of a thread, indices end with the transforms that the threadgroup has room for"},
+	{`^rader_fft_mem_`, `out of bounds of out`, "the same when results are written: beyond the end of the array"},
 	{`^contig_scan_`, `undefined read of threadgroup`, "the first simdgroup adds up the parts of 32, also of those that are not there; nothing follows from it"},
 	{`^col_reduce_small_`, `divergent barrier`, "threads beyond the last column return before the barrier"},
 }

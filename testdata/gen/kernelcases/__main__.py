@@ -2,7 +2,7 @@
 import importlib
 import sys
 
-MODULES = ("elementwise", "reductions", "norms", "matmul", "attention", "quantized", "conv")
+MODULES = ("elementwise", "reductions", "norms", "matmul", "attention", "quantized", "conv", "fft")
 if __name__ == "__main__":
     chosen = sys.argv[1:]
     for m in MODULES:

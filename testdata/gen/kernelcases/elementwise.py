@@ -115,6 +115,19 @@ def unary():
             unary_case(g, op, template, t, t, f, -120 if t[0] == "i" else 0, 120, 1)
     unary_case(g, "LogicalNot", "v", "bool", "bool", np.logical_not, 0, 1, 1)
     unary_case(g, "LogicalNot", "vn", "bool", "bool", np.logical_not, 0, 1, 1, n=61)
+    # e4m3 (OCP 8-bit floating point, 2023), without the codes of NaN.
+    code = np.arange(127)
+    e4m3 = np.where(code >> 3 == 0, (code & 7) * 2.0**-9, (8 + (code & 7)) * 2.0 ** ((code >> 3) - 10.0))
+    for t, template in (("f32", "v"), ("f16", "v2"), ("bf16", "gn1")):
+        def to(x):
+            m = np.minimum(np.abs(x), 448)
+            hi = np.searchsorted(e4m3, m).clip(1, 126)
+            a, b = m - e4m3[hi - 1], e4m3[hi] - m
+            c = np.where(a < b, hi - 1, np.where(b < a, hi, hi & ~1))
+            c = np.where((a == b) & (hi % 2 == 1), hi - 1, c)
+            return c | np.signbit(x).astype(np.int64) << 7
+        unary_case(g, "ToFP8", template, t, "u8", to, -4000, 4000, 1 / 8 if t == "f32" else 1 / 64)
+        unary_case(g, "FromFP8", template, "u8", t, lambda x: e4m3[x], 0, 126, 1)
     wide = lambda f: lambda x: f(x.astype(np.complex128))
     near = {"rel": 2e-6, "abs": 2e-6, "why": "a few operations of float32 on each part, which may cancel"}
     for op, f, template, out, tolerance in (("Abs", np.abs, "v", "c64", near), ("Exp", np.exp, "v2", "c64", near), ("Log", np.log, "gn1", "c64", near), ("Sqrt", np.sqrt, "v", "c64", near), ("Sin", np.sin, "gn4large", "c64", near),
