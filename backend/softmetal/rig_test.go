@@ -26,14 +26,19 @@ type rig struct {
 	t *testing.T
 	*Device
 	kernels map[string]*kernel
+	inputs  map[string]air.Input
 }
+
+// elsewhereRun, if it is not nil, is told of each dispatch before it runs, and says whether it has
+// run it elsewhere (gpu_test.go).
+var elsewhereRun func(r *rig, in air.Input, grid, group [3]uint32, args []any) (bool, error)
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
 	d, err := New(context.Background(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
-	return &rig{t: t, Device: d, kernels: map[string]*kernel{}}
+	return &rig{t: t, Device: d, kernels: map[string]*kernel{}, inputs: map[string]air.Input{}}
 }
 
 // metal compiles and loads the kernels of a file.
@@ -77,6 +82,7 @@ func (r *rig) add(inputs []air.Input) {
 		k.number, err = r.process.load(object{path: paths[i], name: in.Kernel.Name})
 		require.NoError(r.t, err)
 		r.kernels[in.Kernel.Name] = k
+		r.inputs[in.Kernel.Name] = in
 	}
 }
 
@@ -99,6 +105,11 @@ func (r *rig) run(ctx context.Context, name string, grid, group [3]uint32, args 
 	r.t.Helper()
 	k := r.kernels[name]
 	require.NotNil(r.t, k, name)
+	if elsewhereRun != nil {
+		if done, err := elsewhereRun(r, r.inputs[name], grid, group, args); done || err != nil {
+			return err
+		}
+	}
 	var b batch
 	b.reset()
 	r.encode(&b, k, grid, group, args...)

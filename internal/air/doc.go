@@ -21,4 +21,7 @@
 // A kernel that is to be checked ([Input.Checked]) is always a coroutine, is inlined and otherwise
 // left as it is, and asks the executor before each access to memory whether that is right
 // (instrument.go), by what its address was computed from (origin.go).
+//
+// [PTX] compiles a kernel for NVIDIA's GPUs: what threads exchange they exchange there, by
+// instructions of a warp (ptxexchange.go), so nothing becomes a coroutine.
 package air

@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/elf"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ type checker struct {
 	compiler clang.Compiler
 	target   string // a triple of LLVM's; empty for this machine
 	checked  bool   // as the checker runs them
+	ptx      bool   // to PTX
 }
 
 // check returns why the kernel does not compile.
@@ -51,6 +53,13 @@ func (c *checker) check(ctx context.Context, lib *metallib.Library, name string)
 }
 
 func (c *checker) compile(ctx context.Context, in air.Input) error {
+	if c.ptx {
+		text, err := air.PTX(ctx, c.compiler, in)
+		if err != nil {
+			return err
+		}
+		return wholePTX(text)
+	}
 	if c.target != "" {
 		object, err := air.BuildObject(ctx, c.compiler, in)
 		if err != nil {
@@ -64,6 +73,16 @@ func (c *checker) compile(ctx context.Context, in air.Input) error {
 	}
 	return selfContained(object, c.checked, (*elf.File).DynamicSymbols)
 }
+
+// wholePTX holds that a text calls nothing that it does not have.
+func wholePTX(text []byte) error {
+	if m := externFunction.FindSubmatch(text); m != nil {
+		return fmt.Errorf("the text needs %s", m[1])
+	}
+	return nil
+}
+
+var externFunction = regexp.MustCompile(`(?s)\.extern \.func[^;]*?([\w$]+)\s*\(`)
 
 // selfContained holds what an object exports and what it asks for: mlxc_kernel, and functions
 // that the compiler of any C program takes to be there. A checked kernel asks the executor too.

@@ -33,7 +33,7 @@ func seed(t *testing.T) uint64 {
 }
 
 // compiles compiles kernels of MLX 0.32.4, each of another family, those from the given one on.
-func compiles(t *testing.T, target string, from, count int) {
+func compiles(t *testing.T, c checker, from, count int) {
 	compiler, err := clang.Find(t.Context())
 	require.NoError(t, err)
 	lib := metallibs.Open(t, "0.32.4")
@@ -44,7 +44,7 @@ func compiles(t *testing.T, target string, from, count int) {
 	s := seed(t)
 	t.Logf("%d kernels by the seed %d (%s chooses another), %s", count, s, seedEnv, compiler)
 	names = inOrder(names, s)[from : from+count]
-	c := checker{compiler, target, false}
+	c.compiler = compiler
 	next := make(chan string)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -64,10 +64,13 @@ func compiles(t *testing.T, target string, from, count int) {
 }
 
 // TestHost compiles 300 kernels for this machine.
-func TestHost(t *testing.T) { compiles(t, "", 0, 300) }
+func TestHost(t *testing.T) { compiles(t, checker{}, 0, 300) }
 
 // TestARM compiles 40 others for another.
-func TestARM(t *testing.T) { compiles(t, "aarch64-linux-gnu", 300, 40) }
+func TestARM(t *testing.T) { compiles(t, checker{target: "aarch64-linux-gnu"}, 300, 40) }
+
+// TestPTX compiles 60 others to PTX.
+func TestPTX(t *testing.T) { compiles(t, checker{ptx: true}, 340, 60) }
 
 // small writes a library of two kernels, the second of which clang cannot read if it is bad.
 func small(t *testing.T, bad bool) string {

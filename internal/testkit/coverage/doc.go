@@ -7,7 +7,7 @@
 // nothing but memcpy, memmove and memset. A kernel with function constants is compiled twice:
 // all of them 0, and all 1 (true). With -checked kernels are compiled as the checker runs them,
 // and may also call the two functions by which they ask it; with -target TRIPLE they become
-// objects of another machine.
+// objects of another machine; with -ptx they become PTX, which must call nothing that it lacks.
 //
 // Kernels of a family differ in types and numbers of their names only. One of each family
 // comes first, in the order of the names; the others follow in an order that -seed chooses. So

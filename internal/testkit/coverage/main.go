@@ -31,7 +31,7 @@ type options struct {
 	seed          uint64
 	jobs, limit   int
 	target        string
-	checked       bool
+	checked, ptx  bool
 	results       string
 	kernels       *regexp.Regexp
 }
@@ -51,6 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&o.limit, "limit", 0, "how many kernels of each library at most; 0: all")
 	flags.StringVar(&o.target, "target", "", "a `triple` of LLVM's to compile objects for, instead of this machine")
 	flags.BoolVar(&o.checked, "checked", false, "with the checks of mlxreplay check")
+	flags.BoolVar(&o.ptx, "ptx", false, "to PTX, for NVIDIA's GPUs")
 	flags.StringVar(&o.results, "results", "", "the `file` that keeps results")
 	flags.Func("kernels", "only those whose names match the `expression`", func(s string) (err error) {
 		o.kernels, err = regexp.Compile(s)
@@ -77,9 +78,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 3
 	}
 	defer kept.close()
+	if o.ptx {
+		o.target = "ptx"
+	}
 	fmt.Fprintf(stdout, "%s: clang %d\n", compiler, compiler.Version)
 	c := coverage{
-		options: o, checker: checker{compiler, o.target, o.checked}, kept: kept,
+		options: o, checker: checker{compiler, o.target, o.checked, o.ptx}, kept: kept,
 		with: fmt.Sprintf("%x", air.HostKey(compiler, air.Input{Kernel: &air.Kernel{}})), progress: stderr,
 	}
 	for _, path := range flags.Args() {

@@ -1,0 +1,139 @@
+package air
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// compilers are the one that is used, and the oldest that will do.
+func compilers(t *testing.T) (out []clang.Compiler) {
+	for _, find := range []func(context.Context) (clang.Compiler, error){clang.Find, clang.Oldest} {
+		c, err := find(t.Context())
+		require.NoError(t, err)
+		out = append(out, c)
+	}
+	return out
+}
+
+func ptxOf(t *testing.T, c clang.Compiler, text string, args ...Arg) (string, error) {
+	out, err := PTX(t.Context(), c, Input{Name: "f.ll", IR: []byte(text), Kernel: &Kernel{Name: "k", Args: args}, Constants: []ConstantValue{{3, 1}}})
+	return string(out), err
+}
+
+// gathering is a kernel with memory of each kind, in which threads meet.
+const gathering = `@shared = internal unnamed_addr addrspace(3) global [32 x float] undef, align 4
+@table = internal addrspace(2) constant [2 x float] [float 1.0, float 2.0]
+@c.MTL_FC_INIT_3_j = internal addrspace(2) externally_initialized constant i32 undef
+define void @k(ptr addrspace(3) %tg, ptr addrspace(1) %out, <2 x i32> %at, ptr addrspace(2) %in) {
+  %x = load float, ptr addrspace(2) %in, align 4
+  %i = extractelement <2 x i32> %at, i32 1
+  %f = load float, ptr addrspace(2) getelementptr ([2 x float], ptr addrspace(2) @table, i64 0, i64 1), align 4
+  %c = load i32, ptr addrspace(2) @c.MTL_FC_INIT_3_j
+  %y = fmul float %x, %f
+  %l = zext i32 %i to i64
+  %p = getelementptr float, ptr addrspace(3) @shared, i64 %l
+  store float %y, ptr addrspace(3) %p, align 4
+  store i32 %c, ptr addrspace(3) %tg, align 4
+  call void @air.wg.barrier(i32 2, i32 1) #0
+  %q = load float, ptr addrspace(3) @shared, align 4
+  %d = load float, ptr addrspace(3) %tg, align 4
+  %z = fadd float %q, %d
+  %s = call float @air.simd_sum.f32(float %z) #0
+  store float %s, ptr addrspace(1) %out, align 4
+  ret void
+}
+declare void @air.wg.barrier(i32, i32) #0
+declare float @air.simd_sum.f32(float) #0
+attributes #0 = { convergent nounwind }
+`
+
+// TestPTX looks at what becomes of a kernel: its arguments, memory, and what threads exchange.
+func TestPTX(t *testing.T) {
+	for _, c := range compilers(t) {
+		out, err := ptxOf(t, c, gathering, Arg{Name: "tg", Space: Threadgroup}, Arg{Name: "out", Space: Device}, Arg{Name: "at", Attribute: "thread_position_in_grid"}, Arg{Name: "in", Space: Constant})
+		require.NoError(t, err, c)
+		for _, want := range []string{
+			`\.visible \.entry mlxc_kernel\(`, `\.maxntid 1024`, `barrier\.sync`, `shfl\.sync\.idx`, `activemask`,
+			`\.shared .*shared\[128\]`, `mlxc_kernel_param_8`, `\.ftz`,
+		} {
+			assert.Regexp(t, want, out, "%v", c)
+		}
+		assert.NotContains(t, out, "mlxc_kernel_param_9")
+		assert.NotContains(t, out, ".extern .func")
+	}
+}
+
+// exchangeModule is a kernel that calls a function in which threads exchange, of a type.
+func exchangeModule(function, typ string, more int) string {
+	args, params := typ+" %x", typ
+	if strings.Contains(function, "fill") {
+		args, params = args+", "+typ+" %x", params+", "+typ
+	}
+	args, params = args+strings.Repeat(", i16 %i", more), params+strings.Repeat(", i16", more)
+	return fmt.Sprintf(`define void @k(ptr addrspace(1) %%p, i16 %%i) {
+  %%x = load %[1]s, ptr addrspace(1) %%p, align 1
+  %%r = call %[1]s @%[2]s(%[3]s) #0
+  store %[1]s %%r, ptr addrspace(1) %%p, align 1
+  ret void
+}
+declare %[1]s @%[2]s(%[4]s) #0
+attributes #0 = { convergent nounwind }
+`, typ, function, args, params)
+}
+
+// TestPTXExchange compiles functions in which threads exchange, one of each kind of type, with
+// both compilers.
+func TestPTXExchange(t *testing.T) {
+	types := []struct{ llvm, suffix string }{
+		{"float", "f32"}, {"<2 x half>", "v2f16"}, {"bfloat", "bf16"}, {"i8", "u.i8"}, {"<4 x i16>", "s.v4i16"}, {"i64", "u.i64"},
+	}
+	for _, c := range compilers(t) {
+		for n, function := range []string{"sum", "product", "min", "max", "prefix_inclusive_sum", "prefix_exclusive_product", "shuffle", "shuffle_up", "shuffle_down", "shuffle_xor", "shuffle_rotate_up", "broadcast_first", "shuffle_and_fill_up", "and"} {
+			typ := types[n%len(types)]
+			if function == "and" {
+				typ = types[5]
+			}
+			more := 0
+			if strings.Contains(function, "shuffle") {
+				more = 1
+			}
+			if strings.Contains(function, "fill") {
+				more = 2
+			}
+			for _, group := range []string{"simd", "quad"} {
+				name := fmt.Sprintf("air.%s_%s.%s", group, function, typ.suffix)
+				out, err := ptxOf(t, c, exchangeModule(name, typ.llvm, more), Arg{Name: "p", Space: Device}, Arg{Name: "i", Attribute: "thread_index_in_simdgroup"})
+				require.NoError(t, err, "%s, %v", name, c)
+				assert.Contains(t, out, "shfl.sync.idx.b32", name)
+			}
+		}
+	}
+}
+
+// TestPTXRefusals: what is not known is an error that names it.
+func TestPTXRefusals(t *testing.T) {
+	c, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	memory, lane := Arg{Name: "p", Space: Device}, Arg{Name: "i", Attribute: "thread_index_in_simdgroup"}
+	for _, x := range []struct {
+		text string
+		args []Arg
+		want string
+	}{
+		{exchangeModule("air.simd_juggle.f32", "float", 0), []Arg{memory, lane}, "f.ll: kernel k: PTX: air.simd_juggle.f32 is not a function that is known here"},
+		{exchangeModule("air.simd_sum.f32", "float", 0), []Arg{memory, {Name: "i", Attribute: "amplification_id"}}, "the argument i is a amplification_id, which is not known here"},
+		{exchangeModule("air.simd_shuffle.f32", "float", 0), []Arg{memory, lane}, "has 1 parameters"},
+		{exchangeModule("air.simd_sum.f32", "float", 0), []Arg{memory}, "the function has 2 parameters, its description 1"},
+		{strings.Replace(exchangeModule("air.simd_sum.f32", "float", 0), "i16 %i", "<4 x i16> %i", 1), []Arg{memory, {Name: "i", Attribute: "thread_position_in_grid"}}, "asks for 4 parts of thread_position_in_grid"},
+	} {
+		_, err := ptxOf(t, c, x.text, x.args...)
+		assert.ErrorContains(t, err, x.want)
+	}
+}

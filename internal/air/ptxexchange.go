@@ -1,0 +1,461 @@
+package air
+
+import (
+	"fmt"
+	"strings"
+)
+
+// gpu writes the body of a function in which the threads of a warp exchange. Which threads are
+// active, the GPU says where the function is called. Sums and the like combine in the order that
+// the executor has (backend/softmetal/host/exchange.c), so that they have the same bits.
+type gpu struct {
+	*text
+	module *gpuModule
+	n      int
+}
+
+// gpuModule is what is added to a module for a GPU.
+type gpuModule struct {
+	bodies, support text
+	known           map[string]bool // the functions of support
+}
+
+// make adds an instruction with a result.
+func (g *gpu) make(format string, args ...any) string {
+	g.n++
+	v := fmt.Sprintf("%%x%d", g.n)
+	g.line("  %s = %s", v, fmt.Sprintf(format, args...))
+	return v
+}
+
+// active is the mask of the active threads of the warp.
+func (g *gpu) active() string {
+	return g.make(`call i32 asm sideeffect "activemask.b32 $0;", "=r"() #990`)
+}
+
+// lane is the number of the thread in its warp. Blocks have one dimension.
+func (g *gpu) lane() string { return g.make("and i32 %s, 31", g.make("call i32 @mlxc.thread()")) }
+
+// number is a type of numbers that threads exchange.
+type number struct {
+	llvm string
+	kind string // f, s, u
+	bits int
+}
+
+// shuffled is the value that another lane has, of threads that are active by the mask.
+func (g *gpu) shuffled(t number, v, mask, lane string) string {
+	whole := func(word string) string {
+		return g.make("call i32 @mlxc.shuffle(i32 %s, i32 %s, i32 %s)", mask, word, lane)
+	}
+	i := fmt.Sprint("i", t.bits)
+	if t.kind == "f" {
+		v = g.make("bitcast %s %s to %s", t.llvm, v, i)
+	}
+	switch t.bits {
+	case 32:
+		v = whole(v)
+	case 64:
+		low := g.make("zext i32 %s to i64", whole(g.make("trunc i64 %s to i32", v)))
+		high := g.make("zext i32 %s to i64", whole(g.make("trunc i64 %s to i32", g.make("lshr i64 %s, 32", v))))
+		v = g.make("or i64 %s, %s", low, g.make("shl i64 %s, 32", high))
+	default:
+		v = g.make("trunc i32 %s to %s", whole(g.make("zext %s %s to i32", i, v)), i)
+	}
+	if t.kind == "f" {
+		v = g.make("bitcast %s %s to %s", i, v, t.llvm)
+	}
+	return v
+}
+
+// combine is one step of a reduction.
+func (g *gpu) combine(op operation, t number, a, b string) string {
+	if t.kind == "f" {
+		wide := func(v string) string {
+			if t.bits == 32 {
+				return v
+			}
+			return g.make("fpext %s %s to float", t.llvm, v)
+		}
+		x, y := wide(a), wide(b)
+		switch op {
+		case opSum:
+			x = g.make("fadd float %s, %s", x, y)
+		case opProduct:
+			x = g.make("fmul float %s, %s", x, y)
+		case opMin:
+			x = g.make("call float @llvm.minnum.f32(float %s, float %s)", x, y)
+		default:
+			x = g.make("call float @llvm.maxnum.f32(float %s, float %s)", x, y)
+		}
+		if t.bits == 32 {
+			return x
+		}
+		return g.make("fptrunc float %s to %s", x, t.llvm)
+	}
+	if op == opMin || op == opMax {
+		predicate := map[string]string{"s": "s", "u": "u"}[t.kind] + map[operation]string{opMin: "lt", opMax: "gt"}[op]
+		return g.make("select i1 %s, %s %s, %s %s", g.make("icmp %s %s %s, %s", predicate, t.llvm, a, b), t.llvm, a, t.llvm, b)
+	}
+	instruction := map[operation]string{opSum: "add", opProduct: "mul", opAnd: "and", opOr: "or", opXor: "xor"}[op]
+	return g.make("%s %s %s, %s", instruction, t.llvm, a, b)
+}
+
+// reduced is what all active threads of the width have together.
+func (g *gpu) reduced(op operation, t number, v string, width int) string {
+	name := fmt.Sprintf("mlxc.reduce.%d.%s.%s.%d", op, t.kind, t.llvm, width)
+	g.once(name, func(h *gpu) {
+		// All are there: each thread gets the same from a butterfly.
+		h.line("define internal %s @%s(%s %%in) convergent alwaysinline nounwind {", t.llvm, name, t.llvm)
+		mask, lane := h.active(), h.lane()
+		full := h.make("icmp eq i32 %s, -1", mask)
+		h.line("  br i1 %s, label %%full, label %%part\nfull:", full)
+		v := "%in"
+		for k := width / 2; k > 0; k /= 2 {
+			v = h.combine(op, t, v, h.shuffled(t, v, mask, h.make("xor i32 %s, %d", lane, k)))
+		}
+		h.line("  ret %s %s\npart:", t.llvm, v)
+		h.line("  %%slow = call %s @%s.part(%s %%in, i32 %s, i32 %s)\n  ret %s %%slow\n}", t.llvm, name, t.llvm, mask, lane, t.llvm)
+	})
+	g.once(name+".part", func(h *gpu) {
+		// Some are not: each thread combines the values of all that are, by the same tree.
+		h.line("define internal %s @%s.part(%s %%in, i32 %%mask, i32 %%lane) convergent noinline nounwind %s {", t.llvm, name, t.llvm, flushes)
+		base := h.make("and i32 %%lane, %d", -width)
+		here := h.make("lshr i32 %%mask, %s", base)
+		v, valid := make([]string, width), make([]string, width)
+		for j := range width {
+			v[j] = h.shuffled(t, "%in", "%mask", h.make("or i32 %s, %d", base, j))
+			valid[j] = h.make("icmp ne i32 %s, 0", h.make("and i32 %s, %d", here, uint32(1)<<j))
+		}
+		for k := width / 2; k > 0; k /= 2 {
+			for i := range k {
+				both := h.combine(op, t, v[i], v[i+k])
+				second := h.make("select i1 %s, %s %s, %s %s", valid[i+k], t.llvm, both, t.llvm, v[i])
+				v[i] = h.make("select i1 %s, %s %s, %s %s", valid[i], t.llvm, second, t.llvm, v[i+k])
+				valid[i] = h.make("or i1 %s, %s", valid[i], valid[i+k])
+			}
+		}
+		h.line("  ret %s %s\n}", t.llvm, v[0])
+	})
+	return g.make("call %s @%s(%s %s) #990", t.llvm, name, t.llvm, v)
+}
+
+// scanned is the prefix sum or product, from lane to lane.
+func (g *gpu) scanned(op operation, t number, v string, width int, exclusive bool) string {
+	name := fmt.Sprintf("mlxc.scan.%d.%s.%s.%d.%v", op, t.kind, t.llvm, width, exclusive)
+	g.once(name, func(h *gpu) {
+		h.line("define internal %s @%s(%s %%in) convergent noinline nounwind %s {", t.llvm, name, t.llvm, flushes)
+		mask, lane := h.active(), h.lane()
+		base := h.make("and i32 %s, %d", lane, -width)
+		sum, out := "0", "undef"
+		if op == opProduct {
+			sum = "1"
+		}
+		if t.kind == "f" {
+			sum = h.make("sitofp i32 %s to %s", sum, t.llvm)
+		}
+		for j := range width {
+			from := h.make("or i32 %s, %d", base, j)
+			next := h.combine(op, t, sum, h.shuffled(t, "%in", mask, from))
+			there := h.make("icmp ne i32 %s, 0", h.make("and i32 %s, %s", mask, h.make("shl i32 1, %s", from)))
+			is := h.make("icmp eq i32 %s, %s", lane, from)
+			got := next
+			if exclusive {
+				got = sum
+			}
+			out = h.make("select i1 %s, %s %s, %s %s", is, t.llvm, got, t.llvm, out)
+			sum = h.make("select i1 %s, %s %s, %s %s", there, t.llvm, next, t.llvm, sum)
+		}
+		h.line("  ret %s %s\n}", t.llvm, out)
+	})
+	return g.make("call %s @%s(%s %s) #990", t.llvm, name, t.llvm, v)
+}
+
+// once writes a function beside this one, if it was not written yet.
+func (g *gpu) once(name string, write func(*gpu)) {
+	if !g.module.known[name] {
+		g.module.known[name] = true
+		write(&gpu{text: &g.module.support, module: g.module})
+	}
+}
+
+// gpuSupport is what the bodies call.
+const gpuSupport = `declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) #990
+declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1) #990
+declare float @llvm.minnum.f32(float, float)
+declare float @llvm.maxnum.f32(float, float)
+declare i32 @llvm.cttz.i32(i32, i1)
+declare float @llvm.fma.f32(float, float, float)
+define internal i32 @mlxc.thread() alwaysinline nounwind {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  ret i32 %t
+}
+define internal i32 @mlxc.shuffle(i32 %mask, i32 %x, i32 %lane) convergent alwaysinline nounwind {
+  %r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %mask, i32 %x, i32 %lane, i32 31) #990
+  ret i32 %r
+}
+attributes #990 = { convergent nounwind }
+`
+
+// exchangeBody writes the body of a function in which threads exchange.
+func (m *gpuModule) exchangeBody(d declaration) error {
+	s, err := site{}, error(nil)
+	if !alone(d) {
+		if s, err = siteOf(d); err != nil {
+			return err
+		}
+	}
+	var params, args []string
+	for i, p := range d.params {
+		params = append(params, fmt.Sprintf("%s %%a%d", p, i))
+		args = append(args, fmt.Sprint("%a", i))
+	}
+	g := &gpu{text: &m.bodies, module: m}
+	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, d.name, strings.Join(params, ", "))
+	defer g.line("}")
+	ret := func(v string) { g.line("  ret %s %s", d.result, v) }
+	switch {
+	case alone(d):
+		g.line("  %%mlxc.lane = call i32 @mlxc.thread()\n  %%mlxc.low = and i32 %%mlxc.lane, 31\n  %%mlxc.index = zext i32 %%mlxc.low to i64")
+		lines, err := matrix(d, args, "m", "%result")
+		if err != nil {
+			return err
+		}
+		g.lines(lines)
+		if d.result == "void" {
+			g.line("  ret void")
+		} else {
+			ret("%result")
+		}
+		return nil
+	case s.operation == threadgroupBarrier:
+		g.line(`  call void asm sideeffect "barrier.sync 0;", "~{memory}"() #990`)
+		g.line("  ret void")
+		return nil
+	case s.operation == simdgroupBarrier:
+		g.line(`  call void asm sideeffect "bar.warp.sync $0;", "r,~{memory}"(i32 %s) #990`, g.active())
+		g.line("  ret void")
+		return nil
+	case s.operation == opMultiplyAccumulate:
+		g.multiplyAccumulate(d)
+		return nil
+	case s.element == elementNames["u.i8"] && isVote(s.operation):
+		v, err := g.voted(s, d)
+		if err != nil {
+			return err
+		}
+		ret(v)
+		return nil
+	}
+	width, elem := elements(d.params[0])
+	n := number{llvm: elem, kind: map[bool]string{true: "f", false: "u"}[s.element <= 2], bits: 8 * bytesOf(elem)}
+	if n.kind == "u" && s.element <= elementNames["s.i64"] {
+		n.kind = "s"
+	}
+	each := func(f func(v, fill string) string) {
+		if d.params[0][0] != '<' {
+			fill := ""
+			if len(args) > 1 {
+				fill = args[1]
+			}
+			ret(f(args[0], fill))
+			return
+		}
+		last := "poison"
+		var out []string
+		for i := range width {
+			fill := ""
+			if s.operation == opShuffleAndFillUp || s.operation == opShuffleAndFillDown {
+				fill = g.make("extractelement %s %s, i32 %d", d.params[1], args[1], i)
+			}
+			out = append(out, f(g.make("extractelement %s %s, i32 %d", d.params[0], args[0], i), fill))
+		}
+		for i, v := range out {
+			last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, i)
+		}
+		ret(last)
+	}
+	switch s.operation {
+	case opSum, opProduct, opMin, opMax, opAnd, opOr, opXor:
+		each(func(v, _ string) string { return g.reduced(s.operation, n, v, s.width) })
+		return nil
+	case opPrefixInclusiveSum, opPrefixExclusiveSum:
+		each(func(v, _ string) string { return g.scanned(opSum, n, v, s.width, s.operation == opPrefixExclusiveSum) })
+		return nil
+	case opPrefixInclusiveProduct, opPrefixExclusiveProduct:
+		each(func(v, _ string) string {
+			return g.scanned(opProduct, n, v, s.width, s.operation == opPrefixExclusiveProduct)
+		})
+		return nil
+	}
+	return g.moved(s, d, args, n, each)
+}
+
+func isVote(op operation) bool {
+	return op == opAny || op == opAll || op == opBallot || op == opIsFirst || op == opActiveThreads
+}
+
+// voted is the answer of a vote, in the type of the result.
+func (g *gpu) voted(s site, d declaration) (string, error) {
+	mask, lane := g.active(), g.lane()
+	base := "0"
+	if s.width < simdWidth {
+		base = g.make("and i32 %s, %d", lane, -s.width)
+	}
+	within := func(v string) string {
+		if s.width == simdWidth {
+			return v
+		}
+		return g.make("and i32 %s, %d", g.make("lshr i32 %s, %s", v, base), 1<<s.width-1)
+	}
+	here := within(mask)
+	yes := here
+	if len(d.params) > 0 && s.operation != opIsFirst && s.operation != opActiveThreads {
+		if d.params[0] != "i1" {
+			return "", fmt.Errorf("@%s asks about a %s", d.name, d.params[0])
+		}
+		yes = within(g.make("call i32 @llvm.nvvm.vote.ballot.sync(i32 %s, i1 %%a0) #990", mask))
+	}
+	var got string
+	switch s.operation {
+	case opAny:
+		got = g.make("zext i1 %s to i32", g.make("icmp ne i32 %s, 0", yes))
+	case opAll:
+		got = g.make("zext i1 %s to i32", g.make("icmp eq i32 %s, %s", yes, here))
+	case opIsFirst:
+		first := g.make("call i32 @llvm.cttz.i32(i32 %s, i1 true)", here)
+		got = g.make("zext i1 %s to i32", g.make("icmp eq i32 %s, %s", first, g.make("sub i32 %s, %s", lane, base)))
+	default:
+		got = yes
+	}
+	switch bytes := bytesOf(d.result); {
+	case d.result == "i32":
+		return got, nil
+	case d.result == "i64":
+		return g.make("zext i32 %s to i64", got), nil
+	case bytes > 0 && d.result[0] == 'i':
+		return g.make("trunc i32 %s to %s", got, d.result), nil
+	}
+	return "", fmt.Errorf("@%s returns a %s", d.name, d.result)
+}
+
+// moved is a shuffle: each thread gets the value of another.
+func (g *gpu) moved(s site, d declaration, args []string, n number, each func(func(v, fill string) string)) error {
+	mask, lane := g.active(), g.lane()
+	base := g.make("and i32 %s, %d", lane, -s.width)
+	own := g.make("and i32 %s, %d", lane, s.width-1)
+	next := 1
+	filled := s.operation == opShuffleAndFillUp || s.operation == opShuffleAndFillDown
+	if filled {
+		next = 2
+	}
+	number := func(i int) string { // an argument as 32 bits
+		if d.params[i] == "i32" {
+			return args[i]
+		}
+		return g.make("zext %s %s to i32", d.params[i], args[i])
+	}
+	by := "0"
+	if s.operation != opBroadcastFirst {
+		if len(args) <= next {
+			return fmt.Errorf("@%s has %d parameters", d.name, len(args))
+		}
+		by = number(next)
+	}
+	wrap := func(v string) string { return g.make("and i32 %s, %d", v, s.width-1) }
+	choose := func(c, a, b string) string { return g.make("select i1 %s, i32 %s, i32 %s", c, a, b) }
+	to, outside := "", ""
+	switch s.operation {
+	case opShuffle:
+		to = wrap(by)
+	case opShuffleXor:
+		to = wrap(g.make("xor i32 %s, %s", own, by))
+	case opShuffleUp:
+		to = choose(g.make("icmp uge i32 %s, %s", own, by), g.make("sub i32 %s, %s", own, by), own)
+	case opShuffleDown:
+		sum := g.make("add i32 %s, %s", own, by)
+		to = choose(g.make("icmp ult i32 %s, %d", sum, s.width), sum, own)
+	case opShuffleRotateUp:
+		to = wrap(g.make("sub i32 %s, %s", own, by))
+	case opShuffleRotateDown:
+		to = wrap(g.make("add i32 %s, %s", own, by))
+	case opBroadcastFirst:
+		here := g.make("lshr i32 %s, %s", mask, base)
+		to = wrap(g.make("call i32 @llvm.cttz.i32(i32 %s, i1 true)", here))
+	case opShuffleAndFillUp, opShuffleAndFillDown:
+		modulus := fmt.Sprint(s.width)
+		if len(args) > next+1 {
+			given := number(next + 1)
+			// One that is 0 or too large is the width.
+			modulus = choose(g.make("icmp ult i32 %s, %d", g.make("sub i32 %s, 1", given), s.width), given, modulus)
+		}
+		piece := g.make("mul i32 %s, %s", g.make("udiv i32 %s, %s", own, modulus), modulus)
+		end := g.make("add i32 %s, %s", piece, modulus)
+		other := ""
+		if s.operation == opShuffleAndFillUp {
+			to = g.make("sub i32 %s, %s", own, by)
+			outside = g.make("icmp slt i32 %s, %s", to, piece)
+			other = g.make("add i32 %s, %s", to, modulus)
+		} else {
+			to = g.make("add i32 %s, %s", own, by)
+			outside = g.make("icmp sge i32 %s, %s", to, end)
+			other = g.make("sub i32 %s, %s", to, modulus)
+		}
+		to = wrap(choose(outside, other, to))
+	default:
+		return fmt.Errorf("@%s is not a function that is known here", d.name)
+	}
+	from := g.make("or i32 %s, %s", base, to)
+	each(func(v, fill string) string {
+		got := g.shuffled(n, v, mask, from)
+		if !filled {
+			return got
+		}
+		return g.make("select i1 %s, %s %s, %s %s", outside, n.llvm, g.shuffled(n, fill, mask, from), n.llvm, got)
+	})
+	return nil
+}
+
+// multiplyAccumulate is d = a·b + c of 8 by 8 matrices. Lane l has the elements in row
+// (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next. A lane gets the row
+// of a and the columns of b that its elements need from the others; products are added in the
+// order of the inner index.
+func (g *gpu) multiplyAccumulate(d declaration) {
+	mask, lane := g.active(), g.lane()
+	row := g.make("and i32 %s, 22", lane)   // the bits of a lane that say its row
+	column := g.make("and i32 %s, 9", lane) // and its columns
+	type pair [2]string
+	values := func(i int) (p pair) {
+		_, elem := elements(d.params[i])
+		for k := range 2 {
+			p[k] = g.make("extractelement %s %%a%d, i32 %d", d.params[i], i, k)
+			if elem != "float" {
+				p[k] = g.make("fpext %s %s to float", elem, p[k])
+			}
+		}
+		return p
+	}
+	a, b, sum := values(0), values(1), values(2)
+	float := number{"float", "f", 32}
+	var left [8]string
+	for p := range 4 { // columns 2p and 2p+1 of a
+		from := g.make("or i32 %s, %d", row, p&2<<2|p&1)
+		left[2*p], left[2*p+1] = g.shuffled(float, a[0], mask, from), g.shuffled(float, a[1], mask, from)
+	}
+	for k := range 8 { // row k of b
+		from := g.make("or i32 %s, %d", column, k&4<<2|k&3<<1)
+		for j := range 2 {
+			sum[j] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", left[k], g.shuffled(float, b[j], mask, from), sum[j])
+		}
+	}
+	_, elem := elements(d.result)
+	last := "poison"
+	for j := range 2 {
+		v := sum[j]
+		if elem != "float" {
+			v = g.make("fptrunc float %s to %s", v, elem)
+		}
+		last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, j)
+	}
+	g.line("  ret %s %s", d.result, last)
+}
