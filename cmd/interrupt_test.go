@@ -45,6 +45,7 @@ var (
 			{args: "dump g.mlxg"}, {args: "dump -f json g.mlxg"}, {args: "dump -f dot g.mlxg"}, {args: "diff g.mlxg g.mlxt"},
 			{args: "asm g.mlxt -o out.mlxg"}, {args: "disasm g.mlxg -o out.mlxt"}, {args: "record model.gguf -o out.mlxg"},
 			{args: "kernels mlx.metallib"}, {args: "kernels mlx.metallib --json"},
+			{args: "effects g.mlxg"}, {args: "effects m.mlxg --infer --shapes 100000 --graph decode -o out.effects"},
 		},
 		"mlxreplay": {
 			{args: "run g.mlxg --zeros --repeat 100000 --max-work 10000h --out y=out.npy"},
@@ -270,6 +271,12 @@ func taken(pid int) time.Duration {
 
 // whole requires that what a command left is a file that can be read.
 func whole(t *testing.T, path string) {
+	if strings.HasSuffix(path, ".effects") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "@group")
+		return
+	}
 	if strings.HasSuffix(path, ".npy") {
 		st, err := os.Stat(path)
 		require.NoError(t, err)

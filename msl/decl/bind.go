@@ -600,6 +600,15 @@ func (in *Instance) eval(e *term.Expr) (ir.Extent, error) {
 			}
 			return ir.Extent{Num: p, Div: 1}, nil
 		}
+	case term.Min, term.Max:
+		// Where one of the two is never the greater, params or not, it is known which.
+		lo, hi, ok := in.Graph.Range(a.Sub(b))
+		switch {
+		case ok && hi <= 0 && e.Op == term.Min, ok && lo >= 0 && e.Op == term.Max:
+			return ir.Extent{Num: a, Div: 1}, nil
+		case ok && lo >= 0 && e.Op == term.Min, ok && hi <= 0 && e.Op == term.Max:
+			return ir.Extent{Num: b, Div: 1}, nil
+		}
 	case term.Div:
 		if b.IsConst() && b.Const > 0 && divides(b.Const, a) {
 			return reduce(ir.Extent{Num: a, Div: b.Const}), nil

@@ -23,6 +23,11 @@ func TestEffectsOnly(t *testing.T) {
 		{"p, q : q, 1 at 2", "write", "must %m[264:312]"},
 		{"n at pos", "read", "reads %m[4*$pos + 256:4*$n + 4*$pos + 256]"},
 		{"0 at q", "read", ""},
+		{"min(n, 8)", "read", "reads %m[256:4*$n + 256]"},
+		{"max(n, 8)", "read", "reads %m[256:288]"},
+		{"min(12, n)", "read", "reads %m[256:4*$n + 256]"},
+		{"min(n, 0)", "read", ""},
+		{"max(n, pos)", "read", "error: max(n, pos) is not affine in the params"},
 		{"p at q - 5", "read", "error: place of y: q - 5 = -1, can be -1"},
 		{"p at 300", "read", "error: 188 bytes past the bound view"},
 	} {

@@ -19,6 +19,7 @@ type grammar struct {
 	Dump     dumpCmd     `cmd:"" help:"Print a graph file as text, JSON or Graphviz."`
 	Asm      asmCmd      `cmd:"" help:"Turn a text (.mlxt) into a container (.mlxg)."`
 	Disasm   disasmCmd   `cmd:"" help:"Turn a container (.mlxg) into text (.mlxt)."`
+	Effects  effectsCmd  `cmd:"" help:"Say what dispatches touch, or find out by running their kernels."`
 	Kernels  kernelsCmd  `cmd:"" help:"List the kernels of a compiled Metal library (.metallib)."`
 	Passes   passesCmd   `cmd:"" help:"List the passes, their options and their order."`
 }

@@ -1,0 +1,114 @@
+//go:build unix
+
+package infer
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// samples are graphs of one dispatch of each kernel of our library, those that have threads.
+func samples(t testing.TB) map[string]*ir.Graph {
+	out := map[string]*ir.Graph{}
+	require.NoError(t, conformance.Sample(30, 7, func(c *conformance.Case) error {
+		d := c.Graph.Nodes[0].(*ir.Dispatch)
+		threads := d.Counts() == nil
+		for _, e := range d.Grid {
+			threads = threads && e.Eval(c.Graph.Greatest()) > 0
+		}
+		if out[c.Function] == nil && threads {
+			out[c.Function] = c.Graph
+		}
+		return nil
+	}))
+	require.Len(t, out, len(msl.Functions()))
+	return out
+}
+
+func observer(t testing.TB, o Options) *Observer {
+	t.Helper()
+	x, err := New(context.Background(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, x.Close()) })
+	return x
+}
+
+func every(*ir.Kernel) bool { return true }
+
+// No kernel of our library touches a byte that its declaration leaves out, or leaves one that it
+// promises to write. What the declarations list and nothing touches is what indices from memory
+// decide, and what a dispatch leaves of it.
+func TestLibraryKernels(t *testing.T) {
+	x := observer(t, Options{Shapes: 4, Seed: 1})
+	all := samples(t)
+	exact, loose, shapes := 0, 0, 0
+	for _, f := range slices.Sorted(maps.Keys(all)) {
+		r, err := x.Compare(context.Background(), []*ir.Graph{all[f]}, every)
+		require.NoError(t, err)
+		require.Empty(t, r.Left, f)
+		require.Len(t, r.Comparisons, 1, f)
+		c := &r.Comparisons[0]
+		assert.Empty(t, c.Broken, f)
+		shapes += c.Counts.Real + c.Counts.Made
+		whole := true
+		for _, a := range c.Fits {
+			if !a.Exact {
+				whole = false
+				t.Logf("%s: %s is loose: %d of %d bytes are touched; %s", f, a.Argument, a.Touched, a.Declared, a.Loosest)
+			}
+		}
+		if whole {
+			exact++
+		} else {
+			loose++
+		}
+	}
+	t.Logf("%d declarations are exact, %d loose, on %d shapes", exact, loose, shapes)
+	assert.GreaterOrEqual(t, exact, 150)
+}
+
+// What is proposed of our own kernels, as if nobody had declared them, covers what was declared
+// of the graph's dispatch wherever it is touched; this counts how many are the declaration.
+func TestLibraryProposals(t *testing.T) {
+	x := observer(t, Options{Shapes: 20, HeldOut: 10, Seed: 1})
+	all := samples(t)
+	step := 15
+	if os.Getenv("MLXC_LONG") != "" {
+		step = 1
+	}
+	arguments, exact := map[string]int{}, 0
+	names := slices.Sorted(maps.Keys(all))
+	for i := 0; i < len(names); i += step {
+		f := names[i]
+		r, err := x.Propose(context.Background(), []*ir.Graph{all[f]}, every)
+		require.NoError(t, err)
+		require.Empty(t, r.Left, f)
+		require.Len(t, r.Proposals, 1, f)
+		p := &r.Proposals[0]
+		if p.Exact {
+			exact++
+		} else {
+			t.Logf("%s:\n%s%v", f, p.Text, p.Notes)
+		}
+		for _, a := range p.Fits {
+			switch {
+			case a.Exact:
+				arguments["exact"]++
+			default:
+				arguments[a.Why]++
+			}
+		}
+	}
+	t.Logf("%d of %d proposals are exact; arguments: %v", exact, (len(names)+step-1)/step, arguments)
+	assert.Greater(t, 4*exact, 2*len(names)/step)
+}

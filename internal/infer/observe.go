@@ -1,0 +1,339 @@
+package infer
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Options of an [Observer]. The zero value is good.
+type Options struct {
+	// Shapes is how many shapes of a class are made up, besides those that the graph has; 0: 48.
+	Shapes int
+	// HeldOut is how many shapes an expression must hold on that it was not made from; 0: 24.
+	HeldOut int
+	// Seed chooses shapes and data.
+	Seed uint64
+	// Limit is how long a dispatch may take; 0: 10 seconds.
+	Limit time.Duration
+	// Threads and Bytes bound what runs: a dispatch of more threads, or one that binds more
+	// bytes, is left out; 0: 4 Mi and 256 MiB.
+	Threads, Bytes int64
+	// Library and Cache are those of [softmetal.Options].
+	Library, Cache string
+	// Progress, if it is not nil, is told which part of the work is done.
+	Progress func(float64)
+}
+
+// Observer runs dispatches on software Metal, and sees what they touch.
+type Observer struct {
+	o      Options
+	device *softmetal.Device
+	queue  backend.Queue
+	pool   []byte // random bytes
+	odd    []byte // floats that arithmetic does odd things with
+}
+
+// New returns an observer. It must be closed.
+func New(ctx context.Context, o Options) (*Observer, error) {
+	if o.Shapes <= 0 {
+		o.Shapes = 48
+	}
+	if o.HeldOut <= 0 {
+		o.HeldOut = 24
+	}
+	if o.Limit <= 0 {
+		o.Limit = 10 * time.Second
+	}
+	if o.Threads <= 0 {
+		o.Threads = 4 << 20
+	}
+	if o.Bytes <= 0 {
+		o.Bytes = 256 << 20
+	}
+	d, err := softmetal.New(ctx, softmetal.Options{Workers: 1, Check: true, Library: o.Library, Cache: o.Cache})
+	if err != nil {
+		return nil, err
+	}
+	x := &Observer{o: o, device: d}
+	if x.queue, err = d.NewQueue(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return x, nil
+}
+
+// Close ends the device.
+func (x *Observer) Close() error { return errors.Join(x.queue.Close(), x.device.Close()) }
+
+// touched is what dispatches of a shape touched of a view, with all contents that were tried.
+type touched struct {
+	reads  spans
+	writes spans // of any of them
+	must   spans // of each of them
+	varies bool  // what is touched depends on what memory holds
+}
+
+func (t *touched) all() spans { return t.reads.union(t.writes) }
+
+// observation is what a shape touched.
+type observation struct {
+	*shape
+	number   int // among those of its class
+	views    []touched
+	findings []softmetal.Finding
+}
+
+// refused is the error of a shape that tells nothing: the dispatch did what it must not, did
+// not end, or cannot run.
+type refused struct {
+	why string
+	// ends says that the kernel ran beyond its limit of time.
+	ends bool
+	// beyond are the views whose bounds were left, by index.
+	beyond []int
+}
+
+func (r *refused) Error() string { return r.why }
+
+// contents are kinds of data that memory holds.
+type contents int
+
+const (
+	ordinary contents = iota // numbers around zero, small indices
+	others                   // other ones
+	oddities                 // infinities, numbers that are none, zeros; indices that are zero
+	allKinds
+)
+
+// poolBytes is how many random bytes there are; memory holds them again and again.
+const poolBytes = 1 << 20
+
+// fill writes data of an element type. Indices are below most.
+func (x *Observer) fill(to []byte, t ir.DType, what contents, most uint32, r *rand.Rand) {
+	if x.pool == nil {
+		p := rand.New(rand.NewPCG(1, 2))
+		x.pool = make([]byte, poolBytes)
+		for i := 0; i < len(x.pool); i += 8 {
+			binary.LittleEndian.PutUint64(x.pool[i:], p.Uint64())
+		}
+		values := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)), 1, math.MaxFloat32, -math.MaxFloat32, 1e-40, -2.5, 0.5}
+		for len(x.odd) < 4096 {
+			x.odd = binary.LittleEndian.AppendUint32(x.odd, math.Float32bits(values[p.IntN(len(values))]))
+		}
+	}
+	at := int(r.Uint32()) % (poolBytes / 2) &^ 7
+	next := func() byte {
+		b := x.pool[at]
+		if at++; at == poolBytes {
+			at = 0
+		}
+		return b
+	}
+	size := max(1, int(t.Size()))
+	if !t.Valid() {
+		size = 4
+	}
+	switch {
+	case t == ir.F32 || !t.Valid():
+		for i := 0; i+4 <= len(to); i += 4 {
+			if what == oddities {
+				copy(to[i:], x.odd[i%len(x.odd):][:4])
+				continue
+			}
+			// From a quarter to one, of either sign.
+			u := uint32(next()) | uint32(next())<<8 | uint32(next())<<16
+			binary.LittleEndian.PutUint32(to[i:], 0x3e800000|u&0xffffff|uint32(next()&0x80)<<24)
+		}
+	case t == ir.F16 || t == ir.BF16:
+		base, mask := uint16(0x3400), uint16(0x7ff)
+		odd := []uint16{0x7e00, 0x7c00, 0xfc00, 0, 0x8000, 0x3c00, 0x7bff, 1}
+		if t == ir.BF16 {
+			base, mask = 0x3e80, 0xff
+			odd = []uint16{0x7fc0, 0x7f80, 0xff80, 0, 0x8000, 0x3f80, 0x7f7f, 1}
+		}
+		for i := 0; i+2 <= len(to); i += 2 {
+			u := uint16(next()) | uint16(next())<<8
+			if what == oddities {
+				binary.LittleEndian.PutUint16(to[i:], odd[u%8])
+				continue
+			}
+			binary.LittleEndian.PutUint16(to[i:], base|u&mask|u&0x8000)
+		}
+	default:
+		clear(to)
+		if what == oddities {
+			return
+		}
+		for i := 0; i+size <= len(to); i += size {
+			to[i] = byte(uint32(next()) % max(1, most))
+		}
+	}
+}
+
+// run runs a shape with one kind of contents. most bounds the indices.
+func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, most uint32, together, declared bool) (obs *softmetal.Observed, mems []ir.MemID, err error) {
+	if n := c.threads(s); n > x.o.Threads {
+		return nil, nil, &refused{why: fmt.Sprintf("it has %d threads, more than the %d that are run", n, x.o.Threads)}
+	}
+	bytes := int64(0)
+	for _, n := range s.lens {
+		bytes += n
+	}
+	if bytes > x.o.Bytes {
+		return nil, nil, &refused{why: fmt.Sprintf("it binds %d bytes, more than the %d that are run", bytes, x.o.Bytes)}
+	}
+	if !c.fits(s) {
+		return nil, nil, &refused{why: "a value is beyond its type"}
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, s.vals, what)
+	r := rand.New(rand.NewPCG(x.o.Seed, h.Sum64()))
+	var change func(to []byte, t ir.DType)
+	if what != ordinary {
+		change = func(to []byte, t ir.DType) { x.fill(to, t, what, most, r) }
+	}
+	g, node, mems, err := c.graph(s, together, declared, change)
+	if err != nil {
+		return nil, nil, &refused{why: err.Error()}
+	}
+	limited, cancel := context.WithTimeout(ctx, x.o.Limit)
+	defer cancel()
+	places := make([]backend.Place, len(g.Memories))
+	for i := range g.Memories {
+		b, err := x.device.Alloc(backend.Spec(&g.Memories[i]))
+		if err != nil {
+			return nil, nil, err
+		}
+		defer b.Close()
+		places[i] = backend.At(b)
+		data := make([]byte, g.Memories[i].Size)
+		x.fill(data, c.slots[c.views[slices.Index(mems, ir.MemID(i))]].Type, what, most, r)
+		if err := backend.Wait(ctx)(x.queue.Upload(ctx, places[i], data)); err != nil {
+			return nil, nil, err
+		}
+	}
+	e, err := x.device.Compile(ctx, &backend.Program{Graph: g, Places: places})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.Close()
+	f, err := e.NewFrame(backend.FrameSpec{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	err = backend.Wait(limited)(x.queue.Submit(limited, backend.Submission{Executable: e, Frame: f}))
+	if err != nil {
+		// A queue that has failed is of no use.
+		old := x.queue
+		var again error
+		if x.queue, again = x.device.NewQueue(); again != nil {
+			x.queue = old
+			return nil, nil, again
+		}
+		_ = old.Close()
+		x.device.Observed()
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, context.Cause(ctx)
+		case limited.Err() != nil:
+			return nil, nil, &refused{why: fmt.Sprintf("it does not end within %v", x.o.Limit), ends: true}
+		}
+		return nil, nil, &refused{why: err.Error()}
+	}
+	for _, o := range x.device.Observed() {
+		if o.Command == node.ID {
+			return &o, mems, nil
+		}
+	}
+	return nil, nil, &refused{why: "nothing was observed of it"}
+}
+
+// kindsOf says which kinds of findings there are, and where.
+func kindsOf(list []softmetal.Finding) (out []string) {
+	for i := range list {
+		f := &list[i]
+		if f.Kind == softmetal.NonFinite || f.Kind == softmetal.UndeclaredRead || f.Kind == softmetal.UndeclaredWrite {
+			continue
+		}
+		if s := f.Kind.String() + " of " + f.Argument; !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// observe runs a shape with all kinds of contents. Findings of the kinds in tolerated are no
+// reason to refuse it: the graph's own dispatches have them.
+func (x *Observer) observe(ctx context.Context, c *class, s *shape, kinds contents, most uint32, tolerated []string, declared bool) (*observation, error) {
+	out := &observation{shape: s, views: make([]touched, len(c.views))}
+	for what := range kinds {
+		o, mems, err := x.run(ctx, c, s, what, most, false, declared)
+		if err != nil {
+			return nil, err
+		}
+		bad := &refused{}
+		for i := range o.Findings {
+			f := &o.Findings[i]
+			switch f.Kind {
+			case softmetal.NonFinite, softmetal.UndeclaredRead, softmetal.UndeclaredWrite:
+				continue
+			case softmetal.OutOfBounds, softmetal.WritesReadOnly:
+				if f.Slot >= 0 {
+					bad.why = f.String()
+					if v := slices.IndexFunc(c.views, func(k int) bool { return int(c.slots[k].Slot) == f.Slot }); v >= 0 && !slices.Contains(bad.beyond, v) {
+						bad.beyond = append(bad.beyond, v)
+					}
+					continue
+				}
+			case softmetal.Limit:
+				bad.why = f.String()
+				continue
+			}
+			if !s.real && !slices.Contains(tolerated, f.Kind.String()+" of "+f.Argument) && bad.why == "" {
+				bad.why = f.String()
+			}
+		}
+		out.findings = append(out.findings, o.Findings...)
+		if bad.why != "" {
+			return out, bad
+		}
+		for v := range out.views {
+			t := &out.views[v]
+			var reads, writes []span
+			each := func(r *ir.Region, to *[]span) {
+				if r.Mem == mems[v] {
+					*to = append(*to, span{r.Off.Const, r.Off.Const + r.Run.Const})
+				}
+			}
+			for i := range o.Effects.Reads {
+				each(&o.Effects.Reads[i], &reads)
+			}
+			for i := range o.Effects.Writes {
+				each(&o.Effects.Writes[i].Region, &writes)
+			}
+			rs, ws := normal(reads), normal(writes)
+			if what == 0 {
+				t.reads, t.writes, t.must = rs, ws, ws
+				continue
+			}
+			t.varies = t.varies || !rs.equal(t.reads) || !ws.equal(t.writes)
+			t.reads, t.writes, t.must = t.reads.union(rs), t.writes.union(ws), t.must.intersect(ws)
+		}
+	}
+	return out, nil
+}
+
+// quote is a text within a comment of a declaration.
+func quote(s string) string { return strings.Join(strings.Fields(s), " ") }

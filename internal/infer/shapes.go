@@ -1,0 +1,225 @@
+package infer
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+)
+
+// condition is what a declaration demands of the symbols, since what was seen has no simple
+// form without it. All shapes of the graph fulfil it.
+type condition struct {
+	kind conditionKind
+	sym  int
+	by   int64 // the divisor, or the value
+	is   expr  // of a tie
+}
+
+type conditionKind uint8
+
+const (
+	aligned conditionKind = iota // sym is a multiple of by
+	tied                         // sym, a size of the grid, is an expression in the others
+	pinned                       // sym is by
+)
+
+func (k condition) holds(vals []int64) bool {
+	switch v := vals[k.sym]; k.kind {
+	case aligned:
+		return v%k.by == 0
+	case tied:
+		return v == k.is.eval(vals)
+	default:
+		return v == k.by
+	}
+}
+
+func all(ks []condition, vals []int64) bool {
+	for _, k := range ks {
+		if !k.holds(vals) {
+			return false
+		}
+	}
+	return true
+}
+
+// line is the condition as a line of a declaration; that of a size of the grid stands in the
+// line of the grid.
+func (k condition) line(names []string) string {
+	if k.kind == aligned {
+		return fmt.Sprintf("%s %% %d == 0", names[k.sym], k.by)
+	}
+	return fmt.Sprintf("%s == %d", names[k.sym], k.by)
+}
+
+// seen is the least and the greatest value of a symbol.
+type seen struct{ lo, hi int64 }
+
+func (s *seen) add(v int64, first bool) {
+	if first {
+		s.lo, s.hi = v, v
+		return
+	}
+	s.lo, s.hi = min(s.lo, v), max(s.hi, v)
+}
+
+// conditions returns those that may be tried, given the graph's shapes. What engines mean by
+// their grids comes first: of two that serve it is taken.
+func (c *class) conditions(real []*shape) (mild, hard []condition) {
+	if len(real) == 0 {
+		return nil, nil
+	}
+	for s := c.grid; s < len(c.names); s++ {
+		mild = append(mild, c.ties(s, real)...)
+	}
+	for s := range c.names {
+		g, one := int64(0), true
+		for _, r := range real {
+			g = gcd(g, r.vals[s])
+			one = one && r.vals[s] == real[0].vals[s]
+		}
+		for by := int64(1024); by >= 2 && s < c.grid; by /= 2 {
+			if g != 0 && g%by == 0 {
+				mild = append(mild, condition{kind: aligned, sym: s, by: by})
+				break
+			}
+		}
+		if one {
+			hard = append(hard, condition{kind: pinned, sym: s, by: real[0].vals[s]})
+		}
+	}
+	return mild, hard
+}
+
+// maxTies bounds the ties of one size of the grid.
+const maxTies = 6
+
+// ties returns expressions in the arguments that give a size of the grid in all shapes of the
+// graph. Few and small values are expressed by anything, so that a tie of them says nothing.
+func (c *class) ties(s int, real []*shape) (out []condition) {
+	y := make([]int64, len(real))
+	rows := make([][]int64, len(real))
+	big := false
+	for i, r := range real {
+		y[i], rows[i] = r.vals[s], r.vals
+		big = big || y[i] > 2
+	}
+	if !big {
+		return nil
+	}
+	try := func(atoms ...atom) {
+		if len(out) >= maxTies {
+			return
+		}
+		k := int64(0)
+		m := mono{num: 1, den: 1, atoms: atoms}
+		for i, r := range rows {
+			v := m.product(r)
+			if v == 0 || y[i]%v != 0 || k != 0 && y[i]/v != k {
+				return
+			}
+			k = y[i] / v
+		}
+		if k < 1 || k > 1024 || k&(k-1) != 0 {
+			return
+		}
+		m.num = k
+		out = append(out, condition{kind: tied, sym: s, is: expr{sum: []mono{m}}})
+	}
+	for a := range c.grid {
+		try(atom{sym: a})
+	}
+	for a := range c.grid {
+		for _, d := range append(slices.Clone(c.divided), divisors...) {
+			try(atom{a, d, true})
+		}
+	}
+	for a := range c.grid {
+		for b := a; b < c.grid; b++ {
+			try(atom{sym: a}, atom{sym: b})
+			for _, d := range divisors[:5] {
+				try(atom{a, d, true}, atom{sym: b})
+				try(atom{a, 0, false}, atom{b, d, true})
+			}
+		}
+	}
+	return out
+}
+
+// bounds of made-up shapes, which are small: many of them run.
+const (
+	madeThreads = 1 << 15
+	madeBytes   = 1 << 16 // of a view that is longer in the graph
+	madeValue   = 1 << 12
+)
+
+// vary makes a shape up from one of the graph that fulfils the conditions. With one ≥ 0 only
+// that symbol differs from the graph's.
+func (c *class) vary(r *rand.Rand, base *shape, ks []condition, one int) *shape {
+	s := &shape{vals: slices.Clone(base.vals), form: base.form}
+	draw := func(i int) {
+		s.vals[i] = pick(r, base.vals[i], i >= c.grid)
+	}
+	switch {
+	case one >= 0:
+		draw(one)
+	default:
+		for i := range s.vals {
+			if r.IntN(4) > 0 || i >= c.grid {
+				draw(i)
+			}
+		}
+	}
+	for _, k := range ks {
+		switch k.kind {
+		case pinned:
+			s.vals[k.sym] = k.by
+		case aligned:
+			s.vals[k.sym] = max(1, (s.vals[k.sym]+k.by/2)/k.by) * k.by
+		}
+	}
+	for _, k := range ks {
+		if k.kind == tied {
+			s.vals[k.sym] = k.is.eval(s.vals)
+		}
+	}
+	c.room(s, base)
+	return s
+}
+
+// room gives the views of a made-up shape their lengths.
+func (c *class) room(s, base *shape) {
+	for _, n := range base.lens {
+		// Room for larger strides and more rows than the graph's.
+		s.lens = append(s.lens, max(min(n, 16*madeBytes), min(4*n, madeBytes), 4096)&^15)
+	}
+}
+
+// pick returns a value near one that the graph has: mostly a smaller one, since that keeps
+// views and grids within what is there.
+func pick(r *rand.Rand, v int64, grid bool) int64 {
+	top := min(max(v, 4), madeValue)
+	if grid {
+		top = min(max(v, 6), 64)
+	}
+	small := []int64{1, 2, 3, 4, 5, 7}
+	switch n := r.IntN(16); {
+	case n == 0:
+		return v
+	case n < 5:
+		return small[r.IntN(len(small))]
+	case n < 8 && top > 64: // what divides by the graph's powers of two
+		by := int64(1)
+		for v > 0 && v%(2*by) == 0 && 4*by <= top {
+			by *= 2
+		}
+		return by * (1 + r.Int64N(max(1, top/by)))
+	case n < 12 && top > 16: // of any magnitude
+		return 1 + r.Int64N(int64(1)<<(4+r.IntN(bits.Len64(uint64(top))-4)))
+	}
+	return 1 + r.Int64N(top)
+}
+
+// cheap reports whether a made-up shape is worth its time.
+func (c *class) cheap(s *shape) bool { return c.threads(s) <= madeThreads }
