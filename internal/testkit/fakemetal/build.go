@@ -41,6 +41,8 @@ type Library struct {
 	inject     func(operation, nth, code int, text string) bool
 	connect    func(socket int)
 	disconnect func() int
+	seed       func(n int)
+	knows      func(class, selector string, static bool) bool
 }
 
 // Build compiles the library, unless an earlier test run did, and loads it.
@@ -89,7 +91,7 @@ func Build(t testing.TB) *Library {
 	for name, f := range map[string]any{
 		"failures": &l.failures, "failure": &l.failure, "forgive": &l.forgive, "live": &l.live, "made": &l.made,
 		"sent": &l.sent, "inline_bytes": &l.inline, "class": &l.class, "note": &l.note, "reset": &l.reset,
-		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect,
+		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect, "seed": &l.seed, "knows": &l.knows,
 	} {
 		purego.RegisterLibFunc(f, h2, "fakemetal_"+name)
 	}
@@ -123,6 +125,11 @@ func (l *Library) Sent(selector string) int { return l.sent(selector) }
 
 // InlineBytes returns how many bytes setBytes:length:atIndex: has copied.
 func (l *Library) InlineBytes() int { return l.inline() }
+
+// Knows reports whether objects of a class, or the class, understand a selector.
+func (l *Library) Knows(class, selector string, static bool) bool {
+	return l.knows(class, selector, static)
+}
 
 // classes returns the names of all classes.
 func (l *Library) classes() []string {

@@ -134,10 +134,6 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		require.NoError(t, err)
 	}
 	l.reset()
-	lazy := 0
-	if o.Seed != 0 {
-		lazy = 1
-	}
 	flag := func(b bool) int {
 		if b {
 			return 1
@@ -148,7 +144,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		name  string
 		value int
 	}{
-		{"macos", o.MacOS}, {"seed", int(o.Seed)}, {"lazy", lazy}, {"late", int(o.Late / time.Microsecond)},
+		{"macos", o.MacOS}, {"late", int(o.Late / time.Microsecond)},
 		{"patience", int(o.Patience / time.Millisecond)}, {"threads", o.MaxThreads}, {"buffer", int(o.MaxBuffer)},
 		{"working set", int(o.WorkingSet)}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
 		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)},
@@ -157,6 +153,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 			require.True(t, l.option(v.name, v.value), v.name)
 		}
 	}
+	l.seed(int(o.Seed))
 	for _, f := range o.Faults {
 		require.True(t, l.inject(int(f.On), f.Nth, f.Code, f.Text), "%+v", f)
 	}
@@ -198,8 +195,11 @@ func (m *Metal) Close() {
 	})
 }
 
-// kept are classes of which a process has one object for ever, and those above all.
-var kept = map[string]bool{"NSObject": true, "NSProcessInfo": true, "MTLCaptureManager": true}
+// kept are classes of which a process has one object for ever, and those above others.
+var kept = map[string]bool{"NSObject": true, "MTLResource": true, "MTLCommandEncoder": true, "NSProcessInfo": true, "MTLCaptureManager": true}
+
+// SetSeed chooses another order for what is committed from now on ([Options.Seed]).
+func (m *Metal) SetSeed(seed uint64) { m.library.seed(int(seed)) }
 
 // Compiled are the sources that were compiled, in order.
 func (m *Metal) Compiled() []Compiled {

@@ -70,7 +70,7 @@ static void give_back(struct resource *r) {
 		return;
 	}
 	char *copy = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memcpy(copy, r->address, r->length);
+	memcpy(copy, r->host, r->length);
 	mremap(copy, r->length, r->length, MREMAP_MAYMOVE | MREMAP_FIXED, r->host);
 }
 
@@ -181,9 +181,8 @@ object *new_buffer_no_copy(SELF, void *bytes, uintptr_t length, uintptr_t mode, 
 		add_to(&hosts, r);
 		pthread_mutex_unlock(&hosting);
 	}
-	object *b = buffer_of(r, mode);
-	if (r->read_only) r->address = bytes;
-	return b;
+	r->address = bytes;
+	return buffer_of(r, mode);
 }
 
 static void *contents(SELF) {

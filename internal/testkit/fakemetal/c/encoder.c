@@ -346,7 +346,8 @@ static void pop(SELF) {
 	pop_group(&e->groups, s);
 }
 
-class MTLComputeCommandEncoder = {.name = "MTLComputeCommandEncoder", .protocol = true, .super = &NSObject, .size = sizeof(struct encoder), .dealloc = encoder_dealloc,
+static class MTLCommandEncoder = {.name = "MTLCommandEncoder", .protocol = true, .super = &NSObject, .size = sizeof(object)};
+class MTLComputeCommandEncoder = {.name = "MTLComputeCommandEncoder", .protocol = true, .super = &MTLCommandEncoder, .size = sizeof(struct encoder), .dealloc = encoder_dealloc,
 	.methods = (struct method[]){{"setLabel:", set_label}, {"pushDebugGroup:", push}, {"popDebugGroup", pop}, {"endEncoding", end_encoding},
 		{"setComputePipelineState:", set_pipeline}, {"setBuffer:offset:atIndex:", set_buffer}, {"setBufferOffset:atIndex:", set_offset},
 		{"setBytes:length:atIndex:", set_bytes}, {"setThreadgroupMemoryLength:atIndex:", set_threadgroup},
@@ -357,6 +358,6 @@ class MTLComputeCommandEncoder = {.name = "MTLComputeCommandEncoder", .protocol 
 		{"sampleCountersInBuffer:atSampleIndex:withBarrier:", sample_counters}, {0}}};
 
 __attribute__((constructor)) static void add(void) {
-	class *all[] = {&MTLComputePassDescriptor, &MTLComputePassSampleBufferAttachmentDescriptorArray, &MTLComputePassSampleBufferAttachmentDescriptor, &MTLComputeCommandEncoder};
+	class *all[] = {&MTLComputePassDescriptor, &MTLComputePassSampleBufferAttachmentDescriptorArray, &MTLComputePassSampleBufferAttachmentDescriptor, &MTLCommandEncoder, &MTLComputeCommandEncoder};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) add_class(all[i]);
 }

@@ -225,6 +225,19 @@ EXPORT const char *fakemetal_class(long i) {
 	return NULL;
 }
 
+// fakemetal_knows says whether objects of a class, or the class, understand a selector.
+EXPORT bool fakemetal_knows(const char *class_name, const char *selector, bool statically) {
+	class *c = any_class(class_name);
+	sel s = intern(selector);
+	for (class *k = c; k; k = k->super)
+		if (statically ? in(k->statics, s) != NULL : in(k->methods, s) || in(k->newer, s)) return true;
+	// What a class has its subclasses may define: setLabel: of MTLResource and MTLCommandEncoder.
+	for (class *k = classes; c && k; k = k->next)
+		for (class *up = k->super; up; up = up->super)
+			if (up == c && in(k->methods, s)) return true;
+	return false;
+}
+
 bool is_freed(object *o) { return o && o->isa == &freed; }
 
 bool given(object *o, class *k, sel method) {

@@ -28,7 +28,7 @@ EXPORT bool fakemetal_option(const char *name, long value) {
 		return true;
 	}
 	struct { const char *name; long *at; } all[] = {
-		{"seed", &options.seed}, {"lazy", &options.lazy}, {"late", &options.late}, {"patience", &options.patience},
+		{"late", &options.late}, {"patience", &options.patience},
 		{"threads", &options.threads}, {"buffer", &options.buffer}, {"working set", &options.working_set},
 		{"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture},
 	};

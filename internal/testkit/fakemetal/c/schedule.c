@@ -114,7 +114,7 @@ static uint64_t delay(void) { return options.late > 0 ? chance((uint64_t)options
 static void fail_command_buffer(struct command_buffer *c, long code, const char *text) {
 	if (c->failed) return;
 	c->failed = true, c->code = code;
-	snprintf(c->text, sizeof c->text, "%s", text);
+	if (text != c->text) snprintf(c->text, sizeof c->text, "%s", text);
 	if (code == 11) lost = true;
 }
 
@@ -548,10 +548,22 @@ static void *complete_all(void *none) {
 	return none;
 }
 
-void gpu_begin(void) {
-	ending = false, demanded = 0, last_progress = now();
+static void seed(void) {
 	state = 0x9e3779b97f4a7c15UL * (uint64_t)(options.seed + 1) | 1;
 	for (int i = 0; i < 8; i++) chance(2);
+}
+
+// fakemetal_seed has the commands that come run in another order.
+EXPORT void fakemetal_seed(long v) {
+	pthread_mutex_lock(&gpu);
+	options.seed = v, options.lazy = v != 0;
+	seed();
+	pthread_mutex_unlock(&gpu);
+}
+
+void gpu_begin(void) {
+	ending = false, demanded = 0, last_progress = now();
+	seed();
 	pthread_create(&runner, NULL, run_all, NULL);
 	pthread_create(&completer, NULL, complete_all, NULL);
 }
