@@ -3,19 +3,27 @@
 package softmetal
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/metallibs"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // The tests that run single kernels can run them on an NVIDIA GPU, on another machine. With
@@ -43,17 +51,27 @@ type gpuCase struct {
 // gpuParam is a parameter of the entry: memory, if it has a length, or a number.
 type gpuParam struct {
 	Place  gpuPlace
-	Buffer int // memory with the same number is the same; -1: a number
-	Value  uint32
+	Buffer int    // memory with the same number is the same; -1: a number
+	Value  uint32 // the number, or how far in the memory
 }
 
 type gpuPlace struct{ Offset, Bytes int }
+
+// inside is an argument that begins inside a buffer.
+type inside struct {
+	*buffer
+	offset int64
+}
 
 // buffersOf returns the buffers among arguments, each once.
 func buffersOf(args []any) (out []*buffer, index map[*buffer]int) {
 	index = map[*buffer]int{}
 	for _, a := range args {
-		if b, ok := a.(*buffer); ok {
+		b, ok := a.(*buffer)
+		if w, is := a.(inside); is {
+			b, ok = w.buffer, true
+		}
+		if ok {
 			if _, known := index[b]; !known {
 				index[b] = len(out)
 				out = append(out, b)
@@ -71,6 +89,8 @@ func keyOf(in air.Input, grid, group [3]uint32, args []any) string {
 		switch a := a.(type) {
 		case *buffer:
 			fmt.Fprintf(h, "buffer %x\n", sha256.Sum256(a.bytes()))
+		case inside:
+			fmt.Fprintf(h, "buffer %x %d\n", sha256.Sum256(a.bytes()), a.offset)
 		default:
 			fmt.Fprintf(h, "%T %v\n", a, a)
 		}
@@ -163,6 +183,10 @@ func (c *recording) add(r *rig, in air.Input, grid, group [3]uint32, args []any)
 			p.Buffer, p.Place = index[v], places[index[v]]
 			x.Params = append(x.Params, p)
 			continue
+		case inside:
+			p.Buffer, p.Place, p.Value = index[v.buffer], places[index[v.buffer]], uint32(v.offset)
+			x.Params = append(x.Params, p)
+			continue
 		case uint32:
 			data = bytesOf([]uint32{v})
 		case []byte:
@@ -244,4 +268,126 @@ func TestGPUSizes(t *testing.T) {
 	require.NotNil(t, elsewhereRun, "GPU_RECORD or GPU_RESULTS names a folder")
 	TestPlaces(t)
 	TestThreadgroupMemory(t)
+}
+
+// TestGPUKernels dispatches random cases of our library's kernels, compiled from their source and
+// those that MLX's library has, and holds what a GPU computes against what the executor does. The
+// GPU approximates exp and its like where the kernel asks for fast mathematics.
+func TestGPUKernels(t *testing.T) {
+	require.NotNil(t, elsewhereRun, "GPU_RECORD or GPU_RESULTS names a folder")
+	for _, library := range []string{"", metallibs.Path(t, "0.32.4")} {
+		r := newRig(t, Options{Workers: 1, Library: library})
+		same, near := 0, 0
+		taken := map[string]int{}
+		require.NoError(t, conformance.Sample(6, 3, func(c *conformance.Case) error {
+			n, ok := c.Graph.Nodes[0].(*ir.Dispatch)
+			total := 0
+			for _, m := range c.Before {
+				total += len(m)
+			}
+			if !ok || n.Indirect != nil || total > 24<<10 || taken[c.Function] >= 2 || strings.Contains(c.Function, "_gather_") {
+				return nil
+			}
+			taken[c.Function]++
+			after, err := c.Run(r.Device)
+			if err != nil {
+				return nil // of random arguments, some lead MLX's kernels astray
+			}
+			in, err := r.libraries.find(context.Background(), r.compiler, r.cache, &c.Graph.Kernels[n.Kernel])
+			if err != nil {
+				return err
+			}
+			for _, v := range c.Graph.Kernels[n.Kernel].Constants {
+				in.Constants = append(in.Constants, air.ConstantValue{Index: int(v.Index), Bits: v.Bits})
+			}
+			b := &bindings{memories: c.Graph.Memories, params: c.Params, places: make([]backend.Place, len(c.Graph.Memories))}
+			buffers := make([]*buffer, len(c.Graph.Memories))
+			for i, m := range c.Graph.Memories {
+				if m.Alias == ir.NoMem {
+					buffers[i] = r.buffer(append([]byte(nil), c.Before[i]...))
+					b.places[i] = backend.At(buffers[i])
+				}
+			}
+			fillAliases(c.Graph.Memories, b.places)
+			var grid, group [3]uint32
+			for i, e := range n.Grid {
+				v, size := uint32(e.Eval(c.Params)), uint32(n.Threadgroup[i])
+				group[i] = size
+				if grid[i] = v; n.GridKind != ir.Threads {
+					grid[i] = v * size
+				}
+			}
+			if grid[0] == 0 || grid[1] == 0 || grid[2] == 0 {
+				return nil
+			}
+			args := make([]any, slots)
+			for i := range n.Bindings {
+				a := &n.Bindings[i]
+				switch a.Kind {
+				case ir.BindView:
+					p, _ := b.view(&a.View)
+					args[a.Slot] = inside{p.Buffer.(*buffer), p.Offset}
+				case ir.BindBytes:
+					args[a.Slot] = a.Bytes
+				case ir.BindScalar:
+					v := uint64(a.Expr.Eval(c.Params))
+					if a.Type == ir.F32 {
+						v = uint64(c.Params[a.Expr.Terms()[0].Param])
+					}
+					args[a.Slot] = binary.LittleEndian.AppendUint64(nil, v)
+				}
+			}
+			for _, m := range n.ThreadgroupMemory {
+				args = append(args, local(m.Bytes))
+			}
+			done, err := elsewhereRun(r, in, grid, group, args)
+			if err != nil || !done {
+				return err
+			}
+			for i, m := range buffers {
+				if m == nil {
+					continue
+				}
+				switch d := distance(after[i], m.bytes()); {
+				case d == 0:
+					same++
+				case d < 2e-3:
+					near++
+				default:
+					t.Errorf("%v: memory %d differs by %g of its greatest number", c, i, d)
+				}
+			}
+			return nil
+		}))
+		t.Logf("%d kernels: %d memories are the same, %d within 0.002 of their greatest number", len(taken), same, near)
+	}
+}
+
+// distance is how much floats of 32 or 16 bits differ, of the greatest: whichever says less.
+func distance(want, got []byte) float64 {
+	if bytes.Equal(want, got) {
+		return 0
+	}
+	of := func(size int, number func([]byte) float64) float64 {
+		most, differ := 0.0, 0.0
+		for i := 0; i+size <= len(want); i += size {
+			a, b := number(want[i:]), number(got[i:])
+			if bytes.Equal(want[i:i+size], got[i:i+size]) || a != a && b != b {
+				if math.Abs(a) < 1e6 {
+					most = max(most, math.Abs(a))
+				}
+				continue
+			}
+			if a != a || b != b {
+				return math.Inf(1)
+			}
+			most, differ = max(most, math.Abs(a)), max(differ, math.Abs(a-b))
+		}
+		if differ == 0 {
+			return 0
+		}
+		return differ / max(most, 1e-30)
+	}
+	return min(of(4, func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) }),
+		of(2, func(b []byte) float64 { return ofHalf(binary.LittleEndian.Uint16(b)) }))
 }

@@ -20,7 +20,7 @@ for n, c in enumerate(cases):
             if p["Buffer"] not in memories:
                 at = p["Place"]["Offset"]
                 memories[p["Buffer"]] = cupy.asarray(out[at:at + p["Place"]["Bytes"]]) if p["Place"]["Bytes"] else cupy.zeros(16, np.uint8)
-            args.append(memories[p["Buffer"]])
+            args.append(np.uint64(memories[p["Buffer"]].data.ptr + p["Value"]))
         if c["Dynamic"] > 48 << 10:
             f.max_dynamic_shared_size_bytes = c["Dynamic"]
         f(tuple(c["Groups"]), (c["Threads"],), tuple(args), shared_mem=c["Dynamic"])
