@@ -80,8 +80,8 @@ coverage:
 	scripts/fetch-metallib.sh
 	go run ./internal/testkit/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib
 
-# Every case of testdata/kernelcases (docs/softmetal-coverage.md), of which test runs one
-# kernel of each family: three minutes on two cores.
+# Every case of testdata/kernelcases (docs/softmetal-coverage.md), of which test runs those of one
+# kernel of each family: two to three minutes on two cores.
 kernelcases:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh

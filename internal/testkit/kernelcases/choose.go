@@ -1,22 +1,16 @@
 package kernelcases
 
-import "slices"
-
-// Choose returns the cases of one kernel of each family of so many: the first, or, with last, the
-// last. The cases keep their order.
-func Choose(cases []*Case, every int, last bool) (out []*Case, _ error) {
+// Choose returns the cases of one kernel of each family that is taken, by its number. The cases
+// keep their order.
+func Choose(cases []*Case, take func(family int) bool) (out []*Case, _ error) {
 	of := map[int]string{}
-	in := slices.Clone(cases)
-	if last {
-		slices.Reverse(in)
-	}
 	chosen := map[string]bool{}
-	for _, c := range in {
+	for _, c := range cases {
 		f, err := FamilyOf(c.Kernel)
 		if err != nil {
 			return nil, err
 		}
-		if f%every == 0 && of[f] == "" {
+		if take(f) && of[f] == "" {
 			of[f] = c.Kernel
 			chosen[c.Kernel] = true
 		}
