@@ -95,6 +95,22 @@ def convolutions():
         c.value("params", *params(2, N, C, O, i, w, o, stride, pad, dilation, groups))
         c.value("gemm_params", "10i", M, outs, K, steps, jw, jh - (w[1] - 1) * jw, 16 - (w[0] - 1) * jh - (w[1] - 1) * jw, tiles_n, tiles_m, 0)
         c.groups((tiles_n, tiles_m, groups), (32, wn, wm))
+    for t, C, O, i, w, stride, pad, dilation, bn, size in (("f32", 16, 32, (4, 5, 6), (2, 3, 2), (1, 1, 1), (0, 1, 1), (1, 1, 1), 32, "s"), ("f16", 32, 16, (5, 4, 5), (3, 2, 1), (2, 1, 1), (1, 0, 0), (1, 2, 1), 8, "l")):
+        N = 2
+        wm, wn = (4, 1) if bn == 8 else (2, 2)
+        o = outputs(i, w, stride, pad, dilation)
+        c = g.case(f"implicit_gemm_conv_3d_{MLX[t]}_bm32_bn{bn}_bk16_wm{wm}_wn{wn}_filter_{size}", f"{i} by {w} of {C}")
+        x = np.float64(c.draw("A", t, (N, *i, C), -2, 2))
+        f = np.float64(c.draw("B", t, (O, *w, C), -2, 2))
+        p = patches(x, w, o, stride, pad, dilation)
+        c.want("C", t, np.einsum("nzabdhwc,odhwc->nzabo", p, f))
+        M, K = N * math.prod(o), math.prod(w) * C
+        jw, jh, jd = C * dilation[2], i[2] * C * dilation[1], i[1] * i[2] * C * dilation[0]
+        back = (w[1] - 1) * jh + (w[2] - 1) * jw
+        tiles_n, tiles_m = -(-O // bn), -(-M // 32)
+        c.value("params", *params(3, N, C, O, i, w, o, stride, pad, dilation))
+        c.value("gemm_params", "11i", M, O, K, math.prod(w) * -(-C // 16), jw, jh - (w[2] - 1) * jw, jd - back, 16 - (w[0] - 1) * jd - back, tiles_n, tiles_m, 0)
+        c.groups((tiles_n, tiles_m), (32, wn, wm))
     winograd(g)
     return g
 
