@@ -127,6 +127,30 @@ func TestFaultInBatch(t *testing.T) {
 	})
 }
 
+// TestInteractivity: a command buffer that is too long ends with an error, and shorter ones do not.
+func TestInteractivity(t *testing.T) {
+	run(t, fakemetal.Options{MaxDispatches: 2}, func(e *engine) {
+		p, x := e.pipeline("advance"), e.buffer(false, 1)
+		for n := range 4 {
+			c := e.commandBuffer()
+			k := e.encoder(c, false)
+			objc.SetPipeline.Send(k, uintptr(p))
+			objc.SetBuffer.Send(k, uintptr(x), 0, 0)
+			setBytes(k, 1, doubles)
+			for range n {
+				threads(k, size{1, 1, 1}, size{1, 1, 1})
+				objc.MemoryBarrier.Send(k, uintptr(objc.BarrierScopeBuffers))
+			}
+			objc.EndEncoding.Send(k)
+			if err := finish(c); n <= 2 {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, "ImpactingInteractivity")
+			}
+		}
+	})
+}
+
 // TestArm64: the library compiles for arm64, where MTLSize is passed by value.
 func TestArm64(t *testing.T) {
 	c, err := clang.Find(context.Background())

@@ -260,7 +260,7 @@ var rules = []struct {
 		objc.Release(b)
 		objc.WaitUntilCompleted.Send(c)
 	}},
-	{"freed before commit", fakemetal.Options{}, "commit: a buffer that the command buffer uses was freed", func(r *ready) {
+	{"freed before commit", fakemetal.Options{}, "an MTLBuffer is freed before a command buffer that uses it is committed", func(r *ready) {
 		c := objc.CommandBufferUnretained.SendID(r.commands())
 		k := r.encoder(c, true)
 		b := r.set(0, 16)
@@ -268,6 +268,20 @@ var rules = []struct {
 		objc.EndEncoding.Send(k)
 		objc.Release(b)
 		finish(c)
+	}},
+	{"pipeline freed in flight", fakemetal.Options{Seed: 2}, "an MTLComputePipelineState is freed before a command buffer that uses it has completed", func(r *ready) {
+		c := objc.CommandBufferUnretained.SendID(r.commands())
+		k := r.encoder(c, true)
+		f, err := r.function(r.sources(), "advance")
+		require.NoError(r.t, err)
+		p, err := r.build(r.descriptor(r.own(f), false), 0)
+		require.NoError(r.t, err)
+		objc.SetPipeline.Send(k, uintptr(p))
+		objc.EndEncoding.Send(k)
+		objc.EncodeWaitForEvent.Send(c, uintptr(r.own(objc.NewSharedEvent.SendID(r.device))), 0)
+		objc.Commit.Send(c)
+		objc.Release(p)
+		objc.WaitUntilCompleted.Send(c)
 	}},
 	{"empty buffer", fakemetal.Options{}, "newBufferWithLength:options:: 0 bytes: a buffer has 1 to", func(r *ready) { r.set(0, 0) }},
 	{"large buffer", fakemetal.Options{MaxBuffer: 1 << 20}, "1048577 bytes: a buffer has 1 to 1048576", func(r *ready) { r.set(0, 1<<20+1) }},

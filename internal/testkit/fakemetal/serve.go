@@ -48,6 +48,9 @@ type Options struct {
 	SampleDispatches bool
 	// Capture is MTL_CAPTURE_ENABLED.
 	Capture bool
+	// MaxDispatches is how many dispatches a command buffer may have before it is ended as one that
+	// keeps the screen waiting ([Interactivity]); 0: any number.
+	MaxDispatches int
 	// Faults are injected.
 	Faults []Fault
 }
@@ -147,7 +150,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		{"macos", o.MacOS}, {"late", int(o.Late / time.Microsecond)},
 		{"patience", int(o.Patience / time.Millisecond)}, {"threads", o.MaxThreads}, {"buffer", int(o.MaxBuffer)},
 		{"working set", int(o.WorkingSet)}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
-		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)},
+		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)}, {"most", o.MaxDispatches},
 	} {
 		if v.value != 0 {
 			require.True(t, l.option(v.name, v.value), v.name)

@@ -35,13 +35,29 @@ static void command_buffer_dealloc(object *o) {
 		if (x->pass) free_pass(x->pass);
 		free(x);
 	}
-	free(c->kept.at), free(c->resources.at), free(c->items.at), free(c->indirects.at);
+	for (size_t i = 0; i < c->borrowed.n; i++) free(c->borrowed.at[i]);
+	free(c->borrowed.at), free(c->kept.at), free(c->resources.at), free(c->items.at), free(c->indirects.at);
 	release(c->error);
 	release(&c->queue->base);
 }
 
 void keep(struct command_buffer *c, object *o) {
-	if (c->references && o) add_to(&c->kept, retain(o));
+	if (c->references) {
+		add_to(&c->kept, retain(o));
+		return;
+	}
+	struct borrowed *b = malloc(sizeof *b);
+	*b = (struct borrowed){o, o->isa};
+	add_to(&c->borrowed, b);
+}
+void check_borrowed(struct command_buffer *c, const char *when) {
+	for (size_t i = 0; i < c->borrowed.n; i++) {
+		struct borrowed *b = c->borrowed.at[i];
+		if (!is_freed(b->o) || !b->k) continue;
+		// Of buffers it is noted when they are freed.
+		if (b->k != &MTLBuffer || c->status < COMMITTED) fail("an %s is freed before a command buffer that uses it %s", b->k->name, when);
+		b->k = NULL;
+	}
 }
 void fly(struct command_buffer *c, struct resource *r) {
 	__atomic_add_fetch(&r->refs, 1, __ATOMIC_SEQ_CST);
@@ -91,15 +107,12 @@ static void commit(SELF) {
 	struct command_buffer *c = (struct command_buffer *)self;
 	if (!encodes(c, s)) return;
 	if (c->groups) fail("%s: %ld debug groups are open", s, c->groups);
+	check_borrowed(c, "is committed");
 	for (size_t i = 0; i < c->resources.n; i++) {
 		struct resource *r = c->resources.at[i];
-		if (r->freed) fail("%s: a buffer that the command buffer uses was freed", s);
 		__atomic_add_fetch(&r->flights, 1, __ATOMIC_SEQ_CST);
 	}
-	for (size_t i = 0; i < c->indirects.n; i++) {
-		if (is_freed(c->indirects.at[i])) fail("%s: an indirect command buffer that the command buffer uses was freed", s);
-		else indirect_fly(c->indirects.at[i], 1);
-	}
+	for (size_t i = 0; i < c->indirects.n; i++) indirect_fly(c->indirects.at[i], 1);
 	retain(self);
 	capture_command_buffer();
 	pthread_mutex_lock(&gpu);

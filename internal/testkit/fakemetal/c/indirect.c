@@ -53,7 +53,6 @@ static void clear(struct stored *k) {
 }
 static void indirect_dealloc(object *o) {
 	struct indirect *b = (struct indirect *)o;
-	if (__atomic_load_n(&b->flights, __ATOMIC_SEQ_CST) > 0) fail("an MTLIndirectCommandBuffer is freed while a command buffer in flight executes it");
 	for (uint64_t i = 0; i < b->n; i++) clear(&b->at[i]);
 	free(b->at);
 }

@@ -31,6 +31,7 @@ struct options {
 	long residency;   // what an indirect command buffer reaches must be resident
 	long dispatches;  // counters can be sampled between dispatches
 	long capture;     // captures are possible
+	long most;        // dispatches of a command buffer, beyond which it keeps the screen waiting; 0: any number
 };
 extern struct options options;
 
@@ -189,6 +190,7 @@ struct command_buffer {
 	enum status status;
 	object *error;
 	struct list kept;      // objects
+	struct list borrowed;  // struct borrowed, of one that keeps nothing
 	struct list resources; // struct resource in flight
 	struct list indirects; // indirect command buffers in flight
 	struct list items;
@@ -203,8 +205,11 @@ struct command_buffer {
 	double begin, end;
 	uint64_t due;
 };
-// keep has the command buffer hold an object, if it holds any.
+struct borrowed { object *o; class *k; };
+// keep has the command buffer hold an object, if it holds any; else somebody else has to, until the
+// command buffer has completed.
 void keep(struct command_buffer *, object *);
+void check_borrowed(struct command_buffer *, const char *when);
 void fly(struct command_buffer *, struct resource *); // the command buffer uses the memory
 
 struct launch *indirect_launch(object *icb, uint64_t i, const struct bindings *inherited, bool *barrier, sel s);

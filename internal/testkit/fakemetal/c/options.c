@@ -30,7 +30,7 @@ EXPORT bool fakemetal_option(const char *name, long value) {
 	struct { const char *name; long *at; } all[] = {
 		{"late", &options.late}, {"patience", &options.patience},
 		{"threads", &options.threads}, {"buffer", &options.buffer}, {"working set", &options.working_set},
-		{"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture},
+		{"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture}, {"most", &options.most},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (strcmp(name, all[i].name) == 0) {

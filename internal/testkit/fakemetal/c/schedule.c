@@ -387,9 +387,15 @@ static void build(struct command_buffer *c) {
 	last_given = now();
 	for (size_t i = 0; i < c->items.n; i++) {
 		struct item *x = c->items.at[i];
-		if (x->kind == PASS) dispatches += (long)x->pass->commands.n;
+		for (size_t k = 0; x->kind == PASS && k < x->pass->commands.n; k++) {
+			struct command *m = x->pass->commands.at[k];
+			dispatches += m->kind == DISPATCH ? 1 : m->kind == EXECUTE ? (long)m->count : 0;
+		}
 	}
+	static const struct fault waiting = {.code = 14};
+	if (!f && options.most && dispatches > options.most) f = &waiting;
 	if (f) {
+		faults_shown = true;
 		c->code = f->code;
 		snprintf(c->text, sizeof c->text, "%s", f->text[0] ? f->text : text_of_code(f->code));
 		c->stop_after = dispatches ? (options.seed ? (long)chance((uint64_t)dispatches) : dispatches / 2) : 0;
@@ -509,6 +515,7 @@ static void *run_all(void *none) {
 }
 
 static void complete(struct command_buffer *c) {
+	check_borrowed(c, "has completed");
 	for (size_t i = 0; i < c->resources.n; i++) __atomic_sub_fetch(&((struct resource *)c->resources.at[i])->flights, 1, __ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < c->indirects.n; i++) indirect_fly(c->indirects.at[i], -1);
 	struct list kept = c->kept, resources = c->resources;
