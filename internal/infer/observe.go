@@ -25,7 +25,7 @@ type Options struct {
 	HeldOut int
 	// Seed chooses shapes and data.
 	Seed uint64
-	// Limit is how long a dispatch may take; 0: 10 seconds.
+	// Limit is how long a dispatch may take; 0: a minute.
 	Limit time.Duration
 	// Threads and Bytes bound what runs: a dispatch of more threads, or one that binds more
 	// bytes, is left out; 0: 4 Mi and 256 MiB.
@@ -54,7 +54,7 @@ func New(ctx context.Context, o Options) (*Observer, error) {
 		o.HeldOut = 24
 	}
 	if o.Limit <= 0 {
-		o.Limit = 10 * time.Second
+		o.Limit = time.Minute
 	}
 	if o.Threads <= 0 {
 		o.Threads = 4 << 20

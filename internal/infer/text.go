@@ -125,7 +125,7 @@ func (x *Observer) write(s *study, m *model) ([]Proposal, error) {
 		if err == nil {
 			continue
 		}
-		// Something else of it is known: what it binds.
+		// It stays of unknown effects, which is safe.
 		p.Notes = append(p.Notes, fmt.Sprintf("graph %s: the declaration does not describe %s as it stands, of any params: %s", ir.QuoteName(f.graph.Name), f.node.ID, quote(err.Error())))
 	}
 	for i := range p.Fits {
@@ -212,6 +212,9 @@ func (s *study) text(m *model, p *Proposal) string {
 	line(unit, "%s", strings.Join(grid[:], ", "))
 	line("group", "%d, %d, %d", c.group[0], c.group[1], c.group[2])
 	for _, k := range m.ks {
+		if k.kind == aligned && slices.ContainsFunc(m.ks, func(o condition) bool { return o.kind == pinned && o.sym == k.sym }) {
+			continue // the value says it
+		}
 		if k.sym < c.grid || k.kind == aligned {
 			line("require", "%s", k.line(c.names))
 		}
@@ -273,7 +276,7 @@ func number(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// shape is the part of an @arg line that stands in brackets, with a space where it is none.
+// shape is the part of an @arg line that stands in brackets.
 func (f *fitted) shape(names []string) string {
 	switch {
 	case f.mode == unused:
@@ -285,7 +288,7 @@ func (f *fitted) shape(names []string) string {
 	contiguous := true
 	for i, d := range f.dims {
 		counts, strides = append(counts, d.count.format(names)), append(strides, d.stride.format(names))
-		contiguous = contiguous && (i == len(f.dims)-1 || false)
+		contiguous = contiguous && i == 0
 	}
 	s := strings.Join(counts, ", ")
 	if !contiguous {

@@ -28,7 +28,7 @@ type effectsCmd struct {
 	Output  string        `short:"o" placeholder:"FILE" help:"With --infer: write the proposed declarations to this file, for --kernels of mlxc optimize (default: print them)."`
 	Shapes  int           `default:"48" help:"With --infer: how many shapes of each kernel are made up, besides those of the graph."`
 	Seed    uint64        `default:"1" help:"With --infer: seed of shapes and data."`
-	Limit   time.Duration `default:"10s" help:"With --infer: how long one dispatch may take."`
+	Limit   time.Duration `default:"60s" help:"With --infer: how long one dispatch may take."`
 	Library string        `placeholder:"FILE" help:"With --infer: take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 }

@@ -1,0 +1,204 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// study is what is known of a class.
+type study struct {
+	x    *Observer
+	c    *class
+	r    *rand.Rand
+	most uint32 // indices are below it
+	// tolerated are the kinds of findings that the graph's own dispatches have.
+	tolerated []string
+	only      func(*shape) bool // the shapes that may be made up; nil: any
+	seen      []*observation    // accepted
+	have      map[string]bool
+	declared  bool   // the checker looks at the kernel's declaration, too
+	depends   []bool // by view: what is touched depends on contents
+	counts    Counts
+	notes     []string
+	endless   int
+	tables    map[string]*table // of shapes, by their numbers
+}
+
+// maxEndless is how many shapes may run out of time before no more are made up.
+const maxEndless = 2
+
+func (x *Observer) study(c *class) *study {
+	h := fnv.New64a()
+	// Not of where the library lies: the same kernel has the same shapes.
+	fmt.Fprint(h, c.kernel.Function, c.kind, c.group, c.names)
+	return &study{x: x, c: c, r: rand.New(rand.NewPCG(x.o.Seed, h.Sum64())), most: 8, have: map[string]bool{}, depends: make([]bool, len(c.views))}
+}
+
+// note keeps a sentence, once.
+func (s *study) note(format string, args ...any) {
+	if n := quote(fmt.Sprintf(format, args...)); !slices.Contains(s.notes, n) && len(s.notes) < 16 {
+		s.notes = append(s.notes, n)
+	}
+}
+
+// real observes the graph's own shapes.
+func (s *study) real(ctx context.Context) error {
+	for _, f := range s.c.forms {
+		s.counts.Dispatches += 1 + len(f.others)
+		samples := f.graph.Samples(6)
+		if len(samples) == 0 {
+			samples = [][]uint32{f.graph.Greatest()}
+		}
+		// Between the ends, too.
+		for range 2 {
+			mid := make([]uint32, len(f.graph.Params))
+			for i := range mid {
+				lo, hi := samples[0][i], samples[min(1, len(samples)-1)][i]
+				mid[i] = lo
+				if hi > lo && f.graph.Params[i].Type == ir.U32 {
+					mid[i] += uint32(s.r.Uint64N(uint64(hi-lo) + 1))
+				}
+			}
+			if keeps(f.graph, mid) {
+				samples = append(samples, mid)
+			}
+		}
+		for _, params := range samples {
+			vals, lens := s.c.values(f, params)
+			sh := &shape{vals: vals, lens: lens, form: f, params: params, real: true}
+			if s.have[fmt.Sprint(vals, lens)] {
+				continue
+			}
+			s.have[fmt.Sprint(vals, lens)] = true
+			if s.c.threads(sh) == 0 {
+				s.note("%s has no threads", s.c.say(sh))
+				continue
+			}
+			if err := s.one(ctx, sh); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keeps reports whether values of the params keep the graph's constraints.
+func keeps(g *ir.Graph, params []uint32) bool {
+	for i := range g.Constraints {
+		if g.Constraints[i].LHS.Eval(params) > g.Constraints[i].Max {
+			return false
+		}
+	}
+	return true
+}
+
+// one observes a shape of the graph. Indices become smaller until they lead nowhere else.
+func (s *study) one(ctx context.Context, sh *shape) error {
+	var beyond []int
+	for most := s.most; ; most /= 2 {
+		s.counts.Runs += int(allKinds)
+		o, err := s.x.observe(ctx, s.c, sh, allKinds, most, nil, s.declared)
+		var no *refused
+		switch {
+		case errors.As(err, &no):
+			if no.ends {
+				s.endless++
+			}
+			if len(no.beyond) > 0 && most > 1 {
+				beyond = no.beyond
+				continue
+			}
+			s.note("%s was not observed: %s", s.c.say(sh), no.why)
+			return nil
+		case err != nil:
+			return err
+		}
+		if s.most = most; len(beyond) > 0 {
+			// Other contents led out of these views: they hold what indices lead to.
+			for _, v := range beyond {
+				s.depends[v] = true
+			}
+		}
+		for _, k := range kindsOf(o.findings) {
+			if !slices.Contains(s.tolerated, k) {
+				s.tolerated = append(s.tolerated, k)
+				s.note("%s: the checker finds: %s", s.c.say(sh), k)
+			}
+		}
+		s.counts.Real++
+		s.accept(o)
+		return nil
+	}
+}
+
+func (s *study) accept(o *observation) {
+	o.number = len(s.seen)
+	s.seen = append(s.seen, o)
+	for v := range o.views {
+		s.depends[v] = s.depends[v] || o.views[v].varies
+	}
+}
+
+// realShapes are the shapes of the graph that were observed.
+func (s *study) realShapes() (out []*shape) {
+	for _, o := range s.seen {
+		if o.real {
+			out = append(out, o.shape)
+		}
+	}
+	return out
+}
+
+// make observes made-up shapes that fulfil the conditions until n were accepted, or too many
+// were not. It returns those accepted.
+func (s *study) make(ctx context.Context, n int, ks []condition, each bool) (out []*observation, err error) {
+	real := s.realShapes()
+	if len(real) == 0 {
+		return nil, nil
+	}
+	for try := 0; len(out) < n && try < 4*n+8 && s.endless < maxEndless; try++ {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		one := -1
+		if each && try < n/2 {
+			one = try % len(s.c.names)
+		}
+		sh := s.c.vary(s.r, real[s.r.IntN(len(real))], ks, one)
+		key := fmt.Sprint(sh.vals, sh.lens)
+		if s.have[key] || !all(ks, sh.vals) || !s.c.cheap(sh) || s.c.threads(sh) == 0 {
+			continue
+		}
+		s.have[key] = true
+		if s.only != nil && !s.only(sh) {
+			continue
+		}
+		kinds := allKinds
+		if try%3 > 0 {
+			kinds = 1
+		}
+		s.counts.Runs += int(kinds)
+		o, err := s.x.observe(ctx, s.c, sh, kinds, s.most, s.tolerated, s.declared)
+		var no *refused
+		switch {
+		case errors.As(err, &no):
+			s.counts.Refused++
+			if no.ends {
+				s.endless++
+				s.note("%s: %s", s.c.say(sh), no.why)
+			}
+			continue
+		case err != nil:
+			return nil, err
+		}
+		s.counts.Made++
+		out = append(out, o)
+	}
+	return out, nil
+}
