@@ -428,6 +428,37 @@ func TestCapture(t *testing.T) {
 	})
 }
 
+// TestBatch: a program that is sent by one call from Go to C, sizes and bytes in the batch's memory.
+func TestBatch(t *testing.T) {
+	run(t, fakemetal.Options{Seed: 3}, func(e *engine) {
+		p, x := e.pipeline("advance"), e.buffer(false, 1, 2, 3, 4)
+		var b objc.Batch
+		defer func() { require.NoError(t, b.Close()) }()
+		c := b.Send(objc.CommandBuffer, e.commands())
+		k := b.SendTo(objc.ComputeEncoderOfType, c, uintptr(objc.DispatchTypeConcurrent))
+		b.SendTo(objc.SetPipeline, k, uintptr(p))
+		want := uint32(1)
+		for i := range uint32(20) {
+			f := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 3), i)
+			b.SendTo(objc.SetBuffer, k, uintptr(x), 0, 0)
+			b.SendTo(objc.SetBytes, k, b.Bytes(f), 8, 1)
+			b.SendTo(objc.DispatchThreads, k, b.Size(4, 1, 1), b.Size(2, 1, 1))
+			b.SendTo(objc.MemoryBarrier, k, uintptr(objc.BarrierScopeBuffers))
+			want = want*3 + i
+		}
+		b.SendTo(objc.EndEncoding, k)
+		b.SendTo(objc.Commit, c)
+		b.SendTo(objc.WaitUntilCompleted, c)
+		status := b.SendTo(objc.BufferStatus, c)
+		calls, _ := objc.Transitions()
+		require.NoError(t, b.Run())
+		after, _ := objc.Transitions()
+		assert.EqualValues(t, 1, after-calls)
+		assert.EqualValues(t, objc.CommandBufferStatusCompleted, status.Value())
+		assert.Equal(t, want, e.words(x)[0])
+	})
+}
+
 // TestArchive: an archive knows the pipelines that were added, also when another run opens its file.
 func TestArchive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipelines")

@@ -3,6 +3,7 @@
 package fakemetal_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -397,6 +398,15 @@ var rules = []struct {
 	{"queue of nothing", fakemetal.Options{}, "a queue of no command buffers", func(r *ready) { objc.NewQueue.Send(r.device, 0) }},
 	{"capture stopped", fakemetal.Options{}, "stopCapture: no capture is being made", func(r *ready) {
 		objc.StopCapture.Send(objc.SharedCaptureManager.SendID(objc.ClassNamed("MTLCaptureManager")))
+	}},
+	{"capture never stopped", fakemetal.Options{Capture: true}, "a capture was never stopped", func(r *ready) {
+		d := objc.ID(r.object("MTLCaptureDescriptor"))
+		objc.SetCaptureObject.Send(d, uintptr(r.device))
+		objc.SetCaptureDestination.Send(d, uintptr(objc.CaptureDestinationGPUTraceDocument))
+		path := objc.String(filepath.Join(r.t.TempDir(), "one.gputrace"))
+		objc.SetCaptureURL.Send(d, uintptr(objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(path))))
+		m := objc.SharedCaptureManager.SendID(objc.ClassNamed("MTLCaptureManager"))
+		assert.True(r.t, objc.StartCapture.SendBool(m, uintptr(d), 0))
 	}},
 	{"leak", fakemetal.Options{}, "1 MTLBuffer leak", func(r *ready) { r.set(0, 16) }},
 	{"too many releases", fakemetal.Options{}, "an object that was freed is released", func(r *ready) {

@@ -68,12 +68,7 @@ void capture_command_buffer(void) {
 	if (capturing) __atomic_add_fetch(&captured, 1, __ATOMIC_SEQ_CST);
 }
 
-static void stop(SELF) {
-	(void)self;
-	if (!capturing) {
-		fail("%s: no capture is being made", s);
-		return;
-	}
+static void write_capture(void) {
 	FILE *f = fopen(path, "w");
 	if (f) {
 		fprintf(f, "%ld command buffers of software Metal\n", captured);
@@ -81,6 +76,18 @@ static void stop(SELF) {
 	}
 	free(path);
 	path = NULL, capturing = false;
+}
+
+static void stop(SELF) {
+	(void)self;
+	if (capturing) write_capture();
+	else fail("%s: no capture is being made", s);
+}
+
+void end_capture(void) {
+	if (!capturing) return;
+	fail("a capture was never stopped");
+	write_capture();
 }
 
 static class MTLCaptureManager = {.name = "MTLCaptureManager", .super = &NSObject, .size = sizeof(object),

@@ -95,6 +95,7 @@ EXPORT void fakemetal_connect(int socket) {
 // returns how many command buffers had to be given up.
 EXPORT long fakemetal_disconnect(void) {
 	long left = drain();
+	end_capture();
 	gpu_end();
 	release(the_device);
 	the_device = NULL;

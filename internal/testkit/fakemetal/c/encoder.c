@@ -68,7 +68,7 @@ struct encoder {
 	object base;
 	struct command_buffer *c; // kept
 	struct pass *pass;        // the command buffer's
-	struct bindings b;
+	struct bindings *b;
 	bool ended;
 	long groups;
 };
@@ -80,6 +80,7 @@ EXPORT long fakemetal_inline_bytes(void) { return __atomic_load_n(&inline_bytes,
 object *new_encoder(struct command_buffer *c, bool concurrent) {
 	struct encoder *e = (struct encoder *)new_object(&MTLComputeCommandEncoder);
 	e->c = (struct command_buffer *)retain(&c->base);
+	e->b = calloc(1, sizeof *e->b);
 	e->pass = calloc(1, sizeof *e->pass);
 	e->pass->concurrent = concurrent;
 	e->pass->first_sample = e->pass->last_sample = (uint64_t)NO_SAMPLE;
@@ -134,7 +135,8 @@ static void encoder_dealloc(object *o) {
 		fail("an encoder is freed that has not ended");
 		e->c->open = NULL;
 	}
-	for (int i = 0; i < SLOTS; i++) free(e->b.buffers[i].bytes);
+	for (int i = 0; i < SLOTS; i++) free(e->b->buffers[i].bytes);
+	free(e->b);
 	release(&e->c->base);
 }
 
@@ -159,7 +161,7 @@ static void set_pipeline(SELF, object *p) {
 	ENCODER;
 	if (!given(p, &MTLComputePipelineState, s)) return;
 	keep(e->c, p);
-	e->b.pipeline = p;
+	e->b->pipeline = p;
 }
 
 bool slot(uintptr_t i, sel s) {
@@ -171,7 +173,7 @@ bool slot(uintptr_t i, sel s) {
 static void set_buffer(SELF, object *o, uintptr_t offset, uintptr_t i) {
 	ENCODER;
 	if (!slot(i, s) || (o && !given(o, &MTLBuffer, s))) return;
-	struct binding *b = &e->b.buffers[i];
+	struct binding *b = &e->b->buffers[i];
 	free(b->bytes);
 	*b = (struct binding){0};
 	if (!o) return;
@@ -186,7 +188,7 @@ static void set_buffer(SELF, object *o, uintptr_t offset, uintptr_t i) {
 static void set_offset(SELF, uintptr_t offset, uintptr_t i) {
 	ENCODER;
 	if (!slot(i, s)) return;
-	struct binding *b = &e->b.buffers[i];
+	struct binding *b = &e->b->buffers[i];
 	if (!b->buffer) fail("%s: slot %lu has no buffer", s, (unsigned long)i);
 	else if (offset >= resource_of(b->buffer)->length) fail("%s: byte %lu of a buffer of %lu, in slot %lu", s, (unsigned long)offset, (unsigned long)resource_of(b->buffer)->length, (unsigned long)i);
 	else b->offset = offset;
@@ -198,7 +200,7 @@ static void set_bytes(SELF, const void *bytes, uintptr_t n, uintptr_t i) {
 		fail("%s: %lu bytes: setBytes takes 1 to 4096", s, (unsigned long)n);
 		return;
 	}
-	struct binding *b = &e->b.buffers[i];
+	struct binding *b = &e->b->buffers[i];
 	free(b->bytes);
 	*b = (struct binding){.length = (uint32_t)n, .bytes = malloc(n)};
 	memcpy(b->bytes, bytes, n);
@@ -216,7 +218,7 @@ bool threadgroup_memory(uint32_t *lengths, uintptr_t n, uintptr_t i, sel s) {
 }
 static void set_threadgroup(SELF, uintptr_t n, uintptr_t i) {
 	ENCODER;
-	threadgroup_memory(e->b.threadgroup, n, i, s);
+	threadgroup_memory(e->b->threadgroup, n, i, s);
 }
 
 static struct command *command(struct encoder *e, enum command_kind kind) {
@@ -227,7 +229,7 @@ static struct command *command(struct encoder *e, enum command_kind kind) {
 }
 
 static void dispatch(struct encoder *e, struct grid *g, sel s) {
-	struct launch *l = launch_of(&e->b, g, s);
+	struct launch *l = launch_of(e->b, g, s);
 	if (l) command(e, DISPATCH)->launch = l;
 }
 static void dispatch_groups(SELF, size_argument grid, size_argument group) {
@@ -314,9 +316,9 @@ static void execute(SELF, object *icb, uintptr_t from, uintptr_t n) {
 	k->o = icb, k->from = from, k->count = n;
 	if (inherits(icb)) {
 		k->inherited = malloc(sizeof *k->inherited);
-		*k->inherited = e->b;
+		*k->inherited = *e->b;
 		for (int i = 0; i < SLOTS; i++)
-			if (e->b.buffers[i].bytes) k->inherited->buffers[i].bytes = memcpy(malloc(e->b.buffers[i].length), e->b.buffers[i].bytes, e->b.buffers[i].length);
+			if (e->b->buffers[i].bytes) k->inherited->buffers[i].bytes = memcpy(malloc(e->b->buffers[i].length), e->b->buffers[i].bytes, e->b->buffers[i].length);
 	}
 }
 

@@ -248,4 +248,5 @@ uint64_t ticks_of(double seconds);
 // --- device.c ---
 extern class MTLDevice;
 extern object *the_device;
-void capture_command_buffer(void);
+void capture_command_buffer(void); // a capture counts it
+void end_capture(void);
