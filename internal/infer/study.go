@@ -26,6 +26,7 @@ type study struct {
 	depends   []bool // by view: what is touched depends on contents
 	counts    Counts
 	notes     []string
+	clash     bool // where views are one, threads are in one another's way
 	endless   int
 	tables    map[string]*table // of shapes, by their numbers
 }
@@ -133,8 +134,40 @@ func (s *study) one(ctx context.Context, sh *shape) error {
 		}
 		s.counts.Real++
 		s.accept(o)
+		return s.oneView(ctx, sh)
+	}
+}
+
+// oneView runs a shape of the graph with views that are one there as one: threads may be in one
+// another's way only then.
+func (s *study) oneView(ctx context.Context, sh *shape) error {
+	same := false
+	for i := range s.c.views {
+		for j := range i {
+			same = same || s.c.sameView(sh, i, j)
+		}
+	}
+	if !same || s.declared {
 		return nil
 	}
+	s.counts.Runs++
+	o, _, err := s.x.run(ctx, s.c, sh, ordinary, s.most, true, false)
+	var no *refused
+	if err != nil && !errors.As(err, &no) {
+		return err
+	}
+	if err == nil {
+		for _, k := range kindsOf(o.Findings) {
+			if !slices.Contains(s.tolerated, k) {
+				no = &refused{why: "the checker finds: " + k}
+			}
+		}
+	}
+	if no != nil {
+		s.clash = true
+		s.note("%s binds one view twice, and %s: the proposal does not allow that", s.c.say(sh), no.why)
+	}
+	return nil
 }
 
 func (s *study) accept(o *observation) {

@@ -303,6 +303,9 @@ func (f *fitted) shape(names []string) string {
 // inplace returns the pairs of views, written and read, that are one view in some dispatch of
 // the graph, if they have one form.
 func (s *study) inplace(m *model) (out [][2]int) {
+	if s.clash {
+		return nil
+	}
 	for i := range m.fits {
 		for j := range m.fits {
 			if i == j || m.fits[i].mode < write || m.fits[j].mode != read || m.fits[i].shape(s.c.names) != m.fits[j].shape(s.c.names) {
