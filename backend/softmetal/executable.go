@@ -79,6 +79,7 @@ func (d *Device) prepare(ctx context.Context, g *ir.Graph, progress func(float64
 			total++
 		}
 	}
+	d.together(ctx, g, needed)
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	done := 0

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -157,13 +158,61 @@ func moduleKey(c clang.Compiler, name, text, function string) air.Key {
 // may have thousands.
 func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (air.Input, error) {
 	data, err := cache.Data(ctx, moduleKey(c, name, text, function), "module.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernel: function, Lines: true})
+		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true})
 		if err != nil {
 			return nil, err
 		}
 		return module(u, name, function)
 	})
 	return input(data, err)
+}
+
+// together compiles kernels that stand in one source file in a few runs of the compiler, for most
+// of the work is to read the file, and leaves them in the cache. What goes wrong with a file shows
+// again when its kernels are loaded, one by one.
+func (d *Device) together(ctx context.Context, g *ir.Graph, needed []bool) {
+	const most = 48 // kernels of a run, so that several run side by side
+	functions := map[ir.Library][]string{}
+	var files []*ir.Kernel // the first kernel of each file
+	for i := range g.Kernels {
+		k := &g.Kernels[i]
+		if !needed[i] || k.Library.Kind != ir.SourceFile {
+			continue
+		}
+		if functions[k.Library] == nil {
+			files = append(files, k)
+		}
+		functions[k.Library] = append(functions[k.Library], k.Function)
+	}
+	var wait sync.WaitGroup
+	room := make(chan struct{}, max(1, d.workers))
+	for _, k := range files {
+		missing := functions[k.Library]
+		if len(missing) == 1 {
+			continue
+		}
+		text, err := sourceOf(k)
+		if err != nil {
+			continue
+		}
+		key := func(function string) air.Key { return moduleKey(d.compiler, k.Library.Path, text, function) }
+		slices.Sort(missing)
+		missing = slices.DeleteFunc(slices.Compact(missing), func(f string) bool { return d.cache.Has(key(f), "module.json") })
+		if len(missing) == 1 {
+			continue
+		}
+		for some := range slices.Chunk(missing, most) {
+			room <- struct{}{}
+			wait.Go(func() {
+				defer func() { <-room }()
+				u, err := mslc.Compile(ctx, k.Library.Path, text, mslc.Options{Kernels: some, Lines: true})
+				for i := 0; err == nil && i < len(some); i++ {
+					_, err = d.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, k.Library.Path, some[i]) })
+				}
+			})
+		}
+	}
+	wait.Wait()
 }
 
 // module is a kernel of a unit as the cache has it.

@@ -118,6 +118,21 @@ func (c *Cache) Data(ctx context.Context, key Key, what string, make func() ([]b
 	return data, err
 }
 
+// Has reports whether the cache has a file with the key, which may be damaged.
+func (c *Cache) Has(key Key, what string) bool {
+	c.mu.Lock()
+	dirs := []string{c.dir, c.spare}
+	c.mu.Unlock()
+	name := hex.EncodeToString(key) + "-" + what
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		if dir == "" {
+			return false
+		}
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	})
+}
+
 func (c *Cache) get(ctx context.Context, key Key, what string, make func() ([]byte, error)) (string, []byte, error) {
 	name := hex.EncodeToString(key) + "-" + what
 	path := filepath.Join(c.dir, name)

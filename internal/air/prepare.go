@@ -22,10 +22,13 @@ var (
 	attachment = regexp.MustCompile(`, !([a-z][a-zA-Z._]*) ![0-9]+`)
 	// stringAttribute is an attribute of a function; a name in quotes stands behind % or @.
 	stringAttribute = regexp.MustCompile(` "[^"]*"(?:="[^"]*")?`)
+	argumentAlign   = regexp.MustCompile(` align [0-9]+`)
 	dereferenceable = regexp.MustCompile(` dereferenceable(?:_or_null)?\([0-9]+\)`)
 	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([a-z0-9]+)"?$`)
 	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
-	allocaArray     = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
+	// vectorAccess is a load or store of a vector, up to its alignment.
+	vectorAccess = regexp.MustCompile(`^(  (?:%\S+ = load|store) (?:volatile )?<[0-9]+ x (half|bfloat|float|i8|i16|i32|i64)>.*, align )[0-9]+`)
+	allocaArray  = regexp.MustCompile(`^  (%\S+) = alloca (\[.*?\]|<.*?>|[^,]+?)(?:, align ([0-9]+))?(, !dbg ![0-9]+)?$`)
 )
 
 // slack is how many bytes stand before and behind a private array. Kernels that MLX ships
@@ -92,9 +95,13 @@ func alwaysInline(head string) string {
 	return head[:end+1] + " alwaysinline" + rest
 }
 
+// elementAlign is the alignment of a vector's elements.
+var elementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16": "2", "float": "4", "i32": "4", "i64": "8"}
+
 // plain takes promises out of a function that only Apple's own runtime keeps: that arguments
 // do not overlap (MLX dispatches in place), that more bytes may be read than are, and types
-// of memory.
+// of memory. Vectors may lie where their elements may: Metal asks for more, but Apple's GPUs do
+// not, and kernels of ggml's move four floats to and from any address of a float.
 func (f *function) plain(checked bool) {
 	f.head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.head, ""), "")
 	f.head = strings.ReplaceAll(f.head, " noalias", "")
@@ -109,6 +116,12 @@ func (f *function) plain(checked bool) {
 			}
 			return ""
 		})
+		if v := vectorAccess.FindStringSubmatch(l); v != nil {
+			l = v[1] + elementAlign[v[2]] + l[len(v[0]):]
+		}
+		if strings.Contains(l, "call void @llvm.mem") {
+			l = argumentAlign.ReplaceAllString(l, "") // such a copy may be one of a vector
+		}
 		if a := allocaArray.FindStringSubmatch(l); a != nil && a[2][0] == '[' {
 			out = append(out, roomy(a, checked)...)
 			continue

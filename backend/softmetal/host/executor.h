@@ -9,6 +9,9 @@
 // MAX_THREADS is the most threads of a threadgroup.
 enum { MAX_THREADS = 1024, MAX_SIMDGROUPS = MAX_THREADS / SIMD_WIDTH, SLOTS = 31 };
 
+// GUARD is how many bytes before and behind a buffer nobody may touch.
+enum { GUARD = 1 << 16 };
+
 // exchange does what the active threads of a simdgroup of count threads do at a site.
 void exchange(const struct site *, struct exchange *, uint32_t active, int count);
 

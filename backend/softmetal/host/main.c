@@ -22,8 +22,6 @@ enum { REQUESTS = 3, ANSWERS = 4, MEMORY = 5 };
 
 enum request { REQUEST_MAP = 1, REQUEST_UNMAP, REQUEST_LOAD, REQUEST_RUN, REQUEST_START, REQUEST_CHECK };
 
-// GUARD is how many bytes before and behind a buffer nobody may touch.
-enum { GUARD = 1 << 16 };
 
 // buffer is a piece of the shared memory.
 struct buffer {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,9 +22,9 @@ import (
 type Options struct {
 	Include []string // folders of headers
 	Define  []string // macros, NAME or NAME=VALUE
-	// Kernel is the host name of the only kernel to compile; empty means all. Compiling a large
-	// family of templates takes minutes.
-	Kernel string
+	// Kernels are the host names of the only kernels to compile; none means all. Compiling a
+	// large family of templates takes minutes.
+	Kernels []string
 	// FastMath makes exp, exp2, log, sin and cos the fast ones.
 	FastMath bool
 	// Lines keeps the lines of the source, as debug information.
@@ -96,7 +97,7 @@ func Compile(ctx context.Context, name, source string, o Options) (*Unit, error)
 		return nil, err
 	}
 	tree := msltree.Parse(s)
-	entries, err := choose(tree, dir.Name, o.Kernel)
+	entries, err := choose(tree, dir.Name, o.Kernels)
 	if err != nil {
 		return nil, err
 	}
@@ -139,28 +140,30 @@ func Compile(ctx context.Context, name, source string, o Options) (*Unit, error)
 	return u, nil
 }
 
-// choose returns the kernels to compile.
-func choose(tree *msltree.Unit, file, kernel string) ([]msltree.Entry, error) {
+// choose returns the kernels to compile, in the order of the source.
+func choose(tree *msltree.Unit, file string, kernels []string) ([]msltree.Entry, error) {
 	all := tree.Entries()
-	seen := map[string]int{}
+	lines := map[string]int{}
 	for _, e := range all {
 		if e.Host == "" || strings.ContainsAny(e.Host, "\x00\n\"\\") {
 			return nil, fmt.Errorf("%s:%d: error: a kernel cannot be called %q", e.File, e.Line, e.Host)
 		}
-		if first, ok := seen[e.Host]; ok {
+		if first, ok := lines[e.Host]; ok {
 			return nil, fmt.Errorf("%s:%d: error: host name %q is taken by line %d", e.File, e.Line, e.Host, first)
 		}
-		seen[e.Host] = e.Line
+		lines[e.Host] = e.Line
 	}
-	if kernel == "" {
+	if len(kernels) == 0 {
 		return all, nil
 	}
-	for _, e := range all {
-		if e.Host == kernel {
-			return []msltree.Entry{e}, nil
+	wanted := map[string]bool{}
+	for _, k := range kernels {
+		if _, ok := lines[k]; !ok {
+			return nil, fmt.Errorf("%s: there is no kernel %q among %d", file, k, len(all))
 		}
+		wanted[k] = true
 	}
-	return nil, fmt.Errorf("%s: there is no kernel %q among %d", file, kernel, len(all))
+	return slices.DeleteFunc(all, func(e msltree.Entry) bool { return !wanted[e.Host] }), nil
 }
 
 func compileOptions(o Options) []string {

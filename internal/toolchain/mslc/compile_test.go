@@ -247,7 +247,7 @@ func TestOneKernelOfMany(t *testing.T) {
 	again, err := u.Module("b")
 	require.NoError(t, err)
 	assert.Equal(t, b, again)
-	one, err := mslc.Compile(context.Background(), "k.metal", source, mslc.Options{Kernel: "b"})
+	one, err := mslc.Compile(context.Background(), "k.metal", source, mslc.Options{Kernels: []string{"b"}})
 	require.NoError(t, err)
 	require.Len(t, one.Kernels, 1)
 	alone, err := one.Module("b")
@@ -255,7 +255,7 @@ func TestOneKernelOfMany(t *testing.T) {
 	assert.Contains(t, alone, "@air.sin.f32")
 	_, err = u.Module("c")
 	assert.EqualError(t, err, `there is no kernel "c" among 2`)
-	_, err = mslc.Compile(context.Background(), "k.metal", source, mslc.Options{Kernel: "c"})
+	_, err = mslc.Compile(context.Background(), "k.metal", source, mslc.Options{Kernels: []string{"c"}})
 	assert.EqualError(t, err, `k.metal: there is no kernel "c" among 2`)
 }
 

@@ -120,7 +120,7 @@ func TestMLX(t *testing.T) {
 			o := mslc.Options{Include: []string{dir}}
 			all := w.one == "" || os.Getenv(everything) != ""
 			if !all {
-				o.Kernel = w.one
+				o.Kernels = []string{w.one}
 			}
 			u, err := mslc.Compile(context.Background(), file, string(source), o)
 			require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestGGML(t *testing.T) {
 	}
 	for _, name := range kernels {
 		u, err := mslc.Compile(context.Background(), file, string(source), mslc.Options{
-			Include: []string{filepath.Join(dir, "src"), filepath.Dir(file)}, Kernel: name,
+			Include: []string{filepath.Join(dir, "src"), filepath.Dir(file)}, Kernels: kernels,
 		})
 		require.NoError(t, err)
 		if name == "" {

@@ -25,18 +25,17 @@ typedef long long2 __attribute__((ext_vector_type(2)));
 MSL_MATRIX_TYPE(float, f64f, "f32")
 MSL_MATRIX_TYPE(half, f64h, "f16")
 MSL_MATRIX_TYPE(bfloat, f64b, "bf16")
-#define MSL_MULTIPLY(D, A, B, C, E)                                                               \
-  MSL_AIR_GROUP(D, msl_multiply_##D##A##B##C, (A, B, C), "simdgroup_matrix_8x8_multiply_accumulate." E) \
-  MSL_INLINE void multiply(D& d, A a, B b, C c) { d = msl_multiply_##D##A##B##C(a, b, c); }
-MSL_MULTIPLY(f64f, f64f, f64f, f64f, "v64f32.v64f32.v64f32.v64f32")
-MSL_MULTIPLY(f64f, f64h, f64h, f64f, "v64f32.v64f16.v64f16.v64f32")
-MSL_MULTIPLY(f64f, f64f, f64h, f64f, "v64f32.v64f32.v64f16.v64f32")
-MSL_MULTIPLY(f64f, f64h, f64f, f64f, "v64f32.v64f16.v64f32.v64f32")
-MSL_MULTIPLY(f64f, f64b, f64b, f64f, "v64f32.v64bf16.v64bf16.v64f32")
-MSL_MULTIPLY(f64f, f64f, f64b, f64f, "v64f32.v64f32.v64bf16.v64f32")
-MSL_MULTIPLY(f64f, f64b, f64f, f64f, "v64f32.v64bf16.v64f32.v64f32")
-MSL_MULTIPLY(f64h, f64h, f64h, f64h, "v64f16.v64f16.v64f16.v64f16")
-MSL_MULTIPLY(f64b, f64b, f64b, f64b, "v64bf16.v64bf16.v64bf16.v64bf16")
+// Matrices of any types multiply; the result has the type of what it is added to.
+#define MSL_MULTIPLY(D, A, B, E, EA, EB)                                                          \
+  MSL_AIR_GROUP(D, msl_multiply_##D##A##B, (A, B, D), "simdgroup_matrix_8x8_multiply_accumulate.v64" E ".v64" EA ".v64" EB ".v64" E) \
+  MSL_INLINE void multiply(D& d, A a, B b, D c) { d = msl_multiply_##D##A##B(a, b, c); }
+#define MSL_MULTIPLY_BY(D, A, E, EA) \
+  MSL_MULTIPLY(D, A, f64f, E, EA, "f32") MSL_MULTIPLY(D, A, f64h, E, EA, "f16") MSL_MULTIPLY(D, A, f64b, E, EA, "bf16")
+#define MSL_MULTIPLY_TO(D, E) \
+  MSL_MULTIPLY_BY(D, f64f, E, "f32") MSL_MULTIPLY_BY(D, f64h, E, "f16") MSL_MULTIPLY_BY(D, f64b, E, "bf16")
+MSL_MULTIPLY_TO(f64f, "f32")
+MSL_MULTIPLY_TO(f64h, "f16")
+MSL_MULTIPLY_TO(f64b, "bf16")
 template <typename T>
 using elements = T __attribute__((ext_vector_type(64)));
 } // namespace msl

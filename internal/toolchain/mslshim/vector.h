@@ -82,14 +82,14 @@ using if_scalar = metal::enable_if_t<metal::is_arithmetic<S>::value || __is_enum
   MSL_MEMBER vec(S s) : v((msl_element)(T)s) {}                                          \
   template <typename U>                                                                  \
   MSL_MEMBER explicit vec(vec<U, N> a) : v() {                                           \
-    for (int i = 0; i < N; i++) v[i] = (T)a.v[i];                                        \
+    for (int i = 0; i < N; i++) v[i] = ::msl::cast<T>((U)a.v[i]);                        \
   }                                                                                      \
   MSL_MEMBER vec(const packed_vec<T, N>& a) : v() {                                      \
     for (int i = 0; i < N; i++) v[i] = a.d[i];                                           \
   }                                                                                      \
   template <typename U>                                                                  \
   MSL_MEMBER explicit vec(const packed_vec<U, N>& a) : v() {                             \
-    for (int i = 0; i < N; i++) v[i] = (T)a.d[i];                                        \
+    for (int i = 0; i < N; i++) v[i] = ::msl::cast<T>((U)a.d[i]);                        \
   }                                                                                      \
   static MSL_MEMBER vec msl_of(msl_raw r) {                                              \
     vec a{};                                                                             \
