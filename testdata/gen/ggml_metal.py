@@ -2,13 +2,14 @@
 
     python testdata/gen/ggml_metal.py [OUT]      (OUT: testdata/ggml)
 
-writes OUT/cases.json and OUT/cases.bin, in the form of internal/testkit/kernelcases. The programs
+writes OUT/cases.json and OUT/cases.bin.gz, in the form of internal/testkit/kernelcases. The programs
 beside this script record what ggml's Metal back end dispatches on a device that only writes
 down, and compute the same graphs on the CPU, of ggml 0.13.1: its sources are those that
 pywhispercpp's source distribution carries, its CPU back end is the one in pywhispercpp's wheel for
 x86-64. Needs Linux on x86-64, pip, and g++ 11 or later (or CXX).
 """
 
+import gzip
 import os
 import pathlib
 import subprocess
@@ -45,7 +46,8 @@ def main(out):
         include = [f"-I{d}" for d in (source / "include", source / "src", metal, HERE)]
         libraries = [f"-L{work / 'wheel'}", "-lggml-base", "-lggml-cpu", f"-Wl,-rpath,{work / 'wheel'}"]
         subprocess.run([os.environ.get("CXX", "g++"), "-std=c++17", "-O1", *include, "-o", work / "cases", *files, *libraries], check=True)
-        subprocess.run([work / "cases", out / "cases.json", out / "cases.bin"], check=True)
+        subprocess.run([work / "cases", out / "cases.json", work / "cases.bin"], check=True)
+        (out / "cases.bin.gz").write_bytes(gzip.compress((work / "cases.bin").read_bytes(), 9, mtime=0))
 
 
 if __name__ == "__main__":

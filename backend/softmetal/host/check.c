@@ -327,16 +327,15 @@ __attribute__((visibility("default"), used)) void *mlxc_touch(const struct lane 
 		if (begin && at >= begin && at < begin + b->bytes)
 			return device(c, l, &m, a, i, at, n);
 	}
-	if (a->space == SPACE_GENERIC) {
-		// No private memory lies where the bytes before and behind a buffer are guarded.
-		for (uint32_t i = 0; i < SLOTS; i++) {
-			const struct bound *b = &c->dispatch->bound[i];
-			uint8_t *begin = c->dispatch->buffers[i];
-			if (begin && b->state && at >= begin - GUARD && at < begin + b->bytes + GUARD)
-				return device(c, l, &m, a, i, at, n);
-		}
-		return at; // private memory
+	// Nearly: no private memory lies where the bytes before and behind a buffer are guarded.
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		const struct bound *b = &c->dispatch->bound[i];
+		uint8_t *begin = c->dispatch->buffers[i];
+		if (begin && b->state && at >= begin - GUARD && at < begin + b->bytes + GUARD)
+			return device(c, l, &m, a, i, at, n);
 	}
+	if (a->space == SPACE_GENERIC)
+		return at; // private memory
 	report(c, OUT_OF_BOUNDS, &m, NULL, -1, 0);
 	return nowhere;
 }

@@ -60,6 +60,17 @@ func Headers(t testing.TB) string {
 	return path
 }
 
+// GGML returns where the Metal source of ggml is, one file with all headers. A test that needs it
+// fails without it.
+func GGML(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(root(t), "out", "metal-sources", "ggml-0.13.1", "ggml-metal.metal")
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("the Metal source of ggml 0.13.1 is missing: run scripts/fetch-ggml.sh (%v)", err)
+	}
+	return path
+}
+
 // Bytes returns MLX's library, mapped until the test ends.
 func Bytes(t testing.TB, version string) []byte {
 	t.Helper()

@@ -29,8 +29,8 @@ struct Build {
     std::vector<Leaf> leaves;
 
     ggml_tensor * named(ggml_type type, std::vector<int64_t> ne);
-    // drawn is a leaf of numbers between low and high.
-    ggml_tensor * drawn(ggml_type type, std::vector<int64_t> ne, double low = -1, double high = 1);
+    // drawn is a leaf of numbers between low and high. A weight's are of float32 if exact.
+    ggml_tensor * drawn(ggml_type type, std::vector<int64_t> ne, double low = -1, double high = 1, bool weight = false);
     // integers is a leaf of integers between low and high.
     ggml_tensor * integers(ggml_type type, std::vector<int64_t> ne, int64_t low, int64_t high);
     // given is a leaf that holds these values.

@@ -54,15 +54,15 @@ void products() {
         add("mul_mat " + n(type) + " matrix", type == BF16 ? brains : tiles, [=](Build & b) {
             return ggml_mul_mat(b.ctx, b.weights(type, { km, 9 }), b.drawn(F32, { km, 35 }));
         });
-        extra(i % 2 != 0);
+        extra(i % 4 != 0);
         add("mul_mat_id " + n(type) + " few tokens", single, [=](Build & b) {
             return ggml_mul_mat_id(b.ctx, b.weights(type, { km, 5, 3 }), b.drawn(F32, { km, 2, 3 }), b.given(I32, { 2, 3 }, { 2, 0, 1, 2, 0, 1 }));
         });
-        extra(i % 3 != 0);
+        extra(i % 6 != 0);
         add("get_rows " + n(type), exact, [=](Build & b) {
             return ggml_get_rows(b.ctx, b.weights(type, { km, 5 }), b.given(I32, { 4 }, { 3, 0, 4, 3 }));
         });
-        extra(i % 2 == 0);
+        extra(i % 4 != 1);
     }
     for (auto type : { F32, F16, BF16 }) {
         add("mul_mat " + n(type) + " odd vector", single, [=](Build & b) { return ggml_mul_mat(b.ctx, b.weights(type, { 129, 5 }), b.drawn(F32, { 129, 2 })); });
@@ -72,7 +72,7 @@ void products() {
     for (auto type : { F16, GGML_TYPE_Q4_0, GGML_TYPE_Q8_0, GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K }) {
         for (int64_t m : { 4, 5 }) {
             add("mul_mat " + n(type) + " " + std::to_string(m) + " vectors", single, [=](Build & b) { return ggml_mul_mat(b.ctx, b.weights(type, { 256, 7 }), b.drawn(F32, { 256, m })); });
-            extra(type != GGML_TYPE_Q4_0 && type != GGML_TYPE_Q6_K);
+            extra(type != GGML_TYPE_Q4_0 && (type != GGML_TYPE_Q6_K || m != 4));
         }
     }
     add("mul_mat q4_0 whole tiles", tiles, [](Build & b) { return ggml_mul_mat(b.ctx, b.weights(GGML_TYPE_Q4_0, { 64, 64 }), b.drawn(F32, { 64, 32 })); });
@@ -89,7 +89,7 @@ void products() {
             }
             return ggml_mul_mat_id(b.ctx, b.weights(type, { 256, 9, 4 }), b.drawn(F32, { 256, 2, 35 }), b.given(I32, { 2, 35 }, ids));
         });
-        extra(type != GGML_TYPE_Q4_0 && type != F16);
+        extra(type != GGML_TYPE_Q4_0);
     }
 }
 
@@ -106,8 +106,9 @@ void copies() {
     cpy(F16, F32, 37), cpy(F16, F16, 37), cpy(BF16, F32, 37), cpy(BF16, BF16, 37), cpy(I32, F32, 37), cpy(I32, I32, 37);
     for (auto t : { GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0 }) {
         cpy(F32, t, 64);
+        extra(t == GGML_TYPE_Q4_1 || t == GGML_TYPE_Q5_1);
         cpy(t, F32, 64);
-        extra(t != GGML_TYPE_Q4_0 && t != GGML_TYPE_Q5_1);
+        extra(t != GGML_TYPE_Q5_1);
         cpy(t, F16, 64);
         extra(t != GGML_TYPE_Q5_0);
     }
@@ -123,7 +124,7 @@ void copies() {
             add("set_rows " + n(type) + " by " + n(index), exact, [=](Build & b) {
                 return ggml_set_rows(b.ctx, b.given(type, { 64, 6 }, {}), b.drawn(F32, { 64, 3 }), b.given(index, { 3 }, { 4, 0, 5 }));
             });
-            extra(type == GGML_TYPE_Q4_0 || type == GGML_TYPE_Q4_1 || type == GGML_TYPE_Q5_1 || (type == GGML_TYPE_Q8_0 && index != I32));
+            extra(type != F32 && type != GGML_TYPE_Q5_0 && (type != GGML_TYPE_Q8_0 || index != I32));
         }
     }
     add("get_rows i32", exact, [](Build & b) { return ggml_get_rows(b.ctx, b.integers(I32, { 9, 5 }, -9, 9), b.given(I32, { 3 }, { 4, 4, 1 })); });
@@ -168,7 +169,7 @@ void elementwise() {
         // ggml's CPU takes gelu and its quick form from tables of half.
         const Tolerance t = whole ? exact : op == GGML_UNARY_OP_GELU || op == GGML_UNARY_OP_GELU_QUICK ? rounded : single;
         add("unary " + name, t, [=](Build & b) { return ggml_unary(b.ctx, b.drawn(F32, { 37, 3 }, -4, 4), op); });
-        extra(i % 2 != 0);
+        extra(i % 3 != 0);
     }
     for (auto op : { GGML_UNARY_OP_SILU, GGML_UNARY_OP_NEG }) {
         add(std::string("unary ") + ggml_unary_op_name(op) + " of four", op == GGML_UNARY_OP_NEG ? exact : single, [=](Build & b) { return ggml_unary(b.ctx, b.drawn(F32, { 64, 3 }, -4, 4), op); });
@@ -250,10 +251,12 @@ void reductions() {
                 ggml_tensor * x = b.drawn(F32, { k, 3 }), * w = b.drawn(F32, { k });
                 return ggml_mul(b.ctx, norm(b.ctx, x, 1e-5f), w);
             });
+            extra(rms == (k == 37));
             add(name + ", mul and add" + of, single, [=](Build & b) {
                 ggml_tensor * x = b.drawn(F32, { k, 3 }), * w = b.drawn(F32, { k }), * y = b.drawn(F32, { k, 3 });
                 return ggml_add(b.ctx, ggml_mul(b.ctx, norm(b.ctx, x, 1e-5f), w), y);
             });
+            extra(rms != (k == 37));
         }
         add("soft_max" + of, single, [=](Build & b) { return ggml_soft_max(b.ctx, b.drawn(F32, { k, 3, 2 }, -5, 5)); });
         for (auto type : { F32, F16 }) {
@@ -297,6 +300,7 @@ void sequences() {
         for (int mode : { GGML_ROPE_TYPE_NORMAL, GGML_ROPE_TYPE_NEOX }) {
             const std::string name = std::string("rope ") + (mode ? "neox " : "normal ") + n(type);
             add(name, t, [=](Build & b) { return ggml_rope_ext(b.ctx, b.drawn(type, { 40, 3, 4 }), b.given(I32, { 4 }, positions), nullptr, 32, mode, 0, 10000, 1, 0, 1, 32, 1); });
+            extra(type == F16 && mode == GGML_ROPE_TYPE_NORMAL);
             if (type == F32) {
                 add(name + ", scaled by factors", t, [=](Build & b) { return ggml_rope_ext(b.ctx, b.drawn(type, { 40, 3, 4 }), b.given(I32, { 4 }, positions), b.drawn(F32, { 16 }, 1, 3), 32, mode, 4096, 10000, 0.5, 0.7, 1.1, 32, 1); });
             }
@@ -310,6 +314,7 @@ void sequences() {
                 }
                 return ggml_rope_multi(b.ctx, b.drawn(type, { 40, 3, 4 }), b.integers(I32, { 16 }, 0, 99), nullptr, mode == GGML_ROPE_TYPE_VISION ? 20 : 32, sections, mode, 0, 10000, 1, 0, 1, 32, 1);
             });
+            extra(type == F16);
         }
     }
     struct Heads { ggml_type type; int64_t d; };
@@ -330,7 +335,7 @@ void sequences() {
                     }
                     return ggml_flash_attn_ext(b.ctx, q, k, v, b.given(F16, { keys, queries }, mask), 1 / std::sqrt(float(d)), 0, 0);
                 });
-                extra(!(type == F16 && d == 64) && !(type == GGML_TYPE_Q8_0 && keys == 77) && !(type == GGML_TYPE_Q4_0 && queries == 21));
+                extra(!(type == F16 && d == 64 && keys == 77) && !(d == 40 && keys == 128) && !(type == GGML_TYPE_Q8_0 && keys == 77));
             }
         }
     }
@@ -377,8 +382,11 @@ void sequences() {
 void pictures() {
     for (auto type : { F32, F16 }) {
         add("conv_2d " + n(type), type == F16 ? tiles : single, [=](Build & b) { return ggml_conv_2d_direct(b.ctx, b.weights(type, { 3, 2, 2, 4 }), b.drawn(F32, { 9, 7, 2, 2 }), 2, 1, 1, 1, 1, 2); });
+        extra(type == F16);
         add("conv_3d " + n(type), type == F16 ? tiles : single, [=](Build & b) { return ggml_conv_3d_direct(b.ctx, b.weights(type, { 3, 2, 2, 2 * 3 }), b.drawn(F32, { 7, 6, 5, 2 }), 1, 2, 1, 1, 0, 1, 1, 1, 2, 2, 1, 3); });
+        extra(type == F16);
         add("conv_transpose_1d " + n(type), type == F16 ? tiles : single, [=](Build & b) { return ggml_conv_transpose_1d(b.ctx, b.drawn(type, { 3, 4, 2 }), b.drawn(F32, { 7, 2 }), 2, 0, 1); });
+        extra(type == F16);
         add("conv_transpose_2d " + n(type), tiles, [=](Build & b) { return ggml_conv_transpose_2d_p0(b.ctx, b.drawn(type, { 3, 2, 4, 2 }), b.drawn(F32, { 5, 4, 2 }), 2); });
     }
     add("upscale to the nearest", exact, [](Build & b) { return ggml_interpolate(b.ctx, b.drawn(F32, { 5, 4, 2 }), 12, 9, 2, 1, GGML_SCALE_MODE_NEAREST); });

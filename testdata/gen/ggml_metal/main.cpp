@@ -43,11 +43,11 @@ ggml_tensor * Build::named(ggml_type type, std::vector<int64_t> ne) {
 }
 
 // The numbers are multiples of a power of two that every type which is drawn holds exactly.
-ggml_tensor * Build::drawn(ggml_type type, std::vector<int64_t> ne, double low, double high) {
+ggml_tensor * Build::drawn(ggml_type type, std::vector<int64_t> ne, double low, double high, bool weight) {
     const double largest = std::max(std::abs(low), std::abs(high));
     const int    bits    = type == GGML_TYPE_F32 ? 20 : type == GGML_TYPE_F16 ? 10 : 7;
     const double scale   = std::ldexp(1, int(std::ceil(std::log2(largest))) - bits);
-    ggml_tensor * t = named(type, ne);
+    ggml_tensor * t = named(exact && weight ? GGML_TYPE_F32 : type, ne);
     leaves.push_back({ t, true, { leaves.size() + 1, (int64_t) std::ceil(low / scale), (int64_t) std::floor(high / scale), scale }, {} });
     return t;
 }
@@ -75,11 +75,7 @@ ggml_tensor * Build::given(ggml_type type, std::vector<int64_t> ne, std::vector<
 
 ggml_tensor * Build::weights(ggml_type type, std::vector<int64_t> ne) {
     if (!ggml_is_quantized(type)) {
-        ggml_tensor * t = drawn(type, ne);
-        if (exact) { // the same numbers
-            leaves.back().tensor = t = ggml_new_tensor(ctx, GGML_TYPE_F32, ne.size(), ne.data());
-        }
-        return t;
+        return drawn(type, ne, -1, 1, true);
     }
     const Rule rule = { 1000 + leaves.size(), -(1 << 10), 1 << 10, 0x1p-10 };
     int64_t rows = 1, n = ne[0];
