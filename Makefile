@@ -1,10 +1,10 @@
 # make demo   record, optimize and run a real language model
 # make test   every test
 # make race   every test under the race detector
-# make sources  compile the Metal sources of MLX and ggml, which git fetches
+# make sources  compile the Metal sources of MLX, which git fetches
 # make arm64  compile kernels for arm64 and run them under an emulator
 # make coverage   compile every kernel of MLX's compiled Metal libraries
-# make kernelcases   run all of MLX's kernels that have cases, plain and checked
+# make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
 # MODEL=path  another GGUF model instead of the demonstration model
 
 export CGO_ENABLED = 0
@@ -39,7 +39,8 @@ check:
 # What the tests need beside Go: a clang and the oldest clang that will do
 # (scripts/fetch-clang.sh), a Python with
 # two packages (scripts/python.sh), two compiled Metal libraries of MLX
-# (scripts/fetch-metallib.sh, 63 MB to fetch), and the demonstration model, with whose
+# (scripts/fetch-metallib.sh, 63 MB to fetch), the Metal source of ggml
+# (scripts/fetch-ggml.sh, 4 MB), and the demonstration model, with whose
 # stored results those of the model itself compare. The time limit of a package is for
 # machines that do much else: on two idle cores all take less than nine minutes, and
 # none takes four. Tests make much garbage and hold little: collected a third as often,
@@ -48,6 +49,7 @@ test: check
 	scripts/fetch-clang.sh
 	scripts/fetch-clang.sh oldest
 	scripts/fetch-metallib.sh
+	scripts/fetch-ggml.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 go test -vet=off -timeout 60m ./...
@@ -58,6 +60,7 @@ race:
 	scripts/fetch-clang.sh
 	scripts/fetch-clang.sh oldest
 	scripts/fetch-metallib.sh
+	scripts/fetch-ggml.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" CGO_ENABLED=1 go test -race -timeout 300m ./...
@@ -67,6 +70,7 @@ race:
 arm64:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
+	scripts/fetch-ggml.sh
 	EMULATE="$$(scripts/arm64.sh)" && set -- $$EMULATE && \
 	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestLevels|TestVector$$' ./internal/air/calls && \
 	MLXC_EMULATE="$$EMULATE" go test -timeout 60m -skip 'TestVersions|TestOldest|TestDeterminism' ./backend/softmetal && \
@@ -81,15 +85,17 @@ coverage:
 	go run ./internal/testkit/coverage -results out/coverage.jsonl $(COVERAGE) out/metallib/mlx-0.32.4.metallib out/metallib/mlx-0.16.3.metallib
 
 # Every case of testdata/kernelcases (docs/softmetal-coverage.md), of which test runs those of one
-# kernel of each family: two to three minutes on two cores.
+# kernel of each family, and of testdata/ggml (docs/metal-source.md), of which it runs two of
+# three; and every kernel of ggml is compiled: six minutes on two cores.
 kernelcases:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
-	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run KernelCases ./backend/softmetal
+	scripts/fetch-ggml.sh
+	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run 'KernelCases|GGML' ./backend/softmetal
+	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run GGML ./internal/toolchain/mslc
 
-# Compiles the Metal sources of MLX and ggml, from the commits that
-# scripts/fetch-metal-sources.sh names. Not part of test: they come from git hosts, which
-# not every machine that tests can reach.
+# Compiles the Metal sources of MLX, from the commit that scripts/fetch-metal-sources.sh names. Not
+# part of test: they come from a git host, which not every machine that tests can reach.
 sources:
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh

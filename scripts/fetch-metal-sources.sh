@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches Metal sources that tests compile: the kernels of MLX and of ggml (both MIT licensed), each
-# from one commit, whose digest git checks, to out/metal-sources/NAME. What is there is left alone.
+# Fetches Metal sources that tests compile: the kernels of MLX (MIT licensed), from one commit, whose
+# digest git checks, to out/metal-sources/mlx. What is there is left alone.
 # Needs git. A mirror can stand in for github.com (git config url.MIRROR.insteadOf).
 set -eu
 cd "$(dirname "$0")/.."
@@ -26,5 +26,3 @@ fetch() {
 	rm -rf "$tmp"
 }
 fetch mlx 846d176227a0ac13d2667e58d2bb68b322109ab0 https://github.com/ml-explore/mlx.git mlx/backend/metal/kernels LICENSE
-fetch ggml d99724f2b141fed9e1a9f402213506c081433465 https://github.com/ggml-org/ggml.git \
-	src/ggml-metal/ggml-metal.metal src/ggml-metal/ggml-metal-impl.h src/ggml-common.h LICENSE

@@ -42,8 +42,10 @@ func TestCache(t *testing.T) {
 	ctx, dir := context.Background(), filepath.Join(t.TempDir(), "a", "b")
 	m := &maker{data: "an object"}
 	c := open(t, dir, 0)
+	assert.False(t, c.Has(air.Key("1"), "kernel.so"))
 	path, err := c.File(ctx, air.Key("1"), "kernel.so", m.make)
 	require.NoError(t, err)
+	assert.True(t, c.Has(air.Key("1"), "kernel.so"))
 	data, err := open(t, dir, 0).Data(ctx, air.Key("1"), "kernel.so", m.make)
 	require.NoError(t, err)
 	assert.Equal(t, m.data, string(data))

@@ -36,7 +36,7 @@ func TestFamilies(t *testing.T) {
 	t.Logf("%d families", len(Families))
 }
 
-var update = flag.Bool("update", false, "write the table of docs/softmetal-coverage.md")
+var update = flag.Bool("update", false, "write the tables of docs/softmetal-coverage.md and docs/metal-source.md")
 
 // The table of docs/softmetal-coverage.md is that of the cases.
 func TestTable(t *testing.T) {
@@ -48,10 +48,23 @@ func TestTable(t *testing.T) {
 	}
 	table, err := Table(kernels, cases)
 	require.NoError(t, err)
-	const path, begin, end = "../../../docs/softmetal-coverage.md", "<!-- table -->\n", "<!-- end of the table -->\n"
-	page, err := os.ReadFile(path)
+	onPage(t, "softmetal-coverage.md", table)
+}
+
+// The page on Metal source has the table of ggml's operations.
+func TestStepTable(t *testing.T) {
+	cases, err := Load("../../../testdata/ggml")
 	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(page), begin)
+	onPage(t, "metal-source.md", StepTable(cases))
+}
+
+// onPage compares a table with the one on a page, between two marks, or writes it there with -update.
+func onPage(t *testing.T, page, table string) {
+	const begin, end = "<!-- table -->\n", "<!-- end of the table -->\n"
+	path := filepath.Join("..", "..", "..", "docs", page)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
 	require.True(t, ok, "%s lacks the mark %q", path, begin)
 	written, after, ok := strings.Cut(rest, end)
 	require.True(t, ok, "%s lacks the mark %q", path, end)

@@ -255,7 +255,11 @@ func TestOneKernelOfMany(t *testing.T) {
 	assert.Contains(t, alone, "@air.sin.f32")
 	_, err = u.Module("c")
 	assert.EqualError(t, err, `there is no kernel "c" among 2`)
-	_, err = mslc.Compile(context.Background(), "k.metal", source, mslc.Options{Kernels: []string{"c"}})
+	both, err := mslc.Compile(context.Background(), "k.metal", source, mslc.Options{Kernels: []string{"b", "a"}})
+	require.NoError(t, err)
+	require.Len(t, both.Kernels, 2)
+	assert.Equal(t, "a", both.Kernels[0].Name, "kernels are in the order of the source")
+	_, err = mslc.Compile(context.Background(), "k.metal", source, mslc.Options{Kernels: []string{"b", "c"}})
 	assert.EqualError(t, err, `k.metal: there is no kernel "c" among 2`)
 }
 

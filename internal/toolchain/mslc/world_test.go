@@ -154,30 +154,3 @@ func TestMLX(t *testing.T) {
 		})
 	}
 }
-
-func TestGGML(t *testing.T) {
-	dir := sources(t, "ggml")
-	file := filepath.Join(dir, "src", "ggml-metal", "ggml-metal.metal")
-	source, err := os.ReadFile(file)
-	require.NoError(t, err)
-	kernels := []string{"kernel_flash_attn_ext_f32_dk32_dv32", "kernel_mul_mv_q4_K_f32", "kernel_mul_mm_q4_0_f32", "kernel_soft_max_f16", "kernel_rope_norm_f32", "kernel_argsort_f32_i32_desc"}
-	if os.Getenv(everything) != "" {
-		kernels = []string{""}
-	}
-	for _, name := range kernels {
-		u, err := mslc.Compile(context.Background(), file, string(source), mslc.Options{
-			Include: []string{filepath.Join(dir, "src"), filepath.Dir(file)}, Kernels: kernels,
-		})
-		require.NoError(t, err)
-		if name == "" {
-			assert.Len(t, u.Kernels, 633)
-		}
-		for _, k := range u.Kernels {
-			text, err := u.Module(k.Name)
-			require.NoError(t, err)
-			if name != "" {
-				becomesObject(t, k, text)
-			}
-		}
-	}
-}

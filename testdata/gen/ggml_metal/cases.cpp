@@ -231,7 +231,7 @@ void elementwise() {
 }
 
 void reductions() {
-    const char * partial = "the last simdgroup lacks threads, and adds up only as many parts as it has threads";
+    const char * partial = "the last simdgroup has fewer threads than there are simdgroups, and adds up too few parts";
     for (int64_t k : { 37, 128, 132 }) {
         const std::string of = " of " + std::to_string(k);
         add("sum_rows" + of, single, [=](Build & b) { return ggml_sum_rows(b.ctx, b.drawn(F32, { k, 3, 2 })); });
