@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -160,7 +161,7 @@ func runEndless() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	r := &rig{t: t, Device: d, kernels: map[string]*kernel{}}
+	r := &rig{t: t, Device: d, kernels: map[string]*kernel{}, inputs: map[string]air.Input{}}
 	r.metal("faults.metal")
 	b, err := d.Alloc(backend.BufferSpec{Size: 4})
 	if err != nil {
