@@ -232,9 +232,10 @@ func (c *verifyCmd) check(ctx context.Context, in *inputs.Input, recording bool)
 				continue
 			}
 			at := fmt.Sprintf("graph %s: ", ir.QuoteName(g.Name))
-			if k := &g.Kernels[d.Kernel]; c.lookup(&k.Library) != nil {
-				continue
-			} else if !msl.Declared(k) {
+			if k := &g.Kernels[d.Kernel]; !msl.Declared(k) {
+				if c.lookup(&k.Library) != nil {
+					continue
+				}
 				v.Unknown = append(v.Unknown, fmt.Sprintf("%s%s: kernel @%s is of library %q, which has no declarations", at, d.ID, ir.QuoteName(k.Name), k.Library.Path))
 				continue
 			}
