@@ -57,59 +57,94 @@ type pipelineKey struct {
 // Lower returns the plan of a graph that was checked. Its errors name the command.
 func Lower(ctx context.Context, g *ir.Graph, o Options) (_ *Plan, err error) {
 	defer interrupt.Catch(&err)
-	l := &lowering{
-		Plan: &Plan{Graph: g, Binds: make([]bool, len(g.Memories))}, Options: o,
-		pipelines: map[pipelineKey]int32{}, labels: map[string]int32{},
-	}
-	l.fresh()
-	order := newOrder(g, o.Serial)
-	open := Buffer{}
-	var groups []string
+	r := NewRecorder(g, o)
 	for i, n := range g.Nodes {
 		interrupt.Poll(ctx)
-		l.barrier = order.barrier(i, n) || l.barrier
-		switch n := n.(type) {
-		case *ir.Commit:
-			for range groups { // groups may reach over commits, an encoder's may not
-				l.op(Op{Kind: Pop})
-			}
-			l.end(&open, n.Label)
-			open.Order = n.Order
-			if g.Ordering != ir.ByBarriers {
-				open.Order = ir.OrderEvent
-			}
-			for _, label := range groups {
-				l.push(label)
-			}
-			order.commit(i)
-		case *ir.GroupBegin:
-			if o.Groups {
-				groups = append(groups, n.Label)
-				l.push(n.Label)
-			}
-		case *ir.GroupEnd:
-			if o.Groups {
-				groups = groups[:len(groups)-1]
-				l.op(Op{Kind: Pop})
-			}
-		case *ir.Dispatch:
-			err = l.dispatch(i, n)
-		case *ir.Copy:
-			err = l.copy(i, &n.Dst, &n.Src)
-		case *ir.Carry:
-			l.next = true
-			err = l.copy(i, &n.Dst, &n.Src)
-			l.next = false
-		case *ir.Fill:
-			err = l.fill(i, n)
-		}
-		if err != nil {
+		if err := r.add(i, n); err != nil {
 			return nil, fmt.Errorf("%s: %w", g.DescribeNode(i), err)
 		}
 	}
-	l.end(&open, "")
-	l.Stats.Variable = l.variable()
-	return l.Plan, nil
+	return r.Finish(""), nil
+}
+
+// Recorder makes a plan of nodes as they come.
+type Recorder struct {
+	lowering
+	order  *order
+	open   Buffer
+	groups []string // open ones
+}
+
+// NewRecorder begins a plan whose nodes refer to g. Memories, kernels and params may be added to
+// g meanwhile; its own nodes are those of the plan only where Lower is used.
+func NewRecorder(g *ir.Graph, o Options) *Recorder {
+	r := &Recorder{lowering: lowering{
+		Plan: &Plan{Graph: g}, Options: o,
+		pipelines: map[pipelineKey]int32{}, labels: map[string]int32{},
+	}, order: newOrder(g, o.Serial)}
+	r.fresh()
+	return r
+}
+
+// Add appends a node. The order of its graph is by barriers, or serial.
+func (r *Recorder) Add(n ir.Node) error { return r.add(len(r.Ops), n) }
+
+func (r *Recorder) add(i int, n ir.Node) error {
+	r.barrier = r.order.barrier(i, n) || r.barrier
+	switch n := n.(type) {
+	case *ir.Commit:
+		for range r.groups { // groups may reach over commits, an encoder's may not
+			r.op(Op{Kind: Pop})
+		}
+		r.end(&r.open, n.Label)
+		if r.open.Order = n.Order; r.Graph.Ordering != ir.ByBarriers {
+			r.open.Order = ir.OrderEvent
+		}
+		for _, label := range r.groups {
+			r.push(label)
+		}
+		r.order.commit(i)
+	case *ir.GroupBegin:
+		if r.Groups {
+			r.groups = append(r.groups, n.Label)
+			r.push(n.Label)
+		}
+	case *ir.GroupEnd:
+		if r.Groups {
+			r.groups = r.groups[:len(r.groups)-1]
+			r.op(Op{Kind: Pop})
+		}
+	case *ir.Dispatch:
+		return r.dispatch(i, n)
+	case *ir.Copy:
+		return r.copy(i, &n.Dst, &n.Src)
+	case *ir.Carry:
+		r.next = true
+		defer func() { r.next = false }()
+		return r.copy(i, &n.Dst, &n.Src)
+	case *ir.Fill:
+		return r.fill(i, n)
+	}
+	return nil
+}
+
+// Moved says that a root memory lies elsewhere from now on: it is bound anew.
+func (r *Recorder) Moved(root ir.MemID) {
+	for i := range r.state.slots {
+		if s := &r.state.slots[i]; s.what == SetBuffer && s.root == int32(root) {
+			*s = slot{}
+		}
+	}
+}
+
+// Finish ends the last command buffer, and returns the plan.
+func (r *Recorder) Finish(label string) *Plan {
+	for range r.groups {
+		r.op(Op{Kind: Pop})
+	}
+	r.end(&r.open, label)
+	r.Stats.Variable = r.variable()
+	return r.Plan
 }
 
 // end ends a command buffer. One without a dispatch is none.
@@ -213,10 +248,18 @@ func (l *lowering) keep(at uint8, s slot) {
 	l.state.slots[at] = s
 }
 
+// binds notes that operations bind a root memory.
+func (l *lowering) binds(root ir.MemID) {
+	for int(root) >= len(l.Binds) {
+		l.Binds = append(l.Binds, false)
+	}
+	l.Binds[root] = true
+}
+
 // view binds a view at a slot.
 func (l *lowering) view(at uint8, v *ir.View) {
 	root, base := l.Graph.Root(v.Mem)
-	l.Binds[root] = true
+	l.binds(root)
 	off := v.Off.AddConst(base)
 	s := &l.state.slots[at]
 	if s.bound && s.what == SetBuffer && s.root == int32(root) && s.off.Equal(off) {
@@ -312,7 +355,7 @@ func (l *lowering) dispatch(node int, d *ir.Dispatch) error {
 	}
 	if counts := d.Counts(); counts != nil {
 		root, base := l.Graph.Root(counts.Mem)
-		l.Binds[root] = true
+		l.binds(root)
 		off := counts.Off.AddConst(base)
 		grid.Counts = root
 		at := l.run(DispatchIndirect, grid)
