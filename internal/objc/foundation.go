@@ -4,6 +4,7 @@ package objc
 var (
 	Alloc             = static("NSObject", "alloc", "@")
 	Init              = method("NSObject", "init", "@")
+	RetainObject      = method("NSObject", "retain", "@")
 	RespondsTo        = method("NSObject", "respondsToSelector:", "B:")
 	StringWithCString = static("NSString", "stringWithCString:encoding:", "@*Q")
 	UTF8String        = method("NSString", "UTF8String", "*")

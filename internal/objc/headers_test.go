@@ -163,6 +163,7 @@ func split(list string) (out []string) {
 var unpublished = map[string]declared{
 	"NSObject respondsToSelector:": {types: "B:"},
 	"NSObject alloc":               {types: "@", static: true},
+	"NSObject retain":              {types: "@"},
 }
 
 // wrong says what of a method is not as the headers have it, "" if nothing is.

@@ -66,6 +66,13 @@ func Load(libraries ...string) error {
 	return nil
 }
 
+// Loaded reports whether libraries were opened.
+func Loaded() bool {
+	loading.Lock()
+	defer loading.Unlock()
+	return loaded != ""
+}
+
 func load(libraries []string) error {
 	var handles []uintptr
 	for _, path := range libraries {

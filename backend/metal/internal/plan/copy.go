@@ -102,3 +102,31 @@ func (l *lowering) elements(node int, n ir.Affine, w int) {
 	at := l.run(Dispatch, Grid{Unit: ir.Threads, Size: [3]uint64{uint64(n.Const) / uint64(w), 1, 1}, Group: [3]uint32{threads, 1, 1}, Node: int32(node)})
 	l.depends(Var{Op: at, Part: Extent0, Expr: n, Divide: int64(w)})
 }
+
+// Transfer appends a copy of n bytes between two buffers that the graph has not, by the numbers that
+// the sender knows them by, with barriers before and behind it.
+func (r *Recorder) Transfer(dst, src int32, dstOff, srcOff, n int64) {
+	if n == 0 {
+		return
+	}
+	w := int64(1)
+	for _, x := range []int64{16, 4} {
+		if w == 1 && dstOff%x == 0 && srcOff%x == 0 && n%x == 0 && n/x <= math.MaxUint32 {
+			w = x
+		}
+	}
+	_ = r.Add(&ir.Barrier{})
+	r.barrier = r.some
+	r.pipeline(pipelineKey{source: Copy, width: int(w)}, threads, 1|2|4)
+	for done := int64(0); done < n; { // a kernel counts up to 2^32 elements
+		part := min(n-done, math.MaxUint32/2*w)
+		clear(r.state.slots[:3])
+		r.set(Op{Kind: SetBuffer, Slot: 0, Index: src, Off: srcOff + done})
+		r.set(Op{Kind: SetBuffer, Slot: 1, Index: dst, Off: dstOff + done})
+		r.data(2, binary.LittleEndian.AppendUint32(nil, uint32(part/w)))
+		r.elements(len(r.Ops), ir.Const(part), int(w))
+		clear(r.state.slots[:3])
+		done += part
+	}
+	r.barrier = true
+}

@@ -128,6 +128,9 @@ func (r *Recorder) add(i int, n ir.Node) error {
 	return nil
 }
 
+// Pipeline is the number of the pipeline that is set, −1 if none is.
+func (r *Recorder) Pipeline() int32 { return r.state.pipeline }
+
 // Moved says that a root memory lies elsewhere from now on: it is bound anew.
 func (r *Recorder) Moved(root ir.MemID) {
 	for i := range r.state.slots {

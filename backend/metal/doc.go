@@ -1,0 +1,16 @@
+// Package metal executes graphs on Apple's GPUs, in Go without cgo (internal/objc).
+//
+//   - [List] and [Open] find devices; a [Device] is a backend.Device.
+//   - internal/plan says what an encoder is told for a graph; send.go turns that into Objective-C
+//     messages, which one call from Go to C sends.
+//   - hostqueue keeps the order of a queue's operations; queue.go does each: replays are encoded
+//     while earlier ones run, and are committed in their order.
+//   - pipelines.go makes pipelines: from Metal source, compiled by the system, or from a .metallib.
+//
+// # What orders what
+//
+// Within an encoder of concurrent dispatches, memory barriers, where the graph has them. Between
+// encoders, and so between the command buffers of a replay and between replays, Metal itself:
+// all buffers are resources whose hazards it tracks, as wholes, so that what shares memory keeps the
+// order in which it was committed.
+package metal

@@ -1,0 +1,86 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mlxc/mlxc/internal/objc"
+)
+
+// Cause says why a command buffer failed, as far as Metal tells.
+type Cause uint8
+
+// The causes.
+const (
+	Unknown         Cause = iota
+	OutOfMemory           // the GPU has no memory for what the command buffer needs
+	Timeout               // it ran for too long
+	Interactivity         // it kept the GPU from drawing the screen
+	PageFault             // a kernel touched memory that is none
+	InvalidResource       // what it uses is not there
+	DeviceLost            // the GPU was removed, reset, or taken away from the process
+)
+
+var causes = [...]string{"", "out of memory", "ran too long", "kept the screen from being drawn", "page fault", "invalid resource", "the GPU was lost"}
+
+// what to do about it
+var advice = [...]string{
+	"", "use a smaller graph or context, or close other programs",
+	"cut the graph into more command buffers (the pass split, with max-ms)",
+	"cut the graph into shorter command buffers (the pass split, with max-ms)",
+	"run `mlxreplay check` on the graph: a kernel leaves its memory", "", "open the device again",
+}
+
+func (c Cause) String() string { return causes[c] }
+
+// CommandBufferError is a command buffer that failed.
+type CommandBufferError struct {
+	Cause Cause
+	Err   error // what Metal says
+}
+
+// Error implements error.
+func (e *CommandBufferError) Error() string {
+	s := "metal: the command buffer failed"
+	if e.Cause != Unknown {
+		s += ": " + causes[e.Cause]
+	}
+	if e.Err != nil {
+		s += fmt.Sprintf(": %v", e.Err)
+	}
+	if a := advice[e.Cause]; a != "" {
+		s += " (" + a + ")"
+	}
+	return s
+}
+
+// Unwrap returns what Metal says.
+func (e *CommandBufferError) Unwrap() error { return e.Err }
+
+// decode finds the cause of an error of a command buffer. Interactivity has no code of its own: the
+// text says it.
+func decode(err error) error {
+	out := &CommandBufferError{Err: err}
+	var e *objc.Error
+	if !errors.As(err, &e) {
+		return out
+	}
+	switch code := uint64(e.Code); {
+	case strings.Contains(e.Description, "Interactivity"):
+		out.Cause = Interactivity
+	case code == objc.CommandBufferErrorOutOfMemory:
+		out.Cause = OutOfMemory
+	case code == objc.CommandBufferErrorTimeout:
+		out.Cause = Timeout
+	case code == objc.CommandBufferErrorPageFault:
+		out.Cause = PageFault
+	case code == objc.CommandBufferErrorInvalidResource:
+		out.Cause = InvalidResource
+	case code == objc.CommandBufferErrorDeviceRemoved, code == objc.CommandBufferErrorAccessRevoked:
+		out.Cause = DeviceLost
+	}
+	return out
+}

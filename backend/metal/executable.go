@@ -1,0 +1,225 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// executable is a graph with its plan and its pipelines.
+type executable struct {
+	device  *Device
+	program backend.Program
+	code
+	arguments bool // the graph has argument memory
+}
+
+// code is what a plan needs to be sent.
+type code struct {
+	plan   *plan.Plan
+	pipes  []pipeline // by plan.Pipelines
+	labels []objc.ID  // by plan.Labels
+	names  []objc.ID  // labels of command buffers, by plan.Buffers; 0: none
+	data   uintptr    // plan.Data where C sees it
+	memory objc.Batch // that holds it
+}
+
+// Compile implements [backend.Device]. Pipelines are made side by side.
+func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
+	g := p.Graph
+	e := &executable{device: d, program: *p}
+	e.program.Places = make([]backend.Place, len(g.Memories))
+	copy(e.program.Places, p.Places)
+	if e.plan, err = plan.Lower(ctx, g, plan.Options{Serial: d.options.Serial, Groups: d.options.Groups}); err != nil {
+		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+	}
+	if err := d.prepare(ctx, &e.code, p.Progress); err != nil {
+		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+	}
+	bound := backend.BoundMemories(g)
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		e.arguments = e.arguments || m.Kind == ir.Argument && bound[i]
+		if e.program.Places[i].Buffer != nil || bound[i] && m.Kind == ir.Weight {
+			if err := e.suits(ir.MemID(i), e.program.Places[i], 1); err != nil {
+				return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+			}
+		}
+	}
+	e.code.settle()
+	return e, nil
+}
+
+// prepare makes the pipelines of a plan, and holds what the plan dispatches against them.
+func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) error {
+	p := c.plan
+	c.pipes = make([]pipeline, len(p.Pipelines))
+	errs := make([]error, len(p.Pipelines))
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	done := 0
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range p.Pipelines {
+		room <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-room }()
+			c.pipes[i], errs[i] = d.pipelines.find(ctx, p.Graph, &p.Pipelines[i])
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; progress != nil {
+				progress(float64(done) / float64(len(p.Pipelines)))
+			}
+		})
+	}
+	wait.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var current int32 // the pipeline that is set
+	for i := range p.Ops {
+		switch o := &p.Ops[i]; o.Kind {
+		case plan.SetPipeline:
+			if current = o.Index; errs[current] != nil {
+				return errs[current]
+			}
+		case plan.Dispatch, plan.DispatchIndirect:
+			node := int(p.Grids[o.Index].Node)
+			if n, ok := p.Graph.Nodes[node].(*ir.Dispatch); ok {
+				if err := c.pipes[current].takes(d, n); err != nil {
+					return fmt.Errorf("%s: %w", p.Graph.DescribeNode(node), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// takes returns an error if a dispatch is beyond what a pipeline takes.
+func (p *pipeline) takes(d *Device, n *ir.Dispatch) error {
+	threads, memory := 1, p.static
+	for _, x := range n.Threadgroup {
+		threads *= int(x)
+	}
+	for _, m := range n.ThreadgroupMemory {
+		memory += int(m.Bytes)
+	}
+	switch {
+	case threads > p.threads:
+		return fmt.Errorf("threadgroups of %d threads: on this GPU the kernel takes at most %d", threads, p.threads)
+	case d.groupMax > 0 && memory > d.groupMax:
+		return fmt.Errorf("%d bytes of threadgroup memory, of which %d are the kernel's own: the GPU has %d", memory, p.static, d.groupMax)
+	}
+	return nil
+}
+
+// settle puts where C sees them what every replay tells an encoder alike.
+func (c *code) settle() {
+	if len(c.plan.Data) > 0 {
+		c.data = c.memory.Bytes(c.plan.Data)
+	}
+	objc.Pool(func() {
+		for _, l := range c.plan.Labels {
+			c.labels = append(c.labels, objc.Retain(objc.String(l)))
+		}
+		for _, b := range c.plan.Buffers {
+			name := objc.ID(0)
+			if b.Label != "" {
+				name = objc.Retain(objc.String(b.Label))
+			}
+			c.names = append(c.names, name)
+		}
+	})
+}
+
+func (c *code) close() error {
+	for _, o := range c.labels {
+		objc.Release(o)
+	}
+	for _, o := range c.names {
+		objc.Release(o)
+	}
+	c.labels, c.names = nil, nil
+	return c.memory.Close()
+}
+
+// Close implements [backend.Executable].
+func (e *executable) Close() error { return e.code.close() }
+
+// suits returns an error if a memory, or n of its size one after another, cannot lie at a place.
+func (e *executable) suits(root ir.MemID, p backend.Place, n int64) error {
+	m := &e.program.Graph.Memories[root]
+	name := ir.QuoteName(m.Name)
+	if err := p.Holds(n * m.Size); err != nil {
+		return fmt.Errorf("memory %%%s %w", name, err)
+	}
+	if b, ok := p.Buffer.(*buffer); !ok || b.device != e.device {
+		return fmt.Errorf("memory %%%s lies in a buffer of another device", name)
+	}
+	if align := max(m.Align, m.DType.Size(), 1); p.Offset%align != 0 {
+		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", name, p.Offset, align)
+	}
+	return nil
+}
+
+// frame is a slot of an executable.
+type frame struct {
+	*backend.FrameMemory
+	owner *executable
+	room  int // the most replays that a submission may have
+}
+
+// states are a set of states of an executable.
+type states struct {
+	owner  *executable
+	places []backend.Place
+}
+
+// Close implements [backend.States].
+func (*states) Close() error { return nil }
+
+// NewFrame implements [backend.Executable].
+func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) {
+	g := e.program.Graph
+	f := &frame{owner: e, room: max(1, s.Replays)}
+	if f.FrameMemory, err = backend.NewFrameMemory(e.device, &e.program, s); err != nil {
+		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+	}
+	for i := range g.Memories {
+		n := int64(1)
+		if g.Memories[i].Every {
+			n = int64(f.room)
+		}
+		if p := f.Place(ir.MemID(i)); p.Buffer != nil {
+			if err := e.suits(ir.MemID(i), p, n); err != nil {
+				return nil, errors.Join(fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err), f.Close())
+			}
+		}
+	}
+	return f, nil
+}
+
+// NewStates implements [backend.Executable].
+func (e *executable) NewStates(places []backend.Place) (backend.States, error) {
+	g := e.program.Graph
+	s := &states{owner: e, places: make([]backend.Place, len(g.Memories))}
+	copy(s.places, places)
+	bound := backend.BoundMemories(g)
+	for i := range g.Memories {
+		if g.Memories[i].Kind != ir.State || !bound[i] || e.program.Places[i].Buffer != nil {
+			continue
+		}
+		if err := e.suits(ir.MemID(i), s.places[i], 1); err != nil {
+			return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,178 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/objc"
+)
+
+// Options of a device. The zero value is good.
+type Options struct {
+	// Device names the GPU: a part of its name, as [List] has it; "" is the one that the system
+	// prefers.
+	Device string
+	// Library is a .metallib from which the kernels of our own library are taken, such as MLX's,
+	// where they have the same names and arguments. Those that it lacks, and all if it is "", are
+	// compiled from their Metal source.
+	Library string
+	// Serial has an encoder run one dispatch after another, whatever the graph allows: what then
+	// changes its results has a race.
+	Serial bool
+	// Unretained: command buffers do not retain what they use. The device keeps it alive itself.
+	Unretained bool
+	// Groups has the graph's groups and labels told to the encoder, for captures.
+	Groups bool
+}
+
+// Description is a GPU of the machine.
+type Description struct {
+	Name       string
+	Default    bool // the one that the system prefers
+	Family     int  // of Apple's GPUs: 7 is M1's; 0: none of Apple's
+	Memory     int64
+	Unified    bool
+	RegistryID uint64
+}
+
+// List returns the GPUs of the machine.
+func List() (out []Description, err error) {
+	if err := load(); err != nil {
+		return nil, err
+	}
+	objc.Pool(func() {
+		preferred := objc.SystemDefaultDevice()
+		defer objc.Release(preferred)
+		all := objc.AllDevices()
+		defer objc.Release(all)
+		for _, d := range objc.Objects(all) {
+			x := describe(d)
+			x.Default = preferred != 0 && objc.RegistryID.Send(d) == objc.RegistryID.Send(preferred)
+			out = append(out, x)
+		}
+	})
+	return out, nil
+}
+
+func load() error {
+	if objc.Loaded() {
+		return nil
+	}
+	return objc.Load()
+}
+
+func describe(d objc.ID) Description {
+	x := Description{
+		Name: objc.GoString(objc.DeviceName.SendID(d)), RegistryID: uint64(objc.RegistryID.Send(d)),
+		Memory: int64(objc.RecommendedWorkingSet.Send(d)), Unified: objc.HasUnifiedMemory.SendBool(d),
+	}
+	for f := objc.GPUFamilyApple1; f <= objc.GPUFamilyApple10; f++ {
+		if objc.SupportsFamily.SendBool(d, uintptr(f)) {
+			x.Family = int(f-objc.GPUFamilyApple1) + 1
+		}
+	}
+	return x
+}
+
+// Device is a GPU. See [Open].
+type Device struct {
+	Description
+	options   Options
+	id        objc.ID
+	maxBuffer int64
+	groupMax  int // bytes of threadgroup memory
+	pipelines *pipelines
+	clock     clock
+
+	mu        sync.Mutex
+	allocated int64 // bytes of buffers
+	closed    bool
+}
+
+// Open opens a GPU.
+func Open(o Options) (d *Device, err error) {
+	if err := load(); err != nil {
+		return nil, fmt.Errorf("metal: %w", err)
+	}
+	objc.Pool(func() {
+		var id objc.ID
+		if id, err = find(o.Device); err != nil {
+			return
+		}
+		d = &Device{
+			Description: describe(id), options: o, id: id,
+			maxBuffer: int64(objc.MaxBufferLength.Send(id)), groupMax: int(objc.MaxThreadgroupMemory.Send(id)),
+			clock: newClock(),
+		}
+		d.pipelines, err = newPipelines(d)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("metal: %w", err)
+	}
+	return d, nil
+}
+
+// find returns a device, which is the caller's.
+func find(name string) (objc.ID, error) {
+	if name == "" {
+		if d := objc.SystemDefaultDevice(); d != 0 {
+			return d, nil
+		}
+	}
+	all := objc.AllDevices()
+	defer objc.Release(all)
+	var names []string
+	for _, d := range objc.Objects(all) {
+		n := objc.GoString(objc.DeviceName.SendID(d))
+		if strings.Contains(strings.ToLower(n), strings.ToLower(name)) {
+			return objc.Retain(d), nil
+		}
+		names = append(names, n)
+	}
+	if len(names) == 0 {
+		return 0, errors.New("Metal finds no GPU: a process without a session of a user (a virtual machine, a login by ssh) may see none")
+	}
+	return 0, fmt.Errorf("no GPU is called %q: there are %s", name, strings.Join(names, ", "))
+}
+
+// Close releases the device. Whatever was made by it is closed before.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	d.pipelines.close()
+	objc.Release(d.id)
+	if d.allocated != 0 {
+		return fmt.Errorf("metal: the device is closed, and buffers of %d bytes are not", d.allocated)
+	}
+	return nil
+}
+
+// Name implements [backend.Device].
+func (d *Device) Name() string { return "metal" }
+
+// maxUncompleted is how many command buffers a Metal queue holds before it blocks.
+const maxUncompleted = 64
+
+// pageSize is that of Apple's chips.
+const pageSize = 16 << 10
+
+// Info implements [backend.Device].
+func (d *Device) Info() backend.Info {
+	return backend.Info{
+		Description: d.Description.Name, PageSize: pageSize, Alignment: 256,
+		MaxBuffer: d.maxBuffer, Memory: d.Memory,
+		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: 31,
+		MaxUncompleted: maxUncompleted, Apart: true,
+		Sampling: backend.SampleEncoders,
+		Numerics: backend.Numerics{FlushesDenormals: true, ManyNaNs: true},
+	}
+}

@@ -1,0 +1,378 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/hostqueue"
+	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// queue is an MTLCommandQueue.
+type queue struct {
+	*hostqueue.Queue
+	x    *executor
+	once sync.Once
+	err  error
+}
+
+// NewQueue implements [backend.Device].
+func (d *Device) NewQueue() (backend.Queue, error) {
+	x := &executor{Device: d, turns: newTurns(), taken: map[*backend.Submission]uint64{}, room: make(chan struct{}, maxUncompleted)}
+	objc.Pool(func() { x.id = objc.NewQueue.SendID(d.id, maxUncompleted) })
+	if x.id == 0 {
+		return nil, errors.New("metal: the system gives no command queue")
+	}
+	return &queue{Queue: hostqueue.New(x, hostqueue.Options{MaxUncompleted: maxUncompleted}), x: x}, nil
+}
+
+// Close implements [backend.Queue].
+func (q *queue) Close() error {
+	err := q.Queue.Close()
+	q.once.Do(func() {
+		objc.Release(q.x.id)
+		q.err = q.x.close()
+	})
+	return errors.Join(err, q.err)
+}
+
+// executor does the work of a queue.
+type executor struct {
+	*Device
+	id    objc.ID
+	turns *turns
+	// room has a token for each command buffer that was made and has not ended: beyond them Metal
+	// would block, with a thread.
+	room chan struct{}
+
+	mu    sync.Mutex
+	taken map[*backend.Submission]uint64
+	free  []*objc.Batch // that nobody uses
+}
+
+func (x *executor) close() error {
+	var errs []error
+	for _, b := range x.free {
+		errs = append(errs, b.Close())
+	}
+	x.free = nil
+	return errors.Join(errs...)
+}
+
+// batch returns an empty list of messages.
+func (x *executor) batch() *objc.Batch {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n := len(x.free); n > 0 {
+		b := x.free[n-1]
+		x.free = x.free[:n-1]
+		return b
+	}
+	return &objc.Batch{}
+}
+
+func (x *executor) done(b *objc.Batch) {
+	b.Reset()
+	x.mu.Lock()
+	x.free = append(x.free, b)
+	x.mu.Unlock()
+}
+
+// Accept implements [hostqueue.Executor].
+func (x *executor) Accept(s *backend.Submission) error {
+	e, ok := s.Executable.(*executable)
+	if !ok || e.device != x.Device {
+		return errors.New("metal: the executable is of another device")
+	}
+	f, ok := s.Frame.(*frame)
+	if !ok || f.owner != e {
+		return fmt.Errorf("metal: graph %s: the frame is of another executable", ir.QuoteName(e.program.Graph.Name))
+	}
+	if set, ok := s.States.(*states); s.States != nil && (!ok || set.owner != e) {
+		return fmt.Errorf("metal: graph %s: the states are of another executable", ir.QuoteName(e.program.Graph.Name))
+	}
+	if err := s.Fits(&e.program, f.room); err != nil {
+		return fmt.Errorf("metal: %w", err)
+	}
+	n := x.turns.take()
+	x.mu.Lock()
+	x.taken[s] = n
+	x.mu.Unlock()
+	return nil
+}
+
+// turn is that of a submission.
+func (x *executor) turn(s *backend.Submission) uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.taken[s]
+}
+
+// Forget implements [hostqueue.Executor].
+func (x *executor) Forget(s *backend.Submission) {
+	x.turns.end(x.turn(s))
+	x.mu.Lock()
+	delete(x.taken, s)
+	x.mu.Unlock()
+}
+
+// Overlap implements [hostqueue.Executor]. Metal orders what shares memory by the order in which it
+// is committed.
+func (x *executor) Overlap(earlier, _ *backend.Submission) bool {
+	return !earlier.Executable.(*executable).program.Graph.NextHost
+}
+
+// Uses implements [hostqueue.Executor].
+func (x *executor) Uses(s *backend.Submission) (*ir.Graph, []backend.Place) {
+	e := s.Executable.(*executable)
+	var places []backend.Place
+	if set, ok := s.States.(*states); ok && set != nil {
+		places = set.places
+	}
+	return e.program.Graph, s.Places(&e.program, places)
+}
+
+// committed is a replay that runs.
+type committed struct {
+	buffers []objc.ID
+	settled []settled // of command buffers before them
+	replay  int
+}
+
+// ahead is how many replays of a submission are committed before the first of them is waited for.
+const ahead = 3
+
+// Replay implements [hostqueue.Executor].
+func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
+	e := s.Executable.(*executable)
+	turn := x.turn(s)
+	defer x.turns.end(turn)
+	if err := x.turns.wait(ctx, turn); err != nil {
+		return err
+	}
+	g, places := x.Uses(s)
+	params := slices.Clone(s.Params)
+	var flight []committed
+	var err error
+	// land waits for the replays in flight but the last n, in order.
+	land := func(n int) {
+		for len(flight) > n {
+			landed := x.wait(&flight[0], e.plan, r)
+			switch {
+			case err != nil:
+			case landed != nil:
+				err, r.Torn = landed, true
+			default:
+				r.Replays++
+				if s.Ended != nil {
+					s.Ended(flight[0].replay)
+				}
+			}
+			flight = slices.Delete(flight, 0, 1)
+		}
+	}
+	for i := 0; i < s.Count() && err == nil; i++ {
+		if err = context.Cause(ctx); err != nil {
+			break
+		}
+		left := min(ahead, maxUncompleted/max(1, len(e.plan.Buffers))) - 1
+		if e.arguments || g.NextHost { // what a replay reads is written anew
+			left = 0
+		}
+		if land(max(0, left)); err != nil {
+			break
+		}
+		for k := range g.Memories {
+			m := &g.Memories[k]
+			if places[k].Buffer == nil || m.Alias != ir.NoMem {
+				continue
+			}
+			if m.Every && i > 0 {
+				places[k] = places[k].Add(m.Size)
+			}
+			if m.Kind == ir.Argument {
+				m.WriteValues(places[k].Bytes(m.Size), params)
+			}
+		}
+		c := committed{replay: i}
+		next := sending{code: &e.code, queue: x.id, places: placesOf(places), params: params, next: i+1 < s.Count(), device: x.Device}
+		before := time.Now()
+		err = x.commit(ctx, &next, &c)
+		r.Times.Encode += time.Since(before)
+		if err != nil {
+			r.Torn = len(c.buffers)+len(c.settled) > 0
+			_ = x.wait(&c, e.plan, r)
+			break
+		}
+		flight = append(flight, c)
+		for k := range params {
+			params[k] += uint32(g.Params[k].Advance)
+		}
+	}
+	x.turns.end(turn)
+	land(0)
+	return err
+}
+
+// commit encodes and commits the command buffers of a replay, by one call from Go to C for as many as
+// there is room for. Those that c has then are to be waited for, also after an error.
+func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
+	n := len(s.plan.Buffers)
+	for first := 0; first < n; {
+		end := min(n, first+maxUncompleted)
+		for i := first; i < end; i++ {
+			select {
+			case x.room <- struct{}{}:
+			case <-ctx.Done():
+				x.leave(i - first)
+				return context.Cause(ctx)
+			}
+		}
+		b := x.batch()
+		var err error
+		objc.Pool(func() {
+			var refs []objc.Ref
+			for i := first; i < end; i++ {
+				cb := s.buffer(b, i)
+				b.SendTo(objc.Commit, cb)
+				refs = append(refs, cb)
+			}
+			if err = b.Run(); err != nil {
+				x.leave(end - first)
+				return
+			}
+			for _, ref := range refs {
+				if id := objc.ID(ref.Value()); id != 0 {
+					c.buffers = append(c.buffers, id)
+				}
+			}
+			if lost := end - first - len(c.buffers); lost > 0 {
+				x.leave(lost)
+				err = errors.New("metal: the system gives no command buffer")
+			}
+		})
+		x.done(b)
+		if err != nil {
+			return err
+		}
+		if first = end; first < n { // the rest finds room when these have ended
+			c.settled = append(c.settled, x.settle(c.buffers)...)
+			c.buffers = nil
+			if i := slices.IndexFunc(c.settled, func(t settled) bool { return t.err != nil }); i >= 0 {
+				return c.settled[i].err
+			}
+		}
+	}
+	return nil
+}
+
+func (x *executor) leave(n int) {
+	for range n {
+		<-x.room
+	}
+}
+
+// settled is what became of a command buffer.
+type settled struct {
+	backend.BufferTime
+	err error
+}
+
+// settle waits for command buffers, and releases them.
+func (x *executor) settle(buffers []objc.ID) (out []settled) {
+	for _, id := range buffers {
+		var t settled
+		objc.Pool(func() {
+			objc.WaitUntilCompleted.Send(id)
+			t.Begin, t.End = x.clock.at(objc.GPUStartTime.SendDouble(id)), x.clock.at(objc.GPUEndTime.SendDouble(id))
+			if uint64(objc.BufferStatus.Send(id)) != objc.CommandBufferStatusCompleted {
+				t.err = decode(objc.Failure(objc.BufferError.SendID(id)))
+			}
+		})
+		objc.Release(id)
+		x.leave(1)
+		out = append(out, t)
+	}
+	return out
+}
+
+// wait waits for a replay, and adds its times to the result.
+func (x *executor) wait(c *committed, p *plan.Plan, r *backend.Result) error {
+	all := append(c.settled, x.settle(c.buffers)...)
+	var err error
+	for i, t := range all {
+		if r.Times.Begin.IsZero() {
+			r.Times.Begin = t.Begin
+		}
+		r.Times.End = t.End
+		t.Label = p.Buffers[i].Label
+		if len(all) > 1 {
+			r.Times.Buffers = append(r.Times.Buffers, t.BufferTime)
+		}
+		if t.err != nil && err == nil {
+			err = t.err
+		}
+	}
+	return err
+}
+
+// Upload implements [hostqueue.Executor].
+func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) error {
+	b, err := x.own(dst, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return inPieces(ctx, len(data), func(from, to int) error {
+		copy(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], data[from:to])
+		return nil
+	})
+}
+
+// Download implements [hostqueue.Executor].
+func (x *executor) Download(ctx context.Context, data []byte, src backend.Place) error {
+	b, err := x.own(src, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return inPieces(ctx, len(data), func(from, to int) error {
+		copy(data[from:to], b.data[src.Offset+int64(from):])
+		return nil
+	})
+}
+
+// Copy implements [hostqueue.Executor].
+func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) error {
+	b, err := x.own(dst, n)
+	if err != nil {
+		return err
+	}
+	return inPieces(ctx, int(n), func(from, to int) error {
+		_, err := src.Buffer.ReadAt(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], src.Offset+int64(from))
+		return err
+	})
+}
+
+// pieceBytes is what is copied before a look whether to go on.
+const pieceBytes = 16 << 20
+
+// inPieces calls do for the pieces of n bytes.
+func inPieces(ctx context.Context, n int, do func(from, to int) error) error {
+	for from := 0; from < n; from += pieceBytes {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := do(from, min(n, from+pieceBytes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
