@@ -33,13 +33,22 @@ type code struct {
 	memory objc.Batch // that holds it
 }
 
+// mostDispatches of a command buffer: what it runs is ended no earlier than with it, and the system
+// kills one that runs for too long.
+const mostDispatches = 500
+
+// planning is for what kind of encoder plans are made.
+func (d *Device) planning() plan.Options {
+	return plan.Options{Serial: d.options.Serial, Groups: d.options.Groups, Most: mostDispatches}
+}
+
 // Compile implements [backend.Device]. Pipelines are made side by side.
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
 	e := &executable{device: d, program: *p}
 	e.program.Places = make([]backend.Place, len(g.Memories))
 	copy(e.program.Places, p.Places)
-	if e.plan, err = plan.Lower(ctx, g, plan.Options{Serial: d.options.Serial, Groups: d.options.Groups}); err != nil {
+	if e.plan, err = plan.Lower(ctx, g, d.planning()); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
 	if err := d.prepare(ctx, &e.code, p.Progress); err != nil {

@@ -30,8 +30,7 @@ type encoder struct {
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	o := plan.Options{Serial: x.options.Serial, Groups: x.options.Groups}
-	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, o), number: map[at]int32{}}, nil
+	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning()), number: map[at]int32{}}, nil
 }
 
 // Encode implements [hostqueue.Encoder].

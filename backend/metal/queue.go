@@ -184,7 +184,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 		if err = context.Cause(ctx); err != nil {
 			break
 		}
-		left := min(ahead, maxUncompleted/max(1, len(e.plan.Buffers))) - 1
+		left := min(ahead, maxUncompleted/min(2*atOnce, max(1, len(e.plan.Buffers)))) - 1
 		if e.arguments || g.NextHost { // what a replay reads is written anew
 			left = 0
 		}
@@ -223,12 +223,19 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 	return err
 }
 
+// atOnce is how many command buffers of a replay are committed before one looks whether its context has
+// ended, and waits for those before them.
+const atOnce = 3
+
 // commit encodes and commits the command buffers of a replay, by one call from Go to C for as many as
-// there is room for. Those that c has then are to be waited for, also after an error.
+// are committed at once. Those that c has then are to be waited for, also after an error.
 func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 	n := len(s.plan.Buffers)
 	for first := 0; first < n; {
-		end := min(n, first+maxUncompleted)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		end, before := min(n, first+atOnce), len(c.buffers)
 		for i := first; i < end; i++ {
 			select {
 			case x.room <- struct{}{}:
@@ -255,7 +262,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 					c.buffers = append(c.buffers, id)
 				}
 			}
-			if lost := end - first - len(c.buffers); lost > 0 {
+			if lost := end - first - (len(c.buffers) - before); lost > 0 {
 				x.leave(lost)
 				err = errors.New("metal: the system gives no command buffer")
 			}
@@ -264,9 +271,9 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		if err != nil {
 			return err
 		}
-		if first = end; first < n { // the rest finds room when these have ended
-			c.settled = append(c.settled, x.settle(c.buffers)...)
-			c.buffers = nil
+		if first = end; first < n { // these run while the next are encoded; those before them end
+			c.settled = append(c.settled, x.settle(c.buffers[:before])...)
+			c.buffers = slices.Delete(c.buffers, 0, before)
 			if i := slices.IndexFunc(c.settled, func(t settled) bool { return t.err != nil }); i >= 0 {
 				return c.settled[i].err
 			}

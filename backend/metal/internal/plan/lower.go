@@ -16,6 +16,10 @@ type Options struct {
 	Serial bool
 	// Groups: the graph's groups become debug groups.
 	Groups bool
+	// Most is how many dispatches a command buffer has before it is cut at the next barrier; at
+	// twice as many it is cut anywhere. What cuts apart must be ordered between encoders by other
+	// means. 0: nothing is cut.
+	Most int
 }
 
 // maxSlots is how many buffers a Metal kernel has at most.
@@ -38,12 +42,15 @@ type lowering struct {
 	Options
 	pipelines map[pipelineKey]int32
 	labels    map[string]int32
+	open      Buffer
+	groups    []string // open ones
 	state     struct {
 		pipeline int32
 		slots    [maxSlots]slot
 		memory   [maxSlots]int64 // bytes of threadgroup memory and one more; 0: not set
 	}
 	next    bool // what is emitted is for carries
+	sent    int  // dispatches of the open command buffer
 	barrier bool // one belongs before the next dispatch
 	some    bool // the encoder has a dispatch since the last barrier
 }
@@ -70,9 +77,7 @@ func Lower(ctx context.Context, g *ir.Graph, o Options) (_ *Plan, err error) {
 // Recorder makes a plan of nodes as they come.
 type Recorder struct {
 	lowering
-	order  *order
-	open   Buffer
-	groups []string // open ones
+	order *order
 }
 
 // NewRecorder begins a plan whose nodes refer to g. Memories, kernels and params may be added to
@@ -93,16 +98,11 @@ func (r *Recorder) add(i int, n ir.Node) error {
 	r.barrier = r.order.barrier(i, n) || r.barrier
 	switch n := n.(type) {
 	case *ir.Commit:
-		for range r.groups { // groups may reach over commits, an encoder's may not
-			r.op(Op{Kind: Pop})
+		order := n.Order
+		if r.Graph.Ordering != ir.ByBarriers {
+			order = ir.OrderEvent
 		}
-		r.end(&r.open, n.Label)
-		if r.open.Order = n.Order; r.Graph.Ordering != ir.ByBarriers {
-			r.open.Order = ir.OrderEvent
-		}
-		for _, label := range r.groups {
-			r.push(label)
-		}
+		r.cut(n.Label, order)
 		r.order.commit(i)
 	case *ir.GroupBegin:
 		if r.Groups {
@@ -115,17 +115,40 @@ func (r *Recorder) add(i int, n ir.Node) error {
 			r.op(Op{Kind: Pop})
 		}
 	case *ir.Dispatch:
+		r.full()
 		return r.dispatch(i, n)
 	case *ir.Copy:
+		r.full()
 		return r.copy(i, &n.Dst, &n.Src)
 	case *ir.Carry:
+		r.full()
 		r.next = true
 		defer func() { r.next = false }()
 		return r.copy(i, &n.Dst, &n.Src)
 	case *ir.Fill:
+		r.full()
 		return r.fill(i, n)
 	}
 	return nil
+}
+
+// full cuts the command buffer that is open if it has enough dispatches.
+func (l *lowering) full() {
+	if l.Most > 0 && l.sent >= l.Most && (l.barrier || l.sent >= 2*l.Most) {
+		l.cut("", ir.OrderEvent)
+	}
+}
+
+// cut ends a command buffer, and begins the next with the groups that are open.
+func (l *lowering) cut(label string, order ir.CommitOrder) {
+	for range l.groups { // groups may reach over commits, an encoder's may not
+		l.op(Op{Kind: Pop})
+	}
+	l.end(&l.open, label)
+	l.open.Order = order
+	for _, label := range l.groups {
+		l.push(label)
+	}
 }
 
 // Pipeline is the number of the pipeline that is set, −1 if none is.
@@ -168,7 +191,7 @@ func (l *lowering) end(b *Buffer, label string) {
 
 // fresh forgets what an encoder has bound: the next one has nothing.
 func (l *lowering) fresh() {
-	l.barrier, l.some = false, false
+	l.barrier, l.some, l.sent = false, false, 0
 	l.state.pipeline = -1
 	clear(l.state.slots[:])
 	clear(l.state.memory[:])
@@ -188,6 +211,7 @@ func (l *lowering) run(kind Kind, g Grid) int32 {
 		l.Stats.Barriers++
 	}
 	l.barrier, l.some = false, true
+	l.sent++
 	l.Stats.Dispatches++
 	l.Grids = append(l.Grids, g)
 	return l.op(Op{Kind: kind, Index: int32(len(l.Grids) - 1)})

@@ -229,6 +229,13 @@ func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next b
 			}
 		}
 		require.False(t, open, "a barrier that orders nothing")
+		n := 0
+		for _, o := range p.Ops[b.First:b.End] {
+			if o.Kind == Dispatch || o.Kind == DispatchIndirect {
+				n++
+			}
+		}
+		require.True(t, o.Most == 0 || n <= 2*o.Most, "%d dispatches in a command buffer", n)
 	}
 	at := 0
 	for i := range g.Nodes {
@@ -306,6 +313,7 @@ func TestRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, g := range irtest.Module(t).Graphs {
 			o := Options{Serial: rapid.Bool().Draw(t, "serial"), Groups: rapid.Bool().Draw(t, "groups")}
+			o.Most = rapid.SampledFrom([]int{0, 0, 1, 2, 5}).Draw(t, "most")
 			next := rapid.Bool().Draw(t, "next")
 			for _, params := range g.Samples(4) {
 				compare(t, g, o, params, next)

@@ -7,12 +7,13 @@
 
 static object *object_alloc(class *c, sel s) { (void)s; return new_object(c); }
 static object *object_init(SELF) { UNUSED; return self; }
+static object *object_retain(SELF) { UNUSED; return retain(self); }
 
 // Only the low 8 bits of a BOOL are defined: the others are made what they may be.
 static uintptr_t object_responds(SELF, sel asked) { UNUSED; return 0xabcdef00u | responds(self, asked); }
 
 class NSObject = {.name = "NSObject", .size = sizeof(object),
-	.methods = (struct method[]){{"init", object_init}, {"respondsToSelector:", object_responds}, {0}},
+	.methods = (struct method[]){{"init", object_init}, {"retain", object_retain}, {"respondsToSelector:", object_responds}, {0}},
 	.statics = (struct method[]){{"alloc", object_alloc}, {0}}};
 
 // --- NSString, NSURL ---
