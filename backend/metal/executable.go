@@ -97,15 +97,17 @@ func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) e
 	for i := range p.Ops {
 		switch o := &p.Ops[i]; o.Kind {
 		case plan.SetPipeline:
-			if current = o.Index; errs[current] != nil {
-				return errs[current]
-			}
+			current = o.Index
 		case plan.Dispatch, plan.DispatchIndirect:
 			node := int(p.Grids[o.Index].Node)
-			if n, ok := p.Graph.Nodes[node].(*ir.Dispatch); ok {
-				if err := c.pipes[current].takes(d, n); err != nil {
-					return fmt.Errorf("%s: %w", p.Graph.DescribeNode(node), err)
+			err := errs[current]
+			if n, ok := p.Graph.Nodes[node].(*ir.Dispatch); ok && err == nil {
+				if err = arguments(p.Graph, n); err == nil {
+					err = c.pipes[current].takes(d, n)
 				}
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.Graph.DescribeNode(node), err)
 			}
 		}
 	}

@@ -38,6 +38,9 @@ func (c *encoder) Encode(n ir.Node) error {
 	g := c.scope.Graph
 	if cmd, ok := n.(ir.Command); ok {
 		var err error
+		if d, ok := n.(*ir.Dispatch); ok {
+			err = arguments(g, d)
+		}
 		cmd.EachView(func(v *ir.View) {
 			root, _ := g.Root(v.Mem)
 			if err == nil {

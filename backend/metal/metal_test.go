@@ -3,7 +3,9 @@
 package metal_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,9 +32,44 @@ func open(t testing.TB, o metal.Options) *metal.Device {
 	return d
 }
 
-// TestConformance: the suite passes, through the messages that a Mac would get.
+// TestConformance: the suite passes, through the messages that a Mac would get. The kernels are those
+// that the tests of softmetal run.
 func TestConformance(t *testing.T) {
 	serve(t, fakemetal.Options{})
-	conformance.Run(t, func() backend.Device { return open(t, metal.Options{}) },
-		conformance.Options{Cases: 3, Other: func() backend.Device { return cpu.New(1) }})
+	conform(t, metal.Options{})
+}
+
+// conform runs the suite on a device.
+func conform(t *testing.T, o metal.Options) {
+	conformance.Run(t, func() backend.Device { return open(t, o) }, conformance.Options{
+		BorrowedKernels: true,
+		Other:           func() backend.Device { return cpu.New(1) },
+		ExpectedFailure: map[string]string{
+			"fail/sticky":           "counts in memory beyond the greatest grid are executed",
+			"grid/in_memory":        "the same",
+			"profile/every_command": "the times of commands are not taken yet",
+		},
+	})
+}
+
+// TestAnyOrder: what the messages order is enough, in whatever order a GPU runs the rest, and late.
+func TestAnyOrder(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
+			serve(t, fakemetal.Options{Seed: seed + 1, Late: 3 * time.Millisecond})
+			conform(t, metal.Options{})
+		})
+	}
+}
+
+// TestOptions: devices that send other messages compute the same.
+func TestOptions(t *testing.T) {
+	for name, o := range map[string]metal.Options{
+		"serial": {Serial: true}, "unretained": {Unretained: true}, "groups": {Groups: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, fakemetal.Options{Seed: 5})
+			conform(t, o)
+		})
+	}
 }

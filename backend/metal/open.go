@@ -172,7 +172,7 @@ func (d *Device) Info() backend.Info {
 		MaxBuffer: d.maxBuffer, Memory: d.Memory,
 		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: 31,
 		MaxUncompleted: maxUncompleted, Apart: true,
-		Sampling: backend.SampleEncoders,
+		Sampling: backend.SampleNothing,
 		Numerics: backend.Numerics{FlushesDenormals: true, ManyNaNs: true},
 	}
 }
