@@ -186,6 +186,13 @@ type frame struct {
 	*backend.FrameMemory
 	owner *executable
 	room  int // the most replays that a submission may have
+	guard *guard
+}
+
+// Close implements [backend.Frame].
+func (f *frame) Close() error {
+	f.guard.close()
+	return f.FrameMemory.Close()
 }
 
 // states are a set of states of an executable.
@@ -203,6 +210,9 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 	f := &frame{owner: e, room: max(1, s.Replays)}
 	if f.FrameMemory, err = backend.NewFrameMemory(e.device, &e.program, s); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+	}
+	if f.guard, err = e.device.newGuard(e.plan); err != nil {
+		return nil, errors.Join(fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err), f.FrameMemory.Close())
 	}
 	for i := range g.Memories {
 		n := int64(1)

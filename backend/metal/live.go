@@ -26,6 +26,9 @@ type encoder struct {
 	places []at            // by number
 	roots  []backend.Place // by memory, as operations were made with them
 	params []uint32
+	guard  *guard
+	// indirect says of each guard what it guards.
+	indirect []string
 }
 
 // Open implements [hostqueue.Executor].
@@ -53,6 +56,9 @@ func (c *encoder) Encode(n ir.Node) error {
 	}
 	if err := c.plan.Add(n); err != nil {
 		return fmt.Errorf("metal: %s: %w", g.Describe(n), err)
+	}
+	for len(c.indirect) < len(c.plan.Guards) {
+		c.indirect = append(c.indirect, g.Describe(n))
 	}
 	c.settle()
 	if err := c.pipelines(); err != nil {
@@ -107,12 +113,9 @@ func (c *encoder) numbered(p backend.Place) int32 {
 func (c *encoder) settle() {
 	p := c.plan.Plan
 	for ; c.seen < len(p.Ops); c.seen++ {
-		switch o := &p.Ops[c.seen]; o.Kind {
-		case plan.SetBuffer, plan.SetOffset:
+		o := &p.Ops[c.seen]
+		if (o.Kind == plan.SetBuffer || o.Kind == plan.SetOffset) && o.Index != plan.Guarded {
 			o.Index = c.numbered(c.roots[o.Index])
-		case plan.DispatchIndirect:
-			g := &p.Grids[o.Index]
-			g.Counts = ir.MemID(c.numbered(c.roots[g.Counts]))
 		}
 	}
 }
@@ -148,7 +151,9 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) error {
 	c.params = slices.Clone(c.scope.Params)
 	c.code.plan = c.plan.Finish(label)
 	c.code.settle()
-	return nil
+	var err error
+	c.guard, err = c.x.newGuard(c.code.plan)
+	return err
 }
 
 // Run implements [hostqueue.Encoder].
@@ -156,7 +161,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	if len(c.code.plan.Buffers) == 0 {
 		return nil
 	}
-	s := sending{code: &c.code, queue: c.x.id, places: c.places, params: c.params, device: c.x.Device}
+	s := sending{code: &c.code, queue: c.x.id, places: c.places, params: c.params, guard: c.guard.at(), device: c.x.Device}
 	turn := c.x.turns.take()
 	defer c.x.turns.end(turn)
 	if err := c.x.turns.wait(ctx, turn); err != nil {
@@ -170,8 +175,14 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	if failed := c.x.wait(&done, c.code.plan, r); err == nil {
 		err = failed
 	}
+	if err == nil {
+		err = c.guard.check(func(i int) string { return c.indirect[i] })
+	}
 	return err
 }
 
 // Close implements [hostqueue.Encoder].
-func (c *encoder) Close() { _ = c.code.close() }
+func (c *encoder) Close() {
+	_ = c.code.close()
+	c.guard.close()
+}

@@ -104,6 +104,9 @@ func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline) (pi
 	if ctx.Err() != nil {
 		return pipeline{}, context.Cause(ctx)
 	}
+	if k.Source == plan.Guard {
+		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, "mlxc_guard", nil)
+	}
 	if k.Source != plan.FromGraph {
 		name := fmt.Sprintf("mlxc_%s_%d", [...]string{plan.Copy: "copy", plan.Fill: "fill"}[k.Source], k.Width)
 		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, name, nil)
@@ -299,7 +302,8 @@ func (p *pipelines) build(lib objc.ID, name string, constants []ir.FunctionConst
 	return out, nil
 }
 
-// moves copies and fills: n elements of 1, 4 or 16 bytes (plan.Copy, plan.Fill).
+// moves copies and fills n elements of 1, 4 or 16 bytes, and guards counts (plan.Copy, plan.Fill,
+// plan.Guard).
 const moves = `#include <metal_stdlib>
 using namespace metal;
 
@@ -320,4 +324,16 @@ using namespace metal;
 MOVES(1, uchar)
 MOVES(4, uint)
 MOVES(16, uint4)
+
+kernel void mlxc_guard(
+    const device uint* counts [[buffer(0)]], device uint* to [[buffer(1)]], constant packed_uint3& most [[buffer(2)]]) {
+  uint wrong = counts[0] > most[0] ? 1 : counts[1] > most[1] ? 2 : counts[2] > most[2] ? 3 : 0;
+  for (uint i = 0; i < 3; i++)
+    to[i] = wrong ? 0 : counts[i];
+  to[3] = wrong;
+  if (wrong) {
+    to[4] = counts[wrong - 1];
+    to[5] = most[wrong - 1];
+  }
+}
 `

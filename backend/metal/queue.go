@@ -160,6 +160,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 		return err
 	}
 	g, places := x.Uses(s)
+	own := s.Frame.(*frame)
 	params := slices.Clone(s.Params)
 	var flight []committed
 	var err error
@@ -167,6 +168,9 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 	land := func(n int) {
 		for len(flight) > n {
 			landed := x.wait(&flight[0], e.plan, r)
+			if landed == nil {
+				landed = own.guard.check(func(i int) string { return g.DescribeNode(int(e.plan.Guards[i])) })
+			}
 			switch {
 			case err != nil:
 			case landed != nil:
@@ -185,7 +189,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 			break
 		}
 		left := min(ahead, maxUncompleted/min(2*atOnce, max(1, len(e.plan.Buffers)))) - 1
-		if e.arguments || g.NextHost { // what a replay reads is written anew
+		if e.arguments || g.NextHost || len(e.plan.Guards) > 0 { // what the host writes or reads of each replay
 			left = 0
 		}
 		if land(max(0, left)); err != nil {
@@ -204,7 +208,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 			}
 		}
 		c := committed{replay: i}
-		next := sending{code: &e.code, queue: x.id, places: placesOf(places), params: params, next: i+1 < s.Count(), device: x.Device}
+		next := sending{code: &e.code, queue: x.id, places: placesOf(places), params: params, guard: own.guard.at(), next: i+1 < s.Count(), device: x.Device}
 		before := time.Now()
 		err = x.commit(ctx, &next, &c)
 		r.Times.Encode += time.Since(before)

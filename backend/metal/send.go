@@ -35,6 +35,7 @@ type sending struct {
 	*code
 	queue  objc.ID
 	places []at // by the numbers that operations have
+	guard  at   // of plan.Guarded
 	params []uint32
 	next   bool // another replay of the submission follows
 	device *Device
@@ -88,7 +89,10 @@ func (s *sending) op(b *objc.Batch, encoder objc.Ref, o *plan.Op, vars []plan.Va
 	case plan.SetPipeline:
 		b.SendTo(objc.SetPipeline, encoder, uintptr(s.pipes[o.Index].id))
 	case plan.SetBuffer:
-		m := &s.places[o.Index]
+		m := &s.guard
+		if o.Index != plan.Guarded {
+			m = &s.places[o.Index]
+		}
 		b.SendTo(objc.SetBuffer, encoder, uintptr(m.buffer), uintptr(m.offset+off), slot)
 	case plan.SetOffset:
 		b.SendTo(objc.SetBufferOffset, encoder, uintptr(s.places[o.Index].offset+off), slot)
@@ -123,8 +127,7 @@ func (s *sending) op(b *objc.Batch, encoder objc.Ref, o *plan.Op, vars []plan.Va
 		b.SendTo(m, encoder, b.Size(size[0], size[1], size[2]), s.group(b, g))
 	case plan.DispatchIndirect:
 		g := &s.plan.Grids[o.Index]
-		counts := &s.places[g.Counts]
-		b.SendTo(objc.DispatchIndirect, encoder, uintptr(counts.buffer), uintptr(counts.offset+off), s.group(b, g))
+		b.SendTo(objc.DispatchIndirect, encoder, uintptr(s.guard.buffer), uintptr(s.guard.offset+off), s.group(b, g))
 	}
 }
 

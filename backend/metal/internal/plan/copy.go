@@ -103,6 +103,22 @@ func (l *lowering) elements(node int, n ir.Affine, w int) {
 	l.depends(Var{Op: at, Part: Extent0, Expr: n, Divide: int64(w)})
 }
 
+// guard appends a guard before a dispatch that takes its grid from memory.
+func (l *lowering) guard(node int, counts *ir.View, g *Grid) {
+	l.pipeline(pipelineKey{source: Guard}, 1, 1|2|4)
+	l.view(0, counts)
+	l.keep(1, slot{})
+	l.set(Op{Kind: SetBuffer, Slot: 1, Index: Guarded, Off: int64(len(l.Guards)) * GuardBytes})
+	most := make([]byte, 0, 12)
+	for _, n := range g.Size {
+		most = binary.LittleEndian.AppendUint32(most, uint32(min(n, math.MaxUint32)))
+	}
+	l.data(2, most)
+	l.run(Dispatch, Grid{Unit: ir.Threads, Size: [3]uint64{1, 1, 1}, Group: [3]uint32{1, 1, 1}, Node: int32(node)})
+	l.barrier = !l.Serial
+	l.Guards = append(l.Guards, int32(node))
+}
+
 // Transfer appends a copy of n bytes between two buffers that the graph has not, by the numbers that
 // the sender knows them by, with barriers before and behind it.
 func (r *Recorder) Transfer(dst, src int32, dstOff, srcOff, n int64) {

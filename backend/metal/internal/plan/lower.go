@@ -17,7 +17,7 @@ type Options struct {
 	// Groups: the graph's groups become debug groups.
 	Groups bool
 	// Most is how many dispatches a command buffer has before it is cut at the next barrier; at
-	// twice as many it is cut anywhere. What cuts apart must be ordered between encoders by other
+	// twice as many it is cut anywhere (but for a guard and its dispatch). What cuts apart must be ordered between encoders by other
 	// means. 0: nothing is cut.
 	Most int
 }
@@ -356,6 +356,9 @@ func (l *lowering) dispatch(node int, d *ir.Dispatch) error {
 		grid.Size[i] = uint64(e.Num.Const)
 	}
 	slots := uint32(0)
+	if counts := d.Counts(); counts != nil {
+		l.guard(node, counts, &grid)
+	}
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		if b.Slot >= maxSlots {
@@ -381,13 +384,7 @@ func (l *lowering) dispatch(node int, d *ir.Dispatch) error {
 		l.threadgroup(m.Slot, int64(m.Bytes))
 	}
 	if counts := d.Counts(); counts != nil {
-		root, base := l.Graph.Root(counts.Mem)
-		l.binds(root)
-		off := counts.Off.AddConst(base)
-		grid.Counts = root
-		at := l.run(DispatchIndirect, grid)
-		l.Ops[at].Off = off.Const
-		l.depends(Var{Op: at, Part: Offset, Expr: off})
+		l.Ops[l.run(DispatchIndirect, grid)].Off = int64(len(l.Guards)-1) * GuardBytes
 		return nil
 	}
 	at := l.run(Dispatch, grid)

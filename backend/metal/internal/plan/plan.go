@@ -13,7 +13,7 @@ const (
 	SetBytes                         // Plan.Data[Off:Off+Len] at Slot
 	SetThreadgroupMemory             // Len bytes at Slot
 	Dispatch                         // Index: of Plan.Grids
-	DispatchIndirect                 // the same, with counts at Off from the place of Grid.Counts
+	DispatchIndirect                 // the same, with counts at Off of the memory of guards
 	Barrier                          // what comes waits for what came, in this encoder
 	Push                             // Index: of Plan.Labels
 	Pop
@@ -42,7 +42,18 @@ const (
 	FromGraph Source = iota // a kernel of the graph
 	Copy                    // n elements of Width bytes: 0 source, 1 destination, 2 n
 	Fill                    // n elements of Width bytes: 0 destination, 1 the element, 2 n
+	Guard                   // 0 counts, 1 a guard's words, 2 the most that each count may be
 )
+
+// Guarded is the number, as a memory's, of the memory of guards. A grid that is taken from memory may
+// be beyond the greatest that the graph says; then the dispatch must not run, and somebody must say so.
+// A guard copies the counts, or zeros, to its words, and says there which. The dispatch takes them
+// from there.
+const Guarded = 1 << 30
+
+// GuardBytes is what each guard has of that memory, as words: three counts; if they were too great, the
+// number from 1 on of the dimension that was, its count, and the most that it may be.
+const GuardBytes = 32
 
 // Pipeline is code that a plan dispatches.
 type Pipeline struct {
@@ -60,9 +71,7 @@ type Grid struct {
 	Unit  ir.GridKind
 	Size  [3]uint64 // a [Var] says those that depend on params
 	Group [3]uint32
-	// Counts is the root memory that holds the grid of a DispatchIndirect.
-	Counts ir.MemID
-	Node   int32 // the command's place in the list
+	Node  int32 // the command's place in the list
 }
 
 // Part is what a [Var] is a part of.
@@ -107,7 +116,8 @@ type Plan struct {
 	Data      []byte
 	Labels    []string
 	Buffers   []Buffer
-	Binds     []bool // by root memory: operations bind it
+	Binds     []bool  // by root memory: operations bind it
+	Guards    []int32 // by guard: the command's place in the list
 	Stats     Stats
 }
 

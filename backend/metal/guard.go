@@ -1,0 +1,58 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// guard is the memory of a plan's guards, of one replay in flight (plan.Guarded). Nil has none.
+type guard struct{ buffer *buffer }
+
+func (d *Device) newGuard(p *plan.Plan) (*guard, error) {
+	if len(p.Guards) == 0 {
+		return nil, nil
+	}
+	b, err := d.Alloc(backend.BufferSpec{Size: int64(len(p.Guards)) * plan.GuardBytes, Use: ir.Scratch})
+	if err != nil {
+		return nil, err
+	}
+	clear(b.Bytes())
+	return &guard{b.(*buffer)}, nil
+}
+
+// at is where it lies.
+func (g *guard) at() at {
+	if g == nil {
+		return at{}
+	}
+	return at{buffer: g.buffer.id}
+}
+
+// check returns an error if a guard has found counts that were too great, and forgets it. name says
+// what a guard guards.
+func (g *guard) check(name func(i int) string) (err error) {
+	if g == nil {
+		return nil
+	}
+	for i := range len(g.buffer.data) / plan.GuardBytes {
+		words := g.buffer.data[i*plan.GuardBytes:][:plan.GuardBytes]
+		if found := binary.LittleEndian.Uint32(words[12:]); found != 0 && err == nil {
+			err = fmt.Errorf("metal: %s: takes its grid from memory, where %d threadgroups stand in dimension %d: the graph says at most %d",
+				name(i), binary.LittleEndian.Uint32(words[16:]), found-1, binary.LittleEndian.Uint32(words[20:]))
+		}
+		clear(words)
+	}
+	return err
+}
+
+func (g *guard) close() {
+	if g != nil {
+		_ = g.buffer.Close()
+	}
+}
