@@ -20,8 +20,10 @@
 // When a command buffer is committed, c/schedule.c makes a graph of what orders its dispatches, by
 // what was emitted and nothing else; its comment has the rules. Where it is not known whether Metal
 // orders, nothing is ordered. With [Options.Seed] the device is as lazy as it may be, and takes any
-// order that the graph allows. Dispatches run one at a time: two that nothing orders never overlap,
-// which a race within one threadgroup's width could tell (backend/softmetal's checker finds these).
+// order that the graph allows; of two dispatches that nothing orders and that touch the same buffer,
+// some run at the same time, each on what was there before both. A program without races computes
+// the same with every seed. Atomic operations of two such dispatches are lost, which they would not
+// be on a GPU: order them.
 //
 // # Memory of the host
 //

@@ -28,7 +28,7 @@ type Options struct {
 	// Seed chooses the order in which commands run that nothing orders. 0 is the order in which
 	// they were committed, each as soon as it can run. With any other nothing runs before
 	// somebody waits, so that as much as possible may change places; 1 takes the latest of all
-	// that may run, others any.
+	// that may run, others any, or two at the same time.
 	Seed uint64
 	// Late is the most time between the end of a command buffer and its completion.
 	Late time.Duration

@@ -158,6 +158,13 @@ struct launch {
 struct launch *launch_of(const struct bindings *, const struct grid *, sel s);
 void free_launch(struct launch *);
 
+// --- overlap.c ---
+struct image;
+bool conflict(const struct launch *, const struct launch *); // they touch the same buffer
+struct image *remember(const struct launch *);               // what it may write; NULL if that is too much
+void take_back(struct image *);
+void put_together(struct image *);
+
 struct declared { object *o; bool reads, writes; }; // by useResource
 enum command_kind { DISPATCH, BARRIER, EXECUTE, SAMPLE };
 struct command {

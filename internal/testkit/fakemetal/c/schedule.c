@@ -1,5 +1,5 @@
 // The GPU. What was emitted is a graph of nodes: dispatches, and what orders them. Nothing else
-// does: of what may run, a seed chooses. One thread runs dispatches one after another; another one
+// does: of what may run, a seed chooses, or two that touch the same memory at once. One thread runs dispatches one after another; another one
 // says later that command buffers have completed.
 //
 // What orders (and what is not known to order does not):
@@ -496,6 +496,16 @@ static void run(struct node *n) {
 	p->end = end;
 }
 
+// overlapping is a node that runs at the same time as n, NULL if none does.
+static struct node *overlapping(struct node *n) {
+	if (options.seed < 2 || n->kind != RUN || chance(2)) return NULL;
+	for (size_t i = 0; i < ready.n; i++) {
+		struct node *k = ready.at[i];
+		if (k->kind == RUN && conflict(n->launch, k->launch)) return k;
+	}
+	return NULL;
+}
+
 static void *run_all(void *none) {
 	pthread_mutex_lock(&gpu);
 	while (!ending) {
@@ -507,7 +517,17 @@ static void *run_all(void *none) {
 		size_t i = choose();
 		struct node *n = ready.at[i];
 		ready.at[i] = ready.at[--ready.n];
+		struct node *with = overlapping(n);
+		struct image *before = with ? remember(n->launch) : NULL;
 		run(n);
+		if (before) {
+			take_back(before);
+			for (size_t k = 0; k < ready.n; k++)
+				if (ready.at[k] == with) ready.at[k] = ready.at[--ready.n];
+			run(with);
+			put_together(before);
+			finish(with);
+		}
 		finish(n);
 	}
 	pthread_mutex_unlock(&gpu);
