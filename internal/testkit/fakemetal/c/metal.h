@@ -224,7 +224,7 @@ uint64_t indirect_size(object *icb);
 void indirect_fly(object *icb, long by);
 extern class MTLIndirectCommandBuffer;
 
-// --- schedule.c ---
+// --- schedule.c, gpu.c ---
 
 extern pthread_mutex_t gpu;        // held by who reads or writes what follows
 extern pthread_cond_t gpu_changed; // something ran, or was given

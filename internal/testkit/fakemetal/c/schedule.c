@@ -1,6 +1,5 @@
 // The GPU. What was emitted is a graph of nodes: dispatches, and what orders them. Nothing else
-// does: of what may run, a seed chooses, or two that touch the same memory at once. One thread runs dispatches one after another; another one
-// says later that command buffers have completed.
+// does: of what may run, a seed chooses, or two that touch the same memory at once (gpu.c).
 //
 // What orders (and what is not known to order does not):
 //   - A serial encoder's dispatches are a chain. A concurrent encoder's are ordered by
@@ -16,7 +15,7 @@
 //   - Events: what is encoded behind a wait, after the signal; a signal, after all of its command
 //     buffer that is encoded before it.
 //   - Command buffers, of one queue too: nothing.
-#include "metal.h"
+#include "schedule.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,34 +23,15 @@
 #include <string.h>
 #include <time.h>
 
-enum node_kind { RUN, JOIN, SAMPLING, SET, AWAIT };
-struct node {
-	long refs;
-	enum node_kind kind;
-	struct command_buffer *c;
-	struct pass *pass;
-	struct launch *launch;
-	bool own_launch; // of an indirect command buffer
-	object *o;       // event or sample buffer
-	uint64_t value;
-	uint64_t serial;
-	long waits;
-	struct list next;
-	bool done, leaves; // leaves: it ends the pass
-};
-
 pthread_mutex_t gpu = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t gpu_changed = PTHREAD_COND_INITIALIZER;
 
-static struct list ready, awaiting; // nodes
-static struct list ended;           // command buffers, not yet completed
-static long in_flight;
+struct list ready, awaiting, ended;
+long in_flight, demanded;
+double last_given, last_progress;
+bool running;
 static uint64_t serials;
-static long demanded;
-static double last_given, last_progress;
-static bool running, ending;
 static uint64_t state; // of the random numbers
-static pthread_t runner, completer;
 
 double now(void) {
 	struct timespec t;
@@ -59,9 +39,14 @@ double now(void) {
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static uint64_t chance(uint64_t n) {
+uint64_t chance(uint64_t n) {
 	state ^= state << 13, state ^= state >> 7, state ^= state << 17;
 	return (state * 0x2545f4914f6cdd1dUL >> 11) % n;
+}
+
+void seed_chance(uint64_t seed) {
+	state = 0x9e3779b97f4a7c15UL * (seed + 1) | 1;
+	for (int i = 0; i < 8; i++) chance(2);
 }
 
 bool wait_changed(long milliseconds) {
@@ -111,14 +96,14 @@ static void after(struct node *earlier, struct node *later) {
 
 static uint64_t delay(void) { return options.late > 0 ? chance((uint64_t)options.late) : 0; }
 
-static void fail_command_buffer(struct command_buffer *c, long code, const char *text) {
+void fail_command_buffer(struct command_buffer *c, long code, const char *text) {
 	if (c->failed) return;
 	c->failed = true, c->code = code;
 	if (text != c->text) snprintf(c->text, sizeof c->text, "%s", text);
 	if (code == 11) lost = true;
 }
 
-static const char *text_of_code(long code) {
+const char *text_of_code(long code) {
 	switch (code) {
 	case 1: return "Internal Error (00000001:kIOGPUCommandBufferCallbackErrorInternal)";
 	case 2: return "Caused GPU Timeout Error (00000002:kIOGPUCommandBufferCallbackErrorTimeout)";
@@ -145,8 +130,6 @@ static void all_ran(struct command_buffer *c) {
 	add_to(&ended, c);
 }
 
-static void finish(struct node *first);
-
 static void wake_awaiting(void) {
 	for (size_t i = 0; i < awaiting.n; i++) {
 		struct node *n = awaiting.at[i];
@@ -164,7 +147,7 @@ void wake_gpu(void) {
 static void start(struct node *n);
 
 // finish says that a node has run. What then may run and takes no time does at once.
-static void finish(struct node *first) {
+void finish(struct node *first) {
 	struct list stack = {0};
 	bool signalled = false;
 	add_to(&stack, first);
@@ -442,186 +425,4 @@ void give_up(struct command_buffer *c, const char *why) {
 	for (size_t i = 0; i < awaiting.n; i++) fail_command_buffer(((struct node *)awaiting.at[i])->c, 2, why);
 	fail_command_buffer(c, 2, why);
 	wake_gpu();
-}
-
-// --- threads ---
-
-static size_t choose(void) {
-	size_t best = 0;
-	if (options.seed > 1) return chance(ready.n);
-	for (size_t i = 1; i < ready.n; i++) {
-		bool later = ((struct node *)ready.at[i])->serial > ((struct node *)ready.at[best])->serial;
-		if (later == (options.seed == 1)) best = i; // seed 1 takes the last of the list
-	}
-	return best;
-}
-
-static void run(struct node *n) {
-	struct command_buffer *c = n->c;
-	struct pass *p = n->pass;
-	double begin = now(), end;
-	if (n->kind == SAMPLING) {
-		sample(n->o, n->value, begin);
-		return;
-	}
-	if (c->status == COMMITTED) c->status = SCHEDULED;
-	if (c->stop_after == 0) fail_command_buffer(c, c->code, c->text);
-	if (lost) fail_command_buffer(c, 11, text_of_code(11));
-	if (c->failed) return;
-	if (c->stop_after > 0) c->stop_after--;
-	struct launch *l = n->launch;
-	struct message m = {0};
-	put(&m, l->request.bytes, l->request.n);
-	running = true;
-	pthread_mutex_unlock(&gpu);
-	if (l->counts) {
-		uint32_t counts[3];
-		memcpy(counts, l->counts->address + l->counts_at, sizeof counts);
-		size3 grid = {counts[0], counts[1], counts[2]};
-		memcpy(m.bytes + l->grid_at, &grid, sizeof grid);
-	}
-	struct answer a;
-	ask(ASK_RUN, &m, &a);
-	end = now();
-	pthread_mutex_lock(&gpu);
-	running = false;
-	if (a.status != 0) fail_command_buffer(c, a.status == 2 ? 3 : 9, a.bytes);
-	free(a.bytes);
-	if (c->begin == 0) c->begin = begin;
-	c->end = end;
-	if (!p->begun) {
-		p->begun = true, p->begin = begin;
-		if (p->samples && p->first_sample != (uint64_t)NO_SAMPLE) sample(p->samples, p->first_sample, begin);
-	}
-	p->end = end;
-}
-
-// overlapping is a node that runs at the same time as n, NULL if none does.
-static struct node *overlapping(struct node *n) {
-	if (options.seed < 2 || n->kind != RUN || chance(2)) return NULL;
-	for (size_t i = 0; i < ready.n; i++) {
-		struct node *k = ready.at[i];
-		if (k->kind == RUN && conflict(n->launch, k->launch)) return k;
-	}
-	return NULL;
-}
-
-static void *run_all(void *none) {
-	pthread_mutex_lock(&gpu);
-	while (!ending) {
-		// What is lazy runs when somebody waits, or when nothing new has come for a while.
-		if (ready.n == 0 || (options.lazy && demanded == 0 && now() - last_given < 0.02)) {
-			wait_changed(ready.n ? 5 : 1000);
-			continue;
-		}
-		size_t i = choose();
-		struct node *n = ready.at[i];
-		ready.at[i] = ready.at[--ready.n];
-		struct node *with = overlapping(n);
-		struct image *before = with ? remember(n->launch) : NULL;
-		run(n);
-		if (before) {
-			take_back(before);
-			for (size_t k = 0; k < ready.n; k++)
-				if (ready.at[k] == with) ready.at[k] = ready.at[--ready.n];
-			run(with);
-			put_together(before);
-			finish(with);
-		}
-		finish(n);
-	}
-	pthread_mutex_unlock(&gpu);
-	return none;
-}
-
-static void complete(struct command_buffer *c) {
-	check_borrowed(c, "has completed");
-	for (size_t i = 0; i < c->resources.n; i++) __atomic_sub_fetch(&((struct resource *)c->resources.at[i])->flights, 1, __ATOMIC_SEQ_CST);
-	for (size_t i = 0; i < c->indirects.n; i++) indirect_fly(c->indirects.at[i], -1);
-	struct list kept = c->kept, resources = c->resources;
-	c->kept = c->resources = (struct list){0};
-	for (size_t i = 0; i < resources.n; i++) unref(resources.at[i]);
-	for (size_t i = 0; i < kept.n; i++) release(kept.at[i]);
-	free(kept.at), free(resources.at);
-	pthread_mutex_lock(&gpu);
-	if (c->failed) c->error = new_error("MTLCommandBufferErrorDomain", c->code, c->text);
-	c->status = c->failed ? ERROR : COMPLETED;
-	c->queue->uncompleted--;
-	in_flight--;
-	last_progress = now();
-	pthread_cond_broadcast(&gpu_changed);
-	pthread_mutex_unlock(&gpu);
-	release(&c->base);
-}
-
-static void *complete_all(void *none) {
-	pthread_mutex_lock(&gpu);
-	while (!ending || ended.n > 0) {
-		size_t first = 0;
-		uint64_t t = (uint64_t)(now() * 1e6);
-		for (size_t i = 1; i < ended.n; i++)
-			if (((struct command_buffer *)ended.at[i])->due < ((struct command_buffer *)ended.at[first])->due) first = i;
-		struct command_buffer *c = ended.n ? ended.at[first] : NULL;
-		if (!c || c->due > t) {
-			wait_changed(c ? (long)((c->due - t) / 1000 + 1) : 1000);
-			continue;
-		}
-		ended.at[first] = ended.at[--ended.n];
-		pthread_mutex_unlock(&gpu);
-		complete(c);
-		pthread_mutex_lock(&gpu);
-	}
-	pthread_mutex_unlock(&gpu);
-	return none;
-}
-
-static void seed(void) {
-	state = 0x9e3779b97f4a7c15UL * (uint64_t)(options.seed + 1) | 1;
-	for (int i = 0; i < 8; i++) chance(2);
-}
-
-// fakemetal_seed has the commands that come run in another order.
-EXPORT void fakemetal_seed(long v) {
-	pthread_mutex_lock(&gpu);
-	options.seed = v, options.lazy = v != 0;
-	seed();
-	pthread_mutex_unlock(&gpu);
-}
-
-void gpu_begin(void) {
-	ending = false, demanded = 0, last_progress = now();
-	seed();
-	pthread_create(&runner, NULL, run_all, NULL);
-	pthread_create(&completer, NULL, complete_all, NULL);
-}
-
-void abandon(void);
-
-long drain(void) {
-	pthread_mutex_lock(&gpu);
-	demand(1);
-	double since = now();
-	long left = 0;
-	while (in_flight > 0) {
-		if (stuck(since)) {
-			left += in_flight;
-			abandon();
-			for (size_t i = 0; i < awaiting.n; i++) fail_command_buffer(((struct node *)awaiting.at[i])->c, 2, text_of_code(2));
-			wake_gpu();
-			since = now();
-		}
-		wait_changed(20);
-	}
-	demand(-1);
-	pthread_mutex_unlock(&gpu);
-	return left;
-}
-
-void gpu_end(void) {
-	pthread_mutex_lock(&gpu);
-	ending = true;
-	pthread_cond_broadcast(&gpu_changed);
-	pthread_mutex_unlock(&gpu);
-	pthread_join(runner, NULL);
-	pthread_join(completer, NULL);
 }
