@@ -9,16 +9,8 @@ import (
 	"github.com/mlxc/mlxc/backend"
 )
 
-// Options and Device are as on other systems.
-type (
-	Options struct {
-		Workers int
-		Memory  int64
-		Cache   string
-		Library string
-	}
-	Device struct{ backend.Device }
-)
+// Device is as on other systems.
+type Device struct{ backend.Device }
 
 // New fails: the executor needs a Unix.
 func New(context.Context, Options) (*Device, error) {
@@ -27,3 +19,9 @@ func New(context.Context, Options) (*Device, error) {
 
 // Close does nothing.
 func (*Device) Close() error { return nil }
+
+// Observed is empty.
+func (*Device) Observed() []Observed { return nil }
+
+// SetOrder does nothing.
+func (*Device) SetOrder(uint64) {}

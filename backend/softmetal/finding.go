@@ -1,0 +1,130 @@
+package softmetal
+
+import (
+	"fmt"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// FindingKind says what is wrong.
+type FindingKind uint8
+
+// The kinds. Those up to PartialMatrix are found by the executor, whose numbers they are
+// (host/check.h).
+const (
+	OutOfBounds       FindingKind = 1 + iota // an access beyond what is bound, declared, or given
+	UndefinedRead                            // of bytes that nothing has written
+	UndeclaredRead                           // of bytes that the dispatch's effects leave out
+	UndeclaredWrite                          // the same of a write
+	WritesReadOnly                           // through an argument that is declared const
+	ReadAfterWrite                           // another thread has written, and nothing orders the two
+	WriteAfterWrite                          // the same, two writes
+	WriteAfterRead                           // the same, the first a read
+	DivergentBarrier                         // some threads of a threadgroup do not come to a barrier
+	DifferentBarriers                        // threads of a threadgroup wait at two barriers
+	PartialMatrix                            // a product of matrices by a part of a simdgroup
+	NonFinite                                // a result that is infinite or no number, of finite arguments
+	Limit                                    // more than Metal allows
+)
+
+var findingNames = [...]string{
+	OutOfBounds: "out of bounds", UndefinedRead: "undefined read", UndeclaredRead: "undeclared read", UndeclaredWrite: "undeclared write",
+	WritesReadOnly: "write to read-only", ReadAfterWrite: "race", WriteAfterWrite: "race", WriteAfterRead: "race",
+	DivergentBarrier: "divergent barrier", DifferentBarriers: "divergent barrier", PartialMatrix: "divergent matrix product",
+	NonFinite: "non-finite result", Limit: "limit",
+}
+
+func (k FindingKind) String() string {
+	if int(k) >= len(findingNames) || findingNames[k] == "" {
+		return fmt.Sprintf("FindingKind(%d)", uint8(k))
+	}
+	return findingNames[k]
+}
+
+// Thread is a thread of a dispatch.
+type Thread struct {
+	Threadgroup [3]uint32 // position in the grid
+	Thread      [3]uint32 // position in the threadgroup
+}
+
+func (t Thread) String() string {
+	return fmt.Sprintf("thread %v of threadgroup %v", t.Thread, t.Threadgroup)
+}
+
+// Finding is something that a dispatch did and must not do.
+type Finding struct {
+	Kind    FindingKind
+	Command ir.ID  // of the dispatch
+	Kernel  string // its function
+	// Argument names the memory: an argument of the kernel, or a variable or array of its own.
+	Argument string
+	Slot     int // of an argument that is bound; −1 if it is none
+	// Offset counts the bytes from the beginning of what is bound to the argument, or of the
+	// variable. It may be negative.
+	Offset int64
+	Bytes  int64 // of what is bound
+	Access int   // bytes of the access, 0 if that varies
+	Thread Thread
+	Other  *Thread // of a race: who was there before
+	// Line and OtherLine are those of the kernel's source, 0 if unknown.
+	Line, OtherLine int
+	Times           uint64 // how often it happened at these places of the code
+	Text            string // of a Limit
+}
+
+// String says it in a sentence, without the command.
+func (f *Finding) String() string {
+	if f.Kind == Limit {
+		return f.Text
+	}
+	line := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf(" (line %d)", n)
+	}
+	here := fmt.Sprintf("%v%s", f.Thread, line(f.Line))
+	size := "bytes"
+	if f.Access > 0 {
+		size = fmt.Sprintf("%d bytes", f.Access)
+	}
+	var s string
+	switch f.Kind {
+	case OutOfBounds:
+		s = fmt.Sprintf("%s touches %s at byte %d of %s, which has %d", here, size, f.Offset, f.Argument, f.Bytes)
+		if f.Bytes < 0 {
+			s = fmt.Sprintf("%s touches %s of %s outside of it, at byte %d", here, size, f.Argument, f.Offset)
+		}
+	case UndefinedRead:
+		s = fmt.Sprintf("%s reads %s at byte %d of %s, which nothing has written", here, size, f.Offset, f.Argument)
+	case UndeclaredRead:
+		s = fmt.Sprintf("%s reads %s at byte %d of %s, which the effects of the dispatch leave out", here, size, f.Offset, f.Argument)
+	case UndeclaredWrite:
+		s = fmt.Sprintf("%s writes %s at byte %d of %s, which the effects of the dispatch leave out", here, size, f.Offset, f.Argument)
+	case WritesReadOnly:
+		s = fmt.Sprintf("%s writes %s at byte %d of %s, which the kernel may only read", here, size, f.Offset, f.Argument)
+	case ReadAfterWrite, WriteAfterWrite, WriteAfterRead:
+		verbs := map[FindingKind][2]string{ReadAfterWrite: {"reads", "wrote"}, WriteAfterWrite: {"writes", "wrote"}, WriteAfterRead: {"writes", "read"}}[f.Kind]
+		s = fmt.Sprintf("%s %s byte %d of %s, which %v%s %s; nothing orders the two", here, verbs[0], f.Offset, f.Argument, *f.Other, line(f.OtherLine), verbs[1])
+	case DivergentBarrier:
+		s = fmt.Sprintf("%s waits at a barrier, and %v has returned", here, *f.Other)
+	case DifferentBarriers:
+		s = fmt.Sprintf("%s waits at one barrier, and %v%s at another", here, *f.Other, line(f.OtherLine))
+	case PartialMatrix:
+		s = fmt.Sprintf("%s multiplies matrices, and not all threads of its simdgroup do", here)
+	case NonFinite:
+		s = fmt.Sprintf("byte %d of %s becomes infinite or no number, of arguments that are all finite", f.Offset, f.Argument)
+	}
+	if f.Times > 1 {
+		s += fmt.Sprintf(" (%d times)", f.Times)
+	}
+	return s
+}
+
+// Observed is what a checked dispatch touched, and what was wrong with it.
+type Observed struct {
+	Command  ir.ID
+	Effects  ir.Effects // exact: every byte, and no other
+	Findings []Finding
+	Dropped  uint64 // findings beyond the most that are kept
+}

@@ -1,0 +1,24 @@
+package softmetal
+
+// Options of a device. The zero value is good.
+type Options struct {
+	// Workers is how many threads run threadgroups; 0: one for each core.
+	Workers int
+	// Memory is the most bytes that buffers may take together; 0: no limit.
+	Memory int64
+	// Cache is the folder in which compiled kernels are kept; "" is the user's own.
+	Cache string
+	// Check runs every dispatch under the checker, on one thread; [Device.Observed] has what
+	// it found. It is slow: five to a hundred times as slow (docs/checker.md).
+	Check bool
+	// Only, if it is not empty, are patterns (path.Match) of the kernels whose dispatches are
+	// checked; others just run.
+	Only []string
+	// Seed, if it is not 0, chooses the order in which threadgroups run under the checker.
+	Seed uint64
+	// Library is a .metallib from which the kernels of our own library are taken, such as
+	// MLX's, where they have the same names and arguments; those that it lacks, and all if
+	// it is "", are compiled from their Metal source.
+	// Other kernels come from the file that their graph names.
+	Library string
+}
