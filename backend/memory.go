@@ -131,12 +131,15 @@ func InitMemory(ctx context.Context, q Queue, p Place, m *ir.Memory) error {
 // Wait waits for what a method of a queue returned:
 //
 //	err := backend.Wait(ctx)(q.Upload(ctx, place, data))
+//
+// It returns when the operation has ended, also where ctx ends, which aborts what was given ctx:
+// buffers and data are the caller's again then.
 func Wait(ctx context.Context) func(Pending, error) error {
 	return func(p Pending, err error) error {
 		if err != nil {
 			return err
 		}
-		return p.Wait(ctx)
+		return p.Wait(context.WithoutCancel(ctx))
 	}
 }
 

@@ -51,6 +51,9 @@ var fileFlags = map[string][]string{
 	"benchCmd.Graph":       nil,
 	"benchCmd.Write":       {"mlxreplay", "bench", "e.mlxg", "--rounds", "1", "--tokens", "2", "--prompt", "2", "--write-profile", "m"},
 	"tokenizeCmd.Model":    nil,
+	"effectsCmd.Graph":     nil,
+	"effectsCmd.Library":   nil,
+	"effectsCmd.Output":    {"mlxc", "effects", "e.mlxg", "--graph", "decode", "--infer", "-o", "m"},
 	"kernelsCmd.Library":   nil,
 	"kernelsCmd.Names":     nil, // of kernels
 	"libraryFlags.Library": nil,

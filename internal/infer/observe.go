@@ -233,7 +233,7 @@ func (x *Observer) run(ctx context.Context, c *class, s *shape, what contents, m
 		return nil, nil, err
 	}
 	defer f.Close()
-	err = backend.Wait(limited)(x.queue.Submit(limited, backend.Submission{Executable: e, Frame: f}))
+	err = backend.Wait(ctx)(x.queue.Submit(limited, backend.Submission{Executable: e, Frame: f}))
 	if err != nil {
 		// A queue that has failed is of no use.
 		old := x.queue
