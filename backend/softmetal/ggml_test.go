@@ -32,8 +32,7 @@ func ggmlCases(t *testing.T) []*kernelcases.Case {
 
 // runGGML runs the cases on a device, compares what they compute, and hands each to after with
 // what was wrong. Every buffer has so many spare bytes behind it.
-func runGGML(t *testing.T, o softmetal.Options, spare int64, after func(d *softmetal.Device, c *kernelcases.Case, wrong error)) {
-	cases := ggmlCases(t)
+func runGGML(t *testing.T, o softmetal.Options, spare int64, cases []*kernelcases.Case, after func(d *softmetal.Device, c *kernelcases.Case, wrong error)) {
 	library := ir.Library{Kind: ir.SourceFile, Path: metallibs.GGML(t)}
 	d, err := softmetal.New(t.Context(), o)
 	require.NoError(t, err)
@@ -69,7 +68,7 @@ func runGGML(t *testing.T, o softmetal.Options, spare int64, after func(d *softm
 // ggml itself gets something else, so do they.
 func TestGGML(t *testing.T) {
 	// Some read a row behind the last one, as ggml's own buffers allow.
-	runGGML(t, softmetal.Options{}, 1<<16, func(_ *softmetal.Device, c *kernelcases.Case, wrong error) {
+	runGGML(t, softmetal.Options{}, 1<<16, ggmlCases(t), func(_ *softmetal.Device, c *kernelcases.Case, wrong error) {
 		switch {
 		case c.Defect == "":
 			assert.NoError(t, wrong)
@@ -98,10 +97,35 @@ var knownOfGGML = []struct{ function, what, why string }{
 	{`^kernel_ssm_scan_`, `limit`, "threadgroup memory of 136 bytes, which is no multiple of 16"},
 }
 
+// checkedGGML are the cases that run under the checker: the first of each operation, and the first two in
+// which something known is to be found; all with MLXC_LONG=1.
+func checkedGGML(t *testing.T) (out []*kernelcases.Case) {
+	cases := ggmlCases(t)
+	if os.Getenv("MLXC_LONG") != "" {
+		return cases
+	}
+	families, known := map[string]bool{}, make([]int, len(knownOfGGML))
+	for _, c := range cases {
+		take := !families[c.Family]
+		families[c.Family] = true
+		for n, k := range knownOfGGML {
+			has := slices.ContainsFunc(c.Steps, func(s kernelcases.Step) bool { return regexp.MustCompile(k.function).MatchString(s.Kernel) })
+			if has && known[n] < 2 {
+				known[n]++
+				take = true
+			}
+		}
+		if take {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // Under the checker they compute the same, and what is found in them is known.
 func TestCheckedGGML(t *testing.T) {
 	found := map[int]bool{}
-	runGGML(t, softmetal.Options{Check: true}, 0, func(d *softmetal.Device, c *kernelcases.Case, wrong error) {
+	runGGML(t, softmetal.Options{Check: true}, 0, checkedGGML(t), func(d *softmetal.Device, c *kernelcases.Case, wrong error) {
 		kept := false // a write that is not allowed is not done
 		for _, o := range d.Observed() {
 		next:

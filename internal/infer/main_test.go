@@ -1,0 +1,18 @@
+//go:build unix
+
+package infer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
+// what is made.
+func TestMain(m *testing.M) {
+	if dir, err := filepath.Abs("../../out/test-cache"); err == nil {
+		os.Setenv("XDG_CACHE_HOME", dir)
+	}
+	os.Exit(m.Run())
+}
