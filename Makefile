@@ -12,7 +12,7 @@ DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL ?= $(DEMO_MODEL)
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race sources arm64 coverage kernelcases build model check
+.PHONY: all demo test race sources arm64 coverage kernelcases build model check fetched
 
 all: build
 
@@ -36,21 +36,22 @@ check:
 	GOOS=darwin GOARCH=arm64 go vet ./...
 	GOOS=linux GOARCH=arm64 go build ./backend/cpu/... ./internal/files/... ./ir/mlxg
 
-# What the tests need beside Go: a clang and the oldest clang that will do
-# (scripts/fetch-clang.sh), a Python with
-# two packages (scripts/python.sh), two compiled Metal libraries of MLX
-# (scripts/fetch-metallib.sh, 63 MB to fetch), the Metal source of ggml
-# (scripts/fetch-ggml.sh, 4 MB), and the demonstration model, with whose
-# stored results those of the model itself compare. The time limit of a package is for
-# machines that do much else: on two idle cores all take less than nine minutes, and
-# none takes four. Tests make much garbage and hold little: collected a third as often,
-# they take a fifth less time. Vet has seen them already.
-test: check
+# What the tests need beside Go: a clang and the oldest clang that will do, a Python with two
+# packages, two compiled Metal libraries of MLX (63 MB to fetch), the Metal source of ggml (4 MB),
+# and the demonstration model, with whose stored results those of the model itself compare.
+fetched:
 	scripts/fetch-clang.sh
 	scripts/fetch-clang.sh oldest
 	scripts/fetch-metallib.sh
 	scripts/fetch-ggml.sh
 	scripts/fetch-model.sh $(DEMO_MODEL)
+	@scripts/python.sh >/dev/null
+
+# The time limit of a package is for machines that do much else: on two idle cores all take about
+# nine minutes, and none takes five. Tests make much garbage and hold little: collected a third as
+# often, they take a fifth less time. Vet has seen them already.
+test:
+	@$(MAKE) --no-print-directory -j 2 check fetched
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 go test -vet=off -timeout 60m ./...
 

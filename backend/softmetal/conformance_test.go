@@ -20,5 +20,5 @@ func TestConformance(t *testing.T) {
 		d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 2})
 		require.NoError(t, err)
 		return d
-	}, conformance.Options{Cases: 15, Other: func() backend.Device { return cpu.New(1) }})
+	}, conformance.Options{Cases: 10, Other: func() backend.Device { return cpu.New(1) }})
 }
