@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -169,6 +170,22 @@ func TextOf(k *ir.Kernel) (string, bool) {
 		return "", false
 	}
 	return l.texts[file], true
+}
+
+// SourceOf returns the text of the source file that a kernel is in: as it was given to [Register], or
+// from the file, which has the digest that the graph names.
+func SourceOf(k *ir.Kernel) (string, error) {
+	if text, ok := TextOf(k); ok {
+		return text, nil
+	}
+	text, err := os.ReadFile(k.Library.Path)
+	if err != nil {
+		return "", err
+	}
+	if sum := sha256.Sum256(text); k.Library.Digest != (ir.Digest{}) && k.Library.Digest != ir.Digest(sum) {
+		return "", fmt.Errorf("%s has the digest %x, the graph was recorded with %v: give it the source that it was recorded with", k.Library.Path, sum, k.Library.Digest)
+	}
+	return string(text), nil
 }
 
 // Registered returns the source that declares a kernel if that is not of this package

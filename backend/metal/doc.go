@@ -1,10 +1,12 @@
-// Package metal executes graphs on Apple's GPUs, in Go without cgo (internal/objc).
+// Package metal executes graphs on Apple's GPUs, in Go without cgo (internal/objc). It has not run on a
+// Mac yet: its tests run on Linux, where internal/testkit/fakemetal stands in for Apple's libraries.
 //
 //   - [List] and [Open] find devices; a [Device] is a backend.Device.
 //   - internal/plan says what an encoder is told for a graph; send.go turns that into Objective-C
 //     messages, which one call from Go to C sends.
-//   - hostqueue keeps the order of a queue's operations; queue.go does each: replays are encoded
-//     while earlier ones run, and are committed in their order.
+//   - hostqueue keeps the order of a queue's operations; queue.go does transfers, replay.go replays,
+//     live.go command buffers of a recording. A replay is encoded and committed while those before it
+//     still run.
 //   - pipelines.go makes pipelines: from Metal source, compiled by the system, or from a .metallib.
 //
 // # What orders what

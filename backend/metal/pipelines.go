@@ -145,29 +145,13 @@ func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline) (pi
 			return p.compile(text)
 		}, x.Function, x.Constants)
 	case ir.SourceFile:
-		text, err := sourceOf(x)
+		text, err := msl.SourceOf(x)
 		if err != nil {
 			return pipeline{}, err
 		}
 		return p.of("text "+text, func() (objc.ID, error) { return p.compile(text) }, x.Function, x.Constants)
 	}
 	return pipeline{}, fmt.Errorf("a library of kind %s is not known here", x.Library.Kind)
-}
-
-// sourceOf returns the text of the source file that a kernel is in, which has the digest that
-// the graph names.
-func sourceOf(k *ir.Kernel) (string, error) {
-	if file, ok := msl.Registered(k); ok {
-		return msl.Source(file)
-	}
-	text, err := os.ReadFile(k.Library.Path)
-	if err != nil {
-		return "", err
-	}
-	if sum := sha256.Sum256(text); k.Library.Digest != (ir.Digest{}) && k.Library.Digest != ir.Digest(sum) {
-		return "", fmt.Errorf("%s has the digest %x, the graph was recorded with %v: give it the source that it was recorded with", k.Library.Path, sum, k.Library.Digest)
-	}
-	return string(text), nil
 }
 
 // of returns the pipeline of a function of a library.

@@ -122,29 +122,13 @@ func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache
 		}
 		return l.ownSource(ctx, c, cache, ds[0].File, k.Function)
 	case ir.SourceFile:
-		text, err := sourceOf(k)
+		text, err := msl.SourceOf(k)
 		if err != nil {
 			return air.Input{}, err
 		}
 		return source(ctx, c, cache, k.Library.Path, text, k.Function)
 	}
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
-}
-
-// sourceOf returns the text of the source file that a kernel is in, which has the digest that
-// the graph names.
-func sourceOf(k *ir.Kernel) (string, error) {
-	if text, ok := msl.TextOf(k); ok {
-		return text, nil
-	}
-	text, err := os.ReadFile(k.Library.Path)
-	if err != nil {
-		return "", err
-	}
-	if sum := sha256.Sum256(text); k.Library.Digest != (ir.Digest{}) && k.Library.Digest != ir.Digest(sum) {
-		return "", fmt.Errorf("%s has the digest %x, the graph was recorded with %v: give it the source that it was recorded with", k.Library.Path, sum, k.Library.Digest)
-	}
-	return string(text), nil
 }
 
 // moduleKey is the key of a kernel's module, of a Metal source.
@@ -191,7 +175,7 @@ func (d *Device) together(ctx context.Context, g *ir.Graph, needed []bool) {
 		if len(missing) == 1 {
 			continue
 		}
-		text, err := sourceOf(k)
+		text, err := msl.SourceOf(k)
 		if err != nil {
 			continue
 		}

@@ -175,7 +175,7 @@ func (x *queueExecutor) Upload(ctx context.Context, dst backend.Place, data []by
 	if x.check != nil {
 		define(dst, int64(len(data)))
 	}
-	return inPieces(ctx, len(data), func(a, b int) error {
+	return hostqueue.Pieces(ctx, len(data), func(a, b int) error {
 		copy(to[a:b], data[a:b])
 		return nil
 	})
@@ -187,7 +187,7 @@ func (x *queueExecutor) Download(ctx context.Context, data []byte, src backend.P
 	if err != nil {
 		return err
 	}
-	return inPieces(ctx, len(data), func(a, b int) error {
+	return hostqueue.Pieces(ctx, len(data), func(a, b int) error {
 		copy(data[a:b], from[a:b])
 		return nil
 	})
@@ -206,26 +206,10 @@ func (x *queueExecutor) Copy(ctx context.Context, dst, src backend.Place, n int6
 			define(dst, n)
 		}
 	}
-	return inPieces(ctx, int(n), func(a, b int) error {
+	return hostqueue.Pieces(ctx, int(n), func(a, b int) error {
 		_, err := src.Buffer.ReadAt(to[a:b], src.Offset+int64(a))
 		return err
 	})
-}
-
-// pieceBytes is what is copied before a look whether to go on.
-const pieceBytes = 16 << 20
-
-// inPieces calls do for the pieces of n bytes.
-func inPieces(ctx context.Context, n int, do func(a, b int) error) error {
-	for a := 0; a < n; a += pieceBytes {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := do(a, min(n, a+pieceBytes)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Open implements [hostqueue.Executor].

@@ -2,8 +2,8 @@
 //
 //   - [Load] opens the system's libraries, or those that stand in for them in tests.
 //   - A [Method] is a selector with the kinds of its arguments and its result, as the table in
-//     foundation.go and metal_*.go has it: everything that this module ever sends. A test holds
-//     the table against the C++ headers that Apple publishes.
+//     foundation.go and metal_*.go has it: what backend/metal sends, and what its stand-in in tests
+//     answers. A test holds the table against the C++ headers that Apple publishes.
 //   - [Method.Send] is one message by one transition from Go to C. A [Batch] collects messages in
 //     memory outside of Go, among them such as go to an object that an earlier message of the batch
 //     returns, and sends all by one transition: a dispatch is about ten messages, and a transition

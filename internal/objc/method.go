@@ -16,7 +16,6 @@ type Kind byte
 const (
 	Void    Kind = 'v'
 	Object  Kind = '@'
-	Class   Kind = '#'
 	SEL     Kind = ':'
 	Integer Kind = 'Q' // NSUInteger, NSInteger, uint64_t, an enumeration
 	Bool    Kind = 'B' // of the result the low 8 bits alone are defined

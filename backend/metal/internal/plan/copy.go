@@ -48,7 +48,7 @@ func (l *lowering) copy(node int, dst, src *ir.View) error {
 	if err := l.countable(src, w); err != nil {
 		return err
 	}
-	l.pipeline(pipelineKey{source: Copy, width: w}, threads, 1|2|4)
+	l.pipeline(pipelineKey{source: Copy, width: w})
 	l.view(0, src)
 	l.view(1, dst)
 	l.count(2, src.Len, w)
@@ -65,7 +65,7 @@ func (l *lowering) fill(node int, f *ir.Fill) error {
 	if err := l.countable(&f.Dst, w); err != nil {
 		return err
 	}
-	l.pipeline(pipelineKey{source: Fill, width: w}, threads, 1|2|4)
+	l.pipeline(pipelineKey{source: Fill, width: w})
 	l.view(0, &f.Dst)
 	element := make([]byte, w)
 	for i := range element {
@@ -105,7 +105,7 @@ func (l *lowering) elements(node int, n ir.Affine, w int) {
 
 // guard appends a guard before a dispatch that takes its grid from memory.
 func (l *lowering) guard(node int, counts *ir.View, g *Grid) {
-	l.pipeline(pipelineKey{source: Guard}, 1, 1|2|4)
+	l.pipeline(pipelineKey{source: Guard})
 	l.view(0, counts)
 	l.keep(1, slot{})
 	l.set(Op{Kind: SetBuffer, Slot: 1, Index: Guarded, Off: int64(len(l.Guards)) * GuardBytes})
@@ -133,7 +133,7 @@ func (r *Recorder) Transfer(dst, src int32, dstOff, srcOff, n int64) {
 	}
 	_ = r.Add(&ir.Barrier{})
 	r.barrier = r.some
-	r.pipeline(pipelineKey{source: Copy, width: int(w)}, threads, 1|2|4)
+	r.pipeline(pipelineKey{source: Copy, width: int(w)})
 	for done := int64(0); done < n; { // a kernel counts up to 2^32 elements
 		part := min(n-done, math.MaxUint32/2*w)
 		clear(r.state.slots[:3])

@@ -16,9 +16,9 @@ type Options struct {
 	Serial bool
 	// Groups: the graph's groups become debug groups.
 	Groups bool
-	// Most is how many dispatches a command buffer has before it is cut at the next barrier; at
-	// twice as many it is cut anywhere (but for a guard and its dispatch). What cuts apart must be ordered between encoders by other
-	// means. 0: nothing is cut.
+	// Most is how many dispatches a command buffer has before it is cut at the next barrier. At
+	// twice as many it is cut anywhere, but for a guard and its dispatch. Between the encoders of
+	// two command buffers something else must keep the order. 0: nothing is cut.
 	Most int
 }
 
@@ -231,6 +231,7 @@ func (l *lowering) push(label string) {
 	l.op(Op{Kind: Push, Index: n})
 }
 
+// variable counts the operations that depend on params.
 func (l *lowering) variable() (n int) {
 	last := int32(-1)
 	for _, v := range l.Vars {
@@ -248,15 +249,14 @@ func (l *lowering) depends(v Var) {
 	}
 }
 
-func (l *lowering) pipeline(k pipelineKey, threads uint32, slots uint32) {
+// pipeline sets code.
+func (l *lowering) pipeline(k pipelineKey) {
 	n, ok := l.pipelines[k]
 	if !ok {
 		n = int32(len(l.Pipelines))
 		l.pipelines[k] = n
 		l.Pipelines = append(l.Pipelines, Pipeline{Source: k.source, Kernel: k.kernel, Width: k.width})
 	}
-	p := &l.Pipelines[n]
-	p.Threads, p.Slots = max(p.Threads, threads), p.Slots|slots
 	if l.state.pipeline == n {
 		l.Stats.Kept++
 		return
@@ -275,18 +275,9 @@ func (l *lowering) keep(at uint8, s slot) {
 	l.state.slots[at] = s
 }
 
-// binds notes that operations bind a root memory.
-func (l *lowering) binds(root ir.MemID) {
-	for int(root) >= len(l.Binds) {
-		l.Binds = append(l.Binds, false)
-	}
-	l.Binds[root] = true
-}
-
 // view binds a view at a slot.
 func (l *lowering) view(at uint8, v *ir.View) {
 	root, base := l.Graph.Root(v.Mem)
-	l.binds(root)
 	off := v.Off.AddConst(base)
 	s := &l.state.slots[at]
 	if s.bound && s.what == SetBuffer && s.root == int32(root) && s.off.Equal(off) {
@@ -355,20 +346,16 @@ func (l *lowering) dispatch(node int, d *ir.Dispatch) error {
 		}
 		grid.Size[i] = uint64(e.Num.Const)
 	}
-	slots := uint32(0)
 	if counts := d.Counts(); counts != nil {
 		l.guard(node, counts, &grid)
 	}
+	l.pipeline(pipelineKey{source: FromGraph, kernel: d.Kernel})
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		if b.Slot >= maxSlots {
 			return fmt.Errorf("binds slot %d: there are %d", b.Slot, maxSlots)
 		}
-		slots |= 1 << b.Slot
-	}
-	l.pipeline(pipelineKey{source: FromGraph, kernel: d.Kernel}, d.Threadgroup[0]*d.Threadgroup[1]*d.Threadgroup[2], slots)
-	for i := range d.Bindings {
-		switch b := &d.Bindings[i]; b.Kind {
+		switch b.Kind {
 		case ir.BindView:
 			l.view(b.Slot, &b.View)
 		case ir.BindBytes:

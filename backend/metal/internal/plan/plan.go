@@ -60,10 +60,6 @@ type Pipeline struct {
 	Source Source
 	Kernel ir.KernelID // FromGraph
 	Width  int         // Copy, Fill: 1, 4 or 16 bytes
-	// Slots are the arguments in device and constant space that dispatches bind, a bit each.
-	Slots uint32
-	// Threads is the largest threadgroup that is dispatched.
-	Threads uint32
 }
 
 // Grid is the size of a dispatch.
@@ -116,7 +112,6 @@ type Plan struct {
 	Data      []byte
 	Labels    []string
 	Buffers   []Buffer
-	Binds     []bool  // by root memory: operations bind it
 	Guards    []int32 // by guard: the command's place in the list
 	Stats     Stats
 }

@@ -394,6 +394,5 @@ graph g {
 		"pipeline; buffer 0=x+0; buffer 1=x+4; buffer 2=z+0; dispatch; ",
 	}, out)
 	assert.Equal(t, Stats{Dispatches: 5, Barriers: 2, Set: 11, Kept: 9, Variable: 1}, p.Stats)
-	assert.Equal(t, []bool{true, true, true}, p.Binds)
-	assert.EqualValues(t, 7, p.Pipelines[0].Slots)
+	assert.Equal(t, []ir.CommitOrder{ir.OrderNone, ir.OrderEvent}, []ir.CommitOrder{p.Buffers[0].Order, p.Buffers[1].Order})
 }

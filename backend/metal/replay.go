@@ -1,0 +1,210 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// committed is a replay that runs.
+type committed struct {
+	buffers []objc.ID
+	settled []settled // of command buffers before them
+	replay  int
+}
+
+// ahead is how many replays of a submission are committed before the first of them is waited for.
+const ahead = 3
+
+// Replay implements [hostqueue.Executor].
+func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
+	e := s.Executable.(*executable)
+	turn := x.turn(s)
+	defer x.turns.end(turn)
+	if err := x.turns.wait(ctx, turn); err != nil {
+		return err
+	}
+	g, places := x.Uses(s)
+	own := s.Frame.(*frame)
+	params := slices.Clone(s.Params)
+	var flight []committed
+	var err error
+	// land waits for the replays in flight but the last n, in order.
+	land := func(n int) {
+		for len(flight) > n {
+			landed := x.wait(&flight[0], e.plan, r)
+			if landed == nil {
+				landed = own.guard.check(func(i int) string { return g.DescribeNode(int(e.plan.Guards[i])) })
+			}
+			switch {
+			case err != nil:
+			case landed != nil:
+				err, r.Torn = landed, true
+			default:
+				r.Replays++
+				if s.Ended != nil {
+					s.Ended(flight[0].replay)
+				}
+			}
+			flight = slices.Delete(flight, 0, 1)
+		}
+	}
+	for i := 0; i < s.Count() && err == nil; i++ {
+		if err = context.Cause(ctx); err != nil {
+			break
+		}
+		left := min(ahead, maxUncompleted/min(2*atOnce, max(1, len(e.plan.Buffers)))) - 1
+		if e.arguments || g.NextHost || len(e.plan.Guards) > 0 { // what the host writes or reads of each replay
+			left = 0
+		}
+		if land(max(0, left)); err != nil {
+			break
+		}
+		for k := range g.Memories {
+			m := &g.Memories[k]
+			if places[k].Buffer == nil || m.Alias != ir.NoMem {
+				continue
+			}
+			if m.Every && i > 0 {
+				places[k] = places[k].Add(m.Size)
+			}
+			if m.Kind == ir.Argument {
+				m.WriteValues(places[k].Bytes(m.Size), params)
+			}
+		}
+		c := committed{replay: i}
+		next := sending{code: &e.code, queue: x.id, places: placesOf(places), params: params, guard: own.guard.at(), next: i+1 < s.Count(), device: x.Device}
+		before := time.Now()
+		err = x.commit(ctx, &next, &c)
+		r.Times.Encode += time.Since(before)
+		if err != nil {
+			r.Torn = len(c.buffers)+len(c.settled) > 0
+			_ = x.wait(&c, e.plan, r)
+			break
+		}
+		flight = append(flight, c)
+		for k := range params {
+			params[k] += uint32(g.Params[k].Advance)
+		}
+	}
+	x.turns.end(turn)
+	land(0)
+	return err
+}
+
+// atOnce is how many command buffers of a replay are committed before one looks whether its context has
+// ended, and waits for those before them.
+const atOnce = 3
+
+// commit encodes and commits the command buffers of a replay, by one call from Go to C for as many as
+// are committed at once. Those that c has then are to be waited for, also after an error.
+func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
+	n := len(s.plan.Buffers)
+	for first := 0; first < n; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		end, before := min(n, first+atOnce), len(c.buffers)
+		for i := first; i < end; i++ {
+			select {
+			case x.room <- struct{}{}:
+			case <-ctx.Done():
+				x.leave(i - first)
+				return context.Cause(ctx)
+			}
+		}
+		b := x.batch()
+		var err error
+		objc.Pool(func() {
+			var refs []objc.Ref
+			for i := first; i < end; i++ {
+				cb := s.buffer(b, i)
+				b.SendTo(objc.Commit, cb)
+				refs = append(refs, cb)
+			}
+			if err = b.Run(); err != nil {
+				x.leave(end - first)
+				return
+			}
+			for _, ref := range refs {
+				if id := objc.ID(ref.Value()); id != 0 {
+					c.buffers = append(c.buffers, id)
+				}
+			}
+			if lost := end - first - (len(c.buffers) - before); lost > 0 {
+				x.leave(lost)
+				err = errors.New("metal: the system gives no command buffer")
+			}
+		})
+		x.done(b)
+		if err != nil {
+			return err
+		}
+		if first = end; first < n { // these run while the next are encoded; those before them end
+			c.settled = append(c.settled, x.settle(c.buffers[:before])...)
+			c.buffers = slices.Delete(c.buffers, 0, before)
+			if i := slices.IndexFunc(c.settled, func(t settled) bool { return t.err != nil }); i >= 0 {
+				return c.settled[i].err
+			}
+		}
+	}
+	return nil
+}
+
+func (x *executor) leave(n int) {
+	for range n {
+		<-x.room
+	}
+}
+
+// settled is what became of a command buffer.
+type settled struct {
+	backend.BufferTime
+	err error
+}
+
+// settle waits for command buffers, and releases them.
+func (x *executor) settle(buffers []objc.ID) (out []settled) {
+	for _, id := range buffers {
+		var t settled
+		objc.Pool(func() {
+			objc.WaitUntilCompleted.Send(id)
+			t.Begin, t.End = x.clock.at(objc.GPUStartTime.SendDouble(id)), x.clock.at(objc.GPUEndTime.SendDouble(id))
+			if uint64(objc.BufferStatus.Send(id)) != objc.CommandBufferStatusCompleted {
+				t.err = decode(objc.Failure(objc.BufferError.SendID(id)))
+			}
+		})
+		objc.Release(id)
+		x.leave(1)
+		out = append(out, t)
+	}
+	return out
+}
+
+// wait waits for a replay, and adds its times to the result.
+func (x *executor) wait(c *committed, p *plan.Plan, r *backend.Result) error {
+	all := append(c.settled, x.settle(c.buffers)...)
+	var err error
+	for i, t := range all {
+		if r.Times.Begin.IsZero() {
+			r.Times.Begin = t.Begin
+		}
+		r.Times.End = t.End
+		t.Label = p.Buffers[i].Label
+		if len(all) > 1 {
+			r.Times.Buffers = append(r.Times.Buffers, t.BufferTime)
+		}
+		if t.err != nil && err == nil {
+			err = t.err
+		}
+	}
+	return err
+}
