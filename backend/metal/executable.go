@@ -39,7 +39,7 @@ const mostDispatches = 500
 
 // planning is for what kind of encoder plans are made.
 func (d *Device) planning() plan.Options {
-	return plan.Options{Serial: d.options.Serial, Groups: d.options.Groups, Most: mostDispatches}
+	return plan.Options{Serial: d.options.Plan == Serial, Groups: d.options.Groups, Most: mostDispatches}
 }
 
 // Compile implements [backend.Device]. Pipelines are made side by side.
@@ -81,7 +81,7 @@ func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) e
 		room <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-room }()
-			c.pipes[i], errs[i] = d.pipelines.find(ctx, p.Graph, &p.Pipelines[i])
+			c.pipes[i], errs[i] = d.pipelines.find(ctx, p.Graph, &p.Pipelines[i], d.options.Plan.indirect())
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; progress != nil {

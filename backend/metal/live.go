@@ -123,7 +123,7 @@ func (c *encoder) settle() {
 // pipelines makes those that the plan has and that are not made.
 func (c *encoder) pipelines() error {
 	for i := len(c.code.pipes); i < len(c.plan.Pipelines); i++ {
-		p, err := c.x.pipelines.find(context.Background(), c.scope.Graph, &c.plan.Pipelines[i])
+		p, err := c.x.pipelines.find(context.Background(), c.scope.Graph, &c.plan.Pipelines[i], false)
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func TestAnyOrder(t *testing.T) {
 // TestOptions: devices that send other messages compute the same.
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]metal.Options{
-		"serial": {Serial: true}, "unretained": {Unretained: true}, "groups": {Groups: true},
+		"serial": {Plan: metal.Serial}, "unretained": {Unretained: true}, "groups": {Groups: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, fakemetal.Options{Seed: 5})

@@ -21,9 +21,11 @@ type Options struct {
 	// where they have the same names and arguments. Those that it lacks, and all if it is "", are
 	// compiled from their Metal source.
 	Library string
-	// Serial has an encoder run one dispatch after another, whatever the graph allows: what then
-	// changes its results has a race.
-	Serial bool
+	// Plan is how replays are encoded.
+	Plan Plan
+	// Encoders is how many command buffers of a replay are encoded side by side by [Parallel], 2
+	// to 8; 0 is 2.
+	Encoders int
 	// Unretained: command buffers do not retain what they use. The device keeps it alive itself.
 	Unretained bool
 	// Groups has the graph's groups and labels told to the encoder, for captures.

@@ -99,29 +99,30 @@ func entry[T any](mu *sync.Mutex, m map[string]*once[T], key string) *once[T] {
 	return x
 }
 
-// find returns the pipeline of a kernel, or of a copy or fill.
-func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline) (pipeline, error) {
+// find returns the pipeline of a kernel, or of a copy or fill. An indirect one can stand in an indirect
+// command buffer.
+func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline, indirect bool) (pipeline, error) {
 	if ctx.Err() != nil {
 		return pipeline{}, context.Cause(ctx)
 	}
 	if k.Source == plan.Guard {
-		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, "mlxc_guard", nil)
+		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, "mlxc_guard", nil, indirect)
 	}
 	if k.Source != plan.FromGraph {
 		name := fmt.Sprintf("mlxc_%s_%d", [...]string{plan.Copy: "copy", plan.Fill: "fill"}[k.Source], k.Width)
-		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, name, nil)
+		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, name, nil, indirect)
 	}
 	x := &g.Kernels[k.Kernel]
 	switch x.Library.Kind {
 	case ir.Metallib:
-		return p.of("library "+x.Library.Path, func() (objc.ID, error) { return p.open(x.Library.Path, x.Library.Digest) }, x.Function, x.Constants)
+		return p.of("library "+x.Library.Path, func() (objc.ID, error) { return p.open(x.Library.Path, x.Library.Digest) }, x.Function, x.Constants, indirect)
 	case ir.Generated:
 		d, err := decl.Elementwise(x.Function)
 		if err != nil {
 			return pipeline{}, err
 		}
 		text := elementwise.Compile(d).Source()
-		return p.of("text "+text, func() (objc.ID, error) { return p.compile(text) }, elementwise.Function, x.Constants)
+		return p.of("text "+text, func() (objc.ID, error) { return p.compile(text) }, elementwise.Function, x.Constants, indirect)
 	case ir.Builtin:
 		if path := p.device.options.Library; path != "" {
 			has, err := p.has(path, x.Function)
@@ -129,7 +130,7 @@ func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline) (pi
 				return pipeline{}, err
 			}
 			if has {
-				return p.of("library "+path, func() (objc.ID, error) { return p.open(path, ir.Digest{}) }, x.Function, x.Constants)
+				return p.of("library "+path, func() (objc.ID, error) { return p.open(path, ir.Digest{}) }, x.Function, x.Constants, indirect)
 			}
 		}
 		ds := msl.Declarations(x.Function)
@@ -143,21 +144,21 @@ func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline) (pi
 				return 0, err
 			}
 			return p.compile(text)
-		}, x.Function, x.Constants)
+		}, x.Function, x.Constants, indirect)
 	case ir.SourceFile:
 		text, err := msl.SourceOf(x)
 		if err != nil {
 			return pipeline{}, err
 		}
-		return p.of("text "+text, func() (objc.ID, error) { return p.compile(text) }, x.Function, x.Constants)
+		return p.of("text "+text, func() (objc.ID, error) { return p.compile(text) }, x.Function, x.Constants, indirect)
 	}
 	return pipeline{}, fmt.Errorf("a library of kind %s is not known here", x.Library.Kind)
 }
 
 // of returns the pipeline of a function of a library.
-func (p *pipelines) of(library string, open func() (objc.ID, error), function string, constants []ir.FunctionConstant) (pipeline, error) {
+func (p *pipelines) of(library string, open func() (objc.ID, error), function string, constants []ir.FunctionConstant, indirect bool) (pipeline, error) {
 	var key strings.Builder
-	fmt.Fprintf(&key, "%s %s", library, function)
+	fmt.Fprintf(&key, "%s %s %v", library, function, indirect)
 	for _, c := range constants {
 		fmt.Fprintf(&key, " %d=%d:%v", c.Index, c.Bits, c.Type)
 	}
@@ -166,7 +167,7 @@ func (p *pipelines) of(library string, open func() (objc.ID, error), function st
 		if err != nil {
 			return pipeline{}, err
 		}
-		objc.Pool(func() { out, err = p.build(lib, function, constants) })
+		objc.Pool(func() { out, err = p.build(lib, function, constants, indirect) })
 		return out, err
 	})
 }
@@ -250,7 +251,7 @@ var dataTypes = map[ir.DType]uint64{
 }
 
 // build makes a pipeline, inside of a pool.
-func (p *pipelines) build(lib objc.ID, name string, constants []ir.FunctionConstant) (out pipeline, err error) {
+func (p *pipelines) build(lib objc.ID, name string, constants []ir.FunctionConstant, indirect bool) (out pipeline, err error) {
 	values := objc.New("MTLFunctionConstantValues")
 	defer objc.Release(values)
 	var pin runtime.Pinner
@@ -274,6 +275,9 @@ func (p *pipelines) build(lib objc.ID, name string, constants []ir.FunctionConst
 	d := objc.New("MTLComputePipelineDescriptor")
 	defer objc.Release(d)
 	objc.SetComputeFunction.Send(d, function)
+	if indirect {
+		objc.SetSupportIndirect.Send(d, 1)
+	}
 	objc.SetPipelineLabel.Send(d, uintptr(objc.String(name)))
 	id, err := objc.WithError(objc.NewPipeline, func(slot uintptr) uintptr {
 		return objc.NewPipeline.Send(p.device.id, uintptr(d), 0, 0, slot)

@@ -55,7 +55,7 @@ func (s *sending) buffer(b *objc.Batch, i int) objc.Ref {
 		b.SendTo(objc.SetBufferLabel, cb, uintptr(name))
 	}
 	kind := objc.DispatchTypeConcurrent
-	if o.Serial {
+	if o.Plan == Serial {
 		kind = objc.DispatchTypeSerial
 	}
 	encoder := b.SendTo(objc.ComputeEncoderOfType, cb, uintptr(kind))

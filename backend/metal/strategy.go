@@ -1,0 +1,30 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+// Plan is how replays are encoded.
+type Plan uint8
+
+// The plans.
+const (
+	// Concurrent: an encoder of concurrent dispatches, with the graph's barriers.
+	Concurrent Plan = iota
+	// Serial: an encoder that runs one dispatch after another, whatever the graph allows. What then
+	// changes its results has a race.
+	Serial
+	// Parallel: several command buffers ([Options.Encoders]), encoded by as many threads, the first
+	// of them committed at once.
+	Parallel
+	// Indirect: indirect command buffers that are encoded once, of which a replay executes a part
+	// for each epoch, with barriers between.
+	Indirect
+	// IndirectBarriers: the same, with the barriers inside. Only for chips of which `mlxreplay
+	// doctor` has found that such barriers hold for what comes after.
+	IndirectBarriers
+)
+
+var plans = [...]string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers"}
+
+func (p Plan) String() string { return plans[p] }
+
+func (p Plan) indirect() bool { return p == Indirect || p == IndirectBarriers }
