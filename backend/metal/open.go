@@ -12,36 +12,6 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// Options of a device. The zero value is good.
-type Options struct {
-	// Device names the GPU: a part of its name, as [List] has it; "" is the one that the system
-	// prefers.
-	Device string
-	// Library is a .metallib from which the kernels of our own library are taken, such as MLX's,
-	// where they have the same names and arguments. Those that it lacks, and all if it is "", are
-	// compiled from their Metal source.
-	Library string
-	// Plan is how replays are encoded.
-	Plan Plan
-	// Encoders is how many command buffers of a replay are encoded side by side by [Parallel], 2
-	// to 8; 0 is 2.
-	Encoders int
-	// Unretained: command buffers do not retain what they use. The device keeps it alive itself.
-	Unretained bool
-	// Groups has the graph's groups and labels told to the encoder, for captures.
-	Groups bool
-}
-
-// Description is a GPU of the machine.
-type Description struct {
-	Name       string
-	Default    bool // the one that the system prefers
-	Family     int  // of Apple's GPUs: 7 is M1's; 0: none of Apple's
-	Memory     int64
-	Unified    bool
-	RegistryID uint64
-}
-
 // List returns the GPUs of the machine.
 func List() (out []Description, err error) {
 	if err := load(); err != nil {
@@ -72,6 +42,7 @@ func describe(d objc.ID) Description {
 	x := Description{
 		Name: objc.GoString(objc.DeviceName.SendID(d)), RegistryID: uint64(objc.RegistryID.Send(d)),
 		Memory: int64(objc.RecommendedWorkingSet.Send(d)), Unified: objc.HasUnifiedMemory.SendBool(d),
+		MaxBuffer: int64(objc.MaxBufferLength.Send(d)), ThreadgroupBytes: int(objc.MaxThreadgroupMemory.Send(d)),
 	}
 	for f := objc.GPUFamilyApple1; f <= objc.GPUFamilyApple10; f++ {
 		if objc.SupportsFamily.SendBool(d, uintptr(f)) {
@@ -106,10 +77,10 @@ func Open(o Options) (d *Device, err error) {
 		if id, err = find(o.Device); err != nil {
 			return
 		}
-		d = &Device{
-			Description: describe(id), options: o, id: id,
-			maxBuffer: int64(objc.MaxBufferLength.Send(id)), groupMax: int(objc.MaxThreadgroupMemory.Send(id)),
-			clock: newClock(),
+		d = &Device{Description: describe(id), options: o, id: id, clock: newClock()}
+		d.maxBuffer, d.groupMax = d.MaxBuffer, d.ThreadgroupBytes
+		if o.Memory > 0 && (d.Memory == 0 || o.Memory < d.Memory) {
+			d.Memory = o.Memory
 		}
 		d.pipelines, err = newPipelines(d)
 	})

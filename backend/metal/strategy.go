@@ -1,5 +1,3 @@
-//go:build (darwin || linux) && (amd64 || arm64)
-
 package metal
 
 // Plan is how replays are encoded.

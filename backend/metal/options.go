@@ -1,0 +1,37 @@
+package metal
+
+// Options of a device. The zero value is good.
+type Options struct {
+	// Device names the GPU: a part of its name, as [List] has it; "" is the one that the system
+	// prefers.
+	Device string
+	// Library is a .metallib from which the kernels of our own library are taken, such as MLX's,
+	// where they have the same names and arguments. Those that it lacks, and all if it is "", are
+	// compiled from their Metal source.
+	Library string
+	// Plan is how replays are encoded.
+	Plan Plan
+	// Encoders is how many command buffers of a replay are encoded side by side by [Parallel], 2
+	// to 8; 0 is 2.
+	Encoders int
+	// Unretained: command buffers do not retain what they use. The device keeps it alive itself.
+	Unretained bool
+	// Memory is the most bytes that buffers may take together, if the system recommends no less; 0:
+	// what it recommends.
+	Memory int64
+	// Groups has the graph's groups and labels told to the encoder, for captures.
+	Groups bool
+}
+
+// Description is a GPU of the machine.
+type Description struct {
+	Name    string
+	Default bool  // the one that the system prefers
+	Family  int   // of Apple's GPUs: 7 is M1's; 0: none of Apple's
+	Memory  int64 // bytes that the system recommends to have in use at most
+	// MaxBuffer is the greatest length of a buffer, ThreadgroupBytes the memory of a threadgroup.
+	MaxBuffer        int64
+	ThreadgroupBytes int
+	Unified          bool // its memory is the host's
+	RegistryID       uint64
+}

@@ -1,0 +1,57 @@
+// Package gpu is what the commands know of GPUs. It does not import backend/metal: a program that
+// does needs the system's dynamic linker at its start, and on Linux, where there is no Metal, the
+// commands are to run wherever a kernel does. Package metalgpu brings backend/metal to those programs
+// that import it.
+package gpu
+
+import (
+	"errors"
+
+	"github.com/mlxc/mlxc/backend"
+)
+
+// Options choose a GPU, and how it is driven. The zero value is good.
+type Options struct {
+	// Name is a part of the GPU's name; "" is the one that the system prefers.
+	Name string
+	// Library is a .metallib that builtin kernels are taken from.
+	Library string
+	// Plan is how replays are encoded, one of [Plans]; "" is the first.
+	Plan string
+	// Encoders is how many command buffers of a replay are encoded side by side by the plan
+	// parallel; 0: as many as it likes.
+	Encoders int
+	// Memory is the most bytes that buffers may take together; 0: what the system recommends.
+	Memory int64
+}
+
+// Plans are the names of ways to encode a replay.
+var Plans = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers"}
+
+// Description is a GPU.
+type Description struct {
+	Name             string `json:"name"`
+	Default          bool   `json:"default"`
+	Family           int    `json:"apple_family"` // 7 is that of M1; 0: none of Apple's
+	Memory           int64  `json:"working_set"`  // bytes that it should have in use at most
+	MaxBuffer        int64  `json:"max_buffer"`
+	ThreadgroupBytes int    `json:"threadgroup_bytes"`
+	Unified          bool   `json:"unified_memory"`
+	RegistryID       uint64 `json:"registry_id"`
+}
+
+// Driver finds and opens GPUs.
+type Driver interface {
+	List() ([]Description, error)
+	Open(Options) (backend.Device, func(), error)
+}
+
+// Metal drives Apple's GPUs. A program that does not import package metalgpu has none.
+var Metal Driver = none{}
+
+type none struct{}
+
+var errNone = errors.New("metal: Metal is on Macs alone: use --device cpu, or --device softmetal for the Metal kernels themselves")
+
+func (none) List() ([]Description, error)                 { return nil, errNone }
+func (none) Open(Options) (backend.Device, func(), error) { return nil, nil, errNone }

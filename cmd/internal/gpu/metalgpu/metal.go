@@ -1,0 +1,47 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metalgpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/cmd/internal/gpu"
+)
+
+func init() { gpu.Metal = driver{} }
+
+type driver struct{}
+
+// instead is what to do where there is no GPU.
+const instead = "use --device cpu, or --device softmetal for the Metal kernels themselves"
+
+// List implements [gpu.Driver].
+func (driver) List() ([]gpu.Description, error) {
+	all, err := metal.List()
+	if err != nil {
+		return nil, fmt.Errorf("metal: %w: %s", err, instead)
+	}
+	out := make([]gpu.Description, len(all))
+	for i, d := range all {
+		out[i] = gpu.Description(d)
+	}
+	return out, nil
+}
+
+// Open implements [gpu.Driver].
+func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
+	plan := 0
+	if o.Plan != "" {
+		if plan = slices.Index(gpu.Plans, o.Plan); plan < 0 {
+			return nil, nil, fmt.Errorf("metal: there is no plan %q", o.Plan)
+		}
+	}
+	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Memory: o.Memory})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %s", err, instead)
+	}
+	return d, func() { _ = d.Close() }, nil // the error of what it did matters, not this one
+}
