@@ -26,6 +26,11 @@ func TestProfileRoundTrip(t *testing.T) {
 			name := rapid.SampledFrom([]string{"rmsfloat32", `out0[i] = round(f32, select(in0[i] < 0.0 && in1[i] > 1.0, 1.0, in0[i]))`, `"\é`, "b"}).Draw(t, "name")
 			m.Kernels[name] = cost.Kernel{Fixed: seconds("fixed"), PerByte: seconds("per byte") * 1e-6}
 		}
+		if rapid.Bool().Draw(t, "doctor's") {
+			m.Device = "Apple M3 \"Max\""
+			m.Litmus = cost.Litmus{Fences: rapid.Bool().Draw(t, "fences"), IndirectBarriers: rapid.Bool().Draw(t, "indirect barriers")}
+			m.Plans = map[string]cost.PlanTimes{"indirect": {Encode: seconds("plan's encode"), Launch: seconds("plan's launch"), Barrier: seconds("plan's barrier")}, "serial": {}}
+		}
 		var text, again bytes.Buffer
 		require.NoError(t, m.WriteProfile(&text))
 		got, err := cost.ParseProfile("p", text.Bytes())
@@ -39,6 +44,14 @@ func TestProfileRoundTrip(t *testing.T) {
 		same(m.Launch, got.Launch)
 		same(m.Barrier, got.Barrier)
 		same(m.Event, got.Event)
+		require.Equal(t, m.Device, got.Device)
+		require.Equal(t, m.Litmus, got.Litmus)
+		require.Len(t, got.Plans, len(m.Plans))
+		for name, p := range m.Plans {
+			same(p.Encode, got.Plans[name].Encode)
+			same(p.Launch, got.Plans[name].Launch)
+			same(p.Barrier, got.Plans[name].Barrier)
+		}
 		require.Len(t, got.Kernels, len(m.Kernels))
 		for name, k := range m.Kernels {
 			require.InDelta(t, float64(k.Fixed), float64(got.Kernels[name].Fixed), 1e-5*float64(k.Fixed))

@@ -21,11 +21,14 @@ const maxProfile = 16 << 20
 //	  "bandwidth_gbs": 312, "arithmetic_gops": 6500, "cores": 40,
 //	  "launch_ns": 1300, "concurrent_launch_ns": 500, "barrier_ns": 4500,
 //	  "command_buffer_ns": 20000, "event_ns": 1250, "encode_ns": 160,
-//	  "kernels": {"rmsfloat32": {"fixed_ns": 2000, "ns_per_byte": 0.004}}
+//	  "kernels": {"rmsfloat32": {"fixed_ns": 2000, "ns_per_byte": 0.004}},
+//	  "device": "Apple M3 Max",
+//	  "litmus": {"fences": true, "indirect_barriers": false},
+//	  "plans": {"concurrent": {"encode_ns": 160, "launch_ns": 500, "barrier_ns": 4500}}
 //	}
 //
-// Bandwidth and arithmetic are what was attained. [Model.WriteProfile] writes one. Errors name the file, the byte offset and the
-// field.
+// Bandwidth and arithmetic are what was attained. [Model.WriteProfile] writes one. Errors name the
+// file, the byte offset and the field.
 func LoadProfile(path string) (Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -142,6 +145,7 @@ func (p *profileReader) number(key string, least float64) (float64, error) {
 
 func (p *profileReader) model() (Model, error) {
 	chip, kernels, cores := "", map[string]Kernel{}, 0
+	device, litmus, plans := "", Litmus{}, map[string]PlanTimes{}
 	set := map[*figure]float64{}
 	err := p.object("the profile", func(key string, at int64) error {
 		for i := range figures {
@@ -153,21 +157,28 @@ func (p *profileReader) model() (Model, error) {
 		}
 		switch key {
 		case "chip":
-			t, at, err := p.token()
+			s, err := p.text(key)
 			if err != nil {
 				return err
 			}
-			s, ok := t.(string)
-			if !ok {
-				return p.fail(at, `"chip" is %v, want a name`, t)
-			}
 			if _, err := Chip(s); err != nil {
-				return p.fail(at, "%v", err)
+				return p.fail(p.d.InputOffset(), "%v", err)
 			}
 			chip = s
 		case "kernels":
 			return p.object(`"kernels"`, func(function string, _ int64) (err error) {
 				kernels[function], err = p.kernel(function)
+				return err
+			})
+		case "device":
+			s, err := p.text(key)
+			device = s
+			return err
+		case "litmus":
+			return p.litmus(&litmus)
+		case "plans":
+			return p.object(`"plans"`, func(name string, _ int64) (err error) {
+				plans[name], err = p.plan(name)
 				return err
 			})
 		case "cores":
@@ -193,6 +204,7 @@ func (p *profileReader) model() (Model, error) {
 		return Model{}, err
 	}
 	m.Name, m.Kernels = p.name, kernels
+	m.Device, m.Litmus, m.Plans = device, litmus, plans
 	for f, v := range set {
 		*f.of(&m) = v * f.unit
 	}
@@ -200,6 +212,71 @@ func (p *profileReader) model() (Model, error) {
 		m.Cores = cores
 	}
 	return m, nil
+}
+
+func (p *profileReader) text(key string) (string, error) {
+	t, at, err := p.token()
+	if err != nil {
+		return "", err
+	}
+	s, ok := t.(string)
+	if !ok {
+		return "", p.fail(at, "%q is %v, want a name", key, t)
+	}
+	return s, nil
+}
+
+// litmusFields and planFields are the fields of those objects, in the order in which they are written.
+var litmusFields = [...]struct {
+	name string
+	of   func(*Litmus) *bool
+}{
+	{"fences", func(l *Litmus) *bool { return &l.Fences }},
+	{"indirect_barriers", func(l *Litmus) *bool { return &l.IndirectBarriers }},
+}
+
+var planFields = [...]struct {
+	name string
+	of   func(*PlanTimes) *Seconds
+}{
+	{"encode_ns", func(t *PlanTimes) *Seconds { return &t.Encode }},
+	{"launch_ns", func(t *PlanTimes) *Seconds { return &t.Launch }},
+	{"barrier_ns", func(t *PlanTimes) *Seconds { return &t.Barrier }},
+}
+
+func (p *profileReader) litmus(l *Litmus) error {
+	return p.object(`"litmus"`, func(key string, at int64) error {
+		for _, f := range litmusFields {
+			if f.name != key {
+				continue
+			}
+			t, at, err := p.token()
+			if err != nil {
+				return err
+			}
+			b, ok := t.(bool)
+			if !ok {
+				return p.fail(at, "%q is %v, want true or false", key, t)
+			}
+			*f.of(l) = b
+			return nil
+		}
+		return p.fail(at, `"litmus" has no field %q, but fences and indirect_barriers`, key)
+	})
+}
+
+func (p *profileReader) plan(name string) (t PlanTimes, err error) {
+	err = p.object(fmt.Sprintf("plan %q", name), func(key string, at int64) error {
+		for _, f := range planFields {
+			if f.name == key {
+				v, err := p.number(key, 0)
+				*f.of(&t) = Seconds(v * ns)
+				return err
+			}
+		}
+		return p.fail(at, "plan %q has no field %q, but encode_ns, launch_ns and barrier_ns", name, key)
+	})
+	return t, err
 }
 
 func (p *profileReader) kernel(function string) (Kernel, error) {

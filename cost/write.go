@@ -25,6 +25,28 @@ func (m Model) WriteProfile(w io.Writer) error {
 		kernels = append(kernels, fmt.Sprintf(`    %s: {"fixed_ns": %.6g, "ns_per_byte": %.6g}`, quote(name), k.Fixed/ns, k.PerByte/ns))
 	}
 	lines = append(lines, "\"kernels\": {\n"+strings.Join(kernels, ",\n")+"\n  }")
+	if m.Device != "" {
+		lines = append(lines, `"device": `+quote(m.Device))
+	}
+	if m.Litmus != (Litmus{}) || len(m.Plans) > 0 {
+		var fields []string
+		for _, f := range litmusFields {
+			fields = append(fields, fmt.Sprintf("%q: %v", f.name, *f.of(&m.Litmus)))
+		}
+		lines = append(lines, `"litmus": {`+strings.Join(fields, ", ")+"}")
+	}
+	if len(m.Plans) > 0 {
+		var plans []string
+		for _, name := range slices.Sorted(maps.Keys(m.Plans)) {
+			t := m.Plans[name]
+			var fields []string
+			for _, f := range planFields {
+				fields = append(fields, fmt.Sprintf("%q: %.6g", f.name, *f.of(&t)/ns))
+			}
+			plans = append(plans, "    "+quote(name)+": {"+strings.Join(fields, ", ")+"}")
+		}
+		lines = append(lines, "\"plans\": {\n"+strings.Join(plans, ",\n")+"\n  }")
+	}
 	_, err := io.WriteString(w, "{\n  "+strings.Join(lines, ",\n  ")+"\n}\n")
 	return err
 }
