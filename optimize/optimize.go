@@ -39,6 +39,7 @@ type Result struct {
 	Before     Figures       `json:"before"`
 	After      Figures       `json:"after"`
 	Rows       []Row         `json:"passes"`
+	Fused      []Fused       `json:"fused"` // what became one, by operations
 	Proof      *prove.Result `json:"proof"`
 
 	// Optimized is the rewritten graph. It must not be used unless Proof.Verdict
@@ -189,7 +190,7 @@ func (r *Result) run(ctx context.Context, recorded *ir.Graph, o Options, undone 
 		r.Rows = append(r.Rows, Row{Report: reports[0], After: now})
 		reports, figures = reports[1:], figures[1:]
 	}
-	r.After = now
+	r.After, r.Fused = now, fusedOf(recorded, r.Optimized)
 	if len(index) > 0 {
 		if n := passes.DropKernels(r.Optimized); n > 0 {
 			r.Rows[index[len(index)-1]].About("kernels", "%d that no dispatch uses are left out", n)

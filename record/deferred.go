@@ -57,7 +57,7 @@ func (d *device) executePart(ctx context.Context, scope *backend.Scope, nodes []
 		switch nodes[i].(type) {
 		case *ir.GroupBegin, *ir.GroupEnd: // left out, because a group may contain commits
 		default:
-			err = d.open.Encode(nodes[i])
+			err = d.encodeNode(nodes[i])
 		}
 	}
 	return d.submit(ctx, err, commands, order, label)

@@ -23,6 +23,7 @@ type device struct {
 	scope     backend.Scope         // of commands that are executed as they come
 	open      backend.CommandBuffer // nil if no command buffer is open
 	grown     []grown               // memory that grew in the open command buffer
+	barriers  int                   // of the open command buffer
 	serial    uint64                // the number of the open command buffer, or of the last one
 	flight    []*submitted          // command buffers not known to have ended, oldest first
 	ended     uint64                // all command buffers up to this number have ended
@@ -39,6 +40,7 @@ type submitted struct {
 	serial   uint64
 	label    string
 	commands int
+	barriers int
 	buffer   backend.Pending
 	told     bool // its error was returned to the caller
 }

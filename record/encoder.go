@@ -71,6 +71,7 @@ func (e *Encoder) init(name string, with []Setting) {
 	for _, s := range with {
 		s(&e.settings)
 	}
+	e.settings.environment()
 	e.building.e = e
 	if e.inOrder {
 		e.g.Ordering = ir.Serial

@@ -73,6 +73,7 @@ type Result struct {
 type CommandBufferResult struct {
 	Label    string
 	Commands int
+	Barriers int
 	Times    backend.Times
 	Err      error
 }
@@ -208,7 +209,7 @@ func (r *Result) Wait() error {
 	for _, s := range r.pending {
 		errs = append(errs, s.tell())
 		x := s.buffer.Result()
-		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{Label: s.label, Commands: s.commands, Times: x.Times, Err: x.Err})
+		r.CommandBuffers = append(r.CommandBuffers, CommandBufferResult{Label: s.label, Commands: s.commands, Barriers: s.barriers, Times: x.Times, Err: x.Err})
 		r.GPU += x.Times.Duration()
 		unsampled += x.Times.Unsampled
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/environ"
 )
 
 // Setting configures an encoder.
@@ -43,9 +44,26 @@ func Capture() Setting { return func(s *settings) { s.keep = true } }
 // it before.
 func Deferred(d backend.Device) Setting { return func(s *settings) { s.device("Deferred", d, true) } }
 
+// BarriersVariable is the environment variable that, set to "automatic", has encoders place
+// barriers on conflict though their program has asked for [ManualBarriers]: if that changes what the
+// program computes, it lacks a barrier. Its own barriers stay. Nothing takes barriers away.
+const BarriersVariable = "MLXC_BARRIERS"
+
+// environment changes settings as the environment says.
+func (s *settings) environment() {
+	_, automatic, err := environ.Choice(BarriersVariable, "automatic")
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	if automatic {
+		s.manual = false
+	}
+}
+
 // ManualBarriers leaves the barriers to the caller ([Encoder.Barrier]). Conflicts that no
 // barrier orders are listed in [Result.Races]; the commands are executed without a barrier
-// all the same. [Encoder.EncodeRecomputed] still places barriers.
+// all the same. [Encoder.EncodeRecomputed] still places barriers, and [BarriersVariable] brings all
+// of them back.
 func ManualBarriers() Setting { return func(s *settings) { s.manual = true } }
 
 // Serial records what a serial encoder does, in which each command begins when the one

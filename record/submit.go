@@ -23,7 +23,7 @@ func (d *device) beginBuffer(ctx context.Context, scope *backend.Scope) error {
 	if d.begin.IsZero() {
 		d.begin = time.Now()
 	}
-	d.open = cb
+	d.open, d.barriers = cb, 0
 	d.serial++
 	d.counters.add(commandBuffers, 1)
 	return nil
@@ -35,6 +35,14 @@ func (d *device) encode(ctx context.Context, n ir.Node) error {
 		return err
 	}
 	d.scope.Params = d.values.bits
+	return d.encodeNode(n)
+}
+
+// encodeNode adds a node to the open command buffer.
+func (d *device) encodeNode(n ir.Node) error {
+	if _, ok := n.(*ir.Barrier); ok {
+		d.barriers++
+	}
 	return d.open.Encode(n)
 }
 
@@ -140,7 +148,7 @@ func (d *device) submit(ctx context.Context, err error, commands int, order ir.C
 		d.given = append(d.given, given{g.from, d.serial, 0})
 	}
 	d.grown = nil
-	s := &submitted{serial: d.serial, label: label, commands: commands, buffer: p}
+	s := &submitted{serial: d.serial, label: label, commands: commands, barriers: d.barriers, buffer: p}
 	d.flight, d.pending = append(d.flight, s), append(d.pending, s)
 	d.last = time.Now()
 	d.reap()

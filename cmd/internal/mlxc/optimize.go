@@ -208,6 +208,9 @@ func (c *optimizeCmd) print(env *cli.Env, results []*optimize.Result, m cost.Mod
 			return err
 		}
 		name := ir.QuoteName(r.Graph)
+		if len(r.Fused) > 0 {
+			fmt.Fprintf(env.Stdout, "graph %s: fused %s\n", name, optimize.FusedText(r.Fused))
+		}
 		printModel(env.Stdout, name, m, r.ModelledAt)
 		if c.RecordedOrder {
 			fmt.Fprintf(env.Stdout, "graph %s: its list was taken as its order (--recorded-order)\n", name)

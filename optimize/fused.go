@@ -1,0 +1,93 @@
+package optimize
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Fused is how often dispatches of the same operations became one.
+type Fused struct {
+	Ops   string `json:"ops"` // those of the recording, in its order: "rms_norm+mul"
+	Count int    `json:"count"`
+}
+
+// fusedOf counts the dispatches of out that stand for several commands of the recording, the most
+// frequent first.
+func fusedOf(recorded, out *ir.Graph) []Fused {
+	names := map[ir.ID]string{}
+	for _, n := range recorded.Nodes {
+		switch n := n.(type) {
+		case *ir.Dispatch:
+			names[n.ID] = cmp.Or(n.Op, recorded.Kernels[n.Kernel].Function)
+		case *ir.Copy:
+			names[n.ID] = "copy"
+		case *ir.Fill:
+			names[n.ID] = "fill"
+		}
+	}
+	counts := map[string]int{}
+	var ops []string
+	for _, n := range out.Nodes {
+		d, ok := n.(*ir.Dispatch)
+		if !ok || len(d.From) < 2 {
+			continue
+		}
+		ops = ops[:0]
+		for _, id := range d.From {
+			ops = append(ops, cmp.Or(names[id], id.String()))
+		}
+		counts[strings.Join(ops, "+")]++
+	}
+	return sorted(counts)
+}
+
+func sorted(counts map[string]int) []Fused {
+	out := make([]Fused, 0, len(counts))
+	for _, ops := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, Fused{ops, counts[ops]})
+	}
+	slices.SortStableFunc(out, func(a, b Fused) int { return cmp.Compare(b.Count, a.Count) })
+	return out
+}
+
+// FusedText is one line for people: "61 rms_norm+mul, 60 add+rms_norm".
+func FusedText(all []Fused) string {
+	var b strings.Builder
+	for i, f := range all {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d %s", f.Count, f.Ops)
+	}
+	return cmp.Or(b.String(), "nothing")
+}
+
+var process struct {
+	sync.Mutex
+	counts map[string]int
+}
+
+// countFused adds to the counts of the process.
+func countFused(all []Fused) {
+	process.Lock()
+	defer process.Unlock()
+	if process.counts == nil {
+		process.counts = map[string]int{}
+	}
+	for _, f := range all {
+		process.counts[f.Ops] += f.Count
+	}
+}
+
+// ProcessFused returns what all optimizers of the process have fused ([Optimizer.Optimize]).
+func ProcessFused() []Fused {
+	process.Lock()
+	defer process.Unlock()
+	return sorted(process.counts)
+}

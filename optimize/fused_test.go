@@ -1,0 +1,93 @@
+package optimize_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/optimize"
+	"github.com/mlxc/mlxc/passes"
+)
+
+// What became one is counted by operation: of a result, of the process, and told at the level of
+// MLXC_DEBUG that asks for it.
+func TestFused(t *testing.T) {
+	g := recorded.Graph(t, "norm_residual")
+	t.Setenv("MLXC_DEBUG", "1")
+	before := map[string]int{}
+	for _, f := range optimize.ProcessFused() {
+		before[f.Ops] = f.Count
+	}
+	o := optimize.New("")
+	var log bytes.Buffer
+	o.Log = &log
+	var total int
+	for range 2 {
+		out, err := o.Optimize(context.Background(), g)
+		require.NoError(t, err)
+		require.NotEmpty(t, o.Result.Fused)
+		total = 0
+		for _, f := range o.Result.Fused {
+			total += f.Count
+		}
+		for _, n := range out.Nodes {
+			if d, ok := n.(*ir.Dispatch); ok && len(d.From) > 1 {
+				total--
+			}
+		}
+		require.Zero(t, total, "each fused dispatch counts once")
+	}
+	for _, f := range o.Result.Fused {
+		before[f.Ops] += 2 * f.Count
+	}
+	after := map[string]int{}
+	for _, f := range optimize.ProcessFused() {
+		after[f.Ops] = f.Count
+	}
+	require.Equal(t, before, after)
+	require.Contains(t, log.String(), ": fused "+optimize.FusedText(o.Result.Fused)+" (in all: ")
+
+	// Without the level nothing is said, and without the pass nothing is fused.
+	t.Setenv("MLXC_DEBUG", "")
+	t.Setenv("MLXC_DISABLE", "fuse")
+	log.Reset()
+	o = optimize.New("")
+	o.Log = &log
+	_, err := o.Optimize(context.Background(), g)
+	require.NoError(t, err)
+	require.Empty(t, o.Result.Fused)
+	require.Equal(t, "nothing", optimize.FusedText(o.Result.Fused))
+	require.Empty(t, log.String())
+}
+
+// MLXC_DISABLE leaves passes out of a program's optimizer; a name of no pass is an error that lists them.
+func TestDisabledPasses(t *testing.T) {
+	names := func(p passes.Pipeline) (out []string) {
+		for _, s := range p {
+			out = append(out, s.Pass.Name)
+		}
+		return out
+	}
+	all := names(passes.DefaultPipeline())
+	require.Equal(t, all, names(optimize.New("").Options.Pipeline))
+	t.Setenv("MLXC_DISABLE", "fuse, schedule")
+	o := optimize.New("")
+	require.NotContains(t, names(o.Options.Pipeline), "fuse")
+	require.Len(t, o.Options.Pipeline, len(all)-2)
+	require.Equal(t, []string{"annotate", "barriers"}, names(optimize.New("annotate,fuse,barriers").Options.Pipeline))
+	g := recorded.Graph(t, "norm_residual")
+	_, err := o.Optimize(context.Background(), g)
+	require.NoError(t, err)
+
+	t.Setenv("MLXC_DISABLE", "fusion")
+	_, err = optimize.New("").Optimize(context.Background(), g)
+	require.ErrorContains(t, err, `MLXC_DISABLE="fusion": there is no "fusion", there are annotate, fuse,`)
+	t.Setenv("MLXC_DISABLE", "")
+	t.Setenv("MLXC_DEBUG", "loud")
+	_, err = optimize.New("").Optimize(context.Background(), g)
+	require.ErrorContains(t, err, "MLXC_DEBUG")
+}
