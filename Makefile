@@ -6,10 +6,12 @@
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
 # MODEL=path  another GGUF model instead of the demonstration model
+# DEVICE=name  what make demo runs it on (auto: a GPU of Apple's, or the CPU, and it says why)
 
 export CGO_ENABLED = 0
 DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL ?= $(DEMO_MODEL)
+DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
 .PHONY: all demo test race sources arm64 coverage kernelcases build model check fetched
@@ -26,7 +28,7 @@ model:
 demo: build model
 	out/mlxc record "$(MODEL)" -o out/demo.mlxg
 	out/mlxc optimize out/demo.mlxg -o out/demo-optimized.mlxg
-	out/mlxreplay generate out/demo-optimized.mlxg --chat --prompt "$(PROMPT)" -n 64
+	out/mlxreplay generate out/demo-optimized.mlxg --device $(DEVICE) --chat --prompt "$(PROMPT)" -n 64
 
 # Of linux/arm64 the packages with files of their own for a system: the other files of
 # both are among those of this machine and of darwin/arm64.

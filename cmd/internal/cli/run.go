@@ -67,6 +67,12 @@ func Exit(code int) error { return codeError{code, nil} }
 // BadUsage returns an error in the use of the command line (exit code 2).
 func BadUsage(format string, args ...any) error { return codeError{Usage, fmt.Errorf(format, args...)} }
 
+// IsUsage reports whether err is one of [BadUsage].
+func IsUsage(err error) bool {
+	var c codeError
+	return errors.As(err, &c) && c.code == Usage
+}
+
 // Run parses args into grammar, a kong command structure whose commands have a method
 // Run(*Env) error. It runs the chosen command and returns the exit code. The first
 // Ctrl-C, SIGTERM or SIGHUP cancels the context; a second one, or the end of a grace

@@ -60,24 +60,37 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		if write, err = files.Write("--write-profile", c.Write); err != nil {
 			return err
 		}
-		c.Profile, fit = true, cost.NewFit(cost.Model{})
+		c.Profile = true
 	}
-	d, closeDevice, err := c.open(env.Context)
+	threads := 0
+	closeDevice, err := c.open(env, func(d backend.Device) error {
+		threads = d.Info().Threads
+		if write != nil { // of this device alone
+			fit = cost.NewFit(cost.Model{})
+		}
+		if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
+			return c.model(env, d, module, fit)
+		}
+		return c.graph(env, d, module, fit)
+	})
 	if err != nil {
 		return err
 	}
 	defer closeDevice()
-	if c.Name == "" && module.Lookup(gguf.VocabularyData) != nil {
-		err = c.model(env, d, module, fit)
-	} else {
-		err = c.graph(env, d, module, fit)
-	}
-	if err != nil || write == nil {
-		return err
+	if write == nil {
+		return nil
 	}
 	m := fit.Model()
-	m.Cores = max(1, d.Info().Threads)
+	m.Cores = max(1, threads)
 	return write.Data(m.WriteProfile)
+}
+
+// threadsOf is how many threads a device has, for people; a GPU does not say.
+func threadsOf(d backend.Device) any {
+	if n := d.Info().Threads; n > 0 {
+		return n
+	}
+	return ""
 }
 
 // model measures the prompt and decode speed of a language model. It uses the first
@@ -152,8 +165,8 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		return cli.JSON(env.Stdout, c.Mention(out))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
-	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("decode %d%s", c.Tokens, c.Note()), measured(decode).String())
-	t.Add(d.Name(), d.Info().Threads, fmt.Sprintf("prompt %d%s", c.Prompt, c.Note()), measured(feed).String())
+	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("decode %d%s", c.Tokens, c.Note()), measured(decode).String())
+	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("prompt %d%s", c.Prompt, c.Note()), measured(feed).String())
 	if err := t.Print(env.Stdout); err != nil || !c.Profile {
 		return err
 	}
@@ -209,7 +222,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		return cli.JSON(env.Stdout, c.Mention(out))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "graph", "ms, median [min–max]"}}
-	t.Add(d.Name(), d.Info().Threads, g.IR().Name+c.Note(), measured(times).String())
+	t.Add(d.Name(), threadsOf(d), g.IR().Name+c.Note(), measured(times).String())
 	if err := t.Print(env.Stdout); err != nil {
 		return err
 	}

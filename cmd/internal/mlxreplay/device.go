@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,39 +13,104 @@ import (
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/gpu"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
 
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
-	Device  string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, or softmetal, which executes Metal kernels (mlxreplay devices says more)."`
-	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (softmetal)."`
-	Threads int    `short:"t" placeholder:"N" help:"Threads of the device (default: all cores)."`
-	Memory  string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows)."`
+	Device  string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), softmetal (executes Metal kernels on the CPU), or auto: metal where it works, else cpu (mlxreplay devices says more)."`
+	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, softmetal)."`
+	GPU     string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers)."`
+	Plan    string `name:"metal-plan" placeholder:"PLAN" help:"How replays are encoded for a GPU: concurrent (the default), serial, parallel, indirect, or indirect-barriers."`
+	Buffers int    `name:"metal-encoders" placeholder:"N" help:"Command buffers that --metal-plan parallel encodes side by side, 2 to 8."`
+	Threads int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
+	Memory  string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what the system recommends)."`
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this."`
 }
 
-func (f deviceFlags) open(ctx context.Context) (backend.Device, func(), error) {
-	if f.Threads < 0 || f.Threads > cpu.MaxWorkers {
-		return nil, nil, cli.BadUsage("--threads is %d, want 1 to %d", f.Threads, cpu.MaxWorkers)
+// Names of devices.
+const (
+	onCPU       = "cpu"
+	onMetal     = "metal"
+	onSoftMetal = "softmetal"
+	onAuto      = "auto"
+)
+
+// check returns an error if flags make no sense, or not together.
+func (f deviceFlags) check() error {
+	of := func(devices ...string) bool { return slices.Contains(devices, f.Device) }
+	switch {
+	case !of(onCPU, onMetal, onSoftMetal, onAuto):
+		return cli.BadUsage("there is no device %q (there are cpu, metal and softmetal; mlxreplay devices says more)", f.Device)
+	case f.Threads < 0 || f.Threads > cpu.MaxWorkers:
+		return cli.BadUsage("--threads is %d, want 1 to %d", f.Threads, cpu.MaxWorkers)
+	case f.Threads > 0 && of(onMetal):
+		return cli.BadUsage("--threads is for --device cpu or softmetal: a GPU has its own")
+	case f.Library != "" && of(onCPU):
+		return cli.BadUsage("--library is for --device metal or softmetal: device %q has kernels of its own", f.Device)
+	case f.GPU != "" && of(onCPU, onSoftMetal):
+		return cli.BadUsage("--gpu is for --device metal")
+	case f.Plan != "" && of(onCPU, onSoftMetal):
+		return cli.BadUsage("--metal-plan is for --device metal")
+	case f.Plan != "" && !slices.Contains(gpu.Plans, f.Plan):
+		return cli.BadUsage("--metal-plan is %q, want one of %s", f.Plan, strings.Join(gpu.Plans, ", "))
+	case f.Buffers != 0 && f.Plan != "parallel":
+		return cli.BadUsage("--metal-encoders is for --metal-plan parallel")
+	case f.Buffers != 0 && (f.Buffers < 2 || f.Buffers > 8):
+		return cli.BadUsage("--metal-encoders is %d, want 2 to 8", f.Buffers)
+	case f.MaxWork <= 0:
+		return cli.BadUsage("--max-work is %v, want more than 0", f.MaxWork)
 	}
-	if f.Library != "" && f.Device != "softmetal" {
-		return nil, nil, cli.BadUsage("--library is for --device softmetal: device %q has kernels of its own", f.Device)
+	return nil
+}
+
+// open opens the device, and does with it what use does. With --device auto that is a GPU, or the CPU
+// if there is none, or use fails with it: then it says why. The function that it returns closes the
+// device.
+func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(), error) {
+	if err := f.check(); err != nil {
+		return nil, err
 	}
+	if f.Device != onAuto {
+		return f.on(env, f.Device, use)
+	}
+	end, err := f.on(env, onMetal, func(d backend.Device) error {
+		fmt.Fprintf(env.Stderr, "remark: --device auto: metal, %s\n", d.Info().Description)
+		return use(d)
+	})
+	if err == nil || env.Context.Err() != nil || cli.IsUsage(err) {
+		return end, err
+	}
+	fmt.Fprintf(env.Stderr, "remark: --device auto: cpu, because %v\n", err)
+	return f.on(env, onCPU, use)
+}
+
+// on is open with the device of a name.
+func (f deviceFlags) on(env *cli.Env, name string, use func(backend.Device) error) (func(), error) {
+	d, end, err := f.device(env.Context, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := use(d); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+// device opens the device of a name.
+func (f deviceFlags) device(ctx context.Context, name string) (backend.Device, func(), error) {
 	memory, err := sizeOf(f.Memory)
 	if err != nil {
 		return nil, nil, cli.BadUsage("--memory: %v", err)
 	}
-	if f.MaxWork <= 0 {
-		return nil, nil, cli.BadUsage("--max-work is %v, want more than 0", f.MaxWork)
-	}
-	switch f.Device {
-	case "cpu":
-		d := cpu.NewLimited(f.Threads, memory)
-		return d, func() { d.Close() }, nil
-	case "softmetal":
+	switch name {
+	case onMetal:
+		return gpu.Metal.Open(gpu.Options{Name: f.GPU, Library: f.Library, Plan: f.Plan, Encoders: f.Buffers, Memory: memory})
+	case onSoftMetal:
 		if memory == 0 {
 			memory = cpu.MachineMemory()
 		}
@@ -54,7 +120,8 @@ func (f deviceFlags) open(ctx context.Context) (backend.Device, func(), error) {
 		}
 		return d, func() { d.Close() }, nil
 	}
-	return nil, nil, cli.BadUsage("there is no device %q (there are cpu and softmetal; mlxreplay devices says more)", f.Device)
+	d := cpu.NewLimited(f.Threads, memory)
+	return d, func() { d.Close() }, nil
 }
 
 // sizeOf parses a number of bytes with a unit; "" is 0.
@@ -137,45 +204,4 @@ func coreTime(s float64) string {
 // possible value.
 func enough(s float64) string {
 	return fmt.Sprintf("%dh", int64(min(math.Ceil(s/3600), 2_500_000)))
-}
-
-type devicesCmd struct {
-	JSON bool `name:"json" help:"Print JSON."`
-}
-
-func (c *devicesCmd) Run(env *cli.Env) error {
-	type row struct {
-		Name             string `json:"name"`
-		Description      string `json:"description"`
-		Threads          int    `json:"threads"`
-		MaxThreadgroup   int    `json:"max_threadgroup"`
-		ThreadgroupBytes int    `json:"threadgroup_bytes"`
-		Alignment        int64  `json:"alignment"`
-		Unavailable      string `json:"unavailable,omitempty"` // why it cannot be used here
-	}
-	var rows []row
-	t := cli.Table{Header: []string{"device", "description", "threads"}}
-	for _, name := range []string{"cpu", "softmetal"} {
-		d, end, err := deviceFlags{Device: name, MaxWork: time.Hour}.open(env.Context)
-		if err != nil {
-			if env.Context.Err() != nil {
-				return err
-			}
-			rows = append(rows, row{Name: name, Unavailable: err.Error()})
-			first, _, _ := strings.Cut(err.Error(), "\n")
-			t.Add(name, "unavailable: "+first, "")
-			continue
-		}
-		i := d.Info()
-		rows = append(rows, row{name, i.Description, i.Threads, i.MaxThreadgroup, i.ThreadgroupBytes, i.Alignment, ""})
-		t.Add(name, i.Description, i.Threads)
-		end()
-	}
-	if c.JSON {
-		return cli.JSON(env.Stdout, rows)
-	}
-	if err := t.Print(env.Stdout); err != nil {
-		return fmt.Errorf("devices: %w", err)
-	}
-	return nil
 }

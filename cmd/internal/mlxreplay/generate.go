@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/npy"
@@ -51,18 +52,18 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (
 		return nil, nil, err
 	}
 	f.Apply(module.Graphs...)
-	d, closeDevice, err := f.open(env.Context)
+	var m *textgen.Model
+	closeDevice, err := f.open(env, func(d backend.Device) (err error) {
+		compiling := cli.StartProgress(env.Stderr, "compiling")
+		defer compiling.End()
+		if m, err = textgen.Open(env.Context, d, module, replay.Options{Progress: compiling.Graph}); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
 	if err != nil {
 		closer.Close()
 		return nil, nil, err
-	}
-	compiling := cli.StartProgress(env.Stderr, "compiling")
-	m, err := textgen.Open(env.Context, d, module, replay.Options{Progress: compiling.Graph})
-	compiling.End()
-	if err != nil {
-		closeDevice()
-		closer.Close()
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, func() {
 		m.Close()

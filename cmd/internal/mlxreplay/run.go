@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/cmd/internal/npy"
@@ -62,15 +63,18 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	c.Apply(f.Module.Graphs...)
-	d, closeDevice, err := c.open(env.Context)
+	var d backend.Device
+	var s *replay.Instance
+	var g *replay.Graph
+	closeDevice, err := c.open(env, func(on backend.Device) (err error) {
+		d = on
+		s, g, err = compiled(env, d, f.Module, c.Name, replay.Options{Poison: c.Poison})
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer closeDevice()
-	s, g, err := compiled(env, d, f.Module, c.Name, replay.Options{Poison: c.Poison})
-	if err != nil {
-		return err
-	}
 	defer s.Close()
 	if err := setParams(g, set); err != nil {
 		return err

@@ -40,8 +40,11 @@ func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
 		}
 	}
 	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Memory: o.Memory})
-	if err != nil {
+	switch {
+	case err != nil && o.Name == "":
 		return nil, nil, fmt.Errorf("%w: %s", err, instead)
+	case err != nil:
+		return nil, nil, err
 	}
 	return d, func() { _ = d.Close() }, nil // the error of what it did matters, not this one
 }

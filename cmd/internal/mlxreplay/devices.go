@@ -1,0 +1,127 @@
+package mlxreplay
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/gpu"
+)
+
+type devicesCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// deviceRow is a device as JSON has it.
+type deviceRow struct {
+	Name             string           `json:"name"`
+	Description      string           `json:"description"`
+	Threads          int              `json:"threads"`
+	MaxThreadgroup   int              `json:"max_threadgroup"`
+	ThreadgroupBytes int              `json:"threadgroup_bytes"`
+	Alignment        int64            `json:"alignment"`
+	GPU              *gpu.Description `json:"gpu,omitempty"`
+	Unavailable      string           `json:"unavailable,omitempty"` // why it cannot be used here
+}
+
+func (c *devicesCmd) Run(env *cli.Env) error {
+	var rows []deviceRow
+	for _, name := range []string{onCPU, onSoftMetal, onMetal} {
+		var found []deviceRow
+		var err error
+		if name == onMetal {
+			found, err = gpus()
+		} else {
+			found, err = opened(env, name)
+		}
+		if env.Context.Err() != nil {
+			return err
+		}
+		if err != nil {
+			found = []deviceRow{{Name: name, Unavailable: err.Error()}}
+		}
+		rows = append(rows, found...)
+	}
+	if c.JSON {
+		return cli.JSON(env.Stdout, rows)
+	}
+	t := cli.Table{Header: []string{"device", "description", "threads"}}
+	for _, r := range rows {
+		switch {
+		case r.Unavailable != "":
+			first, _, _ := strings.Cut(r.Unavailable, "\n")
+			t.Add(r.Name, "unavailable: "+first, "")
+		case r.GPU != nil:
+			t.Add(r.Name, r.Description, "")
+		default:
+			t.Add(r.Name, r.Description, r.Threads)
+		}
+	}
+	if err := t.Print(env.Stdout); err != nil {
+		return fmt.Errorf("devices: %w", err)
+	}
+	return nil
+}
+
+// opened is the row of a device that is there if it can be opened.
+func opened(env *cli.Env, name string) ([]deviceRow, error) {
+	d, end, err := deviceFlags{}.device(env.Context, name)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	i := d.Info()
+	return []deviceRow{{Name: name, Description: i.Description, Threads: i.Threads, MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: i.ThreadgroupBytes, Alignment: i.Alignment}}, nil
+}
+
+// gpus are the rows of the machine's GPUs. One of them is opened: that may fail where it is found.
+func gpus() ([]deviceRow, error) {
+	all, err := gpu.Metal.List()
+	if err != nil {
+		return nil, err
+	}
+	d, end, err := gpu.Metal.Open(gpu.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	i := d.Info()
+	var rows []deviceRow
+	for _, g := range all {
+		rows = append(rows, deviceRow{
+			Name: onMetal, Description: describe(&g), MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: g.ThreadgroupBytes, Alignment: i.Alignment, GPU: &g,
+		})
+	}
+	return rows, nil
+}
+
+// describe says in a line what a GPU is.
+func describe(g *gpu.Description) string {
+	family := "none of Apple's families"
+	if g.Family > 0 {
+		family = fmt.Sprintf("Apple family %d", g.Family)
+	}
+	of := "memory of its own"
+	if g.Unified {
+		of = "the host's memory"
+	}
+	s := fmt.Sprintf("%s: %s, %s, of it %s in use at most, buffers to %s, %s for a threadgroup",
+		g.Name, family, of, size(g.Memory), size(g.MaxBuffer), size(int64(g.ThreadgroupBytes)))
+	if g.Default {
+		s += " (default)"
+	}
+	return s
+}
+
+// size formats a number of bytes in a unit that suits them.
+func size(n int64) string {
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= u.bytes {
+			return fmt.Sprintf("%.4g %s", float64(n)/float64(u.bytes), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
