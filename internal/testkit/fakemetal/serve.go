@@ -51,9 +51,30 @@ type Options struct {
 	// MaxDispatches is how many dispatches a command buffer may have before it is ended as one that
 	// keeps the screen waiting ([Interactivity]); 0: any number.
 	MaxDispatches int
+	// IndirectBarriers: a barrier inside an indirect command buffer orders what stands behind it too.
+	// Whether it does is not known, so by default it orders its own command alone.
+	IndirectBarriers bool
+	// ColdPipelines: a command of an indirect command buffer does not run if no encoder has
+	// dispatched its pipeline before.
+	ColdPipelines bool
+	// Ignored is what orders nothing, though it should: a test of the device has to see that.
+	Ignored Order
 	// Faults are injected.
 	Faults []Fault
 }
+
+// Order is what can order commands: a set.
+type Order int
+
+// What orders, as enum order has it.
+const (
+	Tracking Order = 1 << iota
+	Fences
+	Barriers
+	Events
+	SerialEncoders
+	IndirectBarriers
+)
 
 // Operation is what can fail.
 type Operation int
@@ -151,6 +172,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 		{"patience", int(o.Patience / time.Millisecond)}, {"threads", o.MaxThreads}, {"buffer", int(o.MaxBuffer)},
 		{"working set", int(o.WorkingSet)}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
 		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)}, {"most", o.MaxDispatches},
+		{"walls", flag(o.IndirectBarriers)}, {"cold", flag(o.ColdPipelines)}, {"ignored", int(o.Ignored)},
 	} {
 		if v.value != 0 {
 			require.True(t, l.option(v.name, v.value), v.name)

@@ -230,7 +230,9 @@ static struct command *command(struct encoder *e, enum command_kind kind) {
 
 static void dispatch(struct encoder *e, struct grid *g, sel s) {
 	struct launch *l = launch_of(e->b, g, s);
-	if (l) command(e, DISPATCH)->launch = l;
+	if (!l) return;
+	command(e, DISPATCH)->launch = l;
+	((struct pipeline *)e->b->pipeline)->warm = true;
 }
 static void dispatch_groups(SELF, size_argument grid, size_argument group) {
 	ENCODER;

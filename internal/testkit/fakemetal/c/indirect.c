@@ -155,6 +155,7 @@ struct launch *indirect_launch(object *o, uint64_t i, const struct bindings *inh
 		fail("%s: a pipeline was made without supportIndirectCommandBuffers", s);
 		return NULL;
 	}
+	if (options.cold && all.pipeline && !is_freed(all.pipeline) && !((struct pipeline *)all.pipeline)->warm) return NULL;
 	if (k->buffers && !b->d.inherit_buffers) memcpy(all.buffers, k->buffers, sizeof all.buffers);
 	if (k->threadgroup) memcpy(all.threadgroup, k->threadgroup, sizeof all.threadgroup);
 	return launch_of(&all, &k->grid, s);

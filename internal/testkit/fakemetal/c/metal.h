@@ -32,7 +32,11 @@ struct options {
 	long dispatches;  // counters can be sampled between dispatches
 	long capture;     // captures are possible
 	long most;        // dispatches of a command buffer, beyond which it keeps the screen waiting; 0: any number
+	long walls;       // barriers inside of indirect command buffers order what stands behind them
+	long cold;        // commands of indirect command buffers do not run whose pipeline no encoder has dispatched
+	long ignored;     // enum order: what orders nothing, though it should
 };
+enum order { TRACKING = 1, FENCES = 2, BARRIERS = 4, EVENTS = 8, SERIAL = 16, INDIRECT_BARRIERS = 32 };
 extern struct options options;
 
 enum operation { ALLOCATION, COMPILATION, PIPELINE, QUEUE, EVENT, COMMAND_BUFFER, CAPTURE, ARCHIVE, RESIDENCY, COUNTERS, OPERATIONS };
@@ -112,6 +116,7 @@ struct pipeline {
 	uint32_t number;
 	long max_threads, own_memory;
 	bool indirect;
+	bool warm; // an encoder has dispatched it
 	struct argument *arguments;
 	size_t n;
 };

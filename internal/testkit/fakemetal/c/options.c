@@ -31,6 +31,7 @@ EXPORT bool fakemetal_option(const char *name, long value) {
 		{"late", &options.late}, {"patience", &options.patience},
 		{"threads", &options.threads}, {"buffer", &options.buffer}, {"working set", &options.working_set},
 		{"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture}, {"most", &options.most},
+		{"walls", &options.walls}, {"cold", &options.cold}, {"ignored", &options.ignored},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (strcmp(name, all[i].name) == 0) {

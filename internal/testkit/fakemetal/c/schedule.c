@@ -6,7 +6,7 @@
 //     memoryBarrierWithScope: alone.
 //   - Commands of an indirect command buffer are as those of a concurrent encoder, in a serial one
 //     too. One with a barrier waits for all before it in the range that is executed; whether those
-//     behind it wait for it is not known.
+//     behind it do too is not known (options.walls: they do).
 //   - Buffers that Metal tracks: a dispatch waits for those of earlier encoders of the same queue that
 //     touch the same buffer, if one of both writes. What an indirect command buffer reaches counts as
 //     what useResource: declared before.
@@ -15,6 +15,7 @@
 //   - Events: what is encoded behind a wait, after the signal; a signal, after all of its command
 //     buffer that is encoded before it.
 //   - Command buffers, of one queue too: nothing.
+// Tests may have any of it order nothing (options.ignored).
 #include "schedule.h"
 
 #include <errno.h>
@@ -202,6 +203,7 @@ struct builder {
 
 // tracked has a node wait for those of earlier encoders that touch the same memory.
 static void tracked(struct builder *b, struct node *n, struct resource *r, bool writes) {
+	if (options.ignored & TRACKING) return;
 	size_t left = 0;
 	for (size_t i = 0; i < r->n; i++) {
 		struct access *a = &r->accesses[i];
@@ -235,7 +237,7 @@ static void join(struct builder *b) {
 
 // placed adds a node to an encoder whose nodes wait for what came before as its type says.
 static void placed(struct builder *b, struct node *n) {
-	if (b->p->concurrent) {
+	if (b->p->concurrent || options.ignored & SERIAL) {
 		after(b->front, n);
 		add_to(&b->open, n);
 	} else {
@@ -262,15 +264,26 @@ static void executes(struct builder *b, struct command *k) {
 		return;
 	}
 	struct list here = {0};
+	struct node *wall = NULL; // of the barriers so far, where they are walls
 	for (uint64_t i = 0; i < k->count; i++) {
 		bool barrier;
 		struct launch *l = indirect_launch(k->o, k->from + i, k->inherited, &barrier, s);
 		if (!l) continue;
+		barrier = barrier && !(options.ignored & INDIRECT_BARRIERS);
+		if (barrier && options.walls) {
+			struct node *next = node(b->c, b->p, JOIN);
+			for (size_t x = 0; x < here.n; x++) after(here.at[x], next);
+			if (wall) after(wall, next);
+			wall = next;
+			add_to(&here, wall);
+		}
 		struct node *n = node(b->c, b->p, RUN);
 		n->launch = l, n->own_launch = true;
 		after(b->front, n);
 		if (barrier)
 			for (size_t x = 0; x < here.n; x++) after(here.at[x], n);
+		else if (wall)
+			after(wall, n);
 		for (size_t x = 0; x < l->n; x++) {
 			struct use *u = &l->uses[x];
 			const struct declared *d = declared(k, b->p, u->r);
@@ -313,7 +326,7 @@ static void build_pass(struct builder *b, struct pass *p) {
 			if (is_freed(&f->base)) fail("%s: the fence was freed", s);
 			else if (!f->update) fail("%s: nothing that was enqueued before updates the fence", s);
 			else if (f->queue != c->queue) fail("%s: an encoder of another queue updates the fence", s);
-			else after(f->update, enter);
+			else if (!(options.ignored & FENCES)) after(f->update, enter);
 		}
 		b->front = enter;
 		if (--enter->waits == 0) finish(enter);
@@ -338,7 +351,9 @@ static void build_pass(struct builder *b, struct pass *p) {
 			else placed(b, n);
 			if (--n->waits == 0) start(n);
 			break;
-		case BARRIER: join(b); break;
+		case BARRIER:
+			if (!(options.ignored & BARRIERS)) join(b);
+			break;
 		case EXECUTE: executes(b, k); break;
 		}
 	}
@@ -402,7 +417,7 @@ static void build(struct command_buffer *c) {
 			n = node(c, NULL, AWAIT);
 			n->o = x->event, n->value = x->value;
 			after(b.front, n);
-			b.front = n;
+			if (!(options.ignored & EVENTS)) b.front = n;
 			if (--n->waits == 0) start(n);
 			break;
 		}

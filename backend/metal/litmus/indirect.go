@@ -1,0 +1,239 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package litmus
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mlxc/mlxc/internal/objc"
+)
+
+// indirect are the tests of indirect command buffers.
+var indirect = []*test{
+	{
+		name: "indirect/ranges", use: "plan indirect", required: true,
+		says: "a barrier of the encoder orders two ranges of an indirect command buffer",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
+		},
+		run: func(p *program) error {
+			p.executes(func(e *pass) {
+				for i := range steps {
+					if p.ordered && i > 0 {
+						e.barrier()
+					}
+					e.execute(i, 1)
+				}
+			})
+			return nil
+		},
+	},
+	{
+		name: "indirect/own-barrier", use: "plan indirect-barriers",
+		says: "a command of an indirect command buffer with setBarrier waits for all before it",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, p.ordered && i > 0) }, steps)
+		},
+		run: func(p *program) error {
+			p.executes(func(e *pass) { e.execute(0, steps) })
+			return nil
+		},
+	},
+	{
+		name: "indirect/later-commands", use: "plan indirect-barriers",
+		says: "what stands behind a command with setBarrier waits for all before that command too",
+		prepare: func(p *program) error {
+			// Every epoch begins with a command that has the barrier and no part in the chain.
+			return p.store(func(i int) {
+				if i%2 == 0 {
+					p.command(i, p.y, 1, p.ordered && i > 0)
+				} else {
+					p.command(i, p.x, i/2, false)
+				}
+			}, 2*steps)
+		},
+		run: func(p *program) error {
+			p.executes(func(e *pass) { e.execute(0, 2*steps) })
+			return nil
+		},
+	},
+	{
+		name: "indirect/declared", use: "plan indirect", required: true, keeps: trackedIfOrdered,
+		says: "useResource:usage: has Metal track what an indirect command buffer reaches",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
+		},
+		run: func(p *program) error { p.alternates(true); return nil },
+	},
+	{
+		name: "indirect/resident", use: "nothing", keeps: trackedIfOrdered,
+		says: "Metal tracks what an indirect command buffer reaches that is resident by a residency set alone (it should not)",
+		prepare: func(p *program) error {
+			if err := p.store(func(i int) { p.command(i, p.x, i, false) }, steps); err != nil {
+				return err
+			}
+			return p.reside()
+		},
+		run: func(p *program) error {
+			objc.QueueAddResidency.Send(p.queue, uintptr(p.residency()))
+			p.alternates(false)
+			err := p.land(0)
+			objc.QueueRemoveResidency.Send(p.queue, uintptr(p.residency()))
+			return err
+		},
+	},
+	{
+		name: "indirect/arguments", use: "plan indirect", required: true, keeps: tracked,
+		says: "a command of an indirect command buffer reads its arguments anew each time it is executed",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, false) }, 1)
+		},
+		run: func(p *program) error { return p.ring(1) },
+	},
+	{
+		name: "indirect/ring", use: "plan indirect", required: true, keeps: tracked,
+		says: "arguments in a ring of three slots may be rewritten when the last replay that reads them has ended",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, false) }, 3)
+		},
+		run: func(p *program) error { return p.ring(3) },
+	},
+	{
+		name: "indirect/cold", use: "plan indirect", required: true, values: true, few: 5,
+		says: "a pipeline may stand in an indirect command buffer though no encoder has dispatched it before",
+		run: func(p *program) error {
+			// A pipeline that was used is not cold any more.
+			cold, err := p.pipeline("litmus_cold")
+			if err != nil {
+				return err
+			}
+			defer objc.Release(cold)
+			warm := p.pipes["litmus_step"]
+			p.pipes["litmus_step"] = cold
+			err = p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
+			p.pipes["litmus_step"] = warm
+			if err != nil {
+				return err
+			}
+			p.executes(func(e *pass) {
+				for i := range steps {
+					if i > 0 {
+						e.barrier()
+					}
+					e.execute(i, 1)
+				}
+			})
+			return p.land(0)
+		},
+	},
+}
+
+// store makes an indirect command buffer, once, of n commands, each of which f sets.
+func (p *program) store(f func(i int), n int) error {
+	if p.icb == 0 {
+		d := objc.New("MTLIndirectCommandBufferDescriptor")
+		defer objc.Release(d)
+		objc.SetCommandTypes.Send(d, uintptr(objc.IndirectCommandTypeConcurrentDispatch|objc.IndirectCommandTypeConcurrentDispatchThreads))
+		objc.SetInheritBuffers.Send(d, 0)
+		objc.SetInheritPipelineState.Send(d, 0)
+		objc.SetMaxKernelBuffers.Send(d, 2)
+		p.icb = p.have(objc.NewIndirectCommandBuffer.SendID(p.device, uintptr(d), 2*steps, 0))
+		if p.icb == 0 {
+			return errors.New("the system gives no indirect command buffer")
+		}
+	}
+	for i := range n {
+		f(i)
+	}
+	return nil
+}
+
+// command has command i be a step of x, with the arguments of place a.
+func (p *program) command(i int, x objc.ID, a int, barrier bool) {
+	k := objc.IndirectCommand.SendID(p.icb, uintptr(i))
+	objc.IndirectReset.Send(k)
+	objc.IndirectSetPipeline.Send(k, uintptr(p.pipes["litmus_step"]))
+	objc.IndirectSetBuffer.Send(k, uintptr(x), 0, 0)
+	objc.IndirectSetBuffer.Send(k, uintptr(p.arguments), uintptr(a*stride), 1)
+	b := p.batch()
+	b.Send(objc.IndirectDispatchThreads, k, b.Size(elements, 1, 1), b.Size(32, 1, 1))
+	_ = b.Run()
+	p.done(b)
+	if barrier {
+		objc.IndirectSetBarrier.Send(k)
+	}
+}
+
+// executes commits a pass of a command buffer that executes what f says.
+func (p *program) executes(f func(e *pass)) {
+	c := p.commandBuffer(p.queue)
+	p.encode(c, true, func(e *pass) {
+		e.declare()
+		f(e)
+	})
+	p.commit(c)
+}
+
+// alternates commits a command buffer whose encoders run the steps, in turn by an indirect command
+// and by a dispatch.
+func (p *program) alternates(declared bool) {
+	c := p.commandBuffer(p.queue)
+	for i := range steps {
+		p.encode(c, true, func(e *pass) {
+			if i%2 == 1 {
+				e.step(i)
+				return
+			}
+			if declared {
+				e.declare()
+			}
+			e.execute(i, 1)
+		})
+	}
+	p.commit(c)
+}
+
+// ring runs the chain as replays of one step, whose arguments lie in n slots by turns. With an order
+// a slot is rewritten when what reads it has ended, without as soon as its turn comes.
+func (p *program) ring(n int) error {
+	var err error
+	for i := range steps {
+		if p.ordered {
+			if err = p.land(n - 1); err != nil {
+				break
+			}
+		}
+		p.argument(i%n, p.args[i])
+		p.executes(func(e *pass) { e.execute(i%n, 1) })
+	}
+	if failed := p.land(0); err == nil {
+		err = failed
+	}
+	return err
+}
+
+// reside makes a residency set of what commands reach.
+func (p *program) reside() error {
+	if !objc.Responds(p.device, objc.NewResidencySet) {
+		return &unsupported{"the system has no residency sets", "run it on macOS 15 or later; nothing relies on it"}
+	}
+	d := objc.New("MTLResidencySetDescriptor")
+	defer objc.Release(d)
+	id, err := objc.WithError(objc.NewResidencySet, func(slot uintptr) uintptr {
+		return objc.NewResidencySet.Send(p.device, uintptr(d), slot)
+	})
+	if err != nil {
+		return fmt.Errorf("the system gives no residency set: %w", err)
+	}
+	p.have(objc.ID(id))
+	for _, o := range []objc.ID{p.x, p.y, p.arguments} {
+		objc.AddAllocation.Send(objc.ID(id), uintptr(o))
+	}
+	objc.CommitResidency.Send(objc.ID(id))
+	objc.RequestResidency.Send(objc.ID(id))
+	return nil
+}
+
+// residency is the set that reside made.
+func (p *program) residency() objc.ID { return p.owned[len(p.owned)-1] }

@@ -1,0 +1,68 @@
+package litmus
+
+// source is the kernels of all tests. A step reads its element first, is slow then, and writes last:
+// what comes between is lost. Its slowness depends on what it read, and adds nothing.
+const source = `#include <metal_stdlib>
+using namespace metal;
+
+struct Step { uint times, plus, spin, begin, end, zero; };
+
+static inline uint next(uint v, constant Step& s) {
+  uint t = s.begin + (v & s.zero);
+  for (uint k = 0; k < s.spin; k++)
+    t = t * 1664525u + 1013904223u;
+  return v * s.times + s.plus + (t - s.end);
+}
+
+kernel void litmus_step(device uint* x [[buffer(0)]], constant Step& s [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  x[i] = next(x[i], s);
+}
+
+// The same, for a pipeline that nothing dispatches but an indirect command buffer.
+kernel void litmus_cold(device uint* x [[buffer(0)]], constant Step& s [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  x[i] = next(x[i], s);
+}
+
+kernel void litmus_copy(const device uint* from [[buffer(0)]], device uint* to [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  to[i] = from[i];
+}
+
+kernel void litmus_constant(constant uint* from [[buffer(0)]], device uint* to [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  to[i] = from[i];
+}
+`
+
+// The chain that programs compute.
+const (
+	elements = 64  // of x
+	steps    = 6   // of a chain
+	stride   = 256 // bytes from the argument of one step to the next: a multiple of any alignment
+)
+
+// step is the argument of a step, as the kernel's struct has it.
+type step struct{ times, plus, spin, begin, end, zero uint32 }
+
+// stepOf is step i of a chain: every second one is slow.
+func stepOf(i, spin int) step {
+	s := step{times: uint32(2*i + 3), plus: uint32(7*i + 1), begin: uint32(i) * 2654435761}
+	s.end = s.begin
+	if i%2 == 0 {
+		s.spin = uint32(spin)
+		for range spin {
+			s.end = s.end*1664525 + 1013904223
+		}
+	}
+	return s
+}
+
+// first is what element i of x is at the beginning.
+func first(i int) uint32 { return uint32(5 + i) }
+
+// chained is what element i is after n steps, in order.
+func chained(i, n int) uint32 {
+	v := first(i)
+	for k := range n {
+		v = v*uint32(2*k+3) + uint32(7*k+1)
+	}
+	return v
+}

@@ -1,0 +1,176 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package litmus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/mlxc/mlxc/internal/objc"
+)
+
+// test is one litmus test.
+type test struct {
+	name, says string
+	use        string // what relies on it
+	required   bool
+	keeps      keeps
+	// values: the test has no control.
+	values bool
+	// late: the host pauses in each trial, so that there are fewer.
+	late bool
+	// few is how many trials there are at most; 0: as many as the options say.
+	few int
+	// prepare makes what the test needs beside.
+	prepare func(p *program) error
+	// run encodes and commits the program once, and returns what was wrong beside the chain.
+	run func(p *program) error
+	// unchained: run looks at the result itself.
+	unchained bool
+}
+
+// unsupported is why a test does not run, and what to do about it.
+type unsupported struct{ why, next string }
+
+func (u *unsupported) Error() string { return u.why }
+
+// all returns the tests, in the order in which they run: those that a GPU may hang in come last.
+func all(o Options) []*test {
+	var out []*test
+	for _, list := range [][]*test{encoders, indirect, values(o), events} {
+		out = append(out, list...)
+	}
+	return out
+}
+
+// Names are those of all tests.
+func Names() (out []string) {
+	for _, t := range all(Options{}) {
+		out = append(out, t.name)
+	}
+	return out
+}
+
+// Run runs the tests. An error is that there is no GPU to run them on, or that ctx has ended; then
+// the results are those of the tests that ran before.
+func Run(ctx context.Context, o Options) ([]Result, error) {
+	if o.Trials == 0 {
+		o.Trials = 300
+	}
+	if o.Spin == 0 {
+		o.Spin = 20_000
+	}
+	if o.Pause == 0 {
+		o.Pause = 2 * time.Millisecond
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	r, err := newRig(o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	var results []Result
+	tests := all(o)
+	for i, t := range tests {
+		if ok, err := path.Match(o.Only, t.name); o.Only != "" && (err != nil || !ok) {
+			continue
+		}
+		x := Result{Name: t.name, Says: t.says, For: t.use, Required: t.required}
+		if err := r.test(ctx, t, &x); err != nil {
+			return results, err
+		}
+		results = append(results, x)
+		if o.Progress != nil {
+			o.Progress(float64(i+1) / float64(len(tests)))
+		}
+	}
+	return results, nil
+}
+
+// test runs one test. An error is that of ctx.
+func (r *rig) test(ctx context.Context, t *test, x *Result) error {
+	if r.stuck {
+		x.Verdict = Unsupported
+		x.Detail = "a command buffer of an earlier test has not ended"
+		x.Next = "restart the machine, and run this test again"
+		return nil
+	}
+	err := r.count(ctx, t, true, &x.With, x)
+	if err == nil && !t.values && x.With.Wrong == 0 {
+		x.Without = &Count{}
+		err = r.count(ctx, t, false, x.Without, nil)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var u *unsupported
+	switch {
+	case errors.As(err, &u):
+		x.Verdict, x.Detail, x.Next = Unsupported, u.why, u.next
+		return nil
+	case err != nil:
+		x.With.Wrong = max(x.With.Wrong, 1)
+		x.Detail = err.Error()
+	}
+	x.judge()
+	return nil
+}
+
+// count runs a program as often as it should, or until it has been wrong often enough, and counts.
+func (r *rig) count(ctx context.Context, t *test, ordered bool, n *Count, x *Result) (err error) {
+	var p *program
+	objc.Pool(func() { p, err = r.newProgram(ctx, t, ordered) })
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	trials := r.o.Trials
+	if t.late {
+		trials = max(1, trials/10)
+	}
+	if t.few > 0 {
+		trials = min(trials, t.few)
+	}
+	const enough = 20
+	for n.Trials < trials && n.Wrong < enough {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var wrong error
+		objc.Pool(func() { wrong = p.trial() })
+		n.Trials++
+		if wrong == nil {
+			continue
+		}
+		var u *unsupported
+		if errors.As(wrong, &u) {
+			return wrong
+		}
+		n.Wrong++
+		if x != nil && x.Detail == "" {
+			x.Detail = fmt.Sprintf("run %d: %v", n.Trials, wrong)
+		}
+		if r.stuck {
+			return nil
+		}
+	}
+	return nil
+}
+
+// trial runs the program once, inside of a pool, and says what was wrong.
+func (p *program) trial() error {
+	p.fill()
+	err := p.test.run(p)
+	if failed := p.land(0); err == nil {
+		err = failed
+	}
+	if err == nil && !p.test.unchained {
+		err = p.holds(steps)
+	}
+	return err
+}

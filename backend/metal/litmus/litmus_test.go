@@ -1,0 +1,229 @@
+//go:build linux
+
+package litmus_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/metal/litmus"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+)
+
+// device is the software Metal of all tests, which need not start one each.
+var device *softmetal.Device
+
+// TestMain has the tests share compiled kernels with those of software Metal, in the tree's folder for
+// what is made.
+func TestMain(m *testing.M) {
+	if dir, err := filepath.Abs("../../../out/test-cache"); err == nil {
+		os.Setenv("XDG_CACHE_HOME", dir)
+	}
+	code := m.Run()
+	if device != nil {
+		device.Close()
+	}
+	os.Exit(code)
+}
+
+// serve has what stands in for Metal answer until the test ends.
+func serve(t testing.TB, o fakemetal.Options) (*fakemetal.Library, *fakemetal.Metal) {
+	t.Helper()
+	l := fakemetal.Build(t)
+	require.NoError(t, objc.Load(l.Path))
+	if device == nil {
+		var err error
+		device, err = softmetal.New(context.Background(), softmetal.Options{Workers: 1})
+		require.NoError(t, err)
+	}
+	o.Device = device
+	return l, l.Serve(t, o)
+}
+
+// small are options for the stand-in, which runs in random orders whether a step is slow or not.
+var small = litmus.Options{Trials: 6, Spin: 3, Pause: 200 * time.Millisecond}
+
+// run runs tests and returns the verdicts by name.
+func run(t *testing.T, o litmus.Options) ([]litmus.Result, map[string]litmus.Verdict) {
+	t.Helper()
+	results, err := litmus.Run(t.Context(), o)
+	require.NoError(t, err)
+	verdicts := map[string]litmus.Verdict{}
+	for _, r := range results {
+		verdicts[r.Name] = r.Verdict
+	}
+	return results, verdicts
+}
+
+// facts are what a device keeps that the stand-in does not.
+var facts = []string{"encoder/tracked", "indirect/resident", "indirect/later-commands"}
+
+// TestVerdicts: on a device that keeps what Metal promises every test passes that is about that, and
+// the others fail; on one whose indirect barriers order what stands behind them, that passes too.
+func TestVerdicts(t *testing.T) {
+	for _, walls := range []bool{false, true} {
+		l, m := serve(t, fakemetal.Options{Seed: 7, IndirectBarriers: walls, Residency: true})
+		results, _ := run(t, small)
+		var names []string
+		for _, r := range results {
+			names = append(names, r.Name)
+			want := litmus.Passed
+			if slices.Contains(facts, r.Name) && (!walls || r.Name != "indirect/later-commands") {
+				want = litmus.Failed
+				assert.False(t, r.Required, r.Name)
+				assert.Contains(t, r.Detail, "element 0 is", r.Name)
+			}
+			if r.Name == "value/no-threads" {
+				want = litmus.Unsupported
+			}
+			assert.Equal(t, want, r.Verdict, "%+v", r)
+			if want == litmus.Passed && r.Without != nil {
+				assert.Positive(t, r.Without.Wrong, r.Name)
+				assert.Positive(t, r.With.Trials, r.Name)
+			}
+			if want != litmus.Passed {
+				assert.NotEmpty(t, r.Next, r.Name)
+			}
+		}
+		assert.Equal(t, litmus.Names(), names)
+		assert.True(t, litmus.Passing(results, "fence/*"))
+		assert.Equal(t, walls, litmus.Passing(results, "indirect/*-*"), "both tests of barriers")
+		assert.False(t, litmus.Passing(results, "no/*"))
+		m.Close()
+		assert.Empty(t, l.Failures())
+	}
+}
+
+// TestBrokenDevices: a device that does not keep an order fails the tests of it, and no others.
+func TestBrokenDevices(t *testing.T) {
+	for _, c := range []struct {
+		ignored fakemetal.Order
+		fail    []string
+	}{
+		{fakemetal.Tracking, []string{"tracked/encoders", "tracked/command-buffers", "tracked/parallel", "indirect/declared", "indirect/ring"}},
+		{fakemetal.Fences, []string{"fence/encoders", "fence/command-buffers", "fence/parallel", "fence/apart"}},
+		{fakemetal.Barriers, []string{"encoder/barrier", "indirect/ranges", "indirect/cold", "event/host-signals", "event/host-waits", "value/private", "value/no-threadgroups"}},
+		{fakemetal.Events, []string{"event/command-buffers", "event/queues", "event/shared", "event/host-signals"}},
+		{fakemetal.SerialEncoders, []string{"encoder/serial"}},
+		{fakemetal.IndirectBarriers, []string{"indirect/own-barrier", "indirect/later-commands"}},
+	} {
+		l, m := serve(t, fakemetal.Options{Seed: 11, IndirectBarriers: true, Ignored: c.ignored})
+		results, _ := run(t, small)
+		var failed []string
+		for _, r := range results {
+			if r.Verdict == litmus.Failed && !slices.Contains(facts[:2], r.Name) {
+				failed = append(failed, r.Name)
+			}
+			if r.Verdict == litmus.Failed && r.Required {
+				assert.Contains(t, r.Next, "send the report")
+			}
+		}
+		assert.ElementsMatch(t, c.fail, failed, "%+v", c.ignored)
+		m.Close()
+		for _, f := range l.Failures() { // what does not wait signals in any order
+			assert.Equal(t, fakemetal.Events, c.ignored, f)
+			assert.Regexp(t, "^(encodeSignalEvent:value: |and )", f)
+		}
+	}
+}
+
+// TestNothingSeen: where nothing changes places, no test of an order passes.
+func TestNothingSeen(t *testing.T) {
+	serve(t, fakemetal.Options{})
+	o := small
+	o.Trials = 2
+	results, verdicts := run(t, o)
+	for _, r := range results {
+		seen := r.Without == nil || strings.HasPrefix(r.Name, "event/host") || r.Name == "indirect/arguments"
+		if r.Verdict == litmus.NotSeen {
+			assert.NotEmpty(t, r.Next)
+		}
+		if !seen && r.Name != "indirect/ring" {
+			assert.Equal(t, litmus.NotSeen, r.Verdict, "%+v", r)
+		}
+	}
+	assert.Equal(t, litmus.Passed, verdicts["value/no-copy"])
+}
+
+// TestValues: what needs no luck is found.
+func TestValues(t *testing.T) {
+	for _, c := range []struct {
+		o    fakemetal.Options
+		test string
+	}{
+		{fakemetal.Options{ColdPipelines: true}, "indirect/cold"},
+		{fakemetal.Options{ConstantAlign: 256}, "value/constant-offset"},
+		{fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 1}}}, "value/set-bytes"},
+		{fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 3}}}, "value/no-threadgroups"},
+	} {
+		l, m := serve(t, c.o)
+		o := small
+		o.Only = c.test
+		results, _ := run(t, o)
+		require.Len(t, results, 1)
+		assert.Equal(t, litmus.Failed, results[0].Verdict, "%+v", results[0])
+		m.Close()
+		for _, f := range l.Failures() {
+			assert.Contains(t, f, "no multiple of 256")
+		}
+	}
+	// A grid without threads is not sent if that would end the process; where it is, the stand-in
+	// notes it as API validation would.
+	l, m := serve(t, fakemetal.Options{})
+	o := small
+	o.Only, o.EmptyGrids = "value/no-threads", true
+	results, verdicts := run(t, o)
+	assert.Equal(t, litmus.Passed, verdicts["value/no-threads"], "%+v", results)
+	m.Close()
+	assert.Contains(t, strings.Join(l.Failures(), "\n"), "a grid of 0")
+}
+
+// TestOldSystem: what macOS 14 has not is unsupported, with what to do.
+func TestOldSystem(t *testing.T) {
+	serve(t, fakemetal.Options{MacOS: 14, Seed: 3})
+	o := small
+	o.Only = "*/*s*"
+	_, verdicts := run(t, o)
+	assert.Equal(t, litmus.Unsupported, verdicts["indirect/resident"])
+	assert.Equal(t, litmus.Passed, verdicts["event/host-waits"])
+}
+
+// TestEnds: a run ends with its context, and a command buffer that never ends ends it too.
+func TestEnds(t *testing.T) {
+	l, m := serve(t, fakemetal.Options{Late: 300 * time.Millisecond, Seed: 2})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	o := small
+	o.Trials = 1 << 30
+	o.Progress = func(float64) { cancel(stop) }
+	begin := time.Now()
+	o.Only = "value/*"
+	results, err := litmus.Run(ctx, o)
+	require.ErrorIs(t, err, stop)
+	assert.Len(t, results, 1)
+	assert.Less(t, time.Since(begin), 30*time.Second)
+
+	o = small
+	o.Patience = time.Millisecond
+	o.Trials = 1
+	results, _ = run(t, o)
+	assert.Equal(t, litmus.Failed, results[0].Verdict)
+	assert.Contains(t, results[0].Detail, "has not ended after 1ms")
+	assert.Equal(t, litmus.Unsupported, results[len(results)-1].Verdict)
+	assert.Contains(t, results[len(results)-1].Next, "restart the machine")
+	m.Close()
+	for _, f := range l.Failures() { // nobody knows when the GPU would give them up
+		assert.Contains(t, f, "leak")
+	}
+}

@@ -1,0 +1,201 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package litmus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/mlxc/mlxc/internal/objc"
+)
+
+// rig is a GPU with what all tests share.
+type rig struct {
+	o       Options
+	device  objc.ID
+	queue   objc.ID
+	other   objc.ID // another queue
+	library objc.ID
+	pipes   map[string]objc.ID
+	owned   []objc.ID
+	args    []step
+	// stuck: a command buffer has never ended, or nobody waits for it any more.
+	stuck bool
+
+	mu      sync.Mutex
+	batches []*objc.Batch // that nobody uses
+}
+
+// errHangs is that of a command buffer that never ends.
+var errHangs = errors.New("a command buffer has not ended")
+
+func newRig(o Options) (r *rig, err error) {
+	if !objc.Loaded() {
+		if err := objc.Load(); err != nil {
+			return nil, err
+		}
+	}
+	r = &rig{o: o, pipes: map[string]objc.ID{}}
+	for i := range steps {
+		r.args = append(r.args, stepOf(i, o.Spin))
+	}
+	objc.Pool(func() { err = r.open() })
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *rig) open() error {
+	if r.o.Device == 0 {
+		r.device = r.own(objc.SystemDefaultDevice())
+	}
+	if r.device == 0 {
+		all := objc.AllDevices()
+		for _, d := range objc.Objects(all) {
+			if r.o.Device == 0 || uint64(objc.RegistryID.Send(d)) == r.o.Device {
+				r.device = r.own(objc.Retain(d))
+				break
+			}
+		}
+		objc.Release(all)
+	}
+	if r.device == 0 {
+		return errors.New("Metal finds no GPU")
+	}
+	r.queue = r.own(objc.NewQueue.SendID(r.device, 64))
+	r.other = r.own(objc.NewQueue.SendID(r.device, 64))
+	if r.queue == 0 || r.other == 0 {
+		return errors.New("the system gives no command queue")
+	}
+	options := objc.New("MTLCompileOptions")
+	defer objc.Release(options)
+	objc.SetLanguageVersion.Send(options, uintptr(objc.LanguageVersion3_1))
+	lib, err := objc.WithError(objc.NewLibraryWithSource, func(slot uintptr) uintptr {
+		return objc.NewLibraryWithSource.Send(r.device, uintptr(objc.String(source)), uintptr(options), slot)
+	})
+	if err != nil {
+		return fmt.Errorf("the litmus tests do not compile: %w", err)
+	}
+	r.library = r.own(objc.ID(lib))
+	for _, name := range []string{"litmus_step", "litmus_copy", "litmus_constant"} {
+		p, err := r.pipeline(name)
+		if err != nil {
+			return err
+		}
+		r.pipes[name] = r.own(p)
+	}
+	return nil
+}
+
+// pipeline makes a pipeline, inside of a pool. It is the caller's.
+func (r *rig) pipeline(name string) (objc.ID, error) {
+	values := objc.New("MTLFunctionConstantValues")
+	defer objc.Release(values)
+	f, err := objc.WithError(objc.NewFunction, func(slot uintptr) uintptr {
+		return objc.NewFunction.Send(r.library, uintptr(objc.String(name)), uintptr(values), slot)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	defer objc.Release(objc.ID(f))
+	d := objc.New("MTLComputePipelineDescriptor")
+	defer objc.Release(d)
+	objc.SetComputeFunction.Send(d, f)
+	objc.SetSupportIndirect.Send(d, 1)
+	p, err := objc.WithError(objc.NewPipeline, func(slot uintptr) uintptr {
+		return objc.NewPipeline.Send(r.device, uintptr(d), 0, 0, slot)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	return objc.ID(p), nil
+}
+
+func (r *rig) own(o objc.ID) objc.ID {
+	if o != 0 {
+		r.owned = append(r.owned, o)
+	}
+	return o
+}
+
+// close gives everything back, unless a command buffer may still use it.
+func (r *rig) close() {
+	if r.stuck {
+		return
+	}
+	for i := len(r.owned) - 1; i >= 0; i-- {
+		objc.Release(r.owned[i])
+	}
+	for _, b := range r.batches {
+		_ = b.Close()
+	}
+}
+
+func (r *rig) batch() *objc.Batch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.batches); n > 0 {
+		b := r.batches[n-1]
+		r.batches = r.batches[:n-1]
+		return b
+	}
+	return &objc.Batch{}
+}
+
+func (r *rig) done(b *objc.Batch) {
+	b.Reset()
+	r.mu.Lock()
+	r.batches = append(r.batches, b)
+	r.mu.Unlock()
+}
+
+// wait waits for command buffers, and releases them. An error is that of the first that failed.
+func (r *rig) wait(ctx context.Context, list []objc.ID) error {
+	done := make(chan error, 1)
+	go func() {
+		var first error
+		for _, c := range list {
+			objc.Pool(func() {
+				objc.WaitUntilCompleted.Send(c)
+				if uint64(objc.BufferStatus.Send(c)) != objc.CommandBufferStatusCompleted && first == nil {
+					first = fmt.Errorf("a command buffer failed: %w", objc.Failure(objc.BufferError.SendID(c)))
+				}
+			})
+			objc.Release(c)
+		}
+		done <- first
+	}()
+	late := time.NewTimer(r.o.Patience)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		r.stuck = true
+		return fmt.Errorf("%w after %v", errHangs, r.o.Patience)
+	case <-ctx.Done():
+		r.stuck = true
+		return context.Cause(ctx)
+	}
+}
+
+// words are n words at an address of memory that is not Go's.
+func words(b objc.ID, n int) []uint32 {
+	data := objc.Bytes(objc.Contents.Send(b), 4*n)
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(data))), n)
+}
+
+// pinned calls f with the address of v, which does not move until f returns.
+func pinned[T any](v *T, f func(p uintptr)) {
+	var pin runtime.Pinner
+	pin.Pin(v)
+	defer pin.Unpin()
+	f(uintptr(unsafe.Pointer(v)))
+}
