@@ -1,0 +1,185 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/internal/testkit/recorded"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/record"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// plans are the ways to encode replays.
+var plans = []metal.Plan{metal.Concurrent, metal.Serial}
+
+// testGraphs are the graphs of testdata/graphs, as recorded and as the default pipeline leaves them.
+// Those whose barriers do not say one meaning have the order of their list.
+func testGraphs(t testing.TB) map[string]*ir.Graph {
+	t.Helper()
+	out := map[string]*ir.Graph{}
+	for _, name := range recorded.Names(t) {
+		g := recorded.Runnable(t, recorded.Graph(t, name))
+		r, err := meaning.Of(t.Context(), g)
+		require.NoError(t, err)
+		if r.Err() != nil {
+			g.SetOrdering(ir.Serial)
+		}
+		out[name] = g
+		o := g.Clone()
+		_, err = passes.Run(t.Context(), o, passes.DefaultPipeline(), passes.Options{})
+		require.NoError(t, err)
+		out[name+", optimized"] = o
+	}
+	return out
+}
+
+// inputs are random contents of a graph's inputs, by name.
+func inputs(g *ir.Graph, seed uint64) map[string][]byte {
+	r := rand.New(rand.NewPCG(seed, 2))
+	out := map[string][]byte{}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.Input && m.Alias == ir.NoMem {
+			data := make([]byte, m.Size)
+			for k := 0; k+4 <= len(data); k += 4 {
+				binary.LittleEndian.PutUint32(data[k:], math.Float32bits(2*r.Float32()-1))
+			}
+			out[m.Name] = data
+		}
+	}
+	return out
+}
+
+// rounds is how often a graph is replayed, with other params and inputs each time.
+const rounds = 3
+
+// param is the value of a param in a round: from the least to half of what is allowed, which no
+// constraint of the graphs forbids.
+func param(p *ir.Param, round int) float64 {
+	return p.Min + math.Trunc((p.Max-p.Min)*float64(round)/(2*(rounds-1)))
+}
+
+// replayed is what a graph's outputs and states hold after each round.
+func replayed(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][]byte) {
+	t.Helper()
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	p, err := s.Graph(t.Context(), "")
+	require.NoError(t, err)
+	for round := range rounds {
+		for i := range g.Params {
+			require.NoError(t, p.SetParam(g.Params[i].Name, param(&g.Params[i], round)))
+		}
+		for name, data := range inputs(g, uint64(round)) {
+			require.NoError(t, p.SetInput(name, data))
+		}
+		_, err := p.Run(context.Background())
+		require.NoError(t, err)
+		out = append(out, results(t, g, p.Output, p.State))
+	}
+	return out
+}
+
+func results(t testing.TB, g *ir.Graph, output, state func(name string) ([]byte, error)) map[string][]byte {
+	t.Helper()
+	got := map[string][]byte{}
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		get := map[ir.MemKind]func(string) ([]byte, error){ir.Output: output, ir.State: state}[m.Kind]
+		if get == nil || m.Alias != ir.NoMem {
+			continue
+		}
+		data, err := get(m.Name)
+		require.NoError(t, err)
+		got[m.Name] = data
+	}
+	return got
+}
+
+// dispatched is the same, of an engine that dispatches the graph's commands one by one.
+func dispatched(t testing.TB, d backend.Device, g *ir.Graph) (out []map[string][]byte) {
+	t.Helper()
+	e := record.NewEncoder("live", record.Live(d))
+	defer func() { require.NoError(t, e.Close()) }()
+	for round := range rounds {
+		for i := range g.Params {
+			p := &g.Params[i]
+			e.Param(p.Name, uint32(p.Min), uint32(p.Max))
+			e.SetParam(p.Name, param(p, round))
+		}
+		tensors := map[string]record.Tensor{}
+		for i := range g.Memories {
+			m := &g.Memories[i]
+			switch {
+			case m.Alias != ir.NoMem:
+			case m.Kind == ir.Input:
+				tensors[m.Name] = e.Input(m.Name, ir.U8, m.Size)
+			case m.Kind == ir.Output:
+				tensors[m.Name] = e.Output(m.Name, ir.U8, m.Size)
+			case m.Kind == ir.State:
+				tensors[m.Name] = e.StateFrom(m.Name, m.Init, ir.U8, m.Size)
+			}
+		}
+		for name, data := range inputs(g, uint64(round)) {
+			require.NoError(t, e.Write(tensors[name], data))
+		}
+		e.Encode(g)
+		_, err := e.Finish()
+		require.NoError(t, err)
+		read := func(name string) ([]byte, error) {
+			m, _ := g.MemoryNamed(name)
+			data := make([]byte, g.Memories[m].Size)
+			return data, e.Read(tensors[name], data)
+		}
+		out = append(out, results(t, g, read, read))
+	}
+	return out
+}
+
+// TestGraphs: every test graph computes through Metal's messages, by each plan and live, what it
+// does on software Metal, byte by byte.
+func TestGraphs(t *testing.T) {
+	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer soft.Close()
+	graphs := testGraphs(t)
+	want := map[string][]map[string][]byte{}
+	for name, g := range graphs {
+		want[name] = replayed(t, soft, g)
+	}
+	for i, p := range plans {
+		t.Run(p.String(), func(t *testing.T) {
+			serve(t, fakemetal.Options{Seed: uint64(i)})
+			d := open(t, metal.Options{Plan: p})
+			for name, g := range graphs {
+				assert.Equal(t, want[name], replayed(t, d, g), name)
+			}
+			require.NoError(t, d.Close())
+		})
+	}
+	t.Run("live", func(t *testing.T) {
+		serve(t, fakemetal.Options{Seed: 9})
+		d := open(t, metal.Options{})
+		for name, g := range graphs {
+			assert.Equal(t, want[name], dispatched(t, d, g), name)
+		}
+		require.NoError(t, d.Close())
+	})
+	assert.Greater(t, len(want), 20, fmt.Sprint(len(want)))
+}
