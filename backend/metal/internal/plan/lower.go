@@ -20,7 +20,24 @@ type Options struct {
 	// twice as many it is cut anywhere, but for a guard and its dispatch. Between the encoders of
 	// two command buffers something else must keep the order. 0: nothing is cut.
 	Most int
+	// Parts cuts the graph into about so many command buffers: the first of 64 dispatches, or a
+	// tenth of all, the others alike. 0: none.
+	Parts int
+	// Whole has every dispatch set all that it needs, whatever the encoder has.
+	Whole bool
+	// Times says how those of commands are taken.
+	Times Times
 }
+
+// Times says how the times of commands are taken.
+type Times uint8
+
+// The ways. Apple's GPUs take times where an encoder begins and ends.
+const (
+	NoTimes    Times = iota
+	ByEncoder        // each command in an encoder of its own
+	ByDispatch       // around each command
+)
 
 // maxSlots is how many buffers a Metal kernel has at most.
 const maxSlots = 31
@@ -49,6 +66,8 @@ type lowering struct {
 		slots    [maxSlots]slot
 		memory   [maxSlots]int64 // bytes of threadgroup memory and one more; 0: not set
 	}
+	share   int  // dispatches of the open command buffer by Parts; 0: any number
+	rest    int  // of those after the first
 	next    bool // what is emitted is for carries
 	sent    int  // dispatches of the open command buffer
 	barrier bool // one belongs before the next dispatch
@@ -65,6 +84,7 @@ type pipelineKey struct {
 func Lower(ctx context.Context, g *ir.Graph, o Options) (_ *Plan, err error) {
 	defer interrupt.Catch(&err)
 	r := NewRecorder(g, o)
+	r.divide()
 	for i, n := range g.Nodes {
 		interrupt.Poll(ctx)
 		if err := r.add(i, n); err != nil {
@@ -83,6 +103,7 @@ type Recorder struct {
 // NewRecorder begins a plan whose nodes refer to g. Memories, kernels and params may be added to
 // g meanwhile; its own nodes are those of the plan only where Lower is used.
 func NewRecorder(g *ir.Graph, o Options) *Recorder {
+	o.Groups = o.Groups && o.Times != ByEncoder // groups do not reach over encoders
 	r := &Recorder{lowering: lowering{
 		Plan: &Plan{Graph: g}, Options: o,
 		pipelines: map[pipelineKey]int32{}, labels: map[string]int32{},
@@ -115,26 +136,77 @@ func (r *Recorder) add(i int, n ir.Node) error {
 			r.op(Op{Kind: Pop})
 		}
 	case *ir.Dispatch:
-		r.full()
-		return r.dispatch(i, n)
+		return r.command(i, func() error { return r.dispatch(i, n) })
 	case *ir.Copy:
-		r.full()
-		return r.copy(i, &n.Dst, &n.Src)
+		return r.command(i, func() error { return r.copy(i, &n.Dst, &n.Src) })
 	case *ir.Carry:
-		r.full()
 		r.next = true
 		defer func() { r.next = false }()
-		return r.copy(i, &n.Dst, &n.Src)
+		return r.command(i, func() error { return r.copy(i, &n.Dst, &n.Src) })
 	case *ir.Fill:
-		r.full()
-		return r.fill(i, n)
+		return r.command(i, func() error { return r.fill(i, n) })
 	}
 	return nil
 }
 
+// command emits a command, with what takes its times.
+func (r *Recorder) command(i int, emit func() error) error {
+	r.full()
+	if r.Whole {
+		r.forget()
+	}
+	if r.Times == NoTimes || r.next {
+		return emit()
+	}
+	ops, sent, vars, barrier, some, barriers := len(r.Ops), r.sent, len(r.Vars), r.barrier, r.some, r.Stats.Barriers
+	if r.Times == ByEncoder {
+		r.op(Op{Kind: Edge, Index: int32(len(r.Timed))})
+		r.forget()
+		r.some, r.barrier = false, false
+	} else {
+		if r.barrier && r.some { // before the time, not behind it
+			r.between()
+		}
+		r.op(Op{Kind: Timestamp, Index: int32(2 * len(r.Timed))})
+	}
+	if err := emit(); err != nil {
+		return err
+	}
+	if r.sent == sent { // nothing was emitted: it is empty
+		r.Ops, r.Vars = r.Ops[:ops], r.Vars[:vars]
+		r.barrier, r.some, r.Stats.Barriers = barrier, some, barriers
+		r.forget()
+		return nil
+	}
+	if r.Times == ByDispatch {
+		r.op(Op{Kind: Timestamp, Index: int32(2*len(r.Timed) + 1)})
+	}
+	r.Timed = append(r.Timed, int32(i))
+	return nil
+}
+
+// divide says how many dispatches command buffers have by Parts.
+func (l *lowering) divide() {
+	if l.Parts < 2 {
+		return
+	}
+	n := 0
+	for _, x := range l.Graph.Nodes {
+		if _, ok := x.(ir.Command); ok {
+			n++
+		}
+	}
+	l.share = max(64, n/10)
+	l.rest = max(1, (n-l.share+l.Parts-2)/(l.Parts-1))
+}
+
 // full cuts the command buffer that is open if it has enough dispatches.
 func (l *lowering) full() {
-	if l.Most > 0 && l.sent >= l.Most && (l.barrier || l.sent >= 2*l.Most) {
+	most := l.Most
+	if l.share > 0 && (most == 0 || l.share < most) {
+		most = l.share
+	}
+	if most > 0 && l.sent >= most && (l.barrier || l.sent >= 2*most) {
 		l.cut("", ir.OrderEvent)
 	}
 }
@@ -179,6 +251,9 @@ func (l *lowering) end(b *Buffer, label string) {
 	for _, o := range l.Ops[b.First:] {
 		if o.Kind == Dispatch || o.Kind == DispatchIndirect {
 			l.Buffers = append(l.Buffers, *b)
+			if l.share > 0 {
+				l.share = l.rest
+			}
 			*b = Buffer{First: b.End}
 			l.fresh()
 			return
@@ -192,6 +267,11 @@ func (l *lowering) end(b *Buffer, label string) {
 // fresh forgets what an encoder has bound: the next one has nothing.
 func (l *lowering) fresh() {
 	l.barrier, l.some, l.sent = false, false, 0
+	l.forget()
+}
+
+// forget has what comes set everything again.
+func (l *lowering) forget() {
 	l.state.pipeline = -1
 	clear(l.state.slots[:])
 	clear(l.state.memory[:])
@@ -207,14 +287,20 @@ func (l *lowering) op(o Op) int32 {
 // where the dispatch is for carries alone, it orders what comes.
 func (l *lowering) run(kind Kind, g Grid) int32 {
 	if l.barrier && l.some {
-		l.Ops = append(l.Ops, Op{Kind: Barrier})
-		l.Stats.Barriers++
+		l.between()
 	}
 	l.barrier, l.some = false, true
 	l.sent++
 	l.Stats.Dispatches++
 	l.Grids = append(l.Grids, g)
 	return l.op(Op{Kind: kind, Index: int32(len(l.Grids) - 1)})
+}
+
+// between appends a barrier.
+func (l *lowering) between() {
+	l.Ops = append(l.Ops, Op{Kind: Barrier})
+	l.Stats.Barriers++
+	l.barrier, l.some = false, false
 }
 
 func (l *lowering) set(o Op) int32 {

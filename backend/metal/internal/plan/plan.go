@@ -17,9 +17,11 @@ const (
 	Barrier                          // what comes waits for what came, in this encoder
 	Push                             // Index: of Plan.Labels
 	Pop
+	Edge      // ends the encoder. What comes waits for what came, in one that has nothing bound; Index: of Plan.Timed, whose begin and end are this encoder's
+	Timestamp // Index: half of it is of Plan.Timed, whose begin, or end if it is odd, is now
 )
 
-var kindNames = [...]string{"pipeline", "buffer", "offset", "bytes", "threadgroup", "dispatch", "indirect", "barrier", "push", "pop"}
+var kindNames = [...]string{"pipeline", "buffer", "offset", "bytes", "threadgroup", "dispatch", "indirect", "barrier", "push", "pop", "edge", "timestamp"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -113,6 +115,7 @@ type Plan struct {
 	Labels    []string
 	Buffers   []Buffer
 	Guards    []int32 // by guard: the command's place in the list
+	Timed     []int32 // commands whose times are taken: their places in the list
 	Stats     Stats
 }
 

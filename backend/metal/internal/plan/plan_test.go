@@ -31,6 +31,75 @@ type sent struct {
 	most    string // of a guard
 	node    int
 	barrier bool
+	edge    bool // a barrier that is an edge
+	timed   bool
+	time    int
+}
+
+// forget is an operation after which nothing is bound: a command of an indirect command buffer has what
+// it sets itself.
+const forget Kind = 100
+
+// executed is what an encoder does with stored commands, as operations of a plan.
+func executed(t require.TestingT, s *Stored) *Plan {
+	p := *s.Plan
+	p.Ops, p.Vars, p.Data, p.Buffers = nil, nil, slices.Clone(s.Data), nil
+	words := int64(len(p.Data))
+	p.Data = append(p.Data, s.Words...)
+	vars := map[int32][]Var{}
+	for _, v := range s.Vars {
+		vars[v.Op] = append(vars[v.Op], v)
+	}
+	shared := map[int32]int32{} // by word: the operation, if it depends on params
+	for i, at := range s.Word {
+		if other, ok := shared[at]; ok && at >= 0 {
+			require.True(t, len(vars[int32(i)]) == 0 && len(vars[other]) == 0, "an operation writes what another reads")
+		}
+		shared[at] = int32(i)
+	}
+	add := func(i int32) {
+		o := s.Ops[i]
+		if s.Word[i] >= 0 {
+			require.Zero(t, s.Word[i]%WordAlign)
+			o.Off = words + int64(s.Word[i])
+		}
+		for _, v := range vars[i] {
+			v.Op = int32(len(p.Ops))
+			p.Vars = append(p.Vars, v)
+		}
+		p.Ops = append(p.Ops, o)
+	}
+	for i, r := range s.Ranges {
+		b := s.Plan.Buffers[i]
+		b.First = int32(len(p.Ops))
+		for _, step := range s.Steps[r.First:r.End] {
+			if step.Kind == Emit {
+				for i := step.First; i < step.End; i++ {
+					require.Equal(t, step.Next, s.Ops[i].Next)
+					add(i)
+				}
+				continue
+			}
+			for _, c := range s.Commands[step.First:step.End] {
+				p.Ops = append(p.Ops, Op{Kind: forget, Next: step.Next})
+				if c.Barrier {
+					require.False(t, step.Next, "a barrier that is not always executed")
+					require.Empty(t, vars[c.Dispatch], "a barrier of a command that may be empty")
+					p.Ops = append(p.Ops, Op{Kind: Barrier})
+				}
+				for i := c.First; i <= c.Dispatch; i++ {
+					if s.Ops[i].Kind != Barrier {
+						require.Equal(t, step.Next, s.Ops[i].Next)
+						add(i)
+					}
+				}
+			}
+			p.Ops = append(p.Ops, Op{Kind: forget})
+		}
+		b.End = int32(len(p.Ops))
+		p.Buffers = append(p.Buffers, b)
+	}
+	return &p
 }
 
 // play does what an encoder does with a plan.
@@ -88,6 +157,14 @@ func play(t require.TestingT, p *Plan, params []uint32, next, serial bool) (out 
 				memory[int(o.Slot)] = o.Len
 			case Barrier:
 				list = append(list, sent{barrier: true})
+			case Edge: // it orders as a barrier does
+				list = append(list, sent{barrier: true, edge: true})
+				fallthrough
+			case forget:
+				pipeline = ""
+				slots, memory = map[int]string{}, map[int]int64{}
+			case Timestamp:
+				list = append(list, sent{time: int(o.Index), timed: true})
 			case Push:
 				depth++
 			case Pop:
@@ -221,15 +298,42 @@ func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next b
 		return
 	}
 	require.NoError(t, err)
+	follows(t, g, p, o, params, next)
+	if !o.Whole || o.Times != NoTimes {
+		return
+	}
+	for _, inside := range []bool{false, true} {
+		for _, most := range []int{2, 1 << 14} {
+			s := Store(p, most, inside)
+			for _, x := range s.Steps {
+				if x.Kind == Execute {
+					require.Equal(t, int(x.First)/most, int(x.End-1)/most, "commands of two buffers in one step")
+				}
+			}
+			for i, c := range s.Commands {
+				require.Less(t, c.First, c.Dispatch, "command %d sets nothing", i)
+			}
+			follows(t, g, executed(t, s), o, params, next)
+		}
+	}
+}
+
+// follows holds what a plan sends against its graph.
+func follows(t require.TestingT, g *ir.Graph, p *Plan, o Options, params []uint32, next bool) {
 	buffers := play(t, p, params, next, o.Serial)
 	var list []sent
 	buffer, epoch := map[int]int{}, map[int]int{} // by node: where it was sent
+	var times []int
 	for i, b := range buffers {
 		n := 0
 		for _, s := range b {
 			if s.barrier {
 				n++
-				require.False(t, o.Serial, "a serial encoder needs no barrier")
+				require.True(t, s.edge || !o.Serial, "a serial encoder needs no barrier")
+				continue
+			}
+			if s.timed {
+				times = append(times, s.time)
 				continue
 			}
 			list, buffer[s.node], epoch[s.node] = append(list, s), i, n
@@ -244,6 +348,8 @@ func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next b
 				some, open = false, true
 			case Dispatch, DispatchIndirect:
 				some, open = true, false
+			case Edge:
+				some = false
 			}
 		}
 		require.False(t, open, "a barrier that orders nothing")
@@ -277,6 +383,12 @@ func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next b
 		require.Equal(t, w.most, got.most)
 	}
 	require.Equal(t, at, len(list), "something else is sent")
+	if o.Times == ByDispatch {
+		for i, n := range times {
+			require.Equal(t, i, n)
+		}
+		require.Len(t, times, 2*len(p.Timed))
+	}
 	if o.Serial {
 		return
 	}
@@ -333,6 +445,9 @@ func TestRandomGraphs(t *testing.T) {
 		for _, g := range irtest.Module(t).Graphs {
 			o := Options{Serial: rapid.Bool().Draw(t, "serial"), Groups: rapid.Bool().Draw(t, "groups")}
 			o.Most = rapid.SampledFrom([]int{0, 0, 1, 2, 5}).Draw(t, "most")
+			o.Parts = rapid.SampledFrom([]int{0, 0, 2, 3, 8}).Draw(t, "parts")
+			o.Whole = !o.Serial && rapid.Bool().Draw(t, "whole")
+			o.Times = rapid.SampledFrom([]Times{NoTimes, NoTimes, ByEncoder, ByDispatch}).Draw(t, "times")
 			next := rapid.Bool().Draw(t, "next")
 			for _, params := range g.Samples(4) {
 				compare(t, g, o, params, next)
@@ -341,10 +456,36 @@ func TestRandomGraphs(t *testing.T) {
 	})
 }
 
+// TestStoredCarries: a barrier between carries orders what stands around them, also in the last replay.
+func TestStoredCarries(t *testing.T) {
+	m, err := mlxt.Parse(context.Background(), "t", []byte(`mlxt 2
+
+graph g {
+  memory %x input 64 f32[16]
+  memory %s input 64 f32[16]
+  memory %y output 64 f32[16]
+  memory %z output 64 f32[16]
+  kernel @add builtin "vv_Addfloat32" args(0 a: device f32 read, 1 b: device f32 read, 2 c: device f32 write)
+
+  #0 @add (a = %x[0:4], b = %x[0:4], c = %y[0:4]) grid threads [1, 1, 1] of [1, 1, 1]
+  barrier
+  #1 carry %y[0:4] -> %s[0:4]
+  barrier
+  #2 carry %y[4:8] -> %s[4:8]
+  barrier
+  #3 @add (a = %x[0:4], b = %x[0:4], c = %z[0:4]) grid threads [1, 1, 1] of [1, 1, 1]
+}
+`))
+	require.NoError(t, err)
+	for _, next := range []bool{false, true} {
+		compare(t, m.Graphs[0], Options{Whole: true}, nil, next)
+	}
+}
+
 // TestRecordedGraphs does the same for the graphs that engines recorded.
 func TestRecordedGraphs(t *testing.T) {
 	for _, g := range recorded.Graphs(t) {
-		for _, o := range []Options{{}, {Serial: true}, {Groups: true}} {
+		for _, o := range []Options{{}, {Serial: true}, {Groups: true}, {Whole: true}, {Parts: 3}, {Times: ByEncoder}, {Times: ByDispatch}} {
 			compare(t, g, o, g.Greatest(), true)
 		}
 	}
