@@ -40,7 +40,7 @@ func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	}
 	b := &buffer{device: d, size: length}
 	objc.Pool(func() {
-		b.id = objc.NewBuffer.SendID(d.id, uintptr(length), uintptr(objc.ResourceStorageModeShared))
+		b.id = objc.NewBuffer.SendID(d.id, uintptr(length), d.resource(objc.ResourceStorageModeShared))
 		if b.id != 0 {
 			b.data = objc.Bytes(objc.Contents.Send(b.id), int(length))[:s.Size:s.Size]
 		}
@@ -62,12 +62,20 @@ func (d *Device) Map(data []byte, _ bool) (backend.Buffer, error) {
 	}
 	b := &buffer{device: d, data: data, mapped: data}
 	objc.Pool(func() {
-		b.id = objc.NewBufferNoCopy.SendID(d.id, uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)), uintptr(objc.ResourceStorageModeShared), 0)
+		b.id = objc.NewBufferNoCopy.SendID(d.id, uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)), d.resource(objc.ResourceStorageModeShared), 0)
 	})
 	if b.id == 0 {
 		return nil, fmt.Errorf("metal: the system maps no buffer over %d bytes of memory", len(data))
 	}
 	return b, nil
+}
+
+// resource are the options of a buffer.
+func (d *Device) resource(mode uint64) uintptr {
+	if d.options.Fences {
+		mode |= objc.ResourceHazardTrackingModeUntracked
+	}
+	return uintptr(mode)
 }
 
 // take counts bytes that are about to be allocated: beyond what the system recommends, command

@@ -4,7 +4,6 @@ package metal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -20,7 +19,7 @@ type executable struct {
 	device  *Device
 	program backend.Program
 	code
-	arguments bool // the graph has argument memory
+	bound []bool // memories that need a place
 }
 
 // code is what a plan needs to be sent.
@@ -31,15 +30,38 @@ type code struct {
 	names  []objc.ID  // labels of command buffers, by plan.Buffers; 0: none
 	data   uintptr    // plan.Data where C sees it
 	memory objc.Batch // that holds it
+	stored *commands  // its dispatches as indirect command buffers have them; nil: they are sent
 }
 
 // mostDispatches of a command buffer: what it runs is ended no earlier than with it, and the system
 // kills one that runs for too long.
 const mostDispatches = 500
 
-// planning is for what kind of encoder plans are made.
-func (d *Device) planning() plan.Options {
-	return plan.Options{Serial: d.options.Plan == Serial, Groups: d.options.Groups, Most: mostDispatches}
+// planning is for what kind of encoder plans are made, where times of commands are taken or not.
+func (d *Device) planning(profile bool) plan.Options {
+	o := plan.Options{Serial: d.options.Plan == Serial, Groups: d.options.Groups, Most: mostDispatches}
+	switch {
+	case profile && d.sampling == backend.SampleCommands:
+		o.Times = plan.ByDispatch
+	case profile && d.sampling == backend.SampleEncoders:
+		o.Times = plan.ByEncoder
+	}
+	return o
+}
+
+// lowering is the same for graphs that are compiled.
+func (d *Device) lowering(profile bool) plan.Options {
+	o := d.planning(profile)
+	if o.Times != plan.NoTimes {
+		return o
+	}
+	switch d.options.Plan {
+	case Parallel:
+		o.Parts = d.encoders()
+	case Indirect, IndirectBarriers:
+		o.Whole = true
+	}
+	return o
 }
 
 // Compile implements [backend.Device]. Pipelines are made side by side.
@@ -48,17 +70,19 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	e := &executable{device: d, program: *p}
 	e.program.Places = make([]backend.Place, len(g.Memories))
 	copy(e.program.Places, p.Places)
-	if e.plan, err = plan.Lower(ctx, g, d.planning()); err != nil {
+	if e.plan, err = plan.Lower(ctx, g, d.lowering(p.Profile)); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+	}
+	if d.options.Plan.indirect() && len(e.plan.Timed) == 0 {
+		e.stored = store(e.plan, d.options.Plan == IndirectBarriers)
 	}
 	if err := d.prepare(ctx, &e.code, p.Progress); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
-	bound := backend.BoundMemories(g)
+	e.bound = backend.BoundMemories(g)
 	for i := range g.Memories {
 		m := &g.Memories[i]
-		e.arguments = e.arguments || m.Kind == ir.Argument && bound[i]
-		if e.program.Places[i].Buffer != nil || bound[i] && m.Kind == ir.Weight {
+		if e.program.Places[i].Buffer != nil || e.bound[i] && m.Kind == ir.Weight {
 			if err := e.suits(ir.MemID(i), e.program.Places[i], 1); err != nil {
 				return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 			}
@@ -81,7 +105,7 @@ func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) e
 		room <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-room }()
-			c.pipes[i], errs[i] = d.pipelines.find(ctx, p.Graph, &p.Pipelines[i], d.options.Plan.indirect())
+			c.pipes[i], errs[i] = d.pipelines.find(ctx, p.Graph, &p.Pipelines[i], c.stored != nil)
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; progress != nil {
@@ -181,20 +205,6 @@ func (e *executable) suits(root ir.MemID, p backend.Place, n int64) error {
 	return nil
 }
 
-// frame is a slot of an executable.
-type frame struct {
-	*backend.FrameMemory
-	owner *executable
-	room  int // the most replays that a submission may have
-	guard *guard
-}
-
-// Close implements [backend.Frame].
-func (f *frame) Close() error {
-	f.guard.close()
-	return f.FrameMemory.Close()
-}
-
 // states are a set of states of an executable.
 type states struct {
 	owner  *executable
@@ -204,38 +214,13 @@ type states struct {
 // Close implements [backend.States].
 func (*states) Close() error { return nil }
 
-// NewFrame implements [backend.Executable].
-func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) {
-	g := e.program.Graph
-	f := &frame{owner: e, room: max(1, s.Replays)}
-	if f.FrameMemory, err = backend.NewFrameMemory(e.device, &e.program, s); err != nil {
-		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
-	}
-	if f.guard, err = e.device.newGuard(e.plan); err != nil {
-		return nil, errors.Join(fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err), f.FrameMemory.Close())
-	}
-	for i := range g.Memories {
-		n := int64(1)
-		if g.Memories[i].Every {
-			n = int64(f.room)
-		}
-		if p := f.Place(ir.MemID(i)); p.Buffer != nil {
-			if err := e.suits(ir.MemID(i), p, n); err != nil {
-				return nil, errors.Join(fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err), f.Close())
-			}
-		}
-	}
-	return f, nil
-}
-
 // NewStates implements [backend.Executable].
 func (e *executable) NewStates(places []backend.Place) (backend.States, error) {
 	g := e.program.Graph
 	s := &states{owner: e, places: make([]backend.Place, len(g.Memories))}
 	copy(s.places, places)
-	bound := backend.BoundMemories(g)
 	for i := range g.Memories {
-		if g.Memories[i].Kind != ir.State || !bound[i] || e.program.Places[i].Buffer != nil {
+		if g.Memories[i].Kind != ir.State || !e.bound[i] || e.program.Places[i].Buffer != nil {
 			continue
 		}
 		if err := e.suits(ir.MemID(i), s.places[i], 1); err != nil {

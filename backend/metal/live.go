@@ -17,23 +17,25 @@ import (
 // encoder is a command buffer of a recording. What it is given becomes operations at once, with the
 // places that memories have then, and messages when its turn has come.
 type encoder struct {
-	x      *executor
-	scope  *backend.Scope
-	plan   *plan.Recorder
-	code   code
-	seen   int             // operations whose memories are numbered
-	number map[at]int32    // of places
-	places []at            // by number
-	roots  []backend.Place // by memory, as operations were made with them
-	params []uint32
-	guard  *guard
+	x       *executor
+	scope   *backend.Scope
+	plan    *plan.Recorder
+	code    code
+	seen    int             // operations whose memories are numbered
+	number  map[at]int32    // of places
+	places  []at            // by number
+	roots   []backend.Place // by memory, as operations were made with them
+	params  []uint32
+	guard   *guard
+	timed   []ir.Command // by plan.Timed
+	samples *samples
 	// indirect says of each guard what it guards.
 	indirect []string
 }
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning()), number: map[at]int32{}}, nil
+	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning(r.Profile)), number: map[at]int32{}}, nil
 }
 
 // Encode implements [hostqueue.Encoder].
@@ -56,6 +58,9 @@ func (c *encoder) Encode(n ir.Node) error {
 	}
 	if err := c.plan.Add(n); err != nil {
 		return fmt.Errorf("metal: %s: %w", g.Describe(n), err)
+	}
+	if cmd, ok := n.(ir.Command); ok && len(c.plan.Timed) > len(c.timed) {
+		c.timed = append(c.timed, cmd)
 	}
 	for len(c.indirect) < len(c.plan.Guards) {
 		c.indirect = append(c.indirect, g.Describe(n))
@@ -153,6 +158,9 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) error {
 	c.code.settle()
 	var err error
 	c.guard, err = c.x.newGuard(c.code.plan)
+	if len(c.timed) > 0 {
+		c.samples = c.x.newSamples(len(c.timed))
+	}
 	return err
 }
 
@@ -161,13 +169,17 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	if len(c.code.plan.Buffers) == 0 {
 		return nil
 	}
-	s := sending{code: &c.code, queue: c.x.id, places: c.places, params: c.params, guard: c.guard.at(), device: c.x.Device}
 	turn := c.x.turns.take()
 	defer c.x.turns.end(turn)
 	if err := c.x.turns.wait(ctx, turn); err != nil {
 		return err
 	}
+	s := sending{
+		code: &c.code, queue: c.x.id, places: c.places, params: c.params, guard: c.guard.at(), device: c.x.Device,
+		samples: c.samples, fence: c.x.fence, fenced: c.x.fenced,
+	}
 	var done committed
+	c.samples.begin(c.x.Device)
 	before := time.Now()
 	err := c.x.commit(ctx, &s, &done)
 	r.Times.Encode = time.Since(before)
@@ -176,6 +188,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 		err = failed
 	}
 	if err == nil {
+		c.samples.end(c.x.Device, &r.Times, len(c.timed), func(i int) ir.Command { return c.timed[i] })
 		err = c.guard.check(func(i int) string { return c.indirect[i] })
 	}
 	return err
@@ -185,4 +198,5 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 func (c *encoder) Close() {
 	_ = c.code.close()
 	c.guard.close()
+	c.samples.close()
 }

@@ -44,9 +44,6 @@ func conform(t *testing.T, o metal.Options) {
 	conformance.Run(t, func() backend.Device { return open(t, o) }, conformance.Options{
 		BorrowedKernels: true,
 		Other:           func() backend.Device { return cpu.New(1) },
-		ExpectedFailure: map[string]string{
-			"profile/every_command": "the times of commands are not taken yet",
-		},
 	})
 }
 
@@ -63,10 +60,13 @@ func TestAnyOrder(t *testing.T) {
 // TestOptions: devices that send other messages compute the same.
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]metal.Options{
-		"serial": {Plan: metal.Serial}, "unretained": {Unretained: true}, "groups": {Groups: true},
+		"serial, unretained, groups": {Plan: metal.Serial, Unretained: true, Groups: true},
+		"parallel, fences":           {Plan: metal.Parallel, Encoders: 3, Fences: true},
+		"indirect":                   {Plan: metal.Indirect},
+		"indirect, fences":           {Plan: metal.Indirect, Fences: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			serve(t, fakemetal.Options{Seed: 5})
+			serve(t, fakemetal.Options{Seed: 5, SampleDispatches: o.Fences})
 			conform(t, o)
 		})
 	}

@@ -61,6 +61,7 @@ type Device struct {
 	groupMax  int // bytes of threadgroup memory
 	pipelines *pipelines
 	clock     clock
+	sampling  backend.Sampling
 
 	mu        sync.Mutex
 	allocated int64 // bytes of buffers
@@ -69,6 +70,9 @@ type Device struct {
 
 // Open opens a GPU.
 func Open(o Options) (d *Device, err error) {
+	if o.Encoders < 0 || o.Encoders > mostEncoders {
+		return nil, fmt.Errorf("metal: %d command buffers side by side: there may be 1 to %d, and more than 2 rarely pay", o.Encoders, mostEncoders)
+	}
 	if err := load(); err != nil {
 		return nil, fmt.Errorf("metal: %w", err)
 	}
@@ -78,6 +82,7 @@ func Open(o Options) (d *Device, err error) {
 			return
 		}
 		d = &Device{Description: describe(id), options: o, id: id, clock: newClock()}
+		d.sampling = samplingOf(id)
 		d.maxBuffer, d.groupMax = d.MaxBuffer, d.ThreadgroupBytes
 		if o.Memory > 0 && (d.Memory == 0 || o.Memory < d.Memory) {
 			d.Memory = o.Memory
@@ -145,7 +150,7 @@ func (d *Device) Info() backend.Info {
 		MaxBuffer: d.maxBuffer, Memory: d.Memory,
 		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: 31,
 		MaxUncompleted: maxUncompleted, Apart: true,
-		Sampling: backend.SampleNothing,
+		Sampling: d.sampling,
 		Numerics: backend.Numerics{FlushesDenormals: true, ManyNaNs: true},
 	}
 }

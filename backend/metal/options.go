@@ -14,6 +14,9 @@ type Options struct {
 	// Encoders is how many command buffers of a replay are encoded side by side by [Parallel], 2
 	// to 8; 0 is 2.
 	Encoders int
+	// Fences has encoders ordered by fences, and Metal not track what they share. Only for GPUs of
+	// which `mlxreplay doctor` has found that fences keep that order.
+	Fences bool
 	// Unretained: command buffers do not retain what they use. The device keeps it alive itself.
 	Unretained bool
 	// Memory is the most bytes that buffers may take together, if the system recommends no less; 0:

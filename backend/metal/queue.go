@@ -25,9 +25,16 @@ type queue struct {
 // NewQueue implements [backend.Device].
 func (d *Device) NewQueue() (backend.Queue, error) {
 	x := &executor{Device: d, turns: newTurns(), taken: map[*backend.Submission]uint64{}, room: make(chan struct{}, maxUncompleted)}
-	objc.Pool(func() { x.id = objc.NewQueue.SendID(d.id, maxUncompleted) })
-	if x.id == 0 {
-		return nil, errors.New("metal: the system gives no command queue")
+	objc.Pool(func() {
+		x.id = objc.NewQueue.SendID(d.id, maxUncompleted)
+		if d.options.Fences {
+			x.fence = objc.NewFence.SendID(d.id)
+		}
+	})
+	if x.id == 0 || d.options.Fences && x.fence == 0 {
+		objc.Release(x.id)
+		objc.Release(x.fence)
+		return nil, errors.New("metal: the system gives no command queue, or no fence")
 	}
 	return &queue{Queue: hostqueue.New(x, hostqueue.Options{MaxUncompleted: maxUncompleted}), x: x}, nil
 }
@@ -37,6 +44,7 @@ func (q *queue) Close() error {
 	err := q.Queue.Close()
 	q.once.Do(func() {
 		objc.Release(q.x.id)
+		objc.Release(q.x.fence)
 		q.err = q.x.close()
 	})
 	return errors.Join(err, q.err)
@@ -50,6 +58,11 @@ type executor struct {
 	// room has a token for each command buffer that was made and has not ended: beyond them Metal
 	// would block, with a thread.
 	room chan struct{}
+
+	// fence orders encoders, where Metal does not. fenced: one was committed that updates it; who
+	// has the turn reads and writes that.
+	fence  objc.ID
+	fenced bool
 
 	mu    sync.Mutex
 	taken map[*backend.Submission]uint64

@@ -3,9 +3,11 @@
 package metal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
@@ -20,9 +22,6 @@ type committed struct {
 	settled []settled // of command buffers before them
 	replay  int
 }
-
-// ahead is how many replays of a submission are committed before the first of them is waited for.
-const ahead = 3
 
 // Replay implements [hostqueue.Executor].
 func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
@@ -49,6 +48,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 			case landed != nil:
 				err, r.Torn = landed, true
 			default:
+				own.samples.end(x.Device, &r.Times, len(e.plan.Timed), func(i int) ir.Command { return g.Nodes[e.plan.Timed[i]].(ir.Command) })
 				r.Replays++
 				if s.Ended != nil {
 					s.Ended(flight[0].replay)
@@ -61,13 +61,10 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 		if err = context.Cause(ctx); err != nil {
 			break
 		}
-		left := min(ahead, maxUncompleted/min(2*atOnce, max(1, len(e.plan.Buffers)))) - 1
-		if e.arguments || g.NextHost || len(e.plan.Guards) > 0 { // what the host writes or reads of each replay
-			left = 0
-		}
-		if land(max(0, left)); err != nil {
+		if land(len(own.slots) - 1); err != nil {
 			break
 		}
+		in := &own.slots[i%len(own.slots)]
 		for k := range g.Memories {
 			m := &g.Memories[k]
 			if places[k].Buffer == nil || m.Alias != ir.NoMem {
@@ -77,11 +74,23 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 				places[k] = places[k].Add(m.Size)
 			}
 			if m.Kind == ir.Argument {
+				if in.arguments != nil && in.arguments[k].Buffer != nil {
+					places[k] = in.arguments[k]
+				} else {
+					places[k] = own.Place(ir.MemID(k))
+				}
 				m.WriteValues(places[k].Bytes(m.Size), params)
 			}
 		}
 		c := committed{replay: i}
-		next := sending{code: &e.code, queue: x.id, places: placesOf(places), params: params, guard: own.guard.at(), next: i+1 < s.Count(), device: x.Device}
+		next := sending{
+			code: &e.code, queue: x.id, places: placesOf(places), params: params, guard: own.guard.at(), next: i+1 < s.Count(), device: x.Device,
+			stored: in.stored, samples: own.samples, fence: x.fence, fenced: x.fenced,
+		}
+		if next.stored != nil && !next.stored.fits(g, next.places) {
+			next.stored = nil
+		}
+		own.samples.begin(x.Device)
 		before := time.Now()
 		err = x.commit(ctx, &next, &c)
 		r.Times.Encode += time.Since(before)
@@ -104,15 +113,16 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 // ended, and waits for those before them.
 const atOnce = 3
 
-// commit encodes and commits the command buffers of a replay, by one call from Go to C for as many as
-// are committed at once. Those that c has then are to be waited for, also after an error.
+// commit encodes and commits the command buffers of a replay. Those that c has then are to be waited for,
+// also after an error.
 func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 	n := len(s.plan.Buffers)
+	window := max(atOnce, x.encoders())
 	for first := 0; first < n; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		end, before := min(n, first+atOnce), len(c.buffers)
+		end, before := min(n, first+window), len(c.buffers)
 		for i := first; i < end; i++ {
 			select {
 			case x.room <- struct{}{}:
@@ -121,30 +131,18 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 				return context.Cause(ctx)
 			}
 		}
-		b := x.batch()
+		var made []objc.ID
 		var err error
-		objc.Pool(func() {
-			var refs []objc.Ref
-			for i := first; i < end; i++ {
-				cb := s.buffer(b, i)
-				b.SendTo(objc.Commit, cb)
-				refs = append(refs, cb)
-			}
-			if err = b.Run(); err != nil {
-				x.leave(end - first)
-				return
-			}
-			for _, ref := range refs {
-				if id := objc.ID(ref.Value()); id != 0 {
-					c.buffers = append(c.buffers, id)
-				}
-			}
-			if lost := end - first - (len(c.buffers) - before); lost > 0 {
-				x.leave(lost)
-				err = errors.New("metal: the system gives no command buffer")
-			}
-		})
-		x.done(b)
+		if x.encoders() > 1 && end-first > 1 {
+			made, err = x.sendSideBySide(ctx, s, first, end)
+		} else {
+			made, err = x.send(s, first, end)
+		}
+		c.buffers = append(c.buffers, made...)
+		x.leave(end - first - len(made))
+		if len(made) > 0 {
+			x.fenced = x.fence != 0
+		}
 		if err != nil {
 			return err
 		}
@@ -157,6 +155,96 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		}
 	}
 	return nil
+}
+
+// errNoBuffer is what one gets of a device that was lost, or of a system without memory.
+var errNoBuffer = errors.New("metal: the system gives no command buffer")
+
+// send encodes and commits the command buffers first to end by one call from Go to C, and returns
+// those that were committed.
+func (x *executor) send(s *sending, first, end int) (made []objc.ID, err error) {
+	b := x.batch()
+	defer x.done(b)
+	objc.Pool(func() {
+		if s.stored != nil && first == 0 {
+			s.stored.bring(b, s)
+		}
+		var refs []objc.Ref
+		for i := first; i < end; i++ {
+			cb := s.create(b, i)
+			s.fill(b, cb, i)
+			b.SendTo(objc.Commit, cb)
+			refs = append(refs, cb)
+		}
+		if err = b.Run(); err != nil {
+			return
+		}
+		for _, ref := range refs {
+			if id := objc.ID(ref.Value()); id != 0 {
+				made = append(made, id)
+			}
+		}
+	})
+	if err == nil && len(made) < end-first {
+		err = errNoBuffer
+	}
+	return made, err
+}
+
+// sendSideBySide does the same on as many threads as there are command buffers. Their order is that in
+// which they are enqueued, before any is encoded; the first is committed as soon as it is encoded.
+func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end int) (made []objc.ID, err error) {
+	b := x.batch()
+	objc.Pool(func() {
+		var refs []objc.Ref
+		for i := first; i < end; i++ {
+			cb := s.create(b, i)
+			b.SendTo(objc.Enqueue, cb)
+			refs = append(refs, cb)
+		}
+		if err = b.Run(); err != nil {
+			return
+		}
+		for _, ref := range refs {
+			if id := objc.ID(ref.Value()); id != 0 {
+				made = append(made, id)
+			}
+		}
+	})
+	x.done(b)
+	if err != nil {
+		return nil, err
+	}
+	lost := len(made) < end-first
+	errs := make([]error, len(made))
+	var wait sync.WaitGroup
+	one := func(i int) {
+		b := x.batch()
+		defer x.done(b)
+		objc.Pool(func() {
+			// What is enqueued is committed in any case, or the queue would wait for it for ever.
+			cb := b.Object(made[i])
+			if errs[i] = context.Cause(ctx); errs[i] == nil && !lost {
+				s.fill(b, cb, first+i)
+			}
+			b.SendTo(objc.Commit, cb)
+			if err := b.Run(); err != nil {
+				errs[i] = err
+				objc.Commit.Send(made[i])
+			}
+		})
+	}
+	for i := 1; i < len(made); i++ {
+		wait.Go(func() { one(i) })
+	}
+	if len(made) > 0 {
+		one(0)
+	}
+	wait.Wait()
+	if lost {
+		errs = append(errs, errNoBuffer)
+	}
+	return made, cmp.Or(errs...)
 }
 
 func (x *executor) leave(n int) {

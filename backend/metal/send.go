@@ -33,44 +33,104 @@ func placesOf(places []backend.Place) []at {
 // sending is a replay, or a command buffer of a recording, on its way to messages.
 type sending struct {
 	*code
-	queue  objc.ID
-	places []at // by the numbers that operations have
-	guard  at   // of plan.Guarded
-	params []uint32
-	next   bool // another replay of the submission follows
-	device *Device
+	queue   objc.ID
+	places  []at // by the numbers that operations have
+	guard   at   // of plan.Guarded
+	params  []uint32
+	next    bool // another replay of the submission follows
+	device  *Device
+	stored  *stored  // its dispatches are stored; nil: they are sent
+	samples *samples // nil: no times are taken
+	fence   objc.ID  // that orders encoders; 0: Metal does
+	fenced  bool     // something has updated it
 }
 
-// buffer appends the messages that encode command buffer i of the plan. The result is the command
-// buffer, which is the caller's.
-func (s *sending) buffer(b *objc.Batch, i int) objc.Ref {
-	p, o := s.plan, &s.device.options
-	create := objc.CommandBuffer
-	if o.Unretained {
-		create = objc.CommandBufferUnretained
+// create appends the messages that make command buffer i of the plan, which is the caller's.
+func (s *sending) create(b *objc.Batch, i int) objc.Ref {
+	m := objc.CommandBuffer
+	if s.device.options.Unretained {
+		m = objc.CommandBufferUnretained
 	}
-	cb := b.Send(create, s.queue)
+	cb := b.Send(m, s.queue)
 	b.SendTo(objc.RetainObject, cb)
 	if name := s.names[i]; name != 0 {
 		b.SendTo(objc.SetBufferLabel, cb, uintptr(name))
 	}
+	return cb
+}
+
+// fill appends the messages that encode command buffer i of the plan.
+func (s *sending) fill(b *objc.Batch, cb objc.Ref, i int) {
+	part := s.plan.Buffers[i]
+	vars := s.vars(part.First)
+	first := part.First
+	sample := int32(-1)
+	if o := &s.plan.Ops[first]; o.Kind == plan.Edge {
+		sample, first = o.Index, first+1
+	}
+	encoder := s.open(b, cb, sample, i > 0)
+	if s.stored != nil {
+		s.stored.send(b, encoder, s, i)
+		s.close(b, encoder)
+		return
+	}
+	for n := first; n < part.End; n++ {
+		o := &s.plan.Ops[n]
+		if o.Kind == plan.Edge {
+			if o.Next && !s.next {
+				continue
+			}
+			s.close(b, encoder)
+			encoder = s.open(b, cb, o.Index, true)
+			continue
+		}
+		var own []plan.Var
+		own, vars = of(vars, n)
+		s.op(b, encoder, o, own)
+	}
+	s.close(b, encoder)
+}
+
+// vars are what depends on params from an operation on.
+func (s *sending) vars(op int32) []plan.Var {
+	first, _ := slices.BinarySearchFunc(s.plan.Vars, op, func(v plan.Var, op int32) int { return cmp.Compare(v.Op, op) })
+	return s.plan.Vars[first:]
+}
+
+// of splits off those of an operation.
+func of(vars []plan.Var, op int32) (own, rest []plan.Var) {
+	n := 0
+	for n < len(vars) && vars[n].Op == op {
+		n++
+	}
+	return vars[:n], vars[n:]
+}
+
+// open begins an encoder, whose times are those of the n-th timed command, or of none. later: the command
+// buffer, or one that was committed before, has an encoder already.
+func (s *sending) open(b *objc.Batch, cb objc.Ref, timed int32, later bool) objc.Ref {
 	kind := objc.DispatchTypeConcurrent
-	if o.Plan == Serial {
+	if s.device.options.Plan == Serial {
 		kind = objc.DispatchTypeSerial
 	}
-	encoder := b.SendTo(objc.ComputeEncoderOfType, cb, uintptr(kind))
-	part := p.Buffers[i]
-	first, _ := slices.BinarySearchFunc(p.Vars, part.First, func(v plan.Var, op int32) int { return cmp.Compare(v.Op, op) })
-	vars := p.Vars[first:]
-	for n := part.First; n < part.End; n++ {
-		depends := vars
-		for len(vars) > 0 && vars[0].Op == n {
-			vars = vars[1:]
-		}
-		s.op(b, encoder, &p.Ops[n], depends[:len(depends)-len(vars)])
+	var encoder objc.Ref
+	if pass := s.samples.pass(timed); pass != 0 {
+		encoder = b.SendTo(objc.ComputeEncoderOfPass, cb, uintptr(pass))
+	} else {
+		encoder = b.SendTo(objc.ComputeEncoderOfType, cb, uintptr(kind))
+	}
+	if s.fence != 0 && (later || s.fenced) {
+		b.SendTo(objc.WaitForFence, encoder, uintptr(s.fence))
+	}
+	return encoder
+}
+
+// close ends an encoder.
+func (s *sending) close(b *objc.Batch, encoder objc.Ref) {
+	if s.fence != 0 {
+		b.SendTo(objc.UpdateFence, encoder, uintptr(s.fence))
 	}
 	b.SendTo(objc.EndEncoding, encoder)
-	return cb
 }
 
 // op appends the messages of one operation. vars are what depends on params in it.
@@ -78,30 +138,21 @@ func (s *sending) op(b *objc.Batch, encoder objc.Ref, o *plan.Op, vars []plan.Va
 	if o.Next && !s.next {
 		return
 	}
-	off := o.Off
-	for i := range vars {
-		if vars[i].Part == plan.Offset {
-			off = int64(vars[i].Value(s.params))
-		}
-	}
+	off := offset(o, vars, s.params)
 	slot := uintptr(o.Slot)
 	switch o.Kind {
 	case plan.SetPipeline:
 		b.SendTo(objc.SetPipeline, encoder, uintptr(s.pipes[o.Index].id))
 	case plan.SetBuffer:
-		m := &s.guard
-		if o.Index != plan.Guarded {
-			m = &s.places[o.Index]
-		}
+		m := s.place(o)
 		b.SendTo(objc.SetBuffer, encoder, uintptr(m.buffer), uintptr(m.offset+off), slot)
 	case plan.SetOffset:
 		b.SendTo(objc.SetBufferOffset, encoder, uintptr(s.places[o.Index].offset+off), slot)
 	case plan.SetBytes:
 		data := s.data + uintptr(o.Off)
 		if len(vars) > 0 {
-			var word [8]byte
-			binary.LittleEndian.PutUint64(word[:], vars[0].Value(s.params))
-			data = b.Bytes(word[:o.Len])
+			value := word(&vars[0], s.params)
+			data = b.Bytes(value[:o.Len])
 		}
 		b.SendTo(objc.SetBytes, encoder, data, uintptr(o.Len), slot)
 	case plan.SetThreadgroupMemory:
@@ -112,25 +163,60 @@ func (s *sending) op(b *objc.Batch, encoder objc.Ref, o *plan.Op, vars []plan.Va
 		b.SendTo(objc.PushDebugGroup, encoder, uintptr(s.labels[o.Index]))
 	case plan.Pop:
 		b.SendTo(objc.PopDebugGroup, encoder)
+	case plan.Timestamp:
+		s.samples.send(b, encoder, o.Index)
 	case plan.Dispatch:
 		g := &s.plan.Grids[o.Index]
-		size := g.Size
-		for i := range vars {
-			if size[vars[i].Part-plan.Extent0] = vars[i].Value(s.params); size[vars[i].Part-plan.Extent0] == 0 {
-				return // Metal takes no empty grid
-			}
+		size, some := extents(g, vars, s.params)
+		if !some {
+			return // Metal takes no empty grid
 		}
 		m := objc.DispatchThreadgroups
 		if g.Unit == ir.Threads {
 			m = objc.DispatchThreads
 		}
-		b.SendTo(m, encoder, b.Size(size[0], size[1], size[2]), s.group(b, g))
+		b.SendTo(m, encoder, b.Size(size[0], size[1], size[2]), group(b, g))
 	case plan.DispatchIndirect:
 		g := &s.plan.Grids[o.Index]
-		b.SendTo(objc.DispatchIndirect, encoder, uintptr(s.guard.buffer), uintptr(s.guard.offset+off), s.group(b, g))
+		b.SendTo(objc.DispatchIndirect, encoder, uintptr(s.guard.buffer), uintptr(s.guard.offset+off), group(b, g))
 	}
 }
 
-func (s *sending) group(b *objc.Batch, g *plan.Grid) uintptr {
+// place is where what an operation binds begins.
+func (s *sending) place(o *plan.Op) *at {
+	if o.Index == plan.Guarded {
+		return &s.guard
+	}
+	return &s.places[o.Index]
+}
+
+// offset is that of an operation at the values of params.
+func offset(o *plan.Op, vars []plan.Var, params []uint32) int64 {
+	for i := range vars {
+		if vars[i].Part == plan.Offset {
+			return int64(vars[i].Value(params))
+		}
+	}
+	return o.Off
+}
+
+// word is the bytes of a number that depends on params.
+func word(v *plan.Var, params []uint32) (out [8]byte) {
+	binary.LittleEndian.PutUint64(out[:], v.Value(params))
+	return out
+}
+
+// extents are those of a grid. some: none of them is 0.
+func extents(g *plan.Grid, vars []plan.Var, params []uint32) (size [3]uint64, some bool) {
+	size = g.Size
+	for i := range vars {
+		if size[vars[i].Part-plan.Extent0] = vars[i].Value(params); size[vars[i].Part-plan.Extent0] == 0 {
+			return size, false
+		}
+	}
+	return size, true
+}
+
+func group(b *objc.Batch, g *plan.Grid) uintptr {
 	return b.Size(uint64(g.Group[0]), uint64(g.Group[1]), uint64(g.Group[2]))
 }

@@ -26,3 +26,17 @@ var plans = [...]string{"concurrent", "serial", "parallel", "indirect", "indirec
 func (p Plan) String() string { return plans[p] }
 
 func (p Plan) indirect() bool { return p == Indirect || p == IndirectBarriers }
+
+// mostEncoders is how many command buffers are encoded side by side at most: more have never paid.
+const mostEncoders = 8
+
+// encoders is how many are.
+func (d *Device) encoders() int {
+	if d.options.Plan != Parallel {
+		return 1
+	}
+	if d.options.Encoders == 0 {
+		return 2
+	}
+	return d.options.Encoders
+}

@@ -97,6 +97,13 @@ func (b *Batch) Size(x, y, z uint64) uintptr {
 	return p
 }
 
+// Object is an object as messages of the batch can be sent to it, as to the results of others.
+func (b *Batch) Object(id ID) Ref {
+	var word [8]byte
+	*(*ID)(unsafe.Pointer(&word)) = id
+	return Ref(b.Bytes(word[:]))
+}
+
 // Send appends a message to an object.
 func (b *Batch) Send(m *Method, self ID, args ...uintptr) Ref {
 	r := b.append(m, args)

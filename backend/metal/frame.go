@@ -1,0 +1,120 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// frame implements [backend.Frame]. As many of its replays are in flight at a time as it has slots.
+type frame struct {
+	*backend.FrameMemory
+	owner   *executable
+	room    int // the most replays that a submission may have
+	guard   *guard
+	slots   []slot
+	samples *samples
+}
+
+// slot is what a replay in flight has of its own, in place of what an earlier one may still read.
+type slot struct {
+	arguments []backend.Place // by memory, of those that the host writes for each replay; nil: the frame's
+	own       []backend.Buffer
+	stored    *stored
+}
+
+// ahead is how many replays of a submission are committed before the first of them is waited for.
+const ahead = 3
+
+// inFlight is how many replays of a frame can be in flight.
+func (e *executable) inFlight(room int) int {
+	if e.program.Graph.NextHost || len(e.plan.Guards) > 0 || len(e.plan.Timed) > 0 { // the host does something between
+		return 1
+	}
+	return max(1, min(room, ahead, maxUncompleted/min(2*atOnce, max(1, len(e.plan.Buffers)))))
+}
+
+// NewFrame implements [backend.Executable].
+func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) {
+	g := e.program.Graph
+	f := &frame{owner: e, room: max(1, s.Replays)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err), f.Close())
+		}
+	}()
+	if f.FrameMemory, err = backend.NewFrameMemory(e.device, &e.program, s); err != nil {
+		return nil, err
+	}
+	if f.guard, err = e.device.newGuard(e.plan); err != nil {
+		return nil, err
+	}
+	for i := range g.Memories {
+		n := int64(1)
+		if g.Memories[i].Every {
+			n = int64(f.room)
+		}
+		if p := f.Place(ir.MemID(i)); p.Buffer != nil {
+			if err := e.suits(ir.MemID(i), p, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(e.plan.Timed) > 0 {
+		f.samples = e.device.newSamples(len(e.plan.Timed))
+	}
+	for n := range e.inFlight(f.room) {
+		f.slots = append(f.slots, slot{})
+		if err := f.slots[n].make(f, n > 0); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// make gives a slot what it needs, argument memory of its own included where it is to have that.
+func (s *slot) make(f *frame, own bool) (err error) {
+	e := f.owner
+	g := e.program.Graph
+	if e.stored != nil {
+		if s.stored, err = e.device.newStored(&e.code); err != nil {
+			return err
+		}
+	}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; !own || m.Kind != ir.Argument || f.Place(ir.MemID(i)).Buffer == nil {
+			continue
+		}
+		b, err := e.device.Alloc(backend.Spec(&g.Memories[i]))
+		if err != nil {
+			return fmt.Errorf("memory %%%s: %w", ir.QuoteName(g.Memories[i].Name), err)
+		}
+		if s.arguments == nil {
+			s.arguments = make([]backend.Place, len(g.Memories))
+		}
+		s.own, s.arguments[i] = append(s.own, b), backend.At(b)
+	}
+	return nil
+}
+
+// Close implements [backend.Frame].
+func (f *frame) Close() error {
+	var errs []error
+	for i := range f.slots {
+		f.slots[i].stored.close()
+		for _, b := range f.slots[i].own {
+			errs = append(errs, b.Close())
+		}
+	}
+	f.slots = nil
+	f.samples.close()
+	f.guard.close()
+	if f.FrameMemory != nil {
+		errs = append(errs, f.FrameMemory.Close())
+	}
+	return errors.Join(errs...)
+}

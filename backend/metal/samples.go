@@ -1,0 +1,192 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"encoding/binary"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// samples are the places of times that the GPU takes: two for each command, its begin and end.
+type samples struct {
+	buffers []objc.ID // MTLCounterSampleBuffer
+	passes  []objc.ID // MTLComputePassDescriptor, where times are taken by encoders
+	count   int       // commands that have places
+	ticks   pair      // before the replay
+}
+
+// samplingOf says where a device takes times.
+func samplingOf(device objc.ID) backend.Sampling {
+	switch {
+	case objc.SupportsCounterSampling.SendBool(device, uintptr(objc.CounterSamplingPointAtDispatchBoundary)):
+		return backend.SampleCommands
+	case objc.SupportsCounterSampling.SendBool(device, uintptr(objc.CounterSamplingPointAtStageBoundary)):
+		return backend.SampleEncoders
+	}
+	return backend.SampleNothing
+}
+
+// mostSamples of a sample buffer: it has at most 32 KiB.
+const mostSamples = 4096
+
+// newSamples returns places for the times of n commands, of as many as the system has room for.
+func (d *Device) newSamples(n int) *samples {
+	s := &samples{}
+	objc.Pool(func() {
+		var set objc.ID
+		for _, x := range objc.Objects(objc.CounterSets.SendID(d.id)) {
+			if objc.GoString(objc.CounterSetName.SendID(x)) == "timestamp" {
+				set = x
+			}
+		}
+		if set == 0 {
+			return
+		}
+		descriptor := objc.New("MTLCounterSampleBufferDescriptor")
+		defer objc.Release(descriptor)
+		objc.SetCounterSet.Send(descriptor, uintptr(set))
+		objc.SetSampleStorage.Send(descriptor, uintptr(objc.StorageModeShared))
+		for s.count < n {
+			some := min(mostSamples/2, n-s.count)
+			objc.SetSampleCount.Send(descriptor, uintptr(2*some))
+			id, err := objc.WithError(objc.NewCounterSampleBuffer, func(slot uintptr) uintptr {
+				return objc.NewCounterSampleBuffer.Send(d.id, uintptr(descriptor), slot)
+			})
+			if err != nil {
+				break // the others have no times, and the result says how many they are
+			}
+			s.buffers = append(s.buffers, objc.ID(id))
+			s.count += some
+		}
+		if d.sampling != backend.SampleEncoders {
+			return
+		}
+		for i := range s.count {
+			pass := objc.Retain(objc.ComputePassDescriptor.SendID(objc.ClassNamed("MTLComputePassDescriptor")))
+			kind := objc.DispatchTypeConcurrent
+			if d.options.Plan == Serial {
+				kind = objc.DispatchTypeSerial
+			}
+			objc.SetPassDispatchType.Send(pass, uintptr(kind))
+			a := objc.PassSampleAt.SendID(objc.PassSamples.SendID(pass), 0)
+			objc.SetPassSampleBuffer.Send(a, uintptr(s.buffers[2*i/mostSamples]))
+			objc.SetPassStartIndex.Send(a, uintptr(2*i%mostSamples))
+			objc.SetPassEndIndex.Send(a, uintptr(2*i%mostSamples+1))
+			s.passes = append(s.passes, pass)
+		}
+	})
+	return s
+}
+
+// pass is what describes an encoder whose times are those of command n; 0: they are not taken.
+func (s *samples) pass(n int32) objc.ID {
+	if s == nil || n < 0 || int(n) >= len(s.passes) {
+		return 0
+	}
+	return s.passes[n]
+}
+
+// send appends the message that takes a time between dispatches.
+func (s *samples) send(b *objc.Batch, encoder objc.Ref, i int32) {
+	if s != nil && int(i) < 2*s.count {
+		b.SendTo(objc.SampleCounters, encoder, uintptr(s.buffers[i/mostSamples]), uintptr(i%mostSamples), 1)
+	}
+}
+
+// begin notes the time before a replay.
+func (s *samples) begin(d *Device) {
+	if s != nil {
+		s.ticks = d.pair()
+	}
+}
+
+// end adds the times of the commands of a replay that has ended to its times. command is the n-th one
+// that is timed.
+func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir.Command) {
+	if s == nil {
+		return
+	}
+	after := d.pair()
+	t.Unsampled += n - min(n, s.count)
+	objc.Pool(func() {
+		for k, id := range s.buffers {
+			some := min(mostSamples/2, s.count-k*mostSamples/2)
+			data := objc.ResolveCounters.SendID(id, 0, uintptr(2*some))
+			if data == 0 || int(objc.DataLength.Send(data)) < 16*some {
+				t.Unsampled += some
+				continue
+			}
+			raw := objc.Bytes(objc.DataBytes.Send(data), 16*some)
+			for i := range some {
+				begin, end := binary.LittleEndian.Uint64(raw[16*i:]), binary.LittleEndian.Uint64(raw[16*i+8:])
+				if begin == noTime || end == noTime || begin == 0 {
+					continue // it did not run
+				}
+				x := backend.TimeOf(command(k*mostSamples/2+i), s.ticks.at(after, begin), s.ticks.at(after, end))
+				// Two clocks are compared to about a microsecond.
+				x.Begin, x.End = within(x.Begin, t.Span), within(x.End, t.Span)
+				t.Commands = append(t.Commands, x)
+			}
+		}
+	})
+}
+
+// within is the moment of a span that is nearest to t.
+func within(t time.Time, s backend.Span) time.Time {
+	switch {
+	case t.Before(s.Begin):
+		return s.Begin
+	case t.After(s.End):
+		return s.End
+	}
+	return t
+}
+
+// noTime is a sample that was not taken (MTLCounterErrorValue).
+const noTime = ^uint64(0)
+
+func (s *samples) close() {
+	if s == nil {
+		return
+	}
+	for _, id := range s.passes {
+		objc.Release(id)
+	}
+	for _, id := range s.buffers {
+		objc.Release(id)
+	}
+	s.passes, s.buffers, s.count = nil, nil, 0
+}
+
+// pair is one moment by two clocks.
+type pair struct {
+	host  time.Time
+	ticks uint64 // of the GPU
+}
+
+// pair reads both clocks. What Metal says of the host's is left aside: its unit is not documented.
+func (d *Device) pair() (p pair) {
+	ticks := make([]uint64, 2)
+	var pin runtime.Pinner
+	pin.Pin(&ticks[0])
+	defer pin.Unpin()
+	before := time.Now()
+	objc.SampleTimestamps.Send(d.id, uintptr(unsafe.Pointer(&ticks[0])), uintptr(unsafe.Pointer(&ticks[1])))
+	return pair{before.Add(time.Since(before) / 2), ticks[1]}
+}
+
+// at is the host's time of a tick, between two moments or near them.
+func (p pair) at(later pair, ticks uint64) time.Time {
+	span := float64(later.ticks) - float64(p.ticks)
+	if span <= 0 {
+		return p.host
+	}
+	share := (float64(ticks) - float64(p.ticks)) / span
+	return p.host.Add(time.Duration(share * float64(later.host.Sub(p.host))))
+}
