@@ -57,6 +57,18 @@ func (o Options) functions() []string {
 	})
 }
 
+// tests returns all tests, and their names in order.
+func (o Options) tests() ([]string, map[string]func(*T)) {
+	tests := map[string]func(*T){}
+	if o.Source == "" {
+		tests = semantics()
+	}
+	if !o.BorrowedKernels {
+		maps.Copy(tests, kernelTests(o))
+	}
+	return slices.Sorted(maps.Keys(tests)), tests
+}
+
 // Run runs all tests on the device that open returns. A device that is an
 // [io.Closer] is closed at the end.
 func Run(t *testing.T, open func() backend.Device, o Options) {
@@ -67,18 +79,7 @@ func Run(t *testing.T, open func() backend.Device, o Options) {
 		other = o.Other()
 		defer closeDevice(t, other)
 	}
-	tests := map[string]func(*T){}
-	if o.Source == "" {
-		tests = semantics()
-	}
-	if !o.BorrowedKernels {
-		maps.Copy(tests, kernelTests(o))
-	}
-	names := make([]string, 0, len(tests))
-	for name := range tests {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names, tests := o.tests()
 	for _, list := range []map[string]string{o.Unsupported, o.ExpectedFailure} {
 		for pattern, reason := range list {
 			if !slices.ContainsFunc(names, func(n string) bool { return matches(pattern, n) }) {
@@ -179,6 +180,11 @@ func (r *recorder) FailNow() {
 
 // recorded runs a test that is allowed to fail and returns how it did, or "".
 func recorded(dev, other backend.Device, name string, f func(*T)) string {
+	return strings.Join(record(dev, other, name, f), "; ")
+}
+
+// record runs a test and returns its errors.
+func record(dev, other backend.Device, name string, f func(*T)) []string {
 	r := &recorder{name: name}
 	done := make(chan struct{})
 	go func() {
@@ -193,5 +199,5 @@ func recorded(dev, other backend.Device, name string, f func(*T)) string {
 		f(x)
 	}()
 	<-done
-	return strings.Join(r.errors, "; ")
+	return r.errors
 }
