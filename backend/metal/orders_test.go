@@ -1,0 +1,251 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/analysis/meaning"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// inFlight is a graph with slots for replays that are in flight together.
+type inFlight struct {
+	name   string
+	graph  *ir.Graph
+	s      *replay.Instance
+	frames []*replay.Frame
+}
+
+// fly opens a graph, with another value of the params and other inputs in each slot.
+func fly(t testing.TB, d backend.Device, name string, g *ir.Graph) *inFlight {
+	t.Helper()
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{})
+	require.NoError(t, err)
+	p, err := s.Graph(t.Context(), "")
+	require.NoError(t, err)
+	f := &inFlight{name: name, graph: g, s: s, frames: []*replay.Frame{p.Frame}}
+	for len(f.frames) < rounds {
+		more, err := p.NewFrame(t.Context())
+		require.NoError(t, err)
+		f.frames = append(f.frames, more)
+	}
+	for round, frame := range f.frames {
+		for i := range g.Params {
+			require.NoError(t, frame.SetParam(g.Params[i].Name, param(&g.Params[i], round)))
+		}
+		for name, data := range inputs(g, uint64(round)) {
+			require.NoError(t, frame.SetInput(name, data))
+		}
+	}
+	return f
+}
+
+// run submits all slots, before any has ended, and returns what their outputs and, at the end, the
+// states hold.
+func (f *inFlight) run(t testing.TB) (out []map[string][]byte) {
+	t.Helper()
+	for _, frame := range f.frames {
+		_, err := frame.Submit(context.Background())
+		require.NoError(t, err)
+	}
+	last := f.frames[len(f.frames)-1]
+	for _, frame := range f.frames {
+		state := func(string) ([]byte, error) { return nil, nil }
+		if frame == last {
+			state = frame.State
+		}
+		out = append(out, results(t, f.graph, frame.Output, state))
+	}
+	return out
+}
+
+// flown are the graphs that are run in many orders: one of each kind.
+func flown(graphs map[string]*ir.Graph) map[string]*ir.Graph {
+	out := map[string]*ir.Graph{}
+	for _, name := range []string{
+		"llama_layer_decode, optimized", "llama_layer_decode", "arena_reuse, optimized", "two_streams, optimized",
+		"ring_buffer", "commits", "copies_and_fills, optimized",
+	} {
+		out[name] = graphs[name]
+	}
+	return out
+}
+
+// TestSeeds: three replays in flight, which end late, compute the same in 200 orders; whole layers, and
+// other plans than the default, in some of them, or in all with MLXC_LONG=1.
+func TestSeeds(t *testing.T) {
+	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer soft.Close()
+	graphs := flown(testGraphs(t))
+	want := map[string][]map[string][]byte{}
+	for name, g := range graphs {
+		f := fly(t, soft, name, g)
+		want[name] = f.run(t)
+		require.NoError(t, f.s.Close())
+	}
+	for _, p := range plans {
+		t.Run(p.String(), func(t *testing.T) {
+			m := serve(t, fakemetal.Options{Device: soft, Late: 200 * time.Microsecond, Seed: 1})
+			d := open(t, metal.Options{Plan: p})
+			var all []*inFlight
+			for name, g := range graphs {
+				all = append(all, fly(t, d, name, g))
+			}
+			for seed := range uint64(200) {
+				m.SetSeed(seed + 1)
+				for _, f := range all {
+					often := uint64(1)
+					if strings.HasPrefix(f.name, "llama") {
+						often = 8
+					}
+					if p != metal.Concurrent {
+						often *= 5
+					}
+					if seed%often != 0 && os.Getenv("MLXC_LONG") == "" {
+						continue
+					}
+					require.Equal(t, want[f.name], f.run(t), "%s: seed %d", f.name, seed+1)
+				}
+			}
+			for _, f := range all {
+				require.NoError(t, f.s.Close())
+			}
+			require.NoError(t, d.Close())
+		})
+	}
+}
+
+// bare is a graph on a device that nothing has judged.
+type bare struct {
+	graph   *ir.Graph
+	q       backend.Queue
+	e       backend.Executable
+	f       backend.Frame
+	set     backend.States
+	weights []backend.Place
+	states  []backend.Place
+	buffers []backend.Buffer
+}
+
+func compile(t testing.TB, d backend.Device, g *ir.Graph) *bare {
+	t.Helper()
+	b := &bare{graph: g, weights: make([]backend.Place, len(g.Memories)), states: make([]backend.Place, len(g.Memories))}
+	var err error
+	b.q, err = d.NewQueue()
+	require.NoError(t, err)
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if m.Alias != ir.NoMem || m.Kind != ir.Weight && m.Kind != ir.State {
+			continue
+		}
+		buffer, err := backend.AllocMemory(t.Context(), d, b.q, m)
+		require.NoError(t, err)
+		b.buffers = append(b.buffers, buffer)
+		map[ir.MemKind][]backend.Place{ir.Weight: b.weights, ir.State: b.states}[m.Kind][i] = backend.At(buffer)
+	}
+	b.e, err = d.Compile(t.Context(), &backend.Program{Graph: g, Places: b.weights})
+	require.NoError(t, err)
+	b.f, err = b.e.NewFrame(backend.FrameSpec{})
+	require.NoError(t, err)
+	b.set, err = b.e.NewStates(b.states)
+	require.NoError(t, err)
+	return b
+}
+
+// run runs the graph from zeros in all that it may write, and returns what outputs and states hold then.
+func (b *bare) run(t testing.TB) []byte {
+	t.Helper()
+	var out []byte
+	in := inputs(b.graph, 1)
+	for pass := range 2 {
+		for i := range b.graph.Memories {
+			m := &b.graph.Memories[i]
+			p := b.f.Place(ir.MemID(i))
+			if m.Kind == ir.State {
+				p = b.states[i]
+			}
+			if p.Buffer == nil || m.Alias != ir.NoMem || m.Kind == ir.Weight {
+				continue
+			}
+			switch data := p.Bytes(m.Size); {
+			case pass == 0:
+				clear(data)
+				copy(data, in[m.Name])
+			case m.Kind == ir.Output || m.Kind == ir.State:
+				out = append(out, data...)
+			}
+		}
+		if pass == 0 {
+			s := backend.Submission{Executable: b.e, Frame: b.f, States: b.set, Params: b.graph.Greatest()}
+			require.NoError(t, backend.Wait(t.Context())(b.q.Submit(t.Context(), s)))
+		}
+	}
+	return out
+}
+
+func (b *bare) close(t testing.TB) {
+	t.Helper()
+	require.NoError(t, b.set.Close())
+	require.NoError(t, b.f.Close())
+	require.NoError(t, b.e.Close())
+	require.NoError(t, b.q.Close())
+	for _, x := range b.buffers {
+		require.NoError(t, x.Close())
+	}
+}
+
+// TestBarriers: a barrier that keeps two commands apart is missed when it is not emitted: some order
+// computes something else.
+func TestBarriers(t *testing.T) {
+	m := serve(t, fakemetal.Options{Seed: 1})
+	d := open(t, metal.Options{})
+	needed := 0
+	for name, g := range testGraphs(t) {
+		if g.Ordering != ir.ByBarriers {
+			continue
+		}
+		whole := compile(t, d, g)
+		want := whole.run(t)
+		whole.close(t)
+		for i, n := range g.Nodes {
+			if _, ok := n.(*ir.Barrier); !ok || i == len(g.Nodes)-1 {
+				continue // the last orders the next replay
+			}
+			without := g.Clone()
+			without.Nodes = slices.Delete(without.Nodes, i, i+1)
+			r, err := meaning.Of(t.Context(), without)
+			require.NoError(t, err)
+			if r.Err() == nil || slices.ContainsFunc(r.Faults, func(f meaning.Fault) bool { return f.Kind != "race" }) {
+				continue
+			}
+			needed++
+			b := compile(t, d, without)
+			seen := false
+			for seed := uint64(1); seed <= 60 && !seen; seed++ {
+				m.SetSeed(seed)
+				seen = !slices.Equal(want, b.run(t))
+			}
+			b.close(t)
+			assert.True(t, seen, "%s: no order shows that the barrier at place %d is missing: %s", name, i, fmt.Sprint(r.Lines()))
+		}
+	}
+	t.Logf("%d barriers", needed)
+	assert.Greater(t, needed, 60)
+	require.NoError(t, d.Close())
+}

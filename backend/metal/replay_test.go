@@ -1,0 +1,164 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// TestNothingLeaks: after 1,000 replays there are as many objects as after ten, by each plan, and
+// after as many recordings of a live engine.
+func TestNothingLeaks(t *testing.T) {
+	const times = 1000
+	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer soft.Close()
+	g := testGraphs(t)["commits, optimized"]
+	hold := func(t *testing.T, p metal.Plan, open1 func(d *metal.Device) (once, end func())) {
+		l := fakemetal.Build(t)
+		require.NoError(t, objc.Load(l.Path))
+		l.Serve(t, fakemetal.Options{Device: soft})
+		d := open(t, metal.Options{Plan: p})
+		once, end := open1(d)
+		live := 0
+		for i := range times {
+			if i == 10 {
+				live = alive(l)
+			}
+			once()
+		}
+		assert.Equal(t, live, alive(l))
+		end()
+		require.NoError(t, d.Close())
+	}
+	for _, p := range plans {
+		t.Run(p.String(), func(t *testing.T) {
+			hold(t, p, func(d *metal.Device) (once, end func()) {
+				f := fly(t, d, "", g)
+				return func() {
+					_, err := f.frames[0].Run(context.Background())
+					require.NoError(t, err)
+				}, func() { require.NoError(t, f.s.Close()) }
+			})
+		})
+	}
+	t.Run("live", func(t *testing.T) {
+		hold(t, metal.Concurrent, func(d *metal.Device) (once, end func()) {
+			e := record.NewEncoder("live", record.Live(d))
+			return func() {
+				e.Encode(g)
+				_, err := e.Finish()
+				require.NoError(t, err)
+			}, func() { require.NoError(t, e.Close()) }
+		})
+	})
+}
+
+// alive is how many objects there are once nothing runs: the GPU gives up what it holds a moment after
+// it has said that it has ended.
+func alive(l *fakemetal.Library) int {
+	n := l.Live("NSObject")
+	for range 20 {
+		time.Sleep(time.Millisecond)
+		n = min(n, l.Live("NSObject"))
+	}
+	return n
+}
+
+// faulty replays a graph three times on a device with faults, and live, until something fails.
+func faulty(p metal.Plan, g *ir.Graph) (err error) {
+	d, err := metal.Open(metal.Options{Plan: p})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r, err := s.Graph(context.Background(), "")
+	for i := 0; i < 3 && err == nil; i++ {
+		_, err = r.Run(context.Background())
+	}
+	if err != nil {
+		return err
+	}
+	e := record.NewEncoder("live", record.Live(d))
+	defer e.Close()
+	e.Encode(g)
+	_, err = e.Finish()
+	return err
+}
+
+// TestReplayFaults: whatever fails in a replay or a live recording ends it with an error that says
+// why, and what is left is closed without a leak. Each operation is let fail in turn, the first of its
+// kind, the second, and so on, as often as an undisturbed run has it.
+func TestReplayFaults(t *testing.T) {
+	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	defer soft.Close()
+	g := testGraphs(t)["commits, optimized"]
+	for _, p := range plans {
+		l := fakemetal.Build(t)
+		require.NoError(t, objc.Load(l.Path))
+		made := func(class string) int { return l.Made(class) }
+		for _, k := range []struct {
+			on    fakemetal.Operation
+			class string
+			code  int
+			want  string
+		}{
+			{fakemetal.Allocation, "MTLBuffer", 0, "the system gives no buffer of [0-9]+ bytes"},
+			{fakemetal.Compilation, "MTLLibrary", 0, "the source does not compile"},
+			{fakemetal.PipelineState, "MTLComputePipelineState", 0, "no pipeline can be made of it"},
+			{fakemetal.Queue, "MTLCommandQueue", 0, "the system gives no command queue"},
+			{fakemetal.CommandBuffer, "MTLCommandBuffer", int(objc.CommandBufferErrorOutOfMemory), `out of memory.*\(use a smaller graph or context, or close other programs\)`},
+			{fakemetal.CommandBuffer, "MTLCommandBuffer", int(objc.CommandBufferErrorTimeout), `ran too long.*\(cut the graph`},
+			{fakemetal.CommandBuffer, "MTLCommandBuffer", int(objc.CommandBufferErrorPageFault), "page fault.*mlxreplay check"},
+			{fakemetal.CommandBuffer, "MTLCommandBuffer", fakemetal.Interactivity, "kept the screen from being drawn"},
+			{fakemetal.CommandBuffer, "MTLCommandBuffer", fakemetal.DeviceRemoved, "the GPU was lost"},
+		} {
+			t.Run(fmt.Sprintf("%v/%s/%d", p, k.class, k.code), func(t *testing.T) {
+				times := 0
+				serving(t, l, fakemetal.Options{Device: soft}, func() {
+					before := made(k.class)
+					require.NoError(t, faulty(p, g))
+					times = made(k.class) - before
+				})
+				require.Positive(t, times)
+				for nth := range times {
+					serving(t, l, fakemetal.Options{Device: soft, Late: 100 * time.Microsecond, Faults: []fakemetal.Fault{{On: k.on, Nth: nth + 1, Code: k.code}}}, func() {
+						err := faulty(p, g)
+						if assert.Error(t, err, "%d of %d", nth+1, times) {
+							assert.Regexp(t, "(?s)metal: .*"+k.want, err.Error(), "%d of %d", nth+1, times)
+						}
+					})
+				}
+			})
+		}
+	}
+}
+
+// serving has the stand-in answer during f alone.
+func serving(t *testing.T, l *fakemetal.Library, o fakemetal.Options, f func()) {
+	t.Helper()
+	m := l.Serve(t, o)
+	f()
+	m.Close()
+	assert.Empty(t, l.Failures())
+}
