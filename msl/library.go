@@ -19,6 +19,9 @@ import (
 //go:embed *.metal
 var embedded embed.FS
 
+// Own returns the sources of this package, without those that were registered.
+func Own() fs.FS { return embedded }
+
 // library is what the sources declare. It never changes: [Register] makes another.
 type library struct {
 	texts     map[string]string // by file

@@ -3,6 +3,7 @@
 package metal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,19 +12,22 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/ir"
 )
 
-// buffer is an MTLBuffer that the host sees.
+// buffer is an MTLBuffer.
 type buffer struct {
 	device *Device
 	id     objc.ID
-	data   []byte // of the buffer's size
+	size   int64  // as it was asked for
+	length int64  // as Metal has it
+	data   []byte // of its size; nil: the host does not see it
 	mapped []byte // the caller's memory, kept alive
-	size   int64  // that counts as allocated
 	close  sync.Once
 }
 
-// Alloc implements [backend.Device]. All memory is shared: Apple's GPUs and the host have one.
+// Alloc implements [backend.Device]. Memory is shared, as Apple's GPUs and the host have the same, but
+// with Options.Private that of weights, states and scratch, and what is asked for as private.
 func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	switch {
 	case s.Size < 0:
@@ -33,16 +37,30 @@ func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	case s.Align > pageSize:
 		return nil, fmt.Errorf("metal: a buffer at a multiple of %d bytes: pages have %d", s.Align, pageSize)
 	}
+	private := s.Storage == ir.Private || s.Use == ir.Weight || s.Use == ir.State || s.Use == ir.Scratch
+	b, err := d.alloc(s.Size, d.options.Private && private && s.Use != ir.Argument)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// alloc returns a buffer of n bytes.
+func (d *Device) alloc(n int64, private bool) (*buffer, error) {
 	// Metal has no buffer without bytes, and kernels may read 16 at a time.
-	length := max(16, (s.Size+15)&^15)
+	length := max(16, (n+15)&^15)
 	if err := d.take(length); err != nil {
 		return nil, err
 	}
-	b := &buffer{device: d, size: length}
+	b := &buffer{device: d, size: n, length: length}
+	mode := objc.ResourceStorageModeShared
+	if private {
+		mode = objc.ResourceStorageModePrivate
+	}
 	objc.Pool(func() {
-		b.id = objc.NewBuffer.SendID(d.id, uintptr(length), d.resource(objc.ResourceStorageModeShared))
-		if b.id != 0 {
-			b.data = objc.Bytes(objc.Contents.Send(b.id), int(length))[:s.Size:s.Size]
+		b.id = objc.NewBuffer.SendID(d.id, uintptr(length), d.resource(mode))
+		if b.id != 0 && !private {
+			b.data = objc.Bytes(objc.Contents.Send(b.id), int(length))[:n:n]
 		}
 	})
 	if b.id == 0 {
@@ -60,7 +78,7 @@ func (d *Device) Map(data []byte, _ bool) (backend.Buffer, error) {
 	if d.maxBuffer > 0 && int64(len(data)) > d.maxBuffer {
 		return nil, fmt.Errorf("metal: a buffer of %d bytes: one has at most %d", len(data), d.maxBuffer)
 	}
-	b := &buffer{device: d, data: data, mapped: data}
+	b := &buffer{device: d, size: int64(len(data)), length: int64(len(data)), data: data, mapped: data}
 	objc.Pool(func() {
 		b.id = objc.NewBufferNoCopy.SendID(d.id, uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)), d.resource(objc.ResourceStorageModeShared), 0)
 	})
@@ -106,17 +124,22 @@ func (d *Device) inUse() int64 {
 }
 
 // Size implements [backend.Buffer].
-func (b *buffer) Size() int64 { return int64(len(b.data)) }
+func (b *buffer) Size() int64 { return b.size }
 
 // Bytes implements [backend.Buffer].
 func (b *buffer) Bytes() []byte { return b.data }
 
 // ReadAt implements [backend.Buffer].
 func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
-	if off < 0 || off > int64(len(b.data)) {
-		return 0, fmt.Errorf("metal: byte %d of a buffer of %d", off, len(b.data))
+	if off < 0 || off > b.size {
+		return 0, fmt.Errorf("metal: byte %d of a buffer of %d", off, b.size)
 	}
-	n := copy(p, b.data[off:])
+	n := int(min(int64(len(p)), b.size-off))
+	if b.data != nil {
+		copy(p, b.data[off:])
+	} else if err := b.device.download(context.Background(), p[:n], b, off); err != nil {
+		return 0, err
+	}
 	if n < len(p) {
 		return n, io.ErrUnexpectedEOF
 	}
@@ -127,7 +150,9 @@ func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
 func (b *buffer) Close() error {
 	b.close.Do(func() {
 		objc.Release(b.id)
-		b.device.give(b.size)
+		if b.mapped == nil {
+			b.device.give(b.length)
+		}
 	})
 	return nil
 }

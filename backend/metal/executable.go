@@ -5,8 +5,6 @@ package metal
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/metal/internal/plan"
@@ -88,6 +86,9 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 			}
 		}
 	}
+	if err := d.fits(g, e.program.Places); err != nil { // weights alone
+		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
+	}
 	e.code.settle()
 	return e, nil
 }
@@ -95,25 +96,8 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 // prepare makes the pipelines of a plan, and holds what the plan dispatches against them.
 func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) error {
 	p := c.plan
-	c.pipes = make([]pipeline, len(p.Pipelines))
-	errs := make([]error, len(p.Pipelines))
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	done := 0
-	room := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range p.Pipelines {
-		room <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-room }()
-			c.pipes[i], errs[i] = d.pipelines.find(ctx, p.Graph, &p.Pipelines[i], c.stored != nil)
-			mu.Lock()
-			defer mu.Unlock()
-			if done++; progress != nil {
-				progress(float64(done) / float64(len(p.Pipelines)))
-			}
-		})
-	}
-	wait.Wait()
+	var errs []error
+	c.pipes, errs = d.pipelines.all(ctx, p.Graph, p.Pipelines, c.stored != nil, progress)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -18,6 +18,8 @@ type frame struct {
 	guard   *guard
 	slots   []slot
 	samples *samples
+	fits    backend.States // with which a replay is known to fit the GPU's working set
+	known   bool           // there are such
 }
 
 // slot is what a replay in flight has of its own, in place of what an earlier one may still read.

@@ -6,9 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/metal/internal/plan"
-	"github.com/mlxc/mlxc/ir"
 )
 
 // guard is the memory of a plan's guards, of one replay in flight (plan.Guarded). Nil has none.
@@ -18,12 +16,12 @@ func (d *Device) newGuard(p *plan.Plan) (*guard, error) {
 	if len(p.Guards) == 0 {
 		return nil, nil
 	}
-	b, err := d.Alloc(backend.BufferSpec{Size: int64(len(p.Guards)) * plan.GuardBytes, Use: ir.Scratch})
+	b, err := d.alloc(int64(len(p.Guards))*plan.GuardBytes, false)
 	if err != nil {
 		return nil, err
 	}
-	clear(b.Bytes())
-	return &guard{b.(*buffer)}, nil
+	clear(b.data)
+	return &guard{b}, nil
 }
 
 // at is where it lies.

@@ -62,6 +62,9 @@ type Device struct {
 	pipelines *pipelines
 	clock     clock
 	sampling  backend.Sampling
+	warnings
+	side       side
+	workingSet int64 // bytes that the system recommends to have in use at most; 0: it does not say
 
 	mu        sync.Mutex
 	allocated int64 // bytes of buffers
@@ -81,9 +84,9 @@ func Open(o Options) (d *Device, err error) {
 		if id, err = find(o.Device); err != nil {
 			return
 		}
-		d = &Device{Description: describe(id), options: o, id: id, clock: newClock()}
+		d = &Device{Description: describe(id), options: o, id: id, clock: newClock(), warnings: warnings{tell: o.Warn}}
 		d.sampling = samplingOf(id)
-		d.maxBuffer, d.groupMax = d.MaxBuffer, d.ThreadgroupBytes
+		d.maxBuffer, d.groupMax, d.workingSet = d.MaxBuffer, d.ThreadgroupBytes, d.Description.Memory
 		if o.Memory > 0 && (d.Memory == 0 || o.Memory < d.Memory) {
 			d.Memory = o.Memory
 		}
@@ -121,17 +124,19 @@ func find(name string) (objc.ID, error) {
 // Close releases the device. Whatever was made by it is closed before.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	closed := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if closed {
 		return nil
 	}
-	d.closed = true
+	err := d.side.close()
 	d.pipelines.close()
 	objc.Release(d.id)
-	if d.allocated != 0 {
-		return fmt.Errorf("metal: the device is closed, and buffers of %d bytes are not", d.allocated)
+	if n := d.inUse(); n != 0 {
+		err = errors.Join(err, fmt.Errorf("metal: the device is closed, and buffers of %d bytes are not", n))
 	}
-	return nil
+	return err
 }
 
 // Name implements [backend.Device].
@@ -139,6 +144,9 @@ func (d *Device) Name() string { return "metal" }
 
 // maxUncompleted is how many command buffers a Metal queue holds before it blocks.
 const maxUncompleted = 64
+
+// argumentSlots is how many arguments a kernel may have.
+const argumentSlots = 31
 
 // pageSize is that of Apple's chips.
 const pageSize = 16 << 10
@@ -148,7 +156,7 @@ func (d *Device) Info() backend.Info {
 	return backend.Info{
 		Description: d.Description.Name, PageSize: pageSize, Alignment: 256,
 		MaxBuffer: d.maxBuffer, Memory: d.Memory,
-		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: 31,
+		MaxThreadgroup: 1024, ThreadgroupBytes: d.groupMax, ArgumentSlots: argumentSlots,
 		MaxUncompleted: maxUncompleted, Apart: true,
 		Sampling: d.sampling,
 		Numerics: backend.Numerics{FlushesDenormals: true, ManyNaNs: true},

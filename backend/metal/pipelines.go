@@ -4,21 +4,15 @@ package metal
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend/metal/internal/plan"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl"
-	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
 // pipeline is an MTLComputePipelineState.
@@ -30,13 +24,22 @@ type pipeline struct {
 
 // pipelines makes pipelines, each once in the life of a device.
 type pipelines struct {
-	device  *Device
-	options objc.ID // MTLCompileOptions
+	device    *Device
+	libraries *libraries
+	archive   *archive
 
-	mu        sync.Mutex
-	libraries map[string]*once[objc.ID]
-	made      map[string]*once[pipeline]
-	functions map[string]map[string]bool // of libraries, by path
+	mu   sync.Mutex
+	made map[pipelineKey]*once[pipeline]
+}
+
+// pipelineKey is what pipelines are told apart by.
+type pipelineKey struct {
+	from      plan.Source
+	width     int
+	library   ir.Library
+	function  string
+	constants string
+	indirect  bool
 }
 
 // once is a value that is made once; an attempt that failed is made again.
@@ -59,187 +62,163 @@ func (o *once[T]) get(do func() (T, error)) (T, error) {
 	return v, err
 }
 
-func newPipelines(d *Device) (*pipelines, error) {
-	p := &pipelines{device: d, libraries: map[string]*once[objc.ID]{}, made: map[string]*once[pipeline]{}, functions: map[string]map[string]bool{}}
-	if p.options = objc.New("MTLCompileOptions"); p.options == 0 {
-		return nil, errors.New("there is no class MTLCompileOptions")
-	}
-	// What kernels are compiled with everywhere: −inf and NaN are what they are, bfloat is known,
-	// and what is contracted is said in the source.
-	objc.SetLanguageVersion.Send(p.options, uintptr(objc.LanguageVersion3_1))
-	if objc.Responds(p.options, objc.SetMathMode) {
-		objc.SetMathMode.Send(p.options, uintptr(objc.MathModeSafe))
-	} else {
-		objc.SetFastMath.Send(p.options, 0)
-	}
-	return p, nil
-}
-
-func (p *pipelines) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, x := range p.made {
-		objc.Release(x.value.id)
-	}
-	for _, x := range p.libraries {
-		objc.Release(x.value)
-	}
-	objc.Release(p.options)
+// has reports whether the value is made.
+func (o *once[T]) has() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.made
 }
 
 // entry returns what m holds for a key.
-func entry[T any](mu *sync.Mutex, m map[string]*once[T], key string) *once[T] {
+func entry[K comparable, T any](mu *sync.Mutex, m map[K]*T, key K) *T {
 	mu.Lock()
 	defer mu.Unlock()
 	x := m[key]
 	if x == nil {
-		x = &once[T]{}
+		x = new(T)
 		m[key] = x
 	}
 	return x
 }
 
-// find returns the pipeline of a kernel, or of a copy or fill. An indirect one can stand in an indirect
-// command buffer.
+func newPipelines(d *Device) (*pipelines, error) {
+	l, err := newLibraries(d)
+	if err != nil {
+		return nil, err
+	}
+	return &pipelines{device: d, libraries: l, archive: newArchive(d), made: map[pipelineKey]*once[pipeline]{}}, nil
+}
+
+// close releases all. Nobody looks for pipelines any more.
+func (p *pipelines) close() {
+	p.archive.close()
+	for _, x := range p.made {
+		objc.Release(x.value.id)
+	}
+	p.made = nil
+	p.libraries.close()
+}
+
+// key of a plan's pipeline.
+func keyOf(g *ir.Graph, k *plan.Pipeline, indirect bool) pipelineKey {
+	key := pipelineKey{from: k.Source, width: k.Width, indirect: indirect}
+	if k.Source != plan.FromGraph {
+		return key
+	}
+	x := &g.Kernels[k.Kernel]
+	key.library, key.function = x.Library, x.Function
+	if len(x.Constants) > 0 {
+		var b []byte
+		for _, c := range x.Constants {
+			b = binary.LittleEndian.AppendUint16(b, c.Index)
+			b = binary.LittleEndian.AppendUint64(append(b, byte(c.Type)), c.Bits)
+		}
+		key.constants = string(b)
+	}
+	return key
+}
+
+// all makes the pipelines of a plan side by side: first the libraries that they are in, each source
+// compiled once for all that is needed of it. errs has what went wrong, by pipeline.
+func (p *pipelines) all(ctx context.Context, g *ir.Graph, list []plan.Pipeline, indirect bool, progress func(float64)) (out []pipeline, errs []error) {
+	out, errs = make([]pipeline, len(list)), make([]error, len(list))
+	homes := make([]home, len(list))
+	needs := map[*source][]int{} // pipelines that are not made yet
+	var order []*source
+	for i := range list {
+		if entry(&p.mu, p.made, keyOf(g, &list[i], indirect)).has() {
+			continue
+		}
+		if homes[i], errs[i] = p.libraries.home(g, &list[i]); errs[i] == nil && homes[i].source != nil {
+			s := homes[i].source
+			if needs[s] == nil {
+				order = append(order, s)
+			}
+			needs[s] = append(needs[s], i)
+		}
+	}
+	var mu sync.Mutex
+	done, total := 0, len(order)+len(list)
+	beside := func(n int, do func(i int)) {
+		var wait sync.WaitGroup
+		room := make(chan struct{}, runtime.GOMAXPROCS(0))
+		for i := range n {
+			room <- struct{}{}
+			wait.Go(func() {
+				defer func() { <-room }()
+				do(i)
+				mu.Lock()
+				defer mu.Unlock()
+				if done++; progress != nil {
+					progress(float64(done) / float64(total))
+				}
+			})
+		}
+		wait.Wait()
+	}
+	beside(len(order), func(n int) {
+		s := order[n]
+		var functions []string
+		for _, i := range needs[s] {
+			functions = append(functions, homes[i].function)
+		}
+		err := context.Cause(ctx)
+		if err == nil {
+			err = p.libraries.make(s, functions)
+		}
+		for _, i := range needs[s] {
+			errs[i] = err
+		}
+	})
+	beside(len(list), func(i int) {
+		if errs[i] == nil {
+			out[i], errs[i] = p.find(ctx, g, &list[i], indirect)
+		}
+	})
+	return out, errs
+}
+
+// find returns the pipeline of a kernel, or of a copy, fill or guard. An indirect one can stand in an
+// indirect command buffer.
 func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline, indirect bool) (pipeline, error) {
 	if ctx.Err() != nil {
 		return pipeline{}, context.Cause(ctx)
 	}
-	if k.Source == plan.Guard {
-		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, "mlxc_guard", nil, indirect)
-	}
-	if k.Source != plan.FromGraph {
-		name := fmt.Sprintf("mlxc_%s_%d", [...]string{plan.Copy: "copy", plan.Fill: "fill"}[k.Source], k.Width)
-		return p.of("move", func() (objc.ID, error) { return p.compile(moves) }, name, nil, indirect)
-	}
-	x := &g.Kernels[k.Kernel]
-	switch x.Library.Kind {
-	case ir.Metallib:
-		return p.of("library "+x.Library.Path, func() (objc.ID, error) { return p.open(x.Library.Path, x.Library.Digest) }, x.Function, x.Constants, indirect)
-	case ir.Generated:
-		d, err := decl.Elementwise(x.Function)
+	return entry(&p.mu, p.made, keyOf(g, k, indirect)).get(func() (out pipeline, err error) {
+		h, err := p.libraries.home(g, k)
 		if err != nil {
-			return pipeline{}, err
+			return out, err
 		}
-		text := elementwise.Compile(d).Source()
-		return p.of("text "+text, func() (objc.ID, error) { return p.compile(text) }, elementwise.Function, x.Constants, indirect)
-	case ir.Builtin:
-		if path := p.device.options.Library; path != "" {
-			has, err := p.has(path, x.Function)
-			if err != nil {
-				return pipeline{}, err
-			}
-			if has {
-				return p.of("library "+path, func() (objc.ID, error) { return p.open(path, ir.Digest{}) }, x.Function, x.Constants, indirect)
+		lib, err := p.libraries.library(h)
+		if err != nil {
+			return out, err
+		}
+		var constants []ir.FunctionConstant
+		if k.Source == plan.FromGraph {
+			constants = g.Kernels[k.Kernel].Constants
+		}
+		objc.Pool(func() { out, err = p.build(lib, h.function, constants, indirect) })
+		if err == nil && indirect && p.device.unprimed() {
+			if err = p.device.prime(ctx, out, memoryOf(g, k)); err != nil {
+				objc.Release(out.id)
+				return pipeline{}, fmt.Errorf("kernel %s: %w", h.function, err)
 			}
 		}
-		ds := msl.Declarations(x.Function)
-		if len(ds) == 0 {
-			return pipeline{}, fmt.Errorf("there is no kernel %q", x.Function)
-		}
-		file := ds[0].File
-		return p.of("file "+file, func() (objc.ID, error) {
-			text, err := msl.Source(file)
-			if err != nil {
-				return 0, err
-			}
-			return p.compile(text)
-		}, x.Function, x.Constants, indirect)
-	case ir.SourceFile:
-		text, err := msl.SourceOf(x)
-		if err != nil {
-			return pipeline{}, err
-		}
-		return p.of("text "+text, func() (objc.ID, error) { return p.compile(text) }, x.Function, x.Constants, indirect)
-	}
-	return pipeline{}, fmt.Errorf("a library of kind %s is not known here", x.Library.Kind)
-}
-
-// of returns the pipeline of a function of a library.
-func (p *pipelines) of(library string, open func() (objc.ID, error), function string, constants []ir.FunctionConstant, indirect bool) (pipeline, error) {
-	var key strings.Builder
-	fmt.Fprintf(&key, "%s %s %v", library, function, indirect)
-	for _, c := range constants {
-		fmt.Fprintf(&key, " %d=%d:%v", c.Index, c.Bits, c.Type)
-	}
-	return entry(&p.mu, p.made, key.String()).get(func() (out pipeline, err error) {
-		lib, err := entry(&p.mu, p.libraries, library).get(open)
-		if err != nil {
-			return pipeline{}, err
-		}
-		objc.Pool(func() { out, err = p.build(lib, function, constants, indirect) })
 		return out, err
 	})
 }
 
-// compile makes a library of Metal source.
-func (p *pipelines) compile(text string) (lib objc.ID, err error) {
-	objc.Pool(func() {
-		var r uintptr
-		r, err = objc.WithError(objc.NewLibraryWithSource, func(slot uintptr) uintptr {
-			return objc.NewLibraryWithSource.Send(p.device.id, uintptr(objc.String(text)), uintptr(p.options), slot)
-		})
-		lib = objc.ID(r)
-	})
-	if err != nil {
-		err = fmt.Errorf("the source does not compile: %w", err)
+// memoryOf are the slots at which a kernel takes threadgroup memory.
+func memoryOf(g *ir.Graph, k *plan.Pipeline) (slots []uint8) {
+	if k.Source != plan.FromGraph {
+		return nil
 	}
-	return lib, err
-}
-
-// open makes a library of a .metallib.
-func (p *pipelines) open(path string, digest ir.Digest) (lib objc.ID, err error) {
-	if digest != (ir.Digest{}) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return 0, err
+	for _, a := range g.Kernels[k.Kernel].Args {
+		if a.Kind == ir.ThreadgroupArg {
+			slots = append(slots, a.Slot)
 		}
-		if sum := sha256.Sum256(data); ir.Digest(sum) != digest {
-			return 0, fmt.Errorf("%s has the digest %x, the graph was recorded with %v: give it the library that it was recorded with", path, sum, digest)
-		}
-	} else if _, err := os.Stat(path); err != nil {
-		return 0, err
 	}
-	objc.Pool(func() {
-		url := objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(objc.String(path)))
-		var r uintptr
-		r, err = objc.WithError(objc.NewLibraryWithURL, func(slot uintptr) uintptr {
-			return objc.NewLibraryWithURL.Send(p.device.id, uintptr(url), slot)
-		})
-		lib = objc.ID(r)
-	})
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return lib, err
-}
-
-// has reports whether a .metallib has a function.
-func (p *pipelines) has(path, function string) (found bool, err error) {
-	lib, err := entry(&p.mu, p.libraries, "library "+path).get(func() (objc.ID, error) { return p.open(path, ir.Digest{}) })
-	if err != nil {
-		return false, err
-	}
-	names := p.names(path, lib)
-	_, found = names[function]
-	return found, nil
-}
-
-// names are the functions of a library.
-func (p *pipelines) names(path string, lib objc.ID) map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if names, ok := p.functions[path]; ok {
-		return names
-	}
-	names := map[string]bool{}
-	objc.Pool(func() {
-		for _, n := range objc.Objects(objc.FunctionNames.SendID(lib)) {
-			names[objc.GoString(n)] = true
-		}
-	})
-	p.functions[path] = names
-	return names
+	return slots
 }
 
 // dataTypes are Metal's names of element types, as function constants have them.
@@ -279,49 +258,9 @@ func (p *pipelines) build(lib objc.ID, name string, constants []ir.FunctionConst
 		objc.SetSupportIndirect.Send(d, 1)
 	}
 	objc.SetPipelineLabel.Send(d, uintptr(objc.String(name)))
-	id, err := objc.WithError(objc.NewPipeline, func(slot uintptr) uintptr {
-		return objc.NewPipeline.Send(p.device.id, uintptr(d), 0, 0, slot)
-	})
-	if err != nil {
+	if out.id, err = p.archive.pipeline(d); err != nil {
 		return out, fmt.Errorf("kernel %s: no pipeline can be made of it: %w", name, err)
 	}
-	out.id = objc.ID(id)
 	out.threads, out.static = int(objc.MaxThreads.Send(out.id)), int(objc.StaticThreadgroup.Send(out.id))
 	return out, nil
 }
-
-// moves copies and fills n elements of 1, 4 or 16 bytes, and guards counts (plan.Copy, plan.Fill,
-// plan.Guard).
-const moves = `#include <metal_stdlib>
-using namespace metal;
-
-#define MOVES(BYTES, T)                                                                      \
-  kernel void mlxc_copy_##BYTES(                                                             \
-      const device T* from [[buffer(0)]], device T* to [[buffer(1)]], constant uint& n [[buffer(2)]], \
-      uint i [[thread_position_in_grid]]) {                                                  \
-    if (i < n)                                                                               \
-      to[i] = from[i];                                                                       \
-  }                                                                                          \
-  kernel void mlxc_fill_##BYTES(                                                             \
-      device T* to [[buffer(0)]], constant T& element [[buffer(1)]], constant uint& n [[buffer(2)]], \
-      uint i [[thread_position_in_grid]]) {                                                  \
-    if (i < n)                                                                               \
-      to[i] = element;                                                                       \
-  }
-
-MOVES(1, uchar)
-MOVES(4, uint)
-MOVES(16, uint4)
-
-kernel void mlxc_guard(
-    const device uint* counts [[buffer(0)]], device uint* to [[buffer(1)]], constant packed_uint3& most [[buffer(2)]]) {
-  uint wrong = counts[0] > most[0] ? 1 : counts[1] > most[1] ? 2 : counts[2] > most[2] ? 3 : 0;
-  for (uint i = 0; i < 3; i++)
-    to[i] = wrong ? 0 : counts[i];
-  to[3] = wrong;
-  if (wrong) {
-    to[4] = counts[wrong - 1];
-    to[5] = most[wrong - 1];
-  }
-}
-`

@@ -113,6 +113,12 @@ func (x *executor) Accept(s *backend.Submission) error {
 	if err := s.Fits(&e.program, f.room); err != nil {
 		return fmt.Errorf("metal: %w", err)
 	}
+	if !f.known || f.fits != s.States {
+		if err := x.fits(x.Uses(s)); err != nil {
+			return fmt.Errorf("metal: graph %s: %w", ir.QuoteName(e.program.Graph.Name), err)
+		}
+		f.fits, f.known = s.States, true
+	}
 	n := x.turns.take()
 	x.mu.Lock()
 	x.taken[s] = n
@@ -157,6 +163,9 @@ func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) e
 	if err != nil {
 		return err
 	}
+	if b.data == nil {
+		return x.upload(ctx, b, dst.Offset, data)
+	}
 	return hostqueue.Pieces(ctx, len(data), func(from, to int) error {
 		copy(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], data[from:to])
 		return nil
@@ -169,6 +178,9 @@ func (x *executor) Download(ctx context.Context, data []byte, src backend.Place)
 	if err != nil {
 		return err
 	}
+	if b.data == nil {
+		return x.download(ctx, data, b, src.Offset)
+	}
 	return hostqueue.Pieces(ctx, len(data), func(from, to int) error {
 		copy(data[from:to], b.data[src.Offset+int64(from):])
 		return nil
@@ -180,6 +192,18 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	b, err := x.own(dst, n)
 	if err != nil {
 		return err
+	}
+	from, err := x.own(src, n)
+	if err == nil && (b.data == nil || from.data == nil) {
+		return x.copyBuffer(ctx, dst, src, n)
+	}
+	if b.data == nil { // another device's, through the host
+		return x.staged(ctx, int(n), func(shared *buffer, from, to int) error {
+			if _, err := src.Buffer.ReadAt(shared.data[:to-from], src.Offset+int64(from)); err != nil {
+				return err
+			}
+			return x.move(ctx, b, dst.Offset+int64(from), shared, 0, int64(to-from))
+		})
 	}
 	return hostqueue.Pieces(ctx, int(n), func(from, to int) error {
 		_, err := src.Buffer.ReadAt(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], src.Offset+int64(from))

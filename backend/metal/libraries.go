@@ -1,0 +1,323 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/elementwise"
+)
+
+// moves are kernels of this package.
+//
+//go:embed moves.metal
+var moves string
+
+// libraries are where the functions of kernels are: in compiled libraries, each opened once in the life
+// of a device, and in Metal sources, of which the system compiles what is needed.
+type libraries struct {
+	device  *Device
+	options objc.ID // MTLCompileOptions
+
+	mu          sync.Mutex
+	files       map[string]*once[*file] // by path
+	sources     map[ir.Library]*source
+	precompiled struct {
+		opened, lacks sync.Once
+		file          *file // nil: there is none that can be used
+	}
+}
+
+// file is a compiled library.
+type file struct {
+	library   objc.ID
+	functions map[string]bool
+	digest    func() ([sha256.Size]byte, error) // of the file
+}
+
+// source is a Metal source, of which libraries were made.
+type source struct {
+	text func() (string, error)
+
+	mu   sync.Mutex
+	made []part
+}
+
+// part is a library of some of the kernels of a source.
+type part struct {
+	library   objc.ID
+	digest    [sha256.Size]byte // of the text that it was made of
+	functions []string          // that were asked for
+}
+
+// home is where a function is: in a library, or in a source.
+type home struct {
+	library  objc.ID
+	source   *source
+	function string
+}
+
+func newLibraries(d *Device) (*libraries, error) {
+	l := &libraries{device: d, files: map[string]*once[*file]{}, sources: map[ir.Library]*source{}}
+	if l.options = objc.New("MTLCompileOptions"); l.options == 0 {
+		return nil, errors.New("there is no class MTLCompileOptions")
+	}
+	// What kernels are compiled with everywhere: −inf and NaN are what they are, bfloat is known,
+	// and what is contracted is said in the source.
+	objc.SetLanguageVersion.Send(l.options, uintptr(objc.LanguageVersion3_1))
+	if objc.Responds(l.options, objc.SetMathMode) {
+		objc.SetMathMode.Send(l.options, uintptr(objc.MathModeSafe))
+	} else {
+		objc.SetFastMath.Send(l.options, 0)
+	}
+	return l, nil
+}
+
+func (l *libraries) close() {
+	for _, x := range l.files {
+		if x.value != nil {
+			objc.Release(x.value.library)
+		}
+	}
+	for _, s := range l.sources {
+		for _, p := range s.made {
+			objc.Release(p.library)
+		}
+	}
+	l.files, l.sources = nil, nil
+	objc.Release(l.options)
+}
+
+// home returns where the function of a plan's pipeline is.
+func (l *libraries) home(g *ir.Graph, k *plan.Pipeline) (home, error) {
+	if k.Source != plan.FromGraph {
+		name := "mlxc_guard"
+		if k.Source != plan.Guard {
+			name = fmt.Sprintf("mlxc_%s_%d", [...]string{plan.Copy: "copy", plan.Fill: "fill"}[k.Source], k.Width)
+		}
+		return l.ours(name, ir.Library{Path: "moves.metal"}, func() (string, error) { return moves, nil }), nil
+	}
+	x := &g.Kernels[k.Kernel]
+	switch x.Library.Kind {
+	case ir.Metallib:
+		f, err := l.file(x.Library)
+		if err != nil {
+			return home{}, err
+		}
+		return home{library: f.library, function: x.Function}, nil
+	case ir.Generated:
+		d, err := decl.Elementwise(x.Function)
+		if err != nil {
+			return home{}, err
+		}
+		// The text follows from the function.
+		return l.in(elementwise.Function, ir.Library{Kind: ir.Generated, Path: x.Function}, func() (string, error) { return elementwise.Compile(d).Source(), nil }), nil
+	case ir.Builtin:
+		if path := l.device.options.Library; path != "" {
+			f, err := l.file(ir.Library{Kind: ir.Metallib, Path: path})
+			if err != nil {
+				return home{}, err
+			}
+			if f.functions[x.Function] {
+				return home{library: f.library, function: x.Function}, nil
+			}
+		}
+		ds := msl.Declarations(x.Function)
+		if len(ds) == 0 {
+			return home{}, fmt.Errorf("there is no kernel %q", x.Function)
+		}
+		name := ds[0].File
+		return l.ours(x.Function, ir.Library{Path: name}, func() (string, error) { return msl.Source(name) }), nil
+	case ir.SourceFile:
+		own := ir.Kernel{Library: x.Library, Function: x.Function}
+		return l.in(x.Function, x.Library, func() (string, error) { return msl.SourceOf(&own) }), nil
+	}
+	return home{}, fmt.Errorf("a library of kind %s is not known here", x.Library.Kind)
+}
+
+// in is the home of a function of a source. The text of a source is asked for when some of it is
+// compiled, and always the same.
+func (l *libraries) in(function string, id ir.Library, text func() (string, error)) home {
+	s := entry(&l.mu, l.sources, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.text == nil {
+		s.text = text
+	}
+	return home{source: s, function: function}
+}
+
+// ours is the home of a kernel of ours: Options.Precompiled, or its source.
+func (l *libraries) ours(function string, id ir.Library, text func() (string, error)) home {
+	path := l.device.options.Precompiled
+	if path == "" {
+		return l.in(function, id, text)
+	}
+	l.precompiled.opened.Do(func() { l.precompiled.file = l.openPrecompiled(path) })
+	if f := l.precompiled.file; f != nil {
+		if f.functions[function] {
+			return home{library: f.library, function: function}
+		}
+		l.precompiled.lacks.Do(func() {
+			l.device.warn("%s lacks the kernel %s: what it lacks is compiled from its source", path, function)
+		})
+	}
+	return l.in(function, id, text)
+}
+
+// stamp is the name of a function that a library made of our kernels has beside them. It tells which
+// sources they were made of.
+func stamp() string {
+	h := sha256.New()
+	own := msl.Own()
+	names, err := fs.Glob(own, "*.metal")
+	for _, name := range names {
+		var text []byte
+		if text, err = fs.ReadFile(own, name); err != nil {
+			break
+		}
+		h.Write(text)
+	}
+	if err != nil {
+		panic(err) // INVARIANT: the files are part of the program.
+	}
+	h.Write([]byte(moves))
+	return fmt.Sprintf("mlxc_sources_%x", h.Sum(nil)[:8])
+}
+
+// openPrecompiled opens a library made of our kernels, nil if it cannot be used.
+func (l *libraries) openPrecompiled(path string) *file {
+	f, err := l.file(ir.Library{Kind: ir.Metallib, Path: path})
+	if err == nil && !f.functions[stamp()] {
+		err = fmt.Errorf("it was not made of the kernels of this version, by scripts/metallib.sh: it lacks the function %s", stamp())
+	}
+	if err != nil {
+		l.device.warn("the precompiled kernels of %s are not used, but compiled from their source: %v", path, err)
+		return nil
+	}
+	return f
+}
+
+// library returns the library that has a function, which is compiled if it is not yet.
+func (l *libraries) library(h home) (objc.ID, error) {
+	if h.source == nil {
+		return h.library, nil
+	}
+	if err := l.make(h.source, []string{h.function}); err != nil {
+		return 0, err
+	}
+	h.source.mu.Lock()
+	defer h.source.mu.Unlock()
+	return h.source.part(h.function).library, nil
+}
+
+// part returns the part that has a function, nil if none has.
+func (s *source) part(function string) *part {
+	for i := range s.made {
+		if slices.Contains(s.made[i].functions, function) {
+			return &s.made[i]
+		}
+	}
+	return nil
+}
+
+// make compiles those of some functions of a source that are in no library yet.
+func (l *libraries) make(s *source, functions []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missing := slices.DeleteFunc(slices.Clone(functions), func(f string) bool { return s.part(f) != nil })
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
+	text, err := s.text()
+	if err != nil {
+		return err
+	}
+	text = msl.Only(text, missing)
+	digest := sha256.Sum256([]byte(text))
+	// A source without templates is the same for all.
+	if i := slices.IndexFunc(s.made, func(p part) bool { return p.digest == digest }); i >= 0 {
+		s.made[i].functions = append(s.made[i].functions, missing...)
+		return nil
+	}
+	lib, err := l.compile(text)
+	if err != nil {
+		return err
+	}
+	s.made = append(s.made, part{lib, digest, missing})
+	return nil
+}
+
+// compile makes a library of Metal source.
+func (l *libraries) compile(text string) (lib objc.ID, err error) {
+	objc.Pool(func() {
+		var r uintptr
+		r, err = objc.WithError(objc.NewLibraryWithSource, func(slot uintptr) uintptr {
+			return objc.NewLibraryWithSource.Send(l.device.id, uintptr(objc.String(text)), uintptr(l.options), slot)
+		})
+		lib = objc.ID(r)
+	})
+	if err != nil {
+		err = fmt.Errorf("the source does not compile: %w", err)
+	}
+	return lib, err
+}
+
+// file opens a .metallib. It has the digest that a graph names, unless that is all zeros.
+func (l *libraries) file(of ir.Library) (*file, error) {
+	f, err := entry(&l.mu, l.files, of.Path).get(func() (*file, error) { return l.open(of.Path) })
+	if err != nil || of.Digest == (ir.Digest{}) {
+		return f, err
+	}
+	sum, err := f.digest()
+	if err != nil {
+		return nil, err
+	}
+	if ir.Digest(sum) != of.Digest {
+		return nil, fmt.Errorf("%s has the digest %x, the graph was recorded with %v: give it the library that it was recorded with", of.Path, sum, of.Digest)
+	}
+	return f, nil
+}
+
+func (l *libraries) open(path string) (*file, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	f := &file{functions: map[string]bool{}}
+	f.digest = sync.OnceValues(func() (sum [sha256.Size]byte, err error) {
+		data, err := os.ReadFile(path)
+		return sha256.Sum256(data), err
+	})
+	var err error
+	objc.Pool(func() {
+		url := objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(objc.String(path)))
+		var r uintptr
+		r, err = objc.WithError(objc.NewLibraryWithURL, func(slot uintptr) uintptr {
+			return objc.NewLibraryWithURL.Send(l.device.id, uintptr(url), slot)
+		})
+		if f.library = objc.ID(r); err != nil {
+			return
+		}
+		for _, n := range objc.Objects(objc.FunctionNames.SendID(f.library)) {
+			f.functions[objc.GoString(n)] = true
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,67 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mlxc/mlxc/internal/objc"
+)
+
+// side is what a device does beside its queues, one thing at a time and waited for: it moves bytes of
+// memory that the host does not see, and primes pipelines.
+type side struct {
+	mu     sync.Mutex
+	queue  objc.ID
+	batch  objc.Batch
+	shared *buffer // that bytes go through; nil: none yet
+	zeros  *buffer
+}
+
+// run runs a command buffer with what encode appends for one encoder, with s.mu held.
+func (s *side) run(ctx context.Context, d *Device, encode func(b *objc.Batch, encoder objc.Ref)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var err error
+	objc.Pool(func() {
+		if s.queue == 0 {
+			if s.queue = objc.NewQueue.SendID(d.id, 1); s.queue == 0 {
+				err = errors.New("the system gives no command queue")
+				return
+			}
+		}
+		b := &s.batch
+		b.Reset()
+		cb := b.Send(objc.CommandBuffer, s.queue)
+		encoder := b.SendTo(objc.ComputeEncoderOfType, cb, uintptr(objc.DispatchTypeSerial))
+		encode(b, encoder)
+		b.SendTo(objc.EndEncoding, encoder)
+		b.SendTo(objc.Commit, cb)
+		b.SendTo(objc.WaitUntilCompleted, cb)
+		if err = b.Run(); err != nil {
+			return
+		}
+		id := objc.ID(cb.Value())
+		if id == 0 {
+			err = errors.New("the system gives no command buffer")
+		} else if uint64(objc.BufferStatus.Send(id)) != objc.CommandBufferStatusCompleted {
+			err = decode(objc.Failure(objc.BufferError.SendID(id)))
+		}
+	})
+	return err
+}
+
+// close releases all. Nobody uses the device any more.
+func (s *side) close() error {
+	for _, b := range []*buffer{s.shared, s.zeros} {
+		if b != nil {
+			_ = b.Close() // never fails
+		}
+	}
+	objc.Release(s.queue)
+	s.queue, s.shared, s.zeros = 0, nil, nil
+	return s.batch.Close()
+}
