@@ -99,10 +99,12 @@ func TestSeeds(t *testing.T) {
 		want[name] = f.run(t)
 		require.NoError(t, f.s.Close())
 	}
-	for _, p := range plans {
-		t.Run(p.String(), func(t *testing.T) {
-			m := serve(t, fakemetal.Options{Device: soft, Late: 200 * time.Microsecond, Seed: 1})
-			d := open(t, metal.Options{Plan: p})
+	for i, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			o := w.on(soft, 1)
+			o.Late = 200 * time.Microsecond
+			m := serve(t, o)
+			d := open(t, w.device)
 			var all []*inFlight
 			for name, g := range graphs {
 				all = append(all, fly(t, d, name, g))
@@ -112,15 +114,15 @@ func TestSeeds(t *testing.T) {
 				for _, f := range all {
 					often := uint64(1)
 					if strings.HasPrefix(f.name, "llama") {
-						often = 8
+						often = 20
 					}
-					if p != metal.Concurrent {
-						often *= 5
+					if i > 0 {
+						often *= 8
 					}
 					if seed%often != 0 && os.Getenv("MLXC_LONG") == "" {
 						continue
 					}
-					require.Equal(t, want[f.name], f.run(t), "%s: seed %d", f.name, seed+1)
+					same(t, want[f.name], f.run(t), fmt.Sprintf("%s: seed %d", f.name, seed+1))
 				}
 			}
 			for _, f := range all {

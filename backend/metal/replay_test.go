@@ -5,6 +5,8 @@ package metal_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,20 +22,20 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
-// TestNothingLeaks: after 1,000 replays there are as many objects as after ten, by each plan, and
-// after as many recordings of a live engine.
+// TestNothingLeaks: after 1,000 replays there are as many objects as after ten, and after as many
+// recordings of a live engine. Other ways to encode than the usual have fewer, or as many with
+// MLXC_LONG=1.
 func TestNothingLeaks(t *testing.T) {
-	const times = 1000
 	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
 	g := testGraphs(t)["commits, optimized"]
-	hold := func(t *testing.T, p metal.Plan, open1 func(d *metal.Device) (once, end func())) {
+	hold := func(t *testing.T, w way, times int, begin func(d *metal.Device) (once, end func())) {
 		l := fakemetal.Build(t)
 		require.NoError(t, objc.Load(l.Path))
-		l.Serve(t, fakemetal.Options{Device: soft})
-		d := open(t, metal.Options{Plan: p})
-		once, end := open1(d)
+		l.Serve(t, w.on(soft, 0))
+		d := open(t, w.device)
+		once, end := begin(d)
 		live := 0
 		for i := range times {
 			if i == 10 {
@@ -45,9 +47,13 @@ func TestNothingLeaks(t *testing.T) {
 		end()
 		require.NoError(t, d.Close())
 	}
-	for _, p := range plans {
-		t.Run(p.String(), func(t *testing.T) {
-			hold(t, p, func(d *metal.Device) (once, end func()) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			times := 1000
+			if w.name != "concurrent" && w.name != "indirect" && os.Getenv("MLXC_LONG") == "" {
+				times = 100
+			}
+			hold(t, w, times, func(d *metal.Device) (once, end func()) {
 				f := fly(t, d, "", g)
 				return func() {
 					_, err := f.frames[0].Run(context.Background())
@@ -57,7 +63,7 @@ func TestNothingLeaks(t *testing.T) {
 		})
 	}
 	t.Run("live", func(t *testing.T) {
-		hold(t, metal.Concurrent, func(d *metal.Device) (once, end func()) {
+		hold(t, ways[0], 1000, func(d *metal.Device) (once, end func()) {
 			e := record.NewEncoder("live", record.Live(d))
 			return func() {
 				e.Encode(g)
@@ -80,8 +86,8 @@ func alive(l *fakemetal.Library) int {
 }
 
 // faulty replays a graph three times on a device with faults, and live, until something fails.
-func faulty(p metal.Plan, g *ir.Graph) (err error) {
-	d, err := metal.Open(metal.Options{Plan: p})
+func faulty(o metal.Options, g *ir.Graph) (err error) {
+	d, err := metal.Open(o)
 	if err != nil {
 		return err
 	}
@@ -113,37 +119,49 @@ func TestReplayFaults(t *testing.T) {
 	require.NoError(t, err)
 	defer soft.Close()
 	g := testGraphs(t)["commits, optimized"]
-	for _, p := range plans {
+	for _, w := range ways {
 		l := fakemetal.Build(t)
 		require.NoError(t, objc.Load(l.Path))
-		made := func(class string) int { return l.Made(class) }
+		made := func(classes string) (n int) {
+			for c := range strings.FieldsSeq(classes) {
+				n += l.Made(c)
+			}
+			return n
+		}
 		for _, k := range []struct {
 			on    fakemetal.Operation
 			class string
 			code  int
 			want  string
 		}{
-			{fakemetal.Allocation, "MTLBuffer", 0, "the system gives no buffer of [0-9]+ bytes"},
+			{fakemetal.Allocation, "MTLBuffer MTLIndirectCommandBuffer", 0, "the system gives no (buffer of [0-9]+ bytes|indirect command buffer of [0-9]+ commands)"},
 			{fakemetal.Compilation, "MTLLibrary", 0, "the source does not compile"},
 			{fakemetal.PipelineState, "MTLComputePipelineState", 0, "no pipeline can be made of it"},
 			{fakemetal.Queue, "MTLCommandQueue", 0, "the system gives no command queue"},
+			{fakemetal.Event, "MTLFence", 0, "no fence"},
 			{fakemetal.CommandBuffer, "MTLCommandBuffer", int(objc.CommandBufferErrorOutOfMemory), `out of memory.*\(use a smaller graph or context, or close other programs\)`},
 			{fakemetal.CommandBuffer, "MTLCommandBuffer", int(objc.CommandBufferErrorTimeout), `ran too long.*\(cut the graph`},
 			{fakemetal.CommandBuffer, "MTLCommandBuffer", int(objc.CommandBufferErrorPageFault), "page fault.*mlxreplay check"},
 			{fakemetal.CommandBuffer, "MTLCommandBuffer", fakemetal.Interactivity, "kept the screen from being drawn"},
 			{fakemetal.CommandBuffer, "MTLCommandBuffer", fakemetal.DeviceRemoved, "the GPU was lost"},
 		} {
-			t.Run(fmt.Sprintf("%v/%s/%d", p, k.class, k.code), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s/%d", w.name, k.class, k.code), func(t *testing.T) {
 				times := 0
-				serving(t, l, fakemetal.Options{Device: soft}, func() {
+				serving(t, l, w.on(soft, 0), func() {
 					before := made(k.class)
-					require.NoError(t, faulty(p, g))
+					require.NoError(t, faulty(w.device, g))
 					times = made(k.class) - before
 				})
-				require.Positive(t, times)
+				if k.on == fakemetal.Event && !w.device.Fences {
+					require.Zero(t, times)
+				} else {
+					require.Positive(t, times)
+				}
 				for nth := range times {
-					serving(t, l, fakemetal.Options{Device: soft, Late: 100 * time.Microsecond, Faults: []fakemetal.Fault{{On: k.on, Nth: nth + 1, Code: k.code}}}, func() {
-						err := faulty(p, g)
+					o := w.on(soft, 0)
+					o.Late, o.Faults = 100*time.Microsecond, []fakemetal.Fault{{On: k.on, Nth: nth + 1, Code: k.code}}
+					serving(t, l, o, func() {
+						err := faulty(w.device, g)
 						if assert.Error(t, err, "%d of %d", nth+1, times) {
 							assert.Regexp(t, "(?s)metal: .*"+k.want, err.Error(), "%d of %d", nth+1, times)
 						}
