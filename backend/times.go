@@ -20,7 +20,7 @@ type Times struct {
 	Submitted time.Time     // when it was given to the queue
 	Encode    time.Duration // work of the host before the device could begin
 	Span                    // from the begin of the first command buffer to the end of the last
-	// Buffers are the command buffers, if there were several.
+	// Buffers are the command buffers, in order, of a device that tells them apart.
 	Buffers []BufferTime
 	// Commands holds an entry for each sampled command when [Program.Profile] or
 	// [Recording.Profile] is set.
@@ -33,6 +33,8 @@ type Times struct {
 type BufferTime struct {
 	Label string
 	Span
+	// Dispatches and Barriers are how many of these it had; both are 0 where the device does not say.
+	Dispatches, Barriers int
 }
 
 // CommandTime is the time of one command.

@@ -24,6 +24,9 @@ type buffer struct {
 	data   []byte // of its size; nil: the host does not see it
 	mapped []byte // the caller's memory, kept alive
 	close  sync.Once
+
+	naming sync.Mutex
+	names  []string // of memories that lie in it, as its label has them
 }
 
 // Alloc implements [backend.Device]. Memory is shared, as Apple's GPUs and the host have the same, but
@@ -67,6 +70,7 @@ func (d *Device) alloc(n int64, private bool) (*buffer, error) {
 		d.give(length)
 		return nil, fmt.Errorf("metal: the system gives no buffer of %d bytes, beside %d that are in use: it has too little memory", length, d.inUse())
 	}
+	d.resident.add(b.id)
 	return b, nil
 }
 
@@ -85,6 +89,7 @@ func (d *Device) Map(data []byte, _ bool) (backend.Buffer, error) {
 	if b.id == 0 {
 		return nil, fmt.Errorf("metal: the system maps no buffer over %d bytes of memory", len(data))
 	}
+	d.resident.add(b.id)
 	return b, nil
 }
 
@@ -149,6 +154,7 @@ func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
 // Close implements [backend.Buffer].
 func (b *buffer) Close() error {
 	b.close.Do(func() {
+		b.device.resident.remove(b.id, b.length)
 		objc.Release(b.id)
 		if b.mapped == nil {
 			b.device.give(b.length)

@@ -66,9 +66,10 @@ func (d *Device) lowering(profile bool) plan.Options {
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
 	e := &executable{device: d, program: *p}
+	e.program.Profile = p.Profile || d.options.Profile
 	e.program.Places = make([]backend.Place, len(g.Memories))
 	copy(e.program.Places, p.Places)
-	if e.plan, err = plan.Lower(ctx, g, d.lowering(p.Profile)); err != nil {
+	if e.plan, err = plan.Lower(ctx, g, d.lowering(e.program.Profile)); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
 	if d.options.Plan.indirect() && len(e.plan.Timed) == 0 {
@@ -90,6 +91,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
 	e.code.settle()
+	d.labelAll(g, func(root ir.MemID) backend.Place { return e.program.Places[root] })
 	return e, nil
 }
 
@@ -211,5 +213,6 @@ func (e *executable) NewStates(places []backend.Place) (backend.States, error) {
 			return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 		}
 	}
+	e.device.labelAll(g, func(root ir.MemID) backend.Place { return s.places[root] })
 	return s, nil
 }

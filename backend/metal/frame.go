@@ -75,6 +75,7 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 			return nil, err
 		}
 	}
+	e.device.labelAll(g, f.Place)
 	return f, nil
 }
 

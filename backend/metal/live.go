@@ -35,7 +35,7 @@ type encoder struct {
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning(r.Profile)), number: map[at]int32{}}, nil
+	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning(r.Profile || x.options.Profile)), number: map[at]int32{}}, nil
 }
 
 // Encode implements [hostqueue.Encoder].
@@ -97,6 +97,7 @@ func (c *encoder) locate(root ir.MemID) error {
 		c.roots = append(c.roots, backend.Place{})
 	}
 	if c.roots[root] != p {
+		c.x.label(p, m)
 		c.roots[root] = p
 		c.plan.Moved(root)
 	}
@@ -171,6 +172,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	}
 	turn := c.x.turns.take()
 	defer c.x.turns.end(turn)
+	defer func() { c.x.counts.sampled(&r.Times) }()
 	if err := c.x.turns.wait(ctx, turn); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // List returns the GPUs of the machine.
 func List() (out []Description, err error) {
-	if err := load(); err != nil {
+	if err := load(false); err != nil {
 		return nil, err
 	}
 	objc.Pool(func() {
@@ -31,7 +31,14 @@ func List() (out []Description, err error) {
 	return out, nil
 }
 
-func load() error {
+// load loads Metal, prepared for captures or not: where something has loaded it before, a capture says
+// that it was not.
+func load(captures bool) error {
+	if captures {
+		if err := prepareCaptures(); err != nil {
+			return err
+		}
+	}
 	if objc.Loaded() {
 		return nil
 	}
@@ -44,11 +51,26 @@ func describe(d objc.ID) Description {
 		Memory: int64(objc.RecommendedWorkingSet.Send(d)), Unified: objc.HasUnifiedMemory.SendBool(d),
 		MaxBuffer: int64(objc.MaxBufferLength.Send(d)), ThreadgroupBytes: int(objc.MaxThreadgroupMemory.Send(d)),
 	}
+	x.Architecture = objc.GoString(objc.ArchitectureName.SendID(objc.DeviceArchitecture.SendID(d)))
+	x.LowPower, x.Removable, x.Headless = objc.IsLowPower.SendBool(d), objc.IsRemovable.SendBool(d), objc.IsHeadless.SendBool(d)
+	var families []string
 	for f := objc.GPUFamilyApple1; f <= objc.GPUFamilyApple10; f++ {
 		if objc.SupportsFamily.SendBool(d, uintptr(f)) {
 			x.Family = int(f-objc.GPUFamilyApple1) + 1
 		}
 	}
+	if x.Family > 0 { // which supports those before it
+		families = append(families, fmt.Sprintf("Apple%d", x.Family))
+	}
+	for _, f := range []struct {
+		value uint64
+		name  string
+	}{{objc.GPUFamilyMac2, "Mac2"}, {objc.GPUFamilyMetal3, "Metal3"}, {objc.GPUFamilyMetal4, "Metal4"}} {
+		if objc.SupportsFamily.SendBool(d, uintptr(f.value)) {
+			families = append(families, f.name)
+		}
+	}
+	x.Families = strings.Join(families, ", ")
 	return x
 }
 
@@ -65,41 +87,70 @@ type Device struct {
 	warnings
 	side       side
 	workingSet int64 // bytes that the system recommends to have in use at most; 0: it does not say
+	log        *log
+	counts     *counts
+	resident   *residency
+	flight     *flight
+	wanted     *wanted // a capture that the options ask for; nil: none
 
 	mu        sync.Mutex
 	allocated int64 // bytes of buffers
 	closed    bool
 }
 
-// Open opens a GPU.
+// Open opens a GPU. What the environment says wins over the options.
 func Open(o Options) (d *Device, err error) {
-	if o.Encoders < 0 || o.Encoders > mostEncoders {
-		return nil, fmt.Errorf("metal: %d command buffers side by side: there may be 1 to %d, and more than 2 rarely pay", o.Encoders, mostEncoders)
+	if err := errors.Join(o.environment(), o.check()); err != nil {
+		return nil, fmt.Errorf("metal: %w", err)
 	}
-	if err := load(); err != nil {
+	var capture *wanted
+	if o.Capture != "" {
+		if capture, err = parseCapture(o.Capture); err != nil {
+			return nil, fmt.Errorf("metal: %w", err)
+		}
+	}
+	if err := load(capture != nil || o.Captures); err != nil {
 		return nil, fmt.Errorf("metal: %w", err)
 	}
 	objc.Pool(func() {
 		var id objc.ID
-		if id, err = find(o.Device); err != nil {
+		if id, err = find(&o); err != nil {
 			return
 		}
-		d = &Device{Description: describe(id), options: o, id: id, clock: newClock(), warnings: warnings{tell: o.Warn}}
-		d.sampling = samplingOf(id)
+		d = &Device{
+			Description: describe(id), options: o, id: id, clock: newClock(), sampling: samplingOf(id),
+			log: newLog(&o), counts: newCounts(), flight: newFlight(), wanted: capture,
+		}
+		d.warnings.tell = o.Warn
+		if o.Warn == nil {
+			d.warnings.tell = d.log.warn
+		}
 		d.maxBuffer, d.groupMax, d.workingSet = d.MaxBuffer, d.ThreadgroupBytes, d.Description.Memory
 		if o.Memory > 0 && (d.Memory == 0 || o.Memory < d.Memory) {
 			d.Memory = o.Memory
 		}
-		d.pipelines, err = newPipelines(d)
+		if d.pipelines, err = newPipelines(d); err != nil {
+			objc.Release(id)
+			return
+		}
+		d.resident = newResidency(d)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("metal: %w", err)
 	}
+	if o.Encoders > 2 {
+		d.warn("%d command buffers side by side: more than 2 rarely pay", o.Encoders)
+	}
+	d.log.device(d)
 	return d, nil
 }
 
 // find returns a device, which is the caller's.
-func find(name string) (objc.ID, error) {
+func find(o *Options) (objc.ID, error) {
+	name := o.Device
+	if o.Adopt != 0 {
+		return objc.Retain(objc.ID(o.Adopt)), nil
+	}
 	if name == "" {
 		if d := objc.SystemDefaultDevice(); d != 0 {
 			return d, nil
@@ -130,7 +181,9 @@ func (d *Device) Close() error {
 	if closed {
 		return nil
 	}
+	d.tell()
 	err := d.side.close()
+	d.resident.close()
 	d.pipelines.close()
 	objc.Release(d.id)
 	if n := d.inUse(); n != 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/mlxc/mlxc/backend/metal/internal/plan"
@@ -185,6 +186,7 @@ func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline, ind
 		return pipeline{}, context.Cause(ctx)
 	}
 	return entry(&p.mu, p.made, keyOf(g, k, indirect)).get(func() (out pipeline, err error) {
+		began := time.Now()
 		h, err := p.libraries.home(g, k)
 		if err != nil {
 			return out, err
@@ -203,6 +205,9 @@ func (p *pipelines) find(ctx context.Context, g *ir.Graph, k *plan.Pipeline, ind
 				objc.Release(out.id)
 				return pipeline{}, fmt.Errorf("kernel %s: %w", h.function, err)
 			}
+		}
+		if err == nil {
+			p.device.made(h.function, &out, time.Since(began))
 		}
 		return out, err
 	})

@@ -30,19 +30,27 @@ func (d *Device) NewQueue() (backend.Queue, error) {
 		if d.options.Fences {
 			x.fence = objc.NewFence.SendID(d.id)
 		}
+		if x.id != 0 {
+			labelQueue(x.id)
+			d.resident.queue(x.id)
+		}
 	})
 	if x.id == 0 || d.options.Fences && x.fence == 0 {
 		objc.Release(x.id)
 		objc.Release(x.fence)
 		return nil, errors.New("metal: the system gives no command queue, or no fence")
 	}
-	return &queue{Queue: hostqueue.New(x, hostqueue.Options{MaxUncompleted: maxUncompleted}), x: x}, nil
+	q := &queue{Queue: hostqueue.New(x, hostqueue.Options{MaxUncompleted: maxUncompleted}), x: x}
+	d.flight.open(q)
+	return q, nil
 }
 
 // Close implements [backend.Queue].
 func (q *queue) Close() error {
 	err := q.Queue.Close()
 	q.once.Do(func() {
+		q.x.flight.closed(q)
+		q.x.resident.leave(q.x.id)
 		objc.Release(q.x.id)
 		objc.Release(q.x.fence)
 		q.err = q.x.close()

@@ -28,6 +28,7 @@ func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend
 	e := s.Executable.(*executable)
 	turn := x.turn(s)
 	defer x.turns.end(turn)
+	defer func() { x.counts.sampled(&r.Times) }()
 	if err := x.turns.wait(ctx, turn); err != nil {
 		return err
 	}
@@ -116,6 +117,8 @@ const atOnce = 3
 // commit encodes and commits the command buffers of a replay. Those that c has then are to be waited for,
 // also after an error.
 func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
+	defer x.captured()()
+	x.resident.use()
 	n := len(s.plan.Buffers)
 	window := max(atOnce, x.encoders())
 	for first := 0; first < n; {
@@ -131,6 +134,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 				return context.Cause(ctx)
 			}
 		}
+		began := time.Now()
 		var made []objc.ID
 		var err error
 		if x.encoders() > 1 && end-first > 1 {
@@ -139,6 +143,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 			made, err = x.send(s, first, end)
 		}
 		c.buffers = append(c.buffers, made...)
+		x.flight.begin(made)
 		x.leave(end - first - len(made))
 		if len(made) > 0 {
 			x.fenced = x.fence != 0
@@ -146,6 +151,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		if err != nil {
 			return err
 		}
+		x.log.committed(s, first, end, time.Since(began))
 		if first = end; first < n { // these run while the next are encoded; those before them end
 			c.settled = append(c.settled, x.settle(c.buffers[:before])...)
 			c.buffers = slices.Delete(c.buffers, 0, before)
@@ -256,7 +262,8 @@ func (x *executor) leave(n int) {
 // settled is what became of a command buffer.
 type settled struct {
 	backend.BufferTime
-	err error
+	waited time.Duration // by the host
+	err    error
 }
 
 // settle waits for command buffers, and releases them.
@@ -264,12 +271,15 @@ func (x *executor) settle(buffers []objc.ID) (out []settled) {
 	for _, id := range buffers {
 		var t settled
 		objc.Pool(func() {
+			before := time.Now()
 			objc.WaitUntilCompleted.Send(id)
+			t.waited = time.Since(before)
 			t.Begin, t.End = x.clock.at(objc.GPUStartTime.SendDouble(id)), x.clock.at(objc.GPUEndTime.SendDouble(id))
 			if uint64(objc.BufferStatus.Send(id)) != objc.CommandBufferStatusCompleted {
 				t.err = decode(objc.Failure(objc.BufferError.SendID(id)))
 			}
 		})
+		x.flight.end(id)
 		objc.Release(id)
 		x.leave(1)
 		out = append(out, t)
@@ -286,10 +296,9 @@ func (x *executor) wait(c *committed, p *plan.Plan, r *backend.Result) error {
 			r.Times.Begin = t.Begin
 		}
 		r.Times.End = t.End
-		t.Label = p.Buffers[i].Label
-		if len(all) > 1 {
-			r.Times.Buffers = append(r.Times.Buffers, t.BufferTime)
-		}
+		t.Label, t.Dispatches, t.Barriers = p.Buffers[i].Label, int(p.Buffers[i].Dispatches), int(p.Buffers[i].Barriers)
+		r.Times.Buffers = append(r.Times.Buffers, t.BufferTime)
+		x.counts.buffer(p, i, &t)
 		if t.err != nil && err == nil {
 			err = t.err
 		}

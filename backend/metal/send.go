@@ -68,7 +68,7 @@ func (s *sending) fill(b *objc.Batch, cb objc.Ref, i int) {
 	if o := &s.plan.Ops[first]; o.Kind == plan.Edge {
 		sample, first = o.Index, first+1
 	}
-	encoder := s.open(b, cb, sample, i > 0)
+	encoder := s.labelled(b, s.open(b, cb, sample, i > 0), i)
 	if s.stored != nil {
 		s.stored.send(b, encoder, s, i)
 		s.close(b, encoder)
@@ -81,7 +81,7 @@ func (s *sending) fill(b *objc.Batch, cb objc.Ref, i int) {
 				continue
 			}
 			s.close(b, encoder)
-			encoder = s.open(b, cb, o.Index, true)
+			encoder = s.labelled(b, s.open(b, cb, o.Index, true), i)
 			continue
 		}
 		var own []plan.Var

@@ -38,6 +38,11 @@ type Description struct {
 	ThreadgroupBytes int    `json:"threadgroup_bytes"`
 	Unified          bool   `json:"unified_memory"`
 	RegistryID       uint64 `json:"registry_id"`
+	Architecture     string `json:"architecture"`
+	Families         string `json:"families"`
+	LowPower         bool   `json:"low_power"`
+	Removable        bool   `json:"removable"`
+	Headless         bool   `json:"headless"`
 }
 
 // Driver finds and opens GPUs.

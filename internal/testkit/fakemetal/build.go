@@ -35,6 +35,7 @@ type Library struct {
 	inline   func() int
 	class    func(i int) string
 	note     func(text string)
+	label    func(i int) string
 
 	reset      func()
 	option     func(name string, value int) bool
@@ -90,7 +91,7 @@ func Build(t testing.TB) *Library {
 	l := &Library{Path: path}
 	for name, f := range map[string]any{
 		"failures": &l.failures, "failure": &l.failure, "forgive": &l.forgive, "live": &l.live, "made": &l.made,
-		"sent": &l.sent, "inline_bytes": &l.inline, "class": &l.class, "note": &l.note, "reset": &l.reset,
+		"sent": &l.sent, "inline_bytes": &l.inline, "class": &l.class, "note": &l.note, "label": &l.label, "reset": &l.reset,
 		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect, "seed": &l.seed, "knows": &l.knows,
 	} {
 		purego.RegisterLibFunc(f, h2, "fakemetal_"+name)
@@ -125,6 +126,19 @@ func (l *Library) Sent(selector string) int { return l.sent(selector) }
 
 // InlineBytes returns how many bytes setBytes:length:atIndex: has copied.
 func (l *Library) InlineBytes() int { return l.inline() }
+
+// Labels are the labels and debug groups that objects were given since [Library.Serve], each behind
+// the class, or the word group: "MTLBuffer weights".
+func (l *Library) Labels() []string {
+	var out []string
+	for i := 0; ; i++ {
+		s := l.label(i)
+		if s == "" {
+			return out
+		}
+		out = append(out, s)
+	}
+}
 
 // Knows reports whether objects of a class, or the class, understand a selector.
 func (l *Library) Knows(class, selector string, static bool) bool {

@@ -46,7 +46,8 @@ type Options struct {
 	Residency bool
 	// SampleDispatches has counters sampled between dispatches too, as no Apple GPU does.
 	SampleDispatches bool
-	// Capture is MTL_CAPTURE_ENABLED.
+	// Capture has captures possible, as MTL_CAPTURE_ENABLED=1 in the environment of C does at the time
+	// when Metal is first asked for a device.
 	Capture bool
 	// MaxDispatches is how many dispatches a command buffer may have before it is ended as one that
 	// keeps the screen waiting ([Interactivity]); 0: any number.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -136,22 +137,30 @@ func (r *Recorder) add(i int, n ir.Node) error {
 			r.op(Op{Kind: Pop})
 		}
 	case *ir.Dispatch:
-		return r.command(i, func() error { return r.dispatch(i, n) })
+		return r.command(i, cmp.Or(n.Label, n.Op), func() error { return r.dispatch(i, n) })
 	case *ir.Copy:
-		return r.command(i, func() error { return r.copy(i, &n.Dst, &n.Src) })
+		return r.command(i, n.Label, func() error { return r.copy(i, &n.Dst, &n.Src) })
 	case *ir.Carry:
 		r.next = true
 		defer func() { r.next = false }()
-		return r.command(i, func() error { return r.copy(i, &n.Dst, &n.Src) })
+		return r.command(i, "", func() error { return r.copy(i, &n.Dst, &n.Src) })
 	case *ir.Fill:
-		return r.command(i, func() error { return r.fill(i, n) })
+		return r.command(i, n.Label, func() error { return r.fill(i, n) })
 	}
 	return nil
 }
 
-// command emits a command, with what takes its times.
-func (r *Recorder) command(i int, emit func() error) error {
+// command emits a command, in a group of its label if there are groups, with what takes its times.
+func (r *Recorder) command(i int, label string, emit func() error) error {
 	r.full()
+	if r.Groups && label != "" {
+		inside := emit
+		emit = func() error {
+			r.push(label)
+			defer r.op(Op{Kind: Pop})
+			return inside()
+		}
+	}
 	if r.Whole {
 		r.forget()
 	}
@@ -160,7 +169,13 @@ func (r *Recorder) command(i int, emit func() error) error {
 	}
 	ops, sent, vars, barrier, some, barriers := len(r.Ops), r.sent, len(r.Vars), r.barrier, r.some, r.Stats.Barriers
 	if r.Times == ByEncoder {
+		for range r.groups { // an encoder's groups end with it
+			r.op(Op{Kind: Pop})
+		}
 		r.op(Op{Kind: Edge, Index: int32(len(r.Timed))})
+		for _, label := range r.groups {
+			r.push(label)
+		}
 		r.forget()
 		r.some, r.barrier = false, false
 	} else {
@@ -249,15 +264,21 @@ func (r *Recorder) Finish(label string) *Plan {
 func (l *lowering) end(b *Buffer, label string) {
 	b.End, b.Label = int32(len(l.Ops)), label
 	for _, o := range l.Ops[b.First:] {
-		if o.Kind == Dispatch || o.Kind == DispatchIndirect {
-			l.Buffers = append(l.Buffers, *b)
-			if l.share > 0 {
-				l.share = l.rest
-			}
-			*b = Buffer{First: b.End}
-			l.fresh()
-			return
+		switch o.Kind {
+		case Dispatch, DispatchIndirect:
+			b.Dispatches++
+		case Barrier:
+			b.Barriers++
 		}
+	}
+	if b.Dispatches > 0 {
+		l.Buffers = append(l.Buffers, *b)
+		if l.share > 0 {
+			l.share = l.rest
+		}
+		*b = Buffer{First: b.End}
+		l.fresh()
+		return
 	}
 	l.Ops = l.Ops[:b.First]
 	*b = Buffer{First: b.First, Order: b.Order}

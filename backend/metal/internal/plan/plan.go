@@ -100,6 +100,8 @@ type Var struct {
 type Buffer struct {
 	First, End int32
 	Label      string
+	// Dispatches and Barriers are how many of these it has.
+	Dispatches, Barriers int32
 	// Order is what orders it after what stands before it.
 	Order ir.CommitOrder
 }

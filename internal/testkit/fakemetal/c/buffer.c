@@ -196,6 +196,7 @@ static void set_label(SELF, object *label) {
 	if (!given(label, &NSString, s)) return;
 	release(b->label);
 	b->label = retain(label);
+	note_label("MTLBuffer", label);
 }
 
 class MTLResource = {.name = "MTLResource", .protocol = true, .super = &NSObject, .size = sizeof(object)};

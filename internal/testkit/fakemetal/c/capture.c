@@ -9,6 +9,16 @@
 static const char domain[] = "MTLCaptureErrorDomain";
 enum { NOT_SUPPORTED = 1, ALREADY = 2, INVALID = 3 };
 
+// What the environment of C has when Metal starts decides, for good.
+static bool started, enabled;
+void metal_begins_anew(void) { started = false; }
+void metal_starts(void) {
+	if (started) return;
+	const char *v = getenv("MTL_CAPTURE_ENABLED");
+	started = true, enabled = v && strcmp(v, "1") == 0;
+}
+static bool possible(void) { return enabled || options.capture; }
+
 static bool capturing;
 static long captured;
 static char *path;
@@ -43,7 +53,7 @@ static object *shared(class *c, sel s) {
 	if (!one) one = new_object(c);
 	return one;
 }
-static uintptr_t supports(SELF, uintptr_t destination) { UNUSED; return destination == 2 && options.capture; }
+static uintptr_t supports(SELF, uintptr_t destination) { UNUSED; return destination == 2 && possible(); }
 static uintptr_t is_capturing(SELF) { UNUSED; return capturing; }
 
 static uintptr_t start(SELF, object *descriptor, object **e) {
@@ -53,7 +63,7 @@ static uintptr_t start(SELF, object *descriptor, object **e) {
 	const struct fault *fault = faulty(CAPTURE);
 	if (fault) return (uintptr_t)fail_with(e, domain, fault->code ? fault->code : NOT_SUPPORTED, fault->text);
 	if (capturing) return (uintptr_t)fail_with(e, domain, ALREADY, "a capture is being made");
-	if (!options.capture || d->destination != 2) return (uintptr_t)fail_with(e, domain, NOT_SUPPORTED, "captures are off: MTL_CAPTURE_ENABLED is not set");
+	if (!possible() || d->destination != 2) return (uintptr_t)fail_with(e, domain, NOT_SUPPORTED, "captures are off: MTL_CAPTURE_ENABLED is not set");
 	const char *to = text_of(d->url), *dot = strrchr(to, '.');
 	if (!d->what || !d->url || !dot || strcmp(dot, ".gputrace") != 0 || access(to, F_OK) == 0)
 		return (uintptr_t)fail_with(e, domain, INVALID, "a capture has an object, and a file that is not there and ends with .gputrace");

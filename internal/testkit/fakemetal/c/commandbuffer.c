@@ -178,11 +178,15 @@ static double time_of(object *self, sel s, bool end) {
 static double start_time(SELF) { return time_of(self, s, false); }
 static double end_time(SELF) { return time_of(self, s, true); }
 
-static void set_label(SELF, object *l) { UNUSED; given(l, &NSString, s); }
+static void set_label(SELF, object *l) {
+	UNUSED;
+	if (given(l, &NSString, s)) note_label("MTLCommandBuffer", l);
+}
 
 bool push_group(long *groups, object *name, sel s) {
 	if (!given(name, &NSString, s)) return false;
 	++*groups;
+	note_label("group", name);
 	return true;
 }
 void pop_group(long *groups, sel s) {

@@ -58,8 +58,14 @@ class MTLDevice = {.name = "MTLDevice", .protocol = true, .super = &NSObject, .s
 		{"sampleTimestamps:gpuTimestamp:", sample_timestamps}, {0}},
 	.newer = (struct method[]){{"newResidencySetWithDescriptor:error:", new_residency}, {0}}};
 
-EXPORT object *MTLCreateSystemDefaultDevice(void) { return the_device ? retain(the_device) : NULL; }
-EXPORT object *MTLCopyAllDevices(void) { return new_array(&the_device, the_device != NULL); }
+EXPORT object *MTLCreateSystemDefaultDevice(void) {
+	metal_starts();
+	return the_device ? retain(the_device) : NULL;
+}
+EXPORT object *MTLCopyAllDevices(void) {
+	metal_starts();
+	return new_array(&the_device, the_device != NULL);
+}
 
 __attribute__((constructor)) static void add(void) {
 	add_class(&MTLDevice);

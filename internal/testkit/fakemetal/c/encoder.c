@@ -340,7 +340,10 @@ static void sample_counters(SELF, object *b, uintptr_t i, uintptr_t with_barrier
 	k->o = b, k->from = i, k->barrier = with_barrier & 0xff;
 }
 
-static void set_label(SELF, object *l) { UNUSED; given(l, &NSString, s); }
+static void set_label(SELF, object *l) {
+	UNUSED;
+	if (given(l, &NSString, s)) note_label("MTLCommandEncoder", l);
+}
 static void push(SELF, object *name) {
 	ENCODER;
 	push_group(&e->groups, name, s);

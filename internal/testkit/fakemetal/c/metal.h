@@ -257,8 +257,14 @@ uint64_t sample_count(object *samples);
 enum { NO_SAMPLE = -1 };
 uint64_t ticks_of(double seconds);
 
+// --- labels.c ---
+void note_label(const char *what, object *text);
+void forget_labels(void);
+
 // --- device.c ---
 extern class MTLDevice;
 extern object *the_device;
 void capture_command_buffer(void); // a capture counts it
 void end_capture(void);
+void metal_begins_anew(void);
+void metal_starts(void); // what it reads in the environment it reads now, once

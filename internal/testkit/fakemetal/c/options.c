@@ -19,6 +19,8 @@ EXPORT void fakemetal_reset(void) {
 	macos = 15;
 	memset(counts, 0, sizeof counts);
 	n_faults = 0, faults_shown = lost = false;
+	forget_labels();
+	metal_begins_anew();
 }
 
 // fakemetal_option sets an option, and says whether there is one of that name.

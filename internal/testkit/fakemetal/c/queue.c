@@ -84,7 +84,10 @@ static object *described(SELF, object *d) {
 	return room(self, s, !((struct buffer_descriptor *)d)->without);
 }
 
-static void set_label(SELF, object *l) { UNUSED; given(l, &NSString, s); }
+static void set_label(SELF, object *l) {
+	UNUSED;
+	if (given(l, &NSString, s)) note_label("MTLCommandQueue", l);
+}
 
 static void add_set(SELF, object *set) {
 	struct queue *q = (struct queue *)self;

@@ -1,0 +1,149 @@
+//go:build (darwin || linux) && (amd64 || arm64)
+
+package metal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mlxc/mlxc/internal/objc"
+)
+
+// enableVariable has to be in the environment of C before Metal starts, or nothing can be captured.
+const enableVariable = "MTL_CAPTURE_ENABLED"
+
+// extension of files that Xcode opens.
+const extension = ".gputrace"
+
+// wanted is a capture that the options ask for: of the nth replay, or command buffer of a recording,
+// of a device.
+type wanted struct {
+	path  string
+	count atomic.Int64 // of those that are still to come, this one included
+}
+
+// parseCapture reads FILE or FILE:N.
+func parseCapture(text string) (*wanted, error) {
+	w := &wanted{path: text}
+	w.count.Store(1)
+	if i := strings.LastIndexByte(text, ':'); i >= 0 {
+		n, err := strconv.Atoi(text[i+1:])
+		if err == nil && n < 1 {
+			return nil, fmt.Errorf("capture %q: replays count from 1 on", text)
+		}
+		if err == nil {
+			w.path = text[:i]
+			w.count.Store(int64(n))
+		}
+	}
+	if filepath.Ext(w.path) != extension {
+		return nil, fmt.Errorf("capture %q: the file's name ends with %s, as decode%s or decode%s:10", text, extension, extension, extension)
+	}
+	return w, nil
+}
+
+// prepareCaptures is called before Metal is loaded.
+func prepareCaptures() error { return objc.Setenv(enableVariable, "1") }
+
+// claimed are the files of captures that options ask for: a process makes each once, on the device
+// that comes to its replay first.
+var claimed sync.Map
+
+// captured is called before something is committed, where its turn has come, and returns what is called
+// when all of it is. It captures that if the options ask for it.
+func (x *executor) captured() func() {
+	w := x.wanted
+	if w == nil || w.count.Load() <= 0 || w.count.Add(-1) != 0 {
+		return func() {}
+	}
+	if _, other := claimed.LoadOrStore(w.path, true); other {
+		return func() {}
+	}
+	x.flight.land()
+	if err := startCapture(x.id, w.path); err != nil {
+		x.warn("nothing is captured: %v", err)
+		return func() {}
+	}
+	return func() {
+		x.flight.land()
+		stopCapture()
+		x.log.say(0, "captured %s", w.path)
+	}
+}
+
+// ErrNotCaptured is in the error of [Device.Capture] where the capture could not begin; f has run.
+var ErrNotCaptured = errors.New("nothing is captured")
+
+// Capture writes what the GPU does while f runs to a file that Xcode opens: its name ends with
+// .gputrace, and nothing is there yet. It waits for what the queues of the device were given before,
+// and for what f gives them. f runs also if nothing can be captured ([ErrNotCaptured]); the error says
+// why and what to do. [Options.Captures] prepares the process.
+func (d *Device) Capture(path string, f func() error) error {
+	ctx := context.Background()
+	if err := d.flight.drain(ctx); err != nil {
+		return err
+	}
+	err := startCapture(d.id, path)
+	if err != nil {
+		return errors.Join(fmt.Errorf("metal: %w: %w", ErrNotCaptured, err), f())
+	}
+	defer stopCapture()
+	err = f()
+	return errors.Join(err, d.flight.drain(ctx))
+}
+
+// startCapture captures what is committed to a queue or device.
+func startCapture(of objc.ID, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if filepath.Ext(path) != extension {
+		return fmt.Errorf("%s: the name of a capture ends with %s", path, extension)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s is there already: Metal overwrites no capture, so remove it or name another file", path)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("there is no folder for the capture: %w", err)
+	}
+	objc.Pool(func() {
+		manager := objc.SharedCaptureManager.SendID(objc.ClassNamed("MTLCaptureManager"))
+		if manager == 0 {
+			err = errors.New("the system has no capture manager")
+			return
+		}
+		if objc.IsCapturing.SendBool(manager) {
+			err = errors.New("another capture is being made: the process makes one at a time")
+			return
+		}
+		if !objc.SupportsDestination.SendBool(manager, uintptr(objc.CaptureDestinationGPUTraceDocument)) {
+			err = fmt.Errorf("the system writes no captures to files: %s=1 has to be in the environment when Metal starts. "+
+				"The option Captures and the variable %s put it there, unless something else in the program has started Metal before: then run the program as `%s=1 program`",
+				enableVariable, captureVariable, enableVariable)
+			return
+		}
+		how := objc.New("MTLCaptureDescriptor")
+		defer objc.Release(how)
+		objc.SetCaptureObject.Send(how, uintptr(of))
+		objc.SetCaptureDestination.Send(how, uintptr(objc.CaptureDestinationGPUTraceDocument))
+		objc.SetCaptureURL.Send(how, uintptr(objc.FileURLWithPath.SendID(objc.ClassNamed("NSURL"), uintptr(objc.String(path)))))
+		_, err = objc.WithError(objc.StartCapture, func(slot uintptr) uintptr {
+			return objc.StartCapture.Send(manager, uintptr(how), slot) & 0xff // a BOOL
+		})
+	})
+	return err
+}
+
+func stopCapture() {
+	objc.Pool(func() {
+		objc.StopCapture.Send(objc.SharedCaptureManager.SendID(objc.ClassNamed("MTLCaptureManager")))
+	})
+}
