@@ -61,8 +61,8 @@ func TestAnyOrder(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]metal.Options{
 		"serial, unretained, groups": {Plan: metal.Serial, Unretained: true, Groups: true},
-		"parallel, fences":           {Plan: metal.Parallel, Encoders: 3, Fences: true},
-		"indirect":                   {Plan: metal.Indirect},
+		"parallel, fences, private":  {Plan: metal.Parallel, Encoders: 3, Fences: true, Private: true},
+		"indirect, private":          {Plan: metal.Indirect, Private: true},
 		"indirect, fences":           {Plan: metal.Indirect, Fences: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
-// stagingBytes is the length of the memory that bytes go through on their way to and from memory that
+// stagingBytes is the greatest length of the memory that bytes go through on their way to and from memory that
 // the host does not see.
 const stagingBytes = 4 << 20
 
@@ -37,17 +37,21 @@ func (d *Device) download(ctx context.Context, data []byte, b *buffer, off int64
 
 // staged calls do for pieces of n bytes, with memory that the host sees and that has room for one.
 func (d *Device) staged(ctx context.Context, n int, do func(shared *buffer, from, to int) error) error {
-	for from := 0; from < n; from += stagingBytes {
+	piece := stagingBytes
+	if d.maxBuffer > 0 {
+		piece = int(min(stagingBytes, d.maxBuffer&^15))
+	}
+	for from := 0; from < n; from += piece {
 		err := func() error {
 			d.side.mu.Lock()
 			defer d.side.mu.Unlock()
 			if d.side.shared == nil {
 				var err error
-				if d.side.shared, err = d.alloc(stagingBytes, false); err != nil {
+				if d.side.shared, err = d.alloc(int64(piece), false); err != nil {
 					return fmt.Errorf("%w (it is what bytes go through that the host does not see)", err)
 				}
 			}
-			return do(d.side.shared, from, min(n, from+stagingBytes))
+			return do(d.side.shared, from, min(n, from+piece))
 		}()
 		if err != nil {
 			return err
