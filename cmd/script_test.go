@@ -81,6 +81,8 @@ func TestScripts(t *testing.T) {
 	if err := os.WriteFile(damaged, bytes, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	tiny := filepath.Join(t.TempDir(), "tiny.gguf")
+	tinyModel(t, tiny)
 	compiler, err := clang.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +104,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("OLDER", older)         // those of an older version
 			e.Setenv("LIBRARY", library)     // MLX's compiled kernels
 			e.Setenv("DAMAGED", damaged)     // two, of which one is damaged, and a function that is none
+			e.Setenv("TINY", tiny)           // a language model that is quickly run
 			e.Setenv("SMALL", small)         // three of them, in a library of their own
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))

@@ -58,6 +58,13 @@ func recordAdvancing(t *testing.T) *ir.Module {
 }
 
 func recorded(t *testing.T, o gguf.Options) *ir.Module {
+	module, err := demonstration(t).Record(context.Background(), o)
+	require.NoError(t, err)
+	return module
+}
+
+// demonstration is the demonstration model.
+func demonstration(t *testing.T) *gguf.Model {
 	path := os.Getenv("MODEL")
 	if path == "" {
 		path = "../../../testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -65,9 +72,7 @@ func recorded(t *testing.T, o gguf.Options) *ir.Module {
 	m, err := gguf.Load(path)
 	require.NoError(t, err, "the demonstration model is missing: run scripts/fetch-model.sh")
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	module, err := m.Record(context.Background(), o)
-	require.NoError(t, err)
-	return module
+	return m
 }
 
 func openModel(t *testing.T, module *ir.Module) *textgen.Model {
