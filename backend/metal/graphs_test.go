@@ -41,6 +41,13 @@ var ways = []way{
 	{name: "indirect, fences", device: metal.Options{Plan: metal.Indirect, Fences: true}},
 }
 
+// options are those of the device, which compiles everything and says nothing.
+func (w *way) options() metal.Options {
+	o := w.device
+	o.Cache, o.Warn = metal.NoCache, func(string) {}
+	return o
+}
+
 // on returns the options of a GPU of the way's, on a device of software Metal, in an order.
 func (w *way) on(soft *softmetal.Device, seed uint64) fakemetal.Options {
 	o := w.gpu
@@ -202,7 +209,7 @@ func TestGraphs(t *testing.T) {
 	for i, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			serve(t, w.on(soft, uint64(i)))
-			d := open(t, w.device)
+			d := open(t, w.options())
 			for name, g := range graphs {
 				same(t, want[name], replayed(t, d, g), name)
 			}

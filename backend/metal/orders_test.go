@@ -104,7 +104,7 @@ func TestSeeds(t *testing.T) {
 			o := w.on(soft, 1)
 			o.Late = 200 * time.Microsecond
 			m := serve(t, o)
-			d := open(t, w.device)
+			d := open(t, w.options())
 			var all []*inFlight
 			for name, g := range graphs {
 				all = append(all, fly(t, d, name, g))

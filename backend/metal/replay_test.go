@@ -34,7 +34,7 @@ func TestNothingLeaks(t *testing.T) {
 		l := fakemetal.Build(t)
 		require.NoError(t, objc.Load(l.Path))
 		l.Serve(t, w.on(soft, 0))
-		d := open(t, w.device)
+		d := open(t, w.options())
 		once, end := begin(d)
 		live := 0
 		for i := range times {
@@ -149,7 +149,7 @@ func TestReplayFaults(t *testing.T) {
 				times := 0
 				serving(t, l, w.on(soft, 0), func() {
 					before := made(k.class)
-					require.NoError(t, faulty(w.device, g))
+					require.NoError(t, faulty(w.options(), g))
 					times = made(k.class) - before
 				})
 				if k.on == fakemetal.Event && !w.device.Fences {
@@ -161,7 +161,7 @@ func TestReplayFaults(t *testing.T) {
 					o := w.on(soft, 0)
 					o.Late, o.Faults = 100*time.Microsecond, []fakemetal.Fault{{On: k.on, Nth: nth + 1, Code: k.code}}
 					serving(t, l, o, func() {
-						err := faulty(w.device, g)
+						err := faulty(w.options(), g)
 						if assert.Error(t, err, "%d of %d", nth+1, times) {
 							assert.Regexp(t, "(?s)metal: .*"+k.want, err.Error(), "%d of %d", nth+1, times)
 						}
