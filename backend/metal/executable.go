@@ -28,6 +28,7 @@ type code struct {
 	names  []objc.ID  // labels of command buffers, by plan.Buffers; 0: none
 	data   uintptr    // plan.Data where C sees it
 	memory objc.Batch // that holds it
+	how    Plan       // not Auto
 	stored *commands  // its dispatches as indirect command buffers have them; nil: they are sent
 }
 
@@ -35,31 +36,47 @@ type code struct {
 // kills one that runs for too long.
 const mostDispatches = 500
 
-// planning is for what kind of encoder plans are made, where times of commands are taken or not.
-func (d *Device) planning(profile bool) plan.Options {
-	o := plan.Options{Serial: d.options.Plan == Serial, Groups: d.options.Groups, Most: mostDispatches}
+// planning is for what kind of encoder a plan is made, where times of commands are taken or not.
+func (d *Device) planning(how Plan, profile bool) plan.Options {
+	o := plan.Options{Serial: how == Serial, Groups: d.options.Groups, Most: mostDispatches}
 	switch {
 	case profile && d.sampling == backend.SampleCommands:
 		o.Times = plan.ByDispatch
 	case profile && d.sampling == backend.SampleEncoders:
 		o.Times = plan.ByEncoder
+	case how == Parallel:
+		o.Parts = d.options.encoders()
+	case how.indirect():
+		o.Whole = true
 	}
 	return o
 }
 
-// lowering is the same for graphs that are compiled.
-func (d *Device) lowering(profile bool) plan.Options {
-	o := d.planning(profile)
-	if o.Times != plan.NoTimes {
-		return o
+// live is the plan of command buffers of recordings: they are encoded once.
+func (d *Device) live() Plan {
+	if d.options.Plan == Serial {
+		return Serial
 	}
-	switch d.options.Plan {
-	case Parallel:
-		o.Parts = d.encoders()
-	case Indirect, IndirectBarriers:
-		o.Whole = true
+	return Concurrent
+}
+
+// lower makes the plan of a graph.
+func (d *Device) lower(ctx context.Context, c *code, g *ir.Graph, profile bool) (err error) {
+	c.how = d.options.Plan
+	if c.how == Auto {
+		p, err := plan.Lower(ctx, g, d.planning(Concurrent, false))
+		if err != nil {
+			return err
+		}
+		c.how = d.options.choose(p)
 	}
-	return o
+	if c.plan, err = plan.Lower(ctx, g, d.planning(c.how, profile)); err != nil {
+		return err
+	}
+	if c.how.indirect() && len(c.plan.Timed) == 0 {
+		c.stored = store(c.plan, c.how == IndirectBarriers)
+	}
+	return nil
 }
 
 // Compile implements [backend.Device]. Pipelines are made side by side.
@@ -69,11 +86,8 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	e.program.Profile = p.Profile || d.options.Profile
 	e.program.Places = make([]backend.Place, len(g.Memories))
 	copy(e.program.Places, p.Places)
-	if e.plan, err = plan.Lower(ctx, g, d.lowering(e.program.Profile)); err != nil {
+	if err := d.lower(ctx, &e.code, g, e.program.Profile); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
-	}
-	if d.options.Plan.indirect() && len(e.plan.Timed) == 0 {
-		e.stored = store(e.plan, d.options.Plan == IndirectBarriers)
 	}
 	if err := d.prepare(ctx, &e.code, p.Progress); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)

@@ -37,7 +37,7 @@ func (e *executable) inFlight(room int) int {
 	if e.program.Graph.NextHost || len(e.plan.Guards) > 0 || len(e.plan.Timed) > 0 { // the host does something between
 		return 1
 	}
-	return max(1, min(room, ahead, maxUncompleted/min(2*atOnce, max(1, len(e.plan.Buffers)))))
+	return max(1, min(room, ahead, maxUncompleted/min(2*mostEncoders, max(1, len(e.plan.Buffers)))))
 }
 
 // NewFrame implements [backend.Executable].
@@ -67,7 +67,7 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 		}
 	}
 	if len(e.plan.Timed) > 0 {
-		f.samples = e.device.newSamples(len(e.plan.Timed))
+		f.samples = e.device.newSamples(len(e.plan.Timed), e.how)
 	}
 	for n := range e.inFlight(f.room) {
 		f.slots = append(f.slots, slot{})

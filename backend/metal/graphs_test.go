@@ -36,9 +36,9 @@ var ways = []way{
 	{name: "serial", device: metal.Options{Plan: metal.Serial}},
 	{name: "parallel", device: metal.Options{Plan: metal.Parallel, Encoders: 3}},
 	{name: "indirect", device: metal.Options{Plan: metal.Indirect}},
-	{name: "indirect-barriers", device: metal.Options{Plan: metal.IndirectBarriers}, gpu: fakemetal.Options{IndirectBarriers: true}},
-	{name: "concurrent, fences", device: metal.Options{Fences: true}},
-	{name: "indirect, fences", device: metal.Options{Plan: metal.Indirect, Fences: true}},
+	{name: "indirect-barriers", device: metal.Options{Plan: metal.IndirectBarriers, Measured: keeps}, gpu: fakemetal.Options{IndirectBarriers: true}},
+	{name: "concurrent, fences", device: metal.Options{Fences: true, Measured: keeps}},
+	{name: "indirect, fences", device: metal.Options{Plan: metal.Indirect, Fences: true, Measured: keeps}},
 }
 
 // options are those of the device, which compiles everything and says nothing.

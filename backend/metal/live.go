@@ -35,7 +35,7 @@ type encoder struct {
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning(r.Profile || x.options.Profile)), number: map[at]int32{}}, nil
+	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning(x.live(), r.Profile || x.options.Profile)), number: map[at]int32{}, code: code{how: x.live()}}, nil
 }
 
 // Encode implements [hostqueue.Encoder].
@@ -160,7 +160,7 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) error {
 	var err error
 	c.guard, err = c.x.newGuard(c.code.plan)
 	if len(c.timed) > 0 {
-		c.samples = c.x.newSamples(len(c.timed))
+		c.samples = c.x.newSamples(len(c.timed), c.code.how)
 	}
 	return err
 }

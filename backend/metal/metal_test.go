@@ -13,6 +13,7 @@ import (
 	"github.com/mlxc/mlxc/backend/conformance"
 	"github.com/mlxc/mlxc/backend/cpu"
 	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
 )
@@ -57,16 +58,19 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
+// keeps is the profile of a GPU that keeps what Metal does not promise.
+var keeps = &cost.Model{Litmus: cost.Litmus{Fences: true, IndirectBarriers: true}}
+
 // TestOptions: devices that send other messages compute the same.
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]metal.Options{
-		"serial, unretained, groups": {Plan: metal.Serial, Unretained: true, Groups: true},
-		"parallel, fences, private":  {Plan: metal.Parallel, Encoders: 3, Fences: true, Private: true},
-		"indirect, private":          {Plan: metal.Indirect, Private: true},
-		"indirect, fences":           {Plan: metal.Indirect, Fences: true},
+		"serial, unretained, groups":  {Plan: metal.Serial, Unretained: true, Groups: true},
+		"parallel, fences, private":   {Plan: metal.Parallel, Encoders: 3, Fences: true, Measured: keeps, Private: true},
+		"indirect, private":           {Plan: metal.Indirect, Private: true},
+		"indirect barriers, measured": {Plan: metal.IndirectBarriers, Fences: true, Measured: keeps},
 	} {
 		t.Run(name, func(t *testing.T) {
-			serve(t, fakemetal.Options{Seed: 5, SampleDispatches: o.Fences})
+			serve(t, fakemetal.Options{Seed: 5, SampleDispatches: o.Fences, IndirectBarriers: true})
 			conform(t, o)
 		})
 	}

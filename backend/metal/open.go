@@ -125,6 +125,13 @@ func Open(o Options) (d *Device, err error) {
 		if o.Warn == nil {
 			d.warnings.tell = d.log.warn
 		}
+		if err = d.options.proven(d.Description.Name); err != nil {
+			objc.Release(id)
+			return
+		}
+		if m := o.Measured; o.Plan == Auto && m != nil {
+			d.options.Fences = d.options.Fences || m.Litmus.Fences
+		}
 		d.maxBuffer, d.groupMax, d.workingSet = d.MaxBuffer, d.ThreadgroupBytes, d.Description.Memory
 		if o.Memory > 0 && (d.Memory == 0 || o.Memory < d.Memory) {
 			d.Memory = o.Memory

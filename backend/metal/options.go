@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/mlxc/mlxc/cost"
 )
 
 // Options of a device. The zero value is good. The environment changes those that its variables name
@@ -31,8 +33,10 @@ type Options struct {
 	// Encoders is how many command buffers of a replay are encoded side by side by [Parallel], 2
 	// to 8; 0 is 2.
 	Encoders int
+	// Measured is what `mlxreplay doctor` has found out about this GPU; nil: nothing.
+	Measured *cost.Model
 	// Fences has encoders ordered by fences, and Metal not track what they share. Only for GPUs of
-	// which `mlxreplay doctor` has found that fences keep that order.
+	// which `mlxreplay doctor` has seen that fences keep that order ([Options.Measured]).
 	Fences bool
 	// Unretained: command buffers do not retain what they use. The device keeps it alive itself.
 	Unretained bool

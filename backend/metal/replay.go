@@ -120,7 +120,10 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 	defer x.captured()()
 	x.resident.use()
 	n := len(s.plan.Buffers)
-	window := max(atOnce, x.encoders())
+	window := atOnce
+	if s.how == Parallel {
+		window = x.options.encoders()
+	}
 	for first := 0; first < n; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -137,7 +140,7 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		began := time.Now()
 		var made []objc.ID
 		var err error
-		if x.encoders() > 1 && end-first > 1 {
+		if s.how == Parallel && end-first > 1 {
 			made, err = x.sendSideBySide(ctx, s, first, end)
 		} else {
 			made, err = x.send(s, first, end)

@@ -35,8 +35,8 @@ func samplingOf(device objc.ID) backend.Sampling {
 // mostSamples of a sample buffer: it has at most 32 KiB.
 const mostSamples = 4096
 
-// newSamples returns places for the times of n commands, of as many as the system has room for.
-func (d *Device) newSamples(n int) *samples {
+// newSamples returns places for the times of n commands of a plan, of as many as the system has room for.
+func (d *Device) newSamples(n int, how Plan) *samples {
 	s := &samples{}
 	objc.Pool(func() {
 		var set objc.ID
@@ -70,7 +70,7 @@ func (d *Device) newSamples(n int) *samples {
 		for i := range s.count {
 			pass := objc.Retain(objc.ComputePassDescriptor.SendID(objc.ClassNamed("MTLComputePassDescriptor")))
 			kind := objc.DispatchTypeConcurrent
-			if d.options.Plan == Serial {
+			if how == Serial {
 				kind = objc.DispatchTypeSerial
 			}
 			objc.SetPassDispatchType.Send(pass, uintptr(kind))

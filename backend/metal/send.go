@@ -110,7 +110,7 @@ func of(vars []plan.Var, op int32) (own, rest []plan.Var) {
 // buffer, or one that was committed before, has an encoder already.
 func (s *sending) open(b *objc.Batch, cb objc.Ref, timed int32, later bool) objc.Ref {
 	kind := objc.DispatchTypeConcurrent
-	if s.device.options.Plan == Serial {
+	if s.how == Serial {
 		kind = objc.DispatchTypeSerial
 	}
 	var encoder objc.Ref

@@ -1,5 +1,13 @@
 package metal
 
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/cost"
+)
+
 // Plan is how replays are encoded.
 type Plan uint8
 
@@ -16,12 +24,15 @@ const (
 	// Indirect: indirect command buffers that are encoded once, of which a replay executes a part
 	// for each epoch, with barriers between.
 	Indirect
-	// IndirectBarriers: the same, with the barriers inside. Only for chips of which `mlxreplay
-	// doctor` has found that such barriers hold for what comes after.
+	// IndirectBarriers: the same, with the barriers inside. Only for GPUs of which `mlxreplay
+	// doctor` has seen that such barriers hold for what comes after ([Options.Measured]).
 	IndirectBarriers
+	// Auto is for each graph the plan that takes the least time by what was measured of the GPU
+	// ([Options.Measured]), Concurrent where nothing was.
+	Auto
 )
 
-var plans = [...]string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers"}
+var plans = [...]string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", "auto"}
 
 func (p Plan) String() string { return plans[p] }
 
@@ -31,12 +42,72 @@ func (p Plan) indirect() bool { return p == Indirect || p == IndirectBarriers }
 const mostEncoders = 8
 
 // encoders is how many are.
-func (d *Device) encoders() int {
-	if d.options.Plan != Parallel {
-		return 1
-	}
-	if d.options.Encoders == 0 {
+func (o *Options) encoders() int {
+	if o.Encoders == 0 {
 		return 2
 	}
-	return d.options.Encoders
+	return o.Encoders
+}
+
+// proven returns an error if options ask for what nobody has seen to work on the GPU of a name.
+func (o *Options) proven(name string) error {
+	m := o.Measured
+	seen := m != nil && (m.Device == "" || m.Device == name)
+	const ask = "run `mlxreplay doctor --profile FILE` on it, and give it that profile"
+	switch {
+	case m != nil && !seen && (o.Fences || o.Plan >= IndirectBarriers):
+		return fmt.Errorf("the profile was measured on %q, and this is %q: %s", m.Device, name, ask)
+	case o.Fences && !(seen && m.Litmus.Fences):
+		return errors.New("fences were not seen to order encoders on this GPU: " + ask)
+	case o.Plan == IndirectBarriers && !(seen && m.Litmus.IndirectBarriers):
+		return errors.New("barriers inside indirect command buffers were not seen to hold on this GPU: " + ask)
+	}
+	return nil
+}
+
+// choose returns the plan of a graph that takes the least time, given its plan with barriers.
+func (o *Options) choose(p *plan.Plan) Plan {
+	if o.Plan != Auto {
+		return o.Plan
+	}
+	best := Concurrent
+	if o.Measured == nil {
+		return best
+	}
+	base, ok := o.Measured.Plans[Concurrent.String()]
+	if !ok {
+		return best
+	}
+	time := o.time(Concurrent, base, base, p)
+	for x := Serial; x < Auto; x++ {
+		m, ok := o.Measured.Plans[x.String()]
+		if !ok || x == IndirectBarriers && !o.Measured.Litmus.IndirectBarriers {
+			continue
+		}
+		if t := o.time(x, m, base, p); t < time {
+			best, time = x, t
+		}
+	}
+	return best
+}
+
+// time is what a replay is modelled to take by a plan, beside the work of its kernels: encoding by the
+// host, then launches and barriers. What depends on params is encoded anew also where dispatches are
+// stored.
+func (o *Options) time(x Plan, m, direct cost.PlanTimes, p *plan.Plan) cost.Seconds {
+	n := float64(p.Stats.Dispatches)
+	encode := n * float64(m.Encode)
+	if x.indirect() {
+		last := int32(-1)
+		for _, v := range p.Vars {
+			if v.Part != plan.Bytes && v.Op != last {
+				encode, last = encode+float64(direct.Encode), v.Op
+			}
+		}
+	}
+	gpu := n * float64(m.Launch)
+	if x != Serial {
+		gpu += float64(p.Stats.Barriers) * float64(m.Barrier)
+	}
+	return cost.Seconds(encode + gpu)
 }

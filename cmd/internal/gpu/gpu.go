@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/cost"
 )
 
 // Options choose a GPU, and how it is driven. The zero value is good.
@@ -16,8 +17,10 @@ type Options struct {
 	Name string
 	// Library is a .metallib that builtin kernels are taken from.
 	Library string
-	// Plan is how replays are encoded, one of [Plans]; "" is the first.
+	// Plan is how replays are encoded, one of [Plans]; "" is the first, or auto with a profile.
 	Plan string
+	// Measured is what was measured of the GPU; nil: nothing.
+	Measured *cost.Model
 	// Encoders is how many command buffers of a replay are encoded side by side by the plan
 	// parallel; 0: as many as it likes.
 	Encoders int
@@ -26,7 +29,7 @@ type Options struct {
 }
 
 // Plans are the names of ways to encode a replay.
-var Plans = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers"}
+var Plans = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", "auto"}
 
 // Description is a GPU.
 type Description struct {

@@ -14,19 +14,21 @@ import (
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
 	"github.com/mlxc/mlxc/cmd/internal/gpu"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
 
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
-	Device  string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), softmetal (executes Metal kernels on the CPU), or auto: metal where it works, else cpu (mlxreplay devices says more)."`
-	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, softmetal)."`
-	GPU     string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers)."`
-	Plan    string `name:"metal-plan" placeholder:"PLAN" help:"How replays are encoded for a GPU: concurrent (the default), serial, parallel, indirect, or indirect-barriers."`
-	Buffers int    `name:"metal-encoders" placeholder:"N" help:"Command buffers that --metal-plan parallel encodes side by side, 2 to 8."`
-	Threads int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
-	Memory  string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what the system recommends)."`
+	Device   string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), softmetal (executes Metal kernels on the CPU), or auto: metal where it works, else cpu (mlxreplay devices says more)."`
+	Library  string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, softmetal)."`
+	GPU      string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers)."`
+	Plan     string `name:"metal-plan" placeholder:"PLAN" help:"How replays are encoded for a GPU: concurrent (the default), serial, parallel, indirect, indirect-barriers, or auto: the fastest by --metal-profile."`
+	Measured string `name:"metal-profile" placeholder:"FILE" help:"What mlxreplay doctor has measured of the GPU: plans are chosen by it."`
+	Buffers  int    `name:"metal-encoders" placeholder:"N" help:"Command buffers that --metal-plan parallel encodes side by side, 2 to 8."`
+	Threads  int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
+	Memory   string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what the system recommends)."`
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this."`
 }
@@ -55,6 +57,10 @@ func (f deviceFlags) check() error {
 		return cli.BadUsage("--gpu is for --device metal")
 	case f.Plan != "" && of(onCPU, onSoftMetal):
 		return cli.BadUsage("--metal-plan is for --device metal")
+	case f.Measured != "" && of(onCPU, onSoftMetal):
+		return cli.BadUsage("--metal-profile is for --device metal")
+	case f.Plan == "auto" && f.Measured == "":
+		return cli.BadUsage("--metal-plan auto needs a --metal-profile, which mlxreplay doctor writes")
 	case f.Plan != "" && !slices.Contains(gpu.Plans, f.Plan):
 		return cli.BadUsage("--metal-plan is %q, want one of %s", f.Plan, strings.Join(gpu.Plans, ", "))
 	case f.Buffers != 0 && f.Plan != "parallel":
@@ -109,7 +115,15 @@ func (f deviceFlags) device(ctx context.Context, name string) (backend.Device, f
 	}
 	switch name {
 	case onMetal:
-		return gpu.Metal.Open(gpu.Options{Name: f.GPU, Library: f.Library, Plan: f.Plan, Encoders: f.Buffers, Memory: memory})
+		o := gpu.Options{Name: f.GPU, Library: f.Library, Plan: f.Plan, Encoders: f.Buffers, Memory: memory}
+		if f.Measured != "" {
+			m, err := cost.LoadProfile(f.Measured)
+			if err != nil {
+				return nil, nil, err
+			}
+			o.Measured = &m
+		}
+		return gpu.Metal.Open(o)
 	case onSoftMetal:
 		if memory == 0 {
 			memory = cpu.MachineMemory()

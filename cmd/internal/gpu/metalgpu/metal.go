@@ -33,13 +33,16 @@ func (driver) List() ([]gpu.Description, error) {
 
 // Open implements [gpu.Driver].
 func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
-	plan := 0
-	if o.Plan != "" {
+	plan := int(metal.Concurrent)
+	switch {
+	case o.Plan == "" && o.Measured != nil:
+		plan = int(metal.Auto)
+	case o.Plan != "":
 		if plan = slices.Index(gpu.Plans, o.Plan); plan < 0 {
 			return nil, nil, fmt.Errorf("metal: there is no plan %q", o.Plan)
 		}
 	}
-	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Memory: o.Memory})
+	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Measured: o.Measured, Memory: o.Memory})
 	switch {
 	case err != nil && o.Name == "":
 		return nil, nil, fmt.Errorf("%w: %s", err, instead)

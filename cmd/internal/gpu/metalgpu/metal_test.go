@@ -15,6 +15,6 @@ func TestPlans(t *testing.T) {
 	for i, name := range gpu.Plans {
 		assert.Equal(t, metal.Plan(i).String(), name)
 	}
-	assert.Equal(t, "indirect-barriers", metal.IndirectBarriers.String())
-	assert.Len(t, gpu.Plans, int(metal.IndirectBarriers)+1)
+	assert.Equal(t, "auto", metal.Auto.String())
+	assert.Len(t, gpu.Plans, int(metal.Auto)+1)
 }
