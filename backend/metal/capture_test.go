@@ -1,0 +1,151 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/record"
+)
+
+// enable is what Metal finds in the environment of C if captures are to be possible.
+const enable = "MTL_CAPTURE_ENABLED"
+
+// TestCaptureOfTheNthReplay: by option or environment, the N-th replay or command buffer of a
+// recording is captured, with all its command buffers and no others, though replays are in flight
+// before and behind it and end late.
+func TestCaptureOfTheNthReplay(t *testing.T) {
+	g := adding(t, 2, 2)
+	for name, live := range map[string]bool{"replay": false, "live": true} {
+		t.Run(name, func(t *testing.T) {
+			unset(t, enable)
+			file := filepath.Join(t.TempDir(), "third.gputrace")
+			t.Setenv("MLXC_METAL_CAPTURE", file+":3")
+			r := gpu(t, fakemetal.Options{Late: 3 * time.Millisecond}, metal.Options{Capture: "of the program.gputrace"})
+			if live {
+				s := record.New("live", record.Live(r.Device))
+				for range 2 { // each has three command buffers
+					add(s, 2, 2)
+					_, err := s.Finish()
+					require.NoError(t, err)
+				}
+				require.NoError(t, s.Close())
+				require.Equal(t, "1 command buffers of software Metal\n", text(t, file))
+			} else {
+				p := r.replaying(g)
+				f, err := p.NewFrame(t.Context())
+				require.NoError(t, err)
+				for range 5 {
+					_, err := f.Run(t.Context())
+					require.NoError(t, err)
+				}
+				require.Equal(t, "3 command buffers of software Metal\n", text(t, file))
+			}
+			require.Contains(t, r.log.String(), "captured "+file)
+		})
+	}
+}
+
+// TestCaptureInFlight: of replays that one submission has in flight together exactly one is captured.
+func TestCaptureInFlight(t *testing.T) {
+	unset(t, enable)
+	file := filepath.Join(t.TempDir(), "fourth.gputrace")
+	r := gpu(t, fakemetal.Options{Late: 3 * time.Millisecond, Seed: 3}, metal.Options{Capture: file + ":4"})
+	f, err := r.replaying(adding(t, 2, 2)).NewRowFrame(t.Context(), 6)
+	require.NoError(t, err)
+	_, err = f.RunRow(t.Context(), 6)
+	require.NoError(t, err)
+	require.Equal(t, "3 command buffers of software Metal\n", text(t, file))
+}
+
+// TestCapture: a function is captured with everything that it gives to queues, waited for or not, and
+// nothing that was given before.
+func TestCapture(t *testing.T) {
+	unset(t, enable)
+	r := gpu(t, fakemetal.Options{Late: 3 * time.Millisecond}, metal.Options{Captures: true})
+	p := r.replaying(adding(t, 2, 2))
+	f, err := p.NewFrame(t.Context())
+	require.NoError(t, err)
+	before, err := f.Submit(t.Context())
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "some.gputrace")
+	reason := errors.New("of the function")
+	other, err := p.NewFrame(t.Context())
+	require.NoError(t, err)
+	err = r.Capture(file, func() error {
+		require.True(t, before.Status().Ended(), "nothing is in flight when it begins")
+		_, err := other.Submit(t.Context())
+		require.NoError(t, err)
+		return reason
+	})
+	require.ErrorIs(t, err, reason)
+	require.NotErrorIs(t, err, metal.ErrNotCaptured)
+	require.Equal(t, "3 command buffers of software Metal\n", text(t, file))
+}
+
+// TestNoCapture: what keeps a capture from being made is told with what to do, and the work is done
+// without it.
+func TestNoCapture(t *testing.T) {
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "taken.gputrace")
+	require.NoError(t, os.WriteFile(taken, nil, 0o600))
+	good := filepath.Join(dir, "good.gputrace")
+	for name, c := range map[string]struct {
+		file, want string
+		options    fakemetal.Options
+	}{
+		"is there":  {taken, "taken.gputrace is there already: Metal overwrites no capture, so remove it or name another file", fakemetal.Options{}},
+		"folder":    {filepath.Join(dir, "no", "x.gputrace"), "there is no folder for the capture", fakemetal.Options{}},
+		"refused":   {good, "the disk is full", fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.Capture, Nth: 1, Text: "the disk is full"}}}},
+		"extension": {filepath.Join(dir, "x.trace"), "the name of a capture ends with .gputrace", fakemetal.Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unset(t, enable)
+			o := metal.Options{Captures: true}
+			if name != "extension" {
+				o.Capture = c.file
+			}
+			r := gpu(t, c.options, o)
+			if name != "extension" {
+				r.run(r.replaying(adding(t, 1, 1)), 3)
+				require.Contains(t, r.log.String(), "warning: metal: nothing is captured: ")
+				return
+			}
+			ran := false
+			err := r.Capture(c.file, func() error { ran = true; return nil })
+			require.ErrorIs(t, err, metal.ErrNotCaptured)
+			require.ErrorContains(t, err, c.want)
+			require.True(t, ran)
+		})
+	}
+	for text, want := range map[string]string{"a.trace": "ends with .gputrace", "a.gputrace:0": "count from 1 on", "a.gputrace:x": "ends with .gputrace"} {
+		_, err := metal.Open(metal.Options{Capture: text})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestCaptureTooLate: where something has started Metal without the variable, the warning says so, and
+// how to run the program.
+func TestCaptureTooLate(t *testing.T) {
+	unset(t, enable)
+	r := gpu(t, fakemetal.Options{}, metal.Options{})
+	err := r.Capture(filepath.Join(t.TempDir(), "x.gputrace"), func() error { return nil })
+	require.ErrorIs(t, err, metal.ErrNotCaptured)
+	require.ErrorContains(t, err, "MTL_CAPTURE_ENABLED=1 has to be in the environment when Metal starts")
+	require.ErrorContains(t, err, "run the program as `MTL_CAPTURE_ENABLED=1 program`")
+	// Now it is set, and Metal has long started.
+	d := open(t, metal.Options{Captures: true, Log: r.log})
+	err = d.Capture(filepath.Join(t.TempDir(), "x.gputrace"), func() error { return nil })
+	require.ErrorIs(t, err, metal.ErrNotCaptured)
+	require.NoError(t, d.Close())
+	require.NoError(t, objc.Setenv(enable, "0"))
+}
