@@ -26,6 +26,7 @@ import (
 type rig struct {
 	*metal.Device
 	library *fakemetal.Library
+	gpu     *fakemetal.Metal
 	log     *words
 	t       testing.TB
 }
@@ -56,7 +57,7 @@ func gpu(t testing.TB, o fakemetal.Options, with metal.Options) *rig {
 	t.Helper()
 	r := &rig{library: fakemetal.Build(t), log: &words{}, t: t}
 	require.NoError(t, objc.Load(r.library.Path))
-	r.library.Serve(t, o)
+	r.gpu = r.library.Serve(t, o)
 	if with.Log == nil {
 		with.Log = r.log
 	}

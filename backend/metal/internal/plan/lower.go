@@ -104,7 +104,6 @@ type Recorder struct {
 // NewRecorder begins a plan whose nodes refer to g. Memories, kernels and params may be added to
 // g meanwhile; its own nodes are those of the plan only where Lower is used.
 func NewRecorder(g *ir.Graph, o Options) *Recorder {
-	o.Groups = o.Groups && o.Times != ByEncoder // groups do not reach over encoders
 	r := &Recorder{lowering: lowering{
 		Plan: &Plan{Graph: g}, Options: o,
 		pipelines: map[pipelineKey]int32{}, labels: map[string]int32{},
@@ -153,7 +152,7 @@ func (r *Recorder) add(i int, n ir.Node) error {
 // command emits a command, in a group of its label if there are groups, with what takes its times.
 func (r *Recorder) command(i int, label string, emit func() error) error {
 	r.full()
-	if r.Groups && label != "" {
+	if r.Groups && label != "" && !r.Whole { // stored dispatches are executed many at a time
 		inside := emit
 		emit = func() error {
 			r.push(label)
