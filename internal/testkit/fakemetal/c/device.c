@@ -15,7 +15,7 @@ static uintptr_t supports_family(SELF, uintptr_t family) {
 	switch (family) {
 	case 2002: case 5001: return 1; // Mac2, Metal3
 	}
-	return (1001 <= family && family <= 1007) || (3001 <= family && family <= 3003); // Apple7, Common3
+	return (1001 <= family && family <= 1000 + (uintptr_t)options.family) || (3001 <= family && family <= 3003); // Apple's, Common3
 }
 
 static class MTLArchitecture;

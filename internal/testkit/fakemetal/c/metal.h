@@ -27,6 +27,7 @@ struct options {
 	long threads;     // maxTotalThreadsPerThreadgroup
 	long buffer;      // maxBufferLength
 	long working_set; // recommendedMaxWorkingSetSize
+	long family;      // of Apple's GPUs
 	long constants;   // what offsets of constant arguments are multiples of
 	long residency;   // what an indirect command buffer reaches must be resident
 	long dispatches;  // counters can be sampled between dispatches
