@@ -26,6 +26,8 @@ type Options struct {
 	Encoders int
 	// Memory is the most bytes that buffers may take together; 0: what the system recommends.
 	Memory int64
+	// Warn, if not nil, hears what is done in another way than was asked for.
+	Warn func(text string)
 }
 
 // Plans are the names of ways to encode a replay.

@@ -1,7 +1,6 @@
 package mlxreplay
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -23,6 +22,7 @@ import (
 type deviceFlags struct {
 	Device   string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), softmetal (executes Metal kernels on the CPU), or auto: metal where it works, else cpu (mlxreplay devices says more)."`
 	Library  string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, softmetal)."`
+	MLX      bool   `name:"mlx" help:"Take builtin kernels from the mlx.metallib of the Python environment that is active (metal, softmetal)."`
 	GPU      string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers)."`
 	Plan     string `name:"metal-plan" placeholder:"PLAN" help:"How replays are encoded for a GPU: concurrent (the default), serial, parallel, indirect, indirect-barriers, or auto: the fastest by --metal-profile."`
 	Measured string `name:"metal-profile" placeholder:"FILE" help:"What mlxreplay doctor has measured of the GPU: plans are chosen by it."`
@@ -53,6 +53,10 @@ func (f deviceFlags) check() error {
 		return cli.BadUsage("--threads is for --device cpu or softmetal: a GPU has its own")
 	case f.Library != "" && of(onCPU):
 		return cli.BadUsage("--library is for --device metal or softmetal: device %q has kernels of its own", f.Device)
+	case f.MLX && of(onCPU):
+		return cli.BadUsage("--mlx is for --device metal or softmetal: device %q has kernels of its own", f.Device)
+	case f.MLX && f.Library != "":
+		return cli.BadUsage("--mlx and --library are two ways to say the same: give one of them")
 	case f.GPU != "" && of(onCPU, onSoftMetal):
 		return cli.BadUsage("--gpu is for --device metal")
 	case f.Plan != "" && of(onCPU, onSoftMetal):
@@ -80,6 +84,10 @@ func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(),
 	if err := f.check(); err != nil {
 		return nil, err
 	}
+	f, err := f.withMLX(env)
+	if err != nil {
+		return nil, err
+	}
 	if f.Device != onAuto {
 		return f.on(env, f.Device, use)
 	}
@@ -96,7 +104,7 @@ func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(),
 
 // on is open with the device of a name.
 func (f deviceFlags) on(env *cli.Env, name string, use func(backend.Device) error) (func(), error) {
-	d, end, err := f.device(env.Context, name)
+	d, end, err := f.device(env, name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +116,7 @@ func (f deviceFlags) on(env *cli.Env, name string, use func(backend.Device) erro
 }
 
 // device opens the device of a name.
-func (f deviceFlags) device(ctx context.Context, name string) (backend.Device, func(), error) {
+func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), error) {
 	memory, err := sizeOf(f.Memory)
 	if err != nil {
 		return nil, nil, cli.BadUsage("--memory: %v", err)
@@ -116,6 +124,7 @@ func (f deviceFlags) device(ctx context.Context, name string) (backend.Device, f
 	switch name {
 	case onMetal:
 		o := gpu.Options{Name: f.GPU, Library: f.Library, Plan: f.Plan, Encoders: f.Buffers, Memory: memory}
+		o.Warn = func(text string) { fmt.Fprintf(env.Stderr, "remark: %s\n", text) }
 		if f.Measured != "" {
 			m, err := cost.LoadProfile(f.Measured)
 			if err != nil {
@@ -128,7 +137,7 @@ func (f deviceFlags) device(ctx context.Context, name string) (backend.Device, f
 		if memory == 0 {
 			memory = cpu.MachineMemory()
 		}
-		d, err := softmetal.New(ctx, softmetal.Options{Workers: f.Threads, Memory: memory, Library: f.Library})
+		d, err := softmetal.New(env.Context, softmetal.Options{Workers: f.Threads, Memory: memory, Library: f.Library})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -65,7 +65,7 @@ func (c *devicesCmd) Run(env *cli.Env) error {
 
 // opened is the row of a device that is there if it can be opened.
 func opened(env *cli.Env, name string) ([]deviceRow, error) {
-	d, end, err := deviceFlags{}.device(env.Context, name)
+	d, end, err := deviceFlags{}.device(env, name)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
 			return nil, nil, fmt.Errorf("metal: there is no plan %q", o.Plan)
 		}
 	}
-	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Measured: o.Measured, Memory: o.Memory})
+	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Measured: o.Measured, Memory: o.Memory, Warn: o.Warn})
 	switch {
 	case err != nil && o.Name == "":
 		return nil, nil, fmt.Errorf("%w: %s", err, instead)
