@@ -70,7 +70,10 @@ func (d *Device) lower(ctx context.Context, c *code, g *ir.Graph, profile bool) 
 		}
 		c.how = d.options.choose(p)
 	}
-	if c.plan, err = plan.Lower(ctx, g, d.planning(c.how, profile)); err != nil {
+	o := d.planning(c.how, profile)
+	time := d.model().AtMost(g)
+	o.Time, o.Longest = func(n ir.Node) float64 { return float64(time.Work(n).Alone) }, longestBuffer
+	if c.plan, err = plan.Lower(ctx, g, o); err != nil {
 		return err
 	}
 	if c.how.indirect() && len(c.plan.Timed) == 0 {

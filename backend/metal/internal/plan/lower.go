@@ -24,6 +24,10 @@ type Options struct {
 	// Parts cuts the graph into about so many command buffers: the first of 64 dispatches, or a
 	// tenth of all, the others alike. 0: none.
 	Parts int
+	// Time is what a command is modelled to take, Longest what a command buffer may: it is cut before
+	// a command with which it would take longer. nil: no times are known.
+	Time    func(n ir.Node) float64
+	Longest float64
 	// Whole has every dispatch set all that it needs, whatever the encoder has.
 	Whole bool
 	// Times says how those of commands are taken.
@@ -67,12 +71,13 @@ type lowering struct {
 		slots    [maxSlots]slot
 		memory   [maxSlots]int64 // bytes of threadgroup memory and one more; 0: not set
 	}
-	share   int  // dispatches of the open command buffer by Parts; 0: any number
-	rest    int  // of those after the first
-	next    bool // what is emitted is for carries
-	sent    int  // dispatches of the open command buffer
-	barrier bool // one belongs before the next dispatch
-	some    bool // the encoder has a dispatch since the last barrier
+	time    float64 // of the open command buffer
+	share   int     // dispatches of the open command buffer by Parts; 0: any number
+	rest    int     // of those after the first
+	next    bool    // what is emitted is for carries
+	sent    int     // dispatches of the open command buffer
+	barrier bool    // one belongs before the next dispatch
+	some    bool    // the encoder has a dispatch since the last barrier
 }
 
 type pipelineKey struct {
@@ -136,22 +141,22 @@ func (r *Recorder) add(i int, n ir.Node) error {
 			r.op(Op{Kind: Pop})
 		}
 	case *ir.Dispatch:
-		return r.command(i, cmp.Or(n.Label, n.Op), func() error { return r.dispatch(i, n) })
+		return r.command(i, n, cmp.Or(n.Label, n.Op), func() error { return r.dispatch(i, n) })
 	case *ir.Copy:
-		return r.command(i, n.Label, func() error { return r.copy(i, &n.Dst, &n.Src) })
+		return r.command(i, n, n.Label, func() error { return r.copy(i, &n.Dst, &n.Src) })
 	case *ir.Carry:
 		r.next = true
 		defer func() { r.next = false }()
-		return r.command(i, "", func() error { return r.copy(i, &n.Dst, &n.Src) })
+		return r.command(i, n, "", func() error { return r.copy(i, &n.Dst, &n.Src) })
 	case *ir.Fill:
-		return r.command(i, n.Label, func() error { return r.fill(i, n) })
+		return r.command(i, n, n.Label, func() error { return r.fill(i, n) })
 	}
 	return nil
 }
 
 // command emits a command, in a group of its label if there are groups, with what takes its times.
-func (r *Recorder) command(i int, label string, emit func() error) error {
-	r.full()
+func (r *Recorder) command(i int, n ir.Node, label string, emit func() error) error {
+	r.full(n)
 	if r.Groups && label != "" && !r.Whole { // stored dispatches are executed many at a time
 		inside := emit
 		emit = func() error {
@@ -214,15 +219,21 @@ func (l *lowering) divide() {
 	l.rest = max(1, (n-l.share+l.Parts-2)/(l.Parts-1))
 }
 
-// full cuts the command buffer that is open if it has enough dispatches.
-func (l *lowering) full() {
+// full cuts the command buffer that is open before command n if it has enough dispatches, or would take
+// too long.
+func (l *lowering) full(n ir.Node) {
 	most := l.Most
 	if l.share > 0 && (most == 0 || l.share < most) {
 		most = l.share
 	}
-	if most > 0 && l.sent >= most && (l.barrier || l.sent >= 2*most) {
+	time := 0.0
+	if l.Time != nil {
+		time = l.Time(n)
+	}
+	if l.sent > 0 && l.Time != nil && l.time+time > l.Longest || most > 0 && l.sent >= most && (l.barrier || l.sent >= 2*most) {
 		l.cut("", ir.OrderEvent)
 	}
+	l.time += time
 }
 
 // cut ends a command buffer, and begins the next with the groups that are open.
@@ -286,7 +297,7 @@ func (l *lowering) end(b *Buffer, label string) {
 
 // fresh forgets what an encoder has bound: the next one has nothing.
 func (l *lowering) fresh() {
-	l.barrier, l.some, l.sent = false, false, 0
+	l.barrier, l.some, l.sent, l.time = false, false, 0, 0
 	l.forget()
 }
 

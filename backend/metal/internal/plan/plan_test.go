@@ -360,6 +360,13 @@ func follows(t require.TestingT, g *ir.Graph, p *Plan, o Options, params []uint3
 			}
 		}
 		require.True(t, o.Most == 0 || n <= 2*o.Most+1, "%d dispatches in a command buffer", n)
+		nodes := map[int32]bool{}
+		for _, o := range p.Ops[b.First:b.End] {
+			if o.Kind == Dispatch || o.Kind == DispatchIndirect {
+				nodes[p.Grids[o.Index].Node] = true
+			}
+		}
+		require.True(t, o.Time == nil || len(nodes) <= max(1, int(2*o.Longest)), "%d commands of half a second in %v", len(nodes), o.Longest)
 	}
 	at := 0
 	for i := range g.Nodes {
@@ -448,6 +455,9 @@ func TestRandomGraphs(t *testing.T) {
 			o.Parts = rapid.SampledFrom([]int{0, 0, 2, 3, 8}).Draw(t, "parts")
 			o.Whole = !o.Serial && rapid.Bool().Draw(t, "whole")
 			o.Times = rapid.SampledFrom([]Times{NoTimes, NoTimes, ByEncoder, ByDispatch}).Draw(t, "times")
+			if rapid.Bool().Draw(t, "times are known") {
+				o.Time, o.Longest = func(n ir.Node) float64 { return 0.5 }, float64(rapid.IntRange(0, 3).Draw(t, "longest"))
+			}
 			next := rapid.Bool().Draw(t, "next")
 			for _, params := range g.Samples(4) {
 				compare(t, g, o, params, next)
