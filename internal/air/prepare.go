@@ -24,7 +24,7 @@ var (
 	stringAttribute = regexp.MustCompile(` "[^"]*"(?:="[^"]*")?`)
 	argumentAlign   = regexp.MustCompile(` align [0-9]+`)
 	dereferenceable = regexp.MustCompile(` dereferenceable(?:_or_null)?\([0-9]+\)`)
-	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([a-z0-9]+)"?$`)
+	constantGlobal  = regexp.MustCompile(`^"?(.*)\.MTL_FC_INIT_([0-9]+)_([A-Za-z0-9]+)"?$`)
 	constantText    = regexp.MustCompile(`\b(?:constant|global) (\S+|<[^>]*>) (?:undef|poison|zeroinitializer)`)
 	// vectorAccess is a load or store of a vector, up to its alignment.
 	vectorAccess = regexp.MustCompile(`^(  (?:%\S+ = load|store) (?:volatile )?<[0-9]+ x (half|bfloat|float|i8|i16|i32|i64)>.*, align )[0-9]+`)
