@@ -140,6 +140,17 @@ type States interface {
 	Close() error
 }
 
+// Described is a Device that knows more of itself and its system than [Info] has, for reports of bugs.
+type Described interface {
+	Facts() []Fact
+}
+
+// Fact is one thing that is known, for people.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
 // Modelled is an Executable that knows what a replay costs.
 type Modelled interface {
 	// Work is the modelled time of one replay on one worker, in seconds; it may be

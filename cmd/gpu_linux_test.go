@@ -46,6 +46,8 @@ type process struct {
 
 func (*process) Helper() {}
 
+func (*process) Name() string { return "stand-in" }
+
 func (t *process) Errorf(format string, args ...any) {
 	t.failed = true
 	fmt.Fprintln(os.Stderr, strings.TrimSpace(fmt.Sprintf(format, args...)))

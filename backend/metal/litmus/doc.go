@@ -2,7 +2,7 @@
 // backend/metal relies on holds there.
 //
 //	results, err := litmus.Run(ctx, litmus.Options{})
-//	profile.Litmus.Fences = litmus.Passing(results, "fence/*")
+//	profile.Litmus.Fences = verdict.Passing(results, "fence/*")
 //
 // A litmus test is a small program, sent as Metal messages, that computes something else if an order
 // is not kept: a chain of steps over one memory, each x·m + a with numbers of its own, every second

@@ -60,9 +60,6 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	if o.Trials == 0 {
 		o.Trials = 300
 	}
-	if o.Spin == 0 {
-		o.Spin = 20_000
-	}
 	if o.Pause == 0 {
 		o.Pause = 2 * time.Millisecond
 	}
@@ -74,6 +71,15 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		return nil, err
 	}
 	defer r.close()
+	if r.spin(o.Spin); o.Spin == 0 {
+		err := r.calibrate(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil: // the tests will say so
+			r.spin(20_000)
+		}
+	}
 	var results []Result
 	tests := all(o)
 	for i, t := range tests {
@@ -117,7 +123,7 @@ func (r *rig) test(ctx context.Context, t *test, x *Result) error {
 		x.With.Wrong = max(x.With.Wrong, 1)
 		x.Detail = err.Error()
 	}
-	x.judge()
+	x.Judge()
 	return nil
 }
 

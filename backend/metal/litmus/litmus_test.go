@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend/metal/litmus"
+	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
@@ -97,9 +98,9 @@ func TestVerdicts(t *testing.T) {
 			}
 		}
 		assert.Equal(t, litmus.Names(), names)
-		assert.True(t, litmus.Passing(results, "fence/*"))
-		assert.Equal(t, walls, litmus.Passing(results, "indirect/*-*"), "both tests of barriers")
-		assert.False(t, litmus.Passing(results, "no/*"))
+		assert.True(t, verdict.Passing(results, "fence/*"))
+		assert.Equal(t, walls, verdict.Passing(results, "indirect/*-*"), "both tests of barriers")
+		assert.False(t, verdict.Passing(results, "no/*"))
 		m.Close()
 		assert.Empty(t, l.Failures())
 	}

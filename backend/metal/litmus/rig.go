@@ -41,15 +41,62 @@ func newRig(o Options) (r *rig, err error) {
 		}
 	}
 	r = &rig{o: o, pipes: map[string]objc.ID{}}
-	for i := range steps {
-		r.args = append(r.args, stepOf(i, o.Spin))
-	}
 	objc.Pool(func() { err = r.open() })
 	if err != nil {
 		r.close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// spin has slow steps take so many turns.
+func (r *rig) spin(turns int) {
+	r.args = nil
+	for i := range steps {
+		r.args = append(r.args, stepOf(i, turns))
+	}
+}
+
+// slow is how long a slow step is to take, in seconds: as long as many dispatches.
+const slow = 100e-6
+
+// calibrate has slow steps take as long as they should on this GPU.
+func (r *rig) calibrate(ctx context.Context) error {
+	const turns = 1 << 14
+	times := map[int]float64{}
+	for _, n := range []int{0, turns} {
+		r.spin(n)
+		var p *program
+		var err error
+		objc.Pool(func() { p, err = r.newProgram(ctx, &test{}, true) })
+		if err != nil {
+			return err
+		}
+		for range 4 {
+			objc.Pool(func() {
+				c := objc.Retain(p.commandBuffer(p.queue))
+				defer objc.Release(c)
+				p.encode(c, true, func(e *pass) { e.step(0) })
+				p.commit(c)
+				if err = p.land(0); err == nil {
+					t := objc.GPUEndTime.SendDouble(c) - objc.GPUStartTime.SendDouble(c)
+					if old, ok := times[n]; !ok || t < old {
+						times[n] = t
+					}
+				}
+			})
+			if err != nil {
+				break
+			}
+		}
+		p.close()
+		if err != nil {
+			return err
+		}
+	}
+	each := max((times[turns]-times[0])/turns, 1e-10)
+	r.spin(int(min(max(slow/each, 16), 1<<20)))
+	return nil
 }
 
 func (r *rig) open() error {

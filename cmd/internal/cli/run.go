@@ -128,7 +128,7 @@ func run(name, description string, grammar any, args []string, env *Env, signals
 		kong.Name(name), kong.Description(description), kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(func(c int) { panic(exit(c)) }), kong.UsageOnError(), kong.Bind(env),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"version": version(name)},
+		kong.Vars{"version": Version(name)},
 	)
 	if err != nil {
 		panic(err) // the grammar is part of the program

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// version describes this build: the module's version, and the revision that it was
+// Version describes this build: the module's version, and the revision that it was
 // built from if that is known.
-func version(name string) string {
+func Version(name string) string {
 	info, _ := debug.ReadBuildInfo()
 	return name + " " + versionOf(info)
 }

@@ -5,9 +5,11 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/cost"
 )
 
@@ -31,7 +33,10 @@ type Options struct {
 }
 
 // Plans are the names of ways to encode a replay.
-var Plans = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", "auto"}
+var Plans = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", Auto}
+
+// Auto is the plan that chooses one of the others for each graph.
+const Auto = "auto"
 
 // Description is a GPU.
 type Description struct {
@@ -54,6 +59,9 @@ type Description struct {
 type Driver interface {
 	List() ([]Description, error)
 	Open(Options) (backend.Device, func(), error)
+	// Litmus runs litmus tests on a device that Open has returned, each program so often; 0: as often
+	// as they like. An error is that there is no such GPU, or that ctx has ended.
+	Litmus(ctx context.Context, d backend.Device, trials int, progress func(float64)) ([]verdict.Result, error)
 }
 
 // Metal drives Apple's GPUs. A program that does not import package metalgpu has none.
@@ -65,3 +73,7 @@ var errNone = errors.New("metal: Metal is on Macs alone: use --device cpu, or --
 
 func (none) List() ([]Description, error)                 { return nil, errNone }
 func (none) Open(Options) (backend.Device, func(), error) { return nil, nil, errNone }
+
+func (none) Litmus(context.Context, backend.Device, int, func(float64)) ([]verdict.Result, error) {
+	return nil, errNone
+}

@@ -3,11 +3,15 @@
 package metalgpu
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/backend/metal/litmus"
 	"github.com/mlxc/mlxc/cmd/internal/gpu"
 )
 
@@ -50,4 +54,12 @@ func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
 		return nil, nil, err
 	}
 	return d, func() { _ = d.Close() }, nil // the error of what it did matters, not this one
+}
+
+// Litmus implements [gpu.Driver].
+func (driver) Litmus(ctx context.Context, d backend.Device, trials int, progress func(float64)) ([]litmus.Result, error) {
+	o := litmus.Options{Device: d.(*metal.Device).RegistryID, Trials: trials, Progress: progress}
+	// API validation ends the process that dispatches no threads.
+	o.EmptyGrids = cmp.Or(os.Getenv("MTL_DEBUG_LAYER"), os.Getenv("METAL_DEVICE_WRAPPER_TYPE"), "0") == "0"
+	return litmus.Run(ctx, o)
 }

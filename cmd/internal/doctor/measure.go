@@ -1,0 +1,196 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// Sizes of what is measured.
+const (
+	many, manyQuick     = 512, 48            // dispatches
+	buffers             = 16                 // command buffers
+	rounds, roundsQuick = 15, 5              // repetitions, beside one that fills caches
+	moved, movedQuick   = 256 << 20, 8 << 20 // bytes of a copy
+)
+
+// measure measures what encoding, launches, barriers and command buffers cost by each plan, and how
+// fast memory is.
+func (e *examination) measure(ctx context.Context) error {
+	plans := e.o.Plans
+	if len(plans) == 0 {
+		plans = []Plan{{e.o.Device.Name(), func(*Report) (backend.Device, func(), error) { return e.o.Device, func() {}, nil }}}
+	}
+	for i, p := range plans {
+		d, end, err := p.Open(e.r)
+		if err != nil {
+			e.unsupported("times", "plan "+p.Name, err.Error(), "nothing: the plan is not used here")
+			continue
+		}
+		t, err := e.plan(ctx, d, p.Name)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		end()
+		e.progress(float64(i+1) / float64(len(plans)+1))
+		if err != nil {
+			e.fail("times", "plan "+p.Name, err.Error(), next)
+			continue
+		}
+		e.r.Times = append(e.r.Times, *t)
+	}
+	bytes := int64(moved)
+	if e.o.Quick {
+		bytes = movedQuick
+	}
+	if most := e.o.Device.Info().MaxBuffer; most > 0 {
+		bytes = min(bytes, most&^4095)
+	}
+	seconds, err := e.times(ctx, e.o.Device, copied(bytes), func(t backend.Times, wall time.Duration) float64 { return seconds(t, wall) })
+	if err != nil {
+		return err
+	}
+	var speed []float64
+	for _, s := range seconds {
+		speed = append(speed, 2*float64(bytes)/s/1e9) // read once, and written once
+	}
+	b := distribution(speed)
+	e.r.Bandwidth = &b
+	return nil
+}
+
+// plan measures one.
+func (e *examination) plan(ctx context.Context, d backend.Device, name string) (*PlanTimes, error) {
+	n := many
+	if e.o.Quick {
+		n = manyQuick
+	}
+	var encode []float64
+	gpu := func(g *ir.Graph, dispatches int) ([]float64, error) {
+		return e.times(ctx, d, g, func(t backend.Times, wall time.Duration) float64 {
+			encode = append(encode, float64(t.Encode.Nanoseconds())/float64(dispatches))
+			return seconds(t, wall)
+		})
+	}
+	// What a few take is taken off from what many take: the rest does not depend on their number.
+	few := n / 8
+	small, err := gpu(adds(few, none), few)
+	if err != nil {
+		return nil, err
+	}
+	// What is encoded has a barrier behind every few dispatches, as most graphs have.
+	encode = encode[:0]
+	if _, err := gpu(adds(n, some), n); err != nil {
+		return nil, err
+	}
+	out := &PlanTimes{Plan: name, Encode: distribution(encode)}
+	beside, err := gpu(adds(n, none), n)
+	if err != nil {
+		return nil, err
+	}
+	behind, err := gpu(adds(n, barriers), n)
+	if err != nil {
+		return nil, err
+	}
+	cut, err := gpu(adds(n, commits), n)
+	if err != nil {
+		return nil, err
+	}
+	var launch, alone, barrier, boundary []float64
+	for i := range beside {
+		launch = append(launch, 1e9*(beside[i]-small[i])/float64(n-few))
+		alone = append(alone, 1e9*behind[i]/float64(n))
+		barrier = append(barrier, 1e9*(behind[i]-beside[i])/float64(n-1))
+		boundary = append(boundary, 1e9*(cut[i]-beside[i])/float64(buffers-1))
+	}
+	out.Launch, out.Alone, out.Barrier, out.CommandBuffer = distribution(launch), distribution(alone), distribution(barrier), distribution(boundary)
+	return out, nil
+}
+
+// seconds is the time on the device, or that of the host where the device says none.
+func seconds(t backend.Times, wall time.Duration) float64 {
+	if d := t.Duration(); d > 0 {
+		return d.Seconds()
+	}
+	return wall.Seconds()
+}
+
+// times runs a graph several times and returns a figure of each.
+func (e *examination) times(ctx context.Context, d backend.Device, g *ir.Graph, figure func(t backend.Times, wall time.Duration) float64) (out []float64, err error) {
+	m, err := newMachine(ctx, d, g)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			return // what was left behind may use it
+		}
+		if closed := m.close(); err == nil {
+			err = closed
+		}
+	}()
+	n := rounds
+	if e.o.Quick {
+		n = roundsQuick
+	}
+	for i := range n + 1 {
+		begin := time.Now()
+		t, err := m.run(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("graph %s: %w", g.Name, err)
+		}
+		if v := figure(t, time.Since(begin)); i > 0 {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// between is what stands between the dispatches of a graph.
+type between int
+
+const (
+	none     between = iota
+	some             // barriers, behind every fourth
+	barriers         // behind each
+	commits          // after every few of them, as many as there are to be command buffers
+)
+
+// adds is a graph of n small dispatches, none of which touches what another writes.
+func adds(n int, what between) *ir.Graph {
+	b := ir.NewBuilder([...]string{"beside", "some", "behind", "cut"}[what])
+	from := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: 256})
+	to := b.Memory(ir.Memory{Name: "y", Kind: ir.State, Size: int64(256 * n)})
+	const function = "vv_Addfloat32"
+	k := b.Kernel(msl.Declarations(function)[0].Kernel(function))
+	for i := range n {
+		b.Dispatch(ir.Dispatch{
+			Kernel: k, GridKind: ir.Threads, Grid: [3]ir.Extent{ir.Ext(32), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{32, 1, 1},
+			Bindings: []ir.Binding{
+				ir.BufferArg(0, ir.ViewOf(from, 0, 128)), ir.BufferArg(1, ir.ViewOf(from, 128, 128)),
+				ir.BufferArg(2, ir.ViewOf(to, int64(256*i), 128)),
+			},
+		})
+		switch {
+		case i == n-1:
+		case what == barriers, what == some && i%4 == 3:
+			b.Barrier()
+		case what == commits && i%(n/buffers) == n/buffers-1:
+			b.Commit(ir.OrderNone, "")
+		}
+	}
+	return b.Unfinished()
+}
+
+// copied is a graph that copies bytes from one memory to another.
+func copied(bytes int64) *ir.Graph {
+	b := ir.NewBuilder("copied")
+	from := b.Memory(ir.Memory{Name: "x", Kind: ir.State, Size: bytes})
+	to := b.Memory(ir.Memory{Name: "y", Kind: ir.State, Size: bytes})
+	b.Copy(ir.ViewOf(to, 0, bytes), ir.ViewOf(from, 0, bytes), "")
+	return b.Unfinished()
+}

@@ -1,0 +1,129 @@
+package mlxreplay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/doctor"
+	"github.com/mlxc/mlxc/cmd/internal/gpu"
+	"github.com/mlxc/mlxc/cmd/internal/output"
+	"github.com/mlxc/mlxc/cost"
+)
+
+type doctorCmd struct {
+	Device  string `default:"auto" placeholder:"NAME" help:"Device to examine: metal (a GPU of Apple's), softmetal, cpu, or auto: metal where there is a GPU, else cpu."`
+	GPU     string `name:"gpu" placeholder:"NAME" help:"GPU to examine, by a part of its name (default: the one that the system prefers)."`
+	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, softmetal)."`
+	JSON    string `name:"json" placeholder:"FILE" help:"Write the report as JSON too, to attach to an issue."`
+	Profile string `placeholder:"FILE" help:"Write what was measured as a profile for mlxc optimize --profile, with the orders that the GPU was seen to keep."`
+	Quick   bool   `help:"Take fewer random dispatches and repetitions: a tenth of the time."`
+	Trials  int    `placeholder:"N" help:"Run each litmus test so often (default: 300, with --quick 60)."`
+	Only    string `placeholder:"PATTERN" help:"Of the kernels and the conformance suite, run the tests whose name matches: 'kernel/*', 'order/*'."`
+}
+
+// Help implements kong's HelpProvider.
+func (c *doctorCmd) Help() string {
+	return "Exit code 1 says that something failed which must not; docs/metal.md explains the report. What a GPU does not keep, and nothing relies on, is no failure."
+}
+
+func (c *doctorCmd) Run(env *cli.Env) error {
+	if _, err := path.Match(c.Only, ""); err != nil {
+		return cli.BadUsage("--only: %q is no pattern", c.Only)
+	}
+	if c.Trials < 0 {
+		return cli.BadUsage("--trials is %d, want 1 or more", c.Trials)
+	}
+	var files output.Files
+	if err := files.Read(c.Library, "the library"); err != nil {
+		return err
+	}
+	var report, profile *output.File
+	var err error
+	if c.JSON != "" {
+		if report, err = files.Write("--json", c.JSON); err != nil {
+			return err
+		}
+	}
+	if c.Profile != "" {
+		if profile, err = files.Write("--profile", c.Profile); err != nil {
+			return err
+		}
+	}
+	flags := deviceFlags{Device: c.Device, GPU: c.GPU, Library: c.Library, MaxWork: time.Hour}
+	if flags.Device == onAuto && c.Library != "" {
+		return cli.BadUsage("--library needs --device metal or softmetal")
+	}
+	var r *doctor.Report
+	cores := 0
+	var ended error
+	end, err := flags.open(env, func(d backend.Device) error {
+		cores = d.Info().Threads
+		r, ended = doctor.Examine(env.Context, c.options(env, d))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if ended != nil {
+		return ended // a test that was left behind may use the device
+	}
+	end()
+	if err := r.WriteText(env.Stdout); err != nil {
+		return err
+	}
+	if report != nil {
+		err = report.Data(func(w io.Writer) error { return cli.JSON(w, r) })
+	}
+	if err == nil && profile != nil {
+		err = profile.Data(r.Profile(cores).WriteProfile)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !r.OK():
+		return cli.Fail(errors.New(failed(len(r.Failures))))
+	}
+	return nil
+}
+
+func failed(n int) string {
+	if n == 1 {
+		return "1 failure: the report says what and what to do"
+	}
+	return fmt.Sprintf("%d failures: the report says which and what to do", n)
+}
+
+// options say how a device is examined.
+func (c *doctorCmd) options(env *cli.Env, d backend.Device) doctor.Options {
+	o := doctor.Options{Program: cli.Version("mlxreplay"), Device: d, Quick: c.Quick, Only: c.Only}
+	o.Begin = func(what string) (func(float64), func()) {
+		bar := cli.StartProgress(env.Stderr, what)
+		return bar.Set, bar.End
+	}
+	if d.Name() != onMetal {
+		return o
+	}
+	trials := c.Trials
+	if trials == 0 && c.Quick {
+		trials = 60
+	}
+	o.Litmus = func(ctx context.Context, progress func(float64)) ([]verdict.Result, error) {
+		return gpu.Metal.Litmus(ctx, d, trials, progress)
+	}
+	for _, name := range gpu.Plans {
+		if name == gpu.Auto {
+			continue // it is one of the others
+		}
+		o.Plans = append(o.Plans, doctor.Plan{Name: name, Open: func(r *doctor.Report) (backend.Device, func(), error) {
+			return gpu.Metal.Open(gpu.Options{Name: c.GPU, Library: c.Library, Plan: name, Measured: &cost.Model{Device: r.Name, Litmus: r.Seen()}})
+		}})
+	}
+	return o
+}
