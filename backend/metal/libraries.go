@@ -74,11 +74,12 @@ func newLibraries(d *Device) (*libraries, error) {
 	if l.options = objc.New("MTLCompileOptions"); l.options == 0 {
 		return nil, errors.New("there is no class MTLCompileOptions")
 	}
-	// What kernels are compiled with everywhere: −inf and NaN are what they are, bfloat is known,
-	// and what is contracted is said in the source.
+	// What kernels are compiled with everywhere: −inf and NaN are what they are, exp is not the fast
+	// one, bfloat is known, and what is contracted is said in the source.
 	objc.SetLanguageVersion.Send(l.options, uintptr(objc.LanguageVersion3_1))
 	if objc.Responds(l.options, objc.SetMathMode) {
 		objc.SetMathMode.Send(l.options, uintptr(objc.MathModeSafe))
+		objc.SetMathFunctions.Send(l.options, uintptr(objc.MathFunctionsPrecise)) // which the mode leaves as they are: fast
 	} else {
 		objc.SetFastMath.Send(l.options, 0)
 	}

@@ -73,7 +73,7 @@ func instances(text string) (out []string) {
 // beside it when that comes; with the options that kernels are compiled with everywhere.
 func TestOnlyNeeded(t *testing.T) {
 	for macOS, options := range map[int]fakemetal.Compiled{
-		14: {MathMode: -1, Language: 3<<16 + 1}, 15: {FastMath: true, MathMode: 0, Language: 3<<16 + 1},
+		14: {MathMode: -1, Precise: true, Language: 3<<16 + 1}, 15: {FastMath: true, MathMode: 0, Precise: true, Language: 3<<16 + 1},
 	} {
 		m := serve(t, fakemetal.Options{MacOS: macOS})
 		d := open(t, metal.Options{Cache: metal.NoCache})

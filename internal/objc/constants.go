@@ -52,6 +52,7 @@ var (
 
 	LanguageVersion3_1                    = constant("MTLLanguageVersion3_1", 3<<16+1)
 	MathModeSafe                          = constant("MTLMathModeSafe", 0)
+	MathFunctionsPrecise                  = constant("MTLMathFloatingPointFunctionsPrecise", 1)
 	DataTypeFloat                         = constant("MTLDataTypeFloat", 3)
 	DataTypeHalf                          = constant("MTLDataTypeHalf", 16)
 	DataTypeInt                           = constant("MTLDataTypeInt", 29)

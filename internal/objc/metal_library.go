@@ -4,6 +4,7 @@ package objc
 var (
 	SetFastMath        = method("MTLCompileOptions", "setFastMathEnabled:", "vB")
 	SetMathMode        = since(15, "MTLCompileOptions", "setMathMode:", "vQ")
+	SetMathFunctions   = since(15, "MTLCompileOptions", "setMathFloatingPointFunctions:", "vQ")
 	SetLanguageVersion = method("MTLCompileOptions", "setLanguageVersion:", "vQ")
 
 	FunctionNames    = method("MTLLibrary", "functionNames", "@")

@@ -117,8 +117,9 @@ type Fault struct {
 type Compiled struct {
 	Source   string
 	FastMath bool
-	MathMode int // −1: not set
-	Language int // 0: not set
+	MathMode int  // −1: not set
+	Precise  bool // the functions of numbers of 32 bits
+	Language int  // 0: not set
 }
 
 // Metal is a device that a test has.
@@ -290,7 +291,7 @@ func (m *Metal) answer(ctx context.Context, op uint32, r *reader, w *writer) err
 	case askFree:
 		return m.free(r.u64())
 	case askSource:
-		c := Compiled{FastMath: r.u32() != 0, MathMode: int(int32(r.u32())), Language: int(r.u32())}
+		c := Compiled{FastMath: r.u32() != 0, MathMode: int(int32(r.u32())), Precise: r.u32() != 0, Language: int(r.u32())}
 		c.Source = r.text()
 		m.mu.Lock()
 		m.compiled = append(m.compiled, c)

@@ -10,18 +10,27 @@ enum { COMPILE_FAILURE = 3, FUNCTION_NOT_FOUND = 5, FILE_NOT_FOUND = 6 };
 
 // --- MTLCompileOptions ---
 
-struct compile_options { object base; bool fast, math_set; uintptr_t math, language; };
+struct compile_options { object base; bool fast, math_set, precise; uintptr_t math, language; };
 static class MTLCompileOptions;
 static object *options_init(SELF) {
 	UNUSED;
 	((struct compile_options *)self)->fast = true;
 	return self;
 }
-static void set_fast(SELF, uintptr_t on) { UNUSED; ((struct compile_options *)self)->fast = on & 0xff; }
+// Whether there is fast math says of functions too which are meant.
+static void set_fast(SELF, uintptr_t on) {
+	UNUSED;
+	struct compile_options *o = (struct compile_options *)self;
+	o->fast = on & 0xff, o->precise = !o->fast;
+}
 static void set_math(SELF, uintptr_t mode) {
 	struct compile_options *o = (struct compile_options *)self;
 	if (mode > 2) fail("%s: there is no mode %lu", s, (unsigned long)mode);
 	o->math = mode, o->math_set = true;
+}
+static void set_functions(SELF, uintptr_t which) {
+	if (which > 1) fail("%s: there are no functions %lu", s, (unsigned long)which);
+	((struct compile_options *)self)->precise = which == 1;
 }
 static void set_language(SELF, uintptr_t v) {
 	uintptr_t major = v >> 16, minor = v & 0xffff;
@@ -31,7 +40,7 @@ static void set_language(SELF, uintptr_t v) {
 }
 static class MTLCompileOptions = {.name = "MTLCompileOptions", .super = &NSObject, .size = sizeof(struct compile_options),
 	.methods = (struct method[]){{"init", options_init}, {"setFastMathEnabled:", set_fast}, {"setLanguageVersion:", set_language}, {0}},
-	.newer = (struct method[]){{"setMathMode:", set_math}, {0}}};
+	.newer = (struct method[]){{"setMathMode:", set_math}, {"setMathFloatingPointFunctions:", set_functions}, {0}}};
 
 // --- MTLLibrary ---
 
@@ -73,6 +82,7 @@ object *library_with_source(SELF, object *text, object *how, object **e) {
 	struct message m = {0};
 	put32(&m, o ? o->fast : 1);
 	put32(&m, o && o->math_set ? (uint32_t)o->math : ~0u);
+	put32(&m, o && o->precise);
 	put32(&m, o ? (uint32_t)o->language : 0);
 	put_text(&m, text_of(text));
 	return library(ASK_SOURCE, &m, COMPILE_FAILURE, e);
