@@ -4,9 +4,7 @@ package metal
 
 import (
 	"encoding/binary"
-	"runtime"
 	"time"
-	"unsafe"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/objc"
@@ -18,7 +16,7 @@ type samples struct {
 	buffers []objc.ID // MTLCounterSampleBuffer
 	passes  []objc.ID // MTLComputePassDescriptor, where times are taken by encoders
 	count   int       // commands that have places
-	ticks   pair      // before the replay
+	before  ClockPair // the replay
 }
 
 // samplingOf says where a device takes times.
@@ -102,7 +100,7 @@ func (s *samples) send(b *objc.Batch, encoder objc.Ref, i int32) {
 // begin notes the time before a replay.
 func (s *samples) begin(d *Device) {
 	if s != nil {
-		s.ticks = d.pair()
+		s.before = d.ClockPair()
 	}
 }
 
@@ -112,7 +110,7 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 	if s == nil {
 		return
 	}
-	after := d.pair()
+	after := d.ClockPair()
 	t.Unsampled += n - min(n, s.count)
 	objc.Pool(func() {
 		for k, id := range s.buffers {
@@ -128,7 +126,7 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 				if begin == noTime || end == noTime || begin == 0 {
 					continue // it did not run
 				}
-				x := backend.TimeOf(command(k*mostSamples/2+i), s.ticks.at(after, begin), s.ticks.at(after, end))
+				x := backend.TimeOf(command(k*mostSamples/2+i), s.before.At(after, begin), s.before.At(after, end))
 				// Two clocks are compared to about a microsecond.
 				x.Begin, x.End = within(x.Begin, t.Span), within(x.End, t.Span)
 				t.Commands = append(t.Commands, x)
@@ -162,31 +160,4 @@ func (s *samples) close() {
 		objc.Release(id)
 	}
 	s.passes, s.buffers, s.count = nil, nil, 0
-}
-
-// pair is one moment by two clocks.
-type pair struct {
-	host  time.Time
-	ticks uint64 // of the GPU
-}
-
-// pair reads both clocks. What Metal says of the host's is left aside: its unit is not documented.
-func (d *Device) pair() (p pair) {
-	ticks := make([]uint64, 2)
-	var pin runtime.Pinner
-	pin.Pin(&ticks[0])
-	defer pin.Unpin()
-	before := time.Now()
-	objc.SampleTimestamps.Send(d.id, uintptr(unsafe.Pointer(&ticks[0])), uintptr(unsafe.Pointer(&ticks[1])))
-	return pair{before.Add(time.Since(before) / 2), ticks[1]}
-}
-
-// at is the host's time of a tick, between two moments or near them.
-func (p pair) at(later pair, ticks uint64) time.Time {
-	span := float64(later.ticks) - float64(p.ticks)
-	if span <= 0 {
-		return p.host
-	}
-	share := (float64(ticks) - float64(p.ticks)) / span
-	return p.host.Add(time.Duration(share * float64(later.host.Sub(p.host))))
 }

@@ -1,0 +1,50 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+)
+
+// TestClockPair: the clock of the stand-in counts 24 million ticks a second from a beginning of its own.
+// Pairs of both clocks tell what time a tick was, as exactly as they are themselves, and the times of
+// commands lie within those of their command buffer.
+func TestClockPair(t *testing.T) {
+	r := gpu(t, fakemetal.Options{}, metal.Options{Profile: true})
+	first := r.ClockPair()
+	p := r.replaying(adding(t, 1, 2))
+	f, err := p.NewFrame(t.Context())
+	require.NoError(t, err)
+	began := time.Now()
+	run, err := f.Submit(t.Context())
+	require.NoError(t, err)
+	times := run.Result().Times
+	ended := time.Now()
+	middle := r.ClockPair()
+	time.Sleep(50 * time.Millisecond)
+	last := r.ClockPair()
+
+	assert.Positive(t, first.Within)
+	assert.InEpsilon(t, 24e6, first.TicksPerSecond(last), 0.01)
+	off := first.At(last, middle.GPU).Sub(middle.Host)
+	assert.LessOrEqual(t, off.Abs(), first.Within+middle.Within+last.Within+time.Microsecond)
+	assert.Equal(t, first.Host, first.At(last, first.GPU))
+	assert.Equal(t, first.Host, first.At(first, middle.GPU), "two pairs of one moment say nothing")
+	assert.Zero(t, last.TicksPerSecond(first))
+
+	require.Len(t, times.Commands, 3)
+	slack := time.Millisecond
+	for i, c := range times.Commands {
+		require.False(t, c.Begin.Before(began.Add(-slack)), "%d", i)
+		require.False(t, c.End.After(ended.Add(slack)), "%d", i)
+		require.False(t, c.End.Before(c.Begin), "%d", i)
+		require.True(t, i == 0 || !c.Begin.Before(times.Commands[i-1].End), "one after the other")
+	}
+}
