@@ -154,7 +154,7 @@ func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
 // Close implements [backend.Buffer].
 func (b *buffer) Close() error {
 	b.close.Do(func() {
-		b.device.resident.remove(b.id, b.length)
+		b.device.resident.remove(b)
 		objc.Release(b.id)
 		if b.mapped == nil {
 			b.device.give(b.length)

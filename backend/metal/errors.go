@@ -22,9 +22,11 @@ const (
 	PageFault             // a kernel touched memory that is none
 	InvalidResource       // what it uses is not there
 	DeviceLost            // the GPU was removed, reset, or taken away from the process
+	NotPermitted          // the process may not use the GPU now
+	StackOverflow         // a kernel calls too deep
 )
 
-var causes = [...]string{"", "out of memory", "ran too long", "kept the screen from being drawn", "page fault", "invalid resource", "the GPU was lost"}
+var causes = [...]string{"", "out of memory", "ran too long", "kept the screen from being drawn", "page fault", "invalid resource", "the GPU was lost", "not permitted", "stack overflow"}
 
 // what to do about it
 var advice = [...]string{
@@ -32,6 +34,7 @@ var advice = [...]string{
 	"cut the graph into more command buffers (the pass split, with max-ms)",
 	"cut the graph into shorter command buffers (the pass split, with max-ms)",
 	"run `mlxreplay check` on the graph: a kernel leaves its memory", "", "open the device again",
+	"", "",
 }
 
 func (c Cause) String() string { return causes[c] }
@@ -79,6 +82,10 @@ func decode(err error) error {
 		out.Cause = PageFault
 	case code == objc.CommandBufferErrorInvalidResource:
 		out.Cause = InvalidResource
+	case code == objc.CommandBufferErrorNotPermitted:
+		out.Cause = NotPermitted
+	case code == objc.CommandBufferErrorStackOverflow:
+		out.Cause = StackOverflow
 	case code == objc.CommandBufferErrorDeviceRemoved, code == objc.CommandBufferErrorAccessRevoked:
 		out.Cause = DeviceLost
 	}

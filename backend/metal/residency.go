@@ -78,18 +78,20 @@ func (r *residency) add(buffer objc.ID) {
 	r.changed = true
 }
 
-// remove takes a buffer of n bytes out, before it is released.
-func (r *residency) remove(buffer objc.ID, n int64) {
-	if !r.on() || buffer == 0 {
+// remove takes a buffer out, before it is released.
+func (r *residency) remove(b *buffer) {
+	if !r.on() || b.id == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	objc.Pool(func() {
-		objc.RemoveAllocation.Send(r.id, uintptr(buffer))
+		objc.RemoveAllocation.Send(r.id, uintptr(b.id))
 		r.changed = true
-		if r.dropped += n; r.dropped > mostDropped || !r.beating {
-			r.commit() // nothing else would let go of it soon
+		// Memory of the caller may be gone in a moment, so the set must let go of it at once; and of
+		// other memory where nothing else would have it do so soon.
+		if r.dropped += b.length; b.mapped != nil || r.dropped > mostDropped || !r.beating {
+			r.commit()
 		}
 	})
 }
