@@ -39,9 +39,14 @@ func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "environment.md"))
 	require.NoError(t, err)
 	listed := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllSubmatch(page, -1) {
-		require.False(t, listed[string(m[1])], "%s stands there twice", m[1])
-		listed[string(m[1])] = true
+	for _, cell := range regexp.MustCompile("(?m)^\\| `[^|]* \\|").FindAll(page, -1) {
+		for _, m := range regexp.MustCompile("`(\\w+)`").FindAllSubmatch(cell, -1) {
+			require.False(t, listed[string(m[1])], "%s stands there twice", m[1])
+			listed[string(m[1])] = true
+		}
 	}
-	require.Equal(t, slices.Sorted(maps.Keys(read)), slices.Sorted(maps.Keys(listed)))
+	require.Subset(t, slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(read)))
+	for name := range listed {
+		require.True(t, read[name] || !strings.HasPrefix(name, "MLXC_"), "nothing reads %s", name)
+	}
 }
