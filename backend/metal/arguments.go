@@ -8,8 +8,13 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+// constantAlign is what the offset of an argument in constant space is a multiple of on Apple's GPUs
+// (Metal Feature Set Tables: minimum constant buffer offset alignment).
+const constantAlign = 4
+
 // arguments returns an error if a dispatch leaves out an argument of its kernel's table, or binds one
-// at an address, for some value of the params, that is no multiple of its elements' size.
+// at an address, for some value of the params, that Metal does not take: a multiple of its
+// elements' size.
 func arguments(g *ir.Graph, d *ir.Dispatch) error {
 	k := &g.Kernels[d.Kernel]
 	for i := range k.Args {
@@ -26,12 +31,15 @@ func arguments(g *ir.Graph, d *ir.Dispatch) error {
 		}
 		_, at := g.Root(b.View.Mem)
 		size := max(a.Type.Size(), 1)
+		if a.Kind == ir.ConstantArg {
+			size = max(size, constantAlign)
+		}
 		ok := (at+b.View.Off.Const)%size == 0
 		for _, t := range b.View.Off.Terms() {
 			ok = ok && t.Coeff%size == 0
 		}
 		if !ok {
-			return fmt.Errorf("argument %d (%s): %s begins at an address that is no multiple of the %d bytes of its elements", a.Slot, a.Name, g.FormatView(b.View), size)
+			return fmt.Errorf("argument %d (%s): %s begins at an address that is no multiple of %d bytes, as it has to", a.Slot, a.Name, g.FormatView(b.View), size)
 		}
 	}
 	return nil

@@ -139,16 +139,18 @@ func (x *executor) commit(ctx context.Context, s *sending, c *committed) error {
 		}
 		began := time.Now()
 		var made []objc.ID
+		var some bool // of them has an encoder
 		var err error
 		if s.how == Parallel && end-first > 1 {
-			made, err = x.sendSideBySide(ctx, s, first, end)
+			made, some, err = x.sendSideBySide(ctx, s, first, end)
 		} else {
 			made, err = x.send(s, first, end)
+			some = len(made) > 0
 		}
 		c.buffers = append(c.buffers, made...)
 		x.flight.begin(made)
 		x.leave(end - first - len(made))
-		if len(made) > 0 {
+		if some {
 			x.fenced = x.fence != 0
 		}
 		if err != nil {
@@ -202,7 +204,7 @@ func (x *executor) send(s *sending, first, end int) (made []objc.ID, err error) 
 
 // sendSideBySide does the same on as many threads as there are command buffers. Their order is that in
 // which they are enqueued, before any is encoded; the first is committed as soon as it is encoded.
-func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end int) (made []objc.ID, err error) {
+func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end int) (made []objc.ID, some bool, err error) {
 	b := x.batch()
 	objc.Pool(func() {
 		var refs []objc.Ref
@@ -222,7 +224,7 @@ func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end in
 	})
 	x.done(b)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	lost := len(made) < end-first
 	errs := make([]error, len(made))
@@ -250,10 +252,11 @@ func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end in
 		one(0)
 	}
 	wait.Wait()
+	some = !lost && slices.Contains(errs, nil)
 	if lost {
 		errs = append(errs, errNoBuffer)
 	}
-	return made, cmp.Or(errs...)
+	return made, some, cmp.Or(errs...)
 }
 
 func (x *executor) leave(n int) {
