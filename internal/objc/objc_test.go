@@ -232,6 +232,17 @@ func BenchmarkSend(b *testing.B) {
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/message")
 	})
+	b.Run("collected", func(b *testing.B) { // without being sent
+		var batch objc.Batch
+		defer batch.Close()
+		for b.Loop() {
+			batch.Reset()
+			for range 1000 {
+				batch.Send(digits, p, 1, 2, 3)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/message")
+	})
 	b.Run("batch", func(b *testing.B) {
 		var batch objc.Batch
 		defer batch.Close()

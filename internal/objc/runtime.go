@@ -114,6 +114,7 @@ func (m *Method) register(name uintptr) {
 
 // ClassNamed returns a class as an object, 0 if there is none of that name.
 func ClassNamed(name string) ID {
+	transitions.Add(1)
 	return ID(withCString(name, func(text uintptr) uintptr {
 		r, _, _ := purego.SyscallN(c.getClass, text)
 		return r
@@ -135,6 +136,7 @@ func AllDevices() ID {
 
 // Retain keeps an object until [Release]. It returns the object.
 func Retain(o ID) ID {
+	transitions.Add(1)
 	r, _, _ := purego.SyscallN(c.retain, uintptr(o))
 	return ID(r)
 }
@@ -142,6 +144,7 @@ func Retain(o ID) ID {
 // Release gives up an object that is the caller's; nil does no harm.
 func Release(o ID) {
 	if o != 0 {
+		transitions.Add(1)
 		purego.SyscallN(c.release, uintptr(o))
 	}
 }
@@ -151,6 +154,7 @@ func Release(o ID) {
 func Pool(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	transitions.Add(2)
 	pool, _, _ := purego.SyscallN(c.poolPush)
 	defer purego.SyscallN(c.poolPop, pool)
 	f()

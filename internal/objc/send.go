@@ -10,11 +10,11 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// transitions counts how often Go has called C to send messages, and messages how many were sent.
+// transitions counts how often Go has called C, and messages how many were sent.
 var transitions, messages atomic.Uint64
 
-// Transitions returns how many calls from Go to C have sent messages, and how many messages were
-// sent, in the life of the process.
+// Transitions returns how many calls there were from Go to C, for messages, pools and references, and
+// how many messages were sent, in the life of the process.
 func Transitions() (calls, sent uint64) { return transitions.Load(), messages.Load() }
 
 // Send sends a message. Pointers among the arguments are to memory outside of Go's, or are kept

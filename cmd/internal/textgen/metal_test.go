@@ -9,12 +9,14 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/metal"
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
@@ -24,9 +26,36 @@ import (
 	"github.com/mlxc/mlxc/replay"
 )
 
+// counted is what encoding a replay costs, as the stand-in for Metal sees it.
+type counted struct {
+	Calls    int // from Go to C
+	Messages int
+	Buffers  int // command buffers
+	Sets     int // setBytes messages
+	Bytes    int // that they copied
+}
+
+// counter counts from one reading to the next.
+type counter struct {
+	l    *fakemetal.Library
+	last counted
+}
+
+func (c *counter) read() counted {
+	calls, messages := objc.Transitions()
+	now := counted{
+		int(calls), int(messages), c.l.Made("MTLCommandBuffer"),
+		c.l.Sent("setBytes:length:atIndex:"), c.l.InlineBytes(),
+	}
+	d := counted{now.Calls - c.last.Calls, now.Messages - c.last.Messages, now.Buffers - c.last.Buffers, now.Sets - c.last.Sets, now.Bytes - c.last.Bytes}
+	c.last = now
+	return d
+}
+
 // TestMetalDecode: the demonstration model decodes through Metal's messages, as recorded and
 // optimized, and by an engine that dispatches each token by itself, exactly what it does on software
-// Metal: every logit has the same bits. By other plans than these with MLXC_LONG=1.
+// Metal: every logit has the same bits. What a token costs is counted (docs/benchmarks.md has the
+// table). By other plans than these with MLXC_LONG=1.
 func TestMetalDecode(t *testing.T) {
 	soft, err := softmetal.New(t.Context(), softmetal.Options{})
 	require.NoError(t, err)
@@ -37,57 +66,67 @@ func TestMetalDecode(t *testing.T) {
 	_, err = passes.Run(t.Context(), optimized.Graphs[0], passes.DefaultPipeline(), passes.Options{})
 	require.NoError(t, err)
 	prompt := oracle(t)[0].PromptIDs[:2]
-	decode := func(d backend.Device, module *ir.Module) (logits []float32) {
+	decode := func(d backend.Device, module *ir.Module, seen func()) (logits []float32) {
 		m, err := textgen.Open(t.Context(), d, module, replay.Options{})
 		require.NoError(t, err)
-		_, err = m.Generate(context.Background(), prompt, textgen.Options{N: 2, IgnoreEnd: true, Logits: func(l []float32) { logits = append(logits, l...) }})
+		_, err = m.Generate(context.Background(), prompt, textgen.Options{N: 2, IgnoreEnd: true, Logits: func(l []float32) {
+			logits = append(logits, l...)
+			seen()
+		}})
 		require.NoError(t, err)
 		require.NoError(t, m.Close())
 		return logits
 	}
-	want := decode(soft, module)
-	require.Equal(t, want, decode(soft, optimized))
+	want := decode(soft, module, func() {})
+	require.Equal(t, want, decode(soft, optimized, func() {}))
 	l := fakemetal.Build(t)
 	require.NoError(t, objc.Load(l.Path))
+	keeps := &cost.Model{Litmus: cost.Litmus{Fences: true, IndirectBarriers: true}}
 	for _, k := range []struct {
 		name   string
-		module *ir.Module
+		module *ir.Module // nil: live
 		gpu    fakemetal.Options
 		device metal.Options
 		long   bool
+		want   counted // of the last token
 	}{
-		{"concurrent, recorded", module, fakemetal.Options{}, metal.Options{}, false},
-		{"concurrent", optimized, fakemetal.Options{Seed: 1}, metal.Options{}, false},
-		{"serial", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Serial}, true},
-		{"parallel", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Parallel, Encoders: 4}, true},
-		{"indirect", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect}, false},
-		{"indirect, recorded", module, fakemetal.Options{}, metal.Options{Plan: metal.Indirect}, true},
-		{"indirect-barriers", optimized, fakemetal.Options{IndirectBarriers: true}, metal.Options{Plan: metal.IndirectBarriers}, true},
-		{"indirect, fences", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect, Fences: true}, true},
+		{"concurrent, recorded", module, fakemetal.Options{}, metal.Options{}, false, counted{17, 4150, 2, 681, 3008}},
+		{"live", nil, fakemetal.Options{}, metal.Options{}, false, counted{23, 4152, 2, 681, 3008}},
+		{"concurrent", optimized, fakemetal.Options{Seed: 1}, metal.Options{}, false, counted{10, 2932, 1, 737, 3688}},
+		{"serial", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Serial}, true, counted{10, 2689, 1, 737, 3688}},
+		{"parallel, 2", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Parallel}, true, counted{23, 2946, 2, 741, 3704}},
+		{"parallel, 4", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Parallel, Encoders: 4}, true, counted{43, 2974, 4, 751, 3752}},
+		{"indirect, recorded", module, fakemetal.Options{}, metal.Options{Plan: metal.Indirect}, true, counted{17, 1050, 2, 0, 0}},
+		{"indirect", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect}, false, counted{10, 618, 1, 0, 0}},
+		{"indirect, fences", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect, Fences: true, Measured: keeps}, true, counted{10, 620, 1, 0, 0}},
+		{"indirect-barriers", optimized, fakemetal.Options{IndirectBarriers: true}, metal.Options{Plan: metal.IndirectBarriers, Measured: keeps}, true, counted{10, 132, 1, 0, 0}},
 	} {
 		if k.long && os.Getenv("MLXC_LONG") == "" {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
-			k.gpu.Device = soft
+			k.gpu.Device, k.device.Warn, k.device.NoResidency = soft, func(string) {}, true // which asks from time to time
 			l.Serve(t, k.gpu)
 			d, err := metal.Open(k.device)
 			require.NoError(t, err)
-			require.Equal(t, want, decode(d, k.module))
+			c := &counter{l: l}
+			var last counted
+			seen := func() { last = c.read() }
+			var got []float32
+			if k.module == nil {
+				got = live(t, d, prompt, 2, seen)
+			} else {
+				got = decode(d, k.module, seen)
+			}
+			require.Equal(t, want, got)
+			assert.Equal(t, k.want, last)
 			require.NoError(t, d.Close())
 		})
 	}
-	t.Run("live", func(t *testing.T) {
-		l.Serve(t, fakemetal.Options{Device: soft})
-		d, err := metal.Open(metal.Options{})
-		require.NoError(t, err)
-		require.Equal(t, want, live(t, d, prompt, 2))
-		require.NoError(t, d.Close())
-	})
 }
 
 // live decodes n tokens after a prompt, command by command, and returns their logits.
-func live(t *testing.T, d backend.Device, prompt []int32, n int) (logits []float32) {
+func live(t *testing.T, d backend.Device, prompt []int32, n int, seen func()) (logits []float32) {
 	m := demonstration(t)
 	llama, err := m.Llama(t.Context(), gguf.Options{Context: 32})
 	require.NoError(t, err)
@@ -114,6 +153,7 @@ func live(t *testing.T, d backend.Device, prompt []int32, n int) (logits []float
 		for ; len(out) > 0; out = out[4:] {
 			logits = append(logits, math.Float32frombits(binary.LittleEndian.Uint32(out)))
 		}
+		seen()
 	}
 	require.NoError(t, s.Close())
 	return logits
