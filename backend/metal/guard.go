@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/plan"
 )
 
 // guard is the memory of a plan's guards, of one replay in flight (plan.Guarded). Nil has none.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/ir"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/ir"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/testkit/recorded"
 )

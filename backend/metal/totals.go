@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/metal/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/plan"
 )
 
 // Totals are what a device has done since it was opened.
