@@ -10,6 +10,9 @@ import (
 const (
 	deviceVariable     = "MLXC_METAL_DEVICE"
 	libraryVariable    = "MLXC_METAL_LIBRARY"
+	ownVariable        = "MLXC_METAL_PRECOMPILED"
+	cacheVariable      = "MLXC_METAL_CACHE"
+	privateVariable    = "MLXC_METAL_PRIVATE"
 	planVariable       = "MLXC_METAL_PLAN"
 	encodersVariable   = "MLXC_METAL_ENCODERS"
 	residencyVariable  = "MLXC_METAL_RESIDENCY"
@@ -22,12 +25,12 @@ const (
 // environment changes the options as the environment says, and returns an error of what it says that
 // means nothing.
 func (o *Options) environment() error {
-	for name, to := range map[string]*string{deviceVariable: &o.Device, libraryVariable: &o.Library, captureVariable: &o.Capture} {
+	for name, to := range map[string]*string{deviceVariable: &o.Device, libraryVariable: &o.Library, ownVariable: &o.Precompiled, cacheVariable: &o.Cache, captureVariable: &o.Capture} {
 		if v, set := environ.Text(name); set {
 			*to = v
 		}
 	}
-	var errs [6]error
+	var errs [7]error
 	flag := func(name string, to *bool) error {
 		on, set, err := environ.Switch(name)
 		if set {
@@ -53,6 +56,7 @@ func (o *Options) environment() error {
 	} else if set {
 		o.Debug = n
 	}
+	errs[6] = flag(privateVariable, &o.Private)
 	for _, err := range errs {
 		if err != nil {
 			return err

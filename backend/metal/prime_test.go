@@ -25,7 +25,7 @@ func TestPrime(t *testing.T) {
 	for _, c := range []struct {
 		family, want int
 		plan         metal.Plan
-	}{{7, 2, metal.Indirect}, {8, 2, metal.IndirectBarriers}, {9, 0, metal.Indirect}, {10, 0, metal.Indirect}, {7, 0, metal.Concurrent}, {8, 0, metal.Parallel}} {
+	}{{7, 2, metal.Indirect}, {8, 2, metal.Indirect}, {9, 0, metal.Indirect}, {10, 0, metal.Indirect}, {7, 0, metal.Concurrent}, {8, 0, metal.Parallel}} {
 		m := serve(t, fakemetal.Options{Family: c.family})
 		d := open(t, metal.Options{Plan: c.plan})
 		for _, want := range []int{c.want, 0} { // again: the pipelines are there
