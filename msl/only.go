@@ -13,8 +13,8 @@ import (
 //
 //	template [[host_name("rmsfloat32")]] [[kernel]] decltype(rms<float>) rms<float>;
 //
-// outside of braces and conditionals, and uses of macros that the source defines and that make nothing
-// but such statements. Everything else stays, and so does what is not understood.
+// outside of braces, and uses of macros that the source defines, under no condition, and that make
+// nothing but such statements. Everything else stays, and so does what is not understood.
 func Only(text string, functions []string) string {
 	s, ok := scan(text)
 	if !ok {
@@ -60,7 +60,7 @@ func (o *only) run() bool {
 				return false
 			}
 			i++
-		case o.inside == 0 && t == "template" && next != "<":
+		case t == "template" && next != "<":
 			end := o.until(i, ";")
 			if end < 0 {
 				return true
@@ -69,7 +69,7 @@ func (o *only) run() bool {
 				o.replace(i, end, nil)
 			}
 			i = end + 1
-		case o.inside == 0 && next == "(" && o.macros[t] != nil:
+		case next == "(" && o.macros[t] != nil:
 			end := o.until(i+1, ")")
 			if end < 0 {
 				return true
@@ -97,7 +97,7 @@ func (o *only) run() bool {
 						return false
 					}
 					// The end of a use of a macro that makes other statements, or of a body.
-					ended = depth == 0 && (t == "}" || t == ")" && o.inside == 0 && i+1 < len(o.tokens) && o.text(i+1) == "template")
+					ended = depth == 0 && (t == "}" || t == ")" && i+1 < len(o.tokens) && o.text(i+1) == "template")
 				case t == ";":
 					ended = depth == 0
 				}
