@@ -30,6 +30,28 @@ var indirect = []*test{
 		},
 	},
 	{
+		name: "indirect/mixed", use: "plan indirect", required: true,
+		says: "a barrier of the encoder orders indirect commands and dispatches of its own",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, false) }, steps)
+		},
+		run: func(p *program) error {
+			p.executes(func(e *pass) {
+				for i := range steps {
+					if p.ordered && i > 0 {
+						e.barrier()
+					}
+					if i%2 == 0 {
+						e.execute(i, 1)
+					} else {
+						e.step(i)
+					}
+				}
+			})
+			return nil
+		},
+	},
+	{
 		name: "indirect/own-barrier", use: "plan indirect-barriers",
 		says: "a command of an indirect command buffer with setBarrier waits for all before it",
 		prepare: func(p *program) error {
@@ -100,7 +122,54 @@ var indirect = []*test{
 		run: func(p *program) error { return p.ring(3) },
 	},
 	{
-		name: "indirect/cold", use: "plan indirect", required: true, values: true, few: 5,
+		name: "indirect/rewritten", use: "plan indirect", required: true, values: true,
+		says: "a command may be given another buffer, and executed again, when what has executed it has ended",
+		prepare: func(p *program) error {
+			return p.store(func(i int) { p.command(i, p.x, i, false) }, 1)
+		},
+		run: func(p *program) error {
+			for i := range steps {
+				k := objc.IndirectCommand.SendID(p.icb, 0)
+				objc.IndirectSetBuffer.Send(k, uintptr(p.arguments), uintptr(i*stride), 1)
+				p.executes(func(e *pass) { e.execute(0, 1) })
+				if err := p.land(0); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
+		name: "indirect/reset", use: "plan indirect", required: true, values: true, few: 20,
+		says: "a command that was reset, or never set, does nothing",
+		prepare: func(p *program) error {
+			if err := p.store(func(i int) { p.command(i, p.x, i%steps, false) }, 2*steps-1); err != nil {
+				return err
+			}
+			for i := range steps { // the last was never set
+				if i < steps-1 {
+					objc.IndirectReset.Send(objc.IndirectCommand.SendID(p.icb, uintptr(2*i+1)))
+				}
+				p.command(2*i, p.x, i, false)
+			}
+			return nil
+		},
+		run: func(p *program) error {
+			p.executes(func(e *pass) {
+				for i := range steps {
+					if i > 0 {
+						e.barrier()
+					}
+					e.execute(2*i, 2)
+				}
+			})
+			return nil
+		},
+	},
+	{
+		// The backend dispatches pipelines once for GPUs before Apple9, of which it is said that they
+		// need it.
+		name: "indirect/cold", use: "plan indirect, on Apple9 and later", required: true, family: objc.GPUFamilyApple7 + 2, values: true, few: 5,
 		says: "a pipeline may stand in an indirect command buffer though no encoder has dispatched it before",
 		run: func(p *program) error {
 			// A pipeline that was used is not cold any more.

@@ -17,6 +17,7 @@ type test struct {
 	name, says string
 	use        string // what relies on it
 	required   bool
+	family     uint64 // of GPUs from which on it is required; 0: all
 	keeps      keeps
 	// values: the test has no control.
 	values bool
@@ -87,6 +88,9 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 			continue
 		}
 		x := Result{Name: t.name, Says: t.says, For: t.use, Required: t.required}
+		if t.family != 0 {
+			x.Required = objc.SupportsFamily.SendBool(r.device, uintptr(t.family))
+		}
 		if err := r.test(ctx, t, &x); err != nil {
 			return results, err
 		}

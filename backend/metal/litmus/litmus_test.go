@@ -114,7 +114,7 @@ func TestBrokenDevices(t *testing.T) {
 	}{
 		{fakemetal.Tracking, []string{"tracked/encoders", "tracked/command-buffers", "tracked/parallel", "indirect/declared", "indirect/ring"}},
 		{fakemetal.Fences, []string{"fence/encoders", "fence/command-buffers", "fence/parallel", "fence/apart"}},
-		{fakemetal.Barriers, []string{"encoder/barrier", "indirect/ranges", "indirect/cold", "event/host-signals", "event/host-waits", "value/private", "value/no-threadgroups"}},
+		{fakemetal.Barriers, []string{"encoder/barrier", "indirect/ranges", "indirect/mixed", "indirect/reset", "indirect/cold", "value/unretained", "event/host-signals", "event/host-waits", "value/private", "value/no-threadgroups"}},
 		{fakemetal.Events, []string{"event/command-buffers", "event/queues", "event/shared", "event/host-signals"}},
 		{fakemetal.SerialEncoders, []string{"encoder/serial"}},
 		{fakemetal.IndirectBarriers, []string{"indirect/own-barrier", "indirect/later-commands"}},

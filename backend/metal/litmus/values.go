@@ -39,6 +39,16 @@ func values(o Options) []*test {
 			},
 		},
 		{
+			name: "value/unretained", use: "unretained references", values: true, few: 20,
+			says: "a command buffer that retains nothing runs with what lives until it has ended",
+			run: func(p *program) error {
+				c := objc.Retain(objc.CommandBufferUnretained.SendID(p.queue))
+				p.chain(c)
+				p.commit(c)
+				return nil
+			},
+		},
+		{
 			name: "value/no-threads", use: "nothing", values: true, few: 20,
 			says: "a dispatch of no threads does nothing, and what comes after it runs",
 			run: func(p *program) error {

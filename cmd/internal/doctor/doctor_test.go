@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -185,6 +186,19 @@ func TestReport(t *testing.T) {
 	assert.Equal(t, cost.Litmus{IndirectBarriers: true}, r.Profile(1).Litmus, "what was not seen is not known")
 	r.Name = "Apple M3 Max"
 	assert.Equal(t, 40, r.Profile(1).Cores, "of the chip")
+}
+
+// TestTold: times that are not the host's are found.
+func TestTold(t *testing.T) {
+	begin := time.Now()
+	at := func(from, to time.Duration) backend.Times {
+		return backend.Times{Span: backend.Span{Begin: begin.Add(from), End: begin.Add(to)}}
+	}
+	end := begin.Add(5 * time.Millisecond)
+	assert.NoError(t, told(at(0, 5*time.Millisecond), begin, end))
+	assert.NoError(t, told(backend.Times{}, begin, end))
+	assert.ErrorContains(t, told(at(-time.Second, 5*time.Millisecond), begin, end), "clock")
+	assert.ErrorContains(t, told(at(0, time.Second), begin, end), "clock")
 }
 
 // forgets is a device whose executables run nothing.

@@ -143,11 +143,28 @@ func (e *examination) times(ctx context.Context, d backend.Device, g *ir.Graph, 
 		if err != nil {
 			return nil, fmt.Errorf("graph %s: %w", g.Name, err)
 		}
+		if err := told(t, begin, time.Now()); err != nil {
+			return nil, fmt.Errorf("graph %s: %w", g.Name, err)
+		}
 		if v := figure(t, time.Since(begin)); i > 0 {
 			out = append(out, v)
 		}
 	}
 	return out, nil
+}
+
+// told returns an error if the times of a run, by the host's clock, are not within those at which the
+// host began and ended it. Two clocks are compared to about a microsecond, and a GPU may begin no
+// earlier than it is told.
+func told(t backend.Times, begin, end time.Time) error {
+	const about = time.Millisecond
+	if t.Duration() <= 0 {
+		return nil // the device says none
+	}
+	if early, late := begin.Sub(t.Begin), t.End.Sub(end); early > about || late > about {
+		return fmt.Errorf("the device says that it ran from %v after the host had begun to %v before the host saw the end: its clock and the host's do not agree", -early, -late)
+	}
+	return nil
 }
 
 // between is what stands between the dispatches of a graph.
