@@ -39,6 +39,7 @@ type (
 const (
 	Passed      = verdict.Passed
 	Failed      = verdict.Failed
+	NotKept     = verdict.NotKept
 	NotSeen     = verdict.NotSeen
 	Unsupported = verdict.Unsupported
 )

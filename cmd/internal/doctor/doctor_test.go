@@ -138,7 +138,7 @@ func TestReport(t *testing.T) {
 	o := Options{
 		Program: "mlxreplay 1", Device: claims{d, backend.Numerics{}}, Quick: true, Only: "copy/*",
 		Litmus: litmusOf(result("fence/a", verdict.Passed, false), result("fence/b", verdict.Passed, false), result("indirect/own-barrier", verdict.Passed, false),
-			result("indirect/later-commands", verdict.Failed, false), result("tracked/encoders", verdict.Failed, true), result("indirect/resident", verdict.Unsupported, false)),
+			result("indirect/later-commands", verdict.NotKept, false), result("tracked/encoders", verdict.Failed, true), result("indirect/resident", verdict.Unsupported, false)),
 		Plans: []Plan{
 			{"concurrent", func(*Report) (backend.Device, func(), error) { return d, func() {}, nil }},
 			{"strange", func(*Report) (backend.Device, func(), error) { return nil, nil, errors.New("there is no such plan") }},

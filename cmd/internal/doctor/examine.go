@@ -113,13 +113,37 @@ func (e *examination) numbers(ctx context.Context) error {
 	return e.numerics(ctx)
 }
 
-// conformance runs every kernel of the library against its declared meaning, and the suite.
+// conformance runs every kernel of the library against its declared meaning, and the suite; the suite
+// without the kernels by every other plan too.
 func (e *examination) conformance(ctx context.Context) error {
-	o := conformance.Options{}
+	parts := float64(max(1, len(e.o.Plans)))
+	if err := e.suite(ctx, e.o.Device, "", 0, 1/parts); err != nil {
+		return err
+	}
+	for i, p := range e.o.Plans {
+		if i == 0 {
+			continue // that of the device
+		}
+		d, end, err := p.Open(e.r)
+		if err != nil {
+			continue // what is measured later says so
+		}
+		if err := e.suite(ctx, d, p.Name, float64(i)/parts, 1/parts); err != nil {
+			return err
+		}
+		end()
+	}
+	return nil
+}
+
+// suite runs the tests on a device; all but those of kernels, if it has a plan. The work is a part of
+// all, from a share of it on.
+func (e *examination) suite(ctx context.Context, d backend.Device, plan string, from, part float64) error {
+	o := conformance.Options{BorrowedKernels: plan != ""}
 	if e.o.Quick {
 		o.Cases = 10
 	}
-	if e.o.Device.Info().Sampling == backend.SampleNothing {
+	if d.Info().Sampling == backend.SampleNothing {
 		o.Unsupported = map[string]string{"profile/every_command": "the device takes no times of commands"}
 	}
 	choose := func(name string) bool {
@@ -130,19 +154,22 @@ func (e *examination) conformance(ctx context.Context) error {
 		ok, err := path.Match(e.o.Only, name)
 		return e.o.Only == "" || ok && err == nil
 	}
-	return conformance.Examine(ctx, e.o.Device, o, choose, func(x conformance.Outcome, done float64) {
-		e.progress(done)
-		part, tally := "conformance", &e.r.Conformance
+	return conformance.Examine(ctx, d, o, choose, func(x conformance.Outcome, done float64) {
+		e.progress(from + part*done)
+		what, tally := "conformance", &e.r.Conformance
 		if strings.HasPrefix(x.Name, "kernel/") || strings.HasPrefix(x.Name, "generated/") {
-			part, tally = "kernels", &e.r.Kernels
+			what, tally = "kernels", &e.r.Kernels
+		}
+		if plan != "" {
+			x.Name += ", plan " + plan
 		}
 		switch {
 		case x.Unsupported != "":
 			tally.Unsupported++
-			e.unsupported(part, x.Name, x.Unsupported, "nothing: what needs it says so")
+			e.unsupported(what, x.Name, x.Unsupported, "nothing: what needs it says so")
 		case len(x.Errors) > 0:
 			tally.Failed++
-			e.fail(part, x.Name, strings.Join(x.Errors, "\n"), next)
+			e.fail(what, x.Name, strings.Join(x.Errors, "\n"), next)
 		default:
 			tally.Passed++
 		}

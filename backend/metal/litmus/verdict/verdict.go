@@ -9,7 +9,8 @@ type Verdict string
 // The verdicts.
 const (
 	Passed      Verdict = "passed"      // right with the order, and wrong without it
-	Failed      Verdict = "failed"      // wrong, with the order
+	Failed      Verdict = "failed"      // wrong, with the order, and the backend relies on it
+	NotKept     Verdict = "not kept"    // wrong, with the order: what would rely on it is not used
 	NotSeen     Verdict = "not seen"    // right with the order and without: that says nothing
 	Unsupported Verdict = "unsupported" // it did not run
 )
@@ -42,12 +43,11 @@ type Result struct {
 // Judge sets the verdict, and what to do next, from the counts.
 func (r *Result) Judge() {
 	switch {
-	case r.With.Wrong > 0:
+	case r.With.Wrong > 0 && r.Required:
 		r.Verdict = Failed
 		r.Next = "send the report: the backend relies on this (docs/metal.md)"
-		if !r.Required {
-			r.Next = "nothing: what relies on this is not used on this GPU"
-		}
+	case r.With.Wrong > 0:
+		r.Verdict = NotKept
 	case r.Without != nil && r.Without.Wrong == 0:
 		r.Verdict = NotSeen
 		r.Next = "run again without --quick, and while something else keeps the GPU busy"
