@@ -4,6 +4,8 @@ package metal_test
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -75,6 +77,31 @@ func TestSwitches(t *testing.T) {
 				require.NoError(t, d.Close())
 			}
 			require.ErrorContains(t, err, c[1])
+		})
+	}
+}
+
+// TestManyEncoders: more than two command buffers side by side are warned about, and more than eight an
+// error. The first has the tenth part of the commands, or 64, and is committed before the others.
+func TestManyEncoders(t *testing.T) {
+	for n, warned := range map[string]bool{"2": false, "3": true, "8": true} {
+		t.Run(n, func(t *testing.T) {
+			t.Setenv("MLXC_METAL_PLAN", "parallel")
+			t.Setenv("MLXC_METAL_ENCODERS", n)
+			r := gpu(t, fakemetal.Options{}, metal.Options{})
+			require.Equal(t, warned, strings.Contains(r.log.String(), "warning: metal: "+n+" command buffers side by side: more than 2 rarely pay"))
+			enqueued := r.sent("enqueue")
+			f, err := r.replaying(adding(t, 1, 200)).NewFrame(t.Context())
+			require.NoError(t, err)
+			run, err := f.Submit(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, run.Result().Err)
+			buffers := run.Result().Times.Buffers
+			side, err := strconv.Atoi(n)
+			require.NoError(t, err)
+			require.Len(t, buffers, side+1, "and the commit of the graph")
+			require.Equal(t, 64, buffers[0].Dispatches)
+			require.GreaterOrEqual(t, enqueued(), side, "all are enqueued before they are encoded, so that their order is fixed")
 		})
 	}
 }

@@ -1,0 +1,85 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+	"github.com/mlxc/mlxc/record"
+)
+
+// TestTimesOfDispatches: begin and end of each dispatch, within those of its command buffer and under its
+// name: between dispatches where the chip can, else at the ends of encoders, which the first result says
+// and no later one.
+func TestTimesOfDispatches(t *testing.T) {
+	for name, o := range map[string]fakemetal.Options{"encoders": {}, "dispatches": {SampleDispatches: true}} {
+		t.Run(name, func(t *testing.T) {
+			r := gpu(t, o, metal.Options{})
+			s := record.New("t", record.Live(r.Device), record.TimeDispatches())
+			for round := range 2 {
+				add(s, 2, 2)
+				x, err := s.Finish()
+				require.NoError(t, err)
+				if name == "encoders" && round == 0 {
+					require.Len(t, x.Warnings, 1)
+					require.Contains(t, x.Warnings[0], "takes times at the ends of encoders only")
+				} else {
+					require.Empty(t, x.Warnings)
+				}
+				require.Len(t, x.CommandBuffers, 3)
+				for _, b := range x.CommandBuffers {
+					require.Len(t, b.Times.Commands, b.Commands)
+					for i, c := range b.Times.Commands {
+						require.Equal(t, "elementwise_add", c.Op)
+						require.Positive(t, c.Duration())
+						require.False(t, c.Begin.Before(b.Times.Begin))
+						require.False(t, c.End.After(b.Times.End))
+						require.True(t, i == 0 || !c.Begin.Before(b.Times.Commands[i-1].End), "one reads what the one before it writes")
+					}
+				}
+				require.Equal(t, []string{"step"}, names(x.CommandBuffers[0].Times.ByLabel()))
+			}
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+func names(all []backend.Total) (out []string) {
+	for _, x := range all {
+		out = append(out, x.Name)
+	}
+	return out
+}
+
+// TestManyTimes: more times than a sample buffer has room for are taken in several. If the system gives none,
+// the result says how many commands have no time.
+func TestManyTimes(t *testing.T) {
+	times := func(t *testing.T, o fakemetal.Options, commands int) *backend.Times {
+		r := gpu(t, o, metal.Options{Profile: true})
+		f, err := r.replaying(adding(t, 1, commands-1)).NewFrame(t.Context())
+		require.NoError(t, err)
+		run, err := f.Submit(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, run.Result().Err)
+		return &run.Result().Times
+	}
+	t.Run("several", func(t *testing.T) {
+		x := times(t, fakemetal.Options{}, 2100) // two samples each, of 4096
+		require.Equal(t, 2100, len(x.Commands))
+		require.Zero(t, x.Unsampled)
+	})
+	t.Run("none", func(t *testing.T) {
+		var refused []fakemetal.Fault
+		for n := range 4 {
+			refused = append(refused, fakemetal.Fault{On: fakemetal.SampleBuffer, Nth: n + 1})
+		}
+		x := times(t, fakemetal.Options{Faults: refused}, 3)
+		require.Empty(t, x.Commands)
+		require.Equal(t, 3, x.Unsampled)
+	})
+}
