@@ -43,7 +43,7 @@ func TestResidency(t *testing.T) {
 		buffers += 2
 	}
 	flushes := r.ResidencyFlushes()
-	require.GreaterOrEqual(t, flushes, 5, "one for each of the four first commits, one for y")
+	require.GreaterOrEqual(t, flushes, 4, "one for each of the four first commits; y may come before the first of them is sent, or behind")
 	require.LessOrEqual(t, flushes, 5+int(time.Since(began)/(500*time.Millisecond)), "and one a half second, of the heartbeat")
 	require.Equal(t, buffers+flushes, commits(), "command buffers are committed too")
 	require.Positive(t, adds())

@@ -107,6 +107,9 @@ func describe(g *gpu.Description) string {
 	}
 	s := fmt.Sprintf("%s: %s, %s, of it %s in use at most, buffers to %s, %s for a threadgroup",
 		g.Name, family, of, size(g.Memory), size(g.MaxBuffer), size(int64(g.ThreadgroupBytes)))
+	if g.Families != "" {
+		s += fmt.Sprintf("; %s, %s", g.Families, g.Architecture)
+	}
 	if g.Default {
 		s += " (default)"
 	}
