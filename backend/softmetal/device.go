@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
@@ -18,7 +19,7 @@ import (
 type Device struct {
 	compiler  clang.Compiler
 	cache     *air.Cache
-	libraries *libraries
+	libraries *kernelcode.Source
 	memory    *sharedMemory
 	process   *process
 	workers   int
@@ -35,7 +36,7 @@ type Device struct {
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
-	d := &Device{libraries: &libraries{builtin: o.Library, open: map[string]*library{}, units: map[string]*unit{}}, workers: o.Workers, kernels: map[string]*kernel{}}
+	d := &Device{workers: o.Workers, kernels: map[string]*kernel{}}
 	if o.Check {
 		d.check = &check{seed: o.Seed, only: o.Only}
 	}
@@ -48,6 +49,7 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 	if d.cache, err = air.OpenCache(o.Cache, 0); err != nil {
 		return nil, fmt.Errorf("softmetal: the cache of compiled kernels: %w", err)
 	}
+	d.libraries = kernelcode.New(d.compiler, d.cache, o.Library)
 	program, err := executor(ctx, d.compiler, d.cache)
 	if err != nil {
 		return nil, fmt.Errorf("softmetal: %w", err)

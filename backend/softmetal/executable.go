@@ -79,7 +79,7 @@ func (d *Device) prepare(ctx context.Context, g *ir.Graph, progress func(float64
 			total++
 		}
 	}
-	d.together(ctx, g, needed)
+	d.libraries.Together(ctx, g, needed, d.workers)
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	done := 0

@@ -293,12 +293,9 @@ func TestGPUKernels(t *testing.T) {
 			if err != nil {
 				return nil // of random arguments, some lead MLX's kernels astray
 			}
-			in, err := r.libraries.find(context.Background(), r.compiler, r.cache, &c.Graph.Kernels[n.Kernel])
+			in, err := r.libraries.Find(context.Background(), &c.Graph.Kernels[n.Kernel])
 			if err != nil {
 				return err
-			}
-			for _, v := range c.Graph.Kernels[n.Kernel].Constants {
-				in.Constants = append(in.Constants, air.ConstantValue{Index: int(v.Index), Bits: v.Bits})
 			}
 			b := &bindings{memories: c.Graph.Memories, params: c.Params, places: make([]backend.Place, len(c.Graph.Memories))}
 			buffers := make([]*buffer, len(c.Graph.Memories))

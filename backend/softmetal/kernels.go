@@ -4,22 +4,12 @@ package softmetal
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/mlxc/mlxc/internal/air"
-	"github.com/mlxc/mlxc/internal/metallib"
-	"github.com/mlxc/mlxc/internal/toolchain/clang"
-	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/ir"
-	"github.com/mlxc/mlxc/msl"
-	"github.com/mlxc/mlxc/msl/decl"
-	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
 // kernel is one that was compiled and loaded.
@@ -63,12 +53,9 @@ func (d *Device) load(ctx context.Context, k *ir.Kernel) (*kernel, error) {
 }
 
 func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
-	in, err := d.libraries.find(ctx, d.compiler, d.cache, k)
+	in, err := d.libraries.Find(ctx, k)
 	if err != nil {
 		return err
-	}
-	for _, c := range k.Constants {
-		in.Constants = append(in.Constants, air.ConstantValue{Index: int(c.Index), Bits: c.Bits})
 	}
 	in.Checked = d.check.covers(k.Function)
 	path, err := d.object(ctx, in)
@@ -84,231 +71,4 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 func (d *Device) object(ctx context.Context, in air.Input) (string, error) {
 	in.Machine = elsewhere.triple
 	return d.cache.File(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
-}
-
-// libraries are where the code of kernels is.
-type libraries struct {
-	builtin string // see Options.Library
-
-	mu    sync.Mutex
-	open  map[string]*library
-	units map[string]*unit // of our own library, by file
-}
-
-// find returns the code of a kernel, but for the values of its function constants.
-func (l *libraries) find(ctx context.Context, c clang.Compiler, cache *air.Cache, k *ir.Kernel) (air.Input, error) {
-	switch k.Library.Kind {
-	case ir.Metallib:
-		return l.compiled(ctx, c, cache, k.Library.Path, k.Library.Digest, k.Function)
-	case ir.Generated:
-		d, err := decl.Elementwise(k.Function)
-		if err != nil {
-			return air.Input{}, err
-		}
-		return source(ctx, c, cache, "generated.metal", elementwise.Compile(d).Source(), elementwise.Function)
-	case ir.Builtin:
-		if l.builtin != "" {
-			lib, err := l.library(l.builtin, ir.Digest{})
-			if err != nil {
-				return air.Input{}, err
-			}
-			if _, err := lib.Kernel(k.Function); err == nil {
-				return l.compiled(ctx, c, cache, l.builtin, ir.Digest{}, k.Function)
-			}
-		}
-		ds := msl.Declarations(k.Function)
-		if len(ds) == 0 {
-			return air.Input{}, fmt.Errorf("there is no kernel %q", k.Function)
-		}
-		return l.ownSource(ctx, c, cache, ds[0].File, k.Function)
-	case ir.SourceFile:
-		text, err := msl.SourceOf(k)
-		if err != nil {
-			return air.Input{}, err
-		}
-		return source(ctx, c, cache, k.Library.Path, text, k.Function)
-	}
-	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
-}
-
-// moduleKey is the key of a kernel's module, of a Metal source.
-func moduleKey(c clang.Compiler, name, text, function string) air.Key {
-	h := sha256.New()
-	fmt.Fprintf(h, "%x %s %d %q %q\n%s", mslc.Digest(), c.Path, c.Version, name, function, text)
-	return h.Sum(nil)
-}
-
-// source compiles a kernel of a Metal source, if the cache has it not: it alone, as the source
-// may have thousands.
-func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (air.Input, error) {
-	data, err := cache.Data(ctx, moduleKey(c, name, text, function), "module.json", func() ([]byte, error) {
-		u, err := mslc.Compile(ctx, name, text, mslc.Options{Kernels: []string{function}, Lines: true})
-		if err != nil {
-			return nil, err
-		}
-		return module(u, name, function)
-	})
-	return input(data, err)
-}
-
-// together compiles kernels that stand in one source file in a few runs of the compiler, for most
-// of the work is to read the file, and leaves them in the cache. What goes wrong with a file shows
-// again when its kernels are loaded, one by one.
-func (d *Device) together(ctx context.Context, g *ir.Graph, needed []bool) {
-	const most = 48 // kernels of a run, so that several run side by side
-	functions := map[ir.Library][]string{}
-	var files []*ir.Kernel // the first kernel of each file
-	for i := range g.Kernels {
-		k := &g.Kernels[i]
-		if !needed[i] || k.Library.Kind != ir.SourceFile {
-			continue
-		}
-		if functions[k.Library] == nil {
-			files = append(files, k)
-		}
-		functions[k.Library] = append(functions[k.Library], k.Function)
-	}
-	var wait sync.WaitGroup
-	room := make(chan struct{}, max(1, d.workers))
-	for _, k := range files {
-		missing := functions[k.Library]
-		if len(missing) == 1 {
-			continue
-		}
-		text, err := msl.SourceOf(k)
-		if err != nil {
-			continue
-		}
-		key := func(function string) air.Key { return moduleKey(d.compiler, k.Library.Path, text, function) }
-		slices.Sort(missing)
-		missing = slices.DeleteFunc(slices.Compact(missing), func(f string) bool { return d.cache.Has(key(f), "module.json") })
-		if len(missing) == 1 {
-			continue
-		}
-		for some := range slices.Chunk(missing, most) {
-			room <- struct{}{}
-			wait.Go(func() {
-				defer func() { <-room }()
-				u, err := mslc.Compile(ctx, k.Library.Path, text, mslc.Options{Kernels: some, Lines: true})
-				for i := 0; err == nil && i < len(some); i++ {
-					_, err = d.cache.Data(ctx, key(some[i]), "module.json", func() ([]byte, error) { return module(u, k.Library.Path, some[i]) })
-				}
-			})
-		}
-	}
-	wait.Wait()
-}
-
-// module is a kernel of a unit as the cache has it.
-func module(u *mslc.Unit, name, function string) ([]byte, error) {
-	for i := range u.Kernels {
-		if k := &u.Kernels[i]; k.Name == function {
-			ir, err := u.Module(function)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(air.Input{Name: name, IR: []byte(ir), Kernel: k})
-		}
-	}
-	return nil, fmt.Errorf("%s has no kernel %q", name, function)
-}
-
-func input(data []byte, err error) (in air.Input, _ error) {
-	if err == nil {
-		err = json.Unmarshal(data, &in)
-	}
-	return in, err
-}
-
-// ownSource is source for a file of our own library, all of whose kernels are compiled at once:
-// most of the work is the same for all.
-func (l *libraries) ownSource(ctx context.Context, c clang.Compiler, cache *air.Cache, file, function string) (air.Input, error) {
-	text, err := msl.Source(file)
-	if err != nil {
-		return air.Input{}, err
-	}
-	data, err := cache.Data(ctx, moduleKey(c, file, text, function), "module.json", func() ([]byte, error) {
-		u := l.unit(file)
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		if u.unit == nil {
-			compiled, err := mslc.Compile(ctx, file, text, mslc.Options{Lines: true})
-			if err != nil {
-				return nil, err
-			}
-			u.unit = compiled
-		}
-		return module(u.unit, file, function)
-	})
-	return input(data, err)
-}
-
-// unit is a file of our own library, compiled once in the life of a device.
-func (l *libraries) unit(file string) *unit {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	u := l.units[file]
-	if u == nil {
-		u = &unit{}
-		l.units[file] = u
-	}
-	return u
-}
-
-// unit is a compiled file.
-type unit struct {
-	mu   sync.Mutex
-	unit *mslc.Unit
-}
-
-// compiled is a kernel of a .metallib with a digest.
-func (l *libraries) compiled(ctx context.Context, c clang.Compiler, cache *air.Cache, path string, digest ir.Digest, function string) (air.Input, error) {
-	lib, err := l.library(path, digest)
-	if err != nil {
-		return air.Input{}, err
-	}
-	bitcode, err := lib.Bitcode(function)
-	if err != nil {
-		return air.Input{}, err
-	}
-	k, err := lib.Describe(function)
-	if err != nil {
-		return air.Input{}, err
-	}
-	h := sha256.New()
-	fmt.Fprintf(h, "disassembled %s %d\n%s", c.Path, c.Version, bitcode)
-	text, err := cache.Data(ctx, h.Sum(nil), "module.ll", func() ([]byte, error) { return air.Disassemble(ctx, c, bitcode) })
-	if err != nil {
-		return air.Input{}, fmt.Errorf("%s: kernel %s: %w", path, function, err)
-	}
-	return air.Input{Name: path, IR: text, Kernel: k}, nil
-}
-
-// library opens a .metallib, once. It has the digest that a graph names, unless that is all zeros.
-func (l *libraries) library(path string, digest ir.Digest) (*metallib.Library, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lib := l.open[path]
-	if lib == nil {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		parsed, err := metallib.Parse(path, data)
-		if err != nil {
-			return nil, err
-		}
-		lib = &library{parsed, sha256.Sum256(data)}
-		l.open[path] = lib
-	}
-	if digest != (ir.Digest{}) && digest != lib.digest {
-		return nil, fmt.Errorf("%s has the digest %v, the graph was recorded with %v: give it the library that it was recorded with", path, lib.digest, digest)
-	}
-	return lib.Library, nil
-}
-
-// library is one that was opened.
-type library struct {
-	*metallib.Library
-	digest ir.Digest
 }
