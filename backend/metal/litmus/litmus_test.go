@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -227,5 +229,26 @@ func TestEnds(t *testing.T) {
 	m.Close()
 	for _, f := range l.Failures() { // nobody knows when the GPU would give them up
 		assert.Contains(t, f, "leak")
+	}
+}
+
+// TestPage: docs/metal.md names every test, and no other.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/metal.md")
+	require.NoError(t, err)
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z]+/[-a-z*]+)`").FindAllStringSubmatch(string(page), -1) {
+		pattern, some := m[1], false
+		for _, name := range litmus.Names() {
+			if ok, err := path.Match(pattern, name); ok && err == nil {
+				named[name], some = true, true
+			}
+		}
+		group, _, _ := strings.Cut(pattern, "/")
+		isTest := slices.ContainsFunc(litmus.Names(), func(n string) bool { return strings.HasPrefix(n, group+"/") })
+		assert.True(t, some || !isTest, "the page names %s, and there is no such test", pattern)
+	}
+	for _, name := range litmus.Names() {
+		assert.True(t, named[name], "the page does not name %s", name)
 	}
 }
