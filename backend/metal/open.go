@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/internal/environ"
 	"github.com/mlxc/mlxc/internal/objc"
 )
 
@@ -31,10 +32,10 @@ func List() (out []Description, err error) {
 	return out, nil
 }
 
-// load loads Metal, prepared for captures or not: where something has loaded it before, a capture says
-// that it was not.
+// load loads Metal, prepared for captures if somebody asks for them, the environment or the options of a
+// device: where something has loaded it before, a capture says that it was not.
 func load(captures bool) error {
-	if captures {
+	if _, asked := environ.Text(captureVariable); asked || captures {
 		if err := prepareCaptures(); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ func (s *side) run(ctx context.Context, d *Device, encode func(b *objc.Batch, en
 				err = errors.New("the system gives no command queue")
 				return
 			}
+			d.resident.queue(s.queue)
 		}
 		b := &s.batch
 		b.Reset()
