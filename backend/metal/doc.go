@@ -9,6 +9,11 @@
 //     still run.
 //   - pipelines.go makes pipelines, of functions that libraries.go finds; archive.go keeps them.
 //   - buffer.go makes buffers; staging.go moves bytes of those that the host does not see.
+//   - residency.go keeps buffers resident; capture.go writes .gputrace files; flight.go knows what is in
+//     flight, so that a capture has all of something and nothing else.
+//   - environment.go has what the environment says win over the options (docs/environment.md); log.go,
+//     labels.go and totals.go tell people what happens; handles.go is for programs that use Metal
+//     themselves beside this package.
 //
 // # What orders what
 //
@@ -40,4 +45,9 @@
 // goes through shared memory, moved by a kernel on a queue of its own, which is waited for. All buffers
 // that a replay uses are held against the GPU's recommended working set: weights when the graph is
 // compiled, the rest before the first submission.
+//
+// A residency set has all buffers (macOS 15 and later). It is committed when command buffers are, if it
+// has changed, and at once when a mapped buffer is closed: until then it may hold the buffer, and the
+// memory below may be unmapped. While the device is in use, and for [Options.Keep] after, the set is
+// requested every half second.
 package metal

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/internal/plan"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -35,6 +36,23 @@ type code struct {
 // mostDispatches of a command buffer: what it runs is ended no earlier than with it, and the system
 // kills one that runs for too long.
 const mostDispatches = 500
+
+// longestBuffer is what a command buffer may be modelled to take, in seconds: of one that keeps the GPU from
+// drawing the screen for much longer, the system ends what it runs.
+const longestBuffer = 50e-3
+
+// model is what commands are modelled to take on this GPU: as was measured, else as its chip does, else as
+// the slowest does.
+func (d *Device) model() cost.Model {
+	if m := d.options.Measured; m != nil && m.Bandwidth > 0 {
+		return *m
+	}
+	if m, err := cost.Chip(d.Description.Name); err == nil {
+		return m
+	}
+	m, _ := cost.Chip("m1")
+	return m
+}
 
 // planning is for what kind of encoder a plan is made, where times of commands are taken or not.
 func (d *Device) planning(how Plan, profile bool) plan.Options {

@@ -38,23 +38,6 @@ func (p Plan) String() string { return plans[p] }
 
 func (p Plan) indirect() bool { return p == Indirect || p == IndirectBarriers }
 
-// longestBuffer is what a command buffer may be modelled to take, in seconds: of one that keeps the GPU from
-// drawing the screen for much longer, the system ends what it runs.
-const longestBuffer = 50e-3
-
-// model is what commands are modelled to take on this GPU: as was measured, else as its chip does, else as
-// the slowest does.
-func (d *Device) model() cost.Model {
-	if m := d.options.Measured; m != nil && m.Bandwidth > 0 {
-		return *m
-	}
-	if m, err := cost.Chip(d.Description.Name); err == nil {
-		return m
-	}
-	m, _ := cost.Chip("m1")
-	return m
-}
-
 // mostEncoders is how many command buffers are encoded side by side at most: more have never paid.
 const mostEncoders = 8
 
