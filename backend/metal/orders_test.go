@@ -89,7 +89,7 @@ func flown(graphs map[string]*ir.Graph) map[string]*ir.Graph {
 // TestSeeds: three replays in flight, which end late, compute the same in 200 orders; larger graphs, and
 // other ways to encode than the default, in some of them, or in all with MLXC_LONG=1.
 func TestSeeds(t *testing.T) {
-	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
 	graphs := flown(testGraphs(t))

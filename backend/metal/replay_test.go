@@ -26,7 +26,7 @@ import (
 // recordings of a live engine. Other ways to encode than the usual have fewer, or as many with
 // MLXC_LONG=1.
 func TestNothingLeaks(t *testing.T) {
-	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
 	g := testGraphs(t)["commits, optimized"]
@@ -116,7 +116,7 @@ func faulty(o metal.Options, g *ir.Graph) (err error) {
 // why, and what is left is closed without a leak. Each operation is let fail in turn, the first of its
 // kind, the second, and so on, as often as an undisturbed run has it.
 func TestReplayFaults(t *testing.T) {
-	soft, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	soft, err := fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 	require.NoError(t, err)
 	defer soft.Close()
 	g := testGraphs(t)["commits, optimized"]

@@ -15,24 +15,26 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
-// elsewhere is another machine, whose code an emulator runs: only tests set it. The zero value
-// is this machine.
-var elsewhere struct {
+// machine is what kernels run on. The zero value is this machine.
+type machine struct {
 	triple   string   // LLVM's
 	emulator []string // a command, to which the program is added
 }
+
+// elsewhere is the machine of devices that name none: tests set it.
+var elsewhere machine
 
 //go:embed host/*.c host/*.h
 var hostSource embed.FS
 
 // executor returns the path of the executor, which is compiled if the cache has it not.
-func executor(ctx context.Context, c clang.Compiler, cache *air.Cache) (string, error) {
+func executor(ctx context.Context, c clang.Compiler, cache *air.Cache, on machine) (string, error) {
 	files, err := hostSource.ReadDir("host")
 	if err != nil {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "executor %s %d %q\n%s\n", c.Path, c.Version, air.MachineFlags(elsewhere.triple), air.ABI)
+	fmt.Fprintf(h, "executor %s %d %q\n%s\n", c.Path, c.Version, air.MachineFlags(on.triple), air.ABI)
 	texts := map[string][]byte{"abi.h": []byte(air.ABI)}
 	for _, f := range files {
 		if texts[f.Name()], err = hostSource.ReadFile("host/" + f.Name()); err != nil {
@@ -48,7 +50,7 @@ func executor(ctx context.Context, c clang.Compiler, cache *air.Cache) (string, 
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		out := filepath.Join(dir, "executor.out")
 		args := []string{"-std=c11", "-D_GNU_SOURCE", "-O2", "-fno-sanitize=undefined", "-rdynamic", "-o", out}
-		args = append(args, air.MachineFlags(elsewhere.triple)...)
+		args = append(args, air.MachineFlags(on.triple)...)
 		for name, text := range texts {
 			path := filepath.Join(dir, name)
 			if err := os.WriteFile(path, text, 0o600); err != nil {

@@ -23,6 +23,7 @@ type Device struct {
 	memory    *sharedMemory
 	process   *process
 	workers   int
+	machine   machine
 	check     *check // nil: nothing is checked
 
 	close  sync.Once
@@ -36,7 +37,10 @@ type Device struct {
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
-	d := &Device{workers: o.Workers, kernels: map[string]*kernel{}}
+	d := &Device{workers: o.Workers, machine: elsewhere, kernels: map[string]*kernel{}}
+	if o.Machine != "" {
+		d.machine = machine{o.Machine, o.Emulator}
+	}
 	if o.Check {
 		d.check = &check{seed: o.Seed, only: o.Only}
 	}
@@ -50,14 +54,14 @@ func New(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("softmetal: the cache of compiled kernels: %w", err)
 	}
 	d.libraries = kernelcode.New(d.compiler, d.cache, o.Library)
-	program, err := executor(ctx, d.compiler, d.cache)
+	program, err := executor(ctx, d.compiler, d.cache, d.machine)
 	if err != nil {
 		return nil, fmt.Errorf("softmetal: %w", err)
 	}
 	if d.memory, err = newSharedMemory(o.Memory); err != nil {
 		return nil, err
 	}
-	if d.process, err = newProcess(program, d.memory, d.workers); err != nil {
+	if d.process, err = newProcess(d.machine.emulator, program, d.memory, d.workers); err != nil {
 		return nil, errors.Join(err, d.memory.file.Close())
 	}
 	return d, nil

@@ -69,6 +69,6 @@ func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
 
 // object returns the path of a kernel's shared object, compiled if the cache has it not.
 func (d *Device) object(ctx context.Context, in air.Input) (string, error) {
-	in.Machine = elsewhere.triple
+	in.Machine = d.machine.triple
 	return d.cache.File(ctx, air.HostKey(d.compiler, in), "kernel.so", func() ([]byte, error) { return air.BuildHost(ctx, d.compiler, in) })
 }

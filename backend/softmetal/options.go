@@ -21,4 +21,8 @@ type Options struct {
 	// it is "", are compiled from their Metal source.
 	// Other kernels come from the file that their graph names.
 	Library string
+	// Machine is LLVM's triple of the machine that kernels run on, and Emulator the command that
+	// runs its programs here; "" and none are this machine. For tests.
+	Machine  string
+	Emulator []string
 }

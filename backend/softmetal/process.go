@@ -23,7 +23,7 @@ import (
 // process is the executor: started when it is first needed, and anew after a kernel has
 // ended it. host/main.c is the other end.
 type process struct {
-	program string // path
+	line    []string // the command
 	memory  *sharedMemory
 	workers int
 	control []byte // the page in which it is told to stop
@@ -58,12 +58,12 @@ const (
 // killAfter is how long the executor has to stop.
 const killAfter = 2 * time.Second
 
-func newProcess(program string, memory *sharedMemory, workers int) (*process, error) {
+func newProcess(emulator []string, program string, memory *sharedMemory, workers int) (*process, error) {
 	control, err := unix.Mmap(int(memory.file.Fd()), 0, int(memory.page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, os.NewSyscallError("mmap", err)
 	}
-	return &process{program: program, memory: memory, workers: workers, control: control, buffers: map[uint64]*buffer{}}, nil
+	return &process{line: append(slices.Clone(emulator), program), memory: memory, workers: workers, control: control, buffers: map[uint64]*buffer{}}, nil
 }
 
 // stopFlag is what the executor looks at between threadgroups.
@@ -94,8 +94,7 @@ func (p *process) start() (err error) {
 	}
 	var cmd *exec.Cmd
 	for wait := time.Millisecond; ; wait *= 2 {
-		line := append(slices.Clone(elsewhere.emulator), p.program)
-		cmd = exec.Command(line[0], line[1:]...)
+		cmd = exec.Command(p.line[0], p.line[1:]...)
 		cmd.ExtraFiles = []*os.File{requests, answers, p.memory.file}
 		cmd.Stderr = os.Stderr
 		// A child of this process that was just born may still hold the new program open for

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -46,6 +47,15 @@ type Library struct {
 	knows      func(class, selector string, static bool) bool
 }
 
+// emulated is how tests of linux/arm64 run under an emulator (MLXC_EMULATE, make arm64): the triple of
+// their machine, and the command that runs its programs, which the system itself cannot.
+func emulated() (triple string, emulator []string) {
+	if f := strings.Fields(os.Getenv("MLXC_EMULATE")); len(f) > 1 && runtime.GOARCH == "arm64" {
+		return f[0], f[1:]
+	}
+	return "", nil
+}
+
 // Build compiles the library, unless an earlier test run did, and loads it.
 func Build(t testing.TB) *Library {
 	t.Helper()
@@ -58,6 +68,10 @@ func Build(t testing.TB) *Library {
 	fmt.Fprintf(h, "%s %d\n", c.Path, c.Version)
 	dir := t.TempDir()
 	args := []string{"-O1", "-g", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-pthread"}
+	if triple, _ := emulated(); triple != "" {
+		args = append(args, "--target="+triple)
+	}
+	fmt.Fprintf(h, "%s\n", runtime.GOARCH)
 	for _, f := range files {
 		text, err := source.ReadFile("c/" + f.Name())
 		require.NoError(t, err)

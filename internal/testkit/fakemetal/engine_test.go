@@ -92,7 +92,7 @@ func run(t testing.TB, o fakemetal.Options, f func(e *engine)) *fakemetal.Librar
 	if o.Device == nil {
 		if shared == nil {
 			var err error
-			shared, err = softmetal.New(context.Background(), softmetal.Options{Workers: 1})
+			shared, err = fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 			require.NoError(t, err)
 		}
 		o.Device = shared

@@ -138,6 +138,12 @@ type Metal struct {
 	*kernels
 }
 
+// SoftMetal opens software Metal for [Options.Device], also where tests are emulated.
+func SoftMetal(o softmetal.Options) (*softmetal.Device, error) {
+	o.Machine, o.Emulator = emulated()
+	return softmetal.New(context.Background(), o)
+}
+
 var serving sync.Mutex // a process has one device
 
 // Serve gives the library a device until the test ends. Then it waits for what is in flight; what
@@ -147,7 +153,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 	require.True(t, serving.TryLock(), "another test has the device")
 	m := &Metal{library: l, device: o.Device, before: map[string]int{}, served: make(chan struct{})}
 	if m.device == nil {
-		d, err := softmetal.New(context.Background(), softmetal.Options{Workers: 1})
+		d, err := SoftMetal(softmetal.Options{Workers: 1})
 		if err != nil {
 			serving.Unlock()
 			require.NoError(t, err)
