@@ -2,6 +2,9 @@ package conformance
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/mlxc/mlxc/backend"
 )
@@ -15,15 +18,32 @@ type Outcome struct {
 	Unsupported string
 }
 
-// Examine runs the tests on a device for a program that is no test: those whose names choose returns
-// true of, in the order of their names. each hears how one has ended, and which part of them all is
-// done, from 0 to 1. An error is that ctx has ended: the test that runs then is left behind, and with
-// it the device, which must not be closed any more.
-func Examine(ctx context.Context, dev backend.Device, o Options, choose func(name string) bool, each func(x Outcome, done float64)) error {
+// ErrHangs is the error of [Examine] where a test has not ended.
+var ErrHangs = errors.New("a test has not ended, and the others were not run")
+
+// Examination says which tests run for a program that is no test, and who hears of them. All of its
+// functions must be there.
+type Examination struct {
+	// Choose returns true of the names of those that run.
+	Choose func(name string) bool
+	// Begin hears which begins, and which part of them all is done, from 0 to 1; Each how it has ended.
+	Begin func(name string, done float64)
+	Each  func(x Outcome)
+	// Patience is after what time a test counts as one that never ends; 0 is ten minutes.
+	Patience time.Duration
+}
+
+// Examine runs tests on a device for a program that is no test, in the order of their names. An error
+// is that ctx has ended, or [ErrHangs]: the test that runs then is left behind, and with it the device,
+// which must not be closed any more.
+func Examine(ctx context.Context, dev backend.Device, o Options, e Examination) error {
+	if e.Patience == 0 {
+		e.Patience = 10 * time.Minute
+	}
 	names, tests := o.tests()
 	var chosen []string
 	for _, n := range names {
-		if choose(n) {
+		if e.Choose(n) {
 			chosen = append(chosen, n)
 		}
 	}
@@ -31,16 +51,24 @@ func Examine(ctx context.Context, dev backend.Device, o Options, choose func(nam
 		x := Outcome{Name: name}
 		if reason, ok := listed(o.Unsupported, name); ok {
 			x.Unsupported = reason
-		} else {
-			ended := make(chan []string, 1)
-			go func() { ended <- record(dev, nil, name, tests[name]) }()
-			select {
-			case x.Errors = <-ended:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+			e.Each(x)
+			continue
 		}
-		each(x, float64(i+1)/float64(len(chosen)))
+		e.Begin(name, float64(i)/float64(len(chosen)))
+		ended := make(chan []string, 1)
+		go func() { ended <- record(dev, nil, name, tests[name]) }()
+		late := time.NewTimer(e.Patience)
+		select {
+		case x.Errors = <-ended:
+			late.Stop()
+		case <-late.C:
+			x.Errors = []string{fmt.Sprintf("it has not ended after %v", e.Patience)}
+			e.Each(x)
+			return ErrHangs
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		e.Each(x)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (u *unsupported) Error() string { return u.why }
 // all returns the tests, in the order in which they run: those that a GPU may hang in come last.
 func all(o Options) []*test {
 	var out []*test
-	for _, list := range [][]*test{encoders, indirect, values(o), events} {
+	for _, list := range [][]*test{encoders, indirect, values, events, {empty(o)}} {
 		out = append(out, list...)
 	}
 	return out
@@ -87,6 +87,9 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		if ok, err := path.Match(o.Only, t.name); o.Only != "" && (err != nil || !ok) {
 			continue
 		}
+		if o.Begin != nil {
+			o.Begin(t.name, float64(i)/float64(len(tests)))
+		}
 		x := Result{Name: t.name, Says: t.says, For: t.use, Required: t.required}
 		if t.family != 0 {
 			x.Required = objc.SupportsFamily.SendBool(r.device, uintptr(t.family))
@@ -95,9 +98,6 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 			return results, err
 		}
 		results = append(results, x)
-		if o.Progress != nil {
-			o.Progress(float64(i+1) / float64(len(tests)))
-		}
 	}
 	return results, nil
 }
@@ -127,6 +127,7 @@ func (r *rig) test(ctx context.Context, t *test, x *Result) error {
 		x.With.Wrong = max(x.With.Wrong, 1)
 		x.Detail = err.Error()
 	}
+	x.Hangs = r.stuck
 	x.Judge()
 	return nil
 }

@@ -209,8 +209,13 @@ func TestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	o := small
+	first := "value/no-threadgroups"
 	o.Trials = 1 << 30
-	o.Progress = func(float64) { cancel(stop) }
+	o.Begin = func(name string, _ float64) {
+		if name != first {
+			cancel(stop)
+		}
+	}
 	begin := time.Now()
 	o.Only = "value/*"
 	results, err := litmus.Run(ctx, o)
@@ -224,6 +229,7 @@ func TestEnds(t *testing.T) {
 	results, _ = run(t, o)
 	assert.Equal(t, litmus.Failed, results[0].Verdict)
 	assert.Contains(t, results[0].Detail, "has not ended after 1ms")
+	assert.True(t, results[0].Hangs)
 	assert.Equal(t, litmus.Unsupported, results[len(results)-1].Verdict)
 	assert.Contains(t, results[len(results)-1].Next, "restart the machine")
 	m.Close()

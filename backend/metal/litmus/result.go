@@ -24,8 +24,8 @@ type Options struct {
 	// EmptyGrids sends dispatches of no threads too. Metal's API validation, where it is switched on,
 	// ends the process for that.
 	EmptyGrids bool
-	// Progress, if not nil, hears which part of the work is done, from 0 to 1.
-	Progress func(done float64)
+	// Begin, if not nil, hears which test begins, and which part of the work is done, from 0 to 1.
+	Begin func(name string, done float64)
 }
 
 // What a run finds, in package verdict, which programs without Metal know too.

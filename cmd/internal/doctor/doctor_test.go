@@ -118,8 +118,8 @@ func TestSums(t *testing.T) {
 }
 
 // litmusOf returns results that someone else found.
-func litmusOf(list ...verdict.Result) func(context.Context, func(float64)) ([]verdict.Result, error) {
-	return func(context.Context, func(float64)) ([]verdict.Result, error) { return list, nil }
+func litmusOf(list ...verdict.Result) func(context.Context, func(string, float64)) ([]verdict.Result, error) {
+	return func(context.Context, func(string, float64)) ([]verdict.Result, error) { return list, nil }
 }
 
 // TestReport: what fails that is required is a failure, what does not is none; the profile has what
@@ -135,7 +135,9 @@ func TestReport(t *testing.T) {
 		return r
 	}
 	var heard []string
+	var log bytes.Buffer
 	o := Options{
+		Log:     &log,
 		Program: "mlxreplay 1", Device: claims{d, backend.Numerics{}}, Quick: true, Only: "copy/*",
 		Litmus: litmusOf(result("fence/a", verdict.Passed, false), result("fence/b", verdict.Passed, false), result("indirect/own-barrier", verdict.Passed, false),
 			result("indirect/later-commands", verdict.NotKept, false), result("tracked/encoders", verdict.Failed, true), result("indirect/resident", verdict.Unsupported, false)),
@@ -151,6 +153,9 @@ func TestReport(t *testing.T) {
 	r, err := Examine(t.Context(), o)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"orders", "numbers", "kernels and conformance", "times"}, heard)
+	for _, want := range []string{"orders: begins\n", "kernels and conformance: copy/bytes\n", "times: plan concurrent\n", "all: has ended\n"} {
+		assert.Contains(t, log.String(), want)
+	}
 	require.Len(t, r.Failures, 1, "%+v", r.Failures)
 	assert.Equal(t, "tracked/encoders: it says tracked/encoders", r.Failures[0].What)
 	assert.Equal(t, "a step", r.Failures[0].Next)
@@ -221,6 +226,20 @@ func TestBrokenDevice(t *testing.T) {
 		assert.Contains(t, f.Next, "send the report")
 	}
 	assert.Equal(t, map[string]bool{"conformance": true, "times": true}, parts)
+}
+
+// TestHangs: where something does not end the rest is not examined, and the device is left alone.
+func TestHangs(t *testing.T) {
+	r, err := Examine(t.Context(), Options{Device: cpu.New(1), Quick: true, Only: "copy/*",
+		Litmus: litmusOf(verdict.Result{Name: "event/queues", Verdict: verdict.NotKept, Hangs: true})})
+	require.NoError(t, err)
+	assert.True(t, r.Stuck)
+	assert.Zero(t, r.Conformance)
+	assert.Empty(t, r.Times)
+	require.Len(t, r.Unsupported, 3)
+	for _, f := range r.Unsupported {
+		assert.Equal(t, "the device hangs", f.Saw)
+	}
 }
 
 // TestEnds: an examination ends with its context.

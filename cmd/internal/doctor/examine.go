@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -18,7 +20,7 @@ type Options struct {
 	Program string // the name and version of this program
 	Device  backend.Device
 	// Litmus runs litmus tests; nil where the device is no GPU.
-	Litmus func(ctx context.Context, progress func(float64)) ([]verdict.Result, error)
+	Litmus func(ctx context.Context, begin func(name string, done float64)) ([]verdict.Result, error)
 	// Plans opens devices that encode in other ways, by name, in this order; empty: Device alone is
 	// measured.
 	Plans []Plan
@@ -30,6 +32,9 @@ type Options struct {
 	// Begin, if not nil, hears what is done next, and returns what hears which part of it is done,
 	// from 0 to 1, and what is called at its end.
 	Begin func(what string) (progress func(float64), end func())
+	// Log, if not nil, gets a line for each step before it begins: if the process dies, the last one
+	// says where.
+	Log io.Writer
 }
 
 // Plan is a way to encode, with a device that does.
@@ -43,11 +48,22 @@ type Plan struct {
 type examination struct {
 	o        Options
 	r        *Report
+	part     string
 	progress func(float64)
+	// stuck: something that was left behind may use the device.
+	stuck bool
 }
 
-// Examine examines a device. An error is that ctx has ended: then the device must not be closed any
-// more, for a test that was left behind may use it.
+// step says that a step of the part begins, and which part of that is done.
+func (e *examination) step(name string, done float64) {
+	if e.o.Log != nil {
+		_, _ = fmt.Fprintf(e.o.Log, "%s: %s\n", e.part, name) // the report is what matters
+	}
+	e.progress(done)
+}
+
+// Examine examines a device. An error is that ctx has ended. Then the device must not be closed any
+// more, for a test that was left behind may use it; neither may it if [Report.Stuck].
 func Examine(ctx context.Context, o Options) (*Report, error) {
 	info := o.Device.Info()
 	e := &examination{o: o, r: &Report{Program: o.Program, Device: o.Device.Name(), Name: info.Description, Quick: o.Quick, Claims: info.Numerics,
@@ -61,11 +77,16 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 	}{
 		{"orders", e.litmus}, {"numbers", e.numbers}, {"kernels and conformance", e.conformance}, {"times", e.measure},
 	} {
-		e.progress = func(float64) {}
+		e.part, e.progress = part.name, func(float64) {}
+		if e.stuck {
+			e.unsupported(part.name, "the whole part", "the device hangs", "restart the machine, and run it again with --only and another pattern")
+			continue
+		}
 		end := func() {}
 		if o.Begin != nil {
 			e.progress, end = o.Begin(part.name)
 		}
+		e.step("begins", 0)
 		err := part.run(ctx)
 		end()
 		if ctx.Err() != nil {
@@ -75,6 +96,9 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 			e.fail(part.name, "the whole part", err.Error(), next)
 		}
 	}
+	e.part = "all"
+	e.step("has ended", 1)
+	e.r.Stuck = e.stuck
 	return e.r, nil
 }
 
@@ -91,10 +115,11 @@ func (e *examination) litmus(ctx context.Context) (err error) {
 		e.unsupported("orders", "litmus tests", fmt.Sprintf("the device %s is no GPU: the host orders its commands", e.o.Device.Name()), "run it with --device metal on a Mac")
 		return nil
 	}
-	if e.r.Litmus, err = e.o.Litmus(ctx, e.progress); err != nil {
+	if e.r.Litmus, err = e.o.Litmus(ctx, e.step); err != nil {
 		return err
 	}
 	for _, x := range e.r.Litmus {
+		e.stuck = e.stuck || x.Hangs
 		switch {
 		case x.Verdict == verdict.Failed && x.Required:
 			e.fail("orders", x.Name+": "+x.Says, fmt.Sprintf("wrong in %d of %d runs: %s", x.With.Wrong, x.With.Trials, x.Detail), x.Next)
@@ -154,15 +179,18 @@ func (e *examination) suite(ctx context.Context, d backend.Device, plan string, 
 		ok, err := path.Match(e.o.Only, name)
 		return e.o.Only == "" || ok && err == nil
 	}
-	return conformance.Examine(ctx, d, o, choose, func(x conformance.Outcome, done float64) {
-		e.progress(from + part*done)
+	suffix := ""
+	if plan != "" {
+		suffix = ", plan " + plan
+	}
+	err := conformance.Examine(ctx, d, o, conformance.Examination{Choose: choose, Begin: func(name string, done float64) {
+		e.step(name+suffix, from+part*done)
+	}, Each: func(x conformance.Outcome) {
 		what, tally := "conformance", &e.r.Conformance
 		if strings.HasPrefix(x.Name, "kernel/") || strings.HasPrefix(x.Name, "generated/") {
 			what, tally = "kernels", &e.r.Kernels
 		}
-		if plan != "" {
-			x.Name += ", plan " + plan
-		}
+		x.Name += suffix
 		switch {
 		case x.Unsupported != "":
 			tally.Unsupported++
@@ -173,7 +201,9 @@ func (e *examination) suite(ctx context.Context, d backend.Device, plan string, 
 		default:
 			tally.Passed++
 		}
-	})
+	}})
+	e.stuck = e.stuck || errors.Is(err, conformance.ErrHangs)
+	return err
 }
 
 // Seen is what the device was seen to keep.

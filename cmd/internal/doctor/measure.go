@@ -26,6 +26,7 @@ func (e *examination) measure(ctx context.Context) error {
 		plans = []Plan{{e.o.Device.Name(), func(*Report) (backend.Device, func(), error) { return e.o.Device, func() {}, nil }}}
 	}
 	for i, p := range plans {
+		e.step("plan "+p.Name, float64(i)/float64(len(plans)+1))
 		d, end, err := p.Open(e.r)
 		if err != nil {
 			e.unsupported("times", "plan "+p.Name, err.Error(), "nothing: the plan is not used here")
@@ -36,7 +37,6 @@ func (e *examination) measure(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		end()
-		e.progress(float64(i+1) / float64(len(plans)+1))
 		if err != nil {
 			e.fail("times", "plan "+p.Name, err.Error(), next)
 			continue
@@ -50,6 +50,7 @@ func (e *examination) measure(ctx context.Context) error {
 	if most := e.o.Device.Info().MaxBuffer; most > 0 {
 		bytes = min(bytes, most&^4095)
 	}
+	e.step("a copy", float64(len(plans))/float64(len(plans)+1))
 	seconds, err := e.times(ctx, e.o.Device, copied(bytes), func(t backend.Times, wall time.Duration) float64 { return seconds(t, wall) })
 	if err != nil {
 		return err

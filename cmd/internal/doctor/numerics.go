@@ -259,7 +259,7 @@ func (e *examination) numerics(ctx context.Context) error {
 	}
 	found := make([]*Numeric, len(all))
 	for i, k := range kernels {
-		e.progress(float64(i) / float64(len(kernels)+1))
+		e.step(k, float64(i)/float64(len(kernels)+1))
 		rows := byKernel[k]
 		var in [][4]uint32
 		for _, row := range rows {

@@ -16,6 +16,8 @@ type Report struct {
 	Name    string         `json:"name"` // of the chip, as the device describes itself
 	Facts   []backend.Fact `json:"facts"`
 	Quick   bool           `json:"quick"`
+	// Stuck: something has not ended, and may use the device yet.
+	Stuck bool `json:"stuck"`
 
 	// Failures are what must not be; the exit code tells whether there are any.
 	Failures []Failure `json:"failures"`

@@ -26,6 +26,9 @@ type Options struct {
 	// Encoders is how many command buffers of a replay are encoded side by side by the plan
 	// parallel; 0: as many as it likes.
 	Encoders int
+	// Fences has encoders ordered by fences, and Metal not track what they share, if Measured says that
+	// they were seen to keep that order.
+	Fences bool
 	// Memory is the most bytes that buffers may take together; 0: what the system recommends.
 	Memory int64
 	// Warn, if not nil, hears what is done in another way than was asked for.
@@ -60,8 +63,9 @@ type Driver interface {
 	List() ([]Description, error)
 	Open(Options) (backend.Device, func(), error)
 	// Litmus runs litmus tests on a device that Open has returned, each program so often; 0: as often
-	// as they like. An error is that there is no such GPU, or that ctx has ended.
-	Litmus(ctx context.Context, d backend.Device, trials int, progress func(float64)) ([]verdict.Result, error)
+	// as they like. begin hears which one begins, and which part of the work is done, from 0 to 1. An
+	// error is that there is no such GPU, or that ctx has ended.
+	Litmus(ctx context.Context, d backend.Device, trials int, begin func(name string, done float64)) ([]verdict.Result, error)
 }
 
 // Metal drives Apple's GPUs. A program that does not import package metalgpu has none.
@@ -74,6 +78,6 @@ var errNone = errors.New("metal: Metal is on Macs alone: use --device cpu, or --
 func (none) List() ([]Description, error)                 { return nil, errNone }
 func (none) Open(Options) (backend.Device, func(), error) { return nil, nil, errNone }
 
-func (none) Litmus(context.Context, backend.Device, int, func(float64)) ([]verdict.Result, error) {
+func (none) Litmus(context.Context, backend.Device, int, func(string, float64)) ([]verdict.Result, error) {
 	return nil, errNone
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"time"
 
@@ -23,6 +24,7 @@ type doctorCmd struct {
 	Library string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, softmetal)."`
 	JSON    string `name:"json" placeholder:"FILE" help:"Write the report as JSON too, to attach to an issue."`
 	Profile string `placeholder:"FILE" help:"Write what was measured as a profile for mlxc optimize --profile, with the orders that the GPU was seen to keep."`
+	Log     string `placeholder:"FILE" help:"Write each step there before it begins: if the program dies, the last line says where."`
 	Quick   bool   `help:"Take fewer random dispatches and repetitions: a tenth of the time."`
 	Trials  int    `placeholder:"N" help:"Run each litmus test so often (default: 300, with --quick 60)."`
 	Only    string `placeholder:"PATTERN" help:"Of the kernels and the conformance suite, run the tests whose name matches: 'kernel/*', 'order/*'."`
@@ -56,6 +58,18 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 			return err
 		}
 	}
+	var log io.Writer
+	if c.Log != "" {
+		if _, err := files.Write("--log", c.Log); err != nil {
+			return err
+		}
+		f, err := os.Create(c.Log) // as it goes, and not whole at the end: that is what it is for
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		log = f
+	}
 	flags := deviceFlags{Device: c.Device, GPU: c.GPU, Library: c.Library, MaxWork: time.Hour}
 	if flags.Device == onAuto && c.Library != "" {
 		return cli.BadUsage("--library needs --device metal or softmetal")
@@ -65,7 +79,7 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 	var ended error
 	end, err := flags.open(env, func(d backend.Device) error {
 		cores = d.Info().Threads
-		r, ended = doctor.Examine(env.Context, c.options(env, d))
+		r, ended = doctor.Examine(env.Context, c.options(env, d, log))
 		return nil
 	})
 	if err != nil {
@@ -74,7 +88,9 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 	if ended != nil {
 		return ended // a test that was left behind may use the device
 	}
-	end()
+	if !r.Stuck {
+		end()
+	}
 	if err := r.WriteText(env.Stdout); err != nil {
 		return err
 	}
@@ -101,8 +117,8 @@ func failed(n int) string {
 }
 
 // options say how a device is examined.
-func (c *doctorCmd) options(env *cli.Env, d backend.Device) doctor.Options {
-	o := doctor.Options{Program: cli.Version("mlxreplay"), Device: d, Quick: c.Quick, Only: c.Only}
+func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) doctor.Options {
+	o := doctor.Options{Log: log, Program: cli.Version("mlxreplay"), Device: d, Quick: c.Quick, Only: c.Only}
 	o.Begin = func(what string) (func(float64), func()) {
 		bar := cli.StartProgress(env.Stderr, what)
 		return bar.Set, bar.End
@@ -114,16 +130,21 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device) doctor.Options {
 	if trials == 0 && c.Quick {
 		trials = 60
 	}
-	o.Litmus = func(ctx context.Context, progress func(float64)) ([]verdict.Result, error) {
-		return gpu.Metal.Litmus(ctx, d, trials, progress)
+	o.Litmus = func(ctx context.Context, begin func(string, float64)) ([]verdict.Result, error) {
+		return gpu.Metal.Litmus(ctx, d, trials, begin)
 	}
-	for _, name := range gpu.Plans {
-		if name == gpu.Auto {
-			continue // it is one of the others
-		}
+	plan := func(name string, x gpu.Options) {
+		x.Name, x.Library = c.GPU, c.Library
 		o.Plans = append(o.Plans, doctor.Plan{Name: name, Open: func(r *doctor.Report) (backend.Device, func(), error) {
-			return gpu.Metal.Open(gpu.Options{Name: c.GPU, Library: c.Library, Plan: name, Measured: &cost.Model{Device: r.Name, Litmus: r.Seen()}})
+			x.Measured = &cost.Model{Device: r.Name, Litmus: r.Seen()}
+			return gpu.Metal.Open(x)
 		}})
 	}
+	for _, name := range gpu.Plans {
+		if name != gpu.Auto { // which is one of the others
+			plan(name, gpu.Options{Plan: name})
+		}
+	}
+	plan("concurrent, by fences", gpu.Options{Plan: gpu.Plans[0], Fences: true})
 	return o
 }

@@ -38,6 +38,8 @@ type Result struct {
 	Detail string `json:"detail,omitempty"`
 	// Next is what to do now, where there is something.
 	Next string `json:"next,omitempty"`
+	// Hangs: a command buffer has not ended, and those of later tests would not.
+	Hangs bool `json:"hangs,omitempty"`
 }
 
 // Judge sets the verdict, and what to do next, from the counts.

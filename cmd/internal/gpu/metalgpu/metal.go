@@ -46,7 +46,7 @@ func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
 			return nil, nil, fmt.Errorf("metal: there is no plan %q", o.Plan)
 		}
 	}
-	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Measured: o.Measured, Memory: o.Memory, Warn: o.Warn})
+	d, err := metal.Open(metal.Options{Device: o.Name, Library: o.Library, Plan: metal.Plan(plan), Encoders: o.Encoders, Fences: o.Fences, Measured: o.Measured, Memory: o.Memory, Warn: o.Warn})
 	switch {
 	case err != nil && o.Name == "":
 		return nil, nil, fmt.Errorf("%w: %s", err, instead)
@@ -57,8 +57,8 @@ func (driver) Open(o gpu.Options) (backend.Device, func(), error) {
 }
 
 // Litmus implements [gpu.Driver].
-func (driver) Litmus(ctx context.Context, d backend.Device, trials int, progress func(float64)) ([]litmus.Result, error) {
-	o := litmus.Options{Device: d.(*metal.Device).RegistryID, Trials: trials, Progress: progress}
+func (driver) Litmus(ctx context.Context, d backend.Device, trials int, begin func(string, float64)) ([]litmus.Result, error) {
+	o := litmus.Options{Device: d.(*metal.Device).RegistryID, Trials: trials, Begin: begin}
 	// API validation ends the process that dispatches no threads.
 	o.EmptyGrids = cmp.Or(os.Getenv("MTL_DEBUG_LAYER"), os.Getenv("METAL_DEVICE_WRAPPER_TYPE"), "0") == "0"
 	return litmus.Run(ctx, o)
