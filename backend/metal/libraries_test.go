@@ -281,3 +281,27 @@ func TestConstants(t *testing.T) {
 	assert.Len(t, m.Compiled(), 1)
 	require.NoError(t, d.Close())
 }
+
+// TestOnePipelineEach: kernels of the same name are told apart by their source, and a pipeline for
+// indirect command buffers is another than that of a live recording.
+func TestOnePipelineEach(t *testing.T) {
+	serve(t, fakemetal.Options{})
+	d := open(t, metal.Options{Plan: metal.Indirect, Cache: metal.NoCache})
+	for i := range 2 {
+		path := filepath.Join(t.TempDir(), "same.metal")
+		text := fmt.Sprintf("#include <metal_stdlib>\nusing namespace metal;\nkernel void same(device uint* out [[buffer(0)]], uint i [[thread_position_in_grid]]) { out[i] = %d; }\n", 7+i)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		b := ir.NewBuilder("same")
+		y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4})
+		k := b.Kernel(ir.Kernel{Name: "same", Library: ir.Library{Kind: ir.SourceFile, Path: path}, Function: "same",
+			Args: []ir.Arg{{Slot: 0, Name: "out", Kind: ir.DeviceArg, Access: ir.WriteArg, Type: ir.U32}}})
+		one := [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}
+		b.Dispatch(ir.Dispatch{Kernel: k, Grid: one, GridKind: ir.Threads, Threadgroup: [3]uint32{1, 1, 1}, Bindings: []ir.Binding{ir.BufferArg(0, ir.ViewOf(y, 0, 4))}})
+		g, err := b.Graph()
+		require.NoError(t, err)
+		want := []byte{byte(7 + i), 0, 0, 0}
+		assert.Equal(t, want, dispatched(t, d, g)[0]["y"])
+		assert.Equal(t, want, replayed(t, d, g)[0]["y"])
+	}
+	require.NoError(t, d.Close())
+}

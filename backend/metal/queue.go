@@ -205,13 +205,18 @@ func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) er
 	if err == nil && (b.data == nil || from.data == nil) {
 		return x.copyBuffer(ctx, dst, src, n)
 	}
-	if b.data == nil { // another device's, through the host
-		return x.staged(ctx, int(n), func(shared *buffer, from, to int) error {
-			if _, err := src.Buffer.ReadAt(shared.data[:to-from], src.Offset+int64(from)); err != nil {
+	if b.data == nil { // another device's, through the host: it may hold locks of its own while it reads
+		data := make([]byte, min(n, stagingBytes))
+		for done := int64(0); done < n; done += int64(len(data)) {
+			data = data[:min(n-done, stagingBytes)]
+			if _, err := src.Buffer.ReadAt(data, src.Offset+done); err != nil {
 				return err
 			}
-			return x.move(ctx, b, dst.Offset+int64(from), shared, 0, int64(to-from))
-		})
+			if err := x.upload(ctx, b, dst.Offset+done, data); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return hostqueue.Pieces(ctx, int(n), func(from, to int) error {
 		_, err := src.Buffer.ReadAt(b.data[dst.Offset+int64(from):dst.Offset+int64(to)], src.Offset+int64(from))
