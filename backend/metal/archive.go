@@ -111,7 +111,7 @@ func (a *archive) newest() (id objc.ID, path string) {
 				return id, path
 			}
 		}
-		if errors.Is(err, fs.ErrNotExist) { // another process has put a new one in its place
+		if _, gone := os.Stat(path); errors.Is(gone, fs.ErrNotExist) { // another process has put a new one in its place
 			continue
 		}
 		a.device.warn("the file of compiled pipelines %s cannot be used and is thrown away: %v", path, err)
@@ -306,8 +306,11 @@ func (a *archive) write() error {
 	if err := os.Rename(file, path); err != nil {
 		return err
 	}
-	if old != "" && old != path {
-		_ = os.Remove(old) // it is the older one also if it stays
+	// Two processes may have begun with the same file: the later one's is kept.
+	for _, f := range a.files(a.key) {
+		if f.Name() != filepath.Base(path) {
+			_ = os.Remove(filepath.Join(a.dir, f.Name())) // it is an older one also if it stays
+		}
 	}
 	return errors.Join(failed, a.trim(filepath.Base(path)))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -140,4 +141,30 @@ func TestArchiveBounded(t *testing.T) {
 	dir := t.TempDir()
 	names := metal.Trimmed(t, dir, 100<<20, []string{"oldest", "old", "new", "newest"}, "oldest")
 	assert.Equal(t, []string{"new.metalarchive", "newest.metalarchive", "oldest.metalarchive"}, names)
+}
+
+// TestArchiveTogether: devices that write at the same time leave one file, which can be used.
+func TestArchiveTogether(t *testing.T) {
+	dir := t.TempDir()
+	serve(t, fakemetal.Options{})
+	o := metal.Options{Cache: dir, Warn: func(w string) { assert.Fail(t, "a warning", w) }}
+	for range 5 {
+		var devices []*metal.Device
+		for i := range 4 {
+			d := open(t, o)
+			_, err := prepared(d, chain(t, []string{"v_Sigmoidfloat32float32", "v_Gelufloat32float32", "v_Silufloat32float32", "v_GeluErffloat32float32"}[i]))
+			require.NoError(t, err)
+			devices = append(devices, d)
+		}
+		var wait sync.WaitGroup
+		for _, d := range devices {
+			wait.Go(func() { assert.NoError(t, d.Close()) })
+		}
+		wait.Wait()
+	}
+	d := open(t, o)
+	_, err := prepared(d, chain(t, "v_Sigmoidfloat32float32"))
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	assert.NotEmpty(t, kept(t, dir))
 }
