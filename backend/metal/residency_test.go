@@ -50,8 +50,8 @@ func TestResidency(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestResident: what indirect command buffers reach is resident without being declared, on every queue.
-// Without a set, as before macOS 15 or where it is switched off, it is declared.
+// TestResident: what indirect command buffers reach is resident: every queue has the set, and where there
+// is none, as before macOS 15 or where it is switched off, encoders are told.
 func TestResident(t *testing.T) {
 	for name, c := range map[string]struct {
 		gpu    fakemetal.Options

@@ -417,11 +417,16 @@ func TestCapture(t *testing.T) {
 		assert.True(t, objc.IsCapturing.SendBool(m))
 		_, err = start(e)
 		assert.ErrorContains(t, err, "a capture is being made (MTLCaptureErrorDomain 2)")
-		require.NoError(t, finish(e.step(e.pipeline("advance"), e.buffer(false, 1))))
+		p, x := e.pipeline("advance"), e.buffer(false, 1)
+		require.NoError(t, finish(e.step(p, x)))
+		captured := e.queue
+		e.queue = e.own(objc.NewQueue.SendID(e.device, 4))
+		require.NoError(t, finish(e.step(p, x)), "on a queue that is not captured")
+		e.queue = captured
 		objc.StopCapture.Send(m)
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.Equal(t, "1 command buffers of software Metal\n", string(text))
+		assert.Equal(t, "1 command buffers of software Metal, in flight before: 0, after: 0\n", string(text))
 		_, err = start(e)
 		assert.ErrorContains(t, err, "no room")
 		_, err = start(e)

@@ -1,5 +1,6 @@
-// Captures: a file that says how many command buffers were committed meanwhile.
-#include "metal.h"
+// Captures: a file that says how many command buffers were committed meanwhile, to the queue or device
+// that is captured, and how many were in flight at its begin and end, which it has only a part of.
+#include "schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,16 @@ void metal_starts(void) {
 static bool possible(void) { return enabled || options.capture; }
 
 static bool capturing;
-static long captured;
+static long captured, flying;
+static object *captured_object; // kept
 static char *path;
+
+static long flights(void) {
+	pthread_mutex_lock(&gpu);
+	long n = in_flight;
+	pthread_mutex_unlock(&gpu);
+	return n;
+}
 
 struct capture_descriptor { object base; object *what, *url; uintptr_t destination; };
 static class MTLCaptureDescriptor;
@@ -70,22 +79,25 @@ static uintptr_t start(SELF, object *descriptor, object **e) {
 	FILE *f = fopen(to, "w");
 	if (!f) return (uintptr_t)fail_with(e, domain, INVALID, "the file cannot be written");
 	fclose(f);
-	path = strdup(to), capturing = true, captured = 0;
+	path = strdup(to), captured = 0, flying = flights(), captured_object = retain(d->what);
+	capturing = true;
 	return 1;
 }
 
-void capture_command_buffer(void) {
-	if (capturing) __atomic_add_fetch(&captured, 1, __ATOMIC_SEQ_CST);
+void capture_command_buffer(struct command_buffer *c) {
+	if (capturing && (captured_object->isa == &MTLDevice || captured_object == &c->queue->base)) __atomic_add_fetch(&captured, 1, __ATOMIC_SEQ_CST);
 }
 
 static void write_capture(void) {
 	FILE *f = fopen(path, "w");
 	if (f) {
-		fprintf(f, "%ld command buffers of software Metal\n", captured);
+		fprintf(f, "%ld command buffers of software Metal, in flight before: %ld, after: %ld\n", captured, flying, flights());
 		fclose(f);
 	}
 	free(path);
 	path = NULL, capturing = false;
+	release(captured_object);
+	captured_object = NULL;
 }
 
 static void stop(SELF) {

@@ -114,7 +114,7 @@ static void commit(SELF) {
 	}
 	for (size_t i = 0; i < c->indirects.n; i++) indirect_fly(c->indirects.at[i], 1);
 	retain(self);
-	capture_command_buffer();
+	capture_command_buffer(c);
 	pthread_mutex_lock(&gpu);
 	if (c->status == NOT_ENQUEUED) add_to(&c->queue->order, c);
 	c->status = COMMITTED;

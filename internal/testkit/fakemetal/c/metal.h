@@ -265,7 +265,7 @@ void forget_labels(void);
 // --- device.c ---
 extern class MTLDevice;
 extern object *the_device;
-void capture_command_buffer(void); // a capture counts it
+void capture_command_buffer(struct command_buffer *); // a capture counts it
 void end_capture(void);
 void metal_begins_anew(void);
 void metal_starts(void); // what it reads in the environment it reads now, once
