@@ -101,7 +101,9 @@ func TestHeartbeat(t *testing.T) {
 		for asked() < before+2 { // while it is in use
 			r.run(p, 3)
 		}
+		flushes := r.ResidencyFlushes()
 		require.Eventually(t, func() bool { return over() == use+1 }, 10*time.Second, time.Millisecond)
+		require.Equal(t, flushes, r.ResidencyFlushes(), "nothing has changed")
 		before = asked()
 		time.Sleep(100 * time.Millisecond) // five times the distance of two requests
 		require.Equal(t, before, asked())
