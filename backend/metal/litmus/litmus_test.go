@@ -182,6 +182,19 @@ func TestValues(t *testing.T) {
 			assert.Contains(t, f, "no multiple of 256")
 		}
 	}
+	// Each of them runs command buffers, and misses one that fails.
+	for _, name := range litmus.Names() {
+		if !strings.HasPrefix(name, "value/") && name != "indirect/rewritten" && name != "indirect/reset" || name == "value/no-threads" {
+			continue
+		}
+		_, m := serve(t, fakemetal.Options{Faults: []fakemetal.Fault{{On: fakemetal.CommandBuffer, Nth: 2}}})
+		o := small
+		o.Only = name
+		results, _ := run(t, o)
+		assert.Equal(t, 1, results[0].With.Wrong, "%+v", results[0])
+		assert.Contains(t, results[0].Detail, "a command buffer failed")
+		m.Close()
+	}
 	// A grid without threads is not sent if that would end the process; where it is, the stand-in
 	// notes it as API validation would.
 	l, m := serve(t, fakemetal.Options{})
