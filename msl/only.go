@@ -177,7 +177,7 @@ func (s *scanned) macro() *macro {
 	i := 3
 	for ; i < len(s.tokens) && s.text(i) != ")"; i++ {
 		switch t := s.text(i); {
-		case t == ".":
+		case t == "...":
 			return nil
 		case t != ",":
 			m.params = append(m.params, t)

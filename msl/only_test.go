@@ -60,6 +60,10 @@ func TestOnlyLeaves(t *testing.T) {
 		{"in a macro", "#define F(x) template [[host_name(#x)]] [[kernel]] void f<x>();\nF(a)\nF(b);\n", "#define F(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n\n\n"},
 		{"of a macro, another", "#define F(x) template [[host_name(#x \"c\")]] [[kernel]] void f_##x<x>();\nF(a) F(k)\n",
 			"#define F(x) template [[host_name(#x \"c\")]] [[kernel]] void f_##x<x>();\n template [ [ host_name ( \"k\" \"c\" ) ] ] [ [ kernel ] ] void f_k < k > ( ) ;\n"},
+		{"of a macro, with tokens of more than one character",
+			"#define F(x, y) template [[host_name(#x \"c\")]] [[kernel]] void ns::f<x, y, .5f+1.e-5f, (2>=1&&3!=4)?1<<2:0x1p-3, a::b<c<d>>>(A<T>::t);\nF(k, 1e+2)\n",
+			"#define F(x, y) template [[host_name(#x \"c\")]] [[kernel]] void ns::f<x, y, .5f+1.e-5f, (2>=1&&3!=4)?1<<2:0x1p-3, a::b<c<d>>>(A<T>::t);\n" +
+				"template [ [ host_name ( \"k\" \"c\" ) ] ] [ [ kernel ] ] void ns :: f < k , 1e+2 , .5f + 1.e-5f , ( 2 >= 1 && 3 != 4 ) ? 1 << 2 : 0x1p-3 , a :: b < c < d >> > ( A < T > :: t ) ;\n"},
 		{"a macro that makes other things", "#define F(x) int x; template [[host_name(#x)]] [[kernel]] void f<x>();\nF(a)\n", ""},
 		{"a macro of a macro that is changed", "#define F(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n#undef F\n#define F(x) int x;\nF(a)\n", ""},
 		{"an argument that is a macro", "#define a b\n#define G(x) template [[host_name(#x)]] [[kernel]] void f<x>();\n#define F(x) G(x)\nF(a)\n", ""},

@@ -2,8 +2,8 @@ package msl
 
 import "strings"
 
-// scanned is a source as tokens: names, numbers, texts with their quotes, single other characters, and
-// lines for the preprocessor as a whole.
+// scanned is a source as the preprocessor's tokens, but that ## is two, and lines for the preprocessor
+// are one each.
 type scanned struct {
 	source string
 	tokens []token
@@ -60,15 +60,20 @@ func scan(source string) (s scanned, ok bool) {
 			if i = quoted(source, i); i < 0 {
 				return s, false
 			}
+		case number(source[i:]):
+			for i++; i < len(source) && (word(source[i]) || source[i] == '\'' || source[i] == '.' ||
+				(source[i] == '+' || source[i] == '-') && strings.IndexByte("eEpP", source[i-1]) >= 0); {
+				i++
+			}
 		case word(c):
-			for i < len(source) && (word(source[i]) || source[from] <= '9' && (source[i] == '\'' || source[i] == '.')) {
+			for i < len(source) && word(source[i]) {
 				i++
 			}
 			if i < len(source) && source[i] == '"' { // R"(…)" has its own rules, and so have prefixes
 				return s, false
 			}
 		default:
-			i++
+			i += punctuator(source[i:])
 		}
 		fresh = false
 		s.tokens = append(s.tokens, token{from: from, to: i})
@@ -78,6 +83,30 @@ func scan(source string) (s scanned, ok bool) {
 
 func word(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
+}
+
+// number reports whether a text begins with a number.
+func number(s string) bool {
+	if s[0] == '.' && len(s) > 1 {
+		s = s[1:]
+	}
+	return '0' <= s[0] && s[0] <= '9'
+}
+
+// punctuators are those of more than one character, the longest first.
+var punctuators = []string{
+	"...", "<<=", ">>=", "->*", "::", "->", ".*", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+	"+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=",
+}
+
+// punctuator is the length of what a text begins with.
+func punctuator(s string) int {
+	for _, p := range punctuators {
+		if strings.HasPrefix(s, p) {
+			return len(p)
+		}
+	}
+	return 1
 }
 
 // comment returns where a comment ends, −1 if it does not.
