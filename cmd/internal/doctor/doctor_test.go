@@ -156,6 +156,10 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{"orders: begins\n", "kernels and conformance: copy/bytes\n", "times: plan concurrent\n", "all: has ended\n"} {
 		assert.Contains(t, log.String(), want)
 	}
+	assert.Len(t, r.Unsupported, 3) // a litmus test, numbers, a plan
+	for _, f := range r.Unsupported {
+		assert.NotEmpty(t, f.Next, "%+v", f)
+	}
 	require.Len(t, r.Failures, 1, "%+v", r.Failures)
 	assert.Equal(t, "tracked/encoders: it says tracked/encoders", r.Failures[0].What)
 	assert.Equal(t, "a step", r.Failures[0].Next)

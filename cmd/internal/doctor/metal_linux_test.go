@@ -1,0 +1,51 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/metal/litmus"
+	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
+	"github.com/mlxc/mlxc/cmd/internal/gpu"
+	_ "github.com/mlxc/mlxc/cmd/internal/gpu/metalgpu" // as in the command for Macs
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+)
+
+// TestBrokenGPU: a GPU that does not keep what every replay relies on fails, in the tests of that and in
+// the suite; one that does passes, and its profile says what it keeps.
+func TestBrokenGPU(t *testing.T) {
+	for _, ignored := range []fakemetal.Order{0, fakemetal.Barriers} {
+		l := fakemetal.Build(t)
+		require.NoError(t, objc.Load(l.Path))
+		m := l.Serve(t, fakemetal.Options{Seed: 9, IndirectBarriers: true, Ignored: ignored})
+		d, end, err := gpu.Metal.Open(gpu.Options{})
+		require.NoError(t, err)
+		r, err := Examine(t.Context(), Options{Device: d, Quick: true, Only: "order/*", Litmus: func(ctx context.Context, begin func(string, float64)) ([]verdict.Result, error) {
+			// As the command's, but for grids of no threads, which the stand-in takes amiss.
+			return litmus.Run(ctx, litmus.Options{Trials: 4, Begin: begin, Only: "[ei][n]*/*"})
+		}})
+		require.NoError(t, err)
+		end()
+		assert.Equal(t, ignored == 0, r.OK(), "%+v", r.Failures)
+		assert.True(t, r.Seen().IndirectBarriers)
+		assert.False(t, r.Seen().Fences, "they were not tested")
+		assert.NotEmpty(t, r.Facts)
+		if ignored != 0 {
+			text := ""
+			for _, f := range r.Failures {
+				text += f.Part + " " + f.What + "\n"
+				assert.True(t, strings.HasPrefix(f.Next, "send the report"), "%+v", f)
+			}
+			assert.Contains(t, text, "orders encoder/barrier: ")
+			assert.Contains(t, text, "orders indirect/ranges: ")
+			assert.Contains(t, text, "conformance order/")
+		}
+		m.Close()
+		assert.Empty(t, l.Failures())
+	}
+}
