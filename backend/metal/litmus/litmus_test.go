@@ -47,7 +47,7 @@ func serve(t testing.TB, o fakemetal.Options) (*fakemetal.Library, *fakemetal.Me
 	require.NoError(t, objc.Load(l.Path))
 	if device == nil {
 		var err error
-		device, err = softmetal.New(context.Background(), softmetal.Options{Workers: 1})
+		device, err = fakemetal.SoftMetal(softmetal.Options{Workers: 1})
 		require.NoError(t, err)
 	}
 	o.Device = device
