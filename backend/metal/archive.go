@@ -32,7 +32,8 @@ import (
 // nothing that is not known of Metal's archives, whether they can be changed while they are used,
 // matters. Without the file everything works, and takes longer: whatever is wrong is a warning.
 type archive struct {
-	device *Device
+	device  *Device
+	writing sync.Mutex // held while a file is written; taken without mu
 
 	mu      sync.Mutex
 	opened  bool
@@ -218,45 +219,45 @@ func (a *archive) add(descriptor objc.ID) {
 
 // idle is called when no pipeline was made for a while.
 func (a *archive) idle() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.flush()
-	}
+	a.flush()
 }
 
 // close writes what is new, and releases all.
 func (a *archive) close() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.closed = true
 	if a.timer != nil {
 		a.timer.Stop()
 	}
+	a.mu.Unlock()
 	a.flush()
 	objc.Release(a.known)
 	a.known = 0
 }
 
-// flush writes what is new, with a.mu held: pipelines that are made meanwhile wait. What cannot be
-// written is forgotten.
+// flush writes what is new, after whoever writes now. What cannot be written is forgotten.
 func (a *archive) flush() {
-	if len(a.pending) == 0 {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	a.mu.Lock()
+	pending := a.pending
+	a.pending = nil
+	a.mu.Unlock()
+	if len(pending) == 0 {
 		return
 	}
 	var err error
-	objc.Pool(func() { err = a.write() })
-	for _, d := range a.pending {
+	objc.Pool(func() { err = a.write(pending) })
+	for _, d := range pending {
 		objc.Release(d)
 	}
-	a.pending = nil
 	if err != nil {
 		a.device.warn("compiled pipelines are not kept: %v", err)
 	}
 }
 
-// write makes a file of the newest that there is, another process's perhaps, and of what is pending.
-func (a *archive) write() error {
+// write makes a file of the newest that there is, another process's perhaps, and of pipelines.
+func (a *archive) write(pending []objc.ID) error {
 	id, old := a.newest()
 	if i, err := os.Stat(old); id != 0 && (err != nil || i.Size() > archiveBytes) {
 		objc.Release(id)
@@ -271,7 +272,7 @@ func (a *archive) write() error {
 	defer objc.Release(id)
 	added := 0
 	var failed error
-	for _, d := range a.pending {
+	for _, d := range pending {
 		_, err := objc.WithError(objc.AddToArchive, func(slot uintptr) uintptr {
 			return objc.AddToArchive.Send(id, uintptr(d), slot) & 0xff
 		})
