@@ -4,10 +4,8 @@ package metal
 
 import (
 	"crypto/sha256"
-	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -19,11 +17,6 @@ import (
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
-
-// moves are kernels of this package.
-//
-//go:embed moves.metal
-var moves string
 
 // libraries are where the functions of kernels are: in compiled libraries, each opened once in the life
 // of a device, and in Metal sources, of which the system compiles what is needed.
@@ -158,57 +151,6 @@ func (l *libraries) in(function string, id ir.Library, text func() (string, erro
 		s.text = text
 	}
 	return home{source: s, function: function}
-}
-
-// ours is the home of a kernel of ours: Options.Precompiled, or its source.
-func (l *libraries) ours(function string, id ir.Library, text func() (string, error)) home {
-	path := l.device.options.Precompiled
-	if path == "" {
-		return l.in(function, id, text)
-	}
-	l.precompiled.opened.Do(func() { l.precompiled.file = l.openPrecompiled(path) })
-	if f := l.precompiled.file; f != nil {
-		if f.functions[function] {
-			return home{library: f.library, function: function}
-		}
-		l.precompiled.lacks.Do(func() {
-			l.device.warn("%s lacks the kernel %s: what it lacks is compiled from its source", path, function)
-		})
-	}
-	return l.in(function, id, text)
-}
-
-// stamp is the name of a function that a library made of our kernels has beside them. It tells which
-// sources they were made of.
-func stamp() string {
-	h := sha256.New()
-	own := msl.Own()
-	names, err := fs.Glob(own, "*.metal")
-	for _, name := range names {
-		var text []byte
-		if text, err = fs.ReadFile(own, name); err != nil {
-			break
-		}
-		h.Write(text)
-	}
-	if err != nil {
-		panic(err) // INVARIANT: the files are part of the program.
-	}
-	h.Write([]byte(moves))
-	return fmt.Sprintf("mlxc_sources_%x", h.Sum(nil)[:8])
-}
-
-// openPrecompiled opens a library made of our kernels, nil if it cannot be used.
-func (l *libraries) openPrecompiled(path string) *file {
-	f, err := l.file(ir.Library{Kind: ir.Metallib, Path: path})
-	if err == nil && !f.functions[stamp()] {
-		err = fmt.Errorf("it was not made of the kernels of this version, by scripts/metallib.sh: it lacks the function %s", stamp())
-	}
-	if err != nil {
-		l.device.warn("the precompiled kernels of %s are not used, but compiled from their source: %v", path, err)
-		return nil
-	}
-	return f
 }
 
 // library returns the library that has a function, which is compiled if it is not yet.
