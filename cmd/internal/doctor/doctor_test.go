@@ -193,6 +193,7 @@ func TestReport(t *testing.T) {
 	r, err = Examine(t.Context(), o)
 	require.NoError(t, err)
 	assert.Equal(t, cost.Litmus{IndirectBarriers: true}, r.Profile(1).Litmus, "what was not seen is not known")
+	assert.Equal(t, cost.Model{}.OrDefault().Cores, r.Profile(0).Cores, "nobody says")
 	r.Name = "Apple M3 Max"
 	assert.Equal(t, 40, r.Profile(1).Cores, "of the chip")
 }

@@ -219,8 +219,9 @@ func (r *Report) Seen() cost.Litmus {
 func (r *Report) Profile(cores int) cost.Model {
 	m, err := cost.Chip(r.Name)
 	if err != nil {
-		m, _ = cost.Chip("")
-		m.Cores = max(1, cores)
+		if m, _ = cost.Chip(""); cores > 0 { // those of a GPU are not known
+			m.Cores = cores
+		}
 	}
 	m.Device, m.Litmus = r.Name, r.Seen()
 	const ns = 1e-9
