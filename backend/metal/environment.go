@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mlxc/mlxc/internal/environ"
@@ -25,44 +26,40 @@ const (
 // environment changes the options as the environment says, and returns an error of what it says that
 // means nothing.
 func (o *Options) environment() error {
-	for name, to := range map[string]*string{deviceVariable: &o.Device, libraryVariable: &o.Library, ownVariable: &o.Precompiled, cacheVariable: &o.Cache, captureVariable: &o.Capture} {
+	text := func(name string, to *string) {
 		if v, set := environ.Text(name); set {
 			*to = v
 		}
 	}
-	var errs [7]error
-	flag := func(name string, to *bool) error {
-		on, set, err := environ.Switch(name)
-		if set {
-			*to = on
+	text(deviceVariable, &o.Device)
+	text(libraryVariable, &o.Library)
+	text(ownVariable, &o.Precompiled)
+	text(cacheVariable, &o.Cache)
+	text(captureVariable, &o.Capture)
+	var errs []error
+	flag := func(name string, to *bool) { errs = append(errs, given(to)(environ.Switch(name))) }
+	flag(unretainedVariable, &o.Unretained)
+	flag(groupsVariable, &o.Groups)
+	flag(profileVariable, &o.Profile)
+	flag(privateVariable, &o.Private)
+	way := int(o.Plan)
+	errs = append(errs,
+		given(&way)(environ.Choice(planVariable, plans[:]...)),
+		given(&o.Encoders)(environ.Int(encodersVariable, 1, mostEncoders)),
+		given(&o.Debug)(environ.Debug()),
+		o.residency())
+	o.Plan = Plan(way)
+	return errors.Join(errs...)
+}
+
+// given puts a value of the environment in the place of an option, if it is set.
+func given[T any](to *T) func(v T, set bool, err error) error {
+	return func(v T, set bool, err error) error {
+		if set && err == nil {
+			*to = v
 		}
 		return err
 	}
-	errs[0] = flag(unretainedVariable, &o.Unretained)
-	errs[1] = flag(groupsVariable, &o.Groups)
-	errs[2] = flag(profileVariable, &o.Profile)
-	if i, set, err := environ.Choice(planVariable, plans[:]...); err != nil {
-		errs[3] = err
-	} else if set {
-		o.Plan = Plan(i)
-	}
-	if n, set, err := environ.Int(encodersVariable, 1, mostEncoders); err != nil {
-		errs[4] = err
-	} else if set {
-		o.Encoders = n
-	}
-	if n, set, err := environ.Debug(); err != nil {
-		errs[5] = err
-	} else if set {
-		o.Debug = n
-	}
-	errs[6] = flag(privateVariable, &o.Private)
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return o.residency()
 }
 
 // residency reads the variable that is either a switch or how long memory is kept.
