@@ -62,16 +62,24 @@ func TestCaptureOfTheNthReplay(t *testing.T) {
 	}
 }
 
-// TestCaptureInFlight: of replays that one submission has in flight together exactly one is captured.
+// TestCaptureInFlight: of replays that one submission has in flight together exactly one is captured,
+// however they are encoded.
 func TestCaptureInFlight(t *testing.T) {
-	unset(t, enable)
-	file := filepath.Join(t.TempDir(), "fourth.gputrace")
-	r := gpu(t, fakemetal.Options{Late: 3 * time.Millisecond, Seed: 3}, metal.Options{Capture: file + ":4"})
-	f, err := r.replaying(adding(t, 2, 2)).NewRowFrame(t.Context(), 6)
-	require.NoError(t, err)
-	_, err = f.RunRow(t.Context(), 6)
-	require.NoError(t, err)
-	require.Equal(t, captured(3), text(t, file))
+	for _, way := range []metal.Plan{metal.Concurrent, metal.Parallel, metal.Indirect} {
+		t.Run(way.String(), func(t *testing.T) {
+			unset(t, enable)
+			file := filepath.Join(t.TempDir(), "fourth.gputrace")
+			r := gpu(t, fakemetal.Options{Late: 3 * time.Millisecond, Seed: 3}, metal.Options{Capture: file + ":4", Plan: way})
+			f, err := r.replaying(adding(t, 2, 2)).NewRowFrame(t.Context(), 6)
+			require.NoError(t, err)
+			run, err := f.SubmitRow(t.Context(), 6, nil)
+			require.NoError(t, err)
+			require.NoError(t, run.Result().Err)
+			each := len(run.Result().Times.Buffers) / 6
+			require.GreaterOrEqual(t, each, 3)
+			require.Equal(t, captured(each), text(t, file))
+		})
+	}
 }
 
 // TestCapture: a function is captured with everything that it gives to queues, waited for or not, and
