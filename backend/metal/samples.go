@@ -123,8 +123,8 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 			raw := objc.Bytes(objc.DataBytes.Send(data), 16*some)
 			for i := range some {
 				begin, end := binary.LittleEndian.Uint64(raw[16*i:]), binary.LittleEndian.Uint64(raw[16*i+8:])
-				if begin == noTime || end == noTime || begin == 0 {
-					continue // it did not run
+				if begin == noTime || end == noTime || begin == 0 || begin < s.before.GPU {
+					continue // it did not run, in this replay: its grid is empty
 				}
 				x := backend.TimeOf(command(k*mostSamples/2+i), s.before.At(after, begin), s.before.At(after, end))
 				// Two clocks are compared to about a microsecond.

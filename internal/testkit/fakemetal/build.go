@@ -45,6 +45,12 @@ type Library struct {
 	disconnect func() int
 	seed       func(n int)
 	knows      func(class, selector string, static bool) bool
+
+	mishear                       func(class, selector string, nth, how, arg, at, by int, as string)
+	misheard                      func() int
+	count                         func()
+	countedClass, countedSelector func(i int) string
+	counted                       func(i int) int
 }
 
 // emulated is how tests of linux/arm64 run under an emulator (MLXC_EMULATE, make arm64): the triple of
@@ -107,6 +113,8 @@ func Build(t testing.TB) *Library {
 		"failures": &l.failures, "failure": &l.failure, "forgive": &l.forgive, "live": &l.live, "made": &l.made,
 		"sent": &l.sent, "inline_bytes": &l.inline, "class": &l.class, "note": &l.note, "label": &l.label, "reset": &l.reset,
 		"option": &l.option, "inject": &l.inject, "connect": &l.connect, "disconnect": &l.disconnect, "seed": &l.seed, "knows": &l.knows,
+		"mishear": &l.mishear, "misheard": &l.misheard, "count": &l.count, "counted": &l.counted,
+		"counted_class": &l.countedClass, "counted_selector": &l.countedSelector,
 	} {
 		purego.RegisterLibFunc(f, h2, "fakemetal_"+name)
 	}

@@ -19,10 +19,13 @@ uintptr_t allocated_size(SELF) { UNUSED; return __atomic_load_n(&allocated, __AT
 
 struct resource *resource_of(object *o) { return ((struct buffer *)o)->r; }
 
+// Behind a buffer lie bytes that are nobody's.
+enum { BEHIND = 64, NOBODYS = 0xc5 };
+
 // allocate asks for memory, in r. Answer: whether there is some.
 static bool allocate(struct resource *r, uint64_t length) {
 	struct message m = {0};
-	put64(&m, length);
+	put64(&m, length + BEHIND);
 	struct answer a;
 	ask(ASK_ALLOCATE, &m, &a);
 	bool ok = a.status == 0;
@@ -30,6 +33,7 @@ static bool allocate(struct resource *r, uint64_t length) {
 		r->handle = get64(&a);
 		r->address = (char *)get64(&a);
 		r->length = length;
+		r->behind = memset(r->address + length, NOBODYS, BEHIND);
 		__atomic_add_fetch(&allocated, length, __ATOMIC_SEQ_CST);
 	}
 	free(a.bytes);
@@ -80,6 +84,12 @@ void unref(struct resource *r) {
 		unref(r->inside);
 	} else {
 		if (r->host) give_back(r);
+		else if (r->behind && connected())
+			for (uint64_t i = 0; i < BEHIND; i++)
+				if ((unsigned char)r->behind[i] != NOBODYS) {
+					fail("a kernel has written behind the end of a buffer of %lu bytes", (unsigned long)r->length);
+					break;
+				}
 		__atomic_sub_fetch(&allocated, r->length, __ATOMIC_SEQ_CST);
 		struct message m = {0};
 		put64(&m, r->handle);
@@ -173,6 +183,7 @@ object *new_buffer_no_copy(SELF, void *bytes, uintptr_t length, uintptr_t mode, 
 		return NULL;
 	}
 	memcpy(r->address, bytes, length);
+	r->behind = NULL; // the memory of the host has no room for it
 	if (writable) {
 		// A second mapping of the shared memory, in the place of the host's.
 		if (mremap(r->address, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, bytes) == MAP_FAILED) fail("%s: the memory cannot be shared", s);

@@ -90,6 +90,7 @@ struct resource {
 	size_t n, room;
 	long flights;          // of command buffers, with or without references
 	struct resource *inside; // whose memory it lies in; NULL: it has its own
+	char *behind;            // bytes behind it that nobody may write; NULL: there are none
 	char *host;              // where memory of the host that is shared begins; NULL: it is not
 };
 void unref(struct resource *);

@@ -56,6 +56,12 @@ extern int macos; // the version that this pretends to be
 // fail notes that the caller has done what it must not.
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+// mishear.c: messages that arrive otherwise than they were sent.
+extern bool mishearing;
+void mishear(object *o, sel *s, uintptr_t *registers, bool *dropped, bool *again);
+void twice(uintptr_t *registers, sel s, void *code);
+void hear_well(void);
+
 extern class NSObject, NSString, NSArray, NSURL, NSError, NSData;
 object *string(const char *text);         // autoreleased
 const char *text_of(object *string);      // "" of nil

@@ -20,6 +20,7 @@ EXPORT void fakemetal_reset(void) {
 	memset(counts, 0, sizeof counts);
 	n_faults = 0, faults_shown = lost = false;
 	forget_labels();
+	hear_well();
 	metal_begins_anew();
 }
 

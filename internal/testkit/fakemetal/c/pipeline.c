@@ -22,7 +22,9 @@ static void set_function(SELF, object *f) {
 	if (given(f, &MTLFunction, s)) assign(&((struct descriptor *)self)->function, f);
 }
 static void set_label(SELF, object *l) {
-	if (given(l, &NSString, s)) assign(&((struct descriptor *)self)->label, l);
+	if (!given(l, &NSString, s)) return;
+	assign(&((struct descriptor *)self)->label, l);
+	note_label("MTLComputePipelineDescriptor", l);
 }
 static void set_archives(SELF, object *a) {
 	if (!a || given(a, &NSArray, s)) assign(&((struct descriptor *)self)->archives, a);

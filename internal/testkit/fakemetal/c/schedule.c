@@ -289,6 +289,8 @@ static void executes(struct builder *b, struct command *k) {
 			const struct declared *d = declared(k, b->p, u->r);
 			if (options.residency && !d && !resident(b->c->queue, u->r))
 				fail("%s: command %lu uses a buffer that is not resident: no useResource: before names it, and no residency set of the queue has it", s, (unsigned long)(k->from + i));
+			if (d && ((u->reads && !d->reads) || (u->writes && !d->writes)))
+				fail("%s: command %lu %s a buffer that useResource: declares otherwise", s, (unsigned long)(k->from + i), u->reads && !d->reads ? "reads" : "writes");
 			if (d && u->r->tracked) tracked(b, n, u->r, d->writes);
 			fly(b->c, u->r);
 			__atomic_add_fetch(&u->r->flights, 1, __ATOMIC_SEQ_CST);

@@ -1,0 +1,219 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/metal"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/objc"
+	"github.com/mlxc/mlxc/internal/testkit/fakemetal"
+)
+
+// planting runs the workload with wrong emissions.
+type planting struct {
+	*workload
+	library *fakemetal.Library
+	soft    *softmetal.Device
+	want    outcome            // of replays
+	live    outcome            // of an engine's dispatches
+	aside   map[string]outcome // by way: what software Metal has not
+	hit     bool               // the last run has altered something
+}
+
+// planted are the ways that are tried: those of replays, and an engine's dispatches as they come.
+var planted = append(slices.Clone(ways),
+	way{name: "parallel, fences", device: metal.Options{Plan: metal.Parallel, Encoders: 3, Fences: true, Measured: keeps}},
+	way{name: "groups, unretained", device: metal.Options{Groups: true, Unretained: true}},
+	way{name: "indirect, macOS 14", device: metal.Options{Plan: metal.Indirect}, gpu: fakemetal.Options{MacOS: 14}},
+	way{name: "profiled", device: metal.Options{Profile: true}},
+	way{name: "profiled, sampled dispatches", device: metal.Options{Profile: true}, gpu: fakemetal.Options{SampleDispatches: true}},
+	way{name: "private", device: metal.Options{Private: true}},
+	way{name: "live"},
+)
+
+func newPlanting(t *testing.T) *planting {
+	p := &planting{workload: newWorkload(t), library: fakemetal.Build(t), aside: map[string]outcome{}}
+	require.NoError(t, objc.Load(p.library.Path))
+	var err error
+	p.soft, err = softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.soft.Close()) })
+	p.want, err = p.run(p.soft)
+	require.NoError(t, err)
+	p.live, err = p.workload.live(p.soft)
+	require.NoError(t, err)
+	return p
+}
+
+// clean runs the workload in one of the ways without a wrong emission, and returns how many messages were
+// sent. What has no counterpart on software Metal, labels and which commands have times, is as it is then.
+func (p *planting) clean(t testing.TB, w *way) []fakemetal.Heard {
+	t.Helper()
+	p.aside[w.name] = outcome{}
+	var m *fakemetal.Metal
+	wrong, aside := p.try(w, 1, func(x *fakemetal.Metal) { m = x; m.Count() }, t)
+	require.Empty(t, wrong, w.name)
+	heard := m.Counted()
+	p.aside[w.name] = aside
+	return heard
+}
+
+// once runs the workload in one of the ways, and returns what is wrong with it: what Metal's rules
+// forbid, a leak, an error or another result. begin is called before a device is opened.
+func (p *planting) once(t testing.TB, w *way, seed uint64, begin func(m *fakemetal.Metal)) []string {
+	t.Helper()
+	if p.aside[w.name] == nil {
+		p.clean(t, w)
+	}
+	wrong, aside := p.try(w, seed, begin, t)
+	if d := aside.differs(p.aside[w.name]); d != "" && aside != nil {
+		wrong = append(wrong, "result: "+d)
+	}
+	return wrong
+}
+
+// try is one run.
+func (p *planting) try(w *way, seed uint64, begin func(m *fakemetal.Metal), t testing.TB) (wrong []string, aside outcome) {
+	o := w.on(p.soft, seed)
+	o.Patience, o.Residency = 300*time.Millisecond, true
+	m := p.library.Serve(t, o)
+	p.apart = w.device.Profile && !w.gpu.SampleDispatches
+	begin(m)
+	var out outcome
+	err := guarded(func() error {
+		with := w.options()
+		with.Log = io.Discard
+		d, err := metal.Open(with)
+		if err != nil {
+			return err
+		}
+		err = guarded(func() (err error) {
+			if w.name == "live" {
+				out, err = p.workload.live(d)
+			} else {
+				out, err = p.run(d)
+			}
+			return err
+		})
+		if closed := d.Close(); err == nil {
+			err = closed
+		}
+		return err
+	})
+	for _, c := range m.Compiled() {
+		math := 0
+		if w.gpu.MacOS == 14 {
+			math = -1
+		}
+		if c.MathMode != math || c.Language != 3<<16+1 || c.FastMath != (math == 0) {
+			wrong = append(wrong, fmt.Sprintf("options: a source is compiled with math mode %d, language %#x, fast math %t", c.MathMode, c.Language, c.FastMath))
+		}
+	}
+	labels := p.library.Labels()
+	p.hit = m.Misheard() > 0
+	m.Close()
+	for _, f := range p.library.Failures() {
+		wrong = append(wrong, "rule: "+f)
+	}
+	if err != nil {
+		return append(wrong, "error: "+err.Error()), nil
+	}
+	for i := range labels {
+		labels[i] = digits.ReplaceAllString(labels[i], "")
+	}
+	slices.Sort(labels)
+	aside = outcome{}
+	aside["labels"] = strings.Join(labels, "\n")
+	for name, v := range out {
+		if strings.Contains(name, "times of") {
+			aside[name] = v
+			delete(out, name)
+		}
+	}
+	want := p.want
+	if w.name == "live" {
+		want = p.live
+	}
+	if d := out.differs(want); d != "" {
+		wrong = append(wrong, "result: "+d)
+	}
+	return wrong, aside
+}
+
+// guarded calls f, and has a panic be an error.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return f()
+}
+
+// TestWorkload: without a wrong emission all is as on software Metal, by each way and in several orders.
+func TestWorkload(t *testing.T) {
+	p := newPlanting(t)
+	for i := range planted {
+		w := &planted[i]
+		for seed := range uint64(4) {
+			if seed > 1 && w.device.Profile {
+				continue // two commands may run at the same time
+			}
+			require.Empty(t, p.once(t, w, seed, func(*fakemetal.Metal) {}), "%s: seed %d", w.name, seed)
+		}
+	}
+}
+
+// TestWrongEmissions: each wrong message that is planted is noticed: Metal's rules forbid what becomes
+// of it, something leaks, an error comes, or a result differs. Of those that nobody can tell nobody does.
+// Each in the first of its ways, and with MLXC_LONG=1 in all.
+func TestWrongEmissions(t *testing.T) {
+	p := newPlanting(t)
+	by := map[string]int{}
+	same := 0
+	for _, x := range wrongEmissions {
+		for _, name := range x.ways[:many(len(x.ways))] {
+			w := &planted[slices.IndexFunc(planted, func(w way) bool { return w.name == name })]
+			var wrong []string
+			hit := true
+			for seed := uint64(1); seed <= 8 && hit && len(wrong) == 0; seed++ {
+				if seed > 3 && x.equivalent != "" {
+					break
+				}
+				wrong = p.once(t, w, seed, func(m *fakemetal.Metal) { m.Mishear(x.Mishearing) })
+				hit = p.hit
+			}
+			switch {
+			case !hit:
+				assert.True(t, hit, "%s, %s: there is no such message", x.name, name)
+			case x.equivalent != "":
+				same++
+				assert.Empty(t, wrong, "%s, %s: somebody can tell: it is not so that %s", x.name, name, x.equivalent)
+			case assert.NotEmpty(t, wrong, "%s, %s: nobody can tell", x.name, name):
+				kind, _, _ := strings.Cut(wrong[0], ":")
+				by[kind]++
+				t.Logf("%s, %s: %s", x.name, name, wrong[0])
+			}
+		}
+	}
+	t.Logf("caught by %v, equivalent: %d", by, same)
+}
+
+// many is 1 of n, or all of them in long tests.
+func many(n int) int {
+	if os.Getenv("MLXC_LONG") != "" {
+		return n
+	}
+	return min(n, 1)
+}

@@ -1,0 +1,510 @@
+//go:build linux
+
+package metal_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// cells is how many numbers the tensors of the workload have.
+const cells = 64
+
+// words are numbers as bytes.
+func uints(n int, f func(i int) uint32) []byte {
+	out := make([]byte, 4*n)
+	for i := range n {
+		binary.LittleEndian.PutUint32(out[4*i:], f(i))
+	}
+	return out
+}
+
+// workload is small graphs that use all that a plan can send, and whose results show whatever of it is
+// wrong.
+type workload struct {
+	graphs, engine []*ir.Graph // to be replayed, and to be dispatched by an engine
+	apart          bool        // commands have times of their own: each runs alone
+}
+
+// newWorkload makes the graphs.
+func newWorkload(t testing.TB) *workload {
+	t.Helper()
+	path, err := filepath.Abs("testdata/workload.metal")
+	require.NoError(t, err)
+	w := &workload{}
+	blob := ir.NewBlob(uints(1<<12, func(i int) uint32 { return uint32(i)*2654435761 + 17 }))
+	library := ir.Library{Kind: ir.SourceFile, Path: path}
+	built := func(b *ir.Builder) *ir.Graph {
+		g, err := b.Graph()
+		require.NoError(t, err)
+		return g
+	}
+	w.graphs = []*ir.Graph{built(slotted(library, blob, true)), built(counted(library))}
+	w.engine = []*ir.Graph{built(slotted(library, blob, false)), w.graphs[1]}
+	return w
+}
+
+// kernels of the workload, by name.
+type kernels struct {
+	*ir.Builder
+	library ir.Library
+}
+
+func (k kernels) kernel(function string, constants ...ir.FunctionConstant) ir.KernelID {
+	name := function
+	if len(constants) > 0 {
+		name = fmt.Sprint(function, constants[0].Bits)
+	}
+	for i := range k.Unfinished().Kernels {
+		if k.KernelAt(ir.KernelID(i)).Name == name {
+			return ir.KernelID(i)
+		}
+	}
+	device := func(slot uint8, name string, access ir.ArgAccess) ir.Arg {
+		return ir.Arg{Slot: slot, Name: name, Kind: ir.DeviceArg, Access: access, Type: ir.U32}
+	}
+	args := map[string][]ir.Arg{
+		"mixed": {device(0, "a", ir.ReadArg), device(1, "b", ir.ReadArg), device(2, "out", ir.WriteArg),
+			{Slot: 3, Name: "k", Kind: ir.ConstantArg, Type: ir.U32, Count: 2}},
+		"advanced": {device(0, "x", ir.ReadWriteArg), {Slot: 1, Name: "by", Kind: ir.ConstantArg, Type: ir.U32, Count: 1}},
+		"folded": {device(0, "a", ir.ReadArg), device(1, "s", ir.ReadWriteArg),
+			{Slot: 2, Name: "with", Kind: ir.ConstantArg, Type: ir.U32, Count: 4}},
+		"turned": {device(0, "in", ir.ReadArg), device(1, "out", ir.WriteArg),
+			{Slot: 0, Name: "first", Kind: ir.ThreadgroupArg, Type: ir.U32}, {Slot: 1, Name: "second", Kind: ir.ThreadgroupArg, Type: ir.U32}},
+	}
+	return k.Kernel(ir.Kernel{Name: name, Library: k.library, Function: function, Constants: constants, Args: args[function]})
+}
+
+func chosen(factor uint64, flipped uint64) []ir.FunctionConstant {
+	return []ir.FunctionConstant{
+		{Index: 3, Name: "factor", Type: ir.U32, Bits: factor}, {Index: 5, Name: "flipped", Type: ir.Bool, Bits: flipped},
+	}
+}
+
+// all is a view of n numbers from one on.
+func some(m ir.MemID, from, n int64) ir.View { return ir.ViewOf(m, 4*from, 4*n) }
+
+func extent(x, y, z int64) [3]ir.Extent { return [3]ir.Extent{ir.Ext(x), ir.Ext(y), ir.Ext(z)} }
+
+// slotted is a graph of which several replays are in flight, with params and argument memory.
+// Its weight lies in pages that a device can map.
+// args: some arguments lie in argument memory.
+func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
+	b := kernels{ir.NewBuilder("slotted"), l}
+	pos, rows := b.Param("pos", 0, 7), b.Param("rows", 0, 4)
+	for _, p := range []ir.ParamID{pos, rows} {
+		b.Unfinished().Params[p].Advance = 1
+	}
+	of := func(p ir.ParamID, c, k int64) ir.Affine { return ir.Linear(c, ir.Term{Param: p, Coeff: k}) }
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 8 * cells, DType: ir.U32})
+	w := b.Memory(ir.Memory{Name: "w", Kind: ir.Weight, Size: 1 << 14, Init: ir.Init{Kind: ir.InitBlob, Blob: weight}})
+	with := func(slot uint8, at int64) ir.Binding {
+		return ir.BytesArg(slot, uints(4, func(i int) uint32 { return uint32(at) + 3 }))
+	}
+	if args {
+		m := b.Memory(ir.Memory{Name: "args", Kind: ir.Argument, Size: 64, Init: ir.Init{Kind: ir.InitValues, Values: []ir.Value{
+			{Off: 0, Type: ir.U32, Expr: of(pos, 2, 3)}, {Off: 12, Type: ir.U32, Expr: of(rows, 1, 1)},
+			{Off: 32, Type: ir.U32, Expr: of(pos, 5, 1)}, {Off: 44, Type: ir.U32, Expr: of(pos, 0, 7)},
+		}}})
+		with = func(slot uint8, at int64) ir.Binding { return ir.BufferArg(slot, ir.ViewOf(m, at, 16)) }
+	}
+	scratch := func(name string) ir.MemID {
+		return b.Memory(ir.Memory{Name: name, Kind: ir.Scratch, Size: 4 * cells})
+	}
+	a, c, d, e := scratch("a"), scratch("c"), scratch("d"), scratch("e")
+	fill := ir.Init{Kind: ir.InitFill, Pattern: [4]byte{1, 2, 3, 4}}
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: 4 * cells, Init: fill})
+	u := b.Memory(ir.Memory{Name: "u", Kind: ir.State, Size: 8 * cells, Init: fill})
+	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4 * cells, DType: ir.U32, Every: true})
+	z := b.Memory(ir.Memory{Name: "z", Kind: ir.Output, Size: 4 * cells})
+	mixed := func(a, x, to ir.View, kx, ky uint32, label string) {
+		b.Dispatch(ir.Dispatch{
+			Kernel: b.kernel("mixed"), Grid: extent(4, 4, 4), GridKind: ir.Threads, Threadgroup: [3]uint32{3, 2, 1}, Label: label,
+			Bindings: []ir.Binding{ir.BufferArg(0, a), ir.BufferArg(1, x), ir.BufferArg(2, to), ir.BytesArg(3, ir.ValueBytes(kx, ky))},
+		})
+	}
+	advanced := func(k ir.KernelID, grid [3]ir.Extent, kind ir.GridKind, group [3]uint32, x ir.View, by ir.Binding) {
+		b.Dispatch(ir.Dispatch{Kernel: k, Grid: grid, GridKind: kind, Threadgroup: group, Bindings: []ir.Binding{ir.BufferArg(0, x), by}})
+	}
+	folded := func(a, s ir.View, with ir.Binding, n int64) {
+		b.Dispatch(ir.Dispatch{
+			Kernel: b.kernel("folded"), Grid: extent(n, 1, 1), GridKind: ir.Threads, Threadgroup: [3]uint32{8, 1, 1},
+			Bindings: []ir.Binding{ir.BufferArg(0, a), ir.BufferArg(1, s), with},
+		})
+	}
+	triple, five := b.kernel("advanced", chosen(3, 1)...), b.kernel("advanced", chosen(5, 0)...)
+	b.Group("front")
+	mixed(some(x, 0, cells), some(w, 8, cells), some(a, 0, cells), 3, 5, "first of all")
+	b.Dispatch(ir.Dispatch{
+		Kernel: b.kernel("turned"), Grid: extent(2, 1, 1), GridKind: ir.Threadgroups, Threadgroup: [3]uint32{32, 1, 1},
+		Bindings:          []ir.Binding{ir.BufferArg(0, some(x, cells, cells)), ir.BufferArg(1, some(d, 0, cells))},
+		ThreadgroupMemory: []ir.ThreadgroupMemory{{Slot: 0, Bytes: 128}, {Slot: 1, Bytes: 128}},
+	})
+	b.Fill(some(c, 0, cells), 7, "sevens")
+	b.Barrier()
+	advanced(triple, extent(cells, 1, 1), ir.Threads, [3]uint32{8, 1, 1}, some(a, 0, cells), ir.ScalarArg(1, ir.U32, of(pos, 0, 1)))
+	advanced(five, [3]ir.Extent{{Num: of(rows, 0, 1), Div: 1}, ir.Ext(2), ir.Ext(1)}, ir.Threadgroups, [3]uint32{2, 1, 1},
+		ir.View{Mem: d, Off: of(pos, 0, 4), Len: ir.Const(4 * 16)}, ir.BytesArg(1, ir.ValueBytes(uint32(9))))
+	b.Barrier()
+	folded(some(a, 0, cells), some(s, 0, cells), with(2, 0), cells)
+	b.Copy(some(c, 4, 16), some(d, 0, 16), "moved")
+	b.EndGroup()
+	b.Commit(ir.OrderEvent, "front half")
+	folded(some(d, 0, cells), ir.View{Mem: u, Off: of(pos, 0, 4), Len: ir.Const(4 * cells)}, with(2, 32), cells)
+	mixed(some(a, 0, cells), some(c, 0, cells), some(e, 0, cells), 11, 13, "")
+	b.Barrier()
+	advanced(triple, extent(4, 8, 2), ir.Threads, [3]uint32{1, 3, 2}, some(e, 0, cells), ir.ScalarArg(1, ir.U32, of(pos, 1, 2)))
+	b.Barrier()
+	mixed(some(e, 0, cells), some(s, 0, cells), some(y, 0, cells), 3, 5, "")
+	mixed(some(e, 0, cells), some(u, 8, cells), some(z, 0, cells), 7, 1, "")
+	b.Barrier()
+	b.Carry(some(x, 0, cells), some(y, 0, cells), "on")
+	b.Commit(ir.OrderEvent, "back half")
+	return b.Builder
+}
+
+// counted is a graph of grids that lie in memory.
+func counted(l ir.Library) *ir.Builder {
+	b := kernels{ir.NewBuilder("counted"), l}
+	x := b.Memory(ir.Memory{Name: "x", Kind: ir.Input, Size: 4 * cells})
+	counts := b.Memory(ir.Memory{Name: "counts", Kind: ir.Input, Size: 32})
+	kept := b.Memory(ir.Memory{Name: "kept", Kind: ir.Scratch, Size: 12})
+	s := b.Memory(ir.Memory{Name: "s", Kind: ir.State, Size: 4 * cells, Init: ir.Init{Kind: ir.InitFill, Pattern: [4]byte{9}}})
+	z := b.Memory(ir.Memory{Name: "z", Kind: ir.Output, Size: 4 * cells})
+	v := b.Memory(ir.Memory{Name: "v", Kind: ir.Output, Size: 4 * cells})
+	counting := func(at ir.View, most int64, x ir.View, by uint32) {
+		b.Dispatch(ir.Dispatch{
+			Kernel: b.kernel("advanced", chosen(3, 1)...), Grid: extent(most, 2, 2), GridKind: ir.Threadgroups, Threadgroup: [3]uint32{2, 1, 1},
+			Indirect: &ir.Indirect{Grid: &at}, Bindings: []ir.Binding{ir.BufferArg(0, x), ir.BytesArg(1, ir.ValueBytes(by))},
+		})
+	}
+	b.Copy(ir.ViewOf(kept, 0, 12), ir.ViewOf(counts, 16, 12), "")
+	b.Copy(some(z, 0, cells), some(x, 0, cells), "")
+	b.Barrier()
+	counting(ir.ViewOf(counts, 4, 12), 5, some(s, 0, cells), 4)
+	counting(ir.ViewOf(kept, 0, 12), 6, some(z, 0, cells), 6)
+	b.Commit(ir.OrderEvent, "counts")
+	b.Dispatch(ir.Dispatch{
+		Kernel: b.kernel("mixed"), Grid: extent(4, 4, 4), GridKind: ir.Threads, Threadgroup: [3]uint32{4, 1, 1},
+		Bindings: []ir.Binding{ir.BufferArg(0, some(s, 0, cells)), ir.BufferArg(1, some(z, 0, cells)), ir.BufferArg(2, some(v, 0, cells)), ir.BytesArg(3, ir.ValueBytes(uint32(2), uint32(1)))},
+	})
+	return b.Builder
+}
+
+// outcome is what a run of the workload has left, by name.
+type outcome map[string]string
+
+// run runs the workload on a device: submissions of several replays, two of which are in flight together.
+func (w *workload) run(d backend.Device) (out outcome, err error) {
+	out = outcome{}
+	q, err := d.NewQueue()
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range w.graphs {
+		err = errors.Join(err, w.graph(d, q, g, out))
+	}
+	return out, errors.Join(err, q.Close())
+}
+
+// graph runs one of the graphs.
+func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out outcome) (err error) {
+	var closing []func() error
+	defer func() {
+		for _, f := range slices.Backward(closing) {
+			err = errors.Join(err, f())
+		}
+	}()
+	weights, states := make([]backend.Place, len(g.Memories)), make([]backend.Place, len(g.Memories))
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		if m.Kind != ir.Weight && m.Kind != ir.State {
+			continue
+		}
+		var b backend.Buffer
+		if page := d.Info().PageSize; m.Kind == ir.Weight && page > 0 {
+			b, err = mapped(d, page, m)
+		} else {
+			b, err = backend.AllocMemory(context.Background(), d, q, m)
+		}
+		if err != nil {
+			return err
+		}
+		closing = append(closing, b.Close)
+		if m.Kind == ir.Weight {
+			weights[i] = backend.At(b)
+		} else {
+			states[i] = backend.At(b)
+		}
+	}
+	e, err := d.Compile(context.Background(), &backend.Program{Graph: g, Places: weights})
+	if err != nil {
+		return err
+	}
+	closing = append(closing, e.Close)
+	set, err := e.NewStates(states)
+	if err != nil {
+		return err
+	}
+	closing = append(closing, set.Close)
+	const row = 3
+	var frames []backend.Frame
+	for range 2 {
+		f, err := e.NewFrame(backend.FrameSpec{Replays: row})
+		if err != nil {
+			return err
+		}
+		closing = append(closing, f.Close)
+		frames = append(frames, f)
+	}
+	flight := make([]backend.Pending, len(frames))
+	closing = append(closing, func() error {
+		for _, p := range flight {
+			if p != nil {
+				<-p.Done()
+			}
+		}
+		return nil
+	})
+	land := func(n, turn int) error {
+		if flight[n] == nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := flight[n].Wait(ctx); err != nil {
+			return err
+		}
+		r := flight[n].Result()
+		flight[n] = nil
+		if err := timed(g, r, out, turn, w.apart); err != nil {
+			return err
+		}
+		for i := range g.Memories {
+			m := &g.Memories[i]
+			count := int64(1)
+			if m.Every {
+				count = row
+			}
+			if m.Kind == ir.Output {
+				data := make([]byte, count*m.Size)
+				p := frames[n].Place(ir.MemID(i))
+				if _, err := p.Buffer.ReadAt(data, p.Offset); err != nil {
+					return err
+				}
+				out[fmt.Sprintf("%s: %%%s of submission %d", g.Name, m.Name, turn)] = string(data)
+			}
+		}
+		return nil
+	}
+	// The second frame's replays come while the first one's are in flight.
+	params := [][]uint32{{0, 0}, {3, 2}, {1, 2}, {2, 0}}
+	for turn, n := range []int{0, 1, 0, 0} {
+		if err := land(n, turn); err != nil {
+			return err
+		}
+		for i := range g.Memories {
+			m := &g.Memories[i]
+			if m.Kind != ir.Input {
+				continue
+			}
+			data := uints(int(m.Size/4), func(i int) uint32 { return uint32(i*i+3*turn+1) * 40503 })
+			if m.Name == "counts" { // 4 bytes, three numbers, three others
+				data = ir.ValueBytes(uint32(0), uint32(turn+1), uint32(turn%2+1), uint32(1), uint32(5-turn), uint32(1), uint32(turn%2+1), uint32(0))
+			}
+			p := frames[n].Place(ir.MemID(i))
+			copy(p.Bytes(m.Size), data)
+		}
+		p, err := q.Submit(context.Background(), backend.Submission{
+			Label: "row", Executable: e, Frame: frames[n], States: set, Params: params[turn][:len(g.Params)], Replays: row,
+		})
+		if err != nil {
+			return err
+		}
+		flight[n] = p
+	}
+	for n := range frames {
+		if err := land(n, 10+n); err != nil {
+			return err
+		}
+	}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; m.Kind == ir.State {
+			data := make([]byte, m.Size)
+			if _, err := states[i].Buffer.ReadAt(data, states[i].Offset); err != nil {
+				return err
+			}
+			out[fmt.Sprintf("%s: %%%s", g.Name, m.Name)] = string(data)
+		}
+	}
+	return nil
+}
+
+// mapped is the contents of a memory in pages of their own, which a device maps. They stay: what a wrong
+// emission leaves behind may still name them.
+func mapped(d backend.Device, page int64, m *ir.Memory) (backend.Buffer, error) {
+	all, err := syscall.Mmap(-1, 0, int(m.Size+page), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return nil, err
+	}
+	at := -int64(uintptr(unsafe.Pointer(unsafe.SliceData(all)))) & (page - 1) // Metal's pages are greater than those of the machine
+	data := all[at : at+m.Size]
+	if err := m.WriteInit(data); err != nil {
+		return nil, err
+	}
+	return d.Map(data, true)
+}
+
+// timed holds times of commands against what must be so on a GPU that runs one command at a time, and
+// notes how many there are.
+func timed(g *ir.Graph, r *backend.Result, out outcome, turn int, apart bool) error {
+	if len(r.Times.Commands) == 0 && r.Times.Unsampled == 0 {
+		return nil
+	}
+	var list []string
+	var replay []backend.CommandTime
+	for _, c := range r.Times.Commands {
+		list = append(list, c.ID.String())
+		if took := c.End.Sub(c.Begin); took < 0 || took < 3*time.Microsecond && never0(g, c.ID) {
+			return fmt.Errorf("%s took %v", c.ID, took)
+		}
+	}
+	// Replays compare the two clocks anew.
+	for i, c := range r.Times.Commands {
+		if i == 0 || c.ID < r.Times.Commands[i-1].ID {
+			replay = replay[:0]
+		}
+		for _, x := range replay {
+			if apart && alone(g, x.ID) && alone(g, c.ID) && x.Begin.Before(c.End) && c.Begin.Before(x.End) {
+				return fmt.Errorf("%s and %s ran at the same time: %v %v", x.ID, c.ID, x, c)
+			}
+		}
+		replay = append(replay, c)
+	}
+	out[fmt.Sprintf("%s: times of submission %d", g.Name, turn)] = fmt.Sprint(list, r.Times.Unsampled)
+	return nil
+}
+
+// never0 reports whether a command has work to do whatever the params are.
+func never0(g *ir.Graph, id ir.ID) bool {
+	for _, n := range g.Nodes {
+		if d, ok := n.(*ir.Dispatch); ok && d.ID == id {
+			return d.Grid[0].IsConst() && d.Indirect == nil
+		}
+	}
+	return true
+}
+
+// alone reports whether a command is the only one of its encoder where each has one: grids in memory
+// have a guard too, and carries have no times of their own.
+func alone(g *ir.Graph, id ir.ID) bool {
+	last := false
+	for _, n := range slices.Backward(g.Nodes) {
+		switch n := n.(type) {
+		case *ir.Carry:
+			last = true
+		case *ir.Dispatch:
+			if n.ID == id {
+				return n.Indirect == nil && !last
+			}
+			last = false
+		case ir.Command:
+			last = false
+		}
+	}
+	return true
+}
+
+// live has an engine dispatch the graphs' commands, on several command buffers.
+func (w *workload) live(d backend.Device) (out outcome, err error) {
+	out = outcome{}
+	for _, g := range w.engine {
+		e := record.NewEncoder("live", record.Live(d))
+		err = errors.Join(err, w.dispatch(e, g, out), e.Close())
+	}
+	return out, err
+}
+
+func (w *workload) dispatch(e *record.Encoder, g *ir.Graph, out outcome) error {
+	tensors := map[string]record.Tensor{}
+	for i := range g.Memories {
+		switch m := &g.Memories[i]; m.Kind {
+		case ir.Input:
+			tensors[m.Name] = e.Input(m.Name, ir.U8, m.Size)
+		case ir.Output:
+			tensors[m.Name] = e.Output(m.Name, ir.U8, m.Size)
+		case ir.State:
+			tensors[m.Name] = e.StateFrom(m.Name, m.Init, ir.U8, m.Size)
+		}
+	}
+	for turn := range 2 {
+		for i := range g.Params {
+			p := &g.Params[i]
+			e.Param(p.Name, uint32(p.Min), uint32(p.Max))
+			e.SetParam(p.Name, float64(1+2*turn))
+		}
+		for i := range g.Memories {
+			m := &g.Memories[i]
+			if m.Kind != ir.Input {
+				continue
+			}
+			data := uints(int(m.Size/4), func(i int) uint32 { return uint32(i*i+3*turn+1) * 40503 })
+			if m.Name == "counts" {
+				data = ir.ValueBytes(uint32(0), uint32(turn+1), uint32(turn%2+1), uint32(1), uint32(5-turn), uint32(1), uint32(turn%2+1), uint32(0))
+			}
+			if err := e.Write(tensors[m.Name], data); err != nil {
+				return err
+			}
+		}
+		e.Encode(g)
+		if _, err := e.Finish(); err != nil {
+			return err
+		}
+		for i := range g.Memories {
+			m := &g.Memories[i]
+			if m.Kind != ir.Output && m.Kind != ir.State {
+				continue
+			}
+			data := make([]byte, m.Size)
+			if err := e.Read(tensors[m.Name], data); err != nil {
+				return err
+			}
+			out[fmt.Sprintf("%s: %%%s of turn %d", g.Name, m.Name, turn)] = string(data)
+		}
+	}
+	return nil
+}
+
+// differs names something of an outcome that is another one than wanted; "" if nothing is.
+func (o outcome) differs(want outcome) string {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got, ok := o[name]; !ok || got != want[name] {
+			return name
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if _, ok := want[name]; !ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// digits are of queues, which have numbers.
+var digits = regexp.MustCompile(`\d+$`)
