@@ -58,9 +58,14 @@ var fileFlags = map[string][]string{
 	"kernelsCmd.Names":     nil, // of kernels
 	"libraryFlags.Library": nil,
 	"deviceFlags.Library":  nil,
+	"deviceFlags.Measured": nil,
 	"checkCmd.Graph":       nil,
 	"checkCmd.In":          nil,
 	"checkCmd.Library":     nil,
+	"doctorCmd.Library":    nil,
+	"doctorCmd.JSON":       {"mlxreplay", "doctor", "--device", "softmetal", "--library", "m", "--json", "m"},
+	"doctorCmd.Profile":    {"mlxreplay", "doctor", "--device", "softmetal", "--library", "m", "--profile", "m"},
+	"doctorCmd.Log":        {"mlxreplay", "doctor", "--device", "softmetal", "--library", "m", "--log", "m"},
 }
 
 // commandSources parses the packages of the commands.

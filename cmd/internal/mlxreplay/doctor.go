@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"time"
 
@@ -60,10 +59,11 @@ func (c *doctorCmd) Run(env *cli.Env) error {
 	}
 	var log io.Writer
 	if c.Log != "" {
-		if _, err := files.Write("--log", c.Log); err != nil {
+		out, err := files.Write("--log", c.Log)
+		if err != nil {
 			return err
 		}
-		f, err := os.Create(c.Log) // as it goes, and not whole at the end: that is what it is for
+		f, err := out.Log()
 		if err != nil {
 			return err
 		}

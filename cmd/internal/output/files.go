@@ -14,7 +14,7 @@
 // outputs. It compares files, not names: symbolic links, hard links, and names that
 // differ only in case are seen through. Before the work it checks that the directory of
 // each output exists and can be written to. An output is written to a new file beside
-// its place and then renamed.
+// its place and then renamed; a log ([File.Log]) alone is written as it comes.
 //
 // It knows nothing of what other processes read. And if a shell redirects standard
 // output to a file, that file is already empty when the command begins.

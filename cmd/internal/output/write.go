@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/mlxc/mlxc/cmd/internal/inputs"
@@ -23,6 +24,16 @@ func (o *File) Data(write func(io.Writer) error) error {
 		return cannot(o, err)
 	}
 	return nil
+}
+
+// Log opens an output that is there from the beginning and holds what was written so far, whatever
+// becomes of the program. The caller closes it.
+func (o *File) Log() (io.WriteCloser, error) {
+	f, err := os.Create(o.Path)
+	if err != nil {
+		return nil, cannot(o, err)
+	}
+	return f, nil
 }
 
 // Form returns the form that the output's name asks for.
