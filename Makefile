@@ -3,6 +3,8 @@
 # make race   every test under the race detector
 # make sources  compile the Metal sources of MLX, which git fetches
 # make arm64  compile kernels for arm64 and run them under an emulator
+# make arm64-metal   of these, those of the Metal backend
+# make darwin   compile and link every package and test for Macs
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
 # MODEL=path  another GGUF model instead of the demonstration model
@@ -14,7 +16,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race sources arm64 coverage kernelcases build model check fetched
+.PHONY: all demo test race sources arm64 arm64-metal darwin coverage kernelcases build model check fetched
 
 all: build
 
@@ -68,9 +70,27 @@ race:
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" CGO_ENABLED=1 go test -race -timeout 300m ./...
 
+# The tests of Metal's backend that hang on the calling convention, as programs of linux/arm64 that
+# qemu runs, with the stand-in for Apple's libraries built for that: messages, orders, params, errors,
+# and every test graph by three plans and live, whole layers among them. Two minutes. Not part of
+# test: the emulator comes from Debian. It cannot map the memory of buffers without a copy.
+arm64-metal:
+	scripts/fetch-clang.sh
+	EMULATE="$$(scripts/arm64.sh)" && export MLXC_EMULATE="$$EMULATE" GOARCH=arm64 && \
+	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" ./internal/objc && \
+	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" -skip 'TestNoCopy|TestRules/no-copy' ./internal/testkit/fakemetal && \
+	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" -run '^TestConformance$$/^(order|param|params|error)/' ./backend/metal && \
+	go test -vet=off -timeout 20m -exec "$${EMULATE#* }" -run '^TestGraphs$$/^(concurrent|parallel|indirect|live)$$' ./backend/metal
+
+# Every package and every test, as programs for Macs. Vet, which is part of test, compiles all of
+# it too, but links nothing.
+darwin:
+	GOOS=darwin GOARCH=arm64 go build ./...
+	GOOS=darwin GOARCH=arm64 go test -vet=off -exec true ./...
+
 # What the tests of software Metal and of AIR's functions run, compiled for arm64 and run by
 # qemu; and the inner loops of the CPU device. Not part of test: it takes half an hour.
-arm64:
+arm64: arm64-metal
 	scripts/fetch-clang.sh
 	scripts/fetch-metallib.sh
 	scripts/fetch-ggml.sh
