@@ -176,52 +176,47 @@ var errNoBuffer = errors.New("metal: the system gives no command buffer")
 func (x *executor) send(s *sending, first, end int) (made []objc.ID, err error) {
 	b := x.batch()
 	defer x.done(b)
-	objc.Pool(func() {
-		if s.stored != nil && first == 0 {
-			s.stored.bring(b, s)
-		}
-		var refs []objc.Ref
-		for i := first; i < end; i++ {
-			cb := s.create(b, i)
-			s.fill(b, cb, i)
-			b.SendTo(objc.Commit, cb)
-			refs = append(refs, cb)
-		}
-		if err = b.Run(); err != nil {
-			return
-		}
-		for _, ref := range refs {
-			if id := objc.ID(ref.Value()); id != 0 {
-				made = append(made, id)
-			}
-		}
-	})
-	if err == nil && len(made) < end-first {
-		err = errNoBuffer
+	if s.stored != nil && first == 0 {
+		s.stored.bring(b, s)
 	}
-	return made, err
+	var refs []objc.Ref
+	for i := first; i < end; i++ {
+		cb := s.create(b, i)
+		s.fill(b, cb, i)
+		b.SendTo(objc.Commit, cb)
+		refs = append(refs, cb)
+	}
+	if err := b.RunInPool(); err != nil {
+		return nil, err
+	}
+	for _, ref := range refs {
+		if id := objc.ID(ref.Value()); id != 0 {
+			made = append(made, id)
+		}
+	}
+	if len(made) < end-first {
+		return made, errNoBuffer
+	}
+	return made, nil
 }
 
 // sendSideBySide does the same on as many threads as there are command buffers. Their order is that in
 // which they are enqueued, before any is encoded; the first is committed as soon as it is encoded.
 func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end int) (made []objc.ID, some bool, err error) {
 	b := x.batch()
-	objc.Pool(func() {
-		var refs []objc.Ref
-		for i := first; i < end; i++ {
-			cb := s.create(b, i)
-			b.SendTo(objc.Enqueue, cb)
-			refs = append(refs, cb)
-		}
-		if err = b.Run(); err != nil {
-			return
-		}
+	var refs []objc.Ref
+	for i := first; i < end; i++ {
+		cb := s.create(b, i)
+		b.SendTo(objc.Enqueue, cb)
+		refs = append(refs, cb)
+	}
+	if err = b.RunInPool(); err == nil {
 		for _, ref := range refs {
 			if id := objc.ID(ref.Value()); id != 0 {
 				made = append(made, id)
 			}
 		}
-	})
+	}
 	x.done(b)
 	if err != nil {
 		return nil, false, err
@@ -232,18 +227,16 @@ func (x *executor) sendSideBySide(ctx context.Context, s *sending, first, end in
 	one := func(i int) {
 		b := x.batch()
 		defer x.done(b)
-		objc.Pool(func() {
-			// What is enqueued is committed in any case, or the queue would wait for it for ever.
-			cb := b.Object(made[i])
-			if errs[i] = context.Cause(ctx); errs[i] == nil && !lost {
-				s.fill(b, cb, first+i)
-			}
-			b.SendTo(objc.Commit, cb)
-			if err := b.Run(); err != nil {
-				errs[i] = err
-				objc.Commit.Send(made[i])
-			}
-		})
+		// What is enqueued is committed in any case, or the queue would wait for it for ever.
+		cb := b.Object(made[i])
+		if errs[i] = context.Cause(ctx); errs[i] == nil && !lost {
+			s.fill(b, cb, first+i)
+		}
+		b.SendTo(objc.Commit, cb)
+		if err := b.RunInPool(); err != nil {
+			errs[i] = err
+			objc.Pool(func() { objc.Commit.Send(made[i]) })
+		}
 	}
 	for i := 1; i < len(made); i++ {
 		wait.Go(func() { one(i) })
@@ -276,15 +269,24 @@ type settled struct {
 func (x *executor) settle(buffers []objc.ID) (out []settled) {
 	for _, id := range buffers {
 		var t settled
-		objc.Pool(func() {
-			before := time.Now()
-			objc.WaitUntilCompleted.Send(id)
+		b := x.batch()
+		b.Send(objc.WaitUntilCompleted, id)
+		begin, end := b.Send(objc.GPUStartTime, id), b.Send(objc.GPUEndTime, id)
+		status, failure := b.Send(objc.BufferStatus, id), b.Send(objc.BufferError, id)
+		b.SendTo(objc.RetainObject, failure)
+		before := time.Now()
+		if t.err = b.RunInPool(); t.err != nil { // no memory for messages
+			objc.Pool(func() { objc.WaitUntilCompleted.Send(id) })
+		} else {
 			t.waited = time.Since(before)
-			t.Begin, t.End = x.clock.at(objc.GPUStartTime.SendDouble(id)), x.clock.at(objc.GPUEndTime.SendDouble(id))
-			if uint64(objc.BufferStatus.Send(id)) != objc.CommandBufferStatusCompleted {
-				t.err = decode(objc.Failure(objc.BufferError.SendID(id)))
+			t.Begin, t.End = x.clock.at(begin.Double()), x.clock.at(end.Double())
+			e := objc.ID(failure.Value())
+			if uint64(status.Value()) != objc.CommandBufferStatusCompleted {
+				objc.Pool(func() { t.err = decode(objc.Failure(e)) })
 			}
-		})
+			objc.Release(e)
+		}
+		x.done(b)
 		x.flight.end(id)
 		objc.Release(id)
 		x.leave(1)

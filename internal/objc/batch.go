@@ -35,6 +35,7 @@ type record struct {
 	sel    uintptr
 	args   [6]uintptr
 	result uintptr // written when it was sent
+	number float64 // the same, of a method that returns one
 }
 
 const (
@@ -48,6 +49,11 @@ type Ref uintptr
 
 // Value is what the message returned.
 func (r Ref) Value() uintptr { return *foreign[uintptr](uintptr(r)) }
+
+// Double is what a message returned whose method returns a double.
+func (r Ref) Double() float64 {
+	return *foreign[float64](uintptr(r) + unsafe.Offsetof(record{}.number) - unsafe.Offsetof(record{}.result))
+}
 
 // reserve returns a chunk with room for a record and n bytes behind it.
 func (b *Batch) reserve(n int) *chunk {
@@ -148,7 +154,19 @@ func (b *Batch) Len() int {
 
 // Run sends all messages, by one call for each megabyte of them. Their results are good until
 // Reset. An error means that there was no memory for them, and that none was sent.
-func (b *Batch) Run() error {
+func (b *Batch) Run() error { return b.run(0, 0) }
+
+// RunInPool is Run with an autorelease pool around it, by the same call: what messages return that
+// is not retained by one of them is gone then.
+func (b *Batch) RunInPool() (err error) {
+	if b.used > 1 { // by several calls
+		Pool(func() { err = b.Run() })
+		return err
+	}
+	return b.run(c.poolPush, c.poolPop)
+}
+
+func (b *Batch) run(push, pop uintptr) error {
 	if b.err != nil {
 		return b.err
 	}
@@ -159,7 +177,7 @@ func (b *Batch) Run() error {
 		}
 		transitions.Add(1)
 		messages.Add(uint64(k.records))
-		purego.SyscallN(sendAllABI0, uintptr(unsafe.Pointer(unsafe.SliceData(k.mem))), uintptr(k.records), c.msgSend)
+		purego.SyscallN(sendAllABI0, uintptr(unsafe.Pointer(unsafe.SliceData(k.mem))), uintptr(k.records), c.msgSend, push, pop)
 	}
 	return nil
 }
@@ -177,7 +195,8 @@ func (b *Batch) Close() error {
 	return errors.Join(errs...)
 }
 
-// sendAll sends the messages of n records by objc_msgSend. It has the calling convention of C and
+// sendAll sends the messages of n records by objc_msgSend, with a pool around them if it is given the
+// functions of one. It has the calling convention of C and
 // runs on a stack of C's; Go calls it by its address only.
 func sendAll()
 

@@ -134,6 +134,37 @@ func TestBatch(t *testing.T) {
 	assert.Equal(t, 1, l.Live("Probe"))
 }
 
+// TestBatchInPool: the pool is part of the call, what messages return is gone after it unless one of
+// them retained it, and numbers come back too.
+func TestBatchInPool(t *testing.T) {
+	l := load(t)
+	p := objc.New("Probe")
+	defer objc.Release(p)
+	for _, messages := range []int{1, 30_000} { // by one call, and by several
+		var b objc.Batch
+		n := b.Send(half, p)
+		first := b.Send(another, p)
+		for range messages {
+			b.SendTo(another, first)
+		}
+		kept := b.SendTo(another, first)
+		b.SendTo(objc.RetainObject, kept)
+		m := b.SendTo(half, kept)
+		calls, _ := objc.Transitions()
+		require.NoError(t, b.RunInPool())
+		after, _ := objc.Transitions()
+		if messages == 1 {
+			assert.EqualValues(t, 1, after-calls)
+		}
+		assert.Equal(t, 0.5, n.Double())
+		assert.Equal(t, 0.5, m.Double())
+		assert.Equal(t, 2, l.Live("Probe"))
+		objc.Release(objc.ID(kept.Value()))
+		assert.Equal(t, 1, l.Live("Probe"))
+		require.NoError(t, b.Close())
+	}
+}
+
 // TestLargeBatch: a batch may be larger than a piece of its memory, and refer from one piece into
 // another; sent again it allocates nothing.
 func TestLargeBatch(t *testing.T) {
