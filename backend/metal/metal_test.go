@@ -30,6 +30,7 @@ func open(t testing.TB, o metal.Options) *metal.Device {
 	t.Helper()
 	d, err := metal.Open(o)
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() }) // of a test that fails before it closes the device
 	return d
 }
 
