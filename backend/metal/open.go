@@ -149,6 +149,9 @@ func Open(o Options) (d *Device, err error) {
 	if o.Encoders > 2 {
 		d.warn("%d command buffers side by side: more than 2 rarely pay", o.Encoders)
 	}
+	if d.Family < 7 {
+		d.warn("%s is of none of Apple's GPU families from 7 (M1) on, for which this is made: run `mlxreplay doctor` before it is relied on", d.Description.Name)
+	}
 	d.log.device(d)
 	return d, nil
 }

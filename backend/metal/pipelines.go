@@ -16,6 +16,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
+// simdWidth is how many threads of a threadgroup Apple's GPUs run together. Kernels exchange values
+// among as many; where there are others, they would compute something else.
+const simdWidth = 32
+
 // pipeline is an MTLComputePipelineState.
 type pipeline struct {
 	id      objc.ID
@@ -265,6 +269,10 @@ func (p *pipelines) build(lib objc.ID, name string, constants []ir.FunctionConst
 	objc.SetPipelineLabel.Send(d, uintptr(objc.String(name)))
 	if out.id, err = p.archive.pipeline(d); err != nil {
 		return out, fmt.Errorf("kernel %s: no pipeline can be made of it: %w", name, err)
+	}
+	if n := objc.ThreadExecutionWidth.Send(out.id); n != simdWidth {
+		objc.Release(out.id)
+		return pipeline{}, fmt.Errorf("kernel %s: this GPU has simdgroups of %d threads, and kernels are written for %d, as all of Apple's GPUs have: use another device", name, n, simdWidth)
 	}
 	out.threads, out.static = int(objc.MaxThreads.Send(out.id)), int(objc.StaticThreadgroup.Send(out.id))
 	return out, nil

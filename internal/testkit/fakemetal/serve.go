@@ -41,6 +41,8 @@ type Options struct {
 	MaxBuffer, WorkingSet int64
 	// Family is that of Apple's GPUs, 1 to 10; 0 is 7.
 	Family int
+	// SIMDWidth is what pipelines say of their kernels' simdgroups; 0 is 32, which they have.
+	SIMDWidth int
 	// ConstantAlign is what offsets of arguments in constant space are multiples of; 0 is 4.
 	ConstantAlign int
 	// Residency demands that what is reached through indirect command buffers is resident: declared
@@ -180,7 +182,7 @@ func (l *Library) Serve(t testing.TB, o Options) *Metal {
 	}{
 		{"macos", o.MacOS}, {"late", int(o.Late / time.Microsecond)},
 		{"patience", int(o.Patience / time.Millisecond)}, {"threads", o.MaxThreads}, {"buffer", int(o.MaxBuffer)},
-		{"working set", int(o.WorkingSet)}, {"family", o.Family}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
+		{"working set", int(o.WorkingSet)}, {"family", o.Family}, {"width", o.SIMDWidth}, {"constants", o.ConstantAlign}, {"residency", flag(o.Residency)},
 		{"dispatches", flag(o.SampleDispatches)}, {"capture", flag(o.Capture)}, {"most", o.MaxDispatches},
 		{"walls", flag(o.IndirectBarriers)}, {"cold", flag(o.ColdPipelines)}, {"ignored", int(o.Ignored)},
 	} {

@@ -28,6 +28,7 @@ struct options {
 	long buffer;      // maxBufferLength
 	long working_set; // recommendedMaxWorkingSetSize
 	long family;      // of Apple's GPUs
+	long width;       // threadExecutionWidth
 	long constants;   // what offsets of constant arguments are multiples of
 	long residency;   // what an indirect command buffer reaches must be resident
 	long dispatches;  // counters can be sampled between dispatches

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct options usual = {.patience = 5000, .threads = 1024, .buffer = 1L << 34, .working_set = 1L << 33, .family = 7, .constants = 4};
+static const struct options usual = {.patience = 5000, .threads = 1024, .buffer = 1L << 34, .working_set = 1L << 33, .family = 7, .width = 32, .constants = 4};
 struct options options = {0};
 
 static struct fault faults[64];
@@ -33,7 +33,7 @@ EXPORT bool fakemetal_option(const char *name, long value) {
 	struct { const char *name; long *at; } all[] = {
 		{"late", &options.late}, {"patience", &options.patience},
 		{"threads", &options.threads}, {"buffer", &options.buffer}, {"working set", &options.working_set},
-		{"family", &options.family}, {"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture}, {"most", &options.most},
+		{"family", &options.family}, {"width", &options.width}, {"constants", &options.constants}, {"residency", &options.residency}, {"dispatches", &options.dispatches}, {"capture", &options.capture}, {"most", &options.most},
 		{"walls", &options.walls}, {"cold", &options.cold}, {"ignored", &options.ignored},
 	};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -97,7 +97,7 @@ object *new_pipeline(SELF, object *descriptor, uintptr_t how, void *reflection, 
 
 static void pipeline_dealloc(object *o) { free(((struct pipeline *)o)->arguments); }
 static uintptr_t max_threads(SELF) { UNUSED; return (uintptr_t)((struct pipeline *)self)->max_threads; }
-static uintptr_t width(SELF) { UNUSED; return 32; }
+static uintptr_t width(SELF) { UNUSED; return (uintptr_t)options.width; }
 static uintptr_t own_memory(SELF) { UNUSED; return (uintptr_t)((struct pipeline *)self)->own_memory; }
 
 class MTLComputePipelineState = {.name = "MTLComputePipelineState", .protocol = true, .super = &NSObject, .size = sizeof(struct pipeline), .dealloc = pipeline_dealloc,
