@@ -1,0 +1,11 @@
+package cuda
+
+import "github.com/ebitengine/purego"
+
+var libraryNames = []string{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"}
+
+func open(name string) (uintptr, error) {
+	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+}
+
+func symbol(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }
