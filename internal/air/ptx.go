@@ -30,6 +30,9 @@ var ptxFlags = []string{"--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-
 // A threadgroup is a block of as many threads in one dimension; the grid has the threadgroups in
 // three. Threads of a threadgroup at the edge that are not in the grid return at once: those of
 // the others are numbered as Metal has it, and a simdgroup is a warp.
+//
+// Denormals are numbers: LLVM would have comparisons of half take them for zero too, where f32's are
+// flushed, and Metal's halves have them.
 func PTX(ctx context.Context, c clang.Compiler, in Input) (_ []byte, err error) {
 	defer func() {
 		if err != nil {
@@ -67,7 +70,7 @@ func PTX(ctx context.Context, c clang.Compiler, in Input) (_ []byte, err error) 
 // PTXKey is the key of what [PTX] makes.
 func PTXKey(c clang.Compiler, in Input) Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "ptx %q %x", ptxFlags, []byte(HostKey(c, in)))
+	fmt.Fprintf(h, "ptx denormals %q %x", ptxFlags, []byte(HostKey(c, in)))
 	return h.Sum(nil)
 }
 
@@ -92,11 +95,7 @@ var (
 	secondSpace  = regexp.MustCompile(`addrspace\(2\)`)
 	secondSuffix = regexp.MustCompile(`(@"?llvm\.[a-z0-9.]*)\.p2\b`)
 	sharedValue  = regexp.MustCompile(`(\baddrspace\(3\) (?:global|constant) .*?) (?:zeroinitializer|poison)(, align [0-9]+)?$`)
-	inlinedHead  = regexp.MustCompile(`(?m)^(define internal .* alwaysinline[^{\n]*)\{$`)
 )
-
-// flushes has a function's arithmetic take denormals for zero.
-const flushes = `"denormal-fp-math-f32"="preserve-sign,preserve-sign"`
 
 // ptx is the text of a module that was prepared, with an entry that calls the kernel.
 func (m *module) ptx(f *function, k *Kernel) (string, error) {
@@ -135,8 +134,7 @@ func (m *module) ptx(f *function, k *Kernel) (string, error) {
 	m.add(gpuSupport+own.support.String()+own.bodies.String(), known)
 	m.withoutPlaces()
 	out := secondSpace.ReplaceAllString(m.String(), "addrspace(1)")
-	out = secondSuffix.ReplaceAllString(out, "$1.p1")
-	return inlinedHead.ReplaceAllString(out, "$1 "+flushes+" {"), nil
+	return secondSuffix.ReplaceAllString(out, "$1.p1"), nil
 }
 
 // entry writes the entry, which finds out where in the grid a thread is.
@@ -170,7 +168,7 @@ func (t *text) entry(f *function, k *Kernel) error {
 		t.line("declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x)
 		t.line("declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.%c()", x)
 	}
-	t.line("define ptx_kernel void @%s(%s) convergent nounwind %s {", PTXEntry, strings.Join(params, ", "), flushes)
+	t.line("define ptx_kernel void @%s(%s) convergent nounwind {", PTXEntry, strings.Join(params, ", "))
 	t.line("  %%l = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
 	for _, x := range "xyz" {
 		t.line("  %%b%c = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x, x)

@@ -61,11 +61,12 @@ func TestPTX(t *testing.T) {
 		require.NoError(t, err, c)
 		for _, want := range []string{
 			`\.visible \.entry mlxc_kernel\(`, `\.maxntid 1024`, `barrier\.sync`, `shfl\.sync\.idx`, `activemask`,
-			`\.shared .*shared\[128\]`, `mlxc_kernel_param_8`, `\.ftz`,
+			`\.shared .*shared\[128\]`, `mlxc_kernel_param_8`,
 		} {
 			assert.Regexp(t, want, out, "%v", c)
 		}
 		assert.NotContains(t, out, "mlxc_kernel_param_9")
+		assert.NotContains(t, out, ".ftz")
 		assert.NotContains(t, out, ".extern .func")
 	}
 }

@@ -119,7 +119,7 @@ func (g *gpu) reduced(op operation, t number, v string, width int) string {
 	})
 	g.once(name+".part", func(h *gpu) {
 		// Some are not: each thread combines the values of all that are, by the same tree.
-		h.line("define internal %s @%s.part(%s %%in, i32 %%mask, i32 %%lane) convergent noinline nounwind %s {", t.llvm, name, t.llvm, flushes)
+		h.line("define internal %s @%s.part(%s %%in, i32 %%mask, i32 %%lane) convergent noinline nounwind {", t.llvm, name, t.llvm)
 		base := h.make("and i32 %%lane, %d", -width)
 		here := h.make("lshr i32 %%mask, %s", base)
 		v, valid := make([]string, width), make([]string, width)
@@ -144,7 +144,7 @@ func (g *gpu) reduced(op operation, t number, v string, width int) string {
 func (g *gpu) scanned(op operation, t number, v string, width int, exclusive bool) string {
 	name := fmt.Sprintf("mlxc.scan.%d.%s.%s.%d.%v", op, t.kind, t.llvm, width, exclusive)
 	g.once(name, func(h *gpu) {
-		h.line("define internal %s @%s(%s %%in) convergent noinline nounwind %s {", t.llvm, name, t.llvm, flushes)
+		h.line("define internal %s @%s(%s %%in) convergent noinline nounwind {", t.llvm, name, t.llvm)
 		mask, lane := h.active(), h.lane()
 		base := h.make("and i32 %s, %d", lane, -width)
 		sum, out := "0", "undef"
