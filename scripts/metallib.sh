@@ -11,7 +11,7 @@ esac
 cd "$(dirname "$0")/.."
 LC_ALL=C
 export LC_ALL
-sources="$(ls msl/*.metal) backend/metal/moves.metal"
+sources="$(ls msl/*.metal) backend/internal/plan/moves.metal"
 digest=$(cat $sources | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-16)
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/metallib.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT

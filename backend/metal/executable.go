@@ -33,6 +33,10 @@ type code struct {
 	stored *commands  // its dispatches as indirect command buffers have them; nil: they are sent
 }
 
+// constantAlign is what the offset of an argument in constant space is a multiple of on Apple's GPUs
+// (Metal Feature Set Tables: minimum constant buffer offset alignment).
+const constantAlign = 4
+
 // mostDispatches of a command buffer: what it runs is ended no earlier than with it, and the system
 // kills one that runs for too long.
 const mostDispatches = 500
@@ -147,7 +151,7 @@ func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) e
 			node := int(p.Grids[o.Index].Node)
 			err := errs[current]
 			if n, ok := p.Graph.Nodes[node].(*ir.Dispatch); ok && err == nil {
-				if err = arguments(p.Graph, n); err == nil {
+				if err = plan.Arguments(p.Graph, n, constantAlign); err == nil {
 					err = c.pipes[current].takes(d, n)
 				}
 			}

@@ -97,11 +97,7 @@ func (l *libraries) close() {
 // home returns where the function of a plan's pipeline is.
 func (l *libraries) home(g *ir.Graph, k *plan.Pipeline) (home, error) {
 	if k.Source != plan.FromGraph {
-		name := "mlxc_guard"
-		if k.Source != plan.Guard {
-			name = fmt.Sprintf("mlxc_%s_%d", [...]string{plan.Copy: "copy", plan.Fill: "fill"}[k.Source], k.Width)
-		}
-		return l.ours(name, ir.Library{Path: "moves.metal"}, func() (string, error) { return moves, nil }), nil
+		return l.ours(k.Entry(), ir.Library{Path: plan.MovesFile}, func() (string, error) { return plan.Moves, nil }), nil
 	}
 	x := &g.Kernels[k.Kernel]
 	switch x.Library.Kind {

@@ -19,111 +19,46 @@ import (
 type encoder struct {
 	x       *executor
 	scope   *backend.Scope
-	plan    *plan.Recorder
+	plan    *plan.Live
 	code    code
-	seen    int             // operations whose memories are numbered
-	number  map[at]int32    // of places
-	places  []at            // by number
-	roots   []backend.Place // by memory, as operations were made with them
 	params  []uint32
 	guard   *guard
-	timed   []ir.Command // by plan.Timed
 	samples *samples
-	// indirect says of each guard what it guards.
-	indirect []string
 }
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	return &encoder{x: x, scope: r.Scope, plan: plan.NewRecorder(r.Scope.Graph, x.planning(x.live(), r.Profile || x.options.Profile)), number: map[at]int32{}, code: code{how: x.live()}}, nil
+	check := func(m *ir.Memory, p backend.Place) error {
+		_, err := x.own(p, m.Size)
+		if err == nil {
+			x.label(p, m)
+		}
+		return err
+	}
+	p := plan.NewLive(r.Scope, x.planning(x.live(), r.Profile || x.options.Profile), check)
+	return &encoder{x: x, scope: r.Scope, plan: p, code: code{how: x.live()}}, nil
 }
 
 // Encode implements [hostqueue.Encoder].
-func (c *encoder) Encode(n ir.Node) error {
+func (c *encoder) Encode(n ir.Node) (err error) {
 	g := c.scope.Graph
-	if cmd, ok := n.(ir.Command); ok {
-		var err error
-		if d, ok := n.(*ir.Dispatch); ok {
-			err = arguments(g, d)
-		}
-		cmd.EachView(func(v *ir.View) {
-			root, _ := g.Root(v.Mem)
-			if err == nil {
-				err = c.locate(root)
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("metal: %s: %w", g.Describe(n), err)
-		}
+	d, dispatch := n.(*ir.Dispatch)
+	if dispatch {
+		err = plan.Arguments(g, d, constantAlign)
 	}
-	if err := c.plan.Add(n); err != nil {
+	if err == nil {
+		err = c.plan.Encode(n)
+	}
+	if err == nil {
+		err = c.pipelines()
+	}
+	if i := c.plan.Pipeline(); err == nil && dispatch && i >= 0 {
+		err = c.code.pipes[i].takes(c.x.Device, d)
+	}
+	if err != nil {
 		return fmt.Errorf("metal: %s: %w", g.Describe(n), err)
 	}
-	if cmd, ok := n.(ir.Command); ok && len(c.plan.Timed) > len(c.timed) {
-		c.timed = append(c.timed, cmd)
-	}
-	for len(c.indirect) < len(c.plan.Guards) {
-		c.indirect = append(c.indirect, g.Describe(n))
-	}
-	c.settle()
-	if err := c.pipelines(); err != nil {
-		return fmt.Errorf("metal: %s: %w", g.Describe(n), err)
-	}
-	if d, ok := n.(*ir.Dispatch); ok {
-		if i := c.plan.Pipeline(); i >= 0 {
-			if err := c.code.pipes[i].takes(c.x.Device, d); err != nil {
-				return fmt.Errorf("metal: %s: %w", g.Describe(n), err)
-			}
-		}
-	}
 	return nil
-}
-
-// locate notes where a memory lies.
-func (c *encoder) locate(root ir.MemID) error {
-	g := c.scope.Graph
-	m := &g.Memories[root]
-	if int(root) >= len(c.scope.Places) || c.scope.Places[root].Buffer == nil {
-		return fmt.Errorf("memory %%%s has no place", ir.QuoteName(m.Name))
-	}
-	p := c.scope.Places[root]
-	if _, err := c.x.own(p, m.Size); err != nil {
-		return fmt.Errorf("memory %%%s: %w", ir.QuoteName(m.Name), err)
-	}
-	if align := max(m.DType.Size(), 1); p.Offset%align != 0 {
-		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", ir.QuoteName(m.Name), p.Offset, align)
-	}
-	for int(root) >= len(c.roots) {
-		c.roots = append(c.roots, backend.Place{})
-	}
-	if c.roots[root] != p {
-		c.x.label(p, m)
-		c.roots[root] = p
-		c.plan.Moved(root)
-	}
-	return nil
-}
-
-// numbered is the number of a place.
-func (c *encoder) numbered(p backend.Place) int32 {
-	k := at{p.Buffer.(*buffer).id, p.Offset}
-	n, ok := c.number[k]
-	if !ok {
-		n = int32(len(c.places))
-		c.number[k], c.places = n, append(c.places, k)
-	}
-	return n
-}
-
-// settle numbers the places of operations that are new: memories may move later.
-func (c *encoder) settle() {
-	p := c.plan.Plan
-	for ; c.seen < len(p.Ops); c.seen++ {
-		o := &p.Ops[c.seen]
-		if (o.Kind == plan.SetBuffer || o.Kind == plan.SetOffset) && o.Index != plan.Guarded {
-			o.Index = c.numbered(c.roots[o.Index])
-		}
-	}
 }
 
 // pipelines makes those that the plan has and that are not made.
@@ -147,8 +82,7 @@ func (c *encoder) Copy(dst, src backend.Place, n int64) error {
 	if err != nil {
 		return err
 	}
-	c.plan.Transfer(c.numbered(backend.At(dst.Buffer)), c.numbered(backend.At(src.Buffer)), dst.Offset, src.Offset, n)
-	c.seen = len(c.plan.Ops)
+	c.plan.Copy(dst, src, n)
 	return c.pipelines()
 }
 
@@ -159,8 +93,8 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) error {
 	c.code.settle()
 	var err error
 	c.guard, err = c.x.newGuard(c.code.plan)
-	if len(c.timed) > 0 {
-		c.samples = c.x.newSamples(len(c.timed), c.code.how)
+	if n := len(c.code.plan.Timed); n > 0 {
+		c.samples = c.x.newSamples(n, c.code.how)
 	}
 	return err
 }
@@ -177,7 +111,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 		return err
 	}
 	s := sending{
-		code: &c.code, queue: c.x.id, places: c.places, params: c.params, guard: c.guard.at(), device: c.x.Device,
+		code: &c.code, queue: c.x.id, places: placesOf(c.plan.Places), params: c.params, guard: c.guard.at(), device: c.x.Device,
 		samples: c.samples, fence: c.x.fence, fenced: c.x.fenced,
 	}
 	var done committed
@@ -190,8 +124,9 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 		err = failed
 	}
 	if err == nil {
-		c.samples.end(c.x.Device, &r.Times, len(c.timed), func(i int) ir.Command { return c.timed[i] })
-		err = c.guard.check(func(i int) string { return c.indirect[i] })
+		timed := c.code.plan.Timed
+		c.samples.end(c.x.Device, &r.Times, len(timed), func(i int) ir.Command { return c.plan.Nodes[timed[i]].(ir.Command) })
+		err = c.guard.check(func(i int) string { return c.plan.Describe(c.code.plan.Guards[i]) })
 	}
 	return err
 }

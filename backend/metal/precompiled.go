@@ -4,18 +4,13 @@ package metal
 
 import (
 	"crypto/sha256"
-	_ "embed"
 	"fmt"
 	"io/fs"
 
+	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
-
-// moves are kernels of this package.
-//
-//go:embed moves.metal
-var moves string
 
 // ours is the home of a kernel of ours: Options.Precompiled, or its source.
 func (l *libraries) ours(function string, id ir.Library, text func() (string, error)) home {
@@ -51,7 +46,7 @@ func stamp() string {
 	if err != nil {
 		panic(err) // INVARIANT: the files are part of the program.
 	}
-	h.Write([]byte(moves))
+	h.Write([]byte(plan.Moves))
 	return fmt.Sprintf("mlxc_sources_%x", h.Sum(nil)[:8])
 }
 

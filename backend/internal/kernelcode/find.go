@@ -91,6 +91,11 @@ func moduleKey(c clang.Compiler, name, text, function string) air.Key {
 	return h.Sum(nil)
 }
 
+// Source returns a kernel of a Metal source, whose name is for errors.
+func (l *Source) Source(ctx context.Context, name, text, function string) (air.Input, error) {
+	return source(ctx, l.compiler, l.cache, name, text, function)
+}
+
 // source compiles a kernel of a Metal source, if the cache has it not: it alone, as the source
 // may have thousands.
 func source(ctx context.Context, c clang.Compiler, cache *air.Cache, name, text, function string) (air.Input, error) {

@@ -117,11 +117,14 @@ func (l *lowering) guard(node int, counts *ir.View, g *Grid) {
 	l.run(Dispatch, Grid{Unit: ir.Threads, Size: [3]uint64{1, 1, 1}, Group: [3]uint32{1, 1, 1}, Node: int32(node)})
 	l.barrier = !l.Serial
 	l.Guards = append(l.Guards, int32(node))
+	if l.Whole {
+		l.forget()
+	}
 }
 
-// Transfer appends a copy of n bytes between two buffers that the graph has not, by the numbers that
-// the sender knows them by, with barriers before and behind it.
-func (r *Recorder) Transfer(dst, src int32, dstOff, srcOff, n int64) {
+// transfer appends a copy of n bytes between two memories that the graph has not, by their numbers, with
+// barriers before and behind it.
+func (r *Recorder) transfer(node int, dst, src int32, dstOff, srcOff, n int64) {
 	if n == 0 {
 		return
 	}
@@ -131,7 +134,7 @@ func (r *Recorder) Transfer(dst, src int32, dstOff, srcOff, n int64) {
 			w = x
 		}
 	}
-	_ = r.Add(&ir.Barrier{})
+	_ = r.add(node, &ir.Barrier{})
 	r.barrier = r.some
 	r.pipeline(pipelineKey{source: Copy, width: int(w)})
 	for done := int64(0); done < n; { // a kernel counts up to 2^32 elements
@@ -140,7 +143,7 @@ func (r *Recorder) Transfer(dst, src int32, dstOff, srcOff, n int64) {
 		r.set(Op{Kind: SetBuffer, Slot: 0, Index: src, Off: srcOff + done})
 		r.set(Op{Kind: SetBuffer, Slot: 1, Index: dst, Off: dstOff + done})
 		r.data(2, binary.LittleEndian.AppendUint32(nil, uint32(part/w)))
-		r.elements(len(r.Ops), ir.Const(part), int(w))
+		r.elements(node, ir.Const(part), int(w))
 		clear(r.state.slots[:3])
 		done += part
 	}

@@ -117,9 +117,6 @@ func NewRecorder(g *ir.Graph, o Options) *Recorder {
 	return r
 }
 
-// Add appends a node. The order of its graph is by barriers, or serial.
-func (r *Recorder) Add(n ir.Node) error { return r.add(len(r.Ops), n) }
-
 func (r *Recorder) add(i int, n ir.Node) error {
 	r.barrier = r.order.barrier(i, n) || r.barrier
 	switch n := n.(type) {

@@ -59,6 +59,7 @@ func executed(t require.TestingT, s *Stored) *Plan {
 	}
 	add := func(i int32) {
 		o := s.Ops[i]
+		require.Equal(t, o.Kind == SetBytes, s.Word[i] >= 0)
 		if s.Word[i] >= 0 {
 			require.Zero(t, s.Word[i]%WordAlign)
 			o.Off = words + int64(s.Word[i])
@@ -301,6 +302,9 @@ func compare(t require.TestingT, g *ir.Graph, o Options, params []uint32, next b
 	follows(t, g, p, o, params, next)
 	if !o.Whole || o.Times != NoTimes {
 		return
+	}
+	for i, o := range p.Ops {
+		require.NotEqual(t, SetOffset, o.Kind, "operation %d relies on what was bound before", i)
 	}
 	for _, inside := range []bool{false, true} {
 		for _, most := range []int{2, 1 << 14} {

@@ -107,6 +107,11 @@ func (x *storing) guards(set, dispatch int32) bool {
 
 // emit has an encoder told operations as they are.
 func (x *storing) emit(first, end int32, next bool) {
+	for i := first; i < end; i++ {
+		if o := &x.Ops[i]; o.Kind == SetBytes {
+			x.Word[i] = x.word(i, o)
+		}
+	}
 	x.Steps = append(x.Steps, Step{Emit, next, Range{first, end}})
 	x.open = false
 }

@@ -1,6 +1,6 @@
 //go:build (darwin || linux) && (amd64 || arm64)
 
-package metal
+package plan
 
 import (
 	"context"
@@ -14,8 +14,7 @@ import (
 	"github.com/mlxc/mlxc/ir/mlxt"
 )
 
-// TestArguments: what Metal's validation would stop a process for is an error that names the argument,
-// whatever the params are.
+// TestArguments: what a GPU does not take is an error that names the argument, whatever the params are.
 func TestArguments(t *testing.T) {
 	const text = `mlxt 1
 
@@ -40,7 +39,7 @@ graph g {
 		m, err := mlxt.Parse(context.Background(), "t", []byte(strings.NewReplacer("a = A", "a = "+x.a, "s = S", "s = "+x.s).Replace(text)))
 		require.NoError(t, err)
 		g := m.Graphs[0]
-		err = arguments(g, g.Nodes[0].(*ir.Dispatch))
+		err = Arguments(g, g.Nodes[0].(*ir.Dispatch), 4)
 		if x.want == "" {
 			assert.NoError(t, err, "%+v", x)
 			continue

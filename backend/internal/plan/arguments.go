@@ -1,6 +1,4 @@
-//go:build (darwin || linux) && (amd64 || arm64)
-
-package metal
+package plan
 
 import (
 	"fmt"
@@ -8,14 +6,10 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// constantAlign is what the offset of an argument in constant space is a multiple of on Apple's GPUs
-// (Metal Feature Set Tables: minimum constant buffer offset alignment).
-const constantAlign = 4
-
-// arguments returns an error if a dispatch leaves out an argument of its kernel's table, or binds one
-// at an address, for some value of the params, that Metal does not take: a multiple of its
-// elements' size.
-func arguments(g *ir.Graph, d *ir.Dispatch) error {
+// Arguments returns an error if a dispatch leaves out an argument of its kernel's table, or binds one
+// at an address, for some value of the params, that is no multiple of its elements' size, and of a number
+// of bytes in constant space.
+func Arguments(g *ir.Graph, d *ir.Dispatch, constantAlign int64) error {
 	k := &g.Kernels[d.Kernel]
 	for i := range k.Args {
 		a := &k.Args[i]
