@@ -1,0 +1,170 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend"
+	driver "github.com/mlxc/mlxc/internal/cuda"
+)
+
+// buffer is memory of the GPU, which the host does not see.
+type buffer struct {
+	device *Device
+	at     driver.Address
+	size   int64
+	taken  int64
+	close  sync.Once
+	err    error
+}
+
+// granule is what the lengths of allocations are multiples of: kernels may read 16 bytes at a time.
+const granule = 256
+
+// Alloc implements [backend.Device].
+func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
+	if s.Size < 0 || s.Align > granule {
+		return nil, fmt.Errorf("cuda: a buffer of %d bytes at a multiple of %d: the most is %d", s.Size, s.Align, granule)
+	}
+	b := &buffer{device: d, size: s.Size, taken: max(granule, (s.Size+granule-1)&^(granule-1))}
+	if err := d.take(b.taken); err != nil {
+		return nil, err
+	}
+	err := d.Do(func() (err error) {
+		b.at, err = driver.Alloc(b.taken)
+		return err
+	})
+	if err != nil {
+		d.give(b.taken)
+		return nil, fmt.Errorf("cuda: a buffer of %d bytes, beside %d that are in use: %w", s.Size, d.inUse(), err)
+	}
+	return b, nil
+}
+
+// Map implements [backend.Device]: the GPU has memory of its own.
+func (d *Device) Map([]byte, bool) (backend.Buffer, error) {
+	return nil, errors.New("cuda: the host's memory cannot be mapped, the GPU has its own")
+}
+
+func (d *Device) take(n int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		return errors.New("cuda: the device is closed")
+	case d.allocated+n > d.memory:
+		return fmt.Errorf("cuda: a buffer of %d bytes, beside %d that are in use: the GPU has %d", n, d.allocated, d.memory)
+	}
+	d.allocated += n
+	d.peak = max(d.peak, d.allocated)
+	return nil
+}
+
+func (d *Device) give(n int64) {
+	d.mu.Lock()
+	d.allocated -= n
+	d.mu.Unlock()
+}
+
+func (d *Device) inUse() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.allocated
+}
+
+// Size implements [backend.Buffer].
+func (b *buffer) Size() int64 { return b.size }
+
+// Bytes implements [backend.Buffer].
+func (b *buffer) Bytes() []byte { return nil }
+
+// ReadAt implements [backend.Buffer].
+func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off > b.size {
+		return 0, fmt.Errorf("cuda: byte %d of a buffer of %d", off, b.size)
+	}
+	n := int(min(int64(len(p)), b.size-off))
+	err := b.device.Do(func() error {
+		s, err := newStaging()
+		if err != nil {
+			return err
+		}
+		return errors.Join(s.fetch(p[:n], b.at+driver.Address(off)), s.close())
+	})
+	if err == nil && n < len(p) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Close implements [backend.Buffer].
+func (b *buffer) Close() error {
+	b.close.Do(func() {
+		b.err = b.device.Do(func() error { return driver.Free(b.at) })
+		b.device.give(b.taken)
+	})
+	return b.err
+}
+
+// own returns the address of a place, which is of this device and has room for n bytes.
+func (d *Device) own(p backend.Place, n int64) (driver.Address, error) {
+	b, ok := p.Buffer.(*buffer)
+	if !ok || b.device != d {
+		return 0, errors.New("cuda: the buffer is of another device")
+	}
+	return b.at + driver.Address(p.Offset), p.Holds(n)
+}
+
+// staging moves bytes between host and device in pieces, on a stream of its own.
+type staging struct {
+	stream driver.Stream
+	memory []byte
+}
+
+// stagingBytes is the length of a piece.
+const stagingBytes = 4 << 20
+
+func newStaging() (*staging, error) {
+	s := &staging{}
+	var err error
+	if s.stream, err = driver.NewStream(); err != nil {
+		return nil, err
+	}
+	if s.memory, err = driver.AllocHost(stagingBytes); err != nil {
+		return nil, errors.Join(err, s.stream.Destroy())
+	}
+	return s, nil
+}
+
+// send copies data of at most a piece to the device, and waits for it.
+func (s *staging) send(dst driver.Address, data []byte) error {
+	for len(data) > 0 {
+		n := copy(s.memory, data)
+		if err := errors.Join(driver.CopyToDevice(s.stream, dst, s.memory[:n]), s.stream.Synchronize()); err != nil {
+			return err
+		}
+		data, dst = data[n:], dst+driver.Address(n)
+	}
+	return nil
+}
+
+// fetch copies from the device, and waits for it.
+func (s *staging) fetch(data []byte, src driver.Address) error {
+	for len(data) > 0 {
+		n := min(len(data), len(s.memory))
+		if err := errors.Join(driver.CopyToHost(s.stream, s.memory[:n], src), s.stream.Synchronize()); err != nil {
+			return err
+		}
+		copy(data, s.memory[:n])
+		data, src = data[n:], src+driver.Address(n)
+	}
+	return nil
+}
+
+func (s *staging) close() error {
+	return errors.Join(driver.FreeHost(s.memory), s.stream.Destroy())
+}

@@ -1,0 +1,24 @@
+//go:build gpu && linux && (amd64 || arm64)
+
+package cuda_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/cuda"
+)
+
+// TestConformance runs on a machine with a GPU: go test -tags gpu ./backend/cuda.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func() backend.Device {
+		d, err := cuda.Open(context.Background(), cuda.Options{})
+		require.NoError(t, err)
+		return d
+	}, conformance.Options{Other: func() backend.Device { return cpu.New(1) }})
+}

@@ -1,0 +1,154 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/kernelcode"
+	"github.com/mlxc/mlxc/internal/air"
+	driver "github.com/mlxc/mlxc/internal/cuda"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+)
+
+// Options of a device. The zero value is good.
+type Options struct {
+	// Device names the GPU: a part of its name; "" is the first.
+	Device string
+	// Library is a .metallib, such as MLX's, from which the kernels of our own library are taken where
+	// it has them.
+	Library string
+	// Cache is the folder of compiled kernels; "" is the user's own.
+	Cache string
+	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
+	Memory int64
+}
+
+// Description is a GPU of the machine.
+type Description = driver.Description
+
+// List returns the GPUs of the machine.
+func List() ([]Description, error) { return driver.List() }
+
+// Device is a GPU. See [Open].
+type Device struct {
+	*driver.Device
+	compiler clang.Compiler
+	cache    *air.Cache
+	code     *kernelcode.Source
+	limits   limits
+
+	mu        sync.Mutex
+	kernels   map[string]*kernel
+	memory    int64 // the most bytes of buffers
+	allocated int64
+	peak      int64
+	closed    bool
+}
+
+// limits are those of a GPU.
+type limits struct {
+	grid          [3]int // blocks
+	threads       int    // of a block
+	shared, optin int    // bytes of a block's shared memory, without and with asking for more
+}
+
+// Open opens a GPU.
+func Open(ctx context.Context, o Options) (_ *Device, err error) {
+	all, err := driver.List()
+	if err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	at := -1
+	var names []string
+	for i, x := range all {
+		if at < 0 && strings.Contains(strings.ToLower(x.Name), strings.ToLower(o.Device)) {
+			at = i
+		}
+		names = append(names, x.Name)
+	}
+	switch {
+	case len(all) == 0:
+		return nil, errors.New("cuda: the driver finds no GPU")
+	case at < 0:
+		return nil, fmt.Errorf("cuda: no GPU is called %q: there are %s", o.Device, strings.Join(names, ", "))
+	}
+	d := &Device{kernels: map[string]*kernel{}}
+	if d.compiler, err = clang.Find(ctx); err != nil {
+		return nil, err
+	}
+	if d.cache, err = air.OpenCache(o.Cache, 0); err != nil {
+		return nil, fmt.Errorf("cuda: the cache of compiled kernels: %w", err)
+	}
+	d.code = kernelcode.New(d.compiler, d.cache, o.Library)
+	if d.Device, err = driver.Open(at); err != nil {
+		return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.cache.Close())
+	}
+	if d.memory = d.Description.Memory; o.Memory > 0 && o.Memory < d.memory {
+		d.memory = o.Memory
+	}
+	for a, to := range map[driver.Attribute]*int{
+		driver.MaxGridX: &d.limits.grid[0], driver.MaxGridY: &d.limits.grid[1], driver.MaxGridZ: &d.limits.grid[2],
+		driver.MaxThreadsPerBlock: &d.limits.threads, driver.SharedPerBlock: &d.limits.shared, driver.SharedPerBlockOptin: &d.limits.optin,
+	} {
+		if *to, err = d.Attribute(a); err != nil {
+			return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.Device.Close(), d.cache.Close())
+		}
+	}
+	if d.Major < 8 {
+		return nil, errors.Join(fmt.Errorf("cuda: %s has compute capability %d.%d: kernels are compiled for 8.0 and later", d.Device.Name, d.Major, d.Minor), d.Device.Close(), d.cache.Close())
+	}
+	return d, nil
+}
+
+// Close releases the device. Whatever was made by it is closed before.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	err := d.Do(func() error {
+		var errs []error
+		for _, k := range d.kernels {
+			if k.module != 0 {
+				errs = append(errs, k.module.Unload())
+			}
+		}
+		return errors.Join(errs...)
+	})
+	err = errors.Join(err, d.Device.Close(), d.cache.Close())
+	if d.allocated != 0 {
+		err = errors.Join(err, fmt.Errorf("cuda: the device is closed, and buffers of %d bytes are not", d.allocated))
+	}
+	return err
+}
+
+// Name implements [backend.Device].
+func (d *Device) Name() string { return "cuda" }
+
+// Peak is the most bytes that buffers have taken at a time.
+func (d *Device) Peak() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.peak
+}
+
+// Info implements [backend.Device].
+func (d *Device) Info() backend.Info {
+	return backend.Info{
+		Description: fmt.Sprintf("%s, compute capability %d.%d", d.Description.Name, d.Major, d.Minor), Threads: runtime.GOMAXPROCS(0),
+		Alignment: 256, Memory: d.memory, MaxThreadgroup: min(1024, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
+		Sampling: backend.SampleCommands, Numerics: backend.Numerics{ManyNaNs: true},
+	}
+}
+
+// slots is how many buffers a Metal kernel has at most.
+const slots = 31

@@ -1,0 +1,246 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/plan"
+	driver "github.com/mlxc/mlxc/internal/cuda"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// executable is a graph with its launches.
+type executable struct {
+	device  *Device
+	program backend.Program
+	code
+	bound []bool // memories that need a place
+}
+
+// planning is for what kind of encoder plans are made: a stream runs one launch after another, and a
+// launch takes all its arguments.
+var planning = plan.Options{Serial: true, Whole: true}
+
+// noLimit of commands that are stored together.
+const noLimit = 1 << 30
+
+func specOf(n int64) backend.BufferSpec { return backend.BufferSpec{Size: n, Use: ir.Scratch} }
+
+// Compile implements [backend.Device].
+func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
+	g := p.Graph
+	e := &executable{device: d, program: *p, bound: backend.BoundMemories(g)}
+	e.program.Places = make([]backend.Place, len(g.Memories))
+	copy(e.program.Places, p.Places)
+	fail := func(err error) (backend.Executable, error) {
+		return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
+	}
+	lowered, err := plan.Lower(ctx, g, planning)
+	if err != nil {
+		return fail(err)
+	}
+	if err := d.compile(ctx, &e.code, lowered, p.Progress); err != nil {
+		return fail(err)
+	}
+	for i := range g.Memories {
+		if m := &g.Memories[i]; e.program.Places[i].Buffer != nil || e.bound[i] && m.Kind == ir.Weight {
+			if err := e.suits(ir.MemID(i), e.program.Places[i], 1); err != nil {
+				return fail(err)
+			}
+		}
+	}
+	return e, nil
+}
+
+// compile makes the kernels and steps of a plan, and holds what is dispatched against them.
+func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress func(float64)) error {
+	var errs []error
+	c.kernels, errs = d.prepare(ctx, p, progress)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var current int32
+	for i := range p.Ops {
+		switch o := &p.Ops[i]; o.Kind {
+		case plan.SetPipeline:
+			current = o.Index
+		case plan.Dispatch, plan.DispatchIndirect:
+			node := int(p.Grids[o.Index].Node)
+			err := errs[current]
+			if n, ok := p.Graph.Nodes[node].(*ir.Dispatch); ok && err == nil {
+				if err = plan.Arguments(p.Graph, n, 4); err == nil {
+					err = c.kernels[current].takes(d, n)
+				}
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.Graph.DescribeNode(node), err)
+			}
+		}
+	}
+	c.Stored = plan.Store(p, noLimit, false)
+	c.nodes, c.describe = p.Graph.Nodes, func(node int32) string { return p.Graph.DescribeNode(int(node)) }
+	c.arrange()
+	return nil
+}
+
+// takes returns an error if a dispatch is beyond what a kernel takes.
+func (k *kernel) takes(d *Device, n *ir.Dispatch) error {
+	threads, memory := 1, k.static
+	for _, x := range n.Threadgroup {
+		threads *= int(x)
+	}
+	for _, m := range n.ThreadgroupMemory {
+		memory += int(m.Bytes)
+	}
+	switch {
+	case threads > k.threads:
+		return fmt.Errorf("threadgroups of %d threads: on this GPU the kernel takes at most %d", threads, k.threads)
+	case memory > d.limits.optin:
+		return fmt.Errorf("%d bytes of threadgroup memory, of which %d are the kernel's own: the GPU has %d", memory, k.static, d.limits.optin)
+	}
+	return nil
+}
+
+// Close implements [backend.Executable].
+func (*executable) Close() error { return nil }
+
+// suits returns an error if a memory, or n of its size one after another, cannot lie at a place.
+func (e *executable) suits(root ir.MemID, p backend.Place, n int64) error {
+	m := &e.program.Graph.Memories[root]
+	name := ir.QuoteName(m.Name)
+	if err := p.Holds(n * m.Size); err != nil {
+		return fmt.Errorf("memory %%%s %w", name, err)
+	}
+	if b, ok := p.Buffer.(*buffer); !ok || b.device != e.device {
+		return fmt.Errorf("memory %%%s lies in a buffer of another device", name)
+	}
+	if align := max(m.Align, m.DType.Size(), 1); p.Offset%align != 0 {
+		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", name, p.Offset, align)
+	}
+	return nil
+}
+
+// frame implements [backend.Frame]. As many of its replays are in flight at a time as it has slots.
+type frame struct {
+	*backend.FrameMemory
+	owner *executable
+	room  int
+	slots []slot
+}
+
+// slot is what a replay in flight has of its own.
+type slot struct {
+	launches  *launches
+	end       driver.Event
+	arguments []byte // of the host's, whose contents the GPU copies to argument memory; nil: there is none
+}
+
+// ahead is how many replays of a submission are launched before the first of them is waited for.
+const ahead = 3
+
+// NewFrame implements [backend.Executable].
+func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) {
+	g := e.program.Graph
+	f := &frame{owner: e, room: max(1, s.Replays)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err), f.Close())
+		}
+	}()
+	if f.FrameMemory, err = backend.NewFrameMemory(e.device, &e.program, s); err != nil {
+		return nil, err
+	}
+	arguments := int64(0)
+	for i := range g.Memories {
+		m := &g.Memories[i]
+		n := int64(1)
+		if m.Every {
+			n = int64(f.room)
+		}
+		p := f.Place(ir.MemID(i))
+		if p.Buffer == nil {
+			continue
+		}
+		if err := e.suits(ir.MemID(i), p, n); err != nil {
+			return nil, err
+		}
+		if m.Kind == ir.Argument {
+			arguments += (m.Size + 15) &^ 15
+		}
+	}
+	count := min(f.room, ahead)
+	if g.NextHost || len(e.Guards) > 0 || e.program.Profile {
+		count = 1
+	}
+	for range count {
+		f.slots = append(f.slots, slot{})
+		x := &f.slots[len(f.slots)-1]
+		if x.launches, err = e.device.newLaunches(&e.code); err != nil {
+			return nil, err
+		}
+		err = e.device.Do(func() (err error) {
+			if arguments > 0 {
+				if x.arguments, err = driver.AllocHost(int(arguments)); err != nil {
+					return err
+				}
+			}
+			x.end, err = driver.NewEvent(true)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Close implements [backend.Frame].
+func (f *frame) Close() error {
+	var errs []error
+	for i := range f.slots {
+		x := &f.slots[i]
+		errs = append(errs, x.launches.close(), f.owner.device.Do(func() (err error) {
+			if x.end != 0 {
+				err = x.end.Destroy()
+			}
+			if x.arguments != nil {
+				err = errors.Join(err, driver.FreeHost(x.arguments))
+			}
+			return err
+		}))
+	}
+	f.slots = nil
+	if f.FrameMemory != nil {
+		errs = append(errs, f.FrameMemory.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// states are a set of states of an executable.
+type states struct {
+	owner  *executable
+	places []backend.Place
+}
+
+// Close implements [backend.States].
+func (*states) Close() error { return nil }
+
+// NewStates implements [backend.Executable].
+func (e *executable) NewStates(places []backend.Place) (backend.States, error) {
+	g := e.program.Graph
+	s := &states{owner: e, places: make([]backend.Place, len(g.Memories))}
+	copy(s.places, places)
+	for i := range g.Memories {
+		if g.Memories[i].Kind != ir.State || !e.bound[i] || e.program.Places[i].Buffer != nil {
+			continue
+		}
+		if err := e.suits(ir.MemID(i), s.places[i], 1); err != nil {
+			return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,183 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/hostqueue"
+	driver "github.com/mlxc/mlxc/internal/cuda"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// queue is a stream.
+type queue struct {
+	*hostqueue.Queue
+	x    *executor
+	once sync.Once
+	err  error
+}
+
+// NewQueue implements [backend.Device].
+func (d *Device) NewQueue() (backend.Queue, error) {
+	x := &executor{Device: d}
+	err := d.Do(func() (err error) {
+		if x.stream, err = driver.NewStream(); err != nil {
+			return err
+		}
+		for i := range x.windows {
+			if x.windows[i], err = driver.NewEvent(false); err != nil {
+				return err
+			}
+		}
+		x.begin, err = driver.NewEvent(true)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	return &queue{Queue: hostqueue.New(x, hostqueue.Options{}), x: x}, nil
+}
+
+// Close implements [backend.Queue].
+func (q *queue) Close() error {
+	err := q.Queue.Close()
+	q.once.Do(func() { q.err = q.x.close() })
+	return errors.Join(err, q.err)
+}
+
+// executor does the work of a queue.
+type executor struct {
+	*Device
+	stream driver.Stream
+	begin  driver.Event // of what runs
+	// windows are ends of parts of a replay (window).
+	windows [2]driver.Event
+
+	mu   sync.Mutex
+	free []*staging // that nobody uses
+}
+
+func (x *executor) close() error {
+	return x.Do(func() error {
+		var errs []error
+		for _, s := range x.free {
+			errs = append(errs, s.close())
+		}
+		return errors.Join(append(errs, x.begin.Destroy(), x.windows[0].Destroy(), x.windows[1].Destroy(), x.stream.Destroy())...)
+	})
+}
+
+// staged does something with memory for transfers, where the context is current.
+func (x *executor) staged(f func(s *staging) error) error {
+	return x.Do(func() (err error) {
+		x.mu.Lock()
+		var s *staging
+		if n := len(x.free); n > 0 {
+			s, x.free = x.free[n-1], x.free[:n-1]
+		}
+		x.mu.Unlock()
+		if s == nil {
+			if s, err = newStaging(); err != nil {
+				return err
+			}
+		}
+		defer func() {
+			x.mu.Lock()
+			x.free = append(x.free, s)
+			x.mu.Unlock()
+		}()
+		return f(s)
+	})
+}
+
+// Accept implements [hostqueue.Executor].
+func (x *executor) Accept(s *backend.Submission) error {
+	e, ok := s.Executable.(*executable)
+	if !ok || e.device != x.Device {
+		return errors.New("cuda: the executable is of another device")
+	}
+	f, ok := s.Frame.(*frame)
+	if !ok || f.owner != e {
+		return fmt.Errorf("cuda: graph %s: the frame is of another executable", ir.QuoteName(e.program.Graph.Name))
+	}
+	if set, ok := s.States.(*states); s.States != nil && (!ok || set.owner != e) {
+		return fmt.Errorf("cuda: graph %s: the states are of another executable", ir.QuoteName(e.program.Graph.Name))
+	}
+	if err := s.Fits(&e.program, f.room); err != nil {
+		return fmt.Errorf("cuda: %w", err)
+	}
+	return nil
+}
+
+// Forget implements [hostqueue.Executor].
+func (x *executor) Forget(*backend.Submission) {}
+
+// Overlap implements [hostqueue.Executor].
+func (x *executor) Overlap(_, _ *backend.Submission) bool { return false }
+
+// Uses implements [hostqueue.Executor].
+func (x *executor) Uses(s *backend.Submission) (*ir.Graph, []backend.Place) {
+	e := s.Executable.(*executable)
+	var places []backend.Place
+	if set, ok := s.States.(*states); ok && set != nil {
+		places = set.places
+	}
+	return e.program.Graph, s.Places(&e.program, places)
+}
+
+// Upload implements [hostqueue.Executor].
+func (x *executor) Upload(ctx context.Context, dst backend.Place, data []byte) error {
+	to, err := x.own(dst, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return x.staged(func(s *staging) error {
+		return hostqueue.Pieces(ctx, len(data), func(from, end int) error { return s.send(to+driver.Address(from), data[from:end]) })
+	})
+}
+
+// Download implements [hostqueue.Executor].
+func (x *executor) Download(ctx context.Context, data []byte, src backend.Place) error {
+	from, err := x.own(src, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return x.staged(func(s *staging) error {
+		return hostqueue.Pieces(ctx, len(data), func(begin, end int) error { return s.fetch(data[begin:end], from+driver.Address(begin)) })
+	})
+}
+
+// Copy implements [hostqueue.Executor].
+func (x *executor) Copy(ctx context.Context, dst, src backend.Place, n int64) error {
+	to, err := x.own(dst, n)
+	if err != nil {
+		return err
+	}
+	from, err := x.own(src, n)
+	if err == nil {
+		return x.staged(func(s *staging) error {
+			return errors.Join(driver.CopyWithin(s.stream, to, from, n), s.stream.Synchronize())
+		})
+	}
+	piece := make([]byte, min(n, stagingBytes))
+	return x.staged(func(s *staging) error {
+		return hostqueue.Pieces(ctx, int(n), func(begin, end int) error {
+			for begin < end {
+				part := piece[:min(len(piece), end-begin)]
+				if _, err := src.Buffer.ReadAt(part, src.Offset+int64(begin)); err != nil {
+					return err
+				}
+				if err := s.send(to+driver.Address(begin), part); err != nil {
+					return err
+				}
+				begin += len(part)
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,263 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	driver "github.com/mlxc/mlxc/internal/cuda"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// Replay implements [hostqueue.Executor].
+func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
+	return x.Do(func() error { return x.replays(ctx, s, r) })
+}
+
+func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backend.Result) (err error) {
+	e := s.Executable.(*executable)
+	g, places := x.Uses(s)
+	own := s.Frame.(*frame)
+	params := slices.Clone(s.Params)
+	if err := x.begin.Record(x.stream); err != nil {
+		return err
+	}
+	var flight []int // replays that were launched and not waited for
+	land := func(n int) {
+		for len(flight) > n {
+			i := flight[0]
+			flight = flight[1:]
+			if landed := own.slots[i%len(own.slots)].end.Synchronize(); landed != nil {
+				r.Torn = true
+				if err == nil {
+					err = landed
+				}
+				continue
+			}
+			if err == nil {
+				r.Replays++
+				if s.Ended != nil {
+					s.Ended(i)
+				}
+			}
+		}
+	}
+	launched := -1
+	for i := 0; i < s.Count() && err == nil; i++ {
+		if err = context.Cause(ctx); err != nil {
+			break
+		}
+		if land(len(own.slots) - 1); err != nil {
+			break
+		}
+		in := &own.slots[i%len(own.slots)]
+		before := time.Now()
+		staged := in.arguments
+		for k := range g.Memories {
+			m := &g.Memories[k]
+			if places[k].Buffer == nil || m.Alias != ir.NoMem {
+				continue
+			}
+			if m.Every && i > 0 {
+				places[k] = places[k].Add(m.Size)
+			}
+			if m.Kind == ir.Argument && own.Place(ir.MemID(k)).Buffer != nil {
+				m.WriteValues(staged[:m.Size], params)
+				to, _ := x.own(places[k], m.Size)
+				if err = driver.CopyToDevice(x.stream, to, staged[:m.Size]); err != nil {
+					break
+				}
+				staged = staged[(m.Size+15)&^15:]
+			}
+		}
+		if err == nil {
+			err = in.launches.bring(x.stream, x.addresses(places), params)
+		}
+		if err != nil {
+			break
+		}
+		next := i+1 < s.Count()
+		launched = i
+		if e.program.Profile {
+			err = x.timed(in.launches, r, next)
+		} else {
+			err = x.start(ctx, in.launches, next)
+		}
+		err = errors.Join(err, in.end.Record(x.stream))
+		r.Times.Encode += time.Since(before)
+		flight = append(flight, i)
+		for k := range params {
+			params[k] += uint32(g.Params[k].Advance)
+		}
+	}
+	if err != nil && launched >= r.Replays {
+		r.Torn = true
+	}
+	land(0)
+	if launched >= 0 {
+		r.Times.End = time.Now()
+		span, _ := own.slots[launched%len(own.slots)].end.Since(x.begin)
+		r.Times.Begin = r.Times.End.Add(-span)
+		within(&r.Times)
+	}
+	if err != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("cuda: %w", err)
+	}
+	return err
+}
+
+// addresses are where memories lie, by memory.
+func (x *executor) addresses(places []backend.Place) []driver.Address {
+	out := make([]driver.Address, len(places))
+	for i, p := range places {
+		if b, ok := p.Buffer.(*buffer); ok {
+			out[i] = b.at + driver.Address(p.Offset)
+		}
+	}
+	return out
+}
+
+// window is how many steps of a replay are launched before one looks whether its context has ended, and
+// waits for the window before.
+const window = 256
+
+// start launches the steps of a replay.
+func (x *executor) start(ctx context.Context, l *launches, next bool) error {
+	for n := range l.steps {
+		if n%window == 0 && n > 0 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			turn := n / window
+			if turn > 1 {
+				if err := x.windows[turn%2].Synchronize(); err != nil {
+					return err
+				}
+			}
+			if err := x.windows[turn%2].Record(x.stream); err != nil {
+				return err
+			}
+		}
+		if err := l.one(ctx, n, x.stream, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one launches a step.
+func (l *launches) one(ctx context.Context, n int, s driver.Stream, next bool) error {
+	k := &l.steps[n]
+	if k.next && !next {
+		return nil
+	}
+	if k.counts >= 0 {
+		if err := l.counted(n, s); err != nil {
+			return err
+		}
+	}
+	if empty(&l.list[n]) {
+		return nil
+	}
+	if err := l.list[n].Start(s); err != nil {
+		return fmt.Errorf("%s: %w", l.describe(k.node), err)
+	}
+	return nil
+}
+
+// counted takes the grid of a step from memory: the host reads it, when all before has ended.
+func (l *launches) counted(n int, s driver.Stream) error {
+	k := &l.steps[n]
+	o := &l.Ops[k.counts]
+	var words [12]byte
+	if err := s.Synchronize(); err != nil {
+		return err
+	}
+	t, err := newStaging()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(t.fetch(words[:], l.places[o.Index]+driver.Address(l.offset(k.counts, l.params))), t.close())
+	if err != nil {
+		return err
+	}
+	most := l.Grids[l.Ops[k.dispatch].Index].Size
+	var size [3]uint64
+	for i := range size {
+		size[i] = uint64(binary.LittleEndian.Uint32(words[4*i:]))
+		if size[i] > most[i] {
+			return fmt.Errorf("%s: takes its grid from memory, where %d threadgroups stand in dimension %d: the graph says at most %d",
+				l.describe(k.node), size[i], i, most[i])
+		}
+	}
+	return l.size(n, size)
+}
+
+// timed launches the steps of a replay with events between, and waits for their times.
+func (x *executor) timed(l *launches, r *backend.Result, next bool) (err error) {
+	events := make([]driver.Event, len(l.steps)+1)
+	defer func() {
+		for _, e := range events {
+			if e != 0 {
+				err = errors.Join(err, e.Destroy())
+			}
+		}
+	}()
+	for i := range events {
+		if events[i], err = driver.NewEvent(true); err != nil {
+			return err
+		}
+	}
+	if err := events[0].Record(x.stream); err != nil {
+		return err
+	}
+	for n := range l.steps {
+		if err := errors.Join(l.one(context.Background(), n, x.stream, next), events[n+1].Record(x.stream)); err != nil {
+			return err
+		}
+	}
+	if err := events[len(l.steps)].Synchronize(); err != nil {
+		return err
+	}
+	now := time.Now()
+	for n := range l.steps {
+		c, ok := l.nodes[l.steps[n].node].(ir.Command)
+		if _, carry := c.(*ir.Carry); !ok || carry || empty(&l.list[n]) {
+			continue
+		}
+		var span, rest time.Duration
+		span, err = events[n+1].Since(events[n])
+		if err == nil {
+			rest, err = events[len(l.steps)].Since(events[n+1])
+		}
+		if err != nil {
+			return err
+		}
+		end := now.Add(-rest)
+		r.Times.Commands = append(r.Times.Commands, backend.TimeOf(c, end.Add(-span), end))
+	}
+	return nil
+}
+
+// within has the times of commands lie in those of their operation: events are told apart to about half
+// a microsecond, and the host's clock is read later.
+func within(t *backend.Times) {
+	move := func(x *time.Time) {
+		if x.Before(t.Begin) {
+			*x = t.Begin
+		}
+		if x.After(t.End) {
+			*x = t.End
+		}
+	}
+	for i := range t.Commands {
+		move(&t.Commands[i].Begin)
+		move(&t.Commands[i].End)
+	}
+}
