@@ -34,7 +34,7 @@ func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 	if err := d.take(b.taken); err != nil {
 		return nil, err
 	}
-	err := d.Do(func() (err error) {
+	err := d.gpu.Do(func() (err error) {
 		b.at, err = driver.Alloc(b.taken)
 		return err
 	})
@@ -88,7 +88,7 @@ func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
 		return 0, fmt.Errorf("cuda: byte %d of a buffer of %d", off, b.size)
 	}
 	n := int(min(int64(len(p)), b.size-off))
-	err := b.device.Do(func() error {
+	err := b.device.gpu.Do(func() error {
 		s, err := newStaging()
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
 // Close implements [backend.Buffer].
 func (b *buffer) Close() error {
 	b.close.Do(func() {
-		b.err = b.device.Do(func() error { return driver.Free(b.at) })
+		b.err = b.device.gpu.Do(func() error { return driver.Free(b.at) })
 		b.device.give(b.taken)
 	})
 	return b.err

@@ -31,14 +31,31 @@ type Options struct {
 }
 
 // Description is a GPU of the machine.
-type Description = driver.Description
+type Description struct {
+	Ordinal         int
+	Name            string
+	Major, Minor    int // of its compute capability
+	Memory          int64
+	Multiprocessors int
+}
 
 // List returns the GPUs of the machine.
-func List() ([]Description, error) { return driver.List() }
+func List() ([]Description, error) {
+	all, err := driver.List()
+	if err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	out := make([]Description, len(all))
+	for i, x := range all {
+		out[i] = Description(x)
+	}
+	return out, nil
+}
 
 // Device is a GPU. See [Open].
 type Device struct {
-	*driver.Device
+	Description
+	gpu      *driver.Device
 	compiler clang.Compiler
 	cache    *air.Cache
 	code     *kernelcode.Source
@@ -61,9 +78,9 @@ type limits struct {
 
 // Open opens a GPU.
 func Open(ctx context.Context, o Options) (_ *Device, err error) {
-	all, err := driver.List()
+	all, err := List()
 	if err != nil {
-		return nil, fmt.Errorf("cuda: %w", err)
+		return nil, err
 	}
 	at := -1
 	var names []string
@@ -79,7 +96,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	case at < 0:
 		return nil, fmt.Errorf("cuda: no GPU is called %q: there are %s", o.Device, strings.Join(names, ", "))
 	}
-	d := &Device{kernels: map[string]*kernel{}}
+	d := &Device{Description: all[at], kernels: map[string]*kernel{}}
 	if d.compiler, err = clang.Find(ctx); err != nil {
 		return nil, err
 	}
@@ -87,7 +104,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("cuda: the cache of compiled kernels: %w", err)
 	}
 	d.code = kernelcode.New(d.compiler, d.cache, o.Library)
-	if d.Device, err = driver.Open(at); err != nil {
+	if d.gpu, err = driver.Open(at); err != nil {
 		return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.cache.Close())
 	}
 	if d.memory = d.Description.Memory; o.Memory > 0 && o.Memory < d.memory {
@@ -97,12 +114,12 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		driver.MaxGridX: &d.limits.grid[0], driver.MaxGridY: &d.limits.grid[1], driver.MaxGridZ: &d.limits.grid[2],
 		driver.MaxThreadsPerBlock: &d.limits.threads, driver.SharedPerBlock: &d.limits.shared, driver.SharedPerBlockOptin: &d.limits.optin,
 	} {
-		if *to, err = d.Attribute(a); err != nil {
-			return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.Device.Close(), d.cache.Close())
+		if *to, err = d.gpu.Attribute(a); err != nil {
+			return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.gpu.Close(), d.cache.Close())
 		}
 	}
 	if d.Major < 8 {
-		return nil, errors.Join(fmt.Errorf("cuda: %s has compute capability %d.%d: kernels are compiled for 8.0 and later", d.Device.Name, d.Major, d.Minor), d.Device.Close(), d.cache.Close())
+		return nil, errors.Join(fmt.Errorf("cuda: %s has compute capability %d.%d: kernels are compiled for 8.0 and later", d.Description.Name, d.Major, d.Minor), d.gpu.Close(), d.cache.Close())
 	}
 	return d, nil
 }
@@ -115,7 +132,7 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.closed = true
-	err := d.Do(func() error {
+	err := d.gpu.Do(func() error {
 		var errs []error
 		for _, k := range d.kernels {
 			if k.module != 0 {
@@ -124,7 +141,7 @@ func (d *Device) Close() error {
 		}
 		return errors.Join(errs...)
 	})
-	err = errors.Join(err, d.Device.Close(), d.cache.Close())
+	err = errors.Join(err, d.gpu.Close(), d.cache.Close())
 	if d.allocated != 0 {
 		err = errors.Join(err, fmt.Errorf("cuda: the device is closed, and buffers of %d bytes are not", d.allocated))
 	}

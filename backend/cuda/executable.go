@@ -182,7 +182,7 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 		if x.launches, err = e.device.newLaunches(&e.code); err != nil {
 			return nil, err
 		}
-		err = e.device.Do(func() (err error) {
+		err = e.device.gpu.Do(func() (err error) {
 			if arguments > 0 {
 				if x.arguments, err = driver.AllocHost(int(arguments)); err != nil {
 					return err
@@ -203,7 +203,7 @@ func (f *frame) Close() error {
 	var errs []error
 	for i := range f.slots {
 		x := &f.slots[i]
-		errs = append(errs, x.launches.close(), f.owner.device.Do(func() (err error) {
+		errs = append(errs, x.launches.close(), f.owner.device.gpu.Do(func() (err error) {
 			if x.end != 0 {
 				err = x.end.Destroy()
 			}

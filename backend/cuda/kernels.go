@@ -64,7 +64,7 @@ func (d *Device) load(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kern
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Function, err)
 	}
-	err = d.Do(func() (err error) {
+	err = d.gpu.Do(func() (err error) {
 		if x.module, err = driver.LoadModule(text); err != nil {
 			return err
 		}

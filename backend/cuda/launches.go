@@ -156,7 +156,7 @@ func (d *Device) newLaunches(c *code) (_ *launches, err error) {
 		return nil, err
 	}
 	l.words = w.(*buffer)
-	err = d.Do(func() (err error) {
+	err = d.gpu.Do(func() (err error) {
 		l.staged, err = driver.AllocHost(len(c.Words))
 		copy(l.staged, c.Words)
 		return err
@@ -176,7 +176,7 @@ func (l *launches) close() error {
 		errs = append(errs, l.words.Close())
 	}
 	if l.staged != nil {
-		errs = append(errs, l.device.Do(func() error { return driver.FreeHost(l.staged) }))
+		errs = append(errs, l.device.gpu.Do(func() error { return driver.FreeHost(l.staged) }))
 	}
 	l.block, l.words, l.staged = nil, nil, nil
 	return errors.Join(errs...)

@@ -99,7 +99,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	if len(c.code.steps) == 0 {
 		return nil
 	}
-	err := c.x.Do(func() (err error) {
+	err := c.x.gpu.Do(func() (err error) {
 		end, err := driver.NewEvent(true)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ type queue struct {
 // NewQueue implements [backend.Device].
 func (d *Device) NewQueue() (backend.Queue, error) {
 	x := &executor{Device: d}
-	err := d.Do(func() (err error) {
+	err := d.gpu.Do(func() (err error) {
 		if x.stream, err = driver.NewStream(); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ type executor struct {
 }
 
 func (x *executor) close() error {
-	return x.Do(func() error {
+	return x.gpu.Do(func() error {
 		var errs []error
 		for _, s := range x.free {
 			errs = append(errs, s.close())
@@ -74,7 +74,7 @@ func (x *executor) close() error {
 
 // staged does something with memory for transfers, where the context is current.
 func (x *executor) staged(f func(s *staging) error) error {
-	return x.Do(func() (err error) {
+	return x.gpu.Do(func() (err error) {
 		x.mu.Lock()
 		var s *staging
 		if n := len(x.free); n > 0 {

@@ -17,7 +17,7 @@ import (
 
 // Replay implements [hostqueue.Executor].
 func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
-	return x.Do(func() error { return x.replays(ctx, s, r) })
+	return x.gpu.Do(func() error { return x.replays(ctx, s, r) })
 }
 
 func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backend.Result) (err error) {
