@@ -29,8 +29,8 @@ var (
 	stored         = []string{"indirect", "indirect, fences", "indirect, macOS 14"}
 	direct3        = []string{"concurrent", "serial", "concurrent, fences", "live"}
 	direct4        = []string{"concurrent", "indirect", "concurrent, fences", "live"}
-	grouped        = []string{"groups, unretained"}
 	direct5        = []string{"concurrent", "indirect"}
+	grouped        = []string{"groups, unretained"}
 	fenced         = []string{"concurrent, fences", "indirect, fences"}
 	stored2        = []string{"indirect"}
 	storedBefore15 = []string{"indirect, macOS 14"}
@@ -145,6 +145,7 @@ var wrongEmissions = []wrongEmission{
 	{"bytes at the next index", fakemetal.Mishearing{Class: toEncoder, Selector: "setBytes:length:atIndex:", Nth: 1, How: fakemetal.Add, Arg: 2, By: 1}, direct, ""},
 	{"bytes at another index", fakemetal.Mishearing{Class: toEncoder, Selector: "setBytes:length:atIndex:", Nth: 2, How: fakemetal.Before, Arg: 2}, direct, ""},
 	{"barrier is lost", fakemetal.Mishearing{Class: toEncoder, Selector: "memoryBarrierWithScope:", Nth: 1, How: fakemetal.Drop}, direct4, ""},
+	{"barrier before a carry is lost", fakemetal.Mishearing{Class: toEncoder, Selector: "memoryBarrierWithScope:", Nth: 5, How: fakemetal.Drop}, direct5, ""},
 	{"barrier for textures", fakemetal.Mishearing{Class: toEncoder, Selector: "memoryBarrierWithScope:", Nth: 1, How: fakemetal.Set, By: 2}, direct4, ""},
 	{"barrier twice", fakemetal.Mishearing{Class: toEncoder, Selector: "memoryBarrierWithScope:", Nth: 1, How: fakemetal.Twice}, direct4, "one barrier orders all that two do"},
 	{"group begins: lost", fakemetal.Mishearing{Class: toEncoder, Selector: "pushDebugGroup:", Nth: 1, How: fakemetal.Drop}, grouped, ""},
@@ -283,7 +284,7 @@ var wrongEmissions = []wrongEmission{
 	{"encoder of no pass", fakemetal.Mishearing{Class: toBuffer, Selector: "computeCommandEncoderWithDescriptor:", Nth: 1, How: fakemetal.Set}, profiled, ""},
 	{"command buffer is not committed", fakemetal.Mishearing{Class: toBuffer, Selector: "commit", Nth: 12, How: fakemetal.Drop}, direct6, ""},
 	{"command buffer is committed twice", fakemetal.Mishearing{Class: toBuffer, Selector: "commit", Nth: 12, How: fakemetal.Twice}, direct6, ""},
-	{"command buffers are not enqueued", fakemetal.Mishearing{Class: toBuffer, Selector: "enqueue", How: fakemetal.Drop}, sideBySide, ""},
+	{"command buffer is not enqueued, and the next one is", fakemetal.Mishearing{Class: toBuffer, Selector: "enqueue", Nth: 1, How: fakemetal.Drop}, sideBySide, ""},
 	{"command buffer is enqueued twice", fakemetal.Mishearing{Class: toBuffer, Selector: "enqueue", Nth: 1, How: fakemetal.Twice}, sideBySide, ""},
 	{"command buffer is committed instead of enqueued", fakemetal.Mishearing{Class: toBuffer, Selector: "enqueue", Nth: 1, How: fakemetal.Rename, As: "commit"}, sideBySide, ""},
 	{"command buffer is not waited for", fakemetal.Mishearing{Class: toBuffer, Selector: "waitUntilCompleted", Nth: 24, How: fakemetal.Drop}, direct5, ""},

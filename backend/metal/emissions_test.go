@@ -31,8 +31,8 @@ type planting struct {
 	hit     bool               // the last run has altered something
 }
 
-// planted are the ways that are tried: those of replays, and an engine's dispatches as they come.
-var planted = append(slices.Clone(ways),
+// plantedWays are the ways that are tried: those of replays, and an engine's dispatches as they come.
+var plantedWays = append(slices.Clone(ways),
 	way{name: "parallel, fences", device: metal.Options{Plan: metal.Parallel, Encoders: 3, Fences: true, Measured: keeps}},
 	way{name: "groups, unretained", device: metal.Options{Groups: true, Unretained: true}},
 	way{name: "indirect, macOS 14", device: metal.Options{Plan: metal.Indirect}, gpu: fakemetal.Options{MacOS: 14}},
@@ -164,8 +164,8 @@ func guarded(f func() error) (err error) {
 // TestWorkload: without a wrong emission all is as on software Metal, by each way and in several orders.
 func TestWorkload(t *testing.T) {
 	p := newPlanting(t)
-	for i := range planted {
-		w := &planted[i]
+	for i := range plantedWays {
+		w := &plantedWays[i]
 		for seed := range uint64(4) {
 			if seed > 1 && w.device.Profile {
 				continue // two commands may run at the same time
@@ -184,7 +184,7 @@ func TestWrongEmissions(t *testing.T) {
 	same := 0
 	for _, x := range wrongEmissions {
 		for _, name := range x.ways[:many(len(x.ways))] {
-			w := &planted[slices.IndexFunc(planted, func(w way) bool { return w.name == name })]
+			w := wayNamed(name)
 			var wrong []string
 			hit := true
 			for seed := uint64(1); seed <= 8 && hit && len(wrong) == 0; seed++ {
@@ -208,6 +208,10 @@ func TestWrongEmissions(t *testing.T) {
 		}
 	}
 	t.Logf("caught by %v, equivalent: %d", by, same)
+}
+
+func wayNamed(name string) *way {
+	return &plantedWays[slices.IndexFunc(plantedWays, func(w way) bool { return w.name == name })]
 }
 
 // many is 1 of n, or all of them in long tests.

@@ -91,6 +91,26 @@ func (k kernels) kernel(function string, constants ...ir.FunctionConstant) ir.Ke
 	return k.Kernel(ir.Kernel{Name: name, Library: k.library, Function: function, Constants: constants, Args: args[function]})
 }
 
+// dispatch adds one that touches all of what it binds, or some where its grid depends on params.
+func (k kernels) dispatch(d ir.Dispatch) {
+	e := &ir.Effects{Complete: true}
+	for i := range d.Bindings {
+		b := &d.Bindings[i]
+		if b.Kind != ir.BindView {
+			continue
+		}
+		a, _ := k.KernelAt(d.Kernel).Arg(b.Slot)
+		if a.Kind == ir.ConstantArg || a.Access != ir.WriteArg {
+			e.Reads = append(e.Reads, b.View.Contiguous())
+		}
+		if a.Kind == ir.DeviceArg && a.Access != ir.ReadArg {
+			e.Writes = append(e.Writes, ir.Write{Region: b.View.Contiguous(), Must: d.Grid[0].IsConst()})
+		}
+	}
+	d.Effects = e
+	k.Dispatch(d)
+}
+
 func chosen(factor uint64, flipped uint64) []ir.FunctionConstant {
 	return []ir.FunctionConstant{
 		{Index: 3, Name: "factor", Type: ir.U32, Bits: factor}, {Index: 5, Name: "flipped", Type: ir.Bool, Bits: flipped},
@@ -134,16 +154,16 @@ func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
 	y := b.Memory(ir.Memory{Name: "y", Kind: ir.Output, Size: 4 * cells, DType: ir.U32, Every: true})
 	z := b.Memory(ir.Memory{Name: "z", Kind: ir.Output, Size: 4 * cells})
 	mixed := func(a, x, to ir.View, kx, ky uint32, label string) {
-		b.Dispatch(ir.Dispatch{
+		b.dispatch(ir.Dispatch{
 			Kernel: b.kernel("mixed"), Grid: extent(4, 4, 4), GridKind: ir.Threads, Threadgroup: [3]uint32{3, 2, 1}, Label: label,
 			Bindings: []ir.Binding{ir.BufferArg(0, a), ir.BufferArg(1, x), ir.BufferArg(2, to), ir.BytesArg(3, ir.ValueBytes(kx, ky))},
 		})
 	}
 	advanced := func(k ir.KernelID, grid [3]ir.Extent, kind ir.GridKind, group [3]uint32, x ir.View, by ir.Binding) {
-		b.Dispatch(ir.Dispatch{Kernel: k, Grid: grid, GridKind: kind, Threadgroup: group, Bindings: []ir.Binding{ir.BufferArg(0, x), by}})
+		b.dispatch(ir.Dispatch{Kernel: k, Grid: grid, GridKind: kind, Threadgroup: group, Bindings: []ir.Binding{ir.BufferArg(0, x), by}})
 	}
 	folded := func(a, s ir.View, with ir.Binding, n int64) {
-		b.Dispatch(ir.Dispatch{
+		b.dispatch(ir.Dispatch{
 			Kernel: b.kernel("folded"), Grid: extent(n, 1, 1), GridKind: ir.Threads, Threadgroup: [3]uint32{8, 1, 1},
 			Bindings: []ir.Binding{ir.BufferArg(0, a), ir.BufferArg(1, s), with},
 		})
@@ -151,7 +171,7 @@ func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
 	triple, five := b.kernel("advanced", chosen(3, 1)...), b.kernel("advanced", chosen(5, 0)...)
 	b.Group("front")
 	mixed(some(x, 0, cells), some(w, 8, cells), some(a, 0, cells), 3, 5, "first of all")
-	b.Dispatch(ir.Dispatch{
+	b.dispatch(ir.Dispatch{
 		Kernel: b.kernel("turned"), Grid: extent(2, 1, 1), GridKind: ir.Threadgroups, Threadgroup: [3]uint32{32, 1, 1},
 		Bindings:          []ir.Binding{ir.BufferArg(0, some(x, cells, cells)), ir.BufferArg(1, some(d, 0, cells))},
 		ThreadgroupMemory: []ir.ThreadgroupMemory{{Slot: 0, Bytes: 128}, {Slot: 1, Bytes: 128}},
@@ -231,26 +251,29 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 			err = errors.Join(err, f())
 		}
 	}()
-	weights, states := make([]backend.Place, len(g.Memories)), make([]backend.Place, len(g.Memories))
+	weights := make([]backend.Place, len(g.Memories))
+	states := [2][]backend.Place{make([]backend.Place, len(g.Memories)), make([]backend.Place, len(g.Memories))}
 	for i := range g.Memories {
 		m := &g.Memories[i]
 		if m.Kind != ir.Weight && m.Kind != ir.State {
 			continue
 		}
-		var b backend.Buffer
-		if page := d.Info().PageSize; m.Kind == ir.Weight && page > 0 {
-			b, err = mapped(d, page, m)
-		} else {
-			b, err = backend.AllocMemory(context.Background(), d, q, m)
-		}
-		if err != nil {
-			return err
-		}
-		closing = append(closing, b.Close)
-		if m.Kind == ir.Weight {
-			weights[i] = backend.At(b)
-		} else {
-			states[i] = backend.At(b)
+		for set := range states {
+			var b backend.Buffer
+			if page := d.Info().PageSize; m.Kind == ir.Weight && page > 0 {
+				b, err = mapped(d, page, m)
+			} else {
+				b, err = backend.AllocMemory(context.Background(), d, q, m)
+			}
+			if err != nil {
+				return err
+			}
+			closing = append(closing, b.Close)
+			if m.Kind == ir.Weight {
+				weights[i] = backend.At(b)
+				break
+			}
+			states[set][i] = backend.At(b)
 		}
 	}
 	e, err := d.Compile(context.Background(), &backend.Program{Graph: g, Places: weights})
@@ -258,11 +281,15 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 		return err
 	}
 	closing = append(closing, e.Close)
-	set, err := e.NewStates(states)
-	if err != nil {
-		return err
+	var sets []backend.States
+	for _, places := range states {
+		set, err := e.NewStates(places)
+		if err != nil {
+			return err
+		}
+		closing = append(closing, set.Close)
+		sets = append(sets, set)
 	}
-	closing = append(closing, set.Close)
 	const row = 3
 	var frames []backend.Frame
 	for range 2 {
@@ -313,7 +340,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 		}
 		return nil
 	}
-	// The second frame's replays come while the first one's are in flight.
+	// The second frame's replays come while the first one's are in flight. The last ones have other states.
 	params := [][]uint32{{0, 0}, {3, 2}, {1, 2}, {2, 0}}
 	for turn, n := range []int{0, 1, 0, 0} {
 		if err := land(n, turn); err != nil {
@@ -332,7 +359,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 			copy(p.Bytes(m.Size), data)
 		}
 		p, err := q.Submit(context.Background(), backend.Submission{
-			Label: "row", Executable: e, Frame: frames[n], States: set, Params: params[turn][:len(g.Params)], Replays: row,
+			Label: "row", Executable: e, Frame: frames[n], States: sets[turn/3], Params: params[turn][:len(g.Params)], Replays: row,
 		})
 		if err != nil {
 			return err
@@ -346,11 +373,13 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 	}
 	for i := range g.Memories {
 		if m := &g.Memories[i]; m.Kind == ir.State {
-			data := make([]byte, m.Size)
-			if _, err := states[i].Buffer.ReadAt(data, states[i].Offset); err != nil {
-				return err
+			for n := range states {
+				data := make([]byte, m.Size)
+				if _, err := states[n][i].Buffer.ReadAt(data, states[n][i].Offset); err != nil {
+					return err
+				}
+				out[fmt.Sprintf("%s: %%%s of set %d", g.Name, m.Name, n)] = string(data)
 			}
-			out[fmt.Sprintf("%s: %%%s", g.Name, m.Name)] = string(data)
 		}
 	}
 	return nil
