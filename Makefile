@@ -7,6 +7,7 @@
 # make darwin   compile and link every package and test for Macs
 # make coverage   compile every kernel of MLX's compiled Metal libraries
 # make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
+# make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
 # MODEL=path  another GGUF model instead of the demonstration model
 # DEVICE=name  what make demo runs it on (auto: a GPU of Apple's, or the CPU, and it says why)
 
@@ -16,7 +17,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race sources arm64 arm64-metal darwin coverage kernelcases build model check fetched
+.PHONY: all demo test race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched
 
 all: build
 
@@ -116,6 +117,12 @@ kernelcases:
 	scripts/fetch-ggml.sh
 	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run 'KernelCases|GGML' ./backend/softmetal
 	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run GGML ./internal/toolchain/mslc
+
+# Every wrong message in every way to encode that sends it, of which test plants each in one; wrong
+# decisions, for which the package is built anew; order edges of all test graphs: two minutes.
+emissions:
+	scripts/fetch-clang.sh
+	MLXC_LONG=1 go test -count=1 -v -timeout 60m -run 'TestWorkload|TestWrong|TestOrderEdges' ./backend/metal
 
 # Compiles the Metal sources of MLX, from the commit that scripts/fetch-metal-sources.sh names. Not
 # part of test: they come from a git host, which not every machine that tests can reach.

@@ -38,8 +38,10 @@ func uints(n int, f func(i int) uint32) []byte {
 // workload is small graphs that use all that a plan can send, and whose results show whatever of it is
 // wrong.
 type workload struct {
-	graphs, engine []*ir.Graph // to be replayed, and to be dispatched by an engine
-	apart          bool        // commands have times of their own: each runs alone
+	graphs []*ir.Graph
+	// engine makes those that an engine dispatches. A wrong emission may change their weights.
+	engine func() []*ir.Graph
+	apart  bool // commands have times of their own: each runs alone
 }
 
 // newWorkload makes the graphs.
@@ -48,15 +50,17 @@ func newWorkload(t testing.TB) *workload {
 	path, err := filepath.Abs("testdata/workload.metal")
 	require.NoError(t, err)
 	w := &workload{}
-	blob := ir.NewBlob(uints(1<<12, func(i int) uint32 { return uint32(i)*2654435761 + 17 }))
+	blob := func() *ir.Blob {
+		return ir.NewBlob(uints(1<<12, func(i int) uint32 { return uint32(i)*2654435761 + 17 }))
+	}
 	library := ir.Library{Kind: ir.SourceFile, Path: path}
 	built := func(b *ir.Builder) *ir.Graph {
 		g, err := b.Graph()
 		require.NoError(t, err)
 		return g
 	}
-	w.graphs = []*ir.Graph{built(slotted(library, blob, true)), built(counted(library))}
-	w.engine = []*ir.Graph{built(slotted(library, blob, false)), w.graphs[1]}
+	w.graphs = []*ir.Graph{built(slotted(library, blob(), true)), built(counted(library))}
+	w.engine = func() []*ir.Graph { return []*ir.Graph{built(slotted(library, blob(), false)), w.graphs[1]} }
 	return w
 }
 
@@ -127,7 +131,7 @@ func extent(x, y, z int64) [3]ir.Extent { return [3]ir.Extent{ir.Ext(x), ir.Ext(
 // args: some arguments lie in argument memory.
 func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
 	b := kernels{ir.NewBuilder("slotted"), l}
-	pos, rows := b.Param("pos", 0, 7), b.Param("rows", 0, 4)
+	pos, rows := b.Param("pos", 0, 7), b.Param("rows", 0, 5)
 	for _, p := range []ir.ParamID{pos, rows} {
 		b.Unfinished().Params[p].Advance = 1
 	}
@@ -180,7 +184,7 @@ func slotted(l ir.Library, weight *ir.Blob, args bool) *ir.Builder {
 	b.Barrier()
 	advanced(triple, extent(cells, 1, 1), ir.Threads, [3]uint32{8, 1, 1}, some(a, 0, cells), ir.ScalarArg(1, ir.U32, of(pos, 0, 1)))
 	advanced(five, [3]ir.Extent{{Num: of(rows, 0, 1), Div: 1}, ir.Ext(2), ir.Ext(1)}, ir.Threadgroups, [3]uint32{2, 1, 1},
-		ir.View{Mem: d, Off: of(pos, 0, 4), Len: ir.Const(4 * 16)}, ir.BytesArg(1, ir.ValueBytes(uint32(9))))
+		ir.View{Mem: d, Off: of(pos, 0, 4), Len: ir.Const(4 * 20)}, ir.BytesArg(1, ir.ValueBytes(uint32(9))))
 	b.Barrier()
 	folded(some(a, 0, cells), some(s, 0, cells), with(2, 0), cells)
 	b.Copy(some(c, 4, 16), some(d, 0, 16), "moved")
@@ -290,7 +294,7 @@ func (w *workload) graph(d backend.Device, q backend.Queue, g *ir.Graph, out out
 		closing = append(closing, set.Close)
 		sets = append(sets, set)
 	}
-	const row = 3
+	const row = 4
 	var frames []backend.Frame
 	for range 2 {
 		f, err := e.NewFrame(backend.FrameSpec{Replays: row})
@@ -463,7 +467,7 @@ func alone(g *ir.Graph, id ir.ID) bool {
 // live has an engine dispatch the graphs' commands, on several command buffers.
 func (w *workload) live(d backend.Device) (out outcome, err error) {
 	out = outcome{}
-	for _, g := range w.engine {
+	for _, g := range w.engine() {
 		e := record.NewEncoder("live", record.Live(d))
 		err = errors.Join(err, w.dispatch(e, g, out), e.Close())
 	}

@@ -25,6 +25,12 @@
 // the same with every seed. Atomic operations of two such dispatches are lost, which they would not
 // be on a GPU: order them.
 //
+// # Wrong messages
+//
+// A program that sends a wrong message must be told apart from one that sends the right one.
+// [Metal.Mishear] has one message arrive otherwise than it was sent: not at all, twice, with another
+// argument, as another selector. Then something has to be noted, to fail or to differ.
+//
 // # Memory of the host
 //
 // A buffer without a copy shares the caller's pages: the memory that software Metal has allocated is
