@@ -30,7 +30,7 @@ static bool allocate(struct resource *r, uint64_t length) {
 	ask(ASK_ALLOCATE, &m, &a);
 	bool ok = a.status == 0;
 	if (ok) {
-		r->handle = get64(&a);
+		r->handle = get64(&a), r->connection = connection;
 		r->address = (char *)get64(&a);
 		r->length = length;
 		r->behind = memset(r->address + length, NOBODYS, BEHIND);
@@ -83,19 +83,22 @@ void unref(struct resource *r) {
 	if (r->inside) {
 		unref(r->inside);
 	} else {
+		bool there = connected() && r->connection == connection;
 		if (r->host) give_back(r);
-		else if (r->behind && connected())
+		else if (r->behind && there)
 			for (uint64_t i = 0; i < BEHIND; i++)
 				if ((unsigned char)r->behind[i] != NOBODYS) {
 					fail("a kernel has written behind the end of a buffer of %lu bytes", (unsigned long)r->length);
 					break;
 				}
 		__atomic_sub_fetch(&allocated, r->length, __ATOMIC_SEQ_CST);
-		struct message m = {0};
-		put64(&m, r->handle);
-		struct answer a;
-		ask(ASK_FREE, &m, &a);
-		free(a.bytes);
+		if (there) {
+			struct message m = {0};
+			put64(&m, r->handle);
+			struct answer a;
+			ask(ASK_FREE, &m, &a);
+			free(a.bytes);
+		}
 	}
 	for (size_t i = 0; i < r->n; i++) unref_node(r->accesses[i].n);
 	free(r->accesses);

@@ -83,10 +83,12 @@ const char *get_text(struct answer *a) {
 }
 
 bool connected(void) { return fd >= 0; }
+_Atomic long connection;
 
 // fakemetal_connect gives the library its end of the socket, and there is a device.
 EXPORT void fakemetal_connect(int socket) {
 	fd = socket;
+	connection++;
 	the_device = new_object(&MTLDevice);
 	gpu_begin();
 }

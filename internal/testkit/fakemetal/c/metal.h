@@ -67,6 +67,7 @@ uint32_t get32(struct answer *);
 uint64_t get64(struct answer *);
 const char *get_text(struct answer *); // freed with the answer
 bool connected(void);
+extern _Atomic long connection; // how many there were, with this one
 
 // --- buffer.c ---
 
@@ -81,6 +82,7 @@ struct access { struct node *n; struct queue *q; bool writes; };
 struct resource {
 	long refs;
 	uint64_t handle;       // of the Go half
+	long connection;       // on which that stands: with it the memory is gone
 	char *address;         // as the host sees it
 	uint64_t offset;       // where it begins in the memory of the handle
 	uint64_t length;
