@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/bound"
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/ir"
@@ -16,9 +17,8 @@ import (
 // executable is a graph with its launches.
 type executable struct {
 	device  *Device
-	program backend.Program
+	program *bound.Program
 	code
-	bound []bool // memories that need a place
 }
 
 // planning is for what kind of encoder plans are made: a stream runs one launch after another, and a
@@ -33,9 +33,7 @@ func specOf(n int64) backend.BufferSpec { return backend.BufferSpec{Size: n, Use
 // Compile implements [backend.Device].
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
-	e := &executable{device: d, program: *p, bound: backend.BoundMemories(g)}
-	e.program.Places = make([]backend.Place, len(g.Memories))
-	copy(e.program.Places, p.Places)
+	e := &executable{device: d}
 	fail := func(err error) (backend.Executable, error) {
 		return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
@@ -46,12 +44,8 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	if err := d.compile(ctx, &e.code, lowered, p.Progress); err != nil {
 		return fail(err)
 	}
-	for i := range g.Memories {
-		if m := &g.Memories[i]; e.program.Places[i].Buffer != nil || e.bound[i] && m.Kind == ir.Weight {
-			if err := e.suits(ir.MemID(i), e.program.Places[i], 1); err != nil {
-				return fail(err)
-			}
-		}
+	if e.program, err = bound.New(p, d.owns); err != nil {
+		return fail(err)
 	}
 	return e, nil
 }
@@ -108,22 +102,6 @@ func (k *kernel) takes(d *Device, n *ir.Dispatch) error {
 // Close implements [backend.Executable].
 func (*executable) Close() error { return nil }
 
-// suits returns an error if a memory, or n of its size one after another, cannot lie at a place.
-func (e *executable) suits(root ir.MemID, p backend.Place, n int64) error {
-	m := &e.program.Graph.Memories[root]
-	name := ir.QuoteName(m.Name)
-	if err := p.Holds(n * m.Size); err != nil {
-		return fmt.Errorf("memory %%%s %w", name, err)
-	}
-	if b, ok := p.Buffer.(*buffer); !ok || b.device != e.device {
-		return fmt.Errorf("memory %%%s lies in a buffer of another device", name)
-	}
-	if align := max(m.Align, m.DType.Size(), 1); p.Offset%align != 0 {
-		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", name, p.Offset, align)
-	}
-	return nil
-}
-
 // frame implements [backend.Frame]. As many of its replays are in flight at a time as it has slots.
 type frame struct {
 	*backend.FrameMemory
@@ -151,24 +129,12 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 			err = errors.Join(fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err), f.Close())
 		}
 	}()
-	if f.FrameMemory, err = backend.NewFrameMemory(e.device, &e.program, s); err != nil {
+	if f.FrameMemory, err = e.program.Frame(e.device, s); err != nil {
 		return nil, err
 	}
 	arguments := int64(0)
 	for i := range g.Memories {
-		m := &g.Memories[i]
-		n := int64(1)
-		if m.Every {
-			n = int64(f.room)
-		}
-		p := f.Place(ir.MemID(i))
-		if p.Buffer == nil {
-			continue
-		}
-		if err := e.suits(ir.MemID(i), p, n); err != nil {
-			return nil, err
-		}
-		if m.Kind == ir.Argument {
+		if m := &g.Memories[i]; m.Kind == ir.Argument && f.Place(ir.MemID(i)).Buffer != nil {
 			arguments += (m.Size + 15) &^ 15
 		}
 	}
@@ -220,27 +186,11 @@ func (f *frame) Close() error {
 	return errors.Join(errs...)
 }
 
-// states are a set of states of an executable.
-type states struct {
-	owner  *executable
-	places []backend.Place
-}
-
-// Close implements [backend.States].
-func (*states) Close() error { return nil }
-
 // NewStates implements [backend.Executable].
 func (e *executable) NewStates(places []backend.Place) (backend.States, error) {
-	g := e.program.Graph
-	s := &states{owner: e, places: make([]backend.Place, len(g.Memories))}
-	copy(s.places, places)
-	for i := range g.Memories {
-		if g.Memories[i].Kind != ir.State || !e.bound[i] || e.program.Places[i].Buffer != nil {
-			continue
-		}
-		if err := e.suits(ir.MemID(i), s.places[i], 1); err != nil {
-			return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
-		}
+	s, err := e.program.States(places)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(e.program.Graph.Name), err)
 	}
 	return s, nil
 }

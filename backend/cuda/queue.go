@@ -10,6 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/hostqueue"
+	"github.com/mlxc/mlxc/backend/internal/bound"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -101,14 +102,12 @@ func (x *executor) Accept(s *backend.Submission) error {
 	if !ok || e.device != x.Device {
 		return errors.New("cuda: the executable is of another device")
 	}
-	f, ok := s.Frame.(*frame)
-	if !ok || f.owner != e {
-		return fmt.Errorf("cuda: graph %s: the frame is of another executable", ir.QuoteName(e.program.Graph.Name))
+	var owner *bound.Program
+	room := 0
+	if f, ok := s.Frame.(*frame); ok {
+		owner, room = f.owner.program, f.room
 	}
-	if set, ok := s.States.(*states); s.States != nil && (!ok || set.owner != e) {
-		return fmt.Errorf("cuda: graph %s: the states are of another executable", ir.QuoteName(e.program.Graph.Name))
-	}
-	if err := s.Fits(&e.program, f.room); err != nil {
+	if err := e.program.Accept(s, owner, room); err != nil {
 		return fmt.Errorf("cuda: %w", err)
 	}
 	return nil
@@ -123,11 +122,7 @@ func (x *executor) Overlap(_, _ *backend.Submission) bool { return false }
 // Uses implements [hostqueue.Executor].
 func (x *executor) Uses(s *backend.Submission) (*ir.Graph, []backend.Place) {
 	e := s.Executable.(*executable)
-	var places []backend.Place
-	if set, ok := s.States.(*states); ok && set != nil {
-		places = set.places
-	}
-	return e.program.Graph, s.Places(&e.program, places)
+	return e.program.Graph, e.program.Uses(s)
 }
 
 // Upload implements [hostqueue.Executor].

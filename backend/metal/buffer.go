@@ -163,6 +163,12 @@ func (b *buffer) Close() error {
 	return nil
 }
 
+// owns reports whether a buffer is of this device.
+func (d *Device) owns(b backend.Buffer) bool {
+	own, ok := b.(*buffer)
+	return ok && own.device == d
+}
+
 // own returns the buffer of a place, which is of this device and has room for n bytes.
 func (d *Device) own(p backend.Place, n int64) (*buffer, error) {
 	b, ok := p.Buffer.(*buffer)

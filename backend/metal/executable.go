@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/bound"
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/objc"
@@ -16,9 +17,8 @@ import (
 // executable is a graph with its plan and its pipelines.
 type executable struct {
 	device  *Device
-	program backend.Program
+	program *bound.Program
 	code
-	bound []bool // memories that need a place
 }
 
 // code is what a plan needs to be sent.
@@ -107,25 +107,18 @@ func (d *Device) lower(ctx context.Context, c *code, g *ir.Graph, profile bool) 
 // Compile implements [backend.Device]. Pipelines are made side by side.
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
-	e := &executable{device: d, program: *p}
-	e.program.Profile = p.Profile || d.options.Profile
-	e.program.Places = make([]backend.Place, len(g.Memories))
-	copy(e.program.Places, p.Places)
-	if err := d.lower(ctx, &e.code, g, e.program.Profile); err != nil {
+	e := &executable{device: d}
+	timed := p.Profile || d.options.Profile
+	if err := d.lower(ctx, &e.code, g, timed); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
 	if err := d.prepare(ctx, &e.code, p.Progress); err != nil {
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
-	e.bound = backend.BoundMemories(g)
-	for i := range g.Memories {
-		m := &g.Memories[i]
-		if e.program.Places[i].Buffer != nil || e.bound[i] && m.Kind == ir.Weight {
-			if err := e.suits(ir.MemID(i), e.program.Places[i], 1); err != nil {
-				return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
-			}
-		}
+	if e.program, err = bound.New(p, d.owns); err != nil {
+		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
+	e.program.Profile = timed
 	if err := d.fits(g, e.program.Places); err != nil { // weights alone
 		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
@@ -214,44 +207,13 @@ func (c *code) close() error {
 // Close implements [backend.Executable].
 func (e *executable) Close() error { return e.code.close() }
 
-// suits returns an error if a memory, or n of its size one after another, cannot lie at a place.
-func (e *executable) suits(root ir.MemID, p backend.Place, n int64) error {
-	m := &e.program.Graph.Memories[root]
-	name := ir.QuoteName(m.Name)
-	if err := p.Holds(n * m.Size); err != nil {
-		return fmt.Errorf("memory %%%s %w", name, err)
-	}
-	if b, ok := p.Buffer.(*buffer); !ok || b.device != e.device {
-		return fmt.Errorf("memory %%%s lies in a buffer of another device", name)
-	}
-	if align := max(m.Align, m.DType.Size(), 1); p.Offset%align != 0 {
-		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", name, p.Offset, align)
-	}
-	return nil
-}
-
-// states are a set of states of an executable.
-type states struct {
-	owner  *executable
-	places []backend.Place
-}
-
-// Close implements [backend.States].
-func (*states) Close() error { return nil }
-
 // NewStates implements [backend.Executable].
 func (e *executable) NewStates(places []backend.Place) (backend.States, error) {
 	g := e.program.Graph
-	s := &states{owner: e, places: make([]backend.Place, len(g.Memories))}
-	copy(s.places, places)
-	for i := range g.Memories {
-		if g.Memories[i].Kind != ir.State || !e.bound[i] || e.program.Places[i].Buffer != nil {
-			continue
-		}
-		if err := e.suits(ir.MemID(i), s.places[i], 1); err != nil {
-			return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
-		}
+	s, err := e.program.States(places)
+	if err != nil {
+		return nil, fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
-	e.device.labelAll(g, func(root ir.MemID) backend.Place { return s.places[root] })
+	e.device.labelAll(g, s.Place)
 	return s, nil
 }

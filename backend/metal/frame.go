@@ -49,22 +49,11 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 			err = errors.Join(fmt.Errorf("metal: graph %s: %w", ir.QuoteName(g.Name), err), f.Close())
 		}
 	}()
-	if f.FrameMemory, err = backend.NewFrameMemory(e.device, &e.program, s); err != nil {
+	if f.FrameMemory, err = e.program.Frame(e.device, s); err != nil {
 		return nil, err
 	}
 	if f.guard, err = e.device.newGuard(e.plan); err != nil {
 		return nil, err
-	}
-	for i := range g.Memories {
-		n := int64(1)
-		if g.Memories[i].Every {
-			n = int64(f.room)
-		}
-		if p := f.Place(ir.MemID(i)); p.Buffer != nil {
-			if err := e.suits(ir.MemID(i), p, n); err != nil {
-				return nil, err
-			}
-		}
 	}
 	if len(e.plan.Timed) > 0 {
 		f.samples = e.device.newSamples(len(e.plan.Timed), e.how)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/hostqueue"
+	"github.com/mlxc/mlxc/backend/internal/bound"
 	"github.com/mlxc/mlxc/internal/objc"
 	"github.com/mlxc/mlxc/ir"
 )
@@ -111,14 +112,13 @@ func (x *executor) Accept(s *backend.Submission) error {
 	if !ok || e.device != x.Device {
 		return errors.New("metal: the executable is of another device")
 	}
-	f, ok := s.Frame.(*frame)
-	if !ok || f.owner != e {
-		return fmt.Errorf("metal: graph %s: the frame is of another executable", ir.QuoteName(e.program.Graph.Name))
+	f, _ := s.Frame.(*frame)
+	var owner *bound.Program
+	room := 0
+	if f != nil {
+		owner, room = f.owner.program, f.room
 	}
-	if set, ok := s.States.(*states); s.States != nil && (!ok || set.owner != e) {
-		return fmt.Errorf("metal: graph %s: the states are of another executable", ir.QuoteName(e.program.Graph.Name))
-	}
-	if err := s.Fits(&e.program, f.room); err != nil {
+	if err := e.program.Accept(s, owner, room); err != nil {
 		return fmt.Errorf("metal: %w", err)
 	}
 	if !f.known || f.fits != s.States {
@@ -158,11 +158,7 @@ func (x *executor) Overlap(earlier, _ *backend.Submission) bool {
 // Uses implements [hostqueue.Executor].
 func (x *executor) Uses(s *backend.Submission) (*ir.Graph, []backend.Place) {
 	e := s.Executable.(*executable)
-	var places []backend.Place
-	if set, ok := s.States.(*states); ok && set != nil {
-		places = set.places
-	}
-	return e.program.Graph, s.Places(&e.program, places)
+	return e.program.Graph, e.program.Uses(s)
 }
 
 // Upload implements [hostqueue.Executor].
