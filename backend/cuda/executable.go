@@ -57,23 +57,14 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var current int32
-	for i := range p.Ops {
-		switch o := &p.Ops[i]; o.Kind {
-		case plan.SetPipeline:
-			current = o.Index
-		case plan.Dispatch, plan.DispatchIndirect:
-			node := int(p.Grids[o.Index].Node)
-			err := errs[current]
-			if n, ok := p.Graph.Nodes[node].(*ir.Dispatch); ok && err == nil {
-				if err = plan.Arguments(p.Graph, n, 4); err == nil {
-					err = c.kernels[current].takes(d, n)
-				}
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.Graph.DescribeNode(node), err)
-			}
+	err := p.Check(func(i int32) (plan.Limits, error) {
+		if errs[i] != nil {
+			return plan.Limits{}, errs[i]
 		}
+		return c.kernels[i].limits(d), nil
+	})
+	if err != nil {
+		return err
 	}
 	c.Stored = plan.Store(p, noLimit, false)
 	c.nodes, c.describe = p.Graph.Nodes, func(node int32) string { return p.Graph.DescribeNode(int(node)) }
@@ -81,22 +72,9 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 	return nil
 }
 
-// takes returns an error if a dispatch is beyond what a kernel takes.
-func (k *kernel) takes(d *Device, n *ir.Dispatch) error {
-	threads, memory := 1, k.static
-	for _, x := range n.Threadgroup {
-		threads *= int(x)
-	}
-	for _, m := range n.ThreadgroupMemory {
-		memory += int(m.Bytes)
-	}
-	switch {
-	case threads > k.threads:
-		return fmt.Errorf("threadgroups of %d threads: on this GPU the kernel takes at most %d", threads, k.threads)
-	case memory > d.limits.optin:
-		return fmt.Errorf("%d bytes of threadgroup memory, of which %d are the kernel's own: the GPU has %d", memory, k.static, d.limits.optin)
-	}
-	return nil
+// limits are what the GPU takes of a kernel's dispatches.
+func (k *kernel) limits(d *Device) plan.Limits {
+	return plan.Limits{Threads: k.threads, Own: k.static, Memory: d.limits.optin}
 }
 
 // Close implements [backend.Executable].

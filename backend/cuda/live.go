@@ -30,59 +30,40 @@ type encoder struct {
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	check := func(m *ir.Memory, p backend.Place) error {
-		_, err := x.own(p, m.Size)
-		return err
+	c := &encoder{x: x, scope: r.Scope, profile: r.Profile}
+	c.plan = plan.NewLive(r.Scope, planning, c)
+	return c, nil
+}
+
+// Holds implements [plan.Maker].
+func (c *encoder) Holds(p backend.Place, n int64) error {
+	_, err := c.x.own(p, n)
+	return err
+}
+
+// Placed implements [plan.Maker].
+func (*encoder) Placed(*ir.Memory, backend.Place) {}
+
+// Make implements [plan.Maker].
+func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
+	k, err := c.x.load(context.Background(), c.scope.Graph, p)
+	if err != nil {
+		return plan.Limits{}, err
 	}
-	return &encoder{x: x, scope: r.Scope, plan: plan.NewLive(r.Scope, planning, check), profile: r.Profile}, nil
+	c.code.kernels = append(c.code.kernels, k)
+	return k.limits(c.x.Device), nil
 }
 
 // Encode implements [hostqueue.Encoder].
-func (c *encoder) Encode(n ir.Node) (err error) {
-	g := c.scope.Graph
-	d, dispatch := n.(*ir.Dispatch)
-	if dispatch {
-		err = plan.Arguments(g, d, 4)
-	}
-	if err == nil {
-		err = c.plan.Encode(n)
-	}
-	if err == nil {
-		err = c.kernels()
-	}
-	if i := c.plan.Pipeline(); err == nil && dispatch && i >= 0 {
-		err = c.code.kernels[i].takes(c.x.Device, d)
-	}
-	if err != nil {
-		return fmt.Errorf("cuda: %s: %w", g.Describe(n), err)
-	}
-	return nil
-}
-
-// kernels makes those that the plan has and that are not made.
-func (c *encoder) kernels() error {
-	for i := len(c.code.kernels); i < len(c.plan.Pipelines); i++ {
-		k, err := c.x.load(context.Background(), c.scope.Graph, &c.plan.Pipelines[i])
-		if err != nil {
-			return err
-		}
-		c.code.kernels = append(c.code.kernels, k)
+func (c *encoder) Encode(n ir.Node) error {
+	if err := c.plan.Encode(n); err != nil {
+		return fmt.Errorf("cuda: %w", err)
 	}
 	return nil
 }
 
 // Copy implements [hostqueue.Encoder].
-func (c *encoder) Copy(dst, src backend.Place, n int64) error {
-	_, err := c.x.own(dst, n)
-	if err == nil {
-		_, err = c.x.own(src, n)
-	}
-	if err != nil {
-		return err
-	}
-	c.plan.Copy(dst, src, n)
-	return c.kernels()
-}
+func (c *encoder) Copy(dst, src backend.Place, n int64) error { return c.plan.Copy(dst, src, n) }
 
 // Commit implements [hostqueue.Encoder].
 func (c *encoder) Commit(label string, _ ir.CommitOrder) (err error) {

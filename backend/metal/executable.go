@@ -33,10 +33,6 @@ type code struct {
 	stored *commands  // its dispatches as indirect command buffers have them; nil: they are sent
 }
 
-// constantAlign is what the offset of an argument in constant space is a multiple of on Apple's GPUs
-// (Metal Feature Set Tables: minimum constant buffer offset alignment).
-const constantAlign = 4
-
 // mostDispatches of a command buffer: what it runs is ended no earlier than with it, and the system
 // kills one that runs for too long.
 const mostDispatches = 500
@@ -135,43 +131,12 @@ func (d *Device) prepare(ctx context.Context, c *code, progress func(float64)) e
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var current int32 // the pipeline that is set
-	for i := range p.Ops {
-		switch o := &p.Ops[i]; o.Kind {
-		case plan.SetPipeline:
-			current = o.Index
-		case plan.Dispatch, plan.DispatchIndirect:
-			node := int(p.Grids[o.Index].Node)
-			err := errs[current]
-			if n, ok := p.Graph.Nodes[node].(*ir.Dispatch); ok && err == nil {
-				if err = plan.Arguments(p.Graph, n, constantAlign); err == nil {
-					err = c.pipes[current].takes(d, n)
-				}
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.Graph.DescribeNode(node), err)
-			}
-		}
-	}
-	return nil
+	return p.Check(func(i int32) (plan.Limits, error) { return c.pipes[i].limits(d), errs[i] })
 }
 
-// takes returns an error if a dispatch is beyond what a pipeline takes.
-func (p *pipeline) takes(d *Device, n *ir.Dispatch) error {
-	threads, memory := 1, p.static
-	for _, x := range n.Threadgroup {
-		threads *= int(x)
-	}
-	for _, m := range n.ThreadgroupMemory {
-		memory += int(m.Bytes)
-	}
-	switch {
-	case threads > p.threads:
-		return fmt.Errorf("threadgroups of %d threads: on this GPU the kernel takes at most %d", threads, p.threads)
-	case d.groupMax > 0 && memory > d.groupMax:
-		return fmt.Errorf("%d bytes of threadgroup memory, of which %d are the kernel's own: the GPU has %d", memory, p.static, d.groupMax)
-	}
-	return nil
+// limits are what the GPU takes of a pipeline's dispatches.
+func (p *pipeline) limits(d *Device) plan.Limits {
+	return plan.Limits{Threads: p.threads, Own: p.static, Memory: d.groupMax}
 }
 
 // settle puts where C sees them what every replay tells an encoder alike.

@@ -71,7 +71,9 @@ type stored struct {
 	// What was encoded: places of memories, and values of params. Nil: nothing was.
 	places []at
 	params []uint32
-	stale  []bool // by command, while it is found out what has changed
+	// read and wrote are the buffers that the commands reach, as messages have them.
+	read, wrote []byte
+	stale       []bool // by command, while it is found out what has changed
 }
 
 // newStored makes the indirect command buffers of a slot. Nothing is encoded yet.
@@ -178,6 +180,9 @@ func (s *stored) bring(b *objc.Batch, r *sending) {
 			s.encode(b, r, int(n), true)
 		}
 	}
+	if s.read == nil || !slices.Equal(s.places, r.places) {
+		s.reach(r.places)
+	}
 	s.places, s.params = append(s.places[:0], r.places...), append(s.params[:0], r.params...)
 }
 
@@ -260,7 +265,7 @@ func (s *stored) encode(b *objc.Batch, r *sending, n int, again bool) {
 
 // send appends the messages that execute command buffer i of the plan.
 func (s *stored) send(b *objc.Batch, encoder objc.Ref, r *sending, i int) {
-	s.declare(b, encoder, r)
+	s.declare(b, encoder)
 	p := s.Plan
 	steps := s.Steps[s.Ranges[i].First:s.Ranges[i].End]
 	for n := range steps {
@@ -283,32 +288,37 @@ func (s *stored) send(b *objc.Batch, encoder objc.Ref, r *sending, i int) {
 
 // declare tells an encoder what the commands reach: it keeps it resident, and has Metal order encoders by
 // it.
-func (s *stored) declare(b *objc.Batch, encoder objc.Ref, r *sending) {
+func (s *stored) declare(b *objc.Batch, encoder objc.Ref) {
+	for _, l := range []struct {
+		list  []byte
+		usage uint64
+	}{{s.read, objc.ResourceUsageRead}, {s.wrote, objc.ResourceUsageRead | objc.ResourceUsageWrite}} {
+		if len(l.list) > 0 {
+			b.SendTo(objc.UseResources, encoder, b.Bytes(l.list), uintptr(len(l.list)/8), uintptr(l.usage))
+		}
+	}
+}
+
+// reach finds the buffers that the commands reach at places.
+func (s *stored) reach(places []at) {
 	writes := map[objc.ID]bool{s.words.id: false}
 	order := []objc.ID{s.words.id}
 	for root, u := range s.users {
 		if len(u) == 0 {
 			continue
 		}
-		id := r.places[root].buffer
+		id := places[root].buffer
 		if _, ok := writes[id]; !ok {
 			order = append(order, id)
 		}
 		writes[id] = writes[id] || s.written[root]
 	}
-	for _, write := range []bool{false, true} {
-		var list []byte
-		for _, id := range order {
-			if writes[id] == write {
-				list = binary.LittleEndian.AppendUint64(list, uint64(id))
-			}
-		}
-		usage := objc.ResourceUsageRead
-		if write {
-			usage |= objc.ResourceUsageWrite
-		}
-		if len(list) > 0 {
-			b.SendTo(objc.UseResources, encoder, b.Bytes(list), uintptr(len(list)/8), uintptr(usage))
+	s.read, s.wrote = s.read[:0], s.wrote[:0]
+	for _, id := range order {
+		if writes[id] {
+			s.wrote = binary.LittleEndian.AppendUint64(s.wrote, uint64(id))
+		} else {
+			s.read = binary.LittleEndian.AppendUint64(s.read, uint64(id))
 		}
 	}
 }

@@ -28,63 +28,39 @@ type encoder struct {
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	check := func(m *ir.Memory, p backend.Place) error {
-		_, err := x.own(p, m.Size)
-		if err == nil {
-			x.label(p, m)
-		}
-		return err
+	c := &encoder{x: x, scope: r.Scope, code: code{how: x.live()}}
+	c.plan = plan.NewLive(r.Scope, x.planning(x.live(), r.Profile || x.options.Profile), c)
+	return c, nil
+}
+
+// Holds implements [plan.Maker].
+func (c *encoder) Holds(p backend.Place, n int64) error {
+	_, err := c.x.own(p, n)
+	return err
+}
+
+// Placed implements [plan.Maker].
+func (c *encoder) Placed(m *ir.Memory, p backend.Place) { c.x.label(p, m) }
+
+// Make implements [plan.Maker].
+func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
+	made, err := c.x.pipelines.find(context.Background(), c.scope.Graph, p, false)
+	if err == nil {
+		c.code.pipes = append(c.code.pipes, made)
 	}
-	p := plan.NewLive(r.Scope, x.planning(x.live(), r.Profile || x.options.Profile), check)
-	return &encoder{x: x, scope: r.Scope, plan: p, code: code{how: x.live()}}, nil
+	return made.limits(c.x.Device), err
 }
 
 // Encode implements [hostqueue.Encoder].
-func (c *encoder) Encode(n ir.Node) (err error) {
-	g := c.scope.Graph
-	d, dispatch := n.(*ir.Dispatch)
-	if dispatch {
-		err = plan.Arguments(g, d, constantAlign)
-	}
-	if err == nil {
-		err = c.plan.Encode(n)
-	}
-	if err == nil {
-		err = c.pipelines()
-	}
-	if i := c.plan.Pipeline(); err == nil && dispatch && i >= 0 {
-		err = c.code.pipes[i].takes(c.x.Device, d)
-	}
-	if err != nil {
-		return fmt.Errorf("metal: %s: %w", g.Describe(n), err)
-	}
-	return nil
-}
-
-// pipelines makes those that the plan has and that are not made.
-func (c *encoder) pipelines() error {
-	for i := len(c.code.pipes); i < len(c.plan.Pipelines); i++ {
-		p, err := c.x.pipelines.find(context.Background(), c.scope.Graph, &c.plan.Pipelines[i], false)
-		if err != nil {
-			return err
-		}
-		c.code.pipes = append(c.code.pipes, p)
+func (c *encoder) Encode(n ir.Node) error {
+	if err := c.plan.Encode(n); err != nil {
+		return fmt.Errorf("metal: %w", err)
 	}
 	return nil
 }
 
 // Copy implements [hostqueue.Encoder].
-func (c *encoder) Copy(dst, src backend.Place, n int64) error {
-	_, err := c.x.own(dst, n)
-	if err == nil {
-		_, err = c.x.own(src, n)
-	}
-	if err != nil {
-		return err
-	}
-	c.plan.Copy(dst, src, n)
-	return c.pipelines()
-}
+func (c *encoder) Copy(dst, src backend.Place, n int64) error { return c.plan.Copy(dst, src, n) }
 
 // Commit implements [hostqueue.Encoder].
 func (c *encoder) Commit(label string, _ ir.CommitOrder) error {

@@ -7,9 +7,9 @@ import (
 )
 
 // Arguments returns an error if a dispatch leaves out an argument of its kernel's table, or binds one
-// at an address, for some value of the params, that is no multiple of its elements' size, and of a number
-// of bytes in constant space.
-func Arguments(g *ir.Graph, d *ir.Dispatch, constantAlign int64) error {
+// at an address, for some value of the params, that is no multiple of its elements' size, and of
+// [ConstantAlign] in constant space.
+func Arguments(g *ir.Graph, d *ir.Dispatch) error {
 	k := &g.Kernels[d.Kernel]
 	for i := range k.Args {
 		a := &k.Args[i]
@@ -26,7 +26,7 @@ func Arguments(g *ir.Graph, d *ir.Dispatch, constantAlign int64) error {
 		_, at := g.Root(b.View.Mem)
 		size := max(a.Type.Size(), 1)
 		if a.Kind == ir.ConstantArg {
-			size = max(size, constantAlign)
+			size = max(size, ConstantAlign)
 		}
 		ok := (at+b.View.Off.Const)%size == 0
 		for _, t := range b.View.Off.Terms() {

@@ -39,7 +39,7 @@ graph g {
 		m, err := mlxt.Parse(context.Background(), "t", []byte(strings.NewReplacer("a = A", "a = "+x.a, "s = S", "s = "+x.s).Replace(text)))
 		require.NoError(t, err)
 		g := m.Graphs[0]
-		err = Arguments(g, g.Nodes[0].(*ir.Dispatch), 4)
+		err = Arguments(g, g.Nodes[0].(*ir.Dispatch))
 		if x.want == "" {
 			assert.NoError(t, err, "%+v", x)
 			continue

@@ -15,19 +15,43 @@ type Live struct {
 	Nodes  []ir.Node       // that were added: [Grid.Node] and [Plan.Timed] are places in this list
 
 	scope  *backend.Scope
-	check  func(m *ir.Memory, p backend.Place) error
-	seen   int // operations whose memories are numbered
+	gpu    Maker
+	limits []Limits // by pipeline, of those that are made
+	seen   int      // operations whose memories are numbered
 	number map[backend.Place]int32
 	roots  []backend.Place // by memory, as operations were made with them
 }
 
-// NewLive begins a command buffer. check is asked about each place that a memory comes to lie at.
-func NewLive(scope *backend.Scope, o Options, check func(m *ir.Memory, p backend.Place) error) *Live {
-	return &Live{Recorder: NewRecorder(scope.Graph, o), scope: scope, check: check, number: map[backend.Place]int32{}}
+// Maker is what a command buffer asks of its GPU.
+type Maker interface {
+	// Holds returns an error if n bytes from a place on are not the GPU's.
+	Holds(p backend.Place, n int64) error
+	// Placed is told where a memory lies that commands are about to bind.
+	Placed(m *ir.Memory, p backend.Place)
+	// Make makes a pipeline, the next of the plan, and says what the GPU takes of it.
+	Make(p *Pipeline) (Limits, error)
 }
 
-// Encode appends a node.
-func (l *Live) Encode(n ir.Node) (err error) {
+// NewLive begins a command buffer.
+func NewLive(scope *backend.Scope, o Options, gpu Maker) *Live {
+	return &Live{Recorder: NewRecorder(scope.Graph, o), scope: scope, gpu: gpu, number: map[backend.Place]int32{}}
+}
+
+// Encode appends a node, and has the pipelines made that it needs. Errors name it.
+func (l *Live) Encode(n ir.Node) error {
+	if err := l.encode(n); err != nil {
+		return fmt.Errorf("%s: %w", l.Graph.Describe(n), err)
+	}
+	return nil
+}
+
+func (l *Live) encode(n ir.Node) (err error) {
+	d, dispatch := n.(*ir.Dispatch)
+	if dispatch {
+		if err := Arguments(l.Graph, d); err != nil {
+			return err
+		}
+	}
 	if cmd, ok := n.(ir.Command); ok {
 		cmd.EachView(func(v *ir.View) {
 			if root, _ := l.Graph.Root(v.Mem); err == nil {
@@ -49,6 +73,24 @@ func (l *Live) Encode(n ir.Node) (err error) {
 			o.Index = l.numbered(l.roots[o.Index])
 		}
 	}
+	if err := l.make(); err != nil {
+		return err
+	}
+	if i := l.state.pipeline; dispatch && i >= 0 {
+		return l.limits[i].Takes(d)
+	}
+	return nil
+}
+
+// make has the pipelines made that the plan has and that are not made.
+func (l *Live) make() error {
+	for i := len(l.limits); i < len(l.Pipelines); i++ {
+		limits, err := l.gpu.Make(&l.Pipelines[i])
+		if err != nil {
+			return err
+		}
+		l.limits = append(l.limits, limits)
+	}
 	return nil
 }
 
@@ -66,17 +108,15 @@ func (l *Live) locate(root ir.MemID) error {
 	if l.roots[root] == p {
 		return nil
 	}
-	if err := p.Holds(m.Size); err != nil {
-		return fmt.Errorf("memory %%%s %w", name, err)
-	}
-	if err := l.check(m, p); err != nil {
+	if err := l.gpu.Holds(p, m.Size); err != nil {
 		return fmt.Errorf("memory %%%s: %w", name, err)
 	}
 	if align := max(m.DType.Size(), 1); p.Offset%align != 0 {
 		return fmt.Errorf("memory %%%s begins at byte %d of a buffer, which is no multiple of %d", name, p.Offset, align)
 	}
+	l.gpu.Placed(m, p)
 	l.roots[root] = p
-	l.Moved(root)
+	l.moved(root)
 	return nil
 }
 
@@ -91,10 +131,17 @@ func (l *Live) numbered(p backend.Place) int32 {
 }
 
 // Copy appends a copy of n bytes between two places, with barriers before and behind it.
-func (l *Live) Copy(dst, src backend.Place, n int64) {
+func (l *Live) Copy(dst, src backend.Place, n int64) error {
+	if err := l.gpu.Holds(dst, n); err != nil {
+		return err
+	}
+	if err := l.gpu.Holds(src, n); err != nil {
+		return err
+	}
 	l.Nodes = append(l.Nodes, nil)
 	l.transfer(len(l.Nodes)-1, l.numbered(backend.At(dst.Buffer)), l.numbered(backend.At(src.Buffer)), dst.Offset, src.Offset, n)
 	l.seen = len(l.Ops)
+	return l.make()
 }
 
 // Describe names the node of a grid for errors.

@@ -44,6 +44,10 @@ const (
 	ByDispatch       // around each command
 )
 
+// deepest is how many groups are told to an encoder that lie in each other. All that are open are ended and
+// begun again between two encoders.
+const deepest = 64
+
 // maxSlots is how many buffers a Metal kernel has at most.
 const maxSlots = 31
 
@@ -66,6 +70,7 @@ type lowering struct {
 	labels    map[string]int32
 	open      Buffer
 	groups    []string // open ones
+	deeper    int      // that are open and left out
 	state     struct {
 		pipeline int32
 		slots    [maxSlots]slot
@@ -128,12 +133,20 @@ func (r *Recorder) add(i int, n ir.Node) error {
 		r.cut(n.Label, order)
 		r.order.commit(i)
 	case *ir.GroupBegin:
-		if r.Groups {
+		switch {
+		case !r.Groups:
+		case len(r.groups) == deepest:
+			r.deeper++
+		default:
 			r.groups = append(r.groups, n.Label)
 			r.push(n.Label)
 		}
 	case *ir.GroupEnd:
-		if r.Groups {
+		switch {
+		case !r.Groups:
+		case r.deeper > 0:
+			r.deeper--
+		default:
 			r.groups = r.groups[:len(r.groups)-1]
 			r.op(Op{Kind: Pop})
 		}
@@ -245,11 +258,8 @@ func (l *lowering) cut(label string, order ir.CommitOrder) {
 	}
 }
 
-// Pipeline is the number of the pipeline that is set, −1 if none is.
-func (r *Recorder) Pipeline() int32 { return r.state.pipeline }
-
-// Moved says that a root memory lies elsewhere from now on: it is bound anew.
-func (r *Recorder) Moved(root ir.MemID) {
+// moved says that a root memory lies elsewhere from now on: it is bound anew.
+func (r *Recorder) moved(root ir.MemID) {
 	for i := range r.state.slots {
 		if s := &r.state.slots[i]; s.what == SetBuffer && s.root == int32(root) {
 			*s = slot{}
