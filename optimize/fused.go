@@ -18,31 +18,50 @@ type Fused struct {
 }
 
 // fusedOf counts the dispatches of out that stand for several commands of the recording, the most
-// frequent first.
+// frequent first. A command of the recording may stand for several of an earlier one, which has nothing
+// to do with out.
 func fusedOf(recorded, out *ir.Graph) []Fused {
-	names := map[ir.ID]string{}
+	type command struct {
+		id ir.ID
+		op string
+	}
+	owner := map[ir.ID]command{} // by what is in From: the recording's command that stands for it
 	for _, n := range recorded.Nodes {
 		switch n := n.(type) {
 		case *ir.Dispatch:
-			names[n.ID] = cmp.Or(n.Op, recorded.Kernels[n.Kernel].Function)
+			c := command{n.ID, cmp.Or(n.Op, recorded.Kernels[n.Kernel].Function)}
+			owner[n.ID] = c
+			for _, id := range n.From {
+				owner[id] = c
+			}
 		case *ir.Copy:
-			names[n.ID] = "copy"
+			owner[n.ID] = command{n.ID, "copy"}
 		case *ir.Fill:
-			names[n.ID] = "fill"
+			owner[n.ID] = command{n.ID, "fill"}
 		}
 	}
 	counts := map[string]int{}
 	var ops []string
+	seen := map[ir.ID]bool{}
 	for _, n := range out.Nodes {
 		d, ok := n.(*ir.Dispatch)
 		if !ok || len(d.From) < 2 {
 			continue
 		}
 		ops = ops[:0]
+		clear(seen)
 		for _, id := range d.From {
-			ops = append(ops, cmp.Or(names[id], id.String()))
+			c, ok := owner[id]
+			if !ok {
+				c = command{id, id.String()}
+			}
+			if !seen[c.id] {
+				seen[c.id], ops = true, append(ops, c.op)
+			}
 		}
-		counts[strings.Join(ops, "+")]++
+		if len(ops) > 1 {
+			counts[strings.Join(ops, "+")]++
+		}
 	}
 	return sorted(counts)
 }

@@ -51,13 +51,20 @@ func TestFused(t *testing.T) {
 	require.Equal(t, before, after)
 	require.Contains(t, log.String(), ": fused "+optimize.FusedText(o.Result.Fused)+" (in all: ")
 
+	// What was fused before is not fused again.
+	again, err := o.Optimize(context.Background(), g)
+	require.NoError(t, err)
+	_, err = o.Optimize(context.Background(), again)
+	require.NoError(t, err)
+	require.Empty(t, o.Result.Fused)
+
 	// Without the level nothing is said, and without the pass nothing is fused.
 	t.Setenv("MLXC_DEBUG", "")
 	t.Setenv("MLXC_DISABLE", "fuse")
 	log.Reset()
 	o = optimize.New("")
 	o.Log = &log
-	_, err := o.Optimize(context.Background(), g)
+	_, err = o.Optimize(context.Background(), g)
 	require.NoError(t, err)
 	require.Empty(t, o.Result.Fused)
 	require.Equal(t, "nothing", optimize.FusedText(o.Result.Fused))
