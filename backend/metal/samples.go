@@ -111,6 +111,7 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 		return
 	}
 	after := d.ClockPair()
+	already := len(t.Commands)
 	t.Unsampled += n - min(n, s.count)
 	objc.Pool(func() {
 		for k, id := range s.buffers {
@@ -126,24 +127,44 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 				if begin == noTime || end == noTime || begin == 0 || begin < s.before.GPU {
 					continue // it did not run, in this replay: its grid is empty
 				}
-				x := backend.TimeOf(command(k*mostSamples/2+i), s.before.At(after, begin), s.before.At(after, end))
-				// Two clocks are compared to about a microsecond.
-				x.Begin, x.End = within(x.Begin, t.Span), within(x.End, t.Span)
-				t.Commands = append(t.Commands, x)
+				t.Commands = append(t.Commands, backend.TimeOf(command(k*mostSamples/2+i), s.before.At(after, begin), s.before.At(after, end)))
 			}
 		}
 	})
+	fit(t.Commands[already:], t.Span)
 }
 
-// within is the moment of a span that is nearest to t.
-func within(t time.Time, s backend.Span) time.Time {
-	switch {
-	case t.Before(s.Begin):
-		return s.Begin
-	case t.After(s.End):
-		return s.End
+// fit moves the times of commands into the span of their command buffer. Two clocks are compared to about a
+// microsecond, and to much more when the host was interrupted between reading them. All times move together,
+// and shrink together if there are more of them than the span has room for: which came first, and which took
+// how long, stays as measured.
+func fit(all []backend.CommandTime, s backend.Span) {
+	if len(all) == 0 {
+		return
 	}
-	return t
+	first, last := all[0].Begin, all[0].End
+	for _, x := range all[1:] {
+		if x.Begin.Before(first) {
+			first = x.Begin
+		}
+		if x.End.After(last) {
+			last = x.End
+		}
+	}
+	to, scale := first, 1.0
+	if whole := last.Sub(first); whole > s.Duration() {
+		to, scale = s.Begin, float64(s.Duration())/float64(whole)
+	} else if first.Before(s.Begin) {
+		to = s.Begin
+	} else if last.After(s.End) {
+		to = s.End.Add(-whole)
+	} else {
+		return
+	}
+	moved := func(t time.Time) time.Time { return to.Add(time.Duration(scale * float64(t.Sub(first)))) }
+	for i := range all {
+		all[i].Begin, all[i].End = moved(all[i].Begin), moved(all[i].End)
+	}
 }
 
 // noTime is a sample that was not taken (MTLCounterErrorValue).
