@@ -29,6 +29,8 @@ var functions struct {
 	streamCreate, streamDestroy, streamSynchronize                                            uintptr
 	eventCreate, eventDestroy, eventRecord, eventSynchronize, eventElapsed                    uintptr
 	moduleLoad, moduleUnload, moduleFunction, functionAttribute, functionSetAttribute, launch uintptr
+	graphCreate, graphDestroy, graphAddKernel, graphAddEmpty, graphAddEdges                   uintptr
+	graphInstantiate, graphExecDestroy, graphExecSet, graphNodeEnable, graphLaunch            uintptr
 	errorName, errorString                                                                    uintptr
 }
 
@@ -45,6 +47,10 @@ var names = map[string]*uintptr{
 	"cuEventSynchronize": &functions.eventSynchronize, "cuEventElapsedTime": &functions.eventElapsed,
 	"cuModuleLoadDataEx": &functions.moduleLoad, "cuModuleUnload": &functions.moduleUnload, "cuModuleGetFunction": &functions.moduleFunction,
 	"cuFuncGetAttribute": &functions.functionAttribute, "cuFuncSetAttribute": &functions.functionSetAttribute, "cuLaunchKernel": &functions.launch,
+	"cuGraphCreate": &functions.graphCreate, "cuGraphDestroy": &functions.graphDestroy, "cuGraphAddKernelNode_v2": &functions.graphAddKernel,
+	"cuGraphAddEmptyNode": &functions.graphAddEmpty, "cuGraphAddDependencies_v2": &functions.graphAddEdges,
+	"cuGraphInstantiateWithFlags": &functions.graphInstantiate, "cuGraphExecDestroy": &functions.graphExecDestroy,
+	"cuGraphExecKernelNodeSetParams_v2": &functions.graphExecSet, "cuGraphNodeSetEnabled": &functions.graphNodeEnable, "cuGraphLaunch": &functions.graphLaunch,
 	"cuGetErrorName": &functions.errorName, "cuGetErrorString": &functions.errorString,
 }
 
@@ -76,7 +82,7 @@ func Load(paths ...string) error {
 	}
 	for name, to := range names {
 		if *to, err = symbol(lib, name); err != nil {
-			return fmt.Errorf("the driver of NVIDIA's GPUs has no %s: it is too old, install one for CUDA 12 or later", name)
+			return fmt.Errorf("the driver of NVIDIA's GPUs has no %s: it is too old, install one for CUDA 12.3 or later", name)
 		}
 	}
 	if err := call("cuInit", functions.init, 0); err != nil {
