@@ -131,12 +131,12 @@ func (c *recording) add(r *rig, in air.Input, grid, group [3]uint32, args []any)
 		return false, nil
 	}
 	c.seen[x.Key] = true
-	x.PTX = fmt.Sprintf("%x.ptx", []byte(air.PTXKey(r.compiler, in))[:12])
+	x.PTX = fmt.Sprintf("%x.ptx", []byte(air.PTXKey(r.compiler, in, air.Launch{}))[:12])
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return false, err
 	}
 	if path := filepath.Join(c.dir, x.PTX); !exists(path) {
-		text, err := air.PTX(context.Background(), r.compiler, in)
+		text, err := air.PTX(context.Background(), r.compiler, in, air.Launch{})
 		if err != nil {
 			return false, err
 		}

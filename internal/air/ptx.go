@@ -19,13 +19,35 @@ const PTXEntry = "mlxc_kernel"
 // maxThreads is how many threads a threadgroup has at most.
 const maxThreads = 1024
 
-// ptxFlags choose the oldest GPU that PTX is for, and the language's version.
-var ptxFlags = []string{"--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-feature=+ptx80"}
+// Launch is how an entry is launched.
+type Launch struct {
+	// Programmatic asks for an entry for sm_90 that may be launched before the grids that it depends
+	// on have ended: those that depend on it may be launched at once, and it waits for those before
+	// it prior to its first access to anything but its early arguments ([Early]).
+	Programmatic bool
+	// Moving gives the entry one more parameter, the last: the 64-bit address, a multiple of 16, of a
+	// table of additions, 8 bytes for each of the other parameters in their order, or 0 for none.
+	// What stands there is added to the parameter, modulo its width. The table is read before the
+	// entry waits, so whatever writes it has to end before the launch. The launched grid may then be
+	// larger than that in the parameters: threadgroups that are not in the grid leave at once, before
+	// any barrier, and threadgroups_per_grid is counted from the parameters.
+	Moving bool
+}
+
+// flags choose the oldest GPU that PTX is for, and the language's version.
+func (l Launch) flags() []string {
+	arch := "-march=sm_80"
+	if l.Programmatic {
+		arch = "-march=sm_90"
+	}
+	return []string{"--target=nvptx64-nvidia-cuda", arch, "--cuda-feature=+ptx80"}
+}
 
 // PTX compiles a kernel to the text of an entry for NVIDIA's GPUs, [PTXEntry]. Its parameters are:
 // for each of the kernel's arguments that is memory, in their order, an address; of a threadgroup
 // argument the place in dynamic shared memory, 32 bits, a multiple of 16; then six numbers of 32
-// bits, how many threads the grid has, and how many a threadgroup: x, y and z of each.
+// bits, how many threads the grid has, and how many a threadgroup: x, y and z of each; then what
+// the launch asks for.
 //
 // A threadgroup is a block of as many threads in one dimension; the grid has the threadgroups in
 // three. Threads of a threadgroup at the edge that are not in the grid return at once: those of
@@ -33,7 +55,8 @@ var ptxFlags = []string{"--target=nvptx64-nvidia-cuda", "-march=sm_80", "--cuda-
 //
 // Denormals are numbers: LLVM would have comparisons of half take them for zero too, where f32's are
 // flushed, and Metal's halves have them.
-func PTX(ctx context.Context, c clang.Compiler, in Input) (_ []byte, err error) {
+func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_ []byte, err error) {
+	launch := only(launches)
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s: kernel %s: PTX: %w", in.Name, in.Kernel.Name, err)
@@ -51,11 +74,11 @@ func PTX(ctx context.Context, c clang.Compiler, in Input) (_ []byte, err error) 
 	if err := m.prepare(in.Kernel.Name, in.Constants, false); err != nil {
 		return nil, err
 	}
-	text, err := m.ptx(f, in.Kernel)
+	text, err := m.ptx(f, in.Kernel, launch)
 	if err != nil {
 		return nil, err
 	}
-	b := builder{ctx: ctx, compiler: c, flags: ptxFlags}
+	b := builder{ctx: ctx, compiler: c, flags: launch.flags()}
 	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
 		return nil, err
 	}
@@ -64,14 +87,26 @@ func PTX(ctx context.Context, c clang.Compiler, in Input) (_ []byte, err error) 
 	if err != nil {
 		return nil, err
 	}
-	return bounded(out, in.Kernel)
+	if out, err = bounded(out, in.Kernel); err != nil {
+		return nil, err
+	}
+	return withEarly(out, nil), nil
 }
 
 // PTXKey is the key of what [PTX] makes.
-func PTXKey(c clang.Compiler, in Input) Key {
+func PTXKey(c clang.Compiler, in Input, launches ...Launch) Key {
+	launch := only(launches)
 	h := sha256.New()
-	fmt.Fprintf(h, "ptx denormals %q %x", ptxFlags, []byte(HostKey(c, in)))
+	fmt.Fprintf(h, "ptx denormals %q %+v %x", launch.flags(), launch, []byte(HostKey(c, in)))
 	return h.Sum(nil)
+}
+
+// only is the launch that a caller names; one that names none wants the plain one.
+func only(launches []Launch) Launch {
+	if len(launches) == 0 {
+		return Launch{}
+	}
+	return launches[0]
 }
 
 var entryEnd = regexp.MustCompile(`(?s)(\.entry ` + PTXEntry + `\(.*?\n\)[^\n]*\n)`)
@@ -98,7 +133,7 @@ var (
 )
 
 // ptx is the text of a module that was prepared, with an entry that calls the kernel.
-func (m *module) ptx(f *function, k *Kernel) (string, error) {
+func (m *module) ptx(f *function, k *Kernel, launch Launch) (string, error) {
 	kept := m.declares[:0]
 	own := &gpuModule{known: map[string]bool{}}
 	for _, d := range m.declares {
@@ -117,7 +152,7 @@ func (m *module) ptx(f *function, k *Kernel) (string, error) {
 		}
 	}
 	f.head = strings.Replace(alwaysInline(f.head), "define ", "define internal ", 1)
-	if err := own.bodies.entry(f, k); err != nil {
+	if err := own.bodies.entry(f, k, launch); err != nil {
 		return "", err
 	}
 	known := map[string]bool{}
@@ -135,138 +170,4 @@ func (m *module) ptx(f *function, k *Kernel) (string, error) {
 	m.withoutPlaces()
 	out := secondSpace.ReplaceAllString(m.String(), "addrspace(1)")
 	return secondSuffix.ReplaceAllString(out, "$1.p1"), nil
-}
-
-// entry writes the entry, which finds out where in the grid a thread is.
-func (t *text) entry(f *function, k *Kernel) error {
-	var params, args []string
-	dynamic := false
-	for i, a := range k.Args {
-		p := f.params[i]
-		args = append(args, fmt.Sprintf("%s %%arg%d", p.typ, i))
-		switch {
-		case a.Attribute != "":
-		case a.Space == Threadgroup:
-			params = append(params, fmt.Sprintf("i32 %%offset%d", i))
-			dynamic = true
-		default:
-			params = append(params, fmt.Sprintf("%s %%arg%d", p.typ, i))
-		}
-	}
-	for _, x := range "xyz" {
-		params = append(params, fmt.Sprintf("i32 %%g%c", x))
-	}
-	for _, x := range "xyz" {
-		params = append(params, fmt.Sprintf("i32 %%w%c", x))
-	}
-	if dynamic {
-		t.line("@mlxc_dynamic = external addrspace(3) global [0 x i8], align 16")
-	}
-	t.line("declare i32 @llvm.umin.i32(i32, i32)")
-	t.line("declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
-	for _, x := range "xyz" {
-		t.line("declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x)
-		t.line("declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.%c()", x)
-	}
-	t.line("define ptx_kernel void @%s(%s) convergent nounwind {", PTXEntry, strings.Join(params, ", "))
-	t.line("  %%l = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
-	for _, x := range "xyz" {
-		t.line("  %%b%c = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x, x)
-		t.line("  %%n%c = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.%c()", x, x)
-		t.line("  %%begin%[1]c = mul i32 %%b%[1]c, %%w%[1]c", x)
-		t.line("  %%rest%[1]c = sub i32 %%g%[1]c, %%begin%[1]c", x)
-		t.line("  %%e%[1]c = call i32 @llvm.umin.i32(i32 %%rest%[1]c, i32 %%w%[1]c)", x)
-	}
-	product := func(name, p string) {
-		t.line("  %%%s.xy = mul i32 %%%sx, %%%sy", name, p, p)
-		t.line("  %%%s = mul i32 %%%s.xy, %%%sz", name, name, p)
-	}
-	product("here", "e")
-	product("whole", "w")
-	t.line("  %%in = icmp ult i32 %%l, %%here")
-	t.line("  br i1 %%in, label %%go, label %%end\ngo:")
-	t.line("  %%px = urem i32 %%l, %%ex")
-	t.line("  %%q = udiv i32 %%l, %%ex")
-	t.line("  %%py = urem i32 %%q, %%ey")
-	t.line("  %%pz = udiv i32 %%q, %%ey")
-	for _, x := range "xyz" {
-		t.line("  %%a%[1]c = add i32 %%begin%[1]c, %%p%[1]c", x)
-	}
-	for _, v := range []struct{ name, expression string }{
-		{"lane", "and i32 %l, 31"}, {"simdgroup", "lshr i32 %l, 5"}, {"quad", "lshr i32 %l, 2"}, {"inquad", "and i32 %l, 3"},
-		{"more", "add i32 %here, 31"}, {"simds", "lshr i32 %more, 5"}, {"morewhole", "add i32 %whole, 31"}, {"wholesimds", "lshr i32 %morewhole, 5"},
-	} {
-		t.line("  %%%s = %s", v.name, v.expression)
-	}
-	for i := range k.Args {
-		if err := t.entryArgument(&k.Args[i], f.params[i], i); err != nil {
-			return err
-		}
-	}
-	t.line("  call void @%s(%s)", f.name, strings.Join(args, ", "))
-	t.line("  br label %%end\nend:\n  ret void\n}")
-	return nil
-}
-
-// parts are the values of attributes in an entry, by Metal's names: one, or those of x, y and z.
-var parts = map[string][]string{
-	"threadgroup_position_in_grid":        {"%bx", "%by", "%bz"},
-	"threads_per_threadgroup":             {"%ex", "%ey", "%ez"},
-	"threadgroups_per_grid":               {"%nx", "%ny", "%nz"},
-	"threads_per_grid":                    {"%gx", "%gy", "%gz"},
-	"dispatch_threads_per_threadgroup":    {"%wx", "%wy", "%wz"},
-	"thread_position_in_grid":             {"%ax", "%ay", "%az"},
-	"thread_position_in_threadgroup":      {"%px", "%py", "%pz"},
-	"simdgroups_per_threadgroup":          {"%simds"},
-	"dispatch_simdgroups_per_threadgroup": {"%wholesimds"},
-	"thread_index_in_simdgroup":           {"%lane"},
-	"simdgroup_index_in_threadgroup":      {"%simdgroup"},
-	"thread_index_in_threadgroup":         {"%l"},
-	"threads_per_simdgroup":               {"32"},
-	"quadgroup_index_in_threadgroup":      {"%quad"},
-	"thread_index_in_quadgroup":           {"%inquad"},
-}
-
-// entryArgument defines %argI, the value of a parameter.
-func (t *text) entryArgument(a *Arg, p param, i int) error {
-	if a.Attribute == "" {
-		if a.Space == Threadgroup {
-			t.line("  %%arg%d = getelementptr i8, ptr addrspace(3) @mlxc_dynamic, i32 %%offset%d", i, i)
-		}
-		return nil
-	}
-	from, ok := parts[a.Attribute]
-	if !ok {
-		return fmt.Errorf("the argument %s is a %s, which is not known here", a.Name, a.Attribute)
-	}
-	width, elem := elements(p.typ)
-	if width > len(from) {
-		return fmt.Errorf("the argument %s asks for %d parts of %s", a.Name, width, a.Attribute)
-	}
-	cast := func(to, from string) {
-		switch elem {
-		case "i32":
-			t.line("  %s = add i32 %s, 0", to, from)
-		case "i64":
-			t.line("  %s = zext i32 %s to i64", to, from)
-		default:
-			t.line("  %s = trunc i32 %s to %s", to, from, elem)
-		}
-	}
-	if p.typ[0] != '<' {
-		cast(fmt.Sprint("%arg", i), from[0])
-		return nil
-	}
-	last := "poison"
-	for c := range width {
-		v := fmt.Sprintf("%%arg%d.%d", i, c)
-		cast(v, from[c])
-		name := v + "v"
-		if c == width-1 {
-			name = fmt.Sprint("%arg", i)
-		}
-		t.line("  %s = insertelement %s %s, %s %s, i32 %d", name, p.typ, last, elem, v, c)
-		last = name
-	}
-	return nil
 }

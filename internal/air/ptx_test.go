@@ -23,7 +23,11 @@ func compilers(t *testing.T) (out []clang.Compiler) {
 }
 
 func ptxOf(t *testing.T, c clang.Compiler, text string, args ...Arg) (string, error) {
-	out, err := PTX(t.Context(), c, Input{Name: "f.ll", IR: []byte(text), Kernel: &Kernel{Name: "k", Args: args}, Constants: []ConstantValue{{3, 1}}})
+	return launchOf(t, c, Launch{}, text, args...)
+}
+
+func launchOf(t *testing.T, c clang.Compiler, launch Launch, text string, args ...Arg) (string, error) {
+	out, err := PTX(t.Context(), c, Input{Name: "f.ll", IR: []byte(text), Kernel: &Kernel{Name: "k", Args: args}, Constants: []ConstantValue{{3, 1}}}, launch)
 	return string(out), err
 }
 
@@ -136,5 +140,61 @@ func TestPTXRefusals(t *testing.T) {
 	} {
 		_, err := ptxOf(t, c, x.text, x.args...)
 		assert.ErrorContains(t, err, x.want)
+	}
+}
+
+// TestPTXLaunch looks at what an entry does for the way in which it is launched.
+func TestPTXLaunch(t *testing.T) {
+	args := []Arg{{Name: "tg", Space: Threadgroup}, {Name: "out", Space: Device}, {Name: "at", Attribute: "threadgroups_per_grid"}, {Name: "in", Space: Constant}}
+	for _, c := range compilers(t) {
+		for _, moving := range []bool{false, true} {
+			for _, programmatic := range []bool{false, true} {
+				out, err := launchOf(t, c, Launch{Programmatic: programmatic, Moving: moving}, gathering, args...)
+				require.NoError(t, err, c)
+				early, err := Early([]byte(out))
+				require.NoError(t, err)
+				assert.Empty(t, early)
+				assert.Equal(t, moving, strings.Contains(out, "mlxc_kernel_param_9"))
+				assert.NotContains(t, out, "mlxc_kernel_param_10")
+				assert.Equal(t, moving, !strings.Contains(out, "%nctaid"))
+				assert.NotContains(t, out, ".nc.")
+				arch := ".target sm_80"
+				if programmatic {
+					arch = ".target sm_90"
+				}
+				assert.Contains(t, out, arch)
+				say, wait := strings.Index(out, "griddepcontrol.launch_dependents"), strings.Index(out, "griddepcontrol.wait")
+				table := strings.Index(out, "ld.global")
+				if !programmatic {
+					assert.Negative(t, say)
+					assert.Negative(t, wait)
+					continue
+				}
+				assert.Less(t, say, wait)
+				assert.Positive(t, say)
+				assert.Equal(t, moving, table < wait, "the table is read before the wait, and nothing else is")
+				assert.Less(t, wait, strings.LastIndex(out, "ld.global"))
+			}
+		}
+	}
+}
+
+// TestEarly: the line of a text that says which arguments are early.
+func TestEarly(t *testing.T) {
+	for _, early := range [][]int{nil, {0}, {1, 4, 30}} {
+		got, err := Early(withEarly([]byte(".version 8.0\n"), early))
+		require.NoError(t, err)
+		assert.Equal(t, early, got)
+	}
+	for text, want := range map[string]string{
+		"":                                 "the text was not made here",
+		".version 8.0\n":                   "the text was not made here",
+		earlyLine + " 1 x\n":               `"x" stands not the number of an argument`,
+		earlyLine + " 2 1\n":               `"1" stands not the number`,
+		earlyLine + " -1\n":                `"-1" stands not the number`,
+		earlyLine + " 1 1\n.version 8.0\n": `"1" stands not the number`,
+	} {
+		_, err := Early([]byte(text))
+		assert.ErrorContains(t, err, want, text)
 	}
 }

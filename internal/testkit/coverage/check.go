@@ -54,7 +54,7 @@ func (c *checker) check(ctx context.Context, lib *metallib.Library, name string)
 
 func (c *checker) compile(ctx context.Context, in air.Input) error {
 	if c.ptx {
-		text, err := air.PTX(ctx, c.compiler, in)
+		text, err := air.PTX(ctx, c.compiler, in, air.Launch{})
 		if err != nil {
 			return err
 		}

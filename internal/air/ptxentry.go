@@ -1,0 +1,223 @@
+package air
+
+import (
+	"fmt"
+	"strings"
+)
+
+// griddepcontrol is what an entry says, and waits for, when it is launched before the grids that it
+// depends on have ended.
+const (
+	launchDependents = `  call void asm sideeffect "griddepcontrol.launch_dependents;", "~{memory}"() #990`
+	waitForGrids     = `  call void asm sideeffect "griddepcontrol.wait;", "~{memory}"() #990`
+)
+
+// entryParameter is one of the entry's, which the kernel gets as %name.
+type entryParameter struct{ typ, name string }
+
+// entry writes the entry, which finds out where in the grid a thread is.
+func (t *text) entry(f *function, k *Kernel, launch Launch) error {
+	var params []entryParameter
+	var args []string
+	dynamic := false
+	for i, a := range k.Args {
+		p := f.params[i]
+		args = append(args, fmt.Sprintf("%s %%arg%d", p.typ, i))
+		switch {
+		case a.Attribute != "":
+		case a.Space == Threadgroup:
+			params = append(params, entryParameter{"i32", fmt.Sprint("offset", i)})
+			dynamic = true
+		default:
+			params = append(params, entryParameter{p.typ, fmt.Sprint("arg", i)})
+		}
+	}
+	for _, kind := range "gw" {
+		for _, x := range "xyz" {
+			params = append(params, entryParameter{"i32", string(kind) + string(x)})
+		}
+	}
+	if dynamic {
+		t.line("@mlxc_dynamic = external addrspace(3) global [0 x i8], align 16")
+	}
+	t.line("declare i32 @llvm.umin.i32(i32, i32)")
+	t.line("declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
+	for _, x := range "xyz" {
+		t.line("declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x)
+		t.line("declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.%c()", x)
+	}
+	var list []string
+	for _, p := range params {
+		name := p.name
+		if launch.Moving {
+			name += ".given"
+		}
+		list = append(list, fmt.Sprintf("%s %%%s", p.typ, name))
+	}
+	if launch.Moving {
+		list = append(list, "i64 %additions")
+	}
+	t.line("define ptx_kernel void @%s(%s) convergent nounwind {", PTXEntry, strings.Join(list, ", "))
+	if launch.Programmatic {
+		t.line(launchDependents)
+	}
+	if launch.Moving {
+		t.moved(params)
+	}
+	if launch.Programmatic {
+		t.line(waitForGrids)
+	}
+	t.line("  %%l = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
+	for _, x := range "xyz" {
+		t.line("  %%b%c = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x, x)
+		t.line("  %%begin%[1]c = mul i32 %%b%[1]c, %%w%[1]c", x)
+		t.line("  %%rest%[1]c = sub i32 %%g%[1]c, %%begin%[1]c", x)
+		t.line("  %%e%[1]c = call i32 @llvm.umin.i32(i32 %%rest%[1]c, i32 %%w%[1]c)", x)
+	}
+	product := func(name, p string) {
+		t.line("  %%%s.xy = mul i32 %%%sx, %%%sy", name, p, p)
+		t.line("  %%%s = mul i32 %%%s.xy, %%%sz", name, name, p)
+	}
+	product("here", "e")
+	product("whole", "w")
+	t.line("  %%fits = icmp ult i32 %%l, %%here")
+	in := "%fits"
+	if launch.Moving {
+		in = t.inGrid(in)
+	}
+	t.line("  br i1 %s, label %%go, label %%end\ngo:", in)
+	for _, x := range "xyz" {
+		if launch.Moving {
+			// A threadgroup is in the grid, which so has a thread.
+			t.line("  %%last%[1]c = sub i32 %%g%[1]c, 1", x)
+			t.line("  %%before%[1]c = udiv i32 %%last%[1]c, %%w%[1]c", x)
+			t.line("  %%n%[1]c = add i32 %%before%[1]c, 1", x)
+		} else {
+			t.line("  %%n%c = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.%c()", x, x)
+		}
+	}
+	t.line("  %%px = urem i32 %%l, %%ex")
+	t.line("  %%q = udiv i32 %%l, %%ex")
+	t.line("  %%py = urem i32 %%q, %%ey")
+	t.line("  %%pz = udiv i32 %%q, %%ey")
+	for _, x := range "xyz" {
+		t.line("  %%a%[1]c = add i32 %%begin%[1]c, %%p%[1]c", x)
+	}
+	for _, v := range []struct{ name, expression string }{
+		{"lane", "and i32 %l, 31"}, {"simdgroup", "lshr i32 %l, 5"}, {"quad", "lshr i32 %l, 2"}, {"inquad", "and i32 %l, 3"},
+		{"more", "add i32 %here, 31"}, {"simds", "lshr i32 %more, 5"}, {"morewhole", "add i32 %whole, 31"}, {"wholesimds", "lshr i32 %morewhole, 5"},
+	} {
+		t.line("  %%%s = %s", v.name, v.expression)
+	}
+	for i := range k.Args {
+		if err := t.entryArgument(&k.Args[i], f.params[i], i); err != nil {
+			return err
+		}
+	}
+	t.line("  call void @%s(%s)", f.name, strings.Join(args, ", "))
+	t.line("  br label %%end\nend:\n  ret void\n}")
+	return nil
+}
+
+// moved adds to each parameter what stands in the table of additions.
+func (t *text) moved(params []entryParameter) {
+	t.line("  br label %%entry\nentry:")
+	t.line("  %%still = icmp eq i64 %%additions, 0")
+	t.line("  br i1 %%still, label %%start, label %%table\ntable:")
+	t.line("  %%additions.at = inttoptr i64 %%additions to ptr addrspace(1)")
+	for i, p := range params {
+		align := 8 << (1 - i&1)
+		t.line("  %%%s.place = getelementptr i64, ptr addrspace(1) %%additions.at, i64 %d", p.name, i)
+		t.line("  %%%s.read = load i64, ptr addrspace(1) %%%s.place, align %d", p.name, p.name, align)
+	}
+	t.line("  br label %%start\nstart:")
+	for _, p := range params {
+		t.line("  %%%s.add = phi i64 [ 0, %%entry ], [ %%%s.read, %%table ]", p.name, p.name)
+	}
+	for _, p := range params {
+		if p.typ == "i32" {
+			t.line("  %%%s.low = trunc i64 %%%s.add to i32", p.name, p.name)
+			t.line("  %%%s = add i32 %%%s.given, %%%s.low", p.name, p.name, p.name)
+			continue
+		}
+		t.line("  %%%s = getelementptr i8, %s %%%s.given, i64 %%%s.add", p.name, p.typ, p.name, p.name)
+	}
+}
+
+// inGrid is whether a thread that may be in its threadgroup is in the grid, which the launched one
+// may be larger than: there are too many threadgroups for 32 bits to count their threads.
+func (t *text) inGrid(in string) string {
+	for _, x := range "xyz" {
+		t.line("  %%b%[1]c.wide = zext i32 %%b%[1]c to i64", x)
+		t.line("  %%w%[1]c.wide = zext i32 %%w%[1]c to i64", x)
+		t.line("  %%g%[1]c.wide = zext i32 %%g%[1]c to i64", x)
+		t.line("  %%begin%[1]c.wide = mul nuw i64 %%b%[1]c.wide, %%w%[1]c.wide", x)
+		t.line("  %%begins%[1]c = icmp ult i64 %%begin%[1]c.wide, %%g%[1]c.wide", x)
+		t.line("  %%in%[1]c = and i1 %[2]s, %%begins%[1]c", x, in)
+		in = fmt.Sprintf("%%in%c", x)
+	}
+	return in
+}
+
+// parts are the values of attributes in an entry, by Metal's names: one, or those of x, y and z.
+var parts = map[string][]string{
+	"threadgroup_position_in_grid":        {"%bx", "%by", "%bz"},
+	"threads_per_threadgroup":             {"%ex", "%ey", "%ez"},
+	"threadgroups_per_grid":               {"%nx", "%ny", "%nz"},
+	"threads_per_grid":                    {"%gx", "%gy", "%gz"},
+	"dispatch_threads_per_threadgroup":    {"%wx", "%wy", "%wz"},
+	"thread_position_in_grid":             {"%ax", "%ay", "%az"},
+	"thread_position_in_threadgroup":      {"%px", "%py", "%pz"},
+	"simdgroups_per_threadgroup":          {"%simds"},
+	"dispatch_simdgroups_per_threadgroup": {"%wholesimds"},
+	"thread_index_in_simdgroup":           {"%lane"},
+	"simdgroup_index_in_threadgroup":      {"%simdgroup"},
+	"thread_index_in_threadgroup":         {"%l"},
+	"threads_per_simdgroup":               {"32"},
+	"quadgroup_index_in_threadgroup":      {"%quad"},
+	"thread_index_in_quadgroup":           {"%inquad"},
+}
+
+// entryArgument defines %argI, the value of a parameter.
+func (t *text) entryArgument(a *Arg, p param, i int) error {
+	if a.Attribute == "" {
+		if a.Space == Threadgroup {
+			t.line("  %%arg%d = getelementptr i8, ptr addrspace(3) @mlxc_dynamic, i32 %%offset%d", i, i)
+		}
+		return nil
+	}
+	from, ok := parts[a.Attribute]
+	if !ok {
+		return fmt.Errorf("the argument %s is a %s, which is not known here", a.Name, a.Attribute)
+	}
+	width, elem := elements(p.typ)
+	if width > len(from) {
+		return fmt.Errorf("the argument %s asks for %d parts of %s", a.Name, width, a.Attribute)
+	}
+	cast := func(to, from string) {
+		switch elem {
+		case "i32":
+			t.line("  %s = add i32 %s, 0", to, from)
+		case "i64":
+			t.line("  %s = zext i32 %s to i64", to, from)
+		default:
+			t.line("  %s = trunc i32 %s to %s", to, from, elem)
+		}
+	}
+	if p.typ[0] != '<' {
+		cast(fmt.Sprint("%arg", i), from[0])
+		return nil
+	}
+	last := "poison"
+	for c := range width {
+		v := fmt.Sprintf("%%arg%d.%d", i, c)
+		cast(v, from[c])
+		name := v + "v"
+		if c == width-1 {
+			name = fmt.Sprint("%arg", i)
+		}
+		t.line("  %s = insertelement %s %s, %s %s, i32 %d", name, p.typ, last, elem, v, c)
+		last = name
+	}
+	return nil
+}
