@@ -16,9 +16,13 @@ import (
 
 // TestConformance runs on a machine with a GPU: go test -tags gpu ./backend/cuda.
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func() backend.Device {
-		d, err := cuda.Open(context.Background(), cuda.Options{})
-		require.NoError(t, err)
-		return d
-	}, conformance.Options{Other: func() backend.Device { return cpu.New(1) }})
+	for name, o := range map[string]cuda.Options{"graph": {}, "full": {Full: true}, "chain": {Plan: cuda.Chain}, "stream": {Plan: cuda.Stream}} {
+		t.Run(name, func(t *testing.T) {
+			conformance.Run(t, func() backend.Device {
+				d, err := cuda.Open(context.Background(), o)
+				require.NoError(t, err)
+				return d
+			}, conformance.Options{Other: func() backend.Device { return cpu.New(1) }})
+		})
+	}
 }

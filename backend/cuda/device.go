@@ -28,7 +28,23 @@ type Options struct {
 	Cache string
 	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
 	Memory int64
+	// Plan is how the commands of a replay are launched.
+	Plan Plan
+	// Full has every launch begin when those before it have ended, also where the GPU (of compute
+	// capability 9.0 or later) could begin it earlier and have it wait by itself.
+	Full bool
 }
+
+// Plan is how the commands of a replay are launched.
+type Plan uint8
+
+// The plans. Command buffers that are recorded and run once are launched one by one whatever is said.
+const (
+	Auto   Plan = iota // Edges for graphs ordered by edges, Chain for others
+	Stream             // one by one
+	Chain              // as a graph of CUDA's, in which each waits for the one before
+	Edges              // as a graph of CUDA's with the edges of the graph's own, where it is ordered by edges
+)
 
 // Description is a GPU of the machine.
 type Description struct {
@@ -60,6 +76,9 @@ type Device struct {
 	cache    *air.Cache
 	code     *kernelcode.Source
 	limits   limits
+	plan     Plan
+	// programmatic: kernels are compiled to wait by themselves.
+	programmatic bool
 
 	mu        sync.Mutex
 	kernels   map[string]*kernel
@@ -121,6 +140,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	if d.Major < 8 {
 		return nil, errors.Join(fmt.Errorf("cuda: %s has compute capability %d.%d: kernels are compiled for 8.0 and later", d.Description.Name, d.Major, d.Minor), d.gpu.Close(), d.cache.Close())
 	}
+	d.plan, d.programmatic = o.Plan, d.Major >= 9 && !o.Full
 	return d, nil
 }
 
@@ -135,8 +155,10 @@ func (d *Device) Close() error {
 	err := d.gpu.Do(func() error {
 		var errs []error
 		for _, k := range d.kernels {
-			if k.module != 0 {
-				errs = append(errs, k.module.Unload())
+			for i := range k.entries {
+				if e := &k.entries[i]; e.module != 0 {
+					errs = append(errs, e.module.Unload())
+				}
 			}
 		}
 		return errors.Join(errs...)

@@ -3,13 +3,20 @@
 // and PTX (internal/air), which the driver compiles for the GPU.
 //
 //   - [Open] finds a GPU; a [Device] is a backend.Device.
-//   - kernels.go makes functions of kernels; executable.go turns a graph's plan
+//   - kernels.go finds kernels and has them compiled; executable.go turns a graph's plan
 //     (backend/internal/plan) into launches, launches.go keeps their parameters where the driver
-//     reads them.
-//   - hostqueue keeps the order of a queue's operations; queue.go does transfers and replays, live.go
-//     the command buffers of a recording.
+//     reads them, graph.go makes a graph of CUDA's of them.
+//   - rules.go leaves what depends on params to the GPU: a first launch (advance.metal) writes the numbers
+//     to where kernels take them from, and counts params on. One replay is like the next for the host.
+//   - hostqueue keeps the order of a queue's operations; queue.go does transfers, replay.go replays,
+//     live.go the command buffers of a recording.
 //
 // # What orders what
 //
-// The launches of a queue are on one stream: each waits for all before it. Barriers need nothing more.
+// The work of a queue is on one stream: a launch, or a graph, waits for all before it. Within a graph a
+// command waits for the one before it ([Chain]), or for those that the graph's own edges name ([Edges]).
+// Where a GPU can launch a kernel before the one before it has ended (compute capability 9.0), the kernel
+// waits by itself, in all threads, before it touches anything but weights (air.Launch). As each kernel of a
+// row of such waits, and a launch that may have no threadgroup is never in it, what waits for the last has
+// waited for all of them.
 package cuda

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/internal/bound"
@@ -19,6 +20,7 @@ type executable struct {
 	device  *Device
 	program *bound.Program
 	code
+	plan Plan
 }
 
 // planning is for what kind of encoder plans are made: a stream runs one launch after another, and a
@@ -33,7 +35,13 @@ func specOf(n int64) backend.BufferSpec { return backend.BufferSpec{Size: n, Use
 // Compile implements [backend.Device].
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
-	e := &executable{device: d}
+	e := &executable{device: d, plan: d.plan}
+	if e.plan == Auto {
+		e.plan = Edges
+	}
+	if e.plan == Edges && g.Ordering != ir.ByEdges {
+		e.plan = Chain
+	}
 	fail := func(err error) (backend.Executable, error) {
 		return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
@@ -41,6 +49,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	if err != nil {
 		return fail(err)
 	}
+	e.code.mu = &sync.Mutex{}
 	if err := d.compile(ctx, &e.code, lowered, p.Progress); err != nil {
 		return fail(err)
 	}
@@ -53,46 +62,140 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 // compile makes the kernels and steps of a plan, and holds what is dispatched against them.
 func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress func(float64)) error {
 	var errs []error
-	c.kernels, errs = d.prepare(ctx, p, progress)
+	c.kernels, errs = d.prepare(ctx, p)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := p.Check(func(i int32) (plan.Limits, error) {
+	limits := func(i int32) (plan.Limits, error) {
+		if errs[i] != nil {
+			return plan.Limits{}, errs[i]
+		}
+		return plan.Limits{Threads: d.limits.threads, Memory: d.limits.optin}, nil
+	}
+	if err := p.Check(limits); err != nil {
+		return err // before anything is arranged: a kernel may be missing
+	}
+	c.Stored = plan.Store(p, noLimit, false)
+	c.nodes, c.describe = p.Graph.Nodes, func(node int32) string { return p.Graph.DescribeNode(int(node)) }
+	c.arrange(p.Graph, d.limits.grid)
+	if err := d.entries(ctx, c, errs, progress); err != nil {
+		return err
+	}
+	if err := p.Check(func(i int32) (plan.Limits, error) {
 		if errs[i] != nil {
 			return plan.Limits{}, errs[i]
 		}
 		return c.kernels[i].limits(d), nil
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
-	c.Stored = plan.Store(p, noLimit, false)
-	c.nodes, c.describe = p.Graph.Nodes, func(node int32) string { return p.Graph.DescribeNode(int(node)) }
-	c.arrange()
+	c.early(p.Graph, d.programmatic)
 	return nil
 }
 
+// entries has the driver compile the forms of kernels that a code launches. errs has a place for each of
+// its pipelines.
+func (d *Device) entries(ctx context.Context, c *code, errs []error, progress func(float64)) error {
+	type form struct {
+		pipeline int
+		moving   bool
+	}
+	var forms []form
+	wanted := map[*kernel]int{}
+	for i := range c.steps {
+		s := &c.steps[i]
+		bit := 1
+		if s.additions > 0 {
+			bit = 2
+		}
+		wanted[s.kernel] |= bit
+	}
+	for i, k := range c.kernels {
+		for n, moving := range []bool{false, true} {
+			if wanted[k]>>n&1 != 0 {
+				forms = append(forms, form{i, moving})
+			}
+		}
+		delete(wanted, k)
+	}
+	var mu sync.Mutex
+	done := 0
+	parallel(len(forms), func(i int) {
+		f := forms[i]
+		err := d.load(ctx, c.kernels[f.pipeline], f.moving)
+		mu.Lock()
+		defer mu.Unlock()
+		errs[f.pipeline] = errors.Join(errs[f.pipeline], err)
+		if done++; progress != nil {
+			progress(float64(done) / float64(len(forms)))
+		}
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if c.rules == nil || len(c.rules.groups) == 0 {
+		return nil
+	}
+	var err error
+	if c.advance, err = d.ours(ctx, advanceFile, advanceSource, advanceEntry); err == nil {
+		err = d.load(ctx, c.advance, false)
+	}
+	return err
+}
+
+// early finds out by which steps memory that somebody writes may be read before they wait.
+func (c *code) early(g *ir.Graph, programmatic bool) {
+	c.programmatic = programmatic
+	c.unwritten = make([]bool, len(c.steps))
+	for n := range c.steps {
+		s := &c.steps[n]
+		c.unwritten[n] = true
+		early := s.kernel.entry(s.additions > 0).early
+		for i := s.first; i < s.dispatch; i++ {
+			if o := &c.Ops[i]; o.Kind == plan.SetBuffer && early>>o.Slot&1 != 0 {
+				c.unwritten[n] = c.unwritten[n] && int(o.Index) < len(g.Memories) && g.Memories[o.Index].Kind == ir.Weight
+			}
+		}
+	}
+}
+
 // limits are what the GPU takes of a kernel's dispatches.
-func (k *kernel) limits(d *Device) plan.Limits {
-	return plan.Limits{Threads: k.threads, Own: k.static, Memory: d.limits.optin}
+func (x *kernel) limits(d *Device) plan.Limits {
+	l := plan.Limits{Threads: d.limits.threads, Memory: d.limits.optin}
+	for i := range x.entries {
+		if e := &x.entries[i]; e.made {
+			l.Threads, l.Own = min(l.Threads, e.threads), max(l.Own, e.static)
+		}
+	}
+	return l
 }
 
 // Close implements [backend.Executable].
-func (*executable) Close() error { return nil }
+func (e *executable) Close() error {
+	return e.device.gpu.Do(func() error {
+		var errs []error
+		for t := e.take(); t != nil; t = e.take() {
+			errs = append(errs, t.destroy())
+		}
+		return errors.Join(errs...)
+	})
+}
 
 // frame implements [backend.Frame]. As many of its replays are in flight at a time as it has slots.
 type frame struct {
 	*backend.FrameMemory
 	owner *executable
 	room  int
-	slots []slot
+	// launches are those of all replays, or of each slot.
+	launches []*launches
+	slots    []slot
 }
 
 // slot is what a replay in flight has of its own.
 type slot struct {
-	launches  *launches
-	end       driver.Event
-	arguments []byte // of the host's, whose contents the GPU copies to argument memory; nil: there is none
+	end driver.Event
+	// memory of the host's, which the GPU copies from: params, then the contents of argument memory
+	memory []byte
 }
 
 // ahead is how many replays of a submission are launched before the first of them is waited for.
@@ -120,17 +223,20 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 	if g.NextHost || len(e.Guards) > 0 || e.program.Profile {
 		count = 1
 	}
-	for range count {
+	params := (4*(len(g.Params)+1) + 15) &^ 15
+	for i := range count {
 		f.slots = append(f.slots, slot{})
 		x := &f.slots[len(f.slots)-1]
-		if x.launches, err = e.device.newLaunches(&e.code); err != nil {
-			return nil, err
+		if i == 0 || e.rules == nil {
+			l, err := e.device.newLaunches(&e.code)
+			if err != nil {
+				return nil, err
+			}
+			f.launches = append(f.launches, l)
 		}
 		err = e.device.gpu.Do(func() (err error) {
-			if arguments > 0 {
-				if x.arguments, err = driver.AllocHost(int(arguments)); err != nil {
-					return err
-				}
+			if x.memory, err = driver.AllocHost(params + int(arguments)); err != nil {
+				return err
 			}
 			x.end, err = driver.NewEvent(true)
 			return err
@@ -147,17 +253,20 @@ func (f *frame) Close() error {
 	var errs []error
 	for i := range f.slots {
 		x := &f.slots[i]
-		errs = append(errs, x.launches.close(), f.owner.device.gpu.Do(func() (err error) {
+		errs = append(errs, f.owner.device.gpu.Do(func() (err error) {
 			if x.end != 0 {
 				err = x.end.Destroy()
 			}
-			if x.arguments != nil {
-				err = errors.Join(err, driver.FreeHost(x.arguments))
+			if x.memory != nil {
+				err = errors.Join(err, driver.FreeHost(x.memory))
 			}
 			return err
 		}))
 	}
-	f.slots = nil
+	for _, l := range f.launches {
+		errs = append(errs, l.close())
+	}
+	f.slots, f.launches = nil, nil
 	if f.FrameMemory != nil {
 		errs = append(errs, f.FrameMemory.Close())
 	}

@@ -15,108 +15,182 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-// kernel is one that the driver has compiled.
+// kernel is one of Metal's, and what the driver has compiled of it.
 type kernel struct {
-	mu       sync.Mutex
-	made     bool
-	kernel   *air.Kernel
-	module   driver.Module
-	function driver.Function
-	static   int // bytes of shared memory that it has of its own
-	threads  int // of a block, at most
+	name    string
+	mu      sync.Mutex
+	kernel  *air.Kernel // nil: it was not found yet
+	in      air.Input
+	entries [2]entry // not moving, moving
 }
 
-// load returns the kernel of a pipeline, made once. An attempt that failed is made again.
-func (d *Device) load(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kernel, error) {
-	own := ir.Kernel{Function: p.Entry(), Library: ir.Library{Kind: ir.SourceFile, Path: plan.MovesFile}}
-	k := &own
-	if p.Source == plan.FromGraph {
-		k = &g.Kernels[p.Kernel]
+// entry is a kernel in one form (air.Launch).
+type entry struct {
+	mu       sync.Mutex
+	made     bool
+	module   driver.Module
+	function driver.Function
+	static   int    // bytes of shared memory that it has of its own
+	threads  int    // of a block, at most
+	early    uint32 // by slot: its memory may be read before the launches before have ended
+}
+
+// form is how a device's entries are launched.
+func (d *Device) form(moving bool) air.Launch {
+	return air.Launch{Programmatic: d.programmatic, Moving: moving}
+}
+
+// named returns the kernel that a key stands for.
+func (d *Device) named(key, name string) *kernel {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x := d.kernels[key]
+	if x == nil {
+		x = &kernel{name: name}
+		d.kernels[key] = x
 	}
+	return x
+}
+
+// find returns the kernel of a pipeline, which is looked for once. An attempt that failed is made again.
+func (d *Device) find(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kernel, error) {
+	if p.Source != plan.FromGraph {
+		return d.ours(ctx, plan.MovesFile, plan.Moves, p.Entry())
+	}
+	k := &g.Kernels[p.Kernel]
 	var id strings.Builder
-	fmt.Fprintf(&id, "%d %d %q %x %q", p.Source, k.Library.Kind, k.Library.Path, k.Library.Digest, k.Function)
+	fmt.Fprintf(&id, "%d %q %x %q", k.Library.Kind, k.Library.Path, k.Library.Digest, k.Function)
 	for _, c := range k.Constants {
 		fmt.Fprintf(&id, " %d=%d", c.Index, c.Bits)
 	}
-	d.mu.Lock()
-	x := d.kernels[id.String()]
-	if x == nil {
-		x = &kernel{}
-		d.kernels[id.String()] = x
-	}
-	d.mu.Unlock()
+	x := d.named(id.String(), k.Function)
+	return x, x.found(func() (air.Input, error) { return d.code.Find(ctx, k) })
+}
+
+// ours returns a kernel of a source of this package or of the plan's.
+func (d *Device) ours(ctx context.Context, file, source, name string) (*kernel, error) {
+	x := d.named(file+" "+name, name)
+	return x, x.found(func() (air.Input, error) { return d.code.Source(ctx, file, source, name) })
+}
+
+func (x *kernel) found(find func() (air.Input, error)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.made {
-		return x, nil
+	if x.kernel != nil {
+		return nil
 	}
-	var in air.Input
-	var err error
-	if p.Source == plan.FromGraph {
-		in, err = d.code.Find(ctx, k)
-	} else {
-		in, err = d.code.Source(ctx, plan.MovesFile, plan.Moves, k.Function)
+	in, err := find()
+	if err == nil {
+		x.in, x.kernel = in, in.Kernel
 	}
+	return err
+}
+
+// entry returns the form of a kernel that was found.
+func (x *kernel) entry(moving bool) *entry {
+	if moving {
+		return &x.entries[1]
+	}
+	return &x.entries[0]
+}
+
+// load has the driver compile a form of a kernel that was found, once. An attempt that failed is made again.
+func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
+	e := x.entry(moving)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.made {
+		return nil
+	}
+	form := d.form(moving)
+	text, err := d.cache.Data(ctx, air.PTXKey(d.compiler, x.in, form), "kernel.ptx", func() ([]byte, error) { return air.PTX(ctx, d.compiler, x.in, form) })
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
-	text, err := d.cache.Data(ctx, air.PTXKey(d.compiler, in), "kernel.ptx", func() ([]byte, error) { return air.PTX(ctx, d.compiler, in) })
+	early, err := air.Early(text)
 	if err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", k.Function, err)
+		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
 	err = d.gpu.Do(func() (err error) {
-		if x.module, err = driver.LoadModule(text); err != nil {
+		if e.module, err = driver.LoadModule(text); err != nil {
 			return err
 		}
-		if x.function, err = x.module.Function(air.PTXEntry); err != nil {
+		if e.function, err = e.module.Function(air.PTXEntry); err != nil {
 			return err
 		}
-		if x.static, err = x.function.Attribute(driver.FunctionSharedBytes); err != nil {
+		if e.static, err = e.function.Attribute(driver.FunctionSharedBytes); err != nil {
 			return err
 		}
-		if x.threads, err = x.function.Attribute(driver.FunctionMaxThreads); err != nil {
+		if e.threads, err = e.function.Attribute(driver.FunctionMaxThreads); err != nil {
 			return err
 		}
-		if most := d.limits.optin - x.static; most > 0 {
-			return x.function.SetAttribute(driver.FunctionDynamicShared, most)
+		if most := d.limits.optin - e.static; most > 0 {
+			return e.function.SetAttribute(driver.FunctionDynamicShared, most)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", k.Function, err)
+		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
-	x.kernel, x.made = in.Kernel, true
-	return x, nil
+	for _, i := range early {
+		if a := &x.kernel.Args[i]; a.Attribute == "" && a.Space != air.Threadgroup {
+			e.early |= 1 << a.Index
+		}
+	}
+	e.made = true
+	return nil
 }
 
-// prepare makes the kernels of a plan, several at a time, and returns the errors of those that cannot be
-// made.
-func (d *Device) prepare(ctx context.Context, p *plan.Plan, progress func(float64)) ([]*kernel, []error) {
+// parallel calls do for numbers from 0 to n−1, several at a time.
+func parallel(n int, do func(i int)) {
+	var wait sync.WaitGroup
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range n {
+		room <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-room }()
+			do(i)
+		})
+	}
+	wait.Wait()
+}
+
+// prepare finds the kernels of a plan, and returns the errors of those that are not found.
+func (d *Device) prepare(ctx context.Context, p *plan.Plan) ([]*kernel, []error) {
 	needed := make([]bool, len(p.Graph.Kernels))
 	for i := range p.Pipelines {
 		if x := &p.Pipelines[i]; x.Source == plan.FromGraph {
 			needed[x.Kernel] = true
 		}
 	}
-	workers := runtime.GOMAXPROCS(0)
-	d.code.Together(ctx, p.Graph, needed, workers)
+	d.code.Together(ctx, p.Graph, needed, runtime.GOMAXPROCS(0))
 	out, errs := make([]*kernel, len(p.Pipelines)), make([]error, len(p.Pipelines))
-	var wait sync.WaitGroup
-	var mu sync.Mutex
-	done := 0
-	room := make(chan struct{}, workers)
-	for i := range p.Pipelines {
-		room <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-room }()
-			out[i], errs[i] = d.load(ctx, p.Graph, &p.Pipelines[i])
-			mu.Lock()
-			defer mu.Unlock()
-			if done++; progress != nil {
-				progress(float64(done) / float64(len(p.Pipelines)))
-			}
-		})
-	}
-	wait.Wait()
+	parallel(len(out), func(i int) { out[i], errs[i] = d.find(ctx, p.Graph, &p.Pipelines[i]) })
 	return out, errs
+}
+
+// parameter is which of an entry's parameters the memory of a slot is; −1: the kernel has no such argument.
+func (x *kernel) parameter(slot uint8) int {
+	n := 0
+	for i := range x.kernel.Args {
+		switch a := &x.kernel.Args[i]; {
+		case a.Attribute != "":
+			continue
+		case a.Space != air.Threadgroup && a.Index == int(slot):
+			return n
+		}
+		n++
+	}
+	return -1
+}
+
+// parameters is how many the entries of a kernel have (air.PTX); that which moves has one more.
+func (x *kernel) parameters() int {
+	n := 6
+	for i := range x.kernel.Args {
+		if x.kernel.Args[i].Attribute == "" {
+			n++
+		}
+	}
+	return n
 }

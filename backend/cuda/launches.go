@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -26,6 +27,19 @@ type code struct {
 	varying []int32   // steps whose launch depends on params
 	words   []int32   // operations whose words do
 	bytes   int       // of all steps' parameters
+	// rules, if not nil, are what the GPU does about params by itself.
+	rules   *rules
+	advance *kernel // follows the rules
+	every   []bool  // by memory: it is kept of every replay
+	still   []bool  // by param: it does not advance
+	// programmatic: kernels wait by themselves; unwritten, by step: nobody writes what its kernel reads
+	// before that.
+	programmatic bool
+	unwritten    []bool
+	sometimes    []int32 // steps that may do nothing
+
+	mu   *sync.Mutex
+	kept []*topology // that launches of the code had
 	// nodes are the graph's, or those of a command buffer; describe names one.
 	nodes    []ir.Node
 	describe func(node int32) string
@@ -39,10 +53,14 @@ type step struct {
 	kernel          *kernel
 	node            int32
 	params          int // where its parameters begin
+	// additions is where in the launches' memory the numbers lie that are added to its parameters; 0: nothing is.
+	additions int
+	grid
 }
 
-// arrange makes the steps of a plan in their order.
-func (c *code) arrange() {
+// arrange makes the steps of a plan in their order. What depends on params is left to the GPU as far as it
+// can be; g is nil where the host has to say it.
+func (c *code) arrange(g *ir.Graph, most [3]int) {
 	p := c.Plan
 	add := func(first, dispatch, counts int32) {
 		s := step{first: first, dispatch: dispatch, counts: counts, next: p.Ops[dispatch].Next, node: p.Grids[p.Ops[dispatch].Index].Node}
@@ -51,8 +69,6 @@ func (c *code) arrange() {
 				s.kernel = c.kernels[o.Index]
 			}
 		}
-		s.params = c.bytes
-		c.bytes += 16 * s.kernel.parameters()
 		c.steps = append(c.steps, s)
 	}
 	for i := range c.Steps {
@@ -78,67 +94,83 @@ func (c *code) arrange() {
 			}
 		}
 	}
-	vars := p.Vars
+	if g != nil {
+		c.rule(g, most)
+	}
 	for n := range c.steps {
 		s := &c.steps[n]
-		varies := false
-		bind := func(i int32) {
-			if o := &p.Ops[i]; o.Kind == plan.SetBuffer && o.Index != plan.Guarded {
-				for int(o.Index) >= len(c.users) {
-					c.users = append(c.users, nil)
-				}
-				if u := c.users[o.Index]; len(u) == 0 || u[len(u)-1] != int32(n) {
-					c.users[o.Index] = append(u, int32(n))
-				}
-			}
+		s.params = c.bytes
+		c.bytes += 16 * (s.kernel.parameters() + 1)
+		size := p.Grids[p.Ops[s.dispatch].Index].Size
+		if len(c.vars(s.dispatch)) == 0 || c.vars(s.dispatch)[0].Op != s.dispatch {
+			s.hollow = size[0] == 0 || size[1] == 0 || size[2] == 0
 		}
-		if s.counts >= 0 {
-			bind(s.counts)
-			varies = true // what it reads is found out each time
+		if s.hollow = s.hollow || s.next || s.counts >= 0; s.hollow {
+			c.sometimes = append(c.sometimes, int32(n))
 		}
-		for i := s.first; i <= s.dispatch; i++ {
-			bind(i)
-			for len(vars) > 0 && vars[0].Op < i {
-				vars = vars[1:]
-			}
-			if len(vars) > 0 && vars[0].Op == i {
-				if p.Ops[i].Kind == plan.SetBytes && c.Word[i] >= 0 {
-					c.words = append(c.words, i)
-				} else {
-					varies = true
-				}
-			}
-		}
-		if varies {
-			c.varying = append(c.varying, int32(n))
-		}
+		c.depends(int32(n))
 	}
 }
 
-// parameters is how many the entry of a kernel has (air.PTX).
-func (k *kernel) parameters() int {
-	n := 6
-	for i := range k.kernel.Args {
-		if k.kernel.Args[i].Attribute == "" {
-			n++
+// depends notes what a step's launch depends on: the places of memories, and params that the host has to
+// look at.
+func (c *code) depends(n int32) {
+	s := &c.steps[n]
+	bind := func(o *plan.Op) {
+		if o.Kind != plan.SetBuffer || o.Index == plan.Guarded {
+			return
+		}
+		for int(o.Index) >= len(c.users) {
+			c.users = append(c.users, nil)
+		}
+		if u := c.users[o.Index]; len(u) == 0 || u[len(u)-1] != n {
+			c.users[o.Index] = append(u, n)
 		}
 	}
-	return n
+	varies := s.counts >= 0 // what it reads is found out each time
+	if varies {
+		bind(&c.Ops[s.counts])
+	}
+	for i := s.first; i <= s.dispatch; i++ {
+		o := &c.Ops[i]
+		bind(o)
+		for _, v := range c.vars(i) {
+			if v.Op != i {
+				break
+			}
+			switch {
+			case c.rules != nil && v.Part >= plan.Extent0:
+				varies = varies || s.most[v.Part-plan.Extent0] == 0
+			case c.rules != nil:
+			case o.Kind == plan.SetBytes && c.Word[i] >= 0:
+				c.words = append(c.words, i)
+			default:
+				varies = true
+			}
+		}
+	}
+	if varies {
+		c.varying = append(c.varying, n)
+	}
 }
 
-// launches are the steps of a code with the parameters that they have in one slot: what a replay
-// launches that runs in it.
+// launches are the steps of a code with the parameters that they have: what a replay launches. Where the
+// host has to find what depends on params, each replay in flight has launches of its own.
 type launches struct {
 	*code
 	device *Device
 	list   []driver.Launch // by step; no blocks: it does nothing
 	block  []byte          // of parameters, and of pointers to them, where the driver reads them
-	words  *buffer         // plan.Stored.Words
+	memory *buffer         // the words, and with rules their image
 	staged []byte          // the same, where the GPU copies it from
-	fresh  bool            // the GPU has the words that do not depend on params
+	fresh  bool            // the GPU has it, but for what depends on params
 	places []driver.Address
 	params []uint32
 	stale  []bool
+
+	first []driver.Launch // that follow rules, by group
+	known []uint32        // params as the GPU has them, and which replay of a submission is next; nil: nobody knows
+	graph *topology       // nil: they are launched one by one
 }
 
 func (d *Device) newLaunches(c *code) (_ *launches, err error) {
@@ -148,17 +180,21 @@ func (d *Device) newLaunches(c *code) (_ *launches, err error) {
 			err = errors.Join(err, l.close())
 		}
 	}()
-	if l.block, err = syscall.Mmap(-1, 0, max(1, c.bytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err != nil {
+	image, groups := c.Words, 0
+	if c.rules != nil {
+		image, groups = c.rules.image, len(c.rules.groups)
+	}
+	if l.block, err = syscall.Mmap(-1, 0, max(1, c.bytes+groups*advanceBytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err != nil {
 		return nil, fmt.Errorf("memory for the parameters of kernels: %w", err)
 	}
-	w, err := d.Alloc(specOf(int64(len(c.Words))))
+	m, err := d.Alloc(specOf(int64(len(image))))
 	if err != nil {
 		return nil, err
 	}
-	l.words = w.(*buffer)
+	l.memory = m.(*buffer)
 	err = d.gpu.Do(func() (err error) {
-		l.staged, err = driver.AllocHost(len(c.Words))
-		copy(l.staged, c.Words)
+		l.staged, err = driver.AllocHost(len(image))
+		copy(l.staged, image)
 		return err
 	})
 	return l, err
@@ -169,22 +205,27 @@ func (l *launches) close() error {
 		return nil
 	}
 	var errs []error
+	if l.graph != nil {
+		l.keep(l.graph)
+	}
 	if l.block != nil {
 		errs = append(errs, syscall.Munmap(l.block))
 	}
-	if l.words != nil {
-		errs = append(errs, l.words.Close())
+	if l.memory != nil {
+		errs = append(errs, l.memory.Close())
 	}
 	if l.staged != nil {
 		errs = append(errs, l.device.gpu.Do(func() error { return driver.FreeHost(l.staged) }))
 	}
-	l.block, l.words, l.staged = nil, nil, nil
+	l.block, l.memory, l.staged, l.graph = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
-// bring has the launches be those of a replay, at places and params, and has the GPU get their words, in
-// the order of a stream. Nothing of the slot is in flight.
-func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint32) error {
+// bring has the launches be those of a replay, at places and params, and has the GPU get what they need
+// to know, in the order of a stream. params has one more than the graph: which replay of its submission it
+// is. staged is memory of the host's for as many, of which nothing is in flight; without rules, nothing of
+// all the launches is.
+func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint32, staged []byte) error {
 	for _, i := range l.code.words {
 		v := l.vars(i)
 		var word [8]byte
@@ -192,10 +233,20 @@ func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint
 		copy(l.staged[l.Word[i]:], word[:l.Ops[i].Len])
 	}
 	if len(l.code.words) > 0 || !l.fresh {
-		if err := driver.CopyToDevice(s, l.words.at, l.staged); err != nil {
+		if err := driver.CopyToDevice(s, l.memory.at, l.staged); err != nil {
 			return err
 		}
-		l.fresh = true
+		l.fresh, l.known = true, nil
+	}
+	if l.rules != nil && len(l.rules.groups) > 0 && !slices.Equal(l.known, params) {
+		l.known = nil
+		for i, p := range params {
+			binary.LittleEndian.PutUint32(staged[4*i:], p)
+		}
+		if err := driver.CopyToDevice(s, l.memory.at+driver.Address(l.rules.params), staged[:4*len(params)]); err != nil {
+			return err
+		}
+		l.known = append(l.known, params...)
 	}
 	all := l.places == nil
 	var changed []int32
@@ -218,7 +269,7 @@ func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint
 				}
 			}
 		}
-		if !slices.Equal(l.params, params) {
+		if !l.equal(params) {
 			for _, n := range l.varying {
 				add(n)
 			}
@@ -231,8 +282,71 @@ func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint
 			return err
 		}
 	}
+	if l.rules != nil && (all || !slices.Equal(l.places, places)) {
+		l.advances(places)
+	}
+	if l.graph != nil {
+		if err := l.graph.update(l, changed, all); err != nil {
+			l.places = nil
+			return err
+		}
+	}
 	l.places, l.params = append(l.places[:0], places...), append(l.params[:0], params...)
 	return nil
+}
+
+// equal reports whether params are those of the replay before, as far as the host has to look at them.
+func (l *launches) equal(params []uint32) bool {
+	for i, p := range params[:len(params)-1] {
+		if p != l.params[i] && (l.rules == nil || l.still[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// advanced notes that a replay was launched, by which the GPU has counted params on.
+func (l *launches) advanced() {
+	if l.known == nil {
+		return
+	}
+	for i := range l.known {
+		l.known[i] += binary.LittleEndian.Uint32(l.rules.image[l.rules.steps+4*i:])
+	}
+}
+
+// advanceBytes are those of the parameters of a launch that follows rules, and of pointers to them.
+const advanceBytes = 16 * 12
+
+// advances makes the launches that follow rules.
+func (l *launches) advances(places []driver.Address) {
+	r := l.rules
+	l.first = l.first[:0]
+	for i := range r.groups {
+		g := &r.groups[i]
+		at := func(n int) uint64 { return uint64(l.memory.at) + uint64(n) }
+		to := at(0)
+		if g.memory != ours {
+			to = uint64(places[g.memory])
+		}
+		if to == 0 {
+			continue // the memory is nobody's
+		}
+		out := driver.Launch{Function: l.advance.entry(false).function, Grid: [3]uint32{1, 1, 1}, Block: advanceThreads}
+		begin := l.bytes + i*advanceBytes
+		for k, v := range []uint64{at(g.rules), at(g.first), at(r.params), at(r.steps), to, at(g.count), advanceThreads, 1, 1, advanceThreads, 1, 1} {
+			l.put(begin, 12, k, v)
+		}
+		out.Params = uintptr(unsafe.Pointer(&l.block[begin+8*12]))
+		l.first = append(l.first, out)
+	}
+}
+
+// put writes the k-th of n parameters, and where it lies.
+func (l *launches) put(begin, n, k int, v uint64) {
+	at := begin + 8*k
+	binary.LittleEndian.PutUint64(l.block[at:], v)
+	binary.LittleEndian.PutUint64(l.block[at+8*n:], uint64(uintptr(unsafe.Pointer(&l.block[at]))))
 }
 
 // vars are what depends on params in an operation and those behind it.
@@ -256,49 +370,61 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 	for i := s.first; i < s.dispatch; i++ {
 		switch o := &l.Ops[i]; o.Kind {
 		case plan.SetBuffer:
-			memory[o.Slot] = places[o.Index] + driver.Address(l.offset(i, params))
+			memory[o.Slot] = places[o.Index]
+			if l.rules == nil || !l.ruled(i) {
+				memory[o.Slot] += driver.Address(l.offset(i, params))
+			}
 		case plan.SetBytes:
-			memory[o.Slot] = l.words.at + driver.Address(l.Word[i])
+			memory[o.Slot] = l.memory.at + driver.Address(l.Word[i])
 		case plan.SetThreadgroupMemory:
 			shared[o.Slot] = uint32(o.Len)
 		}
 	}
-	k := s.kernel
-	out := driver.Launch{Function: k.function}
-	at, pointers := s.params, s.params+8*k.parameters()
-	put := func(v uint64) {
-		binary.LittleEndian.PutUint64(l.block[at:], v)
-		binary.LittleEndian.PutUint64(l.block[pointers:], uint64(uintptr(unsafe.Pointer(&l.block[at]))))
-		at, pointers = at+8, pointers+8
-	}
-	out.Params = uintptr(unsafe.Pointer(&l.block[pointers]))
+	k, count := s.kernel, s.kernel.parameters()+1
+	out := driver.Launch{Function: k.entry(s.additions > 0).function, Params: uintptr(unsafe.Pointer(&l.block[s.params+8*count]))}
+	at := 0
 	for i := range k.kernel.Args {
-		switch a := &k.kernel.Args[i]; {
+		a := &k.kernel.Args[i]
+		switch {
 		case a.Attribute != "":
+			continue
 		case a.Space == air.Threadgroup:
-			put(uint64(out.Shared))
+			l.put(s.params, count, at, uint64(out.Shared))
 			out.Shared += (shared[a.Index] + 15) &^ 15
 		default:
-			put(uint64(memory[a.Index]))
+			l.put(s.params, count, at, uint64(memory[a.Index]))
 		}
+		at++
 	}
-	g := &l.Grids[l.Ops[s.dispatch].Index]
-	size := g.Size
+	table := uint64(0)
+	if s.additions > 0 {
+		table = uint64(l.memory.at) + uint64(s.additions)
+	}
+	l.put(s.params, count, count-1, table)
+	size := l.Grids[l.Ops[s.dispatch].Index].Size
 	for _, v := range l.vars(s.dispatch) {
 		if v.Op != s.dispatch {
 			break
 		}
-		size[v.Part-plan.Extent0] = v.Value(params)
+		if k := v.Part - plan.Extent0; s.most[k] == 0 {
+			size[k] = v.Value(params)
+		}
 	}
 	l.list[n] = out
 	return l.size(n, size)
+}
+
+// ruled reports whether the offset of an operation is found by the GPU.
+func (c *code) ruled(op int32) bool {
+	v := c.vars(op)
+	return len(v) > 0 && v[0].Op == op || c.every[c.Ops[op].Index]
 }
 
 // size sets the grid of a launch, whose other parameters are written.
 func (l *launches) size(n int, size [3]uint64) error {
 	s, out := &l.steps[n], &l.list[n]
 	g := &l.Grids[l.Ops[s.dispatch].Index]
-	at := s.params + 8*(s.kernel.parameters()-6)
+	count := s.kernel.parameters() + 1
 	out.Block = 1
 	out.Grid = [3]uint32{}
 	for i := range 3 {
@@ -307,14 +433,14 @@ func (l *launches) size(n int, size [3]uint64) error {
 		if g.Unit == ir.Threadgroups {
 			blocks, threads = size[i], size[i]*group
 		}
+		if s.most[i] > 0 {
+			blocks, threads = uint64(s.most[i]), 0 // the GPU adds how many there are
+		}
 		if blocks > uint64(l.device.limits.grid[i]) || threads > 1<<32-1 {
 			return fmt.Errorf("%s: %d threadgroups in dimension %d: the GPU takes %d", l.describe(s.node), blocks, i, l.device.limits.grid[i])
 		}
-		binary.LittleEndian.PutUint64(l.block[at+8*i:], threads)
-		binary.LittleEndian.PutUint64(l.block[at+24+8*i:], group)
-		for _, v := range []int{at + 8*i, at + 24 + 8*i} {
-			binary.LittleEndian.PutUint64(l.block[v+8*s.kernel.parameters():], uint64(uintptr(unsafe.Pointer(&l.block[v]))))
-		}
+		l.put(s.params, count, count-7+i, threads)
+		l.put(s.params, count, count-4+i, group)
 		out.Grid[i] = uint32(blocks)
 		out.Block *= g.Group[i]
 	}

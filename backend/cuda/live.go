@@ -46,7 +46,11 @@ func (*encoder) Placed(*ir.Memory, backend.Place) {}
 
 // Make implements [plan.Maker].
 func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
-	k, err := c.x.load(context.Background(), c.scope.Graph, p)
+	ctx := context.Background()
+	k, err := c.x.find(ctx, c.scope.Graph, p)
+	if err == nil {
+		err = c.x.load(ctx, k, false)
+	}
 	if err != nil {
 		return plan.Limits{}, err
 	}
@@ -67,10 +71,10 @@ func (c *encoder) Copy(dst, src backend.Place, n int64) error { return c.plan.Co
 
 // Commit implements [hostqueue.Encoder].
 func (c *encoder) Commit(label string, _ ir.CommitOrder) (err error) {
-	c.params = slices.Clone(c.scope.Params)
+	c.params = append(slices.Clone(c.scope.Params), 0)
 	c.code.Stored = plan.Store(c.plan.Finish(label), noLimit, false)
 	c.code.nodes, c.code.describe = c.plan.Nodes, c.plan.Describe
-	c.code.arrange()
+	c.code.arrange(nil, c.x.limits.grid)
 	c.run, err = c.x.newLaunches(&c.code)
 	return err
 }
@@ -87,7 +91,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 		}
 		defer func() { err = errors.Join(err, end.Destroy()) }()
 		before := time.Now()
-		if err := errors.Join(c.x.begin.Record(c.x.stream), c.run.bring(c.x.stream, c.x.addresses(c.plan.Places), c.params)); err != nil {
+		if err := errors.Join(c.x.begin.Record(c.x.stream), c.run.bring(c.x.stream, c.x.addresses(c.plan.Places), c.params, nil)); err != nil {
 			return err
 		}
 		if c.profile {

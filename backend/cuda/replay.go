@@ -24,7 +24,11 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	e := s.Executable.(*executable)
 	g, places := x.Uses(s)
 	own := s.Frame.(*frame)
-	params := slices.Clone(s.Params)
+	params := append(slices.Clone(s.Params), 0)
+	plan := e.plan
+	if len(e.steps) > mostNodes || e.program.Profile || e.rules == nil {
+		plan = Stream
+	}
 	if err := x.begin.Record(x.stream); err != nil {
 		return err
 	}
@@ -58,16 +62,19 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 		}
 		in := &own.slots[i%len(own.slots)]
 		before := time.Now()
-		staged := in.arguments
+		l := own.launches[i%len(own.launches)]
+		words := (4*len(params) + 15) &^ 15
+		staged := in.memory[words:]
 		for k := range g.Memories {
 			m := &g.Memories[k]
 			if places[k].Buffer == nil || m.Alias != ir.NoMem {
 				continue
 			}
-			if m.Every && i > 0 {
+			if m.Every && i > 0 && e.rules == nil {
 				places[k] = places[k].Add(m.Size)
 			}
-			if m.Kind == ir.Argument && own.Place(ir.MemID(k)).Buffer != nil {
+			// With rules the GPU writes by itself what the replays of a submission differ in.
+			if m.Kind == ir.Argument && own.Place(ir.MemID(k)).Buffer != nil && (i == 0 || e.rules == nil) {
 				m.WriteValues(staged[:m.Size], params)
 				to, _ := x.own(places[k], m.Size)
 				if err = driver.CopyToDevice(x.stream, to, staged[:m.Size]); err != nil {
@@ -77,24 +84,36 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			}
 		}
 		if err == nil {
-			err = in.launches.bring(x.stream, x.addresses(places), params)
+			err = l.bring(x.stream, x.addresses(places), params, in.memory[:words])
+		}
+		if err == nil && plan != Stream && l.graph == nil {
+			l.graph, err = l.taken(plan)
 		}
 		if err != nil {
 			break
 		}
 		next := i+1 < s.Count()
 		launched = i
-		if e.program.Profile {
-			err = x.timed(in.launches, r, next)
+		switch {
+		case e.program.Profile:
+			err = x.timed(l, r, next)
+		case plan == Stream:
+			err = x.start(ctx, l, next)
+		default:
+			err = l.graph.launch(l, x.stream, next)
+		}
+		if err == nil {
+			l.advanced()
 		} else {
-			err = x.start(ctx, in.launches, next)
+			l.known = nil
 		}
 		err = errors.Join(err, in.end.Record(x.stream))
 		r.Times.Encode += time.Since(before)
 		flight = append(flight, i)
-		for k := range params {
+		for k := range g.Params {
 			params[k] += uint32(g.Params[k].Advance)
 		}
+		params[len(g.Params)]++
 	}
 	if err != nil && launched >= r.Replays {
 		r.Torn = true
@@ -129,6 +148,9 @@ const window = 256
 
 // start launches the steps of a replay.
 func (x *executor) start(ctx context.Context, l *launches, next bool) error {
+	if err := l.follow(x.stream); err != nil {
+		return err
+	}
 	for n := range l.steps {
 		if n%window == 0 && n > 0 {
 			if ctx.Err() != nil {
@@ -145,6 +167,16 @@ func (x *executor) start(ctx context.Context, l *launches, next bool) error {
 			}
 		}
 		if err := l.one(ctx, n, x.stream, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow launches what follows rules.
+func (l *launches) follow(s driver.Stream) error {
+	for i := range l.first {
+		if err := l.first[i].Start(s); err != nil {
 			return err
 		}
 	}
@@ -214,7 +246,7 @@ func (x *executor) timed(l *launches, r *backend.Result, next bool) (err error) 
 			return err
 		}
 	}
-	if err := events[0].Record(x.stream); err != nil {
+	if err := errors.Join(l.follow(x.stream), events[0].Record(x.stream)); err != nil {
 		return err
 	}
 	for n := range l.steps {
