@@ -174,9 +174,10 @@ func (x *kernel) limits(d *Device) plan.Limits {
 func (e *executable) Close() error {
 	return e.device.gpu.Do(func() error {
 		var errs []error
-		for t := e.take(); t != nil; t = e.take() {
+		for _, t := range e.kept {
 			errs = append(errs, t.destroy())
 		}
+		e.kept = nil
 		return errors.Join(errs...)
 	})
 }
@@ -195,7 +196,8 @@ type frame struct {
 type slot struct {
 	end driver.Event
 	// memory of the host's, which the GPU copies from: params, then the contents of argument memory
-	memory []byte
+	memory  []byte
+	replays int // that were launched with it
 }
 
 // ahead is how many replays of a submission are launched before the first of them is waited for.

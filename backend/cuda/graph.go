@@ -4,21 +4,27 @@ package cuda
 
 import (
 	"errors"
+	"slices"
 
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/ir"
 )
 
-// topology is a code as a graph of CUDA's. It is made once: what is launched by its nodes is changed in
-// place, for other launches of the same code too.
+// topology is a number of replays of a code as a graph of CUDA's. It is made once: what is launched by its
+// nodes is changed in place, for other launches of the same code too.
 type topology struct {
 	graph   driver.Graph
 	exec    driver.GraphExec
-	first   []driver.GraphNode // that follow rules, by group
-	nodes   []driver.GraphNode // by step
-	enabled []bool             // by step
+	times   int                // replays
+	first   []driver.GraphNode // that follow rules, by replay and group
+	nodes   []driver.GraphNode // by replay and step
+	enabled []bool             // by node
 	users   *launches          // whose parameters the nodes have; nil: nobody's
+	version int                // of these
 }
+
+// batch is how many replays a submission of many launches at a time.
+const batch = 16
 
 // arc is an edge between nodes of a topology: steps from 0 on, then joins.
 type arc struct {
@@ -96,17 +102,27 @@ func (c *code) overlap(before, n int) bool {
 // mostNodes of a graph: of longer ones each command is launched.
 const mostNodes = 1 << 16
 
-// taken returns a graph for launches that have their parameters: one that is kept, or a new one.
-func (l *launches) taken(how Plan) (*topology, error) {
-	if t := l.take(); t != nil {
-		return t, t.update(l, nil, true)
+// topology returns a graph of replays for launches that have their parameters: theirs, one that is kept, or
+// a new one.
+func (l *launches) topology(how Plan, times int) (t *topology, err error) {
+	to := &l.single
+	if times > 1 {
+		to = &l.many
 	}
-	return l.topology(how)
+	if *to == nil {
+		if t = l.take(times); t == nil {
+			t, err = l.newTopology(how, times)
+		}
+		*to = t
+	}
+	if err == nil {
+		err = (*to).update(l)
+	}
+	return *to, err
 }
 
-// topology makes the graph of launches that have their parameters.
-func (l *launches) topology(how Plan) (_ *topology, err error) {
-	t := &topology{}
+func (l *launches) newTopology(how Plan, times int) (_ *topology, err error) {
+	t := &topology{times: times}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.destroy())
@@ -115,34 +131,7 @@ func (l *launches) topology(how Plan) (_ *topology, err error) {
 	if t.graph, err = driver.NewGraph(); err != nil {
 		return nil, err
 	}
-	add := func(to *[]driver.GraphNode, x driver.Launch) error {
-		if empty(&x) {
-			x.Grid = [3]uint32{1, 1, 1} // it is left out until it is something
-		}
-		n, err := t.graph.AddKernel(&x)
-		*to = append(*to, n)
-		return err
-	}
-	for _, x := range l.first {
-		if err := add(&t.first, x); err != nil {
-			return nil, err
-		}
-	}
-	for _, x := range l.list {
-		if err := add(&t.nodes, x); err != nil {
-			return nil, err
-		}
-		t.enabled = append(t.enabled, true)
-	}
 	all, joins := l.arcs(how)
-	nodes := t.nodes[:len(t.nodes):len(t.nodes)]
-	for range joins {
-		n, err := t.graph.AddEmpty()
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-	}
 	var from, to []driver.GraphNode
 	var data []driver.EdgeData
 	edge := func(a, b driver.GraphNode, programmatic bool) {
@@ -152,18 +141,73 @@ func (l *launches) topology(how Plan) (_ *topology, err error) {
 		}
 		from, to, data = append(from, a), append(to, b), append(data, d)
 	}
-	for i := 1; i < len(t.first); i++ {
-		edge(t.first[i-1], t.first[i], false)
+	var nodes []driver.GraphNode // of a replay: steps, then joins
+	add := func(x driver.Launch) (driver.GraphNode, error) {
+		if empty(&x) {
+			x.Grid = [3]uint32{1, 1, 1} // it is left out until it is something
+		}
+		return t.graph.AddKernel(&x)
 	}
-	waiting := make([]bool, len(nodes))
-	for _, a := range all {
-		edge(nodes[a.from], nodes[a.to], a.programmatic)
-		waiting[a.to] = true
+	var before driver.GraphNode // what everything of a replay is behind; 0: nothing
+	follow := func(n driver.GraphNode) {
+		if before != 0 {
+			edge(before, n, false)
+		}
 	}
-	if k := len(t.first); k > 0 {
+	for r := range times {
+		if r > 0 { // all of the replay before
+			n, err := t.graph.AddEmpty()
+			if err != nil {
+				return nil, err
+			}
+			waited := make([]bool, len(nodes))
+			for _, a := range all {
+				waited[a.from] = true
+			}
+			for i := range nodes {
+				if !waited[i] {
+					edge(nodes[i], n, false)
+				}
+			}
+			if len(nodes) == 0 {
+				follow(n)
+			}
+			before = n
+		}
+		for _, x := range l.first {
+			n, err := add(x)
+			if err != nil {
+				return nil, err
+			}
+			follow(n)
+			before = n
+			t.first = append(t.first, n)
+		}
+		nodes = nodes[:0]
+		for _, x := range l.list {
+			n, err := add(x)
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, n)
+			t.enabled = append(t.enabled, true)
+		}
+		t.nodes = append(t.nodes, nodes...)
+		for range joins {
+			n, err := t.graph.AddEmpty()
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, n)
+		}
+		waiting := make([]bool, len(nodes))
+		for _, a := range all {
+			edge(nodes[a.from], nodes[a.to], a.programmatic)
+			waiting[a.to] = true
+		}
 		for i, n := range nodes {
 			if !waiting[i] {
-				edge(t.first[k-1], n, false)
+				follow(n)
 			}
 		}
 	}
@@ -171,7 +215,7 @@ func (l *launches) topology(how Plan) (_ *topology, err error) {
 		return nil, err
 	}
 	t.exec, err = t.graph.Instantiate()
-	t.users = l
+	t.users, t.version = l, l.version
 	return t, err
 }
 
@@ -186,12 +230,16 @@ func (t *topology) destroy() error {
 	return errors.Join(errs...)
 }
 
-// update has the graph launch the steps that changed as they are now; all of them, and what follows rules,
-// if all is set.
-func (t *topology) update(l *launches, changed []int32, all bool) error {
-	if all || t.users != l {
+// update has the graph launch what launches are now.
+func (t *topology) update(l *launches) error {
+	if t.users == l && t.version == l.version {
+		return nil
+	}
+	all := t.users != l || t.version+1 != l.version || l.moved
+	t.users = nil
+	if all {
 		for i := range t.first {
-			if err := t.exec.Set(t.first[i], &l.first[i]); err != nil {
+			if err := t.exec.Set(t.first[i], &l.first[i%len(l.first)]); err != nil {
 				return err
 			}
 		}
@@ -200,58 +248,68 @@ func (t *topology) update(l *launches, changed []int32, all bool) error {
 		if empty(&l.list[n]) {
 			return nil // it is left out
 		}
-		return t.exec.Set(t.nodes[n], &l.list[n])
+		for i := int(n); i < len(t.nodes); i += len(l.list) {
+			if err := t.exec.Set(t.nodes[i], &l.list[n]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	if t.users != l {
-		t.users = nil
-		for n := range t.nodes {
+	if all {
+		for n := range l.list {
 			if err := set(int32(n)); err != nil {
 				return err
 			}
 		}
-		t.users = l
-		return nil
-	}
-	for _, n := range changed {
-		if err := set(n); err != nil {
-			return err
+	} else {
+		for _, n := range l.changed {
+			if err := set(n); err != nil {
+				return err
+			}
 		}
 	}
+	t.users, t.version = l, l.version
 	return nil
 }
 
-// launch runs the graph.
+// launch runs the graph. next says whether a replay of the same submission follows its last.
 func (t *topology) launch(l *launches, s driver.Stream, next bool) error {
 	for _, n := range l.sometimes {
-		on := !empty(&l.list[n]) && (next || !l.steps[n].next)
-		if on == t.enabled[n] {
-			continue
+		for r := range t.times {
+			i := r*len(l.list) + int(n)
+			on := !empty(&l.list[n]) && (next || r+1 < t.times || !l.steps[n].next)
+			if on == t.enabled[i] {
+				continue
+			}
+			if err := t.exec.Enable(t.nodes[i], on); err != nil {
+				return err
+			}
+			t.enabled[i] = on
 		}
-		if err := t.exec.Enable(t.nodes[n], on); err != nil {
-			return err
-		}
-		t.enabled[n] = on
 	}
 	return t.exec.Launch(s)
 }
 
 // keep has a graph serve other launches of the same code.
 func (c *code) keep(t *topology) {
+	if t == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t.users = nil
 	c.kept = append(c.kept, t)
 }
 
-// take returns a graph that is kept, nil if there is none.
-func (c *code) take() *topology {
+// take returns a graph of so many replays that is kept, nil if there is none.
+func (c *code) take(times int) *topology {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.kept)
-	if n == 0 {
+	i := slices.IndexFunc(c.kept, func(t *topology) bool { return t.times == times })
+	if i < 0 {
 		return nil
 	}
-	t := c.kept[n-1]
-	c.kept = c.kept[:n-1]
+	t := c.kept[i]
+	c.kept = slices.Delete(c.kept, i, i+1)
 	return t
 }

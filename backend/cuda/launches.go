@@ -170,7 +170,14 @@ type launches struct {
 
 	first []driver.Launch // that follow rules, by group
 	known []uint32        // params as the GPU has them, and which replay of a submission is next; nil: nobody knows
-	graph *topology       // nil: they are launched one by one
+
+	// version counts the changes of the launches; changed are the steps of the last one, and moved says that
+	// it has changed what follows rules.
+	version int
+	changed []int32
+	moved   bool
+	// single and many are graphs of a replay and of [batch]; nil: none was needed yet.
+	single, many *topology
 }
 
 func (d *Device) newLaunches(c *code) (_ *launches, err error) {
@@ -205,9 +212,8 @@ func (l *launches) close() error {
 		return nil
 	}
 	var errs []error
-	if l.graph != nil {
-		l.keep(l.graph)
-	}
+	l.keep(l.single)
+	l.keep(l.many)
 	if l.block != nil {
 		errs = append(errs, syscall.Munmap(l.block))
 	}
@@ -217,7 +223,7 @@ func (l *launches) close() error {
 	if l.staged != nil {
 		errs = append(errs, l.device.gpu.Do(func() error { return driver.FreeHost(l.staged) }))
 	}
-	l.block, l.memory, l.staged, l.graph = nil, nil, nil, nil
+	l.block, l.memory, l.staged, l.single, l.many = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -249,7 +255,7 @@ func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint
 		l.known = append(l.known, params...)
 	}
 	all := l.places == nil
-	var changed []int32
+	changed := l.changed[:0]
 	add := func(n int32) {
 		if !l.stale[n] {
 			l.stale[n] = true
@@ -275,21 +281,23 @@ func (l *launches) bring(s driver.Stream, places []driver.Address, params []uint
 			}
 		}
 	}
-	for _, n := range changed {
+	moved := l.rules != nil && (all || !slices.Equal(l.places, places))
+	if len(changed) > 0 || moved {
+		l.version++
+		l.changed, l.moved = changed, moved
+	}
+	for k, n := range changed {
 		l.stale[n] = false
 		if err := l.make(int(n), places, params); err != nil {
+			for _, n := range changed[k:] {
+				l.stale[n] = false
+			}
 			l.places = nil
 			return err
 		}
 	}
-	if l.rules != nil && (all || !slices.Equal(l.places, places)) {
+	if moved {
 		l.advances(places)
-	}
-	if l.graph != nil {
-		if err := l.graph.update(l, changed, all); err != nil {
-			l.places = nil
-			return err
-		}
 	}
 	l.places, l.params = append(l.places[:0], places...), append(l.params[:0], params...)
 	return nil
@@ -305,13 +313,10 @@ func (l *launches) equal(params []uint32) bool {
 	return true
 }
 
-// advanced notes that a replay was launched, by which the GPU has counted params on.
-func (l *launches) advanced() {
-	if l.known == nil {
-		return
-	}
+// advanced notes that n replays were launched, by which the GPU has counted params on.
+func (l *launches) advanced(n int) {
 	for i := range l.known {
-		l.known[i] += binary.LittleEndian.Uint32(l.rules.image[l.rules.steps+4*i:])
+		l.known[i] += uint32(n) * binary.LittleEndian.Uint32(l.rules.image[l.rules.steps+4*i:])
 	}
 }
 

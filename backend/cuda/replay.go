@@ -25,6 +25,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	g, places := x.Uses(s)
 	own := s.Frame.(*frame)
 	params := append(slices.Clone(s.Params), 0)
+	turn := 0 // of the slots
 	plan := e.plan
 	if len(e.steps) > mostNodes || e.program.Profile || e.rules == nil {
 		plan = Stream
@@ -32,37 +33,38 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	if err := x.begin.Record(x.stream); err != nil {
 		return err
 	}
-	var flight []int // replays that were launched and not waited for
-	land := func(n int) {
-		for len(flight) > n {
-			i := flight[0]
-			flight = flight[1:]
-			if landed := own.slots[i%len(own.slots)].end.Synchronize(); landed != nil {
+	flight, first := 0, 0 // launches that were not waited for; the first replay of the earliest
+	land := func(most int) {
+		for flight > most {
+			in := &own.slots[(turn-flight)%len(own.slots)]
+			flight--
+			if landed := in.end.Synchronize(); landed != nil {
 				r.Torn = true
 				if err == nil {
 					err = landed
 				}
 				continue
 			}
-			if err == nil {
+			for i := first; i < first+in.replays && err == nil; i++ {
 				r.Replays++
 				if s.Ended != nil {
 					s.Ended(i)
 				}
 			}
+			first += in.replays
 		}
 	}
-	launched := -1
-	for i := 0; i < s.Count() && err == nil; i++ {
+	launched := 0 // replays
+	for i := 0; i < s.Count() && err == nil; {
 		if err = context.Cause(ctx); err != nil {
 			break
 		}
 		if land(len(own.slots) - 1); err != nil {
 			break
 		}
-		in := &own.slots[i%len(own.slots)]
+		in := &own.slots[turn%len(own.slots)]
 		before := time.Now()
-		l := own.launches[i%len(own.launches)]
+		l := own.launches[turn%len(own.launches)]
 		words := (4*len(params) + 15) &^ 15
 		staged := in.memory[words:]
 		for k := range g.Memories {
@@ -86,42 +88,48 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 		if err == nil {
 			err = l.bring(x.stream, x.addresses(places), params, in.memory[:words])
 		}
-		if err == nil && plan != Stream && l.graph == nil {
-			l.graph, err = l.taken(plan)
-		}
 		if err != nil {
 			break
 		}
-		next := i+1 < s.Count()
-		launched = i
-		switch {
+		in.replays = 1
+		switch next := i+1 < s.Count(); {
 		case e.program.Profile:
+			launched++
 			err = x.timed(l, r, next)
 		case plan == Stream:
+			launched++
 			err = x.start(ctx, l, next)
 		default:
-			err = l.graph.launch(l, x.stream, next)
+			if s.Count()-i >= batch && !g.NextHost && batch*len(e.steps) <= mostNodes {
+				in.replays = batch
+			}
+			var t *topology
+			if t, err = l.topology(plan, in.replays); err == nil {
+				launched += in.replays
+				err = t.launch(l, x.stream, i+in.replays < s.Count())
+			}
 		}
 		if err == nil {
-			l.advanced()
+			l.advanced(in.replays)
 		} else {
 			l.known = nil
 		}
 		err = errors.Join(err, in.end.Record(x.stream))
 		r.Times.Encode += time.Since(before)
-		flight = append(flight, i)
+		i += in.replays
+		turn, flight = turn+1, flight+1
 		for k := range g.Params {
-			params[k] += uint32(g.Params[k].Advance)
+			params[k] += uint32(in.replays) * uint32(g.Params[k].Advance)
 		}
-		params[len(g.Params)]++
+		params[len(g.Params)] += uint32(in.replays)
 	}
-	if err != nil && launched >= r.Replays {
+	if err != nil && launched > r.Replays {
 		r.Torn = true
 	}
 	land(0)
-	if launched >= 0 {
+	if launched > 0 {
 		r.Times.End = time.Now()
-		span, _ := own.slots[launched%len(own.slots)].end.Since(x.begin)
+		span, _ := own.slots[(turn-1)%len(own.slots)].end.Since(x.begin)
 		r.Times.Begin = r.Times.End.Add(-span)
 		within(&r.Times)
 	}
