@@ -79,6 +79,11 @@ type Device struct {
 	plan     Plan
 	// programmatic: kernels are compiled to wait by themselves.
 	programmatic bool
+	// disturb, of tests: changes of kernels' texts and of the edges of graphs, which show what keeps the order.
+	disturb struct {
+		text func(kernel string, text []byte) []byte
+		arcs func(all []arc) []arc
+	}
 
 	mu        sync.Mutex
 	kernels   map[string]*kernel

@@ -132,6 +132,9 @@ func (l *launches) newTopology(how Plan, times int) (_ *topology, err error) {
 		return nil, err
 	}
 	all, joins := l.arcs(how)
+	if f := l.device.disturb.arcs; f != nil {
+		all = f(all)
+	}
 	var from, to []driver.GraphNode
 	var data []driver.EdgeData
 	edge := func(a, b driver.GraphNode, programmatic bool) {

@@ -111,6 +111,9 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
+	if d.disturb.text != nil {
+		text = d.disturb.text(x.name, text)
+	}
 	err = d.gpu.Do(func() (err error) {
 		if e.module, err = driver.LoadModule(text); err != nil {
 			return err
