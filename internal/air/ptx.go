@@ -1,13 +1,13 @@
 package air
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"regexp"
-	"strings"
 
 	"github.com/mlxc/mlxc/internal/air/calls"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
@@ -71,11 +71,10 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
 	}
 	m.target = calls.PTX
-	if err := m.prepare(in.Kernel.Name, in.Constants, false); err != nil {
-		return nil, err
+	if !launch.Programmatic {
+		m.withoutMarkers()
 	}
-	text, err := m.ptx(f, in.Kernel, launch)
-	if err != nil {
+	if err := m.prepare(in.Kernel.Name, in.Constants, false); err != nil {
 		return nil, err
 	}
 	b := builder{ctx: ctx, compiler: c, flags: launch.flags()}
@@ -83,14 +82,29 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	g := gpuModule{module: m, kernel: in.Kernel, known: map[string]bool{}}
+	if err := g.inline(&b); err != nil {
+		return nil, err
+	}
+	if err := g.control(launch); err != nil {
+		return nil, err
+	}
+	text, err := g.text(launch)
+	if err != nil {
+		return nil, err
+	}
 	out, err := b.clang(text, "ptx.ll", "-O2", "-S")
 	if err != nil {
 		return nil, err
 	}
+	if launch.Programmatic && bytes.Contains(out, []byte(".global.nc")) {
+		// INVARIANT: nothing says that memory does not change, as it may until the entry has waited.
+		return nil, errors.New("clang reads memory as if it did not change while the entry runs")
+	}
 	if out, err = bounded(out, in.Kernel); err != nil {
 		return nil, err
 	}
-	return withEarly(out, nil), nil
+	return withEarly(out, g.early), nil
 }
 
 // PTXKey is the key of what [PTX] makes.
@@ -131,43 +145,3 @@ var (
 	secondSuffix = regexp.MustCompile(`(@"?llvm\.[a-z0-9.]*)\.p2\b`)
 	sharedValue  = regexp.MustCompile(`(\baddrspace\(3\) (?:global|constant) .*?) (?:zeroinitializer|poison)(, align [0-9]+)?$`)
 )
-
-// ptx is the text of a module that was prepared, with an entry that calls the kernel.
-func (m *module) ptx(f *function, k *Kernel, launch Launch) (string, error) {
-	kept := m.declares[:0]
-	own := &gpuModule{known: map[string]bool{}}
-	for _, d := range m.declares {
-		if !strings.HasPrefix(strings.Trim(d.name, `"`), "air.") {
-			kept = append(kept, d)
-			continue
-		}
-		if err := own.exchangeBody(d); err != nil {
-			return "", err
-		}
-	}
-	m.declares = kept
-	for i, g := range m.globals {
-		if v := sharedValue.FindStringSubmatch(g.text); v != nil {
-			m.globals[i].text = v[1] + " undef" + v[2]
-		}
-	}
-	f.head = strings.Replace(alwaysInline(f.head), "define ", "define internal ", 1)
-	if err := own.bodies.entry(f, k, launch); err != nil {
-		return "", err
-	}
-	known := map[string]bool{}
-	for _, d := range m.declares {
-		known[strings.Trim(d.name, `"`)] = true
-	}
-	for _, b := range m.bodies {
-		for l := range strings.Lines(b) {
-			if d := declare.FindStringSubmatch(l); d != nil {
-				known[strings.Trim(d[2], `"`)] = true
-			}
-		}
-	}
-	m.add(gpuSupport+own.support.String()+own.bodies.String(), known)
-	m.withoutPlaces()
-	out := secondSpace.ReplaceAllString(m.String(), "addrspace(1)")
-	return secondSuffix.ReplaceAllString(out, "$1.p1"), nil
-}

@@ -15,8 +15,8 @@ const (
 // entryParameter is one of the entry's, which the kernel gets as %name.
 type entryParameter struct{ typ, name string }
 
-// entry writes the entry, which finds out where in the grid a thread is.
-func (t *text) entry(f *function, k *Kernel, launch Launch) error {
+// entry writes the entry, which finds out where in the grid a thread is. It waits first if waits.
+func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 	var params []entryParameter
 	var args []string
 	dynamic := false
@@ -64,7 +64,7 @@ func (t *text) entry(f *function, k *Kernel, launch Launch) error {
 	if launch.Moving {
 		t.moved(params)
 	}
-	if launch.Programmatic {
+	if waits {
 		t.line(waitForGrids)
 	}
 	t.line("  %%l = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
@@ -85,7 +85,14 @@ func (t *text) entry(f *function, k *Kernel, launch Launch) error {
 	if launch.Moving {
 		in = t.inGrid(in)
 	}
-	t.line("  br i1 %s, label %%go, label %%end\ngo:", in)
+	t.line("  br i1 %s, label %%go, label %%out\nout:", in)
+	if launch.Programmatic && launch.Moving && !waits {
+		// Nothing may be in the grid, and what comes after takes what was before for ended.
+		t.line("  %%bxy = or i32 %%bx, %%by\n  %%bxyz = or i32 %%bxy, %%bz")
+		t.line("  %%first = icmp eq i32 %%bxyz, 0\n  br i1 %%first, label %%alone, label %%end\nalone:")
+		t.line(waitForGrids)
+	}
+	t.line("  br label %%end\ngo:")
 	for _, x := range "xyz" {
 		if launch.Moving {
 			// A threadgroup is in the grid, which so has a thread.
@@ -114,6 +121,10 @@ func (t *text) entry(f *function, k *Kernel, launch Launch) error {
 			return err
 		}
 	}
+	// The warp's threads that are in the grid are those of its first lanes.
+	t.line("  %%warp = and i32 %%l, -32\n  %%left = sub i32 %%here, %%warp\n  %%some = icmp ult i32 %%left, 32")
+	t.line("  %%bit = shl i32 1, %%left\n  %%below = sub i32 %%bit, 1\n  %%members = select i1 %%some, i32 %%below, i32 -1")
+	args = append(args, "i32 %members")
 	t.line("  call void @%s(%s)", f.name, strings.Join(args, ", "))
 	t.line("  br label %%end\nend:\n  ret void\n}")
 	return nil

@@ -5,19 +5,13 @@ import (
 	"strings"
 )
 
-// gpu writes the body of a function in which the threads of a warp exchange. Which threads are
-// active, the GPU says where the function is called. Sums and the like combine in the order that
+// gpu writes the body of a function in which the threads of a warp exchange. Which threads take
+// part is its first argument, %mlxc.mask. Sums and the like combine in the order that
 // the executor has (backend/softmetal/host/exchange.c), so that they have the same bits.
 type gpu struct {
 	*text
 	module *gpuModule
 	n      int
-}
-
-// gpuModule is what is added to a module for a GPU.
-type gpuModule struct {
-	bodies, support text
-	known           map[string]bool // the functions of support
 }
 
 // make adds an instruction with a result.
@@ -28,10 +22,8 @@ func (g *gpu) make(format string, args ...any) string {
 	return v
 }
 
-// active is the mask of the active threads of the warp.
-func (g *gpu) active() string {
-	return g.make(`call i32 asm sideeffect "activemask.b32 $0;", "=r"() #990`)
-}
+// partMask is the parameter that has the mask of the threads that take part.
+const partMask = "%mlxc.mask"
 
 // lane is the number of the thread in its warp. Blocks have one dimension.
 func (g *gpu) lane() string { return g.make("and i32 %s, 31", g.make("call i32 @mlxc.thread()")) }
@@ -106,16 +98,16 @@ func (g *gpu) reduced(op operation, t number, v string, width int) string {
 	name := fmt.Sprintf("mlxc.reduce.%d.%s.%s.%d", op, t.kind, t.llvm, width)
 	g.once(name, func(h *gpu) {
 		// All are there: each thread gets the same from a butterfly.
-		h.line("define internal %s @%s(%s %%in) convergent alwaysinline nounwind {", t.llvm, name, t.llvm)
-		mask, lane := h.active(), h.lane()
-		full := h.make("icmp eq i32 %s, -1", mask)
+		h.line("define internal %s @%s(i32 %s, %s %%in) convergent alwaysinline nounwind {", t.llvm, name, partMask, t.llvm)
+		lane := h.lane()
+		full := h.make("icmp eq i32 %s, -1", partMask)
 		h.line("  br i1 %s, label %%full, label %%part\nfull:", full)
 		v := "%in"
 		for k := width / 2; k > 0; k /= 2 {
-			v = h.combine(op, t, v, h.shuffled(t, v, mask, h.make("xor i32 %s, %d", lane, k)))
+			v = h.combine(op, t, v, h.shuffled(t, v, "-1", h.make("xor i32 %s, %d", lane, k)))
 		}
 		h.line("  ret %s %s\npart:", t.llvm, v)
-		h.line("  %%slow = call %s @%s.part(%s %%in, i32 %s, i32 %s)\n  ret %s %%slow\n}", t.llvm, name, t.llvm, mask, lane, t.llvm)
+		h.line("  %%slow = call %s @%s.part(%s %%in, i32 %s, i32 %s)\n  ret %s %%slow\n}", t.llvm, name, t.llvm, partMask, lane, t.llvm)
 	})
 	g.once(name+".part", func(h *gpu) {
 		// Some are not: each thread combines the values of all that are, by the same tree.
@@ -137,15 +129,15 @@ func (g *gpu) reduced(op operation, t number, v string, width int) string {
 		}
 		h.line("  ret %s %s\n}", t.llvm, v[0])
 	})
-	return g.make("call %s @%s(%s %s) #990", t.llvm, name, t.llvm, v)
+	return g.make("call %s @%s(i32 %s, %s %s) #990", t.llvm, name, partMask, t.llvm, v)
 }
 
 // scanned is the prefix sum or product, from lane to lane.
 func (g *gpu) scanned(op operation, t number, v string, width int, exclusive bool) string {
 	name := fmt.Sprintf("mlxc.scan.%d.%s.%s.%d.%v", op, t.kind, t.llvm, width, exclusive)
 	g.once(name, func(h *gpu) {
-		h.line("define internal %s @%s(%s %%in) convergent noinline nounwind {", t.llvm, name, t.llvm)
-		mask, lane := h.active(), h.lane()
+		h.line("define internal %s @%s(i32 %s, %s %%in) convergent noinline nounwind {", t.llvm, name, partMask, t.llvm)
+		mask, lane := partMask, h.lane()
 		base := h.make("and i32 %s, %d", lane, -width)
 		sum, out := "0", "undef"
 		if op == opProduct {
@@ -168,7 +160,7 @@ func (g *gpu) scanned(op operation, t number, v string, width int, exclusive boo
 		}
 		h.line("  ret %s %s\n}", t.llvm, out)
 	})
-	return g.make("call %s @%s(%s %s) #990", t.llvm, name, t.llvm, v)
+	return g.make("call %s @%s(i32 %s, %s %s) #990", t.llvm, name, partMask, t.llvm, v)
 }
 
 // once writes a function beside this one, if it was not written yet.
@@ -186,10 +178,6 @@ declare float @llvm.minnum.f32(float, float)
 declare float @llvm.maxnum.f32(float, float)
 declare i32 @llvm.cttz.i32(i32, i1)
 declare float @llvm.fma.f32(float, float, float)
-define internal i32 @mlxc.thread() alwaysinline nounwind {
-  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-  ret i32 %t
-}
 define internal i32 @mlxc.shuffle(i32 %mask, i32 %x, i32 %lane) convergent alwaysinline nounwind {
   %r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %mask, i32 %x, i32 %lane, i32 31) #990
   ret i32 %r
@@ -197,7 +185,15 @@ define internal i32 @mlxc.shuffle(i32 %mask, i32 %x, i32 %lane) convergent alway
 attributes #990 = { convergent nounwind }
 `
 
-// exchangeBody writes the body of a function in which threads exchange.
+// ownThread is the number of a thread in its block.
+const ownThread = `declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+define internal i32 @mlxc.thread() alwaysinline nounwind {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  ret i32 %t
+}
+`
+
+// exchangeBody writes the body of a function in which threads exchange, or do their parts alone.
 func (m *gpuModule) exchangeBody(d declaration) error {
 	s, err := site{}, error(nil)
 	if !alone(d) {
@@ -211,7 +207,11 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 		args = append(args, fmt.Sprint("%a", i))
 	}
 	g := &gpu{text: &m.bodies, module: m}
-	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, d.name, strings.Join(params, ", "))
+	name := d.name
+	if !alone(d) {
+		name, params = masked(d), append([]string{"i32 " + partMask}, params...)
+	}
+	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, name, strings.Join(params, ", "))
 	defer g.line("}")
 	ret := func(v string) { g.line("  ret %s %s", d.result, v) }
 	switch {
@@ -233,7 +233,7 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 		g.line("  ret void")
 		return nil
 	case s.operation == simdgroupBarrier:
-		g.line(`  call void asm sideeffect "bar.warp.sync $0;", "r,~{memory}"(i32 %s) #990`, g.active())
+		g.line(`  call void asm sideeffect "bar.warp.sync $0;", "r,~{memory}"(i32 %s) #990`, partMask)
 		g.line("  ret void")
 		return nil
 	case s.operation == opMultiplyAccumulate:
@@ -297,7 +297,7 @@ func isVote(op operation) bool {
 
 // voted is the answer of a vote, in the type of the result.
 func (g *gpu) voted(s site, d declaration) (string, error) {
-	mask, lane := g.active(), g.lane()
+	mask, lane := partMask, g.lane()
 	base := "0"
 	if s.width < simdWidth {
 		base = g.make("and i32 %s, %d", lane, -s.width)
@@ -341,7 +341,7 @@ func (g *gpu) voted(s site, d declaration) (string, error) {
 
 // moved is a shuffle: each thread gets the value of another.
 func (g *gpu) moved(s site, d declaration, args []string, n number, each func(func(v, fill string) string)) error {
-	mask, lane := g.active(), g.lane()
+	mask, lane := partMask, g.lane()
 	base := g.make("and i32 %s, %d", lane, -s.width)
 	own := g.make("and i32 %s, %d", lane, s.width-1)
 	next := 1
@@ -421,7 +421,7 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 // of a and the columns of b that its elements need from the others; products are added in the
 // order of the inner index.
 func (g *gpu) multiplyAccumulate(d declaration) {
-	mask, lane := g.active(), g.lane()
+	mask, lane := partMask, g.lane()
 	row := g.make("and i32 %s, 22", lane)   // the bits of a lane that say its row
 	column := g.make("and i32 %s, 9", lane) // and its columns
 	type pair [2]string

@@ -1,0 +1,269 @@
+package air
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// members says for the blocks of a kernel which threads of a warp are at a block together: those that
+// exchange there. On a GPU that lets the threads of a warp run apart, those that happen to run together
+// (activemask) may be only some of them: threads that have left a loop early need not wait for the
+// others. An exchange names all that take part, and the GPU has them wait for each other.
+//
+// A mask follows from one further up, of a block that lies on every way to this one:
+//
+//   - Every thread that is there comes here, in this round of all loops that hold both: the mask is the
+//     same. So it is where the ways of an if meet again, and behind a loop, whenever its threads leave it.
+//   - All threads that are there go the same way (uniformity): the same.
+//   - A branch there leads here and nowhere else does: the threads that vote for that way.
+//   - The header of a loop which threads leave in different rounds: at first those that enter the loop,
+//     then those that go round, which again follows from the header's mask.
+//
+// What remains are blocks that threads come to by several branches and leave others behind, as that of
+// if (a || b) with code between, and ways that do not make loops in loops. There the GPU is asked.
+type members struct {
+	flow    *controlFlow
+	uniform *uniformity
+	from    []maskOf // by block
+	round   []maskOf // by loop: of those that go round; only of loops that threads leave at several times
+	apart   []bool   // by loop: threads leave it in different rounds
+	lifted  []int    // by block: lift of the block before it
+	first   []int    // by block: the one that has made its mask, which a chain of same masks leads to
+	top     []int    // by block: the entry, the header or the block of unknown mask that its mask follows from
+	known   []bool
+	needed  []bool
+}
+
+// maskOf says how a mask is made.
+type maskOf struct {
+	kind  maskKind
+	block int // that it follows from
+	to    int // of a vote: the block that threads vote for
+}
+
+type maskKind uint8
+
+const (
+	maskUnknown maskKind = iota
+	maskEntry            // the threads of the grid
+	maskSame
+	maskVote
+)
+
+// newMembers finds out how the masks of all blocks are made.
+func newMembers(c *controlFlow, u *uniformity) *members {
+	n := len(c.blocks)
+	m := &members{
+		flow: c, uniform: u, from: make([]maskOf, n), round: make([]maskOf, len(c.loops)), apart: make([]bool, len(c.loops)),
+		lifted: make([]int, n), first: make([]int, n), top: make([]int, n), known: make([]bool, n), needed: make([]bool, n),
+	}
+	for l := range c.loops {
+		m.apart[l] = slices.ContainsFunc(c.loops[l].exits, func(x exit) bool { return u.splits[x.from] || u.between(x.from) })
+	}
+	for b := range c.blocks {
+		m.first[b], m.top[b] = b, b
+		switch {
+		case b == 0:
+			m.from[b].kind = maskEntry
+		case c.before.has(b):
+			m.from[b] = m.follow(b)
+		}
+		switch x := m.from[b]; {
+		case c.header[b] >= 0 && m.apart[c.header[b]]:
+		case x.kind == maskSame:
+			m.first[b], m.top[b] = m.first[x.block], m.top[x.block]
+		case x.kind == maskVote:
+			m.top[b] = m.top[x.block]
+		}
+	}
+	for b := range c.blocks {
+		x := m.from[b]
+		m.known[b] = x.kind == maskEntry || x.kind != maskUnknown && m.known[x.block]
+		if l := c.header[b]; l >= 0 && m.apart[l] && m.known[b] {
+			m.round[l] = m.rounds(l)
+			m.known[b] = m.round[l].kind != maskUnknown
+		}
+	}
+	return m
+}
+
+// lift returns the last block before a loop that threads leave in different rounds, if a block lies in
+// one that another block does not lie in: what the mask was in a round says nothing about all that leave.
+func (m *members) lift(from, to int) int {
+	c := m.flow
+	for {
+		out := -1
+		for l := c.loop[from]; l >= 0 && !c.within(to, l); l = c.loops[l].parent {
+			if m.apart[l] {
+				out = l
+			}
+		}
+		if out < 0 {
+			return from
+		}
+		from = m.lifted[c.loops[out].header]
+	}
+}
+
+// follow says what the mask of a block, on its first round if it is the header of a loop, follows from.
+func (m *members) follow(b int) maskOf {
+	c := m.flow
+	before := int(c.before.parent[b])
+	at := m.lift(before, b)
+	m.lifted[b] = at
+	if c.always(at, b) {
+		return maskOf{maskSame, at, 0}
+	}
+	if at != before {
+		return maskOf{}
+	}
+	return m.led(at, b, c.prev[b])
+}
+
+// led is follow for ways that lead to a block from others, which at stands before.
+func (m *members) led(at, b int, ways []int) maskOf {
+	together := true
+	for _, p := range ways {
+		counted(1)
+		together = together && m.first[p] == m.first[at] && !m.uniform.splits[p]
+	}
+	switch {
+	case together:
+		return maskOf{maskSame, at, 0}
+	case len(ways) > 0 && !slices.ContainsFunc(ways, func(p int) bool { return p != at }):
+		return maskOf{maskVote, at, b}
+	}
+	return maskOf{}
+}
+
+// rounds says what the mask of those that go round a loop follows from, in which the header's is known.
+func (m *members) rounds(l int) maskOf {
+	c := m.flow
+	loop := c.loops[l]
+	at := loop.latches[0]
+	for _, b := range loop.latches[1:] {
+		at = c.before.common(at, b)
+	}
+	lifted := m.lift(at, loop.header)
+	var x maskOf
+	switch {
+	case c.always(lifted, len(c.blocks)+l):
+		x = maskOf{maskSame, lifted, 0}
+	case lifted == at:
+		x = m.led(at, loop.header, loop.latches)
+	}
+	if x.kind != maskUnknown && m.top[x.block] != loop.header {
+		return maskOf{}
+	}
+	return x
+}
+
+// need asks for the mask of a block, which is known, and for those that it follows from.
+func (m *members) need(b int) {
+	work := []int{b}
+	for len(work) > 0 {
+		b := work[len(work)-1]
+		work = work[:len(work)-1]
+		if m.needed[b] {
+			continue
+		}
+		m.needed[b] = true
+		counted(1)
+		if b == 0 {
+			continue
+		}
+		work = append(work, m.from[b].block)
+		if l := m.flow.header[b]; l >= 0 && m.apart[l] {
+			work = append(work, m.round[l].block)
+		}
+	}
+}
+
+// name is the value that a block's mask has, which is known.
+func (m *members) name(b int) string {
+	if b = m.first[b]; b == 0 {
+		return entryMembers
+	}
+	return fmt.Sprint("%mlxc.members.", b)
+}
+
+// entryMembers is the parameter of a kernel that has the mask of a warp's threads that are in the grid.
+const entryMembers = "%mlxc.members"
+
+// write adds to the blocks what makes the masks that are needed.
+func (m *members) write() {
+	c := m.flow
+	for b := range c.blocks {
+		if !m.needed[b] {
+			continue
+		}
+		l := c.header[b]
+		loops := l >= 0 && m.apart[l]
+		from := m.from[b]
+		enters := from.kind
+		if !loops {
+			if enters == maskVote {
+				m.vote(from, m.name(b))
+			}
+			continue
+		}
+		name := m.name(b)
+		value := func(x maskOf, suffix string) string {
+			if x.kind == maskVote {
+				m.vote(x, name+suffix)
+				return name + suffix
+			}
+			return m.name(x.block)
+		}
+		first, again := value(from, ".first"), value(m.round[l], ".again")
+		var ways []string
+		for _, p := range c.prev[b] {
+			ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", first, c.blocks[p].label))
+		}
+		for _, p := range c.loops[l].latches {
+			ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", again, c.blocks[p].label))
+		}
+		c.blocks[b].lines = slices.Insert(c.blocks[b].lines, 0, fmt.Sprintf("  %s = phi i32 %s", name, strings.Join(ways, ", ")))
+		c.ends[b].line++
+	}
+}
+
+// vote makes the mask of the threads that go one of the ways from a block, before they go.
+func (m *members) vote(x maskOf, name string) {
+	c := m.flow
+	b, end := c.blocks[x.block], &c.ends[x.block]
+	all := m.name(x.block)
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(format, args...)) }
+	ballot := func(to, on string) {
+		add("%s = call i32 @llvm.nvvm.vote.ballot.sync(i32 %s, i1 %s) #990", to, all, on)
+	}
+	// A thread goes to the first way unless one of the cases says otherwise.
+	switch rest := c.next[x.block][0] == x.to; {
+	case end.cases == nil && rest:
+		ballot(name, end.on)
+	case end.cases == nil:
+		ballot(name+".not", end.on)
+		add("%s = xor i32 %s, %s.not", name, all, name)
+	default:
+		is := "false"
+		for i, v := range end.cases {
+			// Those that go there, or if all others do, those that do not.
+			if (c.next[x.block][i+1] == x.to) == rest {
+				continue
+			}
+			add("%s.is%d = icmp eq %s %s, %s", name, i, end.typ, end.on, v)
+			add("%s.or%d = or i1 %s, %s.is%d", name, i, is, name, i)
+			is = fmt.Sprintf("%s.or%d", name, i)
+		}
+		if rest {
+			ballot(name+".not", is)
+			add("%s = xor i32 %s, %s.not", name, all, name)
+		} else {
+			ballot(name, is)
+		}
+	}
+	b.lines = slices.Insert(b.lines, end.line, lines...)
+	end.line += len(lines)
+}

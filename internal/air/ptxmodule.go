@@ -1,0 +1,220 @@
+package air
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// gpuModule is a module that becomes PTX.
+type gpuModule struct {
+	*module
+	kernel          *Kernel
+	function        *function       // the kernel's
+	bodies, support text            // what is added to the module
+	known           map[string]bool // the functions of support
+	early           []int           // arguments that are read before the wait
+	numbered        bool            // the module has mlxc.thread
+	waits           bool            // the kernel itself waits, not the entry
+}
+
+// inline defines what threads do alone, and has clang inline all that the kernel calls, if there is
+// anything to find out about its control flow: where threads exchange, or wait.
+func (g *gpuModule) inline(b *builder) error {
+	for i, x := range g.globals {
+		if v := sharedValue.FindStringSubmatch(x.text); v != nil {
+			g.globals[i].text = v[1] + " undef" + v[2]
+		}
+	}
+	g.withoutPlaces()
+	g.metadata = nil
+	kept := g.declares[:0]
+	flows := false
+	for _, d := range g.declares {
+		name := strings.Trim(d.name, `"`)
+		if alone(d) {
+			if err := g.exchangeBody(d); err != nil {
+				return err
+			}
+			continue
+		}
+		if strings.HasPrefix(name, "air.") {
+			flows = true
+			if name != waitMarker && name != "air.wg.barrier" && name != "air.simdgroup.barrier" {
+				d.attrs = "#991" // no memory is ordered
+			}
+		}
+		kept = append(kept, d)
+	}
+	g.declares = kept
+	if g.bodies.Len() > 0 {
+		g.module.bodies = append(g.module.bodies, g.bodies.String()+ownThread)
+		g.bodies.Reset()
+		g.numbered = true
+	}
+	g.attrs = append(g.attrs, "attributes #991 = { convergent nounwind willreturn memory(inaccessiblemem: readwrite) }")
+	if flows {
+		out, err := b.clang(g.String(), "inlined.ll", "-O2", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm")
+		if err != nil {
+			return err
+		}
+		m, err := parseModule("inlined.ll", out)
+		if err != nil {
+			return err
+		}
+		g.module, g.numbered = m, false // what is inlined is gone
+	}
+	if g.function = g.module.function(g.kernel.Name); g.function == nil {
+		return errors.New("clang has taken the kernel away")
+	}
+	return nil
+}
+
+// control has threads exchange with those that they are together with, and wait for the grids before this
+// one, as far as the control flow of the kernel says when.
+func (g *gpuModule) control(launch Launch) error {
+	declared := map[string]declaration{}
+	for _, d := range g.declares {
+		name := strings.Trim(d.name, `"`)
+		if !strings.HasPrefix(name, "air.") {
+			continue
+		}
+		if name != waitMarker {
+			if err := g.exchangeBody(d); err != nil {
+				return err
+			}
+		}
+		declared[name] = d
+	}
+	if len(declared) == 0 {
+		return nil
+	}
+	g.declares = slices.DeleteFunc(g.declares, func(d declaration) bool { return strings.HasPrefix(strings.Trim(d.name, `"`), "air.") })
+	f := g.function
+	blocks := f.blocks()
+	f.head = numberedValue.ReplaceAllString(f.head, "%v$1")
+	flow, err := newFlow(blocks)
+	if err != nil && !errors.Is(err, errFlow) {
+		return err
+	}
+	masks := map[*block]string{} // of the blocks whose mask is known
+	if flow != nil {
+		if launch.Programmatic {
+			var reason string
+			g.early, reason = flow.wait(f, g.kernel)
+			g.waits = reason == ""
+		}
+		masks = flow.masks(f, g.kernel, declared)
+	}
+	values := 0
+	f.lines = f.lines[:0:0]
+	for _, b := range blocks {
+		f.lines = append(append(f.lines, b.label+":"), exchanging(b.lines, declared, masks[b], &values)...)
+	}
+	for _, x := range g.funcs {
+		if x != f {
+			x.lines = exchanging(x.lines, declared, "", &values)
+		}
+	}
+	return nil
+}
+
+// masks makes the masks of the blocks in which threads exchange, as far as they are known.
+func (c *controlFlow) masks(f *function, k *Kernel, declared map[string]declaration) map[*block]string {
+	var m *members
+	out := map[*block]string{}
+	for b, x := range c.blocks {
+		if !slices.ContainsFunc(x.lines, func(l string) bool { return exchangesMasked(l, declared) }) {
+			continue
+		}
+		if m == nil {
+			m = newMembers(c, newUniformity(c, f, k))
+		}
+		if m.known[b] {
+			m.need(b)
+			out[x] = m.name(b)
+		}
+	}
+	if m != nil {
+		m.write()
+	}
+	return out
+}
+
+// exchangesMasked reports whether a line calls a function in which those threads of a warp take part
+// that a mask has.
+func exchangesMasked(l string, declared map[string]declaration) bool {
+	_, d, ok := callOf(l, declared)
+	return ok && strings.Trim(d.name, `"`) != "air.wg.barrier" && strings.Trim(d.name, `"`) != waitMarker
+}
+
+// exchanging are lines in which the functions that threads exchange in get the mask of those that take
+// part. Where it is empty the GPU is asked each time.
+func exchanging(lines []string, declared map[string]declaration, mask string, values *int) []string {
+	out := make([]string, 0, len(lines))
+	for _, l := range lines {
+		c, d, ok := callOf(l, declared)
+		switch {
+		case !ok:
+		case isMarker(l):
+			continue
+		default:
+			of := mask
+			switch {
+			case !exchangesMasked(l, declared):
+				of = "0"
+			case of == "":
+				of = fmt.Sprint("%mlxc.active.", *values)
+				*values++
+				out = append(out, fmt.Sprintf("  %s = %s", of, activeMask))
+			}
+			if len(d.params) > 0 {
+				of += ", "
+			}
+			l = strings.Replace(l, "@"+c.name+"(", "@"+masked(d)+"(i32 "+of, 1)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// masked is the name of the function in which threads exchange, which gets a mask before all else.
+func masked(d declaration) string { return `"mlxc.` + strings.Trim(d.name, `"`) + `"` }
+
+// activeMask asks the GPU which threads of a warp run together.
+const activeMask = `call i32 asm sideeffect "activemask.b32 $0;", "=r"() #990`
+
+// text is that of the module with an entry that calls the kernel.
+func (g *gpuModule) text(launch Launch) (string, error) {
+	m, f := g.module, g.function
+	head := f.prefix(false) + f.head[strings.IndexByte(f.head, '@'):]
+	open := strings.IndexByte(head, '(')
+	end := matching(head, open)
+	more := "i32 " + entryMembers
+	if len(f.params) > 0 {
+		more = ", " + more
+	}
+	f.head = alwaysInline(head[:end] + more + head[end:])
+	if err := g.bodies.entry(f, g.kernel, launch, launch.Programmatic && !g.waits); err != nil {
+		return "", err
+	}
+	known := map[string]bool{}
+	for _, d := range m.declares {
+		known[strings.Trim(d.name, `"`)] = true
+	}
+	for _, b := range m.bodies {
+		for l := range strings.Lines(b) {
+			if d := declare.FindStringSubmatch(l); d != nil {
+				known[strings.Trim(d[2], `"`)] = true
+			}
+		}
+	}
+	if !g.numbered {
+		m.add(ownThread, known)
+		known["llvm.nvvm.read.ptx.sreg.tid.x"] = true
+	}
+	m.add(gpuSupport+g.support.String()+g.bodies.String(), known)
+	out := secondSpace.ReplaceAllString(m.String(), "addrspace(1)")
+	return secondSuffix.ReplaceAllString(out, "$1.p1"), nil
+}
