@@ -65,11 +65,31 @@ type EdgeData struct {
 // said griddepcontrol.launch_dependents, and wait for its end and its writes by griddepcontrol.wait.
 var Programmatic = EdgeData{FromPort: 1, Type: 1}
 
-// AddEdges adds edges, from[i] to to[i].
+// AddEdges adds edges, from[i] to to[i]. The driver is given those of one kind at a time: when one call has
+// both, and the first edge is programmatic, kernels behind full ones were seen to begin too early (driver
+// 580.159, H200; TestEdges).
 func (g Graph) AddEdges(from, to []GraphNode, data []EdgeData) error {
-	if len(from) == 0 {
-		return nil
+	kinds := map[EdgeData]bool{}
+	for i := range data {
+		if kinds[data[i]] {
+			continue
+		}
+		kinds[data[i]] = true
+		var some [2][]GraphNode
+		var same []EdgeData
+		for k := i; k < len(data); k++ {
+			if data[k] == data[i] {
+				some[0], some[1], same = append(some[0], from[k]), append(some[1], to[k]), append(same, data[k])
+			}
+		}
+		if err := g.addEdges(some[0], some[1], same); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (g Graph) addEdges(from, to []GraphNode, data []EdgeData) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	pin.Pin(&from[0])
