@@ -33,6 +33,9 @@ type Options struct {
 	// Full has every launch begin when those before it have ended, also where the GPU (of compute
 	// capability 9.0 or later) could begin it earlier and have it wait by itself.
 	Full bool
+
+	// image makes what the driver gets of a kernel, if not nil: tests have no GPU.
+	image func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)
 }
 
 // Plan is how the commands of a replay are launched.
@@ -75,6 +78,7 @@ type Device struct {
 	compiler clang.Compiler
 	cache    *air.Cache
 	code     *kernelcode.Source
+	image    func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)
 	limits   limits
 	plan     Plan
 	// programmatic: kernels are compiled to wait by themselves.
@@ -128,6 +132,9 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("cuda: the cache of compiled kernels: %w", err)
 	}
 	d.code = kernelcode.New(d.compiler, d.cache, o.Library)
+	if d.image = o.image; d.image == nil {
+		d.image = d.ptx
+	}
 	if d.gpu, err = driver.Open(at); err != nil {
 		return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.cache.Close())
 	}

@@ -106,7 +106,7 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 	if x.name == advanceEntry {
 		form = air.Launch{} // what is behind it may read what it writes without waiting
 	}
-	text, err := d.cache.Data(ctx, air.PTXKey(d.compiler, x.in, form), "kernel.ptx", func() ([]byte, error) { return air.PTX(ctx, d.compiler, x.in, form) })
+	text, err := d.image(ctx, x.in, form)
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
@@ -145,6 +145,11 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 	}
 	e.made = true
 	return nil
+}
+
+// ptx is the image of a kernel that the driver compiles.
+func (d *Device) ptx(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) {
+	return d.cache.Data(ctx, air.PTXKey(d.compiler, in, form), "kernel.ptx", func() ([]byte, error) { return air.PTX(ctx, d.compiler, in, form) })
 }
 
 // parallel calls do for numbers from 0 to n−1, several at a time.

@@ -13,6 +13,7 @@ import (
 	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/ir"
 )
 
 // Device is software Metal. The zero value is not usable; see [New].
@@ -24,7 +25,8 @@ type Device struct {
 	process   *process
 	workers   int
 	machine   machine
-	check     *check // nil: nothing is checked
+	check     *check                                            // nil: nothing is checked
+	module    func(context.Context, *ir.Kernel) ([]byte, error) // Options.Module
 
 	close  sync.Once
 	closed error
@@ -37,7 +39,7 @@ type Device struct {
 // New returns a device. It finds clang, compiles the executor if the cache has it not, and
 // starts nothing.
 func New(ctx context.Context, o Options) (_ *Device, err error) {
-	d := &Device{workers: o.Workers, machine: elsewhere, kernels: map[string]*kernel{}}
+	d := &Device{workers: o.Workers, machine: elsewhere, module: o.Module, kernels: map[string]*kernel{}}
 	if o.Machine != "" {
 		d.machine = machine{o.Machine, o.Emulator}
 	}

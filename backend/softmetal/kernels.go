@@ -4,6 +4,7 @@ package softmetal
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -52,8 +53,20 @@ func (d *Device) load(ctx context.Context, k *ir.Kernel) (*kernel, error) {
 	}
 }
 
+// code finds the code of a kernel.
+func (d *Device) code(ctx context.Context, k *ir.Kernel) (in air.Input, err error) {
+	if d.module == nil {
+		return d.libraries.Find(ctx, k)
+	}
+	data, err := d.module(ctx, k)
+	if err == nil {
+		err = json.Unmarshal(data, &in)
+	}
+	return in, err
+}
+
 func (out *kernel) compile(ctx context.Context, d *Device, k *ir.Kernel) error {
-	in, err := d.libraries.Find(ctx, k)
+	in, err := d.code(ctx, k)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,11 @@
 package softmetal
 
+import (
+	"context"
+
+	"github.com/mlxc/mlxc/ir"
+)
+
 // Options of a device. The zero value is good.
 type Options struct {
 	// Workers is how many threads run threadgroups; 0: one for each core.
@@ -21,6 +27,9 @@ type Options struct {
 	// it is "", are compiled from their Metal source.
 	// Other kernels come from the file that their graph names.
 	Library string
+	// Module, if not nil, finds the code of kernels in place of the libraries that they are of: the JSON
+	// text of an Input of internal/air. For tests.
+	Module func(ctx context.Context, k *ir.Kernel) ([]byte, error)
 	// Machine is LLVM's triple of the machine that kernels run on, and Emulator the command that
 	// runs its programs here; "" and none are this machine. For tests.
 	Machine  string

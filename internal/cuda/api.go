@@ -57,6 +57,15 @@ var names = map[string]*uintptr{
 var loading struct {
 	sync.Mutex
 	done bool
+	find func(name string) uintptr
+}
+
+// Use has the functions be those that find returns the addresses of, 0 for none, in place of the library's:
+// tests have no GPU. nil: the library's again.
+func Use(find func(name string) uintptr) {
+	loading.Lock()
+	defer loading.Unlock()
+	loading.done, loading.find = false, find
 }
 
 // Load finds the library and initialises the driver, once; an attempt that failed is made again. paths
@@ -70,18 +79,22 @@ func Load(paths ...string) error {
 	if len(paths) == 0 {
 		paths = libraryNames
 	}
-	var lib uintptr
-	var err error
-	for _, p := range paths {
-		if lib, err = open(p); err == nil {
-			break
+	find := loading.find
+	if find == nil {
+		var lib uintptr
+		var err error
+		for _, p := range paths {
+			if lib, err = open(p); err == nil {
+				break
+			}
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("the driver of NVIDIA's GPUs cannot be loaded: %w (install it, or use another device)", err)
+		if err != nil {
+			return fmt.Errorf("the driver of NVIDIA's GPUs cannot be loaded: %w (install it, or use another device)", err)
+		}
+		find = func(name string) uintptr { at, _ := symbol(lib, name); return at }
 	}
 	for name, to := range names {
-		if *to, err = symbol(lib, name); err != nil {
+		if *to = find(name); *to == 0 {
 			return fmt.Errorf("the driver of NVIDIA's GPUs has no %s: it is too old, install one for CUDA 12.3 or later", name)
 		}
 	}

@@ -1,0 +1,61 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+)
+
+// serve has what stands in for a GPU answer until the test ends.
+func serve(t testing.TB, o fakecuda.Options) *fakecuda.GPU {
+	t.Helper()
+	if shared == nil {
+		var err error
+		shared, err = fakecuda.SoftMetal()
+		require.NoError(t, err)
+	}
+	o.Device = shared
+	return fakecuda.Serve(t, o)
+}
+
+// images are those that the stand-in runs.
+func images(_ context.Context, in air.Input, form air.Launch) ([]byte, error) {
+	return fakecuda.Image(in, form)
+}
+
+func open(t testing.TB, o cuda.Options) *cuda.Device {
+	t.Helper()
+	d, err := cuda.Open(t.Context(), o.WithImages(images))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() }) // of a test that fails before it closes the device
+	return d
+}
+
+// TestStandIn: the suite passes, through the calls that a GPU's driver would get. The kernels are those
+// that the tests of softmetal run.
+func TestStandIn(t *testing.T) {
+	for name, o := range map[string]cuda.Options{"graph": {}, "full": {Full: true}, "chain": {Plan: cuda.Chain}, "stream": {Plan: cuda.Stream}} {
+		t.Run(name, func(t *testing.T) {
+			serve(t, fakecuda.Options{})
+			conform(t, o)
+		})
+	}
+}
+
+// conform runs the suite on a device.
+func conform(t *testing.T, o cuda.Options) {
+	conformance.Run(t, func() backend.Device { return open(t, o) }, conformance.Options{
+		BorrowedKernels: true,
+		Other:           func() backend.Device { return cpu.New(1) },
+	})
+}

@@ -1,0 +1,268 @@
+//go:build linux && (amd64 || arm64)
+
+package fakecuda
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// launch is a kernel's, with the parameters that it was given.
+type launch struct {
+	*code
+	grid, block [3]uint32
+	shared      uint32
+	params      []uint64 // of the kernel's arguments that have one, then six numbers
+	table       uint64   // of additions
+	// What follows is of launches behind programmatic edges.
+	watched []*launch // that begin, when this one does, what they do before they wait
+	early   *early    // what they read then
+}
+
+// newLaunch reads a launch as the driver does, and checks it. params points to pointers to the parameters.
+func (g *GPU) newLaunch(fn uintptr, grid, block [3]uint32, shared uint32, params, extra uintptr) (*launch, uint32) {
+	f := object[function](g, fn)
+	if f == nil {
+		return nil, invalidHandle
+	}
+	threads := uint64(1)
+	for i := range 3 {
+		if grid[i] == 0 || block[i] == 0 || grid[i] > maxGrid[i] {
+			return nil, invalidValue
+		}
+		threads *= uint64(block[i])
+	}
+	if threads > uint64(f.threads()) || int(shared) > f.dynamic || params == 0 || extra != 0 {
+		return nil, invalidValue
+	}
+	l := &launch{code: f.code, grid: grid, block: block, shared: shared}
+	count := 6
+	for i := range f.Input.Kernel.Args {
+		if f.Input.Kernel.Args[i].Attribute == "" {
+			count++
+		}
+	}
+	if f.Launch.Moving {
+		count++
+	}
+	pointers := list[uintptr](params, uintptr(count))
+	next := func(wide bool) uint64 {
+		p := pointers[0]
+		pointers = pointers[1:]
+		if wide {
+			return *at[uint64](p)
+		}
+		return uint64(*at[uint32](p))
+	}
+	if slices.Contains(pointers, 0) {
+		return nil, invalidValue
+	}
+	for i := range f.Input.Kernel.Args {
+		if a := &f.Input.Kernel.Args[i]; a.Attribute == "" {
+			l.params = append(l.params, next(a.Space != air.Threadgroup))
+		}
+	}
+	for range 6 {
+		l.params = append(l.params, next(false))
+	}
+	if f.Launch.Moving {
+		if l.table = next(true); l.table%16 != 0 {
+			g.note("kernel %s: the table of additions lies at %#x, which is no multiple of 16", l.kernel.Name, l.table)
+			return nil, invalidValue
+		}
+	}
+	return l, success
+}
+
+// op is the work of a launch.
+func (g *GPU) op(l *launch) *op {
+	o := &op{launch: l}
+	use := func(at uint64) {
+		if m := g.memory.find(at); m != nil && !slices.Contains(o.device, m) {
+			o.device = append(o.device, m)
+		}
+	}
+	l.addresses(l.params, func(_ *air.Arg, at uint64) { use(at) })
+	use(l.table)
+	return o
+}
+
+// addresses calls f for the parameters that are addresses.
+func (l *launch) addresses(params []uint64, f func(a *air.Arg, at uint64)) {
+	n := 0
+	for i := range l.Input.Kernel.Args {
+		a := &l.Input.Kernel.Args[i]
+		if a.Attribute != "" {
+			continue
+		}
+		if a.Space != air.Threadgroup {
+			f(a, params[n])
+		}
+		n++
+	}
+}
+
+// moved are the parameters with what a table adds.
+func (l *launch) moved(table []byte) []uint64 {
+	out := slices.Clone(l.params)
+	if len(table) == 0 {
+		return out
+	}
+	n := 0
+	add := func(wide bool) {
+		if out[n] += binary.LittleEndian.Uint64(table[8*n:]); !wide {
+			out[n] = uint64(uint32(out[n]))
+		}
+		n++
+	}
+	for i := range l.Input.Kernel.Args {
+		if a := &l.Input.Kernel.Args[i]; a.Attribute == "" {
+			add(a.Space != air.Threadgroup)
+		}
+	}
+	for range 6 {
+		add(false)
+	}
+	return out
+}
+
+// additions returns the table of a launch as it is now; false if there is none where it should be.
+func (g *GPU) additions(l *launch) ([]byte, bool) {
+	if l.table == 0 {
+		return nil, true
+	}
+	n := int64(8 * len(l.params))
+	m := g.memory.span(l.table, n)
+	if m == nil {
+		g.note("kernel %s: there is no table of additions of %d bytes at %#x, or no longer", l.kernel.Name, n, l.table)
+		return nil, false
+	}
+	off := int64(l.table - m.at)
+	return bytes.Clone(m.bytes()[off : off+n]), true
+}
+
+// run is a launch whose parameters are known.
+type run struct {
+	*launch
+	grid, group [3]uint32
+	memory      []bound
+	rooms       []*allocation // by memory; nil: none
+	args        []*air.Arg    // by memory
+	shared      []ir.ThreadgroupMemory
+	nothing     bool // no threadgroup is in the grid
+}
+
+// resolve finds out what a launch runs with. g.mu is held.
+func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
+	r := &run{launch: l}
+	name := l.kernel.Name
+	numbers := params[len(params)-6:]
+	for i := range 3 {
+		r.grid[i], r.group[i] = uint32(numbers[i]), uint32(numbers[3+i])
+		if r.group[i] == 0 {
+			g.note("kernel %s: a threadgroup of no threads in dimension %d", name, i)
+			return nil, launchFailed
+		}
+		blocks := uint32((uint64(r.grid[i]) + uint64(r.group[i]) - 1) / uint64(r.group[i]))
+		if blocks > l.grid[i] || blocks < l.grid[i] && !l.Launch.Moving {
+			g.note("kernel %s: %d blocks are launched in dimension %d, for %d threads in threadgroups of %d", name, l.grid[i], i, r.grid[i], r.group[i])
+			return nil, launchFailed
+		}
+		r.nothing = r.nothing || blocks == 0
+	}
+	if whole := r.group[0] * r.group[1] * r.group[2]; l.block != [3]uint32{whole, 1, 1} {
+		g.note("kernel %s: blocks of %v threads are launched, for threadgroups of %d", name, l.block, whole)
+		return nil, launchFailed
+	}
+	code := uint32(success)
+	l.addresses(params, func(a *air.Arg, at uint64) {
+		m := g.memory.find(at)
+		b := bound{slot: uint8(a.Index), room: g.runner.none, off: page}
+		switch {
+		case m != nil:
+			b.room, b.off = m.room, m.front+int64(at-m.at)
+		case at != 0 && !a.Unused:
+			g.note("kernel %s: argument %d (%s) lies at %#x, where no memory is, or no longer", name, a.Index, a.Name, at)
+			code = illegalAddress
+		}
+		r.memory, r.rooms, r.args = append(r.memory, b), append(r.rooms, m), append(r.args, a)
+	})
+	n := 0
+	var offsets []uint64
+	var slots []uint8
+	for i := range l.Input.Kernel.Args {
+		a := &l.Input.Kernel.Args[i]
+		if a.Attribute != "" {
+			continue
+		}
+		if a.Space == air.Threadgroup {
+			offsets, slots = append(offsets, params[n]), append(slots, uint8(a.Index))
+		}
+		n++
+	}
+	for i, off := range offsets {
+		end := uint64(l.shared)
+		for _, other := range offsets {
+			if other > off {
+				end = min(end, other)
+			}
+		}
+		if off%16 != 0 || off > end {
+			g.note("kernel %s: threadgroup memory %d begins at byte %d of %d", name, slots[i], off, l.shared)
+			return nil, launchFailed
+		}
+		r.shared = append(r.shared, ir.ThreadgroupMemory{Slot: slots[i], Bytes: uint32(end - off)})
+	}
+	return r, code
+}
+
+// execute runs a launch.
+func (g *GPU) execute(l *launch) uint32 {
+	g.mu.Lock()
+	table, ok := g.additions(l)
+	if !ok {
+		g.mu.Unlock()
+		return illegalAddress
+	}
+	if l.early != nil && !bytes.Equal(l.early.table, table) {
+		g.note("kernel %s: its table of additions is written by a launch that may run when it is read", l.kernel.Name)
+		table = l.early.table
+	}
+	r, code := g.resolve(l, l.moved(table))
+	g.mu.Unlock()
+	if code != success || r.nothing {
+		return code
+	}
+	if l.early != nil && l.early.stale() {
+		return g.twice(r)
+	}
+	return g.dispatch(r)
+}
+
+func (g *GPU) dispatch(r *run) uint32 {
+	code, err := g.runner.dispatch(r.code, r.grid, r.group, r.memory, r.shared)
+	if err != nil {
+		g.mu.Lock()
+		g.say("%v", err)
+		g.mu.Unlock()
+	}
+	return code
+}
+
+func init() {
+	register(inside, "cuLaunchKernel", 11, func(g *GPU, a []uintptr) uint32 {
+		s := object[stream](g, a[8])
+		if s == nil {
+			return invalidHandle
+		}
+		l, code := g.newLaunch(a[0], [3]uint32{uint32(a[1]), uint32(a[2]), uint32(a[3])}, [3]uint32{uint32(a[4]), uint32(a[5]), uint32(a[6])}, uint32(a[7]), a[9], a[10])
+		if l != nil {
+			g.put(s, g.op(l))
+		}
+		return code
+	})
+}

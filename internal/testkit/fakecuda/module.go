@@ -1,0 +1,192 @@
+//go:build linux && (amd64 || arm64)
+
+package fakecuda
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// image is what a module is made of.
+type image struct {
+	Launch air.Launch
+	Early  []int `json:",omitempty"` // arguments
+	Input  air.Input
+}
+
+// earlyLine is the first line of images, as those of PTX have it.
+const earlyLine = "// mlxc early arguments:"
+
+// Image returns what stands for the PTX of a kernel: its code, and how it is launched. early are the
+// arguments that it says to read before it waits, by their numbers.
+func Image(in air.Input, launch air.Launch, early ...int) ([]byte, error) {
+	data, err := json.Marshal(image{launch, early, in})
+	if err != nil {
+		return nil, err
+	}
+	out := []byte(earlyLine)
+	for _, i := range early {
+		out = fmt.Appendf(out, " %d", i)
+	}
+	return append(append(out, '\n'), data...), nil
+}
+
+// maxImage is how long an image is at most.
+const maxImage = 64 << 20
+
+// modules are the codes of kernels that software Metal is asked to compile, by digest.
+var modules sync.Map
+
+// module finds one for software Metal.
+func module(_ context.Context, k *ir.Kernel) ([]byte, error) {
+	if data, ok := modules.Load(k.Library.Digest); ok {
+		return data.([]byte), nil
+	}
+	return nil, fmt.Errorf("there is no module of kernel %s", k.Function)
+}
+
+// code is a module.
+type code struct {
+	image
+	kernel    ir.Kernel // as software Metal knows it
+	functions []uintptr
+}
+
+// function is its entry.
+type function struct {
+	*code
+	dynamic int // bytes of shared memory that a launch may ask for
+}
+
+// static is how many bytes of shared memory a kernel has by itself.
+func (c *code) static() int {
+	n := int64(0)
+	for _, m := range c.Input.Kernel.Threadgroup {
+		n += m.Size
+	}
+	return int(n)
+}
+
+func (c *code) threads() int {
+	if n := c.Input.Kernel.MaxThreadgroup; n > 0 {
+		return min(n, maxThreads)
+	}
+	return maxThreads
+}
+
+// parse reads an image, and has software Metal compile it.
+func (g *GPU) parse(text []byte) (*code, error) {
+	c := &code{}
+	_, rest, ok := bytes.Cut(text, []byte("\n"))
+	if !ok || !bytes.HasPrefix(text, []byte(earlyLine)) {
+		return nil, errors.New("this is no image of a stand-in's")
+	}
+	if err := json.Unmarshal(rest, &c.image); err != nil || c.Input.Kernel == nil {
+		return nil, fmt.Errorf("this is no image of a stand-in's: %v", err)
+	}
+	if c.Launch.Programmatic && g.options.Major < 9 {
+		return nil, fmt.Errorf("the kernel is for sm_90, the GPU is of sm_%d%d", g.options.Major, g.options.Minor)
+	}
+	data, err := json.Marshal(c.Input)
+	if err != nil {
+		return nil, err
+	}
+	c.kernel = ir.Kernel{Name: c.Input.Kernel.Name, Function: c.Input.Kernel.Name, Library: ir.Library{Kind: ir.SourceFile, Path: "fakecuda", Digest: sha256.Sum256(data)}}
+	modules.Store(c.kernel.Library.Digest, data)
+	return c, g.runner.compile(c)
+}
+
+func init() {
+	register(inside, "cuModuleLoadDataEx", 5, func(g *GPU, a []uintptr) uint32 {
+		if a[0] == 0 || a[1] == 0 || a[2] > 0 && (a[3] == 0 || a[4] == 0) {
+			return invalidValue
+		}
+		c, err := g.parse([]byte(text(a[1], maxImage)))
+		if err == nil {
+			return give(a[0], g.handle(c))
+		}
+		const errorLogBuffer, errorLogSize = 5, 6
+		var to, size uintptr
+		for i, option := range list[uint32](a[3], a[2]) {
+			switch v := list[uintptr](a[4], a[2])[i]; option {
+			case errorLogBuffer:
+				to = v
+			case errorLogSize:
+				size = v
+			}
+		}
+		if to != 0 && size > 0 {
+			log := list[byte](to, size)
+			log[copy(log[:size-1], err.Error())] = 0
+		}
+		return invalidPTX
+	})
+	register(destroys, "cuModuleUnload", 1, func(g *GPU, a []uintptr) uint32 {
+		c := object[code](g, a[0])
+		if c == nil {
+			return invalidHandle
+		}
+		for _, h := range c.functions {
+			if f, ok := g.objects[h]; ok {
+				g.drop(h, f)
+			}
+		}
+		g.drop(a[0], c)
+		return success
+	})
+	register(inside, "cuModuleGetFunction", 3, func(g *GPU, a []uintptr) uint32 {
+		c := object[code](g, a[1])
+		switch {
+		case c == nil:
+			return invalidHandle
+		case a[0] == 0 || a[2] == 0:
+			return invalidValue
+		case text(a[2], 1<<12) != air.PTXEntry:
+			return notFound
+		}
+		h := g.handle(&function{c, sharedBytes - c.static()})
+		c.functions = append(c.functions, h)
+		return give(a[0], h)
+	})
+	register(inside, "cuFuncGetAttribute", 3, func(g *GPU, a []uintptr) uint32 {
+		f := object[function](g, a[2])
+		if f == nil {
+			return invalidHandle
+		}
+		switch uint32(a[1]) {
+		case functionMaxThreads:
+			return give(a[0], int32(f.threads()))
+		case functionSharedBytes:
+			return give(a[0], int32(f.static()))
+		case functionDynamicShared:
+			return give(a[0], int32(f.dynamic))
+		}
+		return invalidValue
+	})
+	register(inside, "cuFuncSetAttribute", 3, func(g *GPU, a []uintptr) uint32 {
+		f := object[function](g, a[0])
+		switch n := int(int32(a[2])); {
+		case f == nil:
+			return invalidHandle
+		case uint32(a[1]) != functionDynamicShared || n < 0 || n+f.static() > sharedOptin:
+			return invalidValue
+		default:
+			f.dynamic = n
+		}
+		return success
+	})
+}
+
+const (
+	functionMaxThreads    = 0
+	functionSharedBytes   = 1
+	functionDynamicShared = 8
+)

@@ -1,0 +1,97 @@
+//go:build linux && (amd64 || arm64)
+
+package fakecuda
+
+import (
+	"math"
+	"time"
+)
+
+// stream is an order of work.
+type stream struct{ tail *op }
+
+// event is a moment of one.
+type event struct {
+	timed bool
+	last  *op // that recorded it; nil: none did
+}
+
+const (
+	streamNonBlocking = 1
+
+	eventBlockingSync  = 1
+	eventDisableTiming = 2
+)
+
+// put has an op done at the end of a stream.
+func (g *GPU) put(s *stream, o *op) *op {
+	s.tail = g.add(o, s.tail)
+	return s.tail
+}
+
+func init() {
+	register(inside, "cuStreamCreate", 2, func(g *GPU, a []uintptr) uint32 {
+		if a[0] == 0 || uint32(a[1])&^streamNonBlocking != 0 {
+			return invalidValue
+		}
+		return give(a[0], g.handle(&stream{}))
+	})
+	register(destroys, "cuStreamDestroy_v2", 1, func(g *GPU, a []uintptr) uint32 {
+		s := object[stream](g, a[0])
+		if s == nil {
+			return invalidHandle
+		}
+		g.drop(a[0], s) // its work is done all the same
+		return success
+	})
+	register(inside, "cuStreamSynchronize", 1, func(g *GPU, a []uintptr) uint32 {
+		s := object[stream](g, a[0])
+		if s == nil {
+			return invalidHandle
+		}
+		return g.wait(s.tail)
+	})
+	register(inside, "cuEventCreate", 2, func(g *GPU, a []uintptr) uint32 {
+		if a[0] == 0 || uint32(a[1])&^(eventBlockingSync|eventDisableTiming) != 0 {
+			return invalidValue
+		}
+		return give(a[0], g.handle(&event{timed: a[1]&eventDisableTiming == 0}))
+	})
+	register(destroys, "cuEventDestroy_v2", 1, func(g *GPU, a []uintptr) uint32 {
+		e := object[event](g, a[0])
+		if e == nil {
+			return invalidHandle
+		}
+		g.drop(a[0], e)
+		return success
+	})
+	register(inside, "cuEventRecord", 2, func(g *GPU, a []uintptr) uint32 {
+		e, s := object[event](g, a[0]), object[stream](g, a[1])
+		if s == nil || e == nil {
+			return invalidHandle
+		}
+		e.last = g.put(s, &op{})
+		return success
+	})
+	register(inside, "cuEventSynchronize", 1, func(g *GPU, a []uintptr) uint32 {
+		e := object[event](g, a[0])
+		if e == nil {
+			return invalidHandle
+		}
+		return g.wait(e.last)
+	})
+	register(inside, "cuEventElapsedTime", 3, elapsed)
+}
+
+func elapsed(g *GPU, a []uintptr) uint32 {
+	from, to := object[event](g, a[1]), object[event](g, a[2])
+	switch {
+	case from == nil || to == nil:
+		return invalidHandle
+	case !from.timed || !to.timed || from.last == nil || to.last == nil:
+		return invalidHandle
+	case !from.last.done || !to.last.done:
+		return notReady
+	}
+	return give(a[0], math.Float32bits(float32(float64(to.last.at-from.last.at)/float64(time.Millisecond))))
+}

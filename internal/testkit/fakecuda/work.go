@@ -1,0 +1,237 @@
+//go:build linux && (amd64 || arm64)
+
+package fakecuda
+
+import "time"
+
+// op is a piece of work of a stream.
+type op struct {
+	seq    uint64
+	before []*op // that have to end first, and had not when it came
+	waits  int   // how many of them have not ended
+	after  []*op
+	do     func() uint32 // without g.mu; nil: nothing is done
+	launch *launch       // in place of do
+	device []*allocation // that it uses
+	host   []*pinned
+	needed bool // somebody waits for it
+	done   bool
+	at     time.Duration // when it ended
+}
+
+// work is what is to do.
+type work struct {
+	ready   []*op // that wait for nothing, in the order in which they came to that
+	pending int   // that have not ended
+	seq     uint64
+	drained bool // everything is needed
+	ended   chan struct{}
+	stop    bool
+}
+
+// add has an op done behind others. g.mu is held.
+func (g *GPU) add(o *op, behind ...*op) *op {
+	w := &g.work
+	w.seq++
+	o.seq = w.seq
+	for _, b := range behind {
+		if b != nil && !b.done {
+			o.before = append(o.before, b)
+			b.after = append(b.after, o)
+			o.waits++
+		}
+	}
+	for _, m := range o.device {
+		m.users++
+	}
+	for _, m := range o.host {
+		m.users++
+	}
+	w.pending++
+	if o.waits == 0 {
+		w.ready = append(w.ready, o)
+	}
+	g.changed.Broadcast()
+	return o
+}
+
+// wait waits for the end of an op. g.mu is held, but for the time of waiting.
+func (g *GPU) wait(o *op) uint32 {
+	if o == nil {
+		return success
+	}
+	o.need()
+	g.changed.Broadcast()
+	for !o.done && g.sticky == 0 {
+		g.changed.Wait()
+	}
+	return g.sticky
+}
+
+// need marks an op and what has to end before it.
+func (o *op) need() {
+	list := []*op{o}
+	for len(list) > 0 {
+		o := list[len(list)-1]
+		list = list[:len(list)-1]
+		if o.needed || o.done {
+			continue
+		}
+		o.needed = true
+		list = append(list, o.before...)
+	}
+}
+
+// drain waits until nothing is to do.
+func (g *GPU) drain() {
+	g.work.drained = true
+	g.changed.Broadcast()
+	for g.work.pending > 0 && g.sticky == 0 {
+		g.changed.Wait()
+	}
+	g.work.drained = false
+}
+
+// finish ends the GPU's own thread, when nothing is to do any more.
+func (g *GPU) finish() {
+	g.mu.Lock()
+	g.drain()
+	g.work.stop = true
+	g.changed.Broadcast()
+	g.mu.Unlock()
+	<-g.work.ended
+}
+
+// lose has everything fail from now on.
+func (g *GPU) lose(code uint32) {
+	g.sticky = code
+	g.changed.Broadcast()
+}
+
+// run does the work.
+func (g *GPU) run() {
+	w := &g.work
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	defer close(w.ended)
+	for {
+		if w.stop {
+			return
+		}
+		o := g.choose()
+		if o == nil {
+			g.changed.Wait()
+			continue
+		}
+		also := g.beside(o)
+		var late time.Duration
+		if g.options.Late > 0 {
+			late = time.Duration(g.rng.Int64N(int64(g.options.Late)))
+		}
+		g.begins(o)
+		g.begins(also)
+		code := uint32(success)
+		if o.launch != nil {
+			code = g.failsRun()
+		}
+		g.mu.Unlock()
+		time.Sleep(late)
+		switch {
+		case code != success:
+		case also != nil:
+			code = g.together(o.launch, also.launch)
+		case o.launch != nil:
+			code = g.execute(o.launch)
+		case o.do != nil:
+			code = o.do()
+		}
+		g.mu.Lock()
+		if code != success && g.sticky == 0 {
+			g.lose(code)
+		}
+		g.end(o)
+		g.end(also)
+	}
+}
+
+// failsRun counts a kernel's run, and says how it fails.
+func (g *GPU) failsRun() uint32 {
+	g.calls[KernelRun]++
+	for _, f := range g.options.Faults {
+		if f.On == KernelRun && f.Nth == g.calls[KernelRun] {
+			return f.Code
+		}
+	}
+	return success
+}
+
+// choose takes what is done next.
+func (g *GPU) choose() *op {
+	w := &g.work
+	if g.sticky != 0 || len(w.ready) == 0 {
+		return nil
+	}
+	if g.options.Seed == 0 {
+		return w.take(0)
+	}
+	var list []int
+	most := -1
+	for i, o := range w.ready {
+		if o.needed || w.drained {
+			list = append(list, i)
+			if most < 0 || o.seq > w.ready[most].seq {
+				most = i
+			}
+		}
+	}
+	switch {
+	case len(list) == 0:
+		return nil
+	case g.options.Seed == 1:
+		return w.take(most)
+	case g.rng.IntN(4) == 0: // nobody waits for it, and it runs all the same
+		return w.take(g.rng.IntN(len(w.ready)))
+	}
+	return w.take(list[g.rng.IntN(len(list))])
+}
+
+func (w *work) take(i int) *op {
+	o := w.ready[i]
+	w.ready = append(w.ready[:i], w.ready[i+1:]...)
+	return o
+}
+
+// beside is a kernel that runs at the same time as another; nil: none does.
+func (g *GPU) beside(o *op) *op {
+	if g.options.Seed < 2 || o.launch == nil || g.rng.IntN(2) == 0 {
+		return nil
+	}
+	for i, x := range g.work.ready {
+		if x.launch != nil {
+			return g.work.take(i)
+		}
+	}
+	return nil
+}
+
+// end notes that an op has ended.
+func (g *GPU) end(o *op) {
+	if o == nil {
+		return
+	}
+	o.done, o.at = true, time.Since(g.begun)
+	for _, m := range o.device {
+		m.users--
+	}
+	for _, m := range o.host {
+		m.users--
+	}
+	for _, x := range o.after {
+		if x.waits--; x.waits == 0 {
+			g.work.ready = append(g.work.ready, x)
+		}
+	}
+	o.before, o.after, o.do, o.launch = nil, nil, nil, nil
+	g.work.pending--
+	g.changed.Broadcast()
+}
