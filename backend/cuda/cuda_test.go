@@ -4,7 +4,9 @@ package cuda_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,4 +60,14 @@ func conform(t *testing.T, o cuda.Options) {
 		BorrowedKernels: true,
 		Other:           func() backend.Device { return cpu.New(1) },
 	})
+}
+
+// TestAnyOrder: what is ordered is enough, in whatever order a GPU runs the rest, and late.
+func TestAnyOrder(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
+			serve(t, fakecuda.Options{Seed: seed + 1, Late: 300 * time.Microsecond})
+			conform(t, cuda.Options{Full: seed == 2})
+		})
+	}
 }

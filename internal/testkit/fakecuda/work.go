@@ -125,14 +125,16 @@ func (g *GPU) run() {
 		}
 		also := g.beside(o)
 		var late time.Duration
-		if g.options.Late > 0 {
+		if g.options.Late > 0 && g.rng.IntN(8) == 0 {
 			late = time.Duration(g.rng.Int64N(int64(g.options.Late)))
 		}
 		g.begins(o)
 		g.begins(also)
 		code := uint32(success)
-		if o.launch != nil {
-			code = g.failsRun()
+		for _, x := range []*op{o, also} {
+			if x != nil && x.launch != nil && code == success {
+				code = g.failsRun()
+			}
 		}
 		g.mu.Unlock()
 		time.Sleep(late)
