@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux && (amd64 || arm64) && !gpu
 
 package cuda_test
 
@@ -35,7 +35,8 @@ func images(_ context.Context, in air.Input, form air.Launch) ([]byte, error) {
 	return fakecuda.Image(in, form)
 }
 
-func open(t testing.TB, o cuda.Options) *cuda.Device {
+// standIn opens the stand-in.
+func standIn(t testing.TB, o cuda.Options) *cuda.Device {
 	t.Helper()
 	d, err := cuda.Open(t.Context(), o.WithImages(images))
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestStandIn(t *testing.T) {
 
 // conform runs the suite on a device.
 func conform(t *testing.T, o cuda.Options) {
-	conformance.Run(t, func() backend.Device { return open(t, o) }, conformance.Options{
+	conformance.Run(t, func() backend.Device { return standIn(t, o) }, conformance.Options{
 		BorrowedKernels: true,
 		Other:           func() backend.Device { return cpu.New(1) },
 	})
