@@ -22,31 +22,110 @@ inline float sum_of_lanes(float v) {
   return v;
 }
 
+// wide_load is a load from where p lies at a multiple of its own size.
+template <typename V, typename T>
+inline V wide_load(const device T* p) {
+  return *(const device V*)p;
+}
+
+// widened makes floats of the elements in 16 bytes.
+inline void widened(uint4 bits, half, thread float* e) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const half2 two = as_type<half2>(bits[i]);
+    e[2 * i] = float(two.x);
+    e[2 * i + 1] = float(two.y);
+  }
+}
+inline void widened(uint4 bits, float, thread float* e) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    e[i] = as_type<float>(bits[i]);
+  }
+}
+
+// load_x reads n values, at once.
+template <int n>
+inline void load_x(const device float* x, thread float* v) {
+#pragma unroll
+  for (int i = 0; i < n; i += 4) {
+    const float4 e = wide_load<float4>(x + i);
+    v[i] = e.x;
+    v[i + 1] = e.y;
+    v[i + 2] = e.z;
+    v[i + 3] = e.w;
+  }
+}
+
 // row_products leaves in acc what one thread adds to TM outputs from row
 // `first` on: it takes TN elements of a row at a time, `step` elements apart,
 // beginning at column `col`. Rows past N are read as the last one: their sums
 // are for the caller to drop.
+//
+// TN elements are 16 bytes, which are read at once where rows lie so. Memory
+// answers late and then with much: some of these are asked for before the first
+// is used, and of x the next one.
 template <typename W, int TM, int TN>
 inline void row_products(
     const device W* mat, const device float* x, int K, int N, size_t ld, int first, int col, int step, thread float* acc) {
+#pragma unroll
   for (int i = 0; i < TM; i++) {
     acc[i] = 0;
   }
-  for (int k = col; k < K; k += step) {
+  int k = col;
+  if (((ulong(mat) | ulong(x) | ld * sizeof(W)) & 15) == 0) {
+    constexpr int parts = 3;
+    for (; k + TN <= K; k += parts * step) {
+      uint4 p[parts][TM];
+      float v[parts][TN];
+      load_x<TN>(x + k, v[0]);
+#pragma unroll
+      for (int d = 0; d < parts; d++) {
+        if (d == 0 || k + d * step + TN <= K) {
+#pragma unroll
+          for (int i = 0; i < TM; i++) {
+            p[d][i] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step);
+          }
+        }
+      }
+#pragma unroll
+      for (int d = 0; d < parts; d++) {
+        if (d + 1 < parts && k + (d + 1) * step + TN <= K) {
+          load_x<TN>(x + k + (d + 1) * step, v[(d + 1) % parts]);
+        }
+        if (d == 0 || k + d * step + TN <= K) {
+#pragma unroll
+          for (int i = 0; i < TM; i++) {
+            float e[TN];
+            widened(p[d][i], W(0), e);
+#pragma unroll
+            for (int j = 0; j < TN; j++) {
+              acc[i] = fma(e[j], v[d][j], acc[i]);
+            }
+          }
+        }
+      }
+    }
+    // What is left of this thread's is at most one piece, of fewer than TN elements.
+    k = col + (K - col) / step * step;
+    if (k + TN <= K) {
+      return;
+    }
+  }
+  for (; k < K; k += step) {
     const int count = min(TN, K - k);
     float v[TN];
+#pragma unroll
     for (int j = 0; j < TN; j++) {
       v[j] = j < count ? x[k + j] : 0.0f;
     }
+#pragma unroll
     for (int i = 0; i < TM; i++) {
       const device W* row = mat + size_t(min(first + i, N - 1)) * ld + k;
-      if (count == TN) {
-        for (int j = 0; j < TN; j++) {
-          acc[i] += float(row[j]) * v[j];
-        }
-      } else {
-        for (int j = 0; j < count; j++) {
-          acc[i] += float(row[j]) * v[j];
+#pragma unroll
+      for (int j = 0; j < TN; j++) {
+        if (j < count) {
+          acc[i] = fma(float(row[j]), v[j], acc[i]);
         }
       }
     }
@@ -178,11 +257,13 @@ template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
   float acc[TM];
   row_products<T, TM, TN>(
       mat, in_vec, in_vec_size, out_vec_size, marix_ld, first, (slice * SN + column) * TN, BN * SN * TN, acc);
+#pragma unroll
   for (int i = 0; i < TM; i++) {
     acc[i] = sum_of_lanes<SN>(acc[i]);
   }
   if (BN > 1) {
     if (column == 0) {
+#pragma unroll
       for (int i = 0; i < TM; i++) {
         partial[slice * pitch + i] = acc[i];
       }
@@ -190,7 +271,9 @@ template <typename T, int BM, int BN, int SM, int SN, int TM, int TN>
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
   if (slice == 0 && column == 0) {
+#pragma unroll
     for (int i = 0; i < TM; i++) {
+#pragma unroll
       for (int s = 1; s < BN; s++) {
         acc[i] += partial[s * pitch + i];
       }
@@ -221,6 +304,7 @@ template <typename W>
 inline void dot_rows(const device W* mat, const device float* x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int TN = 8;
   row_products<W, ROWS, TN>(mat, x, K, N, K, first, int(lane) * TN, 32 * TN, result);
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     result[i] = simd_sum(result[i]);
   }
@@ -232,6 +316,7 @@ inline void matvec(const device W* mat, const device float* x, device float* y, 
   const int first = (block * 2 + int(simdgroup)) * ROWS;
   float result[ROWS];
   dot_rows(mat, x, K, N, first, lane, result);
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
       y[first + i] = stored(result[i]);
@@ -386,6 +471,7 @@ template <typename W>
   const int first = (int(group.x) * 2 + int(simdgroup)) * ROWS;
   float result[ROWS];
   dot_rows(w, x, K, N, first, lane, result);
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
       y[first + i] = stored(r[first + i] + result[i]);
@@ -424,6 +510,7 @@ template <typename W>
   float up[ROWS];
   dot_rows(w_gate, x, K, N, first, lane, gate);
   dot_rows(w_up, x, K, N, first, lane, up);
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
       y[first + i] = stored(silu_mul(gate[i], up[i]));
@@ -477,6 +564,7 @@ template <typename W>
   if (id < uint(E)) {
     dot_rows(mat + size_t(id) * N * K, x + long(group.z) * x_strides[0] + long(group.y) * x_strides[1], K, N, first, lane, result);
   }
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {
       y[at * N + first + i] = stored(id < uint(E) ? result[i] : NAN);
@@ -494,6 +582,7 @@ constexpr constant int PITCH = 36; // floats from row to row of a tile, so that 
 // `count` become zero.
 template <typename T>
 inline void load_row(const device T* from, threadgroup float* to, int count) {
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     to[i] = i < count ? float(from[i]) : 0.0f;
   }
@@ -501,14 +590,18 @@ inline void load_row(const device T* from, threadgroup float* to, int count) {
 
 // add_product adds the product of the tiles xs and wsᵀ to a simdgroup's quarter.
 inline void add_product(const threadgroup float* xs, const threadgroup float* ws, int sm, int sn, thread simdgroup_float8x8* acc) {
+#pragma unroll
   for (int kk = 0; kk < TILE; kk += 8) {
     simdgroup_float8x8 xm[2];
     simdgroup_float8x8 wm[2];
+#pragma unroll
     for (int i = 0; i < 2; i++) {
       simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
       simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
     }
+#pragma unroll
     for (int i = 0; i < 2; i++) {
+#pragma unroll
       for (int j = 0; j < 2; j++) {
         simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
       }
@@ -535,6 +628,7 @@ inline void multiply_tile(
 
   const int sm = int(simdgroup) / 2 * 16;
   const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
   for (int i = 0; i < 4; i++) {
     acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
@@ -554,7 +648,9 @@ inline void multiply_tile(
 inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile, uint simdgroup) {
   const int sm = int(simdgroup) / 2 * 16;
   const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
   for (int i = 0; i < 2; i++) {
+#pragma unroll
     for (int j = 0; j < 2; j++) {
       simdgroup_store(acc[2 * i + j], tile + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
     }
@@ -568,7 +664,9 @@ inline void store_tile(
   if (m0 + TILE <= M && n0 + TILE <= N) {
     const int sm = int(simdgroup) / 2 * 16;
     const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
     for (int i = 0; i < 2; i++) {
+#pragma unroll
       for (int j = 0; j < 2; j++) {
         simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
       }
@@ -580,6 +678,7 @@ inline void store_tile(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int row = int(thread_id) / 4;
   const int col = int(thread_id) % 4 * 8;
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
       y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
@@ -765,6 +864,7 @@ template <typename W>
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int row = int(thread_id) / 4;
   const int col = int(thread_id) % 4 * 8;
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
       const size_t at = size_t(m0 + row) * N + n0 + col + i;
@@ -815,6 +915,7 @@ template <typename W>
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int row = int(thread_id) / 4;
   const int col = int(thread_id) % 4 * 8;
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
       y[size_t(m0 + row) * N + n0 + col + i] = stored(silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]));
@@ -825,6 +926,7 @@ template <typename W>
 // load_column is load_row for a matrix whose elements lie along the other side:
 // from is 8 elements of one depth, of the tile's rows from `first` on.
 inline void load_column(const device float* from, threadgroup float* tile, int first, int depth, int count) {
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     tile[(first + i) * PITCH + depth] = i < count ? from[i] : 0.0f;
   }
@@ -840,6 +942,7 @@ inline void multiply_tile_t(
   const int col = int(thread_id) % 4 * 8;
   const int sm = int(simdgroup) / 2 * 16;
   const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
   for (int i = 0; i < 4; i++) {
     acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }

@@ -23,28 +23,89 @@ constexpr constant int HELD = 8;  // elements that a thread holds where the thre
 constexpr constant int READS = 4; // elements that a thread takes at a time where the threadgroup walks the row
 constexpr constant uint LANES = 32;
 
+// take reads `count` elements, at most N, and makes zeros of the others; put writes
+// as many. Both move four at once where the elements lie so.
+template <int N, typename T>
+inline void take(const device T* p, int count, thread T* v) {
+  typedef vec<T, 4> Four;
+  if (count == N && (ulong(p) & (4 * sizeof(T) - 1)) == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      const Four four = *(const device Four*)(p + i);
+      v[i] = four.x;
+      v[i + 1] = four.y;
+      v[i + 2] = four.z;
+      v[i + 3] = four.w;
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    v[i] = i < count ? p[i] : T(0);
+  }
+}
+template <int N, typename T>
+inline void put(device T* p, int count, const thread T* v) {
+  typedef vec<T, 4> Four;
+  if (count == N && (ulong(p) & (4 * sizeof(T) - 1)) == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      Four four;
+      four.x = v[i];
+      four.y = v[i + 1];
+      four.z = v[i + 2];
+      four.w = v[i + 3];
+      *(device Four*)(p + i) = four;
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    if (i < count) {
+      p[i] = v[i];
+    }
+  }
+}
+
+// take_weights is take for weights of a stride, 0 or 1 mostly.
+template <int N, typename T>
+inline void take_weights(const device T* w, size_t stride, uint first, int count, thread T* v) {
+  if (stride == 1) {
+    take<N>(w + first, count, v);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    v[i] = i < count ? w[stride * (first + i)] : T(0);
+  }
+}
+
 // sum_of_group adds each of N numbers over all threads of the threadgroup, for
 // all of them: within each simdgroup first, then the simdgroups' sums, absent
 // ones as zero. partial has N·LANES elements, so a threadgroup has at most 32
 // simdgroups.
 template <int N>
 inline void sum_of_group(thread float* acc, threadgroup float* partial, uint lane, uint simdgroup) {
+#pragma unroll
   for (int i = 0; i < N; i++) {
     acc[i] = simd_sum(acc[i]);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup); // the sums before these are read
   if (simdgroup == 0) {
+#pragma unroll
     for (int i = 0; i < N; i++) {
       partial[N * lane + i] = 0;
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (lane == 0) {
+#pragma unroll
     for (int i = 0; i < N; i++) {
       partial[N * simdgroup + i] = acc[i];
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
   for (int i = 0; i < N; i++) {
     acc[i] = simd_sum(partial[N * lane + i]);
   }
@@ -53,6 +114,7 @@ inline void sum_of_group(thread float* acc, threadgroup float* partial, uint lan
 // mean_of_row adds up what the threads hold, zero where a row ended.
 inline float mean_of_row(const thread float* v, uint axis_size, threadgroup float* partial, uint lane, uint simdgroup) {
   float acc[1] = {0};
+#pragma unroll
   for (int i = 0; i < HELD; i++) {
     acc[0] += v[i];
   }
@@ -67,8 +129,11 @@ inline float mean_of_walk(
   float acc[1] = {0};
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      acc[0] += float(x[first + i]);
+    T v[READS];
+    take<READS>(x + first, count, v);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      acc[0] += float(v[i]);
     }
   }
   sum_of_group<1>(acc, partial, lane, simdgroup);
@@ -118,22 +183,32 @@ template <typename T>
   const int count = first < axis_size ? min(HELD, int(axis_size - first)) : 0;
   const size_t at = size_t(row) * axis_size + first;
 
+  T held[HELD];
+  take<HELD>(x + at, count, held);
   float v[HELD];
+#pragma unroll
   for (int i = 0; i < HELD; i++) {
-    v[i] = i < count ? float(x[at + i]) : 0.0f;
+    v[i] = float(held[i]);
   }
   const float mean = mean_of_row(v, axis_size, partial, lane, simdgroup);
   float acc[1] = {0};
+#pragma unroll
   for (int i = 0; i < HELD; i++) {
     v[i] = i < count ? v[i] - mean : 0.0f;
     acc[0] += v[i] * v[i];
   }
   sum_of_group<1>(acc, partial, lane, simdgroup);
   const float inv = precise::rsqrt(acc[0] / float(axis_size) + eps);
-  for (int i = 0; i < count; i++) {
-    const T scaled = w[size_t(w_stride) * (first + i)] * T(v[i] * inv);
-    out[at + i] = stored(scaled + b[size_t(b_stride) * (first + i)]);
+  T weights[HELD];
+  T biases[HELD];
+  take_weights<HELD>(w, w_stride, first, count, weights);
+  take_weights<HELD>(b, b_stride, first, count, biases);
+#pragma unroll
+  for (int i = 0; i < HELD; i++) {
+    const T scaled = weights[i] * T(v[i] * inv);
+    held[i] = stored(scaled + biases[i]);
   }
+  put<HELD>(out + at, count, held);
 }
 
 // The same for rows of any length: the threadgroup walks the row three times.
@@ -181,8 +256,11 @@ template <typename T>
   float acc[1] = {0};
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      const float c = float(x[first + i]) - mean;
+    T v[READS];
+    take<READS>(x + first, count, v);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      const float c = i < count ? float(v[i]) - mean : 0.0f;
       acc[0] += c * c;
     }
   }
@@ -190,10 +268,18 @@ template <typename T>
   const float inv = precise::rsqrt(acc[0] / float(axis_size) + eps);
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      const T scaled = w[size_t(w_stride) * (first + i)] * T((float(x[first + i]) - mean) * inv);
-      out[first + i] = stored(scaled + b[size_t(b_stride) * (first + i)]);
+    T v[READS];
+    T weights[READS];
+    T biases[READS];
+    take<READS>(x + first, count, v);
+    take_weights<READS>(w, w_stride, first, count, weights);
+    take_weights<READS>(b, b_stride, first, count, biases);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      const T scaled = weights[i] * T((float(v[i]) - mean) * inv);
+      v[i] = stored(scaled + biases[i]);
     }
+    put<READS>(out + first, count, v);
   }
 }
 
@@ -252,13 +338,23 @@ template <typename T>
   float v[HELD];
   float gs[HELD];
   float wg[HELD];
+  T held[HELD];
+  T weights[HELD];
+  take_weights<HELD>(w, w_stride, first, count, weights);
+  take<HELD>(x + at, count, held);
+#pragma unroll
   for (int i = 0; i < HELD; i++) {
-    v[i] = i < count ? float(x[at + i]) : 0.0f;
-    gs[i] = i < count ? float(g[at + i]) : 0.0f;
-    wg[i] = i < count ? float(w[size_t(w_stride) * (first + i)]) * gs[i] : 0.0f;
+    v[i] = float(held[i]);
+  }
+  take<HELD>(g + at, count, held);
+#pragma unroll
+  for (int i = 0; i < HELD; i++) {
+    gs[i] = float(held[i]);
+    wg[i] = i < count ? float(weights[i]) * gs[i] : 0.0f;
   }
   const float mean = mean_of_row(v, axis_size, partial, lane, simdgroup);
   float acc[3] = {0};
+#pragma unroll
   for (int i = 0; i < HELD; i++) {
     v[i] = i < count ? v[i] - mean : 0.0f;
     acc[0] += wg[i];
@@ -270,12 +366,15 @@ template <typename T>
   const float mean_wgc = acc[1] / float(axis_size);
   const float inv2 = 1.0f / (acc[2] / float(axis_size) + eps);
   const float inv = precise::sqrt(inv2);
-  for (int i = 0; i < count; i++) {
+#pragma unroll
+  for (int i = 0; i < HELD; i++) {
     const float norm = v[i] * inv;
-    gx[at + i] = stored(T(inv * (wg[i] - mean_wg) - norm * mean_wgc * inv2));
-    if (has_w) {
-      gw[at + i] = stored(T(gs[i] * norm));
-    }
+    held[i] = stored(T(inv * (wg[i] - mean_wg) - norm * mean_wgc * inv2));
+    weights[i] = stored(T(gs[i] * norm));
+  }
+  put<HELD>(gx + at, count, held);
+  if (has_w) {
+    put<HELD>(gw + at, count, weights);
   }
 }
 
@@ -335,12 +434,21 @@ template <typename T>
   float acc[3] = {0};
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      const float c = float(x[first + i]) - mean;
-      const float wg = float(w[size_t(w_stride) * (first + i)]) * float(g[first + i]);
-      acc[0] += wg;
-      acc[1] += wg * c;
-      acc[2] += c * c;
+    T v[READS];
+    T gs[READS];
+    T weights[READS];
+    take<READS>(x + first, count, v);
+    take<READS>(g + first, count, gs);
+    take_weights<READS>(w, w_stride, first, count, weights);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      if (i < count) {
+        const float c = float(v[i]) - mean;
+        const float wg = float(weights[i]) * float(gs[i]);
+        acc[0] += wg;
+        acc[1] += wg * c;
+        acc[2] += c * c;
+      }
     }
   }
   sum_of_group<3>(acc, partial, lane, simdgroup);
@@ -350,14 +458,23 @@ template <typename T>
   const float inv = precise::sqrt(inv2);
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      const float gi = float(g[first + i]);
-      const float norm = (float(x[first + i]) - mean) * inv;
-      const float wg = float(w[size_t(w_stride) * (first + i)]) * gi;
-      gx[first + i] = stored(T(inv * (wg - mean_wg) - norm * mean_wgc * inv2));
-      if (has_w) {
-        gw[size_t(row) * axis_size + first + i] = stored(T(gi * norm));
-      }
+    T v[READS];
+    T gs[READS];
+    T weights[READS];
+    take<READS>(x + first, count, v);
+    take<READS>(g + first, count, gs);
+    take_weights<READS>(w, w_stride, first, count, weights);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      const float gi = float(gs[i]);
+      const float norm = (float(v[i]) - mean) * inv;
+      const float wg = float(weights[i]) * gi;
+      v[i] = stored(T(inv * (wg - mean_wg) - norm * mean_wgc * inv2));
+      gs[i] = stored(T(gi * norm));
+    }
+    put<READS>(gx + first, count, v);
+    if (has_w) {
+      put<READS>(gw + size_t(row) * axis_size + first, count, gs);
     }
   }
 }

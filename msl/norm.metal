@@ -16,6 +16,57 @@ inline half stored(half v) {
 constexpr constant int READS = 4; // consecutive elements of a row that a thread takes at a time
 constexpr constant uint LANES = 32;
 
+// take reads `count` elements, at most READS, and makes zeros of the others. put
+// writes as many. Both do it at once where the elements lie so.
+template <typename T>
+inline void take(const device T* p, int count, thread T* v) {
+  typedef vec<T, READS> All;
+  if (count == READS && (ulong(p) & (READS * sizeof(T) - 1)) == 0) {
+    const All all = *(const device All*)p;
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      v[i] = all[i];
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    v[i] = i < count ? p[i] : T(0);
+  }
+}
+template <typename T>
+inline void put(device T* p, int count, const thread T* v) {
+  typedef vec<T, READS> All;
+  if (count == READS && (ulong(p) & (READS * sizeof(T) - 1)) == 0) {
+    All all;
+    all.x = v[0];
+    all.y = v[1];
+    all.z = v[2];
+    all.w = v[3];
+    *(device All*)p = all;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    if (i < count) {
+      p[i] = v[i];
+    }
+  }
+}
+
+// take_weights is take for weights of a stride, 0 or 1 mostly.
+template <typename T>
+inline void take_weights(const device T* w, size_t stride, uint first, int count, thread T* v) {
+  if (stride == 1) {
+    take(w + first, count, v);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    v[i] = i < count ? w[stride * (first + i)] : T(0);
+  }
+}
+
 // sum_of_group adds acc over all threads of the threadgroup: within each
 // simdgroup first, then the simdgroups' sums, absent ones as zero. partial has
 // LANES elements, so a threadgroup has at most 32 simdgroups. Only simdgroup 0
@@ -73,11 +124,12 @@ template <typename T>
   const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
   const size_t at = size_t(row) * axis_size + first;
 
-  float v[READS];
+  T v[READS];
+  take(x + at, count, v);
   float acc = 0;
+#pragma unroll
   for (int i = 0; i < READS; i++) {
-    v[i] = i < count ? float(x[at + i]) : 0.0f;
-    acc += v[i] * v[i];
+    acc += float(v[i]) * float(v[i]);
   }
   acc = sum_of_group(acc, partial, lane, simdgroup);
   if (thread_id == 0) {
@@ -86,9 +138,13 @@ template <typename T>
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
   const float inv = inverse[0];
-  for (int i = 0; i < count; i++) {
-    out[at + i] = stored(w[size_t(w_stride) * (first + i)] * T(v[i] * inv));
+  T weights[READS];
+  take_weights(w, w_stride, first, count, weights);
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    v[i] = stored(weights[i] * T(float(v[i]) * inv));
   }
+  put(out + at, count, v);
 }
 
 // The same for rows of any length: the threadgroup walks the row twice.
@@ -131,9 +187,11 @@ template <typename T>
   float acc = 0;
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      const float v = x[first + i];
-      acc += v * v;
+    T v[READS];
+    take(x + first, count, v);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      acc += float(v[i]) * float(v[i]);
     }
   }
   acc = sum_of_group(acc, partial, lane, simdgroup);
@@ -145,9 +203,15 @@ template <typename T>
   const float inv = inverse[0];
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      out[first + i] = stored(w[size_t(w_stride) * (first + i)] * T(float(x[first + i]) * inv));
+    T v[READS];
+    T weights[READS];
+    take(x + first, count, v);
+    take_weights(w, w_stride, first, count, weights);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      v[i] = stored(weights[i] * T(float(v[i]) * inv));
     }
+    put(out + first, count, v);
   }
 }
 
@@ -195,15 +259,18 @@ template <typename T>
   const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
   const size_t at = size_t(row) * axis_size + first;
 
-  float v[READS];
+  T v[READS];
+  T other[READS];
+  take(a + at, count, v);
+  take(b + at, count, other);
   float acc = 0;
+#pragma unroll
   for (int i = 0; i < READS; i++) {
-    v[i] = i < count ? float(T(a[at + i] + b[at + i])) : 0.0f;
-    acc += v[i] * v[i];
+    v[i] = v[i] + other[i];
+    acc += float(v[i]) * float(v[i]);
+    other[i] = stored(v[i]);
   }
-  for (int i = 0; i < count; i++) {
-    residual[at + i] = stored(T(v[i]));
-  }
+  put(residual + at, count, other);
   acc = sum_of_group(acc, partial, lane, simdgroup);
   if (thread_id == 0) {
     inverse[0] = precise::rsqrt(acc / float(axis_size) + eps);
@@ -211,9 +278,13 @@ template <typename T>
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
   const float inv = inverse[0];
-  for (int i = 0; i < count; i++) {
-    out[at + i] = stored(w[size_t(w_stride) * (first + i)] * T(v[i] * inv));
+  T weights[READS];
+  take_weights(w, w_stride, first, count, weights);
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    v[i] = stored(weights[i] * T(float(v[i]) * inv));
   }
+  put(out + at, count, v);
 }
 
 // The same for rows of any length; the second walk reads the sums that the same
@@ -266,11 +337,17 @@ template <typename T>
   float acc = 0;
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      const T s = a[first + i] + b[first + i];
-      residual[first + i] = stored(s);
-      acc += float(s) * float(s);
+    T v[READS];
+    T other[READS];
+    take(a + first, count, v);
+    take(b + first, count, other);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      v[i] = v[i] + other[i];
+      acc += float(v[i]) * float(v[i]);
+      other[i] = stored(v[i]);
     }
+    put(residual + first, count, other);
   }
   acc = sum_of_group(acc, partial, lane, simdgroup);
   if (thread_id == 0) {
@@ -281,9 +358,15 @@ template <typename T>
   const float inv = inverse[0];
   for (uint first = thread_id * READS; first < axis_size; first += threads * READS) {
     const int count = min(READS, int(axis_size - first));
-    for (int i = 0; i < count; i++) {
-      out[first + i] = stored(w[size_t(w_stride) * (first + i)] * T(float(residual[first + i]) * inv));
+    T v[READS];
+    T weights[READS];
+    take(residual + first, count, v);
+    take_weights(w, w_stride, first, count, weights);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      v[i] = stored(weights[i] * T(float(v[i]) * inv));
     }
+    put(out + first, count, v);
   }
 }
 

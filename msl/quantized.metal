@@ -15,60 +15,195 @@ inline float stored(float v) {
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup in a matrix-vector product
 
-// load_scaled reads n values of x and returns their sum. Value i is divided by
-// 2^(b·j), j being the place of code i in its 16 bits: a code then needs no
-// shift, only a mask, and the product is exact as before.
+// aligned is whether p lies at a multiple of n bytes, and wide_load a load from
+// where p lies at a multiple of its own size.
+template <typename T>
+inline bool aligned(const device T* p, ulong n) {
+  return (ulong(p) & (n - 1)) == 0;
+}
+template <typename V, typename T>
+inline V wide_load(const device T* p) {
+  return *(const device V*)p;
+}
+
+// Row is the vector of a product, as it lies in memory. Another type with these
+// functions may compute its elements from something else.
+struct Row {
+  const device float* x;
+  bool is_wide() const { return aligned(x, 16); }
+
+  // load reads n elements from the k-th on, at once where x and k allow it.
+  template <int n, bool wide>
+  void load(int k, thread float* v) const {
+    if (wide) {
+#pragma unroll
+      for (int i = 0; i < n; i += 4) {
+        const float4 e = wide_load<float4>(x + k + i);
+        v[i] = e.x;
+        v[i + 1] = e.y;
+        v[i + 2] = e.z;
+        v[i + 3] = e.w;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < n; i++) {
+        v[i] = x[k + i];
+      }
+    }
+  }
+};
+
+// scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
+// and returns the sum of what the values were: a code then needs no shift, only a
+// mask, and the product is exact as before.
 template <int b, int n>
-inline float load_scaled(const device float* x, thread float* v) {
+inline float scaled(thread float* v) {
   float sum = 0;
+#pragma unroll
   for (int i = 0; i < n; i++) {
-    const float e = x[i];
-    sum += e;
-    v[i] = e * (1.0f / float(1 << (b * (i % (16 / b)))));
+    sum += v[i];
+    v[i] *= 1.0f / float(1 << (b * (i % (16 / b))));
   }
   return sum;
 }
 
-// dot_codes returns Σ x·q over n codes, x as load_scaled left it.
+// small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
+// Behind a mask this is one logical operation and a subtraction, which a GPU
+// does at its full rate, unlike conversions.
+inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
+
+// dot_codes returns Σ v·q over n codes, v as `scaled` left it.
 template <int b, int n>
-inline float dot_codes(const device uint* w, const thread float* v) {
+inline float dot_codes(const thread uint* w, const thread float* v) {
   constexpr int in_half = 16 / b;
   constexpr uint mask = (1u << b) - 1;
   float acc = 0;
+#pragma unroll
   for (int i = 0; i < n / in_half; i++) {
-    const uint codes = (w[i / 2] >> (16 * (i % 2))) & 0xffffu;
+    const uint codes = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;
+#pragma unroll
     for (int j = 0; j < in_half; j++) {
-      acc += v[in_half * i + j] * float(codes & (mask << (b * j)));
+      acc = fma(v[in_half * i + j], small(codes & (mask << (b * j))), acc);
     }
   }
   return acc;
 }
 
+// Affine is a matrix [N, K] of codes, with what is applied to them.
+struct Affine {
+  const device uint* w;
+  const device float* scales;
+  const device float* biases;
+};
+
+// Part is what a lane takes of ROWS rows at a time.
+template <int words>
+struct Part {
+  uint codes[ROWS][words];
+  float scales[ROWS];
+  float biases[ROWS];
+};
+
+// load_part reads a part, at element k of the rows from `first` on. Rows past the
+// end are read as the last one. wide: w lies at a multiple of 4·words bytes.
+template <int g, int b, int words, bool whole, bool wide>
+inline void load_part(const thread Affine& m, int K, int N, int first, int k, thread Part<words>& p) {
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+    const size_t row = whole ? first + i : min(first + i, N - 1);
+    const device uint* w = m.w + row * (K / (32 / b)) + k / (32 / b);
+    if (wide && words == 2) {
+      const uint2 two = wide_load<uint2>(w);
+      p.codes[i][0] = two.x;
+      p.codes[i][words - 1] = two.y;
+    } else {
+#pragma unroll
+      for (int j = 0; j < words; j++) {
+        p.codes[i][j] = w[j];
+      }
+    }
+    const size_t in_group = row * (K / g) + k / g;
+    p.scales[i] = m.scales[in_group];
+    p.biases[i] = m.biases[in_group];
+  }
+}
+
+// add_rows adds to result[ROWS·j + i] what a lane has of the product of x with row
+// first + i of matrix j. A lane takes the codes of `words` words of each row at a
+// time; they lie in one group, so scale and bias are applied once. Memory answers
+// late and then with much: so many `parts` are asked for before the first is used,
+// and of x the next one.
+template <int g, int b, int words, bool whole, bool wide, int parts, int matrices, typename X>
+inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
+  constexpr int values = words * 32 / b;
+  constexpr int step = LANES * values;
+  for (int k = int(lane) * values; k < K; k += parts * step) {
+    Part<words> p[parts][matrices];
+    float v[parts][values];
+    x.template load<values, wide>(k, v[0]);
+#pragma unroll
+    for (int d = 0; d < parts; d++) {
+      if (d == 0 || k + d * step < K) {
+#pragma unroll
+        for (int j = 0; j < matrices; j++) {
+          load_part<g, b, words, whole, wide>(m[j], K, N, first, k + d * step, p[d][j]);
+        }
+      }
+    }
+#pragma unroll
+    for (int d = 0; d < parts; d++) {
+      if (d + 1 < parts && k + (d + 1) * step < K) {
+        x.template load<values, wide>(k + (d + 1) * step, v[(d + 1) % parts]);
+      }
+      if (d == 0 || k + d * step < K) {
+        const float sum = scaled<b, values>(v[d]);
+#pragma unroll
+        for (int j = 0; j < matrices; j++) {
+#pragma unroll
+          for (int i = 0; i < ROWS; i++) {
+            result[ROWS * j + i] += p[d][j].scales[i] * dot_codes<b, values>(p[d][j].codes[i], v[d]) + p[d][j].biases[i] * sum;
+          }
+        }
+      }
+    }
+  }
+}
+
+// dot_rows_of leaves in result[ROWS·j + i] the product of x with row first + i of
+// matrix j. All are [N, K].
+template <int g, int b, int words, bool whole, int matrices, typename X>
+inline void dot_rows_of(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
+#pragma unroll
+  for (int i = 0; i < matrices * ROWS; i++) {
+    result[i] = 0;
+  }
+  // A row has a multiple of 32 codes, so that all rows lie as the first one does.
+  bool wide = x.is_wide();
+#pragma unroll
+  for (int j = 0; j < matrices; j++) {
+    wide = wide && aligned(m[j].w, 4 * words);
+  }
+  if (wide) {
+    constexpr int parts = words == 1 || matrices == 1 ? 3 : 2; // in 64 registers or fewer
+    add_rows<g, b, words, whole, true, parts, matrices>(m, x, K, N, first, lane, result);
+  } else {
+    add_rows<g, b, words, whole, false, 1, matrices>(m, x, K, N, first, lane, result);
+  }
+#pragma unroll
+  for (int i = 0; i < matrices * ROWS; i++) {
+    result[i] = simd_sum(result[i]);
+  }
+}
+
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
-// [N, K]. A lane takes the codes of `words` words of each row at a time; they lie
-// in one group, so scale and bias are applied once. Rows past the end are read as
-// the last one.
+// [N, K].
 template <int g, int b, int words, bool whole>
 inline void dot_rows(
     const device uint* w, const device float* scales, const device float* biases, const device float* x, int K, int N, int first, uint lane,
     thread float* result) {
-  constexpr int values = words * 32 / b;
-  for (int i = 0; i < ROWS; i++) {
-    result[i] = 0;
-  }
-  for (int k = int(lane) * values; k < K; k += LANES * values) {
-    float v[values];
-    const float sum = load_scaled<b, values>(x + k, v);
-    for (int i = 0; i < ROWS; i++) {
-      const size_t row = whole ? first + i : min(first + i, N - 1);
-      const size_t in_group = row * (K / g) + k / g;
-      const float acc = dot_codes<b, values>(w + row * (K / (32 / b)) + k / (32 / b), v);
-      result[i] += scales[in_group] * acc + biases[in_group] * sum;
-    }
-  }
-  for (int i = 0; i < ROWS; i++) {
-    result[i] = simd_sum(result[i]);
-  }
+  const Affine m[1] = {{w, scales, biases}};
+  const Row row = {x};
+  dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
 }
 
 // matvec is a threadgroup's block of 2·ROWS outputs of one product.
@@ -82,6 +217,7 @@ inline void matvec(
   }
   float result[ROWS];
   dot_rows<g, b, words, whole>(w, scales, biases, x, K, N, first, lane, result);
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && (whole || first + i < N)) {
       y[first + i] = stored(result[i]);
@@ -412,6 +548,7 @@ template <int g, int b, int words, bool whole>
   float result[ROWS];
   dot_rows<g, b, words, whole>(w, scales, biases, x + size_t(group.x) * K, K, N, first, lane, result);
   const size_t at = size_t(group.x) * N + first;
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && (whole || first + i < N)) {
       y[at + i] = stored(r[at + i] + result[i]);
@@ -488,14 +625,15 @@ template <int g, int b, int words, bool whole>
     return;
   }
   x += size_t(group.x) * K;
-  float gate[ROWS];
-  float up[ROWS];
-  dot_rows<g, b, words, whole>(w_gate, scales_gate, biases_gate, x, K, N, first, lane, gate);
-  dot_rows<g, b, words, whole>(w_up, scales_up, biases_up, x, K, N, first, lane, up);
+  const Affine m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
+  const Row row = {x};
+  float result[2 * ROWS];
+  dot_rows_of<g, b, words, whole, 2>(m, row, K, N, first, lane, result);
   const size_t at = size_t(group.x) * N + first;
+#pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && (whole || first + i < N)) {
-      y[at + i] = stored(silu_mul(gate[i], up[i]));
+      y[at + i] = stored(silu_mul(result[i], result[ROWS + i]));
     }
   }
 }
@@ -538,12 +676,14 @@ inline void multiply_tile(
 
   const int sm = int(simdgroup) / 2 * 16;
   const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
   for (int i = 0; i < 4; i++) {
     acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
 
   for (int k = 0; k < K; k += TILE) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
     for (int i = 0; i < 8; i++) {
       xt[i] = in_x ? x[x_at + k + i] : 0.0f;
     }
@@ -551,25 +691,31 @@ inline void multiply_tile(
       const float scale = scales[(w_at + k) / g];
       const float bias = biases[(w_at + k) / g];
       const device uint* words = w + (w_at + k) / (32 / b);
+#pragma unroll
       for (int i = 0; i < 8; i++) {
         const uint code = (words[i / (32 / b)] >> (b * (i % (32 / b)))) & ((1u << b) - 1);
         wt[i] = scale * float(code) + bias;
       }
     } else {
+#pragma unroll
       for (int i = 0; i < 8; i++) {
         wt[i] = 0;
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
+#pragma unroll
     for (int kk = 0; kk < TILE; kk += 8) {
       simdgroup_float8x8 xm[2];
       simdgroup_float8x8 wm[2];
+#pragma unroll
       for (int i = 0; i < 2; i++) {
         simdgroup_load(xm[i], xs + (sm + 8 * i) * PITCH + kk, PITCH);
         simdgroup_load(wm[i], ws + (sn + 8 * i) * PITCH + kk, PITCH, ulong2(0, 0), true);
       }
+#pragma unroll
       for (int i = 0; i < 2; i++) {
+#pragma unroll
         for (int j = 0; j < 2; j++) {
           simdgroup_multiply_accumulate(acc[2 * i + j], xm[i], wm[j], acc[2 * i + j]);
         }
@@ -583,7 +729,9 @@ inline void multiply_tile(
 inline void spread(const thread simdgroup_float8x8* acc, threadgroup float* tile, uint simdgroup) {
   const int sm = int(simdgroup) / 2 * 16;
   const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
   for (int i = 0; i < 2; i++) {
+#pragma unroll
     for (int j = 0; j < 2; j++) {
       simdgroup_store(acc[2 * i + j], tile + (sm + 8 * i) * PITCH + sn + 8 * j, PITCH);
     }
@@ -600,7 +748,9 @@ inline void matmul(
   if (m0 + TILE <= M && (aligned || n0 + TILE <= N)) {
     const int sm = int(simdgroup) / 2 * 16;
     const int sn = int(simdgroup) % 2 * 16;
+#pragma unroll
     for (int i = 0; i < 2; i++) {
+#pragma unroll
       for (int j = 0; j < 2; j++) {
         simdgroup_store(acc[2 * i + j], y + size_t(m0 + sm + 8 * i) * N + n0 + sn + 8 * j, N);
       }
@@ -612,6 +762,7 @@ inline void matmul(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int row = int(thread_id) / 4;
   const int col = int(thread_id) % 4 * 8;
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && n0 + col + i < N) {
       y[size_t(m0 + row) * N + n0 + col + i] = stored(xs[row * PITCH + col + i]);
@@ -852,6 +1003,7 @@ template <int g, int b, bool aligned>
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int row = int(thread_id) / 4;
   const int col = int(thread_id) % 4 * 8;
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && (aligned || n0 + col + i < N)) {
       const size_t at = size_t(m0 + row) * N + n0 + col + i;
@@ -911,6 +1063,7 @@ template <int g, int b, bool aligned>
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int row = int(thread_id) / 4;
   const int col = int(thread_id) % 4 * 8;
+#pragma unroll
   for (int i = 0; i < 8; i++) {
     if (m0 + row < M && (aligned || n0 + col + i < N)) {
       y[size_t(m0 + row) * N + n0 + col + i] = stored(silu_mul(xs[row * PITCH + col + i], ws[row * PITCH + col + i]));

@@ -31,6 +31,9 @@ type Input struct {
 	// Checked asks for code that reports what it must not do (host/check.c of
 	// backend/softmetal).
 	Checked bool
+	// Aligned says that every vector which the kernel reads or writes lies at a multiple of its size, as
+	// Metal asks. It is not believed of kernels in general.
+	Aligned bool
 }
 
 // BuildHost compiles a kernel to a shared object for its machine, which exports mlxc_kernel
@@ -72,7 +75,7 @@ var generator = sync.OnceValue(func() []byte {
 // HostKey is the key of what [BuildHost] makes.
 func HostKey(c clang.Compiler, in Input) Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x %s %d %q %v\n%q\n", generator(), c.Path, c.Version, MachineFlags(in.Machine), in.Checked, in.Kernel.Name)
+	fmt.Fprintf(h, "%x %s %d %q %v %v\n%q\n", generator(), c.Path, c.Version, MachineFlags(in.Machine), in.Checked, in.Aligned, in.Kernel.Name)
 	for _, v := range in.Constants {
 		fmt.Fprintf(h, "%d=%d ", v.Index, v.Bits)
 	}
@@ -104,6 +107,7 @@ func (b *builder) build(in Input, finish func(object []byte) ([]byte, error)) (_
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
 	}
 	m.target = bodiesOf(in.Machine)
+	m.aligned = in.Aligned
 	if err := m.prepare(in.Kernel.Name, in.Constants, in.Checked); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type module struct {
 	attrs    []string     // attributes #n = { … }
 	metadata []string     // !n = …, of nodes that have a number
 	target   calls.Target // of the bodies of air.* functions
+	aligned  bool         // Input.Aligned
 	named    []string     // !name = …
 	comdats  []string
 	nodes    map[string]string            // metadata by number, once it was asked for

@@ -60,7 +60,7 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 		m.attrs[i] = head + "{" + stringAttribute.ReplaceAllString(body, "")
 	}
 	for _, f := range m.funcs {
-		f.plain(checked)
+		f.plain(checked, m.aligned)
 		f.divide()
 		f.head = f.prefix(f == k) + f.head[strings.IndexByte(f.head, '@'):]
 		if f != k {
@@ -101,8 +101,9 @@ var elementAlign = map[string]string{"i8": "1", "half": "2", "bfloat": "2", "i16
 // plain takes promises out of a function that only Apple's own runtime keeps: that arguments
 // do not overlap (MLX dispatches in place), that more bytes may be read than are, and types
 // of memory. Vectors may lie where their elements may: Metal asks for more, but Apple's GPUs do
-// not, and kernels of ggml's move four floats to and from any address of a float.
-func (f *function) plain(checked bool) {
+// not, and kernels of ggml's move four floats to and from any address of a float. A kernel that is
+// aligned has looked.
+func (f *function) plain(checked, aligned bool) {
 	f.head = dereferenceable.ReplaceAllString(stringAttribute.ReplaceAllString(f.head, ""), "")
 	f.head = strings.ReplaceAll(f.head, " noalias", "")
 	out := make([]string, 0, len(f.lines))
@@ -116,7 +117,7 @@ func (f *function) plain(checked bool) {
 			}
 			return ""
 		})
-		if v := vectorAccess.FindStringSubmatch(l); v != nil {
+		if v := vectorAccess.FindStringSubmatch(l); v != nil && !aligned {
 			l = v[1] + elementAlign[v[2]] + l[len(v[0]):]
 		}
 		if strings.Contains(l, "call void @llvm.mem") {

@@ -17,7 +17,7 @@ func TestAlignment(t *testing.T) {
 		{"  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) align 16 %0, ptr addrspace(3) nonnull align 16 %1, i64 16, i1 false)", "  call void @llvm.memcpy.p1.p3.i64(ptr addrspace(1) %0, ptr addrspace(3) nonnull %1, i64 16, i1 false)"},
 	} {
 		f := function{head: "define void @k()", lines: []string{c.line}}
-		f.plain(false)
+		f.plain(false, false)
 		assert.Equal(t, []string{c.want}, f.lines)
 	}
 }

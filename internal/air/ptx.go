@@ -70,7 +70,7 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_
 	if f != nil && len(f.params) != len(in.Kernel.Args) {
 		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
 	}
-	m.target = calls.PTX
+	m.target, m.aligned = calls.PTX, in.Aligned
 	if !launch.Programmatic {
 		m.withoutMarkers()
 	}
@@ -111,7 +111,7 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_
 func PTXKey(c clang.Compiler, in Input, launches ...Launch) Key {
 	launch := only(launches)
 	h := sha256.New()
-	fmt.Fprintf(h, "ptx denormals %q %+v %x", launch.flags(), launch, []byte(HostKey(c, in)))
+	fmt.Fprintf(h, "ptx denormals %q %+v %d %x", launch.flags(), launch, in.Kernel.MaxThreadgroup, []byte(HostKey(c, in)))
 	return h.Sum(nil)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/msl"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Source finds the code of kernels. See [New].
@@ -73,7 +74,12 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		if len(ds) == 0 {
 			return air.Input{}, fmt.Errorf("there is no kernel %q", k.Function)
 		}
-		return l.ownSource(ctx, ds[0].File, k.Function)
+		in, err := l.ownSource(ctx, ds[0].File, k.Function)
+		in.Aligned = true
+		if n := threads(ds); err == nil && n > 0 && in.Kernel.MaxThreadgroup == 0 {
+			in.Kernel.MaxThreadgroup = n
+		}
+		return in, err
 	case ir.SourceFile:
 		text, err := msl.SourceOf(k)
 		if err != nil {
@@ -82,6 +88,23 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 		return source(ctx, l.compiler, l.cache, k.Library.Path, text, k.Function)
 	}
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
+}
+
+// threads is how many a threadgroup has by the declarations of a kernel, at most: a compiler that knows
+// that gives each more registers. 0: they do not say it in numbers.
+func threads(ds []*decl.Decl) int {
+	most := int64(0)
+	for _, d := range ds {
+		n := int64(1)
+		for _, x := range d.Group {
+			if x.Check == nil || x.Check.Op != term.Number || x.Check.Num < 1 {
+				return 0
+			}
+			n *= x.Check.Num
+		}
+		most = max(most, n)
+	}
+	return int(most)
 }
 
 // moduleKey is the key of a kernel's module, of a Metal source.

@@ -83,7 +83,9 @@ func TestLibraryBecomesObjects(t *testing.T) {
 				assert.Equal(t, 1, strings.Count(text, "\ndefine dso_local void @"+k.Name+"("), k.Name)
 				clangAccepts(t, text)
 				for _, c := range regexp.MustCompile(`(%\d+) = addrspacecast`).FindAllStringSubmatch(text, -1) {
-					uses := regexp.MustCompile(c[1]+`\b`).FindAllString(text, -1)
+					// An address may be asked for as a number, to see how it is aligned.
+					uses := regexp.MustCompile(`(?m)^.*`+c[1]+`\b`).FindAllString(text, -1)
+					uses = slices.DeleteFunc(uses, func(l string) bool { return strings.Contains(l, " = ptrtoint ptr "+c[1]) })
 					assert.Len(t, uses, 1, "%s: the generic pointer %s is used", k.Name, c[1])
 				}
 			}

@@ -82,7 +82,7 @@ type Instance struct {
 	Decltype   [2]int // the tokens inside decltype(…); 0, 0 if there is none
 }
 
-// Variable is a variable at namespace scope.
+// Variable is a variable at namespace scope, or a static one of a class.
 type Variable struct {
 	First, End int
 	Name       string
@@ -472,13 +472,15 @@ func Literal(s string) string {
 
 // variable reads a variable at namespace scope. Token stop ends its declarator.
 func (u *Unit) variable(first, stop, end int, attrs []Attribute) int {
-	v := &Variable{First: first, Attrs: attrs, Init: u.At(stop) == "=" || u.At(stop) == "{"}
+	v, static := &Variable{First: first, Attrs: attrs, Init: u.At(stop) == "=" || u.At(stop) == "{"}, false
 	for i := first; i < stop; i++ {
 		switch {
 		case u.Attribute(i):
 			i = u.Match[i]
 		case Spaces[u.At(i)]:
 			v.Space = u.At(i)
+		case u.At(i) == "static":
+			static = true
 		case u.Tok[i].Kind == Ident:
 			v.Name = u.At(i)
 		}
@@ -487,6 +489,8 @@ func (u *Unit) variable(first, stop, end int, attrs []Attribute) int {
 		v.Init = u.At(u.Match[i]+1) == "=" || u.At(u.Match[i]+1) == "{"
 	}
 	v.End = u.statementEnd(stop, end)
-	u.Variables = append(u.Variables, v)
+	if u.scope.Class == "" || static {
+		u.Variables = append(u.Variables, v)
+	}
 	return v.End
 }
