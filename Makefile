@@ -1,6 +1,7 @@
 # make demo   record, optimize and run a real language model
 # make test   every test
 # make race   every test under the race detector
+# make ptx    compile our own kernels for NVIDIA's GPUs, into the archive that programs have with them
 # make sources  compile the Metal sources of MLX, which git fetches
 # make arm64  compile kernels for arm64 and run them under an emulator
 # make arm64-metal   of these, those of the Metal backend
@@ -17,7 +18,7 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched
+.PHONY: all demo test race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-check
 
 all: build
 
@@ -32,6 +33,17 @@ demo: build model
 	out/mlxc record "$(MODEL)" -o out/demo.mlxg
 	out/mlxc optimize out/demo.mlxg -o out/demo-optimized.mlxg
 	out/mlxreplay generate out/demo-optimized.mlxg --device $(DEVICE) --chat --prompt "$(PROMPT)" -n 64
+
+# What is compiled beforehand for NVIDIA's GPUs: 40 seconds. A release is made behind this; between two of
+# them, kernels that have changed are compiled where they are needed, and make ptx-check names them.
+PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+
+ptx:
+	scripts/fetch-clang.sh
+	go run ./backend/internal/prebuilt/make $(PTX)
+
+ptx-check:
+	go run ./backend/internal/prebuilt/make -check $(PTX)
 
 # Of linux/arm64 the packages with files of their own for a system: the other files of
 # both are among those of this machine and of darwin/arm64.

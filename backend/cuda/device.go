@@ -11,10 +11,9 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
-	"github.com/mlxc/mlxc/backend/internal/kernelcode"
+	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
-	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
 // Options of a device. The zero value is good.
@@ -74,13 +73,11 @@ func List() ([]Description, error) {
 // Device is a GPU. See [Open].
 type Device struct {
 	Description
-	gpu      *driver.Device
-	compiler clang.Compiler
-	cache    *air.Cache
-	code     *kernelcode.Source
-	image    func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)
-	limits   limits
-	plan     Plan
+	gpu    *driver.Device
+	cache  *air.Cache
+	code   *ptxcode.Source
+	limits limits
+	plan   Plan
 	// programmatic: kernels are compiled to wait by themselves.
 	programmatic bool
 	// disturb, of tests: changes of kernels' texts and of the edges of graphs, which show what keeps the order.
@@ -94,6 +91,7 @@ type Device struct {
 	memory    int64 // the most bytes of buffers
 	allocated int64
 	peak      int64
+	jit       jit
 	closed    bool
 }
 
@@ -125,15 +123,12 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, fmt.Errorf("cuda: no GPU is called %q: there are %s", o.Device, strings.Join(names, ", "))
 	}
 	d := &Device{Description: all[at], kernels: map[string]*kernel{}}
-	if d.compiler, err = clang.Find(ctx); err != nil {
-		return nil, err
-	}
 	if d.cache, err = air.OpenCache(o.Cache, 0); err != nil {
 		return nil, fmt.Errorf("cuda: the cache of compiled kernels: %w", err)
 	}
-	d.code = kernelcode.New(d.compiler, d.cache, o.Library)
-	if d.image = o.image; d.image == nil {
-		d.image = d.ptx
+	d.code = ptxcode.New(d.cache, o.Library)
+	if o.image != nil {
+		d.code.Images(o.image)
 	}
 	if d.gpu, err = driver.Open(at); err != nil {
 		return nil, errors.Join(fmt.Errorf("cuda: %w", err), d.cache.Close())

@@ -6,7 +6,7 @@
 //   - kernels.go finds kernels and has them compiled; executable.go turns a graph's plan
 //     (backend/internal/plan) into launches, launches.go keeps their parameters where the driver
 //     reads them, graph.go makes a graph of CUDA's of them.
-//   - rules.go leaves what depends on params to the GPU: a first launch (advance.metal) writes the numbers
+//   - rules.go leaves what depends on params to the GPU: a first launch (backend/internal/advance) writes the numbers
 //     to where kernels take them from, and counts params on. One replay is like the next for the host.
 //   - hostqueue keeps the order of a queue's operations; queue.go does transfers, replay.go replays,
 //     live.go the command buffers of a recording.

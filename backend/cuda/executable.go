@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/internal/advance"
 	"github.com/mlxc/mlxc/backend/internal/bound"
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	driver "github.com/mlxc/mlxc/internal/cuda"
@@ -137,7 +138,7 @@ func (d *Device) entries(ctx context.Context, c *code, errs []error, progress fu
 		return nil
 	}
 	var err error
-	if c.advance, err = d.ours(ctx, advanceFile, advanceSource, advanceEntry); err == nil {
+	if c.advance, err = d.ours(ctx, advance.File, advance.Source, advance.Entry); err == nil {
 		err = d.load(ctx, c.advance, false)
 	}
 	return err

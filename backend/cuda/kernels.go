@@ -8,8 +8,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/mlxc/mlxc/backend/internal/advance"
 	"github.com/mlxc/mlxc/backend/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/ptxcode"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 	"github.com/mlxc/mlxc/ir"
@@ -20,7 +23,7 @@ type kernel struct {
 	name    string
 	mu      sync.Mutex
 	kernel  *air.Kernel // nil: it was not found yet
-	in      air.Input
+	code    *ptxcode.Code
 	entries [2]entry // not moving, moving
 }
 
@@ -64,24 +67,24 @@ func (d *Device) find(ctx context.Context, g *ir.Graph, p *plan.Pipeline) (*kern
 		fmt.Fprintf(&id, " %d=%d", c.Index, c.Bits)
 	}
 	x := d.named(id.String(), k.Function)
-	return x, x.found(func() (air.Input, error) { return d.code.Find(ctx, k) })
+	return x, x.found(func() (*ptxcode.Code, error) { return d.code.Find(ctx, k) })
 }
 
 // ours returns a kernel of a source of this package or of the plan's.
 func (d *Device) ours(ctx context.Context, file, source, name string) (*kernel, error) {
 	x := d.named(file+" "+name, name)
-	return x, x.found(func() (air.Input, error) { return d.code.Source(ctx, file, source, name) })
+	return x, x.found(func() (*ptxcode.Code, error) { return d.code.Own(ctx, file, source, name) })
 }
 
-func (x *kernel) found(find func() (air.Input, error)) error {
+func (x *kernel) found(find func() (*ptxcode.Code, error)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.kernel != nil {
 		return nil
 	}
-	in, err := find()
+	code, err := find()
 	if err == nil {
-		x.in, x.kernel = in, in.Kernel
+		x.code, x.kernel = code, code.Kernel
 	}
 	return err
 }
@@ -103,10 +106,10 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 		return nil
 	}
 	form := d.form(moving)
-	if x.name == advanceEntry {
+	if x.name == advance.Entry {
 		form = air.Launch{} // what is behind it may read what it writes without waiting
 	}
-	text, err := d.image(ctx, x.in, form)
+	text, err := x.code.PTX(ctx, form)
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
@@ -117,6 +120,7 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 	if d.disturb.text != nil {
 		text = d.disturb.text(x.name, text)
 	}
+	began := time.Now()
 	err = d.gpu.Do(func() (err error) {
 		if e.module, err = driver.LoadModule(text); err != nil {
 			return err
@@ -144,12 +148,8 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 		}
 	}
 	e.made = true
+	d.loaded(time.Since(began))
 	return nil
-}
-
-// ptx is the image of a kernel that the driver compiles.
-func (d *Device) ptx(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) {
-	return d.cache.Data(ctx, air.PTXKey(d.compiler, in, form), "kernel.ptx", func() ([]byte, error) { return air.PTX(ctx, d.compiler, in, form) })
 }
 
 // parallel calls do for numbers from 0 to n−1, several at a time.

@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	_ "embed"
 	"encoding/binary"
 	"math"
 
@@ -11,14 +10,9 @@ import (
 	"github.com/mlxc/mlxc/ir"
 )
 
-//go:embed advance.metal
-var advanceSource string
-
 const (
-	advanceFile  = "advance.metal"
-	advanceEntry = "mlxc_advance"
-	ruleBytes    = 40
-	termBytes    = 16
+	ruleBytes = 40
+	termBytes = 16
 	// advanceThreads are those of the one threadgroup that follows rules.
 	advanceThreads = 256
 )

@@ -61,6 +61,9 @@ var generator = sync.OnceValue(func() []byte {
 		panic(err) // INVARIANT: the files are part of the program.
 	}
 	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
 		text, err := ownSource.ReadFile(e.Name())
 		if err != nil {
 			panic(err) // INVARIANT: as above.
@@ -71,6 +74,9 @@ var generator = sync.OnceValue(func() []byte {
 	h.Write(bodies[:])
 	return h.Sum(nil)
 })
+
+// Generator is the digest of what makes code of kernels here, but for the compiler.
+func Generator() []byte { return generator() }
 
 // HostKey is the key of what [BuildHost] makes.
 func HostKey(c clang.Compiler, in Input) Key {

@@ -38,7 +38,7 @@ func (p *Program) Source() string {
 		b.WriteString("  const size_t at = size_t(position.y) * grid.x + position.x;\n")
 		index[Row], index[Column] = "position.x", "position.y"
 	}
-	widened := p.widened()
+	widened := p.Widened()
 	for i, s := range p.Steps {
 		kind := "float"
 		if _, ok := conditions[s.Op]; ok {
@@ -68,9 +68,9 @@ func (p *Program) Source() string {
 	return b.String()
 }
 
-// widened returns, for each step, whether another step or an f32 result uses its value as a
+// Widened returns, for each step, whether another step or an f32 result uses its value as a
 // float. An f16 operand for which that is false is only copied.
-func (p *Program) widened() []bool {
+func (p *Program) Widened() []bool {
 	out := make([]bool, len(p.Steps))
 	for k, r := range p.Results {
 		out[r] = out[r] || p.OutTypes[k] == ir.F32

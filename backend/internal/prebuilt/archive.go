@@ -1,0 +1,279 @@
+package prebuilt
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// Request names a compiled kernel.
+type Request struct {
+	File      string // of the Metal source
+	Code      Digest // of the source, [CodeOf]
+	Function  string
+	Constants []air.ConstantValue // in any order; those left out are 0
+	Launch    air.Launch
+}
+
+// Digest is a SHA-256.
+type Digest [sha256.Size]byte
+
+// CodeOf is the digest of what a compiler sees of a source for one kernel: remarks, declarations and
+// other kernels do not count.
+func CodeOf(source, function string) Digest {
+	return sha256.Sum256([]byte(msl.Code(source, []string{function})))
+}
+
+// Kernel is a compiled one: its description, and what air.PTX made of it.
+type Kernel struct {
+	Description *air.Kernel
+	PTX         []byte
+}
+
+// The reasons for which an archive has no kernel.
+var (
+	ErrUnknown = errors.New("it is not among the kernels that are compiled beforehand")
+	ErrStale   = errors.New("the prebuilt code is that of another state of its source: `make ptx` makes it anew")
+	ErrMaker   = errors.New("the prebuilt code was made by another state of the compiler (internal/air, internal/toolchain): `make ptx` makes it anew")
+)
+
+// magic is what an archive begins with. Behind it stand the sizes of the index, compressed and not, of 32
+// bits each, the index in JSON, and the texts, family by family.
+const magic = "mlxc PTX 1\n"
+
+// index is the head of an archive.
+type index struct {
+	Maker    string // [Maker] of the program that made it
+	Compiler string // the clang that did, for people
+	Families []family
+}
+
+// family is one Metal source.
+type family struct {
+	File       string
+	Size, Text int // bytes, compressed and not
+	Functions  []function
+}
+
+// function is a kernel with all that was compiled of it.
+type function struct {
+	Code   string // digest, in hexadecimal
+	Kernel *air.Kernel
+	Forms  []form
+}
+
+// form is one text: a function with constants, for one way to launch it.
+type form struct {
+	Constants string `json:",omitempty"`
+	Launch    air.Launch
+	Size      int // of the text, which stands behind that of the form before
+}
+
+// Maker is the digest of what makes PTX of Metal sources here: a change of it makes every archive that
+// was made before stale.
+var Maker = sync.OnceValue(func() string {
+	h := sha256.New()
+	h.Write(air.Generator())
+	h.Write(mslc.Digest())
+	return hex.EncodeToString(h.Sum(nil))
+})
+
+// constants writes values in one way: by index, those that are not 0.
+func constants(values []air.ConstantValue) string {
+	values = slices.Clone(values)
+	slices.SortFunc(values, func(a, b air.ConstantValue) int { return a.Index - b.Index })
+	var b strings.Builder
+	for _, v := range values {
+		if v.Bits != 0 {
+			fmt.Fprintf(&b, "%d=%d ", v.Index, v.Bits)
+		}
+	}
+	return strings.TrimSuffix(b.String(), " ")
+}
+
+// Archive is a set of compiled kernels.
+type Archive struct {
+	index
+	families []opened
+}
+
+// opened is a family whose texts are unpacked when the first is asked for.
+type opened struct {
+	data []byte
+	once sync.Once
+	text []byte
+	err  error
+}
+
+// Read opens an archive. The caller leaves data as it is.
+func Read(data []byte) (*Archive, error) {
+	fail := func(what string) (*Archive, error) {
+		return nil, fmt.Errorf("the archive of prebuilt kernels: %s: make it anew by `make ptx`", what)
+	}
+	head := len(magic) + 8
+	if len(data) < head || string(data[:len(magic)]) != magic {
+		return fail("is none of this version")
+	}
+	size, text := int(binary.LittleEndian.Uint32(data[head-8:])), int(binary.LittleEndian.Uint32(data[head-4:]))
+	if size > len(data)-head || text > 64<<20 {
+		return fail("its index does not end")
+	}
+	plain, err := unpack(data[head:head+size], text)
+	if err != nil {
+		return fail(err.Error())
+	}
+	a := &Archive{}
+	if err := json.Unmarshal(plain, &a.index); err != nil {
+		return fail(err.Error())
+	}
+	rest := data[head+size:]
+	a.families = make([]opened, len(a.Families))
+	for i := range a.Families {
+		f := &a.Families[i]
+		n := 0
+		for _, x := range f.Functions {
+			if x.Kernel == nil {
+				return fail("a kernel has no description")
+			}
+			for _, y := range x.Forms {
+				if y.Size < 0 || y.Size > f.Text-n {
+					return fail("the texts of " + f.File + " are not as long as they should be")
+				}
+				n += y.Size
+			}
+		}
+		if f.Size < 0 || f.Size > len(rest) || n != f.Text || f.Text > 256<<20 {
+			return fail("the texts of " + f.File + " are not as long as they should be")
+		}
+		a.families[i].data, rest = rest[:f.Size], rest[f.Size:]
+	}
+	if len(rest) > 0 {
+		return fail("something stands behind its end")
+	}
+	return a, nil
+}
+
+// Find returns a kernel. The error is one of the reasons above, or that the archive is damaged.
+func (a *Archive) Find(r Request) (Kernel, error) {
+	for i := range a.Families {
+		f := &a.Families[i]
+		if f.File != r.File {
+			continue
+		}
+		at := 0
+		for _, x := range f.Functions {
+			for _, y := range x.Forms {
+				if x.Kernel.Name == r.Function && y.Launch == r.Launch && y.Constants == constants(r.Constants) {
+					if err := a.fresh(&x, r.Code); err != nil {
+						return Kernel{}, err
+					}
+					text, err := a.text(i)
+					if err != nil {
+						return Kernel{}, err
+					}
+					return Kernel{x.Kernel, text[at : at+y.Size : at+y.Size]}, nil
+				}
+				at += y.Size
+			}
+		}
+	}
+	return Kernel{}, ErrUnknown
+}
+
+// fresh says whether a function is that of a source, compiled as it would be today.
+func (a *Archive) fresh(f *function, code Digest) error {
+	switch {
+	case f.Code != hex.EncodeToString(code[:]):
+		return ErrStale
+	case a.Maker != Maker():
+		return ErrMaker
+	}
+	return nil
+}
+
+// text unpacks a family, once.
+func (a *Archive) text(i int) ([]byte, error) {
+	o := &a.families[i]
+	o.once.Do(func() {
+		if o.text, o.err = unpack(o.data, a.Families[i].Text); o.err != nil {
+			o.err = fmt.Errorf("the archive of prebuilt kernels: %s: %w", a.Families[i].File, o.err)
+		}
+	})
+	return o.text, o.err
+}
+
+// Compiled is a kernel to put into an archive.
+type Compiled struct {
+	Request
+	Kernel
+}
+
+// Write makes an archive. The same kernels give the same bytes.
+func Write(compiler string, all []Compiled) ([]byte, error) {
+	all = slices.Clone(all)
+	key := func(c *Compiled) string {
+		return fmt.Sprintf("%s\x00%s\x00%s\x00%+v", c.File, c.Function, constants(c.Constants), c.Launch)
+	}
+	slices.SortFunc(all, func(a, b Compiled) int { return strings.Compare(key(&a), key(&b)) })
+	x := index{Maker: Maker(), Compiler: compiler}
+	var texts [][]byte
+	for i := range all {
+		c := &all[i]
+		n := len(x.Families)
+		if n == 0 || x.Families[n-1].File != c.File {
+			x.Families, texts = append(x.Families, family{File: c.File}), append(texts, nil)
+			n++
+		}
+		f := &x.Families[n-1]
+		m := len(f.Functions)
+		if m == 0 || f.Functions[m-1].Kernel.Name != c.Function {
+			f.Functions = append(f.Functions, function{Code: hex.EncodeToString(c.Code[:]), Kernel: c.Description})
+			m++
+		}
+		f.Functions[m-1].Forms = append(f.Functions[m-1].Forms, form{constants(c.Constants), c.Launch, len(c.PTX)})
+		texts[n-1] = append(texts[n-1], c.PTX...)
+	}
+	var body []byte
+	for i, t := range texts {
+		data, err := pack(t)
+		if err != nil {
+			return nil, err
+		}
+		x.Families[i].Size, x.Families[i].Text = len(data), len(t)
+		body = append(body, data...)
+	}
+	plain, err := json.Marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	head, err := pack(plain)
+	if err != nil {
+		return nil, err
+	}
+	out := binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(head)))
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(plain)))
+	return append(append(out, head...), body...), nil
+}
+
+// Compiler is the clang that the archive was made with, for people.
+func (a *Archive) Compiler() string { return a.index.Compiler }
+
+// Count is how many texts the archive has.
+func (a *Archive) Count() (n int) {
+	for _, f := range a.Families {
+		for _, x := range f.Functions {
+			n += len(x.Forms)
+		}
+	}
+	return n
+}

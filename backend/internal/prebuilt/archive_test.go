@@ -1,0 +1,149 @@
+package prebuilt
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/air"
+)
+
+func some() (out []Compiled) {
+	for _, name := range []string{"f", "g"} {
+		for k, file := range []string{"b.metal", "a.metal"} {
+			for _, l := range Launches {
+				r := Request{File: file, Code: CodeOf("text "+file, name), Function: name, Constants: []air.ConstantValue{{Index: 4, Bits: 0}, {Index: 3, Bits: 1}}, Launch: l}
+				out = append(out, Compiled{r, Kernel{&air.Kernel{Name: name, MaxThreadgroup: 32 << k}, fmt.Appendf(nil, "%s of %s, %+v", name, file, l)}})
+			}
+		}
+	}
+	return out
+}
+
+// TestArchive: an archive has what was put into it, in whatever order, and says why it has not what it has not.
+func TestArchive(t *testing.T) {
+	all := some()
+	data, err := Write("clang 1", all)
+	require.NoError(t, err)
+	slices.Reverse(all)
+	again, err := Write("clang 1", all)
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(data, again))
+	a, err := Read(data)
+	require.NoError(t, err)
+	assert.Equal(t, len(all), a.Count())
+	assert.Equal(t, "clang 1", a.Compiler())
+	for _, c := range all {
+		r := c.Request
+		r.Constants = []air.ConstantValue{{Index: 3, Bits: 1}, {Index: 9}}
+		k, err := a.Find(r)
+		require.NoError(t, err)
+		assert.Equal(t, c.Kernel, k)
+	}
+	r := all[0].Request
+	for _, x := range []struct {
+		change func(*Request)
+		want   error
+	}{
+		{func(r *Request) { r.Function = "h" }, ErrUnknown}, {func(r *Request) { r.File = "c.metal" }, ErrUnknown},
+		{func(r *Request) { r.Constants = nil }, ErrUnknown}, {func(r *Request) { r.Code[0]++ }, ErrStale},
+	} {
+		other := r
+		x.change(&other)
+		_, err := a.Find(other)
+		assert.ErrorIs(t, err, x.want)
+	}
+	a.Maker = "another"
+	_, err = a.Find(r)
+	assert.ErrorIs(t, err, ErrMaker)
+}
+
+// TestDamage: a damaged archive is an error, or lacks kernels, or has other texts.
+func TestDamage(t *testing.T) {
+	data, err := Write("", some())
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := range 3000 {
+		bad := bytes.Clone(data)
+		for range 1 + r.IntN(3) {
+			bad[r.IntN(len(bad))] ^= 1 << r.IntN(8)
+		}
+		if n%4 == 0 {
+			bad = bad[:r.IntN(len(bad))]
+		}
+		a, err := Read(bad)
+		if err != nil {
+			assert.ErrorContains(t, err, "make ptx")
+			continue
+		}
+		for _, c := range some() {
+			_, _ = a.Find(c.Request)
+		}
+	}
+}
+
+// TestWanted: of functions with constants those values are compiled that a declaration allows.
+func TestWanted(t *testing.T) {
+	all, sources, err := Wanted()
+	require.NoError(t, err)
+	values := map[string][]string{}
+	for _, r := range all {
+		require.NotEmpty(t, sources[r.File])
+		if r.Launch == (air.Launch{}) {
+			values[r.Function] = append(values[r.Function], constants(r.Constants))
+		}
+	}
+	for function, want := range map[string][]string{
+		"rmsfloat32": {""}, "mlxc_copy_16": {""}, "mlxc_guard": {""}, "mlxc_advance": {""},
+		"rope_float32":                 {"1=1 2=1", "1=1"},
+		"sdpa_rows_float_64_64":        {"", "22=1"},
+		"sdpa_vector_float_96_96":      {"21=1", "21=1 22=1", "", "22=1"},
+		"vjp_layer_norm_loopedfloat32": {"", "20=1"},
+	} {
+		assert.ElementsMatch(t, want, values[function], function)
+	}
+}
+
+// TestOwn: the archive that is part of the program can be read. Kernels whose source has changed since it was
+// made are not found, and compiled where they are needed: that is no error here, and `make ptx` ends it.
+func TestOwn(t *testing.T) {
+	assert.Less(t, Size(), 10<<20)
+	a, err := Own()
+	require.NoError(t, err)
+	wanted, _, err := Wanted()
+	require.NoError(t, err)
+	missing := map[string]bool{}
+	fresh := 0
+	for _, r := range wanted {
+		k, err := a.Find(r)
+		if err != nil {
+			require.True(t, slices.Contains([]error{ErrUnknown, ErrStale, ErrMaker}, err), "%v", err)
+			missing[r.Function] = true
+			continue
+		}
+		fresh++
+		_, err = air.Early(k.PTX)
+		require.NoError(t, err, r.Function)
+		target := map[bool]string{false: "\n.target sm_80\n", true: "\n.target sm_90\n"}[r.Launch.Programmatic]
+		require.True(t, bytes.Contains(k.PTX, []byte(target)) && bytes.Contains(k.PTX, []byte(".visible .entry "+air.PTXEntry+"(")), r.Function)
+		n := 6
+		for i := range k.Description.Args {
+			if k.Description.Args[i].Attribute == "" {
+				n++
+			}
+		}
+		if r.Launch.Moving {
+			n++
+		}
+		_, head, _ := strings.Cut(string(k.PTX), ".visible .entry ")
+		head, _, _ = strings.Cut(head, "\n)")
+		require.Equal(t, n, strings.Count(head, "\n\t.param ."), r.Function)
+	}
+	t.Logf("%d of %d prebuilt kernels are of today's sources; %d functions have others (`make ptx`)", fresh, len(wanted), len(missing))
+}

@@ -1,0 +1,162 @@
+// Command make compiles our own kernels to PTX and writes the archive of them:
+//
+//	go run ./backend/internal/prebuilt/make [-check] backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
+//
+// and the functions that generated kernels call. With -check it writes nothing, and fails if a file is not
+// of today's sources.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mlxc/mlxc/backend/internal/prebuilt"
+	"github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/files/atomicfile"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+)
+
+func main() {
+	check := flag.Bool("check", false, "write nothing: fail if a file is not of today's sources")
+	flag.Parse()
+	if flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "usage: make [-check] ARCHIVE MATH")
+		os.Exit(2)
+	}
+	run, functions := write, writeMath
+	if *check {
+		run, functions = stale, staleMath
+	}
+	ctx := context.Background()
+	if err := errors.Join(functions(ctx, flag.Arg(1)), run(ctx, flag.Arg(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// stale is an error that names what a file lacks.
+func stale(_ context.Context, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	a, err := prebuilt.Read(data)
+	if err != nil {
+		return err
+	}
+	wanted, _, err := prebuilt.Wanted()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, r := range wanted {
+		if _, err := a.Find(r); err != nil {
+			errs = append(errs, fmt.Errorf("%s: kernel %s: %w", r.File, r.Function, err))
+		}
+	}
+	fmt.Printf("%s: %d of %d kernels are of today's sources\n", path, len(wanted)-len(errs), len(wanted))
+	return errors.Join(errs[:min(len(errs), 12)]...)
+}
+
+func staleMath(_ context.Context, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	stamp, err := ptx.MathStamp()
+	if err == nil && !strings.HasPrefix(string(text), stamp) {
+		err = fmt.Errorf("%s is not of today's functions (internal/air/calls): run `make ptx`", path)
+	}
+	return err
+}
+
+func writeMath(ctx context.Context, path string) error {
+	c, err := clang.Find(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := ptx.MathText(ctx, c)
+	if err != nil {
+		return err
+	}
+	return replace(path, []byte(text))
+}
+
+// replace writes a file, if that changes it.
+func replace(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	return atomicfile.Replace(path, func(f *os.File) error {
+		if _, err := f.Write(data); err != nil {
+			return err
+		}
+		return f.Chmod(0o644)
+	})
+}
+
+// write compiles all that is wanted.
+func write(ctx context.Context, path string) error {
+	c, err := clang.Find(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, sources, err := prebuilt.Wanted()
+	if err != nil {
+		return err
+	}
+	units := map[string]*mslc.Unit{}
+	var out []prebuilt.Compiled
+	text := 0
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	var errs []error
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, r := range wanted {
+		u := units[r.File]
+		if u == nil {
+			if u, err = mslc.Compile(ctx, r.File, sources[r.File], mslc.Options{Lines: true}); err != nil {
+				return err
+			}
+			units[r.File] = u
+		}
+		i := slices.IndexFunc(u.Kernels, func(k air.Kernel) bool { return k.Name == r.Function })
+		if i < 0 {
+			return fmt.Errorf("%s has no kernel %s", r.File, r.Function)
+		}
+		module, err := u.Module(r.Function)
+		if err != nil {
+			return err
+		}
+		room <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-room }()
+			ptx, err := air.PTX(ctx, c, air.Input{Name: r.File, IR: []byte(module), Kernel: &u.Kernels[i], Constants: r.Constants}, r.Launch)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+			text += len(ptx)
+			out = append(out, prebuilt.Compiled{Request: r, Kernel: prebuilt.Kernel{Description: &u.Kernels[i], PTX: ptx}})
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	data, err := prebuilt.Write(fmt.Sprintf("clang %d", c.Version), out)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d kernels, %d bytes of PTX, %d compressed\n", path, len(out), text, len(data))
+	return replace(path, data)
+}

@@ -1,0 +1,251 @@
+package ptx
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
+	"github.com/mlxc/mlxc/internal/testkit/randomterm"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/elementwise"
+)
+
+var launches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}}
+
+// texts use every operation, type and index.
+var texts = []string{
+	"out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])",
+	"out0[i, j] = round(f32, (in0[i, j] - in1[i]) * in2[j] + in3[0] * s0); out1[i, j] = in0[i, j]",
+	"out0[i] = round(f32, select(!(in0[i] < 0.0) && in0[i] <= inf || in0[i] == 1e-05, 1.0, -abs(in0[i])))",
+	"out0[i] = round(f32, min(exp(in0[i]), exp2(in0[i]))); out1[i] = round(f32, max(log(in0[i]), sqrt(in0[i]))); out2[i] = round(f32, rsqrt(in0[i]) * sin(in0[i])); out3[i] = round(f32, cos(in0[i]) / tanh(in0[i]))",
+	"out0[i] = round(f32, min(in0[i], in1[i])); out1[i] = round(f32, max(in0[i], in1[i])); out2[i] = round(f32, sin(in0[i])); out3[i] = round(f32, tanh(in0[i]))",
+	"out0[i, j] = round(f32, 2.5)",
+	"out0[i] = round(f16, round(f16, in0_f16[i] * in1[i]) + s0); out1[i] = in0_f16[i]; out2[i] = round(f32, -in0_f16[i])",
+	"out0[i, j] = round(f16, in0_f16[i] * in1_f16[j] - in2_f16[0])",
+	"v0[i, j] = in0[i, j] < in1[j]; v1[i, j] = round(f16, select(v0[i, j], in0[i, j], s0)); out0[i, j] = round(f32, v1[i, j] * v1[i, j]); out1[i, j] = round(f16, v1[i, j]); out2[i, j] = round(f32, select(v0[i, j], 1.0, 2.0))",
+	"out0[i] = round(f32, select(in0[i] != s0 && in0[i] > s1, s0, select(in0[i] >= s1, s1, in0[i])))",
+}
+
+// compiled is what clang makes of a kernel's Metal source.
+func compiled(t *testing.T, d *decl.Decl) air.Input {
+	t.Helper()
+	u, err := mslc.Compile(t.Context(), "generated.metal", elementwise.Compile(d).Source(), mslc.Options{})
+	require.NoError(t, err)
+	m, err := u.Module(elementwise.Function)
+	require.NoError(t, err)
+	return air.Input{Name: "generated.metal", IR: []byte(m), Kernel: &u.Kernels[0]}
+}
+
+// random is an element: a number of any size, or one at an edge.
+func random(r *rand.Rand, t ir.DType) uint64 {
+	if t == ir.F16 {
+		if r.IntN(4) == 0 {
+			return []uint64{0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3c00}[r.IntN(14)]
+		}
+		return uint64(uint16(r.Uint32()))
+	}
+	switch r.IntN(4) {
+	case 0:
+		return []uint64{0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x3f800000}[r.IntN(14)]
+	case 1:
+		return uint64(r.Uint32())
+	}
+	return uint64(math.Float32bits(float32(r.NormFloat64() * 4)))
+}
+
+// results runs the text of a kernel on rows × columns elements, and returns what it has stored, with what
+// lies around the results.
+func results(d *decl.Decl, text []byte, launch air.Launch, seed uint64) ([]byte, error) {
+	p, err := ptxrun.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if early, err := air.Early(text); err != nil || len(early) > 0 {
+		return nil, fmt.Errorf("early arguments %v: %w", early, err)
+	}
+	waits := map[string]int{}
+	target := "sm_80"
+	if launch.Programmatic {
+		target = "sm_90"
+	}
+	if p.Target != target {
+		return nil, fmt.Errorf("it is for %s", p.Target)
+	}
+	r := rand.New(rand.NewPCG(seed, 1))
+	rows, columns := 3, 70
+	group := [3]uint32{32, 2, 1}
+	if e := elementwise.Compile(d); e.Flat {
+		rows, group = 1, [3]uint32{64, 1, 1}
+	}
+	m := &ptxrun.Memory{}
+	var params, additions []uint64
+	var stored [][]byte
+	add := func(v uint64, width int) {
+		by := uint64(0)
+		if launch.Moving { // what is given is wrong, and put right by the table
+			by = r.Uint64()
+			v -= by
+			if width == 4 {
+				v = uint64(uint32(v))
+			}
+		}
+		params, additions = append(params, v), append(additions, by)
+	}
+	program := elementwise.Compile(d)
+	for _, a := range d.Args {
+		size := map[ir.DType]int{ir.F32: 4, ir.F16: 2}[a.Elem]
+		n := rows * columns
+		if a.Mode != decl.Write {
+			n = 1
+			for _, o := range program.Operands {
+				if o.Slot == a.Slot {
+					n = map[elementwise.Index]int{elementwise.Full: rows * columns, elementwise.Row: columns, elementwise.Column: rows, elementwise.One: 1}[o.Index]
+				}
+			}
+		}
+		b := make([]byte, n*size)
+		for i := range n {
+			var e [8]byte
+			binary.LittleEndian.PutUint64(e[:], random(r, a.Elem))
+			copy(b[i*size:][:size], e[:])
+		}
+		if a.Mode == decl.Write {
+			stored = append(stored, b)
+		}
+		add(m.Add(b), 8)
+	}
+	threads := [3]uint32{uint32(columns), uint32(rows), 1}
+	for _, n := range append(threads[:], group[:]...) {
+		add(uint64(n), 4)
+	}
+	var grid [3]uint32
+	for i := range grid {
+		grid[i] = (threads[i] + group[i] - 1) / group[i]
+		if launch.Moving {
+			grid[i]++ // threadgroups that are not in the grid
+		}
+	}
+	if launch.Moving {
+		table := make([]byte, 8*len(additions))
+		for i, v := range additions {
+			binary.LittleEndian.PutUint64(table[8*i:], v)
+		}
+		params = append(params, m.Add(table))
+	}
+	if err := p.Run(m, ptxrun.Launch{Params: params, Grid: grid, Block: group[0] * group[1] * group[2]}); err != nil {
+		return nil, err
+	}
+	blocks := int(grid[0] * grid[1] * grid[2] * group[0] * group[1])
+	if launch.Programmatic {
+		waits["wait"], waits["launch_dependents"] = blocks, blocks
+	}
+	if fmt.Sprint(waits) != fmt.Sprint(p.Calls) {
+		return nil, fmt.Errorf("threads called %v, and not %v", p.Calls, waits)
+	}
+	var all []byte
+	for _, b := range stored {
+		all = append(all, b...)
+	}
+	return all, nil
+}
+
+// same compares what both texts of a kernel store, for all launches.
+func same(t *testing.T, c clang.Compiler, text string, seed uint64, launches ...air.Launch) {
+	t.Helper()
+	d, err := decl.Elementwise(text)
+	require.NoError(t, err)
+	in := compiled(t, d)
+	for i := range in.Kernel.Args {
+		in.Kernel.Args[i].Unused = false // what a result does not depend on, we load all the same
+	}
+	require.Equal(t, in.Kernel, Describe(d), text)
+	for _, l := range launches {
+		theirs, err := air.PTX(context.Background(), c, in, l)
+		require.NoError(t, err)
+		want, err := results(d, theirs, l, seed)
+		require.NoError(t, err, "%s, %+v\n%s", text, l, theirs)
+		ours := Emit(d, l)
+		got, err := results(d, ours, l, seed)
+		require.NoError(t, err, "%s, %+v\n%s", text, l, ours)
+		require.Equal(t, want, got, "%s, %+v\n%s", text, l, ours)
+	}
+}
+
+// TestEmit: the entries of kernels compute the same bits as those that clang makes of their source.
+func TestEmit(t *testing.T) {
+	c, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	for i, text := range texts {
+		all := launches
+		if i > 1 {
+			all = launches[i%4:][:1]
+		}
+		same(t, c, text, uint64(i), all...)
+	}
+	r := rand.New(rand.NewPCG(7, 7))
+	n := 12
+	if os.Getenv("MLXC_LONG") != "" {
+		n = 1000
+	}
+	for i := range n {
+		same(t, c, randomterm.Elementwise(r), uint64(100+i), launches[i%4])
+	}
+}
+
+// TestEmitNoticed: one wrong instruction in the text of a kernel changes what it stores.
+func TestEmitNoticed(t *testing.T) {
+	d, err := decl.Elementwise("out0[i, j] = round(f32, min(in0[i, j], in1[j]) * s0 + exp(in0[i, j])); out1[i, j] = round(f16, in0[i, j] - in2[i])")
+	require.NoError(t, err)
+	l := air.Launch{Moving: true}
+	text := string(Emit(d, l))
+	want, err := results(d, []byte(text), l, 1)
+	require.NoError(t, err)
+	for _, change := range [][2]string{
+		{"min.f32", "max.f32"}, {"add.rn.f32", "sub.rn.f32"}, {"0f7FC00000", "0f7FC00001"}, {"0x7E00", "0x7E01"}, {"2139095040", "2139095039"}, {"setp.gt.u16", "setp.lt.u16"},
+		{"cvt.rn.f16.f32", "cvt.u16.u32"}, {"0d3FF71547652B82FE", "0d3FE71547652B82FE"}, {"rem.u32", "min.u32"}, {"or.pred", "and.pred"}, {"add.s64", "sub.s64"},
+		{"setp.ne.b64", "setp.eq.b64"}, {"setp.ge.u32", "setp.lt.u32"}, {", 2;", ", 1;"},
+	} {
+		bad := strings.Replace(text, change[0], change[1], 1)
+		require.NotEqual(t, text, bad, change)
+		got, err := results(d, []byte(bad), l, 1)
+		assert.True(t, err != nil || !bytes.Equal(want, got), "%v is not noticed", change)
+	}
+}
+
+// TestMathText: math.ptx is made of today's functions, by the clang that its first line names.
+func TestMathText(t *testing.T) {
+	c, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	stamp, err := MathStamp()
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(mathText, stamp), "internal/air/calls has other functions than math.ptx: run `make ptx`")
+	if first, _, _ := strings.Cut(mathText, "\n"); strings.Contains(first, fmt.Sprintf("clang %d;", c.Version)) {
+		text, err := MathText(t.Context(), c)
+		require.NoError(t, err)
+		assert.Equal(t, mathText, text, "run `make ptx`")
+	}
+	_, err = parseMath(mathText)
+	require.NoError(t, err)
+	for _, bad := range []string{
+		strings.Replace(mathText, "mul.rn.f64", "call", 1), strings.Replace(mathText, "ret;\n}", "ret;\nadd.s32 %r1, %r1, 1;\n}", 1),
+		strings.Replace(mathText, "mlxc_tanh(", "mlxc_tan(", 1), strings.Replace(mathText, "cvt.f64.f32", "ld.global.b32 [%rd1]", 1),
+	} {
+		require.NotEqual(t, mathText, bad)
+		_, err = parseMath(bad)
+		assert.Error(t, err)
+	}
+}

@@ -1,0 +1,11 @@
+// Package ptxcode finds the PTX of a graph's kernels, for GPUs of NVIDIA's:
+//
+//	s := ptxcode.New(cache, "")
+//	c, err := s.Find(ctx, &g.Kernels[i])
+//	text, err := c.PTX(ctx, air.Launch{})       // whose parameters are those of c.Kernel (air.PTX)
+//
+// Our own kernels were compiled beforehand (backend/internal/prebuilt), and generated ones are written by
+// backend/internal/ptx. All others, and those whose prebuilt code is of another source, are compiled,
+// which needs a clang; it is looked for when the first such kernel is asked for, and its absence is an
+// error of that kernel. What was compiled a cache keeps.
+package ptxcode

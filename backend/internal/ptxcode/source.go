@@ -1,0 +1,254 @@
+package ptxcode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mlxc/mlxc/backend/internal/kernelcode"
+	"github.com/mlxc/mlxc/backend/internal/prebuilt"
+	"github.com/mlxc/mlxc/backend/internal/ptx"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// Source finds kernels. See [New].
+type Source struct {
+	cache   *air.Cache
+	library string
+	archive func() (*prebuilt.Archive, error)
+	image   func(ctx context.Context, in air.Input, launch air.Launch) ([]byte, error)
+
+	mu       sync.Mutex
+	compiler *clang.Compiler // nil: it was not looked for, or not found
+	code     *kernelcode.Source
+	counts   Counts
+}
+
+// Counts says where texts came from.
+type Counts struct {
+	Prebuilt  int // compiled beforehand
+	Generated int // written here
+	Cached    int // compiled by clang, some time before
+	Compiled  int // compiled by clang
+	// Stale is how many of these were to be had prebuilt, were the archive of today's sources, and Why
+	// says it of one.
+	Stale int
+	Why   string
+	// Time is what was taken to find all, summed over those that work side by side.
+	Time time.Duration
+}
+
+// New returns a source whose compiled texts a cache keeps. library, if not "", is a .metallib from which
+// kernels of our own library are taken where it has them.
+func New(cache *air.Cache, library string) *Source {
+	return &Source{cache: cache, library: library, archive: prebuilt.Own}
+}
+
+// Images has [Code.PTX] return what make makes of a kernel's module, for tests without a GPU. Descriptions
+// come from where they would.
+func (s *Source) Images(make func(ctx context.Context, in air.Input, launch air.Launch) ([]byte, error)) {
+	s.image = make
+}
+
+// Counts returns what has come from where until now.
+func (s *Source) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts
+}
+
+// Code is a kernel.
+type Code struct {
+	// Kernel says what is to be bound to its arguments.
+	Kernel *air.Kernel
+
+	source  *Source
+	request *prebuilt.Request // what the archive has
+	term    *decl.Decl        // of a generated kernel
+	in      *air.Input        // what clang compiles
+	find    func(context.Context) (air.Input, error)
+	mu      sync.Mutex // of in
+}
+
+// Find returns a kernel of a graph.
+func (s *Source) Find(ctx context.Context, k *ir.Kernel) (*Code, error) {
+	c := &Code{source: s, find: func(ctx context.Context) (air.Input, error) {
+		code, err := s.toolchain(ctx)
+		if err != nil {
+			return air.Input{}, err
+		}
+		return code.Find(ctx, k)
+	}}
+	switch {
+	case k.Library.Kind == ir.Generated:
+		d, err := decl.Elementwise(k.Function)
+		if err != nil {
+			return nil, err
+		}
+		c.term, c.Kernel = d, ptx.Describe(d)
+		return c, nil
+	case k.Library.Kind == ir.Builtin && s.library == "":
+		ds := msl.Declarations(k.Function)
+		if len(ds) == 0 {
+			return nil, fmt.Errorf("there is no kernel %q", k.Function)
+		}
+		text, err := msl.Source(ds[0].File)
+		if err != nil {
+			return nil, err
+		}
+		r := &prebuilt.Request{File: ds[0].File, Code: prebuilt.CodeOf(text, k.Function), Function: k.Function}
+		for _, v := range k.Constants {
+			r.Constants = append(r.Constants, air.ConstantValue{Index: int(v.Index), Bits: v.Bits})
+		}
+		return c, c.described(ctx, r)
+	}
+	return c, c.described(ctx, nil)
+}
+
+// Own returns a kernel of a Metal source that is part of the program.
+func (s *Source) Own(ctx context.Context, file, text, function string) (*Code, error) {
+	c := &Code{source: s, find: func(ctx context.Context) (air.Input, error) {
+		code, err := s.toolchain(ctx)
+		if err != nil {
+			return air.Input{}, err
+		}
+		return code.Source(ctx, file, text, function)
+	}}
+	return c, c.described(ctx, &prebuilt.Request{File: file, Code: prebuilt.CodeOf(text, function), Function: function})
+}
+
+// described finds the description of a kernel, which an archive may have.
+func (c *Code) described(ctx context.Context, r *prebuilt.Request) error {
+	why := error(nil)
+	if r != nil {
+		c.request = r
+		k, err := c.source.prebuilt(*r)
+		if err == nil {
+			c.Kernel = k.Description
+			return nil
+		}
+		why = err
+	}
+	in, err := c.input(ctx)
+	if err != nil {
+		return because(r, why, err)
+	}
+	c.Kernel = in.Kernel
+	return nil
+}
+
+// because says why a kernel is not taken from the archive, where it then cannot be compiled.
+func because(r *prebuilt.Request, why, err error) error {
+	if why == nil {
+		return err
+	}
+	return fmt.Errorf("kernel %s of %s has to be compiled, for %w; and %w", r.Function, r.File, why, err)
+}
+
+func (s *Source) prebuilt(r prebuilt.Request) (prebuilt.Kernel, error) {
+	a, err := s.archive()
+	if err != nil {
+		return prebuilt.Kernel{}, err
+	}
+	return a.Find(r)
+}
+
+// input is what clang compiles.
+func (c *Code) input(ctx context.Context) (*air.Input, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.in == nil {
+		in, err := c.find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.in = &in
+	}
+	return c.in, nil
+}
+
+// PTX returns the text of an entry as [air.PTX] makes it.
+func (c *Code) PTX(ctx context.Context, launch air.Launch) (text []byte, err error) {
+	if c.source.image != nil {
+		in, err := c.input(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.source.image(ctx, *in, launch)
+	}
+	began, counted := time.Now(), Counts{}
+	defer func() {
+		s := c.source
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n := &s.counts
+		n.Time += time.Since(began)
+		if err == nil {
+			n.Prebuilt, n.Generated, n.Cached, n.Compiled = n.Prebuilt+counted.Prebuilt, n.Generated+counted.Generated, n.Cached+counted.Cached, n.Compiled+counted.Compiled
+			if n.Stale += counted.Stale; counted.Why != "" {
+				n.Why = counted.Why
+			}
+		}
+	}()
+	if c.term != nil {
+		counted.Generated++
+		return ptx.Emit(c.term, launch), nil
+	}
+	var why error
+	if c.request != nil {
+		r := *c.request
+		r.Launch = launch
+		k, err := c.source.prebuilt(r)
+		if err == nil {
+			counted.Prebuilt++
+			return k.PTX, nil
+		}
+		why = err
+		if !errors.Is(err, prebuilt.ErrUnknown) {
+			counted.Stale, counted.Why = 1, fmt.Sprintf("kernel %s of %s: %v", r.Function, r.File, err)
+		}
+	}
+	in, err := c.input(ctx)
+	if err != nil {
+		return nil, because(c.request, why, err)
+	}
+	s := c.source
+	counted.Cached++
+	return s.cache.Data(ctx, air.PTXKey(*s.compiler, *in, launch), "kernel.ptx", func() ([]byte, error) {
+		counted.Cached, counted.Compiled = 0, 1
+		return air.PTX(ctx, *s.compiler, *in, launch)
+	})
+}
+
+// toolchain finds clang, once it is needed.
+func (s *Source) toolchain(ctx context.Context) (*kernelcode.Source, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.compiler == nil {
+		c, err := clang.Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.compiler, s.code = &c, kernelcode.New(c, s.cache, s.library)
+	}
+	return s.code, nil
+}
+
+// Together compiles the kernels of a graph that are needed and stand in one source file in a few runs of
+// the compiler ([kernelcode.Source.Together]). Where there is no compiler, that shows when they are found.
+func (s *Source) Together(ctx context.Context, g *ir.Graph, needed []bool, workers int) {
+	for i := range g.Kernels {
+		if needed[i] && g.Kernels[i].Library.Kind == ir.SourceFile {
+			if code, err := s.toolchain(ctx); err == nil {
+				code.Together(ctx, g, needed, workers)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package ptxcode
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/internal/plan"
+	"github.com/mlxc/mlxc/backend/internal/prebuilt"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// archived is a source whose archive has rmsfloat32, and rope_float32 of another state.
+func archived(t *testing.T) *Source {
+	t.Helper()
+	request := func(function string) prebuilt.Request {
+		file := msl.Declarations(function)[0].File
+		text, err := msl.Source(file)
+		require.NoError(t, err)
+		return prebuilt.Request{File: file, Code: prebuilt.CodeOf(text, function), Function: function}
+	}
+	rms, rope := request("rmsfloat32"), request("rope_float32")
+	rope.Code[0]++
+	rope.Constants = []air.ConstantValue{{Index: 1, Bits: 1}}
+	data, err := prebuilt.Write("", []prebuilt.Compiled{
+		{Request: rms, Kernel: prebuilt.Kernel{Description: &air.Kernel{Name: "rmsfloat32"}, PTX: []byte("text of rms")}},
+		{Request: rope, Kernel: prebuilt.Kernel{Description: &air.Kernel{Name: "rope_float32"}, PTX: []byte("text of rope")}},
+	})
+	require.NoError(t, err)
+	cache, err := air.OpenCache(t.TempDir(), 0)
+	require.NoError(t, err)
+	s := New(cache, "")
+	s.archive = func() (*prebuilt.Archive, error) { return prebuilt.Read(data) }
+	return s
+}
+
+func builtin(function string, constants ...ir.FunctionConstant) *ir.Kernel {
+	return &ir.Kernel{Function: function, Library: ir.Library{Kind: ir.Builtin}, Constants: constants}
+}
+
+const silu = "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])) * in1[i])"
+
+// TestWithoutClang: prebuilt and generated kernels need no compiler, and what does says so.
+func TestWithoutClang(t *testing.T) {
+	t.Setenv(clang.Env, "/nonexistent/clang")
+	s := archived(t)
+	c, err := s.Find(t.Context(), builtin("rmsfloat32"))
+	require.NoError(t, err)
+	text, err := c.PTX(t.Context(), air.Launch{})
+	require.NoError(t, err)
+	assert.Equal(t, "text of rms", string(text))
+	assert.Equal(t, "rmsfloat32", c.Kernel.Name)
+
+	c, err = s.Find(t.Context(), &ir.Kernel{Function: silu, Library: ir.Library{Kind: ir.Generated}})
+	require.NoError(t, err)
+	text, err = c.PTX(t.Context(), air.Launch{Programmatic: true})
+	require.NoError(t, err)
+	assert.Contains(t, string(text), silu)
+	assert.Len(t, c.Kernel.Args, 4)
+	assert.Equal(t, 1, s.Counts().Prebuilt)
+	assert.Equal(t, 1, s.Counts().Generated)
+
+	_, err = s.Find(t.Context(), builtin("rope_float32", ir.FunctionConstant{Index: 1, Bits: 1}))
+	assert.ErrorIs(t, err, prebuilt.ErrStale)
+	assert.ErrorContains(t, err, "kernel rope_float32 of rope.metal has to be compiled")
+	assert.ErrorContains(t, err, clang.Env)
+	c, err = s.Find(t.Context(), builtin("rmsfloat32"))
+	require.NoError(t, err)
+	_, err = c.PTX(t.Context(), air.Launch{Moving: true})
+	assert.ErrorIs(t, err, prebuilt.ErrUnknown)
+	assert.ErrorContains(t, err, clang.Env)
+	_, err = s.Own(t.Context(), plan.MovesFile, plan.Moves, "mlxc_copy_4")
+	assert.ErrorContains(t, err, "kernel mlxc_copy_4 of moves.metal has to be compiled")
+	_, err = s.Find(t.Context(), builtin("nothing"))
+	assert.ErrorContains(t, err, `there is no kernel "nothing"`)
+	_, err = s.Find(t.Context(), &ir.Kernel{Function: "out0[i] = nothing", Library: ir.Library{Kind: ir.Generated}})
+	assert.Error(t, err)
+	_, err = s.Find(t.Context(), &ir.Kernel{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: "f.metal"}})
+	assert.ErrorContains(t, err, clang.Env)
+	g := &ir.Graph{Kernels: []ir.Kernel{{Function: "f", Library: ir.Library{Kind: ir.SourceFile, Path: "f.metal"}}}}
+	s.Together(t.Context(), g, []bool{true}, 1) // what is missing shows when the kernels are found
+}
+
+// TestCompiled: what is not in the archive is compiled, once, and then in the cache.
+func TestCompiled(t *testing.T) {
+	s := archived(t)
+	for n := range 2 {
+		c, err := s.Own(t.Context(), plan.MovesFile, plan.Moves, "mlxc_copy_4")
+		require.NoError(t, err)
+		for _, l := range []air.Launch{{}, {Programmatic: true, Moving: true}} {
+			text, err := c.PTX(t.Context(), l)
+			require.NoError(t, err)
+			assert.Equal(t, l.Programmatic, strings.Contains(string(text), ".target sm_90"))
+		}
+		counts := s.Counts()
+		assert.Equal(t, [4]int{0, 0, 2 * n, 2}, [4]int{counts.Prebuilt, counts.Generated, counts.Cached, counts.Compiled})
+		assert.Zero(t, counts.Stale)
+	}
+	c, err := s.Find(t.Context(), builtin("rope_float32", ir.FunctionConstant{Index: 1, Bits: 1}))
+	require.NoError(t, err)
+	_, err = c.PTX(t.Context(), air.Launch{})
+	require.NoError(t, err)
+	assert.Equal(t, 1, s.Counts().Stale)
+	assert.Contains(t, s.Counts().Why, "kernel rope_float32 of rope.metal: the prebuilt code is that of another state of its source")
+	assert.Positive(t, s.Counts().Time)
+}
+
+// TestLibrary: where a .metallib is to give our own kernels, none is taken from the archive.
+func TestLibrary(t *testing.T) {
+	s := archived(t)
+	s.library = "/nonexistent/mlx.metallib"
+	_, err := s.Find(t.Context(), builtin("rmsfloat32"))
+	assert.ErrorContains(t, err, "mlx.metallib")
+}
