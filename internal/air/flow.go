@@ -241,7 +241,3 @@ func (f *controlFlow) dominators() {
 		f.after.add(i, at)
 	}
 }
-
-// always reports whether a thread at a block comes to a node of f.after, before it goes round a loop
-// that holds both once more.
-func (f *controlFlow) always(at, node int) bool { return f.after.under(at, node) }

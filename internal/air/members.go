@@ -22,15 +22,17 @@ import (
 //
 // What remains are blocks that threads come to by several branches and leave others behind, as that of
 // if (a || b) with code between, and ways that do not make loops in loops. There the GPU is asked.
+//
+// Blocks go by their numbers; behind them, len(blocks)+l is the way into loop l, on which those are that
+// enter it. All of them leave it, each in some round.
 type members struct {
 	flow    *controlFlow
 	uniform *uniformity
-	from    []maskOf // by block
-	round   []maskOf // by loop: of those that go round; only of loops that threads leave at several times
+	from    []maskOf
+	round   []maskOf // by loop: of those that go round; only of loops that threads leave in different rounds
 	apart   []bool   // by loop: threads leave it in different rounds
-	lifted  []int    // by block: lift of the block before it
-	first   []int    // by block: the one that has made its mask, which a chain of same masks leads to
-	top     []int    // by block: the entry, the header or the block of unknown mask that its mask follows from
+	first   []int    // the one that has made the mask, which a chain of same masks leads to
+	top     []int    // the entry, the header of a loop or one of unknown mask, from which the mask follows
 	known   []bool
 	needed  []bool
 }
@@ -49,38 +51,58 @@ const (
 	maskEntry            // the threads of the grid
 	maskSame
 	maskVote
+	maskLoop // of the header of a loop that threads leave in different rounds: those that enter it, then those that go round
 )
 
 // newMembers finds out how the masks of all blocks are made.
 func newMembers(c *controlFlow, u *uniformity) *members {
 	n := len(c.blocks)
+	all := n + len(c.loops)
 	m := &members{
-		flow: c, uniform: u, from: make([]maskOf, n), round: make([]maskOf, len(c.loops)), apart: make([]bool, len(c.loops)),
-		lifted: make([]int, n), first: make([]int, n), top: make([]int, n), known: make([]bool, n), needed: make([]bool, n),
+		flow: c, uniform: u, from: make([]maskOf, all), round: make([]maskOf, len(c.loops)), apart: make([]bool, len(c.loops)),
+		first: make([]int, all), top: make([]int, all), known: make([]bool, all), needed: make([]bool, all),
 	}
 	for l := range c.loops {
 		m.apart[l] = slices.ContainsFunc(c.loops[l].exits, func(x exit) bool { return u.splits[x.from] || u.between(x.from) })
 	}
-	for b := range c.blocks {
-		m.first[b], m.top[b] = b, b
-		switch {
-		case b == 0:
-			m.from[b].kind = maskEntry
-		case c.before.has(b):
-			m.from[b] = m.follow(b)
+	set := func(b int, x maskOf) {
+		m.from[b], m.first[b], m.top[b] = x, b, b
+		if x.kind == maskSame {
+			m.first[b] = m.first[x.block]
 		}
-		switch x := m.from[b]; {
-		case c.header[b] >= 0 && m.apart[c.header[b]]:
-		case x.kind == maskSame:
-			m.first[b], m.top[b] = m.first[x.block], m.top[x.block]
-		case x.kind == maskVote:
+		if x.kind == maskSame || x.kind == maskVote {
 			m.top[b] = m.top[x.block]
 		}
 	}
 	for b := range c.blocks {
+		l := c.header[b]
+		switch {
+		case b == 0:
+			set(b, maskOf{kind: maskEntry})
+		case !c.before.has(b):
+			set(b, maskOf{})
+		case l < 0:
+			set(b, m.follow(b))
+		default:
+			set(n+l, m.follow(b))
+			if m.apart[l] {
+				set(b, maskOf{maskLoop, n + l, 0})
+			} else {
+				set(b, maskOf{maskSame, n + l, 0})
+			}
+		}
+	}
+	know := func(b int) {
 		x := m.from[b]
 		m.known[b] = x.kind == maskEntry || x.kind != maskUnknown && m.known[x.block]
-		if l := c.header[b]; l >= 0 && m.apart[l] && m.known[b] {
+	}
+	for b := range c.blocks {
+		l := c.header[b]
+		if l >= 0 {
+			know(n + l)
+		}
+		know(b)
+		if l >= 0 && m.apart[l] && m.known[b] {
 			m.round[l] = m.rounds(l)
 			m.known[b] = m.round[l].kind != maskUnknown
 		}
@@ -88,22 +110,26 @@ func newMembers(c *controlFlow, u *uniformity) *members {
 	return m
 }
 
-// lift returns the last block before a loop that threads leave in different rounds, if a block lies in
-// one that another block does not lie in: what the mask was in a round says nothing about all that leave.
+// lift returns the way into a loop that threads leave in different rounds, if a block lies in one that
+// another block does not lie in: what the mask was in a round says nothing about all that leave.
 func (m *members) lift(from, to int) int {
 	c := m.flow
-	for {
-		out := -1
-		for l := c.loop[from]; l >= 0 && !c.within(to, l); l = c.loops[l].parent {
-			if m.apart[l] {
-				out = l
-			}
+	out := from
+	for l := c.loop[from]; l >= 0 && !c.within(to, l); l = c.loops[l].parent {
+		if m.apart[l] {
+			out = len(c.blocks) + l
 		}
-		if out < 0 {
-			return from
-		}
-		from = m.lifted[c.loops[out].header]
 	}
+	return out
+}
+
+// always reports whether all that are at a block or on the way into a loop come to a node of c.after.
+func (m *members) always(at, node int) bool {
+	c := m.flow
+	if n := len(c.blocks); at >= n {
+		at = c.loops[at-n].header
+	}
+	return c.after.under(at, node)
 }
 
 // follow says what the mask of a block, on its first round if it is the header of a loop, follows from.
@@ -111,8 +137,7 @@ func (m *members) follow(b int) maskOf {
 	c := m.flow
 	before := int(c.before.parent[b])
 	at := m.lift(before, b)
-	m.lifted[b] = at
-	if c.always(at, b) {
+	if m.always(at, b) {
 		return maskOf{maskSame, at, 0}
 	}
 	if at != before {
@@ -148,7 +173,7 @@ func (m *members) rounds(l int) maskOf {
 	lifted := m.lift(at, loop.header)
 	var x maskOf
 	switch {
-	case c.always(lifted, len(c.blocks)+l):
+	case m.always(lifted, len(c.blocks)+l):
 		x = maskOf{maskSame, lifted, 0}
 	case lifted == at:
 		x = m.led(at, loop.header, loop.latches)
@@ -170,12 +195,13 @@ func (m *members) need(b int) {
 		}
 		m.needed[b] = true
 		counted(1)
-		if b == 0 {
+		x := m.from[b]
+		if x.kind == maskEntry {
 			continue
 		}
-		work = append(work, m.from[b].block)
-		if l := m.flow.header[b]; l >= 0 && m.apart[l] {
-			work = append(work, m.round[l].block)
+		work = append(work, x.block)
+		if x.kind == maskLoop {
+			work = append(work, m.round[m.flow.header[b]].block)
 		}
 	}
 }
@@ -194,38 +220,32 @@ const entryMembers = "%mlxc.members"
 // write adds to the blocks what makes the masks that are needed.
 func (m *members) write() {
 	c := m.flow
-	for b := range c.blocks {
+	for b, x := range m.from {
 		if !m.needed[b] {
 			continue
 		}
-		l := c.header[b]
-		loops := l >= 0 && m.apart[l]
-		from := m.from[b]
-		enters := from.kind
-		if !loops {
-			if enters == maskVote {
-				m.vote(from, m.name(b))
+		switch x.kind {
+		case maskVote:
+			m.vote(x, m.name(b))
+		case maskLoop:
+			loop := c.loops[c.header[b]]
+			name := m.name(b)
+			again := m.round[c.header[b]]
+			round := m.name(again.block)
+			if again.kind == maskVote {
+				round = name + ".again"
+				m.vote(again, round)
 			}
-			continue
-		}
-		name := m.name(b)
-		value := func(x maskOf, suffix string) string {
-			if x.kind == maskVote {
-				m.vote(x, name+suffix)
-				return name + suffix
+			var ways []string
+			for _, p := range c.prev[b] {
+				ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", m.name(x.block), c.blocks[p].label))
 			}
-			return m.name(x.block)
+			for _, p := range loop.latches {
+				ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", round, c.blocks[p].label))
+			}
+			c.blocks[b].lines = slices.Insert(c.blocks[b].lines, 0, fmt.Sprintf("  %s = phi i32 %s", name, strings.Join(ways, ", ")))
+			c.ends[b].line++
 		}
-		first, again := value(from, ".first"), value(m.round[l], ".again")
-		var ways []string
-		for _, p := range c.prev[b] {
-			ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", first, c.blocks[p].label))
-		}
-		for _, p := range c.loops[l].latches {
-			ways = append(ways, fmt.Sprintf("[ %s, %%%s ]", again, c.blocks[p].label))
-		}
-		c.blocks[b].lines = slices.Insert(c.blocks[b].lines, 0, fmt.Sprintf("  %s = phi i32 %s", name, strings.Join(ways, ", ")))
-		c.ends[b].line++
 	}
 }
 

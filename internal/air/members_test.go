@@ -335,38 +335,52 @@ func TestMembers(t *testing.T) {
 				}
 			}
 		}
-		// mask is the mask that a lane finds at a visit, by what it is made of.
-		known := map[[2]int][]int{}
-		var mask func(lane, at int) []int
-		mask = func(lane, at int) []int {
-			if got, ok := known[[2]int{lane, at}]; ok {
+		// mask is the mask that a lane finds at a visit, by what it is made of; or, if enters, on the way
+		// into the loop whose header it visits.
+		known := map[[3]int][]int{}
+		var mask func(lane, at, node int) []int
+		mask = func(lane, at, node int) []int {
+			key := [3]int{lane, at, node}
+			if got, ok := known[key]; ok {
 				return got
 			}
-			b := place[trace[lane][at].block]
-			from := m.from[b]
-			if l := c.header[b]; l >= 0 && m.apart[l] && at > 0 && c.within(place[trace[lane][at-1].block], l) {
-				from = m.round[l]
-				rounds++
-			}
+			from := m.from[node]
 			kinds[from.kind]++
+			before := at
+			if from.kind == maskLoop {
+				if at > 0 && c.within(place[trace[lane][at-1].block], c.header[node]) {
+					from = m.round[c.header[node]]
+					before--
+					rounds++
+				} else {
+					from.kind = maskSame
+				}
+			} else if node < len(blocks) && from.block < len(blocks) {
+				before--
+			}
 			var out []int
 			if from.kind == maskEntry {
 				for i := range lanes {
 					out = append(out, i)
 				}
 			} else {
-				before := at - 1
-				for place[trace[lane][before].block] != from.block {
-					before--
-				}
-				for _, other := range mask(lane, before) {
-					x := visits[trace[lane][before].instance][other]
-					if from.kind == maskSame || place[x.to] == from.to {
-						out = append(out, other)
+				at := from.block
+				if l := at - len(blocks); l >= 0 { // the last time that the lane came into the loop
+					for place[trace[lane][before].block] != c.loops[l].header || c.within(place[trace[lane][before-1].block], l) {
+						before--
+					}
+				} else {
+					for place[trace[lane][before].block] != from.block {
+						before--
 					}
 				}
+				out = mask(lane, before, at)
+				if from.kind == maskVote {
+					instance := trace[lane][before].instance
+					out = slices.DeleteFunc(slices.Clone(out), func(other int) bool { return place[visits[instance][other].to] != from.to })
+				}
 			}
-			known[[2]int{lane, at}] = out
+			known[key] = out
 			return out
 		}
 		for lane := range trace {
@@ -376,14 +390,14 @@ func TestMembers(t *testing.T) {
 					kinds[maskUnknown]++
 					continue
 				}
-				if want, got := together[x.instance], mask(lane, at); !slices.Equal(want, got) {
+				if want, got := together[x.instance], mask(lane, at, b); !slices.Equal(want, got) {
 					require.Fail(t, "another mask", "lane %d at %s of b%d: %v, want %v:\n%s", lane, x.instance, x.block, got, want, text())
 				}
 			}
 		}
 	}
 	t.Log(ran, kinds, uniform, diverse, rounds)
-	for _, kind := range []maskKind{maskUnknown, maskEntry, maskSame, maskVote} {
+	for _, kind := range []maskKind{maskUnknown, maskEntry, maskSame, maskVote, maskLoop} {
 		assert.Positive(t, kinds[kind])
 	}
 	assert.Greater(t, ran, 1000)
