@@ -51,6 +51,9 @@ func (m *module) prepare(kernel string, constants []ConstantValue, checked bool)
 	if err := m.inlined(k); err != nil {
 		return err
 	}
+	if m.target != calls.PTX {
+		m.withoutMarkers()
+	}
 	if err := m.specialise(constants); err != nil {
 		return err
 	}
@@ -303,7 +306,7 @@ func (m *module) define() error {
 		name := strings.Trim(d.name, `"`)
 		switch {
 		case strings.HasPrefix(name, "llvm.lifetime."), name == "llvm.experimental.noalias.scope.decl", known[name]:
-		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name):
+		case strings.HasPrefix(name, "air.") && !calls.Exchanges(name) && name != waitMarker:
 			functions = append(functions, calls.Function{Name: name, Result: d.result, Params: d.params})
 		default:
 			kept = append(kept, d)

@@ -104,7 +104,7 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_
 	if out, err = bounded(out, in.Kernel); err != nil {
 		return nil, err
 	}
-	return withEarly(out, g.early), nil
+	return withEarly(out, g.early, g.reason), nil
 }
 
 // PTXKey is the key of what [PTX] makes.

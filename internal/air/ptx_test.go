@@ -183,7 +183,7 @@ func TestPTXLaunch(t *testing.T) {
 // TestEarly: the line of a text that says which arguments are early.
 func TestEarly(t *testing.T) {
 	for _, early := range [][]int{nil, {0}, {1, 4, 30}} {
-		got, err := Early(withEarly([]byte(".version 8.0\n"), early))
+		got, err := Early(withEarly([]byte(".version 8.0\n"), early, "\nwhy"))
 		require.NoError(t, err)
 		assert.Equal(t, early, got)
 	}

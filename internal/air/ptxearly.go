@@ -30,11 +30,23 @@ func Early(text []byte) ([]int, error) {
 	return out, nil
 }
 
-// withEarly puts the line of the early arguments before a text.
-func withEarly(text []byte, early []int) []byte {
+// withEarly puts the line of the early arguments before a text, and why there are none.
+func withEarly(text []byte, early []int, reason string) []byte {
 	head := []byte(earlyLine)
 	for _, i := range early {
 		head = strconv.AppendInt(append(head, ' '), int64(i), 10)
 	}
-	return append(append(head, '\n'), text...)
+	head = append(head, '\n')
+	if reason != "" {
+		head = fmt.Appendf(head, "// It waits at its beginning: %s.\n", strings.Map(printable, reason))
+	}
+	return append(head, text...)
+}
+
+// printable keeps what a comment may have.
+func printable(c rune) rune {
+	if c < ' ' || c > '~' {
+		return '?'
+	}
+	return c
 }

@@ -17,6 +17,7 @@ type gpuModule struct {
 	early           []int           // arguments that are read before the wait
 	numbered        bool            // the module has mlxc.thread
 	waits           bool            // the kernel itself waits, not the entry
+	reason          string          // why it does not, if it says where it would
 }
 
 // inline defines what threads do alone, and has clang inline all that the kernel calls, if there is
@@ -101,9 +102,8 @@ func (g *gpuModule) control(launch Launch) error {
 	masks := map[*block]string{} // of the blocks whose mask is known
 	if flow != nil {
 		if launch.Programmatic {
-			var reason string
-			g.early, reason = flow.wait(f, g.kernel)
-			g.waits = reason == ""
+			g.early, g.reason = flow.wait(f, g.kernel)
+			g.waits = g.reason == ""
 		}
 		masks = flow.masks(f, g.kernel, declared)
 	}

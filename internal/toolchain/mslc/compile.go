@@ -91,7 +91,7 @@ func Compile(ctx context.Context, name, source string, o Options) (*Unit, error)
 		return nil, err
 	}
 	defer dir.Remove()
-	text, err := dir.Preprocess(ctx, o.Include, o.Define)
+	text, err := dir.Preprocess(ctx, o.Include, append([]string{"__MLXC__=1"}, o.Define...))
 	if err != nil {
 		return nil, err
 	}
