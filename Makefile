@@ -1,4 +1,5 @@
 # make demo   record, optimize and run a real language model
+# make static  the commands as static programs, without GPUs: they run where the C library is another
 # make test   every test
 # make race   every test under the race detector
 # make ptx    compile our own kernels for NVIDIA's GPUs, into the archive that programs have with them
@@ -10,7 +11,7 @@
 # make kernelcases   run all kernels of MLX and ggml that have cases, plain and checked
 # make emissions   plant wrong messages and decisions in the Metal backend, in all ways to encode
 # MODEL=path  another GGUF model instead of the demonstration model
-# DEVICE=name  what make demo runs it on (auto: a GPU of Apple's, or the CPU, and it says why)
+# DEVICE=name  what make demo runs it on (auto: a GPU of Apple's or NVIDIA's, or the CPU, and it says why)
 
 export CGO_ENABLED = 0
 DEMO_MODEL = testdata/model/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -18,12 +19,15 @@ MODEL ?= $(DEMO_MODEL)
 DEVICE ?= auto
 PROMPT ?= What is the capital of France, and why is it famous?
 
-.PHONY: all demo test race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-check
+.PHONY: all demo static test race sources arm64 arm64-metal darwin coverage kernelcases emissions build model check fetched ptx ptx-check
 
 all: build
 
 build:
 	go build -o out/ ./cmd/...
+
+static:
+	go build -tags static -o out/static/ ./cmd/...
 
 # A model given by path is taken as it is.
 model:

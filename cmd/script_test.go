@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	_ "github.com/mlxc/mlxc/cmd/internal/gpu/cudagpu"  // as in the command for Linux
 	_ "github.com/mlxc/mlxc/cmd/internal/gpu/metalgpu" // as in the command for Macs
 	"github.com/mlxc/mlxc/cmd/internal/mlxc"
 	"github.com/mlxc/mlxc/cmd/internal/mlxreplay"

@@ -12,6 +12,8 @@ import (
 // Timing says how long a run took.
 type Timing struct {
 	backend.Times
+	// Replays is how many have ended: those of a row are timed together.
+	Replays int
 	// Wait is how long the host waited for it, which may be longer than the device
 	// worked on it, or shorter.
 	Wait time.Duration
@@ -75,7 +77,7 @@ func (r *Run) Wait(ctx context.Context) (Timing, error) {
 		}
 	}
 	x := r.finish()
-	return Timing{Times: x.Times, Wait: time.Since(start), Params: r.params}, x.Err
+	return Timing{Times: x.Times, Replays: x.Replays, Wait: time.Since(start), Params: r.params}, x.Err
 }
 
 // Status says where the run is.

@@ -198,3 +198,12 @@ func (d *Device) Info() backend.Info {
 
 // slots is how many buffers a Metal kernel has at most.
 const slots = 31
+
+// String is the plan's name.
+func (p Plan) String() string {
+	names := []string{Auto: "auto", Stream: "stream", Chain: "chain", Edges: "edges"}
+	if int(p) >= len(names) {
+		return ""
+	}
+	return names[p]
+}

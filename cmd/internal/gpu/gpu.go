@@ -1,7 +1,7 @@
-// Package gpu is what the commands know of GPUs. It does not import backend/metal: a program that
-// does needs the system's dynamic linker at its start, and on Linux, where there is no Metal, the
-// commands are to run wherever a kernel does. Package metalgpu brings backend/metal to those programs
-// that import it.
+// Package gpu is what the commands know of GPUs. It does not import their backends: a program that
+// does needs the system's dynamic linker at its start, and on Linux the commands can be built to run
+// wherever a kernel does. Package metalgpu brings backend/metal to those programs that import it, and
+// cudagpu backend/cuda.
 package gpu
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/mlxc/mlxc/cost"
 )
 
-// Options choose a GPU, and how it is driven. The zero value is good.
+// Options choose a GPU of Apple's, and how it is driven. The zero value is good.
 type Options struct {
 	// Name is a part of the GPU's name; "" is the one that the system prefers.
 	Name string
@@ -38,10 +38,10 @@ type Options struct {
 // Plans are the names of ways to encode a replay.
 var Plans = []string{"concurrent", "serial", "parallel", "indirect", "indirect-barriers", Auto}
 
-// Auto is the plan that chooses one of the others for each graph.
+// Auto is the plan that chooses one of the others for each graph, of either kind of GPU.
 const Auto = "auto"
 
-// Description is a GPU.
+// Description is a GPU of Apple's.
 type Description struct {
 	Name             string `json:"name"`
 	Default          bool   `json:"default"`

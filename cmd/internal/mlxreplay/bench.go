@@ -123,7 +123,9 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 	var decode, feed []float64
 	profiles := map[string]*profile{}
 	var warm *cost.Fit // nil during the first round, in which caches fill
+	var took accounts
 	timing := func(g *ir.Graph, t replay.Timing) {
+		took.add(g, t)
 		if profiles[g.Name] == nil {
 			profiles[g.Name] = newProfile(env.Context, g, warm)
 		}
@@ -162,9 +164,10 @@ func (c *benchCmd) model(env *cli.Env, d backend.Device, module *ir.Module, fit 
 			}
 			out["kernel_microseconds"] = byGraph
 		}
-		return cli.JSON(env.Stdout, c.Mention(out))
+		return cli.JSON(env.Stdout, c.Mention(took.mention(d, out)))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "what", "tokens/s, median [min–max]"}}
+	took.say(env, d)
 	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("decode %d%s", c.Tokens, c.Note()), measured(decode).String())
 	t.Add(d.Name(), threadsOf(d), fmt.Sprintf("prompt %d%s", c.Prompt, c.Note()), measured(feed).String())
 	if err := t.Print(env.Stdout); err != nil || !c.Profile {
@@ -198,6 +201,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		return err
 	}
 	var times []float64
+	var took accounts
 	kernels := newProfile(env.Context, g.IR(), fit)
 	progress := cli.StartProgress(env.Stderr, "measuring")
 	defer progress.End()
@@ -210,6 +214,7 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		if i == 0 {
 			continue
 		}
+		took.add(g.IR(), t)
 		times = append(times, 1e3*t.Duration().Seconds())
 		kernels.add(t)
 	}
@@ -219,9 +224,10 @@ func (c *benchCmd) graph(env *cli.Env, d backend.Device, module *ir.Module, fit 
 		if c.Profile {
 			out["kernel_microseconds"] = kernels.microseconds()
 		}
-		return cli.JSON(env.Stdout, c.Mention(out))
+		return cli.JSON(env.Stdout, c.Mention(took.mention(d, out)))
 	}
 	t := cli.Table{Header: []string{"device", "threads", "graph", "ms, median [min–max]"}}
+	took.say(env, d)
 	t.Add(d.Name(), threadsOf(d), g.IR().Name+c.Note(), measured(times).String())
 	if err := t.Print(env.Stdout); err != nil {
 		return err

@@ -20,15 +20,17 @@ import (
 
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
-	Device   string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), softmetal (executes Metal kernels on the CPU), or auto: metal where it works, else cpu (mlxreplay devices says more)."`
-	Library  string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, softmetal)."`
-	MLX      bool   `name:"mlx" help:"Take builtin kernels from the mlx.metallib of the Python environment that is active (metal, softmetal)."`
-	GPU      string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers)."`
+	Device   string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), cuda (a GPU of NVIDIA's), softmetal (executes Metal kernels on the CPU), or auto: metal or cuda where it works, else cpu (mlxreplay devices says more)."`
+	Library  string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, cuda, softmetal)."`
+	MLX      bool   `name:"mlx" help:"Take builtin kernels from the mlx.metallib of the Python environment that is active (metal, cuda, softmetal)."`
+	GPU      string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers; of NVIDIA's the first)."`
 	Plan     string `name:"metal-plan" placeholder:"PLAN" help:"How replays are encoded for a GPU: concurrent (the default), serial, parallel, indirect, indirect-barriers, or auto: the fastest by --metal-profile."`
 	Measured string `name:"metal-profile" placeholder:"FILE" help:"What mlxreplay doctor has measured of the GPU: plans are chosen by it."`
 	Buffers  int    `name:"metal-encoders" placeholder:"N" help:"Command buffers that --metal-plan parallel encodes side by side, 2 to 8."`
+	CUDAPlan string `name:"cuda-plan" placeholder:"PLAN" help:"How replays are launched on a GPU of NVIDIA's: stream (one by one), chain (as a CUDA graph, one after another), edges (as a CUDA graph with the edges of the graph's own), or auto (the default): edges where the graph has them, else chain."`
+	CUDAFull bool   `name:"cuda-full" help:"On a GPU of NVIDIA's every launch begins when those before it have ended, also where the GPU could begin it earlier."`
 	Threads  int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
-	Memory   string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what the system recommends)."`
+	Memory   string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this."`
 }
@@ -37,6 +39,7 @@ type deviceFlags struct {
 const (
 	onCPU       = "cpu"
 	onMetal     = "metal"
+	onCUDA      = "cuda"
 	onSoftMetal = "softmetal"
 	onAuto      = "auto"
 )
@@ -45,23 +48,23 @@ const (
 func (f deviceFlags) check() error {
 	of := func(devices ...string) bool { return slices.Contains(devices, f.Device) }
 	switch {
-	case !of(onCPU, onMetal, onSoftMetal, onAuto):
-		return cli.BadUsage("there is no device %q (there are cpu, metal and softmetal; mlxreplay devices says more)", f.Device)
+	case !of(onCPU, onMetal, onCUDA, onSoftMetal, onAuto):
+		return cli.BadUsage("there is no device %q (there are cpu, metal, cuda and softmetal; mlxreplay devices says more)", f.Device)
 	case f.Threads < 0 || f.Threads > cpu.MaxWorkers:
 		return cli.BadUsage("--threads is %d, want 1 to %d", f.Threads, cpu.MaxWorkers)
-	case f.Threads > 0 && of(onMetal):
+	case f.Threads > 0 && of(onMetal, onCUDA):
 		return cli.BadUsage("--threads is for --device cpu or softmetal: a GPU has its own")
 	case f.Library != "" && of(onCPU):
-		return cli.BadUsage("--library is for --device metal or softmetal: device %q has kernels of its own", f.Device)
+		return cli.BadUsage("--library is for --device metal, cuda or softmetal: device %q has kernels of its own", f.Device)
 	case f.MLX && of(onCPU):
-		return cli.BadUsage("--mlx is for --device metal or softmetal: device %q has kernels of its own", f.Device)
+		return cli.BadUsage("--mlx is for --device metal, cuda or softmetal: device %q has kernels of its own", f.Device)
 	case f.MLX && f.Library != "":
 		return cli.BadUsage("--mlx and --library are two ways to say the same: give one of them")
 	case f.GPU != "" && of(onCPU, onSoftMetal):
-		return cli.BadUsage("--gpu is for --device metal")
-	case f.Plan != "" && of(onCPU, onSoftMetal):
+		return cli.BadUsage("--gpu is for --device metal or cuda")
+	case f.Plan != "" && of(onCPU, onSoftMetal, onCUDA):
 		return cli.BadUsage("--metal-plan is for --device metal")
-	case f.Measured != "" && of(onCPU, onSoftMetal):
+	case f.Measured != "" && of(onCPU, onSoftMetal, onCUDA):
 		return cli.BadUsage("--metal-profile is for --device metal")
 	case f.Plan == "auto" && f.Measured == "":
 		return cli.BadUsage("--metal-plan auto needs a --metal-profile, which mlxreplay doctor writes")
@@ -71,6 +74,12 @@ func (f deviceFlags) check() error {
 		return cli.BadUsage("--metal-encoders is for --metal-plan parallel")
 	case f.Buffers != 0 && (f.Buffers < 2 || f.Buffers > 8):
 		return cli.BadUsage("--metal-encoders is %d, want 2 to 8", f.Buffers)
+	case f.CUDAPlan != "" && !of(onCUDA, onAuto):
+		return cli.BadUsage("--cuda-plan is for --device cuda")
+	case f.CUDAPlan != "" && !slices.Contains(gpu.CUDAPlans, f.CUDAPlan):
+		return cli.BadUsage("--cuda-plan is %q, want one of %s", f.CUDAPlan, strings.Join(gpu.CUDAPlans, ", "))
+	case f.CUDAFull && !of(onCUDA, onAuto):
+		return cli.BadUsage("--cuda-full is for --device cuda")
 	case f.MaxWork <= 0:
 		return cli.BadUsage("--max-work is %v, want more than 0", f.MaxWork)
 	}
@@ -91,16 +100,24 @@ func (f deviceFlags) open(env *cli.Env, use func(backend.Device) error) (func(),
 	if f.Device != onAuto {
 		return f.on(env, f.Device, use)
 	}
-	end, err := f.on(env, onMetal, func(d backend.Device) error {
-		fmt.Fprintf(env.Stderr, "remark: --device auto: metal, %s\n", d.Info().Description)
-		return use(d)
-	})
-	if err == nil || env.Context.Err() != nil || cli.IsUsage(err) {
-		return end, err
+	var why []string
+	for _, name := range automatic {
+		end, err := f.on(env, name, func(d backend.Device) error {
+			fmt.Fprintf(env.Stderr, "remark: --device auto: %s, %s\n", name, d.Info().Description)
+			return use(d)
+		})
+		if err == nil || env.Context.Err() != nil || cli.IsUsage(err) {
+			return end, err
+		}
+		reason, _, _ := strings.Cut(err.Error(), ": use --device") // which --device auto does
+		why = append(why, reason)
 	}
-	fmt.Fprintf(env.Stderr, "remark: --device auto: cpu, because %v\n", err)
+	fmt.Fprintf(env.Stderr, "remark: --device auto: cpu, because %s\n", strings.Join(why, "; and "))
 	return f.on(env, onCPU, use)
 }
+
+// automatic are the devices that are better than the CPU, where they are.
+var automatic = []string{onMetal, onCUDA}
 
 // on is open with the device of a name.
 func (f deviceFlags) on(env *cli.Env, name string, use func(backend.Device) error) (func(), error) {
@@ -133,6 +150,16 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 			o.Measured = &m
 		}
 		return gpu.Metal.Open(o)
+	case onCUDA:
+		d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Plan: f.CUDAPlan, Full: f.CUDAFull, Memory: memory})
+		if err != nil {
+			return nil, nil, err
+		}
+		return d, func() {
+			if err := end(); err != nil {
+				fmt.Fprintf(env.Stderr, "remark: %v\n", err) // what was computed is there
+			}
+		}, nil
 	case onSoftMetal:
 		if memory == 0 {
 			memory = cpu.MachineMemory()

@@ -14,24 +14,28 @@ type devicesCmd struct {
 
 // deviceRow is a device as JSON has it.
 type deviceRow struct {
-	Name             string           `json:"name"`
-	Description      string           `json:"description"`
-	Threads          int              `json:"threads"`
-	MaxThreadgroup   int              `json:"max_threadgroup"`
-	ThreadgroupBytes int              `json:"threadgroup_bytes"`
-	Alignment        int64            `json:"alignment"`
-	GPU              *gpu.Description `json:"gpu,omitempty"`
-	Unavailable      string           `json:"unavailable,omitempty"` // why it cannot be used here
+	Name             string               `json:"name"`
+	Description      string               `json:"description"`
+	Threads          int                  `json:"threads"`
+	MaxThreadgroup   int                  `json:"max_threadgroup"`
+	ThreadgroupBytes int                  `json:"threadgroup_bytes"`
+	Alignment        int64                `json:"alignment"`
+	GPU              *gpu.Description     `json:"gpu,omitempty"`
+	CUDA             *gpu.CUDADescription `json:"cuda,omitempty"`
+	Unavailable      string               `json:"unavailable,omitempty"` // why it cannot be used here
 }
 
 func (c *devicesCmd) Run(env *cli.Env) error {
 	var rows []deviceRow
-	for _, name := range []string{onCPU, onSoftMetal, onMetal} {
+	for _, name := range []string{onCPU, onSoftMetal, onMetal, onCUDA} {
 		var found []deviceRow
 		var err error
-		if name == onMetal {
+		switch name {
+		case onMetal:
 			found, err = gpus()
-		} else {
+		case onCUDA:
+			found, err = nvidia(env)
+		default:
 			found, err = opened(env, name)
 		}
 		if env.Context.Err() != nil {
@@ -51,7 +55,7 @@ func (c *devicesCmd) Run(env *cli.Env) error {
 		case r.Unavailable != "":
 			first, _, _ := strings.Cut(r.Unavailable, "\n")
 			t.Add(r.Name, "unavailable: "+first, "")
-		case r.GPU != nil:
+		case r.GPU != nil, r.CUDA != nil:
 			t.Add(r.Name, r.Description, "")
 		default:
 			t.Add(r.Name, r.Description, r.Threads)
@@ -91,6 +95,31 @@ func gpus() ([]deviceRow, error) {
 		rows = append(rows, deviceRow{
 			Name: onMetal, Description: describe(&g), MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: g.ThreadgroupBytes, Alignment: i.Alignment, GPU: &g,
 		})
+	}
+	return rows, nil
+}
+
+// nvidia are the rows of the machine's GPUs of NVIDIA's, of which the first is opened.
+func nvidia(env *cli.Env) ([]deviceRow, error) {
+	all, err := gpu.CUDA.List()
+	if err != nil {
+		return nil, err
+	}
+	d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{})
+	if err != nil {
+		return nil, err
+	}
+	i := d.Info()
+	if err := end(); err != nil {
+		return nil, err
+	}
+	var rows []deviceRow
+	for _, g := range all {
+		what := fmt.Sprintf("%s: compute capability %s, %d multiprocessors, %s of memory", g.Name, g.Capability, g.Multiprocessors, size(g.Memory))
+		if g.Default {
+			what += " (default)"
+		}
+		rows = append(rows, deviceRow{Name: onCUDA, Description: what, MaxThreadgroup: i.MaxThreadgroup, ThreadgroupBytes: i.ThreadgroupBytes, Alignment: i.Alignment, CUDA: &g})
 	}
 	return rows, nil
 }

@@ -183,6 +183,8 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if c.Logits != "" {
 		o.Logits = func(l []float32) { logits = append(logits, l...) }
 	}
+	var took accounts
+	o.Timing = took.add
 	r, err := m.Generate(env.Context, prompt, o)
 	if err != nil {
 		if !c.JSON && text != "" {
@@ -202,14 +204,15 @@ func (c *generateCmd) Run(env *cli.Env) error {
 		}
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, c.Mention(map[string]any{
+		return cli.JSON(env.Stdout, c.Mention(took.mention(m.Device, map[string]any{
 			"prompt_ids": prompt, "ids": r.IDs, "text": text, "stopped": r.Stopped,
 			"tokens_per_second": round3(r.TokensPerSecond()), "prompt_tokens_per_second": round3(float64(len(prompt)) / r.Prompt.Seconds()),
-		}))
+		})))
 	}
 	fmt.Fprintln(env.Raw(), rest)
 	fmt.Fprintf(env.Stderr, "\n%d prompt tokens at %.0f tokens/s, %d tokens at %.1f tokens/s (%s%s)\n",
 		len(prompt), float64(len(prompt))/r.Prompt.Seconds(), len(r.IDs), r.TokensPerSecond(), r.Stopped, c.Note())
+	took.say(env, m.Device)
 	return nil
 }
 

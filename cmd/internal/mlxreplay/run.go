@@ -94,19 +94,22 @@ func (c *runCmd) Run(env *cli.Env) error {
 		return err
 	}
 	total := 0.0
+	var took accounts
 	for range c.Repeat {
 		t, err := g.Run(env.Context)
 		if err != nil {
 			return err
 		}
 		total += t.Duration().Seconds()
+		took.add(g.IR(), t)
 	}
 	if err := writeOutputs(g, out, outputs); err != nil {
 		return err
 	}
 	if c.JSON {
-		return cli.JSON(env.Stdout, c.Mention(map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)}))
+		return cli.JSON(env.Stdout, c.Mention(took.mention(d, map[string]any{"graph": g.IR().Name, "device": d.Name(), "replays": c.Repeat, "seconds": round9(total)})))
 	}
+	took.say(env, d)
 	_, err = fmt.Fprintf(env.Stdout, "replayed %s on %s: %d time(s), %.3f ms each%s\n", g.IR().Name, d.Name(), c.Repeat, 1e3*total/float64(c.Repeat), c.Note())
 	return err
 }

@@ -18,6 +18,7 @@ import (
 // Model is a language model ready to generate.
 type Model struct {
 	Tokenizer *tokenizer.Tokenizer
+	Device    backend.Device
 	instance  *replay.Instance
 	decode    *replay.Graph
 	prefill   *replay.Graph // nil: prompts go through decode, token by token
@@ -47,7 +48,7 @@ func Tokenizer(m *ir.Module) (*tokenizer.Tokenizer, error) {
 
 // Open prepares the module's graphs to run on a device. Model.Close must be called.
 func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options) (_ *Model, err error) {
-	out := &Model{}
+	out := &Model{Device: d}
 	if out.Tokenizer, err = Tokenizer(m); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,93 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+)
+
+// CUDAOptions choose a GPU of NVIDIA's, and how it is driven. The zero value is good.
+type CUDAOptions struct {
+	// Name is a part of the GPU's name; "" is the first.
+	Name string
+	// Library is a .metallib that builtin kernels are taken from.
+	Library string
+	// Plan is how the commands of a replay are launched, one of [CUDAPlans]; "" is the first.
+	Plan string
+	// Full has every launch begin when those before it have ended.
+	Full bool
+	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
+	Memory int64
+}
+
+// CUDAPlans are the names of ways to launch the commands of a replay.
+var CUDAPlans = []string{Auto, "stream", "chain", "edges"}
+
+// CUDADescription is a GPU of NVIDIA's.
+type CUDADescription struct {
+	Name            string `json:"name"`
+	Default         bool   `json:"default"`
+	Ordinal         int    `json:"ordinal"`
+	Capability      string `json:"compute_capability"` // as 9.0
+	Memory          int64  `json:"memory"`
+	Multiprocessors int    `json:"multiprocessors"`
+}
+
+// Counts are what a device has counted since it was opened.
+type Counts struct {
+	Peak int64 // the most bytes that buffers took at a time
+	// Kernels is how many were made ready, Compiled for how many of them clang ran, and Why one of these was
+	// not in this program. Find is the time that it took to have their code, and JIT that
+	// in which the driver compiled it for the GPU: sums over threads that worked side by side.
+	Kernels, Compiled int
+	Why               string
+	Find, JIT         time.Duration
+}
+
+// String says it in half a line.
+func (c Counts) String() string {
+	s := fmt.Sprintf("at most %.1f MiB of memory", float64(c.Peak)/(1<<20))
+	if c.Kernels > 0 {
+		s += fmt.Sprintf("; %d kernels, found in %.2f s and compiled by the driver in %.2f s", c.Kernels, c.Find.Seconds(), c.JIT.Seconds())
+	}
+	if c.Compiled > 0 {
+		s += fmt.Sprintf("; %d by clang", c.Compiled)
+	}
+	if c.Why != "" {
+		s += " (" + c.Why + ")"
+	}
+	return s
+}
+
+// CUDADriver finds and opens GPUs of NVIDIA's.
+type CUDADriver interface {
+	List() ([]CUDADescription, error)
+	Open(context.Context, CUDAOptions) (backend.Device, func() error, error)
+	// Counts are those of a device that Open has returned; ok is false for others.
+	Counts(backend.Device) (c Counts, ok bool)
+}
+
+// CUDA drives NVIDIA's GPUs. A program that does not import package cudagpu has none.
+var CUDA CUDADriver = noCUDA{}
+
+type noCUDA struct{}
+
+// errNoCUDA says why this program has none, and what to do.
+func errNoCUDA() error {
+	if runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
+		return errors.New("cuda: this program was built without it, to need nothing of the system at its start (tag static): build it without that tag, as go install github.com/mlxc/mlxc/cmd/mlxreplay@latest does, or use --device cpu")
+	}
+	return errors.New("cuda: NVIDIA's GPUs are driven on Linux alone (amd64, arm64): use --device cpu")
+}
+
+func (noCUDA) List() ([]CUDADescription, error) { return nil, errNoCUDA() }
+
+func (noCUDA) Open(context.Context, CUDAOptions) (backend.Device, func() error, error) {
+	return nil, nil, errNoCUDA()
+}
+
+func (noCUDA) Counts(backend.Device) (Counts, bool) { return Counts{}, false }

@@ -1,0 +1,2 @@
+// Package cudagpu brings NVIDIA's GPUs to a program that imports it (gpu.CUDA).
+package cudagpu

@@ -1,0 +1,83 @@
+package mlxreplay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/gpu"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// spent sums what replays of a graph took of the host and of the device.
+type spent struct {
+	graph        string
+	replays      int
+	host, device time.Duration
+	first        bool // the first submission, which makes things ready, is not counted
+}
+
+// accounts are what replays took, by graph, in the order in which graphs were first replayed.
+type accounts struct{ graphs []*spent }
+
+// add notes a submission.
+func (a *accounts) add(g *ir.Graph, t replay.Timing) {
+	var s *spent
+	for _, x := range a.graphs {
+		if x.graph == g.Name {
+			s = x
+		}
+	}
+	if s == nil {
+		s = &spent{graph: g.Name, first: true}
+		a.graphs = append(a.graphs, s)
+	} else if s.first {
+		*s = spent{graph: g.Name} // the first is followed by others, which say more
+	}
+	s.replays += t.Replays
+	s.host += t.Encode
+	s.device += t.Duration()
+}
+
+// String is for people, of a graph.
+func (s *spent) String() string {
+	each := func(d time.Duration) float64 { return 1e6 * d.Seconds() / float64(max(1, s.replays)) }
+	text := fmt.Sprintf("%s: a replay took %.1f µs of the host and %.1f µs of the GPU, in the mean of %d", ir.QuoteName(s.graph), each(s.host), each(s.device), s.replays)
+	if s.first {
+		text += ", the first ones"
+	}
+	return text
+}
+
+// say prints what a GPU has counted and what replays took of it, for people; of other devices nothing.
+func (a *accounts) say(env *cli.Env, d backend.Device) {
+	c, ok := gpu.CUDA.Counts(d)
+	if !ok {
+		return
+	}
+	fmt.Fprintf(env.Stderr, "%s: %s\n", d.Name(), c)
+	for _, s := range a.graphs {
+		fmt.Fprintf(env.Stderr, "%s: %s\n", d.Name(), s)
+	}
+}
+
+// mention adds the same to an object of JSON.
+func (a *accounts) mention(d backend.Device, out map[string]any) map[string]any {
+	c, ok := gpu.CUDA.Counts(d)
+	if !ok {
+		return out
+	}
+	graphs := map[string]any{}
+	for _, s := range a.graphs {
+		graphs[s.graph] = map[string]any{
+			"replays": s.replays, "host_seconds": round9(s.host.Seconds()), "gpu_seconds": round9(s.device.Seconds()), "first": s.first,
+		}
+	}
+	out["gpu"] = map[string]any{
+		"description": d.Info().Description, "peak_bytes": c.Peak, "kernels": c.Kernels,
+		"find_seconds": round9(c.Find.Seconds()), "jit_seconds": round9(c.JIT.Seconds()), "graphs": graphs,
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+//go:build gpu && linux && (amd64 || arm64)
+
+package textgen_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// TestCUDA runs on a machine with a GPU: MODEL=… go test -tags gpu -run TestCUDA ./cmd/internal/textgen.
+// The demonstration model, as recorded and optimized, gives llama.cpp's tokens and logits: prompts go
+// through prefill, tokens through decode. Logits are near those of the CPU's kernels, tokens are the
+// same; one by one and 16 by a submission they are the same tokens, and the same logits' bits by every
+// plan, in each of three runs.
+func TestCUDA(t *testing.T) {
+	const tokens = 48
+	for name, optimized := range map[string]bool{"recorded": false, "optimized": true} {
+		t.Run(name, func(t *testing.T) {
+			module := recorded(t, gguf.Options{Context: 256, Advance: true})
+			if optimized {
+				for _, g := range module.Graphs {
+					_, err := passes.Run(t.Context(), g, passes.DefaultPipeline(), passes.Options{})
+					require.NoError(t, err)
+				}
+			}
+			on := cpu.New(0)
+			want := answers(t, on, module, tokens)
+			require.NoError(t, on.Close())
+			var first []answer
+			for plan, o := range map[string]cuda.Options{
+				"auto": {}, "full": {Full: true}, "chain": {Plan: cuda.Chain}, "stream": {Plan: cuda.Stream},
+			} {
+				t.Run(plan, func(t *testing.T) {
+					d, err := cuda.Open(t.Context(), o)
+					require.NoError(t, err)
+					got := answers(t, d, module, tokens)
+					require.NoError(t, d.Close())
+					for i, r := range oracle(t)[:2] {
+						require.Equal(t, r.IDs[:min(tokens, len(r.IDs))], got[i].ids[:min(tokens, len(r.IDs))], r.Name)
+						require.Equal(t, want[i].ids, got[i].ids, r.Name)
+						worst, oracles := 0.0, 0.0
+						for k := range want[i].logits {
+							worst = max(worst, math.Abs(float64(want[i].logits[k])-float64(got[i].logits[k])))
+						}
+						size := len(got[i].logits) / tokens
+						for step := range min(tokens, len(r.Top)) {
+							for _, x := range r.Top[step] {
+								oracles = max(oracles, math.Abs(float64(got[i].logits[step*size+int(x[0])])-x[1]))
+							}
+						}
+						t.Logf("%s: greatest difference of a logit to the CPU's %.1e, of a top-20 logit to llama.cpp's %.1e; at most %d bytes", r.Name, worst, oracles, d.Peak())
+						require.Less(t, worst, tolerance, r.Name)
+						require.Less(t, oracles, tolerance, r.Name)
+						if first != nil {
+							require.True(t, slices.EqualFunc(first[i].logits, got[i].logits, sameBits), "%s: another plan gives other bits", r.Name)
+						}
+					}
+					if first == nil {
+						first = got
+					}
+				})
+			}
+		})
+	}
+}
+
+func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+
+// answer is what a model says to a prompt.
+type answer struct {
+	ids    []int32
+	logits []float32
+}
+
+// answers decodes n tokens after each of two prompts, one by one, thrice with the same bits, and then
+// 16 by a submission.
+func answers(t *testing.T, d backend.Device, module *ir.Module, n int) (all []answer) {
+	m, err := textgen.Open(t.Context(), d, module, replay.Options{})
+	require.NoError(t, err)
+	for _, r := range oracle(t)[:2] {
+		var a answer
+		for turn := range 3 {
+			var logits []float32
+			x, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: n, IgnoreEnd: true, Logits: func(l []float32) { logits = append(logits, l...) }})
+			require.NoError(t, err)
+			if turn == 0 {
+				a = answer{x.IDs, logits}
+				continue
+			}
+			require.Equal(t, a.ids, x.IDs, "%s, again", r.Name)
+			require.True(t, slices.EqualFunc(a.logits, logits, sameBits), "%s: other bits in another run", r.Name)
+		}
+		x, err := m.Generate(context.Background(), r.PromptIDs, textgen.Options{N: n, IgnoreEnd: true, Row: 16})
+		require.NoError(t, err)
+		require.Equal(t, a.ids, x.IDs, "%s, 16 by a submission", r.Name)
+		all = append(all, a)
+	}
+	require.NoError(t, m.Close())
+	return all
+}
