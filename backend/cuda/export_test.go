@@ -13,3 +13,6 @@ func (o Options) WithImages(make func(ctx context.Context, in air.Input, form ai
 	o.image = make
 	return o
 }
+
+// HasImages reports whether that was said.
+func (o Options) HasImages() bool { return o.image != nil }

@@ -38,7 +38,10 @@ func images(_ context.Context, in air.Input, form air.Launch) ([]byte, error) {
 // standIn opens the stand-in.
 func standIn(t testing.TB, o cuda.Options) *cuda.Device {
 	t.Helper()
-	d, err := cuda.Open(t.Context(), o.WithImages(images))
+	if !o.HasImages() {
+		o = o.WithImages(images)
+	}
+	d, err := cuda.Open(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = d.Close() }) // of a test that fails before it closes the device
 	return d

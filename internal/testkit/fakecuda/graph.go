@@ -256,6 +256,7 @@ func (g *GPU) start(e *exec, s *stream) {
 	first := []*op{s.tail, e.last} // a graph runs once at a time
 	ops := make([]*op, len(e.nodes))
 	behind := make([][]*op, len(e.nodes)) // which each node waits for
+	starts := make([][]*op, len(e.nodes)) // which have ended when it begins
 	begun := make([][]*launch, len(e.nodes))
 	ends := make([]bool, len(e.nodes))
 	for _, i := range e.order {
@@ -272,16 +273,21 @@ func (g *GPU) start(e *exec, s *stream) {
 			switch {
 			case !x.programmatic:
 				behind[i] = append(behind[i], ops[x.from])
+				starts[i] = append(starts[i], ops[x.from])
 				ends[x.from] = true
 				continue
 			case !runs || !from.enabled:
 				g.note("a node with a programmatic edge does nothing: nobody says what waits for what then")
 				behind[i] = append(behind[i], ops[x.from])
+				starts[i] = append(starts[i], ops[x.from])
 				ends[x.from] = true
 			case !l.Launch.Programmatic:
 				// It begins when the others' blocks have begun, and waits for nothing.
-				behind[i] = append(behind[i], behind[x.from]...)
+				g.unordered++
+				behind[i] = append(behind[i], starts[x.from]...)
+				starts[i] = append(starts[i], starts[x.from]...)
 			default:
+				starts[i] = append(starts[i], starts[x.from]...)
 				behind[i] = append(behind[i], ops[x.from])
 				ends[x.from] = true
 				begun[i] = append(begun[i], ops[x.from].launch)
@@ -299,6 +305,9 @@ func (g *GPU) start(e *exec, s *stream) {
 		}
 		if len(behind[i]) == 0 {
 			behind[i] = first
+		}
+		if len(starts[i]) == 0 {
+			starts[i] = first
 		}
 		ops[i] = g.add(o, behind[i]...)
 	}

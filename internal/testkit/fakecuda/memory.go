@@ -16,7 +16,7 @@ import (
 
 // Patterns of memory that nobody has written, of the GPU and of the host.
 const (
-	deviceGarbage = 0xa7
+	deviceGarbage = 0xff
 	hostGarbage   = 0x5b
 	canary        = 0xc9
 )

@@ -30,8 +30,9 @@ type Options struct {
 	// Memory is how many bytes it has; 0: a gigabyte.
 	Memory int64
 	// Seed chooses the order in which work is done that nothing orders. With 0 it is done in the order
-	// in which it came, as soon as it can be. With any other it is done when somebody waits for it; 1
-	// takes the latest of what may run, others any, or two kernels at the same time.
+	// in which it came, as soon as it can be. With any other it is done when somebody waits for it: with 1
+	// the latest of what may run, with even ones by a random weight that each piece of work has, with odd
+	// ones also two kernels at the same time.
 	Seed uint64
 	// Late is the most time between when work could begin and when it does.
 	Late time.Duration
@@ -40,6 +41,8 @@ type Options struct {
 	// Misheard has a call arrive otherwise than it was made.
 	Misheard Misheard
 }
+
+func (o *Options) overlaps() bool { return o.Seed > 1 && o.Seed%2 == 1 }
 
 // Fault is a call that fails.
 type Fault struct {
@@ -82,26 +85,27 @@ type GPU struct {
 	rng     *rand.Rand // of what runs
 	begun   time.Time
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	failures []string
-	more     int // failures that are not kept
-	said     []string
-	calls    map[string]int
-	ready    bool   // cuInit was called
-	sticky   uint32 // what everything returns; 0: nothing was lost
-	contexts map[uintptr]bool
-	current  map[int]uintptr // by thread
-	retained int
-	context  uintptr // of the GPU; 0: it is not retained
-	next     uintptr // handle
-	objects  map[uintptr]any
-	gone     map[uintptr]string // what handles were that have been destroyed
-	memory   deviceMemory
-	pinned   pinnedMemory
-	work     work
-	runner   *runner
-	pageable int
+	mu        sync.Mutex
+	changed   *sync.Cond
+	failures  []string
+	more      int // failures that are not kept
+	said      []string
+	calls     map[string]int
+	ready     bool   // cuInit was called
+	sticky    uint32 // what everything returns; 0: nothing was lost
+	contexts  map[uintptr]bool
+	current   map[int]uintptr // by thread
+	retained  int
+	context   uintptr // of the GPU; 0: it is not retained
+	next      uintptr // handle
+	objects   map[uintptr]any
+	gone      map[uintptr]string // what handles were that have been destroyed
+	memory    deviceMemory
+	pinned    pinnedMemory
+	work      work
+	runner    *runner
+	pageable  int
+	unordered int
 }
 
 var serving sync.Mutex // a process has one GPU
@@ -236,6 +240,13 @@ func (g *GPU) Pageable() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.pageable
+}
+
+// Unordered is how many kernels have run behind programmatic edges without waiting.
+func (g *GPU) Unordered() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unordered
 }
 
 // Live is how many objects there are, by kind: memory, pinned memory, stream, event, module, graph,

@@ -7,6 +7,7 @@ import "time"
 // op is a piece of work of a stream.
 type op struct {
 	seq    uint64
+	weight uint64 // the greatest of what may run is next, with most seeds
 	before []*op // that have to end first, and had not when it came
 	waits  int   // how many of them have not ended
 	after  []*op
@@ -33,7 +34,10 @@ type work struct {
 func (g *GPU) add(o *op, behind ...*op) *op {
 	w := &g.work
 	w.seq++
-	o.seq = w.seq
+	o.seq, o.weight = w.seq, g.rng.Uint64()
+	if g.options.Seed == 1 {
+		o.weight = o.seq
+	}
 	for _, b := range behind {
 		if b != nil && !b.done {
 			o.before = append(o.before, b)
@@ -176,25 +180,21 @@ func (g *GPU) choose() *op {
 	if g.options.Seed == 0 {
 		return w.take(0)
 	}
-	var list []int
+	// Weights that ops keep postpone some as long as nothing waits for them, which chance at each step
+	// would hardly ever do.
 	most := -1
 	for i, o := range w.ready {
-		if o.needed || w.drained {
-			list = append(list, i)
-			if most < 0 || o.seq > w.ready[most].seq {
-				most = i
-			}
+		if (o.needed || w.drained) && (most < 0 || o.weight > w.ready[most].weight) {
+			most = i
 		}
 	}
 	switch {
-	case len(list) == 0:
+	case most < 0:
 		return nil
-	case g.options.Seed == 1:
-		return w.take(most)
-	case g.rng.IntN(4) == 0: // nobody waits for it, and it runs all the same
-		return w.take(g.rng.IntN(len(w.ready)))
+	case g.options.overlaps() && g.rng.IntN(8) == 0: // nobody waits for it, perhaps, and it runs all the same
+		most = g.rng.IntN(len(w.ready))
 	}
-	return w.take(list[g.rng.IntN(len(list))])
+	return w.take(most)
 }
 
 func (w *work) take(i int) *op {
@@ -205,7 +205,7 @@ func (w *work) take(i int) *op {
 
 // beside is a kernel that runs at the same time as another; nil: none does.
 func (g *GPU) beside(o *op) *op {
-	if g.options.Seed < 2 || o.launch == nil || g.rng.IntN(2) == 0 {
+	if !g.options.overlaps() || o.launch == nil || g.rng.IntN(2) == 0 {
 		return nil
 	}
 	for i, x := range g.work.ready {

@@ -1,0 +1,124 @@
+//go:build linux && (amd64 || arm64) && !gpu
+
+package cuda_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// TestGraphs: each test graph leaves the same bytes by all plans, in any order, as launched one by one.
+func TestGraphs(t *testing.T) {
+	all := testGraphs(t)
+	want := map[string][]map[string]string{}
+	for seed, options := range []cuda.Options{{Plan: cuda.Stream}, {}, {Full: true}, {Plan: cuda.Chain}, {}} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			serve(t, fakecuda.Options{Seed: uint64(seed)})
+			d := standIn(t, options)
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				o := open(t, d, all[name])
+				for input := range 2 {
+					got := o.run(uint64(input))
+					if seed == 0 {
+						want[name] = append(want[name], got)
+					}
+					assert.True(t, maps.Equal(want[name][input], got), "%s: input %d", name, input)
+				}
+				o.close()
+			}
+			require.NoError(t, d.Close())
+		})
+	}
+}
+
+// replayed opens the stand-in, replays a graph with two inputs in turn, and returns what that has left.
+func replayed(t *testing.T, g *ir.Graph, f fakecuda.Options, options cuda.Options, change func(d *cuda.Device)) (x *fakecuda.GPU, out []map[string]string) {
+	t.Helper()
+	x = serve(t, f)
+	d := standIn(t, options)
+	if change != nil {
+		change(d)
+	}
+	o := open(t, d, g)
+	for i := range 4 {
+		out = append(out, o.run(uint64(i%2)))
+	}
+	o.close()
+	require.NoError(t, d.Close())
+	x.Close()
+	require.Empty(t, x.Failures())
+	return x, out
+}
+
+func equalRuns(a, b []map[string]string) bool {
+	return slices.EqualFunc(a, b, func(x, y map[string]string) bool { return maps.Equal(x, y) })
+}
+
+// TestEdgesNeeded: a graph of CUDA's without any one of its edges has other results, in one of a few orders.
+func TestEdgesNeeded(t *testing.T) {
+	all := testGraphs(t)
+	count := 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		g := all[name]
+		if g.Ordering != ir.ByEdges {
+			continue
+		}
+		var edges *[][2]int
+		_, want := replayed(t, g, fakecuda.Options{}, cuda.Options{Full: true}, func(d *cuda.Device) { edges = d.Without(-1) })
+		for n, e := range *edges {
+			differs := false
+			for seed := uint64(2); seed <= 30 && !differs; seed += 2 {
+				_, got := replayed(t, g, fakecuda.Options{Seed: seed}, cuda.Options{Full: true}, func(d *cuda.Device) { d.Without(n) })
+				differs = !equalRuns(want, got)
+			}
+			assert.True(t, differs, "%s: without edge %v nothing differs", name, e)
+			count++
+		}
+	}
+	assert.Greater(t, count, 40)
+}
+
+// TestWaitsNeeded: a kernel that does not wait, behind an edge for which it should, has other results in one
+// of a few orders.
+func TestWaitsNeeded(t *testing.T) {
+	all := testGraphs(t)
+	count := 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		g := all[name]
+		if strings.HasPrefix(name, "lookahead, ") {
+			continue // its commands need nothing of each other
+		}
+		_, want := replayed(t, g, fakecuda.Options{}, cuda.Options{Plan: cuda.Chain}, nil)
+		for i := range g.Kernels {
+			k := g.Kernels[i].Function
+			image := func(_ context.Context, in air.Input, form air.Launch) ([]byte, error) {
+				form.Programmatic = form.Programmatic && in.Kernel.Name != k
+				return fakecuda.Image(in, form)
+			}
+			differs := false
+			for seed := uint64(2); seed <= 30 && !differs; seed += 2 {
+				x, got := replayed(t, g, fakecuda.Options{Seed: seed}, cuda.Options{Plan: cuda.Chain}.WithImages(image), nil)
+				if x.Unordered() == 0 {
+					differs = equalRuns(want, got) // it is behind no such edge
+					break
+				}
+				count++
+				differs = !equalRuns(want, got)
+			}
+			assert.True(t, differs, "%s: nothing differs when %s does not wait", name, k)
+		}
+	}
+	assert.Greater(t, count, 40)
+}
