@@ -8,8 +8,8 @@ import "time"
 type op struct {
 	seq    uint64
 	weight uint64 // the greatest of what may run is next, with most seeds
-	before []*op // that have to end first, and had not when it came
-	waits  int   // how many of them have not ended
+	before []*op  // that have to end first, and had not when it came
+	waits  int    // how many of them have not ended
 	after  []*op
 	do     func() uint32 // without g.mu; nil: nothing is done
 	launch *launch       // in place of do
