@@ -304,4 +304,6 @@ func TestFuseFollowsAProfile(t *testing.T) {
 	require.False(t, uses("annotate,fuse", slow))
 	require.True(t, uses("annotate,fuse{chip=m1}", slow))
 	require.False(t, uses("annotate,fuse{profile="+path+"}", cost.Model{}))
+	require.False(t, uses("annotate,fuse{without=affine_*+add_rms*}", cost.Model{}))
+	require.True(t, uses("annotate,fuse{without=affine_*}", cost.Model{}))
 }

@@ -39,18 +39,9 @@ func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error)
 	if err != nil {
 		return nil, err
 	}
-	out := &ir.Module{}
-	for _, f := range []struct {
-		name   string
-		record func(*record.Session) Step
-	}{{"decode", l.Decode}, {"prefill", l.Prefill}} {
-		s := record.New(f.name)
-		f.record(s)
-		g, err := s.Graph()
-		if err != nil {
-			return nil, err
-		}
-		out.Graphs = append(out.Graphs, g)
+	out, err := l.module()
+	if err != nil {
+		return nil, err
 	}
 	vocab, err := m.vocabulary()
 	if err != nil {

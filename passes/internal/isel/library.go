@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"sync"
 
@@ -141,6 +143,29 @@ func Builtin() *Library {
 		builtin.Library, builtin.version = NewLibrary(ds...), v
 	}
 	return builtin.Library
+}
+
+// Without returns the library of package msl without the kernels whose names match a pattern of
+// [path.Match]: they are known where they stand in a graph, and nothing becomes one.
+func Without(patterns []string) *Library {
+	l := NewLibrary(Builtin().all()...)
+	for key, of := range l.byKey {
+		l.byKey[key] = slices.DeleteFunc(of, func(p *pattern) bool {
+			return slices.ContainsFunc(patterns, func(glob string) bool {
+				ok, err := path.Match(glob, p.d.Name)
+				return ok && err == nil
+			})
+		})
+	}
+	return l
+}
+
+// all returns the declarations of a library, by name.
+func (l *Library) all() (out []*decl.Decl) {
+	for _, name := range slices.Sorted(maps.Keys(l.byName)) {
+		out = append(out, l.byName[name]...)
+	}
+	return out
 }
 
 // Bind finds the declaration that describes a dispatch, of the library or of a

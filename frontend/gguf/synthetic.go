@@ -1,0 +1,141 @@
+package gguf
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+)
+
+// Synthetic is a model of a shape with weights that are made up: uniform ones, of the size that
+// training begins with, so that all numbers stay finite. It is for measurements, as what a step
+// takes does not depend on its weights. It has no file and no vocabulary.
+type Synthetic struct {
+	Config
+	// Bits of a code of a matrix, and of the embedding's: 4 or 8, in groups of 32.
+	Bits, EmbeddingBits int64
+	// Untied: the head has a matrix of its own, of Bits.
+	Untied bool
+}
+
+// Llama makes the weights. They are the same each time.
+func (m *Synthetic) Llama(ctx context.Context, o Options) (*Llama, error) {
+	for _, bits := range []int64{m.Bits, m.EmbeddingBits} {
+		if bits != 4 && bits != 8 {
+			return nil, fmt.Errorf("codes of %d bits: want 4 or 8", bits)
+		}
+	}
+	if err := o.fill(m.Config.Context); err != nil {
+		return nil, err
+	}
+	l := &Llama{m.Config, map[string]tensor{}, o}
+	for i := range m.Layers {
+		shapes := m.layerTensors()
+		for _, name := range slices.Sorted(maps.Keys(shapes)) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if err := l.make(fmt.Sprintf("blk.%d.%s.weight", i, name), m.Bits, shapes[name]...); err != nil {
+				return nil, err
+			}
+		}
+		if o.Progress != nil {
+			o.Progress(float64(i+1) / float64(m.Layers+1))
+		}
+	}
+	err := l.make("token_embd.weight", m.EmbeddingBits, m.Embedding, m.Vocab)
+	if err == nil && m.Untied {
+		err = l.make("output.weight", m.Bits, m.Embedding, m.Vocab)
+	}
+	if err == nil {
+		err = l.make("output_norm.weight", 0, m.Embedding)
+	}
+	return l, err
+}
+
+// Record returns a module as [Model.Record] does, without a vocabulary.
+func (m *Synthetic) Record(ctx context.Context, o Options) (*ir.Module, error) {
+	l, err := m.Llama(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return l.module()
+}
+
+// module records both graphs.
+func (m *Llama) module() (*ir.Module, error) {
+	out := &ir.Module{}
+	for _, f := range []struct {
+		name   string
+		record func(*record.Session) Step
+	}{{"decode", m.Decode}, {"prefill", m.Prefill}} {
+		s := record.New(f.name)
+		f.record(s)
+		g, err := s.Graph()
+		if err != nil {
+			return nil, err
+		}
+		out.Graphs = append(out.Graphs, g)
+	}
+	return out, nil
+}
+
+// make makes a weight of dimensions, innermost first: a vector of ones, or a matrix.
+func (m *Llama) make(name string, bits int64, dims ...int64) error {
+	w := tensor{name: name, k: dims[0], dtype: ir.F32}
+	blob := func(of string, size int64, value func(i uint64) uint32) *ir.Blob {
+		data := make([]byte, size)
+		together(len(data), func(begin, end int) {
+			for i := begin; i < end; i += 4 {
+				binary.LittleEndian.PutUint32(data[i:], value(uint64(i)))
+			}
+		})
+		return ir.MappedBlob(data, sha256.Sum256(fmt.Appendf(nil, "synthetic %s %s %d %d", name, of, bits, dims)))
+	}
+	constant := func(v float64) func(uint64) uint32 {
+		return func(uint64) uint32 { return math.Float32bits(float32(v)) }
+	}
+	if len(dims) == 1 {
+		w.blob = blob("", 4*w.k, constant(1))
+		m.weights[name] = w
+		return nil
+	}
+	w.n, w.bits = dims[1], bits
+	if w.k%blockElements != 0 {
+		return fmt.Errorf("%s: rows of %d elements are no whole groups of %d", name, w.k, blockElements)
+	}
+	first := sha256.Sum256([]byte(name))
+	seed := binary.LittleEndian.Uint64(first[:])
+	middle := float64(int64(1)<<bits-1) / 2
+	scale := math.Sqrt(3/float64(w.k)) / middle // of variance 1/k
+	w.codes = blob("codes", w.n*w.k*bits/8, func(i uint64) uint32 {
+		// SplitMix64's output function (Steele, Lea, Flood 2014).
+		z := (seed + i) * 0x9e3779b97f4a7c15
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		return uint32((z ^ z>>27) * 0x94d049bb133111eb >> 32)
+	})
+	w.scales = blob("scales", 4*w.n*w.k/blockElements, constant(scale))
+	w.biases = blob("biases", 4*w.n*w.k/blockElements, constant(-middle*scale))
+	m.weights[name] = w
+	return nil
+}
+
+// together calls do with parts of [0, n) whose bounds are multiples of 4096, on all cores.
+func together(n int, do func(begin, end int)) {
+	const page = 4096
+	workers := runtime.GOMAXPROCS(0)
+	part := (n/workers + page) / page * page
+	var wait sync.WaitGroup
+	for begin := 0; begin < n; begin += part {
+		wait.Go(func() { do(begin, min(n, begin+part)) })
+	}
+	wait.Wait()
+}

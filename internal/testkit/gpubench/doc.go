@@ -1,0 +1,18 @@
+// Command gpubench measures what a GPU does with graphs and kernels of ours, in one run, and prints the
+// tables of docs/benchmarks.md:
+//
+//		gpubench --device cuda --write-profile gpu.json --out FOLDER
+//
+//	  - costs: a copy's bandwidth, what the smallest kernel takes on a stream, in a graph of CUDA's, where
+//	    kernels wait by themselves, and in epochs that fork and join. These make a profile for the cost
+//	    model (mlxc optimize --profile).
+//	  - kernels: products and norms at the sizes of models, each as many times as the caches of the GPU
+//	    cannot hold what it reads; what they move as a share of the copy's.
+//	  - decode: a language model of SmolLM2-135M's shapes, in each form: recorded, on a stream and as a
+//	    graph; with the passes one after another; with each fused kernel one after another.
+//	  - large: a model with the shapes of one of 8 billion parameters.
+//
+// Weights are made up (gguf.Synthetic). A figure that cannot be had is a row that says why, so that a
+// run gives what it can; the exit code is 1 then. With --tiny everything is small: to try it on devices
+// cpu and softmetal.
+package main

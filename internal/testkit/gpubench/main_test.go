@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/cost"
+)
+
+// A try on the CPU has every row of the tables, and a profile that can be read.
+func TestTiny(t *testing.T) {
+	dir := t.TempDir()
+	profile := filepath.Join(dir, "p.json")
+	var out, errs strings.Builder
+	code := run(t.Context(), []string{"--device", "cpu", "--tiny", "--rounds", "1", "--tokens", "4", "--out", dir, "--write-profile", profile}, &out, &errs)
+	require.Zero(t, code, "%s%s", &out, &errs)
+	assert.NotContains(t, out.String(), "failed")
+	for _, row := range []string{
+		"a copy by our kernel", "a smallest kernel behind another", "an epoch that forks", "4-bit matrix × vector, K = 512, N = 64", "f16 matrix", "rms norm",
+		"gradients of a layer norm", "| recorded, on a stream |", "| passes to fuse |", "| all passes and edges, graph of edges |", "| all passes, without fused kernels |",
+		"| and add_rmsfloat32 |", "4 tokens from position 0", "of it reached", "a prompt of 8 tokens",
+	} {
+		assert.Contains(t, out.String(), row)
+	}
+	m, err := cost.LoadProfile(profile)
+	require.NoError(t, err)
+	assert.Positive(t, m.Bandwidth)
+	assert.Contains(t, m.Kernels, "gemv_float16_float32")
+	data, err := os.ReadFile(filepath.Join(dir, "figures.json"))
+	require.NoError(t, err)
+	var rows []map[string]any
+	require.NoError(t, json.Unmarshal(data, &rows))
+	assert.Greater(t, len(rows), 40)
+}
+
+// What cannot be had is a row that says so, and the exit code.
+func TestFailures(t *testing.T) {
+	var out, errs strings.Builder
+	assert.Equal(t, 2, run(t.Context(), []string{"--parts", "lunch"}, &out, &errs))
+	assert.Contains(t, errs.String(), `no part "lunch"`)
+	assert.Equal(t, 1, run(t.Context(), []string{"--device", "tpu", "--parts", "kernels"}, &out, &errs))
+	assert.Contains(t, out.String(), `failed: there is no device "tpu"`)
+	out.Reset()
+	assert.Equal(t, 1, run(t.Context(), []string{"--device", "cpu", "--tiny", "--parts", "decode", "--limit", "0s"}, &out, &errs))
+	assert.Contains(t, out.String(), "| recorded, on a stream | failed: the time is over |")
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// sample is what replays took: seconds of one, a value for each round.
+type sample struct {
+	device []float64 // on the device, from the first command's begin to the last one's end
+	wall   []float64 // until the host had the end
+	host   []float64 // work of the host
+}
+
+// middle is the median.
+func middle(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(v))
+	return s[len(s)/2]
+}
+
+// around is the least and the greatest, in µs.
+func around(v []float64) string {
+	return fmt.Sprintf("%.1f–%.1f", 1e6*slices.Min(v), 1e6*slices.Max(v))
+}
+
+// time replays a graph of a module, `row` times in one submission, for some rounds, beside one that
+// fills caches. set sets params and inputs.
+func (b *bench) time(d backend.Device, m *ir.Module, graph string, row, rounds int, set func(*replay.Frame) error) (s sample, err error) {
+	in, err := replay.Open(d, m, replay.Options{})
+	if err != nil {
+		return s, err
+	}
+	defer in.Close()
+	return b.timeOn(in, graph, row, rounds, set)
+}
+
+// timeOn is time on an instance.
+func (b *bench) timeOn(in *replay.Instance, graph string, row, rounds int, set func(*replay.Frame) error) (s sample, err error) {
+	g, err := in.Graph(b.ctx, graph)
+	if err != nil {
+		return s, err
+	}
+	f, err := g.NewRowFrame(b.ctx, row)
+	if err != nil {
+		return s, err
+	}
+	for i := range rounds + 1 {
+		if set != nil {
+			if err := set(f); err != nil {
+				return s, err
+			}
+		}
+		begin := time.Now()
+		t, err := f.RunRow(b.ctx, row)
+		wall := time.Since(begin).Seconds()
+		if err != nil {
+			return s, err
+		}
+		if i == 0 {
+			continue
+		}
+		n := float64(row)
+		device := t.Duration().Seconds()
+		if device <= 0 {
+			device = wall
+		}
+		s.device = append(s.device, device/n)
+		s.wall = append(s.wall, wall/n)
+		s.host = append(s.host, t.Encode.Seconds()/n)
+	}
+	return s, nil
+}
