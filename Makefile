@@ -38,7 +38,7 @@ demo: build model
 	out/mlxc optimize out/demo.mlxg -o out/demo-optimized.mlxg
 	out/mlxreplay generate out/demo-optimized.mlxg --device $(DEVICE) --chat --prompt "$(PROMPT)" -n 64
 
-# What is compiled beforehand for NVIDIA's GPUs: 40 seconds. A release is made behind this; between two of
+# What is compiled beforehand for NVIDIA's GPUs: two minutes. A release is made behind this; between two of
 # them, kernels that have changed are compiled where they are needed, and make ptx-check names them.
 PTX = backend/internal/prebuilt/kernels.bin backend/internal/ptx/math.ptx
 

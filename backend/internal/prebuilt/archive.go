@@ -1,6 +1,7 @@
 package prebuilt
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"weak"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
@@ -58,9 +60,11 @@ type index struct {
 	Families []family
 }
 
-// family is one Metal source.
+// family is one Metal source, with or without tables of additions. The texts with programmatic launches and
+// without are nearly the same, and so lie together.
 type family struct {
 	File       string
+	Moving     bool
 	Size, Text int // bytes, compressed and not
 	Functions  []function
 }
@@ -72,11 +76,11 @@ type function struct {
 	Forms  []form
 }
 
-// form is one text: a function with constants, for one way to launch it.
+// form is one text: a function with constants.
 type form struct {
-	Constants string `json:",omitempty"`
-	Launch    air.Launch
-	Size      int // of the text, which stands behind that of the form before
+	Constants    string `json:",omitempty"`
+	Programmatic bool
+	Size         int // of the text, which stands behind that of the form before
 }
 
 // Maker is the digest of what makes PTX of Metal sources here: a change of it makes every archive that
@@ -107,12 +111,12 @@ type Archive struct {
 	families []opened
 }
 
-// opened is a family whose texts are unpacked when the first is asked for.
+// opened is a family. Its texts are tens of megabytes, so they are unpacked when one is asked for, and are
+// kept until memory is collected: a device asks for all that it needs at a time.
 type opened struct {
 	data []byte
-	once sync.Once
-	text []byte
-	err  error
+	mu   sync.Mutex
+	text weak.Pointer[[]byte]
 }
 
 // Read opens an archive. The caller leaves data as it is.
@@ -167,13 +171,13 @@ func Read(data []byte) (*Archive, error) {
 func (a *Archive) Find(r Request) (Kernel, error) {
 	for i := range a.Families {
 		f := &a.Families[i]
-		if f.File != r.File {
+		if f.File != r.File || f.Moving != r.Launch.Moving {
 			continue
 		}
 		at := 0
 		for _, x := range f.Functions {
 			for _, y := range x.Forms {
-				if x.Kernel.Name == r.Function && y.Launch == r.Launch && y.Constants == constants(r.Constants) {
+				if x.Kernel.Name == r.Function && y.Programmatic == r.Launch.Programmatic && y.Constants == constants(r.Constants) {
 					if err := a.fresh(&x, r.Code); err != nil {
 						return Kernel{}, err
 					}
@@ -181,7 +185,7 @@ func (a *Archive) Find(r Request) (Kernel, error) {
 					if err != nil {
 						return Kernel{}, err
 					}
-					return Kernel{x.Kernel, text[at : at+y.Size : at+y.Size]}, nil
+					return Kernel{x.Kernel, bytes.Clone(text[at : at+y.Size])}, nil
 				}
 				at += y.Size
 			}
@@ -201,15 +205,20 @@ func (a *Archive) fresh(f *function, code Digest) error {
 	return nil
 }
 
-// text unpacks a family, once.
+// text returns the texts of a family.
 func (a *Archive) text(i int) ([]byte, error) {
 	o := &a.families[i]
-	o.once.Do(func() {
-		if o.text, o.err = unpack(o.data, a.Families[i].Text); o.err != nil {
-			o.err = fmt.Errorf("the archive of prebuilt kernels: %s: %w", a.Families[i].File, o.err)
-		}
-	})
-	return o.text, o.err
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.text.Value(); t != nil {
+		return *t, nil
+	}
+	text, err := unpack(o.data, a.Families[i].Text)
+	if err != nil {
+		return nil, fmt.Errorf("the archive of prebuilt kernels: %s: %w", a.Families[i].File, err)
+	}
+	o.text = weak.Make(&text)
+	return text, nil
 }
 
 // Compiled is a kernel to put into an archive.
@@ -222,7 +231,7 @@ type Compiled struct {
 func Write(compiler string, all []Compiled) ([]byte, error) {
 	all = slices.Clone(all)
 	key := func(c *Compiled) string {
-		return fmt.Sprintf("%s\x00%s\x00%s\x00%+v", c.File, c.Function, constants(c.Constants), c.Launch)
+		return fmt.Sprintf("%s\x00%v\x00%s\x00%s\x00%v", c.File, c.Launch.Moving, c.Function, constants(c.Constants), c.Launch.Programmatic)
 	}
 	slices.SortFunc(all, func(a, b Compiled) int { return strings.Compare(key(&a), key(&b)) })
 	x := index{Maker: Maker(), Compiler: compiler}
@@ -230,8 +239,8 @@ func Write(compiler string, all []Compiled) ([]byte, error) {
 	for i := range all {
 		c := &all[i]
 		n := len(x.Families)
-		if n == 0 || x.Families[n-1].File != c.File {
-			x.Families, texts = append(x.Families, family{File: c.File}), append(texts, nil)
+		if n == 0 || x.Families[n-1].File != c.File || x.Families[n-1].Moving != c.Launch.Moving {
+			x.Families, texts = append(x.Families, family{File: c.File, Moving: c.Launch.Moving}), append(texts, nil)
 			n++
 		}
 		f := &x.Families[n-1]
@@ -240,7 +249,7 @@ func Write(compiler string, all []Compiled) ([]byte, error) {
 			f.Functions = append(f.Functions, function{Code: hex.EncodeToString(c.Code[:]), Kernel: c.Description})
 			m++
 		}
-		f.Functions[m-1].Forms = append(f.Functions[m-1].Forms, form{constants(c.Constants), c.Launch, len(c.PTX)})
+		f.Functions[m-1].Forms = append(f.Functions[m-1].Forms, form{constants(c.Constants), c.Launch.Programmatic, len(c.PTX)})
 		texts[n-1] = append(texts[n-1], c.PTX...)
 	}
 	var body []byte

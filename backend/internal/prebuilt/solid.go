@@ -128,8 +128,10 @@ func unpack(data []byte, size int) ([]byte, error) {
 		if length > uint64(size-len(out)) || back == 0 || back > uint64(len(out)) {
 			return nil, errPacked
 		}
-		for range length { // a reference may reach into what it makes
-			out = append(out, out[len(out)-int(back)])
+		for from := len(out) - int(back); length > 0; { // a reference may reach into what it makes
+			n := min(int(length), len(out)-from)
+			out = append(out, out[from:from+n]...)
+			length -= uint64(n)
 		}
 	}
 	if len(out)+len(rest) != size {

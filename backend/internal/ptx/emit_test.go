@@ -3,9 +3,7 @@ package ptx
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -19,7 +17,6 @@ import (
 	"github.com/mlxc/mlxc/internal/testkit/randomterm"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
-	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl/decl"
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
@@ -50,25 +47,7 @@ func compiled(t *testing.T, d *decl.Decl) air.Input {
 	return air.Input{Name: "generated.metal", IR: []byte(m), Kernel: &u.Kernels[0]}
 }
 
-// random is an element: a number of any size, or one at an edge.
-func random(r *rand.Rand, t ir.DType) uint64 {
-	if t == ir.F16 {
-		if r.IntN(4) == 0 {
-			return []uint64{0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3c00}[r.IntN(14)]
-		}
-		return uint64(uint16(r.Uint32()))
-	}
-	switch r.IntN(4) {
-	case 0:
-		return []uint64{0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x3f800000}[r.IntN(14)]
-	case 1:
-		return uint64(r.Uint32())
-	}
-	return uint64(math.Float32bits(float32(r.NormFloat64() * 4)))
-}
-
-// results runs the text of a kernel on rows × columns elements, and returns what it has stored, with what
-// lies around the results.
+// results runs the text of a kernel, and returns what it has stored.
 func results(d *decl.Decl, text []byte, launch air.Launch, seed uint64) ([]byte, error) {
 	p, err := ptxrun.Parse(text)
 	if err != nil {
@@ -77,88 +56,33 @@ func results(d *decl.Decl, text []byte, launch air.Launch, seed uint64) ([]byte,
 	if early, err := air.Early(text); err != nil || len(early) > 0 {
 		return nil, fmt.Errorf("early arguments %v: %w", early, err)
 	}
-	waits := map[string]int{}
-	target := "sm_80"
-	if launch.Programmatic {
-		target = "sm_90"
+	if target := map[bool]string{false: "sm_80", true: "sm_90"}[launch.Programmatic]; p.Target != target {
+		return nil, fmt.Errorf("it is for %s, and not for %s", p.Target, target)
 	}
-	if p.Target != target {
-		return nil, fmt.Errorf("it is for %s", p.Target)
-	}
-	r := rand.New(rand.NewPCG(seed, 1))
-	rows, columns := 3, 70
-	group := [3]uint32{32, 2, 1}
-	if e := elementwise.Compile(d); e.Flat {
-		rows, group = 1, [3]uint32{64, 1, 1}
-	}
+	l := randomterm.NewLaunch(d, launch, seed)
 	m := &ptxrun.Memory{}
-	var params, additions []uint64
-	var stored [][]byte
-	add := func(v uint64, width int) {
-		by := uint64(0)
-		if launch.Moving { // what is given is wrong, and put right by the table
-			by = r.Uint64()
-			v -= by
-			if width == 4 {
-				v = uint64(uint32(v))
-			}
-		}
-		params, additions = append(params, v), append(additions, by)
+	var addresses []uint64
+	for _, b := range l.Memory {
+		addresses = append(addresses, m.Add(b))
 	}
-	program := elementwise.Compile(d)
-	for _, a := range d.Args {
-		size := map[ir.DType]int{ir.F32: 4, ir.F16: 2}[a.Elem]
-		n := rows * columns
-		if a.Mode != decl.Write {
-			n = 1
-			for _, o := range program.Operands {
-				if o.Slot == a.Slot {
-					n = map[elementwise.Index]int{elementwise.Full: rows * columns, elementwise.Row: columns, elementwise.Column: rows, elementwise.One: 1}[o.Index]
-				}
-			}
-		}
-		b := make([]byte, n*size)
-		for i := range n {
-			var e [8]byte
-			binary.LittleEndian.PutUint64(e[:], random(r, a.Elem))
-			copy(b[i*size:][:size], e[:])
-		}
-		if a.Mode == decl.Write {
-			stored = append(stored, b)
-		}
-		add(m.Add(b), 8)
-	}
-	threads := [3]uint32{uint32(columns), uint32(rows), 1}
-	for _, n := range append(threads[:], group[:]...) {
-		add(uint64(n), 4)
-	}
-	var grid [3]uint32
-	for i := range grid {
-		grid[i] = (threads[i] + group[i] - 1) / group[i]
-		if launch.Moving {
-			grid[i]++ // threadgroups that are not in the grid
-		}
-	}
+	params, table := l.Params(addresses)
 	if launch.Moving {
-		table := make([]byte, 8*len(additions))
-		for i, v := range additions {
-			binary.LittleEndian.PutUint64(table[8*i:], v)
-		}
 		params = append(params, m.Add(table))
 	}
-	if err := p.Run(m, ptxrun.Launch{Params: params, Grid: grid, Block: group[0] * group[1] * group[2]}); err != nil {
+	if err := p.Run(m, ptxrun.Launch{Params: params, Grid: l.Grid, Block: l.Block}); err != nil {
 		return nil, err
 	}
-	blocks := int(grid[0] * grid[1] * grid[2] * group[0] * group[1])
+	waits := map[string]int{}
 	if launch.Programmatic {
-		waits["wait"], waits["launch_dependents"] = blocks, blocks
+		threads := int(l.Grid[0] * l.Grid[1] * l.Grid[2] * l.Block)
+		waits["wait"], waits["launch_dependents"] = threads, threads
 	}
 	if fmt.Sprint(waits) != fmt.Sprint(p.Calls) {
 		return nil, fmt.Errorf("threads called %v, and not %v", p.Calls, waits)
 	}
 	var all []byte
-	for _, b := range stored {
-		all = append(all, b...)
+	for _, i := range l.Results {
+		all = append(all, l.Memory[i]...)
 	}
 	return all, nil
 }

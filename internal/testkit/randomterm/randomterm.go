@@ -1,5 +1,5 @@
 // Package randomterm draws generated kernels (docs/kernels.md) with all operations, types and indices,
-// whose arguments nothing keeps from where functions are not defined.
+// whose arguments nothing keeps from where functions are not defined, and launches of their PTX.
 package randomterm
 
 import (
@@ -12,10 +12,10 @@ import (
 )
 
 var (
-	unary   = []term.Op{term.Neg, term.Abs, term.Exp, term.Exp2, term.Log, term.Sqrt, term.Rsqrt, term.Sin, term.Cos, term.Tanh}
-	binary  = []term.Op{term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max}
-	compare = []term.Op{term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge}
-	logical = []term.Op{term.And, term.Or, term.Not}
+	unary    = []term.Op{term.Neg, term.Abs, term.Exp, term.Exp2, term.Log, term.Sqrt, term.Rsqrt, term.Sin, term.Cos, term.Tanh}
+	binaries = []term.Op{term.Add, term.Sub, term.Mul, term.Div, term.Min, term.Max}
+	compare  = []term.Op{term.Eq, term.Ne, term.Lt, term.Le, term.Gt, term.Ge}
+	logical  = []term.Op{term.And, term.Or, term.Not}
 )
 
 // Elementwise returns the text of a kernel.
@@ -103,6 +103,6 @@ func (g *generator) step() {
 		}
 		add(term.Select, g.conds[len(g.conds)-1], float(), float())
 	default:
-		add(one(g.r, binary), float(), float())
+		add(one(g.r, binaries), float(), float())
 	}
 }

@@ -26,6 +26,19 @@ import (
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 )
 
+// compiler is the clang that archives are made with, so that they are the same wherever they are made: that
+// of scripts/fetch-clang.sh.
+const compiler = 22
+
+// find returns the clang, if it is the one.
+func find(ctx context.Context) (clang.Compiler, error) {
+	c, err := clang.Find(ctx)
+	if err == nil && c.Version != compiler {
+		err = fmt.Errorf("%s is clang %d: archives are made with clang %d; have %s name one (scripts/fetch-clang.sh fetches it to out/ziglang/zig)", c, c.Version, compiler, clang.Env)
+	}
+	return c, err
+}
+
 func main() {
 	check := flag.Bool("check", false, "write nothing: fail if a file is not of today's sources")
 	flag.Parse()
@@ -81,7 +94,7 @@ func staleMath(_ context.Context, path string) error {
 }
 
 func writeMath(ctx context.Context, path string) error {
-	c, err := clang.Find(ctx)
+	c, err := find(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +120,7 @@ func replace(path string, data []byte) error {
 
 // write compiles all that is wanted.
 func write(ctx context.Context, path string) error {
-	c, err := clang.Find(ctx)
+	c, err := find(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,105 @@
+package randomterm
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/elementwise"
+)
+
+// Launch is one of an entry of a generated kernel (air.PTX).
+type Launch struct {
+	// Memory has the bytes of the kernel's arguments, in their order; Results are those that it writes.
+	Memory  [][]byte
+	Results []int
+	Grid    [3]uint32 // blocks
+	Block   uint32    // threads
+
+	moving bool
+	r      *rand.Rand
+	sizes  []uint32 // of the grid and of a threadgroup
+}
+
+// NewLaunch draws a launch of some rows and columns that fill no threadgroup, on elements of any size and
+// at the edges.
+func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
+	r := rand.New(rand.NewPCG(seed, 1))
+	l := &Launch{r: r, moving: how.Moving}
+	rows, columns := 1+r.IntN(5), 40+r.IntN(100)
+	group := [3]uint32{32, 2, 1}
+	p := elementwise.Compile(d)
+	if p.Flat {
+		rows, group = 1, [3]uint32{64, 1, 1}
+	}
+	for i, a := range d.Args {
+		size := map[ir.DType]int{ir.F32: 4, ir.F16: 2}[a.Elem]
+		n := rows * columns
+		if a.Mode == decl.Write {
+			l.Results = append(l.Results, i)
+		} else {
+			n = 1
+			for _, o := range p.Operands {
+				if o.Slot == a.Slot {
+					n = map[elementwise.Index]int{elementwise.Full: rows * columns, elementwise.Row: columns, elementwise.Column: rows, elementwise.One: 1}[o.Index]
+				}
+			}
+		}
+		b := make([]byte, n*size)
+		for k := range n {
+			var e [8]byte
+			binary.LittleEndian.PutUint64(e[:], element(r, a.Elem))
+			copy(b[k*size:][:size], e[:])
+		}
+		l.Memory = append(l.Memory, b)
+	}
+	l.sizes = append([]uint32{uint32(columns), uint32(rows), 1}, group[:]...)
+	l.Block = group[0] * group[1] * group[2]
+	for i := range l.Grid {
+		l.Grid[i] = (l.sizes[i] + group[i] - 1) / group[i]
+		if how.Moving {
+			l.Grid[i]++ // threadgroups that are not in the grid
+		}
+	}
+	return l
+}
+
+// element is a number of any size, or one at an edge.
+func element(r *rand.Rand, t ir.DType) uint64 {
+	if t == ir.F16 {
+		if r.IntN(4) == 0 {
+			return one(r, []uint64{0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3c00})
+		}
+		return uint64(uint16(r.Uint32()))
+	}
+	switch r.IntN(4) {
+	case 0:
+		return one(r, []uint64{0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x3f800000})
+	case 1:
+		return uint64(r.Uint32())
+	}
+	return uint64(math.Float32bits(float32(r.NormFloat64() * 4)))
+}
+
+// Params are the parameters of the entry, with arguments at some addresses. table is the table of additions
+// of an entry that has one: its parameters are wrong without it, and its address is the last parameter.
+func (l *Launch) Params(addresses []uint64) (params []uint64, table []byte) {
+	add := func(v uint64, mask uint64) {
+		by := uint64(0)
+		if l.moving {
+			by = l.r.Uint64()
+			table = binary.LittleEndian.AppendUint64(table, by)
+		}
+		params = append(params, (v-by)&mask)
+	}
+	for _, at := range addresses {
+		add(at, math.MaxUint64)
+	}
+	for _, n := range l.sizes {
+		add(uint64(n), math.MaxUint32)
+	}
+	return params, table
+}
