@@ -46,7 +46,13 @@ func (r *rig) metal(file string) *rig {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(r.t, err)
-	u, err := mslc.Compile(context.Background(), file, string(text), mslc.Options{Lines: true})
+	return r.source(file, string(text))
+}
+
+// source is metal for a text.
+func (r *rig) source(file, text string) *rig {
+	r.t.Helper()
+	u, err := mslc.Compile(context.Background(), file, text, mslc.Options{Lines: true})
 	require.NoError(r.t, err)
 	inputs := make([]air.Input, len(u.Kernels))
 	for i := range u.Kernels {
