@@ -75,11 +75,10 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 			return air.Input{}, fmt.Errorf("there is no kernel %q", k.Function)
 		}
 		in, err := l.ownSource(ctx, ds[0].File, k.Function)
-		in.Aligned = true
-		if n := threads(ds); err == nil && n > 0 && in.Kernel.MaxThreadgroup == 0 {
-			in.Kernel.MaxThreadgroup = n
+		if err != nil {
+			return air.Input{}, err
 		}
-		return in, err
+		return Declared(in, ds), nil
 	case ir.SourceFile:
 		text, err := msl.SourceOf(k)
 		if err != nil {
@@ -90,8 +89,21 @@ func (l *Source) code(ctx context.Context, k *ir.Kernel) (air.Input, error) {
 	return air.Input{}, fmt.Errorf("a library of kind %s is not known here", k.Library.Kind)
 }
 
-// threads is how many a threadgroup has by the declarations of a kernel, at most: a compiler that knows
-// that gives each more registers. 0: they do not say it in numbers.
+// Declared returns a kernel of our own library with what a compiler may believe of it beside its code:
+// that vectors lie at multiples of their sizes (docs/kernels.md), and of how many threads a threadgroup
+// is, where the declarations say that in numbers, as fewer threads have more registers each.
+func Declared(in air.Input, ds []*decl.Decl) air.Input {
+	in.Aligned = true
+	if n := threads(ds); n > 0 && in.Kernel.MaxThreadgroup == 0 {
+		k := *in.Kernel
+		k.MaxThreadgroup = n
+		in.Kernel = &k
+	}
+	return in
+}
+
+// threads is how many a threadgroup has by the declarations of a kernel, at most; 0: they do not say it
+// in numbers.
 func threads(ds []*decl.Decl) int {
 	most := int64(0)
 	for _, d := range ds {

@@ -18,12 +18,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptx"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+	"github.com/mlxc/mlxc/msl"
 )
 
 // compiler is the clang that archives are made with, so that they are the same wherever they are made: that
@@ -151,15 +153,19 @@ func write(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
+		in := air.Input{Name: r.File, IR: []byte(module), Kernel: &u.Kernels[i], Constants: r.Constants}
+		if ds := msl.Declarations(r.Function); len(ds) > 0 && ds[0].File == r.File {
+			in = kernelcode.Declared(in, ds)
+		}
 		room <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-room }()
-			ptx, err := air.PTX(ctx, c, air.Input{Name: r.File, IR: []byte(module), Kernel: &u.Kernels[i], Constants: r.Constants}, r.Launch)
+			ptx, err := air.PTX(ctx, c, in, r.Launch)
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)
 			text += len(ptx)
-			out = append(out, prebuilt.Compiled{Request: r, Kernel: prebuilt.Kernel{Description: &u.Kernels[i], PTX: ptx}})
+			out = append(out, prebuilt.Compiled{Request: r, Kernel: prebuilt.Kernel{Description: in.Kernel, PTX: ptx}})
 		})
 	}
 	wait.Wait()
