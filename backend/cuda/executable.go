@@ -198,7 +198,8 @@ type slot struct {
 	end driver.Event
 	// memory of the host's, which the GPU copies from: params, then the contents of argument memory
 	memory  []byte
-	replays int // that were launched with it
+	replays int  // that were launched with it
+	whole   bool // all of that was
 }
 
 // ahead is how many replays of a submission are launched before the first of them is waited for.

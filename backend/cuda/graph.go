@@ -121,11 +121,11 @@ func (l *launches) topology(how Plan, times int) (t *topology, err error) {
 	return *to, err
 }
 
-func (l *launches) newTopology(how Plan, times int) (_ *topology, err error) {
+func (l *launches) newTopology(how Plan, times int) (made *topology, err error) {
 	t := &topology{times: times}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.destroy())
+			made, err = nil, errors.Join(err, t.destroy())
 		}
 	}()
 	if t.graph, err = driver.NewGraph(); err != nil {

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -125,6 +126,12 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 		if e.module, err = driver.LoadModule(text); err != nil {
 			return err
 		}
+		defer func() {
+			if err != nil { // another attempt loads it again
+				err = errors.Join(err, e.module.Unload())
+				e.module = 0
+			}
+		}()
 		if e.function, err = e.module.Function(air.PTXEntry); err != nil {
 			return err
 		}

@@ -89,7 +89,12 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, end.Destroy()) }()
+		defer func() {
+			if err != nil {
+				c.x.settle()
+			}
+			err = errors.Join(err, end.Destroy())
+		}()
 		before := time.Now()
 		if err := errors.Join(c.x.begin.Record(c.x.stream), c.run.bring(c.x.stream, c.x.addresses(c.plan.Places), c.params, nil)); err != nil {
 			return err
@@ -102,7 +107,10 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 		r.Times.Encode = time.Since(before)
 		err = errors.Join(err, end.Record(c.x.stream), end.Synchronize())
 		r.Times.End = time.Now()
-		span, _ := end.Since(c.x.begin)
+		span := time.Duration(0)
+		if err == nil || errors.Is(err, context.Cause(ctx)) {
+			span, _ = end.Since(c.x.begin)
+		}
 		r.Times.Begin = r.Times.End.Add(-span)
 		within(&r.Times)
 		return err

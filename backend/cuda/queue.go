@@ -39,7 +39,7 @@ func (d *Device) NewQueue() (backend.Queue, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cuda: %w", err)
+		return nil, fmt.Errorf("cuda: %w", errors.Join(err, x.close()))
 	}
 	return &queue{Queue: hostqueue.New(x, hostqueue.Options{}), x: x}, nil
 }
@@ -69,7 +69,15 @@ func (x *executor) close() error {
 		for _, s := range x.free {
 			errs = append(errs, s.close())
 		}
-		return errors.Join(append(errs, x.begin.Destroy(), x.windows[0].Destroy(), x.windows[1].Destroy(), x.stream.Destroy())...)
+		for _, e := range []driver.Event{x.begin, x.windows[0], x.windows[1]} {
+			if e != 0 {
+				errs = append(errs, e.Destroy())
+			}
+		}
+		if x.stream != 0 {
+			errs = append(errs, x.stream.Destroy())
+		}
+		return errors.Join(errs...)
 	})
 }
 

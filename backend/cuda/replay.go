@@ -34,18 +34,21 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 		return err
 	}
 	flight, first := 0, 0 // launches that were not waited for; the first replay of the earliest
+	broken := false
 	land := func(most int) {
 		for flight > most {
 			in := &own.slots[(turn-flight)%len(own.slots)]
 			flight--
-			if landed := in.end.Synchronize(); landed != nil {
+			landed := in.end.Synchronize()
+			if err == nil {
+				err = landed
+			}
+			// What was given whole before a context ended has ended too.
+			if broken = broken || landed != nil || !in.whole; broken {
 				r.Torn = true
-				if err == nil {
-					err = landed
-				}
 				continue
 			}
-			for i := first; i < first+in.replays && err == nil; i++ {
+			for i := first; i < first+in.replays; i++ {
 				r.Replays++
 				if s.Ended != nil {
 					s.Ended(i)
@@ -54,7 +57,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			first += in.replays
 		}
 	}
-	launched := 0 // replays
+	launched := 0 // replays, some of the last of them perhaps in part
 	for i := 0; i < s.Count() && err == nil; {
 		if err = context.Cause(ctx); err != nil {
 			break
@@ -115,6 +118,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			l.known = nil
 		}
 		err = errors.Join(err, in.end.Record(x.stream))
+		in.whole = err == nil
 		r.Times.Encode += time.Since(before)
 		i += in.replays
 		turn, flight = turn+1, flight+1
@@ -123,21 +127,29 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 		}
 		params[len(g.Params)] += uint32(in.replays)
 	}
-	if err != nil && launched > r.Replays {
-		r.Torn = true
-	}
 	land(0)
+	failed := err != nil && !errors.Is(err, context.Cause(ctx))
+	if failed {
+		x.settle()
+	}
 	if launched > 0 {
 		r.Times.End = time.Now()
-		span, _ := own.slots[(turn-1)%len(own.slots)].end.Since(x.begin)
+		span := time.Duration(0)
+		if !failed {
+			span, _ = own.slots[(turn-1)%len(own.slots)].end.Since(x.begin)
+		}
 		r.Times.Begin = r.Times.End.Add(-span)
 		within(&r.Times)
 	}
-	if err != nil && !errors.Is(err, context.Cause(ctx)) {
+	if failed {
 		err = fmt.Errorf("cuda: %w", err)
 	}
 	return err
 }
+
+// settle waits, after something has failed, for what the stream was given before: an event behind it may
+// not have been recorded, and its memory is given back soon. An error of this is no news.
+func (x *executor) settle() { _ = x.stream.Synchronize() }
 
 // addresses are where memories lie, by memory.
 func (x *executor) addresses(places []backend.Place) []driver.Address {

@@ -30,6 +30,13 @@ func serve(t testing.TB, o fakecuda.Options) *fakecuda.GPU {
 	return fakecuda.Serve(t, o)
 }
 
+// quit takes the stand-in away before the test ends.
+func quit(t testing.TB, x *fakecuda.GPU) {
+	t.Helper()
+	x.Close()
+	require.Empty(t, x.Failures())
+}
+
 // images are those that the stand-in runs.
 func images(_ context.Context, in air.Input, form air.Launch) ([]byte, error) {
 	return fakecuda.Image(in, form)

@@ -1,0 +1,321 @@
+//go:build linux && (amd64 || arm64) && !gpu
+
+package cuda_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/cuda"
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/fakecuda"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/record"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// ways are those in which a replay is launched.
+var ways = []struct {
+	name, pipeline string
+	options        cuda.Options
+}{
+	{"edges", "edges", cuda.Options{}},
+	{"full edges", "edges", cuda.Options{Full: true}},
+	{"chain", "", cuda.Options{}},
+	{"stream", "", cuda.Options{Plan: cuda.Stream}},
+}
+
+// reference is what the workload leaves where software Metal replays it itself.
+func reference(t testing.TB) outcome {
+	t.Helper()
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
+	require.NoError(t, err)
+	want, err := run(d, newWorkload(t, ""), several...)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	return want
+}
+
+// TestWorkload: submissions of many replays, some of which are in flight together, leave what software Metal
+// leaves when it does one command after another, whatever order is left open and however late the GPU is.
+func TestWorkload(t *testing.T) {
+	want := reference(t)
+	for _, w := range ways {
+		g := newWorkload(t, w.pipeline)
+		for _, seed := range []uint64{0, 1, 4, 5} {
+			x := serve(t, fakecuda.Options{Seed: seed, Late: time.Millisecond})
+			d := standIn(t, w.options)
+			got, err := run(d, g, several...)
+			require.NoError(t, err)
+			assert.True(t, slices.Equal(want, got), "%s, seed %d", w.name, seed)
+			require.NoError(t, d.Close())
+			assert.Zero(t, x.Pageable(), "copies are of memory that the GPU reaches by itself")
+			quit(t, x)
+		}
+	}
+}
+
+// TestNothingLeaks: after 1,000 replays there is as much as after ten, and after as many recordings of a live
+// engine.
+func TestNothingLeaks(t *testing.T) {
+	hold := func(begin func(d *cuda.Device) (once, end func())) {
+		x := serve(t, fakecuda.Options{})
+		d := standIn(t, cuda.Options{})
+		once, end := begin(d)
+		var live map[string]int
+		for i := range 1000 {
+			if i == 10 {
+				live = x.Live()
+			}
+			once()
+		}
+		assert.Equal(t, live, x.Live())
+		end()
+		require.NoError(t, d.Close())
+		quit(t, x)
+	}
+	g := testGraphs(t)["two_streams, edges"]
+	hold(func(d *cuda.Device) (once, end func()) {
+		o := open(t, d, g)
+		return func() {
+			_, err := o.p.Run(context.Background())
+			require.NoError(t, err)
+		}, o.close
+	})
+	hold(func(d *cuda.Device) (once, end func()) {
+		e := record.NewEncoder("live", record.Live(d))
+		return func() {
+			e.Encode(g)
+			_, err := e.Finish()
+			require.NoError(t, err)
+		}, func() { require.NoError(t, e.Close()) }
+	})
+}
+
+// TestHostCalls counts what the host asks of the driver: a submission of many replays costs one launch of a
+// graph for every sixteen, and nothing for a param that advances.
+func TestHostCalls(t *testing.T) {
+	x := serve(t, fakecuda.Options{})
+	d := standIn(t, cuda.Options{})
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{newWorkload(t, "edges")}}, replay.Options{})
+	require.NoError(t, err)
+	p, err := s.Graph(t.Context(), "")
+	require.NoError(t, err)
+	f, err := p.NewRowFrame(t.Context(), 48)
+	require.NoError(t, err)
+	require.NoError(t, f.SetInput("x", make([]byte, 4*cells)))
+	require.NoError(t, f.SetParam("pos", 1))
+	require.NoError(t, f.SetParam("rows", 2))
+	_, err = f.RunRow(t.Context(), 48) // makes what is kept
+	require.NoError(t, err)
+	before := x.Calls()
+	_, err = f.RunRow(t.Context(), 48)
+	require.NoError(t, err)
+	made := map[string]int{}
+	for name, n := range x.Calls() {
+		if n -= before[name]; n > 0 && name != fakecuda.KernelRun {
+			made[name] = n
+		}
+	}
+	assert.Equal(t, map[string]int{
+		"cuCtxSetCurrent":       1,
+		"cuMemcpyHtoDAsync_v2":  2, // the contents of argument memory, and params from where they begin again
+		"cuGraphLaunch":         3,
+		"cuGraphNodeSetEnabled": 2, // what the last replay does not carry on
+		"cuEventRecord":         4,
+		"cuEventSynchronize":    3,
+		"cuEventElapsedTime":    1,
+	}, made)
+	require.NoError(t, s.Close())
+	require.NoError(t, d.Close())
+}
+
+// faulty runs the workload, and records a graph live.
+func faulty(t *testing.T, o cuda.Options, w, g *ir.Graph) (out outcome, err error) {
+	d, err := cuda.Open(t.Context(), o.WithImages(images))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if out, err = run(d, w, 18, 2); err != nil {
+		return nil, err
+	}
+	e := record.NewEncoder("live", record.Live(d))
+	e.Encode(g)
+	_, err = e.Finish()
+	return out, errors.Join(err, e.Close())
+}
+
+// TestFaults: whatever fails ends what needs it with an error that says why, and what is left is closed
+// without a leak. So it is with each function, at several of its calls, and with a driver that has lost the
+// context.
+func TestFaults(t *testing.T) {
+	live := testGraphs(t)["commits"]
+	for _, w := range []int{0, 3} {
+		way := ways[w]
+		g := newWorkload(t, way.pipeline)
+		x := serve(t, fakecuda.Options{})
+		_, err := faulty(t, way.options, g, live)
+		require.NoError(t, err)
+		calls := x.Calls()
+		quit(t, x)
+		for name, n := range calls {
+			for nth := 1; nth <= n; nth++ {
+				if nth > 2 && nth != n/2 && nth != n {
+					continue
+				}
+				code, want := uint32(2), "out of memory"
+				// A driver that cannot wait has lost the context.
+				if nth == n/2 || name == fakecuda.KernelRun || strings.HasSuffix(name, "Synchronize") {
+					code, want = 719, "unspecified launch failure"
+				}
+				x := serve(t, fakecuda.Options{Faults: []fakecuda.Fault{{On: name, Nth: nth, Code: code}}})
+				_, err := faulty(t, way.options, g, live)
+				x.Close()
+				failures := x.Failures()
+				what := fmt.Sprintf("%s: call %d of %d of %s fails, code %d", way.name, nth, n, name, code)
+				switch {
+				case name == "cuEventElapsedTime" && code == 2, name == "cuMemFreeHost" && err == nil:
+					// Times are not known then; a command buffer that has run says nothing of its memory.
+				case assert.Error(t, err, what):
+					assert.ErrorContains(t, err, want, what)
+				}
+				if name == "cuCtxSetCurrent" && nth == n {
+					assert.Len(t, failures, 1, what) // a device that cannot be reached leaves its modules to the context
+					assert.Contains(t, failures[0], "of module leaked", what)
+					continue
+				}
+				assert.Empty(t, failures, what)
+			}
+		}
+	}
+}
+
+// doubling replays a graph whose commands double a state, each after the one before.
+type doubling struct {
+	t     *testing.T
+	q     backend.Queue
+	exec  backend.Executable
+	frame backend.Frame
+	state backend.Buffer
+}
+
+func newDoubling(t *testing.T, d *cuda.Device, commands, replays int) *doubling {
+	t.Helper()
+	s := record.New("double")
+	x := s.State("x", ir.F32, 4)
+	for range commands {
+		s.Add(x, x, record.Into(x))
+	}
+	g, err := s.Graph()
+	require.NoError(t, err)
+	o := &doubling{t: t}
+	o.q, err = d.NewQueue()
+	require.NoError(t, err)
+	o.state, err = d.Alloc(backend.BufferSpec{Size: 16})
+	require.NoError(t, err)
+	require.NoError(t, backend.Wait(t.Context())(o.q.Upload(t.Context(), backend.At(o.state), []byte{0, 0, 128, 63, 0, 0, 128, 63, 0, 0, 128, 63, 0, 0, 128, 63})))
+	o.exec, err = d.Compile(t.Context(), &backend.Program{Graph: g, Places: []backend.Place{backend.At(o.state)}})
+	require.NoError(t, err)
+	o.frame, err = o.exec.NewFrame(backend.FrameSpec{Replays: replays})
+	require.NoError(t, err)
+	return o
+}
+
+func (o *doubling) submit(ctx context.Context, replays int) *backend.Result {
+	o.t.Helper()
+	p, err := o.q.Submit(ctx, backend.Submission{Executable: o.exec, Frame: o.frame, Replays: replays})
+	require.NoError(o.t, err)
+	return p.Result()
+}
+
+// close returns what closing says, which is no failure of a device that was lost.
+func (o *doubling) close() error {
+	return errors.Join(o.q.Close(), o.frame.Close(), o.exec.Close(), o.state.Close())
+}
+
+// TestLost: a kernel that fails has the context lost. Its submission says why and what to do, and counts the
+// replays that had ended; what comes behind it is not executed, nothing of the device can be used any more, and
+// everything is closed all the same.
+func TestLost(t *testing.T) {
+	for code, want := range map[uint32]string{
+		700: "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS): run `mlxreplay check`",
+		702: "the launch timed out and was terminated (CUDA_ERROR_LAUNCH_TIMEOUT): the GPU draws a screen too",
+		716: "misaligned address (CUDA_ERROR_MISALIGNED_ADDRESS): run `mlxreplay check`",
+		719: "unspecified launch failure (CUDA_ERROR_LAUNCH_FAILED)",
+	} {
+		const commands = 3
+		x := serve(t, fakecuda.Options{Faults: []fakecuda.Fault{{On: fakecuda.KernelRun, Nth: commands*18 + 2, Code: code}}})
+		d := standIn(t, cuda.Options{})
+		o := newDoubling(t, d, commands, 40)
+		failed := o.submit(t.Context(), 40) // 16, 16 and eight single ones
+		require.Equal(t, backend.Failed, failed.Status)
+		require.True(t, failed.Torn)
+		require.Equal(t, 16, failed.Replays, "the last graph of which something failed counts for none")
+		require.ErrorContains(t, failed.Err, want)
+		require.NotErrorIs(t, failed.Err, backend.ErrNotExecuted)
+		later := o.submit(t.Context(), 1)
+		require.Equal(t, backend.Failed, later.Status)
+		require.ErrorIs(t, later.Err, backend.ErrNotExecuted)
+		_, err := d.NewQueue()
+		require.ErrorContains(t, err, want)
+		_, err = d.Alloc(backend.BufferSpec{Size: 64})
+		require.ErrorContains(t, err, want)
+		_ = o.close()
+		_ = d.Close()
+		quit(t, x)
+	}
+}
+
+// TestAborted: the end of a context ends a submission between two of its launches. What was launched runs to
+// its end and is counted, and the queue goes on.
+func TestAborted(t *testing.T) {
+	x := serve(t, fakecuda.Options{Late: 2 * time.Millisecond})
+	d := standIn(t, cuda.Options{})
+	const replays = 5000
+	o := newDoubling(t, d, 1, replays)
+	reason := errors.New("nobody listens")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p, err := o.q.Submit(ctx, backend.Submission{Executable: o.exec, Frame: o.frame, Replays: replays})
+	require.NoError(t, err)
+	for x.Count("cuGraphLaunch") < 4 {
+		time.Sleep(100 * time.Microsecond)
+	}
+	cancel(reason)
+	r := p.Result()
+	require.Equal(t, backend.Aborted, r.Status)
+	require.ErrorIs(t, r.Err, reason)
+	require.Less(t, r.Replays, replays)
+	require.Equal(t, 16*x.Count("cuGraphLaunch"), r.Replays)
+	require.False(t, r.Torn)
+	require.NoError(t, o.q.Err())
+	require.Equal(t, backend.Completed, o.submit(t.Context(), 1).Status)
+
+	// One whose context had ended before does nothing at all.
+	before := x.Count("cuGraphLaunch")
+	r = o.submit(ctx, 1)
+	require.Equal(t, backend.Aborted, r.Status)
+	require.Equal(t, before, x.Count("cuGraphLaunch"))
+	require.NoError(t, o.close())
+	require.NoError(t, d.Close())
+}
+
+// TestStray: a kernel that leaves its memory ends with the GPU's word for that.
+func TestStray(t *testing.T) {
+	serve(t, fakecuda.Options{})
+	d := standIn(t, cuda.Options{})
+	g := newWorkload(t, "")
+	g.Nodes[0].(*ir.Dispatch).Grid[0] = ir.Ext(1 << 16)
+	_, err := run(d, g, 1)
+	require.ErrorContains(t, err, "CUDA_ERROR_ILLEGAL_ADDRESS")
+	_ = d.Close()
+}
