@@ -15,7 +15,7 @@ type Kernels struct {
 	Stale int
 	Why   string
 	// Find is the time that it took to have their PTX, and JIT that in which the driver made code for the
-	// GPU of it, or took that from its own cache (docs/cuda.md). Both are sums over the threads that worked
+	// GPU of it, or took that from its own cache (docs/kernels.md). Both are sums over the threads that worked
 	// side by side.
 	Find, JIT time.Duration
 	// Slowest is the longest that the driver took for one.
