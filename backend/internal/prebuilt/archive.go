@@ -13,6 +13,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/msl"
@@ -21,7 +22,7 @@ import (
 // Request names a compiled kernel.
 type Request struct {
 	File      string // of the Metal source
-	Code      Digest // of the source, [CodeOf]
+	Code      Digest // of the source, [NewRequest]
 	Function  string
 	Constants []air.ConstantValue // in any order; those left out are 0
 	Launch    air.Launch
@@ -30,10 +31,32 @@ type Request struct {
 // Digest is a SHA-256.
 type Digest [sha256.Size]byte
 
-// CodeOf is the digest of what a compiler sees of a source for one kernel: remarks, declarations and
-// other kernels do not count.
-func CodeOf(source, function string) Digest {
-	return sha256.Sum256([]byte(msl.Code(source, []string{function})))
+// NewRequest names a kernel of a Metal source, without constants. Its digest is of what a compiler sees of
+// the source for that kernel (remarks, most of what is declared and other kernels do not count) and of
+// what it may believe of it beside that.
+func NewRequest(file, source, function string) Request {
+	in := declared(air.Input{Kernel: &air.Kernel{}}, file, function)
+	h := sha256.New()
+	fmt.Fprintf(h, "%v %d\n%s", in.Aligned, in.Kernel.MaxThreadgroup, msl.Code(source, []string{function}))
+	return Request{File: file, Function: function, Code: Digest(h.Sum(nil))}
+}
+
+// declared is a kernel with what our library declares of it that its code depends on.
+func declared(in air.Input, file, function string) air.Input {
+	if ds := msl.Declarations(function); len(ds) > 0 && ds[0].File == file {
+		return kernelcode.Declared(in, ds)
+	}
+	return in
+}
+
+// Input is what is compiled of a unit, which has the kernel.
+func (r *Request) Input(u *mslc.Unit) (air.Input, error) {
+	i := slices.IndexFunc(u.Kernels, func(k air.Kernel) bool { return k.Name == r.Function })
+	if i < 0 {
+		return air.Input{}, fmt.Errorf("%s has no kernel %s", r.File, r.Function)
+	}
+	module, err := u.Module(r.Function)
+	return declared(air.Input{Name: r.File, IR: []byte(module), Kernel: &u.Kernels[i], Constants: r.Constants}, r.File, r.Function), err
 }
 
 // Kernel is a compiled one: its description, and what air.PTX made of it.

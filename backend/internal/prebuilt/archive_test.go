@@ -20,7 +20,8 @@ func some() (out []Compiled) {
 	for _, name := range []string{"f", "g"} {
 		for k, file := range []string{"b.metal", "a.metal"} {
 			for _, l := range Launches {
-				r := Request{File: file, Code: CodeOf("text "+file, name), Function: name, Constants: []air.ConstantValue{{Index: 4, Bits: 0}, {Index: 3, Bits: 1}}, Launch: l}
+				r := NewRequest(file, "text "+file, name)
+				r.Constants, r.Launch = []air.ConstantValue{{Index: 4, Bits: 0}, {Index: 3, Bits: 1}}, l
 				out = append(out, Compiled{r, Kernel{&air.Kernel{Name: name, MaxThreadgroup: 32 << k}, fmt.Appendf(nil, "%s of %s, %+v", name, file, l)}})
 			}
 		}
@@ -165,18 +166,20 @@ func TestMade(t *testing.T) {
 		{File: "moves.metal", Function: "mlxc_copy_16"}, {File: "norm.metal", Function: "rmsfloat32"},
 		{File: "rope.metal", Function: "rope_single_float32", Constants: []air.ConstantValue{{Index: 1, Bits: 1}}},
 	} {
-		r.Code, r.Launch = CodeOf(sources[r.File], r.Function), Launches[i]
+		constants := r.Constants
+		r = NewRequest(r.File, sources[r.File], r.Function)
+		r.Constants, r.Launch = constants, Launches[i]
 		k, err := a.Find(r)
 		if err != nil {
 			continue // stale: [TestOwn] counts them
 		}
 		u, err := mslc.Compile(t.Context(), r.File, sources[r.File], mslc.Options{Kernels: []string{r.Function}, Lines: true})
 		require.NoError(t, err)
-		m, err := u.Module(r.Function)
+		in, err := r.Input(u)
 		require.NoError(t, err)
-		text, err := air.PTX(t.Context(), c, air.Input{Name: r.File, IR: []byte(m), Kernel: &u.Kernels[0], Constants: r.Constants}, r.Launch)
+		text, err := air.PTX(t.Context(), c, in, r.Launch)
 		require.NoError(t, err)
 		assert.Equal(t, string(text), string(k.PTX), r.Function)
-		assert.Equal(t, &u.Kernels[0], k.Description, r.Function)
+		assert.Equal(t, in.Kernel, k.Description, r.Function)
 	}
 }

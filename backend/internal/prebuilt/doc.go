@@ -2,7 +2,7 @@
 // LLVM:
 //
 //	a, err := prebuilt.Own()
-//	k, err := a.Find(prebuilt.Request{File: "norm.metal", Code: prebuilt.CodeOf(source, "rmsfloat32"), Function: "rmsfloat32"})
+//	k, err := a.Find(prebuilt.NewRequest("norm.metal", source, "rmsfloat32"))
 //	// k.PTX, and k.Description, whose arguments are to be bound; or why it is not there
 //
 // The archive is the file kernels.bin, which `make ptx` (the command in make/) makes and which is part of

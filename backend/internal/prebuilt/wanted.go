@@ -21,16 +21,17 @@ var Launches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programma
 // recorders and fusion can choose; and those by which a GPU copies, fills and counts on.
 func Wanted() (all []Request, sources map[string]string, err error) {
 	sources = map[string]string{plan.MovesFile: plan.Moves, advance.File: advance.Source}
-	add := func(r Request) {
-		r.Code = CodeOf(sources[r.File], r.Function)
+	add := func(file, function string, constants []air.ConstantValue) {
+		r := NewRequest(file, sources[file], function)
+		r.Constants = constants
 		for _, r.Launch = range Launches {
 			all = append(all, r)
 		}
 	}
 	for _, p := range moves() {
-		add(Request{File: plan.MovesFile, Function: p.Entry()})
+		add(plan.MovesFile, p.Entry(), nil)
 	}
-	add(Request{File: advance.File, Function: advance.Entry})
+	add(advance.File, advance.Entry, nil)
 	for _, f := range msl.Functions() {
 		ds := msl.Declarations(f)
 		if _, err := msl.Own().Open(ds[0].File); err != nil {
@@ -48,7 +49,7 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 			for _, v := range values {
 				if s := constants(v); !slices.Contains(seen, s) {
 					seen = append(seen, s)
-					add(Request{File: d.File, Function: f, Constants: v})
+					add(d.File, f, v)
 				}
 			}
 		}

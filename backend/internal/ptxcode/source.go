@@ -102,11 +102,11 @@ func (s *Source) Find(ctx context.Context, k *ir.Kernel) (*Code, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &prebuilt.Request{File: ds[0].File, Code: prebuilt.CodeOf(text, k.Function), Function: k.Function}
+		r := prebuilt.NewRequest(ds[0].File, text, k.Function)
 		for _, v := range k.Constants {
 			r.Constants = append(r.Constants, air.ConstantValue{Index: int(v.Index), Bits: v.Bits})
 		}
-		return c, c.described(ctx, r)
+		return c, c.described(ctx, &r)
 	}
 	return c, c.described(ctx, nil)
 }
@@ -120,7 +120,8 @@ func (s *Source) Own(ctx context.Context, file, text, function string) (*Code, e
 		}
 		return code.Source(ctx, file, text, function)
 	}}
-	return c, c.described(ctx, &prebuilt.Request{File: file, Code: prebuilt.CodeOf(text, function), Function: function})
+	r := prebuilt.NewRequest(file, text, function)
+	return c, c.described(ctx, &r)
 }
 
 // described finds the description of a kernel, which an archive may have.

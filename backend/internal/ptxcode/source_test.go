@@ -22,7 +22,7 @@ func archived(t *testing.T) *Source {
 		file := msl.Declarations(function)[0].File
 		text, err := msl.Source(file)
 		require.NoError(t, err)
-		return prebuilt.Request{File: file, Code: prebuilt.CodeOf(text, function), Function: function}
+		return prebuilt.NewRequest(file, text, function)
 	}
 	rms, rope := request("rmsfloat32"), request("rope_float32")
 	rope.Code[0]++

@@ -14,18 +14,15 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 
-	"github.com/mlxc/mlxc/backend/internal/kernelcode"
 	"github.com/mlxc/mlxc/backend/internal/prebuilt"
 	"github.com/mlxc/mlxc/backend/internal/ptx"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
-	"github.com/mlxc/mlxc/msl"
 )
 
 // compiler is the clang that archives are made with, so that they are the same wherever they are made: that
@@ -145,17 +142,9 @@ func write(ctx context.Context, path string) error {
 			}
 			units[r.File] = u
 		}
-		i := slices.IndexFunc(u.Kernels, func(k air.Kernel) bool { return k.Name == r.Function })
-		if i < 0 {
-			return fmt.Errorf("%s has no kernel %s", r.File, r.Function)
-		}
-		module, err := u.Module(r.Function)
+		in, err := r.Input(u)
 		if err != nil {
 			return err
-		}
-		in := air.Input{Name: r.File, IR: []byte(module), Kernel: &u.Kernels[i], Constants: r.Constants}
-		if ds := msl.Declarations(r.Function); len(ds) > 0 && ds[0].File == r.File {
-			in = kernelcode.Declared(in, ds)
 		}
 		room <- struct{}{}
 		wait.Go(func() {
