@@ -183,6 +183,7 @@ define internal i32 @mlxc.shuffle(i32 %mask, i32 %x, i32 %lane) convergent alway
   ret i32 %r
 }
 attributes #990 = { convergent nounwind }
+attributes #992 = { convergent nounwind willreturn memory(none) }
 `
 
 // ownThread is the number of a thread in its block.
@@ -419,7 +420,8 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 // multiplyAccumulate is d = a·b + c of 8 by 8 matrices. Lane l has the elements in row
 // (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next. A lane gets the row
 // of a and the columns of b that its elements need from the others; products are added in the
-// order of the inner index.
+// order of the inner index. A kernel multiplies a matrix by several: what lanes get of it is then the
+// same, and is asked for once, since these shuffles have no effect but their result.
 func (g *gpu) multiplyAccumulate(d declaration) {
 	mask, lane := partMask, g.lane()
 	row := g.make("and i32 %s, 22", lane)   // the bits of a lane that say its row
@@ -436,16 +438,15 @@ func (g *gpu) multiplyAccumulate(d declaration) {
 		return p
 	}
 	a, b, sum := values(0), values(1), values(2)
-	float := number{"float", "f", 32}
 	var left [8]string
 	for p := range 4 { // columns 2p and 2p+1 of a
 		from := g.make("or i32 %s, %d", row, p&2<<2|p&1)
-		left[2*p], left[2*p+1] = g.shuffled(float, a[0], mask, from), g.shuffled(float, a[1], mask, from)
+		left[2*p], left[2*p+1] = g.given(a[0], mask, from), g.given(a[1], mask, from)
 	}
 	for k := range 8 { // row k of b
 		from := g.make("or i32 %s, %d", column, k&4<<2|k&3<<1)
 		for j := range 2 {
-			sum[j] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", left[k], g.shuffled(float, b[j], mask, from), sum[j])
+			sum[j] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", left[k], g.given(b[j], mask, from), sum[j])
 		}
 	}
 	_, elem := elements(d.result)
@@ -458,4 +459,10 @@ func (g *gpu) multiplyAccumulate(d declaration) {
 		last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, j)
 	}
 	g.line("  ret %s %s", d.result, last)
+}
+
+// given is the float that another lane has, by a shuffle that is known to do nothing else: of two that ask
+// for the same one is left.
+func (g *gpu) given(v, mask, lane string) string {
+	return g.make(`call float asm "shfl.sync.idx.b32 $0, $1, $2, 31, $3;", "=f,f,r,r"(float %s, i32 %s, i32 %s) #992`, v, lane, mask)
 }
