@@ -35,11 +35,11 @@ var ways = []struct {
 }
 
 // reference is what the workload leaves where software Metal replays it itself.
-func reference(t testing.TB) outcome {
+func reference(t testing.TB, submissions ...int) outcome {
 	t.Helper()
 	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 1})
 	require.NoError(t, err)
-	want, err := run(d, newWorkload(t, ""), several...)
+	want, err := run(d, newWorkload(t, ""), submissions...)
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	return want
@@ -48,7 +48,7 @@ func reference(t testing.TB) outcome {
 // TestWorkload: submissions of many replays, some of which are in flight together, leave what software Metal
 // leaves when it does one command after another, whatever order is left open and however late the GPU is.
 func TestWorkload(t *testing.T) {
-	want := reference(t)
+	want := reference(t, several...)
 	for _, w := range ways {
 		g := newWorkload(t, w.pipeline)
 		for _, seed := range []uint64{0, 1, 4, 5} {

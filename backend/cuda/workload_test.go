@@ -129,8 +129,8 @@ type outcome []string
 // several are submissions of many replays and of few.
 var several = []int{row, 3, 1, row}
 
-// run replays the workload by two frames in turn, as often as submissions says, from inputs that are written
-// before.
+// run replays the workload by two frames in turn, as often as submissions says, from inputs that are
+// written before the first of each.
 func run(d backend.Device, g *ir.Graph, submissions ...int) (out outcome, err error) {
 	ctx := context.Background()
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g.Clone()}}, replay.Options{})
@@ -152,8 +152,10 @@ func run(d backend.Device, g *ir.Graph, submissions ...int) (out outcome, err er
 	}
 	for turn, n := range submissions {
 		f := frames[turn%2]
-		if err := f.SetInput("x", words(cells, func(i int) uint32 { return uint32(i+turn) * 40503 })); err != nil {
-			return nil, err
+		if turn < len(frames) { // what is carried is the input of the next one
+			if err := f.SetInput("x", words(cells, func(i int) uint32 { return uint32(i+turn) * 40503 })); err != nil {
+				return nil, err
+			}
 		}
 		for k, name := range []string{"pos", "rows"} {
 			if err := f.SetParam(name, float64(turn*(k+1))); err != nil {

@@ -2,7 +2,10 @@
 
 package cuda
 
-import "unsafe"
+import (
+	"errors"
+	"unsafe"
+)
 
 // Alloc returns n bytes of the device's memory, at a multiple of 256.
 func Alloc(n int64) (Address, error) {
@@ -18,6 +21,9 @@ func AllocHost(n int) ([]byte, error) {
 	a, err := out("cuMemAllocHost", functions.hostAlloc, func(p uintptr) []uintptr { return []uintptr{p, uintptr(n)} })
 	if err != nil {
 		return nil, err
+	}
+	if a == 0 {
+		return nil, errors.New("cuMemAllocHost: the driver gives no memory, and no error")
 	}
 	p := uintptr(a)
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&p)), n), nil

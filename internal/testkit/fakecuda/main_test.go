@@ -1,0 +1,26 @@
+//go:build linux && (amd64 || arm64)
+
+package fakecuda_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mlxc/mlxc/backend/softmetal"
+)
+
+// shared is the software Metal of all tests, which need not start one each.
+var shared *softmetal.Device
+
+// TestMain gives the tests a cache of their own, in the tree's folder for what is made.
+func TestMain(m *testing.M) {
+	if dir, err := filepath.Abs("../../../out/test-cache"); err == nil {
+		os.Setenv("XDG_CACHE_HOME", dir)
+	}
+	code := m.Run()
+	if shared != nil {
+		shared.Close()
+	}
+	os.Exit(code)
+}
