@@ -162,8 +162,8 @@ func (d *Device) Close() error {
 	err := d.gpu.Do(func() error {
 		var errs []error
 		for _, k := range d.kernels {
-			for i := range k.entries {
-				if e := &k.entries[i]; e.module != 0 {
+			for _, e := range k.entries {
+				if e.module != 0 {
 					errs = append(errs, e.module.Unload())
 				}
 			}

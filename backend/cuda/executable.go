@@ -79,6 +79,7 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 	c.Stored = plan.Store(p, noLimit, false)
 	c.nodes, c.describe = p.Graph.Nodes, func(node int32) string { return p.Graph.DescribeNode(int(node)) }
 	c.arrange(p.Graph, d.limits.grid)
+	c.specialise()
 	if err := d.entries(ctx, c, errs, progress); err != nil {
 		return err
 	}
@@ -97,38 +98,34 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 // entries has the driver compile the forms of kernels that a code launches. errs has a place for each of
 // its pipelines.
 func (d *Device) entries(ctx context.Context, c *code, errs []error, progress func(float64)) error {
-	type form struct {
-		pipeline int
-		moving   bool
+	type wanted struct {
+		*kernel
+		*entry
 	}
-	var forms []form
-	wanted := map[*kernel]int{}
-	for i := range c.steps {
-		s := &c.steps[i]
-		bit := 1
-		if s.additions > 0 {
-			bit = 2
-		}
-		wanted[s.kernel] |= bit
-	}
+	pipelines := map[*kernel]int{}
 	for i, k := range c.kernels {
-		for n, moving := range []bool{false, true} {
-			if wanted[k]>>n&1 != 0 {
-				forms = append(forms, form{i, moving})
-			}
+		if _, ok := pipelines[k]; !ok {
+			pipelines[k] = i
 		}
-		delete(wanted, k)
+	}
+	var all []wanted
+	seen := map[*entry]bool{}
+	for i := range c.steps {
+		if s := &c.steps[i]; !seen[s.entry] {
+			seen[s.entry] = true
+			all = append(all, wanted{s.kernel, s.entry})
+		}
 	}
 	var mu sync.Mutex
 	done := 0
-	parallel(len(forms), func(i int) {
-		f := forms[i]
-		err := d.load(ctx, c.kernels[f.pipeline], f.moving)
+	parallel(len(all), func(i int) {
+		err := d.load(ctx, all[i].kernel, all[i].entry)
 		mu.Lock()
 		defer mu.Unlock()
-		errs[f.pipeline] = errors.Join(errs[f.pipeline], err)
+		p := pipelines[all[i].kernel]
+		errs[p] = errors.Join(errs[p], err)
 		if done++; progress != nil {
-			progress(float64(done) / float64(len(forms)))
+			progress(float64(done) / float64(len(all)))
 		}
 	})
 	if ctx.Err() != nil {
@@ -139,7 +136,7 @@ func (d *Device) entries(ctx context.Context, c *code, errs []error, progress fu
 	}
 	var err error
 	if c.advance, err = d.ours(ctx, advance.File, advance.Source, advance.Entry); err == nil {
-		err = d.load(ctx, c.advance, false)
+		err = d.load(ctx, c.advance, c.advance.entry(form{}, ""))
 	}
 	return err
 }
@@ -151,7 +148,7 @@ func (c *code) early(g *ir.Graph, programmatic bool) {
 	for n := range c.steps {
 		s := &c.steps[n]
 		c.unwritten[n] = true
-		early := s.kernel.entry(s.additions > 0).early
+		early := s.entry.early
 		for i := s.first; i < s.dispatch; i++ {
 			if o := &c.Ops[i]; o.Kind == plan.SetBuffer && early>>o.Slot&1 != 0 {
 				c.unwritten[n] = c.unwritten[n] && int(o.Index) < len(g.Memories) && g.Memories[o.Index].Kind == ir.Weight
@@ -162,13 +159,20 @@ func (c *code) early(g *ir.Graph, programmatic bool) {
 
 // limits are what the GPU takes of a kernel's dispatches.
 func (x *kernel) limits(d *Device) plan.Limits {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	l := plan.Limits{Threads: d.limits.threads, Memory: d.limits.optin}
-	for i := range x.entries {
-		if e := &x.entries[i]; e.made {
-			l.Threads, l.Own = min(l.Threads, e.threads), max(l.Own, e.static)
+	for _, e := range x.entries {
+		if e.made {
+			of := e.limits(d)
+			l.Threads, l.Own = min(l.Threads, of.Threads), max(l.Own, of.Own)
 		}
 	}
 	return l
+}
+
+func (e *entry) limits(d *Device) plan.Limits {
+	return plan.Limits{Threads: e.threads, Own: e.static, Memory: d.limits.optin}
 }
 
 // Close implements [backend.Executable].

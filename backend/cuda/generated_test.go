@@ -36,9 +36,9 @@ func TestGenerated(t *testing.T) {
 	if os.Getenv("MLXC_LONG") != "" {
 		n = 1000
 	}
-	launches := []air.Launch{{}, {Moving: true}}
+	launches := []air.Launch{{}, {Moving: true, Values: true}}
 	if d.Major >= 9 {
-		launches = append(launches, air.Launch{Programmatic: true}, air.Launch{Programmatic: true, Moving: true})
+		launches = append(launches, air.Launch{Programmatic: true, Values: true}, air.Launch{Programmatic: true, Moving: true, Values: true})
 	}
 	for i := range n {
 		text := randomterm.Elementwise(r)
@@ -74,7 +74,7 @@ func interpreted(t *testing.T, k *decl.Decl, text []byte, how air.Launch, seed u
 	}
 	params, table := l.Params(addresses)
 	if how.Moving {
-		params = append(params, m.Add(table))
+		params = append(params, m.Add(table), l.Moves)
 	}
 	require.NoError(t, p.Run(m, ptxrun.Launch{Params: params, Grid: l.Grid, Block: l.Block}))
 	return bytes.Join(resultsOf(l), nil)
@@ -129,7 +129,7 @@ func (d *Device) generated(t *testing.T, k *decl.Decl, text []byte, how air.Laun
 		params, table := l.Params(addresses)
 		if how.Moving {
 			copy(host[at:], table)
-			params = append(params, uint64(base)+uint64(at))
+			params = append(params, uint64(base)+uint64(at), l.Moves)
 		}
 		stream, err := driver.NewStream()
 		if err != nil {

@@ -25,11 +25,17 @@ type kernel struct {
 	mu      sync.Mutex
 	kernel  *air.Kernel // nil: it was not found yet
 	code    *ptxcode.Code
-	entries [2]entry // not moving, moving
+	values  uint32 // constants that entries take by value, by slot
+	entries map[string]*entry
 }
 
-// entry is a kernel in one form (air.Launch).
+// form is one of those that a kernel is compiled in (air.Launch).
+type form struct{ moving, values bool }
+
+// entry is a kernel in one form, or what the driver makes of it where some parameters are known.
 type entry struct {
+	form
+	known    map[int]uint64 // parameters by number; nil: none is
 	mu       sync.Mutex
 	made     bool
 	module   driver.Module
@@ -37,11 +43,6 @@ type entry struct {
 	static   int    // bytes of shared memory that it has of its own
 	threads  int    // of a block, at most
 	early    uint32 // by slot: its memory may be read before the launches before have ended
-}
-
-// form is how a device's entries are launched.
-func (d *Device) form(moving bool) air.Launch {
-	return air.Launch{Programmatic: d.programmatic, Moving: moving}
 }
 
 // named returns the kernel that a key stands for.
@@ -86,29 +87,43 @@ func (x *kernel) found(find func() (*ptxcode.Code, error)) error {
 	code, err := find()
 	if err == nil {
 		x.code, x.kernel = code, code.Kernel
+		for i := range x.kernel.Args {
+			if a := &x.kernel.Args[i]; a.ByValue() {
+				x.values |= 1 << a.Index
+			}
+		}
 	}
 	return err
 }
 
-// entry returns the form of a kernel that was found.
-func (x *kernel) entry(moving bool) *entry {
-	if moving {
-		return &x.entries[1]
+// entry returns a form of a kernel that was found. key says which parameters are known ([code.specialise]).
+func (x *kernel) entry(f form, key string) *entry {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f.values = f.values || x.values == 0 // they are the same then
+	key = fmt.Sprint(f, key)
+	e := x.entries[key]
+	if e == nil {
+		if x.entries == nil {
+			x.entries = map[string]*entry{}
+		}
+		e = &entry{form: f}
+		x.entries[key] = e
 	}
-	return &x.entries[0]
+	return e
 }
 
-// load has the driver compile a form of a kernel that was found, once. An attempt that failed is made again.
-func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
-	e := x.entry(moving)
+// load has the driver compile an entry of a kernel that was found, once. An attempt that failed is made
+// again.
+func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.made {
 		return nil
 	}
-	form := d.form(moving)
+	form := air.Launch{Programmatic: d.programmatic, Moving: e.moving, Values: e.values}
 	if x.name == advance.Entry {
-		form = air.Launch{} // what is behind it may read what it writes without waiting
+		form = air.Launch{Values: true} // what is behind it may read what it writes without waiting
 	}
 	text, err := x.code.PTX(ctx, form)
 	if err != nil {
@@ -117,6 +132,9 @@ func (d *Device) load(ctx context.Context, x *kernel, moving bool) error {
 	early, err := air.Early(text)
 	if err != nil {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
+	}
+	if len(e.known) > 0 {
+		text = specialised(text, e.known)
 	}
 	if d.disturb.text != nil {
 		text = d.disturb.text(x.name, text)

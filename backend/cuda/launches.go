@@ -55,7 +55,23 @@ type step struct {
 	params          int // where its parameters begin
 	// additions is where in the launches' memory the numbers lie that are added to its parameters; 0: nothing is.
 	additions int
+	moves     uint64 // the parameters to which they are added, by bit
+	// values: constants that the kernel refers to are given to it by value.
+	values bool
+	entry  *entry
 	grid
+}
+
+// form is that of the step's entry.
+func (s *step) form() form { return form{s.additions > 0, s.values} }
+
+// count is how many parameters the step's entry has.
+func (s *step) count() int {
+	n := s.kernel.parameters()
+	if s.additions > 0 {
+		n += 2
+	}
+	return n
 }
 
 // arrange makes the steps of a plan in their order. What depends on params is left to the GPU as far as it
@@ -69,6 +85,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 				s.kernel = c.kernels[o.Index]
 			}
 		}
+		s.values = c.byValue(&s)
 		c.steps = append(c.steps, s)
 	}
 	for i := range c.Steps {
@@ -100,7 +117,8 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 	for n := range c.steps {
 		s := &c.steps[n]
 		s.params = c.bytes
-		c.bytes += 16 * (s.kernel.parameters() + 1)
+		c.bytes += 16 * s.count()
+		s.entry = s.kernel.entry(s.form(), "")
 		size := p.Grids[p.Ops[s.dispatch].Index].Size
 		if len(c.vars(s.dispatch)) == 0 || c.vars(s.dispatch)[0].Op != s.dispatch {
 			s.hollow = size[0] == 0 || size[1] == 0 || size[2] == 0
@@ -111,6 +129,33 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		c.depends(int32(n))
 	}
 }
+
+// byValue reports whether a step can give all those constants by value that an entry takes so: their bytes
+// are part of the plan.
+func (c *code) byValue(s *step) bool {
+	var size [slots]int64
+	for i := range s.kernel.kernel.Args {
+		if a := &s.kernel.kernel.Args[i]; a.ByValue() {
+			size[a.Index] = a.Size
+		}
+	}
+	for i := s.first; i < s.dispatch; i++ {
+		switch o := &c.Ops[i]; o.Kind {
+		case plan.SetBuffer:
+			if size[o.Slot] > 0 {
+				return false
+			}
+		case plan.SetBytes:
+			if o.Len < size[o.Slot] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// given reports whether the bytes of a slot are given by value.
+func (s *step) given(slot uint8) bool { return s.values && s.kernel.values>>slot&1 != 0 }
 
 // depends notes what a step's launch depends on: the places of memories, and params that the host has to
 // look at.
@@ -142,7 +187,7 @@ func (c *code) depends(n int32) {
 			case c.rules != nil && v.Part >= plan.Extent0:
 				varies = varies || s.most[v.Part-plan.Extent0] == 0
 			case c.rules != nil:
-			case o.Kind == plan.SetBytes && c.Word[i] >= 0:
+			case o.Kind == plan.SetBytes && c.Word[i] >= 0 && !s.given(o.Slot):
 				c.words = append(c.words, i)
 			default:
 				varies = true
@@ -337,9 +382,9 @@ func (l *launches) advances(places []driver.Address) {
 		if to == 0 {
 			continue // the memory is nobody's
 		}
-		out := driver.Launch{Function: l.advance.entry(false).function, Grid: [3]uint32{1, 1, 1}, Block: advanceThreads}
+		out := driver.Launch{Function: l.advance.entry(form{}, "").function, Grid: [3]uint32{1, 1, 1}, Block: advanceThreads}
 		begin := l.bytes + i*advanceBytes
-		for k, v := range []uint64{at(g.rules), at(g.first), at(r.params), at(r.steps), to, at(g.count), advanceThreads, 1, 1, advanceThreads, 1, 1} {
+		for k, v := range []uint64{at(g.rules), at(g.first), at(r.params), at(r.steps), to, uint64(len(g.list)/ruleBytes) | uint64(r.counted(i))<<32, advanceThreads, 1, 1, advanceThreads, 1, 1} {
 			l.put(begin, 12, k, v)
 		}
 		out.Params = uintptr(unsafe.Pointer(&l.block[begin+8*12]))
@@ -372,6 +417,7 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 	s := &l.steps[n]
 	var memory [slots]driver.Address
 	var shared [slots]uint32
+	var values [slots]uint64
 	for i := s.first; i < s.dispatch; i++ {
 		switch o := &l.Ops[i]; o.Kind {
 		case plan.SetBuffer:
@@ -381,12 +427,15 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 			}
 		case plan.SetBytes:
 			memory[o.Slot] = l.memory.at + driver.Address(l.Word[i])
+			if s.given(o.Slot) {
+				values[o.Slot] = l.value(i, params)
+			}
 		case plan.SetThreadgroupMemory:
 			shared[o.Slot] = uint32(o.Len)
 		}
 	}
-	k, count := s.kernel, s.kernel.parameters()+1
-	out := driver.Launch{Function: k.entry(s.additions > 0).function, Params: uintptr(unsafe.Pointer(&l.block[s.params+8*count]))}
+	k, count := s.kernel, s.count()
+	out := driver.Launch{Function: s.entry.function, Params: uintptr(unsafe.Pointer(&l.block[s.params+8*count]))}
 	at := 0
 	for i := range k.kernel.Args {
 		a := &k.kernel.Args[i]
@@ -396,16 +445,17 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 		case a.Space == air.Threadgroup:
 			l.put(s.params, count, at, uint64(out.Shared))
 			out.Shared += (shared[a.Index] + 15) &^ 15
+		case a.ByValue() && s.values:
+			l.put(s.params, count, at, values[a.Index])
 		default:
 			l.put(s.params, count, at, uint64(memory[a.Index]))
 		}
 		at++
 	}
-	table := uint64(0)
 	if s.additions > 0 {
-		table = uint64(l.memory.at) + uint64(s.additions)
+		l.put(s.params, count, count-2, uint64(l.memory.at)+uint64(s.additions))
+		l.put(s.params, count, count-1, s.moves)
 	}
-	l.put(s.params, count, count-1, table)
 	size := l.Grids[l.Ops[s.dispatch].Index].Size
 	for _, v := range l.vars(s.dispatch) {
 		if v.Op != s.dispatch {
@@ -419,6 +469,26 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 	return l.size(n, size)
 }
 
+// value is that of bytes which an operation sets, of 8 at most; 0 where the GPU finds it.
+func (l *launches) value(op int32, params []uint32) uint64 {
+	o := &l.Ops[op]
+	v := l.vars(op)
+	switch {
+	case len(v) == 0 || v[0].Op != op:
+		return word(l.Words[l.Word[op]:][:o.Len])
+	case l.rules != nil:
+		return 0
+	}
+	return v[0].Value(params)
+}
+
+// word are at most 8 bytes as a number.
+func word(b []byte) uint64 {
+	var all [8]byte
+	copy(all[:], b)
+	return binary.LittleEndian.Uint64(all[:])
+}
+
 // ruled reports whether the offset of an operation is found by the GPU.
 func (c *code) ruled(op int32) bool {
 	v := c.vars(op)
@@ -429,7 +499,7 @@ func (c *code) ruled(op int32) bool {
 func (l *launches) size(n int, size [3]uint64) error {
 	s, out := &l.steps[n], &l.list[n]
 	g := &l.Grids[l.Ops[s.dispatch].Index]
-	count := s.kernel.parameters() + 1
+	count, numbers := s.count(), s.kernel.parameters()-6
 	out.Block = 1
 	out.Grid = [3]uint32{}
 	for i := range 3 {
@@ -444,8 +514,8 @@ func (l *launches) size(n int, size [3]uint64) error {
 		if blocks > uint64(l.device.limits.grid[i]) || threads > 1<<32-1 {
 			return fmt.Errorf("%s: %d threadgroups in dimension %d: the GPU takes %d", l.describe(s.node), blocks, i, l.device.limits.grid[i])
 		}
-		l.put(s.params, count, count-7+i, threads)
-		l.put(s.params, count, count-4+i, group)
+		l.put(s.params, count, numbers+i, threads)
+		l.put(s.params, count, numbers+3+i, group)
 		out.Grid[i] = uint32(blocks)
 		out.Block *= g.Group[i]
 	}

@@ -48,14 +48,15 @@ func (*encoder) Placed(*ir.Memory, backend.Place) {}
 func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
 	ctx := context.Background()
 	k, err := c.x.find(ctx, c.scope.Graph, p)
-	if err == nil {
-		err = c.x.load(ctx, k, false)
-	}
 	if err != nil {
 		return plan.Limits{}, err
 	}
+	e := k.entry(form{values: true}, "") // of all but those that take a constant from a buffer
+	if err := c.x.load(ctx, k, e); err != nil {
+		return plan.Limits{}, err
+	}
 	c.code.kernels = append(c.code.kernels, k)
-	return k.limits(c.x.Device), nil
+	return e.limits(c.x.Device), nil
 }
 
 // Encode implements [hostqueue.Encoder].
@@ -75,6 +76,14 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) (err error) {
 	c.code.Stored = plan.Store(c.plan.Finish(label), noLimit, false)
 	c.code.nodes, c.code.describe = c.plan.Nodes, c.plan.Describe
 	c.code.arrange(nil, c.x.limits.grid)
+	for i := range c.code.steps { // most were loaded when they were encoded
+		if s := &c.code.steps[i]; err == nil {
+			err = c.x.load(context.Background(), s.kernel, s.entry)
+		}
+	}
+	if err != nil {
+		return err
+	}
 	c.run, err = c.x.newLaunches(&c.code)
 	return err
 }

@@ -82,7 +82,7 @@ func TestParting(t *testing.T) {
 							b = binary.LittleEndian.AppendUint64(b, v)
 						}
 						put(table, b)
-						params = append(params, uint64(table))
+						params = append(params, uint64(table), 1<<len(params)-1)
 						x.Grid = [3]uint32{7, 2, 3} // more than there are
 					}
 					for k, v := range params {

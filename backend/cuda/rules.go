@@ -28,6 +28,7 @@ type rules struct {
 	groups []group
 	params int // where in it the params lie
 	steps  int // where in it their steps lie
+	count  int // of params
 }
 
 // group are the rules of one memory: argument memory, or, of the last group, the launches' own.
@@ -80,6 +81,7 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 	at := (int64(len(c.Words)) + 255) &^ 255
 	moving := make([]int64, len(c.steps)) // where additions lie; 0: there are none
 	grids := make([]grid, len(c.steps))
+	bits := make([]uint64, len(c.steps)) // the parameters that move
 	advances := func(e ir.Affine) bool {
 		for _, t := range e.Terms() {
 			if g.Params[t.Param].Advance != 0 {
@@ -91,18 +93,23 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 	for n := range c.steps {
 		s := &c.steps[n]
 		x := &grids[n]
-		moves := func() int64 {
+		moves := func(p int) int64 {
 			if moving[n] == 0 {
 				moving[n] = at
 				at += int64(8*s.kernel.parameters()+15) &^ 15
 			}
-			return moving[n]
+			bits[n] |= 1 << p
+			return moving[n] + int64(8*p)
 		}
 		for i := s.first; i < s.dispatch; i++ {
 			o := &c.Ops[i]
 			v := c.vars(i)
 			varies := len(v) > 0 && v[0].Op == i
 			switch {
+			case o.Kind == plan.SetBytes && varies && s.given(o.Slot):
+				if !mine.add(moves(s.kernel.parameter(o.Slot)), scalar(&v[0]), nil, v[0].Divide, 1, 8) {
+					return false
+				}
 			case o.Kind == plan.SetBytes && varies:
 				if !mine.add(int64(c.Word[i]), scalar(&v[0]), nil, v[0].Divide, 1, int(o.Len)) {
 					return false
@@ -124,7 +131,7 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 				if p < 0 {
 					continue // the kernel does not have it
 				}
-				if !mine.add(moves()+int64(8*p), e, more, 0, 1, 8) {
+				if !mine.add(moves(p), e, more, 0, 1, 8) {
 					return false
 				}
 			}
@@ -151,7 +158,7 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 				return false
 			}
 			x.most[k] = uint32(max(1, blocks))
-			if !mine.add(moves()+int64(8*(s.kernel.parameters()-6+int(k))), v.Expr, nil, v.Divide, times, 8) {
+			if !mine.add(moves(s.kernel.parameters()-6+int(k)), v.Expr, nil, v.Divide, times, 8) {
 				return false
 			}
 		}
@@ -180,7 +187,7 @@ func (c *code) rule(g *ir.Graph, most [3]int) bool {
 	}
 	r.write(g, c.Words, at)
 	for n := range c.steps {
-		c.steps[n].additions, c.steps[n].grid = int(moving[n]), grids[n]
+		c.steps[n].additions, c.steps[n].moves, c.steps[n].grid = int(moving[n]), bits[n], grids[n]
 	}
 	c.rules = r
 	c.every, c.still = make([]bool, len(g.Memories)), make([]bool, len(g.Params))
@@ -202,6 +209,7 @@ func (r *rules) write(g *ir.Graph, words []byte, end int64) {
 		return at
 	}
 	le := binary.LittleEndian
+	r.count = len(g.Params) + 1
 	r.params = room(4 * (len(g.Params) + 1))
 	r.steps = room(4 * (len(g.Params) + 1))
 	for i := range g.Params {
@@ -216,10 +224,16 @@ func (r *rules) write(g *ir.Graph, words []byte, end int64) {
 		copy(r.image[x.first:], x.terms)
 		x.count = room(8)
 		le.PutUint32(r.image[x.count:], uint32(len(x.list)/ruleBytes))
-		if i == len(r.groups)-1 {
-			le.PutUint32(r.image[x.count+4:], uint32(len(g.Params)+1))
-		}
+		le.PutUint32(r.image[x.count+4:], uint32(r.counted(i)))
 	}
+}
+
+// counted is how many params the launch of a group counts on: the last one does.
+func (r *rules) counted(group int) int {
+	if group < len(r.groups)-1 {
+		return 0
+	}
+	return r.count
 }
 
 // scalar is what a var says, as the expression whose value has its bits.

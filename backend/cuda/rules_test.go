@@ -27,12 +27,35 @@ func codeOf(g *ir.Graph, rules bool) (*code, *launches) {
 		return nil, nil // a fill of more than 2^32 elements, which Lower refuses
 	}
 	c := &code{Stored: plan.Store(p, noLimit, false), nodes: g.Nodes, describe: func(int32) string { return "" }}
-	k := &air.Kernel{}
-	for i := range slots {
-		k.Args = append(k.Args, air.Arg{Space: air.Device, Index: i})
+	// Constants that all dispatches of a pipeline have as bytes are ones that it refers to.
+	bytes, memory := make([][slots]int64, len(p.Pipelines)), make([][slots]bool, len(p.Pipelines))
+	at := 0
+	for i := range p.Ops {
+		switch o := &p.Ops[i]; o.Kind {
+		case plan.SetPipeline:
+			at = int(o.Index)
+		case plan.SetBuffer:
+			memory[at][o.Slot] = true
+		case plan.SetBytes:
+			if n := bytes[at][o.Slot]; n == 0 || o.Len < n {
+				bytes[at][o.Slot] = o.Len
+			}
+		}
 	}
-	for range p.Pipelines {
-		c.kernels = append(c.kernels, &kernel{kernel: k})
+	for n := range p.Pipelines {
+		k := &air.Kernel{}
+		x := &kernel{kernel: k}
+		for i := range slots {
+			a := air.Arg{Space: air.Device, Index: i}
+			if size := bytes[n][i]; size > 0 && !(memory[n][i] && i%2 == 0) {
+				a.Space, a.Size = air.Constant, size
+			}
+			if a.ByValue() {
+				x.values |= 1 << i
+			}
+			k.Args = append(k.Args, a)
+		}
+		c.kernels = append(c.kernels, x)
 	}
 	d := &Device{limits: limits{grid: [3]int{math.MaxInt32, math.MaxInt32, math.MaxInt32}}}
 	of := g
@@ -110,13 +133,17 @@ func TestRules(t *testing.T) {
 				follow(c.rules, image)
 				for n := range c.steps {
 					require.NoError(t, h.make(n, places, params))
-					s, count := &c.steps[n], c.steps[n].kernel.parameters()+1
+					s := &c.steps[n]
 					if s.additions > 0 {
 						moving++
 					}
-					for k := range count - 1 {
+					known, _ := c.known(s)
+					for k := range s.kernel.parameters() {
 						got := binary.LittleEndian.Uint64(l.block[s.params+8*k:])
-						if s.additions > 0 {
+						if v, ok := known[k]; ok {
+							require.Equal(t, v, got, "replay %d, step %d, parameter %d is known", replay, n, k)
+						}
+						if s.moves>>k&1 != 0 {
 							got += binary.LittleEndian.Uint64(image[s.additions+8*k:])
 						}
 						want := binary.LittleEndian.Uint64(h.block[hosted.steps[n].params+8*k:])
@@ -126,15 +153,20 @@ func TestRules(t *testing.T) {
 						require.LessOrEqual(t, h.list[n].Grid[i], l.list[n].Grid[i], "replay %d, step %d has more threadgroups than are launched", replay, n)
 					}
 				}
-				for i := range c.Ops {
-					if o := &c.Ops[i]; o.Kind == plan.SetBytes && c.Word[i] >= 0 {
-						want := slices.Clone(c.Words[c.Word[i]:][:o.Len])
-						if v := c.vars(int32(i)); len(v) > 0 && v[0].Op == int32(i) {
-							var word [8]byte
-							binary.LittleEndian.PutUint64(word[:], v[0].Value(params))
-							copy(want, word[:o.Len])
+				for n := range c.steps {
+					s := &c.steps[n]
+					for i := s.first; i < s.dispatch; i++ {
+						o := &c.Ops[i]
+						v := c.vars(i)
+						if varies := len(v) > 0 && v[0].Op == i; o.Kind == plan.SetBytes && !(varies && s.given(o.Slot)) {
+							want := slices.Clone(c.Words[c.Word[i]:][:o.Len])
+							if varies {
+								var word [8]byte
+								binary.LittleEndian.PutUint64(word[:], v[0].Value(params))
+								copy(want, word[:o.Len])
+							}
+							require.Equal(t, want, image[c.Word[i]:][:o.Len])
 						}
-						require.Equal(t, want, image[c.Word[i]:][:o.Len])
 					}
 				}
 				for i := range g.Params {

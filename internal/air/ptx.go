@@ -25,13 +25,23 @@ type Launch struct {
 	// on have ended: those that depend on it may be launched at once, and it waits for those before
 	// it prior to its first access to anything but its early arguments ([Early]).
 	Programmatic bool
-	// Moving gives the entry one more parameter, the last: the 64-bit address, a multiple of 16, of a
-	// table of additions, 8 bytes for each of the other parameters in their order, or 0 for none.
-	// What stands there is added to the parameter, modulo its width. The table is read before the
+	// Moving gives the entry two more parameters of 64 bits, the last: the address, a multiple of 16, of a
+	// table of additions, 8 bytes for each of the other parameters in their order, or 0 for none; and
+	// a bit for each of them, the first lowest, that is 1 where something is added. What stands there is
+	// added to the parameter, modulo its width. The table is read before the
 	// entry waits, so whatever writes it has to end before the launch. The launched grid may then be
 	// larger than that in the parameters: threadgroups that are not in the grid leave at once, before
 	// any barrier, and threadgroups_per_grid is counted from the parameters.
 	Moving bool
+	// Values has the entry get constants by value: in place of the address of one that the kernel
+	// refers to, and that has at most 8 bytes ([Arg.ByValue]), 64 bits whose first are the constant's.
+	// What a table adds, it adds to all of them.
+	Values bool
+}
+
+// ByValue reports whether an entry for [Launch.Values] gets the argument by value.
+func (a *Arg) ByValue() bool {
+	return a.Attribute == "" && a.Space == Constant && a.Size > 0 && a.Size <= 8
 }
 
 // flags choose the oldest GPU that PTX is for, and the language's version.
@@ -97,9 +107,10 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_
 	if err != nil {
 		return nil, err
 	}
-	if launch.Programmatic && bytes.Contains(out, []byte(".global.nc")) {
-		// INVARIANT: nothing says that memory does not change, as it may until the entry has waited.
-		return nil, errors.New("clang reads memory as if it did not change while the entry runs")
+	if launch.Programmatic {
+		// A read through .nc may be moved over the wait, as if nothing changed while the entry runs. That
+		// holds for the module's own tables only, and from others they cannot be told here.
+		out = bytes.ReplaceAll(out, []byte("ld.global.nc."), []byte("ld.global."))
 	}
 	if out, err = bounded(out, in.Kernel); err != nil {
 		return nil, err
@@ -143,5 +154,7 @@ var (
 	// secondSpace is the address space of constants, which GPUs of NVIDIA have in another way.
 	secondSpace  = regexp.MustCompile(`addrspace\(2\)`)
 	secondSuffix = regexp.MustCompile(`(@"?llvm\.[a-z0-9.]*)\.p2\b`)
-	sharedValue  = regexp.MustCompile(`(\baddrspace\(3\) (?:global|constant) .*?) (?:zeroinitializer|poison)(, align [0-9]+)?$`)
+	// sameSpace is what becomes of a cast from constants to any memory where they are one space.
+	sameSpace   = regexp.MustCompile(`addrspacecast( \(?)ptr +([%@][-\w.$"\\]+) to ptr([),\s])`)
+	sharedValue = regexp.MustCompile(`(\baddrspace\(3\) (?:global|constant) .*?) (?:zeroinitializer|poison)(, align [0-9]+)?$`)
 )

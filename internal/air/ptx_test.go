@@ -76,6 +76,46 @@ func TestPTX(t *testing.T) {
 	}
 }
 
+// TestPTXValues: constants that the kernel refers to are parameters, from which they are read wherever the
+// kernel needs them; those that are more than a value stay in memory, and tables in the module.
+func TestPTXValues(t *testing.T) {
+	const text = `@table = internal addrspace(2) constant [2 x float] [float 1.0, float 2.0]
+define void @k(ptr addrspace(1) %out, ptr addrspace(2) %n, ptr addrspace(2) %list, <2 x i32> %at, ptr addrspace(2) %half) {
+  %i = extractelement <2 x i32> %at, i32 0
+  %c = load i32, ptr addrspace(2) %n, align 4
+  %in = icmp ult i32 %i, %c
+  br i1 %in, label %go, label %end
+go:
+  %l = zext i32 %i to i64
+  %p = getelementptr float, ptr addrspace(2) %list, i64 %l
+  %x = load float, ptr addrspace(2) %p, align 4
+  %odd = and i64 %l, 1
+  %q = getelementptr float, ptr addrspace(2) @table, i64 %odd
+  %y = load float, ptr addrspace(2) %q, align 4
+  %h = load half, ptr addrspace(2) %half, align 2
+  %w = fpext half %h to float
+  %z = fmul float %x, %y
+  %s = fadd float %z, %w
+  %o = getelementptr float, ptr addrspace(1) %out, i64 %l
+  store float %s, ptr addrspace(1) %o, align 4
+  br label %end
+end:
+  ret void
+}
+`
+	args := []Arg{{Name: "out", Space: Device}, {Name: "n", Space: Constant, Size: 4}, {Name: "list", Space: Constant}, {Name: "at", Attribute: "thread_position_in_grid"}, {Name: "half", Space: Constant, Size: 2}}
+	for _, c := range compilers(t) {
+		for _, launch := range []Launch{{Values: true}, {Values: true, Moving: true, Programmatic: true}} {
+			out, err := launchOf(t, c, launch, text, args...)
+			require.NoError(t, err)
+			assert.Contains(t, out, "[mlxc_kernel_param_1]")
+			assert.True(t, !launch.Programmatic || !strings.Contains(out, ".nc."))
+			assert.NotContains(t, out, ".local", "%v: the values need memory", launch)
+			assert.Equal(t, 2, strings.Count(out, "ld.global")-strings.Count(out, "ld.global.v2."), "%v: the list's element and the table's are read, nothing else:\n%s", launch, out)
+		}
+	}
+}
+
 // exchangeModule is a kernel that calls a function in which threads exchange, of a type.
 func exchangeModule(function, typ string, more int) string {
 	args, params := typ+" %x", typ
@@ -155,8 +195,8 @@ func TestPTXLaunch(t *testing.T) {
 				early, err := Early([]byte(out))
 				require.NoError(t, err)
 				assert.Empty(t, early)
-				assert.Equal(t, moving, strings.Contains(out, "mlxc_kernel_param_9"))
-				assert.NotContains(t, out, "mlxc_kernel_param_10")
+				assert.Equal(t, moving, strings.Contains(out, "mlxc_kernel_param_10"))
+				assert.NotContains(t, out, "mlxc_kernel_param_11")
 				assert.Equal(t, moving, !strings.Contains(out, "%nctaid"))
 				assert.NotContains(t, out, ".nc.")
 				arch := ".target sm_80"

@@ -28,6 +28,10 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 		case a.Space == Threadgroup:
 			params = append(params, entryParameter{"i32", fmt.Sprint("offset", i)})
 			dynamic = true
+		case launch.Values && a.ByValue():
+			params = append(params, entryParameter{"i64", fmt.Sprint("value", i)})
+		case launch.Values && a.Space == Constant:
+			params = append(params, entryParameter{"ptr addrspace(1)", fmt.Sprint("memory", i)})
 		default:
 			params = append(params, entryParameter{p.typ, fmt.Sprint("arg", i)})
 		}
@@ -55,14 +59,31 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 		list = append(list, fmt.Sprintf("%s %%%s", p.typ, name))
 	}
 	if launch.Moving {
-		list = append(list, "i64 %additions")
+		list = append(list, "i64 %additions", "i64 %moves")
 	}
 	t.line("define ptx_kernel void @%s(%s) convergent nounwind {", PTXEntry, strings.Join(list, ", "))
+	if launch.Values {
+		for i := range k.Args {
+			if k.Args[i].ByValue() {
+				t.line("  %%arg%d = alloca i64, align 8", i)
+			}
+		}
+	}
 	if launch.Programmatic {
 		t.line(launchDependents)
 	}
 	if launch.Moving {
 		t.moved(params)
+	}
+	if launch.Values {
+		for i := range k.Args {
+			switch a := &k.Args[i]; {
+			case a.ByValue():
+				t.line("  store i64 %%value%d, ptr %%arg%d, align 8", i, i)
+			case a.Attribute == "" && a.Space == Constant:
+				t.line("  %%arg%d = addrspacecast ptr addrspace(1) %%memory%d to ptr", i, i)
+			}
+		}
 	}
 	if waits {
 		t.line(waitForGrids)
@@ -139,14 +160,21 @@ func (t *text) moved(params []entryParameter) {
 	for i, p := range params {
 		align := 8 << (1 - i&1)
 		t.line("  %%%s.place = getelementptr i64, ptr addrspace(1) %%additions.at, i64 %d", p.name, i)
-		t.line("  %%%s.read = load i64, ptr addrspace(1) %%%s.place, align %d", p.name, p.name, align)
+		t.line("  %%%s.there = load i64, ptr addrspace(1) %%%s.place, align %d", p.name, p.name, align)
+		t.line("  %%%s.bit = and i64 %%moves, %d", p.name, uint64(1)<<i)
+		t.line("  %%%s.stays = icmp eq i64 %%%s.bit, 0", p.name, p.name)
+		t.line("  %%%s.read = select i1 %%%s.stays, i64 0, i64 %%%s.there", p.name, p.name, p.name)
 	}
 	t.line("  br label %%start\nstart:")
 	for _, p := range params {
 		t.line("  %%%s.add = phi i64 [ 0, %%entry ], [ %%%s.read, %%table ]", p.name, p.name)
 	}
 	for _, p := range params {
-		if p.typ == "i32" {
+		switch p.typ {
+		case "i64":
+			t.line("  %%%s = add i64 %%%s.given, %%%s.add", p.name, p.name, p.name)
+			continue
+		case "i32":
 			t.line("  %%%s.low = trunc i64 %%%s.add to i32", p.name, p.name)
 			t.line("  %%%s = add i32 %%%s.given, %%%s.low", p.name, p.name, p.name)
 			continue

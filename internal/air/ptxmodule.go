@@ -215,6 +215,15 @@ func (g *gpuModule) text(launch Launch) (string, error) {
 		known["llvm.nvvm.read.ptx.sreg.tid.x"] = true
 	}
 	m.add(gpuSupport+g.support.String()+g.bodies.String(), known)
-	out := secondSpace.ReplaceAllString(m.String(), "addrspace(1)")
-	return secondSuffix.ReplaceAllString(out, "$1.p1"), nil
+	space, suffix := "addrspace(1)", "$1.p1"
+	if launch.Values {
+		// A constant may lie in the entry's own memory: any address is one. Where clang knows of which kind
+		// it is, and of values that it needs no memory at all, it says so itself.
+		space, suffix = "", "$1.p0"
+	}
+	out := secondSpace.ReplaceAllString(m.String(), space)
+	if launch.Values {
+		out = sameSpace.ReplaceAllString(out, "bitcast${1}ptr $2 to ptr$3")
+	}
+	return secondSuffix.ReplaceAllString(out, suffix), nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Launches are the ways to launch a kernel for which each is compiled.
-var Launches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}}
+var Launches = []air.Launch{{Values: true}, {Values: true, Moving: true}, {Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}}
 
 // Wanted are the kernels that an archive has, and their sources by file: all that our library declares,
 // for the function constants with which its declarations describe a dispatch, which is all that

@@ -113,8 +113,11 @@ func (e *emitter) thread() {
 	}
 	if e.launch.Moving {
 		table := e.make("rd", "ld.param.b64", "%s", parameter(n+6))
-		there := e.make("p", "setp.ne.b64", "%s, 0", table)
+		moves := e.make("rd", "ld.param.b64", "%s", parameter(n+7))
+		some := e.make("p", "setp.ne.b64", "%s, 0", table)
 		for i := range e.parameters() {
+			bit := e.make("rd", "and.b64", "%s, %d", moves, uint64(1)<<i)
+			there := e.make("p", "and.pred", "%s, %s", e.make("p", "setp.ne.b64", "%s, 0", bit), some)
 			addition := e.make("rd", "mov.b64", "0")
 			e.line("@%s ld.global.b64 \t%s, [%s+%d]", there, addition, table, 8*i)
 			if i < n {
@@ -240,7 +243,12 @@ func (e *emitter) steps() {
 		case s.Op == term.Round:
 			half = e.make("rs", "cvt.rn.f16.f32", "%s", list)
 		case s.Op == term.Symbol:
-			e.values[i] = e.make("r", "ld.global.b32", "[%s]", e.memory[len(e.Operands)+len(e.Out)+s.Operand])
+			constant := e.memory[len(e.Operands)+len(e.Out)+s.Operand]
+			if e.launch.Values {
+				e.values[i] = e.make("r", "cvt.u32.u64", "%s", constant)
+			} else {
+				e.values[i] = e.make("r", "ld.global.b32", "[%s]", constant)
+			}
 		case s.Op == term.Real:
 			e.values[i] = e.make("r", "mov.b32", "%s", number(s.Val))
 		case s.Op == term.Select:
@@ -327,11 +335,13 @@ func (e *emitter) text() []byte {
 	fmt.Fprintf(&b, "// mlxc early arguments:\n//\n// %s\n//\n\n.version 8.0\n.target %s\n.address_size 64\n\n.visible .entry %s(\n", e.Decl.Name, target, air.PTXEntry)
 	n := e.parameters()
 	if e.launch.Moving {
-		n++
+		n += 2
 	}
 	for i := range n {
 		kind, comma := ".u32", ","
 		switch {
+		case e.launch.Values && i >= len(e.Operands)+len(e.Out) && i < e.arguments(), i >= e.parameters():
+			kind = ".u64"
 		case i < e.arguments():
 			kind = ".u64 .ptr .global .align 1"
 		case i == e.parameters():

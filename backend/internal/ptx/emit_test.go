@@ -21,7 +21,7 @@ import (
 	"github.com/mlxc/mlxc/msl/elementwise"
 )
 
-var launches = []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}}
+var launches = []air.Launch{{}, {Moving: true}, {Values: true}, {Programmatic: true, Values: true}, {Programmatic: true, Moving: true, Values: true}}
 
 // texts use every operation, type and index.
 var texts = []string{
@@ -67,7 +67,7 @@ func results(d *decl.Decl, text []byte, launch air.Launch, seed uint64) ([]byte,
 	}
 	params, table := l.Params(addresses)
 	if launch.Moving {
-		params = append(params, m.Add(table))
+		params = append(params, m.Add(table), l.Moves)
 	}
 	if err := p.Run(m, ptxrun.Launch{Params: params, Grid: l.Grid, Block: l.Block}); err != nil {
 		return nil, err
@@ -136,8 +136,12 @@ func TestEmitNoticed(t *testing.T) {
 	require.NoError(t, err)
 	l := air.Launch{Moving: true}
 	text := string(Emit(d, l))
-	want, err := results(d, []byte(text), l, 1)
-	require.NoError(t, err)
+	const seeds = 6
+	var want [seeds][]byte
+	for seed := range want {
+		want[seed], err = results(d, []byte(text), l, uint64(seed))
+		require.NoError(t, err)
+	}
 	for _, change := range [][2]string{
 		{"min.f32", "max.f32"}, {"add.rn.f32", "sub.rn.f32"}, {"0f7FC00000", "0f7FC00001"}, {"0x7E00", "0x7E01"}, {"2139095040", "2139095039"}, {"setp.gt.u16", "setp.lt.u16"},
 		{"cvt.rn.f16.f32", "cvt.u16.u32"}, {"0d3FF71547652B82FE", "0d3FE71547652B82FE"}, {"rem.u32", "min.u32"}, {"or.pred", "and.pred"}, {"add.s64", "sub.s64"},
@@ -145,8 +149,12 @@ func TestEmitNoticed(t *testing.T) {
 	} {
 		bad := strings.Replace(text, change[0], change[1], 1)
 		require.NotEqual(t, text, bad, change)
-		got, err := results(d, []byte(bad), l, 1)
-		assert.True(t, err != nil || !bytes.Equal(want, got), "%v is not noticed", change)
+		noticed := false
+		for seed := range want {
+			got, err := results(d, []byte(bad), l, uint64(seed))
+			noticed = noticed || err != nil || !bytes.Equal(want[seed], got)
+		}
+		assert.True(t, noticed, "%v is not noticed", change)
 	}
 }
 

@@ -51,14 +51,14 @@ func TestWithoutClang(t *testing.T) {
 	s := archived(t)
 	c, err := s.Find(t.Context(), builtin("rmsfloat32"))
 	require.NoError(t, err)
-	text, err := c.PTX(t.Context(), air.Launch{})
+	text, err := c.PTX(t.Context(), air.Launch{Values: true})
 	require.NoError(t, err)
 	assert.Equal(t, "text of rms", string(text))
 	assert.Equal(t, "rmsfloat32", c.Kernel.Name)
 
 	c, err = s.Find(t.Context(), &ir.Kernel{Function: silu, Library: ir.Library{Kind: ir.Generated}})
 	require.NoError(t, err)
-	text, err = c.PTX(t.Context(), air.Launch{Programmatic: true})
+	text, err = c.PTX(t.Context(), air.Launch{Programmatic: true, Values: true})
 	require.NoError(t, err)
 	assert.Contains(t, string(text), silu)
 	assert.Len(t, c.Kernel.Args, 4)
@@ -71,7 +71,7 @@ func TestWithoutClang(t *testing.T) {
 	assert.ErrorContains(t, err, clang.Env)
 	c, err = s.Find(t.Context(), builtin("rmsfloat32"))
 	require.NoError(t, err)
-	_, err = c.PTX(t.Context(), air.Launch{Moving: true})
+	_, err = c.PTX(t.Context(), air.Launch{Moving: true, Values: true})
 	assert.ErrorIs(t, err, prebuilt.ErrUnknown)
 	assert.ErrorContains(t, err, clang.Env)
 	_, err = s.Own(t.Context(), plan.MovesFile, plan.Moves, "mlxc_copy_4")
@@ -92,7 +92,7 @@ func TestCompiled(t *testing.T) {
 	for n := range 2 {
 		c, err := s.Own(t.Context(), plan.MovesFile, plan.Moves, "mlxc_copy_4")
 		require.NoError(t, err)
-		for _, l := range []air.Launch{{}, {Programmatic: true, Moving: true}} {
+		for _, l := range []air.Launch{{Values: true}, {Programmatic: true, Moving: true, Values: true}} {
 			text, err := c.PTX(t.Context(), l)
 			require.NoError(t, err)
 			assert.Equal(t, l.Programmatic, strings.Contains(string(text), ".target sm_90"))
@@ -103,7 +103,7 @@ func TestCompiled(t *testing.T) {
 	}
 	c, err := s.Find(t.Context(), builtin("rope_float32", ir.FunctionConstant{Index: 1, Bits: 1}))
 	require.NoError(t, err)
-	_, err = c.PTX(t.Context(), air.Launch{})
+	_, err = c.PTX(t.Context(), air.Launch{Values: true})
 	require.NoError(t, err)
 	assert.Equal(t, 1, s.Counts().Stale)
 	assert.Contains(t, s.Counts().Why, "kernel rope_float32 of rope.metal: the prebuilt code is that of another state of its source")

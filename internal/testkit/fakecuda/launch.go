@@ -18,6 +18,7 @@ type launch struct {
 	shared      uint32
 	params      []uint64 // of the kernel's arguments that have one, then six numbers
 	table       uint64   // of additions
+	moves       uint64   // the parameters that they are for, by bit
 	// What follows is of launches behind programmatic edges.
 	watched []*launch // that begin, when this one does, what they do before they wait
 	early   *early    // what they read then
@@ -47,7 +48,7 @@ func (g *GPU) newLaunch(fn uintptr, grid, block [3]uint32, shared uint32, params
 		}
 	}
 	if f.Launch.Moving {
-		count++
+		count += 2
 	}
 	pointers := list[uintptr](params, uintptr(count))
 	next := func(wide bool) uint64 {
@@ -74,6 +75,7 @@ func (g *GPU) newLaunch(fn uintptr, grid, block [3]uint32, shared uint32, params
 			g.note("kernel %s: the table of additions lies at %#x, which is no multiple of 16", l.kernel.Name, l.table)
 			return nil, invalidValue
 		}
+		l.moves = next(true)
 	}
 	return l, success
 }
@@ -91,6 +93,9 @@ func (g *GPU) op(l *launch) *op {
 	return o
 }
 
+// byValue reports whether an argument is given by value.
+func (l *launch) byValue(a *air.Arg) bool { return l.Launch.Values && a.ByValue() }
+
 // addresses calls f for the parameters that are addresses.
 func (l *launch) addresses(params []uint64, f func(a *air.Arg, at uint64)) {
 	n := 0
@@ -99,7 +104,7 @@ func (l *launch) addresses(params []uint64, f func(a *air.Arg, at uint64)) {
 		if a.Attribute != "" {
 			continue
 		}
-		if a.Space != air.Threadgroup {
+		if a.Space != air.Threadgroup && !l.byValue(a) {
 			f(a, params[n])
 		}
 		n++
@@ -114,7 +119,10 @@ func (l *launch) moved(table []byte) []uint64 {
 	}
 	n := 0
 	add := func(wide bool) {
-		if out[n] += binary.LittleEndian.Uint64(table[8*n:]); !wide {
+		if l.moves>>n&1 != 0 {
+			out[n] += binary.LittleEndian.Uint64(table[8*n:])
+		}
+		if !wide {
 			out[n] = uint64(uint32(out[n]))
 		}
 		n++
@@ -153,7 +161,8 @@ type run struct {
 	rooms       []*allocation // by memory; nil: none
 	args        []*air.Arg    // by memory
 	shared      []ir.ThreadgroupMemory
-	nothing     bool // no threadgroup is in the grid
+	values      []ir.Binding // of constants that are given by value
+	nothing     bool         // no threadgroup is in the grid
 }
 
 // resolve finds out what a launch runs with. g.mu is held.
@@ -199,8 +208,13 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 		if a.Attribute != "" {
 			continue
 		}
-		if a.Space == air.Threadgroup {
+		switch {
+		case a.Space == air.Threadgroup:
 			offsets, slots = append(offsets, params[n]), append(slots, uint8(a.Index))
+		case l.byValue(a):
+			var word [8]byte
+			binary.LittleEndian.PutUint64(word[:], params[n])
+			r.values = append(r.values, ir.BytesArg(uint8(a.Index), word[:a.Size]))
 		}
 		n++
 	}
@@ -244,7 +258,7 @@ func (g *GPU) execute(l *launch) uint32 {
 }
 
 func (g *GPU) dispatch(r *run) uint32 {
-	code, err := g.runner.dispatch(r.code, r.grid, r.group, r.memory, r.shared)
+	code, err := g.runner.dispatch(r.code, r.grid, r.group, r.memory, r.shared, r.values)
 	if err != nil {
 		g.mu.Lock()
 		g.say("%v", err)

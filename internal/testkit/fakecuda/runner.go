@@ -5,6 +5,7 @@ package fakecuda
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -62,11 +63,11 @@ type bound struct {
 }
 
 // dispatch runs one: threads of the grid and of a threadgroup, memory, and bytes of threadgroup memory by
-// slot. It returns a result of the driver's, and what was wrong.
-func (r *runner) dispatch(c *code, grid, group [3]uint32, memory []bound, shared []ir.ThreadgroupMemory) (uint32, error) {
+// slot, and constants by value. It returns a result of the driver's, and what was wrong.
+func (r *runner) dispatch(c *code, grid, group [3]uint32, memory []bound, shared []ir.ThreadgroupMemory, values []ir.Binding) (uint32, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := &ir.Dispatch{GridKind: ir.Threads, Threadgroup: group, ThreadgroupMemory: shared}
+	n := &ir.Dispatch{GridKind: ir.Threads, Threadgroup: group, ThreadgroupMemory: shared, Bindings: slices.Clone(values)}
 	for i := range grid {
 		n.Grid[i] = ir.Ext(int64(grid[i]))
 	}
@@ -83,6 +84,7 @@ func (r *runner) dispatch(c *code, grid, group [3]uint32, memory []bound, shared
 		}
 		n.Bindings = append(n.Bindings, ir.Binding{Slot: b.slot, Kind: ir.BindView, View: ir.ViewOf(m, b.off, b.room.Size()-b.off)})
 	}
+	slices.SortFunc(n.Bindings, func(a, b ir.Binding) int { return int(a.Slot) - int(b.Slot) })
 	err := r.execute(&backend.Scope{Graph: g, Places: places}, n)
 	switch {
 	case err == nil:

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/ir"
@@ -19,7 +20,11 @@ type Launch struct {
 	Grid    [3]uint32 // blocks
 	Block   uint32    // threads
 
+	// Moves are the parameters to which the table of an entry that moves adds something, by bit.
+	Moves uint64
+
 	moving bool
+	values map[int]bool // arguments that are given by value
 	r      *rand.Rand
 	sizes  []uint32 // of the grid and of a threadgroup
 }
@@ -28,7 +33,7 @@ type Launch struct {
 // at the edges.
 func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	r := rand.New(rand.NewPCG(seed, 1))
-	l := &Launch{r: r, moving: how.Moving}
+	l := &Launch{r: r, moving: how.Moving, values: map[int]bool{}, Moves: r.Uint64()}
 	rows, columns := 1+r.IntN(5), 40+r.IntN(100)
 	group := [3]uint32{32, 2, 1}
 	p := elementwise.Compile(d)
@@ -37,6 +42,7 @@ func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	}
 	for i, a := range d.Args {
 		size := map[ir.DType]int{ir.F32: 4, ir.F16: 2}[a.Elem]
+		l.values[i] = how.Values && slices.Contains(p.Constants, a.Slot)
 		n := rows * columns
 		if a.Mode == decl.Write {
 			l.Results = append(l.Results, i)
@@ -85,17 +91,25 @@ func element(r *rand.Rand, t ir.DType) uint64 {
 }
 
 // Params are the parameters of the entry, with arguments at some addresses. table is the table of additions
-// of an entry that has one: its parameters are wrong without it, and its address is the last parameter.
+// of an entry that has one: its parameters are wrong without it, and its address and Moves are two more.
 func (l *Launch) Params(addresses []uint64) (params []uint64, table []byte) {
 	add := func(v uint64, mask uint64) {
 		by := uint64(0)
 		if l.moving {
-			by = l.r.Uint64()
-			table = binary.LittleEndian.AppendUint64(table, by)
+			some := l.r.Uint64()
+			table = binary.LittleEndian.AppendUint64(table, some)
+			if l.Moves>>len(params)&1 != 0 {
+				by = some
+			}
 		}
 		params = append(params, (v-by)&mask)
 	}
-	for _, at := range addresses {
+	for i, at := range addresses {
+		if l.values[i] {
+			var word [8]byte
+			copy(word[:], l.Memory[i])
+			at = binary.LittleEndian.Uint64(word[:])
+		}
 		add(at, math.MaxUint64)
 	}
 	for _, n := range l.sizes {
