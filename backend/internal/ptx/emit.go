@@ -128,9 +128,6 @@ func (e *emitter) thread() {
 			numbers[i-n] = e.make("r", "add.s32", "%s, %s", numbers[i-n], low)
 		}
 	}
-	if e.launch.Programmatic {
-		e.line("griddepcontrol.wait")
-	}
 	lane := e.make("r", "mov.u32", "%%tid.x")
 	var begin, here [3]string
 	out := ""
@@ -155,7 +152,15 @@ func (e *emitter) thread() {
 	area := e.make("r", "mul.lo.s32", "%s, %s", here[0], here[1])
 	volume := e.make("r", "mul.lo.s32", "%s, %s", area, here[2])
 	leave(e.make("p", "setp.ge.u32", "%s, %s", lane, volume))
+	e.place(lane, begin, here, numbers[0])
+	if e.launch.Programmatic {
+		e.line("griddepcontrol.wait") // in all threads, so that what waits for this grid waits for those before it
+	}
 	e.line("@%s bra \t$L__BB0_0", out)
+}
+
+// place finds out where in the results the thread is: something, if it is not in the grid.
+func (e *emitter) place(lane string, begin, here [3]string, columns string) {
 	if e.Flat {
 		// The grid of a flat kernel has one thread in y and in z: the lane is the place in x.
 		e.at = e.make("r", "add.s32", "%s, %s", begin[0], lane)
@@ -166,7 +171,7 @@ func (e *emitter) thread() {
 	py := e.make("r", "rem.u32", "%s, %s", rest, here[1])
 	e.column = e.make("r", "add.s32", "%s, %s", begin[0], px)
 	e.row = e.make("r", "add.s32", "%s, %s", begin[1], py)
-	above := e.make("rd", "mul.wide.u32", "%s, %s", e.row, numbers[0])
+	above := e.make("rd", "mul.wide.u32", "%s, %s", e.row, columns)
 	e.wide = e.make("rd", "add.s64", "%s, %s", above, e.make("rd", "cvt.u64.u32", "%s", e.column))
 }
 
