@@ -22,6 +22,10 @@ inline float sum_of_lanes(float v) {
   return v;
 }
 
+#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
+inline void wait_for_dispatches() {}
+#endif
+
 // wide_load is a load from where p lies at a multiple of its own size.
 template <typename V, typename T>
 inline V wide_load(const device T* p) {
@@ -63,9 +67,9 @@ inline void load_x(const device float* x, thread float* v) {
 // are for the caller to drop.
 //
 // TN elements are 16 bytes, which are read at once where rows lie so. Memory
-// answers late and then with much: some of these are asked for before the first
-// is used, and of x the next one.
-template <typename W, int TM, int TN>
+// answers late and then with much: some of these are asked for ahead, the first
+// ones before x is there if `wait` is asked for, and of x the next one.
+template <typename W, int TM, int TN, bool wait = true>
 inline void row_products(
     const device W* mat, const device float* x, int K, int N, size_t ld, int first, int col, int step, thread float* acc) {
 #pragma unroll
@@ -73,21 +77,25 @@ inline void row_products(
     acc[i] = 0;
   }
   int k = col;
-  if (((ulong(mat) | ulong(x) | ld * sizeof(W)) & 15) == 0) {
+  const bool wide = ((ulong(mat) | ulong(x) | ld * sizeof(W)) & 15) == 0;
+  if (wide) {
     constexpr int parts = 3;
-    for (; k + TN <= K; k += parts * step) {
-      uint4 p[parts][TM];
-      float v[parts][TN];
-      load_x<TN>(x + k, v[0]);
+    uint4 p[parts][TM];
 #pragma unroll
-      for (int d = 0; d < parts; d++) {
-        if (d == 0 || k + d * step + TN <= K) {
+    for (int d = 0; d < parts; d++) {
+      if (k + d * step + TN <= K) {
 #pragma unroll
-          for (int i = 0; i < TM; i++) {
-            p[d][i] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step);
-          }
+        for (int i = 0; i < TM; i++) {
+          p[d][i] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step);
         }
       }
+    }
+    if (wait) {
+      wait_for_dispatches();
+    }
+    for (; k + TN <= K; k += parts * step) {
+      float v[parts][TN];
+      load_x<TN>(x + k, v[0]);
 #pragma unroll
       for (int d = 0; d < parts; d++) {
         if (d + 1 < parts && k + (d + 1) * step + TN <= K) {
@@ -103,6 +111,13 @@ inline void row_products(
               acc[i] = fma(e[j], v[d][j], acc[i]);
             }
           }
+          const int next = k + (parts + d) * step;
+          if (next + TN <= K) {
+#pragma unroll
+            for (int i = 0; i < TM; i++) {
+              p[d][i] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + next);
+            }
+          }
         }
       }
     }
@@ -111,6 +126,8 @@ inline void row_products(
     if (k + TN <= K) {
       return;
     }
+  } else if (wait) {
+    wait_for_dispatches();
   }
   for (; k < K; k += step) {
     const int count = min(TN, K - k);
@@ -300,10 +317,10 @@ constexpr constant int ROWS = 4; // outputs of a simdgroup of the kernels below
 
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
 // [N, K], computed by a simdgroup. Rows past the end are read as the last one.
-template <typename W>
+template <typename W, bool wait = true>
 inline void dot_rows(const device W* mat, const device float* x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int TN = 8;
-  row_products<W, ROWS, TN>(mat, x, K, N, K, first, int(lane) * TN, 32 * TN, result);
+  row_products<W, ROWS, TN, wait>(mat, x, K, N, K, first, int(lane) * TN, 32 * TN, result);
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
     result[i] = simd_sum(result[i]);
@@ -509,7 +526,7 @@ template <typename W>
   float gate[ROWS];
   float up[ROWS];
   dot_rows(w_gate, x, K, N, first, lane, gate);
-  dot_rows(w_up, x, K, N, first, lane, up);
+  dot_rows<W, false>(w_up, x, K, N, first, lane, up);
 #pragma unroll
   for (int i = 0; i < ROWS; i++) {
     if (lane == 0 && first + i < N) {

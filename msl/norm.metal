@@ -13,6 +13,10 @@ inline half stored(half v) {
   return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
 }
 
+#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
+inline void wait_for_dispatches() {}
+#endif
+
 constexpr constant int READS = 4; // consecutive elements of a row that a thread takes at a time
 constexpr constant uint LANES = 32;
 
@@ -124,6 +128,9 @@ template <typename T>
   const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
   const size_t at = size_t(row) * axis_size + first;
 
+  T weights[READS];
+  take_weights(w, w_stride, first, count, weights);
+  wait_for_dispatches();
   T v[READS];
   take(x + at, count, v);
   float acc = 0;
@@ -138,8 +145,6 @@ template <typename T>
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
   const float inv = inverse[0];
-  T weights[READS];
-  take_weights(w, w_stride, first, count, weights);
 #pragma unroll
   for (int i = 0; i < READS; i++) {
     v[i] = stored(weights[i] * T(float(v[i]) * inv));
@@ -259,6 +264,9 @@ template <typename T>
   const int count = first < axis_size ? min(READS, int(axis_size - first)) : 0;
   const size_t at = size_t(row) * axis_size + first;
 
+  T weights[READS];
+  take_weights(w, w_stride, first, count, weights);
+  wait_for_dispatches();
   T v[READS];
   T other[READS];
   take(a + at, count, v);
@@ -278,8 +286,6 @@ template <typename T>
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
   const float inv = inverse[0];
-  T weights[READS];
-  take_weights(w, w_stride, first, count, weights);
 #pragma unroll
   for (int i = 0; i < READS; i++) {
     v[i] = stored(weights[i] * T(float(v[i]) * inv));

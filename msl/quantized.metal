@@ -12,6 +12,10 @@ inline float stored(float v) {
   return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
 }
 
+#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
+inline void wait_for_dispatches() {}
+#endif
+
 constexpr constant int LANES = 32;
 constexpr constant int ROWS = 4; // outputs of a simdgroup in a matrix-vector product
 
@@ -131,25 +135,27 @@ inline void load_part(const thread Affine& m, int K, int N, int first, int k, th
 // add_rows adds to result[ROWS·j + i] what a lane has of the product of x with row
 // first + i of matrix j. A lane takes the codes of `words` words of each row at a
 // time; they lie in one group, so scale and bias are applied once. Memory answers
-// late and then with much: so many `parts` are asked for before the first is used,
-// and of x the next one.
+// late and then with much: so many `parts` are asked for ahead, the first ones before
+// x is there, and of x the next one.
 template <int g, int b, int words, bool whole, bool wide, int parts, int matrices, typename X>
 inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int step = LANES * values;
-  for (int k = int(lane) * values; k < K; k += parts * step) {
-    Part<words> p[parts][matrices];
-    float v[parts][values];
-    x.template load<values, wide>(k, v[0]);
+  const int begin = int(lane) * values;
+  Part<words> p[parts][matrices];
 #pragma unroll
-    for (int d = 0; d < parts; d++) {
-      if (d == 0 || k + d * step < K) {
+  for (int d = 0; d < parts; d++) {
+    if (begin + d * step < K) {
 #pragma unroll
-        for (int j = 0; j < matrices; j++) {
-          load_part<g, b, words, whole, wide>(m[j], K, N, first, k + d * step, p[d][j]);
-        }
+      for (int j = 0; j < matrices; j++) {
+        load_part<g, b, words, whole, wide>(m[j], K, N, first, begin + d * step, p[d][j]);
       }
     }
+  }
+  wait_for_dispatches();
+  for (int k = begin; k < K; k += parts * step) {
+    float v[parts][values];
+    x.template load<values, wide>(k, v[0]);
 #pragma unroll
     for (int d = 0; d < parts; d++) {
       if (d + 1 < parts && k + (d + 1) * step < K) {
@@ -162,6 +168,13 @@ inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, in
 #pragma unroll
           for (int i = 0; i < ROWS; i++) {
             result[ROWS * j + i] += p[d][j].scales[i] * dot_codes<b, values>(p[d][j].codes[i], v[d]) + p[d][j].biases[i] * sum;
+          }
+        }
+        const int next = k + (parts + d) * step;
+        if (next < K) {
+#pragma unroll
+          for (int j = 0; j < matrices; j++) {
+            load_part<g, b, words, whole, wide>(m[j], K, N, first, next, p[d][j]);
           }
         }
       }
