@@ -650,7 +650,9 @@ inline void multiply_tile(
     acc[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
 
-  for (int k = col; k - col < K; k += TILE) {
+  // All threads count alike, which shows that they leave together.
+  for (int begin = 0; begin < K; begin += TILE) {
+    const int k = begin + col;
     threadgroup_barrier(mem_flags::mem_threadgroup);
     load_row(x + k, xt, in_x ? K - k : 0);
     load_row(w + k, wt, in_w ? K - k : 0);

@@ -257,7 +257,11 @@ func (m *members) vote(x maskOf, name string) {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(format, args...)) }
 	ballot := func(to, on string) {
-		add("%s = call i32 @llvm.nvvm.vote.ballot.sync(i32 %s, i1 %s) #990", to, all, on)
+		there := all
+		if there == entryMembers {
+			there = allThreads // those that have ended do not vote
+		}
+		add("%s = call i32 @llvm.nvvm.vote.ballot.sync(i32 %s, i1 %s) #990", to, there, on)
 	}
 	// A thread goes to the first way unless one of the cases says otherwise.
 	switch rest := c.next[x.block][0] == x.to; {

@@ -238,7 +238,9 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 		g.line("  ret void")
 		return nil
 	case s.operation == opMultiplyAccumulate:
-		g.multiplyAccumulate(d)
+		g.multiplyAccumulate(d, partMask)
+		g.line("}\ndefine internal %s @%s(%s) convergent alwaysinline nounwind {", d.result, maskedByAll(d), strings.Join(params, ", "))
+		g.multiplyAccumulate(d, allThreads)
 		return nil
 	case s.element == elementNames["u.i8"] && isVote(s.operation):
 		v, err := g.voted(s, d)
@@ -422,8 +424,8 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 // of a and the columns of b that its elements need from the others; products are added in the
 // order of the inner index. A kernel multiplies a matrix by several: what lanes get of it is then the
 // same, and is asked for once, since these shuffles have no effect but their result.
-func (g *gpu) multiplyAccumulate(d declaration) {
-	mask, lane := partMask, g.lane()
+func (g *gpu) multiplyAccumulate(d declaration, mask string) {
+	lane := g.lane()
 	row := g.make("and i32 %s, 22", lane)   // the bits of a lane that say its row
 	column := g.make("and i32 %s, 9", lane) // and its columns
 	type pair [2]string
@@ -464,5 +466,8 @@ func (g *gpu) multiplyAccumulate(d declaration) {
 // given is the float that another lane has, by a shuffle that is known to do nothing else: of two that ask
 // for the same one is left.
 func (g *gpu) given(v, mask, lane string) string {
+	if mask == allThreads {
+		return g.make(`call float asm "shfl.sync.idx.b32 $0, $1, $2, 31, -1;", "=f,f,r"(float %s, i32 %s) #992`, v, lane)
+	}
 	return g.make(`call float asm "shfl.sync.idx.b32 $0, $1, $2, 31, $3;", "=f,f,r,r"(float %s, i32 %s, i32 %s) #992`, v, lane, mask)
 }

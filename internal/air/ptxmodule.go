@@ -56,7 +56,7 @@ func (g *gpuModule) inline(b *builder) error {
 	}
 	g.attrs = append(g.attrs, "attributes #991 = { convergent nounwind willreturn memory(inaccessiblemem: readwrite) }")
 	if flows {
-		out, err := b.clang(g.String(), "inlined.ll", "-O2", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm")
+		out, err := b.clang(g.String(), "inlined.ll", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm")
 		if err != nil {
 			return err
 		}
@@ -160,10 +160,15 @@ func exchanging(lines []string, declared map[string]declaration, mask string, va
 		case isMarker(l):
 			continue
 		default:
-			of := mask
+			of, to := mask, masked(d)
 			switch {
 			case !exchangesMasked(l, declared):
 				of = "0"
+			case of == entryMembers && !counts(d):
+				of = allThreads
+				if multiplies(d) {
+					to = maskedByAll(d)
+				}
 			case of == "":
 				of = fmt.Sprint("%mlxc.active.", *values)
 				*values++
@@ -172,15 +177,44 @@ func exchanging(lines []string, declared map[string]declaration, mask string, va
 			if len(d.params) > 0 {
 				of += ", "
 			}
-			l = strings.Replace(l, "@"+c.name+"(", "@"+masked(d)+"(i32 "+of, 1)
+			l = strings.Replace(l, "@"+c.name+"(", "@"+to+"(i32 "+of, 1)
 		}
 		out = append(out, l)
 	}
 	return out
 }
 
+// allThreads is the mask of a whole warp. Where all threads of the grid come to, it does for theirs too:
+// nobody waits for threads that have ended. And the GPU's assembler is told that no other is there.
+const allThreads = "-1"
+
+// counts reports whether what a function returns depends on who takes part, and not only on the values of
+// others. Those of a matrix are all there, and a thread that shuffles knows of whom it asks; the first
+// that is there is the first of the warp.
+func counts(d declaration) bool {
+	s, err := siteOf(d)
+	if err != nil {
+		return true
+	}
+	switch s.operation {
+	case opMultiplyAccumulate, simdgroupBarrier, opShuffle, opShuffleUp, opShuffleDown, opShuffleXor, opShuffleRotateUp, opShuffleRotateDown,
+		opShuffleAndFillUp, opShuffleAndFillDown, opBroadcastFirst:
+		return false
+	}
+	return true
+}
+
 // masked is the name of the function in which threads exchange, which gets a mask before all else.
 func masked(d declaration) string { return `"mlxc.` + strings.Trim(d.name, `"`) + `"` }
+
+// maskedByAll is the name of one in which all threads of a warp take part, whatever the mask.
+func maskedByAll(d declaration) string { return `"mlxc.all.` + strings.Trim(d.name, `"`) + `"` }
+
+// multiplies reports whether a function multiplies matrices.
+func multiplies(d declaration) bool {
+	s, err := siteOf(d)
+	return err == nil && s.operation == opMultiplyAccumulate
+}
 
 // activeMask asks the GPU which threads of a warp run together.
 const activeMask = `call i32 asm sideeffect "activemask.b32 $0;", "=r"() #990`

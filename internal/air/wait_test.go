@@ -267,7 +267,8 @@ m%[1]s:
 		"where two uniform branches lead":     {"b:\n  %c = icmp ult i32 %group, 5\n  br i1 %c, label %t, label %f\nf:\n  %d = icmp ugt i32 %group, 9\n  br i1 %d, label %t, label %e\nt:\n" + sum() + "  br label %e\ne:\n" + sum() + "  ret void", []string{grid, grid}, 0},
 		"behind a loop that some return from": {"b:\n" + loop("0", "b", "%lane", "  %z = icmp eq i32 %i0, 7\n  br i1 %z, label %r, label %o\nr:\n  ret void\no:\n", "e") + sum() + "  ret void", []string{active}, 0},
 		"into the middle of a loop":           {"b:\n  %c = icmp ult i32 %lane, 5\n  br i1 %c, label %t, label %f\nt:\n  br label %f\nf:\n  %d = icmp ugt i32 %lane, 9\n  br i1 %d, label %t, label %e\ne:\n" + sum() + "  ret void", []string{active}, 0},
-		"a barrier of simdgroups":             {"b:\n" + loop("0", "b", "%lane", "", "e") + "  call void @air.simdgroup.barrier(i32 2, i32 1)\n  ret void", []string{grid}, 0},
+		"a barrier of simdgroups":             {"b:\n" + loop("0", "b", "%lane", "", "e") + "  call void @air.simdgroup.barrier(i32 2, i32 1)\n  ret void", []string{allThreads}, 0},
+		"a barrier of some":                   {"  %c = icmp ult i32 %lane, 5\n  br i1 %c, label %t, label %e\nt:\n  call void @air.simdgroup.barrier(i32 2, i32 1)\n  br label %e\ne:\n" + sum() + "  ret void", []string{own, grid}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := c.body
