@@ -110,24 +110,29 @@ func (g *gpu) reduced(op operation, t number, v string, width int) string {
 		h.line("  %%slow = call %s @%s.part(%s %%in, i32 %s, i32 %s)\n  ret %s %%slow\n}", t.llvm, name, t.llvm, partMask, lane, t.llvm)
 	})
 	g.once(name+".part", func(h *gpu) {
-		// Some are not: each thread combines the values of all that are, by the same tree.
+		// Some are not. By the same tree: before a step the lanes whose numbers are the same modulo 2·k have
+		// one value, and get that of those whose numbers differ from theirs by k, from the first of these
+		// that is there.
 		h.line("define internal %s @%s.part(%s %%in, i32 %%mask, i32 %%lane) convergent noinline nounwind {", t.llvm, name, t.llvm)
 		base := h.make("and i32 %%lane, %d", -width)
 		here := h.make("lshr i32 %%mask, %s", base)
-		v, valid := make([]string, width), make([]string, width)
-		for j := range width {
-			v[j] = h.shuffled(t, "%in", "%mask", h.make("or i32 %s, %d", base, j))
-			valid[j] = h.make("icmp ne i32 %s, 0", h.make("and i32 %s, %d", here, uint32(1)<<j))
-		}
+		v := "%in"
 		for k := width / 2; k > 0; k /= 2 {
-			for i := range k {
-				both := h.combine(op, t, v[i], v[i+k])
-				second := h.make("select i1 %s, %s %s, %s %s", valid[i+k], t.llvm, both, t.llvm, v[i])
-				v[i] = h.make("select i1 %s, %s %s, %s %s", valid[i], t.llvm, second, t.llvm, v[i+k])
-				valid[i] = h.make("or i1 %s, %s", valid[i], valid[i+k])
+			pattern := uint32(0)
+			for j := 0; j < width; j += 2 * k {
+				pattern |= 1 << j
 			}
+			others := h.make("shl i32 %d, %s", int32(pattern), h.make("and i32 %s, %d", h.make("xor i32 %%lane, %d", k), 2*k-1))
+			there := h.make("and i32 %s, %s", here, others)
+			none := h.make("icmp eq i32 %s, 0", there)
+			first := h.make("add i32 %s, %s", base, h.make("call i32 @llvm.cttz.i32(i32 %s, i1 false)", there))
+			got := h.shuffled(t, v, "%mask", h.make("select i1 %s, i32 %%lane, i32 %s", none, first))
+			upper := h.make("icmp ne i32 %s, 0", h.make("and i32 %%lane, %d", k))
+			left := h.make("select i1 %s, %s %s, %s %s", upper, t.llvm, got, t.llvm, v)
+			right := h.make("select i1 %s, %s %s, %s %s", upper, t.llvm, v, t.llvm, got)
+			v = h.make("select i1 %s, %s %s, %s %s", none, t.llvm, v, t.llvm, h.combine(op, t, left, right))
 		}
-		h.line("  ret %s %s\n}", t.llvm, v[0])
+		h.line("  ret %s %s\n}", t.llvm, v)
 	})
 	return g.make("call %s @%s(i32 %s, %s %s) #990", t.llvm, name, partMask, t.llvm, v)
 }
