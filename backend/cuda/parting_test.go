@@ -59,7 +59,7 @@ func TestParting(t *testing.T) {
 		for i, p := range programs {
 			module, err := u.Module(p.Name)
 			require.NoError(t, err)
-			for _, launch := range []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}} {
+			for _, launch := range []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}} {
 				if launch.Programmatic && !modern {
 					continue
 				}
@@ -74,6 +74,9 @@ func TestParting(t *testing.T) {
 					x := driver.Launch{Function: f, Grid: [3]uint32{3, 1, 1}, Block: uint32(size), Params: uintptr(unsafe.Pointer(&host[2048]))}
 					// What is in the table is left out of the parameters.
 					params := []uint64{uint64(memory), uint64(rounds), uint64(threads), 1, 1, uint64(size), 1, 1}
+					if launch.Values {
+						params[1] = parting.Uniform
+					}
 					if launch.Moving {
 						adds := []uint64{0, 128, uint64(threads) - 1, 0, 1<<64 - 6, 0, 0, 1<<64 - 1}
 						var b []byte
