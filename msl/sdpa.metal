@@ -28,6 +28,50 @@ inline int visible_keys(int N, uint3 groups, uint3 group) {
   return do_causal ? N - int(groups.y) + int(group.y) + 1 : N;
 }
 
+// follow takes some keys, each 32 behind the one before: their rows are read together, and their weights
+// found together. What is added to what, and in which order, is as for one key after another.
+template <typename T, int each, int some>
+inline void follow(
+    const device T* key, const device T* value, size_t k_step, size_t v_step, thread const float* q, thread float* o, thread float& top, thread float& sum) {
+  float k[some * each];
+  float v[some * each];
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < each; i++) {
+      k[n * each + i] = float(key[n * k_step + i]);
+      v[n * each + i] = float(value[n * v_step + i]);
+    }
+  }
+  float score[some];
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+    score[n] = 0;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < each; i++) {
+      score[n] += q[i] * k[n * each + i];
+    }
+    score[n] = simd_sum(score[n]);
+  }
+  float factor[some];
+  float weight[some];
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+    const float new_top = max(top, score[n]);
+    factor[n] = precise::exp(top - new_top);
+    weight[n] = precise::exp(score[n] - new_top);
+    top = new_top;
+  }
+#pragma clang loop unroll(full)
+  for (int n = 0; n < some; n++) {
+    sum = sum * factor[n] + weight[n];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < each; i++) {
+      o[i] = o[i] * factor[n] + weight[n] * v[n * each + i];
+    }
+  }
+}
+
 // attend is what a threadgroup does for its query: simdgroup s takes keys s,
 // s+32, … with a running maximum and sum (a "streaming" softmax), a lane D/32
 // elements of each; then the simdgroups' results are brought to one maximum and
@@ -39,6 +83,7 @@ inline void attend(
     const device T* query, const device T* keys, const device T* values, device T* out, int visible, size_t k_stride, size_t v_stride,
     float scale, threadgroup float* outputs, threadgroup float* tops, threadgroup float* sums, uint simdgroup, uint lane) {
   constexpr int each = D / LANES; // elements of a row that a lane holds
+  constexpr int some = 4;         // keys that are taken together
   const uint own = lane * each;
 
   float q[each];
@@ -50,22 +95,20 @@ inline void attend(
   // Finite, so that a simdgroup without keys gets the factor exp(−big) = 0.
   float top = -MAXFLOAT;
   float sum = 0;
-  for (int j = int(simdgroup); j < visible; j += SIMDGROUPS) {
-    const device T* key = keys + size_t(j) * k_stride + own;
-    const device T* value = values + size_t(j) * v_stride + own;
-    float score = 0;
-    for (int i = 0; i < each; i++) {
-      score += q[i] * float(key[i]);
-    }
-    score = simd_sum(score);
-    const float new_top = max(top, score);
-    const float factor = precise::exp(top - new_top);
-    const float weight = precise::exp(score - new_top);
-    top = new_top;
-    sum = sum * factor + weight;
-    for (int i = 0; i < each; i++) {
-      o[i] = o[i] * factor + weight * float(value[i]);
-    }
+  const size_t k_step = SIMDGROUPS * k_stride;
+  const size_t v_step = SIMDGROUPS * v_stride;
+  const device T* key = keys + size_t(simdgroup) * k_stride + own;
+  const device T* value = values + size_t(simdgroup) * v_stride + own;
+  int j = int(simdgroup);
+  for (; j + (some - 1) * SIMDGROUPS < visible; j += some * SIMDGROUPS) {
+    follow<T, each, some>(key, value, k_step, v_step, q, o, top, sum);
+    key += some * k_step;
+    value += some * v_step;
+  }
+  for (; j < visible; j += SIMDGROUPS) {
+    follow<T, each, 1>(key, value, k_step, v_step, q, o, top, sum);
+    key += k_step;
+    value += v_step;
   }
 
   if (lane == 0) {
