@@ -4,13 +4,16 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/record"
 )
@@ -200,4 +203,46 @@ func TestOperations(t *testing.T) {
 	p.Add(w)
 	p.Add(w)
 	require.InDelta(t, 2*w.Operations/m.Rate, float64(m.Of(p)), 1e-9)
+}
+
+// A norm that is a dispatch of its own is computed once; in a product, by every threadgroup, which reads
+// the row and the weights of the norm again. More cores share what is repeated.
+func TestRepeated(t *testing.T) {
+	const k, n = 576, 1536
+	m, err := cost.Chip("m1")
+	require.NoError(t, err)
+	g, d := declared(t, func(s *record.Session, x record.Tensor) { s.RMSNorm(x, 0) })
+	require.Zero(t, m.For(g).Work(d).Repeated)
+	require.Zero(t, m.AtMost(g).Work(d).Repeated)
+
+	archive, err := txtar.ParseFile("../passes/testdata/fuse_norm.txtar")
+	require.NoError(t, err)
+	module, err := mlxt.Parse(context.Background(), "fuse_norm", archive.Files[2].Data)
+	require.NoError(t, err)
+	g = module.Graphs[0]
+	var fused *ir.Dispatch
+	for _, node := range g.Nodes {
+		if d, ok := node.(*ir.Dispatch); ok && strings.Contains(g.Kernels[d.Kernel].Function, "rms_silu_mul") {
+			fused = d
+		}
+	}
+	require.NotNil(t, fused)
+	w := m.For(g).Work(fused)
+	others := float64(n/8 - 1) // threadgroups
+	require.InDelta(t, others*(2*k+k)*4, w.Repeated.Bytes, 1e-6, "x for the sum of squares, x and weights for the product")
+	require.Greater(t, w.Repeated.Operations, others*k*(2+2))
+	require.Less(t, w.Repeated.Operations, others*k*(2+5))
+	with, err := cost.Chip("m3-max")
+	require.NoError(t, err)
+	own := func(m cost.Model) float64 {
+		plain := w
+		plain.Repeated = cost.Repeated{}
+		var a, b cost.Epoch
+		w := m.For(g).Work(fused)
+		w.Alone, plain.Alone = 0, 0
+		a.Add(w)
+		b.Add(plain)
+		return float64(m.Of(a) - m.Of(b))
+	}
+	require.InDelta(t, float64(with.Cores)/float64(m.Cores), own(m)/own(with), 1e-6)
 }

@@ -12,7 +12,8 @@ import (
 // Work is what one command costs.
 type Work struct {
 	Bytes      float64 // moved
-	Operations float64
+	Operations float64 // each that its results need, once
+	Repeated   Repeated
 	Alone      Seconds // the time that it takes alone
 }
 
@@ -85,34 +86,42 @@ func (e *Estimator) Work(n ir.Node) Work {
 func (e *Estimator) dispatch(d *ir.Dispatch) Work {
 	k := &e.g.Kernels[d.Kernel]
 	if !msl.Declared(k) {
-		return e.work(d, d.Effects, k.Function, 0)
+		return e.work(d, d.Effects, k.Function, 0, Repeated{})
 	}
 	form := e.declared.Form(d)
 	if w, ok := e.forms[form]; invariants.Caches && ok {
 		return w
 	}
-	effects, operations := d.Effects, 0.0
+	effects, operations, again := d.Effects, 0.0, Repeated{}
 	if in, err := e.declared.Bind(d); err == nil {
-		operations = e.Operations(in)
+		operations, again = e.operations(in)
 		if declared, err := in.Effects(); err == nil {
 			effects = declared
 		}
 	}
-	w := e.work(d, effects, k.Function, operations)
+	w := e.work(d, effects, k.Function, operations, again)
 	if form != nil {
 		e.forms[form] = w
 	}
 	return w
 }
 
-// Instance is Work of a dispatch that need not be in the graph, with its effects and so
-// many operations.
-func (e *Estimator) Instance(in *decl.Instance, effects *ir.Effects, operations float64) Work {
-	return e.work(in.Dispatch, effects, in.Decl.Name, operations)
+// Instance is Work of a dispatch that need not be in the graph, with its effects.
+func (e *Estimator) Instance(in *decl.Instance, effects *ir.Effects) Work {
+	operations, again := e.operations(in)
+	return e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
 }
 
-func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, operations float64) Work {
-	w := Work{Bytes: e.bytes(d, effects), Operations: operations}
+// Fused is Instance of a dispatch that computes what others compute, which do so many
+// operations: its own count as theirs, however its terms are written, and what its threadgroups
+// repeat comes on top.
+func (e *Estimator) Fused(in *decl.Instance, effects *ir.Effects, operations float64) Work {
+	_, again := e.operations(in)
+	return e.work(in.Dispatch, effects, in.Decl.Name, operations, again)
+}
+
+func (e *Estimator) work(d *ir.Dispatch, effects *ir.Effects, function string, operations float64, again Repeated) Work {
+	w := Work{Bytes: e.bytes(d, effects), Operations: operations, Repeated: again}
 	if k, ok := e.Kernels[function]; ok {
 		w.Alone = k.Fixed + k.PerByte*Seconds(w.Bytes)
 	} else {
@@ -130,8 +139,18 @@ func (e *Estimator) blit(bytes float64) Work {
 // alone is what work takes that so many threadgroups share.
 func (e *Estimator) alone(w Work, groups float64) Seconds {
 	share := min(1, max(1, groups)/float64(max(1, e.Cores)))
-	return e.Launch + e.busy(w.Bytes, w.Operations)/Seconds(share)
+	return e.Launch + (e.busy(w.Bytes, w.Operations)+e.repeat(w.Repeated))/Seconds(share)
 }
+
+// repeat is how long the whole chip takes for what threadgroups compute again: they do it before
+// anything else, so that nothing else hides it.
+func (m *Model) repeat(again Repeated) Seconds {
+	return Seconds(max(again.Bytes/(float64(max(1, m.Cores))*cacheOfCore), again.Operations/m.Rate))
+}
+
+// cacheOfCore is how many bytes a second a core reads from its cache: 64 a clock of 1.28 GHz [M1]. An
+// assumption: nobody documents it.
+const cacheOfCore = 64 * 1.28e9
 
 // copyGroup is the number of bytes that a threadgroup of a blit is taken to
 // move: 1024 threads of 16 bytes. An assumption: nobody documents it.

@@ -53,6 +53,7 @@ type Kernel struct {
 // Epoch adds up commands that run concurrently. The zero value is empty.
 type Epoch struct {
 	bytes, operations float64
+	repeated          Repeated
 	longest           Seconds
 	count             int
 }
@@ -61,6 +62,8 @@ type Epoch struct {
 func (p *Epoch) Add(w Work) {
 	p.bytes += w.Bytes
 	p.operations += w.Operations
+	p.repeated.Bytes += w.Repeated.Bytes
+	p.repeated.Operations += w.Repeated.Operations
 	p.longest = max(p.longest, w.Alone)
 	p.count++
 }
@@ -70,7 +73,7 @@ func (p *Epoch) Len() int { return p.count }
 
 // Of returns the time that the epoch takes.
 func (m *Model) Of(p Epoch) Seconds {
-	return max(m.busy(p.bytes, p.operations), p.longest, m.ConcurrentLaunch*Seconds(p.count))
+	return max(m.busy(p.bytes, p.operations)+m.repeat(p.repeated), p.longest, m.ConcurrentLaunch*Seconds(p.count))
 }
 
 // busy is how long the whole chip takes to move so many bytes and, beside that, do so

@@ -7,30 +7,88 @@ import (
 
 // Operations counts the operations of all elements that the kernel's terms say. What an
 // abbreviation stands for counts once for each choice of its indices, as kernels compute
-// it.
+// it; [Repeated] counts beside what they have to compute again.
 func (e *Estimator) Operations(in *decl.Instance) float64 {
+	once, _ := e.operations(in)
+	return once
+}
+
+// Repeated is what the threadgroups of a dispatch compute that others of them compute too,
+// because threadgroups have nothing in common but memory that was written before: a norm, in a
+// product of its results.
+type Repeated struct {
+	Operations float64
+	Bytes      float64 // of arguments, which caches hold
+}
+
+// operations returns what is computed once, and what is computed again.
+//
+// If an element of the results needs m of the c choices of an abbreviation's indices, a choice is needed
+// by a share of m/c of the elements, and so by at least that share of the threadgroups.
+func (e *Estimator) operations(in *decl.Instance) (once float64, again Repeated) {
 	c := counter{e: e, in: in, calls: make([]calls, len(in.Decl.Wheres))}
-	total := 0.0
+	groups := 0.0 // known as soon as it is needed
 	for _, r := range in.Decl.Results {
 		elements := 1.0
 		for _, n := range in.Shapes[r.Arg] {
 			elements *= e.value(n)
-			c.vars = append(c.vars, e.value(n))
+			c.vars, c.free = append(c.vars, e.value(n)), append(c.free, 1)
 		}
-		total += elements * c.operations(r.Body, elements)
-		c.vars = c.vars[:0]
+		once += elements * c.operations(r.Body, elements)
+		c.vars, c.free = c.vars[:0], c.free[:0]
 	}
+	var read []float64                       // by argument, the elements that a threadgroup reads for what it repeats
 	for i := len(c.calls) - 1; i >= 0; i-- { // an abbreviation uses only those before it
 		x := &c.calls[i]
-		choices := 1.0
-		for _, n := range x.vars {
+		choices, need := 1.0, 1.0
+		for k, n := range x.vars {
 			choices *= n
+			need *= x.free[k]
 		}
 		n := min(x.times, choices)
-		c.vars = append(c.vars[:0], x.vars...)
-		total += n * c.operations(in.Decl.Wheres[i].Body, n)
+		c.vars, c.free = append(c.vars[:0], x.vars...), append(c.free[:0], x.free...)
+		body := in.Decl.Wheres[i].Body
+		operations := c.operations(body, n)
+		once += n * operations
+		if n == 0 {
+			continue
+		}
+		if groups == 0 {
+			groups = e.groups(in.Dispatch)
+		}
+		if shared := min(need/n, 1) * groups; shared > 1 {
+			again.Operations += (shared - 1) * n * operations
+			if read == nil {
+				read = make([]float64, len(in.Decl.Args))
+			}
+			c.loads(body, n, read)
+			for arg, elements := range read {
+				again.Bytes += (shared - 1) * elements * float64(in.Decl.Args[arg].Elem.Bits()) / 8
+			}
+			clear(read)
+		}
 	}
-	return total
+	return once, again
+}
+
+// loads adds to read, for each argument, how many elements of it n values of e look at; elements that
+// it looks at in several places of e count once.
+func (c *counter) loads(e *term.Expr, n float64, read []float64) {
+	switch e.Op {
+	case term.Load:
+		read[e.Index] = max(read[e.Index], n)
+	case term.Sum, term.MaxOver, term.ArgMax:
+		_, count := c.span(e.Args[0])
+		c.vars = append(c.vars, max(count, 0))
+		for _, a := range e.Args[1:] {
+			c.loads(a, n*max(count, 0), read)
+		}
+		c.vars = c.vars[:len(c.vars)-1]
+		return
+	}
+	for _, a := range e.Args {
+		c.loads(a, n, read)
+	}
 }
 
 // counter counts the operations of one element of a result.
@@ -38,14 +96,15 @@ type counter struct {
 	e     *Estimator
 	in    *decl.Instance
 	vars  []float64 // how many values each index variable has
+	free  []float64 // how many of them one element of a result needs
 	calls []calls   // of each abbreviation
 }
 
 // calls are the uses of an abbreviation: how many, and how many values each of its
-// indices has at most.
+// indices has at most, for all elements of the results and for one of them.
 type calls struct {
-	times float64
-	vars  []float64
+	times      float64
+	vars, free []float64
 }
 
 // operations are those of e for one choice of the index variables, of which there are so
@@ -59,22 +118,27 @@ func (c *counter) operations(e *term.Expr, times float64) float64 {
 		x := &c.calls[e.Index]
 		x.times += times
 		if x.vars == nil {
-			x.vars = make([]float64, len(e.Args))
+			x.vars, x.free = make([]float64, len(e.Args)), make([]float64, len(e.Args))
 		}
 		for i, a := range e.Args {
 			lo, hi := c.span(a)
 			x.vars[i] = max(x.vars[i], hi-lo+1)
+			all := c.vars
+			c.vars = c.free
+			lo, hi = c.span(a)
+			c.vars = all
+			x.free[i] = min(max(x.free[i], hi-lo+1), x.vars[i])
 		}
 		return 0
 	case term.Sum, term.MaxOver, term.ArgMax:
 		_, count := c.span(e.Args[0])
 		count = max(count, 0)
-		c.vars = append(c.vars, count)
+		c.vars, c.free = append(c.vars, count), append(c.free, count)
 		n = 1
 		for _, a := range e.Args[1:] {
 			n += c.operations(a, times*count)
 		}
-		c.vars = c.vars[:len(c.vars)-1]
+		c.vars, c.free = c.vars[:len(c.vars)-1], c.free[:len(c.free)-1]
 		return n * count
 	}
 	if e.Kind == term.Float {

@@ -18,7 +18,7 @@ import (
 // ofParts reports whether a test of this file shows that the kernel's results are those of
 // other kernels, to the bit. Such a kernel needs no golden: the others have them.
 func ofParts(kernel string) bool {
-	return fusedOf(kernel) != nil || strings.HasPrefix(kernel, "add_rms") || strings.Contains(kernel, "_x2_float32")
+	return fusedOf(kernel) != nil || strings.HasPrefix(kernel, "add_rms") || strings.Contains(kernel, "_x2_float32") || strings.HasPrefix(kernel, "affine_qmv") && strings.Contains(kernel, "_rms_")
 }
 
 // fusedOf returns the layout of a fused quantized product, or nil.
@@ -223,6 +223,65 @@ func testFused(t *testing.T, r *rand.Rand, f family, m int) {
 	runKernel(t, "vv_Multiplyfloat32", elements, elements, act, product(up), act)
 	call(f.fused("silu_mul"), append(append(slices.Clone(w.args), up.args...), x, y, int32(k), int32(n))...)
 	same(t, act, y, "silu_mul, %s", at)
+
+	if !strings.HasPrefix(f.plain, "affine_qmv") {
+		return
+	}
+	// The same of a normalised x: x becomes the norm, so that f.plain sees it.
+	raw, norm, eps := slices.Clone(x), floats(r, k), float32(1e-5)
+	runKernel(t, "rmsfloat32", [3]int{m, 1, 1}, [3]int{1, 1, 1}, raw, norm, x, eps, uint32(k), uint32(1))
+	call(f.fused("rms"), append(slices.Clone(w.args), raw, norm, y, eps, int32(k), int32(n))...)
+	same(t, product(w), y, "rms, %s", at)
+	if f.weights.(affine).bits != 4 {
+		return
+	}
+	call(f.fused("silu_mul"), append(append(slices.Clone(w.args), up.args...), x, act, int32(k), int32(n))...)
+	call(f.fused("rms_silu_mul"), append(append(slices.Clone(w.args), up.args...), raw, norm, y, eps, int32(k), int32(n))...)
+	same(t, act, y, "rms_silu_mul, %s", at)
+}
+
+// Queries, keys and values of a norm, turned, have the bits of the norm, three products
+// and two ropes, where heads begin at a block of rows and where they do not.
+func TestTurnedProductsHaveTheBitsOfTheirParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 6))
+	one, eps, base := [3]int{1, 1, 1}, float32(1e-5), float32(13.3)
+	for _, a := range []affine{{4, 32}, {4, 64}} {
+		params := fmt.Sprintf("float_gs_%d_b_%d", a.group, a.bits)
+		for _, dims := range []int{2, 6, 20, 64} {
+			k, heads, values := 64*(1+r.IntN(12)), [2]int{1 + r.IntN(9), 1 + r.IntN(4)}, 1+r.IntN(200)
+			x, norm, normed := floats(r, k), floats(r, k), make([]float32, k)
+			runKernel(t, "rmsfloat32", one, one, x, norm, normed, eps, uint32(k), uint32(1))
+			stride := int64(dims + r.IntN(9))
+			var args, outs []any
+			var want [3][]float32
+			for i := range 3 {
+				n := values
+				if i < 2 {
+					n = heads[i] * dims
+				}
+				w := randomMatrix(r, a, n, k)
+				args = append(args, w.args...)
+				want[i] = make([]float32, n)
+				runKernel(t, "affine_qmv_"+params+"_batch_0_pr_0_hgs_0_r_4", one, one, append(slices.Clone(w.args), normed, want[i], int32(k), int32(n))...)
+				if i == 2 {
+					outs = append(outs, make([]float32, n))
+					continue
+				}
+				apart := make([]float32, int(stride)*heads[i])
+				for h := range heads[i] {
+					copy(apart[h*int(stride):], want[i][h*dims:(h+1)*dims])
+				}
+				want[i] = make([]float32, len(apart))
+				runKernel(t, "rope_single_float32", [3]int{}, [3]int{dims / 2, heads[i], 1}, apart, want[i], int32(17), float32(1), stride, nil, nil, nil, nil, nil, base)
+				outs = append(outs, make([]float32, len(apart)))
+			}
+			args = append(append(append(args, x, norm), outs...), eps, int32(k), int32(heads[0]), int32(heads[1]), int32(dims), int32(values), stride, stride, int32(17), float32(1), base)
+			runKernel(t, "affine_qmv_rms_x3_rope_"+params, one, one, args...)
+			for i, what := range []string{"queries", "keys", "values"} {
+				same(t, want[i], outs[i].([]float32), "%s, %s, heads %d of %d, K = %d", what, params, heads, dims, k)
+			}
+		}
+	}
 }
 
 // The norm of a sum has the bits of sum and norm, in each place that they may be written to.

@@ -47,6 +47,10 @@ type linear struct {
 	x, r, y, k, n int
 	form          productForm
 	m             int // the slot of M, i32; 0 if M is the number of threadgroups along x
+	// normed: the vectors are those of x, normalised as rms does with the weights f32[K] at
+	// slot norm and eps at slot eps.
+	normed    bool
+	norm, eps int
 }
 
 // productForm says which of the two ways a product takes.
@@ -82,6 +86,19 @@ func fused(w weights) map[string]linear {
 		"add":      {weights: w, then: addTo, outs: 1, x: n, r: n + 1, y: n + 2, k: n + 3, n: n + 4},
 		"silu_mul": {weights: w, then: siluMul, outs: 1, x: 2 * n, y: 2*n + 1, k: 2*n + 2, n: 2*n + 3},
 	}
+}
+
+// ofNormed returns the products of normalised vectors that fused kernels compute, by the word
+// in their names. The weights of the norm stand behind x, eps before K.
+func ofNormed(w weights) map[string]linear {
+	out := map[string]linear{}
+	for kind, p := range map[string]linear{"rms": plain(w, 1), "rms_silu_mul": fused(w)["silu_mul"]} {
+		p.normed, p.norm, p.y = true, p.x+1, p.y+1
+		p.eps = p.y + p.outs
+		p.k, p.n = p.eps+1, p.eps+2
+		out[kind] = p
+	}
+	return out
 }
 
 // ofMany returns p with M as an argument, which stands behind the last N.
@@ -161,12 +178,13 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 	k, n, m := c.Int(p.k), c.Int(p.n+i), p.vectors(c)
 	x, y := c.F32(p.x), c.F32(p.y+i)
 	size := p.scratch(k, false)
-	scratch := w.Scratch(size + 2*qmvBlock)
-	first, second := scratch[size:][:qmvBlock], scratch[size+qmvBlock:]
+	scratch := w.Scratch(size + 2*qmvBlock + p.rows(k, 1))
+	first, second := scratch[size:][:qmvBlock], scratch[size+qmvBlock:][:qmvBlock]
+	row := scratch[size+2*qmvBlock:]
 	scratch = scratch[:size]
 	j, end := lo*qmvRows, min(hi*qmvRows, n)
 	for v := range m {
-		xv := x[v*k : (v+1)*k]
+		xv := p.input(c, row, x[v*k:(v+1)*k], k)
 		p.prepare(xv, scratch)
 		if p.then == store {
 			p.matVec(c, i*p.slots(), j, end, y[v*n+j:v*n+end], xv, scratch)
@@ -185,6 +203,26 @@ func (p *linear) few(c *Call, w *Worker, i, lo, hi int) {
 			p.finish(yb, one, two)
 		}
 	}
+}
+
+// rows is the number of floats that m normalised vectors of k elements take; 0 if x is taken as it is.
+func (p *linear) rows(k, m int) int {
+	if !p.normed {
+		return 0
+	}
+	return k * m
+}
+
+// input returns what the matrices are multiplied with: the vectors x of k elements, or, in rows, what
+// rms makes of them.
+func (p *linear) input(c *Call, rows, x []float32, k int) []float32 {
+	if !p.normed {
+		return x
+	}
+	for at := 0; at < len(x); at += k {
+		normalizeTo(rows[at:at+k], x[at:at+k], c.F32(p.norm), c.Float(p.eps))
+	}
+	return rows[:len(x)]
 }
 
 // finish is the epilogue: y = other + dot, or y = silu(dot)·other. It changes
@@ -208,12 +246,16 @@ func (p *linear) many(c *Call, w *Worker, i, lo, hi int) {
 	if p.then != store {
 		more = 2 * qmmRows * qmmCols
 	}
-	scratch := w.Scratch(size + more)
-	scratch, tiles := scratch[:size], scratch[size:]
+	scratch := w.Scratch(size + more + p.rows(k, min(m, qmmRows)))
+	scratch, tiles, rows := scratch[:size], scratch[size:], scratch[size+more:]
+	var xv []float32
 	for u := lo; u < hi; u++ {
 		v, v1 := u/cols*qmmRows, min((u/cols+1)*qmmRows, m)
 		j, j1 := u%cols*qmmCols, min((u%cols+1)*qmmCols, n)
-		xv, width := x[v*k:v1*k], j1-j
+		if u == lo || j == 0 {
+			xv = p.input(c, rows, x[v*k:v1*k], k)
+		}
+		width := j1 - j
 		if p.then == store {
 			p.matMul(c, i*p.slots(), j, j1, y[v*n+j:(v1-1)*n+j1], n, xv, v1-v, k, scratch)
 			canonicalRows(y[v*n+j:], v1-v, width, n)

@@ -55,6 +55,15 @@ func normalize(out, x, w []float32, stride int, eps float32, work *Worker) {
 	canonical(out)
 }
 
+// normalizeTo is normalize of one row into out, which is none of its operands, with weights that
+// lie together.
+func normalizeTo(out, x, w []float32, eps float32) {
+	inv := rsqrt32(simd.SumSquares(x)/float32(len(x)) + eps)
+	simd.ScaleTo(out, inv, x)
+	simd.MulTo(out, w[:len(x)], out)
+	canonical(out)
+}
+
 func rmsCost(c *Call) float64 { return 20 + 0.15*float64(c.Uint(4)) }
 
 // rmsHalf is rms in f16, with the sum in f32 and two roundings to f16:

@@ -21,6 +21,12 @@ func init() {
 			for kind, p := range fused(a) {
 				Register(p.kernel("affine_qmv" + fast + "_" + kind + "_" + params))
 			}
+			normed := ofNormed(a)
+			Register(normed["rms"].kernel("affine_qmv" + fast + "_rms_" + params))
+			if a.bits == 4 {
+				Register(normed["rms_silu_mul"].kernel("affine_qmv" + fast + "_rms_silu_mul_" + params))
+				Register(turnedKernel(a, "affine_qmv"+fast+"_rms_x3_rope_"+params))
+			}
 		}
 		for _, aligned := range []bool{false, true} {
 			Register(plain(a, 1).ofMany().kernel(fmt.Sprintf("affine_qmm_t_%s_alN_%t_batch_0", params, aligned)))

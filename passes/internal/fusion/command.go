@@ -243,7 +243,7 @@ func (f *fuser) newShape(in *decl.Instance, form *decl.Form, e *ir.Effects) *sha
 		return s
 	}
 	s.moved = make([]moved, len(s.spans))
-	s.work, s.usable = f.model.Instance(in, e, f.model.Operations(in)), true
+	s.work, s.usable = f.model.Instance(in, e), true
 	return s
 }
 

@@ -221,8 +221,9 @@ type fuser struct {
 type room struct {
 	took, near                                            []bool
 	at, buffer, linkAt, from, numbers, defAt, read, fresh []int32
+	owner, rivalsAt, rivals, next, nearby, taken          []int32 // see choose
 	vertically, horizontally                              []int32
-	steps                                                 []int8
+	steps, chosen                                         []int8
 	values                                                []int64
 	beside                                                []lying
 	cur                                                   []ir.Node
@@ -313,6 +314,8 @@ type round struct {
 	defAt                    []int32 // by command: how many writes those before it have
 	read                     []int32 // by write: 1 + the command that read it last
 	beside                   []lying // by memory: the view that was looked at last
+	chosen                   []int8  // by group, see choose
+	owner                    []int32
 }
 
 // link names a write, by its index among those of a command; command −1 is none.
@@ -372,10 +375,11 @@ func (f *fuser) look(first bool) *round {
 	return r
 }
 
-// apply takes groups by gain, the earlier one of two equals, as long as they
-// are still possible, and puts their dispatches into the graph.
+// apply takes the groups that choose chose, then others by gain, the earlier one of two
+// equals, as long as they are still possible, and puts their dispatches into the graph.
 func (r *round) apply() bool {
 	r.byGain()
+	r.choose()
 	r.fuser.groups = r.groups
 	r.fused = slices.Grow(r.room.fused[:0], len(r.groups)/3)
 	r.done = slices.Grow(r.done, len(r.groups)/3)

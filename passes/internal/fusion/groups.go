@@ -382,7 +382,7 @@ func (r *round) judge(members []int32, gr *isel.Group, look isel.Outlook) *verdi
 	if e, err := like.Instance.Effects(); err == nil {
 		// It computes what they compute, so its operations count as theirs, however its terms
 		// are written.
-		after = r.model.Instance(like.Instance, e, operations).Alone
+		after = r.model.Fused(like.Instance, e, operations).Alone
 	}
 	if v.gain = before - after + r.model.Barrier*cost.Seconds(depth(gr)-1); v.gain <= 0 {
 		v.none = true

@@ -1,0 +1,771 @@
+// Matrix-vector products of a norm: x is normalised by every simdgroup for itself, on its way into
+// the product, so that no dispatch of its own has to do it. The matrices are affine codes, as in
+// quantized.metal: element (n, k) is scales[n, k/g] · q + biases[n, k/g].
+//
+// Additions stay in the orders of the kernels that are replaced, rms of norm.metal and
+// affine_qmv of quantized.metal, so that every bit stays too. No threadgroup memory and no barrier
+// is needed: a simdgroup takes the places of all simdgroups of rms, one after another. What a
+// simdgroup reads of codes, scales and weights does not depend on x, so the first of it is loaded
+// before x is touched, which then need not wait for it.
+
+#include <metal_stdlib>
+using namespace metal;
+#pragma clang fp contract(off)
+
+// What a store leaves of a result: of a NaN, the one NaN, whichever operation
+// made it (docs/terms.md, "Stores"). Bits are compared, which fast-math leaves alone.
+inline float stored(float v) {
+  return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
+}
+
+constexpr constant int LANES = 32;
+constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
+constexpr constant int BLOCK = 8; // outputs of a threadgroup, or of one of its walks over x
+
+// inverse_rms is what the kernel rms multiplies a row by: its thread t adds up the squares of
+// elements READS·t and following, simdgroup s holds the threads from LANES·s on, and the
+// sums of the simdgroups are added last, as those of one.
+inline float inverse_rms(const device float* x, int K, float eps, uint lane) {
+  float partial = 0;
+  for (int s = 0; s * LANES * READS < K; s++) {
+    const int first = s * LANES * READS + int(lane) * READS;
+    float acc = 0;
+    for (int i = 0; i < READS; i++) {
+      const float v = first + i < K ? x[first + i] : 0.0f;
+      acc += v * v;
+    }
+    acc = simd_sum(acc);
+    partial = int(lane) == s ? acc : partial;
+  }
+  return precise::rsqrt(simd_sum(partial) / float(K) + eps);
+}
+
+// load_normed normalises n elements of x and returns their sum. Value i is divided by
+// 2^(b·j), j being the place of code i in its 16 bits: a code then needs no shift, only a mask,
+// and the product is exact as before.
+template <int b, int n>
+inline float load_normed(const device float* x, const thread float* weights, float inv, thread float* v) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) {
+    const float e = weights[i] * (x[i] * inv);
+    sum += e;
+    v[i] = e * (1.0f / float(1 << (b * (i % (16 / b)))));
+  }
+  return sum;
+}
+
+// load_weights brings the n weights of the norm that meet the codes of a lane.
+template <int n>
+inline void load_weights(const device float* norm, int k, thread float* weights) {
+  for (int i = 0; i < n; i++) {
+    weights[i] = norm[k + i];
+  }
+}
+
+// load_codes brings what a lane multiplies with at a time: `words` words of codes at k of rows first,
+// first + apart, … of a matrix [.., K], and scale and bias of the group that they lie in. Rows
+// behind the last one are read as the last one.
+template <int g, int b, int words, int rows>
+inline void load_codes(
+    const device uint* w, const device float* scales, const device float* biases, int K, int first, int apart, int last, int k, thread uint* codes,
+    thread float* affine) {
+  for (int i = 0; i < rows; i++) {
+    const size_t row = min(first + i * apart, last);
+    const size_t in_group = row * (K / g) + k / g;
+    affine[2 * i] = scales[in_group];
+    affine[2 * i + 1] = biases[in_group];
+    for (int j = 0; j < words; j++) {
+      codes[i * words + j] = w[row * (K / (32 / b)) + k / (32 / b) + j];
+    }
+  }
+}
+
+// add_codes adds to result[i] the product of x, as load_normed left it, with row i of what
+// load_codes brought.
+template <int b, int words, int rows>
+inline void add_codes(const thread uint* codes, const thread float* affine, const thread float* v, float sum, thread float* result) {
+  constexpr int in_half = 16 / b;
+  constexpr uint mask = (1u << b) - 1;
+  for (int i = 0; i < rows; i++) {
+    float acc = 0;
+    for (int h = 0; h < 2 * words; h++) {
+      const uint half_word = (codes[i * words + h / 2] >> (16 * (h % 2))) & 0xffffu;
+      for (int j = 0; j < in_half; j++) {
+        acc += v[in_half * h + j] * float(half_word & (mask << (b * j)));
+      }
+    }
+    result[i] += affine[2 * i] * acc + affine[2 * i + 1] * sum;
+  }
+}
+
+constexpr constant int WALKS = 4; // a simdgroup of one product makes so many times its rows, to normalise x less often
+
+// One product, as that of a last norm with the head of a model.
+//
+// Any N, any K that is a multiple of the group.
+//
+// @kernel   affine_qmv_rms_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 norm          device f32[in_vec_size] read
+// @arg 5 y             device f32[M, out_vec_size] write
+// @arg 6 eps           constant f32
+// @arg 7 in_vec_size   constant i32
+// @arg 8 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/32), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 1
+// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @term     y[m,n] = round(f32, sum[qmv](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv](j < g, v[m,c*g + j])))
+//
+// K a multiple of 2048/b.
+//
+// @kernel   affine_qmv_fast_rms_float_gs_{g:32|64}_b_{b:4|8}
+// @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales        device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases        device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 x             device f32[M, in_vec_size] read
+// @arg 4 norm          device f32[in_vec_size] read
+// @arg 5 y             device f32[M, out_vec_size] write
+// @arg 6 eps           constant f32
+// @arg 7 in_vec_size   constant i32
+// @arg 8 out_vec_size  constant i32
+// @groups   M, ceil(out_vec_size/32), 1
+// @group    32, 2, 1
+// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 1
+// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @term     y[m,n] = round(f32, sum[qmv_fast](c < in_vec_size/g, \
+//             scales[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, v[m,c*g + j])))
+template <int g, int b, int words>
+[[kernel]] void qmv_rms(
+    const device uint* w [[buffer(0)]],
+    const device float* scales [[buffer(1)]],
+    const device float* biases [[buffer(2)]],
+    const device float* x [[buffer(3)]],
+    const device float* norm [[buffer(4)]],
+    device float* y [[buffer(5)]],
+    constant float& eps [[buffer(6)]],
+    constant int& in_vec_size [[buffer(7)]],
+    constant int& out_vec_size [[buffer(8)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  constexpr int rows = 4;
+  constexpr int values = words * 32 / b;
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  const int begin = int(lane) * values;
+  int first = int(group.y) * WALKS * BLOCK + int(simdgroup) * rows;
+  if (first >= N) {
+    return;
+  }
+  uint codes[rows * words];
+  float affine[2 * rows];
+  float weights[values];
+  if (begin < K) {
+    load_codes<g, b, words, rows>(w, scales, biases, K, first, 1, N - 1, begin, codes, affine);
+    load_weights<values>(norm, begin, weights);
+  }
+
+  x += size_t(group.x) * K;
+  y += size_t(group.x) * N;
+  const float inv = inverse_rms(x, K, eps, lane);
+  for (int walk = 0; walk < WALKS && first < N; walk++) {
+    float result[rows] = {0};
+    for (int k = begin; k < K; k += LANES * values) {
+      if (walk > 0 || k > begin) {
+        load_codes<g, b, words, rows>(w, scales, biases, K, first, 1, N - 1, k, codes, affine);
+        load_weights<values>(norm, k, weights);
+      }
+      float v[values];
+      const float sum = load_normed<b, values>(x + k, weights, inv, v);
+      add_codes<b, words, rows>(codes, affine, v, sum, result);
+    }
+    for (int i = 0; i < rows; i++) {
+      const float dot = simd_sum(result[i]);
+      if (lane == 0 && first + i < N) {
+        y[first + i] = stored(dot);
+      }
+    }
+    first += BLOCK;
+  }
+}
+
+// silu_mul is what a gated feed-forward layer makes of its two products.
+inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
+
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them: a simdgroup makes two outputs.
+//
+// @kernel   affine_qmv_rms_silu_mul_float_gs_{g:32|64}_b_{b:4}
+// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 6 x             device f32[M, in_vec_size] read
+// @arg 7 norm          device f32[in_vec_size] read
+// @arg 8 y             device f32[M, out_vec_size] write
+// @arg 9 eps           constant f32
+// @arg 10 in_vec_size  constant i32
+// @arg 11 out_vec_size constant i32
+// @groups   M, ceil(out_vec_size/8), 1
+// @group    32, 4, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 1
+// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @where    gate[m,n] = sum[qmv](c < in_vec_size/g, \
+//             scales_gate[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv](j < g, v[m,c*g + j]))
+// @where    up[m,n] = sum[qmv](c < in_vec_size/g, \
+//             scales_up[n,c] * sum[qmv](j < g, v[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv](j < g, v[m,c*g + j]))
+// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+//
+// K a multiple of 2048/b.
+//
+// @kernel   affine_qmv_fast_rms_silu_mul_float_gs_{g:32|64}_b_{b:4}
+// @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 1 scales_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 2 biases_gate   device f32[out_vec_size, in_vec_size/g] read
+// @arg 3 w_up          device u32 as u{b}[out_vec_size, in_vec_size] read
+// @arg 4 scales_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 5 biases_up     device f32[out_vec_size, in_vec_size/g] read
+// @arg 6 x             device f32[M, in_vec_size] read
+// @arg 7 norm          device f32[in_vec_size] read
+// @arg 8 y             device f32[M, out_vec_size] write
+// @arg 9 eps           constant f32
+// @arg 10 in_vec_size  constant i32
+// @arg 11 out_vec_size constant i32
+// @groups   M, ceil(out_vec_size/8), 1
+// @group    32, 4, 1
+// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 1
+// @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
+// @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
+// @where    gate[m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_gate[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w_gate[n,c*g + j])) + biases_gate[n,c] * sum[qmv_fast](j < g, v[m,c*g + j]))
+// @where    up[m,n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_up[n,c] * sum[qmv_fast](j < g, v[m,c*g + j] * f32(w_up[n,c*g + j])) + biases_up[n,c] * sum[qmv_fast](j < g, v[m,c*g + j]))
+// @term     y[m,n] = round(f32, gate[m,n] / (1.0 + exp(-gate[m,n])) * up[m,n])
+template <int g, int b, int words>
+[[kernel]] void qmv_rms_silu_mul(
+    const device uint* w_gate [[buffer(0)]],
+    const device float* scales_gate [[buffer(1)]],
+    const device float* biases_gate [[buffer(2)]],
+    const device uint* w_up [[buffer(3)]],
+    const device float* scales_up [[buffer(4)]],
+    const device float* biases_up [[buffer(5)]],
+    const device float* x [[buffer(6)]],
+    const device float* norm [[buffer(7)]],
+    device float* y [[buffer(8)]],
+    constant float& eps [[buffer(9)]],
+    constant int& in_vec_size [[buffer(10)]],
+    constant int& out_vec_size [[buffer(11)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  constexpr int rows = 2;
+  constexpr int values = words * 32 / b;
+  const int K = in_vec_size;
+  const int N = out_vec_size;
+  const int first = int(group.y) * BLOCK + int(simdgroup) * rows;
+  if (first >= N) {
+    return;
+  }
+  int k = int(lane) * values;
+  uint codes_gate[rows * words];
+  uint codes_up[rows * words];
+  float affine_gate[2 * rows];
+  float affine_up[2 * rows];
+  float weights[values];
+  if (k < K) {
+    load_codes<g, b, words, rows>(w_gate, scales_gate, biases_gate, K, first, 1, N - 1, k, codes_gate, affine_gate);
+    load_codes<g, b, words, rows>(w_up, scales_up, biases_up, K, first, 1, N - 1, k, codes_up, affine_up);
+    load_weights<values>(norm, k, weights);
+  }
+
+  x += size_t(group.x) * K;
+  const float inv = inverse_rms(x, K, eps, lane);
+  float gates[rows] = {0};
+  float ups[rows] = {0};
+  while (k < K) {
+    float v[values];
+    const float sum = load_normed<b, values>(x + k, weights, inv, v);
+    add_codes<b, words, rows>(codes_gate, affine_gate, v, sum, gates);
+    add_codes<b, words, rows>(codes_up, affine_up, v, sum, ups);
+    k += LANES * values;
+    if (k < K) {
+      load_codes<g, b, words, rows>(w_gate, scales_gate, biases_gate, K, first, 1, N - 1, k, codes_gate, affine_gate);
+      load_codes<g, b, words, rows>(w_up, scales_up, biases_up, K, first, 1, N - 1, k, codes_up, affine_up);
+      load_weights<values>(norm, k, weights);
+    }
+  }
+  for (int i = 0; i < rows; i++) {
+    const float a = simd_sum(gates[i]);
+    const float c = simd_sum(ups[i]);
+    if (lane == 0 && first + i < N) {
+      y[size_t(group.x) * N + first + i] = stored(silu_mul(a, c));
+    }
+  }
+}
+
+constant bool traditional [[function_constant(2)]];
+
+constexpr constant int PAIRS = BLOCK / 2; // simdgroups of a threadgroup, each with two rows
+
+inline float angle(float position, int pair, int pairs, float base) {
+  return position * precise::exp2(-(float(pair) / float(pairs)) * base);
+}
+
+// Queries, keys and values of one position: queries and keys are turned (rope.metal), and all may go where
+// attention wants them. A simdgroup makes the two rows that a rotation turns together, or two rows of
+// values; blocks of queries, keys and values follow one another in the grid.
+//
+// @kernel   affine_qmv_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
+// @constant 2 traditional bool
+// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
+// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
+// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
+// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
+// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
+// @arg 9 x              device f32[in_vec_size] read
+// @arg 10 norm          device f32[in_vec_size] read
+// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
+// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
+// @arg 13 v             device f32[n_v] write
+// @arg 14 eps           constant f32
+// @arg 15 in_vec_size   constant i32
+// @arg 16 q_heads       constant i32
+// @arg 17 k_heads       constant i32
+// @arg 18 dims          constant i32
+// @arg 19 n_v           constant i32
+// @arg 20 q_stride      constant i64
+// @arg 21 k_stride      constant i64
+// @arg 22 offset        constant i32
+// @arg 23 scale         constant f32
+// @arg 24 base          constant f32
+// @let      pairs = dims/2
+// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
+// @group    32, 4, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096
+// @require  traditional == 1 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
+// @require  q_heads == 1 || q_stride >= dims
+// @require  k_heads == 1 || k_stride >= dims
+// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
+// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
+// @where    dot_q[n] = sum[qmv](c < in_vec_size/g, \
+//             scales_q[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv](j < g, e[c*g + j]))
+// @where    dot_k[n] = sum[qmv](c < in_vec_size/g, \
+//             scales_k[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv](j < g, e[c*g + j]))
+// @where    dot_v[n] = sum[qmv](c < in_vec_size/g, \
+//             scales_v[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv](j < g, e[c*g + j]))
+// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,i] = dot_q[h*dims + 2*i] * cos(theta[i]) - dot_q[h*dims + 2*i + 1] * sin(theta[i])
+// @where    second_q[h,i] = dot_q[h*dims + 2*i] * sin(theta[i]) + dot_q[h*dims + 2*i + 1] * cos(theta[i])
+// @where    first_k[h,i] = dot_k[h*dims + 2*i] * cos(theta[i]) - dot_k[h*dims + 2*i + 1] * sin(theta[i])
+// @where    second_k[h,i] = dot_k[h*dims + 2*i] * sin(theta[i]) + dot_k[h*dims + 2*i + 1] * cos(theta[i])
+// @term     q[h,j] = round(f32, select(j % 2 == 0, first_q[h,j/2], second_q[h,j/2]))
+// @term     k[h,j] = round(f32, select(j % 2 == 0, first_k[h,j/2], second_k[h,j/2]))
+// @term     v[n] = round(f32, dot_v[n])
+//
+// @kernel   affine_qmv_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
+// @constant 2 traditional bool
+// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
+// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
+// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
+// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
+// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
+// @arg 9 x              device f32[in_vec_size] read
+// @arg 10 norm          device f32[in_vec_size] read
+// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
+// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
+// @arg 13 v             device f32[n_v] write
+// @arg 14 eps           constant f32
+// @arg 15 in_vec_size   constant i32
+// @arg 16 q_heads       constant i32
+// @arg 17 k_heads       constant i32
+// @arg 18 dims          constant i32
+// @arg 19 n_v           constant i32
+// @arg 20 q_stride      constant i64
+// @arg 21 k_stride      constant i64
+// @arg 22 offset        constant i32
+// @arg 23 scale         constant f32
+// @arg 24 base          constant f32
+// @let      pairs = dims/2
+// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
+// @group    32, 4, 1
+// @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096
+// @require  traditional == 0 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
+// @require  q_heads == 1 || q_stride >= dims
+// @require  k_heads == 1 || k_stride >= dims
+// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
+// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
+// @where    dot_q[n] = sum[qmv](c < in_vec_size/g, \
+//             scales_q[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv](j < g, e[c*g + j]))
+// @where    dot_k[n] = sum[qmv](c < in_vec_size/g, \
+//             scales_k[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv](j < g, e[c*g + j]))
+// @where    dot_v[n] = sum[qmv](c < in_vec_size/g, \
+//             scales_v[n,c] * sum[qmv](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv](j < g, e[c*g + j]))
+// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,i] = dot_q[h*dims + i] * cos(theta[i]) - dot_q[h*dims + i + pairs] * sin(theta[i])
+// @where    second_q[h,i] = dot_q[h*dims + i] * sin(theta[i]) + dot_q[h*dims + i + pairs] * cos(theta[i])
+// @where    first_k[h,i] = dot_k[h*dims + i] * cos(theta[i]) - dot_k[h*dims + i + pairs] * sin(theta[i])
+// @where    second_k[h,i] = dot_k[h*dims + i] * sin(theta[i]) + dot_k[h*dims + i + pairs] * cos(theta[i])
+// @term     q[h,j] = round(f32, select(j < pairs, first_q[h,j % pairs], second_q[h,j % pairs]))
+// @term     k[h,j] = round(f32, select(j < pairs, first_k[h,j % pairs], second_k[h,j % pairs]))
+// @term     v[n] = round(f32, dot_v[n])
+//
+// K a multiple of 2048/b.
+//
+// @kernel   affine_qmv_fast_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
+// @constant 2 traditional bool
+// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
+// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
+// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
+// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
+// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
+// @arg 9 x              device f32[in_vec_size] read
+// @arg 10 norm          device f32[in_vec_size] read
+// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
+// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
+// @arg 13 v             device f32[n_v] write
+// @arg 14 eps           constant f32
+// @arg 15 in_vec_size   constant i32
+// @arg 16 q_heads       constant i32
+// @arg 17 k_heads       constant i32
+// @arg 18 dims          constant i32
+// @arg 19 n_v           constant i32
+// @arg 20 q_stride      constant i64
+// @arg 21 k_stride      constant i64
+// @arg 22 offset        constant i32
+// @arg 23 scale         constant f32
+// @arg 24 base          constant f32
+// @let      pairs = dims/2
+// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
+// @group    32, 4, 1
+// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096
+// @require  traditional == 1 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
+// @require  q_heads == 1 || q_stride >= dims
+// @require  k_heads == 1 || k_stride >= dims
+// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
+// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
+// @where    dot_q[n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_q[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
+// @where    dot_k[n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_k[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
+// @where    dot_v[n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_v[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
+// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,i] = dot_q[h*dims + 2*i] * cos(theta[i]) - dot_q[h*dims + 2*i + 1] * sin(theta[i])
+// @where    second_q[h,i] = dot_q[h*dims + 2*i] * sin(theta[i]) + dot_q[h*dims + 2*i + 1] * cos(theta[i])
+// @where    first_k[h,i] = dot_k[h*dims + 2*i] * cos(theta[i]) - dot_k[h*dims + 2*i + 1] * sin(theta[i])
+// @where    second_k[h,i] = dot_k[h*dims + 2*i] * sin(theta[i]) + dot_k[h*dims + 2*i + 1] * cos(theta[i])
+// @term     q[h,j] = round(f32, select(j % 2 == 0, first_q[h,j/2], second_q[h,j/2]))
+// @term     k[h,j] = round(f32, select(j % 2 == 0, first_k[h,j/2], second_k[h,j/2]))
+// @term     v[n] = round(f32, dot_v[n])
+//
+// @kernel   affine_qmv_fast_rms_x3_rope_float_gs_{g:32|64}_b_{b:4}
+// @constant 2 traditional bool
+// @arg 0 w_q            device u32 as u{b}[q_heads*dims, in_vec_size] read
+// @arg 1 scales_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 2 biases_q       device f32[q_heads*dims, in_vec_size/g] read
+// @arg 3 w_k            device u32 as u{b}[k_heads*dims, in_vec_size] read
+// @arg 4 scales_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 5 biases_k       device f32[k_heads*dims, in_vec_size/g] read
+// @arg 6 w_v            device u32 as u{b}[n_v, in_vec_size] read
+// @arg 7 scales_v       device f32[n_v, in_vec_size/g] read
+// @arg 8 biases_v       device f32[n_v, in_vec_size/g] read
+// @arg 9 x              device f32[in_vec_size] read
+// @arg 10 norm          device f32[in_vec_size] read
+// @arg 11 q             device f32[q_heads, dims : q_stride, 1] write
+// @arg 12 k             device f32[k_heads, dims : k_stride, 1] write
+// @arg 13 v             device f32[n_v] write
+// @arg 14 eps           constant f32
+// @arg 15 in_vec_size   constant i32
+// @arg 16 q_heads       constant i32
+// @arg 17 k_heads       constant i32
+// @arg 18 dims          constant i32
+// @arg 19 n_v           constant i32
+// @arg 20 q_stride      constant i64
+// @arg 21 k_stride      constant i64
+// @arg 22 offset        constant i32
+// @arg 23 scale         constant f32
+// @arg 24 base          constant f32
+// @let      pairs = dims/2
+// @groups   1, ceil(q_heads*pairs/4) + ceil(k_heads*pairs/4) + ceil(n_v/8), 1
+// @group    32, 4, 1
+// @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096
+// @require  traditional == 0 && dims >= 2 && dims % 2 == 0 && q_heads >= 1 && k_heads >= 1 && n_v >= 1
+// @require  q_heads == 1 || q_stride >= dims
+// @require  k_heads == 1 || k_stride >= dims
+// @where    inv[m] = rsqrt(sum[rms](i < in_vec_size, x[i] * x[i]) / f32(in_vec_size) + eps)
+// @where    e[i] = round(f32, norm[i] * round(f32, x[i] * inv[0]))
+// @where    dot_q[n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_q[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_q[n,c*g + j])) + biases_q[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
+// @where    dot_k[n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_k[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_k[n,c*g + j])) + biases_k[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
+// @where    dot_v[n] = sum[qmv_fast](c < in_vec_size/g, \
+//             scales_v[n,c] * sum[qmv_fast](j < g, e[c*g + j] * f32(w_v[n,c*g + j])) + biases_v[n,c] * sum[qmv_fast](j < g, e[c*g + j]))
+// @where    theta[i] = (scale * f32(offset)) * exp2(-(f32(i) / f32(pairs)) * base)
+// @where    first_q[h,i] = dot_q[h*dims + i] * cos(theta[i]) - dot_q[h*dims + i + pairs] * sin(theta[i])
+// @where    second_q[h,i] = dot_q[h*dims + i] * sin(theta[i]) + dot_q[h*dims + i + pairs] * cos(theta[i])
+// @where    first_k[h,i] = dot_k[h*dims + i] * cos(theta[i]) - dot_k[h*dims + i + pairs] * sin(theta[i])
+// @where    second_k[h,i] = dot_k[h*dims + i] * sin(theta[i]) + dot_k[h*dims + i + pairs] * cos(theta[i])
+// @term     q[h,j] = round(f32, select(j < pairs, first_q[h,j % pairs], second_q[h,j % pairs]))
+// @term     k[h,j] = round(f32, select(j < pairs, first_k[h,j % pairs], second_k[h,j % pairs]))
+// @term     v[n] = round(f32, dot_v[n])
+template <int g, int b, int words>
+[[kernel]] void qmv_rms_x3_rope(
+    const device uint* w_q [[buffer(0)]],
+    const device float* scales_q [[buffer(1)]],
+    const device float* biases_q [[buffer(2)]],
+    const device uint* w_k [[buffer(3)]],
+    const device float* scales_k [[buffer(4)]],
+    const device float* biases_k [[buffer(5)]],
+    const device uint* w_v [[buffer(6)]],
+    const device float* scales_v [[buffer(7)]],
+    const device float* biases_v [[buffer(8)]],
+    const device float* x [[buffer(9)]],
+    const device float* norm [[buffer(10)]],
+    device float* q [[buffer(11)]],
+    device float* k [[buffer(12)]],
+    device float* v [[buffer(13)]],
+    constant float& eps [[buffer(14)]],
+    constant int& in_vec_size [[buffer(15)]],
+    constant int& q_heads [[buffer(16)]],
+    constant int& k_heads [[buffer(17)]],
+    constant int& dims [[buffer(18)]],
+    constant int& n_v [[buffer(19)]],
+    constant long& q_stride [[buffer(20)]],
+    constant long& k_stride [[buffer(21)]],
+    constant int& offset [[buffer(22)]],
+    constant float& scale [[buffer(23)]],
+    constant float& base [[buffer(24)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  constexpr int values = words * 32 / b;
+  const int K = in_vec_size;
+  const int pairs = dims / 2;
+
+  // Which matrix, and which two rows of it.
+  const device uint* w = w_q;
+  const device float* scales = scales_q;
+  const device float* biases = biases_q;
+  device float* out = q;
+  long stride = q_stride;
+  int heads = q_heads;
+  int block = int(group.y);
+  const int blocks_q = (q_heads * pairs + PAIRS - 1) / PAIRS;
+  const int blocks_k = (k_heads * pairs + PAIRS - 1) / PAIRS;
+  const bool turned = block < blocks_q + blocks_k;
+  if (block >= blocks_q) {
+    block -= blocks_q;
+    w = w_k;
+    scales = scales_k;
+    biases = biases_k;
+    out = k;
+    stride = k_stride;
+    heads = k_heads;
+  }
+  if (!turned) {
+    block -= blocks_k;
+    w = w_v;
+    scales = scales_v;
+    biases = biases_v;
+    out = v;
+  }
+  const int at = block * PAIRS + int(simdgroup);
+  const int head = at / pairs;
+  const int pair = at % pairs;
+  if (turned ? head >= heads : 2 * at >= n_v) {
+    return;
+  }
+  const int place = traditional ? 2 * pair : pair; // of the first of the pair in its head
+  const int first = turned ? head * dims + place : 2 * at;
+  const int apart = turned && !traditional ? pairs : 1;
+  const int last = turned ? heads * dims - 1 : n_v - 1;
+  int i = int(lane) * values;
+  uint codes[2 * words];
+  float affine[4];
+  float weights[values];
+  if (i < K) {
+    load_codes<g, b, words, 2>(w, scales, biases, K, first, apart, last, i, codes, affine);
+    load_weights<values>(norm, i, weights);
+  }
+  const float theta = turned ? angle(scale * float(offset), pair, pairs, base) : 0.0f;
+  const float cosine = precise::cos(theta);
+  const float sine = precise::sin(theta);
+
+  const float inv = inverse_rms(x, K, eps, lane);
+  float result[2] = {0};
+  while (i < K) {
+    float e[values];
+    const float sum = load_normed<b, values>(x + i, weights, inv, e);
+    add_codes<b, words, 2>(codes, affine, e, sum, result);
+    i += LANES * values;
+    if (i < K) {
+      load_codes<g, b, words, 2>(w, scales, biases, K, first, apart, last, i, codes, affine);
+      load_weights<values>(norm, i, weights);
+    }
+  }
+  const float one = simd_sum(result[0]);
+  const float two = simd_sum(result[1]);
+  if (lane != 0) {
+    return;
+  }
+  if (turned) {
+    out += head * stride + place;
+    out[0] = stored(one * cosine - two * sine);
+    out[apart] = stored(one * sine + two * cosine);
+    return;
+  }
+  out[first] = stored(one);
+  if (first < last) {
+    out[first + 1] = stored(two);
+  }
+}
+
+#define INSTANTIATE_RMS(kernel, g, b)                                         \
+  template [[host_name("affine_qmv_" #kernel "_float_gs_" #g "_b_" #b)]]      \
+  [[kernel]] decltype(qmv_##kernel<g, b, 1>) qmv_##kernel<g, b, 1>;           \
+  template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
+  [[kernel]] decltype(qmv_##kernel<g, b, 2>) qmv_##kernel<g, b, 2>;
+
+INSTANTIATE_RMS(rms, 32, 4)
+INSTANTIATE_RMS(rms, 32, 8)
+INSTANTIATE_RMS(rms, 64, 4)
+INSTANTIATE_RMS(rms, 64, 8)
+INSTANTIATE_RMS(rms_silu_mul, 32, 4)
+INSTANTIATE_RMS(rms_silu_mul, 64, 4)
+INSTANTIATE_RMS(rms_x3_rope, 32, 4)
+INSTANTIATE_RMS(rms_x3_rope, 64, 4)
+
+// What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
+//
+// The head of a model and the products of its feed-forward layer, of one position or more.
+//
+// @witness affine_qmv_rms_float_* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_float_* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=576 out_vec_size=1536 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 1 1 / 32 4 1 ; refused
+//
+// Rows of the kernel rms have at most 4096 elements, and at least one group.
+//
+// @witness affine_qmv_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
+//
+// Every simdgroup reads x, so no result may lie on it.
+//
+// @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
+//
+// Queries, keys and values of one position.
+//
+// @witness affine_qmv_rms_x3_rope_float_* ; traditional@2=1 in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_x3_rope_float_* ; traditional@2=0 in_vec_size=576 q_heads=9 k_heads=3 dims=64 n_v=192 q_stride=64 k_stride=64 ; groups 1 120 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_x3_rope_float_* ; traditional@2=1 in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_rms_x3_rope_float_* ; traditional@2=0 in_vec_size=1024 q_heads=16 k_heads=4 dims=64 n_v=256 q_stride=64 k_stride=64 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=1 dims=2 n_v=1 q_stride=1 k_stride=1 ; groups 1 3 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=4096 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=4 k_heads=4 dims=6 n_v=8 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 3 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=4608 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=4608 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=0 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=0 q_heads=3 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 7 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=2 dims=0 n_v=9 q_stride=6 k_stride=6 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=2 k_heads=2 dims=5 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=0 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=0 dims=6 n_v=9 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=3 k_heads=2 dims=6 n_v=0 q_stride=6 k_stride=6 ; groups 1 5 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=5 k_stride=6 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=2 k_heads=2 dims=6 n_v=9 q_stride=6 k_stride=5 ; groups 1 6 1 / 32 4 1 ; refused
+//
+// No result may lie on an operand of the same shape.
+//
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,x ; groups 1 192 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,x ; groups 1 192 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=1 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,norm ; groups 1 192 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_x3_rope_float_* ; traditional@2=0 in_vec_size=512 q_heads=8 k_heads=8 dims=64 n_v=512 q_stride=64 k_stride=64 inplace=v,norm ; groups 1 192 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,scales_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,biases_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,scales_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=q,biases_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_q ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_k ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_k ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,scales_k ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=32 q_heads=1 k_heads=1 dims=8 n_v=8 q_stride=8 k_stride=8 inplace=k,biases_k ; groups 1 3 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,scales_q ; groups 1 35 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,scales_q ; groups 1 35 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 2 1 / 32 4 1 ; refused
+//
+// Corruptions of these declarations that are no lies.
+//
+// @equivalent affine_qmv_*rms_* ; require: 4096 -> 4097 ; in_vec_size is a multiple of 32
+// @equivalent affine_qmv_fast_rms_* ; require: 2048 -> 2049 ; 2049/4 = 2048/4 and 2049/8 = 2048/8
+// @equivalent affine_qmv_fast_rms_silu_mul_* ; require: 256 -> 257 ; in_vec_size is a multiple of 512
+// @equivalent affine_qmv_fast_rms_silu_mul_* ; require: in_vec_size >= 256 -> in_vec_size > 256 ; in_vec_size is a multiple of 512
+// @equivalent affine_qmv_fast_rms_x3_rope_* ; require: 256 -> 257 ; in_vec_size is a multiple of 512
+// @equivalent affine_qmv_fast_rms_x3_rope_* ; require: in_vec_size >= 256 -> in_vec_size > 256 ; in_vec_size is a multiple of 512
+// @equivalent affine_qmv_*rms_x3_rope_* ; constant: e: 0 -> 1 ; there is one row, whatever its number
+// @equivalent affine_qmv_fast_rms_x3_rope_* ; inplace: allow q *s_q ; a row of scales has several groups, and a head several elements
+// @equivalent affine_qmv_fast_rms_x3_rope_* ; inplace: allow k *s_k ; a row of scales has several groups, and a head several elements
