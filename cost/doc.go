@@ -8,13 +8,15 @@
 // A command moves the bytes of its effects, weights included, each strided byte
 // once, and does the operations of its kernel's terms. Alone it takes
 //
-//	launch + max(bytes / B, operations / A) / min(1, threadgroups / cores)
+//	launch + (max(bytes / B, operations / A) + repeated) / min(1, threadgroups / cores)
 //
 // B being the chip's bandwidth times its attainable share, A the arithmetic that
-// its cores attain: a dispatch of few threadgroups leaves cores idle. The commands
-// of an epoch run concurrently:
+// its cores attain: a dispatch of few threadgroups leaves cores idle. What each of several
+// threadgroups has to compute for itself is repeated ([Repeated]): it takes the time of its
+// operations, or of reading its operands from the cores' caches. The commands of an epoch run
+// concurrently:
 //
-//	max(Σ bytes / B, Σ operations / A, the longest of them alone, Σ concurrent launch)
+//	max(max(Σ bytes / B, Σ operations / A) + Σ repeated, the longest of them alone, Σ concurrent launch)
 //
 // and a schedule takes the sum over its epochs, plus each barrier, each boundary
 // of command buffers, and each fence or event. A kernel of a profile takes

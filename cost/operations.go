@@ -5,14 +5,6 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Operations counts the operations of all elements that the kernel's terms say. What an
-// abbreviation stands for counts once for each choice of its indices, as kernels compute
-// it; [Repeated] counts beside what they have to compute again.
-func (e *Estimator) Operations(in *decl.Instance) float64 {
-	once, _ := e.operations(in)
-	return once
-}
-
 // Repeated is what the threadgroups of a dispatch compute that others of them compute too,
 // because threadgroups have nothing in common but memory that was written before: a norm, in a
 // product of its results.
@@ -21,7 +13,9 @@ type Repeated struct {
 	Bytes      float64 // of arguments, which caches hold
 }
 
-// operations returns what is computed once, and what is computed again.
+// operations counts the operations of all elements that the kernel's terms say: those that are done
+// once, what an abbreviation stands for counting once for each choice of its indices; and what
+// is computed again.
 //
 // If an element of the results needs m of the c choices of an abbreviation's indices, a choice is needed
 // by a share of m/c of the elements, and so by at least that share of the threadgroups.

@@ -20,19 +20,55 @@ inline float stored(float v) {
 
 constexpr constant int LANES = 32;
 constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
-constexpr constant int BLOCK = 8; // outputs of a threadgroup, or of one of its walks over x
+constexpr constant int BLOCK = 8; // outputs of a threadgroup of four simdgroups
+
+// From here on a kernel reads what other dispatches wrote (docs/kernels.md, "Weights before the wait").
+#ifndef __MLXC__
+inline void wait_for_dispatches() {}
+#endif
+
+// aligned is whether p lies at a multiple of n bytes.
+template <typename T>
+inline bool aligned(const device T* p, ulong n) {
+  return (ulong(p) & (n - 1)) == 0;
+}
+
+// take reads n elements, a multiple of 4, at once where they lie so.
+template <int n, bool wide>
+inline void take(const device float* p, thread float* v) {
+#pragma unroll
+  for (int i = 0; i < n; i += 4) {
+    if (wide) {
+      const float4 e = *(const device float4*)(p + i);
+      v[i] = e.x;
+      v[i + 1] = e.y;
+      v[i + 2] = e.z;
+      v[i + 3] = e.w;
+    } else {
+#pragma unroll
+      for (int j = i; j < i + 4; j++) {
+        v[j] = p[j];
+      }
+    }
+  }
+}
 
 // inverse_rms is what the kernel rms multiplies a row by: its thread t adds up the squares of
 // elements READS·t and following, simdgroup s holds the threads from LANES·s on, and the
-// sums of the simdgroups are added last, as those of one.
+// sums of the simdgroups are added last, as those of one. K is a multiple of READS.
+template <bool wide>
 inline float inverse_rms(const device float* x, int K, float eps, uint lane) {
   float partial = 0;
   for (int s = 0; s * LANES * READS < K; s++) {
     const int first = s * LANES * READS + int(lane) * READS;
+    float v[READS] = {0};
+    if (first < K) {
+      take<READS, wide>(x + first, v);
+    }
     float acc = 0;
+#pragma unroll
     for (int i = 0; i < READS; i++) {
-      const float v = first + i < K ? x[first + i] : 0.0f;
-      acc += v * v;
+      acc += v[i] * v[i];
     }
     acc = simd_sum(acc);
     partial = int(lane) == s ? acc : partial;
@@ -40,65 +76,200 @@ inline float inverse_rms(const device float* x, int K, float eps, uint lane) {
   return precise::rsqrt(simd_sum(partial) / float(K) + eps);
 }
 
-// load_normed normalises n elements of x and returns their sum. Value i is divided by
-// 2^(b·j), j being the place of code i in its 16 bits: a code then needs no shift, only a mask,
-// and the product is exact as before.
+// scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
+// and returns the sum of what the values were: a code then needs no shift, only a
+// mask, and the product is exact as before.
 template <int b, int n>
-inline float load_normed(const device float* x, const thread float* weights, float inv, thread float* v) {
+inline float scaled(thread float* v) {
   float sum = 0;
+#pragma unroll
   for (int i = 0; i < n; i++) {
-    const float e = weights[i] * (x[i] * inv);
-    sum += e;
-    v[i] = e * (1.0f / float(1 << (b * (i % (16 / b)))));
+    sum += v[i];
+    v[i] *= 1.0f / float(1 << (b * (i % (16 / b))));
   }
   return sum;
 }
 
-// load_weights brings the n weights of the norm that meet the codes of a lane.
-template <int n>
-inline void load_weights(const device float* norm, int k, thread float* weights) {
-  for (int i = 0; i < n; i++) {
-    weights[i] = norm[k + i];
-  }
-}
+// small is an integer below 2^23 as a float: it is put into the fraction of 2^23.
+inline float small(uint n) { return as_type<float>(n | 0x4b000000u) - 8388608.0f; }
 
-// load_codes brings what a lane multiplies with at a time: `words` words of codes at k of rows first,
-// first + apart, … of a matrix [.., K], and scale and bias of the group that they lie in. Rows
-// behind the last one are read as the last one.
-template <int g, int b, int words, int rows>
-inline void load_codes(
-    const device uint* w, const device float* scales, const device float* biases, int K, int first, int apart, int last, int k, thread uint* codes,
-    thread float* affine) {
-  for (int i = 0; i < rows; i++) {
-    const size_t row = min(first + i * apart, last);
-    const size_t in_group = row * (K / g) + k / g;
-    affine[2 * i] = scales[in_group];
-    affine[2 * i + 1] = biases[in_group];
-    for (int j = 0; j < words; j++) {
-      codes[i * words + j] = w[row * (K / (32 / b)) + k / (32 / b) + j];
-    }
-  }
-}
-
-// add_codes adds to result[i] the product of x, as load_normed left it, with row i of what
-// load_codes brought.
-template <int b, int words, int rows>
-inline void add_codes(const thread uint* codes, const thread float* affine, const thread float* v, float sum, thread float* result) {
+// dot_codes returns Σ v·q over n codes, v as `scaled` left it.
+template <int b, int n>
+inline float dot_codes(const thread uint* w, const thread float* v) {
   constexpr int in_half = 16 / b;
   constexpr uint mask = (1u << b) - 1;
+  float acc = 0;
+#pragma unroll
+  for (int i = 0; i < n / in_half; i++) {
+    const uint codes = i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16;
+#pragma unroll
+    for (int j = 0; j < in_half; j++) {
+      acc = fma(v[in_half * i + j], small(codes & (mask << (b * j))), acc);
+    }
+  }
+  return acc;
+}
+
+// Affine is a matrix [N, K] of codes, with what is applied to them.
+struct Affine {
+  const device uint* w;
+  const device float* scales;
+  const device float* biases;
+};
+
+// Part is what a lane takes of some rows at a time. Its codes lie in one group of each row.
+template <int words, int rows>
+struct Part {
+  uint codes[rows][words];
+  float scales[rows];
+  float biases[rows];
+};
+
+// load_part reads a part, at element k of rows first, first + apart, …; rows past the last one are read as the
+// last one.
+template <int g, int b, int words, int rows, bool wide>
+inline void load_part(const thread Affine& m, int K, int first, int apart, int last, int k, thread Part<words, rows>& p) {
+#pragma unroll
   for (int i = 0; i < rows; i++) {
-    float acc = 0;
-    for (int h = 0; h < 2 * words; h++) {
-      const uint half_word = (codes[i * words + h / 2] >> (16 * (h % 2))) & 0xffffu;
-      for (int j = 0; j < in_half; j++) {
-        acc += v[in_half * h + j] * float(half_word & (mask << (b * j)));
+    const size_t row = min(first + i * apart, last);
+    const device uint* w = m.w + row * (K / (32 / b)) + k / (32 / b);
+    if (wide && words == 2) {
+      const uint2 two = *(const device uint2*)w;
+      p.codes[i][0] = two.x;
+      p.codes[i][words - 1] = two.y;
+    } else {
+#pragma unroll
+      for (int j = 0; j < words; j++) {
+        p.codes[i][j] = w[j];
       }
     }
-    result[i] += affine[2 * i] * acc + affine[2 * i + 1] * sum;
+    const size_t in_group = row * (K / g) + k / g;
+    p.scales[i] = m.scales[in_group];
+    p.biases[i] = m.biases[in_group];
   }
 }
 
-constexpr constant int WALKS = 4; // a simdgroup of one product makes so many times its rows, to normalise x less often
+// Input is the vector of a product before it is normalised.
+struct Input {
+  const device float* x;
+  const device float* norm;
+  int K;
+  float eps;
+};
+
+// Parts is what a lane takes of all matrices before it waits for any of it, with the weights of
+// the norm that meet the codes.
+template <int words, int rows, int matrices, int parts, int values>
+struct Parts {
+  Part<words, rows> of[parts][matrices];
+  float norm[parts][values];
+};
+
+template <int g, int b, int words, int rows, int matrices, bool wide, int parts, int values>
+inline void load_parts(
+    const thread Affine* m, const thread Input& in, int first, int apart, int last, int k, thread Parts<words, rows, matrices, parts, values>& p) {
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+    const int at = k + d * LANES * values;
+    if (at < in.K) {
+#pragma unroll
+      for (int j = 0; j < matrices; j++) {
+        load_part<g, b, words, rows, wide>(m[j], in.K, first, apart, last, at, p.of[d][j]);
+      }
+      take<values, wide>(in.norm + at, p.norm[d]);
+    }
+  }
+}
+
+template <int b, int words, int rows, int matrices, bool wide, int parts, int values>
+inline void add_parts(const thread Input& in, float inv, int k, const thread Parts<words, rows, matrices, parts, values>& p, thread float* result) {
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+    const int at = k + d * LANES * values;
+    if (at < in.K) {
+      float v[values];
+      take<values, wide>(in.x + at, v);
+#pragma unroll
+      for (int i = 0; i < values; i++) {
+        v[i] = p.norm[d][i] * (v[i] * inv);
+      }
+      const float sum = scaled<b, values>(v);
+#pragma unroll
+      for (int j = 0; j < matrices; j++) {
+#pragma unroll
+        for (int i = 0; i < rows; i++) {
+          result[rows * j + i] += p.of[d][j].scales[i] * dot_codes<b, values>(p.of[d][j].codes[i], v) + p.of[d][j].biases[i] * sum;
+        }
+      }
+    }
+  }
+}
+
+// dot_normed leaves in result[rows·j + i] the product of the normalised x with row first + i·apart
+// of matrix j. The first parts are loaded before x is looked at. begin: nobody has looked at it, and
+// inv, what it is multiplied by, is not known.
+template <int g, int b, int words, int rows, int matrices, bool wide, bool begin>
+inline void dot_normed(const thread Affine* m, const thread Input& in, int first, int apart, int last, uint lane, thread float& inv, thread float* result) {
+  constexpr int values = words * 32 / b;
+  constexpr int parts = !wide ? 1 : words == 1 ? 3 : 2;
+#pragma unroll
+  for (int i = 0; i < rows * matrices; i++) {
+    result[i] = 0;
+  }
+  Parts<words, rows, matrices, parts, values> p;
+  int k = int(lane) * values;
+  load_parts<g, b, words, rows, matrices, wide, parts, values>(m, in, first, apart, last, k, p);
+  if (begin) {
+    wait_for_dispatches();
+    inv = inverse_rms<wide>(in.x, in.K, in.eps, lane);
+  }
+  while (k < in.K) {
+    add_parts<b, words, rows, matrices, wide, parts, values>(in, inv, k, p, result);
+    k += parts * LANES * values;
+    load_parts<g, b, words, rows, matrices, wide, parts, values>(m, in, first, apart, last, k, p);
+  }
+#pragma unroll
+  for (int i = 0; i < rows * matrices; i++) {
+    result[i] = simd_sum(result[i]);
+  }
+}
+
+// is_wide is whether everything lies so that it can be loaded in words of 16 bytes, and codes in words of
+// `words`: rows have a multiple of 32 codes, so that all of them lie as the first one does.
+template <int words, int matrices>
+inline bool is_wide(const thread Affine* m, const thread Input& in) {
+  bool wide = aligned(in.x, 16) && aligned(in.norm, 16);
+#pragma unroll
+  for (int j = 0; j < matrices; j++) {
+    wide = wide && aligned(m[j].w, 4 * words);
+  }
+  return wide;
+}
+
+constexpr constant int ROWS = 4; // outputs of a simdgroup at a time
+constexpr constant int WALKS = 4; // as often a simdgroup of one product walks over x, whose norm it then has at hand
+
+inline void put_rows(const thread float* result, device float* y, int first, int N, uint lane) {
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+    if (lane == 0 && first + i < N) {
+      y[first + i] = stored(result[i]);
+    }
+  }
+}
+
+// walk_rows makes rows first, first + 2·ROWS, … of a threadgroup of two simdgroups.
+template <int g, int b, int words, bool wide>
+inline void walk_rows(const thread Affine* m, const thread Input& in, device float* y, int first, int N, uint lane) {
+  float inv;
+  float result[ROWS];
+  dot_normed<g, b, words, ROWS, 1, wide, true>(m, in, first, 1, N - 1, lane, inv, result);
+  put_rows(result, y, first, N, lane);
+  for (int walk = 1; walk < WALKS && first + walk * 2 * ROWS < N; walk++) {
+    dot_normed<g, b, words, ROWS, 1, wide, false>(m, in, first + walk * 2 * ROWS, 1, N - 1, lane, inv, result);
+    put_rows(result, y, first + walk * 2 * ROWS, N, lane);
+  }
+}
 
 // One product, as that of a last norm with the head of a model.
 //
@@ -155,44 +326,18 @@ template <int g, int b, int words>
     uint3 group [[threadgroup_position_in_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr int rows = 4;
-  constexpr int values = words * 32 / b;
-  const int K = in_vec_size;
   const int N = out_vec_size;
-  const int begin = int(lane) * values;
-  int first = int(group.y) * WALKS * BLOCK + int(simdgroup) * rows;
+  const int first = int(group.y) * WALKS * 2 * ROWS + int(simdgroup) * ROWS;
   if (first >= N) {
     return;
   }
-  uint codes[rows * words];
-  float affine[2 * rows];
-  float weights[values];
-  if (begin < K) {
-    load_codes<g, b, words, rows>(w, scales, biases, K, first, 1, N - 1, begin, codes, affine);
-    load_weights<values>(norm, begin, weights);
-  }
-
-  x += size_t(group.x) * K;
+  const Affine m[1] = {{w, scales, biases}};
+  const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
   y += size_t(group.x) * N;
-  const float inv = inverse_rms(x, K, eps, lane);
-  for (int walk = 0; walk < WALKS && first < N; walk++) {
-    float result[rows] = {0};
-    for (int k = begin; k < K; k += LANES * values) {
-      if (walk > 0 || k > begin) {
-        load_codes<g, b, words, rows>(w, scales, biases, K, first, 1, N - 1, k, codes, affine);
-        load_weights<values>(norm, k, weights);
-      }
-      float v[values];
-      const float sum = load_normed<b, values>(x + k, weights, inv, v);
-      add_codes<b, words, rows>(codes, affine, v, sum, result);
-    }
-    for (int i = 0; i < rows; i++) {
-      const float dot = simd_sum(result[i]);
-      if (lane == 0 && first + i < N) {
-        y[first + i] = stored(dot);
-      }
-    }
-    first += BLOCK;
+  if (is_wide<words, 1>(m, in)) {
+    walk_rows<g, b, words, true>(m, in, y, first, N, lane);
+  } else {
+    walk_rows<g, b, words, false>(m, in, y, first, N, lane);
   }
 }
 
@@ -267,48 +412,27 @@ template <int g, int b, int words>
     uint3 group [[threadgroup_position_in_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr int rows = 2;
-  constexpr int values = words * 32 / b;
-  const int K = in_vec_size;
   const int N = out_vec_size;
-  const int first = int(group.y) * BLOCK + int(simdgroup) * rows;
+  const int first = int(group.y) * BLOCK + int(simdgroup) * 2;
   if (first >= N) {
     return;
   }
-  int k = int(lane) * values;
-  uint codes_gate[rows * words];
-  uint codes_up[rows * words];
-  float affine_gate[2 * rows];
-  float affine_up[2 * rows];
-  float weights[values];
-  if (k < K) {
-    load_codes<g, b, words, rows>(w_gate, scales_gate, biases_gate, K, first, 1, N - 1, k, codes_gate, affine_gate);
-    load_codes<g, b, words, rows>(w_up, scales_up, biases_up, K, first, 1, N - 1, k, codes_up, affine_up);
-    load_weights<values>(norm, k, weights);
+  const Affine m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
+  const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
+  float inv;
+  float result[4];
+  if (is_wide<words, 2>(m, in)) {
+    dot_normed<g, b, words, 2, 2, true, true>(m, in, first, 1, N - 1, lane, inv, result);
+  } else {
+    dot_normed<g, b, words, 2, 2, false, true>(m, in, first, 1, N - 1, lane, inv, result);
   }
-
-  x += size_t(group.x) * K;
-  const float inv = inverse_rms(x, K, eps, lane);
-  float gates[rows] = {0};
-  float ups[rows] = {0};
-  while (k < K) {
-    float v[values];
-    const float sum = load_normed<b, values>(x + k, weights, inv, v);
-    add_codes<b, words, rows>(codes_gate, affine_gate, v, sum, gates);
-    add_codes<b, words, rows>(codes_up, affine_up, v, sum, ups);
-    k += LANES * values;
-    if (k < K) {
-      load_codes<g, b, words, rows>(w_gate, scales_gate, biases_gate, K, first, 1, N - 1, k, codes_gate, affine_gate);
-      load_codes<g, b, words, rows>(w_up, scales_up, biases_up, K, first, 1, N - 1, k, codes_up, affine_up);
-      load_weights<values>(norm, k, weights);
-    }
+  if (lane != 0) {
+    return;
   }
-  for (int i = 0; i < rows; i++) {
-    const float a = simd_sum(gates[i]);
-    const float c = simd_sum(ups[i]);
-    if (lane == 0 && first + i < N) {
-      y[size_t(group.x) * N + first + i] = stored(silu_mul(a, c));
-    }
+  const size_t at = size_t(group.x) * N + first;
+  y[at] = stored(silu_mul(result[0], result[2]));
+  if (first + 1 < N) {
+    y[at + 1] = stored(silu_mul(result[1], result[3]));
   }
 }
 
@@ -559,8 +683,6 @@ template <int g, int b, int words>
     uint3 group [[threadgroup_position_in_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr int values = words * 32 / b;
-  const int K = in_vec_size;
   const int pairs = dims / 2;
 
   // Which matrix, and which two rows of it.
@@ -600,32 +722,21 @@ template <int g, int b, int words>
   const int first = turned ? head * dims + place : 2 * at;
   const int apart = turned && !traditional ? pairs : 1;
   const int last = turned ? heads * dims - 1 : n_v - 1;
-  int i = int(lane) * values;
-  uint codes[2 * words];
-  float affine[4];
-  float weights[values];
-  if (i < K) {
-    load_codes<g, b, words, 2>(w, scales, biases, K, first, apart, last, i, codes, affine);
-    load_weights<values>(norm, i, weights);
-  }
   const float theta = turned ? angle(scale * float(offset), pair, pairs, base) : 0.0f;
   const float cosine = precise::cos(theta);
   const float sine = precise::sin(theta);
 
-  const float inv = inverse_rms(x, K, eps, lane);
-  float result[2] = {0};
-  while (i < K) {
-    float e[values];
-    const float sum = load_normed<b, values>(x + i, weights, inv, e);
-    add_codes<b, words, 2>(codes, affine, e, sum, result);
-    i += LANES * values;
-    if (i < K) {
-      load_codes<g, b, words, 2>(w, scales, biases, K, first, apart, last, i, codes, affine);
-      load_weights<values>(norm, i, weights);
-    }
+  const Affine m[1] = {{w, scales, biases}};
+  const Input in = {x, norm, in_vec_size, eps};
+  float inv;
+  float result[2];
+  if (is_wide<words, 1>(m, in)) {
+    dot_normed<g, b, words, 2, 1, true, true>(m, in, first, apart, last, lane, inv, result);
+  } else {
+    dot_normed<g, b, words, 2, 1, false, true>(m, in, first, apart, last, lane, inv, result);
   }
-  const float one = simd_sum(result[0]);
-  const float two = simd_sum(result[1]);
+  const float one = result[0];
+  const float two = result[1];
   if (lane != 0) {
     return;
   }

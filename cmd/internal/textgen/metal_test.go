@@ -92,14 +92,14 @@ func TestMetalDecode(t *testing.T) {
 	}{
 		{"concurrent, recorded", module, fakemetal.Options{}, metal.Options{}, false, counted{5, 4154, 2, 681, 3008}},
 		{"live", nil, fakemetal.Options{}, metal.Options{}, false, counted{11, 4156, 2, 681, 3008}},
-		{"concurrent", optimized, fakemetal.Options{Seed: 1}, metal.Options{}, false, counted{3, 2934, 1, 737, 3688}},
-		{"serial", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Serial}, true, counted{3, 2691, 1, 737, 3688}},
-		{"parallel, 2", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Parallel}, true, counted{7, 2950, 2, 741, 3704}},
-		{"parallel, 4", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Parallel, Encoders: 4}, true, counted{13, 2982, 4, 751, 3752}},
+		{"concurrent", optimized, fakemetal.Options{Seed: 1}, metal.Options{}, false, counted{3, 2063, 1, 441, 2272}},
+		{"serial", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Serial}, true, counted{3, 1911, 1, 441, 2272}},
+		{"parallel, 2", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Parallel}, true, counted{7, 2086, 2, 452, 2324}},
+		{"parallel, 4", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Parallel, Encoders: 4}, true, counted{13, 2130, 4, 474, 2428}},
 		{"indirect, recorded", module, fakemetal.Options{}, metal.Options{Plan: metal.Indirect}, true, counted{5, 1054, 2, 0, 0}},
-		{"indirect", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect}, false, counted{3, 620, 1, 0, 0}},
-		{"indirect, fences", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect, Fences: true, Measured: keeps}, true, counted{3, 622, 1, 0, 0}},
-		{"indirect-barriers", optimized, fakemetal.Options{IndirectBarriers: true}, metal.Options{Plan: metal.IndirectBarriers, Measured: keeps}, true, counted{3, 134, 1, 0, 0}},
+		{"indirect", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect}, false, counted{3, 408, 1, 0, 0}},
+		{"indirect, fences", optimized, fakemetal.Options{}, metal.Options{Plan: metal.Indirect, Fences: true, Measured: keeps}, true, counted{3, 410, 1, 0, 0}},
+		{"indirect-barriers", optimized, fakemetal.Options{IndirectBarriers: true}, metal.Options{Plan: metal.IndirectBarriers, Measured: keeps}, true, counted{3, 104, 1, 0, 0}},
 	} {
 		if k.long && os.Getenv("MLXC_LONG") == "" {
 			continue

@@ -1,0 +1,86 @@
+package softmetal_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/ir/mlxt"
+	"github.com/mlxc/mlxc/passes"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// What `fuse` makes of a layer has the bits of the recorded dispatches, in the order in which
+// simdgroups add: a kernel of the library has its sums in common with those that it replaces.
+func TestFusedBits(t *testing.T) {
+	d, err := softmetal.New(t.Context(), softmetal.Options{Workers: 2})
+	require.NoError(t, err)
+	defer d.Close()
+	for _, file := range []string{"../../passes/testdata/fuse_norm.txtar", "../../testdata/graphs/llama_layer_decode.txtar", "../../testdata/graphs/llama_layer_prefill.txtar"} {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			var text []byte
+			for _, f := range a.Files {
+				if f.Name == "in.mlxt" || f.Name == "recorded.mlxt" {
+					text = f.Data
+				}
+			}
+			m, err := mlxt.Parse(context.Background(), file, text)
+			require.NoError(t, err)
+			recorded := m.Graphs[0]
+			fused := recorded.Clone()
+			_, err = passes.Run(t.Context(), fused, passes.DefaultPipeline(), passes.Options{})
+			require.NoError(t, err)
+			require.Less(t, fused.Stats().Dispatches, recorded.Stats().Dispatches)
+			require.Equal(t, outputs(t, d, recorded), outputs(t, d, fused))
+		})
+	}
+}
+
+// outputs are the bytes of outputs and states of g after each of two replays.
+func outputs(t *testing.T, d *softmetal.Device, g *ir.Graph) (out []map[string][]byte) {
+	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{g}}, replay.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	p, err := s.Graph(t.Context(), g.Name)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	for r := range 2 {
+		for _, q := range g.Params {
+			require.NoError(t, p.SetParam(q.Name, math.Floor(float64(q.Min+q.Max)/2)-float64(r)))
+		}
+		result := map[string][]byte{}
+		for i := range g.Memories {
+			if m := &g.Memories[i]; m.Kind == ir.Input {
+				var in []byte
+				for range m.Size / 4 {
+					in = binary.LittleEndian.AppendUint32(in, math.Float32bits(float32(random.NormFloat64())))
+				}
+				require.NoError(t, p.SetInput(m.Name, in))
+			}
+		}
+		_, err := p.Run(t.Context())
+		require.NoError(t, err)
+		for i := range g.Memories {
+			switch m := &g.Memories[i]; m.Kind {
+			case ir.Output:
+				result[m.Name], err = p.Output(m.Name)
+			case ir.State:
+				result[m.Name], err = p.State(m.Name)
+			}
+			require.NoError(t, err)
+		}
+		out = append(out, result)
+	}
+	return out
+}
