@@ -19,8 +19,15 @@ const (
 // a product, a sum, a norm and its weight, {sum, norm, weight} gains more than {product, sum} or
 // {norm, weight}, and less than these two together. So each group that would be taken gives way
 // to those that only it keeps from being taken, if they gain more than it does. What is chosen
-// gains at least as much as before, and each group is looked at once for each of its members.
+// gains at least as much as before. A group that others gave way to stays, so that the
+// groups of a command are looked at once.
+//
+// Elementwise groups stay in the order of their gains: they go on growing in the next rounds, and
+// what they gain in this one says little.
 func (r *round) choose() {
+	if r.m.Generate {
+		return
+	}
 	r.owner = take(&r.room.owner, len(r.cmds)) // of a command: 1 + the chosen group that has it
 	r.chosen = take(&r.room.chosen, len(r.groups))
 	overlap := false

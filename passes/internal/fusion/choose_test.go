@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/passes/internal/isel"
 )
 
 // overlapping is a round with groups of these members and gains, sorted by gain.
 func overlapping(commands int, gains []cost.Seconds, members ...[]int32) *round {
-	r := &round{fuser: &fuser{}, cmds: make([]*command, commands)}
+	r := &round{fuser: &fuser{m: &isel.Matcher{}}, cmds: make([]*command, commands)}
 	for k, m := range members {
 		gr := group{n: int32(len(m)), v: &verdict{gain: gains[k]}}
 		copy(gr.list[:], m)
