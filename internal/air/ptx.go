@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 
-	"github.com/mlxc/mlxc/internal/air/calls"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 )
 
@@ -65,38 +64,19 @@ func (l Launch) flags() []string {
 //
 // Denormals are numbers: LLVM would have comparisons of half take them for zero too, where f32's are
 // flushed, and Metal's halves have them.
-func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_ []byte, err error) {
-	launch := only(launches)
+func PTX(ctx context.Context, c clang.Compiler, in Input, launch Launch) (_ []byte, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s: kernel %s: PTX: %w", in.Name, in.Kernel.Name, err)
 		}
 	}()
-	m, err := parseModule(in.Name, in.IR)
-	if err != nil {
-		return nil, err
-	}
-	f := m.function(in.Kernel.Name)
-	if f != nil && len(f.params) != len(in.Kernel.Args) {
-		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
-	}
-	m.target, m.aligned = calls.PTX, in.Aligned
-	if !launch.Programmatic {
-		m.withoutMarkers()
-	}
-	if err := m.prepare(in.Kernel.Name, in.Constants, false); err != nil {
-		return nil, err
-	}
 	b := builder{ctx: ctx, compiler: c, flags: launch.flags()}
 	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	g := gpuModule{module: m, kernel: in.Kernel, known: map[string]bool{}}
-	if err := g.inline(&b); err != nil {
-		return nil, err
-	}
-	if err := g.control(launch); err != nil {
+	g, err := newGPUModule(&b, in, launch)
+	if err != nil {
 		return nil, err
 	}
 	text, err := g.text(launch)
@@ -118,20 +98,27 @@ func PTX(ctx context.Context, c clang.Compiler, in Input, launches ...Launch) (_
 	return withEarly(out, g.early, g.reason), nil
 }
 
+// Waits says of the entry for a programmatic launch which arguments are early ([Early]), and why it waits
+// at its beginning; "" if it does not, or the kernel does not ask for more.
+func Waits(ctx context.Context, c clang.Compiler, in Input) (early []int, reason string, err error) {
+	launch := Launch{Programmatic: true}
+	b := builder{ctx: ctx, compiler: c, flags: launch.flags()}
+	if b.dir, err = os.MkdirTemp("", "mlxc-air-"); err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	g, err := newGPUModule(&b, in, launch)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: kernel %s: PTX: %w", in.Name, in.Kernel.Name, err)
+	}
+	return g.early, g.reason, nil
+}
+
 // PTXKey is the key of what [PTX] makes.
-func PTXKey(c clang.Compiler, in Input, launches ...Launch) Key {
-	launch := only(launches)
+func PTXKey(c clang.Compiler, in Input, launch Launch) Key {
 	h := sha256.New()
 	fmt.Fprintf(h, "ptx denormals %q %+v %d %x", launch.flags(), launch, in.Kernel.MaxThreadgroup, []byte(HostKey(c, in)))
 	return h.Sum(nil)
-}
-
-// only is the launch that a caller names; one that names none wants the plain one.
-func only(launches []Launch) Launch {
-	if len(launches) == 0 {
-		return Launch{}
-	}
-	return launches[0]
 }
 
 var entryEnd = regexp.MustCompile(`(?s)(\.entry ` + PTXEntry + `\(.*?\n\)[^\n]*\n)`)

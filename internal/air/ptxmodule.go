@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/air/calls"
 )
 
 // gpuModule is a module that becomes PTX.
@@ -18,6 +20,30 @@ type gpuModule struct {
 	numbered        bool            // the module has mlxc.thread
 	waits           bool            // the kernel itself waits, not the entry
 	reason          string          // why it does not, if it says where it would
+}
+
+// newGPUModule takes a kernel to where only its entry is missing.
+func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
+	m, err := parseModule(in.Name, in.IR)
+	if err != nil {
+		return nil, err
+	}
+	f := m.function(in.Kernel.Name)
+	if f != nil && len(f.params) != len(in.Kernel.Args) {
+		return nil, fmt.Errorf("the function has %d parameters, its description %d", len(f.params), len(in.Kernel.Args))
+	}
+	m.target, m.aligned = calls.PTX, in.Aligned
+	if !launch.Programmatic {
+		m.withoutMarkers()
+	}
+	if err := m.prepare(in.Kernel.Name, in.Constants, false); err != nil {
+		return nil, err
+	}
+	g := &gpuModule{module: m, kernel: in.Kernel, known: map[string]bool{}}
+	if err := g.inline(b); err != nil {
+		return nil, err
+	}
+	return g, g.control(launch)
 }
 
 // inline defines what threads do alone, and has clang inline all that the kernel calls, if there is
@@ -102,8 +128,10 @@ func (g *gpuModule) control(launch Launch) error {
 	masks := map[*block]string{} // of the blocks whose mask is known
 	if flow != nil {
 		if launch.Programmatic {
-			g.early, g.reason = flow.wait(f, g.kernel)
-			g.waits = g.reason == ""
+			early, reason := flow.wait(f, g.kernel)
+			if g.early, g.waits = early, reason == ""; reason != notMarked {
+				g.reason = reason
+			}
 		}
 		masks = flow.masks(f, g.kernel, declared)
 	}

@@ -49,7 +49,7 @@ func (c *controlFlow) wait(f *function, k *Kernel) (early []int, reason string) 
 		marked = marked || slices.ContainsFunc(c.blocks[b].lines, isMarker)
 	}
 	if !marked {
-		return nil, "it does not say where"
+		return nil, notMarked
 	}
 	waited := c.waited()
 	from := c.memories(f, k)
@@ -100,6 +100,9 @@ func (c *controlFlow) wait(f *function, k *Kernel) (early []int, reason string) 
 	}
 	return early, ""
 }
+
+// notMarked is the reason of a kernel that does not say where it may wait.
+const notMarked = "it does not say where"
 
 // waited says of each block whether all threads that come to it have waited.
 func (c *controlFlow) waited() []bool {

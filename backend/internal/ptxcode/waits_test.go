@@ -1,0 +1,60 @@
+package ptxcode
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/toolchain/clang"
+	"github.com/mlxc/mlxc/internal/toolchain/mslc"
+	"github.com/mlxc/mlxc/msl"
+)
+
+// TestOwnKernelsWait: where a kernel of ours says that what other dispatches wrote is read from there on,
+// it does wait there, and reads something before. One of each declaration is looked at.
+func TestOwnKernelsWait(t *testing.T) {
+	c, err := clang.Find(t.Context())
+	require.NoError(t, err)
+	files, err := fs.Glob(msl.Own(), "*.metal")
+	require.NoError(t, err)
+	there := 0
+	for _, file := range files {
+		text, err := msl.Source(file)
+		require.NoError(t, err)
+		if !strings.Contains(text, "wait_for_dispatches();") {
+			continue
+		}
+		var names []string
+		lines := map[int]bool{}
+		for _, name := range msl.Functions() {
+			if d := msl.Declarations(name)[0]; d.File == file && d.Of == nil && !lines[d.Line] {
+				lines[d.Line] = true
+				names = append(names, name)
+			}
+		}
+		u, err := mslc.Compile(t.Context(), file, text, mslc.Options{Kernels: names})
+		require.NoError(t, err)
+		for i := range u.Kernels {
+			k := &u.Kernels[i]
+			module, err := u.Module(k.Name)
+			require.NoError(t, err)
+			early, reason, err := air.Waits(t.Context(), c, air.Input{Name: filepath.Base(file), IR: []byte(module), Kernel: k})
+			require.NoError(t, err)
+			if len(early) > 0 {
+				there++
+			}
+			if strings.Contains(k.Name, "gather_") { // writes NaN for an index outside of its stack
+				assert.Contains(t, reason, "store", k.Name)
+			} else {
+				assert.Empty(t, reason, "%s: %s", file, k.Name)
+			}
+		}
+	}
+	assert.Positive(t, there)
+	t.Log(there, "kernels read before they wait")
+}
