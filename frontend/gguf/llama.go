@@ -24,6 +24,10 @@ type Options struct {
 	// the token found is carried to the next replay's input, so that one submission can
 	// decode many tokens.
 	Advance bool
+	// Sample has both graphs draw their token by the params temp, top_p, seed_low and seed_high and the
+	// token's position (record.Session.Sample). With a temperature of 0 it is the most likely one, which it
+	// always is without Sample.
+	Sample bool
 	// Progress, if not nil, is called with the share of the work done, from 0 to 1.
 	Progress func(done float64)
 }
@@ -31,7 +35,7 @@ type Options struct {
 // Record returns a module with the graphs "decode" (one token) and "prefill" (n tokens
 // at once), which share weights and KV cache, and with the tokenizer as data. If ctx is
 // cancelled, it returns its error. The params are pos, the position of the first token,
-// and, for prefill, n, the number of tokens. The input is tokens, i32. The outputs are
+// and, for prefill, n, the number of tokens; with Sample also those of it. The input is tokens, i32. The outputs are
 // logits, f32 [vocab], and token, u32 [1], both for the last token.
 func (m *Model) Record(ctx context.Context, o Options) (_ *ir.Module, err error) {
 	defer mmap.Catch(&err)() // it reads the model's file
@@ -212,7 +216,16 @@ func (l *llama) step(pos, rows ir.Affine, capacity int64) Step {
 	logits := l.Output("logits", ir.F32, l.Vocab)
 	l.Matmul(h, head, record.Label("output"), record.Into(logits.Reshape(Dims(1, l.Vocab)...)))
 	token := l.Output("token", ir.U32, 1)
-	l.Argmax(logits.Reshape(Dims(1, l.Vocab)...), record.Label("token"), record.Into(token))
+	row := logits.Reshape(Dims(1, l.Vocab)...)
+	if l.options.Sample {
+		l.Sample(row, record.Sampling{
+			Temp: l.ParamF32("temp", 0, math.MaxFloat32), TopP: l.ParamF32("top_p", 0, 1),
+			SeedLow: l.Param("seed_low", 0, math.MaxUint32), SeedHigh: l.Param("seed_high", 0, math.MaxUint32),
+			Position: pos.Add(rows).AddConst(-1),
+		}, record.Label("token"), record.Into(token))
+	} else {
+		l.Argmax(row, record.Label("token"), record.Into(token))
+	}
 	l.EndGroup()
 	return Step{tokens, logits, token}
 }

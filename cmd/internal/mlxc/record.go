@@ -18,6 +18,7 @@ type recordCmd struct {
 	Context  int64  `placeholder:"N" help:"Positions of the KV cache (default: the model's, at most 2048)."`
 	Prefill  int64  `placeholder:"N" help:"Most tokens of one prefill (default: 128)."`
 	Advance  bool   `help:"Make the decode graph advance its position and carry its token to the next replay ($$pos += 1, carry), so that one submission can decode many tokens."`
+	Sample   bool   `help:"Make the graphs draw their token by the params temp, top_p, seed_low and seed_high, so that mlxreplay generate --temp needs no host between tokens."`
 	External bool   `help:"Leave unquantized weights in the model file and refer to them."`
 }
 
@@ -46,7 +47,7 @@ func (c *recordCmd) Run(env *cli.Env) error {
 	defer m.Close()
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Progress: progress.Set}
+	o := gguf.Options{Context: c.Context, Prefill: c.Prefill, Advance: c.Advance, Sample: c.Sample, Progress: progress.Set}
 	if c.External {
 		if in.Pipe() {
 			return cli.BadUsage("--external: %s is a pipe, but a graph can only refer to a file", cli.Quote(c.Model))

@@ -48,7 +48,7 @@ func (c *benchCmd) Run(env *cli.Env) error {
 		return cli.BadUsage("--rounds, --tokens and --prompt are at least 1, 2 and 1")
 	}
 	var files output.Files
-	module, closer, err := openModule(env, &files, c.Graph, c.Verify)
+	module, closer, err := openModule(env, &files, c.Graph, c.Verify, false)
 	if err != nil {
 		return err
 	}

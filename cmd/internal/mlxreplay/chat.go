@@ -42,7 +42,7 @@ func (c *chatCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	m, closeModel, err := c.openModel(env, &output.Files{}, c.Model)
+	m, closeModel, err := c.openModel(env, &output.Files{}, c.Model, c.Temp > 0)
 	if err != nil {
 		return err
 	}

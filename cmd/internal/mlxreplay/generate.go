@@ -29,10 +29,10 @@ type generateCmd struct {
 	N         int     `short:"n" default:"128" help:"Most tokens to generate."`
 	Temp      float64 `default:"0" help:"Temperature; 0 takes the most likely token."`
 	TopP      float64 `default:"1" help:"Sample from the most likely tokens of this total probability."`
-	Seed      uint64  `default:"0" help:"Seed of the sampler."`
+	Seed      uint64  `default:"0" help:"Seed of the sampler: with the position it alone decides the random number."`
 	IgnoreEnd bool    `name:"ignore-eos" help:"Go on past the end of the answer."`
 	Logits    string  `placeholder:"FILE.npy" help:"Write the logits of every generated token, [tokens, vocabulary]."`
-	Row       int     `default:"1" placeholder:"N" help:"Tokens to decode by one submission, of a graph recorded with --advance; the most likely ones only."`
+	Row       int     `default:"1" placeholder:"N" help:"Tokens to decode by one submission, of a graph recorded with --advance, and for --temp with --sample."`
 	JSON      bool    `name:"json" help:"Print one JSON object instead of the text."`
 	modelFlags
 }
@@ -44,10 +44,10 @@ type modelFlags struct {
 	cli.OrderFlag
 }
 
-// openModel opens a model for generation. The function that it returns closes the model
+// openModel opens a model for generation; sample says that a GGUF model is to draw its tokens itself. The function that it returns closes the model
 // and its device.
-func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (*textgen.Model, func(), error) {
-	module, closer, err := openModule(env, files, path, f.Verify)
+func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string, sample bool) (*textgen.Model, func(), error) {
+	module, closer, err := openModule(env, files, path, f.Verify, sample)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +73,7 @@ func (f *modelFlags) openModel(env *cli.Env, files *output.Files, path string) (
 }
 
 // openModule opens a recorded model, or records one from a GGUF file.
-func openModule(env *cli.Env, files *output.Files, path string, verify bool) (*ir.Module, io.Closer, error) {
+func openModule(env *cli.Env, files *output.Files, path string, verify, sample bool) (*ir.Module, io.Closer, error) {
 	in, err := inputs.Look(path)
 	if err != nil {
 		return nil, nil, err
@@ -101,7 +101,7 @@ func openModule(env *cli.Env, files *output.Files, path string, verify bool) (*i
 	}
 	progress := cli.StartProgress(env.Stderr, "recording")
 	defer progress.End()
-	module, err := m.Record(env.Context, gguf.Options{Advance: true, Progress: progress.Set})
+	module, err := m.Record(env.Context, gguf.Options{Advance: true, Sample: sample, Progress: progress.Set})
 	if err != nil {
 		m.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
@@ -132,8 +132,8 @@ func (c *generateCmd) Run(env *cli.Env) error {
 	if err := sampling(c.N, c.Temp, c.TopP); err != nil {
 		return err
 	}
-	if c.Row < 1 || c.Row > 1 && (c.Temp > 0 || c.Logits != "") {
-		return cli.BadUsage("--row must be at least 1; with more than 1, --temp and --logits cannot be used, because they need the host after each token")
+	if c.Row < 1 || c.Row > 1 && c.Logits != "" {
+		return cli.BadUsage("--row must be at least 1; with more than 1, --logits cannot be used, because it needs the host after each token")
 	}
 	if c.Prompt == "" && !c.Chat && c.Messages == "" {
 		return cli.BadUsage("--prompt is empty or missing")
@@ -151,7 +151,7 @@ func (c *generateCmd) Run(env *cli.Env) error {
 			return err
 		}
 	}
-	m, closeModel, err := c.openModel(env, &files, c.Model)
+	m, closeModel, err := c.openModel(env, &files, c.Model, c.Temp > 0)
 	if err != nil {
 		return err
 	}

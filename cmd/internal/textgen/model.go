@@ -68,6 +68,9 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 		return nil, err
 	}
 	out.context = int(pos.Max) + 1
+	if err := setSampling(out.decode.IR(), out.decode.SetParam, Options{TopP: 1}); err != nil {
+		return nil, err
+	}
 	if m.Graph("prefill") == nil {
 		return out, nil
 	}
@@ -76,6 +79,9 @@ func Open(ctx context.Context, d backend.Device, m *ir.Module, o replay.Options)
 	}
 	other, err := checkGraph(out.prefill)
 	if err != nil {
+		return nil, err
+	}
+	if err := setSampling(out.prefill.IR(), out.prefill.SetParam, Options{TopP: 1}); err != nil {
 		return nil, err
 	}
 	if other.Max < pos.Max {
@@ -125,6 +131,9 @@ func checkGraph(g *replay.Graph) (pos ir.Param, err error) {
 		return pos, fmt.Errorf("graph %s: $pos, the position, is a %s in [%v, %v]: want a u32 from 0 to less than %d", name, pos.Type, pos.Min, pos.Max, maxContext)
 	}
 	for _, q := range g.IR().Params {
+		if _, known := sampling[q.Name]; known && samples(g.IR()) {
+			continue
+		}
 		if q.Name != "pos" && q.Name != "n" && q.Min != q.Max {
 			return pos, fmt.Errorf("graph %s has a param $%s in [%v, %v], for which generation has no value", name, ir.QuoteName(q.Name), q.Min, q.Max)
 		}
@@ -201,9 +210,9 @@ type Options struct {
 	// them, and goes on after these. Otherwise the states are cleared.
 	Continue bool
 	// Row is how many tokens one submission decodes; 0 means 1. More than one needs a
-	// decode graph that carries its token to the next replay (gguf.Options.Advance). It
-	// excludes Temp and Logits, because the host sees the tokens only when all of them
-	// are there.
+	// decode graph that carries its token to the next replay (gguf.Options.Advance), and
+	// with Temp one that draws it by itself (gguf.Options.Sample). It excludes Logits,
+	// because the host sees the tokens only when all of them are there.
 	Row int
 	// Emit, if not nil, is called with each token as soon as it is known. Its error
 	// ends the generation.
@@ -267,18 +276,26 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 			return nil, err
 		}
 	}
+	for _, g := range []*replay.Graph{m.decode, m.prefill} {
+		if g == nil {
+			continue
+		}
+		if err := setSampling(g.IR(), g.SetParam, o); err != nil {
+			return nil, err
+		}
+	}
 	start := time.Now()
 	g, err := m.feed(ctx, prompt, o)
 	if err != nil {
 		return nil, err
 	}
 	r.Prompt = time.Since(start)
-	sampler := newSampler(o)
 	start = time.Now()
 	var found []int32 // found by a row, but not yet passed to Emit
 	for pos := len(prompt); len(r.IDs) < o.N; pos++ {
 		var logits []float32
-		if o.Logits != nil || o.Temp > 0 {
+		onHost := o.Temp > 0 && !samples(g.IR())
+		if o.Logits != nil || onHost {
 			if raw == nil {
 				raw = make([]byte, size)
 			}
@@ -294,8 +311,8 @@ func (m *Model) Generate(ctx context.Context, prompt []int32, o Options) (*Resul
 		switch {
 		case len(found) > 0:
 			id, found = found[0], found[1:]
-		case o.Temp > 0:
-			id = sampler.sample(logits)
+		case onHost:
+			id = sample(logits, pos-1, o)
 		default:
 			if id, err = tokenOf(g.ReadOutput); err != nil {
 				return nil, err

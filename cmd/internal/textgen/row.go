@@ -39,8 +39,8 @@ func (m *Model) checkRow(o Options) error {
 		return fmt.Errorf("%d tokens in a row make no sense", o.Row)
 	case o.Row <= 1:
 		return nil
-	case o.Temp > 0:
-		return fmt.Errorf("%d tokens in a row: the device picks the most likely token itself; sampling (temperature %v) needs the host after each", o.Row, o.Temp)
+	case o.Temp > 0 && !samples(m.decode.IR()):
+		return fmt.Errorf("%d tokens in a row: graph %s picks the most likely token itself; sampling (temperature %v) needs the host after each, or a graph that draws (mlxc record --sample)", o.Row, ir.QuoteName(m.decode.IR().Name), o.Temp)
 	case o.Logits != nil:
 		return fmt.Errorf("%d tokens in a row: the logits of all but the last are gone", o.Row)
 	}
@@ -57,6 +57,9 @@ func (m *Model) decodeRow(ctx context.Context, id int32, pos, n int, o Options) 
 	}
 	f := m.row.frame
 	if err := f.SetInput("tokens", binary.LittleEndian.AppendUint32(nil, uint32(id))); err != nil {
+		return nil, err
+	}
+	if err := setSampling(m.decode.IR(), f.SetParam, o); err != nil {
 		return nil, err
 	}
 	if err := f.SetParam("pos", float64(pos)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxc/mlxc/cmd/internal/textgen"
+	"github.com/mlxc/mlxc/frontend/gguf"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/passes"
 	"github.com/mlxc/mlxc/prove"
@@ -73,4 +74,41 @@ func TestTokensInARow(t *testing.T) {
 	}
 	_, err = openModel(t, recordModel(t, false)).Generate(context.Background(), x.PromptIDs, textgen.Options{N: 4, Row: 2})
 	require.ErrorContains(t, err, "graph decode does not advance $pos by 1 from replay to replay (mlxc record --advance)")
+}
+
+// Tokens that the device draws are those that the host draws from the same logits, one by one and many by
+// a submission. The optimized graphs are proved to draw what the recorded ones do.
+func TestSampledTokensInARow(t *testing.T) {
+	ctx := context.Background()
+	module := recorded(t, gguf.Options{Context: 256, Advance: true, Sample: true})
+	for i, g := range module.Graphs {
+		after := g.Clone()
+		_, err := passes.Run(ctx, after, passes.DefaultPipeline(), passes.Options{})
+		require.NoError(t, err)
+		r := prove.Check(ctx, g, after, prove.Options{Strict: true})
+		require.Equal(t, prove.Proved, r.Verdict, "%s", r)
+		module.Graphs[i] = after
+	}
+	draws := openModel(t, module)
+	host := openModel(t, recordModel(t, true))
+	for i, x := range oracle(t)[:2] {
+		o := textgen.Options{N: 34, IgnoreEnd: true, Temp: 0.9, TopP: 0.92, Seed: 1<<40 + uint64(i)}
+		want, err := host.Generate(ctx, x.PromptIDs, o)
+		require.NoError(t, err)
+		require.NotEqual(t, x.IDs[:34], want.IDs, "drawn tokens are not the most likely ones")
+		for _, row := range []int{1, 16, 5} {
+			o.Row = row
+			got, err := draws.Generate(ctx, x.PromptIDs, o)
+			require.NoError(t, err)
+			require.Equal(t, want.IDs, got.IDs, "%d by a submission", row)
+		}
+		o.Row, o.Seed = 16, o.Seed+1
+		other, err := draws.Generate(ctx, x.PromptIDs, o)
+		require.NoError(t, err)
+		require.NotEqual(t, want.IDs, other.IDs, "another seed")
+		o.Temp = 0
+		likely, err := draws.Generate(ctx, x.PromptIDs, o)
+		require.NoError(t, err)
+		require.Equal(t, x.IDs[:34], likely.IDs, "llama.cpp's")
+	}
 }

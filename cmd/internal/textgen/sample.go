@@ -1,56 +1,46 @@
 package textgen
 
 import (
-	"math"
-	"math/rand/v2"
-	"sort"
+	"github.com/mlxc/mlxc/backend/cpu"
+	"github.com/mlxc/mlxc/ir"
 )
 
-// sampler draws from softmax(logits / temperature), restricted to the smallest set of
-// the most likely tokens whose probability reaches top-p (Holtzman et al. 2020).
-type sampler struct {
-	temp, topP float64
-	rng        *rand.Rand
-	order      []int32
-	p          []float64
-}
+// How tokens are drawn. On the host and on devices alike it is by the kernel sample_float32, by seed and
+// position: the same logits give the same token wherever it is drawn.
 
-func newSampler(o Options) *sampler {
-	return &sampler{temp: o.Temp, topP: o.TopP, rng: rand.New(rand.NewPCG(o.Seed, 0x6d6c7863))}
-}
+// sampling are the params by which a graph draws its token itself (gguf.Options.Sample).
+var sampling = map[string]ir.DType{"temp": ir.F32, "top_p": ir.F32, "seed_low": ir.U32, "seed_high": ir.U32}
 
-func (s *sampler) sample(logits []float32) int32 {
-	if len(s.order) != len(logits) {
-		s.order, s.p = make([]int32, len(logits)), make([]float64, len(logits))
-	}
-	top := math.Inf(-1)
-	for _, v := range logits {
-		top = max(top, float64(v))
-	}
-	sum := 0.0
-	for i, v := range logits {
-		s.order[i] = int32(i)
-		s.p[i] = math.Exp((float64(v) - top) / s.temp)
-		sum += s.p[i]
-	}
-	// Equal logits are sorted by ID, so that the draw does not depend on the sort.
-	sort.Slice(s.order, func(i, j int) bool {
-		a, b := s.order[i], s.order[j]
-		if s.p[a] != s.p[b] {
-			return s.p[a] > s.p[b]
-		}
-		return a < b
-	})
-	kept, n := 0.0, 0
-	for n < len(s.order) && (n == 0 || kept < s.topP*sum) {
-		kept += s.p[s.order[n]]
-		n++
-	}
-	x := s.rng.Float64() * kept
-	for _, id := range s.order[:n] {
-		if x -= s.p[id]; x < 0 {
-			return id
+// samples reports whether a graph draws its token itself.
+func samples(g *ir.Graph) bool {
+	for name, t := range sampling {
+		if i, ok := g.ParamNamed(name); !ok || g.Params[i].Type != t {
+			return false
 		}
 	}
-	return s.order[0]
+	return true
+}
+
+// setSampling sets the params of a graph that draws its token itself.
+func setSampling(g *ir.Graph, set func(name string, v float64) error, o Options) error {
+	if !samples(g) {
+		return nil
+	}
+	for _, p := range []struct {
+		name  string
+		value float64
+	}{
+		{"temp", float64(float32(o.Temp))}, {"top_p", float64(float32(o.TopP))},
+		{"seed_low", float64(uint32(o.Seed))}, {"seed_high", float64(uint32(o.Seed >> 32))},
+	} {
+		if err := set(p.name, p.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sample draws the token that the logits of a position say.
+func sample(logits []float32, position int, o Options) int32 {
+	return int32(cpu.Sample(logits, float32(o.Temp), float32(o.TopP), o.Seed, uint32(position)))
 }

@@ -12,11 +12,10 @@ import (
 func TestSampleFollowsSoftmax(t *testing.T) {
 	logits := []float32{0, 1, 2, -1, 2}
 	for _, temp := range []float64{0.5, 1, 3} {
-		s := newSampler(Options{Temp: temp, TopP: 1, Seed: 1})
 		const n = 20000
 		count := make([]float64, len(logits))
-		for range n {
-			count[s.sample(logits)]++
+		for pos := range n {
+			count[sample(logits, pos, Options{Temp: temp, TopP: 1, Seed: 1})]++
 		}
 		sum := 0.0
 		for _, l := range logits {
@@ -40,10 +39,9 @@ func TestTopP(t *testing.T) {
 		{1e-9, map[int32]bool{1: true}}, {0.3, map[int32]bool{1: true}}, {0.5, map[int32]bool{1: true, 2: true}},
 		{0.85, map[int32]bool{1: true, 2: true, 0: true}}, {1, map[int32]bool{0: true, 1: true, 2: true, 3: true}},
 	} {
-		s := newSampler(Options{Temp: 1, TopP: k.p, Seed: 2})
 		got := map[int32]bool{}
-		for range 2000 {
-			got[s.sample(logits)] = true
+		for pos := range 2000 {
+			got[sample(logits, pos, Options{Temp: 1, TopP: k.p, Seed: 2})] = true
 		}
 		require.Equal(t, k.want, got, "top-p %v", k.p)
 	}
@@ -52,9 +50,8 @@ func TestTopP(t *testing.T) {
 func TestSeedRepeats(t *testing.T) {
 	logits := make([]float32, 100)
 	draw := func(seed uint64) (out []int32) {
-		s := newSampler(Options{Temp: 1, TopP: 1, Seed: seed})
-		for range 20 {
-			out = append(out, s.sample(logits))
+		for pos := range 20 {
+			out = append(out, sample(logits, pos, Options{Temp: 1, TopP: 1, Seed: seed}))
 		}
 		return out
 	}
@@ -64,8 +61,7 @@ func TestSeedRepeats(t *testing.T) {
 
 // A logit of −inf is never drawn, a very large one always.
 func TestExtremeLogits(t *testing.T) {
-	s := newSampler(Options{Temp: 0.1, TopP: 1, Seed: 3})
-	for range 1000 {
-		require.Equal(t, int32(1), s.sample([]float32{float32(math.Inf(-1)), 1e30, -1e30}))
+	for pos := range 1000 {
+		require.Equal(t, int32(1), sample([]float32{float32(math.Inf(-1)), 1e30, -1e30}, pos, Options{Temp: 0.1, TopP: 1, Seed: 3}))
 	}
 }

@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/msl/decl"
+)
+
+// alike runs n random dispatches of a kernel whose declaration has no term on two devices, and compares
+// every byte. Such a kernel of our own library computes the same bits everywhere: it is the only thing
+// that can be held against it, beside goldens.
+func alike(dev, other backend.Device, d *decl.Decl, n int, name string) error {
+	numerics := dev.Info().Numerics
+	numerics.FlushesDenormals = numerics.FlushesDenormals || other.Info().Numerics.FlushesDenormals // both get the same bytes
+	for i := range n {
+		seed := seedOf(fmt.Sprintf("%s %d", name, i))
+		x, err := random(d, rand.New(rand.NewPCG(seed, 2)))
+		if err != nil {
+			return fmt.Errorf("case %d: %w", i, err)
+		}
+		var after [2][][]byte
+		for k, on := range []backend.Device{dev, other} {
+			if after[k], err = memoriesOf(on, x, seed, numerics); err != nil {
+				return fmt.Errorf("case %d on %s: %w\n\t%v", i, on.Name(), err, x)
+			}
+		}
+		for m := range after[0] {
+			if !bytes.Equal(after[0][m], after[1][m]) {
+				return fmt.Errorf("case %d: %%%s has other bytes on %s than on %s\n\t%v\n\t% x\n\t% x", i, x.graph.Memories[m%len(x.graph.Memories)].Name, dev.Name(), other.Name(), x, after[0][m], after[1][m])
+			}
+		}
+	}
+	return nil
+}
+
+// memoriesOf are the memories of a dispatch behind a run, one behind another for each valuation of its params.
+func memoriesOf(dev backend.Device, x *dispatch, seed uint64, numerics backend.Numerics) ([][]byte, error) {
+	c := &checker{x: x, g: x.graph, numerics: numerics, r: rand.New(rand.NewPCG(seed, 77)), rare: rand.New(rand.NewPCG(seed, 79))}
+	effects, err := x.in.Effects()
+	if err != nil {
+		return nil, err
+	}
+	x.node.Effects = effects
+	rig, err := newRig(dev, c.g)
+	if err != nil {
+		return nil, err
+	}
+	defer rig.close()
+	var all [][]byte
+	for _, params := range x.params {
+		c.at(params)
+		c.odd = allOdd
+		c.mark()
+		c.fill()
+		if err := c.run(rig, 0); err != nil {
+			return nil, err
+		}
+		for _, data := range c.after[0] {
+			all = append(all, bytes.Clone(data))
+		}
+	}
+	return all, nil
+}

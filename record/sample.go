@@ -1,0 +1,39 @@
+package record
+
+import "github.com/mlxc/mlxc/ir"
+
+// Sampling says how [Session.Sample] draws.
+type Sampling struct {
+	Temp Scalar // less than 1e-30, 0 among them: the greatest element, as Argmax has it
+	TopP Scalar // draw from the likeliest elements of this total probability; 1: from all
+	// SeedLow and SeedHigh are the halves of the seed, and Position the place that belongs to the row:
+	// together with the row's number they alone decide the random number.
+	SeedLow, SeedHigh, Position ir.Affine
+}
+
+// Sample draws an index from each row of x [..., K] in f32, taken as logits, as u32 [...]; u32 [1] if x has
+// one dimension. What it draws is the same on every device for the same bits of x: msl/sample.metal has
+// the definition, and cpu.Sample computes it on the host.
+func (r *Session) Sample(x Tensor, s Sampling, o ...Option) Tensor {
+	if !r.dense("sample", x, ir.F32) {
+		return r.broken(ir.U32, max(x.Rank()-1, 1))
+	}
+	k := r.last("sample", x)
+	shape := x.Shape[:x.Rank()-1]
+	if len(shape) == 0 {
+		shape = Dims(1)
+	}
+	y := r.result("sample", o, ir.U32, shape)
+	number := func(slot uint8, a ir.Affine) arg {
+		if a.IsConst() {
+			return val(slot, uint32(a.Const))
+		}
+		return arg{slot: slot, kind: ir.BindScalar, number: ir.U32, expr: a}
+	}
+	r.dispatch(call{
+		op: "sample", function: "sample_float32",
+		kind: ir.Threadgroups, grid: [3]ir.Extent{{Num: r.rows(x), Div: 1}, ir.Ext(1), ir.Ext(1)}, group: [3]uint32{uint32(min(1024, (k+31)/32*32)), 1, 1},
+	}, o,
+		buf(0, x), buf(1, y), s.Temp.bind(2), s.TopP.bind(3), number(4, s.SeedLow), number(5, s.SeedHigh), number(6, s.Position), val(7, uint32(k)))
+	return y
+}
