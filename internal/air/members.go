@@ -146,6 +146,10 @@ func (m *members) follow(b int) maskOf {
 	return m.led(at, b, c.prev[b])
 }
 
+// maxVoted is how many cases a switch has at most at whose end there are votes, each of which compares with
+// all cases.
+const maxVoted = 64
+
 // led is follow for ways that lead to a block from others, which at stands before.
 func (m *members) led(at, b int, ways []int) maskOf {
 	together := true
@@ -156,7 +160,7 @@ func (m *members) led(at, b int, ways []int) maskOf {
 	switch {
 	case together:
 		return maskOf{maskSame, at, 0}
-	case len(ways) > 0 && !slices.ContainsFunc(ways, func(p int) bool { return p != at }):
+	case len(ways) > 0 && !slices.ContainsFunc(ways, func(p int) bool { return p != at }) && len(m.flow.ends[at].cases) <= maxVoted:
 		return maskOf{maskVote, at, b}
 	}
 	return maskOf{}

@@ -199,7 +199,7 @@ func (c *controlFlow) memories(f *function, k *Kernel) addresses {
 					continue
 				}
 				for _, o := range of {
-					if o[0] == '%' {
+					if strings.HasPrefix(o, "%") {
 						users[o] = append(users[o], name)
 						if from, ok := a[o]; ok {
 							learn(name, from)
@@ -281,7 +281,7 @@ func constantMemory(v string) memories {
 	switch {
 	case v == "undef", v == "poison":
 		return ownMemory // nothing may be accessed there
-	case v[0] == '@':
+	case strings.HasPrefix(v, "@"):
 		return ownMemory
 	case strings.HasPrefix(v, "getelementptr"), strings.HasPrefix(v, "addrspacecast"), strings.HasPrefix(v, "bitcast"):
 		if strings.Contains(v, "@") && !strings.Contains(v, "inttoptr") && !strings.Contains(v, "%") {

@@ -299,3 +299,48 @@ m%[1]s:
 		})
 	}
 }
+
+// TestControlIsLinear: twice as many branches, loops and cases take twice as long.
+func TestControlIsLinear(t *testing.T) {
+	work := func(n int) (total int) {
+		var b strings.Builder
+		b.WriteString("b0:\n")
+		for i := range n {
+			fmt.Fprintf(&b, `  %%p%[1]d = getelementptr float, ptr addrspace(1) %%w, i32 %%lane
+  %%a%[1]d = load i32, ptr addrspace(1) %%p%[1]d
+  %%c%[1]d = icmp ult i32 %%a%[1]d, %[1]d
+  br i1 %%c%[1]d, label %%t%[1]d, label %%e%[1]d
+t%[1]d:
+  %%s%[1]d = call i32 @air.simd_sum.u.i32(i32 %%a%[1]d)
+  br label %%l%[1]d
+l%[1]d:
+  %%i%[1]d = phi i32 [ 0, %%t%[1]d ], [ %%j%[1]d, %%l%[1]d ]
+  %%u%[1]d = call i32 @air.simd_sum.u.i32(i32 %%i%[1]d)
+  %%j%[1]d = add i32 %%i%[1]d, 1
+  %%d%[1]d = icmp ult i32 %%j%[1]d, %%lane
+  br i1 %%d%[1]d, label %%l%[1]d, label %%e%[1]d
+e%[1]d:
+  br label %%b%[2]d
+b%[2]d:
+`, i, i+1)
+		}
+		b.WriteString("  %last = call i32 @air.simd_sum.u.i32(i32 %lane)\n  call void @air.wait_for_dispatches()\n  switch i32 %lane, label %end [\n")
+		for i := range n {
+			fmt.Fprintf(&b, "    i32 %d, label %%x%d\n", i, i)
+		}
+		b.WriteString("  ]\n")
+		for i := range n {
+			fmt.Fprintf(&b, "x%[1]d:\n  %%y%[1]d = call i32 @air.simd_sum.u.i32(i32 %%lane)\n  br label %%end\n", i)
+		}
+		b.WriteString("end:\n  ret void")
+		count = func(n int) { total += n }
+		defer func() { count = nil }()
+		g := controlled(t, b.String(), Launch{Programmatic: true})
+		assert.True(t, g.waits)
+		assert.Equal(t, []int{0}, g.early)
+		assert.Less(t, len(g.function.lines), 40*n)
+		return total
+	}
+	small, large := work(400), work(1600)
+	assert.Less(t, large, 5*small, "the tree's logarithm aside")
+}
