@@ -15,7 +15,8 @@ const (
 // entryParameter is one of the entry's, which the kernel gets as %name.
 type entryParameter struct{ typ, name string }
 
-// entry writes the entry, which finds out where in the grid a thread is. It waits first if waits.
+// entry writes the entry, which finds out where in the grid a thread is. If the kernel does not wait
+// itself, the entry does, before it calls it: threads that are not in the grid touch nothing.
 func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 	var params []entryParameter
 	var args []string
@@ -85,9 +86,6 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 			}
 		}
 	}
-	if waits {
-		t.line(waitForGrids)
-	}
 	t.line("  %%l = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
 	for _, x := range "xyz" {
 		t.line("  %%b%c = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x, x)
@@ -107,7 +105,7 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 		in = t.inGrid(in)
 	}
 	t.line("  br i1 %s, label %%go, label %%out\nout:", in)
-	if launch.Programmatic && launch.Moving && !waits {
+	if launch.Programmatic && launch.Moving {
 		// Nothing may be in the grid, and what comes after takes what was before for ended.
 		t.line("  %%bxy = or i32 %%bx, %%by\n  %%bxyz = or i32 %%bxy, %%bz")
 		t.line("  %%first = icmp eq i32 %%bxyz, 0\n  br i1 %%first, label %%alone, label %%end\nalone:")
@@ -146,6 +144,9 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 	t.line("  %%warp = and i32 %%l, -32\n  %%left = sub i32 %%here, %%warp\n  %%some = icmp ult i32 %%left, 32")
 	t.line("  %%bit = shl i32 1, %%left\n  %%below = sub i32 %%bit, 1\n  %%members = select i1 %%some, i32 %%below, i32 -1")
 	args = append(args, "i32 %members")
+	if waits {
+		t.line(waitForGrids)
+	}
 	t.line("  call void @%s(%s)", f.name, strings.Join(args, ", "))
 	t.line("  br label %%end\nend:\n  ret void\n}")
 	return nil

@@ -217,6 +217,9 @@ end:
 		assert.Empty(t, early)
 		assert.Equal(t, 1, strings.Count(out, "griddepcontrol.wait"))
 		assert.Less(t, strings.Index(out, "griddepcontrol.wait"), strings.Index(out, "ld.global"))
+		out, err = launchOf(t, compiler, Launch{Programmatic: true, Moving: true}, unproved, controlledKernel().Args...)
+		require.NoError(t, err)
+		assert.Equal(t, 2, strings.Count(out, "griddepcontrol.wait"), "the first threadgroup waits, if it is not in the grid")
 		assert.Contains(t, out, "// It waits at its beginning: before the wait stands ")
 	}
 }
