@@ -71,13 +71,18 @@ func stale(_ context.Context, path string) error {
 		return err
 	}
 	var errs []error
+	missing := 0
+	named := map[string]bool{}
 	for _, r := range wanted {
 		if _, err := a.Find(r); err != nil {
-			errs = append(errs, fmt.Errorf("%s: kernel %s: %w", r.File, r.Function, err))
+			if missing++; !named[r.Function] && len(errs) < 12 {
+				errs = append(errs, fmt.Errorf("%s: kernel %s: %w", r.File, r.Function, err))
+			}
+			named[r.Function] = true
 		}
 	}
-	fmt.Printf("%s: %d of %d kernels are of today's sources\n", path, len(wanted)-len(errs), len(wanted))
-	return errors.Join(errs[:min(len(errs), 12)]...)
+	fmt.Printf("%s: %d of %d texts are of today's sources; %d kernels are not\n", path, len(wanted)-missing, len(wanted), len(named))
+	return errors.Join(errs...)
 }
 
 func staleMath(_ context.Context, path string) error {
