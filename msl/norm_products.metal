@@ -53,25 +53,64 @@ inline void take(const device float* p, thread float* v) {
   }
 }
 
+// sum_all leaves in each of n values its sum over the simdgroup. Four go together: none of them waits for
+// another.
+template <int n>
+inline void sum_all(thread float* v) {
+#pragma unroll
+  for (int i = 0; i + 4 <= n; i += 4) {
+    const float4 s = simd_sum(float4(v[i], v[i + 1], v[i + 2], v[i + 3]));
+    v[i] = s.x;
+    v[i + 1] = s.y;
+    v[i + 2] = s.z;
+    v[i + 3] = s.w;
+  }
+#pragma unroll
+  for (int i = n / 4 * 4; i < n; i++) {
+    v[i] = simd_sum(v[i]);
+  }
+}
+
+// of_lane is value lane of n: what all lanes have, each makes one result of.
+template <int n>
+inline float of_lane(const thread float* v, uint lane) {
+  float out = v[0];
+#pragma unroll
+  for (int i = 1; i < n; i++) {
+    out = int(lane) == i ? v[i] : out;
+  }
+  return out;
+}
+
 // inverse_rms is what the kernel rms multiplies a row by: its thread t adds up the squares of
 // elements READS·t and following, simdgroup s holds the threads from LANES·s on, and the
 // sums of the simdgroups are added last, as those of one. K is a multiple of READS.
 template <bool wide>
 inline float inverse_rms(const device float* x, int K, float eps, uint lane) {
+  constexpr int ahead = 8; // simdgroups of rms whose elements are read together
   float partial = 0;
-  for (int s = 0; s * LANES * READS < K; s++) {
-    const int first = s * LANES * READS + int(lane) * READS;
-    float v[READS] = {0};
-    if (first < K) {
-      take<READS, wide>(x + first, v);
-    }
-    float acc = 0;
+  for (int s = 0; s * LANES * READS < K; s += ahead) {
+    float v[ahead][READS] = {{0}};
 #pragma unroll
-    for (int i = 0; i < READS; i++) {
-      acc += v[i] * v[i];
+    for (int d = 0; d < ahead; d++) {
+      const int first = (s + d) * LANES * READS + int(lane) * READS;
+      if (first < K) {
+        take<READS, wide>(x + first, v[d]);
+      }
     }
-    acc = simd_sum(acc);
-    partial = int(lane) == s ? acc : partial;
+    float acc[ahead] = {0};
+#pragma unroll
+    for (int d = 0; d < ahead; d++) {
+#pragma unroll
+      for (int i = 0; i < READS; i++) {
+        acc[d] += v[d][i] * v[d][i];
+      }
+    }
+    sum_all<ahead>(acc);
+#pragma unroll
+    for (int d = 0; d < ahead; d++) {
+      partial = int(lane) == s + d ? acc[d] : partial;
+    }
   }
   return precise::rsqrt(simd_sum(partial) / float(K) + eps);
 }
@@ -228,10 +267,7 @@ inline void dot_normed(const thread Affine* m, const thread Input& in, int first
     k += parts * LANES * values;
     load_parts<g, b, words, rows, matrices, wide, parts, values>(m, in, first, apart, last, k, p);
   }
-#pragma unroll
-  for (int i = 0; i < rows * matrices; i++) {
-    result[i] = simd_sum(result[i]);
-  }
+  sum_all<rows * matrices>(result);
 }
 
 // is_wide is whether everything lies so that it can be loaded in words of 16 bytes, and codes in words of
@@ -250,11 +286,8 @@ constexpr constant int ROWS = 4; // outputs of a simdgroup at a time
 constexpr constant int WALKS = 4; // as often a simdgroup of one product walks over x, whose norm it then has at hand
 
 inline void put_rows(const thread float* result, device float* y, int first, int N, uint lane) {
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && first + i < N) {
-      y[first + i] = stored(result[i]);
-    }
+  if (int(lane) < ROWS && first + int(lane) < N) {
+    y[first + lane] = stored(of_lane<ROWS>(result, lane));
   }
 }
 
@@ -426,13 +459,8 @@ template <int g, int b, int words>
   } else {
     dot_normed<g, b, words, 2, 2, false, true>(m, in, first, 1, N - 1, lane, inv, result);
   }
-  if (lane != 0) {
-    return;
-  }
-  const size_t at = size_t(group.x) * N + first;
-  y[at] = stored(silu_mul(result[0], result[2]));
-  if (first + 1 < N) {
-    y[at + 1] = stored(silu_mul(result[1], result[3]));
+  if (lane < 2 && first + int(lane) < N) {
+    y[size_t(group.x) * N + first + lane] = stored(silu_mul(of_lane<2>(result, lane), of_lane<2>(result + 2, lane)));
   }
 }
 

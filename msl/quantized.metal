@@ -55,6 +55,29 @@ struct Row {
       }
     }
   }
+
+  // begin is called when x is there.
+  void begin(int first, int N, uint lane) const {}
+};
+
+// RowBeside is a row with results that the products are added to: lane i has that of row first + i, which
+// it asks for together with x.
+struct RowBeside {
+  Row row;
+  const device float* r;
+  thread float* before;
+  bool is_wide() const { return row.is_wide(); }
+
+  template <int n, bool wide>
+  void load(int k, thread float* v) const {
+    row.template load<n, wide>(k, v);
+  }
+
+  void begin(int first, int N, uint lane) const {
+    if (int(lane) < ROWS && first + int(lane) < N) {
+      *before = r[first + lane];
+    }
+  }
 };
 
 // scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
@@ -132,6 +155,35 @@ inline void load_part(const thread Affine& m, int K, int N, int first, int k, th
   }
 }
 
+// sum_all leaves in each of n values its sum over the simdgroup. Four go together: none of them waits for
+// another.
+template <int n>
+inline void sum_all(thread float* v) {
+#pragma unroll
+  for (int i = 0; i + 4 <= n; i += 4) {
+    const float4 s = simd_sum(float4(v[i], v[i + 1], v[i + 2], v[i + 3]));
+    v[i] = s.x;
+    v[i + 1] = s.y;
+    v[i + 2] = s.z;
+    v[i + 3] = s.w;
+  }
+#pragma unroll
+  for (int i = n / 4 * 4; i < n; i++) {
+    v[i] = simd_sum(v[i]);
+  }
+}
+
+// of_lane is value lane of n: what all lanes have, each makes one result of.
+template <int n>
+inline float of_lane(const thread float* v, uint lane) {
+  float out = v[0];
+#pragma unroll
+  for (int i = 1; i < n; i++) {
+    out = int(lane) == i ? v[i] : out;
+  }
+  return out;
+}
+
 // add_rows adds to result[ROWS·j + i] what a lane has of the product of x with row
 // first + i of matrix j. A lane takes the codes of `words` words of each row at a
 // time; they lie in one group, so scale and bias are applied once. Memory answers
@@ -153,6 +205,7 @@ inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, in
     }
   }
   wait_for_dispatches();
+  x.begin(first, N, lane);
   for (int k = begin; k < K; k += parts * step) {
     float v[parts][values];
     x.template load<values, wide>(k, v[0]);
@@ -202,10 +255,7 @@ inline void dot_rows_of(const thread Affine* m, const thread X& x, int K, int N,
   } else {
     add_rows<g, b, words, whole, false, 1, matrices>(m, x, K, N, first, lane, result);
   }
-#pragma unroll
-  for (int i = 0; i < matrices * ROWS; i++) {
-    result[i] = simd_sum(result[i]);
-  }
+  sum_all<matrices * ROWS>(result);
 }
 
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
@@ -230,11 +280,8 @@ inline void matvec(
   }
   float result[ROWS];
   dot_rows<g, b, words, whole>(w, scales, biases, x, K, N, first, lane, result);
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && (whole || first + i < N)) {
-      y[first + i] = stored(result[i]);
-    }
+  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
+    y[first + lane] = stored(of_lane<ROWS>(result, lane));
   }
 }
 
@@ -559,13 +606,12 @@ template <int g, int b, int words, bool whole>
     return;
   }
   float result[ROWS];
-  dot_rows<g, b, words, whole>(w, scales, biases, x + size_t(group.x) * K, K, N, first, lane, result);
-  const size_t at = size_t(group.x) * N + first;
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && (whole || first + i < N)) {
-      y[at + i] = stored(r[at + i] + result[i]);
-    }
+  float before = 0;
+  const Affine m[1] = {{w, scales, biases}};
+  const RowBeside row = {{x + size_t(group.x) * K}, r + size_t(group.x) * N, &before};
+  dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
+  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
+    y[size_t(group.x) * N + first + lane] = stored(before + of_lane<ROWS>(result, lane));
   }
 }
 
@@ -643,11 +689,8 @@ template <int g, int b, int words, bool whole>
   float result[2 * ROWS];
   dot_rows_of<g, b, words, whole, 2>(m, row, K, N, first, lane, result);
   const size_t at = size_t(group.x) * N + first;
-#pragma unroll
-  for (int i = 0; i < ROWS; i++) {
-    if (lane == 0 && (whole || first + i < N)) {
-      y[at + i] = stored(silu_mul(result[i], result[ROWS + i]));
-    }
+  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
+    y[at + lane] = stored(silu_mul(of_lane<ROWS>(result, lane), of_lane<ROWS>(result + ROWS, lane)));
   }
 }
 
