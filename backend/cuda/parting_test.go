@@ -4,8 +4,11 @@ package cuda_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -34,6 +37,25 @@ func TestParting(t *testing.T) {
 	require.NoError(t, err)
 	c, err := clang.Find(t.Context())
 	require.NoError(t, err)
+	// Compiling takes longer than the rest.
+	launches := []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}}
+	texts, errs := make([][]byte, len(programs)*len(launches)), make([]error, len(programs)*len(launches))
+	var wait sync.WaitGroup
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range texts {
+		room <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-room }()
+			k := &u.Kernels[i/len(launches)]
+			module, err := u.Module(k.Name)
+			if err == nil {
+				texts[i], err = air.PTX(t.Context(), c, air.Input{Name: "parting.metal", IR: []byte(module), Kernel: k}, launches[i%len(launches)])
+			}
+			errs[i] = err
+		})
+	}
+	wait.Wait()
+	require.NoError(t, errors.Join(errs...))
 	gpu, err := driver.Open(0)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, gpu.Close()) }()
@@ -57,14 +79,11 @@ func TestParting(t *testing.T) {
 		}
 		put(rounds, binary.LittleEndian.AppendUint32(nil, parting.Uniform))
 		for i, p := range programs {
-			module, err := u.Module(p.Name)
-			require.NoError(t, err)
-			for _, launch := range []air.Launch{{}, {Moving: true}, {Programmatic: true}, {Programmatic: true, Moving: true}, {Values: true}, {Programmatic: true, Moving: true, Values: true}} {
+			for k, launch := range launches {
 				if launch.Programmatic && !modern {
 					continue
 				}
-				text, err := air.PTX(t.Context(), c, air.Input{Name: "parting.metal", IR: []byte(module), Kernel: &u.Kernels[i]}, launch)
-				require.NoError(t, err)
+				text := texts[i*len(launches)+k]
 				m, err := driver.LoadModule(text)
 				require.NoError(t, err)
 				f, err := m.Function(air.PTXEntry)
