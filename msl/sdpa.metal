@@ -88,6 +88,7 @@ inline void attend(
 
   float q[each];
   float o[each];
+#pragma unroll
   for (int i = 0; i < each; i++) {
     q[i] = scale * float(query[own + i]);
     o[i] = 0;
@@ -119,14 +120,17 @@ inline void attend(
   // From here on lane s stands for simdgroup s.
   const float factor = precise::exp(tops[lane] - simd_max(tops[lane]));
   const float total = simd_sum(sums[lane] * factor);
+#pragma unroll
   for (int i = 0; i < each; i++) {
-    // A transpose: simdgroup s adds what the simdgroups' lanes s hold.
-    outputs[lane * SIMDGROUPS + simdgroup] = o[i];
+    // A transpose: simdgroup s adds what the simdgroups' lanes s hold. Rows are turned, each by
+    // one more than that before, so that a column does not lie in one bank.
+    outputs[lane * SIMDGROUPS + (simdgroup + lane) % SIMDGROUPS] = o[i];
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    o[i] = simd_sum(outputs[simdgroup * SIMDGROUPS + lane] * factor) / total;
+    o[i] = simd_sum(outputs[simdgroup * SIMDGROUPS + (lane + simdgroup) % SIMDGROUPS] * factor) / total;
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
   if (lane == 0) {
+#pragma unroll
     for (int i = 0; i < each; i++) {
       out[simdgroup * each + i] = stored(T(o[i]));
     }
