@@ -103,9 +103,9 @@ func TestWaitsNeeded(t *testing.T) {
 		_, want := replayed(t, g, fakecuda.Options{}, cuda.Options{Plan: cuda.Chain}, nil)
 		for i := range g.Kernels {
 			k := g.Kernels[i].Function
-			image := func(_ context.Context, in air.Input, form air.Launch) ([]byte, error) {
+			image := func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error) {
 				form.Programmatic = form.Programmatic && in.Kernel.Name != k
-				return fakecuda.Image(in, form)
+				return images(ctx, in, form)
 			}
 			differs := false
 			for seed := uint64(2); seed <= 30 && !differs; seed += 2 {

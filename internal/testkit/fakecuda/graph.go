@@ -202,6 +202,9 @@ func addEdges(g *GPU, a []uintptr) uint32 {
 		return invalidValue
 	}
 	from, to := list[uintptr](a[1], a[4]), list[uintptr](a[2], a[4])
+	if a[3] != 0 && slices.ContainsFunc(list[edgeData](a[3], a[4]), func(d edgeData) bool { return d.typ != at[edgeData](a[3]).typ }) {
+		g.note("edges of two kinds are added by one call: drivers are known that take all of them for the first one's")
+	}
 	for i := range from {
 		f, t := object[node](g, from[i]), object[node](g, to[i])
 		if f == nil || t == nil || f.of != x || t.of != x || f == t {
