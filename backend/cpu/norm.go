@@ -56,12 +56,11 @@ func normalize(out, x, w []float32, stride int, eps float32, work *Worker) {
 }
 
 // normalizeTo is normalize of one row into out, which is none of its operands, with weights that
-// lie together.
+// lie together. A NaN stays what it is: out is not stored, but goes into a product.
 func normalizeTo(out, x, w []float32, eps float32) {
 	inv := rsqrt32(simd.SumSquares(x)/float32(len(x)) + eps)
 	simd.ScaleTo(out, inv, x)
 	simd.MulTo(out, w[:len(x)], out)
-	canonical(out)
 }
 
 func rmsCost(c *Call) float64 { return 20 + 0.15*float64(c.Uint(4)) }

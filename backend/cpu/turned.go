@@ -7,8 +7,8 @@ package cpu
 // Arguments: the matrices of queries, keys and values, f32 x [K] and weights of the norm [K], the
 // three results, eps f32, K, the heads of queries and of keys, elements of a head and N of the values, i32,
 // the strides of a head of queries and of keys, i64, the position i32, scale and base f32. The
-// function constant traditional says which elements are turned together. A unit is a head, or as many
-// rows of the values.
+// function constant traditional says which elements are turned together. A unit is a block of rows of
+// one matrix, or where a rotation takes rows that lie further apart, as many rows as a head has.
 type turned struct {
 	weights
 	x int // the slot of x; the others follow
@@ -37,51 +37,70 @@ func turnedKernel(w weights, name string) *Kernel {
 	p := turned{w, 3 * w.slots()}
 	return &Kernel{
 		Name: name,
-		Units: func(c *Call) int {
-			return c.Int(p.x+turnedHeads) + c.Int(p.x+turnedHeads+1) + ceilDiv(c.Int(p.x+turnedValues), c.Int(p.x+turnedDims))
+		Units: func(c *Call) (n int) {
+			for i := range 3 {
+				n += ceilDiv(p.rows(c, i), p.block(c))
+			}
+			return n
 		},
 		Run: p.run,
 		Cost: func(c *Call) float64 {
-			return 20 + float64(c.Int(p.x+turnedDims)*c.Int(p.x+turnedK))*p.cost(false)
+			return 20 + float64(p.block(c)*c.Int(p.x+turnedK))*p.cost(false)
 		},
 	}
 }
 
+// rows is the number of rows of matrix i.
+func (p turned) rows(c *Call, i int) int {
+	if i == 2 {
+		return c.Int(p.x + turnedValues)
+	}
+	return c.Int(p.x+turnedDims) * c.Int(p.x+turnedHeads+i)
+}
+
+// block is the number of rows of a unit.
+func (p turned) block(c *Call) int {
+	if c.Flag(ropeTraditional) {
+		return qmvRows
+	}
+	return c.Int(p.x + turnedDims)
+}
+
 func (p turned) run(c *Call, w *Worker, lo, hi int) {
-	k, half := c.Int(p.x+turnedK), c.Int(p.x+turnedDims)/2
-	// A head need not begin at a block of rows, so blocks may reach out of it on either side.
-	size, dims := p.scratch(k, false), 2*half
-	scratch := w.Scratch(size + k + dims + 2*qmvRows)
+	k, dims, block := c.Int(p.x+turnedK), c.Int(p.x+turnedDims), p.block(c)
+	// A head need not begin at a block of the product's rows, so these may reach out of it on either side.
+	size := p.scratch(k, false)
+	scratch := w.Scratch(size + k + (hi-lo)*block + 2*qmvRows)
 	x, dots := scratch[size:][:k], scratch[size+k:]
 	scratch = scratch[:size]
 	normalizeTo(x, c.F32(p.x)[:k], c.F32(p.x+turnedNorm), c.Float(p.x+turnedEps))
 	p.prepare(x, scratch)
-	// rows returns rows [from, to) of the product with matrix i, which has n.
-	rows := func(i, from, to, n int) []float32 {
-		first, end := from/qmvRows*qmvRows, min(ceilDiv(to, qmvRows)*qmvRows, n)
-		p.matVec(c, i*p.slots(), first, end, dots[:end-first], x, scratch)
-		return dots[from-first : to-first]
-	}
-	cos, sin := w.angles.of(c.Float(p.x+turnedScale), c.Float(p.x+turnedBase), half, c.Int(p.x+turnedOffset), 1)
-	turn := pairs{step: 1, gap: half}
+	cos, sin := w.angles.of(c.Float(p.x+turnedScale), c.Float(p.x+turnedBase), dims/2, c.Int(p.x+turnedOffset), 1)
+	turn := pairs{step: 1, gap: dims / 2}
 	if c.Flag(ropeTraditional) {
 		turn = pairs{step: 2, gap: 1}
 	}
-	for u := lo; u < hi; u++ {
-		i, h := 0, u
-		for ; i < 2 && h >= c.Int(p.x+turnedHeads+i); i++ {
-			h -= c.Int(p.x + turnedHeads + i)
+	for i := range 3 { // the units of the matrices follow one another
+		n := p.rows(c, i)
+		units := ceilDiv(n, block)
+		from, to := max(lo, 0)*block, min(min(hi, units)*block, n)
+		lo, hi = lo-units, hi-units
+		if from >= to {
+			continue
 		}
-		out := c.F32(p.x + turnedOut + i)
+		first, end := from/qmvRows*qmvRows, min(ceilDiv(to, qmvRows)*qmvRows, n)
+		p.matVec(c, i*p.slots(), first, end, dots[:end-first], x, scratch)
+		dot, out := dots[from-first:to-first], c.F32(p.x+turnedOut+i)
 		if i == 2 {
-			n := c.Int(p.x + turnedValues)
-			from, to := h*dims, min((h+1)*dims, n)
-			copy(out[from:to], rows(i, from, to, n))
+			copy(out[from:to], dot)
 			canonical(out[from:to])
 			continue
 		}
-		dot := rows(i, h*dims, (h+1)*dims, dims*c.Int(p.x+turnedHeads+i))
-		canonical(dot)
-		turn.rotate(out[h*c.Long(p.x+turnedStride+i, 0):], 1, dot, 1, cos, sin)
+		for at := from; at < to; {
+			h, e := at/dims, at%dims // the head, and the first element of it
+			m := min(dims-e, to-at)
+			turn.rotate(out[h*c.Long(p.x+turnedStride+i, 0)+e:], 1, dot[at-from:], 1, cos[e/2:(e+m)/2], sin[e/2:(e+m)/2])
+			at += m
+		}
 	}
 }
