@@ -71,15 +71,12 @@ inline void sum_all(thread float* v) {
   }
 }
 
-// of_lane is value lane of n: what all lanes have, each makes one result of.
+// of_lane is value lane of n, 2 or 4: what all lanes have, each makes one result of.
 template <int n>
 inline float of_lane(const thread float* v, uint lane) {
-  float out = v[0];
-#pragma unroll
-  for (int i = 1; i < n; i++) {
-    out = int(lane) == i ? v[i] : out;
-  }
-  return out;
+  const float low = (lane & 1) == 0 ? v[0] : v[1];
+  const float high = (lane & 1) == 0 ? v[n - 2] : v[n - 1];
+  return n == 2 || (lane & 2) == 0 ? low : high;
 }
 
 // inverse_rms is what the kernel rms multiplies a row by: its thread t adds up the squares of
