@@ -53,6 +53,7 @@ var harmless = map[string]string{
 	"cuMemcpyDtoHAsync_v2 twice":              "it copies the same",
 	"cuGraphAddEmptyNode twice":               "a node that nothing waits for does nothing",
 	"first cuGraphAddKernelNode_v2 unheard":   "it writes argument memory as the host has before",
+	"first cuGraphAddKernelNode_v2 twice":     "as above, in most orders",
 	"cuGraphExecKernelNodeSetParams_v2 twice": "it says the same",
 	"cuGraphNodeSetEnabled twice":             "it says the same",
 	"last cuGraphNodeSetEnabled unheard":      "nobody reads what that frame carries then",
