@@ -176,9 +176,10 @@ inline void sum_all(thread float* v) {
 // of_lane is value lane of n, 2 or 4: what all lanes have, each makes one result of.
 template <int n>
 inline float of_lane(const thread float* v, uint lane) {
-  const float low = (lane & 1) == 0 ? v[0] : v[1];
-  const float high = (lane & 1) == 0 ? v[n - 2] : v[n - 1];
-  return n == 2 || (lane & 2) == 0 ? low : high;
+  const bool odd = (lane & 1) != 0;
+  const float low = select(v[0], v[1], odd);
+  const float high = select(v[n - 2], v[n - 1], odd);
+  return select(low, high, n == 4 && (lane & 2) != 0);
 }
 
 // add_rows adds to result[ROWS·j + i] what a lane has of the product of x with row
