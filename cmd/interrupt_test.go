@@ -57,7 +57,7 @@ var (
 			{args: "chat m.mlxg", stdin: "Hi\n", again: true},
 			{args: "bench m.mlxg --rounds 1000 --max-work 10000h"}, {args: "bench g.mlxg --rounds 100000 --max-work 10000h --profile"},
 			{args: "bench m.mlxg --graph prefill --set pos=0 --set n=128 --rounds 1000 --max-work 10000h"},
-			{args: "check g.mlxg"}, {args: "doctor --device cpu"},
+			{args: "check g.mlxg"}, {args: "doctor --device cpu"}, {args: "compare g.mlxg --device cpu --replays 1000000 --max-work 100000h"},
 			{args: "tokenize m.mlxg", stdin: "One line after the other. \n"}, {args: "tokenize model.gguf", stdin: "All in one line. "},
 		},
 	}

@@ -62,6 +62,8 @@ var fileFlags = map[string][]string{
 	"checkCmd.Graph":       nil,
 	"checkCmd.In":          nil,
 	"checkCmd.Library":     nil,
+	"compareCmd.Graph":     nil,
+	"compareCmd.In":        nil,
 	"doctorCmd.Library":    nil,
 	"doctorCmd.JSON":       {"mlxreplay", "doctor", "--device", "softmetal", "--library", "m", "--json", "m"},
 	"doctorCmd.Profile":    {"mlxreplay", "doctor", "--device", "softmetal", "--library", "m", "--profile", "m"},

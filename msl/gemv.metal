@@ -66,7 +66,7 @@ inline void load_x(const device float* x, thread float* v) {
 // beginning at column `col`. Rows past N are read as the last one: their sums
 // are for the caller to drop.
 //
-// TN elements are 16 bytes, which are read at once where rows lie so. Memory
+// TN elements are 16 bytes or 32, of which 16 are read at once where rows lie so. Memory
 // answers late and then with much: some of these are asked for ahead, the first
 // ones before x is there if `wait` is asked for, and of x the next one.
 template <typename W, int TM, int TN, bool wait = true>
@@ -80,13 +80,18 @@ inline void row_products(
   const bool wide = ((ulong(mat) | ulong(x) | ld * sizeof(W)) & 15) == 0;
   if (wide) {
     constexpr int parts = 3;
-    uint4 p[parts][TM];
+    constexpr int pieces = TN * int(sizeof(W)) / 16;
+    constexpr int in_piece = TN / pieces;
+    uint4 p[parts][TM][pieces];
 #pragma unroll
     for (int d = 0; d < parts; d++) {
       if (k + d * step + TN <= K) {
 #pragma unroll
         for (int i = 0; i < TM; i++) {
-          p[d][i] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step);
+#pragma unroll
+          for (int j = 0; j < pieces; j++) {
+            p[d][i][j] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + k + d * step + j * in_piece);
+          }
         }
       }
     }
@@ -105,7 +110,10 @@ inline void row_products(
 #pragma unroll
           for (int i = 0; i < TM; i++) {
             float e[TN];
-            widened(p[d][i], W(0), e);
+#pragma unroll
+            for (int j = 0; j < pieces; j++) {
+              widened(p[d][i][j], W(0), e + j * in_piece);
+            }
 #pragma unroll
             for (int j = 0; j < TN; j++) {
               acc[i] = fma(e[j], v[d][j], acc[i]);
@@ -115,7 +123,10 @@ inline void row_products(
           if (next + TN <= K) {
 #pragma unroll
             for (int i = 0; i < TM; i++) {
-              p[d][i] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + next);
+#pragma unroll
+              for (int j = 0; j < pieces; j++) {
+                p[d][i][j] = wide_load<uint4>(mat + size_t(min(first + i, N - 1)) * ld + next + j * in_piece);
+              }
             }
           }
         }

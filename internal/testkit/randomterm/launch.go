@@ -73,6 +73,9 @@ func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	return l
 }
 
+// Threads are those of the grid.
+func (l *Launch) Threads() int { return int(l.sizes[0] * l.sizes[1] * l.sizes[2]) }
+
 // element is a number of any size, or one at an edge.
 func element(r *rand.Rand, t ir.DType) uint64 {
 	if t == ir.F16 {
