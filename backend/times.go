@@ -51,6 +51,40 @@ type Total struct {
 	Time  time.Duration
 }
 
+// Fit moves the times of commands, from a number on, into the span of their operation. Two clocks are compared
+// to about a microsecond, and to much more when the host was interrupted between reading them. All times move together,
+// and shrink together if there are more of them than the span has room for: which came first, and which took
+// how long, stays as measured.
+func (t *Times) Fit(from int) {
+	all, s := t.Commands[from:], t.Span
+	if len(all) == 0 {
+		return
+	}
+	first, last := all[0].Begin, all[0].End
+	for _, x := range all[1:] {
+		if x.Begin.Before(first) {
+			first = x.Begin
+		}
+		if x.End.After(last) {
+			last = x.End
+		}
+	}
+	to, scale := first, 1.0
+	if whole := last.Sub(first); whole > s.Duration() {
+		to, scale = s.Begin, float64(s.Duration())/float64(whole)
+	} else if first.Before(s.Begin) {
+		to = s.Begin
+	} else if last.After(s.End) {
+		to = s.End.Add(-whole)
+	} else {
+		return
+	}
+	moved := func(x time.Time) time.Time { return to.Add(time.Duration(scale * float64(x.Sub(first)))) }
+	for i := range all {
+		all[i].Begin, all[i].End = moved(all[i].Begin), moved(all[i].End)
+	}
+}
+
 // ByLabel sums the times of commands by label, by op where they have none; the
 // longest first.
 func (t *Times) ByLabel() []Total {

@@ -4,7 +4,7 @@
 //
 //   - [Open] finds a GPU; a [Device] is a backend.Device.
 //   - kernels.go finds kernels and has them compiled; executable.go turns a graph's plan
-//     (backend/internal/plan) into launches, launches.go keeps their parameters where the driver
+//     (backend/internal/plan) into steps (steps.go), launches.go keeps their parameters where the driver
 //     reads them, graph.go makes a graph of CUDA's of them.
 //   - rules.go leaves what depends on params to the GPU: a first launch (backend/internal/advance) writes the numbers
 //     to where kernels take them from, and counts params on. One replay is like the next for the host.

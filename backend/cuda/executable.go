@@ -136,7 +136,7 @@ func (d *Device) entries(ctx context.Context, c *code, errs []error, progress fu
 	}
 	var err error
 	if c.advance, err = d.ours(ctx, advance.File, advance.Source, advance.Entry); err == nil {
-		err = d.load(ctx, c.advance, c.advance.entry(form{}, ""))
+		err = d.load(ctx, c.advance, c.advance.entry(form{}, "", nil))
 	}
 	return err
 }

@@ -41,7 +41,8 @@ func (c *code) arcs(how Plan) (all []arc, joins int32) {
 		}
 		return all, 0
 	}
-	// A command's last step, or the join that stands for it: it is one, or has no step.
+	// By command, its last step. Joins, and commands that launch nothing, have an empty node instead; these are
+	// numbered behind the steps.
 	last := make([]int32, len(c.nodes))
 	waits := c.Graph.Waits()
 	steps := int32(len(c.steps))

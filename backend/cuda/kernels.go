@@ -26,7 +26,13 @@ type kernel struct {
 	kernel  *air.Kernel // nil: it was not found yet
 	code    *ptxcode.Code
 	values  uint32 // constants that entries take by value, by slot
-	entries map[string]*entry
+	entries map[variant]*entry
+}
+
+// variant is a form, and what is known of its parameters ([code.specialise]); "" is nothing.
+type variant struct {
+	form
+	known string
 }
 
 // form is one of those that a kernel is compiled in (air.Launch).
@@ -35,7 +41,7 @@ type form struct{ moving, values bool }
 // entry is a kernel in one form, or what the driver makes of it where some parameters are known.
 type entry struct {
 	form
-	known    map[int]uint64 // parameters by number; nil: none is
+	known    []parameter // nil: none is
 	mu       sync.Mutex
 	made     bool
 	module   driver.Module
@@ -96,19 +102,19 @@ func (x *kernel) found(find func() (*ptxcode.Code, error)) error {
 	return err
 }
 
-// entry returns a form of a kernel that was found. key says which parameters are known ([code.specialise]).
-func (x *kernel) entry(f form, key string) *entry {
+// entry returns a variant of a kernel that was found. key stands for the parameters that are known.
+func (x *kernel) entry(f form, key string, known []parameter) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f.values = f.values || x.values == 0 // they are the same then
-	key = fmt.Sprint(f, key)
-	e := x.entries[key]
+	v := variant{f, key}
+	e := x.entries[v]
 	if e == nil {
 		if x.entries == nil {
-			x.entries = map[string]*entry{}
+			x.entries = map[variant]*entry{}
 		}
-		e = &entry{form: f}
-		x.entries[key] = e
+		e = &entry{form: f, known: known}
+		x.entries[v] = e
 	}
 	return e
 }

@@ -51,7 +51,7 @@ func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
 	if err != nil {
 		return plan.Limits{}, err
 	}
-	e := k.entry(form{values: true}, "") // of all but those that take a constant from a buffer
+	e := k.entry(form{values: true}, "", nil) // of all but those that take a constant from a buffer
 	if err := c.x.load(ctx, k, e); err != nil {
 		return plan.Limits{}, err
 	}
@@ -121,7 +121,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 			span, _ = end.Since(c.x.begin)
 		}
 		r.Times.Begin = r.Times.End.Add(-span)
-		within(&r.Times)
+		r.Times.Fit(0)
 		return err
 	})
 	if err != nil && !errors.Is(err, context.Cause(ctx)) {

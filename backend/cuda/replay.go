@@ -57,7 +57,8 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			first += in.replays
 		}
 	}
-	launched := 0 // replays, some of the last of them perhaps in part
+	timed := len(r.Times.Commands)
+	launched := 0 // replays that were given to the GPU; of the last ones perhaps only a part
 	for i := 0; i < s.Count() && err == nil; {
 		if err = context.Cause(ctx); err != nil {
 			break
@@ -139,7 +140,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			span, _ = own.slots[(turn-1)%len(own.slots)].end.Since(x.begin)
 		}
 		r.Times.Begin = r.Times.End.Add(-span)
-		within(&r.Times)
+		r.Times.Fit(timed)
 	}
 	if failed {
 		err = fmt.Errorf("cuda: %w", err)
@@ -295,21 +296,4 @@ func (x *executor) timed(l *launches, r *backend.Result, next bool) (err error) 
 		r.Times.Commands = append(r.Times.Commands, backend.TimeOf(c, end.Add(-span), end))
 	}
 	return nil
-}
-
-// within has the times of commands lie in those of their operation: events are told apart to about half
-// a microsecond, and the host's clock is read later.
-func within(t *backend.Times) {
-	move := func(x *time.Time) {
-		if x.Before(t.Begin) {
-			*x = t.Begin
-		}
-		if x.After(t.End) {
-			*x = t.End
-		}
-	}
-	for i := range t.Commands {
-		move(&t.Commands[i].Begin)
-		move(&t.Commands[i].End)
-	}
 }

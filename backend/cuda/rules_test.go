@@ -137,7 +137,10 @@ func TestRules(t *testing.T) {
 					if s.additions > 0 {
 						moving++
 					}
-					known, _ := c.known(s)
+					known := map[int]uint64{}
+					for _, p := range c.known(s, nil) {
+						known[p.number] = p.value
+					}
 					for k := range s.kernel.parameters() {
 						got := binary.LittleEndian.Uint64(l.block[s.params+8*k:])
 						if v, ok := known[k]; ok {

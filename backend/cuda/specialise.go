@@ -4,18 +4,18 @@ package cuda
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/ir"
 )
 
-// worthwhile is how many launches of a replay have to share what is known of their parameters, so that the
-// driver compiles an entry for them, which takes it milliseconds. The layers of a model do.
+// worthwhile: an entry is compiled for known parameters if at least so many launches of a replay share them,
+// as the layers of a model do. Compiling one takes the driver milliseconds.
 const worthwhile = 8
 
 // specialise has steps that share what is known of their parameters launch an entry in which it stands: the
@@ -24,31 +24,51 @@ const worthwhile = 8
 func (c *code) specialise() {
 	type group struct {
 		kernel *kernel
-		key    string
+		known  string
 	}
-	groups := map[group][]int{}
-	known := make([]map[int]uint64, len(c.steps))
+	groups := map[group]int32{}       // their numbers
+	var counts, first []int32         // by number: of steps, and the first of them
+	of := make([]int32, len(c.steps)) // by step: the number of its group
+	var known []parameter             // of a step
+	var key []byte
 	for n := range c.steps {
 		s := &c.steps[n]
-		var key string
-		known[n], key = c.known(s)
-		groups[group{s.kernel, key}] = append(groups[group{s.kernel, key}], n)
-	}
-	for g, steps := range groups {
-		if len(steps) < worthwhile {
-			continue
+		known = c.known(s, known[:0])
+		key = key[:0]
+		for _, p := range known {
+			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(p.number)), p.value)
 		}
-		e := g.kernel.entry(c.steps[steps[0]].form(), g.key)
-		e.known = known[steps[0]]
-		for _, n := range steps {
-			c.steps[n].entry = e
+		i, ok := groups[group{s.kernel, string(key)}]
+		if !ok {
+			i = int32(len(counts))
+			counts, first = append(counts, 0), append(first, int32(n))
+			groups[group{s.kernel, string(key)}] = i
+		}
+		of[n] = i
+		counts[i]++
+	}
+	entries := make([]*entry, len(counts)) // of groups that are worthwhile
+	for g, i := range groups {
+		if counts[i] >= worthwhile {
+			s := &c.steps[first[i]]
+			entries[i] = g.kernel.entry(s.form(), g.known, c.known(s, nil))
+		}
+	}
+	for n, i := range of {
+		if entries[i] != nil {
+			c.steps[n].entry = entries[i]
 		}
 	}
 }
 
-// known are the parameters of a step, by number, that are the same in each replay. Equal keys have equal
-// ones.
-func (c *code) known(s *step) (out map[int]uint64, key string) {
+// parameter is one of an entry's whose value is known.
+type parameter struct {
+	number int
+	value  uint64
+}
+
+// known appends the parameters of a step that are the same in each replay.
+func (c *code) known(s *step, out []parameter) []parameter {
 	var value, shared [slots]uint64
 	for i := s.first; i < s.dispatch; i++ {
 		switch o := &c.Ops[i]; {
@@ -60,12 +80,6 @@ func (c *code) known(s *step) (out map[int]uint64, key string) {
 			}
 		}
 	}
-	out = map[int]uint64{}
-	var b strings.Builder
-	add := func(n int, v uint64) {
-		out[n] = v
-		fmt.Fprintf(&b, " %d=%d", n, v)
-	}
 	at, begin := 0, uint64(0)
 	for i := range s.kernel.kernel.Args {
 		a := &s.kernel.kernel.Args[i]
@@ -73,10 +87,10 @@ func (c *code) known(s *step) (out map[int]uint64, key string) {
 		case a.Attribute != "":
 			continue
 		case a.Space == air.Threadgroup:
-			add(at, begin)
+			out = append(out, parameter{at, begin})
 			begin += (shared[a.Index] + 15) &^ 15
 		case a.ByValue() && s.values:
-			add(at, value[a.Index]) // 0 where a table adds it
+			out = append(out, parameter{at, value[a.Index]}) // 0 where a table adds it
 		}
 		at++
 	}
@@ -95,23 +109,27 @@ func (c *code) known(s *step) (out map[int]uint64, key string) {
 		}
 		switch {
 		case s.most[i] > 0:
-			add(at+i, 0) // a table adds it
+			out = append(out, parameter{at + i, 0}) // a table adds it
 		case !varies[i]:
-			add(at+i, threads)
+			out = append(out, parameter{at + i, threads})
 		}
-		add(at+3+i, uint64(g.Group[i]))
+		out = append(out, parameter{at + 3 + i, uint64(g.Group[i])})
 	}
 	if s.additions > 0 {
-		add(at+7, s.moves)
+		out = append(out, parameter{at + 7, s.moves})
 	}
-	return out, b.String()
+	return out
 }
 
 // parameterRead is where an entry reads one of its parameters, or a part of it.
 var parameterRead = regexp.MustCompile(`ld\.param\.([busf])(8|16|32|64)(\s+)(%\w+), \[` + air.PTXEntry + `_param_(\d+)(?:\+(\d+))?\];`)
 
 // specialised is a text in which known parameters stand where they were read.
-func specialised(text []byte, known map[int]uint64) []byte {
+func specialised(text []byte, known []parameter) []byte {
+	values := map[int]uint64{}
+	for _, p := range known {
+		values[p.number] = p.value
+	}
 	var out bytes.Buffer
 	last := 0
 	for _, m := range parameterRead.FindAllSubmatchIndex(text, -1) {
@@ -122,7 +140,7 @@ func specialised(text []byte, known map[int]uint64) []byte {
 			return string(text[m[2*i]:m[2*i+1]])
 		}
 		n, _ := strconv.Atoi(part(5))
-		v, ok := known[n]
+		v, ok := values[n]
 		if !ok {
 			continue
 		}

@@ -12,9 +12,6 @@ import (
 // Stamp is what a library made of our kernels is known by.
 func Stamp() string { return stamp() }
 
-// Fit moves the times of commands into the span of their command buffer.
-var Fit = fit
-
 // Idle does what a device does when no pipeline was made for a while.
 func Idle(d *Device) { d.pipelines.archive.idle() }
 

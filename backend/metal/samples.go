@@ -4,7 +4,6 @@ package metal
 
 import (
 	"encoding/binary"
-	"time"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/internal/objc"
@@ -131,40 +130,7 @@ func (s *samples) end(d *Device, t *backend.Times, n int, command func(i int) ir
 			}
 		}
 	})
-	fit(t.Commands[already:], t.Span)
-}
-
-// fit moves the times of commands into the span of their command buffer. Two clocks are compared to about a
-// microsecond, and to much more when the host was interrupted between reading them. All times move together,
-// and shrink together if there are more of them than the span has room for: which came first, and which took
-// how long, stays as measured.
-func fit(all []backend.CommandTime, s backend.Span) {
-	if len(all) == 0 {
-		return
-	}
-	first, last := all[0].Begin, all[0].End
-	for _, x := range all[1:] {
-		if x.Begin.Before(first) {
-			first = x.Begin
-		}
-		if x.End.After(last) {
-			last = x.End
-		}
-	}
-	to, scale := first, 1.0
-	if whole := last.Sub(first); whole > s.Duration() {
-		to, scale = s.Begin, float64(s.Duration())/float64(whole)
-	} else if first.Before(s.Begin) {
-		to = s.Begin
-	} else if last.After(s.End) {
-		to = s.End.Add(-whole)
-	} else {
-		return
-	}
-	moved := func(t time.Time) time.Time { return to.Add(time.Duration(scale * float64(t.Sub(first)))) }
-	for i := range all {
-		all[i].Begin, all[i].End = moved(all[i].Begin), moved(all[i].End)
-	}
+	t.Fit(already)
 }
 
 // noTime is a sample that was not taken (MTLCounterErrorValue).

@@ -4,7 +4,6 @@ package metal_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,38 +45,6 @@ func TestTimesOfDispatches(t *testing.T) {
 				require.Equal(t, []string{"step"}, names(x.CommandBuffers[0].Times.ByLabel()))
 			}
 			require.NoError(t, s.Close())
-		})
-	}
-}
-
-// TestTimesFit: times of two clocks that disagree, by a host that was interrupted between reading them, still
-// lie within their command buffer, in their order and with their durations.
-func TestTimesFit(t *testing.T) {
-	zero := time.Unix(100, 0)
-	span := func(from, to time.Duration) backend.Span {
-		return backend.Span{Begin: zero.Add(from), End: zero.Add(to)}
-	}
-	commands := func(spans ...backend.Span) (all []backend.CommandTime) {
-		for _, s := range spans {
-			all = append(all, backend.CommandTime{Span: s})
-		}
-		return all
-	}
-	for _, c := range []struct {
-		name        string
-		buffer      backend.Span
-		given, want []backend.CommandTime
-	}{
-		{"none", span(0, 10), nil, nil},
-		{"within", span(0, 10), commands(span(1, 3), span(3, 9)), commands(span(1, 3), span(3, 9))},
-		{"early", span(100, 110), commands(span(50, 52), span(53, 54)), commands(span(100, 102), span(103, 104))},
-		{"late", span(0, 10), commands(span(8, 9), span(11, 14)), commands(span(4, 5), span(7, 10))},
-		{"long", span(0, 10), commands(span(20, 28), span(28, 40)), commands(span(0, 4), span(4, 10))},
-		{"out of order", span(0, 10), commands(span(11, 14), span(8, 9)), commands(span(7, 10), span(4, 5))},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			metal.Fit(c.given, c.buffer)
-			require.Equal(t, c.want, c.given)
 		})
 	}
 }

@@ -81,11 +81,13 @@ func Load(paths ...string) error {
 	}
 	find := loading.find
 	if find == nil {
-		var lib uintptr
-		var err error
-		for _, p := range paths {
-			if lib, err = open(p); err == nil {
+		lib, err := open(paths[0])
+		for _, p := range paths[1:] {
+			if err == nil {
 				break
+			}
+			if other, unusual := open(p); unusual == nil { // else the usual name's error is the one of use
+				lib, err = other, nil
 			}
 		}
 		if err != nil {
