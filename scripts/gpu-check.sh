@@ -1,0 +1,100 @@
+#!/bin/sh
+# Runs the tests that need a GPU of NVIDIA's, on a machine that has one and neither Go nor a clang.
+#
+#   scripts/gpu-check.sh build           makes the test programs, in out/gpucheck
+#   scripts/gpu-check.sh run [PART …]    runs parts one after another, by default all of them:
+#       driver       what is relied on of CUDA's graphs
+#       conformance  the suite by every plan, in several processes: the driver compiles most of the time
+#       kernels      prebuilt and generated PTX, threads that part
+#       orders       replays equal, edges and waits needed, with blocks that are late
+#       model        tokens and logits of the demonstration model, whose file MODEL names
+#       sanitizer    some of it under compute-sanitizer's memcheck
+#                                        LIMIT is how many seconds a part may take (240). Logs go to the
+#                                        folder $OUT (out/gpucheck-results); the exit code is 1 if a part failed.
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+case "${1:-}" in
+build)
+	mkdir -p out/gpucheck
+	for of in driver:internal/cuda cuda:backend/cuda textgen:cmd/internal/textgen; do
+		CGO_ENABLED=0 go test -c -tags gpu -trimpath -ldflags '-s -w' -o "out/gpucheck/${of%%:*}.test" "./${of#*:}"
+	done
+	exit
+	;;
+run)
+	shift
+	;;
+*)
+	echo "usage: scripts/gpu-check.sh build | run [PART …]" >&2
+	exit 2
+	;;
+esac
+logs=${OUT:-$root/out/gpucheck-results}
+limit=${LIMIT:-240}
+mkdir -p "$logs"
+failed=0
+
+# testing NAME FOLDER PROGRAM FLAG … runs a test program in a package's folder.
+testing() {
+	name=$1 folder=$2 program=$3
+	shift 3
+	code=0
+	(cd "$root/$folder" && timeout "$limit" ${WRAP:-} "$root/out/gpucheck/$program.test" -test.v -test.timeout 0 "$@") >"$logs/$name.log" 2>&1 || code=$?
+	passed=$(grep -c '^ *--- PASS' "$logs/$name.log" || :)
+	wrong=$(grep -c '^ *--- FAIL' "$logs/$name.log" || :)
+	echo "$name: exit code $code, $passed passed, $wrong failed"
+	[ "$code" = 0 ] && return
+	grep -A 8 '^ *--- FAIL' "$logs/$name.log" | head -n 60 || tail -n 20 "$logs/$name.log"
+	return 1
+}
+
+# suite NAME PATTERN runs tests of the suite; what it needs a compiler for is left out.
+suite() { testing "conformance-$1" backend/cuda cuda -test.run "^TestConformance\$/$2" -test.skip 'TestConformance/.*/generated/lies'; }
+
+part() {
+	begin=$(date +%s)
+	case $1 in
+	driver) testing driver internal/cuda driver -test.run TestEdges || failed=1 ;;
+	conformance)
+		jobs=
+		for plan in graph full; do
+			for letters in 'a[^f]|affine_[^q]|affine_q[^m]' 'affine_qm[^v]' 'affine_qmv_[^f]' 'affine_qmv_f' '[b-f]' '[g-k]' '[l-r]' '[^a-r]'; do
+				n=$((${n:-0} + 1))
+				suite "$plan-kernels-$n" "$plan/^kernel\$/^($letters)" &
+				jobs="$jobs $!"
+			done
+		done
+		for plan in graph full chain stream; do
+			suite "$plan-semantics" "$plan/^([^k]|k[^e])" &
+			jobs="$jobs $!"
+		done
+		for j in $jobs; do
+			wait "$j" || failed=1
+		done
+		;;
+	kernels) testing kernels backend/cuda cuda -test.run '^(TestGenerated|TestPrebuilt|TestParting)$' || failed=1 ;;
+	orders) testing orders backend/cuda cuda -test.run '^(TestReplaysEqual|TestEdgesNeeded|TestWaitsNeeded)$' || failed=1 ;;
+	model) testing model cmd/internal/textgen textgen -test.run '^TestCUDA$' || failed=1 ;;
+	sanitizer)
+		if command -v compute-sanitizer >/dev/null; then
+			MLXC_REPLAYS=2 MLXC_SEEDS=1 WRAP="compute-sanitizer --tool memcheck --error-exitcode 9 --launch-timeout 0" \
+				testing sanitizer backend/cuda cuda -test.run '^(TestReplaysEqual|TestConformance)$/^(graph|decode.*)$/^(kernel)?$/(rms|sdpa|gather|argmax|row_reduce|affine_qmv_rms)' || failed=1
+			grep -E '=+ (ERROR SUMMARY|Invalid)' "$logs/sanitizer.log" || :
+		else
+			echo "sanitizer: there is no compute-sanitizer here" && failed=1
+		fi
+		;;
+	*)
+		echo "scripts/gpu-check.sh: there is no part $1" >&2
+		exit 2
+		;;
+	esac
+	echo "($1 took $(($(date +%s) - begin)) s)"
+}
+
+[ $# -gt 0 ] || set -- driver conformance kernels orders model sanitizer
+for p in "$@"; do
+	part "$p"
+done
+exit $failed
