@@ -313,6 +313,9 @@ func (l *launches) size(n int, size [3]uint64) error {
 			return fmt.Errorf("%s: %d threadgroups in dimension %d: the GPU takes %d", l.describe(s.node), blocks, i, l.device.limits.grid[i])
 		}
 		l.put(s.params, count, numbers+i, threads)
+		if i == 2 && s.whole {
+			group |= air.WholeThreadgroups
+		}
 		l.put(s.params, count, numbers+3+i, group)
 		out.Grid[i] = uint32(blocks)
 		out.Block *= g.Group[i]

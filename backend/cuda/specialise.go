@@ -113,7 +113,11 @@ func (c *code) known(s *step, out []parameter) []parameter {
 		case !varies[i]:
 			out = append(out, parameter{at + i, threads})
 		}
-		out = append(out, parameter{at + 3 + i, uint64(g.Group[i])})
+		group := uint64(g.Group[i])
+		if i == 2 && s.whole {
+			group |= air.WholeThreadgroups
+		}
+		out = append(out, parameter{at + 3 + i, group})
 	}
 	if s.additions > 0 {
 		out = append(out, parameter{at + 7, s.moves})

@@ -50,6 +50,7 @@ type step struct {
 	moves     uint64 // the parameters to which they are added, by bit
 	// values: constants that the kernel refers to are given to it by value.
 	values bool
+	whole  bool // air.WholeThreadgroups
 	entry  *entry
 	grid
 }
@@ -108,6 +109,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 	}
 	for n := range c.steps {
 		s := &c.steps[n]
+		s.whole = c.filled(s)
 		s.params = c.bytes
 		c.bytes += 16 * s.count()
 		s.entry = s.kernel.entry(s.form(), "", nil)
@@ -120,6 +122,27 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		}
 		c.depends(int32(n))
 	}
+}
+
+// filled reports whether all threadgroups of a step have all their threads, whatever params are, and
+// simdgroups all theirs.
+func (c *code) filled(s *step) bool {
+	g := &c.Grids[c.Ops[s.dispatch].Index]
+	if g.Group[0]*g.Group[1]*g.Group[2]%32 != 0 {
+		return false
+	}
+	if g.Unit == ir.Threadgroups {
+		return true
+	}
+	if v := c.vars(s.dispatch); len(v) > 0 && v[0].Op == s.dispatch {
+		return false
+	}
+	for i := range 3 {
+		if g.Size[i]%uint64(g.Group[i]) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // byValue reports whether a step can give all those constants by value that an entry takes so: their bytes

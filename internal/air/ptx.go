@@ -15,6 +15,11 @@ import (
 // PTXEntry is the name of the entry of [PTX].
 const PTXEntry = "mlxc_kernel"
 
+// WholeThreadgroups is added to the last of an entry's six numbers if every threadgroup of the grid has all
+// its threads, a multiple of 32: no thread has to find out then whether it is in the grid, and which of
+// its simdgroup are. Where an assembler knows the number, nothing is left of that in the code.
+const WholeThreadgroups = 1 << 31
+
 // maxThreads is how many threads a threadgroup has at most.
 const maxThreads = 1024
 
@@ -25,12 +30,12 @@ type Launch struct {
 	// it prior to its first access to anything but its early arguments ([Early]).
 	Programmatic bool
 	// Moving gives the entry two more parameters of 64 bits, the last: the address, a multiple of 16, of a
-	// table of additions, 8 bytes for each of the other parameters in their order, or 0 for none; and
-	// a bit for each of them, the first lowest, that is 1 where something is added. What stands there is
-	// added to the parameter, modulo its width. The table is read before the
-	// entry waits, so whatever writes it has to end before the launch. The launched grid may then be
-	// larger than that in the parameters: threadgroups that are not in the grid leave at once, before
-	// any barrier, and threadgroups_per_grid is counted from the parameters.
+	// table of additions, 8 bytes for each of the other parameters in their order; and a bit for each of
+	// them, the first lowest, that is 1 where something is added. What stands there is added to the
+	// parameter, modulo its width; to the threads of a threadgroup nothing is. The table is read before the
+	// entry waits, so whatever writes it has to end before the launch; without any bit nothing is read. The
+	// launched grid may then be larger than that in the parameters: threadgroups that are not in the grid
+	// leave at once, before any barrier, and threadgroups_per_grid is counted from the parameters.
 	Moving bool
 	// Values has the entry get constants by value: in place of the address of one that the kernel
 	// refers to, and that has at most 8 bytes ([Arg.ByValue]), 64 bits whose first are the constant's.
@@ -55,8 +60,8 @@ func (l Launch) flags() []string {
 // PTX compiles a kernel to the text of an entry for NVIDIA's GPUs, [PTXEntry]. Its parameters are:
 // for each of the kernel's arguments that is memory, in their order, an address; of a threadgroup
 // argument the place in dynamic shared memory, 32 bits, a multiple of 16; then six numbers of 32
-// bits, how many threads the grid has, and how many a threadgroup: x, y and z of each; then what
-// the launch asks for.
+// bits, how many threads the grid has, and how many a threadgroup: x, y and z of each, the last with
+// [WholeThreadgroups] where that holds; then what the launch asks for.
 //
 // A threadgroup is a block of as many threads in one dimension; the grid has the threadgroups in
 // three. Threads of a threadgroup at the edge that are not in the grid return at once: those of

@@ -111,7 +111,11 @@ end:
 			assert.Contains(t, out, "[mlxc_kernel_param_1]")
 			assert.True(t, !launch.Programmatic || !strings.Contains(out, ".nc."))
 			assert.NotContains(t, out, ".local", "%v: the values need memory", launch)
-			assert.Equal(t, 2, strings.Count(out, "ld.global")-strings.Count(out, "ld.global.v2."), "%v: the list's element and the table's are read, nothing else:\n%s", launch, out)
+			single := 2
+			if launch.Moving {
+				single++ // the last of seven additions, of which two are loaded together
+			}
+			assert.Equal(t, single, strings.Count(out, "ld.global")-strings.Count(out, "ld.global.v2."), "%v: the list's element and the table's are read, nothing else:\n%s", launch, out)
 		}
 	}
 }
@@ -157,7 +161,7 @@ func TestPTXExchange(t *testing.T) {
 				name := fmt.Sprintf("air.%s_%s.%s", group, function, typ.suffix)
 				out, err := ptxOf(t, c, exchangeModule(name, typ.llvm, more), Arg{Name: "p", Space: Device}, Arg{Name: "i", Attribute: "thread_index_in_simdgroup"})
 				require.NoError(t, err, "%s, %v", name, c)
-				assert.Contains(t, out, "shfl.sync.idx.b32", name)
+				assert.Contains(t, out, "shfl.sync.", name)
 			}
 		}
 	}

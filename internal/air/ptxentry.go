@@ -37,10 +37,8 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 			params = append(params, entryParameter{p.typ, fmt.Sprint("arg", i)})
 		}
 	}
-	for _, kind := range "gw" {
-		for _, x := range "xyz" {
-			params = append(params, entryParameter{"i32", string(kind) + string(x)})
-		}
+	for _, name := range []string{"gx", "gy", "gz", "wx", "wy", "wz.whole"} {
+		params = append(params, entryParameter{"i32", name})
 	}
 	if dynamic {
 		t.line("@mlxc_dynamic = external addrspace(3) global [0 x i8], align 16")
@@ -87,11 +85,13 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 		}
 	}
 	t.line("  %%l = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()")
+	t.line("  %%all = icmp slt i32 %%wz.whole, 0\n  %%wz = and i32 %%wz.whole, %d", WholeThreadgroups-1)
 	for _, x := range "xyz" {
 		t.line("  %%b%c = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.%c()", x, x)
 		t.line("  %%begin%[1]c = mul i32 %%b%[1]c, %%w%[1]c", x)
 		t.line("  %%rest%[1]c = sub i32 %%g%[1]c, %%begin%[1]c", x)
-		t.line("  %%e%[1]c = call i32 @llvm.umin.i32(i32 %%rest%[1]c, i32 %%w%[1]c)", x)
+		t.line("  %%least%[1]c = call i32 @llvm.umin.i32(i32 %%rest%[1]c, i32 %%w%[1]c)", x)
+		t.line("  %%e%[1]c = select i1 %%all, i32 %%w%[1]c, i32 %%least%[1]c", x)
 	}
 	product := func(name, p string) {
 		t.line("  %%%s.xy = mul i32 %%%sx, %%%sy", name, p, p)
@@ -99,7 +99,7 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 	}
 	product("here", "e")
 	product("whole", "w")
-	t.line("  %%fits = icmp ult i32 %%l, %%here")
+	t.line("  %%within = icmp ult i32 %%l, %%here\n  %%fits = or i1 %%all, %%within")
 	in := "%fits"
 	if launch.Moving {
 		in = t.inGrid(in)
@@ -142,7 +142,8 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 	}
 	// The warp's threads that are in the grid are those of its first lanes.
 	t.line("  %%warp = and i32 %%l, -32\n  %%left = sub i32 %%here, %%warp\n  %%some = icmp ult i32 %%left, 32")
-	t.line("  %%bit = shl i32 1, %%left\n  %%below = sub i32 %%bit, 1\n  %%members = select i1 %%some, i32 %%below, i32 -1")
+	t.line("  %%bit = shl i32 1, %%left\n  %%below = sub i32 %%bit, 1\n  %%ragged = select i1 %%some, i32 %%below, i32 -1")
+	t.line("  %%members = select i1 %%all, i32 -1, i32 %%ragged")
 	args = append(args, "i32 %members")
 	if waits {
 		t.line(waitForGrids)
@@ -152,13 +153,18 @@ func (t *text) entry(f *function, k *Kernel, launch Launch, waits bool) error {
 	return nil
 }
 
-// moved adds to each parameter what stands in the table of additions.
+// moved adds to each parameter that moves what stands in the table of additions. Where an assembler knows
+// which do, the others are as they were given.
 func (t *text) moved(params []entryParameter) {
+	still := func(p entryParameter) bool { return p.name[0] == 'w' }
 	t.line("  br label %%entry\nentry:")
-	t.line("  %%still = icmp eq i64 %%additions, 0")
+	t.line("  %%still = icmp eq i64 %%moves, 0")
 	t.line("  br i1 %%still, label %%start, label %%table\ntable:")
 	t.line("  %%additions.at = inttoptr i64 %%additions to ptr addrspace(1)")
 	for i, p := range params {
+		if still(p) {
+			continue
+		}
 		align := 8 << (1 - i&1)
 		t.line("  %%%s.place = getelementptr i64, ptr addrspace(1) %%additions.at, i64 %d", p.name, i)
 		t.line("  %%%s.there = load i64, ptr addrspace(1) %%%s.place, align %d", p.name, p.name, align)
@@ -168,9 +174,16 @@ func (t *text) moved(params []entryParameter) {
 	}
 	t.line("  br label %%start\nstart:")
 	for _, p := range params {
+		if still(p) {
+			t.line("  %%%s = add i32 %%%s.given, 0", p.name, p.name)
+			continue
+		}
 		t.line("  %%%s.add = phi i64 [ 0, %%entry ], [ %%%s.read, %%table ]", p.name, p.name)
 	}
 	for _, p := range params {
+		if still(p) {
+			continue
+		}
 		switch p.typ {
 		case "i64":
 			t.line("  %%%s = add i64 %%%s.given, %%%s.add", p.name, p.name, p.name)

@@ -37,9 +37,13 @@ type number struct {
 
 // shuffled is the value that another lane has, of threads that are active by the mask.
 func (g *gpu) shuffled(t number, v, mask, lane string) string {
-	whole := func(word string) string {
+	return g.exchanged(t, v, func(word string) string {
 		return g.make("call i32 @mlxc.shuffle(i32 %s, i32 %s, i32 %s)", mask, word, lane)
-	}
+	})
+}
+
+// exchanged is a value of which each word of 32 bits went through an exchange.
+func (g *gpu) exchanged(t number, v string, whole func(word string) string) string {
 	i := fmt.Sprint("i", t.bits)
 	if t.kind == "f" {
 		v = g.make("bitcast %s %s to %s", t.llvm, v, i)
@@ -93,27 +97,65 @@ func (g *gpu) combine(op operation, t number, a, b string) string {
 	return g.make("%s %s %s, %s", instruction, t.llvm, a, b)
 }
 
-// reduced is what all active threads of the width have together.
-func (g *gpu) reduced(op operation, t number, v string, width int) string {
-	name := fmt.Sprintf("mlxc.reduce.%d.%s.%s.%d", op, t.kind, t.llvm, width)
+// reduced is what all active threads of the width have together, of each of some values. The values go side
+// by side: no step of one waits for another's.
+func (g *gpu) reduced(op operation, t number, values []string, width int) (out []string) {
+	base := fmt.Sprintf("mlxc.reduce.%d.%s.%s.%d", op, t.kind, t.llvm, width)
+	g.reducedPart(base+".part", op, t, width)
+	n := len(values)
+	name := fmt.Sprint(base, ".", n)
+	result := "{ " + strings.Repeat(t.llvm+", ", n-1) + t.llvm + " }"
+	var params, args []string
+	for i, v := range values {
+		params = append(params, fmt.Sprintf("%s %%in%d", t.llvm, i))
+		args = append(args, t.llvm+" "+v)
+	}
 	g.once(name, func(h *gpu) {
+		ret := func(all []string) {
+			last := "poison"
+			for i, v := range all {
+				last = h.make("insertvalue %s %s, %s %s, %d", result, last, t.llvm, v, i)
+			}
+			h.line("  ret %s %s", result, last)
+		}
 		// All are there: each thread gets the same from a butterfly.
-		h.line("define internal %s @%s(i32 %s, %s %%in) convergent alwaysinline nounwind {", t.llvm, name, partMask, t.llvm)
-		lane := h.lane()
+		h.line("define internal %s @%s(i32 %s, %s) convergent alwaysinline nounwind {", result, name, partMask, strings.Join(params, ", "))
 		full := h.make("icmp eq i32 %s, -1", partMask)
 		h.line("  br i1 %s, label %%full, label %%part\nfull:", full)
-		v := "%in"
-		for k := width / 2; k > 0; k /= 2 {
-			v = h.combine(op, t, v, h.shuffled(t, v, "-1", h.make("xor i32 %s, %d", lane, k)))
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprint("%in", i)
 		}
-		h.line("  ret %s %s\npart:", t.llvm, v)
-		h.line("  %%slow = call %s @%s.part(%s %%in, i32 %s, i32 %s)\n  ret %s %%slow\n}", t.llvm, name, t.llvm, partMask, lane, t.llvm)
+		for k := width / 2; k > 0; k /= 2 {
+			for i, v := range all {
+				all[i] = h.combine(op, t, v, h.exchanged(t, v, func(word string) string {
+					return h.make("call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %s, i32 %d, i32 31) #990", word, k)
+				}))
+			}
+		}
+		ret(all)
+		h.line("part:")
+		lane := h.lane()
+		for i := range all {
+			all[i] = h.make("call %s @%s.part(%s %%in%d, i32 %s, i32 %s)", t.llvm, base, t.llvm, i, partMask, lane)
+		}
+		ret(all)
+		h.line("}")
 	})
-	g.once(name+".part", func(h *gpu) {
+	got := g.make("call %s @%s(i32 %s, %s) #990", result, name, partMask, strings.Join(args, ", "))
+	for i := range values {
+		out = append(out, g.make("extractvalue %s %s, %d", result, got, i))
+	}
+	return out
+}
+
+// reducedPart writes the function for one value of which only some threads of the warp have a part.
+func (g *gpu) reducedPart(name string, op operation, t number, width int) {
+	g.once(name, func(h *gpu) {
 		// Some are not. By the same tree: before a step the lanes whose numbers are the same modulo 2·k have
 		// one value, and get that of those whose numbers differ from theirs by k, from the first of these
 		// that is there.
-		h.line("define internal %s @%s.part(%s %%in, i32 %%mask, i32 %%lane) convergent noinline nounwind {", t.llvm, name, t.llvm)
+		h.line("define internal %s @%s(%s %%in, i32 %%mask, i32 %%lane) convergent noinline nounwind {", t.llvm, name, t.llvm)
 		base := h.make("and i32 %%lane, %d", -width)
 		here := h.make("lshr i32 %%mask, %s", base)
 		v := "%in"
@@ -134,7 +176,6 @@ func (g *gpu) reduced(op operation, t number, v string, width int) string {
 		}
 		h.line("  ret %s %s\n}", t.llvm, v)
 	})
-	return g.make("call %s @%s(i32 %s, %s %s) #990", t.llvm, name, partMask, t.llvm, v)
 }
 
 // scanned is the prefix sum or product, from lane to lane.
@@ -178,6 +219,7 @@ func (g *gpu) once(name string, write func(*gpu)) {
 
 // gpuSupport is what the bodies call.
 const gpuSupport = `declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) #990
+declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32) #990
 declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1) #990
 declare float @llvm.minnum.f32(float, float)
 declare float @llvm.maxnum.f32(float, float)
@@ -285,7 +327,19 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 	}
 	switch s.operation {
 	case opSum, opProduct, opMin, opMax, opAnd, opOr, opXor:
-		each(func(v, _ string) string { return g.reduced(s.operation, n, v, s.width) })
+		if d.params[0][0] != '<' {
+			ret(g.reduced(s.operation, n, args[:1], s.width)[0])
+			return nil
+		}
+		var values []string
+		for i := range width {
+			values = append(values, g.make("extractelement %s %s, i32 %d", d.params[0], args[0], i))
+		}
+		last := "poison"
+		for i, v := range g.reduced(s.operation, n, values, s.width) {
+			last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, i)
+		}
+		ret(last)
 		return nil
 	case opPrefixInclusiveSum, opPrefixExclusiveSum:
 		each(func(v, _ string) string { return g.scanned(opSum, n, v, s.width, s.operation == opPrefixExclusiveSum) })

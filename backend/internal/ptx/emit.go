@@ -114,10 +114,9 @@ func (e *emitter) thread() {
 	if e.launch.Moving {
 		table := e.make("rd", "ld.param.b64", "%s", parameter(n+6))
 		moves := e.make("rd", "ld.param.b64", "%s", parameter(n+7))
-		some := e.make("p", "setp.ne.b64", "%s, 0", table)
-		for i := range e.parameters() {
+		for i := range e.parameters() - 3 {
 			bit := e.make("rd", "and.b64", "%s, %d", moves, uint64(1)<<i)
-			there := e.make("p", "and.pred", "%s, %s", e.make("p", "setp.ne.b64", "%s, 0", bit), some)
+			there := e.make("p", "setp.ne.b64", "%s, 0", bit)
 			addition := e.make("rd", "mov.b64", "0")
 			e.line("@%s ld.global.b64 \t%s, [%s+%d]", there, addition, table, 8*i)
 			if i < n {
@@ -128,6 +127,7 @@ func (e *emitter) thread() {
 			numbers[i-n] = e.make("r", "add.s32", "%s, %s", numbers[i-n], low)
 		}
 	}
+	numbers[5] = e.make("r", "and.b32", "%s, %d", numbers[5], air.WholeThreadgroups-1)
 	lane := e.make("r", "mov.u32", "%%tid.x")
 	var begin, here [3]string
 	out := ""

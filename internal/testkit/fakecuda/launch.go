@@ -75,7 +75,10 @@ func (g *GPU) newLaunch(fn uintptr, grid, block [3]uint32, shared uint32, params
 			g.note("kernel %s: the table of additions lies at %#x, which is no multiple of 16", l.kernel.Name, l.table)
 			return nil, invalidValue
 		}
-		l.moves = next(true)
+		if l.moves = next(true); l.moves>>(len(l.params)-3) != 0 {
+			g.note("kernel %s: the bits %#x are for more than what something may be added to", l.kernel.Name, l.moves)
+			return nil, invalidValue
+		}
 	}
 	return l, success
 }
@@ -140,7 +143,7 @@ func (l *launch) moved(table []byte) []uint64 {
 
 // additions returns the table of a launch as it is now; false if there is none where it should be.
 func (g *GPU) additions(l *launch) ([]byte, bool) {
-	if l.table == 0 {
+	if l.moves == 0 {
 		return nil, true
 	}
 	n := int64(8 * len(l.params))
@@ -170,8 +173,9 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 	r := &run{launch: l}
 	name := l.kernel.Name
 	numbers := params[len(params)-6:]
+	all := numbers[5]&air.WholeThreadgroups != 0
 	for i := range 3 {
-		r.grid[i], r.group[i] = uint32(numbers[i]), uint32(numbers[3+i])
+		r.grid[i], r.group[i] = uint32(numbers[i]), uint32(numbers[3+i]&^air.WholeThreadgroups)
 		if r.group[i] == 0 {
 			g.note("kernel %s: a threadgroup of no threads in dimension %d", name, i)
 			return nil, launchFailed
@@ -182,6 +186,14 @@ func (g *GPU) resolve(l *launch, params []uint64) (*run, uint32) {
 			return nil, launchFailed
 		}
 		r.nothing = r.nothing || blocks == 0
+		if all && r.grid[i]%r.group[i] != 0 {
+			g.note("kernel %s: %d threads are in threadgroups of %d in dimension %d, where all should be whole", name, r.grid[i], r.group[i], i)
+			return nil, launchFailed
+		}
+	}
+	if whole := r.group[0] * r.group[1] * r.group[2]; all && whole%32 != 0 {
+		g.note("kernel %s: threadgroups of %d threads, where simdgroups should be whole", name, whole)
+		return nil, launchFailed
 	}
 	if whole := r.group[0] * r.group[1] * r.group[2]; l.block != [3]uint32{whole, 1, 1} {
 		g.note("kernel %s: blocks of %v threads are launched, for threadgroups of %d", name, l.block, whole)

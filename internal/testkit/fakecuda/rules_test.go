@@ -205,6 +205,14 @@ func TestRules(t *testing.T) {
 			_ = l.Start(p.stream)
 			_ = p.stream.Synchronize()
 		}, "2 blocks are launched in dimension 0"},
+		{"a threadgroup that is said to be whole", func(p *program) {
+			l := p.launch(p.kernel("advance", air.Launch{}), p.alloc(4*cells))
+			values := p.block[len(p.block)-16*7:] // an address, the grid's threads, and a threadgroup's
+			binary.LittleEndian.PutUint64(values[8*1:], cells-1)
+			binary.LittleEndian.PutUint64(values[8*6:], 1|air.WholeThreadgroups)
+			_ = l.Start(p.stream)
+			_ = p.stream.Synchronize()
+		}, "31 threads are in threadgroups of 32 in dimension 0, where all should be whole"},
 		{"an edge twice", func(p *program) {
 			x, k, g := p.alloc(4*cells), p.kernel("advance", air.Launch{}), p.graph()
 			a, b := p.node(g, p.launch(k, x)), p.node(g, p.launch(k, x))

@@ -29,8 +29,8 @@ type Launch struct {
 	sizes  []uint32 // of the grid and of a threadgroup
 }
 
-// NewLaunch draws a launch of some rows and columns that fill no threadgroup, on elements of any size and
-// at the edges.
+// NewLaunch draws a launch of some rows and columns, on elements of any size and at the edges. One of three
+// fills its threadgroups, and says so.
 func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := &Launch{r: r, moving: how.Moving, values: map[int]bool{}, Moves: r.Uint64()}
@@ -39,6 +39,11 @@ func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 	p := elementwise.Compile(d)
 	if p.Flat {
 		rows, group = 1, [3]uint32{64, 1, 1}
+	}
+	whole := r.IntN(3) == 0
+	if whole {
+		columns = (columns + int(group[0]) - 1) / int(group[0]) * int(group[0])
+		rows = (rows + int(group[1]) - 1) / int(group[1]) * int(group[1])
 	}
 	for i, a := range d.Args {
 		size := map[ir.DType]int{ir.F32: 4, ir.F16: 2}[a.Elem]
@@ -62,7 +67,11 @@ func NewLaunch(d *decl.Decl, how air.Launch, seed uint64) *Launch {
 		}
 		l.Memory = append(l.Memory, b)
 	}
+	l.Moves &= 1<<(len(d.Args)+3) - 1 // what a threadgroup has is never moved
 	l.sizes = append([]uint32{uint32(columns), uint32(rows), 1}, group[:]...)
+	if whole {
+		l.sizes[5] |= air.WholeThreadgroups
+	}
 	l.Block = group[0] * group[1] * group[2]
 	for i := range l.Grid {
 		l.Grid[i] = (l.sizes[i] + group[i] - 1) / group[i]

@@ -106,6 +106,13 @@ MSL_INLINE void simdgroup_barrier(mem_flags f) { ::msl::msl_simdgroup_barrier(in
 MSL_EXCHANGED(MSL_SIMD)
 MSL_EXCHANGED(MSL_MORE_SIMD)
 MSL_WHOLE(MSL_SIMD_BITS)
+// The elements of a vector of floats are reduced together.
+#define MSL_TOGETHER(NAME, N)                                                                     \
+  MSL_AIR_GROUP(float##N::msl_raw, msl_##NAME##_v##N, (float##N::msl_raw), #NAME ".v" #N "f32")     \
+  MSL_INLINE float##N NAME(float##N x) { return float##N::msl_of(msl_##NAME##_v##N(x.v)); }
+MSL_TOGETHER(simd_sum, 2) MSL_TOGETHER(simd_sum, 4) MSL_TOGETHER(simd_max, 2) MSL_TOGETHER(simd_max, 4)
+MSL_TOGETHER(simd_min, 2) MSL_TOGETHER(simd_min, 4) MSL_TOGETHER(simd_product, 2) MSL_TOGETHER(simd_product, 4)
+#undef MSL_TOGETHER
 #undef MSL_S1
 #undef MSL_S2
 
