@@ -15,8 +15,12 @@ import (
 )
 
 // worthwhile: an entry is compiled for known parameters if at least so many launches of a replay share them,
-// as the layers of a model do. Compiling one takes the driver milliseconds.
-const worthwhile = 8
+// as the layers of a model do; one of several times largeLaunch threads counts as so many. Compiling one
+// takes the driver milliseconds.
+const (
+	worthwhile  = 8
+	largeLaunch = 8192
+)
 
 // specialise has steps that share what is known of their parameters launch an entry in which it stands: the
 // sizes of matrices, the threads of the grid. The driver then unrolls loops and leaves out divisions, and
@@ -27,7 +31,7 @@ func (c *code) specialise() {
 		known  string
 	}
 	groups := map[group]int32{}       // their numbers
-	var counts, first []int32         // by number: of steps, and the first of them
+	var counts, first []int32         // by number: of steps, as they count, and the first of them
 	of := make([]int32, len(c.steps)) // by step: the number of its group
 	var known []parameter             // of a step
 	var key []byte
@@ -45,7 +49,7 @@ func (c *code) specialise() {
 			groups[group{s.kernel, string(key)}] = i
 		}
 		of[n] = i
-		counts[i]++
+		counts[i] += int32(min(worthwhile, max(1, c.threads(s)/largeLaunch)))
 	}
 	entries := make([]*entry, len(counts)) // of groups that are worthwhile
 	for g, i := range groups {
@@ -59,6 +63,23 @@ func (c *code) specialise() {
 			c.steps[n].entry = entries[i]
 		}
 	}
+}
+
+// threads is how many a step has at least, or where params say it, at most.
+func (c *code) threads(s *step) uint64 {
+	g := &c.Grids[c.Ops[s.dispatch].Index]
+	n := uint64(1)
+	for i := range 3 {
+		size := g.Size[i]
+		if s.most[i] > 0 {
+			size = uint64(s.most[i])
+		}
+		if (g.Unit == ir.Threadgroups || s.most[i] > 0) && size < 1<<32 {
+			size *= uint64(g.Group[i])
+		}
+		n = min(n, 1<<32) * min(size, 1<<31)
+	}
+	return n
 }
 
 // parameter is one of an entry's whose value is known.
