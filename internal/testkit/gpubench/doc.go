@@ -10,6 +10,7 @@
 //	    cannot hold what it reads; what they move as a share of the copy's.
 //	  - decode: a language model of SmolLM2-135M's shapes, in each form: recorded, on a stream and as a
 //	    graph; with the passes one after another; with each fused kernel one after another.
+//	  - alone: each kernel of that decode by itself, in all layers.
 //	  - large: a model with the shapes of one of 8 billion parameters.
 //
 // Weights are made up (gguf.Synthetic). A figure that cannot be had is a row that says why, so that a
