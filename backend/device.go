@@ -32,7 +32,7 @@ type Device interface {
 // Info are a device's properties and limits. A limit of 0 is none.
 type Info struct {
 	Description string
-	Threads     int // workers, for a CPU
+	Threads     int // workers of a CPU, multiprocessors of a GPU that says how many
 
 	PageSize  int64 // of [Device.Map]: 1 takes any memory, 0 none
 	Alignment int64 // bytes, of places of memories that ask for none

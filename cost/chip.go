@@ -2,6 +2,7 @@ package cost
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -47,13 +48,34 @@ var chips = []struct {
 	{"m5", 153, 10}, {"m5-pro", 307, 20}, {"m5-max-32", 460, 32}, {"m5-max", 614, 40},
 }
 
-// Chips returns the names that [Chip] knows, oldest first.
+// H200 is the name of the one GPU of NVIDIA's whose figures are known.
+const H200 = "h200"
+
+// h200 has the figures that were measured on an H200 (driver 580.159; docs/benchmarks.md): a copy moves 4.2
+// TB/s, read and written; the smallest kernel behind another takes 0.65 to 0.86 µs where kernels wait by
+// themselves, and 0.8 to 1.0 where they do not; an epoch of four kernels and the one that waits for them
+// take 1.33 each. Multiprocessors have 128 lanes at 1.98 GHz, half of whose multiply-adds are reached.
+// What the loads and sums of a kernel take of themselves differs from kernel to kernel, 0.4 to 5 µs; where
+// it matters a profile has it of each.
+var h200 = Model{
+	Name: H200, Device: "NVIDIA H200", Bandwidth: 4.2e12, Cores: 132, Rate: 132 * 128 * 1.98e9,
+	Launch: 0.75e-6, ConcurrentLaunch: 0.15e-6, CommandBuffer: 0.75e-6, Latency: 1.3e-6, Encode: 0.04e-6,
+	Plans: map[string]PlanTimes{
+		"stream":        {Encode: 2.7e-6, Launch: 2.3e-6},
+		"chain":         {Encode: 0.04e-6, Launch: 0.9e-6},
+		"chain-waiting": {Encode: 0.04e-6, Launch: 0.75e-6},
+		"edges":         {Encode: 0.04e-6, Launch: 0.9e-6, Barrier: 0.86e-6},
+		"edges-waiting": {Encode: 0.04e-6, Launch: 0.9e-6, Barrier: 0.86e-6},
+	},
+}
+
+// Chips returns the names that [Chip] knows: those of Apple's, oldest first, and [H200].
 func Chips() []string {
-	out := make([]string, len(chips))
+	out := make([]string, len(chips), len(chips)+1)
 	for i, c := range chips {
 		out[i] = c.name
 	}
-	return out
+	return append(out, H200)
 }
 
 // OrDefault returns m, or the model of [DefaultChip] if m is the zero value.
@@ -71,6 +93,11 @@ func Chip(name string) (Model, error) {
 		name = DefaultChip
 	}
 	key := strings.TrimPrefix(strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == ' ' || r == '-' || r == '_' }), "-"), "apple-")
+	if strings.TrimPrefix(key, "nvidia-") == H200 {
+		m := h200
+		m.Plans = maps.Clone(m.Plans)
+		return m, nil
+	}
 	for _, c := range chips {
 		if c.name == key {
 			return Model{

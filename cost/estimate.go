@@ -139,7 +139,7 @@ func (e *Estimator) blit(bytes float64) Work {
 // alone is what work takes that so many threadgroups share.
 func (e *Estimator) alone(w Work, groups float64) Seconds {
 	share := min(1, max(1, groups)/float64(max(1, e.Cores)))
-	return e.Launch + (e.busy(w.Bytes, w.Operations)+e.repeat(w.Repeated))/Seconds(share)
+	return e.Launch + e.Latency + (e.busy(w.Bytes, w.Operations)+e.repeat(w.Repeated))/Seconds(share)
 }
 
 // repeat is how long the whole chip takes for what threadgroups compute again: they do it before

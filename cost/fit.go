@@ -18,8 +18,13 @@ type Fit struct {
 	commands int
 }
 
-// line sums points: x is bytes, y seconds, z operations.
-type line struct{ n, x, y, xx, xy, z float64 }
+// line sums points: x is bytes, y seconds, z operations. What a line is fitted to is weighted by 1/y², so that
+// it misses small and large runs by about the same share of them.
+type line struct {
+	n, x, y, z     float64
+	w, wx, wxx, wy float64 // sums of weights, and of weights times powers of x, and y
+	wxy            float64
+}
 
 // NewFit begins with a model, the zero value being the default chip's.
 func NewFit(base Model) *Fit { return &Fit{base: base.OrDefault(), kernels: map[string]*line{}} }
@@ -33,7 +38,9 @@ func (f *Fit) Run(function string, w Work, took Seconds) {
 		f.kernels[function] = l
 	}
 	x, y := w.Bytes, float64(took)
-	l.n, l.x, l.y, l.xx, l.xy, l.z = l.n+1, l.x+x, l.y+y, l.xx+x*x, l.xy+x*y, l.z+w.Operations
+	l.n, l.x, l.y, l.z = l.n+1, l.x+x, l.y+y, l.z+w.Operations
+	weight := 1 / (max(y, shortest) * max(y, shortest))
+	l.w, l.wx, l.wxx, l.wy, l.wxy = l.w+weight, l.wx+weight*x, l.wxx+weight*x*x, l.wy+weight*y, l.wxy+weight*x*y
 }
 
 // Replay adds one replay of commands that ran one after another: what it took beside the
@@ -46,19 +53,24 @@ func (f *Fit) Replay(beside Seconds, barriers int, encode Seconds, commands int)
 	f.commands += commands
 }
 
+// shortest is the time of a run below which it does not count more: clocks tell no less.
+const shortest = 1e-8
+
 // slowest is the least that a profile may say of bytes or operations a second.
 const slowest = 1e6
 
 // Model returns the model. Its launch is the least mean time of a kernel; its bandwidth is
 // what the kernel attained that moved most of all, its rate what the one did that computed
-// most: those that a device spends its time on.
+// most: those that a device spends its time on. Its latency, which a kernel that was not measured is taken
+// to have, is the median of what the fixed parts of the measured ones are beyond a launch.
 func (f *Fit) Model() Model {
 	m := f.base
 	m.Kernels = make(map[string]Kernel, len(f.kernels))
 	moved, computed, least := line{}, line{}, 0.0
-	for _, name := range slices.Sorted(maps.Keys(f.kernels)) {
+	var fixed []Seconds
+	names := slices.Sorted(maps.Keys(f.kernels))
+	for _, name := range names {
 		l := f.kernels[name]
-		m.Kernels[name] = l.fit(float64(f.base.Launch))
 		if l.y <= 0 {
 			continue
 		}
@@ -78,9 +90,18 @@ func (f *Fit) Model() Model {
 	if computed.z > 0 {
 		m.Rate = max(computed.z/computed.y, slowest)
 	}
+	for _, name := range names {
+		l := f.kernels[name]
+		m.Kernels[name] = l.fit(float64(f.base.Launch), 1/m.Bandwidth)
+		if l.y > 0 {
+			fixed = append(fixed, m.Kernels[name].Fixed)
+		}
+	}
 	if least > 0 {
 		m.Launch = Seconds(least)
 		m.ConcurrentLaunch = min(m.ConcurrentLaunch, m.Launch)
+		slices.Sort(fixed)
+		m.Latency = max(0, fixed[(len(fixed)-1)/2]-m.Launch)
 	}
 	if f.barriers > 0 {
 		m.Barrier = f.gaps / Seconds(f.barriers)
@@ -91,22 +112,23 @@ func (f *Fit) Model() Model {
 	return m
 }
 
-// fit is the line of least squares that is nowhere below 0. Runs of one size do not say
-// what of their time is fixed: a launch is taken to be.
-func (l *line) fit(launch float64) Kernel {
-	x, y := l.x/l.n, l.y/l.n
+// fit is the line of least squares of relative errors that is nowhere below 0. Runs of one size do not say
+// what of their time is fixed: all but what the bytes take at the bandwidth that was attained, and no less
+// than a launch.
+func (l *line) fit(launch, perByte float64) Kernel {
+	x, y := l.wx/l.w, l.wy/l.w
 	slope := 0.0
-	switch spread := l.xx/l.n - x*x; {
+	switch spread := l.wxx/l.w - x*x; {
 	case x == 0:
 	case spread > 1e-6*x*x:
-		slope = (l.xy/l.n - x*y) / spread
+		slope = (l.wxy/l.w - x*y) / spread
 	default:
-		slope = (y - launch) / x
+		slope = min((y-launch)/x, perByte)
 	}
 	slope = max(0, slope)
 	fixed := y - slope*x
 	if fixed < 0 { // through the origin
-		fixed, slope = 0, l.xy/l.xx
+		fixed, slope = 0, l.wxy/l.wxx
 	}
 	return Kernel{Fixed: Seconds(fixed), PerByte: Seconds(slope)}
 }

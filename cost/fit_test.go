@@ -19,7 +19,7 @@ func TestProfileRoundTrip(t *testing.T) {
 		}
 		m := cost.Model{
 			Bandwidth: rapid.Float64Range(1e9, 1e12).Draw(t, "bandwidth"), Rate: rapid.Float64Range(1e9, 1e13).Draw(t, "rate"), Cores: rapid.IntRange(1, 128).Draw(t, "cores"),
-			Launch: seconds("launch"), ConcurrentLaunch: seconds("concurrent"), Barrier: seconds("barrier"), CommandBuffer: seconds("buffer"), Event: seconds("event"), Encode: seconds("encode"),
+			Launch: seconds("launch"), ConcurrentLaunch: seconds("concurrent"), Barrier: seconds("barrier"), CommandBuffer: seconds("buffer"), Event: seconds("event"), Encode: seconds("encode"), Latency: seconds("latency"),
 			Kernels: map[string]cost.Kernel{},
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "kernels") {
@@ -29,7 +29,7 @@ func TestProfileRoundTrip(t *testing.T) {
 		if rapid.Bool().Draw(t, "doctor's") {
 			m.Device = "Apple M3 \"Max\""
 			m.Litmus = cost.Litmus{Fences: rapid.Bool().Draw(t, "fences"), IndirectBarriers: rapid.Bool().Draw(t, "indirect barriers")}
-			m.Plans = map[string]cost.PlanTimes{"indirect": {Encode: seconds("plan's encode"), Launch: seconds("plan's launch"), Barrier: seconds("plan's barrier")}, "serial": {}}
+			m.Plans = map[string]cost.PlanTimes{"indirect": {Encode: seconds("plan's encode"), Launch: seconds("plan's launch"), Barrier: seconds("plan's barrier"), Replay: seconds("plan's replay")}, "serial": {}}
 		}
 		var text, again bytes.Buffer
 		require.NoError(t, m.WriteProfile(&text))
@@ -44,6 +44,7 @@ func TestProfileRoundTrip(t *testing.T) {
 		same(m.Launch, got.Launch)
 		same(m.Barrier, got.Barrier)
 		same(m.Event, got.Event)
+		same(m.Latency, got.Latency)
 		require.Equal(t, m.Device, got.Device)
 		require.Equal(t, m.Litmus, got.Litmus)
 		require.Len(t, got.Plans, len(m.Plans))
@@ -51,6 +52,7 @@ func TestProfileRoundTrip(t *testing.T) {
 			same(p.Encode, got.Plans[name].Encode)
 			same(p.Launch, got.Plans[name].Launch)
 			same(p.Barrier, got.Plans[name].Barrier)
+			same(p.Replay, got.Plans[name].Replay)
 		}
 		require.Len(t, got.Kernels, len(m.Kernels))
 		for name, k := range m.Kernels {
@@ -89,4 +91,28 @@ func TestFit(t *testing.T) {
 	require.InDelta(t, 1e-7, float64(m.Encode), 1e-15)
 	require.Equal(t, base.Event, m.Event, "what was not measured")
 	require.Equal(t, base, func() cost.Model { m := cost.NewFit(cost.Model{}).Model(); m.Kernels = nil; return m }())
+}
+
+// TestLatency: a kernel that was not measured is taken to have the fixed part that most measured ones have;
+// lines miss small runs and large ones by about the same share.
+func TestLatency(t *testing.T) {
+	base, err := cost.Chip(cost.H200)
+	require.NoError(t, err)
+	f := cost.NewFit(base)
+	for _, x := range []float64{3e5, 1e6, 1e7, 5e7} {
+		f.Run("product", cost.Work{Bytes: x, Operations: x}, cost.Seconds(4e-6+x/2e12)*cost.Seconds(1+0.05*float64(int(x)%3-1)))
+	}
+	f.Run("small", cost.Work{Bytes: 1e3}, 1e-6)
+	f.Run("norm", cost.Work{Bytes: 5e3}, 2.5e-6)
+	m := f.Model()
+	require.InEpsilon(t, 4e-6, float64(m.Kernels["product"].Fixed), 0.06)
+	require.InEpsilon(t, 1/2e12, float64(m.Kernels["product"].PerByte), 0.06)
+	require.InDelta(t, 2.5e-6, float64(m.Kernels["norm"].Fixed), 1e-8, "one size: all but what its bytes take is fixed")
+	require.InDelta(t, 1e-6, float64(m.Launch), 1e-12)
+	require.InDelta(t, 1.5e-6, float64(m.Latency), 1e-8, "the middle of 1, 2.5 and 4 µs, beyond a launch")
+	g := graph(t)
+	m.Kernels = nil
+	with := m.Dispatch(g, g.Nodes[1])
+	m.Latency = 0
+	require.InDelta(t, 1.5e-6, float64(with-m.Dispatch(g, g.Nodes[1])), 1e-8)
 }

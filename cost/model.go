@@ -19,12 +19,13 @@ type Model struct {
 	CommandBuffer    Seconds // between two command buffers, on the GPU
 	Event            Seconds // of a commit that orders
 	Encode           Seconds // a command, on the host
+	Latency          Seconds // of a kernel that has no figures of its own: what it takes beside its launch and its work
 	Kernels          map[string]Kernel
 
 	// What `mlxreplay doctor` finds out beside. Nothing of it changes modelled times.
 	Device string // the GPU that the profile was measured on
 	Litmus Litmus
-	Plans  map[string]PlanTimes // by name: "concurrent", "indirect"
+	Plans  map[string]PlanTimes // by name: "concurrent", "indirect"; "chain", "edges-waiting"
 }
 
 // Litmus is what a GPU was seen to keep where Metal promises nothing, or nobody had tried. False is
@@ -35,13 +36,6 @@ type Litmus struct {
 	// IndirectBarriers: a barrier inside an indirect command buffer orders every command behind it,
 	// and not its own alone.
 	IndirectBarriers bool
-}
-
-// PlanTimes are what one way of encoding replays was measured to cost.
-type PlanTimes struct {
-	Encode  Seconds // a dispatch, on the host
-	Launch  Seconds // a dispatch among others that run beside it
-	Barrier Seconds // a barrier between two dispatches, with the overlap that it takes away
 }
 
 // Kernel is what one kernel function was measured to take, alone.

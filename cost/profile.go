@@ -20,7 +20,7 @@ const maxProfile = 16 << 20
 //	  "chip": "m3-max",
 //	  "bandwidth_gbs": 312, "arithmetic_gops": 6500, "cores": 40,
 //	  "launch_ns": 1300, "concurrent_launch_ns": 500, "barrier_ns": 4500,
-//	  "command_buffer_ns": 20000, "event_ns": 1250, "encode_ns": 160,
+//	  "command_buffer_ns": 20000, "event_ns": 1250, "encode_ns": 160, "latency_ns": 0,
 //	  "kernels": {"rmsfloat32": {"fixed_ns": 2000, "ns_per_byte": 0.004}},
 //	  "device": "Apple M3 Max",
 //	  "litmus": {"fences": true, "indirect_barriers": false},
@@ -70,6 +70,7 @@ var figures = [...]figure{
 	{"command_buffer_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.CommandBuffer) }},
 	{"event_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.Event) }},
 	{"encode_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.Encode) }},
+	{"latency_ns", ns, 0, func(m *Model) *float64 { return (*float64)(&m.Latency) }},
 }
 
 const ns = 1e-9
@@ -204,7 +205,7 @@ func (p *profileReader) model() (Model, error) {
 		return Model{}, err
 	}
 	m.Name, m.Kernels = p.name, kernels
-	m.Device, m.Litmus, m.Plans = device, litmus, plans
+	m.Device, m.Litmus, m.Plans = device, litmus, plans // those of the chip are not this device's
 	for f, v := range set {
 		*f.of(&m) = v * f.unit
 	}
@@ -242,6 +243,7 @@ var planFields = [...]struct {
 	{"encode_ns", func(t *PlanTimes) *Seconds { return &t.Encode }},
 	{"launch_ns", func(t *PlanTimes) *Seconds { return &t.Launch }},
 	{"barrier_ns", func(t *PlanTimes) *Seconds { return &t.Barrier }},
+	{"replay_ns", func(t *PlanTimes) *Seconds { return &t.Replay }},
 }
 
 func (p *profileReader) litmus(l *Litmus) error {
@@ -274,7 +276,7 @@ func (p *profileReader) plan(name string) (t PlanTimes, err error) {
 				return err
 			}
 		}
-		return p.fail(at, "plan %q has no field %q, but encode_ns, launch_ns and barrier_ns", name, key)
+		return p.fail(at, "plan %q has no field %q, but encode_ns, launch_ns, barrier_ns and replay_ns", name, key)
 	})
 	return t, err
 }

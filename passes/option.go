@@ -106,7 +106,10 @@ func Modelled[O any](chip, help string, field func(*O) *cost.Model) Setting[O] {
 }
 
 // chipHelp says what chips there are.
-var chipHelp = "the chip whose figures are modelled: " + cost.Chips()[0] + " to " + cost.Chips()[len(cost.Chips())-1]
+var chipHelp = func() string {
+	all := cost.Chips()
+	return fmt.Sprintf("the chip whose figures are modelled: %s to %s, or %s", all[0], all[len(all)-2], all[len(all)-1])
+}()
 
 // allowing declares the option allow: rewrites that may change bits. A step that does not
 // set it may use those of the run.

@@ -23,7 +23,7 @@ import (
 func TestGraphs(t *testing.T) {
 	all := testGraphs(t)
 	want := map[string][]map[string]string{}
-	for seed, options := range []cuda.Options{{Plan: cuda.Stream}, {}, {Full: true}, {Plan: cuda.Chain}, {}} {
+	for seed, options := range []cuda.Options{{Plan: cuda.Stream}, {Plan: cuda.Edges}, {Plan: cuda.Edges, Full: true}, {Plan: cuda.Chain}, {Plan: cuda.Edges}} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			serve(t, fakecuda.Options{Seed: uint64(seed)})
 			d := standIn(t, options)
@@ -76,11 +76,11 @@ func TestEdgesNeeded(t *testing.T) {
 			continue
 		}
 		var edges *[][2]int
-		_, want := replayed(t, g, fakecuda.Options{}, cuda.Options{Full: true}, func(d *cuda.Device) { edges = d.Without(-1) })
+		_, want := replayed(t, g, fakecuda.Options{}, cuda.Options{Plan: cuda.Edges, Full: true}, func(d *cuda.Device) { edges = d.Without(-1) })
 		for n, e := range *edges {
 			differs := false
 			for seed := uint64(2); seed <= 30 && !differs; seed += 2 {
-				_, got := replayed(t, g, fakecuda.Options{Seed: seed}, cuda.Options{Full: true}, func(d *cuda.Device) { d.Without(n) })
+				_, got := replayed(t, g, fakecuda.Options{Seed: seed}, cuda.Options{Plan: cuda.Edges, Full: true}, func(d *cuda.Device) { d.Without(n) })
 				differs = !equalRuns(want, got)
 			}
 			assert.True(t, differs, "%s: without edge %v nothing differs", name, e)

@@ -16,7 +16,7 @@ import (
 
 // TestConformance runs on a machine with a GPU: go test -tags gpu ./backend/cuda.
 func TestConformance(t *testing.T) {
-	for name, o := range map[string]cuda.Options{"graph": {}, "full": {Full: true}, "chain": {Plan: cuda.Chain}, "stream": {Plan: cuda.Stream}} {
+	for name, o := range map[string]cuda.Options{"graph": {Plan: cuda.Edges}, "full": {Plan: cuda.Edges, Full: true}, "chain": {Plan: cuda.Chain}, "stream": {Plan: cuda.Stream}} {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func() backend.Device {
 				d, err := cuda.Open(context.Background(), o)

@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/internal/ptxcode"
+	"github.com/mlxc/mlxc/cost"
 	"github.com/mlxc/mlxc/internal/air"
 	driver "github.com/mlxc/mlxc/internal/cuda"
 )
@@ -29,6 +29,9 @@ type Options struct {
 	Memory int64
 	// Plan is how the commands of a replay are launched.
 	Plan Plan
+	// Measured is what `mlxreplay doctor` has measured of this GPU, by which [Auto] chooses; nil: what was
+	// measured of an H200 ([cost.Chip]).
+	Measured *cost.Model
 	// Full has every launch begin when those before it have ended, also where the GPU (of compute
 	// capability 9.0 or later) could begin it earlier and have it wait by itself.
 	Full bool
@@ -42,7 +45,7 @@ type Plan uint8
 
 // The plans. Command buffers that are recorded and run once are launched one by one whatever is said.
 const (
-	Auto   Plan = iota // Edges for graphs ordered by edges, Chain for others
+	Auto   Plan = iota // for each graph the one that takes the least time by what was measured
 	Stream             // one by one
 	Chain              // as a graph of CUDA's, in which each waits for the one before
 	Edges              // as a graph of CUDA's with the edges of the graph's own, where it is ordered by edges
@@ -78,6 +81,7 @@ type Device struct {
 	code   *ptxcode.Source
 	limits limits
 	plan   Plan
+	costs  cost.Model // that plans are chosen by
 	// programmatic: kernels are compiled to wait by themselves.
 	programmatic bool
 	// disturb, of tests: changes of kernels' texts and of the edges of graphs, which show what keeps the order.
@@ -148,6 +152,9 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, errors.Join(fmt.Errorf("cuda: %s has compute capability %d.%d: kernels are compiled for 8.0 and later", d.Description.Name, d.Major, d.Minor), d.gpu.Close(), d.cache.Close())
 	}
 	d.plan, d.programmatic = o.Plan, d.Major >= 9 && !o.Full
+	if err := d.believe(o.Measured); err != nil {
+		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
+	}
 	return d, nil
 }
 
@@ -190,7 +197,7 @@ func (d *Device) Peak() int64 {
 // Info implements [backend.Device].
 func (d *Device) Info() backend.Info {
 	return backend.Info{
-		Description: fmt.Sprintf("%s, compute capability %d.%d", d.Description.Name, d.Major, d.Minor), Threads: runtime.GOMAXPROCS(0),
+		Description: d.description(), Threads: d.Multiprocessors,
 		Alignment: 256, Memory: d.memory, MaxThreadgroup: min(1024, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
 		Sampling: backend.SampleCommands, Numerics: backend.Numerics{ManyNaNs: true},
 	}
@@ -198,6 +205,11 @@ func (d *Device) Info() backend.Info {
 
 // slots is how many buffers a Metal kernel has at most.
 const slots = 31
+
+// description is what a profile of this GPU calls it.
+func (d *Device) description() string {
+	return fmt.Sprintf("%s, compute capability %d.%d", d.Description.Name, d.Major, d.Minor)
+}
 
 // String is the plan's name.
 func (p Plan) String() string {

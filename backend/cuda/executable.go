@@ -36,13 +36,8 @@ func specOf(n int64) backend.BufferSpec { return backend.BufferSpec{Size: n, Use
 // Compile implements [backend.Device].
 func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Executable, err error) {
 	g := p.Graph
-	e := &executable{device: d, plan: d.plan}
-	if e.plan == Auto {
-		e.plan = Edges
-	}
-	if e.plan == Edges && g.Ordering != ir.ByEdges {
-		e.plan = Chain
-	}
+	e := &executable{device: d}
+	e.plan, e.code.programmatic = d.choose(g)
 	fail := func(err error) (backend.Executable, error) {
 		return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
@@ -91,7 +86,7 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 	}); err != nil {
 		return err
 	}
-	c.early(p.Graph, d.programmatic)
+	c.early(p.Graph)
 	return nil
 }
 
@@ -142,8 +137,7 @@ func (d *Device) entries(ctx context.Context, c *code, errs []error, progress fu
 }
 
 // early finds out by which steps memory that somebody writes may be read before they wait.
-func (c *code) early(g *ir.Graph, programmatic bool) {
-	c.programmatic = programmatic
+func (c *code) early(g *ir.Graph) {
 	c.unwritten = make([]bool, len(c.steps))
 	for n := range c.steps {
 		s := &c.steps[n]

@@ -36,7 +36,7 @@ type variant struct {
 }
 
 // form is one of those that a kernel is compiled in (air.Launch).
-type form struct{ moving, values bool }
+type form struct{ moving, values, waits bool }
 
 // entry is a kernel in one form, or what the driver makes of it where some parameters are known.
 type entry struct {
@@ -127,7 +127,7 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	if e.made {
 		return nil
 	}
-	form := air.Launch{Programmatic: d.programmatic, Moving: e.moving, Values: e.values}
+	form := air.Launch{Programmatic: e.waits, Moving: e.moving, Values: e.values}
 	if x.name == advance.Entry {
 		form = air.Launch{Values: true} // what is behind it may read what it writes without waiting
 	}

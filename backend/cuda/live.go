@@ -30,7 +30,7 @@ type encoder struct {
 
 // Open implements [hostqueue.Executor].
 func (x *executor) Open(r backend.Recording) (hostqueue.Encoder, error) {
-	c := &encoder{x: x, scope: r.Scope, profile: r.Profile}
+	c := &encoder{x: x, scope: r.Scope, profile: r.Profile, code: code{programmatic: x.programmatic}}
 	c.plan = plan.NewLive(r.Scope, planning, c)
 	return c, nil
 }
@@ -51,7 +51,7 @@ func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
 	if err != nil {
 		return plan.Limits{}, err
 	}
-	e := k.entry(form{values: true}, "", nil) // of all but those that take a constant from a buffer
+	e := k.entry(form{values: true, waits: c.code.programmatic}, "", nil) // of all but those that take a constant from a buffer
 	if err := c.x.load(ctx, k, e); err != nil {
 		return plan.Limits{}, err
 	}

@@ -38,7 +38,7 @@ func number(t testing.TB, name string, otherwise int) int {
 // end of the one before, in 1,000 replays, and in 200 in which blocks take random times.
 func TestReplaysEqual(t *testing.T) {
 	full := device(t, cuda.Options{Plan: cuda.Stream, Full: true})
-	graph, chain, late := device(t, cuda.Options{}), device(t, cuda.Options{Plan: cuda.Chain}), device(t, cuda.Options{})
+	graph, chain, late := device(t, cuda.Options{Plan: cuda.Edges}), device(t, cuda.Options{Plan: cuda.Chain}), device(t, cuda.Options{Plan: cuda.Edges})
 	late.Disturb(8000, "")
 	all := testGraphs(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -75,7 +75,7 @@ func TestReplaysEqual(t *testing.T) {
 // take random times. What is not seen is listed: the edge keeps an order that others keep too, or one that
 // this GPU does not break.
 func TestEdgesNeeded(t *testing.T) {
-	late := device(t, cuda.Options{Full: true})
+	late := device(t, cuda.Options{Plan: cuda.Edges, Full: true})
 	late.Disturb(30000, "")
 	all := testGraphs(t)
 	seen, unseen := 0, 0

@@ -28,9 +28,9 @@ var ways = []struct {
 	name, pipeline string
 	options        cuda.Options
 }{
-	{"edges", "edges", cuda.Options{}},
-	{"full edges", "edges", cuda.Options{Full: true}},
-	{"chain", "", cuda.Options{}},
+	{"edges", "edges", cuda.Options{Plan: cuda.Edges}},
+	{"full edges", "edges", cuda.Options{Plan: cuda.Edges, Full: true}},
+	{"chain", "", cuda.Options{Plan: cuda.Chain}},
 	{"stream", "", cuda.Options{Plan: cuda.Stream}},
 }
 
@@ -69,7 +69,7 @@ func TestWorkload(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	hold := func(begin func(d *cuda.Device) (once, end func())) {
 		x := serve(t, fakecuda.Options{})
-		d := standIn(t, cuda.Options{})
+		d := standIn(t, cuda.Options{Plan: cuda.Edges})
 		once, end := begin(d)
 		var live map[string]int
 		for i := range 1000 {
@@ -105,7 +105,7 @@ func TestNothingLeaks(t *testing.T) {
 // graph for every sixteen, and nothing for a param that advances.
 func TestHostCalls(t *testing.T) {
 	x := serve(t, fakecuda.Options{})
-	d := standIn(t, cuda.Options{})
+	d := standIn(t, cuda.Options{Plan: cuda.Edges})
 	s, err := replay.Open(d, &ir.Module{Graphs: []*ir.Graph{newWorkload(t, "edges")}}, replay.Options{})
 	require.NoError(t, err)
 	p, err := s.Graph(t.Context(), "")
@@ -255,7 +255,7 @@ func TestLost(t *testing.T) {
 	} {
 		const commands = 3
 		x := serve(t, fakecuda.Options{Faults: []fakecuda.Fault{{On: fakecuda.KernelRun, Nth: commands*18 + 2, Code: code}}})
-		d := standIn(t, cuda.Options{})
+		d := standIn(t, cuda.Options{Plan: cuda.Edges})
 		o := newDoubling(t, d, commands, 40)
 		failed := o.submit(t.Context(), 40) // 16, 16 and eight single ones
 		require.Equal(t, backend.Failed, failed.Status)
@@ -282,7 +282,7 @@ func TestLost(t *testing.T) {
 // its end and is counted, and the queue goes on.
 func TestAborted(t *testing.T) {
 	x := serve(t, fakecuda.Options{Late: 2 * time.Millisecond})
-	d := standIn(t, cuda.Options{})
+	d := standIn(t, cuda.Options{Plan: cuda.Edges})
 	const replays = 5000
 	o := newDoubling(t, d, 1, replays)
 	reason := errors.New("nobody listens")
@@ -314,7 +314,7 @@ func TestAborted(t *testing.T) {
 // TestStray: a kernel that leaves its memory ends with the GPU's word for that.
 func TestStray(t *testing.T) {
 	serve(t, fakecuda.Options{})
-	d := standIn(t, cuda.Options{})
+	d := standIn(t, cuda.Options{Plan: cuda.Edges})
 	g := newWorkload(t, "")
 	g.Nodes[0].(*ir.Dispatch).Grid[0] = ir.Ext(1 << 16)
 	_, err := run(d, g, 1)

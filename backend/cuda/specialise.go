@@ -55,7 +55,7 @@ func (c *code) specialise() {
 	for g, i := range groups {
 		if counts[i] >= worthwhile {
 			s := &c.steps[first[i]]
-			entries[i] = g.kernel.entry(s.form(), g.known, c.known(s, nil))
+			entries[i] = g.kernel.entry(c.form(s), g.known, c.known(s, nil))
 		}
 	}
 	for n, i := range of {

@@ -92,7 +92,7 @@ func standIn(t testing.TB, o cuda.Options) *cuda.Device {
 // TestStandIn: the suite passes, through the calls that a GPU's driver would get. The kernels are those
 // that the tests of softmetal run.
 func TestStandIn(t *testing.T) {
-	for name, o := range map[string]cuda.Options{"graph": {}, "stream": {Plan: cuda.Stream}} {
+	for name, o := range map[string]cuda.Options{"graph": {Plan: cuda.Edges}, "stream": {Plan: cuda.Stream}} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, fakecuda.Options{})
 			conform(t, o)
@@ -110,7 +110,7 @@ func conform(t *testing.T, o cuda.Options) {
 
 // TestAnyOrder: what is ordered is enough, in whatever order a GPU runs the rest, and late.
 func TestAnyOrder(t *testing.T) {
-	for seed, o := range map[uint64]cuda.Options{2: {}, 3: {Full: true}} {
+	for seed, o := range map[uint64]cuda.Options{2: {Plan: cuda.Edges}, 3: {Plan: cuda.Edges, Full: true}} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			serve(t, fakecuda.Options{Seed: seed, Late: 300 * time.Microsecond})
 			conform(t, o)

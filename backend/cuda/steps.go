@@ -55,8 +55,8 @@ type step struct {
 	grid
 }
 
-// form is that of the step's entry.
-func (s *step) form() form { return form{s.additions > 0, s.values} }
+// form is that of a step's entry.
+func (c *code) form(s *step) form { return form{s.additions > 0, s.values, c.programmatic} }
 
 // count is how many parameters the step's entry has.
 func (s *step) count() int {
@@ -112,7 +112,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 		s.whole = c.filled(s)
 		s.params = c.bytes
 		c.bytes += 16 * s.count()
-		s.entry = s.kernel.entry(s.form(), "", nil)
+		s.entry = s.kernel.entry(c.form(s), "", nil)
 		size := p.Grids[p.Ops[s.dispatch].Index].Size
 		if len(c.vars(s.dispatch)) == 0 || c.vars(s.dispatch)[0].Op != s.dispatch {
 			s.hollow = size[0] == 0 || size[1] == 0 || size[2] == 0

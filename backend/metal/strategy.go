@@ -67,47 +67,37 @@ func (o *Options) proven(name string) error {
 
 // choose returns the plan of a graph that takes the least time, given its plan with barriers.
 func (o *Options) choose(p *plan.Plan) Plan {
-	if o.Plan != Auto {
+	switch {
+	case o.Plan != Auto:
 		return o.Plan
+	case o.Measured == nil:
+		return Concurrent
 	}
-	best := Concurrent
-	if o.Measured == nil {
-		return best
-	}
-	base, ok := o.Measured.Plans[Concurrent.String()]
-	if !ok {
-		return best
-	}
-	time := o.time(Concurrent, base, base, p)
+	direct := o.Measured.Plans[Concurrent.String()]
+	ways, of := []cost.Way{way(Concurrent, direct, p)}, []Plan{Concurrent}
 	for x := Serial; x < Auto; x++ {
-		m, ok := o.Measured.Plans[x.String()]
-		if !ok || x == IndirectBarriers && !o.Measured.Litmus.IndirectBarriers {
+		if x == IndirectBarriers && !o.Measured.Litmus.IndirectBarriers {
 			continue
 		}
-		if t := o.time(x, m, base, p); t < time {
-			best, time = x, t
-		}
+		ways, of = append(ways, way(x, direct, p)), append(of, x)
 	}
-	return best
+	return of[o.Measured.Fastest(ways)]
 }
 
-// time is what a replay is modelled to take by a plan, beside the work of its kernels: encoding by the
-// host, then launches and barriers. What depends on params is encoded anew also where dispatches are
-// stored.
-func (o *Options) time(x Plan, m, direct cost.PlanTimes, p *plan.Plan) cost.Seconds {
-	n := float64(p.Stats.Dispatches)
-	encode := n * float64(m.Encode)
+// way is what a replay by a plan consists of, beside the work of its kernels: encoding by the host, then
+// launches and barriers. What depends on params is encoded anew also where dispatches are stored.
+func way(x Plan, direct cost.PlanTimes, p *plan.Plan) cost.Way {
+	w := cost.Way{Plan: x.String(), Encoded: p.Stats.Dispatches, Launches: p.Stats.Dispatches}
+	if x != Serial {
+		w.Barriers = p.Stats.Barriers
+	}
 	if x.indirect() {
 		last := int32(-1)
 		for _, v := range p.Vars {
 			if v.Part != plan.Bytes && v.Op != last {
-				encode, last = encode+float64(direct.Encode), v.Op
+				w.Host, last = w.Host+direct.Encode, v.Op
 			}
 		}
 	}
-	gpu := n * float64(m.Launch)
-	if x != Serial {
-		gpu += float64(p.Stats.Barriers) * float64(m.Barrier)
-	}
-	return cost.Seconds(encode + gpu)
+	return w
 }

@@ -142,8 +142,8 @@ func TestReport(t *testing.T) {
 		Litmus: litmusOf(result("fence/a", verdict.Passed, false), result("fence/b", verdict.Passed, false), result("indirect/own-barrier", verdict.Passed, false),
 			result("indirect/later-commands", verdict.NotKept, false), result("tracked/encoders", verdict.Failed, true), result("indirect/resident", verdict.Unsupported, false)),
 		Plans: []Plan{
-			{"concurrent", func(*Report) (backend.Device, func(), error) { return d, func() {}, nil }},
-			{"strange", func(*Report) (backend.Device, func(), error) { return nil, nil, errors.New("there is no such plan") }},
+			{Name: "concurrent", Open: func(*Report) (backend.Device, func(), error) { return d, func() {}, nil }},
+			{Name: "strange", Open: func(*Report) (backend.Device, func(), error) { return nil, nil, errors.New("there is no such plan") }},
 		},
 		Begin: func(what string) (func(float64), func()) {
 			heard = append(heard, what)
@@ -253,4 +253,33 @@ func TestEnds(t *testing.T) {
 	stop := errors.New("stop")
 	_, err := Examine(ctx, Options{Device: cpu.New(1), Begin: func(string) (func(float64), func()) { return func(float64) { cancel(stop) }, func() {} }})
 	require.ErrorIs(t, err, stop)
+}
+
+// TestLaunched: plans whose commands are launches are measured by rows and forks, and the profile has them by
+// name, with the launches of the first.
+func TestLaunched(t *testing.T) {
+	d := cpu.New(1)
+	defer d.Close()
+	open := func(*Report) (backend.Device, func(), error) { return d, func() {}, nil }
+	r, err := Examine(t.Context(), Options{
+		Program: "mlxreplay 1", Device: claims{d, backend.Numerics{}}, Quick: true, Only: "copy/bytes",
+		Plans: []Plan{{Name: "chain-waiting", Launched: true, Open: open}, {Name: "edges", Launched: true, Edges: true, Open: open}},
+	})
+	require.NoError(t, err)
+	require.Len(t, r.Times, 2, "%+v", r.Unsupported)
+	var text bytes.Buffer
+	require.NoError(t, r.WriteText(&text))
+	assert.Contains(t, text.String(), "behind another")
+	m := r.Profile(132)
+	require.Len(t, m.Plans, 2)
+	assert.Positive(t, m.Launch)
+	assert.InEpsilon(t, 1e-9*r.Times[0].Launch.Median, float64(m.Launch), 1e-9)
+	assert.Equal(t, m.Launch, m.Plans["chain-waiting"].Launch)
+	assert.Equal(t, 132, m.Cores)
+	assert.Zero(t, m.Barrier)
+	assert.Positive(t, m.Latency, "that of an H200")
+	var profile bytes.Buffer
+	require.NoError(t, m.WriteProfile(&profile))
+	_, err = cost.ParseProfile("p", profile.Bytes())
+	require.NoError(t, err)
 }

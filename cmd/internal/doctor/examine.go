@@ -11,6 +11,7 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/backend/conformance"
+	"github.com/mlxc/mlxc/backend/launchtimes"
 	"github.com/mlxc/mlxc/backend/metal/litmus/verdict"
 	"github.com/mlxc/mlxc/cost"
 )
@@ -42,6 +43,9 @@ type Plan struct {
 	Name string
 	// Open opens the device, given what was found out before.
 	Open func(r *Report) (backend.Device, func(), error)
+	// Launched: commands are launches that follow one another on the device, and no barriers are encoded
+	// between them (CUDA). Edges: what the edges of a graph do not order overlaps.
+	Launched, Edges bool
 }
 
 // examination is one that goes on.
@@ -223,10 +227,21 @@ func (r *Report) Profile(cores int) cost.Model {
 			m.Cores = cores
 		}
 	}
-	m.Device, m.Litmus = r.Name, r.Seen()
+	if r.Launched {
+		m, _ = cost.Chip(cost.H200)
+		m.Cores = max(1, cores)
+	}
+	m.Device, m.Litmus, m.Plans = r.Name, r.Seen(), nil
 	const ns = 1e-9
 	of := func(d Distribution) cost.Seconds { return cost.Seconds(max(0, d.Median) * ns) }
-	if len(r.Times) > 0 {
+	switch {
+	case r.Launched && len(r.Times) > 0:
+		plans := map[string]cost.PlanTimes{}
+		for _, t := range r.Times {
+			plans[t.Plan] = cost.PlanTimes{Encode: of(t.Encode), Launch: of(t.Launch), Barrier: of(t.Barrier)}
+		}
+		launchtimes.Believe(&m, plans, r.Times[0].Plan)
+	case len(r.Times) > 0:
 		t := r.Times[0]
 		m.Barrier, m.CommandBuffer, m.ConcurrentLaunch = of(t.Barrier), of(t.CommandBuffer), of(t.Launch)
 		m.Launch = max(of(t.Alone)-m.Barrier, m.ConcurrentLaunch)
@@ -234,9 +249,9 @@ func (r *Report) Profile(cores int) cost.Model {
 			m.Encode = of(t.Encode)
 		}
 		m.Plans = map[string]cost.PlanTimes{}
-	}
-	for _, t := range r.Times {
-		m.Plans[t.Plan] = cost.PlanTimes{Encode: of(t.Encode), Launch: of(t.Launch), Barrier: of(t.Barrier)}
+		for _, t := range r.Times {
+			m.Plans[t.Plan] = cost.PlanTimes{Encode: of(t.Encode), Launch: of(t.Launch), Barrier: of(t.Barrier)}
+		}
 	}
 	if r.Bandwidth != nil && r.Bandwidth.Median > 0 {
 		m.Bandwidth = r.Bandwidth.Median * 1e9

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/backend/launchtimes"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/msl"
 )
@@ -23,7 +24,7 @@ const (
 func (e *examination) measure(ctx context.Context) error {
 	plans := e.o.Plans
 	if len(plans) == 0 {
-		plans = []Plan{{e.o.Device.Name(), func(*Report) (backend.Device, func(), error) { return e.o.Device, func() {}, nil }}}
+		plans = []Plan{{Name: e.o.Device.Name(), Open: func(*Report) (backend.Device, func(), error) { return e.o.Device, func() {}, nil }}}
 	}
 	for i, p := range plans {
 		e.step("plan "+p.Name, float64(i)/float64(len(plans)+1))
@@ -32,7 +33,12 @@ func (e *examination) measure(ctx context.Context) error {
 			e.unsupported("times", "plan "+p.Name, err.Error(), "nothing: the plan is not used here")
 			continue
 		}
-		t, err := e.plan(ctx, d, p.Name)
+		measure := e.plan
+		if p.Launched {
+			e.r.Launched = true
+			measure = e.launches
+		}
+		t, err := measure(ctx, d, p)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -64,8 +70,41 @@ func (e *examination) measure(ctx context.Context) error {
 	return nil
 }
 
+// launches measures a plan whose commands are launches.
+func (e *examination) launches(ctx context.Context, d backend.Device, p Plan) (*PlanTimes, error) {
+	n := many
+	if e.o.Quick {
+		n = manyQuick
+	}
+	t, err := launchtimes.Measure(n, p.Edges, func(g *ir.Graph) (s launchtimes.Sample, err error) {
+		s.Device, err = e.times(ctx, d, g, func(t backend.Times, wall time.Duration) float64 {
+			s.Host = append(s.Host, t.Encode.Seconds())
+			return seconds(t, wall)
+		})
+		if len(s.Host) > 0 {
+			s.Host = s.Host[1:] // the first made things ready
+		}
+		return s, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	in := func(v []float64) Distribution {
+		for i := range v {
+			v[i] *= 1e9
+		}
+		if len(v) == 0 {
+			return Distribution{}
+		}
+		return distribution(v)
+	}
+	out := &PlanTimes{Plan: p.Name, Encode: in(t.Encode), Launch: in(t.Launch), Barrier: in(t.Fork)}
+	out.Alone = out.Launch
+	return out, nil
+}
+
 // plan measures one.
-func (e *examination) plan(ctx context.Context, d backend.Device, name string) (*PlanTimes, error) {
+func (e *examination) plan(ctx context.Context, d backend.Device, p Plan) (*PlanTimes, error) {
 	n := many
 	if e.o.Quick {
 		n = manyQuick
@@ -88,7 +127,7 @@ func (e *examination) plan(ctx context.Context, d backend.Device, name string) (
 	if _, err := gpu(adds(n, some), n); err != nil {
 		return nil, err
 	}
-	out := &PlanTimes{Plan: name, Encode: distribution(encode)}
+	out := &PlanTimes{Plan: p.Name, Encode: distribution(encode)}
 	beside, err := gpu(adds(n, none), n)
 	if err != nil {
 		return nil, err

@@ -31,10 +31,12 @@ type Report struct {
 	Claims  backend.Numerics `json:"numerics_claimed"`
 	SimdSum string           `json:"simd_sum,omitempty"`
 	// Kernels and Conformance are the tests of package conformance.
-	Kernels     Tally         `json:"kernels"`
-	Conformance Tally         `json:"conformance"`
-	Times       []PlanTimes   `json:"times"`
-	Bandwidth   *Distribution `json:"bandwidth_gbs,omitempty"`
+	Kernels     Tally       `json:"kernels"`
+	Conformance Tally       `json:"conformance"`
+	Times       []PlanTimes `json:"times"`
+	// Launched: the times are of launches that follow one another ([Plan]).
+	Launched  bool          `json:"launched"`
+	Bandwidth *Distribution `json:"bandwidth_gbs,omitempty"`
 }
 
 // Failure is something that is wrong: in which part, of what, and what was seen.
@@ -134,6 +136,14 @@ func (r *Report) WriteText(w io.Writer) error {
 		head("Times, ns: median [least–greatest]")
 		for _, t := range r.Times {
 			p("  plan %s", t.Plan)
+			if r.Launched {
+				p("    launch, host        %v", t.Encode)
+				p("    behind another      %v", t.Launch)
+				if t.Barrier.Max > 0 {
+					p("    fork, beside that   %v", t.Barrier)
+				}
+				continue
+			}
 			p("    encode a dispatch   %v", t.Encode)
 			p("    launch, beside      %v", t.Launch)
 			p("    launch, alone       %v", t.Alone)

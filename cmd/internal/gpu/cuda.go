@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mlxc/mlxc/backend"
+	"github.com/mlxc/mlxc/cost"
 )
 
 // CUDAOptions choose a GPU of NVIDIA's, and how it is driven. The zero value is good.
@@ -18,6 +19,8 @@ type CUDAOptions struct {
 	Library string
 	// Plan is how the commands of a replay are launched, one of [CUDAPlans]; "" is the first.
 	Plan string
+	// Measured is what was measured of the GPU; nil: nothing.
+	Measured *cost.Model
 	// Full has every launch begin when those before it have ended.
 	Full bool
 	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
@@ -26,6 +29,15 @@ type CUDAOptions struct {
 
 // CUDAPlans are the names of ways to launch the commands of a replay.
 var CUDAPlans = []string{Auto, "stream", "chain", "edges"}
+
+// CUDAMeasured are the ways to launch replays that are measured one by one, by their names in profiles.
+var CUDAMeasured = []struct {
+	Name, Plan  string
+	Full, Edges bool
+}{
+	{"chain-waiting", "chain", false, false}, {"chain", "chain", true, false},
+	{"edges-waiting", "edges", false, true}, {"edges", "edges", true, true}, {"stream", "stream", true, false},
+}
 
 // CUDADescription is a GPU of NVIDIA's.
 type CUDADescription struct {

@@ -20,17 +20,18 @@ import (
 
 // deviceFlags choose where a graph runs.
 type deviceFlags struct {
-	Device   string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), cuda (a GPU of NVIDIA's), softmetal (executes Metal kernels on the CPU), or auto: metal or cuda where it works, else cpu (mlxreplay devices says more)."`
-	Library  string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, cuda, softmetal)."`
-	MLX      bool   `name:"mlx" help:"Take builtin kernels from the mlx.metallib of the Python environment that is active (metal, cuda, softmetal)."`
-	GPU      string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers; of NVIDIA's the first)."`
-	Plan     string `name:"metal-plan" placeholder:"PLAN" help:"How replays are encoded for a GPU: concurrent (the default), serial, parallel, indirect, indirect-barriers, or auto: the fastest by --metal-profile."`
-	Measured string `name:"metal-profile" placeholder:"FILE" help:"What mlxreplay doctor has measured of the GPU: plans are chosen by it."`
-	Buffers  int    `name:"metal-encoders" placeholder:"N" help:"Command buffers that --metal-plan parallel encodes side by side, 2 to 8."`
-	CUDAPlan string `name:"cuda-plan" placeholder:"PLAN" help:"How replays are launched on a GPU of NVIDIA's: stream (one by one), chain (as a CUDA graph, one after another), edges (as a CUDA graph with the edges of the graph's own), or auto (the default): edges where the graph has them, else chain."`
-	CUDAFull bool   `name:"cuda-full" help:"On a GPU of NVIDIA's every launch begins when those before it have ended, also where the GPU could begin it earlier."`
-	Threads  int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
-	Memory   string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
+	Device       string `default:"cpu" placeholder:"NAME" help:"Device to run on: cpu, metal (a GPU of Apple's), cuda (a GPU of NVIDIA's), softmetal (executes Metal kernels on the CPU), or auto: metal or cuda where it works, else cpu (mlxreplay devices says more)."`
+	Library      string `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source (metal, cuda, softmetal)."`
+	MLX          bool   `name:"mlx" help:"Take builtin kernels from the mlx.metallib of the Python environment that is active (metal, cuda, softmetal)."`
+	GPU          string `name:"gpu" placeholder:"NAME" help:"GPU to run on, by a part of its name (default: the one that the system prefers; of NVIDIA's the first)."`
+	Plan         string `name:"metal-plan" placeholder:"PLAN" help:"How replays are encoded for a GPU: concurrent (the default), serial, parallel, indirect, indirect-barriers, or auto: the fastest by --metal-profile."`
+	Measured     string `name:"metal-profile" placeholder:"FILE" help:"What mlxreplay doctor has measured of the GPU: plans are chosen by it."`
+	Buffers      int    `name:"metal-encoders" placeholder:"N" help:"Command buffers that --metal-plan parallel encodes side by side, 2 to 8."`
+	CUDAPlan     string `name:"cuda-plan" placeholder:"PLAN" help:"How replays are launched on a GPU of NVIDIA's: stream (one by one), chain (as a CUDA graph, one after another), edges (as a CUDA graph with the edges of the graph's own), or auto (the default): for each graph the fastest by --cuda-profile."`
+	CUDAMeasured string `name:"cuda-profile" placeholder:"FILE" help:"What mlxreplay doctor or bench has measured of the GPU of NVIDIA's: --cuda-plan auto chooses by it (default: by what was measured of an H200)."`
+	CUDAFull     bool   `name:"cuda-full" help:"On a GPU of NVIDIA's every launch begins when those before it have ended, also where the GPU could begin it earlier."`
+	Threads      int    `short:"t" placeholder:"N" help:"Threads of the device (cpu, softmetal; default: all cores)."`
+	Memory       string `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB (default: what the machine has and its control group allows; of a GPU, what it has or the system recommends)."`
 
 	MaxWork time.Duration `name:"max-work" default:"1h" help:"Refuse what is modelled to take one core longer than this."`
 }
@@ -78,6 +79,10 @@ func (f deviceFlags) check() error {
 		return cli.BadUsage("--cuda-plan is for --device cuda")
 	case f.CUDAPlan != "" && !slices.Contains(gpu.CUDAPlans, f.CUDAPlan):
 		return cli.BadUsage("--cuda-plan is %q, want one of %s", f.CUDAPlan, strings.Join(gpu.CUDAPlans, ", "))
+	case f.CUDAMeasured != "" && !of(onCUDA, onAuto):
+		return cli.BadUsage("--cuda-profile is for --device cuda")
+	case f.CUDAMeasured != "" && f.CUDAPlan != "" && f.CUDAPlan != gpu.Auto:
+		return cli.BadUsage("--cuda-profile is for --cuda-plan auto: --cuda-plan is %q", f.CUDAPlan)
 	case f.CUDAFull && !of(onCUDA, onAuto):
 		return cli.BadUsage("--cuda-full is for --device cuda")
 	case f.MaxWork <= 0:
@@ -151,7 +156,15 @@ func (f deviceFlags) device(env *cli.Env, name string) (backend.Device, func(), 
 		}
 		return gpu.Metal.Open(o)
 	case onCUDA:
-		d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Plan: f.CUDAPlan, Full: f.CUDAFull, Memory: memory})
+		o := gpu.CUDAOptions{Name: f.GPU, Library: f.Library, Plan: f.CUDAPlan, Full: f.CUDAFull, Memory: memory}
+		if f.CUDAMeasured != "" {
+			m, err := cost.LoadProfile(f.CUDAMeasured)
+			if err != nil {
+				return nil, nil, err
+			}
+			o.Measured = &m
+		}
+		d, end, err := gpu.CUDA.Open(env.Context, o)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -123,7 +123,12 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 		bar := cli.StartProgress(env.Stderr, what)
 		return bar.Set, bar.End
 	}
-	if d.Name() != onMetal {
+	switch d.Name() {
+	case onMetal:
+	case onCUDA:
+		o.Plans = c.launched(env)
+		return o
+	default:
 		return o
 	}
 	trials := c.Trials
@@ -147,4 +152,19 @@ func (c *doctorCmd) options(env *cli.Env, d backend.Device, log io.Writer) docto
 	}
 	plan("concurrent, by fences", gpu.Options{Plan: gpu.Plans[0], Fences: true})
 	return o
+}
+
+// launched are the plans of a GPU of NVIDIA's by which replays may be launched, under the names that profiles
+// have for them; the first is what replays do without a profile, for most graphs.
+func (c *doctorCmd) launched(env *cli.Env) (out []doctor.Plan) {
+	for _, p := range gpu.CUDAMeasured {
+		out = append(out, doctor.Plan{Name: p.Name, Launched: true, Edges: p.Edges, Open: func(*doctor.Report) (backend.Device, func(), error) {
+			d, end, err := gpu.CUDA.Open(env.Context, gpu.CUDAOptions{Name: c.GPU, Library: c.Library, Plan: p.Plan, Full: p.Full})
+			if err != nil {
+				return nil, nil, err
+			}
+			return d, func() { _ = end() }, nil // what was measured is there
+		}})
+	}
+	return out
 }

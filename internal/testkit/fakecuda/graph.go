@@ -141,6 +141,7 @@ func init() {
 		if a[0] == 0 || a[2] != 0 || !e.sort() {
 			return invalidValue
 		}
+		g.edges.add(e)
 		return give(a[0], g.handle(e))
 	})
 	register(destroys, "cuGraphExecDestroy", 1, func(g *GPU, a []uintptr) uint32 {
@@ -177,6 +178,25 @@ func init() {
 		g.start(e, s)
 		return success
 	})
+}
+
+func (s *Edges) add(e *exec) {
+	outs := make([]int, len(e.nodes))
+	for _, n := range e.nodes {
+		if n.kernel {
+			s.Nodes++
+		}
+		for _, x := range n.in {
+			if outs[x.from]++; outs[x.from] == 2 {
+				s.Forks++
+			}
+			if x.programmatic {
+				s.Programmatic++
+			} else {
+				s.Full++
+			}
+		}
+	}
 }
 
 // nodeOf returns a kernel's node of an executable graph.

@@ -106,6 +106,7 @@ type GPU struct {
 	runner    *runner
 	pageable  int
 	unordered int
+	edges     Edges
 }
 
 var serving sync.Mutex // a process has one GPU
@@ -247,6 +248,20 @@ func (g *GPU) Unordered() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.unordered
+}
+
+// Edges are what executable graphs were made with, all of them together.
+type Edges struct {
+	Nodes              int // that are kernels
+	Full, Programmatic int // edges
+	Forks              int // nodes that several others wait for
+}
+
+// Edges returns those of the executable graphs so far.
+func (g *GPU) Edges() Edges {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.edges
 }
 
 // Live is how many objects there are, by kind: memory, pinned memory, stream, event, module, graph,

@@ -89,22 +89,26 @@ func commands(g *ir.Graph) (out []*ir.Dispatch) {
 	return out
 }
 
-// only is a graph of the dispatches of one kernel, named after it, again and again if they are few.
+// only is a graph of the dispatches of one kernel, named after it.
 func only(g *ir.Graph, kernel string) *ir.Graph {
+	return inRow(g, kernel, slices.DeleteFunc(commands(g), func(d *ir.Dispatch) bool { return g.Kernels[d.Kernel].Function != kernel }))
+}
+
+// inRow is a graph of some dispatches of g, again and again if they are few, each behind the one before.
+func inRow(g *ir.Graph, name string, some []*ir.Dispatch) *ir.Graph {
 	out := *g
-	out.Name, out.Nodes, out.Edges, out.Ordering, out.Source = kernel, nil, nil, ir.ByBarriers, nil
+	out.Name, out.Nodes, out.Edges, out.Ordering, out.Source = name, nil, nil, ir.ByBarriers, nil
 	out.Memories = slices.Clone(g.Memories)
 	for i := range out.Memories {
 		if m := &out.Memories[i]; m.Kind == ir.Scratch || m.Kind == ir.Output {
 			m.Kind, m.Every = ir.State, false // nobody writes what is read
 		}
 	}
-	found := slices.DeleteFunc(commands(g), func(d *ir.Dispatch) bool { return g.Kernels[d.Kernel].Function != kernel })
-	for i := 0; i < max(together, len(found)); i++ {
+	for i := range max(together, len(some)) {
 		if i > 0 {
 			out.Nodes = append(out.Nodes, &ir.Barrier{})
 		}
-		d := *found[i%len(found)]
+		d := *some[i%len(some)]
 		d.ID = ir.ID(i)
 		out.Nodes = append(out.Nodes, &d)
 	}

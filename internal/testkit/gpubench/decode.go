@@ -66,8 +66,11 @@ func (b *bench) optimized(m *ir.Module, pipeline string) (*ir.Module, error) {
 	return out, nil
 }
 
+// setter sets what a replay begins with.
+type setter = func(*replay.Frame) error
+
 // first sets a step's position and token.
-func first(pos int) func(*replay.Frame) error {
+func first(pos int) setter {
 	return func(f *replay.Frame) error {
 		if err := f.SetParam("pos", float64(pos)); err != nil {
 			return err
@@ -110,17 +113,26 @@ func (b *bench) decode() error {
 			b.fail(name, err)
 		}
 	}
+	names := defaults()
+	all := strings.Join(names, ",")
+	for _, pipeline := range []string{"", all} { // what is modelled knows the kernels of both
+		m, err := b.optimized(recorded, pipeline)
+		if err == nil {
+			err = b.each(m, tokens/2, first)
+		}
+		if err != nil {
+			b.fail("commands, one by one", err)
+		}
+	}
 	form("recorded, on a stream", "", onStream)
 	form("recorded, graph", "", asChain)
 	form("recorded, graph, kernels wait by themselves", "", waiting)
-	names := defaults()
 	for i := range names {
 		if i == 0 {
 			continue // what annotates changes nothing that runs
 		}
 		form("passes to "+names[i], strings.Join(names[:i+1], ","), waiting)
 	}
-	all := strings.Join(names, ",")
 	form("all passes, on a stream", all, onStream)
 	form("all passes, graph", all, asChain)
 	form("all passes and edges, graph of edges", all+",edges", byEdges)
@@ -175,19 +187,20 @@ func (b *bench) tokensOf(name string, m *ir.Module, p plan, tokens, pos int) err
 	if err != nil {
 		return err
 	}
-	b.report(name, m.Graphs[0], t, pos+tokens/2)
+	b.report(name, m.Graphs[0], p, t, pos+tokens/2)
 	return nil
 }
 
-// report prints a row of steps of one token, whose graph is g; pos is the position in the middle of them.
-func (b *bench) report(name string, g *ir.Graph, t sample, pos int) {
+// report prints a row of steps of one token, whose graph is g, launched by a plan; pos is the position in
+// the middle of them.
+func (b *bench) report(name string, g *ir.Graph, p plan, t sample, pos int) {
 	f, err := optimize.Measure(b.ctx, g, b.model)
 	if err != nil {
 		b.fail(name, err)
 		return
 	}
 	each := middle(t.wall)
-	floor, modelled := float64(f.Epochs)*b.serial, f.Modelled.GPU
+	floor, modelled := float64(f.Epochs)*b.serial, 1e6*b.modelled(g, p, pos)
 	b.row(name, map[string]any{
 		"dispatches": f.Dispatches, "epochs": f.Epochs, "microseconds": 1e6 * each, "device_microseconds": 1e6 * middle(t.device),
 		"host_microseconds": 1e6 * middle(t.host), "floor_microseconds": 1e6 * floor, "modelled_microseconds": modelled, "position": pos,
@@ -243,7 +256,7 @@ func (b *bench) large() error {
 			return err
 		}
 		name := fmt.Sprintf("%d tokens from position %d", tokens, pos)
-		b.report(name, g, t, pos+tokens/2)
+		b.report(name, g, waiting, t, pos+tokens/2)
 		bytes := b.bytesAt(g, pos+tokens/2)
 		if b.copy > 0 {
 			bound := bytes / b.copy
@@ -278,14 +291,7 @@ func (b *bench) large() error {
 // bytesAt is what the commands of g move at a position.
 func (b *bench) bytesAt(g *ir.Graph, pos int) (bytes float64) {
 	g = optimize.Annotated(b.ctx, g)
-	params := make([]uint32, len(g.Params))
-	for i, p := range g.Params {
-		params[i] = uint32(p.Min)
-		if p.Name == "pos" {
-			params[i] = uint32(pos)
-		}
-	}
-	e := b.model.OrDefault().At(g, params)
+	e := b.model.OrDefault().At(g, at(g, pos))
 	for _, n := range g.Nodes {
 		if _, ok := n.(ir.Command); ok {
 			bytes += e.Work(n).Bytes

@@ -133,7 +133,6 @@ func (b *bench) kernels() error {
 		return err
 	}
 	defer end()
-	fit := cost.NewFit(b.model)
 	p := newPool(int(room))
 	for _, c := range all {
 		if b.late(c.name) {
@@ -168,7 +167,7 @@ func (b *bench) kernels() error {
 		}
 		each := middle(t.device) / float64(count)
 		if dispatches == count {
-			fit.Run(function, first, cost.Seconds(each))
+			b.fit.Run(function, first, cost.Seconds(each))
 		}
 		rate := bytes / middle(t.device)
 		share := "–"
@@ -181,9 +180,6 @@ func (b *bench) kernels() error {
 		b.row(c.name, map[string]any{"microseconds": 1e6 * each, "bytes_per_second": rate, "kernel": function, "dispatches": dispatches},
 			"| %s | %.2f | %.0f | %s | %s |\n", c.name, 1e6*each, rate/1e9, share, around(t.device))
 	}
-	if b.model.Bandwidth > 0 {
-		b.model.Kernels = fit.Model().Kernels
-		b.model.Rate = fit.Model().Rate
-	}
+	b.fitted()
 	return nil
 }

@@ -35,7 +35,9 @@ type bench struct {
 	out            io.Writer
 	model          cost.Model // what was measured, so far
 	copy           float64    // bytes a second of a copy, read and written
-	serial         float64    // seconds of the smallest kernel behind another
+	fit            *cost.Fit  // of kernels
+	known          map[kind]bool
+	serial         float64 // seconds of the smallest kernel behind another
 	failed         bool
 	rows           []any // for the file of all figures
 }
@@ -68,6 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		b.model, b.copy, b.serial = m, m.Bandwidth, float64(m.Launch)
 	}
+	b.fit, b.known = cost.NewFit(b.model), map[kind]bool{}
 	known := map[string]func() error{"costs": b.costs, "kernels": b.kernels, "decode": b.decode, "alone": b.alone, "large": b.large}
 	for part := range strings.SplitSeq(parts, ",") {
 		do := known[part]
@@ -146,14 +149,16 @@ type plan struct {
 	// of device cuda: stream, chain or edges; full: no kernel begins before those before it have ended
 	cuda string
 	full bool
+	// measured is the plan's name in a profile
+	measured string
 }
 
 var (
-	onStream = plan{"on a stream", "stream", true}
-	asChain  = plan{"graph", "chain", true}
-	waiting  = plan{"graph, kernels wait by themselves", "chain", false}
-	byEdges  = plan{"graph of edges", "edges", true}
-	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false}
+	onStream = plan{"on a stream", "stream", true, "stream"}
+	asChain  = plan{"graph", "chain", true, "chain"}
+	waiting  = plan{"graph, kernels wait by themselves", "chain", false, "chain-waiting"}
+	byEdges  = plan{"graph of edges", "edges", true, "edges"}
+	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false, "edges-waiting"}
 )
 
 // open opens the device.

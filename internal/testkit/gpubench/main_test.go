@@ -32,6 +32,14 @@ func TestTiny(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, m.Bandwidth)
 	assert.Contains(t, m.Kernels, "gemv_float16_float32")
+	for _, plan := range []string{"stream", "chain", "chain-waiting", "edges", "edges-waiting"} {
+		assert.Positive(t, m.Plans[plan].Launch, plan)
+	}
+	fused := false // kernels that only the graphs of decode have
+	for name := range m.Kernels {
+		fused = fused || strings.HasPrefix(name, "affine_qmv_rms")
+	}
+	assert.True(t, fused, "%v", m.Kernels)
 	data, err := os.ReadFile(filepath.Join(dir, "figures.json"))
 	require.NoError(t, err)
 	var rows []map[string]any
