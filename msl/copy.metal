@@ -5,7 +5,7 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
-// @kernel   v_copy{T:float32float32=f32|float16float16=f16}
+// @kernel   v_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @mlx
 // @arg 0 src   device {T}[n] read
 // @arg 1 dst   device {T}[n] write
@@ -23,7 +23,7 @@ template <typename T, typename U>
   dst[i] = U(src[i]);
 }
 
-// @kernel   g2_copy{T:float32float32=f32}
+// @kernel   g2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @mlx
 // @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
 // @arg 1 dst          device {T}[d0, d1] write
@@ -42,7 +42,7 @@ template <typename T, typename U>
   dst[long(at.y) * long(grid.x) + long(at.x)] = U(src[from]);
 }
 
-// @kernel   g3_copy{T:float32float32=f32}
+// @kernel   g3_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @mlx
 // @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
 // @arg 1 dst          device {T}[d0, d1, d2] write
@@ -65,7 +65,7 @@ template <typename T, typename U>
 // The destination's elements are distinct: each dimension steps over all that
 // the dimensions inside it span.
 //
-// @kernel   gg2_copy{T:float32float32=f32}
+// @kernel   gg2_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @mlx
 // @arg 0 src          device {T}[d0, d1 : src_strides[0], src_strides[1]] read
 // @arg 1 dst          device {T}[d0, d1 : dst_strides[0], dst_strides[1]] write
@@ -88,7 +88,7 @@ template <typename T, typename U>
   dst[to] = U(src[from]);
 }
 
-// @kernel   gg3_copy{T:float32float32=f32}
+// @kernel   gg3_copy{T:float32float32=f32|float16float16=f16|bfloat16bfloat16=bf16}
 // @mlx
 // @arg 0 src          device {T}[d0, d1, d2 : src_strides[0], src_strides[1], src_strides[2]] read
 // @arg 1 dst          device {T}[d0, d1, d2 : dst_strides[0], dst_strides[1], dst_strides[2]] write
@@ -112,16 +112,19 @@ template <typename T, typename U>
   dst[to] = U(src[from]);
 }
 
-#define INSTANTIATE_COPY(shape)                           \
-  template [[host_name(#shape "_copyfloat32float32")]]    \
-  [[kernel]] decltype(copy_##shape<float, float>) copy_##shape<float, float>;
+#define INSTANTIATE_COPY(shape, name, type)          \
+  template [[host_name(#shape "_copy" #name #name)]]   \
+  [[kernel]] decltype(copy_##shape<type, type>) copy_##shape<type, type>;
+#define INSTANTIATE_COPIES(shape)           \
+  INSTANTIATE_COPY(shape, float32, float)   \
+  INSTANTIATE_COPY(shape, float16, half)    \
+  INSTANTIATE_COPY(shape, bfloat16, bfloat)
 
-INSTANTIATE_COPY(v)
-template [[host_name("v_copyfloat16float16")]] [[kernel]] decltype(copy_v<half, half>) copy_v<half, half>;
-INSTANTIATE_COPY(g2)
-INSTANTIATE_COPY(g3)
-INSTANTIATE_COPY(gg2)
-INSTANTIATE_COPY(gg3)
+INSTANTIATE_COPIES(v)
+INSTANTIATE_COPIES(g2)
+INSTANTIATE_COPIES(g3)
+INSTANTIATE_COPIES(gg2)
+INSTANTIATE_COPIES(gg3)
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //

@@ -288,7 +288,7 @@ template <typename T>
 // touched, whatever is bound (MLX binds w). The gradient of b is the sum of the
 // rows of g. A thread has its elements of x and g before it stores any.
 //
-// @kernel   vjp_layer_norm{T:float32=f32}
+// @kernel   vjp_layer_norm{T:float32=f32|float16=f16|bfloat16=bf16}
 // @mlx
 // @constant 20 has_w bool
 // @arg 0 x          device {T}[rows, axis_size] read
@@ -381,7 +381,7 @@ template <typename T>
 // The same for rows of any length. In the last walk a thread reads its element of
 // x and g before it stores that of gx and gw.
 //
-// @kernel   vjp_layer_norm_looped{T:float32=f32}
+// @kernel   vjp_layer_norm_looped{T:float32=f32|float16=f16|bfloat16=bf16}
 // @mlx
 // @constant 20 has_w bool
 // @arg 0 x          device {T}[rows, axis_size] read
@@ -486,7 +486,11 @@ template [[host_name("layer_norm_loopedfloat32")]] [[kernel]] decltype(layer_nor
 template [[host_name("layer_norm_loopedfloat16")]] [[kernel]] decltype(layer_norm_looped<half>) layer_norm_looped<half>;
 template [[host_name("layer_norm_loopedbfloat16")]] [[kernel]] decltype(layer_norm_looped<bfloat>) layer_norm_looped<bfloat>;
 template [[host_name("vjp_layer_normfloat32")]] [[kernel]] decltype(vjp_layer_norm<float>) vjp_layer_norm<float>;
+template [[host_name("vjp_layer_normfloat16")]] [[kernel]] decltype(vjp_layer_norm<half>) vjp_layer_norm<half>;
+template [[host_name("vjp_layer_normbfloat16")]] [[kernel]] decltype(vjp_layer_norm<bfloat>) vjp_layer_norm<bfloat>;
 template [[host_name("vjp_layer_norm_loopedfloat32")]] [[kernel]] decltype(vjp_layer_norm_looped<float>) vjp_layer_norm_looped<float>;
+template [[host_name("vjp_layer_norm_loopedfloat16")]] [[kernel]] decltype(vjp_layer_norm_looped<half>) vjp_layer_norm_looped<half>;
+template [[host_name("vjp_layer_norm_loopedbfloat16")]] [[kernel]] decltype(vjp_layer_norm_looped<bfloat>) vjp_layer_norm_looped<bfloat>;
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -515,45 +519,45 @@ template [[host_name("vjp_layer_norm_loopedfloat32")]] [[kernel]] decltype(vjp_l
 //
 // Their gradients; the memory of x or g may become that of gx and, without sharing, of gw.
 //
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 ; threads 480 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=0 ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,g ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,gw ; groups 5 1 1 / 96 1 1 ; refused
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_normfloat32 ; has_w@20=1 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
-// @witness vjp_layer_normfloat32 ; has_w@20=0 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=8200 w_stride=0 ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
-// @witness vjp_layer_norm_loopedfloat32 ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 ; threads 480 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=0 ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,x ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gw,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,x ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 inplace=gx,g ; groups 5 1 1 / 96 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 inplace=gx,gw ; groups 5 1 1 / 96 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=1 w_stride=1 ; groups 1 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=257 w_stride=1 ; groups 5 1 1 / 64 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=8192 w_stride=1 ; groups 3 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=8193 w_stride=1 ; groups 3 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=0 w_stride=1 ; groups 3 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=1 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
+// @witness vjp_layer_norm[bf]*loat?? ; has_w@20=0 axis_size=576 w_stride=1 ; groups 5 1 1 / 160 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=0 ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=8200 w_stride=1 inplace=gw,g ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,x ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=8200 w_stride=1 inplace=gx,g ; groups 2 1 1 / 1024 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=1 w_stride=1 ; groups 2 1 1 / 32 1 1 ; ok
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=0 w_stride=1 ; groups 2 1 1 / 32 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 0 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 48 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=1 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
+// @witness vjp_layer_norm_looped*float?? ; has_w@20=0 axis_size=64 w_stride=1 ; groups 2 1 1 / 1056 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -9,6 +9,12 @@ using namespace metal;
 inline float stored(float v) {
   return (as_type<uint>(v) & 0x7fffffffu) > 0x7f800000u ? as_type<float>(0x7fc00000u) : v;
 }
+inline half stored(half v) {
+  return (as_type<ushort>(v) & 0x7fff) > 0x7c00 ? as_type<half>(ushort(0x7e00)) : v;
+}
+inline bfloat stored(bfloat v) {
+  return (as_type<ushort>(v) & 0x7fff) > 0x7f80 ? as_type<bfloat>(ushort(0x7fc0)) : v;
+}
 
 constexpr constant int READS = 4; // neighbouring columns of a thread
 constexpr constant int TILE = 32; // rows and columns of a step
@@ -47,6 +53,25 @@ inline long place(ulong row, constant int* shape, constant long* strides, int nd
 // @group    min(ceil(reduction_stride/4), 32), min(reduction_size, 8), 1
 // @require  reduction_size >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 0
 // @term     out[i] = round({T}, sum[col_small](r < reduction_size, in[r,i]))
+//
+// The same of 16-bit types, added in f32 and rounded once: MLX adds them in their own type.
+//
+// @kernel   col_sum_small_{T:float16=f16|bfloat16=bf16}
+// @arg 0 in                   device {T}[reduction_size, reduction_stride : reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @groups   ceil(reduction_stride/128), 1, 1
+// @group    min(ceil(reduction_stride/4), 32), min(reduction_size, 8), 1
+// @require  reduction_size >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 0
+// @term     out[i] = round({T}, sum[col_small](r < reduction_size, in[r,i]))
 template <typename T>
 [[kernel]] void col_reduce_small(
     const device T* in [[buffer(0)]],
@@ -64,7 +89,7 @@ template <typename T>
     uint3 groups [[threadgroups_per_grid]],
     uint3 at [[thread_position_in_threadgroup]],
     uint3 threads [[threads_per_threadgroup]]) {
-  threadgroup T partial[LANES * 8 * READS];
+  threadgroup float partial[LANES * 8 * READS];
 
   const ulong result = ulong(group.y) + ulong(groups.y) * ulong(group.z);
   in += place(result, shape, strides, ndim);
@@ -72,11 +97,11 @@ template <typename T>
   const ulong rows = reduction_size * non_col_reductions;
   const long column = (long(group.x) * threads.x + at.x) * READS;
   const int count = column < reduction_stride ? int(min(long(READS), reduction_stride - column)) : 0;
-  T acc[READS] = {0};
+  float acc[READS] = {0};
   for (ulong r = at.y; r < rows; r += threads.y) {
     const device T* row = in + long(r) * reduce_strides[0] + column;
     for (int i = 0; i < count; i++) {
-      acc[i] += row[i];
+      acc[i] += float(row[i]);
     }
   }
   for (int i = 0; i < READS; i++) {
@@ -92,7 +117,7 @@ template <typename T>
     }
   }
   for (int i = 0; i < count; i++) {
-    out[column + i] = stored(acc[i]);
+    out[column + i] = stored(T(acc[i]));
   }
 }
 
@@ -101,6 +126,26 @@ template <typename T>
 //
 // @kernel   col_reduce_looped_1_32_32_reduce_sum{T:float32=f32}
 // @mlx
+// @arg 0 in                   device {T}[reduction_size, reduction_stride : reduce_strides[0], 1] read
+// @arg 1 out                  device {T}[reduction_stride] write
+// @arg 2 reduction_size       constant u64
+// @arg 3 reduction_stride     constant i64
+// @arg 4 shape                constant i32[1]
+// @arg 5 strides              constant i64[1]
+// @arg 6 ndim                 constant i32
+// @arg 7 reduce_shape         constant i32[1] unused
+// @arg 8 reduce_strides       constant i64[1]
+// @arg 9 reduce_ndim          constant i32 unused
+// @arg 10 non_col_reductions  constant u64
+// @arg 11 column_offset       constant i64
+// @groups   ceil(reduction_stride/32), 1, 1
+// @group    256, 1, 1
+// @require  reduction_size >= 1 && reduction_stride >= 1 && non_col_reductions == 1 && ndim == 0 && column_offset == 0
+// @term     out[i] = round({T}, sum[col_looped](r < reduction_size, in[r,i]))
+//
+// The same of 16-bit types.
+//
+// @kernel   col_sum_looped_{T:float16=f16|bfloat16=bf16}
 // @arg 0 in                   device {T}[reduction_size, reduction_stride : reduce_strides[0], 1] read
 // @arg 1 out                  device {T}[reduction_stride] write
 // @arg 2 reduction_size       constant u64
@@ -135,7 +180,7 @@ template <typename T>
     uint3 groups [[threadgroups_per_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  threadgroup T partial[TILE * TILE];
+  threadgroup float partial[TILE * TILE];
 
   const ulong result = ulong(group.y) + ulong(groups.y) * ulong(group.z);
   in += place(result, shape, strides, ndim);
@@ -147,11 +192,11 @@ template <typename T>
   const long tile = column_offset + long(group.x) * TILE;
   const long column = tile + first;
   const int count = column < reduction_stride ? int(min(long(READS), reduction_stride - column)) : 0;
-  T acc[READS] = {0};
+  float acc[READS] = {0};
   for (ulong r = ulong(begin); r < rows; r += TILE) {
     const device T* row = in + long(r) * reduce_strides[0] + column;
     for (int i = 0; i < count; i++) {
-      acc[i] += row[i];
+      acc[i] += float(row[i]);
     }
   }
   for (int i = 0; i < READS; i++) {
@@ -160,15 +205,19 @@ template <typename T>
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (int i = 0; i < READS; i++) {
     const int own = int(simdgroup) * READS + i;
-    const T sum = simd_sum(partial[int(lane) * TILE + own]);
+    const float sum = simd_sum(partial[int(lane) * TILE + own]);
     if (lane == 0 && tile + own < reduction_stride) {
-      out[tile + own] = stored(sum);
+      out[tile + own] = stored(T(sum));
     }
   }
 }
 
 template [[host_name("col_reduce_small_1_reduce_sumfloat32")]] [[kernel]] decltype(col_reduce_small<float>) col_reduce_small<float>;
+template [[host_name("col_sum_small_float16")]] [[kernel]] decltype(col_reduce_small<half>) col_reduce_small<half>;
+template [[host_name("col_sum_small_bfloat16")]] [[kernel]] decltype(col_reduce_small<bfloat>) col_reduce_small<bfloat>;
 template [[host_name("col_reduce_looped_1_32_32_reduce_sumfloat32")]] [[kernel]] decltype(col_reduce_looped<float>) col_reduce_looped<float>;
+template [[host_name("col_sum_looped_float16")]] [[kernel]] decltype(col_reduce_looped<half>) col_reduce_looped<half>;
+template [[host_name("col_sum_looped_bfloat16")]] [[kernel]] decltype(col_reduce_looped<bfloat>) col_reduce_looped<bfloat>;
 
 // What the tests of declarations compare grids and conditions with (docs/kernels.md, "Witnesses").
 //
@@ -176,26 +225,47 @@ template [[host_name("col_reduce_looped_1_32_32_reduce_sumfloat32")]] [[kernel]]
 // that there is no other dimension.
 //
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=5 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; groups 5 1 1 / 32 5 1 ; ok
+// @witness col_sum_small_*float16 ; reduction_size=5 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; groups 5 1 1 / 32 5 1 ; ok
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=31 reduction_stride=10 reduce_strides=10 non_col_reductions=1 ; groups 1 1 1 / 3 8 1 ; ok
+// @witness col_sum_small_*float16 ; reduction_size=31 reduction_stride=10 reduce_strides=10 non_col_reductions=1 ; groups 1 1 1 / 3 8 1 ; ok
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=128 reduce_strides=200 non_col_reductions=1 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=128 reduce_strides=200 non_col_reductions=1 ; groups 1 1 1 / 32 8 1 ; ok
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; ok
+// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=129 reduce_strides=129 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; ok
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 1 1 1 ; ok
+// @witness col_sum_small_*float16 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 1 1 1 ; ok
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 33 8 1 ; refused
+// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 33 8 1 ; refused
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 9 1 ; refused
+// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 9 1 ; refused
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=0 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 0 1 ; refused
+// @witness col_sum_small_*float16 ; reduction_size=0 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 0 1 ; refused
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 0 8 1 ; refused
+// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 0 8 1 ; refused
 // @witness col_reduce_small_1_reduce_sumfloat32 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=2 ; groups 2 1 1 / 32 8 1 ; refused
+// @witness col_sum_small_*float16 ; reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=2 ; groups 2 1 1 / 32 8 1 ; refused
 // @witness col_reduce_small_1_reduce_sumfloat32 ; ndim=1 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
+// @witness col_sum_small_*float16 ; ndim=1 shape=1 reduction_size=9 reduction_stride=132 reduce_strides=132 non_col_reductions=1 ; groups 2 1 1 / 32 8 1 ; refused
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=100 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; threads 4608 1 1 / 256 1 1 ; ok
+// @witness col_sum_looped_*float16 ; reduction_size=100 reduction_stride=576 reduce_strides=576 non_col_reductions=1 ; threads 4608 1 1 / 256 1 1 ; ok
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=32 reduction_stride=33 reduce_strides=40 non_col_reductions=1 ; threads 512 1 1 / 256 1 1 ; ok
+// @witness col_sum_looped_*float16 ; reduction_size=32 reduction_stride=33 reduce_strides=40 non_col_reductions=1 ; threads 512 1 1 / 256 1 1 ; ok
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness col_sum_looped_*float16 ; reduction_size=1 reduction_stride=1 reduce_strides=1 non_col_reductions=1 ; groups 1 1 1 / 256 1 1 ; ok
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=0 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_sum_looped_*float16 ; reduction_size=0 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 256 1 1 ; refused
+// @witness col_sum_looped_*float16 ; reduction_size=9 reduction_stride=0 reduce_strides=0 non_col_reductions=1 ; groups 0 1 1 / 256 1 1 ; refused
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=2 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_sum_looped_*float16 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=2 ; groups 2 1 1 / 256 1 1 ; refused
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; column_offset=32 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_sum_looped_*float16 ; column_offset=32 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; ndim=1 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
+// @witness col_sum_looped_*float16 ; ndim=1 shape=1 reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 256 1 1 ; refused
 // @witness col_reduce_looped_1_32_32_reduce_sumfloat32 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 128 1 1 ; refused
+// @witness col_sum_looped_*float16 ; reduction_size=9 reduction_stride=33 reduce_strides=33 non_col_reductions=1 ; groups 2 1 1 / 128 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
 // @equivalent col_reduce_* ; slot: reduction_size exchanged with non_col_reductions ; the number of rows is their product
+// @equivalent col_sum_* ; slot: reduction_size exchanged with non_col_reductions ; the number of rows is their product

@@ -2,6 +2,7 @@ package record
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mlxc/mlxc/ir"
 )
@@ -22,39 +23,94 @@ const (
 // element that serves all columns. A zero Tensor stands for no weight or no bias: as in
 // MLX, the kernel then reads a single 1 or 0 with stride 0. The result may replace x:
 // Into(x).
+//
+// Dimensions of x with stride 0 repeat the same rows. As in MLX, these are normalized
+// once, and the result has stride 0 there too: [Session.CopyTo] gives every row bytes of
+// its own.
 func (r *Session) LayerNorm(x, w, b Tensor, eps float32, o ...Option) Tensor {
 	const op = "layer_norm"
 	k := r.last(op, x)
-	if !x.DType.Float() || !x.contiguous() {
-		r.fail("%s: rows of %s%s: want contiguous rows of f32, f16 or bf16", op, x.DType, r.format(x.Shape))
+	once, strides := x.withoutRepeats()
+	if !x.DType.Float() || !once.contiguous() {
+		r.fail("%s: rows of %s%s with strides %v: want contiguous rows of f32, f16 or bf16: CopyTo makes them", op, x.DType, r.format(x.Shape), x.Strides)
 		return x
 	}
 	w, ws := r.perColumn(op, "weight", w, x.DType, k, 1)
 	b, bs := r.perColumn(op, "bias", b, x.DType, k, 0)
-	y := r.result(op, o, x.DType, x.Shape)
+	y := r.resultOnce(op, o, x, once, strides)
 	function, group := r.layerNormKernel(op, x.DType, k, layerNormHeld)
 	r.dispatch(call{
 		op: op, function: function,
-		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
+		kind: ir.Threads, grid: rowGroups(r.rows(once), group), group: [3]uint32{group, 1, 1},
 	}, o,
-		buf(0, x), buf(1, w), buf(2, b), buf(3, y), val(4, eps), val(5, uint32(k)), val(6, ws), val(7, bs))
+		buf(0, once), buf(1, w), buf(2, b), buf(3, y), val(4, eps), val(5, uint32(k)), val(6, ws), val(7, bs))
+	y.Shape, y.Strides = x.Shape, strides
 	return y
 }
 
-// LayerNormGrad is the gradient of [Session.LayerNorm], in f32. x [..., K] and w are
-// the arguments of the norm, and g [..., K] is the gradient of its result. gx [..., K],
-// gw [K] and gb [K] are the gradients of x, of the weight and of the bias. If w is a
-// zero Tensor, there is no weight and gw is a zero Tensor too. gb is always computed; if
-// the norm has no bias, ignore gb, and the pass dce removes its dispatch.
+// withoutRepeats returns t without the dimensions in which it repeats the same elements, those
+// of stride 0, and the strides of a tensor of t's shape that repeats as t does, and whose other
+// elements lie one after another.
+func (t Tensor) withoutRepeats() (once Tensor, strides []int64) {
+	if len(t.Strides) != len(t.Shape) {
+		return t, t.Strides
+	}
+	repeats := func(i int) bool {
+		return t.Strides[i] == 0 && !(t.Shape[i].IsConst() && t.Shape[i].Const == 1)
+	}
+	once, strides = t, make([]int64, len(t.Strides))
+	once.Shape, once.Strides = nil, nil
+	step := int64(1)
+	for i := len(t.Shape) - 1; i >= 0; i-- {
+		if !repeats(i) {
+			strides[i] = step
+			step *= max(t.Shape[i].Const, 1) // only the outermost one that is left may depend on params
+		}
+	}
+	for i := range t.Shape {
+		if !repeats(i) {
+			once.Shape, once.Strides = append(once.Shape, t.Shape[i]), append(once.Strides, t.Strides[i])
+		}
+	}
+	return once, strides
+}
+
+// resultOnce is [Session.result] for what repeats as x does: the tensor of [Into] repeats
+// likewise. The tensor that it returns has the shape of once.
+func (r *Session) resultOnce(op string, options []Option, x, once Tensor, strides []int64) Tensor {
+	if len(once.Shape) == len(x.Shape) {
+		return r.result(op, options, x.DType, x.Shape)
+	}
+	options = slices.Clone(options)
+	for i := range options {
+		into := &options[i].into
+		if !options[i].given || into.bad != nil || into.DType != x.DType || !equalShapes(into.Shape, x.Shape) {
+			continue
+		}
+		if !slices.Equal(into.Strides, strides) {
+			r.fail("%s: Into %s%s with strides %v: rows that are repeated are computed once, so its strides are %v: CopyTo copies the result to others",
+				op, into.DType, r.format(into.Shape), into.Strides, strides)
+		}
+		into.Shape, into.Strides = once.Shape, once.Strides
+	}
+	return r.result(op, options, x.DType, once.Shape)
+}
+
+// LayerNormGrad is the gradient of [Session.LayerNorm]. x [..., K] and w are the arguments
+// of the norm, and g [..., K] is the gradient of its result, all of one type: f32, f16 or
+// bf16. gx [..., K], gw [K] and gb [K] are the gradients of x, of the weight and of the
+// bias. If w is a zero Tensor, there is no weight and gw is a zero Tensor too. gb is always
+// computed; if the norm has no bias, ignore gb, and the pass dce removes its dispatch.
 //
-// As in MLX, one dispatch computes gx and each row's contribution to gw, and a sum over
-// the rows ([Session.SumRows]) gives each of gw and gb. Options Into are matched with the
-// results in their order. gx may replace x or g.
+// As in MLX, one dispatch computes gx and each row's contribution to gw, which is of x's
+// type too, and a sum over the rows ([Session.SumRows]) gives each of gw and gb. Options
+// Into are matched with the results in their order. gx may replace x or g. The
+// contributions take scratch of x's shape; with [Spare] they lie in x or g in its place.
 func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, gw, gb Tensor) {
 	const op = "layer_norm_grad"
 	k := r.last(op, x)
-	if !x.rowsOf(ir.F32) || !g.rowsOf(ir.F32) || !equalShapes(x.Shape, g.Shape) {
-		r.fail("%s: x %s%s and g %s%s: want the same contiguous rows of f32", op, x.DType, r.format(x.Shape), g.DType, r.format(g.Shape))
+	if !x.DType.Float() || !x.contiguous() || !g.rowsOf(x.DType) || !equalShapes(x.Shape, g.Shape) {
+		r.fail("%s: x %s%s and g %s%s: want the same contiguous rows of f32, f16 or bf16", op, x.DType, r.format(x.Shape), g.DType, r.format(g.Shape))
 		return x, w, w
 	}
 	hasW := w.Rank() > 0
@@ -64,13 +120,13 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 	}
 	// The sum comes first, because gx may overwrite g.
 	gb = r.SumRows(g, into[len(into)-1]...)
-	gx = r.result(op, into[0], ir.F32, x.Shape)
-	w, ws := r.perColumn(op, "weight", w, ir.F32, k, 1)
+	gx = r.result(op, into[0], x.DType, x.Shape)
+	w, ws := r.perColumn(op, "weight", w, x.DType, k, 1)
 	each := gx // without a weight the kernel does not touch this argument
 	if hasW {
-		each = r.Scratch(ir.F32, x.Shape...)
+		each = r.scratchOf(op, o, x.DType, x.Shape)
 	}
-	function, group := r.layerNormKernel("vjp_layer_norm", ir.F32, k, layerNormGradHeld)
+	function, group := r.layerNormKernel("vjp_layer_norm", x.DType, k, layerNormGradHeld)
 	r.dispatch(call{
 		op: op, function: function, constants: []ir.FunctionConstant{flag(20, "has_w", hasW)},
 		kind: ir.Threads, grid: rowGroups(r.rows(x), group), group: [3]uint32{group, 1, 1},
@@ -82,14 +138,16 @@ func (r *Session) LayerNormGrad(x, w, g Tensor, eps float32, o ...Option) (gx, g
 	return gx, gw, gb
 }
 
+// floatNames are the names that MLX's kernels have of types.
+var floatNames = map[ir.DType]string{ir.F32: "float32", ir.F16: "float16", ir.BF16: "bfloat16"}
+
 // layerNormKernel returns the kernel for rows of k elements, and how many threads its
 // threadgroups have. held is the longest row that the kernel without a loop takes.
 func (r *Session) layerNormKernel(name string, t ir.DType, k, held int64) (string, uint32) {
-	suffix := map[ir.DType]string{ir.F32: "float32", ir.F16: "float16", ir.BF16: "bfloat16"}[t]
 	if k > held {
-		return name + "_looped" + suffix, 1024
+		return name + "_looped" + floatNames[t], 1024
 	}
-	return name + suffix, uint32((k + 255) / 256 * 32)
+	return name + floatNames[t], uint32((k + 255) / 256 * 32)
 }
 
 // rowGroups returns the grid, in threads, that has one threadgroup for each row.
@@ -136,8 +194,17 @@ func (r *Session) filled(t ir.DType, v float32) Tensor {
 	return out
 }
 
-// SumRows adds up the rows of x [..., K], in f32. The result is f32 [K]. The elements of
-// a row must be contiguous; if x has two dimensions, there may be gaps between its rows.
+// columnSums are the kernels for sums of few rows of a type, and of many. Those of 16-bit types
+// are not MLX's, which add in the type.
+var columnSums = map[ir.DType][2]string{
+	ir.F32:  {"col_reduce_small_1_reduce_sumfloat32", "col_reduce_looped_1_32_32_reduce_sumfloat32"},
+	ir.F16:  {"col_sum_small_float16", "col_sum_looped_float16"},
+	ir.BF16: {"col_sum_small_bfloat16", "col_sum_looped_bfloat16"},
+}
+
+// SumRows adds up the rows of x [..., K], which is f32, f16 or bf16. The sums are added in
+// f32; the result is [K], of x's type. The elements of a row must be contiguous; if x has two
+// dimensions, there may be gaps between its rows.
 func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 	const op = "sum_rows"
 	k := r.last(op, x)
@@ -146,11 +213,11 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 	if apart {
 		stride = x.Strides[0]
 	}
-	if x.DType != ir.F32 || !apart && !x.contiguous() {
-		r.fail("%s: %s%s: want rows of f32, each contiguous", op, x.DType, r.format(x.Shape))
+	if !x.DType.Float() || !apart && !x.contiguous() {
+		r.fail("%s: %s%s: want rows of f32, f16 or bf16, each contiguous", op, x.DType, r.format(x.Shape))
 		return x
 	}
-	y := r.result(op, o, ir.F32, Dims(k))
+	y := r.result(op, o, x.DType, Dims(k))
 	c := call{op: op}
 	n := val(2, uint64(rows.Const))
 	if !rows.IsConst() {
@@ -159,11 +226,11 @@ func (r *Session) SumRows(x Tensor, o ...Option) Tensor {
 	// The kernel can reduce over several dimensions; the arguments say that there is one.
 	c.args = []arg{buf(0, x), buf(1, y), n, val(3, k), val(4, int32(0)), val(5, int64(0)), val(6, int32(0)), val(8, stride), val(10, uint64(1))}
 	if rows.IsConst() && rows.Const < 32 {
-		c.function = "col_reduce_small_1_reduce_sumfloat32"
+		c.function = columnSums[x.DType][0]
 		c.grid, c.group = [3]ir.Extent{ir.Ext((k + 127) / 128), ir.Ext(1), ir.Ext(1)}, [3]uint32{uint32(min((k+3)/4, 32)), uint32(min(rows.Const, 8)), 1}
 	} else {
 		// MLX sums long columns in two passes. This recorder always takes one.
-		c.function = "col_reduce_looped_1_32_32_reduce_sumfloat32"
+		c.function = columnSums[x.DType][1]
 		c.args = append(c.args, val(11, int64(0)))
 		c.kind, c.grid, c.group = ir.Threads, [3]ir.Extent{ir.Ext((k + 31) / 32 * 256), ir.Ext(1), ir.Ext(1)}, [3]uint32{256, 1, 1}
 	}

@@ -71,7 +71,7 @@ func TestMistakesAtTheCall(t *testing.T) {
 		"argmax of a scalar": {func(s session) { s.Argmax(s.Input("scalar", ir.F32)) }, "at least one dimension"},
 		"norm transposed":    {func(s session) { s.RMSNorm(input(s, 2, 3).Transpose(0, 1), 1) }, "is not row-contiguous"},
 		"into a transposed":  {func(s session) { s.Silu(input(s, 3, 2), record.Into(s.Output("y", ir.F32, 2, 3).Transpose(0, 1))) }, "results are row-contiguous"},
-		"copy to other type": {func(s session) { s.CopyTo("copy", s.State("i", ir.U32, 2, 2), input(s, 2, 2)) }, "f32 only"},
+		"copy to other type": {func(s session) { s.CopyTo("copy", s.State("i", ir.U32, 2, 2), input(s, 2, 2)) }, "f32, f16 or bf16, both the same"},
 		"matmul of a scalar": {func(s session) { s.Matmul(s.Input("scalar", ir.F32), record.Dense(input(s, 4, 4))) }, "at least one dimension"},
 		"matmul by a vector": {func(s session) { s.Matmul(input(s, 4), record.Dense(input(s, 4))) }, "want a dense matrix [N, K]"},
 		"matmul by nothing":  {func(s session) { s.Matmul(input(s, 4), record.Matrix{}) }, "want a dense matrix [N, K]"},

@@ -131,9 +131,17 @@ func (r *Session) Argmax(x Tensor, o ...Option) Tensor {
 	return y
 }
 
-// CopyTo copies src to dst by a dispatch. Both are f32 of the same shape, with 2 or 3
-// dimensions, and either may be strided, such as a column of a matrix. op names the
-// operation in the graph.
+// copyKernels are the kernels that copy elements of a type: where all lie one after another, in two
+// dimensions, and in three.
+var copyKernels = map[ir.DType][3]string{
+	ir.F32:  {"v_copyfloat32float32", "gg2_copyfloat32float32", "gg3_copyfloat32float32"},
+	ir.F16:  {"v_copyfloat16float16", "gg2_copyfloat16float16", "gg3_copyfloat16float16"},
+	ir.BF16: {"v_copybfloat16bfloat16", "gg2_copybfloat16bfloat16", "gg3_copybfloat16bfloat16"},
+}
+
+// CopyTo copies src to dst by a dispatch. Both are f32, f16 or bf16, of the same type and
+// shape, with 2 or 3 dimensions, and either may be strided, such as a column of a matrix. op
+// names the operation in the graph.
 func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 	for _, t := range []*Tensor{&src, &dst} {
 		if t.bad != nil {
@@ -144,8 +152,8 @@ func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 		r.fail("%s: cannot copy %s to %s: 2 or 3 dimensions, the same", op, r.format(src.Shape), r.format(dst.Shape))
 		return
 	}
-	if src.DType != ir.F32 || dst.DType != ir.F32 {
-		r.fail("%s: cannot copy %s to %s: f32 only; Encoder.Copy copies bytes", op, src.DType, dst.DType)
+	if src.DType != dst.DType || !src.DType.Float() {
+		r.fail("%s: cannot copy %s to %s: f32, f16 or bf16, both the same; Encoder.Copy copies bytes", op, src.DType, dst.DType)
 		return
 	}
 	n := src.Rank()
@@ -162,14 +170,14 @@ func (r *Session) CopyTo(op string, dst, src Tensor, o ...Option) {
 	if src.contiguous() && dst.contiguous() {
 		grid, group := threads1(src.Elements())
 		r.dispatch(call{
-			op: op, function: "v_copyfloat32float32",
+			op: op, function: copyKernels[src.DType][0],
 			kind: ir.Threads, grid: grid, group: group,
 		}, o,
 			buf(0, src), buf(1, dst))
 		return
 	}
 	r.dispatch(call{
-		op: op, function: map[int]string{2: "gg2_copyfloat32float32", 3: "gg3_copyfloat32float32"}[n],
+		op: op, function: copyKernels[src.DType][n-1],
 		kind: ir.Threads, grid: grid, group: [3]uint32{uint32(min(r.last(op, src), 256)), 1, 1},
 	}, o,
 		buf(0, src), buf(1, dst), val(3, ss...), val(4, ds...))

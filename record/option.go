@@ -11,6 +11,8 @@ type Option struct {
 	label string
 	into  Tensor
 	given bool // into was set
+	spare Tensor
+	lent  bool // spare was set
 }
 
 // Label names the operation's dispatch in messages, statistics and captured graphs. It
@@ -20,6 +22,28 @@ func Label(s string) Option { return Option{label: s} }
 // Into makes the operation write its result to t instead of new scratch memory. t must
 // have the result's shape and type, and be row-contiguous.
 func Into(t Tensor) Option { return Option{into: t, given: true} }
+
+// Spare lets an operation keep what it needs in between in t instead of new scratch memory:
+// nobody needs what t holds any more. It has the type and shape of that, and is
+// row-contiguous. Operations that need none do not look at it.
+func Spare(t Tensor) Option { return Option{spare: t, lent: true} }
+
+// scratchOf returns where an operation keeps what it needs in between: the tensor of [Spare],
+// or scratch.
+func (r *Session) scratchOf(op string, options []Option, t ir.DType, shape []ir.Affine) Tensor {
+	for _, o := range options {
+		if !o.lent {
+			continue
+		}
+		if o.spare.bad != nil {
+			r.fail("%s: Spare: %s", op, *o.spare.bad)
+		} else if !o.spare.rowsOf(t) || !equalShapes(o.spare.Shape, shape) {
+			r.fail("%s keeps %s%s in between, Spare has %s%s with strides %v", op, t, r.format(shape), o.spare.DType, r.format(o.spare.Shape), o.spare.Strides)
+		}
+		return o.spare
+	}
+	return r.Scratch(t, shape...)
+}
 
 func label(options []Option) string {
 	for i := range options {

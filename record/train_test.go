@@ -25,6 +25,23 @@ import (
 // returns the graph and its f32 outputs and states.
 func replayed(t testing.TB, make func(r *record.Session), inputs map[string][]float32, params map[string]float64) (*ir.Graph, map[string][]float32) {
 	t.Helper()
+	in := map[string][]byte{}
+	for name, x := range inputs {
+		in[name] = ir.ValueBytes(x)
+	}
+	g, bytes := replayedBytes(t, make, in, params)
+	out := map[string][]float32{}
+	for name, b := range bytes {
+		for i := 0; i+4 <= len(b); i += 4 {
+			out[name] = append(out[name], math.Float32frombits(binary.LittleEndian.Uint32(b[i:])))
+		}
+	}
+	return g, out
+}
+
+// replayedBytes is replayed for memories of any type.
+func replayedBytes(t testing.TB, make func(r *record.Session), inputs map[string][]byte, params map[string]float64) (*ir.Graph, map[string][]byte) {
+	t.Helper()
 	r := record.New("t")
 	make(r)
 	g, err := r.Graph()
@@ -41,26 +58,22 @@ func replayed(t testing.TB, make func(r *record.Session), inputs map[string][]fl
 	}
 	for name, x := range inputs {
 		if _, ok := p.Size(name, ir.Input); ok {
-			require.NoError(t, p.SetInput(name, ir.ValueBytes(x)))
+			require.NoError(t, p.SetInput(name, x))
 		} else {
-			require.NoError(t, p.SetState(name, ir.ValueBytes(x)))
+			require.NoError(t, p.SetState(name, x))
 		}
 	}
 	_, err = p.Run(context.Background())
 	require.NoError(t, err)
-	out := map[string][]float32{}
+	out := map[string][]byte{}
 	for _, m := range g.Memories {
-		var bytes []byte
 		switch m.Kind {
 		case ir.State:
-			bytes, err = p.State(m.Name)
+			out[m.Name], err = p.State(m.Name)
 		case ir.Output:
-			bytes, err = p.Output(m.Name)
+			out[m.Name], err = p.Output(m.Name)
 		}
 		require.NoError(t, err)
-		for i := 0; i+4 <= len(bytes); i += 4 {
-			out[m.Name] = append(out[m.Name], math.Float32frombits(binary.LittleEndian.Uint32(bytes[i:])))
-		}
 	}
 	return g, out
 }
@@ -207,16 +220,15 @@ func TestLayerNormRoutes(t *testing.T) {
 		{ir.F32, 6656, "layer_normfloat32", "vjp_layer_normfloat32", [2]uint32{832, 832}},
 		{ir.F32, 6657, "layer_norm_loopedfloat32", "vjp_layer_normfloat32", [2]uint32{1024, 864}},
 		{ir.F32, 8193, "layer_norm_loopedfloat32", "vjp_layer_norm_loopedfloat32", [2]uint32{1024, 1024}},
-		{ir.F16, 100, "layer_normfloat16", "", [2]uint32{32}},
-		{ir.BF16, 300, "layer_normbfloat16", "", [2]uint32{64}},
-		{ir.F16, 7000, "layer_norm_loopedfloat16", "", [2]uint32{1024}},
+		{ir.F16, 100, "layer_normfloat16", "vjp_layer_normfloat16", [2]uint32{32, 32}},
+		{ir.BF16, 300, "layer_normbfloat16", "vjp_layer_normbfloat16", [2]uint32{64, 64}},
+		{ir.F16, 7000, "layer_norm_loopedfloat16", "vjp_layer_normfloat16", [2]uint32{1024, 896}},
+		{ir.BF16, 8200, "layer_norm_loopedbfloat16", "vjp_layer_norm_loopedbfloat16", [2]uint32{1024, 1024}},
 	} {
 		r := record.New("t")
 		x := r.Input("x", c.t, 2, c.n)
 		r.LayerNorm(x, record.Tensor{}, record.Tensor{}, 1e-5)
-		if c.gradient != "" {
-			r.LayerNormGrad(x, record.Tensor{}, x, 1e-5)
-		}
+		r.LayerNormGrad(x, record.Tensor{}, x, 1e-5)
 		g, err := r.Graph()
 		require.NoError(t, err)
 		var got []*ir.Dispatch
@@ -227,10 +239,8 @@ func TestLayerNormRoutes(t *testing.T) {
 		}
 		require.Equal(t, c.norm, g.Kernels[got[0].Kernel].Function)
 		require.Equal(t, c.group[0], got[0].Threadgroup[0])
-		if c.gradient != "" {
-			require.Equal(t, c.gradient, g.Kernels[got[1].Kernel].Function)
-			require.Equal(t, c.group[1], got[1].Threadgroup[0])
-		}
+		require.Equal(t, c.gradient, g.Kernels[got[1].Kernel].Function)
+		require.Equal(t, c.group[1], got[1].Threadgroup[0])
 	}
 }
 
@@ -396,13 +406,28 @@ func TestTrainingMistakes(t *testing.T) {
 		}, "record t: layer_norm: a bias of f32[8] for rows of 8 f16: want 8 of them, or one for all"},
 		{"strided rows", func(r *record.Session) {
 			r.LayerNorm(r.Input("x", ir.F32, 4, 8).Transpose(0, 1), record.Tensor{}, record.Tensor{}, 1e-5)
-		}, "record t: layer_norm: rows of f32[8, 4]: want contiguous rows of f32, f16 or bf16"},
+		}, "record t: layer_norm: rows of f32[8, 4] with strides [1 8]: want contiguous rows of f32, f16 or bf16: CopyTo makes them"},
 		{"gradient of another shape", func(r *record.Session) {
 			r.LayerNormGrad(r.Input("x", ir.F32, 4, 8), record.Tensor{}, r.Input("g", ir.F32, 8, 4), 1e-5)
-		}, "record t: layer_norm_grad: x f32[4, 8] and g f32[8, 4]: want the same contiguous rows of f32"},
+		}, "record t: layer_norm_grad: x f32[4, 8] and g f32[8, 4]: want the same contiguous rows of f32, f16 or bf16"},
+		{"gradient of another type", func(r *record.Session) {
+			r.LayerNormGrad(r.Input("x", ir.F16, 4, 8), record.Tensor{}, r.Input("g", ir.BF16, 4, 8), 1e-5)
+		}, "record t: layer_norm_grad: x f16[4, 8] and g bf16[4, 8]: want the same contiguous rows of f32, f16 or bf16"},
+		{"repeated rows into others", func(r *record.Session) {
+			x := r.Input("x", ir.F32, 4, 8)
+			x.Strides = []int64{0, 1}
+			r.LayerNorm(x, record.Tensor{}, record.Tensor{}, 1e-5, record.Into(r.Output("y", ir.F32, 4, 8)))
+		}, "record t: layer_norm: Into f32[4, 8] with strides [8 1]: rows that are repeated are computed once, so its strides are [0 1]: CopyTo copies the result to others"},
+		{"spare of another shape", func(r *record.Session) {
+			x := r.Input("x", ir.F32, 4, 8)
+			r.LayerNormGrad(x, r.Input("w", ir.F32, 8), x, 1e-5, record.Spare(r.State("s", ir.F32, 8, 4)))
+		}, "record t: layer_norm_grad keeps f32[4, 8] in between, Spare has f32[8, 4] with strides [4 1]"},
+		{"copy between types", func(r *record.Session) {
+			r.CopyTo("copy", r.State("y", ir.F16, 4, 8), r.Input("x", ir.BF16, 4, 8))
+		}, "record t: copy: cannot copy bf16 to f16: f32, f16 or bf16, both the same; Encoder.Copy copies bytes"},
 		{"sum of integers", func(r *record.Session) {
 			r.SumRows(r.Input("x", ir.U32, 4, 8))
-		}, "record t: sum_rows: u32[4, 8]: want rows of f32, each contiguous"},
+		}, "record t: sum_rows: u32[4, 8]: want rows of f32, f16 or bf16, each contiguous"},
 		{"inner sizes differ", func(r *record.Session) {
 			r.MatmulNN(r.Input("x", ir.F32, 4, 8), r.Input("w", ir.F32, 4, 8))
 		}, "record t: matmul_nn: x f32[4, 8] times w f32[4, 8]: want contiguous f32 [M, K] and [K, N]"},

@@ -1,40 +1,36 @@
 package cpu
 
 func init() {
-	Register(
-		&Kernel{
-			Name:  "v_copyfloat32float32",
-			Units: func(c *Call) int { return chunks(c.Threads[0]) },
-			Run: func(c *Call, _ *Worker, lo, hi int) {
-				i, j := lo*chunk, min(hi*chunk, c.Threads[0])
-				copy(c.U32(1)[i:j], c.U32(0)[i:j])
+	for _, name := range []string{"float32float32", "float16float16", "bfloat16bfloat16"} {
+		copies, cost := stridedCopy[uint16], 0.03
+		run := func(c *Call, i, j int) { copy(c.U16(1)[i:j], c.U16(0)[i:j]) }
+		if name == "float32float32" {
+			copies, cost = stridedCopy[uint32], 0.05
+			run = func(c *Call, i, j int) { copy(c.U32(1)[i:j], c.U32(0)[i:j]) }
+		}
+		Register(
+			&Kernel{
+				Name:  "v_copy" + name,
+				Units: func(c *Call) int { return chunks(c.Threads[0]) },
+				Run:   func(c *Call, _ *Worker, lo, hi int) { run(c, lo*chunk, min(hi*chunk, c.Threads[0])) },
+				Cost:  func(c *Call) float64 { return 10 + cost*float64(min(chunk, c.Threads[0])) },
 			},
-			Cost: func(c *Call) float64 { return 10 + 0.05*float64(min(chunk, c.Threads[0])) },
-		},
-		&Kernel{
-			Name:  "v_copyfloat16float16",
-			Units: func(c *Call) int { return chunks(c.Threads[0]) },
-			Run: func(c *Call, _ *Worker, lo, hi int) {
-				i, j := lo*chunk, min(hi*chunk, c.Threads[0])
-				copy(c.U16(1)[i:j], c.U16(0)[i:j])
-			},
-			Cost: func(c *Call) float64 { return 10 + 0.03*float64(min(chunk, c.Threads[0])) },
-		},
-		stridedCopy("g2_copyfloat32float32", 2, false),
-		stridedCopy("g3_copyfloat32float32", 3, false),
-		stridedCopy("gg2_copyfloat32float32", 2, true),
-		stridedCopy("gg3_copyfloat32float32", 3, true),
-	)
+			copies("g2_copy"+name, 2, false),
+			copies("g3_copy"+name, 3, false),
+			copies("gg2_copy"+name, 2, true),
+			copies("gg3_copy"+name, 3, true),
+		)
+	}
 }
 
 // stridedCopy copies dims-dimensional views, element by element and bit by
 // bit: dst[i,j,k] = src[i,j,k].
 //
-// Arguments: 0 src f32 under the strides 3 (i64[dims], in elements, outermost
-// first), 1 dst f32, contiguous or, with scatter, under the strides 4. The
+// Arguments: 0 src, of elements as wide as W, under the strides 3 (i64[dims], in
+// elements, outermost first), 1 dst, contiguous or, with scatter, under the strides 4. The
 // threads are the dimensions, innermost first. Elements of dst must not
 // overlap. A unit is 1024 elements in the order of the threads.
-func stridedCopy(name string, dims int, scatter bool) *Kernel {
+func stridedCopy[W uint16 | uint32](name string, dims int, scatter bool) *Kernel {
 	return &Kernel{
 		Name:  name,
 		Units: func(c *Call) int { return chunks(c.Threads[0] * c.Threads[1] * c.Threads[2]) },
@@ -48,7 +44,7 @@ func stridedCopy(name string, dims int, scatter bool) *Kernel {
 					d[3-dims+i] = c.Long(4, i)
 				}
 			}
-			src, dst := c.U32(0), c.U32(1)
+			src, dst := cast[W](c.Device[0]), cast[W](c.Device[1])
 			end := min(hi*chunk, n[0]*n[1]*n[2])
 			for p := lo * chunk; p < end; {
 				i, j, k := p/(n[1]*n[2]), p/n[2]%n[1], p%n[2]
@@ -68,7 +64,7 @@ func stridedCopy(name string, dims int, scatter bool) *Kernel {
 }
 
 // copyRun copies n elements from src[so], ss apart, to dst[do], ds apart.
-func copyRun(dst []uint32, do, ds int, src []uint32, so, ss, n int) {
+func copyRun[W uint16 | uint32](dst []W, do, ds int, src []W, so, ss, n int) {
 	if ds == 1 && ss == 1 {
 		copy(dst[do:do+n], src[so:so+n])
 		return

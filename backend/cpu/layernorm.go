@@ -12,6 +12,10 @@ func init() {
 		&Kernel{Name: "layer_norm_loopedbfloat16", Units: groupsX, Run: layerNormNarrow(bfloatType), Cost: layerNormNarrowCost},
 		&Kernel{Name: "vjp_layer_normfloat32", Units: groupsX, Run: layerNormGrad, Cost: layerNormGradCost},
 		&Kernel{Name: "vjp_layer_norm_loopedfloat32", Units: groupsX, Run: layerNormGrad, Cost: layerNormGradCost},
+		&Kernel{Name: "vjp_layer_normfloat16", Units: groupsX, Run: layerNormGradNarrow(halfType), Cost: layerNormGradNarrowCost},
+		&Kernel{Name: "vjp_layer_norm_loopedfloat16", Units: groupsX, Run: layerNormGradNarrow(halfType), Cost: layerNormGradNarrowCost},
+		&Kernel{Name: "vjp_layer_normbfloat16", Units: groupsX, Run: layerNormGradNarrow(bfloatType), Cost: layerNormGradNarrowCost},
+		&Kernel{Name: "vjp_layer_norm_loopedbfloat16", Units: groupsX, Run: layerNormGradNarrow(bfloatType), Cost: layerNormGradNarrowCost},
 	)
 }
 
@@ -131,27 +135,67 @@ func layerNormGrad(c *Call, work *Worker, lo, hi int) {
 		gw = c.F32(4)
 	}
 	r := newRowSums(work.Scratch(5*n), n)
-	centred, wg, grad := r.rows[0], r.rows[1], r.rows[2]
+	wg, grad := r.rows[1], r.rows[2]
 	for row := lo; row < hi; row++ {
 		i, j := row*n, (row+1)*n
 		copy(grad, g[i:j]) // gx may lie on g
-		r.centre(centred, x[i:j], c.Float(5))
-		simd.MulTo(wg, run(wg, w, 0, c.Uint(7)), grad)
-		meanWG, meanWGC := r.mean(wg), r.meanOfProducts(wg, centred)
-		inv := sqrt32(r.inv2)
-		for k, v := range centred {
-			norm := v * inv
-			left, right := float32(inv*(wg[k]-meanWG)), float32(norm*meanWGC*r.inv2) // the conversions round on every architecture
-			gx[i+k] = left - right
-			if hasW {
-				gw[i+k] = grad[k] * norm
-			}
+		r.centre(r.rows[0], x[i:j], c.Float(5))
+		weights := run(wg, w, 0, c.Uint(7))
+		if hasW {
+			r.gradient(gx[i:j], gw[i:j], weights, grad)
+			canonical(gw[i:j])
+		} else {
+			r.gradient(gx[i:j], nil, weights, grad)
 		}
 		canonical(gx[i:j])
-		if hasW {
-			canonical(gw[i:j])
+	}
+}
+
+// gradient is the gradient of the row that centre left in rows[0]; grad is that of
+// the norm's result. gw may be nil. rows[1], which may hold w, is overwritten; gx
+// may be rows[1], gw may be grad.
+func (r *rowSums) gradient(gx, gw, w, grad []float32) {
+	centred, wg := r.rows[0], r.rows[1]
+	simd.MulTo(wg, w, grad)
+	meanWG, meanWGC := r.mean(wg), r.meanOfProducts(wg, centred)
+	inv := sqrt32(r.inv2)
+	for k, v := range centred {
+		norm := v * inv
+		left, right := float32(inv*(wg[k]-meanWG)), float32(norm*meanWGC*r.inv2) // the conversions round on every architecture
+		gx[k] = left - right
+		if gw != nil {
+			gw[k] = grad[k] * norm
 		}
 	}
 }
 
 func layerNormGradCost(c *Call) float64 { return 40 + 4*float64(c.Uint(6)) }
+
+// layerNormGradNarrow is layerNormGrad in f16 or bf16: computed in f32, rounded where
+// it is stored. Arguments are those of layerNormGrad, x, w, g, gx and gw in the type.
+func layerNormGradNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
+	return func(c *Call, work *Worker, lo, hi int) {
+		n, hasW := c.Uint(6), c.Flag(layerNormHasW)
+		x, w, g, gx := c.U16(0), c.U16(1), c.U16(2), c.U16(3)
+		var gw []uint16
+		if hasW {
+			gw = c.U16(4)
+		}
+		r := newRowSums(work.Scratch(5*n), n)
+		centred, wg, grad := r.rows[0], r.rows[1], r.rows[2]
+		for row := lo; row < hi; row++ {
+			i, j := row*n, (row+1)*n
+			t.from(centred, x[i:j])
+			t.from(grad, g[i:j])
+			t.gather(wg, w, c.Uint(7))
+			r.centre(centred, centred, c.Float(5))
+			r.gradient(wg, grad, wg, grad)
+			t.to(gx[i:j], wg)
+			if hasW {
+				t.to(gw[i:j], grad)
+			}
+		}
+	}
+}
+
+func layerNormGradNarrowCost(c *Call) float64 { return 40 + 15*float64(c.Uint(6)) }

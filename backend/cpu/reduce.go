@@ -10,6 +10,10 @@ func init() {
 	Register(
 		&Kernel{Name: "col_reduce_small_1_reduce_sumfloat32", Units: columnBlocks, Run: sumColumns, Cost: sumColumnsCost},
 		&Kernel{Name: "col_reduce_looped_1_32_32_reduce_sumfloat32", Units: columnBlocks, Run: sumColumns, Cost: sumColumnsCost},
+		&Kernel{Name: "col_sum_small_float16", Units: columnBlocks, Run: sumColumnsNarrow(halfType), Cost: sumColumnsNarrowCost},
+		&Kernel{Name: "col_sum_looped_float16", Units: columnBlocks, Run: sumColumnsNarrow(halfType), Cost: sumColumnsNarrowCost},
+		&Kernel{Name: "col_sum_small_bfloat16", Units: columnBlocks, Run: sumColumnsNarrow(bfloatType), Cost: sumColumnsNarrowCost},
+		&Kernel{Name: "col_sum_looped_bfloat16", Units: columnBlocks, Run: sumColumnsNarrow(bfloatType), Cost: sumColumnsNarrowCost},
 	)
 }
 
@@ -26,13 +30,9 @@ func columnBlocks(c *Call) int { return ceilDiv(c.Long(3, 0), blockColumns) }
 // 10 rows are so many times more, u64; 11 the first column, i64, of the looped
 // kernel. Rows are added one after another.
 func sumColumns(c *Call, _ *Worker, lo, hi int) {
-	rows, columns, stride := c.Long(2, 0)*c.Long(10, 0), c.Long(3, 0), c.Long(8, 0)
-	in, out := c.F32(0)[c.firstOfRow(0):], c.F32(1)
-	i, j := lo*blockColumns, min(hi*blockColumns, columns)
-	if c.Constant[11] != nil {
-		i += c.Long(11, 0)
-	}
-	o := out[i:j]
+	rows, stride := c.Long(2, 0)*c.Long(10, 0), c.Long(8, 0)
+	i, j := columnsOf(c, lo, hi)
+	in, o := c.F32(0)[c.firstOfRow(0):], c.F32(1)[i:j]
 	clear(o)
 	for r := range rows {
 		if r%(1<<15) == 0 {
@@ -41,6 +41,39 @@ func sumColumns(c *Call, _ *Worker, lo, hi int) {
 		simd.AddTo(o, o, in[r*stride+i:r*stride+j])
 	}
 	canonical(o)
+}
+
+// columnsOf returns the first column of some units, and the first one behind them.
+func columnsOf(c *Call, lo, hi int) (i, j int) {
+	i, j = lo*blockColumns, min(hi*blockColumns, c.Long(3, 0))
+	if c.Constant[11] != nil {
+		i += c.Long(11, 0)
+	}
+	return i, j
+}
+
+// sumColumnsNarrow is sumColumns of f16 or bf16, added in f32 and rounded once.
+func sumColumnsNarrow(t narrow) func(c *Call, work *Worker, lo, hi int) {
+	return func(c *Call, work *Worker, lo, hi int) {
+		rows, stride := c.Long(2, 0)*c.Long(10, 0), c.Long(8, 0)
+		i, j := columnsOf(c, lo, hi)
+		in, out := c.U16(0)[c.firstOfRow(0):], c.U16(1)[i:j]
+		scratch := work.Scratch(2 * len(out))
+		sum, row := scratch[:len(out)], scratch[len(out):]
+		clear(sum)
+		for r := range rows {
+			if r%(1<<13) == 0 {
+				c.Pause()
+			}
+			t.from(row, in[r*stride+i:r*stride+j])
+			simd.AddTo(sum, sum, row)
+		}
+		t.to(out, sum)
+	}
+}
+
+func sumColumnsNarrowCost(c *Call) float64 {
+	return 10 + float64(c.Long(2, 0))*float64(c.Long(10, 0))*(6+float64(min(blockColumns, c.Long(3, 0))))
 }
 
 // firstOfRow is the offset of row `row` of the argument's dimensions that stay.

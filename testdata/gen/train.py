@@ -6,6 +6,7 @@ MLX's own gradients (mx.grad) on its CPU back end, in float32. Numbers are
 written so that they read back to the same float32. Versions: requirements.txt.
 
 layer_norm  y, and the gradients of Σ y·g, with and without weight and bias, by shape
+narrow      the same of numbers that are of the type, f16 or bf16, to be rounded to it
 step        linear → layer norm → relu → linear, mean of the squared errors:
             the parameters, the loss, the gradient of each parameter
 losses      the loss before each of some steps of gradient descent from there
@@ -48,6 +49,21 @@ def layer_norms(rng):
     return out
 
 
+def narrow():
+    rng = np.random.default_rng(2)
+    out = []
+    for name, dtype in (("f16", mx.float16), ("bf16", mx.bfloat16)):
+        for rows, n in ((3, 300), (40, 20)):
+            x, g, w, b = (
+                mx.array(rng.standard_normal(s).astype(np.float32)).astype(dtype).astype(mx.float32)
+                for s in ((rows, n), (rows, n), n, n)
+            )
+            (y,), (gx, gw, gb) = mx.vjp(lambda x, w, b: mx.fast.layer_norm(x, w, b, EPS), [x, w, b], [g])
+            case = {"type": name, "rows": rows, "n": n}
+            out.append(case | {k: numbers(v) for k, v in dict(x=x, g=g, w=w, b=b, y=y, gx=gx, gw=gw, gb=gb).items()})
+    return out
+
+
 def loss(p, x, t):
     h = x @ p["w1"].T + p["b1"]
     a = mx.maximum(mx.fast.layer_norm(h, p["gamma"], p["beta"], EPS), 0)
@@ -81,7 +97,7 @@ def main():
     out = {
         "made by": f"testdata/gen/train.py, mlx {mx.__version__}, numpy {np.__version__}",
         "batch": BATCH, "inputs": INPUTS, "hidden": HIDDEN, "outputs": OUTPUTS, "eps": EPS, "rate": RATE,
-        "layer_norm": layer_norms(rng), "step": step, "losses": losses,
+        "layer_norm": layer_norms(rng), "narrow": narrow(), "step": step, "losses": losses,
     }  # fmt: skip
     with open(sys.argv[1], "w") as f:
         json.dump(out, f, separators=(",", ":"))
