@@ -1,13 +1,17 @@
-"""Decodes a model of SmolLM2-135M's shapes, or one with those of 8 billion parameters, with PyTorch on a
-GPU: peers for internal/testkit/gpubench.
+"""Decodes models of SmolLM2-135M's shapes and of those of 8 billion parameters with PyTorch on a GPU: peers
+for internal/testkit/gpubench.
 
-    python testdata/gen/bench_gpu_peers.py [--tokens 128] [--skip max-autotune] [--large] [--out FILE]
+    python testdata/gen/bench_gpu_peers.py [--tokens N] [--forms graph max-autotune] [--shapes 8B SmolLM2-135M]
+        [--ours FIGURES.json] [--out FILE] [--limit 240]
 
-Weights are random, in float16, as are activations: 2 bytes a weight, where ours has 6 bits. One token
-at a time from position 0, its id found by argmax and carried on the GPU. The KV cache is written in
-place and as short as the measurement allows, since all of it is read for each token. Forms: eager; the same operations in a CUDA graph; torch.compile with its CUDA graphs
-("reduce-overhead"), and with "max-autotune". Prints a row of a table for each; what fails is a row that
-says why.
+Weights are random, in float16, as are activations: 2 bytes a weight, where ours has 6 bits. One token at a
+time, its id found by argmax and carried on the GPU, so that the host only starts graphs. The KV cache is
+written in place and as long as the measurement needs, since all of it is read for each token; query heads
+that share a key are rows of one product. Forms: "eager"; "graph", the same operations in a CUDA graph;
+"compiled" and "max-autotune", what torch.compile makes of them, in a CUDA graph too. For 8 billion parameters
+only "eager" and "graph", as weights take the time there. Then a prompt of 512 tokens, eager, with flash
+attention. --ours names the figures of gpubench of the same run, and a row says both speeds and their ratio. A
+row is printed for each; what fails, or is not begun after --limit seconds, is a row that says why.
 """
 
 import argparse
@@ -15,16 +19,22 @@ import json
 import statistics
 import time
 
+import gpu_ours
+import synthetic_gguf
 import torch
 import torch.nn.functional as F
 
-SMALL = dict(name="SmolLM2-135M", layers=30, width=576, ffn=1536, heads=9, kv=3, dim=64, vocab=49152, context=256, theta=100000.0)
-LARGE = dict(name="8B", layers=32, width=4096, ffn=14336, heads=32, kv=8, dim=128, vocab=128256, context=1024, theta=500000.0)
-TINY = dict(name="tiny", layers=2, width=64, ffn=128, heads=2, kv=1, dim=32, vocab=256, context=64, theta=10000.0)
+# Positions of the first token, and whether it pays to compile.
+SHAPES = {
+    "SmolLM2-135M": synthetic_gguf.SHAPES["SmolLM2-135M"] | dict(positions=[0], compile=True),
+    "8B": synthetic_gguf.SHAPES["8B"] | dict(positions=[0, 512], compile=False),
+    "tiny": dict(layers=2, width=64, ffn=128, heads=6, kv=2, dim=32, vocab=256, theta=10000.0, tied=True, positions=[0, 8], compile=True),
+}
+LONGEST_LARGE = 64  # tokens that gpubench decodes with the shapes of 8 billion parameters
 
 
 class Model(torch.nn.Module):
-    def __init__(self, c, device, dtype):
+    def __init__(self, c, context, device, dtype):
         super().__init__()
         self.c = c
 
@@ -42,72 +52,83 @@ class Model(torch.nn.Module):
             l.qkv, l.o = matrix((h + 2 * kv) * d, c["width"]), matrix(c["width"], h * d)
             l.gate_up, l.down = matrix(2 * c["ffn"], c["width"]), matrix(c["width"], c["ffn"])
             l.first, l.second = ones(), ones()
-            l.register_buffer("k", torch.zeros(1, kv, c["context"], d, device=device, dtype=dtype))
-            l.register_buffer("v", torch.zeros(1, kv, c["context"], d, device=device, dtype=dtype))
+            l.register_buffer("k", torch.zeros(kv, context, d, device=device, dtype=dtype))
+            l.register_buffer("v", torch.zeros(kv, context, d, device=device, dtype=dtype))
             self.layers.append(l)
         self.last = ones()
+        self.head = self.embedding if c["tied"] else matrix(c["vocab"], c["width"])
         frequency = c["theta"] ** (-torch.arange(0, d, 2, device=device, dtype=torch.float32) / d)
-        angle = torch.arange(c["context"], device=device, dtype=torch.float32)[:, None] * frequency
+        angle = torch.arange(context, device=device, dtype=torch.float32)[:, None] * frequency
         self.register_buffer("cos", angle.cos())
         self.register_buffer("sin", angle.sin())
-        self.register_buffer("places", torch.arange(c["context"], device=device))
+        self.register_buffer("places", torch.arange(context, device=device))
 
     def turned(self, x, pos):
         cos, sin = self.cos[pos], self.sin[pos]
         a, b = x.float().chunk(2, -1)
         return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).to(x.dtype)
 
+    def attention(self, l, q, k, v, pos):
+        """Of one token, with what is in the cache, or of a prompt from position 0."""
+        c, n = self.c, q.shape[1]
+        if n > 1:
+            return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=True)[0]
+        grouped = q.view(c["kv"], c["heads"] // c["kv"], c["dim"])
+        scores = torch.matmul(grouped, l.k.transpose(1, 2)).float() * c["dim"] ** -0.5
+        scores = scores.masked_fill(self.places > pos, float("-inf")).softmax(-1).to(q.dtype)
+        return torch.matmul(scores, l.v).view(c["heads"], 1, c["dim"])
+
     def forward(self, tokens, pos):
         """tokens [n], pos [n]: returns the id that follows the last of them."""
         c, n = self.c, tokens.shape[0]
         h, kv, d = c["heads"], c["kv"], c["dim"]
         x = self.embedding[tokens]
-        visible = (self.places[None, :] <= pos[:, None])[None, None]
         for l in self.layers:
             q, k, v = F.linear(F.rms_norm(x, x.shape[-1:], l.first, 1e-5), l.qkv).view(n, h + 2 * kv, d).transpose(0, 1).split((h, kv, kv))
-            l.k[0].index_copy_(1, pos, self.turned(k, pos))
-            l.v[0].index_copy_(1, pos, v)
-            a = F.scaled_dot_product_attention(self.turned(q, pos)[None], l.k, l.v, attn_mask=visible, enable_gqa=True)
-            x = x + F.linear(a[0].transpose(0, 1).reshape(n, h * d), l.o)
+            q, k = self.turned(q, pos), self.turned(k, pos)
+            l.k.index_copy_(1, pos, k)
+            l.v.index_copy_(1, pos, v)
+            a = self.attention(l, q, k, v, pos)
+            x = x + F.linear(a.transpose(0, 1).reshape(n, h * d), l.o)
             gate, up = F.linear(F.rms_norm(x, x.shape[-1:], l.second, 1e-5), l.gate_up).chunk(2, -1)
             x = x + F.linear(F.silu(gate) * up, l.down)
-        logits = F.linear(F.rms_norm(x[-1:], x.shape[-1:], self.last, 1e-5), self.embedding)
+        logits = F.linear(F.rms_norm(x[-1:], x.shape[-1:], self.last, 1e-5), self.head)
         return logits.argmax(-1)
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--tokens", type=int, default=128)
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--skip", nargs="*", default=[])
-    p.add_argument("--large", action="store_true", help="the shapes of 8 billion parameters, and a prompt of 512 tokens")
-    p.add_argument("--tiny", action="store_true", help="to try the program on a CPU")
-    p.add_argument("--out", help="a file for the figures")
-    o = p.parse_args()
-    device = "cpu" if o.tiny else "cuda"
-    shape = TINY if o.tiny else LARGE if o.large else SMALL
-    tokens = min(o.tokens, shape["context"] // 2)
-    torch.manual_seed(1)
-    model = Model(shape, device, torch.float32 if o.tiny else torch.float16).eval()
-    token = torch.zeros(1, dtype=torch.long, device=device)
-    pos = torch.zeros(1, dtype=torch.long, device=device)
+class Peer:
+    """The model of one shape, and its rows."""
 
-    def wait():
-        if device == "cuda":
+    def __init__(self, o, name, rows, ours):
+        self.o, self.name, self.rows, self.ours, self.c = o, name, rows, ours, SHAPES[name]
+        self.device = "cpu" if o.tiny else "cuda"
+        self.tokens = min(o.tokens, 8 if o.tiny else LONGEST_LARGE if name == "8B" else o.tokens)
+        self.prompt = 8 if o.tiny else 512
+        context = max(self.prompt, self.tokens + max(self.c["positions"]))
+        torch.manual_seed(1)
+        self.model = Model(self.c, -(-context // 128) * 128, self.device, torch.float32 if o.tiny else torch.float16).eval()
+        self.token = torch.zeros(1, dtype=torch.long, device=self.device)
+        self.pos = torch.zeros(1, dtype=torch.long, device=self.device)
+
+    def wait(self):
+        if self.device == "cuda":
             torch.cuda.synchronize()
 
-    def advancing(f):
+    def advancing(self, f):
         def step():
-            token.copy_(f(token, pos))
-            pos.add_(1)
+            self.token.copy_(f(self.token, self.pos))
+            self.pos.add_(1)
 
         return step
 
-    def graphed():
-        step = advancing(model)
+    def graphed(self, f):
+        step = self.advancing(f)
+        if self.device == "cpu":
+            return step
         side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            for _ in range(3):
+            for _ in range(3):  # compiles and tunes, where there is something to
                 step()
         torch.cuda.current_stream().wait_stream(side)
         g = torch.cuda.CUDAGraph()
@@ -115,63 +136,101 @@ def main():
             step()
         return g.replay
 
-    def compiled(mode):
-        f = torch.compile(model, mode=mode, fullgraph=True)
+    def form(self, name):
+        if name == "eager":
+            return self.advancing(self.model)
+        if name == "graph":
+            return self.graphed(self.model)
+        mode = "default" if name == "compiled" else "max-autotune-no-cudagraphs"
+        return self.graphed(torch.compile(self.model, mode=mode, fullgraph=True))
 
-        def step():
-            torch.compiler.cudagraph_mark_step_begin()
-            token.copy_(f(token, pos))
-            pos.add_(1)
-
-        return step
-
-    forms = {"eager": lambda: advancing(model), "CUDA graph": graphed, "reduce-overhead": lambda: compiled("reduce-overhead"), "max-autotune": lambda: compiled("max-autotune")}
-    rows = []
-    print(f"\n| PyTorch {torch.__version__}, {shape['name']}, float16 | tokens/s | µs a token | µs, least–greatest |\n|---|---|---|---|")
-    for name, make in forms.items():
-        if name in o.skip or o.tiny and name != "eager":
-            continue
-        try:
-            with torch.no_grad():
-                begin = time.perf_counter()
-                step = make()
-                for _ in range(4):
-                    step()
-                wait()
-                setup = time.perf_counter() - begin
-                took = []
-                for _ in range(o.rounds):
-                    token.zero_()
-                    pos.zero_()
-                    wait()
-                    begin = time.perf_counter()
-                    for _ in range(tokens):
-                        step()
-                    wait()
-                    took.append((time.perf_counter() - begin) / tokens * 1e6)
-            each = statistics.median(took)
-            rows.append(dict(form=name, shape=shape["name"], microseconds=each, setup_seconds=setup))
-            print(f"| {name} | {1e6 / each:.0f} | {each:.1f} | {min(took):.1f}–{max(took):.1f} |", flush=True)
-        except Exception as e:  # the others are to be had all the same
-            text = " ".join(str(e).split())[:200]
-            rows.append(dict(form=name, shape=shape["name"], failed=text))
-            print(f"| {name} | failed: {text} |", flush=True)
-    if o.large or o.tiny:
-        n = 8 if o.tiny else 512
-        with torch.no_grad():
-            took = []
-            for _ in range(o.rounds + 1):
-                wait()
-                begin = time.perf_counter()
-                model(torch.arange(n, device=device) % shape["vocab"], torch.arange(n, device=device))
-                wait()
+    def timed(self, test, what, tokens, run, before=lambda: None, setup=0.0):
+        took = []
+        for i in range(self.o.rounds + 1):
+            before()
+            self.wait()
+            begin = time.perf_counter()
+            run()
+            self.wait()
+            if i > 0:
                 took.append((time.perf_counter() - begin) * 1e6)
-        each = statistics.median(took[1:])
-        rows.append(dict(form=f"prompt of {n}", shape=shape["name"], microseconds=each))
-        print(f"| a prompt of {n} tokens, eager | {n / each * 1e6:.0f} | {each / n:.1f} | {min(took[1:]):.0f}–{max(took[1:]):.0f}, all |", flush=True)
-    if o.out:
-        with open(o.out, "w") as f:
-            json.dump(rows, f, indent=1)
+        each = statistics.median(took)
+        self.rows.append(dict(peer=f"PyTorch {torch.__version__}", form=what, shape=self.name, test=test, tokens=tokens, microseconds=took, setup_seconds=setup))
+        print(f"| {what} | {1e6 * tokens / each:.0f} | {each / tokens:.1f} | {min(took) / tokens:.1f}–{max(took) / tokens:.1f} | {setup:.0f} | {gpu_ours.beside(self.ours, self.name, test, tokens, each)} |", flush=True)
+
+    def fail(self, what, why):
+        why = " ".join(str(why).split())[:200]
+        self.rows.append(dict(form=what, shape=self.name, failed=why))
+        print(f"| {what} | not run: {why} |", flush=True)
+
+    def measure(self, end):
+        """What compiles comes last, so that a run that is stopped then has the rest."""
+        compiled = [name for name in self.o.forms if name not in ("eager", "graph")]
+        for name in self.o.forms:
+            if name not in compiled:
+                self.decode(name, end)
+        ids = torch.arange(self.prompt, device=self.device)
+        try:
+            self.timed(f"p{self.prompt}", f"eager, a prompt of {self.prompt} tokens", self.prompt, lambda: self.model(ids % self.c["vocab"], ids))
+        except Exception as e:  # the others are to be had all the same
+            self.fail("prompt", e)
+        for name in compiled if self.c["compile"] else []:
+            self.decode(name, end)
+
+    def decode(self, name, end):
+        if time.monotonic() > end:
+            self.fail(name, "the time is over")
+            return
+        try:
+            self.token.zero_()
+            self.pos.zero_()
+            begin = time.perf_counter()
+            step = self.form(name)
+            step()
+            self.wait()
+            setup = time.perf_counter() - begin
+
+            def run():
+                for _ in range(self.tokens):
+                    step()
+
+            for at in self.c["positions"]:
+
+                def before(at=at):
+                    self.token.zero_()
+                    self.pos.fill_(at)
+
+                self.timed(f"n{self.tokens}@{at}", f"{name}, {self.tokens} tokens from position {at}", self.tokens, run, before, setup)
+        except Exception as e:
+            self.fail(name, e)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--tokens", type=int, help="tokens in a row (default: as many as in --ours, or 128)")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--forms", nargs="*", default=["graph", "max-autotune"], choices=["eager", "graph", "compiled", "max-autotune"])
+    p.add_argument("--shapes", nargs="*", default=["8B", "SmolLM2-135M"], choices=sorted(SHAPES))
+    p.add_argument("--ours", help="figures.json of gpubench, of the same run")
+    p.add_argument("--tiny", action="store_true", help="to try the program on a CPU")
+    p.add_argument("--limit", type=float, default=240, help="seconds after which nothing is begun")
+    p.add_argument("--out", help="a file for the figures")
+    o = p.parse_args()
+    end, begin = time.monotonic() + o.limit, time.monotonic()
+    ours, rows = gpu_ours.figures(o.ours), []
+    if o.tokens is None:
+        o.tokens = max((int(test[1:].split("@")[0]) for shape, test in ours if shape == "SmolLM2-135M"), default=128)
+    for name in ["tiny"] if o.tiny else o.shapes:
+        print(f"\n| PyTorch {torch.__version__}, {name}, float16 | tokens/s | µs a token | µs, least–greatest | set up in, s | ours, tokens/s | ours / PyTorch's |\n|---|---|---|---|---|---|---|", flush=True)
+        if time.monotonic() > end:
+            print("| not run: the time is over |", flush=True)
+            continue
+        with torch.no_grad():
+            Peer(o, name, rows, ours).measure(end)
+        if o.out:
+            with open(o.out, "w") as f:
+                json.dump(rows, f, indent=1)
+    print(f"\n(PyTorch took {time.monotonic() - begin:.1f} s)", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ func TestTiny(t *testing.T) {
 	var rows []map[string]any
 	require.NoError(t, json.Unmarshal(data, &rows))
 	assert.Greater(t, len(rows), 40)
+	// What peers are compared with is found in it.
+	assert.Equal(t, "8B n4@0, 8B n4@8, 8B p8, SmolLM2-135M n4@0\n",
+		pythonIn(t, "-c", `import gpu_ours, sys; print(", ".join(sorted(" ".join(k) for k in gpu_ours.figures(sys.argv[1]))))`, filepath.Join(dir, "figures.json")))
 }
 
 // What cannot be had is a row that says so, and the exit code.
