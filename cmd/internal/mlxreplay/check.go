@@ -3,32 +3,24 @@ package mlxreplay
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
-	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/internal/analysis/meaning"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
 
 type checkCmd struct {
-	Graph   string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
-	Name    string   `name:"graph" placeholder:"NAME" help:"Graph to check (default: the first)."`
+	filling
 	Kernel  []string `placeholder:"NAME" help:"Check dispatches of this kernel only; * and ? stand for any letters. Repeatable."`
-	In      []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state (default: random numbers, from --seed; zeros for integers). Repeatable."`
-	Set     []string `placeholder:"PARAM=VALUE" help:"Set a param (default: its greatest value). Repeatable."`
 	Seed    uint64   `default:"1" help:"Seed of random inputs and of the order of threadgroups."`
 	Orders  int      `placeholder:"N" help:"Replay so often more in random orders that the graph allows, and compare outputs and states."`
 	Library string   `placeholder:"FILE" help:"Take builtin kernels from this .metallib, such as MLX's own, and not from their Metal source."`
 	Memory  string   `placeholder:"SIZE" help:"Most memory that the device may take, as 900MiB or 8GiB; a checked byte takes two (default: no limit)."`
 	JSON    bool     `name:"json" help:"Print JSON."`
-	cli.OrderFlag
 }
 
 // finding is one as JSON has it.
@@ -50,20 +42,11 @@ func (c *checkCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return cli.BadUsage("--memory: %v", err)
 	}
-	in, err := assignments("--in", "NAME=FILE.npy", c.In)
-	if err != nil {
-		return err
-	}
-	set, err := assignments("--set", "PARAM=VALUE", c.Set)
-	if err != nil {
-		return err
-	}
-	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{})
+	f, err := c.filling.open(env)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	c.Apply(f.Module.Graphs...)
 	d, err := softmetal.New(env.Context, softmetal.Options{Check: true, Only: c.Kernel, Seed: c.Seed, Library: c.Library, Memory: memory})
 	if err != nil {
 		return err
@@ -74,7 +57,7 @@ func (c *checkCmd) Run(env *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	if err := c.prepare(g, set, in); err != nil {
+	if err := c.prepare(g, c.Seed); err != nil {
 		return err
 	}
 	if _, err := g.Run(env.Context); err != nil {
@@ -85,35 +68,16 @@ func (c *checkCmd) Run(env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	differ, err := c.orders(env, f.Module, set, in)
+	differ, err := c.orders(env, f.Module)
 	if err != nil {
 		return err
 	}
 	return c.print(env, g.IR(), observed, append(between, differ...))
 }
 
-// prepare sets params and fills inputs. A param that --set leaves out is as great as it may
-// be: then a graph touches most.
-func (c *checkCmd) prepare(g *replay.Graph, set, in []assignment) error {
-	greatest := g.IR().Greatest()
-	for i := range g.IR().Params {
-		p := &g.IR().Params[i]
-		if !slices.ContainsFunc(set, func(a assignment) bool { return a.name == p.Name }) && p.Type != ir.F32 {
-			set = append(slices.Clip(set), assignment{p.Name, fmt.Sprint(greatest[i])})
-		}
-	}
-	if err := setParams(g, set); err != nil {
-		return err
-	}
-	if err := randomInputs(g, c.Seed); err != nil {
-		return err
-	}
-	return fillInputs(g, in)
-}
-
 // orders replays the graph in its own order and in random ones, each from the beginning, and
 // says which outputs and states differ.
-func (c *checkCmd) orders(env *cli.Env, m *ir.Module, set, in []assignment) (differ []string, err error) {
+func (c *checkCmd) orders(env *cli.Env, m *ir.Module) (differ []string, err error) {
 	if c.Orders <= 0 {
 		return nil, nil
 	}
@@ -132,7 +96,7 @@ func (c *checkCmd) orders(env *cli.Env, m *ir.Module, set, in []assignment) (dif
 			seed = c.Seed<<20 + uint64(i)
 		}
 		d.SetOrder(seed)
-		got, err := c.once(env, d, m, set, in)
+		got, err := c.once(env, d, m)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +119,7 @@ func (c *checkCmd) orders(env *cli.Env, m *ir.Module, set, in []assignment) (dif
 
 // once replays the graph once, from first contents, and returns what its outputs and states
 // hold, by name.
-func (c *checkCmd) once(env *cli.Env, d *softmetal.Device, m *ir.Module, set, in []assignment) (map[string][]byte, error) {
+func (c *checkCmd) once(env *cli.Env, d *softmetal.Device, m *ir.Module) (map[string][]byte, error) {
 	s, err := replay.Open(d, m, replay.Options{})
 	if err != nil {
 		return nil, err
@@ -165,7 +129,7 @@ func (c *checkCmd) once(env *cli.Env, d *softmetal.Device, m *ir.Module, set, in
 	if err != nil {
 		return nil, err
 	}
-	if err := c.prepare(g, set, in); err != nil {
+	if err := c.prepare(g, c.Seed); err != nil {
 		return nil, err
 	}
 	if _, err := g.Run(env.Context); err != nil {
@@ -276,31 +240,4 @@ func orderOfObserved(ctx context.Context, g *ir.Graph, observed []softmetal.Obse
 		return nil, err
 	}
 	return r.Lines(), nil
-}
-
-// randomInputs fills inputs with numbers between −1 and 1, and integers with zeros.
-func randomInputs(g *replay.Graph, seed uint64) error {
-	r := rand.New(rand.NewPCG(seed, 1))
-	for i := range g.IR().Memories {
-		m := &g.IR().Memories[i]
-		if m.Kind != ir.Input || m.Alias != ir.NoMem {
-			continue
-		}
-		data := make([]byte, m.Size)
-		switch {
-		case m.DType == ir.F32, !m.DType.Valid(): // of no type: most likely floats
-			for k := 0; k+4 <= len(data); k += 4 {
-				binary.LittleEndian.PutUint32(data[k:], math.Float32bits(2*r.Float32()-1))
-			}
-		case m.DType == ir.F16, m.DType == ir.BF16:
-			// Numbers from 0.5 to 1 in bf16, smaller ones in f16, of either sign.
-			for k := 0; k+2 <= len(data); k += 2 {
-				binary.LittleEndian.PutUint16(data[k:], 0x3f00|uint16(r.Uint32()&0x80ff)&^0x40)
-			}
-		}
-		if err := g.SetInput(m.Name, data); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,23 +7,18 @@ import (
 
 	"github.com/mlxc/mlxc/backend"
 	"github.com/mlxc/mlxc/cmd/internal/cli"
-	"github.com/mlxc/mlxc/cmd/internal/inputs"
 	"github.com/mlxc/mlxc/ir"
 	"github.com/mlxc/mlxc/replay"
 )
 
 type compareCmd struct {
-	Graph     string   `arg:"" help:"Graph file."`
-	Name      string   `name:"graph" placeholder:"NAME" help:"Replay this graph of the file (default: the first)."`
-	With      string   `default:"cpu" placeholder:"NAME" help:"Device to compare with."`
-	Set       []string `placeholder:"PARAM=VALUE" help:"Set a param (default: as great as it may be). Repeatable."`
-	In        []string `placeholder:"NAME=FILE.npy" help:"Contents of an input (default: random). Repeatable."`
-	Seed      uint64   `default:"1" help:"Seed of random inputs."`
-	Replays   int      `default:"1" placeholder:"N" help:"Replay so often; states go on from replay to replay."`
-	Tolerance float64  `default:"1e-3" help:"Most that floats may differ by, beside the greatest of their output."`
-	JSON      bool     `name:"json" help:"Print JSON."`
+	filling
+	With      string  `default:"cpu" placeholder:"NAME" help:"Device to compare with."`
+	Seed      uint64  `default:"1" help:"Seed of random inputs."`
+	Replays   int     `default:"1" placeholder:"N" help:"Replay so often; states go on from replay to replay."`
+	Tolerance float64 `default:"1e-3" help:"Most that floats may differ by, beside the greatest of their output."`
+	JSON      bool    `name:"json" help:"Print JSON."`
 	deviceFlags
-	cli.OrderFlag
 }
 
 // Help implements kong's HelpProvider.
@@ -50,20 +45,11 @@ func (c *compareCmd) Run(env *cli.Env) error {
 	if err := with.check(); err != nil {
 		return err
 	}
-	in, err := assignments("--in", "NAME=FILE.npy", c.In)
-	if err != nil {
-		return err
-	}
-	set, err := assignments("--set", "PARAM=VALUE", c.Set)
-	if err != nil {
-		return err
-	}
-	f, err := inputs.Open(env.Context, c.Graph, inputs.Options{})
+	f, err := c.filling.open(env)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	c.Apply(f.Module.Graphs...)
 	var outputs [2]map[string][]byte
 	var names [2]string
 	var g *ir.Graph
@@ -71,7 +57,7 @@ func (c *compareCmd) Run(env *cli.Env) error {
 		var took accounts
 		end, err := flags.open(env, func(d backend.Device) (err error) {
 			names[i] = d.Name()
-			g, outputs[i], err = c.replay(env, d, f.Module, set, in, &took)
+			g, outputs[i], err = c.replay(env, d, f.Module, &took)
 			if err == nil {
 				took.say(env, d)
 			}
@@ -112,14 +98,13 @@ func (c *compareCmd) Run(env *cli.Env) error {
 }
 
 // replay runs the graph on a device and returns the contents of its outputs.
-func (c *compareCmd) replay(env *cli.Env, d backend.Device, m *ir.Module, set, in []assignment, took *accounts) (*ir.Graph, map[string][]byte, error) {
+func (c *compareCmd) replay(env *cli.Env, d backend.Device, m *ir.Module, took *accounts) (*ir.Graph, map[string][]byte, error) {
 	s, g, err := compiled(env, d, m, c.Name, replay.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer s.Close()
-	same := checkCmd{Seed: c.Seed} // params and inputs are chosen as those of mlxreplay check
-	if err := same.prepare(g, set, in); err != nil {
+	if err := c.prepare(g, c.Seed); err != nil {
 		return nil, nil, err
 	}
 	if err := c.affordable(g, c.Replays); err != nil {

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/files/atomicfile"
 	"github.com/mlxc/mlxc/internal/metallib"
+	"github.com/mlxc/mlxc/internal/testkit/onedispatch"
 	"github.com/mlxc/mlxc/internal/toolchain/clang"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/ir"
@@ -29,7 +29,7 @@ import (
 // graph of its own. The goroutine that serves has them alone.
 type kernels struct {
 	device    *softmetal.Device
-	queue     backend.Queue
+	on        *onedispatch.Runner
 	compiler  clang.Compiler
 	cache     *air.Cache
 	folder    string // of sources
@@ -47,10 +47,7 @@ type library struct {
 }
 
 // pipeline is a kernel with its constants.
-type pipeline struct {
-	ir.Kernel
-	described *air.Kernel
-}
+type pipeline struct{ ir.Kernel }
 
 func newKernels(ctx context.Context, d *softmetal.Device) (*kernels, error) {
 	k := &kernels{device: d, buffers: map[uint64]backend.Buffer{}, libraries: map[uint32]*library{}}
@@ -69,12 +66,12 @@ func newKernels(ctx context.Context, d *softmetal.Device) (*kernels, error) {
 	if err := os.MkdirAll(k.folder, 0o755); err != nil {
 		return nil, err
 	}
-	k.queue, err = d.NewQueue()
+	k.on, err = onedispatch.New(d)
 	return k, err
 }
 
 func (k *kernels) close() {
-	_ = k.queue.Close() // its error was that of a command buffer
+	k.on.Close()
 	for _, b := range k.buffers {
 		_ = b.Close()
 	}
@@ -224,7 +221,7 @@ func (k *kernels) pipeline(ctx context.Context, r *reader, w *writer) error {
 	if err != nil {
 		return err
 	}
-	p := &pipeline{Kernel: ir.Kernel{Name: name, Library: l.Library, Function: name}, described: d}
+	p := &pipeline{Kernel: ir.Kernel{Name: name, Library: l.Library, Function: name}}
 	values := map[string]uint64{}
 	for range r.u32() {
 		index, bits := r.u32(), r.u64()
@@ -235,7 +232,7 @@ func (k *kernels) pipeline(ctx context.Context, r *reader, w *writer) error {
 			}
 		}
 	}
-	if err := k.compile(ctx, p); err != nil {
+	if err := k.on.Compile(ctx, p.Kernel, d); err != nil { // now, and not when it first runs
 		return err
 	}
 	w.u32(uint32(len(k.pipelines)))
@@ -284,27 +281,6 @@ func (k *kernels) pipeline(ctx context.Context, r *reader, w *writer) error {
 	return nil
 }
 
-// compile has the kernel compiled now, and not when it first runs.
-func (k *kernels) compile(ctx context.Context, p *pipeline) error {
-	const room = 1 << 20
-	g := &ir.Graph{Name: "pipeline", Kernels: []ir.Kernel{p.Kernel}, Memories: []ir.Memory{{Name: "m", Kind: ir.Scratch, Size: room, Alias: ir.NoMem}}}
-	n := &ir.Dispatch{Grid: [3]ir.Extent{ir.Ext(1), ir.Ext(1), ir.Ext(1)}, Threadgroup: [3]uint32{1, 1, 1}}
-	for i := range p.described.Args {
-		if a := &p.described.Args[i]; a.Attribute == "" && a.Space != air.Threadgroup {
-			n.Bindings = append(n.Bindings, ir.Binding{Slot: uint8(a.Index), Kind: ir.BindView, View: ir.ViewOf(0, 0, room)})
-		}
-	}
-	g.Nodes = []ir.Node{n}
-	e, err := k.device.Compile(ctx, &backend.Program{Graph: g})
-	if err != nil {
-		return err
-	}
-	return e.Close()
-}
-
-// ranWrong is the error of a kernel that did what it must not.
-type ranWrong struct{ error }
-
 // What is bound to a slot, as launch.c writes it.
 const (
 	boundBuffer = 1 + iota
@@ -331,9 +307,7 @@ func (k *kernels) run(ctx context.Context, r *reader) (string, error) {
 	for i := range n.Threadgroup {
 		n.Threadgroup[i] = uint32(r.u64())
 	}
-	g := &ir.Graph{Name: "dispatch", Kernels: []ir.Kernel{p.Kernel}, Ordering: ir.Serial}
-	var places []backend.Place
-	memories := map[uint64]ir.MemID{}
+	var memory []onedispatch.Bound
 	for range r.u32() {
 		slot, kind := uint8(r.u32()), r.u32()
 		switch kind {
@@ -343,46 +317,12 @@ func (k *kernels) run(ctx context.Context, r *reader) (string, error) {
 			if b == nil {
 				return "", fmt.Errorf("there is no buffer %d", handle)
 			}
-			m, ok := memories[handle]
-			if !ok {
-				m = ir.MemID(len(g.Memories))
-				memories[handle] = m
-				g.Memories = append(g.Memories, ir.Memory{Name: fmt.Sprint(handle), Kind: ir.State, Storage: ir.Shared, Size: b.Size(), Alias: ir.NoMem})
-				places = append(places, backend.At(b))
-			}
-			n.Bindings = append(n.Bindings, ir.Binding{Slot: slot, Kind: ir.BindView, View: ir.ViewOf(m, offset, size)})
+			memory = append(memory, onedispatch.Bound{Slot: slot, Room: b, Offset: offset, Size: size})
 		case boundBytes:
 			n.Bindings = append(n.Bindings, ir.Binding{Slot: slot, Kind: ir.BindBytes, Bytes: slices.Clone(r.bytes())})
 		case boundThreadgroup:
 			n.ThreadgroupMemory = append(n.ThreadgroupMemory, ir.ThreadgroupMemory{Slot: slot, Bytes: r.u32()})
 		}
 	}
-	slices.SortFunc(n.Bindings, func(a, b ir.Binding) int { return int(a.Slot) - int(b.Slot) })
-	err := k.execute(ctx, &backend.Scope{Graph: g, Places: places}, n)
-	return p.Function, err
-}
-
-func (k *kernels) execute(ctx context.Context, s *backend.Scope, n *ir.Dispatch) error {
-	c, err := k.queue.CommandBuffer(ctx, backend.Recording{Scope: s})
-	if err != nil {
-		return err
-	}
-	if err := c.Encode(n); err != nil {
-		c.Discard()
-		return err
-	}
-	p, err := c.Commit(ctx, "", ir.OrderNone)
-	if err == nil {
-		err = p.Wait(ctx)
-	}
-	if err == nil {
-		return nil
-	}
-	// A queue that has failed takes nothing more.
-	_ = k.queue.Close()
-	q, again := k.device.NewQueue()
-	if again == nil {
-		k.queue = q
-	}
-	return &ranWrong{errors.Join(err, again)}
+	return p.Function, k.on.Run(ctx, p.Kernel, n, memory)
 }

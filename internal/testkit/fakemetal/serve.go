@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mlxc/mlxc/backend/softmetal"
+	"github.com/mlxc/mlxc/internal/testkit/onedispatch"
 )
 
 // Options say what Metal is to be like. The zero value is good.
@@ -280,7 +281,7 @@ func (m *Metal) serve(ctx context.Context, f *os.File) {
 		status := uint32(0)
 		if err := m.answer(ctx, binary.LittleEndian.Uint32(head[:]), r, &w); err != nil {
 			status, w.data = 1, []byte(err.Error())
-			if _, ok := err.(*ranWrong); ok {
+			if _, ok := err.(*onedispatch.RanWrong); ok {
 				status = 2
 			}
 		}

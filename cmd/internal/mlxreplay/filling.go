@@ -1,0 +1,87 @@
+package mlxreplay
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/mlxc/mlxc/cmd/internal/cli"
+	"github.com/mlxc/mlxc/cmd/internal/inputs"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/replay"
+)
+
+// filling says which graph of a file is replayed, and with what, for commands whose answer is no
+// result of it: inputs that nobody gives are random, and params as great as they may be.
+type filling struct {
+	Graph string   `arg:"" help:"Graph file (.mlxg or .mlxt); - is standard input."`
+	Name  string   `name:"graph" placeholder:"NAME" help:"Graph to replay (default: the first)."`
+	In    []string `placeholder:"NAME=FILE.npy" help:"Fill an input or state (default: random numbers, from --seed; zeros for integers). Repeatable."`
+	Set   []string `placeholder:"PARAM=VALUE" help:"Set a param (default: its greatest value). Repeatable."`
+	cli.OrderFlag
+
+	in, set []assignment
+}
+
+// open reads the flags and opens the file.
+func (f *filling) open(env *cli.Env) (_ *inputs.File, err error) {
+	if f.in, err = assignments("--in", "NAME=FILE.npy", f.In); err != nil {
+		return nil, err
+	}
+	if f.set, err = assignments("--set", "PARAM=VALUE", f.Set); err != nil {
+		return nil, err
+	}
+	file, err := inputs.Open(env.Context, f.Graph, inputs.Options{})
+	if err == nil {
+		f.Apply(file.Module.Graphs...)
+	}
+	return file, err
+}
+
+// prepare sets params and fills inputs. A param that --set leaves out is as great as it may
+// be: then a graph touches most.
+func (f *filling) prepare(g *replay.Graph, seed uint64) error {
+	greatest, set := g.IR().Greatest(), f.set
+	for i := range g.IR().Params {
+		p := &g.IR().Params[i]
+		if !slices.ContainsFunc(set, func(a assignment) bool { return a.name == p.Name }) && p.Type != ir.F32 {
+			set = append(slices.Clip(set), assignment{p.Name, fmt.Sprint(greatest[i])})
+		}
+	}
+	if err := setParams(g, set); err != nil {
+		return err
+	}
+	if err := randomInputs(g, seed); err != nil {
+		return err
+	}
+	return fillInputs(g, f.in)
+}
+
+// randomInputs fills inputs with numbers between −1 and 1, and integers with zeros.
+func randomInputs(g *replay.Graph, seed uint64) error {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for i := range g.IR().Memories {
+		m := &g.IR().Memories[i]
+		if m.Kind != ir.Input || m.Alias != ir.NoMem {
+			continue
+		}
+		data := make([]byte, m.Size)
+		switch {
+		case m.DType == ir.F32, !m.DType.Valid(): // of no type: most likely floats
+			for k := 0; k+4 <= len(data); k += 4 {
+				binary.LittleEndian.PutUint32(data[k:], math.Float32bits(2*r.Float32()-1))
+			}
+		case m.DType == ir.F16, m.DType == ir.BF16:
+			// Numbers from 0.5 to 1 in bf16, smaller ones in f16, of either sign.
+			for k := 0; k+2 <= len(data); k += 2 {
+				binary.LittleEndian.PutUint16(data[k:], 0x3f00|uint16(r.Uint32()&0x80ff)&^0x40)
+			}
+		}
+		if err := g.SetInput(m.Name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
