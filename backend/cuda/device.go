@@ -36,6 +36,10 @@ type Options struct {
 	// capability 9.0 or later) could begin it earlier and have it wait by itself.
 	Full bool
 
+	// Loop has many replays be one launch of a loop (CUDA's conditional nodes) instead of one for each few,
+	// where the driver takes that: it saves the host launches and the nodes of several replays.
+	Loop bool
+
 	// image makes what the driver gets of a kernel, if not nil: tests have no GPU.
 	image func(ctx context.Context, in air.Input, form air.Launch) ([]byte, error)
 }
@@ -96,6 +100,7 @@ type Device struct {
 	allocated int64
 	peak      int64
 	jit       jit
+	loops     loops
 	closed    bool
 }
 
@@ -152,6 +157,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 		return nil, errors.Join(fmt.Errorf("cuda: %s has compute capability %d.%d: kernels are compiled for 8.0 and later", d.Description.Name, d.Major, d.Minor), d.gpu.Close(), d.cache.Close())
 	}
 	d.plan, d.programmatic = o.Plan, d.Major >= 9 && !o.Full
+	d.loops.on = o.Loop
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
 	}
@@ -168,6 +174,9 @@ func (d *Device) Close() error {
 	d.closed = true
 	err := d.gpu.Do(func() error {
 		var errs []error
+		if d.loops.module != 0 {
+			errs = append(errs, d.loops.module.Unload())
+		}
 		for _, k := range d.kernels {
 			for _, e := range k.entries {
 				if e.module != 0 {

@@ -203,6 +203,9 @@ type slot struct {
 // ahead is how many replays of a submission are launched before the first of them is waited for.
 const ahead = 3
 
+// frameWords is how many bytes a slot has for params and, behind them, for how many replays a loop does.
+func frameWords(g *ir.Graph) int { return 16 + (4*(len(g.Params)+1)+15)&^15 }
+
 // NewFrame implements [backend.Executable].
 func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) {
 	g := e.program.Graph
@@ -225,7 +228,7 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 	if g.NextHost || len(e.Guards) > 0 || e.program.Profile {
 		count = 1
 	}
-	params := (4*(len(g.Params)+1) + 15) &^ 15
+	params := frameWords(g)
 	for i := range count {
 		f.slots = append(f.slots, slot{})
 		x := &f.slots[len(f.slots)-1]

@@ -15,7 +15,7 @@ import (
 type topology struct {
 	graph   driver.Graph
 	exec    driver.GraphExec
-	times   int                // replays
+	times   int                // replays; of a loop, those of a turn
 	first   []driver.GraphNode // that follow rules, by replay and group
 	nodes   []driver.GraphNode // by replay and step
 	enabled []bool             // by node
@@ -132,6 +132,18 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 	if t.graph, err = driver.NewGraph(); err != nil {
 		return nil, err
 	}
+	if err := t.fill(t.graph, l, how, nil); err != nil {
+		return nil, err
+	}
+	t.exec, err = t.graph.Instantiate()
+	t.users, t.version = l, l.version
+	return t, err
+}
+
+// fill makes the nodes of a topology's replays in a graph. last, if not nil, is launched when all of them have
+// ended.
+func (t *topology) fill(graph driver.Graph, l *launches, how Plan, last *driver.Launch) error {
+	times := t.times
 	all, joins := l.arcs(how)
 	if f := l.device.disturb.arcs; f != nil {
 		all = f(all)
@@ -150,7 +162,7 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 		if empty(&x) {
 			x.Grid = [3]uint32{1, 1, 1} // it is left out until it is something
 		}
-		return t.graph.AddKernel(&x)
+		return graph.AddKernel(&x)
 	}
 	var before driver.GraphNode // what everything of a replay is behind; 0: nothing
 	follow := func(n driver.GraphNode) {
@@ -158,30 +170,34 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 			edge(before, n, false)
 		}
 	}
+	// behind has a node wait for all of a replay.
+	behind := func(n driver.GraphNode) {
+		waited := make([]bool, len(nodes))
+		for _, a := range all {
+			waited[a.from] = true
+		}
+		for i := range nodes {
+			if !waited[i] {
+				edge(nodes[i], n, false)
+			}
+		}
+		if len(nodes) == 0 {
+			follow(n)
+		}
+	}
 	for r := range times {
 		if r > 0 { // all of the replay before
-			n, err := t.graph.AddEmpty()
+			n, err := graph.AddEmpty()
 			if err != nil {
-				return nil, err
+				return err
 			}
-			waited := make([]bool, len(nodes))
-			for _, a := range all {
-				waited[a.from] = true
-			}
-			for i := range nodes {
-				if !waited[i] {
-					edge(nodes[i], n, false)
-				}
-			}
-			if len(nodes) == 0 {
-				follow(n)
-			}
+			behind(n)
 			before = n
 		}
 		for _, x := range l.first {
 			n, err := add(x)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			follow(n)
 			before = n
@@ -191,16 +207,16 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 		for _, x := range l.list {
 			n, err := add(x)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			nodes = append(nodes, n)
 			t.enabled = append(t.enabled, true)
 		}
 		t.nodes = append(t.nodes, nodes...)
 		for range joins {
-			n, err := t.graph.AddEmpty()
+			n, err := graph.AddEmpty()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			nodes = append(nodes, n)
 		}
@@ -215,12 +231,14 @@ func (l *launches) newTopology(how Plan, times int) (made *topology, err error) 
 			}
 		}
 	}
-	if err := t.graph.AddEdges(from, to, data); err != nil {
-		return nil, err
+	if last != nil {
+		n, err := graph.AddKernel(last)
+		if err != nil {
+			return err
+		}
+		behind(n)
 	}
-	t.exec, err = t.graph.Instantiate()
-	t.users, t.version = l, l.version
-	return t, err
+	return graph.AddEdges(from, to, data)
 }
 
 func (t *topology) destroy() error {

@@ -69,7 +69,7 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 		in := &own.slots[turn%len(own.slots)]
 		before := time.Now()
 		l := own.launches[turn%len(own.launches)]
-		words := (4*len(params) + 15) &^ 15
+		words := frameWords(g)
 		staged := in.memory[words:]
 		for k := range g.Memories {
 			m := &g.Memories[k]
@@ -104,6 +104,19 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 			launched++
 			err = x.start(ctx, l, next)
 		default:
+			if rest := s.Count() - i; rest > 2 && !g.NextHost && l.loopable() {
+				n := min(rest-1, mostLooped)
+				var t *topology
+				if t, err = l.looped(plan); err != nil {
+					break
+				}
+				if t != nil {
+					in.replays = n
+					launched += n
+					err = t.run(l, x.stream, n, in.memory[words-16:])
+					break
+				}
+			}
 			if s.Count()-i >= batch && !g.NextHost && batch*len(e.steps) <= mostNodes {
 				in.replays = batch
 			}

@@ -23,6 +23,8 @@ type CUDAOptions struct {
 	Measured *cost.Model
 	// Full has every launch begin when those before it have ended.
 	Full bool
+	// Loop has many replays be one launch, where the driver takes that.
+	Loop bool
 	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
 	Memory int64
 }
@@ -58,6 +60,8 @@ type Counts struct {
 	Kernels, Compiled int
 	Why               string
 	Find, JIT         time.Duration
+	// NoLoop says why replays were not loops, if they should have been.
+	NoLoop string
 }
 
 // String says it in half a line.
@@ -71,6 +75,9 @@ func (c Counts) String() string {
 	}
 	if c.Why != "" {
 		s += " (" + c.Why + ")"
+	}
+	if c.NoLoop != "" {
+		s += "; no loops: " + c.NoLoop
 	}
 	return s
 }

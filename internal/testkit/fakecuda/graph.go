@@ -5,7 +5,11 @@ package fakecuda
 import "slices"
 
 // graph is one that is built.
-type graph struct{ nodes []*node }
+type graph struct {
+	nodes []*node
+	own   []uintptr // graphs of its nodes, and conditions
+	inner bool      // it is of a node of another graph
+}
 
 // node is a launch of a graph, or nothing.
 type node struct {
@@ -14,6 +18,7 @@ type node struct {
 	number int
 	kernel bool
 	launch *launch
+	while  *while
 	in     []edge
 }
 
@@ -34,6 +39,7 @@ type exec struct {
 type execNode struct {
 	kernel  bool
 	launch  *launch
+	turns   *turns
 	in      []edge
 	enabled bool
 }
@@ -71,12 +77,12 @@ func (g *GPU) nodeLaunch(p uintptr) (*launch, uint32) {
 }
 
 // grow adds a node behind others.
-func (g *GPU) grow(to, in, behind, count uintptr, l *launch) uint32 {
+func (g *GPU) grow(to, in, behind, count uintptr, l *launch, w *while) uint32 {
 	x := object[graph](g, in)
 	if x == nil {
 		return invalidHandle
 	}
-	n := &node{of: x, number: len(x.nodes), kernel: l != nil, launch: l}
+	n := &node{of: x, number: len(x.nodes), kernel: l != nil, launch: l, while: w}
 	if count > 0 {
 		if behind == 0 {
 			return invalidValue
@@ -106,10 +112,10 @@ func init() {
 		if x == nil {
 			return invalidHandle
 		}
-		for _, n := range x.nodes {
-			g.drop(n.handle, n)
+		if x.inner {
+			return invalidValue
 		}
-		g.drop(a[0], x)
+		g.forget(a[0], x)
 		return success
 	})
 	register(inside, "cuGraphAddKernelNode_v2", 5, func(g *GPU, a []uintptr) uint32 {
@@ -120,13 +126,13 @@ func init() {
 		if code != success {
 			return code
 		}
-		return g.grow(a[0], a[1], a[2], a[3], l)
+		return g.grow(a[0], a[1], a[2], a[3], l, nil)
 	})
 	register(inside, "cuGraphAddEmptyNode", 4, func(g *GPU, a []uintptr) uint32 {
 		if a[0] == 0 {
 			return invalidValue
 		}
-		return g.grow(a[0], a[1], a[2], a[3], nil)
+		return g.grow(a[0], a[1], a[2], a[3], nil, nil)
 	})
 	register(inside, "cuGraphAddDependencies_v2", 5, addEdges)
 	register(inside, "cuGraphInstantiateWithFlags", 3, func(g *GPU, a []uintptr) uint32 {
@@ -134,14 +140,10 @@ func init() {
 		if x == nil {
 			return invalidHandle
 		}
-		e := &exec{of: x}
-		for _, n := range x.nodes {
-			e.nodes = append(e.nodes, execNode{n.kernel, n.launch, slices.Clone(n.in), true})
-		}
-		if a[0] == 0 || a[2] != 0 || !e.sort() {
+		e := x.executable(g)
+		if a[0] == 0 || a[2] != 0 || e == nil || x.inner {
 			return invalidValue
 		}
-		g.edges.add(e)
 		return give(a[0], g.handle(e))
 	})
 	register(destroys, "cuGraphExecDestroy", 1, func(g *GPU, a []uintptr) uint32 {
@@ -197,6 +199,42 @@ func (s *Edges) add(e *exec) {
 			}
 		}
 	}
+}
+
+// executable is what can be launched of a graph; nil if edges go round.
+func (x *graph) executable(g *GPU) *exec {
+	e := &exec{of: x}
+	for _, n := range x.nodes {
+		made := execNode{kernel: n.kernel, launch: n.launch, in: slices.Clone(n.in), enabled: true}
+		if n.while != nil {
+			body := n.while.body.executable(g)
+			if body == nil {
+				return nil
+			}
+			made.turns = &turns{condition: n.while.condition, body: body}
+		}
+		e.nodes = append(e.nodes, made)
+	}
+	if !e.sort() {
+		return nil
+	}
+	g.edges.add(e)
+	return e
+}
+
+// forget has a graph be no more, and what it owns.
+func (g *GPU) forget(h uintptr, x *graph) {
+	for _, n := range x.nodes {
+		g.drop(n.handle, n)
+	}
+	for _, o := range x.own {
+		if inner, ok := g.objects[o].(*graph); ok {
+			g.forget(o, inner)
+		} else {
+			g.drop(o, g.objects[o])
+		}
+	}
+	g.drop(h, x)
 }
 
 // nodeOf returns a kernel's node of an executable graph.
@@ -277,6 +315,12 @@ func (e *exec) sort() bool {
 // start has the nodes of a graph run in the order of a stream.
 func (g *GPU) start(e *exec, s *stream) {
 	first := []*op{s.tail, e.last} // a graph runs once at a time
+	e.last = g.add(&op{}, g.expand(e, first)...)
+	s.tail = e.last
+}
+
+// expand has the nodes of a graph run behind others, and returns what ends last.
+func (g *GPU) expand(e *exec, first []*op) []*op {
 	ops := make([]*op, len(e.nodes))
 	behind := make([][]*op, len(e.nodes)) // which each node waits for
 	starts := make([][]*op, len(e.nodes)) // which have ended when it begins
@@ -318,6 +362,9 @@ func (g *GPU) start(e *exec, s *stream) {
 			}
 		}
 		o := &op{}
+		if n.turns != nil {
+			o.turns = &turns{condition: n.turns.condition, body: n.turns.body}
+		}
 		if runs {
 			o = g.op(l)
 			if l.reads() {
@@ -343,6 +390,5 @@ func (g *GPU) start(e *exec, s *stream) {
 	if len(ops) == 0 {
 		last = first
 	}
-	e.last = g.add(&op{}, last...)
-	s.tail = e.last
+	return last
 }

@@ -275,8 +275,12 @@ func (g *GPU) Live() map[string]int {
 func (g *GPU) live() map[string]int {
 	out := map[string]int{}
 	for _, o := range g.objects {
-		switch o.(type) {
-		case *function, *node: // they end with their module, or graph
+		switch o := o.(type) {
+		case *function, *node, *conditional: // they end with their module, or graph
+		case *graph:
+			if !o.inner {
+				out[kindOf(o)]++
+			}
 		default:
 			out[kindOf(o)]++
 		}

@@ -135,6 +135,7 @@ func (b *bench) decode() error {
 	}
 	form("all passes, on a stream", all, onStream)
 	form("all passes, graph", all, asChain)
+	form("all passes, graph, kernels wait by themselves, in a loop", all, looping)
 	form("all passes and edges, graph of edges", all+",edges", byEdges)
 	form("all passes and edges, graph of edges, kernels wait by themselves", all+",edges", edgesToo)
 

@@ -151,14 +151,16 @@ type plan struct {
 	full bool
 	// measured is the plan's name in a profile
 	measured string
+	loop     bool // replays are loops
 }
 
 var (
-	onStream = plan{"on a stream", "stream", true, "stream"}
-	asChain  = plan{"graph", "chain", true, "chain"}
-	waiting  = plan{"graph, kernels wait by themselves", "chain", false, "chain-waiting"}
-	byEdges  = plan{"graph of edges", "edges", true, "edges"}
-	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false, "edges-waiting"}
+	onStream = plan{"on a stream", "stream", true, "stream", false}
+	asChain  = plan{"graph", "chain", true, "chain", false}
+	waiting  = plan{"graph, kernels wait by themselves", "chain", false, "chain-waiting", false}
+	byEdges  = plan{"graph of edges", "edges", true, "edges", false}
+	edgesToo = plan{"graph of edges, kernels wait by themselves", "edges", false, "edges-waiting", false}
+	looping  = plan{"graph, kernels wait by themselves, in a loop", "chain", false, "chain-waiting", true}
 )
 
 // open opens the device.

@@ -46,7 +46,7 @@ func (driver) Open(ctx context.Context, o gpu.CUDAOptions) (backend.Device, func
 			return nil, nil, fmt.Errorf("cuda: there is no plan %q", o.Plan)
 		}
 	}
-	d, err := cuda.Open(ctx, cuda.Options{Device: o.Name, Library: o.Library, Plan: plans[plan], Measured: o.Measured, Full: o.Full, Memory: o.Memory})
+	d, err := cuda.Open(ctx, cuda.Options{Device: o.Name, Library: o.Library, Plan: plans[plan], Measured: o.Measured, Full: o.Full, Loop: o.Loop, Memory: o.Memory})
 	switch {
 	case err != nil && o.Name == "":
 		return nil, nil, fmt.Errorf("%w: %s", err, instead)
@@ -66,5 +66,9 @@ func (driver) Counts(d backend.Device) (gpu.Counts, bool) {
 		return gpu.Counts{}, false
 	}
 	k := x.Kernels()
-	return gpu.Counts{Peak: x.Peak(), Kernels: k.Prebuilt + k.Generated + k.Cached + k.Compiled, Compiled: k.Compiled, Why: k.Why, Find: k.Find, JIT: k.JIT}, true
+	why := ""
+	if err := x.Looped(); err != nil && x.Loops() {
+		why = err.Error()
+	}
+	return gpu.Counts{NoLoop: why, Peak: x.Peak(), Kernels: k.Prebuilt + k.Generated + k.Cached + k.Compiled, Compiled: k.Compiled, Why: k.Why, Find: k.Find, JIT: k.JIT}, true
 }
