@@ -48,8 +48,9 @@ template <int N, typename T>
 inline void put(device T* p, int count, const thread T* v) {
   typedef vec<T, 4> Four;
   if (count == N && (ulong(p) & (4 * sizeof(T) - 1)) == 0) {
+    // Backwards: else clang makes one store of the last element here and the last one below.
 #pragma unroll
-    for (int i = 0; i < N; i += 4) {
+    for (int i = N - 4; i >= 0; i -= 4) {
       Four four;
       four.x = v[i];
       four.y = v[i + 1];

@@ -20,6 +20,54 @@ constexpr constant int READS = 4; // neighbouring columns of a thread
 constexpr constant int TILE = 32; // rows and columns of a step
 constexpr constant uint LANES = 32;
 
+constexpr constant int AHEAD = 4; // rows of a thread that are read together
+
+// take reads `count` elements, at most READS, and makes zeros of the others: all at once where they
+// lie so.
+template <typename T>
+inline void take(const device T* p, int count, thread float* v) {
+  if (count == READS && (ulong(p) & (READS * sizeof(T) - 1)) == 0) {
+    const vec<T, READS> all = *(const device vec<T, READS>*)p;
+    v[0] = float(all.x);
+    v[1] = float(all.y);
+    v[2] = float(all.z);
+    v[3] = float(all.w);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    v[i] = i < count ? float(p[i]) : 0.0f;
+  }
+}
+
+// add_rows adds rows first, first + step, … to acc, in this order.
+template <typename T>
+inline void add_rows(const device T* in, long stride, ulong first, ulong step, ulong rows, int count, thread float* acc) {
+  ulong r = first;
+  for (; r + (AHEAD - 1) * step < rows; r += AHEAD * step) {
+    float v[AHEAD][READS];
+#pragma unroll
+    for (int d = 0; d < AHEAD; d++) {
+      take(in + long(r + d * step) * stride, count, v[d]);
+    }
+#pragma unroll
+    for (int d = 0; d < AHEAD; d++) {
+#pragma unroll
+      for (int i = 0; i < READS; i++) {
+        acc[i] += v[d][i];
+      }
+    }
+  }
+  for (; r < rows; r += step) {
+    float v[READS];
+    take(in + long(r) * stride, count, v);
+#pragma unroll
+    for (int i = 0; i < READS; i++) {
+      acc[i] += v[i];
+    }
+  }
+}
+
 // place returns the offset, in elements, of row `row` of an array without its
 // reduced dimensions.
 inline long place(ulong row, constant int* shape, constant long* strides, int ndim) {
@@ -98,12 +146,8 @@ template <typename T>
   const long column = (long(group.x) * threads.x + at.x) * READS;
   const int count = column < reduction_stride ? int(min(long(READS), reduction_stride - column)) : 0;
   float acc[READS] = {0};
-  for (ulong r = at.y; r < rows; r += threads.y) {
-    const device T* row = in + long(r) * reduce_strides[0] + column;
-    for (int i = 0; i < count; i++) {
-      acc[i] += float(row[i]);
-    }
-  }
+  add_rows(in + column, reduce_strides[0], ulong(at.y), ulong(threads.y), rows, count, acc);
+#pragma unroll
   for (int i = 0; i < READS; i++) {
     partial[(at.y * threads.x + at.x) * READS + i] = acc[i];
   }
@@ -112,12 +156,16 @@ template <typename T>
     return;
   }
   for (uint j = 1; j < threads.y; j++) {
+#pragma unroll
     for (int i = 0; i < READS; i++) {
       acc[i] += partial[(j * threads.x + at.x) * READS + i];
     }
   }
-  for (int i = 0; i < count; i++) {
-    out[column + i] = stored(T(acc[i]));
+#pragma unroll
+  for (int i = 0; i < READS; i++) {
+    if (i < count) {
+      out[column + i] = stored(T(acc[i]));
+    }
   }
 }
 
@@ -193,16 +241,13 @@ template <typename T>
   const long column = tile + first;
   const int count = column < reduction_stride ? int(min(long(READS), reduction_stride - column)) : 0;
   float acc[READS] = {0};
-  for (ulong r = ulong(begin); r < rows; r += TILE) {
-    const device T* row = in + long(r) * reduce_strides[0] + column;
-    for (int i = 0; i < count; i++) {
-      acc[i] += float(row[i]);
-    }
-  }
+  add_rows(in + column, reduce_strides[0], ulong(begin), ulong(TILE), rows, count, acc);
+#pragma unroll
   for (int i = 0; i < READS; i++) {
     partial[begin * TILE + first + i] = acc[i];
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
   for (int i = 0; i < READS; i++) {
     const int own = int(simdgroup) * READS + i;
     const float sum = simd_sum(partial[int(lane) * TILE + own]);
