@@ -87,7 +87,7 @@ comm -23 undefined defined | grep -E '^_Z(L|N|[0-9])*(ggml_cuda_|mul_mat_)' >lef
 {
 	echo '#include <stdio.h>'
 	echo '#include <stdlib.h>'
-	echo 'static void left_out(const char *name) { fprintf(stderr, "%s is left out of this build of llama.cpp\n", name); abort(); }'
+	echo 'static void left_out(const char *name) { fputs(name, stderr); fputs(" is left out of this build of llama.cpp", stderr); fputc(10, stderr); abort(); }'
 	n=0
 	while read -r name; do
 		n=$((n + 1))
