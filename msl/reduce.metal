@@ -26,8 +26,9 @@ constexpr constant int AHEAD = 4; // rows of a thread that are read together
 // lie so.
 template <typename T>
 inline void take(const device T* p, int count, thread float* v) {
+  typedef vec<T, READS> All;
   if (count == READS && (ulong(p) & (READS * sizeof(T) - 1)) == 0) {
-    const vec<T, READS> all = *(const device vec<T, READS>*)p;
+    const All all = *(const device All*)p;
     v[0] = float(all.x);
     v[1] = float(all.y);
     v[2] = float(all.z);
