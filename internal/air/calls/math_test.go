@@ -77,6 +77,9 @@ func ulps(got float32, want float64) float64 {
 	return math.Abs(g-w) / unit
 }
 
+// inFloat are the functions that are computed in float where a float is wanted, with their greatest errors in ulp.
+var inFloat = map[string]float64{"exp": 1.01, "rsqrt": 1.5}
+
 // TestMathematics holds every function of math.c against mpmath: floats at special, random
 // and difficult arguments, and all halves and bfloats, which must be rounded as if once.
 func TestMathematics(t *testing.T) {
@@ -118,10 +121,13 @@ func TestMathematics(t *testing.T) {
 			}
 			want := decode[float64](t, f.Want)
 			got := bytesFloat(p.run(t, "air."+name+".f32", len(want), false, args...))
-			worst := 0.0
+			worst, bound := 0.0, 0.5001
+			if b, ok := inFloat[name]; ok {
+				bound = b
+			}
 			for i := range want {
 				u := ulps(got[i], want[i])
-				if u > 0.5001 {
+				if u > bound {
 					var at []string
 					for _, v := range values {
 						at = append(at, fmt.Sprintf("%x", v[i]))

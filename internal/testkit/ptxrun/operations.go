@@ -235,6 +235,18 @@ func conversion(mods []string, to, from typ) func(uint64) uint64 {
 	return nil
 }
 
+// fused is a·b + c, rounded once. The product is a double; the sum is rounded to a double whose last bit is
+// odd where it is not exact, which then rounds as the sum would.
+func fused(a, b, c float32) float32 {
+	p, z := float64(a)*float64(b), float64(c)
+	sum := p + z
+	of := sum - p
+	if rest := (p - (sum - of)) + (z - of); rest != 0 && math.Float64bits(sum)&1 == 0 && !math.IsInf(sum, 0) {
+		sum = math.Nextafter(sum, math.Copysign(math.Inf(1), rest))
+	}
+	return float32(sum)
+}
+
 // half rounds to the nearest half, ties to even.
 func half(x float64) uint64 {
 	sign := math.Float64bits(x) >> 48 & 0x8000
@@ -265,6 +277,7 @@ func arithmetic(name string, mods []string, t typ) func(a, b, c uint64) uint64 {
 			"div.rn":   func(a, b, _ uint64) uint64 { return ofSingle(single(a) / single(b)) },
 			"rcp.rn":   func(a, _, _ uint64) uint64 { return ofSingle(1 / single(a)) },
 			"sqrt.rn":  func(a, _, _ uint64) uint64 { return ofSingle(float32(math.Sqrt(float64(single(a))))) },
+			"fma.rn":   func(a, b, c uint64) uint64 { return ofSingle(fused(single(a), single(b), single(c))) },
 			"neg":      func(a, _, _ uint64) uint64 { return a ^ 1<<31 },
 			"abs":      func(a, _, _ uint64) uint64 { return a &^ (1 << 31) },
 			"copysign": func(a, b, _ uint64) uint64 { return a&(1<<31) | b&^(1<<31) },

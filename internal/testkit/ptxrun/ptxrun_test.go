@@ -75,6 +75,9 @@ func TestInstructions(t *testing.T) {
 		{r("sqrt.rn.f32 %r3, %r1"), f(2), 0, f(float32(math.Sqrt2))},
 		{r("neg.f32 %r3, %r1"), nan, 0, nan | minus0},
 		{r("copysign.f32 %r3, %r1, %r2"), minus0, f(2), f(-2)},
+		// Between two floats, by less than a double can hold: rounded twice, it would be the even one.
+		{r("fma.rn.f32 %r3, %r1, %r1, %r2"), f(1 + 0x1p-12), f(0x1p-60), f(1 + 0x1p-11 + 0x1p-23)},
+		{r("fma.rn.f32 %r3, %r1, %r2, %r1"), f(float32(math.Inf(1))), f(1), f(float32(math.Inf(1)))},
 		{"fma.rn.f64 %rd3, %rd1, %rd2, 0dBFF0000000000000;", d(1 + 0x1p-52), d(1 - 0x1p-53), d(0x1p-53 - 0x1p-105)},
 		{r("cvt.rn.f32.f64 %r3, %rd1"), d(1 + 0x1p-24), 0, f(1)},
 		{"cvt.rn.f64.s32 %rd3, %r1;", 0xffffffff, 0, d(-1)},

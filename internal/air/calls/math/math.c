@@ -8,6 +8,11 @@
  * carries 29 bits more than a float, and each approximation below is good to 2^-39
  * or better.
  *
+ * Two functions, which kernels of models wait for, are computed in float where a float
+ * is wanted: exp and rsqrt. On a GPU a chain of operations in double takes several times
+ * as long. They are less exact for it, and use fused multiply-adds by their name, which
+ * round once on every machine.
+ *
  * There are no calls, no tables and no loops, and branches only where skipping
  * their side pays: a loop around any of these functions can become vector code.
  *
@@ -40,6 +45,8 @@ inline double absolute(double x) { return from_bits(bits(x) & 0x7fffffffffffffff
 inline double with_sign(double x, double s) {
 	return from_bits((bits(x) & 0x7fffffffffffffffull) | (bits(s) & 0x8000000000000000ull));
 }
+/* x*y + z, rounded once. */
+inline float fused(float x, float y, float z) { return __builtin_elementwise_fma(x, y, z); }
 /* Bounds; a NaN stays. */
 inline double at_most(double x, double hi) { return x > hi ? hi : x; }
 inline double at_least(double x, double lo) { return x < lo ? lo : x; }
@@ -99,6 +106,9 @@ inline double exp_in(double x) {
 	return s * expm1_small(r) + s;
 }
 
+/* 2^n. */
+inline float power_f(i32 n) { return from_bits_f(((u32)n << 23) + 0x3f800000u); }
+
 inline double exp2_in(double x) {
 	double k = x + ROUNDER, n = k - ROUNDER;
 	double s = power(k);
@@ -109,7 +119,22 @@ inline double exp2_in(double x) {
 inline double bound_exp2(double x) { return at_least(at_most(x, 160), -160); }
 
 inline double exp(float x) { return exp_in(at_least(at_most(x, 110), -110)); }
-ONE(exp)
+float exp_h(float x) { return to_odd(exp(x)); }
+
+/* The same in float: e^x = 2^n * e^r, where n is in the low bits of k and e^r = 1 + r + r^2*q.
+   2^n is two factors: of the two, only the second can leave the range of floats. */
+float exp_f(float x) {
+	x = x > 89 ? 89 : x;
+	x = x < -105 ? -105 : x;
+	const float rounder = 0x1.8p23f;
+	float k = fused(x, 0x1.715476p+0f, rounder), n = k - rounder;
+	float r = fused(n, 0x1.05c610p-29f, fused(n, -0x1.62e430p-1f, x)), r2 = r * r;
+	float q = fused(r2, fused(r, 0x1.a124f2p-13f, 0x1.6d4324p-10f), fused(r, 0x1.1110e0p-7f, 0x1.5554eap-5f));
+	q = fused(r2, q, fused(r, 0x1.555556p-3f, 0x1.0p-1f));
+	i32 whole = (i32)(bits_f(k) - bits_f(rounder)), half = whole >> 1;
+	float s = power_f(half);
+	return fused(fused(r2, q, r), s, s) * power_f(whole - half);
+}
 inline double exp2(float x) { return exp2_in(bound_exp2(x)); }
 ONE(exp2)
 inline double exp10(float x) {
@@ -215,8 +240,8 @@ inline double powr(float x, float y) {
 }
 TWO(powr)
 
-inline double rsqrt(float x) { return 1 / __builtin_sqrt((double)x); }
-ONE(rsqrt)
+float rsqrt_f(float x) { return 1 / __builtin_sqrtf(x); }
+float rsqrt_h(float x) { return to_odd(1 / __builtin_sqrt((double)x)); }
 
 /* ---- circular functions ---- */
 

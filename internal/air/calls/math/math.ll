@@ -1,44 +1,4 @@
-; math.c (SHA-256 5d44042e3d6cb44b14b22827ccfb3adc807e38b0b585d2c516bb3f8b9eddadeb) by clang 22; TestMathText -update
-
-define internal float @mlxc.math.exp_f(float %0) alwaysinline nounwind {
-  %2 = fpext float %0 to double
-  %3 = fcmp ogt double %2, 1.100000e+02
-  %4 = select i1 %3, double 1.100000e+02, double %2
-  %5 = fcmp olt double %4, -1.100000e+02
-  %6 = select i1 %5, double -1.100000e+02, double %4
-  %7 = fmul double %6, 0x3FF71547652B82FE
-  %8 = fadd double %7, 0x4338000000000000
-  %9 = fadd double %8, 0xC338000000000000
-  %10 = fmul double %9, 0x3FE62E42FEFA2000
-  %11 = fsub double %6, %10
-  %12 = fmul double %9, 0x3D69EF35793C7673
-  %13 = fsub double %11, %12
-  %14 = bitcast double %8 to i64
-  %15 = shl i64 %14, 52
-  %16 = add i64 %15, 4607182418800017408
-  %17 = bitcast i64 %16 to double
-  %18 = fmul double %13, 0x3EC72AD458027FBC
-  %19 = fadd double %18, 0x3EFA136BF03EC612
-  %20 = fmul double %13, %19
-  %21 = fadd double %20, 0x3F2A019C36BC053C
-  %22 = fmul double %13, %21
-  %23 = fadd double %22, 0x3F56C166BDE96885
-  %24 = fmul double %13, %23
-  %25 = fadd double %24, 0x3F8111111170BC08
-  %26 = fmul double %13, %25
-  %27 = fadd double %26, 0x3FA55555565C7E0E
-  %28 = fmul double %13, %27
-  %29 = fadd double %28, 0x3FC5555555554F96
-  %30 = fmul double %13, %29
-  %31 = fadd double %30, 0x3FDFFFFFFFFFE062
-  %32 = fmul double %13, %13
-  %33 = fmul double %32, %31
-  %34 = fadd double %13, %33
-  %35 = fmul double %34, %17
-  %36 = fadd double %35, %17
-  %37 = fptrunc double %36 to float
-  ret float %37
-}
+; math.c (SHA-256 6dd8c49baf1a36f31d87e7cc3ff14c697530c746a499f6775d2aefd1f2a76b35) by clang 22; TestMathText -update
 
 define internal float @mlxc.math.exp_h(float %0) alwaysinline nounwind {
   %2 = fpext float %0 to double
@@ -91,6 +51,37 @@ define internal float @mlxc.math.exp_h(float %0) alwaysinline nounwind {
   %49 = bitcast i32 %48 to float
   %50 = select i1 %47, float %49, float %37
   ret float %50
+}
+
+define internal float @mlxc.math.exp_f(float %0) alwaysinline nounwind {
+  %2 = fcmp ogt float %0, 8.900000e+01
+  %3 = select i1 %2, float 8.900000e+01, float %0
+  %4 = fcmp olt float %3, -1.050000e+02
+  %5 = select i1 %4, float -1.050000e+02, float %3
+  %6 = call float @llvm.fma.f32(float %5, float 0x3FF7154760000000, float 0x4168000000000000)
+  %7 = fadd float %6, 0xC168000000000000
+  %8 = call float @llvm.fma.f32(float %7, float 0xBFE62E4300000000, float %5)
+  %9 = call float @llvm.fma.f32(float %7, float 0x3E205C6100000000, float %8)
+  %10 = fmul float %9, %9
+  %11 = call float @llvm.fma.f32(float %9, float 0x3F2A124F20000000, float 0x3F56D43240000000)
+  %12 = call float @llvm.fma.f32(float %9, float 0x3F81110E00000000, float 0x3FA5554EA0000000)
+  %13 = call float @llvm.fma.f32(float %10, float %11, float %12)
+  %14 = call float @llvm.fma.f32(float %9, float 0x3FC5555560000000, float 5.000000e-01)
+  %15 = call float @llvm.fma.f32(float %10, float %13, float %14)
+  %16 = bitcast float %6 to i32
+  %17 = add i32 %16, -1262485504
+  %18 = ashr i32 %17, 1
+  %19 = shl i32 %18, 23
+  %20 = add i32 %19, 1065353216
+  %21 = bitcast i32 %20 to float
+  %22 = call float @llvm.fma.f32(float %10, float %15, float %9)
+  %23 = call float @llvm.fma.f32(float %22, float %21, float %21)
+  %24 = sub i32 %16, %18
+  %25 = shl i32 %24, 23
+  %26 = add i32 %25, 1065353216
+  %27 = bitcast i32 %26 to float
+  %28 = fmul float %23, %27
+  ret float %28
 }
 
 define internal float @mlxc.math.exp2_f(float %0) alwaysinline nounwind {
@@ -973,11 +964,9 @@ define internal float @mlxc.math.powr_h(float %0, float %1) alwaysinline nounwin
 }
 
 define internal float @mlxc.math.rsqrt_f(float %0) alwaysinline nounwind {
-  %2 = fpext float %0 to double
-  %3 = call double @llvm.sqrt.f64(double %2)
-  %4 = fdiv double 1.000000e+00, %3
-  %5 = fptrunc double %4 to float
-  ret float %5
+  %2 = call float @llvm.sqrt.f32(float %0)
+  %3 = fdiv float 1.000000e+00, %2
+  ret float %3
 }
 
 define internal float @mlxc.math.rsqrt_h(float %0) alwaysinline nounwind {
