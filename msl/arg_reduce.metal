@@ -4,19 +4,17 @@
 using namespace metal;
 #pragma clang fp contract(off)
 
-constexpr constant uint READS = 4; // neighbouring elements that a thread takes at a time
+#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
+inline void wait_for_dispatches() {}
+#endif
+
+constexpr constant uint READS = 4;  // neighbouring elements that a thread takes at a time
+constexpr constant uint PIECES = 4; // such, that it asks for at once
 constexpr constant uint LANES = 32;
 
-// place returns the offset, in elements, of row `row` of an array without its
-// reduced axis.
-inline long place(ulong row, constant int* shape, constant long* strides, ulong ndim) {
-  long at = 0;
-  for (int d = int(ndim) - 1; d >= 0; d--) {
-    at += long(row % ulong(shape[d])) * strides[d];
-    row /= ulong(shape[d]);
-  }
-  return at;
-}
+// place returns the offset, in elements, of row `row` of an array without its reduced axis, which has one
+// dimension at most: the row is less than that is long.
+inline long place(ulong row, constant long* strides, ulong ndim) { return ndim == 0 ? 0 : long(row) * strides[0]; }
 
 // One threadgroup a row. Ties go to the least index. NaN is never greater than
 // anything: a row without a number above −inf gives 0.
@@ -58,11 +56,36 @@ template <typename T>
   threadgroup uint indices[LANES];
 
   const ulong row = ulong(at.y) + ulong(at.z) * ulong(grid.y);
-  in += place(row, shape, in_strides, ndim);
+  in += place(row, in_strides, ndim);
+  out += place(row, out_strides, ndim);
+  wait_for_dispatches();
 
   float value = -INFINITY;
   uint index = 0;
-  for (ulong first = ulong(thread_id.x) * READS; first < axis_size; first += ulong(threads.x) * READS) {
+  // A thread's elements come in the order of their indices, so that the first of equal ones stays.
+  ulong first = ulong(thread_id.x) * READS;
+  const ulong step = ulong(threads.x) * READS;
+  if (axis_stride == 1 && (ulong(in) & (READS * sizeof(T) - 1)) == 0) {
+    typedef vec<T, READS> All;
+    for (; first + (PIECES - 1) * step + READS <= axis_size; first += PIECES * step) {
+      All all[PIECES];
+#pragma unroll
+      for (uint p = 0; p < PIECES; p++) {
+        all[p] = *(const device All*)(in + first + p * step);
+      }
+#pragma unroll
+      for (uint p = 0; p < PIECES; p++) {
+#pragma unroll
+        for (uint i = 0; i < READS; i++) {
+          const float v = float(all[p][i]);
+          const bool greater = v > value;
+          value = greater ? v : value;
+          index = greater ? uint(first + p * step) + i : index;
+        }
+      }
+    }
+  }
+  for (; first < axis_size; first += step) {
     const ulong last = first + READS;
     const uint end = uint(last < axis_size ? last : axis_size);
     for (uint i = uint(first); i < end; i++) {
@@ -88,7 +111,7 @@ template <typename T>
   top = simd_max(value);
   index = simd_min(filled && value == top ? indices[lane] : 0xffffffffu);
   if (lane == 0) {
-    out[place(row, shape, out_strides, ndim)] = index;
+    *out = index;
   }
 }
 

@@ -19,6 +19,10 @@ constant bool bool_mask [[function_constant(23)]];
 constant bool float_mask [[function_constant(24)]];
 constant bool has_sinks [[function_constant(25)]];
 
+#ifndef __MLXC__ // docs/kernels.md, "Weights before the wait"
+inline void wait_for_dispatches() {}
+#endif
+
 constexpr constant int LANES = 32;
 constexpr constant int SIMDGROUPS = 32;
 
@@ -137,7 +141,7 @@ inline void attend(
   }
 }
 
-// One threadgroup a query.
+// One threadgroup a query: MLX's kernel, whose threadgroups have 1,024 threads and 4,352 bytes.
 //
 // @kernel   sdpa_vector_float_{D:64_64=64|96_96=96|128_128=128}
 // @mlx
@@ -235,10 +239,154 @@ template [[host_name("sdpa_vector_float_64_64")]] [[kernel]] decltype(sdpa_vecto
 template [[host_name("sdpa_vector_float_96_96")]] [[kernel]] decltype(sdpa_vector<float, 96>) sdpa_vector<float, 96>;
 template [[host_name("sdpa_vector_float_128_128")]] [[kernel]] decltype(sdpa_vector<float, 128>) sdpa_vector<float, 128>;
 
-// The same for rows: queries and out are [L, heads, D], so that L, the
-// outermost dimension, may be a param of the graph (MLX's layout of out has
-// strides that depend on it). For prefill.
-//
+// rows, of queries and results that are [L, heads, D]: L, the outermost dimension, may be a param of the
+// graph (MLX's layout of out has strides that depend on it). It is ours, and what record.Session records for
+// one query and for many. The keys of a query are shared among 32 teams of eight lanes, four teams to a
+// simdgroup; team t takes keys t, t+32, …, some of them at once, and its lanes take four neighbouring
+// elements of each 32. So a hundred keys are one turn, in which all that is read is asked for first.
+constexpr constant int TEAM = 8;             // lanes
+constexpr constant int TEAMS = LANES / TEAM; // of a simdgroup
+constexpr constant int PARTS = 8;            // simdgroups
+constexpr constant int STEP = PARTS * TEAMS; // teams
+constexpr constant float LEAST = -MAXFLOAT;  // finite: exp of a difference to it is 0, and no NaN
+
+// take reads a lane's elements of a row: pieces of four, 32 apart.
+template <int each, bool wide, typename T>
+inline void take(const device T* row, thread float* v) {
+  typedef vec<T, 4> Four;
+#pragma unroll
+  for (int i = 0; i < each; i += 4) {
+    const device T* p = row + i * TEAM;
+    if (wide) {
+      const Four four = *(const device Four*)p;
+      v[i] = float(four.x);
+      v[i + 1] = float(four.y);
+      v[i + 2] = float(four.z);
+      v[i + 3] = float(four.w);
+    } else {
+      v[i] = float(p[0]);
+      v[i + 1] = float(p[1]);
+      v[i + 2] = float(p[2]);
+      v[i + 3] = float(p[3]);
+    }
+  }
+}
+
+inline float greater(float a, float b) { return b > a ? b : a; }
+
+// greatest and total of n numbers, a power of two, take them in pairs: what is at the end waits for log n.
+template <int n>
+inline float greatest(thread float* x) {
+#pragma unroll
+  for (int half_of = n / 2; half_of > 0; half_of /= 2) {
+#pragma unroll
+    for (int i = 0; i < half_of; i++) {
+      x[i] = greater(x[i], x[i + half_of]);
+    }
+  }
+  return x[0];
+}
+template <int n>
+inline float total(thread float* x) {
+#pragma unroll
+  for (int half_of = n / 2; half_of > 0; half_of /= 2) {
+#pragma unroll
+    for (int i = 0; i < half_of; i++) {
+      x[i] += x[i + half_of];
+    }
+  }
+  return x[0];
+}
+
+// ask reads some of a team's keys and their values, the first of them being key j. What is behind the last key
+// that the query sees is that one, and weighs nothing.
+template <typename T, int each, int some, bool wide>
+inline void ask(const device T* keys, const device T* values, size_t k_stride, size_t v_stride, int j, int visible, thread float* k, thread float* v) {
+#pragma unroll
+  for (int n = 0; n < some; n++) {
+    take<each, wide>(keys + size_t(min(j + n * STEP, visible - 1)) * k_stride, k + n * each);
+  }
+#pragma unroll
+  for (int n = 0; n < some; n++) {
+    take<each, wide>(values + size_t(min(j + n * STEP, visible - 1)) * v_stride, v + n * each);
+  }
+}
+
+// add adds them to what the team has: a maximum, a sum, and a lane's elements of the weighted values. The
+// first ones are all that it has.
+template <int each, int some, bool first>
+inline void add(
+    const thread float* q, const thread float* k, const thread float* v, int j, int visible, thread float& top, thread float& sum, thread float* o) {
+  vec<float, some> score = 0;
+#pragma unroll
+  for (int n = 0; n < some; n++) {
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      score[n] = fma(q[i], k[n * each + i], score[n]);
+    }
+  }
+#pragma unroll
+  for (int d = 1; d < TEAM; d *= 2) {
+    score += simd_shuffle_xor(score, ushort(d));
+  }
+  float of[some];
+#pragma unroll
+  for (int n = 0; n < some; n++) {
+    of[n] = j + n * STEP < visible ? score[n] : LEAST;
+  }
+  const float new_top = greater(first ? LEAST : top, greatest<some>(of));
+  if (!first) {
+    const float factor = precise::exp(top - new_top);
+    sum *= factor;
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      o[i] *= factor;
+    }
+  }
+  top = new_top;
+#pragma unroll
+  for (int n = 0; n < some; n++) {
+    // All ones, or zero where the key is not seen: by these bits, and not by a choice, of which compilers
+    // make branches, behind which they load.
+    const int seen = (j + n * STEP - visible) >> 31;
+    const float weight = as_type<float>(as_type<int>(precise::exp(score[n] - top)) & seen);
+    sum = first && n == 0 ? weight : sum + weight;
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+      const float x = as_type<float>(as_type<int>(v[n * each + i]) & seen);
+      o[i] = first && n == 0 ? weight * x : fma(weight, x, o[i]);
+    }
+  }
+}
+
+// walk is what a team has of all its keys. The teams of a simdgroup take as many turns, for they exchange side
+// by side. The query is used only after the first keys have been asked for.
+template <typename T, int D, bool wide>
+inline void walk(
+    const device T* query, const device T* keys, const device T* values, size_t k_stride, size_t v_stride, int simdgroup, int team, int visible,
+    float scale, thread float& top, thread float& sum, thread float* o) {
+  constexpr int each = D / TEAM;
+  constexpr int some = D <= 64 ? 4 : 2; // as many as the registers hold
+  int j = simdgroup * TEAMS;
+  if (j >= visible) {
+    return;
+  }
+  float q[each];
+  float k[some * each];
+  float v[some * each];
+  take<each, wide>(query, q);
+  ask<T, each, some, wide>(keys, values, k_stride, v_stride, j + team, visible, k, v);
+#pragma unroll
+  for (int i = 0; i < each; i++) {
+    q[i] *= scale;
+  }
+  add<each, some, true>(q, k, v, j + team, visible, top, sum, o);
+  for (j += some * STEP; j < visible; j += some * STEP) {
+    ask<T, each, some, wide>(keys, values, k_stride, v_stride, j + team, visible, k, v);
+    add<each, some, false>(q, k, v, j + team, visible, top, sum, o);
+  }
+}
+
 // @kernel   sdpa_rows_float_{D:64_64=64|96_96=96|128_128=128}
 // @constant 22 do_causal bool
 // @arg 0 queries        device f32[L, heads, D] read
@@ -253,13 +401,13 @@ template [[host_name("sdpa_vector_float_128_128")]] [[kernel]] decltype(sdpa_vec
 // @arg 9 v_seq_stride   constant u64
 // @arg 10 scale         constant f32
 // @groups   heads, L, 1
-// @group    1024, 1, 1
+// @group    256, 1, 1
 // @require  gqa_factor >= 1 && N >= 1 && (do_causal == 0 || N >= L)
-// @where    score[h,q,j] = sum[simd](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d])
-// @where    top[h,q] = max[sdpa](j < N - do_causal*(L - 1 - q), score[h,q,j])
+// @where    score[h,q,j] = sum[sdpa_team](d < D, (scale * queries[q,h,d]) * keys[h/gqa_factor,j,d])
+// @where    top[h,q] = max[sdpa_rows](j < N - do_causal*(L - 1 - q), score[h,q,j])
 // @where    weight[h,q,j] = exp(score[h,q,j] - top[h,q])
-// @term     out[q,h,d] = round(f32, sum[sdpa](j < N - do_causal*(L - 1 - q), weight[h,q,j] * values[h/gqa_factor,j,d]) \
-//             / sum[sdpa](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
+// @term     out[q,h,d] = round(f32, sum[sdpa_rows](j < N - do_causal*(L - 1 - q), weight[h,q,j] * values[h/gqa_factor,j,d]) \
+//             / sum[sdpa_rows](j < N - do_causal*(L - 1 - q), weight[h,q,j]))
 template <typename T, int D>
 [[kernel]] void sdpa_rows(
     const device T* queries [[buffer(0)]],
@@ -277,20 +425,93 @@ template <typename T, int D>
     uint3 groups [[threadgroups_per_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  threadgroup float outputs[LANES * SIMDGROUPS];
-  threadgroup float tops[SIMDGROUPS];
-  threadgroup float sums[SIMDGROUPS];
+  constexpr int each = D / TEAM;
+  threadgroup float outputs[PARTS * D];
+  threadgroup float tops[PARTS];
+  threadgroup float sums[PARTS];
 
-  const size_t head = group.x;
-  const size_t query = group.y;
-  const size_t row = query * groups.x + head;
-  const size_t kv_head = head / size_t(gqa_factor);
-  queries += row * D;
-  keys += kv_head * k_head_stride;
-  values += kv_head * v_head_stride;
-  out += row * D;
-  attend<T, D>(
-      queries, keys, values, out, visible_keys(N, groups, group), k_seq_stride, v_seq_stride, scale, outputs, tops, sums, simdgroup, lane);
+  const uint row = group.y * groups.x + group.x;
+  const uint kv_head = group.x / uint(gqa_factor);
+  const uint own = lane % TEAM * 4;
+  const int team = int(lane) / TEAM;
+  const int visible = visible_keys(N, groups, group);
+  queries += size_t(row) * D;
+  keys += size_t(kv_head) * k_head_stride;
+  values += size_t(kv_head) * v_head_stride;
+  out += size_t(row) * D;
+  // Whether all rows begin where a vector may lie; a lane's pieces are whole vectors apart.
+  const bool wide = ((ulong(queries) | ulong(keys) | ulong(values) | (k_seq_stride | v_seq_stride) * sizeof(T)) & (4 * sizeof(T) - 1)) == 0;
+  queries += own;
+  keys += own;
+  values += own;
+
+  float top = LEAST;
+  float sum = 0;
+  float o[each];
+#pragma unroll
+  for (int i = 0; i < each; i++) {
+    o[i] = 0;
+  }
+  wait_for_dispatches();
+  if (wide) {
+    walk<T, D, true>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, top, sum, o);
+  } else {
+    walk<T, D, false>(queries, keys, values, k_seq_stride, v_seq_stride, int(simdgroup), team, visible, scale, top, sum, o);
+  }
+
+  // The teams are brought to one maximum before anything of theirs is added.
+  float of_all = top;
+#pragma unroll
+  for (int d = TEAM; d < LANES; d *= 2) {
+    of_all = greater(of_all, simd_shuffle_xor(of_all, ushort(d)));
+  }
+  if (lane == 0) {
+    tops[simdgroup] = of_all;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  float parts[PARTS];
+#pragma unroll
+  for (int s = 0; s < PARTS; s++) {
+    parts[s] = tops[s];
+  }
+  const float factor = precise::exp(top - greatest<PARTS>(parts));
+  sum *= factor;
+  sum += simd_shuffle_xor(sum, ushort(TEAM));
+  sum += simd_shuffle_xor(sum, ushort(2 * TEAM));
+  // A simdgroup's teams are added by halves: a lane gives away the half of its elements that the lane 16
+  // beside keeps, and then the half of what is left to the one 8 beside.
+  const bool upper = (lane & 2 * TEAM) != 0;
+  const bool odd = (lane & TEAM) != 0;
+  float half_of[each / 2];
+#pragma unroll
+  for (int i = 0; i < each / 2; i++) {
+    const float low = o[i] * factor;
+    const float high = o[each / 2 + i] * factor;
+    half_of[i] = (upper ? high : low) + simd_shuffle_xor(upper ? low : high, ushort(2 * TEAM));
+  }
+  const int first = (upper ? each / 2 : 0) + (odd ? each / 4 : 0);
+#pragma unroll
+  for (int i = 0; i < each / 4; i++) {
+    const float low = half_of[i];
+    const float high = half_of[each / 4 + i];
+    const float v = (odd ? high : low) + simd_shuffle_xor(odd ? low : high, ushort(TEAM));
+    const int at = first + i;
+    outputs[int(simdgroup) * D + at / 4 * LANES + int(own) + at % 4] = v;
+  }
+  if (lane == 0) {
+    sums[simdgroup] = sum;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int e = int(simdgroup) * LANES + int(lane);
+  if (e < D) {
+    float of[PARTS];
+#pragma unroll
+    for (int s = 0; s < PARTS; s++) {
+      parts[s] = outputs[s * D + e];
+      of[s] = sums[s];
+    }
+    out[e] = stored(T(total<PARTS>(parts) / total<PARTS>(of)));
+  }
 }
 
 template [[host_name("sdpa_rows_float_64_64")]] [[kernel]] decltype(sdpa_rows<float, 64>) sdpa_rows<float, 64>;
@@ -322,13 +543,13 @@ template [[host_name("sdpa_rows_float_128_128")]] [[kernel]] decltype(sdpa_rows<
 // @witness sdpa_vector_float_* ; query_transposed@21=1 bool_mask@23=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
 // @witness sdpa_vector_float_* ; query_transposed@21=1 float_mask@24=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
 // @witness sdpa_vector_float_* ; query_transposed@21=1 has_sinks@25=1 gqa_factor=1 N=5 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 1024 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 1024 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; ok
-// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 1024 1 1 ; refused
-// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
-// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 1024 1 1 ; refused
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=243 k_head_stride=32768 k_seq_stride=128 v_head_stride=32768 v_seq_stride=128 ; groups 3 8 1 / 256 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=3 N=50 k_head_stride=8192 k_seq_stride=128 v_head_stride=8192 v_seq_stride=128 ; groups 9 20 1 / 256 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; ok
+// @witness sdpa_rows_float_* ; do_causal@22=1 gqa_factor=1 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 2 1 / 256 1 1 ; refused
+// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=1 N=0 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
+// @witness sdpa_rows_float_* ; do_causal@22=0 gqa_factor=0 N=1 k_seq_stride=128 v_seq_stride=128 ; groups 1 1 1 / 256 1 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //

@@ -81,19 +81,11 @@ func (r *Session) SDPA(q, k, v Tensor, n ir.Affine, scale float32, o ...Option) 
 			buf(0, q), buf(1, upTo(k)), buf(2, upTo(v)), buf(3, y), val(4, int32(hq/hkv)), i32(5, n),
 			val(6, uint64(k.Strides[1])), val(7, uint64(k.Strides[0])), val(8, uint64(v.Strides[1])), val(9, uint64(v.Strides[0])), val(10, scale),
 		},
-		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{1024, 1, 1},
-	}
-	if l := q.Shape[0]; l.IsConst() && l.Const == 1 {
-		c.function = r.spell("sdpa_vector_float_%d_%d", d, d)
-		c.constants = []ir.FunctionConstant{
-			flag(20, "has_mask", false), flag(21, "query_transposed", false), flag(22, "do_causal", false),
-			flag(23, "bool_mask", false), flag(24, "float_mask", false), flag(25, "has_sinks", false),
-		}
-	} else {
-		// MLX's sdpa_vector writes [Hq, L, D], whose strides depend on L. This kernel, which
-		// is not MLX's, writes [L, Hq, D], so that L can be a param.
-		c.function = r.spell("sdpa_rows_float_%d_%d", d, d)
-		c.constants = []ir.FunctionConstant{flag(22, "do_causal", true)}
+		grid: [3]ir.Extent{ir.Ext(hq), {Num: q.Shape[0], Div: 1}, ir.Ext(1)}, group: [3]uint32{256, 1, 1},
+		// Not MLX's sdpa_vector, which writes [Hq, L, D], whose strides depend on L, and is slower
+		// (docs/rationale.md).
+		function:  r.spell("sdpa_rows_float_%d_%d", d, d),
+		constants: []ir.FunctionConstant{flag(22, "do_causal", true)},
 	}
 	r.dispatch(c, o, c.args...)
 	return y

@@ -465,7 +465,7 @@ func ExampleSession_SDPA() {
 	}
 	d := g.Nodes[len(g.Nodes)-1].(*ir.Dispatch)
 	fmt.Println(g.Kernels[d.Kernel].Function, g.FormatView(d.Bindings[1].View))
-	// Output: sdpa_vector_float_64_64 %keys[0:512*$pos + 512]
+	// Output: sdpa_rows_float_64_64 %keys[0:512*$pos + 512]
 }
 
 // These are the parts of a model around its layers: from the ID of a token to that of the

@@ -646,7 +646,7 @@ def sdpa():
             },
             {4: i32(gqa), 5: i32(n), 6: i64(ks[0]), 7: i64(ks[1]), 8: i64(vs[0]), 9: i64(vs[1]), 10: f32(scale)},
             groups=(hq, l, 1),
-            group=(1024, 1, 1),
+            group=(256 if rows else 1024, 1, 1),
             flags={22: causal} if rows else {20: 0, 21: transposed, 22: causal, 23: 0, 24: 0, 25: 0},
         )
         want, terms = np.empty((hq, l, d)), np.empty((hq, l, d))

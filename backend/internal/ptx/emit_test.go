@@ -141,7 +141,7 @@ func TestEmitNoticed(t *testing.T) {
 	}
 	for _, change := range [][2]string{
 		{"min.f32", "max.f32"}, {"add.rn.f32", "sub.rn.f32"}, {"0f7FC00000", "0f7FC00001"}, {"0x7E00", "0x7E01"}, {"2139095040", "2139095039"}, {"setp.gt.u16", "setp.lt.u16"},
-		{"cvt.rn.f16.f32", "cvt.u16.u32"}, {"0d3FF71547652B82FE", "0d3FE71547652B82FE"}, {"rem.u32", "min.u32"}, {"or.pred", "and.pred"}, {"add.s64", "sub.s64"},
+		{"cvt.rn.f16.f32", "cvt.u16.u32"}, {"0f3FB8AA3B", "0f3F38AA3B"}, {"rem.u32", "min.u32"}, {"or.pred", "and.pred"}, {"add.s64", "sub.s64"},
 		{"setp.ne.b64", "setp.eq.b64"}, {"setp.ge.u32", "setp.lt.u32"}, {", 2;", ", 1;"},
 	} {
 		bad := strings.Replace(text, change[0], change[1], 1)
