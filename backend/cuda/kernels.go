@@ -140,7 +140,7 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
 	if len(e.known) > 0 {
-		text = specialised(text, e.known)
+		text = folded(specialised(text, e.known), e.block())
 	}
 	if d.disturb.text != nil {
 		text = d.disturb.text(x.name, text)

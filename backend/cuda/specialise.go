@@ -146,6 +146,21 @@ func (c *code) known(s *step, out []parameter) []parameter {
 	return out
 }
 
+// block is how many threads a block of an entry has, of which parameters are known: its last three numbers.
+func (e *entry) block() uint64 {
+	n := len(e.known)
+	if e.moving {
+		n-- // what moves
+	}
+	last, threads := e.known[n-1].number, uint64(1)
+	for _, p := range e.known[:n] {
+		if p.number > last-3 {
+			threads *= p.value &^ air.WholeThreadgroups
+		}
+	}
+	return threads
+}
+
 // parameterRead is where an entry reads one of its parameters, or a part of it.
 var parameterRead = regexp.MustCompile(`ld\.param\.([busf])(8|16|32|64)(\s+)(%\w+), \[` + air.PTXEntry + `_param_(\d+)(?:\+(\d+))?\];`)
 

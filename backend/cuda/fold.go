@@ -1,0 +1,511 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"bytes"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// folded is a text in which integers that known parameters determine are numbers, and divisions by numbers are
+// multiplications and shifts. NVIDIA's compiler does neither across the table of additions, and divides by a
+// number as by anything else: a chain of conversions and a reciprocal, some 130 cycles, of which a kernel has
+// one for each dimension of its threadgroups. threads is how many a block has.
+//
+// Only registers that one instruction without a guard sets are looked at, or several that set them to the
+// same number. What an instruction does that is not known here is unknown, and left as it is.
+func folded(text []byte, threads uint64) []byte {
+	begin := bytes.Index(text, []byte(".visible .entry"))
+	if begin < 0 || bytes.Contains(text[begin+1:], []byte(".func")) {
+		return text
+	}
+	f := folder{registers: map[string]*register{}, threads: threads}
+	for line := range strings.SplitAfterSeq(string(text[begin:]), "\n") {
+		f.lines = append(f.lines, f.parse(line))
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := range f.lines {
+			l := &f.lines[i]
+			if l.sets == nil || l.sets.state == varies {
+				continue
+			}
+			if r := f.result(l); r != l.result {
+				changed, l.result = true, r
+				l.sets.settle(f.lines)
+			}
+		}
+	}
+	out := bytes.NewBuffer(append([]byte(nil), text[:begin]...))
+	for i := range f.lines {
+		f.write(out, &f.lines[i])
+	}
+	return out.Bytes()
+}
+
+// folder is a text that is folded.
+type folder struct {
+	lines     []ptxLine
+	registers map[string]*register
+	threads   uint64
+}
+
+// register is what is known of one.
+type register struct {
+	state  registerState
+	value  uint64 // of a number
+	most   uint64 // that an unsigned one is at most
+	bounds bool   // most is known
+	sites  []int  // of the lines that set it
+}
+
+type registerState uint8
+
+const (
+	open   registerState = iota // nothing is known yet
+	number                      // the same in every thread, always
+	varies
+)
+
+// ptxLine is a line. Of one that is not a single instruction only the text counts.
+type ptxLine struct {
+	text   string
+	head   string // what stands before the instruction
+	guard  string // "@%p1", "@!%p1"
+	op     string
+	args   []string
+	sets   *register
+	result result
+}
+
+// result is what an instruction gives, as far as is known.
+type result struct {
+	number bool
+	value  uint64
+	bounds bool
+	most   uint64
+}
+
+func (f *folder) register(name string) *register {
+	r := f.registers[name]
+	if r == nil {
+		r = &register{}
+		f.registers[name] = r
+	}
+	return r
+}
+
+// settle puts together what the lines that set a register give.
+func (r *register) settle(lines []ptxLine) {
+	all := lines[r.sites[0]].result
+	for _, s := range r.sites[1:] {
+		x := lines[s].result
+		all.number = all.number && x.number && x.value == all.value
+		all.bounds = all.bounds && x.bounds
+		all.most = max(all.most, x.most)
+	}
+	if r.state = open; all.number {
+		r.state, r.value = number, all.value
+	}
+	r.bounds, r.most = all.bounds, all.most
+}
+
+// parse takes a line apart. It says which registers the line sets.
+func (f *folder) parse(line string) ptxLine {
+	l := ptxLine{text: line}
+	code, _, _ := strings.Cut(line, "//")
+	trimmed := strings.TrimSpace(code)
+	if trimmed == "" || trimmed[0] == '.' || strings.HasSuffix(trimmed, ":") {
+		return l
+	}
+	body, simple := strings.CutSuffix(trimmed, ";")
+	if !simple || strings.ContainsAny(body, ";:(") {
+		f.lose(trimmed)
+		return l
+	}
+	if body[0] == '@' {
+		var found bool
+		if l.guard, body, found = strings.Cut(body, " "); !found {
+			f.lose(trimmed)
+			return l
+		}
+		body = strings.TrimSpace(body)
+	}
+	op, rest, _ := strings.Cut(strings.ReplaceAll(body, "\t", " "), " ")
+	rest = strings.TrimSpace(rest)
+	l.head, l.op = code[:strings.IndexByte(code, trimmed[0])], op
+	if rest == "" || strings.HasPrefix(rest, "[") || strings.HasPrefix(op, "bra") {
+		l.args = []string{rest}
+		return l
+	}
+	if strings.HasPrefix(rest, "{") || strings.Contains(rest, "|") {
+		f.lose(rest)
+		return l
+	}
+	for a := range strings.SplitSeq(rest, ",") {
+		l.args = append(l.args, strings.TrimSpace(a))
+	}
+	if !strings.HasPrefix(l.args[0], "%") {
+		f.lose(rest)
+		return l
+	}
+	r := f.register(l.args[0])
+	if l.guard != "" || strings.ContainsAny(rest, "{[") {
+		r.state = varies
+		return l
+	}
+	r.sites = append(r.sites, len(f.lines))
+	l.sets = r
+	return l
+}
+
+// lose says of all registers of a text that they vary.
+func (f *folder) lose(text string) {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '%' {
+			continue
+		}
+		end := i + 1
+		for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] >= 'a' && text[end] <= 'z' || text[end] == '_') {
+			end++
+		}
+		f.register(text[i:end]).state = varies
+		i = end - 1
+	}
+}
+
+// operand is what is known of one, as an integer of some bits.
+func (f *folder) operand(a string, width int) result {
+	mask := ^uint64(0) >> (64 - width)
+	if strings.HasPrefix(a, "%") {
+		if a == "%tid.x" {
+			return result{bounds: f.threads > 0, most: f.threads - 1}
+		}
+		r := f.registers[a]
+		switch {
+		case r == nil || r.state == varies || len(r.sites) == 0:
+			return result{}
+		case r.state == number:
+			return result{number: true, value: r.value & mask, bounds: true, most: r.value & mask}
+		}
+		return result{bounds: r.bounds && r.most <= mask, most: r.most}
+	}
+	v, err := strconv.ParseInt(a, 0, 64)
+	if err != nil {
+		return result{}
+	}
+	return result{number: true, value: uint64(v) & mask, bounds: true, most: uint64(v) & mask}
+}
+
+// result is what is known of what an instruction gives.
+func (f *folder) result(l *ptxLine) result {
+	mods := strings.Split(l.op, ".")
+	last := mods[len(mods)-1]
+	width := map[string]int{"b16": 16, "u16": 16, "s16": 16, "b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64, "pred": 1}[last]
+	if width == 0 {
+		return result{}
+	}
+	mask := ^uint64(0) >> (64 - width)
+	is := func(v uint64) result { v &= mask; return result{number: true, value: v, bounds: true, most: v} }
+	least := func(v uint64) result { return result{bounds: v <= mask, most: v} }
+	var x [3]result
+	if len(l.args) > 4 || len(l.args) < 2 {
+		return result{}
+	}
+	from := width
+	if mods[0] == "cvt" && len(mods) == 3 { // cvt.to.from
+		to := map[string]int{"u32": 32, "s32": 32, "u64": 64, "s64": 64}[mods[1]]
+		if to == 0 || width < 32 {
+			return result{}
+		}
+		a := f.operand(l.args[1], width)
+		mask = ^uint64(0) >> (64 - to)
+		switch {
+		case a.number && last[0] == 's' && to > width:
+			return is(uint64(int64(a.value<<(64-width)) >> (64 - width)))
+		case a.number:
+			return is(a.value)
+		case a.bounds && (last[0] != 's' || a.most < 1<<(width-1)):
+			return least(a.most)
+		}
+		return result{}
+	}
+	for i, a := range l.args[1:] {
+		x[i] = f.operand(a, from)
+	}
+	a, b, c := x[0], x[1], x[2]
+	signed := func(r result) int64 { return int64(r.value<<(64-width)) >> (64 - width) }
+	both := a.number && b.number
+	switch strings.Join(mods[:len(mods)-1], ".") {
+	case "mov":
+		return a
+	case "and":
+		switch {
+		case both:
+			return is(a.value & b.value)
+		case a.number && a.value == 0 || b.number && b.value == 0:
+			return is(0)
+		case width > 1 && a.bounds && b.bounds:
+			return least(min(a.most, b.most))
+		case width > 1 && a.bounds:
+			return least(a.most)
+		case width > 1 && b.bounds:
+			return least(b.most)
+		}
+	case "or":
+		if both {
+			return is(a.value | b.value)
+		}
+		if width == 1 && (a.number && a.value == 1 || b.number && b.value == 1) {
+			return is(1)
+		}
+	case "xor":
+		if both {
+			return is(a.value ^ b.value)
+		}
+	case "not":
+		if a.number {
+			return is(^a.value)
+		}
+	case "neg":
+		if a.number {
+			return is(-a.value)
+		}
+	case "add":
+		if both {
+			return is(a.value + b.value)
+		}
+		if sum, carry := bits.Add64(a.most, b.most, 0); a.bounds && b.bounds && carry == 0 && sum <= mask {
+			return least(sum)
+		}
+	case "sub":
+		if both {
+			return is(a.value - b.value)
+		}
+	case "mul.lo":
+		if both {
+			return is(a.value * b.value)
+		}
+		if a.number && a.value == 0 || b.number && b.value == 0 {
+			return is(0)
+		}
+		if high, low := bits.Mul64(a.most, b.most); a.bounds && b.bounds && high == 0 && low <= mask {
+			return least(low)
+		}
+	case "mul.wide":
+		if last == "u32" {
+			mask = ^uint64(0)
+			if both {
+				return is(a.value * b.value)
+			}
+			if a.bounds && b.bounds {
+				return least(a.most * b.most)
+			}
+		}
+	case "mad.lo":
+		if both && c.number {
+			return is(a.value*b.value + c.value)
+		}
+	case "shl":
+		if n := f.operand(l.args[2], 32); a.number && n.number && n.value < uint64(width) {
+			return is(a.value << n.value)
+		}
+	case "shr":
+		n := f.operand(l.args[2], 32)
+		switch {
+		case !n.number || n.value >= uint64(width) || last[0] == 's':
+		case a.number:
+			return is(a.value >> n.value)
+		case a.bounds:
+			return least(a.most >> n.value)
+		default:
+			return least(mask >> n.value)
+		}
+	case "bfe":
+		at, n := f.operand(l.args[2], 32), f.operand(l.args[3], 32)
+		if a.number && at.number && n.number && n.value > 0 && at.value+n.value <= uint64(width) {
+			v := a.value >> at.value & (1<<n.value - 1)
+			if last[0] == 's' {
+				v = uint64(int64(v<<(64-n.value)) >> (64 - n.value))
+			}
+			return is(v)
+		}
+	case "min", "max":
+		switch {
+		case last[0] != 'u':
+		case both && mods[0] == "min":
+			return is(min(a.value, b.value))
+		case both:
+			return is(max(a.value, b.value))
+		case mods[0] == "max":
+			if a.bounds && b.bounds {
+				return least(max(a.most, b.most))
+			}
+		case a.bounds && b.bounds:
+			return least(min(a.most, b.most))
+		case a.bounds:
+			return least(a.most)
+		case b.bounds:
+			return least(b.most)
+		}
+	case "div", "rem":
+		if last[0] != 'u' || !b.number || b.value == 0 {
+			return result{}
+		}
+		switch {
+		case mods[0] == "div" && a.bounds:
+			return result{number: a.number || a.most < b.value, value: a.value / b.value, bounds: true, most: a.most / b.value}
+		case mods[0] == "rem" && a.number:
+			return is(a.value % b.value)
+		case mods[0] == "rem" && b.value == 1:
+			return is(0)
+		case mods[0] == "rem":
+			return least(b.value - 1)
+		}
+	case "selp":
+		switch p := f.operand(l.args[3], 1); {
+		case p.number && p.value == 1:
+			return a
+		case p.number:
+			return b
+		case both && a.value == b.value:
+			return a
+		case a.bounds && b.bounds:
+			return least(max(a.most, b.most))
+		}
+	default:
+		if mods[0] == "setp" && len(mods) == 3 {
+			return compared(mods[1], last[0] == 's', a, b, signed(a), signed(b))
+		}
+	}
+	return result{}
+}
+
+// compared is what setp says.
+func compared(how string, isSigned bool, a, b result, x, y int64) result {
+	truth := func(p bool) result {
+		if p {
+			return result{number: true, value: 1, bounds: true, most: 1}
+		}
+		return result{number: true, bounds: true}
+	}
+	if !a.number || !b.number {
+		if !isSigned && a.bounds && b.number && a.most < b.value {
+			switch how {
+			case "lt", "le", "ne":
+				return truth(true)
+			case "ge", "gt", "eq":
+				return truth(false)
+			}
+		}
+		return result{}
+	}
+	less := a.value < b.value
+	if isSigned {
+		less = x < y
+	}
+	equal := a.value == b.value
+	switch how {
+	case "eq":
+		return truth(equal)
+	case "ne":
+		return truth(!equal)
+	case "lt", "lo":
+		return truth(less)
+	case "le", "ls":
+		return truth(less || equal)
+	case "gt", "hi":
+		return truth(!less && !equal)
+	case "ge", "hs":
+		return truth(!less)
+	}
+	return result{}
+}
+
+// write writes a line, folded.
+func (f *folder) write(out *bytes.Buffer, l *ptxLine) {
+	line := func(parts ...string) {
+		out.WriteString(l.head)
+		for _, p := range parts {
+			out.WriteString(p)
+		}
+		out.WriteString(";\n")
+	}
+	decimal := func(v uint64) string { return strconv.FormatUint(v, 10) }
+	switch {
+	case strings.HasPrefix(l.op, "bra") && l.guard != "":
+		name, want := strings.TrimPrefix(strings.TrimPrefix(l.guard, "@"), "!"), uint64(1)
+		if strings.HasPrefix(l.guard, "@!") {
+			want = 0
+		}
+		if r := f.registers[name]; r != nil && r.state == number {
+			if r.value == want {
+				line("bra.uni ", l.args[0])
+			}
+			return
+		}
+	case l.sets == nil:
+	case l.sets.state == number && l.result.number && strings.HasSuffix(l.op, ".pred") || strings.HasPrefix(l.op, "setp.") && l.sets.state == number:
+		line("setp.ne.u32 ", l.args[0], ", ", decimal(l.sets.value), ", 0")
+		return
+	case l.sets.state == number:
+		if kind := strings.TrimRight(l.args[0], "0123456789"); kind == "%r" || kind == "%rs" || kind == "%rd" {
+			line("mov.", map[string]string{"%rs": "b16", "%r": "b32", "%rd": "b64"}[kind], " ", l.args[0], ", ", decimal(l.sets.value))
+			return
+		}
+	case l.op == "div.u32" || l.op == "rem.u32":
+		if f.divided(l, line) {
+			return
+		}
+	}
+	out.WriteString(l.text)
+}
+
+// divided writes a quotient or a rest without a division, if the divisor is a number that allows it.
+func (f *folder) divided(l *ptxLine, line func(...string)) bool {
+	a, b := f.operand(l.args[1], 32), f.operand(l.args[2], 32)
+	if !b.number || b.value == 0 {
+		return false
+	}
+	dst, x := l.args[0], l.args[1]
+	decimal := func(v uint64) string { return strconv.FormatUint(v, 10) }
+	shift := bits.TrailingZeros64(b.value)
+	if b.value>>shift == 1 {
+		if l.op == "rem.u32" {
+			line("and.b32 ", dst, ", ", x, ", ", decimal(b.value-1))
+		} else {
+			line("shr.u32 ", dst, ", ", x, ", ", decimal(uint64(shift)))
+		}
+		return true
+	}
+	// With m = ⌈2^(32+s) / b⌉, ⌊x·m / 2^(32+s)⌋ is ⌊x / b⌋ for all x with x·(m·b − 2^(32+s)) < 2^(32+s).
+	most := uint64(1<<32 - 1)
+	if a.bounds {
+		most = min(most, a.most)
+	}
+	for s := range 31 {
+		power := uint64(1) << (32 + s)
+		m := (power + b.value - 1) / b.value
+		if m >= 1<<32 {
+			return false
+		}
+		if high, low := bits.Mul64(most, m*b.value-power); high > 0 || low >= power {
+			continue
+		}
+		if dst == x {
+			return false
+		}
+		line("mul.hi.u32 ", dst, ", ", x, ", ", decimal(m))
+		if s > 0 {
+			line("shr.u32 ", dst, ", ", dst, ", ", decimal(uint64(s)))
+		}
+		if l.op == "rem.u32" {
+			line("mul.lo.s32 ", dst, ", ", dst, ", ", decimal(b.value))
+			line("sub.s32 ", dst, ", ", x, ", ", dst)
+		}
+		return true
+	}
+	return false
+}
