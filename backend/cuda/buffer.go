@@ -31,16 +31,12 @@ func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 		return nil, fmt.Errorf("cuda: a buffer of %d bytes at a multiple of %d: the most is %d", s.Size, s.Align, granule)
 	}
 	b := &buffer{device: d, size: s.Size, taken: max(granule, (s.Size+granule-1)&^(granule-1))}
-	if err := d.take(b.taken); err != nil {
-		return nil, err
-	}
-	err := d.gpu.Do(func() (err error) {
-		b.at, err = driver.Alloc(b.taken)
+	err := d.do(func() (err error) {
+		b.at, err = d.take(b.taken)
 		return err
 	})
 	if err != nil {
-		d.give(b.taken)
-		return nil, fmt.Errorf("cuda: a buffer of %d bytes, beside %d that are in use: %w", s.Size, d.inUse(), err)
+		return nil, fmt.Errorf("cuda: a buffer of %d bytes: %w", s.Size, err)
 	}
 	return b, nil
 }
@@ -48,32 +44,6 @@ func (d *Device) Alloc(s backend.BufferSpec) (backend.Buffer, error) {
 // Map implements [backend.Device]: the GPU has memory of its own.
 func (d *Device) Map([]byte, bool) (backend.Buffer, error) {
 	return nil, errors.New("cuda: the host's memory cannot be mapped, the GPU has its own")
-}
-
-func (d *Device) take(n int64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case d.closed:
-		return errors.New("cuda: the device is closed")
-	case d.allocated+n > d.memory:
-		return fmt.Errorf("cuda: a buffer of %d bytes, beside %d that are in use: the GPU has %d", n, d.allocated, d.memory)
-	}
-	d.allocated += n
-	d.peak = max(d.peak, d.allocated)
-	return nil
-}
-
-func (d *Device) give(n int64) {
-	d.mu.Lock()
-	d.allocated -= n
-	d.mu.Unlock()
-}
-
-func (d *Device) inUse() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.allocated
 }
 
 // Size implements [backend.Buffer].
@@ -88,7 +58,7 @@ func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
 		return 0, fmt.Errorf("cuda: byte %d of a buffer of %d", off, b.size)
 	}
 	n := int(min(int64(len(p)), b.size-off))
-	err := b.device.gpu.Do(func() error {
+	err := b.device.do(func() error {
 		s, err := newStaging()
 		if err != nil {
 			return err
@@ -104,8 +74,7 @@ func (b *buffer) ReadAt(p []byte, off int64) (int, error) {
 // Close implements [backend.Buffer].
 func (b *buffer) Close() error {
 	b.close.Do(func() {
-		b.err = b.device.gpu.Do(func() error { return driver.Free(b.at) })
-		b.device.give(b.taken)
+		b.err = b.device.gpu.Do(func() error { return b.device.give(b.at, b.taken) })
 	})
 	return b.err
 }

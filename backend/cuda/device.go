@@ -27,6 +27,8 @@ type Options struct {
 	Cache string
 	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
 	Memory int64
+	// Pool is the most bytes of closed buffers that are kept for others; 0: [DefaultPool], −1: none.
+	Pool int64
 	// Plan is how the commands of a replay are launched.
 	Plan Plan
 	// Measured is what `mlxreplay doctor` has measured of this GPU, by which [Auto] chooses; nil: what was
@@ -99,8 +101,15 @@ type Device struct {
 	memory    int64 // the most bytes of buffers
 	allocated int64
 	peak      int64
+	held      int64 // the most of allocated and what the pool has
+	pool      pool
+	free      int64 // how many bytes buffers may take, if it was asked for since something has changed
+	asked     bool
+	lost      error // by which the context was lost
 	jit       jit
 	loops     loops
+	ranges    *driver.Ranges // nil: nobody hears of them
+	noRanges  error
 	closed    bool
 }
 
@@ -145,6 +154,12 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	if d.memory = d.Description.Memory; o.Memory > 0 && o.Memory < d.memory {
 		d.memory = o.Memory
 	}
+	switch {
+	case o.Pool == 0:
+		d.pool.most = min(DefaultPool, d.memory/16)
+	case o.Pool > 0:
+		d.pool.most = o.Pool
+	}
 	for a, to := range map[driver.Attribute]*int{
 		driver.MaxGridX: &d.limits.grid[0], driver.MaxGridY: &d.limits.grid[1], driver.MaxGridZ: &d.limits.grid[2],
 		driver.MaxThreadsPerBlock: &d.limits.threads, driver.SharedPerBlock: &d.limits.shared, driver.SharedPerBlockOptin: &d.limits.optin,
@@ -158,6 +173,7 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	}
 	d.plan, d.programmatic = o.Plan, d.Major >= 9 && !o.Full
 	d.loops.on = o.Loop
+	d.attach()
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
 	}
@@ -174,6 +190,7 @@ func (d *Device) Close() error {
 	d.closed = true
 	err := d.gpu.Do(func() error {
 		var errs []error
+		errs = append(errs, release(d.pool.take()))
 		if d.loops.module != 0 {
 			errs = append(errs, d.loops.module.Unload())
 		}
@@ -196,18 +213,11 @@ func (d *Device) Close() error {
 // Name implements [backend.Device].
 func (d *Device) Name() string { return "cuda" }
 
-// Peak is the most bytes that buffers have taken at a time.
-func (d *Device) Peak() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.peak
-}
-
 // Info implements [backend.Device].
 func (d *Device) Info() backend.Info {
 	return backend.Info{
 		Description: d.description(), Threads: d.Multiprocessors,
-		Alignment: 256, Memory: d.memory, MaxThreadgroup: min(1024, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
+		Alignment: 256, Memory: d.room(), MaxThreadgroup: min(1024, d.limits.threads), ThreadgroupBytes: 32 << 10, ArgumentSlots: slots,
 		Sampling: backend.SampleCommands, Numerics: backend.Numerics{ManyNaNs: true},
 	}
 }

@@ -27,6 +27,8 @@ var harmless = map[string]string{
 	"cuDeviceGet twice":                       "it asks",
 	"cuDeviceGetName unheard":                 "the GPU has no name then",
 	"cuDeviceGetName twice":                   "it asks",
+	"cuMemGetInfo_v2 twice":                   "it asks",
+	"cuMemGetInfo_v2 unheard":                 "the workload is smaller than any limit",
 	"cuDeviceTotalMem_v2 twice":               "it asks",
 	"last cuDeviceTotalMem_v2 unheard":        "it was asked before",
 	"cuDeviceGetAttribute unheard":            "the workload stays below most limits, also if they are 0",

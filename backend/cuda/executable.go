@@ -22,6 +22,7 @@ type executable struct {
 	program *bound.Program
 	code
 	plan Plan
+	name []byte // as ranges have it
 }
 
 // planning is for what kind of encoder plans are made: a stream runs one launch after another, and a
@@ -38,6 +39,7 @@ func (d *Device) Compile(ctx context.Context, p *backend.Program) (_ backend.Exe
 	g := p.Graph
 	e := &executable{device: d}
 	e.plan, e.code.programmatic = d.choose(g)
+	e.name = append([]byte(g.Name), 0)
 	fail := func(err error) (backend.Executable, error) {
 		return nil, fmt.Errorf("cuda: graph %s: %w", ir.QuoteName(g.Name), err)
 	}
@@ -87,6 +89,9 @@ func (d *Device) compile(ctx context.Context, c *code, p *plan.Plan, progress fu
 		return err
 	}
 	c.early(p.Graph)
+	if d.ranges != nil {
+		c.mark()
+	}
 	return nil
 }
 
@@ -239,7 +244,7 @@ func (e *executable) NewFrame(s backend.FrameSpec) (_ backend.Frame, err error) 
 			}
 			f.launches = append(f.launches, l)
 		}
-		err = e.device.gpu.Do(func() (err error) {
+		err = e.device.do(func() (err error) {
 			if x.memory, err = driver.AllocHost(params + int(arguments)); err != nil {
 				return err
 			}

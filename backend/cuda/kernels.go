@@ -146,7 +146,7 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 		text = d.disturb.text(x.name, text)
 	}
 	began := time.Now()
-	err = d.gpu.Do(func() (err error) {
+	err = d.do(func() (err error) {
 		if e.module, err = driver.LoadModule(text); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (d *Device) newLaunches(c *code) (_ *launches, err error) {
 		return nil, err
 	}
 	l.memory = m.(*buffer)
-	err = d.gpu.Do(func() (err error) {
+	err = d.do(func() (err error) {
 		l.staged, err = driver.AllocHost(len(image))
 		copy(l.staged, image)
 		return err

@@ -76,6 +76,9 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) (err error) {
 	c.code.Stored = plan.Store(c.plan.Finish(label), noLimit, false)
 	c.code.nodes, c.code.describe = c.plan.Nodes, c.plan.Describe
 	c.code.arrange(nil, c.x.limits.grid)
+	if c.x.ranges != nil {
+		c.code.mark()
+	}
 	for i := range c.code.steps { // most were loaded when they were encoded
 		if s := &c.code.steps[i]; err == nil {
 			err = c.x.load(context.Background(), s.kernel, s.entry)
@@ -93,7 +96,7 @@ func (c *encoder) Run(ctx context.Context, r *backend.Result) error {
 	if len(c.code.steps) == 0 {
 		return nil
 	}
-	err := c.x.gpu.Do(func() (err error) {
+	err := c.x.do(func() (err error) {
 		end, err := driver.NewEvent(true)
 		if err != nil {
 			return err

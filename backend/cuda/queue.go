@@ -25,8 +25,9 @@ type queue struct {
 
 // NewQueue implements [backend.Device].
 func (d *Device) NewQueue() (backend.Queue, error) {
+	d.changed()
 	x := &executor{Device: d}
-	err := d.gpu.Do(func() (err error) {
+	err := d.do(func() (err error) {
 		if x.stream, err = driver.NewStream(); err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func (x *executor) close() error {
 
 // staged does something with memory for transfers, where the context is current.
 func (x *executor) staged(f func(s *staging) error) error {
-	return x.gpu.Do(func() (err error) {
+	return x.do(func() (err error) {
 		x.mu.Lock()
 		var s *staging
 		if n := len(x.free); n > 0 {

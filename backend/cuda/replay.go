@@ -17,7 +17,8 @@ import (
 
 // Replay implements [hostqueue.Executor].
 func (x *executor) Replay(ctx context.Context, s *backend.Submission, r *backend.Result) error {
-	return x.gpu.Do(func() error { return x.replays(ctx, s, r) })
+	work := "graph " + ir.QuoteName(s.Executable.(*executable).program.Graph.Name)
+	return x.do(func() error { return x.note(work, x.replays(ctx, s, r)) })
 }
 
 func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backend.Result) (err error) {
@@ -30,6 +31,8 @@ func (x *executor) replays(ctx context.Context, s *backend.Submission, r *backen
 	if len(e.steps) > mostNodes || e.program.Profile || e.rules == nil {
 		plan = Stream
 	}
+	x.ranges.Push(e.name)
+	defer x.ranges.Pop()
 	if err := x.begin.Record(x.stream); err != nil {
 		return err
 	}
@@ -185,7 +188,10 @@ func (x *executor) start(ctx context.Context, l *launches, next bool) error {
 	if err := l.follow(x.stream); err != nil {
 		return err
 	}
+	t := x.teller(l.code)
+	defer t.end()
 	for n := range l.steps {
+		t.at(n)
 		if n%window == 0 && n > 0 {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -204,6 +210,7 @@ func (x *executor) start(ctx context.Context, l *launches, next bool) error {
 			return err
 		}
 	}
+	t.at(len(l.steps))
 	return nil
 }
 

@@ -110,7 +110,7 @@ func conform(t *testing.T, o cuda.Options) {
 
 // TestAnyOrder: what is ordered is enough, in whatever order a GPU runs the rest, and late.
 func TestAnyOrder(t *testing.T) {
-	for seed, o := range map[uint64]cuda.Options{2: {Plan: cuda.Edges}, 3: {Plan: cuda.Edges, Full: true}} {
+	for seed, o := range map[uint64]cuda.Options{2: {Plan: cuda.Edges, Pool: -1}, 3: {Plan: cuda.Edges, Full: true, Pool: -1}} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			serve(t, fakecuda.Options{Seed: seed, Late: 300 * time.Microsecond})
 			conform(t, o)

@@ -29,6 +29,7 @@ type code struct {
 	programmatic bool
 	unwritten    []bool
 	sometimes    []int32 // steps that may do nothing
+	marks        []mark  // if a tool hears of ranges
 
 	mu   *sync.Mutex
 	kept []*topology // that launches of the code had

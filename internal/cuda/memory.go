@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"runtime"
 	"unsafe"
 )
 
@@ -11,6 +12,16 @@ import (
 func Alloc(n int64) (Address, error) {
 	a, err := out("cuMemAlloc", functions.memAlloc, func(p uintptr) []uintptr { return []uintptr{p, uintptr(n)} })
 	return Address(a), err
+}
+
+// Memory is how many bytes of the device's memory nobody has, no other process either, and all that it has.
+func Memory() (free, total int64, err error) {
+	n := new([2]uint64)
+	var pin runtime.Pinner
+	pin.Pin(n)
+	defer pin.Unpin()
+	err = call("cuMemGetInfo", functions.memInfo, uintptr(unsafe.Pointer(&n[0])), uintptr(unsafe.Pointer(&n[1])))
+	return int64(n[0]), int64(n[1]), err
 }
 
 // Free gives memory of [Alloc] back.

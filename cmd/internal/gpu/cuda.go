@@ -54,6 +54,7 @@ type CUDADescription struct {
 // Counts are what a device has counted since it was opened.
 type Counts struct {
 	Peak int64 // the most bytes that buffers took at a time
+	Held int64 // the same with what was kept of closed ones for others
 	// Kernels is how many were made ready, Compiled for how many of them clang ran, and Why one of these was
 	// not in this program. Find is the time that it took to have their code, and JIT that
 	// in which the driver compiled it for the GPU: sums over threads that worked side by side.
@@ -62,11 +63,16 @@ type Counts struct {
 	Find, JIT         time.Duration
 	// NoLoop says why replays were not loops, if they should have been.
 	NoLoop string
+	// NoRanges says why the tool that the environment names hears of no ranges.
+	NoRanges string
 }
 
 // String says it in half a line.
 func (c Counts) String() string {
 	s := fmt.Sprintf("at most %.1f MiB of memory", float64(c.Peak)/(1<<20))
+	if c.Held > c.Peak {
+		s += fmt.Sprintf(" (%.1f with what is kept for others)", float64(c.Held)/(1<<20))
+	}
 	if c.Kernels > 0 {
 		s += fmt.Sprintf("; %d kernels, found in %.2f s and compiled by the driver in %.2f s", c.Kernels, c.Find.Seconds(), c.JIT.Seconds())
 	}
@@ -78,6 +84,9 @@ func (c Counts) String() string {
 	}
 	if c.NoLoop != "" {
 		s += "; no loops: " + c.NoLoop
+	}
+	if c.NoRanges != "" {
+		s += "; no ranges: " + c.NoRanges
 	}
 	return s
 }

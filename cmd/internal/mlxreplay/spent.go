@@ -76,7 +76,7 @@ func (a *accounts) mention(d backend.Device, out map[string]any) map[string]any 
 		}
 	}
 	out["gpu"] = map[string]any{
-		"description": d.Info().Description, "peak_bytes": c.Peak, "kernels": c.Kernels,
+		"description": d.Info().Description, "peak_bytes": c.Peak, "held_bytes": c.Held, "kernels": c.Kernels,
 		"find_seconds": round9(c.Find.Seconds()), "jit_seconds": round9(c.JIT.Seconds()), "graphs": graphs,
 	}
 	return out

@@ -66,9 +66,12 @@ func (driver) Counts(d backend.Device) (gpu.Counts, bool) {
 		return gpu.Counts{}, false
 	}
 	k := x.Kernels()
-	why := ""
+	loops, ranges := "", ""
 	if err := x.Looped(); err != nil && x.Loops() {
-		why = err.Error()
+		loops = err.Error()
 	}
-	return gpu.Counts{NoLoop: why, Peak: x.Peak(), Kernels: k.Prebuilt + k.Generated + k.Cached + k.Compiled, Compiled: k.Compiled, Why: k.Why, Find: k.Find, JIT: k.JIT}, true
+	if err := x.NoRanges(); err != nil {
+		ranges = err.Error()
+	}
+	return gpu.Counts{NoLoop: loops, NoRanges: ranges, Peak: x.Peak(), Held: x.Held(), Kernels: k.Prebuilt + k.Generated + k.Cached + k.Compiled, Compiled: k.Compiled, Why: k.Why, Find: k.Find, JIT: k.JIT}, true
 }
