@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/launchtimes"
+	"github.com/mlxc/mlxc/cost"
+	"github.com/mlxc/mlxc/frontend/gguf"
+	"github.com/mlxc/mlxc/ir"
+)
+
+// TestModelled: what is modelled is the kernels' own times, measured behind launches of one plan, and the
+// launches of the plan that is asked about.
+func TestModelled(t *testing.T) {
+	const us = 1e-6
+	b := &bench{ctx: t.Context(), model: cost.Model{
+		Bandwidth: 4e12, Rate: 1e15, Cores: 100, Launch: 0.75 * us, ConcurrentLaunch: 0.1 * us,
+		Kernels: map[string]cost.Kernel{"vv_Addfloat32": {Fixed: 2.75 * us}},
+		Plans: map[string]cost.PlanTimes{
+			"stream": {Encode: 5 * us, Launch: 2 * us}, "chain": {Launch: 0.9 * us}, "chain-waiting": {Launch: 0.75 * us},
+			"edges": {Launch: 0.9 * us, Barrier: 0.5 * us},
+		},
+	}}
+	row, forked := launchtimes.Row(100, false), launchtimes.Forked(20)
+	for _, c := range []struct {
+		g    *ir.Graph
+		p    plan
+		want float64
+	}{
+		{row, asChain, 100 * (2 + 0.9)}, {row, waiting, 275}, {row, onStream, 500},
+		{forked, asChain, 100 * (2 + 0.9)}, {forked, byEdges, 40*(2+0.9) + 20*0.5},
+	} {
+		assert.InDelta(t, c.want, 1e6*b.modelled(c.g, c.p, 0), 1e-6, "%s, %s", c.g.Name, c.p.name)
+	}
+}
+
+// TestEach: every kernel and size of a graph is measured once, as many times in a row as the graph has it, or
+// often enough, and what was measured is what is modelled then.
+func TestEach(t *testing.T) {
+	b := &bench{ctx: t.Context(), device: "cpu", tiny: true, rounds: 1, known: map[kind]bool{}, out: &strings.Builder{}}
+	b.model = cost.Model{}.OrDefault()
+	b.fit = cost.NewFit(b.model)
+	b.until = b.until.AddDate(9999, 0, 0)
+	shape := small(demonstration)
+	recorded, err := shape.Record(t.Context(), gguf.Options{Advance: true})
+	require.NoError(t, err)
+	m := &ir.Module{Graphs: recorded.Graphs[:1]}
+	require.NoError(t, b.each(m, 2, first))
+	functions := histogram(m.Graphs[0])
+	for name := range functions {
+		assert.Contains(t, b.model.Kernels, name)
+	}
+	n := len(b.rows)
+	assert.GreaterOrEqual(t, n, len(functions))
+	require.NoError(t, b.each(m, 2, first))
+	assert.Len(t, b.rows, n, "all are known")
+	for i, k := range commands(inRow(m.Graphs[0], "row", commands(m.Graphs[0])[:2])) {
+		assert.EqualValues(t, i, k.ID)
+	}
+}
