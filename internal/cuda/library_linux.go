@@ -8,4 +8,9 @@ func open(name string) (uintptr, error) {
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 }
 
+// openTool opens a library whose names are no others' business.
+func openTool(name string) (uintptr, error) {
+	return purego.Dlopen(name, purego.RTLD_LAZY|purego.RTLD_LOCAL)
+}
+
 func symbol(lib uintptr, name string) (uintptr, error) { return purego.Dlsym(lib, name) }

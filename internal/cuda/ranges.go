@@ -108,7 +108,7 @@ var ErrNoRanges = errors.New("the tool takes no ranges")
 
 // AttachLibrary attaches a tool, which is a shared library. It stays loaded.
 func AttachLibrary(path string) (*Ranges, error) {
-	lib, err := open(path)
+	lib, err := openTool(path)
 	if err != nil {
 		return nil, err
 	}
