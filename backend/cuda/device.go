@@ -37,6 +37,9 @@ type Options struct {
 	// Full has every launch begin when those before it have ended, also where the GPU (of compute
 	// capability 9.0 or later) could begin it earlier and have it wait by itself.
 	Full bool
+	// NoMMA has no product of simdgroup matrices made by tensor cores: all are sums of f32 by fma, in the
+	// order of the inner index.
+	NoMMA bool
 
 	// Loop has many replays be one launch of a loop (CUDA's conditional nodes) instead of one for each few,
 	// where the driver takes that: it saves the host launches and the nodes of several replays.
@@ -90,6 +93,7 @@ type Device struct {
 	costs  cost.Model // that plans are chosen by
 	// programmatic: kernels are compiled to wait by themselves.
 	programmatic bool
+	mma          air.MMA // what tensor cores may multiply
 	// disturb, of tests: changes of kernels' texts and of the edges of graphs, which show what keeps the order.
 	disturb struct {
 		text func(kernel string, text []byte) []byte
@@ -174,6 +178,9 @@ func Open(ctx context.Context, o Options) (_ *Device, err error) {
 	d.plan, d.programmatic = o.Plan, d.Major >= 9 && !o.Full
 	d.loops.on = o.Loop
 	d.attach()
+	if !o.NoMMA {
+		d.mma = air.AllMMA
+	}
 	if err := d.believe(o.Measured); err != nil {
 		return nil, errors.Join(err, d.gpu.Close(), d.cache.Close())
 	}

@@ -36,7 +36,10 @@ type variant struct {
 }
 
 // form is one of those that a kernel is compiled in (air.Launch).
-type form struct{ moving, values, waits bool }
+type form struct {
+	moving, values, waits bool
+	mma                   air.MMA
+}
 
 // entry is a kernel in one form, or what the driver makes of it where some parameters are known.
 type entry struct {
@@ -107,6 +110,9 @@ func (x *kernel) entry(f form, key string, known []parameter) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f.values = f.values || x.values == 0 // they are the same then
+	if !x.multiplies() {
+		f.mma = air.NoMMA
+	}
 	v := variant{f, key}
 	e := x.entries[v]
 	if e == nil {
@@ -127,7 +133,7 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	if e.made {
 		return nil
 	}
-	form := air.Launch{Programmatic: e.waits, Moving: e.moving, Values: e.values}
+	form := air.Launch{Programmatic: e.waits, Moving: e.moving, Values: e.values, MMA: e.mma}
 	if x.name == advance.Entry {
 		form = air.Launch{Values: true} // what is behind it may read what it writes without waiting
 	}

@@ -51,7 +51,7 @@ func (c *encoder) Make(p *plan.Pipeline) (plan.Limits, error) {
 	if err != nil {
 		return plan.Limits{}, err
 	}
-	e := k.entry(form{values: true, waits: c.code.programmatic}, "", nil) // of all but those that take a constant from a buffer
+	e := k.entry(form{values: true, waits: c.code.programmatic, mma: c.x.mma}, "", nil) // of all but those that take a constant from a buffer
 	if err := c.x.load(ctx, k, e); err != nil {
 		return plan.Limits{}, err
 	}
@@ -75,6 +75,7 @@ func (c *encoder) Commit(label string, _ ir.CommitOrder) (err error) {
 	c.params = append(slices.Clone(c.scope.Params), 0)
 	c.code.Stored = plan.Store(c.plan.Finish(label), noLimit, false)
 	c.code.nodes, c.code.describe = c.plan.Nodes, c.plan.Describe
+	c.code.mma = c.x.mma
 	c.code.arrange(nil, c.x.limits.grid)
 	if c.x.ranges != nil {
 		c.code.mark()

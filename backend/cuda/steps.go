@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mlxc/mlxc/backend/internal/plan"
+	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/ir"
 )
 
@@ -28,6 +29,7 @@ type code struct {
 	// before that.
 	programmatic bool
 	unwritten    []bool
+	mma          air.MMA // what tensor cores may multiply
 	sometimes    []int32 // steps that may do nothing
 	marks        []mark  // if a tool hears of ranges
 
@@ -52,12 +54,13 @@ type step struct {
 	// values: constants that the kernel refers to are given to it by value.
 	values bool
 	whole  bool // air.WholeThreadgroups
+	mma    air.MMA
 	entry  *entry
 	grid
 }
 
 // form is that of a step's entry.
-func (c *code) form(s *step) form { return form{s.additions > 0, s.values, c.programmatic} }
+func (c *code) form(s *step) form { return form{s.additions > 0, s.values, c.programmatic, s.mma} }
 
 // count is how many parameters the step's entry has.
 func (s *step) count() int {
@@ -79,7 +82,7 @@ func (c *code) arrange(g *ir.Graph, most [3]int) {
 				s.kernel = c.kernels[o.Index]
 			}
 		}
-		s.values = c.byValue(&s)
+		s.values, s.mma = c.byValue(&s), c.multiplied(&s)
 		c.steps = append(c.steps, s)
 	}
 	for i := range c.Steps {

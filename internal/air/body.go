@@ -22,7 +22,11 @@ var (
 // blocks cuts the body of a function, whose numbered values and labels get names (%v7 of %7),
 // so that others may stand between them.
 func (f *function) blocks() (out []*block) {
+	unnamed := 0
 	for i := range f.params {
+		if numberedValue.MatchString(f.params[i].name) {
+			unnamed++
+		}
 		f.params[i].name = numberedValue.ReplaceAllString(f.params[i].name, "%v$1")
 	}
 	for _, l := range f.lines {
@@ -39,8 +43,8 @@ func (f *function) blocks() (out []*block) {
 			continue
 		}
 		if len(out) == 0 {
-			// The first block has no label; it has the number after those of the parameters.
-			out = append(out, &block{label: fmt.Sprint("v", len(f.params))})
+			// The first block has no label; it has the number after those of the parameters without names.
+			out = append(out, &block{label: fmt.Sprint("v", unnamed)})
 		}
 		b := out[len(out)-1]
 		b.lines = append(b.lines, l)

@@ -112,7 +112,7 @@ func (m *module) coroutine(f *function, k *Kernel, endResult string, checked boo
 			c, d, ok := callOf(l, declared)
 			switch {
 			case ok && alone(d):
-				lines, err := matrix(d, c.args, fmt.Sprint(values), c.result)
+				lines, err := matrix(d, c.args, fmt.Sprint(values), c.result, false)
 				if err != nil {
 					return nil, nil, 0, err
 				}
@@ -202,7 +202,7 @@ func expandAlone(blocks []*block, declared map[string]declaration) error {
 				continue
 			}
 			// The names of what comes later begin with a number.
-			lines, err := matrix(d, c.args, fmt.Sprint("m", n), c.result)
+			lines, err := matrix(d, c.args, fmt.Sprint("m", n), c.result, false)
 			if err != nil {
 				return err
 			}

@@ -201,8 +201,9 @@ func matrixOperands(s site, d declaration, args []string, n int, result string) 
 
 // matrix returns the body of a function of simdgroup matrices in which each lane does its
 // part alone: IR text, given the values of the arguments. A lane l has the elements in row
-// (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next.
-func matrix(d declaration, args []string, n, result string) (lines []string, err error) {
+// (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next; if matrices lie by rows, in
+// row l>>2 and columns 2·(l&3) and the next.
+func matrix(d declaration, args []string, n, result string, rows bool) (lines []string, err error) {
 	name := strings.TrimPrefix(strings.Trim(d.name, `"`), "air.simdgroup_matrix_8x8_")
 	op, _, _ := strings.Cut(name, ".")
 	emit := func(format string, a ...any) { lines = append(lines, "  "+fmt.Sprintf(format, a...)) }
@@ -221,14 +222,19 @@ func matrix(d declaration, args []string, n, result string) (lines []string, err
 		emit("%s = insertelement %s %s.h, %s %s, i32 1", result, typ, p, elem, args[0])
 		return lines, nil
 	}
-	emit("%s.l2 = lshr i64 %%mlxc.index, 2", p)
-	emit("%s.r4 = and i64 %s.l2, 4", p, p)
-	emit("%s.l1 = lshr i64 %%mlxc.index, 1", p)
-	emit("%s.r3 = and i64 %s.l1, 3", p, p)
-	emit("%s.row = or i64 %s.r4, %s.r3", p, p, p)
-	emit("%s.c2 = and i64 %s.l2, 2", p, p)
-	emit("%s.c1 = and i64 %%mlxc.index, 1", p)
-	emit("%s.ch = or i64 %s.c2, %s.c1", p, p, p)
+	if rows {
+		emit("%s.row = lshr i64 %%mlxc.index, 2", p)
+		emit("%s.ch = and i64 %%mlxc.index, 3", p)
+	} else {
+		emit("%s.l2 = lshr i64 %%mlxc.index, 2", p)
+		emit("%s.r4 = and i64 %s.l2, 4", p, p)
+		emit("%s.l1 = lshr i64 %%mlxc.index, 1", p)
+		emit("%s.r3 = and i64 %s.l1, 3", p, p)
+		emit("%s.row = or i64 %s.r4, %s.r3", p, p, p)
+		emit("%s.c2 = and i64 %s.l2, 2", p, p)
+		emit("%s.c1 = and i64 %%mlxc.index, 1", p)
+		emit("%s.ch = or i64 %s.c2, %s.c1", p, p, p)
+	}
 	emit("%s.col = shl i64 %s.ch, 1", p, p)
 	switch op {
 	case "init_diag":

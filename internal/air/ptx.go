@@ -41,7 +41,24 @@ type Launch struct {
 	// refers to, and that has at most 8 bytes ([Arg.ByValue]), 64 bits whose first are the constant's.
 	// What a table adds, it adds to all of them.
 	Values bool
+	// MMA says which products of simdgroup matrices tensor cores make, where all threads of a simdgroup make
+	// them together. Sums over the inner index have other bits then: see [MMATerms].
+	MMA MMA
 }
+
+// MMA is what tensor cores multiply. All else is multiplied by shuffles and fma, in the order of the inner index.
+type MMA uint8
+
+// What tensor cores may multiply.
+const (
+	NoMMA   MMA = iota
+	HalfMMA     // matrices of half, and of bfloat, as they are
+	AllMMA      // those of float too, as sums of bfloat (ptxmma.go)
+)
+
+// MMATerms is how many terms the sum of a product has at least that is made with [Launch.MMA]: what that is
+// off is then within what the same number of additions may be.
+const MMATerms = 32
 
 // ByValue reports whether an entry for [Launch.Values] gets the argument by value.
 func (a *Arg) ByValue() bool {

@@ -221,6 +221,8 @@ func (g *gpu) once(name string, write func(*gpu)) {
 const gpuSupport = `declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) #990
 declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32) #990
 declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1) #990
+declare i1 @llvm.nvvm.vote.any.sync(i32, i1) #990
+declare float @llvm.fabs.f32(float)
 declare float @llvm.minnum.f32(float, float)
 declare float @llvm.maxnum.f32(float, float)
 declare i32 @llvm.cttz.i32(i32, i1)
@@ -231,6 +233,7 @@ define internal i32 @mlxc.shuffle(i32 %mask, i32 %x, i32 %lane) convergent alway
 }
 attributes #990 = { convergent nounwind }
 attributes #992 = { convergent nounwind willreturn memory(none) }
+attributes #993 = { nounwind willreturn memory(none) }
 `
 
 // ownThread is the number of a thread in its block.
@@ -265,7 +268,7 @@ func (m *gpuModule) exchangeBody(d declaration) error {
 	switch {
 	case alone(d):
 		g.line("  %%mlxc.lane = call i32 @mlxc.thread()\n  %%mlxc.low = and i32 %%mlxc.lane, 31\n  %%mlxc.index = zext i32 %%mlxc.low to i64")
-		lines, err := matrix(d, args, "m", "%result")
+		lines, err := matrix(d, args, "m", "%result", m.rows)
 		if err != nil {
 			return err
 		}
@@ -478,48 +481,77 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 	return nil
 }
 
-// multiplyAccumulate is d = a·b + c of 8 by 8 matrices. Lane l has the elements in row
-// (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next. A lane gets the row
-// of a and the columns of b that its elements need from the others; products are added in the
-// order of the inner index. A kernel multiplies a matrix by several: what lanes get of it is then the
-// same, and is asked for once, since these shuffles have no effect but their result.
+// multiplyAccumulate is d = a·b + c of 8 by 8 matrices.
 func (g *gpu) multiplyAccumulate(d declaration, mask string) {
-	lane := g.lane()
-	row := g.make("and i32 %s, 22", lane)   // the bits of a lane that say its row
-	column := g.make("and i32 %s, 9", lane) // and its columns
-	type pair [2]string
-	values := func(i int) (p pair) {
+	var x [3][2]string
+	for i := range x {
 		_, elem := elements(d.params[i])
-		for k := range 2 {
-			p[k] = g.make("extractelement %s %%a%d, i32 %d", d.params[i], i, k)
-			if elem != "float" {
-				p[k] = g.make("fpext %s %s to float", elem, p[k])
-			}
-		}
-		return p
+		x[i] = g.floats(elem, fmt.Sprint("%a", i))
 	}
-	a, b, sum := values(0), values(1), values(2)
-	var left [8]string
-	for p := range 4 { // columns 2p and 2p+1 of a
-		from := g.make("or i32 %s, %d", row, p&2<<2|p&1)
-		left[2*p], left[2*p+1] = g.given(a[0], mask, from), g.given(a[1], mask, from)
-	}
-	for k := range 8 { // row k of b
-		from := g.make("or i32 %s, %d", column, k&4<<2|k&3<<1)
-		for j := range 2 {
-			sum[j] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", left[k], g.given(b[j], mask, from), sum[j])
-		}
-	}
+	sum := g.multiplied(x[0], x[1], x[2], mask, false)
 	_, elem := elements(d.result)
 	last := "poison"
-	for j := range 2 {
-		v := sum[j]
+	for j, v := range sum {
 		if elem != "float" {
 			v = g.make("fptrunc float %s to %s", v, elem)
 		}
 		last = g.make("insertelement %s %s, %s %s, i32 %d", d.result, last, elem, v, j)
 	}
 	g.line("  ret %s %s", d.result, last)
+}
+
+// floats are a thread's two elements of a matrix.
+func (g *gpu) floats(elem, matrix string) (p [2]string) {
+	for k := range p {
+		p[k] = g.make("extractelement <2 x %s> %s, i32 %d", elem, matrix, k)
+		if elem != "float" {
+			p[k] = g.make("fpext %s %s to float", elem, p[k])
+		}
+	}
+	return p
+}
+
+// multiplied is c = a·b + c of what threads have of matrices. Lane l has the elements in row
+// (l>>2 & 4) | (l>>1 & 3) and columns 2·((l>>2 & 2) | (l & 1)) and the next; in a module whose matrices lie as
+// mma has them, row l>>2 and columns 2·(l&3) and the next, and where b is turned, column l>>2 and rows 2·(l&3)
+// and the next. A lane gets the row of a and the columns of b that its elements need from the others; products
+// are added in the order of the inner index. A kernel multiplies a matrix by several: what lanes get of it
+// is then the same, and is asked for once, since these shuffles have no effect but their result.
+func (g *gpu) multiplied(a, b, sum [2]string, mask string, turned bool) [2]string {
+	lane := g.lane()
+	rowBits, columnBits := 22, 9 // the bits of a lane that say its row, and its columns
+	inRow := func(p int) int { return p&2<<2 | p&1 }
+	inColumn := func(k int) int { return k&4<<2 | k&3<<1 }
+	if g.module.rows {
+		rowBits, columnBits = 28, 3
+		inRow = func(p int) int { return p }
+		inColumn = func(k int) int { return k << 2 }
+	}
+	row := g.make("and i32 %s, %d", lane, rowBits)
+	column := g.make("and i32 %s, %d", lane, columnBits)
+	var left [8]string
+	for p := range 4 { // columns 2p and 2p+1 of a
+		from := g.make("or i32 %s, %d", row, inRow(p))
+		left[2*p], left[2*p+1] = g.given(a[0], mask, from), g.given(a[1], mask, from)
+	}
+	first := ""
+	if turned {
+		first = g.make("shl i32 %s, 3", column)
+	}
+	for k := range 8 { // row k of b
+		from := ""
+		if !turned {
+			from = g.make("or i32 %s, %d", column, inColumn(k))
+		}
+		for j := range 2 {
+			of := b[j]
+			if turned {
+				from, of = g.make("or i32 %s, %d", first, j<<2|k>>1), b[k&1]
+			}
+			sum[j] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", left[k], g.given(of, mask, from), sum[j])
+		}
+	}
+	return sum
 }
 
 // given is the float that another lane has, by a shuffle that is known to do nothing else: of two that ask

@@ -20,6 +20,8 @@ type gpuModule struct {
 	numbered        bool            // the module has mlxc.thread
 	waits           bool            // the kernel itself waits, not the entry
 	reason          string          // why it does not, if it says where it would
+	mma             int             // how many values its products by mma have
+	rows            bool            // matrices lie as mma has them
 }
 
 // newGPUModule takes a kernel to where only its entry is missing.
@@ -40,15 +42,16 @@ func newGPUModule(b *builder, in Input, launch Launch) (*gpuModule, error) {
 		return nil, err
 	}
 	g := &gpuModule{module: m, kernel: in.Kernel, known: map[string]bool{}}
-	if err := g.inline(b); err != nil {
+	if err := g.inline(b, launch.MMA != NoMMA); err != nil {
 		return nil, err
 	}
 	return g, g.control(launch)
 }
 
 // inline defines what threads do alone, and has clang inline all that the kernel calls, if there is
-// anything to find out about its control flow: where threads exchange, or wait.
-func (g *gpuModule) inline(b *builder) error {
+// anything to find out about its control flow: where threads exchange, or wait. With mma nothing is
+// decided of matrices: who multiplies them says how they lie.
+func (g *gpuModule) inline(b *builder, mma bool) error {
 	for i, x := range g.globals {
 		if v := sharedValue.FindStringSubmatch(x.text); v != nil {
 			g.globals[i].text = v[1] + " undef" + v[2]
@@ -60,7 +63,7 @@ func (g *gpuModule) inline(b *builder) error {
 	flows := false
 	for _, d := range g.declares {
 		name := strings.Trim(d.name, `"`)
-		if alone(d) {
+		if alone(d) && !mma {
 			if err := g.exchangeBody(d); err != nil {
 				return err
 			}
@@ -70,6 +73,9 @@ func (g *gpuModule) inline(b *builder) error {
 			flows = true
 			if name != waitMarker && name != "air.wg.barrier" && name != "air.simdgroup.barrier" {
 				d.attrs = "#991" // no memory is ordered
+			}
+			if alone(d) {
+				d.attrs = matrixAttributes(d)
 			}
 		}
 		kept = append(kept, d)
@@ -98,21 +104,27 @@ func (g *gpuModule) inline(b *builder) error {
 	return nil
 }
 
+// matrixAttributes are those of a function of matrices in which each thread does its part alone.
+func matrixAttributes(d declaration) string {
+	memory := "none"
+	switch {
+	case d.result == "void":
+		memory = "argmem: write"
+	case isMatrixLoad(d):
+		memory = "argmem: read"
+	}
+	return "convergent nounwind willreturn memory(" + memory + ")"
+}
+
 // control has threads exchange with those that they are together with, and wait for the grids before this
 // one, as far as the control flow of the kernel says when.
 func (g *gpuModule) control(launch Launch) error {
 	declared := map[string]declaration{}
+	var names []declaration
 	for _, d := range g.declares {
-		name := strings.Trim(d.name, `"`)
-		if !strings.HasPrefix(name, "air.") {
-			continue
+		if name := strings.Trim(d.name, `"`); strings.HasPrefix(name, "air.") {
+			declared[name], names = d, append(names, d)
 		}
-		if name != waitMarker {
-			if err := g.exchangeBody(d); err != nil {
-				return err
-			}
-		}
-		declared[name] = d
 	}
 	if len(declared) == 0 {
 		return nil
@@ -134,6 +146,16 @@ func (g *gpuModule) control(launch Launch) error {
 			}
 		}
 		masks = flow.masks(f, g.kernel, declared)
+		if launch.MMA != NoMMA {
+			g.matrices(blocks, declared, masks, launch.MMA)
+		}
+	}
+	for _, d := range names {
+		if strings.Trim(d.name, `"`) != waitMarker {
+			if err := g.exchangeBody(d); err != nil {
+				return err
+			}
+		}
 	}
 	values := 0
 	f.lines = f.lines[:0:0]
@@ -146,6 +168,20 @@ func (g *gpuModule) control(launch Launch) error {
 		}
 	}
 	return nil
+}
+
+// matrices has products of matrices made by mma where all threads of a warp come to together.
+func (g *gpuModule) matrices(blocks []*block, declared map[string]declaration, masks map[*block]string, which MMA) {
+	byMMA := func(b *block, d declaration) bool { return masks[b] == entryMembers && which.multiplies(d) }
+	m := newMatrixFlow(blocks, declared, byMMA)
+	g.rows = m.whole && len(g.funcs) == 1
+	if !g.rows {
+		m.right = nil
+	}
+	for _, b := range blocks {
+		turnLoads(b, declared, m)
+		g.byMMA(b, declared, m, byMMA)
+	}
 }
 
 // masks makes the masks of the blocks in which threads exchange, as far as they are known.
@@ -174,7 +210,7 @@ func (c *controlFlow) masks(f *function, k *Kernel, declared map[string]declarat
 // that a mask has.
 func exchangesMasked(l string, declared map[string]declaration) bool {
 	_, d, ok := callOf(l, declared)
-	return ok && strings.Trim(d.name, `"`) != "air.wg.barrier" && strings.Trim(d.name, `"`) != waitMarker
+	return ok && !alone(d) && strings.Trim(d.name, `"`) != "air.wg.barrier" && strings.Trim(d.name, `"`) != waitMarker
 }
 
 // exchanging are lines in which the functions that threads exchange in get the mask of those that take
@@ -187,6 +223,7 @@ func exchanging(lines []string, declared map[string]declaration, mask string, va
 		case !ok:
 		case isMarker(l):
 			continue
+		case alone(d):
 		default:
 			of, to := mask, masked(d)
 			switch {

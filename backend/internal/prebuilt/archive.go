@@ -26,6 +26,7 @@ type Request struct {
 	Function  string
 	Constants []air.ConstantValue // in any order; those left out are 0
 	Launch    air.Launch
+	Matrices  bool // it multiplies matrices
 }
 
 // Digest is a SHA-256.
@@ -37,8 +38,9 @@ type Digest [sha256.Size]byte
 func NewRequest(file, source, function string) Request {
 	in := declared(air.Input{Kernel: &air.Kernel{}}, file, function)
 	h := sha256.New()
-	fmt.Fprintf(h, "%v %d\n%s", in.Aligned, in.Kernel.MaxThreadgroup, msl.Code(source, []string{function}))
-	return Request{File: file, Function: function, Code: Digest(h.Sum(nil))}
+	code := msl.Code(source, []string{function})
+	fmt.Fprintf(h, "%v %d\n%s", in.Aligned, in.Kernel.MaxThreadgroup, code)
+	return Request{File: file, Function: function, Code: Digest(h.Sum(nil)), Matrices: strings.Contains(code, "simdgroup_multiply")}
 }
 
 // declared is a kernel with what our library declares of it that its code depends on.
@@ -103,7 +105,8 @@ type function struct {
 type form struct {
 	Constants    string `json:",omitempty"`
 	Programmatic bool
-	Size         int // of the text, which stands behind that of the form before
+	MMA          air.MMA `json:",omitempty"`
+	Size         int     // of the text, which stands behind that of the form before
 }
 
 // Maker is the digest of what makes PTX of Metal sources here: a change of it makes every archive that
@@ -200,7 +203,7 @@ func (a *Archive) Find(r Request) (Kernel, error) {
 		at := 0
 		for _, x := range f.Functions {
 			for _, y := range x.Forms {
-				if x.Kernel.Name == r.Function && y.Programmatic == r.Launch.Programmatic && y.Constants == constants(r.Constants) {
+				if x.Kernel.Name == r.Function && (r.Launch.Values || !slices.ContainsFunc(x.Kernel.Args, func(a air.Arg) bool { return a.ByValue() })) && y.Programmatic == r.Launch.Programmatic && y.MMA == r.Launch.MMA && y.Constants == constants(r.Constants) {
 					if err := a.fresh(&x, r.Code); err != nil {
 						return Kernel{}, err
 					}
@@ -254,7 +257,7 @@ type Compiled struct {
 func Write(compiler string, all []Compiled) ([]byte, error) {
 	all = slices.Clone(all)
 	key := func(c *Compiled) string {
-		return fmt.Sprintf("%s\x00%v\x00%s\x00%s\x00%v", c.File, c.Launch.Moving, c.Function, constants(c.Constants), c.Launch.Programmatic)
+		return fmt.Sprintf("%s\x00%v\x00%s\x00%s\x00%v\x00%d", c.File, c.Launch.Moving, c.Function, constants(c.Constants), c.Launch.Programmatic, c.Launch.MMA)
 	}
 	slices.SortFunc(all, func(a, b Compiled) int { return strings.Compare(key(&a), key(&b)) })
 	x := index{Maker: Maker(), Compiler: compiler}
@@ -272,7 +275,7 @@ func Write(compiler string, all []Compiled) ([]byte, error) {
 			f.Functions = append(f.Functions, function{Code: hex.EncodeToString(c.Code[:]), Kernel: c.Description})
 			m++
 		}
-		f.Functions[m-1].Forms = append(f.Functions[m-1].Forms, form{constants(c.Constants), c.Launch.Programmatic, len(c.PTX)})
+		f.Functions[m-1].Forms = append(f.Functions[m-1].Forms, form{constants(c.Constants), c.Launch.Programmatic, c.Launch.MMA, len(c.PTX)})
 		texts[n-1] = append(texts[n-1], c.PTX...)
 	}
 	var body []byte

@@ -13,7 +13,8 @@ import (
 	"github.com/mlxc/mlxc/msl/term"
 )
 
-// Launches are the ways to launch a kernel for which each is compiled.
+// Launches are the ways to launch a kernel for which each is compiled; one that multiplies matrices also
+// with [air.AllMMA].
 var Launches = []air.Launch{{Values: true}, {Values: true, Moving: true}, {Values: true, Programmatic: true}, {Values: true, Programmatic: true, Moving: true}}
 
 // Wanted are the kernels that an archive has, and their sources by file: all that our library declares,
@@ -26,6 +27,10 @@ func Wanted() (all []Request, sources map[string]string, err error) {
 		r.Constants = constants
 		for _, r.Launch = range Launches {
 			all = append(all, r)
+			if r.Matrices {
+				r.Launch.MMA = air.AllMMA
+				all = append(all, r)
+			}
 		}
 	}
 	for _, p := range moves() {

@@ -1,6 +1,7 @@
 package ptxcode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,8 @@ func (s *Source) Counts() Counts {
 type Code struct {
 	// Kernel says what is to be bound to its arguments.
 	Kernel *air.Kernel
+	// Matrices says that the kernel multiplies simdgroup matrices.
+	Matrices bool
 
 	source  *Source
 	request *prebuilt.Request // what the archive has
@@ -128,7 +131,7 @@ func (s *Source) Own(ctx context.Context, file, text, function string) (*Code, e
 func (c *Code) described(ctx context.Context, r *prebuilt.Request) error {
 	why := error(nil)
 	if r != nil {
-		c.request = r
+		c.request, c.Matrices = r, r.Matrices
 		k, err := c.source.prebuilt(*r)
 		if err == nil {
 			c.Kernel = k.Description
@@ -141,6 +144,7 @@ func (c *Code) described(ctx context.Context, r *prebuilt.Request) error {
 		return because(r, why, err)
 	}
 	c.Kernel = in.Kernel
+	c.Matrices = bytes.Contains(in.IR, []byte("air.simdgroup_matrix_8x8_multiply"))
 	return nil
 }
 

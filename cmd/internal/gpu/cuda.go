@@ -25,6 +25,8 @@ type CUDAOptions struct {
 	Full bool
 	// Loop has many replays be one launch, where the driver takes that.
 	Loop bool
+	// NoMMA has nothing multiplied by tensor cores.
+	NoMMA bool
 	// Memory is the most bytes that buffers may take together; 0: what the GPU has.
 	Memory int64
 }

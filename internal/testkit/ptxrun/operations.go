@@ -58,6 +58,15 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 		name := op[len(op)-1]
 		return func(t *thread, _ *instruction) error { t.Calls[name]++; return nil }, nil
 	}
+	switch f, full := bfloats[strings.Join(op, ".")], strings.Join(op, "."); {
+	case f != nil && need(2):
+		return func(t *thread, in *instruction) error { t.set(&in.args[0], f(t.value(&in.args[1]))); return nil }, nil
+	case full == "cvt.rn.bf16x2.f32" && need(3):
+		return func(t *thread, in *instruction) error {
+			t.set(&in.args[0], bfloat(t.value(&in.args[1]))<<16|bfloat(t.value(&in.args[2])))
+			return nil
+		}, nil
+	}
 	if !ok {
 		return nil, unknown
 	}
@@ -75,21 +84,30 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 		if store {
 			at = 0
 		}
-		if op[1] != "global" || in.args[at].kind != '[' {
+		shared := op[1] == "shared"
+		if op[1] != "global" && !shared || in.args[at].kind != '[' {
 			return nil, unknown
 		}
 		return func(t *thread, in *instruction) error {
 			if store {
-				return t.access(&in.args[0], in.args[1:], last.bits/8, true)
+				return t.access(&in.args[0], in.args[1:], last.bits/8, true, shared)
 			}
-			return t.access(&in.args[n], in.args[:n], last.bits/8, false)
+			return t.access(&in.args[n], in.args[:n], last.bits/8, false, shared)
 		}, nil
 	case "mov":
-		if in.vector == 2 && need(3) && last.bits == 64 && in.args[2].kind == 'r' { // {low, high}, whole
+		if in.vector == 2 && need(3) && in.first { // {low, high}, whole
+			half := last.bits / 2
 			return func(t *thread, in *instruction) error {
 				v := t.value(&in.args[2])
-				t.set(&in.args[0], v&math.MaxUint32)
-				t.set(&in.args[1], v>>32)
+				t.set(&in.args[0], v&(1<<half-1))
+				t.set(&in.args[1], v>>half)
+				return nil
+			}, nil
+		}
+		if in.vector == 2 && need(3) { // whole, {low, high}
+			half := last.bits / 2
+			return func(t *thread, in *instruction) error {
+				t.set(&in.args[0], t.value(&in.args[1])&(1<<half-1)|t.value(&in.args[2])<<half)
 				return nil
 			}, nil
 		}
@@ -138,6 +156,12 @@ func resolve(in *instruction) (func(*thread, *instruction) error, error) {
 		}, nil
 	}
 	return nil, unknown
+}
+
+// bfloats are the conversions from and to bfloat.
+var bfloats = map[string]func(uint64) uint64{
+	"cvt.f32.bf16":    func(v uint64) uint64 { return ofSingle(float32(ofBfloat(v))) },
+	"cvt.rn.bf16.f32": bfloat,
 }
 
 func flag(b bool) uint64 {

@@ -18,6 +18,8 @@ type Program struct {
 
 	params    map[string]int // by name
 	registers map[string]int
+	shared    map[string]uint64 // addresses of variables
+	size      int               // of shared memory
 	code      []instruction
 }
 
@@ -29,14 +31,16 @@ type instruction struct {
 	guard    int      // register of its predicate; −1: none
 	unless   bool
 	args     []operand
-	vector   int // how many registers the first pair of braces has
+	vector   int  // how many registers the last pair of braces has
+	first    bool // the first operand stands in braces
 	resolved func(t *thread, in *instruction) error
+	together *together // what threads do with others; resolved is nil then
 }
 
 // operand is a register, a number, a place in memory or in the parameters, or a place in the code.
 type operand struct {
-	kind   byte // 'r', 'n', '[', 'p', 'l', 's', '_'
-	index  int  // of the register or parameter, of the instruction
+	kind   byte // 'r', 'n', '[', 'p', 'l', 's', 'v', '_'
+	index  int  // of the register or parameter, of the instruction; −1: none
 	number uint64
 	name   string
 }
@@ -45,9 +49,10 @@ var (
 	comment    = regexp.MustCompile(`//[^\n]*`)
 	entry      = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)\s*((?:\.\w+[^{]*?)?)\{(.*)\}\s*$`)
 	paramLine  = regexp.MustCompile(`\.param \.[a-z](\d+)[^,]*?(\w+)\s*$`)
+	sharedLine = regexp.MustCompile(`(?m)^\s*\.shared \.align (\d+) \.b8 (\w+)\[(\d+)\];`)
 	regLine    = regexp.MustCompile(`^\.reg \.(?:pred|[bfsu](?:16|32|64))\s+%(\w+)<(\d+)>$`)
 	targetLine = regexp.MustCompile(`(?m)^\.target (\w+)`)
-	memoryText = regexp.MustCompile(`^\[([%\w]+)(?:\+(-?\d+))?\]$`)
+	memoryText = regexp.MustCompile(`^\[([%\w$]+)(?:\+(-?\d+))?\]$`)
 	labelText  = regexp.MustCompile(`^(\$\w+):\s*`)
 )
 
@@ -58,7 +63,13 @@ func Parse(text []byte) (*Program, error) {
 	if m == nil {
 		return nil, fmt.Errorf("there is no entry")
 	}
-	p := &Program{params: map[string]int{}, registers: map[string]int{}, Calls: map[string]int{}}
+	p := &Program{params: map[string]int{}, registers: map[string]int{}, Calls: map[string]int{}, shared: map[string]uint64{}}
+	for _, v := range sharedLine.FindAllStringSubmatch(plain, -1) {
+		size, _ := strconv.Atoi(v[3])
+		p.size = (p.size + 255) &^ 255
+		p.shared[v[2]] = sharedBase + uint64(p.size)
+		p.size += size
+	}
 	if t := targetLine.FindStringSubmatch(plain); t != nil {
 		p.Target = t[1]
 	}
@@ -83,7 +94,7 @@ func Parse(text []byte) (*Program, error) {
 			labels[l[1]] = len(p.code)
 			s = s[len(l[0]):]
 		}
-		if s == "" {
+		if s == "" || strings.HasPrefix(s, ".shared ") {
 			continue
 		}
 		if r := regLine.FindStringSubmatch(s); r != nil {
@@ -149,7 +160,7 @@ func (p *Program) instruction(s string) (in instruction, err error) {
 	for _, a := range arguments(strings.TrimSpace(rest)) {
 		if inner, ok := strings.CutPrefix(a, "{"); ok {
 			parts := strings.Split(strings.TrimSuffix(inner, "}"), ",")
-			in.vector = len(parts)
+			in.vector, in.first = len(parts), in.first || len(in.args) == 0
 			for _, x := range parts {
 				o, err := p.operand(strings.TrimSpace(x))
 				if err != nil {
@@ -165,7 +176,9 @@ func (p *Program) instruction(s string) (in instruction, err error) {
 		}
 		in.args = append(in.args, o)
 	}
-	in.resolved, err = resolve(&in)
+	if in.together = togetherOf(&in); in.together == nil {
+		in.resolved, err = resolve(&in)
+	}
 	return in, err
 }
 
@@ -198,6 +211,8 @@ func (p *Program) operand(s string) (operand, error) {
 	switch {
 	case s == "_":
 		return operand{kind: '_'}, nil
+	case p.shared[s] != 0:
+		return operand{kind: 'v', number: p.shared[s]}, nil
 	case specials[s]:
 		return operand{kind: 's', name: s}, nil
 	case strings.HasPrefix(s, "%"):
@@ -216,6 +231,9 @@ func (p *Program) operand(s string) (operand, error) {
 		more, _ := strconv.ParseInt(m[2], 10, 64)
 		if i, ok := p.params[m[1]]; ok && more == 0 {
 			return operand{kind: 'p', index: i}, nil
+		}
+		if at, ok := p.shared[m[1]]; ok {
+			return operand{kind: '[', index: -1, number: at + uint64(more)}, nil
 		}
 		r, ok := p.registers[m[1]]
 		if !ok {

@@ -136,7 +136,6 @@ func TestRefusals(t *testing.T) {
 		"$L: bra $L;":                           "the thread does not end",
 		"ld.global.b32 %r3, [%rd4+24];":         "4 bytes at 0x100000018 are nobody's",
 		"ld.global.b32 %r3, [%rd4+2];":          "are not at a multiple of their size",
-		"barrier.sync 0;":                       "is not known here",
 		"call.uni (retval0), f, (param0);":      "(retval0)",
 		"@%p7 mov.b32 %r3, 1;":                  "there is no register %p7",
 		"ld.global.b32 %r3, [nothing];":         "there is no register nothing",

@@ -52,29 +52,34 @@ type thread struct {
 	*Program
 	memory   *Memory
 	launch   *Launch
+	shared   []byte
 	block    [3]uint32
 	index    uint32
 	r        []uint64
 	next     int
+	steps    int
 	finished bool
+	waits    *instruction // what it has come to that threads do together
 }
 
 // steps is how many instructions a thread executes at most.
 const steps = 1 << 20
 
-// Run runs all threads of a launch.
+// Run runs all threads of a launch, a block after another.
 func (p *Program) Run(m *Memory, l Launch) error {
 	if len(l.Params) != len(p.Params) {
 		return fmt.Errorf("the entry has %d parameters, and is given %d", len(p.Params), len(l.Params))
 	}
-	t := &thread{Program: p, memory: m, launch: &l, r: make([]uint64, len(p.registers))}
-	for t.block[2] = range l.Grid[2] {
-		for t.block[1] = range l.Grid[1] {
-			for t.block[0] = range l.Grid[0] {
-				for t.index = range l.Block {
-					if err := t.run(); err != nil {
-						return fmt.Errorf("block %v, thread %d: %w", t.block, t.index, err)
-					}
+	threads := make([]*thread, l.Block)
+	for i := range threads {
+		threads[i] = &thread{Program: p, memory: m, launch: &l, index: uint32(i), r: make([]uint64, len(p.registers))}
+	}
+	var block [3]uint32
+	for block[2] = range l.Grid[2] {
+		for block[1] = range l.Grid[1] {
+			for block[0] = range l.Grid[0] {
+				if err := p.block(threads, block); err != nil {
+					return fmt.Errorf("block %v, %w", block, err)
 				}
 			}
 		}
@@ -82,17 +87,22 @@ func (p *Program) Run(m *Memory, l Launch) error {
 	return nil
 }
 
+// run runs a thread to its end, or to what threads do together.
 func (t *thread) run() error {
-	t.next, t.finished = 0, false
-	for n := 0; !t.finished; n++ {
-		if t.next >= len(t.code) || n > steps {
+	for ; !t.finished; t.steps++ {
+		if t.next >= len(t.code) || t.steps > steps {
 			return fmt.Errorf("the thread does not end")
 		}
 		in := &t.code[t.next]
-		t.next++
 		if in.guard >= 0 && t.r[in.guard] != 0 == in.unless {
+			t.next++
 			continue
 		}
+		if in.together != nil {
+			t.waits = in
+			return nil
+		}
+		t.next++
 		if err := in.resolved(t, in); err != nil {
 			return fmt.Errorf("line %d: %s: %w", in.line, in.text, err)
 		}
@@ -109,6 +119,8 @@ func (t *thread) value(o *operand) uint64 {
 		return o.number
 	case 'p':
 		return t.launch.Params[o.index]
+	case 'v':
+		return o.number
 	case 's':
 		switch d := o.name[len(o.name)-1] - 'x'; o.name[:len(o.name)-2] {
 		case "%tid":
@@ -131,10 +143,22 @@ func (t *thread) set(o *operand, v uint64) {
 }
 
 // access loads or stores so many elements of a width, the registers of which are args.
-func (t *thread) access(at *operand, registers []operand, width int, store bool) error {
-	b, err := t.memory.place(t.r[at.index]+at.number, width*len(registers))
-	if err != nil {
-		return err
+func (t *thread) access(at *operand, registers []operand, width int, store, shared bool) error {
+	address, n := at.number, width*len(registers)
+	if at.index >= 0 {
+		address += t.r[at.index]
+	}
+	var b []byte
+	if shared {
+		if address < sharedBase || address-sharedBase+uint64(n) > uint64(len(t.shared)) || address%uint64(n) != 0 {
+			return fmt.Errorf("%d bytes of shared memory at 0x%x: there are %d, from 0x%x", n, address, len(t.shared), sharedBase)
+		}
+		b = t.shared[address-sharedBase:][:n]
+	} else {
+		var err error
+		if b, err = t.memory.place(address, n); err != nil {
+			return err
+		}
 	}
 	for i := range registers {
 		e := b[width*i:][:width]

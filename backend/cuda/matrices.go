@@ -1,0 +1,67 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/ir"
+	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/decl"
+	"github.com/mlxc/mlxc/msl/term"
+)
+
+// multiplied says what tensor cores multiply in a step. A kernel says by its declaration how far its sums may
+// be off: where each has enough terms, tensor cores stay within that. It depends on nothing but how long
+// sums are, so sums of one class and length have the same bits in all kernels. A kernel without terms says
+// nothing of its sums; of such, tensor cores multiply what has 16 bits, exactly.
+func (c *code) multiplied(s *step) air.MMA {
+	if c.mma == air.NoMMA || !s.kernel.multiplies() || int(s.node) >= len(c.nodes) {
+		return air.NoMMA
+	}
+	n, ok := c.nodes[s.node].(*ir.Dispatch)
+	if !ok {
+		return air.NoMMA
+	}
+	k := &c.Graph.Kernels[n.Kernel]
+	ds, err := msl.DeclarationsOf(k)
+	if err != nil {
+		return min(air.HalfMMA, c.mma)
+	}
+	for _, d := range ds {
+		in, err := d.Bind(c.Graph, n)
+		switch {
+		case err != nil:
+			continue // another declaration of this name describes the dispatch
+		case d.EffectsOnly:
+			return min(air.HalfMMA, c.mma)
+		case longSums(d, in):
+			return c.mma
+		}
+		break
+	}
+	return air.NoMMA
+}
+
+// longSums reports whether all sums of a declaration have enough terms in a dispatch.
+func longSums(d *decl.Decl, in *decl.Instance) bool {
+	long := true
+	look := func(e *term.Expr) {
+		e.Walk(func(x *term.Expr) {
+			if x.Op != term.Sum {
+				return
+			}
+			n, err := in.Eval(x.Args[0])
+			long = long && err == nil && n.IsConst() && n.Eval(nil) >= air.MMATerms
+		})
+	}
+	for _, w := range d.Wheres {
+		look(w.Body)
+	}
+	for _, r := range d.Results {
+		look(r.Body)
+	}
+	return long
+}
+
+// multiplies reports whether a kernel multiplies simdgroup matrices.
+func (x *kernel) multiplies() bool { return x.code != nil && x.code.Matrices }

@@ -1,0 +1,140 @@
+package ptxcode
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxc/mlxc/backend/internal/prebuilt"
+	"github.com/mlxc/mlxc/internal/air"
+	"github.com/mlxc/mlxc/internal/testkit/ptxrun"
+)
+
+// TestMatrixProducts runs products of our library whose tiles are multiplied by tensor cores, on the
+// interpreter of PTX: they keep the bound of their sums, with ragged edges, and beside rows that have no
+// finite number.
+func TestMatrixProducts(t *testing.T) {
+	cache, err := air.OpenCache(t.TempDir(), 0)
+	require.NoError(t, err)
+	s := New(cache, "")
+	for _, x := range []struct {
+		function string
+		codes    bool
+		k        int
+	}{{"affine_qmm_t_float_gs_32_b_4_alN_false_batch_0", true, 64}, {"gemm_nt_float32", false, 45}} {
+		const rows, columns = 35, 41
+		depth := x.k
+		r := rand.New(rand.NewPCG(1, 2))
+		c, err := s.Find(t.Context(), builtin(x.function))
+		require.NoError(t, err)
+		require.True(t, c.Matrices)
+		text, err := c.PTX(t.Context(), air.Launch{Values: true, MMA: air.AllMMA})
+		require.NoError(t, err)
+		p, err := ptxrun.Parse(text)
+		require.NoError(t, err)
+
+		m := &ptxrun.Memory{}
+		floats := func(n int, scale float64) (out []float32, at uint64) {
+			var bytes []byte
+			for range n {
+				v := float32(r.NormFloat64() * scale)
+				out, bytes = append(out, v), binary.LittleEndian.AppendUint32(bytes, math.Float32bits(v))
+			}
+			return out, m.Add(bytes)
+		}
+		var memory []uint64
+		w := make([]float32, columns*depth)
+		if x.codes {
+			codes := make([]byte, columns*depth/2)
+			for i := range codes {
+				codes[i] = byte(r.Uint32())
+			}
+			scales, at1 := floats(columns*depth/32, 0.1)
+			biases, at2 := floats(columns*depth/32, 1)
+			for i := range w {
+				q := codes[i/2] >> (4 * (i % 2)) & 15
+				w[i] = scales[i/32]*float32(q) + biases[i/32]
+			}
+			memory = append(memory, m.Add(codes), at1, at2)
+		}
+		values := make([]float32, rows*depth)
+		bytes := make([]byte, 4*len(values))
+		for i := range values {
+			values[i] = float32(r.NormFloat64())
+		}
+		inf, nan, huge := 3*depth+5, 20*depth+7, 9*depth+1 // in rows 3, 20 and 9
+		values[inf], values[nan], values[huge] = float32(math.Inf(-1)), float32(math.NaN()), 0x1p100
+		for i, v := range values {
+			binary.LittleEndian.PutUint32(bytes[4*i:], math.Float32bits(v))
+		}
+		memory = append(memory, m.Add(bytes))
+		if !x.codes {
+			var at uint64
+			w, at = floats(columns*depth, 1)
+			memory = append(memory, at)
+		}
+		y := make([]byte, 4*rows*columns)
+		memory = append(memory, m.Add(y))
+		var params []uint64
+		next := 0
+		for i := range c.Kernel.Args {
+			switch a := &c.Kernel.Args[i]; {
+			case a.Attribute != "":
+			case a.Space == air.Device:
+				params, next = append(params, memory[next]), next+1
+			default:
+				params = append(params, map[string]uint64{"K": uint64(depth), "N": columns, "M": rows}[a.Name])
+			}
+		}
+		groups := [3]uint32{(columns + 31) / 32, (rows + 31) / 32, 1}
+		params = append(params, uint64(32*groups[0]), uint64(2*groups[1]), 2, 32, 2, 2)
+		require.NoError(t, p.Run(m, ptxrun.Launch{Params: params, Grid: groups, Block: 128}), x.function)
+
+		for i := range rows {
+			for j := range columns {
+				sum, size := 0.0, 0.0
+				for k := range depth {
+					e := float64(values[i*depth+k]) * float64(w[j*depth+k])
+					sum, size = sum+e, size+math.Abs(e)
+				}
+				got := float64(math.Float32frombits(binary.LittleEndian.Uint32(y[4*(i*columns+j):])))
+				if math.IsInf(sum, 0) || sum != sum {
+					require.True(t, got == sum || got != got && sum != sum, "%s: row %d, column %d: %g, want %g", x.function, i, j, got, sum)
+					continue
+				}
+				require.InDelta(t, sum, got, float64(depth+2)*0x1p-24*size, "%s: row %d, column %d", x.function, i, j)
+			}
+		}
+	}
+}
+
+// TestMatricesInPairs: each of our kernels multiplies its tiles by the same instructions, two steps of 8 of
+// the inner index at a time, so that sums of one class have the same bits in all of them.
+func TestMatricesInPairs(t *testing.T) {
+	cache, err := air.OpenCache(t.TempDir(), 0)
+	require.NoError(t, err)
+	s := New(cache, "")
+	all, _, err := prebuilt.Wanted()
+	require.NoError(t, err)
+	n := 0
+	for _, r := range all {
+		if r.Launch != (air.Launch{Values: true, MMA: air.AllMMA}) {
+			continue
+		}
+		n++
+		c, err := s.Find(t.Context(), builtin(r.Function))
+		require.NoError(t, err)
+		text, err := c.PTX(t.Context(), r.Launch)
+		require.NoError(t, err)
+		count := strings.Count(string(text), "mma.sync.aligned.m16n8k16")
+		assert.True(t, count > 0 && count%24 == 0, "%s: %d", r.Function, count)
+		assert.NotContains(t, string(text), "m16n8k8", r.Function)
+		assert.NotContains(t, string(text), "movmatrix", r.Function)
+	}
+	assert.Greater(t, n, 40)
+}
