@@ -485,8 +485,7 @@ func (g *gpu) moved(s site, d declaration, args []string, n number, each func(fu
 func (g *gpu) multiplyAccumulate(d declaration, mask string) {
 	var x [3][2]string
 	for i := range x {
-		_, elem := elements(d.params[i])
-		x[i] = g.floats(elem, fmt.Sprint("%a", i))
+		x[i] = g.floats(d.params[i], fmt.Sprint("%a", i))
 	}
 	sum := g.multiplied(x[0], x[1], x[2], mask, false)
 	_, elem := elements(d.result)
@@ -501,9 +500,10 @@ func (g *gpu) multiplyAccumulate(d declaration, mask string) {
 }
 
 // floats are a thread's two elements of a matrix.
-func (g *gpu) floats(elem, matrix string) (p [2]string) {
+func (g *gpu) floats(typ, matrix string) (p [2]string) {
+	_, elem := elements(typ)
 	for k := range p {
-		p[k] = g.make("extractelement <2 x %s> %s, i32 %d", elem, matrix, k)
+		p[k] = g.make("extractelement %s %s, i32 %d", typ, matrix, k)
 		if elem != "float" {
 			p[k] = g.make("fpext %s %s to float", elem, p[k])
 		}

@@ -113,6 +113,7 @@ func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(
 		counted(1)
 		c, d, ok := callOf(l, declared)
 		if ok && isMatrixCall(d) {
+			m.whole = m.whole && narrowMatrices(d)
 			for i, v := range c.args {
 				if !matrixPair.MatchString(d.params[i]) {
 					continue
@@ -143,39 +144,71 @@ func newMatrixFlow(blocks []*block, declared map[string]declaration, byMMA func(
 	return m
 }
 
+// narrowMatrices reports whether the matrices of a function have a type of two elements.
+func narrowMatrices(d declaration) bool {
+	of := d.params
+	switch {
+	case isMatrixLoad(d):
+		of = []string{d.result}
+	case alone(d) && d.result == "void":
+		of = d.params[:min(1, len(d.params))]
+	case alone(d):
+		of = []string{d.result}
+	default:
+		of = append([]string{d.result}, of...)
+	}
+	return len(of) > 0 && !slices.ContainsFunc(of, func(t string) bool { return !matrixPair.MatchString(t) })
+}
+
 // isMatrixLoad reports whether a function loads a matrix.
 func isMatrixLoad(d declaration) bool {
-	return strings.HasPrefix(strings.Trim(d.name, `"`), "air.simdgroup_matrix_8x8_load.")
+	return strings.HasPrefix(strings.Trim(d.name, `"`), "air.simdgroup_matrix_8x8_load.") && len(d.params) == 4
 }
 
 // multiplies reports whether tensor cores make the products of a function: both factors have one type.
 func (m MMA) multiplies(d declaration) bool {
-	if !multiplies(d) {
+	if !multiplies(d) || !narrowMatrices(d) {
 		return false
 	}
 	_, a := elements(d.params[0])
-	_, b := elements(d.params[1])
-	return a == b && (a != "float" || m == AllMMA)
+	return d.params[0] == d.params[1] && (a != "float" || m == AllMMA)
 }
 
 // byMMA has the products of a block made by mma, in which all threads of a warp take part. A product's place
 // is that of the last one that it is joined with.
 func (g *gpuModule) byMMA(b *block, declared map[string]declaration, flow *matrixFlow, which func(*block, declaration) bool) {
-	products, used := productsOf(b, declared, which)
+	products, used, read := productsOf(b, declared, which)
 	if len(products) == 0 {
 		return
 	}
-	chains := chainsOf(products, flow)
-	gone := map[int]bool{}
-	at := map[int][]string{}
+	gone, at := map[int]bool{}, map[int][]string{}
 	for _, p := range products {
 		gone[p.line] = true
 	}
 	w := &gpuText{module: g, flow: flow, parts: map[string]string{}}
-	for _, pair := range pairsOf(chains, used) {
-		w.out = nil
-		w.multiply(pair)
-		at[pair[len(pair)-1].line] = w.out
+	var open []sums // that are not added yet: all threads are asked once whether theirs are finite
+	for _, pair := range pairsOf(chainsOf(products, flow), used) {
+		line := pair[len(pair)-1].line
+		uses := read
+		if pair[0].types[0] != "float" { // which is added at once
+			uses = used
+		}
+		if len(open) == maxOpen || slices.ContainsFunc(open, func(s sums) bool { return s.neededBy(pair, uses) }) {
+			last := open[len(open)-1].line()
+			at[last] = append(at[last], w.add(open)...)
+			open = nil
+		}
+		x := sums{pair: pair}
+		at[line] = append(at[line], w.sum(&x)...)
+		if x.large == "" {
+			at[line] = append(at[line], w.add([]sums{x})...)
+			continue
+		}
+		open = append(open, x)
+	}
+	if len(open) > 0 {
+		last := open[len(open)-1].line()
+		at[last] = append(at[last], w.add(open)...)
 	}
 	lines := b.lines[:0:0]
 	for i, l := range b.lines {
@@ -188,10 +221,38 @@ func (g *gpuModule) byMMA(b *block, declared map[string]declaration, flow *matri
 	b.lines = lines
 }
 
+// maxOpen is how many sums are open at most, each of which has up to four registers.
+const maxOpen = 8
+
+// sums are those of the products of a chain or two, which are still to be added to what these begin with.
+type sums struct {
+	pair   []chain
+	values []string // a thread's
+	large  string   // whether one is no finite number; empty of those for which that makes no difference
+}
+
+func (s *sums) line() int { return s.pair[len(s.pair)-1].line }
+
+// neededBy reports whether what a sum is added to is needed before or by the sums of another pair. That the
+// other is added to it is no need: that comes later.
+func (s *sums) neededBy(pair []chain, read map[string]int) bool {
+	for _, c := range s.pair {
+		if first, ok := read[c.d]; ok && first <= pair[len(pair)-1].line {
+			return true
+		}
+	}
+	return false
+}
+
 // productsOf are the products of a block that mma makes, as they stand, and the line in which a value is first
-// used.
-func productsOf(b *block, declared map[string]declaration, which func(*block, declaration) bool) (out []product, used map[string]int) {
-	used = map[string]int{}
+// used, and first other than as what such a product is added to.
+func productsOf(b *block, declared map[string]declaration, which func(*block, declaration) bool) (out []product, used, read map[string]int) {
+	used, read = map[string]int{}, map[string]int{}
+	note := func(in map[string]int, v string, line int) {
+		if _, ok := in[v]; !ok {
+			in[v] = line
+		}
+	}
 	for i, l := range b.lines {
 		counted(1)
 		if c, d, ok := callOf(l, declared); ok && which(b, d) {
@@ -200,18 +261,25 @@ func productsOf(b *block, declared map[string]declaration, which func(*block, de
 				_, p.types[k] = elements(d.params[k])
 			}
 			out = append(out, p)
+			note(used, p.c, i)
+			for _, v := range []string{p.a, p.b} {
+				note(used, v, i)
+				note(read, v, i)
+			}
+			continue
 		}
 		result := ""
 		if m := assigned.FindStringSubmatch(l); m != nil {
 			result = m[1]
 		}
 		for _, v := range valueToken.FindAllString(l, -1) {
-			if _, ok := used[v]; !ok && v != result {
-				used[v] = i
+			if v != result {
+				note(used, v, i)
+				note(read, v, i)
 			}
 		}
 	}
-	return out, used
+	return out, used, read
 }
 
 // chainsOf joins each product with the one that alone uses its result, if that is in f32, in twos from the
@@ -273,15 +341,11 @@ func (w *gpuText) line(format string, args ...any) {
 // factor is a matrix as mma takes it: registers, each of which has two elements.
 func (w *gpuText) factor(v, elem string, right bool) (regs []string) {
 	turned := right && !w.flow.right[v]
-	n := 1
-	if elem == "float" {
-		n = 3
-	}
+	n := partsOf(elem)
 	key := fmt.Sprint(v, right)
 	name, ok := w.parts[key]
 	if !ok {
-		w.module.mma++
-		name = fmt.Sprint("%mlxc.factor.", w.module.mma)
+		name = w.value("factor")
 		if !strings.HasPrefix(v, "%") {
 			key = "" // a constant has any type
 		}
@@ -302,35 +366,90 @@ func registers(n int) string {
 	return "{ " + strings.TrimSuffix(strings.Repeat("i32, ", n), ", ") + " }"
 }
 
-// multiply makes the products of one or two chains.
-func (w *gpuText) multiply(pair []chain) {
-	x := pair[0]
-	elem, of := x.types[0], x.types[2]
-	var regs, raw, to []string
-	flips := ""
-	for k := range x.b {
-		for _, c := range pair {
-			regs = append(regs, w.factor(c.a[k], elem, false)...)
-			raw = append(raw, fmt.Sprintf("<2 x %s> %s", elem, c.a[k]))
+// sum adds up the products of a pair.
+func (w *gpuText) sum(x *sums) []string {
+	w.out = nil
+	elem, rows := x.pair[0].types[0], len(x.pair)
+	var args []string
+	for k, b := range x.pair[0].b {
+		for _, c := range x.pair {
+			args = append(args, w.factor(c.a[k], elem, false)...)
 		}
-		regs = append(regs, w.factor(x.b[k], elem, true)...)
-		raw = append(raw, fmt.Sprintf("<2 x %s> %s", elem, x.b[k]))
-		flips += map[bool]string{true: "r", false: "l"}[w.flow.right[x.b[k]]]
+		args = append(args, w.factor(b, elem, true)...)
 	}
-	for _, c := range pair {
-		to = append(to, fmt.Sprintf("<2 x %s> %s", of, c.c))
+	name := w.value("sum")
+	typ := sumType(elem, rows)
+	w.line("%s = call %s @%s(%s) #990", name, typ, w.module.sumBody(elem, rows, len(x.pair[0].b)), strings.Join(args, ", "))
+	for i := range 2 * rows {
+		v := fmt.Sprint(name, ".", i)
+		w.line("%s = extractvalue %s %s, %d", v, typ, name, i)
+		x.values = append(x.values, v)
 	}
-	args := append(regs, to...)
 	if elem == "float" {
-		args = append(args, raw...)
+		x.large = name + ".large"
+		w.line("%s = extractvalue %s %s, %d", x.large, typ, name, 2*rows)
 	}
+	return w.out
+}
+
+// value is a new name.
+func (w *gpuText) value(of string) string {
 	w.module.mma++
-	name := fmt.Sprint("%mlxc.product.", w.module.mma)
-	result := "{ " + strings.Join(slices.Repeat([]string{"<2 x " + of + ">"}, len(pair)), ", ") + " }"
-	w.line("%s = call %s @%s(%s) #990", name, result, w.module.productBody(elem, of, len(pair), flips), strings.Join(args, ", "))
-	for i, c := range pair {
-		w.line("%s = extractvalue %s %s, %d", c.d, result, name, i)
+	return fmt.Sprint("%mlxc.", of, ".", w.module.mma)
+}
+
+// add adds sums to what their chains begin with.
+func (w *gpuText) add(all []sums) []string {
+	w.out = nil
+	some := ""
+	for _, x := range all {
+		switch {
+		case x.large == "":
+		case some == "":
+			some = x.large
+		default:
+			more := w.value("large")
+			w.line("%s = or i1 %s, %s", more, some, x.large)
+			some = more
+		}
 	}
+	if some != "" {
+		name := w.value("some")
+		w.line("%s = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %s) #990", name, some)
+		some = name
+	}
+	for _, x := range all {
+		elem, of := x.pair[0].types[0], x.pair[0].types[2]
+		var args []string
+		if x.large != "" {
+			args = append(args, "i1 "+some)
+		}
+		for _, v := range x.values {
+			args = append(args, "float "+v)
+		}
+		for _, c := range x.pair {
+			args = append(args, fmt.Sprintf("<2 x %s> %s", of, c.c))
+		}
+		flips := ""
+		for k, b := range x.pair[0].b {
+			for _, c := range x.pair {
+				if x.large != "" {
+					args = append(args, "<2 x float> "+c.a[k])
+				}
+			}
+			if x.large != "" {
+				args = append(args, "<2 x float> "+b)
+			}
+			flips += map[bool]string{true: "r", false: "l"}[w.flow.right[b]]
+		}
+		result := "{ " + strings.Join(slices.Repeat([]string{"<2 x " + of + ">"}, len(x.pair)), ", ") + " }"
+		name := w.value("product")
+		w.line("%s = call %s @%s(%s) #990", name, result, w.module.addBody(elem, of, len(x.pair), flips), strings.Join(args, ", "))
+		for i, c := range x.pair {
+			w.line("%s = extractvalue %s %s, %d", c.d, result, name, i)
+		}
+	}
+	return w.out
 }
 
 // turnLoads has matrices that are only right factors loaded as mma takes those: a thread gets two elements

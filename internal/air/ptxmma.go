@@ -8,25 +8,27 @@ import (
 // What mma.sync does with matrices (PTX ISA, "Matrix fragments for mma"): of 8 by 8 elements of 16 bits, lane
 // l has in one register those in row l>>2 and columns 2·(l&3) and the next, of the left factor and of the
 // result; of the right factor those in column l>>2 and rows 2·(l&3) and the next. m16n8k8 takes two left
-// factors, one above the other, and m16n8k16 the products of two such with two right factors.
+// factors, one above the other, and m16n8k16 adds the products of two such with two right factors.
 //
 // Factors in f16 or bf16 are what it multiplies, exactly. One in f32 is the sum of three in bf16,
 //
-//	x · 2^16 = high + middle + low
+//	2^16 · x = high + middle + low
 //
-// each the nearest to what is left of it, which is exact for every finite x but where high overflows. Of the
-// nine products those of at most 2^−24 of the whole, of low with low and middle, are left out; the others
-// are added from the least on. So a·b in f32 differs from its value by 2^−23·Σ|a·b| for the products that
-// are left out, and by what an mma loses when it adds: it aligns exact products at the greatest, cuts
-// off, on GPUs with compute capability 8.0, what lies 24 bits below, and adds at most nine at a time. That
-// makes 25·2^−24·Σ|a·b| for a pair of 8 by 8 by 8, whatever else is added; the sum is then added to c,
-// rounded to nearest.
+// each the nearest to what is left of it. That is exact for every x, small ones too, as long as high does not
+// overflow. Of the nine products low with low and low with middle are left out: of x·y they are at
+// most 2^-23. The six others are added from the least on, so that what is lost is lost of the last mma.
 //
-// Where the sum is no finite number, c is what a product of f32 by shuffles makes of it: a factor was no
-// finite number, or so large that its parts overflow.
+// An mma loses when it adds: it aligns exact products at the greatest and cuts them off. On GPUs of compute
+// capability 8.0, which lose most, it adds nine numbers at a time, and cuts 24 bits below the highest bit of the
+// greatest: 9 · 2^-24 of Σ|x·y| twice for an inner index of 16, and 2 · 2^-24 each time for a result of
+// 24 bits. With what is left out that is less than 25 · 2^-24 · Σ|x·y| ([MMATerms] has some more). Sums are
+// added to c, rounded to nearest.
+//
+// Where such a sum is no finite number, an element becomes what fma in the order of the inner index
+// makes of it: a factor was no finite number, or so large that something overflows.
 const (
-	splitScale = "6.553600e+04" // 2^16, of each factor: what is low of a small number is a bf16 too
-	splitBack  = "0x3DF0000000000000"
+	splitScale = "6.553600e+04"       // 2^16
+	splitBack  = "0x3DF0000000000000" // 2^-32
 )
 
 // factorBody is the function that makes of a matrix what mma takes as a factor. turned says that what threads
@@ -34,10 +36,7 @@ const (
 func (m *gpuModule) factorBody(elem string, turned bool) string {
 	name := fmt.Sprintf("mlxc.factor.%s.%v", elem, turned)
 	(&gpu{module: m}).once(name, func(g *gpu) {
-		n := 1
-		if elem == "float" {
-			n = 3
-		}
+		n := partsOf(elem)
 		g.line("define internal %s @%s(<2 x %s> %%in) convergent alwaysinline nounwind {", registers(n), name, elem)
 		var regs []string
 		if elem == "float" {
@@ -103,21 +102,36 @@ func (g *gpu) split(in string) (regs []string) {
 	return regs
 }
 
-// productBody is the function that adds to rows matrices their products, of so many as flips has letters:
-// an r where threads have elements of a column of the right factor.
-func (m *gpuModule) productBody(elem, of string, rows int, flips string) string {
-	name := fmt.Sprintf("mlxc.product.%s.%s.%d.%s", elem, of, rows, flips)
-	(&gpu{module: m}).once(name, func(g *gpu) { g.product(name, elem, of, rows, flips) })
+// sumType is what sumBody's function returns: a thread's elements of the products, and of float whether one of
+// them is no finite number.
+func sumType(elem string, rows int) string {
+	t := "{ " + strings.TrimSuffix(strings.Repeat("float, ", 2*rows), ", ")
+	if elem == "float" {
+		t += ", i1"
+	}
+	return t + " }"
+}
+
+// partsOf is how many registers a factor takes.
+func partsOf(elem string) int {
+	if elem == "float" {
+		return 3
+	}
+	return 1
+}
+
+// sumBody is the function that adds up the products of left factors, in so many rows, with as many right ones
+// below each other as depth says.
+func (m *gpuModule) sumBody(elem string, rows, depth int) string {
+	name := fmt.Sprintf("mlxc.sum.%s.%d.%d", elem, rows, depth)
+	(&gpu{module: m}).once(name, func(g *gpu) { g.sum(name, elem, rows, depth) })
 	return name
 }
 
-func (g *gpu) product(name, elem, of string, rows int, flips string) {
-	parts, depth := 1, len(flips)
-	if elem == "float" {
-		parts = 3
-	}
-	var params []string
+func (g *gpu) sum(name, elem string, rows, depth int) {
+	parts := partsOf(elem)
 	left := func(k, r, p int) string { return fmt.Sprintf("%%a%d.%d.%d", k, r, p) }
+	var params []string
 	for k := range depth {
 		for r := range rows {
 			for p := range parts {
@@ -128,20 +142,7 @@ func (g *gpu) product(name, elem, of string, rows int, flips string) {
 			params = append(params, fmt.Sprintf("i32 %%b%d.%d", k, p))
 		}
 	}
-	pair := "<2 x " + of + ">"
-	for r := range rows {
-		params = append(params, fmt.Sprintf("%s %%c%d", pair, r))
-	}
-	if parts > 1 {
-		for k := range depth {
-			for r := range rows {
-				params = append(params, fmt.Sprintf("<2 x %s> %%x%d.%d", elem, k, r))
-			}
-			params = append(params, fmt.Sprintf("<2 x %s> %%y%d", elem, k))
-		}
-	}
-	result := "{ " + strings.TrimSuffix(strings.Repeat(pair+", ", rows), ", ") + " }"
-	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", result, name, strings.Join(params, ", "))
+	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", sumType(elem, rows), name, strings.Join(params, ", "))
 	sum := [4]string{"0.0", "0.0", "0.0", "0.0"}
 	type which struct{ a, b int }
 	order := []which{{0, 0}}
@@ -149,7 +150,7 @@ func (g *gpu) product(name, elem, of string, rows int, flips string) {
 		order = []which{{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}}
 	}
 	for _, w := range order {
-		args := []string{}
+		var args []string
 		for k := range depth {
 			for r := range 2 {
 				if r < rows {
@@ -176,46 +177,86 @@ func (g *gpu) product(name, elem, of string, rows int, flips string) {
 			sum[i] = g.make("extractvalue { float, float, float, float } %s, %d", all, i)
 		}
 	}
-	var made [4]string
+	from, all, last := "", "", "poison"
+	if !g.module.rows {
+		from = g.mmaLane(g.lane())
+	}
 	for i := range 2 * rows {
-		if !g.module.rows {
-			if i == 0 {
-				g.line("  %%from = add i32 %s, 0", g.mmaLane(g.lane()))
-			}
-			sum[i] = g.given(sum[i], allThreads, "%from")
+		if from != "" {
+			sum[i] = g.given(sum[i], allThreads, from)
 		}
-		c := g.make("extractelement %s %%c%d, i32 %d", pair, i/2, i%2)
-		if of != "float" {
-			c = g.make("fpext %s %s to float", of, c)
+		if all = sum[i]; i > 0 {
+			all = g.make("fadd float %s, %s", last, sum[i])
 		}
-		if parts > 1 {
-			made[i] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", sum[i], splitBack, c)
-		} else {
-			made[i] = g.make("fadd float %s, %s", c, sum[i])
-		}
+		last = all
+	}
+	result := "poison"
+	for i := range 2 * rows {
+		result = g.make("insertvalue %s %s, float %s, %d", sumType(elem, rows), result, sum[i], i)
 	}
 	if parts > 1 {
-		all := sum[0]
-		for i := 1; i < 2*rows; i++ {
-			all = g.make("fadd float %s, %s", all, sum[i])
-		}
 		large := g.make("fcmp uge float %s, 0x7FF0000000000000", g.make("call float @llvm.fabs.f32(float %s)", all))
-		some := g.make("call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %s) #990", large)
-		g.line("  br i1 %s, label %%slow, label %%end\nslow:", some)
+		result = g.make("insertvalue %s %s, i1 %s, %d", sumType(elem, rows), result, large, 2*rows)
+	}
+	g.line("  ret %s %s\n}", sumType(elem, rows), result)
+}
+
+// addBody is the function that adds to matrices, in so many rows, the sums of their products. flips has a letter
+// for each right factor: r where threads have elements of a column of it. Of float its first parameter is
+// whether any sum of the warp's threads is no finite number.
+func (m *gpuModule) addBody(elem, of string, rows int, flips string) string {
+	name := fmt.Sprintf("mlxc.add.%s.%s.%d.%s", elem, of, rows, flips)
+	(&gpu{module: m}).once(name, func(g *gpu) { g.add(name, elem, of, rows, flips) })
+	return name
+}
+
+func (g *gpu) add(name, elem, of string, rows int, flips string) {
+	pair := "<2 x " + of + ">"
+	split := elem == "float"
+	var params []string
+	if split {
+		params = append(params, "i1 %some")
+	}
+	sum := func(i int) string { return "%" + fmt.Sprint("sum", i) }
+	for i := range 2 * rows {
+		params = append(params, "float "+sum(i))
+	}
+	for r := range rows {
+		params = append(params, fmt.Sprintf("%s %%c%d", pair, r))
+	}
+	for k := 0; split && k < len(flips); k++ {
+		for r := range rows {
+			params = append(params, fmt.Sprintf("<2 x float> %%a%d.%d", k, r))
+		}
+		params = append(params, fmt.Sprintf("<2 x float> %%b%d", k))
+	}
+	result := "{ " + strings.TrimSuffix(strings.Repeat(pair+", ", rows), ", ") + " }"
+	g.line("define internal %s @%s(%s) convergent alwaysinline nounwind {", result, name, strings.Join(params, ", "))
+	var made [4]string
+	var to [2][2]string
+	for r := range rows {
+		to[r] = g.floats(pair, fmt.Sprintf("%%c%d", r))
+		for j, c := range to[r] {
+			i := 2*r + j
+			if split {
+				made[i] = g.make("call float @llvm.fma.f32(float %s, float %s, float %s)", sum(i), splitBack, c)
+			} else {
+				made[i] = g.make("fadd float %s, %s", c, sum(i))
+			}
+		}
+	}
+	if split {
+		g.line("  br i1 %%some, label %%slow, label %%end\nslow:")
 		slow := made
 		for r := range rows {
-			c := [2]string{g.make("extractelement %s %%c%d, i32 0", pair, r), g.make("extractelement %s %%c%d, i32 1", pair, r)}
-			if of != "float" {
-				for j := range c {
-					c[j] = g.make("fpext %s %s to float", of, c[j])
-				}
-			}
-			for k := range depth {
-				c = g.multiplied(g.floats(elem, fmt.Sprintf("%%x%d.%d", k, r)), g.floats(elem, fmt.Sprintf("%%y%d", k)), c, allThreads, flips[k] == 'r')
+			c := to[r]
+			for k := range flips {
+				c = g.multiplied(g.floats("<2 x float>", fmt.Sprintf("%%a%d.%d", k, r)), g.floats("<2 x float>", fmt.Sprintf("%%b%d", k)), c, allThreads, flips[k] == 'r')
 			}
 			for j := range c {
-				finite := g.make("fcmp olt float %s, 0x7FF0000000000000", g.make("call float @llvm.fabs.f32(float %s)", sum[2*r+j]))
-				slow[2*r+j] = g.make("select i1 %s, float %s, float %s", finite, made[2*r+j], c[j])
+				i := 2*r + j
+				finite := g.make("fcmp olt float %s, 0x7FF0000000000000", g.make("call float @llvm.fabs.f32(float %s)", sum(i)))
+				slow[i] = g.make("select i1 %s, float %s, float %s", finite, made[i], c[j])
 			}
 		}
 		g.line("  br label %%end\nend:")

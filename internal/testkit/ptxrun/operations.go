@@ -381,6 +381,10 @@ func arithmetic(name string, mods []string, t typ) func(a, b, c uint64) uint64 {
 			from, n := b&255, min(max(c&255, 1), uint64(t.bits))
 			return t.low(uint64(int64(t.low(a)<<(64-min(from+n, 64))) >> (64 - n)))
 		}
+	case full == "min" && t.kind == 's':
+		return func(a, b, _ uint64) uint64 { return t.low(uint64(min(t.signed(a), t.signed(b)))) }
+	case full == "max" && t.kind == 's':
+		return func(a, b, _ uint64) uint64 { return t.low(uint64(max(t.signed(a), t.signed(b)))) }
 	case full == "mad.wide" && t.kind == 'u':
 		return func(a, b, c uint64) uint64 { return t.low(a)*t.low(b) + c }
 	}
