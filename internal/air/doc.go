@@ -23,5 +23,6 @@
 // (instrument.go), by what its address was computed from (origin.go).
 //
 // [PTX] compiles a kernel for NVIDIA's GPUs: what threads exchange they exchange there, by
-// instructions of a warp (ptxexchange.go), so nothing becomes a coroutine.
+// instructions of a warp (ptxexchange.go), so nothing becomes a coroutine. Products of simdgroup matrices may be made by
+// tensor cores (ptxmatrix.go, ptxmma.go).
 package air

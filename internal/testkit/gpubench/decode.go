@@ -272,6 +272,17 @@ func (b *bench) large() error {
 	for i := range prompt {
 		binary.LittleEndian.PutUint32(ids[4*i:], uint32(i)%uint32(shape.Vocab))
 	}
+	if err := b.prompt(in, "", m, prompt, ids); err != nil {
+		return err
+	}
+	if err := b.withoutTensorCores(m, prompt, ids); err != nil {
+		return err
+	}
+	return b.where(m, prompt, ids)
+}
+
+// prompt measures a prompt at once.
+func (b *bench) prompt(in *replay.Instance, how string, m *ir.Module, prompt int, ids []byte) error {
 	t, err := b.timeOn(in, "prefill", 1, 3, func(f *replay.Frame) error {
 		if err := f.SetParam("pos", 0); err != nil {
 			return err
@@ -285,8 +296,26 @@ func (b *bench) large() error {
 		return err
 	}
 	each := middle(t.wall)
-	b.row("prompt", map[string]any{"tokens": prompt, "microseconds": 1e6 * each, "kernels": histogram(m.Graphs[1])}, "| a prompt of %d tokens | | | %.0f | %.1f | | | | %s, all |\n", prompt, float64(prompt)/each, 1e6*each/float64(prompt), around(t.wall))
-	return b.where(m, prompt, ids)
+	b.row("prompt"+how, map[string]any{"tokens": prompt, "microseconds": 1e6 * each, "kernels": histogram(m.Graphs[1])}, "| a prompt of %d tokens%s | | | %.0f | %.1f | | | | %s, all |\n", prompt, how, float64(prompt)/each, 1e6*each/float64(prompt), around(t.wall))
+	return nil
+}
+
+// withoutTensorCores measures what they are worth to a prompt.
+func (b *bench) withoutTensorCores(m *ir.Module, prompt int, ids []byte) error {
+	if b.late("prompt without tensor cores") {
+		return nil
+	}
+	d, end, err := b.open(plain)
+	if err != nil {
+		return err
+	}
+	defer end()
+	in, err := replay.Open(d, m, replay.Options{})
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return b.prompt(in, ", without tensor cores", m, prompt, ids)
 }
 
 // bytesAt is what the commands of g move at a position.
