@@ -20,7 +20,7 @@ inline float stored(float v) {
 
 constexpr constant int LANES = 32;
 constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
-constexpr constant int BLOCK = 8; // outputs of a threadgroup of four simdgroups
+constexpr constant int BLOCK = 8; // simdgroups of a threadgroup of silu·mul, and results of one of queries, keys and values
 
 // From here on a kernel reads what other dispatches wrote (docs/kernels.md, "Weights before the wait").
 #ifndef __MLXC__
@@ -33,28 +33,21 @@ inline bool aligned(const device T* p, ulong n) {
   return (ulong(p) & (n - 1)) == 0;
 }
 
-// take reads n elements, a multiple of 4, at once where they lie so.
-template <int n, bool wide>
+// take reads n elements, a multiple of 4, from where they lie so that they can be read at once.
+template <int n>
 inline void take(const device float* p, thread float* v) {
 #pragma unroll
   for (int i = 0; i < n; i += 4) {
-    if (wide) {
-      const float4 e = *(const device float4*)(p + i);
-      v[i] = e.x;
-      v[i + 1] = e.y;
-      v[i + 2] = e.z;
-      v[i + 3] = e.w;
-    } else {
-#pragma unroll
-      for (int j = i; j < i + 4; j++) {
-        v[j] = p[j];
-      }
-    }
+    const float4 e = *(const device float4*)(p + i);
+    v[i] = e.x;
+    v[i + 1] = e.y;
+    v[i + 2] = e.z;
+    v[i + 3] = e.w;
   }
 }
 
-// sum_all leaves in each of n values its sum over the simdgroup. Four go together: none of them waits for
-// another.
+// sum_all leaves in each of n values its sum over the simdgroup. Those of a vector go together: none of them
+// waits for another.
 template <int n>
 inline void sum_all(thread float* v) {
 #pragma unroll
@@ -65,9 +58,10 @@ inline void sum_all(thread float* v) {
     v[i + 2] = s.z;
     v[i + 3] = s.w;
   }
-#pragma unroll
-  for (int i = n / 4 * 4; i < n; i++) {
-    v[i] = simd_sum(v[i]);
+  if (n % 4 == 2) {
+    const float2 s = simd_sum(float2(v[n - 2], v[n - 1]));
+    v[n - 2] = s.x;
+    v[n - 1] = s.y;
   }
 }
 
@@ -80,20 +74,37 @@ inline float of_lane(const thread float* v, uint lane) {
   return select(low, high, n == 4 && (lane & 2) != 0);
 }
 
+// Input is the vector of a product before it is normalised.
+struct Input {
+  const device float* x;
+  const device float* norm;
+  int K;
+  float eps;
+};
+
+// inverse_of is what the kernel rms multiplies a row by whose squares have this sum.
+inline float inverse_of(const thread Input& in, float squares) { return precise::rsqrt(squares / float(in.K) + in.eps); }
+
 // inverse_rms is what the kernel rms multiplies a row by: its thread t adds up the squares of
 // elements READS·t and following, simdgroup s holds the threads from LANES·s on, and the
-// sums of the simdgroups are added last, as those of one. K is a multiple of READS.
-template <bool wide>
-inline float inverse_rms(const device float* x, int K, float eps, uint lane) {
-  constexpr int ahead = 8; // simdgroups of rms whose elements are read together
+// sums of the simdgroups are added last, as those of one. K is a multiple of READS. So many
+// simdgroups of rms are read `ahead`, and at once where x is `wide`.
+template <int ahead, bool wide>
+inline float inverse_rms(const thread Input& in, uint lane) {
   float partial = 0;
-  for (int s = 0; s * LANES * READS < K; s += ahead) {
+  for (int s = 0; s * LANES * READS < in.K; s += ahead) {
     float v[ahead][READS] = {{0}};
 #pragma unroll
     for (int d = 0; d < ahead; d++) {
-      const int first = (s + d) * LANES * READS + int(lane) * READS;
-      if (first < K) {
-        take<READS, wide>(x + first, v[d]);
+      const int first = ((s + d) * LANES + int(lane)) * READS;
+      if (first < in.K) {
+        if (wide) {
+          take<READS>(in.x + first, v[d]);
+        } else {
+          for (int i = 0; i < READS; i++) {
+            v[d][i] = in.x[first + i];
+          }
+        }
       }
     }
     float acc[ahead] = {0};
@@ -104,13 +115,74 @@ inline float inverse_rms(const device float* x, int K, float eps, uint lane) {
         acc[d] += v[d][i] * v[d][i];
       }
     }
-    sum_all<ahead>(acc);
+    if (ahead == 1) {
+      acc[0] = simd_sum(acc[0]);
+    } else {
+      sum_all<ahead>(acc);
+    }
 #pragma unroll
     for (int d = 0; d < ahead; d++) {
       partial = int(lane) == s + d ? acc[d] : partial;
     }
   }
-  return precise::rsqrt(simd_sum(partial) / float(K) + eps);
+  return inverse_of(in, simd_sum(partial));
+}
+
+// sum_of_squares adds up the squares of a row that lies in registers: element (LANES·d + l)·values + i of it
+// is v[d][i] of lane l, and 0 past its end. The order is that of inverse_rms. A lane has what some neighbours
+// among the threads of rms have; so most steps of simd_sum, whose order is known here (each lane adds
+// what the one has whose number differs by 16, then 8, 4, 2 and 1), are shuffles between other lanes, and some
+// are none.
+template <int values, int parts>
+inline float sum_of_squares(const thread float (*v)[values]) {
+  constexpr int threads = values / READS; // of rms, whose elements a lane has
+  constexpr int across = LANES / threads; // lanes that have those of one of its simdgroups
+  float acc[parts][threads];
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+#pragma unroll
+    for (int t = 0; t < threads; t++) {
+      acc[d][t] = 0;
+#pragma unroll
+      for (int i = READS * t; i < READS * (t + 1); i++) {
+        acc[d][t] += v[d][i] * v[d][i];
+      }
+    }
+  }
+#pragma unroll
+  for (int k = across / 2; k > 0; k /= 2) {
+#pragma unroll
+    for (int d = 0; d < parts; d++) {
+#pragma unroll
+      for (int t = 0; t < threads; t++) {
+        acc[d][t] += simd_shuffle_xor(acc[d][t], ushort(k));
+      }
+    }
+  }
+#pragma unroll
+  for (int k = threads / 2; k > 0; k /= 2) {
+#pragma unroll
+    for (int d = 0; d < parts; d++) {
+#pragma unroll
+      for (int t = 0; t < k; t++) {
+        acc[d][t] += acc[d][t + k];
+      }
+    }
+  }
+  // acc[d][0] is now the sum of simdgroup threads·d + lane/across. The sums of those that are not here are 0,
+  // and adding that changes no square.
+#pragma unroll
+  for (int k = LANES / threads / 2; k > 0; k /= 2) {
+#pragma unroll
+    for (int d = 0; d < k && d + k < parts; d++) {
+      acc[d][0] += acc[d + k][0];
+    }
+  }
+#pragma unroll
+  for (int k = threads / 2; k > 0; k /= 2) {
+    acc[0][0] += simd_shuffle_xor(acc[0][0], ushort(k * across));
+  }
+  return acc[0][0];
 }
 
 // scaled divides value i by 2^(b·j), j being the place of code i in its 16 bits,
@@ -147,158 +219,334 @@ inline float dot_codes(const thread uint* w, const thread float* v) {
   return acc;
 }
 
-// Affine is a matrix [N, K] of codes, with what is applied to them.
+// Affine is a matrix [N, K] of codes, with what is applied to them, from its first row on or from another.
 struct Affine {
   const device uint* w;
   const device float* scales;
   const device float* biases;
 };
 
-// Part is what a lane takes of some rows at a time. Its codes lie in one group of each row.
-template <int words, int rows>
+// row_of is a matrix from one of its rows on.
+template <int g, int b>
+inline Affine row_of(const thread Affine& m, int K, int row) {
+  return {m.w + size_t(row) * (K / (32 / b)), m.scales + size_t(row) * (K / g), m.biases + size_t(row) * (K / g)};
+}
+
+// Part is what a lane takes of a row at a time. Its codes lie in one group.
+template <int words>
 struct Part {
-  uint codes[rows][words];
-  float scales[rows];
-  float biases[rows];
+  uint codes[words];
+  float scale;
+  float bias;
 };
 
-// load_part reads a part, at element k of rows first, first + apart, …; rows past the last one are read as the
-// last one.
-template <int g, int b, int words, int rows, bool wide>
-inline void load_part(const thread Affine& m, int K, int first, int apart, int last, int k, thread Part<words, rows>& p) {
+// load_part reads a part, at element k of a row.
+template <int g, int b, int words, bool wide>
+inline void load_part(const thread Affine& row, uint k, thread Part<words>& p) {
+  const device uint* w = row.w + k / (32 / b);
+  if (wide && words == 2) {
+    const uint2 two = *(const device uint2*)w;
+    p.codes[0] = two.x;
+    p.codes[words - 1] = two.y;
+  } else {
+#pragma unroll
+    for (int j = 0; j < words; j++) {
+      p.codes[j] = w[j];
+    }
+  }
+  p.scale = row.scales[k / g];
+  p.bias = row.biases[k / g];
+}
+
+// part_of is what a part adds to its product with v, whose elements have this sum.
+template <int b, int words>
+inline float part_of(const thread Part<words>& p, const thread float* v, float sum) {
+  return p.scale * dot_codes<b, words * 32 / b>(p.codes, v) + p.bias * sum;
+}
+
+// normed makes of elements of x the elements of its norm, and returns their sum, as `scaled` does.
+template <int b, int n>
+inline float normed(const thread float* norm, float inv, thread float* v) {
+#pragma unroll
+  for (int i = 0; i < n; i++) {
+    v[i] = norm[i] * (v[i] * inv);
+  }
+  return scaled<b, n>(v);
+}
+
+// A product takes one of three ways. x of few elements is held in registers (`hold`), where it is read once;
+// a longer one is read twice (`dot_long`). What lies so that it cannot be read in words of 16 bytes goes row
+// by row (`dot_any`), in little code. All add in the same order.
+
+// held is how many parts of x are held: up to 1,024 elements, or 640 where codes have 8 bits and one word.
+template <int b, int words>
+constexpr int held() {
+  return b == 8 && words == 1 ? 5 : 4 / words * (b / 4);
+}
+
+// is_short is whether all of a row of K elements is held.
+template <int b, int words>
+inline bool is_short(int K) {
+  return K <= held<b, words>() * LANES * words * 32 / b;
+}
+
+// place is where part d of a lane begins in a row, or 0 where the row has no such part.
+template <int values>
+inline uint place(int K, int d, uint lane) {
+  const int at = (LANES * d + int(lane)) * values;
+  return at < K ? at : 0;
+}
+
+// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
+template <int values>
+inline bool has(int K, int d, uint lane) {
+  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
+}
+
+// Held is x as a lane holds it: normalised, and as `scaled` leaves it.
+template <int values, int parts>
+struct Held {
+  float v[parts][values];
+  float sum[parts];
+};
+
+// load_held reads all parts of some rows. A part that a row does not have is read as its first; no branch is
+// needed then, and where K is known to the compiler, nothing is read.
+template <int g, int b, int words, int rows, int parts>
+inline void load_held(const thread Affine* row, int K, uint lane, thread Part<words> (*p)[rows]) {
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+#pragma unroll
+    for (int i = 0; i < rows; i++) {
+      load_part<g, b, words, true>(row[i], place<words * 32 / b>(K, d, lane), p[d][i]);
+    }
+  }
+}
+
+// hold reads the weights of a norm, waits until x is there, reads all of it, and normalises it.
+template <int b, int words, int parts>
+inline void hold(const thread Input& in, uint lane, thread Held<words * 32 / b, parts>& x) {
+  constexpr int values = words * 32 / b;
+  float norm[parts][values];
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+    take<values>(in.norm + place<values>(in.K, d, lane), norm[d]);
+  }
+  wait_for_dispatches();
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+    take<values>(in.x + place<values>(in.K, d, lane), x.v[d]);
+  }
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+#pragma unroll
+    for (int i = 0; i < values; i++) {
+      x.v[d][i] = has<values>(in.K, d, lane) ? x.v[d][i] : 0.0f;
+    }
+  }
+#ifdef __MLXC__
+  const float inv = inverse_of(in, sum_of_squares<values, parts>(x.v));
+#else
+  const float inv = inverse_rms<4, true>(in, lane); // simd_sum may add in another order
+#endif
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+    x.sum[d] = normed<b, values>(norm[d], inv, x.v[d]);
+  }
+}
+
+// dot_held leaves in result[i] what a lane has of the product of x with row i that was loaded.
+template <int b, int words, int rows, int parts>
+inline void dot_held(const thread Held<words * 32 / b, parts>& x, int K, uint lane, const thread Part<words> (*p)[rows], thread float* result) {
 #pragma unroll
   for (int i = 0; i < rows; i++) {
-    const size_t row = min(first + i * apart, last);
-    const device uint* w = m.w + row * (K / (32 / b)) + k / (32 / b);
-    if (wide && words == 2) {
-      const uint2 two = *(const device uint2*)w;
-      p.codes[i][0] = two.x;
-      p.codes[i][words - 1] = two.y;
-    } else {
+    result[i] = 0;
+  }
 #pragma unroll
-      for (int j = 0; j < words; j++) {
-        p.codes[i][j] = w[j];
-      }
+  for (int d = 0; d < parts; d++) {
+#pragma unroll
+    for (int i = 0; i < rows; i++) {
+      const float more = result[i] + part_of<b, words>(p[d][i], x.v[d], x.sum[d]);
+      result[i] = has<words * 32 / b>(K, d, lane) ? more : result[i];
     }
-    const size_t in_group = row * (K / g) + k / g;
-    p.scales[i] = m.scales[in_group];
-    p.biases[i] = m.biases[in_group];
   }
 }
 
-// Input is the vector of a product before it is normalised.
-struct Input {
-  const device float* x;
-  const device float* norm;
-  int K;
-  float eps;
-};
+// dot_short leaves in result[i] the product of the norm of a short x with a row.
+template <int g, int b, int words, int rows>
+inline void dot_short(const thread Affine* row, const thread Input& in, uint lane, thread float* result) {
+  constexpr int parts = held<b, words>();
+  Part<words> p[parts][rows];
+  load_held<g, b, words, rows, parts>(row, in.K, lane, p);
+  Held<words * 32 / b, parts> x;
+  hold<b, words, parts>(in, lane, x);
+  dot_held<b, words, rows, parts>(x, in.K, lane, p, result);
+  sum_all<rows>(result);
+}
 
-// Parts is what a lane takes of all matrices before it waits for any of it, with the weights of
-// the norm that meet the codes.
-template <int words, int rows, int matrices, int parts, int values>
-struct Parts {
-  Part<words, rows> of[parts][matrices];
+// load_parts reads some parts of some rows, from element k on, and the weights of the norm that meet them.
+template <int g, int b, int words, int rows, int parts>
+inline void load_parts(const thread Affine* row, const thread Input& in, int k, thread Part<words> (*p)[rows], thread float (*norm)[words * 32 / b]) {
+  constexpr int values = words * 32 / b;
+#pragma unroll
+  for (int d = 0; d < parts; d++) {
+    const int at = k + d * LANES * values;
+    if (at < in.K) {
+#pragma unroll
+      for (int i = 0; i < rows; i++) {
+        load_part<g, b, words, true>(row[i], at, p[d][i]);
+      }
+      take<values>(in.norm + at, norm[d]);
+    }
+  }
+}
+
+// dot_long does the same with an x of any length. The first parts are read before x is looked at. begin: nobody
+// has looked at it, and inv, what it is multiplied by, is not known.
+template <int g, int b, int words, int rows, bool begin>
+inline void dot_long(const thread Affine* row, const thread Input& in, uint lane, thread float& inv, thread float* result) {
+  constexpr int values = words * 32 / b;
+  constexpr int parts = words == 1 ? 3 : 2;
+#pragma unroll
+  for (int i = 0; i < rows; i++) {
+    result[i] = 0;
+  }
+  Part<words> p[parts][rows];
   float norm[parts][values];
-};
-
-template <int g, int b, int words, int rows, int matrices, bool wide, int parts, int values>
-inline void load_parts(
-    const thread Affine* m, const thread Input& in, int first, int apart, int last, int k, thread Parts<words, rows, matrices, parts, values>& p) {
-#pragma unroll
-  for (int d = 0; d < parts; d++) {
-    const int at = k + d * LANES * values;
-    if (at < in.K) {
-#pragma unroll
-      for (int j = 0; j < matrices; j++) {
-        load_part<g, b, words, rows, wide>(m[j], in.K, first, apart, last, at, p.of[d][j]);
-      }
-      take<values, wide>(in.norm + at, p.norm[d]);
-    }
+  int k = int(lane) * values;
+  load_parts<g, b, words, rows, parts>(row, in, k, p, norm);
+  if (begin) {
+    wait_for_dispatches();
+    inv = inverse_rms<8, true>(in, lane);
   }
-}
-
-template <int b, int words, int rows, int matrices, bool wide, int parts, int values>
-inline void add_parts(const thread Input& in, float inv, int k, const thread Parts<words, rows, matrices, parts, values>& p, thread float* result) {
+  while (k < in.K) {
 #pragma unroll
-  for (int d = 0; d < parts; d++) {
-    const int at = k + d * LANES * values;
-    if (at < in.K) {
-      float v[values];
-      take<values, wide>(in.x + at, v);
-#pragma unroll
-      for (int i = 0; i < values; i++) {
-        v[i] = p.norm[d][i] * (v[i] * inv);
-      }
-      const float sum = scaled<b, values>(v);
-#pragma unroll
-      for (int j = 0; j < matrices; j++) {
+    for (int d = 0; d < parts; d++) {
+      const int at = k + d * LANES * values;
+      if (at < in.K) {
+        float v[values];
+        take<values>(in.x + at, v);
+        const float sum = normed<b, values>(norm[d], inv, v);
 #pragma unroll
         for (int i = 0; i < rows; i++) {
-          result[rows * j + i] += p.of[d][j].scales[i] * dot_codes<b, values>(p.of[d][j].codes[i], v) + p.of[d][j].biases[i] * sum;
+          result[i] += part_of<b, words>(p[d][i], v, sum);
         }
       }
     }
+    k += parts * LANES * values;
+    load_parts<g, b, words, rows, parts>(row, in, k, p, norm);
   }
+  sum_all<rows>(result);
 }
 
-// dot_normed leaves in result[rows·j + i] the product of the normalised x with row first + i·apart
-// of matrix j. The first parts are loaded before x is looked at. begin: nobody has looked at it, and
-// inv, what it is multiplied by, is not known.
-template <int g, int b, int words, int rows, int matrices, bool wide, bool begin>
-inline void dot_normed(const thread Affine* m, const thread Input& in, int first, int apart, int last, uint lane, thread float& inv, thread float* result) {
+// dot_any is the product of the norm of x with a row, wherever they lie. x is there.
+template <int g, int b, int words>
+inline float dot_any(const thread Affine& row, const thread Input& in, float inv, uint lane) {
   constexpr int values = words * 32 / b;
-  constexpr int parts = !wide ? 1 : words == 1 ? 3 : 2;
+  float result = 0;
+  for (int k = int(lane) * values; k < in.K; k += LANES * values) {
+    Part<words> p;
+    load_part<g, b, words, false>(row, k, p);
+    float v[values];
+    float norm[values];
 #pragma unroll
-  for (int i = 0; i < rows * matrices; i++) {
-    result[i] = 0;
+    for (int i = 0; i < values; i++) {
+      v[i] = in.x[k + i];
+      norm[i] = in.norm[k + i];
+    }
+    const float sum = normed<b, values>(norm, inv, v);
+    result += part_of<b, words>(p, v, sum);
   }
-  Parts<words, rows, matrices, parts, values> p;
-  int k = int(lane) * values;
-  load_parts<g, b, words, rows, matrices, wide, parts, values>(m, in, first, apart, last, k, p);
-  if (begin) {
-    wait_for_dispatches();
-    inv = inverse_rms<wide>(in.x, in.K, in.eps, lane);
-  }
-  while (k < in.K) {
-    add_parts<b, words, rows, matrices, wide, parts, values>(in, inv, k, p, result);
-    k += parts * LANES * values;
-    load_parts<g, b, words, rows, matrices, wide, parts, values>(m, in, first, apart, last, k, p);
-  }
-  sum_all<rows * matrices>(result);
+  return simd_sum(result);
 }
 
 // is_wide is whether everything lies so that it can be loaded in words of 16 bytes, and codes in words of
 // `words`: rows have a multiple of 32 codes, so that all of them lie as the first one does.
-template <int words, int matrices>
-inline bool is_wide(const thread Affine* m, const thread Input& in) {
-  bool wide = aligned(in.x, 16) && aligned(in.norm, 16);
-#pragma unroll
-  for (int j = 0; j < matrices; j++) {
-    wide = wide && aligned(m[j].w, 4 * words);
-  }
-  return wide;
+template <int words>
+inline bool is_wide(const thread Affine& m, const thread Input& in) {
+  return aligned(in.x, 16) && aligned(in.norm, 16) && aligned(m.w, 4 * words);
 }
 
-constexpr constant int ROWS = 4; // outputs of a simdgroup at a time
-constexpr constant int WALKS = 4; // as often a simdgroup of one product walks over x, whose norm it then has at hand
+constexpr constant int ROWS = 4; // outputs of a simdgroup of one product at a time, or 2 where x is short
+constexpr constant int WALKS = 4; // as often a simdgroup makes ROWS outputs, with a norm that it has at hand
 
-inline void put_rows(const thread float* result, device float* y, int first, int N, uint lane) {
-  if (int(lane) < ROWS && first + int(lane) < N) {
+// walk_short makes the outputs of a simdgroup of two whose x is short.
+template <int g, int b, int words>
+inline void walk_short(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+  constexpr int parts = held<b, words>();
+  constexpr int rows = 2; // whose parts lie in registers beside x
+  const int first = block * WALKS * ROWS;
+  const int end = min(N, first + WALKS * ROWS);
+  if (first >= end) {
+    return;
+  }
+  Part<words> p[parts][rows];
+  Affine row[rows] = {row_of<g, b>(m, in.K, first), row_of<g, b>(m, in.K, min(first + 1, N - 1))};
+  load_held<g, b, words, rows, parts>(row, in.K, lane, p);
+  Held<words * 32 / b, parts> x;
+  hold<b, words, parts>(in, lane, x);
+  for (int n = first; n < end; n += rows) {
+    float result[rows];
+    dot_held<b, words, rows, parts>(x, in.K, lane, p, result);
+    if (n + rows < end) { // asked for before the sums of these are waited for
+      row[0] = row_of<g, b>(m, in.K, n + rows);
+      row[1] = row_of<g, b>(m, in.K, min(n + rows + 1, N - 1));
+      load_held<g, b, words, rows, parts>(row, in.K, lane, p);
+    }
+    sum_all<rows>(result);
+    if (int(lane) < rows && n + int(lane) < end) {
+      y[n + lane] = stored(of_lane<rows>(result, lane));
+    }
+  }
+}
+
+// dot_rows is dot_long for ROWS rows that follow one another; those past the end are read as the last one.
+template <int g, int b, int words, bool begin>
+inline void dot_rows(const thread Affine& m, const thread Input& in, int first, int N, uint lane, thread float& inv, thread float* result) {
+  Affine row[ROWS];
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+    row[i] = row_of<g, b>(m, in.K, min(first + i, N - 1));
+  }
+  dot_long<g, b, words, ROWS, begin>(row, in, lane, inv, result);
+}
+
+inline void put_rows(const thread float* result, device float* y, int first, int end, uint lane) {
+  if (int(lane) < ROWS && first + int(lane) < end) {
     y[first + lane] = stored(of_lane<ROWS>(result, lane));
   }
 }
 
-// walk_rows makes rows first, first + 2·ROWS, … of a threadgroup of two simdgroups.
-template <int g, int b, int words, bool wide>
-inline void walk_rows(const thread Affine* m, const thread Input& in, device float* y, int first, int N, uint lane) {
+// walk_long is walk_short for any x.
+template <int g, int b, int words>
+inline void walk_long(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+  const int first = block * WALKS * ROWS;
+  const int end = min(N, first + WALKS * ROWS);
+  if (first >= end) {
+    return;
+  }
   float inv;
   float result[ROWS];
-  dot_normed<g, b, words, ROWS, 1, wide, true>(m, in, first, 1, N - 1, lane, inv, result);
-  put_rows(result, y, first, N, lane);
-  for (int walk = 1; walk < WALKS && first + walk * 2 * ROWS < N; walk++) {
-    dot_normed<g, b, words, ROWS, 1, wide, false>(m, in, first + walk * 2 * ROWS, 1, N - 1, lane, inv, result);
-    put_rows(result, y, first + walk * 2 * ROWS, N, lane);
+  dot_rows<g, b, words, true>(m, in, first, N, lane, inv, result);
+  put_rows(result, y, first, end, lane);
+  for (int n = first + ROWS; n < end; n += ROWS) {
+    dot_rows<g, b, words, false>(m, in, n, N, lane, inv, result);
+    put_rows(result, y, n, end, lane);
+  }
+}
+
+// walk_any is walk_long wherever everything lies.
+template <int g, int b, int words>
+inline void walk_any(const thread Affine& m, const thread Input& in, device float* y, int block, int N, uint lane) {
+  wait_for_dispatches();
+  const float inv = inverse_rms<1, false>(in, lane);
+  const int first = block * WALKS * ROWS;
+  const int end = min(N, first + WALKS * ROWS);
+  for (int n = first; n < end; n++) {
+    const float one = dot_any<g, b, words>(row_of<g, b>(m, in.K, n), in, inv, lane);
+    if (lane == 0) {
+      y[n] = stored(one);
+    }
   }
 }
 
@@ -357,25 +605,24 @@ template <int g, int b, int words>
     uint3 group [[threadgroup_position_in_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  const int N = out_vec_size;
-  const int first = int(group.y) * WALKS * 2 * ROWS + int(simdgroup) * ROWS;
-  if (first >= N) {
-    return;
-  }
-  const Affine m[1] = {{w, scales, biases}};
+  const Affine m = {w, scales, biases};
   const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
-  y += size_t(group.x) * N;
-  if (is_wide<words, 1>(m, in)) {
-    walk_rows<g, b, words, true>(m, in, y, first, N, lane);
+  const int block = 2 * int(group.y) + int(simdgroup);
+  y += size_t(group.x) * out_vec_size;
+  if (!is_wide<words>(m, in)) {
+    walk_any<g, b, words>(m, in, y, block, out_vec_size, lane);
+  } else if (is_short<b, words>(in_vec_size)) {
+    walk_short<g, b, words>(m, in, y, block, out_vec_size, lane);
   } else {
-    walk_rows<g, b, words, false>(m, in, y, first, N, lane);
+    walk_long<g, b, words>(m, in, y, block, out_vec_size, lane);
   }
 }
 
 // silu_mul is what a gated feed-forward layer makes of its two products.
 inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
 
-// The gate and up products of a feed-forward layer, and silu(gate)·up of them: a simdgroup makes two outputs.
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them: a simdgroup makes one
+// output, or two where x is long, so that its norm is not computed too often.
 //
 // @kernel   affine_qmv_rms_silu_mul_float_gs_{g:32|64}_b_{b:4}
 // @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
@@ -390,8 +637,9 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 // @arg 9 eps           constant f32
 // @arg 10 in_vec_size  constant i32
 // @arg 11 out_vec_size constant i32
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 4, 1
+// @let      outputs = 1 + min(1, in_vec_size/1025)
+// @groups   M, ceil(out_vec_size/(8*outputs)), 1
+// @group    32, 8, 1
 // @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 1
 // @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
 // @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
@@ -416,8 +664,9 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 // @arg 9 eps           constant f32
 // @arg 10 in_vec_size  constant i32
 // @arg 11 out_vec_size constant i32
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 4, 1
+// @let      outputs = 1 + min(1, in_vec_size/1025)
+// @groups   M, ceil(out_vec_size/(8*outputs)), 1
+// @group    32, 8, 1
 // @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 1
 // @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
 // @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
@@ -444,21 +693,40 @@ template <int g, int b, int words>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   const int N = out_vec_size;
-  const int first = int(group.y) * BLOCK + int(simdgroup) * 2;
+  const bool is_one = is_short<b, words>(in_vec_size);
+  const int first = (int(group.y) * BLOCK + int(simdgroup)) * (is_one ? 1 : 2);
   if (first >= N) {
     return;
   }
-  const Affine m[2] = {{w_gate, scales_gate, biases_gate}, {w_up, scales_up, biases_up}};
-  const Input in = {x + size_t(group.x) * in_vec_size, norm, in_vec_size, eps};
-  float inv;
-  float result[4];
-  if (is_wide<words, 2>(m, in)) {
-    dot_normed<g, b, words, 2, 2, true, true>(m, in, first, 1, N - 1, lane, inv, result);
-  } else {
-    dot_normed<g, b, words, 2, 2, false, true>(m, in, first, 1, N - 1, lane, inv, result);
+  const int last = is_one ? first : min(first + 1, N - 1);
+  const Affine gate = {w_gate, scales_gate, biases_gate};
+  const Affine up = {w_up, scales_up, biases_up};
+  const int K = in_vec_size;
+  const Affine row[4] = {row_of<g, b>(gate, K, first), row_of<g, b>(up, K, first), row_of<g, b>(gate, K, last), row_of<g, b>(up, K, last)};
+  const Input in = {x + size_t(group.x) * K, norm, K, eps};
+  y += size_t(group.x) * N;
+  if (!is_wide<words>(gate, in) || !is_wide<words>(up, in)) {
+    wait_for_dispatches();
+    const float inv = inverse_rms<1, false>(in, lane);
+    for (int n = first; n <= last; n++) {
+      const float one = dot_any<g, b, words>(row_of<g, b>(gate, K, n), in, inv, lane);
+      const float two = dot_any<g, b, words>(row_of<g, b>(up, K, n), in, inv, lane);
+      if (lane == 0) {
+        y[n] = stored(silu_mul(one, two));
+      }
+    }
+    return;
   }
-  if (lane < 2 && first + int(lane) < N) {
-    y[size_t(group.x) * N + first + lane] = stored(silu_mul(of_lane<2>(result, lane), of_lane<2>(result + 2, lane)));
+  float result[4];
+  if (is_one) {
+    dot_short<g, b, words, 2>(row, in, lane, result);
+  } else {
+    float inv;
+    dot_long<g, b, words, 4, true>(row, in, lane, inv, result);
+  }
+  if (first + int(lane) <= last) {
+    const bool is_second = lane != 0 && !is_one;
+    y[first + lane] = stored(silu_mul(is_second ? result[2] : result[0], is_second ? result[3] : result[1]));
   }
 }
 
@@ -752,14 +1020,20 @@ template <int g, int b, int words>
   const float cosine = precise::cos(theta);
   const float sine = precise::sin(theta);
 
-  const Affine m[1] = {{w, scales, biases}};
+  const Affine m = {w, scales, biases};
+  const Affine row[2] = {row_of<g, b>(m, in_vec_size, first), row_of<g, b>(m, in_vec_size, min(first + apart, last))};
   const Input in = {x, norm, in_vec_size, eps};
   float inv;
   float result[2];
-  if (is_wide<words, 1>(m, in)) {
-    dot_normed<g, b, words, 2, 1, true, true>(m, in, first, apart, last, lane, inv, result);
+  if (!is_wide<words>(m, in)) {
+    wait_for_dispatches();
+    inv = inverse_rms<1, false>(in, lane);
+    result[0] = dot_any<g, b, words>(row[0], in, inv, lane);
+    result[1] = dot_any<g, b, words>(row[1], in, inv, lane);
+  } else if (is_short<b, words>(in_vec_size)) {
+    dot_short<g, b, words, 2>(row, in, lane, result);
   } else {
-    dot_normed<g, b, words, 2, 1, false, true>(m, in, first, apart, last, lane, inv, result);
+    dot_long<g, b, words, 2, true>(row, in, lane, inv, result);
   }
   const float one = result[0];
   const float two = result[1];
@@ -799,39 +1073,42 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 //
 // @witness affine_qmv_rms_float_* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=576 out_vec_size=1536 ; groups 1 192 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 192 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=576 out_vec_size=1536 ; groups 1 192 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 192 1 / 32 8 1 ; ok
 // @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 4 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 1 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 8 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 1 1 / 32 8 1 ; refused
 //
 // Rows of the kernel rms have at most 4096 elements, and at least one group.
 //
 // @witness affine_qmv_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 4 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 4 1 / 32 8 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 5 1 / 32 8 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=65 ; groups 1 9 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1536 out_vec_size=65 ; groups 1 5 1 / 32 8 1 ; ok
 // @witness affine_qmv_*rms_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 4 1 / 32 8 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 8 1 / 32 8 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 8 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; ok
 // @witness affine_qmv_rms_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 8 1 / 32 4 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 8 1 / 32 8 1 ; ok
 // @witness affine_qmv_fast_rms_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 //
 // Every simdgroup reads x, so no result may lie on it.
 //
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 8 1 ; refused
 //
 // Queries, keys and values of one position.
 //
@@ -890,15 +1167,16 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 // @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,scales_q ; groups 1 35 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 2 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 2 1 / 32 8 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
 // @equivalent affine_qmv_*rms_* ; require: 4096 -> 4097 ; in_vec_size is a multiple of 32
 // @equivalent affine_qmv_fast_rms_* ; require: 2048 -> 2049 ; 2049/4 = 2048/4 and 2049/8 = 2048/8
+// @equivalent affine_qmv_*rms_silu_mul_* ; let: outputs 1025 -> 1026 ; in_vec_size is a multiple of 32
 // @equivalent affine_qmv_fast_rms_silu_mul_* ; require: 256 -> 257 ; in_vec_size is a multiple of 512
 // @equivalent affine_qmv_fast_rms_silu_mul_* ; require: in_vec_size >= 256 -> in_vec_size > 256 ; in_vec_size is a multiple of 512
 // @equivalent affine_qmv_fast_rms_x3_rope_* ; require: 256 -> 257 ; in_vec_size is a multiple of 512

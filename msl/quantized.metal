@@ -17,7 +17,7 @@ inline void wait_for_dispatches() {}
 #endif
 
 constexpr constant int LANES = 32;
-constexpr constant int ROWS = 4; // outputs of a simdgroup in a matrix-vector product
+constexpr constant int ROWS = 4; // outputs of a simdgroup in a matrix-vector product, if not told otherwise
 
 // aligned is whether p lies at a multiple of n bytes, and wide_load a load from
 // where p lies at a multiple of its own size.
@@ -56,8 +56,8 @@ struct Row {
     }
   }
 
-  // begin is called when x is there.
-  void begin(int first, int N, uint lane) const {}
+  // begin is called when x is there, with the rows that the simdgroup makes.
+  void begin(int first, int end, uint lane) const {}
 };
 
 // RowBeside is a row with results that the products are added to: lane i has that of row first + i, which
@@ -73,8 +73,8 @@ struct RowBeside {
     row.template load<n, wide>(k, v);
   }
 
-  void begin(int first, int N, uint lane) const {
-    if (int(lane) < ROWS && first + int(lane) < N) {
+  void begin(int first, int end, uint lane) const {
+    if (first + int(lane) < end) {
       *before = r[first + lane];
     }
   }
@@ -123,20 +123,20 @@ struct Affine {
   const device float* biases;
 };
 
-// Part is what a lane takes of ROWS rows at a time.
-template <int words>
+// Part is what a lane takes of some rows at a time.
+template <int words, int rows>
 struct Part {
-  uint codes[ROWS][words];
-  float scales[ROWS];
-  float biases[ROWS];
+  uint codes[rows][words];
+  float scales[rows];
+  float biases[rows];
 };
 
 // load_part reads a part, at element k of the rows from `first` on. Rows past the
 // end are read as the last one. wide: w lies at a multiple of 4·words bytes.
-template <int g, int b, int words, bool whole, bool wide>
-inline void load_part(const thread Affine& m, int K, int N, int first, int k, thread Part<words>& p) {
+template <int g, int b, int words, int rows, bool whole, bool wide>
+inline void load_part(const thread Affine& m, int K, int N, int first, int k, thread Part<words, rows>& p) {
 #pragma unroll
-  for (int i = 0; i < ROWS; i++) {
+  for (int i = 0; i < rows; i++) {
     const size_t row = whole ? first + i : min(first + i, N - 1);
     const device uint* w = m.w + row * (K / (32 / b)) + k / (32 / b);
     if (wide && words == 2) {
@@ -182,28 +182,28 @@ inline float of_lane(const thread float* v, uint lane) {
   return select(low, high, n == 4 && (lane & 2) != 0);
 }
 
-// add_rows adds to result[ROWS·j + i] what a lane has of the product of x with row
+// add_rows adds to result[rows·j + i] what a lane has of the product of x with row
 // first + i of matrix j. A lane takes the codes of `words` words of each row at a
 // time; they lie in one group, so scale and bias are applied once. Memory answers
 // late and then with much: so many `parts` are asked for ahead, the first ones before
 // x is there, and of x the next one.
-template <int g, int b, int words, bool whole, bool wide, int parts, int matrices, typename X>
+template <int g, int b, int words, int rows, bool whole, bool wide, int parts, int matrices, typename X>
 inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int step = LANES * values;
   const int begin = int(lane) * values;
-  Part<words> p[parts][matrices];
+  Part<words, rows> p[parts][matrices];
 #pragma unroll
   for (int d = 0; d < parts; d++) {
     if (begin + d * step < K) {
 #pragma unroll
       for (int j = 0; j < matrices; j++) {
-        load_part<g, b, words, whole, wide>(m[j], K, N, first, begin + d * step, p[d][j]);
+        load_part<g, b, words, rows, whole, wide>(m[j], K, N, first, begin + d * step, p[d][j]);
       }
     }
   }
   wait_for_dispatches();
-  x.begin(first, N, lane);
+  x.begin(first, min(first + rows, N), lane);
   for (int k = begin; k < K; k += parts * step) {
     float v[parts][values];
     x.template load<values, wide>(k, v[0]);
@@ -217,15 +217,15 @@ inline void add_rows(const thread Affine* m, const thread X& x, int K, int N, in
 #pragma unroll
         for (int j = 0; j < matrices; j++) {
 #pragma unroll
-          for (int i = 0; i < ROWS; i++) {
-            result[ROWS * j + i] += p[d][j].scales[i] * dot_codes<b, values>(p[d][j].codes[i], v[d]) + p[d][j].biases[i] * sum;
+          for (int i = 0; i < rows; i++) {
+            result[rows * j + i] += p[d][j].scales[i] * dot_codes<b, values>(p[d][j].codes[i], v[d]) + p[d][j].biases[i] * sum;
           }
         }
         const int next = k + (parts + d) * step;
         if (next < K) {
 #pragma unroll
           for (int j = 0; j < matrices; j++) {
-            load_part<g, b, words, whole, wide>(m[j], K, N, first, next, p[d][j]);
+            load_part<g, b, words, rows, whole, wide>(m[j], K, N, first, next, p[d][j]);
           }
         }
       }
@@ -249,11 +249,60 @@ inline void dot_rows_of(const thread Affine* m, const thread X& x, int K, int N,
   }
   if (wide) {
     constexpr int parts = words == 1 || matrices == 1 ? 3 : 2; // in 64 registers or fewer
-    add_rows<g, b, words, whole, true, parts, matrices>(m, x, K, N, first, lane, result);
+    add_rows<g, b, words, ROWS, whole, true, parts, matrices>(m, x, K, N, first, lane, result);
   } else {
-    add_rows<g, b, words, whole, false, 1, matrices>(m, x, K, N, first, lane, result);
+    add_rows<g, b, words, ROWS, whole, false, 1, matrices>(m, x, K, N, first, lane, result);
   }
   sum_all<matrices * ROWS>(result);
+}
+
+// place is where part d of a lane begins in a row, or 0 where the row has no such part.
+template <int values>
+inline int place(int K, int d, uint lane) {
+  const int at = (LANES * d + int(lane)) * values;
+  return at < K ? at : 0;
+}
+
+// has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
+template <int values>
+inline bool has(int K, int d, uint lane) {
+  return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
+}
+
+// dot_one is the product of x with one row of a matrix [N, K]. A simdgroup that makes only one result is soon
+// done, and so what one instruction waits for counts more than how many there are: of a row of so few parts
+// that they fit in registers, all are asked for before x is there, and then all of x, without a branch. What
+// the row does not have is read as its first part, and not added.
+template <int g, int b, int words, typename X>
+inline float dot_one(const thread Affine& m, const thread X& x, int K, int N, int row, uint lane) {
+  constexpr int values = words * 32 / b;
+  constexpr int parts = 4;
+  float result[1] = {0};
+  if (!x.is_wide() || !aligned(m.w, 4 * words)) {
+    add_rows<g, b, words, 1, true, false, 1, 1>(&m, x, K, N, row, lane, result);
+  } else if (K > parts * LANES * values) {
+    add_rows<g, b, words, 1, true, true, parts, 1>(&m, x, K, N, row, lane, result);
+  } else {
+    Part<words, 1> p[parts];
+#pragma unroll
+    for (int d = 0; d < parts; d++) {
+      load_part<g, b, words, 1, true, true>(m, K, N, row, place<values>(K, d, lane), p[d]);
+    }
+    wait_for_dispatches();
+    float v[parts][values];
+#pragma unroll
+    for (int d = 0; d < parts; d++) {
+      x.template load<values, true>(place<values>(K, d, lane), v[d]);
+    }
+    x.begin(row, row + 1, lane);
+#pragma unroll
+    for (int d = 0; d < parts; d++) {
+      const float sum = scaled<b, values>(v[d]);
+      const float more = result[0] + (p[d].scales[0] * dot_codes<b, values>(p[d].codes[0], v[d]) + p[d].biases[0] * sum);
+      result[0] = has<values>(K, d, lane) ? more : result[0];
+    }
+  }
+  return simd_sum(result[0]);
 }
 
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
@@ -548,7 +597,8 @@ template <int g, int b, int words, bool whole>
   matvec<g, b, words, whole>(w2, scales2, biases2, x, y2 + size_t(group.x) * n2, K, n2, block, simdgroup, lane);
 }
 
-// A product and the residual that it is added to.
+// A product and the residual that it is added to. Simdgroups make one result each, so that there are many of
+// them, or of matrices of many rows ROWS, so that x is not read too often.
 //
 // @kernel   affine_qmv_add_float_gs_{g:32|64}_b_{b:4|8}
 // @arg 0 w             device u32 as u{b}[out_vec_size, in_vec_size] read
@@ -559,8 +609,9 @@ template <int g, int b, int words, bool whole>
 // @arg 5 y             device f32[M, out_vec_size] write
 // @arg 6 in_vec_size   constant i32
 // @arg 7 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 2, 1
+// @let      rows = 1 + 3*min(1, out_vec_size/4096)
+// @groups   M, ceil(out_vec_size/(8*rows)), 1
+// @group    32, 8, 1
 // @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
 // @inplace  y r
 // @term     y[m,n] = round(f32, r[m,n] + sum[qmv](c < in_vec_size/g, \
@@ -577,14 +628,15 @@ template <int g, int b, int words, bool whole>
 // @arg 5 y             device f32[M, out_vec_size] write
 // @arg 6 in_vec_size   constant i32
 // @arg 7 out_vec_size  constant i32
-// @groups   M, ceil(out_vec_size/8), 1
-// @group    32, 2, 1
+// @let      rows = 1 + 3*min(1, out_vec_size/4096)
+// @groups   M, ceil(out_vec_size/(8*rows)), 1
+// @group    32, 8, 1
 // @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
 // @require  out_vec_size >= 1 && out_vec_size % 8 == 0
 // @inplace  y r
 // @term     y[m,n] = round(f32, r[m,n] + sum[qmv_fast](c < in_vec_size/g, \
 //             scales[n,c] * sum[qmv_fast](j < g, x[m,c*g + j] * f32(w[n,c*g + j])) + biases[n,c] * sum[qmv_fast](j < g, x[m,c*g + j])))
-template <int g, int b, int words, bool whole>
+template <int g, int b, int words>
 [[kernel]] void qmv_add(
     const device uint* w [[buffer(0)]],
     const device float* scales [[buffer(1)]],
@@ -599,17 +651,26 @@ template <int g, int b, int words, bool whole>
     uint lane [[thread_index_in_simdgroup]]) {
   const int K = in_vec_size;
   const int N = out_vec_size;
-  const int first = int(group.y) * 2 * ROWS + int(simdgroup) * ROWS;
-  if (!whole && first >= N) {
+  const bool is_one = N < 4096;
+  const int first = (8 * int(group.y) + int(simdgroup)) * (is_one ? 1 : ROWS);
+  if (first >= N) {
     return;
   }
-  float result[ROWS];
   float before = 0;
   const Affine m[1] = {{w, scales, biases}};
   const RowBeside row = {{x + size_t(group.x) * K}, r + size_t(group.x) * N, &before};
-  dot_rows_of<g, b, words, whole, 1>(m, row, K, N, first, lane, result);
-  if (int(lane) < ROWS && (whole || first + int(lane) < N)) {
-    y[size_t(group.x) * N + first + lane] = stored(before + of_lane<ROWS>(result, lane));
+  y += size_t(group.x) * N + first;
+  if (is_one) {
+    const float one = dot_one<g, b, words>(m[0], row, K, N, first, lane);
+    if (lane == 0) {
+      y[0] = stored(before + one);
+    }
+    return;
+  }
+  float result[ROWS];
+  dot_rows_of<g, b, words, false, 1>(m, row, K, N, first, lane, result);
+  if (int(lane) < ROWS && first + int(lane) < N) {
+    y[lane] = stored(before + of_lane<ROWS>(result, lane));
   }
 }
 
@@ -697,11 +758,14 @@ template <int g, int b, int words, bool whole>
   [[kernel]] decltype(qmv_##kernel<g, b, 1, false>) qmv_##kernel<g, b, 1, false>; \
   template [[host_name("affine_qmv_fast_" #kernel "_float_gs_" #g "_b_" #b)]] \
   [[kernel]] decltype(qmv_##kernel<g, b, 2, true>) qmv_##kernel<g, b, 2, true>;
-#define INSTANTIATE_QMV_ALL(g, b)        \
-  INSTANTIATE_QMV_FUSED(x2, g, b)        \
-  INSTANTIATE_QMV_FUSED(x3, g, b)        \
-  INSTANTIATE_QMV_FUSED(add, g, b)       \
-  INSTANTIATE_QMV_FUSED(silu_mul, g, b)
+#define INSTANTIATE_QMV_ALL(g, b)                                            \
+  INSTANTIATE_QMV_FUSED(x2, g, b)                                            \
+  INSTANTIATE_QMV_FUSED(x3, g, b)                                            \
+  INSTANTIATE_QMV_FUSED(silu_mul, g, b)                                      \
+  template [[host_name("affine_qmv_add_float_gs_" #g "_b_" #b)]]             \
+  [[kernel]] decltype(qmv_add<g, b, 1>) qmv_add<g, b, 1>;                    \
+  template [[host_name("affine_qmv_fast_add_float_gs_" #g "_b_" #b)]]        \
+  [[kernel]] decltype(qmv_add<g, b, 2>) qmv_add<g, b, 2>;
 
 INSTANTIATE_QMV_ALL(32, 4)
 INSTANTIATE_QMV_ALL(32, 8)
@@ -1617,31 +1681,39 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases1 ; groups 3 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales2 ; groups 3 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases2 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 2 1 ; ok
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 40 1 / 32 2 1 ; ok
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 2 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 2 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases ; groups 1 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 8 1 ; ok
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 160 1 / 32 8 1 ; ok
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4095 ; groups 1 512 1 / 32 8 1 ; ok
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4096 ; groups 1 128 1 / 32 8 1 ; ok
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=8193 ; groups 1 257 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4088 ; groups 1 511 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4096 ; groups 1 128 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8200 ; groups 1 257 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=4088 ; groups 1 511 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8200 ; groups 1 257 1 / 32 8 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 8 1 ; ok
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales ; groups 1 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases ; groups 1 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 2 1 / 32 8 1 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok

@@ -146,7 +146,8 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
 	if len(e.known) > 0 {
-		text = folded(specialised(text, e.known), e.block())
+		blocks, threads := x.blocks(e.known)
+		text = resident(folded(specialised(text, e.known), e.block()), blocks, threads, d.Multiprocessors)
 	}
 	if d.disturb.text != nil {
 		text = d.disturb.text(x.name, text)
