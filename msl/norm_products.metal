@@ -290,17 +290,22 @@ inline bool is_short(int K) {
   return K <= held<b, words>() * LANES * words * 32 / b;
 }
 
-// place is where part d of a lane begins in a row, or 0 where the row has no such part.
-template <int values>
-inline uint place(int K, int d, uint lane) {
-  const int at = (LANES * d + int(lane)) * values;
-  return at < K ? at : 0;
-}
-
 // has is whether a row has part d of a lane. If all lanes have theirs or none has, K alone says so.
 template <int values>
 inline bool has(int K, int d, uint lane) {
   return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
+}
+
+// begin is where the first part of a lane begins, and further how much further part d is. What the row does not
+// have is read as a part that it has. Places are counted from where the lane begins, so that they are known
+// where K is.
+template <int values>
+inline uint begin(int K, uint lane) {
+  return int(lane) * values < K ? lane * values : 0;
+}
+template <int values>
+inline uint further(int K, int d, uint lane) {
+  return has<values>(K, d, lane) ? LANES * d * values : 0;
 }
 
 // Held is x as a lane holds it: normalised, and as `scaled` leaves it.
@@ -310,15 +315,17 @@ struct Held {
   float sum[parts];
 };
 
-// load_held reads all parts of some rows. A part that a row does not have is read as its first; no branch is
-// needed then, and where K is known to the compiler, nothing is read.
+// load_held reads all parts of some rows, without a branch.
 template <int g, int b, int words, int rows, int parts>
 inline void load_held(const thread Affine* row, int K, uint lane, thread Part<words> (*p)[rows]) {
+  constexpr int values = words * 32 / b;
+  const uint k = begin<values>(K, lane);
 #pragma unroll
-  for (int d = 0; d < parts; d++) {
+  for (int i = 0; i < rows; i++) {
+    const Affine at = {row[i].w + k / (32 / b), row[i].scales + k / g, row[i].biases + k / g};
 #pragma unroll
-    for (int i = 0; i < rows; i++) {
-      load_part<g, b, words, true>(row[i], place<words * 32 / b>(K, d, lane), p[d][i]);
+    for (int d = 0; d < parts; d++) {
+      load_part<g, b, words, true>(at, further<values>(K, d, lane), p[d][i]);
     }
   }
 }
@@ -327,15 +334,16 @@ inline void load_held(const thread Affine* row, int K, uint lane, thread Part<wo
 template <int b, int words, int parts>
 inline void hold(const thread Input& in, uint lane, thread Held<words * 32 / b, parts>& x) {
   constexpr int values = words * 32 / b;
+  const uint k = begin<values>(in.K, lane);
   float norm[parts][values];
 #pragma unroll
   for (int d = 0; d < parts; d++) {
-    take<values>(in.norm + place<values>(in.K, d, lane), norm[d]);
+    take<values>(in.norm + k + further<values>(in.K, d, lane), norm[d]);
   }
   wait_for_dispatches();
 #pragma unroll
   for (int d = 0; d < parts; d++) {
-    take<values>(in.x + place<values>(in.K, d, lane), x.v[d]);
+    take<values>(in.x + k + further<values>(in.K, d, lane), x.v[d]);
   }
 #pragma unroll
   for (int d = 0; d < parts; d++) {
