@@ -72,6 +72,7 @@ fetched:
 # nine minutes, and none takes five. Tests make much garbage and hold little: collected a third as
 # often, they take a fifth less time. Vet has seen them already.
 test:
+	@scripts/retry.sh go mod download || :
 	@$(MAKE) --no-print-directory -j 2 check fetched
 	PYTHON="$$(scripts/python.sh)" && export PYTHON && \
 	MODEL="$(CURDIR)/$(DEMO_MODEL)" GOGC=300 go test -vet=off -timeout 60m ./...
