@@ -32,7 +32,9 @@ func TestClockPair(t *testing.T) {
 	last := r.ClockPair()
 
 	assert.Positive(t, first.Within)
-	assert.InEpsilon(t, 24e6, first.TicksPerSecond(last), 0.01)
+	// As exactly as both pairs are, which is less on a busy machine.
+	inexact := float64(first.Within+last.Within+time.Microsecond) / float64(last.Host.Sub(first.Host))
+	assert.InEpsilon(t, 24e6, first.TicksPerSecond(last), max(0.0001, 2*inexact))
 	off := first.At(last, middle.GPU).Sub(middle.Host)
 	assert.LessOrEqual(t, off.Abs(), first.Within+middle.Within+last.Within+time.Microsecond)
 	assert.Equal(t, first.Host, first.At(last, first.GPU))
@@ -40,7 +42,7 @@ func TestClockPair(t *testing.T) {
 	assert.Zero(t, last.TicksPerSecond(first))
 
 	require.Len(t, times.Commands, 3)
-	slack := time.Millisecond
+	slack := time.Millisecond + 2*(first.Within+middle.Within)
 	for i, c := range times.Commands {
 		require.False(t, c.Begin.Before(began.Add(-slack)), "%d", i)
 		require.False(t, c.End.After(ended.Add(slack)), "%d", i)

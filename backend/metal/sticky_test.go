@@ -117,8 +117,8 @@ func TestStickyError(t *testing.T) {
 // TestAborted: the end of a context ends a replay between two of its command buffers. That is no failure:
 // the queue goes on, and the result says that something had begun.
 func TestAborted(t *testing.T) {
-	const buffers = 30
-	r := gpu(t, fakemetal.Options{Late: 5 * time.Millisecond}, metal.Options{})
+	const buffers = 30 // they take most of a second, so that on a busy machine too the end comes before theirs
+	r := gpu(t, fakemetal.Options{Late: 50 * time.Millisecond}, metal.Options{})
 	d, short, q := r.doubling(buffers), r.doubling(1), r.queue()
 	commits := r.sent("commit")
 	reason := errors.New("nobody listens")
@@ -153,8 +153,8 @@ func TestAborted(t *testing.T) {
 // TestAbortedRecording: a recording has the context of its encoder: once that has ended, command buffers
 // that were committed and have not begun are not executed, and the encoder goes on with another context.
 func TestAbortedRecording(t *testing.T) {
-	const buffers = 40
-	r := gpu(t, fakemetal.Options{Late: 5 * time.Millisecond}, metal.Options{})
+	const buffers = 40 // as above
+	r := gpu(t, fakemetal.Options{Late: 50 * time.Millisecond}, metal.Options{})
 	commits := r.sent("commit")
 	reason := errors.New("nobody listens")
 	ctx, cancel := context.WithCancelCause(t.Context())

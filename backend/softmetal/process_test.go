@@ -104,7 +104,7 @@ func TestEndless(t *testing.T) {
 		start := time.Now()
 		require.ErrorIs(t, r.run(ctx, "endless", one, one, b), mine)
 		cancel()
-		assert.Less(t, time.Since(start), killAfter+5*time.Second)
+		assert.Less(t, time.Since(start), killAfter+time.Minute) // with room for a busy machine
 	}
 	usable(t, r, b, before)
 
@@ -194,7 +194,7 @@ func TestKilledProgram(t *testing.T) {
 	_ = cmd.Wait()
 	executor, err := os.FindProcess(pid)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return gone(executor) }, 10*time.Second, 10*time.Millisecond, "the executor %d lives on", pid)
+	require.Eventually(t, func() bool { return gone(executor) }, time.Minute, 10*time.Millisecond, "the executor %d lives on", pid)
 }
 
 // TestTogether uses a device from many goroutines.

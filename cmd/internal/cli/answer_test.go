@@ -5,6 +5,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +17,13 @@ import (
 
 // TestAnswer checks that a Ctrl-C during an answer ends only the answer.
 func TestAnswer(t *testing.T) {
+	if signal.Ignored(syscall.SIGINT) { // as where a script runs the tests in the background
+		caught := make(chan os.Signal, 1)
+		signal.Notify(caught, syscall.SIGINT)
+		defer signal.Stop(caught)
+	}
 	ctx, signals := watchSignals("prog", &bytes.Buffer{})
+	defer signal.Stop(signals.in)
 	env := &Env{Context: ctx, signals: signals}
 	for i := range 2 {
 		if i > 0 {

@@ -318,7 +318,7 @@ func TestCrafted(t *testing.T) {
 				assert.ErrorContains(t, err, c.want)
 			}
 			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(150<<20))
-			assert.Less(t, took, 5*time.Second)
+			assert.Less(t, took, time.Minute) // with room for a busy machine: it takes milliseconds
 		})
 	}
 }
