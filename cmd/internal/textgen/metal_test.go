@@ -105,7 +105,8 @@ func TestMetalDecode(t *testing.T) {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
-			k.gpu.Device, k.device.Warn, k.device.NoResidency = soft, func(string) {}, true // which asks from time to time
+			// Residency asks from time to time, and a cache is written when no pipeline was made for a while.
+			k.gpu.Device, k.device.Warn, k.device.NoResidency, k.device.Cache = soft, func(string) {}, true, metal.NoCache
 			l.Serve(t, k.gpu)
 			d, err := metal.Open(k.device)
 			require.NoError(t, err)
