@@ -51,11 +51,12 @@ ptx-check:
 
 # Of linux/arm64 the packages with files of their own for a system: the other files of
 # both are among those of this machine and of darwin/arm64.
+# What is compiled for other machines does not run: without inlining (-l) it takes a quarter less time.
 check:
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
-	GOOS=darwin GOARCH=arm64 go vet ./...
-	GOOS=linux GOARCH=arm64 go build ./backend/cpu/... ./internal/files/... ./ir/mlxg
+	GOOS=darwin GOARCH=arm64 go vet -gcflags=all=-l ./...
+	GOOS=linux GOARCH=arm64 go build -gcflags=all=-l ./backend/cpu/... ./internal/files/... ./ir/mlxg
 
 # What the tests need beside Go: a clang and the oldest clang that will do, a Python with two
 # packages, two compiled Metal libraries of MLX (63 MB to fetch), the Metal source of ggml (4 MB),
