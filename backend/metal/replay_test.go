@@ -43,7 +43,8 @@ func TestNothingLeaks(t *testing.T) {
 			}
 			once()
 		}
-		assert.Equal(t, live, alive(l))
+		// On a busy machine the GPU lets its hold go late: then it takes longer until there are no more.
+		assert.Eventually(t, func() bool { return alive(l) <= live }, time.Minute, time.Millisecond)
 		end()
 		require.NoError(t, d.Close())
 	}
