@@ -302,24 +302,3 @@ func bfloat(x uint64) uint64 {
 	x &= math.MaxUint32
 	return (x + 0x7fff + x>>16&1) >> 16
 }
-
-// fused is a·b + c, rounded once: to odd as a double, where that has to be rounded, and then to a float.
-func fused(a, b, c float32) float32 {
-	p := float64(a) * float64(b) // exact
-	s := p + float64(c)
-	if math.IsInf(s, 0) || s != s {
-		return float32(s)
-	}
-	// What s is off.
-	d := s - p
-	rest := (p - (s - d)) + (float64(c) - d)
-	if u := math.Float64bits(s); rest != 0 && u&1 == 0 {
-		if (rest > 0) == (s > 0) {
-			u++
-		} else {
-			u--
-		}
-		s = math.Float64frombits(u)
-	}
-	return float32(s)
-}
