@@ -17,6 +17,7 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 	"github.com/mlxc/mlxc/internal/toolchain/mslc"
 	"github.com/mlxc/mlxc/msl"
+	"github.com/mlxc/mlxc/msl/term"
 )
 
 // Request names a compiled kernel.
@@ -40,7 +41,27 @@ func NewRequest(file, source, function string) Request {
 	h := sha256.New()
 	code := msl.Code(source, []string{function})
 	fmt.Fprintf(h, "%v %d\n%s", in.Aligned, in.Kernel.MaxThreadgroup, code)
-	return Request{File: file, Function: function, Code: Digest(h.Sum(nil)), Matrices: strings.Contains(code, "simdgroup_multiply")}
+	return Request{File: file, Function: function, Code: Digest(h.Sum(nil)), Matrices: strings.Contains(code, "simdgroup_multiply") && ofMatrices(file, function)}
+}
+
+// ofMatrices reports whether a declaration has a sum whose order a matrix unit makes (docs/terms.md): the code of
+// a kernel has functions beside it that it does not call.
+func ofMatrices(file, function string) (yes bool) {
+	look := func(e *term.Expr) {
+		e.Walk(func(x *term.Expr) { yes = yes || x.Op == term.Sum && (x.Class == "gemm" || x.Class == "qmm") })
+	}
+	for _, d := range msl.Declarations(function) {
+		if d.File != file {
+			continue
+		}
+		for _, w := range d.Wheres {
+			look(w.Body)
+		}
+		for _, r := range d.Results {
+			look(r.Body)
+		}
+	}
+	return yes
 }
 
 // declared is a kernel with what our library declares of it that its code depends on.
