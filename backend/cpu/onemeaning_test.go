@@ -11,7 +11,7 @@ import (
 
 // A function of the language of terms is one function of bits: the builtin
 // kernels and the generated kernel of the same term agree on every argument. The
-// term of GeluErf has no generated kernel.
+// term of GeluErf has no generated kernel, nor has one of bf16.
 var sameTerm = map[string]string{
 	"v_Silufloat32float32":    "out0[i] = round(f32, in0[i] / (1.0 + exp(-in0[i])))",
 	"v_Sigmoidfloat32float32": "out0[i] = round(f32, select(in0[i] < 0.0, 1.0 / (1.0 + exp(abs(in0[i]))), 1.0 - 1.0 / (1.0 + exp(abs(in0[i])))))",
@@ -20,6 +20,7 @@ var sameTerm = map[string]string{
 	"v_Softcapfloat32float32": "out0[i] = round(f32, s0 * tanh(in0[i] / s0))",
 	"v_copyfloat32float32":    "out0[i] = in0[i]",
 	"v_copyfloat16float16":    "out0[i] = in0_f16[i]",
+	"v_copybfloat16bfloat16":  "",
 	"vv_Addfloat32":           "out0[i] = round(f32, in0[i] + in1[i])",
 	"vv_Multiplyfloat32":      "out0[i] = round(f32, in0[i] * in1[i])",
 	"vv_Addfloat16":           "out0[i] = round(f16, in0_f16[i] + in1_f16[i])",
