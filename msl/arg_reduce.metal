@@ -13,8 +13,10 @@ constexpr constant uint PIECES = 4; // such, that it asks for at once
 constexpr constant uint LANES = 32;
 
 // place returns the offset, in elements, of row `row` of an array without its reduced axis, which has one
-// dimension at most: the row is less than that is long.
-inline long place(ulong row, constant long* strides, ulong ndim) { return ndim == 0 ? 0 : long(row) * strides[0]; }
+// dimension at most. Rows past the shape, of a grid that is too large, are taken as its last.
+inline long place(ulong row, constant int* shape, constant long* strides, ulong ndim) {
+  return ndim == 0 ? 0 : long(min(row, ulong(shape[0]) - 1)) * strides[0];
+}
 
 // One threadgroup a row. Ties go to the least index. NaN is never greater than
 // anything: a row without a number above −inf gives 0.
@@ -56,8 +58,8 @@ template <typename T>
   threadgroup uint indices[LANES];
 
   const ulong row = ulong(at.y) + ulong(at.z) * ulong(grid.y);
-  in += place(row, in_strides, ndim);
-  out += place(row, out_strides, ndim);
+  in += place(row, shape, in_strides, ndim);
+  out += place(row, shape, out_strides, ndim);
   wait_for_dispatches();
 
   float value = -INFINITY;
