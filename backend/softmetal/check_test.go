@@ -44,9 +44,10 @@ func sampleFindings(t *testing.T, library string, n int) (found map[string]strin
 	return found, dispatches
 }
 
-// Nothing is found in the kernels of our library.
+// Nothing is found in the kernels of our library, in what engines make of all of them, and in an instance of each
+// family with random arguments.
 func TestCheckedKernels(t *testing.T) {
-	found, n := sampleFindings(t, "", 3)
+	found, n := sampleFindings(t, "", 1)
 	for what, f := range found {
 		t.Errorf("%s: %s", what, f)
 	}

