@@ -241,6 +241,21 @@ func (a *Archive) Find(r Request) (Kernel, error) {
 	return Kernel{}, ErrUnknown
 }
 
+// Describe returns the description of a kernel, however it is launched. The error is one of the reasons above.
+func (a *Archive) Describe(r Request) (*air.Kernel, error) {
+	for i := range a.Families {
+		if a.Families[i].File != r.File {
+			continue
+		}
+		for _, x := range a.Families[i].Functions {
+			if x.Kernel.Name == r.Function && slices.ContainsFunc(x.Forms, func(y form) bool { return y.Constants == constants(r.Constants) }) {
+				return x.Kernel, a.fresh(&x, r.Code)
+			}
+		}
+	}
+	return nil, ErrUnknown
+}
+
 // fresh says whether a function is that of a source, compiled as it would be today.
 func (a *Archive) fresh(f *function, code Digest) error {
 	switch {

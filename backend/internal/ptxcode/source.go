@@ -132,9 +132,11 @@ func (c *Code) described(ctx context.Context, r *prebuilt.Request) error {
 	why := error(nil)
 	if r != nil {
 		c.request, c.Matrices = r, r.Matrices
-		k, err := c.source.prebuilt(*r)
+		a, err := c.source.archive()
 		if err == nil {
-			c.Kernel = k.Description
+			c.Kernel, err = a.Describe(*r)
+		}
+		if err == nil {
 			return nil
 		}
 		why = err
