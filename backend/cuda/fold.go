@@ -7,21 +7,27 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/mlxc/mlxc/internal/air"
 )
 
 // folded is a text in which integers that known parameters determine are numbers, and divisions by numbers are
 // multiplications and shifts. NVIDIA's compiler does neither across the table of additions, and divides by a
 // number as by anything else: a chain of conversions and a reciprocal, some 130 cycles, of which a kernel has
-// one for each dimension of its threadgroups. threads is how many a block has.
+// one for each dimension of its threadgroups.
+//
+// Bounds of block and thread numbers decide whether a block lies behind the end of what a grid covers, and
+// low bits of addresses how wide loads may be: what is behind a branch that is never taken goes, and what is left
+// is not behind a branch of which the assembler must believe that threads part there.
 //
 // Only registers that one instruction without a guard sets are looked at, or several that set them to the
 // same number. What an instruction does that is not known here is unknown, and left as it is.
-func folded(text []byte, threads uint64) []byte {
+func folded(text []byte, known facts) []byte {
 	begin := bytes.Index(text, []byte(".visible .entry"))
 	if begin < 0 || bytes.Contains(text[begin+1:], []byte(".func")) {
 		return text
 	}
-	f := folder{registers: map[string]*register{}, threads: threads}
+	f := folder{registers: map[string]*register{}, facts: known}
 	for line := range strings.SplitAfterSeq(string(text[begin:]), "\n") {
 		f.lines = append(f.lines, f.parse(line))
 	}
@@ -49,8 +55,18 @@ func folded(text []byte, threads uint64) []byte {
 type folder struct {
 	lines     []ptxLine
 	registers map[string]*register
-	threads   uint64
+	facts
 }
+
+// facts are what is known of all launches of an entry beside parameters.
+type facts struct {
+	threads uint64    // of a block; 0: unknown
+	blocks  [3]uint64 // of a grid; 0: unknown
+	aligned uint64    // by bit: the parameters that are addresses at multiples of wideBytes
+}
+
+// wideBytes is what the widest loads move.
+const wideBytes = 16
 
 // register is what is known of one.
 type register struct {
@@ -58,6 +74,7 @@ type register struct {
 	value  uint64 // of a number
 	most   uint64 // that an unsigned one is at most
 	bounds bool   // most is known
+	zeros  int    // so many of its lowest bits are 0
 	sites  []int  // of the lines that set it
 }
 
@@ -86,6 +103,7 @@ type result struct {
 	value  uint64
 	bounds bool
 	most   uint64
+	zeros  int
 }
 
 func (f *folder) register(name string) *register {
@@ -105,11 +123,12 @@ func (r *register) settle(lines []ptxLine) {
 		all.number = all.number && x.number && x.value == all.value
 		all.bounds = all.bounds && x.bounds
 		all.most = max(all.most, x.most)
+		all.zeros = min(all.zeros, x.zeros)
 	}
 	if r.state = open; all.number {
 		r.state, r.value = number, all.value
 	}
-	r.bounds, r.most = all.bounds, all.most
+	r.bounds, r.most, r.zeros = all.bounds, all.most, all.zeros
 }
 
 // parse takes a line apart. It says which registers the line sets.
@@ -152,7 +171,7 @@ func (f *folder) parse(line string) ptxLine {
 		return l
 	}
 	r := f.register(l.args[0])
-	if l.guard != "" || strings.ContainsAny(rest, "{[") {
+	if l.guard != "" || strings.ContainsAny(rest, "{[") && !strings.HasPrefix(op, "ld.param.") {
 		r.state = varies
 		return l
 	}
@@ -176,27 +195,42 @@ func (f *folder) lose(text string) {
 	}
 }
 
+// exactly is a number of some bits.
+func exactly(v, mask uint64) result {
+	v &= mask
+	return result{number: true, value: v, bounds: true, most: v, zeros: min(bits.TrailingZeros64(v), bits.Len64(mask))}
+}
+
 // operand is what is known of one, as an integer of some bits.
 func (f *folder) operand(a string, width int) result {
 	mask := ^uint64(0) >> (64 - width)
-	if strings.HasPrefix(a, "%") {
-		if a == "%tid.x" {
-			return result{bounds: f.threads > 0, most: f.threads - 1}
-		}
-		r := f.registers[a]
-		switch {
-		case r == nil || r.state == varies || len(r.sites) == 0:
+	if !strings.HasPrefix(a, "%") {
+		v, err := strconv.ParseInt(a, 0, 64)
+		if err != nil {
 			return result{}
-		case r.state == number:
-			return result{number: true, value: r.value & mask, bounds: true, most: r.value & mask}
 		}
-		return result{bounds: r.bounds && r.most <= mask, most: r.most}
+		return exactly(uint64(v), mask)
 	}
-	v, err := strconv.ParseInt(a, 0, 64)
-	if err != nil {
+	below := func(n uint64) result {
+		if n == 1 {
+			return exactly(0, mask)
+		}
+		return result{bounds: n > 0, most: n - 1}
+	}
+	switch a {
+	case "%tid.x":
+		return below(f.threads)
+	case "%ctaid.x", "%ctaid.y", "%ctaid.z":
+		return below(f.blocks[a[len(a)-1]-'x'])
+	}
+	r := f.registers[a]
+	switch {
+	case r == nil || r.state == varies || len(r.sites) == 0:
 		return result{}
+	case r.state == number:
+		return exactly(r.value, mask)
 	}
-	return result{number: true, value: uint64(v) & mask, bounds: true, most: uint64(v) & mask}
+	return result{bounds: r.bounds && r.most <= mask, most: r.most, zeros: min(r.zeros, width)}
 }
 
 // result is what is known of what an instruction gives.
@@ -208,8 +242,14 @@ func (f *folder) result(l *ptxLine) result {
 		return result{}
 	}
 	mask := ^uint64(0) >> (64 - width)
-	is := func(v uint64) result { v &= mask; return result{number: true, value: v, bounds: true, most: v} }
+	is := func(v uint64) result { return exactly(v, mask) }
 	least := func(v uint64) result { return result{bounds: v <= mask, most: v} }
+	zeros := func(r result, n int) result { // of which so many low bits are 0
+		if n = min(n, width); !r.number {
+			r.zeros = max(r.zeros, n)
+		}
+		return r
+	}
 	var x [3]result
 	if len(l.args) > 4 || len(l.args) < 2 {
 		return result{}
@@ -228,7 +268,13 @@ func (f *folder) result(l *ptxLine) result {
 		case a.number:
 			return is(a.value)
 		case a.bounds && (last[0] != 's' || a.most < 1<<(width-1)):
-			return least(a.most)
+			return zeros(least(a.most), a.zeros)
+		}
+		return result{zeros: min(a.zeros, to)}
+	}
+	if l.op == "ld.param.b64" || l.op == "ld.param.u64" {
+		if n := parameterNumber(l.args[1]); n >= 0 && f.aligned>>n&1 != 0 {
+			return result{zeros: bits.TrailingZeros(wideBytes)}
 		}
 		return result{}
 	}
@@ -239,28 +285,36 @@ func (f *folder) result(l *ptxLine) result {
 	signed := func(r result) int64 { return int64(r.value<<(64-width)) >> (64 - width) }
 	both := a.number && b.number
 	switch strings.Join(mods[:len(mods)-1], ".") {
-	case "mov":
+	case "mov", "cvta.global", "cvta.to.global": // an address has the same bits in both spaces
 		return a
 	case "and":
 		switch {
 		case both:
 			return is(a.value & b.value)
-		case a.number && a.value == 0 || b.number && b.value == 0:
+		case a.bounds && bits.Len64(a.most) <= b.zeros || b.bounds && bits.Len64(b.most) <= a.zeros:
 			return is(0)
 		case width > 1 && a.bounds && b.bounds:
-			return least(min(a.most, b.most))
+			return zeros(least(min(a.most, b.most)), max(a.zeros, b.zeros))
 		case width > 1 && a.bounds:
-			return least(a.most)
+			return zeros(least(a.most), max(a.zeros, b.zeros))
 		case width > 1 && b.bounds:
-			return least(b.most)
+			return zeros(least(b.most), max(a.zeros, b.zeros))
 		}
+		return result{zeros: max(a.zeros, b.zeros)}
 	case "or":
-		if both {
+		switch {
+		case both:
 			return is(a.value | b.value)
-		}
-		if width == 1 && (a.number && a.value == 1 || b.number && b.value == 1) {
+		case width == 1 && (a.number && a.value == 1 || b.number && b.value == 1):
 			return is(1)
+		case width > 1 && a.bounds && b.bounds:
+			most := uint64(1)<<bits.Len64(a.most|b.most) - 1
+			if bits.Len64(a.most) <= b.zeros || bits.Len64(b.most) <= a.zeros { // no bit is in both
+				most = a.most + b.most
+			}
+			return zeros(least(most), min(a.zeros, b.zeros))
 		}
+		return result{zeros: min(a.zeros, b.zeros)}
 	case "xor":
 		if both {
 			return is(a.value ^ b.value)
@@ -278,12 +332,14 @@ func (f *folder) result(l *ptxLine) result {
 			return is(a.value + b.value)
 		}
 		if sum, carry := bits.Add64(a.most, b.most, 0); a.bounds && b.bounds && carry == 0 && sum <= mask {
-			return least(sum)
+			return zeros(least(sum), min(a.zeros, b.zeros))
 		}
+		return result{zeros: min(a.zeros, b.zeros)}
 	case "sub":
 		if both {
 			return is(a.value - b.value)
 		}
+		return result{zeros: min(a.zeros, b.zeros)}
 	case "mul.lo":
 		if both {
 			return is(a.value * b.value)
@@ -292,26 +348,37 @@ func (f *folder) result(l *ptxLine) result {
 			return is(0)
 		}
 		if high, low := bits.Mul64(a.most, b.most); a.bounds && b.bounds && high == 0 && low <= mask {
-			return least(low)
+			return zeros(least(low), a.zeros+b.zeros)
 		}
+		return result{zeros: min(a.zeros+b.zeros, width)}
 	case "mul.wide":
-		if last == "u32" {
-			mask = ^uint64(0)
-			if both {
+		both32 := a.bounds && b.bounds && (last == "u32" || a.most|b.most < 1<<31)
+		if width == 32 {
+			mask, width = ^uint64(0), 64
+			switch {
+			case both && both32:
 				return is(a.value * b.value)
+			case both32:
+				return zeros(least(a.most*b.most), a.zeros+b.zeros)
 			}
-			if a.bounds && b.bounds {
-				return least(a.most * b.most)
-			}
+			return result{zeros: a.zeros + b.zeros}
 		}
 	case "mad.lo":
 		if both && c.number {
 			return is(a.value*b.value + c.value)
 		}
+		return result{zeros: min(a.zeros+b.zeros, c.zeros, width)}
 	case "shl":
-		if n := f.operand(l.args[2], 32); a.number && n.number && n.value < uint64(width) {
-			return is(a.value << n.value)
+		if n := f.operand(l.args[2], 32); n.number && n.value < uint64(width) {
+			switch {
+			case a.number:
+				return is(a.value << n.value)
+			case a.bounds && a.most <= mask>>n.value:
+				return zeros(least(a.most<<n.value), a.zeros+int(n.value))
+			}
+			return result{zeros: min(a.zeros+int(n.value), width)}
 		}
+		return result{zeros: a.zeros}
 	case "shr":
 		n := f.operand(l.args[2], 32)
 		switch {
@@ -383,7 +450,17 @@ func (f *folder) result(l *ptxLine) result {
 	return result{}
 }
 
-// compared is what setp says.
+// parameterNumber is the number of the parameter that is read, or −1.
+func parameterNumber(place string) int {
+	if number, ok := strings.CutPrefix(place, "["+air.PTXEntry+"_param_"); ok {
+		if n, err := strconv.Atoi(strings.TrimSuffix(number, "]")); err == nil && n < 64 {
+			return n
+		}
+	}
+	return -1
+}
+
+// compared is what setp says. Numbers below 2^63 are the same with a sign as without.
 func compared(how string, isSigned bool, a, b result, x, y int64) result {
 	truth := func(p bool) result {
 		if p {
@@ -392,7 +469,7 @@ func compared(how string, isSigned bool, a, b result, x, y int64) result {
 		return result{number: true, bounds: true}
 	}
 	if !a.number || !b.number {
-		if !isSigned && a.bounds && b.number && a.most < b.value {
+		if a.bounds && b.number && a.most < b.value && (!isSigned || y >= 0) {
 			switch how {
 			case "lt", "le", "ne":
 				return truth(true)

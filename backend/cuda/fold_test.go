@@ -47,10 +47,10 @@ func TestFoldedGenerated(t *testing.T) {
 				var all []parameter
 				for n, v := range params {
 					if n >= len(addresses) && some.IntN(4) > 0 {
-						all = append(all, parameter{n, v})
+						all = append(all, parameter{number: n, value: v})
 					}
 				}
-				text = folded(specialised(text, all), uint64(l.Block))
+				text = folded(specialised(text, all), facts{threads: uint64(l.Block), blocks: [3]uint64{uint64(l.Grid[0]), uint64(l.Grid[1]), uint64(l.Grid[2])}})
 			}
 			p, err := ptxrun.Parse(text)
 			require.NoError(t, err, "%s", text)
@@ -79,15 +79,27 @@ func TestFoldedPrograms(t *testing.T) {
 		const params, instructions = 6, 40
 		values := make([]uint64, params)
 		var known []parameter
+		grid := [3]uint32{2, 3, 1}
+		said := facts{threads: 3}
+		for i, n := range grid {
+			if r.IntN(4) > 0 {
+				said.blocks[i] = uint64(n)
+			}
+		}
 		for i := range values {
 			values[i] = [...]uint64{0, 1, 3, 8, 1023, 1 << 31, 1<<32 - 1, 1 << 40, r.Uint64(), uint64(r.IntN(100))}[r.IntN(10)]
 			fmt.Fprintf(&b, "\tld.param.b64 \t%%rd%d, [mlxc_kernel_param_%d];\n\tld.param.b32 \t%%r%d, [mlxc_kernel_param_%d];\n", i, i+1, i, i+1)
-			if r.IntN(3) > 0 {
-				known = append(known, parameter{i + 1, values[i]})
+			switch r.IntN(5) {
+			case 0:
+			case 1:
+				values[i] &^= wideBytes - 1
+				said.aligned |= 2 << i
+			default:
+				known = append(known, parameter{number: i + 1, value: values[i]})
 			}
 		}
-		fmt.Fprintf(&b, "\tmov.u32 \t%%r%d, %%tid.x;\n\tmov.b64 \t%%rd%d, 5;\n\tsetp.eq.s32 \t%%p0, %%r0, 1;\n", params, params)
-		narrow, wide, truths := params+1, params+1, 1
+		fmt.Fprintf(&b, "\tmov.u32 \t%%r%d, %%tid.x;\n\tmov.u32 \t%%r%d, %%ctaid.x;\n\tmov.u32 \t%%r%d, %%ctaid.y;\n\tmov.u32 \t%%r%d, %%ctaid.z;\n\tmov.b64 \t%%rd%d, 5;\n\tsetp.eq.s32 \t%%p0, %%r0, 1;\n", params, params+1, params+2, params+3, params)
+		narrow, wide, truths := params+4, params+1, 1
 		for n := range instructions {
 			r32 := func() string {
 				if r.IntN(5) == 0 {
@@ -102,7 +114,24 @@ func TestFoldedPrograms(t *testing.T) {
 				return fmt.Sprintf("%%%s%d", kind, *count-1)
 			}
 			var i string
-			switch r.IntN(9) {
+			switch r.IntN(11) {
+			case 9:
+				x, y := r32(), r32()
+				if r.IntN(2) == 0 {
+					i = fmt.Sprintf("mul.wide.%s32 \t%s, %s, %s", one("u", "s"), to(&wide, "rd"), fmt.Sprintf("%%r%d", r.IntN(narrow)), one("3", "4", "16", "-8"))
+					break
+				}
+				i = fmt.Sprintf("mad.lo.s32 \t%s, %s, %s, %s", to(&narrow, "r"), x, y, fmt.Sprintf("%%r%d", r.IntN(params)))
+			case 10:
+				x := r64()
+				switch r.IntN(3) {
+				case 0:
+					i = fmt.Sprintf("shl.b64 \t%s, %s, %d", to(&wide, "rd"), x, r.IntN(9))
+				case 1: // whether bits are set, as is asked of addresses
+					i = fmt.Sprintf("and.b64 \t%s, %s, %s", to(&wide, "rd"), x, one("1", "7", "15", "31"))
+				default:
+					i = fmt.Sprintf("setp.%s.b64 \t%s, %s, 0", one("eq", "ne"), to(&truths, "p"), x)
+				}
 			case 0, 1:
 				x, y := r32(), r32()
 				i = fmt.Sprintf("%s \t%s, %s, %s", one("add.s32", "sub.s32", "mul.lo.s32", "and.b32", "or.b32", "xor.b32", "min.u32", "max.u32", "div.u32", "rem.u32"), to(&narrow, "r"), x, y)
@@ -136,7 +165,7 @@ func TestFoldedPrograms(t *testing.T) {
 			}
 			fmt.Fprintf(&b, "\t%s;\n", i)
 		}
-		b.WriteString("\tmov.u32 \t%r900, %tid.x;\n\tmul.wide.u32 \t%rd900, %r900, 2048;\n\tld.param.b64 \t%rd901, [mlxc_kernel_param_0];\n\tadd.s64 \t%rd902, %rd901, %rd900;\n")
+		b.WriteString("\tmov.u32 \t%r900, %tid.x;\n\tmov.u32 \t%r901, %ctaid.x;\n\tmov.u32 \t%r902, %ctaid.y;\n\tmad.lo.s32 \t%r900, %r901, 3, %r900;\n\tmad.lo.s32 \t%r900, %r902, 6, %r900;\n\tmul.wide.u32 \t%rd900, %r900, 2048;\n\tld.param.b64 \t%rd901, [mlxc_kernel_param_0];\n\tadd.s64 \t%rd902, %rd901, %rd900;\n")
 		for n := range narrow {
 			fmt.Fprintf(&b, "\tst.global.b32 \t[%%rd902+%d], %%r%d;\n", 8*n, n)
 		}
@@ -149,20 +178,20 @@ func TestFoldedPrograms(t *testing.T) {
 		}
 		text += ")\n.maxntid 1024\n{\n\t.reg .pred \t%p<100>;\n\t.reg .b32 \t%r<1000>;\n\t.reg .b64 \t%rd<1000>;\n" + b.String() + "\tret;\n}\n"
 		run := func(text []byte) []byte {
-			memory := make([]byte, 3*2048)
+			memory := make([]byte, 3*6*2048)
 			m := &ptxrun.Memory{}
 			p, err := ptxrun.Parse(text)
 			require.NoError(t, err, "%s", text)
-			require.NoError(t, p.Run(m, ptxrun.Launch{Params: append([]uint64{m.Add(memory)}, values...), Grid: [3]uint32{1, 1, 1}, Block: 3}), "%s", text)
+			require.NoError(t, p.Run(m, ptxrun.Launch{Params: append([]uint64{m.Add(memory)}, values...), Grid: grid, Block: 3}), "%s", text)
 			return memory
 		}
-		after := folded(specialised([]byte(text), known), 3)
+		after := folded(specialised([]byte(text), known), said)
 		require.Equal(t, run([]byte(text)), run(after), "%v\n%s\n%s", known, text, after)
-		for _, op := range []string{"div.u32", "rem.u32", "setp", "add.s32", "@"} {
+		for _, op := range []string{"div.u32", "rem.u32", "setp", "add.s32", "@", "setp.eq.b64", "setp.ge.s32"} {
 			folds[op] += strings.Count(text, "\t"+op) - strings.Count(string(after), "\t"+op)
 		}
 	}
-	for _, op := range []string{"div.u32", "rem.u32", "add.s32", "@"} {
+	for _, op := range []string{"div.u32", "rem.u32", "add.s32", "@", "setp.eq.b64", "setp.ge.s32"} {
 		assert.Positive(t, folds[op], op)
 	}
 }
@@ -186,7 +215,7 @@ func TestFoldedDivisions(t *testing.T) {
 		for i, n := range numbers {
 			binary.LittleEndian.PutUint32(memory[16*i:], n)
 		}
-		after := folded(text, 0)
+		after := folded(text, facts{})
 		left += strings.Count(string(after), "div.u32")
 		p, err := ptxrun.Parse(after)
 		require.NoError(t, err)
@@ -210,9 +239,9 @@ func TestFoldedLeaves(t *testing.T) {
 		"\tmov.b32 \t%r1, 4;\n$L1:\n\tadd.s32 \t%r1, %r1, 1;\n\tadd.s32 \t%r2, %r1, 1;\n", // counts
 		"\tmov.b32 \t%r1, 4;\n\tld.global.b32 \t%r1, [%rd1];\n\tadd.s32 \t%r2, %r1, 1;\n",
 	} {
-		got := string(folded([]byte(head+body+"}\n"), 32))
+		got := string(folded([]byte(head+body+"}\n"), facts{threads: 32}))
 		assert.Contains(t, got, "add.s32 \t%r2, %r1, 1;", body)
 	}
 	other := []byte(head + "}\n.func f()\n{\n\tmov.b32 \t%r1, 4;\n}\n")
-	assert.Equal(t, other, folded(slices.Clone(other), 32), "functions behind the entry have registers of the same names")
+	assert.Equal(t, other, folded(slices.Clone(other), facts{threads: 32}), "functions behind the entry have registers of the same names")
 }

@@ -45,6 +45,7 @@ type form struct {
 type entry struct {
 	form
 	known    []parameter // nil: none is
+	aligned  uint64      // of facts
 	mu       sync.Mutex
 	made     bool
 	module   driver.Module
@@ -53,6 +54,9 @@ type entry struct {
 	threads  int    // of a block, at most
 	early    uint32 // by slot: its memory may be read before the launches before have ended
 }
+
+// isAligned reports whether an entry relies on what a parameter points at being aligned.
+func (e *entry) isAligned(parameter int) bool { return parameter < 64 && e.aligned>>parameter&1 != 0 }
 
 // named returns the kernel that a key stands for.
 func (d *Device) named(key, name string) *kernel {
@@ -119,7 +123,7 @@ func (x *kernel) entry(f form, key string, known []parameter) *entry {
 		if x.entries == nil {
 			x.entries = map[variant]*entry{}
 		}
-		e = &entry{form: f, known: known}
+		e = &entry{form: f, known: known, aligned: x.facts(known).aligned}
 		x.entries[v] = e
 	}
 	return e
@@ -146,8 +150,8 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 		return fmt.Errorf("kernel %s: %w", x.name, err)
 	}
 	if len(e.known) > 0 {
-		blocks, threads := x.blocks(e.known)
-		text = resident(folded(specialised(text, e.known), e.block()), blocks, threads, d.Multiprocessors)
+		known := x.facts(e.known)
+		text = resident(folded(specialised(text, e.known), known), known, d.Multiprocessors)
 	}
 	if d.disturb.text != nil {
 		text = d.disturb.text(x.name, text)

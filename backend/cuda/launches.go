@@ -256,6 +256,9 @@ func (l *launches) make(n int, places []driver.Address, params []uint32) error {
 		case a.ByValue() && s.values:
 			l.put(s.params, count, at, values[a.Index])
 		default:
+			if memory[a.Index]%wideBytes != 0 && s.entry.isAligned(at) {
+				return fmt.Errorf("%s: argument %d lies at an address that is no multiple of %d, but its memory asks for that or for nothing (backend.Info)", l.describe(s.node), a.Index, wideBytes)
+			}
 			l.put(s.params, count, at, uint64(memory[a.Index]))
 		}
 		at++

@@ -10,18 +10,15 @@ import (
 	"github.com/mlxc/mlxc/internal/air"
 )
 
-// An assembler is told how few blocks a multiprocessor has, of those whose number is known.
+// TestResident: an assembler is told how few blocks a multiprocessor has, of those whose number is known.
 func TestResident(t *testing.T) {
 	x := &kernel{kernel: &air.Kernel{Args: []air.Arg{{Name: "x"}, {Name: "at", Attribute: "thread_position_in_grid"}, {Name: "y"}}}}
-	number := func(i int, v uint64) parameter { return parameter{2 + i, v} }
-	known := []parameter{{0, 7}, number(0, 33), number(1, 576), number(2, 1), number(3, 32), number(4, 8), number(5, 1|air.WholeThreadgroups), {8, 9}}
-	blocks, threads := x.blocks(known)
-	require.Equal(t, []uint64{2 * 72, 256}, []uint64{blocks, threads})
-	blocks, _ = x.blocks(known[:6])
-	require.Zero(t, blocks, "the threads of a threadgroup are not known")
-	known[2].value = 0 // a table adds them
-	blocks, _ = x.blocks(known)
-	require.Zero(t, blocks)
+	number := func(i int, v uint64) parameter { return parameter{number: 2 + i, value: v} }
+	known := []parameter{{number: 0, value: 7}, {number: 1, aligned: true}, number(0, 33), number(1, 576), number(2, 1), number(3, 32), number(4, 8), number(5, 1|air.WholeThreadgroups), {number: 8, value: 9}}
+	require.Equal(t, facts{threads: 256, blocks: [3]uint64{2, 72, 1}, aligned: 2}, x.facts(known))
+	require.Equal(t, facts{blocks: [3]uint64{2, 72, 0}, aligned: 2}, x.facts(known[:7]), "the threads of a threadgroup are not known")
+	known[3].value = 0 // a table adds them
+	require.Equal(t, facts{threads: 256, blocks: [3]uint64{2, 0, 1}, aligned: 2}, x.facts(known))
 
 	const text = ".visible .entry mlxc_kernel(\n)\n.maxntid 256\n{\n}\n"
 	told := func(n string) string {
@@ -43,7 +40,7 @@ func TestResident(t *testing.T) {
 		{0, 0, 132, text},
 		{1, 256, 0, text},
 	} {
-		require.Equal(t, c.want, string(resident([]byte(text), c.blocks, c.threads, c.cores)), "%d of %d", c.blocks, c.threads)
+		require.Equal(t, c.want, string(resident([]byte(text), facts{threads: c.threads, blocks: [3]uint64{1, c.blocks, 1}}, c.cores)), "%d of %d", c.blocks, c.threads)
 	}
-	require.Equal(t, "no entry", string(resident([]byte("no entry"), 1, 32, 132)))
+	require.Equal(t, "no entry", string(resident([]byte("no entry"), facts{threads: 32, blocks: [3]uint64{1, 1, 1}}, 132)))
 }

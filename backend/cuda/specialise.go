@@ -41,6 +41,9 @@ func (c *code) specialise() {
 		key = key[:0]
 		for _, p := range known {
 			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(p.number)), p.value)
+			if p.aligned {
+				key = append(key, 'a')
+			}
 		}
 		i, ok := groups[group{s.kernel, string(key)}]
 		if !ok {
@@ -82,17 +85,24 @@ func (c *code) threads(s *step) uint64 {
 	return n
 }
 
-// parameter is one of an entry's whose value is known.
+// parameter is one of an entry's whose value is known, or an address of which is known that it is aligned
+// to what the widest loads move.
 type parameter struct {
-	number int
-	value  uint64
+	number  int
+	value   uint64
+	aligned bool
 }
 
 // known appends the parameters of a step that are the same in each replay.
 func (c *code) known(s *step, out []parameter) []parameter {
 	var value, shared [slots]uint64
+	var aligned [slots]bool
 	for i := s.first; i < s.dispatch; i++ {
-		switch o := &c.Ops[i]; {
+		o := &c.Ops[i]
+		if o.Kind == plan.SetBuffer || o.Kind == plan.SetBytes {
+			aligned[o.Slot] = c.aligned(i)
+		}
+		switch {
 		case o.Kind == plan.SetThreadgroupMemory:
 			shared[o.Slot] = uint64(o.Len)
 		case o.Kind == plan.SetBytes && s.given(o.Slot):
@@ -108,10 +118,12 @@ func (c *code) known(s *step, out []parameter) []parameter {
 		case a.Attribute != "":
 			continue
 		case a.Space == air.Threadgroup:
-			out = append(out, parameter{at, begin})
+			out = append(out, parameter{number: at, value: begin})
 			begin += (shared[a.Index] + 15) &^ 15
 		case a.ByValue() && s.values:
-			out = append(out, parameter{at, value[a.Index]}) // 0 where a table adds it
+			out = append(out, parameter{number: at, value: value[a.Index]}) // 0 where a table adds it
+		case aligned[a.Index]:
+			out = append(out, parameter{number: at, aligned: true})
 		}
 		at++
 	}
@@ -130,35 +142,65 @@ func (c *code) known(s *step, out []parameter) []parameter {
 		}
 		switch {
 		case s.most[i] > 0:
-			out = append(out, parameter{at + i, 0}) // a table adds it
+			out = append(out, parameter{number: at + i}) // a table adds it
 		case !varies[i]:
-			out = append(out, parameter{at + i, threads})
+			out = append(out, parameter{number: at + i, value: threads})
 		}
 		group := uint64(g.Group[i])
 		if i == 2 && s.whole {
 			group |= air.WholeThreadgroups
 		}
-		out = append(out, parameter{at + 3 + i, group})
+		out = append(out, parameter{number: at + 3 + i, value: group})
 	}
 	if s.additions > 0 {
-		out = append(out, parameter{at + 7, s.moves})
+		out = append(out, parameter{number: at + 7, value: s.moves})
 	}
 	return out
 }
 
-// block is how many threads a block of an entry has, of which parameters are known: its last three numbers.
-func (e *entry) block() uint64 {
-	n := len(e.known)
-	if e.moving {
-		n-- // what moves
+// aligned reports whether what an operation binds lies at a multiple of wideBytes in each replay, as far as the
+// graph says: memories lie where they ask to, or at multiples of [backend.Info.Alignment]. That they do is seen
+// when they are bound ([launches.make]).
+func (c *code) aligned(op int32) bool {
+	o := &c.Ops[op]
+	if o.Kind == plan.SetBytes {
+		return true // plan.WordAlign
 	}
-	last, threads := e.known[n-1].number, uint64(1)
-	for _, p := range e.known[:n] {
-		if p.number > last-3 {
-			threads *= p.value &^ air.WholeThreadgroups
+	if c.Graph == nil || int(o.Index) >= len(c.Graph.Memories) || int(o.Index) < len(c.every) && c.every[o.Index] || o.Off%wideBytes != 0 {
+		return false
+	}
+	if v := c.vars(op); len(v) > 0 && v[0].Op == op {
+		if v[0].Divide > 1 {
+			return false
+		}
+		for _, t := range v[0].Expr.Terms() {
+			if t.Coeff%wideBytes != 0 {
+				return false
+			}
 		}
 	}
-	return threads
+	return c.Graph.Memories[o.Index].Align%wideBytes == 0
+}
+
+// facts are those that known parameters say.
+func (x *kernel) facts(known []parameter) (f facts) {
+	var numbers [6]uint64
+	for _, p := range known {
+		i := p.number - (x.parameters() - len(numbers))
+		switch {
+		case p.aligned && p.number < 64:
+			f.aligned |= 1 << p.number
+		case !p.aligned && i >= 0 && i < len(numbers):
+			numbers[i] = p.value &^ air.WholeThreadgroups
+		}
+	}
+	f.threads = numbers[3] * numbers[4] * numbers[5]
+	for i := range 3 {
+		if numbers[i] > 0 && numbers[3+i] > 0 {
+			f.blocks[i] = (numbers[i]-1)/numbers[3+i] + 1
+		}
+	}
+	return f
 }
 
 // parameterRead is where an entry reads one of its parameters, or a part of it.
@@ -168,7 +210,9 @@ var parameterRead = regexp.MustCompile(`ld\.param\.([busf])(8|16|32|64)(\s+)(%\w
 func specialised(text []byte, known []parameter) []byte {
 	values := map[int]uint64{}
 	for _, p := range known {
-		values[p.number] = p.value
+		if !p.aligned {
+			values[p.number] = p.value
+		}
 	}
 	var out bytes.Buffer
 	last := 0
