@@ -21,7 +21,7 @@ import (
 // is not behind a branch of which the assembler must believe that threads part there.
 //
 // Only registers that one instruction without a guard sets are looked at, or several that set them to the
-// same number. What an instruction does that is not known here is unknown, and left as it is.
+// same number; instructions that are never reached do not count. What an instruction does that is not known here is unknown, and left as it is.
 func folded(text []byte, known facts) []byte {
 	begin := bytes.Index(text, []byte(".visible .entry"))
 	if begin < 0 || bytes.Contains(text[begin+1:], []byte(".func")) {
@@ -31,16 +31,19 @@ func folded(text []byte, known facts) []byte {
 	for line := range strings.SplitAfterSeq(string(text[begin:]), "\n") {
 		f.lines = append(f.lines, f.parse(line))
 	}
-	for changed := true; changed; {
-		changed = false
-		for i := range f.lines {
-			l := &f.lines[i]
-			if l.sets == nil || l.sets.state == varies {
-				continue
-			}
-			if r := f.result(l); r != l.result {
-				changed, l.result = true, r
-				l.sets.settle(f.lines)
+	// What is found decides branches, and what lies behind one that is never taken sets nothing.
+	for again := true; again; again = f.reach() {
+		for changed := true; changed; {
+			changed = false
+			for i := range f.lines {
+				l := &f.lines[i]
+				if l.sets == nil || l.sets.state == varies || l.never {
+					continue
+				}
+				if r := f.result(l); r != l.result {
+					changed, l.result = true, r
+					l.sets.settle(f.lines)
+				}
 			}
 		}
 	}
@@ -95,6 +98,7 @@ type ptxLine struct {
 	args   []string
 	sets   *register
 	result result
+	never  bool // it is not reached
 }
 
 // result is what an instruction gives, as far as is known.
@@ -117,9 +121,17 @@ func (f *folder) register(name string) *register {
 
 // settle puts together what the lines that set a register give.
 func (r *register) settle(lines []ptxLine) {
-	all := lines[r.sites[0]].result
-	for _, s := range r.sites[1:] {
+	var all result
+	first := true
+	for _, s := range r.sites {
 		x := lines[s].result
+		if lines[s].never {
+			continue
+		}
+		if first {
+			all, first = x, false
+			continue
+		}
 		all.number = all.number && x.number && x.value == all.value
 		all.bounds = all.bounds && x.bounds
 		all.most = max(all.most, x.most)
@@ -129,6 +141,70 @@ func (r *register) settle(lines []ptxLine) {
 		r.state, r.value = number, all.value
 	}
 	r.bounds, r.most, r.zeros = all.bounds, all.most, all.zeros
+}
+
+// reach finds the lines that no way leads to any more, and reports whether there are new ones.
+func (f *folder) reach() (news bool) {
+	labels := map[string]int{}
+	for i := range f.lines {
+		if name, ok := strings.CutSuffix(strings.TrimSpace(f.lines[i].text), ":"); ok {
+			labels[name] = i
+		} else if name, _, ok := strings.Cut(strings.TrimSpace(f.lines[i].text), ":"); ok && strings.HasPrefix(name, "$") {
+			labels[name] = i // and a remark
+		}
+	}
+	reached := make([]bool, len(f.lines))
+	ways := []int{0}
+	for len(ways) > 0 {
+		i := ways[len(ways)-1]
+		ways = ways[:len(ways)-1]
+		for i < len(f.lines) && !reached[i] {
+			reached[i] = true
+			l := &f.lines[i]
+			i++
+			jumps := l.op == "bra" || l.op == "bra.uni"
+			if strings.HasPrefix(l.op, "br") && !jumps {
+				return false // by a table
+			}
+			taken, passed := jumps, !jumps && l.op != "ret" && l.op != "exit" || l.guard != ""
+			if jumps && l.guard != "" {
+				if truth, known := f.decided(l.guard); known {
+					taken, passed = truth, !truth
+				}
+			}
+			if taken {
+				to, ok := labels[l.args[0]]
+				if !ok {
+					return false
+				}
+				ways = append(ways, to)
+			}
+			if !passed {
+				break
+			}
+		}
+	}
+	for i := range f.lines {
+		l := &f.lines[i]
+		if reached[i] || l.never {
+			continue
+		}
+		if l.never = true; l.sets != nil && l.sets.state != varies {
+			l.sets.settle(f.lines)
+			news = true
+		}
+	}
+	return news
+}
+
+// decided is what a guard says, if that is known.
+func (f *folder) decided(guard string) (truth, known bool) {
+	name, isNot := strings.CutPrefix(strings.TrimPrefix(guard, "@"), "!")
+	r := f.registers[name]
+	if r == nil || r.state != number {
+		return false, false
+	}
+	return (r.value == 1) != isNot, true
 }
 
 // parse takes a line apart. It says which registers the line sets.
@@ -382,7 +458,8 @@ func (f *folder) result(l *ptxLine) result {
 	case "shr":
 		n := f.operand(l.args[2], 32)
 		switch {
-		case !n.number || n.value >= uint64(width) || last[0] == 's':
+		case !n.number || n.value >= uint64(width):
+		case last[0] == 's' && !(a.bounds && a.most <= mask>>1): // whose sign is not known, or set
 		case a.number:
 			return is(a.value >> n.value)
 		case a.bounds:
@@ -513,12 +590,8 @@ func (f *folder) write(out *bytes.Buffer, l *ptxLine) {
 	decimal := func(v uint64) string { return strconv.FormatUint(v, 10) }
 	switch {
 	case strings.HasPrefix(l.op, "bra") && l.guard != "":
-		name, want := strings.TrimPrefix(strings.TrimPrefix(l.guard, "@"), "!"), uint64(1)
-		if strings.HasPrefix(l.guard, "@!") {
-			want = 0
-		}
-		if r := f.registers[name]; r != nil && r.state == number {
-			if r.value == want {
+		if truth, known := f.decided(l.guard); known {
+			if truth {
 				line("bra.uni ", l.args[0])
 			}
 			return
