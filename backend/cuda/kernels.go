@@ -151,7 +151,7 @@ func (d *Device) load(ctx context.Context, x *kernel, e *entry) error {
 	}
 	if len(e.known) > 0 {
 		known := x.facts(e.known)
-		text = resident(folded(specialised(text, e.known), known), known, d.Multiprocessors)
+		text = resident(opaque(folded(specialised(text, e.known), known), e.known), known, d.Multiprocessors)
 	}
 	if d.disturb.text != nil {
 		text = d.disturb.text(x.name, text)

@@ -1,0 +1,79 @@
+//go:build linux && (amd64 || arm64)
+
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/mlxc/mlxc/internal/air"
+)
+
+// Where bits of a word are cut out and others are set, as when an integer is put into the fraction of a float
+// (`small` of quantized.metal): one instruction of a GPU does both with a number and a register, but none with
+// two numbers, and an assembler that knows both makes two instructions of it.
+var (
+	cutOut = regexp.MustCompile(`(?m)^\t(?:and\.b32 \t(%r\d+), %r\d+, \d+|bfe\.u32 \t(%r\d+), (%r\d+), (\d+), (\d+));\n\tor\.b32 \t%r\d+, (%r\d+), (\d+);$`)
+	// A body begins with its registers.
+	lastRegisters = regexp.MustCompile(`(?m)^\t\.reg \.\w+ +\t%\w+<\d+>;\n(?:\s*\n)*// %bb\.0:.*\n`)
+)
+
+// leastOpaque is how often a number must be set beside bits that are cut out.
+const leastOpaque = 8
+
+// opaque is a text in which the number that is most often set beside bits that are cut out comes from a
+// parameter, one whose value is known here but not to the assembler.
+func opaque(text []byte, known []parameter) []byte {
+	var from *parameter
+	for i := range known {
+		if p := &known[i]; !p.aligned && p.value > 0 && p.value < 1<<32 {
+			from = p // the last are numbers of threads, of 32 bits
+		}
+	}
+	found := cutOut.FindAllSubmatchIndex(text, -1)
+	counts, number := map[string]int{}, ""
+	of := func(m []int, i int) string {
+		if m[2*i] < 0 {
+			return ""
+		}
+		return string(text[m[2*i]:m[2*i+1]])
+	}
+	for _, m := range found {
+		n := of(m, 7)
+		if counts[n]++; counts[n] > counts[number] || counts[n] == counts[number] && n < number {
+			number = n
+		}
+	}
+	begin := lastRegisters.FindIndex(text)
+	value, err := strconv.ParseUint(number, 10, 32)
+	if from == nil || begin == nil || err != nil || counts[number] < leastOpaque || !bytes.Contains(text, fmt.Appendf(nil, ".param .u32 %s_param_%d", air.PTXEntry, from.number)) {
+		return text
+	}
+	var out bytes.Buffer
+	out.Write(text[:begin[1]])
+	fmt.Fprintf(&out, "\t.reg .b32 \t%%opaque;\n\tld.param.b32 \t%%opaque, [%s_param_%d];\n\txor.b32 \t%%opaque, %%opaque, %d;\n", air.PTXEntry, from.number, uint32(from.value)^uint32(value))
+	last := begin[1]
+	for _, m := range found {
+		cut := of(m, 1) + of(m, 2)
+		if of(m, 7) != number || of(m, 6) != cut {
+			continue
+		}
+		if of(m, 2) != "" { // a field, which takes two instructions
+			at, _ := strconv.Atoi(of(m, 4))
+			width, _ := strconv.Atoi(of(m, 5))
+			if at+width > 32 || width == 0 {
+				continue
+			}
+			out.Write(text[last:m[0]])
+			fmt.Fprintf(&out, "\tshr.u32 \t%s, %s, %d;\n\tand.b32 \t%s, %s, %d;", cut, of(m, 3), at, cut, cut, uint32(1)<<width-1)
+			last = bytes.IndexByte(text[m[0]:], '\n') + m[0]
+		}
+		out.Write(text[last:m[14]])
+		out.WriteString("%opaque")
+		last = m[15]
+	}
+	out.Write(text[last:])
+	return out.Bytes()
+}
