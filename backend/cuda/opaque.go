@@ -26,19 +26,25 @@ const leastOpaque = 8
 // opaque is a text in which the number that is most often set beside bits that are cut out comes from a
 // parameter, one whose value is known here but not to the assembler.
 func opaque(text []byte, known []parameter) []byte {
+	entry := bytes.Index(text, []byte(".visible .entry"))
+	if entry < 0 {
+		return text
+	}
 	var from *parameter
 	for i := range known {
-		if p := &known[i]; !p.aligned && p.value > 0 && p.value < 1<<32 {
-			from = p // the last are numbers of threads, of 32 bits
+		p := &known[i]
+		if !p.aligned && bytes.Contains(text[entry:], fmt.Appendf(nil, ".param .u32 %s_param_%d", air.PTXEntry, p.number)) {
+			from = p // how many threads there are
 		}
 	}
-	found := cutOut.FindAllSubmatchIndex(text, -1)
+	body := text[entry:]
+	found := cutOut.FindAllSubmatchIndex(body, -1)
 	counts, number := map[string]int{}, ""
 	of := func(m []int, i int) string {
 		if m[2*i] < 0 {
 			return ""
 		}
-		return string(text[m[2*i]:m[2*i+1]])
+		return string(body[m[2*i]:m[2*i+1]])
 	}
 	for _, m := range found {
 		n := of(m, 7)
@@ -46,13 +52,14 @@ func opaque(text []byte, known []parameter) []byte {
 			number = n
 		}
 	}
-	begin := lastRegisters.FindIndex(text)
+	begin := lastRegisters.FindIndex(body)
 	value, err := strconv.ParseUint(number, 10, 32)
-	if from == nil || begin == nil || err != nil || counts[number] < leastOpaque || !bytes.Contains(text, fmt.Appendf(nil, ".param .u32 %s_param_%d", air.PTXEntry, from.number)) {
+	if from == nil || begin == nil || err != nil || counts[number] < leastOpaque {
 		return text
 	}
 	var out bytes.Buffer
-	out.Write(text[:begin[1]])
+	out.Write(text[:entry])
+	out.Write(body[:begin[1]])
 	fmt.Fprintf(&out, "\t.reg .b32 \t%%opaque;\n\tld.param.b32 \t%%opaque, [%s_param_%d];\n\txor.b32 \t%%opaque, %%opaque, %d;\n", air.PTXEntry, from.number, uint32(from.value)^uint32(value))
 	last := begin[1]
 	for _, m := range found {
@@ -66,14 +73,14 @@ func opaque(text []byte, known []parameter) []byte {
 			if at+width > 32 || width == 0 {
 				continue
 			}
-			out.Write(text[last:m[0]])
+			out.Write(body[last:m[0]])
 			fmt.Fprintf(&out, "\tshr.u32 \t%s, %s, %d;\n\tand.b32 \t%s, %s, %d;", cut, of(m, 3), at, cut, cut, uint32(1)<<width-1)
-			last = bytes.IndexByte(text[m[0]:], '\n') + m[0]
+			last = bytes.IndexByte(body[m[0]:], '\n') + m[0]
 		}
-		out.Write(text[last:m[14]])
+		out.Write(body[last:m[14]])
 		out.WriteString("%opaque")
 		last = m[15]
 	}
-	out.Write(text[last:])
+	out.Write(body[last:])
 	return out.Bytes()
 }
