@@ -20,7 +20,6 @@ inline float stored(float v) {
 
 constexpr constant int LANES = 32;
 constexpr constant int READS = 4; // consecutive elements of a row that a thread of rms takes
-constexpr constant int BLOCK = 8; // simdgroups of a threadgroup of silu·mul, and results of one of queries, keys and values
 
 // From here on a kernel reads what other dispatches wrote (docs/kernels.md, "Weights before the wait").
 #ifndef __MLXC__
@@ -629,8 +628,8 @@ template <int g, int b, int words>
 // silu_mul is what a gated feed-forward layer makes of its two products.
 inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp(-gate)) * up; }
 
-// The gate and up products of a feed-forward layer, and silu(gate)·up of them: a simdgroup makes one
-// output, or two where x is long, so that its norm is not computed too often.
+// The gate and up products of a feed-forward layer, and silu(gate)·up of them. A simdgroup makes two outputs, so
+// that its norm is not computed too often, and a threadgroup few, so that all cores have about as many.
 //
 // @kernel   affine_qmv_rms_silu_mul_float_gs_{g:32|64}_b_{b:4}
 // @arg 0 w_gate        device u32 as u{b}[out_vec_size, in_vec_size] read
@@ -645,9 +644,8 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 // @arg 9 eps           constant f32
 // @arg 10 in_vec_size  constant i32
 // @arg 11 out_vec_size constant i32
-// @let      outputs = 1 + min(1, in_vec_size/1025)
-// @groups   M, ceil(out_vec_size/(8*outputs)), 1
-// @group    32, 8, 1
+// @groups   M, ceil(out_vec_size/4), 1
+// @group    32, 2, 1
 // @require  in_vec_size >= g && in_vec_size % g == 0 && in_vec_size <= 4096 && out_vec_size >= 1
 // @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
 // @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
@@ -672,9 +670,8 @@ inline float silu_mul(float gate, float up) { return gate / (1.0f + precise::exp
 // @arg 9 eps           constant f32
 // @arg 10 in_vec_size  constant i32
 // @arg 11 out_vec_size constant i32
-// @let      outputs = 1 + min(1, in_vec_size/1025)
-// @groups   M, ceil(out_vec_size/(8*outputs)), 1
-// @group    32, 8, 1
+// @groups   M, ceil(out_vec_size/4), 1
+// @group    32, 2, 1
 // @require  in_vec_size >= 256 && in_vec_size % (2048/b) == 0 && in_vec_size <= 4096 && out_vec_size >= 1
 // @where    inv[m] = rsqrt(sum[rms](k < in_vec_size, x[m,k] * x[m,k]) / f32(in_vec_size) + eps)
 // @where    v[m,k] = round(f32, norm[k] * round(f32, x[m,k] * inv[m]))
@@ -701,12 +698,11 @@ template <int g, int b, int words>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   const int N = out_vec_size;
-  const bool is_one = is_short<b, words>(in_vec_size);
-  const int first = (int(group.y) * BLOCK + int(simdgroup)) * (is_one ? 1 : 2);
+  const int first = (int(group.y) * 2 + int(simdgroup)) * 2;
   if (first >= N) {
     return;
   }
-  const int last = is_one ? first : min(first + 1, N - 1);
+  const int last = min(first + 1, N - 1);
   const Affine gate = {w_gate, scales_gate, biases_gate};
   const Affine up = {w_up, scales_up, biases_up};
   const int K = in_vec_size;
@@ -726,21 +722,20 @@ template <int g, int b, int words>
     return;
   }
   float result[4];
-  if (is_one) {
-    dot_short<g, b, words, 2>(row, in, lane, result);
+  if (is_short<b, words>(K)) {
+    dot_short<g, b, words, 4>(row, in, lane, result);
   } else {
     float inv;
     dot_long<g, b, words, 4, true>(row, in, lane, inv, result);
   }
   if (first + int(lane) <= last) {
-    const bool is_second = lane != 0 && !is_one;
-    y[first + lane] = stored(silu_mul(is_second ? result[2] : result[0], is_second ? result[3] : result[1]));
+    y[first + lane] = stored(silu_mul(lane != 0 ? result[2] : result[0], lane != 0 ? result[3] : result[1]));
   }
 }
 
 constant bool traditional [[function_constant(2)]];
 
-constexpr constant int PAIRS = BLOCK / 2; // simdgroups of a threadgroup, each with two rows
+constexpr constant int PAIRS = 4; // simdgroups of a threadgroup, each with two rows
 
 inline float angle(float position, int pair, int pairs, float base) {
   return position * precise::exp2(-(float(pair) / float(pairs)) * base);
@@ -1025,8 +1020,9 @@ template <int g, int b, int words>
   const int apart = turned && !traditional ? pairs : 1;
   const int last = turned ? heads * dims - 1 : n_v - 1;
   const float theta = turned ? angle(scale * float(offset), pair, pairs, base) : 0.0f;
-  const float cosine = precise::cos(theta);
-  const float sine = precise::sin(theta);
+  // Broadcast, so that they are computed here, before x is waited for, and not by the lane that needs them.
+  const float cosine = simd_broadcast_first(precise::cos(theta));
+  const float sine = simd_broadcast_first(precise::sin(theta));
 
   const Affine m = {w, scales, biases};
   const Affine row[2] = {row_of<g, b>(m, in_vec_size, first), row_of<g, b>(m, in_vec_size, min(first + apart, last))};
@@ -1081,42 +1077,42 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 //
 // @witness affine_qmv_rms_float_* ; in_vec_size=576 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=1024 out_vec_size=49152 ; groups 1 1536 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=576 out_vec_size=1536 ; groups 1 192 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 192 1 / 32 8 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=576 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=1536 ; groups 1 384 1 / 32 2 1 ; ok
 // @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_rms_float_* ; in_vec_size=192 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=512 out_vec_size=33 ; groups 3 1 1 / 32 2 1 ; refused
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 8 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 1 1 / 32 8 1 ; refused
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 3 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=192 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=9 ; groups 3 2 1 / 32 2 1 ; refused
 //
 // Rows of the kernel rms have at most 4096 elements, and at least one group.
 //
 // @witness affine_qmv_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 4 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 4 1 / 32 8 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 5 1 / 32 8 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=65 ; groups 1 9 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1536 out_vec_size=65 ; groups 1 5 1 / 32 8 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=4096 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=1056 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_* ; in_vec_size=1024 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
+// @witness affine_qmv_fast_rms_silu_mul_float_* ; in_vec_size=1536 out_vec_size=65 ; groups 1 17 1 / 32 2 1 ; ok
 // @witness affine_qmv_*rms_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 4 1 / 32 8 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=4608 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 8 1 / 32 8 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=0 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 8 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 2 1 ; refused
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; ok
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=1 ; groups 1 1 1 / 32 2 1 ; ok
 // @witness affine_qmv_rms_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
-// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 8 1 / 32 8 1 ; ok
+// @witness affine_qmv_rms_silu_mul_float_gs_32_* ; in_vec_size=32 out_vec_size=64 ; groups 1 16 1 / 32 2 1 ; ok
 // @witness affine_qmv_fast_rms_float_*_b_8 ; in_vec_size=256 out_vec_size=64 ; groups 1 2 1 / 32 2 1 ; ok
 //
 // Every simdgroup reads x, so no result may lie on it.
 //
 // @witness affine_qmv_*rms_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 16 1 / 32 2 1 ; refused
-// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 8 1 ; refused
+// @witness affine_qmv_*rms_silu_mul_float_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 128 1 / 32 2 1 ; refused
 //
 // Queries, keys and values of one position.
 //
@@ -1175,16 +1171,15 @@ INSTANTIATE_RMS(rms_x3_rope, 64, 4)
 // @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=1 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,scales_q ; groups 1 35 1 / 32 4 1 ; refused
 // @witness affine_qmv_fast_rms_x3_rope_float_gs_32_* ; traditional@2=0 in_vec_size=512 q_heads=1 k_heads=16 dims=16 n_v=8 q_stride=16 k_stride=16 inplace=k,biases_q ; groups 1 35 1 / 32 4 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 2 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 2 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 2 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_gate ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_gate ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales_up ; groups 16 4 1 / 32 2 1 ; refused
+// @witness affine_qmv_fast_rms_silu_mul_float_gs_32_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases_up ; groups 16 4 1 / 32 2 1 ; refused
 //
 // Corruptions of these declarations that are no lies.
 //
 // @equivalent affine_qmv_*rms_* ; require: 4096 -> 4097 ; in_vec_size is a multiple of 32
 // @equivalent affine_qmv_fast_rms_* ; require: 2048 -> 2049 ; 2049/4 = 2048/4 and 2049/8 = 2048/8
-// @equivalent affine_qmv_*rms_silu_mul_* ; let: outputs 1025 -> 1026 ; in_vec_size is a multiple of 32
 // @equivalent affine_qmv_fast_rms_silu_mul_* ; require: 256 -> 257 ; in_vec_size is a multiple of 512
 // @equivalent affine_qmv_fast_rms_silu_mul_* ; require: in_vec_size >= 256 -> in_vec_size > 256 ; in_vec_size is a multiple of 512
 // @equivalent affine_qmv_fast_rms_x3_rope_* ; require: 256 -> 257 ; in_vec_size is a multiple of 512

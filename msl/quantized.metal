@@ -155,8 +155,8 @@ inline void load_part(const thread Affine& m, int K, int N, int first, int k, th
   }
 }
 
-// sum_all leaves in each of n values its sum over the simdgroup. Four go together: none of them waits for
-// another.
+// sum_all leaves in each of n values, an even number, its sum over the simdgroup. Those of a vector go together:
+// none of them waits for another.
 template <int n>
 inline void sum_all(thread float* v) {
 #pragma unroll
@@ -167,9 +167,10 @@ inline void sum_all(thread float* v) {
     v[i + 2] = s.z;
     v[i + 3] = s.w;
   }
-#pragma unroll
-  for (int i = n / 4 * 4; i < n; i++) {
-    v[i] = simd_sum(v[i]);
+  if (n % 4 == 2) {
+    const float2 s = simd_sum(float2(v[n - 2], v[n - 1]));
+    v[n - 2] = s.x;
+    v[n - 1] = s.y;
   }
 }
 
@@ -269,24 +270,28 @@ inline bool has(int K, int d, uint lane) {
   return LANES * d * values < K && (LANES * (d + 1) * values <= K || (LANES * d + int(lane)) * values < K);
 }
 
-// dot_one is the product of x with one row of a matrix [N, K]. A simdgroup that makes only one result is soon
-// done, and so what one instruction waits for counts more than how many there are: of a row of so few parts
-// that they fit in registers, all are asked for before x is there, and then all of x, without a branch. What
-// the row does not have is read as its first part, and not added.
-template <int g, int b, int words, typename X>
-inline float dot_one(const thread Affine& m, const thread X& x, int K, int N, int row, uint lane) {
+// dot_few leaves in result[i] the product of x with row first + i of a matrix [N, K]. A simdgroup that makes
+// only a few results is soon done, and so what one instruction waits for counts more than how many there are: of
+// rows of so few parts that they fit in registers, all are asked for before x is there, and then all of x,
+// without a branch. What a row does not have is read as its first part, and not added. With one row for each
+// simdgroup, reading x would take longer than all else.
+template <int g, int b, int words, int rows, typename X>
+inline void dot_few(const thread Affine& m, const thread X& x, int K, int N, int first, uint lane, thread float* result) {
   constexpr int values = words * 32 / b;
   constexpr int parts = 4;
-  float result[1] = {0};
+#pragma unroll
+  for (int i = 0; i < rows; i++) {
+    result[i] = 0;
+  }
   if (!x.is_wide() || !aligned(m.w, 4 * words)) {
-    add_rows<g, b, words, 1, true, false, 1, 1>(&m, x, K, N, row, lane, result);
+    add_rows<g, b, words, rows, false, false, 1, 1>(&m, x, K, N, first, lane, result);
   } else if (K > parts * LANES * values) {
-    add_rows<g, b, words, 1, true, true, parts, 1>(&m, x, K, N, row, lane, result);
+    add_rows<g, b, words, rows, false, true, parts, 1>(&m, x, K, N, first, lane, result);
   } else {
-    Part<words, 1> p[parts];
+    Part<words, rows> p[parts];
 #pragma unroll
     for (int d = 0; d < parts; d++) {
-      load_part<g, b, words, 1, true, true>(m, K, N, row, place<values>(K, d, lane), p[d]);
+      load_part<g, b, words, rows, false, true>(m, K, N, first, place<values>(K, d, lane), p[d]);
     }
     wait_for_dispatches();
     float v[parts][values];
@@ -294,15 +299,18 @@ inline float dot_one(const thread Affine& m, const thread X& x, int K, int N, in
     for (int d = 0; d < parts; d++) {
       x.template load<values, true>(place<values>(K, d, lane), v[d]);
     }
-    x.begin(row, row + 1, lane);
+    x.begin(first, min(first + rows, N), lane);
 #pragma unroll
     for (int d = 0; d < parts; d++) {
       const float sum = scaled<b, values>(v[d]);
-      const float more = result[0] + (p[d].scales[0] * dot_codes<b, values>(p[d].codes[0], v[d]) + p[d].biases[0] * sum);
-      result[0] = has<values>(K, d, lane) ? more : result[0];
+#pragma unroll
+      for (int i = 0; i < rows; i++) {
+        const float more = result[i] + (p[d].scales[i] * dot_codes<b, values>(p[d].codes[i], v[d]) + p[d].biases[i] * sum);
+        result[i] = has<values>(K, d, lane) ? more : result[i];
+      }
     }
   }
-  return simd_sum(result[0]);
+  sum_all<rows>(result);
 }
 
 // dot_rows leaves in result[i] the product of x with row first + i of a matrix
@@ -609,9 +617,9 @@ template <int g, int b, int words, bool whole>
 // @arg 5 y             device f32[M, out_vec_size] write
 // @arg 6 in_vec_size   constant i32
 // @arg 7 out_vec_size  constant i32
-// @let      rows = 1 + 3*min(1, out_vec_size/4096)
-// @groups   M, ceil(out_vec_size/(8*rows)), 1
-// @group    32, 8, 1
+// @let      rows = 2 + 2*min(1, out_vec_size/4096)
+// @groups   M, ceil(out_vec_size/(4*rows)), 1
+// @group    32, 4, 1
 // @require  in_vec_size >= g && in_vec_size % g == 0 && out_vec_size >= 1
 // @inplace  y r
 // @term     y[m,n] = round(f32, r[m,n] + sum[qmv](c < in_vec_size/g, \
@@ -628,9 +636,9 @@ template <int g, int b, int words, bool whole>
 // @arg 5 y             device f32[M, out_vec_size] write
 // @arg 6 in_vec_size   constant i32
 // @arg 7 out_vec_size  constant i32
-// @let      rows = 1 + 3*min(1, out_vec_size/4096)
-// @groups   M, ceil(out_vec_size/(8*rows)), 1
-// @group    32, 8, 1
+// @let      rows = 2 + 2*min(1, out_vec_size/4096)
+// @groups   M, ceil(out_vec_size/(4*rows)), 1
+// @group    32, 4, 1
 // @require  in_vec_size >= 1 && in_vec_size % (2048/b) == 0
 // @require  out_vec_size >= 1 && out_vec_size % 8 == 0
 // @inplace  y r
@@ -651,8 +659,8 @@ template <int g, int b, int words>
     uint lane [[thread_index_in_simdgroup]]) {
   const int K = in_vec_size;
   const int N = out_vec_size;
-  const bool is_one = N < 4096;
-  const int first = (8 * int(group.y) + int(simdgroup)) * (is_one ? 1 : ROWS);
+  const bool is_few = N < 4096;
+  const int first = (4 * int(group.y) + int(simdgroup)) * (is_few ? 2 : ROWS);
   if (first >= N) {
     return;
   }
@@ -660,10 +668,11 @@ template <int g, int b, int words>
   const Affine m[1] = {{w, scales, biases}};
   const RowBeside row = {{x + size_t(group.x) * K}, r + size_t(group.x) * N, &before};
   y += size_t(group.x) * N + first;
-  if (is_one) {
-    const float one = dot_one<g, b, words>(m[0], row, K, N, first, lane);
-    if (lane == 0) {
-      y[0] = stored(before + one);
+  if (is_few) {
+    float result[2];
+    dot_few<g, b, words, 2>(m[0], row, K, N, first, lane, result);
+    if (lane < 2 && first + int(lane) < N) {
+      y[lane] = stored(before + of_lane<2>(result, lane));
     }
     return;
   }
@@ -1681,39 +1690,39 @@ INSTANTIATE_GATHER_QMV(64, 8)
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases1 ; groups 3 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,scales2 ; groups 3 1 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_x3_float_gs_32_b_*_alN_false ; K=32 n0=1 n1=1 n2=1 M=1 inplace=y2,biases2 ; groups 3 1 1 / 32 2 2 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 8 1 ; ok
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 160 1 / 32 8 1 ; ok
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 8 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; ok
-// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; ok
-// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 8 1 ; refused
-// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 8 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4095 ; groups 1 512 1 / 32 8 1 ; ok
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4096 ; groups 1 128 1 / 32 8 1 ; ok
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=8193 ; groups 1 257 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4088 ; groups 1 511 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4096 ; groups 1 128 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8200 ; groups 1 257 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=4088 ; groups 1 511 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8200 ; groups 1 257 1 / 32 8 1 ; ok
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 8 1 ; ok
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 8 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales ; groups 1 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 2 1 / 32 8 1 ; refused
-// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases ; groups 1 1 1 / 32 8 1 ; refused
-// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 2 1 / 32 8 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 20 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; threads 64 80 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 ; groups 2 21 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=64 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_float_gs_64_b_* ; in_vec_size=96 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=1 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=64 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_*_b_* ; in_vec_size=192 out_vec_size=153 inplace=y,r ; groups 2 20 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=200 ; groups 2 25 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=128 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=0 out_vec_size=8 ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=12 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=9 ; groups 1 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=0 ; groups 1 0 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4095 ; groups 1 512 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=8193 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=4096 ; groups 1 256 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_8 ; in_vec_size=256 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=4088 ; groups 1 511 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_4 ; in_vec_size=512 out_vec_size=8200 ; groups 1 513 1 / 32 4 1 ; ok
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=8 inplace=y,r ; groups 2 1 1 / 32 4 1 ; ok
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=32 inplace=y,x ; groups 1 4 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_*_b_* ; in_vec_size=512 out_vec_size=512 inplace=y,x ; groups 1 64 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,scales ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,scales ; groups 16 2 1 / 32 4 1 ; refused
+// @witness affine_qmv_add_float_gs_32_b_* ; in_vec_size=32 out_vec_size=1 inplace=y,biases ; groups 1 1 1 / 32 4 1 ; refused
+// @witness affine_qmv_fast_add_float_gs_32_b_* ; in_vec_size=512 out_vec_size=16 inplace=y,biases ; groups 16 2 1 / 32 4 1 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 4 3 1 / 32 2 2 ; ok
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_false ; K=192 N=97 M=65 ; groups 5 3 1 / 32 2 2 ; refused
 // @witness affine_qmm_t_add_float_gs_*_b_*_alN_true ; K=192 N=128 M=70 ; groups 4 3 1 / 32 2 2 ; ok
